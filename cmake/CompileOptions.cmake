@@ -1,0 +1,18 @@
+# Flags of our own code; libraries are system includes and stay silent.
+add_library(kernbench_options INTERFACE)
+add_library(kernbench::options ALIAS kernbench_options)
+target_include_directories(kernbench_options INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(kernbench_options INTERFACE -Wall -Wextra -Werror -fstack-clash-protection)
+target_compile_definitions(kernbench_options INTERFACE SC_ENABLE_ASSERTIONS)
+
+option(KERNBENCH_SANITIZE "Build with AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
+if(KERNBENCH_SANITIZE)
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+  add_compile_definitions(KERNBENCH_TEARDOWN)
+endif()
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()
