@@ -1,0 +1,37 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <systemc>
+#include <tlm>
+#include <vector>
+
+#include "models/hbm/hbm_config.h"
+#include "tlm/machine/ids.h"
+#include "tlm/machine/run_options.h"
+#include "tlm/observe/observer.h"
+#include "tlm/sim/event_queue.h"
+
+namespace kernbench {
+
+/// The HBM stack of one cube. port[i] serves the slice of PE i: pseudo channels [i*n, (i+1)*n), interleaved every
+/// `interleave_bytes`. TLM-2.0 base protocol: nb_transport (queues, backpressure by a late END_REQ), b_transport
+/// (annotated delay, no wait), transport_dbg. Addresses are encoded PhysicalAddress values.
+class Hbm : public sc_core::sc_module {
+ public:
+  Hbm(const sc_core::sc_module_name& name, const HbmConfig& config, CubeCoord cube, std::uint32_t slices,
+      const RunOptions& options, EventQueue& queue, Observer* observer);
+  ~Hbm() override;
+  std::vector<std::unique_ptr<tlm::tlm_target_socket<>>> port;  ///< by slice
+
+  struct Stats {
+    std::uint64_t row_hits = 0, row_closed = 0, row_conflicts = 0, reads = 0, writes = 0, bytes = 0;
+    Ps busy = 0;  ///< data buses, summed over pseudo channels
+  };
+  Stats stats() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace kernbench

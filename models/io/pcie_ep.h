@@ -1,0 +1,45 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <systemc>
+#include <tlm>
+
+#include "tlm/ext/payload_pool.h"
+#include "tlm/machine/machine_map.h"
+#include "tlm/machine/run_options.h"
+#include "tlm/observe/observer.h"
+#include "tlm/sim/event_queue.h"
+
+namespace kernbench {
+
+/// Host link: PCIe generation, lanes and TLP efficiency give the rate. Sources: topology preset.
+struct PcieConfig {
+  std::uint32_t generation = 5, lanes = 16;
+  std::uint64_t bytes_per_second = 63'015'000'000;  ///< one direction, after line encoding
+  std::uint32_t tlp_payload_bytes = 256, tlp_overhead_bytes = 24;
+  Ps latency = 250'000;                             ///< one way
+  Ps doorbell = 5'000;                              ///< endpoint's handling of one message
+};
+
+/// The PCIe endpoint of a SIP. `host`: messages (payloads with a MessageExtension) by nb_transport, answered BEGIN_RESP
+/// when the machine has completed them; transport_dbg reaches any memory of the machine, untimed.
+class PcieEp : public sc_core::sc_module {
+ public:
+  PcieEp(const sc_core::sc_module_name& name, const PcieConfig& config, std::uint16_t sip, const MachineMap& map,
+         PayloadPool& pool, const RunOptions& options, EventQueue& queue, Observer* observer);
+  ~PcieEp() override;
+  tlm::tlm_target_socket<> host{"host"};
+  tlm::tlm_initiator_socket<> out{"out"};
+  tlm::tlm_target_socket<> in{"in"};
+
+  /// How debug accesses reach the memory endpoint of a node; set by the elaborator before the first access.
+  using DebugAccess = std::function<unsigned(NodeId memory, tlm::tlm_generic_payload& payload)>;
+  void set_debug_access(DebugAccess access);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace kernbench

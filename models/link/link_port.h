@@ -1,0 +1,45 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <systemc>
+#include <vector>
+
+#include "models/link/link_config.h"
+#include "models/noc/noc_config.h"
+#include "tlm/ext/packet_socket.h"
+#include "tlm/machine/routing.h"
+#include "tlm/observe/observer.h"
+#include "tlm/sim/event_queue.h"
+
+namespace kernbench {
+
+/// One end of a bundle of connections between two router networks: a cube's UCIe port (models/ucie) or an IO chiplet's
+/// inter-SIP link port. A packet hop: wormhole ends here. Each connection forwards a packet cut-through once it holds
+/// a whole-packet credit of the far end for the packet's virtual network, and injects what arrives like any source.
+class LinkPort : public sc_core::sc_module {
+ public:
+  struct Config {
+    LinkConfig link;
+    NocConfig noc;                          ///< of the network on this side
+    std::vector<std::uint16_t> routers;     ///< router each connection is attached to
+    bool from_io = false;                   ///< what arrives here comes from an IO chiplet
+    Delay delay = Delay::ucie;              ///< what its latency is charged to
+  };
+  /// `routes`: of the network on this side. `peer_queue`: of the SIP at the far end (the same for UCIe).
+  LinkPort(const sc_core::sc_module_name& name, const Config& config, const NetworkRoutes& routes, EventQueue& queue,
+           EventQueue& peer_queue, Observer* observer);
+  ~LinkPort() override;
+
+  // By connection. Network side:
+  std::vector<std::unique_ptr<PacketTargetSocket>> from_network;
+  std::vector<std::unique_ptr<PacketInitiatorSocket>> to_network;
+  // Wire side; bind wire_out[i] to the peer's wire_in[i], both ways.
+  std::vector<std::unique_ptr<PacketInitiatorSocket>> wire_out;
+  std::vector<std::unique_ptr<PacketTargetSocket>> wire_in;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace kernbench

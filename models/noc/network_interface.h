@@ -1,0 +1,48 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <systemc>
+#include <tlm>
+
+#include "models/noc/noc_config.h"
+#include "tlm/ext/packet_socket.h"
+#include "tlm/ext/payload_pool.h"
+#include "tlm/machine/routing.h"
+#include "tlm/sim/event_queue.h"
+
+namespace kernbench {
+
+/// Joins an endpoint to its router: TLM-2.0 base protocol on one side, packets on the other.
+///
+/// The endpoint injects with nb_transport_fw(BEGIN_REQ) on `from_endpoint`; its payload's Packet says destination, class,
+/// kind and bytes. One-way kinds (ipcq_data, ipcq_credit, command) are answered TLM_COMPLETED and the payload belongs to
+/// the network until the receiver releases it; a read or write is answered TLM_UPDATED/END_REQ, and its response comes back
+/// as nb_transport_bw(BEGIN_RESP), to be answered TLM_COMPLETED. The source queue is unbounded: an endpoint bounds what it
+/// has outstanding. Delivery to the endpoint is nb_transport_fw(BEGIN_REQ) on `to_endpoint`: TLM_COMPLETED sinks a
+/// one-way packet (the endpoint keeps the payload and releases it); a memory answers TLM_UPDATED/END_REQ when it
+/// takes the request, or TLM_ACCEPTED and END_REQ later, until when the packet stays in the ejection buffer and blocks what
+/// is behind it in its virtual network; then BEGIN_RESP. All calls are made at their instant: annotated time is zero.
+class NetworkInterface : public sc_core::sc_module {
+ public:
+  struct Config {
+    NocConfig noc;
+    NodeId self = kNoNode;
+    std::uint16_t router = 0;       ///< router it is attached to
+    bool has_initiator = true;      ///< endpoint injects transactions of its own: `from_endpoint` exists
+    bool has_target = true;         ///< endpoint takes transactions: `to_endpoint` exists
+  };
+  NetworkInterface(const sc_core::sc_module_name& name, const Config& config, const NetworkRoutes& routes, EventQueue& queue);
+  ~NetworkInterface() override;
+
+  PacketInitiatorSocket to_router{"to_router"};
+  PacketTargetSocket from_router{"from_router"};
+  std::unique_ptr<tlm::tlm_target_socket<>> from_endpoint;
+  std::unique_ptr<tlm::tlm_initiator_socket<>> to_endpoint;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace kernbench

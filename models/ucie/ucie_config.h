@@ -1,0 +1,23 @@
+#pragma once
+#include <cstdint>
+
+#include "models/link/link_config.h"
+
+namespace kernbench {
+
+enum class UcieFlit : std::uint8_t { b68, b256, b256_latency_optimised };
+
+/// A cube's UCIe port on one side. Source: UCIe 1.1 specification, flit formats; latency figures per preset.
+struct UcieConfig {
+  std::uint32_t connections = 4;         ///< spread over the routers of the edge
+  std::uint32_t lanes = 64;              ///< per connection and direction
+  std::uint64_t transfers_per_second = 16'000'000'000;  ///< per lane
+  UcieFlit flit = UcieFlit::b256;
+  Ps latency_per_side = 17'500;          ///< PHY and adapter, one side
+  std::uint32_t buffer_packets = 8;      ///< per virtual network
+
+  /// One connection, one direction.
+  LinkConfig link() const;
+};
+
+}  // namespace kernbench

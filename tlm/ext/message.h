@@ -1,0 +1,120 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tlm>
+#include <variant>
+#include <vector>
+
+#include "tlm/kernel/call.h"
+#include "tlm/kernel/direction.h"
+#include "tlm/machine/address.h"
+#include "tlm/sim/time.h"
+
+namespace kernbench {
+
+class Tl;
+
+/// A kernel with its arguments bound; runs once on every target PE.
+using KernelBody = std::function<void(Tl&)>;
+
+/// One shard as the machine needs to know it; the runtime's ShardSpec maps onto it.
+struct TensorShard {
+  PeCoord owner;
+  std::uint64_t offset_bytes = 0;  ///< in the tensor's shard-packed virtual range
+  std::uint64_t nbytes = 0;
+  std::int64_t rows = 0, cols = 0;
+};
+
+/// Launches `body` on `targets`. All targets start in one instant. `tensors` gives tl.shard() its answers.
+struct LaunchMessage {
+  std::string kernel;
+  KernelBody body;
+  std::vector<PeCoord> targets;      ///< all on the SIP that the message is submitted to
+  std::uint16_t group = 0;           ///< process group whose queues send and recv use
+  std::uint16_t stream = 0;
+  std::optional<CollectiveCall> call;
+  struct TensorArg {
+    Va base = 0;
+    std::vector<TensorShard> shards;
+  };
+  std::vector<TensorArg> tensors;
+  // Results.
+  Ps first_start = kNever, last_end = 0;
+};
+
+/// Maps a byte-exact range of virtual addresses of the SIP. `viewers` empty: for every PE of the SIP; otherwise for
+/// those PEs only (a replicated tensor maps the same VA to each PE's own copy).
+struct MapEntry {
+  Va va = 0;
+  std::uint64_t bytes = 0;
+  PhysicalAddress target;
+  std::vector<PeCoord> viewers;
+};
+struct MmuMapMessage { std::vector<MapEntry> entries; };
+struct MmuUnmapMessage { Va va = 0; std::uint64_t bytes = 0; };
+
+/// One queue pair of a PE, as written into its special function registers.
+struct NeighbourEntry {
+  PeCoord self;
+  std::uint16_t group = 0;
+  Direction direction;
+  std::uint16_t ring = 0;          ///< own receive ring, numbered per PE over all groups
+  std::uint16_t queue = 0;         ///< own send queue, likewise; by convention equal to `ring`
+  PeCoord peer;                    ///< whom `send(direction)` reaches
+  std::uint16_t peer_ring = 0;     ///< its ring that our data go to
+  PeCoord source;                  ///< whose data `recv(direction)` takes
+  std::uint16_t source_queue = 0;  ///< its send queue: our credits go there
+  std::uint16_t slots = 4;
+  std::uint32_t slot_bytes = 4096;
+  PhysicalAddress ring_base;       ///< of the own ring: TCM (of self), SRAM or HBM
+  PhysicalAddress peer_ring_base;  ///< of the peer's
+};
+struct SfrWriteMessage { std::vector<NeighbourEntry> entries; };
+
+/// Host copies over the timed path (PCIE_EP as the initiator); `data` is read or filled.
+struct MemoryWriteMessage { PhysicalAddress to; std::vector<std::uint8_t> data; };
+struct MemoryReadMessage { PhysicalAddress from; std::vector<std::uint8_t> data; std::uint64_t bytes = 0; };
+
+/// Why a message failed: the component, kernel, op and reason, at a simulated time.
+struct Fault {
+  enum class Kind : std::uint8_t { kernel, mmu, bus, ipcq, out_of_memory };
+  Kind kind = Kind::kernel;
+  std::string component, kernel, op, reason;
+  Ps time = 0;
+  std::string str() const;
+};
+
+/// One message from the host to a SIP. Owned by the host until its completion comes back; results and faults are
+/// written into it. Travels as a generic payload with a MessageExtension, over sip<k>.io0.pcie_ep's host socket.
+struct Message {
+  std::uint64_t id = 0;     ///< unique in the run, in order of submission
+  std::uint16_t sip = 0;
+  std::uint16_t stream = 0;
+  std::variant<LaunchMessage, MmuMapMessage, MmuUnmapMessage, SfrWriteMessage, MemoryWriteMessage, MemoryReadMessage> body;
+  std::vector<Fault> faults;
+  Ps submitted = 0, completed = 0;
+};
+
+/// Carries a Message on a generic payload between host and PCIE_EP (BEGIN_REQ forward, BEGIN_RESP back when complete).
+struct MessageExtension final : tlm::tlm_extension<MessageExtension> {
+  Message* message = nullptr;
+  tlm_extension_base* clone() const override { return new MessageExtension(*this); }
+  void copy_from(const tlm_extension_base& other) override { *this = static_cast<const MessageExtension&>(other); }
+};
+
+/// What travels between IO_CPU, M_CPUs and PE_CPUs in packets of kind `command`. Each component owns the commands
+/// that it sends until they are answered.
+enum class CommandKind : std::uint8_t { arm, armed, start, done, sfr_write, mmu_map, mmu_unmap, finished, failed };
+struct Command {
+  CommandKind kind = CommandKind::arm;
+  Message* message = nullptr;
+  PeCoord pe;        ///< target of a command to a PE; sender of an answer from one
+  Ps start = 0;      ///< kind start: the common start time
+  std::uint32_t bytes = 64;  ///< size on the wire; entries of a table count
+  std::uint32_t first = 0, count = 0;  ///< kind sfr_write, mmu_map: the entries of the message that it carries
+};
+
+}  // namespace kernbench

@@ -1,0 +1,95 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <tlm>
+
+#include "tlm/machine/ids.h"
+#include "tlm/sim/time.h"
+
+namespace kernbench {
+
+struct Command;
+
+/// Message classes, in the order in which one may create another; each has virtual channels of its own.
+/// command, response and credit are always sunk by their receiver.
+enum class MessageClass : std::uint8_t { command, ipcq_data, request, response, credit };
+inline constexpr int kMessageClasses = 5;
+/// Virtual channel sets per class; which one a packet uses is a matter of routing (docs/routing.md).
+inline constexpr int kVcSets = 2;
+/// Virtual networks: (class, set) pairs.
+inline constexpr int kVirtualNetworks = kMessageClasses * kVcSets;
+
+enum class PacketKind : std::uint8_t { read, write, read_data, write_ack, ipcq_data, ipcq_credit, command };
+
+/// Largest payload of one packet, in bytes: one DMA burst. Source: spec, hardware.md, Packets.
+inline constexpr std::uint32_t kMaxPacketBytes = 256;
+
+/// Where the time of a transaction went; the parts add up to its latency.
+enum class Delay : std::uint8_t { setup, mesh, ucie, fabric, wire, memory, contention };
+inline constexpr int kDelays = 7;
+/// setup: issue, MMU, injection; mesh: router pipelines; ucie: PHY and adapter; fabric: IO chiplets and inter-SIP links'
+/// fixed latency; wire: serialisation of the payload on the narrowest hop; memory: the memory's own; contention: waiting.
+
+/// What every transaction of ours carries besides the generic payload: who, where to, how far, and the state that the
+/// network keeps for it while it travels. A payload of the pool owns one for its whole life; the response reuses the
+/// packet of its request with source and destination exchanged.
+struct Packet final : tlm::tlm_extension<Packet> {
+  // Set by the endpoint that injects it.
+  tlm::tlm_generic_payload* payload = nullptr;  ///< the transaction it belongs to
+  NodeId source = kNoNode;
+  NodeId destination = kNoNode;
+  MessageClass message_class = MessageClass::request;
+  PacketKind kind = PacketKind::read;
+  std::uint32_t bytes = 0;     ///< data bytes that travel in this direction; headers travel beside the data
+  std::uint64_t op = 0;        ///< id of the op it works for; 0: none
+  void* user = nullptr;        ///< the injecting endpoint's own record; comes back with the response
+  std::uint32_t tag = 0;       ///< the injecting endpoint's own number; comes back with the response
+
+  // IPCQ (kinds ipcq_data and ipcq_credit).
+  std::uint16_t ring = 0;          ///< ring at the destination PE (data), send queue there (credit)
+  std::uint16_t slot = 0;          ///< slot within the ring
+  std::uint32_t message_bytes = 0; ///< bytes of the whole slot message
+  bool last = false;               ///< its last packet: data and pointer become visible together
+
+  Command* command = nullptr;      ///< kind command
+
+  // Owned by the network.
+  std::uint16_t exit_router = 0;   ///< where it leaves the network (mesh or crossbar) it is in
+  std::uint8_t exit_port = 0;      ///< and through which port of that router
+  std::uint8_t vc_set = 0;
+  std::uint8_t vc = 0;             ///< virtual channel on the hop it is making
+  std::uint8_t dateline = 0;       ///< bit d: crossed the wrap link of SIP dimension d
+  std::uint16_t input = 0;         ///< input port at the router it is in
+  Ps head = 0, tail = 0;           ///< arrival of its first and last flit at the hop it is in
+  Ps injected = 0;                 ///< head entered the network
+  Packet* next = nullptr;          ///< intrusive queue of the hop it waits in
+  std::array<Ps, kDelays> spent{}; ///< by Delay
+
+  void charge(Delay delay, Ps time) { spent[static_cast<std::size_t>(delay)] += time; }
+  int virtual_network() const { return static_cast<int>(message_class) * kVcSets + vc_set; }
+  std::uint32_t flits(std::uint32_t flit_bytes) const { return bytes <= flit_bytes ? 1 : (bytes + flit_bytes - 1) / flit_bytes; }
+
+  /// REQUIRES: `payload` came from a PayloadPool.
+  static Packet& of(tlm::tlm_generic_payload& payload) {
+    Packet* packet = payload.get_extension<Packet>();
+    sc_assert(packet != nullptr);
+    return *packet;
+  }
+  /// Null for a payload of a foreign initiator.
+  static Packet* find(tlm::tlm_generic_payload& payload) { return payload.get_extension<Packet>(); }
+
+  tlm_extension_base* clone() const override { return new Packet(*this); }
+  void copy_from(const tlm_extension_base& other) override { *this = static_cast<const Packet&>(other); }
+};
+
+/// Turns a delivered request into its response: source and destination exchanged, on class `response`.
+inline void make_response(Packet& packet, PacketKind kind, std::uint32_t bytes) {
+  const NodeId source = packet.source;
+  packet.source = packet.destination;
+  packet.destination = source;
+  packet.message_class = MessageClass::response;
+  packet.kind = kind;
+  packet.bytes = bytes;
+}
+
+}  // namespace kernbench

@@ -1,0 +1,35 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace kernbench {
+
+/// Names one IPCQ queue pair of a PE. N, S, E, W join PE i of a cube to PE i of the neighbouring cube; local(j) reaches
+/// PE j of the same cube; global(k) group peer k; global_n ... are names for the neighbours in the grid of SIPs.
+class Direction {
+ public:
+  constexpr Direction() = default;
+  static constexpr Direction north() { return Direction(0); }
+  static constexpr Direction south() { return Direction(1); }
+  static constexpr Direction east() { return Direction(2); }
+  static constexpr Direction west() { return Direction(3); }
+  static constexpr Direction global_n() { return Direction(4); }
+  static constexpr Direction global_s() { return Direction(5); }
+  static constexpr Direction global_e() { return Direction(6); }
+  static constexpr Direction global_w() { return Direction(7); }
+  static constexpr Direction local(unsigned pe) { return Direction(static_cast<std::uint16_t>(0x1000 + pe)); }
+  static constexpr Direction global(unsigned peer) { return Direction(static_cast<std::uint16_t>(0x4000 + peer)); }
+
+  constexpr std::uint16_t code() const { return code_; }
+  /// "N", "global_E", "local(3)", "global(7)".
+  std::string str() const;
+  friend constexpr bool operator==(Direction a, Direction b) { return a.code_ == b.code_; }
+  friend constexpr bool operator!=(Direction a, Direction b) { return a.code_ != b.code_; }
+  friend constexpr bool operator<(Direction a, Direction b) { return a.code_ < b.code_; }
+
+ private:
+  explicit constexpr Direction(std::uint16_t code) : code_(code) {}
+  std::uint16_t code_ = 0;
+};
+
+}  // namespace kernbench

@@ -1,0 +1,50 @@
+#include "tlm/kernel/tl.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace kernbench {
+
+Tile operator+(const Tile& a, const Tile& b) { return a.state().tl->math(MathOp::add, {a, b}); }
+Tile operator-(const Tile& a, const Tile& b) { return a.state().tl->math(MathOp::sub, {a, b}); }
+Tile operator*(const Tile& a, const Tile& b) { return a.state().tl->math(MathOp::mul, {a, b}); }
+Tile operator/(const Tile& a, const Tile& b) { return a.state().tl->math(MathOp::div, {a, b}); }
+
+const char* to_string(MathOp op) {
+  static constexpr std::array kNames = {
+      "add",  "sub",     "mul",  "div",  "minimum", "maximum", "neg",        "abs",   "exp",    "log",
+      "sqrt", "rsqrt",   "tanh", "sigmoid", "gelu", "silu",    "relu",       "less",  "less_equal", "equal",
+      "select", "cast",  "copy", "fill", "arange",  "broadcast", "transpose"};
+  return kNames[static_cast<std::size_t>(op)];
+}
+
+const char* to_string(ReduceKind kind) {
+  static constexpr std::array kNames = {"sum", "max", "min"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+const char* to_string(CollectiveOp op) {
+  static constexpr std::array kNames = {"all_reduce", "all_gather", "reduce_scatter", "reduce",    "broadcast",
+                                        "all_to_all", "gather",     "scatter",        "send_recv", "barrier"};
+  return kNames[static_cast<std::size_t>(op)];
+}
+
+const char* to_string(ReduceOp op) {
+  static constexpr std::array kNames = {"sum", "avg", "max", "min", "prod"};
+  return kNames[static_cast<std::size_t>(op)];
+}
+
+const char* to_string(Scope scope) {
+  static constexpr std::array kNames = {"sip", "cube", "pe"};
+  return kNames[static_cast<std::size_t>(scope)];
+}
+
+std::string Direction::str() const {
+  static constexpr std::array kNames = {"N", "S", "E", "W", "global_N", "global_S", "global_E", "global_W"};
+  if (code_ < kNames.size()) return kNames[code_];
+  if (code_ >= 0x4000) return fmt::format("global({})", code_ - 0x4000);
+  return fmt::format("local({})", code_ - 0x1000);
+}
+
+}  // namespace kernbench

@@ -1,0 +1,92 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tlm/machine/address.h"
+#include "tlm/machine/ids.h"
+#include "tlm/machine/routing.h"
+#include "tlm/sim/time.h"
+
+namespace kernbench {
+
+enum class NodeKind : std::uint8_t { pe, hbm_port, sram, m_cpu, pcie_ep, io_cpu };
+
+/// One endpoint of the network. `unit` is the PE (pe) or the PE whose slice the port serves (hbm_port).
+struct Node {
+  NodeKind kind = NodeKind::pe;
+  std::uint16_t unit = 0;
+  Attachment at;
+};
+
+/// Constants are part of the algorithm contract (spec, collectives.md).
+enum class SipTopology : std::uint8_t { ring_1d, torus_2d, mesh_2d_no_wrap, switch_star, fully_connected };
+const char* to_string(SipTopology topology);  ///< the name used in topology.yaml
+
+/// A bundle of parallel links between two SIPs or two cubes, in both directions. Capacity is the payload rate of one
+/// direction, after flit, header and encoding efficiency.
+struct LinkBundle {
+  std::uint16_t a = 0, b = 0;  ///< SIPs, or cubes of a SIP; kIoChiplet for the IO chiplet end of a cube link
+  Rate capacity{1};
+  Ps latency = 0;  ///< zero-load, of a minimal packet, one way
+};
+
+/// What a memory endpoint looks like to software.
+struct MemoryInfo {
+  std::uint64_t bytes = 0;
+  Rate peak{1};
+};
+
+/// Read-only map of the machine: what there is, where it is, how far and how fast. Topology fills it; the runtime,
+/// collectives and models read it and never walk a graph themselves.
+class MachineMap {
+ public:
+  // Shape.
+  std::uint16_t sips = 0, cube_w = 0, cube_h = 0, pes_per_cube = 0;
+  SipTopology sip_topology = SipTopology::ring_1d;
+  std::uint16_t sip_w = 0, sip_h = 0;  ///< grid of SIPs; 0 where the topology has none (ring_1d, switch, fully connected)
+
+  // Capacities.
+  MemoryInfo hbm_slice, tcm, sram;  ///< per PE, per PE, per cube
+  Rate pe_port{1};                  ///< payload rate between a PE and its router, one way
+  std::vector<LinkBundle> sip_links;   ///< between SIPs
+  std::vector<LinkBundle> cube_links;  ///< between cubes of one SIP (all SIPs alike), and between row-0 cubes and the IO chiplet
+  Ps worst_command_latency = 0;     ///< IO_CPU to the farthest PE, with every hop's worst wait (commands have priority)
+
+  std::uint16_t cubes_per_sip() const { return static_cast<std::uint16_t>(cube_w * cube_h); }
+  std::uint32_t pes_per_sip() const { return std::uint32_t{cubes_per_sip()} * pes_per_cube; }
+  /// PEs that exist (overrides may remove some), in (sip, cube, pe) order.
+  std::vector<PeCoord> pes(std::uint16_t sip) const;
+  bool has(PeCoord pe) const;
+
+  // Nodes. Each throws std::out_of_range with the structural name if there is no such unit.
+  const Node& node(NodeId id) const { return nodes[index(id)]; }
+  NodeId pe(PeCoord pe) const;
+  NodeId hbm_port(PeCoord owner) const;
+  NodeId sram_of(CubeCoord cube) const;
+  NodeId m_cpu(CubeCoord cube) const;   ///< find_m_cpu
+  NodeId io_cpu(std::uint16_t sip) const;
+  NodeId pcie_ep(std::uint16_t sip) const;
+  std::string name(NodeId id) const;    ///< "sip0.cube3.pe5"
+  PeCoord coord(NodeId pe_node) const;  ///< REQUIRES: kind pe or hbm_port
+
+  /// The memory endpoint that serves an address (HBM port, SRAM, the PE for TCM and SFR, PCIE_EP for host memory).
+  /// kNoNode if the unit does not exist or the offset lies beyond its capacity.
+  NodeId resolve(const PhysicalAddress& address) const;
+
+  /// Zero-load time of one packet of `bytes` from node to node: injection of the head to arrival of the tail.
+  std::function<Ps(NodeId from, NodeId to, std::uint32_t bytes)> packet_latency;
+
+  // Filled by topology. `first_of_cube` etc. index `nodes`; kNoNode where a unit is missing.
+  std::vector<Node> nodes;
+  std::vector<NodeId> pe_nodes, hbm_nodes;     ///< by (sip, cube, pe), row-major
+  std::vector<NodeId> sram_nodes, m_cpu_nodes; ///< by (sip, cube)
+  std::vector<NodeId> io_cpu_nodes, pcie_nodes;///< by sip
+
+ private:
+  std::size_t slot(PeCoord pe) const { return (std::size_t{pe.sip} * cubes_per_sip() + pe.cube) * pes_per_cube + pe.pe; }
+  std::size_t slot(CubeCoord cube) const { return std::size_t{cube.sip} * cubes_per_sip() + cube.cube; }
+};
+
+}  // namespace kernbench

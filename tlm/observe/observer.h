@@ -1,0 +1,56 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tlm/sim/time.h"
+
+namespace kernbench {
+
+/// One op that an engine completed: a row of the op log. `params` are the fixed fields of its op name, see docs/oplog.md.
+struct OpRecord {
+  struct Param {
+    const char* name;
+    std::string text;        ///< empty: `number` is meant
+    std::int64_t number = 0;
+  };
+  Ps start = 0, end = 0;
+  std::string component;     ///< structural name, e.g. sip0.cube3.pe5.dma_r
+  std::string kind;          ///< dma, gemm, math, ipcq, host
+  std::string name;          ///< dma_read, gemm, ipcq_copy, ...
+  std::string kernel;
+  std::string stage;         ///< of a composite's tile; empty otherwise
+  std::uint64_t op = 0;      ///< id, unique in the run
+  std::vector<Param> params;
+};
+
+/// Handle of a signal that a model publishes.
+enum class TrackId : std::uint32_t {};
+inline constexpr TrackId kNoTrack{0xFFFF'FFFF};
+
+/// How a track is to be shown.
+enum class TrackKind : std::uint8_t {
+  state,    ///< one of `labels`; label 0 is the idle state
+  level,    ///< an integer, such as a fill level
+  number,   ///< an integer that identifies something, such as a packet or op id
+  text      ///< free text, such as a kernel's name
+};
+
+/// Receives final records with explicit times, in any order; sorting is the listener's work. Models hold a pointer that
+/// is null when nobody listens, and publish nothing then. An observer never enqueues events.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  /// Declares a track at construction of its model. Returns kNoTrack if the listener does not want it: the model then
+  /// publishes nothing on it.
+  virtual TrackId add_track(const std::string& name, TrackKind kind, const std::vector<std::string>& labels = {}) = 0;
+  /// State `label` (or number) holds from `begin` to `end`; outside all intervals the track is idle.
+  virtual void interval(TrackId track, Ps begin, Ps end, std::uint64_t value) = 0;
+  virtual void interval(TrackId track, Ps begin, Ps end, const std::string& text) = 0;
+  /// A level or number changes to `value` at `time`.
+  virtual void change(TrackId track, Ps time, std::uint64_t value) = 0;
+  virtual void op(const OpRecord& record) = 0;
+  virtual bool wants_ops() const = 0;
+};
+
+}  // namespace kernbench

@@ -1,0 +1,81 @@
+#include "tlm/sim/dispatcher.h"
+
+namespace kernbench {
+
+namespace {
+Ps kernel_now() { return sc_core::sc_time_stamp().value(); }
+}  // namespace
+
+Dispatcher::Dispatcher(const sc_core::sc_module_name& name, unsigned sips) : sc_module(name) {
+  for (unsigned sip = 0; sip < sips; ++sip) {
+    queues_.emplace_back(sip);
+    queues_.back().set_wake([this] { wake(); });
+  }
+  SC_METHOD(step);
+  sensitive << event_;
+  dont_initialize();
+}
+
+std::uint64_t Dispatcher::executed() const {
+  std::uint64_t sum = 0;
+  for (const EventQueue& queue : queues_) sum += queue.executed();
+  return sum;
+}
+
+void Dispatcher::notify_host(sc_core::sc_event& event) {
+  // Within an activation the models may be ahead of the kernel; the thread resumes at the models' instant.
+  event.notify(sc_core::sc_time::from_value(stepping_ ? now_ - kernel_now() : 0));
+  host_due_ = true;
+}
+
+void Dispatcher::synchronise() {
+  const Ps time = kernel_now();
+  if (time > now_) now_ = time;
+  for (EventQueue& queue : queues_) queue.advance_to(now_);
+}
+
+Ps Dispatcher::earliest() const {
+  Ps best = kNever;
+  for (const EventQueue& queue : queues_) {
+    const Ps time = queue.next_time();
+    if (time < best) best = time;
+  }
+  return best;
+}
+
+void Dispatcher::wake() {
+  if (!stepping_) schedule(earliest());
+}
+
+void Dispatcher::schedule(Ps time) {
+  if (time != kNever) event_.notify(sc_core::sc_time::from_value(time - kernel_now()));
+}
+
+void Dispatcher::step() {
+  stepping_ = true;
+  host_due_ = false;
+  Ps horizon = kNever;  // first instant that belongs to another process
+  if (sc_core::sc_pending_activity_at_future_time()) {
+    horizon = kernel_now() + sc_core::sc_time_to_pending_activity().value();
+  }
+  Ps time = earliest();
+  while (time != kNever) {
+    if (time > limit_) {
+      limit_reached_ = true;
+      sc_core::sc_stop();
+      break;
+    }
+    if ((time >= horizon && time > kernel_now()) || host_due_) {
+      schedule(time);
+      break;
+    }
+    now_ = time;
+    for (EventQueue& queue : queues_) {
+      if (queue.next_time() == time) queue.run_instant(time);
+    }
+    time = earliest();
+  }
+  stepping_ = false;
+}
+
+}  // namespace kernbench

@@ -1,0 +1,50 @@
+#pragma once
+#include <deque>
+#include <systemc>
+
+#include "tlm/sim/event_queue.h"
+
+namespace kernbench {
+
+/// The one SystemC process of the hardware: steps the event queues of all SIPs in (time, SIP) order.
+///
+/// It runs ahead inside one activation for as long as no other SystemC process is due, so that an instant costs
+/// no kernel round trip; models read their queue's clock, never sc_time_stamp(). When a host thread has to resume
+/// (`notify_host`), the dispatcher stops at that instant and lets the kernel catch up.
+class Dispatcher : public sc_core::sc_module {
+ public:
+  Dispatcher(const sc_core::sc_module_name& name, unsigned sips);
+
+  EventQueue& queue(unsigned sip) { return queues_[sip]; }
+  unsigned sips() const { return static_cast<unsigned>(queues_.size()); }
+  /// Latest instant that any queue has executed.
+  Ps now() const { return now_; }
+  std::uint64_t executed() const;
+
+  /// Notifies a host thread's event at the present instant of the models; called from call-backs.
+  void notify_host(sc_core::sc_event& event);
+
+  /// To be called by a host thread before it touches the machine: all queues' clocks move to the kernel's time.
+  void synchronise();
+
+  /// The simulation ends with `sc_stop` once simulated time would pass `limit`; kNever: no limit.
+  void set_limit(Ps limit) { limit_ = limit; }
+  bool limit_reached() const { return limit_reached_; }
+
+ private:
+  SC_HAS_PROCESS(Dispatcher);
+  void step();
+  void wake();
+  void schedule(Ps time);
+  Ps earliest() const;
+
+  std::deque<EventQueue> queues_;
+  sc_core::sc_event event_{"event"};
+  Ps now_ = 0;
+  Ps limit_ = kNever;
+  bool limit_reached_ = false;
+  bool stepping_ = false;
+  bool host_due_ = false;
+};
+
+}  // namespace kernbench

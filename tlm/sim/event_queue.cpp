@@ -1,0 +1,70 @@
+#include "tlm/sim/event_queue.h"
+
+#include <cassert>
+
+namespace kernbench {
+
+void EventQueue::push(Ps time, std::uint32_t source, std::uint64_t sequence, const Callback& callback) {
+  assert(time >= now_);
+  std::uint32_t slot;
+  if (free_slots_.empty()) {
+    slot = static_cast<std::uint32_t>(slots_.size());
+    slots_.push_back(callback);
+  } else {
+    slot = free_slots_.back();
+    free_slots_.pop_back();
+    slots_[slot] = callback;
+  }
+  const Record record{time, (std::uint64_t{source} << 48) | sequence, slot};
+  const bool earlier = heap_.empty() || time < heap_.front().time;
+  heap_.push_back(record);
+  std::size_t i = heap_.size() - 1;
+  while (i > 0) {
+    const std::size_t parent = (i - 1) / 4;
+    if (!record.before(heap_[parent])) break;
+    heap_[i] = heap_[parent];
+    i = parent;
+  }
+  heap_[i] = record;
+  if (earlier && wake_) wake_();
+}
+
+EventQueue::Record EventQueue::pop() {
+  const Record top = heap_.front();
+  const Record last = heap_.back();
+  heap_.pop_back();
+  const std::size_t n = heap_.size();
+  if (n == 0) return top;
+  std::size_t i = 0;
+  for (;;) {
+    const std::size_t first = 4 * i + 1;
+    if (first >= n) break;
+    std::size_t best = first;
+    const std::size_t end = first + 4 < n ? first + 4 : n;
+    for (std::size_t c = first + 1; c < end; ++c) {
+      if (heap_[c].before(heap_[best])) best = c;
+    }
+    if (!heap_[best].before(last)) break;
+    heap_[i] = heap_[best];
+    i = best;
+  }
+  heap_[i] = last;
+  return top;
+}
+
+void EventQueue::run_instant(Ps time) {
+  now_ = time;
+  while (!heap_.empty() && heap_.front().time == time) {
+    const Record record = pop();
+    Callback callback = slots_[record.slot];
+    free_slots_.push_back(record.slot);
+    ++executed_;
+    callback();
+  }
+}
+
+void EventQueue::run_all() {
+  while (!heap_.empty()) run_instant(heap_.front().time);
+}
+
+}  // namespace kernbench
