@@ -1,0 +1,1 @@
+#include "tlm/kernel/dtype.h"
