@@ -55,7 +55,9 @@ void Dispatcher::step() {
   stepping_ = true;
   host_due_ = false;
   Ps horizon = kNever;  // first instant that belongs to another process
-  if (sc_core::sc_pending_activity_at_future_time()) {
+  if (sc_core::sc_pending_activity_at_current_time()) {
+    horizon = 0;  // a host thread is due at this very instant: it must not find the models ahead of it
+  } else if (sc_core::sc_pending_activity_at_future_time()) {
     horizon = kernel_now() + sc_core::sc_time_to_pending_activity().value();
   }
   Ps time = earliest();
