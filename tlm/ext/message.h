@@ -2,12 +2,15 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <tlm>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
+#include "tlm/ext/packet.h"
 #include "tlm/kernel/call.h"
 #include "tlm/kernel/direction.h"
 #include "tlm/machine/address.h"
@@ -84,8 +87,10 @@ struct Fault {
   Kind kind = Kind::kernel;
   std::string component, kernel, op, reason;
   Ps time = 0;
+  /// "sip0.cube3.pe5: MMU fault in kernel 'gemm', op load(...), at 12.345 ns: <reason>"
   std::string str() const;
 };
+const char* to_string(Fault::Kind kind);
 
 /// One message from the host to a SIP. Owned by the host until its completion comes back; results and faults are
 /// written into it. Travels as a generic payload with a MessageExtension, over sip<k>.io0.pcie_ep's host socket.
@@ -105,8 +110,8 @@ struct MessageExtension final : tlm::tlm_extension<MessageExtension> {
   void copy_from(const tlm_extension_base& other) override { *this = static_cast<const MessageExtension&>(other); }
 };
 
-/// What travels between IO_CPU, M_CPUs and PE_CPUs in packets of kind `command`. Each component owns the commands
-/// that it sends until they are answered.
+/// What travels between IO_CPU, M_CPUs and PE_CPUs in packets of kind `command`. A command
+/// lives in the buffer of the payload that carries it (put_command).
 enum class CommandKind : std::uint8_t { arm, armed, start, done, sfr_write, mmu_map, mmu_unmap, finished, failed };
 struct Command {
   CommandKind kind = CommandKind::arm;
@@ -116,5 +121,15 @@ struct Command {
   std::uint32_t bytes = 64;  ///< size on the wire; entries of a table count
   std::uint32_t first = 0, count = 0;  ///< kind sfr_write, mmu_map: the entries of the message that it carries
 };
+
+/// Writes `command` into the payload's own buffer, where it lives as long as the payload does: a receiver copies what it
+/// needs before it releases the payload. REQUIRES: `payload` came from a PayloadPool.
+inline void put_command(tlm::tlm_generic_payload& payload, const Command& command) {
+  static_assert(std::is_trivially_copyable_v<Command> && sizeof(Command) <= kMaxPacketBytes);
+  Packet& packet = Packet::of(payload);
+  packet.kind = PacketKind::command;
+  packet.bytes = command.bytes;
+  packet.command = new (payload.get_data_ptr()) Command(command);
+}
 
 }  // namespace kernbench

@@ -1,6 +1,7 @@
 #include "tlm/ext/payload_pool.h"
 
 #include <array>
+#include <cstddef>
 
 namespace kernbench {
 
@@ -9,7 +10,7 @@ struct PayloadPool::Entry : tlm::tlm_generic_payload {
   ~Entry() override { clear_extension(&packet); }
 
   Packet packet;
-  std::array<unsigned char, kMaxPacketBytes> buffer;
+  alignas(std::max_align_t) std::array<unsigned char, kMaxPacketBytes> buffer;  // may hold a Command
 };
 
 PayloadPool::PayloadPool() = default;

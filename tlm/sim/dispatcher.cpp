@@ -71,7 +71,14 @@ void Dispatcher::step() {
       schedule(time);
       break;
     }
+    if (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) {
+      stopped_ = true;
+      sc_core::sc_stop();
+      break;
+    }
     now_ = time;
+    published_now_.store(time, std::memory_order_relaxed);
+    published_instants_.store(published_instants_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     for (EventQueue& queue : queues_) {
       if (queue.next_time() == time) queue.run_instant(time);
     }

@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <deque>
 #include <systemc>
 
@@ -31,6 +32,14 @@ class Dispatcher : public sc_core::sc_module {
   void set_limit(Ps limit) { limit_ = limit; }
   bool limit_reached() const { return limit_reached_; }
 
+  /// `stop` is read once per instant (a signal handler or another thread sets it); true ends the run with `sc_stop`.
+  void set_stop(const std::atomic<bool>* stop) { stop_ = stop; }
+  bool stopped() const { return stopped_; }
+
+  /// Simulated time and count of instants, for readers outside the simulation (progress bar, watchdog).
+  Ps published_now() const { return published_now_.load(std::memory_order_relaxed); }
+  std::uint64_t published_instants() const { return published_instants_.load(std::memory_order_relaxed); }
+
  private:
   SC_HAS_PROCESS(Dispatcher);
   void step();
@@ -43,6 +52,10 @@ class Dispatcher : public sc_core::sc_module {
   Ps now_ = 0;
   Ps limit_ = kNever;
   bool limit_reached_ = false;
+  const std::atomic<bool>* stop_ = nullptr;
+  bool stopped_ = false;
+  std::atomic<Ps> published_now_{0};
+  std::atomic<std::uint64_t> published_instants_{0};
   bool stepping_ = false;
   bool host_due_ = false;
 };
