@@ -1,0 +1,87 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "tests/waves/waves_support.h"
+#include "waves/gtkw_file.h"
+#include "waves/vcd_writer.h"
+
+namespace kernbench {
+namespace {
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// A small run with every kind of track; 8 of its 10 tracks are ever active.
+void write_example(const std::string& path) {
+  VcdWriter vcd(path, {});
+  const std::vector<std::string> dma{"idle", "read", "wait credit"}, gemm{"idle", "compute"};
+  for (const std::string pe : {"sip0.cube0.pe0", "sip0.cube0.pe1"}) {
+    vcd.interval(vcd.add_track(pe + ".dma_r", TrackKind::state, dma), 1000, 4000, 1);
+    vcd.interval(vcd.add_track(pe + ".gemm", TrackKind::state, gemm), 4000, 9000, 1);
+    vcd.interval(vcd.add_track(pe + ".kernel", TrackKind::text, {}), 500, 9500, "ring all_reduce");
+    vcd.add_track(pe + ".math", TrackKind::state, gemm);
+  }
+  const TrackId fill = vcd.add_track("sip0.cube0.pe0.ipcq.W_recv", TrackKind::level, {});
+  for (std::uint64_t i = 0; i < 8; ++i) vcd.change(fill, 1000 * (i + 1), i % 4);
+  const TrackId packet = vcd.add_track("sip0.io0.link0.packet", TrackKind::number, {});
+  vcd.interval(packet, 2000, 5000, 42);
+  vcd.finish(10000);
+}
+
+TEST(Gtkw, GroupsColoursAndDecodes) {
+  const TestFolder folder;
+  write_example(folder.file("run.vcd"));
+  const std::string save = read(folder.file("run.gtkw"));
+  EXPECT_THAT(save, HasSubstr("[dumpfile] \"" + folder.file("run.vcd") + "\"\n[savefile] \"" + folder.file("run.gtkw") +
+                              "\"\n"));
+  EXPECT_THAT(save, HasSubstr("@800200\n-pe0\n[color] 5\n@2022\n^1 " + folder.file("run.states/1.txt") +
+                              "\nsip0.cube0.pe0.dma_r[3:0]\n"));
+  EXPECT_THAT(save, HasSubstr("@c00200\n-pe1\n[color] 5\n@3022\n"));
+  EXPECT_THAT(save, Not(HasSubstr("math"))) << "never left its idle state";
+  EXPECT_EQ(
+      read(folder.file("run.states/1.txt")),
+      "# states of sip0.cube0.pe0.dma_r and its like\n0 ?gray15?idle\n1 ?DarkGreen?read\n2 ?firebrick4?wait credit\n");
+}
+
+/// Runs the real viewer without a screen. Its absence is a failure, not a skip: `make packages` installs it.
+std::string gtkwave(const TestFolder& folder, const std::string& script) {
+  std::ofstream(folder.file("shot.tcl")) << script << "\ngtkwave::/File/Quit\n";
+  const std::string out = folder.file("gtkwave.txt");
+  const std::string command =
+      "cd '" + folder.path().string() +
+      "' && xvfb-run -a -s '-screen 0 1600x900x24' timeout 60 gtkwave run.vcd run.gtkw -S shot.tcl > '" + out +
+      "' 2>&1";
+  EXPECT_EQ(std::system(command.c_str()), 0) << read(out);
+  return read(out);
+}
+
+TEST(Gtkw, OpensInGtkwaveWithEveryRow) {
+  const TestFolder folder;
+  write_example(folder.file("run.vcd"));
+  const std::string out = gtkwave(folder,
+                                  "puts \"displayed [gtkwave::getTotalNumTraces]\"\ngtkwave::/File/Grab_To_File "
+                                  "run.png\ngtkwave::/File/Write_Save_File_As back.gtkw");
+  EXPECT_THAT(out, Not(HasSubstr("Could not open")));
+  const std::string back = read(folder.file("back.gtkw"));
+  // 8 signals, and a begin and an end for each of sip0, cube0, pe0, ipcq, pe1, io0, link0.
+  EXPECT_THAT(out, HasSubstr("displayed 22\n"));
+  for (const char* row : {"sip0.cube0.pe0.dma_r[3:0]", "sip0.cube0.pe0.gemm[3:0]", "sip0.cube0.pe0.kernel",
+                          "sip0.cube0.pe0.ipcq.W_recv[31:0]", "sip0.cube0.pe1.dma_r[3:0]", "sip0.cube0.pe1.gemm[3:0]",
+                          "sip0.cube0.pe1.kernel", "sip0.io0.link0.packet[31:0]"}) {
+    EXPECT_THAT(back, HasSubstr(row));
+  }
+  EXPECT_GT(std::filesystem::file_size(folder.file("run.png")), 5000U);
+}
+
+TEST(Gtkw, ReadsAVcdThatWasCutShort) {
+  const TestFolder folder;
+  write_example(folder.file("run.vcd"));
+  const std::string whole = read(folder.file("run.vcd"));
+  std::ofstream(folder.file("run.vcd"), std::ios::trunc) << whole.substr(0, whole.size() * 9 / 10);
+  const std::string out = gtkwave(folder, "puts \"displayed [gtkwave::getTotalNumTraces]\"");
+  EXPECT_THAT(out, HasSubstr("displayed 22\n"));
+}
+
+}  // namespace
+}  // namespace kernbench

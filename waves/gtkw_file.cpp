@@ -1,0 +1,178 @@
+#include "waves/gtkw_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "tlm/machine/names.h"
+#include "waves/output_file.h"
+
+namespace kernbench {
+namespace {
+namespace fs = std::filesystem;
+
+// Flags of GTKWave 3.3.118 save files.
+constexpr unsigned kHex = 0x22, kDecimal = 0x24, kText = 0x28;
+constexpr unsigned kFileFilter = 0x2000;
+constexpr unsigned kAnalogLevel = 0x88024;  // decimal, drawn as steps over the full scale
+constexpr unsigned kHidden = 0x1000;        // inside a closed group
+constexpr unsigned kOpenBegin = 0x800200, kOpenEnd = 0x1000200;
+constexpr unsigned kClosedBegin = 0xc00200, kClosedEnd = 0x1401200;
+
+/// Colour of a row, by what its unit is.
+int colour(const std::string& name) {
+  static constexpr std::array<std::pair<const char*, int>, 9> kColours{{{"dma", 5},
+                                                                        {"gemm", 4},
+                                                                        {"math", 6},
+                                                                        {"ipcq", 2},
+                                                                        {"hbm", 3},
+                                                                        {"sram", 3},
+                                                                        {"ucie", 7},
+                                                                        {"link", 7},
+                                                                        {"kernel", 4}}};
+  for (const auto& [part, value] : kColours) {
+    if (name.find(part) != std::string::npos) return value;
+  }
+  return 0;
+}
+
+/// Background of label `i`: idle stays dark, waiting states (by their name) are red, others cycle.
+const char* label_colour(std::size_t i, const std::string& label) {
+  static constexpr std::array<const char*, 6> kColours{"DarkGreen",   "navy",          "purple4",
+                                                       "SaddleBrown", "DarkSlateGray", "MidnightBlue"};
+  if (i == 0) return "gray15";
+  for (const char* waiting : {"wait", "block", "stall", "full", "empty"}) {
+    if (label.find(waiting) != std::string::npos) return "firebrick4";
+  }
+  return kColours[(i - 1) % kColours.size()];
+}
+
+/// One filter file a set of labels; GTKWave numbers them from 1.
+class Filters {
+ public:
+  explicit Filters(fs::path folder) : folder_(std::move(folder)) {}
+
+  int number(const Track& track) {
+    const auto key = std::pair(track.bits, track.labels);
+    const auto [found, added] = numbers_.emplace(key, static_cast<int>(numbers_.size()) + 1);
+    if (added) {
+      std::error_code error;
+      fs::create_directories(folder_, error);
+      if (error) throw OutputError(fmt::format("cannot create '{}': {}", folder_.string(), error.message()));
+      std::string text = fmt::format("# states of {} and its like\n", track.name);
+      for (std::size_t i = 0; i < track.labels.size(); ++i) {
+        text += fmt::format("{:0{}X} ?{}?{}\n", i, track.bits / 4, label_colour(i, track.labels[i]), track.labels[i]);
+      }
+      write_file(path(found->second).string(), text);
+    }
+    return found->second;
+  }
+  fs::path path(int number) const { return folder_ / fmt::format("{}.txt", number); }
+
+ private:
+  fs::path folder_;
+  std::map<std::pair<unsigned, std::vector<std::string>>, int> numbers_;
+};
+
+/// Prints the rows in groups as the machine nests.
+class Rows {
+ public:
+  explicit Rows(Filters& filters) : filters_(filters) {}
+
+  void add(const Track& track) {
+    std::vector<std::string> parts = components(track.name);
+    const std::string leaf = vcd_name(parts.back());
+    parts.pop_back();
+    for (std::string& part : parts) part = vcd_name(part);
+    enter(parts);
+    std::string full;
+    for (const std::string& part : parts) full += part + ".";
+    full += leaf;
+
+    const unsigned hidden = closed() ? kHidden : 0;
+    if (const int c = colour(track.name); c != 0) text_ += fmt::format("[color] {}\n", c);
+    switch (track.kind) {
+      case TrackKind::state: {
+        const int filter = filters_.number(track);
+        text_ += fmt::format("@{:x}\n^{} {}\n{}[{}:0]\n", kHex | kFileFilter | hidden, filter,
+                             filters_.path(filter).string(), full, track.bits - 1);
+        break;
+      }
+      case TrackKind::level:
+        text_ += fmt::format("@{:x}\n{}[{}:0]\n", kAnalogLevel | hidden, full, track.bits - 1);
+        break;
+      case TrackKind::number:
+        text_ += fmt::format("@{:x}\n{}[{}:0]\n", kDecimal | hidden, full, track.bits - 1);
+        break;
+      case TrackKind::text:
+        text_ += fmt::format("@{:x}\n{}\n", kText | hidden, full);
+        break;
+    }
+  }
+
+  std::string take() {
+    enter({});
+    return std::move(text_);
+  }
+
+ private:
+  struct Group {
+    std::string name;
+    bool closed;
+  };
+  bool closed() const {
+    return std::any_of(groups_.begin(), groups_.end(), [](const Group& group) { return group.closed; });
+  }
+
+  void enter(const std::vector<std::string>& parts) {
+    std::size_t common = 0;
+    while (common < groups_.size() && common < parts.size() && groups_[common].name == parts[common]) ++common;
+    while (groups_.size() > common) {
+      const Group group = groups_.back();
+      groups_.pop_back();
+      text_ +=
+          fmt::format("@{:x}\n-{}\n", (group.closed ? kClosedEnd : kOpenEnd) | (closed() ? kHidden : 0), group.name);
+    }
+    for (; common < parts.size(); ++common) {
+      // The first unit of a kind (pe0 of pe0, pe1, ...) at each depth is open; the others are there, but folded.
+      const std::string kind = parts[common].substr(0, parts[common].find_last_not_of("0123456789") + 1);
+      const bool first = seen_.insert(fmt::format("{}:{}", common, kind)).second;
+      const bool hidden = closed();
+      text_ += fmt::format("@{:x}\n-{}\n", (first ? kOpenBegin : kClosedBegin) | (hidden ? kHidden : 0), parts[common]);
+      groups_.push_back({parts[common], !first});
+    }
+  }
+
+  Filters& filters_;
+  std::string text_;
+  std::vector<Group> groups_;
+  std::set<std::string> seen_;
+};
+}  // namespace
+
+std::string gtkw_path(const std::string& vcd_path) { return fs::path(vcd_path).replace_extension(".gtkw").string(); }
+
+void write_gtkw(const std::string& vcd_path, const std::vector<Track>& tracks, Ps end) {
+  const fs::path vcd = fs::absolute(vcd_path).lexically_normal();
+  const fs::path gtkw = gtkw_path(vcd.string());
+  Filters filters(fs::path(vcd).replace_extension(".states"));
+  Rows rows(filters);
+  for (const std::uint32_t i : in_natural_order(tracks)) {
+    if (tracks[i].active) rows.add(tracks[i]);
+  }
+  std::string text =
+      fmt::format("[*] KernBench\n[dumpfile] \"{}\"\n[savefile] \"{}\"\n[timestart] 0\n[size] 1600 900\n", vcd.string(),
+                  gtkw.string());
+  // Zoom is -log2 of the time units in a pixel; about 1,200 pixels show the run.
+  text += fmt::format("*{:.6f} 0 {}\n", -std::log2(std::max(1.0, static_cast<double>(end) / 1200.0)),
+                      "-1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1");
+  text += rows.take();
+  write_file(gtkw.string(), text);
+}
+
+}  // namespace kernbench
