@@ -20,6 +20,37 @@ const char* to_string(Fault::Kind kind) {
   return "?";
 }
 
+namespace {
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+template <class... F>
+Overloaded(F...) -> Overloaded<F...>;
+}  // namespace
+
+std::uint64_t message_bytes(const Message& message) {
+  const Overloaded size{
+      [](const LaunchMessage& launch) { return kArgumentBytes * launch.tensors.size(); },
+      [](const MmuMapMessage& map) { return kMapEntryBytes * map.entries.size(); },
+      [](const SfrWriteMessage& sfr) { return kSfrEntryBytes * sfr.entries.size(); },
+      [](const auto&) { return std::size_t{0}; },
+  };
+  return kCommandBytes + std::visit(size, message.body);
+}
+
+const char* message_kind(const Message& message) {
+  const Overloaded kind{
+      [](const LaunchMessage&) { return "launch"; },
+      [](const MmuMapMessage&) { return "mmu_map"; },
+      [](const MmuUnmapMessage&) { return "mmu_unmap"; },
+      [](const SfrWriteMessage&) { return "sfr_write"; },
+      [](const MemoryWriteMessage&) { return "memory_write"; },
+      [](const MemoryReadMessage&) { return "memory_read"; },
+  };
+  return std::visit(kind, message.body);
+}
+
 std::string Fault::str() const {
   std::string text = fmt::format("{}: {}", component, to_string(kind));
   if (!kernel.empty()) text += fmt::format(" in kernel '{}'", kernel);

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -101,7 +102,22 @@ struct Message {
   std::variant<LaunchMessage, MmuMapMessage, MmuUnmapMessage, SfrWriteMessage, MemoryWriteMessage, MemoryReadMessage> body;
   std::vector<Fault> faults;
   Ps submitted = 0, completed = 0;
+  /// Host copies: where the time of the burst that ended last went; adds up to completed - submitted.
+  std::array<Ps, kDelays> spent{};
 };
+
+/// Sizes of what a message carries, over PCIe and in command packets, in bytes. assumed: a 64 B descriptor; 8 B per tensor
+/// argument (its VA), 24 B per mapping (VA, length, PA), one 64 B register block per queue pair.
+inline constexpr std::uint32_t kCommandBytes = 64, kArgumentBytes = 8, kMapEntryBytes = 24, kSfrEntryBytes = 64;
+/// Entries that fit one command packet beside its descriptor.
+inline constexpr std::uint32_t kMapEntriesPerPacket = (kMaxPacketBytes - kCommandBytes) / kMapEntryBytes;
+inline constexpr std::uint32_t kSfrEntriesPerPacket = (kMaxPacketBytes - kCommandBytes) / kSfrEntryBytes;
+/// Tensor arguments of a launch at most: an arm command is one packet.
+inline constexpr std::size_t kMaxTensorArguments = (kMaxPacketBytes - kCommandBytes) / kArgumentBytes;
+/// Descriptor and entries; the data of a host copy travel beside it.
+std::uint64_t message_bytes(const Message& message);
+/// "launch", "mmu_map", "mmu_unmap", "sfr_write", "memory_write", "memory_read".
+const char* message_kind(const Message& message);
 
 /// Carries a Message on a generic payload between host and PCIE_EP (BEGIN_REQ forward, BEGIN_RESP back when complete).
 struct MessageExtension final : tlm::tlm_extension<MessageExtension> {
@@ -112,7 +128,7 @@ struct MessageExtension final : tlm::tlm_extension<MessageExtension> {
 
 /// What travels between IO_CPU, M_CPUs and PE_CPUs in packets of kind `command`. A command
 /// lives in the buffer of the payload that carries it (put_command).
-enum class CommandKind : std::uint8_t { arm, armed, start, done, sfr_write, mmu_map, mmu_unmap, finished, failed };
+enum class CommandKind : std::uint8_t { arm, armed, start, done, sfr_write, mmu_map, mmu_unmap, finished, failed, abort };
 struct Command {
   CommandKind kind = CommandKind::arm;
   Message* message = nullptr;
