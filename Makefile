@@ -1,0 +1,76 @@
+# A short front for CMake. `make run` and `make test` do all the set-up on a Debian 12 machine.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+JOBS ?= $(shell nproc)
+
+BUILD_PACKAGES := g++ cmake ninja-build ccache libsystemc-dev libyaml-cpp-dev libboost-program-options-dev \
+  libboost-context-dev libeigen3-dev nlohmann-json3-dev libfmt-dev libxxhash-dev
+TEST_PACKAGES := libgtest-dev libgmock-dev librapidcheck-dev libvalijson-dev clang-format gtkwave xvfb xauth
+LINT_PACKAGES := clang-tidy
+
+# $(call install,PACKAGES): installs what is missing; needs root or sudo only then.
+define install
+missing=(); for package in $(1); do \
+  dpkg-query -W -f='$${db:Status-Abbrev}' "$$package" 2>/dev/null | grep -q '^ii' || missing+=("$$package"); done; \
+if [ $${#missing[@]} -gt 0 ]; then \
+  root=(); [ "$$(id -u)" = 0 ] || root=(sudo); \
+  export DEBIAN_FRONTEND=noninteractive; \
+  "$${root[@]}" apt-get update -q; \
+  "$${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$${missing[@]}"; fi
+endef
+
+.PHONY: help run test packages test-packages release dev asan test-release test-dev test-asan same-times format format-check lint lint-all clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
+
+run: release ## install, build, and run a checked all_reduce on the default machine
+	build/release/sc_main/kernbench run all_reduce -b 1K -e 1M -f 4
+
+test: test-packages format-check test-release test-asan same-times ## install, build, and run every test, plain and sanitized
+
+packages: ## install what the build needs (Debian packages)
+	@$(call install,$(BUILD_PACKAGES))
+test-packages: packages ## install what the tests need as well
+	@$(call install,$(TEST_PACKAGES))
+
+# Tests are built only where they are run: `make run` needs none of their packages.
+release: packages ## the optimised tool: build/release/sc_main/kernbench
+	@[ -f build/release/CMakeCache.txt ] || cmake --preset release -DBUILD_TESTING=OFF
+	cmake --build --preset release -j $(JOBS) --target kernbench
+dev: test-packages ## debug build with tests
+	cmake --preset dev
+	cmake --build --preset dev -j $(JOBS)
+
+test-dev: dev ## tests of the debug build
+	ctest --preset dev -j $(JOBS)
+test-release: test-packages
+	cmake --preset release -DBUILD_TESTING=ON
+	cmake --build --preset release -j $(JOBS)
+	ctest --preset release -j $(JOBS)
+test-asan: test-packages
+	cmake --preset asan
+	cmake --build --preset asan -j $(JOBS)
+	ctest --preset asan -j $(JOBS)
+asan: test-asan ## tests under AddressSanitizer and UndefinedBehaviorSanitizer
+same-times: ## simulated times do not depend on the optimisation level (after test-release and test-asan)
+	tests/cli/same_times.sh build/release/sc_main/kernbench build/asan/sc_main/kernbench
+
+format: ## lay out all sources
+	git ls-files '*.h' '*.cpp' | xargs clang-format -i
+format-check:
+	git ls-files '*.h' '*.cpp' | xargs clang-format --dry-run -Werror
+
+LINT_BASE ?= HEAD
+lint: ## clang-tidy over the sources changed since LINT_BASE (default: what is not committed)
+	@$(call install,$(LINT_PACKAGES))
+	cmake --preset dev > /dev/null
+	git diff --name-only --diff-filter=d $(LINT_BASE) -- '*.cpp' | xargs -r -P $(JOBS) -n 1 clang-tidy -quiet -p build/dev
+lint-all: ## clang-tidy over all sources
+	@$(call install,$(LINT_PACKAGES))
+	cmake --preset dev > /dev/null
+	git ls-files '*.cpp' | xargs -P $(JOBS) -n 1 clang-tidy -quiet -p build/dev
+
+clean:
+	rm -rf build
