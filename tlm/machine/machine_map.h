@@ -49,6 +49,8 @@ class MachineMap {
 
   // Capacities.
   MemoryInfo hbm_slice, tcm, sram;  ///< per PE, per PE, per cube
+  std::uint16_t ipcq_slots = 4;     ///< of every IPCQ ring
+  std::uint32_t ipcq_slot_bytes = 4096;
   Rate pe_port{1};                  ///< payload rate between a PE and its router, one way
   std::vector<LinkBundle> sip_links;   ///< between SIPs
   std::vector<LinkBundle> cube_links;  ///< between cubes of one SIP (all SIPs alike), and between row-0 cubes and the IO chiplet

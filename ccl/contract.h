@@ -1,0 +1,208 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "tlm/kernel/call.h"
+#include "tlm/kernel/tl.h"
+
+/// What an algorithm module and KernBench agree on. A module is one file with one descriptor; see docs/collectives.md.
+namespace kernbench::ccl {
+
+/// Raised with every change of this file that an already built module would not survive.
+inline constexpr std::uint32_t kAbiVersion = 1;
+
+/// How SIPs are linked, as kernels receive it (`sip_topo_kind`). A module hands out its own copy, so that a kernel built
+/// against other numbers is refused.
+struct TopologyKinds {
+  std::int32_t ring_1d = 0, torus_2d = 1, mesh_2d_no_wrap = 2, switch_star = 3, fully_connected = 4;
+};
+inline constexpr TopologyKinds kTopologyKinds;
+
+/// Types of kernel parameters. Matching is exact.
+enum class ArgumentType : std::uint8_t { va, int64, int32, float64 };
+const char* to_string(ArgumentType type);  ///< the C++ type: "Va", "std::int64_t", "int", "double"
+
+struct Argument {
+  ArgumentType type = ArgumentType::int64;
+  union {
+    Va va;
+    std::int64_t int64;
+    std::int32_t int32;
+    double float64;
+  };
+  Argument() : int64(0) {}
+  explicit Argument(Va value) : type(ArgumentType::va), va(value) {}
+  explicit Argument(std::int64_t value) : type(ArgumentType::int64), int64(value) {}
+  explicit Argument(std::int32_t value) : type(ArgumentType::int32), int32(value) {}
+  explicit Argument(double value) : type(ArgumentType::float64), float64(value) {}
+};
+
+/// `kernel_args` of a module: the kernel's leading arguments after `t_ptr`, in order.
+struct KernelArgs {
+  const ArgumentType* types = nullptr;
+  std::uint32_t count = 0;
+  void (*call)(int world_size, std::int64_t n_elem, int cube_w, int cube_h, Argument* out) = nullptr;
+};
+
+/// `kernel` of a module: its parameter types without the trailing `Tl&`.
+struct Kernel {
+  const ArgumentType* types = nullptr;
+  std::uint32_t count = 0;
+  void (*call)(const Argument* arguments, Tl& tl) = nullptr;
+};
+
+/// A number that ccl.yaml may set for this algorithm; it reaches kernels in tl.call().parameters.
+struct Parameter {
+  enum class Unit : std::uint8_t { none, bytes };
+  const char* name;
+  Unit unit;                 ///< bytes: ccl.yaml gives a quantity, as in `64 KiB`
+  std::int64_t preset;       ///< where ccl.yaml is silent
+  std::int64_t least, most;  ///< allowed range
+  const char* help;
+};
+
+/// IPCQ directions an algorithm sends on. The backend writes the neighbour tables from this and the topology.
+enum DirectionSet : std::uint32_t {
+  kCubeGrid = 1,      ///< N S E W
+  kGlobalGrid = 2,    ///< global_N/S/E/W: the grid of SIPs; E and W follow the ranks where there is no grid
+  kGlobalRing = 4,    ///< what ring_position() uses: kGlobalGrid, and global(k) where the grid has no Hamiltonian cycle
+  kGlobalPeers = 8,   ///< global(k) for every other rank of the group
+  kLocalLine = 16,    ///< local(j) to the PEs before and after this one
+  kLocalPeers = 32    ///< local(j) for every other PE of the cube
+};
+
+constexpr std::uint32_t bit(CollectiveOp op) { return 1u << static_cast<unsigned>(op); }
+constexpr std::uint32_t bit(Scope scope) { return 1u << static_cast<unsigned>(scope); }
+constexpr std::uint32_t topology_bit(std::int32_t kind) { return 1u << kind; }
+
+/// The descriptor. Functions are called from any SIP, with no state between calls.
+struct Algorithm {
+  std::uint32_t abi_version = kAbiVersion;  // first, so that a module of another version can be recognised
+  const char* name = nullptr;
+  const TopologyKinds* topology_kinds = nullptr;
+  std::int32_t (*topo_name_to_kind)(const char* name) = nullptr;  ///< of system.sips.topology; absent: kind 0
+  KernelArgs kernel_args;
+  Kernel kernel;
+  const Parameter* parameters = nullptr;
+  std::uint32_t parameter_count = 0;
+  std::uint32_t operations = 0;  ///< bit(CollectiveOp) of those it serves
+  std::uint32_t scopes = 0;      ///< bit(Scope)
+  std::uint32_t topologies = 0;  ///< topology_bit(kind)
+  std::uint32_t directions = 0;  ///< DirectionSet
+};
+
+/// What `topo_name_to_kind` of the built-in algorithms is. Throws std::invalid_argument on an unknown name.
+std::int32_t standard_topology_kind(const char* name);
+
+namespace detail {
+
+template <class T>
+constexpr ArgumentType argument_type() {
+  if constexpr (std::is_same_v<T, Va>) {
+    return ArgumentType::va;
+  } else if constexpr (std::is_same_v<T, std::int64_t>) {
+    return ArgumentType::int64;
+  } else if constexpr (std::is_same_v<T, std::int32_t>) {
+    return ArgumentType::int32;
+  } else {
+    static_assert(std::is_same_v<T, double>, "kernel parameters are Va, std::int64_t, int or double");
+    return ArgumentType::float64;
+  }
+}
+
+template <class T>
+T value_of(const Argument& argument) {
+  if constexpr (std::is_same_v<T, Va>) {
+    return argument.va;
+  } else if constexpr (std::is_same_v<T, std::int64_t>) {
+    return argument.int64;
+  } else if constexpr (std::is_same_v<T, std::int32_t>) {
+    return argument.int32;
+  } else {
+    return argument.float64;
+  }
+}
+
+template <class... T>
+struct TypeList {
+  static constexpr ArgumentType types[sizeof...(T) + 1] = {argument_type<T>()..., ArgumentType::int64};  // never empty
+  static constexpr std::uint32_t count = sizeof...(T);
+};
+
+template <auto Function>
+struct ArgsAdapter;
+template <class... T, std::tuple<T...> (*Function)(int, std::int64_t, int, int)>
+struct ArgsAdapter<Function> : TypeList<T...> {
+  static void call(int world_size, std::int64_t n_elem, int cube_w, int cube_h, Argument* out) {
+    std::apply([out](auto... value) mutable { ((*out++ = Argument(value)), ...); },
+               Function(world_size, n_elem, cube_w, cube_h));
+  }
+};
+
+template <class List>
+struct KernelAdapter;
+template <class... T>
+struct KernelAdapter<std::tuple<T...>> {
+  template <auto Function, std::size_t... I>
+  static void call(const Argument* arguments, Tl& tl, std::index_sequence<I...>) {
+    Function(value_of<T>(arguments[I])..., tl);
+  }
+};
+
+/// (T..., Tl&) -> std::tuple<T...>
+template <class... T>
+struct DropLast;
+template <>
+struct DropLast<Tl&> {
+  using type = std::tuple<>;
+};
+template <class First, class... Rest>
+struct DropLast<First, Rest...> {
+  using type = decltype(std::tuple_cat(std::declval<std::tuple<First>>(), std::declval<typename DropLast<Rest...>::type>()));
+};
+
+template <class List>
+struct TypesOf;
+template <class... T>
+struct TypesOf<std::tuple<T...>> : TypeList<T...> {};
+
+template <auto Function>
+struct KernelTraits;
+template <class... T, void (*Function)(T...)>
+struct KernelTraits<Function> {
+  using Parameters = typename DropLast<T...>::type;
+  using Types = TypesOf<Parameters>;
+  static void call(const Argument* arguments, Tl& tl) {
+    KernelAdapter<Parameters>::template call<Function>(arguments, tl, std::make_index_sequence<Types::count>());
+  }
+};
+
+}  // namespace detail
+
+/// From `std::tuple<...> kernel_args(int world_size, std::int64_t n_elem, int cube_w, int cube_h)`.
+template <auto Function>
+constexpr KernelArgs make_kernel_args() {
+  using Adapter = detail::ArgsAdapter<Function>;
+  return {Adapter::types, Adapter::count, &Adapter::call};
+}
+
+/// From `void kernel(Va t_ptr, ..., int sip_rank, int sip_topo_kind, int sip_topo_w, int sip_topo_h, Tl& tl)`.
+template <auto Function>
+constexpr Kernel make_kernel() {
+  using Traits = detail::KernelTraits<Function>;
+  return {Traits::Types::types, Traits::Types::count, &Traits::call};
+}
+
+}  // namespace kernbench::ccl
+
+/// The one symbol of a module: `KERNBENCH_CCL_MODULE() { static const Algorithm a = ...; return &a; }`. The build of the
+/// built-in algorithms gives each file a symbol of its own; a shared library exports `kernbench_ccl_algorithm`.
+#ifndef KERNBENCH_CCL_SYMBOL
+#define KERNBENCH_CCL_SYMBOL kernbench_ccl_algorithm
+#endif
+#define KERNBENCH_CCL_MODULE() \
+  extern "C" __attribute__((visibility("default"))) const ::kernbench::ccl::Algorithm* KERNBENCH_CCL_SYMBOL()

@@ -1,0 +1,72 @@
+#pragma once
+#include <boost/program_options.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "runtime/runtime.h"
+#include "tlm/machine/machine_map.h"
+#include "tlm/machine/run_options.h"
+
+namespace kernbench {
+
+/// What a workload leaves behind.
+struct Report {
+  nlohmann::ordered_json results = nlohmann::ordered_json::array();  ///< rows of the JSON's `results`; keys as in docs/json.md
+  std::string text;     ///< the table for a terminal; lines that start with # are comments, as in nccl-tests
+  bool wrong = false;   ///< a check failed: exit code 1
+};
+
+/// One run as a workload sees it: a machine that is built and bound, a host that has not started yet.
+class Session {
+ public:
+  struct Options {
+    std::uint64_t seed = 1;
+    std::string ccl_file;   ///< --ccl; empty: the built-in algorithms
+    std::string topology;   ///< preset or file, as it is to stand in results
+    RunOptions run;         ///< data, debug, recorder window
+  };
+  /// `simulate`: runs the kernel until nothing is left and throws what went wrong (SpawnError, deadlock, limits).
+  Session(const MachineMap& map, Runtime& runtime, Options options, std::function<void()> simulate)
+      : map_(map), runtime_(runtime), options_(std::move(options)), simulate_(std::move(simulate)) {}
+
+  const MachineMap& map() const { return map_; }
+  Runtime& runtime() { return runtime_; }
+  const Options& options() const { return options_; }
+
+  /// Runs `fn(context)` on `ranks` ranks, to the end of the simulation. Once per process.
+  void run(int ranks, std::function<void(Context&)> fn) {
+    runtime_.spawn(std::move(fn), ranks);
+    simulate_();
+  }
+
+ private:
+  const MachineMap& map_;
+  Runtime& runtime_;
+  Options options_;
+  std::function<void()> simulate_;
+};
+
+/// One workload: one file that adds a line to workloads().
+class Workload {
+ public:
+  virtual ~Workload() = default;
+  virtual std::string name() const = 0;
+  virtual std::string help() const = 0;     ///< one line
+  virtual std::string example() const = 0;  ///< a command that works when pasted
+  /// Options of its own, bound to members; run() sees them after boost::program_options::notify.
+  virtual void add_options(boost::program_options::options_description& options) = 0;
+  /// Checks its options (std::invalid_argument: exit code 2), runs, reports.
+  virtual Report run(Session& session) = 0;
+};
+
+/// Every workload, in the order of `kernbench list`. A new instance each time.
+using WorkloadFactory = std::unique_ptr<Workload> (*)();
+const std::vector<WorkloadFactory>& workloads();
+/// Nothing if there is none of that name.
+std::unique_ptr<Workload> find_workload(const std::string& name);
+
+}  // namespace kernbench
