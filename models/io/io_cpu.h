@@ -16,8 +16,8 @@ struct IoCpuConfig {
   Ps command = 10'000;  ///< per command handled   source: topology preset
 };
 
-/// The IO chiplet's CPU: takes host messages from PCIE_EP, fans them out to the cubes' M_CPUs, merges answers, and gives
-/// every launch its common start time: at least MachineMap::worst_command_latency after all PEs are armed.
+/// The IO chiplet's CPU: takes host messages from PCIE_EP, fans them out to the cubes' M_CPUs, merges answers, and
+/// gives every launch its common start time: at least MachineMap::worst_command_latency after all PEs are armed.
 class IoCpu : public sc_core::sc_module {
  public:
   IoCpu(const sc_core::sc_module_name& name, const IoCpuConfig& config, std::uint16_t sip, const MachineMap& map,

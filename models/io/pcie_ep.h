@@ -18,8 +18,9 @@ struct PcieConfig {
   std::uint32_t generation = 5, lanes = 16;
   std::uint64_t bytes_per_second = 63'015'000'000;  ///< one direction, after line encoding
   std::uint32_t tlp_payload_bytes = 256, tlp_overhead_bytes = 24;
-  Ps latency = 250'000;                             ///< one way
-  Ps doorbell = 5'000;                              ///< endpoint's handling of one message
+  Ps latency = 250'000;            ///< one way
+  Ps doorbell = 5'000;             ///< endpoint's handling of one message
+  std::uint32_t outstanding = 64;  ///< bursts of host copies in flight
 };
 
 /// The PCIe endpoint of a SIP. `host`: messages (payloads with a MessageExtension) by nb_transport, answered BEGIN_RESP

@@ -47,7 +47,7 @@ struct MCpu::Impl {
       case CommandKind::arm:
         return arm(command);
       case CommandKind::start:
-        return start(command);
+        return to_running(command);
       case CommandKind::sfr_write:
       case CommandKind::mmu_map:
       case CommandKind::mmu_unmap:
@@ -59,7 +59,8 @@ struct MCpu::Impl {
       case CommandKind::failed:
         if (works.at(command.message->id).armed) return ended(command, true);
         return armed(command, false);
-      case CommandKind::abort: return abort(command);
+      case CommandKind::abort:
+        return abort(command);
       case CommandKind::finished:
         return acknowledged(command);
     }
@@ -90,7 +91,7 @@ struct MCpu::Impl {
     if (work.running.empty()) works.erase(command.message->id);
   }
 
-  void start(const Command& command) {
+  void to_running(const Command& command) {
     for (const PeCoord pe : works.at(command.message->id).running) {
       Command down = command;
       down.pe = pe;
@@ -102,7 +103,7 @@ struct MCpu::Impl {
   void abort(const Command& command) {
     const auto found = works.find(command.message->id);
     if (found == works.end()) return;
-    start(command);
+    to_running(command);
   }
 
   void ended(const Command& command, bool failed) {

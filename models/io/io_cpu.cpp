@@ -1,0 +1,294 @@
+#include "models/io/io_cpu.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <variant>
+
+#include "models/pe/page_table.h"
+#include "tlm/ext/command_port.h"
+#include "tlm/machine/names.h"
+#include "tlm/sim/serial_server.h"
+
+namespace kernbench {
+
+/// Messages of one stream run one after the other, in the order of PCIE_EP's tags; streams run side by side, except
+/// that one launch arms at a time (so that two launches never hold each other's kernel contexts) and one start is under
+/// way at a time (so that its delay is bounded). Every command received or sent holds the CPU for `command`, starts
+/// first.
+struct IoCpu::Impl {
+  Impl(IoCpu& module, const IoCpuConfig& config, std::uint16_t sip, const MachineMap& map, PageTable& pages,
+       PayloadPool& pool, EventQueue& queue, Observer* observer)
+      : config(config),
+        sip(sip),
+        map(map),
+        pages(pages),
+        queue(queue),
+        server(queue),
+        port(pool, map.io_cpu(sip), module.out, module.in,
+             [this](const Command& command, std::uint32_t tag) { receive(command, tag); }) {
+    for (std::uint16_t cube = 0; cube < map.cubes_per_sip(); ++cube) {
+      bool populated = false;
+      for (std::uint16_t pe = 0; pe < map.pes_per_cube; ++pe) populated = populated || map.has({sip, cube, pe});
+      if (populated) cubes.push_back({sip, cube});
+    }
+    if (observer == nullptr) return;
+    const TrackId track = observer->add_track(names::io_cpu(sip) + ".state", TrackKind::state, {"idle", "busy"});
+    if (track == kNoTrack) return;
+    server.set_observer([observer, track](Ps begin, Ps end) { observer->interval(track, begin, end, 1); });
+  }
+
+  /// A message under way.
+  struct Work {
+    Message* message = nullptr;
+    std::vector<CubeCoord> cubes;  ///< launch: cubes with targets; after arming: those where some PE accepted it
+    std::uint32_t pending = 0;     ///< cubes (launch) or table commands that have not answered
+    std::vector<CubeCoord> accepted;
+    bool aborted = false;
+  };
+
+  // From PCIE_EP. A message may arrive as several packets; the network may reorder packets, the tags put them right.
+
+  void receive(const Command& command, std::uint32_t tag) {
+    if (command.kind == CommandKind::armed || command.kind == CommandKind::failed ||
+        command.kind == CommandKind::finished) {
+      server.add(config.command, [this, command] { answered(command); });
+      return;
+    }
+    Arrival& arrival = arrivals[tag];
+    arrival.message = command.message;
+    if (++arrival.packets < command.count) return;
+    arrival.whole = true;
+    for (auto next = arrivals.find(next_tag); next != arrivals.end() && next->second.whole;
+         next = arrivals.find(next_tag)) {
+      Message* message = next->second.message;
+      arrivals.erase(next);
+      ++next_tag;
+      server.add(config.command, [this, message] { enqueue(message); });
+    }
+  }
+
+  void enqueue(Message* message) {
+    std::deque<Message*>& stream = streams[message->stream];
+    stream.push_back(message);
+    if (stream.size() == 1) begin(message);
+  }
+
+  void begin(Message* message) {
+    Work& work = works[message->id];
+    work.message = message;
+    if (std::holds_alternative<LaunchMessage>(message->body)) {
+      to_arm.push_back(message);
+      arm_next();
+    } else {
+      send_tables(work);
+      if (work.pending == 0) tables_done(message);
+    }
+  }
+
+  // Launches.
+
+  void arm_next() {
+    if (arming || to_arm.empty()) return;
+    arming = true;
+    Message* message = to_arm.front();
+    to_arm.pop_front();
+    Work& work = works.at(message->id);
+    const auto& launch = std::get<LaunchMessage>(message->body);
+    for (const PeCoord pe : launch.targets) {
+      sc_assert(pe.sip == sip);
+      work.cubes.push_back(pe.in_cube());
+    }
+    std::sort(work.cubes.begin(), work.cubes.end());
+    work.cubes.erase(std::unique(work.cubes.begin(), work.cubes.end()), work.cubes.end());
+    work.pending = static_cast<std::uint32_t>(work.cubes.size());
+    if (work.cubes.empty()) {
+      arming = false;
+      complete(message);
+      return arm_next();
+    }
+    Command command = command_for(CommandKind::arm, message);
+    command.bytes = kCommandBytes + kArgumentBytes * static_cast<std::uint32_t>(launch.tensors.size());
+    sc_assert(command.bytes <= kMaxPacketBytes);
+    for (const CubeCoord cube : work.cubes) send(command, cube, false);
+  }
+
+  void armed(Work& work, const Command& command) {
+    if (command.count > 0) work.accepted.push_back(command.pe.in_cube());
+    if (--work.pending > 0) return;
+    std::sort(work.accepted.begin(), work.accepted.end());
+    work.pending = static_cast<std::uint32_t>(work.accepted.size());
+    Message* message = work.message;
+    arming = false;
+    if (work.accepted.empty()) {
+      complete(message);
+    } else if (!message->faults.empty()) {
+      abort(work);
+    } else {
+      to_start.push_back(message);
+      start_next();
+    }
+    arm_next();
+  }
+
+  /// The start time leaves room for the fan-out here, one command in service included, and for the slowest way to a PE.
+  void start_next() {
+    if (starting || to_start.empty()) return;
+    starting = true;
+    Message* message = to_start.front();
+    to_start.pop_front();
+    Work& work = works.at(message->id);
+    Command command = command_for(CommandKind::start, message);
+    command.start = queue.now() + (work.accepted.size() + 1) * config.command + map.worst_command_latency;
+    auto& launch = std::get<LaunchMessage>(message->body);
+    launch.first_start = command.start;
+    for (const CubeCoord cube : work.accepted) send(command, cube, true);
+    queue.at(command.start, [this] {
+      starting = false;
+      start_next();
+    });
+  }
+
+  void abort(Work& work) {
+    if (work.aborted) return;
+    work.aborted = true;
+    const Command command = command_for(CommandKind::abort, work.message);
+    for (const CubeCoord cube : work.accepted) send(command, cube, false);
+  }
+
+  // Tables.
+
+  void send_tables(Work& work) {
+    Message* message = work.message;
+    if (auto* sfr = std::get_if<SfrWriteMessage>(&message->body)) {
+      std::stable_sort(sfr->entries.begin(), sfr->entries.end(),
+                       [](const NeighbourEntry& a, const NeighbourEntry& b) { return a.self < b.self; });
+      for (const CubeCoord cube : cubes) {
+        const auto here = [&](std::uint32_t i) { return sfr->entries[i].self.in_cube() == cube; };
+        send_runs(work, CommandKind::sfr_write, cube, sfr->entries.size(), here, kSfrEntryBytes, kSfrEntriesPerPacket);
+      }
+    } else if (const auto* mapping = std::get_if<MmuMapMessage>(&message->body)) {
+      for (const CubeCoord cube : cubes) {
+        const auto seen_from = [&](std::uint32_t i) {
+          const std::vector<PeCoord>& viewers = mapping->entries[i].viewers;
+          return viewers.empty() || std::any_of(viewers.begin(), viewers.end(),
+                                                [&](const PeCoord& viewer) { return viewer.in_cube() == cube; });
+        };
+        send_runs(work, CommandKind::mmu_map, cube, mapping->entries.size(), seen_from, kMapEntryBytes,
+                  kMapEntriesPerPacket);
+      }
+    } else {
+      const auto& range = std::get<MmuUnmapMessage>(message->body);
+      pages.unmap(range.va, range.bytes);
+      for (const CubeCoord cube : cubes) {
+        ++work.pending;
+        send(command_for(CommandKind::mmu_unmap, message), cube, false);
+      }
+    }
+  }
+
+  /// One command for every run of consecutive entries that concern the cube, as long as they fit a packet.
+  template <class Concerns>
+  void send_runs(Work& work, CommandKind kind, CubeCoord cube, std::size_t entries, const Concerns& concerns,
+                 std::uint32_t entry_bytes, std::uint32_t per_packet) {
+    for (std::uint32_t first = 0; first < entries;) {
+      if (!concerns(first)) {
+        ++first;
+        continue;
+      }
+      std::uint32_t next = first + 1;
+      while (next < entries && next - first < per_packet && concerns(next)) ++next;
+      Command command = command_for(kind, work.message);
+      command.first = first;
+      command.count = next - first;
+      command.bytes = kCommandBytes + command.count * entry_bytes;
+      ++work.pending;
+      send(command, cube, false);
+      first = next;
+    }
+  }
+
+  void tables_done(Message* message) {
+    if (const auto* mapping = std::get_if<MmuMapMessage>(&message->body)) {
+      for (const MapEntry& entry : mapping->entries) pages.map(entry);
+    }
+    complete(message);
+  }
+
+  // Answers of M_CPUs.
+
+  void answered(const Command& command) {
+    const auto found = works.find(command.message->id);
+    if (found == works.end()) return;
+    Work& work = found->second;
+    switch (command.kind) {
+      case CommandKind::armed:
+        return armed(work, command);
+      case CommandKind::failed:
+        return abort(work);
+      default:
+        break;
+    }
+    sc_assert(command.kind == CommandKind::finished && work.pending >= command.count);
+    work.pending -= command.count;
+    if (work.pending > 0) return;
+    if (std::holds_alternative<LaunchMessage>(work.message->body)) {
+      complete(work.message);
+    } else {
+      tables_done(work.message);
+    }
+  }
+
+  void complete(Message* message) {
+    works.erase(message->id);
+    Command command = command_for(message->faults.empty() ? CommandKind::finished : CommandKind::failed, message);
+    server.add(config.command, [this, command] { port.send(command, map.pcie_ep(sip), MessageClass::response); });
+    std::deque<Message*>& stream = streams.at(message->stream);
+    stream.pop_front();
+    if (!stream.empty()) begin(stream.front());
+  }
+
+  Command command_for(CommandKind kind, Message* message) const {
+    Command command;
+    command.kind = kind;
+    command.message = message;
+    command.bytes = kCommandBytes;
+    return command;
+  }
+
+  void send(Command command, CubeCoord cube, bool urgent) {
+    command.pe = {cube.sip, cube.cube, 0};
+    server.add(
+        config.command, [this, command] { port.send(command, map.m_cpu(command.pe.in_cube()), MessageClass::command); },
+        urgent);
+  }
+
+  struct Arrival {
+    Message* message = nullptr;
+    std::uint32_t packets = 0;
+    bool whole = false;
+  };
+
+  const IoCpuConfig config;
+  const std::uint16_t sip;
+  const MachineMap& map;
+  PageTable& pages;
+  EventQueue& queue;
+  std::vector<CubeCoord> cubes;  ///< with at least one PE
+  SerialServer server;
+  std::map<std::uint32_t, Arrival> arrivals;  ///< by tag
+  std::uint32_t next_tag = 0;
+  std::map<std::uint16_t, std::deque<Message*>> streams;  ///< front: under way
+  std::map<std::uint64_t, Work> works;                    ///< by message id
+  std::deque<Message*> to_arm, to_start;
+  bool arming = false, starting = false;
+  CommandPort port;
+};
+
+IoCpu::IoCpu(const sc_core::sc_module_name& name, const IoCpuConfig& config, std::uint16_t sip, const MachineMap& map,
+             PageTable& pages, PayloadPool& pool, EventQueue& queue, Observer* observer)
+    : sc_module(name), impl_(std::make_unique<Impl>(*this, config, sip, map, pages, pool, queue, observer)) {}
+
+IoCpu::~IoCpu() = default;
+
+}  // namespace kernbench
