@@ -1,0 +1,19 @@
+#pragma once
+
+namespace kernbench {
+
+/// How the tool ends; part of its contract (docs/cli.md).
+enum class ExitCode : int {
+  success = 0,
+  check_failed = 1,  ///< wrong numerics
+  bad_input = 2,
+  deadlock = 3,
+  limit = 4,            ///< watchdog or --max-sim-time
+  out_of_resource = 5,  ///< of the modelled machine
+  environment = 7,      ///< files, permissions
+  program_failed = 8,   ///< SpawnError, device fault
+  internal = 70,
+  interrupted = 130
+};
+
+}  // namespace kernbench

@@ -1,0 +1,19 @@
+#pragma once
+#include <string>
+#include <vector>
+
+namespace kernbench {
+
+/// Something that the model simplifies.
+struct Limitation {
+  const char* part;
+  const char* text;
+};
+
+/// What is simplified in this version; `kernbench list --limits` and docs/architecture.md say the same, by a test.
+const std::vector<Limitation>& limitations();
+
+/// As a Markdown list: "- **part**: text".
+std::string limitations_text();
+
+}  // namespace kernbench

@@ -1,0 +1,172 @@
+#include "sc_main/cli/options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "sc_main/cli/usage_error.h"
+#include "tlm/config/nearest.h"
+#include "tlm/config/units.h"
+
+namespace kernbench {
+namespace {
+/// Options of the specification that this version does not have, and what to do instead.
+constexpr std::array<std::pair<const char*, const char*>, 6> kLaterOptions{{
+    {"--fidelity", "this version has one fidelity, 'accurate'; see 'kernbench list --limits'"},
+    {"--trace", "use --vcd FILE for waves or --oplog FILE for the list of ops"},
+    {"--report", "use --json FILE for results and --vcd FILE for waves"},
+    {"--scheduling", "this version schedules ranks concurrently"},
+    {"--host-io", "host copies are untimed in this version"},
+    {"--group", "collectives run over all ranks in this version"},
+}};
+
+/// Options that never change a result: outputs, display, testing; and what finds the configuration that is embedded.
+constexpr std::array<const char*, 15> kNotPartOfResult{
+    "json",     "vcd",          "oplog", "wave-filter", "wave-window", "recorder-window",
+    "watchdog", "max-sim-time", "quiet", "verbose",     "no-progress", "color",
+    "from",     "help",         "debug"};
+
+Ps parse_time(const std::string& option, const std::string& text) {
+  const QuantityResult time = parse_quantity(text, Dimension::time);
+  if (!time.ok)
+    throw UsageError(fmt::format("{} is {}{}", option, quote(text), time.problem),
+                     time.hint.empty() ? "give a time, e.g. '10 us'" : time.hint);
+  return time.value;
+}
+
+std::vector<std::string> names_of(const po::options_description& options) {
+  std::vector<std::string> names;
+  for (const auto& option : options.options()) names.push_back("--" + option->long_name());
+  return names;
+}
+}  // namespace
+
+po::options_description MachineOptions::describe() {
+  po::options_description options("Machine");
+  auto add = options.add_options();
+  add("topology", po::value(&topology)->value_name("FILE|PRESET"),
+      "the machine; 'kernbench list' names the presets (default: default)");
+  add("set", po::value(&sets)->value_name("KEY=VALUE")->composing(),
+      "changes a value of the topology, e.g. sip.cube_mesh.w=2; repeatable");
+  return options;
+}
+
+po::options_description CommonOptions::describe() {
+  po::options_description options("Every run");
+  auto add = options.add_options();
+  add("ccl", po::value(&ccl)->value_name("FILE"), "ccl.yaml with the collective algorithms (default: built in)");
+  add("data", po::value(&data)->value_name("on|off"),
+      "off: no contents and no check; the simulated times stay the same (default: on)");
+  add("seed", po::value(&seed)->value_name("N"), "of the data (default: 1)");
+  add("debug", po::bool_switch(&debug), "extra checks: reads of unwritten bytes");
+  add("json", po::value(&json)->value_name("FILE|-"),
+      "results as JSON; '-' is standard output, with nothing else on it");
+  add("vcd", po::value(&vcd)->value_name("FILE"), "waves, with a GTKWave save file beside it");
+  add("wave-filter", po::value(&wave_filters)->value_name("GLOB")->composing(),
+      "only these signals, e.g. 'sip0.cube3.**'; repeatable");
+  add("wave-window", po::value(&wave_window)->value_name("FROM..TO"), "only this time, e.g. '10us..20us'");
+  add("oplog", po::value(&oplog)->value_name("FILE"), "every op of every engine, as JSON lines");
+  add("watchdog", po::value(&watchdog)->value_name("SECONDS"),
+      "ends a run that makes no progress for so long, by the wall clock; 0: never (default: 600)");
+  add("max-sim-time", po::value(&max_sim_time)->value_name("TIME"),
+      "ends the run at this simulated time, e.g. '10 ms'");
+  add("from", po::value(&from)->value_name("RESULT.json"), "runs again what a result file describes");
+  add("recorder-window", po::value(&recorder_window)->value_name("OPS"),
+      "ops that a kernel is recorded ahead; changes no result; for testing (default: 4096)");
+  add("quiet,q", po::bool_switch(&quiet), "results only");
+  add("verbose,v", po::bool_switch(&verbose), "say more on standard error");
+  add("no-progress", po::bool_switch(&no_progress), "no progress line on a terminal");
+  add("color", po::value(&color)->value_name("auto|never"), "colours on standard error (default: auto)");
+  add("help,h", "this text");
+  return options;
+}
+
+void CommonOptions::check() const {
+  if (data != "on" && data != "off") throw UsageError(fmt::format("--data is {}", quote(data)), "give 'on' or 'off'");
+  if (color != "auto" && color != "never")
+    throw UsageError(fmt::format("--color is {}", quote(color)), "give 'auto' or 'never'");
+  if (recorder_window == 0) throw UsageError("--recorder-window is '0'", "give an integer of at least 1");
+  if (!(watchdog >= 0 && watchdog <= 1e9))
+    throw UsageError(fmt::format("--watchdog is '{}'", watchdog), "give seconds, 0 for never");
+  if (vcd.empty() && !wave_filters.empty()) throw UsageError("--wave-filter without --vcd", "give --vcd FILE as well");
+  if (vcd.empty() && !wave_window.empty()) throw UsageError("--wave-window without --vcd", "give --vcd FILE as well");
+  static_cast<void>(waves());
+  static_cast<void>(limit());
+}
+
+WaveSelection CommonOptions::waves() const {
+  WaveSelection selection;
+  selection.globs = wave_filters;
+  if (wave_window.empty()) return selection;
+  const auto dots = wave_window.find("..");
+  const std::string hint = "give FROM..TO, e.g. '10us..20us'";
+  if (dots == std::string::npos) throw UsageError(fmt::format("--wave-window is {}", quote(wave_window)), hint);
+  if (dots > 0) selection.from = parse_time("--wave-window", wave_window.substr(0, dots));
+  if (dots + 2 < wave_window.size()) selection.to = parse_time("--wave-window", wave_window.substr(dots + 2));
+  if (selection.from >= selection.to)
+    throw UsageError(fmt::format("--wave-window is {}, which is empty", quote(wave_window)), hint);
+  return selection;
+}
+
+Ps CommonOptions::limit() const { return max_sim_time.empty() ? kNever : parse_time("--max-sim-time", max_sim_time); }
+
+std::vector<std::string> Parsed::values(const std::string& option) const {
+  std::vector<std::string> values;
+  for (const po::option& o : given.options) {
+    if (o.string_key == option) values.insert(values.end(), o.value.begin(), o.value.end());
+  }
+  return values;
+}
+
+Parsed parse(const Arguments& arguments, const po::options_description& options,
+             const std::vector<std::string>& positional, const Arguments& earlier) {
+  // No guessing of abbreviations: an unknown name is an error with the nearest one.
+  const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+  po::positional_options_description order;
+  for (const std::string& name : positional) order.add(name.c_str(), 1);
+  try {
+    Parsed parsed{po::command_line_parser(arguments).options(options).positional(order).style(style).run(), {}};
+    const po::parsed_options before = po::command_line_parser(earlier).options(options).style(style).run();
+    po::variables_map variables;
+    po::store(parsed.given, variables);
+    po::store(before, variables);  // does not replace what is stored
+    po::notify(variables);
+
+    const auto keep = [&](const po::option& option) {
+      const bool left_out =
+          std::find(kNotPartOfResult.begin(), kNotPartOfResult.end(), option.string_key) != kNotPartOfResult.end();
+      if (!left_out)
+        parsed.reproducible.insert(parsed.reproducible.end(), option.original_tokens.begin(),
+                                   option.original_tokens.end());
+    };
+    for (const po::option& option : before.options) {
+      if (option.string_key == "set" || parsed.values(option.string_key).empty()) keep(option);
+    }
+    for (const po::option& option : parsed.given.options) keep(option);
+    return parsed;
+  } catch (const po::unknown_option& error) {
+    const std::string name = error.get_option_name();
+    for (const auto& [later, instead] : kLaterOptions) {
+      if (name == later) throw UsageError(fmt::format("option '{}' is not in this version", name), instead);
+    }
+    throw UsageError(fmt::format("unknown option {}", quote(name)), suggest(name, names_of(options), "options"));
+  } catch (const po::too_many_positional_options_error&) {
+    const po::parsed_options loose =
+        po::command_line_parser(arguments).options(options).style(style).allow_unregistered().run();
+    const std::vector<std::string> words = po::collect_unrecognized(loose.options, po::include_positional);
+    throw UsageError(fmt::format("unexpected argument {}",
+                                 quote(words.size() > positional.size() ? words[positional.size()] : std::string())),
+                     "an option's value follows its name");
+  } catch (const po::error& error) {
+    throw UsageError(error.what(), "see --help");
+  }
+}
+
+bool asks_for_help(const Arguments& arguments) {
+  return std::any_of(arguments.begin(), arguments.end(),
+                     [](const std::string& a) { return a == "--help" || a == "-h"; });
+}
+
+}  // namespace kernbench

@@ -1,0 +1,61 @@
+#pragma once
+#include <boost/program_options.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sc_main/cli/terminal.h"
+#include "sc_main/cli/tool.h"
+#include "tlm/machine/run_options.h"
+#include "tlm/sim/time.h"
+#include "waves/vcd_writer.h"
+
+namespace kernbench {
+namespace po = boost::program_options;
+
+/// Options of every command that reads a machine.
+struct MachineOptions {
+  std::string topology = "default";
+  std::vector<std::string> sets;
+
+  po::options_description describe();
+};
+
+/// Options that every run has.
+struct CommonOptions {
+  std::string ccl, data = "on", json, vcd, oplog, wave_window, max_sim_time, color = "auto", from;
+  std::vector<std::string> wave_filters;
+  std::uint64_t seed = 1;
+  unsigned recorder_window = 4096;
+  double watchdog = 600;  ///< s without progress
+  bool debug = false, quiet = false, verbose = false, no_progress = false;
+
+  po::options_description describe();
+  /// Checks what the parser cannot. Throws UsageError.
+  void check() const;
+
+  RunOptions run_options() const { return {data == "on", debug, recorder_window}; }
+  ColorMode color_mode() const { return color == "never" ? ColorMode::never : ColorMode::automatic; }
+  WaveSelection waves() const;  ///< throws UsageError
+  Ps limit() const;             ///< throws UsageError; kNever without --max-sim-time
+};
+
+/// A command line, parsed.
+struct Parsed {
+  po::parsed_options given;  ///< the options that stand in it
+  /// What decides the result: without outputs, display and test options; earlier options that were not given again
+  /// first.
+  Arguments reproducible;
+
+  std::vector<std::string> values(const std::string& option) const;  ///< as given, in order
+};
+
+/// Parses `arguments` into the variables of `options`; `positional` are taken in order. `earlier`: options of an
+/// earlier command line that hold where `arguments` do not say otherwise. Throws UsageError: an unknown option with the
+/// nearest name, an option of a later version by name, a value that does not fit.
+Parsed parse(const Arguments& arguments, const po::options_description& options,
+             const std::vector<std::string>& positional = {}, const Arguments& earlier = {});
+
+bool asks_for_help(const Arguments& arguments);
+
+}  // namespace kernbench

@@ -1,0 +1,77 @@
+#include "sc_main/cli/result_file.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+
+#include "sc_main/cli/usage_error.h"
+#include "sc_main/cli/version.h"
+#include "waves/output_file.h"
+
+namespace kernbench {
+namespace {
+double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double seconds(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+}
+}  // namespace
+
+HostClock::HostClock() : start_(std::time(nullptr)), begin_s_(now_s()) {}
+
+nlohmann::ordered_json HostClock::json() const {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return {{"wall_s", now_s() - begin_s_},
+          {"cpu_s", seconds(usage.ru_utime) + seconds(usage.ru_stime)},
+          {"peak_rss_bytes", std::uint64_t{1024} * static_cast<std::uint64_t>(usage.ru_maxrss)},
+          {"start", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(start_))}};
+}
+
+nlohmann::ordered_json to_json(const RunResult& result, const HostClock& host) {
+  std::uint64_t pes = 0;
+  for (std::uint16_t sip = 0; sip < result.map->sips; ++sip) pes += result.map->pes(sip).size();
+  nlohmann::ordered_json json;
+  json["version"] = kVersion;
+  json["command"] = result.command;
+  json["config"] = result.config;
+  json["config_hash"] = result.config_hash;
+  json["seed"] = result.seed;
+  json["workload"] = result.workload;
+  json["fidelity"] = "accurate";
+  json["data"] = result.data;
+  json["machine"] = {{"sips", result.map->sips},
+                     {"cubes", std::uint64_t{result.map->sips} * result.map->cubes_per_sip()},
+                     {"pes", pes}};
+  json["sim_time_ps"] = result.sim_time;
+  json["energy_pj"] = nullptr;  // energy comes with the next accuracy work; the schema says so
+  json["results"] = result.results;
+  json["host"] = host.json();
+  return json;
+}
+
+EarlierRun read_result(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw OutputError(fmt::format("cannot read '{}': {}", path, std::strerror(errno)));
+  const auto json = nlohmann::ordered_json::parse(in, nullptr, false);
+  const std::string hint = "give a file that 'kernbench run ... --json FILE' wrote";
+  if (json.is_discarded()) throw UsageError(fmt::format("--from '{}' is not JSON", path), hint);
+  const auto command = json.is_object() ? json.find("command") : json.end();
+  const bool usable = json.is_object() && command != json.end() && command->is_array() && command->size() >= 2 &&
+                      (*command)[0] == "run" && json.contains("config") && json["config"].is_object();
+  if (!usable) throw UsageError(fmt::format("--from '{}' is no result of 'kernbench run'", path), hint);
+  EarlierRun run;
+  run.config = json["config"];
+  for (std::size_t i = 1; i < command->size(); ++i) {
+    if (!(*command)[i].is_string())
+      throw UsageError(fmt::format("--from '{}': 'command' holds something other than text", path), hint);
+    run.command.push_back((*command)[i].get<std::string>());
+  }
+  return run;
+}
+
+}  // namespace kernbench

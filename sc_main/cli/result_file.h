@@ -1,0 +1,45 @@
+#pragma once
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "sc_main/cli/tool.h"
+#include "tlm/machine/machine_map.h"
+#include "tlm/sim/time.h"
+
+namespace kernbench {
+
+/// What the host spent on a run.
+class HostClock {
+ public:
+  HostClock();
+  nlohmann::ordered_json json() const;  ///< wall_s, cpu_s, peak_rss_bytes, start
+
+ private:
+  std::time_t start_;
+  double begin_s_;
+};
+
+/// Everything that `run --json` writes but the host block; sc_main/results.schema.json describes it.
+struct RunResult {
+  Arguments command;              ///< reproduces the run together with `config`
+  nlohmann::ordered_json config;  ///< the resolved machine
+  std::string config_hash;
+  std::uint64_t seed = 0;
+  std::string workload;
+  bool data = true;
+  const MachineMap* map = nullptr;
+  Ps sim_time = 0;
+  nlohmann::ordered_json results;
+};
+nlohmann::ordered_json to_json(const RunResult& result, const HostClock& host);
+
+/// A result file that `run --from` reads.
+struct EarlierRun {
+  Arguments command;  ///< from its workload on
+  nlohmann::ordered_json config;
+};
+/// Throws UsageError if the file is no result of `run`, OutputError if it cannot be read.
+EarlierRun read_result(const std::string& path);
+
+}  // namespace kernbench

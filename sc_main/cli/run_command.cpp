@@ -1,0 +1,183 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <sstream>
+
+#include "sc_main/cli/exit_code.h"
+#include "sc_main/cli/options.h"
+#include "sc_main/cli/result_file.h"
+#include "sc_main/cli/simulation.h"
+#include "sc_main/cli/usage_error.h"
+#include "sc_main/workloads/workload.h"
+#include "tlm/config/nearest.h"
+#include "topology/plan.h"
+#include "topology/resolve.h"
+#include "waves/output_file.h"
+
+namespace kernbench {
+namespace {
+
+std::vector<std::string> workload_names() {
+  std::vector<std::string> names;
+  for (const WorkloadFactory make : workloads()) names.push_back(make()->name());
+  return names;
+}
+
+int print_help(Workload* workload) {
+  CommonOptions common;
+  MachineOptions machine;
+  if (workload == nullptr) {
+    fmt::print(
+        "Usage: kernbench run WORKLOAD [OPTIONS]\n       kernbench run --from RESULT.json\n\nWorkloads ('kernbench run "
+        "WORKLOAD --help' for its options):\n");
+    for (const WorkloadFactory make : workloads()) {
+      const auto entry = make();
+      fmt::print("  {:<18}{}\n", entry->name(), entry->help());
+    }
+    fmt::print("\nExample:\n  kernbench run all_reduce -b 1K -e 64K -f 4 --topology minimal\n");
+    return 0;
+  }
+  po::options_description own(workload->name());
+  workload->add_options(own);
+  fmt::print("Usage: kernbench run {} [OPTIONS]\n\n{}\n\n", workload->name(), workload->help());
+  for (const po::options_description& group : {own, machine.describe(), common.describe()}) {
+    std::ostringstream text;
+    text << group;
+    fmt::print("{}\n", text.str());
+  }
+  fmt::print("Example:\n  {}\n", workload->example());
+  return 0;
+}
+
+/// Takes the workload's name out of the arguments: the first one, or wherever a workload is named.
+std::string take_workload(Arguments& arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const bool first = i == 0 && arguments[i].rfind('-', 0) != 0;
+    if (!first && find_workload(arguments[i]) == nullptr) continue;
+    std::string name = arguments[i];
+    arguments.erase(arguments.begin() + static_cast<std::ptrdiff_t>(i));
+    return name;
+  }
+  return {};
+}
+
+/// Value of --from, if it is among the arguments: the earlier command says which options there are.
+std::string find_from(const Arguments& arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == "--from" && i + 1 < arguments.size()) return arguments[i + 1];
+    if (arguments[i].rfind("--from=", 0) == 0) return arguments[i].substr(7);
+  }
+  return {};
+}
+
+/// A run from its command line to its result.
+class Run {
+ public:
+  explicit Run(Arguments arguments) {
+    std::string name = take_workload(arguments);
+    Arguments before;
+    if (const std::string from = find_from(arguments); !from.empty()) {
+      earlier_ = read_result(from);
+      before = earlier_->command;
+      const std::string earlier_name = take_workload(before);
+      if (name.empty()) name = earlier_name;
+      if (name != earlier_name)
+        throw UsageError(fmt::format("--from '{}' is a run of '{}', not of {}", from, earlier_name, quote(name)),
+                         "leave the workload out");
+    }
+    if (name.empty()) throw UsageError("no workload given", "workloads: " + join(workload_names()));
+    workload_ = find_workload(name);
+    if (!workload_)
+      throw UsageError(fmt::format("unknown workload {}", quote(name)), suggest(name, workload_names(), "workloads"));
+
+    po::options_description all, own;
+    workload_->add_options(own);
+    all.add(own).add(machine_.describe()).add(common_.describe());
+    const Parsed parsed = parse(arguments, all, {}, before);
+    common_.check();
+    if (earlier_) {
+      if (!parsed.values("topology").empty())
+        throw UsageError("--topology together with --from", "the result file brings its machine; change it with --set");
+      machine_.sets = parsed.values("set");  // the earlier ones are part of its configuration
+    }
+    result_.command = {"run", name};
+    result_.command.insert(result_.command.end(), parsed.reproducible.begin(), parsed.reproducible.end());
+    result_.workload = name;
+    result_.seed = common_.seed;
+    result_.data = common_.data == "on";
+  }
+
+  int execute() {
+    const topology::Resolved resolved = earlier_ ? topology::resolve_json(earlier_->config, common_.from, machine_.sets)
+                                                 : topology::resolve(machine_.topology, machine_.sets);
+    const topology::Plan plan = topology::make_plan(resolved.spec);
+    result_.config = resolved.config;
+    result_.config_hash = resolved.hash;
+    result_.map = &plan.map;
+
+    // Opened before the run: an hour of simulation shall not end at a folder that does not exist.
+    std::optional<OutputFile> json;
+    if (!common_.json.empty() && common_.json != "-") json.emplace(common_.json);
+
+    Simulation simulation(plan, common_);
+    Session::Options options;
+    options.seed = common_.seed;
+    options.ccl_file = common_.ccl;
+    options.topology = resolved.spec.name;
+    options.run = common_.run_options();
+    Session session(plan.map, simulation.runtime(), options, [&simulation] { simulation.run(); });
+
+    Report report;
+    std::exception_ptr error;
+    try {
+      report = workload_->run(session);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    simulation.finish_outputs();  // also of a run that failed: its waves say why
+    if (error) std::rethrow_exception(error);
+
+    result_.sim_time = simulation.now();
+    result_.results = std::move(report.results);
+    publish(report, json);
+    return static_cast<int>(report.wrong ? ExitCode::check_failed : ExitCode::success);
+  }
+
+ private:
+  void publish(const Report& report, std::optional<OutputFile>& json) {
+    if (common_.json != "-") fmt::print("{}", report.text);
+    if (common_.json.empty()) return;
+    const std::string text = to_json(result_, host_).dump(2) + "\n";
+    if (!json) {
+      fmt::print("{}", text);
+      return;
+    }
+    json->write(text);
+    json->commit();
+  }
+
+  HostClock host_;
+  std::unique_ptr<Workload> workload_;
+  MachineOptions machine_;
+  CommonOptions common_;
+  std::optional<EarlierRun> earlier_;
+  RunResult result_;
+};
+}  // namespace
+
+int run_command(const Arguments& arguments) {
+  if (asks_for_help(arguments)) {
+    Arguments rest = arguments;
+    const std::string name = take_workload(rest);
+    const auto workload = find_workload(name);
+    if (!name.empty() && workload == nullptr)
+      throw UsageError(fmt::format("unknown workload {}", quote(name)), suggest(name, workload_names(), "workloads"));
+    return print_help(workload.get());
+  }
+  return Run(arguments).execute();
+}
+
+}  // namespace kernbench

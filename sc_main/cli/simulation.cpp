@@ -1,0 +1,72 @@
+#include "sc_main/cli/simulation.h"
+
+#include <fmt/format.h>
+
+#include <systemc>
+
+#include "sc_main/cli/interrupt.h"
+#include "sc_main/cli/progress.h"
+
+namespace kernbench {
+
+/// Taken down only in builds that look for leaks: SystemC's destructors search their registries linearly, so the
+/// teardown of a large machine takes longer than its run.
+struct Simulation::Model {
+  Model(const topology::Plan& plan, const RunOptions& options, Observer* observer)
+      : machine(plan, options, observer), runtime("host", machine.map(), machine.dispatcher(), options, observer) {
+    for (std::uint16_t sip = 0; sip < machine.map().sips; ++sip) runtime.pcie[sip]->bind(machine.host_socket(sip));
+  }
+  topology::Machine machine;
+  Runtime runtime;
+};
+
+Simulation::Simulation(const topology::Plan& plan, const CommonOptions& options) : options_(options) {
+  if (!options.vcd.empty()) hub_.add(vcd_.emplace(options.vcd, options.waves()));
+  if (!options.oplog.empty()) hub_.add(oplog_.emplace(options.oplog));
+  Observer* observer = vcd_ || oplog_ ? &hub_ : nullptr;
+  model_ = std::make_unique<Model>(plan, options.run_options(), observer);
+}
+
+Simulation::~Simulation() {
+#ifndef KERNBENCH_TEARDOWN
+  static_cast<void>(model_.release());
+#endif
+}
+
+Runtime& Simulation::runtime() { return model_->runtime; }
+Ps Simulation::now() { return model_->machine.dispatcher().now(); }
+
+void Simulation::run() {
+  Dispatcher& dispatcher = model_->machine.dispatcher();
+  const Interrupt interrupt;
+  dispatcher.set_stop(&interrupt.flag());
+  dispatcher.set_limit(options_.limit());
+  {
+    const Progress progress(Terminal(options_.color_mode()), dispatcher, !options_.no_progress && !options_.quiet,
+                            options_.limit());
+    const Watchdog watchdog(dispatcher, options_.watchdog);
+    sc_core::sc_start();
+  }
+  dispatcher.set_stop(nullptr);
+
+  if (dispatcher.stopped())
+    throw RunEnded(ExitCode::interrupted, fmt::format("interrupted at {} of simulated time", readable(now())));
+  if (dispatcher.limit_reached()) {
+    throw RunEnded(ExitCode::limit, fmt::format("the simulated time limit of {} (--max-sim-time) was reached at {}",
+                                                readable(options_.limit()), readable(now())));
+  }
+  model_->runtime.rethrow_failures();
+  const Runtime::Outcome outcome = model_->runtime.outcome();
+  if (!outcome.finished) {
+    std::vector<Blocked> blocked;
+    model_->machine.explain(blocked);
+    throw RunEnded(ExitCode::deadlock, deadlock_report(outcome, blocked, now()));
+  }
+}
+
+void Simulation::finish_outputs() {
+  if (vcd_) vcd_->finish(now());
+  if (oplog_) oplog_->finish();
+}
+
+}  // namespace kernbench

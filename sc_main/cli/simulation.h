@@ -1,0 +1,51 @@
+#pragma once
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "runtime/runtime.h"
+#include "sc_main/cli/exit_code.h"
+#include "sc_main/cli/options.h"
+#include "topology/machine.h"
+#include "topology/plan.h"
+#include "waves/observer_hub.h"
+#include "waves/op_log.h"
+#include "waves/vcd_writer.h"
+
+namespace kernbench {
+
+/// The simulation ended before its program did; the text is the report for the user.
+class RunEnded : public std::runtime_error {
+ public:
+  RunEnded(ExitCode code, const std::string& text) : std::runtime_error(text), code(code) {}
+  const ExitCode code;  ///< deadlock, limit or interrupted
+};
+
+/// A machine, its host and its listeners; once per process.
+class Simulation {
+ public:
+  /// Opens the outputs (OutputError) and elaborates. `plan` and `options` outlive it.
+  Simulation(const topology::Plan& plan, const CommonOptions& options);
+  ~Simulation();
+
+  Runtime& runtime();
+  Ps now();
+
+  /// Runs until nothing is left. Throws SpawnError, RunEnded.
+  void run();
+
+  /// Closes the waves and the op log, whatever became of the run. Throws OutputError.
+  void finish_outputs();
+
+ private:
+  struct Model;  // the SystemC side
+
+  const CommonOptions& options_;
+  std::optional<VcdWriter> vcd_;
+  std::optional<OpLogWriter> oplog_;
+  ObserverHub hub_;
+  std::unique_ptr<Model> model_;
+};
+
+}  // namespace kernbench

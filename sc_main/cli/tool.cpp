@@ -1,0 +1,168 @@
+#include "sc_main/cli/tool.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <new>
+#include <systemc>
+
+#include "runtime/runtime.h"
+#include "sc_main/cli/exit_code.h"
+#include "sc_main/cli/simulation.h"
+#include "sc_main/cli/terminal.h"
+#include "sc_main/cli/usage_error.h"
+#include "sc_main/cli/version.h"
+#include "tlm/config/nearest.h"
+#include "tlm/config/problems.h"
+#include "waves/output_file.h"
+
+namespace kernbench {
+namespace {
+
+constexpr const char* kUsage = R"(Usage: kernbench COMMAND [ARGUMENTS]
+
+How long will this program take on that machine, where does the time go, and does it compute the right numbers?
+
+Commands:
+  run WORKLOAD    run a workload on a modelled machine
+  topology        show, check or export a machine
+  list            workloads, presets, algorithms, dtypes, limits
+  --version       print the version
+  --help          this text; also after every command
+
+Example:
+  kernbench run all_reduce -b 1K -e 64K -f 4
+)";
+
+struct CommandEntry {
+  const char* name;
+  int (*run)(const Arguments&);
+};
+constexpr std::array<CommandEntry, 3> kCommands{
+    {{"run", run_command}, {"topology", topology_command}, {"list", list_command}}};
+
+/// Commands of the specification that this version does not have.
+constexpr std::array<const char*, 7> kLaterCommands{"pipeline", "sweep",    "search", "report",
+                                                    "tune",     "validate", "bench"};
+
+int dispatch(const Arguments& arguments) {
+  if (arguments.empty()) throw UsageError("no command given", "try 'kernbench --help'");
+  const std::string& name = arguments.front();
+  if (name == "--help" || name == "-h" || name == "help") return std::fputs(kUsage, stdout), 0;
+  if (name == "--version") return fmt::print("kernbench {}\n", kVersion), 0;
+
+  std::vector<std::string> names;
+  for (const CommandEntry& command : kCommands) {
+    if (name == command.name) return command.run({arguments.begin() + 1, arguments.end()});
+    names.emplace_back(command.name);
+  }
+  for (const char* later : kLaterCommands) {
+    if (name == later)
+      throw UsageError(fmt::format("command '{}' is not in this version ({})", name, kVersion),
+                       "see 'kernbench --help' for what is");
+  }
+  if (name.rfind('-', 0) == 0)
+    throw UsageError(fmt::format("unknown option '{}'", name), "give a command first: " + join(names));
+  throw UsageError(fmt::format("unknown command {}", quote(name)), suggest(name, names, "commands"));
+}
+
+/// Maps what was thrown to an exit code, with its text.
+ExitCode classify(const std::exception_ptr& error, std::string& text) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const UsageError& e) {
+    text = e.hint.empty() ? e.what() : fmt::format("{}\n  hint: {}", e.what(), e.hint);
+    return ExitCode::bad_input;
+  } catch (const RunEnded& e) {
+    text = e.what();
+    return e.code;
+  } catch (const ConfigError& e) {
+    text = e.what();
+    return ExitCode::bad_input;
+  } catch (const std::invalid_argument& e) {
+    text = e.what();
+    return ExitCode::bad_input;
+  } catch (const OutputError& e) {
+    text = e.what();
+    return ExitCode::environment;
+  } catch (const OutOfDeviceMemory& e) {
+    text = e.what();
+    return ExitCode::out_of_resource;
+  } catch (const SpawnError& e) {
+    // A program that failed only because the machine is too small for it is out of a resource.
+    text = e.what();
+    bool all_memory = !e.failures.empty();
+    std::string ignored;
+    for (const auto& [rank, failure] : e.failures)
+      all_memory = all_memory && classify(failure, ignored) == ExitCode::out_of_resource;
+    return all_memory ? ExitCode::out_of_resource : ExitCode::program_failed;
+  } catch (const DeviceFault& e) {
+    text = e.what();
+    return ExitCode::program_failed;
+  } catch (const std::bad_alloc&) {
+    text = "this computer has not enough memory for the run";
+    return ExitCode::environment;
+  } catch (const sc_core::sc_report& e) {
+    text = fmt::format("internal error: {} ({}:{})", e.what(), e.get_file_name(), e.get_line_number());
+    return ExitCode::internal;
+  } catch (const std::exception& e) {
+    text = fmt::format("internal error: {}", e.what());
+    return ExitCode::internal;
+  } catch (...) {
+    text = "internal error";
+    return ExitCode::internal;
+  }
+}
+
+/// A ConfigError's text locates itself ("file:line:column: error: ..."); everything else gets the tool's name.
+void print_error(const std::exception_ptr& error, const std::string& text) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const ConfigError&) {
+    fmt::print(stderr, "{}\n", text);
+  } catch (...) {
+    fmt::print(stderr, "kernbench: {}: {}\n", Terminal().error(), text);
+  }
+}
+
+/// SystemC's reports go to standard error, never to standard output; errors of ours arrive as exceptions.
+void report(const sc_core::sc_report& report, const sc_core::sc_actions&) {
+  if (report.get_severity() == sc_core::SC_INFO) return;
+  if (report.get_severity() == sc_core::SC_WARNING) {
+    fmt::print(stderr, "kernbench: warning: SystemC: {}: {}\n", report.get_msg_type(), report.get_msg());
+    return;
+  }
+  throw report;
+}
+
+[[noreturn]] void terminate() {
+  std::string text = "internal error: terminate called";
+  if (const std::exception_ptr error = std::current_exception()) classify(error, text);
+  fmt::print(stderr, "kernbench: {}: {}\n", Terminal().error(), text);
+  std::_Exit(static_cast<int>(ExitCode::internal));
+}
+}  // namespace
+
+int run_tool(int argc, const char* const* argv) {
+  sc_core::sc_report_handler::set_handler(report);
+  std::set_terminate(terminate);
+  int code = 0;
+  try {
+    code = dispatch(Arguments(argv + (argc > 0 ? 1 : 0), argv + argc));
+  } catch (...) {
+    std::string text;
+    const std::exception_ptr error = std::current_exception();
+    code = static_cast<int>(classify(error, text));
+    print_error(error, text);
+  }
+  if (std::fflush(stdout) != 0 && code == 0) {
+    fmt::print(stderr, "kernbench: {}: cannot write to standard output\n", Terminal().error());
+    code = static_cast<int>(ExitCode::environment);
+  }
+  return code;
+}
+
+}  // namespace kernbench

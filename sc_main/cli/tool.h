@@ -1,0 +1,17 @@
+#pragma once
+#include <string>
+#include <vector>
+
+namespace kernbench {
+
+using Arguments = std::vector<std::string>;
+
+/// The whole tool: parses, runs, reports errors on standard error. Returns the process's exit code; throws nothing.
+int run_tool(int argc, const char* const* argv);
+
+// The commands. Each takes what follows its name and returns an exit code; errors are thrown.
+int run_command(const Arguments& arguments);
+int topology_command(const Arguments& arguments);
+int list_command(const Arguments& arguments);
+
+}  // namespace kernbench

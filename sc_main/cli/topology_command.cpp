@@ -1,0 +1,131 @@
+#include <fmt/format.h>
+
+#include <sstream>
+
+#include "sc_main/cli/options.h"
+#include "sc_main/cli/usage_error.h"
+#include "tlm/config/nearest.h"
+#include "topology/cube_mesh.h"
+#include "topology/plan.h"
+#include "topology/resolve.h"
+#include "topology/schema.h"
+#include "topology/show.h"
+#include "topology/view.h"
+#include "waves/output_file.h"
+
+namespace kernbench {
+namespace {
+constexpr const char* kUsage =
+    R"(Usage: kernbench topology show   [FILE|PRESET] [--stage N | --view VIEW [--format FORMAT]]
+       kernbench topology check  [FILE|PRESET]
+       kernbench topology export [FILE|PRESET] [--what config|cube-mesh|schema]
+
+show     prints a stage of the elaboration: 1 parse, 2 resolve, 3 lay out, 4 connect, 5 route, 6 elaborate;
+         or a view: system, sip, cube, pe
+check    reads and checks a machine; says what it is, or every problem in it
+export   the resolved configuration, the layout of a cube to pin (cube_mesh.yaml), or the JSON Schema of topology.yaml
+
+)";
+constexpr const char* kExample = R"(Examples:
+  kernbench topology show minimal --stage 2
+  kernbench topology show default --view system --format svg --output system.svg
+  kernbench topology check ring8 --set links.latency="300 ns"
+)";
+
+struct TopologyOptions {
+  std::string action, machine = "default", view, format = "dot", what = "config", output = "-";
+  int stage = 2;
+  std::vector<std::string> sets;
+
+  po::options_description describe() {
+    po::options_description options("Options");
+    auto add = options.add_options();
+    add("stage", po::value(&stage)->value_name("1..6"), "which stage to show (default: 2)");
+    add("view", po::value(&view)->value_name("VIEW"), "system, sip, cube or pe");
+    add("format", po::value(&format)->value_name("dot|svg"), "of a view (default: dot)");
+    add("what", po::value(&what)->value_name("WHAT"), "what to export: config, cube-mesh or schema (default: config)");
+    add("set", po::value(&sets)->value_name("KEY=VALUE")->composing(), "changes a value of the topology; repeatable");
+    add("output,o", po::value(&output)->value_name("FILE"), "instead of standard output");
+    add("help,h", "this text");
+    return options;
+  }
+};
+
+void require(const std::string& option, const std::string& value, const std::vector<std::string>& valid) {
+  for (const std::string& name : valid) {
+    if (value == name) return;
+  }
+  throw UsageError(fmt::format("{} is {}", option, quote(value)), suggest(value, valid, "valid"));
+}
+
+std::string check(const TopologyOptions& options) {
+  const topology::Resolved resolved = topology::resolve(options.machine, options.sets);
+  const topology::Plan plan = topology::make_plan(resolved.spec);
+  const MachineMap& map = plan.map;
+  std::uint64_t pes = 0;
+  for (std::uint16_t sip = 0; sip < map.sips; ++sip) pes += map.pes(sip).size();
+  return fmt::format(
+      "{}: ok: {} SIPs ({}), {} cubes of {} x {} per SIP, {} PEs; channel dependencies are acyclic; configuration {}\n",
+      options.machine, map.sips, to_string(map.sip_topology), map.cubes_per_sip(), map.cube_w, map.cube_h, pes,
+      resolved.hash);
+}
+
+std::string show(const TopologyOptions& options) {
+  if (options.stage < 1 || options.stage > 6)
+    throw UsageError(fmt::format("--stage is '{}'", options.stage), "give an integer from 1 to 6");
+  if (options.stage == 1 && options.view.empty()) return topology::show_parsed(options.machine);
+  const topology::Resolved resolved = topology::resolve(options.machine, options.sets);
+  if (options.stage == 2 && options.view.empty()) return topology::show_resolved(resolved);
+  const topology::Plan plan = topology::make_plan(resolved.spec);
+  if (options.view.empty()) return topology::show(plan, options.stage);
+  require("--view", options.view, {"system", "sip", "cube", "pe"});
+  require("--format", options.format, {"dot", "svg"});
+  return topology::show_view(plan, options.view, options.format);
+}
+
+std::string export_it(const TopologyOptions& options) {
+  require("--what", options.what, {"config", "cube-mesh", "schema"});
+  if (options.what == "schema") return topology::json_schema().dump(2) + "\n";
+  const topology::Resolved resolved = topology::resolve(options.machine, options.sets);
+  if (options.what == "cube-mesh") return topology::export_cube_mesh(resolved.spec);
+  return topology::show_resolved(resolved);
+}
+}  // namespace
+
+int topology_command(const Arguments& arguments) {
+  TopologyOptions options;
+  const po::options_description described = options.describe();
+  if (asks_for_help(arguments) || arguments.empty()) {
+    if (arguments.empty())
+      throw UsageError("no action given", "kernbench topology show|check|export; see 'kernbench topology --help'");
+    std::ostringstream text;
+    text << described;
+    fmt::print("{}{}\n{}", kUsage, text.str(), kExample);
+    return 0;
+  }
+  po::options_description all;
+  all.add(described);
+  all.add_options()("action", po::value(&options.action))("machine", po::value(&options.machine));
+  parse(arguments, all, {"action", "machine"});
+
+  std::string text;
+  if (options.action == "show") {
+    text = show(options);
+  } else if (options.action == "check") {
+    text = check(options);
+  } else if (options.action == "export") {
+    text = export_it(options);
+  } else {
+    throw UsageError(fmt::format("unknown action {}", quote(options.action)),
+                     suggest(options.action, {"show", "check", "export"}, "actions"));
+  }
+  if (options.output == "-") {
+    fmt::print("{}", text);
+  } else {
+    write_file(options.output, text);
+    fmt::print(stderr, "wrote {}\n", options.output);
+  }
+  return 0;
+}
+
+}  // namespace kernbench
