@@ -11,21 +11,27 @@ namespace kernbench {
 class SparseMemory {
  public:
   static constexpr std::size_t kPageBytes = 4096;
+  /// `track_written` keeps a bit per byte, so that read() can tell bytes that nobody wrote (`--debug`).
+  explicit SparseMemory(bool track_written = false);
+  ~SparseMemory();
+  SparseMemory(const SparseMemory&) = delete;
+  SparseMemory& operator=(const SparseMemory&) = delete;
+
   void write(std::uint64_t address, const void* data, std::size_t bytes);
-  /// Fills `data`; returns whether every byte had been written before.
+  /// Fills `data`. Returns false if written bytes are tracked and one of these had never been written.
   bool read(std::uint64_t address, void* data, std::size_t bytes) const;
   void fill(std::uint64_t address, std::size_t bytes, std::uint8_t value);
   std::size_t touched_bytes() const { return pages_.size() * kPageBytes; }
 
  private:
   struct Page;
-  std::unordered_map<std::uint64_t, std::unique_ptr<Page>> pages_;
-  mutable std::uint64_t last_number_ = ~std::uint64_t{0};
-  mutable Page* last_ = nullptr;
+  Page* find(std::uint64_t number) const;
+  Page& make(std::uint64_t number);
 
- public:
-  SparseMemory();
-  ~SparseMemory();
+  std::unordered_map<std::uint64_t, std::unique_ptr<Page>> pages_;
+  bool track_written_ = false;
+  mutable std::uint64_t last_number_ = ~std::uint64_t{0};  // the page of the last access
+  mutable Page* last_ = nullptr;
 };
 
 }  // namespace kernbench
