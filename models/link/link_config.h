@@ -15,8 +15,17 @@ struct LinkConfig {
   Ps latency = 0;                                    ///< first bit in to first bit out, both sides together
   std::uint32_t buffer_packets = 2;                  ///< of the receiver, per virtual network; at least 2
 
-  /// Rate that payload and headers see.
-  Rate rate() const { return Rate(bytes_per_second / raw_parts * payload_parts); }
+  /// Rate that payload and headers see, rounded down to a byte per second.
+  Rate rate() const {
+    return Rate(
+        static_cast<std::uint64_t>(static_cast<unsigned __int128>(bytes_per_second) * payload_parts / raw_parts));
+  }
+  /// Packets of 256 B that one virtual network must have under way to fill the wire: its rate times the round trip of
+  /// a credit, which is twice the latency and `turnaround` in the receiver, and one packet in serialisation.
+  std::uint32_t packets_to_cover(Ps turnaround = 5000) const {
+    const Ps one = rate().time_for(256 + header_bytes);
+    return static_cast<std::uint32_t>((2 * latency + turnaround + one - 1) / one) + 1;
+  }
 };
 
 }  // namespace kernbench

@@ -6,6 +6,7 @@
 
 #include "models/link/link_config.h"
 #include "models/noc/noc_config.h"
+#include "models/noc/virtual_channel.h"
 #include "tlm/ext/packet_socket.h"
 #include "tlm/machine/routing.h"
 #include "tlm/observe/observer.h"
@@ -16,16 +17,25 @@ namespace kernbench {
 /// One end of a bundle of connections between two router networks: a cube's UCIe port (models/ucie) or an IO chiplet's
 /// inter-SIP link port. A packet hop: wormhole ends here. Each connection forwards a packet cut-through once it holds
 /// a whole-packet credit of the far end for the packet's virtual network, and injects what arrives like any source.
+///
+/// A packet of n bytes whose head reaches the port at h and whose tail at t starts on the wire at
+///   w = max(h, wire free, credit, t + time of its last flit - S)     S = (n + header) / rate
+/// so that it never pauses on the wire, and holds it until w + S. At the far end its head is there at w + latency, its
+/// tail at w + S + latency; it is injected one flit per cycle from the first edge q at which it can pass without a gap:
+/// not before its first flit is complete, and its last flit leaves no earlier than the tail has arrived. The buffer
+/// there is free again when the last flit has left; the credit needs `latency` to come back. Commands and credits go
+/// first, then round robin over the virtual networks.
 class LinkPort : public sc_core::sc_module {
  public:
   struct Config {
     LinkConfig link;
-    NocConfig noc;                          ///< of the network on this side
-    std::vector<std::uint16_t> routers;     ///< router each connection is attached to
-    bool from_io = false;                   ///< what arrives here comes from an IO chiplet
-    Delay delay = Delay::ucie;              ///< what its latency is charged to
+    NocConfig noc;                       ///< of the network on this side
+    std::vector<std::uint16_t> routers;  ///< router each connection is attached to
+    bool from_io = false;                ///< what arrives here comes from an IO chiplet
+    Delay delay = Delay::ucie;           ///< what its latency is charged to
   };
   /// `routes`: of the network on this side. `peer_queue`: of the SIP at the far end (the same for UCIe).
+  /// Throws std::invalid_argument on fewer than two packets of buffer, no rate, or no latency between two SIPs.
   LinkPort(const sc_core::sc_module_name& name, const Config& config, const NetworkRoutes& routes, EventQueue& queue,
            EventQueue& peer_queue, Observer* observer);
   ~LinkPort() override;
@@ -37,7 +47,12 @@ class LinkPort : public sc_core::sc_module {
   std::vector<std::unique_ptr<PacketInitiatorSocket>> wire_out;
   std::vector<std::unique_ptr<PacketTargetSocket>> wire_in;
 
+  /// What connection `i` sent over the wire.
+  const PortStats& wire_stats(unsigned i) const;
+
  private:
+  void end_of_elaboration() override;
+
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

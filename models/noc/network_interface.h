@@ -6,6 +6,7 @@
 #include <tlm>
 
 #include "models/noc/noc_config.h"
+#include "models/noc/virtual_channel.h"
 #include "tlm/ext/packet_socket.h"
 #include "tlm/ext/payload_pool.h"
 #include "tlm/machine/routing.h"
@@ -15,25 +16,36 @@ namespace kernbench {
 
 /// Joins an endpoint to its router: TLM-2.0 base protocol on one side, packets on the other.
 ///
-/// The endpoint injects with nb_transport_fw(BEGIN_REQ) on `from_endpoint`; its payload's Packet says destination, class,
-/// kind and bytes. One-way kinds (ipcq_data, ipcq_credit, command) are answered TLM_COMPLETED and the payload belongs to
-/// the network until the receiver releases it; a read or write is answered TLM_UPDATED/END_REQ, and its response comes back
-/// as nb_transport_bw(BEGIN_RESP), to be answered TLM_COMPLETED. The source queue is unbounded: an endpoint bounds what it
-/// has outstanding. Delivery to the endpoint is nb_transport_fw(BEGIN_REQ) on `to_endpoint`: TLM_COMPLETED sinks a
-/// one-way packet (the endpoint keeps the payload and releases it); a memory answers TLM_UPDATED/END_REQ when it
-/// takes the request, or TLM_ACCEPTED and END_REQ later, until when the packet stays in the ejection buffer and blocks what
-/// is behind it in its virtual network; then BEGIN_RESP. All calls are made at their instant: annotated time is zero.
+/// The endpoint injects with nb_transport_fw(BEGIN_REQ) on `from_endpoint`; its payload's Packet says destination,
+/// class, kind and bytes. One-way kinds (ipcq_data, ipcq_credit, command) are answered TLM_COMPLETED and the payload
+/// belongs to the network until the receiver releases it; a read or write is answered TLM_UPDATED/END_REQ, and its
+/// response comes back as nb_transport_bw(BEGIN_RESP), to be answered TLM_COMPLETED. The source queue is unbounded: an
+/// endpoint bounds what it has outstanding. Delivery to the endpoint is nb_transport_fw(BEGIN_REQ) on `to_endpoint`:
+/// TLM_COMPLETED sinks a one-way packet (the endpoint keeps the payload and releases it); a memory answers
+/// TLM_UPDATED/END_REQ when it takes the request, or TLM_ACCEPTED and END_REQ later, until when the packet stays in the
+/// ejection buffer and blocks what is behind it in its virtual network; then BEGIN_RESP. All calls are made at their
+/// instant: annotated time is zero. By the base protocol's exclusion rule one read or write at a time waits for
+/// END_REQ; one-way packets and responses pass it. A target may also answer a read or write with TLM_UPDATED/BEGIN_RESP
+/// or TLM_COMPLETED at once.
+///
+/// Injection: one flit per cycle, a source queue per virtual channel, commands and credits first, then round robin over
+/// the virtual networks; the head is at the router 1 + link_delay cycles after it left the queue. Delivery: when the
+/// tail is here.
 class NetworkInterface : public sc_core::sc_module {
  public:
   struct Config {
     NocConfig noc;
     NodeId self = kNoNode;
-    std::uint16_t router = 0;       ///< router it is attached to
-    bool has_initiator = true;      ///< endpoint injects transactions of its own: `from_endpoint` exists
-    bool has_target = true;         ///< endpoint takes transactions: `to_endpoint` exists
+    std::uint16_t router = 0;   ///< router it is attached to
+    bool has_initiator = true;  ///< endpoint injects transactions of its own: `from_endpoint` exists
+    bool has_target = true;     ///< endpoint takes transactions: `to_endpoint` exists
   };
-  NetworkInterface(const sc_core::sc_module_name& name, const Config& config, const NetworkRoutes& routes, EventQueue& queue);
+  NetworkInterface(const sc_core::sc_module_name& name, const Config& config, const NetworkRoutes& routes,
+                   EventQueue& queue);
   ~NetworkInterface() override;
+
+  const PortStats& injected() const;
+  const PortStats& ejected() const;
 
   PacketInitiatorSocket to_router{"to_router"};
   PacketTargetSocket from_router{"from_router"};
@@ -41,6 +53,8 @@ class NetworkInterface : public sc_core::sc_module {
   std::unique_ptr<tlm::tlm_initiator_socket<>> to_endpoint;
 
  private:
+  void end_of_elaboration() override;
+
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -19,8 +19,8 @@ class PacketForwardIf : public virtual sc_core::sc_interface {
 class PacketBackwardIf : public virtual sc_core::sc_interface {
  public:
   using protocol_types = PacketProtocol;
-  /// `units` of buffer of virtual channel `vc` are free again from `when` on. The unit is the receiver's: flits for a
-  /// router, packets for a link port. Each receiver announces its whole capacity this way at end_of_elaboration,
+  /// `units` of buffer of virtual channel `vc` are free again: the first from `when` on, the others one per cycle after
+  /// it, as the flits of a packet leave. The unit is the receiver's: flits for a router, packets on a wire. Each receiver announces its whole capacity this way at end_of_elaboration,
   /// with when = 0, so that a sender needs no knowledge of its neighbour.
   virtual void credit(unsigned vc, unsigned units, Ps when) = 0;
 };

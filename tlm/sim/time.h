@@ -12,14 +12,17 @@ inline constexpr std::uint64_t kPsPerSecond = 1'000'000'000'000;
 /// A clock domain. Tick n is at floor(n * 10^12 / hertz) ps: computed from n each time, never accumulated.
 class Clock {
  public:
-  explicit constexpr Clock(std::uint64_t hertz) : hertz_(hertz) {}
+  explicit constexpr Clock(std::uint64_t hertz)
+      : hertz_(hertz), period_(kPsPerSecond % hertz == 0 ? kPsPerSecond / hertz : 0) {}
   constexpr std::uint64_t hertz() const { return hertz_; }
   /// Time of tick `n`.
   constexpr Ps at(std::uint64_t n) const {
+    if (period_ != 0) return n * period_;
     return static_cast<Ps>(static_cast<unsigned __int128>(n) * kPsPerSecond / hertz_);
   }
   /// First tick at or after `t`: an arrival is seen at the next edge.
   constexpr std::uint64_t tick_at_or_after(Ps t) const {
+    if (period_ != 0) return t / period_ + (t % period_ != 0 ? 1 : 0);
     std::uint64_t n = static_cast<std::uint64_t>(static_cast<unsigned __int128>(t) * hertz_ / kPsPerSecond);
     while (at(n) < t) ++n;
     return n;
@@ -31,6 +34,7 @@ class Clock {
 
  private:
   std::uint64_t hertz_;
+  Ps period_;  // 0: not a whole number of picoseconds
 };
 
 /// A bandwidth, as an exact rational: bytes per second.

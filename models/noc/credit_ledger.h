@@ -1,0 +1,97 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include "models/noc/virtual_channel.h"
+
+namespace kernbench {
+
+/// The sender's knowledge of the buffers behind one output, by virtual channel.
+///
+/// Credits carry the time from which they may be used and are consumed lazily: no event marks their coming. They come
+/// in runs: `units` from `when` on, one more per cycle. A packet of n units that starts at s uses its unit j at s + j,
+/// so it may start at the latest of (run.when - units of the packet before that run). State of a virtual network is
+/// made on its first use.
+class CreditLedger {
+ public:
+  explicit CreditLedger(unsigned vcs_per_network) : vcs_per_network_(vcs_per_network) {}
+
+  /// Adds to the capacity that virtual channel `vc` starts with.
+  void announce(unsigned vc, unsigned units) {
+    if (capacity_ == 0) capacity_ = units;
+    if (units != capacity_) at(vc).available = units;
+  }
+  void add(unsigned vc, unsigned units, Cycle when, Cycle now) {
+    Vc& c = at(vc);
+    settle(c, now);
+    if (c.runs != 0) {
+      Run& last = c.run[c.runs - 1];
+      if (last.when + last.units == when) {
+        last.units += units;
+        return;
+      }
+      if (c.runs == kRuns) {  // never early: the last run moves behind
+        if (when > last.when + last.units) last.when = when - last.units;
+        last.units += units;
+        return;
+      }
+    }
+    c.run[c.runs++] = {when, units};
+  }
+  /// Earliest start of a packet of `units`, 0 if any time will do; kNoCycle: not known yet.
+  Cycle ready(unsigned vc, unsigned units) {
+    const Vc& c = at(vc);
+    Cycle earliest = 0;
+    unsigned before = c.available;
+    for (unsigned r = 0; before < units; ++r) {
+      if (r == c.runs) return kNoCycle;
+      const Cycle start = c.run[r].when > before ? c.run[r].when - before : 0;
+      if (start > earliest) earliest = start;
+      before += c.run[r].units;
+    }
+    return earliest;
+  }
+  /// REQUIRES: the packet starts at or after ready(vc, units), and the next one after its last unit.
+  void take(unsigned vc, unsigned units) {
+    Vc& c = at(vc);
+    while (c.available < units) pop(c);
+    c.available -= units;
+  }
+
+ private:
+  static constexpr unsigned kRuns = 4;
+  struct Run {
+    Cycle when;
+    unsigned units;
+  };
+  struct Vc {
+    unsigned available = 0;
+    unsigned runs = 0;
+    std::array<Run, kRuns> run;
+  };
+  static void pop(Vc& c) {
+    sc_assert(c.runs != 0);
+    c.available += c.run[0].units;
+    --c.runs;
+    for (unsigned r = 0; r < c.runs; ++r) c.run[r] = c.run[r + 1];
+  }
+  // A run that has begun is as good as available: whoever uses it does so at one unit per cycle, too.
+  static void settle(Vc& c, Cycle now) {
+    while (c.runs != 0 && c.run[0].when <= now) pop(c);
+  }
+  Vc& at(unsigned vc) {
+    const unsigned network = vc / vcs_per_network_;
+    if (!networks_[network]) {
+      networks_[network] = std::make_unique<Vc[]>(vcs_per_network_);
+      for (unsigned k = 0; k < vcs_per_network_; ++k) networks_[network][k].available = capacity_;
+    }
+    return networks_[network][vc - network * vcs_per_network_];
+  }
+
+  unsigned vcs_per_network_;
+  unsigned capacity_ = 0;
+  std::array<std::unique_ptr<Vc[]>, kVirtualNetworks> networks_;
+};
+
+}  // namespace kernbench

@@ -1,0 +1,105 @@
+#include "models/noc/queued_port.h"
+
+#include <algorithm>
+
+namespace kernbench {
+
+QueuedPort::Queue& QueuedPort::queue(unsigned vc) {
+  const unsigned network = vc / vcs_per_network_;
+  auto& queues = queues_[network];
+  if (!queues) {
+    queues = std::make_unique<Queue[]>(vcs_per_network_);
+    for (unsigned k = 0; k < vcs_per_network_; ++k) queues[k].vc = network * vcs_per_network_ + k;
+  }
+  return queues[vc - network * vcs_per_network_];
+}
+
+Cycle QueuedPort::ready(const Queue& queue) {
+  return std::max(free_, credits_.ready(queue.vc, actions_.units(*queue.first)));
+}
+
+// The lowest goes first.
+unsigned QueuedPort::rank(const Queue& queue) const {
+  const unsigned network = queue.vc / vcs_per_network_;
+  const unsigned channel = queue.vc - network * vcs_per_network_;
+  const unsigned turn = (network + kVirtualNetworks - next_network_) % kVirtualNetworks;
+  const unsigned next = next_channel_[network];
+  const unsigned inner = channel >= next ? channel - next : channel + vcs_per_network_ - next;
+  return (has_priority(static_cast<int>(network)) ? 0U : 1U) << 16 | turn << 8 | inner;
+}
+
+void QueuedPort::offer(Packet& packet, unsigned vc, Cycle now) {
+  packet.next = nullptr;
+  if (waiting_ == nullptr && std::max(free_, credits_.ready(vc, actions_.units(packet))) <= now) {
+    serve(packet, vc, now);
+    return;
+  }
+  Queue& queue = this->queue(vc);
+  if (queue.first != nullptr) {
+    queue.last->next = &packet;
+    queue.last = &packet;
+    return;
+  }
+  queue.first = queue.last = &packet;
+  queue.next = waiting_;
+  waiting_ = &queue;
+  const Cycle can = ready(queue);
+  if (can != kNoCycle) wake(std::max(can, now));
+}
+
+void QueuedPort::arbitrate(Cycle now) {
+  if (wake_ != now) return;
+  wake_ = kNoCycle;
+  Queue** best = nullptr;
+  unsigned best_rank = 0;
+  Cycle next = kNoCycle;
+  for (Queue** at = &waiting_; *at != nullptr; at = &(*at)->next) {
+    const Cycle can = ready(**at);
+    if (can > now) {
+      next = std::min(next, can);
+      continue;
+    }
+    const unsigned r = rank(**at);
+    if (best == nullptr || r < best_rank) {
+      best = at;
+      best_rank = r;
+    }
+  }
+  if (best != nullptr) {
+    Queue& queue = **best;
+    Packet& packet = *queue.first;
+    queue.first = packet.next;
+    packet.next = nullptr;
+    if (queue.first == nullptr) *best = queue.next;
+    serve(packet, queue.vc, now);
+    next = kNoCycle;
+    for (const Queue* other = waiting_; other != nullptr; other = other->next) next = std::min(next, ready(*other));
+  }
+  if (next != kNoCycle) wake(std::max(next, now));
+}
+
+void QueuedPort::serve(Packet& packet, unsigned vc, Cycle now) {
+  const unsigned network = vc / vcs_per_network_;
+  const unsigned channel = vc - network * vcs_per_network_;
+  next_network_ = network + 1 == kVirtualNetworks ? 0 : network + 1;
+  next_channel_[network] = static_cast<std::uint8_t>(channel + 1 == vcs_per_network_ ? 0 : channel + 1);
+  credits_.take(vc, actions_.units(packet));
+  free_ = actions_.serve(packet, now);
+}
+
+void QueuedPort::credit(unsigned vc, unsigned units, Cycle when, Cycle now) {
+  credits_.add(vc, units, when, now);
+  if (waiting_ == nullptr) return;
+  const Queue& queue = this->queue(vc);
+  if (queue.first == nullptr) return;
+  const Cycle can = ready(queue);
+  if (can != kNoCycle) wake(std::max(can, now));
+}
+
+void QueuedPort::wake(Cycle at) {
+  if (at >= wake_) return;
+  wake_ = at;
+  actions_.wake(at);
+}
+
+}  // namespace kernbench

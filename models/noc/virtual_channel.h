@@ -1,0 +1,70 @@
+#pragma once
+#include <cstdint>
+
+#include "models/noc/noc_config.h"
+#include "tlm/ext/packet.h"
+
+namespace kernbench {
+
+/// A time or a number of cycles in the unit of the resource it belongs to.
+using Cycle = std::uint64_t;
+inline constexpr Cycle kNoCycle = ~Cycle{0};
+
+/// Traffic of one direction of a port. Statistic, unit, meaning:
+struct PortStats {
+  std::uint64_t packets = 0;  ///< packets  that went through
+  std::uint64_t bytes = 0;    ///< bytes    of payload in them
+  Ps busy = 0;                ///< ps       that the port was held by them
+};
+
+/// Commands and credits go before everything else at every arbiter.
+constexpr bool has_priority(int virtual_network) {
+  const auto of = static_cast<MessageClass>(virtual_network / kVcSets);
+  return of == MessageClass::command || of == MessageClass::credit;
+}
+
+/// Virtual channel of a packet in the network that it enters, where it stays until it leaves that network.
+///
+/// A function of source and destination, so that packets of one pair follow each other through the same buffers and
+/// never overtake; different pairs spread over the channels of their set.
+inline std::uint8_t virtual_channel(const Packet& packet, const NocConfig& config) {
+  std::uint32_t hash = index(packet.source) * 0x9E3779B1U ^ index(packet.destination) * 0x85EBCA77U;
+  hash ^= hash >> 15;
+  hash *= 0x2C1B3C6DU;
+  const std::uint32_t k = ((hash >> 16) * config.vcs_per_set) >> 16;
+  return static_cast<std::uint8_t>(config.first_vc(packet.virtual_network()) + k);
+}
+
+/// Number of flits of a packet, without a division where the flit size is a power of two.
+class FlitCounter {
+ public:
+  explicit FlitCounter(std::uint32_t flit_bytes) : flit_bytes_(flit_bytes) {
+    if ((flit_bytes & (flit_bytes - 1)) == 0) {
+      while ((std::uint32_t{1} << shift_) < flit_bytes) ++shift_;
+    } else {
+      shift_ = kNone;
+    }
+  }
+  unsigned operator()(const Packet& packet) const {
+    if (packet.bytes <= flit_bytes_) return 1;
+    return shift_ != kNone ? (packet.bytes + flit_bytes_ - 1) >> shift_ : packet.flits(flit_bytes_);
+  }
+
+ private:
+  static constexpr unsigned kNone = 255;
+  std::uint32_t flit_bytes_;
+  unsigned shift_ = 0;
+};
+
+/// Throws std::invalid_argument if packets cannot travel in a network of this shape.
+void check(const NocConfig& config);
+
+/// Flits that a network interface or link port can hold of each virtual channel that it ejects: two buffers of a
+/// router and the flits under way in a credit round trip, so that an endpoint that takes at once never throttles its
+/// router (assumed: a reference model ejects without credits).
+inline unsigned ejection_depth(const NocConfig& config) {
+  return 2 * config.vc_depth_flits + config.sw_alloc_delay + config.switch_delay + config.link_delay +
+         config.credit_delay + 1;
+}
+
+}  // namespace kernbench

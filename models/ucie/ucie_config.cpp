@@ -1,0 +1,43 @@
+#include "models/ucie/ucie_config.h"
+
+#include <stdexcept>
+
+namespace kernbench {
+
+namespace {
+
+struct FlitFormat {
+  std::uint64_t payload, raw;  ///< bytes
+};
+
+// Source: UCIe 1.1, section 3.3, flit formats. 68 B: 2 B header and 2 B CRC around 64 B. Standard 256 B: 236 B of
+// transaction layer bytes. Latency-optimised with optional bytes: 2 B header, 4 B CRC.
+FlitFormat format(UcieFlit flit) {
+  switch (flit) {
+    case UcieFlit::b68:
+      return {64, 68};
+    case UcieFlit::b256:
+      return {236, 256};
+    case UcieFlit::b256_latency_optimised:
+      return {250, 256};
+  }
+  throw std::invalid_argument("UcieConfig: unknown flit format");
+}
+
+}  // namespace
+
+LinkConfig UcieConfig::link() const {
+  if (lanes == 0 || transfers_per_second == 0)
+    throw std::invalid_argument("UcieConfig: a connection needs lanes and a rate");
+  const FlitFormat flit_format = format(flit);
+  LinkConfig link;
+  link.bytes_per_second = lanes * transfers_per_second / 8;
+  link.payload_parts = flit_format.payload;
+  link.raw_parts = flit_format.raw;
+  link.header_bytes = header_bytes;
+  link.latency = 2 * latency_per_side;
+  link.buffer_packets = buffer_packets;
+  return link;
+}
+
+}  // namespace kernbench
