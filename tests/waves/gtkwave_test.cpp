@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "tests/waves/waves_support.h"
+#include "tests/support/test_folder.h"
 #include "waves/gtkw_file.h"
 #include "waves/vcd_writer.h"
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/waves/waves_support.h"
+#include "tests/support/test_folder.h"
 
 namespace kernbench {
 namespace {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/waves/waves_support.h"
+#include "tests/support/test_folder.h"
 #include "waves/observer_hub.h"
 
 namespace kernbench {

@@ -1,0 +1,127 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/cli/tool_runner.h"
+
+namespace kernbench {
+namespace {
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+/// Bad input: exit code 2, the exact text on standard error, nothing on standard output.
+void expect_refused(const Outcome& outcome, const std::string& text) {
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(outcome.err, "kernbench: error: " + text + "\n");
+}
+
+TEST(CommandLine, PrintsVersionAndHelp) {
+  const Tool tool;
+  const Outcome version = tool({"--version"});
+  EXPECT_EQ(version.code, 0);
+  EXPECT_EQ(version.out, "kernbench " KERNBENCH_VERSION "\n");
+  EXPECT_EQ(version.err, "");
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {"--help"}, {"-h"}, {"run", "--help"}, {"topology", "--help"}, {"list", "--help"}}) {
+    const Outcome help = tool(arguments);
+    EXPECT_EQ(help.code, 0) << arguments.front();
+    EXPECT_THAT(help.out, StartsWith("Usage: kernbench"));
+    EXPECT_THAT(help.out, HasSubstr("Example"));
+    EXPECT_EQ(help.err, "");
+  }
+}
+
+TEST(CommandLine, NamesTheNearestCommand) {
+  const Tool tool;
+  expect_refused(tool({}), "no command given\n  hint: try 'kernbench --help'");
+  expect_refused(tool({"rnu"}), "unknown command 'rnu'\n  hint: did you mean 'run'?");
+  expect_refused(tool({"--topology", "default"}),
+                 "unknown option '--topology'\n  hint: give a command first: run, topology, list");
+}
+
+TEST(CommandLine, SaysWhatIsNotInThisVersion) {
+  const Tool tool;
+  for (const std::string command : {"pipeline", "sweep", "search", "report", "tune", "validate", "bench"}) {
+    expect_refused(tool({command}), "command '" + command +
+                                        "' is not in this version (" KERNBENCH_VERSION
+                                        ")\n  hint: see 'kernbench --help' for what is");
+  }
+  expect_refused(tool({"run", "all_reduce", "--fidelity", "fast"}),
+                 "option '--fidelity' is not in this version\n  hint: this version has one fidelity, 'accurate'; see "
+                 "'kernbench list --limits'");
+  expect_refused(
+      tool({"run", "all_reduce", "--trace=t.json"}),
+      "option '--trace' is not in this version\n  hint: use --vcd FILE for waves or --oplog FILE for the list of ops");
+  for (const std::string option : {"--report", "--scheduling", "--host-io"}) {
+    const Outcome outcome = tool({"run", "all_reduce", option, "x"});
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_THAT(outcome.err, StartsWith("kernbench: error: option '" + option + "' is not in this version\n  hint: "));
+  }
+}
+
+TEST(CommandLine, NamesTheNearestOptionAndWorkload) {
+  const Tool tool;
+  expect_refused(tool({"run", "all_reduce", "--topolgy", "default"}),
+                 "unknown option '--topolgy'\n  hint: did you mean '--topology'?");
+  expect_refused(
+      tool({"run", "all_reduce", "--top", "default"}).code == 2 ? tool({"run", "all_reduce", "--jsn", "-"}) : Outcome{},
+      "unknown option '--jsn'\n  hint: did you mean '--json'?");
+  expect_refused(tool({"run", "all_reduec"}), "unknown workload 'all_reduec'\n  hint: did you mean 'all_reduce'?");
+  EXPECT_EQ(tool({"run"}).code, 2);
+  EXPECT_THAT(tool({"run"}).err, StartsWith("kernbench: error: no workload given\n  hint: workloads: "));
+}
+
+TEST(CommandLine, RefusesValuesThatDoNotFit) {
+  const Tool tool;
+  expect_refused(tool({"run", "all_reduce", "--data", "maybe"}), "--data is 'maybe'\n  hint: give 'on' or 'off'");
+  expect_refused(tool({"run", "all_reduce", "--color", "blue"}), "--color is 'blue'\n  hint: give 'auto' or 'never'");
+  expect_refused(tool({"run", "all_reduce", "--recorder-window", "0"}),
+                 "--recorder-window is '0'\n  hint: give an integer of at least 1");
+  expect_refused(tool({"run", "all_reduce", "--wave-filter", "**"}),
+                 "--wave-filter without --vcd\n  hint: give --vcd FILE as well");
+  expect_refused(tool({"run", "all_reduce", "--vcd", "x.vcd", "--wave-window", "2us..1us"}),
+                 "--wave-window is '2us..1us', which is empty\n  hint: give FROM..TO, e.g. '10us..20us'");
+  expect_refused(tool({"run", "all_reduce", "--seed", "x"}),
+                 "the argument ('x') for option '--seed' is invalid\n  hint: see --help");
+  expect_refused(tool({"run", "all_reduce", "stray"}),
+                 "unexpected argument 'stray'\n  hint: an option's value follows its name");
+  EXPECT_EQ(tool({"run", "all_reduce", "--max-sim-time", "10"}).code, 2);
+  EXPECT_THAT(tool({"run", "all_reduce", "--max-sim-time", "10"}).err,
+              StartsWith("kernbench: error: --max-sim-time is '10'"));
+}
+
+TEST(CommandLine, ReportsFilesThatCannotBeWrittenBeforeItRuns) {
+  const Tool tool;
+  for (const std::string option : {"--json", "--vcd", "--oplog"}) {
+    const Outcome outcome = tool({"run", "all_reduce", "-b", "1K", "-e", "1K", option, "missing/file"});
+    EXPECT_EQ(outcome.code, 7);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(outcome.err, "kernbench: error: cannot write 'missing/file': No such file or directory\n");
+  }
+  const Outcome full = tool.shell(quoted(KERNBENCH_BINARY) + " list > /dev/full");
+  EXPECT_EQ(full.code, 7);
+  EXPECT_EQ(full.err, "kernbench: error: cannot write to standard output\n");
+}
+
+TEST(CommandLine, ListsWhatThereIs) {
+  const Tool tool;
+  const Outcome all = tool({"list"});
+  EXPECT_EQ(all.code, 0);
+  for (const char* word : {"all_reduce", "gemm_single_pe", "gemm", "p2p", "stream", "probe", "minimal", "default",
+                           "ring8", "torus4x4", "mesh4x4", "kernbench-py", "bf16"}) {
+    EXPECT_THAT(all.out, HasSubstr(word));
+  }
+}
+
+TEST(CommandLine, LimitsAreThoseOfTheArchitecturePage) {
+  const Tool tool;
+  const std::string page = read(KERNBENCH_SOURCE_DIR "/docs/architecture.md");
+  const std::string begin = "<!-- limits -->\n", end = "<!-- /limits -->";
+  const auto from = page.find(begin), to = page.find(end);
+  ASSERT_NE(from, std::string::npos);
+  ASSERT_NE(to, std::string::npos);
+  EXPECT_EQ(page.substr(from + begin.size(), to - from - begin.size()), tool({"list", "--limits"}).out);
+}
+
+}  // namespace
+}  // namespace kernbench

@@ -1,0 +1,175 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/schema_check.h"
+#include "tests/cli/tool_runner.h"
+
+namespace kernbench {
+namespace {
+using nlohmann::ordered_json;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const std::vector<std::string> kSmall{"run", "all_reduce", "-b", "1K", "-e", "4K", "-f", "4"};
+
+std::vector<std::string> with(std::vector<std::string> arguments, const std::vector<std::string>& more) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+/// The JSON object of a run that has to succeed, with nothing else on standard output and nothing on standard error.
+ordered_json run(const Tool& tool, const std::vector<std::string>& arguments) {
+  const Outcome outcome = tool(with(arguments, {"--json", "-"}));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  ordered_json json = ordered_json::parse(outcome.out, nullptr, false);
+  EXPECT_FALSE(json.is_discarded()) << outcome.out;
+  return json;
+}
+
+std::string without_host(ordered_json json) {
+  json.erase("host");
+  return json.dump(1);
+}
+
+TEST(Run, PrintsOneSchemaValidJsonObject) {
+  const Tool tool;
+  const ordered_json json = run(tool, kSmall);
+  EXPECT_EQ(schema_errors(json), "");
+  EXPECT_EQ(json["workload"], "all_reduce");
+  EXPECT_EQ(json["machine"], ordered_json({{"sips", 2}, {"cubes", 32}, {"pes", 256}}));
+  ASSERT_EQ(json["results"].size(), 2U);
+  for (const auto& row : json["results"]) EXPECT_EQ(row["check"], "ok");
+}
+
+TEST(Run, IsByteIdenticalOutsideHost) {
+  const Tool tool;
+  EXPECT_EQ(without_host(run(tool, kSmall)), without_host(run(tool, kSmall)));
+}
+
+TEST(Run, TakesTheSameTimeWithoutData) {
+  const Tool tool;
+  const ordered_json on = run(tool, kSmall), off = run(tool, with(kSmall, {"--data", "off"}));
+  EXPECT_EQ(on["sim_time_ps"], off["sim_time_ps"]);
+  EXPECT_EQ(off["data"], false);
+  for (const auto& row : off["results"]) EXPECT_EQ(row["check"], "skipped");
+  EXPECT_EQ(schema_errors(off), "");
+}
+
+TEST(Run, DoesNotDependOnTheRecordersWindow) {
+  const Tool tool;
+  EXPECT_EQ(without_host(run(tool, with(kSmall, {"--recorder-window", "1"}))),
+            without_host(run(tool, with(kSmall, {"--recorder-window", "4096"}))));
+}
+
+TEST(Run, WavesAndOpLogChangeNothing) {
+  const Tool tool;
+  const ordered_json plain = run(tool, kSmall);
+  EXPECT_EQ(without_host(run(tool, with(kSmall, {"--vcd", "run.vcd", "--oplog", "ops.jsonl"}))), without_host(plain));
+  EXPECT_THAT(read(tool.file("run.vcd")), HasSubstr("$scope module pe7 $end"));
+  EXPECT_THAT(read(tool.file("run.gtkw")), HasSubstr("sip0.cube0.pe0"));
+  std::istringstream log(read(tool.file("ops.jsonl")));
+  std::size_t rows = 0;
+  for (std::string line; std::getline(log, line); ++rows)
+    EXPECT_FALSE(ordered_json::parse(line, nullptr, false).is_discarded()) << line;
+  EXPECT_GT(rows, 0U);
+}
+
+TEST(Run, WritesJsonToAFileAndATableToStandardOutput) {
+  const Tool tool;
+  const Outcome outcome = tool(with(kSmall, {"--json", "result.json"}));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("busbw"));
+  EXPECT_EQ(schema_errors(ordered_json::parse(read(tool.file("result.json")))), "");
+}
+
+TEST(Run, RunsAgainFromItsResult) {
+  const Tool tool;
+  const ordered_json first = run(tool, with(kSmall, {"--set", "pe.ipcq.slots=8", "--seed", "7"}));
+  std::ofstream(tool.file("first.json")) << first.dump();
+  const ordered_json again = run(tool, {"run", "--from", "first.json"});
+  EXPECT_EQ(without_host(first), without_host(again));
+  const ordered_json other = run(tool, {"run", "--from", "first.json", "--seed", "8"});
+  EXPECT_EQ(other["seed"], 8);
+  EXPECT_EQ(other["config_hash"], first["config_hash"]);
+}
+
+TEST(Run, RefusesAResultFileThatIsNone) {
+  const Tool tool;
+  std::ofstream(tool.file("bad.json")) << "{\"a\": 1}";
+  const Outcome outcome = tool({"run", "--from", "bad.json"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.err,
+            "kernbench: error: --from 'bad.json' is no result of 'kernbench run'\n  hint: give a file that 'kernbench "
+            "run ... --json FILE' wrote\n");
+  EXPECT_EQ(tool({"run", "--from", "none.json"}).code, 7);
+}
+
+TEST(Run, BadTopologyIsBadInput) {
+  const Tool tool;
+  std::ofstream(tool.file("bad.yaml")) << "extends: default\ncube:\n  noc:\n    rwos: 3\n";
+  const Outcome outcome = tool(with(kSmall, {"--topology", "bad.yaml", "--json", "result.json"}));
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(outcome.err, "bad.yaml:4:5: error: unknown key 'rwos' in 'cube.noc'\n  hint: did you mean 'rows'?\n");
+  EXPECT_FALSE(std::filesystem::exists(tool.file("result.json")));
+}
+
+TEST(Run, StopsAtTheSimulatedTimeLimit) {
+  const Tool tool;
+  const Outcome outcome = tool(with(kSmall, {"--max-sim-time", "1 us", "--json", "result.json", "--vcd", "run.vcd"}));
+  EXPECT_EQ(outcome.code, 4);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err,
+              HasSubstr("kernbench: error: the simulated time limit of 1.000 us (--max-sim-time) was reached"));
+  EXPECT_THAT(tool.folder().path(), ::testing::Truly([](const std::filesystem::path& p) {
+                return !std::filesystem::exists(p / "result.json");
+              }));
+  EXPECT_THAT(read(tool.file("run.vcd")), HasSubstr("$enddefinitions"));
+}
+
+TEST(Run, InterruptLeavesReadableWaves) {
+  const Tool tool;
+  const Outcome outcome =
+      tool.shell("timeout -s INT 2 " + quoted(KERNBENCH_BINARY) +
+                 " run all_reduce -b 64M -e 64M --data off --vcd run.vcd --json result.json; code=$?; exit $code");
+  // timeout itself reports 124 when it had to signal; the tool's own text says how it ended.
+  EXPECT_EQ(outcome.code, 124);
+  EXPECT_THAT(outcome.err, HasSubstr("kernbench: error: interrupted at "));
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(read(tool.file("run.vcd")), HasSubstr("$enddefinitions"));
+  for (const auto& entry : std::filesystem::directory_iterator(tool.folder().path()))
+    EXPECT_NE(entry.path().extension(), ".tmp");
+  EXPECT_FALSE(std::filesystem::exists(tool.file("result.json")));
+}
+
+TEST(Run, OutOfDeviceMemoryHasACodeOfItsOwn) {
+  const Tool tool;
+  const Outcome outcome = tool({"run", "all_reduce", "-b", "8192G", "-e", "8192G", "--data", "off"});
+  EXPECT_EQ(outcome.code, 5) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, ::testing::Not(IsEmpty()));
+}
+
+TEST(Run, EveryWorkloadsExampleWorksWhenPasted) {
+  const Tool tool;
+  std::istringstream list(tool({"list", "--workloads"}).out);
+  std::string line;
+  std::getline(list, line);
+  int count = 0;
+  for (std::string name; list >> name; ++count) {
+    std::getline(list, line);
+    const std::string help = tool({"run", name, "--help"}).out;
+    const auto at = help.find("Example:\n  kernbench ");
+    ASSERT_NE(at, std::string::npos) << help;
+    const std::string example = help.substr(at + std::string("Example:\n  kernbench ").size());
+    const Outcome outcome = tool.shell(quoted(KERNBENCH_BINARY) + " " + example.substr(0, example.find('\n')));
+    EXPECT_EQ(outcome.code, 0) << example << outcome.err;
+  }
+  EXPECT_GE(count, 6);
+}
+
+}  // namespace
+}  // namespace kernbench

@@ -1,0 +1,30 @@
+#include "tests/cli/schema_check.h"
+
+#include <fstream>
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validation_results.hpp>
+#include <valijson/validator.hpp>
+
+namespace kernbench {
+
+std::string schema_errors(const nlohmann::ordered_json& ordered) {
+  std::ifstream in(KERNBENCH_SOURCE_DIR "/sc_main/results.schema.json");
+  const nlohmann::json rules = nlohmann::json::parse(in), json = nlohmann::json::parse(ordered.dump());
+  valijson::Schema schema;
+  valijson::SchemaParser(valijson::SchemaParser::kDraft7)
+      .populateSchema(valijson::adapters::NlohmannJsonAdapter(rules), schema);
+  valijson::ValidationResults results;
+  valijson::Validator(valijson::Validator::kStrongTypes)
+      .validate(schema, valijson::adapters::NlohmannJsonAdapter(json), &results);
+  std::string text;
+  valijson::ValidationResults::Error error;
+  while (results.popError(error)) {
+    for (const std::string& step : error.context) text += step;
+    text += ": " + error.description + "\n";
+  }
+  return text;
+}
+
+}  // namespace kernbench
