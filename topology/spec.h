@@ -74,6 +74,7 @@ struct SystemSpec {
   InterSipSpec links;
   SipSpec sip;
   CubeSpec cube;                 ///< of every cube, unless overridden
+  std::string cube_mesh;         ///< file of a pinned layout (docs/routing.md); empty: laid out by rule
 
   // Overrides.
   std::map<CubeCoord, CubeSpec> cubes;   ///< whole specs of cubes that differ in something other than shape

@@ -87,7 +87,10 @@ NodeId MachineMap::resolve(const PhysicalAddress& address) const {
   const CubeCoord cube{address.sip, address.cube};
   const PeCoord owner{address.sip, address.cube, address.unit};
   switch (address.kind) {
-    case MemoryKind::hbm: return has(owner) && address.offset < hbm_slice.bytes ? hbm_nodes[slot(owner)] : kNoNode;
+    case MemoryKind::hbm: {  // a missing PE leaves its slice
+      const bool inside = address.cube < cubes_per_sip() && address.unit < pes_per_cube && address.offset < hbm_slice.bytes;
+      return inside ? hbm_nodes[slot(owner)] : kNoNode;
+    }
     case MemoryKind::tcm: return has(owner) && address.offset < tcm.bytes ? pe_nodes[slot(owner)] : kNoNode;
     case MemoryKind::sfr: return has(owner) ? pe_nodes[slot(owner)] : kNoNode;
     case MemoryKind::sram:

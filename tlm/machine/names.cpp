@@ -62,6 +62,15 @@ std::string crossbar(std::uint16_t sip) { return fmt::format("sip{}.io0.xbar", s
 std::string io_ucie(std::uint16_t sip, int column) { return fmt::format("sip{}.io0.ucie{}", sip, column); }
 std::string link_port(std::uint16_t sip, int port) { return fmt::format("sip{}.io0.link{}", sip, port); }
 
+std::string fabric_crossbar() { return "fabric.xbar"; }
+std::string fabric_link(std::uint16_t sip) { return fmt::format("fabric.link{}", sip); }
+
+std::string network_interface(const std::string& endpoint) {
+  const std::string last = leaf(endpoint), up = parent(endpoint);
+  if (leaf(up) == "hbm") return parent(up) + ".ni_hbm" + last.substr(2);  // sip0.cube3.hbm.pe5
+  return up + ".ni_" + last;
+}
+
 std::string leaf(const std::string& name) {
   const auto dot = name.rfind('.');
   return dot == std::string::npos ? name : name.substr(dot + 1);

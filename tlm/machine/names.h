@@ -25,6 +25,11 @@ std::string crossbar(std::uint16_t sip);                            ///< sip0.io
 std::string io_ucie(std::uint16_t sip, int column);                 ///< sip0.io0.ucie2
 std::string link_port(std::uint16_t sip, int port);                 ///< sip0.io0.link1
 
+std::string fabric_crossbar();                                      ///< fabric.xbar, of the switch between SIPs
+std::string fabric_link(std::uint16_t sip);                         ///< fabric.link3, its port towards that SIP
+/// Network interface of an endpoint: sip0.cube3.ni_pe5, sip0.cube3.ni_hbm5, sip0.cube3.ni_m_cpu, sip0.io0.ni_io_cpu.
+std::string network_interface(const std::string& endpoint);
+
 /// Last component: the leaf name that a SystemC module is constructed with.
 std::string leaf(const std::string& name);
 /// Parent of a name: "sip0.cube3" of "sip0.cube3.pe5"; empty for a top-level one.

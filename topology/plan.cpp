@@ -1,0 +1,348 @@
+#include "topology/plan.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <utility>
+
+#include "tlm/config/problems.h"
+#include "tlm/machine/names.h"
+#include "topology/cube_mesh.h"
+#include "topology/deadlock.h"
+#include "topology/latency.h"
+
+namespace kernbench::topology {
+
+namespace {
+
+/// What the models of the first fidelity need; they refuse anything else with an exception of their own.
+void check_network(const NocConfig& noc, const std::string& what) {
+  if (std::uint64_t{noc.vc_depth_flits} * noc.flit_bytes >= kMaxPacketBytes) return;
+  throw ConfigError(
+      Location{},
+      fmt::format("a virtual channel of {} holds {} flits of {} B; a packet of {} B must fit", what, noc.vc_depth_flits,
+                  noc.flit_bytes, kMaxPacketBytes),
+      fmt::format("give vc_depth_flits of at least {}", (kMaxPacketBytes + noc.flit_bytes - 1) / noc.flit_bytes));
+}
+
+}  // namespace
+
+Plan::Plan(SystemSpec the_spec) : spec(std::move(the_spec)) {
+  map.sips = spec.sips;
+  map.cube_w = spec.sip.cube_w;
+  map.cube_h = spec.sip.cube_h;
+  map.pes_per_cube = spec.cube.pes;
+  map.sip_topology = spec.topology;
+  const bool grid = spec.topology == SipTopology::torus_2d || spec.topology == SipTopology::mesh_2d_no_wrap;
+  map.sip_w = grid ? spec.sip_w : 0;
+  map.sip_h = grid ? spec.sip_h : 0;
+  lay_out();
+  fill_nodes();
+  connect();
+  route();
+  fill_capacities();
+  check_deadlock(*this, Coverage::representatives);
+  const auto latency = std::make_shared<const LatencyModel>(*this);
+  map.packet_latency = [latency](NodeId from, NodeId to, std::uint32_t bytes) {
+    return latency->packet(from, to, bytes);
+  };
+  map.worst_command_latency = latency->worst_command();
+}
+
+void Plan::lay_out() {
+  std::map<std::string, const CubeLayout*> known;
+  std::map<std::string, const MeshRoutes*> routed;
+  for (std::uint16_t sip = 0; sip < spec.sips; ++sip) {
+    for (std::uint16_t cube = 0; cube < map.cubes_per_sip(); ++cube) {
+      const CubeSpec& here = spec.cube_at({sip, cube});
+      check_network(here.noc, names::cube({sip, cube}));
+      const bool first = sip == 0 && cube == 0;
+      if (!first && &here == &spec.cube && layout_of.front() != nullptr && &spec.cube_at({0, 0}) == &spec.cube) {
+        layout_of.push_back(layout_of.front());
+        mesh_of.push_back(mesh_of.front());
+        continue;
+      }
+      const std::string hash = determinants(here).hash();
+      const CubeLayout*& layout = known[hash];
+      if (layout == nullptr) layout = &layouts.emplace_back(find_layout(here, spec.cube_mesh));
+      const MeshRoutes*& mesh = routed[hash + std::to_string(static_cast<int>(here.noc.routing))];
+      if (mesh == nullptr) mesh = &meshes.emplace_back(route_mesh(*layout, here.noc.routing));
+      layout_of.push_back(layout);
+      mesh_of.push_back(mesh);
+    }
+    crossbars.push_back(layout_io(spec, sip));
+  }
+  check_network(spec.sip.io.crossbar, "the IO chiplet's crossbar");
+  if (has_fabric()) {
+    check_network(spec.links.switch_crossbar, "the fabric switch");
+    crossbars.push_back(layout_fabric(spec));
+  }
+}
+
+void Plan::fill_nodes() {
+  const auto add = [&](NodeKind kind, std::uint16_t unit, std::uint16_t sip, std::uint16_t cube, Spot spot) {
+    map.nodes.push_back({kind, unit, {sip, cube, spot.router, spot.port}});
+    return NodeId{static_cast<std::uint32_t>(map.nodes.size() - 1)};
+  };
+  for (std::uint16_t sip = 0; sip < spec.sips; ++sip) {
+    for (std::uint16_t cube = 0; cube < map.cubes_per_sip(); ++cube) {
+      const CubeLayout& layout = *layout_of[cube_network({sip, cube})];
+      for (std::uint16_t pe = 0; pe < map.pes_per_cube; ++pe) {
+        const bool missing = spec.missing_pes.count({sip, cube, pe}) != 0;
+        map.pe_nodes.push_back(missing ? kNoNode : add(NodeKind::pe, pe, sip, cube, layout.pes[pe]));
+      }
+      for (std::uint16_t pe = 0; pe < map.pes_per_cube; ++pe) {
+        map.hbm_nodes.push_back(add(NodeKind::hbm_port, pe, sip, cube, layout.hbm_ports[pe]));
+      }
+      map.sram_nodes.push_back(add(NodeKind::sram, 0, sip, cube, layout.sram));
+      map.m_cpu_nodes.push_back(add(NodeKind::m_cpu, 0, sip, cube, layout.m_cpu));
+    }
+    map.pcie_nodes.push_back(add(NodeKind::pcie_ep, 0, sip, kIoChiplet, crossbars[sip].pcie_ep));
+    map.io_cpu_nodes.push_back(add(NodeKind::io_cpu, 0, sip, kIoChiplet, crossbars[sip].io_cpu));
+  }
+}
+
+void Plan::connect() {
+  const std::uint16_t w = map.cube_w, cubes = map.cubes_per_sip();
+  for (std::uint16_t sip = 0; sip < spec.sips; ++sip) {
+    for (std::uint16_t cube = 0; cube < cubes; ++cube) {
+      Network network;
+      network.kind = NetworkKind::cube;
+      network.sip = sip;
+      network.cube = cube;
+      network.layout = layout_of[cube_network({sip, cube})];
+      network.noc = &spec.cube_at({sip, cube}).noc;
+      network.ends.assign(kSides, kNoEnd);
+      networks.push_back(std::move(network));
+    }
+  }
+  for (std::uint16_t sip = 0; sip < crossbars.size(); ++sip) {
+    Network network;
+    network.kind = sip < spec.sips ? NetworkKind::io : NetworkKind::fabric;
+    network.sip = sip;
+    network.cube = kIoChiplet;
+    network.crossbar = &crossbars[sip];
+    network.noc = sip < spec.sips ? &spec.sip.io.crossbar : &spec.links.switch_crossbar;
+    network.ends.assign(crossbars[sip].ucie.size() + crossbars[sip].links.size(), kNoEnd);
+    networks.push_back(std::move(network));
+  }
+
+  const auto join = [&](LinkEnd a, std::size_t slot_a, LinkEnd b, std::size_t slot_b) {
+    if (a.spots->size() != b.spots->size()) {
+      throw ConfigError(
+          Location{},
+          fmt::format("{} UCIe connections of a cube face {} of its neighbour", a.spots->size(), b.spots->size()),
+          "give both the same ucie.connections");
+    }
+    const auto first = static_cast<std::uint32_t>(ends.size());
+    a.peer = first + 1;
+    b.peer = first;
+    networks[a.network].ends[slot_a] = first;
+    networks[b.network].ends[slot_b] = first + 1;
+    ends.push_back(a);
+    ends.push_back(b);
+  };
+  const auto cube_end = [&](std::uint16_t sip, std::uint16_t cube, Side side, bool from_io) {
+    LinkEnd end;
+    end.kind = LinkEnd::Kind::cube_ucie;
+    end.network = cube_network({sip, cube});
+    end.number = static_cast<std::uint16_t>(side);
+    end.spots = &networks[end.network].layout->ucie[static_cast<std::size_t>(side)];
+    end.from_io = from_io;
+    end.link = spec.cube_at({sip, cube}).ucie.link();
+    return end;
+  };
+  for (std::uint16_t sip = 0; sip < spec.sips; ++sip) {
+    for (std::uint16_t cube = 0; cube < cubes; ++cube) {
+      for (const Side side : {Side::east, Side::south}) {
+        const bool east = side == Side::east;
+        const auto other = static_cast<std::uint16_t>(cube + (east ? 1 : w));
+        if (east ? other % w == 0 : other >= cubes) continue;
+        if (spec.broken_cube_links.count({CubeCoord{sip, cube}, other}) != 0) continue;
+        join(cube_end(sip, cube, side, false), static_cast<std::size_t>(side),
+             cube_end(sip, other, opposite(side), false), static_cast<std::size_t>(opposite(side)));
+      }
+    }
+    for (std::uint16_t column = 0; column < w; ++column) {
+      LinkEnd end;
+      end.kind = LinkEnd::Kind::io_ucie;
+      end.network = io_network(sip);
+      end.number = column;
+      end.spots = &crossbars[sip].ucie[column];
+      end.link = spec.sip.io.ucie.link();
+      join(end, column, cube_end(sip, column, Side::north, true), static_cast<std::size_t>(Side::north));
+    }
+  }
+  const auto link_end = [&](std::uint16_t sip, std::uint16_t number) {
+    LinkEnd end;
+    end.kind = sip < spec.sips ? LinkEnd::Kind::io_link : LinkEnd::Kind::fabric_link;
+    end.network = io_network(sip);
+    end.number = number;
+    end.spots = &crossbars[sip].links[number];
+    end.from_io = true;
+    end.link = spec.links.link;
+    return end;
+  };
+  for (std::uint16_t sip = 0; sip < spec.sips; ++sip) {
+    for (std::uint16_t number = 0; number < crossbars[sip].neighbours.size(); ++number) {
+      const std::uint16_t other = crossbars[sip].neighbours[number];
+      const std::size_t slot = crossbars[sip].ucie.size() + number;
+      if (other == kFabric) {
+        join(link_end(sip, number), slot, link_end(spec.sips, sip), sip);
+      } else if (other > sip && spec.broken_sip_links.count({sip, other}) == 0) {
+        std::uint16_t back = 0;
+        while (crossbars[other].neighbours[back] != sip) ++back;
+        join(link_end(sip, number), slot, link_end(other, back), crossbars[other].ucie.size() + back);
+      }
+    }
+  }
+}
+
+void Plan::route() {
+  const std::uint16_t cubes = map.cubes_per_sip();
+  std::map<CubeTable::Broken, const CubeTable*> known;
+  for (std::uint16_t sip = 0; sip < spec.sips; ++sip) {
+    CubeTable::Broken broken;
+    for (const auto& [cube, other] : spec.broken_cube_links) {
+      if (cube.sip == sip) broken.insert({cube.cube, other});
+    }
+    const CubeTable*& table = known[broken];
+    if (table == nullptr) table = &cube_tables.emplace_back(map.cube_w, map.cube_h, broken, sip);
+    cube_table_of.push_back(table);
+  }
+  sip_table.emplace(spec);
+  for (Network& network : networks) {
+    switch (network.kind) {
+      case NetworkKind::cube: {
+        const std::size_t slot = std::size_t{network.sip} * cubes + network.cube;
+        routes.push_back(std::make_unique<CubeRoutes>(map, layout_of, *cube_table_of[network.sip], *network.layout,
+                                                      *mesh_of[slot], CubeCoord{network.sip, network.cube}));
+        break;
+      }
+      case NetworkKind::io:
+        routes.push_back(std::make_unique<IoRoutes>(map, layout_of, *sip_table, *network.crossbar, network.sip));
+        break;
+      case NetworkKind::fabric:
+        routes.push_back(std::make_unique<FabricRoutes>(map, *network.crossbar));
+        break;
+    }
+    network.routes = routes.back().get();
+  }
+}
+
+void Plan::fill_capacities() {
+  const CubeSpec& cube = spec.cube;
+  map.hbm_slice.bytes = cube.hbm.bytes / cube.pes;
+  map.hbm_slice.peak =
+      Rate(cube.hbm.pseudo_channel_peak().bytes_per_second() * (cube.hbm.total_pseudo_channels() / cube.pes));
+  map.tcm = {cube.pe.tcm.bytes, Rate(cube.pe.tcm.bytes_per_second)};
+  map.sram = {cube.sram.bytes, Rate(cube.sram.bytes_per_second)};
+  map.pe_port = cube.noc.link_rate();
+  for (const LinkEnd& end : ends) {
+    const LinkEnd& peer = ends[end.peer];
+    const Network& a = networks[end.network];
+    const Network& b = networks[peer.network];
+    if (&end > &peer) continue;
+    const bool between_sips = end.kind == LinkEnd::Kind::io_link;
+    if (!between_sips && a.sip != 0) continue;  // cube links: all SIPs alike
+    const LinkConfig& link = end.link;
+    const std::uint64_t payload = kMaxPacketBytes, framed = payload + link.header_bytes;
+    LinkBundle bundle;
+    bundle.a = between_sips ? a.sip : a.cube;
+    bundle.b = between_sips ? (b.kind == NetworkKind::fabric ? kFabric : b.sip) : b.cube;
+    bundle.capacity = Rate(link.rate().bytes_per_second() / framed * payload * end.spots->size());
+    bundle.latency = link.latency + link.rate().time_for(link.header_bytes);
+    (between_sips ? map.sip_links : map.cube_links).push_back(bundle);
+  }
+}
+
+std::uint32_t Plan::network_of(NodeId node) const {
+  const Attachment& at = map.node(node).at;
+  return at.cube == kIoChiplet ? io_network(at.sip) : cube_network({at.sip, at.cube});
+}
+
+Beyond Plan::beyond(std::uint32_t id, std::uint16_t router, std::uint8_t port) const {
+  const Network& network = networks[id];
+  Beyond out;
+  const auto to_node = [&](NodeId node) {
+    out.kind = node == kNoNode ? Beyond::Kind::nothing : Beyond::Kind::node;
+    out.node = node;
+  };
+  const auto to_end = [&](std::uint32_t end, std::uint16_t connection) {
+    out.kind = end == kNoEnd ? Beyond::Kind::nothing : Beyond::Kind::end;
+    out.end = end;
+    out.connection = connection;
+  };
+  if (port >= network.ports(router)) return out;
+  if (port < kFirstLocalPort) {
+    if (network.kind != NetworkKind::cube || network.layout->neighbours[router][port] == kNoRouter) return out;
+    out.kind = Beyond::Kind::router;
+    out.router = network.layout->neighbours[router][port];
+    out.in_port = static_cast<std::uint8_t>(opposite(static_cast<Side>(port)));
+    return out;
+  }
+  if (network.kind == NetworkKind::cube) {
+    const LocalPort& local = network.layout->locals[router][port - kFirstLocalPort];
+    const std::size_t first = std::size_t{id} * map.pes_per_cube;
+    switch (local.kind) {
+      case LocalKind::pe:
+        to_node(map.pe_nodes[first + local.unit]);
+        break;
+      case LocalKind::hbm_port:
+        to_node(map.hbm_nodes[first + local.unit]);
+        break;
+      case LocalKind::m_cpu:
+        to_node(map.m_cpu_nodes[id]);
+        break;
+      case LocalKind::sram:
+        to_node(map.sram_nodes[id]);
+        break;
+      case LocalKind::ucie:
+        to_end(network.ends[static_cast<std::size_t>(local.side)], local.unit);
+        break;
+    }
+    return out;
+  }
+  const CrossbarPort& local = network.crossbar->ports[port - kFirstLocalPort];
+  switch (local.kind) {
+    case CrossbarPort::Kind::pcie_ep:
+      to_node(map.pcie_nodes[network.sip]);
+      break;
+    case CrossbarPort::Kind::io_cpu:
+      to_node(map.io_cpu_nodes[network.sip]);
+      break;
+    case CrossbarPort::Kind::ucie:
+      to_end(network.ends[local.end], local.connection);
+      break;
+    case CrossbarPort::Kind::link:
+      to_end(network.ends[network.crossbar->ucie.size() + local.end], local.connection);
+      break;
+  }
+  return out;
+}
+
+std::string Plan::router_name(std::uint32_t id, std::uint16_t router) const {
+  const Network& network = networks[id];
+  if (network.kind == NetworkKind::fabric) return names::fabric_crossbar();
+  if (network.kind == NetworkKind::io) return names::crossbar(network.sip);
+  const GridPoint at = network.layout->routers[router];
+  return names::router({network.sip, network.cube}, at.row, at.col);
+}
+
+std::string Plan::end_name(std::uint32_t id) const {
+  const LinkEnd& end = ends[id];
+  const Network& network = networks[end.network];
+  switch (end.kind) {
+    case LinkEnd::Kind::cube_ucie:
+      return names::ucie({network.sip, network.cube}, static_cast<Side>(end.number));
+    case LinkEnd::Kind::io_ucie:
+      return names::io_ucie(network.sip, end.number);
+    case LinkEnd::Kind::io_link:
+      return names::link_port(network.sip, end.number);
+    case LinkEnd::Kind::fabric_link:
+      return names::fabric_link(end.number);
+  }
+  return "?";
+}
+
+}  // namespace kernbench::topology

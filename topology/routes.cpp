@@ -1,0 +1,208 @@
+#include "topology/routes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "tlm/config/problems.h"
+#include "tlm/machine/names.h"
+
+namespace kernbench::topology {
+
+namespace {
+
+constexpr unsigned kFar = 0xFFFF'FFFF;
+
+[[noreturn]] void unreachable(const std::string& from, const std::string& to, const std::string& cut,
+                              const char* hint) {
+  throw ConfigError(Location{}, fmt::format("{} cannot reach {}: {}", from, to, cut), hint);
+}
+
+/// The cubes of one SIP as the table sees them.
+struct CubeGrid {
+  std::uint16_t w, h;
+  const CubeTable::Broken& broken;
+
+  /// Neighbour of `cube` on `side`; kIoChiplet: none.
+  std::uint16_t neighbour(std::uint16_t cube, Side side) const {
+    const int x = cube % w, y = cube / w;
+    const int nx = x + (side == Side::east) - (side == Side::west),
+              ny = y + (side == Side::south) - (side == Side::north);
+    if (nx < 0 || ny < 0 || nx >= w || ny >= h) return kIoChiplet;
+    const auto other = static_cast<std::uint16_t>(ny * w + nx);
+    return broken.count(std::minmax(cube, other)) != 0 ? kIoChiplet : other;
+  }
+};
+
+std::string broken_links(const CubeTable::Broken& broken, std::uint16_t sip) {
+  std::string text = "broken:";
+  for (const auto& [a, b] : broken) text += fmt::format(" {}-{}", names::cube({sip, a}), names::cube({sip, b}));
+  return text + "; a way round must have the form (E|W|N)* S*";
+}
+
+}  // namespace
+
+CubeTable::CubeTable(std::uint16_t w, std::uint16_t h, const Broken& broken, std::uint16_t sip)
+    : cubes_(static_cast<std::uint16_t>(w * h)), next_(std::size_t{cubes_} * (cubes_ + 1), Side::north) {
+  const CubeGrid grid{w, h, broken};
+  std::vector<unsigned> steps(cubes_);
+  // Moves towards `to`, from all cubes whose distance is known already, until nothing changes: shortest paths of the
+  // form (E|W|N)* S*, with E/W preferred over N.
+  const auto fill = [&](std::uint16_t to) {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (std::uint16_t at = 0; at < cubes_; ++at) {
+        for (const Side side : {Side::east, Side::west, Side::north}) {
+          const std::uint16_t other = grid.neighbour(at, side);
+          if (other == kIoChiplet || steps[other] == kFar || steps[other] + 1 >= steps[at]) continue;
+          steps[at] = steps[other] + 1;
+          next_[std::size_t{at} * (cubes_ + 1) + to] = side;
+          changed = true;
+        }
+      }
+    }
+    for (std::uint16_t at = 0; at < cubes_; ++at) {
+      if (steps[at] != kFar) continue;
+      const std::string target = to == cubes_ ? names::io(sip) : names::cube({sip, to});
+      unreachable(names::cube({sip, at}), target, broken_links(broken, sip),
+                  "repair a link, or break none between rows");
+    }
+  };
+  for (std::uint16_t to = 0; to < cubes_; ++to) {
+    std::fill(steps.begin(), steps.end(), kFar);
+    steps[to] = 0;
+    for (std::uint16_t below = to, at; (at = grid.neighbour(below, Side::north)) != kIoChiplet; below = at) {
+      steps[at] = steps[below] + 1;
+      next_[std::size_t{at} * (cubes_ + 1) + to] = Side::south;
+    }
+    fill(to);
+    if (steps[to % w] != static_cast<unsigned>(to / w)) {
+      unreachable(names::io(sip), names::cube({sip, to}), broken_links(broken, sip),
+                  "repair a link, or break none between rows");
+    }
+  }
+  std::fill(steps.begin(), steps.end(), kFar);
+  for (std::uint16_t column = 0; column < w; ++column) steps[column] = 1;  // next_ is north already
+  fill(cubes_);
+}
+
+namespace {
+
+struct RingHop {
+  int step = 0;  // +1, -1; 0: no way
+  bool wraps = false;
+};
+
+/// One hop from `at` towards `to` around a ring or along a line of `n`. `broken(a)`: of the link between a and a + 1.
+template <class Broken>
+RingHop hop_on_ring(unsigned n, bool wrap, unsigned at, unsigned to, const Broken& broken) {
+  wrap = wrap && n > 2;  // a dimension of length 2 has one link
+  const auto way = [&](int step) -> unsigned {
+    unsigned hops = 0;
+    for (unsigned i = at; i != to; ++hops) {
+      const unsigned next = (i + n + static_cast<unsigned>(step)) % n;
+      const bool over_the_end = step > 0 ? next < i : next > i;
+      if ((over_the_end && !wrap) || broken(step > 0 ? i : next)) return kFar;
+      i = next;
+    }
+    return hops;
+  };
+  const unsigned up = way(1), down = way(-1);
+  if (up == kFar && down == kFar) return {};
+  const int step = up <= down ? 1 : -1;
+  return {step, step > 0 ? at + 1 == n : at == 0};
+}
+
+}  // namespace
+
+SipTable::SipTable(const SystemSpec& spec) : sips_(spec.sips), hops_(std::size_t{sips_} * sips_) {
+  const auto is_broken = [&](unsigned a, unsigned b) {
+    return spec.broken_sip_links.count(std::minmax(static_cast<std::uint16_t>(a), static_cast<std::uint16_t>(b))) != 0;
+  };
+  const bool grid = spec.topology == SipTopology::torus_2d || spec.topology == SipTopology::mesh_2d_no_wrap;
+  const unsigned w = grid ? spec.sip_w : sips_, h = grid ? spec.sip_h : 1;
+  const bool wrap = spec.topology != SipTopology::mesh_2d_no_wrap;
+  for (std::uint16_t at = 0; at < sips_; ++at) {
+    const std::vector<std::uint16_t> neighbours = sip_neighbours(spec, at);
+    const auto link_to = [&](unsigned other) {
+      return static_cast<std::uint8_t>(std::find(neighbours.begin(), neighbours.end(), other) - neighbours.begin());
+    };
+    for (std::uint16_t to = 0; to < sips_; ++to) {
+      if (at == to) continue;
+      Hop& hop = hops_[std::size_t{at} * sips_ + to];
+      if (spec.topology == SipTopology::switch_star) continue;  // link 0, the switch
+      if (spec.topology == SipTopology::fully_connected) {
+        unsigned via = to;
+        if (is_broken(at, to)) {
+          via = 0;
+          while (via < sips_ && (via == at || via == to || is_broken(at, via) || is_broken(via, to))) ++via;
+          if (via == sips_)
+            unreachable(names::sip(at), names::sip(to), "no third SIP has links to both", "repair a link");
+        }
+        hop = {link_to(via), 0, via != to};  // the second hop of a detour travels on the other VC set
+        continue;
+      }
+      const unsigned x = at % w, y = at / w;
+      const bool along_x = x != to % w;
+      const RingHop step =
+          along_x
+              ? hop_on_ring(w, wrap, x, to % w, [&](unsigned i) { return is_broken(y * w + i, y * w + (i + 1) % w); })
+              : hop_on_ring(h, wrap, y, to / w, [&](unsigned i) { return is_broken(i * w + x, (i + 1) % h * w + x); });
+      if (step.step == 0) {
+        const unsigned target = along_x ? y * w + to % w : to;
+        unreachable(names::sip(at), names::sip(to),
+                    fmt::format("broken links cut {} from {} along {}", names::sip(at),
+                                names::sip(static_cast<std::uint16_t>(target)), along_x ? "x" : "y"),
+                    "repair a link: packets go along x, then along y, and only a ring has another way");
+      }
+      const auto moved = [&](unsigned i, unsigned n) { return (i + n + static_cast<unsigned>(step.step)) % n; };
+      hop = {link_to(along_x ? y * w + moved(x, w) : moved(y, h) * w + x), static_cast<std::uint8_t>(along_x ? 0 : 1),
+             step.wraps};
+    }
+  }
+}
+
+RouteDecision CubeRoutes::enter(NodeId destination, std::uint16_t at, bool from_io, std::uint8_t dateline) const {
+  const Attachment& to = map_.node(destination).at;
+  const bool here = to.sip == self_.sip;
+  if (here && to.cube == self_.cube) return {{to.router, to.port}, 1, 0};
+  const std::uint16_t target = here ? to.cube : kIoChiplet;
+  const Side side = table_.next(self_.cube, target);
+  std::uint16_t connection = 0;
+  if (side == Side::east || side == Side::west) {
+    connection = layout_.nearest_connection(side, layout_.routers[at].row);
+  } else if (target == kIoChiplet) {
+    connection = layout_.nearest_connection(side, layout_.routers[at].col);
+  } else {
+    const CubeLayout& there = *layouts_[std::size_t{to.sip} * map_.cubes_per_sip() + to.cube];
+    connection = layout_.nearest_connection(side, there.routers[to.router].col);
+  }
+  const Spot spot = layout_.ucie[static_cast<std::size_t>(side)][connection];
+  const bool descending = side == Side::south || from_io;
+  return {{spot.router, spot.port}, static_cast<std::uint8_t>(descending ? 1 : 0), here ? std::uint8_t{0} : dateline};
+}
+
+RouteDecision IoRoutes::enter(NodeId destination, std::uint16_t, bool, std::uint8_t dateline) const {
+  const Attachment& to = map_.node(destination).at;
+  if (to.sip == sip_) {
+    if (to.cube == kIoChiplet) return {{0, to.port}, 1, 0};
+    const std::size_t first = std::size_t{sip_} * map_.cubes_per_sip();
+    const auto column = static_cast<std::uint16_t>(to.cube % map_.cube_w);
+    const std::uint16_t mesh_column = layouts_[first + to.cube]->routers[to.router].col;
+    const std::uint16_t connection = layouts_[first + column]->nearest_connection(Side::north, mesh_column);
+    return {{0, layout_.ucie[column][connection].port}, 1, 0};
+  }
+  const SipTable::Hop hop = table_.next(sip_, to.sip);
+  const std::vector<Spot>& spots = layout_.links[hop.link];
+  const auto set = static_cast<std::uint8_t>((dateline >> hop.dimension) & 1u);
+  if (hop.dateline) dateline = static_cast<std::uint8_t>(dateline | (1u << hop.dimension));
+  return {{0, spots[choose_link(destination, spots.size())].port}, set, dateline};
+}
+
+RouteDecision FabricRoutes::enter(NodeId destination, std::uint16_t, bool, std::uint8_t) const {
+  const std::vector<Spot>& spots = layout_.links[map_.node(destination).at.sip];
+  return {{0, spots[choose_link(destination, spots.size())].port}, 1, 0};
+}
+
+}  // namespace kernbench::topology
