@@ -42,7 +42,8 @@ struct Group {
 /// One instance per process group, shared by its ranks. Immutable; takes no simulated time.
 class Collective {
  public:
-  /// Throws Error: unsupported topology kind or scope, both signatures if kernel_args and kernel disagree, TCM too small.
+  /// Throws Error: unsupported topology kind or scope, both signatures if kernel_args and kernel disagree, TCM too
+  /// small.
   Collective(AlgorithmEntry entry, const MachineMap& map, Group group, Scope scope, RingNumbers& rings);
   ~Collective();
   Collective(Collective&&) noexcept;
@@ -52,21 +53,22 @@ class Collective {
   Scope scope() const;
   const Group& group() const;
 
-  /// Rows of the neighbour tables of all PEs of group rank `rank`'s SIP, in (cube, pe, ring) order. Every rank's rows must
-  /// be installed before any rank launches. Does not allocate: same answer each time.
+  /// Rows of the neighbour tables of all PEs of group rank `rank`'s SIP, in (cube, pe, ring) order. Every rank's rows
+  /// must be installed before any rank launches. Does not allocate: same answer each time.
   std::vector<NeighbourEntry> neighbours(int rank) const;
 
   /// What one rank has to launch for one call.
   struct Launch {
-    std::string kernel;            ///< LaunchMessage::kernel
+    std::string kernel;  ///< LaunchMessage::kernel
     KernelBody body;
     std::vector<PeCoord> targets;  ///< empty if no PE holds an element: nothing to launch
     CollectiveCall call;           ///< completed: LaunchMessage::call
     int contributions = 0;         ///< p of busbw
   };
   /// `call`: op, reduce_op, dtype, in and out (VA bases on this SIP) as the user gave them; the rest is filled in here.
-  /// `shards`: those of `call.in` on this rank's SIP, as in LaunchMessage::TensorArg (all of them, empty ones too). They must
-  /// be alike on all ranks. Throws Error: operation, reduce op or dtype not served; unequal tiles with scope cube.
+  /// `shards`: those of `call.in` on this rank's SIP, as in LaunchMessage::TensorArg (all of them, empty ones too).
+  /// They must be alike on all ranks. Throws Error: operation, reduce op or dtype not served; unequal tiles with scope
+  /// cube.
   Launch bind(int rank, CollectiveCall call, const std::vector<TensorShard>& shards) const;
 
  private:

@@ -15,8 +15,8 @@ namespace kernbench::ccl {
 /// Raised with every change of this file that an already built module would not survive.
 inline constexpr std::uint32_t kAbiVersion = 1;
 
-/// How SIPs are linked, as kernels receive it (`sip_topo_kind`). A module hands out its own copy, so that a kernel built
-/// against other numbers is refused.
+/// How SIPs are linked, as kernels receive it (`sip_topo_kind`). A module hands out its own copy, so that a kernel
+/// built against other numbers is refused.
 struct TopologyKinds {
   std::int32_t ring_1d = 0, torus_2d = 1, mesh_2d_no_wrap = 2, switch_star = 3, fully_connected = 4;
 };
@@ -67,12 +67,12 @@ struct Parameter {
 
 /// IPCQ directions an algorithm sends on. The backend writes the neighbour tables from this and the topology.
 enum DirectionSet : std::uint32_t {
-  kCubeGrid = 1,      ///< N S E W
-  kGlobalGrid = 2,    ///< global_N/S/E/W: the grid of SIPs; E and W follow the ranks where there is no grid
-  kGlobalRing = 4,    ///< what ring_position() uses: kGlobalGrid, and global(k) where the grid has no Hamiltonian cycle
-  kGlobalPeers = 8,   ///< global(k) for every other rank of the group
-  kLocalLine = 16,    ///< local(j) to the PEs before and after this one
-  kLocalPeers = 32    ///< local(j) for every other PE of the cube
+  kCubeGrid = 1,     ///< N S E W
+  kGlobalGrid = 2,   ///< global_N/S/E/W: the grid of SIPs; E and W follow the ranks where there is no grid
+  kGlobalRing = 4,   ///< what ring_position() uses: kGlobalGrid, and global(k) where the grid has no Hamiltonian cycle
+  kGlobalPeers = 8,  ///< global(k) for every other rank of the group
+  kLocalLine = 16,   ///< local(j) to the PEs before and after this one
+  kLocalPeers = 32   ///< local(j) for every other PE of the cube
 };
 
 constexpr std::uint32_t bit(CollectiveOp op) { return 1u << static_cast<unsigned>(op); }
@@ -162,7 +162,8 @@ struct DropLast<Tl&> {
 };
 template <class First, class... Rest>
 struct DropLast<First, Rest...> {
-  using type = decltype(std::tuple_cat(std::declval<std::tuple<First>>(), std::declval<typename DropLast<Rest...>::type>()));
+  using type =
+      decltype(std::tuple_cat(std::declval<std::tuple<First>>(), std::declval<typename DropLast<Rest...>::type>()));
 };
 
 template <class List>
@@ -199,8 +200,8 @@ constexpr Kernel make_kernel() {
 
 }  // namespace kernbench::ccl
 
-/// The one symbol of a module: `KERNBENCH_CCL_MODULE() { static const Algorithm a = ...; return &a; }`. The build of the
-/// built-in algorithms gives each file a symbol of its own; a shared library exports `kernbench_ccl_algorithm`.
+/// The one symbol of a module: `KERNBENCH_CCL_MODULE() { static const Algorithm a = ...; return &a; }`. The build of
+/// the built-in algorithms gives each file a symbol of its own; a shared library exports `kernbench_ccl_algorithm`.
 #ifndef KERNBENCH_CCL_SYMBOL
 #define KERNBENCH_CCL_SYMBOL kernbench_ccl_algorithm
 #endif

@@ -2,11 +2,14 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "ccl/contract.h"
+#include "tlm/config/config_node.h"
+#include "tlm/machine/machine_map.h"
 
 namespace kernbench::ccl {
 
@@ -18,7 +21,7 @@ class Error : public std::invalid_argument {
 
 /// One entry of ccl.yaml with its module loaded.
 struct AlgorithmEntry {
-  std::string name;                                ///< of the entry
+  std::string name;  ///< of the entry
   std::string module;
   std::shared_ptr<const Algorithm> algorithm;      ///< keeps a shared library open
   std::map<std::string, std::int64_t> parameters;  ///< every declared one, with ccl.yaml's value or its preset
@@ -33,21 +36,28 @@ class Registry {
   explicit Registry(const std::string& file);
 
   const std::string& default_algorithm() const { return default_algorithm_; }
+  std::optional<std::int64_t> default_n_elem() const { return default_n_elem_; }  ///< elements of a shard, for tests
   std::vector<std::string> names() const;
-  /// Loads the module of entry `name` ("auto": see choose()) and checks it. `overrides` replace parameters of ccl.yaml.
-  /// Throws Error: unknown entry (with the nearest), missing file, missing symbol, other ABI version, unknown parameter.
+  /// Loads the module of entry `name` and checks it. `overrides` replace parameters of ccl.yaml.
+  /// Throws Error: unknown entry (with the nearest), missing file, missing symbol, other ABI version, unknown
+  /// parameter.
   AlgorithmEntry load(const std::string& name, const std::map<std::string, std::int64_t>& overrides = {}) const;
 
-  /// What `auto` stands for: the default algorithm for scope cube, the ring for scope sip.
-  std::string choose(Scope scope) const;
+  /// What `auto` stands for: the first of the default algorithm and the built-in ones that serves `op`, `scope` and
+  /// `topology` (ring_allreduce before lrab_hierarchical_allreduce for scope sip). A cost model is to replace it.
+  std::string choose(CollectiveOp op, Scope scope, SipTopology topology) const;
 
  private:
   struct Entry {
-    std::string module;   ///< built-in name, or path resolved against the file's folder
-    std::string where;    ///< file:line:column, for errors at load
-    std::map<std::string, std::int64_t> parameters;
+    std::string module;  ///< built-in name, or path resolved against the file's folder
+    Location where;      ///< of the module's name in the file; no file: built in
+    ConfigNode keys;     ///< the entry's map, for the parameters
   };
+  void read(const ConfigNode& root, Problems& problems);
+  std::map<std::string, std::int64_t> parameters_of(const Entry& entry, const Algorithm& algorithm) const;
+
   std::string default_algorithm_;
+  std::optional<std::int64_t> default_n_elem_;
   std::map<std::string, Entry> entries_;
 };
 

@@ -15,9 +15,10 @@ namespace kernbench {
 
 /// What a workload leaves behind.
 struct Report {
-  nlohmann::ordered_json results = nlohmann::ordered_json::array();  ///< rows of the JSON's `results`; keys as in docs/json.md
-  std::string text;     ///< the table for a terminal; lines that start with # are comments, as in nccl-tests
-  bool wrong = false;   ///< a check failed: exit code 1
+  nlohmann::ordered_json results =
+      nlohmann::ordered_json::array();  ///< rows of the JSON's `results`; keys as in docs/json.md
+  std::string text;    ///< the table for a terminal; lines that start with # are comments, as in nccl-tests
+  bool wrong = false;  ///< a check failed: exit code 1
 };
 
 /// One run as a workload sees it: a machine that is built and bound, a host that has not started yet.
@@ -25,9 +26,9 @@ class Session {
  public:
   struct Options {
     std::uint64_t seed = 1;
-    std::string ccl_file;   ///< --ccl; empty: the built-in algorithms
-    std::string topology;   ///< preset or file, as it is to stand in results
-    RunOptions run;         ///< data, debug, recorder window
+    std::string ccl_file;  ///< --ccl; empty: the built-in algorithms
+    std::string topology;  ///< preset or file, as it is to stand in results
+    RunOptions run;        ///< data, debug, recorder window
   };
   /// `simulate`: runs the kernel until nothing is left and throws what went wrong (SpawnError, deadlock, limits).
   Session(const MachineMap& map, Runtime& runtime, Options options, std::function<void()> simulate)

@@ -1,0 +1,54 @@
+#include <tuple>
+
+#include "ccl/verbs.h"
+
+/// Hierarchical all-reduce, left-right alternating broadcast.
+///
+/// Reduces along the cube rows from left and right to the middle column, then along that column to the middle cube,
+/// then between the middle cubes of all SIPs in the same way (along the rows, then the middle column of a torus or
+/// mesh; from both sides of a ring), and sends the result back the same way. These phases are one spanning tree,
+/// through which messages flow in a pipeline, up and down at once; PE i of every cube works on slice i. Each link of
+/// the tree carries S once each way: 2 * depth dependent steps, then S/B. With one cube per SIP only the phase between
+/// SIPs is left.
+namespace kernbench::ccl {
+namespace {
+
+std::tuple<std::int64_t, int, int, int> kernel_args(int world_size, std::int64_t n_elem, int cube_w, int cube_h) {
+  return {n_elem, cube_w, cube_h, world_size};
+}
+
+void kernel(Va t_ptr, std::int64_t /*n_elem*/, int cube_w, int cube_h, int n_sips, int sip_rank, int sip_topo_kind,
+            int sip_topo_w, int sip_topo_h, Tl& tl) {
+  TreePosition tree = tree_position(Grid::sips(sip_topo_kind, sip_topo_w, sip_topo_h, n_sips), sip_rank, true);
+  const int cubes = cube_w * cube_h;
+  if (cubes > 1) tree = join(tree, tree_position(Grid::mesh(cube_w, cubes), static_cast<int>(tl.program_id(1)), false));
+  Verbs verbs(tl, std::int64_t{n_sips} * cubes);
+  tree_all_reduce(verbs, tree, verbs.own(t_ptr));
+}
+
+constexpr Parameter kParameters[] = {
+    {"chunk_bytes", Parameter::Unit::bytes, 0, 0, 1 << 30, "bytes of a message; 0: by size; at most a slot"}};
+
+}  // namespace
+}  // namespace kernbench::ccl
+
+KERNBENCH_CCL_MODULE() {
+  using namespace kernbench;
+  using namespace kernbench::ccl;
+  static const Algorithm algorithm = [] {
+    Algorithm a;
+    a.name = "lrab_hierarchical_allreduce";
+    a.topology_kinds = &kTopologyKinds;
+    a.topo_name_to_kind = &standard_topology_kind;
+    a.kernel_args = make_kernel_args<&kernel_args>();
+    a.kernel = make_kernel<&kernel>();
+    a.parameters = kParameters;
+    a.parameter_count = 1;
+    a.operations = bit(CollectiveOp::all_reduce);
+    a.scopes = bit(Scope::sip) | bit(Scope::cube);
+    a.topologies = topology_bit(kRing1d) | topology_bit(kTorus2d) | topology_bit(kMesh2d);
+    a.directions = kCubeGrid | kGlobalGrid;
+    return a;
+  }();
+  return &algorithm;
+}

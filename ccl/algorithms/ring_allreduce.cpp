@@ -1,0 +1,50 @@
+#include <tuple>
+
+#include "ccl/verbs.h"
+
+/// Ring all-reduce over SIPs: reduce-scatter, then all-gather, in both directions at once.
+///
+/// Every PE that holds a shard reduces it with the same PE of the other SIPs. On a torus or mesh the ring is embedded
+/// over the ranks (ring_order in ccl/grid.h). Cost for p ranks and a link of B bytes per second each way, links full
+/// duplex: 2(p-1) a + (p-1)/p S/B on a ring, which is its bound; half of the bound on a square torus, 0.67 on a 4 x 4
+/// mesh.
+namespace kernbench::ccl {
+namespace {
+
+std::tuple<std::int64_t, int, int, int> kernel_args(int world_size, std::int64_t n_elem, int cube_w, int cube_h) {
+  return {n_elem, cube_w, cube_h, world_size};
+}
+
+void kernel(Va t_ptr, std::int64_t /*n_elem*/, int /*cube_w*/, int /*cube_h*/, int n_sips, int sip_rank,
+            int sip_topo_kind, int sip_topo_w, int sip_topo_h, Tl& tl) {
+  Verbs verbs(tl, n_sips);
+  ring_all_reduce(verbs, ring_position(sip_topo_kind, sip_topo_w, sip_topo_h, n_sips, sip_rank), verbs.own(t_ptr));
+}
+
+constexpr Parameter kParameters[] = {
+    {"chunk_bytes", Parameter::Unit::bytes, 0, 0, 1 << 30, "bytes of a message; 0: by size; at most a slot"}};
+
+}  // namespace
+}  // namespace kernbench::ccl
+
+KERNBENCH_CCL_MODULE() {
+  using namespace kernbench;
+  using namespace kernbench::ccl;
+  static const Algorithm algorithm = [] {
+    Algorithm a;
+    a.name = "ring_allreduce";
+    a.topology_kinds = &kTopologyKinds;
+    a.topo_name_to_kind = &standard_topology_kind;
+    a.kernel_args = make_kernel_args<&kernel_args>();
+    a.kernel = make_kernel<&kernel>();
+    a.parameters = kParameters;
+    a.parameter_count = 1;
+    a.operations = bit(CollectiveOp::all_reduce);
+    a.scopes = bit(Scope::sip);
+    a.topologies = topology_bit(kRing1d) | topology_bit(kTorus2d) | topology_bit(kMesh2d) | topology_bit(kSwitch) |
+                   topology_bit(kFullyConnected);
+    a.directions = kGlobalRing;
+    return a;
+  }();
+  return &algorithm;
+}

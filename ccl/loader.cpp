@@ -1,0 +1,70 @@
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+
+#include "ccl/builtin_algorithms.inc"  // generated: kBuiltins, from the list in ccl/CMakeLists.txt
+#include "ccl/registry.h"
+#include "tlm/config/nearest.h"
+
+namespace kernbench::ccl {
+namespace {
+
+constexpr const char* kBuiltinPrefix = "kernbench.ccl.";
+constexpr const char* kSymbol = "kernbench_ccl_algorithm";
+
+/// Throws Error if a descriptor is not one that this build can use.
+void check(const Algorithm* algorithm, const std::string& module) {
+  if (algorithm == nullptr)
+    throw Error(fmt::format("algorithm module '{}': {}() returned no descriptor", module, kSymbol));
+  if (algorithm->abi_version != kAbiVersion) {
+    throw Error(fmt::format("algorithm module '{}' has ABI version {}, this KernBench has {}; build it again", module,
+                            algorithm->abi_version, kAbiVersion));
+  }
+  const auto missing = [&](const char* symbol) {
+    throw Error(fmt::format("algorithm module '{}': descriptor lacks '{}'", module, symbol));
+  };
+  if (algorithm->name == nullptr) missing("name");
+  if (algorithm->topology_kinds == nullptr) missing("topology_kinds");
+  if (algorithm->kernel_args.call == nullptr) missing("kernel_args");
+  if (algorithm->kernel.call == nullptr) missing("kernel");
+  if (std::memcmp(algorithm->topology_kinds, &kTopologyKinds, sizeof(TopologyKinds)) != 0) {
+    throw Error(fmt::format("algorithm module '{}': its topology kinds are numbered differently", module));
+  }
+}
+
+std::shared_ptr<const Algorithm> load_shared(const std::string& path) {
+  const auto close = [](void* handle) {
+    if (handle != nullptr) dlclose(handle);
+  };
+  const std::string file = path.find('/') == std::string::npos ? "./" + path : path;  // never the system's search path
+  std::shared_ptr<void> library(dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL), close);
+  if (!library) throw Error(fmt::format("algorithm module '{}': {}", path, dlerror()));
+  void* symbol = dlsym(library.get(), kSymbol);
+  if (symbol == nullptr) throw Error(fmt::format("algorithm module '{}' has no symbol '{}'", path, kSymbol));
+  const auto* algorithm = reinterpret_cast<const Algorithm* (*)()>(symbol)();
+  check(algorithm, path);
+  return {library, algorithm};
+}
+
+}  // namespace
+
+std::vector<std::string> builtin_algorithms() {
+  std::vector<std::string> names;
+  for (const auto& [name, descriptor] : kBuiltins) names.emplace_back(name);
+  return names;
+}
+
+std::shared_ptr<const Algorithm> load_module(const std::string& module) {
+  if (module.rfind(kBuiltinPrefix, 0) != 0) return load_shared(module);
+  const std::string name = module.substr(std::strlen(kBuiltinPrefix));
+  for (const auto& [known, descriptor] : kBuiltins) {
+    if (name != known) continue;
+    check(descriptor(), module);
+    return {std::shared_ptr<void>(), descriptor()};
+  }
+  throw Error(fmt::format("no built-in algorithm '{}'; {}", module, suggest(name, builtin_algorithms(), "there are")));
+}
+
+}  // namespace kernbench::ccl

@@ -1,0 +1,128 @@
+#include "ccl/neighbours.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tlm/machine/names.h"
+
+namespace kernbench::ccl {
+namespace {
+
+constexpr Side kAllSides[] = {Side::north, Side::south, Side::east, Side::west};
+
+}  // namespace
+
+std::uint16_t RingNumbers::take(PeCoord pe, std::uint16_t count, const QueueShape& queue, std::uint64_t tcm_bytes) {
+  std::uint16_t& used = used_[pe];
+  const std::uint64_t bytes = (std::uint64_t{used} + count) * queue.ring_bytes();
+  if (bytes > tcm_bytes) {
+    throw Error(
+        fmt::format("{}: {} IPCQ rings of {} x {} B need {} B of TCM, which has {} B; use fewer slots or smaller ones",
+                    names::pe(pe), used + count, queue.slots, queue.slot_bytes, bytes, tcm_bytes));
+  }
+  const std::uint16_t first = used;
+  used = static_cast<std::uint16_t>(used + count);
+  return first;
+}
+
+std::uint16_t RingNumbers::used(PeCoord pe) const {
+  const auto found = used_.find(pe);
+  return found == used_.end() ? std::uint16_t{0} : found->second;
+}
+
+NeighbourTables::NeighbourTables(const MachineMap& map, Group group, SipShape shape, std::uint32_t directions,
+                                 RingNumbers& rings)
+    : map_(map), group_(std::move(group)), shape_(shape), directions_(directions) {
+  for (std::size_t rank = 0; rank < group_.sips.size(); ++rank) {
+    for (const PeCoord pe : map_.pes(group_.sips[rank])) {
+      const auto count = pairs(static_cast<int>(rank), pe.cube, pe.pe).size();
+      first_ring_[pe] = rings.take(pe, static_cast<std::uint16_t>(count), group_.queue, map_.tcm.bytes);
+    }
+  }
+}
+
+std::vector<NeighbourTables::Pair> NeighbourTables::pairs(int rank, std::uint16_t cube, std::uint16_t pe) const {
+  std::vector<Pair> found;
+  const auto sip_of = [&](int r) { return group_.sips[static_cast<std::size_t>(r)]; };
+  const auto add = [&](Direction direction, PeCoord peer, Direction back) {
+    if (map_.has(peer)) found.push_back({direction, peer, back});
+  };
+  if (directions_ & kCubeGrid) {
+    const Grid cubes = Grid::mesh(map_.cube_w, map_.cubes_per_sip());
+    for (const Side side : kAllSides) {
+      const auto other = cubes.neighbour(cube, side);
+      if (other)
+        add(direction_of(side, false), {sip_of(rank), static_cast<std::uint16_t>(*other), pe},
+            direction_of(opposite(side), false));
+    }
+  }
+  if (directions_ & (kGlobalGrid | kGlobalRing)) {
+    const Grid sips = Grid::sips(shape_.kind, shape_.w, shape_.h, shape_.ranks);
+    for (const Side side : kAllSides) {
+      const auto other = sips.neighbour(rank, side);
+      if (other) add(direction_of(side, true), {sip_of(*other), cube, pe}, direction_of(opposite(side), true));
+    }
+  }
+  const auto global = [&](int other) {
+    add(Direction::global(static_cast<unsigned>(other)), {sip_of(other), cube, pe},
+        Direction::global(static_cast<unsigned>(rank)));
+  };
+  if (directions_ & kGlobalPeers) {
+    for (int other = 0; other < shape_.ranks; ++other) {
+      if (other != rank) global(other);
+    }
+  } else if (directions_ & kGlobalRing) {
+    const auto closure = routed_closure(shape_.kind, shape_.w, shape_.h, shape_.ranks);
+    if (closure && closure->first == rank) global(closure->second);
+    if (closure && closure->second == rank) global(closure->first);
+  }
+  if (directions_ & (kLocalLine | kLocalPeers)) {
+    for (std::uint16_t other = 0; other < map_.pes_per_cube; ++other) {
+      const bool next = other + 1 == pe || pe + 1 == other;
+      if (other == pe || (!next && !(directions_ & kLocalPeers))) continue;
+      add(Direction::local(other), {sip_of(rank), cube, other}, Direction::local(pe));
+    }
+  }
+  return found;
+}
+
+int NeighbourTables::rank_of(std::uint16_t sip) const {
+  return static_cast<int>(std::find(group_.sips.begin(), group_.sips.end(), sip) - group_.sips.begin());
+}
+
+std::uint16_t NeighbourTables::ring(PeCoord pe, int rank, Direction direction) const {
+  const auto all = pairs(rank, pe.cube, pe.pe);
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Pair& pair) { return pair.direction == direction; });
+  sc_assert(found != all.end());
+  return static_cast<std::uint16_t>(first_ring_.at(pe) + (found - all.begin()));
+}
+
+PhysicalAddress NeighbourTables::ring_base(PeCoord pe, std::uint16_t ring) const {
+  return PhysicalAddress::tcm(pe, map_.tcm.bytes - (std::uint64_t{ring} + 1) * group_.queue.ring_bytes());
+}
+
+std::vector<NeighbourEntry> NeighbourTables::of_rank(int rank) const {
+  std::vector<NeighbourEntry> entries;
+  for (const PeCoord self : map_.pes(group_.sips.at(static_cast<std::size_t>(rank)))) {
+    std::uint16_t number = first_ring_.at(self);
+    for (const Pair& pair : pairs(rank, self.cube, self.pe)) {
+      NeighbourEntry entry;
+      entry.self = self;
+      entry.group = group_.id;
+      entry.direction = pair.direction;
+      entry.ring = entry.queue = number++;
+      entry.peer = entry.source = pair.peer;
+      entry.peer_ring = entry.source_queue = ring(pair.peer, rank_of(pair.peer.sip), pair.back);
+      entry.slots = group_.queue.slots;
+      entry.slot_bytes = group_.queue.slot_bytes;
+      entry.ring_base = ring_base(self, entry.ring);
+      entry.peer_ring_base = ring_base(pair.peer, entry.peer_ring);
+      entries.push_back(entry);
+    }
+  }
+  return entries;
+}
+
+}  // namespace kernbench::ccl

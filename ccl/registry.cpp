@@ -1,0 +1,176 @@
+#include "ccl/registry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tlm/config/nearest.h"
+#include "tlm/config/problems.h"
+#include "tlm/config/read.h"
+
+namespace kernbench::ccl {
+namespace {
+
+constexpr const char* kBuiltinPrefix = "kernbench.ccl.";
+constexpr const char* kDefaultAlgorithm = "lrab_hierarchical_allreduce";
+
+/// Keys that every entry may have, whatever its algorithm declares.
+const std::vector<std::string> kEntryKeys = {"module", "world_size", "n_elem"};
+
+/// A shared library's path, relative to the folder of the ccl.yaml that names it.
+std::string resolve_path(const std::string& module, const std::string& file) {
+  if (module.rfind(kBuiltinPrefix, 0) == 0 || module.empty() || module.front() == '/') return module;
+  const auto slash = file.rfind('/');
+  return slash == std::string::npos ? "./" + module : file.substr(0, slash + 1) + module;
+}
+
+void refuse_world_size(const ConfigNode& map, const std::string& what, Problems& problems) {
+  if (const auto* entry = map.entry("world_size")) {
+    problems.add(entry->key_where, what + ".world_size (one rank per PE) is not supported yet",
+                 "remove it: a rank is a SIP");
+  }
+}
+
+std::vector<const Parameter*> declared(const Algorithm& algorithm) {
+  std::vector<const Parameter*> parameters;
+  for (std::uint32_t i = 0; i < algorithm.parameter_count; ++i) parameters.push_back(&algorithm.parameters[i]);
+  return parameters;
+}
+
+}  // namespace
+
+Registry::Registry() : default_algorithm_(kDefaultAlgorithm) {
+  for (const std::string& name : builtin_algorithms()) entries_[name].module = kBuiltinPrefix + name;
+}
+
+Registry::Registry(const std::string& file) : Registry() {
+  if (file.empty()) return;
+  entries_.clear();
+  Problems problems;
+  read(load_config(file), problems);
+  problems.throw_if_any();
+}
+
+void Registry::read(const ConfigNode& root, Problems& problems) {
+  check_keys(root, "", {"defaults", "algorithms"}, problems);
+  const ConfigNode* algorithms = root.find("algorithms");
+  if (algorithms == nullptr) {
+    problems.add(root.where, "missing key 'algorithms'", "give a map of algorithm names, each with its module");
+    return;
+  }
+  if (!expect_map(*algorithms, "algorithms", {}, problems)) return;
+  for (const auto& [name, key_where, keys] : algorithms->entries) {
+    const std::string what = "algorithms." + name;
+    if (!expect_map(keys, what, {"module"}, problems)) continue;
+    refuse_world_size(keys, what, problems);
+    const ConfigNode* module = keys.find("module");
+    if (module == nullptr) {
+      problems.add(key_where, fmt::format("{} has no 'module'", what),
+                   "name a built-in one, such as kernbench.ccl.ring_allreduce, or a shared library");
+      continue;
+    }
+    const auto text = read_text(*module, what + ".module", problems);
+    if (!text) continue;
+    Entry entry{resolve_path(*text, module->where.file), module->where, keys};
+    if (text->rfind(kBuiltinPrefix, 0) == 0) {  // a shared library is looked at when it is used
+      try {
+        parameters_of(entry, *load_module(*text));
+      } catch (const ConfigError& error) {
+        for (const Problem& problem : error.problems()) problems.add(problem.where, problem.text, problem.hint);
+      } catch (const Error& error) {
+        problems.add(module->where, error.what());
+      }
+    }
+    entries_.emplace(name, std::move(entry));
+  }
+  if (const ConfigNode* defaults = root.find("defaults")) {
+    if (!expect_map(*defaults, "defaults", {"algorithm", "n_elem"}, problems)) return;
+    check_keys(*defaults, "defaults", {"algorithm", "n_elem", "world_size"}, problems);
+    refuse_world_size(*defaults, "defaults", problems);
+    if (const ConfigNode* n_elem = defaults->find("n_elem")) {
+      if (const auto value = read_integer(*n_elem, "defaults.n_elem", {1, std::uint64_t{1} << 40, false}, problems)) {
+        default_n_elem_ = static_cast<std::int64_t>(*value);
+      }
+    }
+    if (const ConfigNode* algorithm = defaults->find("algorithm")) {
+      if (const auto index = read_name(*algorithm, "defaults.algorithm", names(), problems))
+        default_algorithm_ = names()[*index];
+    }
+  }
+  if (entries_.count(default_algorithm_) == 0 && !entries_.empty()) default_algorithm_ = entries_.begin()->first;
+}
+
+std::map<std::string, std::int64_t> Registry::parameters_of(const Entry& entry, const Algorithm& algorithm) const {
+  std::map<std::string, std::int64_t> values;
+  Problems problems;
+  std::vector<std::string> valid = kEntryKeys;
+  for (const Parameter* parameter : declared(algorithm)) {
+    valid.emplace_back(parameter->name);
+    std::int64_t& value = values[parameter->name] = parameter->preset;
+    const ConfigNode* node = entry.keys.find(parameter->name);
+    if (node == nullptr) continue;
+    const IntegerRange range{static_cast<std::uint64_t>(parameter->least), static_cast<std::uint64_t>(parameter->most),
+                             false};
+    const auto read = parameter->unit == Parameter::Unit::bytes
+                          ? read_quantity(*node, parameter->name, Dimension::bytes, range, problems)
+                          : read_integer(*node, parameter->name, range, problems);
+    if (read) value = static_cast<std::int64_t>(*read);
+  }
+  check_keys(entry.keys, std::string("algorithm '") + algorithm.name + "'", valid, problems);
+  problems.throw_if_any();
+  return values;
+}
+
+std::vector<std::string> Registry::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : entries_) names.push_back(name);
+  return names;
+}
+
+AlgorithmEntry Registry::load(const std::string& name, const std::map<std::string, std::int64_t>& overrides) const {
+  const auto found = entries_.find(name);
+  if (found == entries_.end())
+    throw Error(fmt::format("no algorithm '{}'; {}", name, suggest(name, names(), "there are")));
+  const Entry& entry = found->second;
+  AlgorithmEntry loaded;
+  loaded.name = name;
+  loaded.module = entry.module;
+  try {
+    loaded.algorithm = load_module(entry.module);
+  } catch (const Error& error) {
+    if (entry.where.file.empty()) throw;
+    throw ConfigError(entry.where, error.what());
+  }
+  loaded.parameters = parameters_of(entry, *loaded.algorithm);
+  for (const auto& [key, value] : overrides) {
+    const auto parameter = loaded.parameters.find(key);
+    if (parameter == loaded.parameters.end()) {
+      std::vector<std::string> valid;
+      for (const auto& [declared_name, preset] : loaded.parameters) valid.push_back(declared_name);
+      throw Error(fmt::format("algorithm '{}' has no parameter '{}'; {}", name, key, suggest(key, valid, "it has")));
+    }
+    parameter->second = value;
+  }
+  return loaded;
+}
+
+std::string Registry::choose(CollectiveOp op, Scope scope, SipTopology topology) const {
+  std::vector<std::string> candidates = names();
+  // Over SIPs alone the ring moves fewer bytes than a tree; over cubes the default knows their mesh.
+  const std::string first =
+      scope == Scope::sip && entries_.count("ring_allreduce") ? "ring_allreduce" : default_algorithm_;
+  candidates.insert(candidates.begin(), {first, default_algorithm_});
+  for (const std::string& name : candidates) {
+    const Algorithm& algorithm = *load(name).algorithm;
+    const std::int32_t kind =
+        algorithm.topo_name_to_kind ? algorithm.topo_name_to_kind(kernbench::to_string(topology)) : 0;
+    if ((algorithm.operations & bit(op)) && (algorithm.scopes & bit(scope)) &&
+        (algorithm.topologies & topology_bit(kind))) {
+      return name;
+    }
+  }
+  throw Error(fmt::format("no algorithm serves {} with scope {} on {}", kernbench::to_string(op),
+                          kernbench::to_string(scope), kernbench::to_string(topology)));
+}
+
+}  // namespace kernbench::ccl
