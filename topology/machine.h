@@ -1,9 +1,16 @@
 #pragma once
+#include <functional>
 #include <memory>
 #include <systemc>
 #include <tlm>
 #include <vector>
 
+#include "models/hbm/hbm.h"
+#include "models/link/link_port.h"
+#include "models/noc/network_interface.h"
+#include "models/noc/router.h"
+#include "models/pe/pe.h"
+#include "tlm/ext/packet_socket.h"
 #include "tlm/ext/payload_pool.h"
 #include "tlm/machine/machine_map.h"
 #include "tlm/machine/run_options.h"
@@ -15,8 +22,8 @@ namespace kernbench::topology {
 
 struct Plan;  // topology/plan.h: results of stages 2 to 5
 
-/// Stage 6: the machine as bound SystemC modules. Children's names nest as the YAML does (sip0.cube2.pe5, no root prefix).
-/// At most one per process.
+/// Stage 6: the machine as bound SystemC modules. Children's names nest as the YAML does (sip0.cube2.pe5, no root
+/// prefix). At most one per process.
 class Machine {
  public:
   /// `observer` may be null. `plan` must outlive the machine.
@@ -32,6 +39,17 @@ class Machine {
   tlm::tlm_target_socket<>& host_socket(std::uint16_t sip);
   /// Why things stand still; PEs in (sip, cube, pe) order.
   void explain(std::vector<Blocked>& blocked) const;
+
+  /// Every bound packet socket of the machine, to set a PacketProbe on: router outputs, injections, link ports and
+  /// wires.
+  void for_each_packet_socket(const std::function<void(PacketInitiatorSocket&)>& visit);
+
+  // Parts, for statistics and tests. Networks and link ends are numbered as in the plan.
+  Router& router(std::uint32_t network, std::uint16_t index);
+  LinkPort& link_port(std::uint32_t end);
+  NetworkInterface& network_interface(NodeId node);
+  Hbm& hbm(CubeCoord cube);
+  Pe& pe(PeCoord pe);
 
  private:
   struct Impl;

@@ -1,0 +1,93 @@
+#include "topology/machine.h"
+
+#include <algorithm>
+
+#include "tlm/machine/names.h"
+#include "topology/modules.h"
+
+namespace kernbench::topology {
+
+struct Machine::Impl {
+  Impl(const Plan& plan, const RunOptions& options, Observer* observer)
+      : plan(plan),
+        options(options),
+        dispatcher("dispatcher", plan.spec.sips + (plan.has_fabric() ? 1u : 0u)),
+        context{plan, this->options, observer, dispatcher, pool} {
+    for (std::uint16_t sip = 0; sip < plan.spec.sips; ++sip) {
+      sips.push_back(std::make_unique<SipModule>(names::sip(sip).c_str(), context, sip));
+    }
+    if (plan.has_fabric())
+      fabric = std::make_unique<FabricModule>(names::parent(names::fabric_crossbar()).c_str(), context);
+    for (std::uint32_t end = 0; end < plan.ends.size(); ++end) {
+      if (end < plan.ends[end].peer) join(link_port(end), link_port(plan.ends[end].peer));
+    }
+    for (const auto& sip : sips) {
+      sip->io->pcie_ep.set_debug_access([this](NodeId memory, tlm::tlm_generic_payload& payload) {
+        return (*network_of(memory).interface(memory).to_endpoint)->transport_dbg(payload);
+      });
+    }
+  }
+
+  NetworkModules& network(std::uint32_t id) {
+    const Network& at = plan.networks[id];
+    switch (at.kind) {
+      case NetworkKind::cube:
+        return sips[at.sip]->cubes[at.cube]->network;
+      case NetworkKind::io:
+        return sips[at.sip]->io->network;
+      default:
+        return fabric->network;
+    }
+  }
+  NetworkModules& network_of(NodeId node) { return network(plan.network_of(node)); }
+  LinkPort& link_port(std::uint32_t end) {
+    const std::uint32_t id = plan.ends[end].network;
+    const auto& ends = plan.networks[id].ends;
+    return *network(id).link_port(static_cast<std::size_t>(std::find(ends.begin(), ends.end(), end) - ends.begin()));
+  }
+
+  const Plan& plan;
+  const RunOptions options;
+  PayloadPool pool;
+  Dispatcher dispatcher;
+  const BuildContext context;
+  std::vector<std::unique_ptr<SipModule>> sips;
+  std::unique_ptr<FabricModule> fabric;
+};
+
+Machine::Machine(const Plan& plan, const RunOptions& options, Observer* observer)
+    : impl_(std::make_unique<Impl>(plan, options, observer)) {}
+
+Machine::~Machine() {
+#ifndef KERNBENCH_TEARDOWN
+  // SystemC's destructors search its registry linearly: a large machine would take minutes to vanish.
+  static_cast<void>(impl_.release());
+#endif
+}
+
+const MachineMap& Machine::map() const { return impl_->plan.map; }
+Dispatcher& Machine::dispatcher() { return impl_->dispatcher; }
+PayloadPool& Machine::pool() { return impl_->pool; }
+tlm::tlm_target_socket<>& Machine::host_socket(std::uint16_t sip) { return impl_->sips.at(sip)->io->pcie_ep.host; }
+
+void Machine::explain(std::vector<Blocked>& blocked) const {
+  for (const auto& sip : impl_->sips) {
+    for (const auto& cube : sip->cubes) {
+      for (const auto& pe : cube->pes) {
+        if (pe != nullptr) pe->explain(blocked);
+      }
+    }
+  }
+}
+
+void Machine::for_each_packet_socket(const std::function<void(PacketInitiatorSocket&)>& visit) {
+  for (std::uint32_t id = 0; id < impl_->plan.networks.size(); ++id) impl_->network(id).for_each_packet_socket(visit);
+}
+
+Router& Machine::router(std::uint32_t network, std::uint16_t index) { return impl_->network(network).router(index); }
+LinkPort& Machine::link_port(std::uint32_t end) { return impl_->link_port(end); }
+NetworkInterface& Machine::network_interface(NodeId node) { return impl_->network_of(node).interface(node); }
+Hbm& Machine::hbm(CubeCoord cube) { return impl_->sips.at(cube.sip)->cubes.at(cube.cube)->hbm; }
+Pe& Machine::pe(PeCoord pe) { return *impl_->sips.at(pe.sip)->cubes.at(pe.cube)->pes.at(pe.pe); }
+
+}  // namespace kernbench::topology

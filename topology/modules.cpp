@@ -1,0 +1,176 @@
+#include "topology/modules.h"
+
+#include <algorithm>
+
+#include "tlm/machine/names.h"
+
+namespace kernbench::topology {
+
+NetworkModules::NetworkModules(const BuildContext& context, std::uint32_t id) {
+  const Plan& plan = context.plan;
+  const Network& network = plan.networks[id];
+  for (std::uint16_t router = 0; router < network.routers(); ++router) {
+    std::vector<bool> connected(network.ports(router));
+    for (unsigned port = 0; port < connected.size(); ++port) {
+      const Beyond beyond = plan.beyond(id, router, static_cast<std::uint8_t>(port));
+      connected[port] = beyond.kind != Beyond::Kind::nothing;
+      if (beyond.kind == Beyond::Kind::node) make_interface(context, id, beyond.node);
+    }
+    const std::string name = names::leaf(plan.router_name(id, router));
+    routers_.push_back(std::make_unique<Router>(name.c_str(), *network.noc, *network.routes, router, connected,
+                                                context.queue_of(id), context.observer));
+  }
+  link_ports_.resize(network.ends.size());
+  for (std::size_t slot = 0; slot < network.ends.size(); ++slot) {
+    if (network.ends[slot] != kNoEnd) make_link_port(context, network.ends[slot], slot);
+  }
+  bind(plan, id);
+}
+
+void NetworkModules::make_interface(const BuildContext& context, std::uint32_t id, NodeId node) {
+  const Plan& plan = context.plan;
+  const NodeKind kind = plan.map.node(node).kind;
+  NetworkInterface::Config config;
+  config.noc = *plan.networks[id].noc;
+  config.self = node;
+  config.router = plan.map.node(node).at.router;
+  config.has_initiator = kind != NodeKind::hbm_port && kind != NodeKind::sram;
+  const std::string name = names::leaf(names::network_interface(plan.map.name(node)));
+  interfaces_.push_back(
+      std::make_unique<NetworkInterface>(name.c_str(), config, *plan.networks[id].routes, context.queue_of(id)));
+  nodes_.push_back(node);
+}
+
+void NetworkModules::make_link_port(const BuildContext& context, std::uint32_t id, std::size_t slot) {
+  const Plan& plan = context.plan;
+  const LinkEnd& end = plan.ends[id];
+  const bool ucie = end.kind == LinkEnd::Kind::cube_ucie || end.kind == LinkEnd::Kind::io_ucie;
+  LinkPort::Config config;
+  config.link = end.link;
+  config.noc = *plan.networks[end.network].noc;
+  for (const Spot spot : *end.spots) config.routers.push_back(spot.router);
+  config.from_io = end.from_io;
+  config.delay = ucie ? Delay::ucie : Delay::fabric;
+  link_ports_[slot] = std::make_unique<LinkPort>(names::leaf(plan.end_name(id)).c_str(), config,
+                                                 *plan.networks[end.network].routes, context.queue_of(end.network),
+                                                 context.queue_of(plan.ends[end.peer].network), context.observer);
+}
+
+void NetworkModules::bind(const Plan& plan, std::uint32_t id) {
+  const Network& network = plan.networks[id];
+  for (std::uint16_t at = 0; at < network.routers(); ++at) {
+    Router& router = *routers_[at];
+    for (unsigned port = 0; port < network.ports(at); ++port) {
+      const Beyond beyond = plan.beyond(id, at, static_cast<std::uint8_t>(port));
+      switch (beyond.kind) {
+        case Beyond::Kind::nothing:
+          break;
+        case Beyond::Kind::router:
+          router.out[port]->bind(*routers_[beyond.router]->in[beyond.in_port]);
+          break;
+        case Beyond::Kind::node: {
+          NetworkInterface& ni = interface(beyond.node);
+          router.out[port]->bind(ni.from_router);
+          ni.to_router.bind(*router.in[port]);
+          break;
+        }
+        case Beyond::Kind::end: {
+          const auto slot = std::find(network.ends.begin(), network.ends.end(), beyond.end) - network.ends.begin();
+          LinkPort& link = *link_ports_[static_cast<std::size_t>(slot)];
+          router.out[port]->bind(*link.from_network[beyond.connection]);
+          link.to_network[beyond.connection]->bind(*router.in[port]);
+          break;
+        }
+      }
+    }
+  }
+}
+
+NetworkInterface& NetworkModules::interface(NodeId node) {
+  const auto found = std::find(nodes_.begin(), nodes_.end(), node);
+  sc_assert(found != nodes_.end());
+  return *interfaces_[static_cast<std::size_t>(found - nodes_.begin())];
+}
+
+void NetworkModules::for_each_packet_socket(const std::function<void(PacketInitiatorSocket&)>& visit) {
+  for (const auto& router : routers_) {
+    for (const auto& socket : router->out) {
+      if (socket != nullptr) visit(*socket);
+    }
+  }
+  for (const auto& interface : interfaces_) visit(interface->to_router);
+  for (const auto& port : link_ports_) {
+    if (port == nullptr) continue;
+    for (const auto& socket : port->to_network) visit(*socket);
+    for (const auto& socket : port->wire_out) visit(*socket);
+  }
+}
+
+namespace {
+/// Joins an endpoint that injects and takes transactions to its network interface.
+template <class Endpoint>
+void join_endpoint(Endpoint& endpoint, NetworkInterface& interface) {
+  endpoint.out.bind(*interface.from_endpoint);
+  interface.to_endpoint->bind(endpoint.in);
+}
+}  // namespace
+
+CubeModule::CubeModule(const sc_core::sc_module_name& name, const BuildContext& context, CubeCoord self,
+                       PageTable& pages)
+    : sc_module(name),
+      network(context, context.plan.cube_network(self)),
+      m_cpu("m_cpu", context.plan.spec.cube_at(self).m_cpu, self, context.plan.map, context.pool,
+            context.dispatcher.queue(self.sip), context.observer),
+      sram("sram", context.plan.spec.cube_at(self).sram, context.options, context.dispatcher.queue(self.sip),
+           context.observer),
+      hbm("hbm", context.plan.spec.cube_at(self).hbm, self, context.plan.map.pes_per_cube, context.options,
+          context.dispatcher.queue(self.sip), context.observer) {
+  const MachineMap& map = context.plan.map;
+  EventQueue& queue = context.dispatcher.queue(self.sip);
+  for (std::uint16_t i = 0; i < map.pes_per_cube; ++i) {
+    const PeCoord coord{self.sip, self.cube, i};
+    pes.push_back(nullptr);
+    if (map.has(coord)) {
+      pes.back() = std::make_unique<Pe>(names::leaf(names::pe(coord)).c_str(), context.plan.spec.pe_at(coord), coord,
+                                        map, pages, context.pool, context.options, queue, context.observer);
+      join_endpoint(*pes.back(), network.interface(map.pe(coord)));
+    }
+    network.interface(map.hbm_port(coord)).to_endpoint->bind(*hbm.port[i]);
+  }
+  join_endpoint(m_cpu, network.interface(map.m_cpu(self)));
+  network.interface(map.sram_of(self)).to_endpoint->bind(sram.port);
+}
+
+IoModule::IoModule(const sc_core::sc_module_name& name, const BuildContext& context, std::uint16_t sip,
+                   PageTable& pages)
+    : sc_module(name),
+      network(context, context.plan.io_network(sip)),
+      pcie_ep("pcie_ep", context.plan.spec.sip.io.pcie, sip, context.plan.map, context.pool, context.options,
+              context.dispatcher.queue(sip), context.observer),
+      io_cpu("io_cpu", context.plan.spec.sip.io.cpu, sip, context.plan.map, pages, context.pool,
+             context.dispatcher.queue(sip), context.observer) {
+  join_endpoint(pcie_ep, network.interface(context.plan.map.pcie_ep(sip)));
+  join_endpoint(io_cpu, network.interface(context.plan.map.io_cpu(sip)));
+}
+
+SipModule::SipModule(const sc_core::sc_module_name& name, const BuildContext& context, std::uint16_t sip)
+    : sc_module(name) {
+  const Plan& plan = context.plan;
+  for (std::uint16_t cube = 0; cube < plan.map.cubes_per_sip(); ++cube) {
+    const CubeCoord at{sip, cube};
+    cubes.push_back(std::make_unique<CubeModule>(names::leaf(names::cube(at)).c_str(), context, at, pages));
+  }
+  io = std::make_unique<IoModule>(names::leaf(names::io(sip)).c_str(), context, sip, pages);
+}
+
+FabricModule::FabricModule(const sc_core::sc_module_name& name, const BuildContext& context)
+    : sc_module(name), network(context, context.plan.fabric_network()) {}
+
+void join(LinkPort& a, LinkPort& b) {
+  for (std::size_t i = 0; i < a.wire_out.size(); ++i) {
+    a.wire_out[i]->bind(*b.wire_in[i]);
+    b.wire_out[i]->bind(*a.wire_in[i]);
+  }
+}
+
+}  // namespace kernbench::topology
