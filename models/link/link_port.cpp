@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "models/link/link_timing.h"
 #include "models/noc/queued_port.h"
 
 namespace kernbench {
@@ -80,13 +81,8 @@ struct LinkPort::Impl {
         peer_queue(peer_queue),
         observer(observer),
         clock(config.noc.clock_hz),
-        rate(config.link.rate()),
+        timing(config.link, config.noc),
         flits_of(config.noc.flit_bytes) {}
-
-  // Bytes of the last flit of a packet.
-  std::uint32_t last_bytes(const Packet& packet) const {
-    return packet.bytes - (flits_of(packet) - 1) * config.noc.flit_bytes;
-  }
 
   LinkPort& link_port;
   const Config config;
@@ -95,7 +91,7 @@ struct LinkPort::Impl {
   EventQueue& peer_queue;
   Observer* observer;
   const Clock clock;
-  const Rate rate;
+  const LinkTiming timing;
   const FlitCounter flits_of;
   std::vector<std::unique_ptr<Connection>> connections;
 };
@@ -111,18 +107,14 @@ void LinkPort::Impl::Wire::receive(Packet& packet, Ps head, Ps) {
 Cycle LinkPort::Impl::Wire::serve(Packet& packet, Cycle now) {
   const Impl& impl = at.impl;
   const NocConfig& noc = impl.config.noc;
-  const Ps held = impl.rate.time_for(std::uint64_t{packet.bytes} + impl.config.link.header_bytes);
-  const Ps gapless = packet.tail + impl.rate.time_for(impl.last_bytes(packet));
-  const Ps start = std::max(now, gapless > held ? gapless - held : 0);
-  const Ps end = start + held;
+  const Ps end = impl.timing.end(packet.bytes, now, packet.tail);
   const Ps latency = impl.config.link.latency;
   packet.charge(Delay::contention, now - packet.head);
-  charge_wire(packet, start - now);
   packet.charge(impl.config.delay, latency);
   ++stats.packets;
   stats.bytes += packet.bytes;
-  stats.busy += held;
-  if (track != kNoTrack) impl.observer->interval(track, start, end, 1);
+  stats.busy += end - now;
+  if (track != kNoTrack) impl.observer->interval(track, now, end, 1);
 
   // Its last flit leaves at `end`, those before it one cycle each earlier at the latest.
   const unsigned flits = impl.flits_of(packet);
@@ -131,7 +123,7 @@ Cycle LinkPort::Impl::Wire::serve(Packet& packet, Cycle now) {
   impl.link_port.from_network[at.number]->give_credit(packet.vc, flits, impl.clock.at(first));
 
   packet.vc = static_cast<std::uint8_t>(packet.virtual_network());
-  impl.link_port.wire_out[at.number]->send(packet, start + latency, end + latency);
+  impl.link_port.wire_out[at.number]->send(packet, now + latency, end + latency);
   return end;
 }
 
@@ -157,12 +149,7 @@ LinkPort::Impl::Injection::Injection(Connection& connection)
 // Called by the far end, on its own queue's time: touches nothing but the clock.
 void LinkPort::Impl::Injection::receive(Packet& packet, Ps head, Ps tail) {
   Impl& impl = at.impl;
-  const std::uint32_t first_flit = std::min(packet.bytes, impl.config.noc.flit_bytes);
-  const Ps complete =
-      std::min(tail, head + impl.rate.time_for(std::uint64_t{first_flit} + impl.config.link.header_bytes));
-  const Cycle body = impl.flits_of(packet) - 1;
-  const Cycle last = impl.clock.tick_at_or_after(tail);
-  const Cycle start = std::max(impl.clock.tick_at_or_after(complete), last > body ? last - body : 0);
+  const Cycle start = impl.timing.injection(packet.bytes, head, tail);
   impl.queue.at_from(impl.peer_queue, impl.clock.at(start), [this, &packet, start] { enter(packet, start); });
 }
 

@@ -18,13 +18,12 @@ namespace kernbench {
 /// inter-SIP link port. A packet hop: wormhole ends here. Each connection forwards a packet cut-through once it holds
 /// a whole-packet credit of the far end for the packet's virtual network, and injects what arrives like any source.
 ///
-/// A packet of n bytes whose head reaches the port at h and whose tail at t starts on the wire at
-///   w = max(h, wire free, credit, t + time of its last flit - S)     S = (n + header) / rate
-/// so that it never pauses on the wire, and holds it until w + S. At the far end its head is there at w + latency, its
-/// tail at w + S + latency; it is injected one flit per cycle from the first edge q at which it can pass without a gap:
-/// not before its first flit is complete, and its last flit leaves no earlier than the tail has arrived. The buffer
-/// there is free again when the last flit has left; the credit needs `latency` to come back. Commands and credits go
-/// first, then round robin over the virtual networks.
+/// A packet of n bytes whose head reaches the port at h and whose tail at t starts on the wire at w = max(h, wire free,
+/// credit) and holds it until e = max(w + (n + header) / rate, t + last flit / rate): its last flit is not sent before
+/// it is here. At the far end its head is there at w + latency, its tail at e + latency; it is injected one flit per
+/// cycle from the first edge on at which it can pass without a gap: its first flit is complete, and its last will be
+/// when its turn comes. The buffer there is free again when the last flit has left; the credit needs `latency` to come
+/// back. Commands and credits go first, then round robin over the virtual networks.
 class LinkPort : public sc_core::sc_module {
  public:
   struct Config {

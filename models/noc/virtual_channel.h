@@ -45,10 +45,11 @@ class FlitCounter {
       shift_ = kNone;
     }
   }
-  unsigned operator()(const Packet& packet) const {
-    if (packet.bytes <= flit_bytes_) return 1;
-    return shift_ != kNone ? (packet.bytes + flit_bytes_ - 1) >> shift_ : packet.flits(flit_bytes_);
+  unsigned operator()(std::uint32_t bytes) const {
+    if (bytes <= flit_bytes_) return 1;
+    return shift_ != kNone ? (bytes + flit_bytes_ - 1) >> shift_ : (bytes + flit_bytes_ - 1) / flit_bytes_;
   }
+  unsigned operator()(const Packet& packet) const { return (*this)(packet.bytes); }
 
  private:
   static constexpr unsigned kNone = 255;

@@ -1,0 +1,38 @@
+#pragma once
+#include <cstdint>
+
+#include "models/noc/noc_config.h"
+#include "models/noc/virtual_channel.h"
+
+namespace kernbench {
+
+/// A packet on its way through an idle machine: when its head and tail reach the next hop. What the models do when
+/// nothing hinders, in closed form. From one network interface over r routers to another: pass(noc, inject(noc, bytes,
+/// now), r).tail.
+struct Flight {
+  std::uint32_t bytes = 0;
+  Ps head = 0, tail = 0;
+};
+
+/// Injection from cycle `start` on: 1 + link_delay cycles to the first router.
+inline Flight inject_at(const NocConfig& noc, std::uint32_t bytes, Cycle start) {
+  const Clock clock(noc.clock_hz);
+  const Cycle arrival = start + 1 + noc.link_delay;
+  return {bytes, clock.at(arrival), clock.at(arrival + FlitCounter(noc.flit_bytes)(bytes) - 1)};
+}
+
+/// Injection by a network interface that is asked at `now`.
+inline Flight inject(const NocConfig& noc, std::uint32_t bytes, Ps now) {
+  return inject_at(noc, bytes, Clock(noc.clock_hz).tick_at_or_after(now));
+}
+
+/// Through `routers` routers to what the last one's output is bound to.
+inline Flight pass(const NocConfig& noc, const Flight& flight, unsigned routers) {
+  const Clock clock(noc.clock_hz);
+  const Cycle hop =
+      Cycle{noc.routing_delay} + noc.vc_alloc_delay + noc.sw_alloc_delay + noc.switch_delay + noc.link_delay;
+  const Cycle arrival = clock.tick_at_or_after(flight.head) + routers * hop;
+  return {flight.bytes, clock.at(arrival), clock.at(arrival + FlitCounter(noc.flit_bytes)(flight.bytes) - 1)};
+}
+
+}  // namespace kernbench
