@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 
 #include "sc_main/cli/usage_error.h"
 #include "sc_main/cli/version.h"
@@ -40,6 +41,7 @@ nlohmann::ordered_json to_json(const RunResult& result, const HostClock& host) {
   json["command"] = result.command;
   json["config"] = result.config;
   json["config_hash"] = result.config_hash;
+  json["ccl"] = result.ccl;
   json["seed"] = result.seed;
   json["workload"] = result.workload;
   json["fidelity"] = "accurate";
@@ -54,10 +56,18 @@ nlohmann::ordered_json to_json(const RunResult& result, const HostClock& host) {
   return json;
 }
 
-EarlierRun read_result(const std::string& path) {
+std::string read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
-  if (!in) throw OutputError(fmt::format("cannot read '{}': {}", path, std::strerror(errno)));
-  const auto json = nlohmann::ordered_json::parse(in, nullptr, false);
+  std::ostringstream text;
+  errno = 0;
+  // A folder opens, but cannot be read.
+  if (!in || !(text << in.rdbuf()))
+    throw OutputError(fmt::format("cannot read '{}': {}", path, std::strerror(errno == 0 ? EISDIR : errno)));
+  return text.str();
+}
+
+EarlierRun read_result(const std::string& path) {
+  const auto json = nlohmann::ordered_json::parse(read_file(path), nullptr, false);
   const std::string hint = "give a file that 'kernbench run ... --json FILE' wrote";
   if (json.is_discarded()) throw UsageError(fmt::format("--from '{}' is not JSON", path), hint);
   const auto command = json.is_object() ? json.find("command") : json.end();
@@ -66,6 +76,7 @@ EarlierRun read_result(const std::string& path) {
   if (!usable) throw UsageError(fmt::format("--from '{}' is no result of 'kernbench run'", path), hint);
   EarlierRun run;
   run.config = json["config"];
+  run.ccl = json.value("ccl", nlohmann::ordered_json());
   for (std::size_t i = 1; i < command->size(); ++i) {
     if (!(*command)[i].is_string())
       throw UsageError(fmt::format("--from '{}': 'command' holds something other than text", path), hint);

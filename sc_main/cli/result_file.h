@@ -25,6 +25,7 @@ struct RunResult {
   Arguments command;              ///< reproduces the run together with `config`
   nlohmann::ordered_json config;  ///< the resolved machine
   std::string config_hash;
+  nlohmann::ordered_json ccl;  ///< text of --ccl FILE; null without
   std::uint64_t seed = 0;
   std::string workload;
   bool data = true;
@@ -38,7 +39,10 @@ nlohmann::ordered_json to_json(const RunResult& result, const HostClock& host);
 struct EarlierRun {
   Arguments command;  ///< from its workload on
   nlohmann::ordered_json config;
+  nlohmann::ordered_json ccl;  ///< text, or null
 };
+/// Contents of a file; throws OutputError.
+std::string read_file(const std::string& path);
 /// Throws UsageError if the file is no result of `run`, OutputError if it cannot be read.
 EarlierRun read_result(const std::string& path);
 

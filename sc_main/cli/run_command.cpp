@@ -103,6 +103,11 @@ class Run {
         throw UsageError("--topology together with --from", "the result file brings its machine; change it with --set");
       machine_.sets = parsed.values("set");  // the earlier ones are part of its configuration
     }
+    if (!common_.ccl.empty()) result_.ccl = read_file(common_.ccl);
+    if (earlier_ && parsed.values("ccl").empty() && earlier_->ccl != result_.ccl) {
+      throw UsageError(fmt::format("'{}' is not what it was in the earlier run", common_.ccl),
+                       "give --ccl FILE to run with it all the same");
+    }
     result_.command = {"run", name};
     result_.command.insert(result_.command.end(), parsed.reproducible.begin(), parsed.reproducible.end());
     result_.workload = name;

@@ -63,9 +63,8 @@ TEST(CommandLine, NamesTheNearestOptionAndWorkload) {
   const Tool tool;
   expect_refused(tool({"run", "all_reduce", "--topolgy", "default"}),
                  "unknown option '--topolgy'\n  hint: did you mean '--topology'?");
-  expect_refused(
-      tool({"run", "all_reduce", "--top", "default"}).code == 2 ? tool({"run", "all_reduce", "--jsn", "-"}) : Outcome{},
-      "unknown option '--jsn'\n  hint: did you mean '--json'?");
+  expect_refused(tool({"run", "all_reduce", "--jsn", "-"}), "unknown option '--jsn'\n  hint: did you mean '--json'?");
+  EXPECT_EQ(tool({"run", "all_reduce", "--topo", "default"}).code, 2) << "abbreviations are not guessed";
   expect_refused(tool({"run", "all_reduec"}), "unknown workload 'all_reduec'\n  hint: did you mean 'all_reduce'?");
   EXPECT_EQ(tool({"run"}).code, 2);
   EXPECT_THAT(tool({"run"}).err, StartsWith("kernbench: error: no workload given\n  hint: workloads: "));

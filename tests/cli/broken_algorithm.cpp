@@ -1,0 +1,51 @@
+// A plug-in whose `mode` says how it goes wrong; the tool has to say so.
+#include <tuple>
+
+#include "ccl/contract.h"
+
+namespace kernbench::ccl {
+namespace {
+enum Mode : std::int64_t { nothing, deadlock, misuse };
+
+std::int32_t topology_kind(const char*) { return kTopologyKinds.ring_1d; }
+
+std::tuple<std::int64_t> kernel_args(int, std::int64_t n_elem, int, int) { return {n_elem}; }
+
+void kernel(Va, std::int64_t, int, int, int, int, Tl& tl) {
+  switch (tl.call().parameters.at("mode")) {
+    case deadlock:  // everybody receives first
+      tl.send(Direction::global_w(), tl.recv(Direction::global_e(), Shape{1, 8}, DType::f16));
+      break;
+    case misuse:
+      tl.load(0xdead'0000'0000, Shape{1, 8}, DType::f16);
+      break;
+    default:
+      break;  // wrong numerics: nobody adds anything
+  }
+}
+
+constexpr Parameter kParameters[] = {
+    {"mode", Parameter::Unit::none, nothing, 0, 2, "0: does nothing, 1: deadlocks, 2: reads an unmapped address"}};
+}  // namespace
+}  // namespace kernbench::ccl
+
+KERNBENCH_CCL_MODULE() {
+  using namespace kernbench;
+  using namespace kernbench::ccl;
+  static const Algorithm algorithm = [] {
+    Algorithm a;
+    a.name = "broken";
+    a.topology_kinds = &kTopologyKinds;
+    a.topo_name_to_kind = &topology_kind;
+    a.kernel_args = make_kernel_args<&kernel_args>();
+    a.kernel = make_kernel<&kernel>();
+    a.parameters = kParameters;
+    a.parameter_count = 1;
+    a.operations = bit(CollectiveOp::all_reduce);
+    a.scopes = bit(Scope::sip);
+    a.topologies = topology_bit(kTopologyKinds.ring_1d);
+    a.directions = kGlobalGrid;
+    return a;
+  }();
+  return &algorithm;
+}
