@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 JOBS ?= $(shell nproc)
 
-BUILD_PACKAGES := g++ cmake ninja-build ccache libsystemc-dev libyaml-cpp-dev libboost-program-options-dev \
+BUILD_PACKAGES := g++ cmake ninja-build pkg-config ccache libsystemc-dev libyaml-cpp-dev libboost-program-options-dev \
   libboost-context-dev libeigen3-dev nlohmann-json3-dev libfmt-dev libxxhash-dev
 TEST_PACKAGES := libgtest-dev libgmock-dev librapidcheck-dev libvalijson-dev clang-format gtkwave xvfb xauth
 LINT_PACKAGES := clang-tidy
