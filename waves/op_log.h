@@ -20,6 +20,7 @@ class OpLogWriter final : public Observer {
   bool wants_ops() const override { return true; }
 
   void finish() { file_.commit(); }
+  const std::string& temporary() const { return file_.temporary(); }
 
  private:
   OutputFile file_;

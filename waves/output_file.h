@@ -24,6 +24,7 @@ class OutputFile {
   void write(std::string_view text);  ///< throws OutputError
   void commit();                      ///< throws OutputError
   const std::string& path() const { return path_; }
+  const std::string& temporary() const { return temporary_; }  ///< empty for devices and pipes
 
  private:
   [[noreturn]] void fail(const char* doing);

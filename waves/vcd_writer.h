@@ -39,6 +39,7 @@ class VcdWriter final : public Observer {
   /// Writes both files; `end` is the end of the run. Also right after an interrupt: what was recorded is whole.
   void finish(Ps end);
   const std::vector<Track>& tracks() const { return tracks_; }
+  const std::string& temporary() const { return file_.temporary(); }
 
  private:
   /// Where a track stands while the changes are replayed.

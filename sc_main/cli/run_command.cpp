@@ -12,6 +12,7 @@
 #include "sc_main/cli/simulation.h"
 #include "sc_main/cli/usage_error.h"
 #include "sc_main/workloads/workload.h"
+#include "tlm/config/config_node.h"
 #include "tlm/config/nearest.h"
 #include "topology/plan.h"
 #include "topology/resolve.h"
@@ -103,7 +104,10 @@ class Run {
         throw UsageError("--topology together with --from", "the result file brings its machine; change it with --set");
       machine_.sets = parsed.values("set");  // the earlier ones are part of its configuration
     }
-    if (!common_.ccl.empty()) result_.ccl = read_file(common_.ccl);
+    if (!common_.ccl.empty()) {
+      load_config(common_.ccl);  // a ConfigError, as for every file of the user's
+      result_.ccl = read_file(common_.ccl);
+    }
     if (earlier_ && parsed.values("ccl").empty() && earlier_->ccl != result_.ccl) {
       throw UsageError(fmt::format("'{}' is not what it was in the earlier run", common_.ccl),
                        "give --ccl FILE to run with it all the same");

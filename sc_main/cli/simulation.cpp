@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <systemc>
 
+#include "runtime/deadlock.h"
+#include "runtime/watchdog.h"
 #include "sc_main/cli/interrupt.h"
 #include "sc_main/cli/progress.h"
 
@@ -44,7 +47,9 @@ void Simulation::run() {
   {
     const Progress progress(Terminal(options_.color_mode()), dispatcher, !options_.no_progress && !options_.quiet,
                             options_.limit());
-    const Watchdog watchdog(dispatcher, options_.watchdog);
+    std::optional<Watchdog> watchdog;
+    if (options_.watchdog > 0)
+      watchdog.emplace(options_.watchdog, dispatcher, model_->runtime.running_rank(), end_at_once());
     sc_core::sc_start();
   }
   dispatcher.set_stop(nullptr);
@@ -60,8 +65,19 @@ void Simulation::run() {
   if (!outcome.finished) {
     std::vector<Blocked> blocked;
     model_->machine.explain(blocked);
-    throw RunEnded(ExitCode::deadlock, deadlock_report(outcome, blocked, now()));
+    throw RunEnded(ExitCode::deadlock, deadlock_report(blocked, model_->runtime.blocked_ranks(), now()));
   }
+}
+
+std::function<void(const std::string&)> Simulation::end_at_once() {
+  // A host thread that never yields cannot be ended in an orderly way; what it would have written is removed.
+  std::vector<std::string> temporaries;
+  if (vcd_) temporaries.push_back(vcd_->temporary());
+  if (oplog_) temporaries.push_back(oplog_->temporary());
+  return [temporaries](const std::string& report) {
+    for (const std::string& file : temporaries) std::remove(file.c_str());
+    Watchdog::exit_with_report(report);
+  };
 }
 
 void Simulation::finish_outputs() {

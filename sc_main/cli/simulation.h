@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -40,6 +41,7 @@ class Simulation {
 
  private:
   struct Model;  // the SystemC side
+  std::function<void(const std::string&)> end_at_once();
 
   const CommonOptions& options_;
   std::optional<VcdWriter> vcd_;
