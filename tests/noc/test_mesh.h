@@ -94,6 +94,10 @@ class Endpoint : public sc_core::sc_module, tlm::tlm_fw_transport_if<>, tlm::tlm
   bool stalled = false;  ///< requests are answered TLM_ACCEPTED until take()
   Ps service = 0;        ///< END_REQ to BEGIN_RESP
   std::vector<Got> got;  ///< one-way packets, requests and responses, in order of delivery
+  bool keeps_log = true;
+  Ps counted_from = 0;  ///< packets sent from then on count in the two sums
+  std::uint64_t received = 0;
+  Ps latency_sum = 0;
   std::function<void(const Got&)> on_response;
 
  private:
@@ -117,8 +121,14 @@ class Endpoint : public sc_core::sc_module, tlm::tlm_fw_transport_if<>, tlm::tlm
   }
   void log(tlm::tlm_generic_payload& payload) {
     const Packet& packet = Packet::of(payload);
-    got.push_back({index(packet.source), index(packet.destination), packet.message_class, packet.tag, queue.now(),
-                   payload.get_address(), packet.bytes, packet.spent});
+    const Ps sent = payload.get_address();
+    if (sent >= counted_from) {
+      ++received;
+      latency_sum += queue.now() - sent;
+    }
+    if (!keeps_log) return;
+    got.push_back({index(packet.source), index(packet.destination), packet.message_class, packet.tag, queue.now(), sent,
+                   packet.bytes, packet.spent});
   }
   void answer_later(tlm::tlm_generic_payload& payload) {
     queue.at(queue.now() + service, [this, &payload] {
