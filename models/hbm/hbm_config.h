@@ -9,32 +9,40 @@ namespace kernbench {
 enum class PagePolicy : std::uint8_t { open, closed };
 enum class RefreshPolicy : std::uint8_t { none, all_bank, per_bank };
 
-/// JEDEC timing, in CK cycles. Names as in the standard (tRCDRD, tRP, ...). Sources: the HBM presets in topology/presets.
+/// JEDEC timing, in CK cycles. Names as in the standard (tRCDRD, tRP, ...). Sources: the HBM presets in
+/// topology/presets.
 struct HbmTiming {
   std::uint32_t t_cl = 0, t_cwl = 0, t_rcd_rd = 0, t_rcd_wr = 0, t_rp = 0, t_ras = 0, t_rc = 0;
   std::uint32_t t_rrd_s = 0, t_rrd_l = 0, t_faw = 0, t_ccd_s = 0, t_ccd_l = 0, t_ccd_r = 0;
   std::uint32_t t_wr = 0, t_wtr_s = 0, t_wtr_l = 0, t_rtp = 0, t_rtw = 0;
   std::uint32_t t_rfc_ab = 0, t_rfc_pb = 0, t_refi = 0, t_refi_pb = 0;
+  std::uint32_t t_ppd = 0;    ///< precharge to precharge (HBM3)
+  std::uint32_t t_rrefd = 0;  ///< single-bank refresh to activate of another bank
 };
 
 /// One stack of a cube: its pseudo channels are dealt evenly to the slices of the cube's PEs.
 struct HbmConfig {
   std::string generation = "HBM3-6400";
-  std::uint64_t ck_hz = 1'600'000'000;     ///< command clock
+  std::uint64_t ck_hz = 1'600'000'000;  ///< command clock
   std::uint32_t channels = 16;
-  std::uint32_t pseudo_channels = 2;       ///< per channel
+  std::uint32_t pseudo_channels = 2;                   ///< per channel
   std::uint32_t bank_groups = 4, banks_per_group = 4;  ///< per pseudo channel (and stack ID)
   std::uint32_t stack_ids = 2;
-  std::uint32_t row_bytes = 1024;          ///< of one bank of a pseudo channel
+  std::uint32_t row_bytes = 1024;  ///< of one bank of a pseudo channel
   std::uint32_t burst_bytes = 32;
-  std::uint32_t burst_ck = 2;              ///< data-bus time of one burst
-  std::uint64_t bytes = 0;                 ///< capacity of the stack
-  std::uint32_t interleave_bytes = 256;    ///< a slice changes its pseudo channel every so many bytes
-  std::uint32_t queue_depth = 32;          ///< requests waiting per pseudo channel, in bursts
+  std::uint32_t burst_ck = 2;            ///< data-bus time of one burst
+  std::uint64_t bytes = 0;               ///< capacity of the stack
+  std::uint32_t interleave_bytes = 256;  ///< a slice changes its pseudo channel every so many bytes
+  std::uint32_t queue_depth = 32;        ///< requests waiting per pseudo channel, in bursts
+  /// Bits of the address of a burst within its pseudo channel, most significant first: each of Ro (row), Si (stack ID),
+  /// Ba (bank), Bg (bank group), Co (column) once, Ro first.
+  std::string mapping = "RoSiBaCoBg";
+  bool half_clock_commands = true;  ///< HBM3: ACT takes 1.5 CK of the row bus, PRE and REF 0.5; else 2 and 1
+  bool protect_row_hits = true;     ///< a row with an older waiting hit is not closed; off: plain FR-FCFS
   PagePolicy page_policy = PagePolicy::open;
   RefreshPolicy refresh = RefreshPolicy::all_bank;
   HbmTiming timing;
-  Ps controller_latency = 0;               ///< front end and back end of the controller together
+  Ps controller_latency = 0;  ///< front end and back end of the controller together
 
   std::uint32_t total_pseudo_channels() const { return channels * pseudo_channels; }
   Rate pseudo_channel_peak() const { return Rate(ck_hz / burst_ck * burst_bytes); }
