@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "tlm/kernel/tile.h"
@@ -11,6 +12,9 @@ enum class CubeSplit : std::uint8_t { replicate, column_wise, row_wise };
 enum class PeSplit : std::uint8_t { replicate, column_wise, row_wise, tiled_column_major, tiled_row_major };
 const char* to_string(CubeSplit split);
 const char* to_string(PeSplit split);
+/// Throws std::invalid_argument with the name and the known ones.
+CubeSplit parse_cube_split(const std::string& name);
+PeSplit parse_pe_split(const std::string& name);
 
 /// How a tensor spreads over the cubes and PEs of one SIP. It has no SIP axis in any form: which rank owns which slice
 /// of a weight is tensor parallelism, decided by the rank and set_device(rank).
@@ -33,13 +37,25 @@ struct ShardSpec {
   Region region;
 };
 
+/// One PE's part of a cube's part: what the inner of the two levels gives, before it has a cube and a SIP.
+struct LocalShard {
+  int local_pe = 0;
+  std::uint64_t offset_bytes = 0, nbytes = 0;  ///< in the cube's part
+  Region region;                               ///< of the whole tensor
+};
+
+/// Splits one cube's part over `num_pe` PEs, in PE order. Tiled: a grid of tiles as square as `num_pe` allows (its
+/// number of rows is the largest divisor not above the root), dealt to PEs along columns or along rows.
+std::vector<LocalShard> resolve_pe_split(PeSplit split, const Region& part, int itemsize, int num_pe);
+
 /// Two levels: the cube split first, then the PE split inside each cube's part; cube-major order. `offset_bytes` is the
-/// cube part's offset plus the local one. Replicas have equal offsets. Where a shape does not divide, the first units get
-/// one more row or column; a unit may get an empty shard.
+/// cube part's offset plus the local one. Replicas have equal offsets. Where a shape does not divide, the first units
+/// get one more row or column; a unit may get an empty shard.
 ///
 /// shape       rows x columns, elements
 /// target_sip  the SIP that holds it; same inputs with another one give the same list with only `sip` changed
 /// Throws      std::invalid_argument naming argument, value and allowed range.
-std::vector<ShardSpec> resolve_dp_policy(const DPPolicy& policy, Shape shape, int itemsize, int num_pe, int num_cubes, int target_sip);
+std::vector<ShardSpec> resolve_dp_policy(const DPPolicy& policy, Shape shape, int itemsize, int num_pe, int num_cubes,
+                                         int target_sip);
 
 }  // namespace kernbench

@@ -1,0 +1,148 @@
+#include "runtime/deadlock.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "tlm/machine/names.h"
+
+namespace kernbench {
+
+namespace {
+constexpr std::size_t kShownOfCycle = 16;
+constexpr std::size_t kShownEnds = 8;
+
+std::string ns(Ps time) { return fmt::format("{}.{:03} ns", time / kPsPerNs, time % kPsPerNs); }
+
+using Table = std::vector<std::vector<std::string>>;
+
+/// Columns as wide as their widest cell; the last one is not padded.
+std::string render(const Table& table) {
+  std::vector<std::size_t> width(table.front().size(), 0);
+  for (const auto& row : table) {
+    for (std::size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], row[i].size());
+  }
+  std::string text;
+  for (const auto& row : table) {
+    std::string line = " ";
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      line += i + 1 == row.size() ? " " + row[i] : fmt::format(" {:<{}}", row[i], width[i]);
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
+/// Entries of `blocked` that form a cycle over their peers, in order of waiting; empty if there is none.
+std::vector<const Blocked*> find_cycle(const std::vector<Blocked>& blocked,
+                                       const std::multimap<PeCoord, const Blocked*>& edges) {
+  enum class Mark : std::uint8_t { open, done };
+  std::map<PeCoord, Mark> marks;
+  struct Frame {
+    PeCoord pe;
+    std::multimap<PeCoord, const Blocked*>::const_iterator next, end;
+    const Blocked* taken;
+  };
+  for (const Blocked& root : blocked) {
+    if (marks.count(root.pe) != 0) continue;
+    std::vector<Frame> path;
+    const auto enter = [&](PeCoord pe) {
+      marks[pe] = Mark::open;
+      const auto [first, last] = edges.equal_range(pe);
+      path.push_back({pe, first, last, nullptr});
+    };
+    enter(root.pe);
+    while (!path.empty()) {
+      Frame& frame = path.back();
+      if (frame.next == frame.end) {
+        marks[frame.pe] = Mark::done;
+        path.pop_back();
+        continue;
+      }
+      frame.taken = frame.next->second;
+      ++frame.next;
+      const PeCoord peer = frame.taken->peer;
+      const auto mark = marks.find(peer);
+      if (mark == marks.end()) {
+        enter(peer);
+      } else if (mark->second == Mark::open) {
+        std::vector<const Blocked*> cycle;
+        bool in = false;
+        for (const Frame& step : path) {
+          in = in || step.pe == peer;
+          if (in) cycle.push_back(step.taken);
+        }
+        return cycle;
+      }
+    }
+  }
+  return {};
+}
+
+std::string render_cycle(const std::vector<const Blocked*>& cycle) {
+  std::string text = fmt::format("\nwait cycle of {} {}:\n", cycle.size(), cycle.size() == 1 ? "PE" : "PEs");
+  for (std::size_t i = 0; i < cycle.size(); ++i) {
+    if (cycle.size() > kShownOfCycle && i == kShownOfCycle - 1) {
+      text += fmt::format("  <- ... {} more\n", cycle.size() - i);
+      break;
+    }
+    text += fmt::format("  {}{} waits for {}\n", i == 0 ? "" : "<- ", names::pe(cycle[i]->pe), cycle[i]->waits_for);
+  }
+  return text + fmt::format("  <- {}\n", names::pe(cycle.front()->pe));
+}
+
+/// Waits whose peer is not blocked itself: it has ended, or never took part.
+std::string render_ends(const std::vector<Blocked>& blocked) {
+  std::set<PeCoord> waiting;
+  for (const Blocked& entry : blocked) waiting.insert(entry.pe);
+  std::string text;
+  std::size_t count = 0;
+  for (const Blocked& entry : blocked) {
+    if (!entry.has_peer || waiting.count(entry.peer) != 0) continue;
+    if (++count > kShownEnds) continue;
+    text += fmt::format("  {} waits for {}, and {} is not blocked: its kernel has ended or was never launched\n",
+                        names::pe(entry.pe), entry.waits_for, names::pe(entry.peer));
+  }
+  if (count == 0) return text;
+  if (count > kShownEnds) text += fmt::format("  ... and {} more\n", count - kShownEnds);
+  return "\nno wait cycle; where the chain ends:\n" + text;
+}
+}  // namespace
+
+std::string deadlock_report(const std::vector<Blocked>& blocked, const std::vector<BlockedRank>& ranks, Ps now,
+                            std::size_t limit) {
+  std::string text = fmt::format("deadlock at {}: nothing is left to happen, and {} {} finished\n", ns(now),
+                                 ranks.size(), ranks.size() == 1 ? "rank has not" : "ranks have not");
+  if (!ranks.empty()) {
+    Table table{{"rank", "waits for"}};
+    for (std::size_t i = 0; i < ranks.size() && i < limit; ++i) {
+      table.push_back({std::to_string(ranks[i].rank), ranks[i].waits_for});
+    }
+    text += "\n" + render(table);
+    if (ranks.size() > limit) text += fmt::format("  ... and {} more ranks\n", ranks.size() - limit);
+  }
+  if (blocked.empty()) return text + "\nno PE is blocked\n";
+
+  std::map<int, int> rank_of;
+  for (const BlockedRank& rank : ranks) rank_of.emplace(rank.sip, rank.rank);
+  Table table{{"rank", "PE", "kernel", "op", "since", "waits for"}};
+  for (std::size_t i = 0; i < blocked.size() && i < limit; ++i) {
+    const Blocked& entry = blocked[i];
+    const auto rank = rank_of.find(entry.pe.sip);
+    table.push_back({rank == rank_of.end() ? "-" : std::to_string(rank->second), names::pe(entry.pe), entry.kernel,
+                     entry.op, ns(entry.since), entry.waits_for});
+  }
+  text += "\n" + render(table);
+  if (blocked.size() > limit) text += fmt::format("  ... and {} more blocked ops\n", blocked.size() - limit);
+
+  std::multimap<PeCoord, const Blocked*> edges;
+  for (const Blocked& entry : blocked) {
+    if (entry.has_peer) edges.emplace(entry.pe, &entry);
+  }
+  const std::vector<const Blocked*> cycle = find_cycle(blocked, edges);
+  return text + (cycle.empty() ? render_ends(blocked) : render_cycle(cycle));
+}
+
+}  // namespace kernbench

@@ -1,0 +1,24 @@
+#pragma once
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "tlm/observe/wait_for.h"
+#include "tlm/sim/time.h"
+
+namespace kernbench {
+
+/// A worker that has not finished although nothing is left to happen.
+struct BlockedRank {
+  int rank = 0;
+  int sip = 0;            ///< its device
+  std::string waits_for;  ///< "launch 'gemm' on sip0, submitted at 12.000 ns"
+};
+
+/// Explains a starved run: the ranks and what they wait for; each blocked PE with its kernel, op and what it waits for
+/// (at most `limit` rows, the rest as a count); the wait cycle among PEs if there is one, otherwise whom the chain ends
+/// at.
+std::string deadlock_report(const std::vector<Blocked>& blocked, const std::vector<BlockedRank>& ranks, Ps now,
+                            std::size_t limit = 40);
+
+}  // namespace kernbench

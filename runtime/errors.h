@@ -1,0 +1,36 @@
+#pragma once
+#include <exception>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace kernbench {
+
+/// Memory does not fit: pool, what was asked, what is free, the largest free block, the biggest tensors in it.
+class OutOfDeviceMemory : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// A fault of the simulated machine, raised in the worker that waits for the launch.
+class DeviceFault : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Ranks of a group do not call the same collective: names group, ranks, and both calls.
+class CollectiveMismatch : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Workers threw: rank -> original exception. Only ranks that failed by their own code are in the map.
+class SpawnError : public std::runtime_error {
+ public:
+  SpawnError(const std::string& what, std::map<int, std::exception_ptr> failures)
+      : std::runtime_error(what), failures(std::move(failures)) {}
+  std::map<int, std::exception_ptr> failures;
+};
+
+}  // namespace kernbench

@@ -1,0 +1,136 @@
+#define SC_INCLUDE_DYNAMIC_PROCESSES  // before any SystemC header: sc_spawn
+#include "runtime/scheduler.h"
+
+#include <cxxabi.h>
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <utility>
+
+namespace kernbench {
+
+namespace {
+/// The C++ runtime keeps the exceptions that are being handled per operating system thread, but workers share one. A
+/// worker that yields inside a catch block takes its own along, so that others can throw and catch meanwhile.
+class OwnExceptions {
+ public:
+  OwnExceptions() : globals_(reinterpret_cast<Globals*>(abi::__cxa_get_globals())), saved_(*globals_) {
+    *globals_ = {};
+  }
+  ~OwnExceptions() {
+    globals_->caught = saved_.caught;
+    globals_->uncaught += saved_.uncaught;  // an unwinding that began in between counts too
+  }
+  OwnExceptions(const OwnExceptions&) = delete;
+  OwnExceptions& operator=(const OwnExceptions&) = delete;
+
+ private:
+  struct Globals {  // Itanium C++ ABI, 2.2.2
+    void* caught = nullptr;
+    unsigned uncaught = 0;
+  };
+  Globals* globals_;
+  Globals saved_;
+};
+}  // namespace
+
+Scheduler::Worker::Worker(int rank) : rank(rank), wake(fmt::format("rank{}_wake", rank).c_str()) {}
+
+void Scheduler::spawn(int count, std::function<void(int)> body) {
+  if (!workers_.empty()) throw std::logic_error("spawn: the workers of this run exist already");
+  body_ = std::move(body);
+  turn_ = std::make_unique<sc_core::sc_event>("workers_turn");
+  for (int rank = 0; rank < count; ++rank) workers_.emplace_back(rank);
+  for (Worker& worker : workers_) {
+    sc_core::sc_spawn_options options;
+    options.set_stack_size(kStackBytes);
+    Worker* pointer = &worker;
+    const std::string name = fmt::format("rank{}", worker.rank);
+    worker.process = sc_core::sc_spawn([this, pointer] { run(*pointer); }, name.c_str(), &options);
+    ready_.insert(worker.rank);
+  }
+  sc_core::sc_spawn_options options;
+  options.spawn_method();
+  options.dont_initialize();
+  options.set_sensitivity(turn_.get());
+  sc_core::sc_spawn(
+      [this] {
+        if (current() < 0) pass_baton();
+      },
+      "workers_schedule", &options);
+  sc_core::sc_spawn_options first;
+  first.spawn_method();
+  // Runs once, in the first evaluation phase; the turn comes one delta later, when every thread waits for its own
+  // event.
+  sc_core::sc_spawn([this] { turn_->notify(sc_core::SC_ZERO_TIME); }, "workers_start", &first);
+}
+
+Scheduler::Worker& Scheduler::running() {
+  if (current() < 0) throw std::logic_error("only a worker can wait, and only while the simulation runs");
+  return workers_[static_cast<std::size_t>(current())];
+}
+
+void Scheduler::make_ready(int rank) {
+  Worker& worker = workers_[static_cast<std::size_t>(rank)];
+  if (worker.state != State::waiting) return;
+  worker.state = State::ready;
+  ready_.insert(rank);
+  if (current() < 0) dispatcher_.notify_host(*turn_);
+}
+
+void Scheduler::pass_baton() {
+  if (ready_.empty()) return;
+  const int rank = *ready_.begin();
+  ready_.erase(ready_.begin());
+  set_running(rank);
+  workers_[static_cast<std::size_t>(rank)].wake.notify();
+}
+
+void Scheduler::yield(Worker& worker, const std::string& waits_for) {
+  worker.state = State::waiting;
+  worker.waits_for = waits_for;
+  set_running(-1);
+  pass_baton();
+  {
+    const OwnExceptions own;
+    sc_core::wait(worker.wake);
+  }
+  worker.state = State::running;
+  dispatcher_.synchronise();
+}
+
+void Scheduler::run(Worker& worker) {
+  std::exception_ptr error;
+  try {
+    sc_core::wait(worker.wake);
+    worker.state = State::running;
+    dispatcher_.synchronise();
+    body_(worker.rank);
+  } catch (const sc_core::sc_unwind_exception&) {
+    worker.state = State::ended;
+    throw;
+  } catch (...) {
+    error = std::current_exception();
+  }
+  if (error) {
+    fail(worker, error);
+  } else {
+    worker.state = State::finished;
+  }
+  set_running(-1);
+  pass_baton();
+}
+
+void Scheduler::fail(Worker& worker, std::exception_ptr error) {
+  worker.state = State::failed;
+  worker.error = std::move(error);
+  aborting_ = true;
+  ready_.clear();
+  for (Worker& other : workers_) {
+    if (!other.live()) continue;
+    other.process.kill();
+    other.state = State::ended;
+  }
+}
+
+}  // namespace kernbench

@@ -1,0 +1,80 @@
+#pragma once
+#include <atomic>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <systemc>
+
+#include "tlm/sim/dispatcher.h"
+
+namespace kernbench {
+
+/// The workers: one SC_THREAD per rank, of which one runs at a time.
+///
+/// The kernel does not order threads that are due at one instant, so no thread is ever woken directly. Whoever becomes
+/// ready is entered in a set ordered by rank; a baton passes to the lowest ready rank each time the running one yields
+/// or ends. All of one instant's completions are in the set before the first worker resumes, because the dispatcher
+/// stops only after it has executed the whole instant.
+class Scheduler {
+ public:
+  explicit Scheduler(Dispatcher& dispatcher) : dispatcher_(dispatcher) {}
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  enum class State : std::uint8_t { ready, running, waiting, finished, failed, ended };  ///< ended: by the clean-up
+  struct Worker {
+    explicit Worker(int rank);
+    int rank;
+    State state = State::ready;
+    std::string waits_for;  ///< while waiting
+    std::exception_ptr error;
+    sc_core::sc_event wake;
+    sc_core::sc_process_handle process;
+    bool live() const { return state == State::ready || state == State::running || state == State::waiting; }
+  };
+
+  /// Makes `count` workers that call body(rank); they start in rank order when the simulation does. Once per run.
+  void spawn(int count, std::function<void(int)> body);
+
+  /// Gives the machine and the other workers turns until the condition holds. Call it from a worker's thread only.
+  /// `until` is tested after each turn; whoever makes it true calls make_ready(rank).
+  template <class Until>
+  void wait(const std::string& waits_for, const Until& until) {
+    Worker& worker = running();
+    while (!until()) yield(worker, waits_for);
+  }
+
+  /// The worker's condition may hold now. From a model's call-back or from another worker.
+  void make_ready(int rank);
+
+  /// Rank whose thread is running; -1: none (the hardware or the main context).
+  int current() const { return running_.load(std::memory_order_relaxed); }
+  const std::atomic<int>& published_current() const { return running_; }  ///< for the watchdog's thread
+  /// A worker failed: the others have been ended, or are being ended now.
+  bool aborting() const { return aborting_; }
+  const std::deque<Worker>& workers() const { return workers_; }
+
+ private:
+  Worker& running();
+  void set_running(int rank) { running_.store(rank, std::memory_order_relaxed); }
+  void yield(Worker& worker, const std::string& waits_for);
+  void run(Worker& worker);
+  void fail(Worker& worker, std::exception_ptr error);
+  void pass_baton();
+  void start();
+
+  static constexpr int kStackBytes = 512 * 1024;  ///< committed page by page, so generous costs nothing
+
+  Dispatcher& dispatcher_;
+  std::function<void(int)> body_;
+  std::deque<Worker> workers_;
+  std::set<int> ready_;
+  std::atomic<int> running_{-1};
+  bool aborting_ = false;
+  std::unique_ptr<sc_core::sc_event> turn_;
+};
+
+}  // namespace kernbench

@@ -1,0 +1,317 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+#include "runtime/runtime_impl.h"
+
+namespace kernbench {
+
+namespace {
+/// Tensors do not share an MMU page, and the gap behind each is unmapped.
+constexpr Va kVaGrain = Va{2} << 20;
+
+using RangeOwners =
+    std::map<std::uint64_t, std::vector<std::size_t>>;  // offset in the packed range -> shards, in order
+
+RangeOwners owners_of(const std::vector<ShardSpec>& shards) {
+  RangeOwners owners;
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    if (shards[i].nbytes > 0) owners[shards[i].offset_bytes].push_back(i);
+  }
+  return owners;
+}
+}  // namespace
+
+PeCoord Tensor::State::owner(std::size_t shard) const {
+  const ShardSpec& s = shards[shard];
+  return {static_cast<std::uint16_t>(s.sip), static_cast<std::uint16_t>(s.cube), static_cast<std::uint16_t>(s.pe)};
+}
+
+std::vector<std::size_t> Tensor::State::shards_of(std::size_t copy) const {
+  std::vector<std::size_t> list;
+  for (const auto& [offset, owners] : owners_of(shards)) list.push_back(owners.at(copy));
+  return list;
+}
+
+Tensor::State::~State() {
+  if (!allocated) return;
+  const std::shared_ptr<RuntimeImpl> impl = runtime.lock();
+  // Nothing is given back after the run, and after a failure memory stays as it was.
+  if (impl == nullptr || impl->scheduler.aborting() || sc_core::sc_get_status() != sc_core::SC_RUNNING) return;
+  impl->release(*this);
+}
+
+void RuntimeImpl::release(Tensor::State& tensor) {
+  for (std::size_t i = 0; i < tensor.shards.size(); ++i) {
+    if (tensor.shards[i].nbytes > 0) memory.free(tensor.owner(i), tensor.offsets[i], tensor.shards[i].nbytes);
+  }
+  tensor.allocated = false;
+  submit(MmuUnmapMessage{tensor.va, tensor.va_bytes}, tensor.rank, tensor.sip, tensor.stream, {}, tensor.name);
+}
+
+namespace {
+/// Which PEs see which copy of a range: its owners their own, other PEs the first copy in their cube, all others the
+/// first copy of all, which is mapped for everybody.
+void map_range(const MachineMap& map, const Tensor::State& tensor, const std::vector<std::size_t>& owners,
+               std::vector<MapEntry>& entries) {
+  const auto entry_of = [&](std::size_t shard) {
+    MapEntry entry;
+    entry.va = tensor.va + tensor.shards[shard].offset_bytes;
+    entry.bytes = tensor.shards[shard].nbytes;
+    entry.target = PhysicalAddress::hbm(tensor.owner(shard), tensor.offsets[shard]);
+    return entry;
+  };
+  entries.push_back(entry_of(owners.front()));
+  if (owners.size() == 1) return;
+  std::map<CubeCoord, std::size_t> first_in_cube;
+  std::map<PeCoord, std::size_t> own;
+  for (const std::size_t shard : owners) {
+    first_in_cube.emplace(tensor.owner(shard).in_cube(), shard);
+    own.emplace(tensor.owner(shard), shard);
+  }
+  std::map<std::size_t, std::vector<PeCoord>> viewers;
+  for (const PeCoord pe : map.pes(static_cast<std::uint16_t>(tensor.sip))) {
+    if (const auto found = own.find(pe); found != own.end()) {
+      viewers[found->second].push_back(pe);
+    } else if (const auto in_cube = first_in_cube.find(pe.in_cube()); in_cube != first_in_cube.end()) {
+      viewers[in_cube->second].push_back(pe);
+    }
+  }
+  viewers.erase(owners.front());
+  for (auto& [shard, pes] : viewers) {
+    entries.push_back(entry_of(shard));
+    entries.back().viewers = std::move(pes);
+  }
+}
+}  // namespace
+
+Tensor RuntimeImpl::place(int rank, int sip, Shape shape, DType dtype, const DPPolicy& policy, const std::string& name,
+                          bool clear) {
+  if (shape.rows < 1 || shape.cols < 1) {
+    throw std::invalid_argument(fmt::format("tensor '{}': shape {} is empty: give at least 1x1", name, shape.str()));
+  }
+  auto tensor = std::make_shared<Tensor::State>();
+  tensor->runtime = weak_from_this();
+  tensor->name = name;
+  tensor->shape = shape;
+  tensor->dtype = dtype;
+  tensor->policy = policy;
+  tensor->sip = sip;
+  tensor->rank = rank;
+  tensor->stream = stream_of(rank, 0);
+  try {
+    tensor->shards =
+        resolve_dp_policy(policy, shape, static_cast<int>(size_of(dtype)), map.pes_per_cube, map.cubes_per_sip(), sip);
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(fmt::format("tensor '{}': {}", name, error.what()));
+  }
+
+  tensor->offsets.assign(tensor->shards.size(), 0);
+  std::vector<std::size_t> stale;  // shards in memory that was used before
+  std::size_t done = 0;
+  try {
+    for (; done < tensor->shards.size(); ++done) {
+      if (tensor->shards[done].nbytes == 0) continue;
+      const auto block = memory.allocate(tensor->owner(done), tensor->shards[done].nbytes, name);
+      tensor->offsets[done] = block.offset;
+      if (!block.fresh || options.debug) stale.push_back(done);
+    }
+  } catch (...) {
+    while (done-- > 0) {
+      if (tensor->shards[done].nbytes > 0) {
+        memory.free(tensor->owner(done), tensor->offsets[done], tensor->shards[done].nbytes);
+      }
+    }
+    throw;
+  }
+  tensor->allocated = true;
+
+  for (const ShardSpec& shard : tensor->shards) {
+    tensor->va_bytes = std::max(tensor->va_bytes, shard.offset_bytes + shard.nbytes);
+  }
+  Va& next = next_va[static_cast<std::size_t>(sip)];
+  tensor->va = next;
+  next += (tensor->va_bytes / kVaGrain + 1) * kVaGrain;
+
+  MmuMapMessage mapping;
+  for (const auto& [offset, owners] : owners_of(tensor->shards)) {
+    tensor->copies = owners.size();
+    map_range(map, *tensor, owners, mapping.entries);
+  }
+  const auto state = submit(std::move(mapping), rank, sip, tensor->stream, {}, name);
+  if (clear && options.data) {
+    std::vector<std::uint8_t> zeros;
+    for (const std::size_t shard : stale) {
+      zeros.assign(tensor->shards[shard].nbytes, 0);
+      debug_access(*tensor, shard, 0, zeros.data(), zeros.size(), true);
+    }
+  }
+  await(state);
+  throw_fault(*state);
+  return Tensor(tensor);
+}
+
+void RuntimeImpl::debug_access(const Tensor::State& tensor, std::size_t shard, std::uint64_t offset, void* data,
+                               std::uint64_t bytes, bool write) {
+  constexpr std::uint64_t kChunk = std::uint64_t{1} << 30;  // a payload's length has 32 bits
+  auto& socket = *module.pcie[static_cast<std::size_t>(tensor.sip)];
+  PhysicalAddress address = PhysicalAddress::hbm(tensor.owner(shard), tensor.offsets[shard] + offset);
+  auto* bytes_at = static_cast<unsigned char*>(data);
+  while (bytes > 0) {
+    const auto n = static_cast<unsigned>(std::min(bytes, kChunk));
+    tlm::tlm_generic_payload payload;
+    payload.set_command(write ? tlm::TLM_WRITE_COMMAND : tlm::TLM_READ_COMMAND);
+    payload.set_address(address.encode());
+    payload.set_data_ptr(bytes_at);
+    payload.set_data_length(n);
+    payload.set_streaming_width(n);
+    payload.set_byte_enable_ptr(nullptr);
+    const unsigned moved = socket->transport_dbg(payload);
+    if (moved != n) {
+      throw std::logic_error(fmt::format("debug access to {} moved {} of {} bytes", address.str(), moved, n));
+    }
+    bytes -= n;
+    bytes_at += n;
+    address.offset += n;
+  }
+}
+
+namespace {
+/// Copies the rows of a shard's region between row-major `logical` and dense `packed`.
+template <class Move>
+void for_each_row(const Tensor::State& tensor, const ShardSpec& shard, const Move& move) {
+  const std::uint64_t item = size_of(tensor.dtype);
+  const std::uint64_t row_bytes = static_cast<std::uint64_t>(shard.region.cols) * item;
+  for (std::int64_t r = 0; r < shard.region.rows; ++r) {
+    const auto row = static_cast<std::uint64_t>(shard.region.row + r);
+    const std::uint64_t at =
+        (row * static_cast<std::uint64_t>(tensor.shape.cols) + static_cast<std::uint64_t>(shard.region.col)) * item;
+    move(at, static_cast<std::uint64_t>(r) * row_bytes, row_bytes);
+  }
+}
+
+/// The runtime of a tensor that may be used. Throws std::logic_error otherwise.
+std::shared_ptr<RuntimeImpl> usable(const Tensor::State& tensor) {
+  if (!tensor.allocated) throw std::logic_error(fmt::format("tensor '{}' is used after it was freed", tensor.name));
+  std::shared_ptr<RuntimeImpl> runtime = tensor.runtime.lock();
+  if (runtime == nullptr) throw std::logic_error(fmt::format("tensor '{}' is used after its run", tensor.name));
+  return runtime;
+}
+}  // namespace
+
+void RuntimeImpl::write_contents(const Tensor::State& tensor, const std::uint8_t* data) {
+  if (!options.data) return;
+  std::vector<std::uint8_t> packed;
+  for (std::size_t i = 0; i < tensor.shards.size(); ++i) {
+    const ShardSpec& shard = tensor.shards[i];
+    if (shard.nbytes == 0) continue;
+    packed.resize(shard.nbytes);
+    for_each_row(tensor, shard, [&](std::uint64_t logical, std::uint64_t at, std::uint64_t n) {
+      std::memcpy(packed.data() + at, data + logical, n);
+    });
+    debug_access(tensor, i, 0, packed.data(), packed.size(), true);
+  }
+}
+
+Shape Tensor::shape() const { return state_->shape; }
+DType Tensor::dtype() const { return state_->dtype; }
+const std::string& Tensor::name() const { return state_->name; }
+Va Tensor::va() const { return state_->va; }
+int Tensor::sip() const { return state_->sip; }
+const DPPolicy& Tensor::policy() const { return state_->policy; }
+const std::vector<ShardSpec>& Tensor::shards() const { return state_->shards; }
+std::size_t Tensor::copies() const { return state_->copies; }
+std::uint64_t Tensor::bytes() const {
+  return static_cast<std::uint64_t>(state_->shape.count()) * size_of(state_->dtype);
+}
+
+PhysicalAddress Tensor::pa(std::size_t shard) const {
+  if (shard >= state_->shards.size() || state_->shards[shard].nbytes == 0) {
+    throw std::invalid_argument(fmt::format("tensor '{}' has no shard {} with contents (it has {})", state_->name,
+                                            shard, state_->shards.size()));
+  }
+  return PhysicalAddress::hbm(state_->owner(shard), state_->offsets[shard]);
+}
+
+std::vector<std::uint8_t> Tensor::bytes_to_host(std::size_t copy) const {
+  const auto runtime = usable(*state_);
+  if (copy >= state_->copies) {
+    throw std::invalid_argument(
+        fmt::format("tensor '{}': copy {} does not exist: give 0 to {}", state_->name, copy, state_->copies - 1));
+  }
+  runtime->drain(state_->sip);
+  std::vector<std::uint8_t> logical(bytes(), 0);
+  if (!runtime->options.data) return logical;
+  std::vector<std::uint8_t> packed;
+  for (const std::size_t i : state_->shards_of(copy)) {
+    const ShardSpec& shard = state_->shards[i];
+    packed.resize(shard.nbytes);
+    runtime->debug_access(*state_, i, 0, packed.data(), packed.size(), false);
+    for_each_row(*state_, shard, [&](std::uint64_t at, std::uint64_t from, std::uint64_t n) {
+      std::memcpy(logical.data() + at, packed.data() + from, n);
+    });
+  }
+  return logical;
+}
+
+std::vector<double> Tensor::to_host() const {
+  const std::vector<std::uint8_t> raw = bytes_to_host();
+  std::vector<double> values(static_cast<std::size_t>(state_->shape.count()));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = load_element(raw.data(), state_->dtype, i);
+  return values;
+}
+
+double Tensor::at(std::int64_t row, std::int64_t col) const {
+  const auto runtime = usable(*state_);
+  const Shape shape = state_->shape;
+  if (row < 0 || row >= shape.rows || col < 0 || col >= shape.cols) {
+    throw std::invalid_argument(
+        fmt::format("tensor '{}': element ({}, {}) is outside of {}", state_->name, row, col, shape.str()));
+  }
+  runtime->drain(state_->sip);
+  std::uint8_t raw[8] = {};
+  if (!runtime->options.data) return 0;
+  const std::uint64_t item = size_of(state_->dtype);
+  for (const std::size_t i : state_->shards_of(0)) {
+    const Region& region = state_->shards[i].region;
+    const std::int64_t r = row - region.row, c = col - region.col;
+    if (r < 0 || r >= region.rows || c < 0 || c >= region.cols) continue;
+    runtime->debug_access(*state_, i, static_cast<std::uint64_t>(r * region.cols + c) * item, raw, item, false);
+    break;
+  }
+  return load_element(raw, state_->dtype, 0);
+}
+
+void Tensor::write_bytes(const std::vector<std::uint8_t>& data) {
+  const auto runtime = usable(*state_);
+  if (data.size() != bytes()) {
+    throw std::invalid_argument(
+        fmt::format("tensor '{}' has {} bytes, the data {}", state_->name, bytes(), data.size()));
+  }
+  runtime->drain(state_->sip);
+  runtime->write_contents(*state_, data.data());
+}
+
+void Tensor::copy_from(const Tensor& source) {
+  if (source.shape() != shape() || source.dtype() != dtype()) {
+    throw std::invalid_argument(
+        fmt::format("copy from tensor '{}' ({} {}) to tensor '{}' ({} {}): shapes or dtypes differ", source.name(),
+                    source.shape().str(), to_string(source.dtype()), name(), shape().str(), to_string(dtype())));
+  }
+  usable(*state_)->drain(state_->sip);
+  write_bytes(source.bytes_to_host());
+}
+
+void Tensor::free() {
+  const auto runtime = state_->runtime.lock();
+  if (!state_->allocated) throw std::logic_error(fmt::format("tensor '{}' is freed twice", state_->name));
+  if (runtime == nullptr) throw std::logic_error(fmt::format("tensor '{}' is freed after its run", state_->name));
+  runtime->drain(state_->sip);
+  runtime->release(*state_);
+}
+
+}  // namespace kernbench
