@@ -132,6 +132,7 @@ class Run {
     if (!common_.json.empty() && common_.json != "-") json.emplace(common_.json);
 
     Simulation simulation(plan, common_);
+    if (json) simulation.owns(json->temporary());
     Session::Options options;
     options.seed = common_.seed;
     options.ccl_file = common_.ccl;

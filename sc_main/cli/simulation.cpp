@@ -69,9 +69,9 @@ void Simulation::run() {
   }
 }
 
-std::function<void(const std::string&)> Simulation::end_at_once() {
+std::function<void(const std::string&)> Simulation::end_at_once() const {
   // A host thread that never yields cannot be ended in an orderly way; what it would have written is removed.
-  std::vector<std::string> temporaries;
+  std::vector<std::string> temporaries = temporaries_;
   if (vcd_) temporaries.push_back(vcd_->temporary());
   if (oplog_) temporaries.push_back(oplog_->temporary());
   return [temporaries](const std::string& report) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "runtime/runtime.h"
 #include "sc_main/cli/exit_code.h"
@@ -33,6 +34,9 @@ class Simulation {
   Runtime& runtime();
   Ps now();
 
+  /// A temporary file of the caller's that the watchdog has to remove.
+  void owns(const std::string& temporary) { temporaries_.push_back(temporary); }
+
   /// Runs until nothing is left. Throws SpawnError, RunEnded.
   void run();
 
@@ -41,9 +45,10 @@ class Simulation {
 
  private:
   struct Model;  // the SystemC side
-  std::function<void(const std::string&)> end_at_once();
+  std::function<void(const std::string&)> end_at_once() const;
 
   const CommonOptions& options_;
+  std::vector<std::string> temporaries_;
   std::optional<VcdWriter> vcd_;
   std::optional<OpLogWriter> oplog_;
   ObserverHub hub_;
