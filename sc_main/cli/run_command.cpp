@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "sc_main/cli/exit_code.h"
+#include "sc_main/cli/interrupt.h"
 #include "sc_main/cli/options.h"
 #include "sc_main/cli/result_file.h"
 #include "sc_main/cli/simulation.h"
@@ -131,7 +132,7 @@ class Run {
     std::optional<OutputFile> json;
     if (!common_.json.empty() && common_.json != "-") json.emplace(common_.json);
 
-    Simulation simulation(plan, common_);
+    Simulation simulation(plan, common_, interrupt_);
     if (json) simulation.owns(json->temporary());
     Session::Options options;
     options.seed = common_.seed;
@@ -170,6 +171,7 @@ class Run {
   }
 
   HostClock host_;
+  const Interrupt interrupt_;
   std::unique_ptr<Workload> workload_;
   MachineOptions machine_;
   CommonOptions common_;

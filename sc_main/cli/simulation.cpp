@@ -7,7 +7,6 @@
 
 #include "runtime/deadlock.h"
 #include "runtime/watchdog.h"
-#include "sc_main/cli/interrupt.h"
 #include "sc_main/cli/progress.h"
 
 namespace kernbench {
@@ -23,7 +22,8 @@ struct Simulation::Model {
   Runtime runtime;
 };
 
-Simulation::Simulation(const topology::Plan& plan, const CommonOptions& options) : options_(options) {
+Simulation::Simulation(const topology::Plan& plan, const CommonOptions& options, const Interrupt& interrupt)
+    : options_(options), interrupt_(interrupt) {
   if (!options.vcd.empty()) hub_.add(vcd_.emplace(options.vcd, options.waves()));
   if (!options.oplog.empty()) hub_.add(oplog_.emplace(options.oplog));
   Observer* observer = vcd_ || oplog_ ? &hub_ : nullptr;
@@ -41,8 +41,7 @@ Ps Simulation::now() { return model_->machine.dispatcher().now(); }
 
 void Simulation::run() {
   Dispatcher& dispatcher = model_->machine.dispatcher();
-  const Interrupt interrupt;
-  dispatcher.set_stop(&interrupt.flag());
+  dispatcher.set_stop(&interrupt_.flag());
   dispatcher.set_limit(options_.limit());
   {
     const Progress progress(Terminal(options_.color_mode()), dispatcher, !options_.no_progress && !options_.quiet,

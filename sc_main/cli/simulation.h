@@ -8,6 +8,7 @@
 
 #include "runtime/runtime.h"
 #include "sc_main/cli/exit_code.h"
+#include "sc_main/cli/interrupt.h"
 #include "sc_main/cli/options.h"
 #include "topology/machine.h"
 #include "topology/plan.h"
@@ -27,8 +28,8 @@ class RunEnded : public std::runtime_error {
 /// A machine, its host and its listeners; once per process.
 class Simulation {
  public:
-  /// Opens the outputs (OutputError) and elaborates. `plan` and `options` outlive it.
-  Simulation(const topology::Plan& plan, const CommonOptions& options);
+  /// Opens the outputs (OutputError) and elaborates. The arguments outlive it.
+  Simulation(const topology::Plan& plan, const CommonOptions& options, const Interrupt& interrupt);
   ~Simulation();
 
   Runtime& runtime();
@@ -48,6 +49,7 @@ class Simulation {
   std::function<void(const std::string&)> end_at_once() const;
 
   const CommonOptions& options_;
+  const Interrupt& interrupt_;
   std::vector<std::string> temporaries_;
   std::optional<VcdWriter> vcd_;
   std::optional<OpLogWriter> oplog_;
