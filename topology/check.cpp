@@ -1,0 +1,335 @@
+#include "topology/check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tlm/config/nearest.h"
+#include "tlm/config/units.h"
+#include "tlm/machine/address.h"
+
+namespace kernbench::topology {
+
+Location CheckContext::where(std::initializer_list<const char*> paths) const {
+  Location best;
+  std::ptrdiff_t best_rank = -1;
+  for (const char* path : paths) {
+    // A value that nobody gave stands where its section stands.
+    std::string at = path;
+    const ConfigNode* node = tree.at_path(at);
+    while (node == nullptr && at.find('.') != std::string::npos) {
+      at.erase(at.rfind('.'));
+      node = tree.at_path(at);
+    }
+    if (node == nullptr) node = &tree;
+    const auto rank = std::find(layer_files.begin(), layer_files.end(), node->where.file) - layer_files.begin();
+    const bool unknown = rank == static_cast<std::ptrdiff_t>(layer_files.size());
+    if (const std::ptrdiff_t known = unknown ? 0 : rank; known > best_rank) {
+      best = node->where;
+      best_rank = known;
+    }
+  }
+  return best;
+}
+
+bool CheckContext::usable(const std::string& path) const {
+  for (std::string at = path;; at.erase(at.rfind('.'))) {
+    if (failed.count(at) != 0) return false;
+    if (at.find('.') == std::string::npos) return true;
+  }
+}
+
+void CheckContext::add(std::initializer_list<const char*> paths, const std::string& text,
+                       const std::string& hint) const {
+  if (std::all_of(paths.begin(), paths.end(), [&](const char* path) { return usable(path); })) {
+    problems.add(where(paths), text, hint);
+  }
+}
+
+std::uint64_t pcie_bandwidth(std::uint32_t generation, std::uint32_t lanes) {
+  // Generations 3 to 5: 8, 16, 32 GT/s with 128b/130b encoding; 6: 64 GT/s without (FLIT mode).
+  const std::uint64_t transfers = std::uint64_t{1'000'000'000} << generation;
+  return generation >= 6 ? transfers * lanes / 8 : transfers * lanes / 130 * 128 / 8;
+}
+
+namespace {
+
+std::string size(std::uint64_t bytes) { return format_quantity(bytes, Dimension::bytes); }
+std::string rate(std::uint64_t bytes_per_second) { return format_quantity(bytes_per_second, Dimension::bandwidth); }
+
+/// Whole packets must fit one virtual channel: flow control is by whole packets.
+void check_crossbar(const NocConfig& noc, const char* vc_depth, const char* flit_size, const CheckContext& context) {
+  const std::uint32_t flits = (kMaxPacketBytes + noc.flit_bytes - 1) / noc.flit_bytes;
+  if (noc.vc_depth_flits >= flits) return;
+  context.add({vc_depth, flit_size},
+              fmt::format("{} is {}, but the largest packet ({} B) has {} flits of {} B", vc_depth, noc.vc_depth_flits,
+                          kMaxPacketBytes, flits, noc.flit_bytes),
+              fmt::format("give a depth of at least {}", flits));
+}
+
+void check_grid_of_sips(const SystemSpec& spec, const CheckContext& context) {
+  const bool torus = spec.topology == SipTopology::torus_2d;
+  if (!torus && spec.topology != SipTopology::mesh_2d_no_wrap) return;
+  const char* name = to_string(spec.topology);
+  if (spec.sip_w == 0 || spec.sip_h == 0) {
+    const char* missing = spec.sip_w == 0 ? (spec.sip_h == 0 ? "w and h" : "w") : "h";
+    context.add({"system.sips.topology", "system.sips.w", "system.sips.h"},
+                fmt::format("system.sips.topology is '{}', but {} {} missing", name, missing,
+                            spec.sip_w + spec.sip_h == 0 ? "are" : "is"),
+                "give the width w and the height h of the grid, with w * h = count");
+    return;
+  }
+  if (std::uint32_t{spec.sip_w} * spec.sip_h != spec.sips) {
+    context.add({"system.sips.count", "system.sips.w", "system.sips.h", "system.sips.topology"},
+                fmt::format("system.sips.count is {}, but w * h is {} * {} = {}", spec.sips, spec.sip_w, spec.sip_h,
+                            std::uint32_t{spec.sip_w} * spec.sip_h),
+                "make count equal to w * h");
+  }
+  for (const char* path : {"system.sips.w", "system.sips.h"}) {
+    const unsigned extent = path[12] == 'w' ? spec.sip_w : spec.sip_h;
+    if (torus && extent < 2) {
+      context.add({path, "system.sips.topology"},
+                  fmt::format("{} is {}: a torus is at least 2 wide and 2 high", path, extent),
+                  "use mesh_2d_no_wrap or ring_1d");
+    }
+  }
+}
+
+bool contains(const std::vector<GridPoint>& points, GridPoint point) {
+  return std::find(points.begin(), points.end(), point) != points.end();
+}
+
+std::string name_of(GridPoint point) { return fmt::format("r{}c{}", point.row, point.col); }
+
+/// Points of one list: inside the mesh, each once.
+void check_points(const char* path, const std::vector<GridPoint>& points, const NocConfig& noc,
+                  const CheckContext& context) {
+  std::set<GridPoint> seen;
+  for (const GridPoint point : points) {
+    if (point.row >= noc.rows || point.col >= noc.cols) {
+      context.add(
+          {path, "cube.noc.rows", "cube.noc.cols"},
+          fmt::format("{} names {}, which lies outside the {} x {} mesh", path, name_of(point), noc.rows, noc.cols),
+          fmt::format("positions go from r0c0 to r{}c{}", noc.rows - 1, noc.cols - 1));
+    }
+    if (!seen.insert(point).second) {
+      context.add({path}, fmt::format("{} names {} twice", path, name_of(point)), "give each position once");
+    }
+  }
+}
+
+/// Attachments stand on routers outside the exclusion zone.
+void check_attachments(const char* path, const std::vector<GridPoint>& points, const PlacementHints& placement,
+                       const CheckContext& context) {
+  for (const GridPoint point : points) {
+    if (contains(placement.holes, point)) {
+      context.add({path, "cube.placement.holes"}, fmt::format("{} names {}, which is a hole", path, name_of(point)),
+                  "give a position that has a router");
+    } else if (contains(placement.exclusion, point)) {
+      context.add({path, "cube.placement.exclusion"},
+                  fmt::format("{} names {}, which lies in the exclusion zone", path, name_of(point)),
+                  "give a position outside cube.placement.exclusion");
+    }
+  }
+}
+
+/// Routers that can be reached from the first one.
+std::size_t connected_routers(const NocConfig& noc, const std::vector<GridPoint>& holes) {
+  std::set<GridPoint> seen;
+  std::vector<GridPoint> stack;
+  const auto visit = [&](int row, int col) {
+    const GridPoint point{static_cast<std::uint16_t>(row), static_cast<std::uint16_t>(col)};
+    const bool inside = row >= 0 && col >= 0 && row < noc.rows && col < noc.cols;
+    if (inside && !contains(holes, point) && seen.insert(point).second) stack.push_back(point);
+  };
+  for (int i = 0; i < noc.rows * noc.cols && stack.empty(); ++i) visit(i / noc.cols, i % noc.cols);
+  while (!stack.empty()) {
+    const GridPoint at = stack.back();
+    stack.pop_back();
+    visit(at.row - 1, at.col);
+    visit(at.row + 1, at.col);
+    visit(at.row, at.col - 1);
+    visit(at.row, at.col + 1);
+  }
+  return seen.size();
+}
+
+void check_placement(const CubeSpec& cube, const CheckContext& context) {
+  const PlacementHints& placement = cube.placement;
+  for (const char* path : {"cube.noc.rows", "cube.noc.cols", "cube.placement"}) {
+    if (!context.usable(path)) return;
+  }
+  check_points("cube.placement.holes", placement.holes, cube.noc, context);
+  check_points("cube.placement.exclusion", placement.exclusion, cube.noc, context);
+  check_points("cube.placement.pes", placement.pes, cube.noc, context);
+  check_points("cube.placement.m_cpu", placement.m_cpu, cube.noc, context);
+  check_points("cube.placement.sram", placement.sram, cube.noc, context);
+  check_attachments("cube.placement.pes", placement.pes, placement, context);
+  check_attachments("cube.placement.m_cpu", placement.m_cpu, placement, context);
+  check_attachments("cube.placement.sram", placement.sram, placement, context);
+  if (!placement.pes.empty() && placement.pes.size() != cube.pes) {
+    context.add({"cube.placement.pes", "cube.pes"},
+                fmt::format("cube.placement.pes has {} positions, but cube.pes is {}", placement.pes.size(), cube.pes),
+                "give one position per PE, or none");
+  }
+
+  std::size_t routers = 0, free = 0;
+  for (std::uint16_t row = 0; row < cube.noc.rows; ++row) {
+    for (std::uint16_t col = 0; col < cube.noc.cols; ++col) {
+      const bool router = !contains(placement.holes, {row, col});
+      routers += router ? 1 : 0;
+      free += router && !contains(placement.exclusion, {row, col}) ? 1 : 0;
+    }
+  }
+  if (free < cube.pes) {
+    context.add({"cube.pes", "cube.noc.rows", "cube.noc.cols", "cube.placement.holes", "cube.placement.exclusion"},
+                fmt::format("cube.pes is {}, but the {} x {} mesh has only {} router{} for them", cube.pes,
+                            cube.noc.rows, cube.noc.cols, free, free == 1 ? "" : "s"),
+                "each PE needs a router of its own: give fewer PEs, or a larger mesh");
+  }
+  if (!placement.holes.empty() && cube.noc.routing != RoutingAlgorithm::table) {
+    context.add({"cube.noc.routing", "cube.placement.holes"}, "a mesh with holes cannot be routed XY or YX",
+                "set cube.noc.routing to 'table'");
+  }
+  if (const std::size_t reached = connected_routers(cube.noc, placement.holes); reached < routers) {
+    context.add(
+        {"cube.placement.holes", "cube.noc.rows", "cube.noc.cols"},
+        fmt::format("cube.placement.holes cuts the mesh: only {} of {} routers reach each other", reached, routers),
+        "leave a way between all routers");
+  }
+}
+
+void check_hbm_slices(const HbmConfig& hbm, std::uint32_t pes, const CheckContext& context) {
+  const std::uint32_t pseudo_channels = hbm.total_pseudo_channels();
+  if (pseudo_channels % pes != 0) {
+    context.add({"cube.hbm.channels", "cube.hbm.pseudo_channels", "cube.hbm.generation", "cube.pes"},
+                fmt::format("cube.hbm has {} * {} = {} pseudo channels, which cannot be dealt evenly to {} PEs",
+                            hbm.channels, hbm.pseudo_channels, pseudo_channels, pes),
+                "make channels * pseudo_channels a multiple of cube.pes");
+    return;
+  }
+  const std::uint64_t stripe = std::uint64_t{pseudo_channels / pes} * hbm.interleave_bytes;
+  if (hbm.bytes % (stripe * pes) != 0) {
+    context.add({"cube.hbm.size", "cube.hbm.generation", "cube.hbm.interleave", "cube.pes"},
+                fmt::format("cube.hbm.size is {}, which {} PEs cannot share in whole stripes of {}", size(hbm.bytes),
+                            pes, size(stripe)),
+                fmt::format("give a multiple of {}", size(stripe * pes)));
+  } else if (hbm.bytes / pes > PhysicalAddress::kMaxOffset + 1) {
+    context.add({"cube.hbm.size", "cube.hbm.generation", "cube.pes"},
+                fmt::format("cube.hbm.size is {}, which is {} per PE", size(hbm.bytes), size(hbm.bytes / pes)),
+                fmt::format("a physical address reaches {} per PE: give a smaller stack, or more PEs",
+                            size(PhysicalAddress::kMaxOffset + 1)));
+  }
+}
+
+/// Each part of the mapping once, rows at the top: they are what capacity changes.
+void check_mapping(const HbmConfig& hbm, const CheckContext& context) {
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < hbm.mapping.size(); i += 2) parts.push_back(hbm.mapping.substr(i, 2));
+  const bool rows_first = !parts.empty() && parts.front() == "Ro";
+  std::sort(parts.begin(), parts.end());
+  if (rows_first && parts == std::vector<std::string>{"Ba", "Bg", "Co", "Ro", "Si"}) return;
+  context.add({"cube.hbm.mapping"}, fmt::format("cube.hbm.mapping is {}", quote(hbm.mapping)),
+              "give Ro, then Si, Ba, Bg and Co once each in any order, such as RoSiBaCoBg");
+}
+
+void check_hbm(const HbmConfig& hbm, std::uint32_t pes, const CheckContext& context) {
+  check_hbm_slices(hbm, pes, context);
+  check_mapping(hbm, context);
+  if (hbm.interleave_bytes % hbm.burst_bytes != 0) {
+    context.add({"cube.hbm.interleave", "cube.hbm.burst_size"},
+                fmt::format("cube.hbm.interleave is {}, smaller than a burst of {}", size(hbm.interleave_bytes),
+                            size(hbm.burst_bytes)),
+                fmt::format("give at least {}", size(hbm.burst_bytes)));
+  }
+  if (hbm.row_bytes % hbm.burst_bytes != 0) {
+    context.add(
+        {"cube.hbm.row_size", "cube.hbm.burst_size"},
+        fmt::format("cube.hbm.row_size is {}, smaller than a burst of {}", size(hbm.row_bytes), size(hbm.burst_bytes)),
+        fmt::format("give at least {}", size(hbm.burst_bytes)));
+  }
+  const std::uint64_t banks =
+      std::uint64_t{hbm.total_pseudo_channels()} * hbm.bank_groups * hbm.banks_per_group * hbm.stack_ids;
+  if (hbm.bytes % (banks * hbm.row_bytes) != 0) {
+    context.add({"cube.hbm.size", "cube.hbm.generation"},
+                fmt::format("cube.hbm.size is {}, which does not fill whole rows of {} in {} banks", size(hbm.bytes),
+                            size(hbm.row_bytes), banks),
+                fmt::format("give a multiple of {}", size(banks * hbm.row_bytes)));
+  }
+  const HbmTiming& t = hbm.timing;
+  if (hbm.refresh == RefreshPolicy::all_bank && (t.t_refi == 0 || t.t_rfc_ab == 0 || t.t_refi <= t.t_rfc_ab)) {
+    context.add({"cube.hbm.refresh", "cube.hbm.timing.t_refi", "cube.hbm.timing.t_rfc_ab"},
+                fmt::format("cube.hbm.refresh is 'all_bank', but t_refi is {} and t_rfc_ab {}", t.t_refi, t.t_rfc_ab),
+                "give 0 < t_rfc_ab < t_refi, or 'refresh: none'");
+  }
+  if (hbm.refresh == RefreshPolicy::per_bank && (t.t_refi_pb == 0 || t.t_rfc_pb == 0)) {
+    context.add(
+        {"cube.hbm.refresh", "cube.hbm.timing.t_refi_pb", "cube.hbm.timing.t_rfc_pb"},
+        fmt::format("cube.hbm.refresh is 'per_bank', but t_refi_pb is {} and t_rfc_pb {}", t.t_refi_pb, t.t_rfc_pb),
+        "give both above 0, or 'refresh: none'");
+  }
+}
+
+void check_sram(const SramConfig& sram, const CheckContext& context) {
+  const std::uint64_t stripe = std::uint64_t{sram.banks} * sram.bank_interleave_bytes;
+  if (sram.bytes % stripe != 0) {
+    context.add({"cube.sram.size", "cube.sram.banks", "cube.sram.interleave"},
+                fmt::format("cube.sram.size is {}, no multiple of {} banks of {}", size(sram.bytes), sram.banks,
+                            size(sram.bank_interleave_bytes)),
+                fmt::format("give a multiple of {}", size(stripe)));
+  }
+}
+
+}  // namespace
+
+void check_system(const SystemSpec& spec, const CheckContext& context) {
+  check_grid_of_sips(spec, context);
+  if (const unsigned cubes = unsigned{spec.sip.cube_w} * spec.sip.cube_h; cubes > 256) {
+    context.add({"sip.cube_mesh.w", "sip.cube_mesh.h"},
+                fmt::format("sip.cube_mesh is {} x {} = {} cubes", spec.sip.cube_w, spec.sip.cube_h, cubes),
+                "a SIP has at most 256 cubes");
+  }
+  check_crossbar(spec.sip.io.crossbar, "sip.io.crossbar.vc_depth", "sip.io.crossbar.flit_size", context);
+  check_crossbar(spec.links.switch_crossbar, "system.links.switch.vc_depth", "system.links.switch.flit_size", context);
+  const PcieConfig& pcie = spec.sip.io.pcie;
+  if (const std::uint64_t most = pcie_bandwidth(pcie.generation, pcie.lanes); pcie.bytes_per_second > most) {
+    context.add({"sip.io.pcie.bandwidth", "sip.io.pcie.generation", "sip.io.pcie.lanes"},
+                fmt::format("sip.io.pcie.bandwidth is {}, more than PCIe {}.0 x{} gives", rate(pcie.bytes_per_second),
+                            pcie.generation, pcie.lanes),
+                fmt::format("give at most {}, or leave it out", rate(most)));
+  }
+}
+
+void check_cube(const CubeSpec& cube, const CheckContext& context) {
+  check_crossbar(cube.noc, "cube.noc.vc_depth", "cube.noc.flit_size", context);
+  check_placement(cube, context);
+  check_hbm(cube.hbm, cube.pes, context);
+  check_sram(cube.sram, context);
+  check_pe(cube.pe, cube, context);
+}
+
+void check_pe(const PeConfig& pe, const CubeSpec& cube, const CheckContext& context) {
+  // Rings of a PE: N, S, E, W, four global ones, and one per other PE of the cube.
+  const std::uint64_t rings = 8 + (cube.pes - 1u);
+  const std::uint64_t bytes = rings * pe.ipcq.slots * pe.ipcq.slot_bytes;
+  const auto report = [&](const char* memory, std::uint64_t all, std::uint64_t capacity, const char* whose) {
+    if (all <= capacity) return;
+    context.add({"pe.ipcq.slots", "pe.ipcq.slot_size", "pe.ipcq.buffer", memory},
+                fmt::format("the IPCQ slots of {} take {} ({} rings of {} * {}), but {} is {}", whose, size(all), rings,
+                            pe.ipcq.slots, size(pe.ipcq.slot_bytes), memory, size(capacity)),
+                "give fewer or smaller slots, or another pe.ipcq.buffer");
+  };
+  switch (pe.ipcq.buffer) {
+    case IpcqBuffer::tcm:
+      report("pe.tcm.size", bytes, pe.tcm.bytes, "a PE");
+      break;
+    case IpcqBuffer::sram:
+      report("cube.sram.size", bytes * cube.pes, cube.sram.bytes, "a cube's PEs");
+      break;
+    case IpcqBuffer::hbm:
+      report("cube.hbm.size", bytes * cube.pes, cube.hbm.bytes, "a cube's PEs");
+      break;
+  }
+}
+
+}  // namespace kernbench::topology

@@ -1,0 +1,10 @@
+# Writes OUTPUT: the texts of FILES as C++ raw string literals.
+set(code "// Written by topology/embed_presets.cmake from topology/presets.\n#include \"topology/embedded_presets.h\"\n\n")
+string(APPEND code "namespace kernbench::topology {\n\nconst EmbeddedPreset kEmbeddedPresets[] = {\n")
+foreach(file IN LISTS FILES)
+  get_filename_component(name "${file}" NAME_WE)
+  file(READ "${file}" text)
+  string(APPEND code "    {\"${name}\", R\"preset(${text})preset\"},\n")
+endforeach()
+string(APPEND code "    {nullptr, nullptr},\n};\n\n}  // namespace kernbench::topology\n")
+file(WRITE "${OUTPUT}" "${code}")
