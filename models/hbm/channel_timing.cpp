@@ -93,6 +93,7 @@ void ChannelTiming::accept(Tick now, const BurstPlace& place, bool write, std::u
     update_sets(index);
   }
   ++waiting_[direction];
+  if (listener_ != nullptr) listener_->queued(waiting_[0] + waiting_[1], now);
   not_before_ = std::max(not_before_, now + 1);
 }
 
@@ -311,6 +312,7 @@ void ChannelTiming::issue_column(const Candidate& column, Tick t) {
     unlink(column.entry);
     --waiting_[d];
     ++stats_.row_hits;
+    if (listener_ != nullptr) listener_->queued(waiting_[0] + waiting_[1], t);
   }
   free_entries_.push_back(column.entry);
   ++(entry.write ? stats_.writes : stats_.reads);
@@ -356,6 +358,7 @@ void ChannelTiming::activate(unsigned index, int id, Tick t) {
   ++(entry.closed_other ? stats_.row_conflicts : stats_.row_closed);
 
   --waiting_[entry.write];
+  if (listener_ != nullptr) listener_->queued(waiting_[0] + waiting_[1], t);
   unlink(id);
   bank.active = id;
   bank.active_order = active_order_++;

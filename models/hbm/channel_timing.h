@@ -24,6 +24,8 @@ class CommandListener {
   virtual ~CommandListener() = default;
   /// `place.bank*` is meaningless for precharge_all and refresh_all, `place.row` for all but activate.
   virtual void command(DramCommand command, const BurstPlace& place, Tick at) = 0;
+  /// Bursts that wait in both queues together, from `at` on.
+  virtual void queued(unsigned bursts, Tick at) = 0;
 };
 
 /// What the configuration amounts to in ticks: minimum gaps between the starts of two commands.
@@ -63,6 +65,8 @@ class ChannelTiming {
   void advance(Tick until);
   /// A tick before which no command can be issued; kNoTick if no burst waits.
   Tick next();
+  /// First tick that is not decided yet.
+  Tick decided_until() const { return not_before_; }
   bool idle() const { return waiting_[0] + waiting_[1] + active_count_ == 0; }
   unsigned waiting(bool write) const { return waiting_[write]; }
 

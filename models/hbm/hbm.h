@@ -15,7 +15,9 @@ namespace kernbench {
 
 /// The HBM stack of one cube. port[i] serves the slice of PE i: pseudo channels [i*n, (i+1)*n), interleaved every
 /// `interleave_bytes`. TLM-2.0 base protocol: nb_transport (queues, backpressure by a late END_REQ), b_transport
-/// (annotated delay, no wait), transport_dbg. Addresses are encoded PhysicalAddress values.
+/// (annotated delay, no wait), transport_dbg (returns 0 without data). Addresses are encoded PhysicalAddress values.
+/// Reads are answered when their last burst has arrived, writes when they are queued; contents change in the order in
+/// which requests are taken. Timing: ChannelTiming, and `controller_latency` after it. Events: docs/hbm.md.
 class Hbm : public sc_core::sc_module {
  public:
   Hbm(const sc_core::sc_module_name& name, const HbmConfig& config, CubeCoord cube, std::uint32_t slices,
@@ -27,7 +29,9 @@ class Hbm : public sc_core::sc_module {
     std::uint64_t row_hits = 0, row_closed = 0, row_conflicts = 0, reads = 0, writes = 0, bytes = 0;
     Ps busy = 0;  ///< data buses, summed over pseudo channels
   };
-  Stats stats() const;
+  Stats stats();
+  /// Evaluates every channel up to the present instant, for statistics and observers: idle ones lag behind.
+  void flush();
 
  private:
   struct Impl;

@@ -1,0 +1,142 @@
+#include "models/memory/memory_port.h"
+
+#include <algorithm>
+
+namespace kernbench {
+
+namespace memory_access {
+
+tlm::tlm_response_status check(const tlm::tlm_generic_payload& payload, std::uint64_t offset, std::uint64_t capacity) {
+  const std::uint64_t length = payload.get_data_length();
+  if (!payload.is_read() && !payload.is_write()) return tlm::TLM_COMMAND_ERROR_RESPONSE;
+  if (length == 0 || (payload.get_streaming_width() != 0 && payload.get_streaming_width() < length)) {
+    return tlm::TLM_BURST_ERROR_RESPONSE;
+  }
+  if (payload.get_byte_enable_ptr() != nullptr && payload.get_byte_enable_length() == 0) {
+    return tlm::TLM_BYTE_ENABLE_ERROR_RESPONSE;
+  }
+  if (offset > capacity || length > capacity - offset) return tlm::TLM_ADDRESS_ERROR_RESPONSE;
+  return tlm::TLM_OK_RESPONSE;
+}
+
+bool apply(tlm::tlm_generic_payload& payload, std::uint64_t offset, SparseMemory& contents) {
+  unsigned char* data = payload.get_data_ptr();
+  const std::size_t length = payload.get_data_length();
+  const unsigned char* enable = payload.get_byte_enable_ptr();
+  if (enable == nullptr) {
+    if (payload.is_read()) return contents.read(offset, data, length);
+    contents.write(offset, data, length);
+    return true;
+  }
+  bool all_written = true;
+  for (std::size_t i = 0; i < length; ++i) {
+    if (enable[i % payload.get_byte_enable_length()] == TLM_BYTE_DISABLED) continue;
+    if (payload.is_write()) {
+      contents.write(offset + i, data + i, 1);
+    } else {
+      all_written = contents.read(offset + i, data + i, 1) && all_written;
+    }
+  }
+  return all_written;
+}
+
+}  // namespace memory_access
+
+MemoryPort::MemoryPort(tlm::tlm_target_socket<>& socket, unsigned index, MemoryBackend& backend, EventQueue& queue)
+    : socket_(socket), index_(index), backend_(backend), queue_(queue) {
+  socket_.bind(*this);
+}
+
+tlm::tlm_sync_enum MemoryPort::nb_transport_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
+                                               sc_core::sc_time& delay) {
+  if (phase == tlm::BEGIN_REQ) {
+    if (request_ != nullptr)
+      SC_REPORT_FATAL("kernbench/protocol", "memory: BEGIN_REQ before END_REQ of the request before");
+    payload.acquire();
+    request_ = &payload;
+    if (delay != sc_core::SC_ZERO_TIME) {
+      queue_.at(queue_.now() + delay.value(), [this] { begin(*request_); });
+      return tlm::TLM_ACCEPTED;
+    }
+    arrival_ = queue_.now();
+    if (!backend_.take(index_, payload)) return tlm::TLM_ACCEPTED;
+    request_ = nullptr;
+    phase = tlm::END_REQ;
+    return tlm::TLM_UPDATED;
+  }
+  if (phase == tlm::END_RESP && response_ == &payload) {
+    response_ = nullptr;
+    payload.release();
+    if (!responses_.empty()) {
+      // At the end of the annotated time, and never from within the initiator's own call.
+      queue_.at(queue_.now() + delay.value(), [this] {
+        if (response_ != nullptr || responses_.empty()) return;
+        tlm::tlm_generic_payload& next = *responses_.front();
+        responses_.pop_front();
+        send(next);
+      });
+    }
+    return tlm::TLM_COMPLETED;
+  }
+  SC_REPORT_FATAL("kernbench/protocol", "memory: unexpected phase");
+  return tlm::TLM_ACCEPTED;
+}
+
+void MemoryPort::begin(tlm::tlm_generic_payload& payload) {
+  arrival_ = queue_.now();
+  if (backend_.take(index_, payload)) {
+    request_ = nullptr;
+    tlm::tlm_phase phase = tlm::END_REQ;
+    sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+    socket_->nb_transport_bw(payload, phase, delay);
+  }
+}
+
+void MemoryPort::retry() {
+  sc_assert(request_ != nullptr);
+  tlm::tlm_generic_payload& payload = *request_;
+  if (!backend_.take(index_, payload)) return;
+  request_ = nullptr;  // the initiator may begin its next request within the call
+  tlm::tlm_phase phase = tlm::END_REQ;
+  sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+  socket_->nb_transport_bw(payload, phase, delay);
+}
+
+void MemoryPort::respond(tlm::tlm_generic_payload& payload, Ps when) {
+  queue_.at(when, [this, request = &payload] {
+    if (response_ == nullptr && responses_.empty()) {
+      send(*request);
+    } else {
+      responses_.push_back(request);
+    }
+  });
+}
+
+void MemoryPort::send(tlm::tlm_generic_payload& payload) {
+  tlm::tlm_phase phase = tlm::BEGIN_RESP;
+  sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+  response_ = &payload;
+  const tlm::tlm_sync_enum answer = socket_->nb_transport_bw(payload, phase, delay);
+  const bool ended = answer == tlm::TLM_COMPLETED || (answer == tlm::TLM_UPDATED && phase == tlm::END_RESP);
+  if (!ended || response_ != &payload) return;  // END_RESP comes, or came within the call, by nb_transport_fw
+  response_ = nullptr;
+  payload.release();
+  if (!responses_.empty()) {
+    tlm::tlm_generic_payload& next = *responses_.front();
+    responses_.pop_front();
+    send(next);
+  }
+}
+
+void MemoryPort::b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& delay) {
+  const Ps start = queue_.now() + delay.value();
+  const Ps end = backend_.serve(index_, payload, start);
+  delay = sc_core::sc_time::from_value(end - queue_.now());
+}
+
+bool MemoryPort::get_direct_mem_ptr(tlm::tlm_generic_payload&, tlm::tlm_dmi& dmi) {
+  dmi.init();  // nowhere: pages are sparse, and timing would be bypassed
+  return false;
+}
+
+}  // namespace kernbench

@@ -1,0 +1,77 @@
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <systemc>
+#include <tlm>
+#include <vector>
+
+#include "models/memory/sparse_memory.h"
+#include "tlm/machine/run_options.h"
+#include "tlm/sim/event_queue.h"
+
+namespace kernbench {
+
+/// Functional side of an access: what a payload asks for, and its effect on contents. Takes no time.
+namespace memory_access {
+
+/// TLM_OK_RESPONSE, or why the payload cannot be served by a memory of `capacity` bytes at `offset` of it. A streaming
+/// width of 0 counts as the data length.
+tlm::tlm_response_status check(const tlm::tlm_generic_payload& payload, std::uint64_t offset, std::uint64_t capacity);
+
+/// Reads or writes `contents`, byte enables respected. Returns false if tracked contents were read before written.
+/// REQUIRES: check() is TLM_OK_RESPONSE.
+bool apply(tlm::tlm_generic_payload& payload, std::uint64_t offset, SparseMemory& contents);
+
+}  // namespace memory_access
+
+/// What stands behind a port: decides when an access is taken and when it is answered.
+class MemoryBackend {
+ public:
+  virtual ~MemoryBackend() = default;
+  /// Takes the request, now; its answer comes by MemoryPort::respond(). Returns false if there is no room: then the
+  /// backend calls MemoryPort::retry() when there may be.
+  virtual bool take(unsigned port, tlm::tlm_generic_payload& payload) = 0;
+  /// Serves the payload at once; returns the time of its answer, not before `start`.
+  virtual Ps serve(unsigned port, tlm::tlm_generic_payload& payload, Ps start) = 0;
+  /// Back door: bytes transferred.
+  virtual unsigned debug(unsigned port, tlm::tlm_generic_payload& payload) = 0;
+};
+
+/// Target side of the TLM-2.0 base protocol for a memory, with request and response exclusion.
+///
+/// BEGIN_REQ is answered TLM_UPDATED/END_REQ when the backend takes the request, else TLM_ACCEPTED and END_REQ later;
+/// BEGIN_RESP may be answered with TLM_COMPLETED, END_RESP, or END_RESP later (the next response waits for it).
+/// An annotated delay postpones the request. Payloads need a memory manager, and no extension.
+class MemoryPort : public tlm::tlm_fw_transport_if<> {
+ public:
+  MemoryPort(tlm::tlm_target_socket<>& socket, unsigned index, MemoryBackend& backend, EventQueue& queue);
+
+  tlm::tlm_sync_enum nb_transport_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
+                                     sc_core::sc_time& delay) override;
+  void b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& delay) override;
+  unsigned transport_dbg(tlm::tlm_generic_payload& payload) override { return backend_.debug(index_, payload); }
+  bool get_direct_mem_ptr(tlm::tlm_generic_payload& payload, tlm::tlm_dmi& dmi) override;
+
+  /// Sends BEGIN_RESP at `when`. REQUIRES: the payload was taken; its response status is set.
+  void respond(tlm::tlm_generic_payload& payload, Ps when);
+  /// Offers the waiting request again. REQUIRES: the backend refused it.
+  void retry();
+  /// When the request that is now offered to the backend reached the port.
+  Ps arrival() const { return arrival_; }
+
+ private:
+  void begin(tlm::tlm_generic_payload& payload);
+  void send(tlm::tlm_generic_payload& payload);
+
+  tlm::tlm_target_socket<>& socket_;
+  const unsigned index_;
+  MemoryBackend& backend_;
+  EventQueue& queue_;
+  tlm::tlm_generic_payload* request_ = nullptr;   // between BEGIN_REQ and END_REQ
+  tlm::tlm_generic_payload* response_ = nullptr;  // between BEGIN_RESP and END_RESP
+  std::deque<tlm::tlm_generic_payload*> responses_;
+  Ps arrival_ = 0;
+};
+
+}  // namespace kernbench
