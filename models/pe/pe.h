@@ -5,6 +5,7 @@
 #include <tlm>
 
 #include "models/pe/pe_config.h"
+#include "models/pe/queue_statistics.h"
 #include "tlm/ext/payload_pool.h"
 #include "tlm/machine/machine_map.h"
 #include "tlm/machine/run_options.h"
@@ -15,20 +16,23 @@
 namespace kernbench {
 
 class PageTable;  // models/pe/page_table.h: shared by the PEs of a SIP
+class StackPool;  // models/pe/stack_pool.h: shared by the PEs of a machine
 
 /// A processing element: PE_CPU, DMA read and write, GEMM and math engines, TCM, MMU and IPCQ unit, as parts.
 /// Takes commands (arm, start, sfr_write, ...) as packets at `in`; injects at `out`. TCM is reachable over `in` too
-/// (nb_transport and transport_dbg).
+/// (nb_transport, b_transport and transport_dbg). `stacks` null: this PE keeps stacks of its own. See docs/pe.md.
 class Pe : public sc_core::sc_module, public Explainer {
  public:
-  Pe(const sc_core::sc_module_name& name, const PeConfig& config, PeCoord coord, const MachineMap& map, PageTable& pages,
-     PayloadPool& pool, const RunOptions& options, EventQueue& queue, Observer* observer);
+  Pe(const sc_core::sc_module_name& name, const PeConfig& config, PeCoord coord, const MachineMap& map,
+     PageTable& pages, PayloadPool& pool, const RunOptions& options, EventQueue& queue, Observer* observer,
+     StackPool* stacks = nullptr);
   ~Pe() override;
 
   tlm::tlm_initiator_socket<> out{"out"};
   tlm::tlm_target_socket<> in{"in"};
 
   void explain(std::vector<Blocked>& blocked) const override;
+  std::vector<QueueStatistics> ipcq_statistics() const;  ///< by queue pair, in order of installation
 
  private:
   struct Impl;

@@ -10,11 +10,11 @@ enum class IpcqBuffer : std::uint8_t { tcm, sram, hbm };
 
 struct GemmConfig {
   std::uint64_t clock_hz = 1'600'000'000;
-  std::uint32_t rows = 32, cols = 32;       ///< multiply-accumulators of the array
+  std::uint32_t rows = 32, cols = 32;  ///< multiply-accumulators of the array
   GemmDataflow dataflow = GemmDataflow::output_stationary;
-  std::uint32_t f8_rate = 2, f16_rate = 1;  ///< MACs per cell and cycle
-  std::uint32_t f32_cycles = 4;             ///< cycles per MAC of a cell
-  std::uint32_t queue_depth = 16;           ///< ops
+  std::uint32_t f8_rate = 2, f16_rate = 1;              ///< MACs per cell and cycle
+  std::uint32_t f32_cycles = 4;                         ///< cycles per MAC of a cell
+  std::uint32_t queue_depth = 16;                       ///< ops
   std::uint32_t tile_m = 32, tile_n = 32, tile_k = 64;  ///< of composite_gemm
 };
 
@@ -27,9 +27,9 @@ struct MathConfig {
 };
 
 struct DmaConfig {
-  std::uint32_t outstanding = 32;           ///< bursts in flight, each of read and write
-  std::uint32_t burst_bytes = 256;          ///< at most kMaxPacketBytes; bursts never cross a multiple of it
-  Ps setup = 0;                             ///< per op
+  std::uint32_t outstanding = 32;   ///< bursts in flight, each of read and write
+  std::uint32_t burst_bytes = 256;  ///< at most kMaxPacketBytes; bursts never cross a multiple of it
+  Ps setup = 0;                     ///< per op
   std::uint32_t queue_depth = 16;
 };
 
@@ -42,20 +42,20 @@ struct TcmConfig {
 struct MmuConfig {
   std::uint64_t page_bytes = 2u << 20;
   std::uint32_t tlb_entries = 64;
-  Ps walk = 0;                              ///< on a TLB miss
+  Ps walk = 0;  ///< on a TLB miss
 };
 
 struct IpcqConfig {
-  std::uint32_t slots = 4;                  ///< per direction
+  std::uint32_t slots = 4;  ///< per direction
   std::uint32_t slot_bytes = 4096;
   IpcqBuffer buffer = IpcqBuffer::tcm;
   std::uint32_t credit_bytes = 16;
-  std::uint32_t queue_depth = 16;           ///< ops per (direction, send or receive)
+  std::uint32_t queue_depth = 16;  ///< ops per (direction, send or receive)
 };
 
 struct PeCpuConfig {
-  Ps dispatch = 2'000;                      ///< per op issued
-  Ps command = 2'000;                       ///< per command handled
+  Ps dispatch = 2'000;  ///< per op issued
+  Ps command = 2'000;   ///< per command handled
   std::uint32_t kernel_contexts = 2;
 };
 

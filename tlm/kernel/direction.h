@@ -20,6 +20,8 @@ class Direction {
   static constexpr Direction local(unsigned pe) { return Direction(static_cast<std::uint16_t>(0x1000 + pe)); }
   static constexpr Direction global(unsigned peer) { return Direction(static_cast<std::uint16_t>(0x4000 + peer)); }
 
+  static constexpr Direction from_code(std::uint16_t code) { return Direction(code); }
+
   constexpr std::uint16_t code() const { return code_; }
   /// "N", "global_E", "local(3)", "global(7)".
   std::string str() const;

@@ -1,0 +1,29 @@
+#pragma once
+#include "models/pe/ipcq.h"
+
+namespace kernbench::pe {
+
+/// Takes the acknowledgements of slot data that were written to a ring in SRAM or HBM.
+struct RingWriter final : ResponseHandler {
+  explicit RingWriter(QueuePair& pair) : pair(pair) {}
+  void on_response(tlm::tlm_generic_payload& payload, Packet& packet) override;
+  QueuePair& pair;
+};
+
+/// Reads the head slot of a ring in SRAM or HBM into the tile that is being received: requests of at most 256 B, at
+/// most as many in flight as the DMA engine may have.
+struct RingReader final : ResponseHandler {
+  explicit RingReader(QueuePair& pair) : pair(pair) {}
+  void start();
+  void on_response(tlm::tlm_generic_payload& payload, Packet& packet) override;
+
+  QueuePair& pair;
+
+ private:
+  void issue();
+  std::uint32_t bytes_ = 0, issued_ = 0;
+  std::uint32_t pending_ = 0;
+  Ps written_ = 0;
+};
+
+}  // namespace kernbench::pe

@@ -1,0 +1,73 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "models/pe/op.h"
+
+namespace kernbench::pe {
+
+/// In-order queue of ops; does not own them.
+struct OpQueue {
+  Op* head = nullptr;
+  Op* tail = nullptr;
+  std::uint32_t size = 0;
+
+  void push(Op& op) {
+    op.next = nullptr;
+    (tail == nullptr ? head : tail->next) = &op;
+    tail = &op;
+    ++size;
+  }
+  Op& pop() {
+    Op& op = *head;
+    head = op.next;
+    if (head == nullptr) tail = nullptr;
+    --size;
+    return op;
+  }
+  /// Takes out the ops of `context`, in order.
+  void remove(const KernelContext& context, std::vector<Op*>& removed) {
+    OpQueue kept;
+    while (size > 0) {
+      Op& op = pop();
+      if (op.context == &context) {
+        removed.push_back(&op);
+      } else {
+        kept.push(op);
+      }
+    }
+    *this = kept;
+  }
+};
+
+/// What waits for an engine: one in-order queue per kernel context for the ops of the program, and one for the tiles of
+/// its composites. Of those whose head is ready, the head that was issued first goes next. (With one queue for all, a
+/// kernel could wait behind another kernel's op that waits for it, or a composite's tile behind an op that waits for
+/// the composite.)
+class Lanes {
+ public:
+  Lanes(std::uint32_t contexts, std::uint32_t depth) : lanes_(2 * contexts), depth_(depth) {}
+  bool full(const Op& op, std::uint32_t context) const { return lanes_[lane(op, context)].size >= depth_; }
+  void push(Op& op, std::uint32_t context) { lanes_[lane(op, context)].push(op); }
+  /// The op to start, taken out; null if no head is ready.
+  Op* pop_ready() {
+    OpQueue* best = nullptr;
+    for (OpQueue& queue : lanes_) {
+      if (queue.head == nullptr || queue.head->pending > 0) continue;
+      if (best == nullptr || queue.head->sequence < best->head->sequence) best = &queue;
+    }
+    return best == nullptr ? nullptr : &best->pop();
+  }
+  void remove(const KernelContext& context, std::vector<Op*>& removed) {
+    for (OpQueue& queue : lanes_) queue.remove(context, removed);
+  }
+
+ private:
+  static std::size_t lane(const Op& op, std::uint32_t context) {
+    return 2 * context + (op.composite != nullptr ? 1 : 0);
+  }
+  std::vector<OpQueue> lanes_;
+  std::uint32_t depth_;
+};
+
+}  // namespace kernbench::pe

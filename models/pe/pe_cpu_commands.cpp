@@ -1,0 +1,143 @@
+// What PE_CPU does on commands of the cube's M_CPU.
+#include <algorithm>
+
+#include "models/pe/pe_cpu.h"
+
+namespace kernbench::pe {
+
+namespace {
+constexpr std::uint32_t kAnswerBytes = 64;  ///< as any command without a table   assumed: one flit's worth of fields
+/// How long an answer is kept for a receiver that handles it late, beyond the longest way it can take.
+constexpr Ps kAnswerKept = 100'000'000;
+}  // namespace
+
+void PeCpu::command(const Command& command) {
+  switch (command.kind) {
+    case CommandKind::start:
+      start(command);
+      return;
+    default:
+      break;
+  }
+  commands_.push_back(command);
+  advance();
+}
+
+void PeCpu::handle(const Command& command) {
+  switch (command.kind) {
+    case CommandKind::arm:
+      waiting_arms_.push_back(command.message);
+      arm_waiting();
+      break;
+    case CommandKind::sfr_write:
+      sfr_write(command);
+      break;
+    case CommandKind::mmu_map:
+    case CommandKind::mmu_unmap:
+      mmu_changed(command);
+      break;
+    case CommandKind::abort:
+      abort(command);
+      break;
+    default:
+      sc_assert(false);
+  }
+}
+
+void PeCpu::arm_waiting() {
+  for (std::uint32_t i = 0; i < contexts_.size() && !waiting_arms_.empty(); ++i) {
+    if (contexts_[i] != nullptr) continue;
+    Message& message = *waiting_arms_.front();
+    waiting_arms_.erase(waiting_arms_.begin());
+    // Equal shares of TCM: which kernel has how much cannot depend on when the other one was recorded.
+    const std::uint64_t share = services_.tcm.bytes() / contexts_.size();
+    auto arena = std::make_shared<TcmArena>(i * share, (i + 1) * share);
+    for (const auto& [begin, end] : ipcq_.reserved()) arena->reserve(begin, end);
+    if (stacks_ == nullptr) {
+      own_stacks_ = std::make_unique<StackPool>();
+      stacks_ = own_stacks_.get();
+    }
+    contexts_[i] = std::make_unique<KernelContext>(
+        i, message,
+        KernelEnvironment{services_.coord, services_.config, services_.map, std::get<LaunchMessage>(message.body),
+                          ipcq_.directions(), std::move(arena), next_op_id_,
+                          std::max(services_.options.recorder_window, 1u), *stacks_, nullptr});
+    contexts_[i]->recorder.start();
+    answer(CommandKind::armed, message);
+  }
+}
+
+void PeCpu::start(const Command& command) {
+  KernelContext* context = context_of(*command.message);
+  sc_assert(context != nullptr && context->state == KernelContext::State::armed);
+  sc_assert(command.start >= services_.now());  // the IO_CPU allows for the slowest way
+  context->started = command.start;
+  services_.queue.at(command.start, [this, context] {
+    if (context->state != KernelContext::State::armed) return;  // aborted meanwhile
+    context->state = KernelContext::State::running;
+    LaunchMessage& launch = context->launch();
+    launch.first_start = std::min(launch.first_start, services_.now());
+    finish_if_done(*context);
+    advance();
+  });
+}
+
+void PeCpu::sfr_write(const Command& command) {
+  const auto& entries = std::get<SfrWriteMessage>(command.message->body).entries;
+  for (std::uint32_t i = command.first; i < command.first + command.count; ++i) {
+    if (!(entries[i].self == services_.coord)) continue;
+    std::string problem = ipcq_.install(entries[i]);
+    for (const auto& context : contexts_) {
+      if (context == nullptr || !problem.empty()) continue;
+      for (const auto& [begin, end] : ipcq_.reserved()) {
+        if (!context->recorder.reserve(begin, end)) problem = "a ring lies in TCM that a running kernel uses";
+      }
+    }
+    if (problem.empty()) continue;
+    command.message->faults.push_back(
+        {Fault::Kind::ipcq, names::pe_part(services_.coord, "ipcq"), "", "sfr_write", problem, services_.now()});
+  }
+  answer(CommandKind::finished, *command.message);
+}
+
+void PeCpu::mmu_changed(const Command& command) {
+  if (const auto* unmap = std::get_if<MmuUnmapMessage>(&command.message->body)) {
+    services_.mmu.invalidate(unmap->va, unmap->bytes);
+  } else {
+    for (const MapEntry& entry : std::get<MmuMapMessage>(command.message->body).entries) {
+      services_.mmu.invalidate(entry.va, entry.bytes);
+    }
+  }
+  answer(CommandKind::finished, *command.message);
+}
+
+/// Another PE of the launch has failed. A PE that has answered already has nothing to do.
+void PeCpu::abort(const Command& command) {
+  const auto waiting = std::find(waiting_arms_.begin(), waiting_arms_.end(), command.message);
+  if (waiting != waiting_arms_.end()) {
+    waiting_arms_.erase(waiting);
+    answer(CommandKind::failed, *command.message);
+    return;
+  }
+  KernelContext* context = context_of(*command.message);
+  if (context != nullptr && context->state != KernelContext::State::failed) fail(*context);
+}
+
+KernelContext* PeCpu::context_of(const Message& message) const {
+  for (const auto& context : contexts_) {
+    if (context != nullptr && &context->message == &message) return context.get();
+  }
+  return nullptr;
+}
+
+void PeCpu::answer(CommandKind kind, Message& message) {
+  const Ps keep = 2 * services_.map.worst_command_latency + kAnswerKept;
+  while (!answers_.empty() && answers_.front().sent + keep < services_.now()) answers_.pop_front();
+  answers_.push_back({Command{kind, &message, services_.coord, 0, kAnswerBytes, 0, 0}, services_.now()});
+  tlm::tlm_generic_payload& payload =
+      services_.payload(PacketKind::command, services_.map.m_cpu(services_.coord.in_cube()), 0, kAnswerBytes);
+  Packet::of(payload).command = &answers_.back().command;
+  services_.inject(payload);
+}
+
+}  // namespace kernbench::pe

@@ -1,0 +1,23 @@
+#pragma once
+#include <cstdint>
+
+#include "tlm/kernel/direction.h"
+#include "tlm/machine/ids.h"
+#include "tlm/sim/time.h"
+
+namespace kernbench {
+
+/// What one IPCQ queue pair of a PE has done since it was installed.
+struct QueueStatistics {
+  std::uint16_t group = 0;
+  Direction direction;
+  PeCoord peer, source;
+  std::uint64_t messages_sent = 0, bytes_sent = 0;  ///< slot messages
+  std::uint64_t messages_received = 0, bytes_received = 0;
+  Ps blocked_for_credit = 0;     ///< a send was next and the peer's ring was full
+  Ps blocked_for_data = 0;       ///< a recv was next and the own ring was empty
+  std::uint16_t high_water = 0;  ///< most complete messages in the ring at once
+  std::uint16_t slots = 0;
+};
+
+}  // namespace kernbench

@@ -1,0 +1,60 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace kernbench::pe {
+
+/// Whoever waits on a Scoreboard: an op. It is ready once `pending` is zero.
+struct Hazard {
+  std::uint32_t pending = 0;
+};
+
+/// A range of memory that an op touches: `rows` rows of `row_bytes`, `stride` bytes apart.
+struct Range {
+  enum class Space : std::uint8_t { tcm, va };
+  Space space = Space::tcm;
+  bool write = false;
+  std::uint64_t begin = 0, row_bytes = 0, stride = 0, rows = 1;
+
+  static Range of(Space space, std::uint64_t begin, std::uint64_t bytes, bool write) {
+    return {space, write, begin, bytes, bytes, 1};
+  }
+  /// Contiguous rows, and rows that overlap each other, become one interval.
+  static Range strided(Space space, std::uint64_t begin, std::uint64_t row_bytes, std::uint64_t stride,
+                       std::uint64_t rows, bool write);
+
+  bool empty() const { return row_bytes == 0 || rows == 0; }
+  std::uint64_t end() const { return begin + (rows - 1) * stride + row_bytes; }
+};
+
+/// Whether two ranges share a byte. Exact for intervals and for two strided ranges of one stride; ranges of different
+/// strides count as the intervals that span them.
+bool overlap(const Range& a, const Range& b);
+
+/// Keeps ops whose ranges overlap, at least one of them writing, in program order.
+///
+/// enter() is called in program order. An op waits for every access of an earlier op that conflicts with one of its
+/// own; release() ends an op's accesses, all or only its reads (a store has read its source long before its last
+/// acknowledgement is back). Cost: linear in the accesses in flight, which the engines' queues bound.
+class Scoreboard {
+ public:
+  /// Adds `op` and sets op.pending. REQUIRES: `op` has no access here.
+  void enter(Hazard& op, const Range* ranges, std::size_t count);
+  enum class What { reads, all };
+  /// Appends to `ready` the ops that waited for nothing else, in the order in which they entered.
+  void release(Hazard& op, What what, std::vector<Hazard*>& ready);
+  /// Forgets everything: the kernel failed and nothing more will be entered.
+  void clear() { accesses_.clear(); }
+  std::size_t size() const { return accesses_.size(); }
+
+ private:
+  struct Access {
+    Range range;
+    Hazard* owner;
+    std::vector<Hazard*> waiters;
+  };
+  std::vector<Access> accesses_;  // in order of entry
+};
+
+}  // namespace kernbench::pe

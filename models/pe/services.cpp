@@ -1,0 +1,46 @@
+#include "models/pe/services.h"
+
+namespace kernbench::pe {
+
+namespace {
+MessageClass class_of(PacketKind kind) {
+  switch (kind) {
+    case PacketKind::ipcq_data:
+      return MessageClass::ipcq_data;
+    case PacketKind::ipcq_credit:
+      return MessageClass::credit;
+    case PacketKind::command:
+      return MessageClass::response;  // a PE only sends answers
+    default:
+      return MessageClass::request;
+  }
+}
+}  // namespace
+
+tlm::tlm_generic_payload& Services::payload(PacketKind kind, NodeId destination, std::uint64_t address,
+                                            std::uint32_t bytes) {
+  tlm::tlm_generic_payload& payload = pool.acquire();
+  payload.set_command(kind == PacketKind::read ? tlm::TLM_READ_COMMAND : tlm::TLM_WRITE_COMMAND);
+  payload.set_address(address);
+  payload.set_data_length(bytes);
+  payload.set_streaming_width(bytes);
+  Packet& packet = Packet::of(payload);
+  packet.source = self;
+  packet.destination = destination;
+  packet.kind = kind;
+  packet.message_class = class_of(kind);
+  packet.bytes = kind == PacketKind::read ? 0 : bytes;
+  return payload;
+}
+
+void Services::inject(tlm::tlm_generic_payload& payload) {
+  tlm::tlm_phase phase = tlm::BEGIN_REQ;
+  sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+  const bool one_way = Packet::of(payload).message_class != MessageClass::request;
+  const tlm::tlm_sync_enum answer = out->nb_transport_fw(payload, phase, delay);
+  sc_assert(answer == (one_way ? tlm::TLM_COMPLETED : tlm::TLM_UPDATED));
+  (void)answer;
+  (void)one_way;
+}
+
+}  // namespace kernbench::pe

@@ -1,0 +1,73 @@
+#pragma once
+#include <tlm>
+
+#include "models/pe/mmu.h"
+#include "models/pe/op.h"
+#include "models/pe/pe_config.h"
+#include "models/pe/tcm.h"
+#include "tlm/ext/message.h"
+#include "tlm/ext/payload_pool.h"
+#include "tlm/machine/machine_map.h"
+#include "tlm/machine/run_options.h"
+#include "tlm/observe/observer.h"
+#include "tlm/sim/event_queue.h"
+
+namespace kernbench::pe {
+
+/// Who injected a read or write: Packet::user of the request, told of the response.
+class ResponseHandler {
+ public:
+  virtual ~ResponseHandler() = default;
+  /// The payload is released by the caller.
+  virtual void on_response(tlm::tlm_generic_payload& payload, Packet& packet) = 0;
+};
+
+/// What all parts of one PE share.
+struct Services {
+  Services(const PeConfig& config, PeCoord coord, const MachineMap& map, PageTable& pages, PayloadPool& pool,
+           const RunOptions& options, EventQueue& queue, Observer* observer, tlm::tlm_initiator_socket<>& out)
+      : config(config),
+        coord(coord),
+        self(map.pe(coord)),
+        map(map),
+        pages(pages),
+        pool(pool),
+        options(options),
+        queue(queue),
+        observer(observer),
+        out(out),
+        tcm(config.tcm),
+        mmu(config.mmu, pages, coord) {}
+
+  Ps now() const { return queue.now(); }
+
+  /// A payload of ours, addressed and ready to be filled and injected.
+  tlm::tlm_generic_payload& payload(PacketKind kind, NodeId destination, std::uint64_t address, std::uint32_t bytes);
+  void inject(tlm::tlm_generic_payload& payload);
+
+  const PeConfig& config;
+  const PeCoord coord;
+  const NodeId self;
+  const MachineMap& map;
+  PageTable& pages;
+  PayloadPool& pool;
+  const RunOptions options;
+  EventQueue& queue;
+  Observer* const observer;
+  tlm::tlm_initiator_socket<>& out;
+  Tcm tcm;
+  Mmu mmu;
+};
+
+/// What engines tell PE_CPU. Calls come from events of the queue; an engine's state is consistent when it calls.
+class OpSink {
+ public:
+  virtual ~OpSink() = default;
+  virtual void completed(Op& op) = 0;   ///< deletes `op`
+  virtual void reads_done(Op& op) = 0;  ///< its sources may be overwritten
+  virtual void room() = 0;              ///< an op left a queue
+  /// `op`, still to be completed, went wrong: its kernel fails.
+  virtual void fault(Op& op, Fault::Kind kind, const char* component, const std::string& reason) = 0;
+};
+
+}  // namespace kernbench::pe

@@ -1,0 +1,40 @@
+#pragma once
+#include <cstddef>
+#include <vector>
+
+namespace kernbench {
+
+/// Stacks for kernels that are being recorded. One pool serves a whole machine: a kernel that has returned gives its
+/// stack back at once, so there are only as many as kernels longer than the recorder's window.
+///
+/// The lowest page of a stack faults when touched, up to kGuarded live stacks (each guard costs two of the process's
+/// memory mappings, of which Linux allows 65,530); every stack has a canary that is checked when its kernel switches
+/// away.
+class StackPool {
+ public:
+  static constexpr std::size_t kStackBytes = 128 * 1024;  ///< address space; only touched pages cost memory
+  static constexpr std::size_t kGuarded = 8192;
+  static constexpr std::size_t kKept = 64;  ///< unused stacks that stay mapped
+
+  StackPool() = default;
+  ~StackPool();
+  StackPool(const StackPool&) = delete;
+  StackPool& operator=(const StackPool&) = delete;
+
+  struct Stack {
+    std::byte* base = nullptr;  ///< lowest usable address
+    std::size_t bytes = 0;
+    bool guarded = false;
+  };
+  Stack take();
+  void give_back(const Stack& stack);
+  /// False if a kernel has overwritten the lowest word of its stack.
+  static bool intact(const Stack& stack);
+  std::size_t in_use() const { return in_use_; }
+
+ private:
+  std::vector<Stack> free_;
+  std::size_t in_use_ = 0, guarded_ = 0;
+};
+
+}  // namespace kernbench
