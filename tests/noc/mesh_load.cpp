@@ -12,9 +12,9 @@ namespace {
 /// Bernoulli sources: a packet in each cycle with probability `load / flits`, to any node, itself included.
 struct Source {
   void next() {
-    do ++last;
-    while (random.next() > threshold);
-    if (last >= end) return;
+    do {
+      if (++last >= end) return;
+    } while (random.next() > threshold);
     mesh->node(number).queue.at(last * kCycle, [this] {
       const unsigned to = random.below(static_cast<unsigned>(mesh->endpoints.size()));
       mesh->node(number).send(NodeId{to}, MessageClass::ipcq_data, bytes, 0);
