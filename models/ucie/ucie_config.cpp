@@ -10,8 +10,8 @@ struct FlitFormat {
   std::uint64_t payload, raw;  ///< bytes
 };
 
-// Source: UCIe 1.1, section 3.3, flit formats. 68 B: 2 B header and 2 B CRC around 64 B. Standard 256 B: 236 B of
-// transaction layer bytes. Latency-optimised with optional bytes: 2 B header, 4 B CRC.
+// Formats: UCIe 1.1, section 3.3; assumed: byte counts, from header and CRC sizes. 68 B: 2 B header, 2 B CRC. Standard
+// 256 B: 236 B of transaction layer bytes, as PCIe's. Latency-optimised with optional bytes: 2 B header, 4 B CRC.
 FlitFormat format(UcieFlit flit) {
   switch (flit) {
     case UcieFlit::b68:
