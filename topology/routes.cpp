@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 
 #include "tlm/config/problems.h"
@@ -47,26 +48,34 @@ CubeTable::CubeTable(std::uint16_t w, std::uint16_t h, const Broken& broken, std
     : cubes_(static_cast<std::uint16_t>(w * h)), next_(std::size_t{cubes_} * (cubes_ + 1), Side::north) {
   const CubeGrid grid{w, h, broken};
   std::vector<unsigned> steps(cubes_);
-  // Moves towards `to`, from all cubes whose distance is known already, until nothing changes: shortest paths of the
-  // form (E|W|N)* S*, with E/W preferred over N.
+  constexpr std::array<Side, 3> kMoves = {Side::east, Side::west, Side::north};
+  // Shortest paths of the form (E|W|N)* S* from the cubes whose distance is not known yet, with E/W preferred over N.
   const auto fill = [&](std::uint16_t to) {
+    std::vector<std::uint16_t> found;
+    for (std::uint16_t at = 0; at < cubes_; ++at) {
+      if (steps[at] == kFar) found.push_back(at);
+    }
     for (bool changed = true; changed;) {
       changed = false;
-      for (std::uint16_t at = 0; at < cubes_; ++at) {
-        for (const Side side : {Side::east, Side::west, Side::north}) {
+      for (const std::uint16_t at : found) {
+        for (const Side side : kMoves) {
           const std::uint16_t other = grid.neighbour(at, side);
           if (other == kIoChiplet || steps[other] == kFar || steps[other] + 1 >= steps[at]) continue;
           steps[at] = steps[other] + 1;
-          next_[std::size_t{at} * (cubes_ + 1) + to] = side;
           changed = true;
         }
       }
     }
-    for (std::uint16_t at = 0; at < cubes_; ++at) {
-      if (steps[at] != kFar) continue;
-      const std::string target = to == cubes_ ? names::io(sip) : names::cube({sip, to});
-      unreachable(names::cube({sip, at}), target, broken_links(broken, sip),
-                  "repair a link, or break none between rows");
+    for (const std::uint16_t at : found) {
+      if (steps[at] == kFar) {
+        const std::string target = to == cubes_ ? names::io(sip) : names::cube({sip, to});
+        unreachable(names::cube({sip, at}), target, broken_links(broken, sip),
+                    "repair a link, or break none between rows");
+      }
+      next_[std::size_t{at} * (cubes_ + 1) + to] = *std::find_if(kMoves.begin(), kMoves.end(), [&](Side side) {
+        const std::uint16_t other = grid.neighbour(at, side);
+        return other != kIoChiplet && steps[other] + 1 == steps[at];
+      });
     }
   };
   for (std::uint16_t to = 0; to < cubes_; ++to) {
@@ -76,11 +85,11 @@ CubeTable::CubeTable(std::uint16_t w, std::uint16_t h, const Broken& broken, std
       steps[at] = steps[below] + 1;
       next_[std::size_t{at} * (cubes_ + 1) + to] = Side::south;
     }
-    fill(to);
     if (steps[to % w] != static_cast<unsigned>(to / w)) {
       unreachable(names::io(sip), names::cube({sip, to}), broken_links(broken, sip),
                   "repair a link, or break none between rows");
     }
+    fill(to);
   }
   std::fill(steps.begin(), steps.end(), kFar);
   for (std::uint16_t column = 0; column < w; ++column) steps[column] = 1;  // next_ is north already
@@ -90,8 +99,9 @@ CubeTable::CubeTable(std::uint16_t w, std::uint16_t h, const Broken& broken, std
 namespace {
 
 struct RingHop {
-  int step = 0;  // +1, -1; 0: no way
-  bool wraps = false;
+  int step = 0;        // +1, -1; 0: no way
+  bool wraps = false;  // over the wrap link, now
+  bool will = false;   // now or later
 };
 
 /// One hop from `at` towards `to` around a ring or along a line of `n`. `broken(a)`: of the link between a and a + 1.
@@ -110,13 +120,14 @@ RingHop hop_on_ring(unsigned n, bool wrap, unsigned at, unsigned to, const Broke
   };
   const unsigned up = way(1), down = way(-1);
   if (up == kFar && down == kFar) return {};
-  const int step = up <= down ? 1 : -1;
-  return {step, step > 0 ? at + 1 == n : at == 0};
+  if (up <= down) return {1, at + 1 == n, to < at};
+  return {-1, at == 0, to > at};
 }
 
 }  // namespace
 
-SipTable::SipTable(const SystemSpec& spec) : sips_(spec.sips), hops_(std::size_t{sips_} * sips_) {
+SipTable::SipTable(const SystemSpec& spec)
+    : sips_(spec.sips), grid_(spec.topology == SipTopology::torus_2d), hops_(std::size_t{sips_} * sips_) {
   const auto is_broken = [&](unsigned a, unsigned b) {
     return spec.broken_sip_links.count(std::minmax(static_cast<std::uint16_t>(a), static_cast<std::uint16_t>(b))) != 0;
   };
@@ -140,7 +151,7 @@ SipTable::SipTable(const SystemSpec& spec) : sips_(spec.sips), hops_(std::size_t
           if (via == sips_)
             unreachable(names::sip(at), names::sip(to), "no third SIP has links to both", "repair a link");
         }
-        hop = {link_to(via), 0, via != to};  // the second hop of a detour travels on the other VC set
+        hop = {link_to(via), 0, true, via != to};
         continue;
       }
       const unsigned x = at % w, y = at / w;
@@ -157,8 +168,9 @@ SipTable::SipTable(const SystemSpec& spec) : sips_(spec.sips), hops_(std::size_t
                     "repair a link: packets go along x, then along y, and only a ring has another way");
       }
       const auto moved = [&](unsigned i, unsigned n) { return (i + n + static_cast<unsigned>(step.step)) % n; };
-      hop = {link_to(along_x ? y * w + moved(x, w) : moved(y, h) * w + x), static_cast<std::uint8_t>(along_x ? 0 : 1),
-             step.wraps};
+      const std::uint8_t link = link_to(along_x ? y * w + moved(x, w) : moved(y, h) * w + x);
+      hop = along_x ? Hop{link, static_cast<std::uint8_t>(step.will ? 1 : 0), false, false}
+                    : Hop{link, 0, true, step.wraps};
     }
   }
 }
@@ -186,17 +198,19 @@ RouteDecision CubeRoutes::enter(NodeId destination, std::uint16_t at, bool from_
 RouteDecision IoRoutes::enter(NodeId destination, std::uint16_t, bool, std::uint8_t dateline) const {
   const Attachment& to = map_.node(destination).at;
   if (to.sip == sip_) {
-    if (to.cube == kIoChiplet) return {{0, to.port}, 1, 0};
+    const std::uint8_t set = table_.last_set(dateline);
+    if (to.cube == kIoChiplet) return {{0, to.port}, set, 0};
     const std::size_t first = std::size_t{sip_} * map_.cubes_per_sip();
     const auto column = static_cast<std::uint16_t>(to.cube % map_.cube_w);
     const std::uint16_t mesh_column = layouts_[first + to.cube]->routers[to.router].col;
     const std::uint16_t connection = layouts_[first + column]->nearest_connection(Side::north, mesh_column);
-    return {{0, layout_.ucie[column][connection].port}, 1, 0};
+    return {{0, layout_.ucie[column][connection].port}, set, 0};
   }
   const SipTable::Hop hop = table_.next(sip_, to.sip);
   const std::vector<Spot>& spots = layout_.links[hop.link];
-  const auto set = static_cast<std::uint8_t>((dateline >> hop.dimension) & 1u);
-  if (hop.dateline) dateline = static_cast<std::uint8_t>(dateline | (1u << hop.dimension));
+  const bool crossed = (dateline & SipTable::kDatelineBit) != 0;
+  const std::uint8_t set = hop.by_dateline ? static_cast<std::uint8_t>(crossed ? 1 : 0) : hop.vc_set;
+  if (hop.dateline) dateline = static_cast<std::uint8_t>(dateline | SipTable::kDatelineBit);
   return {{0, spots[choose_link(destination, spots.size())].port}, set, dateline};
 }
 

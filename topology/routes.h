@@ -35,20 +35,30 @@ class CubeTable {
 /// Next hops between SIPs: the shorter way round a ring (the positive one on a tie), X before Y on a grid, one hop
 /// where all are connected. A broken link is passed the other way round its ring, or over the lowest third SIP where
 /// all are connected.
+///
+/// VC sets, chosen so that what turns or arrives never waits in a buffer with what is still on its way round an earlier
+/// part (docs/routing.md): along X set 1 while the rest of the way along X crosses the wrap link, else 0; along Y set 0
+/// until the wrap link has been crossed, then 1; over a third SIP first 0, then 1.
 class SipTable {
  public:
   struct Hop {
-    std::uint8_t link = 0;       ///< link port of the IO chiplet
-    std::uint8_t dimension = 0;  ///< bit of Packet::dateline that decides the VC set
-    bool dateline = false;       ///< the hop crosses the dateline of that dimension
+    std::uint8_t link = 0;     ///< link port of the IO chiplet
+    std::uint8_t vc_set = 0;   ///< along X
+    bool by_dateline = false;  ///< the packet's dateline bit decides instead
+    bool dateline = false;     ///< the hop sets the bit
   };
   /// Throws ConfigError naming both ends if a pair cannot reach each other.
   explicit SipTable(const SystemSpec& spec);
   /// REQUIRES: at != to.
   Hop next(std::uint16_t at, std::uint16_t to) const { return hops_[std::size_t{at} * sips_ + to]; }
+  /// VC set in the crossbar of the destination's SIP.
+  std::uint8_t last_set(std::uint8_t dateline) const { return grid_ && (dateline & kDatelineBit) != 0 ? 1 : 0; }
+
+  static constexpr std::uint8_t kDatelineBit = 2;  ///< of Packet::dateline: dimension 1
 
  private:
   std::uint16_t sips_;
+  bool grid_;
   std::vector<Hop> hops_;
 };
 

@@ -1,0 +1,127 @@
+#include "topology/cube_mesh.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/topology/machines.h"
+#include "tlm/config/problems.h"
+#include "topology/plan.h"
+
+namespace kernbench::topology {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// A folder of its own, gone at the end.
+class Folder {
+ public:
+  Folder() : path_(std::filesystem::temp_directory_path() / ("kernbench_mesh_" + std::to_string(getpid()))) {
+    std::filesystem::create_directories(path_);
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  std::string file(const std::string& name) const { return (path_ / name).string(); }
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(file(name)) << text;
+    return file(name);
+  }
+  std::string str() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::string replaced(std::string text, const std::string& what, const std::string& with) {
+  const auto at = text.find(what);
+  EXPECT_NE(at, std::string::npos) << what;
+  return at == std::string::npos ? text : text.replace(at, what.size(), with);
+}
+
+std::string error_of(const std::string& file, const CubeSpec& spec) {
+  try {
+    load_cube_mesh(file, spec);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(CubeMeshFile, ComesBackAsItWasExported) {
+  const Folder folder;
+  for (const CubeSpec& spec : {CubeSpec{}, holey_cube()}) {
+    const CubeMesh mesh = place(spec);
+    EXPECT_EQ(load_cube_mesh(folder.write("mesh.yaml", export_cube_mesh(spec, mesh)), spec), mesh);
+  }
+}
+
+TEST(CubeMeshFile, TakesEdits) {
+  const Folder folder;
+  const CubeSpec spec;
+  const std::string text = replaced(export_cube_mesh(spec, place(spec)), "m_cpu: r1c1", "m_cpu: r0c0");
+  EXPECT_EQ(to_string(load_cube_mesh(folder.write("mesh.yaml", text), spec).m_cpu), "r0c0");
+}
+
+TEST(CubeMeshFile, RefusesAStalePinWithTheReason) {
+  const Folder folder;
+  const CubeSpec then;
+  CubeSpec now = then;
+  now.pes = 4;
+  now.ucie.connections = 2;
+  const std::string file = folder.write("mesh.yaml", export_cube_mesh(then, place(then)));
+  EXPECT_EQ(error_of(file, now), file +
+                                     ":3:7: error: this layout is stale: it was made for another cube\n"
+                                     "    pes: '8 at []' there, '4 at []' now\n"
+                                     "    hbm: '8 ports, zone []' there, '4 ports, zone []' now\n"
+                                     "    ucie: '4 per side' there, '2 per side' now\n"
+                                     "  hint: export it again with 'kernbench topology export', or remove it");
+}
+
+TEST(CubeMeshFile, RefusesPositionsWhereNothingMayBeAttached) {
+  const Folder folder;
+  CubeSpec spec = holey_cube();
+  const std::string text = export_cube_mesh(spec, place(spec));
+  EXPECT_THAT(error_of(folder.write("a.yaml", replaced(text, "pes: [r0c0", "pes: [r2c2")), spec),
+              HasSubstr("'pes' names r2c2, where nothing may be attached"));
+  EXPECT_THAT(error_of(folder.write("b.yaml", replaced(text, "pes: [r0c0", "pes: [r6c0")), spec),
+              HasSubstr("'pes' names r6c0, outside the mesh"));
+  EXPECT_THAT(error_of(folder.write("c.yaml", replaced(text, "pes: [r0c0, ", "pes: [")), spec),
+              HasSubstr("'pes' has 7 positions"));
+  EXPECT_THAT(error_of(folder.write("d.yaml", replaced(text, "pes: [r0c0", "pes: [x")), spec),
+              HasSubstr("'pes' holds 'x'"));
+}
+
+TEST(CubeMeshFile, APinnedLayoutIsWhatTheMachineHas) {
+  const Folder folder;
+  SystemSpec spec = small_machine(1, 1, 1);
+  spec.cube_mesh =
+      folder.write("mesh.yaml", replaced(export_cube_mesh(spec.cube, place(spec.cube)), "sram: r2c2", "sram: r3c3"));
+  const Plan plan(spec);
+  EXPECT_EQ(to_string(plan.layouts.front().mesh.sram), "r3c3");
+  EXPECT_EQ(plan.map.node(plan.map.sram_of({0, 0})).at.router, 15);
+}
+
+TEST(CubeMeshCache, IsKeyedByTheHashAndReadOnlyIfIntact) {
+  const Folder folder;
+  setenv("XDG_CACHE_HOME", folder.str().c_str(), 1);
+  const CubeSpec spec;
+  EXPECT_FALSE(std::filesystem::exists(cached_cube_mesh_path(spec)));
+  find_layout(spec, "");
+  EXPECT_FALSE(std::filesystem::exists(cached_cube_mesh_path(spec))) << "a run wrote to the cache";
+
+  const std::string path = cache_cube_mesh(spec);
+  EXPECT_EQ(path, cached_cube_mesh_path(spec));
+  EXPECT_THAT(path, HasSubstr(determinants(spec).hash()));
+  EXPECT_EQ(find_layout(spec, "").mesh, place(spec));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(std::filesystem::path(path).parent_path()), {}), 1);
+
+  std::ifstream in(path);
+  const std::string text((std::istreambuf_iterator<char>(in)), {});
+  std::ofstream(path) << replaced(text, "m_cpu: r1c1", "m_cpu: r0c0");
+  EXPECT_EQ(find_layout(spec, "").mesh, place(spec)) << "an edited cache entry was read";
+  unsetenv("XDG_CACHE_HOME");
+}
+
+}  // namespace
+}  // namespace kernbench::topology

@@ -1,0 +1,122 @@
+#include <gtest/gtest.h>
+
+#include "tests/topology/machines.h"
+#include "tlm/machine/names.h"
+#include "topology/plan.h"
+
+namespace kernbench::topology {
+namespace {
+
+TEST(MachineMap, HasEveryUnitUnderItsName) {
+  const Plan plan(small_machine(2, 2, 1));
+  const MachineMap& map = plan.map;
+  EXPECT_EQ(map.name(map.pe({1, 1, 7})), "sip1.cube1.pe7");
+  EXPECT_EQ(map.name(map.hbm_port({1, 0, 3})), "sip1.cube0.hbm.pe3");
+  EXPECT_EQ(map.name(map.sram_of({0, 1})), "sip0.cube1.sram");
+  EXPECT_EQ(map.name(map.m_cpu({0, 1})), "sip0.cube1.m_cpu");
+  EXPECT_EQ(map.name(map.io_cpu(1)), "sip1.io0.io_cpu");
+  EXPECT_EQ(map.name(map.pcie_ep(0)), "sip0.io0.pcie_ep");
+  EXPECT_EQ(map.nodes.size(), 2u * (2u * (8 + 8 + 2) + 2));
+  EXPECT_THROW(map.pe({0, 2, 0}), std::out_of_range);
+}
+
+TEST(MachineMap, ResolvesAddressesToTheirMemories) {
+  const Plan plan(small_machine(2, 2, 1));
+  const MachineMap& map = plan.map;
+  const PeCoord pe{1, 1, 5};
+  EXPECT_EQ(map.resolve(PhysicalAddress::hbm(pe, 0)), map.hbm_port(pe));
+  EXPECT_EQ(map.resolve(PhysicalAddress::hbm(pe, map.hbm_slice.bytes - 1)), map.hbm_port(pe));
+  EXPECT_EQ(map.resolve(PhysicalAddress::hbm(pe, map.hbm_slice.bytes)), kNoNode);
+  EXPECT_EQ(map.resolve(PhysicalAddress::tcm(pe, 64)), map.pe(pe));
+  EXPECT_EQ(map.resolve(PhysicalAddress::sram({1, 0}, 64)), map.sram_of({1, 0}));
+  EXPECT_EQ(map.resolve(PhysicalAddress::host(1, 64)), map.pcie_ep(1));
+  EXPECT_EQ(map.resolve(PhysicalAddress::hbm({2, 0, 0}, 0)), kNoNode);
+  EXPECT_EQ(map.resolve(PhysicalAddress::hbm({0, 2, 0}, 0)), kNoNode);
+  EXPECT_EQ(map.resolve(PhysicalAddress::hbm({0, 0, 8}, 0)), kNoNode);
+}
+
+TEST(MachineMap, AMissingPeLeavesItsHbmSlice) {
+  SystemSpec spec = small_machine(1, 1, 1);
+  spec.missing_pes = {{0, 0, 3}};
+  const Plan plan(spec);
+  const MachineMap& map = plan.map;
+  EXPECT_FALSE(map.has({0, 0, 3}));
+  EXPECT_EQ(map.pes(0).size(), 7u);
+  EXPECT_EQ(map.resolve(PhysicalAddress::tcm({0, 0, 3}, 0)), kNoNode);
+  EXPECT_EQ(map.resolve(PhysicalAddress::hbm({0, 0, 3}, 0)), map.hbm_port({0, 0, 3}));
+}
+
+TEST(MachineMap, CapacitiesFollowFromTheSpec) {
+  SystemSpec spec = small_machine(2, 2, 2);
+  spec.links.links_per_neighbour = 3;
+  spec.links.link.bytes_per_second = 68'000'000'000;
+  spec.links.link.header_bytes = 16;
+  const Plan plan(spec);
+  const MachineMap& map = plan.map;
+  EXPECT_EQ(map.hbm_slice.bytes, spec.cube.hbm.bytes / 8);
+  EXPECT_EQ(map.hbm_slice.peak.bytes_per_second(), 4 * spec.cube.hbm.pseudo_channel_peak().bytes_per_second());
+  EXPECT_EQ(map.pe_port.bytes_per_second(), spec.cube.noc.clock_hz * spec.cube.noc.flit_bytes);
+  ASSERT_EQ(map.sip_links.size(), 1u);
+  EXPECT_EQ(map.sip_links[0].capacity.bytes_per_second(), 3 * 64'000'000'000u);  // 256 of 272 bytes
+  EXPECT_EQ(map.cube_links.size(), 4u + 2u);                                     // inside, and to the IO chiplet
+}
+
+// One network: injection takes a cycle and the link; each router its pipeline and the link behind it; then the flits.
+TEST(MachineMap, LatencyInsideACubeIsThatOfTheReferenceRouter) {
+  const Plan plan(small_machine(1, 1, 1));
+  const MachineMap& map = plan.map;
+  const NocConfig& noc = plan.spec.cube.noc;
+  const Clock clock(noc.clock_hz);
+  // PE 0 at r0c1, PE 4 at r2c1, PE 7 at r3c2.
+  EXPECT_EQ(map.packet_latency(map.pe({0, 0, 0}), map.hbm_port({0, 0, 0}), 0), clock.at(6));
+  EXPECT_EQ(map.packet_latency(map.pe({0, 0, 0}), map.pe({0, 0, 4}), 64), clock.at(6 + 4 * 2));
+  EXPECT_EQ(map.packet_latency(map.pe({0, 0, 0}), map.pe({0, 0, 7}), 256), clock.at(6 + 4 * 4 + 3));
+}
+
+TEST(MachineMap, LatencyToTheNextCubeAddsTheWire) {
+  SystemSpec spec = small_machine(1, 2, 1);
+  const Plan plan(spec);
+  const MachineMap& map = plan.map;
+  const NocConfig& noc = spec.cube.noc;
+  const Clock clock(noc.clock_hz);
+  const LinkConfig link = spec.cube.ucie.link();
+  // r1c2 -> r1c3 -> wire -> r1c0: two routers, the wire, one router.
+  const Ps at_port = clock.at(2 + 2 * 4);
+  const Ps over = at_port + link.latency + link.rate().time_for(16 + link.header_bytes);
+  const Ps expected = clock.after(over, 2 + 4);
+  EXPECT_EQ(map.packet_latency(map.pe({0, 0, 3}), map.pe({0, 1, 2}), 16), expected);
+}
+
+TEST(MachineMap, LatencyGrowsWithDistance) {
+  const Plan plan(small_machine(2, 4, 4));
+  const MachineMap& map = plan.map;
+  const NodeId from = map.pe({0, 0, 0});
+  Ps last = 0;
+  for (const NodeId to : {map.hbm_port({0, 0, 0}), map.hbm_port({0, 0, 1}), map.hbm_port({0, 1, 0}),
+                          map.hbm_port({0, 15, 7}), map.hbm_port({1, 15, 7})}) {
+    const Ps now = map.packet_latency(from, to, 256);
+    EXPECT_GT(now, last);
+    last = now;
+  }
+}
+
+TEST(MachineMap, WorstCommandLatencyCoversEveryPe) {
+  const Plan plan(small_machine(2, 4, 4));
+  const MachineMap& map = plan.map;
+  for (const PeCoord pe : map.pes(1)) {
+    const Ps zero_load = map.packet_latency(map.io_cpu(1), map.m_cpu(pe.in_cube()), 64) +
+                         map.packet_latency(map.m_cpu(pe.in_cube()), map.pe(pe), 64);
+    EXPECT_GT(map.worst_command_latency, zero_load);
+  }
+  EXPECT_LT(map.worst_command_latency, 3'000'000u) << "a bound that costs microseconds a launch helps nobody";
+}
+
+TEST(Names, OfNetworkInterfacesAndTheFabric) {
+  EXPECT_EQ(names::network_interface("sip0.cube3.hbm.pe5"), "sip0.cube3.ni_hbm5");
+  EXPECT_EQ(names::network_interface("sip0.cube3.pe5"), "sip0.cube3.ni_pe5");
+  EXPECT_EQ(names::network_interface("sip0.io0.pcie_ep"), "sip0.io0.ni_pcie_ep");
+  EXPECT_EQ(names::fabric_link(3), "fabric.link3");
+}
+
+}  // namespace
+}  // namespace kernbench::topology
