@@ -15,7 +15,7 @@ namespace kernbench {
 /// made on its first use.
 class CreditLedger {
  public:
-  explicit CreditLedger(unsigned vcs_per_network) : vcs_per_network_(vcs_per_network) {}
+  explicit CreditLedger(unsigned vcs_per_set) : split_(vcs_per_set) {}
 
   /// Adds to the capacity that virtual channel `vc` starts with.
   void announce(unsigned vc, unsigned units) {
@@ -81,15 +81,15 @@ class CreditLedger {
     while (c.runs != 0 && c.run[0].when <= now) pop(c);
   }
   Vc& at(unsigned vc) {
-    const unsigned network = vc / vcs_per_network_;
-    if (!networks_[network]) {
-      networks_[network] = std::make_unique<Vc[]>(vcs_per_network_);
-      for (unsigned k = 0; k < vcs_per_network_; ++k) networks_[network][k].available = capacity_;
+    auto& vcs = networks_[split_.network(vc)];
+    if (!vcs) {
+      vcs = std::make_unique<Vc[]>(split_.vcs_per_set());
+      for (unsigned k = 0; k < split_.vcs_per_set(); ++k) vcs[k].available = capacity_;
     }
-    return networks_[network][vc - network * vcs_per_network_];
+    return vcs[split_.channel(vc)];
   }
 
-  unsigned vcs_per_network_;
+  VcSplit split_;
   unsigned capacity_ = 0;
   std::array<std::unique_ptr<Vc[]>, kVirtualNetworks> networks_;
 };

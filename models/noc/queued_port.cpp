@@ -5,13 +5,12 @@
 namespace kernbench {
 
 QueuedPort::Queue& QueuedPort::queue(unsigned vc) {
-  const unsigned network = vc / vcs_per_network_;
-  auto& queues = queues_[network];
+  auto& queues = queues_[split_.network(vc)];
   if (!queues) {
-    queues = std::make_unique<Queue[]>(vcs_per_network_);
-    for (unsigned k = 0; k < vcs_per_network_; ++k) queues[k].vc = network * vcs_per_network_ + k;
+    queues = std::make_unique<Queue[]>(split_.vcs_per_set());
+    for (unsigned k = 0; k < split_.vcs_per_set(); ++k) queues[k].vc = vc - split_.channel(vc) + k;
   }
-  return queues[vc - network * vcs_per_network_];
+  return queues[split_.channel(vc)];
 }
 
 Cycle QueuedPort::ready(const Queue& queue) {
@@ -20,11 +19,11 @@ Cycle QueuedPort::ready(const Queue& queue) {
 
 // The lowest goes first.
 unsigned QueuedPort::rank(const Queue& queue) const {
-  const unsigned network = queue.vc / vcs_per_network_;
-  const unsigned channel = queue.vc - network * vcs_per_network_;
+  const unsigned network = split_.network(queue.vc);
+  const unsigned channel = split_.channel(queue.vc);
   const unsigned turn = (network + kVirtualNetworks - next_network_) % kVirtualNetworks;
   const unsigned next = next_channel_[network];
-  const unsigned inner = channel >= next ? channel - next : channel + vcs_per_network_ - next;
+  const unsigned inner = channel >= next ? channel - next : channel + split_.vcs_per_set() - next;
   return (has_priority(static_cast<int>(network)) ? 0U : 1U) << 16 | turn << 8 | inner;
 }
 
@@ -79,10 +78,10 @@ void QueuedPort::arbitrate(Cycle now) {
 }
 
 void QueuedPort::serve(Packet& packet, unsigned vc, Cycle now) {
-  const unsigned network = vc / vcs_per_network_;
-  const unsigned channel = vc - network * vcs_per_network_;
+  const unsigned network = split_.network(vc);
+  const unsigned channel = split_.channel(vc);
   next_network_ = network + 1 == kVirtualNetworks ? 0 : network + 1;
-  next_channel_[network] = static_cast<std::uint8_t>(channel + 1 == vcs_per_network_ ? 0 : channel + 1);
+  next_channel_[network] = static_cast<std::uint8_t>(channel + 1 == split_.vcs_per_set() ? 0 : channel + 1);
   credits_.take(vc, actions_.units(packet));
   free_ = actions_.serve(packet, now);
 }

@@ -29,8 +29,7 @@ class QueuedPort {
     ~Actions() = default;
   };
 
-  QueuedPort(unsigned vcs_per_network, Actions& actions)
-      : vcs_per_network_(vcs_per_network), actions_(actions), credits_(vcs_per_network) {}
+  QueuedPort(unsigned vcs_per_set, Actions& actions) : split_(vcs_per_set), actions_(actions), credits_(vcs_per_set) {}
 
   void announce(unsigned vc, unsigned units) { credits_.announce(vc, units); }
   /// The packet wants to go on `vc`.
@@ -52,7 +51,7 @@ class QueuedPort {
   void serve(Packet& packet, unsigned vc, Cycle now);
   void wake(Cycle at);
 
-  unsigned vcs_per_network_;
+  VcSplit split_;
   Actions& actions_;
   Cycle free_ = 0;
   Cycle wake_ = kNoCycle;

@@ -35,12 +35,16 @@ struct RouterTiming::InputVc {
 
 RouterTiming::RouterTiming(const NocConfig& config, const NetworkRoutes& routes, std::uint16_t index, unsigned ports,
                            Actions& actions)
-    : config_(config),
-      routes_(routes),
+    : routes_(routes),
       index_(index),
       actions_(actions),
       flits_(config.flit_bytes),
+      split_(config.vcs_per_set),
       clock_(config.clock_hz),
+      weighted_(config.arbitration == Arbitration::weighted_round_robin),
+      vcs_(config.vcs()),
+      credit_delay_(config.credit_delay),
+      sw_alloc_delay_(config.sw_alloc_delay),
       pipeline_(config.routing_delay + config.vc_alloc_delay),
       inputs_(ports) {
   outputs_.reserve(ports);
@@ -50,16 +54,15 @@ RouterTiming::RouterTiming(const NocConfig& config, const NetworkRoutes& routes,
 RouterTiming::~RouterTiming() = default;
 
 RouterTiming::InputVc& RouterTiming::input_vc(unsigned input, unsigned vc) {
-  const unsigned network = vc / config_.vcs_per_set;
-  auto& vcs = inputs_[input].networks[network];
+  auto& vcs = inputs_[input].networks[split_.network(vc)];
   if (!vcs) {
-    vcs = std::make_unique<InputVc[]>(config_.vcs_per_set);
-    for (unsigned k = 0; k < config_.vcs_per_set; ++k) {
+    vcs = std::make_unique<InputVc[]>(split_.vcs_per_set());
+    for (unsigned k = 0; k < split_.vcs_per_set(); ++k) {
       vcs[k].input = static_cast<std::uint8_t>(input);
-      vcs[k].vc = static_cast<std::uint8_t>(config_.first_vc(static_cast<int>(network)) + k);
+      vcs[k].vc = static_cast<std::uint8_t>(vc - split_.channel(vc) + k);
     }
   }
-  return vcs[vc - network * config_.vcs_per_set];
+  return vcs[split_.channel(vc)];
 }
 
 void RouterTiming::arrive(unsigned input, Packet& packet, Cycle now) {
@@ -100,11 +103,10 @@ Cycle RouterTiming::ready(const InputVc& in, Output& out) const {
 // The lowest goes first.
 std::uint64_t RouterTiming::rank(const InputVc& in, const Output& out) const {
   const unsigned ports = static_cast<unsigned>(inputs_.size());
-  const unsigned vcs = config_.vcs();
-  const std::uint64_t waits = has_priority(static_cast<int>(in.vc / config_.vcs_per_set)) ? 0 : 1;
+  const std::uint64_t waits = has_priority(static_cast<int>(split_.network(in.vc))) ? 0 : 1;
   const std::uint64_t turn = in.input >= out.next_input ? in.input - out.next_input : in.input + ports - out.next_input;
   const unsigned next = inputs_[in.input].next_vc;
-  return waits << 32 | turn << 16 | (in.vc >= next ? in.vc - next : in.vc + vcs - next);
+  return waits << 32 | turn << 16 | (in.vc >= next ? in.vc - next : in.vc + vcs_ - next);
 }
 
 void RouterTiming::arbitrate(unsigned output, Cycle now) {
@@ -146,11 +148,11 @@ void RouterTiming::commit(InputVc& in, Cycle start, Cycle now) {
   in.first = packet.next;
   packet.next = nullptr;
   input.free = out.free = start + flits;
-  input.next_vc = in.vc + 1U == config_.vcs() ? 0 : in.vc + 1U;
+  input.next_vc = in.vc + 1U == vcs_ ? 0 : in.vc + 1U;
   turn(out, in.input);
   out.credits.take(in.vc, flits);
   const unsigned output = in.output;
-  actions_.free_buffer(in.input, in.vc, flits, start + config_.credit_delay);
+  actions_.free_buffer(in.input, in.vc, flits, start + credit_delay_);
   actions_.depart(output, packet, flits, start);
   if (in.first != nullptr) {
     const Cycle arrived = clock_.tick_at_or_after(in.first->head);
@@ -160,7 +162,7 @@ void RouterTiming::commit(InputVc& in, Cycle start, Cycle now) {
 
 void RouterTiming::turn(Output& out, unsigned input) const {
   const unsigned next = input + 1 == inputs_.size() ? 0 : input + 1;
-  if (config_.arbitration == Arbitration::weighted_round_robin && input < kFirstLocalPort) {
+  if (weighted_ && input < kFirstLocalPort) {
     out.streak = out.next_input == input ? out.streak + 1 : 1;
     if (out.streak < kThroughWeight) {
       out.next_input = input;
@@ -179,7 +181,7 @@ void RouterTiming::wake(Output& out, Cycle at) {
 
 void RouterTiming::credit(unsigned output, unsigned vc, unsigned flits, Cycle when, Cycle now) {
   Output& out = outputs_[output];
-  out.credits.add(vc, flits, when + config_.sw_alloc_delay, now);
+  out.credits.add(vc, flits, when + sw_alloc_delay_, now);
   for (const InputVc* in = out.waiting; in != nullptr; in = in->next_waiting) {
     if (in->vc != vc) continue;
     const Cycle can = ready(*in, out);

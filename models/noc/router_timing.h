@@ -59,7 +59,7 @@ class RouterTiming {
     std::array<std::unique_ptr<InputVc[]>, kVirtualNetworks> networks;
   };
   struct Output {
-    explicit Output(unsigned vcs_per_network) : credits(vcs_per_network) {}
+    explicit Output(unsigned vcs_per_set) : credits(vcs_per_set) {}
     Cycle free = 0;         // first cycle in which it may pass another flit
     Cycle wake = kNoCycle;  // the pending arbitration
     InputVc* waiting = nullptr;
@@ -76,12 +76,16 @@ class RouterTiming {
   void wake(Output& out, Cycle at);
   void turn(Output& out, unsigned input) const;
 
-  const NocConfig& config_;
   const NetworkRoutes& routes_;
   const std::uint16_t index_;
   Actions& actions_;
   const FlitCounter flits_;
+  const VcSplit split_;
   const Clock clock_;
+  const bool weighted_;
+  const unsigned vcs_;
+  const Cycle credit_delay_;
+  const Cycle sw_alloc_delay_;
   const Cycle pipeline_;  // arrival to switch allocation
   std::vector<Input> inputs_;
   std::vector<Output> outputs_;

@@ -57,6 +57,25 @@ class FlitCounter {
   unsigned shift_ = 0;
 };
 
+/// Takes the number of a virtual channel apart, without a division where a set has a power of two of them.
+class VcSplit {
+ public:
+  explicit VcSplit(unsigned vcs_per_set) : vcs_per_set_(vcs_per_set) {
+    while ((1U << shift_) < vcs_per_set) ++shift_;
+    if ((1U << shift_) != vcs_per_set) shift_ = kNone;
+  }
+  unsigned vcs_per_set() const { return vcs_per_set_; }
+  /// Virtual network.
+  unsigned network(unsigned vc) const { return shift_ != kNone ? vc >> shift_ : vc / vcs_per_set_; }
+  /// Number within the set.
+  unsigned channel(unsigned vc) const { return vc - network(vc) * vcs_per_set_; }
+
+ private:
+  static constexpr unsigned kNone = 255;
+  unsigned vcs_per_set_;
+  unsigned shift_ = 0;
+};
+
 /// Throws std::invalid_argument if packets cannot travel in a network of this shape.
 void check(const NocConfig& config);
 
