@@ -1,0 +1,60 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "tlm/kernel/call.h"
+#include "tlm/kernel/dtype.h"
+
+namespace kernbench {
+
+/// Input data of a run: a value for every (stream, element), the same on every platform. Neighbouring elements and
+/// streams differ, so that a swapped shard, row or rank shows in nearly every element.
+class Pattern {
+ public:
+  enum class Range : std::uint8_t {
+    unit,   ///< floats in [-1, 1), integers in [-100, 100]
+    factor  ///< around 1, so that products stay in range: floats in [0.75, 1.25), integers 1 or -1
+  };
+  Pattern(std::uint64_t seed, DType dtype, Range range) : seed_(seed), dtype_(dtype), range_(range) {}
+  /// `count` elements of `stream`, as they stand in memory.
+  std::vector<std::uint8_t> bytes(std::uint64_t stream, std::size_t count) const;
+
+ private:
+  std::uint64_t seed_;
+  DType dtype_;
+  Range range_;
+};
+
+/// Outcome of a comparison, element by element.
+struct Comparison {
+  std::uint64_t mismatches = 0;
+  double max_abs_error = 0;
+  void add(double got, double expected, double tolerance);
+};
+
+/// A reduction of `contributions` values on the host: floats in f64, integers exactly (they wrap, as the machine's do),
+/// and how far a result may lie from it.
+///
+/// A machine that rounds each of its n - 1 additions to the dtype (unit roundoff u) errs by at most (n-1) u sum|x| in
+/// any order of additions (Higham, Accuracy and Stability of Numerical Algorithms, 4.2), plus u |result| for the last
+/// rounding; products by n u |result|. Minimum, maximum and integers are exact.
+class Reference {
+ public:
+  Reference(ReduceOp op, DType dtype) : op_(op), dtype_(dtype) {}
+  void add(const void* data, std::size_t element);
+  /// Compares with element `element` of `data`.
+  void check(const void* data, std::size_t element, Comparison& into) const;
+
+ private:
+  ReduceOp op_;
+  DType dtype_;
+  int contributions_ = 0;
+  double value_ = 0, magnitude_ = 0;
+  std::int64_t integer_ = 0;
+};
+
+/// Half the distance from 1 to the next larger number of a floating-point dtype.
+double unit_roundoff(DType dtype);
+
+}  // namespace kernbench

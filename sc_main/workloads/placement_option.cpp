@@ -1,0 +1,85 @@
+#include "sc_main/workloads/placement_option.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <vector>
+
+#include "tlm/config/nearest.h"
+
+namespace kernbench {
+namespace {
+
+int parse_count(const std::string& key, const std::string& text) {
+  if (text.empty() || text.size() > 6 || text.find_first_not_of("0123456789") != std::string::npos ||
+      std::stoi(text) == 0) {
+    throw std::invalid_argument(fmt::format("--placement {} is {}; give a number of at least 1", key, quote(text)));
+  }
+  return std::stoi(text);
+}
+
+template <class Split>
+Split parse_split(const std::string& key, const std::string& text, int values) {
+  std::vector<std::string> names;
+  for (int i = 0; i < values; ++i) {
+    names.emplace_back(to_string(static_cast<Split>(i)));
+    if (names.back() == text) return static_cast<Split>(i);
+  }
+  throw std::invalid_argument(
+      fmt::format("--placement {} is {}; {}", key, quote(text), suggest(text, names, "valid values")));
+}
+
+bool tiled(PeSplit split) { return split == PeSplit::tiled_column_major || split == PeSplit::tiled_row_major; }
+
+}  // namespace
+
+DPPolicy parse_placement(const std::string& text) {
+  DPPolicy policy;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string item = text.substr(begin, end - begin);
+    begin = end + 1;
+    const std::size_t equals = item.find('=');
+    const std::string key = item.substr(0, equals), value = equals == std::string::npos ? "" : item.substr(equals + 1);
+    if (key == "cube") {
+      policy.cube = parse_split<CubeSplit>(key, value, 3);
+    } else if (key == "pe") {
+      policy.pe = parse_split<PeSplit>(key, value, 5);
+    } else if (key == "cubes") {
+      policy.num_cubes = parse_count(key, value);
+    } else if (key == "pes") {
+      policy.num_pes = parse_count(key, value);
+    } else if (key == "sip" || key == "num_sips" || key == "sips") {
+      throw std::invalid_argument(
+          "--placement has no SIP axis: which rank owns what is tensor parallelism; a tensor lives on its rank's SIP");
+    } else {
+      throw std::invalid_argument(fmt::format("--placement has no key {}; {}", quote(key),
+                                              suggest(key, {"cube", "pe", "cubes", "pes"}, "valid keys")));
+    }
+  }
+  return policy;
+}
+
+std::string to_string(const DPPolicy& policy) {
+  std::string text = fmt::format("cube={},pe={}", to_string(policy.cube), to_string(policy.pe));
+  if (policy.num_cubes) text += fmt::format(",cubes={}", *policy.num_cubes);
+  if (policy.num_pes) text += fmt::format(",pes={}", *policy.num_pes);
+  return text;
+}
+
+Shape shape_for(const DPPolicy& policy, std::int64_t count, int row_multiple) {
+  const bool rows = policy.cube == CubeSplit::row_wise || policy.pe == PeSplit::row_wise;
+  const bool columns = policy.cube == CubeSplit::column_wise || policy.pe == PeSplit::column_wise;
+  if (!tiled(policy.pe)) {
+    if (!rows) return {1, count};
+    if (!columns) return {count, 1};
+  }
+  // Rows for the units that split them, as far as the count divides.
+  std::int64_t best = 1;
+  for (std::int64_t r = 1; r <= row_multiple; ++r) {
+    if (count % r == 0) best = r;
+  }
+  return {best, count / best};
+}
+
+}  // namespace kernbench

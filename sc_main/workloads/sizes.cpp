@@ -1,0 +1,78 @@
+#include "sc_main/workloads/sizes.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <stdexcept>
+
+#include "tlm/config/nearest.h"
+
+namespace kernbench {
+namespace {
+
+constexpr std::size_t kMostSizes = 10'000;
+
+}  // namespace
+
+std::uint64_t parse_size(const std::string& option, const std::string& text) {
+  const auto wrong = [&] {
+    return std::invalid_argument(
+        fmt::format("{} is {}; give bytes, such as 512, 4K, 1M or 2G (powers of 1024)", option, quote(text)));
+  };
+  const std::size_t digits = text.find_first_not_of("0123456789");
+  const std::string number = text.substr(0, digits), unit = digits == std::string::npos ? "" : text.substr(digits);
+  if (number.empty() || number.size() > 18) throw wrong();
+  unsigned shift = 0;
+  if (!unit.empty() && unit != "B") {
+    const std::size_t power = std::string("KMGT").find(static_cast<char>(std::toupper(unit[0])));
+    if (power == std::string::npos || (unit.size() > 1 && unit.substr(1) != "iB" && unit.substr(1) != "B"))
+      throw wrong();
+    shift = 10 * (static_cast<unsigned>(power) + 1);
+  }
+  const std::uint64_t value = std::stoull(number);
+  if (value > std::numeric_limits<std::uint64_t>::max() >> shift) throw wrong();
+  return value << shift;
+}
+
+std::vector<std::uint64_t> SizeRange::sizes() const {
+  const std::uint64_t first = parse_size("-b", least), last = most.empty() ? first : parse_size("-e", most);
+  const std::uint64_t added = step.empty() ? 0 : parse_size("-i", step);
+  if (first == 0) throw std::invalid_argument("-b is 0; give at least one byte");
+  if (last < first) throw std::invalid_argument(fmt::format("-e {} is below -b {}", most, least));
+  if (!step.empty() && added == 0) throw std::invalid_argument("-i is 0; give the bytes to add from size to size");
+  if (step.empty() && factor < 2)
+    throw std::invalid_argument(fmt::format("-f is {}; give a factor of at least 2", factor));
+  std::vector<std::uint64_t> all;
+  for (std::uint64_t size = first; size <= last;) {
+    all.push_back(size);
+    if (all.size() > kMostSizes)
+      throw std::invalid_argument(fmt::format("-b, -e and -i give more than {} sizes", kMostSizes));
+    const std::uint64_t next = added ? size + added : size > last / factor ? last + 1 : size * factor;
+    if (next <= size) break;
+    size = next;
+  }
+  return all;
+}
+
+DType parse_dtype_option(const std::string& text) {
+  static const std::vector<std::pair<std::string, DType>> kNcclNames = {
+      {"half", DType::f16}, {"float", DType::f32}, {"double", DType::f64}, {"bfloat16", DType::bf16},
+      {"int8", DType::i8},  {"int32", DType::i32}, {"int64", DType::i64}};
+  if (const auto dtype = parse_dtype(text)) return *dtype;
+  for (const auto& [name, dtype] : kNcclNames) {
+    if (name == text) return dtype;
+  }
+  std::vector<std::string> names;
+  for (int i = 0; i < kDTypes; ++i) names.emplace_back(to_string(static_cast<DType>(i)));
+  throw std::invalid_argument(fmt::format("--dtype is {}; {}", quote(text), suggest(text, names, "valid values")));
+}
+
+std::string readable_bytes(std::uint64_t bytes) {
+  static const char* const kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  int unit = 0;
+  double value = static_cast<double>(bytes);
+  for (; unit < 4 && value >= 1024; ++unit) value /= 1024;
+  return fmt::format("{:g} {}", value, kUnits[unit]);
+}
+
+}  // namespace kernbench
