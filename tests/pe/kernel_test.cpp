@@ -1,0 +1,229 @@
+// One PE that runs kernels: identity, memory, compute, the time each op takes.
+#include "models/pe/compute_timing.h"
+#include "tests/pe/harness.h"
+
+namespace kernbench {
+namespace {
+
+using test::Bench;
+
+constexpr Va kA = 0x10000, kB = 0x20000, kC = 0x30000;
+constexpr std::uint32_t kBurst = 256;
+
+std::vector<double> ramp(std::size_t n, double scale = 1) {
+  std::vector<double> values;
+  for (std::size_t i = 0; i < n; ++i) values.push_back(scale * static_cast<double>(i));
+  return values;
+}
+
+class PeKernel : public ::testing::Test {
+ protected:
+  explicit PeKernel(const Bench::Options& options = {}) : bench(options) { bench.map_hbm(0, 1 << 24); }
+
+  Ps dispatch() const { return bench.options.config.cpu.dispatch; }
+  Ps round_trip() const { return 2 * bench.options.latency + bench.options.memory_latency; }
+  Ps tcm_time(std::uint64_t bytes) const { return Rate(bench.options.config.tcm.bytes_per_second).time_for(bytes); }
+  Ps start_of(Message& message) { return Bench::body(message).first_start; }
+  void expect_ok(const Message& message) {
+    EXPECT_TRUE(message.faults.empty()) << message.faults.front().reason;
+    EXPECT_EQ(bench.answers(message, CommandKind::done), Bench::body(const_cast<Message&>(message)).targets.size());
+    EXPECT_EQ(bench.pool.outstanding(), 0u);
+    EXPECT_EQ(bench.stacks.in_use(), 0u);
+  }
+
+  Bench bench;
+};
+
+TEST_F(PeKernel, LoadsAddsAndStores) {
+  bench.put(kA, DType::f16, ramp(64));
+  bench.put(kB, DType::f16, ramp(64, 2));
+  Message& message = bench.launch([](Tl& tl) {
+    tl.store(kC, tl.load(kA, {8, 8}, DType::f16) + tl.load(kB, {8, 8}, DType::f16));
+  });
+  expect_ok(message);
+  EXPECT_EQ(bench.get(kC, DType::f16, 64), ramp(64, 3));
+}
+
+TEST_F(PeKernel, AnEmptyKernelEndsAtItsStart) {
+  Message& message = bench.launch([](Tl&) {});
+  expect_ok(message);
+  EXPECT_EQ(bench.duration(message), 0u);
+}
+
+TEST_F(PeKernel, LoadTakesDispatchRoundTripAndTcmWrite) {
+  const std::uint64_t bytes = 8 * kBurst;
+  Message& message = bench.launch([&](Tl& tl) { tl.load(kA, {1, static_cast<std::int64_t>(bytes / 2)}, DType::f16); });
+  expect_ok(message);
+  EXPECT_EQ(bench.duration(message), dispatch() + round_trip() + tcm_time(bytes));
+}
+
+TEST_F(PeKernel, OutstandingBurstsAreARoundTripEach) {
+  const std::uint64_t round = std::uint64_t{bench.options.config.dma.outstanding} * kBurst;
+  for (const std::uint64_t rounds : {1, 2, 3}) {
+    Message& message = bench.launch([&](Tl& tl) {
+      tl.load(kA, {1, static_cast<std::int64_t>(rounds * round / 2)}, DType::f16);
+    });
+    EXPECT_EQ(bench.duration(message), dispatch() + rounds * round_trip() + tcm_time(round));
+  }
+  Message& one_more = bench.launch([&](Tl& tl) {
+    tl.load(kA, {1, static_cast<std::int64_t>(round + kBurst) / 2}, DType::f16);
+  });
+  EXPECT_EQ(bench.duration(one_more), dispatch() + 2 * round_trip() + tcm_time(kBurst));
+}
+
+TEST_F(PeKernel, StoreReadsTcmBurstByBurst) {
+  const std::uint64_t bytes = 4 * kBurst;
+  Message& message = bench.launch([&](Tl& tl) { tl.store(kC, tl.alloc({1, 512}, DType::f16)); });
+  expect_ok(message);
+  EXPECT_EQ(bench.duration(message), dispatch() + 4 * tcm_time(kBurst) + round_trip());
+  EXPECT_EQ(bytes, 512u * 2);
+}
+
+TEST_F(PeKernel, BurstsDoNotCrossAMultipleOfTheirSize) {
+  Message& message = bench.launch([](Tl& tl) { tl.load(kA + 200, {1, 256}, DType::f16); });
+  expect_ok(message);
+  std::vector<std::uint64_t> offsets;
+  for (const auto& packet : bench.sent) {
+    if (packet.kind == PacketKind::read) offsets.push_back(PhysicalAddress::decode(packet.address).offset);
+  }
+  EXPECT_EQ(offsets, (std::vector<std::uint64_t>{kA + 200, kA + 256, kA + 512}));
+}
+
+TEST_F(PeKernel, StridedRowsAndGatherTakeTheRowsAskedFor) {
+  bench.put(kA, DType::f32, ramp(16 * 10));
+  Message& message = bench.launch([](Tl& tl) {
+    tl.store(kB, tl.load(kA + 4, {3, 2}, DType::f32, 10));
+    tl.store(kC, tl.gather(kA, {7, 0, 7}, 2, DType::f32, 10), 5);
+  });
+  expect_ok(message);
+  EXPECT_EQ(bench.get(kB, DType::f32, 6), (std::vector<double>{1, 2, 11, 12, 21, 22}));
+  EXPECT_EQ(bench.get(kC, DType::f32, 12), (std::vector<double>{70, 71, 0, 0, 0, 0, 1, 0, 0, 0, 70, 71}));
+}
+
+TEST_F(PeKernel, ComputesOnTiles) {
+  bench.put(kA, DType::f32, {1, 2, 3, 4, 5, 6});
+  Message& message = bench.launch([](Tl& tl) {
+    const Tile a = tl.load(kA, {2, 3}, DType::f32);
+    const Tile at = tl.transpose(a);
+    tl.store(kB, tl.dot(a, at, tl.fill({2, 2}, DType::f32, 100)));        // [[114, 132], [132, 177]]
+    tl.store(kB + 64, tl.reduce(ReduceKind::sum, a, 1));                  // [6, 15]
+    tl.store(kB + 128, tl.reduce(ReduceKind::max, a, 0));                 // [4, 5, 6]
+    tl.store(kB + 192, tl.slice(a, 1, 1) - tl.arange(3, DType::f32, 1));  // [3, 3, 3]
+    tl.store(kB + 256, tl.broadcast(tl.slice(tl.slice(a, 1, 1), 2, 1), {1, 2}));
+    tl.store(kB + 320,
+             tl.select(tl.math(MathOp::less, {a, tl.fill({1, 1}, DType::f32, 3)}), a, tl.math(MathOp::neg, {a})));
+    tl.store(kB + 384, tl.cast(a, DType::i8));
+    tl.store(kB + 448, tl.softmax(tl.fill({2, 4}, DType::f32, 1)));
+  });
+  expect_ok(message);
+  EXPECT_EQ(bench.get(kB, DType::f32, 4), (std::vector<double>{114, 132, 132, 177}));
+  EXPECT_EQ(bench.get(kB + 64, DType::f32, 2), (std::vector<double>{6, 15}));
+  EXPECT_EQ(bench.get(kB + 128, DType::f32, 3), (std::vector<double>{4, 5, 6}));
+  EXPECT_EQ(bench.get(kB + 192, DType::f32, 3), (std::vector<double>{3, 3, 3}));
+  EXPECT_EQ(bench.get(kB + 256, DType::f32, 2), (std::vector<double>{6, 6}));
+  EXPECT_EQ(bench.get(kB + 320, DType::f32, 6), (std::vector<double>{1, 2, -3, -4, -5, -6}));
+  EXPECT_EQ(bench.get(kB + 384, DType::i8, 6), (std::vector<double>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(bench.get(kB + 448, DType::f32, 8), std::vector<double>(8, 0.25));
+}
+
+TEST_F(PeKernel, AnEngineOpTakesItsClosedFormFromTheNextClockEdge) {
+  Message& message = bench.launch([](Tl& tl) {
+    const Tile a = tl.fill({64, 64}, DType::f16, 1);
+    tl.dot(a, a);
+  });
+  expect_ok(message);
+  const PeConfig& config = bench.options.config;
+  const Clock math(config.math.clock_hz), gemm(config.gemm.clock_hz);
+  const Ps filled =
+      math.after(start_of(message) + dispatch(), pe::math_cycles(config.math, MathOp::fill, 64 * 64, DType::f16));
+  const Ps product = gemm.after(filled, pe::gemm_cycles(config.gemm, 64, 64, 64, DType::f16));
+  ASSERT_EQ(bench.observer.named("gemm").size(), 1u);
+  EXPECT_EQ(bench.observer.named("gemm")[0].start, filled);
+  EXPECT_EQ(bench.observer.named("gemm")[0].end, product);
+  EXPECT_EQ(Bench::body(message).last_end, product);
+}
+
+TEST_F(PeKernel, KnowsWhereItIs) {
+  std::vector<std::int64_t> seen;
+  Message& message = bench.launch([&](Tl& tl) {
+    for (const int axis : {0, 1, 2}) {
+      seen.push_back(tl.program_id(axis));
+      seen.push_back(tl.num_programs(axis));
+    }
+  });
+  expect_ok(message);
+  EXPECT_EQ(seen, (std::vector<std::int64_t>{0, 1, 0, 1, 0, 1}));
+}
+
+TEST_F(PeKernel, ShardIsThisPesTileOrEmpty) {
+  std::vector<ShardView> seen;
+  Message& message = bench.prepare({{std::uint16_t{0}, [](Tl&) {}}});
+  bench.queue.run_all();
+  LaunchMessage launch;
+  launch.kernel = "shards";
+  launch.targets = {bench.coord(0)};
+  launch.tensors = {{kA, {{{0, 0, 1}, 0, 64, 1, 32}, {{0, 0, 0}, 64, 32, 2, 8}}}, {kB, {{{0, 0, 1}, 0, 64, 1, 32}}}};
+  launch.body = [&](Tl& tl) { seen = {tl.shard(kA), tl.shard(kB)}; };
+  message.body = launch;
+  bench.send(0, CommandKind::arm, message);
+  bench.queue.run_all();
+  ASSERT_EQ(seen.size(), 2u);
+  EXPECT_EQ(seen[0].va, kA + 64);
+  EXPECT_EQ(seen[0].rows, 2);
+  EXPECT_EQ(seen[0].cols, 8);
+  EXPECT_EQ(seen[1].count(), 0);
+}
+
+TEST_F(PeKernel, EmptyTilesCostTheirDispatchOnly) {
+  Message& message = bench.launch([](Tl& tl) { tl.store(kC, tl.load(kA, {0, 16}, DType::f16)); });
+  expect_ok(message);
+  EXPECT_EQ(bench.duration(message), 2 * dispatch());
+}
+
+TEST_F(PeKernel, WaitAndFenceStallPeCpu) {
+  Message& message = bench.launch([](Tl& tl) {
+    const Tile a = tl.load(kA, {1, 128}, DType::f16);
+    tl.mark("before");
+    tl.wait(a);
+    tl.mark("loaded");
+    tl.store(kC, a);
+    tl.fence();
+    tl.mark("stored");
+  });
+  expect_ok(message);
+  const auto marks = bench.observer.named("mark");
+  ASSERT_EQ(marks.size(), 3u);
+  const Ps loaded = start_of(message) + dispatch() + round_trip() + tcm_time(256);
+  const Ps stored = loaded + 2 * dispatch() + tcm_time(256) + round_trip();
+  EXPECT_EQ(marks[0].start, start_of(message) + 2 * dispatch());
+  EXPECT_EQ(marks[1].start, loaded + dispatch());
+  EXPECT_EQ(marks[2].start, stored + dispatch());
+  EXPECT_EQ(marks[0].end, marks[1].start);  // a slice lasts until the next mark
+  EXPECT_EQ(marks[0].params[0].text, "before");
+}
+
+class PeSetup : public PeKernel {
+ protected:
+  static Bench::Options options() {
+    Bench::Options o;
+    o.config.dma.setup = 7'000;
+    o.config.mmu.walk = 11'000;
+    o.config.mmu.page_bytes = 4096;
+    o.config.mmu.tlb_entries = 2;
+    return o;
+  }
+  PeSetup() : PeKernel(options()) {}
+};
+
+TEST_F(PeSetup, SetupPerOpAndWalkPerMissStopIssue) {
+  Message& cold = bench.launch([](Tl& tl) { tl.load(kA, {1, 128}, DType::f16); });
+  EXPECT_EQ(bench.duration(cold), dispatch() + 7'000 + 11'000 + round_trip() + tcm_time(256));
+  Message& warm = bench.launch([](Tl& tl) { tl.load(kA, {1, 128}, DType::f16); });
+  EXPECT_EQ(bench.duration(warm), dispatch() + 7'000 + round_trip() + tcm_time(256));
+  Message& next_page = bench.launch([](Tl& tl) { tl.load(kA + 4096 - 256, {1, 256}, DType::f16); });
+  // Its first burst is on its way during the walk for the second.
+  EXPECT_EQ(bench.duration(next_page), dispatch() + 7'000 + 11'000 + round_trip() + tcm_time(256));
+}
+
+}  // namespace
+}  // namespace kernbench
