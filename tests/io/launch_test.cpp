@@ -1,0 +1,145 @@
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "models/io/pcie_link.h"
+#include "tests/io/host_driver.h"
+
+namespace kernbench::testing {
+namespace {
+
+TEST(PcieDirection, OccupiesTheLinkForPayloadAndOneHeaderPerTlp) {
+  PcieConfig config;
+  config.bytes_per_second = 1'000'000'000;  // 1 ns per byte
+  PcieDirection direction(config);
+  EXPECT_EQ(direction.occupancy(0), 24'000u);
+  EXPECT_EQ(direction.occupancy(256), 280'000u);
+  EXPECT_EQ(direction.occupancy(257), 305'000u);
+  const auto first = direction.take(1'000, 256);
+  EXPECT_EQ(first.begin, 1'000u);
+  EXPECT_EQ(first.arrival, 1'000 + 280'000 + config.latency);
+  const auto second = direction.take(2'000, 0);
+  EXPECT_EQ(second.begin, first.end);
+}
+
+class Launch : public ::testing::Test {
+ protected:
+  void build(const FakeMachine::Shape& shape) {
+    machine = std::make_unique<FakeMachine>(shape, RunOptions());
+    host = std::make_unique<HostDriver>("host", *machine, 0);
+  }
+  Ps down(std::uint64_t bytes) const {
+    return PcieDirection(machine->pcie_config()).occupancy(bytes) + machine->pcie_config().latency;
+  }
+  std::unique_ptr<FakeMachine> machine;
+  std::unique_ptr<HostDriver> host;
+};
+
+TEST_F(Launch, OfOnePeTakesTheSumOfItsSteps) {
+  build({1, 1, 1, 1, 1 << 20});
+  Message& message = host->at(5'000, launch_on({{0, 0, 0}}));
+  sc_core::sc_start();
+  const Ps hop = FakeMachine::kHop, io = machine->io_config().command, m = machine->m_config().command;
+  const Ps at_io = 5'000 + down(kCommandBytes) + machine->pcie_config().doorbell + hop;
+  const Ps armed = at_io + 2 * io + hop + 2 * m + hop + FakeMachine::kArm + hop + 2 * m + hop + io;
+  const Ps start = armed + 2 * io + machine->map().worst_command_latency;
+  const Ps end = start + 1'000'000;
+  const auto& launch = std::get<LaunchMessage>(message.body);
+  EXPECT_EQ(launch.first_start, start);
+  EXPECT_EQ(launch.last_end, end);
+  EXPECT_EQ(message.completed, end + hop + 2 * m + hop + 2 * io + hop + down(0));
+  EXPECT_EQ(host->status(message), tlm::TLM_OK_RESPONSE);
+  EXPECT_EQ(machine->pool().outstanding(), 0u);
+}
+
+TEST_F(Launch, StartsAllPesOfAllCubesInOneInstant) {
+  build({1, 4, 4, 8, 1 << 20});
+  host->at(0, launch_on(machine->map().pes(0)));
+  sc_core::sc_start();
+  ASSERT_EQ(machine->launches.size(), 128u);
+  std::set<Ps> starts;
+  for (const auto& record : machine->launches) starts.insert(record.start);
+  EXPECT_EQ(starts.size(), 1u);
+  EXPECT_EQ(machine->pool().outstanding(), 0u);
+}
+
+TEST_F(Launch, OfOneStreamFollowInOrderOfSubmission) {
+  build({1, 2, 1, 2, 1 << 20});
+  for (const char* kernel : {"a", "b", "c"}) host->at(0, launch_on(machine->map().pes(0), kernel));
+  sc_core::sc_start();
+  ASSERT_EQ(machine->launches.size(), 12u);
+  std::string order;
+  for (const auto& record : machine->launches) order += record.kernel;
+  EXPECT_EQ(order, "aaaabbbbcccc");
+  EXPECT_GE(machine->launches[4].armed, machine->launches[3].end);
+}
+
+TEST_F(Launch, OfDifferentStreamsOverlap) {
+  build({1, 1, 1, 2, 1 << 20});
+  host->at(0, launch_on(machine->map().pes(0), "a"), 1);
+  host->at(0, launch_on(machine->map().pes(0), "b"), 2);
+  sc_core::sc_start();
+  ASSERT_EQ(machine->launches.size(), 4u);
+  EXPECT_LT(machine->launches[2].start, machine->launches[1].end);
+  // Starts of one SIP do not overlap, so that each keeps its bound.
+  EXPECT_GE(machine->launches[2].start, machine->launches[0].start + machine->map().worst_command_latency);
+}
+
+TEST_F(Launch, WithoutTargetsCompletes) {
+  build({1, 1, 1, 1, 1 << 20});
+  host->at(0, launch_on({}));
+  host->at(0, launch_on(machine->map().pes(0)));
+  sc_core::sc_start();
+  EXPECT_EQ(host->completed.size(), 2u);
+}
+
+TEST_F(Launch, ThatFailsWhileRecordedIsNeverStarted) {
+  build({1, 2, 1, 2, 1 << 20});
+  machine->fails_to_arm = [](PeCoord pe, const LaunchMessage& launch) { return launch.kernel == "bad" && pe.pe == 0; };
+  Message& bad = host->at(0, launch_on(machine->map().pes(0), "bad"));
+  Message& good = host->at(0, launch_on(machine->map().pes(0), "good"));
+  sc_core::sc_start();
+  ASSERT_EQ(bad.faults.size(), 2u);  // one per PE that failed, none for those that were ended
+  EXPECT_EQ(bad.faults[0].str(), "sip0.cube0.pe0: kernel error in kernel 'bad', op arm, at " +
+                                     std::to_string(bad.faults[0].time / 1000) + ".000 ns: made to fail");
+  EXPECT_EQ(host->status(bad), tlm::TLM_GENERIC_ERROR_RESPONSE);
+  EXPECT_EQ(host->status(good), tlm::TLM_OK_RESPONSE);
+  for (const auto& record : machine->launches) EXPECT_EQ(record.kernel, "good");
+  EXPECT_EQ(machine->pool().outstanding(), 0u);
+}
+
+TEST_F(Launch, ThatFailsOnAllPesWhileRecordedCompletes) {
+  build({1, 2, 1, 2, 1 << 20});
+  machine->fails_to_arm = [](PeCoord, const LaunchMessage&) { return true; };
+  Message& bad = host->at(0, launch_on(machine->map().pes(0), "bad"));
+  sc_core::sc_start();
+  EXPECT_EQ(bad.faults.size(), 4u);
+  EXPECT_EQ(host->completed.size(), 1u);
+}
+
+TEST_F(Launch, EndsThePesThatWaitForOneThatFailed) {
+  build({1, 2, 1, 2, 1 << 20});
+  machine->fails = [](PeCoord pe, const LaunchMessage&) { return pe.cube == 1 && pe.pe == 1; };
+  machine->hangs = [](PeCoord pe, const LaunchMessage&) { return !(pe.cube == 1 && pe.pe == 1); };
+  Message& bad = host->at(0, launch_on(machine->map().pes(0), "bad"));
+  sc_core::sc_start();
+  ASSERT_EQ(host->completed.size(), 1u);
+  EXPECT_EQ(bad.faults.size(), 1u);
+  EXPECT_EQ(host->status(bad), tlm::TLM_GENERIC_ERROR_RESPONSE);
+  EXPECT_EQ(machine->pool().outstanding(), 0u);
+}
+
+TEST_F(Launch, HostSocketRefusesWhatIsNoMessage) {
+  build({1, 1, 1, 1, 1 << 20});
+  sc_core::sc_start();
+  tlm::tlm_generic_payload payload;
+  sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+  tlm::tlm_phase phase = tlm::BEGIN_REQ;
+  EXPECT_EQ(host->socket->nb_transport_fw(payload, phase, delay), tlm::TLM_COMPLETED);
+  EXPECT_EQ(payload.get_response_status(), tlm::TLM_COMMAND_ERROR_RESPONSE);
+  host->socket->b_transport(payload, delay);
+  EXPECT_EQ(payload.get_response_status(), tlm::TLM_COMMAND_ERROR_RESPONSE);
+}
+
+}  // namespace
+}  // namespace kernbench::testing

@@ -1,0 +1,276 @@
+#include <gtest/gtest.h>
+
+#include <array>
+#include <numeric>
+#include <stdexcept>
+
+#include "tests/runtime/host_run.h"
+
+namespace kernbench::testing {
+namespace {
+
+std::vector<double> ramp(std::int64_t n) {
+  std::vector<double> values(static_cast<std::size_t>(n));
+  std::iota(values.begin(), values.end(), 1.0);
+  return values;
+}
+
+template <class Call>
+std::string error_of(const Call& call) {
+  try {
+    call();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Tensor, ComesBackAsWrittenUnderEveryPolicy) {
+  HostRun host({2, 2, 1, 4, 1 << 20});
+  int checked = 0;
+  const auto outcome = host.run(
+      [&](Context& ctx) {
+        for (const CubeSplit cube : {CubeSplit::replicate, CubeSplit::column_wise, CubeSplit::row_wise}) {
+          for (const PeSplit pe : {PeSplit::replicate, PeSplit::column_wise, PeSplit::row_wise,
+                                   PeSplit::tiled_column_major, PeSplit::tiled_row_major}) {
+            for (const Shape shape : {Shape{1, 1}, Shape{1, 13}, Shape{13, 1}, Shape{7, 9}, Shape{16, 32}}) {
+              DPPolicy policy;
+              policy.cube = cube;
+              policy.pe = pe;
+              const std::vector<double> values = ramp(shape.count());
+              const Tensor tensor = ctx.from_host(values, shape, DType::f16, policy, "t");
+              EXPECT_EQ(tensor.to_host(), values);
+              for (std::size_t copy = 1; copy < tensor.copies(); ++copy) {
+                EXPECT_EQ(tensor.bytes_to_host(copy), tensor.bytes_to_host(0));
+              }
+              EXPECT_EQ(tensor.at(shape.rows - 1, shape.cols - 1), values.back());
+              for (const ShardSpec& shard : tensor.shards()) EXPECT_EQ(shard.sip, ctx.rank());
+              ++checked;
+            }
+          }
+        }
+      },
+      2);
+  EXPECT_TRUE(outcome.finished);
+  EXPECT_EQ(checked, 2 * 3 * 5 * 5);
+  EXPECT_EQ(host.machine.pool().outstanding(), 0u);
+}
+
+TEST(Tensor, HasOneCopyPerReplica) {
+  HostRun host({1, 2, 1, 4, 1 << 20});
+  host.run(
+      [&](Context& ctx) {
+        DPPolicy policy;
+        EXPECT_EQ(ctx.zeros({4, 8}, DType::f16, policy, "t").copies(), 8u);
+        policy.cube = CubeSplit::row_wise;
+        EXPECT_EQ(ctx.zeros({4, 8}, DType::f16, policy, "t").copies(), 4u);
+        policy.pe = PeSplit::column_wise;
+        EXPECT_EQ(ctx.zeros({4, 8}, DType::f16, policy, "t").copies(), 1u);
+      },
+      1);
+}
+
+TEST(Tensor, EachPeSeesItsOwnCopyAndEverySharedRange) {
+  HostRun host({1, 2, 1, 2, 1 << 20});
+  host.run(
+      [&](Context& ctx) {
+        const Tensor replicated = ctx.zeros({1, 8}, DType::f16, {}, "r");
+        const PageTable& pages = host.machine.pages(0);
+        for (std::size_t i = 0; i < replicated.shards().size(); ++i) {
+          const ShardSpec& shard = replicated.shards()[i];
+          const PeCoord owner{0, static_cast<std::uint16_t>(shard.cube), static_cast<std::uint16_t>(shard.pe)};
+          ASSERT_TRUE(pages.translate(replicated.va(), owner).has_value());
+          EXPECT_EQ(pages.translate(replicated.va(), owner)->target, replicated.pa(i));
+        }
+        DPPolicy split;
+        split.cube = CubeSplit::column_wise;
+        split.pe = PeSplit::column_wise;
+        const Tensor sharded = ctx.zeros({1, 8}, DType::f16, split, "s");
+        for (std::size_t i = 0; i < sharded.shards().size(); ++i) {
+          for (const PeCoord viewer : ctx.map().pes(0)) {
+            const auto seen = pages.translate(sharded.va() + sharded.shards()[i].offset_bytes, viewer);
+            ASSERT_TRUE(seen.has_value());
+            EXPECT_EQ(seen->target, sharded.pa(i));
+            EXPECT_EQ(seen->bytes, 4u);  // byte-exact, smaller than any page
+          }
+        }
+        DPPolicy between;  // a copy per cube, split over its PEs: a PE sees the copy of its own cube
+        between.pe = PeSplit::column_wise;
+        const Tensor mixed = ctx.zeros({1, 8}, DType::f16, between, "m");
+        for (std::uint16_t cube = 0; cube < 2; ++cube) {
+          for (std::uint16_t pe = 0; pe < 2; ++pe) {
+            const auto seen = pages.translate(mixed.va() + mixed.shards()[1].offset_bytes, {0, cube, pe});
+            EXPECT_EQ(seen->target, mixed.pa(cube * 2u + 1));
+          }
+        }
+        DPPolicy first;  // only the first cube holds it: the others see that copy
+        first.num_cubes = 1;
+        const Tensor one = ctx.zeros({1, 8}, DType::f16, first, "o");
+        EXPECT_EQ(pages.translate(one.va(), {0, 1, 1})->target, one.pa(0));
+      },
+      1);
+}
+
+TEST(Tensor, CreationTakesTheTimeOfItsMapMessage) {
+  HostRun host({1, 1, 1, 1, 1 << 20});
+  host.run(
+      [&](Context& ctx) {
+        const Tensor tensor = ctx.zeros({1, 8}, DType::f16, {}, "t");
+        EXPECT_GT(ctx.now(), 2 * host.machine.pcie_config().latency);
+        const Ps now = ctx.now();
+        EXPECT_EQ(tensor.shape(), (Shape{1, 8}));
+        EXPECT_EQ(tensor.bytes(), 16u);
+        tensor.to_host();
+        EXPECT_EQ(ctx.now(), now);  // nothing pending, untimed
+      },
+      1);
+}
+
+TEST(Tensor, ReadsWaitForWhatIsPendingOnItsSip) {
+  HostRun host({2, 1, 1, 1, 1 << 20});
+  host.machine.effect = [&](PeCoord pe, const LaunchMessage& launch) {
+    const float value = 42;
+    const auto target = host.machine.pages(pe.sip).translate(launch.tensors.at(0).base, pe)->target;
+    host.machine.write(target, &value, sizeof value);
+  };
+  Tensor shared;
+  int reads = 0;
+  const auto outcome = host.run(
+      [&](Context& ctx) {
+        if (ctx.rank() == 0) {
+          shared = ctx.zeros({1, 1}, DType::f32, {}, "t");
+          const std::array<std::function<double()>, 4> entry_points = {
+              [&] { return shared.to_host()[0]; }, [&] { return shared.data()[0]; }, [&] { return shared.at(0, 0); },
+              [&] { return shared(0, 0); }};
+          for (const auto& read : entry_points) {
+            shared.write_bytes({0, 0, 0, 0});
+            const Handle handle = ctx.launch_async("store", kNoBody, {shared});
+            EXPECT_EQ(shared.shape().count(), 1);
+            EXPECT_FALSE(handle.done());
+            EXPECT_EQ(read(), 42);
+            EXPECT_TRUE(handle.done());
+            ++reads;
+          }
+          const Handle handle = ctx.launch_async("store", kNoBody, {shared});
+          shared.write_bytes({0, 0, 0, 0});  // overwrites what the launch stored
+          EXPECT_TRUE(handle.done());
+          EXPECT_EQ(shared.at(0, 0), 0);
+          ctx.launch_async("store", kNoBody, {shared});
+          ctx.barrier();
+        } else {
+          ctx.barrier();
+          Tensor copy = ctx.zeros({1, 1}, DType::f32, {}, "copy");
+          copy.copy_from(shared);  // rank 0's tensor, with rank 0's launch pending or done
+          EXPECT_EQ(copy.at(0, 0), 42);
+          ++reads;
+        }
+      },
+      2);
+  EXPECT_TRUE(outcome.finished) << (outcome.failures.empty() ? "" : "failed");
+  EXPECT_EQ(reads, 5);
+}
+
+TEST(Tensor, FreeingReturnsMemoryAndUnmaps) {
+  HostRun host({1, 1, 1, 2, 4096});
+  host.run(
+      [&](Context& ctx) {
+        Va old = 0;
+        for (int i = 0; i < 20; ++i) {  // more than fits at once
+          const Tensor tensor = ctx.full(1, {1, 1024}, DType::f16, {}, "t");
+          EXPECT_NE(tensor.va(), old);
+          old = tensor.va();
+        }
+        const Tensor zero = ctx.zeros({1, 1024}, DType::f16, {}, "z");  // in memory that held ones
+        EXPECT_EQ(zero.at(0, 5), 0);
+        EXPECT_FALSE(host.machine.pages(0).translate(old, {0, 0, 0}).has_value());
+      },
+      1);
+}
+
+TEST(Tensor, IsKeptWhileALaunchUsesIt) {
+  HostRun host({1, 1, 1, 1, 4096});
+  bool mapped = false;
+  host.machine.effect = [&](PeCoord pe, const LaunchMessage& launch) {
+    mapped = host.machine.pages(0).translate(launch.tensors.at(0).base, pe).has_value();
+  };
+  host.run(
+      [&](Context& ctx) {
+        Handle handle;
+        {
+          const Tensor tensor = ctx.zeros({1, 8}, DType::f16, {}, "t");
+          handle = ctx.launch_async("work", kNoBody, {tensor});
+        }
+        ctx.wait(handle);
+      },
+      1);
+  EXPECT_TRUE(mapped);
+}
+
+TEST(Tensor, MisuseIsNamed) {
+  HostRun host({1, 1, 1, 1, 4096});
+  host.run(
+      [&](Context& ctx) {
+        Tensor tensor = ctx.zeros({1, 8}, DType::f16, {}, "weights");
+        EXPECT_EQ(error_of([&] { tensor.write_bytes({1, 2}); }), "tensor 'weights' has 16 bytes, the data 2");
+        EXPECT_EQ(error_of([&] { tensor.at(0, 8); }), "tensor 'weights': element (0, 8) is outside of 1x8");
+        EXPECT_EQ(error_of([&] { tensor.bytes_to_host(1); }), "tensor 'weights': copy 1 does not exist: give 0 to 0");
+        EXPECT_EQ(error_of([&] {
+                    ctx.zeros({0, 8}, DType::f16, {}, "none");
+                  }),
+                  "tensor 'none': shape 0x8 is empty: give at least 1x1");
+        EXPECT_EQ(error_of([&] {
+                    ctx.from_host({1, 2, 3}, {1, 2}, DType::f16, {}, "short");
+                  }),
+                  "tensor 'short': 1x2 f16 has 4 bytes, the data 6");
+        DPPolicy policy;
+        policy.num_pes = 4;
+        EXPECT_EQ(error_of([&] {
+                    ctx.zeros({1, 8}, DType::f16, policy, "p");
+                  }),
+                  "tensor 'p': policy.num_pes is 4: give 1 to 1");
+        EXPECT_THROW(ctx.zeros({1, 4096}, DType::f16, {}, "large"), OutOfDeviceMemory);
+        const Tensor other = ctx.zeros({1, 4}, DType::f16, {}, "other");
+        EXPECT_EQ(error_of([&] { tensor.copy_from(other); }),
+                  "copy from tensor 'other' (1x4 f16) to tensor 'weights' (1x8 f16): shapes or dtypes differ");
+        tensor.free();
+        EXPECT_EQ(error_of([&] { tensor.free(); }), "tensor 'weights' is freed twice");
+        EXPECT_EQ(error_of([&] { tensor.to_host(); }), "tensor 'weights' is used after it was freed");
+        EXPECT_EQ(error_of([&] { ctx.launch_async("k", kNoBody, {tensor}); }),
+                  "launch 'k': tensor 'weights' is used after it was freed");
+      },
+      1);
+}
+
+TEST(Tensor, WithoutDataTakesTheSameTime) {
+  RunOptions options;
+  options.data = false;
+  HostRun host({1, 2, 1, 2, 1 << 20}, options);
+  host.run(
+      [&](Context& ctx) {
+        Tensor tensor = ctx.full(3, {4, 8}, DType::f16, {}, "t");
+        EXPECT_GT(ctx.now(), 0u);
+        EXPECT_EQ(tensor.to_host(), std::vector<double>(32, 0.0));
+      },
+      1);
+}
+
+TEST(Tensor, RandnIsTheSameForTheSameSeed) {
+  HostRun host({1, 1, 1, 1, 1 << 20});
+  host.run(
+      [&](Context& ctx) {
+        const auto a = ctx.randn(7, {10, 100}, DType::f32, {}, "a").to_host();
+        EXPECT_EQ(a, ctx.randn(7, {10, 100}, DType::f32, {}, "b").to_host());
+        EXPECT_NE(a, ctx.randn(8, {10, 100}, DType::f32, {}, "c").to_host());
+        double sum = 0, squares = 0;
+        for (const double v : a) {
+          sum += v;
+          squares += v * v;
+        }
+        EXPECT_NEAR(sum / 1000, 0, 0.15);
+        EXPECT_NEAR(squares / 1000, 1, 0.15);
+      },
+      1);
+}
+
+}  // namespace
+}  // namespace kernbench::testing

@@ -1,0 +1,243 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <vector>
+
+#include "runtime/watchdog.h"
+#include "tests/runtime/host_run.h"
+
+namespace kernbench::testing {
+namespace {
+
+TEST(Workers, StartAndResumeInRankOrderAtOneInstant) {
+  HostRun host({16, 1, 1, 1, 1 << 20});
+  std::vector<int> order;
+  std::vector<Ps> times;
+  const auto outcome = host.run(
+      [&](Context& ctx) {
+        order.push_back(ctx.rank());
+        for (int i = 0; i < 3; ++i) {
+          ctx.launch("work", kNoBody, {}, {{static_cast<std::uint16_t>(ctx.rank()), 0, 0}});
+          order.push_back(ctx.rank());
+          times.push_back(ctx.now());
+        }
+      },
+      16);
+  EXPECT_TRUE(outcome.finished);
+  ASSERT_EQ(order.size(), 64u);
+  for (std::size_t i = 0; i < order.size(); ++i) EXPECT_EQ(order[i], static_cast<int>(i % 16));
+  for (std::size_t i = 0; i < times.size(); ++i) EXPECT_EQ(times[i], times[i / 16 * 16]);
+  EXPECT_EQ(host.machine.pool().outstanding(), 0u);
+}
+
+TEST(Workers, ResumeWhenTheirOwnHandleCompletes) {
+  HostRun host({3, 1, 1, 1, 1 << 20});
+  host.machine.duration = [](PeCoord pe, const LaunchMessage&) { return Ps{3'000'000} - pe.sip * 1'000'000u; };
+  std::vector<int> order;
+  host.run(
+      [&](Context& ctx) {
+        ctx.launch("work", kNoBody, {}, {{static_cast<std::uint16_t>(ctx.rank()), 0, 0}});
+        order.push_back(ctx.rank());
+      },
+      3);
+  EXPECT_EQ(order, (std::vector<int>{2, 1, 0}));
+}
+
+TEST(Wait, ReturnsWithTheHandleCompleteAndAtOnceTheSecondTime) {
+  HostRun host({1, 1, 1, 1, 1 << 20});
+  bool checked = false;
+  host.run(
+      [&](Context& ctx) {
+        const Handle handle = ctx.launch_async("work", kNoBody, {}, {{0, 0, 0}});
+        EXPECT_FALSE(handle.done());
+        EXPECT_EQ(handle.completed(), kNever);
+        ctx.wait(handle);
+        EXPECT_TRUE(handle.done());
+        EXPECT_EQ(handle.completed(), ctx.now());
+        const std::uint64_t executed = host.machine.dispatcher().executed();
+        const Ps now = ctx.now();
+        ctx.wait(handle);
+        EXPECT_EQ(ctx.now(), now);
+        EXPECT_EQ(host.machine.dispatcher().executed(), executed);
+        EXPECT_LT(handle.kernel_start(), handle.kernel_end());
+        checked = true;
+      },
+      1);
+  EXPECT_TRUE(checked);
+}
+
+TEST(Wait, ForAnEarlierHandleAfterALaterOneIsImmediate) {
+  HostRun host({1, 1, 1, 1, 1 << 20});
+  host.run(
+      [&](Context& ctx) {
+        const Handle first = ctx.launch_async("a", kNoBody, {}, {{0, 0, 0}});
+        const Handle second = ctx.launch_async("b", kNoBody, {}, {{0, 0, 0}});
+        ctx.wait(second);
+        EXPECT_TRUE(first.done());
+        const Ps now = ctx.now();
+        ctx.wait(first);
+        EXPECT_EQ(ctx.now(), now);
+      },
+      1);
+  ASSERT_EQ(host.runtime.host_trace().size(), 2u);
+  EXPECT_EQ(host.runtime.host_trace()[0].name, "a");
+  EXPECT_EQ(host.runtime.host_trace()[1].name, "b");
+}
+
+TEST(Launch, OfOneStreamFollowsInOrderAndOfAnotherOverlaps) {
+  HostRun host({1, 1, 1, 1, 1 << 20});
+  host.run(
+      [&](Context& ctx) {
+        const std::uint16_t other = ctx.new_stream();
+        const Handle a = ctx.launch_async("a", kNoBody, {}, {{0, 0, 0}});
+        const Handle b = ctx.launch_async("b", kNoBody, {}, {{0, 0, 0}});
+        const Handle c = ctx.launch_async("c", kNoBody, {}, {{0, 0, 0}}, other);
+        for (const Handle& handle : {a, b, c}) ctx.wait(handle);
+        EXPECT_GE(b.kernel_start(), a.kernel_end());
+        EXPECT_LT(c.kernel_start(), a.kernel_end());
+      },
+      1);
+}
+
+TEST(Launch, GoesToThePesThatHoldANonEmptyShard) {
+  HostRun host({1, 2, 1, 4, 1 << 20});
+  DPPolicy policy;
+  policy.pe = PeSplit::row_wise;
+  policy.num_cubes = 1;
+  host.run(
+      [&](Context& ctx) {
+        const Tensor tensor = ctx.zeros({3, 8}, DType::f16, policy, "t");  // PE 3 holds nothing
+        ctx.launch("work", kNoBody, {tensor});
+      },
+      1);
+  std::vector<PeCoord> pes;
+  for (const auto& record : host.machine.launches) pes.push_back(record.pe);
+  EXPECT_EQ(pes, (std::vector<PeCoord>{{0, 0, 0}, {0, 0, 1}, {0, 0, 2}}));
+}
+
+TEST(Launch, RefusesWhatCannotBeLaunched) {
+  HostRun host({2, 1, 1, 1, 1 << 20});
+  const auto message = [](auto&& call) -> std::string {
+    try {
+      call();
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    return "";
+  };
+  host.run(
+      [&](Context& ctx) {
+        const Tensor a = ctx.zeros({1, 8}, DType::f16, {}, "a");
+        ctx.set_device(1);
+        const Tensor b = ctx.zeros({1, 8}, DType::f16, {}, "b");
+        EXPECT_EQ(message([&] {
+                    ctx.launch_async("k", kNoBody, {a, b});
+                  }),
+                  "launch 'k': tensor 'a' is on sip0, tensor 'b' on sip1: all must be on one SIP");
+        EXPECT_EQ(message([&] { ctx.launch_async("k", kNoBody, {}); }),
+                  "launch 'k': no targets, and no tensor that has any");
+        EXPECT_EQ(message([&] {
+                    ctx.launch_async("k", kNoBody, {}, {{0, 0, 7}});
+                  }),
+                  "the machine has no sip0.cube0.pe7");
+        EXPECT_EQ(message([&] { ctx.set_device(2); }), "set_device: sip is 2: give 0 to 1");
+        EXPECT_EQ(message([&] { ctx.launch_async("k", kNoBody, std::vector<Tensor>(25, a)); }),
+                  "launch 'k': 25 tensor arguments, at most 24 fit its command");
+      },
+      1);
+}
+
+TEST(Workers, BarrierLetsAllGoOnInTheSameInstant) {
+  HostRun host({3, 1, 1, 1, 1 << 20});
+  host.machine.duration = [](PeCoord pe, const LaunchMessage&) { return (pe.sip + 1) * Ps{1'000'000}; };
+  std::vector<Ps> times;
+  std::vector<int> order;
+  host.run(
+      [&](Context& ctx) {
+        for (int i = 0; i < 2; ++i) {
+          ctx.launch("work", kNoBody, {}, {{static_cast<std::uint16_t>(ctx.rank()), 0, 0}});
+          ctx.barrier();
+          times.push_back(ctx.now());
+          order.push_back(ctx.rank());
+        }
+      },
+      3);
+  ASSERT_EQ(times.size(), 6u);
+  EXPECT_EQ(times[0], times[2]);
+  EXPECT_EQ(times[3], times[5]);
+  EXPECT_EQ(order, (std::vector<int>{2, 0, 1, 2, 0, 1}));  // the last to arrive does not yield
+}
+
+TEST(Workers, ThatWaitForNothingThatComesAreReported) {
+  HostRun host({2, 1, 1, 1, 1 << 20});
+  host.machine.hangs = [](PeCoord pe, const LaunchMessage&) { return pe.sip == 1; };
+  const auto outcome = host.run(
+      [&](Context& ctx) {
+        ctx.launch("work", kNoBody, {}, {{static_cast<std::uint16_t>(ctx.rank()), 0, 0}});
+      },
+      2);
+  EXPECT_FALSE(outcome.finished);
+  EXPECT_EQ(outcome.unfinished, std::vector<int>{1});
+  const auto ranks = host.runtime.blocked_ranks();
+  ASSERT_EQ(ranks.size(), 1u);
+  EXPECT_EQ(ranks[0].waits_for, "launch 'work' on sip1, submitted at 0.000 ns");
+}
+
+TEST(Workers, EndingDoesNotEndTheirKernels) {
+  HostRun host({1, 1, 1, 2, 1 << 20});
+  const auto outcome = host.run(
+      [&](Context& ctx) {
+        ctx.launch_async("work", kNoBody, {}, {{0, 0, 0}, {0, 0, 1}});
+      },
+      1);
+  EXPECT_TRUE(outcome.finished);
+  EXPECT_EQ(host.machine.launches.size(), 2u);
+  EXPECT_EQ(host.runtime.host_trace().size(), 1u);
+}
+
+TEST(Spawn, ChecksItsArguments) {
+  HostRun host({1, 1, 1, 1, 1 << 20});
+  EXPECT_THROW(host.runtime.spawn([](Context&) {}, 0), std::invalid_argument);
+  host.runtime.spawn([](Context&) {}, 1);
+  EXPECT_THROW(host.runtime.spawn([](Context&) {}, 1), std::logic_error);
+}
+
+TEST(Spawn, RanksBeyondTheSipsUseSip0) {
+  HostRun host({2, 1, 1, 1, 1 << 20});
+  std::vector<int> devices;
+  host.run([&](Context& ctx) { devices.push_back(ctx.device()); }, 3);
+  EXPECT_EQ(devices, (std::vector<int>{0, 1, 0}));
+}
+
+TEST(Watchdog, NamesTheWorkerThatNeverYields) {
+  HostRun host({2, 1, 1, 1, 1 << 20});
+  std::atomic<bool> expired{false};
+  std::string report;
+  {
+    Watchdog watchdog(0.05, host.machine.dispatcher(), host.runtime.running_rank(), [&](const std::string& text) {
+      report = text;
+      expired = true;
+    });
+    host.run(
+        [&](Context& ctx) {
+          while (ctx.rank() == 1 && !expired) {
+          }
+        },
+        2);
+  }
+  EXPECT_EQ(report,
+            "watchdog: no progress for 0.05 s of wall clock at 0.000 ns of simulated time; running: the host code of "
+            "rank 1 (process rank1)");
+}
+
+TEST(Limit, EndsTheRunAtASimulatedTime) {
+  HostRun host({1, 1, 1, 1, 1 << 20});
+  host.machine.dispatcher().set_limit(500'000);
+  const auto outcome = host.run([&](Context& ctx) { ctx.launch("work", kNoBody, {}, {{0, 0, 0}}); }, 1);
+  EXPECT_TRUE(host.machine.dispatcher().limit_reached());
+  EXPECT_EQ(outcome.unfinished, std::vector<int>{0});
+  EXPECT_LE(host.machine.dispatcher().now(), 500'000u);
+}
+
+}  // namespace
+}  // namespace kernbench::testing
