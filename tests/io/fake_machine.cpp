@@ -15,19 +15,20 @@ class FakeMachine::Fabric {
   Fabric(const MachineMap& map, Dispatcher& dispatcher) : map_(map), dispatcher_(dispatcher) {}
 
   void attach(NodeId node, tlm::tlm_initiator_socket<>* out, tlm::tlm_target_socket<>& in) {
-    auto& port = *ports_.emplace(node, std::make_unique<Port>(*this, node)).first->second;
-    port.to.bind(in);
-    if (out == nullptr) return;
-    port.from = std::make_unique<tlm::tlm_target_socket<>>(fmt::format("fabric_from{}", index(node)).c_str());
-    port.from->bind(port);
-    out->bind(*port.from);
+    auto& port = ports_[node];
+    port = std::make_unique<Port>(fmt::format("fabric{}", index(node)).c_str(), *this, node, out != nullptr);
+    port->to.bind(in);
+    if (out != nullptr) out->bind(*port->from);
   }
 
  private:
-  struct Port : public tlm::tlm_fw_transport_if<>, public tlm::tlm_bw_transport_if<> {
-    Port(Fabric& fabric, NodeId node)
-        : fabric(fabric), node(node), to(fmt::format("fabric_to{}", index(node)).c_str()) {
+  struct Port : public sc_core::sc_module, public tlm::tlm_fw_transport_if<>, public tlm::tlm_bw_transport_if<> {
+    Port(const sc_core::sc_module_name& name, Fabric& fabric, NodeId node, bool injects)
+        : sc_module(name), fabric(fabric), node(node) {
       to.bind(*this);
+      if (!injects) return;
+      from = std::make_unique<tlm::tlm_target_socket<>>("from");
+      from->bind(*this);
     }
     tlm::tlm_sync_enum nb_transport_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                                        sc_core::sc_time&) override {
@@ -54,7 +55,7 @@ class FakeMachine::Fabric {
     Fabric& fabric;
     NodeId node;
     std::unique_ptr<tlm::tlm_target_socket<>> from;  ///< of nodes that inject
-    tlm::tlm_initiator_socket<> to;
+    tlm::tlm_initiator_socket<> to{"to"};
   };
 
   void carry(tlm::tlm_generic_payload& payload, NodeId destination, bool request) {
@@ -81,8 +82,8 @@ class FakeMachine::Fabric {
 /// Follows the launch protocol of a PE.
 class FakeMachine::Pe : public sc_core::sc_module {
  public:
-  Pe(const char* name, FakeMachine& machine, PeCoord coord)
-      : sc_module(sc_core::sc_module_name(name)),
+  Pe(const sc_core::sc_module_name& name, FakeMachine& machine, PeCoord coord)
+      : sc_module(name),
         machine_(machine),
         coord_(coord),
         queue_(machine.dispatcher_->queue(coord.sip)),
@@ -186,9 +187,7 @@ class FakeMachine::Pe : public sc_core::sc_module {
 
 class FakeMachine::Memory : public sc_core::sc_module, public tlm::tlm_fw_transport_if<> {
  public:
-  Memory(const char* name, EventQueue& queue) : sc_module(sc_core::sc_module_name(name)), queue_(queue) {
-    in.bind(*this);
-  }
+  Memory(const sc_core::sc_module_name& name, EventQueue& queue) : sc_module(name), queue_(queue) { in.bind(*this); }
   tlm::tlm_target_socket<> in{"in"};
   SparseMemory contents;
   std::size_t outstanding = 0, most = 0;

@@ -12,8 +12,8 @@ namespace kernbench::testing {
 /// A plain TLM initiator on a SIP's host socket: submits messages at given times and keeps them.
 class HostDriver : public sc_core::sc_module, public tlm::tlm_bw_transport_if<> {
  public:
-  HostDriver(const char* name, FakeMachine& machine, std::uint16_t sip)
-      : sc_module(sc_core::sc_module_name(name)), queue_(machine.dispatcher().queue(sip)) {
+  HostDriver(const sc_core::sc_module_name& name, FakeMachine& machine, std::uint16_t sip)
+      : sc_module(name), queue_(machine.dispatcher().queue(sip)) {
     socket.bind(*this);
     socket.bind(machine.host_socket(sip));
   }

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -100,8 +101,10 @@ TEST_F(Launch, ThatFailsWhileRecordedIsNeverStarted) {
   Message& good = host->at(0, launch_on(machine->map().pes(0), "good"));
   sc_core::sc_start();
   ASSERT_EQ(bad.faults.size(), 2u);  // one per PE that failed, none for those that were ended
-  EXPECT_EQ(bad.faults[0].str(), "sip0.cube0.pe0: kernel error in kernel 'bad', op arm, at " +
-                                     std::to_string(bad.faults[0].time / 1000) + ".000 ns: made to fail");
+  const Ps time = bad.faults[0].time;
+  EXPECT_EQ(bad.faults[0].str(),
+            fmt::format("sip0.cube0.pe0: kernel error in kernel 'bad', op arm, at {}.{:03} ns: made to fail",
+                        time / 1000, time % 1000));
   EXPECT_EQ(host->status(bad), tlm::TLM_GENERIC_ERROR_RESPONSE);
   EXPECT_EQ(host->status(good), tlm::TLM_OK_RESPONSE);
   for (const auto& record : machine->launches) EXPECT_EQ(record.kernel, "good");
