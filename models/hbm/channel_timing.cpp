@@ -46,8 +46,6 @@ ChannelTiming::ChannelTiming(const HbmConfig& config, unsigned queue_bursts)
   const unsigned banks = banks_per_pseudo_channel_ * config.pseudo_channels;
   if (banks > 128)
     throw std::invalid_argument("hbm: a channel has " + std::to_string(banks) + " banks, at most 128 are supported");
-  if (config.refresh != RefreshPolicy::none && gaps_.refi == 0)
-    throw std::invalid_argument("hbm: refresh needs its interval");
   banks_.resize(banks);
   for (unsigned i = 0; i < banks; ++i) {
     banks_[i].pseudo_channel = static_cast<std::uint16_t>(i / banks_per_pseudo_channel_);
@@ -64,6 +62,17 @@ ChannelTiming::ChannelTiming(const HbmConfig& config, unsigned queue_bursts)
   if (config.refresh == RefreshPolicy::per_bank && config.timing.t_refi != 0) {
     // Every bank once in tREFI, whatever number of banks tREFIpb was derived for.
     refreshes_due_ = std::max(1u, (banks * config.timing.t_refi_pb + config.timing.t_refi / 2) / config.timing.t_refi);
+  }
+  const HbmTiming& t = config.timing;
+  if (config.refresh == RefreshPolicy::all_bank && t.t_refi <= t.t_rfc_ab + t.t_rc) {
+    throw std::invalid_argument("hbm: tREFI of " + std::to_string(t.t_refi) +
+                                " CK leaves no time beside tRFCab and tRC, " + std::to_string(t.t_rfc_ab + t.t_rc) +
+                                " CK");
+  }
+  if (config.refresh == RefreshPolicy::per_bank && t.t_refi_pb <= refreshes_due_ * t.t_rc) {
+    throw std::invalid_argument("hbm: tREFIpb of " + std::to_string(t.t_refi_pb) + " CK leaves no time beside " +
+                                std::to_string(refreshes_due_) + " refreshes of tRC, " +
+                                std::to_string(refreshes_due_ * t.t_rc) + " CK");
   }
 }
 
@@ -181,7 +190,7 @@ Tick ChannelTiming::maintenance_ready() const {
     bool any_open = false;
     for (unsigned i = first.unit * banks_per_pseudo_channel_; i < (first.unit + 1u) * banks_per_pseudo_channel_; ++i) {
       any_open = any_open || banks_[i].open;
-      if (banks_[i].open) opened = std::max(opened, banks_[i].pre);
+      opened = std::max(opened, banks_[i].pre);  // of a bank that closes itself, too
       closed = std::max(closed, banks_[i].ref);
     }
     return any_open ? std::max({ready, opened, pc.pre}) : rising(std::max({ready, closed, pc.ref}));
@@ -323,7 +332,7 @@ void ChannelTiming::issue_column(const Candidate& column, Tick t) {
     if (bank.accesses == 1) {
       bank.close_at = bank.pre;
       closing_.push_back(column.bank);
-    } else {
+    } else if (bank.active == kNone) {
       after_close(bank, column.bank, bank.pre);  // auto-precharge
     }
   }

@@ -1,7 +1,8 @@
 #pragma once
 #include "models/hbm/hbm_config.h"
 
-/// Devices of the reference tables. Source of the timing: Ramulator 2.1, python/ramulator/dram/hbm{2,3}.py, commit c5b1c3a.
+/// Devices of the reference tables. Source of the timing: Ramulator 2.1, python/ramulator/dram/hbm{2,3}.py, commit
+/// c5b1c3a.
 namespace kernbench {
 
 inline HbmConfig hbm2_device(std::uint64_t ck_hz) {
