@@ -49,7 +49,7 @@ void CheckContext::add(std::initializer_list<const char*> paths, const std::stri
 std::uint64_t pcie_bandwidth(std::uint32_t generation, std::uint32_t lanes) {
   // Generations 3 to 5: 8, 16, 32 GT/s with 128b/130b encoding; 6: 64 GT/s without (FLIT mode).
   const std::uint64_t transfers = std::uint64_t{1'000'000'000} << generation;
-  return generation >= 6 ? transfers * lanes / 8 : transfers * lanes / 130 * 128 / 8;
+  return generation >= 6 ? transfers * lanes / 8 : transfers * lanes * 128 / (130 * 8);
 }
 
 namespace {

@@ -33,7 +33,7 @@ ConfigNode with_hbm_generation(ConfigNode cube) {
   const ConfigNode* device = name != nullptr && name->is_scalar() ? hbm_generation(name->text) : nullptr;
   // An unknown name is reported once; any device keeps the other keys from being reported as missing.
   if (device == nullptr) device = hbm_generation(hbm_generation_names().front());
-  const Location where = hbm->where;
+  const Location where = name == nullptr ? hbm->where : name->where;  // for keys that are missing
   *hbm = merge(*device, *hbm);
   hbm->where = where;
   return cube;
@@ -68,6 +68,10 @@ class OverrideReader {
   void run() {
     const ConfigNode* list = context_.tree.find("overrides");
     if (list == nullptr || list->is_null()) return;
+    // Names need a sound shape, patches need maps to lie on.
+    for (const char* path : {"system.sips.count", "sip.cube_mesh.w", "sip.cube_mesh.h", "cube.pes", "cube.hbm", "pe"}) {
+      if (!context_.usable(path)) return;
+    }
     if (!expect_list(*list, "overrides", "changes such as {match: sip0.cube3, pe: {...}}", problems_)) return;
     for (std::size_t i = 0; i < list->items.size(); ++i) read(list->items[i], fmt::format("overrides[{}]", i));
     bind_cubes();

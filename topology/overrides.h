@@ -11,7 +11,7 @@ ConfigNode merge_cube(ConfigNode base, const ConfigNode& over);
 /// The `cube` section with the keys that its HBM generation stands for; its own keys win.
 ConfigNode with_hbm_generation(ConfigNode cube);
 
-/// Reads `overrides` of the merged tree into `spec`, whose other values are final. Reports everything that is wrong.
+/// Reads `overrides` of the merged tree into `spec`, whose other values are read. Reports everything that is wrong.
 ///
 /// More specific ones win: a PE's over its cube's; of the same kind the later one.
 void apply_overrides(SystemSpec& spec, const CheckContext& context);

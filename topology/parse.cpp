@@ -61,7 +61,7 @@ Layer load_layer(const std::string& path) {
   Layer layer;
   layer.file = path;
   layer.folder = fs::path(path).parent_path().string();
-  layer.tree = load_config(path);
+  layer.tree = load_config(path, &layer.problems);
   anchor_paths(layer);
   return layer;
 }
@@ -155,7 +155,7 @@ Parsed parse_text(const std::string& text, const std::string& name, const std::s
   Layer layer;
   layer.file = name;
   layer.folder = folder;
-  layer.tree = parse_config(text, name);
+  layer.tree = parse_config(text, name, &layer.problems);
   anchor_paths(layer);
   return follow(std::move(layer));
 }

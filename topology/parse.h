@@ -11,7 +11,8 @@ struct Layer {
   std::string file;    ///< as in messages
   std::string folder;  ///< what paths in it are relative to; empty for presets
   bool preset = false;
-  ConfigNode tree;  ///< `cube_mesh` is already relative to the working directory
+  Problems problems = {};  ///< of the text that leave a tree all the same: duplicate keys, tags
+  ConfigNode tree;         ///< `cube_mesh` is already relative to the working directory
 };
 
 /// Stage 1's result: located trees, the base of the chain first, the named file last.

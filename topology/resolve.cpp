@@ -101,6 +101,9 @@ void find_cube_mesh(SystemSpec& spec, const Layer& main) {
 
 Resolved resolve_layers(Parsed layers, const std::vector<std::string>& sets) {
   Problems problems;
+  for (const Layer& layer : layers) {
+    for (const Problem& problem : layer.problems.sorted()) problems.add(problem.where, problem.text, problem.hint);
+  }
   const Layer main = layers.back();
   const bool complete = layers.front().preset;
   for (const std::string& entry : sets) {
@@ -132,8 +135,8 @@ Resolved resolve_layers(Parsed layers, const std::vector<std::string>& sets) {
   const CheckContext context{tree, layer_files, failed, problems};
   check_system(spec, context);
   check_cube(spec.cube, context);
-  // Overrides are laid on the values as written; they need sound ones.
-  if (problems.empty()) apply_overrides(spec, {merged, layer_files, failed, problems});
+  // Overrides are laid on the values as written.
+  apply_overrides(spec, {merged, layer_files, failed, problems});
   problems.throw_if_any();
 
   resolved.config = to_json(root_section(), &spec);

@@ -102,6 +102,7 @@ void read_section(const Section& section, const ConfigNode& map, void* target, c
     if (node == nullptr || (node->is_null() && field.optional)) {
       if (!field.optional) {
         problems.add(map.where, fmt::format("missing key '{}'", what), field.doc);
+        failed.insert(what);
       }
     } else if (field.kind == FieldKind::section) {
       read_section(*field.section, *node, field.enter(target), what, problems, failed);

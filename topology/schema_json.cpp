@@ -146,7 +146,7 @@ void table_of(const Section& section, const ordered_json& defaults, const std::s
                         field.uniform ? " (uniform)" : "", allowed, shown, field.doc);
   }
   if (!rows.empty()) {
-    out += fmt::format("\n#### {}\n| key | allowed | in `default` | meaning |\n|---|---|---|---|\n{}",
+    out += fmt::format("\n#### {}\n\n| key | allowed | in `default` | meaning |\n|---|---|---|---|\n{}",
                        path.empty() ? "top level" : "`" + path + "`", rows);
   }
   for (const Field& field : section.fields) {

@@ -51,11 +51,12 @@ inline constexpr std::size_t kMaxConfigBytes = std::size_t{16} << 20;
 inline constexpr std::size_t kMaxConfigNodes = 300'000;
 
 /// Parses YAML (JSON is YAML) whose root is a map. `file` is the name for messages. Throws ConfigError.
-ConfigNode parse_config(const std::string& text, const std::string& file);
+/// `problems` takes what leaves a tree all the same (duplicate keys, tags); without it that is thrown, too.
+ConfigNode parse_config(const std::string& text, const std::string& file, Problems* problems = nullptr);
 /// Parses one value as it may stand behind `key:`, such as "4 MiB" or "[r0c0, r0c1]". Every location is `where`.
 ConfigNode parse_config_value(const std::string& text, const Location& where);
 /// Reads and parses a file. Throws ConfigError, also if it does not exist, is a directory, is empty or too large.
-ConfigNode load_config(const std::string& path);
+ConfigNode load_config(const std::string& path, Problems* problems = nullptr);
 
 /// `over` laid on `base`: maps merge key by key, everything else is replaced. Locations stay those of the winner.
 ConfigNode merge(ConfigNode base, const ConfigNode& over);

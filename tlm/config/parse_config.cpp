@@ -34,6 +34,12 @@ class Places {
     const auto line = std::min<std::size_t>(static_cast<std::size_t>(mark.line), line_begin_.size() - 1);
     return at_offset(line_begin_[line] + static_cast<std::size_t>(std::max(mark.column, 0)));
   }
+  /// Text of a line, without its end.
+  std::string line(const Location& where) const {
+    if (where.line == 0) return {};
+    const std::size_t begin = line_begin_[where.line - 1];
+    return text_.substr(begin, text_.find('\n', begin) - begin);
+  }
   Location at_offset(std::size_t offset) const {
     offset = std::min(offset, text_.size());
     const auto next = std::upper_bound(line_begin_.begin(), line_begin_.end(), offset);
@@ -238,8 +244,16 @@ class TreeBuilder final : public YAML::EventHandler {
   std::size_t nodes_ = 0;
 };
 
+std::string syntax_hint(const YAML::Exception& error, const std::string& line) {
+  if (line.substr(0, line.find_first_not_of(" \t")).find('\t') != std::string::npos) {
+    return "tabs cannot indent YAML: use spaces";
+  }
+  if (error.msg.find("anchor") != std::string::npos) return "define it before, with '&name' in front of a value";
+  return "check the indentation, colons and brackets around here";
+}
+
 /// One YAML document as a tree; null if the text has none.
-ConfigNode parse_document(const std::string& text, const std::string& file) {
+ConfigNode parse_document(const std::string& text, const std::string& file, Problems* problems) {
   const Places places(text, file);
   check_characters(text, places);
   std::istringstream stream(text);
@@ -252,10 +266,11 @@ ConfigNode parse_document(const std::string& text, const std::string& file) {
       builder.problems.add(second.root.where, "a second YAML document begins here", "keep one document per file");
     }
   } catch (const YAML::Exception& error) {
-    throw ConfigError(places.at(error.mark), "not valid YAML: " + error.msg,
-                      "check the indentation, colons and brackets around here");
+    const Location where = places.at(error.mark);
+    throw ConfigError(where, "not valid YAML: " + error.msg, syntax_hint(error, places.line(where)));
   }
-  builder.problems.throw_if_any();
+  if (problems == nullptr) builder.problems.throw_if_any();
+  if (problems != nullptr) *problems = builder.problems;
   return std::move(builder.root);
 }
 
@@ -270,10 +285,10 @@ void relocate(ConfigNode& node, const Location& where) {
 
 }  // namespace
 
-ConfigNode parse_config(const std::string& text, const std::string& file) {
+ConfigNode parse_config(const std::string& text, const std::string& file, Problems* problems) {
   constexpr const char* kByteOrderMark = "\xEF\xBB\xBF";
   const bool marked = text.compare(0, 3, kByteOrderMark) == 0;
-  ConfigNode root = parse_document(marked ? text.substr(3) : text, file);
+  ConfigNode root = parse_document(marked ? text.substr(3) : text, file, problems);
   if (root.is_null()) {
     throw ConfigError({file, 0, 0}, "the file is empty", "it must hold a map of 'key: value' lines");
   }
@@ -288,7 +303,7 @@ ConfigNode parse_config(const std::string& text, const std::string& file) {
 ConfigNode parse_config_value(const std::string& text, const Location& where) {
   ConfigNode value;
   try {
-    value = parse_document(text, where.file);
+    value = parse_document(text, where.file, nullptr);
   } catch (const ConfigError& error) {
     throw ConfigError(where, error.problems().front().text);
   }
@@ -296,7 +311,7 @@ ConfigNode parse_config_value(const std::string& text, const Location& where) {
   return value;
 }
 
-ConfigNode load_config(const std::string& path) {
+ConfigNode load_config(const std::string& path, Problems* problems) {
   const Location file{path, 0, 0};
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
@@ -313,7 +328,7 @@ ConfigNode load_config(const std::string& path) {
     throw ConfigError(file, fmt::format("is larger than {} MiB", kMaxConfigBytes >> 20),
                       "this is probably not a configuration");
   }
-  return parse_config(text, path);
+  return parse_config(text, path, problems);
 }
 
 }  // namespace kernbench

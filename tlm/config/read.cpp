@@ -56,7 +56,8 @@ std::string describe(Dimension dimension, const IntegerRange& range) {
     text +=
         fmt::format(" from {} to {}", format_quantity(range.low, dimension), format_quantity(range.high, dimension));
   }
-  return text + fmt::format(", such as '{}'", example_of(dimension));
+  const QuantityResult example = parse_quantity(example_of(dimension), dimension);
+  return in_range(example.value, range) ? text + fmt::format(", such as '{}'", example_of(dimension)) : text;
 }
 
 std::optional<std::uint64_t> read_integer(const ConfigNode& node, const std::string& what, const IntegerRange& range,

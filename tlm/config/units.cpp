@@ -154,6 +154,7 @@ QuantityResult scale(const Decimal& number, const Unit& unit) {
   // Trailing zeros of the digits first, so that 1.000000000000000000 does not overflow.
   while (exponent < 0 && value % 10 == 0) value /= 10, ++exponent;
   if (number.too_long || exponent > 19) return fail(", which is too large");
+  if (value > kMost && exponent >= 0) return fail(", which is too large");
   if (exponent < -18 || value > kMost) return fail(", which has too many digits");
   for (; exponent < 0; ++exponent) divisor *= 10;
   value *= unit.scale;

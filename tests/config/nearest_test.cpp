@@ -1,0 +1,39 @@
+#include "tlm/config/nearest.h"
+
+#include <gtest/gtest.h>
+
+namespace kernbench {
+namespace {
+
+TEST(Nearest, CountsEdits) {
+  EXPECT_EQ(edit_distance("rows", "rows"), 0u);
+  EXPECT_EQ(edit_distance("rwos", "rows"), 1u);  // neighbours swapped
+  EXPECT_EQ(edit_distance("row", "rows"), 1u);
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3u);
+  EXPECT_EQ(edit_distance("", "abc"), 3u);
+  EXPECT_EQ(edit_distance("Cube-Mesh", "cube_mesh"), 0u);
+}
+
+TEST(Nearest, FindsWhatWasMeant) {
+  const std::vector<std::string> names = {"ring_1d", "torus_2d", "mesh_2d_no_wrap", "switch"};
+  EXPECT_EQ(nearest("torus2d", names), "torus_2d");
+  EXPECT_EQ(nearest("Switch", names), "switch");
+  EXPECT_EQ(nearest("mesh", names), "mesh_2d_no_wrap");
+  EXPECT_EQ(nearest("hypercube", names), "");
+  EXPECT_EQ(nearest("", names), "");
+  EXPECT_EQ(nearest(std::string(100'000, 's'), names), "");
+}
+
+TEST(Nearest, SuggestsOrLists) {
+  EXPECT_EQ(suggest("rwos", {"rows", "cols"}), "did you mean 'rows'?");
+  EXPECT_EQ(suggest("depth", {"rows", "cols"}), "valid keys: rows, cols");
+}
+
+TEST(Nearest, QuotesSafely) {
+  EXPECT_EQ(quote("a\nb\x1b[31m"), "'a\\nb\\x1b[31m'");
+  EXPECT_EQ(quote(std::string(100, 'x')), "'" + std::string(60, 'x') + "...'");
+  EXPECT_EQ(quote("größe"), "'größe'");
+}
+
+}  // namespace
+}  // namespace kernbench
