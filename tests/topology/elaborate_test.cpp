@@ -1,0 +1,104 @@
+#include <gtest/gtest.h>
+#include <tlm_utils/simple_initiator_socket.h>
+
+#include <set>
+
+#include "tests/topology/machines.h"
+#include "tlm/machine/names.h"
+#include "topology/machine.h"
+#include "topology/plan.h"
+#include "topology/resolve.h"
+
+namespace kernbench::topology {
+namespace {
+
+/// Stands for the host: something must be bound to every PCIe endpoint.
+struct Host : sc_core::sc_module {
+  explicit Host(Machine& machine) : sc_module("test_host") {
+    for (std::uint16_t sip = 0; sip < machine.map().sips; ++sip) {
+      sockets.push_back(std::make_unique<tlm_utils::simple_initiator_socket<Host>>());
+      sockets.back()->bind(machine.host_socket(sip));
+    }
+  }
+  std::vector<std::unique_ptr<tlm_utils::simple_initiator_socket<Host>>> sockets;
+};
+
+/// Binds completely, has every component under its name, and does nothing when nothing is asked of it.
+void expect_idle_machine(const SystemSpec& spec) {
+  const Plan plan(spec);
+  Machine machine(plan, RunOptions{}, nullptr);
+  const Host host(machine);
+  sc_core::sc_start();
+  EXPECT_EQ(machine.dispatcher().executed(), 0u);
+  EXPECT_EQ(sc_core::sc_time_stamp(), sc_core::SC_ZERO_TIME);
+  EXPECT_EQ(machine.pool().outstanding(), 0u);
+
+  for (std::uint32_t network = 0; network < plan.networks.size(); ++network) {
+    for (std::uint16_t router = 0; router < plan.networks[network].routers(); ++router) {
+      EXPECT_EQ(plan.router_name(network, router), machine.router(network, router).name());
+    }
+  }
+  for (std::uint32_t end = 0; end < plan.ends.size(); ++end)
+    EXPECT_EQ(plan.end_name(end), machine.link_port(end).name());
+  for (std::uint32_t node = 0; node < plan.map.nodes.size(); ++node) {
+    const std::string name = plan.map.name(NodeId{node});
+    EXPECT_EQ(names::network_interface(name), machine.network_interface(NodeId{node}).name());
+    if (plan.map.nodes[node].kind != NodeKind::hbm_port) {
+      EXPECT_NE(sc_core::sc_find_object(name.c_str()), nullptr) << name;
+    }
+  }
+  std::set<std::string> sockets;
+  machine.for_each_packet_socket(
+      [&](PacketInitiatorSocket& socket) { EXPECT_TRUE(sockets.insert(socket.name()).second) << socket.name(); });
+  EXPECT_FALSE(sockets.empty());
+}
+
+TEST(Elaborate, Minimal) { expect_idle_machine(resolve("minimal").spec); }
+TEST(Elaborate, Default) { expect_idle_machine(resolve("default").spec); }
+TEST(Elaborate, Ring8) { expect_idle_machine(resolve("ring8").spec); }
+TEST(Elaborate, Torus4x4) { expect_idle_machine(resolve("torus4x4").spec); }
+TEST(Elaborate, Mesh4x4) { expect_idle_machine(resolve("mesh4x4").spec); }
+TEST(Elaborate, KernbenchPy) { expect_idle_machine(resolve("kernbench-py").spec); }
+
+TEST(Elaborate, SwitchWithSeveralLinksAndMissingPe) {
+  SystemSpec spec = small_machine(3, 2, 1);
+  spec.topology = SipTopology::switch_star;
+  spec.links.links_per_neighbour = 2;
+  spec.missing_pes = {{1, 0, 5}};
+  expect_idle_machine(spec);
+}
+
+TEST(Elaborate, FullyConnectedWithBrokenLinks) {
+  SystemSpec spec = small_machine(4, 2, 2);
+  spec.topology = SipTopology::fully_connected;
+  spec.broken_sip_links = {{0, 3}};
+  spec.broken_cube_links = {{CubeCoord{2, 2}, 3}};
+  expect_idle_machine(spec);
+}
+
+/// The host's back door: what is written over one endpoint is read over another.
+TEST(Elaborate, DebugAccessReachesEveryMemory) {
+  const Plan plan(small_machine(2, 1, 1));
+  Machine machine(plan, RunOptions{}, nullptr);
+  Host host(machine);
+  sc_core::sc_start();
+  const PeCoord far{1, 0, 6};
+  for (const PhysicalAddress& address : {PhysicalAddress::hbm(far, 4096), PhysicalAddress::tcm(far, 256),
+                                         PhysicalAddress::sram({1, 0}, 64), PhysicalAddress::hbm({0, 0, 0}, 0)}) {
+    std::uint64_t written = address.encode(), read = 0;
+    tlm::tlm_generic_payload payload;
+    payload.set_address(address.encode());
+    payload.set_data_length(sizeof written);
+    payload.set_streaming_width(sizeof written);
+    payload.set_write();
+    payload.set_data_ptr(reinterpret_cast<unsigned char*>(&written));
+    EXPECT_EQ((*host.sockets[0])->transport_dbg(payload), sizeof written) << address.str();
+    payload.set_read();
+    payload.set_data_ptr(reinterpret_cast<unsigned char*>(&read));
+    EXPECT_EQ((*host.sockets[1])->transport_dbg(payload), sizeof read) << address.str();
+    EXPECT_EQ(read, written) << address.str();
+  }
+}
+
+}  // namespace
+}  // namespace kernbench::topology
