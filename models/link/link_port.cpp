@@ -11,14 +11,6 @@ namespace kernbench {
 
 namespace {
 
-// The payload is serialised once: on the narrowest hop of its way. What other hops add to it is contention.
-void charge_wire(Packet& packet, Ps time) {
-  Ps& wire = packet.spent[static_cast<std::size_t>(Delay::wire)];
-  const Ps longer = time > wire ? time - wire : 0;
-  wire += longer;
-  packet.charge(Delay::contention, time - longer);
-}
-
 void check_port(const LinkPort::Config& config, const EventQueue& queue, const EventQueue& peer_queue) {
   check(config.noc);
   const LinkConfig& link = config.link;
@@ -42,7 +34,7 @@ struct LinkPort::Impl {
     void receive(Packet& packet, Ps head, Ps tail) override;
     void credit(unsigned network, unsigned packets, Ps when) override;
     unsigned units(const Packet&) const override { return 1; }
-    Cycle serve(Packet& packet, Cycle now) override;
+    QueuedPort::Release serve(Packet& packet, Cycle now) override;
     void wake(Cycle time) override;
 
     Connection& at;
@@ -57,7 +49,7 @@ struct LinkPort::Impl {
     void enter(Packet& packet, Cycle now);
     void credit(unsigned vc, unsigned flits, Ps when) override;
     unsigned units(const Packet& packet) const override;
-    Cycle serve(Packet& packet, Cycle now) override;
+    QueuedPort::Release serve(Packet& packet, Cycle now) override;
     void wake(Cycle cycle) override;
 
     Connection& at;
@@ -98,13 +90,17 @@ struct LinkPort::Impl {
 
 // Network to wire.
 
-void LinkPort::Impl::Wire::receive(Packet& packet, Ps head, Ps) {
+void LinkPort::Impl::Wire::receive(Packet& packet, Ps head, Ps tail) {
   Impl& impl = at.impl;
-  impl.queue.at(head,
-                [this, &packet, head] { port.offer(packet, static_cast<unsigned>(packet.virtual_network()), head); });
+  const Ps ready = impl.timing.ready(packet.bytes, head, tail);
+  impl.queue.at(ready, [this, &packet, ready] {
+    packet.charge(Delay::wire, ready - packet.head);
+    packet.head = ready;
+    port.offer(packet, static_cast<unsigned>(packet.virtual_network()), ready);
+  });
 }
 
-Cycle LinkPort::Impl::Wire::serve(Packet& packet, Cycle now) {
+QueuedPort::Release LinkPort::Impl::Wire::serve(Packet& packet, Cycle now) {
   const Impl& impl = at.impl;
   const NocConfig& noc = impl.config.noc;
   const Ps end = impl.timing.end(packet.bytes, now, packet.tail);
@@ -124,7 +120,7 @@ Cycle LinkPort::Impl::Wire::serve(Packet& packet, Cycle now) {
 
   packet.vc = static_cast<std::uint8_t>(packet.virtual_network());
   impl.link_port.wire_out[at.number]->send(packet, now + latency, end + latency);
-  return end;
+  return {end, end};
 }
 
 void LinkPort::Impl::Wire::wake(Cycle time) {
@@ -157,7 +153,9 @@ void LinkPort::Impl::Injection::enter(Packet& packet, Cycle now) {
   const Impl& impl = at.impl;
   const Config& config = impl.config;
   const Ps time = impl.clock.at(now);
-  charge_wire(packet, time - packet.head);
+  const Ps first_flit = std::min(packet.tail - packet.head, impl.timing.first_flit(packet.bytes));
+  packet.charge(Delay::wire, first_flit);
+  packet.charge(Delay::mesh, time - packet.head - first_flit);  // to the next edge
   packet.head = time;
   packet.input = packet.vc;  // the wire's virtual network, to which the credit belongs
   const RouteDecision route =
@@ -172,17 +170,18 @@ void LinkPort::Impl::Injection::enter(Packet& packet, Cycle now) {
 
 unsigned LinkPort::Impl::Injection::units(const Packet& packet) const { return at.impl.flits_of(packet); }
 
-Cycle LinkPort::Impl::Injection::serve(Packet& packet, Cycle now) {
+QueuedPort::Release LinkPort::Impl::Injection::serve(Packet& packet, Cycle now) {
   const Impl& impl = at.impl;
-  const unsigned flits = impl.flits_of(packet);
-  const Cycle arrival = now + 1 + impl.config.noc.link_delay;
-  const Ps start = impl.clock.at(now), head = impl.clock.at(arrival);
+  const NocConfig& noc = impl.config.noc;
+  const Cycle delay = 1 + Cycle{noc.link_delay};
+  const Cycle last = impl.timing.last_injection(packet.bytes, now, packet.tail);
+  const Ps start = impl.clock.at(now), head = impl.clock.at(now + delay);
   packet.charge(Delay::contention, start - packet.head);
   packet.charge(Delay::mesh, head - start);
-  const Ps left = impl.clock.at(now + flits);
+  const Ps left = impl.clock.at(last + 1);
   impl.link_port.wire_in[at.number]->give_credit(packet.input, 1, left + impl.config.link.latency);
-  impl.link_port.to_network[at.number]->send(packet, head, impl.clock.at(arrival + flits - 1));
-  return now + flits;
+  impl.link_port.to_network[at.number]->send(packet, head, impl.clock.at(last + delay));
+  return {now + impl.flits_of(packet), last + 1};
 }
 
 void LinkPort::Impl::Injection::wake(Cycle cycle) {

@@ -20,10 +20,11 @@ namespace kernbench {
 ///
 /// A packet of n bytes whose head reaches the port at h and whose tail at t starts on the wire at w = max(h, wire free,
 /// credit) and holds it until e = max(w + (n + header) / rate, t + last flit / rate): its last flit is not sent before
-/// it is here. At the far end its head is there at w + latency, its tail at e + latency; it is injected one flit per
-/// cycle from the first edge on at which it can pass without a gap: its first flit is complete, and its last will be
-/// when its turn comes. The buffer there is free again when the last flit has left; the credit needs `latency` to come
-/// back. Commands and credits go first, then round robin over the virtual networks.
+/// it is here (one that comes slower than one flit per cycle starts later, so as not to pause on the wire). At the far
+/// end its head is there at w + latency, its tail at e + latency; the head is injected at the first edge at which its
+/// flit is complete, the tail one flit per cycle later, but not before it is here. The buffer there is free again when
+/// the last flit has left; the credit needs `latency` to come back. Commands and credits go first, then round robin
+/// over the virtual networks.
 class LinkPort : public sc_core::sc_module {
  public:
   struct Config {

@@ -11,8 +11,8 @@ namespace kernbench {
 ///
 /// Credits carry the time from which they may be used and are consumed lazily: no event marks their coming. They come
 /// in runs: `units` from `when` on, one more per cycle. A packet of n units that starts at s uses its unit j at s + j,
-/// so it may start at the latest of (run.when - units of the packet before that run). State of a virtual network is
-/// made on its first use.
+/// so it may start at the latest of (run.when - units of the packet before that run). A virtual channel belongs to one
+/// packet until its last flit has been sent. State of a virtual network is made on its first use.
 class CreditLedger {
  public:
   explicit CreditLedger(unsigned vcs_per_set) : split_(vcs_per_set) {}
@@ -39,10 +39,10 @@ class CreditLedger {
     }
     c.run[c.runs++] = {when, units};
   }
-  /// Earliest start of a packet of `units`, 0 if any time will do; kNoCycle: not known yet.
+  /// Earliest start of a packet of `units`, which may be long past; kNoCycle: not known yet.
   Cycle ready(unsigned vc, unsigned units) {
     const Vc& c = at(vc);
-    Cycle earliest = 0;
+    Cycle earliest = c.owned_until;
     unsigned before = c.available;
     for (unsigned r = 0; before < units; ++r) {
       if (r == c.runs) return kNoCycle;
@@ -52,9 +52,10 @@ class CreditLedger {
     }
     return earliest;
   }
-  /// REQUIRES: the packet starts at or after ready(vc, units), and the next one after its last unit.
-  void take(unsigned vc, unsigned units) {
+  /// A packet starts at or after ready(vc, units) and has left before `until`.
+  void take(unsigned vc, unsigned units, Cycle until) {
     Vc& c = at(vc);
+    c.owned_until = until;
     while (c.available < units) pop(c);
     c.available -= units;
   }
@@ -66,6 +67,7 @@ class CreditLedger {
     unsigned units;
   };
   struct Vc {
+    Cycle owned_until = 0;
     unsigned available = 0;
     unsigned runs = 0;
     std::array<Run, kRuns> run;

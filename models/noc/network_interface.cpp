@@ -53,7 +53,7 @@ struct NetworkInterface::Impl final : QueuedPort::Actions,
 
   unsigned units(const Packet& packet) const override { return flits_of(packet); }
 
-  Cycle serve(Packet& packet, Cycle now) override {
+  QueuedPort::Release serve(Packet& packet, Cycle now) override {
     const unsigned flits = flits_of(packet);
     const Ps start = clock.at(now), end = clock.at(now + flits);
     const Cycle arrival = now + 1 + config.noc.link_delay;
@@ -63,7 +63,7 @@ struct NetworkInterface::Impl final : QueuedPort::Actions,
     packet.charge(Delay::mesh, head - start);
     count(injected, packet, end - start);
     ni.to_router.send(packet, head, clock.at(arrival + flits - 1));
-    return now + flits;
+    return {now + flits, now + flits};
   }
 
   void wake(Cycle at) override {

@@ -82,8 +82,10 @@ void QueuedPort::serve(Packet& packet, unsigned vc, Cycle now) {
   const unsigned channel = split_.channel(vc);
   next_network_ = network + 1 == kVirtualNetworks ? 0 : network + 1;
   next_channel_[network] = static_cast<std::uint8_t>(channel + 1 == split_.vcs_per_set() ? 0 : channel + 1);
-  credits_.take(vc, actions_.units(packet));
-  free_ = actions_.serve(packet, now);
+  const unsigned units = actions_.units(packet);
+  const Release release = actions_.serve(packet, now);
+  credits_.take(vc, units, release.channel);
+  free_ = release.port;
 }
 
 void QueuedPort::credit(unsigned vc, unsigned units, Cycle when, Cycle now) {

@@ -16,12 +16,15 @@ namespace kernbench {
 /// for a wire). Knows no SystemC. State of a virtual network is made on its first use.
 class QueuedPort {
  public:
+  struct Release {
+    Cycle port, channel;
+  };
   class Actions {
    public:
     /// Credit units that the packet needs.
     virtual unsigned units(const Packet& packet) const = 0;
-    /// Sends the packet; `now` is the earliest start. Returns when the port is free again.
-    virtual Cycle serve(Packet& packet, Cycle now) = 0;
+    /// Sends the packet from `now` on. Returns from when on the port and the packet's virtual channel are free again.
+    virtual Release serve(Packet& packet, Cycle now) = 0;
     /// arbitrate(at) is to be called at `at`.
     virtual void wake(Cycle at) = 0;
 

@@ -68,7 +68,7 @@ struct Router::Impl final : RouterTiming::Actions {
     publish_level(in);
   }
 
-  void depart(unsigned output, Packet& packet, unsigned flits, Cycle start) override {
+  void depart(unsigned output, Packet& packet, unsigned flits, Cycle start, Cycle last) override {
     Out& to = *outs[output];
     const Ps head = clock.at(start + flight);
     const Ps unhindered = head - clock.at(start - pipeline);
@@ -79,7 +79,7 @@ struct Router::Impl final : RouterTiming::Actions {
     to.stats.bytes += packet.bytes;
     to.stats.busy += end - begin;
     if (observer != nullptr) publish(*ins[packet.input], to, packet, flits, begin, end);
-    router.out[output]->send(packet, head, clock.at(start + flight + flits - 1));
+    router.out[output]->send(packet, head, clock.at(last + flight));
   }
   void free_buffer(unsigned input, unsigned vc, unsigned flits, Cycle when) override {
     router.in[input]->give_credit(vc, flits, clock.at(when));

@@ -150,13 +150,14 @@ void RouterTiming::commit(InputVc& in, Cycle start, Cycle now) {
   input.free = out.free = start + flits;
   input.next_vc = in.vc + 1U == vcs_ ? 0 : in.vc + 1U;
   turn(out, in.input);
-  out.credits.take(in.vc, flits);
+  const Cycle last = std::max(start + flits - 1, clock_.tick_at_or_after(packet.tail));
+  out.credits.take(in.vc, flits, last + 1);
   const unsigned output = in.output;
-  actions_.free_buffer(in.input, in.vc, flits, start + credit_delay_);
-  actions_.depart(output, packet, flits, start);
+  actions_.free_buffer(in.input, in.vc, flits, last - (flits - 1) + credit_delay_);
+  actions_.depart(output, packet, flits, start, last);
   if (in.first != nullptr) {
     const Cycle arrived = clock_.tick_at_or_after(in.first->head);
-    front(in, std::max(input.free, arrived + pipeline_), now);
+    front(in, std::max(last + 1, arrived + pipeline_), now);
   }
 }
 

@@ -13,22 +13,23 @@ namespace kernbench {
 
 /// When packets pass a router: virtual cut-through at packet grain, in cycles of the router's clock.
 ///
-/// A packet whose head is in an input buffer at cycle a may win the switch at s >= a + routing + VC allocation, once it
-/// is the first of its virtual channel, its input and its output port have passed their previous packet, and the next
-/// buffer has credit for all of it. It then holds both ports for one cycle per flit, from s to s + flits; its buffer is
-/// free again, flit by flit, `credit_delay` after each left. A packet that nothing hinders is committed at its arrival,
-/// the others compete when the output becomes free: commands and credits first, then round robin over the inputs, then
-/// over the channels of an input (weighted: a neighbour's port may send two packets in a row while a local one waits).
-/// Packets keep their virtual channel within a network.
-/// Not modelled: interleaving of flits of different packets, switch matching conflicts, the idle cycle that one
+/// A packet whose head is in an input buffer at cycle a may win the switch at s >= a + routing + VC allocation, once
+/// the packet before it in its virtual channel has left, its input and its output port have passed their previous
+/// packet, and the next buffer has credit for all of it. It then holds both ports for one cycle per flit, from s to s +
+/// flits; its last flit leaves at max(s + flits - 1, arrival of the tail): a packet that comes slower than one flit per
+/// cycle leaves gaps that others use. The buffer is free again, flit by flit, `credit_delay` after each left. A packet
+/// that nothing hinders is committed at its arrival, the others compete when the output becomes free: commands and
+/// credits first, then round robin over the inputs, then over the channels of an input (weighted: a neighbour's port
+/// may send two packets in a row while a local one waits). Packets keep their virtual channel within a network. Not
+/// modelled: interleaving of packets that come at the full rate, switch matching conflicts, the idle cycle that one
 /// virtual channel has between two packets.
 class RouterTiming {
  public:
   /// What the router does; the module turns it into calls on its sockets.
   class Actions {
    public:
-    /// `packet` wins the switch at `start`.
-    virtual void depart(unsigned output, Packet& packet, unsigned flits, Cycle start) = 0;
+    /// The head of `packet` wins the switch at `start`, its tail at `last`.
+    virtual void depart(unsigned output, Packet& packet, unsigned flits, Cycle start, Cycle last) = 0;
     /// Flits of input buffer `vc` are free from `when` on, one per cycle.
     virtual void free_buffer(unsigned input, unsigned vc, unsigned flits, Cycle when) = 0;
     /// arbitrate(output, at) is to be called at cycle `at`.

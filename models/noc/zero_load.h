@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 
 #include "models/noc/noc_config.h"
@@ -14,25 +15,28 @@ struct Flight {
   Ps head = 0, tail = 0;
 };
 
-/// Injection from cycle `start` on: 1 + link_delay cycles to the first router.
-inline Flight inject_at(const NocConfig& noc, std::uint32_t bytes, Cycle start) {
+/// Injection of the head in cycle `first`, of the tail in cycle `last`: 1 + link_delay cycles to the first router.
+inline Flight inject_at(const NocConfig& noc, std::uint32_t bytes, Cycle first, Cycle last) {
   const Clock clock(noc.clock_hz);
-  const Cycle arrival = start + 1 + noc.link_delay;
-  return {bytes, clock.at(arrival), clock.at(arrival + FlitCounter(noc.flit_bytes)(bytes) - 1)};
+  const Cycle delay = 1 + Cycle{noc.link_delay};
+  return {bytes, clock.at(first + delay), clock.at(last + delay)};
 }
 
 /// Injection by a network interface that is asked at `now`.
 inline Flight inject(const NocConfig& noc, std::uint32_t bytes, Ps now) {
-  return inject_at(noc, bytes, Clock(noc.clock_hz).tick_at_or_after(now));
+  const Cycle start = Clock(noc.clock_hz).tick_at_or_after(now);
+  return inject_at(noc, bytes, start, start + FlitCounter(noc.flit_bytes)(bytes) - 1);
 }
 
 /// Through `routers` routers to what the last one's output is bound to.
 inline Flight pass(const NocConfig& noc, const Flight& flight, unsigned routers) {
   const Clock clock(noc.clock_hz);
-  const Cycle hop =
-      Cycle{noc.routing_delay} + noc.vc_alloc_delay + noc.sw_alloc_delay + noc.switch_delay + noc.link_delay;
-  const Cycle arrival = clock.tick_at_or_after(flight.head) + routers * hop;
-  return {flight.bytes, clock.at(arrival), clock.at(arrival + FlitCounter(noc.flit_bytes)(flight.bytes) - 1)};
+  const Cycle wait = Cycle{noc.routing_delay} + noc.vc_alloc_delay;  // of the head only
+  const Cycle hop = Cycle{noc.sw_alloc_delay} + noc.switch_delay + noc.link_delay;
+  const Cycle head = clock.tick_at_or_after(flight.head) + routers * (wait + hop);
+  const Cycle tail = clock.tick_at_or_after(flight.tail) + routers * hop;
+  const Cycle body = FlitCounter(noc.flit_bytes)(flight.bytes) - 1;
+  return {flight.bytes, clock.at(head), clock.at(std::max(head + body, tail))};
 }
 
 }  // namespace kernbench

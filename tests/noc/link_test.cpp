@@ -66,13 +66,26 @@ TEST(Link, ZeroLoadLatencyIsTheClosedForm) {
     const LinkConfig link = slow_link();
     // From node 0 over routers 0 and 1 to the port, then by routers 1 and 3 of the other mesh to its node 3.
     const Flight flight = pass(noc, cross(link, noc, noc, pass(noc, inject(noc, bytes, 0), 2)), 2);
-    const Ps flits = std::max(1U, (bytes + 31) / 32);
-    // 2 + 2 * 4 cycles to the port; on the wire; the last flit is injected at the edge when it has come; 2 + 2 * 4
-    // cycles.
-    const Ps wire = link.latency + (bytes + 16) * 125 / 2;
-    const Ps from_port = (10'000 + wire + kCycle - 1) / kCycle * kCycle;
-    EXPECT_EQ(flight.tail, from_port + 10 * kCycle) << bytes << " of " << flits;
+    const Ps body = std::max(1U, (bytes + 31) / 32) - 1;
+    const auto edge = [](Ps time) { return (time + kCycle - 1) / kCycle; };
+    // 2 + 2 * 4 cycles to the port, the wire at 62.5 ps per byte, the head injected when its flit is here, the tail
+    // when it is here; 2 + 2 * 4 cycles for the head, the tail does not wait for VC allocation: 2 + 2 * 3.
+    const Ps out = 10 * kCycle + link.latency;
+    const Ps head = edge(out + (std::min(bytes, 32U) + 16) * 125 / 2), last = edge(out + (bytes + 16) * 125 / 2);
+    EXPECT_EQ(flight.tail, std::max(head + 10 + body, last + 8) * kCycle) << bytes;
   }
+}
+
+TEST(Link, TheSerialisationOfSeveralLinksIsPaidOnce) {
+  const NocConfig noc = mesh_config(2, 2);
+  const LinkConfig link = slow_link();
+  const auto hop = [&](const Flight& flight) { return pass(noc, cross(link, noc, noc, flight), 2); };
+  const Flight source = pass(noc, inject(noc, 256, 0), 2);
+  const Ps one = hop(source).tail, two = hop(hop(source)).tail, three = hop(hop(hop(source))).tail;
+  // Latency, head flit on the wire, to the next edge, ten cycles.
+  const Ps more = link.latency + (32 + 16) * 125 / 2 + 10 * kCycle;
+  EXPECT_NEAR(static_cast<double>(two - one), static_cast<double>(more), 1000);
+  EXPECT_NEAR(static_cast<double>(three - two), static_cast<double>(more), 1000);
 }
 
 TEST(Link, PacketsTakeTheClosedFormAndTheirTimeAddsUp) {
@@ -127,6 +140,23 @@ TEST(Link, OneFlowGetsTheRateOfTheWire) {
   EXPECT_EQ(got.back().time - got.front().time, (kPackets - 1) * held);
   EXPECT_EQ(system.port_a.wire_stats(0).packets, kPackets);
   EXPECT_EQ(system.port_a.wire_stats(0).busy, kPackets * held);
+}
+
+TEST(Link, PacketsFromASlowWireLeaveGapsThatOthersUse) {
+  System system(mesh_config(2, 2), slow_link());
+  constexpr unsigned kPackets = 200;
+  // Both flows leave router 1 of the second mesh southward: one comes over the wire, one from the node there.
+  system.first.at(0, [&] {
+    for (unsigned i = 0; i < kPackets; ++i) system.at(1).send(node(7), MessageClass::ipcq_data, 256, i);
+  });
+  system.second.at(0, [&] {
+    for (unsigned i = 0; i < kPackets; ++i) system.at(5).send(node(7), MessageClass::ipcq_data, 256, i);
+  });
+  sc_core::sc_start();
+  const auto& got = system.at(7).got;
+  ASSERT_EQ(got.size(), 2 * kPackets);
+  // 3,200 flits in the 3,400 ns that the wire needs, and the way to the first and from the last of them.
+  EXPECT_LT(got.back().time, kPackets * slow_link().rate().time_for(256 + 16) + 100 * kCycle);
 }
 
 TEST(Link, TooFewBuffersLimitOneVirtualNetworkToARoundTrip) {

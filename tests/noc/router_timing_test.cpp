@@ -19,7 +19,7 @@ TEST(CreditLedger, KnowsNothingBeyondTheCapacity) {
   CreditLedger ledger(4);
   for (unsigned vc = 0; vc < 4; ++vc) ledger.announce(vc, 8);
   EXPECT_EQ(ledger.ready(2, 8), 0U);
-  ledger.take(2, 6);
+  ledger.take(2, 6, 0);
   EXPECT_EQ(ledger.ready(2, 2), 0U);
   EXPECT_EQ(ledger.ready(2, 3), kNoCycle);
   EXPECT_EQ(ledger.ready(3, 8), 0U);  // another channel's
@@ -28,10 +28,10 @@ TEST(CreditLedger, KnowsNothingBeyondTheCapacity) {
 TEST(CreditLedger, APacketMayStartBeforeItsLastCreditIsBack) {
   CreditLedger ledger(1);
   ledger.announce(0, 8);
-  ledger.take(0, 8);
+  ledger.take(0, 8, 0);
   ledger.add(0, 8, 100, 90);  // at 100, 101, ... 107
   EXPECT_EQ(ledger.ready(0, 8), 100U);
-  ledger.take(0, 4);
+  ledger.take(0, 4, 0);
   ledger.add(0, 4, 120, 90);
   EXPECT_EQ(ledger.ready(0, 4), 0U);    // follows the packet before it, one per cycle
   EXPECT_EQ(ledger.ready(0, 6), 116U);  // its fifth flit needs the credit of 120
@@ -41,7 +41,7 @@ TEST(CreditLedger, APacketMayStartBeforeItsLastCreditIsBack) {
 TEST(CreditLedger, ManySingleCreditsAreNeverEarly) {
   CreditLedger ledger(1);
   ledger.announce(0, 8);
-  ledger.take(0, 8);
+  ledger.take(0, 8, 0);
   for (Cycle i = 0; i < 8; ++i) ledger.add(0, 1, 100 + 10 * i, 0);  // more runs than it keeps apart
   EXPECT_EQ(ledger.ready(0, 1), 100U);
   EXPECT_GE(ledger.ready(0, 8), 170U - 7U);
@@ -99,7 +99,7 @@ class RouterBench final : public RouterTiming::Actions {
     }
     now = end;
   }
-  void depart(unsigned output, Packet& packet, unsigned, Cycle start) override {
+  void depart(unsigned output, Packet& packet, unsigned, Cycle start, Cycle) override {
     departures.push_back({output, packet.op, start});
   }
   void free_buffer(unsigned, unsigned, unsigned, Cycle when) override { freed.push_back(when); }
@@ -218,9 +218,9 @@ class PortBench final : public QueuedPort::Actions {
     }
   }
   unsigned units(const Packet&) const override { return 1; }
-  Cycle serve(Packet& packet, Cycle now) override {
+  QueuedPort::Release serve(Packet& packet, Cycle now) override {
     served.push_back({0, packet.op, now});
-    return now + 10;
+    return {now + 10, now + 10};
   }
   void wake(Cycle at) override { wakes.insert(at); }
 
