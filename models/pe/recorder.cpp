@@ -137,7 +137,11 @@ Tile Recorder::allocate(const char* label, Shape shape, DType dtype, std::uint64
   tile->shape = shape;
   tile->dtype = dtype;
   const auto bytes = static_cast<std::uint64_t>(shape.count()) * size_of(dtype);
-  const auto offset = env_.arena->allocate(bytes, {label, shape, dtype});
+  auto offset = env_.arena->allocate(bytes, {label, shape, dtype});
+  if (!offset && workspace_) {
+    workspace_ = Tile();
+    offset = env_.arena->allocate(bytes, {label, shape, dtype});
+  }
   if (!offset) {
     fail(fmt::format("{}({})", label, text(shape, dtype)),
          fmt::format(
@@ -346,12 +350,11 @@ void Recorder::composite_gemm(const CompositeGemm& gemm) {
   if (!arith::gemm_is_defined(gemm.dtype, gemm.dtype)) fail(call, "there is no product of this dtype");
   OpPtr op = make(OpKind::composite, Unit::composite);
   const CompositePlan plan(env_.config.gemm, gemm, 0);
-  // Its tiles' TCM belongs to the op alone; whoever is given the range next waits for it.
-  const Tile workspace =
-      allocate("composite_gemm", {1, static_cast<std::int64_t>(plan.workspace_bytes())}, DType::i8, op->id);
+  workspace_ = Tile();
+  workspace_ = allocate("composite_gemm", {1, static_cast<std::int64_t>(plan.workspace_bytes())}, DType::i8, op->id);
   op->detail = std::make_unique<OpDetail>();
   op->detail->gemm = plan.gemm();
-  op->detail->workspace = ref(workspace);
+  op->detail->workspace = ref(workspace_);
   record(std::move(op));
 }
 

@@ -94,6 +94,9 @@ class Recorder : public Tl {
   Tile receive(Direction direction, Shape shape, DType dtype, bool async);
 
   KernelEnvironment env_;
+  /// TCM of the last composite's tiles. Kept until the next one, or until nothing else is free, so that the ops that
+  /// follow a composite are not placed there and need not wait for it.
+  Tile workspace_;
   std::deque<OpPtr> ops_;
   KernelFiber fiber_;
 };

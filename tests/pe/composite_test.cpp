@@ -1,0 +1,145 @@
+// composite_gemm: numbers, overlap of engines, its records.
+#include <algorithm>
+#include <cmath>
+
+#include "models/pe/compute_timing.h"
+#include "tests/pe/harness.h"
+
+namespace kernbench {
+namespace {
+
+using test::Bench;
+
+constexpr Va kA = 0x100000, kB = 0x200000, kC = 0x300000, kBias = 0x400000, kResidual = 0x500000;
+
+std::vector<double> values(std::int64_t count, int seed) {
+  std::vector<double> list;
+  for (std::int64_t i = 0; i < count; ++i) list.push_back(static_cast<double>((i * 7 + seed) % 13 - 6) / 8.0);
+  return list;
+}
+
+TEST(PeComposite, ComputesWithBiasActivationAndResidualOnEdgesToo) {
+  Bench bench;
+  bench.map_hbm(0, 1 << 24);
+  const std::int64_t m = 70, n = 45, k = 100, lda = 104, ldb = 48, ldc = 50;
+  const auto a = values(m * lda, 1), b = values(k * ldb, 2), bias = values(n, 3), residual = values(m * ldc, 4);
+  bench.put(kA, DType::f16, a);
+  bench.put(kB, DType::f16, b);
+  bench.put(kBias, DType::f16, bias);
+  bench.put(kResidual, DType::f16, residual);
+  Message& message = bench.launch([&](Tl& tl) {
+    tl.composite_gemm({kA, kB, kC, m, n, k, DType::f16, lda, ldb, ldc, {kBias, kResidual, Activation::relu}});
+  });
+  ASSERT_EQ(bench.answers(message, CommandKind::done), 1u);
+  EXPECT_EQ(bench.pool.outstanding(), 0u);
+  const auto c = bench.get(kC, DType::f16, static_cast<std::size_t>(m * ldc));
+  for (std::int64_t i = 0; i < m; ++i) {
+    for (std::int64_t j = 0; j < ldc; ++j) {
+      const auto at = static_cast<std::size_t>(i * ldc + j);
+      if (j >= n) {
+        EXPECT_EQ(c[at], 0) << "outside the matrix";
+        continue;
+      }
+      double sum = 0;  // exact: the values are multiples of 1/8
+      for (std::int64_t x = 0; x < k; ++x) {
+        sum += a[static_cast<std::size_t>(i * lda + x)] * b[static_cast<std::size_t>(x * ldb + j)];
+      }
+      sum = std::max(sum + bias[static_cast<std::size_t>(j)], 0.0) + residual[at];
+      unsigned char rounded[2];
+      store_element(rounded, DType::f16, 0, sum);
+      ASSERT_EQ(c[at], load_element(rounded, DType::f16, 0)) << i << ", " << j;
+    }
+  }
+}
+
+TEST(PeComposite, EnginesOverlap) {
+  Bench::Options options;
+  options.latency = 2'000;
+  options.memory_latency = 20'000;
+  Bench bench(options);
+  bench.map_hbm(0, 1 << 24);
+  const std::int64_t size = 256;
+  Message& message = bench.launch([&](Tl& tl) {
+    tl.composite_gemm({kA, kB, kC, size, size, size, DType::f16, 0, 0, 0, {0, 0, Activation::gelu}});
+  });
+  ASSERT_EQ(bench.answers(message, CommandKind::done), 1u);
+  std::map<std::string, Ps> busy;
+  for (const OpRecord& op : bench.observer.ops) busy[op.component] += op.end - op.start;
+  const Ps total = bench.duration(message);
+  Ps sum = 0;
+  for (const auto& [component, time] : busy) {
+    if (component != "sip0.cube0.pe0.composite") sum += time;
+  }
+  EXPECT_LT(total, sum);
+  // The product of tile t runs while the tiles of t + 1 are loaded.
+  const auto products = bench.observer.named("gemm"), loads = bench.observer.named("dma_read");
+  const auto overlaps = [&](const OpRecord& product) {
+    return std::any_of(loads.begin(), loads.end(),
+                       [&](const OpRecord& l) { return l.start < product.end && product.start < l.end; });
+  };
+  const auto count = std::count_if(products.begin(), products.end(), overlaps);
+  EXPECT_GT(count, static_cast<std::ptrdiff_t>(products.size()) * 9 / 10);
+}
+
+TEST(PeComposite, HasOneRecordAndOnePerTileWithItsStage) {
+  Bench bench;
+  bench.map_hbm(0, 1 << 24);
+  bench.launch([](Tl& tl) {
+    tl.composite_gemm({kA, kB, kC, 64, 32, 128, DType::f16, 0, 0, 0, {kBias, 0, Activation::none}});
+  });
+  const auto records = bench.observer.named("composite_gemm");
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0].component, "sip0.cube0.pe0.composite");
+  EXPECT_EQ(records[0].params[3].text, "32x32x64");
+  EXPECT_EQ(records[0].params[4].text, "bias");
+  std::map<std::string, int> stages;
+  for (const OpRecord& op : bench.observer.ops) {
+    if (op.name == "composite_gemm") continue;
+    ++stages[op.stage];
+    EXPECT_EQ(op.op, records[0].op);
+    EXPECT_GE(op.start, records[0].start);
+    EXPECT_LE(op.end, records[0].end);
+  }
+  // 2 x 1 output tiles of 2 steps: per step a and b, per output tile the bias.
+  EXPECT_EQ(stages, (std::map<std::string, int>{{"dma_in", 10}, {"gemm", 4}, {"epilogue", 2}, {"dma_out", 2}}));
+}
+
+TEST(PeComposite, LaterOpsWaitForItsResultOnly) {
+  Bench bench;
+  bench.map_hbm(0, 1 << 24);
+  bench.put(kA, DType::f16, std::vector<double>(64 * 64, 1));
+  bench.put(kB, DType::f16, std::vector<double>(64 * 64, 1));
+  bench.launch([](Tl& tl) {
+    tl.composite_gemm({kA, kB, kC, 64, 64, 64, DType::f16, 0, 0, 0, {}});
+    tl.load(kBias, {1, 8}, DType::f16);                      // independent
+    tl.store(kResidual, tl.load(kC, {64, 64}, DType::f16));  // needs the product
+  });
+  const Ps done = bench.observer.named("composite_gemm")[0].end;
+  Ps independent = 0, dependent = 0;
+  for (const OpRecord& op : bench.observer.named("dma_read")) {
+    if (op.params[0].text == "va:0x400000") independent = op.start;
+    if (op.params[0].text == "va:0x300000") dependent = op.start;
+  }
+  EXPECT_LT(independent, done);
+  EXPECT_EQ(dependent, done);
+  EXPECT_EQ(bench.get(kResidual, DType::f16, 64 * 64), std::vector<double>(64 * 64, 64));
+}
+
+TEST(PeComposite, AccumulatesAllTypesInTheirAccumulator) {
+  Bench bench;
+  bench.map_hbm(0, 1 << 24);
+  for (const DType dtype : {DType::bf16, DType::f32, DType::i8, DType::i32, DType::f64, DType::f8e4m3}) {
+    bench.put(kA, dtype, std::vector<double>(4 * 100, 1));
+    bench.put(kB, dtype, std::vector<double>(100 * 4, 1));
+    Message& message = bench.launch([dtype](Tl& tl) {
+      tl.composite_gemm({kA, kB, kC, 4, 4, 100, dtype, 0, 0, 0, {}});
+    });
+    ASSERT_TRUE(message.faults.empty()) << message.faults[0].reason;
+    unsigned char expected[8];
+    store_element(expected, dtype, 0, 100);
+    EXPECT_EQ(bench.get(kC, dtype, 16), std::vector<double>(16, load_element(expected, dtype, 0))) << to_string(dtype);
+  }
+}
+
+}  // namespace
+}  // namespace kernbench

@@ -1,0 +1,316 @@
+// What goes wrong, and what is said about it.
+#include "tests/pe/harness.h"
+
+namespace kernbench {
+namespace {
+
+using test::Bench;
+
+constexpr Va kA = 0x10000, kB = 0x20000, kUnmapped = 0x9000000;
+
+Bench::Options two_pes() {
+  Bench::Options options;
+  options.pes = 2;
+  return options;
+}
+
+/// Runs `body` on PE 0; the reason of its one fault.
+std::string reason_of(Bench& bench, std::function<void(Tl&)> body) {
+  Message& message = bench.launch(std::move(body));
+  EXPECT_EQ(bench.answers(message, CommandKind::failed), 1u);
+  EXPECT_EQ(bench.pool.outstanding(), 0u);
+  EXPECT_EQ(bench.stacks.in_use(), 0u);
+  return message.faults.size() == 1 ? message.faults[0].reason : "not one fault";
+}
+
+TEST(PeFault, AnUnmappedAddressNamesPeVaKernelAndOp) {
+  Bench bench;
+  bench.map_hbm(0, 1 << 20);
+  Message& message = bench.launch([](Tl& tl) {
+    tl.store(kA, tl.load(kUnmapped, {4, 8}, DType::f16));
+    tl.fence();
+    tl.store(kB, tl.fill({1, 8}, DType::f16, 1));
+  });
+  EXPECT_EQ(bench.answers(message, CommandKind::failed), 1u);
+  ASSERT_EQ(message.faults.size(), 1u);
+  const Fault& fault = message.faults[0];
+  EXPECT_EQ(fault.kind, Fault::Kind::mmu);
+  EXPECT_EQ(fault.component, "sip0.cube0.pe0.dma_r");
+  EXPECT_EQ(fault.kernel, "k");
+  EXPECT_EQ(fault.op, "load(0x9000000, 4x8 f16)");
+  EXPECT_EQ(fault.reason, "VA 0x9000000 is not mapped for sip0.cube0.pe0");
+  EXPECT_EQ(fault.time, Bench::body(message).first_start + bench.options.config.cpu.dispatch);
+  EXPECT_EQ(bench.get(kB, DType::f16, 8), std::vector<double>(8, 0));  // nothing after it happened
+  Message& next = bench.launch([](Tl& tl) { tl.store(kB, tl.fill({1, 8}, DType::f16, 1)); });
+  EXPECT_EQ(bench.answers(next, CommandKind::done), 1u);
+  EXPECT_EQ(bench.get(kB, DType::f16, 8), std::vector<double>(8, 1));
+}
+
+TEST(PeFault, AMappingThatEndsWithinAnOpFaultsAtItsEnd) {
+  Bench bench;
+  bench.map_hbm(0, kA + 100);
+  EXPECT_EQ(reason_of(bench,
+                      [](Tl& tl) {
+                        tl.load(kA, {1, 64}, DType::f16);
+                      }),
+            "VA 0x10064 is not mapped for sip0.cube0.pe0");
+}
+
+TEST(PeFault, AnErrorResponseNamesTheAddress) {
+  Bench bench;
+  bench.map_hbm(0, 1 << 20);
+  bench.failing_address = PhysicalAddress::hbm(bench.coord(0), kB + 300).encode();
+  EXPECT_EQ(reason_of(bench,
+                      [](Tl& tl) {
+                        tl.load(kB, {1, 256}, DType::f16);
+                      }),
+            "read at sip0.cube0.pe0.hbm+0x20100 of 256 B answered TLM_ADDRESS_ERROR_RESPONSE");
+  EXPECT_EQ(reason_of(bench,
+                      [](Tl& tl) {
+                        tl.store(kB, tl.alloc({1, 256}, DType::f16));
+                      }),
+            "write at sip0.cube0.pe0.hbm+0x20100 of 256 B answered TLM_ADDRESS_ERROR_RESPONSE");
+}
+
+TEST(PeFault, MemoryThatDoesNotExistIsABusError) {
+  Bench bench;
+  bench.pages.map({kA, 64, PhysicalAddress::hbm({0, 0, 9}, 0), {}});
+  EXPECT_EQ(reason_of(bench,
+                      [](Tl& tl) {
+                        tl.load(kA, {1, 8}, DType::f16);
+                      }),
+            "there is no memory at sip0.cube0.pe9.hbm+0x0");
+}
+
+TEST(PeFault, MisuseOfTheApiNamesOpShapesAndKernel) {
+  Bench bench;
+  bench.map_hbm(0, 1 << 20);
+  const std::string where = "kernel 'k' on sip0.cube0.pe0: ";
+  const auto f16 = [](Tl& tl, std::int64_t rows, std::int64_t cols) { return tl.alloc({rows, cols}, DType::f16); };
+  EXPECT_EQ(reason_of(bench, [&](Tl& tl) { tl.dot(f16(tl, 4, 8), f16(tl, 4, 8)); }),
+            where + "dot(4x8 f16, 4x8 f16): a has 8 columns but b has 4 rows");
+  EXPECT_EQ(reason_of(bench,
+                      [&](Tl& tl) {
+                        tl.dot(f16(tl, 4, 8), tl.alloc({8, 4}, DType::f32));
+                      }),
+            where + "dot(4x8 f16, 8x4 f32): the dtypes differ; cast one of them");
+  EXPECT_EQ(reason_of(bench, [&](Tl& tl) { tl.dot(f16(tl, 4, 8), f16(tl, 8, 4), f16(tl, 1, 4)); }),
+            where + "dot(4x8 f16, 8x4 f16): the accumulator is 1x4 f16, the product 4x4");
+  EXPECT_EQ(reason_of(bench, [&](Tl& tl) { f16(tl, 4, 8) + f16(tl, 4, 7); }),
+            where + "add(4x8 f16, 4x7 f16): the shapes do not agree, and neither can be broadcast");
+  EXPECT_EQ(reason_of(bench,
+                      [&](Tl& tl) {
+                        f16(tl, 4, 8) * tl.alloc({4, 8}, DType::bf16);
+                      }),
+            where + "mul(4x8 f16, 4x8 bf16): the dtypes differ; cast one of them");
+  EXPECT_EQ(reason_of(bench,
+                      [&](Tl& tl) {
+                        tl.math(MathOp::exp, {tl.alloc({1, 4}, DType::i32)});
+                      }),
+            where + "exp(1x4 i32): not defined for i32");
+  EXPECT_EQ(reason_of(bench, [&](Tl& tl) { tl.math(MathOp::add, {f16(tl, 1, 1)}); }),
+            where + "add(1x1 f16): takes 2 operands");
+  EXPECT_EQ(reason_of(bench, [&](Tl& tl) { tl.select(f16(tl, 1, 4), f16(tl, 1, 4), f16(tl, 1, 4)); }),
+            where + "select(1x4 f16, 1x4 f16, 1x4 f16): the mask is f16; it must be bool");
+  EXPECT_EQ(reason_of(bench, [&](Tl& tl) { tl.slice(f16(tl, 1, 4), 3, 2); }),
+            where + "slice(1x4 f16): [3, 5) is not within its 4 columns");
+  EXPECT_EQ(reason_of(bench, [&](Tl& tl) { tl.reduce(ReduceKind::sum, f16(tl, 2, 4), 2); }),
+            where + "reduce_sum(2x4 f16): axis is 2; give 0 (over rows) or 1 (over columns)");
+  EXPECT_EQ(reason_of(bench,
+                      [&](Tl& tl) {
+                        tl.broadcast(f16(tl, 2, 4), {3, 4});
+                      }),
+            where + "broadcast(2x4 f16): cannot be broadcast to 3x4");
+  EXPECT_EQ(reason_of(bench,
+                      [&](Tl& tl) {
+                        tl.load(kA, {2, 8}, DType::f16, 4);
+                      }),
+            where + "load(2x8 f16): row_stride is 4; give 0 or at least the 8 columns");
+  EXPECT_EQ(reason_of(bench,
+                      [&](Tl& tl) {
+                        tl.load(kA, {-1, 8}, DType::f16);
+                      }),
+            where + "load(-1x8 f16): give rows and columns from 0 to 4294967295");
+  EXPECT_EQ(reason_of(bench, [&](Tl& tl) { tl.store(kA, Tile()); }),
+            where + "store: a tile is empty: it was never made");
+  EXPECT_EQ(reason_of(bench, [&](Tl& tl) { tl.shard(0x77); }),
+            where + "shard(0x77): no tensor argument of this launch begins there");
+  EXPECT_EQ(reason_of(bench, [&](Tl& tl) { tl.call(); }), where + "call: this launch is not part of a collective");
+  EXPECT_EQ(reason_of(bench, [&](Tl& tl) { tl.program_id(3); }),
+            where + "program_id: axis is 3; give 0 (PE), 1 (cube) or 2 (SIP)");
+  EXPECT_EQ(reason_of(bench, [](Tl&) { throw std::out_of_range("chunk 7"); }), where + "chunk 7");
+  CompositeGemm gemm;
+  gemm.m = gemm.n = gemm.k = 8;
+  gemm.lda = 4;
+  EXPECT_EQ(reason_of(bench, [&](Tl& tl) { tl.composite_gemm(gemm); }),
+            where + "composite_gemm(8x8x8 f16): lda is 4; give 0 or at least 8");
+}
+
+TEST(PeFault, TcmThatDoesNotFitListsWhatOccupiesIt) {
+  Bench::Options options;
+  options.config.tcm.bytes = 1 << 20;
+  options.config.cpu.kernel_contexts = 1;
+  Bench bench(options);
+  bench.map_hbm(0, 1 << 24);
+  EXPECT_EQ(reason_of(bench,
+                      [](Tl& tl) {
+                        const Tile a = tl.load(kA, {256, 1024}, DType::f16), b = tl.fill({1, 64}, DType::f32, 0);
+                        tl.alloc({512, 1024}, DType::f16);
+                      }),
+            "kernel 'k' on sip0.cube0.pe0: alloc(512x1024 f16): TCM cannot hold 1048576 B: 524032 B of this launch's "
+            "1048576 B are free, the largest block 524032 B; occupied by load 256x1024 f16 (524288 B), fill 1x64 f32 "
+            "(256 B)");
+}
+
+TEST(PeFault, RingsTakeTheirTcm) {
+  Bench::Options options = two_pes();
+  options.config.tcm.bytes = 64 << 10;
+  options.config.cpu.kernel_contexts = 1;
+  Bench bench(options);
+  bench.join(0, 1);
+  EXPECT_TRUE(bench.completed(bench.launch([](Tl& tl) { tl.alloc({1, 48 << 10}, DType::i8); })));
+  EXPECT_EQ(
+      reason_of(bench,
+                [](Tl& tl) {
+                  tl.alloc({1, (48 << 10) + 1}, DType::i8);
+                }),
+      "kernel 'k' on sip0.cube0.pe0: alloc(1x49153 i8): TCM cannot hold 49153 B: 49152 B of this launch's 49152 B "
+      "are free, the largest block 49152 B; occupied by nothing");
+}
+
+TEST(PeFault, ADirectionWithoutANeighbourListsThoseThereAre) {
+  Bench bench(two_pes());
+  bench.join(0, 1);
+  EXPECT_EQ(reason_of(bench,
+                      [](Tl& tl) {
+                        tl.send(Direction::north(), tl.alloc({1, 4}, DType::f16));
+                      }),
+            "kernel 'k' on sip0.cube0.pe0: send(N, 1x4 f16): group 0 has no neighbour in direction N; it has E");
+  EXPECT_EQ(reason_of(bench,
+                      [](Tl& tl) {
+                        tl.recv(Direction::global(7), {1, 4}, DType::f16);
+                      }),
+            "kernel 'k' on sip0.cube0.pe0: recv(global(7), 1x4 f16): group 0 has no neighbour in direction global(7); "
+            "it has E");
+}
+
+TEST(PeFault, MessagesOfAnotherSizeThanExpectedAreAFault) {
+  Bench bench(two_pes());
+  bench.join(0, 1);
+  Message& message = bench.launch({
+      {std::uint16_t{0},
+       [](Tl& tl) {
+         tl.send(Direction::east(), tl.alloc({1, 8}, DType::f16));
+       }},
+      {std::uint16_t{1},
+       [](Tl& tl) {
+         tl.recv(Direction::west(), {1, 4}, DType::f16);
+       }},
+  });
+  EXPECT_EQ(bench.answers(message, CommandKind::done), 1u);
+  EXPECT_EQ(bench.answers(message, CommandKind::failed), 1u);
+  ASSERT_EQ(message.faults.size(), 1u);
+  EXPECT_EQ(message.faults[0].op, "recv(W, 1x4 f16)");
+  EXPECT_EQ(message.faults[0].reason,
+            "the next message from sip0.cube0.pe0 has 16 B, this recv takes 8 B; send and recv must agree in size");
+}
+
+TEST(PeFault, AnErrorSurfacesAtTheSameInstantWhateverTheWindow) {
+  Bench::Options options;
+  options.run.recorder_window = 1;
+  Bench narrow(options);
+  options.run.recorder_window = 4096;
+  Bench wide(options);
+  std::vector<Ps> times;
+  for (Bench* bench : {&narrow, &wide}) {
+    bench->map_hbm(0, 1 << 20);
+    Message& message = bench->launch([](Tl& tl) {
+      tl.store(kA, tl.fill({64, 64}, DType::f16, 4));
+      tl.fence();
+      tl.alloc({1, 4}, DType::f16) + tl.alloc({1, 5}, DType::f16);
+    });
+    ASSERT_EQ(message.faults.size(), 1u);
+    times.push_back(message.faults[0].time);
+    EXPECT_EQ(bench->get(kA, DType::f16, 1)[0], 4);
+  }
+  EXPECT_EQ(times[0], times[1]);
+}
+
+TEST(PeFault, AFailedKernelLetsGoOfEveryEngine) {
+  Bench bench(two_pes());
+  bench.map_hbm(0, 1 << 24);
+  bench.join(0, 1);
+  Message& message = bench.launch([](Tl& tl) {
+    CompositeGemm gemm;
+    gemm.a = gemm.b = kA;
+    gemm.c = 0x100000;
+    gemm.m = gemm.n = gemm.k = 256;
+    tl.composite_gemm(gemm);
+    const Tile big = tl.fill({8, 2048}, DType::f16, 1);
+    tl.send(Direction::east(), big);  // more than the ring holds
+    const Tile never = tl.recv(Direction::east(), {1, 8}, DType::f16);
+    tl.store(0x200000, never);
+    for (int i = 0; i < 40; ++i) tl.load(kA + 0x1000 * static_cast<Va>(i), {16, 128}, DType::f16);
+    tl.load(kUnmapped, {1, 8}, DType::f16);
+    tl.fence();
+  });
+  EXPECT_EQ(bench.answers(message, CommandKind::failed), 1u);
+  ASSERT_EQ(message.faults.size(), 1u);
+  EXPECT_EQ(message.faults[0].kind, Fault::Kind::mmu);
+  EXPECT_EQ(bench.pool.outstanding(), 0u);
+  Message& next = bench.launch([](Tl& tl) { tl.store(kB, tl.load(kA, {1, 8}, DType::f16)); });
+  EXPECT_EQ(bench.answers(next, CommandKind::done), 1u);
+}
+
+TEST(PeFault, ACompositesTileMayFault) {
+  Bench bench;
+  bench.map_hbm(0, 0x40000);
+  Message& message = bench.launch([](Tl& tl) {
+    CompositeGemm gemm;
+    gemm.a = gemm.b = kA;
+    gemm.c = kUnmapped;
+    gemm.m = gemm.n = gemm.k = 64;
+    tl.composite_gemm(gemm);
+    tl.fence();
+  });
+  EXPECT_EQ(bench.answers(message, CommandKind::failed), 1u);
+  ASSERT_EQ(message.faults.size(), 1u);
+  EXPECT_EQ(message.faults[0].component, "sip0.cube0.pe0.dma_w");
+  EXPECT_EQ(bench.pool.outstanding(), 0u);
+}
+
+TEST(PeFault, AbortEndsAWaitingKernel) {
+  Bench bench(two_pes());
+  bench.join(0, 1);
+  Message& message = bench.launch([](Tl& tl) { tl.wait(tl.recv(Direction::east(), {1, 8}, DType::f16)); });
+  EXPECT_FALSE(bench.completed(message));
+  bench.send(0, CommandKind::abort, message);
+  bench.queue.run_all();
+  EXPECT_EQ(bench.answers(message, CommandKind::failed), 1u);
+  bench.send(0, CommandKind::abort, message);  // answered already: ignored
+  bench.queue.run_all();
+  EXPECT_EQ(bench.answers(message, CommandKind::failed), 1u);
+}
+
+TEST(PeFault, ARingOutsideTcmIsRefused) {
+  Bench bench(two_pes());
+  NeighbourEntry entry;
+  entry.self = bench.coord(0);
+  entry.direction = Direction::east();
+  entry.peer = entry.source = bench.coord(1);
+  entry.ring_base = PhysicalAddress::tcm(bench.coord(0), bench.options.config.tcm.bytes - 4096);
+  entry.peer_ring_base = PhysicalAddress::tcm(bench.coord(1), 0);
+  Message message;
+  message.body = SfrWriteMessage{{entry}};
+  bench.send(0, CommandKind::sfr_write, message);
+  bench.queue.run_all();
+  EXPECT_EQ(bench.answers(message, CommandKind::finished), 1u);
+  ASSERT_EQ(message.faults.size(), 1u);
+  EXPECT_EQ(message.faults[0].component, "sip0.cube0.pe0.ipcq");
+  EXPECT_EQ(message.faults[0].reason,
+            "queue pair of group 0 in direction E: a ring of 16384 B at sip0.cube0.pe0.tcm+0xfff000 is not within this "
+            "PE's TCM");
+}
+
+}  // namespace
+}  // namespace kernbench
