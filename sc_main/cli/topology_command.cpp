@@ -9,8 +9,12 @@
 #include "topology/plan.h"
 #include "topology/resolve.h"
 #include "topology/schema.h"
+#if __has_include("topology/show.h")
 #include "topology/show.h"
+#endif
+#if __has_include("topology/view.h")
 #include "topology/view.h"
+#endif
 #include "waves/output_file.h"
 
 namespace kernbench {
@@ -77,17 +81,26 @@ std::string show(const TopologyOptions& options) {
   const topology::Resolved resolved = topology::resolve(options.machine, options.sets);
   if (options.stage == 2 && options.view.empty()) return topology::show_resolved(resolved);
   const topology::Plan plan = topology::make_plan(resolved.spec);
+#if __has_include("topology/show.h")
   if (options.view.empty()) return topology::show(plan, options.stage);
+#endif
   require("--view", options.view, {"system", "sip", "cube", "pe"});
   require("--format", options.format, {"dot", "svg"});
+#if __has_include("topology/view.h")
   return topology::show_view(plan, options.view, options.format);
+#else
+  throw UsageError("views are not built");
+#endif
 }
 
 std::string export_it(const TopologyOptions& options) {
   require("--what", options.what, {"config", "cube-mesh", "schema"});
   if (options.what == "schema") return topology::json_schema().dump(2) + "\n";
   const topology::Resolved resolved = topology::resolve(options.machine, options.sets);
-  if (options.what == "cube-mesh") return topology::export_cube_mesh(resolved.spec);
+  if (options.what == "cube-mesh") {
+    const topology::CubeLayout layout = topology::find_layout(resolved.spec.cube, resolved.spec.cube_mesh);
+    return topology::export_cube_mesh(resolved.spec.cube, layout.mesh);
+  }
   return topology::show_resolved(resolved);
 }
 }  // namespace
