@@ -233,6 +233,29 @@ void check_mapping(const HbmConfig& hbm, const CheckContext& context) {
               "give Ro, then Si, Ba, Bg and Co once each in any order, such as RoSiBaCoBg");
 }
 
+/// Refresh must leave time for an access.
+void check_refresh(const HbmConfig& hbm, const CheckContext& context) {
+  const HbmTiming& t = hbm.timing;
+  if (hbm.refresh == RefreshPolicy::all_bank && (t.t_rfc_ab == 0 || t.t_refi <= t.t_rfc_ab + t.t_rc)) {
+    context.add({"cube.hbm.refresh", "cube.hbm.timing.t_refi", "cube.hbm.timing.t_rfc_ab", "cube.hbm.timing.t_rc"},
+                fmt::format("cube.hbm.refresh is 'all_bank', but t_refi is {}, t_rfc_ab {} and t_rc {}", t.t_refi,
+                            t.t_rfc_ab, t.t_rc),
+                "give t_rfc_ab above 0 and t_refi above t_rfc_ab + t_rc, or 'refresh: none'");
+  }
+  if (hbm.refresh != RefreshPolicy::per_bank) return;
+  const std::uint64_t banks =
+      std::uint64_t{hbm.pseudo_channels} * hbm.stack_ids * hbm.bank_groups * hbm.banks_per_group;
+  // Refreshes per t_refi_pb that visit every bank of a channel once in t_refi.
+  const std::uint64_t due =
+      t.t_refi == 0 ? hbm.pseudo_channels : std::max<std::uint64_t>(1, (banks * t.t_refi_pb + t.t_refi / 2) / t.t_refi);
+  if (t.t_rfc_pb == 0 || t.t_refi_pb <= due * t.t_rc) {
+    context.add({"cube.hbm.refresh", "cube.hbm.timing.t_refi_pb", "cube.hbm.timing.t_rfc_pb", "cube.hbm.timing.t_rc"},
+                fmt::format("cube.hbm.refresh is 'per_bank', but t_refi_pb is {}, t_rfc_pb {} and t_rc {}", t.t_refi_pb,
+                            t.t_rfc_pb, t.t_rc),
+                fmt::format("give t_rfc_pb above 0 and t_refi_pb above {} * t_rc, or 'refresh: none'", due));
+  }
+}
+
 void check_hbm(const HbmConfig& hbm, std::uint32_t pes, const CheckContext& context) {
   check_hbm_slices(hbm, pes, context);
   check_mapping(hbm, context);
@@ -256,18 +279,13 @@ void check_hbm(const HbmConfig& hbm, std::uint32_t pes, const CheckContext& cont
                             size(hbm.row_bytes), banks),
                 fmt::format("give a multiple of {}", size(banks * hbm.row_bytes)));
   }
-  const HbmTiming& t = hbm.timing;
-  if (hbm.refresh == RefreshPolicy::all_bank && (t.t_refi == 0 || t.t_rfc_ab == 0 || t.t_refi <= t.t_rfc_ab)) {
-    context.add({"cube.hbm.refresh", "cube.hbm.timing.t_refi", "cube.hbm.timing.t_rfc_ab"},
-                fmt::format("cube.hbm.refresh is 'all_bank', but t_refi is {} and t_rfc_ab {}", t.t_refi, t.t_rfc_ab),
-                "give 0 < t_rfc_ab < t_refi, or 'refresh: none'");
+  constexpr std::uint32_t kMostBanks = 128;  // of a channel: models/hbm/channel_timing.h
+  if (const std::uint64_t of_channel = banks / hbm.channels; of_channel > kMostBanks) {
+    context.add({"cube.hbm.banks_per_group", "cube.hbm.bank_groups", "cube.hbm.stack_ids", "cube.hbm.pseudo_channels"},
+                fmt::format("cube.hbm has {} banks per channel", of_channel),
+                fmt::format("pseudo_channels * stack_ids * bank_groups * banks_per_group is at most {}", kMostBanks));
   }
-  if (hbm.refresh == RefreshPolicy::per_bank && (t.t_refi_pb == 0 || t.t_rfc_pb == 0)) {
-    context.add(
-        {"cube.hbm.refresh", "cube.hbm.timing.t_refi_pb", "cube.hbm.timing.t_rfc_pb"},
-        fmt::format("cube.hbm.refresh is 'per_bank', but t_refi_pb is {} and t_rfc_pb {}", t.t_refi_pb, t.t_rfc_pb),
-        "give both above 0, or 'refresh: none'");
-  }
+  check_refresh(hbm, context);
 }
 
 void check_sram(const SramConfig& sram, const CheckContext& context) {
