@@ -96,14 +96,21 @@ void ChannelTiming::accept(Tick now, const BurstPlace& place, bool write, std::u
   entry.previous = bank.tail[direction];
   (entry.previous == kNone ? bank.head[direction] : entries_[static_cast<std::size_t>(entry.previous)].next) = id;
   bank.tail[direction] = id;
-  int& first = bank.open && bank.row == place.row ? bank.hit[direction] : bank.miss[direction];
+  not_before_ = std::max(not_before_, now + 1);
+  const bool hit = bank.open && bank.row == place.row;
+  int& first = hit ? bank.hit[direction] : bank.miss[direction];
   if (first == kNone) {
     first = id;
     update_sets(index);
+    if (hit) {
+      consider_column(index, column_mode_, column_);
+      row_known_ = row_known_ && row_.bank != index;  // it may protect the row
+    } else {
+      consider_row(index, row_mode_, row_);
+    }
   }
   ++waiting_[direction];
   if (listener_ != nullptr) listener_->queued(waiting_[0] + waiting_[1], now);
-  not_before_ = std::max(not_before_, now + 1);
 }
 
 ChannelTiming::Direction ChannelTiming::mode() const {
@@ -118,34 +125,30 @@ Tick ChannelTiming::column_ready(const Bank& bank, Direction d) const {
   return rising(ready);
 }
 
-ChannelTiming::Candidate ChannelTiming::best_column() const {
-  Candidate best;
-  std::uint64_t best_age = 0, best_order = 0;
-  active_.each([&](unsigned i) {
-    const Bank& bank = banks_[i];
+void ChannelTiming::consider_column(unsigned index, Direction d, Candidate& best) const {
+  const Bank& bank = banks_[index];
+  if (bank.active != kNone) {
     const Entry& entry = entries_[static_cast<std::size_t>(bank.active)];
     const Tick at = column_ready(bank, entry.write ? kWrite : kRead);
-    // Age among rows opened for a burst: tick of arrival, then order of the ACTs.
-    if (at < best.at || (at == best.at &&
-                         (entry.arrival < best_age || (entry.arrival == best_age && bank.active_order < best_order)))) {
-      best = {at, i, bank.active, true};
-      best_age = entry.arrival;
-      best_order = bank.active_order;
-    }
-  });
-  if (!maintenance_.empty()) return best;
+    const Candidate opener{at, entry.arrival, bank.active_order, index, bank.active, true};
+    if (opener.before(best)) best = opener;
+  }
+  if (bank.hit[d] == kNone || !maintenance_.empty()) return;
+  const Candidate hit{
+      column_ready(bank, d), entries_[static_cast<std::size_t>(bank.hit[d])].age, 0, index, bank.hit[d], false};
+  if (hit.before(best)) best = hit;
+}
+
+const ChannelTiming::Candidate& ChannelTiming::best_column() {
   const Direction d = mode();
-  hits_[d].each([&](unsigned i) {
-    const Bank& bank = banks_[i];
-    const Tick at = column_ready(bank, d);
-    if (at > best.at || (at == best.at && best.active)) return;
-    const std::uint64_t age = entries_[static_cast<std::size_t>(bank.hit[d])].age;
-    if (at < best.at || age < best_age) {
-      best = {at, i, bank.hit[d], false};
-      best_age = age;
-    }
-  });
-  return best;
+  if (column_known_ && column_mode_ == d) return column_;
+  column_ = Candidate();
+  column_mode_ = d;
+  column_known_ = true;
+  BankSet banks = active_;
+  if (maintenance_.empty()) banks.add(hits_[d]);
+  banks.each([&](unsigned i) { consider_column(i, d, column_); });
+  return column_;
 }
 
 bool ChannelTiming::may_close(const Bank& bank, Direction d) const {
@@ -155,28 +158,29 @@ bool ChannelTiming::may_close(const Bank& bank, Direction d) const {
          entries_[static_cast<std::size_t>(bank.miss[d])].arrival;
 }
 
-ChannelTiming::Candidate ChannelTiming::best_row() const {
-  Candidate best;
+void ChannelTiming::consider_row(unsigned index, Direction d, Candidate& best) const {
+  const Bank& bank = banks_[index];
+  if (bank.miss[d] == kNone) return;
+  const PseudoChannel& pc = pseudo_channels_[bank.pseudo_channel];
+  Candidate candidate{0, entries_[static_cast<std::size_t>(bank.miss[d])].age, 0, index, bank.miss[d], false};
+  if (bank.open) {
+    if (!may_close(bank, d)) return;
+    candidate.at = std::max({not_before_, row_bus_, bank.pre, pc.pre});
+  } else {
+    candidate.at = rising(
+        std::max({not_before_, row_bus_, bank.act, groups_[bank.group].act, pc.act, pc.activates[pc.oldest_activate]}));
+  }
+  if (candidate.before(best)) best = candidate;
+}
+
+const ChannelTiming::Candidate& ChannelTiming::best_row() {
   const Direction d = mode();
-  std::uint64_t best_age = 0;
-  misses_[d].each([&](unsigned i) {
-    const Bank& bank = banks_[i];
-    const PseudoChannel& pc = pseudo_channels_[bank.pseudo_channel];
-    Tick at;
-    if (bank.open) {
-      if (!may_close(bank, d)) return;
-      at = std::max({not_before_, row_bus_, bank.pre, pc.pre});
-    } else {
-      at = rising(std::max(
-          {not_before_, row_bus_, bank.act, groups_[bank.group].act, pc.act, pc.activates[pc.oldest_activate]}));
-    }
-    const std::uint64_t age = entries_[static_cast<std::size_t>(bank.miss[d])].age;
-    if (at < best.at || (at == best.at && age < best_age)) {
-      best = {at, i, bank.miss[d], false};
-      best_age = age;
-    }
-  });
-  return best;
+  if (row_known_ && row_mode_ == d) return row_;
+  row_ = Candidate();
+  row_mode_ = d;
+  row_known_ = true;
+  misses_[d].each([&](unsigned i) { consider_row(i, d, row_); });
+  return row_;
 }
 
 /// When the first of the waiting maintenance commands can start; kNoTick: only after a column command.
@@ -240,6 +244,7 @@ void ChannelTiming::skip_idle_refreshes(Tick until) {
 }
 
 void ChannelTiming::due_maintenance(Tick t) {
+  const bool waited = !maintenance_.empty();
   while (next_refresh_ <= t) {
     if (config_.refresh == RefreshPolicy::all_bank) {
       for (unsigned pc = 0; pc < pseudo_channels_.size(); ++pc) {
@@ -266,24 +271,25 @@ void ChannelTiming::due_maintenance(Tick t) {
     bank.close_at = kNoTick;
     closing_.erase(closing_.begin() + static_cast<std::ptrdiff_t>(i));
   }
+  if (!waited && !maintenance_.empty()) forget_candidates();
 }
 
 void ChannelTiming::step(Tick t) {
   not_before_ = t;
   due_maintenance(t);
   if (maintenance_.empty()) mode_ = mode();
-  const Candidate column = best_column();
-  if (column.at == t) issue_column(column, t);
+  if (best_column().at == t) issue_column(Candidate(column_), t);
   while (!maintenance_.empty() && maintenance_.front().kind == Maintenance::close &&
          !banks_[maintenance_.front().unit].open) {
     maintenance_.erase(maintenance_.begin());  // closed by an auto-precharge or a refresh meanwhile
+    forget_candidates();
   }
   if (maintenance_.empty()) {
     mode_ = mode();
-    const Candidate row = best_row();
-    if (row.at == t) issue_row(row, t);
+    if (best_row().at == t) issue_row(Candidate(row_), t);
   } else if (maintenance_ready() == t) {
     issue_maintenance(t);
+    forget_candidates();
   }
   not_before_ = t + 1;
 }
@@ -336,6 +342,10 @@ void ChannelTiming::issue_column(const Candidate& column, Tick t) {
       after_close(bank, column.bank, bank.pre);  // auto-precharge
     }
   }
+  // Of the rows, only this bank's may be closed earlier or later than before.
+  column_known_ = false;
+  row_known_ = row_known_ && row_.bank != column.bank;
+  if (row_known_) consider_row(column.bank, row_mode_, row_);
 }
 
 void ChannelTiming::issue_row(const Candidate& row, Tick t) {
@@ -343,9 +353,12 @@ void ChannelTiming::issue_row(const Candidate& row, Tick t) {
   if (bank.open) {
     entries_[static_cast<std::size_t>(row.entry)].closed_other = true;
     precharge(row.bank, t);
+    column_known_ = column_known_ && column_.bank != row.bank;
   } else {
     activate(row.bank, row.entry, t);
+    if (column_known_) consider_column(row.bank, column_mode_, column_);
   }
+  row_known_ = false;
 }
 
 void ChannelTiming::activate(unsigned index, int id, Tick t) {

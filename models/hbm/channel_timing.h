@@ -130,6 +130,7 @@ class ChannelTiming {
   struct BankSet {
     std::array<std::uint64_t, 2> words{};
     void set(unsigned i, bool on) { on ? words[i / 64] |= bit(i) : words[i / 64] &= ~bit(i); }
+    void add(const BankSet& other) { words[0] |= other.words[0], words[1] |= other.words[1]; }
     static std::uint64_t bit(unsigned i) { return std::uint64_t{1} << (i % 64); }
     template <class Body>
     void each(const Body& body) const {
@@ -140,17 +141,28 @@ class ChannelTiming {
       }
     }
   };
+  /// What the column or the row slot takes next. Valid for as long as `at` is not before not_before_ and nothing that
+  /// it was compared with has changed.
   struct Candidate {
     Tick at = kNoTick;
+    std::uint64_t order = 0, suborder = 0;  // among candidates of one tick
     unsigned bank = 0;
     int entry = kNone;
     bool active = false;
+    bool before(const Candidate& other) const {
+      if (at != other.at) return at < other.at;
+      if (active != other.active) return active;
+      return order != other.order ? order < other.order : suborder < other.suborder;
+    }
   };
 
   Tick rising(Tick t) const { return gaps_.m == 2 ? t | 1 : t; }
   Direction mode() const;
-  Candidate best_column() const;
-  Candidate best_row() const;
+  const Candidate& best_column();
+  const Candidate& best_row();
+  void consider_column(unsigned bank, Direction direction, Candidate& best) const;
+  void consider_row(unsigned bank, Direction direction, Candidate& best) const;
+  void forget_candidates() { column_known_ = row_known_ = false; }
   Tick maintenance_ready() const;
   Tick column_ready(const Bank& bank, Direction direction) const;
   bool may_close(const Bank& bank, Direction direction) const;
@@ -191,6 +203,9 @@ class ChannelTiming {
   Direction mode_ = kRead;
   Tick not_before_ = 0;  // ticks below are decided
   Tick column_bus_ = 0, row_bus_ = 0;
+  Candidate column_, row_;
+  bool column_known_ = false, row_known_ = false;
+  Direction column_mode_ = kRead, row_mode_ = kRead;  // that they were chosen in
   Tick next_refresh_;
   unsigned refresh_turn_ = 0;   // per-bank refresh: next bank of each share
   unsigned refreshes_due_ = 0;  // commands per interval; per bank: as many shares of the banks
