@@ -16,8 +16,7 @@ struct Burst {
 };
 
 /// Cuts a load, store or gather into bursts: row by row (contiguous rows are one), each at most `burst_bytes` and never
-/// across a multiple of it, nor across the end of a mapping. The TLB is asked once per row or page, whichever is
-/// longer.
+/// across a multiple of it, nor across the end of a mapping. The TLB is asked whenever a burst begins on another page.
 class BurstPlan {
  public:
   BurstPlan(const Op& op, std::uint32_t burst_bytes);

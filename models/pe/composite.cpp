@@ -77,7 +77,7 @@ void Composite::finish_when_done() {
     next_ = nullptr;
     plan_.reset();
     finishing_ = false;
-    log_op(services_, op, op.started, "composite");
+    log_op(services_, op, "composite");
     sink_.completed(op);
     advance();
   });

@@ -60,7 +60,7 @@ void ComputeEngine::advance() {
 void ComputeEngine::finish(Op& op) {
   busy_ = false;
   track_.interval(op.started, services_.now(), label(op));
-  log_op(services_, op, op.started, kind_ == Kind::gemm ? "gemm" : "math");
+  log_op(services_, op, kind_ == Kind::gemm ? "gemm" : "math");
   sink_.completed(op);
   advance();
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "models/pe/kernel_context.h"
 #include "models/pe/op_record.h"
@@ -21,8 +22,9 @@ struct DmaEngine::Job final : ResponseHandler {
   BurstPlan plan;
   std::uint32_t pending = 0;  // responses to come
   bool all_issued = false;
-  bool charged = false;  // the setup time went to its first packet
-  Ps last_write = 0;     // when TCM holds all that has arrived
+  Ps first_burst = kNever;          // when it was injected
+  std::array<Ps, kDelays> spent{};  // of the burst that ended last
+  Ps last_write = 0;                // when TCM holds all that has arrived
   std::optional<MemoryKind> space;
   Job* next = nullptr;
   Job* previous = nullptr;
@@ -136,8 +138,7 @@ void DmaEngine::inject() {
   packet.op = job.op.id;
   packet.user = static_cast<ResponseHandler*>(&job);
   packet.tag = burst_.tcm;
-  if (!job.charged) packet.charge(Delay::setup, services_.now() - job.op.started);
-  job.charged = true;
+  if (job.first_burst == kNever) job.first_burst = services_.now();
   ++job.pending;
   ++outstanding_;
   services_.inject(payload);
@@ -155,6 +156,7 @@ void DmaEngine::end_of_bursts() {
 void DmaEngine::arrived(Job& job, tlm::tlm_generic_payload& payload, const Packet& packet) {
   --outstanding_;
   --job.pending;
+  job.spent = packet.spent;
   if (payload.get_response_status() != tlm::TLM_OK_RESPONSE) {
     sink_.fault(job.op, Fault::Kind::bus, component(),
                 fmt::format("{} at {} of {} B answered {}", kind_ == Kind::read ? "read" : "write",
@@ -178,7 +180,8 @@ void DmaEngine::complete_when_done(Job& job) {
 void DmaEngine::complete(Job& job) {
   Op& op = job.op;
   if (--jobs_ == 0) track_.interval(busy_since_, services_.now(), 1);
-  log_op(services_, op, op.started, component(), job.space);
+  const Ps setup = job.first_burst == kNever ? 0 : job.first_burst - op.started;
+  log_op(services_, op, component(), {job.space, std::nullopt, &job.spent, setup});
   unlink(job);
   delete &job;
   sink_.completed(op);

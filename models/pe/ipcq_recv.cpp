@@ -136,7 +136,7 @@ void Ipcq::end_receive(QueuePair& pair, Ps written) {
   Op* op = pair.receiving;
   pair.receiving = nullptr;
   services_.queue.at(std::max(written, services_.now()), [this, &pair, op] {
-    log_op(services_, *op, op->started, "ipcq_recv", std::nullopt, pair.entry.source);
+    log_op(services_, *op, "ipcq_recv", {std::nullopt, pair.entry.source, nullptr, 0});
     sink_.completed(*op);
   });
 }

@@ -83,7 +83,7 @@ void Ipcq::hand_over(QueuePair& pair, std::uint32_t bytes) {
 void Ipcq::end_send(QueuePair& pair) {
   Op& op = *pair.sending;
   pair.sending = nullptr;
-  log_op(services_, op, op.started, "ipcq_send", std::nullopt, pair.entry.peer);
+  log_op(services_, op, "ipcq_send", {std::nullopt, pair.entry.peer, nullptr, 0});
   sink_.completed(op);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "models/pe/kernel_context.h"
 #include "tlm/machine/names.h"
@@ -88,13 +89,12 @@ void describe_math(OpRecord& record, const char* name, const TileRef& shape) {
       Params{{"op", name, 0}, {"shape", shape.shape().str(), 0}, {"dtype", kernbench::to_string(shape.dtype), 0}};
 }
 
-void describe(OpRecord& record, const Services& services, const Op& op, std::optional<MemoryKind> space,
-              std::optional<PeCoord> peer) {
+void describe(OpRecord& record, const Services& services, const Op& op, const FarEnd& far_end) {
   switch (op.kind) {
     case OpKind::load:
     case OpKind::store:
     case OpKind::gather:
-      describe_dma(record, op, space);
+      describe_dma(record, op, far_end.space);
       break;
     case OpKind::dot:
       record.kind = record.name = "gemm";
@@ -124,7 +124,7 @@ void describe(OpRecord& record, const Services& services, const Op& op, std::opt
       record.name = "ipcq_copy";
       record.params =
           Params{{"direction", op.direction.str(), 0},
-                 {"peer", peer ? names::pe(*peer) : "", 0},
+                 {"peer", far_end.peer ? names::pe(*far_end.peer) : "", 0},
                  {"nbytes", "", static_cast<std::int64_t>((op.kind == OpKind::send ? op.in[0] : op.out).bytes())}};
       break;
     default:
@@ -133,17 +133,23 @@ void describe(OpRecord& record, const Services& services, const Op& op, std::opt
 }
 }  // namespace
 
-void log_op(const Services& services, const Op& op, Ps start, const char* component, std::optional<MemoryKind> space,
-            std::optional<PeCoord> peer) {
+void log_op(const Services& services, const Op& op, const char* component, const FarEnd& far_end) {
   if (services.observer == nullptr || !services.observer->wants_ops() || op.aborted) return;
   OpRecord record;
-  record.start = start;
+  record.start = op.started;
   record.end = services.now();
   record.component = names::pe_part(services.coord, component);
   record.kernel = op.context->launch().kernel;
   record.stage = to_string(op.stage);
   record.op = op.id;
-  describe(record, services, op, space, peer);
+  describe(record, services, op, far_end);
+  if (far_end.spent != nullptr) {
+    record.spent.assign(far_end.spent->begin(), far_end.spent->end());
+    record.spent[static_cast<std::size_t>(Delay::setup)] += far_end.setup;
+    // What is left is waiting: for the bursts before it, and for TCM.
+    const Ps sum = std::accumulate(record.spent.begin(), record.spent.end(), Ps{0}), total = record.end - record.start;
+    if (sum < total) record.spent[static_cast<std::size_t>(Delay::contention)] += total - sum;
+  }
   services.observer->op(record);
 }
 

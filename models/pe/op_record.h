@@ -1,13 +1,23 @@
 #pragma once
+#include <array>
+#include <optional>
+#include <string>
+
 #include "models/pe/op.h"
 #include "models/pe/services.h"
 
 namespace kernbench::pe {
 
+/// What an op's record says of the other end.
+struct FarEnd {
+  std::optional<MemoryKind> space;                 ///< DMA: the kind of memory
+  std::optional<PeCoord> peer;                     ///< IPCQ
+  const std::array<Ps, kDelays>* spent = nullptr;  ///< DMA: of the burst that ended last, from its injection
+  Ps setup = 0;                                    ///< DMA: before the first burst
+};
+
 /// Reports a completed op to the observer, if it wants ops; the table of names and fields is docs/oplog.md.
-/// `space`: for DMA, the kind of memory at the far end; `peer`: for IPCQ.
-void log_op(const Services& services, const Op& op, Ps start, const char* component,
-            std::optional<MemoryKind> space = std::nullopt, std::optional<PeCoord> peer = std::nullopt);
+void log_op(const Services& services, const Op& op, const char* component, const FarEnd& far_end = {});
 /// A named slice of a kernel, from tl.mark() to the next one or the kernel's end.
 void log_mark(const Services& services, const std::string& kernel, const std::string& label, Ps start);
 

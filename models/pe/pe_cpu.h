@@ -1,5 +1,4 @@
 #pragma once
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -75,11 +74,6 @@ class PeCpu final : public OpSink, public TileSink {
   std::vector<std::unique_ptr<KernelContext>> contexts_;  // null: free
   std::vector<Command> commands_;                         // not handled yet, in order of arrival
   std::vector<Message*> waiting_arms_;                    // for a free context, in order of arrival
-  struct Answer {
-    Command command;
-    Ps sent;
-  };
-  std::deque<Answer> answers_;  // kept until their receivers have read them
   std::uint64_t next_op_id_;
   std::uint64_t sequence_ = 0;
   std::uint32_t next_context_ = 0;

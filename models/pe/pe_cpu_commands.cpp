@@ -7,8 +7,6 @@ namespace kernbench::pe {
 
 namespace {
 constexpr std::uint32_t kAnswerBytes = 64;  ///< as any command without a table   assumed: one flit's worth of fields
-/// How long an answer is kept for a receiver that handles it late, beyond the longest way it can take.
-constexpr Ps kAnswerKept = 100'000'000;
 }  // namespace
 
 void PeCpu::command(const Command& command) {
@@ -72,8 +70,9 @@ void PeCpu::start(const Command& command) {
   sc_assert(context != nullptr && context->state == KernelContext::State::armed);
   sc_assert(command.start >= services_.now());  // the IO_CPU allows for the slowest way
   context->started = command.start;
-  services_.queue.at(command.start, [this, context] {
-    if (context->state != KernelContext::State::armed) return;  // aborted meanwhile
+  services_.queue.at(command.start, [this, message = command.message] {
+    KernelContext* context = context_of(*message);
+    if (context == nullptr || context->state != KernelContext::State::armed) return;  // aborted meanwhile
     context->state = KernelContext::State::running;
     LaunchMessage& launch = context->launch();
     launch.first_start = std::min(launch.first_start, services_.now());
@@ -104,8 +103,9 @@ void PeCpu::mmu_changed(const Command& command) {
   if (const auto* unmap = std::get_if<MmuUnmapMessage>(&command.message->body)) {
     services_.mmu.invalidate(unmap->va, unmap->bytes);
   } else {
-    for (const MapEntry& entry : std::get<MmuMapMessage>(command.message->body).entries) {
-      services_.mmu.invalidate(entry.va, entry.bytes);
+    const auto& entries = std::get<MmuMapMessage>(command.message->body).entries;
+    for (std::uint32_t i = command.first; i < command.first + command.count; ++i) {
+      services_.mmu.invalidate(entries[i].va, entries[i].bytes);
     }
   }
   answer(CommandKind::finished, *command.message);
@@ -131,12 +131,9 @@ KernelContext* PeCpu::context_of(const Message& message) const {
 }
 
 void PeCpu::answer(CommandKind kind, Message& message) {
-  const Ps keep = 2 * services_.map.worst_command_latency + kAnswerKept;
-  while (!answers_.empty() && answers_.front().sent + keep < services_.now()) answers_.pop_front();
-  answers_.push_back({Command{kind, &message, services_.coord, 0, kAnswerBytes, 0, 0}, services_.now()});
   tlm::tlm_generic_payload& payload =
       services_.payload(PacketKind::command, services_.map.m_cpu(services_.coord.in_cube()), 0, kAnswerBytes);
-  Packet::of(payload).command = &answers_.back().command;
+  put_command(payload, Command{kind, &message, services_.coord, 0, kAnswerBytes, 0, 0});
   services_.inject(payload);
 }
 

@@ -41,10 +41,10 @@ Recorder::Recorder(const KernelEnvironment& environment) : env_(environment), fi
 // ---- Running the kernel ----
 
 void Recorder::start() {
-  fiber_.start([this] {
+  fiber_.start([this, body = env_.launch.body] {
     std::string reason;
     try {
-      env_.launch.body(*this);
+      body(*this);
       return;
     } catch (const KernelError& error) {
       reason = error.what();

@@ -172,8 +172,7 @@ void Bench::respond(tlm::tlm_generic_payload& payload) {
 
 void Bench::send(std::uint16_t pe, CommandKind kind, Message& message, Ps start) {
   elaborate();
-  commands_.push_back(std::make_unique<Command>());
-  Command& command = *commands_.back();
+  Command command;
   command.kind = kind;
   command.message = &message;
   command.pe = coord(pe);
@@ -182,10 +181,9 @@ void Bench::send(std::uint16_t pe, CommandKind kind, Message& message, Ps start)
     command.count = static_cast<std::uint32_t>(sfr->entries.size());
   }
   tlm::tlm_generic_payload& payload = pool.acquire();
+  put_command(payload, command);
   Packet& packet = Packet::of(payload);
-  packet.kind = PacketKind::command;
   packet.message_class = MessageClass::command;
-  packet.command = &command;
   packet.destination = map.pe(coord(pe));
   tlm::tlm_generic_payload* moving = &payload;
   queue.at(queue.now() + options.latency, [this, moving] { deliver(*moving); });

@@ -137,7 +137,6 @@ class Bench {
   std::vector<std::unique_ptr<Pe>> pes_;
   std::map<NodeId, SparseMemory> memories_;
   std::vector<std::unique_ptr<Message>> messages_;
-  std::vector<std::unique_ptr<Command>> commands_;
   std::vector<Command> answers_;
 };
 

@@ -22,6 +22,9 @@ struct OpRecord {
   std::string stage;         ///< of a composite's tile; empty otherwise
   std::uint64_t op = 0;      ///< id, unique in the run
   std::vector<Param> params;
+  /// dma_read, dma_write: where the time went, by Delay (tlm/ext/packet.h), of the burst that ended last; adds up to
+  /// end - start. Empty for other ops. Not part of the op log's files.
+  std::vector<Ps> spent;
 };
 
 /// Handle of a signal that a model publishes.
