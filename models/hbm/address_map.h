@@ -1,7 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <stdexcept>
-#include <string>
 #include <vector>
 
 #include "models/hbm/channel_timing.h"
@@ -12,38 +10,7 @@ namespace kernbench {
 class HbmAddressMap {
  public:
   /// Throws std::invalid_argument on a mapping that does not name each of Ro, Si, Ba, Bg and Co once, Ro first.
-  HbmAddressMap(const HbmConfig& config, unsigned pseudo_channels_per_slice)
-      : interleave_(config.interleave_bytes), burst_(config.burst_bytes), pseudo_channels_(pseudo_channels_per_slice) {
-    if (burst_ == 0 || interleave_ < burst_ || interleave_ % burst_ != 0) {
-      throw std::invalid_argument("hbm: interleave of " + std::to_string(interleave_) +
-                                  " B is no multiple of a burst of " + std::to_string(burst_) + " B");
-    }
-    const auto reject = [&] {
-      throw std::invalid_argument("hbm: mapping '" + config.mapping +
-                                  "': name each of Ro, Si, Ba, Bg, Co once, Ro first");
-    };
-    if (config.mapping.size() != 10) reject();
-    unsigned seen = 0;
-    for (std::size_t i = config.mapping.size(); i > 0; i -= 2) {  // least significant first
-      const std::string name = config.mapping.substr(i - 2, 2);
-      Field field;
-      if (name == "Ro")
-        field = {Field::row, 0};
-      else if (name == "Si")
-        field = {Field::stack, config.stack_ids};
-      else if (name == "Ba")
-        field = {Field::bank, config.banks_per_group};
-      else if (name == "Bg")
-        field = {Field::group, config.bank_groups};
-      else if (name == "Co")
-        field = {Field::column, config.row_bytes / config.burst_bytes};
-      else
-        reject();
-      if ((seen >> field.kind & 1) != 0 || (field.kind == Field::row && i != 2)) reject();
-      seen |= 1u << field.kind;
-      fields_.push_back(field);
-    }
-  }
+  HbmAddressMap(const HbmConfig& config, unsigned pseudo_channels_per_slice);
 
   std::uint64_t interleave() const { return interleave_; }
   /// Pseudo channel of the slice, from 0.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string>
 
 #include "models/hbm/address_map.h"
 #include "models/hbm/channel_timing.h"
@@ -83,25 +84,25 @@ class ChannelTracks final : public CommandListener {
 
 }  // namespace
 
-/// One request from BEGIN_REQ to its last burst.
-struct HbmAccess {
-  tlm::tlm_generic_payload* payload = nullptr;
-  unsigned port = 0;
-  std::uint64_t offset = 0;     ///< of the next byte to queue
-  std::uint64_t end = 0;        ///< in the slice
-  std::uint32_t undecided = 0;  ///< bursts queued, column command unknown
-  std::uint32_t bursts = 0;     ///< queued so far
-  bool opened = false, closed_other = false;
-  Ps arrived = 0;  ///< BEGIN_REQ
-  Tick last = 0;   ///< end of data
-};
-
 struct Hbm::Impl final : MemoryBackend {
+  /// One request from BEGIN_REQ to its last burst.
+  struct Access {
+    tlm::tlm_generic_payload* payload = nullptr;
+    unsigned port = 0;
+    std::uint64_t offset = 0;     ///< of the next byte to queue
+    std::uint64_t end = 0;        ///< in the slice
+    std::uint32_t undecided = 0;  ///< bursts queued, column command unknown
+    std::uint32_t bursts = 0;     ///< queued so far
+    bool opened = false, closed_other = false;
+    Ps arrived = 0;  ///< BEGIN_REQ
+    Tick last = 0;   ///< end of data
+  };
   struct Channel {
     Channel(const HbmConfig& config, unsigned queue) : timing(config, queue) {}
     ChannelTiming timing;
     std::uint32_t open_reads = 0;   ///< bursts queued and undecided
     std::vector<unsigned> blocked;  ///< ports whose request waits for room, in order
+    unsigned missing = 0;           ///< bursts that the first of them lacked when it was offered last
     Ps wake = kNever;
   };
 
@@ -116,7 +117,7 @@ struct Hbm::Impl final : MemoryBackend {
   void apply(unsigned port, tlm::tlm_generic_payload& payload, std::uint64_t offset);
   unsigned channel_of(unsigned port, std::uint64_t offset, std::uint32_t& pseudo_channel) const;
   Channel& channel(unsigned index);
-  bool enqueue(HbmAccess& access, std::uint32_t id, Tick now);
+  bool enqueue(Access& access, std::uint32_t id, Tick now);
   void decide(Channel& channel);
   void finish(std::uint32_t id);
   void wake(unsigned index);
@@ -143,7 +144,7 @@ struct Hbm::Impl final : MemoryBackend {
   std::vector<std::unique_ptr<SparseMemory>> contents;  // by slice; made on first use
   std::vector<std::unique_ptr<MemoryPort>> ports;
   std::vector<std::uint32_t> waiting;  // by port: the access that is not queued whole
-  std::vector<HbmAccess> accesses;
+  std::vector<Access> accesses;
   std::vector<std::uint32_t> free_accesses;
   std::uint64_t bytes = 0;
   unsigned unwritten_reports = 0;
@@ -222,13 +223,13 @@ std::uint32_t Hbm::Impl::new_access() {
   }
   const std::uint32_t id = free_accesses.back();
   free_accesses.pop_back();
-  accesses[id] = HbmAccess();
+  accesses[id] = Access();
   return id;
 }
 
 /// Queues what has room, an interleave unit at a time. Returns whether the whole access is queued; if not, its port
 /// waits at the channel that is full.
-bool Hbm::Impl::enqueue(HbmAccess& access, std::uint32_t id, Tick now) {
+bool Hbm::Impl::enqueue(Access& access, std::uint32_t id, Tick now) {
   const bool write = access.payload->is_write();
   while (access.offset < access.end) {
     std::uint32_t pseudo_channel = 0;
@@ -244,6 +245,7 @@ bool Hbm::Impl::enqueue(HbmAccess& access, std::uint32_t id, Tick now) {
     if (!turn || target.timing.room(write) < count) {
       if (std::find(target.blocked.begin(), target.blocked.end(), access.port) == target.blocked.end())
         target.blocked.push_back(access.port);
+      if (target.blocked.front() == access.port) target.missing = count - target.timing.room(write);
       arm(index);
       return false;
     }
@@ -271,7 +273,7 @@ void Hbm::Impl::decide(Channel& target) {
   for (const ChannelTiming::Decided& burst : decided) {
     if (burst.write) continue;
     --target.open_reads;
-    HbmAccess& access = accesses[burst.tag];
+    Access& access = accesses[burst.tag];
     access.last = std::max(access.last, burst.end);
     access.opened = access.opened || burst.opened;
     access.closed_other = access.closed_other || burst.closed_other;
@@ -282,7 +284,7 @@ void Hbm::Impl::decide(Channel& target) {
 
 /// Answers a read whose last burst is decided: its time is split into the memory's own and waiting for others.
 void Hbm::Impl::finish(std::uint32_t id) {
-  const HbmAccess access = accesses[id];
+  const Access access = accesses[id];
   free_accesses.push_back(id);
   const Ps end = clock.time(access.last) + config.controller_latency;
   if (Packet* packet = Packet::find(*access.payload)) {
@@ -308,7 +310,7 @@ bool Hbm::Impl::take(unsigned port, tlm::tlm_generic_payload& payload) {
       return true;
     }
     id = new_access();
-    HbmAccess& access = accesses[id];
+    Access& access = accesses[id];
     access.payload = &payload;
     access.port = port;
     access.arrived = ports[port]->arrival();
@@ -344,7 +346,11 @@ void Hbm::Impl::arm(unsigned index) {
   Tick at = kNoTick;
   // No read can be answered before the next command and its data: decisions until then need not be known yet.
   if (target.open_reads != 0) at = next + target.timing.gaps().read_data;
-  if (!target.blocked.empty()) at = std::min(at, next);
+  if (!target.blocked.empty()) {
+    // A CK frees at most two places: one by a column command, one by an ACT.
+    const unsigned missing = target.missing;
+    at = std::min(at, next + gaps.m * (missing > 2 ? (missing + 1) / 2 - 1 : 0));
+  }
   const Ps time = std::max(clock.time(at), queue.now());
   if (time >= target.wake) return;
   target.wake = time;

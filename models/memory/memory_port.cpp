@@ -72,7 +72,7 @@ tlm::tlm_sync_enum MemoryPort::nb_transport_fw(tlm::tlm_generic_payload& payload
       queue_.at(queue_.now() + delay.value(), [this] {
         if (response_ != nullptr || responses_.empty()) return;
         tlm::tlm_generic_payload& next = *responses_.front();
-        responses_.pop_front();
+        responses_.erase(responses_.begin());
         send(next);
       });
     }
@@ -123,7 +123,7 @@ void MemoryPort::send(tlm::tlm_generic_payload& payload) {
   payload.release();
   if (!responses_.empty()) {
     tlm::tlm_generic_payload& next = *responses_.front();
-    responses_.pop_front();
+    responses_.erase(responses_.begin());
     send(next);
   }
 }

@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <deque>
 #include <string>
 #include <systemc>
 #include <tlm>
@@ -68,9 +67,9 @@ class MemoryPort : public tlm::tlm_fw_transport_if<> {
   const unsigned index_;
   MemoryBackend& backend_;
   EventQueue& queue_;
-  tlm::tlm_generic_payload* request_ = nullptr;   // between BEGIN_REQ and END_REQ
-  tlm::tlm_generic_payload* response_ = nullptr;  // between BEGIN_RESP and END_RESP
-  std::deque<tlm::tlm_generic_payload*> responses_;
+  tlm::tlm_generic_payload* request_ = nullptr;       // between BEGIN_REQ and END_REQ
+  tlm::tlm_generic_payload* response_ = nullptr;      // between BEGIN_RESP and END_RESP
+  std::vector<tlm::tlm_generic_payload*> responses_;  // waiting for END_RESP of response_; seldom any
   Ps arrival_ = 0;
 };
 
