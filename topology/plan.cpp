@@ -238,6 +238,8 @@ void Plan::fill_capacities() {
   map.tcm = {cube.pe.tcm.bytes, Rate(cube.pe.tcm.bytes_per_second)};
   map.sram = {cube.sram.bytes, Rate(cube.sram.bytes_per_second)};
   map.pe_port = cube.noc.link_rate();
+  map.ipcq_slots = static_cast<std::uint16_t>(cube.pe.ipcq.slots);
+  map.ipcq_slot_bytes = cube.pe.ipcq.slot_bytes;
   for (const LinkEnd& end : ends) {
     const LinkEnd& peer = ends[end.peer];
     const Network& a = networks[end.network];
