@@ -292,6 +292,7 @@ void store_integer(void* data, DType dtype, std::size_t i, std::int64_t value) {
 }
 
 void convert(const void* from, DType from_type, void* to, DType to_type, std::size_t n) {
+  if (n == 0) return;  // an empty tile may have no address
   if (from_type == to_type) {
     std::memcpy(to, from, n * size_of(to_type));
     return;
