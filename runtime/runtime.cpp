@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -85,6 +87,14 @@ std::vector<BlockedRank> RuntimeImpl::blocked_ranks() const {
     const int device = devices[static_cast<std::size_t>(worker.rank)];
     list.push_back({worker.rank, device < 0 ? 0 : device, worker.waits_for});
   }
+  // A worker that returned without waiting has not finished before its messages have.
+  std::set<int> listed;
+  for (const auto& [id, state] : pending) {
+    const Scheduler::Worker& worker = scheduler.workers()[static_cast<std::size_t>(state->rank)];
+    if (worker.state != Scheduler::State::finished || !listed.insert(state->rank).second) continue;
+    list.push_back({state->rank, state->sip, state->describe() + " (not waited for)"});
+  }
+  std::sort(list.begin(), list.end(), [](const BlockedRank& a, const BlockedRank& b) { return a.rank < b.rank; });
   return list;
 }
 
@@ -95,10 +105,11 @@ Runtime::Outcome Runtime::outcome() const {
   outcome.finished = true;
   for (const Scheduler::Worker& worker : impl_->scheduler.workers()) {
     if (worker.state != Scheduler::State::finished) outcome.finished = false;
-    if (worker.live()) outcome.unfinished.push_back(worker.rank);
     if (worker.error) outcome.failures.emplace(worker.rank, worker.error);
   }
   if (!outcome.failures.empty()) return outcome;
+  for (const BlockedRank& rank : impl_->blocked_ranks()) outcome.unfinished.push_back(rank.rank);
+  if (!outcome.unfinished.empty()) outcome.finished = false;
   for (const auto& state : impl_->failed) {
     if (state->fault_seen) continue;
     try {

@@ -139,8 +139,8 @@ class Runtime : public sc_core::sc_module {
   const std::string& algorithm() const;  ///< what runs, also where `auto` was asked for; empty without a group
 
   struct Outcome {
-    bool finished = false;                       ///< every worker returned
-    std::vector<int> unfinished;                 ///< ranks still blocked: a deadlock, if nothing is pending
+    bool finished = false;                       ///< every worker returned and all that they submitted is complete
+    std::vector<int> unfinished;                 ///< ranks of which that does not hold: a deadlock, if the run starved
     std::map<int, std::exception_ptr> failures;  ///< by their own code; or a fault of theirs that nobody waited for
   };
   Outcome outcome() const;

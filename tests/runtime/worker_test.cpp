@@ -183,6 +183,20 @@ TEST(Workers, ThatWaitForNothingThatComesAreReported) {
   EXPECT_EQ(ranks[0].waits_for, "launch 'work' on sip1, submitted at 0.000 ns");
 }
 
+TEST(Workers, ThatReturnWithAKernelThatNeverEndsAreReported) {
+  HostRun host({2, 1, 1, 1, 1 << 20});
+  host.machine.hangs = [](PeCoord pe, const LaunchMessage&) { return pe.sip == 1; };
+  const auto outcome = host.run(
+      [&](Context& ctx) {
+        ctx.launch_async("work", kNoBody, {}, {{static_cast<std::uint16_t>(ctx.rank()), 0, 0}});
+      },
+      2);
+  EXPECT_FALSE(outcome.finished);
+  EXPECT_EQ(outcome.unfinished, std::vector<int>{1});
+  EXPECT_EQ(host.runtime.blocked_ranks().at(0).waits_for,
+            "launch 'work' on sip1, submitted at 0.000 ns (not waited for)");
+}
+
 TEST(Workers, EndingDoesNotEndTheirKernels) {
   HostRun host({1, 1, 1, 2, 1 << 20});
   const auto outcome = host.run(
