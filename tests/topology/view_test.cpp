@@ -1,0 +1,78 @@
+#include "topology/view.h"
+
+#include <gmock/gmock.h>
+
+#include <regex>
+
+#include "tests/topology/machines.h"
+#include "topology/plan.h"
+#include "topology/show.h"
+
+namespace kernbench::topology {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::size_t count(const std::string& text, const std::string& what) {
+  std::size_t n = 0;
+  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
+  return n;
+}
+
+TEST(View, EverySvgIsWellFormed) {
+  const Plan plan(small_machine(3, 2, 2));
+  for (const char* view : {"system", "sip", "cube", "pe"}) {
+    const std::string svg = show_view(plan, view, "svg");
+    EXPECT_EQ(svg.rfind("<svg xmlns=", 0), 0u) << view;
+    for (const char* element : {"svg", "g", "text", "title"}) {
+      const std::regex open(std::string("<") + element + "[ >]");
+      const auto opened = std::distance(std::sregex_iterator(svg.begin(), svg.end(), open), {});
+      EXPECT_EQ(opened, static_cast<long>(count(svg, std::string("</") + element + ">"))) << view << " " << element;
+    }
+    EXPECT_EQ(svg.find("nan"), std::string::npos) << view;
+    EXPECT_EQ(svg.find("inf"), std::string::npos) << view;
+  }
+}
+
+TEST(View, ShowsEveryUnitOnce) {
+  const Plan plan(small_machine(3, 2, 2));
+  const std::string system = show_view(plan, "system", "dot"), sip = show_view(plan, "sip", "dot");
+  const std::string cube = show_view(plan, "cube", "dot"), pe = show_view(plan, "pe", "dot");
+  EXPECT_EQ(count(system, " -- "), 3u);
+  for (const char* name : {"sip0", "sip1", "sip2"})
+    EXPECT_EQ(count(system, std::string("  \"") + name + "\" [label"), 1u);
+  EXPECT_EQ(count(sip, "PEs, HBM"), 4u);
+  EXPECT_EQ(count(sip, "to sip"), 2u);
+  EXPECT_EQ(count(cube, "  \"sip0.cube0.r"),
+            16u + 24u + 8u + 8u + 2u + 3u * 4u);  // routers, and the lines that start at one
+  EXPECT_EQ(count(pe, " [label=\"GEMM"), 1u);
+}
+
+TEST(View, IsColouredByUtilisation) {
+  const Plan plan(small_machine(2, 1, 1));
+  ViewOptions options;
+  options.utilisation["sip0.io0.link0 sip1.io0.link0"] = 1.0;
+  EXPECT_THAT(show_view(plan, "system", "svg", options), HasSubstr("stroke=\"#c01010\""));
+}
+
+TEST(View, RefusesWhatIsNotThere) {
+  const Plan plan(small_machine(1, 1, 1));
+  EXPECT_THROW(show_view(plan, "rack", "svg"), std::invalid_argument);
+  EXPECT_THROW(show_view(plan, "sip", "png"), std::invalid_argument);
+  ViewOptions options;
+  options.at = {0, 1, 0};
+  EXPECT_THROW(show_view(plan, "cube", "svg", options), std::out_of_range);
+}
+
+TEST(Show, PrintsStagesThreeToSix) {
+  const Plan plan(small_machine(2, 2, 1));
+  EXPECT_THAT(show(plan, 3), HasSubstr("layout of sip0.cube0 and 3 others: 4 x 4 routers\n"));
+  EXPECT_THAT(show(plan, 3), HasSubstr("  r0c1   pe0 hbm.pe0 ucie_n[1]\n"));
+  EXPECT_THAT(show(plan, 4), HasSubstr("  noc        sip0.cube0.r0c0 -> sip0.cube0.r1c0, 256 GB/s, 1 ns\n"));
+  EXPECT_THAT(show(plan, 5), HasSubstr("no cycle\n"));
+  EXPECT_THAT(show(plan, 6), HasSubstr("modules: 2 SIPs, 4 cubes, 32 PEs, 66 routers"));
+  EXPECT_THROW(show(plan, 2), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace kernbench::topology
