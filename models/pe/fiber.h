@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <exception>
 #include <functional>
+#include <utility>
 
 #include "models/pe/stack_pool.h"
 
@@ -24,8 +25,8 @@ class KernelFiber {
   /// Unwinds a suspended body, so that the destructors of its locals run, and gives the stack back.
   void cancel();
   bool active() const { return active_; }
-  /// What `body` threw, once it is no longer active; null if it returned.
-  std::exception_ptr error() const { return error_; }
+  /// What `body` threw, once it is no longer active; null if it returned, or if it has been taken.
+  std::exception_ptr take_error() { return std::exchange(error_, nullptr); }
 
  private:
   struct Cancelled {};  // not a std::exception: a kernel's catch clauses for errors do not see it

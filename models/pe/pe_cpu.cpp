@@ -21,8 +21,7 @@ PeCpu::PeCpu(Services& services, StackPool* stacks)
       math_(ComputeEngine::Kind::math, services, *this),
       ipcq_(services, *this),
       composites_(services.config.cpu.kernel_contexts),
-      contexts_(services.config.cpu.kernel_contexts),
-      next_op_id_((std::uint64_t{index(services.self)} + 1) << 32) {
+      contexts_(services.config.cpu.kernel_contexts) {
   if (services.observer == nullptr) return;
   track_ = Track(services, "cpu", TrackKind::state, {"idle", "dispatch", "command"});
   for (std::size_t i = 0; i < contexts_.size(); ++i) {

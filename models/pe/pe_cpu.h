@@ -74,7 +74,7 @@ class PeCpu final : public OpSink, public TileSink {
   std::vector<std::unique_ptr<KernelContext>> contexts_;  // null: free
   std::vector<Command> commands_;                         // not handled yet, in order of arrival
   std::vector<Message*> waiting_arms_;                    // for a free context, in order of arrival
-  std::uint64_t next_op_id_;
+  std::uint64_t launches_ = 0;
   std::uint64_t sequence_ = 0;
   std::uint32_t next_context_ = 0;
   bool busy_ = false;

@@ -7,6 +7,10 @@ namespace kernbench::pe {
 
 namespace {
 constexpr std::uint32_t kAnswerBytes = 64;  ///< as any command without a table   assumed: one flit's worth of fields
+
+/// Of a launch's first op. Unique in the run for 2^20 nodes, 2^18 launches per PE and 2^26 ops per launch; a launch's
+/// ops have the same ids whatever else the PE records meanwhile.
+std::uint64_t op_id(NodeId node, std::uint64_t launch) { return (std::uint64_t{index(node)} + 1) << 44 | launch << 26; }
 }  // namespace
 
 void PeCpu::command(const Command& command) {
@@ -58,7 +62,7 @@ void PeCpu::arm_waiting() {
     contexts_[i] = std::make_unique<KernelContext>(
         i, message,
         KernelEnvironment{services_.coord, services_.config, services_.map, std::get<LaunchMessage>(message.body),
-                          ipcq_.directions(), std::move(arena), next_op_id_,
+                          ipcq_.directions(), std::move(arena), op_id(services_.self, launches_++),
                           std::max(services_.options.recorder_window, 1u), *stacks_, nullptr});
     contexts_[i]->recorder.start();
     answer(CommandKind::armed, message);

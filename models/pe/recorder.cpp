@@ -36,7 +36,8 @@ TileRef ref(const Tile& tile) {
 }
 }  // namespace
 
-Recorder::Recorder(const KernelEnvironment& environment) : env_(environment), fiber_(env_.stacks) {}
+Recorder::Recorder(const KernelEnvironment& environment)
+    : env_(environment), next_op_id_(env_.first_op_id), fiber_(env_.stacks) {}
 
 // ---- Running the kernel ----
 
@@ -51,20 +52,23 @@ void Recorder::start() {
     } catch (const std::exception& error) {
       reason = fmt::format("kernel '{}' on {}: {}", env_.launch.kernel, names::pe(env_.self), error.what());
     }
-    OpPtr fault = make(OpKind::fault, Unit::cpu);
-    fault->detail = std::make_unique<OpDetail>();
-    fault->detail->text = reason;
-    ops_.push_back(std::move(fault));
+    end_with_fault(reason);
   });
 }
 
+void Recorder::end_with_fault(const std::string& reason) {
+  OpPtr fault = make(OpKind::fault, Unit::cpu);
+  fault->detail = std::make_unique<OpDetail>();
+  fault->detail->text = reason;
+  ops_.push_back(std::move(fault));
+}
 const Op* Recorder::front() {
   while (ops_.empty() && fiber_.active()) fiber_.resume();
-  if (ops_.empty()) {
-    if (const std::exception_ptr error = fiber_.error()) std::rethrow_exception(error);
-    return nullptr;
+  if (ops_.empty() && fiber_.take_error() != nullptr) {
+    end_with_fault(fmt::format("kernel '{}' on {}: threw something that is not a std::exception", env_.launch.kernel,
+                               names::pe(env_.self)));
   }
-  return ops_.front().get();
+  return ops_.empty() ? nullptr : ops_.front().get();
 }
 
 std::unique_ptr<Op> Recorder::pop() {
@@ -86,7 +90,7 @@ void Recorder::record(OpPtr op) {
 
 Recorder::OpPtr Recorder::make(OpKind kind, Unit unit) {
   auto op = std::make_unique<Op>();
-  op->id = env_.next_op_id++;
+  op->id = next_op_id_++;
   op->context = env_.context;
   op->kind = kind;
   op->unit = unit;

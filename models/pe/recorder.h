@@ -24,7 +24,7 @@ struct KernelEnvironment {
   const LaunchMessage& launch;
   const DirectionTable& directions;  ///< queue pairs by (group, direction)
   std::shared_ptr<TcmArena> arena;   ///< this launch's share of TCM
-  std::uint64_t& next_op_id;         ///< of the PE
+  std::uint64_t first_op_id;         ///< its ops are numbered from there
   unsigned window;                   ///< ops that may be recorded and not yet taken
   StackPool& stacks;
   KernelContext* context;
@@ -91,9 +91,10 @@ class Recorder : public Tl {
   Tile allocate(const char* label, Shape shape, DType dtype, std::uint64_t op_id);
   Tile result(const char* label, OpPtr op, Shape shape, DType dtype);  ///< allocates op->out and records it
   void record(OpPtr op);
+  void end_with_fault(const std::string& reason);
   Tile receive(Direction direction, Shape shape, DType dtype, bool async);
-
   KernelEnvironment env_;
+  std::uint64_t next_op_id_;
   /// TCM of the last composite's tiles. Kept until the next one, or until nothing else is free, so that the ops that
   /// follow a composite are not placed there and need not wait for it.
   Tile workspace_;

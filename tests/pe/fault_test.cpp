@@ -139,6 +139,7 @@ TEST(PeFault, MisuseOfTheApiNamesOpShapesAndKernel) {
   EXPECT_EQ(reason_of(bench, [&](Tl& tl) { tl.program_id(3); }),
             where + "program_id: axis is 3; give 0 (PE), 1 (cube) or 2 (SIP)");
   EXPECT_EQ(reason_of(bench, [](Tl&) { throw std::out_of_range("chunk 7"); }), where + "chunk 7");
+  EXPECT_EQ(reason_of(bench, [](Tl&) { throw 7; }), where + "threw something that is not a std::exception");
   CompositeGemm gemm;
   gemm.m = gemm.n = gemm.k = 8;
   gemm.lda = 4;

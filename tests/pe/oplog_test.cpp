@@ -15,7 +15,7 @@ struct Row {
   std::vector<std::string> fields;  // numbers end in '#'
 };
 
-std::vector<std::string> quoted(const std::string& text) {
+std::vector<std::string> in_backticks(const std::string& text) {
   std::vector<std::string> names;
   for (std::size_t at = text.find('`'); at != std::string::npos;) {
     const std::size_t end = text.find('`', at + 1);
@@ -37,7 +37,7 @@ std::map<std::string, Row> table() {
     std::stringstream stream(line.substr(1));
     for (std::string cell; std::getline(stream, cell, '|');) cells.push_back(cell);
     if (cells.size() < 4) continue;
-    rows[quoted(cells[0]).at(0)] = {cells[1].substr(1, cells[1].size() - 2), quoted(cells[3])};
+    rows[in_backticks(cells[0]).at(0)] = {cells[1].substr(1, cells[1].size() - 2), in_backticks(cells[3])};
   }
   return rows;
 }

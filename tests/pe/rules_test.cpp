@@ -259,7 +259,7 @@ TEST(KernelFiber, ExceptionsStayInsideOrComeOutAsTheError) {
   });
   fiber.resume();
   EXPECT_FALSE(fiber.active());
-  EXPECT_THROW(std::rethrow_exception(fiber.error()), std::logic_error);
+  EXPECT_THROW(std::rethrow_exception(fiber.take_error()), std::logic_error);
 }
 
 TEST(KernelFiber, CancelUnwindsEvenThroughACatchAll) {
