@@ -133,11 +133,13 @@ struct IoCpu::Impl {
 
   /// The start time leaves room for the fan-out here, one command in service included, and for the slowest way to a PE.
   void start_next() {
-    if (starting || to_start.empty()) return;
+    if (starting) return;
+    while (!to_start.empty() && !startable(to_start.front())) to_start.pop_front();
+    if (to_start.empty()) return;
     starting = true;
     Message* message = to_start.front();
     to_start.pop_front();
-    Work& work = works.at(message->id);
+    const Work& work = works.at(message->id);
     Command command = command_for(CommandKind::start, message);
     command.start = queue.now() + (work.accepted.size() + 1) * config.command + map.worst_command_latency;
     auto& launch = std::get<LaunchMessage>(message->body);
@@ -147,6 +149,12 @@ struct IoCpu::Impl {
       starting = false;
       start_next();
     });
+  }
+
+  /// Neither ended nor aborted while it waited for its turn.
+  bool startable(const Message* message) const {
+    const auto found = works.find(message->id);
+    return found != works.end() && !found->second.aborted;
   }
 
   void abort(Work& work) {

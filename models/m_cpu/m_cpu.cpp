@@ -47,6 +47,7 @@ struct MCpu::Impl {
       case CommandKind::arm:
         return arm(command);
       case CommandKind::start:
+      case CommandKind::abort:
         return to_running(command);
       case CommandKind::sfr_write:
       case CommandKind::mmu_map:
@@ -59,8 +60,6 @@ struct MCpu::Impl {
       case CommandKind::failed:
         if (works.at(command.message->id).armed) return ended(command, true);
         return armed(command, false);
-      case CommandKind::abort:
-        return abort(command);
       case CommandKind::finished:
         return acknowledged(command);
     }
@@ -91,19 +90,16 @@ struct MCpu::Impl {
     if (work.running.empty()) works.erase(command.message->id);
   }
 
+  /// start; or abort: one PE has failed, and those that still run would wait for it, maybe for ever. PEs that have
+  /// ended get neither.
   void to_running(const Command& command) {
-    for (const PeCoord pe : works.at(command.message->id).running) {
+    const auto found = works.find(command.message->id);
+    if (found == works.end()) return;
+    for (const PeCoord pe : found->second.running) {
       Command down = command;
       down.pe = pe;
       send_down(down);
     }
-  }
-
-  /// One PE has failed: those that still run would wait for it, maybe for ever. A PE that has ended ignores it.
-  void abort(const Command& command) {
-    const auto found = works.find(command.message->id);
-    if (found == works.end()) return;
-    to_running(command);
   }
 
   void ended(const Command& command, bool failed) {
