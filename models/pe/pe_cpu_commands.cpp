@@ -56,7 +56,7 @@ void PeCpu::arm_waiting() {
     auto arena = std::make_shared<TcmArena>(i * share, (i + 1) * share);
     for (const auto& [begin, end] : ipcq_.reserved()) arena->reserve(begin, end);
     if (stacks_ == nullptr) {
-      own_stacks_ = std::make_unique<StackPool>();
+      own_stacks_ = std::make_unique<StackPool>(0);  // many PEs must not keep a stack each
       stacks_ = own_stacks_.get();
     }
     contexts_[i] = std::make_unique<KernelContext>(

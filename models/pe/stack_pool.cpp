@@ -37,7 +37,7 @@ StackPool::Stack StackPool::take() {
 
 void StackPool::give_back(const Stack& stack) {
   --in_use_;
-  if (free_.size() < kKept) {
+  if (free_.size() < kept_) {
     free_.push_back(stack);
     return;
   }

@@ -14,9 +14,9 @@ class StackPool {
  public:
   static constexpr std::size_t kStackBytes = 128 * 1024;  ///< address space; only touched pages cost memory
   static constexpr std::size_t kGuarded = 8192;
-  static constexpr std::size_t kKept = 64;  ///< unused stacks that stay mapped
 
-  StackPool() = default;
+  /// Up to `kept` unused stacks stay mapped.
+  explicit StackPool(std::size_t kept = 64) : kept_(kept) {}
   ~StackPool();
   StackPool(const StackPool&) = delete;
   StackPool& operator=(const StackPool&) = delete;
@@ -33,6 +33,7 @@ class StackPool {
   std::size_t in_use() const { return in_use_; }
 
  private:
+  const std::size_t kept_;
   std::vector<Stack> free_;
   std::size_t in_use_ = 0, guarded_ = 0;
 };
