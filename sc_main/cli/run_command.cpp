@@ -139,6 +139,7 @@ class Run {
     options.ccl_file = common_.ccl;
     options.topology = resolved.spec.name;
     options.run = common_.run_options();
+    options.plan = &plan;
     Session session(plan.map, simulation.runtime(), options, [&simulation] { simulation.run(); });
 
     Report report;

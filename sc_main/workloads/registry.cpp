@@ -4,9 +4,12 @@ namespace kernbench {
 
 // One line per workload, here and below; each is defined in a file of its own.
 std::unique_ptr<Workload> make_all_reduce();
+std::unique_ptr<Workload> make_gemm_single_pe();
+std::unique_ptr<Workload> make_gemm();
+std::unique_ptr<Workload> make_stream();
 
 const std::vector<WorkloadFactory>& workloads() {
-  static const std::vector<WorkloadFactory> list = {&make_all_reduce};
+  static const std::vector<WorkloadFactory> list = {&make_all_reduce, &make_gemm_single_pe, &make_gemm, &make_stream};
   return list;
 }
 

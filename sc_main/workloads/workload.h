@@ -13,6 +13,10 @@
 
 namespace kernbench {
 
+namespace topology {
+struct Plan;
+}
+
 /// What a workload leaves behind.
 struct Report {
   nlohmann::ordered_json results =
@@ -26,9 +30,10 @@ class Session {
  public:
   struct Options {
     std::uint64_t seed = 1;
-    std::string ccl_file;  ///< --ccl; empty: the built-in algorithms
-    std::string topology;  ///< preset or file, as it is to stand in results
-    RunOptions run;        ///< data, debug, recorder window
+    std::string ccl_file;                  ///< --ccl; empty: the built-in algorithms
+    std::string topology;                  ///< preset or file, as it is to stand in results
+    RunOptions run;                        ///< data, debug, recorder window
+    const topology::Plan* plan = nullptr;  ///< configuration of the engines, for peak rates
   };
   /// `simulate`: runs the kernel until nothing is left and throws what went wrong (SpawnError, deadlock, limits).
   Session(const MachineMap& map, Runtime& runtime, Options options, std::function<void()> simulate)
