@@ -5,16 +5,13 @@
 #include "sc_main/cli/options.h"
 #include "sc_main/cli/usage_error.h"
 #include "tlm/config/nearest.h"
+#include "tlm/machine/names.h"
 #include "topology/cube_mesh.h"
 #include "topology/plan.h"
 #include "topology/resolve.h"
 #include "topology/schema.h"
-#if __has_include("topology/show.h")
 #include "topology/show.h"
-#endif
-#if __has_include("topology/view.h")
 #include "topology/view.h"
-#endif
 #include "waves/output_file.h"
 
 namespace kernbench {
@@ -37,7 +34,7 @@ constexpr const char* kExample = R"(Examples:
 )";
 
 struct TopologyOptions {
-  std::string action, machine = "default", view, format = "dot", what = "config", output = "-";
+  std::string action, machine = "default", view, at, format = "dot", what = "config", output = "-";
   int stage = 2;
   std::vector<std::string> sets;
 
@@ -47,6 +44,7 @@ struct TopologyOptions {
     add("stage", po::value(&stage)->value_name("1..6"), "which stage to show (default: 2)");
     add("view", po::value(&view)->value_name("VIEW"), "system, sip, cube or pe");
     add("format", po::value(&format)->value_name("dot|svg"), "of a view (default: dot)");
+    add("at", po::value(&at)->value_name("PE"), "which part a view shows, e.g. sip0.cube3.pe5 (default: the first)");
     add("what", po::value(&what)->value_name("WHAT"), "what to export: config, cube-mesh or schema (default: config)");
     add("set", po::value(&sets)->value_name("KEY=VALUE")->composing(), "changes a value of the topology; repeatable");
     add("output,o", po::value(&output)->value_name("FILE"), "instead of standard output");
@@ -81,16 +79,15 @@ std::string show(const TopologyOptions& options) {
   const topology::Resolved resolved = topology::resolve(options.machine, options.sets);
   if (options.stage == 2 && options.view.empty()) return topology::show_resolved(resolved);
   const topology::Plan plan = topology::make_plan(resolved.spec);
-#if __has_include("topology/show.h")
   if (options.view.empty()) return topology::show(plan, options.stage);
-#endif
   require("--view", options.view, {"system", "sip", "cube", "pe"});
   require("--format", options.format, {"dot", "svg"});
-#if __has_include("topology/view.h")
-  return topology::show_view(plan, options.view, options.format);
-#else
-  throw UsageError("views are not built");
-#endif
+  topology::ViewOptions view;
+  if (!options.at.empty()) view.at = names::parse_pe(options.at);
+  if (!plan.map.has(view.at))
+    throw UsageError(fmt::format("--at is {}: this machine has no such PE", quote(options.at)),
+                     "'kernbench topology check' says how large it is");
+  return topology::show_view(plan, options.view, options.format, view);
 }
 
 std::string export_it(const TopologyOptions& options) {
