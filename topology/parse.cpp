@@ -61,6 +61,7 @@ Layer load_layer(const std::string& path) {
   Layer layer;
   layer.file = path;
   layer.folder = fs::path(path).parent_path().string();
+  layer.on_disk = true;
   layer.tree = load_config(path, &layer.problems);
   anchor_paths(layer);
   return layer;

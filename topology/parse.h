@@ -11,6 +11,7 @@ struct Layer {
   std::string file;    ///< as in messages
   std::string folder;  ///< what paths in it are relative to; empty for presets
   bool preset = false;
+  bool on_disk = false;    ///< a file, no preset or text in memory
   Problems problems = {};  ///< of the text that leave a tree all the same: duplicate keys, tags
   ConfigNode tree;         ///< `cube_mesh` is already relative to the working directory
 };

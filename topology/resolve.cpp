@@ -93,7 +93,7 @@ void derive(SystemSpec& spec, const ConfigNode& tree) {
 
 /// A pinned layout lies beside the topology file.
 void find_cube_mesh(SystemSpec& spec, const Layer& main) {
-  if (!spec.cube_mesh.empty() || main.preset || main.folder.empty()) return;
+  if (!spec.cube_mesh.empty() || !main.on_disk) return;
   const std::filesystem::path path = (std::filesystem::path(main.folder) / "cube_mesh.yaml").lexically_normal();
   std::error_code ignored;
   if (std::filesystem::is_regular_file(path, ignored)) spec.cube_mesh = path.string();

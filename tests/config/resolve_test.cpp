@@ -251,6 +251,9 @@ TEST_F(ResolveFiles, PinnedLayoutLiesBesideTheFile) {
   write("sub/other.yaml", "extends: minimal\ncube_mesh: layouts/mine.yaml\n");
   EXPECT_EQ(resolve("sub/other.yaml").spec.cube_mesh, "sub/layouts/mine.yaml");
   EXPECT_EQ(resolve("minimal").spec.cube_mesh, "");
+  fs::current_path("sub");
+  EXPECT_EQ(resolve("machine.yaml").spec.cube_mesh, "cube_mesh.yaml");
+  EXPECT_EQ(resolve_text("extends: minimal\n", "text").spec.cube_mesh, "");
 }
 
 TEST_F(ResolveFiles, StageOneShowsTheFileAlone) {
