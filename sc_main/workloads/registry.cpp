@@ -6,10 +6,13 @@ namespace kernbench {
 std::unique_ptr<Workload> make_all_reduce();
 std::unique_ptr<Workload> make_gemm_single_pe();
 std::unique_ptr<Workload> make_gemm();
+std::unique_ptr<Workload> make_p2p();
 std::unique_ptr<Workload> make_stream();
+std::unique_ptr<Workload> make_probe();
 
 const std::vector<WorkloadFactory>& workloads() {
-  static const std::vector<WorkloadFactory> list = {&make_all_reduce, &make_gemm_single_pe, &make_gemm, &make_stream};
+  static const std::vector<WorkloadFactory> list = {&make_all_reduce, &make_gemm_single_pe, &make_gemm,
+                                                    &make_p2p,        &make_stream,         &make_probe};
   return list;
 }
 
