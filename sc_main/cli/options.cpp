@@ -147,11 +147,13 @@ Parsed parse(const Arguments& arguments, const po::options_description& options,
     for (const po::option& option : parsed.given.options) keep(option);
     return parsed;
   } catch (const po::unknown_option& error) {
-    const std::string name = error.get_option_name();
+    const std::string given = error.get_option_name(), name = given.substr(0, given.find('='));
     for (const auto& [later, instead] : kLaterOptions) {
       if (name == later) throw UsageError(fmt::format("option '{}' is not in this version", name), instead);
     }
-    throw UsageError(fmt::format("unknown option {}", quote(name)), suggest(name, names_of(options), "options"));
+    const std::string near = nearest(name, names_of(options));
+    throw UsageError(fmt::format("unknown option {}", quote(name)),
+                     near.empty() ? "see --help" : fmt::format("did you mean '{}'?", near));
   } catch (const po::too_many_positional_options_error&) {
     const po::parsed_options loose =
         po::command_line_parser(arguments).options(options).style(style).allow_unregistered().run();

@@ -67,7 +67,7 @@ std::string check(const TopologyOptions& options) {
   std::uint64_t pes = 0;
   for (std::uint16_t sip = 0; sip < map.sips; ++sip) pes += map.pes(sip).size();
   return fmt::format(
-      "{}: ok: {} SIPs ({}), {} cubes of {} x {} per SIP, {} PEs; channel dependencies are acyclic; configuration {}\n",
+      "{}: ok: {} SIPs ({}), {} cubes ({} x {}) per SIP, {} PEs; channel dependencies are acyclic; configuration {}\n",
       options.machine, map.sips, to_string(map.sip_topology), map.cubes_per_sip(), map.cube_w, map.cube_h, pes,
       resolved.hash);
 }
