@@ -18,7 +18,7 @@ struct Style {
 
 // Paul Tol's "bright" and "light" schemes, which colour-blind readers can tell apart.
 constexpr Style kStyles[] = {
-    {"sip", "#f4f6fa", "#5b6b84"},     {"cube", "#e8eef7", "#5b6b84"},   {"io", "#fdf3e1", "#b07d2b"},
+    {"sip", "#f4f6fa", "#5b6b84"},     {"cube", "#e8eef7", "#5b6b84"},   {"chiplet", "#fdf3e1", "#b07d2b"},
     {"router", "#ffffff", "#4477aa"},  {"pe", "#dcefdf", "#228833"},     {"hbm", "#f9dfe0", "#c5444f"},
     {"sram", "#eadff2", "#8e4f9e"},    {"cpu", "#fdf3e1", "#b07d2b"},    {"ucie", "#dff1f5", "#2e8aa0"},
     {"zone", "#f1f1f1", "#bbbbbb"},    {"engine", "#dcefdf", "#228833"}, {"memory", "#f9dfe0", "#c5444f"},
@@ -114,7 +114,7 @@ std::string Drawing::svg() const {
     if (uses(entry.first)) legend.push_back(entry);
   }
   const double width = std::max(all.right - all.left + 2 * margin, 460.0);
-  const int columns = std::max(1, static_cast<int>((width - 2 * margin) / 210));
+  const int columns = std::max(1, static_cast<int>((width - 2 * margin) / 180));
   const double rows = std::ceil(static_cast<double>(legend.size()) / columns);
   const double height = all.bottom - all.top + 2 * margin + head + rows * row;
   const double dx = width / 2 - (all.left + all.right) / 2, dy = margin + head - all.top;
@@ -137,9 +137,10 @@ std::string Drawing::svg() const {
         escape(box.id), x - box.w / 2, top, box.w, box.h, style.fill, style.stroke);
     const double label_y = top + box.h * box.label_at + (box.note.empty() ? 4 : -3);
     const double size = std::clamp(1.7 * box.w / std::max<double>(static_cast<double>(box.label.size()), 1), 7.0, 12.0);
+    const double label_x = box.label_at < 0.2 ? x - box.w / 2 + 20 : x;  // containers: lines run through the middle
     out += fmt::format(
-        "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" font-size=\"{:.1f}\" fill=\"#222222\">{}</text>", x,
-        label_y, size, escape(box.label));
+        "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" font-size=\"{:.1f}\" fill=\"#222222\">{}</text>",
+        label_x, label_y, size, escape(box.label));
     if (!box.note.empty()) {
       out += fmt::format(
           "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" font-size=\"10\" fill=\"#666666\">{}</text>", x,
@@ -180,7 +181,7 @@ std::string Drawing::svg() const {
   out += labels;
   for (std::size_t i = 0; i < legend.size(); ++i) {
     const auto& [kind, text] = legend[i];
-    const double x = margin + static_cast<double>(i % static_cast<std::size_t>(columns)) * 210;
+    const double x = margin + static_cast<double>(i % static_cast<std::size_t>(columns)) * 180;
     const double y = all.bottom + dy + margin + static_cast<double>(i / static_cast<std::size_t>(columns)) * row;
     const bool is_line =
         std::any_of(lines_.begin(), lines_.end(), [&, k = kind](const Line& line) { return line.kind == k; });

@@ -22,7 +22,7 @@ constexpr double kPi = 3.14159265358979323846;
 void explain_all(Drawing& drawing) {
   for (int kind = 0; kind < kEdgeKinds; ++kind) {
     const auto edge = static_cast<EdgeKind>(kind);
-    drawing.explain(to_string(edge), fmt::format("{}: {}", to_string(edge), std::string(describe(edge)).substr(0, 24)));
+    drawing.explain(to_string(edge), to_string(edge));
   }
 }
 
@@ -88,7 +88,7 @@ Drawing system_view(const Plan& plan, const ViewOptions& options) {
       const unsigned w = map.sip_w, dx = there.sip % w > a % w ? there.sip % w - a % w : a % w - there.sip % w;
       const unsigned dy = there.sip / w > a / w ? there.sip / w - a / w : a / w - there.sip / w;
       if (dx > 1) line.bend = 110;
-      if (dy > 1) line.bend = -150;
+      if (dy > 1) line.bend = -230;
       if (dx > 1 || dy > 1) line.label_at = 0.25;
     }
     drawing.add(line);
@@ -108,7 +108,7 @@ Drawing sip_view(const Plan& plan, const ViewOptions& options) {
                               format_rate(ucie.rate().bytes_per_second()), format_time(ucie.latency)));
   constexpr double kDx = 170, kDy = 130;
   const double middle = (w - 1) * kDx / 2, width = std::max((w - 1) * kDx + 130, 420.0);
-  drawing.add(Drawing::Box{names::io(sip), "io0", "", "io", middle, -kDy, width, 70, 0.15});
+  drawing.add(Drawing::Box{names::io(sip), "io0", "", "chiplet", middle, -kDy, width, 70, 0.15});
   const auto inside = [&](const std::string& name, double x) {
     drawing.add(Drawing::Box{name, names::leaf(name), "", "cpu", x, -kDy + 12, 88, 30});
   };
@@ -163,7 +163,7 @@ Drawing sip_view(const Plan& plan, const ViewOptions& options) {
     }
   }
   drawing.explain("cube", "cube");
-  drawing.explain("io", "IO chiplet");
+  drawing.explain("chiplet", "IO chiplet");
   drawing.explain("outside", "outside the SIP");
   explain_all(drawing);
   return drawing;
@@ -271,21 +271,21 @@ Drawing pe_view(const Plan& plan, const ViewOptions& options) {
                         double x, double y, double w = 150) {
     drawing.add(Drawing::Box{names::pe_part(options.at, name), label, note, style, x, y, w, 50});
   };
-  drawing.add(Drawing::Box{self, "port", "to router", "router", -260, 110, 90, 50});
+  drawing.add(Drawing::Box{self, "port", "to router", "router", -300, 130, 90, 50});
   part("cpu", "PE_CPU", fmt::format("{} contexts, {} per op", pe.cpu.kernel_contexts, format_time(pe.cpu.dispatch)),
        "cpu", 60, -60);
   part("dma_r", "DMA read", fmt::format("{} bursts of {} B", pe.dma.outstanding, pe.dma.burst_bytes), "engine", -90,
-       30);
-  part("dma_w", "DMA write", fmt::format("{} bursts of {} B", pe.dma.outstanding, pe.dma.burst_bytes), "engine", -90,
-       110);
-  part("ipcq", "IPCQ", fmt::format("{} slots of {} KiB", pe.ipcq.slots, pe.ipcq.slot_bytes / 1024), "engine", -90, 190);
-  part("gemm", "GEMM", fmt::format("{} x {} at {}", pe.gemm.rows, pe.gemm.cols, ghz(pe.gemm.clock_hz)), "engine", 400,
-       60);
-  part("math", "math", fmt::format("{} lanes at {}", pe.math.lanes, ghz(pe.math.clock_hz)), "engine", 400, 150);
-  part("tcm", "TCM", fmt::format("{} MiB, {}", pe.tcm.bytes >> 20, format_rate(pe.tcm.bytes_per_second)), "memory", 160,
-       110);
-  part("mmu", "MMU", fmt::format("{} entries of {} KiB", pe.mmu.tlb_entries, pe.mmu.page_bytes / 1024), "engine", -260,
        10);
+  part("dma_w", "DMA write", fmt::format("{} bursts of {} B", pe.dma.outstanding, pe.dma.burst_bytes), "engine", -90,
+       170);
+  part("ipcq", "IPCQ", fmt::format("{} slots of {} KiB", pe.ipcq.slots, pe.ipcq.slot_bytes / 1024), "engine", -90, 250);
+  part("gemm", "GEMM", fmt::format("{} x {} at {}", pe.gemm.rows, pe.gemm.cols, ghz(pe.gemm.clock_hz)), "engine", 400,
+       80);
+  part("math", "math", fmt::format("{} lanes at {}", pe.math.lanes, ghz(pe.math.clock_hz)), "engine", 400, 180);
+  part("tcm", "TCM", fmt::format("{} MiB, {}", pe.tcm.bytes >> 20, format_rate(pe.tcm.bytes_per_second)), "memory", 160,
+       130);
+  part("mmu", "MMU", fmt::format("{} entries of {} KiB", pe.mmu.tlb_entries, pe.mmu.page_bytes / 1024), "engine", -90,
+       90);
   const Graph graph(plan);
   for (const GraphEdge& edge : graph.edges) {
     const GraphNode &a = graph.nodes[edge.from], &b = graph.nodes[edge.to];

@@ -16,6 +16,17 @@ inline SystemSpec small_machine(std::uint16_t sips = 2, std::uint16_t w = 2, std
   spec.links.link.latency = 400'000;
   spec.links.link.header_bytes = 16;
   spec.cube.hbm.bytes = std::uint64_t{16} << 30;
+  spec.cube.hbm.refresh = RefreshPolicy::none;
+  HbmTiming& t = spec.cube.hbm.timing;  // round numbers: these tests are not about the HBM
+  t.t_cl = t.t_cwl = t.t_rcd_rd = t.t_rcd_wr = t.t_rp = 20;
+  t.t_ras = 40;
+  t.t_rc = 60;
+  t.t_rrd_s = t.t_rrd_l = 4;
+  t.t_faw = 16;
+  t.t_ccd_s = t.t_ccd_r = 2;
+  t.t_ccd_l = 4;
+  t.t_wr = 20;
+  t.t_wtr_s = t.t_wtr_l = t.t_rtp = t.t_rtw = 8;
   return spec;
 }
 
