@@ -6,20 +6,29 @@ namespace kernbench {
 
 const std::vector<Limitation>& limitations() {
   static const std::vector<Limitation> kList{
-      {"fidelity", "one level, 'accurate'; its error against BookSim, Ramulator and DRAMSys is not yet stated."},
+      {"fidelity",
+       "one level, 'accurate'; its error against BookSim, Ramulator and DRAMSys is not yet stated by the tool."},
       {"router",
        "virtual cut-through at packet grain: a hop is decided when the head arrives, for the whole packet, with credit "
-       "for all of it; "
-       "flits of one packet are never interleaved or stopped on the way. Arbitration is round-robin, commands and "
-       "credits first."},
-      {"energy", "not counted; `energy_pj` is null."},
+       "for "
+       "all of it. Flits of different packets do not interleave on a link; a virtual channel is chosen by source and "
+       "destination, not by load; a buffer shallower than a packet is refused."},
+      {"UCIe and inter-SIP links",
+       "packets take their bytes on the wire, not whole flits; no bit errors, replay, width degradation or power "
+       "states."},
+      {"HBM",
+       "one scheduling policy (separate read and write queues, writes drained in batches); no forwarding from queued "
+       "writes; no power-down, ECC or temperature."},
+      {"TCM", "one read and one write port; no banks, and no conflicts with the compute engines."},
       {"PCIe", "latency and bandwidth of the link; no TLP headers, no retry."},
-      {"host copies", "untimed; messages, launches and map commands are timed."},
+      {"energy", "not counted; `energy_pj` is null."},
+      {"host copies",
+       "untimed (only the probe workload sends timed ones); messages, launches and map commands are timed."},
       {"scheduling", "`concurrent` only; `rounds` comes later."},
-      {"collectives", "all_reduce over all ranks; other collectives and process groups come later."},
-      {"errors on links", "no CRC errors, replay or width degradation."},
+      {"collectives", "all_reduce over all ranks; other collectives, process groups and one rank per PE come later."},
       {"foreign TLM",
-       "memories answer plain TLM-2.0 payloads; a foreign initiator cannot yet be attached to a network interface."},
+       "memories answer plain TLM-2.0 payloads on their own ports; a foreign initiator cannot be attached to a network "
+       "interface, and there is no b_transport or DMI through the network."},
   };
   return kList;
 }
