@@ -1,0 +1,108 @@
+#include "ccl/bounds.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "ccl/grid.h"
+#include "tests/ccl/fake_machine.h"
+
+namespace kernbench::test {
+namespace {
+
+constexpr std::uint64_t kLink = 100'000'000'000;  // bytes per second
+constexpr std::uint64_t kBytes = 1'000'000;       // 10 us of one link
+
+MachineMap linked(SipTopology topology, int sips, int w, int h) {
+  MachineMap map = make_map(topology, sips, w, h, 1, 1, 1);
+  map.pe_port = map.hbm_slice.peak = Rate{kLink * 1000};
+  if (topology == SipTopology::switch_star) {
+    for (std::uint16_t s = 0; s < sips; ++s)
+      map.sip_links.push_back({s, static_cast<std::uint16_t>(sips), Rate{kLink}, 0});
+    return map;
+  }
+  if (topology == SipTopology::fully_connected) {
+    for (std::uint16_t a = 0; a < sips; ++a) {
+      for (std::uint16_t b = static_cast<std::uint16_t>(a + 1); b < sips; ++b)
+        map.sip_links.push_back({a, b, Rate{kLink}, 0});
+    }
+    return map;
+  }
+  const ccl::Grid grid = ccl::Grid::sips(static_cast<std::int32_t>(topology), w, h, sips);
+  for (int a = 0; a < sips; ++a) {
+    for (const Side side : {Side::east, Side::south}) {
+      const auto b = grid.neighbour(a, side);
+      const bool again = b && grid.neighbour(*b, side) == a && *b < a;  // a dimension of two has one link
+      if (b && !again)
+        map.sip_links.push_back({static_cast<std::uint16_t>(a), static_cast<std::uint16_t>(*b), Rate{kLink}, 0});
+    }
+  }
+  return map;
+}
+
+double bound(const MachineMap& map, const char* name, Scope scope = Scope::sip) {
+  ccl::BoundInput input{kBytes, scope, std::vector<std::uint16_t>(map.sips), {}};
+  std::iota(input.sips.begin(), input.sips.end(), std::uint16_t{0});
+  for (const ccl::Bound& b : ccl::all_reduce_bounds(map, input)) {
+    if (b.name == name) return b.ns / 10'000;  // in units of S/B
+  }
+  return -1;
+}
+
+// reference/collectives/bounds.md, section 4: worked values and formulas, in units of S/B.
+TEST(Bounds, SipPartitionHasTheWorkedValues) {
+  EXPECT_NEAR(bound(linked(SipTopology::ring_1d, 2, 0, 0), "sip_partition"), 1.0, 1e-9);
+  EXPECT_NEAR(bound(linked(SipTopology::ring_1d, 4, 0, 0), "sip_partition"), 0.750, 1e-9);
+  EXPECT_NEAR(bound(linked(SipTopology::ring_1d, 8, 0, 0), "sip_partition"), 0.875, 1e-9);
+  EXPECT_NEAR(bound(linked(SipTopology::ring_1d, 16, 0, 0), "sip_partition"), 0.9375, 1e-9);
+  EXPECT_NEAR(bound(linked(SipTopology::torus_2d, 16, 4, 4), "sip_partition"), 15.0 / 32, 1e-9);
+  EXPECT_NEAR(bound(linked(SipTopology::torus_2d, 64, 8, 8), "sip_partition"), 63.0 / 128, 1e-9);
+  EXPECT_NEAR(bound(linked(SipTopology::mesh_2d_no_wrap, 4, 2, 2), "sip_partition"), 0.750, 1e-9);
+  EXPECT_NEAR(bound(linked(SipTopology::mesh_2d_no_wrap, 8, 4, 2), "sip_partition"), 0.700, 1e-9);
+  EXPECT_NEAR(bound(linked(SipTopology::mesh_2d_no_wrap, 16, 4, 4), "sip_partition"), 0.625, 1e-9);
+  EXPECT_NEAR(bound(linked(SipTopology::mesh_2d_no_wrap, 64, 8, 8), "sip_partition"), 63.0 / 112, 1e-9);
+  EXPECT_NEAR(bound(linked(SipTopology::mesh_2d_no_wrap, 5, 5, 1), "sip_partition"), 1.0, 1e-9);  // a line
+  EXPECT_NEAR(bound(linked(SipTopology::switch_star, 8, 0, 0), "sip_partition"), 2.0 * 7 / 8, 1e-9);
+  EXPECT_NEAR(bound(linked(SipTopology::fully_connected, 8, 0, 0), "sip_partition"), 2.0 / 8, 1e-9);
+}
+
+TEST(Bounds, ABrokenLinkMakesTheRingALine) {
+  MachineMap map = linked(SipTopology::ring_1d, 6, 0, 0);
+  map.sip_links.pop_back();
+  EXPECT_NEAR(bound(map, "sip_partition"), 1.0, 1e-9);
+}
+
+TEST(Bounds, IoPortsCarryEverythingThatEntersASip) {
+  MachineMap map = linked(SipTopology::ring_1d, 4, 0, 0);
+  map.cube_links.push_back({0, kIoChiplet, Rate{kLink / 2}, 0});
+  EXPECT_NEAR(bound(map, "io_ports"), 2 * (2 * 3.0 / 4), 1e-9);
+}
+
+TEST(Bounds, CubePartitionOfOneMeshIsTheTreePacking) {
+  MachineMap map = make_map(SipTopology::ring_1d, 1, 0, 0, 4, 4, 1);
+  map.pe_port = map.hbm_slice.peak = Rate{kLink * 1000};
+  const ccl::Grid grid = ccl::Grid::mesh(4, 16);
+  for (int a = 0; a < 16; ++a) {
+    for (const Side side : {Side::east, Side::south}) {
+      if (const auto b = grid.neighbour(a, side))
+        map.cube_links.push_back({static_cast<std::uint16_t>(a), static_cast<std::uint16_t>(*b), Rate{kLink}, 0});
+    }
+  }
+  EXPECT_NEAR(bound(map, "cube_partition", Scope::cube), 0.625, 1e-9);
+}
+
+TEST(Bounds, MemoryIsReadOnceAndWrittenOnce) {
+  MachineMap map = linked(SipTopology::ring_1d, 2, 0, 0);
+  map.hbm_slice.peak = Rate{kLink / 4};
+  EXPECT_NEAR(bound(map, "hbm"), 8.0, 1e-9);
+}
+
+TEST(Bounds, OneContributionHasNothingToCombine) {
+  const auto bounds = ccl::all_reduce_bounds(linked(SipTopology::ring_1d, 1, 0, 0), {kBytes, Scope::sip, {0}, {}});
+  ASSERT_EQ(bounds.size(), 1u);
+  EXPECT_EQ(bounds[0].name, "none");
+  EXPECT_EQ(bounds[0].ns, 0);
+}
+
+}  // namespace
+}  // namespace kernbench::test

@@ -1,0 +1,138 @@
+#include "ccl/registry.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+#include <tuple>
+
+#include "ccl/collective.h"
+#include "tests/ccl/fake_machine.h"
+#include "tlm/config/problems.h"
+
+namespace kernbench::test {
+namespace {
+
+template <class F>
+std::string what(F&& f) {
+  try {
+    f();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+class CclFile {
+ public:
+  explicit CclFile(const std::string& text) { std::ofstream(path_) << text; }
+  ~CclFile() { std::remove(path_.c_str()); }
+  const std::string& path() const { return path_; }
+
+ private:
+  const std::string path_ =
+      "ccl_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()) + ".yaml";
+};
+
+TEST(CclYaml, ReadsEntriesDefaultsAndParameters) {
+  const CclFile file(
+      "defaults: { algorithm: mine, n_elem: 8 }\n"
+      "algorithms:\n"
+      "  mine: { module: kernbench.ccl.ring_allreduce, chunk_bytes: 2 KiB }\n");
+  const ccl::Registry registry(file.path());
+  EXPECT_EQ(registry.default_algorithm(), "mine");
+  EXPECT_EQ(registry.default_n_elem(), 8);
+  const ccl::AlgorithmEntry entry = registry.load("mine");
+  EXPECT_STREQ(entry.algorithm->name, "ring_allreduce");
+  EXPECT_EQ(entry.parameters.at("chunk_bytes"), 2048);
+  EXPECT_EQ(registry.load("mine", {{"chunk_bytes", 64}}).parameters.at("chunk_bytes"), 64);
+}
+
+TEST(CclYaml, LocatesUnknownKeys) {
+  const CclFile file(
+      "algorithms:\n"
+      "  mine: { module: kernbench.ccl.ring_allreduce, chunk_byte: 2 KiB }\n");
+  EXPECT_EQ(what([&] { ccl::Registry registry(file.path()); }),
+            file.path() +
+                ":2:49: error: unknown key 'chunk_byte' in 'algorithm 'ring_allreduce''\n  hint: did you mean "
+                "'chunk_bytes'?");
+}
+
+TEST(CclYaml, RefusesWorldSize) {
+  const CclFile file("algorithms:\n  mine: { module: kernbench.ccl.ring_allreduce, world_size: 4 }\n");
+  EXPECT_EQ(what([&] { ccl::Registry registry(file.path()); }),
+            file.path() +
+                ":2:49: error: algorithms.mine.world_size (one rank per PE) is not supported yet\n  hint: remove it: a "
+                "rank is a SIP");
+}
+
+TEST(CclYaml, LocatesAModuleThatIsNotThere) {
+  const CclFile file("algorithms:\n  mine: { module: ./libmissing.so }\n");
+  const std::string text = what([&] { ccl::Registry(file.path()).load("mine"); });
+  EXPECT_EQ(text.rfind(file.path() + ":2:19: error: algorithm module '././libmissing.so': ", 0), 0u) << text;
+}
+
+TEST(Registry, NamesTheNearestAlgorithm) {
+  EXPECT_EQ(what([] { ccl::Registry().load("ring_allreduc"); }),
+            "no algorithm 'ring_allreduc'; did you mean 'ring_allreduce'?");
+  EXPECT_EQ(what([] { ccl::load_module("kernbench.ccl.ring_allredu"); }),
+            "no built-in algorithm 'kernbench.ccl.ring_allredu'; did you mean 'ring_allreduce'?");
+  EXPECT_EQ(what([] {
+              ccl::Registry().load("ring_allreduce", {{"chunks", 1}});
+            }),
+            "algorithm 'ring_allreduce' has no parameter 'chunks'; it has: chunk_bytes");
+}
+
+std::tuple<std::int64_t, int> short_args(int world_size, std::int64_t n_elem, int, int) { return {n_elem, world_size}; }
+void long_kernel(Va, std::int64_t, int, int, int, int, int, int, int, Tl&) {}
+
+TEST(Collective, ReportsBothSignaturesWhenTheyDisagree) {
+  auto algorithm = std::make_shared<ccl::Algorithm>();
+  algorithm->name = "mine";
+  algorithm->kernel_args = ccl::make_kernel_args<&short_args>();
+  algorithm->kernel = ccl::make_kernel<&long_kernel>();
+  const MachineMap map = make_map(SipTopology::ring_1d, 2, 0, 0, 1, 1, 1);
+  ccl::RingNumbers rings;
+  EXPECT_EQ(what([&] {
+              ccl::Collective({"mine", "./mine.so", algorithm, {}}, map, {0, {0, 1}, {}}, Scope::sip, rings);
+            }),
+            "algorithm 'mine' (./mine.so): kernel_args and kernel do not agree\n"
+            "  kernel gets  (Va, std::int64_t, int, int, int, int, int, Tl&)\n"
+            "  kernel takes (Va, std::int64_t, int, int, int, int, int, int, int, Tl&)\n"
+            "  (t_ptr, what kernel_args returns, then sip_rank, sip_topo_kind, sip_topo_w, sip_topo_h, tl)");
+}
+
+TEST(Collective, RefusesWhatTheAlgorithmDoesNotServe) {
+  const MachineMap map = make_map(SipTopology::switch_star, 2, 0, 0, 2, 1, 1);
+  ccl::RingNumbers rings;
+  const auto make = [&](const char* name, Scope scope) {
+    ccl::Collective(ccl::Registry().load(name), map, {0, {0, 1}, {}}, scope, rings);
+  };
+  EXPECT_EQ(what([&] { make("ring_allreduce", Scope::cube); }), "algorithm 'ring_allreduce' does not serve scope cube");
+  EXPECT_EQ(what([&] { make("lrab_hierarchical_allreduce", Scope::sip); }),
+            "algorithm 'lrab_hierarchical_allreduce': unsupported topology kind 3 (switch); it serves ring_1d, "
+            "torus_2d, mesh_2d_no_wrap");
+}
+
+TEST(Collective, RefusesUnequalTilesAndRingsThatDoNotFit) {
+  MachineMap map = make_map(SipTopology::ring_1d, 2, 0, 0, 2, 1, 1);
+  ccl::RingNumbers rings;
+  const ccl::Collective collective(ccl::Registry().load("lrab_hierarchical_allreduce"), map, {0, {0, 1}, {}},
+                                   Scope::cube, rings);
+  CollectiveCall call;
+  EXPECT_EQ(what([&] {
+              collective.bind(0, call, {{{0, 0, 0}, 0, 8, 1, 4}, {{0, 1, 0}, 8, 6, 1, 3}});
+            }),
+            "scope cube needs equal tiles: cube 0 holds 4 elements on 1 PEs, cube 1 holds 3 on 1; choose a shape that "
+            "divides");
+  map.tcm.bytes = 32768;
+  ccl::RingNumbers others;
+  EXPECT_EQ(what([&] {
+              ccl::Collective(ccl::Registry().load("ring_allreduce"), map, {0, {0, 1}, {}}, Scope::sip, others);
+            }),
+            "sip0.cube0.pe0: 3 IPCQ rings of 4 x 4096 B need 49152 B of TCM, which has 32768 B; use fewer slots or "
+            "smaller ones");
+}
+
+}  // namespace
+}  // namespace kernbench::test
