@@ -44,6 +44,15 @@ TEST(Run, PrintsOneSchemaValidJsonObject) {
   for (const auto& row : json["results"]) EXPECT_EQ(row["check"], "ok");
 }
 
+TEST(Run, SchemaRefusesRowsThatLackAKey) {
+  const Tool tool;
+  ordered_json json = run(tool, kSmall);
+  json["results"][0].erase("limited_by");
+  EXPECT_THAT(schema_errors(json), HasSubstr("limited_by"));
+  json["results"] = ordered_json::array({{{"op", "p2p"}, {"how", "ipcq"}}});
+  EXPECT_THAT(schema_errors(json), HasSubstr("distance"));
+}
+
 TEST(Run, IsByteIdenticalOutsideHost) {
   const Tool tool;
   EXPECT_EQ(without_host(run(tool, kSmall)), without_host(run(tool, kSmall)));
@@ -165,8 +174,10 @@ TEST(Run, EveryWorkloadsExampleWorksWhenPasted) {
     const auto at = help.find("Example:\n  kernbench ");
     ASSERT_NE(at, std::string::npos) << help;
     const std::string example = help.substr(at + std::string("Example:\n  kernbench ").size());
-    const Outcome outcome = tool.shell(quoted(KERNBENCH_BINARY) + " " + example.substr(0, example.find('\n')));
+    const Outcome outcome =
+        tool.shell(quoted(KERNBENCH_BINARY) + " " + example.substr(0, example.find('\n')) + " --json result.json");
     EXPECT_EQ(outcome.code, 0) << example << outcome.err;
+    EXPECT_EQ(schema_errors(ordered_json::parse(read(tool.file("result.json")))), "") << example;
   }
   EXPECT_GE(count, 6);
 }
