@@ -157,13 +157,17 @@ void RuntimeImpl::drain(int sip) {
 
 void RuntimeImpl::throw_fault(Handle::State& state) {
   if (state.message == nullptr || state.message->faults.empty()) return;
-  constexpr std::size_t kShown = 8;
   state.fault_seen = true;
-  const std::vector<Fault>& faults = state.message->faults;
-  std::string text = fmt::format("{} failed", state.describe());
+  throw DeviceFault(state.fault_text());
+}
+
+std::string Handle::State::fault_text() const {
+  constexpr std::size_t kShown = 8;
+  const std::vector<Fault>& faults = message->faults;
+  std::string text = fmt::format("{} failed", describe());
   for (std::size_t i = 0; i < faults.size() && i < kShown; ++i) text += "\n  " + faults[i].str();
   if (faults.size() > kShown) text += fmt::format("\n  ... and {} more", faults.size() - kShown);
-  throw DeviceFault(text);
+  return text;
 }
 
 }  // namespace kernbench

@@ -20,7 +20,7 @@ Runtime::Runtime(const sc_core::sc_module_name& name, const MachineMap& map, Dis
   }
 }
 
-Runtime::~Runtime() = default;
+Runtime::~Runtime() { impl_->scheduler.end_workers(); }
 
 void Runtime::spawn(std::function<void(Context&)> fn, int nprocs) {
   if (nprocs < 1 || nprocs > 0x7FFF) {
@@ -111,13 +111,9 @@ Runtime::Outcome Runtime::outcome() const {
   for (const BlockedRank& rank : impl_->blocked_ranks()) outcome.unfinished.push_back(rank.rank);
   if (!outcome.unfinished.empty()) outcome.finished = false;
   for (const auto& state : impl_->failed) {
-    if (state->fault_seen) continue;
-    try {
-      impl_->throw_fault(*state);
-    } catch (const DeviceFault&) {
-      outcome.failures.emplace(state->rank, std::current_exception());
+    if (!state->fault_seen) {
+      outcome.failures.emplace(state->rank, std::make_exception_ptr(DeviceFault(state->fault_text())));
     }
-    state->fault_seen = false;
   }
   return outcome;
 }

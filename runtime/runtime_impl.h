@@ -25,7 +25,8 @@ struct Handle::State {
   std::vector<Tensor> uses;  ///< kept alive until it completes
   std::size_t call = 0;      ///< kind "collective": its number in the group
 
-  std::string describe() const;  ///< "launch 'gemm' on sip0, submitted at 12.000 ns"
+  std::string fault_text() const;  ///< REQUIRES: the message has faults
+  std::string describe() const;    ///< "launch 'gemm' on sip0, submitted at 12.000 ns"
 };
 
 /// A tensor's placement. Freed with the last handle, or by Tensor::free.

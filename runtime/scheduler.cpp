@@ -4,8 +4,11 @@
 #include <cxxabi.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
+
+#include "tlm/sim/main_stack.h"
 
 namespace kernbench {
 
@@ -58,6 +61,12 @@ void Scheduler::spawn(int count, std::function<void(int)> body) {
         if (current() < 0) pass_baton();
       },
       "workers_schedule", &options);
+  end_ = std::make_unique<sc_core::sc_event>("workers_end");
+  sc_core::sc_spawn_options last;
+  last.spawn_method();
+  last.dont_initialize();
+  last.set_sensitivity(end_.get());
+  sc_core::sc_spawn([this] { end_live_workers(); }, "workers_reaper", &last);  // kill() works in a process only
   sc_core::sc_spawn_options first;
   first.spawn_method();
   // Runs once, in the first evaluation phase; the turn comes one delta later, when every thread waits for its own
@@ -124,6 +133,18 @@ void Scheduler::run(Worker& worker) {
 void Scheduler::fail(Worker& worker, std::exception_ptr error) {
   worker.state = State::failed;
   worker.error = std::move(error);
+  end_live_workers();
+}
+
+void Scheduler::end_workers() {
+  const bool live = std::any_of(workers_.begin(), workers_.end(), [](const Worker& worker) { return worker.live(); });
+  if (!live || sc_core::sc_get_status() != sc_core::SC_PAUSED) return;
+  end_->notify(sc_core::SC_ZERO_TIME);
+  sc_core::sc_start();
+  back_on_main_stack();
+}
+
+void Scheduler::end_live_workers() {
   aborting_ = true;
   ready_.clear();
   for (Worker& other : workers_) {

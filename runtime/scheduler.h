@@ -50,6 +50,10 @@ class Scheduler {
   /// The worker's condition may hold now. From a model's call-back or from another worker.
   void make_ready(int rank);
 
+  /// After the run: unwinds the stacks of workers that are blocked for good, which SystemC would leave as they are.
+  /// From the main context; executes one delta cycle.
+  void end_workers();
+
   /// Rank whose thread is running; -1: none (the hardware or the main context).
   int current() const { return running_.load(std::memory_order_relaxed); }
   const std::atomic<int>& published_current() const { return running_; }  ///< for the watchdog's thread
@@ -63,6 +67,7 @@ class Scheduler {
   void yield(Worker& worker, const std::string& waits_for);
   void run(Worker& worker);
   void fail(Worker& worker, std::exception_ptr error);
+  void end_live_workers();
   void pass_baton();
   void start();
 
@@ -74,7 +79,7 @@ class Scheduler {
   std::set<int> ready_;
   std::atomic<int> running_{-1};
   bool aborting_ = false;
-  std::unique_ptr<sc_core::sc_event> turn_;
+  std::unique_ptr<sc_core::sc_event> turn_, end_;
 };
 
 }  // namespace kernbench

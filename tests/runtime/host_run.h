@@ -4,6 +4,7 @@
 
 #include "runtime/runtime.h"
 #include "tests/io/fake_machine.h"
+#include "tlm/sim/main_stack.h"
 
 namespace kernbench::testing {
 
@@ -17,6 +18,7 @@ struct HostRun {
   Runtime::Outcome run(std::function<void(Context&)> program, int nprocs) {
     runtime.spawn(std::move(program), nprocs);
     sc_core::sc_start();
+    back_on_main_stack();
     return runtime.outcome();
   }
   FakeMachine machine;

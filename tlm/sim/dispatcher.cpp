@@ -64,7 +64,7 @@ void Dispatcher::step() {
   while (time != kNever) {
     if (time > limit_) {
       limit_reached_ = true;
-      sc_core::sc_stop();
+      sc_core::sc_pause();
       break;
     }
     if ((time >= horizon && time > kernel_now()) || host_due_) {
@@ -73,7 +73,7 @@ void Dispatcher::step() {
     }
     if (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) {
       stopped_ = true;
-      sc_core::sc_stop();
+      sc_core::sc_pause();
       break;
     }
     now_ = time;

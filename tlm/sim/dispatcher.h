@@ -28,11 +28,11 @@ class Dispatcher : public sc_core::sc_module {
   /// To be called by a host thread before it touches the machine: all queues' clocks move to the kernel's time.
   void synchronise();
 
-  /// The simulation ends with `sc_stop` once simulated time would pass `limit`; kNever: no limit.
+  /// The simulation ends with `sc_pause` once simulated time would pass `limit`; kNever: no limit.
   void set_limit(Ps limit) { limit_ = limit; }
   bool limit_reached() const { return limit_reached_; }
 
-  /// `stop` is read once per instant (a signal handler or another thread sets it); true ends the run with `sc_stop`.
+  /// `stop` is read once per instant (a signal handler or another thread sets it); true ends the run with `sc_pause`.
   void set_stop(const std::atomic<bool>* stop) { stop_ = stop; }
   bool stopped() const { return stopped_; }
 
