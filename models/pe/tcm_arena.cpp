@@ -16,19 +16,39 @@ std::uint64_t round_up(std::uint64_t bytes) {
 TcmArena::TcmArena(std::uint64_t begin, std::uint64_t end) {
   begin = round_up(begin);
   end = end / kAlignment * kAlignment;
+  begin_ = next_ = begin;
   capacity_ = end > begin ? end - begin : 0;
   if (capacity_ > 0) free_.emplace(begin, capacity_);
+}
+
+/// Lowest offset at or after `from` where `size` bytes below `end` are free.
+std::optional<std::uint64_t> TcmArena::find(std::uint64_t from, std::uint64_t end, std::uint64_t size) const {
+  auto block = free_.upper_bound(from);
+  if (block != free_.begin()) --block;
+  for (; block != free_.end() && block->first < end; ++block) {
+    const std::uint64_t offset = std::max(block->first, from);
+    if (offset + size <= std::min(block->first + block->second, end)) return offset;
+  }
+  return std::nullopt;
 }
 
 std::optional<std::uint64_t> TcmArena::allocate(std::uint64_t bytes, const Label& label) {
   if (bytes == 0) return 0;
   const std::uint64_t size = round_up(bytes);
-  const auto block = std::find_if(free_.begin(), free_.end(), [size](const auto& b) { return b.second >= size; });
-  if (block == free_.end()) return std::nullopt;
-  const auto [offset, available] = *block;
-  free_.erase(block);
-  if (available > size) free_.emplace(offset + size, available - size);
-  used_.emplace(offset, Block{bytes, label});
+  const std::uint64_t window = begin_ + std::max(kWindow, 4 * size);
+  std::optional<std::uint64_t> offset = find(next_, window, size);
+  if (!offset) offset = find(begin_, ~std::uint64_t{0}, size);
+  if (!offset) return std::nullopt;
+  const auto block = std::prev(free_.upper_bound(*offset));
+  const std::uint64_t block_end = block->first + block->second;
+  if (block->first == *offset) {
+    free_.erase(block);
+  } else {
+    block->second = *offset - block->first;
+  }
+  if (block_end > *offset + size) free_.emplace(*offset + size, block_end - *offset - size);
+  used_.emplace(*offset, Block{bytes, label});
+  next_ = *offset + size;
   return offset;
 }
 

@@ -9,11 +9,15 @@
 
 namespace kernbench::pe {
 
-/// Hands out ranges of a part of a TCM: first fit from the lowest offset, neighbours merge on release. Knows no time:
-/// the scoreboard makes an op wait for the earlier ops on a range that is used again.
+/// Hands out ranges of a part of a TCM: next fit within a window at the low end, first fit beyond it; neighbours merge
+/// on release. So a loop whose tiles die with each turn walks through the window instead of waiting for the tile of the
+/// turn before, and the part of TCM that is touched stays small. Knows no time: the scoreboard makes an op wait for the
+/// earlier ops on a range that is used again.
 class TcmArena {
  public:
   static constexpr std::uint64_t kAlignment = 64;  ///< bytes   assumed: one line of the engines' operand ports
+  /// The window: room for four allocations of the size asked for, and at least this much.
+  static constexpr std::uint64_t kWindow = 64 << 10;  ///< bytes   assumed: four slots of 16 KiB in flight
 
   /// What a range is for; shown when nothing fits any more.
   struct Label {
@@ -43,7 +47,11 @@ class TcmArena {
   };
   std::map<std::uint64_t, std::uint64_t> free_;  // offset -> bytes; neighbours merged
   std::map<std::uint64_t, Block> used_;
+  std::uint64_t begin_;
+  std::uint64_t next_;  // where the last allocation ended
   std::uint64_t capacity_;
+
+  std::optional<std::uint64_t> find(std::uint64_t from, std::uint64_t end, std::uint64_t size) const;
 };
 
 }  // namespace kernbench::pe

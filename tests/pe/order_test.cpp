@@ -73,7 +73,10 @@ TEST(PeOrder, AReusedTcmRangeWaitsForItsReadersButNotForTheirAcknowledgements) {
   bench.map_hbm(0, 1 << 20);
   bench.put(kA, DType::f32, {1, 2});
   bench.put(kB, DType::f32, {3, 4});
-  bench.launch([](Tl& tl) {
+  const PeConfig& config = bench.options.config;
+  const auto share = static_cast<std::int64_t>(config.tcm.bytes / config.cpu.kernel_contexts);
+  bench.launch([share](Tl& tl) {
+    const Tile all_but_one_line = tl.alloc({1, share - 64}, DType::i8);
     {
       const Tile a = tl.load(kA, {1, 2}, DType::f32);
       tl.store(kC, a);

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <random>
+#include <set>
 
 #include "models/pe/compute_timing.h"
 #include "models/pe/fiber.h"
@@ -15,7 +16,20 @@ namespace {
 
 // ---- TCM ----
 
-TEST(TcmArena, IsFirstFitAndMergesNeighbours) {
+TEST(TcmArena, WalksThroughItsWindowBeforeItReusesARange) {
+  constexpr std::uint64_t kTile = 16 << 10, kTiles = TcmArena::kWindow / kTile;
+  TcmArena arena(0, 1 << 20);
+  std::set<std::uint64_t> offsets;
+  for (std::uint64_t i = 0; i < 3 * kTiles; ++i) {  // as a loop does whose tile dies with each turn
+    const auto at = arena.allocate(kTile, {});
+    EXPECT_EQ(at, i % kTiles * kTile);
+    offsets.insert(*at);
+    arena.release(*at, kTile);
+  }
+  EXPECT_EQ(offsets.size(), kTiles);
+}
+
+TEST(TcmArena, TakesTheLowestFreeRangeOnceTheWindowIsFullAndMergesNeighbours) {
   TcmArena arena(0, 1024);
   const TcmArena::Label label{"load", {1, 8}, DType::f16};
   const auto a = arena.allocate(100, label), b = arena.allocate(64, label), c = arena.allocate(1, label);
@@ -24,12 +38,13 @@ TEST(TcmArena, IsFirstFitAndMergesNeighbours) {
   EXPECT_EQ(c, 192u);
   EXPECT_EQ(arena.free_bytes(), 1024u - 256);
   arena.release(*a, 100);
-  EXPECT_EQ(arena.allocate(129, label), 256u);
+  EXPECT_EQ(arena.allocate(1024 - 256, label), 256u);
   EXPECT_EQ(arena.allocate(128, label), 0u);
+  EXPECT_EQ(arena.allocate(1, label), std::nullopt);
   arena.release(0, 128);
   arena.release(*b, 64);
   arena.release(*c, 1);
-  arena.release(256, 129);
+  arena.release(256, 1024 - 256);
   EXPECT_EQ(arena.largest_free(), 1024u);
   EXPECT_EQ(arena.allocate(1025, label), std::nullopt);
   EXPECT_EQ(arena.allocate(1024, label), 0u);
