@@ -156,9 +156,11 @@ AlgorithmEntry Registry::load(const std::string& name, const std::map<std::strin
 
 std::string Registry::choose(CollectiveOp op, Scope scope, SipTopology topology) const {
   std::vector<std::string> candidates = names();
-  // Over SIPs alone the ring moves fewer bytes than a tree; over cubes the default knows their mesh.
-  const std::string first =
-      scope == Scope::sip && entries_.count("ring_allreduce") ? "ring_allreduce" : default_algorithm_;
+  // Over SIPs in one dimension the ring moves fewer bytes than a tree. On a grid a ring over all ranks has many steps
+  // and uses half of the links: the tree along both dimensions is faster up to some MiB.
+  const bool grid = topology == SipTopology::torus_2d || topology == SipTopology::mesh_2d_no_wrap;
+  const bool ring = scope == Scope::sip && !grid && entries_.count("ring_allreduce") != 0;
+  const std::string first = ring ? "ring_allreduce" : default_algorithm_;
   candidates.insert(candidates.begin(), {first, default_algorithm_});
   for (const std::string& name : candidates) {
     const Algorithm& algorithm = *load(name).algorithm;

@@ -43,8 +43,8 @@ class Registry {
   /// parameter.
   AlgorithmEntry load(const std::string& name, const std::map<std::string, std::int64_t>& overrides = {}) const;
 
-  /// What `auto` stands for: the first of the default algorithm and the built-in ones that serves `op`, `scope` and
-  /// `topology` (ring_allreduce before lrab_hierarchical_allreduce for scope sip). A cost model is to replace it.
+  /// What `auto` stands for: the first entry that serves `op`, `scope` and `topology`, in this order: ring_allreduce
+  /// for scope sip unless the SIPs are a grid; the default algorithm; the others. A cost model is to replace it.
   std::string choose(CollectiveOp op, Scope scope, SipTopology topology) const;
 
  private:
