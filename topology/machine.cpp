@@ -12,7 +12,7 @@ struct Machine::Impl {
       : plan(plan),
         options(options),
         dispatcher("dispatcher", plan.spec.sips + (plan.has_fabric() ? 1u : 0u)),
-        context{plan, this->options, observer, dispatcher, pool} {
+        context{plan, this->options, observer, dispatcher, pool, stacks} {
     for (std::uint16_t sip = 0; sip < plan.spec.sips; ++sip) {
       sips.push_back(std::make_unique<SipModule>(names::sip(sip).c_str(), context, sip));
     }
@@ -49,6 +49,7 @@ struct Machine::Impl {
   const Plan& plan;
   const RunOptions options;
   PayloadPool pool;
+  StackPool stacks;
   Dispatcher dispatcher;
   const BuildContext context;
   std::vector<std::unique_ptr<SipModule>> sips;
@@ -77,6 +78,12 @@ void Machine::explain(std::vector<Blocked>& blocked) const {
         if (pe != nullptr) pe->explain(blocked);
       }
     }
+  }
+}
+
+void Machine::flush() {
+  for (const auto& sip : impl_->sips) {
+    for (const auto& cube : sip->cubes) cube->hbm.flush();
   }
 }
 

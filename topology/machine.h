@@ -39,6 +39,8 @@ class Machine {
   tlm::tlm_target_socket<>& host_socket(std::uint16_t sip);
   /// Why things stand still; PEs in (sip, cube, pe) order.
   void explain(std::vector<Blocked>& blocked) const;
+  /// To be called at the end of an observed run: models that evaluate lazily publish what they still hold.
+  void flush();
 
   /// Every bound packet socket of the machine, to set a PacketProbe on: router outputs, injections, link ports and
   /// wires.

@@ -131,8 +131,9 @@ CubeModule::CubeModule(const sc_core::sc_module_name& name, const BuildContext& 
     const PeCoord coord{self.sip, self.cube, i};
     pes.push_back(nullptr);
     if (map.has(coord)) {
-      pes.back() = std::make_unique<Pe>(names::leaf(names::pe(coord)).c_str(), context.plan.spec.pe_at(coord), coord,
-                                        map, pages, context.pool, context.options, queue, context.observer);
+      pes.back() =
+          std::make_unique<Pe>(names::leaf(names::pe(coord)).c_str(), context.plan.spec.pe_at(coord), coord, map, pages,
+                               context.pool, context.options, queue, context.observer, &context.stacks);
       join_endpoint(*pes.back(), network.interface(map.pe(coord)));
     }
     network.interface(map.hbm_port(coord)).to_endpoint->bind(*hbm.port[i]);

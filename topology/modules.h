@@ -13,6 +13,7 @@
 #include "models/noc/router.h"
 #include "models/pe/page_table.h"
 #include "models/pe/pe.h"
+#include "models/pe/stack_pool.h"
 #include "models/sram/sram.h"
 #include "tlm/ext/payload_pool.h"
 #include "tlm/machine/run_options.h"
@@ -29,6 +30,7 @@ struct BuildContext {
   Observer* observer;
   Dispatcher& dispatcher;
   PayloadPool& pool;
+  StackPool& stacks;
 
   /// The fabric switch has the queue behind those of the SIPs.
   EventQueue& queue_of(std::uint32_t network) const { return dispatcher.queue(plan.networks[network].sip); }

@@ -8,6 +8,7 @@
 #include "runtime/deadlock.h"
 #include "runtime/watchdog.h"
 #include "sc_main/cli/progress.h"
+#include "tlm/sim/main_stack.h"
 
 namespace kernbench {
 
@@ -50,6 +51,7 @@ void Simulation::run() {
     if (options_.watchdog > 0)
       watchdog.emplace(options_.watchdog, dispatcher, model_->runtime.running_rank(), end_at_once());
     sc_core::sc_start();
+    back_on_main_stack();
   }
   dispatcher.set_stop(nullptr);
 
@@ -80,6 +82,7 @@ std::function<void(const std::string&)> Simulation::end_at_once() const {
 }
 
 void Simulation::finish_outputs() {
+  if (vcd_) model_->machine.flush();
   if (vcd_) vcd_->finish(now());
   if (oplog_) oplog_->finish();
 }
