@@ -26,13 +26,13 @@ struct GridPoint {
   friend bool operator==(GridPoint a, GridPoint b) { return a.row == b.row && a.col == b.col; }
 };
 
-/// Where the parts of a cube are attached. Empty lists: the layout stage spreads them (PEs evenly over the mesh, HBM port i
-/// at PE i's router, M_CPU and SRAM near the middle).
+/// Where the parts of a cube are attached. Empty lists: the layout stage spreads them (PEs evenly over the mesh, HBM
+/// port i at PE i's router, M_CPU and SRAM near the middle).
 struct PlacementHints {
-  std::vector<GridPoint> holes;       ///< positions without a router
-  std::vector<GridPoint> exclusion;   ///< routers without attachments (HBM PHY zone)
-  std::vector<GridPoint> pes;         ///< one per PE, or empty
-  std::vector<GridPoint> m_cpu, sram; ///< zero or one
+  std::vector<GridPoint> holes;        ///< positions without a router
+  std::vector<GridPoint> exclusion;    ///< routers without attachments (HBM PHY zone)
+  std::vector<GridPoint> pes;          ///< one per PE, or empty
+  std::vector<GridPoint> m_cpu, sram;  ///< zero or one
 };
 
 struct CubeSpec {
@@ -67,21 +67,21 @@ struct InterSipSpec {
 
 /// Stage 2's result: everything about the machine, typed, in base units.
 struct SystemSpec {
-  std::string name;              ///< preset or file it came from
+  std::string name;  ///< preset or file it came from
   std::uint16_t sips = 2;
   SipTopology topology = SipTopology::ring_1d;
   std::uint16_t sip_w = 0, sip_h = 0;
   InterSipSpec links;
   SipSpec sip;
-  CubeSpec cube;                 ///< of every cube, unless overridden
-  std::string cube_mesh;         ///< file of a pinned layout (docs/routing.md); empty: laid out by rule
+  CubeSpec cube;          ///< of every cube, unless overridden
+  std::string cube_mesh;  ///< file of a pinned layout (docs/routing.md); empty: laid out by rule
 
   // Overrides.
-  std::map<CubeCoord, CubeSpec> cubes;   ///< whole specs of cubes that differ in something other than shape
+  std::map<CubeCoord, CubeSpec> cubes;  ///< whole specs of cubes that differ in something other than shape
   std::map<PeCoord, PeConfig> pes;
   std::set<PeCoord> missing_pes;
-  std::set<std::pair<std::uint16_t, std::uint16_t>> broken_sip_links;               ///< (lower, higher) SIP
-  std::set<std::pair<CubeCoord, std::uint16_t>> broken_cube_links;                  ///< (cube, neighbour), lower first
+  std::set<std::pair<std::uint16_t, std::uint16_t>> broken_sip_links;  ///< (lower, higher) SIP
+  std::set<std::pair<CubeCoord, std::uint16_t>> broken_cube_links;     ///< (cube, neighbour), lower first
 
   const CubeSpec& cube_at(CubeCoord at) const {
     const auto found = cubes.find(at);

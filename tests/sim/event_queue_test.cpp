@@ -44,7 +44,10 @@ TEST(EventQueue, AnEventMayAddEventsOfTheSameInstant) {
 TEST(EventQueue, SortsRandomTimesLikeAStableSort) {
   EventQueue queue;
   std::mt19937 random(1);
-  struct Seen { Ps time; int made; };
+  struct Seen {
+    Ps time;
+    int made;
+  };
   std::vector<Seen> seen;
   auto* log = &seen;
   auto* q = &queue;
@@ -55,7 +58,8 @@ TEST(EventQueue, SortsRandomTimesLikeAStableSort) {
   queue.run_all();
   ASSERT_EQ(seen.size(), 10'000u);
   for (std::size_t i = 1; i < seen.size(); ++i) {
-    EXPECT_TRUE(seen[i - 1].time < seen[i].time || (seen[i - 1].time == seen[i].time && seen[i - 1].made < seen[i].made));
+    EXPECT_TRUE(seen[i - 1].time < seen[i].time ||
+                (seen[i - 1].time == seen[i].time && seen[i - 1].made < seen[i].made));
   }
 }
 

@@ -36,8 +36,8 @@ struct TensorShard {
 struct LaunchMessage {
   std::string kernel;
   KernelBody body;
-  std::vector<PeCoord> targets;      ///< all on the SIP that the message is submitted to
-  std::uint16_t group = 0;           ///< process group whose queues send and recv use
+  std::vector<PeCoord> targets;  ///< all on the SIP that the message is submitted to
+  std::uint16_t group = 0;       ///< process group whose queues send and recv use
   std::uint16_t stream = 0;
   std::optional<CollectiveCall> call;
   struct TensorArg {
@@ -57,8 +57,13 @@ struct MapEntry {
   PhysicalAddress target;
   std::vector<PeCoord> viewers;
 };
-struct MmuMapMessage { std::vector<MapEntry> entries; };
-struct MmuUnmapMessage { Va va = 0; std::uint64_t bytes = 0; };
+struct MmuMapMessage {
+  std::vector<MapEntry> entries;
+};
+struct MmuUnmapMessage {
+  Va va = 0;
+  std::uint64_t bytes = 0;
+};
 
 /// One queue pair of a PE, as written into its special function registers.
 struct NeighbourEntry {
@@ -76,11 +81,20 @@ struct NeighbourEntry {
   PhysicalAddress ring_base;       ///< of the own ring: TCM (of self), SRAM or HBM
   PhysicalAddress peer_ring_base;  ///< of the peer's
 };
-struct SfrWriteMessage { std::vector<NeighbourEntry> entries; };
+struct SfrWriteMessage {
+  std::vector<NeighbourEntry> entries;
+};
 
 /// Host copies over the timed path (PCIE_EP as the initiator); `data` is read or filled.
-struct MemoryWriteMessage { PhysicalAddress to; std::vector<std::uint8_t> data; };
-struct MemoryReadMessage { PhysicalAddress from; std::vector<std::uint8_t> data; std::uint64_t bytes = 0; };
+struct MemoryWriteMessage {
+  PhysicalAddress to;
+  std::vector<std::uint8_t> data;
+};
+struct MemoryReadMessage {
+  PhysicalAddress from;
+  std::vector<std::uint8_t> data;
+  std::uint64_t bytes = 0;
+};
 
 /// Why a message failed: the component, kernel, op and reason, at a simulated time.
 struct Fault {
@@ -96,18 +110,19 @@ const char* to_string(Fault::Kind kind);
 /// One message from the host to a SIP. Owned by the host until its completion comes back; results and faults are
 /// written into it. Travels as a generic payload with a MessageExtension, over sip<k>.io0.pcie_ep's host socket.
 struct Message {
-  std::uint64_t id = 0;     ///< unique in the run, in order of submission
+  std::uint64_t id = 0;  ///< unique in the run, in order of submission
   std::uint16_t sip = 0;
   std::uint16_t stream = 0;
-  std::variant<LaunchMessage, MmuMapMessage, MmuUnmapMessage, SfrWriteMessage, MemoryWriteMessage, MemoryReadMessage> body;
+  std::variant<LaunchMessage, MmuMapMessage, MmuUnmapMessage, SfrWriteMessage, MemoryWriteMessage, MemoryReadMessage>
+      body;
   std::vector<Fault> faults;
   Ps submitted = 0, completed = 0;
   /// Host copies: where the time of the burst that ended last went; adds up to completed - submitted.
   std::array<Ps, kDelays> spent{};
 };
 
-/// Sizes of what a message carries, over PCIe and in command packets, in bytes. assumed: a 64 B descriptor; 8 B per tensor
-/// argument (its VA), 24 B per mapping (VA, length, PA), one 64 B register block per queue pair.
+/// Sizes of what a message carries, over PCIe and in command packets, in bytes. assumed: a 64 B descriptor; 8 B per
+/// tensor argument (its VA), 24 B per mapping (VA, length, PA), one 64 B register block per queue pair.
 inline constexpr std::uint32_t kCommandBytes = 64, kArgumentBytes = 8, kMapEntryBytes = 24, kSfrEntryBytes = 64;
 /// Entries that fit one command packet beside its descriptor.
 inline constexpr std::uint32_t kMapEntriesPerPacket = (kMaxPacketBytes - kCommandBytes) / kMapEntryBytes;
@@ -128,18 +143,29 @@ struct MessageExtension final : tlm::tlm_extension<MessageExtension> {
 
 /// What travels between IO_CPU, M_CPUs and PE_CPUs in packets of kind `command`. A command
 /// lives in the buffer of the payload that carries it (put_command).
-enum class CommandKind : std::uint8_t { arm, armed, start, done, sfr_write, mmu_map, mmu_unmap, finished, failed, abort };
+enum class CommandKind : std::uint8_t {
+  arm,
+  armed,
+  start,
+  done,
+  sfr_write,
+  mmu_map,
+  mmu_unmap,
+  finished,
+  failed,
+  abort
+};
 struct Command {
   CommandKind kind = CommandKind::arm;
   Message* message = nullptr;
-  PeCoord pe;        ///< target of a command to a PE; sender of an answer from one
-  Ps start = 0;      ///< kind start: the common start time
-  std::uint32_t bytes = 64;  ///< size on the wire; entries of a table count
+  PeCoord pe;                          ///< target of a command to a PE; sender of an answer from one
+  Ps start = 0;                        ///< kind start: the common start time
+  std::uint32_t bytes = 64;            ///< size on the wire; entries of a table count
   std::uint32_t first = 0, count = 0;  ///< kind sfr_write, mmu_map: the entries of the message that it carries
 };
 
-/// Writes `command` into the payload's own buffer, where it lives as long as the payload does: a receiver copies what it
-/// needs before it releases the payload. REQUIRES: `payload` came from a PayloadPool.
+/// Writes `command` into the payload's own buffer, where it lives as long as the payload does: a receiver copies what
+/// it needs before it releases the payload. REQUIRES: `payload` came from a PayloadPool.
 inline void put_command(tlm::tlm_generic_payload& payload, const Command& command) {
   static_assert(std::is_trivially_copyable_v<Command> && sizeof(Command) <= kMaxPacketBytes);
   Packet& packet = Packet::of(payload);

@@ -27,8 +27,9 @@ inline constexpr std::uint32_t kMaxPacketBytes = 256;
 /// Where the time of a transaction went; the parts add up to its latency.
 enum class Delay : std::uint8_t { setup, mesh, ucie, fabric, wire, memory, contention };
 inline constexpr int kDelays = 7;
-/// setup: issue, MMU, injection; mesh: router pipelines; ucie: PHY and adapter; fabric: IO chiplets and inter-SIP links'
-/// fixed latency; wire: serialisation of the payload on the narrowest hop; memory: the memory's own; contention: waiting.
+/// setup: issue, MMU, injection; mesh: router pipelines; ucie: PHY and adapter; fabric: IO chiplets and inter-SIP
+/// links' fixed latency; wire: serialisation of the payload on the narrowest hop; memory: the memory's own; contention:
+/// waiting.
 
 /// What every transaction of ours carries besides the generic payload: who, where to, how far, and the state that the
 /// network keeps for it while it travels. A payload of the pool owns one for its whole life; the response reuses the
@@ -40,34 +41,36 @@ struct Packet final : tlm::tlm_extension<Packet> {
   NodeId destination = kNoNode;
   MessageClass message_class = MessageClass::request;
   PacketKind kind = PacketKind::read;
-  std::uint32_t bytes = 0;     ///< data bytes that travel in this direction; headers travel beside the data
-  std::uint64_t op = 0;        ///< id of the op it works for; 0: none
-  void* user = nullptr;        ///< the injecting endpoint's own record; comes back with the response
-  std::uint32_t tag = 0;       ///< the injecting endpoint's own number; comes back with the response
+  std::uint32_t bytes = 0;  ///< data bytes that travel in this direction; headers travel beside the data
+  std::uint64_t op = 0;     ///< id of the op it works for; 0: none
+  void* user = nullptr;     ///< the injecting endpoint's own record; comes back with the response
+  std::uint32_t tag = 0;    ///< the injecting endpoint's own number; comes back with the response
 
   // IPCQ (kinds ipcq_data and ipcq_credit).
-  std::uint16_t ring = 0;          ///< ring at the destination PE (data), send queue there (credit)
-  std::uint16_t slot = 0;          ///< slot within the ring
-  std::uint32_t message_bytes = 0; ///< bytes of the whole slot message
-  bool last = false;               ///< its last packet: data and pointer become visible together
+  std::uint16_t ring = 0;           ///< ring at the destination PE (data), send queue there (credit)
+  std::uint16_t slot = 0;           ///< slot within the ring
+  std::uint32_t message_bytes = 0;  ///< bytes of the whole slot message
+  bool last = false;                ///< its last packet: data and pointer become visible together
 
-  Command* command = nullptr;      ///< kind command
+  Command* command = nullptr;  ///< kind command
 
   // Owned by the network.
-  std::uint16_t exit_router = 0;   ///< where it leaves the network (mesh or crossbar) it is in
-  std::uint8_t exit_port = 0;      ///< and through which port of that router
+  std::uint16_t exit_router = 0;  ///< where it leaves the network (mesh or crossbar) it is in
+  std::uint8_t exit_port = 0;     ///< and through which port of that router
   std::uint8_t vc_set = 0;
-  std::uint8_t vc = 0;             ///< virtual channel on the hop it is making
-  std::uint8_t dateline = 0;       ///< bit d: crossed the wrap link of SIP dimension d
-  std::uint16_t input = 0;         ///< input port at the router it is in
-  Ps head = 0, tail = 0;           ///< arrival of its first and last flit at the hop it is in
-  Ps injected = 0;                 ///< head entered the network
-  Packet* next = nullptr;          ///< intrusive queue of the hop it waits in
-  std::array<Ps, kDelays> spent{}; ///< by Delay
+  std::uint8_t vc = 0;              ///< virtual channel on the hop it is making
+  std::uint8_t dateline = 0;        ///< bit d: crossed the wrap link of SIP dimension d
+  std::uint16_t input = 0;          ///< input port at the router it is in
+  Ps head = 0, tail = 0;            ///< arrival of its first and last flit at the hop it is in
+  Ps injected = 0;                  ///< head entered the network
+  Packet* next = nullptr;           ///< intrusive queue of the hop it waits in
+  std::array<Ps, kDelays> spent{};  ///< by Delay
 
   void charge(Delay delay, Ps time) { spent[static_cast<std::size_t>(delay)] += time; }
   int virtual_network() const { return static_cast<int>(message_class) * kVcSets + vc_set; }
-  std::uint32_t flits(std::uint32_t flit_bytes) const { return bytes <= flit_bytes ? 1 : (bytes + flit_bytes - 1) / flit_bytes; }
+  std::uint32_t flits(std::uint32_t flit_bytes) const {
+    return bytes <= flit_bytes ? 1 : (bytes + flit_bytes - 1) / flit_bytes;
+  }
 
   /// REQUIRES: `payload` came from a PayloadPool.
   static Packet& of(tlm::tlm_generic_payload& payload) {

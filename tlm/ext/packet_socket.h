@@ -20,8 +20,9 @@ class PacketBackwardIf : public virtual sc_core::sc_interface {
  public:
   using protocol_types = PacketProtocol;
   /// `units` of buffer of virtual channel `vc` are free again: the first from `when` on, the others one per cycle after
-  /// it, as the flits of a packet leave. The unit is the receiver's: flits for a router, packets on a wire. Each receiver announces its whole capacity this way at end_of_elaboration,
-  /// with when = 0, so that a sender needs no knowledge of its neighbour.
+  /// it, as the flits of a packet leave. The unit is the receiver's: flits for a router, packets on a wire. Each
+  /// receiver announces its whole capacity this way at end_of_elaboration, with when = 0, so that a sender needs no
+  /// knowledge of its neighbour.
   virtual void credit(unsigned vc, unsigned units, Ps when) = 0;
 };
 

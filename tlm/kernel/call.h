@@ -9,7 +9,18 @@
 
 namespace kernbench {
 
-enum class CollectiveOp : std::uint8_t { all_reduce, all_gather, reduce_scatter, reduce, broadcast, all_to_all, gather, scatter, send_recv, barrier };
+enum class CollectiveOp : std::uint8_t {
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  reduce,
+  broadcast,
+  all_to_all,
+  gather,
+  scatter,
+  send_recv,
+  barrier
+};
 enum class ReduceOp : std::uint8_t { sum, avg, max, min, prod };
 /// Whose tiles are contributions of their own: a rank's, every cube's, every PE's. See docs/collectives.md.
 enum class Scope : std::uint8_t { sip, cube, pe };
@@ -22,11 +33,11 @@ struct CollectiveCall {
   CollectiveOp op = CollectiveOp::all_reduce;
   ReduceOp reduce_op = ReduceOp::sum;
   DType dtype = DType::f16;
-  Va in = 0, out = 0;               ///< VA bases on this SIP; equal: in place
+  Va in = 0, out = 0;  ///< VA bases on this SIP; equal: in place
   int root = 0;
   Scope scope = Scope::sip;
-  std::uint16_t group = 0;          ///< process group: selects the IPCQ queue pairs
-  std::vector<int> ranks;           ///< members of the group, by group rank
+  std::uint16_t group = 0;                         ///< process group: selects the IPCQ queue pairs
+  std::vector<int> ranks;                          ///< members of the group, by group rank
   std::map<std::string, std::int64_t> parameters;  ///< declared by the algorithm, from ccl.yaml
 };
 

@@ -9,9 +9,9 @@ namespace kernbench {
 enum class DType : std::uint8_t { f64, f32, f16, bf16, f8e4m3, f8e5m2, i64, i32, i16, i8, boolean };
 inline constexpr int kDTypes = 11;
 
-const char* to_string(DType dtype);                       ///< "f16"; boolean is "bool"
+const char* to_string(DType dtype);  ///< "f16"; boolean is "bool"
 std::optional<DType> parse_dtype(const std::string& name);
-std::size_t size_of(DType dtype);                         ///< bytes per element
+std::size_t size_of(DType dtype);  ///< bytes per element
 bool is_float(DType dtype);
 
 /// Reads element `i` of an array of `dtype`. Integers beyond 2^53 lose bits; use load_integer for those.

@@ -27,8 +27,8 @@ class Tile {
  public:
   struct State {
     Tl* tl = nullptr;
-    std::uint64_t id = 0;        ///< op that makes it
-    std::uint64_t tcm = 0;       ///< offset in the PE's TCM, bytes
+    std::uint64_t id = 0;   ///< op that makes it
+    std::uint64_t tcm = 0;  ///< offset in the PE's TCM, bytes
     Shape shape;
     DType dtype = DType::f16;
   };
@@ -44,8 +44,8 @@ class Tile {
   std::shared_ptr<const State> state_;
 };
 
-// Elementwise, on the math engine of the PE that made the operands. Shapes must agree, or one operand is 1 x n, n x 1 or
-// 1 x 1 and is broadcast. The result has the operands' dtype, which must agree.
+// Elementwise, on the math engine of the PE that made the operands. Shapes must agree, or one operand is 1 x n, n x 1
+// or 1 x 1 and is broadcast. The result has the operands' dtype, which must agree.
 Tile operator+(const Tile& a, const Tile& b);
 Tile operator-(const Tile& a, const Tile& b);
 Tile operator*(const Tile& a, const Tile& b);

@@ -12,10 +12,10 @@ Tile operator*(const Tile& a, const Tile& b) { return a.state().tl->math(MathOp:
 Tile operator/(const Tile& a, const Tile& b) { return a.state().tl->math(MathOp::div, {a, b}); }
 
 const char* to_string(MathOp op) {
-  static constexpr std::array kNames = {
-      "add",  "sub",     "mul",  "div",  "minimum", "maximum", "neg",        "abs",   "exp",    "log",
-      "sqrt", "rsqrt",   "tanh", "sigmoid", "gelu", "silu",    "relu",       "less",  "less_equal", "equal",
-      "select", "cast",  "copy", "fill", "arange",  "broadcast", "transpose"};
+  static constexpr std::array kNames = {"add",  "sub",  "mul",  "div",    "minimum",    "maximum",  "neg",
+                                        "abs",  "exp",  "log",  "sqrt",   "rsqrt",      "tanh",     "sigmoid",
+                                        "gelu", "silu", "relu", "less",   "less_equal", "equal",    "select",
+                                        "cast", "copy", "fill", "arange", "broadcast",  "transpose"};
   return kNames[static_cast<std::size_t>(op)];
 }
 

@@ -12,10 +12,33 @@
 namespace kernbench {
 
 enum class MathOp : std::uint8_t {
-  add, sub, mul, div, minimum, maximum,                      // two operands
-  neg, abs, exp, log, sqrt, rsqrt, tanh, sigmoid, gelu, silu, relu,  // one
-  less, less_equal, equal, select, cast, copy,               // compare gives bool; select(mask, a, b)
-  fill, arange, broadcast, transpose
+  add,
+  sub,
+  mul,
+  div,
+  minimum,
+  maximum,  // two operands
+  neg,
+  abs,
+  exp,
+  log,
+  sqrt,
+  rsqrt,
+  tanh,
+  sigmoid,
+  gelu,
+  silu,
+  relu,  // one
+  less,
+  less_equal,
+  equal,
+  select,
+  cast,
+  copy,  // compare gives bool; select(mask, a, b)
+  fill,
+  arange,
+  broadcast,
+  transpose
 };
 enum class ReduceKind : std::uint8_t { sum, max, min };
 const char* to_string(MathOp op);
@@ -24,12 +47,13 @@ const char* to_string(ReduceKind kind);
 /// Fused end of a composite GEMM, applied to each output tile before it is written.
 enum class Activation : std::uint8_t { none, relu, gelu, silu, tanh, sigmoid };
 struct Epilogue {
-  Va bias = 0;                ///< 1 x n row added to every row; 0: none
-  Va residual = 0;            ///< m x n added after the activation; 0: none
+  Va bias = 0;      ///< 1 x n row added to every row; 0: none
+  Va residual = 0;  ///< m x n added after the activation; 0: none
   Activation activation = Activation::none;
 };
 
-/// c[m x n] = a[m x k] * b[k x n], then the epilogue. All row-major; leading dimensions (elements) default to the width.
+/// c[m x n] = a[m x k] * b[k x n], then the epilogue. All row-major; leading dimensions (elements) default to the
+/// width.
 struct CompositeGemm {
   Va a = 0, b = 0, c = 0;
   std::int64_t m = 0, n = 0, k = 0;
@@ -64,13 +88,16 @@ class Tl {
   virtual Tile load(Va va, Shape shape, DType dtype, std::int64_t row_stride = 0) = 0;
   virtual void store(Va va, const Tile& tile, std::int64_t row_stride = 0) = 0;
   /// Rows `index[i]` of a table with `row_stride` elements a row (default: cols); the pattern is known when recorded.
-  virtual Tile gather(Va table, const std::vector<std::int64_t>& index, std::int64_t cols, DType dtype, std::int64_t row_stride = 0) = 0;
-  virtual Tile alloc(Shape shape, DType dtype) = 0;       ///< uninitialised TCM, freed with the last copy of the handle
+  virtual Tile gather(Va table, const std::vector<std::int64_t>& index, std::int64_t cols, DType dtype,
+                      std::int64_t row_stride = 0) = 0;
+  virtual Tile alloc(Shape shape, DType dtype) = 0;  ///< uninitialised TCM, freed with the last copy of the handle
   /// Columns [begin, begin + count) of a 1 x n tile, or rows of an r x c one, without a copy; keeps the parent alive.
   virtual Tile slice(const Tile& tile, std::int64_t begin, std::int64_t count) = 0;
 
   // Compute.
-  virtual Tile dot(const Tile& a, const Tile& b, const Tile& acc = Tile()) = 0;  ///< f16/bf16 accumulate in f32, result in acc's or the operands' dtype
+  virtual Tile dot(
+      const Tile& a, const Tile& b,
+      const Tile& acc = Tile()) = 0;  ///< f16/bf16 accumulate in f32, result in acc's or the operands' dtype
   virtual Tile math(MathOp op, const std::vector<Tile>& operands) = 0;
   virtual Tile cast(const Tile& a, DType dtype) = 0;
   virtual Tile fill(Shape shape, DType dtype, double value) = 0;
@@ -83,9 +110,10 @@ class Tl {
   // Queues, of the launch's process group.
   virtual void send(Direction direction, const Tile& tile) = 0;
   virtual Tile recv(Direction direction, Shape shape, DType dtype) = 0;
-  virtual Tile recv_async(Direction direction, Shape shape, DType dtype) = 0;  ///< does not stall later waits until wait(tile)
-  virtual void wait(const Tile& tile) = 0;  ///< PE_CPU stalls until the tile is complete
-  virtual void fence() = 0;                 ///< PE_CPU stalls until everything issued before is complete
+  virtual Tile recv_async(Direction direction, Shape shape,
+                          DType dtype) = 0;  ///< does not stall later waits until wait(tile)
+  virtual void wait(const Tile& tile) = 0;   ///< PE_CPU stalls until the tile is complete
+  virtual void fence() = 0;                  ///< PE_CPU stalls until everything issued before is complete
 
   // Tracing.
   virtual void mark(const std::string& label) = 0;

@@ -28,11 +28,16 @@ class Packer {
 
 const char* to_string(MemoryKind kind) {
   switch (kind) {
-    case MemoryKind::hbm: return "hbm";
-    case MemoryKind::tcm: return "tcm";
-    case MemoryKind::sfr: return "sfr";
-    case MemoryKind::sram: return "sram";
-    case MemoryKind::host: return "host";
+    case MemoryKind::hbm:
+      return "hbm";
+    case MemoryKind::tcm:
+      return "tcm";
+    case MemoryKind::sfr:
+      return "sfr";
+    case MemoryKind::sram:
+      return "sram";
+    case MemoryKind::host:
+      return "host";
   }
   return "?";
 }
@@ -64,7 +69,8 @@ PhysicalAddress PhysicalAddress::decode(std::uint64_t bits) {
   address.rack = static_cast<std::uint8_t>(take(kRackBits));
   if (kind == kSharedKind) {
     if (address.unit > 1) {
-      throw std::invalid_argument(fmt::format("physical address: shared unit {} names no memory (0 SRAM, 1 host)", address.unit));
+      throw std::invalid_argument(
+          fmt::format("physical address: shared unit {} names no memory (0 SRAM, 1 host)", address.unit));
     }
     address.kind = address.unit == 0 ? MemoryKind::sram : MemoryKind::host;
     address.unit = 0;
@@ -76,9 +82,12 @@ PhysicalAddress PhysicalAddress::decode(std::uint64_t bits) {
 
 std::string PhysicalAddress::str() const {
   switch (kind) {
-    case MemoryKind::host: return fmt::format("sip{}.host+{:#x}", sip, offset);
-    case MemoryKind::sram: return fmt::format("sip{}.cube{}.sram+{:#x}", sip, cube, offset);
-    default: return fmt::format("sip{}.cube{}.pe{}.{}+{:#x}", sip, cube, unit, to_string(kind), offset);
+    case MemoryKind::host:
+      return fmt::format("sip{}.host+{:#x}", sip, offset);
+    case MemoryKind::sram:
+      return fmt::format("sip{}.cube{}.sram+{:#x}", sip, cube, offset);
+    default:
+      return fmt::format("sip{}.cube{}.pe{}.{}+{:#x}", sip, cube, unit, to_string(kind), offset);
   }
 }
 

@@ -33,11 +33,21 @@ struct PhysicalAddress {
   static PhysicalAddress decode(std::uint64_t bits);
   std::string str() const;  ///< "sip0.cube3.pe5.hbm+0x1000"
 
-  static PhysicalAddress hbm(PeCoord pe, std::uint64_t offset) { return {0, pe.sip, pe.cube, MemoryKind::hbm, pe.pe, offset}; }
-  static PhysicalAddress tcm(PeCoord pe, std::uint64_t offset) { return {0, pe.sip, pe.cube, MemoryKind::tcm, pe.pe, offset}; }
-  static PhysicalAddress sfr(PeCoord pe, std::uint64_t offset) { return {0, pe.sip, pe.cube, MemoryKind::sfr, pe.pe, offset}; }
-  static PhysicalAddress sram(CubeCoord cube, std::uint64_t offset) { return {0, cube.sip, cube.cube, MemoryKind::sram, 0, offset}; }
-  static PhysicalAddress host(std::uint16_t sip, std::uint64_t offset) { return {0, sip, 0, MemoryKind::host, 0, offset}; }
+  static PhysicalAddress hbm(PeCoord pe, std::uint64_t offset) {
+    return {0, pe.sip, pe.cube, MemoryKind::hbm, pe.pe, offset};
+  }
+  static PhysicalAddress tcm(PeCoord pe, std::uint64_t offset) {
+    return {0, pe.sip, pe.cube, MemoryKind::tcm, pe.pe, offset};
+  }
+  static PhysicalAddress sfr(PeCoord pe, std::uint64_t offset) {
+    return {0, pe.sip, pe.cube, MemoryKind::sfr, pe.pe, offset};
+  }
+  static PhysicalAddress sram(CubeCoord cube, std::uint64_t offset) {
+    return {0, cube.sip, cube.cube, MemoryKind::sram, 0, offset};
+  }
+  static PhysicalAddress host(std::uint16_t sip, std::uint64_t offset) {
+    return {0, sip, 0, MemoryKind::host, 0, offset};
+  }
 
   friend bool operator==(const PhysicalAddress& a, const PhysicalAddress& b) {
     return std::tie(a.rack, a.sip, a.cube, a.kind, a.unit, a.offset) ==

@@ -12,9 +12,13 @@ constexpr std::uint32_t index(NodeId id) { return static_cast<std::uint32_t>(id)
 /// Structural identity of a cube: cube within SIP, row-major over the cube mesh (cube = y * w + x).
 struct CubeCoord {
   std::uint16_t sip = 0, cube = 0;
-  friend bool operator==(const CubeCoord& a, const CubeCoord& b) { return std::tie(a.sip, a.cube) == std::tie(b.sip, b.cube); }
+  friend bool operator==(const CubeCoord& a, const CubeCoord& b) {
+    return std::tie(a.sip, a.cube) == std::tie(b.sip, b.cube);
+  }
   friend bool operator!=(const CubeCoord& a, const CubeCoord& b) { return !(a == b); }
-  friend bool operator<(const CubeCoord& a, const CubeCoord& b) { return std::tie(a.sip, a.cube) < std::tie(b.sip, b.cube); }
+  friend bool operator<(const CubeCoord& a, const CubeCoord& b) {
+    return std::tie(a.sip, a.cube) < std::tie(b.sip, b.cube);
+  }
 };
 
 /// Structural identity of a PE: the triple, never a flat index.
@@ -34,10 +38,14 @@ enum class Side : std::uint8_t { north, south, east, west };
 inline constexpr int kSides = 4;
 constexpr Side opposite(Side side) {
   switch (side) {
-    case Side::north: return Side::south;
-    case Side::south: return Side::north;
-    case Side::east: return Side::west;
-    default: return Side::east;
+    case Side::north:
+      return Side::south;
+    case Side::south:
+      return Side::north;
+    case Side::east:
+      return Side::west;
+    default:
+      return Side::east;
   }
 }
 

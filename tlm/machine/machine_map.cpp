@@ -10,11 +10,16 @@ namespace kernbench {
 
 const char* to_string(SipTopology topology) {
   switch (topology) {
-    case SipTopology::ring_1d: return "ring_1d";
-    case SipTopology::torus_2d: return "torus_2d";
-    case SipTopology::mesh_2d_no_wrap: return "mesh_2d_no_wrap";
-    case SipTopology::switch_star: return "switch";
-    case SipTopology::fully_connected: return "fully_connected";
+    case SipTopology::ring_1d:
+      return "ring_1d";
+    case SipTopology::torus_2d:
+      return "torus_2d";
+    case SipTopology::mesh_2d_no_wrap:
+      return "mesh_2d_no_wrap";
+    case SipTopology::switch_star:
+      return "switch";
+    case SipTopology::fully_connected:
+      return "fully_connected";
   }
   return "?";
 }
@@ -61,18 +66,28 @@ NodeId MachineMap::m_cpu(CubeCoord cube) const {
   return look_up(m_cpu_nodes, slot(cube), cube.sip < sips && cube.cube < cubes_per_sip(), names::m_cpu(cube));
 }
 
-NodeId MachineMap::io_cpu(std::uint16_t sip) const { return look_up(io_cpu_nodes, sip, sip < sips, names::io_cpu(sip)); }
-NodeId MachineMap::pcie_ep(std::uint16_t sip) const { return look_up(pcie_nodes, sip, sip < sips, names::pcie_ep(sip)); }
+NodeId MachineMap::io_cpu(std::uint16_t sip) const {
+  return look_up(io_cpu_nodes, sip, sip < sips, names::io_cpu(sip));
+}
+NodeId MachineMap::pcie_ep(std::uint16_t sip) const {
+  return look_up(pcie_nodes, sip, sip < sips, names::pcie_ep(sip));
+}
 
 std::string MachineMap::name(NodeId id) const {
   const Node& n = node(id);
   switch (n.kind) {
-    case NodeKind::pe: return names::pe({n.at.sip, n.at.cube, n.unit});
-    case NodeKind::hbm_port: return names::hbm_port({n.at.sip, n.at.cube, n.unit});
-    case NodeKind::sram: return names::sram({n.at.sip, n.at.cube});
-    case NodeKind::m_cpu: return names::m_cpu({n.at.sip, n.at.cube});
-    case NodeKind::pcie_ep: return names::pcie_ep(n.at.sip);
-    case NodeKind::io_cpu: return names::io_cpu(n.at.sip);
+    case NodeKind::pe:
+      return names::pe({n.at.sip, n.at.cube, n.unit});
+    case NodeKind::hbm_port:
+      return names::hbm_port({n.at.sip, n.at.cube, n.unit});
+    case NodeKind::sram:
+      return names::sram({n.at.sip, n.at.cube});
+    case NodeKind::m_cpu:
+      return names::m_cpu({n.at.sip, n.at.cube});
+    case NodeKind::pcie_ep:
+      return names::pcie_ep(n.at.sip);
+    case NodeKind::io_cpu:
+      return names::io_cpu(n.at.sip);
   }
   return "?";
 }
@@ -88,14 +103,18 @@ NodeId MachineMap::resolve(const PhysicalAddress& address) const {
   const PeCoord owner{address.sip, address.cube, address.unit};
   switch (address.kind) {
     case MemoryKind::hbm: {  // a missing PE leaves its slice
-      const bool inside = address.cube < cubes_per_sip() && address.unit < pes_per_cube && address.offset < hbm_slice.bytes;
+      const bool inside =
+          address.cube < cubes_per_sip() && address.unit < pes_per_cube && address.offset < hbm_slice.bytes;
       return inside ? hbm_nodes[slot(owner)] : kNoNode;
     }
-    case MemoryKind::tcm: return has(owner) && address.offset < tcm.bytes ? pe_nodes[slot(owner)] : kNoNode;
-    case MemoryKind::sfr: return has(owner) ? pe_nodes[slot(owner)] : kNoNode;
+    case MemoryKind::tcm:
+      return has(owner) && address.offset < tcm.bytes ? pe_nodes[slot(owner)] : kNoNode;
+    case MemoryKind::sfr:
+      return has(owner) ? pe_nodes[slot(owner)] : kNoNode;
     case MemoryKind::sram:
       return address.cube < cubes_per_sip() && address.offset < sram.bytes ? sram_nodes[slot(cube)] : kNoNode;
-    case MemoryKind::host: return pcie_nodes[address.sip];
+    case MemoryKind::host:
+      return pcie_nodes[address.sip];
   }
   return kNoNode;
 }

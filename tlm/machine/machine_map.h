@@ -45,16 +45,18 @@ class MachineMap {
   // Shape.
   std::uint16_t sips = 0, cube_w = 0, cube_h = 0, pes_per_cube = 0;
   SipTopology sip_topology = SipTopology::ring_1d;
-  std::uint16_t sip_w = 0, sip_h = 0;  ///< grid of SIPs; 0 where the topology has none (ring_1d, switch, fully connected)
+  std::uint16_t sip_w = 0,
+                sip_h = 0;  ///< grid of SIPs; 0 where the topology has none (ring_1d, switch, fully connected)
 
   // Capacities.
   MemoryInfo hbm_slice, tcm, sram;  ///< per PE, per PE, per cube
   std::uint16_t ipcq_slots = 4;     ///< of every IPCQ ring
   std::uint32_t ipcq_slot_bytes = 4096;
-  Rate pe_port{1};                  ///< payload rate between a PE and its router, one way
-  std::vector<LinkBundle> sip_links;   ///< between SIPs
-  std::vector<LinkBundle> cube_links;  ///< between cubes of one SIP (all SIPs alike), and between row-0 cubes and the IO chiplet
-  Ps worst_command_latency = 0;     ///< IO_CPU to the farthest PE, with every hop's worst wait (commands have priority)
+  Rate pe_port{1};                    ///< payload rate between a PE and its router, one way
+  std::vector<LinkBundle> sip_links;  ///< between SIPs
+  std::vector<LinkBundle>
+      cube_links;  ///< between cubes of one SIP (all SIPs alike), and between row-0 cubes and the IO chiplet
+  Ps worst_command_latency = 0;  ///< IO_CPU to the farthest PE, with every hop's worst wait (commands have priority)
 
   std::uint16_t cubes_per_sip() const { return static_cast<std::uint16_t>(cube_w * cube_h); }
   std::uint32_t pes_per_sip() const { return std::uint32_t{cubes_per_sip()} * pes_per_cube; }
@@ -67,7 +69,7 @@ class MachineMap {
   NodeId pe(PeCoord pe) const;
   NodeId hbm_port(PeCoord owner) const;
   NodeId sram_of(CubeCoord cube) const;
-  NodeId m_cpu(CubeCoord cube) const;   ///< find_m_cpu
+  NodeId m_cpu(CubeCoord cube) const;  ///< find_m_cpu
   NodeId io_cpu(std::uint16_t sip) const;
   NodeId pcie_ep(std::uint16_t sip) const;
   std::string name(NodeId id) const;    ///< "sip0.cube3.pe5"
@@ -82,12 +84,14 @@ class MachineMap {
 
   // Filled by topology. `first_of_cube` etc. index `nodes`; kNoNode where a unit is missing.
   std::vector<Node> nodes;
-  std::vector<NodeId> pe_nodes, hbm_nodes;     ///< by (sip, cube, pe), row-major
-  std::vector<NodeId> sram_nodes, m_cpu_nodes; ///< by (sip, cube)
-  std::vector<NodeId> io_cpu_nodes, pcie_nodes;///< by sip
+  std::vector<NodeId> pe_nodes, hbm_nodes;       ///< by (sip, cube, pe), row-major
+  std::vector<NodeId> sram_nodes, m_cpu_nodes;   ///< by (sip, cube)
+  std::vector<NodeId> io_cpu_nodes, pcie_nodes;  ///< by sip
 
  private:
-  std::size_t slot(PeCoord pe) const { return (std::size_t{pe.sip} * cubes_per_sip() + pe.cube) * pes_per_cube + pe.pe; }
+  std::size_t slot(PeCoord pe) const {
+    return (std::size_t{pe.sip} * cubes_per_sip() + pe.cube) * pes_per_cube + pe.pe;
+  }
   std::size_t slot(CubeCoord cube) const { return std::size_t{cube.sip} * cubes_per_sip() + cube.cube; }
 };
 

@@ -7,20 +7,21 @@
 
 namespace kernbench {
 
-/// One op that an engine completed: a row of the op log. `params` are the fixed fields of its op name, see docs/oplog.md.
+/// One op that an engine completed: a row of the op log. `params` are the fixed fields of its op name, see
+/// docs/oplog.md.
 struct OpRecord {
   struct Param {
     const char* name;
-    std::string text;        ///< empty: `number` is meant
+    std::string text;  ///< empty: `number` is meant
     std::int64_t number = 0;
   };
   Ps start = 0, end = 0;
-  std::string component;     ///< structural name, e.g. sip0.cube3.pe5.dma_r
-  std::string kind;          ///< dma, gemm, math, ipcq, host
-  std::string name;          ///< dma_read, gemm, ipcq_copy, ...
+  std::string component;  ///< structural name, e.g. sip0.cube3.pe5.dma_r
+  std::string kind;       ///< dma, gemm, math, ipcq, host
+  std::string name;       ///< dma_read, gemm, ipcq_copy, ...
   std::string kernel;
-  std::string stage;         ///< of a composite's tile; empty otherwise
-  std::uint64_t op = 0;      ///< id, unique in the run
+  std::string stage;     ///< of a composite's tile; empty otherwise
+  std::uint64_t op = 0;  ///< id, unique in the run
   std::vector<Param> params;
   /// dma_read, dma_write: where the time went, by Delay (tlm/ext/packet.h), of the burst that ended last; adds up to
   /// end - start. Empty for other ops. Not part of the op log's files.
@@ -33,10 +34,10 @@ inline constexpr TrackId kNoTrack{0xFFFF'FFFF};
 
 /// How a track is to be shown.
 enum class TrackKind : std::uint8_t {
-  state,    ///< one of `labels`; label 0 is the idle state
-  level,    ///< an integer, such as a fill level
-  number,   ///< an integer that identifies something, such as a packet or op id
-  text      ///< free text, such as a kernel's name
+  state,   ///< one of `labels`; label 0 is the idle state
+  level,   ///< an integer, such as a fill level
+  number,  ///< an integer that identifies something, such as a packet or op id
+  text     ///< free text, such as a kernel's name
 };
 
 /// Receives final records with explicit times, in any order; sorting is the listener's work. Models hold a pointer that

@@ -51,11 +51,15 @@ class EventQueue {
 
   /// Runs `f` at `time`. REQUIRES: time >= now().
   template <class F>
-  void at(Ps time, const F& f) { push(time, sip_, sequence_++, Callback(f)); }
+  void at(Ps time, const F& f) {
+    push(time, sip_, sequence_++, Callback(f));
+  }
 
   /// The same, from the model of another SIP, which passes its own queue. REQUIRES: time > source.now().
   template <class F>
-  void at_from(EventQueue& source, Ps time, const F& f) { push(time, source.sip_, source.sequence_++, Callback(f)); }
+  void at_from(EventQueue& source, Ps time, const F& f) {
+    push(time, source.sip_, source.sequence_++, Callback(f));
+  }
 
   /// Runs every event of the instant `time`, those that it adds included. REQUIRES: time == next_time().
   void run_instant(Ps time);
@@ -63,8 +67,11 @@ class EventQueue {
   /// Runs until nothing is left; for tests without a SystemC kernel.
   void run_all();
 
-  /// Moves an idle queue's clock forward (the Dispatcher does so before a host thread acts). REQUIRES: time <= next_time().
-  void advance_to(Ps time) { if (time > now_) now_ = time; }
+  /// Moves an idle queue's clock forward (the Dispatcher does so before a host thread acts). REQUIRES: time <=
+  /// next_time().
+  void advance_to(Ps time) {
+    if (time > now_) now_ = time;
+  }
 
   /// Called whenever the earliest time may have become earlier.
   void set_wake(std::function<void()> wake) { wake_ = std::move(wake); }
