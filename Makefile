@@ -3,6 +3,9 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 JOBS ?= $(shell nproc)
+# A second clone on the same machine finds what the first has compiled.
+export CCACHE_BASEDIR := $(CURDIR)
+export CCACHE_NOHASHDIR := 1
 
 BUILD_PACKAGES := g++ cmake ninja-build pkg-config ccache libsystemc-dev libyaml-cpp-dev libboost-program-options-dev \
   libboost-context-dev libeigen3-dev nlohmann-json3-dev libfmt-dev libxxhash-dev
