@@ -132,7 +132,7 @@ class Run {
     std::optional<OutputFile> json;
     if (!common_.json.empty() && common_.json != "-") json.emplace(common_.json);
 
-    Simulation simulation(plan, common_, interrupt_);
+    Simulation simulation(plan, common_, interrupt_, workload_->observer());
     if (json) simulation.owns(json->temporary());
     Session::Options options;
     options.seed = common_.seed;
@@ -140,6 +140,7 @@ class Run {
     options.topology = resolved.spec.name;
     options.run = common_.run_options();
     options.plan = &plan;
+    options.machine = &simulation.machine();
     Session session(plan.map, simulation.runtime(), options, [&simulation] { simulation.run(); });
 
     Report report;

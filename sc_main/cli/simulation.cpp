@@ -23,11 +23,13 @@ struct Simulation::Model {
   Runtime runtime;
 };
 
-Simulation::Simulation(const topology::Plan& plan, const CommonOptions& options, const Interrupt& interrupt)
+Simulation::Simulation(const topology::Plan& plan, const CommonOptions& options, const Interrupt& interrupt,
+                       Observer* listener)
     : options_(options), interrupt_(interrupt) {
   if (!options.vcd.empty()) hub_.add(vcd_.emplace(options.vcd, options.waves()));
   if (!options.oplog.empty()) hub_.add(oplog_.emplace(options.oplog));
-  Observer* observer = vcd_ || oplog_ ? &hub_ : nullptr;
+  if (listener != nullptr) hub_.add(*listener);
+  Observer* observer = vcd_ || oplog_ || listener != nullptr ? &hub_ : nullptr;
   model_ = std::make_unique<Model>(plan, options.run_options(), observer);
 }
 
@@ -38,7 +40,11 @@ Simulation::~Simulation() {
 }
 
 Runtime& Simulation::runtime() { return model_->runtime; }
-Ps Simulation::now() { return model_->machine.dispatcher().now(); }
+topology::Machine& Simulation::machine() { return model_->machine; }
+Ps Simulation::now() {
+  const Dispatcher& dispatcher = model_->machine.dispatcher();
+  return dispatcher.limit_reached() ? options_.limit() : dispatcher.now();
+}
 
 void Simulation::run() {
   Dispatcher& dispatcher = model_->machine.dispatcher();
@@ -58,8 +64,8 @@ void Simulation::run() {
   if (dispatcher.stopped())
     throw RunEnded(ExitCode::interrupted, fmt::format("interrupted at {} of simulated time", readable(now())));
   if (dispatcher.limit_reached()) {
-    throw RunEnded(ExitCode::limit, fmt::format("the simulated time limit of {} (--max-sim-time) was reached at {}",
-                                                readable(options_.limit()), readable(now())));
+    throw RunEnded(ExitCode::limit, fmt::format("the simulated time limit of {} (--max-sim-time) was reached",
+                                                readable(options_.limit())));
   }
   model_->runtime.rethrow_failures();
   const Runtime::Outcome outcome = model_->runtime.outcome();

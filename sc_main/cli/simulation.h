@@ -28,11 +28,13 @@ class RunEnded : public std::runtime_error {
 /// A machine, its host and its listeners; once per process.
 class Simulation {
  public:
-  /// Opens the outputs (OutputError) and elaborates. The arguments outlive it.
-  Simulation(const topology::Plan& plan, const CommonOptions& options, const Interrupt& interrupt);
+  /// Opens the outputs (OutputError) and elaborates. `listener`: of the workload; may be null. The arguments outlive
+  /// it.
+  Simulation(const topology::Plan& plan, const CommonOptions& options, const Interrupt& interrupt, Observer* listener);
   ~Simulation();
 
   Runtime& runtime();
+  topology::Machine& machine();
   Ps now();
 
   /// A temporary file of the caller's that the watchdog has to remove.
