@@ -13,18 +13,29 @@
 
 namespace kernbench::ccl {
 
-/// Size of every IPCQ ring.
+/// Size and memory of every IPCQ ring.
 struct QueueShape {
   std::uint16_t slots = 4;
   std::uint32_t slot_bytes = 4096;
+  MemoryKind memory = MemoryKind::tcm;  ///< tcm, sram or hbm
   std::uint64_t ring_bytes() const { return std::uint64_t{slots} * slot_bytes; }
 };
 
-/// Numbers the rings of every PE over all process groups: own receive ring r lies at tcm.bytes - (r + 1) * ring_bytes.
+/// Memory that a PE's rings may fill, from its top end down: its TCM, its HBM slice, or its even share of the cube's
+/// SRAM (PE 0 has the highest).
+struct RingMemory {
+  PhysicalAddress base;
+  std::uint64_t bytes = 0;
+  std::string name;  ///< for messages
+};
+RingMemory ring_memory(const MachineMap& map, MemoryKind kind, PeCoord pe);
+
+/// Numbers the rings of every PE over all process groups: own receive ring r lies (r + 1) * ring_bytes below the end of
+/// the PE's ring memory.
 class RingNumbers {
  public:
-  /// Takes `count` consecutive rings of a PE; returns the first. Throws Error if they do not fit into its TCM.
-  std::uint16_t take(PeCoord pe, std::uint16_t count, const QueueShape& queue, std::uint64_t tcm_bytes);
+  /// Takes `count` consecutive rings of a PE; returns the first. Throws Error if they do not fit into `memory`.
+  std::uint16_t take(PeCoord pe, std::uint16_t count, const QueueShape& queue, const RingMemory& memory);
   std::uint16_t used(PeCoord pe) const;
 
  private:

@@ -13,13 +13,30 @@ constexpr Side kAllSides[] = {Side::north, Side::south, Side::east, Side::west};
 
 }  // namespace
 
-std::uint16_t RingNumbers::take(PeCoord pe, std::uint16_t count, const QueueShape& queue, std::uint64_t tcm_bytes) {
+RingMemory ring_memory(const MachineMap& map, MemoryKind kind, PeCoord pe) {
+  constexpr std::uint64_t kGrain = 256;  // a packet never crosses a multiple of it
+  switch (kind) {
+    case MemoryKind::tcm:
+      return {PhysicalAddress::tcm(pe, 0), map.tcm.bytes, "TCM"};
+    case MemoryKind::hbm:
+      return {PhysicalAddress::hbm(pe, 0), map.hbm_slice.bytes / kGrain * kGrain, "its HBM slice"};
+    case MemoryKind::sram: {
+      const std::uint64_t share = map.sram.bytes / map.pes_per_cube / kGrain * kGrain;
+      const std::uint64_t top = map.sram.bytes / kGrain * kGrain - pe.pe * share;
+      return {PhysicalAddress::sram({pe.sip, pe.cube}, top - share), share, "its share of the cube's SRAM"};
+    }
+    default:
+      throw Error(fmt::format("IPCQ rings cannot lie in {} memory; use tcm, sram or hbm", to_string(kind)));
+  }
+}
+
+std::uint16_t RingNumbers::take(PeCoord pe, std::uint16_t count, const QueueShape& queue, const RingMemory& memory) {
   std::uint16_t& used = used_[pe];
   const std::uint64_t bytes = (std::uint64_t{used} + count) * queue.ring_bytes();
-  if (bytes > tcm_bytes) {
+  if (bytes > memory.bytes) {
     throw Error(
-        fmt::format("{}: {} IPCQ rings of {} x {} B need {} B of TCM, which has {} B; use fewer slots or smaller ones",
-                    names::pe(pe), used + count, queue.slots, queue.slot_bytes, bytes, tcm_bytes));
+        fmt::format("{}: {} IPCQ rings of {} x {} B need {} B of {}, which has {} B; use fewer slots or smaller ones",
+                    names::pe(pe), used + count, queue.slots, queue.slot_bytes, bytes, memory.name, memory.bytes));
   }
   const std::uint16_t first = used;
   used = static_cast<std::uint16_t>(used + count);
@@ -37,7 +54,8 @@ NeighbourTables::NeighbourTables(const MachineMap& map, Group group, SipShape sh
   for (std::size_t rank = 0; rank < group_.sips.size(); ++rank) {
     for (const PeCoord pe : map_.pes(group_.sips[rank])) {
       const auto count = pairs(static_cast<int>(rank), pe.cube, pe.pe).size();
-      first_ring_[pe] = rings.take(pe, static_cast<std::uint16_t>(count), group_.queue, map_.tcm.bytes);
+      first_ring_[pe] =
+          rings.take(pe, static_cast<std::uint16_t>(count), group_.queue, ring_memory(map_, group_.queue.memory, pe));
     }
   }
 }
@@ -100,7 +118,10 @@ std::uint16_t NeighbourTables::ring(PeCoord pe, int rank, Direction direction) c
 }
 
 PhysicalAddress NeighbourTables::ring_base(PeCoord pe, std::uint16_t ring) const {
-  return PhysicalAddress::tcm(pe, map_.tcm.bytes - (std::uint64_t{ring} + 1) * group_.queue.ring_bytes());
+  const RingMemory memory = ring_memory(map_, group_.queue.memory, pe);
+  PhysicalAddress base = memory.base;
+  base.offset += memory.bytes - (std::uint64_t{ring} + 1) * group_.queue.ring_bytes();
+  return base;
 }
 
 std::vector<NeighbourEntry> NeighbourTables::of_rank(int rank) const {

@@ -71,9 +71,24 @@ std::uint64_t BlockAllocator::largest_free() const {
   return largest;
 }
 
+void DeviceMemory::reserve(PeCoord pe, std::uint64_t bytes) {
+  if (pools_.count(pe) > 0) throw std::logic_error(fmt::format("{} is in use already", names::hbm_port(pe)));
+  if (bytes > capacity(pe)) {
+    throw std::invalid_argument(
+        fmt::format("{} B are to be reserved in {}, which has {} B left", bytes, names::hbm_port(pe), capacity(pe)));
+  }
+  reserved_[pe] += bytes;
+}
+
+std::uint64_t DeviceMemory::capacity(PeCoord pe) const {
+  const auto found = reserved_.find(pe);
+  return map_.hbm_slice.bytes / BlockAllocator::kGrain * BlockAllocator::kGrain -
+         (found == reserved_.end() ? 0 : found->second);
+}
+
 BlockAllocator::Block DeviceMemory::allocate(PeCoord pe, std::uint64_t bytes, const std::string& tensor) {
   map_.hbm_port(pe);  // throws if there is no such PE
-  Pool& pool = pools_.try_emplace(pe, map_.hbm_slice.bytes).first->second;
+  Pool& pool = pools_.try_emplace(pe, capacity(pe)).first->second;
   const auto block = pool.blocks.allocate(bytes);
   if (!block) throw OutOfDeviceMemory(report(pe, pool, bytes, tensor));
   pool.owners[block->offset] = {tensor, bytes};
@@ -88,7 +103,7 @@ void DeviceMemory::free(PeCoord pe, std::uint64_t offset, std::uint64_t bytes) {
 
 std::uint64_t DeviceMemory::free_bytes(PeCoord pe) const {
   const auto found = pools_.find(pe);
-  return found == pools_.end() ? BlockAllocator(map_.hbm_slice.bytes).free_bytes() : found->second.blocks.free_bytes();
+  return found == pools_.end() ? BlockAllocator(capacity(pe)).free_bytes() : found->second.blocks.free_bytes();
 }
 
 std::string DeviceMemory::report(PeCoord pe, const Pool& pool, std::uint64_t bytes, const std::string& tensor) const {

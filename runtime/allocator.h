@@ -39,6 +39,9 @@ class DeviceMemory {
  public:
   explicit DeviceMemory(const MachineMap& map) : map_(map) {}
 
+  /// Keeps the top `bytes` of a slice from tensors: IPCQ rings lie there. Throws std::logic_error if the slice is in
+  /// use already, std::invalid_argument if it is smaller.
+  void reserve(PeCoord pe, std::uint64_t bytes);
   /// Throws OutOfDeviceMemory naming the pool, what was asked, what is free, the largest free block and the biggest
   /// tensors.
   BlockAllocator::Block allocate(PeCoord pe, std::uint64_t bytes, const std::string& tensor);
@@ -55,10 +58,12 @@ class DeviceMemory {
     };
     std::map<std::uint64_t, Owner> owners;  // by offset
   };
+  std::uint64_t capacity(PeCoord pe) const;
   std::string report(PeCoord pe, const Pool& pool, std::uint64_t bytes, const std::string& tensor) const;
 
   const MachineMap& map_;
   std::map<PeCoord, Pool> pools_;
+  std::map<PeCoord, std::uint64_t> reserved_;  // at the top of the slice
 };
 
 }  // namespace kernbench

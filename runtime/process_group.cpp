@@ -15,9 +15,13 @@ ProcessGroup::ProcessGroup(const ProcessGroupOptions& options, const MachineMap&
                                : options.algorithm;
   ccl::Group group;
   for (int rank = 0; rank < world_size; ++rank) group.sips.push_back(static_cast<std::uint16_t>(rank));
-  group.queue = {map.ipcq_slots, map.ipcq_slot_bytes};
+  group.queue = {map.ipcq_slots, map.ipcq_slot_bytes, map.ipcq_buffer};
   collective_ = std::make_unique<ccl::Collective>(registry.load(name, options.parameters), map, std::move(group),
                                                   options.scope, rings_);
+}
+
+std::uint64_t ProcessGroup::ring_bytes(PeCoord pe) const {
+  return rings_.used(pe) * collective_->group().queue.ring_bytes();
 }
 
 std::size_t ProcessGroup::enter(int rank, const std::string& call) {

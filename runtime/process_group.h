@@ -20,6 +20,8 @@ class ProcessGroup {
 
   int world_size() const { return world_size_; }
   const ccl::Collective& collective() const { return *collective_; }
+  /// What the IPCQ rings of a PE take of the memory that they lie in.
+  std::uint64_t ring_bytes(PeCoord pe) const;
 
   /// Enters this rank's next call and returns its number. Throws CollectiveMismatch if another rank's call of that
   /// number was another one.

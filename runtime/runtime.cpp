@@ -46,6 +46,10 @@ void Runtime::init_process_group(const ProcessGroupOptions& options) {
         fmt::format("init_process_group: {} ranks, but the machine has {} SIPs", world_size, impl_->map.sips));
   }
   impl_->group = std::make_unique<ProcessGroup>(options, impl_->map, world_size);
+  if (impl_->map.ipcq_buffer != MemoryKind::hbm) return;  // kernels own TCM, and tensors leave SRAM alone
+  for (const std::uint16_t sip : impl_->group->collective().group().sips) {
+    for (const PeCoord pe : impl_->map.pes(sip)) impl_->memory.reserve(pe, impl_->group->ring_bytes(pe));
+  }
 }
 
 const std::string& Runtime::algorithm() const {

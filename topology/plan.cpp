@@ -240,6 +240,8 @@ void Plan::fill_capacities() {
   map.pe_port = cube.noc.link_rate();
   map.ipcq_slots = static_cast<std::uint16_t>(cube.pe.ipcq.slots);
   map.ipcq_slot_bytes = cube.pe.ipcq.slot_bytes;
+  constexpr MemoryKind kBuffers[] = {MemoryKind::tcm, MemoryKind::sram, MemoryKind::hbm};  // by IpcqBuffer
+  map.ipcq_buffer = kBuffers[static_cast<std::size_t>(cube.pe.ipcq.buffer)];
   for (const LinkEnd& end : ends) {
     const LinkEnd& peer = ends[end.peer];
     const Network& a = networks[end.network];

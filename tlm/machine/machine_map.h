@@ -52,8 +52,9 @@ class MachineMap {
   MemoryInfo hbm_slice, tcm, sram;  ///< per PE, per PE, per cube
   std::uint16_t ipcq_slots = 4;     ///< of every IPCQ ring
   std::uint32_t ipcq_slot_bytes = 4096;
-  Rate pe_port{1};                    ///< payload rate between a PE and its router, one way
-  std::vector<LinkBundle> sip_links;  ///< between SIPs
+  MemoryKind ipcq_buffer = MemoryKind::tcm;  ///< memory that the rings lie in: tcm, sram or hbm, of the receiver
+  Rate pe_port{1};                           ///< payload rate between a PE and its router, one way
+  std::vector<LinkBundle> sip_links;         ///< between SIPs
   std::vector<LinkBundle>
       cube_links;  ///< between cubes of one SIP (all SIPs alike), and between row-0 cubes and the IO chiplet
   Ps worst_command_latency = 0;  ///< IO_CPU to the farthest PE, with every hop's worst wait (commands have priority)
