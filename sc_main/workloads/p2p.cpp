@@ -4,6 +4,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "sc_main/workloads/numerics.h"
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/workload.h"
 #include "tlm/kernel/tl.h"
@@ -16,7 +17,8 @@ namespace po = boost::program_options;
 using Json = nlohmann::ordered_json;
 
 /// PE to PE: IPCQ messages back and forth (latency is half a round trip, as in the OSU benchmarks), and DMA reads of
-/// the other PE's HBM slice. Always from sip0.cube0.pe0.
+/// the other PE's HBM slice. Always from sip0.cube0.pe0. What arrives is checked by an untimed launch of its own, which
+/// takes known bytes the same way and stores them where the host reads them.
 class PeerToPeer final : public Workload {
  public:
   std::string name() const override { return "p2p"; }
@@ -47,8 +49,10 @@ class PeerToPeer final : public Workload {
     Report report;
     report.text = fmt::format(
         "# p2p from sip0.cube0.pe0, {} iterations; IPCQ: half a round trip; DMA: read of the peer's HBM slice\n"
-        "#{:>5} {:>12} {:>20} {:>10} {:>12} {:>9}\n",
-        iterations_, "how", "distance", "peer", "size (B)", "time (ns)", "GB/s");
+        "#{:>5} {:>12} {:>20} {:>10} {:>12} {:>9} {:>8}\n",
+        iterations_, "how", "distance", "peer", "size (B)", "time (ns)", "GB/s", "check");
+    data_ = session.options().run.data;
+    seed_ = session.options().seed;
     session.run(map.sips, [&](Context& ctx) {
       for (const std::uint64_t bytes : sizes) {
         measure_ipcq(ctx, bytes, report);
@@ -61,6 +65,49 @@ class PeerToPeer final : public Workload {
  private:
   static constexpr PeCoord kSelf{0, 0, 0};
 
+  /// Bytes of a tensor that has one part of equal size on every PE.
+  struct Parts {
+    Tensor tensor;
+    std::vector<std::uint8_t> host;  ///< what was put into it; empty with data off
+    std::uint64_t bytes = 0;         ///< of a part
+
+    const ShardSpec& shard(PeCoord pe) const {
+      for (const ShardSpec& shard : tensor.shards()) {
+        if (shard.cube == pe.cube && shard.pe == pe.pe) return shard;
+      }
+      throw std::invalid_argument(fmt::format("{} has no part of tensor '{}'", names::pe(pe), tensor.name()));
+    }
+  };
+
+  /// `pattern` 0: zeros.
+  Parts make_parts(Context& ctx, std::uint64_t bytes, const char* name, std::uint64_t pattern) const {
+    DPPolicy split;
+    split.cube = CubeSplit::column_wise;
+    split.pe = PeSplit::column_wise;
+    const Shape shape{1, static_cast<std::int64_t>(bytes * ctx.map().cubes_per_sip()) * ctx.map().pes_per_cube};
+    Parts parts;
+    parts.bytes = bytes;
+    if (pattern == 0 || !data_) {
+      parts.tensor = ctx.zeros(shape, DType::i8, split, name);
+      return parts;
+    }
+    parts.host =
+        Pattern(seed_, DType::i8, Pattern::Range::unit).bytes(pattern, static_cast<std::size_t>(shape.count()));
+    parts.tensor = ctx.from_bytes(parts.host, shape, DType::i8, split, name);
+    return parts;
+  }
+
+  /// Bytes of the part of `arrived` on `pe` that differ from the part of `sent` on `owner`; nothing with data off.
+  std::optional<std::uint64_t> differing(const Parts& arrived, PeCoord pe, const Parts& sent, PeCoord owner) const {
+    if (!data_) return {};
+    const std::vector<std::uint8_t> all = arrived.tensor.bytes_to_host();
+    const auto at = static_cast<std::uint64_t>(arrived.shard(pe).region.col),
+               from = static_cast<std::uint64_t>(sent.shard(owner).region.col);
+    std::uint64_t count = 0;
+    for (std::uint64_t i = 0; i < sent.bytes; ++i) count += all[at + i] != sent.host[from + i] ? 1 : 0;
+    return count;
+  }
+
   void measure_ipcq(Context& ctx, std::uint64_t bytes, Report& report) {
     const MachineMap& map = ctx.map();
     if (ctx.rank() == 0) {
@@ -70,23 +117,28 @@ class PeerToPeer final : public Workload {
         ping_pong(ctx, bytes, {0, 1, 0}, Direction::east(), Direction::west(), "next cube", report);
     }
     ctx.barrier();
-    if (map.sips < 2 || !map.has({1, 0, 0}) || ctx.rank() > 1) {
-      ctx.barrier();
-      return;
-    }
-    // Two launches, submitted in one instant; the later start counts.
-    const bool grid = map.sip_w == 1;  // a grid of one column: rank 1 is south
-    const Direction to = ctx.rank() == 0 ? (grid ? Direction::global_s() : Direction::global_e())
-                                         : (grid ? Direction::global_n() : Direction::global_w());
-    const Handle handle =
-        ctx.launch("p2p_ipcq", side(bytes, to, ctx.rank() == 0), {}, {{static_cast<std::uint16_t>(ctx.rank()), 0, 0}});
+    if (map.sips < 2 || !map.has({1, 0, 0})) return;
+    if (ctx.rank() <= 1) ping_pong_other_sip(ctx, bytes);
+    ctx.barrier();
+    if (ctx.rank() > 0) return;
+    std::optional<std::uint64_t> wrong = wrong_[0];
+    if (wrong) *wrong += *wrong_[1];
+    add_row("ipcq", "other SIP", {1, 0, 0}, bytes, ends_[0] - std::max(starts_[0], starts_[1]), 2 * iterations_, wrong,
+            report);
+  }
+
+  /// Two launches, submitted in one instant; the later start counts.
+  void ping_pong_other_sip(Context& ctx, std::uint64_t bytes) {
+    const bool grid = ctx.map().sip_w == 1, first = ctx.rank() == 0;  // a grid of one column: rank 1 is south
+    const Direction to = first ? (grid ? Direction::global_s() : Direction::global_e())
+                               : (grid ? Direction::global_n() : Direction::global_w());
+    const PeCoord self{static_cast<std::uint16_t>(ctx.rank()), 0, 0};
+    const Handle handle = ctx.launch("p2p_ipcq", side(bytes, to, first), {}, {self});
     starts_[ctx.rank()] = handle.kernel_start();
     ends_[ctx.rank()] = handle.kernel_end();
-    ctx.barrier();
-    if (ctx.rank() == 0) {
-      add_row("ipcq", "other SIP", {1, 0, 0}, bytes, ends_[0] - std::max(starts_[0], starts_[1]), 2 * iterations_,
-              report);
-    }
+    const Parts sent = make_parts(ctx, bytes, "p2p_sent", 1), arrived = make_parts(ctx, bytes, "p2p_arrived", 0);
+    ctx.launch("p2p_check", check_side(sent, arrived, to, first), {sent.tensor, arrived.tensor}, {self});
+    wrong_[ctx.rank()] = differing(arrived, self, sent, {0, 0, 0});  // both ranks made the same bytes
   }
 
   /// One end of a ping-pong.
@@ -103,66 +155,83 @@ class PeerToPeer final : public Workload {
       }
     };
   }
+  /// The same with data: the first one's part of `sent` goes there and back; both store what they got.
+  static KernelBody check_side(const Parts& sent, const Parts& arrived, Direction peer, bool first) {
+    const Va from = sent.tensor.va(), to = arrived.tensor.va();
+    const Shape shape{1, static_cast<std::int64_t>(sent.bytes)};
+    return [=](Tl& tl) {
+      if (first) tl.send(peer, tl.load(tl.shard(from).va, shape, DType::i8));
+      const Tile ball = tl.recv(peer, shape, DType::i8);
+      tl.store(tl.shard(to).va, ball);
+      if (!first) tl.send(peer, ball);
+    };
+  }
 
   void ping_pong(Context& ctx, std::uint64_t bytes, PeCoord peer, Direction to, Direction back, const char* distance,
                  Report& report) {
-    const KernelBody here = side(bytes, to, true), there = side(bytes, back, false);
-    const KernelBody both = [=](Tl& tl) {
-      const bool first = tl.program_id(0) == kSelf.pe && tl.program_id(1) == kSelf.cube;
-      (first ? here : there)(tl);
+    const auto both = [](const KernelBody& here, const KernelBody& there) {
+      return [=](Tl& tl) {
+        const bool first = tl.program_id(0) == kSelf.pe && tl.program_id(1) == kSelf.cube;
+        (first ? here : there)(tl);
+      };
     };
-    const Handle handle = ctx.launch("p2p_ipcq", both, {}, {kSelf, peer});
-    add_row("ipcq", distance, peer, bytes, handle.kernel_end() - handle.kernel_start(), 2 * iterations_, report);
+    const Handle handle =
+        ctx.launch("p2p_ipcq", both(side(bytes, to, true), side(bytes, back, false)), {}, {kSelf, peer});
+    const Parts sent = make_parts(ctx, bytes, "p2p_sent", 1), arrived = make_parts(ctx, bytes, "p2p_arrived", 0);
+    ctx.launch("p2p_check", both(check_side(sent, arrived, to, true), check_side(sent, arrived, back, false)),
+               {sent.tensor, arrived.tensor}, {kSelf, peer});
+    std::optional<std::uint64_t> wrong = differing(arrived, kSelf, sent, kSelf);
+    if (wrong) *wrong += *differing(arrived, peer, sent, kSelf);
+    add_row("ipcq", distance, peer, bytes, handle.kernel_end() - handle.kernel_start(), 2 * iterations_, wrong, report);
   }
 
   void measure_dma(Context& ctx, std::uint64_t bytes, Report& report) {
     const MachineMap& map = ctx.map();
-    DPPolicy split;
-    split.cube = CubeSplit::column_wise;
-    split.pe = PeSplit::column_wise;
-    const auto count = static_cast<std::int64_t>(bytes);
-    const Tensor tensor = ctx.zeros({1, count * map.cubes_per_sip() * map.pes_per_cube}, DType::i8, split, "p2p");
-    std::optional<PhysicalAddress>& remote = remote_;
-    if (ctx.rank() == 1) remote = tensor.pa(0);
+    const Parts parts = make_parts(ctx, bytes, "p2p", 2 + static_cast<std::uint64_t>(ctx.rank()));
+    if (ctx.rank() == 1) remote_ = parts;
     ctx.barrier();
     if (ctx.rank() == 0) {
       const auto last_cube = static_cast<std::uint16_t>(map.cubes_per_sip() - 1);
       const auto last_pe = static_cast<std::uint16_t>(map.pes_per_cube - 1);
-      read(ctx, bytes, tensor, {0, 0, 0}, "own slice", report);
-      if (last_pe > 0) read(ctx, bytes, tensor, {0, 0, last_pe}, "same cube", report);
-      if (map.cube_w > 1) read(ctx, bytes, tensor, {0, 1, 0}, "next cube", report);
-      if (last_cube > 0) read(ctx, bytes, tensor, {0, last_cube, last_pe}, "farthest cube", report);
-      if (remote) {
+      const auto local = [&](PeCoord owner, const char* distance) {
+        if (!map.has(owner)) return;
+        read(ctx, parts, owner, parts.tensor.va() + parts.shard(owner).offset_bytes, distance, report);
+      };
+      local({0, 0, 0}, "own slice");
+      if (last_pe > 0) local({0, 0, last_pe}, "same cube");
+      if (map.cube_w > 1) local({0, 1, 0}, "next cube");
+      if (last_cube > 0) local({0, last_cube, last_pe}, "farthest cube");
+      if (remote_ && map.has({1, 0, 0})) {
         constexpr Va kWindow = Va{1} << 46;  // beyond what tensors are given
-        ctx.wait(ctx.submit(MmuMapMessage{{{kWindow, bytes, *remote, {}}}}));
-        read_at(ctx, bytes, tensor, kWindow, {remote->sip, remote->cube, remote->unit}, "other SIP", report);
+        const auto shard = static_cast<std::size_t>(&remote_->shard({1, 0, 0}) - remote_->tensor.shards().data());
+        ctx.wait(ctx.submit(MmuMapMessage{{{kWindow, bytes, remote_->tensor.pa(shard), {}}}}));
+        read(ctx, *remote_, {1, 0, 0}, kWindow, "other SIP", report);
         ctx.wait(ctx.submit(MmuUnmapMessage{kWindow, bytes}));
       }
     }
     ctx.barrier();
+    if (ctx.rank() == 1) remote_.reset();
   }
 
-  void read(Context& ctx, std::uint64_t bytes, const Tensor& tensor, PeCoord owner, const char* distance,
-            Report& report) {
-    for (const ShardSpec& shard : tensor.shards()) {
-      if (shard.cube == owner.cube && shard.pe == owner.pe)
-        read_at(ctx, bytes, tensor, tensor.va() + shard.offset_bytes, owner, distance, report);
-    }
-  }
-
-  void read_at(Context& ctx, std::uint64_t bytes, const Tensor& tensor, Va va, PeCoord owner, const char* distance,
-               Report& report) {
-    const auto count = static_cast<std::int64_t>(bytes);
+  /// Reads of the owner's part, which stands at `va`.
+  void read(Context& ctx, const Parts& parts, PeCoord owner, Va va, const char* distance, Report& report) {
+    const Shape shape{1, static_cast<std::int64_t>(parts.bytes)};
     const int iterations = iterations_;
     const KernelBody body = [=](Tl& tl) {
-      for (int i = 0; i < iterations; ++i) tl.wait(tl.load(va, {1, count}, DType::i8));
+      for (int i = 0; i < iterations; ++i) tl.wait(tl.load(va, shape, DType::i8));
     };
-    const Handle handle = ctx.launch("p2p_dma", body, {tensor}, {kSelf});
-    add_row("dma", distance, owner, bytes, handle.kernel_end() - handle.kernel_start(), iterations_, report);
+    const Parts arrived = make_parts(ctx, parts.bytes, "p2p_arrived", 0);
+    const Handle handle = ctx.launch("p2p_dma", body, {arrived.tensor}, {kSelf});
+    const KernelBody copy = [va, shape, to = arrived.tensor.va()](Tl& tl) {
+      tl.store(tl.shard(to).va, tl.load(va, shape, DType::i8));
+    };
+    ctx.launch("p2p_check", copy, {arrived.tensor}, {kSelf});
+    add_row("dma", distance, owner, parts.bytes, handle.kernel_end() - handle.kernel_start(), iterations_,
+            differing(arrived, kSelf, parts, owner), report);
   }
 
   static void add_row(const char* how, const char* distance, PeCoord peer, std::uint64_t bytes, Ps time, int times,
-                      Report& report) {
+                      std::optional<std::uint64_t> wrong, Report& report) {
     const double ns = static_cast<double>(time) / 1e3 / times;
     Json row;
     row["op"] = "p2p";
@@ -172,15 +241,21 @@ class PeerToPeer final : public Workload {
     row["bytes"] = bytes;
     row["time_ns"] = ns;
     row["gbps"] = static_cast<double>(bytes) / ns;
-    report.text += fmt::format(" {:>5} {:>13} {:>20} {:>10} {:>12.1f} {:>9.3f}\n", how, distance, names::pe(peer),
-                               bytes, ns, static_cast<double>(bytes) / ns);
+    row["check"] = !wrong ? "skipped" : *wrong == 0 ? "ok" : "wrong";
+    row["mismatches"] = wrong ? Json(*wrong) : Json();
+    report.text += fmt::format(" {:>5} {:>13} {:>20} {:>10} {:>12.1f} {:>9.3f} {:>8}\n", how, distance, names::pe(peer),
+                               bytes, ns, static_cast<double>(bytes) / ns, row["check"].get<std::string>());
+    report.wrong = report.wrong || wrong.value_or(0) > 0;
     report.results.push_back(std::move(row));
   }
 
   SizeRange sizes_;
   int iterations_ = 4;
+  bool data_ = true;
+  std::uint64_t seed_ = 1;
   Ps starts_[2] = {}, ends_[2] = {};
-  std::optional<PhysicalAddress> remote_;
+  std::optional<std::uint64_t> wrong_[2];  ///< other SIP, by rank
+  std::optional<Parts> remote_;            ///< rank 1's
 };
 
 }  // namespace

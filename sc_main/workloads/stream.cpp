@@ -1,18 +1,31 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <stdexcept>
 
+#include "sc_main/workloads/dma_listener.h"
+#include "sc_main/workloads/numerics.h"
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/workload.h"
 #include "tlm/kernel/tl.h"
+#include "topology/machine.h"
 
 namespace kernbench {
 namespace {
 
 namespace po = boost::program_options;
 using Json = nlohmann::ordered_json;
+
+constexpr float kScale = 3;  ///< triad: c = a + kScale b
+
+/// A kernel: arrays that it reads and writes.
+struct Traffic {
+  const char* name;
+  int reads, writes;
+};
+constexpr Traffic kTraffic[] = {{"read", 1, 0}, {"write", 0, 1}, {"copy", 1, 1}, {"triad", 2, 1}};
 
 /// Every PE works on its own HBM slice, block by block; all PEs of SIP 0 at once. Bytes count what is read and written.
 class Stream final : public Workload {
@@ -24,6 +37,7 @@ class Stream final : public Workload {
     options.add_options()("bytes", po::value(&bytes_)->default_value("256K"), "bytes of each array on each PE")(
         "block", po::value(&block_)->default_value("16K"), "bytes of one load or store");
   }
+  Observer* observer() override { return &listener_; }
 
   Report run(Session& session) override {
     const std::uint64_t bytes = parse_size("--bytes", bytes_), block = std::min(parse_size("--block", block_), bytes);
@@ -33,49 +47,50 @@ class Stream final : public Workload {
     }
     Report report;
     report.text = fmt::format(
-        "# stream on all PEs of sip0, each in its own HBM slice, blocks of {}\n#{:>9} {:>12} {:>12} {:>10} {:>7} "
-        "{:>12}\n",
-        readable_bytes(block), "pattern", "bytes", "time (ns)", "GB/s", "peak", "latency (ns)");
-    session.run(1, [&](Context& ctx) { rank_program(ctx, bytes, block, report); });
+        "# stream on all PEs of sip0, each in its own HBM slice, blocks of {}; latency: mean of a load or store\n"
+        "#{:>9} {:>12} {:>12} {:>10} {:>7} {:>12} {:>10} {:>10} {:>10} {:>8}\n",
+        readable_bytes(block), "pattern", "bytes", "time (ns)", "GB/s", "peak", "latency (ns)", "row hits", "closed",
+        "conflicts", "check");
+    session.run(1, [&](Context& ctx) { rank_program(ctx, session, bytes, block, report); });
     return report;
   }
 
  private:
-  struct Pattern {
-    const char* name;
-    int reads, writes;
+  struct Arrays {
+    Tensor a, b, c;
+    std::vector<float> host_a, host_b;  ///< what was put into a and b
+  };
+  /// What a kernel did to the machine.
+  struct Cost {
+    double ns = 0;
+    double mean_op_ns = 0;  ///< of its loads and stores
+    Hbm::Stats rows;        ///< of the cubes of SIP 0
   };
 
-  void rank_program(Context& ctx, std::uint64_t bytes, std::uint64_t block, Report& report) {
-    constexpr Pattern kPatterns[] = {{"read", 1, 0}, {"write", 0, 1}, {"copy", 1, 1}, {"triad", 2, 1}};
+  void rank_program(Context& ctx, const Session& session, std::uint64_t bytes, std::uint64_t block, Report& report) {
     const auto count = static_cast<std::int64_t>(bytes / 4), per_block = static_cast<std::int64_t>(block / 4);
-    const std::size_t pes = ctx.map().pes(0).size();
-    DPPolicy split;
-    split.cube = CubeSplit::column_wise;
-    split.pe = PeSplit::column_wise;
-    const std::int64_t units = std::int64_t{ctx.map().cubes_per_sip()} * ctx.map().pes_per_cube;
-    const Tensor a = ctx.zeros({1, count * units}, DType::f32, split, "a"),
-                 b = ctx.zeros({1, count * units}, DType::f32, split, "b");
-    const Tensor c = ctx.zeros({1, count * units}, DType::f32, split, "c");
-    const Va va = a.va(), vb = b.va(), vc = c.va();
+    const Arrays arrays = make_arrays(ctx, session, count);
+    const Va va = arrays.a.va(), vb = arrays.b.va(), vc = arrays.c.va();
+    const std::vector<PeCoord> pes = ctx.map().pes(0);
     const double peak =
-        static_cast<double>(ctx.map().hbm_slice.peak.bytes_per_second()) / 1e9 * static_cast<double>(pes);
-    for (const Pattern& pattern : kPatterns) {
+        static_cast<double>(ctx.map().hbm_slice.peak.bytes_per_second()) / 1e9 * static_cast<double>(pes.size());
+    for (const Traffic& traffic : kTraffic) {
       const KernelBody body = [=](Tl& tl) {
         const Va own_a = tl.shard(va).va, own_b = tl.shard(vb).va, own_c = tl.shard(vc).va;
-        const Tile constant = pattern.reads == 0 ? tl.fill({1, per_block}, DType::f32, 1) : Tile();
+        const Shape shape{1, per_block};
+        const Tile constant = tl.fill(shape, DType::f32, traffic.reads == 0 ? 1 : kScale);
         for (std::int64_t i = 0; i < count; i += per_block) {
           const Va at = static_cast<Va>(i) * 4;
           Tile value = constant;
-          if (pattern.reads > 0) value = tl.load(own_a + at, {1, per_block}, DType::f32);
-          if (pattern.reads > 1) value = value + tl.load(own_b + at, {1, per_block}, DType::f32);
-          if (pattern.writes > 0) tl.store(own_c + at, value);
+          if (traffic.reads > 0) value = tl.load(own_a + at, shape, DType::f32);
+          if (traffic.reads > 1) value = value + tl.load(own_b + at, shape, DType::f32) * constant;
+          if (traffic.writes > 0) tl.store(own_c + at, value);
         }
       };
-      const Handle handle = ctx.launch(pattern.name, body, {a, b, c});
-      const double ns = static_cast<double>(handle.kernel_end() - handle.kernel_start()) / 1e3;
-      const std::uint64_t moved = bytes * static_cast<std::uint64_t>(pattern.reads + pattern.writes) * pes;
-      add_row(pattern.name, moved, ns, static_cast<double>(moved) / ns / peak, {}, report);
+      const Cost cost = run_timed(ctx, session, traffic.name, body, arrays, {});
+      const std::uint64_t moved = bytes * static_cast<std::uint64_t>(traffic.reads + traffic.writes) * pes.size();
+      add_row(traffic.name, moved, cost, static_cast<double>(moved) / cost.ns / peak, check(session, arrays, traffic),
+              report);
     }
     // One element after the other on one PE, each waited for, 4 KiB apart.
     constexpr std::int64_t kLoads = 64;
@@ -87,28 +102,103 @@ class Stream final : public Workload {
       }
     };
     const std::int64_t loads = std::min(kLoads, (count + stride - 1) / stride);
-    const Handle handle = ctx.launch("latency", chase, {a, b, c}, {ctx.map().pes(0).front()});
-    const double ns = static_cast<double>(handle.kernel_end() - handle.kernel_start()) / 1e3;
-    add_row("latency", static_cast<std::uint64_t>(loads) * 4, ns, {}, ns / static_cast<double>(loads), report);
+    Cost cost = run_timed(ctx, session, "latency", chase, arrays, {pes.front()});
+    cost.mean_op_ns = cost.ns / static_cast<double>(loads);  // with dispatch and wait
+    add_row("latency", static_cast<std::uint64_t>(loads) * 4, cost, {}, {}, report);
   }
 
-  static void add_row(const std::string& pattern, std::uint64_t bytes, double ns, std::optional<double> fraction,
-                      std::optional<double> latency, Report& report) {
+  /// a and b hold values that differ from element to element; c is zero.
+  static Arrays make_arrays(Context& ctx, const Session& session, std::int64_t count_per_pe) {
+    DPPolicy split;
+    split.cube = CubeSplit::column_wise;
+    split.pe = PeSplit::column_wise;
+    const Shape shape{1, count_per_pe * ctx.map().cubes_per_sip() * ctx.map().pes_per_cube};
+    Arrays arrays;
+    if (!session.options().run.data) {
+      arrays.a = ctx.empty(shape, DType::f32, split, "a");
+      arrays.b = ctx.empty(shape, DType::f32, split, "b");
+    } else {
+      const Pattern pattern(session.options().seed, DType::f32, Pattern::Range::unit);
+      const auto make = [&](std::uint64_t stream, const char* name, std::vector<float>& host) {
+        const std::vector<std::uint8_t> data = pattern.bytes(stream, static_cast<std::size_t>(shape.count()));
+        host.resize(data.size() / sizeof(float));
+        std::memcpy(host.data(), data.data(), data.size());
+        return ctx.from_bytes(data, shape, DType::f32, split, name);
+      };
+      arrays.a = make(1, "a", arrays.host_a);
+      arrays.b = make(2, "b", arrays.host_b);
+    }
+    arrays.c = ctx.zeros(shape, DType::f32, split, "c");
+    return arrays;
+  }
+
+  Cost run_timed(Context& ctx, const Session& session, const char* name, const KernelBody& body, const Arrays& arrays,
+                 const std::vector<PeCoord>& targets) {
+    const Hbm::Stats before = row_stats(ctx.map(), session);
+    listener_.clear();
+    const Handle handle = ctx.launch(name, body, {arrays.a, arrays.b, arrays.c}, targets);
+    Cost cost;
+    cost.ns = static_cast<double>(handle.kernel_end() - handle.kernel_start()) / 1e3;
+    cost.mean_op_ns = static_cast<double>(listener_.total()) / static_cast<double>(listener_.ops()) / 1e3;
+    cost.rows = row_stats(ctx.map(), session);
+    cost.rows.row_hits -= before.row_hits;
+    cost.rows.row_closed -= before.row_closed;
+    cost.rows.row_conflicts -= before.row_conflicts;
+    return cost;
+  }
+
+  static Hbm::Stats row_stats(const MachineMap& map, const Session& session) {
+    Hbm::Stats sum;
+    for (std::uint16_t cube = 0; cube < map.cubes_per_sip(); ++cube) {
+      const Hbm::Stats stats = session.options().machine->hbm({0, cube}).stats();
+      sum.row_hits += stats.row_hits;
+      sum.row_closed += stats.row_closed;
+      sum.row_conflicts += stats.row_conflicts;
+    }
+    return sum;
+  }
+
+  /// Elements of c that are not what the kernel had to write, to the bit; nothing if it wrote none, or with data off.
+  static std::optional<std::uint64_t> check(const Session& session, const Arrays& arrays, const Traffic& traffic) {
+    if (traffic.writes == 0 || !session.options().run.data) return {};
+    const std::vector<std::uint8_t> bytes = arrays.c.bytes_to_host();
+    std::uint64_t mismatches = 0;
+    for (std::size_t i = 0; i < arrays.host_a.size(); ++i) {
+      float got = 0;
+      std::memcpy(&got, bytes.data() + i * sizeof got, sizeof got);
+      const float scaled = arrays.host_b[i] * kScale;  // rounded on its own, as on the machine
+      const float expected = traffic.reads == 0 ? 1 : traffic.reads == 1 ? arrays.host_a[i] : arrays.host_a[i] + scaled;
+      if (got != expected) ++mismatches;
+    }
+    return mismatches;
+  }
+
+  static void add_row(const std::string& pattern, std::uint64_t bytes, const Cost& cost, std::optional<double> fraction,
+                      std::optional<std::uint64_t> mismatches, Report& report) {
+    const double gbps = static_cast<double>(bytes) / cost.ns;
     Json row;
     row["op"] = "stream";
     row["pattern"] = pattern;
     row["bytes"] = bytes;
-    row["time_ns"] = ns;
-    row["gbps"] = static_cast<double>(bytes) / ns;
+    row["time_ns"] = cost.ns;
+    row["gbps"] = gbps;
     row["fraction_of_peak"] = fraction ? Json(*fraction) : Json();
-    row["avg_latency_ns"] = latency ? Json(*latency) : Json();
-    report.text += fmt::format(" {:>9} {:>12} {:>12.1f} {:>10.1f} {:>7} {:>12}\n", pattern, bytes, ns,
-                               static_cast<double>(bytes) / ns, fraction ? fmt::format("{:.3f}", *fraction) : "-",
-                               latency ? fmt::format("{:.1f}", *latency) : "-");
+    row["avg_latency_ns"] = cost.mean_op_ns;
+    row["row_hits"] = cost.rows.row_hits;
+    row["row_closed"] = cost.rows.row_closed;
+    row["row_conflicts"] = cost.rows.row_conflicts;
+    row["check"] = !mismatches ? "skipped" : *mismatches == 0 ? "ok" : "wrong";
+    row["mismatches"] = mismatches ? Json(*mismatches) : Json();
+    report.text +=
+        fmt::format(" {:>9} {:>12} {:>12.1f} {:>10.1f} {:>7} {:>12.1f} {:>10} {:>10} {:>10} {:>8}\n", pattern, bytes,
+                    cost.ns, gbps, fraction ? fmt::format("{:.3f}", *fraction) : "-", cost.mean_op_ns,
+                    cost.rows.row_hits, cost.rows.row_closed, cost.rows.row_conflicts, row["check"].get<std::string>());
+    report.wrong = report.wrong || mismatches.value_or(0) > 0;
     report.results.push_back(std::move(row));
   }
 
   std::string bytes_, block_;
+  DmaListener listener_;
 };
 
 }  // namespace

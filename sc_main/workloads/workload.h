@@ -13,9 +13,12 @@
 
 namespace kernbench {
 
+class Observer;
+
 namespace topology {
 struct Plan;
-}
+class Machine;
+}  // namespace topology
 
 /// What a workload leaves behind.
 struct Report {
@@ -33,7 +36,8 @@ class Session {
     std::string ccl_file;                  ///< --ccl; empty: the built-in algorithms
     std::string topology;                  ///< preset or file, as it is to stand in results
     RunOptions run;                        ///< data, debug, recorder window
-    const topology::Plan* plan = nullptr;  ///< configuration of the engines, for peak rates
+    const topology::Plan* plan = nullptr;  ///< configuration of the engines, for peak rates; edges of paths
+    topology::Machine* machine = nullptr;  ///< statistics of its parts
   };
   /// `simulate`: runs the kernel until nothing is left and throws what went wrong (SpawnError, deadlock, limits).
   Session(const MachineMap& map, Runtime& runtime, Options options, std::function<void()> simulate)
@@ -65,6 +69,9 @@ class Workload {
   virtual std::string example() const = 0;  ///< a command that works when pasted
   /// Options of its own, bound to members; run() sees them after boost::program_options::notify.
   virtual void add_options(boost::program_options::options_description& options) = 0;
+  /// Hears the ops of the machine, beside the listeners of the command line; null: the workload does not listen. Asked
+  /// once, before the machine is built. Lives as long as the workload.
+  virtual Observer* observer() { return nullptr; }
   /// Checks its options (std::invalid_argument: exit code 2), runs, reports.
   virtual Report run(Session& session) = 0;
 };

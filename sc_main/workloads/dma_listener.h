@@ -1,0 +1,45 @@
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "tlm/ext/packet.h"
+#include "tlm/observe/observer.h"
+
+namespace kernbench {
+
+/// Where the time of a transaction went, by Delay; adds up to its latency.
+using Breakdown = std::array<Ps, kDelays>;
+
+/// Listens to the DMA ops of the machine since the last clear(). Wants no tracks.
+class DmaListener final : public Observer {
+ public:
+  void clear() { *this = DmaListener(); }
+  std::uint64_t ops() const { return ops_; }
+  Ps total() const { return total_; }                     ///< sum of the ops' times
+  Ps last() const { return last_; }                       ///< time of the op that ended last
+  const Breakdown& last_spent() const { return spent_; }  ///< where it went
+
+  TrackId add_track(const std::string&, TrackKind, const std::vector<std::string>&) override { return kNoTrack; }
+  void interval(TrackId, Ps, Ps, std::uint64_t) override {}
+  void interval(TrackId, Ps, Ps, const std::string&) override {}
+  void change(TrackId, Ps, std::uint64_t) override {}
+  bool wants_ops() const override { return true; }
+  void op(const OpRecord& record) override {
+    if (record.kind != "dma") return;
+    ++ops_;
+    total_ += record.end - record.start;
+    if (record.end < last_end_ || record.spent.size() != spent_.size()) return;
+    last_end_ = record.end;
+    last_ = record.end - record.start;
+    std::copy(record.spent.begin(), record.spent.end(), spent_.begin());
+  }
+
+ private:
+  std::uint64_t ops_ = 0;
+  Ps total_ = 0, last_ = 0, last_end_ = 0;
+  Breakdown spent_{};
+};
+
+}  // namespace kernbench
