@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <tuple>
 
 #include "ccl/collective.h"
@@ -143,6 +144,41 @@ TEST(Collective, RefusesUnequalTilesAndRingsThatDoNotFit) {
             }),
             "sip0.cube0.pe0: 3 IPCQ rings of 4 x 4096 B need 49152 B of TCM, which has 32768 B; use fewer slots or "
             "smaller ones");
+}
+
+TEST(Collective, PlacesRingsInTheMemoryThatTheMachineNames) {
+  MachineMap map = make_map(SipTopology::ring_1d, 2, 0, 0, 2, 1, 4);
+  map.hbm_slice.bytes = 1 << 20;
+  map.sram.bytes = 1 << 20;
+  constexpr std::uint64_t kRing = 4 * 4096;
+  for (const MemoryKind kind : {MemoryKind::tcm, MemoryKind::sram, MemoryKind::hbm}) {
+    ccl::RingNumbers rings;
+    const ccl::Collective collective(ccl::Registry().load("ring_allreduce"), map, {0, {0, 1}, {4, 4096, kind}},
+                                     Scope::sip, rings);
+    std::map<std::string, PeCoord> owners;  // by address: no two rings share one
+    for (const NeighbourEntry& entry : collective.neighbours(0)) {
+      const PhysicalAddress& base = entry.ring_base;
+      EXPECT_EQ(base.kind, kind);
+      EXPECT_EQ(base.offset % kRing, 0U);
+      EXPECT_TRUE(owners.emplace(base.str(), entry.self).second) << base.str();
+      EXPECT_EQ(std::make_pair(base.sip, base.cube), std::make_pair(entry.self.sip, entry.self.cube));
+      const std::uint64_t below = (std::uint64_t{entry.ring} + 1) * kRing;
+      if (kind == MemoryKind::sram) {
+        EXPECT_EQ(base.offset, map.sram.bytes - entry.self.pe * (map.sram.bytes / 4) - below);
+      } else {
+        EXPECT_EQ(base.unit, entry.self.pe);
+        EXPECT_EQ(base.offset, (kind == MemoryKind::hbm ? map.hbm_slice.bytes : map.tcm.bytes) - below);
+      }
+    }
+  }
+  map.sram.bytes = 4 * 32768;
+  ccl::RingNumbers rings;
+  EXPECT_EQ(what([&] {
+              ccl::Collective(ccl::Registry().load("ring_allreduce"), map, {0, {0, 1}, {4, 4096, MemoryKind::sram}},
+                              Scope::sip, rings);
+            }),
+            "sip0.cube0.pe0: 4 IPCQ rings of 4 x 4096 B need 65536 B of its share of the cube's SRAM, which has 32768 "
+            "B; use fewer slots or smaller ones");
 }
 
 }  // namespace

@@ -106,5 +106,24 @@ TEST(DeviceMemory, SaysWhyATensorDoesNotFit) {
   }
 }
 
+TEST(DeviceMemory, KeepsTensorsOutOfWhatIsReserved) {
+  MachineMap map;
+  map.sips = 1;
+  map.cube_w = map.cube_h = 1;
+  map.pes_per_cube = 1;
+  map.hbm_slice.bytes = 1 << 20;
+  map.pe_nodes = {NodeId{0}};
+  map.hbm_nodes = {NodeId{1}};
+  DeviceMemory memory(map);
+  const PeCoord pe{0, 0, 0};
+  EXPECT_THROW(memory.reserve(pe, (1 << 20) + 1), std::invalid_argument);
+  memory.reserve(pe, 256 << 10);
+  EXPECT_EQ(memory.free_bytes(pe), 768u << 10);
+  EXPECT_EQ(memory.allocate(pe, 768 << 10, "a").offset, 0u);
+  EXPECT_THROW(memory.allocate(pe, 256, "b"), OutOfDeviceMemory);
+  EXPECT_THROW(memory.reserve(pe, 256), std::logic_error) << "too late";
+}
+}
+
 }  // namespace
 }  // namespace kernbench
