@@ -52,7 +52,11 @@ class Cursor {
 
 void ChangeSorter::push(const Change& change) {
   buffer_.push_back(change);
-  if (buffer_.size() >= limit_) spill();
+  if (buffer_.size() < limit_) return;
+  if (failed_) fail();
+  failed_ = true;
+  spill();
+  failed_ = false;
 }
 
 void ChangeSorter::sort() {
@@ -70,6 +74,7 @@ void ChangeSorter::spill() {
 }
 
 void ChangeSorter::drain(const std::function<void(const Change&)>& take) {
+  if (failed_) fail();
   sort();
   std::vector<Cursor> cursors;
   if (file_ && std::fflush(file_.get()) != 0) fail();

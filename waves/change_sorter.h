@@ -45,6 +45,7 @@ class ChangeSorter {
   std::vector<Change> buffer_;
   std::vector<Run> runs_;
   std::size_t spilled_ = 0;
+  bool failed_ = false;  ///< a spill went wrong: the order cannot be had any more
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };

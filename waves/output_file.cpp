@@ -31,10 +31,12 @@ OutputFile::~OutputFile() {
 }
 
 void OutputFile::write(std::string_view text) {
+  if (file_ == nullptr) throw OutputError(failure_);
   if (std::fwrite(text.data(), 1, text.size(), file_) != text.size()) fail("write");
 }
 
 void OutputFile::commit() {
+  if (file_ == nullptr) throw OutputError(failure_);
   if (std::fflush(file_) != 0) fail("write");
   if (std::fclose(std::exchange(file_, nullptr)) != 0) fail("write");
   if (!temporary_.empty() && std::rename(temporary_.c_str(), path_.c_str()) != 0) fail("rename to");
@@ -45,7 +47,8 @@ void OutputFile::fail(const char* doing) {
   if (file_ != nullptr) std::fclose(std::exchange(file_, nullptr));
   std::error_code ignored;
   if (!temporary_.empty()) fs::remove(temporary_, ignored);
-  throw OutputError(fmt::format("cannot {} '{}': {}", doing, path_, std::strerror(reason)));
+  failure_ = fmt::format("cannot {} '{}': {}", doing, path_, std::strerror(reason));
+  throw OutputError(failure_);
 }
 
 void write_file(const std::string& path, std::string_view text) {

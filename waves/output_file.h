@@ -21,8 +21,9 @@ class OutputFile {
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
-  void write(std::string_view text);  ///< throws OutputError
-  void commit();                      ///< throws OutputError
+  // Both throw OutputError; a file that has failed once throws the same again, whatever is asked of it.
+  void write(std::string_view text);
+  void commit();  ///< once, if it succeeds
   const std::string& path() const { return path_; }
   const std::string& temporary() const { return temporary_; }  ///< empty for devices and pipes
 
@@ -30,8 +31,9 @@ class OutputFile {
   [[noreturn]] void fail(const char* doing);
 
   std::string path_;
-  std::string temporary_;  ///< empty: `path_` is written directly
-  std::FILE* file_ = nullptr;
+  std::string temporary_;      ///< empty: `path_` is written directly
+  std::FILE* file_ = nullptr;  ///< null once committed or failed
+  std::string failure_;
 };
 
 /// Writes a whole file; throws OutputError.

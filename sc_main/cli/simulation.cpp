@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <exception>
 #include <systemc>
 
 #include "runtime/deadlock.h"
 #include "runtime/watchdog.h"
 #include "sc_main/cli/progress.h"
 #include "tlm/sim/main_stack.h"
+#include "waves/output_file.h"
 
 namespace kernbench {
 
@@ -88,9 +90,18 @@ std::function<void(const std::string&)> Simulation::end_at_once() const {
 }
 
 void Simulation::finish_outputs() {
-  if (vcd_) model_->machine.flush();
-  if (vcd_) vcd_->finish(now());
-  if (oplog_) oplog_->finish();
+  std::exception_ptr error;  // one that cannot be written does not keep the other from being whole
+  const auto attempt = [&error](auto&& finish) {
+    try {
+      finish();
+    } catch (const OutputError&) {
+      if (!error) error = std::current_exception();
+    }
+  };
+  if (vcd_) attempt([this] { model_->machine.flush(); });
+  if (vcd_) attempt([this] { vcd_->finish(now()); });
+  if (oplog_) attempt([this] { oplog_->finish(); });
+  if (error) std::rethrow_exception(error);
 }
 
 }  // namespace kernbench

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <functional>
 #include <new>
+#include <system_error>
 #include <systemc>
 
 #include "runtime/runtime.h"
@@ -36,6 +38,8 @@ Commands:
 Example:
   kernbench run all_reduce -b 1K -e 64K -f 4
 )";
+
+constexpr const char* kNoStandardOutput = "cannot write to standard output";
 
 struct CommandEntry {
   const char* name;
@@ -102,6 +106,9 @@ ExitCode classify(const std::exception_ptr& error, std::string& text) {
   } catch (const DeviceFault& e) {
     text = e.what();
     return ExitCode::program_failed;
+  } catch (const std::system_error& e) {
+    text = std::ferror(stdout) != 0 ? kNoStandardOutput : e.what();
+    return ExitCode::environment;
   } catch (const std::bad_alloc&) {
     text = "this computer has not enough memory for the run";
     return ExitCode::environment;
@@ -117,14 +124,19 @@ ExitCode classify(const std::exception_ptr& error, std::string& text) {
   }
 }
 
+/// Not by fmt, which throws when standard error cannot be written.
+void print_own(const std::string& text) {
+  std::fputs(fmt::format("kernbench: {}: {}\n", Terminal().error(), text).c_str(), stderr);
+}
+
 /// A ConfigError's text locates itself ("file:line:column: error: ..."); everything else gets the tool's name.
 void print_error(const std::exception_ptr& error, const std::string& text) {
   try {
     std::rethrow_exception(error);
   } catch (const ConfigError&) {
-    fmt::print(stderr, "{}\n", text);
+    std::fputs((text + "\n").c_str(), stderr);
   } catch (...) {
-    fmt::print(stderr, "kernbench: {}: {}\n", Terminal().error(), text);
+    print_own(text);
   }
 }
 
@@ -141,7 +153,7 @@ void report(const sc_core::sc_report& report, const sc_core::sc_actions&) {
 [[noreturn]] void terminate() {
   std::string text = "internal error: terminate called";
   if (const std::exception_ptr error = std::current_exception()) classify(error, text);
-  fmt::print(stderr, "kernbench: {}: {}\n", Terminal().error(), text);
+  print_own(text);
   std::_Exit(static_cast<int>(ExitCode::internal));
 }
 }  // namespace
@@ -149,6 +161,7 @@ void report(const sc_core::sc_report& report, const sc_core::sc_actions&) {
 int run_tool(int argc, const char* const* argv) {
   sc_core::sc_report_handler::set_handler(report);
   std::set_terminate(terminate);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that reaches its limit is a write error, with a text
   int code = 0;
   try {
     code = dispatch(Arguments(argv + (argc > 0 ? 1 : 0), argv + argc));
@@ -159,7 +172,7 @@ int run_tool(int argc, const char* const* argv) {
     print_error(error, text);
   }
   if (std::fflush(stdout) != 0 && code == 0) {
-    fmt::print(stderr, "kernbench: {}: cannot write to standard output\n", Terminal().error());
+    print_own(kNoStandardOutput);
     code = static_cast<int>(ExitCode::environment);
   }
   return code;

@@ -97,9 +97,36 @@ TEST(CommandLine, ReportsFilesThatCannotBeWrittenBeforeItRuns) {
     EXPECT_EQ(outcome.out, "");
     EXPECT_EQ(outcome.err, "kernbench: error: cannot write 'missing/file': No such file or directory\n");
   }
-  const Outcome full = tool.shell(quoted(KERNBENCH_BINARY) + " list > /dev/full");
-  EXPECT_EQ(full.code, 7);
-  EXPECT_EQ(full.err, "kernbench: error: cannot write to standard output\n");
+}
+
+TEST(CommandLine, StandardOutputThatIsFullIsTheEnvironmentsFault) {
+  const Tool tool;
+  for (const std::string arguments : {"list", "topology show default", "topology show default --stage 6",
+                                      "run all_reduce -b 1K -e 1K", "run all_reduce -b 1K -e 1K --json -"}) {
+    const Outcome full = tool.shell(quoted(KERNBENCH_BINARY) + " " + arguments + " > /dev/full");
+    EXPECT_EQ(full.code, 7) << arguments;
+    EXPECT_EQ(full.err, "kernbench: error: cannot write to standard output\n") << arguments;
+  }
+}
+
+TEST(CommandLine, OutputsThatFailWhileTheyAreWritten) {
+  const Tool tool;
+  for (const std::string option : {"--json", "--vcd", "--oplog"}) {
+    const Outcome outcome = tool({"run", "all_reduce", "-b", "64K", "-e", "64K", option, "/dev/full"});
+    EXPECT_EQ(outcome.code, 7) << option;
+    EXPECT_EQ(outcome.err, "kernbench: error: cannot write '/dev/full': No space left on device\n");
+  }
+  // More than stdio's buffer, so that the write fails while the machine runs.
+  const Outcome log = tool({"run", "all_reduce", "-b", "1K", "-e", "1K", "--oplog", "ops", "--vcd", "run.vcd"});
+  ASSERT_EQ(log.code, 0);
+  EXPECT_GT(std::filesystem::file_size(tool.file("ops")), std::uintmax_t{65536});
+  const Outcome limited = tool.shell("rm -f ops run.*; ulimit -f 16; " + quoted(KERNBENCH_BINARY) +
+                                     " run all_reduce -b 1K -e 1K --json result.json --oplog ops");
+  EXPECT_EQ(limited.code, 7);
+  EXPECT_EQ(limited.out, "");
+  EXPECT_EQ(limited.err, "kernbench: error: cannot write 'ops': File too large\n");
+  for (const auto& entry : std::filesystem::directory_iterator(tool.folder().path()))
+    EXPECT_EQ(entry.path().filename().string().front(), '.') << entry.path();
 }
 
 TEST(CommandLine, ListsWhatThereIs) {

@@ -43,5 +43,17 @@ TEST(OutputFile, AppearsUnderItsNameOnlyWhenCommitted) {
   EXPECT_THROW(OutputFile(folder.path().string()), OutputError);
 }
 
+TEST(OutputFile, ThatFailedOnceFailsAgainWithTheSameText) {
+  OutputFile file("/dev/full");
+  const std::string more_than_a_buffer(1U << 20U, 'x');
+  for (int i = 0; i < 2; ++i) EXPECT_THROW(file.write(more_than_a_buffer), OutputError);
+  try {
+    file.commit();
+    FAIL() << "committed";
+  } catch (const OutputError& error) {
+    EXPECT_STREQ(error.what(), "cannot write '/dev/full': No space left on device");
+  }
+}
+
 }  // namespace
 }  // namespace kernbench
