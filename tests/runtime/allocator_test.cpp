@@ -123,7 +123,6 @@ TEST(DeviceMemory, KeepsTensorsOutOfWhatIsReserved) {
   EXPECT_THROW(memory.allocate(pe, 256, "b"), OutOfDeviceMemory);
   EXPECT_THROW(memory.reserve(pe, 256), std::logic_error) << "too late";
 }
-}
 
 }  // namespace
 }  // namespace kernbench
