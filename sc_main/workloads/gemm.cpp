@@ -21,12 +21,10 @@ struct GemmShape {
   DType dtype = DType::f16;
 };
 
-/// c = a b on the host: sums in f64 of the operands as they stand in memory. An f16 or bf16 result that was summed in
-/// f32 errs by at most k u32 sum|a b| + u |c|, with u the unit roundoff of the dtype.
+/// c = a b on the host: sums in f64 of the operands as they stand in memory.
 Comparison compare(const GemmShape& p, const std::vector<double>& a, const std::vector<double>& b,
                    const std::vector<double>& c) {
   Comparison comparison;
-  const double u = unit_roundoff(p.dtype), u_sum = p.dtype == DType::f64 ? 0x1p-53 : 0x1p-24;
   for (std::int64_t i = 0; i < p.m; ++i) {
     for (std::int64_t j = 0; j < p.n; ++j) {
       double sum = 0, magnitude = 0;
@@ -35,8 +33,7 @@ Comparison compare(const GemmShape& p, const std::vector<double>& a, const std::
         sum += product;
         magnitude += std::abs(product);
       }
-      const double tolerance = 1.01 * (static_cast<double>(p.k) * u_sum * magnitude + u * std::abs(sum));
-      comparison.add(c[static_cast<std::size_t>(i * p.n + j)], sum, tolerance);
+      comparison.add(c[static_cast<std::size_t>(i * p.n + j)], sum, gemm_tolerance(p.dtype, p.k, sum, magnitude));
     }
   }
   return comparison;

@@ -46,6 +46,35 @@ double unit_roundoff(DType dtype) {
   }
 }
 
+double smallest_subnormal(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return 0x1p-1074;
+    case DType::f32:
+      return 0x1p-149;
+    case DType::f16:
+      return 0x1p-24;
+    case DType::bf16:
+      return 0x1p-133;
+    case DType::f8e4m3:
+      return 0x1p-9;
+    case DType::f8e5m2:
+      return 0x1p-16;
+    default:
+      return 0;
+  }
+}
+
+double gemm_tolerance(DType dtype, std::int64_t k, double sum, double magnitude) {
+  const DType sum_type = dtype == DType::f64 ? DType::f64 : DType::f32;
+  const double terms = static_cast<double>(k);
+  // Twice 2^-53: the host's own sum in f64 errs as well. 1.01: terms of second order.
+  const double sum_error =
+      1.01 * terms * (unit_roundoff(sum_type) + 0x1p-53) * magnitude + terms * smallest_subnormal(sum_type) / 2;
+  const double rounding = std::max(unit_roundoff(dtype) * (std::abs(sum) + sum_error), smallest_subnormal(dtype) / 2);
+  return sum_error + rounding;
+}
+
 std::vector<std::uint8_t> Pattern::bytes(std::uint64_t stream, std::size_t count) const {
   std::vector<std::uint8_t> data(count * size_of(dtype_));
   const std::uint64_t base = mix(mix(seed_) + stream);
@@ -93,6 +122,8 @@ void Reference::add(const void* data, std::size_t element) {
   }
   const double x = load_element(data, dtype_, element);
   magnitude_ += std::abs(x);
+  least_ *= std::min(1.0, std::abs(x));
+  most_ *= std::max(1.0, std::abs(x));
   switch (op_) {
     case ReduceOp::max:
       value_ = first ? x : std::max(value_, x);
@@ -115,20 +146,23 @@ void Reference::check(const void* data, std::size_t element, Comparison& into) c
     return;
   }
   const double u = unit_roundoff(dtype_), n = contributions_;
+  const double half_subnormal = smallest_subnormal(dtype_) / 2;
   double expected = value_, tolerance = 0;
   switch (op_) {
     case ReduceOp::max:
     case ReduceOp::min:
       break;
     case ReduceOp::prod:
-      tolerance = 1.01 * n * u * std::abs(value_);
-      break;  // 1.01: terms of second order
+      tolerance = 1.01 * n * u * std::abs(value_);  // 1.01: terms of second order
+      if (least_ * u < half_subnormal) tolerance += 1.01 * (n - 1) * half_subnormal * most_;
+      break;
     case ReduceOp::sum:
       tolerance = 1.01 * ((n - 1) * u * magnitude_ + u * std::abs(value_));
       break;
     case ReduceOp::avg:
       expected = value_ / n;
-      tolerance = 1.01 * ((n - 1) * u * magnitude_ / n + 2 * u * std::abs(expected));
+      tolerance = 1.01 * ((n - 1) * u * magnitude_ / n + u * std::abs(expected) +
+                          std::max(u * std::abs(expected), half_subnormal));
       break;
   }
   into.add(load_element(data, dtype_, element), expected, tolerance);

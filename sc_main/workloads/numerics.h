@@ -38,7 +38,10 @@ struct Comparison {
 ///
 /// A machine that rounds each of its n - 1 additions to the dtype (unit roundoff u) errs by at most (n-1) u sum|x| in
 /// any order of additions (Higham, Accuracy and Stability of Numerical Algorithms, 4.2), plus u |result| for the last
-/// rounding; products by n u |result|. Minimum, maximum and integers are exact.
+/// rounding; additions do not underflow, for a sum of multiples of the smallest subnormal number is one too. Products
+/// err by n u |result|, and where a partial product can be subnormal by half the smallest subnormal number per
+/// multiplication, times the factors that follow. The quotient of an average may be subnormal: it is rounded once.
+/// Minimum, maximum and integers are exact.
 class Reference {
  public:
   Reference(ReduceOp op, DType dtype) : op_(op), dtype_(dtype) {}
@@ -51,10 +54,21 @@ class Reference {
   DType dtype_;
   int contributions_ = 0;
   double value_ = 0, magnitude_ = 0;
+  double least_ = 1, most_ = 1;  ///< bounds of |partial product| in any order of multiplications
   std::int64_t integer_ = 0;
 };
 
 /// Half the distance from 1 to the next larger number of a floating-point dtype.
 double unit_roundoff(DType dtype);
+/// The smallest positive number of a floating-point dtype.
+double smallest_subnormal(DType dtype);
+
+/// How far an element of a GEMM may lie from its exact value `sum`, a sum of `k` products whose absolute values add up
+/// to `magnitude`: the products are added in f32 (f64: in f64) and the result is rounded once to the dtype.
+///
+/// Rounding x errs by at most u |x|, or where the spacing of the numbers no longer shrinks, below the smallest normal
+/// number, by half that spacing: half the smallest subnormal number. The k products and additions err by at most
+/// k u' magnitude with the roundoff u' of the type they are added in; each product may underflow in it, sums do not.
+double gemm_tolerance(DType dtype, std::int64_t k, double sum, double magnitude);
 
 }  // namespace kernbench
