@@ -53,6 +53,8 @@ double peak_macs(const Session& session, DType dtype) {
       return cells * gemm.f8_rate;
     case DType::f32:
       return cells / gemm.f32_cycles;
+    case DType::f64:
+      return cells / (2.0 * gemm.f32_cycles);  // as pe::gemm_cycles takes
     default:
       return 0;
   }
