@@ -1,0 +1,38 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "tests/cli/tool_runner.h"
+
+namespace kernbench {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Each tests/config/malformed/NAME.yaml is refused with exactly the text of NAME.txt.
+TEST(MalformedTopology, IsRefusedByTheTool) {
+  const fs::path folder = fs::path(KERNBENCH_SOURCE_DIR) / "tests" / "config" / "malformed";
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  ASSERT_GE(names.size(), 35U);
+  const Tool tool;
+  for (const std::string& name : names) {
+    SCOPED_TRACE(name);
+    const std::string expected = read((folder / (name + ".txt")).string());
+    EXPECT_FALSE(expected.empty());
+    const std::string enter = "cd " + quoted(folder.string()) + " && " + quoted(KERNBENCH_BINARY);
+    for (const std::string& command : {std::string(" topology check "), std::string(" run probe --topology ")}) {
+      const Outcome outcome = tool.shell(enter + command + quoted(name + ".yaml"));
+      EXPECT_EQ(outcome.code, 2) << command;
+      EXPECT_EQ(outcome.out, "") << command;
+      EXPECT_EQ(outcome.err, expected) << command;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kernbench

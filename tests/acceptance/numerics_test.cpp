@@ -1,0 +1,120 @@
+#include "sc_main/workloads/numerics.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace kernbench {
+namespace {
+
+struct Format {
+  DType dtype;
+  double smallest_normal;
+};
+const std::vector<Format> kNarrow{
+    {DType::f16, 0x1p-14}, {DType::bf16, 0x1p-126}, {DType::f8e4m3, 0x1p-6}, {DType::f8e5m2, 0x1p-14}};
+
+double rounded(DType dtype, double value) {
+  std::uint64_t memory = 0;
+  store_element(&memory, dtype, 0, value);
+  return load_element(&memory, dtype, 0);
+}
+
+bool wrong(double got, double expected, double tolerance) {
+  Comparison comparison;
+  comparison.add(got, expected, tolerance);
+  return comparison.mismatches == 1;
+}
+
+TEST(Numerics, SmallestSubnormalIsTheSmallestNumber) {
+  for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2}) {
+    const double smallest = smallest_subnormal(dtype);
+    EXPECT_EQ(rounded(dtype, smallest), smallest) << to_string(dtype);
+    EXPECT_EQ(rounded(dtype, smallest / 2), 0) << to_string(dtype);  // ties to even
+  }
+}
+
+/// An exact sum between two neighbouring numbers may come out as the nearer of them, and as no other.
+TEST(GemmTolerance, AcceptsTheRoundedSumAndRefusesOneUlpMore) {
+  for (const Format& format : kNarrow) {
+    SCOPED_TRACE(to_string(format.dtype));
+    const double spacing = smallest_subnormal(format.dtype);
+    const double normal = format.smallest_normal;
+    for (const double exact :
+         {0.375 * spacing, 1.4 * spacing, 2.5 * spacing, normal - 0.5 * spacing, normal, 1.3 * normal, 5.7 * normal}) {
+      const double tolerance = gemm_tolerance(format.dtype, 1, exact, exact);
+      const double result = rounded(format.dtype, exact);
+      const double ulp = std::max(spacing, std::exp2(std::floor(std::log2(exact))) * 2 * unit_roundoff(format.dtype));
+      EXPECT_FALSE(wrong(result, exact, tolerance)) << exact;
+      // Half an ulp is allowed (a relative bound: up to one), and the rounding errors of the f32 sum.
+      EXPECT_LT(tolerance, 1.001 * ulp) << exact;
+      EXPECT_TRUE(wrong(exact + tolerance + ulp, exact, tolerance)) << exact;
+      EXPECT_TRUE(wrong(exact - tolerance - ulp, exact, tolerance)) << exact;
+      const double beyond = result + (result >= exact ? 1 : -1) * ulp;
+      EXPECT_TRUE(wrong(beyond, exact, tolerance)) << exact;
+    }
+  }
+}
+
+TEST(GemmTolerance, AllowsTheErrorsOfTheSumAndNotMore) {
+  // 1 - 1 + ... of 128 products of magnitude 1: the f32 sum errs by at most 128 * 2^-24 * 128.
+  const double tolerance = gemm_tolerance(DType::f32, 128, 0, 128);
+  EXPECT_GE(tolerance, 128 * 0x1p-24 * 128);
+  EXPECT_LE(tolerance, 1.02 * 128 * 0x1p-24 * 128);
+}
+
+/// The outcome for an element of `dtype` of a reduction of `values`, that is `result`.
+bool refused(ReduceOp op, DType dtype, const std::vector<double>& values, double result) {
+  Reference reference(op, dtype);
+  std::uint64_t memory = 0;
+  for (const double value : values) {
+    store_element(&memory, dtype, 0, value);
+    EXPECT_EQ(load_element(&memory, dtype, 0), value);
+    reference.add(&memory, 0);
+  }
+  store_element(&memory, dtype, 0, result);
+  EXPECT_EQ(load_element(&memory, dtype, 0), result);
+  Comparison comparison;
+  reference.check(&memory, 0, comparison);
+  return comparison.mismatches != 0;
+}
+
+TEST(ReferenceCheck, AverageMayBeSubnormal) {
+  for (const Format& format : kNarrow) {
+    SCOPED_TRACE(to_string(format.dtype));
+    const double s = smallest_subnormal(format.dtype);
+    // The average of s and 2 s is 1.5 s: s and 2 s are the neighbours.
+    EXPECT_FALSE(refused(ReduceOp::avg, format.dtype, {s, 2 * s}, 2 * s));
+    EXPECT_TRUE(refused(ReduceOp::avg, format.dtype, {s, 2 * s}, 4 * s));
+    EXPECT_TRUE(refused(ReduceOp::avg, format.dtype, {s, 2 * s}, 0));
+  }
+}
+
+TEST(ReferenceCheck, ProductMayUnderflow) {
+  for (const Format& format : kNarrow) {
+    SCOPED_TRACE(to_string(format.dtype));
+    const double s = smallest_subnormal(format.dtype);
+    // 3 s / 2: s and 2 s are the neighbours.
+    EXPECT_FALSE(refused(ReduceOp::prod, format.dtype, {3 * s, 0.5}, 2 * s));
+    EXPECT_TRUE(refused(ReduceOp::prod, format.dtype, {3 * s, 0.5}, 4 * s));
+    EXPECT_TRUE(refused(ReduceOp::prod, format.dtype, {3 * s, 0.5}, 0));
+    // (s / 2) * 2 is 0 or s by the order of the factors.
+    EXPECT_FALSE(refused(ReduceOp::prod, format.dtype, {s, 0.5, 2}, 0));
+    // Products that cannot underflow get no absolute term: 1 is not 1 + 4 ulp.
+    EXPECT_FALSE(refused(ReduceOp::prod, format.dtype, {1, 1}, 1));
+    EXPECT_TRUE(refused(ReduceOp::prod, format.dtype, {1, 1}, 1 + 8 * unit_roundoff(format.dtype)));
+  }
+}
+
+TEST(ReferenceCheck, SumsOfSubnormalNumbersAreExact) {
+  for (const Format& format : kNarrow) {
+    const double s = smallest_subnormal(format.dtype);
+    EXPECT_FALSE(refused(ReduceOp::sum, format.dtype, {s, s}, 2 * s)) << to_string(format.dtype);
+    EXPECT_TRUE(refused(ReduceOp::sum, format.dtype, {s, s}, 3 * s)) << to_string(format.dtype);
+    EXPECT_TRUE(refused(ReduceOp::sum, format.dtype, {s, s}, s)) << to_string(format.dtype);
+  }
+}
+
+}  // namespace
+}  // namespace kernbench
