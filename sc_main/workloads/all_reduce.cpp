@@ -10,6 +10,7 @@
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/workload.h"
 #include "tlm/config/nearest.h"
+#include "tlm/machine/names.h"
 
 namespace kernbench {
 namespace {
@@ -69,6 +70,13 @@ std::vector<std::vector<std::size_t>> contributions_of(const Tensor& tensor, Sco
     }
   }
   return lists;
+}
+
+/// Shape of a rank's tensor whose contributions have `count` elements each.
+Shape shape_of(const MachineMap& map, const Request& request, std::int64_t count) {
+  const int cubes = request.policy.num_cubes.value_or(map.cubes_per_sip());
+  const bool tiles = request.scope == Scope::cube && request.policy.cube != CubeSplit::replicate;
+  return shape_for(request.policy, tiles ? count * cubes : count, cubes);
 }
 
 std::vector<TensorShard> machine_shards(const Tensor& tensor) {
@@ -140,6 +148,10 @@ Request AllReduce::request(const Session& session) const {
   request.op = parse_name<ReduceOp>("--op", op_, 5);
   request.scope = parse_name<Scope>("--scope", scope_, 3);
   request.policy = parse_placement(placement_);
+  if (request.dtype == DType::boolean && request.op != ReduceOp::max && request.op != ReduceOp::min) {
+    throw std::invalid_argument(
+        fmt::format("--op {} is not defined for bool; give max (or) or min (and)", to_string(request.op)));
+  }
   if (warmup_ < 0) throw std::invalid_argument(fmt::format("-w is {}; give 0 or more", warmup_));
   if (iterations_ < 1) throw std::invalid_argument(fmt::format("-n is {}; give at least 1", iterations_));
   if (check_ != 0 && check_ != 1) throw std::invalid_argument(fmt::format("-c is {}; give 0 or 1", check_));
@@ -153,8 +165,41 @@ Request AllReduce::request(const Session& session) const {
   return request;
 }
 
+/// What every rank would find out on its own, before anything runs.
+void check_placement(const MachineMap& map, const Request& request) {
+  for (const std::uint64_t bytes : request.sizes) {
+    const auto count = static_cast<std::int64_t>(bytes / size_of(request.dtype));
+    const auto shards =
+        resolve_dp_policy(request.policy, shape_of(map, request, count), static_cast<int>(size_of(request.dtype)),
+                          map.pes_per_cube, map.cubes_per_sip(), 0);
+    for (std::uint16_t sip = 0; sip < map.sips; ++sip) {
+      for (const ShardSpec& shard : shards) {
+        const PeCoord pe{sip, static_cast<std::uint16_t>(shard.cube), static_cast<std::uint16_t>(shard.pe)};
+        if (!shard.region.empty() && !map.has(pe))
+          throw std::invalid_argument(
+              fmt::format("--placement {} uses {}, which this machine lacks; choose another "
+                          "placement, with fewer cubes=N or pes=N",
+                          to_string(request.policy), names::pe(pe)));
+      }
+    }
+    if (request.scope != Scope::cube) continue;
+    std::map<int, std::map<int, std::int64_t>> tiles;  // elements by cube, then PE
+    for (const ShardSpec& shard : shards) {
+      if (!shard.region.empty()) tiles[shard.cube][shard.pe] = shard.region.rows * shard.region.cols;
+    }
+    for (const auto& [cube, tile] : tiles) {
+      if (tile != tiles.begin()->second)
+        throw std::invalid_argument(
+            fmt::format("--scope cube needs equal tiles, and {} B of {} placed {} give cube {} other shards than cube "
+                        "{}; choose a size or a --placement that divides",
+                        bytes, to_string(request.dtype), to_string(request.policy), cube, tiles.begin()->first));
+    }
+  }
+}
+
 Report AllReduce::run(Session& session) {
   const Request wanted = request(session);
+  check_placement(session.map(), wanted);
   const int ranks = session.map().sips;
   session.runtime().init_process_group({algorithm_, session.options().ccl_file, wanted.scope, {}});
   algorithm_in_use_ = session.runtime().algorithm();
@@ -193,9 +238,7 @@ void AllReduce::measure(Context& ctx, const Request& request, const Session& ses
                         Report& report) {
   const auto rank = static_cast<std::size_t>(ctx.rank());
   const auto count = static_cast<std::int64_t>(bytes / size_of(request.dtype));
-  const int cubes = request.policy.num_cubes.value_or(ctx.map().cubes_per_sip());
-  const bool tiles = request.scope == Scope::cube && request.policy.cube != CubeSplit::replicate;
-  const Shape shape = shape_for(request.policy, tiles ? count * cubes : count, cubes);
+  const Shape shape = shape_of(ctx.map(), request, count);
   const Pattern pattern(session.options().seed, request.dtype,
                         request.op == ReduceOp::prod ? Pattern::Range::factor : Pattern::Range::unit);
   if (rank == 0) {
