@@ -46,12 +46,28 @@ void append_bits(std::string& out, std::uint64_t value) {
 }  // namespace
 
 VcdWriter::VcdWriter(const std::string& path, WaveSelection selection, std::size_t sort_buffer)
-    : file_(path), path_(path), selection_(std::move(selection)), sorter_(sort_buffer) {}
+    : file_(path),
+      path_(path),
+      selection_(std::move(selection)),
+      glob_matched_(selection_.globs.size(), false),
+      sorter_(sort_buffer) {}
+
+std::vector<std::string> VcdWriter::unmatched_globs() const {
+  std::vector<std::string> globs;
+  for (std::size_t i = 0; i < glob_matched_.size(); ++i) {
+    if (!glob_matched_[i]) globs.push_back(selection_.globs[i]);
+  }
+  return globs;
+}
 
 TrackId VcdWriter::add_track(const std::string& name, TrackKind kind, const std::vector<std::string>& labels) {
   const auto& globs = selection_.globs;
-  const bool wanted = globs.empty() || std::any_of(globs.begin(), globs.end(),
-                                                   [&](const std::string& glob) { return names::matches(glob, name); });
+  bool wanted = globs.empty();
+  for (std::size_t i = 0; i < globs.size(); ++i) {
+    if (!names::matches(globs[i], name)) continue;
+    wanted = true;
+    glob_matched_[i] = true;
+  }
   if (!wanted) return kNoTrack;
   const auto [found, added] = by_name_.emplace(name, static_cast<std::uint32_t>(tracks_.size()));
   if (added) {

@@ -39,6 +39,8 @@ class VcdWriter final : public Observer {
   /// Writes both files; `end` is the end of the run. Also right after an interrupt: what was recorded is whole.
   void finish(Ps end);
   const std::vector<Track>& tracks() const { return tracks_; }
+  /// Globs of the selection that no track has matched so far.
+  std::vector<std::string> unmatched_globs() const;
   const std::string& temporary() const { return file_.temporary(); }
 
  private:
@@ -57,6 +59,7 @@ class VcdWriter final : public Observer {
   OutputFile file_;
   std::string path_;
   WaveSelection selection_;
+  std::vector<bool> glob_matched_;  ///< by glob of the selection
   std::vector<Track> tracks_;
   std::vector<Change> before_window_;  ///< by track: the last change() before the window
   std::unordered_map<std::string, std::uint32_t> by_name_;
