@@ -17,11 +17,13 @@ Interrupt::Interrupt() {
   requested_by_signal = false;
   std::signal(SIGINT, handle);
   std::signal(SIGTERM, handle);
+  if (std::signal(SIGHUP, handle) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);  // under nohup it stays ignored
 }
 
 Interrupt::~Interrupt() {
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
+  if (std::signal(SIGHUP, SIG_DFL) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
 }
 
 const std::atomic<bool>& Interrupt::flag() const { return requested_by_signal; }

@@ -13,7 +13,7 @@ struct Limitation {
 /// What is simplified in this version; `kernbench list --limits` and docs/architecture.md say the same, by a test.
 const std::vector<Limitation>& limitations();
 
-/// As a Markdown list: "- **part**: text".
+/// A line each: "- part: text".
 std::string limitations_text();
 
 }  // namespace kernbench

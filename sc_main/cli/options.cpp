@@ -4,14 +4,19 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <typeinfo>
 #include <utility>
 
 #include "sc_main/cli/usage_error.h"
 #include "tlm/config/nearest.h"
 #include "tlm/config/units.h"
+#include "waves/gtkw_file.h"
 
 namespace kernbench {
 namespace {
+namespace fs = std::filesystem;
+
 /// Options of the specification that this version does not have, and what to do instead.
 constexpr std::array<std::pair<const char*, const char*>, 6> kLaterOptions{{
     {"--fidelity", "this version has one fidelity, 'accurate'; see 'kernbench list --limits'"},
@@ -34,6 +39,28 @@ Ps parse_time(const std::string& option, const std::string& text) {
     throw UsageError(fmt::format("{} is {}{}", option, quote(text), time.problem),
                      time.hint.empty() ? "give a time, e.g. '10 us'" : time.hint);
   return time.value;
+}
+
+bool is_unsigned(const po::option_description& option) {
+  const auto* typed = dynamic_cast<const po::typed_value_base*>(option.semantic().get());
+  return typed != nullptr && (typed->value_type() == typeid(std::uint64_t) || typed->value_type() == typeid(unsigned));
+}
+
+/// The parser would wrap "-1" around.
+void refuse_negative(const po::parsed_options& given, const po::options_description& options) {
+  constexpr std::array<std::pair<const char*, int>, 2> kLeast{{{"recorder-window", 1}, {"stepfactor", 2}}};
+  for (const po::option& option : given.options) {
+    const po::option_description* known = options.find_nothrow(option.string_key, false);
+    if (known == nullptr || !is_unsigned(*known) || option.value.empty()) continue;
+    const std::string& value = option.value.front();
+    if (value.rfind('-', 0) != 0) continue;
+    int least = 0;
+    for (const auto& [name, lowest] : kLeast) {
+      if (option.string_key == name) least = lowest;
+    }
+    throw UsageError(fmt::format("--{} is {}", option.string_key, quote(value)),
+                     fmt::format("give an integer of at least {}", least));
+  }
 }
 
 std::vector<std::string> names_of(const po::options_description& options) {
@@ -76,7 +103,7 @@ po::options_description CommonOptions::describe() {
   add("recorder-window", po::value(&recorder_window)->value_name("OPS"),
       "ops that a kernel is recorded ahead; changes no result; for testing (default: 4096)");
   add("quiet,q", po::bool_switch(&quiet), "results only");
-  add("verbose,v", po::bool_switch(&verbose), "say more on standard error");
+  add("verbose,v", po::bool_switch(&verbose), "machine, events and host time on standard error");
   add("no-progress", po::bool_switch(&no_progress), "no progress line on a terminal");
   add("color", po::value(&color)->value_name("auto|never"), "colours on standard error (default: auto)");
   add("help,h", "this text");
@@ -90,10 +117,37 @@ void CommonOptions::check() const {
   if (recorder_window == 0) throw UsageError("--recorder-window is '0'", "give an integer of at least 1");
   if (!(watchdog >= 0 && watchdog <= 1e9))
     throw UsageError(fmt::format("--watchdog is '{}'", watchdog), "give seconds, 0 for never");
+  check_outputs();
   if (vcd.empty() && !wave_filters.empty()) throw UsageError("--wave-filter without --vcd", "give --vcd FILE as well");
   if (vcd.empty() && !wave_window.empty()) throw UsageError("--wave-window without --vcd", "give --vcd FILE as well");
   static_cast<void>(waves());
   static_cast<void>(limit());
+}
+
+void CommonOptions::check_outputs() const {
+  for (const auto& [option, path] : {std::pair("--vcd", &vcd), std::pair("--oplog", &oplog)}) {
+    if (*path == "-")
+      throw UsageError(fmt::format("{} is '-'", option), "give a file; only --json goes to standard output");
+  }
+  const auto same = [](const std::string& a, const std::string& b) {
+    if (a.empty() || b.empty()) return false;
+    std::error_code ignored;
+    const fs::path path = fs::weakly_canonical(fs::absolute(a, ignored), ignored),
+                   other = fs::weakly_canonical(fs::absolute(b, ignored), ignored);
+    const bool device = fs::exists(path, ignored) && !fs::is_regular_file(path, ignored);
+    return path == other && !device;
+  };
+  const std::string save_file = vcd.empty() ? std::string() : gtkw_path(vcd);
+  const std::array<std::pair<const char*, const std::string*>, 4> outputs{
+      {{"--json", &json}, {"--vcd", &vcd}, {"--oplog", &oplog}, {"the save file of --vcd", &save_file}}};
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    for (std::size_t j = i + 1; j < outputs.size(); ++j) {
+      if (same(*outputs[i].second, *outputs[j].second))
+        throw UsageError(
+            fmt::format("{} and {} are both {}", outputs[i].first, outputs[j].first, quote(*outputs[j].second)),
+            "give each a file of its own");
+    }
+  }
 }
 
 WaveSelection CommonOptions::waves() const {
@@ -129,6 +183,7 @@ Parsed parse(const Arguments& arguments, const po::options_description& options,
   try {
     Parsed parsed{po::command_line_parser(arguments).options(options).positional(order).style(style).run(), {}};
     const po::parsed_options before = po::command_line_parser(earlier).options(options).style(style).run();
+    refuse_negative(parsed.given, options);
     po::variables_map variables;
     po::store(parsed.given, variables);
     po::store(before, variables);  // does not replace what is stored

@@ -38,6 +38,9 @@ struct CommonOptions {
   ColorMode color_mode() const { return color == "never" ? ColorMode::never : ColorMode::automatic; }
   WaveSelection waves() const;  ///< throws UsageError
   Ps limit() const;             ///< throws UsageError; kNever without --max-sim-time
+
+ private:
+  void check_outputs() const;
 };
 
 /// A command line, parsed.

@@ -59,6 +59,7 @@ nlohmann::ordered_json to_json(const RunResult& result, const HostClock& host) {
 std::string read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   std::ostringstream text;
+  if (in && in.peek() == std::ifstream::traits_type::eof() && !in.bad()) return {};  // << of nothing would be an error
   errno = 0;
   // A folder opens, but cannot be read.
   if (!in || !(text << in.rdbuf()))
@@ -67,8 +68,10 @@ std::string read_file(const std::string& path) {
 }
 
 EarlierRun read_result(const std::string& path) {
-  const auto json = nlohmann::ordered_json::parse(read_file(path), nullptr, false);
+  const std::string text = read_file(path);
   const std::string hint = "give a file that 'kernbench run ... --json FILE' wrote";
+  if (text.empty()) throw UsageError(fmt::format("--from '{}' is not a result file (empty)", path), hint);
+  const auto json = nlohmann::ordered_json::parse(text, nullptr, false);
   if (json.is_discarded()) throw UsageError(fmt::format("--from '{}' is not JSON", path), hint);
   const auto command = json.is_object() ? json.find("command") : json.end();
   const bool usable = json.is_object() && command != json.end() && command->is_array() && command->size() >= 2 &&

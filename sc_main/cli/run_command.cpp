@@ -8,7 +8,9 @@
 
 #include "sc_main/cli/exit_code.h"
 #include "sc_main/cli/interrupt.h"
+#include "sc_main/cli/machine.h"
 #include "sc_main/cli/options.h"
+#include "sc_main/cli/progress.h"
 #include "sc_main/cli/result_file.h"
 #include "sc_main/cli/simulation.h"
 #include "sc_main/cli/usage_error.h"
@@ -100,6 +102,8 @@ class Run {
     all.add(own).add(machine_.describe()).add(common_.describe());
     const Parsed parsed = parse(arguments, all, {}, before);
     common_.check();
+    if (machine_.topology.empty())
+      throw UsageError("--topology is ''", "give a file or a preset; 'kernbench list' names the presets");
     if (earlier_) {
       if (!parsed.values("topology").empty())
         throw UsageError("--topology together with --from", "the result file brings its machine; change it with --set");
@@ -123,7 +127,7 @@ class Run {
   int execute() {
     const topology::Resolved resolved = earlier_ ? topology::resolve_json(earlier_->config, common_.from, machine_.sets)
                                                  : topology::resolve(machine_.topology, machine_.sets);
-    const topology::Plan plan = topology::make_plan(resolved.spec);
+    const topology::Plan plan = plan_of(resolved.spec, earlier_ ? common_.from : machine_.topology);
     result_.config = resolved.config;
     result_.config_hash = resolved.hash;
     result_.map = &plan.map;
@@ -150,6 +154,10 @@ class Run {
     } catch (...) {
       error = std::current_exception();
     }
+    for (const std::string& glob : simulation.unmatched_filters()) {
+      std::fputs(fmt::format("kernbench: warning: --wave-filter {} matches no signal\n", quote(glob)).c_str(), stderr);
+    }
+    if (common_.verbose) say_more(simulation);
     simulation.finish_outputs();  // also of a run that failed: its waves say why
     if (error) std::rethrow_exception(error);
 
@@ -160,6 +168,17 @@ class Run {
   }
 
  private:
+  void say_more(Simulation& simulation) const {
+    const nlohmann::ordered_json all = to_json(result_, host_), &machine = all["machine"], &host = all["host"];
+    const std::string text = fmt::format(
+        "kernbench: configuration {}: {} SIPs, {} cubes, {} PEs\n"
+        "kernbench: {} of simulated time, {} events; wall {:.2f} s, CPU {:.2f} s, memory {:.0f} MiB\n",
+        result_.config_hash, machine["sips"].get<int>(), machine["cubes"].get<std::uint64_t>(),
+        machine["pes"].get<std::uint64_t>(), readable(simulation.now()), simulation.machine().dispatcher().executed(),
+        host["wall_s"].get<double>(), host["cpu_s"].get<double>(), host["peak_rss_bytes"].get<double>() / (1 << 20));
+    std::fputs(text.c_str(), stderr);
+  }
+
   void publish(const Report& report, std::optional<OutputFile>& json) {
     if (common_.json != "-") fmt::print("{}", report.text);
     if (common_.json.empty()) return;

@@ -89,6 +89,10 @@ std::function<void(const std::string&)> Simulation::end_at_once() const {
   };
 }
 
+std::vector<std::string> Simulation::unmatched_filters() const {
+  return vcd_ ? vcd_->unmatched_globs() : std::vector<std::string>();
+}
+
 void Simulation::finish_outputs() {
   std::exception_ptr error;  // one that cannot be written does not keep the other from being whole
   const auto attempt = [&error](auto&& finish) {

@@ -43,6 +43,9 @@ class Simulation {
   /// Runs until nothing is left. Throws SpawnError, RunEnded.
   void run();
 
+  /// Entries of --wave-filter that no signal has matched.
+  std::vector<std::string> unmatched_filters() const;
+
   /// Closes the waves and the op log, whatever became of the run. Throws OutputError.
   void finish_outputs();
 

@@ -8,6 +8,7 @@
 #include <exception>
 #include <functional>
 #include <new>
+#include <set>
 #include <system_error>
 #include <systemc>
 
@@ -98,11 +99,14 @@ ExitCode classify(const std::exception_ptr& error, std::string& text) {
   } catch (const SpawnError& e) {
     // A program that failed only because the machine is too small for it is out of a resource.
     text = e.what();
-    bool all_memory = !e.failures.empty();
+    // One that failed only because its arguments were refused got bad input.
+    std::set<ExitCode> reasons;
     std::string ignored;
-    for (const auto& [rank, failure] : e.failures)
-      all_memory = all_memory && classify(failure, ignored) == ExitCode::out_of_resource;
-    return all_memory ? ExitCode::out_of_resource : ExitCode::program_failed;
+    for (const auto& [rank, failure] : e.failures) reasons.insert(classify(failure, ignored));
+    const bool one = reasons.size() == 1;
+    if (one && *reasons.begin() == ExitCode::bad_input) return ExitCode::bad_input;
+    if (one && *reasons.begin() == ExitCode::out_of_resource) return ExitCode::out_of_resource;
+    return ExitCode::program_failed;
   } catch (const DeviceFault& e) {
     text = e.what();
     return ExitCode::program_failed;

@@ -1,7 +1,11 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <cstdio>
 #include <sstream>
 
+#include "sc_main/cli/machine.h"
 #include "sc_main/cli/options.h"
 #include "sc_main/cli/usage_error.h"
 #include "tlm/config/nearest.h"
@@ -30,7 +34,7 @@ export   the resolved configuration, the layout of a cube to pin (cube_mesh.yaml
 constexpr const char* kExample = R"(Examples:
   kernbench topology show minimal --stage 2
   kernbench topology show default --view system --format svg --output system.svg
-  kernbench topology check ring8 --set links.latency="300 ns"
+  kernbench topology check ring8 --set system.links.latency="300 ns"
 )";
 
 struct TopologyOptions {
@@ -60,9 +64,31 @@ void require(const std::string& option, const std::string& value, const std::vec
   throw UsageError(fmt::format("{} is {}", option, quote(value)), suggest(value, valid, "valid"));
 }
 
+/// An option that would change nothing is refused.
+void check_combination(const TopologyOptions& options, const Parsed& parsed) {
+  struct Use {
+    const char *option, *action;
+  };
+  constexpr std::array<Use, 5> kUses{
+      {{"stage", "show"}, {"view", "show"}, {"format", "show"}, {"at", "show"}, {"what", "export"}}};
+  const auto given = [&](const std::string& option) { return !parsed.values(option).empty(); };
+  for (const auto& [option, action] : kUses) {
+    if (given(option) && options.action != action)
+      throw UsageError(fmt::format("--{} together with '{}'", option, options.action),
+                       fmt::format("it belongs to 'kernbench topology {}'", action));
+  }
+  if (given("stage") && given("view")) throw UsageError("--stage together with --view", "give one of them");
+  for (const char* option : {"format", "at"}) {
+    if (given(option) && !given("view"))
+      throw UsageError(fmt::format("--{} without --view", option), "give --view system, sip, cube or pe as well");
+  }
+  if (options.machine.empty())
+    throw UsageError("the argument FILE|PRESET is ''", "give a file or a preset; 'kernbench list' names the presets");
+}
+
 std::string check(const TopologyOptions& options) {
   const topology::Resolved resolved = topology::resolve(options.machine, options.sets);
-  const topology::Plan plan = topology::make_plan(resolved.spec);
+  const topology::Plan plan = plan_of(resolved.spec, options.machine);
   const MachineMap& map = plan.map;
   std::uint64_t pes = 0;
   for (std::uint16_t sip = 0; sip < map.sips; ++sip) pes += map.pes(sip).size();
@@ -78,7 +104,7 @@ std::string show(const TopologyOptions& options) {
   if (options.stage == 1 && options.view.empty()) return topology::show_parsed(options.machine);
   const topology::Resolved resolved = topology::resolve(options.machine, options.sets);
   if (options.stage == 2 && options.view.empty()) return topology::show_resolved(resolved);
-  const topology::Plan plan = topology::make_plan(resolved.spec);
+  const topology::Plan plan = plan_of(resolved.spec, options.machine);
   if (options.view.empty()) return topology::show(plan, options.stage);
   require("--view", options.view, {"system", "sip", "cube", "pe"});
   require("--format", options.format, {"dot", "svg"});
@@ -116,24 +142,26 @@ int topology_command(const Arguments& arguments) {
   po::options_description all;
   all.add(described);
   all.add_options()("action", po::value(&options.action))("machine", po::value(&options.machine));
-  parse(arguments, all, {"action", "machine"});
+  const Parsed parsed = parse(arguments, all, {"action", "machine"});
+  const std::vector<std::string> actions{"show", "check", "export"};
+  if (std::find(actions.begin(), actions.end(), options.action) == actions.end())
+    throw UsageError(fmt::format("unknown action {}", quote(options.action)),
+                     suggest(options.action, actions, "actions"));
+  check_combination(options, parsed);
 
   std::string text;
   if (options.action == "show") {
     text = show(options);
   } else if (options.action == "check") {
     text = check(options);
-  } else if (options.action == "export") {
-    text = export_it(options);
   } else {
-    throw UsageError(fmt::format("unknown action {}", quote(options.action)),
-                     suggest(options.action, {"show", "check", "export"}, "actions"));
+    text = export_it(options);
   }
   if (options.output == "-") {
     fmt::print("{}", text);
   } else {
     write_file(options.output, text);
-    fmt::print(stderr, "wrote {}\n", options.output);
+    std::fputs(fmt::format("wrote {}\n", options.output).c_str(), stderr);
   }
   return 0;
 }

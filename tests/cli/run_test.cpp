@@ -114,6 +114,11 @@ TEST(Run, RefusesAResultFileThatIsNone) {
             "kernbench: error: --from 'bad.json' is no result of 'kernbench run'\n  hint: give a file that 'kernbench "
             "run ... --json FILE' wrote\n");
   EXPECT_EQ(tool({"run", "--from", "none.json"}).code, 7);
+  std::ofstream(tool.file("empty.json")).flush();
+  const Outcome empty = tool({"run", "--from", "empty.json"});
+  EXPECT_EQ(empty.code, 2);
+  EXPECT_THAT(empty.err, HasSubstr("--from 'empty.json' is not a result file (empty)\n"));
+  EXPECT_EQ(tool({"run", "--from", "."}).code, 7);
 }
 
 TEST(Run, BadTopologyIsBadInput) {
@@ -124,6 +129,42 @@ TEST(Run, BadTopologyIsBadInput) {
   EXPECT_EQ(outcome.out, "");
   EXPECT_EQ(outcome.err, "bad.yaml:4:5: error: unknown key 'rwos' in 'cube.noc'\n  hint: did you mean 'rows'?\n");
   EXPECT_FALSE(std::filesystem::exists(tool.file("result.json")));
+}
+
+TEST(Run, ArgumentsThatOnlyARankCouldRefuseAreBadInput) {
+  const Tool tool;
+  const Outcome sum = tool({"run", "all_reduce", "--topology", "ring8", "-b", "1K", "-e", "1K", "--dtype", "bool"});
+  EXPECT_EQ(sum.code, 2);
+  EXPECT_EQ(sum.err, "kernbench: error: --op sum is not defined for bool; give max (or) or min (and)\n");
+  const Outcome tiles = tool({"run", "all_reduce", "-b", "1002", "-e", "1002", "--scope", "cube", "--placement",
+                              "cube=column_wise,pe=row_wise"});
+  EXPECT_EQ(tiles.code, 2);
+  EXPECT_THAT(tiles.err, HasSubstr("error: --scope cube needs equal tiles"));
+  const Outcome cubes = tool({"run", "all_reduce", "--placement", "cube=row_wise,pe=row_wise,cubes=99"});
+  EXPECT_EQ(cubes.code, 2);
+  EXPECT_THAT(cubes.err, ::testing::StartsWith("kernbench: error: policy.num_cubes is 99"));
+  std::ofstream(tool.file("less.yaml"))
+      << "extends: default\noverrides:\n  - {match: \"sip1.cube*.pe7\", missing: true}\n";
+  const Outcome missing = tool({"run", "all_reduce", "-b", "1K", "-e", "1K", "--topology", "less.yaml"});
+  EXPECT_EQ(missing.code, 2);
+  EXPECT_THAT(missing.err, HasSubstr("uses sip1.cube0.pe7, which this machine lacks"));
+}
+
+TEST(Run, WarnsOfAWaveFilterThatMatchesNothing) {
+  const Tool tool;
+  const Outcome outcome =
+      tool(with(kSmall, {"--vcd", "run.vcd", "--wave-filter", "sip0.cube0.pe0.*", "--wave-filter", "sip9.**"}));
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.err, "kernbench: warning: --wave-filter 'sip9.**' matches no signal\n");
+}
+
+TEST(Run, VerboseTellsMachineEventsAndHostTime) {
+  const Tool tool;
+  const Outcome plain = tool(kSmall), verbose = tool(with(kSmall, {"-v"}));
+  EXPECT_EQ(verbose.code, 0);
+  EXPECT_EQ(verbose.out, plain.out);
+  EXPECT_THAT(verbose.err, ::testing::ContainsRegex("configuration [0-9a-f]+: 2 SIPs, 32 cubes, 256 PEs\n"));
+  EXPECT_THAT(verbose.err, ::testing::ContainsRegex(" us of simulated time, [1-9][0-9]* events; wall .* CPU .* MiB\n"));
 }
 
 TEST(Run, StopsAtTheSimulatedTimeLimit) {
@@ -139,13 +180,28 @@ TEST(Run, StopsAtTheSimulatedTimeLimit) {
   EXPECT_THAT(read(tool.file("run.vcd")), HasSubstr("$enddefinitions"));
 }
 
+/// A long run that gets `signal` once its files are open and it has had a second to get going.
+Outcome signalled(const Tool& tool, const std::string& signal) {
+  return tool.shell(quoted(KERNBENCH_BINARY) +
+                    " run all_reduce -b 64M -e 64M --data off --vcd run.vcd --json result.json & pid=$!; "
+                    "while ! ls run.vcd.*.tmp > ls.out 2>&1; do sleep 0.1; done; sleep 1; kill -" +
+                    signal + " $pid; wait $pid; exit $?");
+}
+
+TEST(Run, HangupAndTermEndAsCtrlCDoes) {
+  for (const std::string signal : {"HUP", "TERM"}) {
+    const Tool tool;
+    const Outcome outcome = signalled(tool, signal);
+    EXPECT_EQ(outcome.code, 130) << signal;
+    EXPECT_THAT(outcome.err, HasSubstr("kernbench: error: interrupted at "));
+    EXPECT_THAT(read(tool.file("run.vcd")), HasSubstr("$enddefinitions"));
+  }
+}
+
 TEST(Run, InterruptLeavesReadableWaves) {
   const Tool tool;
-  const Outcome outcome =
-      tool.shell("timeout -s INT 2 " + quoted(KERNBENCH_BINARY) +
-                 " run all_reduce -b 64M -e 64M --data off --vcd run.vcd --json result.json; code=$?; exit $code");
-  // timeout itself reports 124 when it had to signal; the tool's own text says how it ended.
-  EXPECT_EQ(outcome.code, 124);
+  const Outcome outcome = signalled(tool, "INT");
+  EXPECT_EQ(outcome.code, 130);
   EXPECT_THAT(outcome.err, HasSubstr("kernbench: error: interrupted at "));
   EXPECT_EQ(outcome.out, "");
   EXPECT_THAT(read(tool.file("run.vcd")), HasSubstr("$enddefinitions"));
