@@ -21,7 +21,7 @@ const std::vector<Limitation>& limitations() {
       {"TCM", "one read and one write port; no banks, and no conflicts with the compute engines."},
       {"PCIe", "latency, bandwidth and the overhead of each TLP; no flow control credits, no retry."},
       {"machines with missing PEs",
-       "can be described, checked and drawn, not run: no placement goes around a missing PE."},
+       "all_reduce needs a placement that avoids the missing PEs; none goes around them by itself."},
       {"GEMM", "a composite GEMM pays fill and drain of the array at every step along k."},
       {"energy", "not counted; `energy_pj` is null."},
       {"host copies",

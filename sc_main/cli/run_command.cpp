@@ -17,7 +17,6 @@
 #include "sc_main/workloads/workload.h"
 #include "tlm/config/config_node.h"
 #include "tlm/config/nearest.h"
-#include "tlm/machine/names.h"
 #include "topology/plan.h"
 #include "topology/resolve.h"
 #include "waves/output_file.h"
@@ -129,11 +128,6 @@ class Run {
     const topology::Resolved resolved = earlier_ ? topology::resolve_json(earlier_->config, common_.from, machine_.sets)
                                                  : topology::resolve(machine_.topology, machine_.sets);
     const topology::Plan plan = plan_of(resolved.spec, earlier_ ? common_.from : machine_.topology);
-    if (!resolved.spec.missing_pes.empty()) {
-      throw UsageError(fmt::format("the machine lacks {}: no workload places its tensors around a missing PE",
-                                   names::pe(*resolved.spec.missing_pes.begin())),
-                       "leave 'missing' out of the overrides, or give every cube fewer PEs (cube.pes)");
-    }
     result_.config = resolved.config;
     result_.config_hash = resolved.hash;
     result_.map = &plan.map;

@@ -131,17 +131,6 @@ TEST(Run, BadTopologyIsBadInput) {
   EXPECT_FALSE(std::filesystem::exists(tool.file("result.json")));
 }
 
-TEST(Run, AMachineWithMissingPesIsRefusedByName) {
-  const Tool tool;
-  std::ofstream(tool.file("hole.yaml")) << "extends: ring8\noverrides: [{match: \"sip1.cube*.pe3\", missing: true}]\n";
-  const Outcome outcome = tool({"run", "all_reduce", "--topology", "hole.yaml", "-b", "1K", "-e", "1K"});
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_EQ(outcome.out, "");
-  EXPECT_EQ(outcome.err,
-            "kernbench: error: the machine lacks sip1.cube0.pe3: no workload places its tensors around a missing PE\n"
-            "  hint: leave 'missing' out of the overrides, or give every cube fewer PEs (cube.pes)\n");
-}
-
 TEST(Run, ArgumentsThatOnlyARankCouldRefuseAreBadInput) {
   const Tool tool;
   const Outcome sum = tool({"run", "all_reduce", "--topology", "ring8", "-b", "1K", "-e", "1K", "--dtype", "bool"});
