@@ -2,12 +2,26 @@
 
 #include <algorithm>
 
+#include "waves/output_file.h"
+
 namespace kernbench {
+
+template <class Deliver>
+void ObserverHub::hand(std::size_t listener, const Deliver& deliver) {
+  Listener& to = listeners_[listener];
+  if (to.failed) return;
+  try {
+    deliver(*to.observer);
+  } catch (const OutputError&) {
+    to.failed = true;
+  }
+}
 
 TrackId ObserverHub::add_track(const std::string& name, TrackKind kind, const std::vector<std::string>& labels) {
   Route route;
-  for (Observer* listener : listeners_) {
-    if (const TrackId id = listener->add_track(name, kind, labels); id != kNoTrack) route.emplace_back(listener, id);
+  for (std::size_t i = 0; i < listeners_.size(); ++i) {
+    const TrackId id = listeners_[i].observer->add_track(name, kind, labels);
+    if (id != kNoTrack) route.emplace_back(i, id);
   }
   if (route.empty()) return kNoTrack;
   routes_.push_back(std::move(route));
@@ -15,26 +29,32 @@ TrackId ObserverHub::add_track(const std::string& name, TrackKind kind, const st
 }
 
 void ObserverHub::interval(TrackId track, Ps begin, Ps end, std::uint64_t value) {
-  for (const auto& [listener, id] : route(track)) listener->interval(id, begin, end, value);
+  for (const auto& [listener, own] : route(track)) {
+    hand(listener, [&, id = own](Observer& to) { to.interval(id, begin, end, value); });
+  }
 }
 
 void ObserverHub::interval(TrackId track, Ps begin, Ps end, const std::string& text) {
-  for (const auto& [listener, id] : route(track)) listener->interval(id, begin, end, text);
+  for (const auto& [listener, own] : route(track)) {
+    hand(listener, [&, id = own](Observer& to) { to.interval(id, begin, end, text); });
+  }
 }
 
 void ObserverHub::change(TrackId track, Ps time, std::uint64_t value) {
-  for (const auto& [listener, id] : route(track)) listener->change(id, time, value);
+  for (const auto& [listener, own] : route(track)) {
+    hand(listener, [&, id = own](Observer& to) { to.change(id, time, value); });
+  }
 }
 
 void ObserverHub::op(const OpRecord& record) {
-  for (Observer* listener : listeners_) {
-    if (listener->wants_ops()) listener->op(record);
+  for (std::size_t i = 0; i < listeners_.size(); ++i) {
+    if (listeners_[i].observer->wants_ops()) hand(i, [&](Observer& to) { to.op(record); });
   }
 }
 
 bool ObserverHub::wants_ops() const {
   return std::any_of(listeners_.begin(), listeners_.end(),
-                     [](const Observer* listener) { return listener->wants_ops(); });
+                     [](const Listener& listener) { return listener.observer->wants_ops(); });
 }
 
 }  // namespace kernbench

@@ -1,5 +1,7 @@
 #include "tlm/sim/dispatcher.h"
 
+#include "tlm/sim/main_stack.h"
+
 namespace kernbench {
 
 namespace {
@@ -52,6 +54,7 @@ void Dispatcher::schedule(Ps time) {
 }
 
 void Dispatcher::step() {
+  back_on_main_stack();  // methods run there; a call-back may throw
   stepping_ = true;
   host_due_ = false;
   Ps horizon = kNever;  // first instant that belongs to another process
