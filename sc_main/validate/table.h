@@ -1,0 +1,60 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kernbench::validate {
+
+/// A CSV file of a reference: comment lines that start with '#', a line of column names, rows.
+///
+/// Accessors throw ConfigError at file, line and column of what is wrong, so that a broken table names itself.
+class Table {
+ public:
+  /// Throws ConfigError: no such file, no header, a row whose number of fields differs from the header's.
+  explicit Table(const std::filesystem::path& file);
+
+  /// File name without folder and extension.
+  const std::string& name() const { return name_; }
+  std::size_t rows() const { return rows_.size(); }
+  bool has(const std::string& column) const;
+  /// Throws, naming the file, if any of these columns is missing.
+  void require(const std::vector<std::string>& columns) const;
+
+  const std::string& text(std::size_t row, const std::string& column) const;
+  bool empty(std::size_t row, const std::string& column) const { return text(row, column).empty(); }
+  double number(std::size_t row, const std::string& column) const;
+  std::uint64_t integer(std::size_t row, const std::string& column) const;
+
+  /// Value of `key=value` in the comment lines: up to the next blank, comma or semicolon outside brackets. Throws if it
+  /// is not there.
+  std::string parameter(const std::string& key) const;
+  double number_parameter(const std::string& key) const;
+  std::uint64_t integer_parameter(const std::string& key) const;
+  std::optional<std::string> find_parameter(const std::string& key) const;
+  bool comment_contains(const std::string& text) const;
+
+  /// Ends in an error at this row and column.
+  [[noreturn]] void fail(std::size_t row, const std::string& column, const std::string& text,
+                         const std::string& hint = {}) const;
+  [[noreturn]] void fail_parameter(const std::string& key, const std::string& text, const std::string& hint = {}) const;
+
+ private:
+  struct Row {
+    unsigned line = 0;
+    std::vector<std::string> fields;
+  };
+  std::size_t column(const std::string& name) const;
+
+  std::string file_, name_;
+  std::vector<std::pair<unsigned, std::string>> comments_;  // line, text
+  unsigned header_line_ = 0;
+  std::vector<std::string> columns_;
+  std::vector<Row> rows_;
+};
+
+/// CSV files of a folder, by name. Throws ConfigError if the folder cannot be read or has none.
+std::vector<std::filesystem::path> csv_files(const std::filesystem::path& folder);
+
+}  // namespace kernbench::validate

@@ -1,0 +1,68 @@
+#pragma once
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sc_main/validate/plot.h"
+
+namespace kernbench::validate {
+
+/// One figure of a reference beside the same figure of the model.
+struct Case {
+  std::string name;    ///< "group/row", e.g. "mesh4x4_uniform_p8_vc4_buf8/load=0.45"; unique within its domain
+  std::string metric;  ///< with its unit, e.g. "avg_packet_latency_cycles"
+  double reference = 0;
+  double measured = 0;
+  double error = 0;  ///< measured / reference - 1
+  double limit = 0;  ///< largest |error| allowed
+  bool judged = true;
+  std::string reason;  ///< why it is reported only; empty if it is judged
+
+  bool within() const { return error <= limit && error >= -limit; }
+};
+
+/// A case that is judged. The error is measured / reference - 1; of a reference of 0 it is 0 if both are, else infinite.
+Case judge(std::string name, std::string metric, double reference, double measured, double limit);
+/// A case that is reported only; `reason` says why.
+Case report(std::string name, std::string metric, double reference, double measured, double limit, std::string reason);
+
+/// What became of a group.
+struct Judged {
+  std::vector<Case> cases;
+  std::vector<Plot> plots;  ///< written with --plot only
+};
+
+/// The figures of one run, by position.
+using Figures = std::vector<double>;
+
+/// Cases that belong together, such as a table of the reference: runs that each get a process, then a verdict.
+struct Group {
+  std::string name;  ///< --filter matches it; the file name of the reference or the id of its row
+  /// Each in a forked process of its own, before any SystemC elaboration there, in any order and at the same time: what
+  /// it needs is captured by value, what it finds is returned. What it throws ends the validation.
+  std::vector<std::function<Figures()>> runs;
+  /// In the tool's own process, after all runs; `figures[i]` came from runs[i].
+  std::function<Judged(const std::vector<Figures>& figures)> verdict;
+};
+
+/// What the command line asks for.
+struct Request {
+  std::filesystem::path reference;  ///< folder of the domain's tables, e.g. bench/reference/noc
+  bool fast = false;                ///< the domain's subsystem runs at grade fast
+  bool sample = false;              ///< a representative part that takes seconds
+};
+
+/// One area of the model that is held against references: one file that adds a line to domains().
+struct Domain {
+  const char* name;
+  const char* help;
+  const char* folder;  ///< of its tables within the reference folder; empty: closed forms, no tables
+  /// Reads the tables and plans the runs, which it does not start. Throws ConfigError at the line of a broken table.
+  std::vector<Group> (*groups)(const Request& request);
+};
+
+/// Every domain, in the order of the help.
+const std::vector<Domain>& domains();
+
+}  // namespace kernbench::validate
