@@ -8,6 +8,12 @@ namespace kernbench {
 
 enum class Arbitration : std::uint8_t { round_robin, weighted_round_robin };
 enum class RoutingAlgorithm : std::uint8_t { xy, yx, table };
+/// per_flow: a function of source and destination, the same at every router, so that packets of a flow never overtake.
+/// any: whichever is free, round robin, anew at every router.
+enum class VcChoice : std::uint8_t { per_flow, any };
+/// interleave: flits of packets in different virtual channels share a link flit by flit. hold: a link granted to a
+/// packet stays with it until the tail, unless it runs out of credits or flits.
+enum class SwitchPolicy : std::uint8_t { interleave, hold };
 
 /// Shape and timing of a router network, in cycles of its clock. topology.yaml and its presets hold the sources.
 struct NocConfig {
@@ -16,6 +22,8 @@ struct NocConfig {
   std::uint64_t clock_hz = 4'000'000'000;
   RoutingAlgorithm routing = RoutingAlgorithm::xy;
   Arbitration arbitration = Arbitration::round_robin;
+  VcChoice vc_choice = VcChoice::per_flow;
+  SwitchPolicy switch_policy = SwitchPolicy::interleave;
   std::uint32_t vcs_per_set = 4;     ///< virtual channels of each (class, set)
   std::uint32_t vc_depth_flits = 8;  ///< buffer of one virtual channel at an input port
   std::uint32_t routing_delay = 0;   ///< cycles; route looked ahead one hop

@@ -1,0 +1,73 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "models/noc/noc_config.h"
+#include "models/noc/virtual_channel.h"
+#include "tlm/ext/packet.h"
+#include "tlm/machine/routing.h"
+
+namespace kernbench {
+
+/// When packets pass the routers of one network (a cube's mesh, a crossbar, the fabric switch), in cycles of its clock.
+///
+/// Plain class: knows no SystemC and no event queue; the modules (RouterNetwork, Router) turn its actions into calls on
+/// their sockets and its wakes into events. A packet moves only by those calls: the engine says head() when the head
+/// wins the switch, and learns of it at the next router when the call comes back through the bound sockets as arrive().
+/// FlitEngine is the accurate grade, HopCommitEngine the fast one.
+///
+/// Injection is the engine's: what a network interface or link port offers waits in the source of that input (an
+/// unbounded queue, one flit per cycle into the router) until it is said to be injected(). So are the virtual channel
+/// of a packet (packet.vc; NocConfig::vc_choice), buffers and credits between the network's routers. Only outputs that
+/// leave the network have credits that come from outside.
+///
+/// All calls and actions happen in the order of cycles; `now` is the cycle of the call, and no action names an earlier
+/// one. A packet is in the engine from offer() to the tail() of its last output. It uses of Packet: bytes, source,
+/// destination, class, vc_set, exit_router, exit_port (read); vc, next (its own).
+class MeshEngine {
+ public:
+  class Actions {
+   public:
+    /// The head of `packet` has won output `output` of `router` on virtual channel packet.vc; it reaches what is bound
+    /// there at cycle `head`.
+    virtual void head(unsigned router, unsigned output, Packet& packet, Cycle head) = 0;
+    /// Its last flit has, too, and gets there at `tail`: final. At an output that leaves the network the packet is no
+    /// longer the engine's.
+    virtual void tail(unsigned router, unsigned output, Packet& packet, Cycle head, Cycle tail) = 0;
+    /// All flits of an offered packet have left its source: they reach the router's buffer from `head` to `tail`.
+    virtual void injected(unsigned router, unsigned input, Packet& packet, Cycle head, Cycle tail) = 0;
+    /// step(at) is to be called at cycle `at`.
+    virtual void wake(Cycle at) = 0;
+
+   protected:
+    ~Actions() = default;
+  };
+
+  virtual ~MeshEngine() = default;
+
+  // Elaboration. Routers are numbered in order of add_router, as in the network's routes.
+  virtual void add_router(unsigned ports) = 0;
+  /// Output `output` of `from` leads to input `input` of `to`, in the same network. Inputs that nothing is connected to
+  /// have sources; outputs that are not connected leave the network.
+  virtual void connect(unsigned from, unsigned output, unsigned to, unsigned input) = 0;
+  /// Buffer behind an output that leaves the network, in flits of virtual channel `vc`; kUnlimited: no credits.
+  virtual void announce(unsigned router, unsigned output, unsigned vc, unsigned flits) = 0;
+  static constexpr unsigned kUnlimited = ~0U;
+
+  /// A network interface or link port wants to inject `packet` at `input`. Its flits can be injected from cycle `first`
+  /// (the first of them) to `last` (the last), evenly spread; first >= now.
+  virtual void offer(unsigned router, unsigned input, Packet& packet, Cycle first, Cycle last, Cycle now) = 0;
+  /// The head reaches the buffer of virtual channel packet.vc of `input`, connected to another router, at `head`.
+  virtual void arrive(unsigned router, unsigned input, Packet& packet, Cycle head, Cycle now) = 0;
+  /// Of the buffer behind an output that leaves the network, `flits` are free again: the first from `when` on, the
+  /// others one per cycle after it.
+  virtual void credit(unsigned router, unsigned output, unsigned vc, unsigned flits, Cycle when, Cycle now) = 0;
+  /// The call that Actions::wake asked for; one that has been superseded does nothing.
+  virtual void step(Cycle now) = 0;
+};
+
+std::unique_ptr<MeshEngine> make_flit_engine(const NocConfig& config, const NetworkRoutes& routes,
+                                             MeshEngine::Actions& actions);
+
+}  // namespace kernbench
