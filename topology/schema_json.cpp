@@ -24,6 +24,10 @@ std::string pattern_of(Dimension dimension) {
       return number + "([kMG]?Hz)$";
     case Dimension::transfers:
       return number + "([kMG]?T/s)$";
+    case Dimension::energy:
+      return number + "([afpn]J)$";
+    case Dimension::power:
+      return number + "([um]?W)$";
   }
   return "";
 }

@@ -21,6 +21,8 @@ std::string problem_of(const std::string& text, Dimension dimension) {
 
 TEST(Units, ReadsEveryDimensionInBaseUnits) {
   EXPECT_EQ(value_of("16 GT/s", Dimension::transfers), 16'000'000'000u);
+  EXPECT_EQ(value_of("0.25 pJ", Dimension::energy), 250'000u);
+  EXPECT_EQ(value_of("1.5 mW", Dimension::power), 1'500u);
   EXPECT_EQ(value_of("1.2 TB/s", Dimension::bandwidth), 1'200'000'000'000u);
   EXPECT_EQ(value_of("128 GB/s", Dimension::bandwidth), 128'000'000'000u);
   EXPECT_EQ(value_of("2 ns", Dimension::time), 2'000u);
@@ -88,8 +90,8 @@ TEST(Units, FormatIsShortAndReadsBack) {
   EXPECT_EQ(format_quantity(1'600'000'000, Dimension::frequency), "1.6 GHz");
   EXPECT_EQ(format_quantity(0, Dimension::time), "0 ps");
   EXPECT_EQ(format_quantity(256, Dimension::bytes), "256 B");
-  for (const Dimension dimension :
-       {Dimension::bytes, Dimension::bandwidth, Dimension::time, Dimension::frequency, Dimension::transfers}) {
+  for (const Dimension dimension : {Dimension::bytes, Dimension::bandwidth, Dimension::time, Dimension::frequency,
+                                    Dimension::transfers, Dimension::energy, Dimension::power}) {
     for (const std::uint64_t value : {1ull, 7ull, 999ull, 1024ull, 4'999ull, 65'536ull, 1'000'001ull, 63'015'384'615ull,
                                       (1ull << 33) + 4096, ~0ull, ~0ull / 3}) {
       EXPECT_EQ(value_of(format_quantity(value, dimension), dimension), value);

@@ -64,6 +64,13 @@ constexpr std::array kUnits = {
     Unit{"kT/s", Dimension::transfers, kKilo},
     Unit{"MT/s", Dimension::transfers, kMega},
     Unit{"GT/s", Dimension::transfers, kGiga},
+    Unit{"aJ", Dimension::energy, 1},
+    Unit{"fJ", Dimension::energy, kKilo},
+    Unit{"pJ", Dimension::energy, kMega},
+    Unit{"nJ", Dimension::energy, kGiga},
+    Unit{"uW", Dimension::power, 1},
+    Unit{"mW", Dimension::power, kKilo},
+    Unit{"W", Dimension::power, kMega},
 };
 
 const Unit* find_unit(const std::string& name) {
@@ -91,6 +98,10 @@ const char* base_unit_of(Dimension dimension) {
       return "hertz";
     case Dimension::transfers:
       return "transfers per second";
+    case Dimension::energy:
+      return "attojoules";
+    case Dimension::power:
+      return "microwatts";
   }
   return "?";
 }
@@ -182,6 +193,10 @@ const char* name_of(Dimension dimension) {
       return "a clock rate";
     case Dimension::transfers:
       return "a transfer rate";
+    case Dimension::energy:
+      return "an energy";
+    case Dimension::power:
+      return "a power";
   }
   return "?";
 }
@@ -198,6 +213,10 @@ const char* example_of(Dimension dimension) {
       return "1.6 GHz";
     case Dimension::transfers:
       return "16 GT/s";
+    case Dimension::energy:
+      return "0.25 pJ";
+    case Dimension::power:
+      return "20 mW";
   }
   return "?";
 }

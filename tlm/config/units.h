@@ -4,8 +4,9 @@
 
 namespace kernbench {
 
-/// What a quantity measures. Base units: bytes, bytes per second, picoseconds, hertz, transfers per second.
-enum class Dimension : std::uint8_t { bytes, bandwidth, time, frequency, transfers };
+/// What a quantity measures. Base units: bytes, bytes per second, picoseconds, hertz, transfers per second, attojoules,
+/// microwatts.
+enum class Dimension : std::uint8_t { bytes, bandwidth, time, frequency, transfers, energy, power };
 
 /// Outcome of reading a quantity: a value in the base unit, or why there is none.
 struct QuantityResult {
@@ -15,7 +16,7 @@ struct QuantityResult {
   std::string hint;     ///< may be empty: the caller says what is allowed
 };
 
-/// "a size", "a bandwidth", "a time", "a clock rate", "a transfer rate".
+/// "a size", "a bandwidth", "a time", "a clock rate", "a transfer rate", "an energy", "a power".
 const char* name_of(Dimension dimension);
 /// A valid quantity to show in a hint: "16 MiB".
 const char* example_of(Dimension dimension);
