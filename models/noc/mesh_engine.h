@@ -29,12 +29,12 @@ class MeshEngine {
  public:
   class Actions {
    public:
-    /// The head of `packet` has won output `output` of `router` on virtual channel packet.vc; it reaches what is bound
-    /// there at cycle `head`.
-    virtual void head(unsigned router, unsigned output, Packet& packet, Cycle head) = 0;
+    /// The head of `packet`, which came through `input`, has won output `output` of `router` on virtual channel
+    /// packet.vc; it reaches what is bound there at cycle `head`.
+    virtual void head(unsigned router, unsigned input, unsigned output, Packet& packet, Cycle head) = 0;
     /// Its last flit has, too, and gets there at `tail`: final. At an output that leaves the network the packet is no
     /// longer the engine's.
-    virtual void tail(unsigned router, unsigned output, Packet& packet, Cycle head, Cycle tail) = 0;
+    virtual void tail(unsigned router, unsigned input, unsigned output, Packet& packet, Cycle head, Cycle tail) = 0;
     /// All flits of an offered packet have left its source: they reach the router's buffer from `head` to `tail`.
     virtual void injected(unsigned router, unsigned input, Packet& packet, Cycle head, Cycle tail) = 0;
     /// step(at) is to be called at cycle `at`.
@@ -51,8 +51,8 @@ class MeshEngine {
   /// Output `output` of `from` leads to input `input` of `to`, in the same network. Inputs that nothing is connected to
   /// have sources; outputs that are not connected leave the network.
   virtual void connect(unsigned from, unsigned output, unsigned to, unsigned input) = 0;
-  /// Buffer behind an output that leaves the network, in flits of virtual channel `vc`; kUnlimited: no credits.
-  virtual void announce(unsigned router, unsigned output, unsigned vc, unsigned flits) = 0;
+  /// Buffer behind an output that leaves the network, in flits of each virtual channel; kUnlimited: no credits.
+  virtual void announce(unsigned router, unsigned output, unsigned flits) = 0;
   static constexpr unsigned kUnlimited = ~0U;
 
   /// A network interface or link port wants to inject `packet` at `input`. Its flits can be injected from cycle `first`
@@ -61,7 +61,7 @@ class MeshEngine {
   /// The head reaches the buffer of virtual channel packet.vc of `input`, connected to another router, at `head`.
   virtual void arrive(unsigned router, unsigned input, Packet& packet, Cycle head, Cycle now) = 0;
   /// Of the buffer behind an output that leaves the network, `flits` are free again: the first from `when` on, the
-  /// others one per cycle after it.
+  /// others one per cycle after it. REQUIRES: when + flits <= now + 32, or when <= now.
   virtual void credit(unsigned router, unsigned output, unsigned vc, unsigned flits, Cycle when, Cycle now) = 0;
   /// The call that Actions::wake asked for; one that has been superseded does nothing.
   virtual void step(Cycle now) = 0;
