@@ -8,6 +8,7 @@
 #include <typeinfo>
 #include <utility>
 
+#include "sc_main/cli/fidelity_option.h"
 #include "sc_main/cli/usage_error.h"
 #include "tlm/config/nearest.h"
 #include "tlm/config/units.h"
@@ -18,8 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Options of the specification that this version does not have, and what to do instead.
-constexpr std::array<std::pair<const char*, const char*>, 6> kLaterOptions{{
-    {"--fidelity", "this version has one fidelity, 'accurate'; see 'kernbench list --limits'"},
+constexpr std::array<std::pair<const char*, const char*>, 5> kLaterOptions{{
     {"--trace", "use --vcd FILE for waves or --oplog FILE for the list of ops"},
     {"--report", "use --json FILE for results and --vcd FILE for waves"},
     {"--scheduling", "this version schedules ranks concurrently"},
@@ -86,6 +86,9 @@ po::options_description CommonOptions::describe() {
   add("ccl", po::value(&ccl)->value_name("FILE"), "ccl.yaml with the collective algorithms (default: built in)");
   add("data", po::value(&data)->value_name("on|off"),
       "off: no contents and no check; the simulated times stay the same (default: on)");
+  add("fidelity", po::value(&fidelity)->value_name("GRADE|PART=GRADE,..."),
+      "accurate or fast, for all or for parts: 'noc=fast,hbm=accurate'; parts: noc, ucie, link, hbm, pe "
+      "(default: accurate)");
   add("seed", po::value(&seed)->value_name("N"), "of the data (default: 1)");
   add("debug", po::bool_switch(&debug), "extra checks: reads of unwritten bytes");
   add("json", po::value(&json)->value_name("FILE|-"),
@@ -122,6 +125,11 @@ void CommonOptions::check() const {
   if (vcd.empty() && !wave_window.empty()) throw UsageError("--wave-window without --vcd", "give --vcd FILE as well");
   static_cast<void>(waves());
   static_cast<void>(limit());
+  static_cast<void>(run_options());
+}
+
+RunOptions CommonOptions::run_options() const {
+  return {data == "on", debug, recorder_window, parse_fidelity(fidelity)};
 }
 
 void CommonOptions::check_outputs() const {

@@ -23,7 +23,8 @@ struct MachineOptions {
 
 /// Options that every run has.
 struct CommonOptions {
-  std::string ccl, data = "on", json, vcd, oplog, wave_window, max_sim_time, color = "auto", from;
+  std::string ccl, data = "on", fidelity = "accurate", json, vcd, oplog, wave_window, max_sim_time, color = "auto",
+                   from;
   std::vector<std::string> wave_filters;
   std::uint64_t seed = 1;
   unsigned recorder_window = 4096;
@@ -34,7 +35,7 @@ struct CommonOptions {
   /// Checks what the parser cannot. Throws UsageError.
   void check() const;
 
-  RunOptions run_options() const { return {data == "on", debug, recorder_window}; }
+  RunOptions run_options() const;  ///< throws UsageError
   ColorMode color_mode() const { return color == "never" ? ColorMode::never : ColorMode::automatic; }
   WaveSelection waves() const;  ///< throws UsageError
   Ps limit() const;             ///< throws UsageError; kNever without --max-sim-time

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "sc_main/cli/fidelity_option.h"
 #include "sc_main/cli/usage_error.h"
 #include "sc_main/cli/version.h"
 #include "waves/output_file.h"
@@ -19,6 +20,19 @@ namespace {
 double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 double seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+}
+
+nlohmann::ordered_json bands(const Fidelity& fidelity) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const ErrorBand& band : error_bands(fidelity)) {
+    nlohmann::ordered_json entry{{"part", to_string(band.part)},
+                                 {"grade", to_string(band.grade)},
+                                 {"measure", band.measure},
+                                 {"max_error_percent", nullptr}};
+    if (band.percent >= 0) entry["max_error_percent"] = band.percent;
+    list.push_back(std::move(entry));
+  }
+  return list;
 }
 }  // namespace
 
@@ -44,7 +58,8 @@ nlohmann::ordered_json to_json(const RunResult& result, const HostClock& host) {
   json["ccl"] = result.ccl;
   json["seed"] = result.seed;
   json["workload"] = result.workload;
-  json["fidelity"] = "accurate";
+  json["fidelity"] = to_string(result.fidelity);
+  json["fidelity_errors"] = bands(result.fidelity);
   json["data"] = result.data;
   json["machine"] = {{"sips", result.map->sips},
                      {"cubes", std::uint64_t{result.map->sips} * result.map->cubes_per_sip()},

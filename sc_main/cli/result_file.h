@@ -4,6 +4,7 @@
 #include <string>
 
 #include "sc_main/cli/tool.h"
+#include "tlm/machine/fidelity.h"
 #include "tlm/machine/machine_map.h"
 #include "tlm/sim/time.h"
 
@@ -28,6 +29,7 @@ struct RunResult {
   nlohmann::ordered_json ccl;  ///< text of --ccl FILE; null without
   std::uint64_t seed = 0;
   std::string workload;
+  Fidelity fidelity;
   bool data = true;
   const MachineMap* map = nullptr;
   Ps sim_time = 0;

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "sc_main/cli/exit_code.h"
+#include "sc_main/cli/fidelity_option.h"
 #include "sc_main/cli/interrupt.h"
 #include "sc_main/cli/machine.h"
 #include "sc_main/cli/options.h"
@@ -122,6 +123,7 @@ class Run {
     result_.workload = name;
     result_.seed = common_.seed;
     result_.data = common_.data == "on";
+    result_.fidelity = common_.run_options().fidelity;
   }
 
   int execute() {
@@ -180,7 +182,7 @@ class Run {
   }
 
   void publish(const Report& report, std::optional<OutputFile>& json) {
-    if (common_.json != "-") fmt::print("{}", report.text);
+    if (common_.json != "-") fmt::print("{}# {}\n", report.text, describe(result_.fidelity));
     if (common_.json.empty()) return;
     const std::string text = to_json(result_, host_).dump(2) + "\n";
     if (!json) {

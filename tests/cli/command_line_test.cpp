@@ -46,9 +46,6 @@ TEST(CommandLine, SaysWhatIsNotInThisVersion) {
                                         "' is not in this version (" KERNBENCH_VERSION
                                         ")\n  hint: see 'kernbench --help' for what is");
   }
-  expect_refused(tool({"run", "all_reduce", "--fidelity", "fast"}),
-                 "option '--fidelity' is not in this version\n  hint: this version has one fidelity, 'accurate'; see "
-                 "'kernbench list --limits'");
   expect_refused(
       tool({"run", "all_reduce", "--trace=t.json"}),
       "option '--trace' is not in this version\n  hint: use --vcd FILE for waves or --oplog FILE for the list of ops");

@@ -1,13 +1,18 @@
 #pragma once
 #include <cstdint>
 
+#include "tlm/machine/fidelity.h"
+
 namespace kernbench {
 
-/// What a run may switch without changing a single simulated time.
+/// What a run may switch without changing a result of its program; all but the last two leave every simulated time
+/// as it is.
 struct RunOptions {
   bool data = true;                 ///< off: no contents, arithmetic, weights or checks
   bool debug = false;               ///< extra checks: reads of bytes that nobody wrote
   unsigned recorder_window = 4096;  ///< ops that a kernel may be recorded ahead of its execution; at least 1
+  Fidelity fidelity;                ///< how closely each part is modelled
+  bool timed_host_io = false;       ///< host copies travel through the PCIe endpoint and take simulated time
 };
 
 }  // namespace kernbench

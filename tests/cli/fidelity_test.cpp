@@ -1,0 +1,64 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sc_main/cli/fidelity_option.h"
+#include "tests/cli/tool_runner.h"
+
+namespace kernbench {
+namespace {
+using ::testing::HasSubstr;
+
+TEST(Fidelity, TextReadsBack) {
+  for (const char* text : {"accurate"}) EXPECT_EQ(to_string(parse_fidelity(text)), text);
+  Fidelity mixed;
+  mixed.hbm = Grade::fast;
+  EXPECT_EQ(to_string(mixed), "noc=accurate,ucie=accurate,link=accurate,hbm=fast,pe=accurate");
+  EXPECT_EQ(to_string(Fidelity::all(Grade::fast)), "fast");
+}
+
+TEST(Fidelity, EveryPartIsSetApart) {
+  for (const Subsystem part : kSubsystems) {
+    Fidelity fidelity;
+    fidelity.set(part, Grade::fast);
+    for (const Subsystem other : kSubsystems)
+      EXPECT_EQ(fidelity.of(other), other == part ? Grade::fast : Grade::accurate);
+  }
+}
+
+TEST(Fidelity, EveryPartHasABandAtEveryGrade) {
+  for (const Grade grade : {Grade::accurate, Grade::fast}) {
+    for (const Subsystem part : kSubsystems) {
+      int bands = 0;
+      for (const ErrorBand& band : error_bands(Fidelity::all(grade))) bands += band.part == part ? 1 : 0;
+      EXPECT_GE(bands, 1) << to_string(part);
+    }
+  }
+}
+
+TEST(Fidelity, ErrorsNameTheEntryAndTheNearestName) {
+  const Tool tool;
+  const auto refused = [&tool](const std::string& value) {
+    const Outcome outcome = tool({"run", "all_reduce", "--fidelity", value});
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(outcome.out, "");
+    return outcome.err;
+  };
+  EXPECT_EQ(refused("acurate"),
+            "kernbench: error: --fidelity is 'acurate', entry 1: unknown grade 'acurate'\n"
+            "  hint: did you mean 'accurate'?\n");
+  EXPECT_EQ(refused("pe=accurate,hmb=accurate"),
+            "kernbench: error: --fidelity is 'pe=accurate,hmb=accurate', entry 2: unknown part 'hmb'\n"
+            "  hint: did you mean 'hbm'?\n");
+  EXPECT_EQ(refused("noc=accurate,noc=accurate"),
+            "kernbench: error: --fidelity is 'noc=accurate,noc=accurate', entry 2: 'noc' for the second time\n"
+            "  hint: give each part once\n");
+  EXPECT_EQ(refused("noc=accurate,accurate"),
+            "kernbench: error: --fidelity is 'noc=accurate,accurate', entry 2: 'accurate' says nothing of a part\n"
+            "  hint: a grade for all parts comes first, then PART=GRADE; parts: noc, ucie, link, hbm, pe\n");
+  EXPECT_THAT(refused(""), HasSubstr("unknown grade ''"));
+  EXPECT_THAT(refused("noc="), HasSubstr("unknown grade ''"));
+  EXPECT_THAT(refused("noc=accurate,"), HasSubstr("entry 2: '' says nothing of a part"));
+}
+
+}  // namespace
+}  // namespace kernbench

@@ -1,0 +1,33 @@
+#include "tlm/machine/fidelity.h"
+
+namespace kernbench {
+
+const char* to_string(Grade grade) { return grade == Grade::fast ? "fast" : "accurate"; }
+
+const char* to_string(Subsystem part) {
+  switch (part) {
+    case Subsystem::noc:
+      return "noc";
+    case Subsystem::ucie:
+      return "ucie";
+    case Subsystem::link:
+      return "link";
+    case Subsystem::hbm:
+      return "hbm";
+    case Subsystem::pe:
+      return "pe";
+  }
+  return "";
+}
+
+std::string to_string(const Fidelity& fidelity) {
+  if (fidelity == Fidelity::all(fidelity.noc)) return to_string(fidelity.noc);
+  std::string text;
+  for (const Subsystem part : kSubsystems) {
+    if (!text.empty()) text += ',';
+    text += std::string(to_string(part)) + '=' + to_string(fidelity.of(part));
+  }
+  return text;
+}
+
+}  // namespace kernbench
