@@ -2,10 +2,11 @@
 #include <cstdint>
 
 #include "tlm/machine/fidelity.h"
+#include "tlm/machine/scheduling_kind.h"
 
 namespace kernbench {
 
-/// What a run may switch without changing a result of its program; all but the last two leave every simulated time
+/// What a run may switch without changing a result of its program; all but the last three leave every simulated time
 /// as it is.
 struct RunOptions {
   bool data = true;                 ///< off: no contents, arithmetic, weights or checks
@@ -13,6 +14,7 @@ struct RunOptions {
   unsigned recorder_window = 4096;  ///< ops that a kernel may be recorded ahead of its execution; at least 1
   Fidelity fidelity;                ///< how closely each part is modelled
   bool timed_host_io = false;       ///< host copies travel through the PCIe endpoint and take simulated time
+  SchedulingKind scheduling = SchedulingKind::concurrent;  ///< of the host's ranks
 };
 
 }  // namespace kernbench
