@@ -1,28 +1,12 @@
 #include "models/noc/router_timing.h"
 
 #include <algorithm>
-#include <stdexcept>
-#include <string>
 
 namespace kernbench {
 
 namespace {
 constexpr unsigned kThroughWeight = 2;  // weighted round robin; assumed: through traffic stands for several sources
 }  // namespace
-
-void check(const NocConfig& config) {
-  const auto require = [](bool ok, const std::string& what) {
-    if (!ok) throw std::invalid_argument("NocConfig: " + what);
-  };
-  require(config.flit_bytes >= 1, "flit_bytes is 0");
-  require(config.clock_hz >= 1, "clock_hz is 0");
-  require(config.link_delay >= 1, "link_delay is 0; give at least 1 cycle");
-  require(config.vcs_per_set >= 1 && config.vcs() <= 255,
-          "vcs_per_set is " + std::to_string(config.vcs_per_set) + "; give 1 to 25");
-  require(std::uint64_t{config.vc_depth_flits} * config.flit_bytes >= kMaxPacketBytes,
-          "vc_depth_flits x flit_bytes is " + std::to_string(std::uint64_t{config.vc_depth_flits} * config.flit_bytes) +
-              "; a virtual channel must hold a packet of " + std::to_string(kMaxPacketBytes) + " bytes");
-}
 
 struct RouterTiming::InputVc {
   Packet* first = nullptr;

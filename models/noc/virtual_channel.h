@@ -76,6 +76,9 @@ class VcSplit {
   unsigned shift_ = 0;
 };
 
+/// Longest stretch of a router's pipeline, in cycles: state that is kept per flit looks this far ahead.
+inline constexpr std::uint64_t kMaxPipelineCycles = 32;
+
 /// Throws std::invalid_argument if packets cannot travel in a network of this shape.
 void check(const NocConfig& config);
 

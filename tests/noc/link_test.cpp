@@ -36,8 +36,8 @@ struct System {
         nodes(std::uint32_t{noc.rows} * noc.cols),
         a("a", noc, 0, first, pool, kGate),
         b("b", noc, nodes, second, pool, kGate),
-        port_a("port_a", {link, noc, {kGate}, false, Delay::ucie}, a.routes, first, second, nullptr),
-        port_b("port_b", {link, noc, {kGate}, false, Delay::ucie}, b.routes, second, first, nullptr) {
+        port_a("port_a", {link, noc, {kGate}, false, Delay::ucie, noc.flit_bytes}, a.routes, first, second, nullptr),
+        port_b("port_b", {link, noc, {kGate}, false, Delay::ucie, noc.flit_bytes}, b.routes, second, first, nullptr) {
     attach(a, port_a);
     attach(b, port_b);
     port_a.wire_out[0]->bind(*port_b.wire_in[0]);
@@ -301,10 +301,10 @@ TEST(Link, OneAndTwoQueuesGiveTheSameTimes) {
     Pair(const char* name, const NocConfig& noc, EventQueue& p, EventQueue& q, PayloadPool& pool)
         : a((std::string(name) + "_a").c_str(), noc, 0, p, pool, System::kGate),
           b((std::string(name) + "_b").c_str(), noc, 4, q, pool, System::kGate),
-          port_a((std::string(name) + "_pa").c_str(), {slow_link(), noc, {System::kGate}, false, Delay::ucie}, a.routes,
-                 p, q, nullptr),
-          port_b((std::string(name) + "_pb").c_str(), {slow_link(), noc, {System::kGate}, false, Delay::ucie}, b.routes,
-                 q, p, nullptr) {
+          port_a((std::string(name) + "_pa").c_str(),
+                 {slow_link(), noc, {System::kGate}, false, Delay::ucie, noc.flit_bytes}, a.routes, p, q, nullptr),
+          port_b((std::string(name) + "_pb").c_str(),
+                 {slow_link(), noc, {System::kGate}, false, Delay::ucie, noc.flit_bytes}, b.routes, q, p, nullptr) {
       System::attach(a, port_a);
       System::attach(b, port_b);
       port_a.wire_out[0]->bind(*port_b.wire_in[0]);
