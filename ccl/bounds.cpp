@@ -69,21 +69,29 @@ double sip_partition_ns(const MachineMap& map, const BoundInput& input) {
   return worst;
 }
 
-double io_capacity(const MachineMap& map) {
-  double sum = 0;
-  for (const LinkBundle& link : map.cube_links) {
-    if (link.a == kIoChiplet || link.b == kIoChiplet) sum += rate(link.capacity);
-  }
-  return sum;
+bool at_io(const LinkBundle& link) { return link.a == kIoChiplet || link.b == kIoChiplet; }
+
+/// By SIP of `sips`: capacity of the links between cubes, or a cube and the IO chiplet, each as often as `times` says.
+std::vector<double> cube_link_capacity(const MachineMap& map, const std::vector<std::uint16_t>& sips,
+                                       const std::function<std::size_t(const LinkBundle&)>& times) {
+  std::vector<double> sum(map.sips);
+  for (const LinkBundle& link : map.cube_links) sum[link.sip] += rate(link.capacity) * static_cast<double>(times(link));
+  std::vector<double> members;
+  for (const std::uint16_t sip : sips) members.push_back(sum[sip]);
+  return members;
 }
 
-/// Capacity of the links into each cube, the IO chiplet's included.
-double capacity_into_cube(const MachineMap& map, std::uint16_t cube) {
-  double sum = 0;
-  for (const LinkBundle& link : map.cube_links) {
-    if (link.a == cube || link.b == cube) sum += rate(link.capacity);
-  }
-  return sum;
+/// Between an IO chiplet and its cubes, of the SIP that has least; 0 if no such links are known.
+double io_capacity(const MachineMap& map, const std::vector<std::uint16_t>& sips) {
+  const auto members = cube_link_capacity(map, sips, at_io);
+  return *std::min_element(members.begin(), members.end());
+}
+
+/// Into a cube, the IO chiplet's links included, of the SIP that has least.
+double capacity_into_cube(const MachineMap& map, const std::vector<std::uint16_t>& sips, std::uint16_t cube) {
+  const auto members =
+      cube_link_capacity(map, sips, [&](const LinkBundle& link) { return link.a == cube || link.b == cube; });
+  return *std::min_element(members.begin(), members.end());
 }
 
 std::vector<TensorShard> shards_of(const MachineMap& map, const BoundInput& input) {
@@ -150,7 +158,6 @@ std::vector<Bound> all_reduce_bounds(const MachineMap& map, const BoundInput& in
   const auto shards = shards_of(map, input);
   std::set<std::uint16_t> cubes;
   std::map<std::uint16_t, std::map<std::uint64_t, std::uint64_t>> tiles;  // distinct bytes of each cube, by offset
-  std::uint64_t largest_shard = 0;
   std::map<std::pair<int, std::uint64_t>, int> copies;
   const auto copy_of = [&](const TensorShard& shard) {
     return std::pair(input.scope == Scope::cube ? int{shard.owner.cube} : -1, shard.offset_bytes);
@@ -158,12 +165,17 @@ std::vector<Bound> all_reduce_bounds(const MachineMap& map, const BoundInput& in
   for (const TensorShard& shard : shards) {
     cubes.insert(shard.owner.cube);
     tiles[shard.owner.cube][shard.offset_bytes] = shard.nbytes;
-    largest_shard = std::max(largest_shard, shard.nbytes);
     ++copies[copy_of(shard)];
   }
-  double hbm = 0;  // every copy is written, one of them is read
+  double hbm_ns = 0, port_ns = 0;
   for (const TensorShard& shard : shards) {
-    hbm = std::max(hbm, static_cast<double>(shard.nbytes) * (1 + 1.0 / copies[copy_of(shard)]));
+    const double bytes = static_cast<double>(shard.nbytes);
+    const double moved = bytes * (1 + 1.0 / copies[copy_of(shard)]);  // every copy is written, one of them is read
+    for (const std::uint16_t sip : input.sips) {
+      const PeRates rates = map.rates({sip, shard.owner.cube, shard.owner.pe});
+      hbm_ns = std::max(hbm_ns, ns_for(moved, rate(rates.hbm_slice)));
+      port_ns = std::max(port_ns, ns_for(bytes, rate(rates.port)));
+    }
   }
   const double sips = static_cast<double>(input.sips.size());
   const double contributions = sips * (input.scope == Scope::cube ? static_cast<double>(cubes.size()) : 1.0);
@@ -172,15 +184,16 @@ std::vector<Bound> all_reduce_bounds(const MachineMap& map, const BoundInput& in
 
   if (input.sips.size() > 1) {
     bounds.push_back({"sip_partition", "links between SIPs", sip_partition_ns(map, input)});
-    if (const double ports = io_capacity(map); ports > 0) {
+    if (const double ports = io_capacity(map, input.sips); ports > 0) {
       bounds.push_back({"io_ports", "IO chiplet's links to its cubes", ns_for(2 * (sips - 1) / sips * bytes, ports)});
     }
   }
   if (input.scope == Scope::cube && cubes.size() > 1) {
     double capacity = 0;
-    for (const LinkBundle& link : map.cube_links) {
-      if (link.a == kIoChiplet || link.b == kIoChiplet) continue;
-      capacity += sips * rate(link.capacity) * static_cast<double>(cubes.count(link.a) + cubes.count(link.b));
+    for (const double sip : cube_link_capacity(map, input.sips, [&](const LinkBundle& link) {
+           return at_io(link) ? 0 : cubes.count(link.a) + cubes.count(link.b);
+         })) {
+      capacity += sip;
     }
     for (const LinkBundle& link : map.sip_links) capacity += 2 * rate(link.capacity);
     if (capacity > 0) {
@@ -191,11 +204,12 @@ std::vector<Bound> all_reduce_bounds(const MachineMap& map, const BoundInput& in
   for (const auto& [cube, parts] : tiles) {
     double tile = 0;
     for (const auto& [offset, nbytes] : parts) tile += static_cast<double>(nbytes);
-    if (const double in = capacity_into_cube(map, cube); in > 0) cube_in = std::max(cube_in, ns_for(tile, in));
+    if (const double in = capacity_into_cube(map, input.sips, cube); in > 0)
+      cube_in = std::max(cube_in, ns_for(tile, in));
   }
   bounds.push_back({"cube_in", "links into one cube", cube_in});
-  bounds.push_back({"pe_port", "port of one PE", ns_for(static_cast<double>(largest_shard), rate(map.pe_port))});
-  bounds.push_back({"hbm", "HBM slice of one PE", ns_for(hbm, rate(map.hbm_slice.peak))});
+  bounds.push_back({"pe_port", "port of one PE", port_ns});
+  bounds.push_back({"hbm", "HBM slice of one PE", hbm_ns});
   bounds.push_back({"latency", "longest way between contributors", latency_ns(map, input, shards)});
   return bounds;
 }

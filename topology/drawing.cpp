@@ -213,13 +213,14 @@ std::string Drawing::dot() const {
       "  node [shape=box, style=\"filled,rounded\", fixedsize=true, fontname=Helvetica, fontsize=10];\n"
       "  edge [fontname=Helvetica, fontsize=9];\n",
       quoted(title_ + (subtitle_.empty() ? "" : ": " + subtitle_)));
-  // Positions in points with y upwards, sizes in inches.
+  // Graphviz reads positions and sizes in inches, y upwards; 72 of our units are an inch.
   for (const Box& box : boxes_) {
     const Style& style = style_of(box.style);
     out += fmt::format(
-        "  {} [label={}, pos=\"{:.1f},{:.1f}!\", width={:.2f}, height={:.2f}, fillcolor=\"{}\", color=\"{}\"{}];\n",
-        quoted(box.id), box.note.empty() ? quoted(box.label) : fmt::format("\"{}\\n{}\"", box.label, box.note), box.x,
-        -box.y, box.w / 72, box.h / 72, style.fill, style.stroke, box.label_at < 0.2 ? ", labelloc=t" : "");
+        "  {} [label={}, pos=\"{:.3f},{:.3f}!\", width={:.2f}, height={:.2f}, fillcolor=\"{}\", color=\"{}\"{}];\n",
+        quoted(box.id), box.note.empty() ? quoted(box.label) : fmt::format("\"{}\\n{}\"", box.label, box.note),
+        box.x / 72, -box.y / 72, box.w / 72, box.h / 72, style.fill, style.stroke,
+        box.label_at < 0.2 ? ", labelloc=t" : "");
   }
   for (const Line& line : lines_) {
     out += fmt::format("  {} -- {} [color=\"{}\", penwidth=2{}{}];\n", quoted(line.from), quoted(line.to),

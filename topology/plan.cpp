@@ -230,14 +230,27 @@ void Plan::route() {
   }
 }
 
+namespace {
+
+PeRates rates_of(const CubeSpec& cube, const PeConfig& pe) {
+  const HbmConfig& hbm = cube.hbm;
+  return {Rate(hbm.pseudo_channel_peak().bytes_per_second() * (hbm.total_pseudo_channels() / cube.pes)),
+          Rate(pe.tcm.bytes_per_second), cube.noc.link_rate()};
+}
+
+}  // namespace
+
 void Plan::fill_capacities() {
   const CubeSpec& cube = spec.cube;
-  map.hbm_slice.bytes = cube.hbm.bytes / cube.pes;
-  map.hbm_slice.peak =
-      Rate(cube.hbm.pseudo_channel_peak().bytes_per_second() * (cube.hbm.total_pseudo_channels() / cube.pes));
-  map.tcm = {cube.pe.tcm.bytes, Rate(cube.pe.tcm.bytes_per_second)};
+  const PeRates usual = rates_of(cube, cube.pe);
+  map.hbm_slice = {cube.hbm.bytes / cube.pes, usual.hbm_slice};
+  map.tcm = {cube.pe.tcm.bytes, usual.tcm};
   map.sram = {cube.sram.bytes, Rate(cube.sram.bytes_per_second)};
-  map.pe_port = cube.noc.link_rate();
+  map.pe_port = usual.port;
+  for (const auto& [at, odd] : spec.cubes) {
+    for (std::uint16_t pe = 0; pe < map.pes_per_cube; ++pe) map.odd_pes[{at.sip, at.cube, pe}] = rates_of(odd, odd.pe);
+  }
+  for (const auto& [at, odd] : spec.pes) map.odd_pes[at] = rates_of(spec.cube_at(at.in_cube()), odd);
   map.ipcq_slots = static_cast<std::uint16_t>(cube.pe.ipcq.slots);
   map.ipcq_slot_bytes = cube.pe.ipcq.slot_bytes;
   constexpr MemoryKind kBuffers[] = {MemoryKind::tcm, MemoryKind::sram, MemoryKind::hbm};  // by IpcqBuffer
@@ -248,7 +261,6 @@ void Plan::fill_capacities() {
     const Network& b = networks[peer.network];
     if (&end > &peer) continue;
     const bool between_sips = end.kind == LinkEnd::Kind::io_link;
-    if (!between_sips && a.sip != 0) continue;  // cube links: all SIPs alike
     const LinkConfig& link = end.link;
     const std::uint64_t payload = kMaxPacketBytes, framed = payload + link.header_bytes;
     LinkBundle bundle;
@@ -256,6 +268,7 @@ void Plan::fill_capacities() {
     bundle.b = between_sips ? (b.kind == NetworkKind::fabric ? kFabric : b.sip) : b.cube;
     bundle.capacity = Rate(link.rate().bytes_per_second() / framed * payload * end.spots->size());
     bundle.latency = link.latency + link.rate().time_for(link.header_bytes);
+    bundle.sip = a.sip;
     (between_sips ? map.sip_links : map.cube_links).push_back(bundle);
   }
 }

@@ -26,14 +26,14 @@ void EdgeShares::use_path(Flow& flow, const std::string& from, const std::string
 }
 
 void EdgeShares::use_slice(Flow& flow, PeCoord owner) {
-  use(flow, names::hbm_port(owner) + " slice", plan_.map.hbm_slice.peak.bytes_per_second());
+  use(flow, names::hbm_port(owner) + " slice", plan_.map.rates(owner).hbm_slice.bytes_per_second());
 }
 
 void EdgeShares::add_read(PeCoord pe, PeCoord owner) {
   Flow flow;
   use_slice(flow, owner);
   use_path(flow, names::hbm_port(owner), names::pe(pe));
-  use(flow, names::pe(pe) + " TCM", plan_.map.tcm.peak.bytes_per_second());
+  use(flow, names::pe(pe) + " TCM", plan_.map.rates(pe).tcm.bytes_per_second());
   flows_.push_back(std::move(flow));
 }
 

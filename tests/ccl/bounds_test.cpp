@@ -74,8 +74,22 @@ TEST(Bounds, ABrokenLinkMakesTheRingALine) {
 
 TEST(Bounds, IoPortsCarryEverythingThatEntersASip) {
   MachineMap map = linked(SipTopology::ring_1d, 4, 0, 0);
-  map.cube_links.push_back({0, kIoChiplet, Rate{kLink / 2}, 0});
+  for (std::uint16_t sip = 0; sip < 4; ++sip) map.cube_links.push_back({0, kIoChiplet, Rate{kLink / 2}, 0, sip});
   EXPECT_NEAR(bound(map, "io_ports"), 2 * (2 * 3.0 / 4), 1e-9);
+}
+
+TEST(Bounds, TheSlowestSipsIoPortsCount) {
+  MachineMap map = linked(SipTopology::ring_1d, 4, 0, 0);
+  for (std::uint16_t sip = 0; sip < 4; ++sip)
+    map.cube_links.push_back({0, kIoChiplet, Rate{sip == 2 ? kLink / 4 : kLink / 2}, 0, sip});
+  EXPECT_NEAR(bound(map, "io_ports"), 4 * (2 * 3.0 / 4), 1e-9);
+}
+
+TEST(Bounds, TheSlowestPortAndSliceCount) {
+  MachineMap map = linked(SipTopology::ring_1d, 2, 0, 0);
+  map.odd_pes[{1, 0, 0}] = {Rate{kLink / 4}, map.tcm.peak, Rate{kLink / 2}};  // the other SIP's only PE
+  EXPECT_NEAR(bound(map, "hbm"), 8.0, 1e-9);
+  EXPECT_NEAR(bound(map, "pe_port"), 2.0, 1e-9);
 }
 
 TEST(Bounds, CubePartitionOfOneMeshIsTheTreePacking) {

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/topology/machines.h"
 #include "tlm/machine/names.h"
 #include "topology/plan.h"
@@ -58,7 +60,34 @@ TEST(MachineMap, CapacitiesFollowFromTheSpec) {
   EXPECT_EQ(map.pe_port.bytes_per_second(), spec.cube.noc.clock_hz * spec.cube.noc.flit_bytes);
   ASSERT_EQ(map.sip_links.size(), 1u);
   EXPECT_EQ(map.sip_links[0].capacity.bytes_per_second(), 3 * 64'000'000'000u);  // 256 of 272 bytes
-  EXPECT_EQ(map.cube_links.size(), 4u + 2u);                                     // inside, and to the IO chiplet
+  EXPECT_EQ(map.cube_links.size(), map.sips * (4u + 2u));                        // inside, and to the IO chiplet
+}
+
+TEST(MachineMap, RatesOfAPeFollowItsOverrides) {
+  SystemSpec spec = small_machine(2, 2, 2);
+  spec.cubes[{1, 3}] = spec.cube;
+  spec.cubes[{1, 3}].noc.clock_hz *= 2;
+  spec.pes[{0, 0, 5}] = spec.cube.pe;
+  spec.pes[{0, 0, 5}].tcm.bytes_per_second /= 4;
+  const Plan plan(spec);
+  const MachineMap& map = plan.map;
+  EXPECT_EQ(map.rates({0, 0, 4}).port.bytes_per_second(), map.pe_port.bytes_per_second());
+  EXPECT_EQ(map.rates({1, 3, 0}).port.bytes_per_second(), 2 * map.pe_port.bytes_per_second());
+  EXPECT_EQ(map.rates({0, 0, 5}).tcm.bytes_per_second() * 4, map.tcm.peak.bytes_per_second());
+  EXPECT_EQ(map.rates({0, 0, 5}).port.bytes_per_second(), map.pe_port.bytes_per_second());
+}
+
+TEST(MachineMap, EverySipHasItsOwnCubeLinks) {
+  SystemSpec spec = small_machine(2, 2, 1);
+  spec.broken_cube_links.insert({CubeCoord{1, 0}, 1});
+  const Plan plan(spec);
+  const auto inside = [&](std::uint16_t sip) {
+    return std::count_if(plan.map.cube_links.begin(), plan.map.cube_links.end(), [&](const LinkBundle& link) {
+      return link.sip == sip && link.a != kIoChiplet && link.b != kIoChiplet;
+    });
+  };
+  EXPECT_EQ(inside(0), 1);
+  EXPECT_EQ(inside(1), 0);
 }
 
 // One network: injection takes a cycle and the link; each router its pipeline and the link behind it; then the flits.

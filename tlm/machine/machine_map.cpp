@@ -34,6 +34,11 @@ NodeId look_up(const Table& table, std::size_t slot, bool in_range, const std::s
 }
 }  // namespace
 
+PeRates MachineMap::rates(PeCoord pe) const {
+  const auto odd = odd_pes.find(pe);
+  return odd != odd_pes.end() ? odd->second : PeRates{hbm_slice.peak, tcm.peak, pe_port};
+}
+
 bool MachineMap::has(PeCoord pe) const {
   return pe.sip < sips && pe.cube < cubes_per_sip() && pe.pe < pes_per_cube && pe_nodes[slot(pe)] != kNoNode;
 }

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -29,13 +30,19 @@ const char* to_string(SipTopology topology);  ///< the name used in topology.yam
 struct LinkBundle {
   std::uint16_t a = 0, b = 0;  ///< SIPs, or cubes of a SIP; kIoChiplet for the IO chiplet end of a cube link
   Rate capacity{1};
-  Ps latency = 0;  ///< zero-load, of a minimal packet, one way
+  Ps latency = 0;         ///< zero-load, of a minimal packet, one way
+  std::uint16_t sip = 0;  ///< of a link between cubes
 };
 
 /// What a memory endpoint looks like to software.
 struct MemoryInfo {
   std::uint64_t bytes = 0;
   Rate peak{1};
+};
+
+/// Rates that one PE meets.
+struct PeRates {
+  Rate hbm_slice{1}, tcm{1}, port{1};
 };
 
 /// Read-only map of the machine: what there is, where it is, how far and how fast. Topology fills it; the runtime,
@@ -49,14 +56,14 @@ class MachineMap {
                 sip_h = 0;  ///< grid of SIPs; 0 where the topology has none (ring_1d, switch, fully connected)
 
   // Capacities.
-  MemoryInfo hbm_slice, tcm, sram;  ///< per PE, per PE, per cube
+  MemoryInfo hbm_slice, tcm, sram;  ///< per PE, per PE, per cube; the peaks are those of a PE without overrides
   std::uint16_t ipcq_slots = 4;     ///< of every IPCQ ring
   std::uint32_t ipcq_slot_bytes = 4096;
   MemoryKind ipcq_buffer = MemoryKind::tcm;  ///< memory that the rings lie in: tcm, sram or hbm, of the receiver
-  Rate pe_port{1};                           ///< payload rate between a PE and its router, one way
+  Rate pe_port{1};                           ///< payload rate between a PE and its router, one way, without overrides
+  std::map<PeCoord, PeRates> odd_pes;        ///< of PEs whose rates an override changes
   std::vector<LinkBundle> sip_links;         ///< between SIPs
-  std::vector<LinkBundle>
-      cube_links;  ///< between cubes of one SIP (all SIPs alike), and between row-0 cubes and the IO chiplet
+  std::vector<LinkBundle> cube_links;        ///< between cubes of a SIP, and between its row-0 cubes and the IO chiplet
   Ps worst_command_latency = 0;  ///< IO_CPU to the farthest PE, with every hop's worst wait (commands have priority)
 
   std::uint16_t cubes_per_sip() const { return static_cast<std::uint16_t>(cube_w * cube_h); }
@@ -64,6 +71,7 @@ class MachineMap {
   /// PEs that exist (overrides may remove some), in (sip, cube, pe) order.
   std::vector<PeCoord> pes(std::uint16_t sip) const;
   bool has(PeCoord pe) const;
+  PeRates rates(PeCoord pe) const;
 
   // Nodes. Each throws std::out_of_range with the structural name if there is no such unit.
   const Node& node(NodeId id) const { return nodes[index(id)]; }
