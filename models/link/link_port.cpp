@@ -11,6 +11,8 @@ namespace kernbench {
 
 namespace {
 
+constexpr std::uint64_t kBusy = 1, kReplay = 2;  // states of a wire's track
+
 void check_port(const LinkPort::Config& config, const EventQueue& queue, const EventQueue& peer_queue) {
   check(config.noc);
   const LinkConfig& link = config.link;
@@ -20,7 +22,17 @@ void check_port(const LinkPort::Config& config, const EventQueue& queue, const E
   require(link.buffer_packets >= 2, "buffer_packets must be at least 2");
   require(link.payload_parts >= 1 && link.raw_parts >= 1, "payload_parts and raw_parts must be at least 1");
   require(link.rate().bytes_per_second() >= 1, "bytes_per_second is 0");
+  require(link.flit_bytes == 0 || (link.check_bytes >= 1 && link.flit_bytes % link.check_bytes == 0),
+          "check_bytes must divide flit_bytes");
+  require(link.bit_errors == 0 || link.flit_bytes > 0, "bit_errors need flits, which carry the check");
   require(&queue == &peer_queue || link.latency > 0, "a link between two SIPs needs a latency above 0");
+}
+
+/// FNV-1a: the errors of a wire depend on its name, not on the order of elaboration.
+std::uint64_t hash(const std::string& name) {
+  std::uint64_t value = 0xCBF29CE484222325U;
+  for (const char c : name) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
+  return value;
 }
 
 }  // namespace
@@ -29,17 +41,17 @@ void check_port(const LinkPort::Config& config, const EventQueue& queue, const E
 struct LinkPort::Impl {
   struct Connection;
 
-  struct Wire final : PacketForwardIf, PacketBackwardIf, QueuedPort::Actions {
-    explicit Wire(Connection& connection) : at(connection), port(1, *this) {}
+  struct Sender final : PacketForwardIf, PacketBackwardIf, QueuedPort::Actions {
+    explicit Sender(Connection& connection);
     void receive(Packet& packet, Ps head, Ps tail) override;
     void credit(unsigned network, unsigned packets, Ps when) override;
-    unsigned units(const Packet&) const override { return 1; }
+    unsigned units(const Packet& packet) const override { return LinkConfig::units(packet.bytes); }
     QueuedPort::Release serve(Packet& packet, Cycle now) override;
     void wake(Cycle time) override;
 
     Connection& at;
     QueuedPort port;
-    PortStats stats;
+    Wire wire;
     TrackId track = kNoTrack;
   };
 
@@ -57,10 +69,10 @@ struct LinkPort::Impl {
   };
 
   struct Connection {
-    Connection(Impl& impl, unsigned number) : impl(impl), number(number), wire(*this), injection(*this) {}
+    Connection(Impl& impl, unsigned number) : impl(impl), number(number), sender(*this), injection(*this) {}
     Impl& impl;
     unsigned number;
-    Wire wire;
+    Sender sender;
     Injection injection;
   };
 
@@ -90,7 +102,14 @@ struct LinkPort::Impl {
 
 // Network to wire.
 
-void LinkPort::Impl::Wire::receive(Packet& packet, Ps head, Ps tail) {
+LinkPort::Impl::Sender::Sender(Connection& connection)
+    : at(connection),
+      port(1, *this),
+      wire(at.impl.config.link,
+           at.impl.config.far_flit_bytes == 0 ? at.impl.config.noc.flit_bytes : at.impl.config.far_flit_bytes,
+           hash(std::string(at.impl.link_port.name()) + ".wire" + std::to_string(at.number))) {}
+
+void LinkPort::Impl::Sender::receive(Packet& packet, Ps head, Ps tail) {
   Impl& impl = at.impl;
   const Ps ready = impl.timing.ready(packet.bytes, head, tail);
   impl.queue.at(ready, [this, &packet, ready] {
@@ -100,35 +119,34 @@ void LinkPort::Impl::Wire::receive(Packet& packet, Ps head, Ps tail) {
   });
 }
 
-QueuedPort::Release LinkPort::Impl::Wire::serve(Packet& packet, Cycle now) {
+QueuedPort::Release LinkPort::Impl::Sender::serve(Packet& packet, Cycle now) {
   const Impl& impl = at.impl;
   const NocConfig& noc = impl.config.noc;
-  const Ps end = impl.timing.end(packet.bytes, now, packet.tail);
-  const Ps latency = impl.config.link.latency;
-  packet.charge(Delay::contention, now - packet.head);
-  packet.charge(impl.config.delay, latency);
-  ++stats.packets;
-  stats.bytes += packet.bytes;
-  stats.busy += end - now;
-  if (track != kNoTrack) impl.observer->interval(track, now, end, 1);
+  const Wire::Passage passage = wire.send(packet.bytes, now, impl.timing.complete(packet.bytes, packet.tail));
+  packet.charge(Delay::contention, now - packet.head + passage.replayed);
+  packet.charge(impl.config.delay, impl.config.link.latency);
+  packet.charge(Delay::wire, passage.head - now - impl.config.link.latency - passage.replayed);
+  if (track != kNoTrack) {
+    impl.observer->interval(track, now, passage.end, passage.replays == 0 ? kBusy : kReplay);
+  }
 
   // Its last flit leaves at `end`, those before it one cycle each earlier at the latest.
   const unsigned flits = impl.flits_of(packet);
-  const Cycle last = impl.clock.tick_at_or_after(end) + noc.credit_delay;
+  const Cycle last = impl.clock.tick_at_or_after(passage.end) + noc.credit_delay;
   const Cycle first = std::max(last - std::min<Cycle>(last, flits - 1), impl.clock.tick_at_or_after(now));
   impl.link_port.from_network[at.number]->give_credit(packet.vc, flits, impl.clock.at(first));
 
   packet.vc = static_cast<std::uint8_t>(packet.virtual_network());
-  impl.link_port.wire_out[at.number]->send(packet, now + latency, end + latency);
-  return {end, end};
+  impl.link_port.wire_out[at.number]->send(packet, passage.head, passage.tail);
+  return {passage.end, passage.end};
 }
 
-void LinkPort::Impl::Wire::wake(Cycle time) {
+void LinkPort::Impl::Sender::wake(Cycle time) {
   at.impl.queue.at(time, [this, time] { port.arbitrate(time); });
 }
 
 // Called by the far end, on its own queue's time.
-void LinkPort::Impl::Wire::credit(unsigned network, unsigned packets, Ps when) {
+void LinkPort::Impl::Sender::credit(unsigned network, unsigned packets, Ps when) {
   if (when == 0) {
     port.announce(network, packets);
     return;
@@ -143,9 +161,9 @@ LinkPort::Impl::Injection::Injection(Connection& connection)
     : at(connection), port(connection.impl.config.noc.vcs_per_set, *this) {}
 
 // Called by the far end, on its own queue's time: touches nothing but the clock.
-void LinkPort::Impl::Injection::receive(Packet& packet, Ps head, Ps tail) {
+void LinkPort::Impl::Injection::receive(Packet& packet, Ps head, Ps) {
   Impl& impl = at.impl;
-  const Cycle start = impl.timing.injection(packet.bytes, head, tail);
+  const Cycle start = impl.clock.tick_at_or_after(head);
   impl.queue.at_from(impl.peer_queue, impl.clock.at(start), [this, &packet, start] { enter(packet, start); });
 }
 
@@ -153,9 +171,7 @@ void LinkPort::Impl::Injection::enter(Packet& packet, Cycle now) {
   const Impl& impl = at.impl;
   const Config& config = impl.config;
   const Ps time = impl.clock.at(now);
-  const Ps first_flit = std::min(packet.tail - packet.head, impl.timing.first_flit(packet.bytes));
-  packet.charge(Delay::wire, first_flit);
-  packet.charge(Delay::mesh, time - packet.head - first_flit);  // to the next edge
+  packet.charge(Delay::mesh, time - packet.head);  // to the next edge
   packet.head = time;
   packet.input = packet.vc;  // the wire's virtual network, to which the credit belongs
   const RouteDecision route =
@@ -179,7 +195,8 @@ QueuedPort::Release LinkPort::Impl::Injection::serve(Packet& packet, Cycle now) 
   packet.charge(Delay::contention, start - packet.head);
   packet.charge(Delay::mesh, head - start);
   const Ps left = impl.clock.at(last + 1);
-  impl.link_port.wire_in[at.number]->give_credit(packet.input, 1, left + impl.config.link.latency);
+  impl.link_port.wire_in[at.number]->give_credit(packet.input, LinkConfig::units(packet.bytes),
+                                                 left + impl.config.link.latency);
   impl.link_port.to_network[at.number]->send(packet, head, impl.clock.at(last + delay));
   return {now + impl.flits_of(packet), last + 1};
 }
@@ -210,13 +227,13 @@ LinkPort::LinkPort(const sc_core::sc_module_name& name, const Config& config, co
     to_network.push_back(std::make_unique<PacketInitiatorSocket>(("to_network" + number).c_str()));
     wire_out.push_back(std::make_unique<PacketInitiatorSocket>(("wire_out" + number).c_str()));
     wire_in.push_back(std::make_unique<PacketTargetSocket>(("wire_in" + number).c_str()));
-    from_network[i]->bind(static_cast<PacketForwardIf&>(connection.wire));
-    wire_out[i]->bind(static_cast<PacketBackwardIf&>(connection.wire));
+    from_network[i]->bind(static_cast<PacketForwardIf&>(connection.sender));
+    wire_out[i]->bind(static_cast<PacketBackwardIf&>(connection.sender));
     to_network[i]->bind(static_cast<PacketBackwardIf&>(connection.injection));
     wire_in[i]->bind(static_cast<PacketForwardIf&>(connection.injection));
     if (observer != nullptr) {
-      connection.wire.track =
-          observer->add_track(std::string(this->name()) + ".wire" + number, TrackKind::state, {"idle", "busy"});
+      connection.sender.track = observer->add_track(std::string(this->name()) + ".wire" + number, TrackKind::state,
+                                                    {"idle", "busy", "replay"});
     }
   }
 }
@@ -233,6 +250,7 @@ void LinkPort::end_of_elaboration() {
   }
 }
 
-const PortStats& LinkPort::wire_stats(unsigned i) const { return impl_->connections.at(i)->wire.stats; }
+const Wire& LinkPort::wire(unsigned i) const { return impl_->connections.at(i)->sender.wire; }
+const WireStats& LinkPort::wire_stats(unsigned i) const { return wire(i).stats(); }
 
 }  // namespace kernbench

@@ -111,7 +111,7 @@ TEST(MachineMap, LatencyToTheNextCubeAddsTheWire) {
   const LinkConfig link = spec.cube.ucie.link();
   // r1c2 -> r1c3 -> wire -> r1c0: two routers, the wire, one router.
   const Ps at_port = clock.at(2 + 2 * 4);
-  const Ps over = at_port + link.latency + link.rate().time_for(16 + link.header_bytes);
+  const Ps over = at_port + link.latency + link.flit_time();  // a flit of its own, passed on when it is checked
   const Ps expected = clock.after(over, 2 + 4);
   EXPECT_EQ(map.packet_latency(map.pe({0, 0, 3}), map.pe({0, 1, 2}), 16), expected);
 }

@@ -128,7 +128,7 @@ void expect_journey(Machine& machine, const Plan& plan, const Journey& journey) 
     const NocConfig& beyond = *plan.networks[plan.ends[end.peer].network].noc;
     const Crossing& wire = next(machine.link_port(step.end).wire_out[step.connection]->name());
     EXPECT_GE(wire.head, flight.head + end.link.latency) << wire.socket;
-    EXPECT_GE(wire.tail, wire.head + end.link.rate().time_for(journey.bytes)) << wire.socket;
+    EXPECT_GE(wire.tail, flight.head + end.link.latency + end.link.rate().time_for(journey.bytes)) << wire.socket;
     const Crossing& in = next(machine.link_port(end.peer).to_network[step.connection]->name());
     flight = cross(end.link, noc, beyond, flight);
     EXPECT_EQ(in.head, flight.head) << in.socket;
