@@ -69,5 +69,7 @@ class MeshEngine {
 
 std::unique_ptr<MeshEngine> make_flit_engine(const NocConfig& config, const NetworkRoutes& routes,
                                              MeshEngine::Actions& actions);
+std::unique_ptr<MeshEngine> make_hop_commit_engine(const NocConfig& config, const NetworkRoutes& routes,
+                                                   MeshEngine::Actions& actions);
 
 }  // namespace kernbench

@@ -64,6 +64,9 @@ struct Packet final : tlm::tlm_extension<Packet> {
   Ps head = 0, tail = 0;            ///< arrival of its first and last flit at the hop it is in
   Ps injected = 0;                  ///< head entered the network
   Packet* next = nullptr;           ///< intrusive queue of the hop it waits in
+  std::uint64_t first_cycle = 0;    ///< fast grade: of the network's clock, in which it may leave its source
+  std::uint64_t last_cycle = 0;     ///< fast grade: in which its last flit is in the buffer that it is in
+  std::uint32_t waited = 0;         ///< fast grade: cycles behind flits of others, in this network
   std::array<Ps, kDelays> spent{};  ///< by Delay
 
   void charge(Delay delay, Ps time) { spent[static_cast<std::size_t>(delay)] += time; }
