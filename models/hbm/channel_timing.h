@@ -3,84 +3,66 @@
 #include <cstdint>
 #include <vector>
 
-#include "models/hbm/hbm_config.h"
+#include "models/hbm/channel_gaps.h"
 
 namespace kernbench {
 
-/// Ticks of a channel: CK, or half a CK where row commands start on both edges (HBM3).
-using Tick = std::uint64_t;
-inline constexpr Tick kNoTick = ~Tick{0};
-
-/// Bank and row of one burst.
-struct BurstPlace {
-  std::uint32_t pseudo_channel = 0, stack_id = 0, bank_group = 0, bank = 0, row = 0;
-};
-
-enum class DramCommand : std::uint8_t { activate, precharge, precharge_all, read, write, refresh_all, refresh_bank };
-
-/// Sees every command that a channel issues, in order of time; for traces and tests.
-class CommandListener {
- public:
-  virtual ~CommandListener() = default;
-  /// `place.bank*` is meaningless for precharge_all and refresh_all, `place.row` for all but activate.
-  virtual void command(DramCommand command, const BurstPlace& place, Tick at) = 0;
-  /// Bursts that wait in both queues together, from `at` on.
-  virtual void queued(unsigned bursts, Tick at) = 0;
-};
-
-/// What the configuration amounts to in ticks: minimum gaps between the starts of two commands.
-/// A JEDEC time t between P and F is a gap of m*t + length(P) - length(F), m ticks per CK. docs/hbm.md derives it.
-struct ChannelGaps {
-  explicit ChannelGaps(const HbmConfig& config);
-  Tick m;                                 ///< ticks per CK
-  Tick act, pre;                          ///< lengths of ACT, and of PRE and REF, on the row bus
-  Tick act_rd, act_wr, act_act, act_pre;  // one bank
-  Tick rd_pre, wr_pre, pre_act, pre_ref;  // one bank
-  Tick rrd_s, rrd_l, faw, ppd;            // activates and precharges of one pseudo channel
-  Tick ccd_s, ccd_l, ccd_r, rd_wr, wr_rd_s, wr_rd_l;
-  Tick refab_act, refpb_act, refpb_other, refab_ref, refi;
-  Tick read_data, write_data;  ///< command to the end of its data
-  Tick burst;                  ///< data bus per burst
-};
-
 /// One HBM channel: its pseudo channels share the controller, the row and the column command bus.
 ///
-/// FR-FCFS over a read and a write queue of bursts, exact to the command, evaluated lazily: nothing happens between
-/// calls, advance(t) takes every decision of the ticks up to t. At each tick first a column command (the oldest ready
-/// one of a row opened for it, else the oldest ready row hit of the present direction), then a row command (ACT or PRE
-/// for the oldest ready row miss; a row with an older hit stays open). Writes are taken in batches: from above 80 % of
-/// the queue, or when no read waits, down to 20 %. An ACT takes its burst out of the queue. Refresh stops everything
-/// but the column commands of rows already opened for a burst. Rules and figures: docs/hbm.md. REQUIRES: calls come in
-/// order of time.
+/// FR-FCFS over queues of bursts, exact to the command with a grain of 1, evaluated lazily: nothing happens between
+/// calls, advance(t) takes every decision of the ticks up to t. At each tick first a column command, then a row
+/// command.
+///
+/// Policy `batched`: a read and a write queue. Column: the oldest ready one of a row opened for it, else the oldest
+/// ready row hit of the present direction. Row: ACT or PRE for the oldest ready row miss; a row with an older hit stays
+/// open. Writes are taken in batches. An ACT takes its burst out of the queue. Refresh stops everything but the column
+/// commands of rows already opened for a burst.
+/// Policy `shared`: one queue; a burst keeps its place until its column command. Each bank offers one command: its
+/// oldest hit of either direction, else PRE or ACT for its oldest burst. Refresh stops its own pseudo channel (or bank)
+/// only.
+///
+/// With a grain G above 1 an entry of the queue may hold a run of up to G bursts of one row, taken by one decision.
+/// Rules and figures: docs/hbm.md. REQUIRES: calls come in order of time.
 class ChannelTiming {
  public:
   /// `queue_bursts`: capacity of each queue.
   ChannelTiming(const HbmConfig& config, unsigned queue_bursts);
 
-  unsigned room(bool write) const { return queue_bursts_ - waiting_[write]; }
-  /// Queues a burst at tick `now`; it can be served from the next tick on. REQUIRES: room(write) > 0; now is not before
-  /// the tick of an earlier call. Call advance(now) first.
-  void accept(Tick now, const BurstPlace& place, bool write, std::uint32_t tag);
-  /// Takes all decisions of ticks <= until.
+  /// Bursts that can be accepted now.
+  unsigned room(bool write) const { return queue_bursts_ - (shared_ ? waiting_[0] + waiting_[1] : waiting_[write]); }
+  /// Queues `count` bursts of the row of `place` at tick `now`; they can be served from the next tick on. `waited`:
+  /// they stood before a full queue; policy `shared` sees them in the tick in which they get their place. Returns false
+  /// if the burst was answered from the write queue (forward_writes): then it is neither queued nor decided. REQUIRES:
+  /// room(write) >= count; count is 1 with forward_writes; now is not before the tick of an earlier call. Call
+  /// advance(now) first.
+  bool accept(Tick now, const BurstPlace& place, bool write, std::uint32_t tag, unsigned count = 1,
+              bool waited = false);
+  /// Takes all decisions of ticks <= until. Policy `shared`: a column command of tick `until` that makes room in a full
+  /// queue leaves the row command of that tick open until the next call, so that what has waited can be accepted
+  /// before.
   void advance(Tick until);
   /// A tick before which no command can be issued; kNoTick if no burst waits.
   Tick next();
   /// First tick that is not decided yet.
   Tick decided_until() const { return not_before_; }
-  bool idle() const { return waiting_[0] + waiting_[1] + active_count_ == 0; }
+  bool idle() const { return waiting_[0] + waiting_[1] == 0 && openers_.empty(); }
   unsigned waiting(bool write) const { return waiting_[write]; }
 
-  /// Bursts whose column command has been decided since the last clear(), in order of commands.
+  /// Bursts of one tag whose column command has been decided since the last clear(), in order of commands.
   struct Decided {
     std::uint32_t tag;
+    std::uint16_t count;
     bool write;
     bool opened, closed_other;  ///< its row was opened for it; another row had to be closed for that
-    Tick command, end;          ///< of the column command; of the data
+    Tick command, end;          ///< of the column command; of the last one's data
   };
   std::vector<Decided>& decided() { return decided_; }
 
   struct Stats {
-    std::uint64_t row_hits = 0, row_closed = 0, row_conflicts = 0, reads = 0, writes = 0, refreshes = 0;
+    std::uint64_t row_hits = 0, row_closed = 0, row_conflicts = 0, reads = 0, writes = 0;
+    std::uint64_t refreshes = 0;       ///< REFab and REFpb commands
+    std::uint64_t bank_refreshes = 0;  ///< banks that they refreshed
+    std::uint64_t forwarded = 0, merged = 0;
   };
   const Stats& stats() const { return stats_; }
   const ChannelGaps& gaps() const { return gaps_; }
@@ -88,16 +70,20 @@ class ChannelTiming {
 
  private:
   static constexpr int kNone = -1;
-  enum Direction { kRead, kWrite };
+  static constexpr unsigned kMaxGrain = 4;
+  enum Direction : unsigned { kRead, kWrite };
 
   struct Entry {
     Tick arrival = 0;
     std::uint64_t age = 0;
-    std::uint32_t tag = 0, row = 0;
-    std::uint16_t bank = 0;
-    bool write = false, closed_other = false;
+    std::uint32_t row = 0;
+    std::uint16_t bank = 0, column = 0;
+    bool write = false, closed_other = false, opened = false;
+    std::uint8_t count = 1;
     int next = kNone, previous = kNone;  // in its bank's list, by age
+    std::array<std::uint32_t, kMaxGrain> tags{};
   };
+  /// Lists: one per direction (batched), or one (shared).
   struct Bank {
     std::uint16_t pseudo_channel = 0, stack = 0, group = 0;  // numbered over the channel
     bool open = false;
@@ -108,7 +94,6 @@ class ChannelTiming {
     int head[2] = {kNone, kNone}, tail[2] = {kNone, kNone};
     int hit[2] = {kNone, kNone}, miss[2] = {kNone, kNone};  // oldest of each kind
     int active = kNone;  // the burst that its row was opened for, until its column command
-    std::uint64_t active_order = 0;
   };
   struct Stack {
     Tick column[2] = {0, 0};
@@ -130,83 +115,127 @@ class ChannelTiming {
   struct BankSet {
     std::array<std::uint64_t, 2> words{};
     void set(unsigned i, bool on) { on ? words[i / 64] |= bit(i) : words[i / 64] &= ~bit(i); }
-    void add(const BankSet& other) { words[0] |= other.words[0], words[1] |= other.words[1]; }
+    bool has(unsigned i) const { return (words[i / 64] & bit(i)) != 0; }
     static std::uint64_t bit(unsigned i) { return std::uint64_t{1} << (i % 64); }
-    template <class Body>
-    void each(const Body& body) const {
-      for (unsigned w = 0; w < 2; ++w) {
-        for (std::uint64_t rest = words[w]; rest != 0; rest &= rest - 1) {
-          body(w * 64 + static_cast<unsigned>(__builtin_ctzll(rest)));
-        }
-      }
-    }
+  };
+  /// What a scan looks at of each bank, side by side.
+  struct Slot {
+    Tick at = 0;
+    std::uint64_t age = 0;
   };
   /// What the column or the row slot takes next. Valid for as long as `at` is not before not_before_ and nothing that
   /// it was compared with has changed.
   struct Candidate {
     Tick at = kNoTick;
-    std::uint64_t order = 0, suborder = 0;  // among candidates of one tick
+    Tick rank = kNoTick;      // of two, the lower goes first; `at`, or the end of the command
+    std::uint64_t order = 0;  // among candidates of one rank
     unsigned bank = 0;
-    int entry = kNone;
+    int entry = kNone;  // kNone with an `at`: the maintenance of pseudo channel `bank` (shared)
     bool active = false;
     bool before(const Candidate& other) const {
-      if (at != other.at) return at < other.at;
+      if (rank != other.rank) return rank < other.rank;
       if (active != other.active) return active;
-      return order != other.order ? order < other.order : suborder < other.suborder;
+      return order < other.order;
     }
+  };
+  /// Refresh of one pseudo channel (shared).
+  struct Refresher {
+    Tick next = kNoTick;
+    bool due = false;
+    unsigned unit = 0;  // pseudo channel or bank
+    BankSet remaining;  // per bank: not refreshed in this round
   };
 
   Tick rising(Tick t) const { return gaps_.m == 2 ? t | 1 : t; }
-  Direction mode() const;
+  unsigned list(unsigned direction) const { return shared_ ? 0 : direction; }
+  Entry& at(int entry) { return entries_[static_cast<std::size_t>(entry)]; }
+  const Entry& at(int entry) const { return entries_[static_cast<std::size_t>(entry)]; }
+  unsigned index(const BurstPlace& place) const;
+  unsigned mode() const;
   const Candidate& best_column();
   const Candidate& best_row();
-  void consider_column(unsigned bank, Direction direction, Candidate& best) const;
-  void consider_row(unsigned bank, Direction direction, Candidate& best) const;
+  void scan_columns(unsigned q);
+  void scan_rows(unsigned q);
+  void consider_hit(unsigned bank, unsigned q);
+  void consider_opener(unsigned bank);
+  void consider_row(unsigned bank, unsigned q);
+  Tick column_ready(const Bank& bank, unsigned direction) const;
+  bool may_close(const Bank& bank, unsigned q) const;
   void forget_candidates() { column_known_ = row_known_ = false; }
-  Tick maintenance_ready() const;
-  Tick column_ready(const Bank& bank, Direction direction) const;
-  bool may_close(const Bank& bank, Direction direction) const;
   Tick next_event(bool with_refresh);
-  Tick next_close() const;
+  void finish_tick(Tick t);
 
+  // Queues: channel_queue.cpp
+  bool forwarded(const Bank& bank, const BurstPlace& place, bool write) const;
+  unsigned append(int entry, const BurstPlace& place, bool write, std::uint32_t tag, unsigned count);
+  int push(unsigned bank, Tick now, const BurstPlace& place, bool write, std::uint32_t tag, unsigned count);
+  void split(int entry);
+  void unlink(int entry);
+  void release(int entry) { free_entries_.push_back(entry); }
+  void classify(unsigned bank);
+  void update_hit(unsigned bank, unsigned q);
+  void update_row(unsigned bank, unsigned q);
+  void update_rows(unsigned bank);
+
+  // Commands: channel_commands.cpp
   void step(Tick t);
-  void due_maintenance(Tick t);
-  void skip_idle_refreshes(Tick until);
+  void step_shared(Tick t);
   void issue_column(const Candidate& column, Tick t);
+  void decide(const Entry& entry, Tick t);
   void issue_row(const Candidate& row, Tick t);
-  void issue_maintenance(Tick t);
   void activate(unsigned bank, int entry, Tick t);
   void precharge(unsigned bank, Tick t);
+  void after_close(unsigned index, Tick pre_start);
+  void tell(DramCommand command, unsigned bank, std::uint32_t row, Tick at, unsigned bursts = 1);
+
+  // Refresh and closing of pages: channel_maintenance.cpp
+  void check_refresh() const;
+  void start_refresh();
+  Tick refresh_all_ready(unsigned pseudo_channel) const;
+  Tick refresh_bank_ready(unsigned bank) const;
+  Tick maintenance_ready() const;
+  Tick next_refresh() const;
+  Tick next_close() const;
+  void due_maintenance(Tick t);
+  void due_refreshers(Tick t);
+  void drop_needless_closes();
+  void skip_idle_refreshes(Tick until);
+  void consider_refresher(unsigned pseudo_channel);
+  void issue_maintenance(Tick t);
+  void issue_refresher(unsigned pseudo_channel, Tick t);
+  bool refresh_all(unsigned pseudo_channel, Tick t);
   void refresh_bank(unsigned bank, Tick t);
-  void after_close(Bank& bank, unsigned index, Tick pre_start);
-  void unlink(int entry);
-  void classify(unsigned bank);
-  void update_sets(unsigned bank);
-  void tell(DramCommand command, unsigned bank, std::uint32_t row, Tick at);
+  void block(const Refresher& refresher, bool blocked);
 
   const HbmConfig config_;
   const ChannelGaps gaps_;
   const unsigned queue_bursts_;
-  unsigned banks_per_stack_, banks_per_pseudo_channel_;
+  const bool shared_;
+  unsigned banks_per_stack_, banks_per_pseudo_channel_, words_;
+  bool stack_gates_;  // reads of another stack ID keep a distance of their own
   std::vector<Bank> banks_;
   std::vector<Stack> stacks_;
   std::vector<Group> groups_;
   std::vector<PseudoChannel> pseudo_channels_;
+  std::vector<BankSet> pc_banks_;  // by pseudo channel
   std::vector<Entry> entries_;
   std::vector<int> free_entries_;
-  BankSet active_, hits_[2], misses_[2];
+  std::vector<Slot> hit_[2], row_slot_[2];  // by list and bank: oldest hit; row candidate
+  BankSet hits_[2], rows_[2], open_, allowed_;
+  std::vector<unsigned> openers_;  // banks with an active burst, in order of its arrival, then of the ACT
   std::vector<Maintenance> maintenance_;
+  std::vector<Refresher> refreshers_;
   std::vector<unsigned> closing_;  // banks with a close_at
   unsigned waiting_[2] = {0, 0};
-  unsigned active_count_ = 0;
-  std::uint64_t age_ = 0, active_order_ = 0;
-  Direction mode_ = kRead;
+  std::uint64_t age_ = 1;
+  unsigned mode_ = kRead;
   Tick not_before_ = 0;  // ticks below are decided
   Tick column_bus_ = 0, row_bus_ = 0;
   Candidate column_, row_;
   bool column_known_ = false, row_known_ = false;
-  Direction column_mode_ = kRead, row_mode_ = kRead;  // that they were chosen in
-  Tick next_refresh_;
+  bool made_room_ = false;  // shared: the last step did, in a full queue; its row command is not decided
+  unsigned column_mode_ = kRead, row_mode_ = kRead;  // that they were chosen in
+  Tick next_refresh_ = kNoTick;
   unsigned refresh_turn_ = 0;   // per-bank refresh: next bank of each share
   unsigned refreshes_due_ = 0;  // commands per interval; per bank: as many shares of the banks
   Stats stats_;

@@ -44,12 +44,14 @@ class ChannelTracks final : public CommandListener {
                                 TrackKind::level);
   }
 
-  void command(DramCommand command, const BurstPlace& place, Tick at) override {
+  void command(DramCommand command, const BurstPlace& place, Tick at, unsigned bursts) override {
     switch (command) {
       case DramCommand::read:
-        return data(place, at + gaps_.read_data, 1);
+        for (unsigned i = 0; i < bursts; ++i) data(place, at + i * gaps_.ccd_l + gaps_.read_data, 1);
+        return;
       case DramCommand::write:
-        return data(place, at + gaps_.write_data, 2);
+        for (unsigned i = 0; i < bursts; ++i) data(place, at + i * gaps_.ccd_l + gaps_.write_data, 2);
+        return;
       case DramCommand::activate:
         return row(place, at, gaps_.act, 1);
       case DramCommand::precharge:
@@ -272,12 +274,13 @@ void Hbm::Impl::decide(Channel& target) {
   if (decided.empty()) return;
   for (const ChannelTiming::Decided& burst : decided) {
     if (burst.write) continue;
-    --target.open_reads;
+    target.open_reads -= burst.count;
     Access& access = accesses[burst.tag];
     access.last = std::max(access.last, burst.end);
     access.opened = access.opened || burst.opened;
     access.closed_other = access.closed_other || burst.closed_other;
-    if (--access.undecided == 0 && access.offset == access.end && access.payload != nullptr) finish(burst.tag);
+    if ((access.undecided -= burst.count) == 0 && access.offset == access.end && access.payload != nullptr)
+      finish(burst.tag);
   }
   decided.clear();
 }

@@ -8,6 +8,9 @@ namespace kernbench {
 
 enum class PagePolicy : std::uint8_t { open, closed };
 enum class RefreshPolicy : std::uint8_t { none, all_bank, per_bank };
+/// batched: a queue for reads and one for writes, writes in batches (as Ramulator 2.1). shared: one queue, per bank the
+/// oldest hit of either direction (as DRAMSys FrFcfs with its Shared buffer). docs/hbm.md.
+enum class SchedulerPolicy : std::uint8_t { batched, shared };
 
 /// JEDEC timing, in CK cycles. Names as in the standard (tRCDRD, tRP, ...). Sources: the HBM presets in
 /// topology/presets.
@@ -18,6 +21,7 @@ struct HbmTiming {
   std::uint32_t t_rfc_ab = 0, t_rfc_pb = 0, t_refi = 0, t_refi_pb = 0;
   std::uint32_t t_ppd = 0;    ///< precharge to precharge (HBM3)
   std::uint32_t t_rrefd = 0;  ///< single-bank refresh to activate of another bank
+  std::uint32_t t_dqsck = 0;  ///< read data leave so much after RL
 };
 
 /// One stack of a cube: its pseudo channels are dealt evenly to the slices of the cube's PEs.
@@ -38,7 +42,12 @@ struct HbmConfig {
   /// Ba (bank), Bg (bank group), Co (column) once, Ro first.
   std::string mapping = "RoSiBaCoBg";
   bool half_clock_commands = true;  ///< HBM3: ACT takes 1.5 CK of the row bus, PRE and REF 0.5; else 2 and 1
-  bool protect_row_hits = true;     ///< a row with an older waiting hit is not closed; off: plain FR-FCFS
+  SchedulerPolicy scheduler = SchedulerPolicy::batched;
+  bool protect_row_hits = true;   ///< batched: a row with an older waiting hit is not closed; off: plain FR-FCFS
+  bool forward_writes = false;    ///< reads of a queued write are answered from the queue, equal writes merge
+  std::uint32_t write_high = 80;  ///< batched: writes start above so much of the write queue, in percent
+  std::uint32_t write_low = 20;   ///< batched: and end below so much when a read waits, in percent
+  std::uint32_t grain = 1;        ///< bursts of a row that one decision may take: 1 accurate, 4 fast
   PagePolicy page_policy = PagePolicy::open;
   RefreshPolicy refresh = RefreshPolicy::all_bank;
   HbmTiming timing;

@@ -116,7 +116,8 @@ class RuleChecker : public CommandListener {
     BurstPlace place;
     Tick at;
   };
-  void command(DramCommand command, const BurstPlace& place, Tick at) override {
+  void command(DramCommand command, const BurstPlace& place, Tick at, unsigned bursts) override {
+    ASSERT_EQ(bursts, 1u);
     events.push_back({command, place, at});
   }
   void queued(unsigned bursts, Tick) override { largest_queue = std::max(largest_queue, bursts); }
