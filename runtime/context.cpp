@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
 #include <stdexcept>
 #include <utility>
 
@@ -11,20 +9,6 @@
 namespace kernbench {
 
 namespace {
-/// Uniform 64-bit numbers by position (splitmix64): no state, the same everywhere.
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9E3779B97F4A7C15u;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-  return x ^ (x >> 31);
-}
-
-std::vector<std::uint8_t> encode(const std::vector<double>& values, DType dtype) {
-  std::vector<std::uint8_t> raw(values.size() * size_of(dtype));
-  for (std::size_t i = 0; i < values.size(); ++i) store_element(raw.data(), dtype, i, values[i]);
-  return raw;
-}
-
 std::vector<TensorShard> shards_for_machine(const Tensor& tensor) {
   std::vector<TensorShard> list;
   const std::vector<ShardSpec>& shards = tensor.shards();
@@ -44,7 +28,6 @@ void check_usable(const Tensor& tensor, const std::string& who) {
 }
 }  // namespace
 
-int Context::world_size() const { return runtime_.nprocs; }
 const MachineMap& Context::map() const { return runtime_.map; }
 Ps Context::now() const {
   runtime_.dispatcher.synchronise();
@@ -58,56 +41,7 @@ void Context::set_device(int sip) {
   runtime_.devices[static_cast<std::size_t>(rank_)] = sip;
 }
 
-int Context::device() const {
-  const int device = runtime_.devices[static_cast<std::size_t>(rank_)];
-  if (device < 0 && runtime_.options.debug) {
-    std::fprintf(stderr,
-                 "kernbench: rank %d has no current device and uses sip0: set_device(rank) was probably forgotten\n",
-                 rank_);
-  }
-  return std::max(device, 0);
-}
-
-Tensor Context::zeros(Shape shape, DType dtype, const DPPolicy& policy, const std::string& name) {
-  return runtime_.place(rank_, device(), shape, dtype, policy, name, true);
-}
-
-Tensor Context::empty(Shape shape, DType dtype, const DPPolicy& policy, const std::string& name) {
-  return runtime_.place(rank_, device(), shape, dtype, policy, name, false);
-}
-
-Tensor Context::from_bytes(const std::vector<std::uint8_t>& data, Shape shape, DType dtype, const DPPolicy& policy,
-                           const std::string& name) {
-  const std::uint64_t bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(shape.count(), 0)) * size_of(dtype);
-  if (data.size() != bytes) {
-    throw std::invalid_argument(fmt::format("tensor '{}': {} {} has {} bytes, the data {}", name, shape.str(),
-                                            to_string(dtype), bytes, data.size()));
-  }
-  Tensor tensor = empty(shape, dtype, policy, name);
-  runtime_.write_contents(tensor.state(), data.data());
-  return tensor;
-}
-
-Tensor Context::from_host(const std::vector<double>& data, Shape shape, DType dtype, const DPPolicy& policy,
-                          const std::string& name) {
-  return from_bytes(encode(data, dtype), shape, dtype, policy, name);
-}
-
-Tensor Context::full(double value, Shape shape, DType dtype, const DPPolicy& policy, const std::string& name) {
-  const auto count = static_cast<std::size_t>(std::max<std::int64_t>(shape.count(), 0));
-  return from_host(std::vector<double>(count, value), shape, dtype, policy, name);
-}
-
-Tensor Context::randn(std::uint64_t seed, Shape shape, DType dtype, const DPPolicy& policy, const std::string& name) {
-  constexpr double kTwoPi = 6.283185307179586;
-  std::vector<double> values(static_cast<std::size_t>(std::max<std::int64_t>(shape.count(), 0)));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::uint64_t a = mix(mix(seed) + 2 * i), b = mix(mix(seed) + 2 * i + 1);
-    const double u = (static_cast<double>(a >> 11) + 1) * 0x1p-53, v = static_cast<double>(b >> 11) * 0x1p-53;
-    values[i] = std::sqrt(-2 * std::log(u)) * std::cos(kTwoPi * v);  // Box-Muller
-  }
-  return from_host(values, shape, dtype, policy, name);
-}
+int Context::device() const { return std::max(runtime_.devices[static_cast<std::size_t>(rank_)], 0); }
 
 std::uint16_t Context::new_stream() {
   if (runtime_.next_stream == 0xFFFF) throw std::length_error("new_stream: all 65,535 streams are taken");
@@ -172,11 +106,15 @@ Handle Context::launch(const std::string& name, KernelBody body, const std::vect
   return handle;
 }
 
-Handle Context::all_reduce_async(const Tensor& tensor, ReduceOp op) {
-  if (runtime_.group == nullptr) throw std::logic_error("all_reduce: init_process_group has not been called");
+Handle Context::all_reduce_async(const Tensor& tensor, ReduceOp op, const Group& members) {
+  ProcessGroup& group = members.get() != nullptr ? *members.get() : runtime_.default_group("all_reduce");
   check_usable(tensor, "all_reduce");
-  ProcessGroup& group = *runtime_.group;
-  const int sip = group.collective().group().sips[static_cast<std::size_t>(rank_)];
+  const int member = group.group_rank(rank_);
+  if (member < 0) {
+    throw std::invalid_argument(
+        fmt::format("all_reduce: rank {} is not a member of process group {}", rank_, group.id()));
+  }
+  const int sip = group.sip_of(member);
   if (tensor.sip() != sip) {
     throw std::invalid_argument(fmt::format("all_reduce: tensor '{}' is on sip{}, rank {} of the group drives sip{}",
                                             tensor.name(), tensor.sip(), rank_, sip));
@@ -190,7 +128,7 @@ Handle Context::all_reduce_async(const Tensor& tensor, ReduceOp op) {
   call.dtype = tensor.dtype();
   call.in = call.out = tensor.va();
   std::vector<TensorShard> shards = shards_for_machine(tensor);
-  ccl::Collective::Launch bound = group.collective().bind(rank_, std::move(call), shards);
+  ccl::Collective::Launch bound = group.collective().bind(member, std::move(call), shards);
   const std::string& algorithm = group.collective().name();
   if (bound.targets.empty()) {
     auto state = std::make_shared<Handle::State>();
@@ -200,7 +138,7 @@ Handle Context::all_reduce_async(const Tensor& tensor, ReduceOp op) {
     state->sip = sip;
     state->done = true;
     state->submitted = state->completed = now();
-    runtime_.trace.push_back({state->kind, state->name, rank_, sip, state->submitted, state->completed});
+    runtime_.complete(state);
     return Handle(state);
   }
   LaunchMessage launch;
@@ -210,18 +148,14 @@ Handle Context::all_reduce_async(const Tensor& tensor, ReduceOp op) {
   launch.group = group.collective().group().id;
   launch.call = std::move(bound.call);
   launch.tensors.push_back({tensor.va(), std::move(shards)});
-  auto state =
-      runtime_.submit(std::move(launch), rank_, sip, runtime_.stream_of(rank_, 0), "collective", algorithm, {tensor});
-  state->call = number;
-  return Handle(state);
+  return Handle(runtime_.submit(std::move(launch), rank_, sip, runtime_.stream_of(rank_, 0), "collective", algorithm,
+                                {tensor}, &group, number));
 }
 
-Handle Context::all_reduce(const Tensor& tensor, ReduceOp op) {
-  Handle handle = all_reduce_async(tensor, op);
+Handle Context::all_reduce(const Tensor& tensor, ReduceOp op, const Group& group) {
+  Handle handle = all_reduce_async(tensor, op, group);
   wait(handle);
   return handle;
 }
-
-void Context::barrier() { runtime_.barrier(rank_, "barrier"); }
 
 }  // namespace kernbench

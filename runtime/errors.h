@@ -25,6 +25,18 @@ class CollectiveMismatch : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Nothing is left to happen, and a rank or the main context still waits; the text is the deadlock report.
+class Deadlock : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// The simulation was ended from outside: by the limit of simulated time, or by whoever set the dispatcher's stop flag.
+class RunStopped : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 /// Workers threw: rank -> original exception. Only ranks that failed by their own code are in the map.
 class SpawnError : public std::runtime_error {
  public:

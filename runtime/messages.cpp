@@ -60,15 +60,28 @@ Ps Handle::kernel_end() const {
   return std::get<LaunchMessage>(state_->message->body).last_end;
 }
 
-RuntimeImpl::RuntimeImpl(Runtime& module, const MachineMap& map, Dispatcher& dispatcher, const RunOptions& options)
+namespace {
+std::unique_ptr<Scheduling> make_scheduling(RuntimeImpl& runtime, SchedulingKind kind) {
+  if (kind == SchedulingKind::rounds) return std::make_unique<RoundsScheduling>(runtime);
+  return std::make_unique<ConcurrentScheduling>(runtime);
+}
+}  // namespace
+
+RuntimeImpl::RuntimeImpl(Runtime& module, const MachineMap& map, Dispatcher& dispatcher, const RunOptions& options,
+                         Observer* observer)
     : module(module),
       map(map),
       dispatcher(dispatcher),
       options(options),
+      observer(observer != nullptr && observer->wants_ops() ? observer : nullptr),
       scheduler(dispatcher),
+      scheduling(make_scheduling(*this, options.scheduling)),
       payloads(std::make_unique<Payloads>()),
       memory(map),
-      next_va(map.sips, Va{1} << 32) {}
+      units(placement_units(map)),
+      next_va(map.sips, Va{1} << 32) {
+  scheduler.set_hooks([this] { scheduling->all_yielded(); }, [this] { failed_program(); });
+}
 
 RuntimeImpl::~RuntimeImpl() = default;
 
@@ -78,7 +91,8 @@ std::uint16_t RuntimeImpl::stream_of(int rank, std::uint16_t stream) const {
 
 std::shared_ptr<Handle::State> RuntimeImpl::submit(decltype(Message::body) body, int rank, int sip,
                                                    std::uint16_t stream, std::string kind, std::string name,
-                                                   std::vector<Tensor> uses) {
+                                                   std::vector<Tensor> uses, ProcessGroup* group, std::size_t call) {
+  if (!refused.empty()) throw std::logic_error(refused);
   dispatcher.synchronise();
   auto state = std::make_shared<Handle::State>();
   state->message = std::make_unique<Message>();
@@ -93,15 +107,23 @@ std::shared_ptr<Handle::State> RuntimeImpl::submit(decltype(Message::body) body,
   state->rank = rank;
   state->sip = sip;
   state->uses = std::move(uses);
+  state->group = group;
+  state->call = call;
   state->submitted = dispatcher.now();
   pending.emplace(message.id, state);
+  scheduling->submitted(state);
+  return state;
+}
 
+void RuntimeImpl::send(const std::shared_ptr<Handle::State>& state) {
+  dispatcher.synchronise();
+  state->sent = true;
+  Message& message = *state->message;
   tlm::tlm_generic_payload& payload = payloads->acquire(message);
   tlm::tlm_phase phase = tlm::BEGIN_REQ;
   sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
-  const auto status = (*module.pcie[static_cast<std::size_t>(sip)])->nb_transport_fw(payload, phase, delay);
+  const auto status = (*module.pcie[message.sip])->nb_transport_fw(payload, phase, delay);
   sc_assert(status != tlm::TLM_COMPLETED);  // would mean that the endpoint refused it
-  return state;
 }
 
 tlm::tlm_sync_enum RuntimeImpl::nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
@@ -115,44 +137,69 @@ tlm::tlm_sync_enum RuntimeImpl::nb_transport_bw(tlm::tlm_generic_payload& payloa
   state->done = true;
   state->completed = message.completed;
   if (!message.faults.empty()) failed.push_back(state);
-  if (state->kind == "launch" || state->kind == "collective") {
-    trace.push_back({state->kind, state->name, state->rank, state->sip, state->submitted, state->completed});
-  }
-  for (const int rank : state->waiters) scheduler.make_ready(rank);
-  state->waiters.clear();
+  if (state->kind == "launch" || state->kind == "collective") complete(state);
+  scheduling->completed(state);
+  if (state == main_target.lock()) dispatcher.notify_host(*main_resumes);
   state->uses.clear();  // may free tensors, which submits their unmapping
   return tlm::TLM_COMPLETED;
+}
+
+void RuntimeImpl::complete(const std::shared_ptr<Handle::State>& state) {
+  trace.push_back({state->kind, state->name, state->rank, state->sip, state->submitted, state->completed});
+  if (observer == nullptr) return;
+  OpRecord record;
+  record.start = state->submitted;
+  record.end = state->completed;
+  record.component = fmt::format("host.rank{}", state->rank);
+  record.kind = "host";
+  record.name = "host_call";
+  record.kernel = state->name;
+  record.params = {{"call", state->kind, 0}, {"rank", "", state->rank}, {"sip", "", state->sip}};
+  observer->op(record);
+}
+
+bool RuntimeImpl::open() const {
+  return refused.empty() && !scheduler.aborting() && (main_context || sc_core::sc_get_status() == sc_core::SC_RUNNING);
 }
 
 void RuntimeImpl::await(const std::shared_ptr<Handle::State>& state) {
   if (state->done) return;
   const int rank = scheduler.current();
-  if (rank < 0) throw std::logic_error(state->describe() + ": only a worker can wait for it");
-  const std::string waits_for = state->describe();
-  scheduler.wait(waits_for, [&] {
-    if (!state->done && std::find(state->waiters.begin(), state->waiters.end(), rank) == state->waiters.end()) {
-      state->waiters.push_back(rank);
-    }
-    return state->done;
-  });
+  if (rank < 0) return go(state);
+  if (!refused.empty()) throw std::logic_error(refused);
+  scheduling->waited_for(state, rank);
+  scheduler.wait(state->describe(), [&state] { return state->done; });
 }
 
-void RuntimeImpl::drain(int sip) {
-  for (;;) {
-    std::shared_ptr<Handle::State> next;
-    std::set<std::uint16_t> stopped;  // streams with a collective in front that cannot complete yet
-    for (const auto& [id, state] : pending) {
-      if (state->sip != sip || stopped.count(state->message->stream) != 0) continue;
-      if (state->kind == "collective" && !group->complete(state->call)) {
-        stopped.insert(state->message->stream);
-        continue;
-      }
-      next = state;
-      break;
+void RuntimeImpl::before_host_access(HostAccess access, const Tensor::State& tensor) {
+  HostAccessCounts& counts = accesses[static_cast<std::size_t>(access)];
+  ++counts.used;
+  if (drain(tensor.sip)) ++counts.waited;
+}
+
+std::vector<std::shared_ptr<Handle::State>> RuntimeImpl::drainable(int sip) const {
+  std::vector<std::shared_ptr<Handle::State>> list;
+  std::set<std::uint16_t> stopped;  // streams with a collective in front that cannot complete yet
+  for (const auto& [id, state] : pending) {
+    if (state->sip != sip || stopped.count(state->message->stream) != 0) continue;
+    if (state->group != nullptr && !state->group->complete(state->call)) {
+      stopped.insert(state->message->stream);
+    } else {
+      list.push_back(state);
     }
-    if (next == nullptr) return;
-    await(next);
   }
+  return list;
+}
+
+bool RuntimeImpl::drain(int sip) {
+  if (!refused.empty()) return false;
+  bool waited = false;
+  for (auto list = drainable(sip); !list.empty(); list = drainable(sip)) {
+    waited = true;
+    for (const auto& state : list) scheduling->announced(state);  // one drain for all of them
+    for (const auto& state : list) await(state);
+  }
+  return waited;
 }
 
 void RuntimeImpl::throw_fault(Handle::State& state) {

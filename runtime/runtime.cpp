@@ -1,101 +1,192 @@
+#define SC_INCLUDE_DYNAMIC_PROCESSES  // before any SystemC header: sc_spawn
 #include "runtime/runtime.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <stdexcept>
 #include <utility>
 
 #include "runtime/runtime_impl.h"
+#include "tlm/sim/main_stack.h"
 
 namespace kernbench {
 
 Runtime::Runtime(const sc_core::sc_module_name& name, const MachineMap& map, Dispatcher& dispatcher,
-                 const RunOptions& options, Observer*)
-    : sc_module(name), impl_(std::make_shared<RuntimeImpl>(*this, map, dispatcher, options)) {
+                 const RunOptions& options, Observer* observer)
+    : sc_module(name), impl_(std::make_shared<RuntimeImpl>(*this, map, dispatcher, options, observer)) {
   for (std::uint16_t sip = 0; sip < map.sips; ++sip) {
     pcie.push_back(std::make_unique<tlm::tlm_initiator_socket<>>(fmt::format("pcie{}", sip).c_str()));
     pcie.back()->bind(*impl_);
   }
 }
 
-Runtime::~Runtime() { impl_->scheduler.end_workers(); }
+Runtime::~Runtime() {
+  impl_->refused = "the run has ended";  // what unwinds from here on submits nothing
+  impl_->scheduler.end_workers();
+}
 
-void Runtime::spawn(std::function<void(Context&)> fn, int nprocs) {
-  if (nprocs < 1 || nprocs > 0x7FFF) {
-    throw std::invalid_argument(fmt::format("spawn: nprocs is {}: give 1 to 32767", nprocs));
+void Runtime::program(std::function<void(Context&)> fn, int nprocs) { impl_->program(std::move(fn), nprocs, false); }
+
+void Runtime::drive(std::function<void(Context&)> fn) {
+  impl_->program(std::move(fn), 1, true);
+  run();
+  check();
+}
+
+void Runtime::run() { impl_->go(nullptr); }
+void Runtime::kill(int rank) { impl_->scheduler.kill(rank); }
+void Runtime::set_explain(std::function<void(std::vector<Blocked>&)> explain) { impl_->explain = std::move(explain); }
+
+void Runtime::check_join(bool join) {
+  if (!join) throw std::invalid_argument("spawn: join = false is not supported: workers always end before it returns");
+}
+
+Context& Runtime::context() {
+  const int rank = impl_->scheduler.current();
+  if (rank >= 0) return impl_->contexts[static_cast<std::size_t>(rank)];
+  if (!impl_->main_context) throw std::logic_error("context: no worker is running: call it from a worker");
+  return main();
+}
+
+void RuntimeImpl::program(std::function<void(Context&)> fn, int count, bool single_driver) {
+  if (!refused.empty()) throw std::logic_error(refused);
+  if (sc_core::sc_get_status() == sc_core::SC_RUNNING) {
+    throw std::logic_error("spawn: call it from the main context, not from a worker");
   }
-  if (impl_->group != nullptr && impl_->group->world_size() != nprocs) {
+  if (count < 1 || count > 0x7FFF) {
+    throw std::invalid_argument(fmt::format("spawn: nprocs is {}: give 1 to 32767", count));
+  }
+  if (!groups.empty() && groups.front()->size() != count) {
     throw std::invalid_argument(
-        fmt::format("spawn: nprocs is {}, the process group has {} ranks", nprocs, impl_->group->world_size()));
+        fmt::format("spawn: nprocs is {}, the process group has {} ranks", count, groups.front()->size()));
   }
-  RuntimeImpl& impl = *impl_;
-  impl.program = std::move(fn);
-  impl.nprocs = nprocs;
-  impl.next_stream = static_cast<std::uint16_t>(nprocs);
-  for (int rank = 0; rank < nprocs; ++rank) impl.devices.push_back(rank < impl.map.sips ? rank : -1);
-  impl.scheduler.spawn(nprocs, [&impl](int rank) { impl.run_worker(rank); });
+  scheduler.spawn(count, [this](int rank) { run_worker(rank); });
+  function = std::move(fn);
+  nprocs = count;
+  driver = single_driver;
+  next_stream = std::max(next_stream, static_cast<std::uint16_t>(count));
+  const int main_device = devices.front();
+  devices.assign(static_cast<std::size_t>(count), -1);
+  contexts.clear();
+  for (int rank = 0; rank < count; ++rank) {
+    if (!driver && rank < map.sips) devices[static_cast<std::size_t>(rank)] = rank;
+    contexts.emplace_back(*this, rank);
+  }
+  devices_of_main = main_device;
+  joined.assign(static_cast<std::size_t>(count), 0);
+  next_new_group.assign(static_cast<std::size_t>(count), 0);
+  barriers.clear();
+  new_groups.clear();
+  for (const auto& group : groups) group->restart();
+  in_program = true;
 }
 
-void Runtime::init_process_group(const ProcessGroupOptions& options) {
-  if (impl_->group != nullptr) throw std::logic_error("init_process_group: the default group exists already");
-  const int world_size = impl_->nprocs > 0 ? impl_->nprocs : impl_->map.sips;
-  if (world_size > impl_->map.sips) {
-    throw std::invalid_argument(
-        fmt::format("init_process_group: {} ranks, but the machine has {} SIPs", world_size, impl_->map.sips));
-  }
-  impl_->group = std::make_unique<ProcessGroup>(options, impl_->map, world_size);
-  if (impl_->map.ipcq_buffer != MemoryKind::hbm) return;  // kernels own TCM, and tensors leave SRAM alone
-  for (const std::uint16_t sip : impl_->group->collective().group().sips) {
-    for (const PeCoord pe : impl_->map.pes(sip)) impl_->memory.reserve(pe, impl_->group->ring_bytes(pe));
-  }
-}
-
-const std::string& Runtime::algorithm() const {
-  static const std::string kNone;
-  return impl_->group == nullptr ? kNone : impl_->group->collective().name();
-}
-
-/// Neighbour tables first, on all SIPs; then the program.
+/// Neighbour tables first, on all SIPs, if the group was made beforehand; then the program.
 void RuntimeImpl::run_worker(int rank) {
-  if (group != nullptr) {
-    SfrWriteMessage tables{group->collective().neighbours(rank)};
-    const int sip = group->collective().group().sips[static_cast<std::size_t>(rank)];
-    const auto state = submit(std::move(tables), rank, sip, stream_of(rank, 0), {}, "neighbour tables");
-    await(state);
-    throw_fault(*state);
+  if (!groups.empty() && !tables_installed) {
+    install_tables(*groups.front(), rank);
     barrier(rank, "the other ranks' neighbour tables");
+    tables_installed = true;
   }
-  Context context(*this, rank);
-  program(context);
+  function(contexts[static_cast<std::size_t>(rank)]);
+  for (const auto& group : groups) {
+    if (group->group_rank(rank) >= 0) group->left(rank);
+  }
 }
 
-void RuntimeImpl::barrier(int rank, const char* what) {
-  const std::uint64_t number = barriers;
-  if (++at_barrier == nprocs) {
-    at_barrier = 0;
-    ++barriers;
-    for (int other = 0; other < nprocs; ++other) {
-      if (other != rank) scheduler.make_ready(other);
-    }
+void RuntimeImpl::failed_program() {
+  refused = "the machine cannot be used after a failed program: contents can be read, nothing can be submitted";
+  scheduling->clear();
+  barriers.clear();
+  for (auto state = pending.begin(); state != pending.end();) {
+    state = state->second->sent ? std::next(state) : pending.erase(state);  // the rest comes back
+  }
+}
+
+void RuntimeImpl::go(const std::shared_ptr<Handle::State>& state) {
+  if (sc_core::sc_get_status() == sc_core::SC_RUNNING) {
+    throw std::logic_error((state ? state->describe() : "run") + ": only a worker or the main context can wait for it");
+  }
+  main_target = state;
+  do {
+    sc_core::sc_start();
+    back_on_main_stack();
+  } while (!dispatcher.limit_reached() && !dispatcher.stopped() && !(state && state->done) && scheduling->starved());
+  main_target.reset();
+  if (state == nullptr) {
+    end_program();
     return;
   }
-  scheduler.wait(what, [&] { return barriers != number; });
+  check_stopped();
+  if (!state->done) throw Deadlock(deadlock_text());
 }
+
+void RuntimeImpl::end_program() {
+  if (!in_program) return;
+  in_program = false;
+  program_devices = std::exchange(devices, {devices_of_main});
+  if (!refused.empty() || dispatcher.limit_reached() || dispatcher.stopped()) return;
+  if (!blocked_ranks().empty()) {
+    refused = "the machine cannot be used after a deadlock: contents can be read, nothing can be submitted";
+  }
+  const auto unseen = [](const std::shared_ptr<Handle::State>& state) { return !state->fault_seen; };
+  if (std::any_of(failed.begin(), failed.end(), unseen)) failed_program();
+}
+
+void RuntimeImpl::check_stopped() const {
+  if (dispatcher.limit_reached()) throw RunStopped("the limit of simulated time was reached");
+  if (dispatcher.stopped()) throw RunStopped("the simulation was stopped");
+}
+
+std::string RuntimeImpl::deadlock_text() const {
+  std::vector<Blocked> blocked;
+  if (explain) explain(blocked);
+  return deadlock_report(blocked, blocked_ranks(), dispatcher.now());
+}
+
+void Runtime::check() const {
+  impl_->check_stopped();
+  rethrow_failures();
+  if (!outcome().finished) throw Deadlock(impl_->deadlock_text());
+}
+
+Context& Runtime::main() {
+  RuntimeImpl& impl = *impl_;
+  if (impl.main_resumes == nullptr) {
+    impl.main_resumes = std::make_unique<sc_core::sc_event>("main_resumes");
+    sc_core::sc_spawn_options options;
+    options.spawn_method();
+    options.dont_initialize();
+    options.set_sensitivity(impl.main_resumes.get());
+    sc_core::sc_spawn([] { sc_core::sc_pause(); }, "main_context", &options);
+    impl.main_handle = std::make_unique<Context>(impl, 0);
+  }
+  if (sc_core::sc_get_status() == sc_core::SC_ELABORATION) sc_core::sc_start(sc_core::SC_ZERO_TIME);
+  impl.main_context = true;
+  return *impl.main_handle;
+}
+
+const HostAccessTable& Runtime::host_accesses() const { return impl_->accesses; }
+std::uint64_t Runtime::switches() const { return impl_->scheduler.switches(); }
+std::size_t Runtime::pending_worker_waits() const { return impl_->scheduling->queues().worker_waits; }
+std::size_t Runtime::pending_collectives() const { return impl_->scheduling->queues().collectives; }
 
 std::vector<BlockedRank> RuntimeImpl::blocked_ranks() const {
   std::vector<BlockedRank> list;
   for (const Scheduler::Worker& worker : scheduler.workers()) {
     if (!worker.live()) continue;
-    const int device = devices[static_cast<std::size_t>(worker.rank)];
-    list.push_back({worker.rank, device < 0 ? 0 : device, worker.waits_for});
+    const int device = (in_program ? devices : program_devices)[static_cast<std::size_t>(worker.rank)];
+    list.push_back({worker.rank, std::max(device, 0), worker.waits_for + detail(worker.rank)});
   }
   // A worker that returned without waiting has not finished before its messages have.
   std::set<int> listed;
   for (const auto& [id, state] : pending) {
+    if (static_cast<std::size_t>(state->rank) >= scheduler.workers().size()) continue;  // of an earlier program
     const Scheduler::Worker& worker = scheduler.workers()[static_cast<std::size_t>(state->rank)];
-    if (worker.state != Scheduler::State::finished || !listed.insert(state->rank).second) continue;
+    if (worker.live() || !listed.insert(state->rank).second) continue;
     list.push_back({state->rank, state->sip, state->describe() + " (not waited for)"});
   }
   std::sort(list.begin(), list.end(), [](const BlockedRank& a, const BlockedRank& b) { return a.rank < b.rank; });
@@ -108,10 +199,13 @@ Runtime::Outcome Runtime::outcome() const {
   Outcome outcome;
   outcome.finished = true;
   for (const Scheduler::Worker& worker : impl_->scheduler.workers()) {
-    if (worker.state != Scheduler::State::finished) outcome.finished = false;
+    if (worker.live()) outcome.finished = false;
     if (worker.error) outcome.failures.emplace(worker.rank, worker.error);
   }
-  if (!outcome.failures.empty()) return outcome;
+  if (!outcome.failures.empty()) {
+    outcome.finished = false;
+    return outcome;
+  }
   for (const BlockedRank& rank : impl_->blocked_ranks()) outcome.unfinished.push_back(rank.rank);
   if (!outcome.unfinished.empty()) outcome.finished = false;
   for (const auto& state : impl_->failed) {

@@ -4,18 +4,24 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <systemc>
 #include <tlm>
+#include <tuple>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "runtime/deadlock.h"
 #include "runtime/errors.h"
+#include "runtime/host_access.h"
 #include "runtime/tensor.h"
 #include "tlm/ext/message.h"
 #include "tlm/machine/machine_map.h"
 #include "tlm/machine/run_options.h"
 #include "tlm/observe/observer.h"
+#include "tlm/observe/wait_for.h"
 #include "tlm/sim/dispatcher.h"
 
 namespace kernbench {
@@ -53,11 +59,42 @@ struct HostTraceEntry {
   Ps t_submit = 0, t_complete = 0;
 };
 
-/// One rank's handle on the machine. Call it only from that rank's SC_THREAD.
+/// How the collectives of a process group run.
+struct ProcessGroupOptions {
+  std::string algorithm = "auto";                  ///< entry of ccl.yaml
+  std::string ccl_file;                            ///< empty: the built-in entries
+  Scope scope = Scope::sip;                        ///< what contributes: a SIP's whole tensor, or each cube's part
+  std::map<std::string, std::int64_t> parameters;  ///< of the algorithm, over those of ccl.yaml
+  std::string backend = "ahbm";                    ///< the only one
+
+  /// Everything equal: what all ranks must pass.
+  friend bool operator==(const ProcessGroupOptions& a, const ProcessGroupOptions& b) {
+    return std::tie(a.algorithm, a.ccl_file, a.scope, a.parameters, a.backend) ==
+           std::tie(b.algorithm, b.ccl_file, b.scope, b.parameters, b.backend);
+  }
+};
+
+class ProcessGroup;
+
+/// A process group as a program holds it: some of the ranks, in an order of their own. An empty one stands for the
+/// default group.
+class Group {
+ public:
+  Group() = default;  ///< the default group
+  /// Of a group that Context::new_group made.
+  explicit Group(ProcessGroup& group) : group_(&group) {}
+  ProcessGroup* get() const { return group_; }  ///< null: the default group
+
+ private:
+  ProcessGroup* group_ = nullptr;
+};
+
+/// One rank's handle on the machine. Call it only from that rank's SC_THREAD, or from the main context if it is
+/// Runtime::main().
 class Context {
  public:
-  int rank() const { return rank_; }
-  int world_size() const;
+  int rank() const { return rank_; }  ///< 0 in a single-driver program and in the main context
+  int world_size() const;             ///< number of ranks of the program
   /// Throws std::invalid_argument if the machine has no such SIP.
   void set_device(int sip);
   int device() const;  ///< SIP 0 if none is set
@@ -94,28 +131,37 @@ class Context {
   Handle launch(const std::string& name, KernelBody body, const std::vector<Tensor>& tensors,
                 std::vector<PeCoord> targets = {});
 
-  /// Element by element over the ranks of the default group; `tensor` is overwritten. Throws std::logic_error without a
-  /// process group, CollectiveMismatch if another rank's call of the same place in the order differs, and
-  /// std::invalid_argument for what the algorithm does not serve.
-  Handle all_reduce_async(const Tensor& tensor, ReduceOp op = ReduceOp::sum);
+  /// Makes the default group of all ranks; each of them calls it, with the same options. Loads the algorithm, installs
+  /// the neighbour tables of this rank's SIP and waits for the others: takes simulated time. Throws std::logic_error if
+  /// the group exists, CollectiveMismatch if the options differ, ConfigError or std::invalid_argument.
+  void init_process_group(const ProcessGroupOptions& options = {});
+  /// The default group exists.
+  bool in_process_group() const;
+  /// Makes a group of `ranks`, numbered in that order. Every rank of the default group calls it, in the same order,
+  /// members or not. Takes simulated time. Throws as init_process_group does; std::invalid_argument for unknown or
+  /// repeated ranks.
+  Group new_group(const std::vector<int>& ranks, const ProcessGroupOptions& options = {});
+  /// This rank's number in the group, -1 if it is no member. Throws std::logic_error without a default group.
+  int group_rank(const Group& group = {}) const;
+  /// Number of members. Throws std::logic_error without a default group.
+  int group_size(const Group& group = {}) const;
+
+  /// Element by element over the members of the group; `tensor` is overwritten. Throws std::logic_error without a
+  /// process group, CollectiveMismatch if another member's call of the same place in the order differs or a member has
+  /// ended without it, and std::invalid_argument for what the algorithm does not serve or if this rank is no member.
+  Handle all_reduce_async(const Tensor& tensor, ReduceOp op = ReduceOp::sum, const Group& group = {});
   /// Returns when this rank's part is complete.
-  Handle all_reduce(const Tensor& tensor, ReduceOp op = ReduceOp::sum);
+  Handle all_reduce(const Tensor& tensor, ReduceOp op = ReduceOp::sum, const Group& group = {});
   /// Returns when every rank has called it. A matter of the host: takes no simulated time of its own.
   void barrier();
+  /// Returns when every member has called it. Throws std::invalid_argument if this rank is no member.
+  void barrier(const Group& group);
 
   Context(RuntimeImpl& runtime, int rank) : runtime_(runtime), rank_(rank) {}
 
  private:
   RuntimeImpl& runtime_;
   int rank_;
-};
-
-/// How collectives run: set once by init_process_group.
-struct ProcessGroupOptions {
-  std::string algorithm = "auto";  ///< entry of ccl.yaml
-  std::string ccl_file;            ///< empty: the built-in entries
-  Scope scope = Scope::sip;
-  std::map<std::string, std::int64_t> parameters;
 };
 
 /// The host: ranks as SC_THREADs, tensors, streams, messages over one TLM socket per SIP.
@@ -127,15 +173,50 @@ class Runtime : public sc_core::sc_module {
 
   std::vector<std::unique_ptr<tlm::tlm_initiator_socket<>>> pcie;  ///< by SIP; bind to Machine::host_socket
 
-  /// Declares the program of the run: `nprocs` workers, each calling fn(context) with rank 0 .. nprocs-1, device =
-  /// rank. Call once, before the simulation starts; they run when it does. One process, shared address space, no
-  /// failure isolation, no pre-emption: when a worker throws, the others are ended. Throws std::invalid_argument.
-  void spawn(std::function<void(Context&)> fn, int nprocs);
+  /// Runs `fn` on `nprocs` workers and returns when all have finished and the machine has nothing left to do. Each
+  /// calls fn(rank, args...) or fn(context, args...); its device is SIP `rank`. Called from the main context.
+  ///
+  /// It has the signature of torch.multiprocessing.spawn, not its execution model: one process, one address space, no
+  /// failure isolation, no pre-emption or fairness, no queues or locks between processes. When a worker throws, the
+  /// others are ended and the machine can be read, but not used any more.
+  /// Throws SpawnError with the exceptions of the ranks that failed by their own code; Deadlock; RunStopped;
+  /// std::invalid_argument for nprocs below 1 or join = false, which there is not; std::logic_error after a failure.
+  template <class Fn, class... Args>
+  void spawn(Fn fn, std::tuple<Args...> args, int nprocs, bool join = true) {
+    check_join(join);
+    program(bind(std::move(fn), std::move(args)), nprocs);
+    run();
+    check();
+  }
+  /// A single-driver program: `fn(context)` as rank 0 on a thread of its own, outside of spawn. No device is set.
+  /// Throws as spawn does.
+  void drive(std::function<void(Context&)> fn);
+  /// The main context: for code outside of all workers. What waits there drives the simulation itself. No device is
+  /// set. Elaborates the machine.
+  Context& main();
+  /// Of the worker that runs, or the main one. Throws std::logic_error if there is none.
+  Context& context();
 
-  /// The default process group: all workers of spawn. Loads the algorithm and makes the neighbour tables; each worker
-  /// installs those of its SIP before it runs. Call once, before the simulation starts, after spawn (or before, if as
-  /// many workers are spawned as there are SIPs). Throws ConfigError or std::invalid_argument.
+  /// Declares a program: `nprocs` workers, each calling fn(context) with rank 0 .. nprocs-1, device = rank. They run
+  /// when the simulation does: run(). The first half of spawn. Throws as it does.
+  void program(std::function<void(Context&)> fn, int nprocs);
+  /// Lets the simulation run until nothing is left, or somebody ends it from outside.
+  void run();
+  /// Throws what became of the run: RunStopped, SpawnError or Deadlock.
+  void check() const;
+  /// Ends a worker where it stands; its kernels, its tensors in use and the other workers go on. From a SystemC process
+  /// that is no worker; for tests of just that.
+  void kill(int rank);
+  /// Who asks the machine why it stands still, for the text of Deadlock.
+  void set_explain(std::function<void(std::vector<Blocked>&)> explain);
+
+  /// The default process group: all workers of the program. Loads the algorithm and makes the neighbour tables; each
+  /// worker installs those of its SIP before it runs. Call once, before the simulation starts, after program() (or
+  /// before, if as many workers are declared as there are SIPs). Workers may make it themselves instead:
+  /// Context::init_process_group. Throws ConfigError or std::invalid_argument.
   void init_process_group(const ProcessGroupOptions& options);
+  /// Ranks of the default group; without one what it would have: the number of SIPs.
+  int world_size() const;
   const std::string& algorithm() const;  ///< what runs, also where `auto` was asked for; empty without a group
 
   struct Outcome {
@@ -149,11 +230,31 @@ class Runtime : public sc_core::sc_module {
   /// Throws SpawnError if the outcome has failures; its text names the ranks and the first reason.
   void rethrow_failures() const;
 
-  const std::vector<HostTraceEntry>& host_trace() const;
+  const std::vector<HostTraceEntry>& host_trace() const;  ///< in order of completion
+  const HostAccessTable& host_accesses() const;           ///< by HostAccess
+  std::uint64_t switches() const;                         ///< times that a worker gave up its turn
+  /// Entries in the queues of the scheduling; none where there are no queues.
+  std::size_t pending_worker_waits() const;
+  std::size_t pending_collectives() const;  ///< likewise
   /// Rank whose host code is running, -1 for none; may be read from other threads.
   const std::atomic<int>& running_rank() const;
 
  private:
+  static void check_join(bool join);
+  template <class Fn, class... Args>
+  static std::function<void(Context&)> bind(Fn fn, std::tuple<Args...> args) {
+    return [fn = std::move(fn), args = std::move(args)](Context& context) {
+      std::apply(
+          [&](const Args&... values) {
+            if constexpr (std::is_invocable_v<const Fn&, Context&, const Args&...>) {
+              fn(context, values...);
+            } else {
+              fn(context.rank(), values...);
+            }
+          },
+          args);
+    };
+  }
   std::shared_ptr<RuntimeImpl> impl_;
 };
 

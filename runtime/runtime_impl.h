@@ -1,4 +1,6 @@
 #pragma once
+#include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -6,9 +8,13 @@
 #include <vector>
 
 #include "runtime/allocator.h"
+#include "runtime/host_access.h"
+#include "runtime/placement_units.h"
 #include "runtime/process_group.h"
 #include "runtime/runtime.h"
 #include "runtime/scheduler.h"
+#include "runtime/scheduling.h"
+#include "tlm/observe/observer.h"
 
 namespace kernbench {
 
@@ -18,12 +24,15 @@ struct Handle::State {
   std::string kind, name;            ///< for the host trace and reports; kind "launch", "collective" or the message's
   int rank = 0;
   int sip = 0;
+  bool sent = false;  ///< to the machine
   bool done = false;
+  bool queued = false;      ///< in a queue of the scheduling
   bool fault_seen = false;  ///< some worker has been told
   Ps submitted = 0, completed = kNever;
-  std::vector<int> waiters;  ///< ranks
-  std::vector<Tensor> uses;  ///< kept alive until it completes
-  std::size_t call = 0;      ///< kind "collective": its number in the group
+  std::vector<int> waiters;       ///< ranks
+  std::vector<Tensor> uses;       ///< kept alive until it completes
+  ProcessGroup* group = nullptr;  ///< of a collective
+  std::size_t call = 0;           ///< its number in the group
 
   std::string fault_text() const;  ///< REQUIRES: the message has faults
   std::string describe() const;    ///< "launch 'gemm' on sip0, submitted at 12.000 ns"
@@ -54,17 +63,32 @@ struct Tensor::State {
 
 /// The host's state, shared by the contexts of all workers. All of it is touched by one thread at a time.
 struct RuntimeImpl : public tlm::tlm_bw_transport_if<>, public std::enable_shared_from_this<RuntimeImpl> {
-  RuntimeImpl(Runtime& module, const MachineMap& map, Dispatcher& dispatcher, const RunOptions& options);
+  RuntimeImpl(Runtime& module, const MachineMap& map, Dispatcher& dispatcher, const RunOptions& options,
+              Observer* observer);
   ~RuntimeImpl() override;
 
   // Messages (messages.cpp).
+  /// Throws std::logic_error after a failed program.
   std::shared_ptr<Handle::State> submit(decltype(Message::body) body, int rank, int sip, std::uint16_t stream,
-                                        std::string kind, std::string name, std::vector<Tensor> uses = {});
-  /// Returns when it is done. Throws std::logic_error if it is not and nobody can wait here.
+                                        std::string kind, std::string name, std::vector<Tensor> uses = {},
+                                        ProcessGroup* group = nullptr, std::size_t call = 0);
+  void send(const std::shared_ptr<Handle::State>& state);  ///< to the machine
+  /// Returns when it is done: a worker yields, the main context drives the simulation. Throws Deadlock or RunStopped in
+  /// the main context, std::logic_error where nobody can wait.
   void await(const std::shared_ptr<Handle::State>& state);
-  /// Returns when nothing is pending on `sip` that could change its memory and can complete by itself. A collective
-  /// that not every rank has submitted cannot, nor can what stands behind it in its stream.
-  void drain(int sip);
+  /// The one gate before contents are touched on the host: returns when nothing is pending on the tensor's SIP that
+  /// could change its memory and can complete by itself. Without anything pending it costs no switch. After a failed
+  /// program it waits for nothing: contents are as they were.
+  void before_host_access(HostAccess access, const Tensor::State& tensor);
+  /// A collective that not every member has submitted cannot complete by itself, nor can what stands behind it in its
+  /// stream. Returns whether it had to wait.
+  bool drain(int sip);
+  std::vector<std::shared_ptr<Handle::State>> drainable(int sip) const;
+  /// The program is one rank that was not made by spawn: its waits never touch the queues of a scheduling.
+  bool single_driver() const { return driver || !in_program; }
+  /// Messages may be submitted now.
+  bool open() const;
+  void complete(const std::shared_ptr<Handle::State>& state);  ///< of launches and collectives: into the trace
   void throw_fault(Handle::State& state);
   tlm::tlm_sync_enum nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                                      sc_core::sc_time& delay) override;
@@ -75,25 +99,65 @@ struct RuntimeImpl : public tlm::tlm_bw_transport_if<>, public std::enable_share
   Tensor place(int rank, int sip, Shape shape, DType dtype, const DPPolicy& policy, const std::string& name,
                bool clear);
   void release(Tensor::State& tensor);
+  /// Bytes of a shard that the host reads or writes.
+  struct HostCopy {
+    std::size_t shard = 0;
+    std::uint64_t offset = 0;  ///< in the shard
+    std::vector<std::uint8_t> data;
+  };
+  /// Carries out host copies: by transport_dbg, untimed; with timed_host_io as messages, until the last is complete.
+  /// Several are under way at once, on streams that no launch can hold up.
+  void host_copies(const Tensor::State& tensor, std::vector<HostCopy>& copies, bool write);
+  std::uint16_t copy_stream(int rank, std::size_t queue);
   /// Moves `bytes` at `offset` of a shard's packed bytes between host and memory by transport_dbg.
   void debug_access(const Tensor::State& tensor, std::size_t shard, std::uint64_t offset, void* data,
                     std::uint64_t bytes, bool write);
   /// Writes row-major contents into all copies; waits for nothing.
   void write_contents(const Tensor::State& tensor, const std::uint8_t* data);
 
-  // Workers.
+  // Workers and groups (runtime.cpp, groups.cpp).
+  void program(std::function<void(Context&)> fn, int nprocs, bool single_driver);
   void run_worker(int rank);
-  void barrier(int rank, const char* what);
+  void failed_program();
+  void end_program();
+  /// Lets the simulation run until nothing is left, or until `state` is done if it is given.
+  void go(const std::shared_ptr<Handle::State>& state);
+  std::string deadlock_text() const;
+  void check_stopped() const;  ///< throws RunStopped
+  ProcessGroup& default_group(const char* who);
+  void make_default_group(const ProcessGroupOptions& options, int world_size);
+  ProcessGroup& make_group(const ProcessGroupOptions& options, std::vector<int> ranks);
+  /// Installs the rows of one member's SIP.
+  void install_tables(const ProcessGroup& group, int rank);
+  /// `members` empty: all workers.
+  void barrier(int rank, const char* what, const ProcessGroup* group = nullptr);
   std::vector<BlockedRank> blocked_ranks() const;
+  /// Who keeps a rank from going on: "; process group 0, collective 3: not called by rank 1".
+  std::string detail(int rank) const;
 
   Runtime& module;
   const MachineMap& map;
   Dispatcher& dispatcher;
   const RunOptions options;
+  Observer* const observer;  ///< null, or it wants ops
   Scheduler scheduler;
-  std::function<void(Context&)> program;
+  const std::unique_ptr<Scheduling> scheduling;
+  std::function<void(Context&)> function;  ///< of the program
   int nprocs = 0;
-  std::vector<int> devices;  ///< by rank; -1: none set
+  bool driver = false;
+  bool in_program = false;           ///< workers are declared, and the run has not ended
+  bool tables_installed = false;     ///< of the group that was made before the program
+  int devices_of_main = -1;          ///< kept while a program runs
+  std::vector<int> program_devices;  ///< of the last program, after its end
+  bool main_context = false;         ///< somebody uses it
+  std::string refused;               ///< why nothing can be submitted any more; empty: it can
+  std::deque<Context> contexts;      ///< by rank
+  std::vector<int> devices{-1};      ///< by rank; -1: none set. Outside a program: of the main context
+  std::function<void(std::vector<Blocked>&)> explain;  ///< asks the machine
+  std::unique_ptr<Context> main_handle;
+  std::weak_ptr<Handle::State> main_target;  ///< what the main context waits for
+  std::unique_ptr<sc_core::sc_event> main_resumes;
+  HostAccessTable accesses{};
 
   std::uint64_t next_message = 1;
   std::uint16_t next_stream = 0;
@@ -104,11 +168,26 @@ struct RuntimeImpl : public tlm::tlm_bw_transport_if<>, public std::enable_share
   std::unique_ptr<Payloads> payloads;
 
   DeviceMemory memory;
-  std::vector<Va> next_va;  ///< by SIP
+  const PlacementUnits units;
+  std::vector<Va> next_va;                                 ///< by SIP
+  std::map<int, std::vector<std::uint16_t>> copy_streams;  ///< by rank; made with its first timed host copy
 
-  std::unique_ptr<ProcessGroup> group;
-  int at_barrier = 0;
-  std::uint64_t barriers = 0;  ///< passed
+  ccl::RingNumbers rings;
+  std::vector<std::unique_ptr<ProcessGroup>> groups;  ///< by id; 0 is the default group
+  ProcessGroupOptions group_options;                  ///< of the default group
+  std::vector<std::uint8_t> joined;                   ///< ranks that called init_process_group themselves
+  struct NewGroup {
+    std::uint16_t id;
+    ProcessGroupOptions options;
+    std::vector<int> ranks;
+  };
+  std::vector<NewGroup> new_groups;         ///< in order of new_group calls
+  std::vector<std::size_t> next_new_group;  ///< by rank
+  struct Barrier {
+    std::set<int> here;
+    std::uint64_t passed = 0;
+  };
+  std::map<int, Barrier> barriers;  ///< by group id; -1: all workers
 };
 
 }  // namespace kernbench

@@ -39,10 +39,18 @@ class OwnExceptions {
 
 Scheduler::Worker::Worker(int rank) : rank(rank), wake(fmt::format("rank{}_wake", rank).c_str()) {}
 
+void Scheduler::set_hooks(std::function<void()> all_yielded, std::function<void()> failed) {
+  all_yielded_ = std::move(all_yielded);
+  failed_ = std::move(failed);
+}
+
 void Scheduler::spawn(int count, std::function<void(int)> body) {
-  if (!workers_.empty()) throw std::logic_error("spawn: the workers of this run exist already");
+  if (std::any_of(workers_.begin(), workers_.end(), [](const Worker& worker) { return worker.live(); })) {
+    throw std::logic_error("spawn: the workers of an earlier program have not ended");
+  }
+  workers_.clear();
   body_ = std::move(body);
-  turn_ = std::make_unique<sc_core::sc_event>("workers_turn");
+  if (turn_ == nullptr) make_processes();
   for (int rank = 0; rank < count; ++rank) workers_.emplace_back(rank);
   for (Worker& worker : workers_) {
     sc_core::sc_spawn_options options;
@@ -52,6 +60,16 @@ void Scheduler::spawn(int count, std::function<void(int)> body) {
     worker.process = sc_core::sc_spawn([this, pointer] { run(*pointer); }, name.c_str(), &options);
     ready_.insert(worker.rank);
   }
+  sc_core::sc_spawn_options first;
+  first.spawn_method();
+  // Runs once, in the first evaluation phase; the turn comes one delta later, when every thread waits for its own
+  // event.
+  sc_core::sc_spawn([this] { turn_->notify(sc_core::SC_ZERO_TIME); }, sc_core::sc_gen_unique_name("workers_start"),
+                    &first);
+}
+
+void Scheduler::make_processes() {
+  turn_ = std::make_unique<sc_core::sc_event>("workers_turn");
   sc_core::sc_spawn_options options;
   options.spawn_method();
   options.dont_initialize();
@@ -67,11 +85,6 @@ void Scheduler::spawn(int count, std::function<void(int)> body) {
   last.dont_initialize();
   last.set_sensitivity(end_.get());
   sc_core::sc_spawn([this] { end_live_workers(); }, "workers_reaper", &last);  // kill() works in a process only
-  sc_core::sc_spawn_options first;
-  first.spawn_method();
-  // Runs once, in the first evaluation phase; the turn comes one delta later, when every thread waits for its own
-  // event.
-  sc_core::sc_spawn([this] { turn_->notify(sc_core::SC_ZERO_TIME); }, "workers_start", &first);
 }
 
 Scheduler::Worker& Scheduler::running() {
@@ -87,7 +100,21 @@ void Scheduler::make_ready(int rank) {
   if (current() < 0) dispatcher_.notify_host(*turn_);
 }
 
+void Scheduler::resume_satisfied() {
+  for (Worker& worker : workers_) {
+    if (worker.state == State::waiting && worker.until()) make_ready(worker.rank);
+  }
+}
+
+bool Scheduler::any_satisfied() const {
+  return std::any_of(workers_.begin(), workers_.end(),
+                     [](const Worker& worker) { return worker.state == State::waiting && worker.until(); });
+}
+
+void Scheduler::poke() { dispatcher_.notify_host(*turn_); }
+
 void Scheduler::pass_baton() {
+  if (ready_.empty() && !aborting_) all_yielded_();
   if (ready_.empty()) return;
   const int rank = *ready_.begin();
   ready_.erase(ready_.begin());
@@ -95,12 +122,22 @@ void Scheduler::pass_baton() {
   workers_[static_cast<std::size_t>(rank)].wake.notify();
 }
 
-void Scheduler::yield(Worker& worker, const std::string& waits_for) {
-  worker.state = State::waiting;
+void Scheduler::wait(const std::string& waits_for, std::function<bool()> until) {
+  Worker& worker = running();
+  if (until()) return;
   worker.waits_for = waits_for;
+  worker.until = std::move(until);
+  do yield(worker);
+  while (!worker.until());
+  worker.until = nullptr;
+}
+
+void Scheduler::yield(Worker& worker) {
+  worker.state = State::waiting;
+  ++switches_;
   set_running(-1);
   pass_baton();
-  {
+  if (current() != worker.rank) {  // otherwise its own turn comes at once
     const OwnExceptions own;
     sc_core::wait(worker.wake);
   }
@@ -116,8 +153,7 @@ void Scheduler::run(Worker& worker) {
     dispatcher_.synchronise();
     body_(worker.rank);
   } catch (const sc_core::sc_unwind_exception&) {
-    worker.state = State::ended;
-    throw;
+    throw;  // kill() and end_live_workers() have entered its state
   } catch (...) {
     error = std::current_exception();
   }
@@ -134,6 +170,7 @@ void Scheduler::fail(Worker& worker, std::exception_ptr error) {
   worker.state = State::failed;
   worker.error = std::move(error);
   end_live_workers();
+  failed_();
 }
 
 void Scheduler::end_workers() {
@@ -152,6 +189,19 @@ void Scheduler::end_live_workers() {
     other.process.kill();
     other.state = State::ended;
   }
+}
+
+void Scheduler::kill(int rank) {
+  Worker& worker = workers_.at(static_cast<std::size_t>(rank));
+  if (!worker.live()) return;
+  if (sc_core::sc_get_current_process_handle() == worker.process) {
+    throw std::logic_error(fmt::format("kill: rank {} cannot end itself: return from its function", rank));
+  }
+  ready_.erase(rank);
+  if (current() == rank) set_running(-1);  // it was about to resume
+  worker.state = State::ended;
+  worker.process.kill();
+  turn_->notify(sc_core::SC_ZERO_TIME);
 }
 
 }  // namespace kernbench

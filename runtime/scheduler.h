@@ -1,5 +1,6 @@
 #pragma once
 #include <atomic>
+#include <cstdint>
 #include <deque>
 #include <exception>
 #include <functional>
@@ -29,26 +30,36 @@ class Scheduler {
     explicit Worker(int rank);
     int rank;
     State state = State::ready;
-    std::string waits_for;  ///< while waiting
+    std::string waits_for;        ///< while waiting
+    std::function<bool()> until;  ///< while waiting: its condition
     std::exception_ptr error;
     sc_core::sc_event wake;
     sc_core::sc_process_handle process;
     bool live() const { return state == State::ready || state == State::running || state == State::waiting; }
   };
 
-  /// Makes `count` workers that call body(rank); they start in rank order when the simulation does. Once per run.
+  /// Makes `count` workers that call body(rank); they start in rank order when the simulation goes on. The workers of
+  /// an earlier call must have ended.
   void spawn(int count, std::function<void(int)> body);
 
-  /// Gives the machine and the other workers turns until the condition holds. Call it from a worker's thread only.
-  /// `until` is tested after each turn; whoever makes it true calls make_ready(rank).
-  template <class Until>
-  void wait(const std::string& waits_for, const Until& until) {
-    Worker& worker = running();
-    while (!until()) yield(worker, waits_for);
-  }
+  /// Gives the machine and the other workers turns until the condition holds; no turn if it holds already. Call it from
+  /// a worker's thread only. `until` is tested after each turn; whoever makes it true calls make_ready(rank).
+  void wait(const std::string& waits_for, std::function<bool()> until);
 
   /// The worker's condition may hold now. From a model's call-back or from another worker.
   void make_ready(int rank);
+  /// Makes all waiting workers ready whose condition holds.
+  void resume_satisfied();
+  bool any_satisfied() const;
+  /// Looks, when the present instant is over, who may run. From a model's call-back, or when the simulation stands.
+  void poke();
+
+  /// `all_yielded` is called when no worker runs or is ready; `failed` when one has thrown and the others have ended.
+  void set_hooks(std::function<void()> all_yielded, std::function<void()> failed);
+
+  /// Ends a worker where it stands: its stack unwinds. What it submitted goes on, and so do the others. From a SystemC
+  /// process that is no worker.
+  void kill(int rank);
 
   /// After the run: unwinds the stacks of workers that are blocked for good, which SystemC would leave as they are.
   /// From the main context; executes one delta cycle.
@@ -59,26 +70,29 @@ class Scheduler {
   const std::atomic<int>& published_current() const { return running_; }  ///< for the watchdog's thread
   /// A worker failed: the others have been ended, or are being ended now.
   bool aborting() const { return aborting_; }
+  std::uint64_t switches() const { return switches_; }  ///< times that a worker gave up its turn
   const std::deque<Worker>& workers() const { return workers_; }
 
  private:
   Worker& running();
   void set_running(int rank) { running_.store(rank, std::memory_order_relaxed); }
-  void yield(Worker& worker, const std::string& waits_for);
+  void yield(Worker& worker);
   void run(Worker& worker);
   void fail(Worker& worker, std::exception_ptr error);
   void end_live_workers();
   void pass_baton();
-  void start();
+  void make_processes();
 
   static constexpr int kStackBytes = 512 * 1024;  ///< committed page by page, so generous costs nothing
 
   Dispatcher& dispatcher_;
   std::function<void(int)> body_;
+  std::function<void()> all_yielded_, failed_;
   std::deque<Worker> workers_;
   std::set<int> ready_;
   std::atomic<int> running_{-1};
   bool aborting_ = false;
+  std::uint64_t switches_ = 0;
   std::unique_ptr<sc_core::sc_event> turn_, end_;
 };
 

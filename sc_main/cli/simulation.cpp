@@ -58,8 +58,7 @@ void Simulation::run() {
     std::optional<Watchdog> watchdog;
     if (options_.watchdog > 0)
       watchdog.emplace(options_.watchdog, dispatcher, model_->runtime.running_rank(), end_at_once());
-    sc_core::sc_start();
-    back_on_main_stack();
+    model_->runtime.run();
   }
   dispatcher.set_stop(nullptr);
 

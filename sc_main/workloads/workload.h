@@ -49,7 +49,7 @@ class Session {
 
   /// Runs `fn(context)` on `ranks` ranks, to the end of the simulation. Once per process.
   void run(int ranks, std::function<void(Context&)> fn) {
-    runtime_.spawn(std::move(fn), ranks);
+    runtime_.program(std::move(fn), ranks);
     simulate_();
   }
 

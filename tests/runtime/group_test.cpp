@@ -106,14 +106,14 @@ TEST(ProcessGroup, AReadDoesNotWaitForACollectiveThatAnotherRankHasNotCalled) {
 
 TEST(ProcessGroup, MustExistAndFitTheMachine) {
   HostRun host({2, 1, 1, 1, 1 << 20});
-  host.runtime.spawn(
+  host.runtime.program(
       [](Context& ctx) {
         const Tensor tensor = ctx.zeros({1, 8}, DType::f16, {}, "t");
         EXPECT_THROW(ctx.all_reduce(tensor), std::logic_error);
       },
       3);
   EXPECT_THROW(host.runtime.init_process_group(ring()), std::invalid_argument);
-  sc_core::sc_start();
+  host.runtime.run();
   EXPECT_TRUE(host.runtime.outcome().finished);
 }
 

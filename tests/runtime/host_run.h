@@ -4,7 +4,6 @@
 
 #include "runtime/runtime.h"
 #include "tests/io/fake_machine.h"
-#include "tlm/sim/main_stack.h"
 
 namespace kernbench::testing {
 
@@ -16,9 +15,8 @@ struct HostRun {
   }
   /// Runs the program to its end; returns the outcome.
   Runtime::Outcome run(std::function<void(Context&)> program, int nprocs) {
-    runtime.spawn(std::move(program), nprocs);
-    sc_core::sc_start();
-    back_on_main_stack();
+    runtime.program(std::move(program), nprocs);
+    runtime.run();
     return runtime.outcome();
   }
   FakeMachine machine;

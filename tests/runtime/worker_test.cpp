@@ -211,9 +211,9 @@ TEST(Workers, EndingDoesNotEndTheirKernels) {
 
 TEST(Spawn, ChecksItsArguments) {
   HostRun host({1, 1, 1, 1, 1 << 20});
-  EXPECT_THROW(host.runtime.spawn([](Context&) {}, 0), std::invalid_argument);
-  host.runtime.spawn([](Context&) {}, 1);
-  EXPECT_THROW(host.runtime.spawn([](Context&) {}, 1), std::logic_error);
+  EXPECT_THROW(host.runtime.program([](Context&) {}, 0), std::invalid_argument);
+  host.runtime.program([](Context&) {}, 1);
+  EXPECT_THROW(host.runtime.program([](Context&) {}, 1), std::logic_error);
 }
 
 TEST(Spawn, RanksBeyondTheSipsUseSip0) {

@@ -1,0 +1,193 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+#include "runtime/runtime_impl.h"
+
+namespace kernbench {
+
+namespace {
+/// "rank 1 (which has ended), 2 and 5 more"
+template <class Ended>
+std::string list_ranks(const std::vector<int>& ranks, const Ended& ended) {
+  constexpr std::size_t kShown = 8;
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < ranks.size() && i < kShown; ++i) {
+    text += fmt::format("{}{}{}", i == 0 ? "" : ", ", ranks[i], ended(ranks[i]) ? " (which has ended)" : "");
+  }
+  if (ranks.size() > kShown) text += fmt::format(" and {} more", ranks.size() - kShown);
+  return text;
+}
+
+std::vector<int> all_ranks(int count) {
+  std::vector<int> ranks(static_cast<std::size_t>(count));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+}  // namespace
+
+ProcessGroup& RuntimeImpl::default_group(const char* who) {
+  if (groups.empty()) throw std::logic_error(fmt::format("{}: init_process_group has not been called", who));
+  return *groups.front();
+}
+
+void RuntimeImpl::make_default_group(const ProcessGroupOptions& wanted, int world_size) {
+  if (!groups.empty()) throw std::logic_error("init_process_group: the default group exists already");
+  if (world_size > map.sips) {
+    throw std::invalid_argument(
+        fmt::format("init_process_group: {} ranks, but the machine has {} SIPs", world_size, map.sips));
+  }
+  make_group(wanted, all_ranks(world_size));
+  group_options = wanted;
+}
+
+ProcessGroup& RuntimeImpl::make_group(const ProcessGroupOptions& wanted, std::vector<int> ranks) {
+  std::vector<std::uint16_t> sips;
+  for (const int rank : ranks) sips.push_back(static_cast<std::uint16_t>(rank));  // rank r drives SIP r
+  const auto id = static_cast<std::uint16_t>(groups.size());
+  auto group = std::make_unique<ProcessGroup>(id, wanted, map, std::move(ranks), std::move(sips), rings);
+  if (map.ipcq_buffer == MemoryKind::hbm) {  // kernels own TCM, and tensors leave SRAM alone
+    const ccl::Group& bound = group->collective().group();
+    for (const std::uint16_t sip : bound.sips) {
+      for (const PeCoord pe : map.pes(sip)) memory.reserve(pe, rings.used(pe) * bound.queue.ring_bytes());
+    }
+  }
+  groups.push_back(std::move(group));
+  return *groups.back();
+}
+
+void RuntimeImpl::install_tables(const ProcessGroup& group, int rank) {
+  const int member = group.group_rank(rank);
+  if (member < 0) return;
+  SfrWriteMessage tables{group.collective().neighbours(member)};
+  const auto state = submit(std::move(tables), rank, group.sip_of(member), stream_of(rank, 0), {}, "neighbour tables");
+  await(state);
+  throw_fault(*state);
+}
+
+void RuntimeImpl::barrier(int rank, const char* what, const ProcessGroup* group) {
+  const int key = group == nullptr ? -1 : group->id();
+  const std::size_t members =
+      group == nullptr ? static_cast<std::size_t>(in_program ? nprocs : 1) : group->ranks().size();
+  Barrier& gate = barriers[key];
+  const std::uint64_t number = gate.passed;
+  gate.here.insert(rank);
+  if (gate.here.size() == members) {
+    ++gate.passed;
+    for (const int other : std::exchange(gate.here, {})) {
+      if (other != rank) scheduling->satisfied(other);
+    }
+    return;
+  }
+  scheduler.wait(what, [&gate, number] { return gate.passed != number; });
+}
+
+std::string RuntimeImpl::detail(int rank) const {
+  const auto ended = [this](int other) { return !scheduler.workers()[static_cast<std::size_t>(other)].live(); };
+  for (const auto& [key, gate] : barriers) {
+    if (gate.here.count(rank) == 0) continue;
+    std::vector<int> absent;
+    const std::vector<int> members = key < 0 ? all_ranks(nprocs) : groups[static_cast<std::size_t>(key)]->ranks();
+    for (const int other : members) {
+      if (gate.here.count(other) == 0) absent.push_back(other);
+    }
+    return "; not reached by " + list_ranks(absent, ended);
+  }
+  for (const auto& [id, state] : pending) {
+    if (state->rank != rank || state->group == nullptr) continue;
+    if (const std::string missing = state->group->missing(state->call); !missing.empty()) return "; " + missing;
+  }
+  return {};
+}
+
+void Runtime::init_process_group(const ProcessGroupOptions& options) {
+  impl_->make_default_group(options, impl_->in_program ? impl_->nprocs : impl_->map.sips);
+}
+
+int Runtime::world_size() const { return impl_->groups.empty() ? impl_->map.sips : impl_->groups.front()->size(); }
+
+const std::string& Runtime::algorithm() const {
+  static const std::string kNone;
+  return impl_->groups.empty() ? kNone : impl_->groups.front()->collective().name();
+}
+
+int Context::world_size() const { return runtime_.in_program ? runtime_.nprocs : 1; }
+bool Context::in_process_group() const { return !runtime_.groups.empty(); }
+
+void Context::init_process_group(const ProcessGroupOptions& options) {
+  RuntimeImpl& runtime = runtime_;
+  runtime.joined.resize(static_cast<std::size_t>(world_size()), 0);
+  std::uint8_t& joined = runtime.joined[static_cast<std::size_t>(rank_)];
+  if (joined != 0 || runtime.tables_installed) {
+    throw std::logic_error("init_process_group: the default group exists already");
+  }
+  if (runtime.groups.empty()) {
+    runtime.make_default_group(options, world_size());
+  } else if (!(options == runtime.group_options)) {
+    throw CollectiveMismatch(fmt::format(
+        "init_process_group: rank {} asks for algorithm '{}', backend '{}', and other ranks for algorithm '{}', "
+        "backend "
+        "'{}', or scope, parameters or file differ: all ranks pass the same",
+        rank_, options.algorithm, options.backend, runtime.group_options.algorithm, runtime.group_options.backend));
+  }
+  joined = 1;
+  runtime.install_tables(*runtime.groups.front(), rank_);
+  runtime.barrier(rank_, "init_process_group");
+  runtime.tables_installed = true;
+}
+
+Group Context::new_group(const std::vector<int>& ranks, const ProcessGroupOptions& options) {
+  const ProcessGroup& world = runtime_.default_group("new_group");
+  const std::string shown = fmt::format("[{}]", fmt::join(ranks, ", "));
+  if (ranks.empty()) throw std::invalid_argument("new_group: the list of ranks is empty");
+  for (const int rank : ranks) {
+    if (world.group_rank(rank) < 0) {
+      throw std::invalid_argument(
+          fmt::format("new_group{}: there is no rank {}: give 0 to {}", shown, rank, world.size() - 1));
+    }
+    if (std::count(ranks.begin(), ranks.end(), rank) > 1) {
+      throw std::invalid_argument(fmt::format("new_group{}: rank {} stands in it twice", shown, rank));
+    }
+  }
+  std::size_t& next = runtime_.next_new_group[static_cast<std::size_t>(rank_)];
+  if (next == runtime_.new_groups.size()) {
+    const ProcessGroup& made = runtime_.make_group(options, ranks);
+    runtime_.new_groups.push_back({made.id(), options, ranks});
+  }
+  const RuntimeImpl::NewGroup& entry = runtime_.new_groups[next];
+  ProcessGroup& group = *runtime_.groups[entry.id];
+  if (entry.ranks != ranks || !(entry.options == options)) {
+    throw CollectiveMismatch(fmt::format(
+        "new_group {} of rank {} is {}, but another rank called new_group[{}] there, or with other options: all ranks "
+        "make the same groups in the same order",
+        next, rank_, shown, fmt::join(entry.ranks, ", ")));
+  }
+  ++next;
+  runtime_.install_tables(group, rank_);
+  runtime_.barrier(rank_, "new_group");
+  return Group(group);
+}
+
+int Context::group_rank(const Group& group) const {
+  return (group.get() != nullptr ? *group.get() : runtime_.default_group("group_rank")).group_rank(rank_);
+}
+
+int Context::group_size(const Group& group) const {
+  return (group.get() != nullptr ? *group.get() : runtime_.default_group("group_size")).size();
+}
+
+void Context::barrier() { runtime_.barrier(rank_, "barrier"); }
+
+void Context::barrier(const Group& group) {
+  const ProcessGroup& members = group.get() != nullptr ? *group.get() : runtime_.default_group("barrier");
+  if (members.group_rank(rank_) < 0) {
+    throw std::invalid_argument(
+        fmt::format("barrier: rank {} is not a member of process group {}", rank_, members.id()));
+  }
+  runtime_.barrier(rank_, "barrier", &members);
+}
+
+}  // namespace kernbench

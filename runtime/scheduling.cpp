@@ -1,0 +1,139 @@
+#include "runtime/scheduling.h"
+
+#include <algorithm>
+
+#include "runtime/runtime_impl.h"
+
+namespace kernbench {
+
+namespace {
+bool all_done(const std::vector<Scheduling::StatePtr>& states) {
+  return std::all_of(states.begin(), states.end(), [](const Scheduling::StatePtr& state) { return state->done; });
+}
+
+void add_waiter(Handle::State& state, int rank) {
+  if (std::find(state.waiters.begin(), state.waiters.end(), rank) == state.waiters.end()) state.waiters.push_back(rank);
+}
+
+void wake_waiters(Scheduler& scheduler, Handle::State& state) {
+  for (const int rank : state.waiters) scheduler.make_ready(rank);
+  state.waiters.clear();
+}
+}  // namespace
+
+void ConcurrentScheduling::submitted(const StatePtr& state) { runtime_.send(state); }
+void ConcurrentScheduling::waited_for(const StatePtr& state, int rank) { add_waiter(*state, rank); }
+void ConcurrentScheduling::completed(const StatePtr& state) { wake_waiters(runtime_.scheduler, *state); }
+void ConcurrentScheduling::satisfied(int rank) { runtime_.scheduler.make_ready(rank); }
+
+void RoundsScheduling::submitted(const StatePtr& state) {
+  if (runtime_.single_driver()) return runtime_.send(state);
+  const auto line = held_.find({state->sip, state->message->stream});
+  if (state->group == nullptr && line == held_.end()) return runtime_.send(state);
+  held_[{state->sip, state->message->stream}].push_back(state);
+  if (state->group == nullptr) return;
+  const auto known = std::find_if(collectives_.begin(), collectives_.end(), [&](const Collective& collective) {
+    return collective.group == state->group && collective.call == state->call;
+  });
+  if (known != collectives_.end()) {
+    known->members.push_back(state);
+  } else {
+    collectives_.push_back({state->group, state->call, {state}});
+  }
+}
+
+void RoundsScheduling::waited_for(const StatePtr& state, int rank) {
+  if (runtime_.single_driver()) return add_waiter(*state, rank);
+  announced(state);
+}
+
+void RoundsScheduling::announced(const StatePtr& state) {
+  if (runtime_.single_driver()) return;
+  if (state->group != nullptr || state->queued) return;  // a collective is in its own queue since its submission
+  state->queued = true;
+  waits_.push_back(state);
+}
+
+void RoundsScheduling::completed(const StatePtr& state) {
+  wake_waiters(runtime_.scheduler, *state);
+  if (draining_ && all_done(target_)) runtime_.scheduler.poke();
+}
+
+void RoundsScheduling::all_yielded() {
+  if (draining_ && !all_done(target_)) return;
+  draining_ = true;
+  target_.clear();
+  if (drain_waits() || drain_collectives()) return;
+  draining_ = false;  // nothing drainable is left: the common resume point
+  runtime_.scheduler.resume_satisfied();
+}
+
+/// Waits that are drainable, in order; false if there is none.
+bool RoundsScheduling::drain_waits() {
+  waits_.erase(std::remove_if(waits_.begin(), waits_.end(), [](const StatePtr& state) { return state->done; }),
+               waits_.end());
+  const auto first = std::find_if(waits_.begin(), waits_.end(), [](const StatePtr& state) { return state->sent; });
+  if (first == waits_.end()) return false;
+  target_ = {*first};
+  return true;
+}
+
+bool RoundsScheduling::drain_collectives() {
+  const auto ended = [](const Collective& collective) { return collective.released && all_done(collective.members); };
+  collectives_.erase(std::remove_if(collectives_.begin(), collectives_.end(), ended), collectives_.end());
+  auto next = std::find_if(collectives_.begin(), collectives_.end(), [](const Collective& c) { return c.released; });
+  if (next == collectives_.end()) {
+    next = std::find_if(collectives_.begin(), collectives_.end(), [&](const Collective& c) { return drainable(c); });
+    if (next == collectives_.end()) return false;
+    release(*next);
+  }
+  target_ = next->members;
+  return true;
+}
+
+/// Every member of the group has submitted it, and nothing that is held stands before it.
+bool RoundsScheduling::drainable(const Collective& collective) const {
+  if (!collective.group->complete(collective.call)) return false;
+  return std::all_of(collective.members.begin(), collective.members.end(), [&](const StatePtr& state) {
+    return held_.at({state->sip, state->message->stream}).front() == state;
+  });
+}
+
+void RoundsScheduling::release(Collective& collective) {
+  collective.released = true;
+  for (const StatePtr& state : collective.members) {
+    const auto line = held_.find({state->sip, state->message->stream});
+    std::deque<StatePtr>& behind = line->second;
+    do {
+      runtime_.send(behind.front());
+      behind.pop_front();
+    } while (!behind.empty() && behind.front()->group == nullptr);
+    if (behind.empty()) held_.erase(line);
+  }
+}
+
+bool RoundsScheduling::starved() {
+  // What the drain waits for needs another rank's doing, such as a kernel that receives from one that is not launched
+  // yet: it was not drainable. Collectives that are go first, as ever; then the round ends without it.
+  if (!draining_) return false;
+  const auto next = std::find_if(collectives_.begin(), collectives_.end(),
+                                 [&](const Collective& c) { return !c.released && drainable(c); });
+  if (next != collectives_.end()) {
+    release(*next);
+    return true;
+  }
+  if (!runtime_.scheduler.any_satisfied()) return false;
+  draining_ = false;
+  runtime_.scheduler.resume_satisfied();
+  return true;
+}
+
+void RoundsScheduling::clear() {
+  waits_.clear();
+  collectives_.clear();
+  held_.clear();
+  target_.clear();
+  draining_ = false;
+}
+
+}  // namespace kernbench
