@@ -102,6 +102,18 @@ const char* to_string(PeSplit split) { return kPeSplitNames.at(static_cast<std::
 CubeSplit parse_cube_split(const std::string& name) { return parse<CubeSplit>("cube split", name, kCubeSplitNames); }
 PeSplit parse_pe_split(const std::string& name) { return parse<PeSplit>("pe split", name, kPeSplitNames); }
 
+Shape fold_shape(const std::vector<std::int64_t>& dimensions) {
+  if (dimensions.empty()) throw std::invalid_argument("a shape needs at least one dimension");
+  constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
+  Shape shape{1, dimensions.back()};
+  check("the last dimension", shape.cols, 1, kLargest);
+  for (std::size_t i = 0; i + 1 < dimensions.size(); ++i) {
+    check(fmt::format("dimension {}", i).c_str(), dimensions[i], 1, kLargest / shape.cols / shape.rows);
+    shape.rows *= dimensions[i];
+  }
+  return shape;
+}
+
 std::vector<LocalShard> resolve_pe_split(PeSplit split, const Region& part, int itemsize, int num_pe) {
   std::vector<LocalShard> shards;
   shards.reserve(static_cast<std::size_t>(num_pe));

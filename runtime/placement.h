@@ -8,38 +8,46 @@
 
 namespace kernbench {
 
+/// How a tensor spreads over the cubes of a SIP: every cube holds it all, or columns or rows are split.
 enum class CubeSplit : std::uint8_t { replicate, column_wise, row_wise };
+/// How a cube's part spreads over its PEs; tiled: a grid of tiles, dealt to the PEs along columns or along rows.
 enum class PeSplit : std::uint8_t { replicate, column_wise, row_wise, tiled_column_major, tiled_row_major };
-const char* to_string(CubeSplit split);
-const char* to_string(PeSplit split);
+const char* to_string(CubeSplit split);  ///< "column_wise"
+const char* to_string(PeSplit split);    ///< "tiled_row_major"
 /// Throws std::invalid_argument with the name and the known ones.
 CubeSplit parse_cube_split(const std::string& name);
+/// Throws std::invalid_argument with the name and the known ones.
 PeSplit parse_pe_split(const std::string& name);
+
+/// The two-dimensional shape of a tensor of any rank: n is 1 x n; leading dimensions fold into rows, so that the last
+/// one is the columns. Throws std::invalid_argument without dimensions, on one below 1, and if the product overflows.
+Shape fold_shape(const std::vector<std::int64_t>& dimensions);
 
 /// How a tensor spreads over the cubes and PEs of one SIP. It has no SIP axis in any form: which rank owns which slice
 /// of a weight is tensor parallelism, decided by the rank and set_device(rank).
 struct DPPolicy {
-  CubeSplit cube = CubeSplit::replicate;
-  PeSplit pe = PeSplit::replicate;
+  CubeSplit cube = CubeSplit::replicate;  ///< the outer level
+  PeSplit pe = PeSplit::replicate;        ///< the inner level, inside each cube's part
   std::optional<int> num_pes, num_cubes;  ///< use only the first n
 };
 
 /// Logical rows x columns of the tensor that a shard holds.
 struct Region {
-  std::int64_t row = 0, col = 0, rows = 0, cols = 0;
-  bool empty() const { return rows == 0 || cols == 0; }
+  std::int64_t row = 0, col = 0;                         ///< of the first element
+  std::int64_t rows = 0, cols = 0;                       ///< both 0 or more
+  bool empty() const { return rows == 0 || cols == 0; }  ///< holds nothing
 };
 
 /// One PE's part of a tensor. Identity is structural: cube within SIP, PE within cube; there is no flat index.
 struct ShardSpec {
-  int sip = 0, cube = 0, pe = 0;
+  int sip = 0, cube = 0, pe = 0;               ///< cube within SIP, PE within cube
   std::uint64_t offset_bytes = 0, nbytes = 0;  ///< in the tensor's shard-packed virtual range
-  Region region;
+  Region region;                               ///< of the tensor
 };
 
 /// One PE's part of a cube's part: what the inner of the two levels gives, before it has a cube and a SIP.
 struct LocalShard {
-  int local_pe = 0;
+  int local_pe = 0;                            ///< PE within cube
   std::uint64_t offset_bytes = 0, nbytes = 0;  ///< in the cube's part
   Region region;                               ///< of the whole tensor
 };

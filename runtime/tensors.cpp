@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <ostream>
 #include <stdexcept>
 #include <utility>
 
@@ -41,7 +42,7 @@ Tensor::State::~State() {
   if (!allocated) return;
   const std::shared_ptr<RuntimeImpl> impl = runtime.lock();
   // Nothing is given back after the run, and after a failure memory stays as it was.
-  if (impl == nullptr || impl->scheduler.aborting() || sc_core::sc_get_status() != sc_core::SC_RUNNING) return;
+  if (impl == nullptr || !impl->open()) return;
   impl->release(*this);
 }
 
@@ -104,21 +105,20 @@ Tensor RuntimeImpl::place(int rank, int sip, Shape shape, DType dtype, const DPP
   tensor->rank = rank;
   tensor->stream = stream_of(rank, 0);
   try {
-    tensor->shards =
-        resolve_dp_policy(policy, shape, static_cast<int>(size_of(dtype)), map.pes_per_cube, map.cubes_per_sip(), sip);
+    tensor->shards = place_shards(policy, shape, static_cast<int>(size_of(dtype)), units, sip);
   } catch (const std::invalid_argument& error) {
     throw std::invalid_argument(fmt::format("tensor '{}': {}", name, error.what()));
   }
 
   tensor->offsets.assign(tensor->shards.size(), 0);
-  std::vector<std::size_t> stale;  // shards in memory that was used before
+  std::vector<std::size_t> stale;  // shards to be cleared: used before; all where clearing takes time
   std::size_t done = 0;
   try {
     for (; done < tensor->shards.size(); ++done) {
       if (tensor->shards[done].nbytes == 0) continue;
       const auto block = memory.allocate(tensor->owner(done), tensor->shards[done].nbytes, name);
       tensor->offsets[done] = block.offset;
-      if (!block.fresh || options.debug) stale.push_back(done);
+      if (!block.fresh || options.debug || options.timed_host_io) stale.push_back(done);
     }
   } catch (...) {
     while (done-- > 0) {
@@ -143,16 +143,61 @@ Tensor RuntimeImpl::place(int rank, int sip, Shape shape, DType dtype, const DPP
     map_range(map, *tensor, owners, mapping.entries);
   }
   const auto state = submit(std::move(mapping), rank, sip, tensor->stream, {}, name);
-  if (clear && options.data) {
-    std::vector<std::uint8_t> zeros;
+  Tensor handle(tensor);
+  const auto clear_stale = [&] {
+    std::vector<HostCopy> copies;
     for (const std::size_t shard : stale) {
-      zeros.assign(tensor->shards[shard].nbytes, 0);
-      debug_access(*tensor, shard, 0, zeros.data(), zeros.size(), true);
+      copies.push_back({shard, 0, std::vector<std::uint8_t>(tensor->shards[shard].nbytes, 0)});
     }
-  }
+    host_copies(*tensor, copies, true);
+  };
+  if (clear && options.data && !options.timed_host_io) clear_stale();
   await(state);
   throw_fault(*state);
-  return Tensor(tensor);
+  if (clear && options.timed_host_io) clear_stale();
+  return handle;
+}
+
+std::uint16_t RuntimeImpl::copy_stream(int rank, std::size_t queue) {
+  constexpr std::size_t kQueues = 4;  // assumed: DMA queues that a host driver gives to one process
+  std::vector<std::uint16_t>& streams = copy_streams[rank];
+  if (streams.empty()) {
+    if (next_stream > 0xFFFF - kQueues) throw std::length_error("host copies: all 65,535 streams are taken");
+    for (std::size_t i = 0; i < kQueues; ++i) streams.push_back(next_stream++);
+  }
+  return streams[queue % kQueues];
+}
+
+void RuntimeImpl::host_copies(const Tensor::State& tensor, std::vector<HostCopy>& copies, bool write) {
+  if (!options.timed_host_io) {
+    if (!options.data) return;
+    for (HostCopy& copy : copies) {
+      debug_access(tensor, copy.shard, copy.offset, copy.data.data(), copy.data.size(), write);
+    }
+    return;
+  }
+  const int rank = scheduler.current() < 0 ? tensor.rank : scheduler.current();
+  std::vector<std::shared_ptr<Handle::State>> states;
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    HostCopy& copy = copies[i];
+    PhysicalAddress address = PhysicalAddress::hbm(tensor.owner(copy.shard), tensor.offsets[copy.shard]);
+    address.offset += copy.offset;
+    const std::uint16_t stream = copy_stream(rank, i);
+    if (write) {
+      states.push_back(
+          submit(MemoryWriteMessage{address, std::move(copy.data)}, rank, tensor.sip, stream, {}, tensor.name));
+    } else {
+      MemoryReadMessage read;
+      read.from = address;
+      read.bytes = copy.data.size();
+      states.push_back(submit(std::move(read), rank, tensor.sip, stream, {}, tensor.name));
+    }
+  }
+  for (const auto& state : states) await(state);
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    throw_fault(*states[i]);
+    if (!write) copies[i].data = std::move(std::get<MemoryReadMessage>(states[i]->message->body).data);
+  }
 }
 
 void RuntimeImpl::debug_access(const Tensor::State& tensor, std::size_t shard, std::uint64_t offset, void* data,
@@ -204,17 +249,20 @@ std::shared_ptr<RuntimeImpl> usable(const Tensor::State& tensor) {
 }  // namespace
 
 void RuntimeImpl::write_contents(const Tensor::State& tensor, const std::uint8_t* data) {
-  if (!options.data) return;
-  std::vector<std::uint8_t> packed;
+  if (!options.data && !options.timed_host_io) return;
+  std::vector<HostCopy> copies;
   for (std::size_t i = 0; i < tensor.shards.size(); ++i) {
     const ShardSpec& shard = tensor.shards[i];
     if (shard.nbytes == 0) continue;
-    packed.resize(shard.nbytes);
+    copies.push_back({i, 0, std::vector<std::uint8_t>(shard.nbytes)});
     for_each_row(tensor, shard, [&](std::uint64_t logical, std::uint64_t at, std::uint64_t n) {
-      std::memcpy(packed.data() + at, data + logical, n);
+      std::memcpy(copies.back().data.data() + at, data + logical, n);
     });
-    debug_access(tensor, i, 0, packed.data(), packed.size(), true);
+    if (options.timed_host_io) continue;
+    host_copies(tensor, copies, true);  // one at a time: a large tensor is not held twice
+    copies.clear();
   }
+  host_copies(tensor, copies, true);
 }
 
 Shape Tensor::shape() const { return state_->shape; }
@@ -237,53 +285,90 @@ PhysicalAddress Tensor::pa(std::size_t shard) const {
   return PhysicalAddress::hbm(state_->owner(shard), state_->offsets[shard]);
 }
 
-std::vector<std::uint8_t> Tensor::bytes_to_host(std::size_t copy) const {
+std::vector<std::uint8_t> Tensor::read_bytes(HostAccess access, std::size_t copy) const {
   const auto runtime = usable(*state_);
   if (copy >= state_->copies) {
     throw std::invalid_argument(
         fmt::format("tensor '{}': copy {} does not exist: give 0 to {}", state_->name, copy, state_->copies - 1));
   }
-  runtime->drain(state_->sip);
+  runtime->before_host_access(access, *state_);
   std::vector<std::uint8_t> logical(bytes(), 0);
-  if (!runtime->options.data) return logical;
-  std::vector<std::uint8_t> packed;
+  if (!runtime->options.data && !runtime->options.timed_host_io) return logical;
+  std::vector<RuntimeImpl::HostCopy> copies;
+  const auto fetch = [&] {
+    runtime->host_copies(*state_, copies, false);
+    for (const RuntimeImpl::HostCopy& from : copies) {
+      for_each_row(*state_, state_->shards[from.shard], [&](std::uint64_t at, std::uint64_t packed, std::uint64_t n) {
+        std::memcpy(logical.data() + at, from.data.data() + packed, n);
+      });
+    }
+    copies.clear();
+  };
   for (const std::size_t i : state_->shards_of(copy)) {
-    const ShardSpec& shard = state_->shards[i];
-    packed.resize(shard.nbytes);
-    runtime->debug_access(*state_, i, 0, packed.data(), packed.size(), false);
-    for_each_row(*state_, shard, [&](std::uint64_t at, std::uint64_t from, std::uint64_t n) {
-      std::memcpy(logical.data() + at, packed.data() + from, n);
-    });
+    copies.push_back({i, 0, std::vector<std::uint8_t>(state_->shards[i].nbytes)});
+    if (!runtime->options.timed_host_io) fetch();  // one at a time: a large tensor is not held twice
   }
+  fetch();
   return logical;
 }
 
-std::vector<double> Tensor::to_host() const {
-  const std::vector<std::uint8_t> raw = bytes_to_host();
+std::vector<double> Tensor::read_values(HostAccess access) const {
+  const std::vector<std::uint8_t> raw = read_bytes(access, 0);
   std::vector<double> values(static_cast<std::size_t>(state_->shape.count()));
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = load_element(raw.data(), state_->dtype, i);
   return values;
 }
 
-double Tensor::at(std::int64_t row, std::int64_t col) const {
+std::vector<double> Tensor::to_host() const { return read_values(HostAccess::to_host); }
+std::vector<double> Tensor::data() const { return read_values(HostAccess::data); }
+std::vector<std::uint8_t> Tensor::bytes_to_host(std::size_t copy) const {
+  return read_bytes(HostAccess::bytes_to_host, copy);
+}
+double Tensor::at(std::int64_t row, std::int64_t col) const { return read_element(HostAccess::at, row, col); }
+double Tensor::operator()(std::int64_t row, std::int64_t col) const {
+  return read_element(HostAccess::call_operator, row, col);
+}
+
+/// "x (2x3 f16): [1, 2, 3; 4, 5, 6]"; of large tensors the first rows and columns.
+std::string Tensor::text(HostAccess access) const {
+  constexpr std::int64_t kShown = 8;
+  const std::vector<double> values = read_values(access);
+  const Shape shape = state_->shape;
+  std::string out = fmt::format("{} ({} {}): [", state_->name, shape.str(), kernbench::to_string(state_->dtype));
+  for (std::int64_t r = 0; r < std::min(shape.rows, kShown); ++r) {
+    if (r > 0) out += "; ";
+    for (std::int64_t c = 0; c < std::min(shape.cols, kShown); ++c) {
+      out += fmt::format("{}{:g}", c > 0 ? ", " : "", values[static_cast<std::size_t>(r * shape.cols + c)]);
+    }
+    if (shape.cols > kShown) out += ", ...";
+  }
+  return out + (shape.rows > kShown ? "; ...]" : "]");
+}
+
+std::string to_string(const Tensor& tensor) { return tensor.text(HostAccess::to_string); }
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
+  return out << tensor.text(HostAccess::stream_output);
+}
+
+double Tensor::read_element(HostAccess access, std::int64_t row, std::int64_t col) const {
   const auto runtime = usable(*state_);
   const Shape shape = state_->shape;
   if (row < 0 || row >= shape.rows || col < 0 || col >= shape.cols) {
     throw std::invalid_argument(
         fmt::format("tensor '{}': element ({}, {}) is outside of {}", state_->name, row, col, shape.str()));
   }
-  runtime->drain(state_->sip);
-  std::uint8_t raw[8] = {};
-  if (!runtime->options.data) return 0;
+  runtime->before_host_access(access, *state_);
   const std::uint64_t item = size_of(state_->dtype);
   for (const std::size_t i : state_->shards_of(0)) {
     const Region& region = state_->shards[i].region;
     const std::int64_t r = row - region.row, c = col - region.col;
     if (r < 0 || r >= region.rows || c < 0 || c >= region.cols) continue;
-    runtime->debug_access(*state_, i, static_cast<std::uint64_t>(r * region.cols + c) * item, raw, item, false);
-    break;
+    std::vector<RuntimeImpl::HostCopy> element(1);
+    element[0] = {i, static_cast<std::uint64_t>(r * region.cols + c) * item, std::vector<std::uint8_t>(item)};
+    runtime->host_copies(*state_, element, false);
+    return load_element(element[0].data.data(), state_->dtype, 0);
   }
-  return load_element(raw, state_->dtype, 0);
+  throw std::logic_error(fmt::format("tensor '{}': no shard holds element ({}, {})", state_->name, row, col));
 }
 
 void Tensor::write_bytes(const std::vector<std::uint8_t>& data) {
@@ -292,25 +377,31 @@ void Tensor::write_bytes(const std::vector<std::uint8_t>& data) {
     throw std::invalid_argument(
         fmt::format("tensor '{}' has {} bytes, the data {}", state_->name, bytes(), data.size()));
   }
-  runtime->drain(state_->sip);
+  runtime->before_host_access(HostAccess::write_bytes, *state_);
   runtime->write_contents(*state_, data.data());
 }
 
 void Tensor::copy_from(const Tensor& source) {
+  if (!source) throw std::invalid_argument(fmt::format("copy to tensor '{}': the source is an empty handle", name()));
   if (source.shape() != shape() || source.dtype() != dtype()) {
     throw std::invalid_argument(
         fmt::format("copy from tensor '{}' ({} {}) to tensor '{}' ({} {}): shapes or dtypes differ", source.name(),
-                    source.shape().str(), to_string(source.dtype()), name(), shape().str(), to_string(dtype())));
+                    source.shape().str(), kernbench::to_string(source.dtype()), name(), shape().str(),
+                    kernbench::to_string(dtype())));
   }
-  usable(*state_)->drain(state_->sip);
-  write_bytes(source.bytes_to_host());
+  usable(*state_);
+  const std::vector<std::uint8_t> data = source.read_bytes(HostAccess::copy_from_source, 0);
+  const auto runtime = usable(*state_);  // reading may have given others a turn
+  runtime->before_host_access(HostAccess::copy_from_target, *state_);
+  runtime->write_contents(*state_, data.data());
 }
 
 void Tensor::free() {
   const auto runtime = state_->runtime.lock();
   if (!state_->allocated) throw std::logic_error(fmt::format("tensor '{}' is freed twice", state_->name));
   if (runtime == nullptr) throw std::logic_error(fmt::format("tensor '{}' is freed after its run", state_->name));
-  runtime->drain(state_->sip);
+  runtime->before_host_access(HostAccess::free, *state_);
+  if (!state_->allocated) throw std::logic_error(fmt::format("tensor '{}' is freed twice", state_->name));
   runtime->release(*state_);
 }
 

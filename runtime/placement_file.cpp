@@ -1,0 +1,98 @@
+#include "runtime/placement_file.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "tlm/config/nearest.h"
+#include "tlm/config/read.h"
+
+namespace kernbench {
+
+namespace {
+constexpr std::uint64_t kMaxUnits = 256;  // of a physical address
+constexpr std::uint64_t kMaxSip = 4095;
+
+/// Reports unknown and forbidden keys.
+void check_placement_keys(const ConfigNode& map, const std::string& what, const std::vector<std::string>& valid,
+                          Problems& problems) {
+  for (const ConfigNode::Entry& entry : map.entries) {
+    bool known = false;
+    for (const std::string& key : valid) known = known || key == entry.key;
+    if (known) continue;
+    const std::string instead = forbidden_placement_key(entry.key);
+    problems.add(entry.key_where, fmt::format("unknown key {} in '{}'", quote(entry.key), what),
+                 instead.empty() ? suggest(entry.key, valid) : instead);
+  }
+}
+
+template <class Split>
+std::vector<std::string> split_names(int count) {
+  std::vector<std::string> names;
+  for (int i = 0; i < count; ++i) names.emplace_back(to_string(static_cast<Split>(i)));
+  return names;
+}
+
+int read_unit(const ConfigNode& map, const char* key, std::uint64_t most, const std::string& what, Problems& problems) {
+  const ConfigNode* node = map.find(key);
+  if (node == nullptr) {
+    problems.add(map.where, fmt::format("missing key '{}'", dotted(what, key)), fmt::format("give 0 to {}", most));
+    return 0;
+  }
+  return static_cast<int>(read_integer(*node, dotted(what, key), {0, most}, problems).value_or(0));
+}
+}  // namespace
+
+std::string forbidden_placement_key(const std::string& key) {
+  if (key == "sip" || key == "sips" || key == "num_sips") {
+    return "placement has no SIP axis: a tensor lives on its rank's SIP, chosen by set_device(rank); which rank owns "
+           "what is tensor parallelism";
+  }
+  if (key == "pe_index" || key == "pe_id") return "there is no flat PE index: give 'sip', 'cube' and 'pe'";
+  return {};
+}
+
+DPPolicy read_dp_policy(const ConfigNode& node, const std::string& what, Problems& problems) {
+  const std::vector<std::string> keys = {"cube", "pe", "num_cubes", "num_pes"};
+  DPPolicy policy;
+  if (!expect_map(node, what, keys, problems)) return policy;
+  check_placement_keys(node, what, keys, problems);
+  if (const ConfigNode* cube = node.find("cube")) {
+    if (const auto split = read_name(*cube, dotted(what, "cube"), split_names<CubeSplit>(3), problems))
+      policy.cube = static_cast<CubeSplit>(*split);
+  }
+  if (const ConfigNode* pe = node.find("pe")) {
+    if (const auto split = read_name(*pe, dotted(what, "pe"), split_names<PeSplit>(5), problems))
+      policy.pe = static_cast<PeSplit>(*split);
+  }
+  if (const ConfigNode* count = node.find("num_cubes")) {
+    if (const auto value = read_integer(*count, dotted(what, "num_cubes"), {1, kMaxUnits}, problems))
+      policy.num_cubes = static_cast<int>(*value);
+  }
+  if (const ConfigNode* count = node.find("num_pes")) {
+    if (const auto value = read_integer(*count, dotted(what, "num_pes"), {1, kMaxUnits}, problems))
+      policy.num_pes = static_cast<int>(*value);
+  }
+  return policy;
+}
+
+DPPolicy load_dp_policy(const std::string& path) {
+  Problems problems;
+  const ConfigNode root = load_config(path, &problems);
+  const DPPolicy policy = read_dp_policy(root, "policy", problems);
+  problems.throw_if_any();
+  return policy;
+}
+
+ShardHome read_shard_home(const ConfigNode& node, const std::string& what, Problems& problems) {
+  const std::vector<std::string> keys = {"sip", "cube", "pe"};
+  ShardHome home;
+  if (!expect_map(node, what, keys, problems)) return home;
+  check_placement_keys(node, what, keys, problems);
+  home.sip = read_unit(node, "sip", kMaxSip, what, problems);
+  home.cube = read_unit(node, "cube", kMaxUnits - 1, what, problems);
+  home.pe = read_unit(node, "pe", kMaxUnits - 1, what, problems);
+  return home;
+}
+
+}  // namespace kernbench
