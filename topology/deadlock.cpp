@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "tlm/config/problems.h"
+#include "topology/machine_error.h"
 #include "topology/plan.h"
 
 namespace kernbench::topology {
@@ -213,8 +213,8 @@ void DependencyGraph::check() const {
         std::string text = "packets could wait for each other in a circle:";
         auto first = std::find_if(path.begin(), path.end(), [&](const auto& step) { return step.first == to; });
         for (; first != path.end(); ++first) text += "\n  " + channels_.name(first->first);
-        throw ConfigError(Location{}, text + "\n  and again " + channels_.name(to),
-                          "change cube.noc.routing, the holes or the broken links");
+        throw MachineError("cube.noc.routing", text + "\n  and again " + channels_.name(to),
+                           "change cube.noc.routing, the holes or the broken links");
       }
     }
   }
@@ -232,24 +232,22 @@ void add_sources(const Plan& plan, std::uint32_t id, std::vector<Entry>& entries
   }
 }
 
-/// One destination per (cube, router, parallel link): others with the same share all but the ejection port.
-std::vector<NodeId> destinations(const Plan& plan, std::uint16_t sip) {
-  std::vector<NodeId> list;
-  std::set<std::tuple<std::uint16_t, std::uint16_t, std::uint32_t>> known;
+/// By SIP, one destination per (cube, router, parallel link): others with the same share all but the ejection port.
+std::vector<std::vector<NodeId>> destinations(const Plan& plan) {
+  std::vector<std::vector<NodeId>> lists(plan.spec.sips);
+  std::set<std::tuple<std::uint16_t, std::uint16_t, std::uint16_t, std::uint32_t>> known;
   for (std::uint32_t i = 0; i < plan.map.nodes.size(); ++i) {
     const Attachment& at = plan.map.nodes[i].at;
-    if (at.sip != sip) continue;
     const std::uint32_t link = choose_link(NodeId{i}, plan.spec.links.links_per_neighbour);
-    if (known.insert({at.cube, at.router, link}).second) list.push_back(NodeId{i});
+    if (known.insert({at.sip, at.cube, at.router, link}).second) lists[at.sip].push_back(NodeId{i});
   }
-  return list;
+  return lists;
 }
 
 void walk_representatives(const Plan& plan, DependencyGraph& graph) {
   const std::uint16_t sips = plan.spec.sips, cubes = plan.map.cubes_per_sip();
   const std::size_t links = plan.spec.links.links_per_neighbour;
-  std::vector<std::vector<NodeId>> of_sip;
-  for (std::uint16_t sip = 0; sip < sips; ++sip) of_sip.push_back(destinations(plan, sip));
+  const std::vector<std::vector<NodeId>> of_sip = destinations(plan);
   for (std::uint16_t sip = 0; sip < sips; ++sip) {
     std::vector<Entry> inside;
     for (std::uint16_t cube = 0; cube < cubes; ++cube) add_sources(plan, plan.cube_network({sip, cube}), inside);
@@ -298,8 +296,8 @@ DeadlockStats check_deadlock(const Plan& plan, Coverage coverage) {
   } else {
     std::vector<Entry> sources;
     for (std::uint32_t network = 0; network < plan.networks.size(); ++network) add_sources(plan, network, sources);
-    for (std::uint16_t sip = 0; sip < plan.spec.sips; ++sip) {
-      for (const NodeId to : destinations(plan, sip)) graph.walk(to, sources);
+    for (const auto& sip : destinations(plan)) {
+      for (const NodeId to : sip) graph.walk(to, sources);
     }
   }
   graph.check();

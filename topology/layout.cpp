@@ -1,11 +1,10 @@
 #include "topology/layout.h"
+#include "topology/machine_error.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
-
-#include "tlm/config/problems.h"
 
 namespace kernbench::topology {
 
@@ -29,8 +28,8 @@ std::vector<GridPoint> usable_routers(const CubeSpec& spec) {
     }
   }
   if (list.empty()) {
-    throw ConfigError(Location{}, "no router of a cube may carry attachments",
-                      "leave a router out of cube.placement's holes and exclusion zone");
+    throw MachineError("cube.placement", "no router of a cube may carry attachments",
+                       "leave a router out of cube.placement's holes and exclusion zone");
   }
   return list;
 }
@@ -81,9 +80,9 @@ std::vector<GridPoint> place_ucie(const CubeSpec& spec, const std::vector<GridPo
     if ((horizontal ? point.row : point.col) == at) edge.push_back(point);
   }
   if (edge.empty()) {
-    throw ConfigError(Location{},
-                      fmt::format("no router of a cube's {} edge can take its UCIe connections", letter(side)),
-                      "leave a router of that edge out of cube.placement's holes and exclusion zone");
+    throw MachineError("cube.placement",
+                       fmt::format("no router of a cube's {} edge can take its UCIe connections", letter(side)),
+                       "leave a router of that edge out of cube.placement's holes and exclusion zone");
   }
   return spread(edge, spec.ucie.connections);
 }
@@ -141,9 +140,9 @@ CubeLayout attach(const CubeSpec& spec, CubeMesh mesh) {
     const std::uint16_t router = layout.at(point);
     auto& locals = layout.locals[router];
     if (kFirstLocalPort + locals.size() >= kNoPort) {
-      throw ConfigError(Location{},
-                        fmt::format("router {} of a cube would need more than {} ports", to_string(point), kNoPort),
-                        "use a larger mesh or fewer UCIe connections");
+      throw MachineError("cube.noc",
+                         fmt::format("router {} of a cube would need more than {} ports", to_string(point), kNoPort),
+                         "use a larger mesh or fewer UCIe connections");
     }
     locals.push_back(local);
     return Spot{router, static_cast<std::uint8_t>(kFirstLocalPort + locals.size() - 1)};

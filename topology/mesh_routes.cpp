@@ -1,10 +1,9 @@
 #include "topology/mesh_routes.h"
+#include "topology/machine_error.h"
 
 #include <fmt/format.h>
 
 #include <deque>
-
-#include "tlm/config/problems.h"
 
 namespace kernbench::topology {
 
@@ -36,10 +35,10 @@ std::vector<unsigned> levels(const CubeLayout& layout) {
   }
   for (std::uint16_t router = 0; router < level.size(); ++router) {
     if (level[router] == kFar) {
-      throw ConfigError(Location{},
-                        fmt::format("cube.placement.holes cuts router {} off from router {}",
-                                    to_string(layout.routers[router]), to_string(layout.routers[0])),
-                        "leave the routers of a cube connected");
+      throw MachineError("cube.placement.holes",
+                         fmt::format("cube.placement.holes cuts router {} off from router {}",
+                                     to_string(layout.routers[router]), to_string(layout.routers[0])),
+                         "leave the routers of a cube connected");
     }
   }
   return level;
@@ -90,8 +89,8 @@ MeshRoutes route_mesh(const CubeLayout& layout, RoutingAlgorithm algorithm) {
   if (algorithm == RoutingAlgorithm::table) return up_down(layout);
   const auto count = static_cast<std::uint16_t>(layout.routers.size());
   if (count != layout.rows * layout.cols) {
-    throw ConfigError(Location{}, "a mesh with holes cannot be routed in dimension order",
-                      "say 'routing: table' in cube.noc");
+    throw MachineError("cube.noc.routing", "a mesh with holes cannot be routed in dimension order",
+                       "say 'routing: table' in cube.noc");
   }
   MeshRoutes routes(count);
   for (std::uint16_t at = 0; at < count; ++at) {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "tlm/config/problems.h"
 #include "tlm/machine/names.h"
+#include "topology/machine_error.h"
 
 namespace kernbench::topology {
 
@@ -22,12 +22,11 @@ std::vector<Spot> add_ports(CrossbarLayout& layout, CrossbarPort::Kind kind, std
   return spots;
 }
 
-void check_ports(const CrossbarLayout& layout, const std::string& name, const char* hint) {
+void check_ports(const CrossbarLayout& layout, const std::string& name, const char* key, const char* hint) {
   const std::size_t ports = kFirstLocalPort + layout.ports.size();
   if (ports <= kNoPort) return;
-  throw ConfigError(
-      Location{},
-      fmt::format("{} would need {} ports; {} is the most", name, layout.ports.size(), kNoPort - kFirstLocalPort),
+  throw MachineError(
+      key, fmt::format("{} would need {} ports; {} is the most", name, layout.ports.size(), kNoPort - kFirstLocalPort),
       hint);
 }
 
@@ -76,7 +75,7 @@ CrossbarLayout layout_io(const SystemSpec& spec, std::uint16_t sip) {
     layout.links.push_back(add_ports(layout, CrossbarPort::Kind::link, number, spec.links.links_per_neighbour));
     layout.neighbours.push_back(other);
   }
-  check_ports(layout, names::crossbar(sip),
+  check_ports(layout, names::crossbar(sip), "sip.io",
               "use fewer links per neighbour, fewer UCIe connections or another system.topology");
   return layout;
 }
@@ -87,7 +86,7 @@ CrossbarLayout layout_fabric(const SystemSpec& spec) {
     layout.links.push_back(add_ports(layout, CrossbarPort::Kind::link, sip, spec.links.links_per_neighbour));
     layout.neighbours.push_back(sip);
   }
-  check_ports(layout, names::fabric_crossbar(), "use fewer SIPs or fewer links per neighbour");
+  check_ports(layout, names::fabric_crossbar(), "system", "use fewer SIPs or fewer links per neighbour");
   return layout;
 }
 

@@ -5,27 +5,13 @@
 #include <map>
 #include <utility>
 
-#include "tlm/config/problems.h"
 #include "tlm/machine/names.h"
 #include "topology/cube_mesh.h"
 #include "topology/deadlock.h"
 #include "topology/latency.h"
+#include "topology/machine_error.h"
 
 namespace kernbench::topology {
-
-namespace {
-
-/// What the models of the first fidelity need; they refuse anything else with an exception of their own.
-void check_network(const NocConfig& noc, const std::string& what) {
-  if (std::uint64_t{noc.vc_depth_flits} * noc.flit_bytes >= kMaxPacketBytes) return;
-  throw ConfigError(
-      Location{},
-      fmt::format("a virtual channel of {} holds {} flits of {} B; a packet of {} B must fit", what, noc.vc_depth_flits,
-                  noc.flit_bytes, kMaxPacketBytes),
-      fmt::format("give vc_depth_flits of at least {}", (kMaxPacketBytes + noc.flit_bytes - 1) / noc.flit_bytes));
-}
-
-}  // namespace
 
 Plan::Plan(SystemSpec the_spec) : spec(std::move(the_spec)) {
   map.sips = spec.sips;
@@ -55,7 +41,6 @@ void Plan::lay_out() {
   for (std::uint16_t sip = 0; sip < spec.sips; ++sip) {
     for (std::uint16_t cube = 0; cube < map.cubes_per_sip(); ++cube) {
       const CubeSpec& here = spec.cube_at({sip, cube});
-      check_network(here.noc, names::cube({sip, cube}));
       const bool first = sip == 0 && cube == 0;
       if (!first && &here == &spec.cube && layout_of.front() != nullptr && &spec.cube_at({0, 0}) == &spec.cube) {
         layout_of.push_back(layout_of.front());
@@ -72,11 +57,7 @@ void Plan::lay_out() {
     }
     crossbars.push_back(layout_io(spec, sip));
   }
-  check_network(spec.sip.io.crossbar, "the IO chiplet's crossbar");
-  if (has_fabric()) {
-    check_network(spec.links.switch_crossbar, "the fabric switch");
-    crossbars.push_back(layout_fabric(spec));
-  }
+  if (has_fabric()) crossbars.push_back(layout_fabric(spec));
 }
 
 void Plan::fill_nodes() {
@@ -129,8 +110,8 @@ void Plan::connect() {
 
   const auto join = [&](LinkEnd a, std::size_t slot_a, LinkEnd b, std::size_t slot_b) {
     if (a.spots->size() != b.spots->size()) {
-      throw ConfigError(
-          Location{},
+      throw MachineError(
+          "overrides",
           fmt::format("{} UCIe connections of a cube face {} of its neighbour", a.spots->size(), b.spots->size()),
           "give both the same ucie.connections");
     }

@@ -1,7 +1,8 @@
 #include "topology/resolve.h"
 
 #include <fmt/format.h>
-#include <xxhash.h>
+
+#include <algorithm>#include <xxhash.h>
 
 #include <filesystem>
 #include <fstream>
@@ -188,6 +189,13 @@ void print(const nlohmann::ordered_json& config, const std::string& path, std::s
 }
 
 }  // namespace
+
+Location Resolved::place_of(const std::string& key) const {
+  const auto found = std::find_if(sources.begin(), sources.end(), [&](const auto& source) {
+    return source.first == key || source.first.rfind(key + ".", 0) == 0;
+  });
+  return found == sources.end() ? Location{} : found->second;
+}
 
 std::string show_resolved(const Resolved& resolved) {
   std::map<std::string, std::string> sources;

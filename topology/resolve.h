@@ -18,6 +18,9 @@ struct Resolved {
   std::string hash;
   /// Where each value was written: ("cube.noc.rows", location), in the order of `config`.
   std::vector<std::pair<std::string, Location>> sources;
+
+  /// Of a value, or of the first value of a section; no place if there is no such key.
+  Location place_of(const std::string& key) const;
 };
 
 /// Stages 1 and 2: reads a preset or file, what it extends, and `--set key=value` entries; checks everything.

@@ -6,8 +6,8 @@
 #include <array>
 #include <cstdlib>
 
-#include "tlm/config/problems.h"
 #include "tlm/machine/names.h"
+#include "topology/machine_error.h"
 
 namespace kernbench::topology {
 
@@ -17,7 +17,7 @@ constexpr unsigned kFar = 0xFFFF'FFFF;
 
 [[noreturn]] void unreachable(const std::string& from, const std::string& to, const std::string& cut,
                               const char* hint) {
-  throw ConfigError(Location{}, fmt::format("{} cannot reach {}: {}", from, to, cut), hint);
+  throw MachineError("overrides", fmt::format("{} cannot reach {}: {}", from, to, cut), hint);
 }
 
 /// The cubes of one SIP as the table sees them.

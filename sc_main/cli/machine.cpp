@@ -1,20 +1,29 @@
 #include "sc_main/cli/machine.h"
 
-#include "tlm/config/problems.h"
+#include "topology/machine_error.h"
 
 namespace kernbench {
 
-topology::Plan plan_of(const topology::SystemSpec& spec, const std::string& name) {
+namespace {
+
+[[noreturn]] void rethrow_at(Location place, const ConfigError& error, const std::string& name) {
+  if (place.file.empty()) place = {name, 0, 0};
+  Problems located;
+  for (const Problem& problem : error.problems()) {
+    located.add(problem.where.file.empty() ? place : problem.where, problem.text, problem.hint);
+  }
+  throw ConfigError(located);
+}
+
+}  // namespace
+
+topology::Plan plan_of(const topology::Resolved& resolved, const std::string& name) {
   try {
-    return topology::make_plan(spec);
+    return topology::make_plan(resolved.spec);
+  } catch (const topology::MachineError& error) {
+    rethrow_at(resolved.place_of(error.key), error, name);
   } catch (const ConfigError& error) {
-    Problems located;
-    for (const Problem& problem : error.problems()) {
-      Location where = problem.where;
-      if (where.file.empty()) where.file = name;
-      located.add(where, problem.text, problem.hint);
-    }
-    throw ConfigError(located);
+    rethrow_at({}, error, name);
   }
 }
 

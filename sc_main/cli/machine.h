@@ -2,11 +2,12 @@
 #include <string>
 
 #include "topology/plan.h"
+#include "topology/resolve.h"
 
 namespace kernbench {
 
-/// Stages 3 to 5 of the machine that the user called `name`. Throws ConfigError; problems that have no place in a file
-/// are located at `name`.
-topology::Plan plan_of(const topology::SystemSpec& spec, const std::string& name);
+/// Stages 3 to 5 of the machine that the user called `name`. Throws ConfigError, located where the value in question
+/// was written, or at `name`.
+topology::Plan plan_of(const topology::Resolved& resolved, const std::string& name);
 
 }  // namespace kernbench

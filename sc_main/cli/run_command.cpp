@@ -129,7 +129,7 @@ class Run {
   int execute() {
     const topology::Resolved resolved = earlier_ ? topology::resolve_json(earlier_->config, common_.from, machine_.sets)
                                                  : topology::resolve(machine_.topology, machine_.sets);
-    const topology::Plan plan = plan_of(resolved.spec, earlier_ ? common_.from : machine_.topology);
+    const topology::Plan plan = plan_of(resolved, earlier_ ? common_.from : machine_.topology);
     result_.config = resolved.config;
     result_.config_hash = resolved.hash;
     result_.map = &plan.map;

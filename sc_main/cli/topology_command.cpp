@@ -88,7 +88,7 @@ void check_combination(const TopologyOptions& options, const Parsed& parsed) {
 
 std::string check(const TopologyOptions& options) {
   const topology::Resolved resolved = topology::resolve(options.machine, options.sets);
-  const topology::Plan plan = plan_of(resolved.spec, options.machine);
+  const topology::Plan plan = plan_of(resolved, options.machine);
   const MachineMap& map = plan.map;
   std::uint64_t pes = 0;
   for (std::uint16_t sip = 0; sip < map.sips; ++sip) pes += map.pes(sip).size();
@@ -104,7 +104,7 @@ std::string show(const TopologyOptions& options) {
   if (options.stage == 1 && options.view.empty()) return topology::show_parsed(options.machine);
   const topology::Resolved resolved = topology::resolve(options.machine, options.sets);
   if (options.stage == 2 && options.view.empty()) return topology::show_resolved(resolved);
-  const topology::Plan plan = plan_of(resolved.spec, options.machine);
+  const topology::Plan plan = plan_of(resolved, options.machine);
   if (options.view.empty()) return topology::show(plan, options.stage);
   require("--view", options.view, {"system", "sip", "cube", "pe"});
   require("--format", options.format, {"dot", "svg"});

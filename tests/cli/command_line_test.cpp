@@ -49,7 +49,7 @@ TEST(CommandLine, SaysWhatIsNotInThisVersion) {
   expect_refused(
       tool({"run", "all_reduce", "--trace=t.json"}),
       "option '--trace' is not in this version\n  hint: use --vcd FILE for waves or --oplog FILE for the list of ops");
-  for (const std::string option : {"--report", "--scheduling", "--host-io"}) {
+  for (const std::string option : {"--report", "--group"}) {
     const Outcome outcome = tool({"run", "all_reduce", option, "x"});
     EXPECT_EQ(outcome.code, 2);
     EXPECT_THAT(outcome.err, StartsWith("kernbench: error: option '" + option + "' is not in this version\n  hint: "));
@@ -194,7 +194,7 @@ TEST(CommandLine, ErrorsOfTheWholeMachineNameItsFile) {
            {"topology", "check", "cut.yaml"}, {"run", "all_reduce", "--topology", "cut.yaml"}}) {
     const Outcome outcome = tool(arguments);
     EXPECT_EQ(outcome.code, 2);
-    EXPECT_THAT(outcome.err, StartsWith("cut.yaml: error: sip0 cannot reach sip1"));
+    EXPECT_THAT(outcome.err, StartsWith("cut.yaml:3:3: error: sip0 cannot reach sip1"));
   }
 }
 
