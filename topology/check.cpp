@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "models/noc/virtual_channel.h"
 #include "tlm/config/nearest.h"
 #include "tlm/config/units.h"
 #include "tlm/machine/address.h"
@@ -57,14 +58,22 @@ namespace {
 std::string size(std::uint64_t bytes) { return format_quantity(bytes, Dimension::bytes); }
 std::string rate(std::uint64_t bytes_per_second) { return format_quantity(bytes_per_second, Dimension::bandwidth); }
 
-/// Whole packets must fit one virtual channel: flow control is by whole packets.
-void check_crossbar(const NocConfig& noc, const char* vc_depth, const char* flit_size, const CheckContext& context) {
-  const std::uint32_t flits = (kMaxPacketBytes + noc.flit_bytes - 1) / noc.flit_bytes;
-  if (noc.vc_depth_flits >= flits) return;
-  context.add({vc_depth, flit_size},
-              fmt::format("{} is {}, but the largest packet ({} B) has {} flits of {} B", vc_depth, noc.vc_depth_flits,
-                          kMaxPacketBytes, flits, noc.flit_bytes),
-              fmt::format("give a depth of at least {}", flits));
+/// Flits are looked ahead no farther than kMaxPipelineCycles, and a flow that may use any channel loses its order.
+void check_network(const NocConfig& noc, const std::string& path, const CheckContext& context) {
+  const auto limit = [&](std::uint64_t cycles, const char* last, const char* what) {
+    if (cycles <= kMaxPipelineCycles) return;
+    context.add({(path + ".pipeline." + last).c_str()}, fmt::format("{} in {} takes {} cycles", what, path, cycles),
+                fmt::format("give stages that sum up to at most {}", kMaxPipelineCycles));
+  };
+  const std::uint64_t allocation = noc.sw_alloc_delay;
+  limit(std::uint64_t{noc.routing_delay} + noc.vc_alloc_delay, "vc_allocation",
+        "routing and virtual channel allocation");
+  limit(allocation + noc.switch_delay + noc.link_delay, "link", "the way from switch allocation to the next buffer");
+  limit(allocation + noc.credit_delay, "credit", "the way of a credit");
+  if (noc.vc_choice == VcChoice::any) {
+    context.add({(path + ".vc_choice").c_str()}, path + ".vc_choice is 'any', with which packets of a flow overtake",
+                "set it to 'per_flow': IPCQ needs the order of a flow");
+  }
 }
 
 void check_grid_of_sips(const SystemSpec& spec, const CheckContext& context) {
@@ -307,8 +316,8 @@ void check_system(const SystemSpec& spec, const CheckContext& context) {
                 fmt::format("sip.cube_mesh is {} x {} = {} cubes", spec.sip.cube_w, spec.sip.cube_h, cubes),
                 "a SIP has at most 256 cubes");
   }
-  check_crossbar(spec.sip.io.crossbar, "sip.io.crossbar.vc_depth", "sip.io.crossbar.flit_size", context);
-  check_crossbar(spec.links.switch_crossbar, "system.links.switch.vc_depth", "system.links.switch.flit_size", context);
+  check_network(spec.sip.io.crossbar, "sip.io.crossbar", context);
+  check_network(spec.links.switch_crossbar, "system.links.switch", context);
   const PcieConfig& pcie = spec.sip.io.pcie;
   if (const std::uint64_t most = pcie_bandwidth(pcie.generation, pcie.lanes); pcie.bytes_per_second > most) {
     context.add({"sip.io.pcie.bandwidth", "sip.io.pcie.generation", "sip.io.pcie.lanes"},
@@ -319,7 +328,7 @@ void check_system(const SystemSpec& spec, const CheckContext& context) {
 }
 
 void check_cube(const CubeSpec& cube, const CheckContext& context) {
-  check_crossbar(cube.noc, "cube.noc.vc_depth", "cube.noc.flit_size", context);
+  check_network(cube.noc, "cube.noc", context);
   check_placement(cube, context);
   check_hbm(cube.hbm, cube.pes, context);
   check_sram(cube.sram, context);

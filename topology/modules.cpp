@@ -6,7 +6,9 @@
 
 namespace kernbench::topology {
 
-NetworkModules::NetworkModules(const BuildContext& context, std::uint32_t id) {
+NetworkModules::NetworkModules(const BuildContext& context, std::uint32_t id)
+    : network_(*context.plan.networks[id].noc, *context.plan.networks[id].routes, context.queue_of(id),
+               context.options.fidelity.noc) {
   const Plan& plan = context.plan;
   const Network& network = plan.networks[id];
   for (std::uint16_t router = 0; router < network.routers(); ++router) {
@@ -17,8 +19,7 @@ NetworkModules::NetworkModules(const BuildContext& context, std::uint32_t id) {
       if (beyond.kind == Beyond::Kind::node) make_interface(context, id, beyond.node);
     }
     const std::string name = names::leaf(plan.router_name(id, router));
-    routers_.push_back(std::make_unique<Router>(name.c_str(), *network.noc, *network.routes, router, connected,
-                                                context.queue_of(id), context.observer));
+    routers_.push_back(std::make_unique<Router>(name.c_str(), network_, connected, context.observer));
   }
   link_ports_.resize(network.ends.size());
   for (std::size_t slot = 0; slot < network.ends.size(); ++slot) {
@@ -48,6 +49,7 @@ void NetworkModules::make_link_port(const BuildContext& context, std::uint32_t i
   LinkPort::Config config;
   config.link = end.link;
   config.noc = *plan.networks[end.network].noc;
+  config.far_flit_bytes = plan.networks[plan.ends[end.peer].network].noc->flit_bytes;
   for (const Spot spot : *end.spots) config.routers.push_back(spot.router);
   config.from_io = end.from_io;
   config.delay = ucie ? Delay::ucie : Delay::fabric;

@@ -54,6 +54,7 @@ class NetworkModules {
   void make_link_port(const BuildContext& context, std::uint32_t end, std::size_t slot);
   void bind(const Plan& plan, std::uint32_t network);
 
+  RouterNetwork network_;
   std::vector<std::unique_ptr<Router>> routers_;
   std::vector<std::unique_ptr<NetworkInterface>> interfaces_;
   std::vector<NodeId> nodes_;  // of the interfaces

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>#include <xxhash.h>
+#include <xxhash.h>
+
+#include <algorithm>
 
 #include <filesystem>
 #include <fstream>

@@ -43,7 +43,8 @@ struct LinkPort::Impl {
 
   struct Sender final : PacketForwardIf, PacketBackwardIf, QueuedPort::Actions {
     explicit Sender(Connection& connection);
-    void receive(Packet& packet, Ps head, Ps tail) override;
+    void head(Packet&, Ps) override {}  // it goes once all of it has won its way
+    void tail(Packet& packet, Ps head, Ps tail) override;
     void credit(unsigned network, unsigned packets, Ps when) override;
     unsigned units(const Packet& packet) const override { return LinkConfig::units(packet.bytes); }
     QueuedPort::Release serve(Packet& packet, Cycle now) override;
@@ -55,17 +56,15 @@ struct LinkPort::Impl {
     TrackId track = kNoTrack;
   };
 
-  struct Injection final : PacketForwardIf, PacketBackwardIf, QueuedPort::Actions {
-    explicit Injection(Connection& connection);
-    void receive(Packet& packet, Ps head, Ps tail) override;
-    void enter(Packet& packet, Cycle now);
-    void credit(unsigned vc, unsigned flits, Ps when) override;
-    unsigned units(const Packet& packet) const override;
-    QueuedPort::Release serve(Packet& packet, Cycle now) override;
-    void wake(Cycle cycle) override;
+  struct Injection final : PacketForwardIf, PacketBackwardIf {
+    explicit Injection(Connection& connection) : at(connection) {}
+    void head(Packet&, Ps) override {}
+    void tail(Packet& packet, Ps head, Ps tail) override;
+    void enter(Packet& packet, Cycle first);
+    void credit(unsigned, unsigned, Ps) override {}  // the source is the router's
+    void injected(Packet& packet, Ps head, Ps tail) override;
 
     Connection& at;
-    QueuedPort port;
   };
 
   struct Connection {
@@ -109,9 +108,9 @@ LinkPort::Impl::Sender::Sender(Connection& connection)
            at.impl.config.far_flit_bytes == 0 ? at.impl.config.noc.flit_bytes : at.impl.config.far_flit_bytes,
            hash(std::string(at.impl.link_port.name()) + ".wire" + std::to_string(at.number))) {}
 
-void LinkPort::Impl::Sender::receive(Packet& packet, Ps head, Ps tail) {
+void LinkPort::Impl::Sender::tail(Packet& packet, Ps head, Ps tail) {
   Impl& impl = at.impl;
-  const Ps ready = impl.timing.ready(packet.bytes, head, tail);
+  const Ps ready = std::max(impl.timing.ready(packet.bytes, head, tail), impl.queue.now());
   impl.queue.at(ready, [this, &packet, ready] {
     packet.charge(Delay::wire, ready - packet.head);
     packet.head = ready;
@@ -157,20 +156,17 @@ void LinkPort::Impl::Sender::credit(unsigned network, unsigned packets, Ps when)
 
 // Wire to network.
 
-LinkPort::Impl::Injection::Injection(Connection& connection)
-    : at(connection), port(connection.impl.config.noc.vcs_per_set, *this) {}
-
 // Called by the far end, on its own queue's time: touches nothing but the clock.
-void LinkPort::Impl::Injection::receive(Packet& packet, Ps head, Ps) {
+void LinkPort::Impl::Injection::tail(Packet& packet, Ps head, Ps) {
   Impl& impl = at.impl;
-  const Cycle start = impl.clock.tick_at_or_after(head);
-  impl.queue.at_from(impl.peer_queue, impl.clock.at(start), [this, &packet, start] { enter(packet, start); });
+  const Cycle first = impl.clock.tick_at_or_after(head);
+  impl.queue.at_from(impl.peer_queue, impl.clock.at(first), [this, &packet, first] { enter(packet, first); });
 }
 
-void LinkPort::Impl::Injection::enter(Packet& packet, Cycle now) {
+void LinkPort::Impl::Injection::enter(Packet& packet, Cycle first) {
   const Impl& impl = at.impl;
   const Config& config = impl.config;
-  const Ps time = impl.clock.at(now);
+  const Ps time = impl.clock.at(first);
   packet.charge(Delay::mesh, time - packet.head);  // to the next edge
   packet.head = time;
   packet.input = packet.vc;  // the wire's virtual network, to which the credit belongs
@@ -180,38 +176,16 @@ void LinkPort::Impl::Injection::enter(Packet& packet, Cycle now) {
   packet.exit_port = route.exit.port;
   packet.vc_set = route.vc_set;
   packet.dateline = route.dateline;
-  packet.vc = virtual_channel(packet, config.noc);
-  port.offer(packet, packet.vc, now);
+  const Cycle last = impl.timing.last_injection(packet.bytes, first, packet.tail);
+  (*impl.link_port.to_network[at.number])->offer(packet, time, impl.clock.at(last));
 }
 
-unsigned LinkPort::Impl::Injection::units(const Packet& packet) const { return at.impl.flits_of(packet); }
-
-QueuedPort::Release LinkPort::Impl::Injection::serve(Packet& packet, Cycle now) {
+void LinkPort::Impl::Injection::injected(Packet& packet, Ps head, Ps tail) {
   const Impl& impl = at.impl;
-  const NocConfig& noc = impl.config.noc;
-  const Cycle delay = 1 + Cycle{noc.link_delay};
-  const Cycle last = impl.timing.last_injection(packet.bytes, now, packet.tail);
-  const Ps start = impl.clock.at(now), head = impl.clock.at(now + delay);
-  packet.charge(Delay::contention, start - packet.head);
-  packet.charge(Delay::mesh, head - start);
-  const Ps left = impl.clock.at(last + 1);
+  impl.link_port.to_network[at.number]->crossed(packet, head, tail);
+  const Ps left = tail - impl.clock.at(impl.config.noc.link_delay);
   impl.link_port.wire_in[at.number]->give_credit(packet.input, LinkConfig::units(packet.bytes),
-                                                 left + impl.config.link.latency);
-  impl.link_port.to_network[at.number]->send(packet, head, impl.clock.at(last + delay));
-  return {now + impl.flits_of(packet), last + 1};
-}
-
-void LinkPort::Impl::Injection::wake(Cycle cycle) {
-  at.impl.queue.at(at.impl.clock.at(cycle), [this, cycle] { port.arbitrate(cycle); });
-}
-
-void LinkPort::Impl::Injection::credit(unsigned vc, unsigned flits, Ps when) {
-  const Impl& impl = at.impl;
-  if (when == 0) {
-    port.announce(vc, flits);
-  } else {
-    port.credit(vc, flits, impl.clock.tick_at_or_after(when), impl.clock.tick_at_or_after(impl.queue.now()));
-  }
+                                                 std::max(left, impl.queue.now()) + impl.config.link.latency);
 }
 
 LinkPort::LinkPort(const sc_core::sc_module_name& name, const Config& config, const NetworkRoutes& routes,

@@ -17,15 +17,17 @@ class LinkTiming {
         header_bytes_(link.header_bytes),
         flit_bytes_(noc.flit_bytes),
         flits_(noc.flit_bytes),
-        clock_(noc.clock_hz) {}
+        clock_(noc.clock_hz),
+        known_(clock_.at(Cycle{noc.sw_alloc_delay} + noc.switch_delay + noc.link_delay)) {}
 
-  /// From when on a packet whose head and tail reach the port may go: at once, but a packet that comes slower than one
-  /// flit per cycle not so early that it would pause on a wire that others could use.
+  /// From when on a packet whose head and tail reach the port may go: when its head is here and its tail has won the
+  /// last router's switch, so that it will not pause on the wire for what happens in the network; one that comes slower
+  /// than one flit per cycle not so early that it would pause on a wire that others could use.
   Ps ready(std::uint32_t bytes, Ps head, Ps tail) const {
     const Ps held = rate_.time_for(std::uint64_t{bytes} + header_bytes_);
     const Ps full_rate = clock_.at(flits_(bytes) - 1) + last_flit(bytes);
     const Ps needed = std::max(held, full_rate), sent = complete(bytes, tail);
-    return std::max(head, sent > needed ? sent - needed : 0);
+    return std::max({head, tail > known_ ? tail - known_ : 0, sent > needed ? sent - needed : 0});
   }
   /// When the last byte of a packet whose tail reaches the port at `tail` can have left: its last flit is not sent
   /// before it is here.
@@ -43,6 +45,7 @@ class LinkTiming {
   std::uint32_t header_bytes_, flit_bytes_;
   FlitCounter flits_;
   Clock clock_;
+  Ps known_;  // from the switch of the last router to the port
 };
 
 }  // namespace kernbench

@@ -17,6 +17,7 @@ FlitEngine::FlitEngine(const NocConfig& config, const NetworkRoutes& routes, Act
       any_(config.vc_choice == VcChoice::any),
       hold_(config.switch_policy == SwitchPolicy::hold),
       weighted_(config.arbitration == Arbitration::weighted_round_robin),
+      chaining_(config.packet_chaining),
       hop_(Cycle{config.sw_alloc_delay} + config.switch_delay + config.link_delay),
       injection_(1 + Cycle{config.link_delay}),
       reuse_(Cycle{config.credit_delay} + config.sw_alloc_delay),
@@ -206,6 +207,10 @@ void FlitEngine::make_current(Buffer& buffer, Packet& packet, Cycle ready) {
   schedule(buffer, ready + head_wait_);
 }
 
+std::uint8_t FlitEngine::next_port(const Buffer& buffer, const Packet& packet) const {
+  return routes_.next_port(static_cast<std::uint16_t>(buffer.router->index), {packet.exit_router, packet.exit_port});
+}
+
 // Whether the next flit can go at cycle `at`. If not, the buffer will be looked at when it can: at a known time, when
 // the hop before sends the flit (starved), or when the next buffer gives a place back (sender_blocked).
 bool FlitEngine::can_send(Buffer& buffer, Cycle at) {
@@ -285,22 +290,42 @@ void FlitEngine::send(Buffer& buffer, Cycle now) {
 void FlitEngine::finish(Buffer& buffer, Cycle now) {
   Router& router = *buffer.router;
   Packet& packet = *buffer.current;
-  flit::OutputNetwork& network = *router.outputs[buffer.output].networks[buffer.network];
-  network.free |= 1U << buffer.out_vc;
-  for (Buffer* parked = std::exchange(network.parked, nullptr); parked != nullptr;) {
-    router.waiting.push_back(parked);
-    parked = std::exchange(parked->next, nullptr);
-  }
   const unsigned output = buffer.output;
   const Cycle head = buffer.head;
-  buffer.state = Buffer::State::idle;
-  buffer.current = nullptr;
-  if (buffer.first != nullptr) {
-    Packet& next = *std::exchange(buffer.first, buffer.first->next);
-    next.next = nullptr;
-    make_current(buffer, next, buffer.arrived.nth_last(buffer.missing(), now + 1));
+  flit::OutputNetwork& network = *router.outputs[output].networks[buffer.network];
+  if (!chain(buffer, network, now)) {
+    network.free |= 1U << buffer.out_vc;
+    for (Buffer* parked = std::exchange(network.parked, nullptr); parked != nullptr;) {
+      router.waiting.push_back(parked);
+      parked = std::exchange(parked->next, nullptr);
+    }
+    buffer.state = Buffer::State::idle;
+    buffer.current = nullptr;
+    if (buffer.first != nullptr) {
+      Packet& next = *std::exchange(buffer.first, buffer.first->next);
+      next.next = nullptr;
+      make_current(buffer, next, buffer.arrived.nth_last(buffer.missing(), now + 1));
+    }
   }
   actions_.tail(router.index, buffer.input, output, packet, head, now + hop_);
+}
+
+// Lets the next packet of the buffer have the output channel of the one that ends now.
+bool FlitEngine::chain(Buffer& buffer, const flit::OutputNetwork& network, Cycle now) {
+  if (!chaining_ || buffer.first == nullptr || now < head_wait_) return false;
+  const Cycle latest = now - head_wait_;
+  if (buffer.arrived.nth_last(buffer.missing(), latest) > latest) return false;
+  for (const Buffer* other = network.parked; other != nullptr; other = other->next) {
+    if (any_ || split_.channel(other->vc) == buffer.out_vc) return false;
+  }
+  Packet& next = *buffer.first;
+  if (next_port(buffer, next) != buffer.output) return false;
+  buffer.first = std::exchange(next.next, nullptr);
+  buffer.current = &next;
+  buffer.flits = static_cast<std::uint16_t>(flits_(next));
+  buffer.sent = 0;
+  evaluate(buffer, now + 1);
+  return true;
 }
 
 // Credits from outside.

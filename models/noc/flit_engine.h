@@ -22,6 +22,9 @@ namespace kernbench {
 /// output picks among the inputs that ask, round robin, each input accepts among the outputs that picked it, and an
 /// output whose pick was not accepted stays idle in that cycle. Commands and credits go before all others, even those
 /// that hold the switch. Weighted round robin: an input from a neighbour may win twice in a row.
+/// With packet chaining (Michelogiannakis et al., MICRO 2011) a head that is in the buffer when the tail before it goes
+/// keeps that packet's output channel, if it needs the same and no other head waits for it: one virtual channel then
+/// fills a link; without, it carries flits / (flits + 1).
 /// A source sends one flit per cycle; it picks among its virtual channels as the switch does, and stays with a packet
 /// while that can go on, but for commands and credits.
 /// Source of the rules: reference tables of BookSim2 (docs/noc.md).
@@ -63,10 +66,12 @@ class FlitEngine final : public MeshEngine {
   // A packet in a buffer.
   void enqueue(Buffer& buffer, Packet& packet, Cycle head);
   void make_current(Buffer& buffer, Packet& packet, Cycle ready);
+  std::uint8_t next_port(const Buffer& buffer, const Packet& packet) const;
   bool can_send(Buffer& buffer, Cycle at);
   void evaluate(Buffer& buffer, Cycle at);
   void send(Buffer& buffer, Cycle now);
   void finish(Buffer& buffer, Cycle now);
+  bool chain(Buffer& buffer, const flit::OutputNetwork& network, Cycle now);
 
   // A router's cycle (flit_allocation.cpp).
   struct VcRequest {
@@ -106,7 +111,7 @@ class FlitEngine final : public MeshEngine {
   const FlitCounter flits_;
   const VcSplit split_;
   const unsigned vcs_;
-  const bool any_, hold_, weighted_;
+  const bool any_, hold_, weighted_, chaining_;
   const Cycle hop_, injection_;       // to the next buffer
   const Cycle reuse_, source_reuse_;  // from a flit's departure to the use of its place
   const Cycle head_wait_;             // from head ready to the first allocation

@@ -1,15 +1,12 @@
 #include "models/noc/network_interface.h"
 
-#include "models/noc/queued_port.h"
-
 namespace kernbench {
 
 using tlm::tlm_generic_payload;
 using tlm::tlm_phase;
 using tlm::tlm_sync_enum;
 
-struct NetworkInterface::Impl final : QueuedPort::Actions,
-                                      PacketForwardIf,
+struct NetworkInterface::Impl final : PacketForwardIf,
                                       PacketBackwardIf,
                                       tlm::tlm_fw_transport_if<>,
                                       tlm::tlm_bw_transport_if<> {
@@ -19,8 +16,7 @@ struct NetworkInterface::Impl final : QueuedPort::Actions,
         routes(routes),
         queue(queue),
         clock(config.noc.clock_hz),
-        flits_of(config.noc.flit_bytes),
-        injection(config.noc.vcs_per_set, *this) {}
+        flits_of(config.noc.flit_bytes) {}
 
   // Endpoint to router.
 
@@ -42,51 +38,31 @@ struct NetworkInterface::Impl final : QueuedPort::Actions,
     packet.exit_port = route.exit.port;
     packet.vc_set = route.vc_set;
     packet.dateline = route.dateline;
-    packet.vc = virtual_channel(packet, config.noc);
     const Ps now = queue.now();
-    const Cycle cycle = clock.tick_at_or_after(now);
-    const Ps edge = clock.at(cycle);
+    const Ps edge = clock.edge(now);
+    const unsigned flits = flits_of(packet);
     packet.charge(Delay::mesh, edge - now);
     packet.head = edge;
-    injection.offer(packet, packet.vc, cycle);
+    ni.to_router->offer(packet, edge, flits == 1 ? edge : clock.after(edge, flits - 1));
   }
 
-  unsigned units(const Packet& packet) const override { return flits_of(packet); }
-
-  QueuedPort::Release serve(Packet& packet, Cycle now) override {
-    const unsigned flits = flits_of(packet);
-    const Ps start = clock.at(now), end = clock.at(now + flits);
-    const Cycle arrival = now + 1 + config.noc.link_delay;
-    const Ps head = clock.at(arrival);
-    packet.injected = start;
-    packet.charge(Delay::contention, start - packet.head);
-    packet.charge(Delay::mesh, head - start);
-    count(injected, packet, end - start);
-    ni.to_router.send(packet, head, clock.at(arrival + flits - 1));
-    return {now + flits, now + flits};
+  void injected(Packet& packet, Ps head, Ps tail) override {
+    count(injected_stats, packet, clock.at(flits_of(packet)));
+    ni.to_router.crossed(packet, head, tail);
   }
 
-  void wake(Cycle at) override {
-    queue.at(clock.at(at), [this, at] { injection.arbitrate(at); });
-  }
-
-  void credit(unsigned vc, unsigned flits, Ps when) override {
-    if (when == 0) {
-      injection.announce(vc, flits);
-    } else {
-      injection.credit(vc, flits, clock.tick_at_or_after(when), clock.tick_at_or_after(queue.now()));
-    }
-  }
+  void credit(unsigned, unsigned, Ps) override {}  // the source is the router's
 
   // Router to endpoint.
 
-  void receive(Packet& packet, Ps, Ps tail) override {
+  void head(Packet&, Ps) override {}
+  void tail(Packet& packet, Ps, Ps tail) override {
     queue.at(tail, [this, &packet] { arrived(packet); });
   }
 
   void arrived(Packet& packet) {
     packet.charge(Delay::wire, packet.tail - packet.head);
-    count(ejected, packet, clock.at(flits_of(packet)));
+    count(ejected_stats, packet, clock.at(flits_of(packet)));
     switch (packet.kind) {
       case PacketKind::read:
       case PacketKind::write:
@@ -219,12 +195,11 @@ struct NetworkInterface::Impl final : QueuedPort::Actions,
   EventQueue& queue;
   const Clock clock;
   const FlitCounter flits_of;
-  QueuedPort injection;
   tlm_generic_payload* pending = nullptr;  // BEGIN_REQ made, END_REQ not yet seen
   unsigned pending_vc = 0, pending_flits = 0;
   Packet* first_request = nullptr;  // reads and writes that arrived behind it
   Packet* last_request = nullptr;
-  PortStats injected, ejected;
+  PortStats injected_stats, ejected_stats;
 };
 
 NetworkInterface::NetworkInterface(const sc_core::sc_module_name& name, const Config& config,
@@ -251,7 +226,7 @@ void NetworkInterface::end_of_elaboration() {
   for (unsigned vc = 0; vc < noc.vcs(); ++vc) from_router.give_credit(vc, ejection_depth(noc), 0);
 }
 
-const PortStats& NetworkInterface::injected() const { return impl_->injected; }
-const PortStats& NetworkInterface::ejected() const { return impl_->ejected; }
+const PortStats& NetworkInterface::injected() const { return impl_->injected_stats; }
+const PortStats& NetworkInterface::ejected() const { return impl_->ejected_stats; }
 
 }  // namespace kernbench

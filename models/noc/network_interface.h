@@ -28,9 +28,8 @@ namespace kernbench {
 /// END_REQ; one-way packets and responses pass it. A target may also answer a read or write with TLM_UPDATED/BEGIN_RESP
 /// or TLM_COMPLETED at once.
 ///
-/// Injection: one flit per cycle, a source queue per virtual channel, commands and credits first, then round robin over
-/// the virtual networks; the head is at the router 1 + link_delay cycles after it left the queue. Delivery: when the
-/// tail is here.
+/// Injection: what is offered waits in the router's source of this input (MeshEngine has the rules); the head is in the
+/// router's buffer 1 + link_delay cycles after it left. Delivery: when the tail is here.
 class NetworkInterface : public sc_core::sc_module {
  public:
   struct Config {

@@ -24,6 +24,7 @@ struct NocConfig {
   Arbitration arbitration = Arbitration::round_robin;
   VcChoice vc_choice = VcChoice::per_flow;
   SwitchPolicy switch_policy = SwitchPolicy::interleave;
+  bool packet_chaining = true;       ///< a packet takes over the output channel of the one before it in its buffer
   std::uint32_t vcs_per_set = 4;     ///< virtual channels of each (class, set)
   std::uint32_t vc_depth_flits = 8;  ///< buffer of one virtual channel at an input port
   std::uint32_t routing_delay = 0;   ///< cycles; route looked ahead one hop

@@ -1,124 +1,110 @@
 #include "models/noc/router.h"
 
+#include <algorithm>
 #include <string>
-
-#include "models/noc/router_timing.h"
 
 namespace kernbench {
 
 namespace {
+
 std::string port_name(unsigned port) {
   static constexpr const char* kNames[] = {"n", "s", "e", "w"};
   return port < kFirstLocalPort ? kNames[port] : "p" + std::to_string(port);
 }
+
+// Credits farther away than this are handed to the engine when they are due.
+constexpr Cycle kCreditsAhead = 32;
+constexpr unsigned kCreditsAtOnce = 16;
+
 }  // namespace
 
-struct Router::Impl final : RouterTiming::Actions {
+struct Router::Impl {
   struct In final : PacketForwardIf {
     In(Impl& impl, unsigned port) : impl(impl), port(port) {}
-    void receive(Packet& packet, Ps head, Ps) override {
-      const Cycle cycle = impl.clock.tick_at_or_after(head);
-      impl.queue.at(impl.clock.at(cycle), [this, &packet, cycle] { impl.arrive(*this, packet, cycle); });
+    void head(Packet& packet, Ps head) override {
+      if (track != kNoTrack) publish(static_cast<std::int64_t>(impl.flits_of(packet)));
+      RouterNetwork& network = impl.network;
+      network.engine().arrive(impl.index, port, packet, network.cycle(head), network.now());
+    }
+    void tail(Packet&, Ps, Ps) override {}
+    void offer(Packet& packet, Ps first, Ps last) override {
+      if (track != kNoTrack) publish(static_cast<std::int64_t>(impl.flits_of(packet)));
+      RouterNetwork& network = impl.network;
+      const Cycle from = network.cycle(first);
+      const Cycle to = last == first ? from : network.cycle(last);
+      const Cycle now = first == network.queue().now() ? from : network.now();
+      network.engine().offer(impl.index, port, packet, from, to, now);
+    }
+    void publish(std::int64_t change) {
+      level += change;
+      impl.observer->change(track, impl.network.queue().now(), static_cast<std::uint64_t>(level));
     }
     Impl& impl;
     unsigned port;
-    std::uint64_t level = 0, published = 0;  // flits that wait for the switch
+    bool injects = true;     // a network interface or link port sends here
+    std::int64_t level = 0;  // flits of packets that are here or on the way
     TrackId track = kNoTrack;
   };
+
   struct Out final : PacketBackwardIf {
     Out(Impl& impl, unsigned port) : impl(impl), port(port) {}
     void credit(unsigned vc, unsigned units, Ps when) override {
+      RouterNetwork& network = impl.network;
       if (when == 0) {
-        impl.timing.announce(port, vc, units);
-      } else {
-        impl.timing.credit(port, vc, units, impl.clock.tick_at_or_after(when),
-                           impl.clock.tick_at_or_after(impl.queue.now()));
+        network.engine().announce(impl.index, port, units);
+        return;
+      }
+      give(static_cast<std::uint16_t>(vc), units, network.cycle(when));
+    }
+    void give(std::uint16_t vc, unsigned flits, Cycle when) {
+      RouterNetwork& network = impl.network;
+      const Cycle now = network.now();
+      for (; flits != 0; when += kCreditsAtOnce) {
+        const auto some = static_cast<std::uint16_t>(std::min(flits, kCreditsAtOnce));
+        flits -= some;
+        if (when <= now || when + some <= now + kCreditsAhead) {
+          network.engine().credit(impl.index, port, vc, some, when, now);
+        } else {
+          network.queue().at(network.clock().at(when), [this, when, vc, some] { give(vc, some, when); });
+        }
       }
     }
     Impl& impl;
     unsigned port;
     PortStats stats;
     TrackId track = kNoTrack;
+    Ps published = 0;  // end of the last interval
   };
 
-  Impl(Router& router, const NocConfig& config, const NetworkRoutes& routes, std::uint16_t index, unsigned ports,
-       EventQueue& queue, Observer* observer)
-      : router(router),
-        config(config),
-        queue(queue),
+  Impl(RouterNetwork& network, Router& router, unsigned ports, Observer* observer)
+      : network(network),
         observer(observer),
-        clock(config.clock_hz),
-        flits_of(config.flit_bytes),
-        pipeline(config.routing_delay + config.vc_alloc_delay),
-        flight(config.sw_alloc_delay + config.switch_delay + config.link_delay),
-        timing(this->config, routes, index, ports, *this),
+        flits_of(network.config().flit_bytes),
+        index(network.add(router, ports)),
+        hop(Cycle{network.config().routing_delay} + network.config().vc_alloc_delay + network.config().sw_alloc_delay +
+            network.config().switch_delay + network.config().link_delay),
+        flight(hop - network.config().routing_delay - network.config().vc_alloc_delay),
+        injection(1 + Cycle{network.config().link_delay}),
         ins(ports),
         outs(ports) {}
 
-  void arrive(In& in, Packet& packet, Cycle cycle) {
-    packet.input = static_cast<std::uint16_t>(in.port);
-    if (in.track == kNoTrack) {
-      timing.arrive(in.port, packet, cycle);
-      return;
-    }
-    in.level += flits_of(packet);
-    arriving = true;
-    timing.arrive(in.port, packet, cycle);
-    arriving = false;
-    publish_level(in);
-  }
-
-  void depart(unsigned output, Packet& packet, unsigned flits, Cycle start, Cycle last) override {
-    Out& to = *outs[output];
-    const Ps head = clock.at(start + flight);
-    const Ps unhindered = head - clock.at(start - pipeline);
-    packet.charge(Delay::mesh, unhindered);
-    packet.charge(Delay::contention, head - packet.head - unhindered);
-    const Ps begin = clock.at(start), end = clock.at(start + flits);
-    ++to.stats.packets;
-    to.stats.bytes += packet.bytes;
-    to.stats.busy += end - begin;
-    if (observer != nullptr) publish(*ins[packet.input], to, packet, flits, begin, end);
-    router.out[output]->send(packet, head, clock.at(last + flight));
-  }
-  void free_buffer(unsigned input, unsigned vc, unsigned flits, Cycle when) override {
-    router.in[input]->give_credit(vc, flits, clock.at(when));
-  }
-  void wake(unsigned output, Cycle at) override {
-    queue.at(clock.at(at), [this, output, at] { timing.arbitrate(output, at); });
-  }
-  void publish(In& from, const Out& to, const Packet& packet, unsigned flits, Ps begin, Ps end) const {
-    if (to.track != kNoTrack) observer->interval(to.track, begin, end, packet.op);
-    if (from.track == kNoTrack) return;
-    from.level -= flits;
-    if (!arriving) publish_level(from);
-  }
-  void publish_level(In& in) const {
-    if (in.level == in.published) return;
-    in.published = in.level;
-    observer->change(in.track, queue.now(), in.level);
-  }
-
-  Router& router;
-  const NocConfig config;
-  EventQueue& queue;
+  RouterNetwork& network;
   Observer* observer;
-  bool arriving = false;  // a packet that nothing hinders does not wait
-  const Clock clock;
   const FlitCounter flits_of;
-  const Cycle pipeline;  // arrival to switch allocation
-  const Cycle flight;    // switch allocation to arrival at the next hop
-  RouterTiming timing;
+  const unsigned index;
+  const Cycle hop;        // of a head that nothing hinders
+  const Cycle flight;     // switch allocation to arrival at the next hop
+  const Cycle injection;  // source to buffer
   std::vector<std::unique_ptr<In>> ins;
   std::vector<std::unique_ptr<Out>> outs;
 };
 
-Router::Router(const sc_core::sc_module_name& name, const NocConfig& config, const NetworkRoutes& routes,
-               std::uint16_t index, const std::vector<bool>& connected, EventQueue& queue, Observer* observer)
-    : sc_module(name), in(connected.size()), out(connected.size()) {
-  check(config);
-  impl_ =
-      std::make_unique<Impl>(*this, config, routes, index, static_cast<unsigned>(connected.size()), queue, observer);
+Router::Router(const sc_core::sc_module_name& name, RouterNetwork& network, const std::vector<bool>& connected,
+               Observer* observer)
+    : sc_module(name),
+      in(connected.size()),
+      out(connected.size()),
+      impl_(std::make_unique<Impl>(network, *this, static_cast<unsigned>(connected.size()), observer)) {
   for (unsigned p = 0; p < connected.size(); ++p) {
     if (!connected[p]) continue;
     const std::string port = port_name(p);
@@ -138,10 +124,45 @@ Router::Router(const sc_core::sc_module_name& name, const NocConfig& config, con
 Router::~Router() = default;
 
 void Router::end_of_elaboration() {
-  for (const auto& socket : in) {
-    if (!socket) continue;
-    for (unsigned vc = 0; vc < impl_->config.vcs(); ++vc) socket->give_credit(vc, impl_->config.vc_depth_flits, 0);
+  for (unsigned p = 0; p < out.size(); ++p) {
+    if (!out[p]) continue;
+    auto* peer = dynamic_cast<Impl::In*>(out[p]->operator->());
+    if (peer == nullptr || &peer->impl.network != &impl_->network) continue;
+    peer->injects = false;
+    impl_->network.engine().connect(impl_->index, p, peer->impl.index, peer->port);
   }
+}
+
+void Router::head(unsigned input, unsigned output, Packet& packet, Cycle head) {
+  RouterNetwork& network = impl_->network;
+  const Cycle unhindered = impl_->hop + (impl_->ins[input]->injects ? impl_->injection : 0);
+  const Ps least = network.clock().at(head) - network.clock().at(head - unhindered);
+  const Ps time = network.time(head);
+  packet.charge(Delay::mesh, least);
+  packet.charge(Delay::contention, time - packet.head - least);
+  out[output]->head(packet, time);
+}
+
+void Router::tail(unsigned input, unsigned output, Packet& packet, Cycle head, Cycle tail) {
+  Impl::Out& to = *impl_->outs[output];
+  const Clock& clock = impl_->network.clock();
+  const unsigned flits = impl_->flits_of(packet);
+  ++to.stats.packets;
+  to.stats.bytes += packet.bytes;
+  to.stats.busy += clock.at(flits);
+  if (to.track != kNoTrack) {
+    const Ps begin = std::max(clock.at(head - impl_->flight), to.published);
+    to.published = clock.at(tail - impl_->flight + 1);
+    impl_->observer->interval(to.track, begin, to.published, packet.op);
+  }
+  Impl::In& from = *impl_->ins[input];
+  if (from.track != kNoTrack) from.publish(-static_cast<std::int64_t>(flits));
+  out[output]->tail(packet, clock.at(head), clock.at(tail));
+}
+
+void Router::injected(unsigned input, Packet& packet, Cycle head, Cycle tail) {
+  const Clock& clock = impl_->network.clock();
+  (*in[input])->injected(packet, clock.at(head), clock.at(tail));
 }
 
 const PortStats& Router::output_stats(unsigned port) const { return impl_->outs.at(port)->stats; }

@@ -4,23 +4,23 @@
 #include <systemc>
 #include <vector>
 
-#include "models/noc/noc_config.h"
+#include "models/noc/router_network.h"
 #include "models/noc/virtual_channel.h"
 #include "tlm/ext/packet_socket.h"
-#include "tlm/machine/routing.h"
 #include "tlm/observe/observer.h"
-#include "tlm/sim/event_queue.h"
 
 namespace kernbench {
 
 /// A router of a cube's mesh, or an IO chiplet's crossbar, or the fabric switch: only the number of ports differs.
-/// RouterTiming has the rules. One event per packet that nothing hinders: the arrival of its head.
+///
+/// Carries packets over its sockets when the network's engine says so, and keeps their accounts. Which of its outputs
+/// lead to routers of the same network it finds out from their bindings.
 class Router : public sc_core::sc_module {
  public:
-  /// `connected[p]`: port p exists (sockets in[p] and out[p]); the others stay null. `index`: its number in `routes`.
-  /// Throws std::invalid_argument if a virtual channel cannot hold a packet.
-  Router(const sc_core::sc_module_name& name, const NocConfig& config, const NetworkRoutes& routes, std::uint16_t index,
-         const std::vector<bool>& connected, EventQueue& queue, Observer* observer);
+  /// `connected[p]`: port p exists (sockets in[p] and out[p]); the others stay null. Routers of one network are made in
+  /// the order of their numbers in its routes.
+  Router(const sc_core::sc_module_name& name, RouterNetwork& network, const std::vector<bool>& connected,
+         Observer* observer);
   ~Router() override;
 
   std::vector<std::unique_ptr<PacketTargetSocket>> in;
@@ -30,6 +30,12 @@ class Router : public sc_core::sc_module {
   const PortStats& output_stats(unsigned port) const;
 
  private:
+  friend class RouterNetwork;
+  // What the engine does (MeshEngine::Actions).
+  void head(unsigned input, unsigned output, Packet& packet, Cycle head);
+  void tail(unsigned input, unsigned output, Packet& packet, Cycle head, Cycle tail);
+  void injected(unsigned input, Packet& packet, Cycle head, Cycle tail);
+
   void end_of_elaboration() override;
 
   struct Impl;

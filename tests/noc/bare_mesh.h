@@ -62,6 +62,7 @@ inline NocConfig bare_config(const Traffic& traffic) {
   config.vcs_per_set = traffic.vcs;
   config.vc_depth_flits = traffic.depth;
   config.vc_choice = VcChoice::any;
+  config.packet_chaining = false;
   config.switch_policy = traffic.hold ? SwitchPolicy::hold : SwitchPolicy::interleave;
   return config;
 }

@@ -66,12 +66,14 @@ TEST(Noc, PacketsStartAtTheNextEdgeOfAClockThatIsNoWholeNumberOfPicoseconds) {
   EXPECT_EQ(sum(got.spent), got.latency());
 }
 
-TEST(Noc, OneEventPerHopWhenNothingHinders) {
+TEST(Noc, OneEventPerCycleInWhichSomethingHappens) {
   System system(mesh_config(1, 4));
   system.queue().at(0, [&system] { system.mesh.node(0).send(node(3), MessageClass::ipcq_data, 256, 0); });
   sc_core::sc_start();
   EXPECT_EQ(system.mesh.node(3).got.size(), 1U);
-  EXPECT_EQ(system.queue().executed(), 1U + 4U + 1U);  // the test's call, four routers, the delivery
+  // Four allocations of a channel at cycles 2, 6, 10, 14; the 8 flits win the switches in 3-10, 7-14, 11-18 and 15-22:
+  // cycles 2 to 22. Besides the test's call and the delivery.
+  EXPECT_EQ(system.queue().executed(), 1U + 21U + 1U);
 }
 
 TEST(Noc, IdleNetworkExecutesNothing) {
@@ -321,7 +323,7 @@ TEST(Noc, HeavyRandomTrafficIsConservedAndInOrder) {
 TEST(Noc, RandomTrafficWithOneVirtualChannelAndTheSmallestBuffer) {
   NocConfig config = mesh_config(4, 4);
   config.vcs_per_set = 1;
-  config.vc_depth_flits = 8;
+  config.vc_depth_flits = 1;  // a packet of 8 flits lies over 8 routers
   System system(config);
   for (auto& endpoint : system.mesh.endpoints) endpoint->service = 12'345;
   RandomTraffic traffic(system.mesh, system.queue(), 2, 60'000, 10);
@@ -385,15 +387,16 @@ TEST(Noc, AnObserverSeesBusyOutputsAndWaitingInputs) {
   EXPECT_EQ(recorder.level["mesh.r1.in_w.waiting"], 0U);
 }
 
-TEST(Noc, RefusesABufferThatCannotHoldAPacket) {
+TEST(Noc, RefusesAPipelineThatItCannotLookAhead) {
   NocConfig config = mesh_config(1, 1);
-  config.vc_depth_flits = 7;
+  config.link_delay = 31;
   try {
     System system(config);
     FAIL();
   } catch (const std::invalid_argument& error) {
-    EXPECT_STREQ(error.what(),
-                 "NocConfig: vc_depth_flits x flit_bytes is 224; a virtual channel must hold a packet of 256 bytes");
+    EXPECT_STREQ(
+        error.what(),
+        "NocConfig: the way from switch allocation to the next buffer takes 33 cycles; at most 32 are modelled");
   }
 }
 

@@ -186,15 +186,15 @@ class TestMesh : public sc_core::sc_module {
            PayloadPool& pool, int gate = kNoGate, Observer* observer = nullptr)
       : sc_module(name),
         config(config),
-        routes(config.rows, config.cols, first_node, static_cast<std::uint16_t>(gate == kNoGate ? 0 : gate)) {
+        routes(config.rows, config.cols, first_node, static_cast<std::uint16_t>(gate == kNoGate ? 0 : gate)),
+        network(config, routes, queue) {
     const int rows = config.rows, cols = config.cols;
     for (int r = 0; r < rows * cols; ++r) {
       const int x = r % cols, y = r / cols;
       const std::vector<bool> connected = {y > 0, y + 1 < rows, x + 1 < cols, x > 0, true, r == gate};
       const auto id = static_cast<std::uint16_t>(r);
       const std::string number = std::to_string(r);
-      routers.push_back(
-          std::make_unique<Router>(("r" + number).c_str(), config, routes, id, connected, queue, observer));
+      routers.push_back(std::make_unique<Router>(("r" + number).c_str(), network, connected, observer));
       const NodeId self{first_node + id};
       const NetworkInterface::Config ni{config, self, id, true, true};
       interfaces.push_back(std::make_unique<NetworkInterface>(("ni" + number).c_str(), ni, routes, queue));
@@ -218,6 +218,7 @@ class TestMesh : public sc_core::sc_module {
 
   const NocConfig config;
   const XyRoutes routes;
+  RouterNetwork network;
   std::vector<std::unique_ptr<Router>> routers;
   std::vector<std::unique_ptr<NetworkInterface>> interfaces;
   std::vector<std::unique_ptr<Endpoint>> endpoints;

@@ -8,25 +8,40 @@ namespace kernbench {
 struct PacketProtocol {};  // names the protocol to SystemC's binding check
 
 /// The lean protocol between routers, network interfaces, UCIe ports and link ports: packets forward, credits back.
+///
+/// A hop is two calls: head() when the first flit has been decided, tail() when the last one has; a sender that knows
+/// both makes them one after the other. Injection into a router's network is another: offer(), answered by injected().
 class PacketForwardIf : public virtual sc_core::sc_interface {
  public:
   using protocol_types = PacketProtocol;
-  /// The head of `packet` reaches this input at `head`, its tail at `tail`; both may lie in the future and are final.
-  /// REQUIRES: the sender holds credit for the whole packet on virtual channel packet.vc; now <= head <= tail.
-  virtual void receive(Packet& packet, Ps head, Ps tail) = 0;
+  /// The head of `packet` reaches this input at `head` >= now on virtual channel packet.vc; its flits follow.
+  /// REQUIRES: the sender holds credit for every flit it has sent.
+  virtual void head(Packet& packet, Ps head) = 0;
+  /// Its last flit reaches this input at `tail` >= now, and its head has or will at `head`: final.
+  virtual void tail(Packet& packet, Ps head, Ps tail) = 0;
+  /// Inputs of routers: the packet waits outside to be injected; its flits can be from `first` >= now (the first) to
+  /// `last` (the last), evenly spread. The router picks the time and, within packet.virtual_network(), the channel.
+  virtual void offer(Packet& packet, Ps first, Ps last);
 };
 
 class PacketBackwardIf : public virtual sc_core::sc_interface {
  public:
   using protocol_types = PacketProtocol;
   /// `units` of buffer of virtual channel `vc` are free again: the first from `when` on, the others one per cycle after
-  /// it, as the flits of a packet leave. The unit is the receiver's: flits for a router, packets on a wire. Each
-  /// receiver announces its whole capacity this way at end_of_elaboration, with when = 0, so that a sender needs no
-  /// knowledge of its neighbour.
+  /// it, as the flits of a packet leave. The unit is the receiver's: flits at an output of a router, packets on a wire.
+  /// Receivers announce their whole capacity this way at end_of_elaboration, with when = 0, so that a sender needs no
+  /// knowledge of its neighbour: the same for every channel at a router's output, kNoCredits if they never throttle.
   virtual void credit(unsigned vc, unsigned units, Ps when) = 0;
+  /// Every flit of a packet that was offered has left; they reach the router's buffer from `head` to `tail`: final.
+  virtual void injected(Packet& packet, Ps head, Ps tail);
+
+  static constexpr unsigned kNoCredits = ~0U;
 };
 
-/// Sees every packet that crosses a bound socket; for tests and `--debug`.
+inline void PacketForwardIf::offer(Packet&, Ps, Ps) { sc_assert(!"only routers inject"); }
+inline void PacketBackwardIf::injected(Packet&, Ps, Ps) { sc_assert(!"nothing was offered"); }
+
+/// Sees every packet that crosses a bound socket, when its tail has been decided; for tests and `--debug`.
 class PacketProbe {
  public:
   virtual ~PacketProbe() = default;
@@ -40,12 +55,24 @@ class PacketInitiatorSocket : public tlm::tlm_base_initiator_socket<32, PacketFo
   explicit PacketInitiatorSocket(const char* name) : Base(name) {}
   const char* kind() const override { return "kernbench::PacketInitiatorSocket"; }
 
-  /// One hop: hands the packet to whatever is bound. Costs a virtual call and a test.
-  void send(Packet& packet, Ps head, Ps tail) {
+  /// The two calls of a hop.
+  void head(Packet& packet, Ps head) {
     packet.head = head;
+    (*this)->head(packet, head);
+  }
+  void tail(Packet& packet, Ps head, Ps tail) {
     packet.tail = tail;
+    crossed(packet, head, tail);
+    (*this)->tail(packet, head, tail);
+  }
+  /// Both, by a sender that knows the whole hop.
+  void send(Packet& packet, Ps head, Ps tail) {
+    this->head(packet, head);
+    this->tail(packet, head, tail);
+  }
+  /// To be called by the sender's injected(): the hop into the router, for the probe.
+  void crossed(const Packet& packet, Ps head, Ps tail) {
     if (probe_ != nullptr) probe_->crossed(this->name(), packet, head, tail);
-    (*this)->receive(packet, head, tail);
   }
   void set_probe(PacketProbe* probe) { probe_ = probe; }
 

@@ -1,0 +1,58 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "models/noc/mesh_engine.h"
+#include "models/noc/noc_config.h"
+#include "tlm/machine/fidelity.h"
+#include "tlm/machine/routing.h"
+#include "tlm/sim/event_queue.h"
+
+namespace kernbench {
+
+class Router;
+
+/// One router network: a cube's mesh, an IO chiplet's crossbar or the fabric switch. Owns the engine that times its
+/// routers and lends it the event queue: one event per cycle in which something happens, whatever the number of
+/// routers. The Router modules made on it carry the packets over their sockets.
+class RouterNetwork final : MeshEngine::Actions {
+ public:
+  /// Throws std::invalid_argument if packets cannot travel in a network of this shape.
+  RouterNetwork(const NocConfig& config, const NetworkRoutes& routes, EventQueue& queue, Grade grade = Grade::accurate);
+  ~RouterNetwork();
+  RouterNetwork(const RouterNetwork&) = delete;
+  RouterNetwork& operator=(const RouterNetwork&) = delete;
+
+  const NocConfig& config() const { return config_; }
+  const Clock& clock() const { return clock_; }
+  EventQueue& queue() { return queue_; }
+  MeshEngine& engine() { return *engine_; }
+
+  /// Routers are numbered in the order in which they are made, as in the network's routes.
+  unsigned add(Router& router, unsigned ports);
+  /// First cycle at or after `time`.
+  Cycle cycle(Ps time) const { return time == known_time_ ? known_cycle_ : clock_.tick_at_or_after(time); }
+  Cycle now() const { return clock_.tick_at_or_after(queue_.now()); }
+  /// Time of a cycle that is about to be handed over.
+  Ps time(Cycle cycle) {
+    known_cycle_ = cycle;
+    return known_time_ = clock_.at(cycle);
+  }
+
+ private:
+  void head(unsigned router, unsigned input, unsigned output, Packet& packet, Cycle head) override;
+  void tail(unsigned router, unsigned input, unsigned output, Packet& packet, Cycle head, Cycle tail) override;
+  void injected(unsigned router, unsigned input, Packet& packet, Cycle head, Cycle tail) override;
+  void wake(Cycle at) override;
+
+  const NocConfig config_;
+  EventQueue& queue_;
+  const Clock clock_;
+  Ps known_time_ = 0;
+  Cycle known_cycle_ = 0;
+  std::unique_ptr<MeshEngine> engine_;
+  std::vector<Router*> routers_;
+};
+
+}  // namespace kernbench
