@@ -13,5 +13,7 @@ int run_tool(int argc, const char* const* argv);
 int run_command(const Arguments& arguments);
 int topology_command(const Arguments& arguments);
 int list_command(const Arguments& arguments);
+int validate_command(const Arguments& arguments);
+int bench_command(const Arguments& arguments);
 
 }  // namespace kernbench

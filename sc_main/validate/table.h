@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kernbench::validate {
@@ -27,18 +28,19 @@ class Table {
   double number(std::size_t row, const std::string& column) const;
   std::uint64_t integer(std::size_t row, const std::string& column) const;
 
-  /// Value of `key=value` in the comment lines: up to the next blank, comma or semicolon outside brackets. Throws if it
-  /// is not there.
+  /// Value of `key=value` in the comment lines: up to the next blank, comma, semicolon or colon outside
+  /// brackets. Throws if it is not there.
   std::string parameter(const std::string& key) const;
   double number_parameter(const std::string& key) const;
   std::uint64_t integer_parameter(const std::string& key) const;
   std::optional<std::string> find_parameter(const std::string& key) const;
-  bool comment_contains(const std::string& text) const;
+  /// What the brackets of an ECMAScript expression match in the comment lines, in order of the lines; throws, saying
+  /// that `what` is missing, if it matches nowhere.
+  std::vector<std::vector<std::string>> matches(const std::string& expression, const std::string& what) const;
 
-  /// Ends in an error at this row and column.
-  [[noreturn]] void fail(std::size_t row, const std::string& column, const std::string& text,
-                         const std::string& hint = {}) const;
-  [[noreturn]] void fail_parameter(const std::string& key, const std::string& text, const std::string& hint = {}) const;
+  /// Throws: what stands here is not what `hint` asks for.
+  [[noreturn]] void fail(std::size_t row, const std::string& column, const std::string& hint) const;
+  [[noreturn]] void fail_parameter(const std::string& key, const std::string& hint) const;
 
  private:
   struct Row {

@@ -22,7 +22,8 @@ struct Case {
   bool within() const { return error <= limit && error >= -limit; }
 };
 
-/// A case that is judged. The error is measured / reference - 1; of a reference of 0 it is 0 if both are, else infinite.
+/// A case that is judged. The error is measured / reference - 1; of a reference of 0 it is 0 if both are, else
+/// infinite.
 Case judge(std::string name, std::string metric, double reference, double measured, double limit);
 /// A case that is reported only; `reason` says why.
 Case report(std::string name, std::string metric, double reference, double measured, double limit, std::string reason);

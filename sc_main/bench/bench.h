@@ -1,0 +1,51 @@
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tlm/machine/fidelity.h"
+
+namespace kernbench::bench {
+
+/// What one run of a benchmark measured.
+struct Measured {
+  double units = 0;       ///< of work done
+  double cpu_s = 0;       ///< user CPU time of that work alone
+  double extra = 0;       ///< a second figure: Bench::extra_unit
+  double peak_bytes = 0;  ///< largest resident memory of the process
+};
+
+/// A bound of the specification (hardware.md, "Speed to reach").
+struct Bound {
+  enum class Of { none, loops_per_unit, cpu_s, peak_bytes };
+  Of of = Of::none;
+  double most = 0;
+};
+
+/// Something whose speed is measured, each time in a process of its own.
+struct Bench {
+  std::string name;
+  std::string unit;        ///< of the work: "packet", "request", ...
+  std::string extra_unit;  ///< of Measured::extra; empty: none
+  std::vector<Bound> bounds;
+  std::function<Measured()> run;
+  bool quick = true;  ///< part of --sample
+};
+
+/// User CPU time of this process so far, in seconds.
+double user_cpu_s();
+/// Largest resident memory of this process so far.
+double peak_bytes();
+
+/// The yardstick: one SC_METHOD on one timed event of the bare SystemC kernel. Unit: activations.
+Measured run_calibration();
+
+/// Every benchmark at a grade, in the order of the output.
+std::vector<Bench> benches(Grade grade);
+
+// By area, each in a file of its own.
+std::vector<Bench> noc_benches(Grade grade);
+std::vector<Bench> machine_benches(Grade grade);
+std::vector<Bench> kernel_benches();
+
+}  // namespace kernbench::bench

@@ -1,0 +1,41 @@
+#pragma once
+#include <vector>
+
+#include "sc_main/validate/table.h"
+#include "sc_main/validate/validate.h"
+#include "sc_main/workloads/bare_mesh.h"
+
+namespace kernbench::validate {
+
+/// Limits of hardware.md, "Accuracy to reach", for one grade of the network.
+struct NocLimits {
+  double latency, saturation, long_packets_held_saturation, accepted;
+};
+inline constexpr NocLimits kAccurateNoc{0.05, 0.05, 0.05, 0.03};
+/// Accepted throughput is reported only; what is listed as its limit is that of the accurate grade.
+inline constexpr NocLimits kFastNoc{0.15, 0.10, 0.15, 0.03};
+
+/// Runs of each case, with seeds 1, 2, ...: the reference's seed noise is 2% at 0.8 of saturation.
+inline constexpr unsigned kSeeds = 5;
+/// Latencies are judged up to this fraction of the table's saturation load.
+inline constexpr double kJudgedUpTo = 0.8;
+
+/// The mesh of a table from its comment lines. Throws ConfigError.
+BareMeshConfig mesh_of(const Table& table);
+
+/// The kinds of table, told apart by their columns. One group each.
+Group latency_load_group(const Table& table, const Request& request);
+Group credit_loop_group(const Table& table, const Request& request);
+Group zero_load_group(const Table& table, const Request& request);
+Group seed_noise_group(const Table& table, const Request& request);
+Group sensitivity_group(const Table& table, const Request& request);
+
+/// A run of `config` as figures, and back.
+std::function<Figures()> mesh_run(const BareMeshConfig& config);
+struct MeshFigures {
+  double latency = 0, accepted = 0;
+  bool drained = false;  ///< every measured packet arrived: `latency` is that of all
+  explicit MeshFigures(const Figures& figures);
+};
+
+}  // namespace kernbench::validate

@@ -1,0 +1,291 @@
+#include "sc_main/workloads/bare_mesh.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <stdexcept>
+#include <systemc>
+
+#include "models/noc/router.h"
+#include "models/noc/router_network.h"
+#include "sc_main/workloads/traffic_pattern.h"
+#include "sc_main/workloads/traffic_source.h"
+#include "tlm/ext/payload_pool.h"
+#include "tlm/sim/dispatcher.h"
+#include "tlm/sim/main_stack.h"
+
+namespace kernbench {
+namespace {
+constexpr Ps kCycle = 1000;  ///< of a clock of 1 GHz: times in ps are cycles x 1000
+constexpr std::uint32_t kFlitBytes = 4;
+constexpr MessageClass kClass = MessageClass::ipcq_data;
+double user_cpu_s() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_utime.tv_sec) + static_cast<double>(usage.ru_utime.tv_usec) * 1e-6;
+}
+
+NocConfig noc_config(const BareMeshConfig& config) {
+  NocConfig noc;
+  noc.rows = static_cast<std::uint16_t>(config.rows);
+  noc.cols = static_cast<std::uint16_t>(config.cols);
+  noc.flit_bytes = kFlitBytes;
+  noc.clock_hz = kPsPerSecond / kCycle;
+  noc.vc_choice = VcChoice::any;
+  noc.packet_chaining = false;
+  noc.switch_policy = config.hold ? SwitchPolicy::hold : SwitchPolicy::interleave;
+  noc.vcs_per_set = config.vcs;
+  noc.vc_depth_flits = config.vc_depth;
+  noc.routing_delay = config.routing_delay;
+  noc.vc_alloc_delay = config.vc_alloc_delay;
+  noc.sw_alloc_delay = config.sw_alloc_delay;
+  noc.switch_delay = config.switch_delay;
+  noc.link_delay = config.link_delay;
+  noc.credit_delay = config.credit_delay;
+  return noc;
+}
+
+/// X first, then Y; node n sits at router n.
+class BareRoutes final : public NetworkRoutes {
+ public:
+  explicit BareRoutes(unsigned cols) : cols_(cols) {}
+  RouteDecision enter(NodeId destination, std::uint16_t, bool, std::uint8_t dateline) const override {
+    return {{static_cast<std::uint16_t>(index(destination)), kFirstLocalPort}, 0, dateline};
+  }
+  std::uint8_t next_port(std::uint16_t at, Exit exit) const override {
+    const unsigned x = at % cols_, y = at / cols_, to_x = exit.router % cols_, to_y = exit.router / cols_;
+    if (x != to_x) return to_x > x ? kEastPort : kWestPort;
+    if (y != to_y) return to_y > y ? kSouthPort : kNorthPort;
+    return exit.port;
+  }
+
+ private:
+  const unsigned cols_;
+};
+
+/// A packet that waits in its source queue.
+struct Waiting {
+  std::uint64_t created;
+  unsigned destination;
+};
+
+/// What the nodes of a mesh share.
+struct Shared {
+  EventQueue& queue;
+  PayloadPool& pool;
+  const NetworkRoutes& routes;
+  TrafficMeter& meter;
+  unsigned cols, flits;
+  Ps injection;  ///< from the source to the router's buffer
+};
+
+/// Source and sink at one router. Packets wait here until their turn is near, so that a saturated run keeps a record of
+/// 16 bytes of each and not the packet.
+class MeshNode : public sc_core::sc_module, PacketForwardIf, PacketBackwardIf {
+ public:
+  MeshNode(const sc_core::sc_module_name& name, unsigned self, Shared& shared)
+      : sc_module(name), self_(self), shared_(shared) {
+    to_router.bind(static_cast<PacketBackwardIf&>(*this));
+    from_router.bind(static_cast<PacketForwardIf&>(*this));
+  }
+  PacketInitiatorSocket to_router{"to_router"};
+  PacketTargetSocket from_router{"from_router"};
+
+  /// A packet comes into being at `cycle`, not before the present one.
+  void create(unsigned destination, std::uint64_t cycle) {
+    shared_.meter.created(cycle);
+    if (offered_ < kOffered)
+      offer({cycle, destination});
+    else
+      waiting_.push_back({cycle, destination});
+  }
+
+ private:
+  /// The packet that is being sent and the next one, so that no cycle is lost between them.
+  static constexpr unsigned kOffered = 2;
+
+  void end_of_elaboration() override { from_router.give_credit(0, kNoCredits, 0); }
+
+  void offer(const Waiting& next) {
+    ++offered_;
+    tlm::tlm_generic_payload& payload = shared_.pool.acquire();
+    Packet& packet = Packet::of(payload);
+    packet.source = NodeId{self_};
+    packet.destination = NodeId{next.destination};
+    packet.message_class = kClass;
+    packet.kind = PacketKind::ipcq_data;
+    packet.bytes = shared_.flits * kFlitBytes;
+    packet.op = next.created;
+    const RouteDecision route = shared_.routes.enter(packet.destination, static_cast<std::uint16_t>(self_), false, 0);
+    packet.exit_router = route.exit.router;
+    packet.exit_port = route.exit.port;
+    packet.vc_set = route.vc_set;
+    const Ps first = std::max(shared_.queue.now(), next.created * kCycle);
+    packet.head = first;
+    to_router->offer(packet, first, first);
+  }
+
+  void injected(Packet& packet, Ps head, Ps tail) override {
+    to_router.crossed(packet, head, tail);
+    packet.injected = head - shared_.injection;
+    shared_.meter.injected((tail - shared_.injection) / kCycle);
+    --offered_;
+    if (waiting_.empty()) return;
+    offer(waiting_.front());
+    waiting_.pop_front();
+  }
+  void credit(unsigned, unsigned, Ps) override {}  // the source is the router's
+
+  void head(Packet&, Ps) override {}
+  void tail(Packet& packet, Ps, Ps tail) override {
+    const unsigned source = index(packet.source), cols = shared_.cols;
+    const auto distance = [](unsigned a, unsigned b) { return a > b ? a - b : b - a; };
+    shared_.meter.arrived(packet.op, packet.injected / kCycle, tail / kCycle,
+                          distance(source % cols, self_ % cols) + distance(source / cols, self_ / cols));
+    packet.payload->release();
+  }
+
+  const unsigned self_;
+  Shared& shared_;
+  unsigned offered_ = 0;
+  std::deque<Waiting> waiting_;
+};
+
+/// The mesh, its nodes and its traffic.
+class BareMesh : public sc_core::sc_module {
+ public:
+  BareMesh(const sc_core::sc_module_name& name, const BareMeshConfig& config, EventQueue& queue,
+           std::atomic<bool>& finished)
+      : sc_module(name),
+        config_(config),
+        queue_(queue),
+        finished_(finished),
+        pattern_(config.pattern, config.cols, config.rows),
+        routes_(config.cols),
+        meter_(config.warmup, config.warmup + config.window),
+        network_(noc_config(config), routes_, queue, config.fast ? Grade::fast : Grade::accurate),
+        shared_{queue, pool_, routes_, meter_, config.cols, config.packet_flits, (1 + config.link_delay) * kCycle},
+        arrivals_(config.cols * config.rows, config.load / config.packet_flits, config.seed),
+        destinations_(config.seed, 0) {
+    for (unsigned r = 0; r < config.rows * config.cols; ++r) add(r);
+    for (unsigned r = 0; r < config.rows * config.cols; ++r) {
+      if (r % config.cols + 1 < config.cols) join(r, kEastPort, r + 1, kWestPort);
+      if (r + config.cols < config.rows * config.cols) join(r, kSouthPort, r + config.cols, kNorthPort);
+    }
+    next_ = arrivals_.next();
+    queue_.at(next_.cycle * kCycle, [this] { create(); });
+    queue_.at((config.warmup + config.window) * kCycle, [this] { check(); });
+  }
+
+  const TrafficMeter& meter() const { return meter_; }
+  double begin_s() const { return begin_s_; }  ///< user CPU time of the process when the simulation began
+
+ private:
+  void start_of_simulation() override { begin_s_ = user_cpu_s(); }
+  void add(unsigned r) {
+    const unsigned x = r % config_.cols, y = r / config_.cols;
+    const std::vector<bool> connected = {y > 0, y + 1 < config_.rows, x + 1 < config_.cols, x > 0, true};
+    routers_.push_back(std::make_unique<Router>(fmt::format("r{}", r).c_str(), network_, connected, nullptr));
+    nodes_.push_back(std::make_unique<MeshNode>(fmt::format("node{}", r).c_str(), r, shared_));
+    nodes_[r]->to_router.bind(*routers_[r]->in[kFirstLocalPort]);
+    routers_[r]->out[kFirstLocalPort]->bind(nodes_[r]->from_router);
+  }
+  void join(unsigned a, unsigned a_port, unsigned b, unsigned b_port) {
+    routers_[a]->out[a_port]->bind(*routers_[b]->in[b_port]);
+    routers_[b]->out[b_port]->bind(*routers_[a]->in[a_port]);
+  }
+
+  /// Every packet of one cycle, then the event of the next cycle that has any. A cycle ahead of their creation, so that
+  /// it does not matter which event of a cycle comes first.
+  void create() {
+    const std::uint64_t cycle = next_.cycle;
+    do {
+      nodes_[next_.node]->create(pattern_.destination(next_.node, destinations_), cycle + 1);
+      next_ = arrivals_.next();
+    } while (next_.cycle == cycle);
+    queue_.at(next_.cycle * kCycle, [this] { create(); });
+  }
+
+  /// Traffic goes on until the measured packets are there; looked at now and then.
+  void check() {
+    constexpr std::uint64_t kInterval = 64;
+    const std::uint64_t cycle = queue_.now() / kCycle, run = config_.warmup + config_.window;
+    if (meter_.arrived_count() == meter_.measured() || cycle >= run * (1 + config_.drain)) {
+      finished_.store(true, std::memory_order_relaxed);
+      return;
+    }
+    queue_.at((cycle + kInterval) * kCycle, [this] { check(); });
+  }
+
+  const BareMeshConfig config_;
+  EventQueue& queue_;
+  std::atomic<bool>& finished_;
+  const TrafficPattern pattern_;
+  const BareRoutes routes_;
+  PayloadPool pool_;
+  TrafficMeter meter_;
+  RouterNetwork network_;
+  Shared shared_;
+  BernoulliArrivals arrivals_;
+  Random destinations_;
+  BernoulliArrivals::Arrival next_;
+  double begin_s_ = 0;
+  std::vector<std::unique_ptr<Router>> routers_;
+  std::vector<std::unique_ptr<MeshNode>> nodes_;
+};
+
+void check(const BareMeshConfig& config) {
+  const auto refuse = [](const std::string& text) { throw std::invalid_argument(text); };
+  constexpr unsigned kMostNodes = 4096, kMostVcs = 16, kMostFlits = 64;
+  if (config.cols == 0 || config.rows == 0 || config.cols > kMostNodes || config.rows > kMostNodes ||
+      config.cols * config.rows > kMostNodes)
+    refuse(fmt::format("a mesh of {} x {} routers\n  hint: give 1 to {} in all", config.cols, config.rows, kMostNodes));
+  if (config.packet_flits == 0 || config.packet_flits > kMostFlits)
+    refuse(fmt::format("packets of {} flits\n  hint: give 1 to {}", config.packet_flits, kMostFlits));
+  if (config.vcs == 0 || config.vcs > kMostVcs)
+    refuse(fmt::format("{} virtual channels\n  hint: give 1 to {}", config.vcs, kMostVcs));
+  if (!(config.load > 0 && config.load <= config.packet_flits))
+    refuse(
+        fmt::format("a load of {} flits per node and cycle\n  hint: give more than 0, and at most one packet per "
+                    "cycle, {}",
+                    config.load, config.packet_flits));
+  if (config.window == 0) refuse("an empty window");
+}
+}  // namespace
+
+BareMeshResult run_bare_mesh(const BareMeshConfig& config) {
+  check(config);
+  Dispatcher dispatcher("dispatcher", 1);
+  std::atomic<bool> finished{false};
+  dispatcher.set_stop(&finished);
+  auto mesh = std::make_unique<BareMesh>("mesh", config, dispatcher.queue(0), finished);
+  sc_core::sc_start();
+  back_on_main_stack();
+
+  const TrafficMeter& meter = mesh->meter();
+  BareMeshResult result;
+  result.cpu_s = user_cpu_s() - mesh->begin_s();
+  const double per_node_and_cycle =
+      static_cast<double>(config.packet_flits) / (static_cast<double>(config.window) * config.cols * config.rows);
+  result.offered = static_cast<double>(meter.measured()) * per_node_and_cycle;
+  result.injected = static_cast<double>(meter.injected_count()) * per_node_and_cycle;
+  result.accepted = static_cast<double>(meter.accepted_count()) * per_node_and_cycle;
+  result.latency = meter.mean_latency();
+  result.network_latency = meter.mean_network_latency();
+  result.p50 = meter.percentile(0.50);
+  result.p95 = meter.percentile(0.95);
+  result.p99 = meter.percentile(0.99);
+  result.links = meter.mean_links();
+  result.measured = meter.measured();
+  result.arrived = meter.arrived_count();
+  result.packets = meter.packets();
+  result.cycles = dispatcher.now() / kCycle;
+  result.least_latency = meter.least_latency();
+  return result;
+}
+
+}  // namespace kernbench
