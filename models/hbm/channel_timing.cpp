@@ -212,14 +212,31 @@ Tick ChannelTiming::next_event(bool with_refresh) {
 
 Tick ChannelTiming::next() { return idle() ? kNoTick : next_event(next_refresh_ != kNoTick); }
 
+/// In read mode a read that is no candidate for a column yet needs its ACT before; refreshes and writes only delay it.
+Tick ChannelTiming::next_data() {
+  if (idle()) return kNoTick;
+  Tick column = best_column().at;
+  if (!maintenance_.empty()) {
+    column = std::min(column, maintenance_ready());
+  } else if (shared_ || column_mode_ == kWrite) {
+    column = std::min(column, best_row().at);
+  } else {
+    const Tick row = best_row().at;
+    if (row != kNoTick) column = std::min(column, row + gaps_.act_rd);
+  }
+  if (column == kNoTick) column = not_before_;
+  return column + gaps_.read_data;
+}
+
 void ChannelTiming::advance(Tick until) {
   if (until < not_before_) return;
+  made_room_ = false;
   if (next_refresh_ != kNoTick && idle()) skip_idle_refreshes(until);
   for (Tick t; (t = next_event(next_refresh_ != kNoTick)) <= until;) {
     step(t);
     if (made_room_) {
-      made_room_ = false;
       if (t == until) return;
+      made_room_ = false;
     }
     if (next_refresh_ != kNoTick && idle()) skip_idle_refreshes(until);
   }

@@ -41,8 +41,12 @@ class ChannelTiming {
   /// queue leaves the row command of that tick open until the next call, so that what has waited can be accepted
   /// before.
   void advance(Tick until);
+  /// Whether advance(t) has left the row command of tick t open.
+  bool tick_open(Tick t) const { return made_room_ && not_before_ == t; }
   /// A tick before which no command can be issued; kNoTick if no burst waits.
   Tick next();
+  /// A tick before which no data of a read that waits can have arrived; kNoTick if no burst waits.
+  Tick next_data();
   /// First tick that is not decided yet.
   Tick decided_until() const { return not_before_; }
   bool idle() const { return waiting_[0] + waiting_[1] == 0 && openers_.empty(); }

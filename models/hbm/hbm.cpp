@@ -6,88 +6,33 @@
 
 #include "models/hbm/address_map.h"
 #include "models/hbm/channel_timing.h"
+#include "models/hbm/channel_tracks.h"
 #include "models/memory/memory_port.h"
 #include "tlm/ext/packet.h"
 #include "tlm/machine/address.h"
-#include "tlm/machine/names.h"
 
 namespace kernbench {
 
 namespace {
 
 constexpr std::uint32_t kNoAccess = ~std::uint32_t{0};
+constexpr std::uint64_t kForeign = ~std::uint64_t{0};
 
-/// A channel's ticks in time. The channel counts from 1, so that rising edges of CK (odd half ticks) start at time 0.
-class ChannelClock {
- public:
-  ChannelClock(const HbmConfig& config) : clock_(config.ck_hz * (config.half_clock_commands ? 2 : 1)) {}
-  Tick at_or_after(Ps time) const { return clock_.tick_at_or_after(time) + 1; }
-  Ps time(Tick tick) const { return clock_.at(tick - 1); }
-  Ps span(Tick ticks) const { return clock_.at(ticks); }
+/// The fast grade: a decision takes up to four bursts of a row (reference/hbm/method.md, section 6).
+constexpr std::uint32_t kFastGrain = 4;
 
- private:
-  Clock clock_;
-};
-
-/// Publishes a channel's commands on the tracks of its pseudo channels.
-class ChannelTracks final : public CommandListener {
- public:
-  ChannelTracks(Observer& observer, CubeCoord cube, unsigned channel, const HbmConfig& config)
-      : observer_(observer), clock_(config), gaps_(config) {
-    for (unsigned pc = 0; pc < config.pseudo_channels; ++pc) {
-      const std::string name = names::pseudo_channel(cube, static_cast<int>(channel), static_cast<int>(pc));
-      buses_.push_back(observer.add_track(name + ".bus", TrackKind::state, {"idle", "read", "write"}));
-      rows_.push_back(
-          observer.add_track(name + ".row", TrackKind::state, {"idle", "activate", "precharge", "refresh"}));
-    }
-    queue_ = observer.add_track(names::parent(names::pseudo_channel(cube, static_cast<int>(channel), 0)) + ".queue",
-                                TrackKind::level);
+HbmConfig graded(HbmConfig config, const RunOptions& options) {
+  if (options.fidelity.hbm == Grade::fast) {
+    config.grain = std::max(config.grain, kFastGrain);
+    config.forward_writes = false;  // runs have no single address
   }
-
-  void command(DramCommand command, const BurstPlace& place, Tick at, unsigned bursts) override {
-    switch (command) {
-      case DramCommand::read:
-        for (unsigned i = 0; i < bursts; ++i) data(place, at + i * gaps_.ccd_l + gaps_.read_data, 1);
-        return;
-      case DramCommand::write:
-        for (unsigned i = 0; i < bursts; ++i) data(place, at + i * gaps_.ccd_l + gaps_.write_data, 2);
-        return;
-      case DramCommand::activate:
-        return row(place, at, gaps_.act, 1);
-      case DramCommand::precharge:
-      case DramCommand::precharge_all:
-        return row(place, at, gaps_.pre, 2);
-      case DramCommand::refresh_all:
-        return row(place, at, gaps_.refab_ref, 3);
-      case DramCommand::refresh_bank:
-        return row(place, at, gaps_.pre, 3);
-    }
-  }
-  void queued(unsigned bursts, Tick at) override {
-    if (queue_ != kNoTrack) observer_.change(queue_, clock_.time(at), bursts);
-  }
-
- private:
-  void data(const BurstPlace& place, Tick end, std::uint64_t label) {
-    const TrackId track = buses_[place.pseudo_channel];
-    if (track != kNoTrack) observer_.interval(track, clock_.time(end - gaps_.burst), clock_.time(end), label);
-  }
-  void row(const BurstPlace& place, Tick at, Tick length, std::uint64_t label) {
-    const TrackId track = rows_[place.pseudo_channel];
-    if (track != kNoTrack) observer_.interval(track, clock_.time(at), clock_.time(at + length), label);
-  }
-
-  Observer& observer_;
-  const ChannelClock clock_;
-  const ChannelGaps gaps_;
-  std::vector<TrackId> buses_, rows_;
-  TrackId queue_ = kNoTrack;
-};
+  return config;
+}
 
 }  // namespace
 
 struct Hbm::Impl final : MemoryBackend {
-  /// One request from BEGIN_REQ to its last burst.
+  /// One request from BEGIN_REQ to its response.
   struct Access {
     tlm::tlm_generic_payload* payload = nullptr;
     unsigned port = 0;
@@ -99,12 +44,19 @@ struct Hbm::Impl final : MemoryBackend {
     Ps arrived = 0;  ///< BEGIN_REQ
     Tick last = 0;   ///< end of data
   };
+  /// A read whose time is known.
+  struct Ready {
+    Ps at = 0;
+    std::uint32_t access = 0;
+  };
   struct Channel {
     Channel(const HbmConfig& config, unsigned queue) : timing(config, queue) {}
     ChannelTiming timing;
     std::uint32_t open_reads = 0;   ///< bursts queued and undecided
     std::vector<unsigned> blocked;  ///< ports whose request waits for room, in order
     unsigned missing = 0;           ///< bursts that the first of them lacked when it was offered last
+    std::vector<Ready> ready;       ///< in order of time, from `answered` on
+    std::size_t answered = 0;
     Ps wake = kNever;
   };
 
@@ -117,15 +69,18 @@ struct Hbm::Impl final : MemoryBackend {
 
   tlm::tlm_response_status locate(unsigned port, const tlm::tlm_generic_payload& payload, std::uint64_t& offset) const;
   void apply(unsigned port, tlm::tlm_generic_payload& payload, std::uint64_t offset);
-  unsigned channel_of(unsigned port, std::uint64_t offset, std::uint32_t& pseudo_channel) const;
-  Channel& channel(unsigned index);
-  bool enqueue(Access& access, std::uint32_t id, Tick now);
+  Channel& channel(unsigned index) { return channels[index] ? *channels[index] : make_channel(index); }
+  Channel& make_channel(unsigned index);
+  bool enqueue(std::uint32_t id);
+  unsigned accept(Channel& target, unsigned port, std::uint64_t first, unsigned count, bool write, std::uint32_t id,
+                  Tick now, bool waited);
+  bool has_turn(Channel& target, unsigned port, unsigned count, bool write);
   void decide(Channel& channel);
-  void finish(std::uint32_t id);
+  void finish(Channel& channel, std::uint32_t id);
   void wake(unsigned index);
   void arm(unsigned index);
-  void advance(Channel& channel) {
-    channel.timing.advance(clock.at_or_after(queue.now()));
+  void advance(Channel& channel, Tick now) {
+    channel.timing.advance(now);
     decide(channel);
   }
   std::uint32_t new_access();
@@ -138,9 +93,11 @@ struct Hbm::Impl final : MemoryBackend {
   const HbmAddressMap map;
   const ChannelClock clock;
   const ChannelGaps gaps;
+  const Ps read_time;  ///< least from a read command to its response
   const RunOptions options;
   EventQueue& queue;
-  unsigned queue_bursts;
+  const unsigned queue_bursts;
+  std::vector<std::uint64_t> bases;                     // by slice: its first address
   std::vector<std::unique_ptr<ChannelTracks>> tracks;   // by channel; empty: nobody listens
   std::vector<std::unique_ptr<Channel>> channels;       // made on first use
   std::vector<std::unique_ptr<SparseMemory>> contents;  // by slice; made on first use
@@ -152,10 +109,10 @@ struct Hbm::Impl final : MemoryBackend {
   unsigned unwritten_reports = 0;
 };
 
-Hbm::Impl::Impl(const std::string& name, const HbmConfig& config, CubeCoord cube, std::uint32_t slices,
+Hbm::Impl::Impl(const std::string& name, const HbmConfig& configured, CubeCoord cube, std::uint32_t slices,
                 const RunOptions& options, EventQueue& queue, Observer* observer)
     : name(name),
-      config(config),
+      config(graded(configured, options)),
       cube(cube),
       slices(slices),
       pseudo_channels_per_slice(slices == 0 ? 0 : config.total_pseudo_channels() / slices),
@@ -163,6 +120,7 @@ Hbm::Impl::Impl(const std::string& name, const HbmConfig& config, CubeCoord cube
       map(config, std::max(1u, pseudo_channels_per_slice)),
       clock(config),
       gaps(config),
+      read_time(clock.span(gaps.read_data) + config.controller_latency),
       options(options),
       queue(queue),
       queue_bursts(config.queue_depth * config.pseudo_channels) {
@@ -175,33 +133,24 @@ Hbm::Impl::Impl(const std::string& name, const HbmConfig& config, CubeCoord cube
   channels.resize(config.channels);
   contents.resize(slices);
   waiting.resize(slices, kNoAccess);
-  for (unsigned i = 0; observer != nullptr && i < config.channels; ++i) {
+  for (std::uint32_t i = 0; i < slices; ++i)
+    bases.push_back(PhysicalAddress::hbm({cube.sip, cube.cube, static_cast<std::uint16_t>(i)}, 0).encode());
+  for (unsigned i = 0; observer != nullptr && i < config.channels; ++i)
     tracks.push_back(std::make_unique<ChannelTracks>(*observer, cube, i, config));
-  }
 }
 
-Hbm::Impl::Channel& Hbm::Impl::channel(unsigned index) {
+Hbm::Impl::Channel& Hbm::Impl::make_channel(unsigned index) {
   std::unique_ptr<Channel>& slot = channels[index];
-  if (!slot) {
-    slot = std::make_unique<Channel>(config, queue_bursts);
-    if (!tracks.empty()) slot->timing.set_listener(tracks[index].get());
-  }
+  slot = std::make_unique<Channel>(config, queue_bursts);
+  if (!tracks.empty()) slot->timing.set_listener(tracks[index].get());
   return *slot;
-}
-
-unsigned Hbm::Impl::channel_of(unsigned port, std::uint64_t offset, std::uint32_t& pseudo_channel) const {
-  const unsigned unit = port * pseudo_channels_per_slice + map.pseudo_channel(offset);
-  pseudo_channel = unit % config.pseudo_channels;
-  return unit / config.pseudo_channels;
 }
 
 tlm::tlm_response_status Hbm::Impl::locate(unsigned port, const tlm::tlm_generic_payload& payload,
                                            std::uint64_t& offset) const {
-  constexpr std::uint64_t kForeign = ~std::uint64_t{0};
-  offset = kForeign;
-  const std::uint64_t base = PhysicalAddress::hbm({cube.sip, cube.cube, static_cast<std::uint16_t>(port)}, 0).encode();
-  if (payload.get_address() >= base && payload.get_address() - base <= PhysicalAddress::kMaxOffset)
-    offset = payload.get_address() - base;
+  const std::uint64_t base = bases[port];
+  offset = payload.get_address() - base;
+  if (payload.get_address() < base || offset > PhysicalAddress::kMaxOffset) offset = kForeign;
   return memory_access::check(payload, offset, slice_bytes);
 }
 
@@ -225,44 +174,77 @@ std::uint32_t Hbm::Impl::new_access() {
   }
   const std::uint32_t id = free_accesses.back();
   free_accesses.pop_back();
-  accesses[id] = Access();
   return id;
+}
+
+/// Accepts `count` bursts from burst `first` of a slice on: bursts of one row, a column apart, as runs. Returns how
+/// many were queued.
+unsigned Hbm::Impl::accept(Channel& target, unsigned port, std::uint64_t first, unsigned count, bool write,
+                           std::uint32_t id, Tick now, bool waited) {
+  const auto place_of = [&](std::uint64_t burst) {
+    BurstPlace place = map.place(burst * config.burst_bytes);
+    place.pseudo_channel = (port * pseudo_channels_per_slice + place.pseudo_channel) % config.pseudo_channels;
+    return place;
+  };
+  unsigned queued = 0;
+  if (config.grain == 1) {
+    for (unsigned i = 0; i < count; ++i)
+      queued += target.timing.accept(now, place_of(first + i), write, id, 1, waited) ? 1 : 0;
+    return queued;
+  }
+  const auto stride = static_cast<unsigned>(std::min<std::uint64_t>(map.column_stride(), count));
+  for (unsigned i = 0; i < stride; ++i) {
+    const BurstPlace place = place_of(first + i);
+    const unsigned run = (count - i + stride - 1) / stride;
+    // What lies beyond the end of the row is in another one.
+    const auto fits = static_cast<unsigned>(std::min<std::uint64_t>(run, map.columns() - place.column));
+    target.timing.accept(now, place, write, id, fits, waited);
+    if (fits < run) target.timing.accept(now, place_of(first + i + fits * stride), write, id, run - fits, waited);
+    queued += run;
+  }
+  return queued;
+}
+
+/// Whether a request of the port may enter now; if not, it waits in line.
+bool Hbm::Impl::has_turn(Channel& target, unsigned port, unsigned count, bool write) {
+  const bool turn = target.blocked.empty() || target.blocked.front() == port;
+  if (turn && target.timing.room(write) >= count) return true;
+  if (std::find(target.blocked.begin(), target.blocked.end(), port) == target.blocked.end())
+    target.blocked.push_back(port);
+  if (target.blocked.front() == port) target.missing = count - target.timing.room(write);
+  return false;
 }
 
 /// Queues what has room, an interleave unit at a time. Returns whether the whole access is queued; if not, its port
 /// waits at the channel that is full.
-bool Hbm::Impl::enqueue(Access& access, std::uint32_t id, Tick now) {
+bool Hbm::Impl::enqueue(std::uint32_t id) {
+  Access& access = accesses[id];
   const bool write = access.payload->is_write();
+  const Tick now = clock.at_or_after(queue.now());
   while (access.offset < access.end) {
-    std::uint32_t pseudo_channel = 0;
-    const unsigned index = channel_of(access.port, access.offset, pseudo_channel);
+    const BurstPlace place = map.place(access.offset);
+    const unsigned index = (access.port * pseudo_channels_per_slice + place.pseudo_channel) / config.pseudo_channels;
     Channel& target = channel(index);
-    target.timing.advance(now);
-    decide(target);
+    if (!target.timing.tick_open(now)) advance(target, now);
     const std::uint64_t unit_end = std::min((access.offset / map.interleave() + 1) * map.interleave(), access.end);
     const std::uint64_t first = access.offset / config.burst_bytes;
     auto count = static_cast<unsigned>((unit_end + config.burst_bytes - 1) / config.burst_bytes - first);
     count = std::min(count, queue_bursts);
-    const bool turn = target.blocked.empty() || target.blocked.front() == access.port;
-    if (!turn || target.timing.room(write) < count) {
-      if (std::find(target.blocked.begin(), target.blocked.end(), access.port) == target.blocked.end())
-        target.blocked.push_back(access.port);
-      if (target.blocked.front() == access.port) target.missing = count - target.timing.room(write);
+    if (!has_turn(target, access.port, count, write)) {
       arm(index);
       return false;
     }
-    if (!target.blocked.empty()) target.blocked.erase(target.blocked.begin());
-    for (unsigned i = 0; i < count; ++i) {
-      BurstPlace place = map.place((first + i) * config.burst_bytes);
-      place.pseudo_channel = pseudo_channel;
-      target.timing.accept(now, place, write, write ? kNoAccess : id);
-    }
+    const bool waited = !target.blocked.empty();
+    if (waited) target.blocked.erase(target.blocked.begin());
+    const unsigned queued = accept(target, access.port, first, count, write, write ? kNoAccess : id, now, waited);
     access.bursts += count;
     if (!write) {
-      access.undecided += count;
-      target.open_reads += count;
+      access.undecided += queued;
+      target.open_reads += queued;
+      if (queued < count) access.last = std::max(access.last, now + gaps.m);  // from the write queue
     }
     access.offset = std::min((first + count) * config.burst_bytes, unit_end);
+    if (!write && access.offset == access.end && access.undecided == 0) finish(target, id);
     arm(index);
   }
   return true;
@@ -271,7 +253,6 @@ bool Hbm::Impl::enqueue(Access& access, std::uint32_t id, Tick now) {
 /// Books the column commands that a channel has decided.
 void Hbm::Impl::decide(Channel& target) {
   std::vector<ChannelTiming::Decided>& decided = target.timing.decided();
-  if (decided.empty()) return;
   for (const ChannelTiming::Decided& burst : decided) {
     if (burst.write) continue;
     target.open_reads -= burst.count;
@@ -279,16 +260,15 @@ void Hbm::Impl::decide(Channel& target) {
     access.last = std::max(access.last, burst.end);
     access.opened = access.opened || burst.opened;
     access.closed_other = access.closed_other || burst.closed_other;
-    if ((access.undecided -= burst.count) == 0 && access.offset == access.end && access.payload != nullptr)
-      finish(burst.tag);
+    access.undecided -= burst.count;
+    if (access.undecided == 0 && access.offset == access.end && access.payload != nullptr) finish(target, burst.tag);
   }
   decided.clear();
 }
 
-/// Answers a read whose last burst is decided: its time is split into the memory's own and waiting for others.
-void Hbm::Impl::finish(std::uint32_t id) {
-  const Access access = accesses[id];
-  free_accesses.push_back(id);
+/// The last burst of a read is decided: its time is split into the memory's own and waiting for others.
+void Hbm::Impl::finish(Channel& target, std::uint32_t id) {
+  const Access& access = accesses[id];
   const Ps end = clock.time(access.last) + config.controller_latency;
   if (Packet* packet = Packet::find(*access.payload)) {
     Tick own = gaps.m + gaps.read_data + (access.bursts - 1) * gaps.ccd_s;
@@ -299,14 +279,20 @@ void Hbm::Impl::finish(std::uint32_t id) {
     packet->charge(Delay::memory, service);
     packet->charge(Delay::contention, total - service);
   }
-  ports[access.port]->respond(*access.payload, end);
+  if (target.answered > 64) {
+    target.ready.erase(target.ready.begin(), target.ready.begin() + static_cast<std::ptrdiff_t>(target.answered));
+    target.answered = 0;
+  }
+  auto later = target.ready.end();  // nearly always the last
+  while (later - target.ready.begin() > static_cast<std::ptrdiff_t>(target.answered) && (later - 1)->at > end) --later;
+  target.ready.insert(later, {end, id});
 }
 
 bool Hbm::Impl::take(unsigned port, tlm::tlm_generic_payload& payload) {
   std::uint32_t id = waiting[port];
+  std::uint64_t offset = 0;
+  const tlm::tlm_response_status status = locate(port, payload, offset);
   if (id == kNoAccess) {
-    std::uint64_t offset = 0;
-    const tlm::tlm_response_status status = locate(port, payload, offset);
     if (status != tlm::TLM_OK_RESPONSE) {
       payload.set_response_status(status);
       ports[port]->respond(payload, queue.now() + config.controller_latency);
@@ -314,20 +300,18 @@ bool Hbm::Impl::take(unsigned port, tlm::tlm_generic_payload& payload) {
     }
     id = new_access();
     Access& access = accesses[id];
+    access = Access();
     access.payload = &payload;
     access.port = port;
     access.arrived = ports[port]->arrival();
     access.offset = offset;
     access.end = offset + payload.get_data_length();
   }
-  const Tick now = clock.at_or_after(queue.now());
-  if (!enqueue(accesses[id], id, now)) {
+  if (!enqueue(id)) {
     waiting[port] = id;
     return false;
   }
   waiting[port] = kNoAccess;
-  std::uint64_t offset = 0;
-  locate(port, payload, offset);
   apply(port, payload, offset);
   if (payload.is_write()) {
     // Posted: visible and acknowledged once queued.
@@ -341,21 +325,25 @@ bool Hbm::Impl::take(unsigned port, tlm::tlm_generic_payload& payload) {
   return true;
 }
 
-/// An event for the channel where one is needed: when a read's data may have arrived, or a queue may have room.
+/// An event for the channel where one is needed: when a read is to be answered, or a queue may have room.
 void Hbm::Impl::arm(unsigned index) {
-  Channel& target = channel(index);
-  if (target.open_reads == 0 && target.blocked.empty()) return;
-  const Tick next = target.timing.next();
-  Tick at = kNoTick;
-  // No read can be answered before the next command and its data: decisions until then need not be known yet.
-  if (target.open_reads != 0) at = next + target.timing.gaps().read_data;
+  Channel& target = *channels[index];
+  const auto first_answer = [&] {
+    return target.answered < target.ready.size() ? target.ready[target.answered].at : kNever;
+  };
+  // No read can be answered before its command and its data: decisions until then need not be known yet.
+  const auto least = [&] { return clock.time(target.timing.decided_until()) + read_time; };
+  if (target.open_reads != 0 && least() <= queue.now()) advance(target, clock.at_or_after(queue.now()));
+  Ps time = first_answer();
+  if (target.open_reads != 0 && least() < std::min(time, target.wake))
+    time = std::min(time, clock.time(target.timing.next_data()) + config.controller_latency);
   if (!target.blocked.empty()) {
     // A CK frees at most two places: one by a column command, one by an ACT.
     const unsigned missing = target.missing;
-    at = std::min(at, next + gaps.m * (missing > 2 ? (missing + 1) / 2 - 1 : 0));
+    time = std::min(time, clock.time(target.timing.next() + gaps.m * (missing > 2 ? (missing + 1) / 2 - 1 : 0)));
   }
-  const Ps time = std::max(clock.time(at), queue.now());
   if (time >= target.wake) return;
+  time = std::max(time, queue.now());
   target.wake = time;
   queue.at(time, [this, index, time] {
     if (channels[index]->wake == time) wake(index);  // else an earlier event has replaced this one
@@ -365,7 +353,17 @@ void Hbm::Impl::arm(unsigned index) {
 void Hbm::Impl::wake(unsigned index) {
   Channel& target = *channels[index];
   target.wake = kNever;
-  advance(target);
+  const auto due = [&] {
+    return target.answered < target.ready.size() && target.ready[target.answered].at <= queue.now();
+  };
+  if (!due() || !target.blocked.empty()) advance(target, clock.at_or_after(queue.now()));
+  while (due()) {
+    const std::uint32_t id = target.ready[target.answered++].access;
+    tlm::tlm_generic_payload& payload = *accesses[id].payload;
+    const unsigned port = accesses[id].port;
+    free_accesses.push_back(id);
+    ports[port]->respond_now(payload);
+  }
   while (!target.blocked.empty()) {
     const unsigned port = target.blocked.front();
     ports[port]->retry();
@@ -385,29 +383,35 @@ Ps Hbm::Impl::serve(unsigned port, tlm::tlm_generic_payload& payload, Ps start) 
   const bool write = payload.is_write();
   const std::uint64_t end = offset + payload.get_data_length();
   const std::uint32_t id = new_access();
+  accesses[id] = Access();
   // The commands are issued at once, whatever may arrive for earlier times.
-  Tick now = clock.at_or_after(start);
-  for (std::uint64_t at = offset / config.burst_bytes * config.burst_bytes; at < end; at += config.burst_bytes) {
-    BurstPlace place = map.place(at);
-    Channel& target = channel(channel_of(port, at, place.pseudo_channel));
+  Tick now = clock.at_or_after(start), last = 0;
+  for (std::uint64_t at = offset; at < end;) {
+    const BurstPlace place = map.place(at);
+    Channel& target = channel((port * pseudo_channels_per_slice + place.pseudo_channel) / config.pseudo_channels);
+    const std::uint64_t unit_end = std::min((at / map.interleave() + 1) * map.interleave(), end);
+    const std::uint64_t first = at / config.burst_bytes;
+    auto count = static_cast<unsigned>((unit_end + config.burst_bytes - 1) / config.burst_bytes - first);
+    count = std::min(count, queue_bursts);
     if (target.timing.decided_until() > now + 1) now = target.timing.decided_until() - 1;
     target.timing.advance(now);
-    while (target.timing.room(write) == 0) target.timing.advance(now = target.timing.next());
+    while (target.timing.room(write) < count) target.timing.advance(now = std::max(now, target.timing.next()));
     decide(target);
-    target.timing.accept(now, place, write, write ? kNoAccess : id);
-    if (write) continue;
-    ++accesses[id].undecided;
-    ++target.open_reads;
-  }
-  for (std::uint64_t at = offset; at < end; at = (at / map.interleave() + 1) * map.interleave()) {
-    std::uint32_t pseudo_channel = 0;
-    Channel& target = channel(channel_of(port, at, pseudo_channel));
-    while (target.open_reads != 0 && accesses[id].undecided != 0) {
-      target.timing.advance(target.timing.next());
-      decide(target);
+    const unsigned queued = accept(target, port, first, count, write, write ? kNoAccess : id, now, false);
+    if (!write) {
+      accesses[id].undecided += queued;
+      target.open_reads += queued;
+      if (queued < count) last = std::max(last, now + gaps.m);
     }
+    at = std::min((first + count) * config.burst_bytes, unit_end);
   }
-  const Tick last = accesses[id].last;
+  for (std::uint64_t at = offset; !write && at < end && accesses[id].undecided != 0;
+       at = (at / map.interleave() + 1) * map.interleave()) {
+    const BurstPlace place = map.place(at);
+    Channel& target = channel((port * pseudo_channels_per_slice + place.pseudo_channel) / config.pseudo_channels);
+    while (target.open_reads != 0 && accesses[id].undecided != 0) advance(target, target.timing.next());
+  }
+  last = std::max(last, accesses[id].last);
   free_accesses.push_back(id);
   return std::max(start, write ? start : clock.time(last)) + config.controller_latency;
 }
@@ -434,28 +438,53 @@ Hbm::Hbm(const sc_core::sc_module_name& name, const HbmConfig& config, CubeCoord
 Hbm::~Hbm() = default;
 
 void Hbm::flush() {
+  const Tick now = impl_->clock.at_or_after(impl_->queue.now());
   for (std::unique_ptr<Impl::Channel>& channel : impl_->channels) {
-    if (channel) impl_->advance(*channel);
+    if (channel) impl_->advance(*channel, now);
   }
 }
 
-Hbm::Stats Hbm::stats() {
-  flush();
+Hbm::Stats Hbm::channel_stats(unsigned channel) {
   Stats stats;
-  stats.bytes = impl_->bytes;
-  Tick busy = 0;
-  for (const std::unique_ptr<Impl::Channel>& channel : impl_->channels) {
-    if (!channel) continue;
-    const ChannelTiming::Stats& s = channel->timing.stats();
-    stats.row_hits += s.row_hits;
-    stats.row_closed += s.row_closed;
-    stats.row_conflicts += s.row_conflicts;
-    stats.reads += s.reads;
-    stats.writes += s.writes;
-    busy += (s.reads + s.writes) * channel->timing.gaps().burst;
-  }
-  stats.busy = impl_->clock.span(busy);
+  if (!impl_->channels.at(channel)) return stats;
+  Impl::Channel& target = *impl_->channels[channel];
+  impl_->advance(target, impl_->clock.at_or_after(impl_->queue.now()));
+  const ChannelTiming::Stats& s = target.timing.stats();
+  stats.row_hits = s.row_hits;
+  stats.row_closed = s.row_closed;
+  stats.row_conflicts = s.row_conflicts;
+  stats.reads = s.reads;
+  stats.writes = s.writes;
+  stats.refreshes = s.refreshes;
+  stats.bank_refreshes = s.bank_refreshes;
+  stats.forwarded = s.forwarded;
+  stats.merged = s.merged;
+  stats.active_channels = 1;
+  stats.bytes = (s.reads + s.writes) * impl_->config.burst_bytes;
+  stats.busy = impl_->clock.span((s.reads + s.writes) * impl_->gaps.burst);
   return stats;
+}
+
+Hbm::Stats Hbm::stats() {
+  Stats sum;
+  std::uint64_t bursts = 0;
+  for (unsigned i = 0; i < impl_->channels.size(); ++i) {
+    const Stats one = channel_stats(i);
+    sum.row_hits += one.row_hits;
+    sum.row_closed += one.row_closed;
+    sum.row_conflicts += one.row_conflicts;
+    sum.reads += one.reads;
+    sum.writes += one.writes;
+    sum.refreshes += one.refreshes;
+    sum.bank_refreshes += one.bank_refreshes;
+    sum.forwarded += one.forwarded;
+    sum.merged += one.merged;
+    sum.active_channels += one.active_channels;
+    bursts += one.reads + one.writes;
+  }
+  sum.bytes = impl_->bytes;
+  sum.busy = impl_->clock.span(bursts * impl_->gaps.burst);
+  return sum;
 }
 
 }  // namespace kernbench

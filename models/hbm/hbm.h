@@ -17,7 +17,8 @@ namespace kernbench {
 /// `interleave_bytes`. TLM-2.0 base protocol: nb_transport (queues, backpressure by a late END_REQ), b_transport
 /// (annotated delay, no wait), transport_dbg (returns 0 without data). Addresses are encoded PhysicalAddress values.
 /// Reads are answered when their last burst has arrived, writes when they are queued; contents change in the order in
-/// which requests are taken. Timing: ChannelTiming, and `controller_latency` after it. Events: docs/hbm.md.
+/// which requests are taken. Timing: ChannelTiming, and `controller_latency` after it; with the fast grade a decision
+/// takes up to four bursts of a row. Events: docs/hbm.md.
 class Hbm : public sc_core::sc_module {
  public:
   Hbm(const sc_core::sc_module_name& name, const HbmConfig& config, CubeCoord cube, std::uint32_t slices,
@@ -26,10 +27,17 @@ class Hbm : public sc_core::sc_module {
   std::vector<std::unique_ptr<tlm::tlm_target_socket<>>> port;  ///< by slice
 
   struct Stats {
-    std::uint64_t row_hits = 0, row_closed = 0, row_conflicts = 0, reads = 0, writes = 0, bytes = 0;
-    Ps busy = 0;  ///< data buses, summed over pseudo channels
+    std::uint64_t row_hits = 0, row_closed = 0, row_conflicts = 0;  ///< bursts, by state of their bank
+    std::uint64_t reads = 0, writes = 0;                            ///< bursts
+    std::uint64_t bytes = 0;                                        ///< of requests
+    std::uint64_t refreshes = 0, bank_refreshes = 0;                ///< commands; banks refreshed by them
+    std::uint64_t forwarded = 0, merged = 0;                        ///< bursts that the write queue answered
+    std::uint64_t active_channels = 0;                              ///< used at least once
+    Ps busy = 0;                                                    ///< data buses, summed over pseudo channels
+    std::uint64_t activates() const { return row_closed + row_conflicts; }
   };
   Stats stats();
+  Stats channel_stats(unsigned channel);  ///< of one channel; `bytes` are those of its bursts
   /// Evaluates every channel up to the present instant, for statistics and observers: idle ones lag behind.
   void flush();
 

@@ -43,9 +43,13 @@ bool apply(tlm::tlm_generic_payload& payload, std::uint64_t offset, SparseMemory
 }  // namespace memory_access
 
 MemoryPort::MemoryPort(tlm::tlm_target_socket<>& socket, unsigned index, MemoryBackend& backend, EventQueue& queue)
-    : socket_(socket), index_(index), backend_(backend), queue_(queue) {
+    : MemoryPort(socket, index, backend, queue, Unbound{}) {
   socket_.bind(*this);
 }
+
+MemoryPort::MemoryPort(tlm::tlm_target_socket<>& socket, unsigned index, MemoryBackend& backend, EventQueue& queue,
+                       Unbound)
+    : socket_(socket), index_(index), backend_(backend), queue_(queue) {}
 
 tlm::tlm_sync_enum MemoryPort::nb_transport_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                                                sc_core::sc_time& delay) {
@@ -103,13 +107,15 @@ void MemoryPort::retry() {
 }
 
 void MemoryPort::respond(tlm::tlm_generic_payload& payload, Ps when) {
-  queue_.at(when, [this, request = &payload] {
-    if (response_ == nullptr && responses_.empty()) {
-      send(*request);
-    } else {
-      responses_.push_back(request);
-    }
-  });
+  queue_.at(when, [this, request = &payload] { respond_now(*request); });
+}
+
+void MemoryPort::respond_now(tlm::tlm_generic_payload& payload) {
+  if (response_ == nullptr && responses_.empty()) {
+    send(payload);
+  } else {
+    responses_.push_back(&payload);
+  }
 }
 
 void MemoryPort::send(tlm::tlm_generic_payload& payload) {

@@ -45,6 +45,9 @@ class MemoryBackend {
 class MemoryPort : public tlm::tlm_fw_transport_if<> {
  public:
   MemoryPort(tlm::tlm_target_socket<>& socket, unsigned index, MemoryBackend& backend, EventQueue& queue);
+  /// Leaves the socket to its owner, who hands on what concerns the memory.
+  struct Unbound {};
+  MemoryPort(tlm::tlm_target_socket<>& socket, unsigned index, MemoryBackend& backend, EventQueue& queue, Unbound);
 
   tlm::tlm_sync_enum nb_transport_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                                      sc_core::sc_time& delay) override;
@@ -54,6 +57,8 @@ class MemoryPort : public tlm::tlm_fw_transport_if<> {
 
   /// Sends BEGIN_RESP at `when`. REQUIRES: the payload was taken; its response status is set.
   void respond(tlm::tlm_generic_payload& payload, Ps when);
+  /// The same, at this instant. Call it from an event of the queue, not from within take().
+  void respond_now(tlm::tlm_generic_payload& payload);
   /// Offers the waiting request again. REQUIRES: the backend refused it.
   void retry();
   /// When the request that is now offered to the backend reached the port.

@@ -416,7 +416,7 @@ TEST(Hbm, RefusesConfigurationsItCannotBuild) {
   EXPECT_EQ(text(small_hbm(), 3), "hbm: 4 pseudo channels cannot be dealt evenly to 3 slices");
   HbmConfig config = small_hbm();
   config.mapping = "RoSiBaCoCo";
-  EXPECT_EQ(text(config, 2), "hbm: mapping 'RoSiBaCoCo': name each of Ro, Si, Ba, Bg, Co once, Ro first");
+  EXPECT_EQ(text(config, 2), "hbm: mapping 'RoSiBaCoCo': name each of Ro, Si, Ba, Bg, Co once, and Pc at most once");
   config = small_hbm();
   config.stack_ids = 5;
   EXPECT_EQ(text(config, 2), "hbm: a channel has 160 banks, at most 128 are supported");

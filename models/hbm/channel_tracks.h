@@ -1,0 +1,41 @@
+#pragma once
+#include <vector>
+
+#include "models/hbm/channel_gaps.h"
+#include "tlm/machine/ids.h"
+#include "tlm/observe/observer.h"
+#include "tlm/sim/time.h"
+
+namespace kernbench {
+
+/// A channel's ticks in time. The channel counts from 1, so that rising edges of CK (odd half ticks) start at time 0.
+class ChannelClock {
+ public:
+  explicit ChannelClock(const HbmConfig& config) : clock_(config.ck_hz * (config.half_clock_commands ? 2 : 1)) {}
+  Tick at_or_after(Ps time) const { return clock_.tick_at_or_after(time) + 1; }
+  Ps time(Tick tick) const { return clock_.at(tick - 1); }
+  Ps span(Tick ticks) const { return clock_.at(ticks); }
+
+ private:
+  Clock clock_;
+};
+
+/// Publishes a channel's commands on the tracks of its pseudo channels.
+class ChannelTracks final : public CommandListener {
+ public:
+  ChannelTracks(Observer& observer, CubeCoord cube, unsigned channel, const HbmConfig& config);
+  void command(DramCommand command, const BurstPlace& place, Tick at, unsigned bursts) override;
+  void queued(unsigned bursts, Tick at) override;
+
+ private:
+  void data(const BurstPlace& place, Tick end, std::uint64_t label);
+  void row(const BurstPlace& place, Tick at, Tick length, std::uint64_t label);
+
+  Observer& observer_;
+  const ChannelClock clock_;
+  const ChannelGaps gaps_;
+  std::vector<TrackId> buses_, rows_;
+  TrackId queue_ = kNoTrack;
+};
+
+}  // namespace kernbench
