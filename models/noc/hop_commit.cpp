@@ -13,6 +13,7 @@ HopCommitEngine::HopCommitEngine(const NocConfig& config, const NetworkRoutes& r
       any_(config.vc_choice == VcChoice::any),
       picks_(config.switch_policy == SwitchPolicy::interleave),
       late_(picks_ && config.vcs_per_set > 1),
+      chaining_(config.packet_chaining),
       hop_(Cycle{config.sw_alloc_delay} + config.switch_delay + config.link_delay),
       injection_(Cycle{1} + config.link_delay),
       reuse_(Cycle{config.credit_delay} + config.sw_alloc_delay),
@@ -29,6 +30,7 @@ void HopCommitEngine::add_router(unsigned ports) {
   fed_.resize(first_port_.back());
   announced_.resize(first_port_.back());
   ports_.resize(first_port_.back());
+  onward_.emplace_back();
 }
 
 void HopCommitEngine::connect(unsigned from, unsigned output, unsigned to, unsigned input) {
@@ -55,35 +57,41 @@ HopCommitEngine::Port& HopCommitEngine::port(unsigned router, unsigned number) {
 }
 
 HopCommitEngine::Link& HopCommitEngine::out_link(unsigned router, unsigned output) {
+  const std::size_t at = first_port_[router] + output;
+  if (to_[at].router != ~0U) return port(to_[at].router, to_[at].port).in;
   Port& from = port(router, output);
-  if (from.out != nullptr) return *from.out;
-  const End to = to_[first_port_[router] + output];
-  if (to.router != ~0U) {
-    from.out = &port(to.router, to.port).in;
-  } else {
+  if (!from.border) {
     from.border = std::make_unique<Link>();
-    from.border->depth = announced_[first_port_[router] + output];
-    from.out = from.border.get();
+    from.border->depth = announced_[at];
   }
-  return *from.out;
+  return *from.border;
 }
 
 HopCommitEngine::Network& HopCommitEngine::network(Link& link, unsigned number) {
   auto& network = link.networks[number];
   if (network) return *network;
   network = std::make_unique<Network>();
-  const unsigned vcs = config_.vcs_per_set;
-  network->vcs = std::make_unique<Queue[]>(vcs);
-  std::size_t places = 0;
-  if (link.depth != kUnlimited) {
-    for (places = 1; places < link.depth;) places *= 2;
-  }
-  for (unsigned k = 0; k < vcs; ++k) {
-    network->vcs[k].port = link.port;
-    network->vcs[k].number = static_cast<std::uint8_t>(config_.first_vc(static_cast<int>(number)) + k);
-    network->vcs[k].reusable.resize(places);
+  network->link = &link;
+  network->vcs = std::make_unique<Queue[]>(config_.vcs_per_set);
+  for (unsigned k = 0; k < config_.vcs_per_set; ++k) {
+    Queue& queue = network->vcs[k];
+    queue.port = link.port;
+    queue.number = static_cast<std::uint8_t>(config_.first_vc(static_cast<int>(number)) + k);
+    if (link.port != nullptr) queue.onward = onward_of(link.port->router, number);
   }
   return *network;
+}
+
+HopCommitEngine::Network** HopCommitEngine::onward_of(unsigned router, unsigned number) {
+  const std::size_t ports = first_port_[router + 1] - first_port_[router];
+  if (!onward_[router]) onward_[router] = std::make_unique<Network*[]>(ports * kVirtualNetworks);
+  return &onward_[router][number * ports];
+}
+
+HopCommitEngine::Network& HopCommitEngine::onward(const Queue& queue, unsigned output) {
+  Network*& to = queue.onward[output];
+  if (to == nullptr) to = &network(out_link(queue.port->router, output), split_.network(queue.number));
+  return *to;
 }
 
 // With channels by flow, each has a line of its own at the source: one that is blocked does not block others.
@@ -183,9 +191,9 @@ void HopCommitEngine::offer(unsigned router, unsigned input, Packet& packet, Cyc
   }
 }
 
+// Only ever called from within head().
 void HopCommitEngine::arrive([[maybe_unused]] unsigned router, [[maybe_unused]] unsigned input, Packet& packet,
-                             Cycle head, Cycle now) {
-  now_ = now;
+                             Cycle head, Cycle) {
   sc_assert(sent_to_ != nullptr && sent_to_->port->router == router && sent_to_->port->number == input);
   push(*sent_to_, &packet, head);
 }
@@ -195,10 +203,9 @@ void HopCommitEngine::credit(unsigned router, unsigned output, unsigned vc, unsi
   Link& link = out_link(router, output);
   if (link.depth == kUnlimited) return;
   Queue& buffer = network(link, split_.network(vc)).vcs[split_.channel(vc)];
-  const std::size_t mask = buffer.reusable.size() - 1;
-  for (unsigned i = 0; i < flits; ++i) {
-    buffer.reusable[buffer.departed++ & mask] = when + i + config_.sw_alloc_delay;
-  }
+  const Cycle usable = when + config_.sw_alloc_delay;
+  record(buffer, flits, usable, usable + flits - 1);
+  buffer.gone = std::max(buffer.gone, usable + flits);
   if (buffer.sender == nullptr) return;
   Queue& sender = *buffer.sender;
   buffer.sender = nullptr;
@@ -215,7 +222,7 @@ void HopCommitEngine::append(Queue& queue, Packet& packet) {
     return;
   }
   queue.first = queue.last = &packet;
-  const Cycle at = std::max(now_, queue.gone) + head_wait_;
+  const Cycle at = chaining_ && queue.gone > now_ ? queue.gone - 1 : std::max(now_, queue.gone) + head_wait_;
   if (at > now_) {
     wake(queue, at);
   } else {
@@ -239,9 +246,26 @@ bool HopCommitEngine::decided(const Queue& buffer, unsigned flits, std::uint32_t
 }
 
 /// From when on the place of flit `flit` of the next packet may be used. REQUIRES: it is decided.
-Cycle HopCommitEngine::usable(const Queue& buffer, unsigned flit, std::uint32_t depth) {
-  if (depth == kUnlimited) return 0;
-  return buffer.reusable[(buffer.assigned + flit - depth) & (buffer.reusable.size() - 1)];
+Cycle HopCommitEngine::usable(const Queue& buffer, unsigned flit, std::uint32_t depth) const {
+  if (depth == kUnlimited || buffer.gone + reuse_ <= now_) return 0;
+  const std::uint32_t number = buffer.assigned + flit - depth;
+  const std::size_t size = buffer.runs.size();
+  for (std::size_t back = 0; back < size; ++back) {
+    const Run& run = buffer.runs[(buffer.newest + size - back) % size];
+    const auto offset = static_cast<std::int32_t>(number - run.from);
+    if (offset < 0) continue;
+    const Cycle gaps = run.last + 1 - run.first - run.flits;
+    return run.first + static_cast<Cycle>(offset) +
+           (gaps == 0 ? 0 : gaps * static_cast<Cycle>(offset) / (run.flits - 1));
+  }
+  return buffer.runs[(buffer.newest + 1) % size].first;
+}
+
+/// The places of the next `flits` flits may be used again, from `first` to `last`.
+void HopCommitEngine::record(Queue& buffer, unsigned flits, Cycle first, Cycle last) {
+  buffer.newest = static_cast<std::uint8_t>((buffer.newest + 1) % buffer.runs.size());
+  buffer.runs[buffer.newest] = {buffer.departed, flits, first, last};
+  buffer.departed += flits;
 }
 
 // A source takes a channel with a place for the first flit; else the one that gets one first.
@@ -271,7 +295,7 @@ void HopCommitEngine::inject(Queue& line) {
     }
     return;
   }
-  commit(line, link, net, best, 0, best_at);
+  commit(line, net, best, best_at);
 }
 
 /// The channel that a packet of `queue` can be given first; kNoVc while none is decided.
@@ -291,45 +315,55 @@ unsigned HopCommitEngine::free_channel(const Queue& queue, const Network& networ
 
 void HopCommitEngine::forward(Queue& queue) {
   Packet& packet = *queue.first;
-  const Port& at = *queue.port;
   const unsigned output =
-      routes_.next_port(static_cast<std::uint16_t>(at.router), {packet.exit_router, packet.exit_port});
-  Link& link = out_link(at.router, output);
-  Network& net = network(link, split_.network(queue.number));
-  const unsigned flits = flits_(packet);
+      routes_.next_port(static_cast<std::uint16_t>(queue.port->router), {packet.exit_router, packet.exit_port});
+  Network& net = onward(queue, output);
   unsigned vc = queue.owned;
   if (vc == kNoVc) {
-    vc = free_channel(queue, net);
-    if (vc == kNoVc) {
-      queue.next_waiting = nullptr;
-      (net.waiting == nullptr ? net.waiting : net.last_waiting->next_waiting) = &queue;
-      net.last_waiting = &queue;
+    if (now_ >= queue.gone) {
+      vc = free_channel(queue, net);
+      if (vc == kNoVc) {
+        queue.next_waiting = nullptr;
+        (net.waiting == nullptr ? net.waiting : net.last_waiting->next_waiting) = &queue;
+        net.last_waiting = &queue;
+        return;
+      }
+      queue.va = std::max(now_, net.free[vc]);
+    } else if (may_chain(queue, output, net)) {
+      vc = queue.channel;
+      queue.va = queue.gone - allocated_;
+    } else {
+      wake(queue, queue.gone + head_wait_);
       return;
     }
-    queue.va = std::max(now_, net.free[vc]);
   }
+  queue.output = static_cast<std::uint8_t>(output);
   Queue& behind = net.vcs[vc];
-  if (!decided(behind, flits, link.depth)) {
+  const std::uint32_t depth = net.link->depth;
+  if (!decided(behind, flits_(packet), depth)) {
     queue.owned = static_cast<std::uint8_t>(vc);
     net.free[vc] = kNoCycle;
     behind.sender = &queue;
     return;
   }
-  commit(queue, link, net, vc, output, std::max({now_, queue.va + allocated_, usable(behind, 0, link.depth)}));
+  commit(queue, net, vc, std::max({now_, queue.va + allocated_, usable(behind, 0, depth)}));
+}
+
+bool HopCommitEngine::may_chain(const Queue& queue, unsigned output, const Network& net) const {
+  return queue.output == output && net.free[queue.channel] == queue.gone && net.waiting == nullptr &&
+         queue.first->first_cycle + head_wait_ < queue.gone;
 }
 
 Passage HopCommitEngine::reserve_slots(Queue& queue, Link& link, Cycle earliest, unsigned flits) {
   SlotMap& output = link.slots;
-  output.advance(now_);
   SlotMap& input = queue.source ? output : queue.port->slots;
-  input.advance(now_);
   if (!has_priority(static_cast<int>(split_.network(queue.number))))
-    return reserve(output, input, earliest, flits, picks_);
-  link.urgent.advance(now_);
-  SlotMap& urgent = queue.source ? link.urgent : queue.port->urgent;
-  urgent.advance(now_);
-  const Passage passage = reserve(link.urgent, urgent, earliest, flits, false);
+    return reserve(output, input, earliest, flits, picks_, now_);
+  const Passage passage =
+      reserve(link.urgent, queue.source ? link.urgent : queue.port->urgent, earliest, flits, false, now_);
   if (passage.first == kNoCycle) return passage;
+  output.settle(now_);
+  input.settle(now_);
   for (unsigned i = 0; i < flits; ++i) {
     displace(output, passage.first + i);
     if (!queue.source) displace(input, passage.first + i);
@@ -338,12 +372,13 @@ Passage HopCommitEngine::reserve_slots(Queue& queue, Link& link, Cycle earliest,
 }
 
 // The packet's way over one link is decided.
-void HopCommitEngine::commit(Queue& queue, Link& link, Network& net, unsigned vc, unsigned output, Cycle earliest) {
+void HopCommitEngine::commit(Queue& queue, Network& net, unsigned vc, Cycle earliest) {
   constexpr Cycle kLater = 16;
   if (earliest > now_ + kReserveReach) {
     wake(queue, earliest - kReserveReach);
     return;
   }
+  Link& link = *net.link;
   Packet& packet = *queue.first;
   const unsigned flits = flits_(packet);
   Passage passage = reserve_slots(queue, link, earliest, flits);
@@ -352,7 +387,7 @@ void HopCommitEngine::commit(Queue& queue, Link& link, Network& net, unsigned vc
     return;
   }
   packet.waited += static_cast<std::uint32_t>(passage.last - earliest - (flits - 1));
-  if (!queue.source) follow(queue, packet, passage.first, flits);
+  if (queue.trailing != nullptr) follow(queue, packet, passage.first, flits);
   passage.last = std::max(passage.last, packet.last_cycle);
   Queue& behind = net.vcs[vc];
   const bool whole = flits <= link.depth;
@@ -364,13 +399,11 @@ void HopCommitEngine::commit(Queue& queue, Link& link, Network& net, unsigned vc
   behind.assigned += flits;
   net.next = static_cast<std::uint8_t>(vc + 1 == config_.vcs_per_set ? 0 : vc + 1);
   queue.first = packet.next;
-  packet.next = nullptr;
   queue.owned = static_cast<std::uint8_t>(vc);
-  queue.output = static_cast<std::uint8_t>(output);
-  packet.vc = static_cast<std::uint8_t>(config_.first_vc(static_cast<int>(split_.network(queue.number))) + vc);
-  const Passage arrival{passage.first + (queue.source ? injection_ : hop_),
-                        passage.last + (queue.source ? injection_ : hop_)};
-  packet.last_cycle = arrival.last;
+  packet.vc = behind.number;
+  const Cycle way = queue.source ? injection_ : hop_;
+  packet.first_cycle = passage.first + way;
+  packet.last_cycle = passage.last + way;
   if (!whole) {
     sc_assert(link.port != nullptr);  // outside the network there is room for whole packets
     net.free[vc] = kNoCycle;
@@ -379,18 +412,16 @@ void HopCommitEngine::commit(Queue& queue, Link& link, Network& net, unsigned vc
     queue.passage = passage;
   }
   if (queue.source) {
-    push(behind, &packet, arrival.first);
+    push(behind, &packet, passage.first + way);
   } else {
     sent_to_ = &behind;
-    actions_.head(queue.port->router, queue.port->number, output, packet, arrival.first);
-    sent_to_ = nullptr;
+    actions_.head(queue.port->router, queue.port->number, queue.output, packet, passage.first + way);
   }
-  if (whole) finish(queue, packet, link, net, passage);
+  if (whole) finish(queue, packet, flits, net, passage);
 }
 
 // A packet that is longer than the buffer `buffer` goes on from there: the way of its tail to it is now known.
 void HopCommitEngine::follow(Queue& buffer, Packet& packet, Cycle first, unsigned flits) {
-  if (buffer.trailing == nullptr) return;
   Queue& sender = *buffer.trailing;
   if (sender.trailing_packet != &packet) return;
   buffer.trailing = nullptr;
@@ -399,51 +430,46 @@ void HopCommitEngine::follow(Queue& buffer, Packet& packet, Cycle first, unsigne
   const Cycle reuse = sender.source ? source_reuse_ : reuse_;
   sender.passage.last = std::max(sender.passage.last, first + (flits - 1 - link.depth) + reuse);
   packet.last_cycle = sender.passage.last + (sender.source ? injection_ : hop_);
-  finish(sender, packet, link, network(link, split_.network(buffer.number)), sender.passage);
+  finish(sender, packet, flits, network(link, split_.network(buffer.number)), sender.passage);
 }
 
-void HopCommitEngine::finish(Queue& queue, Packet& packet, Link& link, Network& net, const Passage& passage) {
+void HopCommitEngine::finish(Queue& queue, Packet& packet, unsigned flits, Network& net, const Passage& passage) {
   const unsigned vc = queue.owned;
   queue.owned = kNoVc;
+  queue.channel = static_cast<std::uint8_t>(vc);
   net.free[vc] = passage.last + 1;
   queue.gone = passage.last + 1;
-  if (!queue.source) depart(queue, flits_(packet), passage);
+  if (!queue.source) {
+    record(queue, flits, passage.first + reuse_, passage.last + reuse_);
+    if (queue.sender != nullptr) {
+      Queue& sender = *queue.sender;
+      queue.sender = nullptr;
+      wake(sender, now_);
+    }
+  }
   if (queue.first != nullptr) {
-    const Cycle ready = queue.source ? std::max(queue.first->first_cycle, queue.gone) : queue.gone + head_wait_;
+    const Cycle ready = queue.source ? std::max(queue.first->first_cycle, queue.gone)
+                        : chaining_  ? queue.gone - 1
+                                     : queue.gone + head_wait_;
     wake(queue, std::max(now_, ready));
   }
   if (net.waiting != nullptr) serve_waiting(net);
-  leave(queue, packet, link, net.vcs[vc], passage);
-}
-
-// Writes down when the places of the packet's flits may be used again.
-void HopCommitEngine::depart(Queue& queue, unsigned flits, const Passage& passage) {
-  const std::size_t mask = queue.reusable.size() - 1;
-  const Cycle first = passage.first + reuse_;
-  const Cycle gaps = passage.last - passage.first - (flits - 1);
-  if (gaps == 0) {
-    for (unsigned i = 0; i < flits; ++i) queue.reusable[queue.departed++ & mask] = first + i;
-  } else {
-    for (unsigned i = 0; i < flits; ++i) queue.reusable[queue.departed++ & mask] = first + i + gaps * i / (flits - 1);
-  }
-  if (queue.sender == nullptr) return;
-  Queue& sender = *queue.sender;
-  queue.sender = nullptr;
-  wake(sender, now_);
+  leave(queue, packet, net, vc, passage);
 }
 
 // Tells the modules of a packet whose passage is final.
-void HopCommitEngine::leave(Queue& queue, Packet& packet, Link& link, Queue& behind, const Passage& passage) {
+void HopCommitEngine::leave(Queue& queue, Packet& packet, Network& net, unsigned vc, const Passage& passage) {
   const Port& from = *queue.port;
   if (queue.source) {
     actions_.injected(from.router, from.number, packet, passage.first + injection_, passage.last + injection_);
     return;
   }
   Cycle tail = passage.last + hop_;
-  if (link.port == nullptr) {
+  if (net.link->port == nullptr) {
     if (late_) tail += packet.waited * kLateTenths / 10;
-    tail = std::max(tail, behind.gone);  // in the order of departure
-    behind.gone = tail + 1;
+    Cycle& before = net.vcs[vc].delivered;
+    tail = std::max(tail, before);  // in the order of departure
+    before = tail + 1;
   }
   actions_.tail(from.router, from.number, queue.output, packet, passage.first + hop_, tail);
 }

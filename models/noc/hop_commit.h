@@ -23,14 +23,14 @@ namespace kernbench {
 ///       free and the input was not are lost to the output as well: a single-iteration allocator has picked an input
 ///       that sends elsewhere
 ///   dep[last] >= arrival of the tail, and >= the credit of the last flit
-/// A packet longer than B stays in a buffer until the next router has decided on it: its tail follows B flits behind.
-/// Flit times in between are linear. Commands and credits take cycles regardless of others' packets, which lose later
-/// ones instead.
-/// A packet is also delayed by those that come after it and share its links; that is not revised into the plan, but
-/// added where it leaves the network: kLateShare of what it waited for others itself (docs/fidelity.md).
-/// Not modelled: round robin between inputs (order of arrival instead), weighted arbitration, a hold that ends for want
-/// of a credit.
-/// Source of the method: measured prototypes against reference tables of BookSim2 (docs/fidelity.md).
+/// With packet chaining a packet that is there when the tail before it goes follows it at once on the same channel, if
+/// nobody waits for that. A packet longer than B stays in a buffer until the next router has decided on it: its tail
+/// follows B flits behind. Flit times in between are linear. Commands and credits take cycles regardless of others'
+/// packets, which lose later ones instead. A packet is also delayed by those that come after it and share its links;
+/// that is not revised into the plan, but added where it leaves the network: kLateShare of what it waited for others
+/// itself (docs/fidelity.md). Not modelled: round robin between inputs (order of arrival instead), weighted
+/// arbitration, a hold that ends for want of a credit. Source of the method: measured prototypes against reference
+/// tables of BookSim2 (docs/fidelity.md).
 class HopCommitEngine final : public MeshEngine {
  public:
   HopCommitEngine(const NocConfig& config, const NetworkRoutes& routes, Actions& actions);
@@ -51,51 +51,59 @@ class HopCommitEngine final : public MeshEngine {
   static constexpr std::uint8_t kNoVc = 0xFF;
 
   struct Port;
-  struct Link;
   struct Network;
+  /// Flits that left a buffer together: flit from + i at first + i, with the gaps spread evenly.
+  struct Run {
+    std::uint32_t from = 0, flits = 0;
+    Cycle first = 0, last = 0;
+  };
   /// Packets in one virtual channel of an input buffer, or those that wait in a source to enter one.
-  struct Queue {
+  struct alignas(64) Queue {
     Packet* first = nullptr;
     Packet* last = nullptr;
     Cycle gone = 0;         // after the tail of the packet that left last
     Cycle wake = kNoCycle;  // the pending evaluation
     Port* port = nullptr;
-    // As buffer: running numbers of flits, and what waits for a decision here.
-    std::uint32_t assigned = 0, departed = 0;
-    std::vector<Cycle> reusable;  // by running number modulo a power of two: when its place may be used again
-    Queue* sender = nullptr;      // waits for a decision here to have credit
-    Queue* trailing = nullptr;    // its packet is longer than this buffer, its tail follows this one's head
+    Network** onward = nullptr;                // what its packets go to, by output
+    std::uint32_t assigned = 0, departed = 0;  // as buffer: running numbers of flits
+    std::uint8_t number = 0;                   // virtual channel; its first one for a source with one line for all
+    std::uint8_t owned = kNoVc;                // channel of the next buffer that it holds while it waits or trails
+    std::uint8_t output = 0;                   // of the packet that is going
+    std::uint8_t channel = 0;                  // of the packet that left last
+    bool source = false;
+    std::uint8_t newest = 0;  // of runs
+    // As buffer: when its places may be used again, and who waits to know.
+    std::array<Run, 4> runs;    // older ones are long past: a packet is handled when the one before it has left
+    Queue* sender = nullptr;    // waits for a decision here to have credit
+    Queue* trailing = nullptr;  // its packet is longer than this buffer, its tail follows this one's head
     // As sender.
     Queue* next_waiting = nullptr;
     Cycle va = 0;                       // of the channel that it owns
     Packet* trailing_packet = nullptr;  // has left but for its tail
     Passage passage;                    // of the trailing packet
-    bool source = false;
-    std::uint8_t number = 0;     // virtual channel; its first one for a source with one line for all
-    std::uint8_t owned = kNoVc;  // channel of the next buffer that it holds while it waits or trails
-    std::uint8_t output = 0;     // of the trailing packet
+    Cycle delivered = 0;                // outside the network: after the tail that arrived last
   };
-  /// The virtual channels of one virtual network behind a link.
-  struct Network {
-    std::array<Cycle, kMaxVcs> free{};  // from when on a packet may be given the channel; kNoCycle: not decided
-    std::unique_ptr<Queue[]> vcs;
-    std::uint8_t next = 0;     // round robin
-    Queue* waiting = nullptr;  // queues that wait for a channel, first come first served
-    Queue* last_waiting = nullptr;
-  };
-  /// From an output, or a source, to the buffers behind it.
+  /// From an output, or a source, to the buffers behind it; one flit per cycle.
   struct Link {
     SlotMap slots, urgent;
     std::uint32_t depth = 0;
     Port* port = nullptr;  // null: outside the network
     std::array<std::unique_ptr<Network>, kVirtualNetworks> networks;
   };
+  /// The virtual channels of one virtual network behind a link.
+  struct Network {
+    Link* link = nullptr;
+    std::unique_ptr<Queue[]> vcs;
+    Queue* waiting = nullptr;  // queues that wait for a channel, first come first served
+    Queue* last_waiting = nullptr;
+    std::uint8_t next = 0;              // round robin
+    std::array<Cycle, kMaxVcs> free{};  // from when on a packet may be given the channel; kNoCycle: not decided
+  };
   struct Port {
     SlotMap slots, urgent;
     std::uint32_t router = 0, number = 0;
     Link in;                                                         // to its buffers
     std::unique_ptr<Link> border;                                    // its output, if that leaves the network
-    Link* out = nullptr;                                             // its output; null: not used yet
     std::array<std::unique_ptr<Queue[]>, kVirtualNetworks> sources;  // of an input that nothing is connected to
   };
   struct Entry {
@@ -110,6 +118,8 @@ class HopCommitEngine final : public MeshEngine {
   Port& port(unsigned router, unsigned number);
   Link& out_link(unsigned router, unsigned output);
   Network& network(Link& link, unsigned number);
+  Network& onward(const Queue& queue, unsigned output);
+  Network** onward_of(unsigned router, unsigned number);
   Queue& source_line(Port& port, const Packet& packet);
 
   void push(Queue& queue, Packet* packet, Cycle at);
@@ -121,17 +131,18 @@ class HopCommitEngine final : public MeshEngine {
   void evaluate(Queue& queue);
   void inject(Queue& line);
   void forward(Queue& queue);
+  bool may_chain(const Queue& queue, unsigned output, const Network& network) const;
   unsigned own_channel(const Queue& queue) const { return split_.channel(queue.number); }
   static unsigned in_flight(unsigned flits, std::uint32_t depth) { return flits < depth ? flits : depth; }
   static bool decided(const Queue& buffer, unsigned flits, std::uint32_t depth);
-  static Cycle usable(const Queue& buffer, unsigned flit, std::uint32_t depth);
+  Cycle usable(const Queue& buffer, unsigned flit, std::uint32_t depth) const;
+  static void record(Queue& buffer, unsigned flits, Cycle first, Cycle last);
   unsigned free_channel(const Queue& queue, const Network& network) const;
-  void commit(Queue& queue, Link& link, Network& network, unsigned vc, unsigned output, Cycle earliest);
+  void commit(Queue& queue, Network& network, unsigned vc, Cycle earliest);
   Passage reserve_slots(Queue& queue, Link& link, Cycle earliest, unsigned flits);
   void follow(Queue& buffer, Packet& packet, Cycle first, unsigned flits);
-  void finish(Queue& queue, Packet& packet, Link& link, Network& network, const Passage& passage);
-  void depart(Queue& queue, unsigned flits, const Passage& passage);
-  void leave(Queue& queue, Packet& packet, Link& link, Queue& behind, const Passage& passage);
+  void finish(Queue& queue, Packet& packet, unsigned flits, Network& network, const Passage& passage);
+  void leave(Queue& queue, Packet& packet, Network& network, unsigned vc, const Passage& passage);
   void serve_waiting(Network& network);
 
   const NocConfig config_;
@@ -139,7 +150,7 @@ class HopCommitEngine final : public MeshEngine {
   Actions& actions_;
   const FlitCounter flits_;
   const VcSplit split_;
-  const bool any_, picks_, late_;
+  const bool any_, picks_, late_, chaining_;
   const Cycle hop_, injection_;       // from departure to the next buffer
   const Cycle reuse_, source_reuse_;  // from a flit's departure to the use of its place
   const Cycle head_wait_;             // from head ready to the allocation of a virtual channel
@@ -150,6 +161,8 @@ class HopCommitEngine final : public MeshEngine {
   std::vector<bool> fed_;                  // by input: something is connected
   std::vector<std::uint32_t> announced_;   // by output
   std::vector<std::unique_ptr<Port>> ports_;
+  /// By router: what its outputs lead to, by (virtual network, output).
+  std::vector<std::unique_ptr<Network*[]>> onward_;
 
   Cycle now_ = 0;
   Cycle armed_ = kNoCycle;

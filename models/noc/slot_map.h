@@ -7,19 +7,36 @@
 
 namespace kernbench {
 
-/// Which of the coming cycles of a port are taken; one flit per cycle. A ring of bits.
+/// First and last cycle of a packet on a link.
+struct Passage {
+  Cycle first = kNoCycle, last = kNoCycle;
+};
+
+/// Which of the coming cycles of a port are taken; one flit per cycle.
+///
+/// A ring of bits. What has been taken last in one piece is kept beside it, so that packets that come one by one never
+/// touch the bits.
 class SlotMap {
  public:
   static constexpr unsigned kWords = 8;
   static constexpr unsigned kReach = 64 * (kWords - 2);  ///< cycles ahead of the present in which a window may begin
 
-  /// Forgets what is past. To be called before the others, with the present.
-  void advance(Cycle now) {
+  /// Nothing is taken from `from` on.
+  bool free_from(Cycle from) const { return from >= end_; }
+  /// Takes first..last. REQUIRES: free_from(first).
+  void take_run(Cycle first, Cycle last, Cycle now) {
+    if (end_ > now) settle(now);
+    run_ = first;
+    end_ = last + 1;
+  }
+  /// Makes the bits those of the present; to be called before the others.
+  void settle(Cycle now) {
     const Cycle word = now / 64;
-    if (word == first_) return;
-    const Cycle gone = std::min<Cycle>(word - first_, kWords);
-    for (Cycle w = 0; w < gone; ++w) words_[(first_ + w) % kWords] = 0;
-    first_ = word;
+    if (word != first_) forget(word);
+    if (run_ == kNoCycle) return;
+    for (Cycle from = std::max(run_, now); from < end_; from += 32)
+      take(from, (std::uint64_t{1} << std::min<Cycle>(end_ - from, 32)) - 1);
+    run_ = kNoCycle;
   }
   /// Bit i: cycle from + i is taken. REQUIRES: now <= from <= now + kReach.
   std::uint64_t window(Cycle from) const {
@@ -28,28 +45,34 @@ class SlotMap {
     return shift == 0 ? low : low >> shift | words_[(from / 64 + 1) % kWords] << (64 - shift);
   }
   void take(Cycle from, std::uint64_t bits) {
+    if (bits == 0) return;
     const unsigned shift = from % 64;
     words_[from / 64 % kWords] |= bits << shift;
     if (shift != 0) words_[(from / 64 + 1) % kWords] |= bits >> (64 - shift);
+    end_ = std::max(end_, from + 64 - static_cast<unsigned>(__builtin_clzll(bits)));
   }
 
  private:
-  Cycle first_ = 0;  // word of the present
+  void forget(Cycle word) {
+    const Cycle gone = std::min<Cycle>(word - first_, kWords);
+    for (Cycle w = 0; w < gone; ++w) words_[(first_ + w) % kWords] = 0;
+    first_ = word;
+  }
+
+  Cycle end_ = 0;         // after the last taken cycle
+  Cycle run_ = kNoCycle;  // run_..end_ - 1 are taken, but not yet in the bits
+  Cycle first_ = 0;       // word of the present
   std::array<std::uint64_t, kWords> words_{};
 };
 
-/// First and last cycle of a packet on a link.
-struct Passage {
-  Cycle first = kNoCycle, last = kNoCycle;
-};
-
-/// The first `flits` cycles from `earliest` on that are free in both maps, and marks them there. `lost_picks`: cycles
-/// before the last of them in which the output is free and the input is not are lost to the output, too: it has
-/// picked an input that sends elsewhere. Leaves the maps alone and returns kNoCycle if there are not enough within
-/// reach. REQUIRES: both maps are at the present, now <= earliest <= now + kReserveReach.
 inline constexpr unsigned kReserveWindows = 4;
 inline constexpr unsigned kReserveReach = SlotMap::kReach - 64 * kReserveWindows;
-inline Passage reserve(SlotMap& output, SlotMap& input, Cycle earliest, unsigned flits, bool lost_picks) {
+
+/// reserve() where something is in the way.
+inline Passage reserve_between(SlotMap& output, SlotMap& input, Cycle earliest, unsigned flits, bool lost_picks,
+                               Cycle now) {
+  output.settle(now);
+  input.settle(now);
   std::array<std::uint64_t, kReserveWindows> used, lost;
   Passage passage;
   Cycle from = earliest;
@@ -59,12 +82,7 @@ inline Passage reserve(SlotMap& output, SlotMap& input, Cycle earliest, unsigned
     const std::uint64_t out = output.window(from), in = input.window(from);
     const std::uint64_t free = ~(out | in);
     std::uint64_t rest = free;
-    if (left < 64 && (free & ((std::uint64_t{1} << left) - 1)) == (std::uint64_t{1} << left) - 1) {
-      rest ^= (std::uint64_t{1} << left) - 1;  // nothing in the way
-      left = 0;
-    } else {
-      for (; left != 0 && rest != 0; --left) rest &= rest - 1;
-    }
+    for (; left != 0 && rest != 0; --left) rest &= rest - 1;
     const std::uint64_t mine = free ^ rest;
     used[windows] = mine;
     lost[windows] = in & ~out;
@@ -82,7 +100,20 @@ inline Passage reserve(SlotMap& output, SlotMap& input, Cycle earliest, unsigned
   return passage;
 }
 
-/// Takes the first free cycle from `from` on, for a flit that was pushed out of its own.
+/// The first `flits` cycles from `earliest` on that are free in both maps, and marks them there. `lost_picks`: cycles
+/// before the last of them in which the output is free and the input is not are lost to the output, too: it has
+/// picked an input that sends elsewhere. Leaves the maps alone and returns kNoCycle if there are not enough within
+/// reach. REQUIRES: now <= earliest <= now + kReserveReach.
+inline Passage reserve(SlotMap& output, SlotMap& input, Cycle earliest, unsigned flits, bool lost_picks, Cycle now) {
+  const Cycle last = earliest + flits - 1;
+  if (!output.free_from(earliest) || !input.free_from(earliest) || last > now + SlotMap::kReach)
+    return reserve_between(output, input, earliest, flits, lost_picks, now);
+  output.take_run(earliest, last, now);
+  if (&input != &output) input.take_run(earliest, last, now);
+  return {earliest, last};
+}
+
+/// Takes the first free cycle from `from` on, for a flit that was pushed out of its own. REQUIRES: settled.
 inline void displace(SlotMap& map, Cycle from) {
   for (unsigned window = 0; window < 2; ++window, from += 64) {
     const std::uint64_t free = ~map.window(from);

@@ -1,0 +1,250 @@
+#include <gtest/gtest.h>
+
+#include <bitset>
+#include <map>
+#include <random>
+
+#include "models/noc/hop_commit.h"
+#include "tests/noc/bare_mesh.h"
+
+namespace kernbench {
+namespace {
+using test::BareRoutes;
+
+/// A k x k mesh of the engine alone, to which packets are offered by hand.
+class HandMesh final : MeshEngine::Actions {
+ public:
+  HandMesh(const NocConfig& config, unsigned k) : k_(k), routes_(k) {
+    engine_ = make_hop_commit_engine(config, routes_, *this);
+    for (unsigned r = 0; r < k * k; ++r) engine_->add_router(kFirstLocalPort + 1);
+    for (unsigned r = 0; r < k * k; ++r) {
+      if (r % k + 1 < k) join(r, kEastPort, r + 1, kWestPort);
+      if (r + k < k * k) join(r, kSouthPort, r + k, kNorthPort);
+      engine_->announce(r, kFirstLocalPort, MeshEngine::kUnlimited);
+    }
+  }
+  Packet& packet(unsigned from, unsigned to, unsigned flits, MessageClass message_class = MessageClass::ipcq_data) {
+    Packet& packet = *packets_.emplace_back(std::make_unique<Packet>());
+    packet.source = NodeId{from};
+    packet.destination = NodeId{to};
+    packet.exit_router = static_cast<std::uint16_t>(to);
+    packet.exit_port = kFirstLocalPort;
+    packet.bytes = flits;
+    packet.message_class = message_class;
+    packet.tag = static_cast<std::uint32_t>(packets_.size());
+    return packet;
+  }
+  void offer(Packet& packet, Cycle at) {
+    run(at);
+    engine_->offer(index(packet.source), kFirstLocalPort, packet, at, at + packet.bytes - 1, at);
+  }
+  /// Until `until`, or for ever.
+  void run(Cycle until = kNoCycle) {
+    while (wake_ != kNoCycle && wake_ < until) {
+      const Cycle now = wake_;
+      wake_ = kNoCycle;
+      engine_->step(now);
+    }
+  }
+  Cycle tail(const Packet& packet) const { return tails_.at(packet.tag); }
+  std::vector<std::uint32_t> order;  // tags as they are delivered
+  std::map<std::uint32_t, unsigned> hops;
+
+ private:
+  void join(unsigned a, unsigned out, unsigned b, unsigned in) {
+    engine_->connect(a, out, b, in);
+    engine_->connect(b, in, a, out);
+    to_[{a, out}] = {b, in};
+    to_[{b, in}] = {a, out};
+  }
+  void head(unsigned router, unsigned, unsigned output, Packet& packet, Cycle head) override {
+    ++hops[packet.tag];
+    if (output == kFirstLocalPort) return;
+    const auto [next, input] = to_.at({router, output});
+    engine_->arrive(next, input, packet, head, 0);
+  }
+  void tail(unsigned, unsigned, unsigned output, Packet& packet, Cycle head, Cycle tail) override {
+    EXPECT_GE(tail, head + packet.bytes - 1);
+    if (output != kFirstLocalPort) return;
+    EXPECT_TRUE(tails_.emplace(packet.tag, tail).second) << "delivered twice";
+    order.push_back(packet.tag);
+  }
+  void injected(unsigned, unsigned, Packet&, Cycle, Cycle) override {}
+  void wake(Cycle at) override { wake_ = std::min(wake_, at); }
+
+  unsigned k_;
+  BareRoutes routes_;
+  std::unique_ptr<MeshEngine> engine_;
+  std::map<std::pair<unsigned, unsigned>, std::pair<unsigned, unsigned>> to_;
+  std::vector<std::unique_ptr<Packet>> packets_;
+  std::map<std::uint32_t, Cycle> tails_;
+  Cycle wake_ = kNoCycle;
+};
+
+NocConfig hand_config(unsigned vcs = 4, unsigned depth = 8) {
+  NocConfig config;
+  config.flit_bytes = 1;
+  config.vcs_per_set = vcs;
+  config.vc_depth_flits = depth;
+  return config;
+}
+
+unsigned links(unsigned k, unsigned from, unsigned to) {
+  const auto apart = [](unsigned a, unsigned b) { return a > b ? a - b : b - a; };
+  return apart(from % k, to % k) + apart(from / k, to / k);
+}
+
+TEST(HopCommit, ZeroLoadIsTheFormulaOfTheReference) {
+  for (const unsigned depth : {8U, 16U}) {
+    for (const unsigned flits : {1U, 2U, 8U}) {
+      HandMesh mesh(hand_config(4, depth), 8);
+      Cycle at = 10;
+      for (const unsigned to : {0U, 1U, 8U, 20U, 63U}) {
+        Packet& packet = mesh.packet(0, to, flits);
+        mesh.offer(packet, at);
+        mesh.run();
+        EXPECT_EQ(mesh.tail(packet) - at, 6 + 4 * links(8, 0, to) + flits - 1) << to << ' ' << flits;
+        EXPECT_EQ(mesh.hops[packet.tag], links(8, 0, to) + 1);
+        at = mesh.tail(packet) + 100;
+      }
+    }
+  }
+}
+
+TEST(HopCommit, PacketsLongerThanTheBufferKeepTheirRateWhereCreditsComeInTime) {
+  HandMesh mesh(hand_config(4, 8), 8);  // 8 places against a round trip of 6 to 7 cycles
+  Packet& packet = mesh.packet(0, 63, 32);
+  mesh.offer(packet, 0);
+  mesh.run();
+  EXPECT_EQ(mesh.tail(packet), 6U + 4 * 14 + 31);
+}
+
+TEST(HopCommit, ChainingFillsALinkAndItsAbsenceCostsACycleAPacket) {
+  for (const bool chaining : {false, true}) {
+    NocConfig config = hand_config(1, 16);
+    config.packet_chaining = chaining;
+    HandMesh mesh(config, 2);
+    constexpr unsigned kPackets = 100, kFlits = 4;
+    std::vector<Packet*> packets;
+    for (unsigned i = 0; i < kPackets; ++i) packets.push_back(&mesh.packet(0, 1, kFlits));
+    for (Packet* packet : packets) mesh.offer(*packet, 0);
+    mesh.run();
+    const Cycle time = mesh.tail(*packets.back()) - mesh.tail(*packets.front());
+    EXPECT_EQ(time, (kPackets - 1) * (kFlits + (chaining ? 0 : 1)));
+  }
+}
+
+TEST(HopCommit, CommandsDoNotWaitForData) {
+  HandMesh mesh(hand_config(), 4);
+  for (unsigned i = 0; i < 50; ++i) {
+    for (const unsigned from : {0U, 4U, 8U, 1U}) mesh.offer(mesh.packet(from, 15, 8), 0);
+  }
+  std::vector<std::pair<Packet*, Cycle>> commands;
+  for (Cycle at = 40; at < 400; at += 37) {
+    Packet& command = mesh.packet(0, 15, 1, MessageClass::command);
+    mesh.offer(command, at);
+    commands.emplace_back(&command, at);
+  }
+  mesh.run();
+  for (const auto& [command, at] : commands) EXPECT_EQ(mesh.tail(*command) - at, 6U + 4 * 6);
+}
+
+TEST(HopCommit, LosesNothingAndKeepsTheOrderOfAFlow) {
+  HandMesh mesh(hand_config(4, 8), 4);
+  std::mt19937 random(7);
+  std::map<std::uint32_t, std::pair<unsigned, unsigned>> flow;
+  constexpr unsigned kPackets = 20'000;
+  for (unsigned i = 0; i < kPackets; ++i) {
+    const unsigned from = random() % 16, to = random() % 16;
+    Packet& packet = mesh.packet(from, to, 1 + random() % 12);  // some longer than the buffer
+    flow[packet.tag] = {from, to};
+    mesh.offer(packet, i / 8);  // far more than it can carry
+  }
+  mesh.run();
+  EXPECT_EQ(mesh.order.size(), kPackets);
+  std::map<std::pair<unsigned, unsigned>, std::uint32_t> last;
+  for (const std::uint32_t tag : mesh.order) {
+    std::uint32_t& before = last[flow[tag]];
+    EXPECT_LT(before, tag);
+    before = tag;
+  }
+}
+
+/// Rows of the shared BookSim2 tables (bench/reference/noc): load and mean latency, up to 0.8 of saturation.
+struct Row {
+  unsigned k, flits, vcs, depth;
+  bool hold;
+  const char* pattern;
+  double load, latency;
+};
+class HopCommitReference : public ::testing::TestWithParam<Row> {};
+
+TEST_P(HopCommitReference, MeanLatencyIsWithinFifteenPercent) {
+  const Row& row = GetParam();
+  test::Traffic traffic;
+  traffic.k = row.k;
+  traffic.flits = row.flits;
+  traffic.vcs = row.vcs;
+  traffic.depth = row.depth;
+  traffic.hold = row.hold;
+  traffic.pattern = row.pattern;
+  traffic.load = row.load;
+  traffic.warm_up = 4'000;
+  traffic.window = 12'000;
+  const double latency = test::BareMesh(traffic, make_hop_commit_engine).run().latency;
+  EXPECT_NEAR(latency / row.latency, 1, 0.15);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tables, HopCommitReference,
+                         ::testing::Values(Row{8, 8, 4, 8, false, "uniform", 0.149, 39.9212},
+                                           Row{8, 8, 4, 8, false, "uniform", 0.279, 52.805},
+                                           Row{8, 8, 1, 8, false, "uniform", 0.179, 43.9329},
+                                           Row{4, 16, 4, 8, true, "uniform", 0.371, 47.8675},
+                                           Row{4, 16, 1, 8, false, "transpose", 0.193, 38.3501},
+                                           Row{8, 1, 1, 8, false, "tornado", 0.0817, 38.2552}));
+
+TEST(SlotMap, ReservesWhatAPlainSearchFinds) {
+  constexpr std::size_t kCycles = 20'000;
+  SlotMap output, input;
+  std::bitset<kCycles> out, in;
+  std::mt19937 random(3);
+  Cycle now = 0;
+  for (int i = 0; i < 3000; ++i) {
+    now += random() % 6;
+    const Cycle earliest = now + random() % 30;
+    const unsigned flits = 1 + random() % 9;
+    const bool lost_picks = random() % 2 != 0;
+    SlotMap other_input;
+    const bool other = random() % 3 == 0;  // an input that nothing else uses
+    std::bitset<kCycles> empty;
+    const Passage passage = reserve(output, other ? other_input : input, earliest, flits, lost_picks, now);
+    if (passage.first == kNoCycle) continue;
+    std::bitset<kCycles>& taken = other ? empty : in;
+    Cycle at = earliest, first = kNoCycle;
+    std::vector<Cycle> lost;
+    for (unsigned left = flits; left != 0; ++at) {
+      if (!out[at] && !taken[at]) {
+        if (first == kNoCycle) first = at;
+        out[at] = taken[at] = true;
+        --left;
+      } else if (!out[at] && lost_picks) {
+        lost.push_back(at);
+      }
+    }
+    for (const Cycle cycle : lost) out[cycle] = true;
+    ASSERT_EQ(passage.first, first) << i;
+    ASSERT_EQ(passage.last, at - 1) << i;
+  }
+  EXPECT_LT(now + 500, kCycles);
+}
+
+TEST(SlotMap, SaysWhenNothingIsWithinReach) {
+  SlotMap output, input;
+  for (unsigned i = 0; i < kReserveWindows; ++i)
+    EXPECT_EQ(reserve(output, input, 0, 64, false, 0).first, 64 * i) << "one after the other";
+  EXPECT_EQ(reserve(output, input, 0, 1, false, 0).first, kNoCycle);
+  EXPECT_EQ(reserve(output, input, 64, 1, false, 64).first, 64U * kReserveWindows) << "time has passed";
+}
+
+}  // namespace
+}  // namespace kernbench
