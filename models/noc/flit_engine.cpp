@@ -68,6 +68,7 @@ Buffer& FlitEngine::buffer(Router& router, unsigned input, unsigned vc) {
     for (unsigned k = 0; k < split_.vcs_per_set(); ++k) {
       Buffer& made = buffers[k];
       made.router = &router;
+      made.from = &router.inputs[input];
       made.depth = config_.vc_depth_flits;
       made.input = static_cast<std::uint16_t>(input);
       made.vc = static_cast<std::uint8_t>(vc - channel + k);
@@ -204,128 +205,8 @@ void FlitEngine::make_current(Buffer& buffer, Packet& packet, Cycle ready) {
   buffer.output =
       routes_.next_port(static_cast<std::uint16_t>(buffer.router->index), {packet.exit_router, packet.exit_port});
   sc_assert(buffer.output < buffer.router->ports);
+  buffer.to = &buffer.router->outputs[buffer.output];
   schedule(buffer, ready + head_wait_);
-}
-
-std::uint8_t FlitEngine::next_port(const Buffer& buffer, const Packet& packet) const {
-  return routes_.next_port(static_cast<std::uint16_t>(buffer.router->index), {packet.exit_router, packet.exit_port});
-}
-
-// Whether the next flit can go at cycle `at`. If not, the buffer will be looked at when it can: at a known time, when
-// the hop before sends the flit (starved), or when the next buffer gives a place back (sender_blocked).
-bool FlitEngine::can_send(Buffer& buffer, Cycle at) {
-  const std::uint32_t here = buffer.missing();
-  if (here == 0) {
-    buffer.starved = true;
-    return false;
-  }
-  const Cycle arrival = buffer.arrived.nth_last(here, at);
-  if (arrival > at) {
-    schedule(buffer, arrival);
-    return false;
-  }
-  const Cycle usable = place(*buffer.down, at);
-  if (usable == kNoCycle) {
-    buffer.down->sender_blocked = true;
-    return false;
-  }
-  if (usable > at) {
-    schedule(buffer, usable);
-    return false;
-  }
-  return true;
-}
-
-// Cycle, `at` or later, in which a flit may be sent to the buffer; kNoCycle: not known yet.
-Cycle FlitEngine::place(Buffer& buffer, Cycle at) {
-  if (buffer.depth == kUnlimited) return at;
-  const std::uint32_t free = buffer.depth - buffer.missing();
-  return free == 0 ? kNoCycle : buffer.freed.nth_last(free, at);
-}
-
-void FlitEngine::evaluate(Buffer& buffer, Cycle at) {
-  if (!can_send(buffer, at)) return;
-  Router& router = *buffer.router;
-  buffer.ready_at = static_cast<std::uint32_t>(router.ready.size());
-  router.ready.push_back(&buffer);
-  list(router);
-}
-
-// A flit has won the switch.
-void FlitEngine::send(Buffer& buffer, Cycle now) {
-  Router& router = *buffer.router;
-  Buffer& down = *buffer.down;
-  Packet& packet = *buffer.current;
-  const Cycle arrival = now + hop_;
-  buffer.freed.add(now + buffer.reuse);
-  if (buffer.sender_blocked) {
-    buffer.sender_blocked = false;
-    if (buffer.sender != nullptr) {
-      schedule(*buffer.sender, now + buffer.reuse);
-    } else {
-      schedule(*router.inputs[buffer.input].source, now + buffer.reuse);
-    }
-  }
-  down.arrived.add(arrival);
-  if (down.starved) {
-    down.starved = false;
-    schedule(down, arrival);
-  }
-  if (++buffer.sent == 1) {
-    buffer.head = arrival;
-    packet.vc = static_cast<std::uint8_t>(buffer.network * split_.vcs_per_set() + buffer.out_vc);
-    actions_.head(router.index, buffer.input, buffer.output, packet, arrival);
-  }
-  const bool last = buffer.sent == buffer.flits;
-  if (last || !can_send(buffer, now + 1)) {
-    Buffer& moved = *router.ready.back();
-    moved.ready_at = buffer.ready_at;
-    router.ready[buffer.ready_at] = &moved;
-    router.ready.pop_back();
-  }
-  if (last) finish(buffer, now);
-}
-
-// The tail has gone: its virtual channel is free for others from the next cycle on.
-void FlitEngine::finish(Buffer& buffer, Cycle now) {
-  Router& router = *buffer.router;
-  Packet& packet = *buffer.current;
-  const unsigned output = buffer.output;
-  const Cycle head = buffer.head;
-  flit::OutputNetwork& network = *router.outputs[output].networks[buffer.network];
-  if (!chain(buffer, network, now)) {
-    network.free |= 1U << buffer.out_vc;
-    for (Buffer* parked = std::exchange(network.parked, nullptr); parked != nullptr;) {
-      router.waiting.push_back(parked);
-      parked = std::exchange(parked->next, nullptr);
-    }
-    buffer.state = Buffer::State::idle;
-    buffer.current = nullptr;
-    if (buffer.first != nullptr) {
-      Packet& next = *std::exchange(buffer.first, buffer.first->next);
-      next.next = nullptr;
-      make_current(buffer, next, buffer.arrived.nth_last(buffer.missing(), now + 1));
-    }
-  }
-  actions_.tail(router.index, buffer.input, output, packet, head, now + hop_);
-}
-
-// Lets the next packet of the buffer have the output channel of the one that ends now.
-bool FlitEngine::chain(Buffer& buffer, const flit::OutputNetwork& network, Cycle now) {
-  if (!chaining_ || buffer.first == nullptr || now < head_wait_) return false;
-  const Cycle latest = now - head_wait_;
-  if (buffer.arrived.nth_last(buffer.missing(), latest) > latest) return false;
-  for (const Buffer* other = network.parked; other != nullptr; other = other->next) {
-    if (any_ || split_.channel(other->vc) == buffer.out_vc) return false;
-  }
-  Packet& next = *buffer.first;
-  if (next_port(buffer, next) != buffer.output) return false;
-  buffer.first = std::exchange(next.next, nullptr);
-  buffer.current = &next;
-  buffer.flits = static_cast<std::uint16_t>(flits_(next));
-  buffer.sent = 0;
-  evaluate(buffer, now + 1);
-  return true;
 }
 
 // Credits from outside.

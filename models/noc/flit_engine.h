@@ -63,7 +63,7 @@ class FlitEngine final : public MeshEngine {
   void arm();
   void list(Router& router);
 
-  // A packet in a buffer.
+  // A packet in a buffer (the last five: flit_router.cpp).
   void enqueue(Buffer& buffer, Packet& packet, Cycle head);
   void make_current(Buffer& buffer, Packet& packet, Cycle ready);
   std::uint8_t next_port(const Buffer& buffer, const Packet& packet) const;
@@ -73,7 +73,7 @@ class FlitEngine final : public MeshEngine {
   void finish(Buffer& buffer, Cycle now);
   bool chain(Buffer& buffer, const flit::OutputNetwork& network, Cycle now);
 
-  // A router's cycle (flit_allocation.cpp).
+  // A router's cycle (flit_router.cpp).
   struct VcRequest {
     Buffer* buffer;
     flit::OutputNetwork* network;
@@ -83,6 +83,7 @@ class FlitEngine final : public MeshEngine {
   enum class Pass : std::uint8_t { all, priority, ordinary };
   void run(Router& router, Cycle now);
   void allocate_vcs(Router& router);
+  void allocate_vc(Router& router, Buffer& buffer);
   void match_vcs(Router& router);
   void grant_vc(Router& router, Buffer& buffer, flit::OutputNetwork& network, unsigned channel);
   std::uint32_t wanted(const Buffer& buffer, const flit::OutputNetwork& network) const;
@@ -90,6 +91,7 @@ class FlitEngine final : public MeshEngine {
   void allocate_switch(Router& router, Cycle now);
   void match_switch(Router& router, Cycle now, Pass pass);
   void serve_holds(Router& router, Cycle now);
+  bool all_win(Router& router, Cycle now);
   void win(Router& router, Buffer& buffer, Cycle now);
   void hold(Router& router, Buffer& buffer, Cycle now);
   template <class Next>
@@ -101,7 +103,6 @@ class FlitEngine final : public MeshEngine {
   void pump(Source& source, Cycle now);
   Cycle can_inject(Source& source, Lane& lane, Cycle at);
   Cycle pick_vc(Source& source, Lane& lane, Cycle at);
-  Cycle place(Buffer& buffer, Cycle at);
   void inject(Source& source, Lane& lane, Cycle now);
   unsigned rank(const Source& source, const Lane& lane) const;
 

@@ -102,7 +102,7 @@ Cycle FlitEngine::can_inject(Source& source, Lane& lane, Cycle at) {
   if (lane.sent != 0 && offer.last > at) here += (offer.last - offer.first) * lane.sent / (lane.flits - 1U);
   const Cycle from = std::max(here, at);
   if (lane.target == nullptr) return from > at ? from : pick_vc(source, lane, at);
-  const Cycle usable = place(*lane.target, from);
+  const Cycle usable = lane.target->place(from);
   if (usable == kNoCycle) lane.target->sender_blocked = true;
   return usable;
 }
@@ -114,7 +114,7 @@ Cycle FlitEngine::pick_vc(Source& source, Lane& lane, Cycle at) {
   Cycle next = kNoCycle;
   for (unsigned i = 0; i < all; ++i) {
     Buffer& buffer = this->buffer(*source.router, source.input, first + channel);
-    const Cycle usable = place(buffer, at);
+    const Cycle usable = buffer.place(at);
     if (usable == at) {
       lane.target = &buffer;
       lane.channel = static_cast<std::uint8_t>(channel);

@@ -44,36 +44,48 @@ class FlitTimes {
 
 struct Router;
 struct Source;
+struct Input;
+struct Output;
 
 /// The buffer of one virtual channel at an input, and the packet at its front on the way through the router. Behind an
 /// output that leaves the network stands one, too: of it only the two times and the depth are used.
 struct Buffer {
   enum class State : std::uint8_t { idle, waiting, active };  ///< waiting: for an output virtual channel
 
-  FlitTimes arrived;         ///< flits are in the buffer
-  FlitTimes freed;           ///< flits have left it and the sender may use their place
-  Buffer* down = nullptr;    ///< where the front packet goes
-  Buffer* sender = nullptr;  ///< the buffer whose front packet comes here
-  Packet* current = nullptr;
-  Packet* first = nullptr;  ///< packets behind it
-  Packet* last = nullptr;
+  // What every flit needs comes first.
+  FlitTimes arrived;       ///< flits are in the buffer
+  FlitTimes freed;         ///< flits have left it and the sender may use their place
+  Buffer* down = nullptr;  ///< where the front packet goes
   Router* router = nullptr;
-  Buffer* next = nullptr;  ///< in the list of those that wait for a virtual channel to become free
-  Cycle head = 0;          ///< arrival of the front packet's head at its next hop
+  Input* from = nullptr;  ///< the port it belongs to
+  Output* to = nullptr;   ///< of the front packet
   std::uint32_t depth = 0;
-  std::uint32_t accept_next = 0;  ///< virtual channel allocation: output channel that this one accepts first
-  std::uint32_t ready_at = 0;     ///< position in Router::ready
-  std::uint16_t flits = 0;        ///< of the front packet
+  std::uint32_t ready_at = 0;  ///< position in Router::ready
+  std::uint16_t flits = 0;     ///< of the front packet
   std::uint16_t sent = 0;
   std::uint16_t input = 0, output = 0;
-  std::uint8_t vc = 0, out_vc = 0, network = 0;  ///< out_vc: within the virtual network
   std::uint8_t reuse = 0;                        ///< cycles from a flit's departure to the use of its place
+  std::uint8_t vc = 0, out_vc = 0, network = 0;  ///< out_vc: within the virtual network
   State state = State::idle;
   bool starved = false;         ///< the next flit has not been sent by the hop before
   bool sender_blocked = false;  ///< the sender waits for a place
   bool ordinary = true;         ///< no priority
 
+  Packet* current = nullptr;
+  Packet* first = nullptr;  ///< packets behind it
+  Packet* last = nullptr;
+  Buffer* sender = nullptr;       ///< the buffer whose front packet comes here
+  Buffer* next = nullptr;         ///< in the list of those that wait for a virtual channel to become free
+  Cycle head = 0;                 ///< arrival of the front packet's head at its next hop
+  std::uint32_t accept_next = 0;  ///< virtual channel allocation: output channel that this one accepts first
+
   std::uint32_t missing() const { return arrived.total() - freed.total(); }  ///< flits in it or on the way to it
+  /// Cycle, `at` or later, in which a flit may be sent to it; kNoCycle: not known yet.
+  Cycle place(Cycle at) const {
+    if (depth == MeshEngine::kUnlimited) return at;
+    const std::uint32_t free = depth - missing();
+    return free == 0 ? kNoCycle : freed.nth_last(free, at);
+  }
 };
 
 struct OutputVc {

@@ -2,7 +2,8 @@
 
 #include "models/noc/flit_engine.h"
 
-// The two allocators of a router: virtual channels to heads, the switch to flits. Each is one iteration of iSLIP.
+// A cycle of a router: allocation of virtual channels to heads, of the switch to flits, and what follows for the
+// buffers. Each allocator is one iteration of iSLIP.
 namespace kernbench {
 
 using flit::Buffer;
@@ -16,6 +17,124 @@ std::uint32_t distance(std::uint32_t from, std::uint32_t to, std::uint32_t all) 
   return to >= from ? to - from : to + all - from;
 }
 }  // namespace
+
+// A buffer.
+
+std::uint8_t FlitEngine::next_port(const Buffer& buffer, const Packet& packet) const {
+  return routes_.next_port(static_cast<std::uint16_t>(buffer.router->index), {packet.exit_router, packet.exit_port});
+}
+
+// Whether the next flit can go at cycle `at`. If not, the buffer will be looked at when it can: at a known time, when
+// the hop before sends the flit (starved), or when the next buffer gives a place back (sender_blocked).
+bool FlitEngine::can_send(Buffer& buffer, Cycle at) {
+  const std::uint32_t here = buffer.missing();
+  if (here == 0) {
+    buffer.starved = true;
+    return false;
+  }
+  const Cycle arrival = buffer.arrived.nth_last(here, at);
+  if (arrival > at) {
+    schedule(buffer, arrival);
+    return false;
+  }
+  const Cycle usable = buffer.down->place(at);
+  if (usable == kNoCycle) {
+    buffer.down->sender_blocked = true;
+    return false;
+  }
+  if (usable > at) {
+    schedule(buffer, usable);
+    return false;
+  }
+  return true;
+}
+
+void FlitEngine::evaluate(Buffer& buffer, Cycle at) {
+  if (!can_send(buffer, at)) return;
+  Router& router = *buffer.router;
+  buffer.ready_at = static_cast<std::uint32_t>(router.ready.size());
+  router.ready.push_back(&buffer);
+  list(router);
+}
+
+// A flit has won the switch.
+void FlitEngine::send(Buffer& buffer, Cycle now) {
+  Router& router = *buffer.router;
+  Buffer& down = *buffer.down;
+  Packet& packet = *buffer.current;
+  const Cycle arrival = now + hop_;
+  buffer.freed.add(now + buffer.reuse);
+  if (buffer.sender_blocked) {
+    buffer.sender_blocked = false;
+    if (buffer.sender != nullptr) {
+      schedule(*buffer.sender, now + buffer.reuse);
+    } else {
+      schedule(*buffer.from->source, now + buffer.reuse);
+    }
+  }
+  down.arrived.add(arrival);
+  if (down.starved) {
+    down.starved = false;
+    schedule(down, arrival);
+  }
+  if (++buffer.sent == 1) {
+    buffer.head = arrival;
+    packet.vc = static_cast<std::uint8_t>(buffer.network * split_.vcs_per_set() + buffer.out_vc);
+    actions_.head(router.index, buffer.input, buffer.output, packet, arrival);
+  }
+  const bool last = buffer.sent == buffer.flits;
+  if (last || !can_send(buffer, now + 1)) {
+    Buffer& moved = *router.ready.back();
+    moved.ready_at = buffer.ready_at;
+    router.ready[buffer.ready_at] = &moved;
+    router.ready.pop_back();
+  }
+  if (last) finish(buffer, now);
+}
+
+// The tail has gone: its virtual channel is free for others from the next cycle on.
+void FlitEngine::finish(Buffer& buffer, Cycle now) {
+  Router& router = *buffer.router;
+  Packet& packet = *buffer.current;
+  const unsigned output = buffer.output;
+  const Cycle head = buffer.head;
+  flit::OutputNetwork& network = *buffer.to->networks[buffer.network];
+  if (!chain(buffer, network, now)) {
+    network.free |= 1U << buffer.out_vc;
+    for (Buffer* parked = std::exchange(network.parked, nullptr); parked != nullptr;) {
+      router.waiting.push_back(parked);
+      parked = std::exchange(parked->next, nullptr);
+    }
+    buffer.state = Buffer::State::idle;
+    buffer.current = nullptr;
+    if (buffer.first != nullptr) {
+      Packet& next = *std::exchange(buffer.first, buffer.first->next);
+      next.next = nullptr;
+      make_current(buffer, next, buffer.arrived.nth_last(buffer.missing(), now + 1));
+    }
+  }
+  actions_.tail(router.index, buffer.input, output, packet, head, now + hop_);
+}
+
+// Lets the next packet of the buffer have the output channel of the one that ends now.
+bool FlitEngine::chain(Buffer& buffer, const flit::OutputNetwork& network, Cycle now) {
+  if (!chaining_ || buffer.first == nullptr || now < head_wait_) return false;
+  const Cycle latest = now - head_wait_;
+  if (buffer.arrived.nth_last(buffer.missing(), latest) > latest) return false;
+  for (const Buffer* other = network.parked; other != nullptr; other = other->next) {
+    if (any_ || split_.channel(other->vc) == buffer.out_vc) return false;
+  }
+  Packet& next = *buffer.first;
+  if (next_port(buffer, next) != buffer.output) return false;
+  buffer.first = std::exchange(next.next, nullptr);
+  buffer.current = &next;
+  buffer.flits = static_cast<std::uint16_t>(flits_(next));
+  buffer.sent = 0;
+  evaluate(buffer, now + 1);
+  return true;
+}
+
+// A router's cycle.
 
 void FlitEngine::run(Router& router, Cycle now) {
   if (!router.waiting.empty()) {
@@ -42,6 +161,12 @@ std::uint32_t FlitEngine::wanted(const Buffer& buffer, const flit::OutputNetwork
 }
 
 void FlitEngine::allocate_vcs(Router& router) {
+  if (router.waiting.size() == 1) {
+    Buffer& only = *router.waiting.front();
+    router.waiting.clear();
+    allocate_vc(router, only);
+    return;
+  }
   requests_.clear();
   for (Buffer* buffer : router.waiting) {
     flit::OutputNetwork& network = output_network(router, buffer->output, buffer->network);
@@ -53,6 +178,20 @@ void FlitEngine::allocate_vcs(Router& router) {
   }
   router.waiting.clear();
   if (!requests_.empty()) match_vcs(router);
+}
+
+// The only head that asks: every free channel would pick it.
+void FlitEngine::allocate_vc(Router& router, Buffer& buffer) {
+  flit::OutputNetwork& network = output_network(router, buffer.output, buffer.network);
+  const std::uint32_t free = wanted(buffer, network);
+  if (free == 0) {
+    buffer.next = std::exchange(network.parked, &buffer);
+    return;
+  }
+  const std::uint32_t base = index_of(buffer.output, buffer.network, 0), next = buffer.accept_next;
+  const unsigned from = next > base && next < base + split_.vcs_per_set() ? next - base : 0;
+  const std::uint32_t ahead = free >> from << from;
+  grant_vc(router, buffer, network, static_cast<unsigned>(__builtin_ctz(ahead != 0 ? ahead : free)));
 }
 
 void FlitEngine::match_vcs(Router& router) {
@@ -129,18 +268,34 @@ void FlitEngine::allocate_switch(Router& router, Cycle now) {
     match_switch(router, now, Pass::priority);
     if (router.hold_at == now) serve_holds(router, now);
     match_switch(router, now, Pass::ordinary);
-  } else if (router.ready.size() == 1) {
-    win(router, *router.ready.front(), now);
-  } else {
+  } else if (!all_win(router, now)) {
     match_switch(router, now, Pass::all);
   }
+}
+
+// If no two flits want the same port, all of them go.
+bool FlitEngine::all_win(Router& router, Cycle now) {
+  std::size_t left = router.ready.size();
+  if (left > 1) {
+    if (router.ports > 64) return false;
+    std::uint64_t inputs = 0, outputs = 0;
+    for (const Buffer* buffer : router.ready) {
+      const std::uint64_t input = std::uint64_t{1} << buffer->input, output = std::uint64_t{1} << buffer->output;
+      if ((inputs & input) != 0 || (outputs & output) != 0) return false;
+      inputs |= input;
+      outputs |= output;
+    }
+  }
+  // From the back: a flit that was its packet's last leaves its place to one that has been served.
+  while (left != 0) win(router, *router.ready[--left], now);
+  return true;
 }
 
 void FlitEngine::match_switch(Router& router, Cycle now, Pass pass) {
   picked_.clear();
   for (Buffer* buffer : router.ready) {
-    flit::Output& output = router.outputs[buffer->output];
-    const flit::Input& input = router.inputs[buffer->input];
+    flit::Output& output = *buffer->to;
+    const flit::Input& input = *buffer->from;
     if (pass != Pass::all) {
       if (buffer->ordinary != (pass == Pass::ordinary) || input.busy == now || output.busy == now) continue;
     }
@@ -158,7 +313,7 @@ void FlitEngine::match_switch(Router& router, Cycle now, Pass pass) {
   accepted_.clear();
   for (flit::Output* output : picked_) {
     Buffer* buffer = std::exchange(output->best, nullptr);
-    flit::Input& input = router.inputs[buffer->input];
+    flit::Input& input = *buffer->from;
     const std::uint32_t rank =
         static_cast<std::uint32_t>(buffer->ordinary) << 31 | distance(input.accept_next, buffer->output, router.ports);
     if (input.best == nullptr) {
@@ -173,8 +328,8 @@ void FlitEngine::match_switch(Router& router, Cycle now, Pass pass) {
 }
 
 void FlitEngine::win(Router& router, Buffer& buffer, Cycle now) {
-  flit::Input& input = router.inputs[buffer.input];
-  flit::Output& output = router.outputs[buffer.output];
+  flit::Input& input = *buffer.from;
+  flit::Output& output = *buffer.to;
   turn(output.grant_next, output.streak, buffer.input, router.ports, buffer.input);
   input.accept_next = static_cast<std::uint16_t>(buffer.output + 1U == router.ports ? 0 : buffer.output + 1U);
   input.vc_next = static_cast<std::uint16_t>(buffer.vc + 1U == vcs_ ? 0 : buffer.vc + 1U);
@@ -187,7 +342,7 @@ void FlitEngine::win(Router& router, Buffer& buffer, Cycle now) {
 
 // Sends a flit under the policy `hold`: a packet whose next flit is already here owns both ports in the next cycle.
 void FlitEngine::hold(Router& router, Buffer& buffer, Cycle now) {
-  router.inputs[buffer.input].busy = router.outputs[buffer.output].busy = now;
+  buffer.from->busy = buffer.to->busy = now;
   const std::uint32_t here = buffer.missing();
   const bool keeps = buffer.sent + 1U < buffer.flits && here > 1 && buffer.arrived.nth_last(here - 1, now) <= now;
   send(buffer, now);
@@ -202,8 +357,8 @@ void FlitEngine::serve_holds(Router& router, Cycle now) {
   granted_holds_.swap(router.holds);
   router.hold_at = kNoCycle;
   for (Buffer* buffer : granted_holds_) {
-    flit::Input& input = router.inputs[buffer->input];
-    flit::Output& output = router.outputs[buffer->output];
+    flit::Input& input = *buffer->from;
+    flit::Output& output = *buffer->to;
     if (input.busy == now || output.busy == now) continue;  // priority
     const bool ready = buffer->ready_at < router.ready.size() && router.ready[buffer->ready_at] == buffer;
     if (ready) {
