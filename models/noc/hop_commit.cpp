@@ -116,7 +116,7 @@ void HopCommitEngine::push(Queue& queue, Packet* packet, Cycle at) {
   const std::size_t slot = std::min(at, now_ + kSlots - 1) % kSlots;
   wheel_[slot].push_back({&queue, packet, at});
   pending_[slot / 64] |= std::uint64_t{1} << slot % 64;
-  if (!stepping_) arm();
+  if (!busy_) arm();
 }
 
 void HopCommitEngine::wake(Queue& queue, Cycle at) {
@@ -150,7 +150,7 @@ void HopCommitEngine::step(Cycle now) {
   if (now != armed_) return;
   armed_ = kNoCycle;
   now_ = now;
-  stepping_ = true;
+  busy_ = true;
   const std::size_t slot = now % kSlots;
   std::vector<Entry>& entries = wheel_[slot];
   for (std::size_t i = 0; i < entries.size(); ++i) {  // it grows
@@ -166,7 +166,7 @@ void HopCommitEngine::step(Cycle now) {
   }
   entries.clear();
   pending_[slot / 64] &= ~(std::uint64_t{1} << slot % 64);
-  stepping_ = false;
+  busy_ = false;
   arm();
 }
 
@@ -184,8 +184,11 @@ void HopCommitEngine::offer(unsigned router, unsigned input, Packet& packet, Cyc
   line.last = &packet;
   if (!alone) return;
   const Cycle at = std::max(first, line.gone);
-  if (at <= now + 1) {
+  if (at <= now + 1 && !busy_) {
+    busy_ = true;
     inject(line);
+    busy_ = false;
+    arm();
   } else {
     wake(line, at);
   }

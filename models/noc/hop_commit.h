@@ -166,7 +166,7 @@ class HopCommitEngine final : public MeshEngine {
 
   Cycle now_ = 0;
   Cycle armed_ = kNoCycle;
-  bool stepping_ = false;
+  bool busy_ = false;  // in a call that arms at its end
   Queue* sent_to_ = nullptr;  // where the packet goes that head() is being said of
   std::array<std::uint64_t, kSlots / 64> pending_{};
   std::array<std::vector<Entry>, kSlots> wheel_;

@@ -32,7 +32,11 @@ void RouterNetwork::injected(unsigned router, unsigned input, Packet& packet, Cy
 }
 
 void RouterNetwork::wake(Cycle at) {
-  queue_.at(clock_.at(at), [this, at] { engine_->step(at); });
+  queue_.at(clock_.at(at), [this, at] {
+    step_time_ = queue_.now();
+    step_cycle_ = at;
+    engine_->step(at);
+  });
 }
 
 }  // namespace kernbench

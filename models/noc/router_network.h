@@ -33,7 +33,7 @@ class RouterNetwork final : MeshEngine::Actions {
   unsigned add(Router& router, unsigned ports);
   /// First cycle at or after `time`.
   Cycle cycle(Ps time) const { return time == known_time_ ? known_cycle_ : clock_.tick_at_or_after(time); }
-  Cycle now() const { return clock_.tick_at_or_after(queue_.now()); }
+  Cycle now() const { return queue_.now() == step_time_ ? step_cycle_ : clock_.tick_at_or_after(queue_.now()); }
   /// Time of a cycle that is about to be handed over.
   Ps time(Cycle cycle) {
     known_cycle_ = cycle;
@@ -49,6 +49,8 @@ class RouterNetwork final : MeshEngine::Actions {
   const NocConfig config_;
   EventQueue& queue_;
   const Clock clock_;
+  Ps step_time_ = 0;  // of the last step
+  Cycle step_cycle_ = 0;
   Ps known_time_ = 0;
   Cycle known_cycle_ = 0;
   std::unique_ptr<MeshEngine> engine_;
