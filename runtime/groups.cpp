@@ -80,6 +80,7 @@ void RuntimeImpl::barrier(int rank, const char* what, const ProcessGroup* group)
     for (const int other : std::exchange(gate.here, {})) {
       if (other != rank) scheduling->satisfied(other);
     }
+    if (members > 1 && !scheduling->last_at_barrier_goes_on()) scheduler.give_up_turn(what, [] { return true; });
     return;
   }
   scheduler.wait(what, [&gate, number] { return gate.passed != number; });
@@ -105,6 +106,7 @@ std::string RuntimeImpl::detail(int rank) const {
 
 void Runtime::init_process_group(const ProcessGroupOptions& options) {
   impl_->make_default_group(options, impl_->in_program ? impl_->nprocs : impl_->map.sips);
+  impl_->made_beforehand = true;
 }
 
 int Runtime::world_size() const { return impl_->groups.empty() ? impl_->map.sips : impl_->groups.front()->size(); }
@@ -121,7 +123,7 @@ void Context::init_process_group(const ProcessGroupOptions& options) {
   RuntimeImpl& runtime = runtime_;
   runtime.joined.resize(static_cast<std::size_t>(world_size()), 0);
   std::uint8_t& joined = runtime.joined[static_cast<std::size_t>(rank_)];
-  if (joined != 0 || runtime.tables_installed) {
+  if (joined != 0 || runtime.made_beforehand || runtime.tables_installed) {
     throw std::logic_error("init_process_group: the default group exists already");
   }
   if (runtime.groups.empty()) {

@@ -146,7 +146,8 @@ struct RuntimeImpl : public tlm::tlm_bw_transport_if<>, public std::enable_share
   int nprocs = 0;
   bool driver = false;
   bool in_program = false;           ///< workers are declared, and the run has not ended
-  bool tables_installed = false;     ///< of the group that was made before the program
+  bool made_beforehand = false;      ///< the default group, by Runtime::init_process_group
+  bool tables_installed = false;     ///< of the default group
   int devices_of_main = -1;          ///< kept while a program runs
   std::vector<int> program_devices;  ///< of the last program, after its end
   bool main_context = false;         ///< somebody uses it
@@ -160,7 +161,7 @@ struct RuntimeImpl : public tlm::tlm_bw_transport_if<>, public std::enable_share
   HostAccessTable accesses{};
 
   std::uint64_t next_message = 1;
-  std::uint16_t next_stream = 0;
+  std::uint16_t next_stream = 1;                                    ///< 0 stands for the default one
   std::map<std::uint64_t, std::shared_ptr<Handle::State>> pending;  ///< by message id: in order of submission
   std::vector<std::shared_ptr<Handle::State>> failed;  ///< kept: the machine may still refer to their messages
   std::vector<HostTraceEntry> trace;

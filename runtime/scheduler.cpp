@@ -123,8 +123,12 @@ void Scheduler::pass_baton() {
 }
 
 void Scheduler::wait(const std::string& waits_for, std::function<bool()> until) {
+  running();  // throws where nobody can wait
+  if (!until()) give_up_turn(waits_for, std::move(until));
+}
+
+void Scheduler::give_up_turn(const std::string& waits_for, std::function<bool()> until) {
   Worker& worker = running();
-  if (until()) return;
   worker.waits_for = waits_for;
   worker.until = std::move(until);
   do yield(worker);

@@ -45,6 +45,8 @@ class Scheduler {
   /// Gives the machine and the other workers turns until the condition holds; no turn if it holds already. Call it from
   /// a worker's thread only. `until` is tested after each turn; whoever makes it true calls make_ready(rank).
   void wait(const std::string& waits_for, std::function<bool()> until);
+  /// As wait, but gives up this turn in any case.
+  void give_up_turn(const std::string& waits_for, std::function<bool()> until);
 
   /// The worker's condition may hold now. From a model's call-back or from another worker.
   void make_ready(int rank);

@@ -29,6 +29,8 @@ class Scheduling {
   virtual void completed(const StatePtr& state) = 0;
   /// What worker `rank` waits for has come true by another worker's doing.
   virtual void satisfied(int rank) = 0;
+  /// The last worker to reach a barrier goes on with its turn; otherwise it yields as the others have.
+  virtual bool last_at_barrier_goes_on() const = 0;
   /// Every live worker has yielded or ended.
   virtual void all_yielded() = 0;
   /// The machine has nothing left to do. True: somebody can go on all the same, and the run continues.
@@ -52,6 +54,7 @@ class ConcurrentScheduling : public Scheduling {
   void announced(const StatePtr&) override {}
   void completed(const StatePtr& state) override;
   void satisfied(int rank) override;
+  bool last_at_barrier_goes_on() const override { return true; }
   void all_yielded() override {}
   bool starved() override { return false; }
   void clear() override {}
@@ -76,6 +79,7 @@ class RoundsScheduling : public Scheduling {
   void announced(const StatePtr& state) override;
   void completed(const StatePtr& state) override;
   void satisfied(int) override {}  // resumes with the others
+  bool last_at_barrier_goes_on() const override { return false; }
   void all_yielded() override;
   bool starved() override;
   void clear() override;

@@ -1,0 +1,268 @@
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <sstream>
+
+#include "runtime/host_access.h"
+#include "tests/runtime/host_run.h"
+
+namespace kernbench::testing {
+namespace {
+
+constexpr float kBefore = 1, kAfter = 2;
+constexpr std::int64_t kElements = 8;
+
+/// Uses one entry point on `tensor`; returns the value that it read, or what it would have found if it only writes.
+/// No default: a new entry point of the registry does not compile until it has a row here.
+double use(HostAccess access, Tensor& tensor, Tensor& other) {
+  switch (access) {
+    case HostAccess::to_host:
+      return tensor.to_host().at(0);
+    case HostAccess::data:
+      return tensor.data().at(0);
+    case HostAccess::at:
+      return tensor.at(0, 0);
+    case HostAccess::call_operator:
+      return tensor(0, 0);
+    case HostAccess::stream_output: {
+      std::ostringstream text;
+      text << tensor;
+      return text.str().find('2') != std::string::npos ? kAfter : kBefore;
+    }
+    case HostAccess::to_string:
+      return to_string(tensor).find('2') != std::string::npos ? kAfter : kBefore;
+    case HostAccess::bytes_to_host:
+      return load_element(tensor.bytes_to_host().data(), DType::f32, 0);
+    case HostAccess::copy_from_source:
+      other.copy_from(tensor);
+      return other.at(0, 0);
+    case HostAccess::copy_from_target:
+      tensor.copy_from(other);
+      return tensor.at(0, 0);
+    case HostAccess::write_bytes:
+      tensor.write_bytes(std::vector<std::uint8_t>(kElements * sizeof(float), 0));
+      return tensor.at(0, 0);
+    case HostAccess::free:
+      tensor.free();
+      return 0;
+  }
+  return -1;
+}
+
+/// What `use` returns if the access came after the pending writer of kAfter.
+double expected(HostAccess access) {
+  switch (access) {
+    case HostAccess::copy_from_target:
+      return 5;  // the other tensor's; written over the later value
+    case HostAccess::write_bytes:
+    case HostAccess::free:
+      return 0;
+    default:
+      return kAfter;
+  }
+}
+
+struct Case {
+  HostEntryPoint entry;
+  SchedulingKind scheduling;
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> list;
+  for (const HostEntryPoint& entry : kHostEntryPoints) {
+    for (const SchedulingKind kind : {SchedulingKind::concurrent, SchedulingKind::rounds})
+      list.push_back({entry, kind});
+  }
+  return list;
+}
+
+std::string name_of(const Case& value) {
+  std::string name = value.entry.name;
+  for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  return name + (value.scheduling == SchedulingKind::rounds ? "_rounds" : "_concurrent");
+}
+
+class EntryPoint : public ::testing::TestWithParam<Case> {
+ protected:
+  EntryPoint() : host_({3, 1, 1, 1, 1 << 20}, options()) {
+    host_.machine.duration = [](PeCoord, const LaunchMessage&) { return Ps{5'000'000}; };
+    host_.machine.effect = [this](PeCoord pe, const LaunchMessage&) {
+      const std::vector<float> values(kElements, kAfter);
+      host_.machine.write(PhysicalAddress::hbm(pe, offset_[pe.sip]), values.data(), kElements * sizeof(float));
+    };
+  }
+  static RunOptions options() {
+    RunOptions options;
+    options.scheduling = GetParam().scheduling;
+    return options;
+  }
+  Tensor make(Context& ctx, double value) {
+    return ctx.full(value, {1, kElements}, DType::f32, {}, value == kBefore ? "t" : "other");
+  }
+  /// On a SIP where nothing is pending.
+  Tensor make_other(Context& ctx) {
+    const int device = ctx.device();
+    ctx.set_device(2);
+    Tensor other = make(ctx, 5);
+    ctx.set_device(device);
+    return other;
+  }
+  std::uint64_t waited() const {
+    return host_.runtime.host_accesses()[static_cast<std::size_t>(GetParam().entry.access)].waited;
+  }
+  HostRun host_;
+  std::uint64_t offset_[3] = {0, 0, 0};
+};
+INSTANTIATE_TEST_SUITE_P(HostReadBarrier, EntryPoint, ::testing::ValuesIn(cases()),
+                         [](const auto& info) { return name_of(info.param); });
+
+TEST_P(EntryPoint, WaitsForAPendingLaunch) {
+  bool checked = false;
+  const auto outcome = host_.run(
+      [&](Context& ctx) {
+        Tensor tensor = make(ctx, kBefore), other = make_other(ctx);
+        offset_[0] = tensor.pa(0).offset;
+        const Handle handle = ctx.launch_async("writer", kNoBody, {tensor});
+        EXPECT_EQ(use(GetParam().entry.access, tensor, other), expected(GetParam().entry.access));
+        EXPECT_TRUE(handle.done());
+        EXPECT_EQ(waited(), 1u);
+        checked = true;
+      },
+      1);
+  EXPECT_TRUE(outcome.finished);
+  EXPECT_TRUE(checked);
+}
+
+TEST_P(EntryPoint, WaitsForAPendingCollectiveOfAnyRank) {
+  ProcessGroupOptions ring;
+  ring.algorithm = "ring_allreduce";
+  const bool rounds = GetParam().scheduling == SchedulingKind::rounds;
+  std::vector<Tensor> tensors(2);
+  std::vector<Ps> resumed(2);
+  bool checked = false;
+  const auto outcome = host_.run(
+      [&](Context& ctx) {
+        const auto rank = static_cast<std::size_t>(ctx.rank());
+        ctx.init_process_group(ring);
+        tensors[rank] = make(ctx, kBefore);
+        Tensor other = rank == 1 ? make_other(ctx) : Tensor();
+        offset_[rank] = tensors[rank].pa(0).offset;
+        ctx.barrier();
+        const Handle handle = ctx.all_reduce_async(tensors[rank]);
+        if (!rounds) ctx.barrier();  // there, rank 0 has had its turn
+        if (rank == 0) {
+          ctx.wait(handle);
+        } else {  // the last to submit it; reads what rank 0's part writes
+          EXPECT_FALSE(handle.done());
+          EXPECT_EQ(use(GetParam().entry.access, tensors[0], other), expected(GetParam().entry.access));
+          EXPECT_EQ(waited(), 1u);
+          checked = true;
+        }
+        resumed[rank] = ctx.now();
+      },
+      2);
+  EXPECT_TRUE(outcome.finished);
+  EXPECT_TRUE(checked);
+  if (rounds) {
+    EXPECT_EQ(resumed[0], resumed[1]) << "the common resume point";
+  }
+}
+
+TEST_P(EntryPoint, CostsNoSwitchWithNothingPending) {
+  const auto outcome = host_.run(
+      [&](Context& ctx) {
+        Tensor tensor = make(ctx, kAfter), other = make_other(ctx);
+        const std::uint64_t switches = host_.runtime.switches();
+        const Ps now = ctx.now();
+        EXPECT_EQ(use(GetParam().entry.access, tensor, other), expected(GetParam().entry.access));
+        EXPECT_EQ(host_.runtime.switches(), switches);
+        EXPECT_EQ(ctx.now(), now);
+        EXPECT_EQ(waited(), 0u);
+        EXPECT_GE(host_.runtime.host_accesses()[static_cast<std::size_t>(GetParam().entry.access)].used, 1u);
+      },
+      1);
+  EXPECT_TRUE(outcome.finished);
+}
+
+TEST(HostReadBarrier, MetadataNeverDrains) {
+  HostRun host({1, 1, 1, 1, 1 << 20});
+  host.run(
+      [&](Context& ctx) {
+        const Tensor tensor = ctx.full(1, {2, 4}, DType::f16, {}, "t");
+        const Handle handle = ctx.launch_async("writer", kNoBody, {tensor});
+        const std::uint64_t switches = host.runtime.switches();
+        const std::vector<std::function<void()>> accessors = {
+            [&] { EXPECT_EQ(tensor.shape().count(), 8); },  [&] { EXPECT_EQ(tensor.dtype(), DType::f16); },
+            [&] { EXPECT_EQ(tensor.name(), "t"); },         [&] { EXPECT_NE(tensor.va(), 0u); },
+            [&] { EXPECT_EQ(tensor.pa(0).sip, 0); },        [&] { EXPECT_EQ(tensor.sip(), 0); },
+            [&] { EXPECT_EQ(tensor.shards().size(), 1u); }, [&] { EXPECT_EQ(tensor.bytes(), 16u); },
+            [&] { EXPECT_EQ(tensor.copies(), 1u); },        [&] { EXPECT_FALSE(tensor.policy().num_pes.has_value()); }};
+        for (const auto& access : accessors) {
+          access();
+          EXPECT_FALSE(handle.done());
+          EXPECT_EQ(host.runtime.switches(), switches);
+        }
+        ctx.wait(handle);
+      },
+      1);
+}
+
+TEST(HostReadBarrier, RegistryListsEachEntryPointOnceInOrder) {
+  for (std::size_t i = 0; i < kHostEntryPoints.size(); ++i) {
+    EXPECT_EQ(static_cast<std::size_t>(kHostEntryPoints[i].access), i);
+    EXPECT_TRUE(kHostEntryPoints[i].reads || kHostEntryPoints[i].writes);
+  }
+}
+
+class CopyFrom : public ::testing::TestWithParam<SchedulingKind> {};
+INSTANTIATE_TEST_SUITE_P(HostReadBarrier, CopyFrom,
+                         ::testing::Values(SchedulingKind::concurrent, SchedulingKind::rounds), [](const auto& info) {
+                           return info.param == SchedulingKind::rounds ? "rounds" : "concurrent";
+                         });
+
+TEST_P(CopyFrom, OverPendingWritersOfBothRanksEnds) {
+  // Each rank copies from the other's tensor while both tensors have pending writers.
+  RunOptions options;
+  options.scheduling = GetParam();
+  HostRun host({2, 1, 1, 1, 1 << 20}, options);
+  std::vector<Tensor> tensors(2);
+  int copied = 0;
+  const auto outcome = host.run(
+      [&](Context& ctx) {
+        const auto rank = static_cast<std::size_t>(ctx.rank());
+        tensors[rank] = ctx.full(ctx.rank(), {1, 8}, DType::f32, {}, "t");
+        ctx.barrier();
+        ctx.launch_async("writer", kNoBody, {tensors[rank]});
+        tensors[rank].copy_from(tensors[1 - rank]);
+        ++copied;
+        ctx.barrier();
+        tensors[rank] = Tensor();
+      },
+      2);
+  EXPECT_TRUE(outcome.finished);
+  EXPECT_EQ(copied, 2);
+}
+
+TEST(HostReadBarrier, LetsOtherWorkersHaveTheirTurns) {
+  HostRun host({2, 1, 1, 1, 1 << 20});
+  std::vector<std::string> order;
+  host.run(
+      [&](Context& ctx) {
+        const Tensor tensor = ctx.zeros({1, 8}, DType::f32, {}, "t");
+        ctx.barrier();
+        if (ctx.rank() == 0) {
+          ctx.launch_async("writer", kNoBody, {tensor});
+          order.push_back("reads");
+          tensor.to_host();
+          order.push_back("has read");
+        } else {
+          order.push_back("turn of rank 1");
+        }
+      },
+      2);
+  // Whoever comes last to the barrier goes on first.
+  EXPECT_EQ(order.back(), "has read");
+}
+
+}  // namespace
+}  // namespace kernbench::testing
