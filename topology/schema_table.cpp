@@ -18,6 +18,8 @@ constexpr IntegerRange kAnyTime{0, kMillisecond};
 constexpr IntegerRange kAnyClock{kMHz, 100 * kGHz};
 constexpr IntegerRange kAnyBandwidth{kMegabyte, 1000 * kTerabyte};
 constexpr IntegerRange kQueue{1, 65'536};
+constexpr IntegerRange kAnyEnergy{0, 1'000'000'000'000};  // 1 uJ
+constexpr IntegerRange kAnyPower{0, 1'000'000'000};       // 1 kW
 constexpr IntegerRange kCycles{0, 1'000};
 constexpr IntegerRange kTiming{0, 1'000'000};
 /// An offset within one unit of the physical address has 33 bits.
@@ -166,15 +168,18 @@ class SectionOf {
   Section section_;
 };
 
+// A stage of a router's pipeline, in cycles.
+constexpr IntegerRange kStage{0, 32};
+
 SectionOf<NocConfig> noc_pipeline() {
   return SectionOf<NocConfig>()
-      .integer("routing", &NocConfig::routing_delay, kCycles,
+      .integer("routing", &NocConfig::routing_delay, kStage,
                "Route computation, in cycles; 0 with look-ahead routing.")
-      .integer("vc_allocation", &NocConfig::vc_alloc_delay, kCycles, "Virtual channel allocation, in cycles.")
-      .integer("switch_allocation", &NocConfig::sw_alloc_delay, kCycles, "Switch allocation, in cycles.")
-      .integer("switch_traversal", &NocConfig::switch_delay, kCycles, "Switch traversal, in cycles.")
-      .integer("link", &NocConfig::link_delay, {1, 1'000}, "Wire to the next router or network interface, in cycles.")
-      .integer("credit", &NocConfig::credit_delay, kCycles,
+      .integer("vc_allocation", &NocConfig::vc_alloc_delay, kStage, "Virtual channel allocation, in cycles.")
+      .integer("switch_allocation", &NocConfig::sw_alloc_delay, kStage, "Switch allocation, in cycles.")
+      .integer("switch_traversal", &NocConfig::switch_delay, kStage, "Switch traversal, in cycles.")
+      .integer("link", &NocConfig::link_delay, {1, 32}, "Wire to the next router or network interface, in cycles.")
+      .integer("credit", &NocConfig::credit_delay, {1, 32},
                "From a freed buffer slot to a usable credit upstream, in cycles.");
 }
 
@@ -185,6 +190,14 @@ SectionOf<NocConfig> crossbar() {
       .quantity("clock", &NocConfig::clock_hz, Dimension::frequency, kAnyClock, "Clock of the routers and their links.")
       .enumeration("arbitration", &NocConfig::arbitration, {"round_robin", "weighted_round_robin"},
                    "Per-output arbitration.")
+      .enumeration("vc_choice", &NocConfig::vc_choice, {"per_flow", "any"},
+                   "Virtual channel of a packet: by its source and destination, so that a flow stays in order, or any "
+                   "free one at each router.")
+      .enumeration("switch_policy", &NocConfig::switch_policy, {"interleave", "hold"},
+                   "Whether packets of several virtual channels share a link flit by flit, or a packet keeps it.")
+      .boolean("packet_chaining", &NocConfig::packet_chaining,
+               "Whether a packet takes over the output channel of the one before it; off: one channel idles a cycle "
+               "between packets.")
       .integer("vcs_per_set", &NocConfig::vcs_per_set, {1, 16}, "Virtual channels of each message class and VC set.")
       .integer("vc_depth", &NocConfig::vc_depth_flits, {1, 4'096},
                "Buffer of one virtual channel at an input port, in flits.")
@@ -416,9 +429,9 @@ Section cube() {
 
 Section gemm() {
   const auto tile = SectionOf<GemmConfig>()
-                        .integer("m", &GemmConfig::tile_m, {1, 4'096}, "Rows of a tile.")
-                        .integer("n", &GemmConfig::tile_n, {1, 4'096}, "Columns of a tile.")
-                        .integer("k", &GemmConfig::tile_k, {1, 65'536}, "Depth of a tile.");
+                        .integer("m", &GemmConfig::tile_m, {0, 4'096}, "Rows of a tile; 0: chosen by array and TCM.")
+                        .integer("n", &GemmConfig::tile_n, {0, 4'096}, "Columns of a tile; 0: chosen.")
+                        .integer("k", &GemmConfig::tile_k, {0, 65'536}, "Depth of a tile; 0: chosen.");
   return SectionOf<GemmConfig>()
       .quantity("clock", &GemmConfig::clock_hz, Dimension::frequency, kAnyClock, "Clock of the array.")
       .integer("rows", &GemmConfig::rows, {1, 1'024}, "Rows of multiply-accumulators.")
@@ -449,16 +462,37 @@ Section pe() {
       SectionOf<MathConfig>()
           .quantity("clock", &MathConfig::clock_hz, Dimension::frequency, kAnyClock, "Clock of the lanes.")
           .integer("lanes", &MathConfig::lanes, {1, 65'536}, "Elements per cycle in simple ops, up to 32 bits each.")
-          .integer("transcendental_cycles", &MathConfig::transcendental_cycles, {1, 1'000},
-                   "Cycles per group of elements for exp, log, sqrt, tanh, ...")
+          .integer("divide_cycles", &MathConfig::divide_cycles, {1, 1'000}, "Cycles per group of elements for div.")
+          .integer("sqrt_cycles", &MathConfig::sqrt_cycles, {1, 1'000}, "The same for sqrt and rsqrt.")
+          .integer("transcendental_cycles", &MathConfig::transcendental_cycles, {1, 1'000}, "The same for exp and log.")
+          .integer("activation_cycles", &MathConfig::activation_cycles, {1, 1'000},
+                   "The same for tanh, sigmoid, gelu and silu.")
           .integer("pipeline_cycles", &MathConfig::pipeline_cycles, kCycles, "Fill of the pipeline.")
           .integer("queue_depth", &MathConfig::queue_depth, kQueue, "Ops waiting.");
-  const Section tcm = SectionOf<TcmConfig>()
-                          .quantity("size", &TcmConfig::bytes, Dimension::bytes, {64 * kKiB, kUnitBytes}, "Capacity.")
-                          .uniform()
-                          .quantity("bandwidth", &TcmConfig::bytes_per_second, Dimension::bandwidth, kAnyBandwidth,
-                                    "Shared by the engines.")
-                          .time("latency", &TcmConfig::latency, "Access time.");
+  const Section tcm =
+      SectionOf<TcmConfig>()
+          .quantity("size", &TcmConfig::bytes, Dimension::bytes, {64 * kKiB, kUnitBytes}, "Capacity.")
+          .uniform()
+          .quantity("bandwidth", &TcmConfig::bytes_per_second, Dimension::bandwidth, kAnyBandwidth,
+                    "Of the port of DMA and IPCQ, reads and writes each.")
+          .time("latency", &TcmConfig::latency, "Access time.")
+          .quantity("clock", &TcmConfig::clock_hz, Dimension::frequency, kAnyClock, "Clock of the banks.")
+          .integer("banks", &TcmConfig::banks, {1, 1'024}, "Banks; neighbouring words lie in neighbouring ones.")
+          .quantity("bank_width", &TcmConfig::bank_bytes, Dimension::bytes, {4, 1'024, true},
+                    "What a bank reads or writes per cycle.")
+          .integer("queue_depth", &TcmConfig::queue_depth, kQueue, "Accesses from outside in service.");
+  const Section energy =
+      SectionOf<PeEnergyConfig>()
+          .quantity("mac_8bit", &PeEnergyConfig::mac_8bit_aj, Dimension::energy, kAnyEnergy, "Per 8-bit MAC.")
+          .quantity("mac_16bit", &PeEnergyConfig::mac_16bit_aj, Dimension::energy, kAnyEnergy, "Per 16-bit MAC.")
+          .quantity("mac_32bit", &PeEnergyConfig::mac_32bit_aj, Dimension::energy, kAnyEnergy, "Per 32-bit MAC.")
+          .quantity("mac_64bit", &PeEnergyConfig::mac_64bit_aj, Dimension::energy, kAnyEnergy, "Per 64-bit MAC.")
+          .quantity("math", &PeEnergyConfig::math_aj, Dimension::energy, kAnyEnergy, "Per element and cycle of a lane.")
+          .quantity("tcm_byte", &PeEnergyConfig::tcm_aj_per_byte, Dimension::energy, kAnyEnergy,
+                    "Per byte read from or written to TCM.")
+          .quantity("dma_byte", &PeEnergyConfig::dma_aj_per_byte, Dimension::energy, kAnyEnergy,
+                    "Per byte that the DMA engine moves.")
+          .quantity("static", &PeEnergyConfig::static_uw, Dimension::power, kAnyPower, "Of the whole PE.");
   const Section mmu = SectionOf<MmuConfig>()
                           .quantity("page_size", &MmuConfig::page_bytes, Dimension::bytes, {4 * kKiB, kGiB, true},
                                     "Reach of one TLB entry.")
@@ -482,7 +516,8 @@ Section pe() {
       .section("math", &PeConfig::math, math, "Vector engine.")
       .section("tcm", &PeConfig::tcm, tcm, "Scratchpad.")
       .section("mmu", &PeConfig::mmu, mmu, "MMU.")
-      .section("ipcq", &PeConfig::ipcq, ipcq, "Inter-PE communication queues.");
+      .section("ipcq", &PeConfig::ipcq, ipcq, "Inter-PE communication queues.")
+      .section("energy", &PeConfig::energy, energy, "Energy of its work.");
 }
 
 Section root() {

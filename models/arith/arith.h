@@ -44,6 +44,9 @@ int operands(MathOp op);
 bool is_defined(MathOp op, DType dtype);
 bool is_defined(ReduceKind kind, DType dtype);
 bool gemm_is_defined(DType in, DType out);  ///< both floats, or both integers
+/// What `op` asks of a lane of the math engine; the engine's configuration says how long each kind takes.
+enum class OpClass : std::uint8_t { simple, divide, root, transcendental, activation };
+OpClass op_class(MathOp op);
 /// Type of the result of `op`: bool for compares, else that of the operands.
 DType result_type(MathOp op, DType operands);
 /// The elementwise op of an activation; nothing for none.

@@ -1,5 +1,7 @@
 #include "models/arith/arith.h"
 
+#include <iterator>
+
 namespace kernbench::arith {
 
 std::optional<Shape> broadcast_shape(Shape a, Shape b) {
@@ -9,49 +11,71 @@ std::optional<Shape> broadcast_shape(Shape a, Shape b) {
   return shape;
 }
 
-int operands(MathOp op) {
-  switch (op) {
-    case MathOp::fill:
-    case MathOp::arange:
-      return 0;
-    case MathOp::add:
-    case MathOp::sub:
-    case MathOp::mul:
-    case MathOp::div:
-    case MathOp::minimum:
-    case MathOp::maximum:
-    case MathOp::less:
-    case MathOp::less_equal:
-    case MathOp::equal:
-      return 2;
-    case MathOp::select:
-      return 3;
-    default:
-      return 1;
+namespace {
+enum class Domain : std::uint8_t { all, numbers, floats };
+struct Rule {
+  MathOp op;
+  int operands;
+  Domain domain;
+  OpClass cost;
+};
+
+/// Every elementwise op, in the order of MathOp.
+constexpr Rule kRules[] = {
+    {MathOp::add, 2, Domain::all, OpClass::simple},
+    {MathOp::sub, 2, Domain::numbers, OpClass::simple},
+    {MathOp::mul, 2, Domain::all, OpClass::simple},
+    {MathOp::div, 2, Domain::numbers, OpClass::divide},
+    {MathOp::minimum, 2, Domain::all, OpClass::simple},
+    {MathOp::maximum, 2, Domain::all, OpClass::simple},
+    {MathOp::neg, 1, Domain::numbers, OpClass::simple},
+    {MathOp::abs, 1, Domain::numbers, OpClass::simple},
+    {MathOp::exp, 1, Domain::floats, OpClass::transcendental},
+    {MathOp::log, 1, Domain::floats, OpClass::transcendental},
+    {MathOp::sqrt, 1, Domain::floats, OpClass::root},
+    {MathOp::rsqrt, 1, Domain::floats, OpClass::root},
+    {MathOp::tanh, 1, Domain::floats, OpClass::activation},
+    {MathOp::sigmoid, 1, Domain::floats, OpClass::activation},
+    {MathOp::gelu, 1, Domain::floats, OpClass::activation},
+    {MathOp::silu, 1, Domain::floats, OpClass::activation},
+    {MathOp::relu, 1, Domain::numbers, OpClass::simple},
+    {MathOp::less, 2, Domain::all, OpClass::simple},
+    {MathOp::less_equal, 2, Domain::all, OpClass::simple},
+    {MathOp::equal, 2, Domain::all, OpClass::simple},
+    {MathOp::select, 3, Domain::all, OpClass::simple},
+    {MathOp::cast, 1, Domain::all, OpClass::simple},
+    {MathOp::copy, 1, Domain::all, OpClass::simple},
+    {MathOp::fill, 0, Domain::all, OpClass::simple},
+    {MathOp::arange, 0, Domain::numbers, OpClass::simple},
+    {MathOp::broadcast, 1, Domain::all, OpClass::simple},
+    {MathOp::transpose, 1, Domain::all, OpClass::simple},
+};
+
+constexpr bool in_order() {
+  for (std::size_t i = 0; i < std::size(kRules); ++i) {
+    if (static_cast<std::size_t>(kRules[i].op) != i) return false;
   }
+  return std::size(kRules) == static_cast<std::size_t>(MathOp::transpose) + 1;
 }
+static_assert(in_order(), "one rule per op, in the order of MathOp");
+
+const Rule& rule(MathOp op) { return kRules[static_cast<std::size_t>(op)]; }
+}  // namespace
+
+int operands(MathOp op) { return rule(op).operands; }
+
+OpClass op_class(MathOp op) { return rule(op).cost; }
 
 bool is_defined(MathOp op, DType dtype) {
-  switch (op) {
-    case MathOp::exp:
-    case MathOp::log:
-    case MathOp::sqrt:
-    case MathOp::rsqrt:
-    case MathOp::tanh:
-    case MathOp::sigmoid:
-    case MathOp::gelu:
-    case MathOp::silu:
+  switch (rule(op).domain) {
+    case Domain::floats:
       return is_float(dtype);
-    case MathOp::sub:
-    case MathOp::div:
-    case MathOp::neg:
-    case MathOp::abs:
-    case MathOp::relu:
-    case MathOp::arange:
+    case Domain::numbers:
       return dtype != DType::boolean;
-    default:
-      return true;
+    case Domain::all:
+      break;
   }
+  return true;
 }
 
 bool is_defined(ReduceKind, DType) { return true; }

@@ -22,7 +22,7 @@ void Composite::advance() {
   if (active_ == nullptr && waiting_.head != nullptr && waiting_.head->pending == 0) {
     active_ = &waiting_.pop();
     active_->started = services_.now();
-    plan_.emplace(services_.config.gemm, active_->detail->gemm, active_->detail->workspace.tcm);
+    plan_.emplace(services_.config, active_->detail->gemm, active_->detail->workspace.tcm);
     sink_.room();
   }
   while (plan_ && !active_->aborted) {

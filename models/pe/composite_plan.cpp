@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/arith/arith.h"
+#include "models/pe/gemm_array.h"
 #include "models/pe/tcm_arena.h"
 
 namespace kernbench::pe {
@@ -14,26 +15,58 @@ DType accumulator_of(DType dtype) {
 }
 }  // namespace
 
-CompositePlan::CompositePlan(const GemmConfig& config, const CompositeGemm& gemm, std::uint32_t workspace)
-    : gemm_(gemm),
-      accumulator_(accumulator_of(gemm.dtype)),
-      tile_m_(std::min<std::int64_t>(config.tile_m, gemm.m)),
-      tile_n_(std::min<std::int64_t>(config.tile_n, gemm.n)),
-      tile_k_(std::min<std::int64_t>(config.tile_k, gemm.k)),
-      workspace_(workspace) {
+CompositePlan::CompositePlan(const PeConfig& config, const CompositeGemm& gemm, std::uint32_t workspace)
+    : gemm_(gemm), accumulator_(accumulator_of(gemm.dtype)), workspace_(workspace) {
   if (gemm_.lda == 0) gemm_.lda = gemm_.k;
   if (gemm_.ldb == 0) gemm_.ldb = gemm_.n;
   if (gemm_.ldc == 0) gemm_.ldc = gemm_.n;
+  choose_tile(config);
+  sums_stay_ = config.gemm.dataflow == GemmDataflow::output_stationary && tile_m_ <= config.gemm.rows &&
+               tile_n_ <= config.gemm.cols;
+  while (!has(phase_)) phase_ = static_cast<Phase>(static_cast<int>(phase_) + 1);
+}
+
+void CompositePlan::choose_tile(const PeConfig& config) {
+  constexpr std::int64_t kBlocks = 4, kBurst = 256, kShare = 4;
+  const GemmConfig& array = config.gemm;
+  const std::int64_t rows = array.rows, cols = array.cols;
+  const auto full_depth =
+      static_cast<std::int64_t>(rows * static_cast<std::int64_t>(mac_rate(array, gemm_.dtype).at_once));
+  const auto row_of_bursts = kBurst / static_cast<std::int64_t>(size_of(gemm_.dtype));
+  const auto chosen = [](std::uint32_t given, std::int64_t open, std::int64_t whole) {
+    return std::min<std::int64_t>(given != 0 ? given : open, whole);
+  };
+  tile_m_ = chosen(array.tile_m, kBlocks * rows, gemm_.m);
+  tile_n_ = chosen(array.tile_n, kBlocks * cols, gemm_.n);
+  tile_k_ = chosen(array.tile_k, std::max(full_depth, row_of_bursts), gemm_.k);
+  place_buffers();
+  const std::uint64_t room = config.tcm.bytes / config.cpu.kernel_contexts / kShare;
+  while (bytes_ > room) {
+    const bool m_open = array.tile_m == 0 && tile_m_ > rows, n_open = array.tile_n == 0 && tile_n_ > cols;
+    if (m_open && (tile_m_ >= tile_n_ || !n_open)) {
+      tile_m_ = (tile_m_ + 1) / 2;
+    } else if (n_open) {
+      tile_n_ = (tile_n_ + 1) / 2;
+    } else if (array.tile_k == 0 && tile_k_ > 1) {
+      tile_k_ = (tile_k_ + 1) / 2;
+    } else {
+      break;  // the kernel may still have room for it
+    }
+    place_buffers();
+  }
+}
+
+void CompositePlan::place_buffers() {
   const auto bytes = [](std::int64_t rows, std::int64_t cols, DType dtype) {
     return static_cast<std::uint64_t>(rows * cols) * size_of(dtype);
   };
+  bytes_ = 0;
   place(a_, bytes(tile_m_, tile_k_, gemm_.dtype));
   place(b_, bytes(tile_k_, tile_n_, gemm_.dtype));
   place(sum_, bytes(tile_m_, tile_n_, accumulator_));
   place(out_, bytes(tile_m_, tile_n_, gemm_.dtype));
   if (gemm_.epilogue.bias != 0) place(bias_, bytes(1, tile_n_, gemm_.dtype));
   if (gemm_.epilogue.residual != 0) place(residual_, bytes(tile_m_, tile_n_, gemm_.dtype));
-  while (!has(phase_)) phase_ = static_cast<Phase>(static_cast<int>(phase_) + 1);
 }
 
 void CompositePlan::place(Buffer& buffer, std::uint64_t bytes) {
@@ -147,6 +180,9 @@ void CompositePlan::describe(Op& op) const {
       op.in = {TileRef{a_.at[step], m, k, gemm_.dtype}, TileRef{b_.at[step], k, n, gemm_.dtype}, sum};
       op.inputs = 3;
       op.accumulates = k_ > 0;
+      op.goes_on = sums_stay_ && k_ > 0;
+      op.stays = sums_stay_ && k_ + k < gemm_.k;
+      op.chain = output_ + 1;
       op.out = written;
       break;
     case Phase::add_bias:

@@ -13,10 +13,15 @@ namespace kernbench::pe {
 /// and their product, then the epilogue, then the store. Every buffer exists twice and is used in turn, so that with
 /// in-order engines and the scoreboard on the buffers, loads of the next step run while the present one is multiplied,
 /// and the epilogue and store of one output tile while the next is computed. Partial sums stay in an accumulator tile
-/// of f32 (f64, i32, i64 for those types); the last op on it writes the result type.
+/// of f32 (f64, i32, i64 for those types); the last op on it writes the result type. Where an output tile is one block
+/// of an output-stationary array, its sums stay in the array from the first step along k to the last.
+///
+/// Tile sizes that the configuration leaves open (0): m and n four times the array, so that every operand byte serves
+/// four blocks; k so that a row of a is whole bursts of 256 B and weights fill the array; then m, n and k are halved,
+/// the largest operand's first, until the workspace takes at most a quarter of a kernel's share of TCM.
 class CompositePlan {
  public:
-  CompositePlan(const GemmConfig& config, const CompositeGemm& gemm, std::uint32_t workspace);
+  CompositePlan(const PeConfig& config, const CompositeGemm& gemm, std::uint32_t workspace);
 
   /// With all leading dimensions filled in.
   const CompositeGemm& gemm() const { return gemm_; }
@@ -43,6 +48,8 @@ class CompositePlan {
   struct Buffer {
     std::uint32_t at[2] = {0, 0};
   };
+  void choose_tile(const PeConfig& config);
+  void place_buffers();
   void place(Buffer& buffer, std::uint64_t bytes);
   bool has(Phase phase) const;
   Phase last_math() const;  ///< the phase that writes the result type
@@ -54,6 +61,7 @@ class CompositePlan {
   CompositeGemm gemm_;
   DType accumulator_;
   std::int64_t tile_m_, tile_n_, tile_k_;
+  bool sums_stay_;  // in the array, over the steps of an output tile
   Buffer a_, b_, sum_, out_, bias_, residual_;
   std::uint64_t workspace_, bytes_ = 0;
   std::int64_t i_ = 0, j_ = 0, k_ = 0;   // first row, column, depth of the present tile

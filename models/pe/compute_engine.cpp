@@ -1,5 +1,7 @@
 #include "models/pe/compute_engine.h"
 
+#include <algorithm>
+
 #include "models/pe/compute_timing.h"
 #include "models/pe/execute.h"
 #include "models/pe/kernel_context.h"
@@ -31,7 +33,8 @@ ComputeEngine::ComputeEngine(Kind kind, Services& services, OpSink& sink)
       kind_(kind),
       clock_(kind == Kind::gemm ? services.config.gemm.clock_hz : services.config.math.clock_hz),
       lanes_(services.config.cpu.kernel_contexts,
-             kind == Kind::gemm ? services.config.gemm.queue_depth : services.config.math.queue_depth) {
+             kind == Kind::gemm ? services.config.gemm.queue_depth : services.config.math.queue_depth),
+      array_(services.config.gemm) {
   if (services.observer != nullptr) {
     track_ = Track(services, kind == Kind::gemm ? "gemm" : "math", TrackKind::state, labels(kind));
   }
@@ -44,22 +47,86 @@ void ComputeEngine::enqueue(Op& op) {
   advance();
 }
 
+void ComputeEngine::remove(const KernelContext& context, std::vector<Op*>& removed) {
+  lanes_.remove(context, removed);
+  if (holder_ == &context) holder_ = nullptr;
+}
+
+Op* ComputeEngine::next() { return holder_ != nullptr ? lanes_.pop_ready_tile(holder_->index) : lanes_.pop_ready(); }
+
 void ComputeEngine::advance() {
-  if (busy_) return;
-  Op* op = lanes_.pop_ready();
-  if (op == nullptr) return;
-  busy_ = true;
-  op->started = services_.now();
-  if (services_.options.data) execute(*op, services_.tcm);
-  const std::uint64_t cycles = cycles_of(services_.config, *op);
-  const Ps end = cycles == 0 ? services_.now() : clock_.after(services_.now(), cycles);
-  services_.queue.at(end, [this, op] { finish(*op); });
+  if (advancing_) return;
+  advancing_ = true;
+  while (accepting_) {
+    Op* op = next();
+    if (op == nullptr) break;
+    begin(*op);
+  }
+  advancing_ = false;
+}
+
+void ComputeEngine::begin(Op& op) {
+  const Ps now = services_.now();
+  if (services_.options.data) execute(op, services_.tcm);
+  const Span span = take(op);
+  op.started = span.begin;
+  holder_ = op.stays && !op.aborted ? op.context : nullptr;
+  if (span.accepts > now) {
+    accepting_ = false;
+    services_.queue.at(span.accepts, [this] {
+      accepting_ = true;
+      advance();
+    });
+  }
+  Op* running = &op;
+  // A composite's next operands may take the place of these as soon as the last of them has entered the array.
+  if (op.composite != nullptr && span.read < span.done) {
+    services_.queue.at(std::max(span.read, now), [this, running] { sink_.reads_done(*running); });
+  }
+  services_.queue.at(span.done, [this, running] { finish(*running); });
   sink_.room();
 }
 
+ComputeEngine::Span ComputeEngine::take(const Op& op) { return kind_ == Kind::gemm ? take_product(op) : take_math(op); }
+
+ComputeEngine::Span ComputeEngine::take_product(const Op& op) {
+  const Ps now = services_.now();
+  const GemmWork work = gemm_work_of(op);
+  if (work.m == 0 || work.n == 0 || work.k == 0) return {now, now, now, now};
+  const std::uint64_t cycle = clock_.tick_at_or_after(now);
+  GemmArray::Times times = array_.take(cycle, work);
+  const Ps longer = services_.tcm.timing().stream(now, clock_.at(times.begin), clock_.at(times.read),
+                                                  tcm_bytes_of(services_.config.gemm, op));
+  if (longer > 0) {
+    const std::uint64_t stall = clock_.tick_at_or_after(longer);
+    array_.stall(stall);
+    times.accepts += stall;
+    times.read += stall;
+    times.done += stall;
+  }
+  services_.statistics.count_macs(work.dtype, work.m * work.n * work.k);
+  return {times.begin == cycle ? now : clock_.at(times.begin), clock_.at(times.accepts), clock_.at(times.read),
+          clock_.at(times.done)};
+}
+
+ComputeEngine::Span ComputeEngine::take_math(const Op& op) {
+  const Ps now = services_.now();
+  const std::uint64_t cycles = math_cycles_of(services_.config.math, op);
+  if (cycles == 0) return {now, now, now, now};
+  Ps done = clock_.after(now, cycles);
+  const Ps longer = services_.tcm.timing().stream(now, now, done, tcm_bytes_of(services_.config.gemm, op));
+  if (longer > 0) done = clock_.edge(done + longer);
+  services_.statistics.math_lane_cycles += lane_cycles_of(services_.config.math, op);
+  return {now, done, done, done};
+}
+
 void ComputeEngine::finish(Op& op) {
-  busy_ = false;
-  track_.interval(op.started, services_.now(), label(op));
+  const Ps from = std::max(op.started, shown_until_), now = services_.now();
+  if (now > from) {  // pipelined ops overlap; the track shows each from the end of the one before
+    track_.interval(from, now, label(op));
+    (kind_ == Kind::gemm ? services_.statistics.gemm_busy : services_.statistics.math_busy) += now - from;
+    shown_until_ = now;
+  }
   log_op(services_, op, kind_ == Kind::gemm ? "gemm" : "math");
   sink_.completed(op);
   advance();

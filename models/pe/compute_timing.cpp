@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "models/arith/arith.h"
+
 namespace kernbench::pe {
 
 namespace {
@@ -18,63 +20,29 @@ std::uint64_t groups(const MathConfig& config, std::uint64_t elements, DType dty
   return ceil_div(elements, lanes);
 }
 
-bool is_transcendental(MathOp op) {
-  switch (op) {
-    case MathOp::div:
-    case MathOp::exp:
-    case MathOp::log:
-    case MathOp::sqrt:
-    case MathOp::rsqrt:
-    case MathOp::tanh:
-    case MathOp::sigmoid:
-    case MathOp::gelu:
-    case MathOp::silu:
-      return true;
-    default:
-      return false;
+std::uint64_t cycles_per_group(const MathConfig& config, MathOp op) {
+  switch (arith::op_class(op)) {
+    case arith::OpClass::divide:
+      return config.divide_cycles;
+    case arith::OpClass::root:
+      return config.sqrt_cycles;
+    case arith::OpClass::transcendental:
+      return config.transcendental_cycles;
+    case arith::OpClass::activation:
+      return config.activation_cycles;
+    case arith::OpClass::simple:
+      break;
   }
+  return 1;
 }
 
-struct MacRate {
-  std::uint64_t cycles, at_once;
-};
-
-MacRate mac_rate(const GemmConfig& config, DType dtype) {
-  switch (dtype) {
-    case DType::f8e4m3:
-    case DType::f8e5m2:
-    case DType::i8:
-      return {1, config.f8_rate};
-    case DType::f16:
-    case DType::bf16:
-    case DType::i16:
-    case DType::boolean:
-      return {1, config.f16_rate};
-    case DType::f32:
-    case DType::i32:
-      return {config.f32_cycles, 1};
-    case DType::f64:
-    case DType::i64:
-      return {2 * std::uint64_t{config.f32_cycles}, 1};
-  }
-  return {1, 1};
-}
+/// Elements of one type that an operand or a result brings through TCM.
+std::uint64_t bytes_of(std::uint64_t elements, DType dtype) { return elements * size_of(dtype); }
 }  // namespace
-
-std::uint64_t gemm_cycles(const GemmConfig& config, std::uint64_t m, std::uint64_t n, std::uint64_t k, DType dtype) {
-  if (m == 0 || n == 0 || k == 0) return 0;
-  const MacRate mac = mac_rate(config, dtype);
-  const std::uint64_t rows = config.rows, cols = config.cols;
-  const bool outputs_stay = config.dataflow == GemmDataflow::output_stationary;
-  const std::uint64_t folds = (outputs_stay ? ceil_div(m, rows) : ceil_div(k, rows * mac.at_once)) * ceil_div(n, cols);
-  const std::uint64_t steps = outputs_stay ? ceil_div(k, mac.at_once) * mac.cycles : m * mac.cycles;
-  return (folds - 1) * std::max(steps, rows) + steps + (rows + cols - 2) + rows;
-}
 
 std::uint64_t math_cycles(const MathConfig& config, MathOp op, std::uint64_t elements, DType dtype) {
   if (elements == 0) return 0;
-  const std::uint64_t per_group = is_transcendental(op) ? config.transcendental_cycles : 1;
-  return groups(config, elements, dtype) * per_group + config.pipeline_cycles;
+  return groups(config, elements, dtype) * cycles_per_group(config, op) + config.pipeline_cycles;
 }
 
 std::uint64_t reduce_cycles(const MathConfig& config, std::uint64_t elements, std::uint64_t axis_length, DType dtype) {
@@ -89,21 +57,58 @@ std::uint64_t softmax_cycles(const MathConfig& config, std::uint64_t rows, std::
          math_cycles(config, MathOp::exp, elements, dtype) + math_cycles(config, MathOp::div, elements, dtype);
 }
 
-std::uint64_t cycles_of(const PeConfig& config, const Op& op) {
+namespace {
+/// The widest type that an op of the math engine handles decides how many of its lanes work.
+DType lane_type(const Op& op) {
+  return op.inputs > 0 && size_of(op.in[0].dtype) > size_of(op.out.dtype) ? op.in[0].dtype : op.out.dtype;
+}
+std::uint64_t elements_of(const TileRef& tile) { return std::uint64_t{tile.rows} * tile.cols; }
+}  // namespace
+
+std::uint64_t math_cycles_of(const MathConfig& config, const Op& op) {
   const TileRef& in = op.in[0];
-  const std::uint64_t elements = std::uint64_t{in.rows} * in.cols;
   switch (op.kind) {
-    case OpKind::dot:
-      return gemm_cycles(config.gemm, in.rows, op.in[1].cols, in.cols, in.dtype);
     case OpKind::reduce:
-      return reduce_cycles(config.math, elements, op.axis == 0 ? in.rows : in.cols, in.dtype);
+      return reduce_cycles(config, elements_of(in), op.axis == 0 ? in.rows : in.cols, in.dtype);
     case OpKind::softmax:
-      return softmax_cycles(config.math, in.rows, in.cols, in.dtype);
-    default: {
-      const DType dtype = op.inputs > 0 && size_of(in.dtype) > size_of(op.out.dtype) ? in.dtype : op.out.dtype;
-      return math_cycles(config.math, op.math, std::uint64_t{op.out.rows} * op.out.cols, dtype);
-    }
+      return softmax_cycles(config, in.rows, in.cols, in.dtype);
+    default:
+      return math_cycles(config, op.math, elements_of(op.out), lane_type(op));
   }
+}
+
+std::uint64_t lane_cycles_of(const MathConfig& config, const Op& op) {
+  const std::uint64_t in = elements_of(op.in[0]);
+  switch (op.kind) {
+    case OpKind::reduce:
+      return in;
+    case OpKind::softmax:  // two reductions, a subtraction, an exponential, a division
+      return in * (3 + config.transcendental_cycles + config.divide_cycles);
+    default:
+      return elements_of(op.out) * cycles_per_group(config, op.math);
+  }
+}
+
+GemmWork gemm_work_of(const Op& op) {
+  GemmWork work{op.in[0].rows, op.in[1].cols, op.in[0].cols, op.in[0].dtype, false, false, op.stays};
+  work.from_memory = op.accumulates && !op.goes_on;
+  work.chained = work.from_memory && op.chain != 0;
+  return work;
+}
+
+std::uint64_t tcm_bytes_of(const GemmConfig& config, const Op& op) {
+  if (op.kind != OpKind::dot) {
+    std::uint64_t bytes = op.kind == OpKind::softmax ? 2 * op.in[0].bytes() : 0;  // three passes over its input
+    for (std::size_t i = 0; i < op.inputs; ++i) bytes += op.in[i].bytes();
+    return bytes + op.out.bytes();
+  }
+  // Every column of blocks streams a again, every row of blocks b; weights enter once.
+  const GemmWork work = gemm_work_of(op);
+  const bool outputs_stay = config.dataflow == GemmDataflow::output_stationary;
+  const std::uint64_t a = bytes_of(work.m * work.k, work.dtype) * ceil_div(work.n, config.cols);
+  const std::uint64_t b = bytes_of(work.k * work.n, work.dtype) * (outputs_stay ? ceil_div(work.m, config.rows) : 1);
+  const std::uint64_t sums = work.from_memory && outputs_stay ? op.in[2].bytes() : 0;
+  return a + b + sums + (work.stays ? 0 : op.out.bytes());
 }
 
 }  // namespace kernbench::pe

@@ -110,7 +110,7 @@ bool DmaEngine::next_burst() {
   }
   if (outstanding_ >= services_.config.dma.outstanding) return false;
   if (kind_ == Kind::write) {
-    const Ps ready = services_.tcm.reserve_read(services_.now(), burst_.bytes);
+    const Ps ready = services_.tcm.reserve_read(services_.now(), burst_.tcm, burst_.bytes);
     if (ready > services_.now()) {
       pause_until(ready, Then::inject);
       return true;
@@ -141,6 +141,7 @@ void DmaEngine::inject() {
   if (job.first_burst == kNever) job.first_burst = services_.now();
   ++job.pending;
   ++outstanding_;
+  (kind_ == Kind::read ? services_.statistics.dma_read_bytes : services_.statistics.dma_write_bytes) += burst_.bytes;
   services_.inject(payload);
 }
 
@@ -164,7 +165,7 @@ void DmaEngine::arrived(Job& job, tlm::tlm_generic_payload& payload, const Packe
                             payload.get_response_string()));
   } else if (kind_ == Kind::read) {
     const std::uint32_t bytes = payload.get_data_length();
-    job.last_write = services_.tcm.reserve_write(services_.now(), bytes);
+    job.last_write = services_.tcm.reserve_write(services_.now(), packet.tag, bytes);
     if (services_.options.data) services_.tcm.write(packet.tag, payload.get_data_ptr(), bytes);
   }
   complete_when_done(job);
@@ -179,7 +180,11 @@ void DmaEngine::complete_when_done(Job& job) {
 
 void DmaEngine::complete(Job& job) {
   Op& op = job.op;
-  if (--jobs_ == 0) track_.interval(busy_since_, services_.now(), 1);
+  if (--jobs_ == 0) {
+    track_.interval(busy_since_, services_.now(), 1);
+    PeStatistics& statistics = services_.statistics;
+    (kind_ == Kind::read ? statistics.dma_read_busy : statistics.dma_write_busy) += services_.now() - busy_since_;
+  }
   const Ps setup = job.first_burst == kNever ? 0 : job.first_burst - op.started;
   log_op(services_, op, component(), {job.space, std::nullopt, &job.spent, setup});
   unlink(job);

@@ -19,9 +19,9 @@ void Ipcq::data_arrived(tlm::tlm_generic_payload& payload, const Packet& packet)
   if (bytes == 0) {
     arrived(*pair, slot, 0, message_bytes);
   } else if (pair->ring_in_tcm()) {
-    const Ps written = services_.tcm.reserve_write(services_.now(), bytes);
     const std::uint64_t offset = PhysicalAddress::decode(payload.get_address()).offset;
     sc_assert(services_.tcm.holds(offset, bytes));
+    const Ps written = services_.tcm.reserve_write(services_.now(), offset, bytes);
     if (services_.options.data) services_.tcm.write(offset, payload.get_data_ptr(), bytes);
     services_.queue.at(written,
                        [pair, slot, bytes, message_bytes] { pair->unit.arrived(*pair, slot, bytes, message_bytes); });
@@ -106,13 +106,16 @@ void Ipcq::advance_receive(QueuePair& pair) {
 
 void Ipcq::copy_from_tcm(QueuePair& pair) {
   const std::uint32_t bytes = pair.ring.head_bytes();
-  const Ps read = services_.tcm.reserve_read(services_.now(), bytes);
-  const Ps written = std::max(read, services_.tcm.reserve_write(services_.now(), bytes));
+  const std::uint64_t from = pair.entry.ring_base.offset + slot_offset(pair, pair.ring.head());
+  const std::uint64_t to = pair.receiving->out.tcm + pair.received;
+  // Both ports at once; banks that both ends need serve the read first.
+  const Ps read = services_.tcm.reserve_read(services_.now(), from, bytes);
+  // itself.
+  const Ps written = std::max(read, services_.tcm.reserve_write(services_.now(), to, bytes));
   if (services_.options.data) {
-    const std::uint64_t from = pair.entry.ring_base.offset + slot_offset(pair, pair.ring.head());
     std::vector<unsigned char> data(bytes);
     services_.tcm.read(from, data.data(), bytes);
-    services_.tcm.write(pair.receiving->out.tcm + pair.received, data.data(), bytes);
+    services_.tcm.write(to, data.data(), bytes);
   }
   services_.queue.at(read, [this, &pair, written] { slot_read(pair, written); });
 }
@@ -185,7 +188,7 @@ void RingReader::on_response(tlm::tlm_generic_payload& payload, Packet& packet) 
         fmt::format("reading a slot at {} answered {}", PhysicalAddress::decode(payload.get_address()).str(),
                     payload.get_response_string()));
   } else {
-    written_ = services.tcm.reserve_write(services.now(), payload.get_data_length());
+    written_ = services.tcm.reserve_write(services.now(), packet.tag, payload.get_data_length());
     if (services.options.data) services.tcm.write(packet.tag, payload.get_data_ptr(), payload.get_data_length());
   }
   issue();

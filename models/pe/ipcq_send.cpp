@@ -29,7 +29,7 @@ void Ipcq::advance_send(QueuePair& pair) {
   const auto bytes =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(pair.message_bytes - pair.message_sent, to_boundary));
   pair.handing_over = true;
-  const Ps read = services_.tcm.reserve_read(services_.now(), bytes);
+  const Ps read = services_.tcm.reserve_read(services_.now(), pair.sending->in[0].tcm + pair.sent, bytes);
   services_.queue.at(read, [this, &pair, bytes] { hand_over(pair, bytes); });
 }
 

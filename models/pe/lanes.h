@@ -58,6 +58,11 @@ class Lanes {
     }
     return best == nullptr ? nullptr : &best->pop();
   }
+  /// The same, of the composite's tiles of one context alone.
+  Op* pop_ready_tile(std::uint32_t context) {
+    OpQueue& queue = lanes_[2 * context + 1];
+    return queue.head == nullptr || queue.head->pending > 0 ? nullptr : &queue.pop();
+  }
   void remove(const KernelContext& context, std::vector<Op*>& removed) {
     for (OpQueue& queue : lanes_) queue.remove(context, removed);
   }

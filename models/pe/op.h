@@ -77,6 +77,8 @@ struct Op : Hazard {
   std::uint8_t axis = 0;
   std::uint8_t inputs = 0;   ///< how many of `in` count
   bool accumulates = false;  ///< dot: in[2] is the accumulator
+  bool goes_on = false;      ///< dot of a composite: its sums stand in the array since the step before
+  bool stays = false;        ///< dot of a composite: its sums stay in the array for the next step
   bool async = false;        ///< recv_async, not yet waited for: fences do not wait for it
   bool aborted = false;      ///< its kernel failed: ends as soon as the hardware lets go of it
   Direction direction;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "models/pe/composite_plan.h"
 #include "models/pe/kernel_context.h"
 #include "tlm/machine/names.h"
 
@@ -69,16 +70,13 @@ void describe_dma(OpRecord& record, const Op& op, std::optional<MemoryKind> spac
 
 void describe_composite(OpRecord& record, const PeConfig& config, const Op& op) {
   const CompositeGemm& gemm = op.detail->gemm;
+  const CompositePlan plan(config, gemm, 0);
   record.kind = "composite";
   record.name = "composite_gemm";
   record.params = Params{{"m", "", gemm.m},
                          {"n", "", gemm.n},
                          {"k", "", gemm.k},
-                         {"tile",
-                          fmt::format("{}x{}x{}", std::min<std::int64_t>(config.gemm.tile_m, gemm.m),
-                                      std::min<std::int64_t>(config.gemm.tile_n, gemm.n),
-                                      std::min<std::int64_t>(config.gemm.tile_k, gemm.k)),
-                          0},
+                         {"tile", fmt::format("{}x{}x{}", plan.tile_m(), plan.tile_n(), plan.tile_k()), 0},
                          {"epilogue", epilogue_text(gemm.epilogue), 0}};
 }
 

@@ -5,6 +5,7 @@
 #include <tlm>
 
 #include "models/pe/pe_config.h"
+#include "models/pe/pe_statistics.h"
 #include "models/pe/queue_statistics.h"
 #include "tlm/ext/payload_pool.h"
 #include "tlm/machine/machine_map.h"
@@ -33,6 +34,7 @@ class Pe : public sc_core::sc_module, public Explainer {
 
   void explain(std::vector<Blocked>& blocked) const override;
   std::vector<QueueStatistics> ipcq_statistics() const;  ///< by queue pair, in order of installation
+  PeStatistics statistics() const;
 
  private:
   struct Impl;

@@ -353,7 +353,7 @@ void Recorder::composite_gemm(const CompositeGemm& gemm) {
   }
   if (!arith::gemm_is_defined(gemm.dtype, gemm.dtype)) fail(call, "there is no product of this dtype");
   OpPtr op = make(OpKind::composite, Unit::composite);
-  const CompositePlan plan(env_.config.gemm, gemm, 0);
+  const CompositePlan plan(env_.config, gemm, 0);
   workspace_ = Tile();
   workspace_ = allocate("composite_gemm", {1, static_cast<std::int64_t>(plan.workspace_bytes())}, DType::i8, op->id);
   op->detail = std::make_unique<OpDetail>();

@@ -48,6 +48,7 @@ void Scoreboard::enter(Hazard& op, const Range* ranges, std::size_t count) {
     for (std::size_t j = 0; j < earlier; ++j) {
       Access& access = accesses_[j];
       if (!(access.range.write || ranges[i].write) || !overlap(access.range, ranges[i])) continue;
+      if (op.chain != 0 && access.owner->chain == op.chain) continue;
       if (!access.waiters.empty() && access.waiters.back() == &op) continue;  // by another range of this op
       access.waiters.push_back(&op);
       ++op.pending;

@@ -8,6 +8,7 @@ namespace kernbench::pe {
 /// Whoever waits on a Scoreboard: an op. It is ready once `pending` is zero.
 struct Hazard {
   std::uint32_t pending = 0;
+  std::uint64_t chain = 0;  ///< not 0: ops of one chain do not wait for each other, their engine keeps their order
 };
 
 /// A range of memory that an op touches: `rows` rows of `row_bytes`, `stride` bytes apart.
@@ -35,8 +36,9 @@ bool overlap(const Range& a, const Range& b);
 /// Keeps ops whose ranges overlap, at least one of them writing, in program order.
 ///
 /// enter() is called in program order. An op waits for every access of an earlier op that conflicts with one of its
-/// own; release() ends an op's accesses, all or only its reads (a store has read its source long before its last
-/// acknowledgement is back). Cost: linear in the accesses in flight, which the engines' queues bound.
+/// own, unless both belong to one chain; release() ends an op's accesses, all or only its reads (a store has read its
+/// source long before its last acknowledgement is back). Cost: linear in the accesses in flight, which the engines'
+/// queues bound.
 class Scoreboard {
  public:
   /// Adds `op` and sets op.pending. REQUIRES: `op` has no access here.

@@ -4,6 +4,7 @@
 #include "models/pe/mmu.h"
 #include "models/pe/op.h"
 #include "models/pe/pe_config.h"
+#include "models/pe/pe_statistics.h"
 #include "models/pe/tcm.h"
 #include "tlm/ext/message.h"
 #include "tlm/ext/payload_pool.h"
@@ -36,7 +37,7 @@ struct Services {
         queue(queue),
         observer(observer),
         out(out),
-        tcm(config.tcm),
+        tcm(config.tcm, options.debug),
         mmu(config.mmu, pages, coord) {}
 
   Ps now() const { return queue.now(); }
@@ -57,6 +58,7 @@ struct Services {
   tlm::tlm_initiator_socket<>& out;
   Tcm tcm;
   Mmu mmu;
+  PeStatistics statistics;
 };
 
 /// What engines tell PE_CPU. Calls come from events of the queue; an engine's state is consistent when it calls.

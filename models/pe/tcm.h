@@ -4,42 +4,35 @@
 
 #include "models/memory/sparse_memory.h"
 #include "models/pe/op.h"
-#include "models/pe/pe_config.h"
+#include "models/pe/tcm_timing.h"
 
 namespace kernbench::pe {
 
-/// A PE's scratchpad: its contents, and when its ports are free.
-///
-/// One read port and one write port of `bytes_per_second` each, first come first served; an access ends `latency` after
-/// its last byte. They serve DMA, IPCQ and accesses from outside. Not modelled: banks, and the engines' operand reads
-/// and result writes, whose rate is part of the engines' own formulas.
+/// A PE's scratchpad: its contents, and when its ports and banks are free.
 class Tcm {
  public:
-  explicit Tcm(const TcmConfig& config) : config_(config), rate_(config.bytes_per_second) {}
+  Tcm(const TcmConfig& config, bool track_written) : config_(config), timing_(config), contents_(track_written) {}
 
-  /// Takes the port for `bytes` from `now` on; the instant at which the access is complete.
-  Ps reserve_read(Ps now, std::uint64_t bytes) { return reserve(read_free_, now, bytes); }
-  Ps reserve_write(Ps now, std::uint64_t bytes) { return reserve(write_free_, now, bytes); }
+  /// Takes the port and the banks of [offset, offset + bytes) from `now` on; when the access is complete.
+  Ps reserve_read(Ps now, std::uint64_t offset, std::uint64_t bytes) { return timing_.read(now, offset, bytes); }
+  Ps reserve_write(Ps now, std::uint64_t offset, std::uint64_t bytes) { return timing_.write(now, offset, bytes); }
+  TcmTiming& timing() { return timing_; }
+  const TcmTiming& timing() const { return timing_; }
 
   std::uint64_t bytes() const { return config_.bytes; }
   bool holds(std::uint64_t offset, std::uint64_t bytes) const {
     return offset <= config_.bytes && bytes <= config_.bytes - offset;
   }
 
-  void read(std::uint64_t offset, void* data, std::size_t bytes) const { contents_.read(offset, data, bytes); }
+  bool read(std::uint64_t offset, void* data, std::size_t bytes) const { return contents_.read(offset, data, bytes); }
   void write(std::uint64_t offset, const void* data, std::size_t bytes) { contents_.write(offset, data, bytes); }
   std::vector<unsigned char> read(const TileRef& tile) const;
   void write(const TileRef& tile, const std::vector<unsigned char>& data) { write(tile.tcm, data.data(), data.size()); }
+  SparseMemory& contents() { return contents_; }
 
  private:
-  Ps reserve(Ps& free, Ps now, std::uint64_t bytes) {
-    free = (free > now ? free : now) + rate_.time_for(bytes);
-    return free + config_.latency;
-  }
-
   TcmConfig config_;
-  Rate rate_;
-  Ps read_free_ = 0, write_free_ = 0;
+  TcmTiming timing_;
   SparseMemory contents_;
 };
 

@@ -89,7 +89,9 @@ TEST(PeIpcq, AMessageTakesTcmReadWayWriteAndCopy) {
   const Ps visible = handed_over + bench.options.latency + tcm.time_for(256);
   EXPECT_EQ(copies[1].component, "sip0.cube0.pe1.ipcq_recv");
   EXPECT_EQ(copies[1].start, visible);
-  EXPECT_EQ(copies[1].end, visible + tcm.time_for(2048));
+  // Its read begins when the banks have taken the last packet, its write one bank cycle behind.
+  const Ps cycle = Clock(bench.options.config.tcm.clock_hz).at(1);
+  EXPECT_EQ(copies[1].end, visible + (cycle - tcm.time_for(256)) + cycle + tcm.time_for(2048));
 }
 
 TEST(PeIpcq, TheMessageAfterAFullRingWaitsForTheFirstCredit) {

@@ -10,6 +10,7 @@
 #include "models/pe/ipcq_rules.h"
 #include "models/pe/mmu.h"
 #include "models/pe/tcm_arena.h"
+#include "models/pe/tcm_timing.h"
 
 namespace kernbench::pe {
 namespace {
@@ -220,6 +221,102 @@ TEST(GemmCycles, WeightStationaryFollowsItsClosedForm) {
   EXPECT_EQ(gemm_cycles(config, 128, 32, 64, DType::f8e5m2), 32u + 128 + 62);
 }
 
+TEST(GemmArray, TheNextProductEntersAsSoonAsTheEdgeIsFree) {
+  GemmArray array(GemmConfig{});
+  const GemmWork product{32, 32, 128, DType::f16, false, false, false};
+  const GemmArray::Times first = array.take(0, product);
+  EXPECT_EQ(first.done, 128u + 62 + 32);
+  EXPECT_EQ(first.read, 128u);
+  EXPECT_LE(first.accepts, first.read);
+  const GemmArray::Times second = array.take(first.accepts, product);
+  EXPECT_EQ(second.begin, 128u);
+  EXPECT_EQ(second.done - first.done, 128u);
+}
+
+TEST(GemmArray, ResultsLeaveOneFoldAfterTheOther) {
+  GemmArray array(GemmConfig{});
+  const GemmWork shallow{32, 32, 8, DType::f16, false, false, false};
+  const GemmArray::Times first = array.take(0, shallow), second = array.take(first.read, shallow);
+  EXPECT_EQ(second.done - first.done, 32u);  // rows, not the 8 cycles of its operands
+}
+
+TEST(GemmArray, SumsThatStayAreNeitherDrainedNorFilledAgain) {
+  GemmArray array(GemmConfig{});
+  GemmWork step{32, 32, 64, DType::f16, false, false, true};
+  EXPECT_EQ(array.take(0, step).done, 64u + 62);
+  EXPECT_EQ(array.take(64, step).done, 128u + 62);
+  step.stays = false;
+  EXPECT_EQ(array.take(128, step).done, 192u + 62 + 32);
+}
+
+TEST(GemmArray, SumsFromTcmEnterRowByRowUnlessTheArrayIsBusyMeanwhile) {
+  GemmWork work{32, 32, 64, DType::f16, true, false, false};
+  EXPECT_EQ(GemmArray(GemmConfig{}).take(0, work).done, 32u + 64 + 62 + 32);
+  GemmArray array(GemmConfig{});
+  const GemmArray::Times first = array.take(0, {32, 32, 64, DType::f16, false, false, false});
+  EXPECT_EQ(first.accepts, 64u - 32);
+  EXPECT_EQ(array.take(first.accepts, work).done - first.done, 64u);
+}
+
+TEST(GemmArray, ChainedSumsAreAwaited) {
+  const GemmWork work{64, 32, 64, DType::f16, false, false, false};
+  GemmWork next = work;
+  next.from_memory = next.chained = true;
+  GemmArray array(GemmConfig{});
+  const GemmArray::Times first = array.take(0, work);
+  EXPECT_EQ(first.read, 128u);
+  // The first fold's sums are in TCM at 64 + 62 + 32, and enter again in 32 cycles.
+  EXPECT_EQ(array.take(first.accepts, next).read, 158u + 32 + 128);
+}
+
+// ---- TCM's ports and banks ----
+
+TcmConfig two_banks() {
+  TcmConfig config;
+  config.bytes_per_second = 64'000'000'000;  // a word per ns
+  config.clock_hz = 1'000'000'000;
+  config.banks = 2;
+  config.bank_bytes = 64;
+  return config;
+}
+
+TEST(TcmTiming, APortServesOneAccessAfterTheOther) {
+  TcmConfig config = two_banks();
+  config.latency = 300;
+  TcmTiming timing(config);
+  EXPECT_EQ(timing.read(0, 0, 128), 2'000u + 300);
+  EXPECT_EQ(timing.read(0, 0, 64), 3'000u + 300);
+  EXPECT_EQ(timing.bytes(), 192u);
+}
+
+TEST(TcmTiming, ReadsAndWritesMeetOnlyInABank) {
+  TcmTiming timing(two_banks());
+  EXPECT_EQ(timing.read(0, 0, 64), 1'000u);
+  EXPECT_EQ(timing.write(0, 64, 64), 1'000u);   // the other bank
+  EXPECT_EQ(timing.write(0, 128, 64), 2'000u);  // behind the write before, on a free bank
+  TcmTiming same(two_banks());
+  EXPECT_EQ(same.read(0, 0, 64), 1'000u);
+  EXPECT_EQ(same.write(0, 128, 64), 2'000u);  // bank 0 again
+}
+
+TEST(TcmTiming, StreamsOfTheEnginesTakeTheirShareOfEveryBank) {
+  TcmTiming timing(two_banks());                    // 128 B per ns
+  EXPECT_EQ(timing.stream(0, 0, 10'000, 640), 0u);  // half of it
+  EXPECT_EQ(timing.read(0, 0, 64), 2'000u);
+  EXPECT_EQ(timing.read(10'000, 0, 64), 11'000u);  // it has ended
+}
+
+TEST(TcmTiming, StreamsBeyondTheBanksStretchTheLast) {
+  TcmTiming timing(two_banks());
+  EXPECT_EQ(timing.stream(0, 0, 10'000, 1'280), 0u);  // just all of it
+  TcmTiming over(two_banks());
+  EXPECT_EQ(over.stream(0, 0, 10'000, 1'600), 2'500u);
+  TcmTiming both(two_banks());
+  EXPECT_EQ(both.stream(0, 0, 10'000, 960), 0u);
+  EXPECT_EQ(both.stream(0, 0, 10'000, 960), 5'000u);
+  EXPECT_EQ(both.read(0, 0, 64), 3'000u);  // its turn among three
+}
+
 TEST(GemmCycles, PeakIsReachedOnlyByShapesThatDeserveIt) {
   GemmConfig config;
   const auto utilisation = [&](std::uint64_t m, std::uint64_t n, std::uint64_t k) {
@@ -228,6 +325,20 @@ TEST(GemmCycles, PeakIsReachedOnlyByShapesThatDeserveIt) {
   EXPECT_GT(utilisation(1024, 1024, 1024), 0.99);
   EXPECT_LT(utilisation(1, 1024, 1024), 0.05);
   EXPECT_LT(utilisation(32, 32, 32), 0.3);
+}
+
+TEST(MathCycles, EachKindOfOpHasItsRate) {
+  MathConfig config;
+  config.divide_cycles = 2;
+  config.sqrt_cycles = 3;
+  config.transcendental_cycles = 5;
+  config.activation_cycles = 7;
+  const auto per_group = [&](MathOp op) { return math_cycles(config, op, 128, DType::f32) - config.pipeline_cycles; };
+  EXPECT_EQ(per_group(MathOp::mul), 1u);
+  EXPECT_EQ(per_group(MathOp::div), 2u);
+  EXPECT_EQ(per_group(MathOp::rsqrt), 3u);
+  EXPECT_EQ(per_group(MathOp::log), 5u);
+  EXPECT_EQ(per_group(MathOp::gelu), 7u);
 }
 
 TEST(MathCycles, GroupsOfLanesThenThePipeline) {

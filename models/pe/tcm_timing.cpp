@@ -1,0 +1,78 @@
+#include "models/pe/tcm_timing.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace kernbench::pe {
+
+TcmTiming::TcmTiming(const TcmConfig& config)
+    : config_(config),
+      port_(config.bytes_per_second),
+      bank_(config.clock_hz * config.bank_bytes),
+      banks_(config.clock_hz * config.bank_bytes * config.banks),
+      bank_free_(config.banks, 0) {
+  if (config.banks == 0 || config.bank_bytes == 0 || config.clock_hz == 0 || config.bytes_per_second == 0) {
+    throw std::invalid_argument("tcm: banks, bank_width, clock and bandwidth must be at least 1");
+  }
+}
+
+/// Of `count` words from word `first` on, those that lie in `bank`.
+std::uint64_t TcmTiming::words(std::uint64_t bank, std::uint64_t first, std::uint64_t count) const {
+  const std::uint64_t before = (bank + config_.banks - first % config_.banks) % config_.banks;
+  return count <= before ? 0 : (count - before - 1) / config_.banks + 1;
+}
+
+/// Share of the banks' cycles that the streams leave to accesses at `now`.
+std::uint64_t TcmTiming::left_at(Ps now) const {
+  std::uint64_t taken = 0, running = 0;
+  for (const Stream& stream : streams_) {
+    if (stream.begin > now || stream.end <= now) continue;
+    taken += stream.share;
+    ++running;
+  }
+  return std::max(kWhole - std::min(taken, kWhole), kWhole / (running + 1));
+}
+
+Ps TcmTiming::access(Ps& port_free, Ps now, std::uint64_t offset, std::uint64_t bytes) {
+  if (bytes == 0) return std::max(now, port_free) + config_.latency;
+  bytes_ += bytes;
+  const std::uint64_t first = offset / config_.bank_bytes;
+  const std::uint64_t count = (offset + bytes - 1) / config_.bank_bytes - first + 1;
+  const std::uint64_t touched = std::min<std::uint64_t>(count, config_.banks);
+  Ps begin = std::max(now, port_free);
+  for (std::uint64_t i = 0; i < touched; ++i) begin = std::max(begin, bank_free_[(first + i) % config_.banks]);
+  const std::uint64_t left = left_at(now);
+  Ps longest = 0;  // that one of its banks is held, streams apart
+  for (std::uint64_t i = 0; i < touched; ++i) {
+    const std::uint64_t bank = (first + i) % config_.banks;
+    const Ps time = bank_.time_for(words(bank, first, count) * config_.bank_bytes);
+    bank_free_[bank] = begin + time * kWhole / left;
+    longest = std::max(longest, time);
+  }
+  // The port goes on at its rate unless the streams leave less than that of all banks; this access's own words wait for
+  // their turns.
+  const Ps through = port_.time_for(bytes);
+  port_free = begin + std::max(through, banks_.time_for(bytes) * kWhole / left);
+  const Ps turns = longest * (kWhole - left) / left;
+  return std::max(port_free, begin + through + turns) + config_.latency;
+}
+
+Ps TcmTiming::stream(Ps now, Ps begin, Ps end, std::uint64_t bytes) {
+  bytes_ += bytes;
+  streams_.erase(
+      std::remove_if(streams_.begin(), streams_.end(), [&](const Stream& stream) { return stream.end <= now; }),
+      streams_.end());
+  if (bytes == 0 || end <= begin) return 0;
+  const auto share =
+      static_cast<std::uint64_t>(static_cast<unsigned __int128>(banks_.time_for(bytes)) * kWhole / (end - begin));
+  std::uint64_t total = share;
+  for (const Stream& stream : streams_) {
+    if (stream.end > begin) total += stream.share;
+  }
+  const Ps longer =
+      total <= kWhole ? 0 : static_cast<Ps>(static_cast<unsigned __int128>(end - begin) * (total - kWhole) / kWhole);
+  streams_.push_back({begin, end + longer, std::min(share, kWhole)});
+  return longer;
+}
+
+}  // namespace kernbench::pe
