@@ -1,0 +1,279 @@
+#include "runtime/tp/gemm.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "runtime/tp/tensor_view.h"
+
+namespace kernbench::tp {
+
+namespace {
+/// Largest tiles that are held in TCM at once, elements. assumed: they keep the GEMM array busy, and 3 of them in f32
+/// fit the smallest TCM share that a kernel may have.
+constexpr std::int64_t kRows = 64, kCols = 64, kDepth = 256;
+
+/// What a kernel finds its own part with: by (cube, PE).
+using Parts = std::map<std::pair<int, int>, Region>;
+
+struct Targets {
+  Parts parts;
+  std::vector<PeCoord> pes;
+};
+
+/// The PEs that hold a non-empty shard, and which.
+Targets targets_of(const Tensor& tensor) {
+  Targets targets;
+  for (const ShardSpec& shard : tensor.shards()) {
+    if (shard.region.empty()) continue;
+    targets.parts[{shard.cube, shard.pe}] = shard.region;
+    targets.pes.push_back({static_cast<std::uint16_t>(shard.sip), static_cast<std::uint16_t>(shard.cube),
+                           static_cast<std::uint16_t>(shard.pe)});
+  }
+  return targets;
+}
+
+const Region& own_part(const Parts& parts, const Tl& tl) {
+  return parts.at({static_cast<int>(tl.program_id(1)), static_cast<int>(tl.program_id(0))});
+}
+
+std::optional<MathOp> math_of(Activation activation) {
+  switch (activation) {
+    case Activation::relu:
+      return MathOp::relu;
+    case Activation::gelu:
+      return MathOp::gelu;
+    case Activation::silu:
+      return MathOp::silu;
+    case Activation::tanh:
+      return MathOp::tanh;
+    case Activation::sigmoid:
+      return MathOp::sigmoid;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// Type that sums and the epilogue are computed in.
+DType sum_type(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
+
+Tile finish(Tl& tl, Tile sum, const std::optional<TensorView::Place>& bias, std::int64_t cols, DType dtype,
+            Activation activation) {
+  if (bias) sum = sum + tl.cast(tl.load(bias->va, {1, cols}, dtype), sum.dtype());
+  if (const auto op = math_of(activation)) sum = tl.math(*op, {sum});
+  return sum.dtype() == dtype ? sum : tl.cast(sum, dtype);
+}
+
+/// A GEMM with its operands looked up; shared by the launch's kernels.
+struct GemmPlan {
+  TensorView a, b, bias, c;
+  bool has_bias = false;
+  Activation activation = Activation::none;
+  std::int64_t k = 0;
+  DType dtype = DType::f16;
+  Parts parts;
+};
+
+std::optional<TensorView::Place> bias_at(const GemmPlan& plan, std::int64_t col) {
+  if (!plan.has_bias) return std::nullopt;
+  return plan.bias.at(0, col);
+}
+
+/// One block of c whose rows of a and columns of b lie in one piece each.
+void composite_block(const GemmPlan& plan, const Piece& rows, const Piece& cols, Tl& tl) {
+  const TensorView::Place a = plan.a.at(rows.begin, 0), b = plan.b.at(0, cols.begin),
+                          c = plan.c.at(rows.begin, cols.begin);
+  CompositeGemm gemm;
+  gemm.a = a.va;
+  gemm.b = b.va;
+  gemm.c = c.va;
+  gemm.m = rows.length;
+  gemm.n = cols.length;
+  gemm.k = plan.k;
+  gemm.dtype = plan.dtype;
+  gemm.lda = a.row_stride;
+  gemm.ldb = b.row_stride;
+  gemm.ldc = c.row_stride;
+  if (const auto bias = bias_at(plan, cols.begin)) gemm.epilogue.bias = bias->va;
+  gemm.epilogue.activation = plan.activation;
+  tl.composite_gemm(gemm);
+}
+
+/// One tile of c, summed over pieces of k. `depth`: those of b; each is loaded once and cut further where a is.
+void summed_tile(const GemmPlan& plan, const Piece& rows, const Piece& cols, const std::vector<Piece>& depth, Tl& tl) {
+  Tile sum = tl.fill({rows.length, cols.length}, sum_type(plan.dtype), 0);
+  for (const Piece& step : depth) {
+    const TensorView::Place b = plan.b.at(step.begin, cols.begin);
+    const Tile b_tile = tl.load(b.va, {step.length, cols.length}, plan.dtype, b.row_stride);
+    std::vector<std::int64_t> cuts;
+    plan.a.col_cuts(step.begin, step.begin + step.length, cuts);
+    for (const Piece& part : pieces(step.begin, step.begin + step.length, std::move(cuts), kDepth)) {
+      const TensorView::Place a = plan.a.at(rows.begin, part.begin);
+      const Tile a_tile = tl.load(a.va, {rows.length, part.length}, plan.dtype, a.row_stride);
+      const bool whole = part.length == step.length;
+      const Tile b_part = whole ? b_tile : tl.slice(b_tile, part.begin - step.begin, part.length);
+      sum = tl.dot(a_tile, b_part, sum);
+    }
+  }
+  const TensorView::Place c = plan.c.at(rows.begin, cols.begin);
+  tl.store(c.va, finish(tl, sum, bias_at(plan, cols.begin), cols.length, plan.dtype, plan.activation), c.row_stride);
+}
+
+void gemm_kernel(const GemmPlan& plan, Tl& tl) {
+  const Region& part = own_part(plan.parts, tl);
+  std::vector<std::int64_t> row_cuts, col_cuts, a_depth, b_depth;
+  plan.a.row_cuts(part.row, part.row + part.rows, row_cuts);
+  plan.b.col_cuts(part.col, part.col + part.cols, col_cuts);
+  if (plan.has_bias) plan.bias.col_cuts(part.col, part.col + part.cols, col_cuts);
+  plan.a.col_cuts(0, plan.k, a_depth);
+  plan.b.row_cuts(0, plan.k, b_depth);
+  const bool whole = a_depth.empty() && b_depth.empty();
+  const std::vector<Piece> depth = pieces(0, plan.k, b_depth, kDepth);
+  const std::int64_t end_row = part.row + part.rows, end_col = part.col + part.cols;
+  for (const Piece& rows : pieces(part.row, end_row, row_cuts, whole ? part.rows : kRows)) {
+    for (const Piece& cols : pieces(part.col, end_col, col_cuts, whole ? part.cols : kCols)) {
+      if (whole) {
+        composite_block(plan, rows, cols, tl);
+      } else {
+        summed_tile(plan, rows, cols, depth, tl);
+      }
+    }
+  }
+}
+
+void check_operands(const std::string& name, const GemmOperands& operands) {
+  const auto shape = [](const Tensor& tensor) { return tensor.shape(); };
+  if (!operands.a || !operands.b || !operands.c) {
+    throw std::invalid_argument(fmt::format("gemm '{}': an operand is an empty handle", name));
+  }
+  const Shape a = shape(operands.a), b = shape(operands.b), c = shape(operands.c);
+  if (a.cols != b.rows || c.rows != a.rows || c.cols != b.cols) {
+    throw std::invalid_argument(
+        fmt::format("gemm '{}': {} times {} does not give {}", name, a.str(), b.str(), c.str()));
+  }
+  if (operands.bias && operands.bias.shape() != Shape{1, c.cols}) {
+    throw std::invalid_argument(
+        fmt::format("gemm '{}': the bias is {}, not {}", name, operands.bias.shape().str(), Shape{1, c.cols}.str()));
+  }
+  const DType dtype = operands.c.dtype();
+  if (!is_float(dtype)) {
+    throw std::invalid_argument(fmt::format("gemm '{}': {} is no floating-point type", name, to_string(dtype)));
+  }
+  for (const Tensor& tensor : {operands.a, operands.b, operands.bias}) {
+    if (tensor && tensor.dtype() != dtype) {
+      throw std::invalid_argument(fmt::format("gemm '{}': tensor '{}' is {}, the result is {}", name, tensor.name(),
+                                              to_string(tensor.dtype()), to_string(dtype)));
+    }
+  }
+}
+
+Piece overlap(std::int64_t begin, std::int64_t length, std::int64_t other, std::int64_t other_length) {
+  const std::int64_t from = std::max(begin, other), to = std::min(begin + length, other + other_length);
+  return {from, std::max<std::int64_t>(to - from, 0)};
+}
+
+void fill_zero(Tl& tl, const TensorView& view, std::int64_t row, std::int64_t rows, std::int64_t col, std::int64_t cols,
+               DType dtype) {
+  if (cols == 0) return;
+  for (const Piece& r : pieces(row, row + rows, {}, kRows)) {
+    for (const Piece& c : pieces(col, col + cols, {}, kDepth)) {
+      const TensorView::Place to = view.at(r.begin, c.begin);
+      tl.store(to.va, tl.fill({r.length, c.length}, dtype, 0), to.row_stride);
+    }
+  }
+}
+}  // namespace
+
+Handle gemm(Context& context, const std::string& name, const GemmOperands& operands) {
+  check_operands(name, operands);
+  Targets targets = targets_of(operands.c);
+  auto plan = std::make_shared<GemmPlan>();
+  plan->a = TensorView(operands.a);
+  plan->b = TensorView(operands.b);
+  plan->c = TensorView(operands.c);
+  plan->has_bias = static_cast<bool>(operands.bias);
+  if (plan->has_bias) plan->bias = TensorView(operands.bias);
+  plan->activation = operands.activation;
+  plan->k = operands.a.shape().cols;
+  plan->dtype = operands.c.dtype();
+  plan->parts = std::move(targets.parts);
+  std::vector<Tensor> tensors = {operands.a, operands.b, operands.c};
+  if (plan->has_bias) tensors.push_back(operands.bias);
+  return context.launch_async(
+      name, [plan](Tl& tl) { gemm_kernel(*plan, tl); }, tensors, std::move(targets.pes));
+}
+
+Handle add_bias(Context& context, const std::string& name, const Tensor& y, const Tensor& bias, Activation activation) {
+  if (bias && (bias.shape() != Shape{1, y.shape().cols} || bias.dtype() != y.dtype())) {
+    throw std::invalid_argument(fmt::format("bias '{}' ({} {}) does not fit '{}' ({} {})", bias.name(),
+                                            bias.shape().str(), to_string(bias.dtype()), y.name(), y.shape().str(),
+                                            to_string(y.dtype())));
+  }
+  Targets targets = targets_of(y);
+  auto plan = std::make_shared<GemmPlan>();
+  plan->c = TensorView(y);
+  plan->has_bias = static_cast<bool>(bias);
+  if (plan->has_bias) plan->bias = TensorView(bias);
+  plan->activation = activation;
+  plan->dtype = y.dtype();
+  plan->parts = std::move(targets.parts);
+  std::vector<Tensor> tensors = {y};
+  if (plan->has_bias) tensors.push_back(bias);
+  const auto kernel = [plan](Tl& tl) {
+    const Region& part = own_part(plan->parts, tl);
+    std::vector<std::int64_t> cuts;
+    if (plan->has_bias) plan->bias.col_cuts(part.col, part.col + part.cols, cuts);
+    for (const Piece& rows : pieces(part.row, part.row + part.rows, {}, kRows)) {
+      for (const Piece& cols : pieces(part.col, part.col + part.cols, cuts, kDepth)) {
+        const TensorView::Place at = plan->c.at(rows.begin, cols.begin);
+        const Tile in = tl.load(at.va, {rows.length, cols.length}, plan->dtype, at.row_stride);
+        const Tile sum = in.dtype() == sum_type(plan->dtype) ? in : tl.cast(in, sum_type(plan->dtype));
+        tl.store(at.va, finish(tl, sum, bias_at(*plan, cols.begin), cols.length, plan->dtype, plan->activation),
+                 at.row_stride);
+      }
+    }
+  };
+  return context.launch_async(name, kernel, tensors, std::move(targets.pes));
+}
+
+Handle copy_columns(Context& context, const std::string& name, const Tensor& from, std::int64_t from_col,
+                    std::int64_t cols, const Tensor& to, std::int64_t to_col, bool zero_rest) {
+  if (from.dtype() != to.dtype() || from.shape().rows != to.shape().rows || from_col < 0 || to_col < 0 ||
+      from_col + cols > from.shape().cols || to_col + cols > to.shape().cols) {
+    throw std::invalid_argument(
+        fmt::format("copy of {} columns from {} of '{}' ({} {}) to {} of '{}' ({} {}): does "
+                    "not fit",
+                    cols, from_col, from.name(), from.shape().str(), to_string(from.dtype()), to_col, to.name(),
+                    to.shape().str(), to_string(to.dtype())));
+  }
+  Targets targets = targets_of(to);
+  const DType dtype = to.dtype();
+  const auto kernel = [parts = std::make_shared<const Parts>(std::move(targets.parts)), source = TensorView(from),
+                       target = TensorView(to), from_col, cols, to_col, zero_rest, dtype](Tl& tl) {
+    const Region& part = own_part(*parts, tl);
+    const Piece own = overlap(part.col, part.cols, to_col, cols);
+    const std::int64_t shift = from_col - to_col;
+    std::vector<std::int64_t> row_cuts, col_cuts;
+    source.row_cuts(part.row, part.row + part.rows, row_cuts);
+    source.col_cuts(own.begin + shift, own.begin + own.length + shift, col_cuts);
+    for (const Piece& r : pieces(part.row, part.row + part.rows, row_cuts, kRows)) {
+      for (const Piece& c : pieces(own.begin + shift, own.begin + own.length + shift, col_cuts, kDepth)) {
+        const TensorView::Place in = source.at(r.begin, c.begin), out = target.at(r.begin, c.begin - shift);
+        tl.store(out.va, tl.load(in.va, {r.length, c.length}, dtype, in.row_stride), out.row_stride);
+      }
+    }
+    if (!zero_rest) return;
+    if (own.length == 0) return fill_zero(tl, target, part.row, part.rows, part.col, part.cols, dtype);
+    fill_zero(tl, target, part.row, part.rows, part.col, own.begin - part.col, dtype);
+    const std::int64_t end = own.begin + own.length;
+    fill_zero(tl, target, part.row, part.rows, end, part.col + part.cols - end, dtype);
+  };
+  return context.launch_async(name, kernel, {from, to}, std::move(targets.pes));
+}
+
+}  // namespace kernbench::tp

@@ -1,0 +1,37 @@
+#pragma once
+#include <string>
+
+#include "runtime/runtime.h"
+#include "tlm/kernel/tl.h"
+
+namespace kernbench::tp {
+
+/// Operands of gemm(). All on one SIP and of one floating-point dtype.
+struct GemmOperands {
+  Tensor a;                                  ///< m x k
+  Tensor b;                                  ///< k x n
+  Tensor bias;                               ///< 1 x n, added to every row; an empty handle: none
+  Tensor c;                                  ///< m x n: the result
+  Activation activation = Activation::none;  ///< of a b + bias
+};
+
+/// c = activation(a b + bias): the project's GEMM kernel, for any placement of its operands. Submits one launch and
+/// returns at once.
+///
+/// Each PE that holds a shard of c makes it, reading what it needs of a and b from wherever it lies on the SIP. Where a
+/// row of a and a column of b each lie in one piece, it is one composite GEMM; otherwise tiles of kRows x kCols are
+/// summed over the pieces of k in f32 and rounded once, which gives the same bits.
+/// Throws std::invalid_argument on shapes, dtypes or SIPs that do not fit, naming `name`.
+Handle gemm(Context& context, const std::string& name, const GemmOperands& operands);
+
+/// y = activation(y + bias) in place, each PE its own shard; one launch. `bias`: 1 x columns of y, or an empty handle.
+Handle add_bias(Context& context, const std::string& name, const Tensor& y, const Tensor& bias, Activation activation);
+
+/// Copies a rectangle of `from` to (row 0, `to_col`) of `to`; what else the rows of `to` hold becomes zero if
+/// `zero_rest`. Each PE writes its own shard of `to`; one launch.
+///
+/// from_col, cols  columns of `from`; all of its rows
+Handle copy_columns(Context& context, const std::string& name, const Tensor& from, std::int64_t from_col,
+                    std::int64_t cols, const Tensor& to, std::int64_t to_col, bool zero_rest);
+
+}  // namespace kernbench::tp

@@ -1,0 +1,95 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "runtime/tp/parallel_state.h"
+#include "tlm/kernel/tl.h"
+
+namespace kernbench::tp {
+
+/// The value of element (row, col) of a whole weight, as the model has it before it is split over ranks.
+using WeightPattern = std::function<double(std::int64_t row, std::int64_t col)>;
+
+/// How the tensors of a layer spread over the cubes and PEs of each rank's SIP. Which rank owns what does not depend on
+/// it.
+struct LinearPlacement {
+  DPPolicy weight = split();  ///< (in, out) slice of the rank
+  DPPolicy output = split();  ///< of the layer
+  DPPolicy input;             ///< of tensors that the layer makes from its input; copied everywhere
+  DPPolicy bias;              ///< copied everywhere
+
+  /// column_wise over cubes, column_wise over PEs.
+  static DPPolicy split();
+};
+
+/// Options of a layer.
+struct LinearOptions {
+  std::string name = "linear";               ///< of the layer: prefix of its tensors' and launches' names
+  DType dtype = DType::f16;                  ///< of weights, input and output
+  bool bias = false;                         ///< add a bias
+  Activation activation = Activation::none;  ///< of the result
+  LinearPlacement placement;                 ///< inside each SIP
+};
+
+/// y = activation(x W + bias) with W split along its columns: rank r owns columns [r k, (r + 1) k), k = out / ranks.
+/// The input is the same on every rank; the bias is split like the columns and added in the GEMM.
+class ColumnParallelLinear {
+ public:
+  /// Places this rank's slices, zero-filled; takes the simulated time of their map messages. Throws
+  /// std::invalid_argument if `out` does not divide by the world size, std::logic_error without a parallel state.
+  ///
+  /// in, out        of the whole layer, elements
+  /// gather_output  every rank gets all of y; otherwise its own columns
+  ColumnParallelLinear(const ParallelState& state, std::int64_t in, std::int64_t out, LinearOptions options = {},
+                       bool gather_output = false);
+
+  void load_weight(const WeightPattern& whole);  ///< takes this rank's columns of (in, out)
+  void load_bias(const WeightPattern& whole);    ///< takes this rank's columns of (1, out); REQUIRES: there is one
+
+  /// x (M, in) -> (M, out / ranks), or (M, out) with gather_output. One launch; gathering takes another and an
+  /// all-reduce. Waits for them. Throws std::invalid_argument on another shape or dtype.
+  Tensor forward(const Tensor& x) const;
+
+  const Tensor& weight() const { return weight_; }  ///< (in, out / ranks)
+  const Tensor& bias() const { return bias_; }      ///< (1, out / ranks); an empty handle without one
+
+ private:
+  ParallelState state_;
+  std::int64_t in_, out_;
+  LinearOptions options_;
+  bool gather_output_;
+  Tensor weight_, bias_;
+};
+
+/// y = activation(x W + bias) with W split along its rows: rank r owns rows [r k, (r + 1) k), k = in / ranks. Each rank
+/// multiplies its own columns of x; the partial sums are all-reduced, so that every rank ends with all of y. The bias
+/// is added once, after the reduction.
+class RowParallelLinear {
+ public:
+  /// As ColumnParallelLinear, with `in` divided.
+  ///
+  /// input_is_parallel  each rank's x is its own columns already, (M, in / ranks); otherwise x is (M, in) on every rank
+  ///                    and is scattered first
+  RowParallelLinear(const ParallelState& state, std::int64_t in, std::int64_t out, LinearOptions options = {},
+                    bool input_is_parallel = true);
+
+  void load_weight(const WeightPattern& whole);  ///< takes this rank's rows of (in, out)
+  void load_bias(const WeightPattern& whole);    ///< (1, out), on every rank; REQUIRES: there is one
+
+  /// x -> (M, out). One launch and an all-reduce; another launch each for a bias or activation, and for scattering.
+  /// Waits for them. Throws std::invalid_argument on another shape or dtype.
+  Tensor forward(const Tensor& x) const;
+
+  const Tensor& weight() const { return weight_; }  ///< (in / ranks, out)
+  const Tensor& bias() const { return bias_; }      ///< (1, out); an empty handle without one
+
+ private:
+  ParallelState state_;
+  std::int64_t in_, out_;
+  LinearOptions options_;
+  bool input_is_parallel_;
+  Tensor weight_, bias_;
+};
+
+}  // namespace kernbench::tp

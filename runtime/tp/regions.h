@@ -1,0 +1,26 @@
+#pragma once
+#include <string>
+
+#include "runtime/tp/parallel_state.h"
+
+/// The borders of a tensor-parallel region, in the forward direction. "Full" is what every rank holds alike; "split" is
+/// a rank's own columns, [r k, (r + 1) k) of rank r. Each waits for what it launches.
+namespace kernbench::tp {
+
+/// Full in, full out: the identity, for every rank holds the input already. Takes no simulated time.
+Tensor copy_to_region(const ParallelState& state, const Tensor& x);
+
+/// Partial sums in, full out: an all-reduce over the ranks, in place. Returns `x`.
+Tensor reduce_from_region(const ParallelState& state, const Tensor& x);
+
+/// Full in, split out: this rank's columns as a tensor of its own; one launch, nothing between ranks.
+///
+/// policy  how the result spreads over this rank's SIP
+/// Throws  std::invalid_argument if the columns do not divide by the world size, naming `name`.
+Tensor scatter_to_region(const ParallelState& state, const Tensor& x, const DPPolicy& policy, const std::string& name);
+
+/// Split in, full out: the columns of all ranks side by side; one launch and one all-reduce of a tensor that is zero
+/// outside of the rank's own columns. That moves twice what an all-gather would; there is none in this version.
+Tensor gather_from_region(const ParallelState& state, const Tensor& x, const DPPolicy& policy, const std::string& name);
+
+}  // namespace kernbench::tp
