@@ -123,8 +123,8 @@ Collective::Collective(AlgorithmEntry entry, const MachineMap& map, Group group,
   }
   const SipShape shape = shape_of(entry, map, group);
   std::uint32_t directions = algorithm.directions;
-  if (map.cubes_per_sip() > 1) directions |= kCubeGrid;  // copies spread over cubes
-  if (map.pes_per_cube > 1) directions |= kLocalLine;    // and over PEs
+  if (map.cubes_per_sip() > 1) directions |= kCubeGrid;                               // copies spread over cubes
+  if (map.pes_per_cube > 1) directions |= lacks_pes(map) ? kLocalPeers : kLocalLine;  // and over PEs
   NeighbourTables tables(map, group, shape, directions, rings);
   impl_ =
       std::unique_ptr<const Impl>(new Impl{std::move(entry), map, std::move(group), scope, shape, std::move(tables)});

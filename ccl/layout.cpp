@@ -20,11 +20,11 @@ std::vector<int> pes_of(const std::vector<const TensorShard*>& shards) {
   return pes;
 }
 
-void check_copies(const Copies& copies) {
+void check_copies(const Copies& copies, bool gaps_allowed) {
   const auto& first = copies.begin()->second;
   const std::vector<int> pes = pes_of(first);
   for (std::size_t i = 1; i < pes.size(); ++i) {
-    if (pes[i] == pes[i - 1] + 1) continue;
+    if (gaps_allowed || pes[i] == pes[i - 1] + 1) continue;
     throw Error(fmt::format("copies of one shard lie on {} and {}, but not on the PEs between them",
                             names::pe(first[i - 1]->owner), names::pe(first[i]->owner)));
   }
@@ -73,6 +73,10 @@ ShardView part_of(const ShardView& shard, std::size_t index, std::size_t parts, 
 
 }  // namespace
 
+bool lacks_pes(const MachineMap& map) {
+  return std::find(map.pe_nodes.begin(), map.pe_nodes.end(), kNoNode) != map.pe_nodes.end();
+}
+
 Layout::Layout(const MachineMap& map, Scope scope, Va base, const std::vector<TensorShard>& shards, std::size_t item) {
   std::map<std::pair<int, std::uint64_t>, Copies> groups;  // by (cube with scope cube, offset)
   std::vector<int> cubes;
@@ -99,7 +103,7 @@ Layout::Layout(const MachineMap& map, Scope scope, Va base, const std::vector<Te
     for (auto& [cube, held] : copies) {
       std::sort(held.begin(), held.end(), [](const auto* a, const auto* b) { return a->owner < b->owner; });
     }
-    check_copies(copies);
+    check_copies(copies, lacks_pes(map));
     const Grid grid = Grid::mesh(map.cube_w, static_cast<int>(copies.size()));
     const int root = copies.size() > 1 ? tree_root(grid) : copies.begin()->first;
     for (const auto& [cube, held] : copies) {

@@ -21,6 +21,9 @@ struct PeWork {
   Direction before, after;            ///< queues to its neighbours among them
 };
 
+/// The machine lacks PEs that it has room for: copies then pass between any two PEs of a cube (kLocalPeers).
+bool lacks_pes(const MachineMap& map);
+
 /// A rank's tensor seen by scope: which PEs work on what, and the mesh of cubes that contribute on their own.
 struct Layout {
   std::map<std::pair<int, int>, PeWork> work;  ///< by (cube, pe)

@@ -5,12 +5,12 @@
 #include <set>
 
 #include "ccl/bounds.h"
+#include "runtime/placement_units.h"
 #include "sc_main/workloads/numerics.h"
 #include "sc_main/workloads/placement_option.h"
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/workload.h"
 #include "tlm/config/nearest.h"
-#include "tlm/machine/names.h"
 
 namespace kernbench {
 namespace {
@@ -74,7 +74,7 @@ std::vector<std::vector<std::size_t>> contributions_of(const Tensor& tensor, Sco
 
 /// Shape of a rank's tensor whose contributions have `count` elements each.
 Shape shape_of(const MachineMap& map, const Request& request, std::int64_t count) {
-  const int cubes = request.policy.num_cubes.value_or(map.cubes_per_sip());
+  const int cubes = request.policy.num_cubes.value_or(static_cast<int>(placement_units(map).cubes.size()));
   const bool tiles = request.scope == Scope::cube && request.policy.cube != CubeSplit::replicate;
   return shape_for(request.policy, tiles ? count * cubes : count, cubes);
 }
@@ -169,19 +169,8 @@ Request AllReduce::request(const Session& session) const {
 void check_placement(const MachineMap& map, const Request& request) {
   for (const std::uint64_t bytes : request.sizes) {
     const auto count = static_cast<std::int64_t>(bytes / size_of(request.dtype));
-    const auto shards =
-        resolve_dp_policy(request.policy, shape_of(map, request, count), static_cast<int>(size_of(request.dtype)),
-                          map.pes_per_cube, map.cubes_per_sip(), 0);
-    for (std::uint16_t sip = 0; sip < map.sips; ++sip) {
-      for (const ShardSpec& shard : shards) {
-        const PeCoord pe{sip, static_cast<std::uint16_t>(shard.cube), static_cast<std::uint16_t>(shard.pe)};
-        if (!shard.region.empty() && !map.has(pe))
-          throw std::invalid_argument(
-              fmt::format("--placement {} uses {}, which this machine lacks; choose another "
-                          "placement, with fewer cubes=N or pes=N",
-                          to_string(request.policy), names::pe(pe)));
-      }
-    }
+    const auto shards = place_shards(request.policy, shape_of(map, request, count),
+                                     static_cast<int>(size_of(request.dtype)), placement_units(map), 0);
     if (request.scope != Scope::cube) continue;
     std::map<int, std::map<int, std::int64_t>> tiles;  // elements by cube, then PE
     for (const ShardSpec& shard : shards) {

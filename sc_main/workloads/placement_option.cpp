@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "runtime/placement_file.h"
 #include "tlm/config/nearest.h"
 
 namespace kernbench {
@@ -49,9 +50,8 @@ DPPolicy parse_placement(const std::string& text) {
       policy.num_cubes = parse_count(key, value);
     } else if (key == "pes") {
       policy.num_pes = parse_count(key, value);
-    } else if (key == "sip" || key == "num_sips" || key == "sips") {
-      throw std::invalid_argument(
-          "--placement has no SIP axis: which rank owns what is tensor parallelism; a tensor lives on its rank's SIP");
+    } else if (const std::string instead = forbidden_placement_key(key); !instead.empty()) {
+      throw std::invalid_argument(fmt::format("--placement has no key {}: {}", quote(key), instead));
     } else {
       throw std::invalid_argument(fmt::format("--placement has no key {}; {}", quote(key),
                                               suggest(key, {"cube", "pe", "cubes", "pes"}, "valid keys")));

@@ -6,7 +6,8 @@
 
 namespace kernbench {
 
-/// "cube=column_wise,pe=replicate[,cubes=4][,pes=2]". Throws std::invalid_argument.
+/// "cube=column_wise,pe=replicate[,cubes=4][,pes=2]". Throws std::invalid_argument; for a SIP axis or a flat PE index
+/// it says what to use instead.
 DPPolicy parse_placement(const std::string& text);
 std::string to_string(const DPPolicy& policy);
 

@@ -26,8 +26,31 @@ template <class T, class = void>
 struct HasNumSips : std::false_type {};
 template <class T>
 struct HasNumSips<T, std::void_t<decltype(std::declval<T&>().num_sips)>> : std::true_type {};
-static_assert(!HasSip<DPPolicy>::value && !HasNumSips<DPPolicy>::value);
-static_assert(HasSip<ShardSpec>::value && !HasSip<LocalShard>::value);
+template <class T, class = void>
+struct HasPeIndex : std::false_type {};
+template <class T>
+struct HasPeIndex<T, std::void_t<decltype(std::declval<T&>().pe_index)>> : std::true_type {};
+
+TEST(PlacementTypes, PolicyHasNoSipAxis) {
+  static_assert(!HasSip<DPPolicy>::value, "policy.sip must not compile");
+  static_assert(!HasNumSips<DPPolicy>::value, "policy.num_sips must not compile");
+}
+
+TEST(PlacementTypes, ShardHasNoFlatPeIndex) {
+  static_assert(!HasPeIndex<ShardSpec>::value && !HasPeIndex<LocalShard>::value && !HasPeIndex<DPPolicy>::value,
+                "shard.pe_index must not compile");
+}
+
+TEST(PlacementTypes, InnerResolverKnowsNoSipAndNoCube) {
+  static_assert(HasSip<ShardSpec>::value && !HasSip<LocalShard>::value);
+  static_assert(std::is_same_v<decltype(LocalShard::local_pe), int>);
+  static_assert(std::is_same_v<decltype(resolve_pe_split(PeSplit::replicate, Region{}, 1, 1))::value_type, LocalShard>);
+}
+
+TEST(PlacementTypes, TargetSipIsRequiredAtTheCall) {
+  static_assert(!std::is_invocable_v<decltype(resolve_dp_policy)&, DPPolicy, Shape, int, int, int>);
+  static_assert(std::is_invocable_v<decltype(resolve_dp_policy)&, DPPolicy, Shape, int, int, int, int>);
+}
 
 constexpr std::array kCubeSplits = {CubeSplit::replicate, CubeSplit::column_wise, CubeSplit::row_wise};
 constexpr std::array kPeSplits = {PeSplit::replicate, PeSplit::column_wise, PeSplit::row_wise,
@@ -231,6 +254,65 @@ TEST(Placement, BadInputNamesArgumentValueAndRange) {
   policy.num_cubes.reset();
   policy.pe = static_cast<PeSplit>(7);
   EXPECT_EQ(error_of(policy, {4, 4}, 2, 8, 16, 0), "policy.pe is 7: give 0 to 4");
+}
+
+TEST(Placement, SameInputsGiveTheSameList) {
+  check("deterministic", [] {
+    const Case c = any_case();
+    const auto a = resolve(c), b = resolve(c);
+    RC_ASSERT(a.size() == b.size());
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      RC_ASSERT(std::tie(a[i].cube, a[i].pe, a[i].offset_bytes, a[i].nbytes) ==
+                std::tie(b[i].cube, b[i].pe, b[i].offset_bytes, b[i].nbytes));
+    }
+  });
+}
+
+TEST(Placement, FirstNumPesAndNumCubesAreUsed) {
+  DPPolicy policy;
+  policy.cube = CubeSplit::row_wise;
+  policy.pe = PeSplit::column_wise;
+  policy.num_cubes = 2;
+  policy.num_pes = 3;
+  const auto shards = resolve_dp_policy(policy, {4, 6}, 2, 8, 16, 0);
+  ASSERT_EQ(shards.size(), 6u);
+  EXPECT_EQ(shards.back().cube, 1);
+  EXPECT_EQ(shards.back().pe, 2);
+  EXPECT_EQ(shards.back().region.cols, 2);
+}
+
+TEST(Placement, OnePeHoldsAll) {
+  for (const PeSplit split : kPeSplits) {
+    DPPolicy policy;
+    policy.pe = split;
+    const auto shards = resolve_dp_policy(policy, {5, 7}, 2, 1, 1, 0);
+    ASSERT_EQ(shards.size(), 1u);
+    EXPECT_EQ(shards[0].nbytes, 70u);
+  }
+}
+
+TEST(Placement, RowsAndColumnsOfOneElementWidth) {
+  DPPolicy policy;
+  policy.pe = PeSplit::column_wise;
+  const auto column = resolve_dp_policy(policy, {9, 1}, 2, 4, 1, 0);  // n x 1: one PE gets the column
+  EXPECT_EQ(column[0].nbytes, 18u);
+  EXPECT_TRUE(column[1].region.empty());
+  const auto row = resolve_dp_policy(policy, {1, 9}, 2, 4, 1, 0);  // 1 x n
+  EXPECT_EQ(row[0].region.cols, 3);
+  EXPECT_EQ(row[3].region.cols, 2);
+}
+
+TEST(Placement, OtherRanksFoldIntoRowsAndColumns) {
+  EXPECT_EQ(fold_shape({7}), (Shape{1, 7}));
+  EXPECT_EQ(fold_shape({3, 7}), (Shape{3, 7}));
+  EXPECT_EQ(fold_shape({2, 3, 4, 5}), (Shape{24, 5}));
+  EXPECT_THROW(fold_shape({}), std::invalid_argument);
+  try {
+    fold_shape({2, 0, 4});
+    FAIL();
+  } catch (const std::invalid_argument& error) {
+    EXPECT_STREQ(error.what(), "dimension 1 is 0: give 1 to 1152921504606846975");
+  }
 }
 
 TEST(Placement, NamesOfSplitsAreParsed) {

@@ -1,0 +1,253 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <stdexcept>
+
+#include "sc_main/workloads/tp_model.h"
+#include "sc_main/workloads/workload.h"
+
+namespace kernbench {
+namespace {
+
+namespace po = boost::program_options;
+using Json = nlohmann::ordered_json;
+
+/// What the ranks of the run share. Ranks take turns, so it needs no lock.
+struct Layer {
+  std::string name;
+  std::int64_t in = 0, out = 0;
+  Ps begin = kNever, end = 0;                      ///< first rank enters forward, last one returns
+  Ps rank0_begin = 0, rank0_end = 0;               ///< of rank 0
+  std::size_t launches = 0, collectives = 0;       ///< of rank 0
+  Ps launch_time = 0, collective_time = 0;         ///< of rank 0, submit to wait
+  Comparison comparison;                           ///< over all ranks
+  std::vector<std::vector<std::uint8_t>> outputs;  ///< by rank, as they stand in memory
+};
+
+class TpMlp final : public Workload {
+ public:
+  std::string name() const override { return "tp_mlp"; }
+  std::string help() const override { return "a two-layer perceptron, tensor-parallel over all SIPs, checked"; }
+  std::string example() const override { return "kernbench run tp_mlp --batch 1 --in 512 --hidden 2048 --out 512"; }
+  void add_options(po::options_description& options) override;
+  Report run(Session& session) override;
+
+ private:
+  struct Model {
+    HostLayer fc1, fc2;
+    tp::LinearPlacement placement;
+  };
+  Model model(const Session& session) const;
+  void rank_program(Context& ctx, const Session& session, const Model& model);
+  void forward(Context& ctx, const Session& session, Layer& layer, const std::function<Tensor()>& run, Tensor& y);
+  static void count(const std::vector<HostTraceEntry>& trace, Layer& layer);
+  void check_outputs(const Session& session, const Model& model);
+  Json row(const Session& session, const Layer& layer) const;
+
+  std::int64_t batch_ = 1, in_ = 512, hidden_ = 2048, out_ = 512;
+  int bias_ = 1, ranks_ = 1;
+  double input_ = 0.1;
+  std::string activation_;
+  TpOptions common_;
+  std::vector<Layer> layers_;
+};
+
+void TpMlp::add_options(po::options_description& options) {
+  auto add = options.add_options();
+  add("batch", po::value(&batch_)->default_value(1), "rows of the input");
+  add("in", po::value(&in_)->default_value(512), "columns of the input");
+  add("hidden", po::value(&hidden_)->default_value(2048), "columns between the layers; divided by the SIPs");
+  add("out", po::value(&out_)->default_value(512), "columns of the output");
+  add("input", po::value(&input_)->default_value(0.1, "0.1"), "every element of the input");
+  add("activation", po::value(&activation_)->default_value("gelu"), "none, relu, gelu, silu, tanh or sigmoid");
+  add("bias", po::value(&bias_)->default_value(1), "biases in both layers: 0 or 1");
+  common_.add(options);
+}
+
+TpMlp::Model TpMlp::model(const Session& session) const {
+  for (const auto& [name, value] : {std::pair("--batch", batch_), std::pair("--in", in_),
+                                    std::pair("--hidden", hidden_), std::pair("--out", out_)}) {
+    if (value < 1 || value > (1 << 20))
+      throw std::invalid_argument(fmt::format("{} is {}; give an integer from 1 to {}", name, value, 1 << 20));
+  }
+  if (hidden_ % session.map().sips != 0) {
+    throw std::invalid_argument(
+        fmt::format("--hidden is {}; give a multiple of the machine's {} SIPs", hidden_, session.map().sips));
+  }
+  if (bias_ != 0 && bias_ != 1) throw std::invalid_argument(fmt::format("--bias is {}; give 0 or 1", bias_));
+  if (!std::isfinite(input_)) throw std::invalid_argument("--input is not a finite number");
+  const std::uint64_t seed = session.options().seed;
+  const DType dtype = common_.type();
+  // Scales that keep the sums of either layer around 1 where the input is 0.1.
+  const double scale1 = 8 / std::sqrt(static_cast<double>(in_)), scale2 = 4 / std::sqrt(static_cast<double>(hidden_));
+  Model model;
+  model.fc1 = {in_,  hidden_, weight_pattern(seed, 1, dtype, scale1), {}, parse_activation("--activation", activation_),
+               dtype};
+  model.fc2 = {hidden_, out_, weight_pattern(seed, 2, dtype, scale2), {}, Activation::none, dtype};
+  if (bias_ == 1) {
+    model.fc1.bias = weight_pattern(seed, 3, dtype, 0.5);
+    model.fc2.bias = weight_pattern(seed, 4, dtype, 0.5);
+  }
+  model.placement = common_.placement();
+  return model;
+}
+
+Report TpMlp::run(Session& session) {
+  const Model wanted = model(session);
+  ranks_ = session.map().sips;
+  layers_.assign(2, Layer());
+  layers_[0].name = "fc1";
+  layers_[1].name = "fc2";
+  layers_[0].in = in_;
+  layers_[0].out = layers_[1].in = hidden_;
+  layers_[1].out = out_;
+  for (Layer& layer : layers_) layer.outputs.resize(static_cast<std::size_t>(ranks_));
+  ProcessGroupOptions group;
+  group.algorithm = common_.algorithm;
+  group.ccl_file = session.options().ccl_file;
+  session.runtime().init_process_group(group);
+  session.run(ranks_, [&](Context& ctx) { rank_program(ctx, session, wanted); });
+  for (Layer& layer : layers_) count(session.runtime().host_trace(), layer);
+  if (common_.checks(session)) check_outputs(session, wanted);
+
+  Report report;
+  report.text = fmt::format(
+      "# tp_mlp on {} SIPs: {} x {} -> {} -> {}, {}, activation {}, bias {}, all-reduce {}\n"
+      "#{:>7} {:>6} {:>7} {:>7} {:>11} {:>9} {:>12} {:>12} {:>12} {:>8}\n",
+      ranks_, batch_, in_, hidden_, out_, common_.dtype, activation_, bias_ == 1 ? "yes" : "no",
+      session.runtime().algorithm(), "layer", "batch", "in", "out", "time (us)", "launches", "launch (us)",
+      "collectives", "coll. (us)", "check");
+  Layer whole;
+  whole.name = "mlp";
+  whole.in = in_;
+  whole.out = out_;
+  whole.begin = layers_[0].begin;
+  whole.end = layers_[1].end;
+  whole.comparison = layers_[1].comparison;
+  for (const Layer& layer : layers_) {
+    whole.launches += layer.launches;
+    whole.collectives += layer.collectives;
+    whole.launch_time += layer.launch_time;
+    whole.collective_time += layer.collective_time;
+  }
+  for (const Layer& layer : {layers_[0], layers_[1], whole}) {
+    Json result = row(session, layer);
+    report.text += fmt::format(" {:>7} {:>6} {:>7} {:>7} {:>11.2f} {:>9} {:>12.2f} {:>12} {:>12.2f} {:>8}\n",
+                               layer.name, batch_, layer.in, layer.out, result["time_ns"].get<double>() / 1e3,
+                               layer.launches, result["launch_ns"].get<double>() / 1e3, layer.collectives,
+                               result["collective_ns"].get<double>() / 1e3, result["check"].get<std::string>());
+    report.wrong = report.wrong || layer.comparison.mismatches > 0;
+    report.results.push_back(std::move(result));
+  }
+  report.text +=
+      fmt::format("# {:.0f} rows of the batch per second\n", report.results.back().at("rows_per_s").get<double>());
+  return report;
+}
+
+/// Runs one layer and takes its times and its entries of the host trace.
+void TpMlp::forward(Context& ctx, const Session& session, Layer& layer, const std::function<Tensor()>& run, Tensor& y) {
+  ctx.barrier();
+  const Ps begin = ctx.now();
+  y = run();
+  layer.begin = std::min(layer.begin, begin);
+  layer.end = std::max(layer.end, ctx.now());
+  if (ctx.rank() == 0) {
+    layer.rank0_begin = begin;
+    layer.rank0_end = ctx.now();
+  }
+  if (common_.checks(session)) layer.outputs[static_cast<std::size_t>(ctx.rank())] = y.bytes_to_host();
+}
+
+/// The entries of rank 0 that belong to the layer.
+void TpMlp::count(const std::vector<HostTraceEntry>& trace, Layer& layer) {
+  for (const HostTraceEntry& entry : trace) {
+    if (entry.rank != 0 || entry.t_submit < layer.rank0_begin || entry.t_complete > layer.rank0_end) continue;
+    const bool launch = entry.kind == "launch";
+    ++(launch ? layer.launches : layer.collectives);
+    (launch ? layer.launch_time : layer.collective_time) += entry.t_complete - entry.t_submit;
+  }
+}
+
+void TpMlp::rank_program(Context& ctx, const Session& session, const Model& model) {
+  const tp::ParallelState state = tp::initialize_model_parallel(ctx, ctx.world_size());
+  tp::LinearOptions options;
+  options.dtype = model.fc1.dtype;
+  options.bias = bias_ == 1;
+  options.placement = model.placement;
+  options.name = "fc1";
+  options.activation = model.fc1.activation;
+  tp::ColumnParallelLinear fc1(state, in_, hidden_, options);
+  options.name = "fc2";
+  options.activation = Activation::none;
+  tp::RowParallelLinear fc2(state, hidden_, out_, options);
+  fc1.load_weight(model.fc1.weight);
+  fc2.load_weight(model.fc2.weight);
+  if (options.bias) {
+    fc1.load_bias(model.fc1.bias);
+    fc2.load_bias(model.fc2.bias);
+  }
+  const Tensor x = ctx.full(input_, {batch_, in_}, options.dtype, model.placement.input, "x");
+  Tensor hidden, y;
+  forward(
+      ctx, session, layers_[0], [&] { return fc1.forward(x); }, hidden);
+  forward(
+      ctx, session, layers_[1], [&] { return fc2.forward(hidden); }, y);
+}
+
+/// Every rank's part of the hidden layer, and every rank's whole output, against the host's run of the whole model.
+void TpMlp::check_outputs(const Session& session, const Model& model) {
+  const DType dtype = model.fc1.dtype;
+  std::uint8_t raw[8] = {};
+  store_element(raw, dtype, 0, input_);
+  const std::vector<double> x(static_cast<std::size_t>(batch_ * in_), load_element(raw, dtype, 0));
+  const std::vector<double> hidden = model.fc1.forward(x, batch_), y = model.fc2.forward(hidden, batch_);
+  const auto decoded = [&](const std::vector<std::uint8_t>& bytes) {
+    std::vector<double> values(bytes.size() / size_of(dtype));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = load_element(bytes.data(), dtype, i);
+    return values;
+  };
+  const std::int64_t own = hidden_ / session.map().sips;
+  for (int rank = 0; rank < ranks_; ++rank) {
+    std::vector<double> part;
+    for (std::int64_t r = 0; r < batch_; ++r) {
+      const auto first = hidden.begin() + r * hidden_ + rank * own;
+      part.insert(part.end(), first, first + own);
+    }
+    const auto slot = static_cast<std::size_t>(rank);
+    compare_layer(decoded(layers_[0].outputs[slot]), part, dtype, layers_[0].comparison);
+    compare_layer(decoded(layers_[1].outputs[slot]), y, dtype, layers_[1].comparison);
+    // Every rank computes the same: a difference in a single bit is an error of the machine.
+    if (layers_[1].outputs[slot] != layers_[1].outputs[0]) ++layers_[1].comparison.mismatches;
+  }
+}
+
+Json TpMlp::row(const Session& session, const Layer& layer) const {
+  const double ns = static_cast<double>(layer.end - layer.begin) / 1e3;
+  const bool checked = common_.checks(session);
+  Json row;
+  row["op"] = "tp_mlp";
+  row["layer"] = layer.name;
+  row["batch"] = batch_;
+  row["in"] = layer.in;
+  row["out"] = layer.out;
+  row["dtype"] = to_string(common_.type());
+  row["ranks"] = ranks_;
+  row["time_ns"] = ns;
+  row["rows_per_s"] = ns > 0 ? static_cast<double>(batch_) / ns * 1e9 : 0;
+  row["launches"] = layer.launches;
+  row["launch_ns"] = static_cast<double>(layer.launch_time) / 1e3;
+  row["collectives"] = layer.collectives;
+  row["collective_ns"] = static_cast<double>(layer.collective_time) / 1e3;
+  row["check"] = !checked ? "skipped" : layer.comparison.mismatches == 0 ? "ok" : "wrong";
+  row["mismatches"] = checked ? Json(layer.comparison.mismatches) : Json();
+  row["max_abs_err"] = checked ? Json(layer.comparison.max_abs_error) : Json();
+  return row;
+}
+
+}  // namespace
+
+std::unique_ptr<Workload> make_tp_mlp() { return std::make_unique<TpMlp>(); }
+
+}  // namespace kernbench

@@ -1,0 +1,134 @@
+#include "sc_main/workloads/tp_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "sc_main/workloads/placement_option.h"
+#include "sc_main/workloads/sizes.h"
+#include "tlm/config/nearest.h"
+
+namespace kernbench {
+
+namespace {
+namespace po = boost::program_options;
+
+/// splitmix64: Steele, Lea, Flood, Fast splittable pseudorandom number generators, 2014.
+std::uint64_t mix(std::uint64_t x) {
+  x += 0x9E37'79B9'7F4A'7C15;
+  x = (x ^ (x >> 30)) * 0xBF58'476D'1CE4'E5B9;
+  x = (x ^ (x >> 27)) * 0x94D0'49BB'1331'11EB;
+  return x ^ (x >> 31);
+}
+
+double rounded(double value, DType dtype) {
+  std::uint8_t raw[8] = {};
+  store_element(raw, dtype, 0, value);
+  return load_element(raw, dtype, 0);
+}
+
+double activate(Activation activation, double x) {
+  switch (activation) {
+    case Activation::relu:
+      return std::max(x, 0.0);
+    case Activation::gelu:
+      return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+    case Activation::silu:
+      return x / (1 + std::exp(-x));
+    case Activation::tanh:
+      return std::tanh(x);
+    case Activation::sigmoid:
+      return 1 / (1 + std::exp(-x));
+    default:
+      return x;
+  }
+}
+
+constexpr int kActivations = 6;
+}  // namespace
+
+tp::WeightPattern weight_pattern(std::uint64_t seed, std::uint64_t stream, DType dtype, double scale) {
+  const std::uint64_t base = mix(mix(seed) + stream);
+  return [=](std::int64_t row, std::int64_t col) {
+    const std::uint64_t random = mix(mix(base + static_cast<std::uint64_t>(row)) + static_cast<std::uint64_t>(col));
+    return rounded((2 * static_cast<double>(random >> 11) * 0x1p-53 - 1) * scale, dtype);
+  };
+}
+
+std::vector<double> HostLayer::forward(const std::vector<double>& x, std::int64_t rows) const {
+  std::vector<double> sums(static_cast<std::size_t>(rows * out), 0.0), weights(static_cast<std::size_t>(out));
+  for (std::int64_t k = 0; k < in; ++k) {
+    for (std::int64_t c = 0; c < out; ++c) weights[static_cast<std::size_t>(c)] = weight(k, c);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const double factor = x[static_cast<std::size_t>(r * in + k)];
+      double* sum = sums.data() + r * out;
+      for (std::int64_t c = 0; c < out; ++c) sum[c] += factor * weights[static_cast<std::size_t>(c)];
+    }
+  }
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t c = 0; c < out; ++c) {
+      double& sum = sums[static_cast<std::size_t>(r * out + c)];
+      sum = rounded(activate(activation, bias ? sum + bias(0, c) : sum), dtype);
+    }
+  }
+  return sums;
+}
+
+double layer_tolerance(DType dtype) { return 1e-2 * unit_roundoff(dtype) / unit_roundoff(DType::f16); }
+
+void compare_layer(const std::vector<double>& got, const std::vector<double>& expected, DType dtype, Comparison& into) {
+  const double tolerance = layer_tolerance(dtype);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    into.add(got.at(i), expected[i], tolerance * (1 + std::abs(expected[i])));
+  }
+}
+
+const char* to_string(Activation activation) {
+  static const char* const kNames[kActivations] = {"none", "relu", "gelu", "silu", "tanh", "sigmoid"};
+  return kNames[static_cast<std::size_t>(activation)];
+}
+
+Activation parse_activation(const std::string& option, const std::string& text) {
+  std::vector<std::string> names;
+  for (int i = 0; i < kActivations; ++i) {
+    names.emplace_back(to_string(static_cast<Activation>(i)));
+    if (names.back() == text) return static_cast<Activation>(i);
+  }
+  throw std::invalid_argument(fmt::format("{} is {}; {}", option, quote(text), suggest(text, names, "valid values")));
+}
+
+void TpOptions::add(po::options_description& options) {
+  const std::string split = "cube=column_wise,pe=column_wise", copy = "cube=replicate,pe=replicate";
+  auto add = options.add_options();
+  add("dtype,d", po::value(&dtype)->default_value("f16"), "f16, bf16, f32 or f64");
+  add("algorithm", po::value(&algorithm)->default_value("auto"), "of the all-reduce: entry of ccl.yaml, or auto");
+  add("weight-placement", po::value(&weight)->default_value(split),
+      "inside each SIP: cube=SPLIT,pe=SPLIT[,cubes=N][,pes=N]");
+  add("output-placement", po::value(&output)->default_value(split), "likewise");
+  add("input-placement", po::value(&input)->default_value(copy), "likewise");
+  add("bias-placement", po::value(&bias)->default_value(copy), "likewise");
+  add("check,c", po::value(&check)->default_value(1)->implicit_value(1),
+      "compare every element on every rank with the host: 0 or 1");
+}
+
+DType TpOptions::type() const {
+  const DType type = parse_dtype_option(dtype);
+  if (type != DType::f16 && type != DType::bf16 && type != DType::f32 && type != DType::f64) {
+    throw std::invalid_argument(fmt::format("--dtype is {}; give f16, bf16, f32 or f64", quote(dtype)));
+  }
+  if (check != 0 && check != 1) throw std::invalid_argument(fmt::format("-c is {}; give 0 or 1", check));
+  return type;
+}
+
+tp::LinearPlacement TpOptions::placement() const {
+  tp::LinearPlacement placement;
+  placement.weight = parse_placement(weight);
+  placement.output = parse_placement(output);
+  placement.input = parse_placement(input);
+  placement.bias = parse_placement(bias);
+  return placement;
+}
+
+}  // namespace kernbench

@@ -1,0 +1,188 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+#include "sc_main/workloads/numerics.h"
+#include "sc_main/workloads/placement_option.h"
+#include "sc_main/workloads/sizes.h"
+#include "sc_main/workloads/workload.h"
+#include "tlm/kernel/tl.h"
+
+namespace kernbench {
+namespace {
+
+namespace po = boost::program_options;
+using Json = nlohmann::ordered_json;
+
+/// Shards of `from` that a PE reads: those of the PE `distance` places after it in shard order.
+struct Copy {
+  Va from = 0, to = 0;
+  std::int64_t elements = 0;
+};
+using Copies = std::map<std::pair<int, int>, Copy>;  // by (cube, PE)
+
+/// Reads every shard of a placed tensor through its virtual address, va + offset_bytes, from other PEs than its own,
+/// and compares to the bit: whatever the placement, that address has to lead to the owner's memory.
+class VaOffsetVerify final : public Workload {
+ public:
+  std::string name() const override { return "va_offset_verify"; }
+  std::string help() const override { return "every PE reads shards of other PEs at va + offset; compared to the bit"; }
+  std::string example() const override { return "kernbench run va_offset_verify --bytes 1K"; }
+
+  void add_options(po::options_description& options) override {
+    auto add = options.add_options();
+    add("bytes", po::value(&bytes_)->default_value("64K"), "size of the tensor (K, M, G: powers of 1024)");
+    add("dtype,d", po::value(&dtype_)->default_value("f16"), "of its elements");
+    add("placement", po::value(&placement_), "one placement: cube=SPLIT,pe=SPLIT[,cubes=N][,pes=N]; default: all");
+  }
+
+  Report run(Session& session) override {
+    const DType dtype = parse_dtype_option(dtype_);
+    const std::uint64_t bytes = parse_size("--bytes", bytes_);
+    if (bytes < size_of(dtype))
+      throw std::invalid_argument(fmt::format("--bytes is {}; give an element or more", bytes_));
+    std::vector<DPPolicy> policies;
+    if (!placement_.empty()) policies.push_back(parse_placement(placement_));
+    if (placement_.empty()) policies = every_policy();
+    Report report;
+    report.text = fmt::format(
+        "# va_offset_verify on {} SIPs: {} of {}; each PE copies the shard of the PE `distance` places on\n"
+        "#{:>44} {:>9} {:>7} {:>9} {:>12} {:>8}\n",
+        session.map().sips, readable_bytes(bytes), dtype_, "placement", "distance", "shards", "bytes", "time (ns)",
+        "check");
+    session.run(session.map().sips, [&](Context& ctx) {
+      for (const DPPolicy& policy : policies) {
+        for (const int step : {0, 1, 2}) verify(ctx, session, policy, dtype, bytes, step, report);
+      }
+    });
+    return report;
+  }
+
+ private:
+  static std::vector<DPPolicy> every_policy() {
+    std::vector<DPPolicy> list;
+    for (int cube = 0; cube < 3; ++cube) {
+      for (int pe = 0; pe < 5; ++pe) {
+        DPPolicy policy;
+        policy.cube = static_cast<CubeSplit>(cube);
+        policy.pe = static_cast<PeSplit>(pe);
+        list.push_back(policy);
+      }
+    }
+    return list;
+  }
+
+  /// step 0: a PE's own shard; 1: the next PE's; 2: that of the PE half the list away.
+  void verify(Context& ctx, const Session& session, const DPPolicy& policy, DType dtype, std::uint64_t bytes, int step,
+              Report& report) {
+    const auto count = static_cast<std::int64_t>(bytes / size_of(dtype));
+    const Shape shape = shape_for(policy, count, session.map().cubes_per_sip() * session.map().pes_per_cube);
+    const bool data = session.options().run.data;
+    const Pattern pattern(session.options().seed, dtype, Pattern::Range::unit);
+    const std::vector<std::uint8_t> input =
+        pattern.bytes(static_cast<std::uint64_t>(ctx.rank()), static_cast<std::size_t>(shape.count()));
+    const Tensor source = ctx.from_bytes(input, shape, dtype, policy, "source");
+    // Each PE writes to a place of its own, so that copies of a shard are read by all that hold one.
+    std::vector<const ShardSpec*> shards;
+    std::int64_t longest = 0;
+    for (const ShardSpec& shard : source.shards()) {
+      if (shard.region.empty()) continue;
+      shards.push_back(&shard);
+      longest = std::max(longest, shard.region.rows * shard.region.cols);
+    }
+    const std::size_t distance = step == 0 ? 0 : step == 1 ? 1 : shards.size() / 2;
+    DPPolicy one_each;
+    one_each.cube = CubeSplit::row_wise;
+    one_each.pe = PeSplit::row_wise;
+    one_each.num_cubes = policy.num_cubes;
+    one_each.num_pes = policy.num_pes;
+    const Tensor result = ctx.zeros({static_cast<std::int64_t>(units(source)), longest}, dtype, one_each, "result");
+    auto copies = std::make_shared<Copies>();
+    std::vector<PeCoord> targets;
+    std::vector<std::size_t> rows;  // of the result, by reader
+    for (std::size_t i = 0; i < shards.size(); ++i) {
+      const ShardSpec &reader = *shards[i], &read = *shards[(i + distance) % shards.size()];
+      rows.push_back(row_of(result, reader));
+      const auto row = result.shards()[rows.back()];
+      (*copies)[{reader.cube, reader.pe}] = {source.va() + read.offset_bytes, result.va() + row.offset_bytes,
+                                             read.region.rows * read.region.cols};
+      targets.push_back({static_cast<std::uint16_t>(reader.sip), static_cast<std::uint16_t>(reader.cube),
+                         static_cast<std::uint16_t>(reader.pe)});
+    }
+    const Handle handle = ctx.launch(
+        "va_offset_verify",
+        [copies, dtype](Tl& tl) {
+          const Copy& copy = copies->at({static_cast<int>(tl.program_id(1)), static_cast<int>(tl.program_id(0))});
+          constexpr std::int64_t kChunk = 4096;  // elements; several are under way at once
+          for (std::int64_t at = 0; at < copy.elements; at += kChunk) {
+            const std::int64_t n = std::min(kChunk, copy.elements - at);
+            const Va shift = static_cast<Va>(at) * size_of(dtype);
+            tl.store(copy.to + shift, tl.load(copy.from + shift, {1, n}, dtype));
+          }
+        },
+        {source, result}, targets);
+    std::uint64_t mismatches = 0;
+    const std::vector<std::uint8_t> output = result.bytes_to_host();
+    const std::size_t item = size_of(dtype);
+    for (std::size_t i = 0; data && i < shards.size(); ++i) {
+      const Region& read = shards[(i + distance) % shards.size()]->region;
+      const auto row = static_cast<std::size_t>(result.shards()[rows[i]].region.row);
+      std::size_t at = row * static_cast<std::size_t>(longest) * item;
+      for (std::int64_t r = 0; r < read.rows; ++r) {
+        const auto from = static_cast<std::size_t>((read.row + r) * shape.cols + read.col) * item;
+        for (std::size_t b = 0; b < static_cast<std::size_t>(read.cols) * item; ++b)
+          mismatches += output[at++] != input[from + b] ? 1 : 0;
+      }
+    }
+    add_row(ctx, policy, dtype, bytes, distance, shards.size(), handle, mismatches, data, report);
+  }
+
+  /// PEs that a SIP offers: rows of the result.
+  static std::size_t units(const Tensor& tensor) {
+    std::set<std::pair<int, int>> pes;
+    for (const ShardSpec& shard : tensor.shards()) pes.emplace(shard.cube, shard.pe);
+    return pes.size();
+  }
+
+  static std::size_t row_of(const Tensor& result, const ShardSpec& reader) {
+    for (std::size_t i = 0; i < result.shards().size(); ++i) {
+      const ShardSpec& shard = result.shards()[i];
+      if (shard.cube == reader.cube && shard.pe == reader.pe) return i;
+    }
+    throw std::logic_error("the result has no row for a PE");
+  }
+
+  static void add_row(const Context& ctx, const DPPolicy& policy, DType dtype, std::uint64_t bytes,
+                      std::size_t distance, std::size_t shards, const Handle& handle, std::uint64_t mismatches,
+                      bool data, Report& report) {
+    Json row;
+    row["op"] = "va_offset_verify";
+    row["sip"] = ctx.device();
+    row["placement"] = to_string(policy);
+    row["distance"] = distance;
+    row["dtype"] = to_string(dtype);
+    row["bytes"] = bytes;
+    row["shards"] = shards;
+    row["time_ns"] = static_cast<double>(handle.kernel_end() - handle.kernel_start()) / 1e3;
+    row["check"] = !data ? "skipped" : mismatches == 0 ? "ok" : "wrong";
+    row["mismatches"] = data ? Json(mismatches) : Json();
+    if (ctx.rank() == 0) {
+      report.text += fmt::format(" {:>44} {:>9} {:>7} {:>9} {:>12.1f} {:>8}\n", to_string(policy), distance, shards,
+                                 bytes, row["time_ns"].get<double>(), row["check"].get<std::string>());
+    }
+    report.wrong = report.wrong || mismatches > 0;
+    report.results.push_back(std::move(row));
+  }
+
+  std::string bytes_, dtype_, placement_;
+};
+
+}  // namespace
+
+std::unique_ptr<Workload> make_va_offset_verify() { return std::make_unique<VaOffsetVerify>(); }
+
+}  // namespace kernbench
