@@ -105,7 +105,7 @@ TEST(Resolve, SetsWinAndAreTyped) {
   EXPECT_EQ(resolved.spec.cube.placement.pes.back(), (GridPoint{7, 3}));
   EXPECT_EQ(resolved.spec.links.link.rate().bytes_per_second(), 64'000'000'000u);
   EXPECT_EQ(resolved.spec.cube.pe.gemm.rows, 64u);
-  EXPECT_EQ(resolved.spec.cube.pe.gemm.tile_k, 64u);
+  EXPECT_EQ(resolved.spec.cube.pe.gemm.queue_depth, 16u);
   EXPECT_EQ(resolve("default").spec.cube.noc.rows, 4);
 }
 
