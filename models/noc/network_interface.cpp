@@ -24,11 +24,17 @@ struct NetworkInterface::Impl final : PacketForwardIf,
     sc_assert(phase == tlm::BEGIN_REQ);  // BEGIN_RESP is answered with TLM_COMPLETED: no END_RESP follows
     Packet& packet = Packet::of(payload);
     packet.source = config.self;
+    crossed(*ni.from_endpoint, payload, phase);
     const bool answered = packet.kind == PacketKind::read || packet.kind == PacketKind::write;
     inject(packet);
     if (!answered) return tlm::TLM_COMPLETED;
     phase = tlm::END_REQ;
     return tlm::TLM_UPDATED;
+  }
+
+  template <class Socket>
+  void crossed(const Socket& socket, const tlm_generic_payload& payload, const tlm_phase& phase) {
+    if (probe != nullptr) probe->transported(socket.name(), payload, phase, queue.now());
   }
 
   void inject(Packet& packet) {
@@ -92,6 +98,7 @@ struct NetworkInterface::Impl final : PacketForwardIf,
     const unsigned vc = packet.vc, flits = flits_of(packet);
     tlm_phase phase = tlm::BEGIN_REQ;
     sc_core::sc_time zero;
+    crossed(*ni.to_endpoint, *packet.payload, phase);
     const tlm_sync_enum status = (*ni.to_endpoint)->nb_transport_fw(*packet.payload, phase, zero);
     sc_assert(status == tlm::TLM_COMPLETED);
     free_buffer(vc, flits);
@@ -102,6 +109,7 @@ struct NetworkInterface::Impl final : PacketForwardIf,
     const unsigned vc = packet.vc, flits = flits_of(packet);
     tlm_phase phase = tlm::BEGIN_RESP;
     sc_core::sc_time zero;
+    crossed(*ni.from_endpoint, *packet.payload, phase);
     const tlm_sync_enum status = (*ni.from_endpoint)->nb_transport_bw(*packet.payload, phase, zero);
     sc_assert(status == tlm::TLM_COMPLETED || (status == tlm::TLM_UPDATED && phase == tlm::END_RESP));
     free_buffer(vc, flits);
@@ -122,6 +130,7 @@ struct NetworkInterface::Impl final : PacketForwardIf,
     tlm_generic_payload& payload = *packet.payload;
     tlm_phase phase = tlm::BEGIN_REQ;
     sc_core::sc_time zero;
+    crossed(*ni.to_endpoint, payload, phase);
     const tlm_sync_enum status = (*ni.to_endpoint)->nb_transport_fw(payload, phase, zero);
     if (status == tlm::TLM_ACCEPTED) return;
     if (status == tlm::TLM_UPDATED && phase == tlm::END_REQ) {
@@ -167,6 +176,7 @@ struct NetworkInterface::Impl final : PacketForwardIf,
 
   void answer(tlm_generic_payload& payload) {
     Packet& packet = Packet::of(payload);
+    crossed(*ni.to_endpoint, payload, tlm::BEGIN_RESP);
     if (packet.kind == PacketKind::read) {
       make_response(packet, PacketKind::read_data, payload.is_response_ok() ? payload.get_data_length() : 0);
     } else {
@@ -200,6 +210,7 @@ struct NetworkInterface::Impl final : PacketForwardIf,
   Packet* first_request = nullptr;  // reads and writes that arrived behind it
   Packet* last_request = nullptr;
   PortStats injected_stats, ejected_stats;
+  TransactionProbe* probe = nullptr;
 };
 
 NetworkInterface::NetworkInterface(const sc_core::sc_module_name& name, const Config& config,
@@ -228,5 +239,6 @@ void NetworkInterface::end_of_elaboration() {
 
 const PortStats& NetworkInterface::injected() const { return impl_->injected_stats; }
 const PortStats& NetworkInterface::ejected() const { return impl_->ejected_stats; }
+void NetworkInterface::set_probe(TransactionProbe* probe) { impl_->probe = probe; }
 
 }  // namespace kernbench

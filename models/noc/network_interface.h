@@ -14,6 +14,15 @@
 
 namespace kernbench {
 
+/// Sees every transaction that crosses the TLM-2.0 sockets between endpoints and the network; for tests and `--debug`.
+class TransactionProbe {
+ public:
+  virtual ~TransactionProbe() = default;
+  /// `phase` is BEGIN_REQ or BEGIN_RESP; `socket` the hierarchical name of the network interface's socket.
+  virtual void transported(const char* socket, const tlm::tlm_generic_payload& payload, const tlm::tlm_phase& phase,
+                           Ps at) = 0;
+};
+
 /// Joins an endpoint to its router: TLM-2.0 base protocol on one side, packets on the other.
 ///
 /// The endpoint injects with nb_transport_fw(BEGIN_REQ) on `from_endpoint`; its payload's Packet says destination,
@@ -45,6 +54,7 @@ class NetworkInterface : public sc_core::sc_module {
 
   const PortStats& injected() const;
   const PortStats& ejected() const;
+  void set_probe(TransactionProbe* probe);
 
   PacketInitiatorSocket to_router{"to_router"};
   PacketTargetSocket from_router{"from_router"};
