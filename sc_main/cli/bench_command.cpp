@@ -9,6 +9,7 @@
 
 #include "sc_main/bench/bench.h"
 #include "sc_main/cli/exit_code.h"
+#include "sc_main/cli/fidelity_option.h"
 #include "sc_main/cli/interrupt.h"
 #include "sc_main/cli/options.h"
 #include "sc_main/cli/result_file.h"
@@ -165,12 +166,13 @@ int print_help(BenchOptions& options) {
 }
 
 std::vector<Bench> selected(const BenchOptions& options) {
-  if (options.fidelity != "accurate" && options.fidelity != "fast")
+  const Fidelity fidelity = parse_fidelity(options.fidelity);
+  if (fidelity != Fidelity::all(fidelity.noc))
     throw UsageError(fmt::format("--fidelity is {}", quote(options.fidelity)), "give 'accurate' or 'fast'");
   if (options.repeat == 0 || options.repeat > 1000) throw UsageError("--repeat is out of range", "give 1 to 1000");
   std::vector<Bench> chosen;
   std::vector<std::string> names;
-  for (Bench& one : bench::benches(options.fidelity == "fast" ? Grade::fast : Grade::accurate)) {
+  for (Bench& one : bench::benches(fidelity.noc)) {
     names.push_back(one.name);
     if (options.sample && !one.quick) continue;
     if (options.filter.empty() || ::fnmatch(options.filter.c_str(), one.name.c_str(), 0) == 0)

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "sc_main/cli/exit_code.h"
+#include "sc_main/cli/fidelity_option.h"
 #include "sc_main/cli/interrupt.h"
 #include "sc_main/cli/options.h"
 #include "sc_main/cli/result_file.h"
@@ -42,7 +43,8 @@ struct ValidateOptions {
     add("domain", po::value(&domain), "what to hold against its references; also the first argument");
     add("reference", po::value(&reference)->value_name("DIR"),
         "folder of tables: one folder per domain, or the tables of this one (default: the tool's own)");
-    add("fidelity", po::value(&fidelity)->value_name("LEVEL"), "accurate or fast (default: accurate)");
+    add("fidelity", po::value(&fidelity)->value_name("LEVEL"),
+        "accurate or fast, or parts: 'noc=fast' (default: accurate)");
     add("sample", po::bool_switch(&sample), "a representative part that takes seconds");
     add("filter", po::value(&filter)->value_name("GLOB"), "only the tables or rows of this name, e.g. 'mesh4x4_*'");
     add("jobs", po::value(&jobs)->value_name("N"), "processes at a time (default: one per core)");
@@ -104,8 +106,7 @@ nlohmann::ordered_json number(double value) {
 class Validation {
  public:
   explicit Validation(ValidateOptions options) : options_(std::move(options)), domain_(find_domain(options_.domain)) {
-    if (options_.fidelity != "accurate" && options_.fidelity != "fast")
-      throw UsageError(fmt::format("--fidelity is {}", quote(options_.fidelity)), "give 'accurate' or 'fast'");
+    fidelity_ = parse_fidelity(options_.fidelity);
     if (options_.jobs == 0) throw UsageError("--jobs is '0'", "give an integer of at least 1");
     if (options_.color != "auto" && options_.color != "never")
       throw UsageError(fmt::format("--color is {}", quote(options_.color)), "give 'auto' or 'never'");
@@ -152,7 +153,8 @@ class Validation {
 
   std::vector<Group> selected() const {
     validate::Request request;
-    request.fast = options_.fidelity == "fast";
+    request.fidelity = fidelity_;
+    request.fast = fidelity_.of(domain_.part) == Grade::fast;
     request.sample = options_.sample;
     const std::string folder = domain_.folder;
     if (!folder.empty()) request.reference = validate::reference_folder(options_.reference, folder);
@@ -192,7 +194,7 @@ class Validation {
   }
 
   void print(const Summary& summary) const {
-    fmt::print("# {}, {}{}\n", domain_.name, options_.fidelity, options_.sample ? ", sample" : "");
+    fmt::print("# {}, {}{}\n", domain_.name, to_string(fidelity_), options_.sample ? ", sample" : "");
     fmt::print("# {:<58}{:<46}{:>12}{:>12}{:>10}{:>9}  verdict\n", "case", "metric", "reference", "measured", "error",
                "limit");
     for (const Case& one : cases_) {
@@ -213,7 +215,7 @@ class Validation {
     nlohmann::ordered_json json;
     json["version"] = kVersion;
     json["domain"] = domain_.name;
-    json["fidelity"] = options_.fidelity;
+    json["fidelity"] = to_string(fidelity_);
     json["sample"] = options_.sample;
     json["cases"] = nlohmann::ordered_json::array();
     for (const Case& one : cases_) {
@@ -239,6 +241,7 @@ class Validation {
   HostClock host_;
   const ValidateOptions options_;
   const Domain& domain_;
+  Fidelity fidelity_;
   std::vector<Case> cases_;
 };
 }  // namespace

@@ -7,7 +7,8 @@ std::vector<Group> noc_groups(const Request& request);
 
 const std::vector<Domain>& domains() {
   static const std::vector<Domain> list = {
-      {"noc", "bare meshes under synthetic traffic against a flit-level simulator (BookSim2)", "noc", &noc_groups},
+      {"noc", "bare meshes under synthetic traffic against a flit-level simulator (BookSim2)", "noc", Subsystem::noc,
+       &noc_groups},
   };
   return list;
 }

@@ -100,12 +100,15 @@ void judge_saturation(const Curve& curve, const std::vector<std::vector<double>>
   }
 }
 
-Plot plot_of(const Curve& curve, const std::vector<double>& latencies, const std::vector<double>& accepted) {
+std::string title_of(const BareMeshConfig& mesh) {
+  return fmt::format("{} x {} mesh, {}, {} flits, {} VCs x {} flits{}", mesh.cols, mesh.rows, mesh.pattern,
+                     mesh.packet_flits, mesh.vcs, mesh.vc_depth, mesh.hold ? ", hold" : "");
+}
+
+Plot plot_of(const Curve& curve, const std::vector<double>& latencies) {
   Plot plot;
   plot.file = curve.name;
-  plot.title = fmt::format("{} x {} mesh, {}, {} flits, {} VCs x {} flits{}", curve.mesh.cols, curve.mesh.rows,
-                           curve.mesh.pattern, curve.mesh.packet_flits, curve.mesh.vcs, curve.mesh.vc_depth,
-                           curve.mesh.hold ? ", hold" : "");
+  plot.title = title_of(curve.mesh);
   plot.x_label = "offered load [flits per node and cycle]";
   plot.y_label = "mean packet latency [cycles]";
   plot.log_y = true;
@@ -116,14 +119,13 @@ Plot plot_of(const Curve& curve, const std::vector<double>& latencies, const std
     measured.points.emplace_back(curve.rows[i].load, latencies[i]);
   }
   plot.series = {reference, measured};
-  static_cast<void>(accepted);
   return plot;
 }
 
 Plot throughput_plot_of(const Curve& curve, const std::vector<double>& accepted) {
   Plot plot;
   plot.file = curve.name + "_accepted";
-  plot.title = plot_of(curve, std::vector<double>(curve.rows.size(), 1), accepted).title;
+  plot.title = title_of(curve.mesh);
   plot.x_label = "offered load [flits per node and cycle]";
   plot.y_label = "accepted [flits per node and cycle]";
   Series reference{"reference", {}, true, 1}, measured{"measured", {}, false, 1};
@@ -154,7 +156,7 @@ Judged verdict_of(const Curve& curve, const std::vector<Figures>& figures) {
     judge_accepted(curve, curve.rows[r], accepted.back(), judged.cases);
   }
   if (!curve.sample) judge_saturation(curve, by_seed, judged.cases);
-  judged.plots = {plot_of(curve, latencies, accepted), throughput_plot_of(curve, accepted)};
+  judged.plots = {plot_of(curve, latencies), throughput_plot_of(curve, accepted)};
   return judged;
 }
 

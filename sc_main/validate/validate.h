@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sc_main/validate/plot.h"
+#include "tlm/machine/fidelity.h"
 
 namespace kernbench::validate {
 
@@ -50,7 +51,8 @@ struct Group {
 /// What the command line asks for.
 struct Request {
   std::filesystem::path reference;  ///< folder of the domain's tables, e.g. bench/reference/noc
-  bool fast = false;                ///< the domain's subsystem runs at grade fast
+  Fidelity fidelity;                ///< grades of all subsystems
+  bool fast = false;                ///< the domain's own subsystem runs at grade fast
   bool sample = false;              ///< a representative part that takes seconds
 };
 
@@ -59,6 +61,7 @@ struct Domain {
   const char* name;
   const char* help;
   const char* folder;  ///< of its tables within the reference folder; empty: closed forms, no tables
+  Subsystem part;      ///< whose grade Request::fast is
   /// Reads the tables and plans the runs, which it does not start. Throws ConfigError at the line of a broken table.
   std::vector<Group> (*groups)(const Request& request);
 };

@@ -9,10 +9,11 @@ std::unique_ptr<Workload> make_gemm();
 std::unique_ptr<Workload> make_p2p();
 std::unique_ptr<Workload> make_stream();
 std::unique_ptr<Workload> make_probe();
+std::unique_ptr<Workload> make_noc_traffic();
 
 const std::vector<WorkloadFactory>& workloads() {
   static const std::vector<WorkloadFactory> list = {&make_all_reduce, &make_gemm_single_pe, &make_gemm,
-                                                    &make_p2p,        &make_stream,         &make_probe};
+                                                    &make_p2p,        &make_stream,         &make_probe, &make_noc_traffic};
   return list;
 }
 

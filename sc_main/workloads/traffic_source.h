@@ -53,6 +53,7 @@ class TrafficMeter {
   void injected(std::uint64_t cycle) { injected_ += in_window(cycle) ? 1 : 0; }
   /// A packet that was created at `created` and whose head left the source queue at `left` has arrived at `tail`.
   void arrived(std::uint64_t created, std::uint64_t left, std::uint64_t tail, unsigned links) {
+    if (frozen_) return;
     ++packets_;
     accepted_ += in_window(tail) ? 1 : 0;
     if (!in_window(created)) return;
@@ -66,6 +67,9 @@ class TrafficMeter {
     if (links >= least_.size()) least_.resize(links + 1, std::numeric_limits<std::uint64_t>::max());
     least_[links] = std::min(least_[links], latency);
   }
+
+  /// The run is over: what still arrives does not count.
+  void freeze() { frozen_ = true; }
 
   std::uint64_t measured() const { return measured_; }
   std::uint64_t arrived_count() const { return arrived_; }
@@ -99,6 +103,7 @@ class TrafficMeter {
   }
 
   const std::uint64_t begin_, end_;
+  bool frozen_ = false;
   std::uint64_t measured_ = 0, arrived_ = 0, packets_ = 0, injected_ = 0, accepted_ = 0;
   std::uint64_t latency_sum_ = 0, network_sum_ = 0, links_sum_ = 0;
   std::vector<std::uint64_t> histogram_;

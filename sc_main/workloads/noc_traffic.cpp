@@ -1,0 +1,126 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "sc_main/workloads/bare_mesh.h"
+#include "sc_main/workloads/workload.h"
+#include "topology/machine.h"
+
+namespace kernbench {
+namespace {
+namespace po = boost::program_options;
+using Json = nlohmann::ordered_json;
+
+/// As the reference tables of bench/reference/noc call it.
+const char* state_of(const BareMeshResult& result, double load) {
+  constexpr double kKeepsUp = 0.98, kKnee = 3;
+  if (result.accepted < kKeepsUp * load) return "saturated";
+  return result.latency < kKnee * result.zero_load ? "stable" : "past_knee";
+}
+
+/// Synthetic traffic on a mesh of its own, beside the machine of --topology, which stays idle: what `validate noc`
+/// runs.
+class NocTraffic final : public Workload {
+ public:
+  std::string name() const override { return "noc_traffic"; }
+  std::string help() const override { return "synthetic traffic on a bare mesh of routers: latency and throughput"; }
+  std::string example() const override {
+    return "kernbench run noc_traffic --pattern uniform --load 0.1 0.2 0.3 --topology minimal";
+  }
+  void add_options(po::options_description& options) override {
+    auto add = options.add_options();
+    add("pattern", po::value(&mesh_.pattern)->default_value("uniform"),
+        "uniform, transpose, neighbor, tornado, bit_complement, bit_reverse, shuffle, or hotspot(NODE:WEIGHT,...)");
+    add("load", po::value(&loads_)->multitoken()->default_value({0.1}, "0.1"),
+        "offered flits per node and cycle; several: one mesh each");
+    add("cols", po::value(&mesh_.cols)->default_value(8), "routers in a row");
+    add("rows", po::value(&mesh_.rows)->default_value(8), "rows of routers");
+    add("flits", po::value(&mesh_.packet_flits)->default_value(8), "flits of a packet");
+    add("vcs", po::value(&mesh_.vcs)->default_value(4), "virtual channels of an input");
+    add("depth", po::value(&mesh_.vc_depth)->default_value(8), "buffer of a virtual channel, in flits");
+    add("switch", po::value(&switch_)->default_value("interleave"),
+        "interleave: virtual channels share a link flit by flit; hold: packet by packet");
+    add("routing-delay", po::value(&mesh_.routing_delay)->default_value(0), "cycles");
+    add("credit-delay", po::value(&mesh_.credit_delay)->default_value(2), "cycles from a freed flit to usable credit");
+    add("warmup", po::value(&mesh_.warmup)->default_value(10'000), "cycles before packets are measured");
+    add("window", po::value(&mesh_.window)->default_value(30'000), "cycles in which packets are measured");
+    add("drain", po::value(&mesh_.drain)->default_value(8),
+        "waits for measured packets at most this many times warm-up and window; 0: not at all");
+  }
+
+  Report run(Session& session) override {
+    const std::vector<BareMeshConfig> configs = this->configs(session);
+    EventQueue& queue = session.options().machine->dispatcher().queue(0);
+    std::vector<std::unique_ptr<BareMesh>> meshes;
+    for (std::size_t i = 0; i < configs.size(); ++i)
+      meshes.push_back(std::make_unique<BareMesh>(fmt::format("mesh{}", i).c_str(), configs[i], queue));
+    session.run(1, [](Context&) {});
+
+    Report report;
+    report.text = fmt::format(
+        "# noc_traffic: {} x {} mesh, {}, packets of {} flits, {} VCs of {} flits, {}\n"
+        "# loads in flits per node and cycle, latencies in cycles of the router's clock\n"
+        "#{:>9} {:>10} {:>10} {:>10} {:>8} {:>8} {:>8} {:>10}  {}\n",
+        mesh_.cols, mesh_.rows, mesh_.pattern, mesh_.packet_flits, mesh_.vcs, mesh_.vc_depth, switch_, "load",
+        "offered", "accepted", "latency", "p50", "p95", "p99", "packets", "state");
+    for (std::size_t i = 0; i < meshes.size(); ++i) add_row(configs[i], meshes[i]->result(), report);
+    return report;
+  }
+
+ private:
+  std::vector<BareMeshConfig> configs(const Session& session) {
+    if (switch_ != "interleave" && switch_ != "hold")
+      throw std::invalid_argument(fmt::format("--switch is '{}'\n  hint: give 'interleave' or 'hold'", switch_));
+    if (loads_.empty()) throw std::invalid_argument("--load is empty\n  hint: give flits per node and cycle, e.g. 0.1");
+    mesh_.hold = switch_ == "hold";
+    mesh_.seed = session.options().seed;
+    mesh_.fast = session.options().run.fidelity.noc == Grade::fast;
+    std::vector<BareMeshConfig> configs;
+    for (const double load : loads_) {
+      mesh_.load = load;
+      check(mesh_);
+      configs.push_back(mesh_);
+    }
+    return configs;
+  }
+
+  static void add_row(const BareMeshConfig& config, const BareMeshResult& result, Report& report) {
+    const char* const state = state_of(result, config.load);
+    report.results.push_back({{"op", "noc_traffic"},
+                              {"pattern", config.pattern},
+                              {"cols", config.cols},
+                              {"rows", config.rows},
+                              {"packet_flits", config.packet_flits},
+                              {"vcs", config.vcs},
+                              {"vc_depth_flits", config.vc_depth},
+                              {"switch", config.hold ? "hold" : "interleave"},
+                              {"load_flits_per_node_per_cycle", config.load},
+                              {"offered_flits_per_node_per_cycle", result.offered},
+                              {"injected_flits_per_node_per_cycle", result.injected},
+                              {"accepted_flits_per_node_per_cycle", result.accepted},
+                              {"avg_packet_latency_cycles", result.latency},
+                              {"p50_packet_latency_cycles", result.p50},
+                              {"p95_packet_latency_cycles", result.p95},
+                              {"p99_packet_latency_cycles", result.p99},
+                              {"avg_network_latency_cycles", result.network_latency},
+                              {"zero_load_latency_cycles", result.zero_load},
+                              {"avg_links", result.links},
+                              {"measured_packets", result.measured},
+                              {"arrived_packets", result.arrived},
+                              {"state", state}});
+    report.text += fmt::format("{:>10.4g} {:>10.4f} {:>10.4f} {:>10.3f} {:>8.0f} {:>8.0f} {:>8.0f} {:>10}  {}\n",
+                               config.load, result.offered, result.accepted, result.latency, result.p50, result.p95,
+                               result.p99, result.measured, state);
+  }
+
+  BareMeshConfig mesh_;
+  std::vector<double> loads_;
+  std::string switch_;
+};
+}  // namespace
+
+std::unique_ptr<Workload> make_noc_traffic() { return std::make_unique<NocTraffic>(); }
+
+}  // namespace kernbench

@@ -1,0 +1,187 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "tests/cli/schema_check.h"
+#include "tests/cli/tool_runner.h"
+
+namespace kernbench {
+namespace {
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using Json = nlohmann::ordered_json;
+
+/// A folder with one table of one low load, which runs in a moment: as the reference has it, or changed.
+void write_table(const Tool& tool, const std::string& rows, const std::string& comments = "") {
+  std::filesystem::create_directories(tool.file("reference"));
+  std::ofstream(tool.file("reference/small.csv"))
+      << (comments.empty()
+              ? "# topology=mesh k=2 n=2 routing_function=dim_order\n# traffic=uniform  -- to every node\n"
+                "# packet_size=4 flits; num_vcs=2 vc_buf_size=4 flits; injection_process=bernoulli\n"
+                "# router=iq: routing_delay=0 vc_alloc_delay=1 sw_alloc_delay=1 st_prepare_delay=0 st_final_delay=1 "
+                "credit_delay=1 hold_switch_for_packet=0 wait_for_tail_credit=0\n"
+                "# sample_period=2000 warmup_periods=1 measured_periods=4 seed=1\n"
+                "# zero_load_latency_cycles=13.0000\n# ideal_capacity_flits_per_node_per_cycle=1.0\n"
+                "# saturation_load_flits_per_node_per_cycle=none: never\n"
+              : comments)
+      << "injection_rate_flits_per_node_per_cycle,injection_rate_packets_per_node_per_cycle,"
+         "accepted_flits_per_node_per_cycle,avg_packet_latency_cycles,state\n"
+      << rows;
+}
+
+Outcome validate(const Tool& tool, const std::string& more = "") {
+  return tool.shell(quoted(KERNBENCH_BINARY) + " validate noc --reference reference --jobs 2 " + more);
+}
+
+// Uniform over 2 x 2 nodes: one link on average, 6 + 4 + 3 = 13 cycles; at 1% load next to nothing contends.
+constexpr const char* kGoodRow = "0.01,0.0025,0.01,13.05,stable\n";
+
+TEST(Validate, TableWithinItsLimitsEndsWithZero) {
+  const Tool tool;
+  write_table(tool, kGoodRow);
+  const Outcome outcome = validate(tool, "--json result.json --plot plots");
+  EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_THAT(outcome.out, HasSubstr("small/load=0.01"));
+  EXPECT_THAT(outcome.out, HasSubstr("# noc: 1 of 1 judged cases within their limits"));
+  const Json json = Json::parse(read(tool.file("result.json")));
+  EXPECT_EQ(schema_errors(json, "validate.schema.json"), "");
+  EXPECT_EQ(json["cases"][0]["metric"], "avg_packet_latency_cycles");
+  EXPECT_EQ(json["cases"][0]["reference"], 13.05);
+  EXPECT_NEAR(json["cases"][0]["measured"].get<double>(), 13.05, 0.4);
+  EXPECT_THAT(read(tool.file("plots/small.svg")), StartsWith("<svg"));
+}
+
+TEST(Validate, CaseOutsideItsLimitEndsWithOne) {
+  const Tool tool;
+  write_table(tool, "0.01,0.0025,0.01,11.5,stable\n");
+  const Outcome outcome = validate(tool, "--json result.json");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.out, HasSubstr("OUTSIDE"));
+  EXPECT_THAT(outcome.out, HasSubstr("# noc: 0 of 1 judged cases within their limits"));
+  EXPECT_FALSE(Json::parse(read(tool.file("result.json")))["cases"][0]["within"].get<bool>());
+}
+
+TEST(Validate, SaturatedRowsAreJudgedByThroughputAndNotByLatency) {
+  const Tool tool;
+  // Whatever their latency says: one virtual channel of 4 flits cannot take two flits per node and cycle.
+  write_table(tool, std::string(kGoodRow) + "2,0.5,0.0001,99999,saturated\n");
+  const Outcome outcome = validate(tool, "--json -");
+  EXPECT_EQ(outcome.code, 1);
+  const Json json = Json::parse(outcome.out);
+  for (const Json& one : json["cases"]) {
+    if (one["case"] == "small/load=2") {
+      EXPECT_EQ(one["metric"], "accepted_flits_per_node_per_cycle");
+    }
+  }
+}
+
+TEST(Validate, ResultsDoNotDependOnTheNumberOfProcesses) {
+  const Tool tool;
+  write_table(tool, std::string(kGoodRow) + "0.05,0.0125,0.05,13.2,stable\n");
+  Json one = Json::parse(validate(tool, "--json - --jobs 1").out);
+  Json many = Json::parse(validate(tool, "--json - --jobs 7").out);
+  one.erase("host");
+  many.erase("host");
+  EXPECT_EQ(one, many);
+}
+
+TEST(Validate, BrokenTablesNameThemselvesWithLineAndColumn) {
+  const Tool tool;
+  write_table(tool, "0.01,0.0025,0.01,fast,stable\n");
+  Outcome outcome = validate(tool);
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(outcome.err,
+            "reference/small.csv:10:18: error: 'avg_packet_latency_cycles' is 'fast'\n  hint: give a number\n");
+  write_table(tool, "0.01,0.0025\n");
+  outcome = validate(tool);
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.err, "reference/small.csv:10:1: error: 2 fields in this row, 5 columns in the header\n");
+  write_table(tool, kGoodRow, "# topology=torus k=2\n");
+  outcome = validate(tool);
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.err,
+            "reference/small.csv:1:3: error: 'topology' is 'torus'\n  hint: the model has topology=mesh only\n");
+}
+
+TEST(Validate, RefusesBadCommandLines) {
+  const Tool tool;
+  const auto refused = [&](const std::vector<std::string>& arguments, const std::string& text) {
+    const Outcome outcome = tool(arguments);
+    EXPECT_EQ(outcome.code, 2) << text;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_THAT(outcome.err, HasSubstr(text));
+  };
+  refused({"validate"}, "no domain given");
+  refused({"validate", "nco"}, "unknown domain 'nco'\n  hint: did you mean 'noc'?");
+  refused({"validate", "noc", "--reference", "nowhere"}, "--reference 'nowhere' is not a folder");
+  refused({"validate", "noc", "--filter", "x*"}, "--filter 'x*' matches nothing");
+  refused({"validate", "noc", "--fidelity", "quick"}, "quick");
+  refused({"validate", "noc", "--jobs", "0"}, "--jobs is '0'");
+  write_table(tool, kGoodRow);
+  std::filesystem::remove(tool.file("reference/small.csv"));
+  refused({"validate", "noc", "--reference", "reference"}, "no CSV table in this folder");
+}
+
+TEST(Validate, FindsTheTablesThatComeWithTheTool) {
+  const Tool tool;
+  const Outcome outcome = tool({"validate", "noc", "--sample", "--filter", "calib_zero_load_line"});
+  EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("32 of 32 judged cases within their limits, worst error 0.00%"));
+}
+
+TEST(ValidateSample, NocIsWithinItsLimits) {
+  const Tool tool;
+  const Outcome outcome = tool({"validate", "noc", "--sample"});
+  EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+}
+
+TEST(NocTraffic, RunsAndReportsAsTheSchemaSays) {
+  const Tool tool;
+  const Outcome outcome = tool({"run", "noc_traffic", "--topology", "minimal", "--cols", "4", "--rows", "4", "--load",
+                                "0.1", "0.2", "--warmup", "500", "--window", "2000", "--json", "-"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(schema_errors(json), "");
+  ASSERT_EQ(json["results"].size(), 2U);
+  for (const Json& row : json["results"]) {
+    EXPECT_EQ(row["arrived_packets"], row["measured_packets"]);
+    EXPECT_EQ(row["state"], "stable");
+    EXPECT_EQ(row["zero_load_latency_cycles"], 23.0);  // 6 + 4 * 2.5 + 7
+  }
+}
+
+TEST(NocTraffic, RefusesWhatCannotBeBuilt) {
+  const Tool tool;
+  const Outcome outcome = tool({"run", "noc_traffic", "--topology", "minimal", "--load", "9"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, HasSubstr("a load of 9 flits per node and cycle"));
+}
+
+TEST(Bench, ReportsAsTheSchemaSaysBesideTheCalibration) {
+  const Tool tool;
+  const Outcome outcome = tool({"bench", "--filter", "elaboration_1k_pes", "--repeat", "1", "--json", "-"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(schema_errors(json, "bench.schema.json"), "");
+  ASSERT_EQ(json["benches"].size(), 1U);
+  const Json& one = json["benches"][0];
+  EXPECT_EQ(one["units"], 1024);
+  const double loops = one["cpu_s"].get<double>() / 1024 * 1e9 / one["calibration"].get<double>();
+  EXPECT_NEAR(one["ratio"].get<double>(), loops, 1e-6 * loops);
+}
+
+TEST(Bench, RefusesBadCommandLines) {
+  const Tool tool;
+  const Outcome outcome = tool({"bench", "--filter", "x*"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("--filter 'x*' matches nothing"));
+}
+
+}  // namespace
+}  // namespace kernbench
