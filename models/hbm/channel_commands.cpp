@@ -46,6 +46,7 @@ void ChannelTiming::step_shared(Tick t) {
 /// The bursts of one column command, by tag.
 void ChannelTiming::decide(const Entry& entry, Tick t) {
   const Tick data = entry.write ? gaps_.write_data : gaps_.read_data;
+  last_data_ = std::max(last_data_, t + (entry.count - 1) * gaps_.ccd_l + data);
   for (unsigned i = 0; i < entry.count;) {
     const unsigned first = i;
     while (i < entry.count && entry.tags[i] == entry.tags[first]) ++i;

@@ -69,6 +69,7 @@ class ChannelTiming {
     std::uint64_t forwarded = 0, merged = 0;
   };
   const Stats& stats() const { return stats_; }
+  Tick last_data() const { return last_data_; }  ///< end of the last data decided; 0: none
   const ChannelGaps& gaps() const { return gaps_; }
   void set_listener(CommandListener* listener) { listener_ = listener; }
 
@@ -243,6 +244,7 @@ class ChannelTiming {
   unsigned refresh_turn_ = 0;   // per-bank refresh: next bank of each share
   unsigned refreshes_due_ = 0;  // commands per interval; per bank: as many shares of the banks
   Stats stats_;
+  Tick last_data_ = 0;
   std::vector<Decided> decided_;
   CommandListener* listener_ = nullptr;
 };

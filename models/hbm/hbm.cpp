@@ -123,7 +123,7 @@ Hbm::Impl::Impl(const std::string& name, const HbmConfig& configured, CubeCoord 
       read_time(clock.span(gaps.read_data) + config.controller_latency),
       options(options),
       queue(queue),
-      queue_bursts(config.queue_depth * config.pseudo_channels) {
+      queue_bursts(config.queue_bursts != 0 ? config.queue_bursts : config.queue_depth * config.pseudo_channels) {
   if (pseudo_channels_per_slice == 0 || config.total_pseudo_channels() % slices != 0) {
     throw std::invalid_argument("hbm: " + std::to_string(config.total_pseudo_channels()) +
                                 " pseudo channels cannot be dealt evenly to " + std::to_string(slices) + " slices");
@@ -442,6 +442,16 @@ void Hbm::flush() {
   for (std::unique_ptr<Impl::Channel>& channel : impl_->channels) {
     if (channel) impl_->advance(*channel, now);
   }
+}
+
+Ps Hbm::drain() {
+  Ps end = 0;
+  for (std::unique_ptr<Impl::Channel>& channel : impl_->channels) {
+    if (!channel) continue;
+    while (!channel->timing.idle()) impl_->advance(*channel, channel->timing.next());
+    if (const Tick last = channel->timing.last_data(); last != 0) end = std::max(end, impl_->clock.time(last));
+  }
+  return end;
 }
 
 Hbm::Stats Hbm::channel_stats(unsigned channel) {

@@ -40,6 +40,8 @@ class Hbm : public sc_core::sc_module {
   Stats channel_stats(unsigned channel);  ///< of one channel; `bytes` are those of its bursts
   /// Evaluates every channel up to the present instant, for statistics and observers: idle ones lag behind.
   void flush();
+  /// At the end of a simulation: issues what still waits in the write queues. Returns the end of the last data.
+  Ps drain();
 
  private:
   struct Impl;

@@ -38,8 +38,10 @@ struct HbmConfig {
   std::uint64_t bytes = 0;               ///< capacity of the stack
   std::uint32_t interleave_bytes = 256;  ///< a slice changes its pseudo channel every so many bytes
   std::uint32_t queue_depth = 32;        ///< requests waiting per pseudo channel, in bursts
+  std::uint32_t queue_bursts = 0;        ///< places of each queue of a channel; 0: queue_depth * pseudo_channels
   /// Bits of the address of a burst within its pseudo channel, most significant first: each of Ro (row), Si (stack ID),
-  /// Ba (bank), Bg (bank group), Co (column) once, Ro first.
+  /// Ba (bank), Bg (bank group), Co (column) once. With Pc (pseudo channel of the slice) it is the address within the
+  /// slice, and there is no interleave beside it.
   std::string mapping = "RoSiBaCoBg";
   bool half_clock_commands = true;  ///< HBM3: ACT takes 1.5 CK of the row bus, PRE and REF 0.5; else 2 and 1
   SchedulerPolicy scheduler = SchedulerPolicy::batched;

@@ -58,9 +58,10 @@ constexpr bool has_grade(Subsystem part, Grade grade) {
     case Subsystem::noc:
     case Subsystem::ucie:
     case Subsystem::link:
-    case Subsystem::hbm:
     case Subsystem::pe:
       return false;
+    case Subsystem::hbm:
+      return true;
   }
   return false;
 }

@@ -1,0 +1,369 @@
+/// HBM channels against the tables of reference/hbm: its README says what each column is.
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <stdexcept>
+
+#include "sc_main/validate/hbm_devices.h"
+#include "sc_main/validate/table.h"
+#include "sc_main/validate/validate.h"
+#include "sc_main/workloads/bare_stream.h"
+
+namespace kernbench::validate {
+
+std::vector<Group> hbm_groups(const Request& request);
+
+namespace {
+
+constexpr double kRamulatorLimit = 0.01, kDramSysR = 0.05, kDramSysD = 0.08, kFastLimit = 0.15;
+/// Fixed arrivals: their phase against the clock is not in the tables, and the reference's half clock is 312 ps, not
+/// 312.5.
+constexpr double kFixedArrivalsLimit = 0.05;
+
+/// "B:RoBaCoBg": the fields alone. "direct": none.
+std::string mapping_fields(const std::string& text) {
+  if (text == "direct") return "";
+  const std::size_t colon = text.find(':');
+  return colon == std::string::npos ? text : text.substr(colon + 1);
+}
+
+unsigned scope(const Table& table, std::size_t row) {
+  if (table.text(row, "scope") == "pc") return 1;
+  if (table.text(row, "scope") != "ch") table.fail(row, "scope", "give pc or ch");
+  return 2;
+}
+
+RefreshPolicy refresh(const Table& table, std::size_t row) {
+  const std::string& text = table.text(row, "refresh");
+  if (text == "off") return RefreshPolicy::none;
+  if (text == "all_bank") return RefreshPolicy::all_bank;
+  if (text != "per_bank") table.fail(row, "refresh", "give off, all_bank or per_bank");
+  return RefreshPolicy::per_bank;
+}
+
+PagePolicy page_policy(const Table& table, std::size_t row) {
+  const std::string& text = table.text(row, "page_policy");
+  if (text.rfind("open", 0) == 0) return PagePolicy::open;
+  if (text.rfind("closed", 0) != 0) table.fail(row, "page_policy", "give open or closed_after_1");
+  return PagePolicy::closed;
+}
+
+HbmDevice grade(const HbmDevices& devices, const Table& table, std::size_t row) {
+  try {
+    return devices.grade(table.text(row, "device_grade"));
+  } catch (const std::invalid_argument& error) {
+    table.fail(row, "device_grade", error.what());
+  }
+}
+
+/// One run in a process of its own; the figures as the verdicts expect them.
+enum Figure : std::size_t { kClocks, kMean, kP95, kFromArrival, kAchieved, kFigures };
+std::function<Figures()> run_of(const BareStreamConfig& config) {
+  return [config] {
+    const BareStreamResult result = run_bare_stream(config);
+    Figures figures(kFigures);
+    figures[kClocks] = result.clocks;
+    figures[kMean] = result.mean_ns;
+    figures[kP95] = result.p95_ns;
+    figures[kFromArrival] = result.mean_from_arrival_ns;
+    figures[kAchieved] = result.achieved_fraction;
+    return figures;
+  };
+}
+
+/// Rows of a table that are run: all, or for a sample every n-th.
+std::vector<std::size_t> rows_of(const Table& table, const Request& request, std::size_t step) {
+  std::vector<std::size_t> rows;
+  for (std::size_t i = 0; i < table.rows(); i += request.sample ? step : 1) rows.push_back(i);
+  return rows;
+}
+
+Group bandwidth(const Table& table, const HbmDevices& devices, const Request& request) {
+  table.require({"case_id", "device_grade", "scope", "mapping", "pattern", "req_bytes", "reads_per_cycle_of_mix",
+                 "writes_per_cycle_of_mix", "scheduler", "page_policy", "refresh", "queue_depth", "n_requests",
+                 "n_bursts_32B", "sim_cycles_ck", "avg_read_lat_ns"});
+  Group group;
+  group.name = table.name();
+  const std::vector<std::size_t> rows = rows_of(table, request, 23);
+  for (const std::size_t row : rows) {
+    const HbmDevice device = grade(devices, table, row);
+    BareStreamConfig c;
+    c.hbm = device.config;
+    c.rows = device.rows;
+    c.pseudo_channels = scope(table, row);
+    c.mapping = mapping_fields(table.text(row, "mapping"));
+    c.pattern = table.text(row, "pattern");
+    c.request_bytes = static_cast<std::uint32_t>(table.integer(row, "req_bytes"));
+    c.reads = static_cast<unsigned>(table.integer(row, "reads_per_cycle_of_mix"));
+    c.writes = static_cast<unsigned>(table.integer(row, "writes_per_cycle_of_mix"));
+    c.hbm.protect_row_hits = table.text(row, "scheduler") != "FRFCFS_plain";
+    c.hbm.page_policy = page_policy(table, row);
+    c.hbm.refresh = refresh(table, row);
+    c.hbm.forward_writes = !request.fast;
+    c.queue = static_cast<unsigned>(table.integer(row, "queue_depth"));
+    c.requests = table.integer(row, "n_requests");
+    c.fast = request.fast;
+    group.runs.push_back(run_of(c));
+  }
+  const double limit = request.fast ? kFastLimit : kRamulatorLimit;
+  group.verdict = [table, rows, limit, fast = request.fast](const std::vector<Figures>& figures) {
+    Judged judged;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const std::size_t row = rows[i];
+      const std::string name = table.name() + "/" + table.text(row, "case_id");
+      const double bytes = static_cast<double>(table.integer(row, "n_bursts_32B")) * 32;
+      const double reference = bytes / table.number(row, "sim_cycles_ck"), measured = bytes / figures[i][kClocks];
+      if (refresh(table, row) == RefreshPolicy::per_bank) {
+        judged.cases.push_back(report(name, "bandwidth_bytes_per_ck", reference, measured, limit,
+                                      "per-bank refresh: the reference's README calls these rows indicative"));
+      } else {
+        judged.cases.push_back(judge(name, "bandwidth_bytes_per_ck", reference, measured, limit));
+      }
+      if (table.empty(row, "avg_read_lat_ns")) continue;
+      judged.cases.push_back(report(name, "avg_read_lat_ns", table.number(row, "avg_read_lat_ns"), figures[i][kMean],
+                                    limit, "latency of a saturated stream"));
+    }
+    return judged;
+  };
+  return group;
+}
+
+Group dramsys(const Table& table, const HbmDevices& devices, const Request& request) {
+  table.require({"case_id", "timing_set", "scope", "mapping", "pattern", "reads_of_mix", "writes_of_mix", "scheduler",
+                 "buffer", "queue_depth", "refresh", "page_policy", "max_outstanding", "n_requests", "sim_ns",
+                 "avg_read_lat_ns"});
+  Group group;
+  group.name = table.name();
+  const std::vector<std::size_t> rows = rows_of(table, request, 9);
+  for (const std::size_t row : rows) {
+    const std::string& set = table.text(row, "timing_set");
+    if (set != "R" && set != "D") table.fail(row, "timing_set", "give R or D");
+    HbmDevice device = set == "R" ? devices.grade("HBM2_2000") : devices.device("dramsys_hbm2");
+    BareStreamConfig c;
+    c.hbm = device.config;
+    c.hbm.stack_ids = 1;                        // README: 32768 rows, one stack ID
+    c.hbm.timing.t_dqsck = set == "D" ? 1 : 0;  // timing.yaml: data follow RL by DQSCK
+    c.rows = 32'768;
+    c.hbm.scheduler = SchedulerPolicy::shared;
+    c.paced = true;  // a TLM port of the tool takes one request per clock
+    c.pseudo_channels = scope(table, row);
+    c.mapping = mapping_fields(table.text(row, "mapping"));
+    c.pattern = table.text(row, "pattern");
+    c.reads = static_cast<unsigned>(table.integer(row, "reads_of_mix"));
+    c.writes = static_cast<unsigned>(table.integer(row, "writes_of_mix"));
+    c.hbm.page_policy = page_policy(table, row);
+    c.hbm.refresh = refresh(table, row);
+    c.queue = static_cast<unsigned>(table.integer(row, "queue_depth"));
+    c.requests = table.integer(row, "n_requests");
+    if (table.text(row, "max_outstanding") != "unlimited") {
+      c.arrivals = BareStreamConfig::Arrivals::closed_loop;
+      c.outstanding = static_cast<unsigned>(table.integer(row, "max_outstanding"));
+    }
+    c.fast = request.fast;
+    group.runs.push_back(run_of(c));
+  }
+  group.verdict = [table, rows, fast = request.fast](const std::vector<Figures>& figures) {
+    Judged judged;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const std::size_t row = rows[i];
+      const std::string name = table.name() + "/" + table.text(row, "case_id");
+      const double bytes = static_cast<double>(table.integer(row, "n_requests")) * 32;
+      // CK is 1 ns in both sets.
+      const double reference = bytes / table.number(row, "sim_ns"), measured = bytes / figures[i][kClocks];
+      const double limit = fast ? kFastLimit : table.text(row, "timing_set") == "R" ? kDramSysR : kDramSysD;
+      const bool modelled = table.text(row, "scheduler") == "FrFcfs" && table.text(row, "buffer") == "Shared";
+      if (modelled) {
+        judged.cases.push_back(judge(name, "bandwidth_gbps", reference, measured, limit));
+      } else {
+        judged.cases.push_back(report(name, "bandwidth_gbps", reference, measured, limit,
+                                      "policy " + table.text(row, "scheduler") + "/" + table.text(row, "buffer") +
+                                          " is not modelled: measured with FrFcfs/Shared"));
+      }
+      if (table.empty(row, "avg_read_lat_ns") || !modelled) continue;
+      judged.cases.push_back(report(name, "avg_read_lat_ns", table.number(row, "avg_read_lat_ns"), figures[i][kMean],
+                                    limit, "latency of a saturated stream"));
+    }
+    return judged;
+  };
+  return group;
+}
+
+/// A script for each named situation; the latency of its last step is the figure.
+std::vector<BareStreamConfig::Step> situation(const std::string& name, const HbmConfig& c) {
+  const Ps ck = kPsPerSecond / c.ck_hz;
+  const Ps apart = 400 * ck;
+  const auto at = [](std::uint32_t group, std::uint32_t bank, std::uint32_t row) {
+    BurstPlace place;
+    place.bank_group = group;
+    place.bank = bank;
+    place.row = row;
+    return place;
+  };
+  if (name == "row_hit") return {{0, at(0, 0, 5), false}, {apart, at(0, 0, 5), false}};
+  if (name == "row_closed") return {{0, at(0, 0, 5), false}, {apart, at(1, 0, 5), false}};
+  if (name == "row_conflict_isolated") return {{0, at(0, 0, 5), false}, {apart, at(0, 0, 6), false}};
+  const bool same = name == "read_after_write_same_bankgroup";
+  if (same || name == "read_after_write_other_bankgroup") {
+    const BurstPlace written = at(0, 0, 1), read = at(same ? 0 : 1, 1, 1);
+    // The write's command starts 1 CK after it has come; the read comes then.
+    return {{0, written, false}, {apart, read, false}, {2 * apart, written, true}, {2 * apart + ck, read, false}};
+  }
+  return {};
+}
+
+Group latency_single(const Table& table, const HbmDevices& devices, const Request& request) {
+  table.require({"device_grade", "case", "formula_ck"});
+  Group group;
+  group.name = table.name();
+  const std::vector<std::size_t> rows = rows_of(table, request, 5);
+  for (const std::size_t row : rows) {
+    const HbmDevice device = grade(devices, table, row);
+    const std::string& what = table.text(row, "case");
+    BareStreamConfig c;
+    c.hbm = device.config;
+    c.rows = device.rows;
+    c.fast = request.fast;
+    const auto ck_hz = static_cast<double>(c.hbm.ck_hz);
+    if (what == "row_conflict_back_to_back") {
+      c.pattern = "rowconf_1bank_bgfirst";
+      c.arrivals = BareStreamConfig::Arrivals::closed_loop;
+      c.requests = 20;
+      group.runs.push_back([c, ck_hz] { return Figures{run_bare_stream(c).p95_ns * 1e-9 * ck_hz}; });
+      continue;
+    }
+    c.script = situation(what, c.hbm);
+    if (c.script.empty()) table.fail(row, "case", "no such situation is known");
+    group.runs.push_back([c, ck_hz] {
+      // From the write command: it started as the read came.
+      return Figures{run_bare_stream(c).script_ns.back() * 1e-9 * ck_hz};
+    });
+  }
+  group.verdict = [table, rows](const std::vector<Figures>& figures) {
+    Judged judged;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const std::string name =
+          table.name() + "/" + table.text(rows[i], "device_grade") + "/" + table.text(rows[i], "case");
+      // Exact to the clock: what is left is the rounding of half clocks to picoseconds.
+      judged.cases.push_back(judge(name, "latency_ck", table.number(rows[i], "formula_ck"),
+                                   std::round(figures[i][0] * 100) / 100, 0.0005));
+    }
+    return judged;
+  };
+  return group;
+}
+
+Group closed_loop(const Table& table, const HbmDevices& devices, const Request& request) {
+  table.require({"case_id", "device_grade", "scope", "mapping", "pattern", "outstanding", "queue_depth",
+                 "achieved_gbps", "frac_peak", "avg_read_lat_ns"});
+  Group group;
+  group.name = table.name();
+  const std::vector<std::size_t> rows = rows_of(table, request, 11);
+  for (const std::size_t row : rows) {
+    const HbmDevice device = grade(devices, table, row);
+    BareStreamConfig c;
+    c.hbm = device.config;
+    c.rows = device.rows;
+    c.pseudo_channels = scope(table, row);
+    c.mapping = mapping_fields(table.text(row, "mapping"));
+    c.pattern = table.text(row, "pattern");
+    c.queue = static_cast<unsigned>(table.integer(row, "queue_depth"));
+    c.arrivals = BareStreamConfig::Arrivals::closed_loop;
+    c.outstanding = static_cast<unsigned>(table.integer(row, "outstanding"));
+    c.requests = 20'000;
+    c.fast = request.fast;
+    group.runs.push_back(run_of(c));
+  }
+  group.verdict = [table, rows, devices, fast = request.fast](const std::vector<Figures>& figures) {
+    Judged judged;
+    const double limit = fast ? kFastLimit : kRamulatorLimit;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const std::size_t row = rows[i];
+      const HbmConfig c = grade(devices, table, row).config;
+      const std::string name = table.name() + "/" + table.text(row, "case_id");
+      // As a fraction of the peak, which does not depend on how the tool rounds its clock.
+      const double peak_bytes_per_ck = static_cast<double>(c.burst_bytes) / c.burst_ck * scope(table, row);
+      const double measured = 20'000.0 * c.burst_bytes / figures[i][kClocks] / peak_bytes_per_ck;
+      judged.cases.push_back(judge(name, "fraction_of_peak", table.number(row, "frac_peak"), measured, limit));
+      const double latency = table.number(row, "avg_read_lat_ns");
+      judged.cases.push_back(
+          fast ? report(name, "avg_read_lat_ns", latency, figures[i][kMean], limit, "latency of grade fast")
+               : judge(name, "avg_read_lat_ns", latency, figures[i][kMean], limit));
+    }
+    return judged;
+  };
+  return group;
+}
+
+Group open_loop(const Table& table, const HbmDevices& devices, const Request& request) {
+  table.require({"case_id", "device_grade", "scope", "mapping", "pattern", "arrivals", "queue_depth",
+                 "offered_frac_of_peak", "avg_read_lat_from_acceptance_ns", "avg_read_lat_from_arrival_ns"});
+  Group group;
+  group.name = table.name();
+  const std::vector<std::size_t> rows = rows_of(table, request, 6);
+  for (const std::size_t row : rows) {
+    const HbmDevice device = grade(devices, table, row);
+    BareStreamConfig c;
+    c.hbm = device.config;
+    c.rows = device.rows;
+    c.pseudo_channels = scope(table, row);
+    c.mapping = mapping_fields(table.text(row, "mapping"));
+    c.pattern = table.text(row, "pattern");
+    c.queue = static_cast<unsigned>(table.integer(row, "queue_depth"));
+    const std::string& arrivals = table.text(row, "arrivals");
+    if (arrivals != "poisson" && arrivals != "fixed") table.fail(row, "arrivals", "give poisson or fixed");
+    c.arrivals = arrivals == "fixed" ? BareStreamConfig::Arrivals::fixed : BareStreamConfig::Arrivals::poisson;
+    c.load = table.number(row, "offered_frac_of_peak");
+    c.requests = 100'000;
+    c.fast = request.fast;
+    group.runs.push_back(run_of(c));
+  }
+  group.verdict = [table, rows, fast = request.fast](const std::vector<Figures>& figures) {
+    Judged judged;
+    const double limit = fast ? kFastLimit : kFixedArrivalsLimit;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const std::size_t row = rows[i];
+      const std::string name = table.name() + "/" + table.text(row, "case_id");
+      const bool fixed = table.text(row, "arrivals") == "fixed";
+      for (const auto& [metric, figure] : {std::pair<const char*, Figure>{"avg_read_lat_from_acceptance_ns", kMean},
+                                           {"avg_read_lat_from_arrival_ns", kFromArrival}}) {
+        const double reference = table.number(row, metric), measured = figures[i][figure];
+        if (fixed && !fast) {
+          judged.cases.push_back(judge(name, metric, reference, measured, limit));
+        } else {
+          judged.cases.push_back(
+              report(name, metric, reference, measured, limit,
+                     fast ? "latency of grade fast" : "the random arrivals of the reference are not known"));
+        }
+      }
+    }
+    return judged;
+  };
+  return group;
+}
+
+}  // namespace
+
+std::vector<Group> hbm_groups(const Request& request) {
+  const HbmDevices devices(request.reference / "timing.yaml");
+  std::vector<Group> groups;
+  for (const std::filesystem::path& file : csv_files(request.reference)) {
+    const Table table(file);
+    if (table.has("timing_set")) {
+      groups.push_back(dramsys(table, devices, request));
+    } else if (table.has("sim_cycles_ck")) {
+      groups.push_back(bandwidth(table, devices, request));
+    } else if (table.has("formula_ck")) {
+      groups.push_back(latency_single(table, devices, request));
+    } else if (table.has("arrivals")) {
+      groups.push_back(open_loop(table, devices, request));
+    } else if (table.has("outstanding")) {
+      groups.push_back(closed_loop(table, devices, request));
+    } else {
+      table.fail(0, "case_id", "the columns are those of no HBM table: see the README beside it");
+    }
+  }
+  return groups;
+}
+
+}  // namespace kernbench::validate
