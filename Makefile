@@ -9,8 +9,9 @@ export CCACHE_NOHASHDIR := 1
 
 BUILD_PACKAGES := g++ cmake ninja-build pkg-config ccache libsystemc-dev libyaml-cpp-dev libboost-program-options-dev \
   libboost-context-dev libeigen3-dev nlohmann-json3-dev libfmt-dev libxxhash-dev
-TEST_PACKAGES := libgtest-dev libgmock-dev librapidcheck-dev libvalijson-dev clang-format gtkwave xvfb xauth
+TEST_PACKAGES := libgtest-dev libgmock-dev librapidcheck-dev libvalijson-dev doxygen clang-format gtkwave xvfb xauth
 LINT_PACKAGES := clang-tidy
+DOC_PACKAGES := doxygen
 
 # $(call install,PACKAGES): installs what is missing; needs root or sudo only then.
 define install
@@ -23,7 +24,7 @@ if [ $${#missing[@]} -gt 0 ]; then \
   "$${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$${missing[@]}"; fi
 endef
 
-.PHONY: help run test packages test-packages release dev asan test-release test-dev test-asan same-times format format-check lint lint-all clean
+.PHONY: help run docs test packages test-packages release dev asan test-release test-dev test-asan same-times format format-check lint lint-all clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -32,6 +33,11 @@ run: release ## install, build, and run a checked all_reduce on the default mach
 	build/release/sc_main/kernbench run all_reduce -b 1K -e 1M -f 4
 
 test: test-packages format-check test-release test-asan same-times ## install, build, and run every test, plain and sanitized
+
+docs: ## reference of the public API: build/docs/html/index.html
+	@$(call install,$(DOC_PACKAGES))
+	mkdir -p build/docs
+	doxygen docs/Doxyfile
 
 packages: ## install what the build needs (Debian packages)
 	@$(call install,$(BUILD_PACKAGES))

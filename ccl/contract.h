@@ -18,16 +18,18 @@ inline constexpr std::uint32_t kAbiVersion = 1;
 /// How SIPs are linked, as kernels receive it (`sip_topo_kind`). A module hands out its own copy, so that a kernel
 /// built against other numbers is refused.
 struct TopologyKinds {
+  /// As kernels receive it.
   std::int32_t ring_1d = 0, torus_2d = 1, mesh_2d_no_wrap = 2, switch_star = 3, fully_connected = 4;
 };
-inline constexpr TopologyKinds kTopologyKinds;
+inline constexpr TopologyKinds kTopologyKinds;  ///< the numbers of this build
 
 /// Types of kernel parameters. Matching is exact.
 enum class ArgumentType : std::uint8_t { va, int64, int32, float64 };
 const char* to_string(ArgumentType type);  ///< the C++ type: "Va", "std::int64_t", "int", "double"
 
+/// One value of a kernel parameter.
 struct Argument {
-  ArgumentType type = ArgumentType::int64;
+  ArgumentType type = ArgumentType::int64;  ///< which member of the union holds it
   union {
     Va va;
     std::int64_t int64;
@@ -35,34 +37,36 @@ struct Argument {
     double float64;
   };
   Argument() : int64(0) {}
-  explicit Argument(Va value) : type(ArgumentType::va), va(value) {}
-  explicit Argument(std::int64_t value) : type(ArgumentType::int64), int64(value) {}
-  explicit Argument(std::int32_t value) : type(ArgumentType::int32), int32(value) {}
-  explicit Argument(double value) : type(ArgumentType::float64), float64(value) {}
+  explicit Argument(Va value) : type(ArgumentType::va), va(value) {}                  ///< of type Va
+  explicit Argument(std::int64_t value) : type(ArgumentType::int64), int64(value) {}  ///< of type std::int64_t
+  explicit Argument(std::int32_t value) : type(ArgumentType::int32), int32(value) {}  ///< of type int
+  explicit Argument(double value) : type(ArgumentType::float64), float64(value) {}    ///< of type double
 };
 
 /// `kernel_args` of a module: the kernel's leading arguments after `t_ptr`, in order.
 struct KernelArgs {
-  const ArgumentType* types = nullptr;
-  std::uint32_t count = 0;
+  const ArgumentType* types = nullptr;  ///< of what is returned, in order
+  std::uint32_t count = 0;              ///< of types
+  /// Fills `out`.
   void (*call)(int world_size, std::int64_t n_elem, int cube_w, int cube_h, Argument* out) = nullptr;
 };
 
 /// `kernel` of a module: its parameter types without the trailing `Tl&`.
 struct Kernel {
-  const ArgumentType* types = nullptr;
-  std::uint32_t count = 0;
-  void (*call)(const Argument* arguments, Tl& tl) = nullptr;
+  const ArgumentType* types = nullptr;                        ///< of the parameters, in order
+  std::uint32_t count = 0;                                    ///< of types
+  void (*call)(const Argument* arguments, Tl& tl) = nullptr;  ///< runs it on one PE
 };
 
 /// A number that ccl.yaml may set for this algorithm; it reaches kernels in tl.call().parameters.
 struct Parameter {
-  enum class Unit : std::uint8_t { none, bytes };
-  const char* name;
-  Unit unit;                 ///< bytes: ccl.yaml gives a quantity, as in `64 KiB`
-  std::int64_t preset;       ///< where ccl.yaml is silent
-  std::int64_t least, most;  ///< allowed range
-  const char* help;
+  enum class Unit : std::uint8_t { none, bytes };  ///< how ccl.yaml gives it
+  const char* name;                                ///< key in ccl.yaml
+  Unit unit;                                       ///< bytes: ccl.yaml gives a quantity, as in `64 KiB`
+  std::int64_t preset;                             ///< where ccl.yaml is silent
+  /// Allowed range.
+  std::int64_t least, most;
+  const char* help;  ///< one line
 };
 
 /// IPCQ directions an algorithm sends on. The backend writes the neighbour tables from this and the topology.
@@ -75,24 +79,27 @@ enum DirectionSet : std::uint32_t {
   kLocalPeers = 32   ///< local(j) for every other PE of the cube
 };
 
+/// A place in Algorithm::operations.
 constexpr std::uint32_t bit(CollectiveOp op) { return 1u << static_cast<unsigned>(op); }
+/// A place in Algorithm::scopes.
 constexpr std::uint32_t bit(Scope scope) { return 1u << static_cast<unsigned>(scope); }
+/// A place in Algorithm::topologies.
 constexpr std::uint32_t topology_bit(std::int32_t kind) { return 1u << kind; }
 
 /// The descriptor. Functions are called from any SIP, with no state between calls.
 struct Algorithm {
-  std::uint32_t abi_version = kAbiVersion;  // first, so that a module of another version can be recognised
-  const char* name = nullptr;
-  const TopologyKinds* topology_kinds = nullptr;
+  std::uint32_t abi_version = kAbiVersion;        ///< first, so that a module of another version can be recognised
+  const char* name = nullptr;                     ///< for messages
+  const TopologyKinds* topology_kinds = nullptr;  ///< the module's own copy
   std::int32_t (*topo_name_to_kind)(const char* name) = nullptr;  ///< of system.sips.topology; absent: kind 0
-  KernelArgs kernel_args;
-  Kernel kernel;
-  const Parameter* parameters = nullptr;
-  std::uint32_t parameter_count = 0;
-  std::uint32_t operations = 0;  ///< bit(CollectiveOp) of those it serves
-  std::uint32_t scopes = 0;      ///< bit(Scope)
-  std::uint32_t topologies = 0;  ///< topology_bit(kind)
-  std::uint32_t directions = 0;  ///< DirectionSet
+  KernelArgs kernel_args;                                         ///< makes the leading arguments
+  Kernel kernel;                                                  ///< the entry point
+  const Parameter* parameters = nullptr;                          ///< what ccl.yaml may set
+  std::uint32_t parameter_count = 0;                              ///< of parameters
+  std::uint32_t operations = 0;                                   ///< bit(CollectiveOp) of those it serves
+  std::uint32_t scopes = 0;                                       ///< bit(Scope)
+  std::uint32_t topologies = 0;                                   ///< topology_bit(kind)
+  std::uint32_t directions = 0;                                   ///< DirectionSet
 };
 
 /// What `topo_name_to_kind` of the built-in algorithms is. Throws std::invalid_argument on an unknown name.

@@ -40,9 +40,10 @@ class RunStopped : public std::runtime_error {
 /// Workers threw: rank -> original exception. Only ranks that failed by their own code are in the map.
 class SpawnError : public std::runtime_error {
  public:
+  /// `what` names the ranks and the first reason.
   SpawnError(const std::string& what, std::map<int, std::exception_ptr> failures)
       : std::runtime_error(what), failures(std::move(failures)) {}
-  std::map<int, std::exception_ptr> failures;
+  std::map<int, std::exception_ptr> failures;  ///< by rank
 };
 
 }  // namespace kernbench

@@ -23,10 +23,10 @@ enum class HostAccess : std::uint8_t {
 
 /// One row of the registry.
 struct HostEntryPoint {
-  HostAccess access;
-  const char* name;  ///< as a program spells it
-  bool reads;        ///< the contents
-  bool writes;       ///< overwrites the contents, or gives their memory back
+  HostAccess access;  ///< which
+  const char* name;   ///< as a program spells it
+  bool reads;         ///< the contents
+  bool writes;        ///< overwrites the contents, or gives their memory back
 };
 
 /// The registry of entry points, in the order of HostAccess.
@@ -46,7 +46,8 @@ inline constexpr std::array<HostEntryPoint, 11> kHostEntryPoints{{
 
 /// How often each entry point was used and how often it had to wait, for tests and reports.
 struct HostAccessCounts {
-  std::uint64_t used = 0, waited = 0;
+  std::uint64_t used = 0;    ///< times
+  std::uint64_t waited = 0;  ///< of them
 };
 using HostAccessTable = std::array<HostAccessCounts, kHostEntryPoints.size()>;
 

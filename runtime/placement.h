@@ -28,28 +28,35 @@ Shape fold_shape(const std::vector<std::int64_t>& dimensions);
 struct DPPolicy {
   CubeSplit cube = CubeSplit::replicate;  ///< the outer level
   PeSplit pe = PeSplit::replicate;        ///< the inner level, inside each cube's part
-  std::optional<int> num_pes, num_cubes;  ///< use only the first n
+  std::optional<int> num_pes;             ///< use only the first n of each cube
+  std::optional<int> num_cubes;           ///< use only the first n
 };
 
 /// Logical rows x columns of the tensor that a shard holds.
 struct Region {
-  std::int64_t row = 0, col = 0;                         ///< of the first element
-  std::int64_t rows = 0, cols = 0;                       ///< both 0 or more
+  std::int64_t row = 0;                                  ///< of the first element
+  std::int64_t col = 0;                                  ///< of the first element
+  std::int64_t rows = 0;                                 ///< 0 or more
+  std::int64_t cols = 0;                                 ///< 0 or more
   bool empty() const { return rows == 0 || cols == 0; }  ///< holds nothing
 };
 
 /// One PE's part of a tensor. Identity is structural: cube within SIP, PE within cube; there is no flat index.
 struct ShardSpec {
-  int sip = 0, cube = 0, pe = 0;               ///< cube within SIP, PE within cube
-  std::uint64_t offset_bytes = 0, nbytes = 0;  ///< in the tensor's shard-packed virtual range
-  Region region;                               ///< of the tensor
+  int sip = 0;                     ///< SIP of the machine
+  int cube = 0;                    ///< cube within SIP
+  int pe = 0;                      ///< PE within cube
+  std::uint64_t offset_bytes = 0;  ///< in the tensor's shard-packed virtual range
+  std::uint64_t nbytes = 0;        ///< 0: an empty shard
+  Region region;                   ///< of the tensor
 };
 
 /// One PE's part of a cube's part: what the inner of the two levels gives, before it has a cube and a SIP.
 struct LocalShard {
-  int local_pe = 0;                            ///< PE within cube
-  std::uint64_t offset_bytes = 0, nbytes = 0;  ///< in the cube's part
-  Region region;                               ///< of the whole tensor
+  int local_pe = 0;                ///< PE within cube
+  std::uint64_t offset_bytes = 0;  ///< in the cube's part
+  std::uint64_t nbytes = 0;        ///< 0: an empty shard
+  Region region;                   ///< of the whole tensor
 };
 
 /// Splits one cube's part over `num_pe` PEs, in PE order. Tiled: a grid of tiles as square as `num_pe` allows (its

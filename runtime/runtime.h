@@ -33,17 +33,18 @@ class Handle {
  public:
   struct State;
   Handle() = default;
+  /// For the runtime.
   explicit Handle(std::shared_ptr<State> state) : state_(std::move(state)) {}
-  explicit operator bool() const { return state_ != nullptr; }
-  bool done() const;
-  Ps submitted() const;     ///< simulated time
-  Ps completed() const;     ///< simulated time; kNever before
-  Ps kernel_start() const;  ///< of a launch: the common start time
-  Ps kernel_end() const;    ///< of a launch: when the last PE finished
+  explicit operator bool() const { return state_ != nullptr; }  ///< not an empty handle
+  bool done() const;                                            ///< it is complete
+  Ps submitted() const;                                         ///< simulated time
+  Ps completed() const;                                         ///< simulated time; kNever before
+  Ps kernel_start() const;                                      ///< of a launch: the common start time
+  Ps kernel_end() const;                                        ///< of a launch: when the last PE finished
   /// The message with its results, e.g. what a MemoryReadMessage read. REQUIRES: the handle has a message (only a
   /// collective that no PE takes part in has none).
   const Message& message() const;
-  State& state() const { return *state_; }
+  State& state() const { return *state_; }  ///< for the runtime
 
  private:
   friend class Context;
@@ -52,11 +53,12 @@ class Handle {
 
 /// One entry per launch and per collective, appended when its handle completes.
 struct HostTraceEntry {
-  std::string kind;  ///< "launch" or "collective"
-  std::string name;  ///< of the kernel; of the algorithm for a collective
-  int rank = 0;
-  int sip = 0;
-  Ps t_submit = 0, t_complete = 0;
+  std::string kind;   ///< "launch" or "collective"
+  std::string name;   ///< of the kernel; of the algorithm for a collective
+  int rank = 0;       ///< that submitted it
+  int sip = 0;        ///< where it ran
+  Ps t_submit = 0;    ///< simulated time
+  Ps t_complete = 0;  ///< simulated time
 };
 
 /// How the collectives of a process group run.
@@ -97,15 +99,16 @@ class Context {
   int world_size() const;             ///< number of ranks of the program
   /// Throws std::invalid_argument if the machine has no such SIP.
   void set_device(int sip);
-  int device() const;  ///< SIP 0 if none is set
-  const MachineMap& map() const;
-  Ps now() const;  ///< simulated time
+  int device() const;             ///< SIP 0 if none is set
+  const MachineMap& map() const;  ///< what the machine looks like
+  Ps now() const;                 ///< simulated time
 
   /// Places a tensor on the current device's SIP and maps it; takes the simulated time of the map message.
   /// Throws std::invalid_argument on an empty shape or a bad policy; OutOfDeviceMemory.
   Tensor zeros(Shape shape, DType dtype, const DPPolicy& policy, const std::string& name);
   /// Contents are undefined.
   Tensor empty(Shape shape, DType dtype, const DPPolicy& policy, const std::string& name);
+  /// Every element has `value`, rounded to nearest even.
   Tensor full(double value, Shape shape, DType dtype, const DPPolicy& policy, const std::string& name);
   /// `data`: row-major, one value per element, rounded to nearest even.
   Tensor from_host(const std::vector<double>& data, Shape shape, DType dtype, const DPPolicy& policy,
@@ -157,6 +160,7 @@ class Context {
   /// Returns when every member has called it. Throws std::invalid_argument if this rank is no member.
   void barrier(const Group& group);
 
+  /// For the runtime.
   Context(RuntimeImpl& runtime, int rank) : runtime_(runtime), rank_(rank) {}
 
  private:
@@ -167,6 +171,7 @@ class Context {
 /// The host: ranks as SC_THREADs, tensors, streams, messages over one TLM socket per SIP.
 class Runtime : public sc_core::sc_module {
  public:
+  /// `observer` may be null.
   Runtime(const sc_core::sc_module_name& name, const MachineMap& map, Dispatcher& dispatcher, const RunOptions& options,
           Observer* observer);
   ~Runtime() override;
@@ -219,12 +224,13 @@ class Runtime : public sc_core::sc_module {
   int world_size() const;
   const std::string& algorithm() const;  ///< what runs, also where `auto` was asked for; empty without a group
 
+  /// What became of the program.
   struct Outcome {
     bool finished = false;                       ///< every worker returned and all that they submitted is complete
     std::vector<int> unfinished;                 ///< ranks of which that does not hold: a deadlock, if the run starved
     std::map<int, std::exception_ptr> failures;  ///< by their own code; or a fault of theirs that nobody waited for
   };
-  Outcome outcome() const;
+  Outcome outcome() const;  ///< of the last program
   /// The unfinished ranks for deadlock_report.
   std::vector<BlockedRank> blocked_ranks() const;
   /// Throws SpawnError if the outcome has failures; its text names the ranks and the first reason.

@@ -31,8 +31,9 @@ struct Report {
 /// One run as a workload sees it: a machine that is built and bound, a host that has not started yet.
 class Session {
  public:
+  /// What the command line says.
   struct Options {
-    std::uint64_t seed = 1;
+    std::uint64_t seed = 1;                ///< --seed
     std::string ccl_file;                  ///< --ccl; empty: the built-in algorithms
     std::string topology;                  ///< preset or file, as it is to stand in results
     RunOptions run;                        ///< data, debug, recorder window
@@ -43,9 +44,9 @@ class Session {
   Session(const MachineMap& map, Runtime& runtime, Options options, std::function<void()> simulate)
       : map_(map), runtime_(runtime), options_(std::move(options)), simulate_(std::move(simulate)) {}
 
-  const MachineMap& map() const { return map_; }
-  Runtime& runtime() { return runtime_; }
-  const Options& options() const { return options_; }
+  const MachineMap& map() const { return map_; }       ///< of the machine
+  Runtime& runtime() { return runtime_; }              ///< the host
+  const Options& options() const { return options_; }  ///< of the command line
 
   /// Runs `fn(context)` on `ranks` ranks, to the end of the simulation. Once per process.
   void run(int ranks, std::function<void(Context&)> fn) {
@@ -64,7 +65,7 @@ class Session {
 class Workload {
  public:
   virtual ~Workload() = default;
-  virtual std::string name() const = 0;
+  virtual std::string name() const = 0;     ///< after `kernbench run`
   virtual std::string help() const = 0;     ///< one line
   virtual std::string example() const = 0;  ///< a command that works when pasted
   /// Options of its own, bound to members; run() sees them after boost::program_options::notify.

@@ -30,12 +30,12 @@ const char* to_string(Scope scope);
 
 /// Everything about a collective call that is not in the kernel's positional parameters.
 struct CollectiveCall {
-  CollectiveOp op = CollectiveOp::all_reduce;
-  ReduceOp reduce_op = ReduceOp::sum;
-  DType dtype = DType::f16;
-  Va in = 0, out = 0;  ///< VA bases on this SIP; equal: in place
-  int root = 0;
-  Scope scope = Scope::sip;
+  CollectiveOp op = CollectiveOp::all_reduce;  ///< which collective
+  ReduceOp reduce_op = ReduceOp::sum;          ///< how elements combine
+  DType dtype = DType::f16;                    ///< of the elements
+  /** VA bases on this SIP; equal: in place */ Va in = 0, out = 0;
+  int root = 0;                                    ///< group rank, where there is one
+  Scope scope = Scope::sip;                        ///< what contributes
   std::uint16_t group = 0;                         ///< process group: selects the IPCQ queue pairs
   std::vector<int> ranks;                          ///< members of the group, by group rank
   std::map<std::string, std::int64_t> parameters;  ///< declared by the algorithm, from ccl.yaml
@@ -43,9 +43,9 @@ struct CollectiveCall {
 
 /// This PE's own tile of a tensor. Empty shards (count 0) hold nothing and take part in nothing.
 struct ShardView {
-  Va va = 0;
-  std::int64_t rows = 0, cols = 0;
-  std::int64_t count() const { return rows * cols; }
+  Va va = 0;  ///< of the first element
+  /** elements */ std::int64_t rows = 0, cols = 0;
+  std::int64_t count() const { return rows * cols; }  ///< elements
 };
 
 }  // namespace kernbench

@@ -14,9 +14,9 @@ using Va = std::uint64_t;
 
 /// Rows x columns, in elements. A vector of n is 1 x n.
 struct Shape {
-  std::int64_t rows = 1, cols = 1;
-  std::int64_t count() const { return rows * cols; }
-  std::string str() const { return std::to_string(rows) + "x" + std::to_string(cols); }
+  /** elements */ std::int64_t rows = 1, cols = 1;
+  std::int64_t count() const { return rows * cols; }                                     ///< elements
+  std::string str() const { return std::to_string(rows) + "x" + std::to_string(cols); }  ///< "2x3"
   friend bool operator==(Shape a, Shape b) { return a.rows == b.rows && a.cols == b.cols; }
   friend bool operator!=(Shape a, Shape b) { return !(a == b); }
 };
@@ -25,20 +25,20 @@ struct Shape {
 /// copy goes, its TCM range may be reused (which waits for the ops that still touch it).
 class Tile {
  public:
-  struct State {
-    Tl* tl = nullptr;
-    std::uint64_t id = 0;   ///< op that makes it
-    std::uint64_t tcm = 0;  ///< offset in the PE's TCM, bytes
-    Shape shape;
-    DType dtype = DType::f16;
+  /** What the recorder knows of a tile. */ struct State {
+    Tl* tl = nullptr;          ///< that made it
+    std::uint64_t id = 0;      ///< op that makes it
+    std::uint64_t tcm = 0;     ///< offset in the PE's TCM, bytes
+    Shape shape;               ///< in elements
+    DType dtype = DType::f16;  ///< of the elements
   };
   Tile() = default;
-  explicit Tile(std::shared_ptr<const State> state) : state_(std::move(state)) {}
-  explicit operator bool() const { return state_ != nullptr; }
-  Shape shape() const { return state_->shape; }
-  DType dtype() const { return state_->dtype; }
+  /** for recorders */ explicit Tile(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+  explicit operator bool() const { return state_ != nullptr; }  ///< not an empty handle
+  Shape shape() const { return state_->shape; }                 ///< in elements
+  DType dtype() const { return state_->dtype; }                 ///< of the elements
   std::uint64_t bytes() const { return static_cast<std::uint64_t>(state_->shape.count()) * size_of(state_->dtype); }
-  const State& state() const { return *state_; }
+  const State& state() const { return *state_; }  ///< for recorders
 
  private:
   std::shared_ptr<const State> state_;

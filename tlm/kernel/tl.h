@@ -47,19 +47,19 @@ const char* to_string(ReduceKind kind);
 /// Fused end of a composite GEMM, applied to each output tile before it is written.
 enum class Activation : std::uint8_t { none, relu, gelu, silu, tanh, sigmoid };
 struct Epilogue {
-  Va bias = 0;      ///< 1 x n row added to every row; 0: none
-  Va residual = 0;  ///< m x n added after the activation; 0: none
-  Activation activation = Activation::none;
+  Va bias = 0;                               ///< 1 x n row added to every row; 0: none
+  Va residual = 0;                           ///< m x n added after the activation; 0: none
+  Activation activation = Activation::none;  ///< before the residual
 };
 
 /// c[m x n] = a[m x k] * b[k x n], then the epilogue. All row-major; leading dimensions (elements) default to the
 /// width.
 struct CompositeGemm {
-  Va a = 0, b = 0, c = 0;
-  std::int64_t m = 0, n = 0, k = 0;
-  DType dtype = DType::f16;
-  std::int64_t lda = 0, ldb = 0, ldc = 0;
-  Epilogue epilogue;
+  /** operands and result */ Va a = 0, b = 0, c = 0;
+  /** elements */ std::int64_t m = 0, n = 0, k = 0;
+  DType dtype = DType::f16;  ///< of all three
+  /** leading dimensions, elements */ std::int64_t lda = 0, ldb = 0, ldc = 0;
+  Epilogue epilogue;  ///< fused end
 };
 
 /// A misuse of the kernel API: names the kernel, the PE, the op and what was wrong. Surfaces in the worker that waits.
@@ -85,8 +85,8 @@ class Tl {
   virtual const CollectiveCall& call() const = 0;         ///< throws KernelError outside a collective
 
   // Memory. `row_stride` in elements; 0: rows are contiguous.
-  virtual Tile load(Va va, Shape shape, DType dtype, std::int64_t row_stride = 0) = 0;
-  virtual void store(Va va, const Tile& tile, std::int64_t row_stride = 0) = 0;
+  virtual Tile load(Va va, Shape shape, DType dtype, std::int64_t row_stride = 0) = 0;  ///< a copy in TCM
+  virtual void store(Va va, const Tile& tile, std::int64_t row_stride = 0) = 0;         ///< TCM to memory
   /// Rows `index[i]` of a table with `row_stride` elements a row (default: cols); the pattern is known when recorded.
   virtual Tile gather(Va table, const std::vector<std::int64_t>& index, std::int64_t cols, DType dtype,
                       std::int64_t row_stride = 0) = 0;
@@ -98,34 +98,34 @@ class Tl {
   virtual Tile dot(
       const Tile& a, const Tile& b,
       const Tile& acc = Tile()) = 0;  ///< f16/bf16 accumulate in f32, result in acc's or the operands' dtype
-  virtual Tile math(MathOp op, const std::vector<Tile>& operands) = 0;
-  virtual Tile cast(const Tile& a, DType dtype) = 0;
-  virtual Tile fill(Shape shape, DType dtype, double value) = 0;
-  virtual Tile arange(std::int64_t n, DType dtype, std::int64_t start = 0) = 0;
-  virtual Tile broadcast(const Tile& a, Shape shape) = 0;
+  virtual Tile math(MathOp op, const std::vector<Tile>& operands) = 0;  ///< elementwise
+  virtual Tile cast(const Tile& a, DType dtype) = 0;                    ///< to another type
+  virtual Tile fill(Shape shape, DType dtype, double value) = 0;        ///< all elements alike
+  /** start, start + 1, ... as 1 x n */ virtual Tile arange(std::int64_t n, DType dtype, std::int64_t start = 0) = 0;
+  virtual Tile broadcast(const Tile& a, Shape shape) = 0;             ///< to a larger shape
   virtual Tile reduce(ReduceKind kind, const Tile& a, int axis) = 0;  ///< axis 0: over rows, 1 x cols; axis 1: rows x 1
   virtual Tile softmax(const Tile& a) = 0;                            ///< along rows (axis 1)
-  virtual void composite_gemm(const CompositeGemm& gemm) = 0;
+  virtual void composite_gemm(const CompositeGemm& gemm) = 0;         ///< streamed through TCM
 
   // Queues, of the launch's process group.
-  virtual void send(Direction direction, const Tile& tile) = 0;
-  virtual Tile recv(Direction direction, Shape shape, DType dtype) = 0;
+  virtual void send(Direction direction, const Tile& tile) = 0;          ///< to the peer there
+  virtual Tile recv(Direction direction, Shape shape, DType dtype) = 0;  ///< the peer's next message
   virtual Tile recv_async(Direction direction, Shape shape,
                           DType dtype) = 0;  ///< does not stall later waits until wait(tile)
   virtual void wait(const Tile& tile) = 0;   ///< PE_CPU stalls until the tile is complete
   virtual void fence() = 0;                  ///< PE_CPU stalls until everything issued before is complete
 
   // Tracing.
-  virtual void mark(const std::string& label) = 0;
+  virtual void mark(const std::string& label) = 0;  ///< names what follows in traces
 
   // Sugar.
-  Tile add(const Tile& a, const Tile& b) { return math(MathOp::add, {a, b}); }
-  Tile minimum(const Tile& a, const Tile& b) { return math(MathOp::minimum, {a, b}); }
-  Tile maximum(const Tile& a, const Tile& b) { return math(MathOp::maximum, {a, b}); }
-  Tile exp(const Tile& a) { return math(MathOp::exp, {a}); }
-  Tile gelu(const Tile& a) { return math(MathOp::gelu, {a}); }
-  Tile relu(const Tile& a) { return math(MathOp::relu, {a}); }
-  Tile transpose(const Tile& a) { return math(MathOp::transpose, {a}); }
+  Tile add(const Tile& a, const Tile& b) { return math(MathOp::add, {a, b}); }          ///< a + b
+  Tile minimum(const Tile& a, const Tile& b) { return math(MathOp::minimum, {a, b}); }  ///< elementwise
+  Tile maximum(const Tile& a, const Tile& b) { return math(MathOp::maximum, {a, b}); }  ///< elementwise
+  Tile exp(const Tile& a) { return math(MathOp::exp, {a}); }                            ///< e^a
+  Tile gelu(const Tile& a) { return math(MathOp::gelu, {a}); }                          ///< by erf
+  Tile relu(const Tile& a) { return math(MathOp::relu, {a}); }                          ///< max(a, 0)
+  Tile transpose(const Tile& a) { return math(MathOp::transpose, {a}); }                ///< rows become columns
   Tile select(const Tile& mask, const Tile& a, const Tile& b) { return math(MathOp::select, {mask, a, b}); }
 };
 

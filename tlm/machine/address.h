@@ -18,14 +18,14 @@ const char* to_string(MemoryKind kind);
 /// Kinds 0 HBM, 1 TCM, 2 SFR: unit = PE (for HBM: the slice of that PE). Kind 3: unit 0 = the cube's shared SRAM,
 /// unit 1 = host memory. Room for 2 racks of 4,096 SIPs, 256 cubes, 256 PEs and 8 GiB per unit.
 struct PhysicalAddress {
-  std::uint8_t rack = 0;
-  std::uint16_t sip = 0;
-  std::uint16_t cube = 0;
-  MemoryKind kind = MemoryKind::hbm;
-  std::uint16_t unit = 0;  ///< PE for hbm, tcm and sfr; 0 for sram and host
-  std::uint64_t offset = 0;
+  std::uint8_t rack = 0;              ///< 0 or 1
+  std::uint16_t sip = 0;              ///< 0 to 4095
+  std::uint16_t cube = 0;             ///< within SIP
+  MemoryKind kind = MemoryKind::hbm;  ///< which memory
+  std::uint16_t unit = 0;             ///< PE for hbm, tcm and sfr; 0 for sram and host
+  std::uint64_t offset = 0;           ///< bytes
 
-  static constexpr std::uint64_t kMaxOffset = (std::uint64_t{1} << 33) - 1;
+  static constexpr std::uint64_t kMaxOffset = (std::uint64_t{1} << 33) - 1;  ///< of 33 bits
 
   /// Throws std::out_of_range, naming the field, its value and its largest value, if one does not fit.
   std::uint64_t encode() const;
@@ -33,19 +33,19 @@ struct PhysicalAddress {
   static PhysicalAddress decode(std::uint64_t bits);
   std::string str() const;  ///< "sip0.cube3.pe5.hbm+0x1000"
 
-  static PhysicalAddress hbm(PeCoord pe, std::uint64_t offset) {
+  /** In a PE's HBM slice. */ static PhysicalAddress hbm(PeCoord pe, std::uint64_t offset) {
     return {0, pe.sip, pe.cube, MemoryKind::hbm, pe.pe, offset};
   }
-  static PhysicalAddress tcm(PeCoord pe, std::uint64_t offset) {
+  /** In a PE's TCM. */ static PhysicalAddress tcm(PeCoord pe, std::uint64_t offset) {
     return {0, pe.sip, pe.cube, MemoryKind::tcm, pe.pe, offset};
   }
-  static PhysicalAddress sfr(PeCoord pe, std::uint64_t offset) {
+  /** Among a PE's registers. */ static PhysicalAddress sfr(PeCoord pe, std::uint64_t offset) {
     return {0, pe.sip, pe.cube, MemoryKind::sfr, pe.pe, offset};
   }
-  static PhysicalAddress sram(CubeCoord cube, std::uint64_t offset) {
+  /** In a cube's SRAM. */ static PhysicalAddress sram(CubeCoord cube, std::uint64_t offset) {
     return {0, cube.sip, cube.cube, MemoryKind::sram, 0, offset};
   }
-  static PhysicalAddress host(std::uint16_t sip, std::uint64_t offset) {
+  /** In a SIP's host memory. */ static PhysicalAddress host(std::uint16_t sip, std::uint64_t offset) {
     return {0, sip, 0, MemoryKind::host, 0, offset};
   }
 

@@ -11,7 +11,7 @@ constexpr std::uint32_t index(NodeId id) { return static_cast<std::uint32_t>(id)
 
 /// Structural identity of a cube: cube within SIP, row-major over the cube mesh (cube = y * w + x).
 struct CubeCoord {
-  std::uint16_t sip = 0, cube = 0;
+  /** SIP, and cube within it */ std::uint16_t sip = 0, cube = 0;
   friend bool operator==(const CubeCoord& a, const CubeCoord& b) {
     return std::tie(a.sip, a.cube) == std::tie(b.sip, b.cube);
   }
@@ -23,8 +23,8 @@ struct CubeCoord {
 
 /// Structural identity of a PE: the triple, never a flat index.
 struct PeCoord {
-  std::uint16_t sip = 0, cube = 0, pe = 0;
-  CubeCoord in_cube() const { return {sip, cube}; }
+  /** SIP, cube within it, PE within that */ std::uint16_t sip = 0, cube = 0, pe = 0;
+  CubeCoord in_cube() const { return {sip, cube}; }  ///< its cube
   friend bool operator==(const PeCoord& a, const PeCoord& b) {
     return std::tie(a.sip, a.cube, a.pe) == std::tie(b.sip, b.cube, b.pe);
   }

@@ -1,0 +1,66 @@
+# The installed package: `find_package(kernbench)` gives kernbench::api and kernbench_add_plugin (docs/api.md).
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+
+# Headers behind <kernbench/kernbench.h>; a test keeps the list complete. They keep their folders under include/kernbench.
+set(KERNBENCH_PUBLIC_HEADERS
+  ccl/contract.h
+  runtime/deadlock.h
+  runtime/errors.h
+  runtime/host_access.h
+  runtime/placement.h
+  runtime/runtime.h
+  runtime/tensor.h
+  runtime/tp/gemm.h
+  runtime/tp/linear.h
+  runtime/tp/parallel_state.h
+  runtime/tp/regions.h
+  sc_main/workloads/plugin.h
+  sc_main/workloads/workload.h
+  tlm/ext/message.h
+  tlm/ext/packet.h
+  tlm/kernel/call.h
+  tlm/kernel/direction.h
+  tlm/kernel/dtype.h
+  tlm/kernel/tile.h
+  tlm/kernel/tl.h
+  tlm/machine/address.h
+  tlm/machine/fidelity.h
+  tlm/machine/ids.h
+  tlm/machine/machine_map.h
+  tlm/machine/routing.h
+  tlm/machine/run_options.h
+  tlm/machine/scheduling_kind.h
+  tlm/observe/observer.h
+  tlm/observe/wait_for.h
+  tlm/sim/dispatcher.h
+  tlm/sim/event_queue.h
+  tlm/sim/time.h
+)
+foreach(header IN LISTS KERNBENCH_PUBLIC_HEADERS)
+  get_filename_component(folder ${header} DIRECTORY)
+  install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kernbench/${folder} COMPONENT kernbench)
+endforeach()
+install(FILES sc_main/api/kernbench/kernbench.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kernbench COMPONENT kernbench)
+
+# What a plug-in is compiled with. It links nothing of ours: the tool that opens it exports what it needs.
+add_library(kernbench_api INTERFACE)
+set_target_properties(kernbench_api PROPERTIES EXPORT_NAME api)
+target_compile_features(kernbench_api INTERFACE cxx_std_17)
+target_compile_definitions(kernbench_api INTERFACE SC_ENABLE_ASSERTIONS)
+target_include_directories(kernbench_api INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/sc_main/api>
+  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/kernbench>)
+target_link_libraries(kernbench_api INTERFACE
+  SystemC::systemc fmt::fmt nlohmann_json::nlohmann_json Boost::program_options)
+add_library(kernbench::api ALIAS kernbench_api)
+
+install(TARGETS kernbench COMPONENT kernbench)
+install(TARGETS kernbench_api EXPORT kernbenchTargets COMPONENT kernbench)
+set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/kernbench)
+install(EXPORT kernbenchTargets NAMESPACE kernbench:: DESTINATION ${config_folder} COMPONENT kernbench)
+configure_package_config_file(cmake/kernbenchConfig.cmake.in ${PROJECT_BINARY_DIR}/kernbenchConfig.cmake
+  INSTALL_DESTINATION ${config_folder} PATH_VARS CMAKE_INSTALL_BINDIR)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/kernbenchConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/kernbenchConfig.cmake ${PROJECT_BINARY_DIR}/kernbenchConfigVersion.cmake
+  cmake/SystemC.cmake DESTINATION ${config_folder} COMPONENT kernbench)

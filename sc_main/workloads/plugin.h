@@ -1,0 +1,61 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <systemc>
+#include <vector>
+
+#include "sc_main/workloads/workload.h"
+
+namespace kernbench {
+
+/// Raised with every change of the public headers that an already built plug-in would not survive.
+inline constexpr std::uint32_t kPluginAbi = 1;
+
+/// What a shared library with workloads hands out: its only exported symbol, kernbench_workload_plugin, returns one.
+struct Plugin {
+  std::uint32_t abi_version = kPluginAbi;  ///< first, so that a plug-in of another version can be recognised
+  long language = __cplusplus;             ///< standard that it was compiled for
+  int systemc = SC_VERSION_MAJOR * 10'000 + SC_VERSION_MINOR * 100 + SC_VERSION_PATCH;  ///< version it was built for
+  const WorkloadFactory* factories = nullptr;                                           ///< one per workload
+  std::size_t count = 0;                                                                ///< of factories
+};
+
+/// The descriptor of a plug-in with these workloads, each a class that can be made without arguments.
+template <class... W>
+const Plugin* plugin_of() {
+  static const WorkloadFactory factories[] = {+[]() -> std::unique_ptr<Workload> { return std::make_unique<W>(); }...};
+  static const Plugin plugin = [] {
+    Plugin made;
+    made.factories = factories;
+    made.count = sizeof...(W);
+    return made;
+  }();
+  return &plugin;
+}
+
+/// The workloads that `kernbench run` knows: those of the tool and those of plug-ins. A plug-in stays open for the life
+/// of the process, since kernels of it may outlive its workload.
+class WorkloadCatalogue {
+ public:
+  WorkloadCatalogue();  ///< those of the tool
+
+  /// Opens a shared library and adds its workloads. Throws std::invalid_argument: a file that cannot be opened, without
+  /// the symbol, of another ABI version, or with a name that is there already.
+  void add_plugin(const std::string& path);
+
+  std::unique_ptr<Workload> make(const std::string& name) const;  ///< nothing if there is none of that name
+  std::vector<std::string> names() const;                         ///< in the order in which they were added
+  const std::vector<WorkloadFactory>& factories() const { return factories_; }  ///< likewise
+
+ private:
+  std::vector<WorkloadFactory> factories_;
+};
+
+}  // namespace kernbench
+
+/// Makes a shared library a plug-in: `KERNBENCH_WORKLOAD_PLUGIN(First, Second)` at file scope, once per library.
+#define KERNBENCH_WORKLOAD_PLUGIN(...)                                                                       \
+  extern "C" __attribute__((visibility("default"))) const ::kernbench::Plugin* kernbench_workload_plugin() { \
+    return ::kernbench::plugin_of<__VA_ARGS__>();                                                            \
+  }

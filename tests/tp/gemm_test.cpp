@@ -1,0 +1,146 @@
+#include "runtime/tp/gemm.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/tp/regions.h"
+#include "tests/tp/tp_case.h"
+
+namespace kernbench::testing {
+namespace {
+
+constexpr std::array kCubeSplits = {CubeSplit::replicate, CubeSplit::column_wise, CubeSplit::row_wise};
+constexpr std::array kPeSplits = {PeSplit::replicate, PeSplit::column_wise, PeSplit::row_wise,
+                                  PeSplit::tiled_column_major, PeSplit::tiled_row_major};
+
+/// Products of multiples of 1/16 and 1/8 add up exactly in f32, so every placement has to give the same bits: the exact
+/// sum, rounded once.
+TEST(TpGemm, GivesTheSameBitsForEveryPlacement) {
+  MachineRun host(machine_of(1, 2, 2));
+  const std::int64_t m = 5, k = 13, n = 7;
+  const Values x = values_of({m, k}, input_at), w = values_of({k, n}, weight_at);
+  const Values expected = in_f16(product(x, w, m, k, n));
+  int checked = 0;
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        for (const CubeSplit cube : kCubeSplits) {
+          for (const PeSplit pe : kPeSplits) {
+            const DPPolicy one = policy_of(cube, pe), other = policy_of(CubeSplit::row_wise, PeSplit::column_wise);
+            for (int varied = 0; varied < 3; ++varied) {
+              const Tensor a = ctx.from_host(x, {m, k}, DType::f16, varied == 0 ? one : other, "a");
+              const Tensor b = ctx.from_host(w, {k, n}, DType::f16, varied == 1 ? one : other, "b");
+              const Tensor c = ctx.empty({m, n}, DType::f16, varied == 2 ? one : other, "c");
+              ctx.wait(tp::gemm(ctx, "gemm", {a, b, Tensor(), c, Activation::none}));
+              ASSERT_EQ(c.to_host(), expected) << to_string(cube) << " " << to_string(pe) << " " << varied;
+              for (std::size_t copy = 1; copy < c.copies(); ++copy) {
+                ASSERT_EQ(c.bytes_to_host(copy), c.bytes_to_host(0));
+              }
+              ++checked;
+            }
+          }
+        }
+      },
+      std::tuple<>(), 1);
+  EXPECT_EQ(checked, 45);
+}
+
+TEST(TpGemm, AddsTheBiasOnceAndThenTheActivation) {
+  MachineRun host(machine_of(1, 2, 2));
+  const std::int64_t m = 3, k = 8, n = 6;
+  const Values x = values_of({m, k}, input_at), w = values_of({k, n}, weight_at);
+  Values expected = product(x, w, m, k, n);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    expected[i] = std::max(0.0, expected[i] + bias_at(0, static_cast<std::int64_t>(i) % n));
+  }
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        for (const tp::LinearPlacement& placement : two_placements()) {
+          const Tensor a = ctx.from_host(x, {m, k}, DType::f16, placement.input, "a");
+          const Tensor b = ctx.from_host(w, {k, n}, DType::f16, placement.weight, "b");
+          const Tensor bias = ctx.from_host(values_of({1, n}, bias_at), {1, n}, DType::f16, placement.bias, "bias");
+          const Tensor c = ctx.empty({m, n}, DType::f16, placement.output, "c");
+          ctx.wait(tp::gemm(ctx, "gemm", {a, b, bias, c, Activation::relu}));
+          EXPECT_EQ(c.to_host(), in_f16(expected));
+        }
+      },
+      std::tuple<>(), 1);
+}
+
+TEST(TpGemm, TilesLargerThanATileAreSummedOverAllOfK) {
+  MachineRun host(machine_of(1, 1, 2));
+  const std::int64_t m = 70, k = 300, n = 150;
+  const Values x = values_of({m, k}, input_at), w = values_of({k, n}, weight_at);
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        const Tensor a =
+            ctx.from_host(x, {m, k}, DType::f32, policy_of(CubeSplit::replicate, PeSplit::column_wise), "a");
+        const Tensor b = ctx.from_host(w, {k, n}, DType::f32, policy_of(CubeSplit::replicate, PeSplit::row_wise), "b");
+        const Tensor c = ctx.empty({m, n}, DType::f32, policy_of(CubeSplit::replicate, PeSplit::column_wise), "c");
+        ctx.wait(tp::gemm(ctx, "gemm", {a, b, Tensor(), c, Activation::none}));
+        EXPECT_EQ(c.to_host(), product(x, w, m, k, n));  // exact in f32
+      },
+      std::tuple<>(), 1);
+}
+
+TEST(TpGemm, RefusesOperandsThatDoNotFit) {
+  MachineRun host(machine_of(1, 1, 1));
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        const Tensor a = ctx.zeros({2, 3}, DType::f16, {}, "a"), b = ctx.zeros({4, 5}, DType::f16, {}, "b");
+        const Tensor c = ctx.zeros({2, 5}, DType::f16, {}, "c"), f32 = ctx.zeros({3, 5}, DType::f32, {}, "w");
+        const Tensor i8 = ctx.zeros({2, 5}, DType::i8, {}, "i");
+        const auto error = [&](const Tensor& x, const Tensor& w, const Tensor& y) {
+          return error_text([&] { tp::gemm(ctx, "g", {x, w, Tensor(), y, Activation::none}); });
+        };
+        EXPECT_EQ(error(a, b, c), "gemm 'g': 2x3 times 4x5 does not give 2x5");
+        EXPECT_EQ(error(a, f32, c), "gemm 'g': tensor 'w' is f32, the result is f16");
+        EXPECT_EQ(error(a, f32, i8), "gemm 'g': i8 is no floating-point type");
+        EXPECT_EQ(error(a, Tensor(), c), "gemm 'g': an operand is an empty handle");
+      },
+      std::tuple<>(), 1);
+}
+
+TEST(TpRegions, ScatterTakesTheRanksColumnsAndGatherPutsThemBack) {
+  MachineRun host(machine_of(2, 2, 2));
+  const Shape shape{3, 10};
+  const Values whole = values_of(shape, input_at);
+  int checked = 0;
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        ctx.init_process_group();
+        const tp::ParallelState state = tp::initialize_model_parallel(ctx, 2);
+        for (const tp::LinearPlacement& placement : two_placements()) {
+          const Tensor x = ctx.from_host(whole, shape, DType::f16, placement.input, "x");
+          const Tensor part = tp::scatter_to_region(state, x, placement.output, "part");
+          EXPECT_EQ(part.shape(), (Shape{3, 5}));
+          EXPECT_EQ(part.to_host(), values_of({3, 5}, input_at, 0, ctx.rank() * 5));
+          const Tensor back = tp::gather_from_region(state, part, placement.output, "back");
+          EXPECT_EQ(back.to_host(), whole);
+          ++checked;
+        }
+        EXPECT_EQ(error_text([&] {
+                    tp::scatter_to_region(state, ctx.zeros({1, 3}, DType::f16, {}, "odd"), {}, "s");
+                  }),
+                  "scatter 's': the tensor has 3 columns, which 2 ranks do not divide");
+      },
+      std::tuple<>(), 2);
+  EXPECT_EQ(checked, 4);
+}
+
+TEST(TpRegions, CopyIsTheIdentityAndReduceSumsOverTheRanks) {
+  MachineRun host(machine_of(2, 1, 2));
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        ctx.init_process_group();
+        const tp::ParallelState state = tp::initialize_model_parallel(ctx, 2);
+        const Tensor x = ctx.full(ctx.rank() + 1, {2, 8}, DType::f16, {}, "x");
+        const Ps before = ctx.now();
+        EXPECT_EQ(tp::copy_to_region(state, x).va(), x.va());
+        EXPECT_EQ(ctx.now(), before);
+        tp::reduce_from_region(state, x);
+        EXPECT_EQ(x.to_host(), Values(16, 3.0));
+      },
+      std::tuple<>(), 2);
+}
+
+}  // namespace
+}  // namespace kernbench::testing

@@ -1,0 +1,241 @@
+#include "runtime/tp/linear.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "tests/tp/tp_case.h"
+
+namespace kernbench::testing {
+namespace {
+
+constexpr int kRanks = 2;
+constexpr std::int64_t kRows = 3, kIn = 20, kOut = 24;
+
+tp::ParallelState start(Context& ctx) {
+  ctx.init_process_group();
+  return tp::initialize_model_parallel(ctx, ctx.world_size());
+}
+
+Tensor input(Context& ctx, const tp::LinearPlacement& placement, std::int64_t cols = kIn, std::int64_t from = 0) {
+  return ctx.from_host(values_of({kRows, cols}, input_at, 0, from), {kRows, cols}, DType::f16, placement.input, "x");
+}
+
+tp::LinearOptions options_of(const tp::LinearPlacement& placement, bool bias = false) {
+  tp::LinearOptions options;
+  options.name = "layer";
+  options.bias = bias;
+  options.placement = placement;
+  return options;
+}
+
+Values whole_product(bool bias) {
+  Values y = product(values_of({kRows, kIn}, input_at), values_of({kIn, kOut}, weight_at), kRows, kIn, kOut);
+  for (std::size_t i = 0; bias && i < y.size(); ++i) y[i] += bias_at(0, static_cast<std::int64_t>(i) % kOut);
+  return y;
+}
+
+class Layers : public ::testing::TestWithParam<SchedulingKind> {};
+
+TEST_P(Layers, ColumnRankOwnsItsColumnsWhateverThePlacement) {
+  MachineRun host(machine_of(kRanks, 2, 2), scheduled(GetParam()));
+  int checked = 0;
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        const tp::ParallelState state = start(ctx);
+        for (const tp::LinearPlacement& placement : two_placements()) {
+          tp::ColumnParallelLinear layer(state, kIn, kOut, options_of(placement, true));
+          layer.load_weight(weight_at);
+          layer.load_bias(bias_at);
+          const std::int64_t own = kOut / kRanks, first = ctx.rank() * own;
+          EXPECT_EQ(layer.weight().shape(), (Shape{kIn, own}));
+          EXPECT_EQ(layer.weight().to_host(), values_of({kIn, own}, weight_at, 0, first));
+          for (const ShardSpec& shard : layer.weight().shards()) EXPECT_EQ(shard.sip, ctx.rank());
+          const Tensor y = layer.forward(input(ctx, placement));
+          EXPECT_EQ(y.shape(), (Shape{kRows, own}));
+          Values expected =
+              product(values_of({kRows, kIn}, input_at), values_of({kIn, own}, weight_at, 0, first), kRows, kIn, own);
+          for (std::size_t i = 0; i < expected.size(); ++i) {
+            expected[i] += bias_at(0, first + static_cast<std::int64_t>(i) % own);
+          }
+          EXPECT_EQ(y.to_host(), in_f16(expected));  // sums are exact in f32
+          ++checked;
+        }
+      },
+      std::tuple<>(), kRanks);
+  EXPECT_EQ(checked, 2 * kRanks);
+}
+
+TEST_P(Layers, ColumnGathersItsOutputOnEveryRank) {
+  MachineRun host(machine_of(kRanks, 2, 2), scheduled(GetParam()));
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        const tp::ParallelState state = start(ctx);
+        for (const tp::LinearPlacement& placement : two_placements()) {
+          tp::ColumnParallelLinear layer(state, kIn, kOut, options_of(placement), true);
+          layer.load_weight(weight_at);
+          const Tensor y = layer.forward(input(ctx, placement));
+          EXPECT_EQ(y.shape(), (Shape{kRows, kOut}));
+          EXPECT_EQ(y.to_host(), in_f16(whole_product(false)));
+        }
+      },
+      std::tuple<>(), kRanks);
+}
+
+TEST_P(Layers, RowRankOwnsItsRowsAndEveryRankEndsWithTheSameBits) {
+  MachineRun host(machine_of(kRanks, 2, 2), scheduled(GetParam()));
+  std::map<int, std::vector<std::vector<std::uint8_t>>> outputs;
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        const tp::ParallelState state = start(ctx);
+        for (const tp::LinearPlacement& placement : two_placements()) {
+          tp::RowParallelLinear layer(state, kIn, kOut, options_of(placement, true));
+          layer.load_weight(weight_at);
+          layer.load_bias(bias_at);
+          const std::int64_t own = kIn / kRanks, first = ctx.rank() * own;
+          EXPECT_EQ(layer.weight().shape(), (Shape{own, kOut}));
+          EXPECT_EQ(layer.weight().to_host(), values_of({own, kOut}, weight_at, first, 0));
+          const Tensor y = layer.forward(input(ctx, placement, own, first));
+          EXPECT_EQ(y.shape(), (Shape{kRows, kOut}));
+          expect_close(y.to_host(), whole_product(true), "row");
+          outputs[ctx.rank()].push_back(y.bytes_to_host());
+        }
+      },
+      std::tuple<>(), kRanks);
+  ASSERT_EQ(outputs.size(), static_cast<std::size_t>(kRanks));
+  for (const auto& [rank, bytes] : outputs) EXPECT_EQ(bytes, outputs[0]) << "rank " << rank;
+}
+
+TEST_P(Layers, RowScattersAnInputThatIsNotParallel) {
+  MachineRun host(machine_of(kRanks, 2, 2), scheduled(GetParam()));
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        const tp::ParallelState state = start(ctx);
+        for (const tp::LinearPlacement& placement : two_placements()) {
+          tp::RowParallelLinear layer(state, kIn, kOut, options_of(placement), false);
+          layer.load_weight(weight_at);
+          expect_close(layer.forward(input(ctx, placement)).to_host(), whole_product(false), "scattered");
+        }
+      },
+      std::tuple<>(), kRanks);
+}
+
+/// The whole model against the host; the activation lies between the layers and is not linear, so that a missing or
+/// doubled one shows.
+TEST_P(Layers, MlpEqualsTheHostsModelOnEveryRank) {
+  constexpr int kWorld = 4;
+  MachineRun host(machine_of(kWorld, 2, 1), scheduled(GetParam()));
+  const std::int64_t in = 12, hidden = 16, out = 10;
+  Values h = product(values_of({kRows, in}, input_at), values_of({in, hidden}, weight_at), kRows, in, hidden);
+  for (std::size_t i = 0; i < h.size(); ++i)
+    h[i] = std::max(0.0, h[i] + bias_at(0, static_cast<std::int64_t>(i) % hidden));
+  Values y = product(in_f16(h), values_of({hidden, out}, weight_at), kRows, hidden, out);
+  for (std::size_t i = 0; i < y.size(); ++i) y[i] += bias_at(0, static_cast<std::int64_t>(i) % out);
+  std::map<int, std::vector<std::uint8_t>> outputs;
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        const tp::ParallelState state = start(ctx);
+        tp::LinearOptions options = options_of({}, true);
+        options.activation = Activation::relu;
+        tp::ColumnParallelLinear fc1(state, in, hidden, options);
+        options.activation = Activation::none;
+        tp::RowParallelLinear fc2(state, hidden, out, options);
+        fc1.load_weight(weight_at);
+        fc1.load_bias(bias_at);
+        fc2.load_weight(weight_at);
+        fc2.load_bias(bias_at);
+        const Tensor result = fc2.forward(fc1.forward(input(ctx, {}, in)));
+        expect_close(result.to_host(), y, "mlp");
+        outputs[ctx.rank()] = result.bytes_to_host();
+      },
+      std::tuple<>(), kWorld);
+  ASSERT_EQ(outputs.size(), static_cast<std::size_t>(kWorld));
+  for (const auto& [rank, bytes] : outputs) EXPECT_EQ(bytes, outputs[0]) << "rank " << rank;
+}
+
+TEST_P(Layers, TraceHasOneEntryPerLaunchAndPerCollective) {
+  MachineRun host(machine_of(kRanks, 1, 2), scheduled(GetParam()));
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        const tp::ParallelState state = start(ctx);
+        tp::ColumnParallelLinear column(state, kIn, kOut, options_of({}, true));      // 1 launch
+        tp::RowParallelLinear row(state, kOut, kIn, options_of({}));                  // 1 launch, 1 collective
+        tp::RowParallelLinear biased(state, kIn, kOut, options_of({}, true), false);  // 3 launches, 1 collective
+        biased.forward(row.forward(column.forward(input(ctx, {}))));
+      },
+      std::tuple<>(), kRanks);
+  std::map<std::pair<int, std::string>, int> entries;
+  for (const HostTraceEntry& entry : host.runtime.host_trace()) ++entries[{entry.rank, entry.kind}];
+  for (int rank = 0; rank < kRanks; ++rank) {
+    EXPECT_EQ((entries[{rank, "launch"}]), 5);
+    EXPECT_EQ((entries[{rank, "collective"}]), 2);
+  }
+  EXPECT_EQ(entries.size(), 4u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Schedulings, Layers, ::testing::Values(SchedulingKind::concurrent, SchedulingKind::rounds),
+                         [](const auto& info) {
+                           return info.param == SchedulingKind::rounds ? "rounds" : "concurrent";
+                         });
+
+TEST(Layer, WeightsDefaultToZeroAndGiveZero) {
+  MachineRun host(machine_of(kRanks, 1, 2));
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        const tp::ParallelState state = start(ctx);
+        tp::ColumnParallelLinear layer(state, kIn, kOut);
+        EXPECT_EQ(layer.weight().to_host(), Values(static_cast<std::size_t>(kIn * kOut / kRanks), 0.0));
+        EXPECT_EQ(layer.forward(input(ctx, {})).to_host(),
+                  Values(static_cast<std::size_t>(kRows * kOut / kRanks), 0.0));
+      },
+      std::tuple<>(), kRanks);
+}
+
+TEST(Layer, DimensionsThatTheRanksDoNotDivideAreNamed) {
+  MachineRun host(machine_of(kRanks, 1, 1));
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        const tp::ParallelState state = start(ctx);
+        EXPECT_EQ(
+            error_text([&] { tp::ColumnParallelLinear(state, 8, 7, options_of({})); }),
+            "ColumnParallelLinear 'layer': out is 7: give a positive multiple of the tensor-parallel world size 2");
+        EXPECT_EQ(error_text([&] { tp::RowParallelLinear(state, 7, 8, options_of({})); }),
+                  "RowParallelLinear 'layer': in is 7: give a positive multiple of the tensor-parallel world size 2");
+      },
+      std::tuple<>(), kRanks);
+}
+
+TEST(Layer, AnInputThatDoesNotFitIsNamed) {
+  MachineRun host(machine_of(kRanks, 1, 1));
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        const tp::ParallelState state = start(ctx);
+        const tp::ColumnParallelLinear layer(state, 8, 8, options_of({}));
+        const Tensor x = ctx.zeros({2, 9}, DType::f16, {}, "x");
+        EXPECT_EQ(error_text([&] { layer.forward(x); }),
+                  "ColumnParallelLinear 'layer': the input 'x' is 2x9 f16, not M x 8 f16");
+        tp::ColumnParallelLinear bare(state, 8, 8, options_of({}));
+        EXPECT_EQ(error_text([&] { bare.load_bias(bias_at); }), "ColumnParallelLinear 'layer' has no bias");
+      },
+      std::tuple<>(), kRanks);
+}
+
+/// Placement inside a SIP is no way to split a layer over ranks: a policy has no field for it, and both ranks hold all
+/// of a tensor that they place alike.
+TEST(Layer, PlacementAloneNeverSplitsOverRanks) {
+  MachineRun host(machine_of(kRanks, 2, 2));
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        const Tensor t = ctx.zeros({1, 128}, DType::f16, tp::LinearPlacement::split(), "t");
+        std::int64_t elements = 0;
+        for (const ShardSpec& shard : t.shards()) {
+          EXPECT_EQ(shard.sip, ctx.rank());
+          elements += shard.region.rows * shard.region.cols;
+        }
+        EXPECT_EQ(elements, 128);
+      },
+      std::tuple<>(), kRanks);
+}
+
+}  // namespace
+}  // namespace kernbench::testing
