@@ -22,6 +22,13 @@ struct Bound {
   double most = 0;
 };
 
+/// What another simulator needs for the same unit of work, on the machine where a loop took 26 ns. Source: hardware.md,
+/// "Speed to reach".
+struct Peer {
+  const char* name = nullptr;
+  double loops = 0;
+};
+
 /// Something whose speed is measured, each time in a process of its own.
 struct Bench {
   std::string name;
@@ -30,6 +37,7 @@ struct Bench {
   std::vector<Bound> bounds;
   std::function<Measured()> run;
   bool quick = true;  ///< part of --sample
+  Peer peer{};
 };
 
 /// User CPU time of this process so far, in seconds.

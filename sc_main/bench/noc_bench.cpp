@@ -28,7 +28,8 @@ std::vector<Bench> noc_benches(Grade grade) {
                     "simulated cycle",
                     {{Bound::Of::loops_per_unit, most}},
                     [load, fast] { return run_mesh(load, fast); },
-                    true});
+                    true,
+                    {"BookSim2", 1600}});
   }
   return list;
 }

@@ -126,6 +126,9 @@ void print(const Outcome& one) {
              m.units / m.cpu_s, one.bench.unit, m.cpu_s, one.loops, one.calibration_ns, m.peak_bytes / (1 << 20));
   if (!one.bench.extra_unit.empty())
     fmt::print("{:<44}{:>14.6g} {}s per CPU s\n", "", m.extra / m.cpu_s, one.bench.extra_unit);
+  if (one.bench.peer.name != nullptr)
+    fmt::print("{:<44}{:>14.3g} times {} ({:g} loops)\n", "", one.bench.peer.loops / one.loops, one.bench.peer.name,
+               one.bench.peer.loops);
   for (const Bound& bound : one.bench.bounds) {
     const double value = one.value_of(bound);
     fmt::print("{:<44}{:>14.6g} {}, at most {:g}: {}\n", "", value, unit_of(bound.of), bound.most,
@@ -143,6 +146,11 @@ nlohmann::ordered_json to_json(const Outcome& one) {
   if (!one.bench.extra_unit.empty()) {
     json["extra_unit"] = one.bench.extra_unit + "s per CPU second";
     json["extra_value"] = m.extra / m.cpu_s;
+  }
+  if (one.bench.peer.name != nullptr) {
+    json["peer"] = one.bench.peer.name;
+    json["peer_loops"] = one.bench.peer.loops;
+    json["times_peer"] = one.bench.peer.loops / one.loops;
   }
   json["bounds"] = nlohmann::ordered_json::array();
   for (const Bound& bound : one.bench.bounds) {

@@ -4,9 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <atomic>
 #include <deque>
-#include <memory>
 #include <stdexcept>
 #include <systemc>
 
@@ -95,6 +93,8 @@ class MeshNode : public sc_core::sc_module, PacketForwardIf, PacketBackwardIf {
   PacketInitiatorSocket to_router{"to_router"};
   PacketTargetSocket from_router{"from_router"};
 
+  /// Drops what waits; what has been offered still travels.
+  void stop() { waiting_.clear(); }
   /// A packet comes into being at `cycle`, not before the present one.
   void create(unsigned destination, std::uint64_t cycle) {
     shared_.meter.created(cycle);
@@ -155,87 +155,87 @@ class MeshNode : public sc_core::sc_module, PacketForwardIf, PacketBackwardIf {
   std::deque<Waiting> waiting_;
 };
 
-/// The mesh, its nodes and its traffic.
-class BareMesh : public sc_core::sc_module {
- public:
-  BareMesh(const sc_core::sc_module_name& name, const BareMeshConfig& config, EventQueue& queue,
-           std::atomic<bool>& finished)
-      : sc_module(name),
-        config_(config),
-        queue_(queue),
-        finished_(finished),
-        pattern_(config.pattern, config.cols, config.rows),
-        routes_(config.cols),
-        meter_(config.warmup, config.warmup + config.window),
-        network_(noc_config(config), routes_, queue, config.fast ? Grade::fast : Grade::accurate),
-        shared_{queue, pool_, routes_, meter_, config.cols, config.packet_flits, (1 + config.link_delay) * kCycle},
-        arrivals_(config.cols * config.rows, config.load / config.packet_flits, config.seed),
-        destinations_(config.seed, 0) {
+}  // namespace
+
+struct BareMesh::Impl {
+  Impl(const BareMeshConfig& config, EventQueue& queue)
+      : config(config),
+        queue(queue),
+        pattern(config.pattern, config.cols, config.rows),
+        routes(config.cols),
+        meter(config.warmup, config.warmup + config.window),
+        network(noc_config(config), routes, queue, config.fast ? Grade::fast : Grade::accurate),
+        shared{queue, pool, routes, meter, config.cols, config.packet_flits, (1 + config.link_delay) * kCycle},
+        arrivals(config.cols * config.rows, config.load / config.packet_flits, config.seed),
+        destinations(config.seed, 0),
+        next(arrivals.next()) {
     for (unsigned r = 0; r < config.rows * config.cols; ++r) add(r);
     for (unsigned r = 0; r < config.rows * config.cols; ++r) {
       if (r % config.cols + 1 < config.cols) join(r, kEastPort, r + 1, kWestPort);
       if (r + config.cols < config.rows * config.cols) join(r, kSouthPort, r + config.cols, kNorthPort);
     }
-    next_ = arrivals_.next();
-    queue_.at(next_.cycle * kCycle, [this] { create(); });
-    queue_.at((config.warmup + config.window) * kCycle, [this] { check(); });
   }
 
-  const TrafficMeter& meter() const { return meter_; }
-  double begin_s() const { return begin_s_; }  ///< user CPU time of the process when the simulation began
-
- private:
-  void start_of_simulation() override { begin_s_ = user_cpu_s(); }
   void add(unsigned r) {
-    const unsigned x = r % config_.cols, y = r / config_.cols;
-    const std::vector<bool> connected = {y > 0, y + 1 < config_.rows, x + 1 < config_.cols, x > 0, true};
-    routers_.push_back(std::make_unique<Router>(fmt::format("r{}", r).c_str(), network_, connected, nullptr));
-    nodes_.push_back(std::make_unique<MeshNode>(fmt::format("node{}", r).c_str(), r, shared_));
-    nodes_[r]->to_router.bind(*routers_[r]->in[kFirstLocalPort]);
-    routers_[r]->out[kFirstLocalPort]->bind(nodes_[r]->from_router);
+    const unsigned x = r % config.cols, y = r / config.cols;
+    const std::vector<bool> connected = {y > 0, y + 1 < config.rows, x + 1 < config.cols, x > 0, true};
+    routers.push_back(std::make_unique<Router>(fmt::format("r{}", r).c_str(), network, connected, nullptr));
+    nodes.push_back(std::make_unique<MeshNode>(fmt::format("node{}", r).c_str(), r, shared));
+    nodes[r]->to_router.bind(*routers[r]->in[kFirstLocalPort]);
+    routers[r]->out[kFirstLocalPort]->bind(nodes[r]->from_router);
   }
   void join(unsigned a, unsigned a_port, unsigned b, unsigned b_port) {
-    routers_[a]->out[a_port]->bind(*routers_[b]->in[b_port]);
-    routers_[b]->out[b_port]->bind(*routers_[a]->in[a_port]);
+    routers[a]->out[a_port]->bind(*routers[b]->in[b_port]);
+    routers[b]->out[b_port]->bind(*routers[a]->in[a_port]);
+  }
+
+  void start() {
+    begin_s = user_cpu_s();
+    queue.at(next.cycle * kCycle, [this] { create(); });
+    queue.at((config.warmup + config.window) * kCycle, [this] { end_if_done(); });
   }
 
   /// Every packet of one cycle, then the event of the next cycle that has any. A cycle ahead of their creation, so that
   /// it does not matter which event of a cycle comes first.
   void create() {
-    const std::uint64_t cycle = next_.cycle;
+    if (ended_at != 0) return;
+    const std::uint64_t cycle = next.cycle;
     do {
-      nodes_[next_.node]->create(pattern_.destination(next_.node, destinations_), cycle + 1);
-      next_ = arrivals_.next();
-    } while (next_.cycle == cycle);
-    queue_.at(next_.cycle * kCycle, [this] { create(); });
+      nodes[next.node]->create(pattern.destination(next.node, destinations), cycle + 1);
+      next = arrivals.next();
+    } while (next.cycle == cycle);
+    queue.at(next.cycle * kCycle, [this] { create(); });
   }
 
   /// Traffic goes on until the measured packets are there; looked at now and then.
-  void check() {
+  void end_if_done() {
     constexpr std::uint64_t kInterval = 64;
-    const std::uint64_t cycle = queue_.now() / kCycle, run = config_.warmup + config_.window;
-    if (meter_.arrived_count() == meter_.measured() || cycle >= run * (1 + config_.drain)) {
-      finished_.store(true, std::memory_order_relaxed);
+    const std::uint64_t cycle = queue.now() / kCycle, run = config.warmup + config.window;
+    if (meter.arrived_count() == meter.measured() || cycle >= run * (1 + config.drain)) {
+      ended_at = cycle;
+      cpu_s = user_cpu_s() - begin_s;
+      meter.freeze();
+      for (const auto& node : nodes) node->stop();
       return;
     }
-    queue_.at((cycle + kInterval) * kCycle, [this] { check(); });
+    queue.at((cycle + kInterval) * kCycle, [this] { end_if_done(); });
   }
 
-  const BareMeshConfig config_;
-  EventQueue& queue_;
-  std::atomic<bool>& finished_;
-  const TrafficPattern pattern_;
-  const BareRoutes routes_;
-  PayloadPool pool_;
-  TrafficMeter meter_;
-  RouterNetwork network_;
-  Shared shared_;
-  BernoulliArrivals arrivals_;
-  Random destinations_;
-  BernoulliArrivals::Arrival next_;
-  double begin_s_ = 0;
-  std::vector<std::unique_ptr<Router>> routers_;
-  std::vector<std::unique_ptr<MeshNode>> nodes_;
+  const BareMeshConfig config;
+  EventQueue& queue;
+  const TrafficPattern pattern;
+  const BareRoutes routes;
+  PayloadPool pool;
+  TrafficMeter meter;
+  RouterNetwork network;
+  Shared shared;
+  BernoulliArrivals arrivals;
+  Random destinations;
+  BernoulliArrivals::Arrival next;
+  std::vector<std::unique_ptr<Router>> routers;
+  std::vector<std::unique_ptr<MeshNode>> nodes;
+  std::uint64_t ended_at = 0;     // cycle; 0: runs
+  double begin_s = 0, cpu_s = 0;  // user CPU time of the process at the beginning, of the run
 };
 
 void check(const BareMeshConfig& config) {
@@ -253,22 +253,24 @@ void check(const BareMeshConfig& config) {
         fmt::format("a load of {} flits per node and cycle\n  hint: give more than 0, and at most one packet per "
                     "cycle, {}",
                     config.load, config.packet_flits));
-  if (config.window == 0) refuse("an empty window");
+  if (config.vc_depth == 0) refuse("virtual channels without buffers\n  hint: give a depth of at least 1 flit");
+  if (config.window == 0) refuse("an empty window\n  hint: give at least 1 cycle");
+  TrafficPattern(config.pattern, config.cols, config.rows);
 }
-}  // namespace
-
-BareMeshResult run_bare_mesh(const BareMeshConfig& config) {
+BareMesh::BareMesh(const sc_core::sc_module_name& name, const BareMeshConfig& config, EventQueue& queue)
+    : sc_module(name) {
   check(config);
-  Dispatcher dispatcher("dispatcher", 1);
-  std::atomic<bool> finished{false};
-  dispatcher.set_stop(&finished);
-  auto mesh = std::make_unique<BareMesh>("mesh", config, dispatcher.queue(0), finished);
-  sc_core::sc_start();
-  back_on_main_stack();
+  impl_ = std::make_unique<Impl>(config, queue);
+}
 
-  const TrafficMeter& meter = mesh->meter();
+BareMesh::~BareMesh() = default;
+
+void BareMesh::start_of_simulation() { impl_->start(); }
+
+BareMeshResult BareMesh::result() const {
+  const BareMeshConfig& config = impl_->config;
+  const TrafficMeter& meter = impl_->meter;
   BareMeshResult result;
-  result.cpu_s = user_cpu_s() - mesh->begin_s();
   const double per_node_and_cycle =
       static_cast<double>(config.packet_flits) / (static_cast<double>(config.window) * config.cols * config.rows);
   result.offered = static_cast<double>(meter.measured()) * per_node_and_cycle;
@@ -280,12 +282,24 @@ BareMeshResult run_bare_mesh(const BareMeshConfig& config) {
   result.p95 = meter.percentile(0.95);
   result.p99 = meter.percentile(0.99);
   result.links = meter.mean_links();
+  const unsigned hop =
+      config.routing_delay + config.vc_alloc_delay + config.sw_alloc_delay + config.switch_delay + config.link_delay;
+  result.zero_load = 1 + config.link_delay + hop * (impl_->pattern.mean_links() + 1) + config.packet_flits - 1;
   result.measured = meter.measured();
   result.arrived = meter.arrived_count();
   result.packets = meter.packets();
-  result.cycles = dispatcher.now() / kCycle;
+  result.cycles = impl_->ended_at;
   result.least_latency = meter.least_latency();
+  result.cpu_s = impl_->cpu_s;
   return result;
+}
+
+BareMeshResult run_bare_mesh(const BareMeshConfig& config) {
+  Dispatcher dispatcher("dispatcher", 1);
+  const BareMesh mesh("mesh", config, dispatcher.queue(0));
+  sc_core::sc_start();
+  back_on_main_stack();
+  return mesh.result();
 }
 
 }  // namespace kernbench

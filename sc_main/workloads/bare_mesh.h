@@ -1,7 +1,11 @@
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <systemc>
 #include <vector>
+
+#include "tlm/sim/event_queue.h"
 
 namespace kernbench {
 
@@ -32,6 +36,7 @@ struct BareMeshResult {
   double network_latency = 0;               ///< mean, cycles: head leaves the source queue to arrival of the last flit
   double p50 = 0, p95 = 0, p99 = 0;         ///< cycles, of `latency`
   double links = 0;                         ///< mean, router to router
+  double zero_load = 0;                     ///< latency without contention, mean over the pattern, cycles
   std::uint64_t measured = 0, arrived = 0;  ///< packets created in the window; those of them that arrived
   std::uint64_t packets = 0;                ///< delivered in the whole run
   std::uint64_t cycles = 0;                 ///< length of the run
@@ -39,8 +44,27 @@ struct BareMeshResult {
   double cpu_s = 0;                         ///< user time of the simulation without its elaboration
 };
 
-/// Builds the mesh of the project's modules and runs it to its end. Once per process, before any other elaboration.
-/// Throws std::invalid_argument for a configuration that cannot be built.
+/// Throws std::invalid_argument for a mesh that cannot be built.
+void check(const BareMeshConfig& config);
+
+/// The mesh, built of the project's Router modules, its nodes and its traffic. Several may stand side by side.
+///
+/// The run ends by itself: traffic stops once every measured packet has arrived, and what waits in source queues is
+/// dropped.
+class BareMesh : public sc_core::sc_module {
+ public:
+  /// Throws as check().
+  BareMesh(const sc_core::sc_module_name& name, const BareMeshConfig& config, EventQueue& queue);
+  ~BareMesh() override;
+  BareMeshResult result() const;  ///< after the simulation
+
+ private:
+  void start_of_simulation() override;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Builds a mesh alone and runs it. Once per process, before any other elaboration. Throws as check().
 BareMeshResult run_bare_mesh(const BareMeshConfig& config);
 
 }  // namespace kernbench
