@@ -9,8 +9,8 @@
 
 namespace kernbench {
 
-std::string schema_errors(const nlohmann::ordered_json& ordered) {
-  std::ifstream in(KERNBENCH_SOURCE_DIR "/sc_main/results.schema.json");
+std::string schema_errors(const nlohmann::ordered_json& ordered, const std::string& name) {
+  std::ifstream in(KERNBENCH_SOURCE_DIR "/sc_main/" + name);
   const nlohmann::json rules = nlohmann::json::parse(in), json = nlohmann::json::parse(ordered.dump());
   valijson::Schema schema;
   valijson::SchemaParser(valijson::SchemaParser::kDraft7)

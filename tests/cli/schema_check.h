@@ -4,7 +4,7 @@
 
 namespace kernbench {
 
-/// Where `json` departs from sc_main/results.schema.json; empty if nowhere.
-std::string schema_errors(const nlohmann::ordered_json& json);
+/// Where `json` departs from a schema in sc_main; empty if nowhere.
+std::string schema_errors(const nlohmann::ordered_json& json, const std::string& schema = "results.schema.json");
 
 }  // namespace kernbench
