@@ -19,11 +19,9 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Options of the specification that this version does not have, and what to do instead.
-constexpr std::array<std::pair<const char*, const char*>, 5> kLaterOptions{{
+constexpr std::array<std::pair<const char*, const char*>, 3> kLaterOptions{{
     {"--trace", "use --vcd FILE for waves or --oplog FILE for the list of ops"},
     {"--report", "use --json FILE for results and --vcd FILE for waves"},
-    {"--scheduling", "this version schedules ranks concurrently"},
-    {"--host-io", "host copies are untimed in this version"},
     {"--group", "collectives run over all ranks in this version"},
 }};
 
@@ -83,12 +81,18 @@ po::options_description MachineOptions::describe() {
 po::options_description CommonOptions::describe() {
   po::options_description options("Every run");
   auto add = options.add_options();
+  add("plugin", po::value(&plugins)->value_name("FILE")->composing(),
+      "shared library with workloads of your own; repeatable; docs/api.md");
   add("ccl", po::value(&ccl)->value_name("FILE"), "ccl.yaml with the collective algorithms (default: built in)");
   add("data", po::value(&data)->value_name("on|off"),
       "off: no contents and no check; the simulated times stay the same (default: on)");
   add("fidelity", po::value(&fidelity)->value_name("GRADE|PART=GRADE,..."),
       "accurate or fast, for all or for parts: 'noc=fast,hbm=accurate'; parts: noc, ucie, link, hbm, pe "
       "(default: accurate)");
+  add("scheduling", po::value(&scheduling)->value_name("concurrent|rounds"),
+      "ranks resume each when its own work is done, or all at one point in rounds (default: concurrent)");
+  add("host-io", po::value(&host_io)->value_name("debug|timed"),
+      "host copies of tensors take no simulated time, or go through the PCIe endpoint (default: debug)");
   add("seed", po::value(&seed)->value_name("N"), "of the data (default: 1)");
   add("debug", po::bool_switch(&debug), "extra checks: reads of unwritten bytes");
   add("json", po::value(&json)->value_name("FILE|-"),
@@ -115,6 +119,10 @@ po::options_description CommonOptions::describe() {
 
 void CommonOptions::check() const {
   if (data != "on" && data != "off") throw UsageError(fmt::format("--data is {}", quote(data)), "give 'on' or 'off'");
+  if (scheduling != "concurrent" && scheduling != "rounds")
+    throw UsageError(fmt::format("--scheduling is {}", quote(scheduling)), "give 'concurrent' or 'rounds'");
+  if (host_io != "debug" && host_io != "timed")
+    throw UsageError(fmt::format("--host-io is {}", quote(host_io)), "give 'debug' or 'timed'");
   if (color != "auto" && color != "never")
     throw UsageError(fmt::format("--color is {}", quote(color)), "give 'auto' or 'never'");
   if (recorder_window == 0) throw UsageError("--recorder-window is '0'", "give an integer of at least 1");
@@ -129,7 +137,9 @@ void CommonOptions::check() const {
 }
 
 RunOptions CommonOptions::run_options() const {
-  return {data == "on", debug, recorder_window, parse_fidelity(fidelity)};
+  return {data == "on",       debug,
+          recorder_window,    parse_fidelity(fidelity),
+          host_io == "timed", scheduling == "rounds" ? SchedulingKind::rounds : SchedulingKind::concurrent};
 }
 
 void CommonOptions::check_outputs() const {

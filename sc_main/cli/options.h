@@ -24,8 +24,8 @@ struct MachineOptions {
 /// Options that every run has.
 struct CommonOptions {
   std::string ccl, data = "on", fidelity = "accurate", json, vcd, oplog, wave_window, max_sim_time, color = "auto",
-                   from;
-  std::vector<std::string> wave_filters;
+                   from, scheduling = "concurrent", host_io = "debug";
+  std::vector<std::string> wave_filters, plugins;
   std::uint64_t seed = 1;
   unsigned recorder_window = 4096;
   double watchdog = 600;  ///< s without progress

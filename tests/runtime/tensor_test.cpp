@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdlib>
+#include <map>
 #include <numeric>
 #include <stdexcept>
+#include <utility>
 
 #include "tests/runtime/host_run.h"
 
@@ -270,6 +273,197 @@ TEST(Tensor, RandnIsTheSameForTheSameSeed) {
         EXPECT_NEAR(squares / 1000, 1, 0.15);
       },
       1);
+}
+
+TEST(Tensor, EveryDtypeRoundsToNearestEven) {
+  // Two ties between neighbours of each type: one goes down, one up, to the even neighbour; and an exact value.
+  const std::map<DType, std::array<std::pair<double, double>, 3>> cases = {
+      {DType::f64, {{{0.1, 0.1}, {0x1p53 + 1, 0x1p53}, {-3, -3}}}},
+      {DType::f32, {{{16777217, 16777216}, {16777219, 16777220}, {0.5, 0.5}}}},
+      {DType::f16, {{{2049, 2048}, {2051, 2052}, {-1.5, -1.5}}}},
+      {DType::bf16, {{{257, 256}, {259, 260}, {-1.5, -1.5}}}},
+      {DType::f8e4m3, {{{17, 16}, {19, 20}, {-1.5, -1.5}}}},
+      {DType::f8e5m2, {{{9, 8}, {11, 12}, {-1.5, -1.5}}}},
+      {DType::i64, {{{2.5, 2}, {3.5, 4}, {-7, -7}}}},
+      {DType::i32, {{{2.5, 2}, {3.5, 4}, {1e12, 2147483647}}}},
+      {DType::i16, {{{2.5, 2}, {3.5, 4}, {-1e6, -32768}}}},
+      {DType::i8, {{{2.5, 2}, {3.5, 4}, {300, 127}}}},
+      {DType::boolean, {{{0, 0}, {2, 1}, {1, 1}}}}};
+  ASSERT_EQ(cases.size(), static_cast<std::size_t>(kDTypes));
+  HostRun host({1, 1, 1, 2, 1 << 20});
+  host.run(
+      [&](Context& ctx) {
+        for (const auto& [dtype, values] : cases) {
+          std::vector<double> given, expected;
+          for (const auto& [value, rounded] : values) {
+            given.push_back(value);
+            expected.push_back(rounded);
+          }
+          EXPECT_EQ(ctx.from_host(given, {1, 3}, dtype, {}, "t").to_host(), expected) << to_string(dtype);
+        }
+      },
+      1);
+}
+
+TEST(Tensor, PrintsItsNameShapeTypeAndContents) {
+  HostRun host({1, 1, 1, 2, 1 << 20});
+  host.run(
+      [&](Context& ctx) {
+        const Tensor t = ctx.from_host({1, 2, 3, 4.5}, {2, 2}, DType::f16, {}, "t");
+        EXPECT_EQ(to_string(t), "t (2x2 f16): [1, 2; 3, 4.5]");
+        const Tensor wide = ctx.zeros({1, 9}, DType::i8, {}, "w");
+        EXPECT_EQ(to_string(wide), "w (1x9 i8): [0, 0, 0, 0, 0, 0, 0, 0, ...]");
+      },
+      1);
+}
+
+TEST(Tensor, UnderSpawnEveryShardIsOnItsRanksSip) {
+  HostRun host({4, 2, 1, 2, 1 << 20});
+  int checked = 0;
+  host.run(
+      [&](Context& ctx) {
+        DPPolicy policy;
+        policy.cube = CubeSplit::column_wise;
+        policy.pe = PeSplit::column_wise;
+        const Tensor tensor = ctx.zeros({1, 128}, DType::f16, policy, "t");
+        for (const ShardSpec& shard : tensor.shards()) {
+          EXPECT_EQ(shard.sip, ctx.rank());
+          ++checked;
+        }
+      },
+      4);
+  EXPECT_EQ(checked, 4 * 4);
+}
+
+TEST(Tensor, WithoutADeviceGoesToSip0AndDebugSaysSo) {
+  RunOptions options;
+  options.debug = true;
+  HostRun host({2, 1, 1, 1, 1 << 20}, options);
+  ::testing::internal::CaptureStderr();
+  host.runtime.drive([](Context& ctx) {
+    EXPECT_EQ(ctx.zeros({1, 8}, DType::f16, {}, "first").sip(), 0);
+    ctx.set_device(1);
+    EXPECT_EQ(ctx.zeros({1, 8}, DType::f16, {}, "second").sip(), 1);
+  });
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "kernbench: warning: tensor 'first' of rank 0 goes to sip0, for no current device is set: set_device(rank) "
+            "was probably forgotten\n");
+}
+
+TEST(Tensor, TheEnvironmentAsksForDebugWarningsToo) {
+  setenv("KERNBENCH_DEBUG", "1", 1);
+  HostRun host({2, 1, 1, 1, 1 << 20});
+  ::testing::internal::CaptureStderr();
+  host.runtime.drive([](Context& ctx) { ctx.zeros({1, 8}, DType::f16, {}, "t"); });
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find("set_device(rank) was probably forgotten"),
+            std::string::npos);
+}
+
+TEST(Tensor, WithoutDebugTheFallbackIsSilent) {
+  HostRun host({2, 1, 1, 1, 1 << 20});
+  ::testing::internal::CaptureStderr();
+  host.runtime.drive([](Context& ctx) { EXPECT_EQ(ctx.zeros({1, 8}, DType::f16, {}, "t").sip(), 0); });
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(Tensor, FreeingReturnsExactlyTheBytesOfEachShard) {
+  HostRun host({1, 2, 1, 2, 4096});
+  host.run(
+      [&](Context& ctx) {
+        DPPolicy policy;
+        policy.cube = CubeSplit::row_wise;
+        policy.pe = PeSplit::column_wise;
+        for (int i = 0; i < 50; ++i) {  // uneven shards, one of them empty, filling what there is
+          Tensor fill = ctx.zeros({3, 1}, DType::f64, policy, "fill");
+          Tensor most = ctx.zeros({2, 900}, DType::f64, policy, "most");  // 3600 of 4096 B a PE
+          most.free();
+          fill.free();
+        }
+        EXPECT_NO_THROW(ctx.zeros({2, 1024}, DType::f64, policy, "all"));
+      },
+      1);
+}
+
+RunOptions timed(bool data = true) {
+  RunOptions options;
+  options.timed_host_io = true;
+  options.data = data;
+  return options;
+}
+
+/// Times of creating, reading, writing and copying tensors.
+std::vector<Ps> host_copy_times(HostRun& host, bool data) {
+  std::vector<Ps> times;
+  host.run(
+      [&](Context& ctx) {
+        const auto lap = [&, last = ctx.now()]() mutable {
+          times.push_back(ctx.now() - last);
+          last = ctx.now();
+        };
+        DPPolicy policy;
+        policy.pe = PeSplit::column_wise;
+        const std::vector<double> values = ramp(512);
+        Tensor a = ctx.from_host(values, {1, 512}, DType::f16, policy, "a");
+        lap();
+        if (data) {
+          EXPECT_EQ(a.to_host(), values);
+        } else {
+          a.to_host();
+        }
+        lap();
+        const double one = a.at(0, 300);
+        if (data) EXPECT_EQ(one, 301);
+        lap();
+        Tensor b = ctx.zeros({1, 512}, DType::f16, policy, "b");
+        lap();
+        b.copy_from(a);
+        lap();
+        if (data) EXPECT_EQ(b.at(0, 511), 512);
+      },
+      1);
+  return times;
+}
+
+TEST(Tensor, TimedHostCopiesTakeTheTimeOfTheirWay) {
+  HostRun host({1, 1, 1, 4, 1 << 20}, timed());
+  const Ps there_and_back = 2 * host.machine.pcie_config().latency;
+  const std::vector<Ps> times = host_copy_times(host, true);
+  ASSERT_EQ(times.size(), 5u);
+  EXPECT_GT(times[0], 2 * there_and_back);  // map, then contents
+  EXPECT_GT(times[1], there_and_back);      // read
+  EXPECT_GT(times[2], there_and_back);      // one element
+  EXPECT_LT(times[2], times[1]);
+  EXPECT_GT(times[3], 2 * there_and_back);  // zeros are written, too
+  EXPECT_GT(times[4], 2 * there_and_back);  // read and write
+}
+
+TEST(Tensor, TimedHostCopiesTakeTheSameTimeWithoutData) {
+  HostRun host({1, 1, 1, 4, 1 << 20}, timed(false));
+  const std::vector<Ps> times = host_copy_times(host, false);
+  EXPECT_EQ(times.size(), 5u);
+  for (const Ps time : times) EXPECT_GT(time, 2 * host.machine.pcie_config().latency);
+}
+
+TEST(Tensor, ATimedCopyPassesACollectiveThatNotAllHaveCalled) {
+  HostRun host({2, 1, 1, 1, 1 << 20}, timed());
+  host.runtime.init_process_group({});
+  const auto outcome = host.run(
+      [&](Context& ctx) {
+        const Tensor sum = ctx.full(1, {1, 8}, DType::f16, {}, "sum");
+        const Tensor other = ctx.full(5, {1, 8}, DType::f16, {}, "other");
+        if (ctx.rank() == 0) {
+          const Handle handle = ctx.all_reduce_async(sum);
+          EXPECT_EQ(other.at(0, 3), 5);  // rank 1 has not called yet: it waits for the barrier below
+          EXPECT_FALSE(handle.done());
+          ctx.barrier();
+          ctx.wait(handle);
+        } else {
+          ctx.barrier();
+          ctx.all_reduce(sum);
+        }
+      },
+      2);
+  EXPECT_TRUE(outcome.finished);
 }
 
 }  // namespace
