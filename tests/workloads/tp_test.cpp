@@ -101,6 +101,17 @@ TEST(Placement, CommandLineRefusesASipAxisAndAFlatIndex) {
   EXPECT_THAT(flat.err, HasSubstr("there is no flat PE index: give 'sip', 'cube' and 'pe'"));
 }
 
+TEST(Qkv, EveryRanksHeadsAgreeWithTheHost) {
+  const Tool tool;
+  const auto rows = rows_of(tool, small({"run", "qkv", "--tokens", "5", "--heads", "8", "--head-size", "6"}));
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0]["check"], "ok");
+  EXPECT_EQ(rows[0]["hidden"], 48);
+  const Outcome heads = tool(small({"run", "qkv", "--heads", "6"}));
+  EXPECT_EQ(heads.code, 2);
+  EXPECT_EQ(heads.err, "kernbench: error: --heads is 6; give a multiple of the machine's 4 SIPs\n");
+}
+
 TEST(VaOffsetVerify, EveryPlacementLeadsToItsOwnersMemory) {
   const Tool tool;
   const auto rows = rows_of(tool, small({"run", "va_offset_verify", "--bytes", "1000"}));

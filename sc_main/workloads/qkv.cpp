@@ -1,0 +1,138 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "sc_main/workloads/tp_model.h"
+#include "sc_main/workloads/workload.h"
+
+namespace kernbench {
+namespace {
+
+namespace po = boost::program_options;
+using Json = nlohmann::ordered_json;
+
+/// The projection in front of an attention layer: x (tokens, hidden) to queries, keys and values (tokens, 3 hidden),
+/// column-parallel over the SIPs by heads. GPT-3's smallest model has 12 heads of 64 (Brown et al. 2020, table 2.1).
+class Qkv final : public Workload {
+ public:
+  std::string name() const override { return "qkv"; }
+  std::string help() const override {
+    return "the QKV projection of a GPT layer, column-parallel over all SIPs, checked";
+  }
+  std::string example() const override { return "kernbench run qkv --tokens 16 --heads 12 --head-size 64"; }
+
+  void add_options(po::options_description& options) override {
+    auto add = options.add_options();
+    add("tokens", po::value(&tokens_)->default_value(16), "rows of the input");
+    add("heads", po::value(&heads_)->default_value(12), "attention heads; divided by the SIPs");
+    add("head-size", po::value(&head_size_)->default_value(64), "columns of a head; hidden = heads x head size");
+    common_.add(options);
+  }
+
+  Report run(Session& session) override {
+    const int ranks = session.map().sips;
+    check_options(ranks);
+    const DType dtype = common_.type();
+    const std::int64_t hidden = heads_ * head_size_, out = 3 * hidden, own = out / ranks;
+    const std::uint64_t seed = session.options().seed;
+    // Columns in the order in which Megatron stores them: by head, so that a rank's slice is whole heads.
+    HostLayer layer{hidden,
+                    out,
+                    weight_pattern(seed, 1, dtype, 2 / std::sqrt(static_cast<double>(hidden))),
+                    weight_pattern(seed, 2, dtype, 0.5),
+                    Activation::none,
+                    dtype};
+    const tp::WeightPattern input = weight_pattern(seed, 3, dtype, 1);
+    std::vector<double> x(static_cast<std::size_t>(tokens_ * hidden));
+    for (std::size_t i = 0; i < x.size(); ++i)
+      x[i] = input(static_cast<std::int64_t>(i) / hidden, static_cast<std::int64_t>(i) % hidden);
+    const tp::LinearPlacement placement = common_.placement();
+    std::vector<std::vector<double>> outputs(static_cast<std::size_t>(ranks));
+    Ps begin = kNever, end = 0;
+    ProcessGroupOptions group;
+    group.algorithm = common_.algorithm;
+    group.ccl_file = session.options().ccl_file;
+    session.runtime().init_process_group(group);
+    session.run(ranks, [&](Context& ctx) {
+      const tp::ParallelState state = tp::initialize_model_parallel(ctx, ranks);
+      tp::LinearOptions options;
+      options.name = "qkv";
+      options.dtype = dtype;
+      options.bias = true;
+      options.placement = placement;
+      tp::ColumnParallelLinear projection(state, hidden, out, options);
+      projection.load_weight(layer.weight);
+      projection.load_bias(layer.bias);
+      const Tensor in = ctx.from_host(x, {tokens_, hidden}, dtype, placement.input, "x");
+      ctx.barrier();
+      begin = std::min(begin, ctx.now());
+      const Tensor y = projection.forward(in);
+      end = std::max(end, ctx.now());
+      if (common_.check == 1) outputs[static_cast<std::size_t>(ctx.rank())] = y.to_host();
+    });
+    Comparison comparison;
+    const bool checked = common_.checks(session);
+    if (checked) {
+      const std::vector<double> whole = layer.forward(x, tokens_);
+      for (int rank = 0; rank < ranks; ++rank) {
+        std::vector<double> part;
+        for (std::int64_t t = 0; t < tokens_; ++t) {
+          const auto first = whole.begin() + t * out + rank * own;
+          part.insert(part.end(), first, first + own);
+        }
+        compare_layer(outputs[static_cast<std::size_t>(rank)], part, dtype, comparison);
+      }
+    }
+    return report(ranks, hidden, end - begin, checked, comparison);
+  }
+
+ private:
+  void check_options(int ranks) const {
+    for (const auto& [name, value] :
+         {std::pair("--tokens", tokens_), std::pair("--heads", heads_), std::pair("--head-size", head_size_)}) {
+      if (value < 1 || value > (1 << 16))
+        throw std::invalid_argument(fmt::format("{} is {}; give an integer from 1 to {}", name, value, 1 << 16));
+    }
+    if (heads_ % ranks != 0)
+      throw std::invalid_argument(
+          fmt::format("--heads is {}; give a multiple of the machine's {} SIPs", heads_, ranks));
+  }
+
+  Report report(int ranks, std::int64_t hidden, Ps time, bool checked, const Comparison& comparison) const {
+    const double ns = static_cast<double>(time) / 1e3;
+    const double flops = 6.0 * static_cast<double>(tokens_) * static_cast<double>(hidden) * static_cast<double>(hidden);
+    Json row;
+    row["op"] = "qkv";
+    row["tokens"] = tokens_;
+    row["heads"] = heads_;
+    row["hidden"] = hidden;
+    row["dtype"] = to_string(common_.type());
+    row["ranks"] = ranks;
+    row["time_ns"] = ns;
+    row["tflops"] = ns > 0 ? flops / ns / 1e3 : 0;
+    row["check"] = !checked ? "skipped" : comparison.mismatches == 0 ? "ok" : "wrong";
+    row["mismatches"] = checked ? Json(comparison.mismatches) : Json();
+    row["max_abs_err"] = checked ? Json(comparison.max_abs_error) : Json();
+    Report report;
+    report.text = fmt::format(
+        "# qkv on {} SIPs: x ({} x {}) to queries, keys and values of {} heads, by heads over the SIPs\n"
+        "#{:>9} {:>7} {:>8} {:>6} {:>12} {:>9} {:>8}\n {:>9} {:>7} {:>8} {:>6} {:>12.2f} {:>9.3f} {:>8}\n",
+        ranks, tokens_, hidden, heads_, "tokens", "hidden", "type", "ranks", "time (us)", "TFLOP/s", "check", tokens_,
+        hidden, to_string(common_.type()), ranks, ns / 1e3, row["tflops"].get<double>(),
+        row["check"].get<std::string>());
+    report.wrong = comparison.mismatches > 0;
+    report.results.push_back(std::move(row));
+    return report;
+  }
+
+  std::int64_t tokens_ = 16, heads_ = 12, head_size_ = 64;
+  TpOptions common_;
+};
+
+}  // namespace
+
+std::unique_ptr<Workload> make_qkv() { return std::make_unique<Qkv>(); }
+
+}  // namespace kernbench
