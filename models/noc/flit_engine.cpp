@@ -73,7 +73,7 @@ Buffer& FlitEngine::buffer(Router& router, unsigned input, unsigned vc) {
       made.input = static_cast<std::uint16_t>(input);
       made.vc = static_cast<std::uint8_t>(vc - channel + k);
       made.network = static_cast<std::uint8_t>(network);
-      made.ordinary = !has_priority(static_cast<int>(network));
+      made.level = static_cast<std::uint8_t>(priority_level(static_cast<int>(network)));
       made.reuse = static_cast<std::uint8_t>(from_source ? source_reuse_ : reuse_);
     }
   }

@@ -20,8 +20,8 @@ namespace kernbench {
 ///   delay + switch allocation; from a source: + credit delay
 /// One flit per cycle and input port, one per cycle and output port. Both allocators are one iteration of iSLIP: each
 /// output picks among the inputs that ask, round robin, each input accepts among the outputs that picked it, and an
-/// output whose pick was not accepted stays idle in that cycle. Commands and credits go before all others, even those
-/// that hold the switch. Weighted round robin: an input from a neighbour may win twice in a row.
+/// output whose pick was not accepted stays idle in that cycle. Commands go before credits, and these before all
+/// others, even those that hold the switch. Weighted round robin: an input from a neighbour may win twice in a row.
 /// With packet chaining (Michelogiannakis et al., MICRO 2011) a head that is in the buffer when the tail before it goes
 /// keeps that packet's output channel, if it needs the same and no other head waits for it: one virtual channel then
 /// fills a link; without, it carries flits / (flits + 1).

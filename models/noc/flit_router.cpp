@@ -297,9 +297,9 @@ void FlitEngine::match_switch(Router& router, Cycle now, Pass pass) {
     flit::Output& output = *buffer->to;
     const flit::Input& input = *buffer->from;
     if (pass != Pass::all) {
-      if (buffer->ordinary != (pass == Pass::ordinary) || input.busy == now || output.busy == now) continue;
+      if ((buffer->level == kOrdinary) != (pass == Pass::ordinary) || input.busy == now || output.busy == now) continue;
     }
-    const std::uint32_t rank = static_cast<std::uint32_t>(buffer->ordinary) << 31 |
+    const std::uint32_t rank = static_cast<std::uint32_t>(buffer->level) << 30 |
                                distance(output.grant_next, buffer->input, router.ports) << 8 |
                                distance(input.vc_next, buffer->vc, vcs_);
     if (output.best == nullptr) {
@@ -315,7 +315,7 @@ void FlitEngine::match_switch(Router& router, Cycle now, Pass pass) {
     Buffer* buffer = std::exchange(output->best, nullptr);
     flit::Input& input = *buffer->from;
     const std::uint32_t rank =
-        static_cast<std::uint32_t>(buffer->ordinary) << 31 | distance(input.accept_next, buffer->output, router.ports);
+        static_cast<std::uint32_t>(buffer->level) << 30 | distance(input.accept_next, buffer->output, router.ports);
     if (input.best == nullptr) {
       accepted_.push_back(&input);
     } else if (rank > input.best_rank) {

@@ -84,14 +84,14 @@ void FlitEngine::pump(Source& source, Cycle now) {
   }
 }
 
-// The lowest goes first: commands and credits, the packet that is under way, round robin over the virtual networks,
+// The lowest goes first: commands, then credits, the packet that is under way, round robin over the virtual networks,
 // then over their channels.
 unsigned FlitEngine::rank(const Source& source, const Lane& lane) const {
-  const unsigned ordinary = has_priority(lane.network) ? 0 : 1, middle = &lane == source.middle ? 0 : 1;
+  const unsigned level = priority_level(lane.network), middle = &lane == source.middle ? 0 : 1;
   const unsigned turn = (lane.network + kVirtualNetworks - source.next_network) % kVirtualNetworks;
   const unsigned next = source.next_channel[lane.network];
   const unsigned channel = lane.channel >= next ? lane.channel - next : lane.channel + split_.vcs_per_set() - next;
-  return ordinary << 24 | middle << 20 | turn << 8 | channel;
+  return level << 24 | middle << 20 | turn << 8 | channel;
 }
 
 // Cycle, `at` or later, in which the lane's next flit can go; kNoCycle: not known, the source is woken by a credit.

@@ -67,9 +67,9 @@ struct Buffer {
   std::uint8_t reuse = 0;                        ///< cycles from a flit's departure to the use of its place
   std::uint8_t vc = 0, out_vc = 0, network = 0;  ///< out_vc: within the virtual network
   State state = State::idle;
-  bool starved = false;         ///< the next flit has not been sent by the hop before
-  bool sender_blocked = false;  ///< the sender waits for a place
-  bool ordinary = true;         ///< no priority
+  bool starved = false;            ///< the next flit has not been sent by the hop before
+  bool sender_blocked = false;     ///< the sender waits for a place
+  std::uint8_t level = kOrdinary;  ///< priority_level
 
   Packet* current = nullptr;
   Packet* first = nullptr;  ///< packets behind it

@@ -24,6 +24,14 @@ constexpr bool has_priority(int virtual_network) {
   return of == MessageClass::command || of == MessageClass::credit;
 }
 
+/// Order of the classes at the routers' arbiters: commands, so that the start of a launch depends on nothing but other
+/// commands; credits; everything else.
+constexpr unsigned priority_level(int virtual_network) {
+  const auto of = static_cast<MessageClass>(virtual_network / kVcSets);
+  return of == MessageClass::command ? 0 : of == MessageClass::credit ? 1 : 2;
+}
+inline constexpr unsigned kOrdinary = 2;
+
 /// Virtual channel of a packet in the network that it enters, where it stays until it leaves that network.
 ///
 /// A function of source and destination, so that packets of one pair follow each other through the same buffers and

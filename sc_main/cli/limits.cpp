@@ -9,31 +9,31 @@ const std::vector<Limitation>& limitations() {
       {"fidelity",
        "one level, 'accurate'; its error against BookSim, Ramulator and DRAMSys is not yet stated by the tool."},
       {"router",
-       "virtual cut-through at packet grain: a hop is decided when the head arrives, for the whole packet, with "
-       "credit for all of it. Flits of different packets do not interleave on a link; a virtual channel is chosen "
-       "by source and destination, not by load; a buffer shallower than a packet is refused."},
+       "input-queued, one flit per cycle and port; no speculation, adaptive routes, output buffers or speed-up. A "
+       "virtual "
+       "channel is chosen by source and destination, not by load."},
       {"UCIe and inter-SIP links",
        "packets take their bytes on the wire, not whole flits; no bit errors, replay, width degradation or power "
        "states."},
       {"HBM",
        "one scheduling policy (separate read and write queues, writes drained in batches); no forwarding from "
        "queued writes; no power-down, ECC or temperature."},
-      {"TCM", "one read and one write port; no banks, and no conflicts with the compute engines."},
+      {"TCM",
+       "the engines' operand traffic loads all banks alike, as a rate; single words do not conflict below saturation."},
       {"PCIe", "latency, bandwidth and the overhead of each TLP; no flow control credits, no retry."},
       {"machines with missing PEs",
-       "all_reduce needs a placement that avoids the missing PEs; none goes around them by itself."},
-      {"GEMM", "a composite GEMM pays fill and drain of the array at every step along k."},
+       "tensors use equally many PEs of every cube, among those that all SIPs have; the others of such a cube stay "
+       "idle."},
+      {"GEMM", "a composite reads a and b again for every output tile; operands are not pinned in TCM."},
       {"energy", "not counted; `energy_pj` is null."},
-      {"host copies",
-       "untimed (only the probe workload sends timed ones); messages, launches and map commands are timed."},
-      {"scheduling", "`concurrent` only; `rounds` comes later."},
       {"collectives",
-       "all_reduce over all ranks; other collectives, process groups and one rank per PE come later. The algorithm "
+       "all_reduce; other collectives, `--group` and one rank per PE come later. The algorithm "
        "`auto` is chosen by topology and scope, not by size."},
       {"foreign TLM",
-       "memories answer plain TLM-2.0 payloads on their own ports, TCM without the END_RESP handshake; a foreign "
-       "initiator cannot be attached to a network interface, and there is no b_transport or DMI through the network."},
-      {"checks", "`--debug` reports reads of bytes that nobody wrote; races are not looked for."},
+       "a foreign initiator takes the place of a PE and a foreign target that of a memory, which serves one request at "
+       "a "
+       "time; there is no DMI."},
+      {"checks", "`--debug` finds races between PEs of one launch on one SIP, in the order of this run."},
       {"op log", "JSON lines; there is no SQLite."},
   };
   return kList;
