@@ -88,7 +88,7 @@ HopCommitEngine::Network** HopCommitEngine::onward_of(unsigned router, unsigned 
   return &onward_[router][number * ports];
 }
 
-HopCommitEngine::Network& HopCommitEngine::onward(const Queue& queue, unsigned output) {
+[[gnu::always_inline]] inline HopCommitEngine::Network& HopCommitEngine::onward(const Queue& queue, unsigned output) {
   Network*& to = queue.onward[output];
   if (to == nullptr) to = &network(out_link(queue.port->router, output), split_.network(queue.number));
   return *to;
@@ -249,7 +249,8 @@ bool HopCommitEngine::decided(const Queue& buffer, unsigned flits, std::uint32_t
 }
 
 /// From when on the place of flit `flit` of the next packet may be used. REQUIRES: it is decided.
-Cycle HopCommitEngine::usable(const Queue& buffer, unsigned flit, std::uint32_t depth) const {
+[[gnu::always_inline]] inline Cycle HopCommitEngine::usable(const Queue& buffer, unsigned flit,
+                                                            std::uint32_t depth) const {
   if (depth == kUnlimited || buffer.gone + reuse_ <= now_) return 0;
   const std::uint32_t number = buffer.assigned + flit - depth;
   const std::size_t size = buffer.runs.size();
@@ -265,7 +266,7 @@ Cycle HopCommitEngine::usable(const Queue& buffer, unsigned flit, std::uint32_t 
 }
 
 /// The places of the next `flits` flits may be used again, from `first` to `last`.
-void HopCommitEngine::record(Queue& buffer, unsigned flits, Cycle first, Cycle last) {
+[[gnu::always_inline]] inline void HopCommitEngine::record(Queue& buffer, unsigned flits, Cycle first, Cycle last) {
   buffer.newest = static_cast<std::uint8_t>((buffer.newest + 1) % buffer.runs.size());
   buffer.runs[buffer.newest] = {buffer.departed, flits, first, last};
   buffer.departed += flits;
@@ -302,7 +303,7 @@ void HopCommitEngine::inject(Queue& line) {
 }
 
 /// The channel that a packet of `queue` can be given first; kNoVc while none is decided.
-unsigned HopCommitEngine::free_channel(const Queue& queue, const Network& network) const {
+[[gnu::always_inline]] inline unsigned HopCommitEngine::free_channel(const Queue& queue, const Network& network) const {
   if (!any_) return network.free[own_channel(queue)] == kNoCycle ? kNoVc : own_channel(queue);
   const unsigned vcs = config_.vcs_per_set;
   unsigned best = kNoVc;
@@ -357,25 +358,31 @@ bool HopCommitEngine::may_chain(const Queue& queue, unsigned output, const Netwo
          queue.first->first_cycle + head_wait_ < queue.gone;
 }
 
-Passage HopCommitEngine::reserve_slots(Queue& queue, Link& link, Cycle earliest, unsigned flits) {
-  SlotMap& output = link.slots;
-  SlotMap& input = queue.source ? output : queue.port->slots;
-  if (!has_priority(static_cast<int>(split_.network(queue.number))))
-    return reserve(output, input, earliest, flits, picks_, now_);
-  const Passage passage =
-      reserve(link.urgent, queue.source ? link.urgent : queue.port->urgent, earliest, flits, false, now_);
-  if (passage.first == kNoCycle) return passage;
-  output.settle(now_);
-  input.settle(now_);
-  for (unsigned i = 0; i < flits; ++i) {
-    displace(output, passage.first + i);
-    if (!queue.source) displace(input, passage.first + i);
-  }
+[[gnu::always_inline]] inline Passage HopCommitEngine::reserve_slots(Queue& queue, Link& link, Cycle earliest,
+                                                                     unsigned flits) {
+  Maps& output = link.slots;
+  Maps& input = queue.source ? output : queue.port->slots;
+  const unsigned level = priority_level(static_cast<int>(split_.network(queue.number)));
+  if (level == kOrdinary) return reserve(output[kOrdinary], input[kOrdinary], earliest, flits, picks_, now_);
+  const Passage passage = reserve(output[level], input[level], earliest, flits, false, now_);
+  if (passage.first != kNoCycle) push_aside(output, input, level, passage.first, flits);
   return passage;
 }
 
+// The flits of a packet of level `level` take their cycles from those of the levels behind it.
+void HopCommitEngine::push_aside(Maps& output, Maps& input, unsigned level, Cycle first, unsigned flits) {
+  for (unsigned behind = level + 1; behind <= kOrdinary; ++behind) {
+    output[behind].settle(now_);
+    input[behind].settle(now_);
+    for (unsigned i = 0; i < flits; ++i) {
+      displace(output[behind], first + i);
+      if (&input != &output) displace(input[behind], first + i);
+    }
+  }
+}
+
 // The packet's way over one link is decided.
-void HopCommitEngine::commit(Queue& queue, Network& net, unsigned vc, Cycle earliest) {
+[[gnu::always_inline]] inline void HopCommitEngine::commit(Queue& queue, Network& net, unsigned vc, Cycle earliest) {
   constexpr Cycle kLater = 16;
   if (earliest > now_ + kReserveReach) {
     wake(queue, earliest - kReserveReach);
@@ -436,7 +443,8 @@ void HopCommitEngine::follow(Queue& buffer, Packet& packet, Cycle first, unsigne
   finish(sender, packet, flits, network(link, split_.network(buffer.number)), sender.passage);
 }
 
-void HopCommitEngine::finish(Queue& queue, Packet& packet, unsigned flits, Network& net, const Passage& passage) {
+[[gnu::always_inline]] inline void HopCommitEngine::finish(Queue& queue, Packet& packet, unsigned flits, Network& net,
+                                                           const Passage& passage) {
   const unsigned vc = queue.owned;
   queue.owned = kNoVc;
   queue.channel = static_cast<std::uint8_t>(vc);
@@ -461,7 +469,8 @@ void HopCommitEngine::finish(Queue& queue, Packet& packet, unsigned flits, Netwo
 }
 
 // Tells the modules of a packet whose passage is final.
-void HopCommitEngine::leave(Queue& queue, Packet& packet, Network& net, unsigned vc, const Passage& passage) {
+[[gnu::always_inline]] inline void HopCommitEngine::leave(Queue& queue, Packet& packet, Network& net, unsigned vc,
+                                                          const Passage& passage) {
   const Port& from = *queue.port;
   if (queue.source) {
     actions_.injected(from.router, from.number, packet, passage.first + injection_, passage.last + injection_);

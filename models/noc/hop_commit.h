@@ -12,25 +12,27 @@ namespace kernbench {
 /// The fast grade: one decision per packet and hop, when the head arrives, never revised. Idle routers cost nothing.
 ///
 /// The packet at the front of a virtual channel is handled when its head is there and the tail of the packet before it
-/// has left; with dep = cycle in which a flit wins the switch, B = buffer depth, n = number of a flit in the next
-/// buffer:
-///   va: now, if a virtual channel of the output is free; else one cycle after the tail of the first one that will be;
-///       while all wait for something themselves, the packet waits, first come first served
+/// has left. dep: cycle in which a flit wins the switch; B: buffer depth; n: number of a flit in the next buffer.
+///   va = now, if a virtual channel of the output is free, else one cycle after the tail of the one that is free first;
+///        while all wait for something themselves, the packet waits, first come first served
 ///   dep[0] >= va + 1, and >= dep of flit n - B out of the next buffer + credit delay + switch allocation; where that
-///       is not decided, the packet keeps the virtual channel and waits for the decision
-///   flits take the lowest free cycles of input and output port from there on. Cycles in between in which the output
-///   was
-///       free and the input was not are lost to the output as well: a single-iteration allocator has picked an input
-///       that sends elsewhere
-///   dep[last] >= arrival of the tail, and >= the credit of the last flit
+///        is not decided, the packet keeps the virtual channel and waits for the decision
+///   dep[i] = the lowest cycles from there on that are free at input and output port; cycles in between in which the
+///        output is free and the input is not are lost to the output as well: a single-iteration allocator has picked
+///        an input that sends elsewhere
+///   dep[last] >= arrival of the tail, and >= the credit of the last flit; flit times in between are linear
 /// With packet chaining a packet that is there when the tail before it goes follows it at once on the same channel, if
-/// nobody waits for that. A packet longer than B stays in a buffer until the next router has decided on it: its tail
-/// follows B flits behind. Flit times in between are linear. Commands and credits take cycles regardless of others'
-/// packets, which lose later ones instead. A packet is also delayed by those that come after it and share its links;
-/// that is not revised into the plan, but added where it leaves the network: kLateShare of what it waited for others
-/// itself (docs/fidelity.md). Not modelled: round robin between inputs (order of arrival instead), weighted
-/// arbitration, a hold that ends for want of a credit. Source of the method: measured prototypes against reference
-/// tables of BookSim2 (docs/fidelity.md).
+/// nobody waits for that.
+///
+/// A packet longer than B stays until the next router has decided on it: its tail follows B flits behind.
+///
+/// Commands take cycles regardless of all others, credits of all but commands; the others lose later cycles instead.
+///
+/// A packet is also delayed by those that come after it and share its links. That does not change what is decided, but
+/// kLateTenths of what a packet has waited for others is added where it leaves the network.
+///
+/// Not modelled: round robin between inputs (order of arrival instead), weighted arbitration, a hold that ends for want
+/// of a credit. Source of the method: measured prototypes against reference tables of BookSim2 (docs/fidelity.md).
 class HopCommitEngine final : public MeshEngine {
  public:
   HopCommitEngine(const NocConfig& config, const NetworkRoutes& routes, Actions& actions);
@@ -46,12 +48,14 @@ class HopCommitEngine final : public MeshEngine {
 
  private:
   static constexpr unsigned kSlots = 256;     // of the wheel of coming cycles
-  static constexpr unsigned kLateTenths = 3;  // kLateShare, in tenths
+  static constexpr unsigned kLateTenths = 3;  // share of its waits, in tenths
   static constexpr unsigned kMaxVcs = 25;     // of one network: vcs() <= 255
   static constexpr std::uint8_t kNoVc = 0xFF;
 
   struct Port;
   struct Network;
+  /// By priority_level: what packets of that level and of those before it have taken.
+  using Maps = std::array<SlotMap, kOrdinary + 1>;
   /// Flits that left a buffer together: flit from + i at first + i, with the gaps spread evenly.
   struct Run {
     std::uint32_t from = 0, flits = 0;
@@ -85,7 +89,7 @@ class HopCommitEngine final : public MeshEngine {
   };
   /// From an output, or a source, to the buffers behind it; one flit per cycle.
   struct Link {
-    SlotMap slots, urgent;
+    Maps slots;
     std::uint32_t depth = 0;
     Port* port = nullptr;  // null: outside the network
     std::array<std::unique_ptr<Network>, kVirtualNetworks> networks;
@@ -100,7 +104,7 @@ class HopCommitEngine final : public MeshEngine {
     std::array<Cycle, kMaxVcs> free{};  // from when on a packet may be given the channel; kNoCycle: not decided
   };
   struct Port {
-    SlotMap slots, urgent;
+    Maps slots;
     std::uint32_t router = 0, number = 0;
     Link in;                                                         // to its buffers
     std::unique_ptr<Link> border;                                    // its output, if that leaves the network
@@ -140,6 +144,7 @@ class HopCommitEngine final : public MeshEngine {
   unsigned free_channel(const Queue& queue, const Network& network) const;
   void commit(Queue& queue, Network& network, unsigned vc, Cycle earliest);
   Passage reserve_slots(Queue& queue, Link& link, Cycle earliest, unsigned flits);
+  void push_aside(Maps& output, Maps& input, unsigned level, Cycle first, unsigned flits);
   void follow(Queue& buffer, Packet& packet, Cycle first, unsigned flits);
   void finish(Queue& queue, Packet& packet, unsigned flits, Network& network, const Passage& passage);
   void leave(Queue& queue, Packet& packet, Network& network, unsigned vc, const Passage& passage);
@@ -166,7 +171,7 @@ class HopCommitEngine final : public MeshEngine {
 
   Cycle now_ = 0;
   Cycle armed_ = kNoCycle;
-  bool busy_ = false;  // in a call that arms at its end
+  bool busy_ = false;         // in a call that arms at its end
   Queue* sent_to_ = nullptr;  // where the packet goes that head() is being said of
   std::array<std::uint64_t, kSlots / 64> pending_{};
   std::array<std::vector<Entry>, kSlots> wheel_;
