@@ -186,8 +186,6 @@ struct IoCpu::Impl {
                   kMapEntriesPerPacket);
       }
     } else {
-      const auto& range = std::get<MmuUnmapMessage>(message->body);
-      pages.unmap(range.va, range.bytes);
       for (const CubeCoord cube : cubes) {
         ++work.pending;
         send(command_for(CommandKind::mmu_unmap, message), cube, false);
@@ -219,6 +217,8 @@ struct IoCpu::Impl {
   void tables_done(Message* message) {
     if (const auto* mapping = std::get_if<MmuMapMessage>(&message->body)) {
       for (const MapEntry& entry : mapping->entries) pages.map(entry);
+    } else if (const auto* range = std::get_if<MmuUnmapMessage>(&message->body)) {
+      pages.unmap(range->va, range->bytes);  // when every PE has dropped its TLB entries
     }
     complete(message);
   }

@@ -26,6 +26,7 @@ struct DmaEngine::Job final : ResponseHandler {
   std::array<Ps, kDelays> spent{};  // of the burst that ended last
   Ps last_write = 0;                // when TCM holds all that has arrived
   std::optional<MemoryKind> space;
+  RaceDetector::Text text;  // --debug
   Job* next = nullptr;
   Job* previous = nullptr;
 };
@@ -129,6 +130,12 @@ void DmaEngine::inject() {
     return;
   }
   if (!job.space) job.space = burst_.at.kind;
+  if (services_.options.debug) {
+    if (job.text == nullptr) job.text = std::make_shared<const std::string>(text_of(job.op));
+    const KernelContext& context = *job.op.context;
+    services_.check_races(context.message, context.launch().kernel, job.text, burst_.at, burst_.bytes,
+                          kind_ == Kind::write);
+  }
   const PacketKind kind = kind_ == Kind::read ? PacketKind::read : PacketKind::write;
   tlm::tlm_generic_payload& payload = services_.payload(kind, node, burst_.at.encode(), burst_.bytes);
   if (kind_ == Kind::write && services_.options.data) {

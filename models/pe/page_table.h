@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "models/pe/race_detector.h"
 #include "tlm/ext/message.h"
 
 namespace kernbench {
@@ -20,6 +21,8 @@ class PageTable {
   void unmap(Va va, std::uint64_t bytes);  ///< for every viewer; bytes that are not mapped are left alone
   /// As `viewer` sees it; nothing if unmapped.
   std::optional<Translation> translate(Va va, PeCoord viewer) const;
+  /// What the SIP's PEs have done to memory; asked with `--debug` only.
+  RaceDetector races;
 
  private:
   struct Range {

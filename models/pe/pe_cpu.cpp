@@ -119,7 +119,11 @@ void PeCpu::issue(std::unique_ptr<Op> recorded) {
       return;
     case OpKind::fence:
       context.at_fence = context.fenced();
-      if (context.at_fence) stall(context, "fence");
+      if (context.at_fence) {
+        stall(context, "fence");
+      } else {
+        fenced(context);
+      }
       return;
     case OpKind::mark:
       end_mark(context);
@@ -296,6 +300,7 @@ void PeCpu::completed(Op& op) {
   if (context.at_fence && !context.fenced()) {
     context.at_fence = false;
     resume(context);
+    fenced(context);
   }
   wake(ready);
   finish_if_done(context);
@@ -307,6 +312,10 @@ void PeCpu::room() {
     if (composite != nullptr) composite->advance();
   }
   advance();
+}
+
+void PeCpu::fenced(const KernelContext& context) {
+  if (services_.options.debug) services_.pages.races.fenced(context.message, services_.coord);
 }
 
 // ---- The end of a kernel ----
@@ -328,6 +337,7 @@ void PeCpu::finish_if_done(KernelContext& context) {
     kernel_tracks_[context.index].interval(context.started, services_.now(), launch.kernel);
   }
   answer(failed ? CommandKind::failed : CommandKind::done, context.message);
+  if (services_.options.debug) services_.pages.races.ended(context.message, services_.coord);
   contexts_[context.index] = nullptr;
   arm_waiting();
 }

@@ -57,6 +57,7 @@ class PeCpu final : public OpSink, public TileSink {
   bool fits(const Op& op) const;
   void enqueue(Op& op);
   void wake(const std::vector<Hazard*>& ready);
+  void fenced(const KernelContext& context);
   void finish_if_done(KernelContext& context);
   void end_mark(KernelContext& context);
   void fail(KernelContext& context);

@@ -33,6 +33,17 @@ tlm::tlm_generic_payload& Services::payload(PacketKind kind, NodeId destination,
   return payload;
 }
 
+void Services::check_races(const Message& launch, const std::string& kernel, const RaceDetector::Text& op,
+                           const PhysicalAddress& at, std::uint64_t bytes, bool write) {
+  constexpr unsigned kReports = 10;
+  std::vector<RaceDetector::Race> found;
+  pages.races.access(launch, coord, op, at, bytes, write, found);
+  for (const RaceDetector::Race& race : found) {
+    if (race_reports++ < kReports)
+      SC_REPORT_WARNING("kernbench/race", ("kernel '" + kernel + "': " + race.str()).c_str());
+  }
+}
+
 void Services::inject(tlm::tlm_generic_payload& payload) {
   tlm::tlm_phase phase = tlm::BEGIN_REQ;
   sc_core::sc_time delay = sc_core::SC_ZERO_TIME;

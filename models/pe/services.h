@@ -45,6 +45,9 @@ struct Services {
   /// A payload of ours, addressed and ready to be filled and injected.
   tlm::tlm_generic_payload& payload(PacketKind kind, NodeId destination, std::uint64_t address, std::uint32_t bytes);
   void inject(tlm::tlm_generic_payload& payload);
+  /// Tells the race detector, and reports what it finds.
+  void check_races(const Message& launch, const std::string& kernel, const RaceDetector::Text& op,
+                   const PhysicalAddress& at, std::uint64_t bytes, bool write);
 
   const PeConfig& config;
   const PeCoord coord;
@@ -59,6 +62,7 @@ struct Services {
   Tcm tcm;
   Mmu mmu;
   PeStatistics statistics;
+  unsigned race_reports = 0;
 };
 
 /// What engines tell PE_CPU. Calls come from events of the queue; an engine's state is consistent when it calls.

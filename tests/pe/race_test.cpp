@@ -1,0 +1,113 @@
+// --debug: PEs that race on a range of memory.
+#include <algorithm>
+
+#include "tests/pe/harness.h"
+
+namespace kernbench {
+namespace {
+
+using test::Bench;
+
+constexpr Va kShared = 0x10000, kOut = 0x20000;
+const Direction kEast = Direction::east(), kWest = Direction::west();
+
+/// Two PEs with a queue pair between them, under --debug; counts the warnings.
+struct Races {
+  Races() : bench(options()) {
+    texts().clear();
+    sc_core::sc_report_handler::set_handler([](const sc_core::sc_report& report, const sc_core::sc_actions& actions) {
+      if (std::string(report.get_msg_type()) == "kernbench/race") {
+        texts().push_back(report.get_msg());
+      } else {
+        sc_core::sc_report_handler::default_handler(report, actions);
+      }
+    });
+    bench.map_hbm(0, 1 << 24);
+    bench.join(0, 1);
+  }
+  ~Races() { sc_core::sc_report_handler::set_handler(nullptr); }
+  static Bench::Options options() {
+    Bench::Options options;
+    options.pes = 2;
+    options.run.debug = true;
+    return options;
+  }
+  static std::vector<std::string>& texts() {
+    static std::vector<std::string> list;
+    return list;
+  }
+  std::size_t count(std::function<void(Tl&)> first, std::function<void(Tl&)> second) {
+    texts().clear();
+    Message& message = bench.launch({{std::uint16_t{0}, std::move(first)}, {std::uint16_t{1}, std::move(second)}});
+    EXPECT_EQ(bench.answers(message, CommandKind::done), 2u);
+    return texts().size();
+  }
+  Bench bench;
+};
+
+Tile value(Tl& tl) { return tl.fill({1, 32}, DType::f16, 1); }
+void put(Tl& tl, Va va) { tl.store(va, value(tl)); }
+void get(Tl& tl, Va va) {
+  tl.store(kOut + 0x1000 * static_cast<Va>(tl.program_id(0)), tl.load(va, {1, 32}, DType::f16));
+}
+
+TEST(PeRaces, TwoWritersOfAByteAreReportedWithTheirOpsAndTheRange) {
+  Races races;
+  EXPECT_EQ(races.count([](Tl& tl) { put(tl, kShared); }, [](Tl& tl) { put(tl, kShared + 62); }), 1u);
+  const std::string& text = Races::texts().at(0);
+  EXPECT_NE(text.find("kernel 'k': sip0.cube0.pe"), std::string::npos) << text;
+  EXPECT_NE(text.find("store(0x10000, 1x32 f16)"), std::string::npos) << text;
+  EXPECT_NE(text.find("store(0x1003e, 1x32 f16)"), std::string::npos) << text;
+  EXPECT_NE(text.find("race on 2 B at"), std::string::npos) << text;
+}
+
+TEST(PeRaces, NeighbouringRangesReadersAndLaunchesOneAfterTheOtherAreFine) {
+  Races races;
+  EXPECT_EQ(races.count([](Tl& tl) { put(tl, kShared); }, [](Tl& tl) { put(tl, kShared + 64); }), 0u);
+  EXPECT_EQ(races.count([](Tl& tl) { get(tl, kShared); }, [](Tl& tl) { get(tl, kShared); }), 0u);
+  EXPECT_EQ(races.count([](Tl& tl) { put(tl, kShared + 64); }, [](Tl& tl) { put(tl, kShared); }), 0u);
+}
+
+TEST(PeRaces, AFenceThenAMessageOrdersAStoreAndAMessageAloneDoesNot) {
+  Races races;
+  const auto reader = [](Tl& tl) {
+    tl.wait(tl.recv(kWest, {1, 32}, DType::f16));
+    get(tl, kShared);
+  };
+  const auto fenced = [](Tl& tl) {
+    put(tl, kShared);
+    tl.fence();
+    tl.send(kEast, value(tl));
+  };
+  const auto hasty = [](Tl& tl) {
+    put(tl, kShared);
+    tl.send(kEast, value(tl));
+  };
+  const auto late = [](Tl& tl) {
+    tl.send(kEast, value(tl));
+    tl.fence();
+    put(tl, kShared);
+  };
+  EXPECT_EQ(races.count(fenced, reader), 0u);
+  EXPECT_EQ(races.count(hasty, reader), 1u);
+  EXPECT_EQ(races.count(late, reader), 1u);
+}
+
+TEST(PeRaces, AMessageAfterAReadOrdersTheWriteBehindIt) {
+  Races races;
+  const auto reader = [](Tl& tl) { tl.send(kEast, tl.load(kShared, {1, 32}, DType::f16)); };
+  const auto writer = [](Tl& tl) {
+    tl.wait(tl.recv(kWest, {1, 32}, DType::f16));
+    put(tl, kShared);
+  };
+  EXPECT_EQ(races.count(reader, writer), 0u);
+  EXPECT_EQ(races.count(reader,
+                        [](Tl& tl) {
+                          put(tl, kShared);
+                          tl.recv(kWest, {1, 32}, DType::f16);
+                        }),
+            1u);
+}
+
+}  // namespace
+}  // namespace kernbench
