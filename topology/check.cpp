@@ -231,10 +231,12 @@ void check_hbm_slices(const HbmConfig& hbm, std::uint32_t pes, const CheckContex
   }
 }
 
-/// Each part of the mapping once, rows at the top: they are what capacity changes.
+/// Each part of the mapping once, the pseudo channel at most once; rows at the top, or below the pseudo channel only:
+/// they are what capacity changes.
 void check_mapping(const HbmConfig& hbm, const CheckContext& context) {
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < hbm.mapping.size(); i += 2) parts.push_back(hbm.mapping.substr(i, 2));
+  if (const auto pc = std::find(parts.begin(), parts.end(), "Pc"); pc != parts.end()) parts.erase(pc);
   const bool rows_first = !parts.empty() && parts.front() == "Ro";
   std::sort(parts.begin(), parts.end());
   if (rows_first && parts == std::vector<std::string>{"Ba", "Bg", "Co", "Ro", "Si"}) return;

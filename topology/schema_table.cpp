@@ -336,6 +336,7 @@ Section hbm_timing() {
   t(s, "t_refi_pb", &HbmTiming::t_refi_pb, "Interval of single-bank refreshes.");
   t(s, "t_ppd", &HbmTiming::t_ppd, "JEDEC tPPD: precharge to precharge; 0 where the device has none.");
   t(s, "t_rrefd", &HbmTiming::t_rrefd, "JEDEC tRREFD: single-bank refresh to activate of another bank.");
+  t(s, "t_dqsck", &HbmTiming::t_dqsck, "Read data leave so much after RL.");
   return s;
 }
 
@@ -386,8 +387,16 @@ Section hbm() {
       .integer("queue_depth", &HbmConfig::queue_depth, kQueue, "Requests waiting per pseudo channel, in bursts.")
       .enumeration("page_policy", &HbmConfig::page_policy, {"open", "closed"}, "What happens to a row after an access.")
       .enumeration("refresh", &HbmConfig::refresh, {"none", "all_bank", "per_bank"}, "Refresh mode.")
+      .enumeration("scheduler", &HbmConfig::scheduler, {"batched", "shared"},
+                   "Queues and order: read and write queue with batches of writes, or one queue for both.")
       .boolean("protect_row_hits", &HbmConfig::protect_row_hits,
                "A row with an older waiting hit is not closed; false: plain FR-FCFS.")
+      .boolean("forward_writes", &HbmConfig::forward_writes,
+               "Reads of a queued write are answered from the queue, equal writes merge; not with fidelity hbm=fast.")
+      .integer("write_high", &HbmConfig::write_high, {1, 100},
+               "Batches of writes start above so much of the write queue, in percent.")
+      .integer("write_low", &HbmConfig::write_low, {0, 99},
+               "Batches of writes end below so much of the write queue when a read waits, in percent.")
       .time("controller_latency", &HbmConfig::controller_latency, "Front end and back end of the controller together.")
       .section("timing", &HbmConfig::timing, hbm_timing(), "Timing of the device, in CK cycles.");
 }
