@@ -5,13 +5,13 @@
 
 namespace kernbench::ccl {
 namespace {
-enum Mode : std::int64_t { nothing, deadlock, misuse };
+enum Mode : std::int64_t { nothing, deadlock, misuse, silence };
 
 std::int32_t topology_kind(const char*) { return kTopologyKinds.ring_1d; }
 
 std::tuple<std::int64_t> kernel_args(int, std::int64_t n_elem, int, int) { return {n_elem}; }
 
-void kernel(Va, std::int64_t, int, int, int, int, Tl& tl) {
+void kernel(Va, std::int64_t, int sip_rank, int, int, int, Tl& tl) {
   switch (tl.call().parameters.at("mode")) {
     case deadlock:  // everybody receives first
       tl.send(Direction::global_w(), tl.recv(Direction::global_e(), Shape{1, 8}, DType::f16));
@@ -19,13 +19,18 @@ void kernel(Va, std::int64_t, int, int, int, int, Tl& tl) {
     case misuse:
       tl.load(0xdead'0000'0000, Shape{1, 8}, DType::f16);
       break;
+    case silence:  // rank 0 does not send
+      if (sip_rank != 0) tl.send(Direction::global_e(), tl.fill(Shape{1, 8}, DType::f16, 1));
+      tl.recv(Direction::global_w(), Shape{1, 8}, DType::f16);
+      break;
     default:
       break;  // wrong numerics: nobody adds anything
   }
 }
 
 constexpr Parameter kParameters[] = {
-    {"mode", Parameter::Unit::none, nothing, 0, 2, "0: does nothing, 1: deadlocks, 2: reads an unmapped address"}};
+    {"mode", Parameter::Unit::none, nothing, 0, 3,
+     "0: does nothing, 1: deadlocks, 2: reads an unmapped address, 3: one rank does not send"}};
 }  // namespace
 }  // namespace kernbench::ccl
 

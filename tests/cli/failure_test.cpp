@@ -36,8 +36,20 @@ TEST(Failure, DeadlockNamesWhoWaitsForWhat) {
   EXPECT_THAT(outcome.err, HasSubstr("1    collective 'broken' on sip1"));
   EXPECT_THAT(outcome.err, HasSubstr("sip0.cube0.pe0"));
   EXPECT_THAT(outcome.err, HasSubstr("recv(global_E, 1x8 f16)"));
+  EXPECT_THAT(outcome.err, HasSubstr("wait cycle of 2 PEs:\n  sip0.cube0.pe0 waits for data"));
   EXPECT_FALSE(std::filesystem::exists(tool.file("result.json"))) << "a result that looks whole";
   EXPECT_THAT(read(tool.file("run.vcd")), HasSubstr("$enddefinitions")) << "the waves that show what led there";
+}
+
+TEST(Failure, MissingSendCanBeReadOff) {
+  const Tool tool;
+  const Outcome outcome = run_broken(tool, 3);
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_THAT(outcome.err, HasSubstr("0    barrier; not reached by rank 1"));
+  EXPECT_THAT(outcome.err, HasSubstr("1    collective 'broken' on sip1"));
+  EXPECT_THAT(outcome.err, HasSubstr("recv(global_W, 1x8 f16)"));
+  EXPECT_THAT(outcome.err, HasSubstr("no wait cycle; where the chain ends:\n  sip1.cube0.pe0 waits for data"));
+  EXPECT_THAT(outcome.err, HasSubstr("sip0.cube0.pe0 is not blocked: its kernel has ended or was never launched"));
 }
 
 TEST(Failure, DeviceFaultNamesPeAndKernel) {

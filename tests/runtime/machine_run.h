@@ -1,0 +1,67 @@
+#pragma once
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/runtime.h"
+#include "tests/topology/machines.h"
+#include "tlm/kernel/tl.h"
+#include "topology/machine.h"
+#include "topology/plan.h"
+
+namespace kernbench::testing {
+
+/// Counts op records by kernel.
+class OpCounter final : public Observer {
+ public:
+  TrackId add_track(const std::string&, TrackKind, const std::vector<std::string>&) override { return kNoTrack; }
+  void interval(TrackId, Ps, Ps, std::uint64_t) override {}
+  void interval(TrackId, Ps, Ps, const std::string&) override {}
+  void change(TrackId, Ps, std::uint64_t) override {}
+  void op(const OpRecord& record) override {
+    if (record.kind != "host") ++ops[record.kernel];
+    if (record.name == "host_call") host_calls.push_back(record);
+  }
+  bool wants_ops() const override { return true; }
+  std::map<std::string, std::size_t> ops;
+  std::vector<OpRecord> host_calls;
+};
+
+/// The whole machine with the host on it.
+struct MachineRun {
+  explicit MachineRun(topology::SystemSpec spec, const RunOptions& options = {}, Observer* observer = nullptr)
+      : plan(std::move(spec)),
+        machine(plan, options, observer),
+        runtime("host", machine.map(), machine.dispatcher(), options, observer) {
+    for (std::uint16_t sip = 0; sip < machine.map().sips; ++sip) runtime.pcie[sip]->bind(machine.host_socket(sip));
+    runtime.set_explain([this](std::vector<Blocked>& blocked) { machine.explain(blocked); });
+  }
+  const topology::Plan plan;
+  topology::Machine machine;
+  Runtime runtime;
+};
+
+/// A small machine whose cubes have `pes` PEs.
+inline topology::SystemSpec machine_of(std::uint16_t sips, std::uint16_t cubes, std::uint16_t pes,
+                                       IpcqBuffer rings = IpcqBuffer::tcm) {
+  topology::SystemSpec spec = topology::small_machine(sips, cubes, 1);
+  spec.cube.pes = pes;
+  spec.cube.pe.ipcq.buffer = rings;
+  return spec;
+}
+
+inline RunOptions scheduled(SchedulingKind kind) {
+  RunOptions options;
+  options.scheduling = kind;
+  return options;
+}
+
+inline ProcessGroupOptions ring_algorithm() {
+  ProcessGroupOptions options;
+  options.algorithm = "ring_allreduce";
+  return options;
+}
+
+}  // namespace kernbench::testing
