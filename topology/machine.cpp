@@ -8,11 +8,12 @@
 namespace kernbench::topology {
 
 struct Machine::Impl {
-  Impl(const Plan& plan, const RunOptions& options, Observer* observer)
+  Impl(const Plan& plan, const RunOptions& options, Observer* observer, ForeignParts given)
       : plan(plan),
         options(options),
+        foreign(std::move(given)),
         dispatcher("dispatcher", plan.spec.sips + (plan.has_fabric() ? 1u : 0u)),
-        context{plan, this->options, observer, dispatcher, pool, stacks} {
+        context{plan, this->options, observer, dispatcher, pool, stacks, foreign} {
     for (std::uint16_t sip = 0; sip < plan.spec.sips; ++sip) {
       sips.push_back(std::make_unique<SipModule>(names::sip(sip).c_str(), context, sip));
     }
@@ -22,9 +23,13 @@ struct Machine::Impl {
       if (end < plan.ends[end].peer) join(link_port(end), link_port(plan.ends[end].peer));
     }
     for (const auto& sip : sips) {
-      sip->io->pcie_ep.set_debug_access([this](NodeId memory, tlm::tlm_generic_payload& payload) {
+      const auto debug = [this](NodeId memory, tlm::tlm_generic_payload& payload) {
         return (*network_of(memory).interface(memory).to_endpoint)->transport_dbg(payload);
-      });
+      };
+      sip->io->pcie_ep.set_debug_access(debug);
+      for (const auto& cube : sip->cubes) {
+        for (const auto& [place, bridge] : cube->foreign_initiators) bridge->set_debug_access(debug);
+      }
     }
   }
 
@@ -48,6 +53,7 @@ struct Machine::Impl {
 
   const Plan& plan;
   const RunOptions options;
+  const ForeignParts foreign;
   PayloadPool pool;
   StackPool stacks;
   Dispatcher dispatcher;
@@ -56,8 +62,8 @@ struct Machine::Impl {
   std::unique_ptr<FabricModule> fabric;
 };
 
-Machine::Machine(const Plan& plan, const RunOptions& options, Observer* observer)
-    : impl_(std::make_unique<Impl>(plan, options, observer)) {}
+Machine::Machine(const Plan& plan, const RunOptions& options, Observer* observer, ForeignParts foreign)
+    : impl_(std::make_unique<Impl>(plan, options, observer, std::move(foreign))) {}
 
 Machine::~Machine() {
 #ifndef KERNBENCH_TEARDOWN
@@ -70,6 +76,17 @@ const MachineMap& Machine::map() const { return impl_->plan.map; }
 Dispatcher& Machine::dispatcher() { return impl_->dispatcher; }
 PayloadPool& Machine::pool() { return impl_->pool; }
 tlm::tlm_target_socket<>& Machine::host_socket(std::uint16_t sip) { return impl_->sips.at(sip)->io->pcie_ep.host; }
+
+tlm::tlm_target_socket<>& Machine::foreign_initiator(PeCoord place) {
+  return impl_->sips.at(place.sip)->cubes.at(place.cube)->foreign_initiators.at(place)->foreign;
+}
+tlm::tlm_initiator_socket<>& Machine::foreign_memory(NodeId place) {
+  for (const auto& cube : impl_->sips.at(impl_->plan.networks[impl_->plan.network_of(place)].sip)->cubes) {
+    const auto found = cube->foreign_memories.find(place);
+    if (found != cube->foreign_memories.end()) return found->second->foreign;
+  }
+  throw std::out_of_range("no foreign memory at that place");
+}
 
 void Machine::explain(std::vector<Blocked>& blocked) const {
   for (const auto& sip : impl_->sips) {
@@ -95,6 +112,8 @@ Router& Machine::router(std::uint32_t network, std::uint16_t index) { return imp
 LinkPort& Machine::link_port(std::uint32_t end) { return impl_->link_port(end); }
 NetworkInterface& Machine::network_interface(NodeId node) { return impl_->network_of(node).interface(node); }
 Hbm& Machine::hbm(CubeCoord cube) { return impl_->sips.at(cube.sip)->cubes.at(cube.cube)->hbm; }
+Sram& Machine::sram(CubeCoord cube) { return impl_->sips.at(cube.sip)->cubes.at(cube.cube)->sram; }
+PageTable& Machine::page_table(std::uint16_t sip) { return impl_->sips.at(sip)->pages; }
 Pe& Machine::pe(PeCoord pe) { return *impl_->sips.at(pe.sip)->cubes.at(pe.cube)->pes.at(pe.pe); }
 
 }  // namespace kernbench::topology

@@ -10,6 +10,7 @@
 #include "models/noc/network_interface.h"
 #include "models/noc/router.h"
 #include "models/pe/pe.h"
+#include "models/sram/sram.h"
 #include "tlm/ext/packet_socket.h"
 #include "tlm/ext/payload_pool.h"
 #include "tlm/machine/machine_map.h"
@@ -17,6 +18,7 @@
 #include "tlm/observe/observer.h"
 #include "tlm/observe/wait_for.h"
 #include "tlm/sim/dispatcher.h"
+#include "topology/foreign.h"
 
 namespace kernbench::topology {
 
@@ -27,7 +29,8 @@ struct Plan;  // topology/plan.h: results of stages 2 to 5
 class Machine {
  public:
   /// `observer` may be null. `plan` must outlive the machine.
-  Machine(const Plan& plan, const RunOptions& options, Observer* observer);
+  /// `foreign`: parts that the caller brings along and binds before the simulation starts.
+  Machine(const Plan& plan, const RunOptions& options, Observer* observer, ForeignParts foreign = {});
   ~Machine();
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
@@ -37,6 +40,9 @@ class Machine {
   PayloadPool& pool();
   /// Host side of a SIP's PCIe endpoint; bind an initiator to it before the simulation starts.
   tlm::tlm_target_socket<>& host_socket(std::uint16_t sip);
+  /// For an initiator in the place of a PE, and for a target in the place of a memory. REQUIRES: so named in `foreign`.
+  tlm::tlm_target_socket<>& foreign_initiator(PeCoord place);
+  tlm::tlm_initiator_socket<>& foreign_memory(NodeId place);
   /// Why things stand still; PEs in (sip, cube, pe) order.
   void explain(std::vector<Blocked>& blocked) const;
   /// To be called at the end of an observed run: models that evaluate lazily publish what they still hold.
@@ -51,7 +57,9 @@ class Machine {
   LinkPort& link_port(std::uint32_t end);
   NetworkInterface& network_interface(NodeId node);
   Hbm& hbm(CubeCoord cube);
+  Sram& sram(CubeCoord cube);
   Pe& pe(PeCoord pe);
+  PageTable& page_table(std::uint16_t sip);  ///< to map memory without messages
 
  private:
   struct Impl;

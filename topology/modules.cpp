@@ -111,10 +111,21 @@ void NetworkModules::for_each_packet_socket(const std::function<void(PacketIniti
 namespace {
 /// Joins an endpoint that injects and takes transactions to its network interface.
 template <class Endpoint>
-void join_endpoint(Endpoint& endpoint, NetworkInterface& interface) {
-  endpoint.out.bind(*interface.from_endpoint);
-  interface.to_endpoint->bind(endpoint.in);
+void join_endpoint(const BuildContext& context, Endpoint& endpoint, NetworkInterface& interface) {
+  context.bind(endpoint.out, *interface.from_endpoint);
+  context.bind(*interface.to_endpoint, endpoint.in);
 }
+
+/// Bound to the port of a memory that a foreign one replaces.
+struct NoInitiator final : tlm::tlm_initiator_socket<>, tlm::tlm_bw_transport_if<> {
+  explicit NoInitiator(const char* name) : tlm_initiator_socket(name) {
+    bind(*static_cast<tlm_bw_transport_if*>(this));
+  }
+  tlm::tlm_sync_enum nb_transport_bw(tlm::tlm_generic_payload&, tlm::tlm_phase&, sc_core::sc_time&) override {
+    return tlm::TLM_COMPLETED;
+  }
+  void invalidate_direct_mem_ptr(sc_dt::uint64, sc_dt::uint64) override {}
+};
 }  // namespace
 
 CubeModule::CubeModule(const sc_core::sc_module_name& name, const BuildContext& context, CubeCoord self,
@@ -132,16 +143,35 @@ CubeModule::CubeModule(const sc_core::sc_module_name& name, const BuildContext& 
   for (std::uint16_t i = 0; i < map.pes_per_cube; ++i) {
     const PeCoord coord{self.sip, self.cube, i};
     pes.push_back(nullptr);
-    if (map.has(coord)) {
+    if (context.foreign.initiators.count(coord) != 0) {
+      auto& bridge = foreign_initiators[coord];
+      bridge =
+          std::make_unique<InitiatorBridge>(names::leaf(names::pe(coord)).c_str(), InitiatorBridge::Config{coord, 64},
+                                            map, context.pool, context.options, context.dispatcher);
+      join_endpoint(context, *bridge, network.interface(map.pe(coord)));
+    } else if (map.has(coord)) {
       pes.back() =
           std::make_unique<Pe>(names::leaf(names::pe(coord)).c_str(), context.plan.spec.pe_at(coord), coord, map, pages,
                                context.pool, context.options, queue, context.observer, &context.stacks);
-      join_endpoint(*pes.back(), network.interface(map.pe(coord)));
+      join_endpoint(context, *pes.back(), network.interface(map.pe(coord)));
     }
-    network.interface(map.hbm_port(coord)).to_endpoint->bind(*hbm.port[i]);
+    bind_memory(context, map.hbm_port(coord), *hbm.port[i]);
   }
-  join_endpoint(m_cpu, network.interface(map.m_cpu(self)));
-  network.interface(map.sram_of(self)).to_endpoint->bind(sram.port);
+  join_endpoint(context, m_cpu, network.interface(map.m_cpu(self)));
+  bind_memory(context, map.sram_of(self), sram.port);
+}
+
+void CubeModule::bind_memory(const BuildContext& context, NodeId node, tlm::tlm_target_socket<>& memory) {
+  tlm::tlm_initiator_socket<>& from = *network.interface(node).to_endpoint;
+  if (context.foreign.memories.count(node) == 0) return context.bind(from, memory);
+  const std::string name = "foreign" + std::to_string(foreign_memories.size());
+  auto& bridge = foreign_memories[node];
+  const std::uint16_t sip = context.plan.networks[context.plan.network_of(node)].sip;
+  bridge = std::make_unique<TargetBridge>(name.c_str(), TargetBridge::Config{sip, 16}, context.dispatcher);
+  context.bind(from, bridge->in);
+  auto unused = std::make_unique<NoInitiator>((name + "_replaced").c_str());
+  unused->bind(memory);
+  unused_.push_back(std::move(unused));
 }
 
 IoModule::IoModule(const sc_core::sc_module_name& name, const BuildContext& context, std::uint16_t sip,
@@ -152,8 +182,8 @@ IoModule::IoModule(const sc_core::sc_module_name& name, const BuildContext& cont
               context.dispatcher.queue(sip), context.observer),
       io_cpu("io_cpu", context.plan.spec.sip.io.cpu, sip, context.plan.map, pages, context.pool,
              context.dispatcher.queue(sip), context.observer) {
-  join_endpoint(pcie_ep, network.interface(context.plan.map.pcie_ep(sip)));
-  join_endpoint(io_cpu, network.interface(context.plan.map.io_cpu(sip)));
+  join_endpoint(context, pcie_ep, network.interface(context.plan.map.pcie_ep(sip)));
+  join_endpoint(context, io_cpu, network.interface(context.plan.map.io_cpu(sip)));
 }
 
 SipModule::SipModule(const sc_core::sc_module_name& name, const BuildContext& context, std::uint16_t sip)

@@ -1,9 +1,12 @@
 #pragma once
 #include <functional>
+#include <map>
 #include <memory>
 #include <systemc>
 #include <vector>
 
+#include "models/bridge/initiator_bridge.h"
+#include "models/bridge/target_bridge.h"
 #include "models/hbm/hbm.h"
 #include "models/io/io_cpu.h"
 #include "models/io/pcie_ep.h"
@@ -19,6 +22,7 @@
 #include "tlm/machine/run_options.h"
 #include "tlm/observe/observer.h"
 #include "tlm/sim/dispatcher.h"
+#include "topology/foreign.h"
 #include "topology/plan.h"
 
 namespace kernbench::topology {
@@ -31,9 +35,14 @@ struct BuildContext {
   Dispatcher& dispatcher;
   PayloadPool& pool;
   StackPool& stacks;
+  const ForeignParts& foreign;
 
   /// The fabric switch has the queue behind those of the SIPs.
   EventQueue& queue_of(std::uint32_t network) const { return dispatcher.queue(plan.networks[network].sip); }
+  /// An endpoint and its network interface, in either direction.
+  void bind(tlm::tlm_initiator_socket<>& from, tlm::tlm_target_socket<>& to) const {
+    foreign.bind ? foreign.bind(from, to) : from.bind(to);
+  }
 };
 
 /// Routers, network interfaces and link ports of one network, as children of the module in whose constructor it is
@@ -70,7 +79,13 @@ class CubeModule : public sc_core::sc_module {
   MCpu m_cpu;
   Sram sram;
   Hbm hbm;
-  std::vector<std::unique_ptr<Pe>> pes;  ///< by PE; null: missing
+  std::vector<std::unique_ptr<Pe>> pes;  ///< by PE; null: missing, or replaced
+  std::map<PeCoord, std::unique_ptr<InitiatorBridge>> foreign_initiators;
+  std::map<NodeId, std::unique_ptr<TargetBridge>> foreign_memories;
+
+ private:
+  void bind_memory(const BuildContext& context, NodeId node, tlm::tlm_target_socket<>& memory);
+  std::vector<std::unique_ptr<tlm::tlm_initiator_socket<>>> unused_;  // at the ports of replaced memories
 };
 
 /// sip0.io0: crossbar, PCIE_EP, IO_CPU, UCIe ports to the row-0 cubes, link ports.
