@@ -173,8 +173,7 @@ constexpr IntegerRange kStage{0, 32};
 
 SectionOf<NocConfig> noc_pipeline() {
   return SectionOf<NocConfig>()
-      .integer("routing", &NocConfig::routing_delay, kStage,
-               "Route computation, in cycles; 0 with look-ahead routing.")
+      .integer("routing", &NocConfig::routing_delay, kStage, "Route computation, in cycles; 0 with look-ahead routing.")
       .integer("vc_allocation", &NocConfig::vc_alloc_delay, kStage, "Virtual channel allocation, in cycles.")
       .integer("switch_allocation", &NocConfig::sw_alloc_delay, kStage, "Switch allocation, in cycles.")
       .integer("switch_traversal", &NocConfig::switch_delay, kStage, "Switch traversal, in cycles.")
@@ -201,7 +200,10 @@ SectionOf<NocConfig> crossbar() {
       .integer("vcs_per_set", &NocConfig::vcs_per_set, {1, 16}, "Virtual channels of each message class and VC set.")
       .integer("vc_depth", &NocConfig::vc_depth_flits, {1, 4'096},
                "Buffer of one virtual channel at an input port, in flits.")
-      .group("pipeline", noc_pipeline(), "Router pipeline.");
+      .group("pipeline", noc_pipeline(), "Router pipeline.")
+      .quantity("energy_per_bit", &NocConfig::energy_per_bit_aj, Dimension::energy, kAnyEnergy,
+                "Per bit of payload and router: buffer, switch and the wire to the next hop.")
+      .quantity("static_power", &NocConfig::static_uw, Dimension::power, kAnyPower, "Of each router.");
 }
 
 Section noc() {
@@ -384,6 +386,13 @@ Section hbm() {
             "Bits of a burst's address in its pseudo channel, most significant first: row, stack ID, bank, bank group, "
             "column.")
       .mandatory()
+      .quantity("activate_energy", &HbmConfig::activate_aj, Dimension::energy, kAnyEnergy,
+                "Of activating and precharging a row.")
+      .quantity("energy_per_bit", &HbmConfig::energy_per_bit_aj, Dimension::energy, kAnyEnergy,
+                "Per bit read or written: array, die and I/O.")
+      .quantity("bank_refresh_energy", &HbmConfig::bank_refresh_aj, Dimension::energy, kAnyEnergy,
+                "Of refreshing one bank once.")
+      .quantity("static_power", &HbmConfig::static_uw, Dimension::power, kAnyPower, "Of the stack.")
       .integer("queue_depth", &HbmConfig::queue_depth, kQueue, "Requests waiting per pseudo channel, in bursts.")
       .enumeration("page_policy", &HbmConfig::page_policy, {"open", "closed"}, "What happens to a row after an access.")
       .enumeration("refresh", &HbmConfig::refresh, {"none", "all_bank", "per_bank"}, "Refresh mode.")
@@ -403,16 +412,20 @@ Section hbm() {
 
 Section cube() {
   const Section m_cpu = SectionOf<MCpuConfig>().time("command", &MCpuConfig::command, "Handling of one command.");
-  const Section sram = SectionOf<SramConfig>()
-                           .quantity("size", &SramConfig::bytes, Dimension::bytes, {64 * kKiB, kUnitBytes}, "Capacity.")
-                           .uniform()
-                           .integer("banks", &SramConfig::banks, {1, 4'096, true}, "Banks.")
-                           .quantity("interleave", &SramConfig::bank_interleave_bytes, Dimension::bytes,
-                                     {32, kMiB, true}, "The bank changes every so many bytes.")
-                           .quantity("bandwidth", &SramConfig::bytes_per_second, Dimension::bandwidth, kAnyBandwidth,
-                                     "All banks together.")
-                           .time("latency", &SramConfig::latency, "Access time of a bank.")
-                           .integer("queue_depth", &SramConfig::queue_depth, kQueue, "Requests waiting.");
+  const Section sram =
+      SectionOf<SramConfig>()
+          .quantity("size", &SramConfig::bytes, Dimension::bytes, {64 * kKiB, kUnitBytes}, "Capacity.")
+          .uniform()
+          .integer("banks", &SramConfig::banks, {1, 4'096, true}, "Banks.")
+          .quantity("interleave", &SramConfig::bank_interleave_bytes, Dimension::bytes, {32, kMiB, true},
+                    "The bank changes every so many bytes.")
+          .quantity("bandwidth", &SramConfig::bytes_per_second, Dimension::bandwidth, kAnyBandwidth,
+                    "All banks together.")
+          .time("latency", &SramConfig::latency, "Access time of a bank.")
+          .integer("queue_depth", &SramConfig::queue_depth, kQueue, "Requests waiting.")
+          .quantity("energy_per_byte", &SramConfig::energy_per_byte_aj, Dimension::energy, kAnyEnergy,
+                    "Per byte read or written.")
+          .quantity("static_power", &SramConfig::static_uw, Dimension::power, kAnyPower, "Of the whole SRAM.");
   const Section placement =
       SectionOf<PlacementHints>()
           .points("holes", FieldKind::grid_points, &PlacementHints::holes, "Positions without a router.")

@@ -54,6 +54,11 @@ struct HbmConfig {
   RefreshPolicy refresh = RefreshPolicy::all_bank;
   HbmTiming timing;
   Ps controller_latency = 0;  ///< front end and back end of the controller together
+  // Attojoule. O'Connor et al., "Fine-Grained DRAM", MICRO 2017: HBM2, row of 1 KiB, data path and I/O.
+  std::uint64_t activate_aj = 909'000'000;        ///< activate and precharge of a row
+  std::uint64_t energy_per_bit_aj = 3'480'000;    ///< read or written: array, die and I/O
+  std::uint64_t bank_refresh_aj = 3'636'000'000;  ///< assumed: four rows of a bank per refresh
+  std::uint64_t static_uw = 1'000'000;            ///< microwatt of the stack; assumed
 
   std::uint32_t total_pseudo_channels() const { return channels * pseudo_channels; }
   Rate pseudo_channel_peak() const { return Rate(ck_hz / burst_ck * burst_bytes); }

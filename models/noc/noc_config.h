@@ -30,9 +30,11 @@ struct NocConfig {
   std::uint32_t routing_delay = 0;   ///< cycles; route looked ahead one hop
   std::uint32_t vc_alloc_delay = 1;
   std::uint32_t sw_alloc_delay = 1;
-  std::uint32_t switch_delay = 1;  ///< switch traversal
-  std::uint32_t link_delay = 1;    ///< router to router, injection and ejection
-  std::uint32_t credit_delay = 2;  ///< buffer slot freed to credit usable upstream
+  std::uint32_t switch_delay = 1;             ///< switch traversal
+  std::uint32_t link_delay = 1;               ///< router to router, injection and ejection
+  std::uint32_t credit_delay = 2;             ///< buffer slot freed to credit usable upstream
+  std::uint64_t energy_per_bit_aj = 200'000;  ///< attojoule: buffer, switch and the wire to the next hop
+  std::uint64_t static_uw = 10'000;           ///< microwatt of one router
 
   unsigned vcs() const { return kVirtualNetworks * vcs_per_set; }
   /// First virtual channel of a (class, set).

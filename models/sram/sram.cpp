@@ -85,6 +85,7 @@ struct Sram::Impl final : MemoryBackend {
 
   SramTiming::Span book(tlm::tlm_generic_payload& payload, std::uint64_t offset, Ps start) {
     payload.set_response_status(tlm::TLM_OK_RESPONSE);
+    bytes_moved += payload.get_data_length();
     if (options.data && !memory_access::apply(payload, offset, contents) && unwritten_reports++ < 10) {
       SC_REPORT_WARNING("kernbench/unwritten",
                         (name + ": a read of " + std::to_string(payload.get_data_length()) + " B at " +
@@ -115,6 +116,7 @@ struct Sram::Impl final : MemoryBackend {
   SramTiming timing;
   SparseMemory contents;
   MemoryPort port;
+  std::uint64_t bytes_moved = 0;
   std::uint32_t in_service = 0;
   bool blocked = false;
   std::vector<TrackId> tracks;
@@ -127,5 +129,6 @@ Sram::Sram(const sc_core::sc_module_name& name, const SramConfig& config, const 
     : sc_module(name), impl_(std::make_unique<Impl>(*this, config, options, queue, observer)) {}
 
 Sram::~Sram() = default;
+std::uint64_t Sram::bytes_moved() const { return impl_->bytes_moved; }
 
 }  // namespace kernbench

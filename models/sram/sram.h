@@ -21,6 +21,8 @@ class Sram : public sc_core::sc_module {
   ~Sram() override;
   tlm::tlm_target_socket<> port{"port"};
 
+  std::uint64_t bytes_moved() const;  ///< read and written since the start of the run
+
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;

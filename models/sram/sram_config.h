@@ -13,6 +13,8 @@ struct SramConfig {
   std::uint64_t bytes_per_second = 512'000'000'000;  ///< all banks together
   Ps latency = 2'000;                                ///< access time of a bank
   std::uint32_t queue_depth = 32;                    ///< requests
+  std::uint64_t energy_per_byte_aj = 3'125'000;      ///< attojoule, read or written
+  std::uint64_t static_uw = 100'000;                 ///< microwatt of the whole SRAM
 };
 
 }  // namespace kernbench

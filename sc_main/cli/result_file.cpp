@@ -65,7 +65,12 @@ nlohmann::ordered_json to_json(const RunResult& result, const HostClock& host) {
                      {"cubes", std::uint64_t{result.map->sips} * result.map->cubes_per_sip()},
                      {"pes", pes}};
   json["sim_time_ps"] = result.sim_time;
-  json["energy_pj"] = nullptr;  // energy comes with the next accuracy work; the schema says so
+  json["energy_pj"] = topology::total_pj(result.energy);
+  json["energy"] = nlohmann::ordered_json::array();
+  for (const topology::EnergyRow& row : result.energy) {
+    json["energy"].push_back(
+        {{"component", row.component}, {"dynamic_pj", row.dynamic_pj}, {"static_pj", row.static_pj}});
+  }
   json["results"] = result.results;
   json["host"] = host.json();
   return json;

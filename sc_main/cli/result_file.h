@@ -2,11 +2,13 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "sc_main/cli/tool.h"
 #include "tlm/machine/fidelity.h"
 #include "tlm/machine/machine_map.h"
 #include "tlm/sim/time.h"
+#include "topology/energy.h"
 
 namespace kernbench {
 
@@ -33,6 +35,7 @@ struct RunResult {
   bool data = true;
   const MachineMap* map = nullptr;
   Ps sim_time = 0;
+  std::vector<topology::EnergyRow> energy;
   nlohmann::ordered_json results;
 };
 nlohmann::ordered_json to_json(const RunResult& result, const HostClock& host);

@@ -15,6 +15,7 @@
 #include "sc_main/cli/result_file.h"
 #include "sc_main/cli/simulation.h"
 #include "sc_main/cli/usage_error.h"
+#include "sc_main/workloads/plugin.h"
 #include "sc_main/workloads/workload.h"
 #include "tlm/config/config_node.h"
 #include "tlm/config/nearest.h"
@@ -25,20 +26,14 @@
 namespace kernbench {
 namespace {
 
-std::vector<std::string> workload_names() {
-  std::vector<std::string> names;
-  for (const WorkloadFactory make : workloads()) names.push_back(make()->name());
-  return names;
-}
-
-int print_help(Workload* workload) {
+int print_help(const WorkloadCatalogue& catalogue, Workload* workload) {
   CommonOptions common;
   MachineOptions machine;
   if (workload == nullptr) {
     fmt::print(
         "Usage: kernbench run WORKLOAD [OPTIONS]\n       kernbench run --from RESULT.json\n\nWorkloads ('kernbench run "
         "WORKLOAD --help' for its options):\n");
-    for (const WorkloadFactory make : workloads()) {
+    for (const WorkloadFactory make : catalogue.factories()) {
       const auto entry = make();
       fmt::print("  {:<18}{}\n", entry->name(), entry->help());
     }
@@ -58,10 +53,10 @@ int print_help(Workload* workload) {
 }
 
 /// Takes the workload's name out of the arguments: the first one, or wherever a workload is named.
-std::string take_workload(Arguments& arguments) {
+std::string take_workload(const WorkloadCatalogue& catalogue, Arguments& arguments) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const bool first = i == 0 && arguments[i].rfind('-', 0) != 0;
-    if (!first && find_workload(arguments[i]) == nullptr) continue;
+    if (!first && catalogue.make(arguments[i]) == nullptr) continue;
     std::string name = arguments[i];
     arguments.erase(arguments.begin() + static_cast<std::ptrdiff_t>(i));
     return name;
@@ -69,34 +64,47 @@ std::string take_workload(Arguments& arguments) {
   return {};
 }
 
-/// Value of --from, if it is among the arguments: the earlier command says which options there are.
-std::string find_from(const Arguments& arguments) {
+/// Values of an option, before the parser can run: plug-ins and an earlier run say which options there are.
+Arguments values_of(const std::string& option, const Arguments& arguments) {
+  Arguments values;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i] == "--from" && i + 1 < arguments.size()) return arguments[i + 1];
-    if (arguments[i].rfind("--from=", 0) == 0) return arguments[i].substr(7);
+    if (arguments[i] == option && i + 1 < arguments.size()) values.push_back(arguments[++i]);
+    if (arguments[i].rfind(option + "=", 0) == 0) values.push_back(arguments[i].substr(option.size() + 1));
   }
-  return {};
+  return values;
+}
+
+WorkloadCatalogue catalogue_of(const Arguments& arguments) {
+  WorkloadCatalogue catalogue;
+  for (const std::string& plugin : values_of("--plugin", arguments)) catalogue.add_plugin(plugin);
+  return catalogue;
 }
 
 /// A run from its command line to its result.
 class Run {
  public:
   explicit Run(Arguments arguments) {
-    std::string name = take_workload(arguments);
     Arguments before;
-    if (const std::string from = find_from(arguments); !from.empty()) {
+    const Arguments from_option = values_of("--from", arguments);
+    const std::string from = from_option.empty() ? std::string() : from_option.front();
+    if (!from.empty()) {
       earlier_ = read_result(from);
       before = earlier_->command;
-      const std::string earlier_name = take_workload(before);
+    }
+    const bool own_plugins = !values_of("--plugin", arguments).empty();
+    const WorkloadCatalogue catalogue = catalogue_of(own_plugins ? arguments : before);
+    std::string name = take_workload(catalogue, arguments);
+    if (!from.empty()) {
+      const std::string earlier_name = take_workload(catalogue, before);
       if (name.empty()) name = earlier_name;
       if (name != earlier_name)
         throw UsageError(fmt::format("--from '{}' is a run of '{}', not of {}", from, earlier_name, quote(name)),
                          "leave the workload out");
     }
-    if (name.empty()) throw UsageError("no workload given", "workloads: " + join(workload_names()));
-    workload_ = find_workload(name);
+    if (name.empty()) throw UsageError("no workload given", "workloads: " + join(catalogue.names()));
+    workload_ = catalogue.make(name);
     if (!workload_)
-      throw UsageError(fmt::format("unknown workload {}", quote(name)), suggest(name, workload_names(), "workloads"));
+      throw UsageError(fmt::format("unknown workload {}", quote(name)), suggest(name, catalogue.names(), "workloads"));
 
     po::options_description all, own;
     workload_->add_options(own);
@@ -164,6 +172,7 @@ class Run {
     if (error) std::rethrow_exception(error);
 
     result_.sim_time = simulation.now();
+    result_.energy = topology::energy(simulation.machine(), plan, result_.sim_time);
     result_.results = std::move(report.results);
     publish(report, json);
     return static_cast<int>(report.wrong ? ExitCode::check_failed : ExitCode::success);
@@ -206,11 +215,12 @@ class Run {
 int run_command(const Arguments& arguments) {
   if (asks_for_help(arguments)) {
     Arguments rest = arguments;
-    const std::string name = take_workload(rest);
-    const auto workload = find_workload(name);
+    const WorkloadCatalogue catalogue = catalogue_of(rest);
+    const std::string name = take_workload(catalogue, rest);
+    const auto workload = catalogue.make(name);
     if (!name.empty() && workload == nullptr)
-      throw UsageError(fmt::format("unknown workload {}", quote(name)), suggest(name, workload_names(), "workloads"));
-    return print_help(workload.get());
+      throw UsageError(fmt::format("unknown workload {}", quote(name)), suggest(name, catalogue.names(), "workloads"));
+    return print_help(catalogue, workload.get());
   }
   return Run(arguments).execute();
 }
