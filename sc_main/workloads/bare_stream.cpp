@@ -63,7 +63,7 @@ HbmConfig channel_config(const BareStreamConfig& c) {
 
 /// The source: offers bursts in order, one after the other, each as soon as the one before has been taken.
 struct BareStream::Impl final : sc_core::sc_module, tlm::tlm_bw_transport_if<>, tlm::tlm_mm_interface {
-  Impl(const sc_core::sc_module_name& name, const BareStreamConfig& config)
+  Impl(const sc_core::sc_module_name& name, const BareStreamConfig& config, EventQueue& queue)
       : sc_module(name),
         config(config),
         channel(channel_config(config)),
@@ -73,6 +73,7 @@ struct BareStream::Impl final : sc_core::sc_module, tlm::tlm_bw_transport_if<>, 
         clock(channel),
         peak(static_cast<double>(channel.ck_hz) / channel.burst_ck * channel.burst_bytes * config.pseudo_channels),
         random(config.seed),
+        queue(queue),
         hbm("hbm", channel, CubeCoord{0, 0}, 1, run_options(config.fast), queue, nullptr) {
     if (config.reads + config.writes == 0) throw std::invalid_argument("a mix of no reads and no writes");
     if (config.requests == 0) throw std::invalid_argument("a stream of no requests");
@@ -216,16 +217,19 @@ struct BareStream::Impl final : sc_core::sc_module, tlm::tlm_bw_transport_if<>, 
   }
   void invalidate_direct_mem_ptr(sc_dt::uint64, sc_dt::uint64) override {}
 
-  BareStreamResult run() {
+  void start() {
     requests.resize(config.requests);
     script_ns.resize(config.script.size());
     if (is_open()) arrives = arrival_of(0);
-    const double before = user_seconds();
-    queue.at(queue.now(), [this] { send(); });
-    queue.run_all();
+    queue.at(queue.now(), [this] {
+      began = user_seconds();
+      send();
+    });
+  }
+  BareStreamResult result() {
     const Ps end = hbm.drain();
     BareStreamResult result;
-    result.cpu_s = user_seconds() - before;
+    result.cpu_s = user_seconds() - began;
     result.ns = static_cast<double>(end) / 1e3;
     result.clocks = static_cast<double>(end) * 1e-12 * static_cast<double>(channel.ck_hz);
     result.bursts = config.requests * pattern.bursts_per_request();
@@ -269,14 +273,14 @@ struct BareStream::Impl final : sc_core::sc_module, tlm::tlm_bw_transport_if<>, 
   Ps ck = 0;
   const std::uint64_t base = PhysicalAddress::hbm({0, 0, 0}, 0).encode();
   std::mt19937_64 random;
-  EventQueue queue;
+  EventQueue& queue;
   Hbm hbm;
   tlm::tlm_initiator_socket<> out{"out"};
 
   std::vector<Request> requests;
   std::vector<Ps> latencies;
   std::vector<double> script_ns;
-  double from_arrival = 0, arrived = 0;
+  double from_arrival = 0, arrived = 0, began = 0;
   std::deque<Burst> bursts;
   std::vector<Burst*> free_bursts;
   unsigned char data[256] = {};
@@ -287,21 +291,24 @@ struct BareStream::Impl final : sc_core::sc_module, tlm::tlm_bw_transport_if<>, 
   Ps arrives = 0, last_arrival = 0, free_at = 0;
 };
 
-BareStream::BareStream(const BareStreamConfig& config) {
+BareStream::BareStream(const BareStreamConfig& config, EventQueue& queue) {
   BareStreamConfig checked = config;
   if (!config.script.empty()) {
     checked.requests = config.script.size();
     checked.request_bytes = config.hbm.burst_bytes;
   }
-  impl_ = std::make_unique<Impl>("stream_source", checked);
+  impl_ = std::make_unique<Impl>("stream_source", checked, queue);
+  impl_->start();
 }
 BareStream::~BareStream() = default;
-BareStreamResult BareStream::run() { return impl_->run(); }
+BareStreamResult BareStream::result() { return impl_->result(); }
 
 BareStreamResult run_bare_stream(const BareStreamConfig& config) {
-  BareStream stream(config);
+  EventQueue queue;
+  BareStream stream(config, queue);
   sc_core::sc_start(sc_core::SC_ZERO_TIME);
-  return stream.run();
+  queue.run_all();
+  return stream.result();
 }
 
 }  // namespace kernbench

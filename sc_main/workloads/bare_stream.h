@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "models/hbm/channel_gaps.h"
-#include "tlm/sim/time.h"
+#include "tlm/sim/event_queue.h"
 
 namespace kernbench {
 
@@ -49,12 +49,14 @@ struct BareStreamResult {
   double cpu_s = 0;               ///< user time of the stream itself
 };
 
-/// Builds the module before elaboration; run() after it. Throws std::invalid_argument for what cannot be built.
+/// Builds the module, before elaboration; the stream starts with the events of `queue`. Throws std::invalid_argument
+/// for what cannot be built.
 class BareStream {
  public:
-  explicit BareStream(const BareStreamConfig& config);
+  BareStream(const BareStreamConfig& config, EventQueue& queue);
   ~BareStream();
-  BareStreamResult run();
+  /// Once the queue has run empty.
+  BareStreamResult result();
 
  private:
   struct Impl;

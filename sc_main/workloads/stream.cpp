@@ -5,12 +5,14 @@
 #include <optional>
 #include <stdexcept>
 
+#include "sc_main/workloads/bare_stream.h"
 #include "sc_main/workloads/dma_listener.h"
 #include "sc_main/workloads/numerics.h"
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/workload.h"
 #include "tlm/kernel/tl.h"
 #include "topology/machine.h"
+#include "topology/plan.h"
 
 namespace kernbench {
 namespace {
@@ -28,18 +30,39 @@ struct Traffic {
 constexpr Traffic kTraffic[] = {{"read", 1, 0}, {"write", 0, 1}, {"copy", 1, 1}, {"triad", 2, 1}};
 
 /// Every PE works on its own HBM slice, block by block; all PEs of SIP 0 at once. Bytes count what is read and written.
+/// With --pattern instead: a synthetic stream on one channel of cube.hbm, beside the machine, which stays idle.
 class Stream final : public Workload {
  public:
   std::string name() const override { return "stream"; }
-  std::string help() const override { return "HBM bandwidth (read, write, copy, triad on all PEs) and latency"; }
+  std::string help() const override {
+    return "HBM bandwidth (read, write, copy, triad on all PEs) and latency; synthetic streams on one channel";
+  }
   std::string example() const override { return "kernbench run stream --bytes 256K"; }
   void add_options(po::options_description& options) override {
-    options.add_options()("bytes", po::value(&bytes_)->default_value("256K"), "bytes of each array on each PE")(
-        "block", po::value(&block_)->default_value("16K"), "bytes of one load or store");
+    auto add = options.add_options();
+    add("bytes", po::value(&bytes_)->default_value("256K"), "bytes of each array on each PE");
+    add("block", po::value(&block_)->default_value("16K"), "bytes of one load or store");
+    add("pattern", po::value(&pattern_),
+        "a stream on one channel instead: seq, rand, stride_BYTES, rand_hit, rowconf_Nbank_bgfirst, "
+        "rowconf_Nbank_samebg, bankpar_kK, triad; device, scheduler, page policy and refresh are those of cube.hbm");
+    add("scope", po::value(&scope_)->default_value("pc"), "pc: one pseudo channel, ch: all of the channel");
+    add("mapping", po::value(&mapping_),
+        "address fields, most significant first, e.g. RoBaBgCo, RoBaCoBgPc; default: bank groups interleaved");
+    add("request", po::value(&stream_.request_bytes)->default_value(32), "bytes of a request");
+    add("mix-reads", po::value(&stream_.reads)->default_value(1), "reads of each cycle of the mix");
+    add("mix-writes", po::value(&stream_.writes)->default_value(0), "writes that follow them");
+    add("queue", po::value(&stream_.queue)->default_value(32), "bursts in each queue of the channel");
+    add("requests", po::value(&stream_.requests)->default_value(50'000), "requests of the stream");
+    add("arrivals", po::value(&arrivals_)->default_value("saturate"),
+        "saturate; closed: --outstanding in flight; fixed or poisson: --load");
+    add("outstanding", po::value(&stream_.outstanding)->default_value(1), "requests in flight of a closed loop");
+    add("load", po::value(&stream_.load)->default_value(0.5), "offered bytes, as a fraction of the peak");
+    add("paced", po::bool_switch(&stream_.paced), "at most one request per clock");
   }
   Observer* observer() override { return &listener_; }
 
   Report run(Session& session) override {
+    if (!pattern_.empty()) return run_pattern(session);
     const std::uint64_t bytes = parse_size("--bytes", bytes_), block = std::min(parse_size("--block", block_), bytes);
     if (block == 0 || block % 4 != 0 || bytes % block != 0) {
       throw std::invalid_argument(fmt::format(
@@ -56,6 +79,71 @@ class Stream final : public Workload {
   }
 
  private:
+  BareStreamConfig stream_config(const Session& session) const {
+    using Arrivals = BareStreamConfig::Arrivals;
+    constexpr std::pair<const char*, Arrivals> kArrivals[] = {{"saturate", Arrivals::saturate},
+                                                              {"closed", Arrivals::closed_loop},
+                                                              {"fixed", Arrivals::fixed},
+                                                              {"poisson", Arrivals::poisson}};
+    BareStreamConfig c = stream_;
+    c.hbm = session.options().plan->spec.cube_at({0, 0}).hbm;
+    if (scope_ != "pc" && scope_ != "ch")
+      throw std::invalid_argument(fmt::format("--scope is '{}'\n  hint: give pc or ch", scope_));
+    c.pseudo_channels = scope_ == "pc" ? 1 : c.hbm.pseudo_channels;
+    c.rows = static_cast<std::uint32_t>(c.hbm.bytes / (std::uint64_t{c.hbm.total_pseudo_channels()} * c.hbm.stack_ids *
+                                                       c.hbm.bank_groups * c.hbm.banks_per_group * c.hbm.row_bytes));
+    c.pattern = pattern_;
+    c.mapping = mapping_;
+    const auto* const found = std::find_if(std::begin(kArrivals), std::end(kArrivals),
+                                           [&](const auto& entry) { return arrivals_ == entry.first; });
+    if (found == std::end(kArrivals)) {
+      throw std::invalid_argument(
+          fmt::format("--arrivals is '{}'\n  hint: give saturate, closed, fixed or poisson", arrivals_));
+    }
+    c.arrivals = found->second;
+    c.seed = session.options().seed;
+    c.fast = session.options().run.fidelity.hbm == Grade::fast;
+    return c;
+  }
+
+  Report run_pattern(Session& session) {
+    const BareStreamConfig c = stream_config(session);
+    BareStream stream(c, session.options().machine->dispatcher().queue(0));
+    session.run(1, [](Context&) {});
+    const BareStreamResult r = stream.result();
+    Report report;
+    report.text = fmt::format(
+        "# stream {} on one channel of {}, scope {}, {} requests of {} B; latency of a read from acceptance to its "
+        "data\n"
+        "#{:>19} {:>12} {:>12} {:>9} {:>7} {:>9} {:>8} {:>8} {:>8} {:>9} {:>9} {:>9}\n"
+        " {:>19} {:>12} {:>12.1f} {:>9.3f} {:>7.4f} {:>9.2f} {:>8.2f} {:>8.2f} {:>8.2f} {:>9} {:>9} {:>9}\n",
+        c.pattern, c.hbm.generation, scope_, c.requests, c.request_bytes, "pattern", "bytes", "time (ns)", "GB/s",
+        "peak", "mean (ns)", "p50", "p95", "p99", "row hits", "closed", "conflicts", c.pattern, r.bytes, r.ns, r.gbps,
+        r.fraction_of_peak, r.mean_ns, r.p50_ns, r.p95_ns, r.p99_ns, r.row_hits, r.row_closed, r.row_conflicts);
+    const bool reads = c.reads > 0;
+    const auto latency = [&](double ns) { return reads ? Json(ns) : Json(); };
+    report.results.push_back({{"op", "stream"},
+                              {"pattern", c.pattern},
+                              {"bytes", r.bytes},
+                              {"time_ns", r.ns},
+                              {"gbps", r.gbps},
+                              {"fraction_of_peak", r.fraction_of_peak},
+                              {"avg_latency_ns", latency(r.mean_ns)},
+                              {"row_hits", r.row_hits},
+                              {"row_closed", r.row_closed},
+                              {"row_conflicts", r.row_conflicts},
+                              {"check", "skipped"},
+                              {"mismatches", Json()},
+                              {"scope", scope_},
+                              {"clocks", r.clocks},
+                              {"p50_latency_ns", latency(r.p50_ns)},
+                              {"p95_latency_ns", latency(r.p95_ns)},
+                              {"p99_latency_ns", latency(r.p99_ns)},
+                              {"avg_latency_from_arrival_ns", latency(r.mean_from_arrival_ns)},
+                              {"refreshes", r.refreshes}});
+    return report;
+  }
+
   struct Arrays {
     Tensor a, b, c;
     std::vector<float> host_a, host_b;  ///< what was put into a and b
@@ -197,7 +285,8 @@ class Stream final : public Workload {
     report.results.push_back(std::move(row));
   }
 
-  std::string bytes_, block_;
+  std::string bytes_, block_, pattern_, scope_, mapping_, arrivals_;
+  BareStreamConfig stream_;  ///< what the options of --pattern set
   DmaListener listener_;
 };
 
