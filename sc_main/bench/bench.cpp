@@ -22,7 +22,8 @@ double peak_bytes() { return static_cast<double>(usage().ru_maxrss) * 1024; }
 
 std::vector<Bench> benches(Grade grade) {
   std::vector<Bench> all;
-  for (const std::vector<Bench>& part : {noc_benches(grade), machine_benches(grade), kernel_benches()})
+  for (const std::vector<Bench>& part :
+       {noc_benches(grade), memory_benches(grade), machine_benches(grade), kernel_benches()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }

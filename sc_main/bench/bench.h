@@ -53,6 +53,7 @@ std::vector<Bench> benches(Grade grade);
 
 // By area, each in a file of its own.
 std::vector<Bench> noc_benches(Grade grade);
+std::vector<Bench> memory_benches(Grade grade);
 std::vector<Bench> machine_benches(Grade grade);
 std::vector<Bench> kernel_benches();
 
