@@ -403,6 +403,66 @@ TEST(Hbm, ALoneRequestCostsTwoEvents) {
   EXPECT_LE(bench.queue.executed() - before, 1u /* send */ + 3u);
 }
 
+/// The same reads at times far apart, in both grades, with any mapping that leads to the same places.
+std::vector<Ps> idle_latencies(Grade grade, const std::string& mapping) {
+  HbmConfig config = small_hbm();
+  config.mapping = mapping;
+  RunOptions options;
+  options.fidelity.hbm = grade;
+  Bench bench(config, options);
+  std::vector<Ps> latencies;
+  Ps time = 0;
+  for (const std::uint64_t offset : {0ull, 32ull, 96ull, 1ull << 20, 3ull << 20}) {
+    PlainPayload read(tlm::TLM_READ_COMMAND, address(offset), 32);
+    latencies.push_back(bench.run(time, read));
+    time += 2'000'000;
+  }
+  return latencies;
+}
+const std::vector<Ps> kIdle = {kClosed + kController, kClosed + kController, kClosed + kController,
+                               kConflict + kController, kConflict + kController};
+
+TEST(Hbm, IdleLatenciesAreExactInTheFastGrade) { EXPECT_EQ(idle_latencies(Grade::fast, "RoSiBaCoBg"), kIdle); }
+
+TEST(Hbm, TheMappingMayPlaceThePseudoChannelItself) {
+  // Pseudo channel below the bank group: bursts 0, 1 and 3 of a slice of two lie in three banks.
+  EXPECT_EQ(idle_latencies(Grade::accurate, "RoSiBaCoBgPc"), kIdle);
+}
+
+TEST(Hbm, FastRunsOfOneRequestEndWithinARunOfTheAccurateTime) {
+  RunOptions options;
+  options.fidelity.hbm = Grade::fast;
+  Bench bench(small_hbm(), options);
+  PlainPayload a(tlm::TLM_READ_COMMAND, address(0), 256), b(tlm::TLM_READ_COMMAND, address(0), 256);
+  bench.run(0, a);
+  // Four bank groups with two columns each: the last run starts 3 * 2 tCCD_S after the first and takes tCCD_L.
+  EXPECT_EQ(bench.run(1'000'000, b), kHit + (6 * kTiming.t_ccd_s + kTiming.t_ccd_l) * kCk + kController);
+}
+
+TEST(Hbm, DrainIssuesWhatTheWriteQueueStillHolds) {
+  Bench bench;
+  PlainPayload w(tlm::TLM_WRITE_COMMAND, address(0), 64);
+  bench.run(0, w);
+  const Ps end = bench.hbm.drain();
+  EXPECT_EQ(bench.hbm.stats().writes, 2u);
+  EXPECT_EQ(end, (1 + kTiming.t_rcd_wr + 1 + kTiming.t_cwl + 2 + kTiming.t_rrd_s) * kCk);
+  EXPECT_EQ(bench.hbm.stats().activates(), 2u);
+  EXPECT_EQ(bench.hbm.channel_stats(0).writes, 2u);
+  EXPECT_EQ(bench.hbm.channel_stats(1).writes, 0u);
+}
+
+TEST(Hbm, AQueuedWriteAnswersAReadIfAsked) {
+  HbmConfig config = small_hbm();
+  config.forward_writes = true;
+  Bench bench(config);
+  PlainPayload w(tlm::TLM_WRITE_COMMAND, address(0), 32, 5), r(tlm::TLM_READ_COMMAND, address(0), 32);
+  bench.initiators[0].send(0, w);
+  const Ps latency = bench.run(0, r);
+  EXPECT_EQ(latency, kCk + kController);  // one clock after it has come, without a command
+  EXPECT_EQ(r.data, w.data);
+  EXPECT_EQ(bench.hbm.stats().forwarded, 1u);
+}
+
 TEST(Hbm, RefusesConfigurationsItCannotBuild) {
   EventQueue queue;
   const auto text = [&](const HbmConfig& config, std::uint32_t slices) -> std::string {
