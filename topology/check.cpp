@@ -48,9 +48,9 @@ void CheckContext::add(std::initializer_list<const char*> paths, const std::stri
 }
 
 std::uint64_t pcie_bandwidth(std::uint32_t generation, std::uint32_t lanes) {
-  // Generations 3 to 5: 8, 16, 32 GT/s with 128b/130b encoding; 6: 64 GT/s without (FLIT mode).
+  // Generations 3 to 5: 8, 16, 32 GT/s with 128b/130b encoding; 6: 64 GT/s without, 236 of the 256 bytes of a flit.
   const std::uint64_t transfers = std::uint64_t{1'000'000'000} << generation;
-  return generation >= 6 ? transfers * lanes / 8 : transfers * lanes * 128 / (130 * 8);
+  return generation >= 6 ? transfers * lanes * 236 / (256 * 8) : transfers * lanes * 128 / (130 * 8);
 }
 
 namespace {
@@ -309,6 +309,12 @@ void check_sram(const SramConfig& sram, const CheckContext& context) {
   }
 }
 
+void check_errors(const UcieConfig& ucie, const char* errors, const char* flit, const CheckContext& context) {
+  if (ucie.bit_errors == 0 || ucie.flit != UcieFlit::raw) return;
+  context.add({errors, flit}, fmt::format("{} is {}, but {} is raw, which has no check", errors, ucie.bit_errors, flit),
+              "give another flit format, or no bit errors");
+}
+
 }  // namespace
 
 void check_system(const SystemSpec& spec, const CheckContext& context) {
@@ -320,6 +326,18 @@ void check_system(const SystemSpec& spec, const CheckContext& context) {
   }
   check_network(spec.sip.io.crossbar, "sip.io.crossbar", context);
   check_network(spec.links.switch_crossbar, "system.links.switch", context);
+  check_errors(spec.sip.io.ucie, "sip.io.ucie.bit_errors", "sip.io.ucie.flit", context);
+  const LinkConfig& link = spec.links.link;
+  if (link.bit_errors > 0 && link.flit_bytes == 0) {
+    context.add({"system.links.bit_errors", "system.links.flit_size"},
+                fmt::format("system.links.bit_errors is {}, but there are no flits to check", link.bit_errors),
+                "give system.links.flit_size, such as '256 B', or no bit errors");
+  }
+  if (link.latency == 0) {
+    context.add({"system.links.latency", "system.links.serdes", "system.links.propagation"},
+                "system.links has no latency",
+                "give system.links.serdes, propagation or latency: at least 1 ps in all");
+  }
   const PcieConfig& pcie = spec.sip.io.pcie;
   if (const std::uint64_t most = pcie_bandwidth(pcie.generation, pcie.lanes); pcie.bytes_per_second > most) {
     context.add({"sip.io.pcie.bandwidth", "sip.io.pcie.generation", "sip.io.pcie.lanes"},
@@ -334,6 +352,7 @@ void check_cube(const CubeSpec& cube, const CheckContext& context) {
   check_placement(cube, context);
   check_hbm(cube.hbm, cube.pes, context);
   check_sram(cube.sram, context);
+  check_errors(cube.ucie, "cube.ucie.bit_errors", "cube.ucie.flit", context);
   check_pe(cube.pe, cube, context);
 }
 

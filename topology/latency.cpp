@@ -47,6 +47,12 @@ Ps LatencyModel::waits(const std::vector<RouterStep>& steps) const {
     const Rate rate = end.link.rate();
     sum += rate.time_for(kMaxPacketBytes + end.link.header_bytes) +
            kCommands * rate.time_for(kCommandBytes + end.link.header_bytes);
+    sum += end.link.flit_time();  // one that is not its own
+    if (end.link.bit_errors > 0) {
+      const std::uint64_t bytes = (kPackets + kCommands + 1) * (kMaxPacketBytes + end.link.header_bytes);
+      const std::uint64_t flits = bytes * end.link.raw_parts / end.link.payload_parts / end.link.flit_bytes + 2;
+      sum += flits * BitErrors::kMaxReplays * Wire::replay_time(end.link);
+    }
     add(*plan_.networks[plan_.ends[end.peer].network].noc);  // injection at the other side
   }
   return sum;

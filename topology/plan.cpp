@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -115,6 +116,9 @@ void Plan::connect() {
           fmt::format("{} UCIe connections of a cube face {} of its neighbour", a.spots->size(), b.spots->size()),
           "give both the same ucie.connections");
     }
+    if (a.kind != LinkEnd::Kind::io_link) {  // trained to what both can do
+      a.link.bytes_per_second = b.link.bytes_per_second = std::min(a.link.bytes_per_second, b.link.bytes_per_second);
+    }
     const auto first = static_cast<std::uint32_t>(ends.size());
     a.peer = first + 1;
     b.peer = first;
@@ -162,6 +166,7 @@ void Plan::connect() {
     end.spots = &crossbars[sip].links[number];
     end.from_io = true;
     end.link = spec.links.link;
+    if (end.kind == LinkEnd::Kind::fabric_link) end.link.latency += spec.links.switch_latency;
     return end;
   };
   for (std::uint16_t sip = 0; sip < spec.sips; ++sip) {
@@ -243,11 +248,10 @@ void Plan::fill_capacities() {
     if (&end > &peer) continue;
     const bool between_sips = end.kind == LinkEnd::Kind::io_link;
     const LinkConfig& link = end.link;
-    const std::uint64_t payload = kMaxPacketBytes, framed = payload + link.header_bytes;
     LinkBundle bundle;
     bundle.a = between_sips ? a.sip : a.cube;
     bundle.b = between_sips ? (b.kind == NetworkKind::fabric ? kFabric : b.sip) : b.cube;
-    bundle.capacity = Rate(link.rate().bytes_per_second() / framed * payload * end.spots->size());
+    bundle.capacity = Rate(link.payload_rate().bytes_per_second() * end.spots->size());
     bundle.latency = link.latency + link.rate().time_for(link.header_bytes);
     bundle.sip = a.sip;
     (between_sips ? map.sip_links : map.cube_links).push_back(bundle);

@@ -89,6 +89,13 @@ void derive(SystemSpec& spec, const ConfigNode& tree) {
   PcieConfig& pcie = spec.sip.io.pcie;
   const ConfigNode* bandwidth = tree.at_path("sip.io.pcie.bandwidth");
   if (bandwidth == nullptr || bandwidth->is_null()) pcie.bytes_per_second = pcie_bandwidth(pcie.generation, pcie.lanes);
+  InterSipSpec& links = spec.links;
+  bandwidth = tree.at_path("system.links.bandwidth");
+  if (bandwidth == nullptr || bandwidth->is_null())
+    links.link.bytes_per_second = links.lanes * links.transfers_per_second / 8;
+  const ConfigNode* latency = tree.at_path("system.links.latency");
+  if (latency == nullptr || latency->is_null()) links.link.latency = 2 * links.serdes_per_side + links.propagation;
+  links.link.check_bytes = links.link.flit_bytes;
   const bool grid = spec.topology == SipTopology::torus_2d || spec.topology == SipTopology::mesh_2d_no_wrap;
   if (!grid) spec.sip_w = spec.sip_h = 0;
   for (NocConfig* crossbar : {&spec.sip.io.crossbar, &spec.links.switch_crossbar}) crossbar->rows = crossbar->cols = 1;

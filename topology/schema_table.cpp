@@ -22,6 +22,8 @@ constexpr IntegerRange kAnyEnergy{0, 1'000'000'000'000};  // 1 uJ
 constexpr IntegerRange kAnyPower{0, 1'000'000'000};       // 1 kW
 constexpr IntegerRange kCycles{0, 1'000};
 constexpr IntegerRange kTiming{0, 1'000'000};
+constexpr IntegerRange kErrors{0, 1'000'000'000'000'000};  // 10^-3
+constexpr IntegerRange kBitEnergy{0, 1'000'000'000};       // 1 nJ
 /// An offset within one unit of the physical address has 33 bits.
 constexpr std::uint64_t kUnitBytes = PhysicalAddress::kMaxOffset + 1;
 
@@ -230,12 +232,19 @@ Section ucie() {
       .integer("lanes", &UcieConfig::lanes, {1, 1'024}, "Lanes per connection and direction.")
       .quantity("lane_rate", &UcieConfig::transfers_per_second, Dimension::transfers, {kMHz, 1000 * kGHz},
                 "Transfer rate of a lane; one bit per transfer.")
-      .enumeration("flit", &UcieConfig::flit, {"68B", "256B", "256B_latency_optimised"},
-                   "Flit format, which sets the share of the raw rate that carries packets.")
+      .enumeration("width", &UcieConfig::width, {"full", "half", "quarter"},
+                   "Lanes in use: failed ones are given up by halves. A connection has the lower rate of its two ends.")
+      .enumeration("flit", &UcieConfig::flit, {"68B", "256B", "256B_latency_optimised", "raw"},
+                   "Flit format: the share of the raw rate that carries packets, and what is checked at a time; raw: "
+                   "neither flits nor checks.")
       .time("latency_per_side", &UcieConfig::latency_per_side, "PHY and adapter of one side; a hop has two sides.")
       .quantity("header_size", &UcieConfig::header_bytes, Dimension::bytes, {0, 4'096}, "Added to every packet.")
       .integer("buffer_packets", &UcieConfig::buffer_packets, {2, 4'096},
-               "Receiver's room for whole packets, per message class and VC set.");
+               "Receiver's room for whole packets, per message class and VC set.")
+      .integer("bit_errors", &UcieConfig::bit_errors, kErrors, "Bit errors per 10^18 bits; a bad flit is sent again.")
+      .integer("error_seed", &UcieConfig::error_seed, {0, ~std::uint32_t{0}}, "Which bits; with the wire's name.")
+      .quantity("energy_per_bit", &UcieConfig::energy_per_bit_aj, Dimension::energy, kBitEnergy,
+                "Per raw bit, both sides together.");
 }
 
 Section io() {
@@ -253,7 +262,11 @@ Section io() {
                     "Framing, sequence number, header and CRC of each packet.")
           .time("latency", &PcieConfig::latency, "One way, host to endpoint.")
           .time("doorbell", &PcieConfig::doorbell, "Endpoint's handling of one message.")
-          .integer("outstanding", &PcieConfig::outstanding, {1, 4'096}, "Bursts of host copies in flight.");
+          .integer("credits", &PcieConfig::credits, {1, 65'536},
+                   "TLPs that the receiver holds; a credit is back after a round trip.")
+          .integer("outstanding", &PcieConfig::outstanding, {1, 4'096}, "Bursts of host copies in flight.")
+          .quantity("energy_per_bit", &PcieConfig::energy_per_bit_aj, Dimension::energy, kBitEnergy,
+                    "Per bit of TLPs, both ends together.");
   return SectionOf<IoSpec>()
       .section("crossbar", &IoSpec::crossbar, crossbar(), "Crossbar of the IO chiplet.")
       .section("ucie", &IoSpec::ucie, ucie(), "UCIe ports to the north edges of the row-0 cubes.")
@@ -279,18 +292,36 @@ Section system() {
     return [member](auto& spec) -> auto& { return std::invoke(member, spec.link); };
   };
   const Section links = SectionOf<InterSipSpec>()
+                            .integer("lanes", &InterSipSpec::lanes, {1, 1'024}, "Lanes of a link, each way.")
+                            .quantity("lane_rate", &InterSipSpec::transfers_per_second, Dimension::transfers,
+                                      {kMHz, 1000 * kGHz}, "Transfer rate of a lane; one bit per transfer.")
                             .quantity("bandwidth", link(&LinkConfig::bytes_per_second), Dimension::bandwidth,
-                                      kAnyBandwidth, "Raw rate of one link, each way.")
+                                      kAnyBandwidth, "Raw rate of one link, each way; without it, lanes x lane_rate.")
+                            .optional()
                             .ratio("efficiency", link(&LinkConfig::payload_parts), link(&LinkConfig::raw_parts),
-                                   "Share of the raw rate that carries packets.")
+                                   "Share of the raw rate that carries packets: line code and flits.")
+                            .quantity("flit_size", link(&LinkConfig::flit_bytes), Dimension::bytes, {0, 4'096},
+                                      "Flit with one CRC, which the receiver passes on whole; 0 B: bytes pass on as "
+                                      "they come, unchecked.")
                             .quantity("header_size", link(&LinkConfig::header_bytes), Dimension::bytes, {0, 4'096},
                                       "Added to every packet.")
+                            .time("serdes", &InterSipSpec::serdes_per_side, "PHY, FEC and link layer of one end.")
+                            .time("propagation", &InterSipSpec::propagation, "Board or cable.")
                             .quantity("latency", link(&LinkConfig::latency), Dimension::time, {1, kMillisecond},
-                                      "First bit in to first bit out, both ends together.")
+                                      "Bit in to bit out, both ends together; without it, 2 serdes + propagation.")
+                            .optional()
                             .integer("buffer_packets", link(&LinkConfig::buffer_packets), {2, 65'536},
                                      "Receiver's room for whole packets, per message class and VC set.")
+                            .integer("bit_errors", link(&LinkConfig::bit_errors), kErrors,
+                                     "Bit errors per 10^18 bits; a bad flit is sent again.")
+                            .integer("error_seed", link(&LinkConfig::error_seed), {0, ~std::uint32_t{0}},
+                                     "Which bits; with the wire's name.")
+                            .quantity("energy_per_bit", link(&LinkConfig::energy_per_bit_aj), Dimension::energy,
+                                      kBitEnergy, "Per raw bit, both ends together.")
                             .integer("per_neighbour", &InterSipSpec::links_per_neighbour, {1, 64},
                                      "Parallel links between two neighbours.")
+                            .time("switch_latency", &InterSipSpec::switch_latency,
+                                  "What the fabric switch takes beside its crossbar; topology 'switch' only.")
                             .section("switch", &InterSipSpec::switch_crossbar, crossbar(),
                                      "Crossbar of the fabric switch; topology 'switch' only.");
   return SectionOf<SystemSpec>()

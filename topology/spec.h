@@ -60,7 +60,12 @@ struct SipSpec {
 };
 
 struct InterSipSpec {
-  LinkConfig link;
+  LinkConfig link;                                      ///< what follows from the rest
+  std::uint32_t lanes = 32;                             ///< of a link, each way
+  std::uint64_t transfers_per_second = 32'000'000'000;  ///< of a lane, one bit each
+  Ps serdes_per_side = 0;                               ///< PHY, FEC and link layer of one end
+  Ps propagation = 0;                                   ///< over board or cable
+  Ps switch_latency = 0;                                ///< of the fabric switch beside its crossbar
   std::uint32_t links_per_neighbour = 1;
   NocConfig switch_crossbar;  ///< of the fabric switch; topology `switch` only
 };

@@ -94,7 +94,7 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
     const PcieDirection::Slot slot = take(down, down_track, bytes);
     Incoming* incoming = &incomings.emplace(message.id, Incoming{&payload, &message, slot}).first->second;
     // The doorbell is rung by the descriptor, which travels first; the data of a write stream in behind it.
-    const Ps rung = slot.begin + down.occupancy(message_bytes(message)) + down.latency();
+    const Ps rung = down.sent(slot, message_bytes(message)) + down.latency();
     queue.at(std::max(rung, now), [this, incoming] {
       server.add(config.doorbell, [this, incoming] {
         Stream& stream = streams[incoming->message->stream];
@@ -232,7 +232,8 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
     PhysicalAddress address;  ///< of the first byte
     NodeId memory;
     std::uint64_t bytes;
-    Ps data_begin;                    ///< of a write: first byte of data leaves the host
+    PcieDirection::Slot slot;         ///< of a write: descriptor and data on the link
+    std::uint64_t before;             ///< bytes of the descriptor
     std::uint64_t next = 0;           ///< bytes issued
     std::uint64_t finished = 0;       ///< bytes acknowledged
     Ps host_end = 0;                  ///< of a read: last data TLP has arrived at the host
@@ -243,7 +244,8 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
     Message& message = *incoming.message;
     Copy copy{};
     copy.message = &message;
-    copy.data_begin = incoming.slot.begin + down.occupancy(message_bytes(message));
+    copy.slot = incoming.slot;
+    copy.before = message_bytes(message);
     if (auto* write = std::get_if<MemoryWriteMessage>(&message.body)) {
       copy.write = true;
       copy.address = write->to;
@@ -287,7 +289,7 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
         const std::uint64_t offset = copy.address.offset + copy.next;
         const std::uint64_t n =
             std::min<std::uint64_t>(copy.bytes - copy.next, kMaxPacketBytes - offset % kMaxPacketBytes);
-        const Ps there = copy.write ? copy.data_begin + down.occupancy(copy.next + n) + down.latency() : 0;
+        const Ps there = copy.write ? down.sent(copy.slot, copy.before + copy.next + n) + down.latency() : 0;
         if (there > queue.now()) {
           wake = std::min(wake, there);
           break;
@@ -510,6 +512,9 @@ PcieEp::PcieEp(const sc_core::sc_module_name& name, const PcieConfig& config, st
     : sc_module(name), impl_(std::make_unique<Impl>(*this, config, sip, map, pool, options, queue, observer)) {}
 
 PcieEp::~PcieEp() = default;
+
+const PcieStats& PcieEp::down_stats() const { return impl_->down.stats(); }
+const PcieStats& PcieEp::up_stats() const { return impl_->up.stats(); }
 
 void PcieEp::set_debug_access(DebugAccess access) { impl_->debug_access = std::move(access); }
 

@@ -18,9 +18,19 @@ struct PcieConfig {
   std::uint32_t generation = 5, lanes = 16;
   std::uint64_t bytes_per_second = 63'015'000'000;  ///< one direction, after line encoding
   std::uint32_t tlp_payload_bytes = 256, tlp_overhead_bytes = 24;
-  Ps latency = 250'000;            ///< one way
-  Ps doorbell = 5'000;             ///< endpoint's handling of one message
-  std::uint32_t outstanding = 64;  ///< bursts of host copies in flight
+  Ps latency = 250'000;                         ///< one way
+  Ps doorbell = 5'000;                          ///< endpoint's handling of one message
+  std::uint32_t credits = 128;                  ///< TLPs that the receiver of either direction holds
+  std::uint32_t outstanding = 64;               ///< bursts of host copies in flight
+  std::uint64_t energy_per_bit_aj = 5'000'000;  ///< both ends together
+};
+
+/// What one direction of the host link has carried. Statistic, unit, meaning:
+struct PcieStats {
+  std::uint64_t tlps = 0;       ///< TLPs
+  std::uint64_t bytes = 0;      ///< bytes of payload
+  std::uint64_t raw_bytes = 0;  ///< bytes of payload and TLP overhead
+  Ps busy = 0;                  ///< ps    that TLPs held the link or waited on it for credits
 };
 
 /// The PCIe endpoint of a SIP. `host`: messages (payloads with a MessageExtension) by nb_transport, answered BEGIN_RESP
@@ -37,6 +47,9 @@ class PcieEp : public sc_core::sc_module {
   /// How debug accesses reach the memory endpoint of a node; set by the elaborator before the first access.
   using DebugAccess = std::function<unsigned(NodeId memory, tlm::tlm_generic_payload& payload)>;
   void set_debug_access(DebugAccess access);
+
+  const PcieStats& down_stats() const;  ///< from the host
+  const PcieStats& up_stats() const;    ///< to the host
 
  private:
   struct Impl;

@@ -53,7 +53,7 @@ class Wire {
   /// A packet of `bytes` starts at `start`; its last byte is not here before `complete`.
   /// REQUIRES: start >= free().
   Passage send(std::uint32_t bytes, Ps start, Ps complete) {
-    const std::uint64_t framed = std::uint64_t{bytes} + link_.header_bytes;
+    const std::uint64_t framed = this->framed(bytes);
     const Ps first = start + rate_.time_for(std::min(bytes, far_flit_bytes_) + link_.header_bytes);
     Passage passage;
     passage.end = std::max(start + rate_.time_for(framed), complete);
@@ -73,7 +73,7 @@ class Wire {
 
   Ps free() const { return free_; }  ///< from when on the next packet may start
   /// Time that a packet of `bytes` needs the wire for.
-  Ps held(std::uint32_t bytes) const { return rate_.time_for(std::uint64_t{bytes} + link_.header_bytes); }
+  Ps held(std::uint32_t bytes) const { return rate_.time_for(framed(bytes)); }
   Ps time_for(std::uint64_t bytes) const { return rate_.time_for(bytes); }
   const LinkConfig& config() const { return link_; }
   const WireStats& stats() const { return stats_; }
@@ -94,6 +94,10 @@ class Wire {
   static Ps replay_time(const LinkConfig& link) { return link.flit_time() + 2 * link.latency; }
 
  private:
+  // A train has a header for each of its packets.
+  std::uint64_t framed(std::uint32_t bytes) const {
+    return bytes + std::uint64_t{link_.header_bytes} * LinkConfig::units(bytes);
+  }
   // Pieces and flits are counted from the start of the stream, `epoch_`.
   Ps piece_end(std::uint64_t pieces) const {
     return epoch_ + (piece_time_ != 0 ? pieces * piece_time_ : raw_rate_.time_for(pieces * link_.check_bytes));

@@ -6,11 +6,13 @@ namespace kernbench::validate {
 std::vector<Group> noc_groups(const Request& request);
 std::vector<Group> hbm_groups(const Request& request);
 std::vector<Group> gemm_groups(const Request& request);
+std::vector<Group> links_groups(const Request& request);
 
 const std::vector<Domain>& domains() {
   static const std::vector<Domain> list = {
       {"noc", "bare meshes under synthetic traffic against a flit-level simulator (BookSim2)", "noc", Subsystem::noc,
        &noc_groups},
+      {"links", "UCIe connections, inter-SIP links and PCIe against closed forms", "", Subsystem::link, &links_groups},
       {"gemm", "one product on one PE against closed forms of the array", "", Subsystem::pe, &gemm_groups},
   };
   return list;

@@ -10,14 +10,15 @@ std::unique_ptr<Workload> make_p2p();
 std::unique_ptr<Workload> make_stream();
 std::unique_ptr<Workload> make_probe();
 std::unique_ptr<Workload> make_noc_traffic();
+std::unique_ptr<Workload> make_link();
 std::unique_ptr<Workload> make_tp_mlp();
 std::unique_ptr<Workload> make_qkv();
 std::unique_ptr<Workload> make_va_offset_verify();
 
 const std::vector<WorkloadFactory>& workloads() {
   static const std::vector<WorkloadFactory> list = {
-      &make_all_reduce, &make_gemm_single_pe, &make_gemm,   &make_p2p, &make_stream,
-      &make_probe,      &make_noc_traffic,    &make_tp_mlp, &make_qkv, &make_va_offset_verify};
+      &make_all_reduce,  &make_gemm_single_pe, &make_gemm,   &make_p2p, &make_stream,          &make_probe,
+      &make_noc_traffic, &make_link,           &make_tp_mlp, &make_qkv, &make_va_offset_verify};
   return list;
 }
 

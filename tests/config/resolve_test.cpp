@@ -91,9 +91,9 @@ TEST(Resolve, KernbenchPyHasThePublishedFigures) {
   EXPECT_EQ(spec.cube.hbm.pseudo_channel_peak().bytes_per_second(), 32'000'000'000u);
   EXPECT_EQ(spec.cube.hbm.bytes / spec.cube.pes, std::uint64_t{6} << 30);
   EXPECT_EQ(spec.cube.noc.link_rate().bytes_per_second(), 256'000'000'000u);
-  // 250 of 256 B of a flit carry packets.
-  EXPECT_EQ(spec.cube.ucie.lanes * spec.cube.ucie.transfers_per_second / 8 * 250 / 256, 128'000'000'000u);
-  EXPECT_EQ(spec.cube.ucie.latency_per_side, 8'000u);
+  EXPECT_EQ(spec.cube.ucie.flit, UcieFlit::raw);
+  EXPECT_EQ(spec.cube.ucie.lanes * spec.cube.ucie.transfers_per_second / 8, 128'000'000'000u);
+  EXPECT_EQ(spec.cube.ucie.latency_per_side, 10'000u);
 }
 
 TEST(Resolve, SetsWinAndAreTyped) {

@@ -68,22 +68,23 @@ TEST(Link, ZeroLoadLatencyIsTheClosedForm) {
     const Flight flight = pass(noc, cross(link, noc, noc, pass(noc, inject(noc, bytes, 0), 2)), 2);
     const Ps body = std::max(1U, (bytes + 31) / 32) - 1;
     const auto edge = [](Ps time) { return (time + kCycle - 1) / kCycle; };
-    // 2 + 2 * 4 cycles to the port, the wire at 62.5 ps per byte, the head injected when its flit is here, the tail
-    // when it is here; 2 + 2 * 4 cycles for the head, the tail does not wait for VC allocation: 2 + 2 * 3.
-    const Ps out = 10 * kCycle + link.latency;
+    // 2 + 2 * 4 cycles to the port, which sends when the tail has won the switch three cycles before; the wire at 62.5
+    // ps per byte, the head injected when its flit is here, the tail when it is here; 2 + 2 * 4 cycles for the head,
+    // the tail does not wait for VC allocation: 2 + 2 * 3.
+    const Ps out = (10 + std::max<Ps>(body, 3) - 3) * kCycle + link.latency;
     const Ps head = edge(out + (std::min(bytes, 32U) + 16) * 125 / 2), last = edge(out + (bytes + 16) * 125 / 2);
     EXPECT_EQ(flight.tail, std::max(head + 10 + body, last + 8) * kCycle) << bytes;
   }
 }
 
-TEST(Link, TheSerialisationOfSeveralLinksIsPaidOnce) {
+TEST(Link, EachLinkWaitsUntilTheTailHasWonItsWay) {
   const NocConfig noc = mesh_config(2, 2);
   const LinkConfig link = slow_link();
   const auto hop = [&](const Flight& flight) { return pass(noc, cross(link, noc, noc, flight), 2); };
   const Flight source = pass(noc, inject(noc, 256, 0), 2);
   const Ps one = hop(source).tail, two = hop(hop(source)).tail, three = hop(hop(hop(source))).tail;
-  // Latency, head flit on the wire, to the next edge, ten cycles.
-  const Ps more = link.latency + (32 + 16) * 125 / 2 + 10 * kCycle;
+  // From tail to tail: three cycles earlier on the wire, the packet there, latency, to the next edge, eight cycles.
+  const Ps more = link.rate().time_for(256 + 16) + link.latency + (8 - 3) * kCycle;
   EXPECT_NEAR(static_cast<double>(two - one), static_cast<double>(more), 1000);
   EXPECT_NEAR(static_cast<double>(three - two), static_cast<double>(more), 1000);
 }
@@ -121,9 +122,9 @@ TEST(Link, AFastWireAddsOnlyItsLatency) {
   sc_core::sc_start();
   ASSERT_EQ(system.at(5).got.size(), 1U);
   const Endpoint::Got& got = system.at(5).got[0];
-  // The head is at the port at cycle 6, the tail at 13 (its flit needs 32 ps); both 20.3 ns later: edges 27 and 34. 6
-  // more cycles from there.
-  EXPECT_EQ(got.time, 40 * kCycle);
+  // The tail is at the port at cycle 13, known at 10, when the packet starts: the head is there 20.3 ns and its flit of
+  // 32 ps later, at edge 31. The tail follows 7 cycles behind; 6 more cycles from there.
+  EXPECT_EQ(got.time, 44 * kCycle);
   EXPECT_EQ(sum(got.spent), got.latency());
 }
 

@@ -1,0 +1,66 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/link/link_config.h"
+#include "models/link/wire.h"
+#include "models/noc/noc_config.h"
+#include "tlm/ext/payload_pool.h"
+#include "tlm/sim/event_queue.h"
+
+namespace kernbench {
+
+/// What is sent over a wire in one measurement: messages of `bytes`, cut into packets of at most 256 B.
+struct LinkLoad {
+  std::uint64_t bytes = 256;
+  /// Of the wire's payload rate. 0: one message at a time; below 1: messages at exponential intervals; 1: as fast as
+  /// the wire takes them.
+  double load = 0;
+  unsigned messages = 1000;  ///< measured, after a tenth of them that is not
+  std::uint64_t seed = 1;    ///< of the intervals
+};
+
+struct LinkPoint {
+  LinkLoad sent;
+  double mean_ns =
+      0;  ///< of a message: first byte at the near port to last byte at the first router behind the far one
+  double most_ns = 0;
+  double wire_ns = 0;  ///< of a packet: first byte onto the wire to last byte checked at the far end; FDI to FDI
+  double gbps = 0;     ///< payload
+};
+
+/// Two link ports back to back, without networks: a source that hands packets to one at the rate of its network, a sink
+/// that takes them from the other at once. Measurements follow each other in one simulation.
+class LinkBench {
+ public:
+  /// `name` is that of its modules. `here`, `there`: queues of the two ends; may be the same one.
+  LinkBench(const std::string& name, const LinkConfig& link, const NocConfig& noc, EventQueue& here, EventQueue& there,
+            PayloadPool& pool);
+  ~LinkBench();
+
+  /// Before the simulation starts. Loads are measured in order.
+  void start(const std::vector<LinkLoad>& loads);
+  /// After it: one point for each load.
+  const std::vector<LinkPoint>& points() const;
+  const Wire& wire() const;
+
+  // Closed forms, from the configuration alone.
+
+  /// Payload rate in GB/s that the wire can carry of messages of `bytes`: raw rate x efficiency x payload in packets x
+  /// share of replays, what the network behind it injects (one flit per cycle), or what the receiver's places allow
+  /// (each for a whole packet, however small, per round trip of a credit), whichever is lowest.
+  static double capacity_gbps(const LinkConfig& link, const NocConfig& noc, std::uint64_t bytes);
+  /// Latency in ns of a message on an idle wire.
+  static double zero_load_ns(const LinkConfig& link, const NocConfig& noc, std::uint64_t bytes);
+  /// Mean latency in ns of messages at exponential intervals: an M/D/1 queue before the idle wire. Flits that begin
+  /// with a packet only on an idle wire make it approximate.
+  static double loaded_ns(const LinkConfig& link, const NocConfig& noc, std::uint64_t bytes, double load);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace kernbench

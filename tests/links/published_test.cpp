@@ -1,0 +1,97 @@
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/cli/tool_runner.h"
+
+// Machines with published figures, run as their users run them: docs/kernbench-py.md, docs/rebel100.md.
+namespace kernbench {
+namespace {
+
+using Json = nlohmann::json;
+
+Json results_of(const Tool& tool, std::vector<std::string> arguments) {
+  arguments.insert(arguments.end(), {"--json", "-", "-q"});
+  const Outcome outcome = tool(arguments);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  return outcome.code == 0 ? Json::parse(outcome.out).at("results") : Json::array();
+}
+
+/// ns by case of the probe with 16 KiB per issuer.
+std::map<std::string, double> probe(const Tool& tool, const std::vector<std::string>& machine) {
+  std::vector<std::string> arguments = {"run", "probe", "--bytes", "16K"};
+  arguments.insert(arguments.end(), machine.begin(), machine.end());
+  std::map<std::string, double> times;
+  for (const Json& row : results_of(tool, arguments)) times[row.at("case")] = row.at("time_ns");
+  return times;
+}
+
+void expect_within(const std::map<std::string, double>& times, const std::string& name, double published,
+                   double limit) {
+  ASSERT_EQ(times.count(name), 1u) << name;
+  EXPECT_NEAR(times.at(name) / published, 1, limit) << name << ": " << times.at(name) << " ns, published " << published;
+}
+
+TEST(KernbenchPy, PublishedDmaTimesAreReproduced) {
+  const Tool tool;
+  const auto times = probe(tool, {"--topology", "kernbench-py"});
+  expect_within(times, "own_slice", 77, 0.1);
+  expect_within(times, "neighbours_to_one_slice_1", 82, 0.1);
+  expect_within(times, "neighbours_to_one_slice_2", 158, 0.1);
+  expect_within(times, "neighbours_to_one_slice_3", 230, 0.1);
+  expect_within(times, "cube_to_one_slice", 558, 0.1);
+  expect_within(times, "sip_own_slices", 77, 0.1);
+  expect_within(times, "other_sip", 409, 0.01);  // what the link's latency was fixed from
+}
+
+// The three cases in which the Python KernBench leads its flows another way over the UCIe connections.
+
+TEST(KernbenchPy, TheNextCubeIsReachedOverOneConnectionBySevenOfEightFlows) {
+  const Tool tool;
+  std::ofstream(tool.file("seven.yaml")) << "extends: kernbench-py\n"
+                                            "overrides:\n"
+                                            "  - {match: sip*.cube*.pe7, missing: true}\n";
+  expect_within(probe(tool, {"--topology", "seven.yaml"}), "cube_to_next_cube", 963, 0.1);
+}
+
+TEST(KernbenchPy, OneSliceIsReachedByTheWholeSipOverOneConnection) {
+  const Tool tool;  // all other cubes lie to the east: one way in for 120 PEs
+  const auto times =
+      probe(tool, {"--topology", "kernbench-py", "--set", "sip.cube_mesh.w=16", "--set", "sip.cube_mesh.h=1"});
+  expect_within(times, "sip_to_one_slice", 15'650, 0.1);
+}
+
+TEST(KernbenchPy, TheFarthestCubeIsReachedOverOneConnectionPerSide) {
+  const Tool tool;
+  const auto times = probe(
+      tool, {"--topology", "kernbench-py", "--set", "cube.ucie.connections=1", "--set", "sip.io.ucie.connections=1"});
+  expect_within(times, "farthest_cube", 573, 0.1);
+}
+
+TEST(Rebel100, DieToDieLatencyIsThePublishedOne) {
+  const Tool tool;
+  const Json rows = results_of(tool, {"run", "link", "--topology", "rebel100", "--kind", "ucie", "-b", "64", "-e",
+                                      "256", "-f", "4", "--loads", "0,1"});
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_NEAR(rows[0].at("wire_latency_ns").get<double>() / 11, 1, 0.1);  // FDI to FDI
+  // Eight connections, both directions, raw: 1.024 TB/s per channel. Flits and headers leave 87% of it.
+  const double payload = 8 * 2 * rows[3].at("gbps").get<double>();
+  EXPECT_NEAR(payload / (1024 * (236.0 / 256) * (256.0 / 272)), 1, 0.01);
+}
+
+TEST(Rebel100, EffectiveMemoryBandwidthIsThePublishedOne) {
+  const Tool tool;
+  for (const Json& row : results_of(tool, {"run", "stream", "--topology", "rebel100", "--bytes", "256K"})) {
+    if (row.at("pattern") != "read") continue;
+    EXPECT_NEAR(row.at("gbps").get<double>() / 2700, 1, 0.1);
+    return;
+  }
+  FAIL() << "no row for reads";
+}
+
+}  // namespace
+}  // namespace kernbench
