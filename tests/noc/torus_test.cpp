@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -158,7 +159,7 @@ class TestNetwork : public sc_core::sc_module {
  public:
   TestNetwork(const sc_core::sc_module_name& name, const BuildContext& context, std::uint32_t id, Traffic& traffic)
       : sc_module(name), modules(context, id) {
-    for (std::uint32_t n = 0; n < context.static_cast<std::uint32_t>(plan.map.nodes.size()); ++n) {
+    for (std::uint32_t n = 0; n < context.plan.map.nodes.size(); ++n) {
       const NodeId node{n};
       if (context.plan.network_of(node) != id) continue;
       nodes.push_back(std::make_unique<TorusNode>(("node" + std::to_string(n)).c_str(), node, modules.interface(node),
@@ -182,7 +183,8 @@ void run(std::uint32_t vc_depth, std::uint32_t vcs) {
   PayloadPool pool;
   StackPool stacks;
   const RunOptions options;
-  const BuildContext context{plan, options, nullptr, dispatcher, pool, stacks};
+  const ForeignParts foreign;
+  const BuildContext context{plan, options, nullptr, dispatcher, pool, stacks, foreign};
   Traffic traffic;
   traffic.left = KERNBENCH_TRANSFERS;
   traffic.make(static_cast<std::uint32_t>(plan.map.nodes.size()));
