@@ -7,7 +7,8 @@ namespace kernbench {
 const std::vector<Limitation>& limitations() {
   static const std::vector<Limitation> kList{
       {"fidelity",
-       "one level, 'accurate'; its error against BookSim, Ramulator and DRAMSys is not yet stated by the tool."},
+       "`fast` is a model of its own for `noc` and `hbm`; `ucie` and `link` have the same ports in both grades, `pe` has "
+       "one grade. A transfer travels in packets of at most 256 B in both: no packet trains."},
       {"router",
        "input-queued, one flit per cycle and port; no speculation, adaptive routes, output buffers or speed-up. A "
        "virtual "

@@ -134,19 +134,47 @@ TEST(HopCommit, ChainingFillsALinkAndItsAbsenceCostsACycleAPacket) {
   }
 }
 
-TEST(HopCommit, CommandsDoNotWaitForData) {
+TEST(HopCommit, CommandsAndCreditsDoNotWaitForData) {
+  for (const MessageClass message_class : {MessageClass::command, MessageClass::credit}) {
+    HandMesh mesh(hand_config(), 4);
+    for (unsigned i = 0; i < 50; ++i) {
+      for (const unsigned from : {0U, 4U, 8U, 1U}) mesh.offer(mesh.packet(from, 15, 8), 0);
+    }
+    std::vector<std::pair<Packet*, Cycle>> packets;
+    for (Cycle at = 40; at < 400; at += 37) {
+      Packet& packet = mesh.packet(0, 15, 1, message_class);
+      mesh.offer(packet, at);
+      packets.emplace_back(&packet, at);
+    }
+    mesh.run();
+    for (const auto& [packet, at] : packets) EXPECT_EQ(mesh.tail(*packet) - at, 6U + 4 * 6);
+  }
+}
+
+TEST(HopCommit, CommandsDoNotWaitForCredits) {
   HandMesh mesh(hand_config(), 4);
-  for (unsigned i = 0; i < 50; ++i) {
-    for (const unsigned from : {0U, 4U, 8U, 1U}) mesh.offer(mesh.packet(from, 15, 8), 0);
+  for (unsigned i = 0; i < 100; ++i) {
+    for (const unsigned from : {0U, 4U, 8U, 1U}) mesh.offer(mesh.packet(from, 15, 1, MessageClass::credit), 0);
   }
-  std::vector<std::pair<Packet*, Cycle>> commands;
-  for (Cycle at = 40; at < 400; at += 37) {
-    Packet& command = mesh.packet(0, 15, 1, MessageClass::command);
-    mesh.offer(command, at);
-    commands.emplace_back(&command, at);
-  }
+  Packet& command = mesh.packet(4, 15, 1, MessageClass::command);
+  mesh.offer(command, 60);
   mesh.run();
-  for (const auto& [command, at] : commands) EXPECT_EQ(mesh.tail(*command) - at, 6U + 4 * 6);
+  EXPECT_EQ(mesh.tail(command) - 60, 6U + 4 * 5);
+}
+
+TEST(HopCommit, UrgentFlitsCostTheOthersAsManyCycles) {
+  const auto last_tail = [](unsigned credits) {
+    HandMesh mesh(hand_config(4, 16), 2);
+    std::vector<Packet*> packets;
+    for (unsigned i = 0; i < 100; ++i) packets.push_back(&mesh.packet(0, 1, 4));
+    for (Packet* packet : packets) mesh.offer(*packet, 0);
+    for (unsigned i = 0; i < credits; ++i) mesh.offer(mesh.packet(0, 1, 1, MessageClass::credit), 50 + 6 * i);
+    mesh.run();
+    return mesh.tail(*packets.back());
+  };
+  const Cycle alone = last_tail(0), shared = last_tail(40);
+  EXPECT_GE(shared, alone + 30);
+  EXPECT_LE(shared, alone + 60);
 }
 
 TEST(HopCommit, LosesNothingAndKeepsTheOrderOfAFlow) {
