@@ -17,8 +17,8 @@ const std::vector<Limitation>& limitations() {
        "packets take their bytes on the wire, not whole flits; no bit errors, replay, width degradation or power "
        "states."},
       {"HBM",
-       "one scheduling policy (separate read and write queues, writes drained in batches); no forwarding from "
-       "queued writes; no power-down, ECC or temperature."},
+       "two scheduling policies (`batched` and `shared`); no power-down, ECC, temperature, refresh management or "
+       "postponed refreshes; the controller adds a constant latency."},
       {"TCM",
        "the engines' operand traffic loads all banks alike, as a rate; single words do not conflict below saturation."},
       {"PCIe", "latency, bandwidth and the overhead of each TLP; no flow control credits, no retry."},
