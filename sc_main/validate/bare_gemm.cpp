@@ -33,7 +33,7 @@ class ArrayListener final : public Observer {
 /// Submits one message.
 class Host final : public sc_core::sc_module, tlm::tlm_bw_transport_if<> {
  public:
-  Host(topology::Machine& machine, Message& message) : sc_module(sc_core::sc_module_name("bare_host")) {
+  Host(topology::Machine& machine, Message& message) : sc_module("bare_host") {
     extension_.message = &message;
     payload_.set_extension(&extension_);
     socket_.bind(*this);
