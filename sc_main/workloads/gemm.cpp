@@ -4,10 +4,12 @@
 #include <functional>
 #include <stdexcept>
 
+#include "models/pe/gemm_array.h"
 #include "sc_main/workloads/numerics.h"
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/workload.h"
 #include "tlm/kernel/tl.h"
+#include "topology/machine.h"
 #include "topology/plan.h"
 
 namespace kernbench {
@@ -42,22 +44,23 @@ Comparison compare(const GemmShape& p, const std::vector<double>& a, const std::
 /// Multiply-accumulates per second of one PE at its best; 0 where the configuration is not known.
 double peak_macs(const Session& session, DType dtype) {
   if (session.options().plan == nullptr) return 0;
-  const GemmConfig& gemm = session.options().plan->spec.cube.pe.gemm;
-  const double cells = static_cast<double>(gemm.rows) * gemm.cols * static_cast<double>(gemm.clock_hz);
-  switch (dtype) {
-    case DType::f16:
-    case DType::bf16:
-      return cells * gemm.f16_rate;
-    case DType::f8e4m3:
-    case DType::f8e5m2:
-      return cells * gemm.f8_rate;
-    case DType::f32:
-      return cells / gemm.f32_cycles;
-    case DType::f64:
-      return cells / (2.0 * gemm.f32_cycles);  // as pe::gemm_cycles takes
-    default:
-      return 0;
+  return pe::peak_macs_per_second(session.options().plan->spec.cube.pe.gemm, dtype);
+}
+
+/// Sums over the PEs that took part. A kernel that is one composite uses each engine for one stage.
+PeStatistics statistics_of(const Session& session, const std::vector<PeCoord>& pes) {
+  PeStatistics sum;
+  if (session.options().machine == nullptr) return sum;
+  for (const PeCoord pe : pes) {
+    const PeStatistics one = session.options().machine->pe(pe).statistics();
+    sum.dma_read_busy += one.dma_read_busy;
+    sum.gemm_busy += one.gemm_busy;
+    sum.math_busy += one.math_busy;
+    sum.dma_write_busy += one.dma_write_busy;
+    sum.dma_read_bytes += one.dma_read_bytes;
+    sum.dma_write_bytes += one.dma_write_bytes;
   }
+  return sum;
 }
 
 /// Makes the kernel once the tensors have their addresses.
@@ -66,6 +69,7 @@ using KernelMaker = std::function<KernelBody(Va a, Va b, Va c)>;
 struct Outcome {
   Ps start = 0, end = 0;
   Comparison comparison;
+  PeStatistics before, after;  // sums over the PEs
 };
 
 class GemmBase : public Workload {
@@ -114,8 +118,9 @@ class GemmBase : public Workload {
       targets.push_back({static_cast<std::uint16_t>(shard.sip), static_cast<std::uint16_t>(shard.cube),
                          static_cast<std::uint16_t>(shard.pe)});
     }
+    const PeStatistics before = statistics_of(session, targets);
     const Handle handle = ctx.launch(name, kernel(a.va(), b.va(), c.va()), {a, b, c}, targets);
-    Outcome outcome{handle.kernel_start(), handle.kernel_end(), {}};
+    Outcome outcome{handle.kernel_start(), handle.kernel_end(), {}, before, statistics_of(session, targets)};
     if (checks(session)) outcome.comparison = compare(p, a.to_host(), b.to_host(), c.to_host());
     return outcome;
   }
@@ -140,19 +145,40 @@ class GemmBase : public Workload {
     row["time_ns"] = ns;
     row["tflops"] = ns > 0 ? flops / ns / 1e3 : 0;
     row["fraction_of_peak"] = peak > 0 ? Json(fraction) : Json();
+    add_stages(outcome, pes, ns, row);
     row["check"] = !checks(session) ? "skipped" : outcome.comparison.mismatches == 0 ? "ok" : "wrong";
     row["mismatches"] = checks(session) ? Json(outcome.comparison.mismatches) : Json();
     row["max_abs_err"] = checks(session) ? Json(outcome.comparison.max_abs_error) : Json();
-    report.text += fmt::format(" {:>10} {:>7} {:>7} {:>7} {:>8} {:>5} {:>12.1f} {:>9.3f} {:>6} {:>8}\n", variant, p.m,
-                               p.n, p.k, to_string(p.dtype), pes, ns, row["tflops"].get<double>(),
-                               peak > 0 ? fmt::format("{:.3f}", fraction) : "-", row["check"].get<std::string>());
+    const Json& stages = row["utilisation"];
+    report.text += fmt::format(
+        " {:>10} {:>7} {:>7} {:>7} {:>8} {:>5} {:>12.1f} {:>9.3f} {:>6} {:>5.2f} {:>5.2f} {:>5.2f} {:>5.2f} {:>8}\n",
+        variant, p.m, p.n, p.k, to_string(p.dtype), pes, ns, row["tflops"].get<double>(),
+        peak > 0 ? fmt::format("{:.3f}", fraction) : "-", stages["dma_in"].get<double>(), stages["gemm"].get<double>(),
+        stages["epilogue"].get<double>(), stages["dma_out"].get<double>(), row["check"].get<std::string>());
     report.wrong = report.wrong || (checks(session) && outcome.comparison.mismatches > 0);
     report.results.push_back(std::move(row));
   }
 
+  /// How busy the engines were while the kernel ran, mean over the PEs, and what the DMA moved.
+  static void add_stages(const Outcome& outcome, std::size_t pes, double ns, Json& row) {
+    const auto busy = [&](Ps PeStatistics::*time) {
+      const auto sum = static_cast<double>(outcome.after.*time - outcome.before.*time) / 1e3;
+      return ns > 0 ? sum / (ns * static_cast<double>(pes)) : 0;
+    };
+    row["utilisation"] = {{"dma_in", busy(&PeStatistics::dma_read_busy)},
+                          {"gemm", busy(&PeStatistics::gemm_busy)},
+                          {"epilogue", busy(&PeStatistics::math_busy)},
+                          {"dma_out", busy(&PeStatistics::dma_write_busy)}};
+    const std::uint64_t read = outcome.after.dma_read_bytes - outcome.before.dma_read_bytes;
+    const std::uint64_t written = outcome.after.dma_write_bytes - outcome.before.dma_write_bytes;
+    row["dma_bytes"] = read + written;
+    row["dma_gbps"] = ns > 0 ? static_cast<double>(read + written) / ns / static_cast<double>(pes) : 0;
+  }
+
   static std::string header() {
-    return fmt::format("#{:>10} {:>7} {:>7} {:>7} {:>8} {:>5} {:>12} {:>9} {:>6} {:>8}\n", "variant", "m", "n", "k",
-                       "type", "PEs", "time (ns)", "TFLOP/s", "peak", "check");
+    return fmt::format("#{:>10} {:>7} {:>7} {:>7} {:>8} {:>5} {:>12} {:>9} {:>6} {:>5} {:>5} {:>5} {:>5} {:>8}\n",
+                       "variant", "m", "n", "k", "type", "PEs", "time (ns)", "TFLOP/s", "peak", "in", "gemm", "epil",
+                       "out", "check");
   }
 
   GemmShape problem_;
