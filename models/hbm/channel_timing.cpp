@@ -228,6 +228,20 @@ Tick ChannelTiming::next_data() {
   return column + gaps_.read_data;
 }
 
+/// Batched: a hit leaves at its column command, a miss at its ACT; shared: every burst at its column command. What
+/// comes before (the column command of an opener, a PRE, maintenance) makes no room.
+Tick ChannelTiming::next_room() {
+  if (idle()) return kNoTick;
+  const Candidate& column = best_column();
+  Tick t = column.at;
+  if (column.active) t += gaps_.m;
+  if (!maintenance_.empty()) return std::min(t, maintenance_ready());
+  const Candidate& row = best_row();
+  if (row.at == kNoTick) return t == kNoTick ? not_before_ : t;
+  if (shared_) return std::min(t, row.at + 1);
+  return std::min(t, row.at + (banks_[row.bank].open ? gaps_.pre : 0));
+}
+
 void ChannelTiming::advance(Tick until) {
   if (until < not_before_) return;
   made_room_ = false;

@@ -47,6 +47,8 @@ class ChannelTiming {
   Tick next();
   /// A tick before which no data of a read that waits can have arrived; kNoTick if no burst waits.
   Tick next_data();
+  /// A tick before which no burst leaves its queue; kNoTick if none waits.
+  Tick next_room();
   /// First tick that is not decided yet.
   Tick decided_until() const { return not_before_; }
   bool idle() const { return waiting_[0] + waiting_[1] == 0 && openers_.empty(); }

@@ -340,7 +340,7 @@ void Hbm::Impl::arm(unsigned index) {
   if (!target.blocked.empty()) {
     // A CK frees at most two places: one by a column command, one by an ACT.
     const unsigned missing = target.missing;
-    time = std::min(time, clock.time(target.timing.next() + gaps.m * (missing > 2 ? (missing + 1) / 2 - 1 : 0)));
+    time = std::min(time, clock.time(target.timing.next_room() + gaps.m * (missing > 2 ? (missing + 1) / 2 - 1 : 0)));
   }
   if (time >= target.wake) return;
   time = std::max(time, queue.now());
