@@ -24,8 +24,8 @@ constexpr std::array<ErrorBand, 10> kBands{{
     {Subsystem::ucie, Grade::fast, "latency and bandwidth, against closed forms", kNotMeasured},
     {Subsystem::link, Grade::accurate, "latency and bandwidth, against closed forms", kNotMeasured},
     {Subsystem::link, Grade::fast, "latency and bandwidth, against closed forms", kNotMeasured},
-    {Subsystem::hbm, Grade::accurate, "bandwidth per pattern, against Ramulator2", kNotMeasured},
-    {Subsystem::hbm, Grade::fast, "bandwidth per pattern, against Ramulator2", kNotMeasured},
+    {Subsystem::hbm, Grade::accurate, "bandwidth per pattern, against Ramulator2", 0.2},
+    {Subsystem::hbm, Grade::fast, "bandwidth per pattern, against Ramulator2", 9.4},
     {Subsystem::pe, Grade::accurate, "GEMM times, against closed forms", kNotMeasured},
     {Subsystem::pe, Grade::fast, "GEMM times, against closed forms", kNotMeasured},
 }};
