@@ -5,6 +5,7 @@
 #include <systemc>
 #include <tlm>
 
+#include "models/pe/page_table.h"
 #include "tlm/ext/message.h"
 #include "tlm/kernel/tl.h"
 #include "topology/machine.h"
