@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+
 #include "runtime/tp/regions.h"
 #include "tests/tp/tp_case.h"
 
