@@ -14,14 +14,15 @@ const std::vector<Limitation>& limitations() {
        "virtual "
        "channel is chosen by source and destination, not by load."},
       {"UCIe and inter-SIP links",
-       "packets take their bytes on the wire, not whole flits; no bit errors, replay, width degradation or power "
-       "states."},
+       "bit errors are replayed, but links do not train, retrain or sleep; acknowledgements take no room on the wire; a "
+       "packet starts on a wire when its tail has won its way, not with its head."},
       {"HBM",
        "two scheduling policies (`batched` and `shared`); no power-down, ECC, temperature, refresh management or "
        "postponed refreshes; the controller adds a constant latency."},
       {"TCM",
        "the engines' operand traffic loads all banks alike, as a rate; single words do not conflict below saturation."},
-      {"PCIe", "latency, bandwidth and the overhead of each TLP; no flow control credits, no retry."},
+      {"PCIe",
+       "one pool of flow control credits per direction, not one per class, header and data; no retry, no DLLPs."},
       {"machines with missing PEs",
        "tensors use equally many PEs of every cube, among those that all SIPs have; the others of such a cube stay "
        "idle."},
