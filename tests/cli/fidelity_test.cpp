@@ -9,11 +9,15 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(Fidelity, TextReadsBack) {
-  for (const char* text : {"accurate"}) EXPECT_EQ(to_string(parse_fidelity(text)), text);
+  for (const char* text : {"accurate", "fast", "noc=fast,ucie=accurate,link=accurate,hbm=fast,pe=accurate"})
+    EXPECT_EQ(to_string(parse_fidelity(text)), text);
   Fidelity mixed;
   mixed.hbm = Grade::fast;
   EXPECT_EQ(to_string(mixed), "noc=accurate,ucie=accurate,link=accurate,hbm=fast,pe=accurate");
   EXPECT_EQ(to_string(Fidelity::all(Grade::fast)), "fast");
+  EXPECT_EQ(parse_fidelity("fast,noc=accurate").noc, Grade::accurate) << "an entry for a part comes after that for all";
+  EXPECT_EQ(parse_fidelity("fast,noc=accurate").hbm, Grade::fast);
+  EXPECT_EQ(parse_fidelity("hbm=fast").noc, Grade::accurate);
 }
 
 TEST(Fidelity, EveryPartIsSetApart) {

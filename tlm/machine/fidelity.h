@@ -51,17 +51,16 @@ constexpr bool operator==(const Fidelity& a, const Fidelity& b) {
 }
 constexpr bool operator!=(const Fidelity& a, const Fidelity& b) { return !(a == b); }
 
-/// Whether this version has the grade; one that it does not have is refused before the machine is built.
+/// Whether this version has the grade; one that it does not have is refused before the machine is built. `ucie`, `link`
+/// and `pe` are the same model in both grades.
 constexpr bool has_grade(Subsystem part, Grade grade) {
-  if (grade == Grade::accurate) return true;
   switch (part) {
     case Subsystem::noc:
     case Subsystem::ucie:
     case Subsystem::link:
-    case Subsystem::pe:
-      return false;
     case Subsystem::hbm:
-      return true;
+    case Subsystem::pe:
+      return grade == Grade::accurate || grade == Grade::fast;
   }
   return false;
 }

@@ -1,0 +1,75 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/acceptance/run_json.h"
+
+namespace kernbench {
+namespace {
+using nlohmann::ordered_json;
+
+/// Largest deviation of a collective's time in the fast grade from the accurate one. Source: spec, hardware.md,
+/// Accuracy: collectives within 10%.
+constexpr double kBand = 0.10;
+
+void expect_same_data_and_like_times(const ordered_json& accurate, const ordered_json& fast) {
+  ASSERT_EQ(accurate["results"].size(), fast["results"].size());
+  for (std::size_t i = 0; i < accurate["results"].size(); ++i) {
+    const ordered_json &a = accurate["results"][i], &f = fast["results"][i];
+    for (const char* key : {"check", "mismatches", "max_abs_err"}) EXPECT_EQ(a[key], f[key]) << key;
+    EXPECT_EQ(f["check"], "ok");
+    const double time = a["time_ns"];
+    EXPECT_NEAR(f["time_ns"], time, kBand * time) << a.dump();
+  }
+}
+
+struct Case {
+  const char* name;
+  std::vector<std::string> arguments;
+};
+
+class Grades : public testing::TestWithParam<Case> {};
+
+TEST_P(Grades, HaveTheSameDataAndTimesWithinTheBand) {
+  const ordered_json accurate = run_json(with(GetParam().arguments, {"--fidelity", "accurate"})),
+                     fast = run_json(with(GetParam().arguments, {"--fidelity", "noc=fast,ucie=fast,link=fast"}));
+  EXPECT_EQ(accurate["fidelity"], "accurate");
+  EXPECT_EQ(fast["fidelity"], "noc=fast,ucie=fast,link=fast,hbm=accurate,pe=accurate");
+  expect_same_data_and_like_times(accurate, fast);
+}
+
+TEST_P(Grades, AreRepeatedExactly) {
+  const auto run = [] {
+    ordered_json json = run_json(with(GetParam().arguments, {"--fidelity", "noc=fast,ucie=fast,link=fast"}));
+    json.erase("host");
+    return json.dump(1);
+  };
+  EXPECT_EQ(run(), run());
+}
+
+std::vector<std::string> all_reduce(const char* preset) {
+  return {"run", "all_reduce", "--topology", preset, "-b", "1K", "-e", "64K", "-f", "8", "-w", "0"};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Acceptance, Grades,
+    testing::Values(Case{"default", all_reduce("default")}, Case{"ring8", all_reduce("ring8")},
+                    Case{"torus4x4", all_reduce("torus4x4")}, Case{"mesh4x4", all_reduce("mesh4x4")},
+                    Case{"cubes", with(all_reduce("default"), {"--scope", "cube", "--dtype", "bf16"})}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(MixedGrades, EveryCombinationRunsAndComputesTheSame) {
+  const std::vector<std::string> arguments{
+      "run", "all_reduce", "--set", "sip.cube_mesh.w=2", "--set", "sip.cube_mesh.h=1", "-b", "16K", "-w", "0"};
+  const ordered_json accurate = run_json(arguments);
+  for (const char* mix : {"noc=fast", "ucie=fast", "link=fast", "hbm=fast", "pe=fast", "noc=fast,hbm=fast", "fast"})
+    expect_same_data_and_like_times(accurate, run_json(with(arguments, {"--fidelity", mix})));
+}
+
+TEST(MixedGrades, DataOffChangesNoTimeOfTheFastGrade) {
+  const std::vector<std::string> arguments{"run", "all_reduce", "-b", "16K", "--fidelity", "noc=fast"};
+  EXPECT_EQ(run_json(arguments)["sim_time_ps"], run_json(with(arguments, {"--data", "off"}))["sim_time_ps"]);
+}
+
+}  // namespace
+}  // namespace kernbench
