@@ -186,8 +186,11 @@ struct InitiatorBridge::Impl final : sc_core::sc_module, tlm::tlm_fw_transport_i
 
   NodeId memory_at(std::uint64_t address, std::uint64_t length) const {
     try {
-      const PhysicalAddress at = PhysicalAddress::decode(address);
-      return length - 1 <= PhysicalAddress::kMaxOffset - at.offset ? map.resolve(at) : kNoNode;
+      PhysicalAddress at = PhysicalAddress::decode(address);
+      const NodeId first = map.resolve(at);
+      if (length - 1 > PhysicalAddress::kMaxOffset - at.offset) return kNoNode;
+      at.offset += length - 1;
+      return map.resolve(at) == first ? first : kNoNode;
     } catch (const std::invalid_argument&) {  // the bits name no memory
       return kNoNode;
     }

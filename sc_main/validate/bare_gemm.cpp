@@ -34,7 +34,7 @@ class ArrayListener final : public Observer {
 /// Submits one message.
 class Host final : public sc_core::sc_module, tlm::tlm_bw_transport_if<> {
  public:
-  Host(topology::Machine& machine, Message& message) : sc_module("bare_host") {
+  Host(const sc_core::sc_module_name& name, topology::Machine& machine, Message& message) : sc_module(name) {
     extension_.message = &message;
     payload_.set_extension(&extension_);
     socket_.bind(*this);
@@ -88,7 +88,7 @@ BareGemmResult run_bare_gemm(const BareGemm& gemm) {
   launch.targets = {pe};
   message.body = std::move(launch);
   machine.page_table(0).map({kA, c - kA + bytes(gemm.m, gemm.n), PhysicalAddress::hbm(pe, 0), {}});
-  const Host host(machine, message);
+  const Host host("bare_host", machine, message);
   sc_core::sc_start();
   if (!message.faults.empty()) throw std::runtime_error(message.faults.front().str());
   const auto& done = std::get<LaunchMessage>(message.body);
