@@ -143,11 +143,25 @@ TEST(Run, ArgumentsThatOnlyARankCouldRefuseAreBadInput) {
   const Outcome cubes = tool({"run", "all_reduce", "--placement", "cube=row_wise,pe=row_wise,cubes=99"});
   EXPECT_EQ(cubes.code, 2);
   EXPECT_THAT(cubes.err, ::testing::StartsWith("kernbench: error: policy.num_cubes is 99"));
+}
+
+TEST(Run, PlacementGoesAroundMissingPes) {
+  const Tool tool;
   std::ofstream(tool.file("less.yaml"))
-      << "extends: default\noverrides:\n  - {match: \"sip1.cube*.pe7\", missing: true}\n";
-  const Outcome missing = tool({"run", "all_reduce", "-b", "1K", "-e", "1K", "--topology", "less.yaml"});
-  EXPECT_EQ(missing.code, 2);
-  EXPECT_THAT(missing.err, HasSubstr("uses sip1.cube0.pe7, which this machine lacks"));
+      << "extends: default\noverrides:\n  - {match: \"sip1.cube5.pe3\", missing: true}\n"
+         "  - {match: \"sip0.cube2.pe0\", missing: true}\n";
+  for (const char* placement : {"cube=column_wise,pe=column_wise", "cube=replicate,pe=replicate,cubes=2",
+                                "cube=row_wise,pe=replicate", "cube=replicate,pe=column_wise"}) {
+    const Outcome outcome =
+        tool({"run", "all_reduce", "-b", "4K", "-e", "4K", "--topology", "less.yaml", "--placement", placement});
+    EXPECT_EQ(outcome.code, 0) << placement << outcome.err;
+  }
+  EXPECT_EQ(tool({"run", "gemm", "--m", "64", "--n", "64", "--k", "64", "--topology", "less.yaml"}).code, 0);
+  const Outcome eight = tool({"run", "all_reduce", "--topology", "less.yaml", "--placement", "pe=column_wise,pes=8"});
+  EXPECT_EQ(eight.code, 2);
+  EXPECT_EQ(eight.err,
+            "kernbench: error: policy.num_pes is 8: give 1 to 7, the PEs that every cube offers: some are missing on "
+            "this machine\n");
 }
 
 TEST(Run, WarnsOfAWaveFilterThatMatchesNothing) {
