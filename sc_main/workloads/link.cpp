@@ -159,7 +159,7 @@ class Link final : public Workload {
     one.num_pes = 1;
     const Tensor tensor = ctx.zeros({1, static_cast<std::int64_t>(most)}, DType::i8, one, "link");
     const PhysicalAddress home = tensor.pa(0);
-    const auto copy = [&](bool write, std::uint64_t bytes) {
+    const auto once = [&](bool write, std::uint64_t bytes) {
       Handle handle;
       if (write) {
         handle = ctx.submit(MemoryWriteMessage{home, std::vector<std::uint8_t>(bytes)});
@@ -171,6 +171,12 @@ class Link final : public Workload {
       }
       ctx.wait(handle);
       return static_cast<double>(handle.completed() - handle.submitted()) / 1e3;
+    };
+    // Of a few runs the fastest: a refresh of the HBM is no matter of the link.
+    const auto copy = [&](bool write, std::uint64_t bytes) {
+      double least = once(write, bytes);
+      for (int i = 1; i < 4; ++i) least = std::min(least, once(write, bytes));
+      return least;
     };
     const auto add = [&](const char* kind, std::uint64_t bytes, double ns, double expected) {
       const double gbps = static_cast<double>(bytes) / ns, most_gbps = static_cast<double>(bytes) / expected;

@@ -96,6 +96,33 @@ TEST(Resolve, KernbenchPyHasThePublishedFigures) {
   EXPECT_EQ(spec.cube.ucie.latency_per_side, 10'000u);
 }
 
+TEST(Resolve, LinksFollowFromLanesAndEndsUnlessTheFileSaysOtherwise) {
+  const auto link = [](const std::vector<std::string>& sets) { return resolve("default", sets).spec.links.link; };
+  EXPECT_EQ(link({"system.links.lanes=16"}).bytes_per_second, 64'000'000'000u);
+  EXPECT_EQ(link({"system.links.lanes=16", "system.links.bandwidth=100 GB/s"}).bytes_per_second, 100'000'000'000u);
+  EXPECT_EQ(link({"system.links.serdes=100 ns"}).latency, 210'000u);
+  EXPECT_EQ(link({"system.links.latency=300 ns"}).latency, 300'000u);
+  EXPECT_EQ(link({"system.links.flit_size=256 B"}).check_bytes, 256u);
+  EXPECT_EQ(resolve("default", {"sip.io.pcie.generation=6"}).spec.sip.io.pcie.bytes_per_second, 118'000'000'000u);
+}
+
+TEST(Resolve, BitErrorsNeedFlitsThatAreChecked) {
+  const auto error = [](const std::vector<std::string>& sets) -> std::string {
+    try {
+      resolve("default", sets);
+      return "none";
+    } catch (const ConfigError& problem) {
+      return problem.what();
+    }
+  };
+  EXPECT_NE(error({"cube.ucie.flit=raw", "cube.ucie.bit_errors=5"})
+                .find("cube.ucie.bit_errors is 5, but cube.ucie.flit is raw, which has no check"),
+            std::string::npos);
+  EXPECT_NE(error({"system.links.bit_errors=5"}).find("system.links.bit_errors is 5, but there are no flits to check"),
+            std::string::npos);
+  EXPECT_EQ(error({"system.links.bit_errors=5", "system.links.flit_size=256 B"}), "none");
+}
+
 TEST(Resolve, SetsWinAndAreTyped) {
   const Resolved resolved = resolve("default", {"cube.noc.rows=6", "pe.tcm.size=8 MiB", "cube.noc.rows=8",
                                                 "cube.placement.pes=[r0c0, r0c1, r0c2, r0c3, r1c0, r1c1, r1c2, r7c3]",
