@@ -1,0 +1,79 @@
+// Streams and validation of HBM through the tool, as its users run it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/schema_check.h"
+#include "tests/cli/tool_runner.h"
+
+namespace kernbench {
+namespace {
+using ::testing::HasSubstr;
+using Json = nlohmann::ordered_json;
+
+/// A folder with one table, beside the devices of the repository.
+Outcome validate(const Tool& tool, const std::string& table) {
+  std::filesystem::create_directories(tool.file("reference"));
+  std::filesystem::copy(KERNBENCH_SOURCE_DIR "/bench/reference/hbm/timing.yaml", tool.file("reference/timing.yaml"),
+                        std::filesystem::copy_options::overwrite_existing);
+  std::ofstream(tool.file("reference/table.csv")) << table;
+  return tool({"validate", "hbm", "--reference", tool.file("reference")});
+}
+constexpr const char* kHeader = "device_grade,case,measured_ck,measured_ns,formula_ck,formula_ns,formula,match\n";
+
+TEST(HbmValidation, TheSampleIsWithinItsLimitsInBothGrades) {
+  const Tool tool;
+  for (const char* grade : {"accurate", "hbm=fast"}) {
+    const Outcome outcome = tool({"validate", "hbm", "--sample", "--fidelity", grade});
+    EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+  }
+}
+
+TEST(HbmValidation, IdleLatenciesAreJudgedToTheClock) {
+  const Tool tool;
+  // 1 + tCL + BL of HBM2-2400: a device that the tables of the repository do not use.
+  const Outcome good = validate(tool, std::string(kHeader) + "HBM2_2400,row_hit,20,16.66,20,16.66,x,yes\n");
+  EXPECT_EQ(good.code, 0) << good.out << good.err;
+  const Outcome late = validate(tool, std::string(kHeader) + "HBM2_2400,row_hit,21,17.5,21,17.5,x,yes\n");
+  EXPECT_EQ(late.code, 1) << late.out << late.err;
+}
+
+TEST(HbmValidation, BrokenTablesNameTheirLine) {
+  const Tool tool;
+  const Outcome device = validate(tool, std::string(kHeader) + "HBM9_1,row_hit,20,16.66,20,16.66,x,yes\n");
+  EXPECT_EQ(device.code, 2);
+  EXPECT_THAT(device.err, HasSubstr("table.csv:2:"));
+  const Outcome unknown = validate(tool, std::string(kHeader) + "HBM2_2000,row_lost,20,16.66,20,16.66,x,yes\n");
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("table.csv:2:"));
+}
+
+TEST(StreamPattern, TakesTheClocksOfTheReferenceAndReportsAsTheSchemaSays) {
+  const Tool tool;
+  // reference/hbm/bandwidth.csv, S002: 100032 clocks.
+  const Outcome outcome =
+      tool({"run", "stream", "--pattern", "seq_read", "--mapping", "RoBaCoBg", "--topology", "minimal", "--set",
+            "cube.hbm.generation=HBM2-2000", "--set", "cube.hbm.refresh=none", "--json", "-"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(schema_errors(json), "");
+  const Json& row = json["results"][0];
+  EXPECT_NEAR(row["clocks"].get<double>(), 100'032, 1);
+  EXPECT_NEAR(row["gbps"].get<double>(), 15.995, 0.001);
+  EXPECT_EQ(row["row_hits"].get<int>() + row["row_closed"].get<int>() + row["row_conflicts"].get<int>(), 50'000);
+}
+
+TEST(StreamPattern, RefusesWhatItDoesNotKnow) {
+  const Tool tool;
+  const Outcome pattern = tool({"run", "stream", "--pattern", "zigzag", "--topology", "minimal"});
+  EXPECT_EQ(pattern.code, 2);
+  EXPECT_THAT(pattern.err, HasSubstr("pattern 'zigzag': give seq, rand"));
+  const Outcome mapping = tool({"run", "stream", "--pattern", "seq", "--mapping", "RoBaCo", "--topology", "minimal"});
+  EXPECT_EQ(mapping.code, 2);
+  EXPECT_THAT(mapping.err, HasSubstr("mapping 'RoBaCo': name each of"));
+}
+
+}  // namespace
+}  // namespace kernbench
