@@ -57,6 +57,16 @@ PlacementUnits placement_units(const MachineMap& map) {
   return units;
 }
 
+std::vector<PeCoord> pes_of(const PlacementUnits& units, std::uint16_t sip) {
+  std::vector<PeCoord> list;
+  for (std::size_t i = 0; i < units.cubes.size(); ++i) {
+    for (const int pe : units.pes[i]) {
+      list.push_back({sip, static_cast<std::uint16_t>(units.cubes[i]), static_cast<std::uint16_t>(pe)});
+    }
+  }
+  return list;
+}
+
 std::vector<ShardSpec> place_shards(const DPPolicy& policy, Shape shape, int itemsize, const PlacementUnits& units,
                                     int target_sip) {
   if (units.cubes.empty()) throw std::invalid_argument("no PE exists on every SIP: there is nowhere to place a tensor");

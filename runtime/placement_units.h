@@ -23,6 +23,9 @@ struct PlacementUnits {
 /// are used. They are the same positions in every cube if as many are common to all, otherwise the first of each.
 PlacementUnits placement_units(const MachineMap& map);
 
+/// They, on one SIP, in (cube, pe) order.
+std::vector<PeCoord> pes_of(const PlacementUnits& units, std::uint16_t sip);
+
 /// resolve_dp_policy over `units`: shards carry the cubes and PEs that exist. Throws std::invalid_argument naming
 /// argument, value and allowed range.
 std::vector<ShardSpec> place_shards(const DPPolicy& policy, Shape shape, int itemsize, const PlacementUnits& units,

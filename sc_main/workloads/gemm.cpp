@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "models/pe/gemm_array.h"
+#include "runtime/placement_units.h"
 #include "sc_main/workloads/numerics.h"
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/workload.h"
@@ -241,7 +242,7 @@ class Gemm final : public GemmBase {
         };
       };
       const Outcome outcome = run_variant(ctx, session, "gemm", kernel, a, b, c);
-      add_row(session, "composite", ctx.map().pes(0).size(), outcome, report);
+      add_row(session, "composite", pes_of(placement_units(ctx.map()), 0).size(), outcome, report);
     });
     return report;
   }

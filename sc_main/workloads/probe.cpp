@@ -4,6 +4,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "runtime/placement_units.h"
 #include "sc_main/workloads/dma_listener.h"
 #include "sc_main/workloads/edge_shares.h"
 #include "sc_main/workloads/sizes.h"
@@ -83,7 +84,7 @@ class Probe final : public Workload {
     const MachineMap& map = ctx.map();
     const Shape shape{1, static_cast<std::int64_t>(bytes * map.cubes_per_sip()) * map.pes_per_cube};
     const Tensor tensor = ctx.zeros(shape, DType::i8, one_slice_each(), "probe");
-    const PeCoord first = map.pes(0).front();
+    const PeCoord first = pes_of(placement_units(map), 0).front();
     const PhysicalAddress home = tensor.pa(shard_of(tensor, first));
     const auto host_row = [&](const char* name, const Handle& copy, bool to_device) {
       ctx.wait(copy);
@@ -126,14 +127,14 @@ class Probe final : public Workload {
   }
 
   static std::vector<Case> cases(const MachineMap& map) {
-    const std::vector<PeCoord> sip = map.pes(0);
+    const std::vector<PeCoord> sip = pes_of(placement_units(map), 0);
     const PeCoord first = sip.front(), last = sip.back();
     std::vector<PeCoord> cube;
     for (const PeCoord pe : sip) {
       if (pe.cube == first.cube) cube.push_back(pe);
     }
     const PeCoord next{0, static_cast<std::uint16_t>(first.cube + 1), first.pe};  // to the east
-    const bool has_next = map.cube_w > 1 && map.has(next);
+    const bool has_next = map.cube_w > 1 && std::find(sip.begin(), sip.end(), next) != sip.end();
 
     std::vector<Case> all = {{"own_slice", {first}, first}};
     if (cube.size() > 1) all.push_back({"same_cube_farthest_pe", {first}, cube.back()});

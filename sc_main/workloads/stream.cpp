@@ -5,6 +5,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "runtime/placement_units.h"
 #include "sc_main/workloads/bare_stream.h"
 #include "sc_main/workloads/dma_listener.h"
 #include "sc_main/workloads/numerics.h"
@@ -159,7 +160,7 @@ class Stream final : public Workload {
     const auto count = static_cast<std::int64_t>(bytes / 4), per_block = static_cast<std::int64_t>(block / 4);
     const Arrays arrays = make_arrays(ctx, session, count);
     const Va va = arrays.a.va(), vb = arrays.b.va(), vc = arrays.c.va();
-    const std::vector<PeCoord> pes = ctx.map().pes(0);
+    const std::vector<PeCoord> pes = pes_of(placement_units(ctx.map()), 0);
     const double peak =
         static_cast<double>(ctx.map().hbm_slice.peak.bytes_per_second()) / 1e9 * static_cast<double>(pes.size());
     for (const Traffic& traffic : kTraffic) {
@@ -200,7 +201,8 @@ class Stream final : public Workload {
     DPPolicy split;
     split.cube = CubeSplit::column_wise;
     split.pe = PeSplit::column_wise;
-    const Shape shape{1, count_per_pe * ctx.map().cubes_per_sip() * ctx.map().pes_per_cube};
+    const auto pes = static_cast<std::int64_t>(pes_of(placement_units(ctx.map()), 0).size());
+    const Shape shape{1, count_per_pe * pes};
     Arrays arrays;
     if (!session.options().run.data) {
       arrays.a = ctx.empty(shape, DType::f32, split, "a");

@@ -147,16 +147,26 @@ TEST(Run, ArgumentsThatOnlyARankCouldRefuseAreBadInput) {
 
 TEST(Run, PlacementGoesAroundMissingPes) {
   const Tool tool;
-  std::ofstream(tool.file("less.yaml"))
-      << "extends: default\noverrides:\n  - {match: \"sip1.cube5.pe3\", missing: true}\n"
-         "  - {match: \"sip0.cube2.pe0\", missing: true}\n";
+  std::ofstream(tool.file("one.yaml"))
+      << "extends: default\noverrides:\n  - {match: \"sip1.cube5.pe3\", missing: true}\n";
   for (const char* placement : {"cube=column_wise,pe=column_wise", "cube=replicate,pe=replicate,cubes=2",
                                 "cube=row_wise,pe=replicate", "cube=replicate,pe=column_wise"}) {
     const Outcome outcome =
-        tool({"run", "all_reduce", "-b", "4K", "-e", "4K", "--topology", "less.yaml", "--placement", placement});
+        tool({"run", "all_reduce", "-b", "4K", "-e", "4K", "--topology", "one.yaml", "--placement", placement});
     EXPECT_EQ(outcome.code, 0) << placement << outcome.err;
   }
+  // Cubes that lack different PEs: copies of a shard would not face each other.
+  std::ofstream(tool.file("less.yaml"))
+      << "extends: default\noverrides:\n  - {match: \"sip1.cube5.pe3\", missing: true}\n"
+         "  - {match: \"sip0.cube2.pe0\", missing: true}\n";
+  EXPECT_EQ(tool({"run", "all_reduce", "-b", "4K", "-e", "4K", "--topology", "less.yaml"}).code, 0);
   EXPECT_EQ(tool({"run", "gemm", "--m", "64", "--n", "64", "--k", "64", "--topology", "less.yaml"}).code, 0);
+  EXPECT_EQ(tool({"run", "stream", "--bytes", "16K", "--topology", "less.yaml"}).code, 0);
+  EXPECT_EQ(tool({"run", "tp_mlp", "--topology", "less.yaml"}).code, 0);
+  const Outcome copies = tool({"run", "all_reduce", "-b", "4K", "-e", "4K", "--topology", "less.yaml", "--placement",
+                               "cube=replicate,pe=column_wise"});
+  EXPECT_EQ(copies.code, 2);
+  EXPECT_THAT(copies.err, HasSubstr("copies of one shard lie on other PEs of sip0.cube2 than of sip0.cube0"));
   const Outcome eight = tool({"run", "all_reduce", "--topology", "less.yaml", "--placement", "pe=column_wise,pes=8"});
   EXPECT_EQ(eight.code, 2);
   EXPECT_EQ(eight.err,
