@@ -36,6 +36,14 @@ void expect_within(const std::map<std::string, double>& times, const std::string
   EXPECT_NEAR(times.at(name) / published, 1, limit) << name << ": " << times.at(name) << " ns, published " << published;
 }
 
+TEST(ValidateLinks, ClosedFormsHoldInBothGrades) {
+  const Tool tool;
+  for (const char* grade : {"accurate", "fast"}) {
+    const Outcome outcome = tool({"validate", "links", "--fidelity", grade});
+    EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+  }
+}
+
 TEST(KernbenchPy, PublishedDmaTimesAreReproduced) {
   const Tool tool;
   const auto times = probe(tool, {"--topology", "kernbench-py"});
