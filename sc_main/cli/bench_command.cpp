@@ -122,10 +122,11 @@ const char* unit_of(Bound::Of of) {
 
 void print(const Outcome& one) {
   const Measured& m = one.measured;
-  fmt::print("{:<44}{:>14.6g} {}s per CPU s, {:.4g} CPU s, {:.4g} loops each ({:.1f} ns), {:.0f} MiB\n", one.bench.name,
-             m.units / m.cpu_s, one.bench.unit, m.cpu_s, one.loops, one.calibration_ns, m.peak_bytes / (1 << 20));
+  fmt::print("{:<44}{:>14.6g} per CPU s ({}), {:.4g} CPU s, {:.4g} loops each ({:.1f} ns), {:.0f} MiB\n",
+             one.bench.name, m.units / m.cpu_s, one.bench.unit, m.cpu_s, one.loops, one.calibration_ns,
+             m.peak_bytes / (1 << 20));
   if (!one.bench.extra_unit.empty())
-    fmt::print("{:<44}{:>14.6g} {}s per CPU s\n", "", m.extra / m.cpu_s, one.bench.extra_unit);
+    fmt::print("{:<44}{:>14.6g} per CPU s ({})\n", "", m.extra / m.cpu_s, one.bench.extra_unit);
   if (one.bench.peer.name != nullptr)
     fmt::print("{:<44}{:>14.3g} times {} ({:g} loops)\n", "", one.bench.peer.loops / one.loops, one.bench.peer.name,
                one.bench.peer.loops);
@@ -139,12 +140,12 @@ void print(const Outcome& one) {
 
 nlohmann::ordered_json to_json(const Outcome& one) {
   const Measured& m = one.measured;
-  nlohmann::ordered_json json = {{"name", one.bench.name},     {"unit", one.bench.unit + "s per CPU second"},
+  nlohmann::ordered_json json = {{"name", one.bench.name},     {"unit", one.bench.unit + " per CPU second"},
                                  {"value", m.units / m.cpu_s}, {"units", m.units},
                                  {"cpu_s", m.cpu_s},           {"calibration", one.calibration_ns},
                                  {"ratio", one.loops},         {"peak_bytes", m.peak_bytes}};
   if (!one.bench.extra_unit.empty()) {
-    json["extra_unit"] = one.bench.extra_unit + "s per CPU second";
+    json["extra_unit"] = one.bench.extra_unit + " per CPU second";
     json["extra_value"] = m.extra / m.cpu_s;
   }
   if (one.bench.peer.name != nullptr) {
