@@ -78,7 +78,7 @@ TEST(MachineMap, RatesOfAPeFollowItsOverrides) {
 }
 
 TEST(MachineMap, EverySipHasItsOwnCubeLinks) {
-  SystemSpec spec = small_machine(2, 2, 1);
+  SystemSpec spec = small_machine(2, 2, 2);
   spec.broken_cube_links.insert({CubeCoord{1, 0}, 1});
   const Plan plan(spec);
   const auto inside = [&](std::uint16_t sip) {
@@ -86,8 +86,8 @@ TEST(MachineMap, EverySipHasItsOwnCubeLinks) {
       return link.sip == sip && link.a != kIoChiplet && link.b != kIoChiplet;
     });
   };
-  EXPECT_EQ(inside(0), 1);
-  EXPECT_EQ(inside(1), 0);
+  EXPECT_EQ(inside(0), 4);
+  EXPECT_EQ(inside(1), 3);
 }
 
 // One network: injection takes a cycle and the link; each router its pipeline and the link behind it; then the flits.
