@@ -27,18 +27,18 @@ CompositePlan::CompositePlan(const PeConfig& config, const CompositeGemm& gemm, 
 }
 
 void CompositePlan::choose_tile(const PeConfig& config) {
-  constexpr std::int64_t kBlocks = 4, kBurst = 256, kShare = 4;
+  constexpr std::int64_t kBlocks = 4, kRowBytes = 512, kShare = 4;
   const GemmConfig& array = config.gemm;
   const std::int64_t rows = array.rows, cols = array.cols;
   const auto full_depth =
       static_cast<std::int64_t>(rows * static_cast<std::int64_t>(mac_rate(array, gemm_.dtype).at_once));
-  const auto row_of_bursts = kBurst / static_cast<std::int64_t>(size_of(gemm_.dtype));
+  const auto row = kRowBytes / static_cast<std::int64_t>(size_of(gemm_.dtype));
   const auto chosen = [](std::uint32_t given, std::int64_t open, std::int64_t whole) {
     return std::min<std::int64_t>(given != 0 ? given : open, whole);
   };
   tile_m_ = chosen(array.tile_m, kBlocks * rows, gemm_.m);
-  tile_n_ = chosen(array.tile_n, kBlocks * cols, gemm_.n);
-  tile_k_ = chosen(array.tile_k, std::max(full_depth, row_of_bursts), gemm_.k);
+  tile_n_ = chosen(array.tile_n, std::max(kBlocks * cols, row), gemm_.n);
+  tile_k_ = chosen(array.tile_k, std::max(full_depth, row), gemm_.k);
   place_buffers();
   const std::uint64_t room = config.tcm.bytes / config.cpu.kernel_contexts / kShare;
   while (bytes_ > room) {

@@ -16,9 +16,10 @@ namespace kernbench::pe {
 /// of f32 (f64, i32, i64 for those types); the last op on it writes the result type. Where an output tile is one block
 /// of an output-stationary array, its sums stay in the array from the first step along k to the last.
 ///
-/// Tile sizes that the configuration leaves open (0): m and n four times the array, so that every operand byte serves
-/// four blocks; k so that a row of a is whole bursts of 256 B and weights fill the array; then m, n and k are halved,
-/// the largest operand's first, until the workspace takes at most a quarter of a kernel's share of TCM.
+/// Tile sizes that the configuration leaves open (0): m and n at least four times the array, so that every operand byte
+/// serves four blocks; n and k so that rows of b and a are at least 512 B (narrower rows of a wide matrix would fall on
+/// one channel of a slice that interleaves 256 B), and weights fill the array; then m and n, the larger first, and at
+/// last k are halved until the workspace takes at most a quarter of a kernel's share of TCM.
 class CompositePlan {
  public:
   CompositePlan(const PeConfig& config, const CompositeGemm& gemm, std::uint32_t workspace);

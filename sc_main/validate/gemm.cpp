@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sc_main/validate/validate.h"
 #include "sc_main/validate/bare_gemm.h"
+#include "sc_main/validate/validate.h"
 
 namespace kernbench::validate {
 

@@ -211,23 +211,24 @@ TEST(PeComposite, AnotherKernelsProductDoesNotDisturbSumsInTheArray) {
   }
 }
 
-TEST(PeComposite, ChoosesATileOfFourArraysThatFitsAQuarterOfItsShareOfTcm) {
+TEST(PeComposite, ChoosesATileOfFourArraysAndWideRowsThatFitsAQuarterOfItsShareOfTcm) {
   PeConfig config;  // 32 x 32, 16 MiB for two kernels
   const auto tile = [&](std::int64_t m, std::int64_t n, std::int64_t k, DType dtype) {
     const pe::CompositePlan plan(config, {kA, kB, kC, m, n, k, dtype, 0, 0, 0, {}}, 0);
     return std::array<std::int64_t, 3>{plan.tile_m(), plan.tile_n(), plan.tile_k()};
   };
-  EXPECT_EQ(tile(1024, 1024, 1024, DType::f16), (std::array<std::int64_t, 3>{128, 128, 128}));
-  EXPECT_EQ(tile(1024, 1024, 1024, DType::f8e4m3), (std::array<std::int64_t, 3>{128, 128, 256}));
+  EXPECT_EQ(tile(1024, 1024, 1024, DType::f16), (std::array<std::int64_t, 3>{128, 256, 256}));
+  EXPECT_EQ(tile(1024, 1024, 1024, DType::f8e4m3), (std::array<std::int64_t, 3>{128, 512, 512}));
+  EXPECT_EQ(tile(1024, 1024, 1024, DType::f64), (std::array<std::int64_t, 3>{128, 128, 64}));
   EXPECT_EQ(tile(32, 64, 100, DType::f16), (std::array<std::int64_t, 3>{32, 64, 100}));
   config.gemm.tile_n = 32;
-  EXPECT_EQ(tile(1024, 1024, 1024, DType::f16), (std::array<std::int64_t, 3>{128, 32, 128}));
+  EXPECT_EQ(tile(1024, 1024, 1024, DType::f16), (std::array<std::int64_t, 3>{128, 32, 256}));
   config.gemm.tile_n = 0;
-  // Twice a and b of 32 KiB each, sums of 64 KiB, a result of 32 KiB: 320 KiB.
-  config.tcm.bytes = std::uint64_t{2 * 4 * 320} << 10;
-  EXPECT_EQ(tile(1024, 1024, 1024, DType::f16), (std::array<std::int64_t, 3>{128, 128, 128}));
+  // Twice a of 64 KiB, b and sums of 128 KiB each, a result of 64 KiB: 768 KiB.
+  config.tcm.bytes = std::uint64_t{2 * 4 * 768} << 10;
+  EXPECT_EQ(tile(1024, 1024, 1024, DType::f16), (std::array<std::int64_t, 3>{128, 256, 256}));
   config.tcm.bytes -= 1 << 10;
-  EXPECT_EQ(tile(1024, 1024, 1024, DType::f16), (std::array<std::int64_t, 3>{64, 128, 128}));
+  EXPECT_EQ(tile(1024, 1024, 1024, DType::f16), (std::array<std::int64_t, 3>{128, 128, 256}));
 }
 
 TEST(PeComposite, LaterOpsWaitForItsResultOnly) {
