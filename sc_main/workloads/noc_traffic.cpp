@@ -14,9 +14,9 @@ namespace po = boost::program_options;
 using Json = nlohmann::ordered_json;
 
 /// As the reference tables of bench/reference/noc call it.
-const char* state_of(const BareMeshResult& result, double load) {
+const char* state_of(const BareMeshResult& result) {
   constexpr double kKeepsUp = 0.98, kKnee = 3;
-  if (result.accepted < kKeepsUp * load) return "saturated";
+  if (result.accepted < kKeepsUp * result.offered) return "saturated";
   return result.latency < kKnee * result.zero_load ? "stable" : "past_knee";
 }
 
@@ -87,7 +87,7 @@ class NocTraffic final : public Workload {
   }
 
   static void add_row(const BareMeshConfig& config, const BareMeshResult& result, Report& report) {
-    const char* const state = state_of(result, config.load);
+    const char* const state = state_of(result);
     report.results.push_back({{"op", "noc_traffic"},
                               {"pattern", config.pattern},
                               {"cols", config.cols},

@@ -33,7 +33,7 @@ void write_table(const Tool& tool, const std::string& rows, const std::string& c
 }
 
 Outcome validate(const Tool& tool, const std::string& more = "") {
-  return tool.shell(quoted(KERNBENCH_BINARY) + " validate noc --reference reference --jobs 2 " + more);
+  return tool.shell(quoted(KERNBENCH_BINARY) + " validate noc --reference reference " + more);
 }
 
 // Uniform over 2 x 2 nodes: one link on average, 6 + 4 + 3 = 13 cycles; at 1% load next to nothing contends.
