@@ -126,7 +126,9 @@ TEST(Interop, ItsTimeIsThatOfTheNetworkAndGrowsWithTheDistance) {
     EXPECT_GT(near, sc_core::sc_time(20, sc_core::SC_NS));        // the HBM alone takes longer
     EXPECT_GT(far, near + sc_core::sc_time(70, sc_core::SC_NS));  // two crossings of 35 ns
     const sc_core::sc_time later(500, sc_core::SC_NS);
-    EXPECT_EQ(time(hbm(1, 3, 256), later), far + later);  // a closed row of another channel
+    const sc_core::sc_time delayed = time(hbm(1, 3, 256), later);  // a closed row of another channel
+    EXPECT_GE(delayed, far + later);
+    EXPECT_LT(delayed, far + later + sc_core::sc_time(1, sc_core::SC_NS));  // the next edges of NoC and HBM clocks
   });
   bench.run();
 }
