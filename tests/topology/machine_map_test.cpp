@@ -79,7 +79,7 @@ TEST(MachineMap, RatesOfAPeFollowItsOverrides) {
 
 TEST(MachineMap, EverySipHasItsOwnCubeLinks) {
   SystemSpec spec = small_machine(2, 2, 2);
-  spec.broken_cube_links.insert({CubeCoord{1, 0}, 1});
+  spec.broken_cube_links.insert({CubeCoord{1, 2}, 3});
   const Plan plan(spec);
   const auto inside = [&](std::uint16_t sip) {
     return std::count_if(plan.map.cube_links.begin(), plan.map.cube_links.end(), [&](const LinkBundle& link) {
