@@ -27,7 +27,7 @@ const std::vector<Limitation>& limitations() {
        "tensors use equally many PEs of every cube, among those that all SIPs have; the others of such a cube stay "
        "idle."},
       {"GEMM", "a composite reads a and b again for every output tile; operands are not pinned in TCM."},
-      {"energy", "not counted; `energy_pj` is null."},
+      {"energy", "M_CPU, IO_CPU, the instructions of PE_CPU and PCIe are not counted."},
       {"collectives",
        "all_reduce; other collectives, `--group` and one rank per PE come later. The algorithm "
        "`auto` is chosen by topology and scope, not by size."},
