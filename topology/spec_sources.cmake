@@ -21,7 +21,9 @@ add_library(kernbench_topology_spec
   parse.cpp
   resolve.cpp
   schema.cpp
+  schema_cube.cpp
   schema_json.cpp
+  schema_pe.cpp
   schema_table.cpp
   ${KERNBENCH_PRESETS_CPP}
 )
