@@ -279,7 +279,10 @@ void Hbm::Impl::finish(Channel& target, std::uint32_t id) {
     packet->charge(Delay::memory, service);
     packet->charge(Delay::contention, total - service);
   }
-  if (target.answered > 64) {
+  if (target.answered == target.ready.size()) {
+    target.ready.clear();
+    target.answered = 0;
+  } else if (target.answered > 64) {
     target.ready.erase(target.ready.begin(), target.ready.begin() + static_cast<std::ptrdiff_t>(target.answered));
     target.answered = 0;
   }
