@@ -66,6 +66,16 @@ EnergyRow wires(Machine& machine, const Plan& plan, bool between_sips) {
   return row.row();
 }
 
+EnergyRow host_links(Machine& machine, const Plan& plan) {
+  Row row("pcie", 0);
+  const double per_byte = 8.0 * static_cast<double>(plan.spec.sip.io.pcie.energy_per_bit_aj);
+  for (std::uint16_t sip = 0; sip < plan.map.sips; ++sip) {
+    const PcieEp& port = machine.pcie_ep(sip);
+    row.work(per_byte * static_cast<double>(port.down_stats().raw_bytes + port.up_stats().raw_bytes));
+  }
+  return row.row();
+}
+
 EnergyRow srams(Machine& machine, const Plan& plan, Ps elapsed) {
   Row row("sram", elapsed);
   for (std::uint16_t sip = 0; sip < plan.map.sips; ++sip) {
@@ -93,8 +103,9 @@ EnergyRow stacks(Machine& machine, const Plan& plan, Ps elapsed) {
 }  // namespace
 
 std::vector<EnergyRow> energy(Machine& machine, const Plan& plan, Ps elapsed) {
-  return {pes(machine, plan, elapsed), routers(machine, plan, elapsed), wires(machine, plan, false),
-          wires(machine, plan, true),  stacks(machine, plan, elapsed),  srams(machine, plan, elapsed)};
+  return {pes(machine, plan, elapsed),  routers(machine, plan, elapsed), wires(machine, plan, false),
+          wires(machine, plan, true),   host_links(machine, plan),       stacks(machine, plan, elapsed),
+          srams(machine, plan, elapsed)};
 }
 
 double total_pj(const std::vector<EnergyRow>& rows) {

@@ -114,6 +114,7 @@ NetworkInterface& Machine::network_interface(NodeId node) { return impl_->networ
 Hbm& Machine::hbm(CubeCoord cube) { return impl_->sips.at(cube.sip)->cubes.at(cube.cube)->hbm; }
 Sram& Machine::sram(CubeCoord cube) { return impl_->sips.at(cube.sip)->cubes.at(cube.cube)->sram; }
 PageTable& Machine::page_table(std::uint16_t sip) { return impl_->sips.at(sip)->pages; }
+PcieEp& Machine::pcie_ep(std::uint16_t sip) { return impl_->sips.at(sip)->io->pcie_ep; }
 Pe& Machine::pe(PeCoord pe) { return *impl_->sips.at(pe.sip)->cubes.at(pe.cube)->pes.at(pe.pe); }
 
 }  // namespace kernbench::topology

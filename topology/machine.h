@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/hbm/hbm.h"
+#include "models/io/pcie_ep.h"
 #include "models/link/link_port.h"
 #include "models/noc/network_interface.h"
 #include "models/noc/router.h"
@@ -58,6 +59,7 @@ class Machine {
   NetworkInterface& network_interface(NodeId node);
   Hbm& hbm(CubeCoord cube);
   Sram& sram(CubeCoord cube);
+  PcieEp& pcie_ep(std::uint16_t sip);
   Pe& pe(PeCoord pe);
   PageTable& page_table(std::uint16_t sip);  ///< to map memory without messages
 

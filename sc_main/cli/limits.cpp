@@ -7,14 +7,16 @@ namespace kernbench {
 const std::vector<Limitation>& limitations() {
   static const std::vector<Limitation> kList{
       {"fidelity",
-       "`fast` is a model of its own for `noc` and `hbm`; `ucie` and `link` have the same ports in both grades, `pe` has "
+       "`fast` is a model of its own for `noc` and `hbm`; `ucie` and `link` have the same ports in both grades, `pe` "
+       "has "
        "one grade. A transfer travels in packets of at most 256 B in both: no packet trains."},
       {"router",
        "input-queued, one flit per cycle and port; no speculation, adaptive routes, output buffers or speed-up. A "
        "virtual "
        "channel is chosen by source and destination, not by load."},
       {"UCIe and inter-SIP links",
-       "bit errors are replayed, but links do not train, retrain or sleep; acknowledgements take no room on the wire; a "
+       "bit errors are replayed, but links do not train, retrain or sleep; acknowledgements take no room on the wire; "
+       "a "
        "packet starts on a wire when its tail has won its way, not with its head."},
       {"HBM",
        "two scheduling policies (`batched` and `shared`); no power-down, ECC, temperature, refresh management or "
@@ -27,7 +29,7 @@ const std::vector<Limitation>& limitations() {
        "tensors use equally many PEs of every cube, among those that all SIPs have; the others of such a cube stay "
        "idle."},
       {"GEMM", "a composite reads a and b again for every output tile; operands are not pinned in TCM."},
-      {"energy", "M_CPU, IO_CPU, the instructions of PE_CPU and PCIe are not counted."},
+      {"energy", "M_CPU, IO_CPU and the instructions of PE_CPU are not counted."},
       {"collectives",
        "all_reduce; other collectives, `--group` and one rank per PE come later. The algorithm "
        "`auto` is chosen by topology and scope, not by size."},

@@ -94,7 +94,7 @@ po::options_description CommonOptions::describe() {
   add("host-io", po::value(&host_io)->value_name("debug|timed"),
       "host copies of tensors take no simulated time, or go through the PCIe endpoint (default: debug)");
   add("seed", po::value(&seed)->value_name("N"), "of the data (default: 1)");
-  add("debug", po::bool_switch(&debug), "extra checks: reads of unwritten bytes");
+  add("debug", po::bool_switch(&debug), "extra checks: reads of unwritten bytes, races between PEs");
   add("json", po::value(&json)->value_name("FILE|-"),
       "results as JSON; '-' is standard output, with nothing else on it");
   add("vcd", po::value(&vcd)->value_name("FILE"), "waves, with a GTKWave save file beside it");

@@ -12,8 +12,8 @@ const std::vector<Domain>& domains() {
   static const std::vector<Domain> list = {
       {"noc", "bare meshes under synthetic traffic against a flit-level simulator (BookSim2)", "noc", Subsystem::noc,
        &noc_groups},
-      {"hbm", "HBM channels under synthetic streams against cycle-level DRAM simulators (Ramulator 2.1, DRAMSys)", "hbm",
-       Subsystem::hbm, &hbm_groups},
+      {"hbm", "HBM channels under synthetic streams against cycle-level DRAM simulators (Ramulator 2.1, DRAMSys)",
+       "hbm", Subsystem::hbm, &hbm_groups},
       {"links", "UCIe connections, inter-SIP links and PCIe against closed forms", "", Subsystem::link, &links_groups},
       {"gemm", "one product on one PE against closed forms of the array", "", Subsystem::pe, &gemm_groups},
   };

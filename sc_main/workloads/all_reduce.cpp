@@ -147,7 +147,7 @@ Request AllReduce::request(const Session& session) const {
   request.dtype = parse_dtype_option(dtype_);
   request.op = parse_name<ReduceOp>("--op", op_, 5);
   request.scope = parse_name<Scope>("--scope", scope_, 3);
-  request.policy = parse_placement(placement_);
+  request.policy = parse_placement("--placement", placement_);
   if (request.dtype == DType::boolean && request.op != ReduceOp::max && request.op != ReduceOp::min) {
     throw std::invalid_argument(
         fmt::format("--op {} is not defined for bool; give max (or) or min (and)", to_string(request.op)));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <set>
 #include <stdexcept>
 #include <vector>
 
@@ -11,49 +12,51 @@
 namespace kernbench {
 namespace {
 
-int parse_count(const std::string& key, const std::string& text) {
+int parse_count(const std::string& option, const std::string& key, const std::string& text) {
   if (text.empty() || text.size() > 6 || text.find_first_not_of("0123456789") != std::string::npos ||
       std::stoi(text) == 0) {
-    throw std::invalid_argument(fmt::format("--placement {} is {}; give a number of at least 1", key, quote(text)));
+    throw std::invalid_argument(fmt::format("{} {} is {}; give a number of at least 1", option, key, quote(text)));
   }
   return std::stoi(text);
 }
 
 template <class Split>
-Split parse_split(const std::string& key, const std::string& text, int values) {
+Split parse_split(const std::string& option, const std::string& key, const std::string& text, int values) {
   std::vector<std::string> names;
   for (int i = 0; i < values; ++i) {
     names.emplace_back(to_string(static_cast<Split>(i)));
     if (names.back() == text) return static_cast<Split>(i);
   }
   throw std::invalid_argument(
-      fmt::format("--placement {} is {}; {}", key, quote(text), suggest(text, names, "valid values")));
+      fmt::format("{} {} is {}; {}", option, key, quote(text), suggest(text, names, "valid values")));
 }
 
 bool tiled(PeSplit split) { return split == PeSplit::tiled_column_major || split == PeSplit::tiled_row_major; }
 
 }  // namespace
 
-DPPolicy parse_placement(const std::string& text) {
+DPPolicy parse_placement(const std::string& option, const std::string& text) {
   DPPolicy policy;
+  std::set<std::string> given;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
     const std::string item = text.substr(begin, end - begin);
     begin = end + 1;
     const std::size_t equals = item.find('=');
     const std::string key = item.substr(0, equals), value = equals == std::string::npos ? "" : item.substr(equals + 1);
+    if (!given.insert(key).second) throw std::invalid_argument(fmt::format("{} gives {} twice", option, quote(key)));
     if (key == "cube") {
-      policy.cube = parse_split<CubeSplit>(key, value, 3);
+      policy.cube = parse_split<CubeSplit>(option, key, value, 3);
     } else if (key == "pe") {
-      policy.pe = parse_split<PeSplit>(key, value, 5);
+      policy.pe = parse_split<PeSplit>(option, key, value, 5);
     } else if (key == "cubes") {
-      policy.num_cubes = parse_count(key, value);
+      policy.num_cubes = parse_count(option, key, value);
     } else if (key == "pes") {
-      policy.num_pes = parse_count(key, value);
+      policy.num_pes = parse_count(option, key, value);
     } else if (const std::string instead = forbidden_placement_key(key); !instead.empty()) {
-      throw std::invalid_argument(fmt::format("--placement has no key {}: {}", quote(key), instead));
+      throw std::invalid_argument(fmt::format("{} has no key {}: {}", option, quote(key), instead));
     } else {
-      throw std::invalid_argument(fmt::format("--placement has no key {}; {}", quote(key),
+      throw std::invalid_argument(fmt::format("{} has no key {}; {}", option, quote(key),
                                               suggest(key, {"cube", "pe", "cubes", "pes"}, "valid keys")));
     }
   }

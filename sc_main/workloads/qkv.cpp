@@ -75,14 +75,12 @@ class Qkv final : public Workload {
     Comparison comparison;
     const bool checked = common_.checks(session);
     if (checked) {
-      const std::vector<double> whole = layer.forward(x, tokens_);
+      const HostValues whole = layer.forward(exact(x), tokens_, 1);
       for (int rank = 0; rank < ranks; ++rank) {
-        std::vector<double> part;
         for (std::int64_t t = 0; t < tokens_; ++t) {
-          const auto first = whole.begin() + t * out + rank * own;
-          part.insert(part.end(), first, first + own);
+          const auto row = outputs[static_cast<std::size_t>(rank)].begin() + t * own;
+          compare_layer({row, row + own}, whole, static_cast<std::size_t>(t * out + rank * own), dtype, comparison);
         }
-        compare_layer(outputs[static_cast<std::size_t>(rank)], part, dtype, comparison);
       }
     }
     return report(ranks, hidden, end - begin, checked, comparison);

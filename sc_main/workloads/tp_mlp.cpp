@@ -205,7 +205,12 @@ void TpMlp::check_outputs(const Session& session, const Model& model) {
   std::uint8_t raw[8] = {};
   store_element(raw, dtype, 0, input_);
   const std::vector<double> x(static_cast<std::size_t>(batch_ * in_), load_element(raw, dtype, 0));
-  const std::vector<double> hidden = model.fc1.forward(x, batch_), y = model.fc2.forward(hidden, batch_);
+  const HostValues hidden = model.fc1.forward(exact(x), batch_, 1), y = model.fc2.forward(hidden, batch_, ranks_);
+  for (const double value : y.value) {
+    if (std::isfinite(value)) continue;
+    throw std::invalid_argument(
+        fmt::format("--input {} makes results that {} cannot hold; give a smaller one", input_, common_.dtype));
+  }
   const auto decoded = [&](const std::vector<std::uint8_t>& bytes) {
     std::vector<double> values(bytes.size() / size_of(dtype));
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = load_element(bytes.data(), dtype, i);
@@ -213,14 +218,14 @@ void TpMlp::check_outputs(const Session& session, const Model& model) {
   };
   const std::int64_t own = hidden_ / session.map().sips;
   for (int rank = 0; rank < ranks_; ++rank) {
-    std::vector<double> part;
-    for (std::int64_t r = 0; r < batch_; ++r) {
-      const auto first = hidden.begin() + r * hidden_ + rank * own;
-      part.insert(part.end(), first, first + own);
-    }
     const auto slot = static_cast<std::size_t>(rank);
-    compare_layer(decoded(layers_[0].outputs[slot]), part, dtype, layers_[0].comparison);
-    compare_layer(decoded(layers_[1].outputs[slot]), y, dtype, layers_[1].comparison);
+    const std::vector<double> part = decoded(layers_[0].outputs[slot]);
+    for (std::int64_t r = 0; r < batch_; ++r) {
+      const auto row = part.begin() + r * own;
+      compare_layer({row, row + own}, hidden, static_cast<std::size_t>(r * hidden_ + rank * own), dtype,
+                    layers_[0].comparison);
+    }
+    compare_layer(decoded(layers_[1].outputs[slot]), y, 0, dtype, layers_[1].comparison);
     // Every rank computes the same: a difference in a single bit is an error of the machine.
     if (layers_[1].outputs[slot] != layers_[1].outputs[0]) ++layers_[1].comparison.mismatches;
   }

@@ -57,31 +57,50 @@ tp::WeightPattern weight_pattern(std::uint64_t seed, std::uint64_t stream, DType
   };
 }
 
-std::vector<double> HostLayer::forward(const std::vector<double>& x, std::int64_t rows) const {
-  std::vector<double> sums(static_cast<std::size_t>(rows * out), 0.0), weights(static_cast<std::size_t>(out));
+HostValues HostLayer::forward(const HostValues& x, std::int64_t rows, int ranks) const {
+  const auto n = static_cast<std::size_t>(out);
+  const DType sum_type = dtype == DType::f16 || dtype == DType::bf16 ? DType::f32 : dtype;
+  // 2^-53: the host's own sum errs as well.
+  const double roundings = static_cast<double>(in) * (unit_roundoff(sum_type) + 0x1p-53) +
+                           (ranks > 1 ? 2.0 * ranks * unit_roundoff(dtype) : 0.0);
+  HostValues y{std::vector<double>(static_cast<std::size_t>(rows) * n),
+               std::vector<double>(static_cast<std::size_t>(rows) * n)};
+  std::vector<double> weights(n), magnitude(y.value.size());
   for (std::int64_t k = 0; k < in; ++k) {
     for (std::int64_t c = 0; c < out; ++c) weights[static_cast<std::size_t>(c)] = weight(k, c);
     for (std::int64_t r = 0; r < rows; ++r) {
-      const double factor = x[static_cast<std::size_t>(r * in + k)];
-      double* sum = sums.data() + r * out;
-      for (std::int64_t c = 0; c < out; ++c) sum[c] += factor * weights[static_cast<std::size_t>(c)];
+      const auto at = static_cast<std::size_t>(r * in + k), first = static_cast<std::size_t>(r) * n;
+      for (std::size_t c = 0; c < n; ++c) {
+        const double product = x.value[at] * weights[c];
+        y.value[first + c] += product;
+        magnitude[first + c] += std::abs(product);
+        y.error[first + c] += x.error[at] * std::abs(weights[c]);
+      }
     }
   }
-  for (std::int64_t r = 0; r < rows; ++r) {
-    for (std::int64_t c = 0; c < out; ++c) {
-      double& sum = sums[static_cast<std::size_t>(r * out + c)];
-      sum = rounded(activate(activation, bias ? sum + bias(0, c) : sum), dtype);
-    }
+  for (std::size_t i = 0; i < y.value.size(); ++i) {
+    constexpr double kSteepest = 1.13;  // gelu
+    const double sum = bias ? y.value[i] + bias(0, static_cast<std::int64_t>(i % n)) : y.value[i];
+    const double u = unit_roundoff(dtype), result = activate(activation, sum);
+    const double error = y.error[i] + roundings * magnitude[i] + 2 * u * std::abs(sum);
+    y.error[i] = kSteepest * error + 4 * u * std::abs(result) + smallest_subnormal(dtype);
+    y.value[i] = rounded(result, dtype);
   }
-  return sums;
+  return y;
 }
 
-double layer_tolerance(DType dtype) { return 1e-2 * unit_roundoff(dtype) / unit_roundoff(DType::f16); }
+HostValues exact(std::vector<double> values) {
+  HostValues out{std::move(values), {}};
+  out.error.resize(out.value.size());
+  return out;
+}
 
-void compare_layer(const std::vector<double>& got, const std::vector<double>& expected, DType dtype, Comparison& into) {
-  const double tolerance = layer_tolerance(dtype);
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    into.add(got.at(i), expected[i], tolerance * (1 + std::abs(expected[i])));
+void compare_layer(const std::vector<double>& got, const HostValues& expected, std::size_t first, DType dtype,
+                   Comparison& into) {
+  const double tolerance = 1e-2 * unit_roundoff(dtype) / unit_roundoff(DType::f16);
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const double value = expected.value.at(first + i);
+    into.add(got[i], value, std::max(expected.error[first + i], tolerance * (1 + std::abs(value))));
   }
 }
 
@@ -124,10 +143,10 @@ DType TpOptions::type() const {
 
 tp::LinearPlacement TpOptions::placement() const {
   tp::LinearPlacement placement;
-  placement.weight = parse_placement(weight);
-  placement.output = parse_placement(output);
-  placement.input = parse_placement(input);
-  placement.bias = parse_placement(bias);
+  placement.weight = parse_placement("--weight-placement", weight);
+  placement.output = parse_placement("--output-placement", output);
+  placement.input = parse_placement("--input-placement", input);
+  placement.bias = parse_placement("--bias-placement", bias);
   return placement;
 }
 

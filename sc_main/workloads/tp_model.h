@@ -17,6 +17,11 @@ namespace kernbench {
 /// scale   values lie in [-scale, scale)
 tp::WeightPattern weight_pattern(std::uint64_t seed, std::uint64_t stream, DType dtype, double scale);
 
+/// Values that the host computed, and how far the machine's may lie from each.
+struct HostValues {
+  std::vector<double> value, error;
+};
+
 /// What a layer of a model computes on the host: sums in f64 of the operands as they stand in memory.
 struct HostLayer {
   std::int64_t in = 0, out = 0;
@@ -26,15 +31,20 @@ struct HostLayer {
   DType dtype = DType::f16;
 
   /// x: (rows, in) row-major; gives (rows, out), rounded to the dtype as the machine stores it.
-  std::vector<double> forward(const std::vector<double>& x, std::int64_t rows) const;
+  ///
+  /// error  the operands' errors through the weights; k roundings of the type that sums are kept in and, where `ranks`
+  ///        add their partial sums in the dtype, two each of the dtype, all relative to sum|x w|; then those of the
+  ///        activation (its slope is at most 1.13) and of the store
+  HostValues forward(const HostValues& x, std::int64_t rows, int ranks) const;
 };
 
-/// Relative and absolute tolerance of a layer's output: 1e-2 for f16 (spec, tensor_parallel.md), for the others in
-/// proportion to their roundoff.
-double layer_tolerance(DType dtype);
+/// Operands that are exact.
+HostValues exact(std::vector<double> values);
 
-/// Compares element by element: |got - expected| <= t (1 + |expected|).
-void compare_layer(const std::vector<double>& got, const std::vector<double>& expected, DType dtype, Comparison& into);
+/// Compares elements [first, first + got.size()) of `expected`: within their error, or within 1e-2 (1 + |expected|) for
+/// f16 (spec, tensor_parallel.md; for other dtypes in proportion to their roundoff).
+void compare_layer(const std::vector<double>& got, const HostValues& expected, std::size_t first, DType dtype,
+                   Comparison& into);
 
 /// "gelu" and so on; "none". Throws std::invalid_argument naming `option`.
 Activation parse_activation(const std::string& option, const std::string& text);

@@ -46,7 +46,7 @@ class VaOffsetVerify final : public Workload {
     if (bytes < size_of(dtype))
       throw std::invalid_argument(fmt::format("--bytes is {}; give an element or more", bytes_));
     std::vector<DPPolicy> policies;
-    if (!placement_.empty()) policies.push_back(parse_placement(placement_));
+    if (!placement_.empty()) policies.push_back(parse_placement("--placement", placement_));
     if (placement_.empty()) policies = every_policy();
     Report report;
     report.text = fmt::format(

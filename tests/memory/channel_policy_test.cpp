@@ -234,7 +234,7 @@ TEST(ChannelTiming, WritesStartAboveTheUpperMarkAndEndBelowTheLower) {
   ASSERT_GT(channel.waiting(false), 2u);
   EXPECT_EQ(channel.waiting(true), 5u);
   channel.accept(100, at(1, 2, 0), true, 5);
-  channel.advance(104);  // within tRRD
+  channel.advance(104);                                                // within tRRD
   EXPECT_EQ(channel.waiting(true), 5u);                                // the oldest has been activated
   while (channel.waiting(true) >= 2) channel.advance(channel.next());  // 20 % of ten
   const std::uint64_t writes = channel.stats().writes;

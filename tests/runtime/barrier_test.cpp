@@ -27,10 +27,10 @@ double use(HostAccess access, Tensor& tensor, Tensor& other) {
     case HostAccess::stream_output: {
       std::ostringstream text;
       text << tensor;
-      return text.str().find('2') != std::string::npos ? kAfter : kBefore;
+      return text.str().find("[2,") != std::string::npos ? kAfter : kBefore;
     }
     case HostAccess::to_string:
-      return to_string(tensor).find('2') != std::string::npos ? kAfter : kBefore;
+      return to_string(tensor).find("[2,") != std::string::npos ? kAfter : kBefore;
     case HostAccess::bytes_to_host:
       return load_element(tensor.bytes_to_host().data(), DType::f32, 0);
     case HostAccess::copy_from_source:

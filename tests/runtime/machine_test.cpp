@@ -5,7 +5,8 @@
 
 #include <chrono>
 #if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/allocator_interface.h>
+// Of sanitizer/allocator_interface.h, which g++ does not bring along.
+extern "C" std::size_t __sanitizer_get_current_allocated_bytes();
 #endif
 
 #include "tests/runtime/machine_run.h"
