@@ -253,6 +253,19 @@ Group latency_single(const Table& table, const HbmDevices& devices, const Reques
   return group;
 }
 
+/// What the columns of the latency tables say in common.
+BareStreamConfig stream_of(const Table& table, const HbmDevices& devices, std::size_t row) {
+  const HbmDevice device = grade(devices, table, row);
+  BareStreamConfig c;
+  c.hbm = device.config;
+  c.rows = device.rows;
+  c.pseudo_channels = scope(table, row);
+  c.mapping = mapping_fields(table.text(row, "mapping"));
+  c.pattern = table.text(row, "pattern");
+  c.queue = static_cast<unsigned>(table.integer(row, "queue_depth"));
+  return c;
+}
+
 Group closed_loop(const Table& table, const HbmDevices& devices, const Request& request) {
   table.require({"case_id", "device_grade", "scope", "mapping", "pattern", "outstanding", "queue_depth",
                  "achieved_gbps", "frac_peak", "avg_read_lat_ns"});
@@ -260,14 +273,7 @@ Group closed_loop(const Table& table, const HbmDevices& devices, const Request& 
   group.name = table.name();
   const std::vector<std::size_t> rows = rows_of(table, request, 11);
   for (const std::size_t row : rows) {
-    const HbmDevice device = grade(devices, table, row);
-    BareStreamConfig c;
-    c.hbm = device.config;
-    c.rows = device.rows;
-    c.pseudo_channels = scope(table, row);
-    c.mapping = mapping_fields(table.text(row, "mapping"));
-    c.pattern = table.text(row, "pattern");
-    c.queue = static_cast<unsigned>(table.integer(row, "queue_depth"));
+    BareStreamConfig c = stream_of(table, devices, row);
     c.arrivals = BareStreamConfig::Arrivals::closed_loop;
     c.outstanding = static_cast<unsigned>(table.integer(row, "outstanding"));
     c.requests = 20'000;
@@ -302,14 +308,7 @@ Group open_loop(const Table& table, const HbmDevices& devices, const Request& re
   group.name = table.name();
   const std::vector<std::size_t> rows = rows_of(table, request, 6);
   for (const std::size_t row : rows) {
-    const HbmDevice device = grade(devices, table, row);
-    BareStreamConfig c;
-    c.hbm = device.config;
-    c.rows = device.rows;
-    c.pseudo_channels = scope(table, row);
-    c.mapping = mapping_fields(table.text(row, "mapping"));
-    c.pattern = table.text(row, "pattern");
-    c.queue = static_cast<unsigned>(table.integer(row, "queue_depth"));
+    BareStreamConfig c = stream_of(table, devices, row);
     const std::string& arrivals = table.text(row, "arrivals");
     if (arrivals != "poisson" && arrivals != "fixed") table.fail(row, "arrivals", "give poisson or fixed");
     c.arrivals = arrivals == "fixed" ? BareStreamConfig::Arrivals::fixed : BareStreamConfig::Arrivals::poisson;
