@@ -1,0 +1,134 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tlm/kernel/call.h"
+
+/// Collective operations as static lists: who sends which block to whom, in which order. Pure data; algorithms make
+/// schedules, check.h proves them, an executor kernel runs one node's list on every lane.
+namespace kernbench::ccl {
+
+inline constexpr std::int32_t kEveryNode = -1;  ///< for Block::contributor and holder
+inline constexpr std::int32_t kNobody = -2;     ///< the same
+inline constexpr std::int32_t kNoRegion = -1;   ///< Block::in_region, out_region
+
+/// A piece of the data that moves as a unit, the same range on all nodes.
+///
+/// `in` and `out` of a call consist of regions of equal size (regions_in, regions_out below), each of which is cut into
+/// `Schedule::units` equal units; a block is units [begin, end) of a region. On a node a block has a *value*. At the
+/// start that is the block's part of `in` on contributors, and nothing on the others. On holders the value that the
+/// block has in the end is stored to its part of `out`; for other nodes it is passing through.
+struct Block {
+  std::int32_t contributor = kEveryNode;  ///< whose `in` it starts from: a node, kEveryNode, kNobody
+  std::int32_t holder = kEveryNode;       ///< who stores it: a node, kEveryNode, kNobody
+  std::int32_t in_region = 0;             ///< of contributors; kNoRegion: none
+  std::int32_t out_region = 0;            ///< of holders; kNoRegion: none
+  std::int32_t begin = 0, end = 1;        ///< units
+};
+
+enum class StepKind : std::uint8_t {
+  send,            ///< the block's value goes to node `peer`
+  receive_copy,    ///< the next message of node `peer` becomes the block's value
+  receive_reduce,  ///< value = value (+) the next message of node `peer`
+  copy,            ///< local: value = value of block `peer` of this node
+  reduce           ///< local: value = value (+) value of block `peer` of this node
+};
+const char* to_string(StepKind kind);
+
+/// One entry of a node's list.
+struct Step {
+  std::int64_t time = 0;  ///< ticks of the assumed time; sends at their start, receives at their arrival
+  std::int32_t peer = 0;  ///< node; for copy and reduce: block
+  std::int32_t block = 0;
+  StepKind kind = StepKind::send;
+  bool completes = false;  ///< this reduction was the last: the value now has all contributions (`avg` divides here)
+};
+
+/// Two nodes with queues between them, one each way.
+struct ScheduleLink {
+  std::int32_t a = 0, b = 0;  ///< nodes, a < b
+  std::int32_t width = 1;     ///< time of a unit chunk here over its time on the fastest link: 1, or more if slower
+  std::int32_t lambda = 0;    ///< assumed latency, ticks
+  std::int32_t slots = 1;     ///< queue slots that the schedule needs in each direction: no fewer can be granted
+};
+
+/// Lists for all nodes of one operation.
+///
+/// Order of a node's list: by time, at equal times receives, then local steps, then sends. Messages from one node to
+/// another are received in the order in which they were sent. A message has as many elements as its block; an empty
+/// block is not sent (both ends know). Executed in this order with at least `slots` slots per queue, no list deadlocks,
+/// whatever the real times are.
+///
+/// Rounds. Large data is cut into M rounds: each region into M parts, of which round m handles the m-th just as the
+/// list says, blocks being units of that part.
+/// - period = 0, a plain list: the whole list for round 0, then for round 1, ...
+/// - period > 0: the list is sorted by (time mod period, kind as above). For R = 0 .. M - 1 + last_round: for each
+///   entry, m = R - entry.time / period; if 0 <= m < M, do it for round m.
+struct Schedule {
+  std::string algorithm;  ///< who made it, for reports
+  CollectiveOp op = CollectiveOp::all_reduce;
+  std::int32_t nodes = 1;
+  std::int32_t root = 0;   ///< node; send_recv: the sender, or -1: every node sends
+  std::int32_t peer = 0;   ///< send_recv: the receiving node; with root -1: node k sends to (k + peer) mod nodes
+  std::int32_t units = 1;  ///< of a region
+  std::int64_t period = 0;
+  std::int64_t length = 0;  ///< ticks from the first start to the last arrival of one round
+  std::vector<Block> blocks;
+  std::vector<ScheduleLink> links;       ///< every pair that exchanges messages, sorted by (a, b)
+  std::vector<std::vector<Step>> steps;  ///< by node
+
+  std::int64_t last_round() const { return period > 0 ? length / period : 0; }
+  int slots() const;  ///< the largest of the links'
+};
+
+/// Equal regions of `in` and `out` on one node: all_gather 1 and p, reduce_scatter p and 1, all_to_all p and p; gather
+/// 1 and p (out on the root only), scatter p (in on the root only) and 1; all others 1 and 1.
+std::int32_t regions_in(CollectiveOp op, std::int32_t nodes);
+std::int32_t regions_out(CollectiveOp op, std::int32_t nodes);
+
+/// First element of unit `unit` of round `round` in a region of `elements`. Borders are multiples of one element; both
+/// ends of a queue and all nodes compute the same.
+inline std::int64_t unit_border(std::int64_t elements, std::int64_t rounds, std::int64_t round, std::int64_t units,
+                                std::int64_t unit) {
+  const std::int64_t begin = elements * round / rounds, end = elements * (round + 1) / rounds;
+  return begin + (end - begin) * unit / units;
+}
+
+/// What one link of a level can do; see methods.md, section 10.
+struct LevelCost {
+  double bytes_per_second = 128e9;  ///< payload of a link, each way
+  double hop_seconds = 1e-6;        ///< send to received, of a minimal message
+  double message_seconds = 0;       ///< o: fixed cost of a message on the link
+};
+
+/// What a schedule is made for. Nodes are numbered rank * cubes + cube, cubes = cube_w * cube_h row by row.
+struct PlanRequest {
+  CollectiveOp op = CollectiveOp::all_reduce;
+  std::int32_t root = 0, peer = 0;  ///< as in Schedule
+  std::int32_t kind = 0;            ///< of the SIPs: kRing1d, ...
+  std::int32_t sip_w = 0, sip_h = 0, ranks = 1;
+  std::int32_t cube_w = 1, cube_h = 1;  ///< contributors inside a SIP; 1 x 1 with scope sip
+  std::int64_t bytes = 0;               ///< of the larger of in and out of one node, over all lanes
+  std::int32_t lanes = 1;               ///< that run the same lists on their slice
+  std::int32_t slots = 4;               ///< of a queue
+  std::int64_t slot_bytes = 4096;       ///< of a slot
+  LevelCost sip, cube;                  ///< links between SIPs and between cubes; all lanes share one link
+  double send_seconds = 2e-9, receive_seconds = 4e-9;  ///< engine time of one message on one lane
+  std::map<std::string, std::int64_t> parameters;      ///< declared by the algorithm
+
+  std::int32_t cubes() const { return cube_w * cube_h; }
+  std::int32_t nodes() const { return ranks * cubes(); }
+};
+
+/// A schedule and how to cut the data for it.
+struct Plan {
+  std::shared_ptr<const Schedule> schedule;
+  std::int64_t rounds = 1;  ///< M
+  double seconds = 0;       ///< what it should take: methods.md, section 10
+};
+
+}  // namespace kernbench::ccl
