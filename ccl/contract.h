@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "ccl/schedule/schedule.h"
 #include "tlm/kernel/call.h"
 #include "tlm/kernel/tl.h"
 
@@ -13,7 +14,7 @@
 namespace kernbench::ccl {
 
 /// Raised with every change of this file that an already built module would not survive.
-inline constexpr std::uint32_t kAbiVersion = 1;
+inline constexpr std::uint32_t kAbiVersion = 2;
 
 /// How SIPs are linked, as kernels receive it (`sip_topo_kind`). A module hands out its own copy, so that a kernel
 /// built against other numbers is refused.
@@ -100,6 +101,12 @@ struct Algorithm {
   std::uint32_t scopes = 0;                                       ///< bit(Scope)
   std::uint32_t topologies = 0;                                   ///< topology_bit(kind)
   std::uint32_t directions = 0;                                   ///< DirectionSet
+  /// Schedule modules: makes the lists of all nodes. The backend's own kernel runs them; kernel and kernel_args may
+  /// then be absent. Throws std::invalid_argument where it cannot serve the request.
+  Plan (*plan)(const PlanRequest& request) = nullptr;
+  /// Node pairs (a < b) that its schedules may use, whatever the size and operation: the queues between them. Present
+  /// if `plan` is.
+  std::vector<std::pair<std::int32_t, std::int32_t>> (*links)(const PlanRequest& request) = nullptr;
 };
 
 /// What `topo_name_to_kind` of the built-in algorithms is. Throws std::invalid_argument on an unknown name.

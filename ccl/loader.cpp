@@ -27,8 +27,12 @@ void check(const Algorithm* algorithm, const std::string& module) {
   };
   if (algorithm->name == nullptr) missing("name");
   if (algorithm->topology_kinds == nullptr) missing("topology_kinds");
-  if (algorithm->kernel_args.call == nullptr) missing("kernel_args");
-  if (algorithm->kernel.call == nullptr) missing("kernel");
+  if (algorithm->plan != nullptr) {
+    if (algorithm->links == nullptr) missing("links");
+  } else {
+    if (algorithm->kernel_args.call == nullptr) missing("kernel_args");
+    if (algorithm->kernel.call == nullptr) missing("kernel");
+  }
   if (std::memcmp(algorithm->topology_kinds, &kTopologyKinds, sizeof(TopologyKinds)) != 0) {
     throw Error(fmt::format("algorithm module '{}': its topology kinds are numbered differently", module));
   }
