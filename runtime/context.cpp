@@ -15,7 +15,8 @@ std::vector<TensorShard> shards_for_machine(const Tensor& tensor) {
   list.reserve(shards.size());
   for (std::size_t i = 0; i < shards.size(); ++i) {
     const ShardSpec& shard = shards[i];
-    list.push_back({tensor.state().owner(i), shard.offset_bytes, shard.nbytes, shard.region.rows, shard.region.cols});
+    list.push_back({tensor.state().owner(i), shard.offset_bytes, shard.nbytes, shard.region.rows, shard.region.cols,
+                    shard.region.row, shard.region.col});
   }
   return list;
 }
@@ -77,7 +78,7 @@ Handle Context::launch_async(const std::string& name, KernelBody body, const std
           fmt::format("{}: tensor '{}' is on sip{}, tensor '{}' on sip{}: all must be on one SIP", who,
                       tensors.front().name(), sip, tensor.name(), tensor.sip()));
     }
-    launch.tensors.push_back({tensor.va(), shards_for_machine(tensor)});
+    launch.tensors.push_back({tensor.va(), shards_for_machine(tensor), tensor.shape()});
   }
   if (targets.empty()) {
     for (const auto& argument : launch.tensors) {
@@ -147,7 +148,7 @@ Handle Context::all_reduce_async(const Tensor& tensor, ReduceOp op, const Group&
   launch.targets = std::move(bound.targets);
   launch.group = group.collective().group().id;
   launch.call = std::move(bound.call);
-  launch.tensors.push_back({tensor.va(), std::move(shards)});
+  launch.tensors.push_back({tensor.va(), std::move(shards), tensor.shape()});
   return Handle(runtime_.submit(std::move(launch), rank_, sip, runtime_.stream_of(rank_, 0), "collective", algorithm,
                                 {tensor}, &group, number));
 }

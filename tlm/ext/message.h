@@ -30,6 +30,7 @@ struct TensorShard {
   std::uint64_t offset_bytes = 0;  ///< in the tensor's shard-packed virtual range
   std::uint64_t nbytes = 0;
   std::int64_t rows = 0, cols = 0;
+  std::int64_t row = 0, col = 0;  ///< of its first element in the tensor
 };
 
 /// Launches `body` on `targets`. All targets start in one instant. `tensors` gives tl.shard() its answers.
@@ -43,6 +44,7 @@ struct LaunchMessage {
   struct TensorArg {
     Va base = 0;
     std::vector<TensorShard> shards;
+    Shape shape{0, 0};  ///< of the tensor
   };
   std::vector<TensorArg> tensors;
   // Results.

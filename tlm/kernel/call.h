@@ -34,7 +34,8 @@ struct CollectiveCall {
   ReduceOp reduce_op = ReduceOp::sum;          ///< how elements combine
   DType dtype = DType::f16;                    ///< of the elements
   /** VA bases on this SIP; equal: in place */ Va in = 0, out = 0;
-  int root = 0;                                    ///< group rank, where there is one
+  int root = 0;  ///< group rank, where there is one
+  /** send_recv: group ranks whom this one sends to and receives from; -1: none */ int to = -1, from = -1;
   Scope scope = Scope::sip;                        ///< what contributes
   std::uint16_t group = 0;                         ///< process group: selects the IPCQ queue pairs
   std::vector<int> ranks;                          ///< members of the group, by group rank
