@@ -1,0 +1,283 @@
+#include <algorithm>
+#include <stdexcept>
+
+#include "ccl/schedule/build.h"
+#include "ccl/schedule/tasks.h"
+
+namespace kernbench::ccl {
+namespace {
+
+std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+/// A list is a lattice with one side of 1; then only one kind of comb exists.
+struct Kind {
+  bool rows_first;
+  std::int32_t units;
+};
+
+std::vector<Kind> kinds_of(const Lattice& grid) {
+  const Split split = gather_split(grid);
+  std::vector<Kind> kinds;
+  if (split.x > 0) kinds.push_back({true, split.x});
+  if (split.y > 0) kinds.push_back({false, split.y});
+  return kinds;
+}
+
+/// Nodes from `from` to `to`: along the row first or along the column first.
+std::vector<std::int32_t> path(const Lattice& grid, std::int32_t from, std::int32_t to, bool rows_first, bool tie) {
+  std::vector<std::int32_t> nodes{from};
+  int x = grid.x(from), y = grid.y(from);
+  const auto walk = [&](bool row) {
+    int& at = row ? x : y;
+    const int n = row ? grid.w : grid.h;
+    const int target = row ? grid.x(to) : grid.y(to);
+    const int step = step_towards(at, target, n, row ? grid.ring_x() : grid.ring_y(), tie);
+    while (at != target) {
+      at = (at + step + n) % n;
+      nodes.push_back(grid.at(x, y));
+    }
+  };
+  walk(rows_first);
+  walk(!rows_first);
+  return nodes;
+}
+
+}  // namespace
+
+Schedule comb_gather_schedule(Operation operation, const Lattice& grid, int pieces, int lambda) {
+  const CollectiveOp op = operation.op;
+  const bool reduces = op != CollectiveOp::all_gather, copies = op != CollectiveOp::reduce_scatter;
+  const auto kinds = kinds_of(grid);
+  const std::int32_t p = grid.nodes();
+  std::int32_t piece_units = 0, largest = 0;
+  for (const Kind& kind : kinds) {
+    piece_units += kind.units;
+    largest = std::max(largest, kind.units);
+  }
+  const std::int32_t region_units = piece_units * pieces;
+
+  Fabric fabric = Fabric::of(Graph::of(grid));
+  fabric.assume(lambda, largest);
+  TaskGraph graph(fabric, op);
+  for (std::int32_t m = 0; m < pieces; ++m) {
+    for (std::int32_t root = 0; root < p; ++root) {
+      std::int32_t begin = m * piece_units;
+      for (const Kind& kind : kinds) {
+        const bool tie = (grid.x(root) + grid.y(root) + m) % 2 != 0;
+        const Tree tree = comb(grid, root, kind.rows_first, tie);
+        Block block{kEveryNode, kEveryNode, 0, 0, begin, begin + kind.units};
+        begin += kind.units;
+        if (op == CollectiveOp::all_gather) {
+          block.contributor = block.out_region = root;
+        } else if (op == CollectiveOp::reduce_scatter) {
+          block.holder = block.in_region = root;
+        } else {
+          block.begin += root * region_units;
+          block.end += root * region_units;
+        }
+        const std::int32_t b = graph.add_block(block);
+        const std::int64_t order = std::int64_t{m} * p + root;
+        std::vector<std::int32_t> complete;
+        if (reduces) complete = graph.reduce_up(tree, b, order);
+        if (copies) graph.copy_down(tree, b, TaskGraph::kLevel * (1 << 20) + order, complete);
+      }
+    }
+  }
+  return assemble(graph, list_schedule(graph), op == CollectiveOp::all_reduce ? region_units * p : region_units);
+}
+
+Schedule packing_schedule(const Lattice& grid, int lambda, int tries) {
+  Fabric fabric = Fabric::of(Graph::of(grid));
+  fabric.assume(lambda, 1);
+  TaskGraph graph(fabric, CollectiveOp::all_reduce);
+  std::int32_t unit = 0;
+  for (const TreeShare& share : comb_packing(grid)) {
+    for (int i = 0; i < share.units; ++i, ++unit) {
+      const std::int32_t b = graph.add_block({kEveryNode, kEveryNode, 0, 0, unit, unit + 1});
+      graph.copy_down(share.tree, b, 0, graph.reduce_up(share.tree, b, 0));
+    }
+  }
+  return assemble(graph, modulo_schedule(graph, tries), unit);
+}
+
+Schedule exchange_schedule(const Lattice& grid, int pieces, int lambda) {
+  const std::int32_t p = grid.nodes();
+  const int colours = grid.line() ? 1 : 2;
+  // The way round to the opposite node of an even ring: half of the data each way.
+  const bool ties = (grid.ring_x() && grid.w % 2 == 0) || (grid.ring_y() && grid.h % 2 == 0);
+  const int halves = ties ? 2 : 1;
+  Fabric fabric = Fabric::of(Graph::of(grid));
+  fabric.assume(lambda, 1);
+  TaskGraph graph(fabric, CollectiveOp::all_to_all);
+  const std::int32_t units = pieces * colours * halves;
+  for (std::int32_t unit = 0; unit < units; ++unit) {
+    for (std::int32_t from = 0; from < p; ++from) {
+      for (std::int32_t d = 0; d < p; ++d) {
+        const std::int32_t to = (from + d) % p;
+        const std::int32_t b = graph.add_block({from, to, to, from, unit, unit + 1});
+        if (d == 0) continue;
+        const bool rows_first = grid.w > 1 && (unit % colours == 0 || grid.h == 1);
+        graph.along(path(grid, from, to, rows_first, (unit / colours) % halves != 0), b, std::int64_t{unit} * p + d);
+      }
+    }
+  }
+  return assemble(graph, list_schedule(graph), units);
+}
+
+Schedule rooted_schedule(Operation operation, const Graph& net, int trees, int lambda) {
+  Fabric fabric = Fabric::of(net);
+  fabric.assume(lambda, 1);
+  TaskGraph graph(fabric, operation.op);
+  std::int32_t units = 1;
+  Times times;
+  if (operation.op == CollectiveOp::broadcast || operation.op == CollectiveOp::reduce) {
+    units = std::max(trees, 1);
+    const bool up = operation.op == CollectiveOp::reduce;
+    const std::int32_t root = operation.root;
+    const auto packed =
+        trees > 1 ? least_loaded_trees(net, trees, root, true) : std::vector<Tree>{shortest_path_tree(net, root)};
+    for (std::int32_t i = 0; i < units; ++i) {
+      const std::int32_t b = graph.add_block({up ? kEveryNode : root, up ? root : kEveryNode, 0, 0, i, i + 1});
+      if (up) graph.reduce_up(packed[index(i)], b, i);
+      if (!up) graph.copy_down(packed[index(i)], b, i, {});
+    }
+    times = modulo_schedule(graph, 5);
+  } else {
+    const auto one = [&](std::int32_t from, std::int32_t to, const Block& block) {
+      const std::int32_t b = graph.add_block(block);
+      const Tree tree = shortest_path_tree(net, to);
+      std::vector<std::int32_t> nodes{from};
+      while (nodes.back() != to) nodes.push_back(tree.parent[index(nodes.back())]);
+      graph.along(nodes, b, b);
+    };
+    const std::int32_t root = operation.root;
+    for (std::int32_t v = 0; v < net.nodes; ++v) {
+      if (operation.op == CollectiveOp::gather) {
+        one(v, root, {v, root, 0, v, 0, 1});
+      } else if (operation.op == CollectiveOp::scatter) {
+        one(root, v, {root, v, v, 0, 0, 1});
+      } else if (operation.op == CollectiveOp::send_recv) {
+        const std::int32_t to = root < 0 ? (v + operation.peer) % net.nodes : operation.peer;
+        if (root < 0 || root == v) one(v, to, {v, to, 0, 0, 0, 1});
+      } else {
+        throw std::invalid_argument("not an operation with a root");
+      }
+    }
+    times = list_schedule(graph);
+  }
+  Schedule schedule = assemble(graph, times, units);
+  schedule.root = operation.root;
+  schedule.peer = operation.peer;
+  return schedule;
+}
+
+namespace {
+
+/// One half of the data of flood_schedule: what every node knows after each dimension.
+class Flood {
+ public:
+  Flood(const Lattice& grid, TaskGraph& graph, std::int32_t unit, std::int32_t result)
+      : grid_(grid), graph_(graph), unit_(unit), result_(result) {}
+
+  void make(bool rows_first) {
+    dimension(rows_first, true);
+    dimension(!rows_first, false);
+  }
+
+ private:
+  /// Floods one dimension: afterwards block `result_` of every node is the sum over its row or column.
+  void dimension(bool row, bool first) {
+    const int n = row ? grid_.w : grid_.h;
+    if (n == 1 && !(first && grid_.nodes() == 1)) {
+      if (first) skipped_ = true;
+      return;
+    }
+    const bool start = first || skipped_;
+    // One travelling block for each place in the line; the node there starts with it.
+    std::vector<std::int32_t> travelling;
+    const std::int32_t p = grid_.nodes();
+    std::vector<std::int32_t> last(static_cast<std::size_t>(p), -1);
+    for (int i = 0; i < n; ++i) {
+      travelling.push_back(graph_.add_block(
+          {start ? kEveryNode : kNobody, kNobody, start ? 0 : kNoRegion, kNoRegion, unit_, unit_ + 1}));
+    }
+    std::vector<std::vector<std::int32_t>> has(static_cast<std::size_t>(p), std::vector<std::int32_t>(index(n), -1));
+    for (std::int32_t v = 0; v < p; ++v) {
+      const int own = row ? grid_.x(v) : grid_.y(v);
+      if (!start) {
+        has[index(v)][index(own)] = graph_.add_local(v, travelling[index(own)], result_, false);
+        if (done_[index(v)] >= 0) graph_.order(done_[index(v)], has[index(v)][index(own)]);
+      }
+    }
+    flood(row, n, travelling, has);
+    sum(n, travelling, has);
+  }
+
+  void flood(bool row, int n, const std::vector<std::int32_t>& travelling,
+             std::vector<std::vector<std::int32_t>>& has) {
+    const bool ring = row ? grid_.ring_x() : grid_.ring_y();
+    const auto next = [&](std::int32_t v, int by) {
+      const int at = (row ? grid_.x(v) : grid_.y(v)) + by;
+      if (!ring && (at < 0 || at >= n)) return -1;
+      const int wrapped = (at + n) % n;
+      return row ? grid_.at(wrapped, grid_.y(v)) : grid_.at(grid_.x(v), wrapped);
+    };
+    for (std::int32_t v = 0; v < grid_.nodes(); ++v) {
+      const int own = row ? grid_.x(v) : grid_.y(v);
+      for (const int by : {1, -1}) {
+        // Both ways to the end of a line; half of a ring each, the opposite node from one side only.
+        const int reach = ring ? (by > 0 ? n / 2 : (n - 1) / 2) : n - 1;
+        std::int32_t at = v, before = has[index(v)][index(own)];
+        for (int hop = 0; hop < reach && next(at, by) >= 0; ++hop) {
+          const std::int32_t to = next(at, by);
+          const std::int32_t task = graph_.add(at, to, travelling[index(own)], false, hop);
+          if (before >= 0) graph_.order(before, task);
+          has[index(to)][index(own)] = before = task;
+          at = to;
+        }
+      }
+    }
+  }
+
+  /// Adds what has come in the order of the places, once all is there.
+  void sum(int n, const std::vector<std::int32_t>& travelling, const std::vector<std::vector<std::int32_t>>& has) {
+    std::vector<std::int32_t> done(has.size(), -1);
+    for (std::size_t v = 0; v < has.size(); ++v) {
+      for (int i = 0; i < n; ++i) {
+        const std::int32_t task = graph_.add_local(static_cast<std::int32_t>(v), result_, travelling[index(i)], i > 0);
+        if (i == 0) {
+          for (const std::int32_t arrived : has[v]) {
+            if (arrived >= 0) graph_.order(arrived, task);
+          }
+        } else {
+          graph_.order(done[v], task);
+        }
+        done[v] = task;
+      }
+    }
+    done_ = done;
+  }
+
+  const Lattice& grid_;
+  TaskGraph& graph_;
+  const std::int32_t unit_, result_;
+  bool skipped_ = false;
+  std::vector<std::int32_t> done_;  ///< by node: its last local step
+};
+
+}  // namespace
+
+Schedule flood_schedule(const Lattice& grid, int colours, int lambda) {
+  Fabric fabric = Fabric::of(Graph::of(grid));
+  fabric.assume(lambda, 1);
+  TaskGraph graph(fabric, CollectiveOp::all_reduce);
+  for (std::int32_t unit = 0; unit < colours; ++unit) {
+    const bool alone = grid.nodes() == 1;
+    const std::int32_t result =
+        graph.add_block({alone ? kEveryNode : kNobody, kEveryNode, alone ? 0 : kNoRegion, 0, unit, unit + 1});
+    if (!alone) Flood(grid, graph, unit, result).make(unit % 2 == 0);
+  }
+  return assemble(graph, list_schedule(graph), colours);
+}
+
+}  // namespace kernbench::ccl
