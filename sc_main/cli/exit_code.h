@@ -10,6 +10,7 @@ enum class ExitCode : int {
   deadlock = 3,
   limit = 4,            ///< watchdog or --max-sim-time
   out_of_resource = 5,  ///< of the modelled machine
+  sweep_failed = 6,     ///< a sweep finished with failed points
   environment = 7,      ///< files, permissions
   program_failed = 8,   ///< SpawnError, device fault
   internal = 70,

@@ -1,27 +1,13 @@
 #include <fmt/format.h>
 
-#include <cstdio>
-#include <exception>
 #include <memory>
-#include <optional>
 #include <sstream>
 
 #include "sc_main/cli/exit_code.h"
-#include "sc_main/cli/fidelity_option.h"
-#include "sc_main/cli/interrupt.h"
-#include "sc_main/cli/machine.h"
 #include "sc_main/cli/options.h"
-#include "sc_main/cli/progress.h"
-#include "sc_main/cli/result_file.h"
-#include "sc_main/cli/simulation.h"
+#include "sc_main/cli/run.h"
 #include "sc_main/cli/usage_error.h"
-#include "sc_main/workloads/plugin.h"
-#include "sc_main/workloads/workload.h"
-#include "tlm/config/config_node.h"
 #include "tlm/config/nearest.h"
-#include "topology/plan.h"
-#include "topology/resolve.h"
-#include "waves/output_file.h"
 
 namespace kernbench {
 namespace {
@@ -52,164 +38,6 @@ int print_help(const WorkloadCatalogue& catalogue, Workload* workload) {
   return 0;
 }
 
-/// Takes the workload's name out of the arguments: the first one, or wherever a workload is named.
-std::string take_workload(const WorkloadCatalogue& catalogue, Arguments& arguments) {
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const bool first = i == 0 && arguments[i].rfind('-', 0) != 0;
-    if (!first && catalogue.make(arguments[i]) == nullptr) continue;
-    std::string name = arguments[i];
-    arguments.erase(arguments.begin() + static_cast<std::ptrdiff_t>(i));
-    return name;
-  }
-  return {};
-}
-
-/// Values of an option, before the parser can run: plug-ins and an earlier run say which options there are.
-Arguments values_of(const std::string& option, const Arguments& arguments) {
-  Arguments values;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i] == option && i + 1 < arguments.size()) values.push_back(arguments[++i]);
-    if (arguments[i].rfind(option + "=", 0) == 0) values.push_back(arguments[i].substr(option.size() + 1));
-  }
-  return values;
-}
-
-WorkloadCatalogue catalogue_of(const Arguments& arguments) {
-  WorkloadCatalogue catalogue;
-  for (const std::string& plugin : values_of("--plugin", arguments)) catalogue.add_plugin(plugin);
-  return catalogue;
-}
-
-/// A run from its command line to its result.
-class Run {
- public:
-  explicit Run(Arguments arguments) {
-    Arguments before;
-    const Arguments from_option = values_of("--from", arguments);
-    const std::string from = from_option.empty() ? std::string() : from_option.front();
-    if (!from.empty()) {
-      earlier_ = read_result(from);
-      before = earlier_->command;
-    }
-    const bool own_plugins = !values_of("--plugin", arguments).empty();
-    const WorkloadCatalogue catalogue = catalogue_of(own_plugins ? arguments : before);
-    std::string name = take_workload(catalogue, arguments);
-    if (!from.empty()) {
-      const std::string earlier_name = take_workload(catalogue, before);
-      if (name.empty()) name = earlier_name;
-      if (name != earlier_name)
-        throw UsageError(fmt::format("--from '{}' is a run of '{}', not of {}", from, earlier_name, quote(name)),
-                         "leave the workload out");
-    }
-    if (name.empty()) throw UsageError("no workload given", "workloads: " + join(catalogue.names()));
-    workload_ = catalogue.make(name);
-    if (!workload_)
-      throw UsageError(fmt::format("unknown workload {}", quote(name)), suggest(name, catalogue.names(), "workloads"));
-
-    po::options_description all, own;
-    workload_->add_options(own);
-    all.add(own).add(machine_.describe()).add(common_.describe());
-    const Parsed parsed = parse(arguments, all, {}, before);
-    common_.check();
-    if (machine_.topology.empty())
-      throw UsageError("--topology is ''", "give a file or a preset; 'kernbench list' names the presets");
-    if (earlier_) {
-      if (!parsed.values("topology").empty())
-        throw UsageError("--topology together with --from", "the result file brings its machine; change it with --set");
-      machine_.sets = parsed.values("set");  // the earlier ones are part of its configuration
-    }
-    if (!common_.ccl.empty()) {
-      load_config(common_.ccl);  // a ConfigError, as for every file of the user's
-      result_.ccl = read_file(common_.ccl);
-    }
-    if (earlier_ && parsed.values("ccl").empty() && earlier_->ccl != result_.ccl) {
-      throw UsageError(fmt::format("'{}' is not what it was in the earlier run", common_.ccl),
-                       "give --ccl FILE to run with it all the same");
-    }
-    result_.command = {"run", name};
-    result_.command.insert(result_.command.end(), parsed.reproducible.begin(), parsed.reproducible.end());
-    result_.workload = name;
-    result_.seed = common_.seed;
-    result_.data = common_.data == "on";
-    result_.fidelity = common_.run_options().fidelity;
-  }
-
-  int execute() {
-    const topology::Resolved resolved = earlier_ ? topology::resolve_json(earlier_->config, common_.from, machine_.sets)
-                                                 : topology::resolve(machine_.topology, machine_.sets);
-    const topology::Plan plan = plan_of(resolved, earlier_ ? common_.from : machine_.topology);
-    result_.config = resolved.config;
-    result_.config_hash = resolved.hash;
-    result_.map = &plan.map;
-
-    // Opened before the run: an hour of simulation shall not end at a folder that does not exist.
-    std::optional<OutputFile> json;
-    if (!common_.json.empty() && common_.json != "-") json.emplace(common_.json);
-
-    Simulation simulation(plan, common_, interrupt_, workload_->observer());
-    if (json) simulation.owns(json->temporary());
-    Session::Options options;
-    options.seed = common_.seed;
-    options.ccl_file = common_.ccl;
-    options.topology = resolved.spec.name;
-    options.run = common_.run_options();
-    options.plan = &plan;
-    options.machine = &simulation.machine();
-    Session session(plan.map, simulation.runtime(), options, [&simulation] { simulation.run(); });
-
-    Report report;
-    std::exception_ptr error;
-    try {
-      report = workload_->run(session);
-    } catch (...) {
-      error = std::current_exception();
-    }
-    for (const std::string& glob : simulation.unmatched_filters()) {
-      std::fputs(fmt::format("kernbench: warning: --wave-filter {} matches no signal\n", quote(glob)).c_str(), stderr);
-    }
-    if (common_.verbose) say_more(simulation);
-    simulation.finish_outputs();  // also of a run that failed: its waves say why
-    if (error) std::rethrow_exception(error);
-
-    result_.sim_time = simulation.now();
-    result_.energy = topology::energy(simulation.machine(), plan, result_.sim_time);
-    result_.results = std::move(report.results);
-    publish(report, json);
-    return static_cast<int>(report.wrong ? ExitCode::check_failed : ExitCode::success);
-  }
-
- private:
-  void say_more(Simulation& simulation) const {
-    const nlohmann::ordered_json all = to_json(result_, host_), &machine = all["machine"], &host = all["host"];
-    const std::string text = fmt::format(
-        "kernbench: configuration {}: {} SIPs, {} cubes, {} PEs\n"
-        "kernbench: {} of simulated time, {} events; wall {:.2f} s, CPU {:.2f} s, memory {:.0f} MiB\n",
-        result_.config_hash, machine["sips"].get<int>(), machine["cubes"].get<std::uint64_t>(),
-        machine["pes"].get<std::uint64_t>(), readable(simulation.now()), simulation.machine().dispatcher().executed(),
-        host["wall_s"].get<double>(), host["cpu_s"].get<double>(), host["peak_rss_bytes"].get<double>() / (1 << 20));
-    std::fputs(text.c_str(), stderr);
-  }
-
-  void publish(const Report& report, std::optional<OutputFile>& json) {
-    if (common_.json != "-") fmt::print("{}# {}\n", report.text, describe(result_.fidelity));
-    if (common_.json.empty()) return;
-    const std::string text = to_json(result_, host_).dump(2) + "\n";
-    if (!json) {
-      fmt::print("{}", text);
-      return;
-    }
-    json->write(text);
-    json->commit();
-  }
-
-  HostClock host_;
-  const Interrupt interrupt_;
-  std::unique_ptr<Workload> workload_;
-  MachineOptions machine_;
-  CommonOptions common_;
-  std::optional<EarlierRun> earlier_;
-  RunResult result_;
-};
 }  // namespace
 
 int run_command(const Arguments& arguments) {
@@ -222,7 +50,7 @@ int run_command(const Arguments& arguments) {
       throw UsageError(fmt::format("unknown workload {}", quote(name)), suggest(name, catalogue.names(), "workloads"));
     return print_help(catalogue, workload.get());
   }
-  return Run(arguments).execute();
+  return static_cast<int>(Run(arguments).execute());
 }
 
 }  // namespace kernbench

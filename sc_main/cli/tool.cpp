@@ -6,21 +6,15 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
-#include <functional>
-#include <new>
-#include <set>
-#include <system_error>
 #include <systemc>
 
-#include "runtime/runtime.h"
+#include "sc_main/cli/errors.h"
 #include "sc_main/cli/exit_code.h"
-#include "sc_main/cli/simulation.h"
 #include "sc_main/cli/terminal.h"
 #include "sc_main/cli/usage_error.h"
 #include "sc_main/cli/version.h"
 #include "tlm/config/nearest.h"
 #include "tlm/config/problems.h"
-#include "waves/output_file.h"
 
 namespace kernbench {
 namespace {
@@ -41,8 +35,6 @@ Commands:
 Example:
   kernbench run all_reduce -b 1K -e 64K -f 4
 )";
-
-constexpr const char* kNoStandardOutput = "cannot write to standard output";
 
 struct CommandEntry {
   const char* name;
@@ -76,60 +68,6 @@ int dispatch(const Arguments& arguments) {
   if (name.rfind('-', 0) == 0)
     throw UsageError(fmt::format("unknown option '{}'", name), "give a command first: " + join(names));
   throw UsageError(fmt::format("unknown command {}", quote(name)), suggest(name, names, "commands"));
-}
-
-/// Maps what was thrown to an exit code, with its text.
-ExitCode classify(const std::exception_ptr& error, std::string& text) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const UsageError& e) {
-    text = e.hint.empty() ? e.what() : fmt::format("{}\n  hint: {}", e.what(), e.hint);
-    return ExitCode::bad_input;
-  } catch (const RunEnded& e) {
-    text = e.what();
-    return e.code;
-  } catch (const ConfigError& e) {
-    text = e.what();
-    return ExitCode::bad_input;
-  } catch (const std::invalid_argument& e) {
-    text = e.what();
-    return ExitCode::bad_input;
-  } catch (const OutputError& e) {
-    text = e.what();
-    return ExitCode::environment;
-  } catch (const OutOfDeviceMemory& e) {
-    text = e.what();
-    return ExitCode::out_of_resource;
-  } catch (const SpawnError& e) {
-    // A program that failed only because the machine is too small for it is out of a resource.
-    text = e.what();
-    // One that failed only because its arguments were refused got bad input.
-    std::set<ExitCode> reasons;
-    std::string ignored;
-    for (const auto& [rank, failure] : e.failures) reasons.insert(classify(failure, ignored));
-    const bool one = reasons.size() == 1;
-    if (one && *reasons.begin() == ExitCode::bad_input) return ExitCode::bad_input;
-    if (one && *reasons.begin() == ExitCode::out_of_resource) return ExitCode::out_of_resource;
-    return ExitCode::program_failed;
-  } catch (const DeviceFault& e) {
-    text = e.what();
-    return ExitCode::program_failed;
-  } catch (const std::system_error& e) {
-    text = std::ferror(stdout) != 0 ? kNoStandardOutput : e.what();
-    return ExitCode::environment;
-  } catch (const std::bad_alloc&) {
-    text = "this computer has not enough memory for the run";
-    return ExitCode::environment;
-  } catch (const sc_core::sc_report& e) {
-    text = fmt::format("internal error: {} ({}:{})", e.what(), e.get_file_name(), e.get_line_number());
-    return ExitCode::internal;
-  } catch (const std::exception& e) {
-    text = fmt::format("internal error: {}", e.what());
-    return ExitCode::internal;
-  } catch (...) {
-    text = "internal error";
-    return ExitCode::internal;
-  }
 }
 
 /// Not by fmt, which throws when standard error cannot be written.

@@ -1,0 +1,14 @@
+#pragma once
+#include <exception>
+#include <string>
+
+#include "sc_main/cli/exit_code.h"
+
+namespace kernbench {
+
+inline constexpr const char* kNoStandardOutput = "cannot write to standard output";
+
+/// Maps what was thrown to an exit code, with its text.
+ExitCode classify(const std::exception_ptr& error, std::string& text);
+
+}  // namespace kernbench

@@ -1,0 +1,67 @@
+#pragma once
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "sc_main/cli/exit_code.h"
+#include "sc_main/cli/interrupt.h"
+#include "sc_main/cli/options.h"
+#include "sc_main/cli/result_file.h"
+#include "sc_main/cli/tool.h"
+#include "sc_main/workloads/plugin.h"
+#include "sc_main/workloads/workload.h"
+#include "topology/plan.h"
+#include "topology/resolve.h"
+
+namespace kernbench {
+
+class OutputFile;
+class Simulation;
+
+/// A run from its command line to its result: `kernbench run`, and each point of a sweep.
+class Run {
+ public:
+  /// Parses and checks what follows `run`. Throws UsageError, ConfigError, OutputError.
+  explicit Run(Arguments arguments);
+
+  /// The machine that the command line names, or the one of the earlier run. Throws ConfigError.
+  topology::Resolved resolve() const;
+
+  /// Elaborates and runs to the end; writes the outputs that the command line asks for, results to standard output.
+  /// Once per process. Throws what the run ends with, RunEnded and OutputError among it.
+  ExitCode execute();
+
+  /// The same on a machine that is resolved already, with no output but what it returns: the JSON of `run --json`.
+  /// `wrong`: the workload's own check failed.
+  struct Finished {
+    nlohmann::ordered_json json;
+    bool wrong = false;
+  };
+  Finished execute_silently(const topology::Resolved& resolved);
+
+  const std::string& workload() const { return result_.workload; }
+  const CommonOptions& common() const { return common_; }
+
+ private:
+  /// Name by which messages call the machine.
+  const std::string& machine_name() const { return earlier_ ? common_.from : machine_.topology; }
+  Report simulate(const topology::Resolved& resolved, const topology::Plan& plan, const Interrupt& interrupt,
+                  OutputFile* json);
+  void say_more(Simulation& simulation) const;
+  void publish(const Report& report, OutputFile* json);
+
+  HostClock host_;
+  std::unique_ptr<Workload> workload_;
+  MachineOptions machine_;
+  CommonOptions common_;
+  std::optional<EarlierRun> earlier_;
+  RunResult result_;
+};
+
+/// Takes the workload's name out of the arguments: the first one, or wherever a workload is named.
+std::string take_workload(const WorkloadCatalogue& catalogue, Arguments& arguments);
+/// The tool's workloads and those of the plug-ins that the arguments name. Throws std::invalid_argument.
+WorkloadCatalogue catalogue_of(const Arguments& arguments);
+
+}  // namespace kernbench
