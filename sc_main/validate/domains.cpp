@@ -7,6 +7,7 @@ std::vector<Group> noc_groups(const Request& request);
 std::vector<Group> hbm_groups(const Request& request);
 std::vector<Group> gemm_groups(const Request& request);
 std::vector<Group> links_groups(const Request& request);
+std::vector<Group> collectives_groups(const Request& request);
 
 const std::vector<Domain>& domains() {
   static const std::vector<Domain> list = {
@@ -16,6 +17,8 @@ const std::vector<Domain>& domains() {
        "hbm", Subsystem::hbm, &hbm_groups},
       {"links", "UCIe connections, inter-SIP links and PCIe against closed forms", "", Subsystem::link, &links_groups},
       {"gemm", "one product on one PE against closed forms of the array", "", Subsystem::pe, &gemm_groups},
+      {"collectives", "collectives over SIPs against an analytical simulator and a synthesiser (ASTRA-sim, TACOS)",
+       "collectives", Subsystem::link, &collectives_groups},
   };
   return list;
 }

@@ -12,5 +12,11 @@ TEST(ValidateFull, NocIsWithinItsLimits) {
   EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
 }
 
+TEST(ValidateFull, CollectivesAreWithinTheirLimits) {
+  const Tool tool;
+  const Outcome outcome = tool({"validate", "collectives", "--quiet"});
+  EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+}
+
 }  // namespace
 }  // namespace kernbench

@@ -140,6 +140,52 @@ TEST(ValidateSample, NocIsWithinItsLimits) {
   EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
 }
 
+TEST(ValidateSample, CollectivesAreWithinTheirLimits) {
+  const Tool tool;
+  const Outcome outcome = tool({"validate", "collectives", "--sample", "--quiet"});
+  EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+}
+
+/// A table of one run of the analytical simulator.
+Outcome validate_collective(const Tool& tool, const std::string& topology, const std::string& dims, const char* sim_ns,
+                            const std::string& more = "") {
+  std::filesystem::create_directories(tool.file("reference"));
+  std::ofstream(tool.file("reference/runs.csv"))
+      << "run_id,backend,collective,algorithm,topology,dims,npus,size_bytes,link_bw_GiBps,link_latency_ns,"
+         "endpoint_delay_ns,local_mem_GBps,chunks,active_chunks,multi_dim_opt,sim_ns,closed_form_ns\n"
+      << "S1,congestion_aware,all_gather,ring," << topology << "," << dims << ",4,65536,50,500,10,1600,1,1,," << sim_ns
+      << "," << sim_ns << "\n";
+  return tool.shell(quoted(KERNBENCH_BINARY) + " validate collectives --reference reference " + more);
+}
+
+TEST(ValidateCollectives, RunsWhatTheTableSays) {
+  const Tool tool;
+  // Three steps of 16 KiB over a link of 50 GiB/s: 3 (10 + 500 + 305) + 10.
+  const Outcome right = validate_collective(tool, "Ring", "4", "2455", "--json -");
+  EXPECT_EQ(right.code, 0) << right.out << right.err;
+  const Json json = Json::parse(right.out);
+  EXPECT_EQ(schema_errors(json, "validate.schema.json"), "");
+  EXPECT_EQ(json["cases"][0]["case"], "runs/S1_all_gather_Ring_4_65536_B");
+  EXPECT_EQ(json["cases"][0]["limit"], 0.05);
+  EXPECT_EQ(validate_collective(tool, "Ring", "4", "2300").code, 1);  // 6% less
+  EXPECT_EQ(validate_collective(tool, "Ring", "4", "2300", "--fidelity fast").code, 0);
+}
+
+TEST(ValidateCollectives, BrokenTablesNameThemselvesWithLineAndColumn) {
+  const Tool tool;
+  Outcome outcome = validate_collective(tool, "Star", "4", "2455");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(
+      outcome.err,
+      "reference/runs.csv:2:37: error: 'topology' is 'Star'\n  hint: give Ring, FullyConnected or Switch for each "
+      "dimension, joined by '_'\n");
+  outcome = validate_collective(tool, "Ring_Ring", "4", "2455");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.err,
+            "reference/runs.csv:2:47: error: 'dims' is '4'\n  hint: give as many lengths as the topology has "
+            "dimensions\n");
+}
+
 TEST(NocTraffic, RunsAndReportsAsTheSchemaSays) {
   const Tool tool;
   const Outcome outcome = tool({"run", "noc_traffic", "--topology", "minimal", "--cols", "4", "--rows", "4", "--load",

@@ -1,0 +1,256 @@
+/// Collectives on preset `astra` against the tables of ASTRA-sim's analytical model: rings in one direction, as the
+/// tool runs them. What the tables hold: bench/reference/collectives/README.md.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "sc_main/validate/one_direction_ring.h"
+#include "sc_main/validate/table.h"
+#include "sc_main/validate/validate.h"
+
+namespace kernbench::validate {
+namespace {
+
+constexpr double kAccurateLimit = 0.05, kFastLimit = 0.10;  // spec, hardware.md: accuracy to reach
+constexpr double kGiB = 1024.0 * 1024 * 1024;
+constexpr double kSamplePackets = 8'000;  // a run takes some 0.1 s
+constexpr double kMostPackets = 1e6;      // a run takes some 10 s
+const std::vector<std::string> kColumns = {
+    "run_id", "backend",       "collective",    "algorithm",       "topology",          "dims",
+    "npus",   "size_bytes",    "link_bw_GiBps", "link_latency_ns", "endpoint_delay_ns", "local_mem_GBps",
+    "chunks", "multi_dim_opt", "sim_ns",        "closed_form_ns"};
+
+/// Numbers of a field such as "200/50" or "4x4".
+std::vector<double> numbers(const Table& table, std::size_t row, const std::string& column, char between) {
+  std::vector<double> values;
+  std::string rest = table.text(row, column);
+  while (!rest.empty()) {
+    const std::size_t cut = rest.find(between);
+    const std::string one = rest.substr(0, cut);
+    char* end = nullptr;
+    values.push_back(std::strtod(one.c_str(), &end));
+    if (one.empty() || *end != '\0' || !(values.back() > 0))
+      table.fail(row, column, std::string("give positive numbers, joined by '") + between + "'");
+    rest = cut == std::string::npos ? "" : rest.substr(cut + 1);
+  }
+  if (values.empty() || values.size() > 2) table.fail(row, column, "give one or two numbers");
+  return values;
+}
+
+CollectiveOp op_of(const Table& table, std::size_t row) {
+  const std::string& name = table.text(row, "collective");
+  for (const CollectiveOp op :
+       {CollectiveOp::all_reduce, CollectiveOp::all_gather, CollectiveOp::reduce_scatter, CollectiveOp::all_to_all}) {
+    if (name == to_string(op)) return op;
+  }
+  table.fail(row, "collective", "give all_reduce, all_gather, reduce_scatter or all_to_all");
+}
+
+std::vector<std::string> words(const std::string& text) {
+  std::vector<std::string> words(1);
+  for (const char c : text) {
+    if (c == '_') {
+      words.emplace_back();
+    } else {
+      words.back() += c;
+    }
+  }
+  return words;
+}
+
+std::optional<OneDirectionRing::Shape> shape_of(const std::string& word) {
+  if (word == "Ring") return OneDirectionRing::Shape::ring;
+  if (word == "FullyConnected") return OneDirectionRing::Shape::fully_connected;
+  if (word == "Switch") return OneDirectionRing::Shape::fabric;
+  return {};
+}
+
+/// What one row needs: runs one after the other, whose times add up.
+struct RowPlan {
+  std::vector<OneDirectionRing> runs;
+  double packets() const {
+    double sum = 0;
+    for (const OneDirectionRing& ring : runs) sum += ring.packets();
+    return sum;
+  }
+  std::string unjudged;  ///< why it is reported only
+};
+
+/// The machine of the row's dimension `d`, alone.
+OneDirectionRing machine_of(const Table& table, std::size_t row, std::size_t d) {
+  const std::vector<double> dims = numbers(table, row, "dims", 'x'), rates = numbers(table, row, "link_bw_GiBps", '/'),
+                            latencies = numbers(table, row, "link_latency_ns", '/');
+  OneDirectionRing ring;
+  const auto shape = shape_of(words(table.text(row, "topology")).at(d));
+  if (!shape) table.fail(row, "topology", "give Ring, FullyConnected or Switch for each dimension, joined by '_'");
+  ring.shape = *shape;
+  // README: only where it knows of no contention the switch does not store what passes.
+  if (ring.shape == OneDirectionRing::Shape::fabric && table.text(row, "backend") != "congestion_unaware")
+    ring.shape = OneDirectionRing::Shape::storing_fabric;
+  ring.dims[0] = static_cast<unsigned>(dims.at(d));
+  ring.bytes_per_second = static_cast<std::uint64_t>(rates.at(std::min(d, rates.size() - 1)) * kGiB);
+  ring.latency_ns = latencies.at(std::min(d, latencies.size() - 1));
+  ring.endpoint_ns = table.number(row, "endpoint_delay_ns");
+  ring.memory_bytes_per_second = table.number(row, "local_mem_GBps") * 1e9;
+  ring.pieces = static_cast<unsigned>(table.integer(row, "chunks"));
+  return ring;
+}
+
+/// Bytes up to the next number that divides into what the machine needs.
+std::uint64_t divisible(std::uint64_t bytes, const OneDirectionRing& ring, std::uint64_t times) {
+  const std::uint64_t unit = std::uint64_t{4} * ring.ranks() * ring.pieces * times;
+  return (bytes + unit - 1) / unit * unit;
+}
+
+std::vector<OneDirectionRing> runs_of(const Table& table, std::size_t row) {
+  const std::vector<double> dims = numbers(table, row, "dims", 'x');
+  const std::size_t dimensions = words(table.text(row, "topology")).size();
+  if (dims.size() != dimensions) table.fail(row, "dims", "give as many lengths as the topology has dimensions");
+  const std::uint64_t bytes = table.integer(row, "size_bytes");
+  const CollectiveOp op = op_of(table, row);
+  const bool whole = table.text(row, "multi_dim_opt") == "baseline" && op == CollectiveOp::all_reduce;
+  OneDirectionRing first = machine_of(table, row, 0);
+  first.op = op;
+  if (dimensions == 1) {
+    first.bytes = divisible(bytes, first, 1);
+    return {first};
+  }
+  OneDirectionRing second = machine_of(table, row, 1);
+  second.op = op;
+  const bool alike = first.bytes_per_second == second.bytes_per_second && first.latency_ns == second.latency_ns;
+  const bool rings = first.shape == OneDirectionRing::Shape::ring && second.shape == first.shape;
+  if (alike && rings) {
+    first.shape = OneDirectionRing::Shape::torus;
+    first.dims[1] = second.dims[0];
+    first.whole_per_dimension = whole;
+    first.bytes = divisible(bytes, first, 1);
+    return {first};
+  }
+  // Two kinds of links: the dimensions work one after the other in any case, each on a machine of its own.
+  first.bytes = divisible(bytes, first, second.ranks());
+  second.bytes = whole ? first.bytes : first.bytes / first.dims[0];
+  if (op != CollectiveOp::all_reduce || whole) return {first, second};
+  OneDirectionRing scatter = first, gather = first;
+  scatter.op = CollectiveOp::reduce_scatter;
+  gather.op = CollectiveOp::all_gather;
+  return {scatter, second, gather};
+}
+
+RowPlan plan_of(const Table& table, std::size_t row) {
+  RowPlan plan;
+  const std::string& algorithm = table.text(row, "algorithm");
+  if (algorithm != "ring" || op_of(table, row) == CollectiveOp::all_to_all) return {{}, "the tool's own " + algorithm};
+  plan.runs = runs_of(table, row);
+  if (table.integer(row, "chunks") > 1) {
+    plan.unjudged = "how the tool interleaves chunks is its own";
+  } else if (table.empty(row, "closed_form_ns")) {
+    plan.unjudged = "no closed form";
+  }
+  return plan;
+}
+
+auto key(const OneDirectionRing& r) {
+  return std::make_tuple(r.shape, r.dims[0], r.dims[1], r.op, r.bytes, r.whole_per_dimension, r.pieces,
+                         r.bytes_per_second, r.latency_ns, r.endpoint_ns, r.memory_bytes_per_second);
+}
+
+/// Rows of one shape of one table; equal runs are made once.
+class RingGroup {
+ public:
+  explicit RingGroup(const Request& request)
+      : fidelity_(request.fidelity), limit_(request.fast ? kFastLimit : kAccurateLimit) {}
+
+  void add(const Table& table, std::size_t row, const RowPlan& plan) {
+    Line line;
+    line.name =
+        fmt::format("{}/{}_{}_{}_{}_{}_B", table.name(), table.text(row, "run_id"), table.text(row, "collective"),
+                    table.text(row, "topology"), table.text(row, "dims"), table.integer(row, "size_bytes"));
+    line.reference = table.number(row, "sim_ns");
+    line.unjudged = plan.unjudged;
+    if (plan.packets() > kMostPackets) {
+      line.unjudged = fmt::format("not run: {:.1f} million packets of 256 B", plan.packets() / 1e6);
+      lines_.push_back(std::move(line));
+      return;
+    }
+    for (OneDirectionRing ring : plan.runs) {
+      ring.fidelity = fidelity_;
+      const auto [found, fresh] = index_.emplace(key(ring), runs_.size());
+      if (fresh) runs_.push_back(ring);
+      line.runs.push_back(found->second);
+    }
+    lines_.push_back(std::move(line));
+  }
+
+  Group group(const std::string& name) const {
+    Group group;
+    group.name = name;
+    for (const OneDirectionRing& ring : runs_) {
+      group.runs.push_back([ring] { return Figures{run_one_direction_ring(ring).ns}; });
+    }
+    group.verdict = [lines = lines_, limit = limit_](const std::vector<Figures>& figures) {
+      Judged judged;
+      for (const Line& line : lines) {
+        double ns = line.runs.empty() ? std::numeric_limits<double>::quiet_NaN() : 0;
+        for (const std::size_t run : line.runs) ns += figures[run].at(0);
+        judged.cases.push_back(line.unjudged.empty()
+                                   ? judge(line.name, "time_ns", line.reference, ns, limit)
+                                   : report(line.name, "time_ns", line.reference, ns, limit, line.unjudged));
+      }
+      return judged;
+    };
+    return group;
+  }
+
+ private:
+  struct Line {
+    std::string name, unjudged;
+    double reference = 0;
+    std::vector<std::size_t> runs;
+  };
+  Fidelity fidelity_;
+  double limit_;
+  std::vector<Line> lines_;
+  std::vector<OneDirectionRing> runs_;
+  std::map<decltype(key(std::declval<OneDirectionRing>())), std::size_t> index_;
+};
+
+std::vector<Group> astra(const Table& table, const Request& request) {
+  table.require(kColumns);
+  std::vector<std::string> order;
+  std::map<std::string, RingGroup> groups;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    const RowPlan plan = plan_of(table, row);
+    if (plan.runs.empty()) continue;
+    if (request.sample && (plan.packets() > kSamplePackets || !plan.unjudged.empty())) continue;
+    const std::string name =
+        fmt::format("{}_{}_{}", table.name(), table.text(row, "topology"), table.text(row, "dims"));
+    const auto [found, fresh] = groups.emplace(name, RingGroup(request));
+    if (fresh) order.push_back(name);
+    found->second.add(table, row, plan);
+  }
+  std::vector<Group> list;
+  for (const std::string& name : order) list.push_back(groups.at(name).group(name));
+  return list;
+}
+
+}  // namespace
+
+std::vector<Group> collectives_groups(const Request& request) {
+  std::vector<Group> groups;
+  for (const auto& file : csv_files(request.reference)) {
+    const Table table(file);
+    if (table.has("active_chunks")) {
+      for (Group& group : astra(table, request)) groups.push_back(std::move(group));
+    }
+  }
+  return groups;
+}
+
+}  // namespace kernbench::validate
