@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "ccl/schedule/lattice.h"
+#include "ccl/schedule/machine.h"
 #include "ccl/schedule/schedule.h"
 
 /// Operations as schedules, one function per construction of reference/collectives/methods.md. Every result passes
@@ -32,8 +33,28 @@ Schedule exchange_schedule(const Lattice& grid, int pieces, int lambda);
 /// send_recv: along shortest paths, farthest first.
 Schedule rooted_schedule(Operation operation, const Graph& graph, int trees, int lambda);
 
-/// all_reduce in as many steps as the grid has hops: every node's whole vector floods one dimension after the other and
-/// is added in the order of the nodes (section 7). `colours` 2: half of the data columns first.
-Schedule flood_schedule(const Lattice& grid, int colours, int lambda);
+/// all_reduce in as many steps as there are hops: every node's whole vector floods one dimension after the other and is
+/// added in the order of the nodes (section 7). `colours` 2: half of the data takes the dimensions the other way round.
+Schedule flood_schedule(const PlanRequest& request, int colours, int lambda);
+
+/// all_reduce, reduce, broadcast over SIPs and cubes: a tree of the SIPs' packing united with one of the cubes' in
+/// every SIP, for each pair in turn; periodic (section 6). Columns of cubes take turns to reach the other SIPs.
+Schedule product_schedule(const PlanRequest& request, int lambda, int tries);
+
+/// all_gather, reduce_scatter, and all_reduce as both, over SIPs and cubes: inside the SIPs on combs to the owner's
+/// place, between the SIPs at that place.
+Schedule product_gather_schedule(const PlanRequest& request, int pieces, int lambda);
+
+/// all_reduce, reduce, broadcast on one tree of shortest paths over SIPs and cubes, periodic.
+Schedule one_tree_schedule(const PlanRequest& request, int lambda);
+
+/// all_reduce by recursive halving, then doubling; ranks beyond a power of two hand over first and get the result last.
+Schedule halving_doubling_schedule(int nodes, int lambda);
+
+/// all_reduce on two binary trees, half of the data each; inner nodes of one are leaves of the other. Periodic.
+Schedule double_tree_schedule(int nodes, int lambda);
+
+/// all_reduce, all_gather, reduce_scatter around a ring in one direction: rank r sends to r + 1 only.
+Schedule one_direction_schedule(Operation operation, int nodes, int pieces, int lambda);
 
 }  // namespace kernbench::ccl

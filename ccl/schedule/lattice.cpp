@@ -118,14 +118,15 @@ std::vector<TreeShare> comb_packing(const Lattice& grid) {
   const std::int64_t y_units = split.y * std::max<std::int64_t>(x_trees, 1);
   const std::int64_t divisor = std::max<std::int64_t>(std::gcd(x_units, y_units), 1);
   const int middle_x = (grid.w - 1) / 2, middle_y = (grid.h - 1) / 2;
+  // Ties alike for all roots: then the places where rings are cut differ.
   const auto add = [&](int x, int y, bool rows_first, std::int64_t units) {
-    trees.push_back({comb(grid, grid.at(x, y), rows_first, (x + y) % 2 != 0), static_cast<int>(units / divisor)});
+    trees.push_back({comb(grid, grid.at(x, y), rows_first, false), static_cast<int>(units / divisor)});
   };
   if (grid.line()) {
     const bool row = grid.h == 1;
     const int n = grid.nodes();
     if (row ? grid.ring_x() : grid.ring_y()) {
-      for (int i = 0; i < n; ++i) trees.push_back({comb(grid, i, row, i % 2 != 0), 1});
+      for (int i = 0; i < n; ++i) trees.push_back({comb(grid, i, row, false), 1});
     } else {
       trees.push_back({comb(grid, (n - 1) / 2, row, false), 1});
     }

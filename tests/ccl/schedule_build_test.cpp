@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ccl/grid.h"
 #include "ccl/schedule/build.h"
 #include "ccl/schedule/check.h"
 
@@ -69,13 +70,63 @@ TEST(RootedSchedule, IsExactOnEveryGrid) {
   }
 }
 
-TEST(FloodSchedule, IsExactOnEveryGrid) {
-  for (const auto& [w, h] : {std::pair{1, 1}, {2, 1}, {5, 1}, {1, 8}, {2, 2}, {3, 2}, {4, 4}, {3, 5}}) {
-    for (int wraps = 0; wraps < 4; ++wraps) {
-      for (const int colours : {1, 2}) {
-        SCOPED_TRACE(testing::Message() << w << " x " << h << " wraps " << wraps);
-        ASSERT_NO_THROW(check(flood_schedule({w, h, (wraps & 1) != 0, (wraps & 2) != 0}, colours, 2)));
+PlanRequest machine(CollectiveOp op, std::int32_t kind, int w, int h, int cube_w, int cube_h) {
+  PlanRequest request;
+  request.op = op;
+  request.kind = kind;
+  request.sip_w = w;
+  request.sip_h = h;
+  request.ranks = w * h;
+  request.cube_w = cube_w;
+  request.cube_h = cube_h;
+  request.root = request.nodes() - 1;
+  request.cube.bytes_per_second = 4 * request.sip.bytes_per_second;
+  return request;
+}
+
+/// Calls f(request) for machines of all kinds, with one cube per SIP and with several.
+template <class F>
+void on_machines(CollectiveOp op, F&& f) {
+  for (std::int32_t kind = kRing1d; kind <= kFullyConnected; ++kind) {
+    for (const auto& [w, h] : {std::pair{1, 1}, {2, 1}, {3, 1}, {8, 1}, {3, 2}, {4, 4}}) {
+      for (const auto& [cube_w, cube_h] : {std::pair{1, 1}, {2, 1}, {3, 2}}) {
+        SCOPED_TRACE(testing::Message() << to_string(op) << " kind " << kind << ", " << w << " x " << h << " SIPs of "
+                                        << cube_w << " x " << cube_h);
+        f(machine(op, kind, w, h, cube_w, cube_h));
       }
+    }
+  }
+}
+
+TEST(FloodSchedule, IsExactOnEveryMachine) {
+  on_machines(CollectiveOp::all_reduce, [](const PlanRequest& request) {
+    ASSERT_NO_THROW(check(flood_schedule(request, 1, 2)));
+    ASSERT_NO_THROW(check(flood_schedule(request, 2, 2)));
+  });
+}
+
+TEST(ProductSchedule, IsExactOnEveryMachine) {
+  for (const CollectiveOp op : {CollectiveOp::all_reduce, CollectiveOp::reduce, CollectiveOp::broadcast}) {
+    on_machines(op, [](const PlanRequest& request) {
+      ASSERT_NO_THROW(check(product_schedule(request, 2, 1)));
+      ASSERT_NO_THROW(check(one_tree_schedule(request, 2)));
+    });
+  }
+}
+
+TEST(ProductGatherSchedule, IsExactOnEveryMachine) {
+  for (const CollectiveOp op : {CollectiveOp::all_reduce, CollectiveOp::all_gather, CollectiveOp::reduce_scatter}) {
+    on_machines(op, [](const PlanRequest& request) { ASSERT_NO_THROW(check(product_gather_schedule(request, 1, 2))); });
+  }
+}
+
+TEST(PeerSchedules, AreExactOnEverySize) {
+  for (const int p : kSizes) {
+    SCOPED_TRACE(p);
+    ASSERT_NO_THROW(check(halving_doubling_schedule(p, 2)));
+    ASSERT_NO_THROW(check(double_tree_schedule(p, 2)));
+    for (const CollectiveOp op : {CollectiveOp::all_reduce, CollectiveOp::all_gather, CollectiveOp::reduce_scatter}) {
+      ASSERT_NO_THROW(check(one_direction_schedule({op}, p, 2, 2)));
     }
   }
 }

@@ -1,0 +1,121 @@
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+
+#include "ccl/schedule/build.h"
+#include "ccl/schedule/tasks.h"
+
+namespace kernbench::ccl {
+namespace {
+
+std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+/// One tree per unit: a tree of four units stands there four times.
+std::vector<Tree> unit_trees(const std::vector<TreeShare>& shares) {
+  std::vector<Tree> trees;
+  for (const TreeShare& share : shares) trees.insert(trees.end(), index(share.units), share.tree);
+  return trees;
+}
+
+std::vector<Tree> sip_trees(const PlanRequest& request) {
+  if (!all_pairs(request)) return unit_trees(comb_packing(sip_lattice(request)));
+  std::vector<Tree> stars;
+  for (std::int32_t root = 0; root < request.ranks; ++root) {
+    stars.push_back(shortest_path_tree(Graph::complete(request.ranks), root));
+  }
+  return stars;
+}
+
+/// Most trees of a schedule: what is beyond is left to chance in exchange for lists of a bearable length.
+constexpr std::int64_t kMostTrees = 144;
+
+std::vector<Tree> united_trees(const PlanRequest& request) {
+  const auto sips = sip_trees(request);
+  const auto cubes = unit_trees(comb_packing(cube_lattice(request)));
+  const auto of_sips = static_cast<std::int64_t>(sips.size()), of_cubes = static_cast<std::int64_t>(cubes.size());
+  std::int64_t count = std::lcm(of_sips, of_cubes);
+  if (count > kMostTrees) count = std::max(of_sips, of_cubes);
+  std::vector<Tree> trees;
+  for (std::int64_t u = 0; u < count; ++u) {
+    // The IO chiplet lies above the cubes' top row: its columns take turns.
+    const auto attach = static_cast<std::int32_t>(u % request.cube_w);
+    trees.push_back(product_tree(sips[index(u % of_sips)], cubes[index(u % of_cubes)], attach));
+  }
+  return trees;
+}
+
+}  // namespace
+
+Schedule product_schedule(const PlanRequest& request, int lambda, int tries) {
+  const Fabric fabric = machine_fabric(request, lambda);
+  TaskGraph graph(fabric, request.op);
+  std::int32_t unit = 0;
+  for (const Tree& tree : united_trees(request)) {
+    Block block{kEveryNode, kEveryNode, 0, 0, unit, unit + 1};
+    if (request.op == CollectiveOp::all_reduce) {
+      const Tree from_centre = centred(tree);
+      const std::int32_t b = graph.add_block(block);
+      graph.copy_down(from_centre, b, 0, graph.reduce_up(from_centre, b, 0));
+    } else if (request.op == CollectiveOp::reduce) {
+      block.holder = request.root;
+      graph.reduce_up(rooted(tree, request.root), graph.add_block(block), 0);
+    } else if (request.op == CollectiveOp::broadcast) {
+      block.contributor = request.root;
+      graph.copy_down(rooted(tree, request.root), graph.add_block(block), 0, {});
+    } else {
+      throw std::invalid_argument("only all_reduce, reduce and broadcast travel on spanning trees");
+    }
+    ++unit;
+  }
+  Schedule schedule = assemble(graph, modulo_schedule(graph, tries), unit);
+  schedule.root = request.root;
+  return schedule;
+}
+
+Schedule product_gather_schedule(const PlanRequest& request, int pieces, int lambda) {
+  const CollectiveOp op = request.op;
+  const bool reduces = op != CollectiveOp::all_gather, copies = op != CollectiveOp::reduce_scatter;
+  const Fabric fabric = machine_fabric(request, lambda);
+  const std::int32_t n = request.cubes(), p = request.nodes();
+  TaskGraph graph(fabric, op);
+  for (std::int32_t m = 0; m < pieces; ++m) {
+    for (std::int32_t root = 0; root < p; ++root) {
+      const std::int32_t sip = root / n, cube = root % n;
+      const bool rows_first = (sip + cube + m) % 2 == 0;
+      const Tree across = all_pairs(request) ? shortest_path_tree(sip_graph(request), sip)
+                                             : comb(sip_lattice(request), sip, rows_first, (sip + m) % 2 != 0);
+      const Tree tree = product_tree(across, comb(cube_lattice(request), cube, rows_first, false), cube);
+      const std::int32_t unit = op == CollectiveOp::all_reduce ? m * p + root : m;
+      Block block{kEveryNode, kEveryNode, 0, 0, unit, unit + 1};
+      if (op == CollectiveOp::all_gather) block.contributor = block.out_region = root;
+      if (op == CollectiveOp::reduce_scatter) block.holder = block.in_region = root;
+      const std::int32_t b = graph.add_block(block);
+      const std::int64_t order = std::int64_t{m} * p + root;
+      std::vector<std::int32_t> complete;
+      if (reduces) complete = graph.reduce_up(tree, b, order);
+      if (copies) graph.copy_down(tree, b, TaskGraph::kLevel * (1 << 20) + order, complete);
+    }
+  }
+  return assemble(graph, list_schedule(graph), op == CollectiveOp::all_reduce ? pieces * p : pieces);
+}
+
+Schedule one_tree_schedule(const PlanRequest& request, int lambda) {
+  const Fabric fabric = machine_fabric(request, lambda);
+  const Graph net = machine_graph(request);
+  const bool all = request.op == CollectiveOp::all_reduce;
+  const std::int32_t root = all ? centre(net) : request.root;
+  const Tree tree = shortest_path_tree(net, root);
+  TaskGraph graph(fabric, request.op);
+  Block block;
+  if (request.op == CollectiveOp::reduce) block.holder = root;
+  if (request.op == CollectiveOp::broadcast) block.contributor = root;
+  const std::int32_t b = graph.add_block(block);
+  std::vector<std::int32_t> complete;
+  if (request.op != CollectiveOp::broadcast) complete = graph.reduce_up(tree, b, 0);
+  if (request.op != CollectiveOp::reduce) graph.copy_down(tree, b, 0, complete);
+  Schedule schedule = assemble(graph, modulo_schedule(graph, 1), 1);
+  schedule.root = request.root;
+  return schedule;
+}
+
+}  // namespace kernbench::ccl
