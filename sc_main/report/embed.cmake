@@ -1,0 +1,22 @@
+# Writes OUTPUT: the parts of the report's page as C++ raw string literals. PAGE: their folder; SCRIPTS: names in it, in
+# their order; D3: the minified library.
+set(code "// Written by sc_main/report/embed.cmake.\n#include \"sc_main/report/resources.h\"\n\nnamespace kernbench::report {\n")
+function(embed name)
+  set(text "")
+  foreach(file IN LISTS ARGN)
+    file(READ "${file}" part)
+    string(APPEND text "${part}")
+  endforeach()
+  # An HTML parser ends a script at this, wherever it stands.
+  if(name MATCHES "^(kScript|kD3)$" AND text MATCHES "</script")
+    message(FATAL_ERROR "${ARGN}: '</script' cannot be embedded")
+  endif()
+  set(code "${code}\nconst char* const ${name} = R\"_part_(${text})_part_\";\n" PARENT_SCOPE)
+endfunction()
+embed(kPageTemplate ${PAGE}/page.mustache)
+embed(kStyle ${PAGE}/style.css)
+list(TRANSFORM SCRIPTS PREPEND "${PAGE}/")
+embed(kScript ${SCRIPTS})
+embed(kD3 ${D3})
+embed(kD3Licence ${PAGE}/d3_license.txt)
+file(WRITE "${OUTPUT}" "${code}\n}  // namespace kernbench::report\n")

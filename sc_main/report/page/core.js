@@ -1,0 +1,135 @@
+"use strict";
+// What every chart shares: the study, the columns, scales and their axes, and which points are shown and chosen.
+const study = JSON.parse(document.getElementById("study").textContent);
+
+const columns = [];
+study.axes.forEach((axis, i) => columns.push({...axis, of: point => point.axes[i], label: point => point.labels[i] || "-", kind: "axis"}));
+study.metrics.forEach((metric, i) => columns.push({...metric, of: point => point.values[i], kind: "metric"}));
+const metrics = columns.filter(column => column.kind === "metric");
+const objectives = metrics.filter(metric => metric.objective);
+const measured = study.points.filter(point => point.status === "ok");
+
+const state = {shown: new Set(measured.map(point => point.index)), chosen: null, listeners: []};
+function changed() { state.listeners.forEach(listener => listener()); }
+function choose(point) {
+  state.chosen = point ? point.index : null;
+  if (point) history.replaceState(null, "", "#point=" + point.key);
+  changed();
+}
+
+const titled = column => column.name + (column.unit ? " (" + column.unit + ")" : "");
+const isCategory = column => column.scale === "category";
+function figure(value) {
+  if (value === null || value === undefined) return "-";
+  const size = Math.abs(value);
+  if (Number.isInteger(value) && size < 1e7) return String(value);
+  return size !== 0 && (size < 1e-3 || size >= 1e7) ? value.toExponential(3) : String(+value.toPrecision(5));
+}
+function shown(column, point) {
+  const value = column.of(point);
+  if (value === null) return "-";
+  if (column.kind === "axis") return column.label(point);
+  return figure(value);
+}
+function tick(value) {
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  return size >= 1e4 || size < 1e-2 ? d3.format("~s")(value).replace("µ", "u") : d3.format("~g")(+value.toPrecision(6));
+}
+
+/// A D3 scale of `column` over `points`, with some air at its ends.
+function scaleOf(column, points, range) {
+  if (isCategory(column))
+    return d3.scalePoint().domain(d3.range(column.categories.length)).range(range).padding(0.5);
+  const values = points.map(column.of).filter(value => value !== null);
+  let [low, high] = values.length ? d3.extent(values) : [0, 1];
+  if (column.scale === "log" && low > 0) {
+    const air = Math.pow(high / low, 0.04);
+    return d3.scaleLog().domain([low / air, high * air]).range(range);
+  }
+  if (low === high) { const air = Math.abs(low) * 0.1 || 1; low -= air; high += air; }
+  const air = (high - low) * 0.04;
+  return d3.scaleLinear().domain([low - air, high + air]).range(range);
+}
+/// Ticks that people read: an axis' own values where they are few, 1-2-5 within decades on a log scale.
+function ticksOf(column, scale, points, most) {
+  if (isCategory(column)) return {values: scale.domain(), format: value => column.categories[value]};
+  const own = [...new Set(points.map(column.of).filter(value => value !== null))].sort((a, b) => a - b);
+  if (column.kind === "axis" && own.length <= most) return {values: own, format: tick};
+  if (column.scale !== "log" || !scale.base) return {values: scale.ticks(most), format: tick};
+  const [low, high] = scale.domain();
+  for (const steps of [[1, 2, 5], [1, 3], [1]]) {
+    const values = [];
+    for (let decade = Math.floor(Math.log10(low)); decade <= Math.log10(high); ++decade)
+      for (const step of steps) values.push(step * Math.pow(10, decade));
+    const inside = values.filter(value => value >= low && value <= high);
+    if (inside.length <= most || steps.length === 1)
+      return {values: inside.filter((_, i) => i % Math.ceil(inside.length / most) === 0), format: tick};
+  }
+}
+function drawAxis(group, make, column, scale, points, most) {
+  const {values, format} = ticksOf(column, scale, points, most);
+  group.attr("class", "axis").call(make(scale).tickValues(values).tickFormat(format));
+}
+
+/// An SVG with a title and a description for those who do not see it.
+function chart(selector, width, height, title, description) {
+  const id = selector.replace(/[^a-z]/g, "") + "-chart";
+  const holder = d3.select(selector + " .chart");
+  holder.selectAll("*").remove();
+  const svg = holder.append("svg").attr("viewBox", [0, 0, width, height]).attr("role", "img")
+    .attr("aria-labelledby", id + "-t " + id + "-d").attr("xmlns", "http://www.w3.org/2000/svg");
+  svg.append("title").attr("id", id + "-t").text(title);
+  svg.append("desc").attr("id", id + "-d").text(description);
+  return svg;
+}
+function note(selector, text) { d3.select(selector + " .chart").append("p").attr("class", "note").text(text); }
+function picker(selector, label, choices, chosen, onChange) {
+  const select = d3.select(selector + " .controls").append("label").text(label).append("select");
+  select.selectAll("option").data(choices).enter().append("option").attr("value", (_, i) => i)
+    .property("selected", choice => choice === chosen).text(choice => choice === null ? "none" : titled(choice));
+  select.on("change", function () { onChange(choices[+this.value]); });
+}
+
+/// Colours by `column`: ten of their own for categories and few values, else a ramp.
+function colouring(column, points) {
+  if (!column) return () => "#1f5fa8";
+  const values = [...new Set(points.map(column.of).filter(value => value !== null))].sort((a, b) => a - b);
+  const few = isCategory(column) || (column.kind === "axis" && values.length <= 8);
+  if (isCategory(column)) {
+    const hue = d3.scaleOrdinal(d3.schemeTableau10).domain(values);
+    return point => hue(column.of(point));
+  }
+  const ramp = d3.scaleSequential(t => d3.interpolateViridis(0.93 * t));
+  const rank = few ? value => values.indexOf(value) / Math.max(1, values.length - 1)
+    : (scale => value => scale(value))(scaleOf(column, points, [0, 1]));
+  return point => column.of(point) === null ? "#999" : ramp(Math.max(0, Math.min(1, rank(column.of(point)))));
+}
+/// A legend at (x, y), downwards.
+function legend(svg, column, points, x, y) {
+  if (!column) return;
+  const values = [...new Set(points.map(column.of).filter(value => value !== null))].sort((a, b) => a - b);
+  const colour = colouring(column, points);
+  let entries = values;
+  if (values.length > 10) entries = d3.range(6).map(i => values[Math.round(i * (values.length - 1) / 5)]);
+  const group = svg.append("g").attr("transform", `translate(${x},${y})`);
+  wrapped(group.append("text").attr("class", "label"), titled(column), 22);
+  const top = 8 + 15 * group.selectAll("tspan").size();
+  entries.forEach((value, i) => {
+    const sample = points.find(point => column.of(point) === value);
+    const row = group.append("g").attr("transform", `translate(0,${top + i * 18})`);
+    row.append("rect").attr("width", 12).attr("height", 12).attr("rx", 2).attr("fill", colour(sample));
+    row.append("text").attr("x", 18).attr("y", 10).text(clipped(shown(column, sample), 20));
+  });
+}
+function clipped(text, most) { return text.length > most ? text.slice(0, most - 1) + "\u2026" : text; }
+/// Breaks a long name after dots, blanks and underscores.
+function wrapped(text, words, most) {
+  const lines = [""];
+  for (const part of words.split(/(?<=[._ ])/)) {
+    if (lines[lines.length - 1] && (lines[lines.length - 1] + part).length > most) lines.push("");
+    lines[lines.length - 1] += part;
+  }
+  lines.forEach((line, i) => text.append("tspan").attr("x", 0).attr("dy", i ? 15 : 0).text(line));
+  return lines.length;
+}

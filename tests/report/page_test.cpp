@@ -1,0 +1,124 @@
+#include "sc_main/report/page.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <regex>
+
+#include "tests/report/sample_study.h"
+#include "tests/support/test_folder.h"
+
+namespace kernbench::report {
+namespace {
+
+std::size_t count_of(const std::string& text, const std::string& what) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
+  return count;
+}
+
+TEST(Page, IsTheSameForTheSameStudy) { EXPECT_EQ(render(sample_study()), render(sample_study())); }
+
+TEST(Page, NamesNothingOutsideItself) {
+  const std::string page = render(sample_study());
+  EXPECT_NE(page.find("default-src 'none'"), std::string::npos);
+  EXPECT_FALSE(std::regex_search(page, std::regex("<(script|img|iframe|link)[^>]*(src|href)=.?(https?:|//|/)")));
+  EXPECT_EQ(count_of(page, "@import"), 0U);
+}
+
+TEST(Page, NoTextOfAUserEndsAScriptOrBeginsAnElement) {
+  const std::string page = render(sample_study());
+  EXPECT_EQ(count_of(page, "<script"), 3U);
+  EXPECT_EQ(count_of(page, "</script"), 3U);
+  EXPECT_NE(page.find("<h1>Mesh &amp; rate &lt;study&gt;</h1>"), std::string::npos);
+}
+
+TEST(Page, SummaryCountsPointsAndNamesTheBest) {
+  const std::string page = render(sample_study());
+  EXPECT_NE(page.find("<span class=\"figure\">40</span><span class=\"what\">points</span>"), std::string::npos);
+  EXPECT_NE(page.find("<span class=\"figure\">39</span><span class=\"what\">with figures</span>"), std::string::npos);
+  EXPECT_NE(page.find("<span class=\"figure\">1</span><span class=\"what\">failed</span>"), std::string::npos);
+  // The least area is that of the narrowest mesh at the lowest rate: 4 + 2.
+  EXPECT_NE(page.find("<th scope=\"row\">area_mm2 (mm2)</th><td>minimize</td><td class=\"num\">6</td>"),
+            std::string::npos);
+}
+
+/// A page in a real browser: the document after its scripts ran, and what they wrote to the console.
+struct Rendered {
+  std::string dom, log;
+  bool quiet() const { return log.find("CONSOLE") == std::string::npos; }
+};
+Rendered render_in_browser(const TestFolder& folder, const std::string& page, const std::string& fragment = "") {
+  const std::string file = folder.file("report.html");
+  std::ofstream(file, std::ios::binary) << page;
+  const std::string command =
+      "'" KERNBENCH_CHROMIUM
+      "' --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+      "--disable-component-update --disable-sync --enable-logging=stderr --v=0 --virtual-time-budget=5000 "
+      "--user-data-dir='" +
+      folder.file("profile") + "' --dump-dom 'file://" + file + fragment + "' > '" + folder.file("dom") + "' 2> '" +
+      folder.file("log") + "' < /dev/null";
+  EXPECT_EQ(std::system(command.c_str()), 0) << read(folder.file("log"));
+  return {read(folder.file("dom")), read(folder.file("log"))};
+}
+#define NEEDS_A_BROWSER()                      \
+  if (std::string(KERNBENCH_CHROMIUM).empty()) \
+  GTEST_SKIP() << "NO BROWSER: the report was not rendered. Install Debian's 'chromium' and configure again."
+
+TEST(PageInABrowser, DrawsEveryChartWithACleanConsole) {
+  NEEDS_A_BROWSER();
+  const TestFolder folder;
+  const Rendered page = render_in_browser(folder, render(sample_study()));
+  EXPECT_TRUE(page.quiet()) << page.log;
+  EXPECT_NE(page.dom.find("data-drawn=\"yes\""), std::string::npos);
+  for (const char* chart : {"scatter", "parallel", "sensitivity", "convergence"})
+    EXPECT_NE(page.dom.find("aria-labelledby=\"" + std::string(chart) + "-chart-t"), std::string::npos) << chart;
+  EXPECT_EQ(count_of(page.dom, "class=\"dot"), 39U);
+  EXPECT_EQ(count_of(page.dom, "class=\"thread"), 39U);
+  EXPECT_EQ(count_of(page.dom, "class=\"climb"), 2U);
+  EXPECT_EQ(count_of(page.dom, "class=\"bar"), 3U);
+  EXPECT_EQ(count_of(page.dom, "class=\"front\""), 1U);
+  EXPECT_EQ(count_of(page.dom.substr(0, page.dom.find("<footer>")), "NaN"), 0U) << "a mark has no place";
+  EXPECT_EQ(count_of(page.dom, "<title>broken"), 0U);
+}
+
+TEST(PageInABrowser, AxesNameTheirUnits) {
+  NEEDS_A_BROWSER();
+  const TestFolder folder;
+  const std::string dom = render_in_browser(folder, render(sample_study())).dom;
+  for (const char* label :
+       {"time_ns (ns), smaller is better", "area_mm2 (mm2), smaller is better", "ucie.bandwidth (GB/s)"})
+    EXPECT_NE(dom.find(label), std::string::npos) << label;
+}
+
+TEST(PageInABrowser, ALinkToAPointShowsItsConfigurationAndCommand) {
+  NEEDS_A_BROWSER();
+  const TestFolder folder;
+  const Study study = sample_study();
+  const Rendered page = render_in_browser(folder, render(study), "#point=" + study.points[17].key);
+  EXPECT_TRUE(page.quiet()) << page.log;
+  EXPECT_NE(page.dom.find("<pre class=\"command\">" + study.points[17].command + "</pre>"), std::string::npos);
+  EXPECT_NE(page.dom.find("<h3>Point " + study.points[17].key), std::string::npos);
+  EXPECT_NE(page.dom.find(study.points[17].config.dump(2).substr(0, 30)), std::string::npos);
+}
+
+TEST(PageInABrowser, AStudyWithoutFiguresSaysSo) {
+  NEEDS_A_BROWSER();
+  const TestFolder folder;
+  Study study = sample_study();
+  study.searches.clear();
+  for (Point& point : study.points) {
+    point.status = "failed";
+    point.values.assign(3, kNoFigure);
+  }
+  const Rendered page = render_in_browser(folder, render(study));
+  EXPECT_TRUE(page.quiet()) << page.log;
+  EXPECT_NE(page.dom.find("No point has figures."), std::string::npos);
+  EXPECT_NE(page.dom.find("Fewer than two points have figures."), std::string::npos);
+  EXPECT_EQ(page.dom.find("Convergence"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kernbench::report
