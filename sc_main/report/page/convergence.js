@@ -10,7 +10,7 @@
   const y = d3.scaleLinear().domain([0, d3.max(all, g => g.hypervolume) || 1]).nice().range([height - margin.bottom, margin.top]);
   svg.append("g").attr("class", "grid").attr("transform", `translate(${margin.left},0)`).call(d3.axisLeft(y).ticks(6).tickSize(-(width - margin.left - margin.right)).tickFormat(""));
   svg.append("g").attr("class", "axis").attr("transform", `translate(0,${height - margin.bottom})`).call(d3.axisBottom(x).ticks(10));
-  svg.append("g").attr("class", "axis").attr("transform", `translate(${margin.left},0)`).call(d3.axisLeft(y).ticks(6).tickFormat(tick));
+  svg.append("g").attr("class", "axis").attr("transform", `translate(${margin.left},0)`).call(d3.axisLeft(y).ticks(6).tickFormat(tick(y.domain())));
   svg.append("text").attr("class", "label").attr("x", (margin.left + width - margin.right) / 2).attr("y", height - 10).attr("text-anchor", "middle").text("points evaluated (count)");
   svg.append("text").attr("class", "label").attr("transform", `translate(18,${(margin.top + height - margin.bottom) / 2}) rotate(-90)`).attr("text-anchor", "middle")
     .text("hypervolume (product of the objectives' units)");

@@ -31,10 +31,12 @@ function shown(column, point) {
   if (column.kind === "axis") return column.label(point);
   return figure(value);
 }
-function tick(value) {
-  if (value === 0) return "0";
-  const size = Math.abs(value);
-  return size >= 1e4 || size < 1e-2 ? d3.format("~s")(value).replace("µ", "u") : d3.format("~g")(+value.toPrecision(6));
+/// A format for all ticks of one axis: with k, M, G or small letters where the largest asks for it.
+function tick(values) {
+  const most = d3.max(values, Math.abs) || 0;
+  const plain = value => d3.format("~g")(+value.toPrecision(6));
+  if (most < 1e4 && (most >= 0.1 || most === 0)) return plain;
+  return value => value === 0 ? "0" : d3.format("~s")(+value.toPrecision(6)).replace("\u00b5", "u");
 }
 
 /// A D3 scale of `column` over `points`, with some air at its ends.
@@ -55,8 +57,8 @@ function scaleOf(column, points, range) {
 function ticksOf(column, scale, points, most) {
   if (isCategory(column)) return {values: scale.domain(), format: value => column.categories[value]};
   const own = [...new Set(points.map(column.of).filter(value => value !== null))].sort((a, b) => a - b);
-  if (column.kind === "axis" && own.length <= most) return {values: own, format: tick};
-  if (column.scale !== "log" || !scale.base) return {values: scale.ticks(most), format: tick};
+  if (column.kind === "axis" && own.length <= most) return {values: own, format: tick(own)};
+  if (column.scale !== "log" || !scale.base) return {values: scale.ticks(most), format: tick(scale.ticks(most))};
   const [low, high] = scale.domain();
   for (const steps of [[1, 2, 5], [1, 3], [1]]) {
     const values = [];
@@ -64,7 +66,7 @@ function ticksOf(column, scale, points, most) {
       for (const step of steps) values.push(step * Math.pow(10, decade));
     const inside = values.filter(value => value >= low && value <= high);
     if (inside.length <= most || steps.length === 1)
-      return {values: inside.filter((_, i) => i % Math.ceil(inside.length / most) === 0), format: tick};
+      return {values: inside.filter((_, i) => i % Math.ceil(inside.length / most) === 0), format: tick(inside)};
   }
 }
 function drawAxis(group, make, column, scale, points, most) {

@@ -41,7 +41,7 @@
     const every = Math.ceil(effect.levels.length / 6);
     group.append("g").attr("class", "axis").attr("transform", `translate(0,${bottom})`)
       .call(d3.axisBottom(x).tickValues(effect.levels.map(l => l.position).filter((_, i) => i % every === 0))
-        .tickFormat(v => isCategory(axis) ? clipped(axis.categories[v], 14) : tick(v)));
+        .tickFormat(v => isCategory(axis) ? clipped(axis.categories[v], 14) : tick(effect.levels.map(l => l.position))(v)));
     drawAxis(group.append("g").attr("transform", `translate(${left},0)`), d3.axisLeft, {...metric, kind: "metric"}, y, [], 5);
     if (isCategory(axis)) {
       group.append("g").selectAll("line").data(effect.levels).enter().append("line").attr("x1", l => x(l.position)).attr("x2", l => x(l.position))
