@@ -71,11 +71,12 @@ const char* kind_name(std::int32_t kind) { return to_string(static_cast<SipTopol
 SipShape shape_of(const AlgorithmEntry& entry, const MachineMap& map, const Group& group) {
   SipShape shape;
   shape.ranks = static_cast<int>(group.sips.size());
-  bool whole = shape.ranks == map.sips;
+  bool whole = shape.ranks == map.sips && !group.ranks_are_pes();
   for (std::size_t r = 0; r < group.sips.size(); ++r) whole = whole && group.sips[r] == r;
   const bool grid = map.sip_topology == SipTopology::torus_2d || map.sip_topology == SipTopology::mesh_2d_no_wrap;
   // Part of a grid is no grid: its ranks form a ring of routed queues.
-  const SipTopology topology = grid && !whole ? SipTopology::ring_1d : map.sip_topology;
+  const bool ring = group.ranks_are_pes() || (grid && !whole);
+  const SipTopology topology = ring ? SipTopology::ring_1d : map.sip_topology;
   const Algorithm& algorithm = *entry.algorithm;
   shape.kind = algorithm.topo_name_to_kind ? algorithm.topo_name_to_kind(to_string(topology)) : kRing1d;
   if (shape.kind < 0 || shape.kind > kFullyConnected || !(algorithm.topologies & topology_bit(shape.kind))) {
@@ -94,7 +95,30 @@ SipShape shape_of(const AlgorithmEntry& entry, const MachineMap& map, const Grou
   return shape;
 }
 
+/// A rank that is a PE works on what lies there.
+void check_home(const Group& group, int rank, const std::vector<TensorShard>& shards) {
+  const PeCoord home = group.pes.at(static_cast<std::size_t>(rank));
+  for (const TensorShard& shard : shards) {
+    if (shard.rows * shard.cols == 0 || shard.owner == home) continue;
+    throw Error(fmt::format("rank {} of process group {} is {}, but its tensor lies on {}; make it after the group",
+                            rank, group.id, names::pe(home), names::pe(shard.owner)));
+  }
+}
+
 }  // namespace
+
+std::vector<PeCoord> rank_pes(const MachineMap& map, int world_size) {
+  std::vector<PeCoord> all;
+  for (std::uint16_t sip = 0; sip < map.sips; ++sip) {
+    const std::vector<PeCoord> here = map.pes(sip);
+    all.insert(all.end(), here.begin(), here.end());
+  }
+  if (world_size < 1 || static_cast<std::size_t>(world_size) > all.size()) {
+    throw Error(fmt::format("world_size is {}; give 1 to {}, the PEs of the machine", world_size, all.size()));
+  }
+  all.resize(static_cast<std::size_t>(world_size));
+  return all;
+}
 
 struct Collective::Impl {
   AlgorithmEntry entry;
@@ -112,7 +136,7 @@ Collective::Collective(AlgorithmEntry entry, const MachineMap& map, Group group,
     if (sip >= map.sips)
       throw Error(fmt::format("process group {}: {} does not exist; the machine has {} SIPs", group.id, names::sip(sip),
                               map.sips));
-    if (std::count(group.sips.begin(), group.sips.end(), sip) > 1) {
+    if (!group.ranks_are_pes() && std::count(group.sips.begin(), group.sips.end(), sip) > 1) {
       throw Error(fmt::format("process group {}: {} stands in it twice", group.id, names::sip(sip)));
     }
   }
@@ -123,8 +147,10 @@ Collective::Collective(AlgorithmEntry entry, const MachineMap& map, Group group,
   }
   const SipShape shape = shape_of(entry, map, group);
   std::uint32_t directions = algorithm.directions;
-  if (map.cubes_per_sip() > 1) directions |= kCubeGrid;                               // copies spread over cubes
-  if (map.pes_per_cube > 1) directions |= lacks_pes(map) ? kLocalPeers : kLocalLine;  // and over PEs
+  if (!group.ranks_are_pes()) {
+    if (map.cubes_per_sip() > 1) directions |= kCubeGrid;                               // copies spread over cubes
+    if (map.pes_per_cube > 1) directions |= lacks_pes(map) ? kLocalPeers : kLocalLine;  // and over PEs
+  }
   NeighbourTables tables(map, group, shape, directions, rings);
   impl_ =
       std::unique_ptr<const Impl>(new Impl{std::move(entry), map, std::move(group), scope, shape, std::move(tables)});
@@ -149,8 +175,11 @@ Collective::Launch Collective::bind(int rank, CollectiveCall call, const std::ve
     throw Error(fmt::format("{} of bool is not defined; use max (or) or min (and)", to_string(call.reduce_op)));
   }
 
-  auto plan = std::make_shared<CallPlan>(CallPlan{
-      impl_->entry.algorithm, Layout(impl_->map, impl_->scope, call.in, shards, size_of(call.dtype)), {}, call.in});
+  const bool one_pe = impl_->group.ranks_are_pes();  // each is a contribution of its own in every scope
+  if (one_pe) check_home(impl_->group, rank, shards);
+  const Scope tiles = one_pe ? Scope::sip : impl_->scope;
+  auto plan = std::make_shared<CallPlan>(
+      CallPlan{impl_->entry.algorithm, Layout(impl_->map, tiles, call.in, shards, size_of(call.dtype)), {}, call.in});
   const Layout& layout = plan->layout;
   const SipShape& shape = impl_->shape;
   Launch launch;

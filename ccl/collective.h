@@ -42,12 +42,20 @@ class RingNumbers {
   std::map<PeCoord, std::uint16_t> used_;
 };
 
-/// A process group as the backend sees it.
+/// A process group as the backend sees it. Usually a rank is a SIP. Where ccl.yaml gives a world size, a rank is one
+/// PE: algorithms see a ring of as many ranks, with one PE in one cube each.
 struct Group {
   std::uint16_t id = 0;
-  std::vector<std::uint16_t> sips;  ///< by group rank; all different
+  std::vector<std::uint16_t> sips;  ///< by group rank; all different where a rank is a SIP
   QueueShape queue;
+  std::vector<PeCoord> pes{};  ///< by group rank where a rank is a PE, otherwise empty; all different
+
+  bool ranks_are_pes() const { return !pes.empty(); }
 };
+
+/// The one table of ranks that are PEs: rank r is the r-th of the machine in (sip, cube, pe) order. Throws Error if
+/// there are fewer.
+std::vector<PeCoord> rank_pes(const MachineMap& map, int world_size);
 
 /// One algorithm bound to machine, group and scope: neighbour tables at set-up, then one kernel per call and rank.
 /// One instance per process group, shared by its ranks. Immutable; takes no simulated time.

@@ -52,7 +52,7 @@ NeighbourTables::NeighbourTables(const MachineMap& map, Group group, SipShape sh
                                  RingNumbers& rings)
     : map_(map), group_(std::move(group)), shape_(shape), directions_(directions) {
   for (std::size_t rank = 0; rank < group_.sips.size(); ++rank) {
-    for (const PeCoord pe : map_.pes(group_.sips[rank])) {
+    for (const PeCoord pe : members(static_cast<int>(rank))) {
       const auto count = pairs(static_cast<int>(rank), pe.cube, pe.pe).size();
       first_ring_[pe] =
           rings.take(pe, static_cast<std::uint16_t>(count), group_.queue, ring_memory(map_, group_.queue.memory, pe));
@@ -63,10 +63,14 @@ NeighbourTables::NeighbourTables(const MachineMap& map, Group group, SipShape sh
 std::vector<NeighbourTables::Pair> NeighbourTables::pairs(int rank, std::uint16_t cube, std::uint16_t pe) const {
   std::vector<Pair> found;
   const auto sip_of = [&](int r) { return group_.sips[static_cast<std::size_t>(r)]; };
+  const auto facing = [&](int r) {
+    return group_.ranks_are_pes() ? group_.pes[static_cast<std::size_t>(r)] : PeCoord{sip_of(r), cube, pe};
+  };
   const auto add = [&](Direction direction, PeCoord peer, Direction back) {
     if (map_.has(peer)) found.push_back({direction, peer, back});
   };
-  if (directions_ & kCubeGrid) {
+  const bool inside = !group_.ranks_are_pes();  // nothing of a rank lies beside its PE
+  if (inside && (directions_ & kCubeGrid)) {
     const Grid cubes = Grid::mesh(map_.cube_w, map_.cubes_per_sip());
     for (const Side side : kAllSides) {
       const auto other = cubes.neighbour(cube, side);
@@ -79,12 +83,11 @@ std::vector<NeighbourTables::Pair> NeighbourTables::pairs(int rank, std::uint16_
     const Grid sips = Grid::sips(shape_.kind, shape_.w, shape_.h, shape_.ranks);
     for (const Side side : kAllSides) {
       const auto other = sips.neighbour(rank, side);
-      if (other) add(direction_of(side, true), {sip_of(*other), cube, pe}, direction_of(opposite(side), true));
+      if (other) add(direction_of(side, true), facing(*other), direction_of(opposite(side), true));
     }
   }
   const auto global = [&](int other) {
-    add(Direction::global(static_cast<unsigned>(other)), {sip_of(other), cube, pe},
-        Direction::global(static_cast<unsigned>(rank)));
+    add(Direction::global(static_cast<unsigned>(other)), facing(other), Direction::global(static_cast<unsigned>(rank)));
   };
   if (directions_ & kGlobalPeers) {
     for (int other = 0; other < shape_.ranks; ++other) {
@@ -95,7 +98,7 @@ std::vector<NeighbourTables::Pair> NeighbourTables::pairs(int rank, std::uint16_
     if (closure && closure->first == rank) global(closure->second);
     if (closure && closure->second == rank) global(closure->first);
   }
-  if (directions_ & (kLocalLine | kLocalPeers)) {
+  if (inside && (directions_ & (kLocalLine | kLocalPeers))) {
     for (std::uint16_t other = 0; other < map_.pes_per_cube; ++other) {
       const bool next = other + 1 == pe || pe + 1 == other;
       if (other == pe || (!next && !(directions_ & kLocalPeers))) continue;
@@ -105,8 +108,17 @@ std::vector<NeighbourTables::Pair> NeighbourTables::pairs(int rank, std::uint16_
   return found;
 }
 
-int NeighbourTables::rank_of(std::uint16_t sip) const {
-  return static_cast<int>(std::find(group_.sips.begin(), group_.sips.end(), sip) - group_.sips.begin());
+std::vector<PeCoord> NeighbourTables::members(int rank) const {
+  const auto at = static_cast<std::size_t>(rank);
+  if (group_.ranks_are_pes()) return {group_.pes.at(at)};
+  return map_.pes(group_.sips.at(at));
+}
+
+int NeighbourTables::rank_of(PeCoord pe) const {
+  if (group_.ranks_are_pes()) {
+    return static_cast<int>(std::find(group_.pes.begin(), group_.pes.end(), pe) - group_.pes.begin());
+  }
+  return static_cast<int>(std::find(group_.sips.begin(), group_.sips.end(), pe.sip) - group_.sips.begin());
 }
 
 std::uint16_t NeighbourTables::ring(PeCoord pe, int rank, Direction direction) const {
@@ -126,7 +138,7 @@ PhysicalAddress NeighbourTables::ring_base(PeCoord pe, std::uint16_t ring) const
 
 std::vector<NeighbourEntry> NeighbourTables::of_rank(int rank) const {
   std::vector<NeighbourEntry> entries;
-  for (const PeCoord self : map_.pes(group_.sips.at(static_cast<std::size_t>(rank)))) {
+  for (const PeCoord self : members(rank)) {
     std::uint16_t number = first_ring_.at(self);
     for (const Pair& pair : pairs(rank, self.cube, self.pe)) {
       NeighbourEntry entry;
@@ -135,7 +147,7 @@ std::vector<NeighbourEntry> NeighbourTables::of_rank(int rank) const {
       entry.direction = pair.direction;
       entry.ring = entry.queue = number++;
       entry.peer = entry.source = pair.peer;
-      entry.peer_ring = entry.source_queue = ring(pair.peer, rank_of(pair.peer.sip), pair.back);
+      entry.peer_ring = entry.source_queue = ring(pair.peer, rank_of(pair.peer), pair.back);
       entry.slots = group_.queue.slots;
       entry.slot_bytes = group_.queue.slot_bytes;
       entry.ring_base = ring_base(self, entry.ring);

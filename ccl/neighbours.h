@@ -33,7 +33,8 @@ class NeighbourTables {
   std::vector<Pair> pairs(int rank, std::uint16_t cube, std::uint16_t pe) const;
   std::uint16_t ring(PeCoord pe, int rank, Direction direction) const;
   PhysicalAddress ring_base(PeCoord pe, std::uint16_t ring) const;
-  int rank_of(std::uint16_t sip) const;
+  std::vector<PeCoord> members(int rank) const;  // a SIP's PEs, or the one PE that the rank is
+  int rank_of(PeCoord pe) const;
 
   const MachineMap& map_;
   const Group group_;

@@ -16,6 +16,7 @@ constexpr const char* kDefaultAlgorithm = "lrab_hierarchical_allreduce";
 
 /// Keys that every entry may have, whatever its algorithm declares.
 const std::vector<std::string> kEntryKeys = {"module", "world_size", "n_elem"};
+constexpr std::uint64_t kMostRanks = 0x7FFF;  // of a program
 
 /// A shared library's path, relative to the folder of the ccl.yaml that names it.
 std::string resolve_path(const std::string& module, const std::string& file) {
@@ -24,11 +25,11 @@ std::string resolve_path(const std::string& module, const std::string& file) {
   return slash == std::string::npos ? "./" + module : file.substr(0, slash + 1) + module;
 }
 
-void refuse_world_size(const ConfigNode& map, const std::string& what, Problems& problems) {
-  if (const auto* entry = map.entry("world_size")) {
-    problems.add(entry->key_where, what + ".world_size (one rank per PE) is not supported yet",
-                 "remove it: a rank is a SIP");
-  }
+std::optional<int> read_world_size(const ConfigNode& map, const std::string& what, Problems& problems) {
+  const ConfigNode* node = map.find("world_size");
+  if (node == nullptr) return std::nullopt;
+  const auto value = read_integer(*node, what + ".world_size", {1, kMostRanks, false}, problems);
+  return value ? std::optional<int>(static_cast<int>(*value)) : std::nullopt;
 }
 
 std::vector<const Parameter*> declared(const Algorithm& algorithm) {
@@ -62,7 +63,7 @@ void Registry::read(const ConfigNode& root, Problems& problems) {
   for (const auto& [name, key_where, keys] : algorithms->entries) {
     const std::string what = "algorithms." + name;
     if (!expect_map(keys, what, {"module"}, problems)) continue;
-    refuse_world_size(keys, what, problems);
+    const std::optional<int> world_size = read_world_size(keys, what, problems);
     const ConfigNode* module = keys.find("module");
     if (module == nullptr) {
       problems.add(key_where, fmt::format("{} has no 'module'", what),
@@ -71,7 +72,7 @@ void Registry::read(const ConfigNode& root, Problems& problems) {
     }
     const auto text = read_text(*module, what + ".module", problems);
     if (!text) continue;
-    Entry entry{resolve_path(*text, module->where.file), module->where, keys};
+    Entry entry{resolve_path(*text, module->where.file), module->where, keys, world_size};
     if (text->rfind(kBuiltinPrefix, 0) == 0) {  // a shared library is looked at when it is used
       try {
         parameters_of(entry, *load_module(*text));
@@ -86,7 +87,7 @@ void Registry::read(const ConfigNode& root, Problems& problems) {
   if (const ConfigNode* defaults = root.find("defaults")) {
     if (!expect_map(*defaults, "defaults", {"algorithm", "n_elem"}, problems)) return;
     check_keys(*defaults, "defaults", {"algorithm", "n_elem", "world_size"}, problems);
-    refuse_world_size(*defaults, "defaults", problems);
+    default_world_size_ = read_world_size(*defaults, "defaults", problems);
     if (const ConfigNode* n_elem = defaults->find("n_elem")) {
       if (const auto value = read_integer(*n_elem, "defaults.n_elem", {1, std::uint64_t{1} << 40, false}, problems)) {
         default_n_elem_ = static_cast<std::int64_t>(*value);
@@ -121,6 +122,11 @@ std::map<std::string, std::int64_t> Registry::parameters_of(const Entry& entry, 
   return values;
 }
 
+std::optional<int> Registry::world_size(const std::string& name) const {
+  const auto found = entries_.find(name);
+  return found != entries_.end() && found->second.world_size ? found->second.world_size : default_world_size_;
+}
+
 std::vector<std::string> Registry::names() const {
   std::vector<std::string> names;
   for (const auto& [name, entry] : entries_) names.push_back(name);
@@ -142,6 +148,7 @@ AlgorithmEntry Registry::load(const std::string& name, const std::map<std::strin
     throw ConfigError(entry.where, error.what());
   }
   loaded.parameters = parameters_of(entry, *loaded.algorithm);
+  loaded.world_size = world_size(name);
   for (const auto& [key, value] : overrides) {
     const auto parameter = loaded.parameters.find(key);
     if (parameter == loaded.parameters.end()) {

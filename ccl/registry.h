@@ -25,6 +25,7 @@ struct AlgorithmEntry {
   std::string module;
   std::shared_ptr<const Algorithm> algorithm;      ///< keeps a shared library open
   std::map<std::string, std::int64_t> parameters;  ///< every declared one, with ccl.yaml's value or its preset
+  std::optional<int> world_size{};                 ///< given: a rank is a PE, and there are as many; see Group::pes
 };
 
 /// The entries of a ccl.yaml, or the built-in ones.
@@ -37,6 +38,8 @@ class Registry {
 
   const std::string& default_algorithm() const { return default_algorithm_; }
   std::optional<std::int64_t> default_n_elem() const { return default_n_elem_; }  ///< elements of a shard, for tests
+  /// `world_size` of entry `name`, otherwise of the defaults. None: ranks are SIPs.
+  std::optional<int> world_size(const std::string& name) const;
   std::vector<std::string> names() const;
   /// Loads the module of entry `name` and checks it. `overrides` replace parameters of ccl.yaml.
   /// Throws Error: unknown entry (with the nearest), missing file, missing symbol, other ABI version, unknown
@@ -52,12 +55,14 @@ class Registry {
     std::string module;  ///< built-in name, or path resolved against the file's folder
     Location where;      ///< of the module's name in the file; no file: built in
     ConfigNode keys;     ///< the entry's map, for the parameters
+    std::optional<int> world_size{};
   };
   void read(const ConfigNode& root, Problems& problems);
   std::map<std::string, std::int64_t> parameters_of(const Entry& entry, const Algorithm& algorithm) const;
 
   std::string default_algorithm_;
   std::optional<std::int64_t> default_n_elem_;
+  std::optional<int> default_world_size_;
   std::map<std::string, Entry> entries_;
 };
 

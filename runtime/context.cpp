@@ -36,13 +36,14 @@ Ps Context::now() const {
 }
 
 void Context::set_device(int sip) {
+  if (static_cast<std::size_t>(rank_) < runtime_.rank_pes.size() && runtime_.in_program) return;
   if (sip < 0 || sip >= runtime_.map.sips) {
     throw std::invalid_argument(fmt::format("set_device: sip is {}: give 0 to {}", sip, runtime_.map.sips - 1));
   }
   runtime_.devices[static_cast<std::size_t>(rank_)] = sip;
 }
 
-int Context::device() const { return std::max(runtime_.devices[static_cast<std::size_t>(rank_)], 0); }
+int Context::device() const { return std::max(runtime_.device(rank_), 0); }
 
 std::uint16_t Context::new_stream() {
   if (runtime_.next_stream == 0xFFFF) throw std::length_error("new_stream: all 65,535 streams are taken");

@@ -125,14 +125,24 @@ std::string deadlock_report(const std::vector<Blocked>& blocked, const std::vect
   }
   if (blocked.empty()) return text + "\nno PE is blocked\n";
 
-  std::map<int, int> rank_of;
-  for (const BlockedRank& rank : ranks) rank_of.emplace(rank.sip, rank.rank);
+  std::map<int, int> rank_of_sip;
+  std::map<PeCoord, int> rank_of_pe;
+  for (const BlockedRank& rank : ranks) {
+    if (rank.pe) {
+      rank_of_pe.emplace(*rank.pe, rank.rank);
+    } else {
+      rank_of_sip.emplace(rank.sip, rank.rank);
+    }
+  }
+  const auto rank_of = [&](PeCoord pe) -> std::string {
+    if (const auto found = rank_of_pe.find(pe); found != rank_of_pe.end()) return std::to_string(found->second);
+    const auto found = rank_of_sip.find(pe.sip);
+    return found == rank_of_sip.end() ? "-" : std::to_string(found->second);
+  };
   Table table{{"rank", "PE", "kernel", "op", "since", "waits for"}};
   for (std::size_t i = 0; i < blocked.size() && i < limit; ++i) {
     const Blocked& entry = blocked[i];
-    const auto rank = rank_of.find(entry.pe.sip);
-    table.push_back({rank == rank_of.end() ? "-" : std::to_string(rank->second), names::pe(entry.pe), entry.kernel,
-                     entry.op, ns(entry.since), entry.waits_for});
+    table.push_back({rank_of(entry.pe), names::pe(entry.pe), entry.kernel, entry.op, ns(entry.since), entry.waits_for});
   }
   text += "\n" + render(table);
   if (blocked.size() > limit) text += fmt::format("  ... and {} more blocked ops\n", blocked.size() - limit);

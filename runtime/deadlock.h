@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,8 +12,9 @@ namespace kernbench {
 /// A worker that has not finished although nothing is left to happen.
 struct BlockedRank {
   int rank = 0;
-  int sip = 0;            ///< its device
-  std::string waits_for;  ///< "launch 'gemm' on sip0, submitted at 12.000 ns"
+  int sip = 0;                ///< its device
+  std::string waits_for;      ///< "launch 'gemm' on sip0, submitted at 12.000 ns"
+  std::optional<PeCoord> pe{};  ///< where ranks are PEs: this one
 };
 
 /// Explains a starved run: the ranks and what they wait for; each blocked PE with its kernel, op and what it waits for

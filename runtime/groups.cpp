@@ -36,23 +36,66 @@ ProcessGroup& RuntimeImpl::default_group(const char* who) {
 
 void RuntimeImpl::make_default_group(const ProcessGroupOptions& wanted, int world_size) {
   if (!groups.empty()) throw std::logic_error("init_process_group: the default group exists already");
-  if (world_size > map.sips) {
+  if (const std::optional<int> pes = ProcessGroup::world_size(wanted, map)) {
+    if (*pes != world_size) {
+      throw std::invalid_argument(
+          fmt::format("init_process_group: world_size is {} in ccl.yaml, the program has {} ranks: give the program as "
+                      "many",
+                      *pes, world_size));
+    }
+    rank_pes = ccl::rank_pes(map, world_size);
+  } else if (world_size > map.sips) {
     throw std::invalid_argument(
         fmt::format("init_process_group: {} ranks, but the machine has {} SIPs", world_size, map.sips));
   }
-  make_group(wanted, all_ranks(world_size));
+  try {
+    make_group(wanted, all_ranks(world_size));
+  } catch (...) {
+    rank_pes.clear();
+    throw;
+  }
   group_options = wanted;
 }
 
+int RuntimeImpl::device(int rank) const {
+  const auto at = static_cast<std::size_t>(rank);
+  return in_program && at < rank_pes.size() ? rank_pes[at].sip : devices[at];
+}
+
+PlacementUnits RuntimeImpl::units_of(int rank) const {
+  const auto at = static_cast<std::size_t>(rank);
+  if (!in_program || at >= rank_pes.size()) return units;
+  PlacementUnits own;
+  own.cubes = {rank_pes[at].cube};
+  own.pes = {{rank_pes[at].pe}};
+  own.all = false;
+  return own;
+}
+
 ProcessGroup& RuntimeImpl::make_group(const ProcessGroupOptions& wanted, std::vector<int> ranks) {
+  if (rank_pes.empty() && ProcessGroup::world_size(wanted, map)) {
+    throw std::invalid_argument("new_group: world_size in ccl.yaml makes ranks PEs, but those of the program are SIPs");
+  }
   std::vector<std::uint16_t> sips;
-  for (const int rank : ranks) sips.push_back(static_cast<std::uint16_t>(rank));  // rank r drives SIP r
+  std::vector<PeCoord> pes;
+  for (const int rank : ranks) {
+    if (rank_pes.empty()) {
+      sips.push_back(static_cast<std::uint16_t>(rank));  // rank r drives SIP r
+    } else {
+      pes.push_back(rank_pes[static_cast<std::size_t>(rank)]);
+      sips.push_back(pes.back().sip);
+    }
+  }
   const auto id = static_cast<std::uint16_t>(groups.size());
-  auto group = std::make_unique<ProcessGroup>(id, wanted, map, std::move(ranks), std::move(sips), rings);
+  auto group =
+      std::make_unique<ProcessGroup>(id, wanted, map, std::move(ranks), std::move(sips), std::move(pes), rings);
   if (map.ipcq_buffer == MemoryKind::hbm) {  // kernels own TCM, and tensors leave SRAM alone
     const ccl::Group& bound = group->collective().group();
-    for (const std::uint16_t sip : bound.sips) {
-      for (const PeCoord pe : map.pes(sip)) memory.reserve(pe, rings.used(pe) * bound.queue.ring_bytes());
+    const std::set<std::uint16_t> sips_used(bound.sips.begin(), bound.sips.end());
+    for (const std::uint16_t sip : sips_used) {
+      for (const PeCoord pe : map.pes(sip)) {
+        if (rings.used(pe) > 0) memory.reserve(pe, rings.used(pe) * bound.queue.ring_bytes());
+      }
     }
   }
   groups.push_back(std::move(group));
@@ -105,8 +148,12 @@ std::string RuntimeImpl::detail(int rank) const {
 }
 
 void Runtime::init_process_group(const ProcessGroupOptions& options) {
-  impl_->make_default_group(options, impl_->in_program ? impl_->nprocs : impl_->map.sips);
+  impl_->make_default_group(options, impl_->in_program ? impl_->nprocs : world_size(options));
   impl_->made_beforehand = true;
+}
+
+int Runtime::world_size(const ProcessGroupOptions& options) const {
+  return ProcessGroup::world_size(options, impl_->map).value_or(impl_->map.sips);
 }
 
 int Runtime::world_size() const { return impl_->groups.empty() ? impl_->map.sips : impl_->groups.front()->size(); }

@@ -11,19 +11,32 @@
 
 namespace kernbench {
 
+namespace {
+/// The entry of ccl.yaml that `options` name or leave to be chosen.
+std::string algorithm_of(const ProcessGroupOptions& options, const ccl::Registry& registry, SipTopology topology) {
+  return options.algorithm == "auto" ? registry.choose(CollectiveOp::all_reduce, options.scope, topology)
+                                     : options.algorithm;
+}
+}  // namespace
+
+std::optional<int> ProcessGroup::world_size(const ProcessGroupOptions& options, const MachineMap& map) {
+  const ccl::Registry registry(options.ccl_file);
+  return registry.world_size(algorithm_of(options, registry, map.sip_topology));
+}
+
 ProcessGroup::ProcessGroup(std::uint16_t id, const ProcessGroupOptions& options, const MachineMap& map,
-                           std::vector<int> ranks, std::vector<std::uint16_t> sips, ccl::RingNumbers& rings)
+                           std::vector<int> ranks, std::vector<std::uint16_t> sips, std::vector<PeCoord> pes,
+                           ccl::RingNumbers& rings)
     : id_(id), ranks_(std::move(ranks)), next_(ranks_.size(), 0), ended_(ranks_.size(), 0) {
   if (options.backend != "ahbm") {
     throw std::invalid_argument(fmt::format("init_process_group: backend is '{}': give 'ahbm'", options.backend));
   }
   const ccl::Registry registry(options.ccl_file);
-  const std::string name = options.algorithm == "auto"
-                               ? registry.choose(CollectiveOp::all_reduce, options.scope, map.sip_topology)
-                               : options.algorithm;
+  const std::string name = algorithm_of(options, registry, map.sip_topology);
   ccl::Group group;
   group.id = id;
   group.sips = std::move(sips);
+  group.pes = std::move(pes);
   group.queue = {map.ipcq_slots, map.ipcq_slot_bytes, map.ipcq_buffer};
   collective_ = std::make_unique<ccl::Collective>(registry.load(name, options.parameters), map, std::move(group),
                                                   options.scope, rings);

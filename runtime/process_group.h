@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,10 +18,13 @@ struct ProcessGroupOptions;
 /// One group of ranks: an algorithm bound to the SIPs that they drive, and the order in which they call it.
 class ProcessGroup {
  public:
-  /// `ranks`: the members, by group rank; rank r drives sips[i]. `rings`: of the machine, shared by all groups. Throws
-  /// ConfigError or std::invalid_argument.
+  /// `ranks`: the members, by group rank; member i drives sips[i], or is pes[i] where ranks are PEs (otherwise `pes` is
+  /// empty). `rings`: of the machine, shared by all groups. Throws ConfigError or std::invalid_argument.
   ProcessGroup(std::uint16_t id, const ProcessGroupOptions& options, const MachineMap& map, std::vector<int> ranks,
-               std::vector<std::uint16_t> sips, ccl::RingNumbers& rings);
+               std::vector<std::uint16_t> sips, std::vector<PeCoord> pes, ccl::RingNumbers& rings);
+
+  /// What ccl.yaml says of the number of ranks: the algorithm's entry, otherwise the defaults. Given: ranks are PEs.
+  static std::optional<int> world_size(const ProcessGroupOptions& options, const MachineMap& map);
 
   std::uint16_t id() const { return id_; }
   int size() const { return static_cast<int>(ranks_.size()); }

@@ -178,8 +178,14 @@ std::vector<BlockedRank> RuntimeImpl::blocked_ranks() const {
   std::vector<BlockedRank> list;
   for (const Scheduler::Worker& worker : scheduler.workers()) {
     if (!worker.live()) continue;
-    const int device = (in_program ? devices : program_devices)[static_cast<std::size_t>(worker.rank)];
-    list.push_back({worker.rank, std::max(device, 0), worker.waits_for + detail(worker.rank)});
+    const auto at = static_cast<std::size_t>(worker.rank);
+    const int device = (in_program ? devices : program_devices)[at];
+    BlockedRank blocked{worker.rank, std::max(device, 0), worker.waits_for + detail(worker.rank), {}};
+    if (at < rank_pes.size()) {
+      blocked.pe = rank_pes[at];
+      blocked.sip = rank_pes[at].sip;
+    }
+    list.push_back(std::move(blocked));
   }
   // A worker that returned without waiting has not finished before its messages have.
   std::set<int> listed;
@@ -187,7 +193,7 @@ std::vector<BlockedRank> RuntimeImpl::blocked_ranks() const {
     if (static_cast<std::size_t>(state->rank) >= scheduler.workers().size()) continue;  // of an earlier program
     const Scheduler::Worker& worker = scheduler.workers()[static_cast<std::size_t>(state->rank)];
     if (worker.live() || !listed.insert(state->rank).second) continue;
-    list.push_back({state->rank, state->sip, state->describe() + " (not waited for)"});
+    list.push_back({state->rank, state->sip, state->describe() + " (not waited for)", {}});
   }
   std::sort(list.begin(), list.end(), [](const BlockedRank& a, const BlockedRank& b) { return a.rank < b.rank; });
   return list;

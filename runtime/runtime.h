@@ -97,9 +97,10 @@ class Context {
  public:
   int rank() const { return rank_; }  ///< 0 in a single-driver program and in the main context
   int world_size() const;             ///< number of ranks of the program
-  /// Throws std::invalid_argument if the machine has no such SIP.
+  /// Where new tensors and launches without tensors go. Throws std::invalid_argument if the machine has no such SIP.
+  /// Unused where ranks are PEs (`world_size` in ccl.yaml): from init_process_group on, a rank's tensors lie on its PE.
   void set_device(int sip);
-  int device() const;             ///< SIP 0 if none is set
+  int device() const;             ///< SIP 0 if none is set; where ranks are PEs, that of the rank's PE
   const MachineMap& map() const;  ///< what the machine looks like
   Ps now() const;                 ///< simulated time
 
@@ -220,8 +221,11 @@ class Runtime : public sc_core::sc_module {
   /// before, if as many workers are declared as there are SIPs). Workers may make it themselves instead:
   /// Context::init_process_group. Throws ConfigError or std::invalid_argument.
   void init_process_group(const ProcessGroupOptions& options);
-  /// Ranks of the default group; without one what it would have: the number of SIPs.
+  /// Ranks of the default group; without one the number of SIPs.
   int world_size() const;
+  /// Ranks that a program with these options has: `world_size` of the algorithm's entry in ccl.yaml, otherwise of its
+  /// defaults (a rank is then a PE), otherwise the number of SIPs. Throws ConfigError or std::invalid_argument.
+  int world_size(const ProcessGroupOptions& options) const;
   const std::string& algorithm() const;  ///< what runs, also where `auto` was asked for; empty without a group
 
   /// What became of the program.

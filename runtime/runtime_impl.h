@@ -124,6 +124,9 @@ struct RuntimeImpl : public tlm::tlm_bw_transport_if<>, public std::enable_share
   void go(const std::shared_ptr<Handle::State>& state);
   std::string deadlock_text() const;
   void check_stopped() const;  ///< throws RunStopped
+  int device(int rank) const;  ///< SIP of the rank's PE, or its current device; -1: none set
+  /// Where a rank's tensors go: its PE where ranks are PEs.
+  PlacementUnits units_of(int rank) const;
   ProcessGroup& default_group(const char* who);
   void make_default_group(const ProcessGroupOptions& options, int world_size);
   ProcessGroup& make_group(const ProcessGroupOptions& options, std::vector<int> ranks);
@@ -176,6 +179,7 @@ struct RuntimeImpl : public tlm::tlm_bw_transport_if<>, public std::enable_share
   ccl::RingNumbers rings;
   std::vector<std::unique_ptr<ProcessGroup>> groups;  ///< by id; 0 is the default group
   ProcessGroupOptions group_options;                  ///< of the default group
+  std::vector<PeCoord> rank_pes;                      ///< by rank, where ranks are PEs; otherwise empty
   std::vector<std::uint8_t> joined;                   ///< ranks that called init_process_group themselves
   struct NewGroup {
     std::uint16_t id;

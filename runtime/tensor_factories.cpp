@@ -33,7 +33,7 @@ bool debug_asked(const RuntimeImpl& runtime) {
 
 /// The SIP that a rank's new tensor lives on.
 int placement_device(const RuntimeImpl& runtime, int rank, const std::string& tensor) {
-  const int device = runtime.devices[static_cast<std::size_t>(rank)];
+  const int device = runtime.device(rank);
   if (device < 0 && debug_asked(runtime)) {
     std::fprintf(stderr,
                  "kernbench: warning: tensor '%s' of rank %d goes to sip0, for no current device is set: "

@@ -105,7 +105,7 @@ Tensor RuntimeImpl::place(int rank, int sip, Shape shape, DType dtype, const DPP
   tensor->rank = rank;
   tensor->stream = stream_of(rank, 0);
   try {
-    tensor->shards = place_shards(policy, shape, static_cast<int>(size_of(dtype)), units, sip);
+    tensor->shards = place_shards(policy, shape, static_cast<int>(size_of(dtype)), units_of(rank), sip);
   } catch (const std::invalid_argument& error) {
     throw std::invalid_argument(fmt::format("tensor '{}': {}", name, error.what()));
   }

@@ -59,12 +59,29 @@ TEST(CclYaml, LocatesUnknownKeys) {
                 "'chunk_bytes'?");
 }
 
-TEST(CclYaml, RefusesWorldSize) {
-  const CclFile file("algorithms:\n  mine: { module: kernbench.ccl.ring_allreduce, world_size: 4 }\n");
+TEST(CclYaml, WorldSizeIsTheEntrysThenTheDefaultsThenTheTopologys) {
+  const std::string entries =
+      "algorithms:\n"
+      "  own: { module: kernbench.ccl.ring_allreduce, world_size: 4 }\n"
+      "  none: { module: kernbench.ccl.ring_allreduce }\n";
+  const CclFile both("defaults: { world_size: 6 }\n" + entries);
+  const ccl::Registry registry(both.path());
+  EXPECT_EQ(registry.world_size("own"), 4);
+  EXPECT_EQ(registry.load("own").world_size, 4);
+  EXPECT_EQ(registry.world_size("none"), 6);
+  EXPECT_EQ(registry.load("none").world_size, 6);
+  EXPECT_EQ(ccl::Registry().world_size("ring_allreduce"), std::nullopt) << "the topology's";
+}
+
+TEST(CclYaml, LocatesAWorldSizeOutOfRange) {
+  const CclFile file(
+      "defaults: { world_size: x }\n"
+      "algorithms:\n"
+      "  mine: { module: kernbench.ccl.ring_allreduce, world_size: 0 }\n");
   EXPECT_EQ(what([&] { ccl::Registry registry(file.path()); }),
-            file.path() +
-                ":2:49: error: algorithms.mine.world_size (one rank per PE) is not supported yet\n  hint: remove it: a "
-                "rank is a SIP");
+            file.path() + ":1:25: error: defaults.world_size is 'x'\n  hint: give an integer from 1 to 32767\n" +
+                file.path() +
+                ":3:61: error: algorithms.mine.world_size is '0'\n  hint: give an integer from 1 to 32767");
 }
 
 TEST(CclYaml, LocatesAModuleThatIsNotThere) {
