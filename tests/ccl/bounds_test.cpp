@@ -118,5 +118,112 @@ TEST(Bounds, OneContributionHasNothingToCombine) {
   EXPECT_EQ(bounds[0].ns, 0);
 }
 
+// ---- The other operations ----
+
+double bound_of(CollectiveOp op, const MachineMap& map, const char* name = "sip_cut", int root = 0) {
+  ccl::BoundInput input{kBytes, Scope::sip, std::vector<std::uint16_t>(map.sips), {}};
+  std::iota(input.sips.begin(), input.sips.end(), std::uint16_t{0});
+  input.op = op;
+  input.root = root;
+  return ccl::named(ccl::collective_bounds(map, input), name).ns / 10'000;
+}
+MachineMap ring(int n) { return linked(SipTopology::ring_1d, n, 0, 0); }
+MachineMap torus(int w, int h) { return linked(SipTopology::torus_2d, w * h, w, h); }
+MachineMap mesh(int w, int h) { return linked(SipTopology::mesh_2d_no_wrap, w * h, w, h); }
+
+TEST(Bounds, AllGatherAndReduceScatterHaveTheWorkedValues) {
+  for (const CollectiveOp op : {CollectiveOp::all_gather, CollectiveOp::reduce_scatter}) {
+    EXPECT_NEAR(bound_of(op, ring(2)), 1.0 / 2, 1e-9);
+    EXPECT_NEAR(bound_of(op, ring(4)), 3.0 / 8, 1e-9);
+    EXPECT_NEAR(bound_of(op, ring(8)), 7.0 / 16, 1e-9);
+    EXPECT_NEAR(bound_of(op, ring(16)), 15.0 / 32, 1e-9);
+    EXPECT_NEAR(bound_of(op, torus(4, 4)), 15.0 / 64, 1e-9);
+    EXPECT_NEAR(bound_of(op, torus(8, 8)), 63.0 / 256, 1e-9);
+    EXPECT_NEAR(bound_of(op, mesh(2, 2)), 3.0 / 8, 1e-9);
+    EXPECT_NEAR(bound_of(op, mesh(4, 2)), 7.0 / 16, 1e-9);
+    EXPECT_NEAR(bound_of(op, mesh(4, 4)), 15.0 / 32, 1e-9);
+    EXPECT_NEAR(bound_of(op, mesh(8, 8)), 63.0 / 128, 1e-9);
+    EXPECT_NEAR(bound_of(op, mesh(5, 1)), 4.0 / 5, 1e-9);  // a line
+    EXPECT_NEAR(bound_of(op, linked(SipTopology::switch_star, 8, 0, 0)), 7.0 / 8, 1e-9);
+    EXPECT_NEAR(bound_of(op, linked(SipTopology::fully_connected, 8, 0, 0)), 1.0 / 8, 1e-9);
+  }
+}
+
+TEST(Bounds, AllToAllHasTheWorkedValues) {
+  const CollectiveOp op = CollectiveOp::all_to_all;
+  EXPECT_NEAR(bound_of(op, ring(4)), 0.5, 1e-9);
+  EXPECT_NEAR(bound_of(op, ring(5)), 24.0 / 40, 1e-9);  // by volume: (p^2 - 1) / (8 p)
+  EXPECT_NEAR(bound_of(op, ring(8)), 1.0, 1e-9);
+  EXPECT_NEAR(bound_of(op, ring(16)), 2.0, 1e-9);
+  EXPECT_NEAR(bound_of(op, torus(4, 4)), 0.5, 1e-9);
+  EXPECT_NEAR(bound_of(op, torus(8, 8)), 1.0, 1e-9);
+  EXPECT_NEAR(bound_of(op, mesh(2, 2)), 0.5, 1e-9);
+  EXPECT_NEAR(bound_of(op, mesh(4, 2)), 1.0, 1e-9);
+  EXPECT_NEAR(bound_of(op, mesh(4, 4)), 1.0, 1e-9);
+  EXPECT_NEAR(bound_of(op, mesh(8, 8)), 2.0, 1e-9);
+  EXPECT_NEAR(bound_of(op, mesh(2, 8)), 2.0, 1e-9);  // tall as well as wide
+  EXPECT_NEAR(bound_of(op, mesh(8, 2)), 2.0, 1e-9);
+  EXPECT_NEAR(bound_of(op, linked(SipTopology::switch_star, 8, 0, 0)), 7.0 / 8, 1e-9);
+  EXPECT_NEAR(bound_of(op, linked(SipTopology::fully_connected, 8, 0, 0)), 1.0 / 8, 1e-9);
+}
+
+TEST(Bounds, RootedOperationsCrossTheLeastCut) {
+  for (const CollectiveOp op : {CollectiveOp::broadcast, CollectiveOp::reduce}) {
+    EXPECT_NEAR(bound_of(op, ring(8)), 1.0 / 2, 1e-9);
+    EXPECT_NEAR(bound_of(op, mesh(4, 4), "sip_cut", 5), 1.0 / 2, 1e-9);  // a corner has two links
+    EXPECT_NEAR(bound_of(op, mesh(5, 1), "sip_cut", 2), 1.0, 1e-9);
+    EXPECT_NEAR(bound_of(op, torus(4, 4)), 1.0 / 4, 1e-9);
+  }
+  for (const CollectiveOp op : {CollectiveOp::gather, CollectiveOp::scatter}) {
+    EXPECT_NEAR(bound_of(op, ring(8)), 7.0 / 16, 1e-9);
+    EXPECT_NEAR(bound_of(op, mesh(5, 1), "sip_cut", 0), 4.0 / 5, 1e-9);
+    EXPECT_NEAR(bound_of(op, mesh(5, 1), "sip_cut", 2), 2.0 / 5, 1e-9);  // from two sides
+  }
+  EXPECT_NEAR(bound_of(CollectiveOp::send_recv, ring(8)), 1.0 / 2, 1e-9);  // the other way round is as good
+}
+
+TEST(Bounds, ASubGroupHasTheLinksOfTheWholeMachine) {
+  const MachineMap map = ring(8);
+  ccl::BoundInput input{kBytes, Scope::sip, {0, 4}, {}};
+  EXPECT_NEAR(ccl::named(ccl::collective_bounds(map, input), "sip_partition").ns, 5'000, 1e-6);
+  input.op = CollectiveOp::all_gather;
+  EXPECT_NEAR(ccl::named(ccl::collective_bounds(map, input), "sip_cut").ns, 2'500, 1e-6);
+}
+
+TEST(Bounds, MemoryReadsWhatARankGivesAndWritesWhatItGets) {
+  MachineMap map = ring(4);
+  map.hbm_slice.peak = Rate{kLink / 4};
+  EXPECT_NEAR(bound_of(CollectiveOp::all_reduce, map, "hbm"), 8.0, 1e-9);
+  EXPECT_NEAR(bound_of(CollectiveOp::all_gather, map, "hbm"), 4.0, 1e-9);  // the own block is there
+  EXPECT_NEAR(bound_of(CollectiveOp::reduce_scatter, map, "hbm"), 4 * 1.25, 1e-9);
+  EXPECT_NEAR(bound_of(CollectiveOp::all_to_all, map, "hbm"), 8.0, 1e-9);
+  EXPECT_NEAR(bound_of(CollectiveOp::broadcast, map, "hbm"), 8.0, 1e-9);  // the root writes its own output too
+  EXPECT_NEAR(bound_of(CollectiveOp::gather, map, "hbm"), 4.0, 1e-9);
+}
+
+TEST(Bounds, EveryPeWithATileOfItsOwnLoadsAndStoresIt) {
+  MachineMap map = make_map(SipTopology::ring_1d, 1, 0, 0, 1, 1, 4);
+  map.pe_port = Rate{kLink};
+  map.hbm_slice.peak = Rate{kLink * 1000};
+  ccl::BoundInput input{kBytes, Scope::pe, {0}, {}};
+  const auto bounds = ccl::collective_bounds(map, input);
+  EXPECT_NEAR(ccl::named(bounds, "pe_port").ns, 10'000, 1e-6);
+  EXPECT_EQ(ccl::volume(map, input).contributions, 4);
+}
+
+TEST(Bounds, BytesThatLinksMustCarry) {
+  const MachineMap map = ring(4);
+  const auto bytes = [&](CollectiveOp op) {
+    ccl::BoundInput input{kBytes, Scope::sip, {0, 1, 2, 3}, {}};
+    input.op = op;
+    return ccl::volume(map, input).sip_link_bytes / kBytes;
+  };
+  EXPECT_NEAR(bytes(CollectiveOp::all_reduce), 6, 1e-9);
+  EXPECT_NEAR(bytes(CollectiveOp::all_gather), 3, 1e-9);
+  EXPECT_NEAR(bytes(CollectiveOp::all_to_all), 4, 1e-9);  // 4 ranks x (1 + 1 + 2) links x a quarter
+  EXPECT_NEAR(bytes(CollectiveOp::gather), 1, 1e-9);
+  EXPECT_NEAR(bytes(CollectiveOp::send_recv), 4, 1e-9);
+}
+
 }  // namespace
 }  // namespace kernbench::test
