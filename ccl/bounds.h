@@ -20,14 +20,15 @@ struct Bound {
 struct BoundInput {
   std::uint64_t bytes = 0;  ///< S as in nccl-tests: the larger of what one contributor gives and what it gets
   Scope scope = Scope::sip;
-  std::vector<std::uint16_t> sips;  ///< of the group, by rank
-  std::vector<TensorShard> shards;  ///< of the input of one rank; empty: spread evenly over all PEs
+  std::vector<std::uint16_t> sips = {};  ///< of the group, by rank
+  std::vector<TensorShard> shards = {};  ///< of the input of one rank; empty: spread evenly over all PEs
   CollectiveOp op = CollectiveOp::all_reduce;
-  std::vector<TensorShard> out;  ///< of the output of one rank; empty: spread evenly. all_reduce in place: as `shards`
-  int root = 0;                  ///< rank, where there is one
-  bool in_place = true;          ///< of gathers: the own block is in the output from the start
+  std::vector<TensorShard> out =
+      {};                ///< of the output of one rank; empty: spread evenly. all_reduce in place: as `shards`
+  int root = 0;          ///< rank, where there is one
+  bool in_place = true;  ///< of gathers: the own block is in the output from the start
   /// send_recv: the ranks that each rank sends to, -1 for none; empty: the next one, in a ring.
-  std::vector<int> to;
+  std::vector<int> to = {};
 };
 
 /// What a collective consists of, as bounds and reports count it.
