@@ -9,6 +9,7 @@
 #include "ccl/layout.h"
 #include "ccl/neighbours.h"
 #include "ccl/part_tl.h"
+#include "ccl/schedule_call.h"
 #include "ccl/verbs.h"
 #include "tlm/machine/names.h"
 
@@ -34,9 +35,12 @@ void run_on_pe(const CallPlan& plan, Tl& tl) {
   if (!work.cubes && work.line_size == 1) return;
   Verbs verbs(tl, 1);
   const std::size_t item = size_of(tl.call().dtype);
-  if (work.cubes) tree_broadcast(verbs, *work.cubes, {work.part.va, work.part.count(), item});
-  line_all_gather(verbs, {work.shard.va, work.shard.count(), item}, work.line_index, work.line_size, work.before,
-                  work.after);
+  if (work.cubes) tree_broadcast(verbs, *work.cubes, {{work.part.va, work.part.count(), item}});
+  std::vector<std::vector<Slice>> parts;
+  for (int i = 0; i < work.line_size; ++i) {
+    parts.push_back({Slice{work.shard.va, work.shard.count(), item}.part(i, work.line_size)});
+  }
+  line_all_gather(verbs, parts, work.line_index, work.before, work.after);
 }
 
 std::string signature(const std::vector<ArgumentType>& types) {
@@ -55,6 +59,7 @@ std::vector<ArgumentType> types_given(const Algorithm& algorithm) {
 
 void check_signature(const AlgorithmEntry& entry) {
   const Algorithm& algorithm = *entry.algorithm;
+  if (algorithm.plan != nullptr) return;
   const auto given = types_given(algorithm);
   const std::vector<ArgumentType> taken(algorithm.kernel.types, algorithm.kernel.types + algorithm.kernel.count);
   if (given == taken) return;
@@ -107,54 +112,53 @@ void check_home(const Group& group, int rank, const std::vector<TensorShard>& sh
 
 }  // namespace
 
-std::vector<PeCoord> rank_pes(const MachineMap& map, int world_size) {
-  std::vector<PeCoord> all;
-  for (std::uint16_t sip = 0; sip < map.sips; ++sip) {
-    const std::vector<PeCoord> here = map.pes(sip);
-    all.insert(all.end(), here.begin(), here.end());
-  }
-  if (world_size < 1 || static_cast<std::size_t>(world_size) > all.size()) {
-    throw Error(fmt::format("world_size is {}; give 1 to {}, the PEs of the machine", world_size, all.size()));
-  }
-  all.resize(static_cast<std::size_t>(world_size));
-  return all;
-}
-
 struct Collective::Impl {
   AlgorithmEntry entry;
-  const MachineMap& map;
-  Group group;
+  std::shared_ptr<GroupQueues> queues;
   Scope scope;
   SipShape shape;
-  NeighbourTables tables;
+  GroupQueues::Added added;
+  ScheduleBinder schedules;
+
+  Impl(AlgorithmEntry the_entry, std::shared_ptr<GroupQueues> the_queues, Scope the_scope)
+      : entry(std::move(the_entry)),
+        queues(std::move(the_queues)),
+        scope(the_scope),
+        shape(shape_of(entry, queues->map(), queues->group())),
+        schedules(entry, *queues, shape, tiles()) {}
+
+  /// A rank that is a PE is one contribution in every scope.
+  Scope tiles() const { return queues->group().ranks_are_pes() ? Scope::sip : scope; }
+
+  void bind_kernel(int rank, const LaunchMessage::TensorArg& tensor, Launch& launch) const;
+  void bind_schedule(int rank, const LaunchMessage::TensorArg& in, const LaunchMessage::TensorArg& out,
+                     Launch& launch) const;
 };
 
-Collective::Collective(AlgorithmEntry entry, const MachineMap& map, Group group, Scope scope, RingNumbers& rings) {
+Collective::Collective(AlgorithmEntry entry, std::shared_ptr<GroupQueues> queues, Scope scope) {
   const Algorithm& algorithm = *entry.algorithm;
-  if (group.sips.empty()) throw Error("a process group needs at least one rank");
-  for (const std::uint16_t sip : group.sips) {
-    if (sip >= map.sips)
-      throw Error(fmt::format("process group {}: {} does not exist; the machine has {} SIPs", group.id, names::sip(sip),
-                              map.sips));
-    if (!group.ranks_are_pes() && std::count(group.sips.begin(), group.sips.end(), sip) > 1) {
-      throw Error(fmt::format("process group {}: {} stands in it twice", group.id, names::sip(sip)));
-    }
-  }
-  if (group.queue.slots == 0 || group.queue.slot_bytes < 8) throw Error("IPCQ rings need at least one slot of 8 B");
   check_signature(entry);
   if (!(algorithm.scopes & bit(scope))) {
     throw Error(fmt::format("algorithm '{}' does not serve scope {}", entry.name, to_string(scope)));
   }
-  const SipShape shape = shape_of(entry, map, group);
+  auto impl = std::make_unique<Impl>(std::move(entry), std::move(queues), scope);
+  const MachineMap& map = impl->queues->map();
   std::uint32_t directions = algorithm.directions;
-  if (!group.ranks_are_pes()) {
+  const bool one_pe = impl->queues->group().ranks_are_pes();
+  if (!one_pe) {
     if (map.cubes_per_sip() > 1) directions |= kCubeGrid;                               // copies spread over cubes
     if (map.pes_per_cube > 1) directions |= lacks_pes(map) ? kLocalPeers : kLocalLine;  // and over PEs
   }
-  NeighbourTables tables(map, group, shape, directions, rings);
-  impl_ =
-      std::unique_ptr<const Impl>(new Impl{std::move(entry), map, std::move(group), scope, shape, std::move(tables)});
+  NodeLinks links;
+  if (algorithm.plan != nullptr) {
+    links = ScheduleBinder::links(impl->entry, map, impl->shape, impl->tiles());
+  }
+  impl->added = impl->queues->add(impl->shape, directions, links);
+  impl_ = std::move(impl);
 }
+
+Collective::Collective(AlgorithmEntry entry, const MachineMap& map, Group group, Scope scope, RingNumbers& rings)
+    : Collective(std::move(entry), std::make_shared<GroupQueues>(map, std::move(group), rings), scope) {}
 
 Collective::~Collective() = default;
 Collective::Collective(Collective&&) noexcept = default;
@@ -162,59 +166,88 @@ Collective& Collective::operator=(Collective&&) noexcept = default;
 
 const std::string& Collective::name() const { return impl_->entry.name; }
 Scope Collective::scope() const { return impl_->scope; }
-const Group& Collective::group() const { return impl_->group; }
-std::vector<NeighbourEntry> Collective::neighbours(int rank) const { return impl_->tables.of_rank(rank); }
+const Group& Collective::group() const { return impl_->queues->group(); }
+std::vector<NeighbourEntry> Collective::neighbours(int rank) const { return impl_->queues->rows(impl_->added, rank); }
 
-Collective::Launch Collective::bind(int rank, CollectiveCall call, const std::vector<TensorShard>& shards) const {
+Collective::Launch Collective::bind(int rank, CollectiveCall call, const LaunchMessage::TensorArg& in,
+                                    const LaunchMessage::TensorArg& out) const {
   const Algorithm& algorithm = *impl_->entry.algorithm;
   if (!(algorithm.operations & bit(call.op))) {
     throw Error(fmt::format("algorithm '{}' does not serve {}", name(), to_string(call.op)));
   }
-  if (call.in != call.out) throw Error(fmt::format("algorithm '{}' works in place only", name()));
-  if (call.dtype == DType::boolean && call.reduce_op != ReduceOp::max && call.reduce_op != ReduceOp::min) {
+  const bool reduces =
+      call.op == CollectiveOp::all_reduce || call.op == CollectiveOp::reduce || call.op == CollectiveOp::reduce_scatter;
+  if (reduces && call.dtype == DType::boolean && call.reduce_op != ReduceOp::max && call.reduce_op != ReduceOp::min) {
     throw Error(fmt::format("{} of bool is not defined; use max (or) or min (and)", to_string(call.reduce_op)));
   }
-
-  const bool one_pe = impl_->group.ranks_are_pes();  // each is a contribution of its own in every scope
-  if (one_pe) check_home(impl_->group, rank, shards);
-  const Scope tiles = one_pe ? Scope::sip : impl_->scope;
-  auto plan = std::make_shared<CallPlan>(
-      CallPlan{impl_->entry.algorithm, Layout(impl_->map, tiles, call.in, shards, size_of(call.dtype)), {}, call.in});
-  const Layout& layout = plan->layout;
-  const SipShape& shape = impl_->shape;
+  const int ranks = impl_->shape.ranks;
+  if (call.root < 0 || call.root >= ranks) {
+    throw Error(
+        fmt::format("{}: root is rank {}; the group has ranks 0 to {}", to_string(call.op), call.root, ranks - 1));
+  }
+  if (group().ranks_are_pes()) {
+    check_home(group(), rank, in.shards);
+    check_home(group(), rank, out.shards);
+  }
+  call.in = in.base;
+  call.out = out.base;
+  call.scope = impl_->scope;
+  call.group = group().id;
+  call.ranks.resize(static_cast<std::size_t>(ranks));
+  for (int r = 0; r < ranks; ++r) call.ranks[static_cast<std::size_t>(r)] = r;
+  call.parameters = impl_->entry.parameters;
+  call.parameters[kSlotsKey] = group().queue.slots;
+  call.parameters[kSlotBytesKey] = group().queue.slot_bytes;
   Launch launch;
   launch.kernel = name();
-  launch.contributions = shape.ranks * layout.cube_w * layout.cube_h;
-  if (call.reduce_op == ReduceOp::avg) {
+  launch.call = std::move(call);
+  if (algorithm.plan != nullptr) {
+    impl_->bind_schedule(rank, in, out, launch);
+  } else {
+    if (in.base != out.base) throw Error(fmt::format("algorithm '{}' works in place only", name()));
+    impl_->bind_kernel(rank, in, launch);
+  }
+  if (reduces && launch.call.reduce_op == ReduceOp::avg) {
     double divisor = 0;
-    store_element(&divisor, call.dtype, 0, launch.contributions);
-    if (load_element(&divisor, call.dtype, 0) != launch.contributions) {
-      throw Error(fmt::format("avg of {} contributions: {} cannot hold {}", launch.contributions, to_string(call.dtype),
-                              launch.contributions));
+    store_element(&divisor, launch.call.dtype, 0, launch.contributions);
+    if (load_element(&divisor, launch.call.dtype, 0) != launch.contributions) {
+      throw Error(fmt::format("avg of {} contributions: {} cannot hold {}", launch.contributions,
+                              to_string(launch.call.dtype), launch.contributions));
     }
   }
+  return launch;
+}
 
+void Collective::Impl::bind_kernel(int rank, const LaunchMessage::TensorArg& tensor, Launch& launch) const {
+  const Algorithm& algorithm = *entry.algorithm;
+  auto plan = std::make_shared<CallPlan>(
+      CallPlan{entry.algorithm,
+               Layout(queues->map(), tiles(), tensor.base, tensor.shards, size_of(launch.call.dtype)),
+               {},
+               tensor.base});
+  const Layout& layout = plan->layout;
+  launch.contributions = shape.ranks * layout.cube_w * layout.cube_h;
   std::vector<Argument> leading(algorithm.kernel_args.count);
   algorithm.kernel_args.call(shape.ranks, layout.n_elem, layout.cube_w, layout.cube_h, leading.data());
-  plan->arguments.emplace_back(call.in);
+  plan->arguments.emplace_back(tensor.base);
   plan->arguments.insert(plan->arguments.end(), leading.begin(), leading.end());
   for (const std::int32_t value : {rank, shape.kind, shape.w, shape.h}) plan->arguments.emplace_back(value);
-
-  call.scope = impl_->scope;
-  call.group = impl_->group.id;
-  call.ranks.resize(static_cast<std::size_t>(shape.ranks));
-  for (int r = 0; r < shape.ranks; ++r) call.ranks[static_cast<std::size_t>(r)] = r;
-  call.parameters = impl_->entry.parameters;
-  call.parameters[kSlotsKey] = impl_->group.queue.slots;
-  call.parameters[kSlotBytesKey] = impl_->group.queue.slot_bytes;
-  launch.call = std::move(call);
-
-  const std::uint16_t sip = impl_->group.sips.at(static_cast<std::size_t>(rank));
+  const std::uint16_t sip = queues->group().sips.at(static_cast<std::size_t>(rank));
   for (const auto& [unit, work] : layout.work) {
     launch.targets.push_back({sip, static_cast<std::uint16_t>(unit.first), static_cast<std::uint16_t>(unit.second)});
   }
   launch.body = [plan](Tl& tl) { run_on_pe(*plan, tl); };
-  return launch;
+}
+
+void Collective::Impl::bind_schedule(int rank, const LaunchMessage::TensorArg& in, const LaunchMessage::TensorArg& out,
+                                     Launch& launch) const {
+  auto bound = std::make_shared<const RankCall>(schedules.bind(rank, launch.call, in, out));
+  launch.contributions = bound->call->contributions;
+  const std::uint16_t sip = queues->group().sips.at(static_cast<std::size_t>(rank));
+  for (const auto& [cube, pe] : bound->targets()) {
+    launch.targets.push_back({sip, static_cast<std::uint16_t>(cube), static_cast<std::uint16_t>(pe)});
+  }
+  launch.body = [bound](Tl& tl) { bound->run(tl); };
 }
 
 }  // namespace kernbench::ccl

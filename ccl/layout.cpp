@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ccl/registry.h"
+#include "ccl/spread.h"
 #include "ccl/verbs.h"
 #include "tlm/machine/names.h"
 
@@ -14,33 +15,12 @@ namespace {
 /// The shards that hold the same elements and take their result from one reduction: by cube, then PE.
 using Copies = std::map<int, std::vector<const TensorShard*>>;
 
-std::vector<int> pes_of(const std::vector<const TensorShard*>& shards) {
-  std::vector<int> pes;
-  for (const TensorShard* shard : shards) pes.push_back(shard->owner.pe);
-  return pes;
-}
-
-void check_copies(const Copies& copies, bool gaps_allowed) {
-  const auto& first = copies.begin()->second;
-  const std::vector<int> pes = pes_of(first);
-  for (std::size_t i = 1; i < pes.size(); ++i) {
-    if (gaps_allowed || pes[i] == pes[i - 1] + 1) continue;
-    throw Error(fmt::format("copies of one shard lie on {} and {}, but not on the PEs between them",
-                            names::pe(first[i - 1]->owner), names::pe(first[i]->owner)));
-  }
-  int expected = 0;
+void check(const Copies& copies, bool gaps_allowed) {
+  std::map<int, std::vector<int>> pes;
   for (const auto& [cube, shards] : copies) {
-    if (pes_of(shards) != pes) {
-      throw Error(fmt::format("copies of one shard lie on other PEs of {} than of {}",
-                              names::cube(shards.front()->owner.in_cube()),
-                              names::cube(first.front()->owner.in_cube())));
-    }
-    if (copies.size() > 1 && cube != expected++) {
-      throw Error(fmt::format(
-          "copies of one shard lie on cube {} but not on cube {}: they must start at cube 0 and leave none out", cube,
-          expected - 1));
-    }
+    for (const TensorShard* shard : shards) pes[cube].push_back(shard->owner.pe);
   }
+  check_copies(pes, gaps_allowed, copies.begin()->second.front()->owner.sip);
 }
 
 /// With scope cube every cube's tile is a contribution: all must look alike, PE by PE.
@@ -103,7 +83,7 @@ Layout::Layout(const MachineMap& map, Scope scope, Va base, const std::vector<Te
     for (auto& [cube, held] : copies) {
       std::sort(held.begin(), held.end(), [](const auto* a, const auto* b) { return a->owner < b->owner; });
     }
-    check_copies(copies, lacks_pes(map));
+    check(copies, lacks_pes(map));
     const Grid grid = Grid::mesh(map.cube_w, static_cast<int>(copies.size()));
     const int root = copies.size() > 1 ? tree_root(grid) : copies.begin()->first;
     for (const auto& [cube, held] : copies) {

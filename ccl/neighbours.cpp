@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "ccl/contract.h"
+#include "ccl/registry.h"
 #include "tlm/machine/names.h"
 
 namespace kernbench::ccl {
@@ -48,29 +51,44 @@ std::uint16_t RingNumbers::used(PeCoord pe) const {
   return found == used_.end() ? std::uint16_t{0} : found->second;
 }
 
-NeighbourTables::NeighbourTables(const MachineMap& map, Group group, SipShape shape, std::uint32_t directions,
-                                 RingNumbers& rings)
-    : map_(map), group_(std::move(group)), shape_(shape), directions_(directions) {
-  for (std::size_t rank = 0; rank < group_.sips.size(); ++rank) {
-    for (const PeCoord pe : members(static_cast<int>(rank))) {
-      const auto count = pairs(static_cast<int>(rank), pe.cube, pe.pe).size();
-      first_ring_[pe] =
-          rings.take(pe, static_cast<std::uint16_t>(count), group_.queue, ring_memory(map_, group_.queue.memory, pe));
-    }
+std::vector<PeCoord> rank_pes(const MachineMap& map, int world_size) {
+  std::vector<PeCoord> all;
+  for (std::uint16_t sip = 0; sip < map.sips; ++sip) {
+    const std::vector<PeCoord> here = map.pes(sip);
+    all.insert(all.end(), here.begin(), here.end());
   }
+  if (world_size < 1 || static_cast<std::size_t>(world_size) > all.size()) {
+    throw Error(fmt::format("world_size is {}; give 1 to {}, the PEs of the machine", world_size, all.size()));
+  }
+  all.resize(static_cast<std::size_t>(world_size));
+  return all;
 }
 
-std::vector<NeighbourTables::Pair> NeighbourTables::pairs(int rank, std::uint16_t cube, std::uint16_t pe) const {
-  std::vector<Pair> found;
+GroupQueues::GroupQueues(const MachineMap& map, Group group, RingNumbers& rings)
+    : map_(map), group_(std::move(group)), rings_(rings) {
+  if (group_.sips.empty()) throw Error("a process group needs at least one rank");
+  for (const std::uint16_t sip : group_.sips) {
+    if (sip >= map.sips) {
+      throw Error(fmt::format("process group {}: {} does not exist; the machine has {} SIPs", group_.id,
+                              names::sip(sip), map.sips));
+    }
+    if (!group_.ranks_are_pes() && std::count(group_.sips.begin(), group_.sips.end(), sip) > 1) {
+      throw Error(fmt::format("process group {}: {} stands in it twice", group_.id, names::sip(sip)));
+    }
+  }
+  if (group_.queue.slots == 0 || group_.queue.slot_bytes < 8) throw Error("IPCQ rings need at least one slot of 8 B");
+}
+
+GroupQueues::Wanted GroupQueues::wanted(const SipShape& shape, std::uint32_t directions, int rank, std::uint16_t cube,
+                                        std::uint16_t pe) const {
+  Wanted found;
   const auto sip_of = [&](int r) { return group_.sips[static_cast<std::size_t>(r)]; };
   const auto facing = [&](int r) {
     return group_.ranks_are_pes() ? group_.pes[static_cast<std::size_t>(r)] : PeCoord{sip_of(r), cube, pe};
   };
-  const auto add = [&](Direction direction, PeCoord peer, Direction back) {
-    if (map_.has(peer)) found.push_back({direction, peer, back});
-  };
   const bool inside = !group_.ranks_are_pes();  // nothing of a rank lies beside its PE
-  if (inside && (directions_ & kCubeGrid)) {
+  const auto add = [&](Direction direction, PeCoord peer, Direction back) { found.push_back({direction, peer, back}); };
+  if (inside && (directions & kCubeGrid)) {
     const Grid cubes = Grid::mesh(map_.cube_w, map_.cubes_per_sip());
     for (const Side side : kAllSides) {
       const auto other = cubes.neighbour(cube, side);
@@ -79,8 +97,8 @@ std::vector<NeighbourTables::Pair> NeighbourTables::pairs(int rank, std::uint16_
             direction_of(opposite(side), false));
     }
   }
-  if (directions_ & (kGlobalGrid | kGlobalRing)) {
-    const Grid sips = Grid::sips(shape_.kind, shape_.w, shape_.h, shape_.ranks);
+  if (directions & (kGlobalGrid | kGlobalRing)) {
+    const Grid sips = Grid::sips(shape.kind, shape.w, shape.h, shape.ranks);
     for (const Side side : kAllSides) {
       const auto other = sips.neighbour(rank, side);
       if (other) add(direction_of(side, true), facing(*other), direction_of(opposite(side), true));
@@ -89,65 +107,118 @@ std::vector<NeighbourTables::Pair> NeighbourTables::pairs(int rank, std::uint16_
   const auto global = [&](int other) {
     add(Direction::global(static_cast<unsigned>(other)), facing(other), Direction::global(static_cast<unsigned>(rank)));
   };
-  if (directions_ & kGlobalPeers) {
-    for (int other = 0; other < shape_.ranks; ++other) {
+  if (directions & kGlobalPeers) {
+    for (int other = 0; other < shape.ranks; ++other) {
       if (other != rank) global(other);
     }
-  } else if (directions_ & kGlobalRing) {
-    const auto closure = routed_closure(shape_.kind, shape_.w, shape_.h, shape_.ranks);
+  } else if (directions & kGlobalRing) {
+    const auto closure = routed_closure(shape.kind, shape.w, shape.h, shape.ranks);
     if (closure && closure->first == rank) global(closure->second);
     if (closure && closure->second == rank) global(closure->first);
   }
-  if (inside && (directions_ & (kLocalLine | kLocalPeers))) {
+  if (inside && (directions & (kLocalLine | kLocalPeers))) {
     for (std::uint16_t other = 0; other < map_.pes_per_cube; ++other) {
       const bool next = other + 1 == pe || pe + 1 == other;
-      if (other == pe || (!next && !(directions_ & kLocalPeers))) continue;
+      if (other == pe || (!next && !(directions & kLocalPeers))) continue;
       add(Direction::local(other), {sip_of(rank), cube, other}, Direction::local(pe));
     }
   }
   return found;
 }
 
-std::vector<PeCoord> NeighbourTables::members(int rank) const {
+std::vector<PeCoord> GroupQueues::members(int rank) const {
   const auto at = static_cast<std::size_t>(rank);
   if (group_.ranks_are_pes()) return {group_.pes.at(at)};
   return map_.pes(group_.sips.at(at));
 }
 
-int NeighbourTables::rank_of(PeCoord pe) const {
-  if (group_.ranks_are_pes()) {
-    return static_cast<int>(std::find(group_.pes.begin(), group_.pes.end(), pe) - group_.pes.begin());
+void GroupQueues::add_pair(PeCoord self, const Pair& pair) {
+  if (map_.has(pair.peer) && find(self, pair.direction) == nullptr) pairs_[self].push_back(pair);
+}
+
+const GroupQueues::Pair* GroupQueues::find(PeCoord pe, Direction direction) const {
+  const auto of_pe = pairs_.find(pe);
+  if (of_pe == pairs_.end()) return nullptr;
+  const auto found = std::find_if(of_pe->second.begin(), of_pe->second.end(),
+                                  [&](const Pair& pair) { return pair.direction == direction; });
+  return found == of_pe->second.end() ? nullptr : &*found;
+}
+
+Direction GroupQueues::direction(std::int32_t from, std::int32_t to, bool nodes_are_cubes) const {
+  if (!nodes_are_cubes) return Direction::global(static_cast<unsigned>(to));
+  const int cubes = map_.cubes_per_sip();
+  if (from % cubes == to % cubes) return Direction::global(static_cast<unsigned>(to / cubes));
+  if (from / cubes == to / cubes) {
+    const Grid grid = Grid::mesh(map_.cube_w, cubes);
+    for (const Side side : kAllSides) {
+      if (grid.neighbour(from % cubes, side) == to % cubes) return direction_of(side, false);
+    }
   }
-  return static_cast<int>(std::find(group_.sips.begin(), group_.sips.end(), pe.sip) - group_.sips.begin());
+  return Direction::global(static_cast<unsigned>(group_.sips.size()) + static_cast<unsigned>(to));
 }
 
-std::uint16_t NeighbourTables::ring(PeCoord pe, int rank, Direction direction) const {
-  const auto all = pairs(rank, pe.cube, pe.pe);
-  const auto found =
-      std::find_if(all.begin(), all.end(), [&](const Pair& pair) { return pair.direction == direction; });
-  sc_assert(found != all.end());
-  return static_cast<std::uint16_t>(first_ring_.at(pe) + (found - all.begin()));
+GroupQueues::Added GroupQueues::add(const SipShape& shape, std::uint32_t directions, const NodeLinks& links) {
+  Added added;
+  const int ranks = static_cast<int>(group_.sips.size()), cubes = map_.cubes_per_sip();
+  for (int rank = 0; rank < ranks; ++rank) {
+    for (const PeCoord pe : members(rank)) {
+      added[pe].first = static_cast<std::uint32_t>(pairs_[pe].size());
+      for (const Pair& pair : wanted(shape, directions, rank, pe.cube, pe.pe)) add_pair(pe, pair);
+    }
+  }
+  const auto join = [&](std::int32_t a, std::int32_t b, PeCoord at_a, PeCoord at_b, bool nodes_are_cubes) {
+    if (!map_.has(at_a) || !map_.has(at_b)) return;
+    const Direction forth = direction(a, b, nodes_are_cubes), back = direction(b, a, nodes_are_cubes);
+    add_pair(at_a, {forth, at_b, back});
+    add_pair(at_b, {back, at_a, forth});
+  };
+  const auto at = [&](int rank, int cube, std::uint16_t pe) {
+    return PeCoord{group_.sips.at(static_cast<std::size_t>(rank)), static_cast<std::uint16_t>(cube), pe};
+  };
+  for (const auto& [a, b] : links.ranks) {
+    if (group_.ranks_are_pes()) {
+      join(a, b, group_.pes.at(static_cast<std::size_t>(a)), group_.pes.at(static_cast<std::size_t>(b)), false);
+      continue;
+    }
+    for (const PeCoord pe : members(a)) join(a, b, pe, at(b, pe.cube, pe.pe), false);
+  }
+  for (const auto& [a, b] : links.cubes) {
+    for (std::uint16_t pe = 0; pe < map_.pes_per_cube; ++pe) {
+      join(a, b, at(a / cubes, a % cubes, pe), at(b / cubes, b % cubes, pe), true);
+    }
+  }
+  for (auto& [pe, range] : added) {
+    auto& pairs = pairs_[pe];
+    range.second = static_cast<std::uint32_t>(pairs.size());
+    const auto count = static_cast<std::uint16_t>(range.second - range.first);
+    std::uint16_t ring = rings_.take(pe, count, group_.queue, ring_memory(map_, group_.queue.memory, pe));
+    for (std::uint32_t i = range.first; i < range.second; ++i) pairs[i].ring = ring++;
+  }
+  return added;
 }
 
-PhysicalAddress NeighbourTables::ring_base(PeCoord pe, std::uint16_t ring) const {
+PhysicalAddress GroupQueues::ring_base(PeCoord pe, std::uint16_t ring) const {
   const RingMemory memory = ring_memory(map_, group_.queue.memory, pe);
   PhysicalAddress base = memory.base;
   base.offset += memory.bytes - (std::uint64_t{ring} + 1) * group_.queue.ring_bytes();
   return base;
 }
 
-std::vector<NeighbourEntry> NeighbourTables::of_rank(int rank) const {
+std::vector<NeighbourEntry> GroupQueues::rows(const Added& added, int rank) const {
   std::vector<NeighbourEntry> entries;
   for (const PeCoord self : members(rank)) {
-    std::uint16_t number = first_ring_.at(self);
-    for (const Pair& pair : pairs(rank, self.cube, self.pe)) {
+    const auto& [first, last] = added.at(self);
+    for (std::uint32_t i = first; i < last; ++i) {
+      const Pair& pair = pairs_.at(self)[i];
+      const Pair* other = find(pair.peer, pair.back);
+      sc_assert(other != nullptr && other->peer == self);
       NeighbourEntry entry;
       entry.self = self;
       entry.group = group_.id;
       entry.direction = pair.direction;
-      entry.ring = entry.queue = number++;
+      entry.ring = entry.queue = pair.ring;
       entry.peer = entry.source = pair.peer;
-      entry.peer_ring = entry.source_queue = ring(pair.peer, rank_of(pair.peer), pair.back);
+      entry.peer_ring = entry.source_queue = other->ring;
       entry.slots = group_.queue.slots;
       entry.slot_bytes = group_.queue.slot_bytes;
       entry.ring_base = ring_base(self, entry.ring);

@@ -1,9 +1,13 @@
 #pragma once
 #include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
 #include <vector>
 
-#include "ccl/collective.h"
 #include "ccl/grid.h"
+#include "ccl/queues.h"
+#include "tlm/machine/machine_map.h"
 
 namespace kernbench::ccl {
 
@@ -14,33 +18,51 @@ struct SipShape {
   int ranks = 1;
 };
 
-/// Neighbour tables of all PEs of a group, from machine, group and the directions that an algorithm uses. This is the
-/// only place that knows whom a direction reaches.
-class NeighbourTables {
- public:
-  /// `directions`: DirectionSet. Takes the rings of every PE of the group. Throws Error if they do not fit.
-  NeighbourTables(const MachineMap& map, Group group, SipShape shape, std::uint32_t directions, RingNumbers& rings);
+/// Node pairs that schedules of one algorithm use. Nodes of `ranks` are ranks; those of `cubes` are numbered rank *
+/// cubes per SIP + cube.
+struct NodeLinks {
+  std::vector<std::pair<std::int32_t, std::int32_t>> ranks, cubes;
+};
 
-  /// Rows of the PEs of one rank's SIP, in (cube, pe, ring) order.
-  std::vector<NeighbourEntry> of_rank(int rank) const;
+/// The queue pairs of a process group: whom a direction reaches, and in which ring it arrives. The only place that
+/// knows. All algorithms of the group share them: a pair that two of them use exists once.
+class GroupQueues {
+ public:
+  /// Throws Error: no rank, a SIP that does not exist or stands in the group twice, rings without a slot.
+  GroupQueues(const MachineMap& map, Group group, RingNumbers& rings);
+
+  const MachineMap& map() const { return map_; }
+  const Group& group() const { return group_; }
+
+  /// Rows that one add() made: consecutive ones of every PE.
+  using Added = std::map<PeCoord, std::pair<std::uint32_t, std::uint32_t>>;
+  /// Adds what is missing of `directions` (DirectionSet) and `links`. Throws Error if the rings do not fit.
+  Added add(const SipShape& shape, std::uint32_t directions, const NodeLinks& links);
+  /// Those rows of one rank's SIP, in (cube, pe, ring) order.
+  std::vector<NeighbourEntry> rows(const Added& added, int rank) const;
+
+  /// The queue from a node to another: N S E W to a neighbouring cube, otherwise global(k): k = rank for the same cube
+  /// of another rank, ranks + node for any other cube.
+  Direction direction(std::int32_t from, std::int32_t to, bool nodes_are_cubes) const;
 
  private:
   struct Pair {
     Direction direction;
     PeCoord peer;
     Direction back;  ///< under which the peer knows this queue pair
+    std::uint16_t ring = 0;
   };
-  std::vector<Pair> pairs(int rank, std::uint16_t cube, std::uint16_t pe) const;
-  std::uint16_t ring(PeCoord pe, int rank, Direction direction) const;
-  PhysicalAddress ring_base(PeCoord pe, std::uint16_t ring) const;
+  using Wanted = std::vector<Pair>;
   std::vector<PeCoord> members(int rank) const;  // a SIP's PEs, or the one PE that the rank is
-  int rank_of(PeCoord pe) const;
+  Wanted wanted(const SipShape& shape, std::uint32_t directions, int rank, std::uint16_t cube, std::uint16_t pe) const;
+  void add_pair(PeCoord self, const Pair& pair);
+  const Pair* find(PeCoord pe, Direction direction) const;
+  PhysicalAddress ring_base(PeCoord pe, std::uint16_t ring) const;
 
   const MachineMap& map_;
   const Group group_;
-  const SipShape shape_;
-  const std::uint32_t directions_;
-  std::map<PeCoord, std::uint16_t> first_ring_;
+  RingNumbers& rings_;
+  std::map<PeCoord, std::vector<Pair>> pairs_;
 };
 
 }  // namespace kernbench::ccl

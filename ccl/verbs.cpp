@@ -129,25 +129,45 @@ void tree_all_reduce(Verbs& verbs, const TreePosition& tree, Slice slice) {
   }
 }
 
-void tree_broadcast(Verbs& verbs, const TreePosition& tree, Slice slice) {
-  if (slice.empty()) return;
-  const std::int64_t messages =
-      ceil_div(slice.count, verbs.message_elements(slice.count * static_cast<std::int64_t>(slice.item)));
-  for (std::int64_t m = 0; m < messages; ++m) {
-    const Slice piece = slice.part(m, messages);
+namespace {
+
+std::vector<Slice> messages_of(const Verbs& verbs, const std::vector<Slice>& slices) {
+  std::int64_t bytes = 0;
+  for (const Slice& slice : slices) bytes += slice.count * static_cast<std::int64_t>(slice.item);
+  const std::int64_t elements = verbs.message_elements(bytes);
+  std::vector<Slice> messages;
+  for (const Slice& slice : slices) {
+    const std::int64_t n = ceil_div(slice.count, elements);
+    for (std::int64_t m = 0; m < n; ++m) messages.push_back(slice.part(m, n));
+  }
+  return messages;
+}
+
+}  // namespace
+
+void tree_broadcast(Verbs& verbs, const TreePosition& tree, const std::vector<Slice>& slices) {
+  for (const Slice& piece : messages_of(verbs, slices)) {
     const Tile tile = tree.parent ? verbs.receive(*tree.parent, piece) : verbs.load(piece);
     for (const Direction child : tree.children) verbs.send(child, tile);
     if (tree.parent) verbs.store(piece, tile);
   }
 }
 
-void line_all_gather(Verbs& verbs, Slice whole, int index, int size, Direction before, Direction after) {
-  if (size == 1 || whole.empty()) return;
-  const Slice longest = whole.part(0, size);
-  const std::int64_t blocks =
-      ceil_div(longest.count, verbs.message_elements(longest.count * static_cast<std::int64_t>(whole.item)));
-  const auto piece = [&](int part, std::int64_t block) { return whole.part(part, size).part(block, blocks); };
-  std::vector<Tile> forward(static_cast<std::size_t>(blocks)), backward(static_cast<std::size_t>(blocks));
+void line_all_gather(Verbs& verbs, const std::vector<std::vector<Slice>>& parts, int index, Direction before,
+                     Direction after) {
+  const int size = static_cast<int>(parts.size());
+  if (size <= 1) return;
+  std::vector<std::vector<Slice>> messages;
+  std::size_t blocks = 0;
+  for (const auto& part : parts) {
+    messages.push_back(messages_of(verbs, part));
+    blocks = std::max(blocks, messages.back().size());
+  }
+  const auto piece = [&](int part, std::int64_t block) {
+    const auto& of_part = messages[static_cast<std::size_t>(part)];
+    return static_cast<std::size_t>(block) < of_part.size() ? of_part[static_cast<std::size_t>(block)] : Slice{};
+  };
+  std::vector<Tile> forward(blocks), backward(blocks);
   const auto pass = [&](Tile& carried, int part, std::int64_t block, int step, Direction to) {
     if (part < 0 || part >= size) return;
     const Slice leaving = piece(part, block);
@@ -162,7 +182,7 @@ void line_all_gather(Verbs& verbs, Slice whole, int index, int size, Direction b
     verbs.store(arriving, carried);
   };
   // In step s part i - s passes on to the next PE and part i + s to the one before.
-  skewed(blocks, size - 1, 1, [&](std::int64_t block, int step) {
+  skewed(static_cast<std::int64_t>(blocks), size - 1, 1, [&](std::int64_t block, int step) {
     const auto slot = static_cast<std::size_t>(block);
     if (index + 1 < size) pass(forward[slot], index - step, block, step, after);
     if (index > 0) pass(backward[slot], index + step, block, step, before);

@@ -33,6 +33,13 @@ class Verbs {
 
   /// This PE's part of the tensor at `base`.
   Slice own(Va base) const;
+  Va in() const { return tl_.call().in; }
+  Va out() const { return tl_.call().out; }
+  std::size_t item() const { return size_of(dtype_); }  ///< bytes of an element
+  Tile load(Va va, std::int64_t count) { return tl_.load(va, {1, count}, dtype_); }
+  void store(Va va, const Tile& tile) { tl_.store(va, tile); }
+  Tile slice(const Tile& tile, std::int64_t begin, std::int64_t count) { return tl_.slice(tile, begin, count); }
+  Tile receive(Direction from, std::int64_t count) { return tl_.recv(from, {1, count}, dtype_); }
   Tile load(const Slice& slice) { return tl_.load(slice.va, {1, slice.count}, dtype_); }
   void store(const Slice& slice, const Tile& tile) { tl_.store(slice.va, tile); }
   void send(Direction to, const Tile& tile) { tl_.send(to, tile); }
@@ -83,11 +90,12 @@ void ring_all_reduce(Verbs& verbs, const RingPosition& ring, Slice slice);
 /// with 1 + lambda slots, whatever the real latency (reference/collectives/methods.md, section 4).
 void tree_all_reduce(Verbs& verbs, const TreePosition& tree, Slice slice);
 
-/// Copies the root's `slice` to every node of the tree.
-void tree_broadcast(Verbs& verbs, const TreePosition& tree, Slice slice);
+/// Copies the root's `slices` to every node of the tree.
+void tree_broadcast(Verbs& verbs, const TreePosition& tree, const std::vector<Slice>& slices);
 
-/// All-gather over a line of PEs: each holds part `index` of `size` of `whole` and ends with all of it.
+/// All-gather over a line of PEs: PE i of them holds `parts[i]`, and each ends with all of it.
 /// `before`, `after`: queues to the neighbours, which the ends do not use.
-void line_all_gather(Verbs& verbs, Slice whole, int index, int size, Direction before, Direction after);
+void line_all_gather(Verbs& verbs, const std::vector<std::vector<Slice>>& parts, int index, Direction before,
+                     Direction after);
 
 }  // namespace kernbench::ccl

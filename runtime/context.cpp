@@ -129,8 +129,8 @@ Handle Context::all_reduce_async(const Tensor& tensor, ReduceOp op, const Group&
   call.reduce_op = op;
   call.dtype = tensor.dtype();
   call.in = call.out = tensor.va();
-  std::vector<TensorShard> shards = shards_for_machine(tensor);
-  ccl::Collective::Launch bound = group.collective().bind(member, std::move(call), shards);
+  LaunchMessage::TensorArg argument{tensor.va(), shards_for_machine(tensor), tensor.shape()};
+  ccl::Collective::Launch bound = group.collective().bind(member, std::move(call), argument, argument);
   const std::string& algorithm = group.collective().name();
   if (bound.targets.empty()) {
     auto state = std::make_shared<Handle::State>();
@@ -149,7 +149,7 @@ Handle Context::all_reduce_async(const Tensor& tensor, ReduceOp op, const Group&
   launch.targets = std::move(bound.targets);
   launch.group = group.collective().group().id;
   launch.call = std::move(bound.call);
-  launch.tensors.push_back({tensor.va(), std::move(shards), tensor.shape()});
+  launch.tensors.push_back(std::move(argument));
   return Handle(runtime_.submit(std::move(launch), rank_, sip, runtime_.stream_of(rank_, 0), "collective", algorithm,
                                 {tensor}, &group, number));
 }

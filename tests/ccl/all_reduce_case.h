@@ -96,8 +96,8 @@ inline std::string run_all_reduce(const MachineMap& map, const AllReduceCase& c)
     CollectiveCall call;
     call.reduce_op = c.op;
     call.dtype = c.dtype;
-    call.in = call.out = base_of(rank);
-    launches.push_back(collective.bind(rank, call, placed.back()));
+    const LaunchMessage::TensorArg tensor{base_of(rank), placed.back(), {1, c.count}};
+    launches.push_back(collective.bind(rank, call, tensor, tensor));
   }
   if (const std::string stuck = machine.run(launches); !stuck.empty()) return stuck;
   if (machine.most_message_bytes > c.queue.slot_bytes) return "a message is longer than a slot";

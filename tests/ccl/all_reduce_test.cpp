@@ -192,8 +192,8 @@ TEST(AllReduce, MovesEveryElementTwiceBetweenContributors) {
         machine.memory(pe, 0x1000).resize(kCount * 8);
         CollectiveCall call;
         call.dtype = DType::f64;
-        call.in = call.out = 0x1000;
-        launches.push_back(collective.bind(rank, call, {{pe, 0, kCount * 8, 1, kCount}}));
+        const LaunchMessage::TensorArg tensor{0x1000, {{pe, 0, kCount * 8, 1, kCount}}, {1, kCount}};
+        launches.push_back(collective.bind(rank, call, tensor, tensor));
       }
       ASSERT_EQ(machine.run(launches), "");
       EXPECT_EQ(machine.messages, 2u * static_cast<unsigned>(sips.count - 1) * kCount)

@@ -50,7 +50,9 @@ class Recorder final : public Tl {
 
   Tile gather(Va, const std::vector<std::int64_t>&, std::int64_t, DType, std::int64_t) override { return none(); }
   Tile alloc(Shape, DType) override { return none(); }
-  Tile slice(const Tile&, std::int64_t, std::int64_t) override { return none(); }
+  Tile slice(const Tile& tile, std::int64_t begin, std::int64_t count) override {
+    return add(Op{Op::Kind::slice, 0, {id(tile)}, 0, {1, count}, tile.dtype(), {}, {}, 0, begin});
+  }
   Tile dot(const Tile&, const Tile&, const Tile&) override { return none(); }
   Tile cast(const Tile&, DType) override { return none(); }
   Tile arange(std::int64_t, DType, std::int64_t) override { return none(); }
@@ -161,14 +163,30 @@ FakeMachine::FakeMachine(const MachineMap& map, const ccl::Collective& collectiv
   }
 }
 
-std::uint8_t* FakeMachine::at(PeCoord pe, Va va, std::size_t bytes) {
-  auto& ranges = memory_[pe];
-  auto found = ranges.upper_bound(va);
-  if (found == ranges.begin()) throw std::out_of_range(names::pe(pe) + " touches memory that is not its own");
+std::uint8_t* FakeMachine::find(PeCoord pe, Va va, std::size_t bytes) {
+  const auto of_pe = memory_.find(pe);
+  if (of_pe == memory_.end()) return nullptr;
+  auto found = of_pe->second.upper_bound(va);
+  if (found == of_pe->second.begin()) return nullptr;
   --found;
-  if (va + bytes > found->first + found->second.size())
-    throw std::out_of_range(names::pe(pe) + " touches memory that is not its own");
+  if (va + bytes > found->first + found->second.size()) return nullptr;
   return found->second.data() + (va - found->first);
+}
+
+std::uint8_t* FakeMachine::at(PeCoord pe, Va va, std::size_t bytes) {
+  if (std::uint8_t* own = find(pe, va, bytes)) return own;
+  const auto first = [&](std::uint16_t from, std::uint16_t to) -> std::uint8_t* {
+    for (std::uint16_t cube = from; cube < to; ++cube) {
+      for (std::uint16_t other = 0; other < map_.pes_per_cube; ++other) {
+        if (std::uint8_t* found = find({pe.sip, cube, other}, va, bytes)) return found;
+      }
+    }
+    return nullptr;
+  };
+  std::uint8_t* found = first(pe.cube, static_cast<std::uint16_t>(pe.cube + 1));
+  if (found == nullptr) found = first(0, map_.cubes_per_sip());
+  if (found == nullptr) throw std::out_of_range(names::pe(pe) + " touches memory that nobody has");
+  return found;
 }
 
 bool FakeMachine::step(Process& process) {
@@ -183,6 +201,13 @@ bool FakeMachine::step(Process& process) {
     case Op::Kind::store:
       std::memcpy(at(process.pe, op.va, bytes), process.tiles.at(op.operands[0]).data(), bytes);
       break;
+    case Op::Kind::slice: {
+      const auto& whole = process.tiles.at(op.operands[0]);
+      const auto begin =
+          whole.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(op.first) * size_of(op.dtype));
+      process.tiles[op.result].assign(begin, begin + static_cast<std::ptrdiff_t>(bytes));
+      break;
+    }
     case Op::Kind::fill: {
       auto& tile = process.tiles[op.result];
       tile.resize(bytes);

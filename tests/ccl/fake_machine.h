@@ -19,7 +19,7 @@ MachineMap make_map(SipTopology topology, int sips, int sip_w, int sip_h, int cu
 /// Ops of a kernel as one PE recorded them. Not a model of the machine: every op waits for the one before it, which is
 /// the strictest execution that the kernel rules allow. What ends here ends on any machine with as many slots.
 struct Op {
-  enum class Kind { load, store, send, recv, math, fill } kind;
+  enum class Kind { load, store, send, recv, math, fill, slice } kind;
   std::uint64_t result = 0;
   std::vector<std::uint64_t> operands;
   Va va = 0;
@@ -28,6 +28,7 @@ struct Op {
   Direction direction;
   MathOp math = MathOp::add;
   double value = 0;
+  std::int64_t first = 0;  ///< slice: element of the operand
 };
 
 /// Runs one collective call on all ranks, functionally.
@@ -35,7 +36,8 @@ class FakeMachine {
  public:
   FakeMachine(const MachineMap& map, const ccl::Collective& collective);
 
-  /// Contents of one PE's memory from `va` on.
+  /// Contents of one PE's memory from `va` on. Others see it unless they have their own there: that of the first PE of
+  /// their cube, or else of their SIP, that has it.
   std::vector<std::uint8_t>& memory(PeCoord pe, Va va) { return memory_[pe][va]; }
   /// Records and executes the launches of all ranks. Returns who is stuck, empty if all ended and every queue is empty.
   std::string run(const std::vector<ccl::Collective::Launch>& launches);
@@ -56,6 +58,7 @@ class FakeMachine {
   };
   bool step(Process& process);
   std::uint8_t* at(PeCoord pe, Va va, std::size_t bytes);
+  std::uint8_t* find(PeCoord pe, Va va, std::size_t bytes);
 
   const MachineMap& map_;
   std::map<std::pair<PeCoord, Direction>, NeighbourEntry> entries_;

@@ -93,7 +93,8 @@ TEST(PeRanks, AlgorithmsSeeTheWorldSizeAsSipsOfOneCube) {
     const int rank = 3;  // sip0.cube1.pe1: no cube 0 beside it
     const PeCoord home = ccl::rank_pes(map, 5)[rank];
     CollectiveCall call;
-    const ccl::Collective::Launch launch = collective.bind(rank, call, {{home, 0, 12, 1, 6}});
+    const LaunchMessage::TensorArg tensor{0, {{home, 0, 12, 1, 6}}, {1, 6}};
+    const ccl::Collective::Launch launch = collective.bind(rank, call, tensor, tensor);
     EXPECT_EQ(launch.contributions, 5);
     EXPECT_EQ(launch.targets, std::vector<PeCoord>{home});
     seen = {};
@@ -103,7 +104,7 @@ TEST(PeRanks, AlgorithmsSeeTheWorldSizeAsSipsOfOneCube) {
 }
 
 TEST(PeRanks, SumOnEveryRankWithAlgorithmsThatKnowNothingOfThem) {
-  for (const char* name : {"ring_allreduce", "lrab_hierarchical_allreduce"}) {
+  for (const char* name : {"direct", "ring_allreduce", "lrab_hierarchical_allreduce"}) {
     for (const int world_size : {1, 2, 3, 5, 8}) {
       const MachineMap map = eight_pes();
       ccl::RingNumbers rings;
@@ -122,7 +123,8 @@ TEST(PeRanks, SumOnEveryRankWithAlgorithmsThatKnowNothingOfThem) {
         for (std::size_t i = 0; i < kCount; ++i) {
           store_element(memory.data(), DType::f32, i, (1 << rank) + static_cast<double>(i));
         }
-        launches.push_back(collective.bind(rank, call, {{pe, 0, kCount * 4, 1, kCount}}));
+        const LaunchMessage::TensorArg tensor{call.in, {{pe, 0, kCount * 4, 1, kCount}}, {1, kCount}};
+        launches.push_back(collective.bind(rank, call, tensor, tensor));
       }
       EXPECT_EQ(machine.run(launches), "") << name << " of " << world_size;
       for (const PeCoord pe : pes) {
@@ -140,10 +142,8 @@ TEST(PeRanks, ATensorElsewhereIsRefused) {
   const MachineMap map = eight_pes();
   ccl::RingNumbers rings;
   const ccl::Collective collective(ccl::Registry().load("ring_allreduce"), map, group_of(map, 4), Scope::sip, rings);
-  CollectiveCall call;
-  EXPECT_EQ(what([&] {
-              collective.bind(1, call, {{{0, 0, 0}, 0, 8, 1, 4}});
-            }),
+  const LaunchMessage::TensorArg tensor{0, {{{0, 0, 0}, 0, 8, 1, 4}}, {1, 4}};
+  EXPECT_EQ(what([&] { collective.bind(1, CollectiveCall(), tensor, tensor); }),
             "rank 1 of process group 0 is sip0.cube0.pe1, but its tensor lies on sip0.cube0.pe0; make it after the "
             "group");
 }

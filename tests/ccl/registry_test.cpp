@@ -108,8 +108,7 @@ TEST(Registry, AutoServesWhatIsAskedFor) {
             "lrab_hierarchical_allreduce");
   EXPECT_EQ(registry.choose(CollectiveOp::all_reduce, Scope::cube, SipTopology::ring_1d),
             "lrab_hierarchical_allreduce");
-  EXPECT_EQ(what([&] { registry.choose(CollectiveOp::all_reduce, Scope::cube, SipTopology::switch_star); }),
-            "no algorithm serves all_reduce with scope cube on switch");
+  EXPECT_EQ(registry.choose(CollectiveOp::all_reduce, Scope::cube, SipTopology::switch_star), "direct");
 }
 
 std::tuple<std::int64_t, int> short_args(int world_size, std::int64_t n_elem, int, int) { return {n_elem, world_size}; }
@@ -148,10 +147,8 @@ TEST(Collective, RefusesUnequalTilesAndRingsThatDoNotFit) {
   ccl::RingNumbers rings;
   const ccl::Collective collective(ccl::Registry().load("lrab_hierarchical_allreduce"), map, {0, {0, 1}, {}},
                                    Scope::cube, rings);
-  CollectiveCall call;
-  EXPECT_EQ(what([&] {
-              collective.bind(0, call, {{{0, 0, 0}, 0, 8, 1, 4}, {{0, 1, 0}, 8, 6, 1, 3}});
-            }),
+  const LaunchMessage::TensorArg tensor{0, {{{0, 0, 0}, 0, 8, 1, 4}, {{0, 1, 0}, 8, 6, 1, 3}}, {1, 7}};
+  EXPECT_EQ(what([&] { collective.bind(0, CollectiveCall(), tensor, tensor); }),
             "scope cube needs equal tiles: cube 0 holds 4 elements on 1 PEs, cube 1 holds 3 on 1; choose a shape that "
             "divides");
   map.tcm.bytes = 32768;

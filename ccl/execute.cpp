@@ -1,0 +1,244 @@
+#include "ccl/execute.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "ccl/registry.h"
+
+namespace kernbench::ccl {
+namespace {
+
+constexpr std::uint32_t kNone = 0xFFFF'FFFF;
+
+bool is(std::int32_t who, std::int32_t node) { return who == kEveryNode || who == node; }
+/// All places are copies behind one address.
+bool one_address(const Run& run) {
+  return std::all_of(run.places.begin(), run.places.end(),
+                     [&](const Place& place) { return place.offset == run.places.front().offset; });
+}
+/// Calls f(offset) for every address of a run once.
+template <class F>
+void each_address(const Run& run, F&& f) {
+  for (auto place = run.places.begin(); place != run.places.end(); ++place) {
+    const auto same = [&](const Place& other) { return other.offset == place->offset; };
+    if (std::none_of(run.places.begin(), place, same)) f(place->offset);
+  }
+}
+bool reads_other(StepKind kind) { return kind == StepKind::copy || kind == StepKind::reduce; }
+
+/// Fills in the flags that depend on the order in which the entries of one round run.
+class Flags {
+ public:
+  explicit Flags(NodeProgram& program)
+      : program_(program), last_use_(program.blocks.size(), kNone), last_change_(last_use_) {}
+
+  void set() {
+    std::vector<std::uint32_t> order(program_.entries.size());
+    for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return program_.entries[a].stage < program_.entries[b].stage;
+    });
+    for (const std::uint32_t i : order) {
+      const NodeProgram::Entry& entry = program_.entries[i];
+      last_use_[entry.block] = i;
+      if (reads_other(entry.kind)) last_use_[entry.other] = i;
+      if (entry.kind != StepKind::send) last_change_[entry.block] = i;
+    }
+    for (std::uint32_t b = 0; b < program_.blocks.size(); ++b) {
+      NodeProgram::LocalBlock& block = program_.blocks[b];
+      block.used = last_use_[b] != kNone;
+      block.changes = last_change_[b] != kNone;
+      if (block.changes) program_.entries[last_change_[b]].last_change = true;
+      if (!block.used) continue;
+      NodeProgram::Entry& last = program_.entries[last_use_[b]];
+      (last.block == b ? last.last_use : last.last_use_other) = true;
+    }
+  }
+
+ private:
+  NodeProgram& program_;
+  std::vector<std::uint32_t> last_use_, last_change_;  // entry, by block
+};
+
+}  // namespace
+
+NodeProgram make_program(const Schedule& schedule, std::int32_t node,
+                         const std::function<Direction(std::int32_t)>& to) {
+  NodeProgram program;
+  std::vector<std::uint32_t> local(schedule.blocks.size(), kNone);
+  const auto index_of = [&](std::int32_t block) {
+    std::uint32_t& index = local.at(static_cast<std::size_t>(block));
+    if (index != kNone) return index;
+    index = static_cast<std::uint32_t>(program.blocks.size());
+    const Block& b = schedule.blocks[static_cast<std::size_t>(block)];
+    program.blocks.push_back(
+        {static_cast<std::uint32_t>(block), is(b.contributor, node), is(b.holder, node), false, false});
+    return index;
+  };
+  std::map<std::int32_t, Direction> directions;
+  for (const Step& step : schedule.steps[static_cast<std::size_t>(node)]) {
+    NodeProgram::Entry entry;
+    entry.kind = step.kind;
+    entry.completes = step.completes;
+    entry.block = index_of(step.block);
+    entry.stage = schedule.period > 0 ? static_cast<std::uint32_t>(step.time / schedule.period) : 0;
+    program.stages = std::max(program.stages, entry.stage + 1);
+    if (reads_other(step.kind)) {
+      entry.other = index_of(step.peer);
+    } else {
+      const auto found = directions.find(step.peer);
+      entry.direction = found != directions.end() ? found->second : directions[step.peer] = to(step.peer);
+    }
+    program.entries.push_back(entry);
+  }
+  // Blocks that no step touches, but whose place is elsewhere in `out` than in `in`.
+  for (std::size_t b = 0; b < schedule.blocks.size(); ++b) {
+    const Block& block = schedule.blocks[b];
+    if (local[b] != kNone || !is(block.holder, node)) continue;
+    if (!is(block.contributor, node)) {
+      throw Error(fmt::format("schedule '{}': node {} is to hold block {}, which never comes there", schedule.algorithm,
+                              node, b));
+    }
+    index_of(static_cast<std::int32_t>(b));
+  }
+  Flags(program).set();
+  return program;
+}
+
+Executor::Executor(const ExecutionPlan& plan, const NodeProgram& program, const Lane& lane, std::int32_t node,
+                   bool in_place, Verbs& verbs)
+    : plan_(plan),
+      program_(program),
+      lane_(lane),
+      in_place_(in_place),
+      in_(plan.maps.in[static_cast<std::size_t>(node % plan.maps.nodes_per_rank())]),
+      out_(plan.maps.out[static_cast<std::size_t>(node % plan.maps.nodes_per_rank())]),
+      verbs_(verbs),
+      stages_(program.stages),
+      values_(program.blocks.size() * stages_) {}
+
+void Executor::run() {
+  const std::int64_t rounds = lane_.rounds();
+  for (std::int64_t first = 0; first < rounds + static_cast<std::int64_t>(stages_) - 1; ++first) {
+    if (first < rounds) begin_round(first);
+    for (const NodeProgram::Entry& entry : program_.entries) {
+      const std::int64_t round = first - entry.stage;
+      if (round >= 0 && round < rounds) step(entry, round);
+    }
+  }
+}
+
+/// What no step does: blocks that only change place, and, where an all_to_all writes over what it still has to send,
+/// all loads of the round.
+void Executor::begin_round(std::int64_t round) {
+  const bool early = in_place_ && plan_.schedule->op == CollectiveOp::all_to_all;
+  for (std::uint32_t b = 0; b < program_.blocks.size(); ++b) {
+    const NodeProgram::LocalBlock& local = program_.blocks[b];
+    const Block& block = plan_.schedule->blocks[local.block];
+    if (local.used && !early) continue;
+    const Piece range = piece(block, round);
+    if (range.count == 0 || !local.contributes) continue;
+    if (!local.used) {
+      if (local.holds && !stays(block, range)) store(block, range, load(block, range));
+    } else {
+      need(b, round, range);
+    }
+  }
+}
+
+Executor::Piece Executor::piece(const Block& block, std::int64_t round) const {
+  const auto found = lane_.regions.find(plan_.lanes->key_of(block));
+  if (found == lane_.regions.end()) return {};
+  const auto& intervals = found->second;
+  const Lane::Segment& segment = lane_.segments[lane_.segment_of[static_cast<std::size_t>(round)]];
+  const std::int64_t length = std::min(segment.end, intervals.back().at + intervals.back().count) - segment.begin;
+  if (length <= 0) return {};
+  const auto border = [&](std::int64_t unit) {
+    return segment.begin + unit_border(length, segment.rounds, round - segment.first, plan_.schedule->units, unit);
+  };
+  const std::int64_t begin = border(block.begin), end = border(block.end);
+  if (begin >= end) return {};
+  const auto after = std::upper_bound(intervals.begin(), intervals.end(), begin,
+                                      [](std::int64_t at, const Lane::Interval& i) { return at < i.at; });
+  const Lane::Interval& interval = *std::prev(after);
+  return {interval.begin + begin - interval.at, end - begin};
+}
+
+void Executor::step(const NodeProgram::Entry& entry, std::int64_t round) {
+  const NodeProgram::LocalBlock& local = program_.blocks[entry.block];
+  const Block& block = plan_.schedule->blocks[local.block];
+  const Piece range = piece(block, round);
+  if (range.count == 0) return;
+  Tile& tile = value(entry.block, round);
+  switch (entry.kind) {
+    case StepKind::send:
+      verbs_.send(entry.direction, need(entry.block, round, range));
+      break;
+    case StepKind::receive_copy:
+      tile = verbs_.receive(entry.direction, range.count);
+      break;
+    case StepKind::copy:
+      tile = need(entry.other, round, range);
+      break;
+    case StepKind::receive_reduce:
+    case StepKind::reduce: {
+      const Tile other = entry.kind == StepKind::reduce ? need(entry.other, round, range)
+                                                        : verbs_.receive(entry.direction, range.count);
+      const Tile& own = need(entry.block, round, range);
+      tile = own ? verbs_.combine(own, other) : other;
+      break;
+    }
+  }
+  if (entry.completes) tile = verbs_.finish(tile);
+  if (local.holds && entry.last_change) store(block, range, tile);
+  if (entry.last_use) tile = Tile();
+  if (entry.last_use_other) value(entry.other, round) = Tile();
+}
+
+const Tile& Executor::need(std::uint32_t b, std::int64_t round, const Piece& range) {
+  Tile& tile = value(b, round);
+  const NodeProgram::LocalBlock& local = program_.blocks[b];
+  if (tile || !local.contributes) return tile;
+  const Block& block = plan_.schedule->blocks[local.block];
+  tile = load(block, range);
+  if (local.holds && !local.changes && !stays(block, range)) store(block, range, tile);
+  return tile;
+}
+
+Tile Executor::load(const Block& block, const Piece& range) {
+  const Run& run = run_at(in_[static_cast<std::size_t>(plan_.lanes->in_region(block))], range.begin);
+  const std::uint64_t skip = static_cast<std::uint64_t>(range.begin - run.begin) * verbs_.item();
+  Tile sum;
+  each_address(run, [&](std::uint64_t offset) {
+    const Tile term = verbs_.load(verbs_.in() + offset + skip, range.count);
+    sum = sum ? verbs_.combine(sum, term) : term;
+  });
+  return plan_.schedule->nodes == 1 ? verbs_.finish(sum) : sum;
+}
+
+void Executor::store(const Block& block, const Piece& range, const Tile& tile) {
+  const RegionMap& out = out_[static_cast<std::size_t>(plan_.lanes->out_region(block))];
+  for (std::int64_t at = range.begin; at < range.begin + range.count;) {
+    const Run& run = run_at(out, at);
+    const std::int64_t count = std::min(run.end(), range.begin + range.count) - at;
+    const Tile part = count == range.count ? tile : verbs_.slice(tile, at - range.begin, count);
+    const std::uint64_t skip = static_cast<std::uint64_t>(at - run.begin) * verbs_.item();
+    each_address(run, [&](std::uint64_t offset) { verbs_.store(verbs_.out() + offset + skip, part); });
+    at += count;
+  }
+}
+
+/// Whether the block's part of `out` is where its part of `in` is.
+bool Executor::stays(const Block& block, const Piece& range) const {
+  if (!in_place_) return false;
+  const Run& in = run_at(in_[static_cast<std::size_t>(plan_.lanes->in_region(block))], range.begin);
+  const Run& out = run_at(out_[static_cast<std::size_t>(plan_.lanes->out_region(block))], range.begin);
+  const auto address = [&](const Run& run) {
+    return run.places.front().offset + static_cast<std::uint64_t>(range.begin - run.begin) * verbs_.item();
+  };
+  return one_address(in) && one_address(out) && address(in) == address(out);
+}
+
+}  // namespace kernbench::ccl

@@ -1,0 +1,71 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "ccl/region_map.h"
+#include "ccl/schedule/schedule.h"
+
+namespace kernbench::ccl {
+
+/// A PE as the nodes of a schedule share it out: (cube, PE) of a rank; with CallMaps::per_cube (0, PE) of a cube.
+using LaneId = std::pair<int, int>;
+
+/// What a lane works on: of each region some intervals, which it sees as one row of elements.
+struct Lane {
+  struct Interval {
+    std::int64_t begin = 0, count = 0;  ///< elements of the region
+    std::int64_t at = 0;                ///< place in the lane's row
+  };
+  /// Elements [begin, end) of the row lie contiguously in `in` and belong to one interval, whatever the region. They
+  /// are cut into `rounds` rounds, the first of which is `first`.
+  struct Segment {
+    std::int64_t begin = 0, end = 0;
+    std::int64_t first = 0, rounds = 1;
+  };
+  std::map<std::int32_t, std::vector<Interval>> regions;  ///< only those of which it has a part
+  std::vector<Segment> segments;
+  std::vector<std::uint32_t> segment_of;  ///< by round
+  std::int64_t rounds() const { return static_cast<std::int64_t>(segment_of.size()); }
+};
+
+/// Which side, and which of its regions, says what lanes work on a block.
+enum class LaneKey : std::uint8_t { in, out, lesser };
+
+/// Deals the elements of all regions to the PEs near which they lie.
+///
+/// `out` leads where it has copies, since what spreads copies (spread.h) starts from the PEs that hold them, and where
+/// its regions are the smaller ones; otherwise `in`. Elements that several PEs hold are split between them: those of
+/// the middle cube, if `out` has copies in several. Every rank and every cube gets the same lanes.
+class Lanes {
+ public:
+  Lanes(const MachineMap& map, const CallMaps& maps, CollectiveOp op, bool in_place, std::size_t item);
+
+  /// Cuts each lane's row for a schedule: messages of at most `message_bytes`, at least `rounds` rounds over a row.
+  void cut(const CallMaps& maps, const Schedule& schedule, std::int64_t message_bytes, std::int64_t rounds);
+
+  const std::map<LaneId, Lane>& all() const { return lanes_; }
+  /// The region of in or out whose deal counts for a block.
+  std::int32_t key_of(const Block& block) const;
+  /// Indices into CallMaps::in and out.
+  std::int32_t in_region(const Block& block) const { return own_in_ ? block.contributor : block.in_region; }
+  std::int32_t out_region(const Block& block) const { return own_out_ ? block.holder : block.out_region; }
+
+ private:
+  void deal(const MachineMap& map, const CallMaps& maps);
+  void find_segments(const CallMaps& maps, const Schedule& schedule);
+  void count_rounds(const Schedule& schedule, std::int64_t message_elements, std::int64_t rounds);
+
+  bool own_in_, own_out_;
+  std::size_t item_;
+  LaneKey key_ = LaneKey::in;
+  std::map<LaneId, Lane> lanes_;
+};
+
+/// Copies of the same elements in more than one place behind one address.
+bool has_copies(const Run& run);
+/// Part `i` of `n` of `count` elements, on borders of 64 B where they are that long: [first, second).
+std::pair<std::int64_t, std::int64_t> even_part(std::int64_t count, std::int64_t i, std::int64_t n, std::size_t item);
+
+}  // namespace kernbench::ccl

@@ -1,0 +1,56 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "ccl/contract.h"
+#include "tlm/ext/message.h"
+#include "tlm/machine/machine_map.h"
+
+namespace kernbench::ccl {
+
+/// One copy of some elements: on a PE of the SIP, `offset` bytes from the tensor's base.
+struct Place {
+  std::uint16_t cube = 0, pe = 0;
+  std::uint64_t offset = 0;
+  friend bool operator==(const Place& a, const Place& b) {
+    return a.cube == b.cube && a.pe == b.pe && a.offset == b.offset;
+  }
+};
+
+/// Elements of a region that are contiguous wherever they lie. Places of equal offset are copies behind one virtual
+/// address, of which a PE sees its own. Different offsets: on the way in, terms that are all contributions; on the way
+/// out, all of them are written.
+struct Run {
+  std::int64_t begin = 0, count = 0;  ///< elements of the region
+  std::vector<Place> places;
+  std::int64_t end() const { return begin + count; }
+};
+
+/// Where the elements of one region lie: runs in order, without gaps.
+using RegionMap = std::vector<Run>;
+
+const Run& run_at(const RegionMap& map, std::int64_t element);
+/// Elements [begin, begin + count) as a map of their own; `item`: bytes of an element.
+RegionMap part_of(const RegionMap& map, std::int64_t begin, std::int64_t count, std::size_t item);
+
+/// A collective call's data on one rank, alike on all ranks: its nodes and the regions of in and out.
+///
+/// Nodes are ranks, or with `per_cube` the cubes of each rank that hold elements (reductions and broadcasts of scope
+/// cube and pe; the PEs of a cube are then terms of its node). Regions are those of schedule.h.
+struct CallMaps {
+  bool per_cube = false;
+  int cube_w = 1, cube_h = 1;  ///< cubes that are nodes
+  int contributions = 0;       ///< of the group: p
+  std::int64_t elements = 0;   ///< of a region
+  /// In place, all_gather and gather read, reduce_scatter and scatter write, the own region of the larger tensor.
+  bool own_region_in = false, own_region_out = false;
+  std::vector<std::vector<RegionMap>> in, out;  ///< by node within the rank, region
+
+  int nodes_per_rank() const { return cube_w * cube_h; }
+};
+
+/// Throws Error where shapes, counts or placement do not suit the operation; says which.
+CallMaps make_call_maps(const MachineMap& map, CollectiveOp op, Scope scope, int ranks,
+                        const LaunchMessage::TensorArg& in, const LaunchMessage::TensorArg& out, std::size_t item);
+
+}  // namespace kernbench::ccl

@@ -1,0 +1,206 @@
+#include "ccl/schedule_call.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "ccl/call_keys.h"
+
+namespace kernbench::ccl {
+namespace {
+
+using TensorArg = LaunchMessage::TensorArg;
+
+bool alike(const TensorArg& a, const TensorArg& b) {
+  return a.shape == b.shape && std::equal(a.shards.begin(), a.shards.end(), b.shards.begin(), b.shards.end(),
+                                          [](const TensorShard& x, const TensorShard& y) {
+                                            return x.owner.cube == y.owner.cube && x.owner.pe == y.owner.pe &&
+                                                   x.offset_bytes == y.offset_bytes && x.nbytes == y.nbytes &&
+                                                   x.rows == y.rows && x.cols == y.cols && x.row == y.row &&
+                                                   x.col == y.col;
+                                          });
+}
+
+/// Sender and receiver of a send_recv as schedules number them: sender -1 if everybody sends `peer` ranks on.
+std::pair<int, int> ends(int rank, const CollectiveCall& call, int ranks) {
+  if (call.to < 0 && call.from < 0) throw Error("send_recv needs a rank to send to or to receive from");
+  for (const int other : {call.to, call.from}) {
+    if (other >= ranks) throw Error(fmt::format("send_recv: rank {} does not exist; the group has {}", other, ranks));
+  }
+  if (call.from < 0) return {rank, call.to};
+  if (call.to < 0) return {call.from, rank};
+  const int shift = (call.to - rank + ranks) % ranks;
+  if ((call.from + shift) % ranks != rank) {
+    throw Error(
+        fmt::format("send_recv of rank {}: to rank {} and from rank {} are not the same distance in the ring of "
+                    "ranks",
+                    rank, call.to, call.from));
+  }
+  return {-1, shift};
+}
+
+/// The slowest link between SIPs, or between cubes, as schedules are told of it.
+LevelCost level(const MachineMap& map, bool between_sips) {
+  LevelCost cost;
+  bool any = false;
+  for (const LinkBundle& link : between_sips ? map.sip_links : map.cube_links) {
+    if (!between_sips && (link.a == kIoChiplet || link.b == kIoChiplet)) continue;
+    const auto rate = static_cast<double>(link.capacity.bytes_per_second());
+    if (any && rate >= cost.bytes_per_second) continue;
+    any = true;
+    cost.bytes_per_second = rate;
+    cost.hop_seconds = static_cast<double>(link.latency) * 1e-12;
+  }
+  const auto hop = [&](PeCoord from, PeCoord to) {
+    if (map.packet_latency && map.has(from) && map.has(to)) {
+      cost.hop_seconds = static_cast<double>(map.packet_latency(map.pe(from), map.pe(to), 64)) * 1e-12;
+    }
+  };
+  if (between_sips && map.sips > 1) hop({0, 0, 0}, {1, 0, 0});
+  if (!between_sips && map.cubes_per_sip() > 1)
+    hop({0, 0, 0}, {0, static_cast<std::uint16_t>(map.cube_w > 1 ? 1 : map.cube_w), 0});
+  return cost;
+}
+
+PlanRequest base_request(const AlgorithmEntry& entry, const MachineMap& map, const SipShape& shape) {
+  PlanRequest request;
+  request.kind = shape.kind;
+  request.sip_w = shape.w;
+  request.sip_h = shape.h;
+  request.ranks = shape.ranks;
+  request.sip = level(map, true);
+  request.cube = level(map, false);
+  request.parameters = entry.parameters;
+  return request;
+}
+
+bool holds(const Block& block, std::int32_t node) { return block.holder == kEveryNode || block.holder == node; }
+
+}  // namespace
+
+NodeLinks ScheduleBinder::links(const AlgorithmEntry& entry, const MachineMap& map, const SipShape& shape,
+                                Scope scope) {
+  NodeLinks links;
+  PlanRequest request = base_request(entry, map, shape);
+  links.ranks = entry.algorithm->links(request);
+  if (scope != Scope::sip) {
+    request.cube_w = map.cube_w;
+    request.cube_h = map.cube_h;
+    links.cubes = entry.algorithm->links(request);
+  }
+  return links;
+}
+
+PlanRequest ScheduleBinder::request(int rank, const CollectiveCall& call, const CallMaps& maps,
+                                    std::size_t lanes) const {
+  PlanRequest request = base_request(entry_, queues_.map(), shape_);
+  request.op = call.op;
+  request.cube_w = maps.cube_w;
+  request.cube_h = maps.cube_h;
+  request.root = call.root * request.cubes();
+  if (call.op == CollectiveOp::send_recv) std::tie(request.root, request.peer) = ends(rank, call, shape_.ranks);
+  const std::size_t regions = std::max(maps.in[0].size(), maps.out[0].size());
+  request.bytes = maps.elements * static_cast<std::int64_t>(regions * size_of(call.dtype));
+  request.lanes = static_cast<std::int32_t>(std::max<std::size_t>(lanes, 1));
+  request.slots = queues_.group().queue.slots;
+  request.slot_bytes = queues_.group().queue.slot_bytes;
+  return request;
+}
+
+std::shared_ptr<const ScheduleCall> ScheduleBinder::make(int rank, const CollectiveCall& call, const TensorArg& in,
+                                                         const TensorArg& out) const {
+  const std::size_t item = size_of(call.dtype);
+  auto made = std::make_shared<ScheduleCall>();
+  ExecutionPlan& plan = made->plan;
+  plan.maps = make_call_maps(queues_.map(), call.op, scope_, shape_.ranks, in, out, item);
+  made->contributions = plan.maps.contributions;
+  if (plan.maps.elements == 0) return made;
+  made->in_place = in.base == out.base && alike(in, out);
+  auto lanes = std::make_shared<Lanes>(queues_.map(), plan.maps, call.op, made->in_place, item);
+  const PlanRequest wanted = request(rank, call, plan.maps, lanes->all().size());
+  const Plan planned = entry_.algorithm->plan(wanted);
+  const Schedule& schedule = *planned.schedule;
+  if (schedule.nodes != wanted.nodes() || schedule.op != call.op) {
+    throw Error(fmt::format("algorithm '{}': its schedule is {} on {} nodes, not {} on {}", entry_.name,
+                            to_string(schedule.op), schedule.nodes, to_string(call.op), wanted.nodes()));
+  }
+  const QueueShape& queue = queues_.group().queue;
+  if (schedule.slots() > queue.slots) {
+    throw Error(fmt::format("algorithm '{}': its schedule needs queues of {} slots, they have {}; raise pe.ipcq.slots",
+                            entry_.name, schedule.slots(), queue.slots));
+  }
+  const auto chunk = entry_.parameters.find("chunk_bytes");
+  const bool given = chunk != entry_.parameters.end() && chunk->second > 0;
+  lanes->cut(plan.maps, schedule, given ? std::min<std::int64_t>(chunk->second, queue.slot_bytes) : queue.slot_bytes,
+             given ? 1 : planned.rounds);
+  plan.schedule = planned.schedule;
+  plan.lanes = std::move(lanes);
+  return made;
+}
+
+NodeProgram ScheduleBinder::program(const ScheduleCall& call, std::int32_t node) const {
+  const CallMaps& maps = call.plan.maps;
+  const int cubes = maps.nodes_per_rank(), all = queues_.map().cubes_per_sip();
+  const auto machine_node = [&](std::int32_t n) { return maps.per_cube ? n / cubes * all + n % cubes : n; };
+  return make_program(*call.plan.schedule, node, [&](std::int32_t peer) {
+    return queues_.direction(machine_node(node), machine_node(peer), maps.per_cube);
+  });
+}
+
+RankCall ScheduleBinder::bind(int rank, const CollectiveCall& call, const TensorArg& in, const TensorArg& out) const {
+  const bool known = last_.made && last_.call.op == call.op && last_.call.root == call.root && call.to < 0 &&
+                     call.from < 0 && size_of(last_.call.dtype) == size_of(call.dtype) && alike(last_.in, in) &&
+                     alike(last_.out, out) && (last_.in.base == last_.out.base) == (in.base == out.base);
+  if (!known) {
+    last_.made = make(rank, call, in, out);
+    last_.call = call;
+    last_.in = in;
+    last_.out = out;
+  }
+  RankCall mine;
+  mine.call = last_.made;
+  const CallMaps& maps = mine.call->plan.maps;
+  if (maps.elements == 0) return mine;
+  mine.first_node = rank * maps.nodes_per_rank();
+  for (std::int32_t n = 0; n < maps.nodes_per_rank(); ++n) {
+    const std::int32_t node = mine.first_node + n;
+    mine.programs.push_back(program(*mine.call, node));
+    std::set<std::int32_t> written;
+    for (const Block& block : mine.call->plan.schedule->blocks) {
+      if (holds(block, node)) written.insert(mine.call->plan.lanes->out_region(block));
+    }
+    const bool idle = mine.call->in_place && mine.call->plan.schedule->nodes == 1;
+    mine.spreads.push_back(idle ? Spread{}
+                                : make_spread(queues_.map(), maps, *mine.call->plan.lanes, maps.per_cube ? n : -1,
+                                              {written.begin(), written.end()}, size_of(call.dtype)));
+  }
+  return mine;
+}
+
+std::vector<std::pair<int, int>> RankCall::targets() const {
+  std::set<std::pair<int, int>> found;
+  for (std::size_t n = 0; n < programs.size(); ++n) {
+    if (!programs[n].empty()) {
+      for (const auto& [id, lane] : call->plan.lanes->all()) {
+        found.emplace(call->plan.maps.per_cube ? static_cast<int>(n) : id.first, id.second);
+      }
+    }
+    for (const auto& [pe, role] : spreads[n].roles) found.insert(pe);
+  }
+  return {found.begin(), found.end()};
+}
+
+void RankCall::run(Tl& tl) const {
+  const int cube = static_cast<int>(tl.program_id(1)), pe = static_cast<int>(tl.program_id(0));
+  const ExecutionPlan& plan = call->plan;
+  const std::size_t n = plan.maps.per_cube ? static_cast<std::size_t>(cube) : 0;
+  Verbs verbs(tl, call->contributions);
+  const auto lane = plan.lanes->all().find({plan.maps.per_cube ? 0 : cube, pe});
+  if (lane != plan.lanes->all().end() && !programs[n].empty()) {
+    Executor(plan, programs[n], lane->second, first_node + static_cast<std::int32_t>(n), call->in_place, verbs).run();
+  }
+  spread(spreads[n], verbs, cube, pe);
+}
+
+}  // namespace kernbench::ccl

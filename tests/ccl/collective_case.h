@@ -1,0 +1,30 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/placement.h"
+#include "tests/ccl/fake_machine.h"
+
+namespace kernbench::test {
+
+/// One collective over placements of its input and output, checked element by element on integers.
+struct CollectiveCase {
+  CollectiveOp op = CollectiveOp::all_reduce;
+  Scope scope = Scope::sip;
+  ReduceOp reduce_op = ReduceOp::sum;
+  std::string algorithm = "direct";
+  std::int64_t count = 48;  ///< elements of one block of one contributor
+  DPPolicy in, out;
+  bool rows = true;  ///< the larger side of an all_gather and the like has a row per contributor; else it is one row
+  bool in_place = false;
+  int root = 0, shift = 1;
+  ccl::QueueShape queue{4, 64};  ///< small slots, so that few elements make many messages
+  std::map<std::string, std::int64_t> parameters;
+};
+
+/// "" if right, else what is wrong.
+std::string run_collective(const MachineMap& map, const CollectiveCase& c);
+
+}  // namespace kernbench::test

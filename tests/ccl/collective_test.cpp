@@ -1,0 +1,84 @@
+#include <gtest/gtest.h>
+
+#include "ccl/schedule/schedule.h"
+#include "tests/ccl/collective_case.h"
+
+namespace kernbench::test {
+namespace {
+
+constexpr CollectiveOp kOps[] = {CollectiveOp::all_reduce, CollectiveOp::all_gather, CollectiveOp::reduce_scatter,
+                                 CollectiveOp::reduce,     CollectiveOp::broadcast,  CollectiveOp::all_to_all,
+                                 CollectiveOp::gather,     CollectiveOp::scatter,    CollectiveOp::send_recv};
+
+const DPPolicy kSharded{CubeSplit::column_wise, PeSplit::column_wise, {}, {}};
+const DPPolicy kReplicated{CubeSplit::replicate, PeSplit::replicate, {}, {}};
+const DPPolicy kMixed{CubeSplit::replicate, PeSplit::column_wise, {}, {}};
+const DPPolicy kMixedInCube{CubeSplit::column_wise, PeSplit::replicate, {}, {}};
+
+std::string name(const CollectiveCase& c) {
+  return std::string(to_string(c.op)) + " scope " + to_string(c.scope) + " in " + to_string(c.in.cube) + "/" +
+         to_string(c.in.pe) + " out " + to_string(c.out.cube) + "/" + to_string(c.out.pe) +
+         (c.in_place ? " in place" : "") + (c.rows ? "" : " flat") + " count " + std::to_string(c.count);
+}
+
+// Every operation, every placement of input and output, sharded evenly and not.
+TEST(Collective, ScopeSipServesEveryOperationOnEveryPlacement) {
+  const MachineMap map = make_map(SipTopology::ring_1d, 3, 0, 0, 2, 2, 2);
+  for (const CollectiveOp op : kOps) {
+    for (const DPPolicy& in : {kSharded, kReplicated, kMixed, kMixedInCube}) {
+      for (const DPPolicy& out : {kSharded, kReplicated, kMixed, kMixedInCube}) {
+        for (const std::int64_t count : {1, 7, 200}) {
+          for (const bool rows : {true, false}) {
+            CollectiveCase c;
+            c.op = op;
+            c.in = in;
+            c.out = out;
+            c.count = count;
+            c.rows = rows;
+            c.root = 1;
+            EXPECT_EQ(run_collective(map, c), "") << name(c);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Collective, ScopeSipInPlace) {
+  const MachineMap map = make_map(SipTopology::ring_1d, 3, 0, 0, 2, 2, 2);
+  for (const CollectiveOp op : kOps) {
+    if (op == CollectiveOp::send_recv) continue;
+    for (const DPPolicy& placed : {kSharded, kReplicated, kMixed, kMixedInCube}) {
+      for (const std::int64_t count : {1, 7, 200}) {
+        CollectiveCase c;
+        c.op = op;
+        c.in = c.out = placed;
+        c.count = count;
+        c.root = 2;
+        c.in_place = true;
+        EXPECT_EQ(run_collective(map, c), "") << name(c);
+      }
+    }
+  }
+}
+
+TEST(Collective, ScopesCubeAndPe) {
+  const MachineMap map = make_map(SipTopology::ring_1d, 2, 0, 0, 2, 2, 2);
+  for (const CollectiveOp op : kOps) {
+    for (const Scope scope : {Scope::cube, Scope::pe}) {
+      for (const std::int64_t count : {8, 200}) {
+        CollectiveCase c;
+        c.op = op;
+        c.scope = scope;
+        c.in = c.out = kSharded;
+        c.count = count;
+        c.rows = false;
+        c.root = 1;
+        EXPECT_EQ(run_collective(map, c), "") << name(c);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kernbench::test
