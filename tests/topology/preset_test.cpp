@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "topology/deadlock.h"
 #include "topology/plan.h"
 #include "topology/resolve.h"
@@ -9,10 +11,13 @@ namespace {
 
 class EveryPreset : public ::testing::TestWithParam<std::string> {};
 
+// All pairs of 784 SIPs would be 10^10 walks: a plan of many SIPs walks representatives only, which
+// Deadlock's tests compare with all pairs.
 TEST_P(EveryPreset, HasNoCycleOfChannels) {
-  const Plan plan(resolve(GetParam()).spec);
-  const DeadlockStats stats = check_deadlock(plan, Coverage::everything);
-  EXPECT_GT(stats.dependencies, 0u);
+  std::optional<Plan> plan;
+  ASSERT_NO_THROW(plan.emplace(resolve(GetParam()).spec));  // throws on a cycle among representatives
+  if (plan->map.sips > 64) return;
+  EXPECT_GT(check_deadlock(*plan, Coverage::everything).dependencies, 0u);
 }
 
 std::vector<std::string> preset_names() {
