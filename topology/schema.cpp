@@ -45,6 +45,17 @@ void read_point(const ConfigNode& node, const std::string& what, std::vector<Gri
   }
 }
 
+void add_paths(const Section& section, const std::string& path, std::vector<std::string>& paths) {
+  for (const Field& field : section.fields) {
+    if (field.kind == FieldKind::section)
+      add_paths(*field.section, dotted(path, field.key), paths);
+    else if (field.kind != FieldKind::overrides)
+      paths.push_back(dotted(path, field.key));
+  }
+}
+
+}  // namespace
+
 FieldValue read_value(const Field& field, const ConfigNode& node, const std::string& what, Problems& problems) {
   switch (field.kind) {
     case FieldKind::integer:
@@ -86,7 +97,24 @@ FieldValue read_value(const Field& field, const ConfigNode& node, const std::str
   return std::monostate{};
 }
 
-}  // namespace
+const Field* find_field(const std::string& path) {
+  const Section* section = &root_section();
+  std::size_t from = 0;
+  while (true) {
+    const std::size_t dot = path.find('.', from);
+    const Field* field = section->find(path.substr(from, dot == std::string::npos ? dot : dot - from));
+    if (field == nullptr || dot == std::string::npos) return field;
+    if (field->kind != FieldKind::section) return nullptr;
+    section = field->section.get();
+    from = dot + 1;
+  }
+}
+
+std::vector<std::string> value_paths() {
+  std::vector<std::string> paths;
+  add_paths(root_section(), "", paths);
+  return paths;
+}
 
 void read_section(const Section& section, const ConfigNode& map, void* target, const std::string& path,
                   Problems& problems, std::set<std::string>& failed) {

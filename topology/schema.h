@@ -62,6 +62,13 @@ const Section& root_section();  ///< binds SystemSpec
 const Section& cube_section();  ///< binds CubeSpec (without `pe`, which is a section of its own in the file)
 const Section& pe_section();    ///< binds PeConfig
 
+/// The field at a dotted path such as "cube.noc.rows", sections included; null if there is none.
+const Field* find_field(const std::string& path);
+/// Dotted paths of all fields that hold values, in the order of the table.
+std::vector<std::string> value_paths();
+/// A typed value of a field that is no section; reports what is wrong and then holds nothing. `what`: as in messages.
+FieldValue read_value(const Field& field, const ConfigNode& node, const std::string& what, Problems& problems);
+
 /// Typed values of `map` into `target`. Reports unknown and missing keys and bad values; the dotted paths of what could
 /// not be read are added to `failed`.
 void read_section(const Section& section, const ConfigNode& map, void* target, const std::string& path,

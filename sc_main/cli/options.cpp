@@ -208,9 +208,7 @@ Parsed parse(const Arguments& arguments, const po::options_description& options,
     po::notify(variables);
 
     const auto keep = [&](const po::option& option) {
-      const bool left_out =
-          std::find(kNotPartOfResult.begin(), kNotPartOfResult.end(), option.string_key) != kNotPartOfResult.end();
-      if (!left_out)
+      if (decides_result(option.string_key))
         parsed.reproducible.insert(parsed.reproducible.end(), option.original_tokens.begin(),
                                    option.original_tokens.end());
     };
@@ -237,6 +235,10 @@ Parsed parse(const Arguments& arguments, const po::options_description& options,
   } catch (const po::error& error) {
     throw UsageError(error.what(), "see --help");
   }
+}
+
+bool decides_result(const std::string& option) {
+  return std::find(kNotPartOfResult.begin(), kNotPartOfResult.end(), option) == kNotPartOfResult.end();
 }
 
 bool asks_for_help(const Arguments& arguments) {

@@ -62,4 +62,7 @@ Parsed parse(const Arguments& arguments, const po::options_description& options,
 
 bool asks_for_help(const Arguments& arguments);
 
+/// Whether an option, by its long name, decides the result; outputs, display and test options do not.
+bool decides_result(const std::string& option);
+
 }  // namespace kernbench

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -25,6 +24,7 @@ How long will this program take on that machine, where does the time go, and doe
 
 Commands:
   run WORKLOAD    run a workload on a modelled machine
+  sweep FILE      run a workload at many points of a design space
   topology        show, check or export a machine
   list            workloads, presets, algorithms, dtypes, limits
   validate        hold the model against reference tables and closed forms
@@ -40,14 +40,12 @@ struct CommandEntry {
   const char* name;
   int (*run)(const Arguments&);
 };
-constexpr std::array<CommandEntry, 5> kCommands{{{"run", run_command},
-                                                 {"topology", topology_command},
-                                                 {"list", list_command},
-                                                 {"validate", validate_command},
-                                                 {"bench", bench_command}}};
+constexpr CommandEntry kCommands[] = {{"run", run_command},           {"sweep", sweep_command},
+                                      {"topology", topology_command}, {"list", list_command},
+                                      {"validate", validate_command}, {"bench", bench_command}};
 
 /// Commands of the specification that this version does not have.
-constexpr std::array<const char*, 5> kLaterCommands{"pipeline", "sweep", "search", "report", "tune"};
+constexpr const char* kLaterCommands[] = {"pipeline", "search", "report", "tune"};
 
 int dispatch(const Arguments& arguments) {
   if (arguments.empty()) throw UsageError("no command given", "try 'kernbench --help'");

@@ -14,6 +14,7 @@ int run_command(const Arguments& arguments);
 int topology_command(const Arguments& arguments);
 int list_command(const Arguments& arguments);
 int validate_command(const Arguments& arguments);
+int sweep_command(const Arguments& arguments);
 int bench_command(const Arguments& arguments);
 
 }  // namespace kernbench

@@ -16,6 +16,7 @@ struct Setting {
   std::string name;
   std::string text;              ///< as behind --set or the option
   std::optional<double> number;  ///< in base units; nothing: a text
+  bool flag = false;             ///< an option that takes no value; its text is "true" or "false"
 };
 
 /// One value of an axis.

@@ -2,16 +2,16 @@
 #include <atomic>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "sc_main/sweep/executor.h"
 #include "sc_main/sweep/points.h"
 #include "sc_main/sweep/store.h"
 
 namespace kernbench::sweep {
-
-class Executor;
 
 /// What became of a point that was asked for.
 struct Evaluated {
@@ -19,7 +19,7 @@ struct Evaluated {
   std::string key;    ///< empty: infeasible
   std::string error;  ///< why it failed, or the constraint that refuses it
   int exit_code = 0;
-  std::vector<double> objectives;  ///< in the order of the file; empty unless ok
+  std::vector<double> objectives;  ///< in the order of the file, NaN where a metric is missing; empty unless ok
   bool cached = false;             ///< the store had it
 };
 
@@ -29,7 +29,8 @@ struct Progress {
   std::size_t done = 0;   ///< of them, those that were in the store among them
   std::size_t cached = 0, failed = 0, lost = 0, refused = 0, running = 0;
   double elapsed_s = 0;
-  double cpu_s = 0;  ///< of the points that ran
+  std::size_t ran = 0;                               ///< of those done, the ones that had a process
+  double cpu_s = 0, model_cpu_s = 0, process_s = 0;  ///< of them: CPU time, that of the simulation alone, wall time
 };
 
 /// Evaluates points of a sweep file, with the store as cache: what is there does not run again.
@@ -53,11 +54,18 @@ class Evaluator {
   std::vector<Evaluated> evaluate(const std::vector<Coordinates>& coordinates);
   std::vector<Evaluated> evaluate(std::vector<Point> points);
 
+  /// Throws ConfigError, at the objective, if none of the points that ended well had one of its metrics.
+  void check_objectives() const;
+
   PointMaker& maker() { return maker_; }
   const Progress& progress() const { return progress_; }
 
  private:
   class Batch;
+  std::size_t position_of(const Point& point);
+  std::vector<double> objectives_of(const Point& point, const std::map<std::string, double>& metrics);
+  void report();
+
   const SweepFile& file_;
   Store& store_;
   Options options_;
@@ -65,9 +73,10 @@ class Evaluator {
   PointMaker maker_;
   Progress progress_;
   std::map<std::string, std::size_t> positions_;  // by coordinates
+  std::unique_ptr<Executor> own_;
+  double start_s_;
+  std::vector<bool> seen_;                     // by objective: some point had its metrics
+  std::map<std::string, double> any_metrics_;  // of the last point that ended well
 };
-
-/// The user asked to end.
-struct Interrupted {};
 
 }  // namespace kernbench::sweep

@@ -41,8 +41,8 @@ class PointMaker {
   /// "kernbench run ...", to paste into a shell.
   std::string command(const Point& point) const;
 
-  /// Values of the objectives, in the order of the file. `metrics`: of the point's result. Throws
-  /// std::invalid_argument if a metric is missing.
+  /// Values of the objectives, in the order of the file; NaN where a metric is missing. `metrics`: of the point's
+  /// result.
   std::vector<double> objectives(const Point& point, const std::map<std::string, double>& metrics);
 
  private:

@@ -12,8 +12,10 @@ namespace kernbench::sweep {
 struct ValueKind {
   const topology::Field* field = nullptr;  ///< null: an option
   bool flag = false;                       ///< of an option that takes no value
+  bool real = false;                       ///< of an option that takes fractions
   std::string option;                      ///< long name of the option
 
+  bool numeric() const;      ///< values may be numbers: they can be a range
   bool whole() const;        ///< numbers are integers
   std::string unit() const;  ///< of numbers, in base units; may be empty
 

@@ -2,6 +2,7 @@
 #include <SQLiteCpp/Database.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -28,6 +29,7 @@ struct Record {
   std::string error;
   nlohmann::ordered_json result;  ///< of `run --json`, without config, command and host; null without
   double wall_s = 0, cpu_s = 0;
+  double model_cpu_s = 0;  ///< of elaboration and simulation alone; not stored
   std::uint64_t peak_rss_bytes = 0;
   std::string finished;  ///< UTC, "2026-01-31T12:00:00Z"
   int attempt = 1;
@@ -54,6 +56,9 @@ class Store {
  public:
   enum class Mode { write, read };
   Store(const std::string& path, Mode mode);
+  ~Store();
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
 
   /// For tables of others, in the same file.
   SQLite::Database& database() { return database_; }
@@ -64,15 +69,16 @@ class Store {
   /// Lists a point of the sweep.
   void list(const std::string& sweep, std::size_t position, const std::string& key,
             const nlohmann::ordered_json& coordinates, const nlohmann::ordered_json& settings);
-  /// Drops listed points from `count` on.
-  void truncate(const std::string& sweep, std::size_t count);
 
   std::optional<Status> status(const std::string& key);
   /// Status, exit code, error and result; no host figures.
   std::optional<Record> find(const std::string& key);
   std::map<std::string, double> metrics(const std::string& key);
-  /// Records how a point ended, replacing what was there.
-  void add(const PointIdentity& point, const Record& record);
+  /// Records how a point ended, replacing what was there; `also` writes what belongs to it in the same transaction.
+  void add(const PointIdentity& point, const Record& record, const std::function<void()>& also = {});
+  /// Everything that `work` writes is one transaction. Not nested.
+  void in_one_step(const std::function<void()>& work);
+  /// NaN: the point has no such value.
   void set_objectives(const std::string& sweep, std::size_t position, const std::vector<Objective>& objectives,
                       const std::vector<double>& values);
 
@@ -84,6 +90,7 @@ class Store {
 
  private:
   std::string path_;
+  Mode mode_;
   SQLite::Database database_;
 };
 

@@ -1,0 +1,125 @@
+#include <SQLiteCpp/Statement.h>
+#include <fmt/format.h>
+
+#include <set>
+
+#include "sc_main/cli/usage_error.h"
+#include "sc_main/sweep/store.h"
+#include "tlm/config/nearest.h"
+#include "waves/output_file.h"
+
+namespace kernbench::sweep {
+namespace {
+using Json = nlohmann::ordered_json;
+
+/// RFC 4180.
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string field = "\"";
+  for (const char c : text) field += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return field + "\"";
+}
+
+Json text_or_null(const SQLite::Column& column) { return column.isNull() ? Json() : Json(column.getString()); }
+
+Json numbers(SQLite::Database& database, const std::string& query, const std::string& first, std::int64_t second = -1) {
+  Json json = Json::object();
+  SQLite::Statement statement(database, query);
+  statement.bind(1, first);
+  if (second >= 0) statement.bind(2, second);
+  while (statement.executeStep()) json[statement.getColumn(0).getString()] = statement.getColumn(1).getDouble();
+  return json;
+}
+
+std::string text_of(const Json& value) {
+  return value.is_null() ? std::string() : value.is_string() ? value.get<std::string>() : value.dump();
+}
+}  // namespace
+
+Json Store::json(const std::string& sweep) {
+  const std::vector<std::string> names = sweeps();
+  if (names.empty()) throw UsageError(fmt::format("'{}' holds no sweep", path_), "run 'kernbench sweep FILE' first");
+  if (sweep.empty() && names.size() > 1)
+    throw UsageError(fmt::format("'{}' holds {} sweeps", path_, names.size()), "give one of " + join(names));
+  const std::string name = sweep.empty() ? names.front() : sweep;
+  try {
+    SQLite::Statement head(database_,
+                           "SELECT kind, method, seed, version, build, base, axes, objectives FROM sweeps "
+                           "WHERE name = ?");
+    head.bind(1, name);
+    if (!head.executeStep())
+      throw UsageError(fmt::format("'{}' holds no sweep {}", path_, quote(name)), suggest(name, names, "sweeps"));
+    Json json{{"name", name},
+              {"kind", head.getColumn(0).getString()},
+              {"method", head.getColumn(1).getString()},
+              {"seed", head.getColumn(2).getInt64()},
+              {"version", head.getColumn(3).getString()},
+              {"build", head.getColumn(4).getString()},
+              {"base", head.getColumn(5).getString()},
+              {"axes", Json::parse(head.getColumn(6).getString())},
+              {"objectives", Json::parse(head.getColumn(7).getString())},
+              {"points", Json::array()},
+              {"configs", Json::object()}};
+    SQLite::Statement row(database_,
+                          "SELECT s.position, s.key, s.coordinates, s.settings, p.status, p.exit_code, p.error, "
+                          "p.command, p.config_hash, p.result, c.config FROM sweep_points s JOIN points p ON p.key = "
+                          "s.key LEFT JOIN configs c ON c.hash = p.config_hash WHERE s.sweep = ? ORDER BY s.position");
+    row.bind(1, name);
+    while (row.executeStep()) {
+      const std::string key = row.getColumn(1).getString();
+      const std::int64_t position = row.getColumn(0).getInt64();
+      Json point{{"position", position},
+                 {"key", key},
+                 {"status", row.getColumn(4).getString()},
+                 {"exit_code", row.getColumn(5).getInt()},
+                 {"error", text_or_null(row.getColumn(6))},
+                 {"coordinates", Json::parse(row.getColumn(2).getString())},
+                 {"settings", Json::parse(row.getColumn(3).getString())}};
+      point["objectives"] =
+          numbers(database_,
+                  "SELECT name, value FROM objective_values WHERE sweep = ? AND position = ? ORDER BY "
+                  "name",
+                  name, position);
+      point["metrics"] = numbers(database_, "SELECT name, value FROM metrics WHERE key = ? ORDER BY name", key);
+      point["command"] = row.getColumn(7).getString();
+      point["config_hash"] = text_or_null(row.getColumn(8));
+      point["result"] = row.getColumn(9).isNull() ? Json() : Json::parse(row.getColumn(9).getString());
+      if (!row.getColumn(8).isNull() && !row.getColumn(10).isNull())
+        json["configs"][row.getColumn(8).getString()] = Json::parse(row.getColumn(10).getString());
+      json["points"].push_back(std::move(point));
+    }
+    return json;
+  } catch (const SQLite::Exception& error) {
+    throw OutputError(fmt::format("cannot read '{}': {}", path_, error.what()));
+  }
+}
+
+std::string Store::csv(const std::string& sweep) {
+  const Json all = json(sweep);
+  std::vector<std::string> axes, objectives;
+  for (const Json& axis : all["axes"]) axes.push_back(axis["name"]);
+  for (const Json& objective : all["objectives"]) objectives.push_back(objective["name"]);
+  std::set<std::string> metrics;
+  for (const Json& point : all["points"]) {
+    for (const auto& [name, value] : point["metrics"].items()) metrics.insert(name);
+  }
+  // An axis or objective that is a metric, too, stands once.
+  for (const std::string& axis : axes) metrics.erase(axis);
+  for (const std::string& objective : objectives) metrics.erase(objective);
+  std::string text = "position,status";
+  for (const auto& names : {axes, objectives, std::vector<std::string>(metrics.begin(), metrics.end())}) {
+    for (const std::string& name : names) text += "," + csv_field(name);
+  }
+  text += ",exit_code,error,key,command\n";
+  for (const Json& point : all["points"]) {
+    text += fmt::format("{},{}", point["position"].get<std::int64_t>(), point["status"].get<std::string>());
+    for (const std::string& axis : axes) text += "," + csv_field(point["coordinates"][axis]["label"]);
+    for (const std::string& name : objectives) text += "," + text_of(point["objectives"].value(name, Json()));
+    for (const std::string& name : metrics) text += "," + text_of(point["metrics"].value(name, Json()));
+    text += fmt::format(",{},{},{},{}\n", point["exit_code"].get<int>(), csv_field(text_of(point["error"])),
+                        point["key"].get<std::string>(), csv_field(point["command"]));
+  }
+  return text;
+}
+
+}  // namespace kernbench::sweep
