@@ -73,7 +73,19 @@ void check_signature(const AlgorithmEntry& entry) {
 
 const char* kind_name(std::int32_t kind) { return to_string(static_cast<SipTopology>(kind)); }
 
-SipShape shape_of(const AlgorithmEntry& entry, const MachineMap& map, const Group& group) {
+/// A rank that is a PE works on what lies there.
+void check_home(const Group& group, int rank, const std::vector<TensorShard>& shards) {
+  const PeCoord home = group.pes.at(static_cast<std::size_t>(rank));
+  for (const TensorShard& shard : shards) {
+    if (shard.rows * shard.cols == 0 || shard.owner == home) continue;
+    throw Error(fmt::format("rank {} of process group {} is {}, but its tensor lies on {}; make it after the group",
+                            rank, group.id, names::pe(home), names::pe(shard.owner)));
+  }
+}
+
+}  // namespace
+
+SipShape sip_shape(const AlgorithmEntry& entry, const MachineMap& map, const Group& group) {
   SipShape shape;
   shape.ranks = static_cast<int>(group.sips.size());
   bool whole = shape.ranks == map.sips && !group.ranks_are_pes();
@@ -100,18 +112,6 @@ SipShape shape_of(const AlgorithmEntry& entry, const MachineMap& map, const Grou
   return shape;
 }
 
-/// A rank that is a PE works on what lies there.
-void check_home(const Group& group, int rank, const std::vector<TensorShard>& shards) {
-  const PeCoord home = group.pes.at(static_cast<std::size_t>(rank));
-  for (const TensorShard& shard : shards) {
-    if (shard.rows * shard.cols == 0 || shard.owner == home) continue;
-    throw Error(fmt::format("rank {} of process group {} is {}, but its tensor lies on {}; make it after the group",
-                            rank, group.id, names::pe(home), names::pe(shard.owner)));
-  }
-}
-
-}  // namespace
-
 struct Collective::Impl {
   AlgorithmEntry entry;
   std::shared_ptr<GroupQueues> queues;
@@ -124,7 +124,7 @@ struct Collective::Impl {
       : entry(std::move(the_entry)),
         queues(std::move(the_queues)),
         scope(the_scope),
-        shape(shape_of(entry, queues->map(), queues->group())),
+        shape(sip_shape(entry, queues->map(), queues->group())),
         schedules(entry, *queues, shape, tiles()) {}
 
   /// A rank that is a PE is one contribution in every scope.

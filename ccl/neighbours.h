@@ -7,6 +7,7 @@
 
 #include "ccl/grid.h"
 #include "ccl/queues.h"
+#include "ccl/registry.h"
 #include "tlm/machine/machine_map.h"
 
 namespace kernbench::ccl {
@@ -17,6 +18,10 @@ struct SipShape {
   int w = 0, h = 0;  ///< 0 where there is no grid
   int ranks = 1;
 };
+
+/// The SIPs of a group as an algorithm sees them: part of a grid, and ranks that are PEs, are a ring. Throws Error if
+/// the algorithm does not serve that.
+SipShape sip_shape(const AlgorithmEntry& entry, const MachineMap& map, const Group& group);
 
 /// Node pairs that schedules of one algorithm use. Nodes of `ranks` are ranks; those of `cubes` are numbered rank *
 /// cubes per SIP + cube.

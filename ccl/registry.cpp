@@ -53,7 +53,8 @@ Registry::Registry(const std::string& file) : Registry() {
 }
 
 void Registry::read(const ConfigNode& root, Problems& problems) {
-  check_keys(root, "", {"defaults", "algorithms"}, problems);
+  check_keys(root, "", {"defaults", "algorithms", "tuned"}, problems);
+  if (const ConfigNode* tuned = root.find("tuned")) tuned_.read(*tuned, problems);
   const ConfigNode* algorithms = root.find("algorithms");
   if (algorithms == nullptr) {
     problems.add(root.where, "missing key 'algorithms'", "give a map of algorithm names, each with its module");

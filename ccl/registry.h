@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ccl/contract.h"
+#include "ccl/tuned_table.h"
 #include "tlm/config/config_node.h"
 #include "tlm/machine/machine_map.h"
 
@@ -41,6 +42,7 @@ class Registry {
   /// `world_size` of entry `name`, otherwise of the defaults. None: ranks are SIPs.
   std::optional<int> world_size(const std::string& name) const;
   std::vector<std::string> names() const;
+  const TunedTable& tuned() const { return tuned_; }  ///< measured times, for Chooser
   /// Loads the module of entry `name` and checks it. `overrides` replace parameters of ccl.yaml.
   /// Throws Error: unknown entry (with the nearest), missing file, missing symbol, other ABI version, unknown
   /// parameter.
@@ -64,6 +66,7 @@ class Registry {
   std::optional<std::int64_t> default_n_elem_;
   std::optional<int> default_world_size_;
   std::map<std::string, Entry> entries_;
+  TunedTable tuned_;
 };
 
 /// Names of the built-in algorithms, without `kernbench.ccl.`.

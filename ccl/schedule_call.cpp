@@ -63,7 +63,11 @@ LevelCost level(const MachineMap& map, bool between_sips) {
   return cost;
 }
 
-PlanRequest base_request(const AlgorithmEntry& entry, const MachineMap& map, const SipShape& shape) {
+bool holds(const Block& block, std::int32_t node) { return block.holder == kEveryNode || block.holder == node; }
+
+}  // namespace
+
+PlanRequest ScheduleBinder::base_request(const AlgorithmEntry& entry, const MachineMap& map, const SipShape& shape) {
   PlanRequest request;
   request.kind = shape.kind;
   request.sip_w = shape.w;
@@ -74,10 +78,6 @@ PlanRequest base_request(const AlgorithmEntry& entry, const MachineMap& map, con
   request.parameters = entry.parameters;
   return request;
 }
-
-bool holds(const Block& block, std::int32_t node) { return block.holder == kEveryNode || block.holder == node; }
-
-}  // namespace
 
 NodeLinks ScheduleBinder::links(const AlgorithmEntry& entry, const MachineMap& map, const SipShape& shape,
                                 Scope scope) {

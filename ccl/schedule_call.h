@@ -40,6 +40,8 @@ class ScheduleBinder {
   RankCall bind(int rank, const CollectiveCall& call, const LaunchMessage::TensorArg& in,
                 const LaunchMessage::TensorArg& out) const;
 
+  /// What a schedule is asked for that does not depend on the call: SIPs and links.
+  static PlanRequest base_request(const AlgorithmEntry& entry, const MachineMap& map, const SipShape& shape);
   /// Node pairs that an algorithm's schedules use, for GroupQueues.
   static NodeLinks links(const AlgorithmEntry& entry, const MachineMap& map, const SipShape& shape, Scope scope);
 

@@ -1,0 +1,60 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "ccl/neighbours.h"
+#include "ccl/registry.h"
+#include "tlm/machine/machine_map.h"
+
+namespace kernbench::ccl {
+
+/// What `auto` decides by.
+struct ChoiceInput {
+  CollectiveOp op = CollectiveOp::all_reduce;
+  Scope scope = Scope::sip;
+  std::uint64_t bytes = 0;  ///< S as in nccl-tests
+  int root = 0;
+  int lanes = 0;  ///< PEs of a contributor that share its data; 0: all there are
+};
+
+/// An algorithm that might do it.
+struct Candidate {
+  std::string name;
+  double ns = 0;          ///< what it should take; 0: nobody knows
+  bool measured = false;  ///< from the tuned table; otherwise by its own model
+  std::string unfit;      ///< why it cannot; empty: it can
+};
+
+struct Choice {
+  std::string algorithm;              ///< entry of ccl.yaml
+  std::string why;                    ///< in words
+  std::vector<Candidate> candidates;  ///< fastest first; those that cannot at the end
+};
+
+/// What `auto` stands for, call by call: of the algorithms that serve a call the one that should be fastest. Times come
+/// from the tuned table of ccl.yaml where it has this machine and size, otherwise from the models of the algorithms'
+/// schedules; one that has neither is taken only if there is no other, the default algorithm first. One for each
+/// process group: it remembers.
+class Chooser {
+ public:
+  /// All of them outlive it.
+  Chooser(const Registry& registry, const MachineMap& map, const Group& group)
+      : registry_(registry), map_(map), group_(group) {}
+
+  /// The same for the same input, on all ranks. Throws Error if no algorithm serves it.
+  const Choice& choose(const ChoiceInput& input);
+
+ private:
+  Candidate judge(const std::string& name, const ChoiceInput& input) const;
+  Choice decide(const ChoiceInput& input) const;
+
+  const Registry& registry_;
+  const MachineMap& map_;
+  const Group& group_;
+  std::map<std::tuple<CollectiveOp, Scope, std::uint64_t, int, int>, Choice> made_;
+};
+
+}  // namespace kernbench::ccl

@@ -1,0 +1,117 @@
+#include "ccl/tuned_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tlm/config/read.h"
+
+namespace kernbench::ccl {
+namespace {
+
+template <class Enum>
+std::vector<std::string> names_of(int count) {
+  std::vector<std::string> names;
+  for (int i = 0; i < count; ++i) names.emplace_back(to_string(static_cast<Enum>(i)));
+  return names;
+}
+
+constexpr IntegerRange kBytes{1, std::uint64_t{1} << 50}, kTime{0, std::uint64_t{1} << 50};
+
+std::vector<std::uint64_t> read_numbers(const ConfigNode& list, const std::string& what, const IntegerRange& range,
+                                        Problems& problems) {
+  std::vector<std::uint64_t> numbers;
+  if (!expect_list(list, what, "integers", problems)) return numbers;
+  for (const ConfigNode& item : list.items) {
+    if (const auto number = read_integer(item, what, range, problems)) numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+}  // namespace
+
+std::string machine_key(const MachineMap& map) {
+  std::string key = fmt::format("{}_{}", to_string(map.sip_topology), map.sips);
+  if (map.sip_w > 0) key += fmt::format("_{}x{}", map.sip_w, map.sip_h);
+  key += fmt::format("_cubes_{}x{}_pes_{}", map.cube_w, map.cube_h, map.pes_per_cube);
+  const auto link = [](const std::vector<LinkBundle>& links) {
+    if (links.empty()) return std::string("none");
+    return fmt::format("{:.0f}MBps_{}ns", static_cast<double>(links.front().capacity.bytes_per_second()) / 1e6,
+                       links.front().latency / 1000);
+  };
+  return key + fmt::format("_sip_{}_cube_{}_hbm_{:.0f}MBps_slots_{}x{}", link(map.sip_links), link(map.cube_links),
+                           static_cast<double>(map.hbm_slice.peak.bytes_per_second()) / 1e6, map.ipcq_slots,
+                           map.ipcq_slot_bytes);
+}
+
+void TunedTable::read(const ConfigNode& list, Problems& problems) {
+  if (!expect_list(list, "tuned", "measurements", problems)) return;
+  for (const ConfigNode& item : list.items) {
+    if (!expect_map(item, "tuned", {"machine", "op", "scope", "bytes", "time_ns"}, problems)) continue;
+    check_keys(item, "tuned", {"machine", "op", "scope", "bytes", "time_ns"}, problems);
+    const auto need = [&](const char* key) {
+      const ConfigNode* node = item.find(key);
+      if (node == nullptr)
+        problems.add(item.where, fmt::format("a tuned entry has no '{}'", key), "run 'kernbench tune' again");
+      return node;
+    };
+    const ConfigNode *machine = need("machine"), *op = need("op"), *scope = need("scope"), *bytes = need("bytes"),
+                     *times = need("time_ns");
+    if (machine == nullptr || op == nullptr || scope == nullptr || bytes == nullptr || times == nullptr) continue;
+    Row row;
+    if (const auto text = read_text(*machine, "tuned.machine", problems)) row.machine = *text;
+    if (const auto index = read_name(*op, "tuned.op", names_of<CollectiveOp>(10), problems))
+      row.op = static_cast<CollectiveOp>(*index);
+    if (const auto index = read_name(*scope, "tuned.scope", names_of<Scope>(3), problems))
+      row.scope = static_cast<Scope>(*index);
+    row.bytes = read_numbers(*bytes, "tuned.bytes", kBytes, problems);
+    if (std::adjacent_find(row.bytes.begin(), row.bytes.end(), std::greater_equal<>()) != row.bytes.end())
+      problems.add(bytes->where, "tuned.bytes do not rise", "give sizes from small to large, each once");
+    if (!expect_map(*times, "tuned.time_ns", {}, problems)) continue;
+    for (const auto& [name, key_where, values] : times->entries) {
+      const std::vector<std::uint64_t> ns = read_numbers(values, "tuned.time_ns." + name, kTime, problems);
+      if (ns.size() != row.bytes.size())
+        problems.add(values.where, fmt::format("{} times for {} sizes", ns.size(), row.bytes.size()),
+                     "give one time for each of tuned.bytes");
+      row.ns[name].assign(ns.begin(), ns.end());
+    }
+    rows_.push_back(std::move(row));
+  }
+}
+
+std::string TunedTable::yaml() const {
+  std::string text;
+  for (const Row& row : rows_) {
+    text += fmt::format("  - machine: {}\n    op: {}\n    scope: {}\n    bytes: [{}]\n    time_ns:\n", row.machine,
+                        to_string(row.op), to_string(row.scope), fmt::join(row.bytes, ", "));
+    for (const auto& [name, ns] : row.ns) {
+      std::vector<std::uint64_t> whole;
+      for (const double one : ns) whole.push_back(static_cast<std::uint64_t>(std::llround(one)));
+      text += fmt::format("      {}: [{}]\n", name, fmt::join(whole, ", "));
+    }
+  }
+  return text;
+}
+
+const TunedTable::Row* TunedTable::find(const std::string& machine, CollectiveOp op, Scope scope) const {
+  for (const Row& row : rows_) {
+    if (row.machine == machine && row.op == op && row.scope == scope) return &row;
+  }
+  return nullptr;
+}
+
+std::optional<double> TunedTable::ns_at(const Row& row, const std::string& algorithm, std::uint64_t bytes) {
+  const auto found = row.ns.find(algorithm);
+  const auto above = std::lower_bound(row.bytes.begin(), row.bytes.end(), bytes);
+  if (found == row.ns.end() || above == row.bytes.end()) return {};
+  const auto high = static_cast<std::size_t>(above - row.bytes.begin());
+  const std::vector<double>& ns = found->second;
+  if (*above == bytes) return ns[high] > 0 ? std::optional(ns[high]) : std::nullopt;
+  if (high == 0 || !(ns[high - 1] > 0) || !(ns[high] > 0)) return {};
+  const auto log = [](std::uint64_t size) { return std::log(static_cast<double>(size)); };
+  const double share = (log(bytes) - log(row.bytes[high - 1])) / (log(row.bytes[high]) - log(row.bytes[high - 1]));
+  return ns[high - 1] * std::pow(ns[high] / ns[high - 1], share);
+}
+
+}  // namespace kernbench::ccl

@@ -1,0 +1,45 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tlm/config/config_node.h"
+#include "tlm/kernel/call.h"
+#include "tlm/machine/machine_map.h"
+
+namespace kernbench::ccl {
+
+/// What a machine is to collectives, in one word: topology, shape, links, queues. Tuned times belong to it.
+std::string machine_key(const MachineMap& map);
+
+/// Times that `kernbench tune` has measured: section `tuned` of ccl.yaml.
+class TunedTable {
+ public:
+  /// All algorithms of one operation on one machine, at the same sizes.
+  struct Row {
+    std::string machine;
+    CollectiveOp op = CollectiveOp::all_reduce;
+    Scope scope = Scope::sip;
+    std::vector<std::uint64_t> bytes;               ///< S as in nccl-tests, rising
+    std::map<std::string, std::vector<double>> ns;  ///< by algorithm and size; 0: could not run
+  };
+
+  /// Reads the list; reports what is wrong.
+  void read(const ConfigNode& list, Problems& problems);
+  void add(Row row) { rows_.push_back(std::move(row)); }
+  bool empty() const { return rows_.empty(); }
+  /// The section's text, to be put below `tuned:`.
+  std::string yaml() const;
+
+  const Row* find(const std::string& machine, CollectiveOp op, Scope scope) const;
+  /// Between two measured sizes times are taken to follow a power of the size. Nothing outside of the measured sizes,
+  /// or if the algorithm did not run at both.
+  static std::optional<double> ns_at(const Row& row, const std::string& algorithm, std::uint64_t bytes);
+
+ private:
+  std::vector<Row> rows_;
+};
+
+}  // namespace kernbench::ccl

@@ -1,0 +1,151 @@
+#include "ccl/choice.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+#include <numeric>
+
+#include "tests/ccl/fake_machine.h"
+#include "tlm/config/problems.h"
+
+namespace kernbench::test {
+namespace {
+using ::testing::HasSubstr;
+
+/// Two entries of one algorithm that serves all_reduce over SIPs, and what was measured of them.
+std::string ccl_yaml(const MachineMap& map) {
+  return "algorithms:\n"
+         "  one: { module: kernbench.ccl.ring_allreduce }\n"
+         "  two: { module: kernbench.ccl.ring_allreduce }\n"
+         "tuned:\n"
+         "  - machine: " +
+         ccl::machine_key(map) +
+         "\n"
+         "    op: all_reduce\n"
+         "    scope: sip\n"
+         "    bytes: [1024, 16384, 65536]\n"
+         "    time_ns: {one: [100, 1600, 2000], two: [400, 800, 0]}\n";
+}
+
+ccl::Registry registry_of(const std::string& text) {
+  const std::string path =
+      "choice_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()) + ".yaml";
+  std::ofstream(path) << text;
+  try {
+    ccl::Registry registry(path);
+    std::remove(path.c_str());
+    return registry;
+  } catch (...) {
+    std::remove(path.c_str());
+    throw;
+  }
+}
+
+ccl::Group everybody(const MachineMap& map) {
+  ccl::Group group;
+  group.sips.resize(map.sips);
+  std::iota(group.sips.begin(), group.sips.end(), std::uint16_t{0});
+  return group;
+}
+
+TEST(Choice, TakesTheTunedTimesAndAPowerOfTheSizeBetweenThem) {
+  const MachineMap map = make_map(SipTopology::ring_1d, 4, 0, 0, 1, 1, 1);
+  const ccl::Registry registry = registry_of(ccl_yaml(map));
+  const ccl::Group group = everybody(map);
+  ccl::Chooser chooser(registry, map, group);
+  const auto choose = [&](std::uint64_t bytes) {
+    return chooser.choose({CollectiveOp::all_reduce, Scope::sip, bytes});
+  };
+  EXPECT_EQ(choose(1024).algorithm, "one");
+  EXPECT_EQ(choose(16'384).algorithm, "two");
+  // `one` grows with the size, `two` with its fourth root: 100 (n / 1024) and 400 (n / 1024)^(1/4) meet at 6502 B.
+  EXPECT_EQ(choose(6000).algorithm, "one");
+  EXPECT_EQ(choose(7000).algorithm, "two");
+  EXPECT_NEAR(choose(4096).candidates[0].ns, 400, 1e-6);
+  EXPECT_TRUE(choose(4096).candidates[0].measured);
+  EXPECT_EQ(choose(4096).why, "all_reduce of 4096 B: tuned to take 400 ns, next two 566 ns");
+  EXPECT_EQ(choose(65'536).algorithm, "one");  // `two` did not run there
+  EXPECT_EQ(choose(40'000).algorithm, "one");  // nor is anything known between
+}
+
+TEST(Choice, OtherMachinesAndSizesAreNotTuned) {
+  const MachineMap map = make_map(SipTopology::ring_1d, 4, 0, 0, 1, 1, 1),
+                   other = make_map(SipTopology::ring_1d, 5, 0, 0, 1, 1, 1);
+  const ccl::Registry registry = registry_of(ccl_yaml(map));
+  const ccl::Group group = everybody(other);
+  ccl::Chooser chooser(registry, other, group);
+  EXPECT_FALSE(chooser.choose({CollectiveOp::all_reduce, Scope::sip, 4096}).candidates[0].measured);
+  const ccl::Group here = everybody(map);
+  ccl::Chooser same(registry, map, here);
+  EXPECT_FALSE(same.choose({CollectiveOp::all_reduce, Scope::sip, 1 << 20}).candidates[0].measured);
+}
+
+TEST(Choice, SaysWhyNothingServes) {
+  const MachineMap map = make_map(SipTopology::ring_1d, 4, 0, 0, 1, 1, 1);
+  const ccl::Registry registry = registry_of("algorithms: { mine: { module: kernbench.ccl.ring_allreduce } }\n");
+  const ccl::Group group = everybody(map);
+  ccl::Chooser chooser(registry, map, group);
+  try {
+    chooser.choose({CollectiveOp::all_to_all, Scope::sip, 4096});
+    FAIL();
+  } catch (const ccl::Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "no algorithm serves all_to_all with scope sip on 4 SIPs (ring_1d):\n  mine: does not serve "
+                 "all_to_all");
+  }
+}
+
+TEST(Choice, EveryOperationHasABuiltInAlgorithmOnEveryTopology) {
+  const MachineMap maps[] = {
+      make_map(SipTopology::ring_1d, 5, 0, 0, 2, 2, 2), make_map(SipTopology::torus_2d, 6, 3, 2, 2, 2, 2),
+      make_map(SipTopology::mesh_2d_no_wrap, 6, 3, 2, 2, 2, 2), make_map(SipTopology::switch_star, 4, 0, 0, 2, 2, 2),
+      make_map(SipTopology::fully_connected, 4, 0, 0, 2, 2, 2)};
+  const ccl::Registry registry;
+  for (const MachineMap& map : maps) {
+    const ccl::Group group = everybody(map);
+    ccl::Chooser chooser(registry, map, group);
+    for (int op = 0; op <= static_cast<int>(CollectiveOp::send_recv); ++op) {
+      for (const std::uint64_t bytes : {std::uint64_t{1024}, std::uint64_t{64} << 20}) {
+        const ccl::Choice& choice = chooser.choose({static_cast<CollectiveOp>(op), Scope::sip, bytes});
+        EXPECT_NE(choice.algorithm, "") << op << " " << to_string(map.sip_topology);
+      }
+    }
+  }
+}
+
+TEST(TunedTable, TextReadsBackAsItWas) {
+  ccl::TunedTable table;
+  table.add({"here", CollectiveOp::all_gather, Scope::cube, {8, 64}, {{"a", {1, 2}}, {"b", {0, 5}}}});
+  const ccl::Registry registry =
+      registry_of("algorithms: { a: { module: kernbench.ccl.ring_allreduce } }\ntuned:\n" + table.yaml());
+  EXPECT_EQ(registry.tuned().yaml(), table.yaml());
+  const ccl::TunedTable::Row* row = registry.tuned().find("here", CollectiveOp::all_gather, Scope::cube);
+  ASSERT_NE(row, nullptr);
+  EXPECT_EQ(ccl::TunedTable::ns_at(*row, "b", 8), std::nullopt);
+  EXPECT_EQ(ccl::TunedTable::ns_at(*row, "b", 64), 5);
+}
+
+TEST(TunedTable, ErrorsHaveAPlace) {
+  const std::string head = "algorithms: { a: { module: kernbench.ccl.ring_allreduce } }\ntuned:\n";
+  const auto error_of = [&](const std::string& rest) {
+    try {
+      registry_of(head + rest);
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string("nothing was thrown");
+  };
+  EXPECT_THAT(error_of("  - {machine: m, op: all_reduce, scope: sip, bytes: [1, 2], time_ns: {a: [1]}}\n"),
+              HasSubstr(":3:74: error: 1 times for 2 sizes\n  hint: give one time for each of tuned.bytes"));
+  EXPECT_THAT(error_of("  - {machine: m, op: all_reduce, scope: sip, bytes: [2, 2], time_ns: {a: [1, 1]}}\n"),
+              HasSubstr(":3:53: error: tuned.bytes do not rise"));
+  EXPECT_THAT(error_of("  - {machine: m, op: allreduce, scope: sip, bytes: [2], time_ns: {a: [1]}}\n"),
+              HasSubstr("did you mean 'all_reduce'?"));
+  EXPECT_THAT(error_of("  - {machine: m, op: all_reduce, bytes: [2], time_ns: {a: [1]}}\n"),
+              HasSubstr(":3:5: error: a tuned entry has no 'scope'"));
+}
+
+}  // namespace
+}  // namespace kernbench::test
