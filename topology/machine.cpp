@@ -7,10 +7,24 @@
 
 namespace kernbench::topology {
 
+namespace {
+/// Trains are as long as two of them fit the shortest receive buffer of a wire, and a power of two.
+RunOptions with_trains(RunOptions options, const Plan& plan) {
+  options.longest = kMaxPacketBytes;
+  if (!options.fidelity.trains()) return options;
+  std::uint32_t packets = kMaxTrainBytes / kMaxPacketBytes;
+  for (const LinkEnd& end : plan.ends) {
+    while (packets > 1 && 2 * packets > end.link.buffer_packets) packets /= 2;
+  }
+  options.longest = packets * kMaxPacketBytes;
+  return options;
+}
+}  // namespace
+
 struct Machine::Impl {
   Impl(const Plan& plan, const RunOptions& options, Observer* observer, ForeignParts given)
       : plan(plan),
-        options(options),
+        options(with_trains(options, plan)),
         foreign(std::move(given)),
         dispatcher("dispatcher", plan.spec.sips + (plan.has_fabric() ? 1u : 0u)),
         context{plan, this->options, observer, dispatcher, pool, stacks, foreign} {
@@ -22,6 +36,7 @@ struct Machine::Impl {
     for (std::uint32_t end = 0; end < plan.ends.size(); ++end) {
       if (end < plan.ends[end].peer) join(link_port(end), link_port(plan.ends[end].peer));
     }
+    dispatcher.set_lookahead(lookahead());
     for (const auto& sip : sips) {
       const auto debug = [this](NodeId memory, tlm::tlm_generic_payload& payload) {
         return (*network_of(memory).interface(memory).to_endpoint)->transport_dbg(payload);
@@ -31,6 +46,18 @@ struct Machine::Impl {
         for (const auto& [place, bridge] : cube->foreign_initiators) bridge->set_debug_access(debug);
       }
     }
+  }
+
+  /// Least time in which anything goes from one SIP to another, or to the host. Observers see instants in order, and
+  /// foreign parts may wait for any instant.
+  Ps lookahead() const {
+    if (context.observer != nullptr || !foreign.initiators.empty() || !foreign.memories.empty()) return 0;
+    Ps least = plan.spec.sip.io.pcie.latency;
+    for (const LinkEnd& end : plan.ends) {
+      if (&context.queue_of(end.network) != &context.queue_of(plan.ends[end.peer].network))
+        least = std::min(least, end.link.latency);
+    }
+    return least;
   }
 
   NetworkModules& network(std::uint32_t id) {

@@ -35,6 +35,7 @@ void NetworkModules::make_interface(const BuildContext& context, std::uint32_t i
   config.noc = *plan.networks[id].noc;
   config.self = node;
   config.router = plan.map.node(node).at.router;
+  config.longest = context.options.longest;
   config.has_initiator = kind != NodeKind::hbm_port && kind != NodeKind::sram;
   const std::string name = names::leaf(names::network_interface(plan.map.name(node)));
   interfaces_.push_back(
@@ -52,6 +53,7 @@ void NetworkModules::make_link_port(const BuildContext& context, std::uint32_t i
   config.far_flit_bytes = plan.networks[plan.ends[end.peer].network].noc->flit_bytes;
   for (const Spot spot : *end.spots) config.routers.push_back(spot.router);
   config.from_io = end.from_io;
+  config.longest = context.options.longest;
   config.delay = ucie ? Delay::ucie : Delay::fabric;
   link_ports_[slot] = std::make_unique<LinkPort>(names::leaf(plan.end_name(id)).c_str(), config,
                                                  *plan.networks[end.network].routes, context.queue_of(end.network),

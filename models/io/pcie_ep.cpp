@@ -182,7 +182,7 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
 
   void notify(Message& message, Ps time) {
     Message* pointer = &message;
-    queue.at(time, [this, pointer] { answer(*pointer); });
+    queue.at_for_all(time, [this, pointer] { answer(*pointer); });
   }
 
   void answer(Message& message) {

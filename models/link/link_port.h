@@ -29,11 +29,12 @@ class LinkPort : public sc_core::sc_module {
  public:
   struct Config {
     LinkConfig link;
-    NocConfig noc;                       ///< of the network on this side
-    std::vector<std::uint16_t> routers;  ///< router each connection is attached to
-    bool from_io = false;                ///< what arrives here comes from an IO chiplet
-    Delay delay = Delay::ucie;           ///< what its latency is charged to
-    std::uint32_t far_flit_bytes = 0;    ///< of the network on the other side; 0: as here
+    NocConfig noc;                            ///< of the network on this side
+    std::vector<std::uint16_t> routers;       ///< router each connection is attached to
+    bool from_io = false;                     ///< what arrives here comes from an IO chiplet
+    Delay delay = Delay::ucie;                ///< what its latency is charged to
+    std::uint32_t far_flit_bytes = 0;         ///< of the network on the other side; 0: as here
+    std::uint32_t longest = kMaxPacketBytes;  ///< bytes that travel as one packet at most
   };
   /// `routes`: of the network on this side. `peer_queue`: of the SIP at the far end (the same for UCIe).
   /// Throws std::invalid_argument on fewer than two packets of buffer, no rate, flits that their CRCs do not cover,

@@ -44,9 +44,10 @@ class NetworkInterface : public sc_core::sc_module {
   struct Config {
     NocConfig noc;
     NodeId self = kNoNode;
-    std::uint16_t router = 0;   ///< router it is attached to
-    bool has_initiator = true;  ///< endpoint injects transactions of its own: `from_endpoint` exists
-    bool has_target = true;     ///< endpoint takes transactions: `to_endpoint` exists
+    std::uint16_t router = 0;                 ///< router it is attached to
+    bool has_initiator = true;                ///< endpoint injects transactions of its own: `from_endpoint` exists
+    bool has_target = true;                   ///< endpoint takes transactions: `to_endpoint` exists
+    std::uint32_t longest = kMaxPacketBytes;  ///< bytes that travel as one packet at most
   };
   NetworkInterface(const sc_core::sc_module_name& name, const Config& config, const NetworkRoutes& routes,
                    EventQueue& queue);

@@ -32,6 +32,48 @@ TEST(Dispatcher, RunsQueuesInOrderOfTimeThenSip) {
   EXPECT_EQ(dispatcher.now(), 10u);
 }
 
+TEST(Dispatcher, WithALookaheadRunsEachQueueThroughItsWindow) {
+  Dispatcher dispatcher("dispatcher", 2);
+  dispatcher.set_lookahead(10);
+  std::vector<int> order;
+  auto* log = &order;
+  for (const Ps time : {0, 9, 10}) {
+    dispatcher.queue(1).at(time, [log, time] { log->push_back(100 + static_cast<int>(time)); });
+    dispatcher.queue(0).at(time, [log, time] { log->push_back(static_cast<int>(time)); });
+  }
+  sc_core::sc_start();
+  EXPECT_EQ(order, (std::vector<int>{0, 9, 100, 109, 10, 110}));
+  EXPECT_EQ(dispatcher.now(), 10u);
+}
+
+TEST(Dispatcher, AnEventForAllFindsNoQueueAheadOrBehind) {
+  Dispatcher dispatcher("dispatcher", 2);
+  dispatcher.set_lookahead(10);
+  std::vector<Ps> others;
+  auto* log = &others;
+  EventQueue* other = &dispatcher.queue(1);
+  for (const Ps time : {1, 6, 8, 9}) other->at(time, [] {});
+  dispatcher.queue(0).at_for_all(7, [log, other] { log->push_back(other->now()); });
+  sc_core::sc_start();
+  EXPECT_EQ(others, (std::vector<Ps>{6}));
+}
+
+TEST(Dispatcher, AnEventForAnotherSipBeforeItsPresentIsRefused) {
+  Dispatcher dispatcher("dispatcher", 2);
+  dispatcher.set_lookahead(10);
+  EventQueue *first = &dispatcher.queue(0), *second = &dispatcher.queue(1);
+  first->at(5, [] {});
+  second->at(1, [first, second] { first->at_from(*second, 4, [] {}); });
+  try {
+    sc_core::sc_start();
+    FAIL() << "went unnoticed";
+  } catch (const std::exception& error) {
+    EXPECT_NE(std::string(error.what()).find("an event for SIP 0 at 4 ps, which has been run to 11 ps"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(Dispatcher, AHostThreadResumesAtTheModelsInstantAndActsBeforeLaterEvents) {
   Dispatcher dispatcher("dispatcher", 1);
   EventQueue* queue = &dispatcher.queue(0);

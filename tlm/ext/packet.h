@@ -23,6 +23,13 @@ enum class PacketKind : std::uint8_t { read, write, read_data, write_ack, ipcq_d
 
 /// Largest payload of one packet, in bytes: one DMA burst. Source: spec, hardware.md, Packets.
 inline constexpr std::uint32_t kMaxPacketBytes = 256;
+/// A train: up to so many bytes, cut at multiples of it, that the fast grade lets travel as one Packet which takes what
+/// its packets of kMaxPacketBytes would (Fidelity::trains). Source: spec, hardware.md, fidelity.
+inline constexpr std::uint32_t kMaxTrainBytes = 4096;
+/// Packets of kMaxPacketBytes that `bytes` are.
+constexpr std::uint32_t packets_of(std::uint32_t bytes) {
+  return bytes <= kMaxPacketBytes ? 1 : (bytes + kMaxPacketBytes - 1) / kMaxPacketBytes;
+}
 
 /// Where the time of a transaction went; the parts add up to its latency.
 enum class Delay : std::uint8_t { setup, mesh, ucie, fabric, wire, memory, contention };
@@ -45,6 +52,8 @@ struct Packet final : tlm::tlm_extension<Packet> {
   std::uint64_t op = 0;     ///< id of the op it works for; 0: none
   void* user = nullptr;     ///< the injecting endpoint's own record; comes back with the response
   std::uint32_t tag = 0;    ///< the injecting endpoint's own number; comes back with the response
+  Ps complete = 0;          ///< trains: when the last byte is where it is injected; 0: it is there
+  Ps lead = 0;              ///< read trains: so long before its last byte the response may begin; set by the interface
 
   // IPCQ (kinds ipcq_data and ipcq_credit).
   std::uint16_t ring = 0;           ///< ring at the destination PE (data), send queue there (credit)

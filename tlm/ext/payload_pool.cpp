@@ -10,13 +10,15 @@ struct PayloadPool::Entry : tlm::tlm_generic_payload {
   ~Entry() override { clear_extension(&packet); }
 
   Packet packet;
+  std::unique_ptr<TrainBuffer> train;
   alignas(std::max_align_t) std::array<unsigned char, kMaxPacketBytes> buffer;  // may hold a Command
 };
 
 PayloadPool::PayloadPool() = default;
 PayloadPool::~PayloadPool() = default;
 
-tlm::tlm_generic_payload& PayloadPool::acquire() {
+tlm::tlm_generic_payload& PayloadPool::acquire(std::uint32_t bytes) {
+  sc_assert(bytes <= kMaxTrainBytes);
   if (free_.empty()) {
     entries_.push_back(std::make_unique<Entry>(this));
     free_.push_back(entries_.back().get());
@@ -25,7 +27,12 @@ tlm::tlm_generic_payload& PayloadPool::acquire() {
   free_.pop_back();
   entry.packet = Packet();
   entry.packet.payload = &entry;
-  entry.set_data_ptr(entry.buffer.data());
+  if (bytes > kMaxPacketBytes) {
+    if (free_buffers_.empty()) free_buffers_.push_back(std::make_unique<TrainBuffer>());
+    entry.train = std::move(free_buffers_.back());
+    free_buffers_.pop_back();
+  }
+  entry.set_data_ptr(entry.train ? entry.train->data() : entry.buffer.data());
   entry.set_data_length(0);
   entry.set_streaming_width(0);
   entry.set_byte_enable_ptr(nullptr);
@@ -35,6 +42,10 @@ tlm::tlm_generic_payload& PayloadPool::acquire() {
   return entry;
 }
 
-void PayloadPool::free(tlm::tlm_generic_payload* payload) { free_.push_back(static_cast<Entry*>(payload)); }
+void PayloadPool::free(tlm::tlm_generic_payload* payload) {
+  auto* entry = static_cast<Entry*>(payload);
+  if (entry->train) free_buffers_.push_back(std::move(entry->train));
+  free_.push_back(entry);
+}
 
 }  // namespace kernbench

@@ -1,5 +1,7 @@
 #pragma once
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <tlm>
 #include <vector>
@@ -9,7 +11,8 @@
 namespace kernbench {
 
 /// Pooled generic payloads. Each keeps a Packet and a buffer of kMaxPacketBytes for life; acquire() hands it out with a
-/// reference count of one, the data pointer on its buffer, byte enables off and its packet cleared.
+/// reference count of one, the data pointer on its buffer, byte enables off and its packet cleared. Longer data, those
+/// of a train, are in a buffer of kMaxTrainBytes that the payload has until it is returned.
 class PayloadPool : public tlm::tlm_mm_interface {
  public:
   PayloadPool();
@@ -17,7 +20,8 @@ class PayloadPool : public tlm::tlm_mm_interface {
   PayloadPool(const PayloadPool&) = delete;
   PayloadPool& operator=(const PayloadPool&) = delete;
 
-  tlm::tlm_generic_payload& acquire();
+  /// With room for `bytes` of data, at most kMaxTrainBytes.
+  tlm::tlm_generic_payload& acquire(std::uint32_t bytes = kMaxPacketBytes);
   void free(tlm::tlm_generic_payload* payload) override;  ///< by the last release()
 
   /// Payloads handed out and not yet returned: zero when the machine is idle.
@@ -25,8 +29,10 @@ class PayloadPool : public tlm::tlm_mm_interface {
 
  private:
   struct Entry;
+  using TrainBuffer = std::array<unsigned char, kMaxTrainBytes>;
   std::vector<std::unique_ptr<Entry>> entries_;
   std::vector<Entry*> free_;
+  std::vector<std::unique_ptr<TrainBuffer>> free_buffers_;
 };
 
 }  // namespace kernbench

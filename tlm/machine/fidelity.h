@@ -38,6 +38,10 @@ struct Fidelity {
     }
     return Grade::accurate;
   }
+  /// Transfers travel in trains (kMaxTrainBytes): where no part on the way looks at single packets.
+  constexpr bool trains() const {
+    return noc == Grade::fast && ucie == Grade::fast && link == Grade::fast && hbm == Grade::fast && pe == Grade::fast;
+  }
   constexpr void set(Subsystem part, Grade grade) {
     (part == Subsystem::noc    ? noc
      : part == Subsystem::ucie ? ucie

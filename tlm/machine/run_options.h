@@ -6,15 +6,16 @@
 
 namespace kernbench {
 
-/// What a run may switch without changing a result of its program; all but the last three leave every simulated time
-/// as it is.
+/// What a run may switch without changing a result of its program; all but fidelity and what follows leave every
+/// simulated time as it is.
 struct RunOptions {
-  bool data = true;                 ///< off: no contents, arithmetic, weights or checks
-  bool debug = false;               ///< extra checks: reads of bytes that nobody wrote
-  unsigned recorder_window = 4096;  ///< ops that a kernel may be recorded ahead of its execution; at least 1
-  Fidelity fidelity;                ///< how closely each part is modelled
-  bool timed_host_io = false;       ///< host copies travel through the PCIe endpoint and take simulated time
+  bool data = true;                ///< off: no contents, arithmetic, weights or checks
+  bool debug = false;              ///< extra checks: reads of bytes that nobody wrote
+  unsigned recorder_window = 256;  ///< ops that a kernel may be recorded ahead of its execution; at least 1
+  Fidelity fidelity;               ///< how closely each part is modelled
+  bool timed_host_io = false;      ///< host copies travel through the PCIe endpoint and take simulated time
   SchedulingKind scheduling = SchedulingKind::concurrent;  ///< of the host's ranks
+  std::uint32_t longest = 256;  ///< bytes that travel as one packet; the machine raises it where there are trains
 };
 
 }  // namespace kernbench

@@ -1,5 +1,7 @@
 #include "tlm/sim/dispatcher.h"
 
+#include <algorithm>
+
 #include "tlm/sim/main_stack.h"
 
 namespace kernbench {
@@ -53,6 +55,20 @@ void Dispatcher::schedule(Ps time) {
   if (time != kNever) event_.notify(sc_core::sc_time::from_value(time - kernel_now()));
 }
 
+/// Up to when the queues may be run one after the other from `time` on; not after it: they must keep step.
+Ps Dispatcher::window_end(Ps time, Ps horizon) const {
+  if (lookahead_ == 0) return time;
+  Ps end = std::min(time + lookahead_, horizon);
+  if (limit_ != kNever) end = std::min(end, limit_ + 1);
+  for (const EventQueue& queue : queues_) end = std::min(end, queue.next_shared());
+  return end;
+}
+
+void Dispatcher::publish(Ps time) {
+  published_now_.store(time, std::memory_order_relaxed);
+  published_instants_.store(published_instants_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
 void Dispatcher::step() {
   back_on_main_stack();  // methods run there; a call-back may throw
   stepping_ = true;
@@ -79,12 +95,18 @@ void Dispatcher::step() {
       sc_core::sc_pause();
       break;
     }
-    now_ = time;
-    published_now_.store(time, std::memory_order_relaxed);
-    published_instants_.store(published_instants_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    for (EventQueue& queue : queues_) {
-      if (queue.next_time() == time) queue.run_instant(time);
+    const Ps end = window_end(time, horizon);
+    if (end > time) {
+      for (EventQueue& queue : queues_) {
+        if (queue.next_time() < end) now_ = std::max(now_, queue.run_until(end));
+      }
+    } else {
+      now_ = time;
+      for (EventQueue& queue : queues_) {
+        if (queue.next_time() == time) queue.run_instant(time);
+      }
     }
+    publish(now_);
     time = earliest();
   }
   stepping_ = false;

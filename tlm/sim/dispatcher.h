@@ -7,7 +7,9 @@
 
 namespace kernbench {
 
-/// The one SystemC process of the hardware: steps the event queues of all SIPs in (time, SIP) order.
+/// The one SystemC process of the hardware: steps the event queues of all SIPs in (time, SIP) order, or, with a
+/// lookahead, one SIP after the other through windows of time in which they cannot reach each other. Both give the same
+/// times: what one SIP makes for another is keyed by the sender's own count.
 ///
 /// It runs ahead inside one activation for as long as no other SystemC process is due, so that an instant costs
 /// no kernel round trip; models read their queue's clock, never sc_time_stamp(). When a host thread has to resume
@@ -21,6 +23,10 @@ class Dispatcher : public sc_core::sc_module {
   /// Latest instant that any queue has executed.
   Ps now() const { return now_; }
   std::uint64_t executed() const;
+
+  /// No SIP reaches another one, or the host, in less than `time`: a queue may run so far ahead of the others, which
+  /// keeps its SIP's state in the processor's caches. 0 (default): (time, SIP) order throughout.
+  void set_lookahead(Ps time) { lookahead_ = time; }
 
   /// Notifies a host thread's event at the present instant of the models; called from call-backs.
   void notify_host(sc_core::sc_event& event);
@@ -46,10 +52,13 @@ class Dispatcher : public sc_core::sc_module {
   void wake();
   void schedule(Ps time);
   Ps earliest() const;
+  Ps window_end(Ps time, Ps horizon) const;
+  void publish(Ps time);
 
   std::deque<EventQueue> queues_;
   sc_core::sc_event event_{"event"};
   Ps now_ = 0;
+  Ps lookahead_ = 0;
   Ps limit_ = kNever;
   bool limit_reached_ = false;
   const std::atomic<bool>* stop_ = nullptr;

@@ -1,6 +1,8 @@
 #include "tlm/sim/event_queue.h"
 
 #include <cassert>
+#include <stdexcept>
+#include <string>
 
 namespace kernbench {
 
@@ -54,6 +56,10 @@ EventQueue::Record EventQueue::pop() {
 
 void EventQueue::run_instant(Ps time) {
   now_ = time;
+  while (!shared_.empty() && shared_.front() <= time) {
+    std::pop_heap(shared_.begin(), shared_.end(), std::greater<>());
+    shared_.pop_back();
+  }
   while (!heap_.empty() && heap_.front().time == time) {
     const Record record = pop();
     Callback callback = slots_[record.slot];
@@ -61,6 +67,17 @@ void EventQueue::run_instant(Ps time) {
     ++executed_;
     callback();
   }
+}
+
+Ps EventQueue::run_until(Ps end) {
+  window_end_ = end;
+  while (!heap_.empty() && heap_.front().time < end) run_instant(heap_.front().time);
+  return now_;
+}
+
+void EventQueue::throw_past(Ps time) const {
+  throw std::logic_error("an event for SIP " + std::to_string(sip_) + " at " + std::to_string(time) +
+                         " ps, which has been run to " + std::to_string(std::max(now_, window_end_)) + " ps");
 }
 
 void EventQueue::run_all() {

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -55,14 +56,31 @@ class EventQueue {
     push(time, sip_, sequence_++, Callback(f));
   }
 
-  /// The same, from the model of another SIP, which passes its own queue. REQUIRES: time > source.now().
+  /// The same, from the model of another SIP, which passes its own queue. REQUIRES: time > source.now(), and not before
+  /// what has been run here: at least the Dispatcher's lookahead after source.now().
   template <class F>
   void at_from(EventQueue& source, Ps time, const F& f) {
+    if (time < now_) throw_past(time);
     push(time, source.sip_, source.sequence_++, Callback(f));
   }
 
+  /// As at(), of an event that touches more than its own SIP (it tells the host something): at its instant no queue is
+  /// ahead of another. REQUIRES: time >= end of the window that is being run, see run_until().
+  template <class F>
+  void at_for_all(Ps time, const F& f) {
+    if (time < window_end_) throw_past(time);
+    shared_.push_back(time);
+    std::push_heap(shared_.begin(), shared_.end(), std::greater<>());
+    at(time, f);
+  }
+  /// Earliest instant of an event made by at_for_all().
+  Ps next_shared() const { return shared_.empty() ? kNever : shared_.front(); }
+
   /// Runs every event of the instant `time`, those that it adds included. REQUIRES: time == next_time().
   void run_instant(Ps time);
+
+  /// Runs all events before `end`, those that they add included; none of them is for all. Returns the last instant.
+  Ps run_until(Ps end);
 
   /// Runs until nothing is left; for tests without a SystemC kernel.
   void run_all();
@@ -85,6 +103,7 @@ class EventQueue {
   };
   void push(Ps time, std::uint32_t source, std::uint64_t sequence, const Callback& callback);
   Record pop();
+  [[noreturn]] void throw_past(Ps time) const;
 
   std::uint32_t sip_;
   Ps now_ = 0;
@@ -93,6 +112,8 @@ class EventQueue {
   std::vector<Record> heap_;
   std::vector<Callback> slots_;
   std::vector<std::uint32_t> free_slots_;
+  std::vector<Ps> shared_;  // a heap, earliest first
+  Ps window_end_ = 0;
   std::function<void()> wake_;
 };
 
