@@ -238,6 +238,7 @@ bool Executor::stays(const Block& block, const Piece& range) const {
   const auto address = [&](const Run& run) {
     return run.places.front().offset + static_cast<std::uint64_t>(range.begin - run.begin) * verbs_.item();
   };
+  if (out.places.empty()) return true;
   return one_address(in) && one_address(out) && address(in) == address(out);
 }
 

@@ -35,6 +35,10 @@ std::vector<std::pair<int, int>> holders(const MachineMap& map, const Run& run, 
 
 }  // namespace
 
+LaneId lane_of(const CallMaps& maps, int cube, int pe) {
+  return {maps.level == NodeLevel::rank ? cube : 0, maps.level == NodeLevel::pe ? 0 : pe};
+}
+
 bool has_copies(const Run& run) {
   for (std::size_t i = 1; i < run.places.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
@@ -94,7 +98,7 @@ void Lanes::deal(const MachineMap& map, const CallMaps& maps) {
           const auto [first, last] =
               even_part(run.count, static_cast<std::int64_t>(i), static_cast<std::int64_t>(pes.size()), item_);
           if (first == last) continue;
-          const LaneId id{maps.per_cube ? 0 : pes[i].first, pes[i].second};
+          const LaneId id = lane_of(maps, pes[i].first, pes[i].second);
           auto& intervals = lanes[id].regions[static_cast<std::int32_t>(region)];
           const std::int64_t at = intervals.empty() ? 0 : intervals.back().at + intervals.back().count;
           intervals.push_back({run.begin + first, last - first, at});
@@ -117,7 +121,8 @@ void Lanes::deal(const MachineMap& map, const CallMaps& maps) {
                                               b.second.regions.begin(), b.second.regions.end(), region);
     };
     if (!std::equal(lanes.begin(), lanes.end(), lanes_.begin(), lanes_.end(), same)) {
-      throw Error("scope cube and pe need tiles that lie alike on the PEs of every cube: cube " + std::to_string(node) +
+      throw Error("scope cube and pe need tiles that lie alike on the PEs of every cube: cube " +
+                  std::to_string(maps.cube_of(static_cast<int>(node))) +
                   " differs from cube 0; choose a shape that divides");
     }
   }

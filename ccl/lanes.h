@@ -9,8 +9,10 @@
 
 namespace kernbench::ccl {
 
-/// A PE as the nodes of a schedule share it out: (cube, PE) of a rank; with CallMaps::per_cube (0, PE) of a cube.
+/// A PE as a node of the schedule sees it: (cube, PE) of a rank, (0, PE) of a cube, (0, 0) of a PE.
 using LaneId = std::pair<int, int>;
+
+LaneId lane_of(const CallMaps& maps, int cube, int pe);
 
 /// What a lane works on: of each region some intervals, which it sees as one row of elements.
 struct Lane {

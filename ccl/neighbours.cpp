@@ -144,17 +144,21 @@ const GroupQueues::Pair* GroupQueues::find(PeCoord pe, Direction direction) cons
   return found == of_pe->second.end() ? nullptr : &*found;
 }
 
-Direction GroupQueues::direction(std::int32_t from, std::int32_t to, bool nodes_are_cubes) const {
-  if (!nodes_are_cubes) return Direction::global(static_cast<unsigned>(to));
-  const int cubes = map_.cubes_per_sip();
-  if (from % cubes == to % cubes) return Direction::global(static_cast<unsigned>(to / cubes));
-  if (from / cubes == to / cubes) {
-    const Grid grid = Grid::mesh(map_.cube_w, cubes);
+Direction GroupQueues::direction(NodeLevel level, int nodes_per_rank, std::int32_t from, std::int32_t to) const {
+  const int rank = to / nodes_per_rank;
+  if (from % nodes_per_rank == to % nodes_per_rank) return Direction::global(static_cast<unsigned>(rank));
+  const int pes = level == NodeLevel::pe ? map_.pes_per_cube : 1;
+  const int a = from % nodes_per_rank, b = to % nodes_per_rank;
+  if (from / nodes_per_rank == rank) {
+    if (a / pes == b / pes) return Direction::local(static_cast<unsigned>(b % pes));
+    const Grid grid = Grid::mesh(map_.cube_w, map_.cubes_per_sip());
     for (const Side side : kAllSides) {
-      if (grid.neighbour(from % cubes, side) == to % cubes) return direction_of(side, false);
+      if (a % pes == b % pes && grid.neighbour(a / pes, side) == b / pes) return direction_of(side, false);
     }
   }
-  return Direction::global(static_cast<unsigned>(group_.sips.size()) + static_cast<unsigned>(to));
+  const int ranks = static_cast<int>(group_.sips.size()), cubes = map_.cubes_per_sip();
+  const int first = level == NodeLevel::pe ? ranks + ranks * cubes : ranks;
+  return Direction::global(static_cast<unsigned>(first + rank * cubes * pes + b));
 }
 
 GroupQueues::Added GroupQueues::add(const SipShape& shape, std::uint32_t directions, const NodeLinks& links) {
@@ -166,27 +170,35 @@ GroupQueues::Added GroupQueues::add(const SipShape& shape, std::uint32_t directi
       for (const Pair& pair : wanted(shape, directions, rank, pe.cube, pe.pe)) add_pair(pe, pair);
     }
   }
-  const auto join = [&](std::int32_t a, std::int32_t b, PeCoord at_a, PeCoord at_b, bool nodes_are_cubes) {
-    if (!map_.has(at_a) || !map_.has(at_b)) return;
-    const Direction forth = direction(a, b, nodes_are_cubes), back = direction(b, a, nodes_are_cubes);
-    add_pair(at_a, {forth, at_b, back});
-    add_pair(at_b, {back, at_a, forth});
+  const auto join = [&](PeCoord a, PeCoord b, Direction forth, Direction back) {
+    if (!map_.has(a) || !map_.has(b)) return;
+    add_pair(a, {forth, b, back});
+    add_pair(b, {back, a, forth});
   };
-  const auto at = [&](int rank, int cube, std::uint16_t pe) {
-    return PeCoord{group_.sips.at(static_cast<std::size_t>(rank)), static_cast<std::uint16_t>(cube), pe};
-  };
-  for (const auto& [a, b] : links.ranks) {
+  const auto join_all = [&](NodeLevel level, int nodes, std::int32_t a, std::int32_t b) {
+    const Direction forth = direction(level, nodes, a, b), back = direction(level, nodes, b, a);
     if (group_.ranks_are_pes()) {
-      join(a, b, group_.pes.at(static_cast<std::size_t>(a)), group_.pes.at(static_cast<std::size_t>(b)), false);
-      continue;
+      join(group_.pes.at(static_cast<std::size_t>(a)), group_.pes.at(static_cast<std::size_t>(b)), forth, back);
+      return;
     }
-    for (const PeCoord pe : members(a)) join(a, b, pe, at(b, pe.cube, pe.pe), false);
-  }
-  for (const auto& [a, b] : links.cubes) {
-    for (std::uint16_t pe = 0; pe < map_.pes_per_cube; ++pe) {
-      join(a, b, at(a / cubes, a % cubes, pe), at(b / cubes, b % cubes, pe), true);
+    const std::uint16_t sip_a = group_.sips.at(static_cast<std::size_t>(a / nodes));
+    const std::uint16_t sip_b = group_.sips.at(static_cast<std::size_t>(b / nodes));
+    for (int place = 0; place < cubes * map_.pes_per_cube; ++place) {
+      const int cube = place / map_.pes_per_cube, pe = place % map_.pes_per_cube;
+      const auto of = [&](std::uint16_t sip, int node) {
+        if (level == NodeLevel::rank)
+          return PeCoord{sip, static_cast<std::uint16_t>(cube), static_cast<std::uint16_t>(pe)};
+        const int node_cube = level == NodeLevel::cube ? node : node / map_.pes_per_cube;
+        const int node_pe = level == NodeLevel::cube ? pe : node % map_.pes_per_cube;
+        return PeCoord{sip, static_cast<std::uint16_t>(node_cube), static_cast<std::uint16_t>(node_pe)};
+      };
+      if ((level != NodeLevel::rank && cube > 0) || (level == NodeLevel::pe && pe > 0)) break;
+      join(of(sip_a, a % nodes), of(sip_b, b % nodes), forth, back);
     }
-  }
+  };
+  for (const auto& [a, b] : links.ranks) join_all(NodeLevel::rank, 1, a, b);
+  for (const auto& [a, b] : links.cubes) join_all(NodeLevel::cube, cubes, a, b);
+  for (const auto& [a, b] : links.pes) join_all(NodeLevel::pe, cubes * map_.pes_per_cube, a, b);
   for (auto& [pe, range] : added) {
     auto& pairs = pairs_[pe];
     range.second = static_cast<std::uint32_t>(pairs.size());

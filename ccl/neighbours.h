@@ -7,6 +7,7 @@
 
 #include "ccl/grid.h"
 #include "ccl/queues.h"
+#include "ccl/region_map.h"
 #include "ccl/registry.h"
 #include "tlm/machine/machine_map.h"
 
@@ -23,10 +24,9 @@ struct SipShape {
 /// the algorithm does not serve that.
 SipShape sip_shape(const AlgorithmEntry& entry, const MachineMap& map, const Group& group);
 
-/// Node pairs that schedules of one algorithm use. Nodes of `ranks` are ranks; those of `cubes` are numbered rank *
-/// cubes per SIP + cube.
+/// Node pairs that schedules of one algorithm use, where nodes are ranks, all cubes, or all PEs of each rank.
 struct NodeLinks {
-  std::vector<std::pair<std::int32_t, std::int32_t>> ranks, cubes;
+  std::vector<std::pair<std::int32_t, std::int32_t>> ranks, cubes, pes;
 };
 
 /// The queue pairs of a process group: whom a direction reaches, and in which ring it arrives. The only place that
@@ -46,9 +46,10 @@ class GroupQueues {
   /// Those rows of one rank's SIP, in (cube, pe, ring) order.
   std::vector<NeighbourEntry> rows(const Added& added, int rank) const;
 
-  /// The queue from a node to another: N S E W to a neighbouring cube, otherwise global(k): k = rank for the same cube
-  /// of another rank, ranks + node for any other cube.
-  Direction direction(std::int32_t from, std::int32_t to, bool nodes_are_cubes) const;
+  /// The queue from a node to another; `nodes_per_rank` may be fewer than there are. global(rank) to the same place in
+  /// another rank; N S E W to a neighbouring cube, local(j) to a PE of the cube. To any other place global(k), where k
+  /// goes on from the ranks: the cubes of all ranks, then the PEs of all ranks.
+  Direction direction(NodeLevel level, int nodes_per_rank, std::int32_t from, std::int32_t to) const;
 
  private:
   struct Pair {

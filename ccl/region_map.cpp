@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "ccl/registry.h"
@@ -166,9 +167,7 @@ class Builder {
     const bool elementwise = op_ == CollectiveOp::all_reduce || op_ == CollectiveOp::reduce ||
                              op_ == CollectiveOp::broadcast || op_ == CollectiveOp::send_recv;
     packed_ = elementwise && same_;
-    const bool reduces = op_ == CollectiveOp::all_reduce || op_ == CollectiveOp::reduce ||
-                         op_ == CollectiveOp::reduce_scatter || op_ == CollectiveOp::broadcast;
-    maps_.per_cube = scope_ != Scope::sip && reduces;
+    maps_.op = op_;
     in_units_ = units_of(in_, scope_);
     out_units_ = units_of(out_, scope_);
     const auto& contributors = larger_in || (op_ == CollectiveOp::broadcast) ? out_units_ : in_units_;
@@ -178,15 +177,50 @@ class Builder {
     if (units == 0) return std::move(maps_);
     for (const Unit& unit : in_units_) in_tiles_.push_back(tile(unit.shards, "the input"));
     for (const Unit& unit : out_units_) out_tiles_.push_back(tile(unit.shards, "the output"));
-    if (maps_.per_cube) {
-      per_cube(static_cast<int>(units));
-    } else {
+    maps_.level = level();
+    if (maps_.level == NodeLevel::rank) {
       per_rank(units, larger_in, larger_out);
+    } else {
+      per_node(units);
     }
     return std::move(maps_);
   }
 
  private:
+  NodeLevel level() const {
+    if (scope_ == Scope::sip) return NodeLevel::rank;
+    const NodeLevel each = scope_ == Scope::cube ? NodeLevel::cube : NodeLevel::pe;
+    switch (op_) {
+      case CollectiveOp::all_reduce:
+      case CollectiveOp::reduce:
+      case CollectiveOp::reduce_scatter:
+      case CollectiveOp::broadcast:
+        return hidden(in_units_, true) || hidden(out_units_, true) ? each : NodeLevel::cube;
+      case CollectiveOp::all_gather:
+      case CollectiveOp::gather:
+        return hidden(in_units_, false) && copies(out_) ? each : NodeLevel::rank;
+      case CollectiveOp::all_to_all:
+        return hidden(in_units_, false) || hidden(out_units_, false) ? each : NodeLevel::rank;
+      default:
+        return NodeLevel::rank;
+    }
+  }
+
+  /// Two contributors (of one cube) have data behind the same address.
+  static bool hidden(const std::vector<Unit>& units, bool within_cube) {
+    std::set<std::pair<int, std::uint64_t>> seen;
+    for (const Unit& unit : units) {
+      if (!seen.emplace(within_cube ? unit.cube : 0, unit.shards.front()->offset_bytes).second) return true;
+    }
+    return false;
+  }
+  static bool copies(const TensorArg& tensor) {
+    std::set<std::uint64_t> seen;
+    return std::any_of(tensor.shards.begin(), tensor.shards.end(), [&](const TensorShard& shard) {
+      return shard.rows * shard.cols > 0 && !seen.insert(shard.offset_bytes).second;
+    });
+  }
+
   RegionMap tile(const Shards& shards, const char* what) const {
     return packed_ ? packed(shards) : row_major(shards, item_, what);
   }
@@ -290,80 +324,120 @@ class Builder {
     maps_.elements = units * units * block;
   }
 
-  /// Nodes are cubes 0 .. n-1, in one row or in full rows.
-  void take_cubes(const std::vector<Unit>& units) {
-    std::vector<int> cubes;
-    for (const Unit& unit : units) {
-      if (cubes.empty() || cubes.back() != unit.cube) cubes.push_back(unit.cube);
-    }
-    const int count = static_cast<int>(cubes.size());
-    if (cubes.back() != count - 1 || (count > map_.cube_w && count % map_.cube_w != 0)) {
+  /// Nodes lie on cubes 0 .. n-1, in one row or in full rows; with level pe on PEs 0 .. m-1 of each.
+  void take_nodes(const std::vector<Unit>& units) {
+    std::map<int, int> cubes;  // and how many units each has
+    for (const Unit& unit : units) ++cubes[unit.cube];
+    const int count = static_cast<int>(cubes.size()), last = cubes.rbegin()->first;
+    if (last != count - 1 || (count > map_.cube_w && count % map_.cube_w != 0)) {
       throw Error(
           fmt::format("scope {} needs tiles on cube 0 and the cubes after it in one row or in full rows of {}; {} "
                       "cubes up to cube {} hold one",
-                      to_string(scope_), map_.cube_w, count, cubes.back()));
+                      to_string(scope_), map_.cube_w, count, last));
     }
-    maps_.cube_w = std::min<int>(count, map_.cube_w);
-    maps_.cube_h = count / maps_.cube_w;
+    per_cube_ = cubes[0];
+    for (const auto& [cube, held] : cubes) {
+      if (held == per_cube_) continue;
+      throw Error(fmt::format("scope pe needs as many PEs with a tile in every cube: cube 0 has {}, cube {} has {}",
+                              per_cube_, cube, held));
+    }
+    maps_.node_w = std::min<int>(count, map_.cube_w);
+    maps_.node_h = count / maps_.node_w;
+    if (maps_.level != NodeLevel::pe) return;
+    if (per_cube_ != map_.pes_per_cube) {
+      throw Error(fmt::format("{} with scope pe of copies needs tiles on all {} PEs of a cube; {} hold one",
+                              to_string(op_), map_.pes_per_cube, per_cube_));
+    }
+    maps_.pes = per_cube_;
+    maps_.node_w *= maps_.pes;
   }
 
-  /// The tiles of one cube's units, as one map each.
-  std::vector<RegionMap> of_cube(const std::vector<RegionMap>& tiles, const std::vector<Unit>& units, int cube) const {
+  /// The tiles of one node's units.
+  std::vector<RegionMap> of_node(const std::vector<RegionMap>& tiles, const std::vector<Unit>& units, int node) const {
     std::vector<RegionMap> list;
     for (std::size_t i = 0; i < units.size(); ++i) {
-      if (units[i].cube == cube) list.push_back(tiles[i]);
+      const int owner = maps_.level == NodeLevel::cube ? units[i].cube : units[i].cube * maps_.pes + units[i].pe;
+      if (owner == node) list.push_back(tiles[i]);
     }
     return list;
   }
 
-  void per_cube(int units) {
-    const bool broadcast = op_ == CollectiveOp::broadcast, reduce = op_ == CollectiveOp::reduce;
-    take_cubes(broadcast ? out_units_ : in_units_);
-    if (!broadcast && !reduce) same_units();
-    const int cubes = maps_.nodes_per_rank(), per_cube = units / cubes;
-    const auto& tiles = broadcast ? out_tiles_ : in_tiles_;
-    const auto& owners = broadcast ? out_units_ : in_units_;
-    const std::int64_t tile = equal_tiles(tiles, owners);
-    if (per_cube * cubes != units) throw Error("scope pe needs as many PEs with a tile in every cube");
-    std::int64_t regions = 1;
-    if (op_ == CollectiveOp::reduce_scatter) {
-      regions = maps_.contributions;
-      expect("input", tile, equal_tiles(out_tiles_, out_units_) * regions, "one output of each");
-    } else {
-      expect(broadcast ? "input" : "output", size_of_map((broadcast ? in_tiles_ : out_tiles_).at(0)), tile,
-             broadcast ? "as many as the output" : "as many as the input");
+  /// Only what lies on a node; the rest is nobody's there.
+  RegionMap only(const RegionMap& map, int node) const {
+    RegionMap own = map;
+    for (Run& run : own) {
+      const auto elsewhere = [&](const Place& place) {
+        return (maps_.level == NodeLevel::cube ? place.cube : place.cube * maps_.pes + place.pe) != node;
+      };
+      run.places.erase(std::remove_if(run.places.begin(), run.places.end(), elsewhere), run.places.end());
     }
-    maps_.elements = tile / regions * (regions > 1 ? per_cube : 1);
-    for (int cube = 0; cube < cubes; ++cube) {
-      std::vector<RegionMap> in = of_cube(in_tiles_, in_units_, cube), out = of_cube(out_tiles_, out_units_, cube);
-      if (broadcast) in = {in_tiles_[0]};  // of the root's first contributor: read on that node alone
-      if (reduce) out = {out_tiles_[0]};
-      check_terms(in, cube);
-      std::vector<RegionMap> in_regions, out_regions;
-      if (regions == 1) {
-        in_regions = {overlay(in, item_)};
-        out_regions = {overlay(out, item_)};
-      } else {
-        for (int node = 0; node < ranks_ * cubes; ++node)
-          in_regions.push_back(part_of(overlay(in, item_), node * maps_.elements, maps_.elements, item_));
-        RegionMap joined;
-        for (const RegionMap& each : out) append(joined, each);
-        out_regions = {joined};
-      }
-      maps_.in.push_back(std::move(in_regions));
-      maps_.out.push_back(std::move(out_regions));
-    }
+    return own;
   }
 
-  /// Scope pe: the PEs of a cube must not hide their tiles from each other behind one address.
-  void check_terms(const std::vector<RegionMap>& tiles, int cube) const {
-    for (std::size_t i = 1; i < tiles.size(); ++i) {
-      if (tiles[i].front().places.front().offset != tiles[0].front().places.front().offset) continue;
-      throw Error(
-          fmt::format("{} with scope pe: PEs of cube {} hold copies of one shard, and cannot read each other's; "
-                      "split the tensor over the PEs of a cube",
-                      to_string(op_), cube));
+  void per_node(std::int64_t units) {
+    const bool broadcast = op_ == CollectiveOp::broadcast;
+    const bool gathers = op_ == CollectiveOp::all_gather || op_ == CollectiveOp::gather;
+    take_nodes(broadcast ? out_units_ : in_units_);
+    if (!broadcast && !gathers && op_ != CollectiveOp::reduce) same_units();
+    const auto& tiles = broadcast ? out_tiles_ : in_tiles_;
+    const std::int64_t tile = equal_tiles(tiles, broadcast ? out_units_ : in_units_);
+    const int nodes = maps_.nodes_per_rank();
+    if (op_ == CollectiveOp::gather) maps_.op = CollectiveOp::all_gather;
+    RegionMap all;
+    switch (op_) {
+      case CollectiveOp::reduce_scatter:
+        expect("input", tile, equal_tiles(out_tiles_, out_units_) * maps_.contributions, "one output of each");
+        maps_.elements = tile / ranks_ / nodes;
+        break;
+      case CollectiveOp::all_to_all:
+        expect("output", equal_tiles(out_tiles_, out_units_), tile, "as many as the input");
+        if (tile % maps_.contributions != 0) {
+          expect("input", tile, tile / maps_.contributions * maps_.contributions + maps_.contributions, "a multiple");
+        }
+        maps_.elements = tile / maps_.contributions;
+        break;
+      case CollectiveOp::all_gather:
+      case CollectiveOp::gather:
+        all = whole(out_, "the output");
+        expect("output", size_of_map(all), tile * maps_.contributions, "one input of each");
+        maps_.elements = tile;
+        break;
+      default:
+        expect(broadcast ? "input" : "output", size_of_map((broadcast ? in_tiles_ : out_tiles_).at(0)), tile,
+               broadcast ? "as many as the output" : "as many as the input");
+        maps_.elements = tile;
     }
+    const int regions = ranks_ * nodes;
+    const auto cut = [&](const RegionMap& map) { return regions_of(map, regions, item_); };
+    for (int node = 0; node < nodes; ++node) {
+      // A broadcast reads, and a reduce writes, only on the node of the root's first contributor.
+      const auto in = broadcast ? std::vector<RegionMap>{in_tiles_[0]} : of_node(in_tiles_, in_units_, node);
+      const auto out = op_ == CollectiveOp::reduce ? std::vector<RegionMap>{out_tiles_[0]}
+                       : gathers                   ? std::vector<RegionMap>{only(all, node)}
+                                                   : of_node(out_tiles_, out_units_, node);
+      switch (op_) {
+        case CollectiveOp::reduce_scatter: {
+          maps_.in.push_back(cut(overlay(in, item_)));
+          RegionMap joined;
+          for (const RegionMap& each : out) append(joined, each);
+          maps_.out.push_back({joined});
+          break;
+        }
+        case CollectiveOp::all_to_all:
+          maps_.in.push_back(cut(in[0]));
+          maps_.out.push_back(cut(out[0]));
+          break;
+        case CollectiveOp::all_gather:
+        case CollectiveOp::gather:
+          maps_.in.push_back({in[0]});
+          maps_.out.push_back(cut(out[0]));
+          break;
+        default:
+          maps_.in.push_back({overlay(in, item_)});
+          maps_.out.push_back({overlay(out, item_)});
+      }
+    }
+    sc_assert(units == std::int64_t{nodes} * (maps_.level == NodeLevel::cube ? per_cube_ : 1));
   }
 
   const MachineMap& map_;
@@ -373,6 +447,7 @@ class Builder {
   const TensorArg &in_, &out_;
   const std::size_t item_;
   bool same_ = false, packed_ = false;
+  int per_cube_ = 1;
   CallMaps maps_;
   std::vector<Unit> in_units_, out_units_;
   std::vector<RegionMap> in_tiles_, out_tiles_;

@@ -89,15 +89,19 @@ NodeLinks ScheduleBinder::links(const AlgorithmEntry& entry, const MachineMap& m
     request.cube_h = map.cube_h;
     links.cubes = entry.algorithm->links(request);
   }
+  if (scope == Scope::pe && map.pes_per_cube > 1) {
+    request.cube_w *= map.pes_per_cube;
+    links.pes = entry.algorithm->links(request);
+  }
   return links;
 }
 
 PlanRequest ScheduleBinder::request(int rank, const CollectiveCall& call, const CallMaps& maps,
                                     std::size_t lanes) const {
   PlanRequest request = base_request(entry_, queues_.map(), shape_);
-  request.op = call.op;
-  request.cube_w = maps.cube_w;
-  request.cube_h = maps.cube_h;
+  request.op = maps.op;
+  request.cube_w = maps.node_w;
+  request.cube_h = maps.node_h;
   request.root = call.root * request.cubes();
   if (call.op == CollectiveOp::send_recv) std::tie(request.root, request.peer) = ends(rank, call, shape_.ranks);
   const std::size_t regions = std::max(maps.in[0].size(), maps.out[0].size());
@@ -121,9 +125,9 @@ std::shared_ptr<const ScheduleCall> ScheduleBinder::make(int rank, const Collect
   const PlanRequest wanted = request(rank, call, plan.maps, lanes->all().size());
   const Plan planned = entry_.algorithm->plan(wanted);
   const Schedule& schedule = *planned.schedule;
-  if (schedule.nodes != wanted.nodes() || schedule.op != call.op) {
+  if (schedule.nodes != wanted.nodes() || schedule.op != plan.maps.op) {
     throw Error(fmt::format("algorithm '{}': its schedule is {} on {} nodes, not {} on {}", entry_.name,
-                            to_string(schedule.op), schedule.nodes, to_string(call.op), wanted.nodes()));
+                            to_string(schedule.op), schedule.nodes, to_string(plan.maps.op), wanted.nodes()));
   }
   const QueueShape& queue = queues_.group().queue;
   if (schedule.slots() > queue.slots) {
@@ -141,10 +145,8 @@ std::shared_ptr<const ScheduleCall> ScheduleBinder::make(int rank, const Collect
 
 NodeProgram ScheduleBinder::program(const ScheduleCall& call, std::int32_t node) const {
   const CallMaps& maps = call.plan.maps;
-  const int cubes = maps.nodes_per_rank(), all = queues_.map().cubes_per_sip();
-  const auto machine_node = [&](std::int32_t n) { return maps.per_cube ? n / cubes * all + n % cubes : n; };
   return make_program(*call.plan.schedule, node, [&](std::int32_t peer) {
-    return queues_.direction(machine_node(node), machine_node(peer), maps.per_cube);
+    return queues_.direction(maps.level, maps.nodes_per_rank(), node, peer);
   });
 }
 
@@ -166,14 +168,20 @@ RankCall ScheduleBinder::bind(int rank, const CollectiveCall& call, const Tensor
   for (std::int32_t n = 0; n < maps.nodes_per_rank(); ++n) {
     const std::int32_t node = mine.first_node + n;
     mine.programs.push_back(program(*mine.call, node));
+    if (call.op == CollectiveOp::gather && rank != call.root) {
+      for (NodeProgram::LocalBlock& block : mine.programs.back().blocks) block.holds = false;
+      mine.spreads.emplace_back();
+      continue;
+    }
     std::set<std::int32_t> written;
     for (const Block& block : mine.call->plan.schedule->blocks) {
       if (holds(block, node)) written.insert(mine.call->plan.lanes->out_region(block));
     }
     const bool idle = mine.call->in_place && mine.call->plan.schedule->nodes == 1;
-    mine.spreads.push_back(idle ? Spread{}
-                                : make_spread(queues_.map(), maps, *mine.call->plan.lanes, maps.per_cube ? n : -1,
-                                              {written.begin(), written.end()}, size_of(call.dtype)));
+    mine.spreads.push_back(idle || maps.level == NodeLevel::pe
+                               ? Spread{}
+                               : make_spread(queues_.map(), maps, *mine.call->plan.lanes, n,
+                                             {written.begin(), written.end()}, size_of(call.dtype)));
   }
   return mine;
 }
@@ -182,8 +190,11 @@ std::vector<std::pair<int, int>> RankCall::targets() const {
   std::set<std::pair<int, int>> found;
   for (std::size_t n = 0; n < programs.size(); ++n) {
     if (!programs[n].empty()) {
+      const CallMaps& maps = call->plan.maps;
+      const int node = static_cast<int>(n), cube = maps.cube_of(node);
       for (const auto& [id, lane] : call->plan.lanes->all()) {
-        found.emplace(call->plan.maps.per_cube ? static_cast<int>(n) : id.first, id.second);
+        found.emplace(maps.level == NodeLevel::rank ? id.first : cube,
+                      maps.level == NodeLevel::pe ? node % maps.pes : id.second);
       }
     }
     for (const auto& [pe, role] : spreads[n].roles) found.insert(pe);
@@ -194,9 +205,11 @@ std::vector<std::pair<int, int>> RankCall::targets() const {
 void RankCall::run(Tl& tl) const {
   const int cube = static_cast<int>(tl.program_id(1)), pe = static_cast<int>(tl.program_id(0));
   const ExecutionPlan& plan = call->plan;
-  const std::size_t n = plan.maps.per_cube ? static_cast<std::size_t>(cube) : 0;
+  const CallMaps& maps = plan.maps;
+  const int node = maps.level == NodeLevel::rank ? 0 : maps.level == NodeLevel::cube ? cube : cube * maps.pes + pe;
+  const auto n = static_cast<std::size_t>(node);
   Verbs verbs(tl, call->contributions);
-  const auto lane = plan.lanes->all().find({plan.maps.per_cube ? 0 : cube, pe});
+  const auto lane = plan.lanes->all().find(lane_of(maps, cube, pe));
   if (lane != plan.lanes->all().end() && !programs[n].empty()) {
     Executor(plan, programs[n], lane->second, first_node + static_cast<std::int32_t>(n), call->in_place, verbs).run();
   }

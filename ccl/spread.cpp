@@ -81,10 +81,10 @@ void check_copies(const std::map<int, std::vector<int>>& pes_by_cube, bool gaps_
   }
 }
 
-Spread make_spread(const MachineMap& map, const CallMaps& maps, const Lanes& lanes, int cube,
+Spread make_spread(const MachineMap& map, const CallMaps& maps, const Lanes& lanes, int node,
                    const std::vector<std::int32_t>& regions, std::size_t item) {
   std::map<Holders, Parts> groups;
-  const auto& out = maps.out[static_cast<std::size_t>(std::max(cube, 0))];
+  const auto& out = maps.out[static_cast<std::size_t>(node)];
   for (const std::int32_t region : regions) {
     const RegionMap& runs = out[static_cast<std::size_t>(region)];
     if (std::none_of(runs.begin(), runs.end(), [](const Run& run) { return has_copies(run); })) continue;
@@ -95,7 +95,7 @@ Spread make_spread(const MachineMap& map, const CallMaps& maps, const Lanes& lan
         for (std::int64_t at = interval.begin; at < interval.begin + interval.count;) {
           const Run& run = run_at(runs, at);
           const std::int64_t count = std::min(run.end(), interval.begin + interval.count) - at;
-          const std::pair<int, int> pe{maps.per_cube ? cube : id.first, id.second};
+          const std::pair<int, int> pe{maps.level == NodeLevel::rank ? id.first : maps.cube_of(node), id.second};
           for (const auto& [offset, holders] : by_address(run)) {
             if (holders.size() == 1) continue;
             groups[holders][pe].push_back({count, offset + static_cast<std::uint64_t>(at - run.begin) * item});

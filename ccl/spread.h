@@ -26,9 +26,9 @@ struct Spread {
   std::map<std::pair<int, int>, Role> roles;  ///< by (cube, PE)
 };
 
-/// The spreads of one node's `out` after `regions` of it have been written. `cube`: of the node; -1: the whole rank.
+/// The spreads of one node's `out` after `regions` of it have been written. `node`: within its rank.
 /// Throws Error where copies do not lie on neighbouring PEs or on cubes 0 to n-1.
-Spread make_spread(const MachineMap& map, const CallMaps& maps, const Lanes& lanes, int cube,
+Spread make_spread(const MachineMap& map, const CallMaps& maps, const Lanes& lanes, int node,
                    const std::vector<std::int32_t>& regions, std::size_t item);
 
 /// This PE's share of it; nothing to do without a role.

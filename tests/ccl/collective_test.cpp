@@ -62,19 +62,42 @@ TEST(Collective, ScopeSipInPlace) {
   }
 }
 
-TEST(Collective, ScopesCubeAndPe) {
+// Copies are contributions of their own: each cube's, each PE's.
+TEST(Collective, ScopesCubeAndPeServeEveryOperationOnEveryPlacement) {
   const MachineMap map = make_map(SipTopology::ring_1d, 2, 0, 0, 2, 2, 2);
   for (const CollectiveOp op : kOps) {
     for (const Scope scope : {Scope::cube, Scope::pe}) {
-      for (const std::int64_t count : {8, 200}) {
-        CollectiveCase c;
-        c.op = op;
-        c.scope = scope;
-        c.in = c.out = kSharded;
-        c.count = count;
-        c.rows = false;
-        c.root = 1;
-        EXPECT_EQ(run_collective(map, c), "") << name(c);
+      for (const DPPolicy& placed : {kSharded, kReplicated, kMixed, kMixedInCube}) {
+        for (const std::int64_t count : {8, 200}) {
+          CollectiveCase c;
+          c.op = op;
+          c.scope = scope;
+          c.in = c.out = placed;
+          c.count = count;
+          c.rows = false;
+          c.root = 1;
+          EXPECT_EQ(run_collective(map, c), "") << name(c);
+        }
+      }
+    }
+  }
+}
+
+TEST(Collective, GathersOfTilesIntoAnyPlacement) {
+  const MachineMap map = make_map(SipTopology::ring_1d, 2, 0, 0, 2, 1, 2);
+  for (const CollectiveOp op : {CollectiveOp::all_gather, CollectiveOp::gather, CollectiveOp::scatter}) {
+    for (const Scope scope : {Scope::cube, Scope::pe}) {
+      for (const DPPolicy& tiles : {kSharded, kReplicated}) {
+        for (const DPPolicy& whole : {kSharded, kReplicated, kMixed}) {
+          CollectiveCase c;
+          c.op = op;
+          c.scope = scope;
+          c.in = op == CollectiveOp::scatter ? whole : tiles;
+          c.out = op == CollectiveOp::scatter ? tiles : whole;
+          c.count = 24;
+          c.rows = false;
+          EXPECT_EQ(run_collective(map, c), "") << name(c);
+        }
       }
     }
   }
