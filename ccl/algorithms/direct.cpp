@@ -1,32 +1,19 @@
-#include "ccl/contract.h"
-#include "ccl/schedule/build.h"
+#include "ccl/schedule/plan.h"
 
-/// Every node straight to every other: all operations, wherever queues between all pairs fit.
+/// All operations straight from rank to rank.
 ///
-/// Optimal where every pair has a link of its own: 2 S / (p B) for an all_reduce, in two steps. Elsewhere the network
-/// routes, and far messages share links with near ones. Reductions go to the owner of each part and come back.
+/// all_reduce: part j of everybody goes to rank j, is added there and goes back: 2 steps, 2/p S/B where every pair has
+/// a link. Behind a switch rank i sends to i + d in step d, so that every port has one message at a time: 2(p-1)/p S/B.
+/// Elsewhere messages are routed and share links: for few ranks or small data. With cubes that contribute on their own:
+/// as `hierarchical`.
 namespace kernbench::ccl {
 namespace {
 
-std::vector<std::pair<std::int32_t, std::int32_t>> links(const PlanRequest& request) {
-  std::vector<std::pair<std::int32_t, std::int32_t>> pairs;
-  for (std::int32_t a = 0; a < request.nodes(); ++a) {
-    for (std::int32_t b = a + 1; b < request.nodes(); ++b) pairs.emplace_back(a, b);
-  }
-  return pairs;
+NodePairs direct_links(const PlanRequest& request) {
+  return request.cubes() > 1 ? machine_links(request) : peer_links(request);
 }
 
-Plan plan(const PlanRequest& request) {
-  const int lambda = request.slots >= 3 ? 1 : 0;
-  Plan plan;
-  plan.schedule =
-      std::make_shared<const Schedule>(direct_schedule({request.op, request.root, request.peer}, request.nodes(), 1,
-                                                       lambda, request.kind == kTopologyKinds.switch_star));
-  return plan;
-}
-
-constexpr Parameter kParameters[] = {
-    {"chunk_bytes", Parameter::Unit::bytes, 0, 0, 1 << 30, "bytes of a message; 0: by size; at most a slot"}};
+Plan plan(const PlanRequest& request) { return plan_direct("direct", request); }
 
 }  // namespace
 }  // namespace kernbench::ccl
@@ -34,19 +21,7 @@ constexpr Parameter kParameters[] = {
 KERNBENCH_CCL_MODULE() {
   using namespace kernbench;
   using namespace kernbench::ccl;
-  static const Algorithm algorithm = [] {
-    Algorithm a;
-    a.name = "direct";
-    a.topology_kinds = &kTopologyKinds;
-    a.topo_name_to_kind = &standard_topology_kind;
-    a.parameters = kParameters;
-    a.parameter_count = 1;
-    a.operations = 0x1FF;  // all but barrier
-    a.scopes = bit(Scope::sip) | bit(Scope::cube) | bit(Scope::pe);
-    a.topologies = 0x1F;
-    a.plan = &plan;
-    a.links = &links;
-    return a;
-  }();
+  static const Algorithm algorithm =
+      schedule_algorithm({"direct", kAllOperations, kAllScopes, kAllTopologies, &plan, &direct_links});
   return &algorithm;
 }

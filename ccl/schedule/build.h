@@ -29,17 +29,18 @@ Schedule packing_schedule(const Lattice& grid, int lambda, int tries);
 /// all_to_all along rows and columns in two colours, farthest first (section 9).
 Schedule exchange_schedule(const Lattice& grid, int pieces, int lambda);
 
-/// broadcast, reduce: `trees` trees that share the links, periodic; one tree: shortest paths. gather, scatter and
-/// send_recv: along shortest paths, farthest first.
-Schedule rooted_schedule(Operation operation, const Graph& graph, int trees, int lambda);
+/// broadcast, reduce: `trees` trees that share the links, periodic; one tree: shortest paths; two on a ring: both ways
+/// round. gather, scatter and send_recv: in `pieces` along shortest paths, farthest first.
+Schedule rooted_schedule(Operation operation, const Graph& graph, int trees, int pieces, int lambda);
 
 /// all_reduce in as many steps as there are hops: every node's whole vector floods one dimension after the other and is
 /// added in the order of the nodes (section 7). `colours` 2: half of the data takes the dimensions the other way round.
 Schedule flood_schedule(const PlanRequest& request, int colours, int lambda);
 
 /// all_reduce, reduce, broadcast over SIPs and cubes: a tree of the SIPs' packing united with one of the cubes' in
-/// every SIP, for each pair in turn; periodic (section 6). Columns of cubes take turns to reach the other SIPs.
-Schedule product_schedule(const PlanRequest& request, int lambda, int tries);
+/// every SIP, for each pair in turn; periodic (section 6). Columns of cubes take turns to reach the other SIPs, so that
+/// the latency assumed there may be `columns` times `lambda`.
+Schedule product_schedule(const PlanRequest& request, int lambda, int columns, int tries);
 
 /// all_gather, reduce_scatter, and all_reduce as both, over SIPs and cubes: inside the SIPs on combs to the owner's
 /// place, between the SIPs at that place.

@@ -124,7 +124,51 @@ Schedule exchange_schedule(const Lattice& grid, int pieces, int lambda) {
   return assemble(graph, list_schedule(graph), units);
 }
 
-Schedule rooted_schedule(Operation operation, const Graph& net, int trees, int lambda) {
+namespace {
+
+/// Trees from one root that share the links in their direction away from it.
+std::vector<Tree> packed_trees(const Graph& net, int count, std::int32_t root) {
+  if (count <= 1) return {shortest_path_tree(net, root)};
+  const bool cycle = static_cast<std::int32_t>(net.edges.size()) == net.nodes && eccentricity(net, 0) == net.nodes / 2;
+  if (count != 2 || !cycle) return least_loaded_trees(net, count, root, true);
+  // Both ways round: each tree is the ring with one of the root's links cut.
+  std::vector<Tree> ways;
+  for (std::size_t cut = 0; cut < net.edges.size(); ++cut) {
+    if (net.edges[cut].a != root && net.edges[cut].b != root) continue;
+    Graph line = net;
+    line.edges.erase(line.edges.begin() + static_cast<std::ptrdiff_t>(cut));
+    ways.push_back(shortest_path_tree(line, root));
+  }
+  return ways;
+}
+
+/// The messages of piece `m` of gather, scatter or send_recv.
+void send_paths(Operation operation, const Graph& net, std::int32_t m, TaskGraph& graph) {
+  const std::int32_t root = operation.root;
+  const auto one = [&](std::int32_t from, std::int32_t to, const Block& block) {
+    const std::int32_t b = graph.add_block(block);
+    const Tree tree = shortest_path_tree(net, to);
+    std::vector<std::int32_t> nodes{from};
+    while (nodes.back() != to) nodes.push_back(tree.parent[index(nodes.back())]);
+    graph.along(nodes, b, b);
+  };
+  for (std::int32_t v = 0; v < net.nodes; ++v) {
+    if (operation.op == CollectiveOp::gather) {
+      one(v, root, {v, root, 0, v, m, m + 1});
+    } else if (operation.op == CollectiveOp::scatter) {
+      one(root, v, {root, v, v, 0, m, m + 1});
+    } else if (operation.op == CollectiveOp::send_recv) {
+      const std::int32_t to = root < 0 ? (v + operation.peer) % net.nodes : operation.peer;
+      if (root < 0 || root == v) one(v, to, {v, to, 0, 0, m, m + 1});
+    } else {
+      throw std::invalid_argument("not an operation with a root");
+    }
+  }
+}
+
+}  // namespace
+
+Schedule rooted_schedule(Operation operation, const Graph& net, int trees, int pieces, int lambda) {
   Fabric fabric = Fabric::of(net);
   fabric.assume(lambda, 1);
   TaskGraph graph(fabric, operation.op);
@@ -134,8 +178,7 @@ Schedule rooted_schedule(Operation operation, const Graph& net, int trees, int l
     units = std::max(trees, 1);
     const bool up = operation.op == CollectiveOp::reduce;
     const std::int32_t root = operation.root;
-    const auto packed =
-        trees > 1 ? least_loaded_trees(net, trees, root, true) : std::vector<Tree>{shortest_path_tree(net, root)};
+    const auto packed = packed_trees(net, units, root);
     for (std::int32_t i = 0; i < units; ++i) {
       const std::int32_t b = graph.add_block({up ? kEveryNode : root, up ? root : kEveryNode, 0, 0, i, i + 1});
       if (up) graph.reduce_up(packed[index(i)], b, i);
@@ -143,26 +186,8 @@ Schedule rooted_schedule(Operation operation, const Graph& net, int trees, int l
     }
     times = modulo_schedule(graph, 5);
   } else {
-    const auto one = [&](std::int32_t from, std::int32_t to, const Block& block) {
-      const std::int32_t b = graph.add_block(block);
-      const Tree tree = shortest_path_tree(net, to);
-      std::vector<std::int32_t> nodes{from};
-      while (nodes.back() != to) nodes.push_back(tree.parent[index(nodes.back())]);
-      graph.along(nodes, b, b);
-    };
-    const std::int32_t root = operation.root;
-    for (std::int32_t v = 0; v < net.nodes; ++v) {
-      if (operation.op == CollectiveOp::gather) {
-        one(v, root, {v, root, 0, v, 0, 1});
-      } else if (operation.op == CollectiveOp::scatter) {
-        one(root, v, {root, v, v, 0, 0, 1});
-      } else if (operation.op == CollectiveOp::send_recv) {
-        const std::int32_t to = root < 0 ? (v + operation.peer) % net.nodes : operation.peer;
-        if (root < 0 || root == v) one(v, to, {v, to, 0, 0, 0, 1});
-      } else {
-        throw std::invalid_argument("not an operation with a root");
-      }
-    }
+    units = pieces;
+    for (std::int32_t m = 0; m < pieces; ++m) send_paths(operation, net, m, graph);
     times = list_schedule(graph);
   }
   Schedule schedule = assemble(graph, times, units);

@@ -46,8 +46,8 @@ std::vector<Tree> united_trees(const PlanRequest& request) {
 
 }  // namespace
 
-Schedule product_schedule(const PlanRequest& request, int lambda, int tries) {
-  const Fabric fabric = machine_fabric(request, lambda);
+Schedule product_schedule(const PlanRequest& request, int lambda, int columns, int tries) {
+  const Fabric fabric = machine_fabric(request, lambda, columns);
   TaskGraph graph(fabric, request.op);
   std::int32_t unit = 0;
   for (const Tree& tree : united_trees(request)) {

@@ -1,7 +1,9 @@
 #include "ccl/schedule/estimate.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <queue>
 #include <stdexcept>
 #include <tuple>
 #include <unordered_map>
@@ -34,10 +36,12 @@ class Run {
   }
 
   double run() {
-    bool moved = true;
-    while (moved) {
-      moved = false;
-      for (std::int32_t node = 0; node < s_.nodes; ++node) moved = go(node) || moved;
+    for (std::int32_t node = 0; node < s_.nodes; ++node) consider(node);
+    while (!events_.empty()) {
+      const auto [time, node] = events_.top();
+      events_.pop();
+      execute(node, time);
+      consider(node);
     }
     double end = 0;
     for (std::int32_t node = 0; node < s_.nodes; ++node) {
@@ -99,55 +103,81 @@ class Run {
     return ready_[(index(node) * blocks_ + index(block)) * index(rounds_) + index(round)];
   }
 
-  bool go(std::int32_t node) {
+  /// Goes to the node's next step that is due in this pass. False at the end of its list.
+  bool next(std::int32_t node) {
     const auto& steps = s_.steps[index(node)];
-    bool moved = false;
     std::size_t& at = at_[index(node)];
     while (pass_[index(node)] < passes()) {
-      if (at == steps.size()) {
-        at = 0;
-        ++pass_[index(node)];
-        moved = true;
-        continue;
+      for (; at < steps.size(); ++at) {
+        const std::int64_t round = round_of(node);
+        if (round >= 0 && round < rounds_) return true;
       }
-      const Step& step = steps[at];
-      const std::int64_t round = pass_[index(node)] - (s_.period > 0 ? step.time / s_.period : 0);
-      if (round >= 0 && round < rounds_ && !execute(node, step, queue_of_[index(node)][at], round)) break;
-      ++at;
-      moved = true;
+      at = 0;
+      ++pass_[index(node)];
     }
-    return moved;
+    return false;
+  }
+  std::int64_t round_of(std::int32_t node) const {
+    const Step& step = s_.steps[index(node)][at_[index(node)]];
+    return pass_[index(node)] - (s_.period > 0 ? step.time / s_.period : 0);
   }
 
-  bool execute(std::int32_t node, const Step& step, std::int32_t number, std::int64_t round) {
+  /// Puts the node's next step among the events, if nothing but time keeps it from being done.
+  void consider(std::int32_t node) {
+    if (!next(node)) return;
+    const Step& step = s_.steps[index(node)][at_[index(node)]];
+    const std::int32_t number = queue_of_[index(node)][at_[index(node)]];
+    double time = clock_[index(node)];
+    if (step.kind == StepKind::send) {
+      const Queue& queue = queues_[index(number)];
+      if (queue.sent >= queue.received + queue.slots) return;
+      time = std::max(time, ready(node, step.block, round_of(node)));
+      if (queue.sent >= queue.slots) time = std::max(time, queue.freed[queue.sent - queue.slots]);
+    } else if (number >= 0) {
+      const Queue& queue = queues_[index(number)];
+      if (queue.received == queue.sent) return;
+      time = std::max(time, queue.arrival[queue.received]);
+    }
+    events_.emplace(time, node);
+  }
+
+  /// The first in time of all steps that can be done.
+  void execute(std::int32_t node, double time) {
+    const Step& step = s_.steps[index(node)][at_[index(node)]];
+    const std::int32_t number = queue_of_[index(node)][at_[index(node)]];
+    const std::int64_t round = round_of(node);
     double& clock = clock_[index(node)];
     double& value = ready(node, step.block, round);
-    if (number < 0) {
-      clock += r_.receive_seconds;
-      value = std::max({value, ready(node, step.peer, round), clock});
-      return true;
-    }
-    Queue& queue = queues_[index(number)];
+    ++at_[index(node)];
     if (step.kind == StepKind::send) {
-      if (queue.sent - queue.received >= queue.slots) return false;
-      double start = std::max(clock, value);
-      if (queue.sent >= queue.slots) start = std::max(start, queue.freed[queue.sent - queue.slots]);
-      clock = start = start + r_.send_seconds;
-      const Block& block = s_.blocks[index(step.block)];
-      const double takes =
-          (block.end - block.begin) * unit_bytes_ / queue.cost->bytes_per_second + queue.cost->message_seconds;
-      for (const std::int32_t resource : queue.resources) start = std::max(start, free_at_[index(resource)]);
-      for (const std::int32_t resource : queue.resources) free_at_[index(resource)] = start + takes;
-      queue.arrival.push_back(start + takes + queue.hop_seconds);
-      ++queue.sent;
-      return true;
+      clock = time + r_.send_seconds;
+      send(queues_[index(number)], step.block, clock);
+      // The receiver may have waited for just this message.
+      if (queues_[index(number)].sent == queues_[index(number)].received + 1) wake(step.peer, number);
+      return;
     }
-    if (queue.received == queue.sent) return false;
-    clock = std::max(clock, queue.arrival[queue.received]) + r_.receive_seconds;
-    value = std::max(value, clock);
+    clock = time + r_.receive_seconds;
+    value = std::max(value, number < 0 ? std::max(clock, ready(node, step.peer, round)) : clock);
+    if (number < 0) return;
+    Queue& queue = queues_[index(number)];
     queue.freed.push_back(clock + queue.hop_seconds / 2);  // the credit's way back
     ++queue.received;
-    return true;
+    if (queue.sent == queue.received + queue.slots - 1) wake(step.peer, number);
+  }
+
+  /// Considers a node again if its next step uses this queue.
+  void wake(std::int32_t node, std::int32_t number) {
+    if (next(node) && queue_of_[index(node)][at_[index(node)]] == number) consider(node);
+  }
+
+  void send(Queue& queue, std::int32_t b, double start) {
+    const Block& block = s_.blocks[index(b)];
+    const double takes =
+        (block.end - block.begin) * unit_bytes_ / queue.cost->bytes_per_second + queue.cost->message_seconds;
+    for (const std::int32_t resource : queue.resources) start = std::max(start, free_at_[index(resource)]);
+    for (const std::int32_t resource : queue.resources) free_at_[index(resource)] = start + takes;
+    queue.arrival.push_back(start + takes + queue.hop_seconds);
+    ++queue.sent;
   }
 
   const Schedule& s_;
@@ -163,6 +193,8 @@ class Run {
   std::vector<std::size_t> at_;
   std::vector<std::int64_t> pass_;
   std::vector<std::vector<std::int32_t>> queue_of_;  ///< by node and step
+  std::priority_queue<std::pair<double, std::int32_t>, std::vector<std::pair<double, std::int32_t>>, std::greater<>>
+      events_;  ///< (time, node): one at most for each node
 };
 
 }  // namespace

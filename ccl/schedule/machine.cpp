@@ -57,7 +57,7 @@ Graph machine_graph(const PlanRequest& request) {
   return graph;
 }
 
-Fabric machine_fabric(const PlanRequest& request, int lambda) {
+Fabric machine_fabric(const PlanRequest& request, int lambda, int columns) {
   const Graph sips = sip_graph(request), cubes = Graph::of(cube_lattice(request));
   const std::int32_t n = request.cubes();
   // With one level the chunk of that level is the tick.
@@ -74,7 +74,7 @@ Fabric machine_fabric(const PlanRequest& request, int lambda) {
       resource = fabric.links()[index(link)].resource;
     }
   }
-  fabric.assume(lambda, 1);
+  fabric.assume_ticks(lambda * columns * width, lambda);
   return fabric;
 }
 

@@ -23,8 +23,9 @@ std::vector<std::int32_t> sip_way(const PlanRequest& request, std::int32_t from,
 /// All nodes: neighbouring cubes of a SIP, and neighbouring SIPs at every cube.
 Graph machine_graph(const PlanRequest& request);
 /// The same with times: a chunk between SIPs takes as long as the rates say, in chunks between cubes; all cubes share
-/// the link between two SIPs. Latency: `lambda` chunks.
-Fabric machine_fabric(const PlanRequest& request, int lambda);
+/// the link between two SIPs. Latency: `lambda` chunks; between SIPs `columns` times as many, where that many queues
+/// share a link in turn.
+Fabric machine_fabric(const PlanRequest& request, int lambda, int columns = 1);
 
 /// One line, ring or clique of a product of dimensions: node n has place (n / stride) mod size in it.
 struct Dimension {

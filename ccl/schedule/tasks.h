@@ -33,7 +33,7 @@ class Fabric {
 
   /// Assumes a latency of `chunks` times `units` units on every link.
   void assume(std::int32_t chunks, std::int32_t units);
-  /// Assumes latencies in ticks, for estimates.
+  /// Assumes latencies in ticks, by level.
   void assume_ticks(std::int32_t sip, std::int32_t cube);
 
   static Fabric of(const Graph& graph);

@@ -61,10 +61,10 @@ TEST(RootedSchedule, IsExactOnEveryGrid) {
   for (const CollectiveOp op : {CollectiveOp::reduce, CollectiveOp::broadcast, CollectiveOp::gather,
                                 CollectiveOp::scatter, CollectiveOp::send_recv}) {
     for (const auto& [w, h] : {std::pair{1, 1}, {2, 1}, {5, 1}, {1, 8}, {3, 2}, {4, 4}}) {
-      for (const int trees : {1, 4}) {
+      for (const int trees : {1, 2, 4}) {
         SCOPED_TRACE(testing::Message() << to_string(op) << " " << w << " x " << h << " trees " << trees);
         const Graph graph = Graph::of({w, h, true, false});
-        ASSERT_NO_THROW(check(rooted_schedule({op, w * h - 1, 0}, graph, trees, 2)));
+        ASSERT_NO_THROW(check(rooted_schedule({op, w * h - 1, 0}, graph, trees, 2, 2)));
       }
     }
   }
@@ -108,7 +108,7 @@ TEST(FloodSchedule, IsExactOnEveryMachine) {
 TEST(ProductSchedule, IsExactOnEveryMachine) {
   for (const CollectiveOp op : {CollectiveOp::all_reduce, CollectiveOp::reduce, CollectiveOp::broadcast}) {
     on_machines(op, [](const PlanRequest& request) {
-      ASSERT_NO_THROW(check(product_schedule(request, 2, 1)));
+      ASSERT_NO_THROW(check(product_schedule(request, 2, 2, 1)));
       ASSERT_NO_THROW(check(one_tree_schedule(request, 2)));
     });
   }

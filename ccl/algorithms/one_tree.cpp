@@ -1,0 +1,23 @@
+#include "ccl/schedule/plan.h"
+
+/// Operations with a root, and all_reduce of small data, on one tree of shortest paths over SIPs and cubes.
+///
+/// As few messages as can be: p - 1, each edge once each way. Large data is pipelined: S/B for broadcast and reduce.
+namespace kernbench::ccl {
+namespace {
+
+Plan plan(const PlanRequest& request) { return plan_rooted("one_tree", request, true); }
+
+}  // namespace
+}  // namespace kernbench::ccl
+
+KERNBENCH_CCL_MODULE() {
+  using namespace kernbench;
+  using namespace kernbench::ccl;
+  static const Algorithm algorithm =
+      schedule_algorithm({"one_tree",
+                          bit(CollectiveOp::all_reduce) | bit(CollectiveOp::reduce) | bit(CollectiveOp::broadcast) |
+                              bit(CollectiveOp::gather) | bit(CollectiveOp::scatter) | bit(CollectiveOp::send_recv),
+                          kAllScopes, kAllTopologies, &plan, &machine_links});
+  return &algorithm;
+}

@@ -1,0 +1,236 @@
+#include "ccl/schedule/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "ccl/grid.h"
+#include "ccl/schedule/estimate.h"
+
+namespace kernbench::ccl {
+namespace {
+
+constexpr Parameter kParameters[] = {
+    {"chunk_bytes", Parameter::Unit::bytes, 0, 0, 1 << 30, "bytes of a message; 0: by size; at most a slot"}};
+
+/// Messages below this are not worth cutting further: their fixed costs outweigh what the pipeline gains.
+constexpr double kLeastPiece = 1024;
+
+/// Blocks of one plain list. More only lengthen the list; further data goes into further rounds.
+constexpr int kMostBlocks = 4096;
+
+double lane_bytes(const PlanRequest& request) {
+  return static_cast<double>(request.bytes) / std::max(request.lanes, 1);
+}
+
+[[noreturn]] void refuse(const char* algorithm, const PlanRequest& request) {
+  throw std::invalid_argument(fmt::format("algorithm '{}' does not serve {}{}", algorithm, to_string(request.op),
+                                          request.cubes() > 1 ? " of cubes" : ""));
+}
+
+Plan plan_combs(const char* algorithm, const PlanRequest& request, const Lattice& grid) {
+  const Split split = gather_split(grid);
+  const double share = static_cast<double>(std::max(split.x, split.y)) / (split.x + split.y);
+  const double part = lane_bytes(request) / grid.nodes() * share;
+  const int kinds = (split.x > 0) + (split.y > 0);
+  const std::int64_t limit = message_limit(request, request.slot_bytes);
+  Cut cut = cut_pieces(part, limit, kMostBlocks / (grid.nodes() * kinds));
+  // An even number of pieces goes both ways round to the opposite node of an even ring.
+  if (cut.pieces % 2 != 0 && part / cut.pieces > kLeastPiece) ++cut.pieces;
+  const int lambda = choose_lambda(request, request.sip, part / (cut.pieces * static_cast<double>(cut.rounds)));
+  return plan_with(algorithm, request, lambda, cut.rounds,
+                   [&](int l) { return comb_gather_schedule({request.op}, grid, cut.pieces, l); });
+}
+
+/// All ranks of a grid have as many links.
+bool regular(const Lattice& grid) { return (grid.ring_x() || grid.w <= 2) && (grid.ring_y() || grid.h <= 2); }
+
+}  // namespace
+
+std::int64_t message_limit(const PlanRequest& request, std::int64_t preset) {
+  const auto found = request.parameters.find("chunk_bytes");
+  const std::int64_t chunk = found == request.parameters.end() ? 0 : found->second;
+  return std::max<std::int64_t>(std::min(chunk > 0 ? chunk : preset, request.slot_bytes), 1);
+}
+
+int choose_lambda(const PlanRequest& request, const LevelCost& level, double bytes) {
+  const double chunk =
+      std::max(bytes, 1.0) * std::max(request.lanes, 1) / level.bytes_per_second + level.message_seconds;
+  const double l = level.hop_seconds / chunk, credit = l / 2, slots = request.slots;
+  const int most = request.slots > 3 ? request.slots - 2 : std::min(request.slots - 1, 1);
+  int best = std::min(most, 1);
+  double best_rate = 0;
+  for (int lambda = best; lambda <= most; ++lambda) {
+    const double rate = std::min({1.0, (1 + lambda) / (1 + l), slots / (1 + l + credit), (slots - lambda) / credit});
+    if (rate > best_rate * 1.001) {
+      best = lambda;
+      best_rate = rate;
+    }
+  }
+  return best;
+}
+
+Cut cut_pieces(double part_bytes, std::int64_t limit, int most) {
+  const auto needed =
+      std::max<std::int64_t>(static_cast<std::int64_t>(std::ceil(part_bytes / static_cast<double>(limit))), 1);
+  const std::int64_t in_list = std::max(most, 2);
+  if (needed <= in_list) return {static_cast<int>(needed), 1};
+  const std::int64_t rounds = (needed + in_list - 1) / in_list;
+  return {static_cast<int>((needed + rounds - 1) / rounds), rounds};
+}
+
+Plan plan_with(const char* algorithm, const PlanRequest& request, int lambda, std::int64_t rounds,
+               const std::function<Schedule(int lambda)>& build) {
+  auto schedule = std::make_shared<Schedule>(build(lambda));
+  while (schedule->slots() > request.slots && lambda > 0) *schedule = build(--lambda);
+  if (schedule->slots() > request.slots) {
+    throw std::invalid_argument(
+        fmt::format("algorithm '{}' needs queues of {} slots, not {}", algorithm, schedule->slots(), request.slots));
+  }
+  schedule->algorithm = algorithm;
+  const double seconds = estimate_seconds(*schedule, request, rounds);
+  return {std::move(schedule), rounds, seconds};
+}
+
+Plan plan_rounds(const char* algorithm, const PlanRequest& request, int columns,
+                 const std::function<Schedule(int lambda)>& build) {
+  const std::int64_t limit = message_limit(request, request.slot_bytes);
+  Plan plan = plan_with(algorithm, request, choose_lambda(request, request.sip, static_cast<double>(limit) * columns),
+                        1, build);
+  const double unit = lane_bytes(request) / plan.schedule->units;
+  const auto least = std::max<std::int64_t>(static_cast<std::int64_t>(std::ceil(unit / static_cast<double>(limit))), 1);
+  plan.rounds = least;
+  plan.seconds = estimate_seconds(*plan.schedule, request, least);
+  if (request.parameters.count("chunk_bytes") && request.parameters.at("chunk_bytes") > 0) return plan;
+  for (std::int64_t rounds = least * 2; unit / static_cast<double>(rounds) >= kLeastPiece / 4; rounds *= 2) {
+    const double seconds = estimate_seconds(*plan.schedule, request, rounds);
+    if (seconds >= plan.seconds) break;
+    plan.rounds = rounds;
+    plan.seconds = seconds;
+  }
+  return plan;
+}
+
+Plan shorter(Plan a, Plan b) { return b.seconds < a.seconds ? std::move(b) : std::move(a); }
+
+Plan plan_grid(const char* algorithm, const PlanRequest& request) {
+  if (request.cubes() > 1) return plan_hierarchical(algorithm, request);
+  const Lattice grid = sip_lattice(request);
+  switch (request.op) {
+    case CollectiveOp::all_gather:
+    case CollectiveOp::reduce_scatter:
+      return plan_combs(algorithm, request, grid);
+    case CollectiveOp::all_reduce:
+      if (regular(grid)) return plan_combs(algorithm, request, grid);
+      return shorter(plan_combs(algorithm, request, grid),
+                     plan_rounds(algorithm, request, 1, [&](int l) { return packing_schedule(grid, l, 10); }));
+    case CollectiveOp::all_to_all: {
+      const int colours = grid.line() ? 1 : 2;
+      const double part = lane_bytes(request) / grid.nodes() / (colours * 2);
+      const Cut cut =
+          cut_pieces(part, message_limit(request, request.slot_bytes), 4 * kMostBlocks / (grid.nodes() * grid.nodes()));
+      const int lambda = choose_lambda(request, request.sip, part / (cut.pieces * static_cast<double>(cut.rounds)));
+      return plan_with(algorithm, request, lambda, cut.rounds,
+                       [&](int l) { return exchange_schedule(grid, cut.pieces, l); });
+    }
+    default:
+      return plan_rooted(algorithm, request, false);
+  }
+}
+
+Plan plan_direct(const char* algorithm, const PlanRequest& request) {
+  if (request.cubes() > 1) return plan_hierarchical(algorithm, request);
+  const bool parts = request.op != CollectiveOp::reduce && request.op != CollectiveOp::broadcast &&
+                     request.op != CollectiveOp::send_recv;
+  const double part = lane_bytes(request) / (parts ? request.ranks : 1);
+  const int blocks = request.op == CollectiveOp::all_to_all ? request.ranks * request.ranks : request.ranks;
+  const bool ports = request.kind == kSwitch;
+  // Behind a switch the halves of an operation overlap only from piece to piece.
+  const std::int64_t limit = message_limit(
+      request, std::max<std::int64_t>(std::min<std::int64_t>(request.slot_bytes, static_cast<std::int64_t>(part / 4)),
+                                      static_cast<std::int64_t>(kLeastPiece)));
+  const Cut cut = cut_pieces(part, limit, kMostBlocks / std::max(blocks, 1));
+  const int lambda = choose_lambda(request, request.sip, part / (cut.pieces * static_cast<double>(cut.rounds)));
+  return plan_with(algorithm, request, lambda, cut.rounds, [&](int l) {
+    return direct_schedule({request.op, request.root, request.peer}, request.ranks, cut.pieces, l, ports);
+  });
+}
+
+namespace {
+
+/// How much latency the columns of cubes together hide depends on how evenly the period takes them in turn: tried.
+Plan plan_product(const char* algorithm, const PlanRequest& request) {
+  const int tries = request.nodes() > 64 ? 2 : 10;
+  Plan best;
+  for (int columns = request.cube_w; columns > 0; columns = columns > 1 ? 1 : 0) {
+    Plan plan =
+        plan_rounds(algorithm, request, columns, [&](int l) { return product_schedule(request, l, columns, tries); });
+    best = best.schedule ? shorter(std::move(best), std::move(plan)) : std::move(plan);
+  }
+  return best;
+}
+
+}  // namespace
+
+Plan plan_hierarchical(const char* algorithm, const PlanRequest& request) {
+  switch (request.op) {
+    case CollectiveOp::all_reduce:
+    case CollectiveOp::reduce:
+    case CollectiveOp::broadcast:
+      return plan_product(algorithm, request);
+    case CollectiveOp::all_gather:
+    case CollectiveOp::reduce_scatter: {
+      const double part = lane_bytes(request) / request.nodes();
+      const Cut cut = cut_pieces(part, message_limit(request, request.slot_bytes), kMostBlocks / request.nodes());
+      const int lambda = choose_lambda(request, request.sip, part / (cut.pieces * static_cast<double>(cut.rounds)));
+      return plan_with(algorithm, request, lambda, cut.rounds,
+                       [&](int l) { return product_gather_schedule(request, cut.pieces, l); });
+    }
+    default:
+      refuse(algorithm, request);
+  }
+}
+
+Plan plan_rooted(const char* algorithm, const PlanRequest& request, bool one_tree) {
+  const bool spreads = request.op == CollectiveOp::reduce || request.op == CollectiveOp::broadcast;
+  if (spreads || request.op == CollectiveOp::all_reduce) {
+    Plan plan = plan_rounds(algorithm, request, 1, [&](int l) { return one_tree_schedule(request, l); });
+    if (one_tree || request.cubes() > 1 || !spreads) return plan;
+    for (const int trees : {2, 8, 16}) {
+      plan = shorter(std::move(plan), plan_rounds(algorithm, request, 1, [&](int l) {
+                       return rooted_schedule({request.op, request.root, 0}, sip_graph(request), trees, 1, l);
+                     }));
+    }
+    return plan;
+  }
+  if (request.op != CollectiveOp::gather && request.op != CollectiveOp::scatter &&
+      request.op != CollectiveOp::send_recv) {
+    refuse(algorithm, request);
+  }
+  if (request.cubes() > 1) refuse(algorithm, request);
+  const double part = lane_bytes(request) / (request.op == CollectiveOp::send_recv ? 1 : request.ranks);
+  const Cut cut = cut_pieces(part, message_limit(request, request.slot_bytes), kMostBlocks / request.ranks);
+  const int lambda = choose_lambda(request, request.sip, part / (cut.pieces * static_cast<double>(cut.rounds)));
+  return plan_with(algorithm, request, lambda, cut.rounds, [&](int l) {
+    return rooted_schedule({request.op, request.root, request.peer}, sip_graph(request), 1, cut.pieces, l);
+  });
+}
+
+Algorithm schedule_algorithm(const ModuleTraits& traits) {
+  Algorithm algorithm;
+  algorithm.name = traits.name;
+  algorithm.topology_kinds = &kTopologyKinds;
+  algorithm.topo_name_to_kind = &standard_topology_kind;
+  algorithm.parameters = kParameters;
+  algorithm.parameter_count = 1;
+  algorithm.operations = traits.operations;
+  algorithm.scopes = traits.scopes;
+  algorithm.topologies = traits.topologies;
+  algorithm.plan = traits.plan;
+  algorithm.links = traits.links;
+  return algorithm;
+}
+
+}  // namespace kernbench::ccl
