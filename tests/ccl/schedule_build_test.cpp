@@ -1,9 +1,8 @@
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ccl/grid.h"
 #include "ccl/schedule/build.h"
 #include "ccl/schedule/check.h"
+#include "tests/ccl/schedule_support.h"
 
 namespace kernbench::ccl {
 namespace {
@@ -70,20 +69,6 @@ TEST(RootedSchedule, IsExactOnEveryGrid) {
   }
 }
 
-PlanRequest machine(CollectiveOp op, std::int32_t kind, int w, int h, int cube_w, int cube_h) {
-  PlanRequest request;
-  request.op = op;
-  request.kind = kind;
-  request.sip_w = w;
-  request.sip_h = h;
-  request.ranks = w * h;
-  request.cube_w = cube_w;
-  request.cube_h = cube_h;
-  request.root = request.nodes() - 1;
-  request.cube.bytes_per_second = 4 * request.sip.bytes_per_second;
-  return request;
-}
-
 /// Calls f(request) for machines of all kinds, with one cube per SIP and with several.
 template <class F>
 void on_machines(CollectiveOp op, F&& f) {
@@ -92,7 +77,7 @@ void on_machines(CollectiveOp op, F&& f) {
       for (const auto& [cube_w, cube_h] : {std::pair{1, 1}, {2, 1}, {3, 2}}) {
         SCOPED_TRACE(testing::Message() << to_string(op) << " kind " << kind << ", " << w << " x " << h << " SIPs of "
                                         << cube_w << " x " << cube_h);
-        f(machine(op, kind, w, h, cube_w, cube_h));
+        f(test::machine(op, kind, w, h, cube_w, cube_h));
       }
     }
   }

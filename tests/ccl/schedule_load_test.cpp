@@ -1,0 +1,184 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ccl/schedule/build.h"
+#include "ccl/schedule/check.h"
+#include "tests/ccl/schedule_support.h"
+
+/// How much the busiest link carries and how long a list takes, against the closed forms of
+/// reference/collectives/bounds.md, section 4. Units: regions of one node, times of the whole data on one link.
+namespace kernbench::ccl {
+namespace {
+
+/// f(grid) for sides from 2 to `most` and all wraps.
+template <class F>
+void on_grids(int most, F&& f) {
+  for (int w = 2; w <= most; ++w) {
+    for (int h = 2; h <= most; ++h) {
+      for (int wraps = 0; wraps < 4; ++wraps) {
+        const Lattice grid{w, h, (wraps & 1) != 0, (wraps & 2) != 0};
+        SCOPED_TRACE(testing::Message() << w << " x " << h << " wraps " << wraps);
+        f(grid);
+      }
+    }
+  }
+}
+
+/// Part of a region that the busiest link of a line or ring carries in an all_to_all.
+double exchange_load(int n, bool ring) {
+  if (!ring) return static_cast<double>(n * n / 4) / n;
+  return n % 2 == 0 ? n / 8.0 : (n * n - 1) / (8.0 * n);
+}
+
+TEST(CombGather, LoadsTheBusiestLinkWithTheCutBound) {
+  on_grids(9, [](const Lattice& grid) {
+    const int p = grid.nodes();
+    const Schedule schedule = comb_gather_schedule({CollectiveOp::all_gather}, grid, 2, 0);
+    // A node of the fewest links receives p - 1 parts of p; regions here are parts.
+    EXPECT_NEAR(link_load(schedule).most, static_cast<double>(p - 1) / test::least_links(grid), 1e-9);
+  });
+}
+
+TEST(CombGather, TotalTrafficIsTheLeastThereIs) {
+  const Schedule schedule = comb_gather_schedule({CollectiveOp::all_gather}, {4, 3, true, false}, 1, 0);
+  EXPECT_NEAR(link_load(schedule).total, 12 * 11, 1e-9);  // every node receives every other's part once
+}
+
+TEST(CombGather, BusiestLinksNeverIdleWithTwoPieces) {
+  for (const CollectiveOp op : {CollectiveOp::all_gather, CollectiveOp::reduce_scatter}) {
+    for (const Lattice& grid : {Lattice{5, 1, true}, Lattice{8, 1, true}, Lattice{4, 4, true, true},
+                                Lattice{8, 3, true, true}, Lattice{4, 4}, Lattice{7, 3}, Lattice{4, 2}}) {
+      const Schedule schedule = comb_gather_schedule({op}, grid, 2, 0);
+      EXPECT_EQ(schedule.length, std::llround(link_load(schedule).most * schedule.units)) << grid.w << " x " << grid.h;
+    }
+  }
+}
+
+TEST(CombGather, AllReduceOfRingAndTorusReachesThePartitionBound) {
+  for (const Lattice& grid : {Lattice{4, 1, true}, Lattice{8, 1, true}, Lattice{16, 1, true}, Lattice{3, 3, true, true},
+                              Lattice{4, 4, true, true}, Lattice{8, 8, true, true}, Lattice{4, 2, true, true}}) {
+    const Schedule schedule = comb_gather_schedule({CollectiveOp::all_reduce}, grid, 2, 0);
+    const double bound = static_cast<double>(grid.nodes() - 1) / test::edges(grid);
+    EXPECT_NEAR(static_cast<double>(schedule.length) / schedule.units, bound, 0.005 * bound)
+        << grid.w << " x " << grid.h;
+  }
+}
+
+TEST(CombPacking, LoadsEveryLinkOfAMeshAlike) {
+  for (int w = 2; w <= 12; ++w) {
+    for (int h = 2; h <= 12; ++h) {
+      const Lattice grid{w, h};
+      std::vector<int> load(static_cast<std::size_t>(grid.nodes() * grid.nodes()), 0);
+      int units = 0;
+      for (const TreeShare& share : comb_packing(grid)) {
+        units += share.units;
+        for (int v = 0; v < grid.nodes(); ++v) {
+          const int parent = share.tree.parent[static_cast<std::size_t>(v)];
+          if (parent >= 0)
+            load[static_cast<std::size_t>(std::min(v, parent) * grid.nodes() + std::max(v, parent))] += share.units;
+        }
+      }
+      // units trees of p - 1 edges over E links.
+      for (const Graph::Edge& edge : Graph::of(grid).edges) {
+        EXPECT_EQ(load[static_cast<std::size_t>(edge.a * grid.nodes() + edge.b)] * test::edges(grid),
+                  units * (grid.nodes() - 1))
+            << w << " x " << h << " link " << edge.a << "-" << edge.b;
+      }
+    }
+  }
+}
+
+TEST(CombPacking, ReachesThePartitionBoundWithAnyWraps) {
+  on_grids(6, [](const Lattice& grid) {
+    const Schedule schedule = packing_schedule(grid, 0, 1);
+    EXPECT_NEAR(link_load(schedule).most, static_cast<double>(grid.nodes() - 1) / test::edges(grid), 1e-9);
+  });
+  for (int n = 2; n <= 9; ++n) {
+    EXPECT_NEAR(link_load(packing_schedule({n, 1}, 0, 1)).most, 1, 1e-9) << n;
+    EXPECT_NEAR(link_load(packing_schedule({n, 1, true}, 0, 1)).most, n == 2 ? 1 : (n - 1.0) / n, 1e-9) << n;
+  }
+}
+
+TEST(CombPacking, PeriodIsTheLoadOfTheBusiestLink) {
+  const Schedule schedule = packing_schedule({4, 4}, 0, 10);
+  EXPECT_EQ(schedule.period, 5);
+  EXPECT_EQ(schedule.units, 8);
+  // 64 rounds: k M / (k (M - 1) + L), methods.md section 3, whose L is 16.
+  const double rounds = 64, k = 5, length = static_cast<double>(schedule.length);
+  EXPECT_GT(k * rounds / (k * (rounds - 1) + length), 0.95);
+}
+
+TEST(Exchange, ReachesTheCutBoundOnRingsAndLines) {
+  for (int n = 2; n <= 16; ++n) {
+    for (const bool wrap : {false, true}) {
+      const Lattice grid{n, 1, wrap};
+      const Schedule schedule = exchange_schedule(grid, 1, 0);
+      const double bound = exchange_load(n, grid.ring_x());
+      EXPECT_NEAR(link_load(schedule).most / n, bound, 1e-9) << n << wrap;
+      EXPECT_NEAR(static_cast<double>(schedule.length) / schedule.units / n, bound, 1e-9) << n << wrap;
+    }
+  }
+}
+
+TEST(Exchange, ReachesTheCutBoundOnGrids) {
+  for (const Lattice& grid : {Lattice{4, 4, true, true}, Lattice{5, 3, true, true}, Lattice{4, 2, true, true},
+                              Lattice{4, 4}, Lattice{7, 3}, Lattice{8, 8}}) {
+    const Schedule schedule = exchange_schedule(grid, 1, 0);
+    const double bound = std::max(exchange_load(grid.w, grid.ring_x()), exchange_load(grid.h, grid.ring_y()));
+    EXPECT_NEAR(link_load(schedule).most / grid.nodes(), bound, 1e-9) << grid.w << " x " << grid.h;
+    EXPECT_NEAR(static_cast<double>(schedule.length) / schedule.units / grid.nodes(), bound, 0.02 * bound)
+        << grid.w << " x " << grid.h;
+  }
+}
+
+TEST(Flood, TakesAsManyStepsAsTheLongestWay) {
+  for (int n = 2; n <= 9; ++n) {
+    EXPECT_EQ(flood_schedule(test::machine(CollectiveOp::all_reduce, kRing1d, n, 1), 1, 0).length, n / 2) << n;
+  }
+  EXPECT_EQ(flood_schedule(test::machine(CollectiveOp::all_reduce, kTorus2d, 4, 4), 1, 0).length, 4);
+  EXPECT_EQ(flood_schedule(test::machine(CollectiveOp::all_reduce, kMesh2d, 4, 3), 1, 0).length, 5);
+  EXPECT_EQ(flood_schedule(test::machine(CollectiveOp::all_reduce, kFullyConnected, 8, 1), 1, 0).length, 1);
+}
+
+TEST(Flood, AddsInTheOrderOfPlacesOnEveryNode) {
+  const Schedule schedule = flood_schedule(test::machine(CollectiveOp::all_reduce, kRing1d, 5, 1), 1, 2);
+  for (std::size_t node = 0; node < 5; ++node) {
+    std::vector<std::int32_t> order;
+    for (const Step& step : schedule.steps[node]) {
+      if (step.kind == StepKind::copy || step.kind == StepKind::reduce) order.push_back(step.peer);
+    }
+    EXPECT_EQ(order, (std::vector<std::int32_t>{1, 2, 3, 4, 5})) << node;  // block 0 is the sum
+  }
+}
+
+TEST(ProductPacking, LoadsBothLevelsAsTheirOwnPackings) {
+  // 2 x 3 SIPs in a torus (E = 9) of 4 x 4 cubes (E = 24).
+  const PlanRequest request = test::machine(CollectiveOp::all_reduce, kTorus2d, 3, 2, 4, 4);
+  const Schedule schedule = product_schedule(request, 2, 1, 1);
+  double inside = 0;
+  std::vector<double> across(6 * 6, 0);
+  std::vector<double> cube_links(static_cast<std::size_t>(schedule.nodes * schedule.nodes), 0);
+  for (std::int32_t node = 0; node < schedule.nodes; ++node) {
+    for (const Step& step : schedule.steps[static_cast<std::size_t>(node)]) {
+      if (step.kind != StepKind::send) continue;
+      if (node / 16 != step.peer / 16) across[static_cast<std::size_t>(node / 16 * 6 + step.peer / 16)] += 1;
+      if (node / 16 == step.peer / 16) {
+        inside = std::max(inside, cube_links[static_cast<std::size_t>(node * schedule.nodes + step.peer)] += 1);
+      }
+    }
+  }
+  EXPECT_NEAR(*std::max_element(across.begin(), across.end()) / schedule.units, 5.0 / 9, 1e-9);
+  EXPECT_NEAR(inside / schedule.units, 15.0 / 24, 1e-9);
+}
+
+TEST(Direct, ReachesTheBoundBehindASwitchAndOnPairs) {
+  const Schedule pairs = direct_schedule({CollectiveOp::all_reduce}, 8, 1, 0, false);
+  EXPECT_NEAR(static_cast<double>(pairs.length) / pairs.units, 2.0 / 8, 1e-9);
+  const Schedule ports = direct_schedule({CollectiveOp::all_reduce}, 8, 2, 0, true);
+  EXPECT_NEAR(static_cast<double>(ports.length) / ports.units, 2.0 * 7 / 8, 0.02);
+}
+
+}  // namespace
+}  // namespace kernbench::ccl

@@ -1,0 +1,158 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "ccl/registry.h"
+#include "ccl/schedule/check.h"
+#include "ccl/schedule/plan.h"
+#include "tests/ccl/schedule_support.h"
+
+namespace kernbench::ccl {
+namespace {
+
+constexpr CollectiveOp kOps[] = {CollectiveOp::all_reduce, CollectiveOp::all_gather, CollectiveOp::reduce_scatter,
+                                 CollectiveOp::reduce,     CollectiveOp::broadcast,  CollectiveOp::all_to_all,
+                                 CollectiveOp::gather,     CollectiveOp::scatter,    CollectiveOp::send_recv};
+
+bool over_cubes(CollectiveOp op) {
+  return op == CollectiveOp::all_reduce || op == CollectiveOp::reduce || op == CollectiveOp::reduce_scatter ||
+         op == CollectiveOp::broadcast;
+}
+
+/// Largest message of one lane.
+double largest_message(const Plan& plan, const PlanRequest& request) {
+  const Schedule& s = *plan.schedule;
+  const std::int64_t regions = std::max(regions_in(s.op, s.nodes), regions_out(s.op, s.nodes));
+  std::int32_t units = 0;
+  for (const Block& block : s.blocks) units = std::max(units, block.end - block.begin);
+  return static_cast<double>(request.bytes) / request.lanes / static_cast<double>(regions * plan.rounds * s.units) *
+         units;
+}
+
+void expect_sound(const Algorithm& algorithm, const PlanRequest& request) {
+  SCOPED_TRACE(testing::Message() << algorithm.name << ": " << to_string(request.op) << ", kind " << request.kind
+                                  << ", " << request.sip_w << " x " << request.sip_h << " SIPs of " << request.cubes()
+                                  << " cubes, " << request.bytes << " B, " << request.slots << " slots");
+  const Plan plan = algorithm.plan(request);
+  ASSERT_EQ(plan.schedule->op, request.op);
+  ASSERT_EQ(plan.schedule->nodes, request.nodes());
+  EXPECT_NO_THROW(check(*plan.schedule, request.slots));
+  EXPECT_LE(largest_message(plan, request), request.slot_bytes * 1.0001);
+  EXPECT_GE(plan.seconds, 0);
+  PlanRequest shape = request;
+  shape.op = CollectiveOp::all_reduce;
+  shape.bytes = 0;
+  const NodePairs links = algorithm.links(shape);
+  const std::set<std::pair<std::int32_t, std::int32_t>> offered(links.begin(), links.end());
+  for (const ScheduleLink& link : plan.schedule->links) {
+    EXPECT_TRUE(offered.count({link.a, link.b})) << link.a << "-" << link.b;
+  }
+}
+
+std::vector<const Algorithm*> schedule_modules(std::vector<std::shared_ptr<const Algorithm>>& keep) {
+  std::vector<const Algorithm*> found;
+  for (const std::string& name : builtin_algorithms()) {
+    keep.push_back(load_module("kernbench.ccl." + name));
+    if (keep.back()->plan) found.push_back(keep.back().get());
+  }
+  return found;
+}
+
+TEST(Plans, EveryModuleKeepsToSlotsLinksAndMessages) {
+  std::vector<std::shared_ptr<const Algorithm>> keep;
+  for (const Algorithm* algorithm : schedule_modules(keep)) {
+    for (const CollectiveOp op : kOps) {
+      if (!(algorithm->operations & bit(op))) continue;
+      for (std::int32_t kind = kRing1d; kind <= kFullyConnected; ++kind) {
+        if (!(algorithm->topologies & topology_bit(kind))) continue;
+        for (const auto& [w, h] : {std::pair{1, 1}, {2, 1}, {5, 1}, {3, 2}}) {
+          for (const std::int64_t bytes : {std::int64_t{0}, std::int64_t{1000}, std::int64_t{4} << 20}) {
+            PlanRequest request = test::machine(op, kind, w, h);
+            request.bytes = bytes;
+            request.lanes = 8;
+            request.slots = bytes == 1000 ? 1 : 4;
+            expect_sound(*algorithm, request);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Plans, EveryModuleServesCubesWhereItSaysSo) {
+  std::vector<std::shared_ptr<const Algorithm>> keep;
+  for (const Algorithm* algorithm : schedule_modules(keep)) {
+    if (!(algorithm->scopes & bit(Scope::cube))) continue;
+    for (const CollectiveOp op : kOps) {
+      if (!(algorithm->operations & bit(op)) || !over_cubes(op)) continue;
+      for (std::int32_t kind = kRing1d; kind <= kFullyConnected; ++kind) {
+        if (!(algorithm->topologies & topology_bit(kind))) continue;
+        PlanRequest request = test::machine(op, kind, 3, 1, 3, 2);
+        request.bytes = 1 << 20;
+        request.lanes = 8;
+        expect_sound(*algorithm, request);
+      }
+    }
+  }
+}
+
+TEST(Plans, EveryOperationIsServedOnEveryTopology) {
+  std::vector<std::shared_ptr<const Algorithm>> keep;
+  const auto modules = schedule_modules(keep);
+  for (const CollectiveOp op : kOps) {
+    for (std::int32_t kind = kRing1d; kind <= kFullyConnected; ++kind) {
+      EXPECT_TRUE(std::any_of(modules.begin(), modules.end(),
+                              [&](const Algorithm* algorithm) {
+                                return (algorithm->operations & bit(op)) &&
+                                       (algorithm->topologies & topology_bit(kind)) && algorithm->scopes == kAllScopes;
+                              }))
+          << to_string(op) << " on kind " << kind;
+    }
+  }
+}
+
+/// The machine of methods.md, section 4: 512 GB/s, 35 ns per hop, 2 ns to send, 4 ns + b / 512 GB/s to receive, 8
+/// lanes.
+double fraction(const char* module, CollectiveOp op, std::int32_t kind, int w, int h, double bound,
+                std::int64_t bytes) {
+  PlanRequest request = test::machine(op, kind, w, h);
+  request.bytes = bytes;
+  request.lanes = 8;
+  request.sip = {512e9, 35e-9, 0};
+  request.send_seconds = 2e-9;
+  request.receive_seconds = 12e-9;
+  return bound * static_cast<double>(bytes) / 512e9 /
+         load_module(std::string("kernbench.ccl.") + module)->plan(request).seconds;
+}
+
+TEST(Plans, LargeDataReachesTheBoundOnTheReferenceMachine) {
+  const std::int64_t large = std::int64_t{64} << 20;
+  EXPECT_GT(fraction("ring", CollectiveOp::all_reduce, kRing1d, 8, 1, 7.0 / 8, large), 0.98);
+  EXPECT_GT(fraction("torus_2d", CollectiveOp::all_reduce, kTorus2d, 4, 4, 15.0 / 32, large), 0.98);
+  EXPECT_GT(fraction("mesh_2d", CollectiveOp::all_reduce, kMesh2d, 4, 4, 15.0 / 24, large), 0.95);
+  EXPECT_GT(fraction("direct", CollectiveOp::all_reduce, kFullyConnected, 8, 1, 2.0 / 8, large), 0.98);
+  EXPECT_GT(fraction("direct", CollectiveOp::all_reduce, kSwitch, 8, 1, 14.0 / 8, large), 0.98);
+  EXPECT_GT(fraction("mesh_2d", CollectiveOp::all_gather, kMesh2d, 4, 4, 15.0 / 32, large), 0.98);
+  EXPECT_GT(fraction("torus_2d", CollectiveOp::reduce_scatter, kTorus2d, 4, 4, 15.0 / 64, large), 0.98);
+  EXPECT_GT(fraction("ring", CollectiveOp::all_to_all, kRing1d, 8, 1, 1.0, large), 0.98);
+  EXPECT_GT(fraction("torus_2d", CollectiveOp::all_to_all, kTorus2d, 4, 4, 0.5, large), 0.95);
+}
+
+TEST(Plans, OneDirectionReachesHalfOfWhatBothDo) {
+  const std::int64_t large = std::int64_t{64} << 20;
+  EXPECT_NEAR(fraction("ring_one_direction", CollectiveOp::all_reduce, kRing1d, 8, 1, 7.0 / 8, large), 0.5, 0.01);
+}
+
+TEST(Plans, RefuseWhatTheyCannotDo) {
+  PlanRequest request = test::machine(CollectiveOp::all_to_all, kRing1d, 4, 1, 2, 2);
+  try {
+    load_module("kernbench.ccl.ring")->plan(request);
+    FAIL() << "not refused";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_STREQ(error.what(), "algorithm 'ring' does not serve all_to_all of cubes");
+  }
+}
+
+}  // namespace
+}  // namespace kernbench::ccl
