@@ -28,6 +28,8 @@ Schedule packing_schedule(const Lattice& grid, int lambda, int tries);
 
 /// all_to_all along rows and columns in two colours, farthest first (section 9).
 Schedule exchange_schedule(const Lattice& grid, int pieces, int lambda);
+/// Parts of a region that one piece of it consists of: colours, and ways round to the opposite node of an even ring.
+int exchange_parts(const Lattice& grid);
 
 /// broadcast, reduce: `trees` trees that share the links, periodic; one tree: shortest paths; two on a ring: both ways
 /// round. gather, scatter and send_recv: in `pieces` along shortest paths, farthest first.

@@ -100,16 +100,24 @@ Schedule packing_schedule(const Lattice& grid, int lambda, int tries) {
   return assemble(graph, modulo_schedule(graph, tries), unit);
 }
 
+namespace {
+
+int colours_of(const Lattice& grid) { return grid.line() ? 1 : 2; }
+
+}  // namespace
+
+int exchange_parts(const Lattice& grid) {
+  const bool ties = (grid.ring_x() && grid.w % 2 == 0) || (grid.ring_y() && grid.h % 2 == 0);
+  return colours_of(grid) * (ties ? 2 : 1);
+}
+
 Schedule exchange_schedule(const Lattice& grid, int pieces, int lambda) {
   const std::int32_t p = grid.nodes();
-  const int colours = grid.line() ? 1 : 2;
-  // The way round to the opposite node of an even ring: half of the data each way.
-  const bool ties = (grid.ring_x() && grid.w % 2 == 0) || (grid.ring_y() && grid.h % 2 == 0);
-  const int halves = ties ? 2 : 1;
+  const int colours = colours_of(grid), halves = exchange_parts(grid) / colours;
   Fabric fabric = Fabric::of(Graph::of(grid));
   fabric.assume(lambda, 1);
   TaskGraph graph(fabric, CollectiveOp::all_to_all);
-  const std::int32_t units = pieces * colours * halves;
+  const std::int32_t units = pieces * exchange_parts(grid);
   for (std::int32_t unit = 0; unit < units; ++unit) {
     for (std::int32_t from = 0; from < p; ++from) {
       for (std::int32_t d = 0; d < p; ++d) {

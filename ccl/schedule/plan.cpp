@@ -64,9 +64,10 @@ int choose_lambda(const PlanRequest& request, const LevelCost& level, double byt
   double best_rate = 0;
   for (int lambda = best; lambda <= most; ++lambda) {
     const double rate = std::min({1.0, (1 + lambda) / (1 + l), slots / (1 + l + credit), (slots - lambda) / credit});
-    if (rate > best_rate * 1.001) {
+    // Of equal ones the largest: it also hides what engines take.
+    if (rate > best_rate * 0.999) {
       best = lambda;
-      best_rate = rate;
+      best_rate = std::max(rate, best_rate);
     }
   }
   return best;
@@ -127,8 +128,7 @@ Plan plan_grid(const char* algorithm, const PlanRequest& request) {
       return shorter(plan_combs(algorithm, request, grid),
                      plan_rounds(algorithm, request, 1, [&](int l) { return packing_schedule(grid, l, 10); }));
     case CollectiveOp::all_to_all: {
-      const int colours = grid.line() ? 1 : 2;
-      const double part = lane_bytes(request) / grid.nodes() / (colours * 2);
+      const double part = lane_bytes(request) / grid.nodes() / exchange_parts(grid);
       const Cut cut =
           cut_pieces(part, message_limit(request, request.slot_bytes), 4 * kMostBlocks / (grid.nodes() * grid.nodes()));
       const int lambda = choose_lambda(request, request.sip, part / (cut.pieces * static_cast<double>(cut.rounds)));
