@@ -34,7 +34,7 @@ std::string reason(const Choice& choice, const ChoiceInput& input) {
 }  // namespace
 
 const Choice& Chooser::choose(const ChoiceInput& input) {
-  const auto key = std::tuple(input.op, input.scope, input.bytes, input.root, input.lanes);
+  const auto key = std::tuple(input.op, input.scope, input.bytes, input.root, input.lanes, input.in_place);
   auto found = made_.find(key);
   if (found == made_.end()) found = made_.emplace(key, decide(input)).first;
   return found->second;
@@ -70,6 +70,7 @@ Candidate Chooser::judge(const std::string& name, const ChoiceInput& input) cons
     if ((algorithm.operations & bit(input.op)) == 0) throw Error(fmt::format("does not serve {}", to_string(input.op)));
     if ((algorithm.scopes & bit(input.scope)) == 0)
       throw Error(fmt::format("does not serve scope {}", to_string(input.scope)));
+    if (algorithm.plan == nullptr && !input.in_place) throw Error("works in place only");
     const SipShape shape = sip_shape(entry, map_, group_);
     const bool whole = shape.ranks == map_.sips && !group_.ranks_are_pes();
     const TunedTable::Row* row = whole ? registry_.tuned().find(machine_key(map_), input.op, input.scope) : nullptr;
@@ -100,7 +101,7 @@ Candidate Chooser::judge(const std::string& name, const ChoiceInput& input) cons
       throw Error(fmt::format("needs queues of {} slots, they have {}", plan.schedule->slots(), group_.queue.slots));
     }
     candidate.ns = plan.seconds * 1e9;
-  } catch (const Error& error) {
+  } catch (const std::invalid_argument& error) {
     candidate.unfit = error.what();
   } catch (const ConfigError& error) {
     candidate.unfit = error.what();

@@ -17,7 +17,8 @@ struct ChoiceInput {
   Scope scope = Scope::sip;
   std::uint64_t bytes = 0;  ///< S as in nccl-tests
   int root = 0;
-  int lanes = 0;  ///< PEs of a contributor that share its data; 0: all there are
+  int lanes = 0;         ///< PEs of a contributor that share its data; 0: all there are
+  bool in_place = true;  ///< algorithms that are kernels work in place only
 };
 
 /// An algorithm that might do it.
@@ -54,7 +55,7 @@ class Chooser {
   const Registry& registry_;
   const MachineMap& map_;
   const Group& group_;
-  std::map<std::tuple<CollectiveOp, Scope, std::uint64_t, int, int>, Choice> made_;
+  std::map<std::tuple<CollectiveOp, Scope, std::uint64_t, int, int, bool>, Choice> made_;
 };
 
 }  // namespace kernbench::ccl

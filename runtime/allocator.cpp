@@ -59,6 +59,20 @@ void BlockAllocator::free(std::uint64_t offset, std::uint64_t bytes) {
   free_.emplace(begin, end - begin);
 }
 
+bool BlockAllocator::shrink(std::uint64_t capacity) {
+  const std::uint64_t end = capacity / kGrain * kGrain;
+  if (end >= capacity_) return true;
+  const auto last = free_.empty() ? free_.end() : std::prev(free_.end());
+  if (last == free_.end() || last->first > end || last->first + last->second != capacity_) return false;
+  if (last->first == end) {
+    free_.erase(last);
+  } else {
+    last->second = end - last->first;
+  }
+  capacity_ = end;
+  return true;
+}
+
 std::uint64_t BlockAllocator::free_bytes() const {
   std::uint64_t sum = 0;
   for (const auto& [offset, bytes] : free_) sum += bytes;
@@ -72,12 +86,21 @@ std::uint64_t BlockAllocator::largest_free() const {
 }
 
 void DeviceMemory::reserve(PeCoord pe, std::uint64_t bytes) {
-  if (pools_.count(pe) > 0) throw std::logic_error(fmt::format("{} is in use already", names::hbm_port(pe)));
-  if (bytes > capacity(pe)) {
+  std::uint64_t& reserved = reserved_[pe];
+  if (bytes <= reserved) return;
+  const std::uint64_t whole = capacity(pe) + reserved;
+  if (bytes > whole) {
     throw std::invalid_argument(
-        fmt::format("{} B are to be reserved in {}, which has {} B left", bytes, names::hbm_port(pe), capacity(pe)));
+        fmt::format("{} B are to be reserved in {}, which has {} B", bytes, names::hbm_port(pe), whole));
   }
-  reserved_[pe] += bytes;
+  const auto pool = pools_.find(pe);
+  if (pool != pools_.end() && !pool->second.blocks.shrink(whole - bytes)) {
+    throw OutOfDeviceMemory(
+        fmt::format("the top {} B of {} are needed for IPCQ rings, but tensors lie there already: "
+                    "make process groups and call each collective before large tensors",
+                    bytes, names::hbm_port(pe)));
+  }
+  reserved = bytes;
 }
 
 std::uint64_t DeviceMemory::capacity(PeCoord pe) const {

@@ -23,6 +23,9 @@ class BlockAllocator {
   /// REQUIRES: exactly what was allocated. Throws std::logic_error if it was not, or is free already.
   void free(std::uint64_t offset, std::uint64_t bytes);
 
+  /// Gives up everything from `capacity` on. False, and nothing changes, if a part of it is allocated.
+  bool shrink(std::uint64_t capacity);
+
   std::uint64_t capacity() const { return capacity_; }
   std::uint64_t free_bytes() const;
   std::uint64_t largest_free() const;
@@ -39,8 +42,8 @@ class DeviceMemory {
  public:
   explicit DeviceMemory(const MachineMap& map) : map_(map) {}
 
-  /// Keeps the top `bytes` of a slice from tensors: IPCQ rings lie there. Throws std::logic_error if the slice is in
-  /// use already, std::invalid_argument if it is smaller.
+  /// Keeps the top `bytes` of a slice, in all, from tensors: IPCQ rings lie there. Throws OutOfDeviceMemory if tensors
+  /// lie there already, std::invalid_argument if the slice is smaller.
   void reserve(PeCoord pe, std::uint64_t bytes);
   /// Throws OutOfDeviceMemory naming the pool, what was asked, what is free, the largest free block and the biggest
   /// tensors.

@@ -8,15 +8,13 @@
 
 namespace kernbench {
 
-namespace {
-std::vector<TensorShard> shards_for_machine(const Tensor& tensor) {
+std::vector<TensorShard> machine_shards(const std::vector<ShardSpec>& shards) {
   std::vector<TensorShard> list;
-  const std::vector<ShardSpec>& shards = tensor.shards();
   list.reserve(shards.size());
-  for (std::size_t i = 0; i < shards.size(); ++i) {
-    const ShardSpec& shard = shards[i];
-    list.push_back({tensor.state().owner(i), shard.offset_bytes, shard.nbytes, shard.region.rows, shard.region.cols,
-                    shard.region.row, shard.region.col});
+  for (const ShardSpec& s : shards) {
+    const PeCoord owner{static_cast<std::uint16_t>(s.sip), static_cast<std::uint16_t>(s.cube),
+                        static_cast<std::uint16_t>(s.pe)};
+    list.push_back({owner, s.offset_bytes, s.nbytes, s.region.rows, s.region.cols, s.region.row, s.region.col});
   }
   return list;
 }
@@ -27,7 +25,6 @@ void check_usable(const Tensor& tensor, const std::string& who) {
     throw std::logic_error(fmt::format("{}: tensor '{}' is used after it was freed", who, tensor.name()));
   }
 }
-}  // namespace
 
 const MachineMap& Context::map() const { return runtime_.map; }
 Ps Context::now() const {
@@ -79,7 +76,7 @@ Handle Context::launch_async(const std::string& name, KernelBody body, const std
           fmt::format("{}: tensor '{}' is on sip{}, tensor '{}' on sip{}: all must be on one SIP", who,
                       tensors.front().name(), sip, tensor.name(), tensor.sip()));
     }
-    launch.tensors.push_back({tensor.va(), shards_for_machine(tensor), tensor.shape()});
+    launch.tensors.push_back({tensor.va(), machine_shards(tensor.shards()), tensor.shape()});
   }
   if (targets.empty()) {
     for (const auto& argument : launch.tensors) {
@@ -104,58 +101,6 @@ Handle Context::launch_async(const std::string& name, KernelBody body, const std
 Handle Context::launch(const std::string& name, KernelBody body, const std::vector<Tensor>& tensors,
                        std::vector<PeCoord> targets) {
   Handle handle = launch_async(name, std::move(body), tensors, std::move(targets));
-  wait(handle);
-  return handle;
-}
-
-Handle Context::all_reduce_async(const Tensor& tensor, ReduceOp op, const Group& members) {
-  ProcessGroup& group = members.get() != nullptr ? *members.get() : runtime_.default_group("all_reduce");
-  check_usable(tensor, "all_reduce");
-  const int member = group.group_rank(rank_);
-  if (member < 0) {
-    throw std::invalid_argument(
-        fmt::format("all_reduce: rank {} is not a member of process group {}", rank_, group.id()));
-  }
-  const int sip = group.sip_of(member);
-  if (tensor.sip() != sip) {
-    throw std::invalid_argument(fmt::format("all_reduce: tensor '{}' is on sip{}, rank {} of the group drives sip{}",
-                                            tensor.name(), tensor.sip(), rank_, sip));
-  }
-  const std::size_t number =
-      group.enter(rank_, fmt::format("all_reduce({}, {} x {}, {})", to_string(op), tensor.shape().count(),
-                                     to_string(tensor.dtype()), to_string(group.collective().scope())));
-  CollectiveCall call;
-  call.op = CollectiveOp::all_reduce;
-  call.reduce_op = op;
-  call.dtype = tensor.dtype();
-  call.in = call.out = tensor.va();
-  LaunchMessage::TensorArg argument{tensor.va(), shards_for_machine(tensor), tensor.shape()};
-  ccl::Collective::Launch bound = group.collective().bind(member, std::move(call), argument, argument);
-  const std::string& algorithm = group.collective().name();
-  if (bound.targets.empty()) {
-    auto state = std::make_shared<Handle::State>();
-    state->kind = "collective";
-    state->name = algorithm;
-    state->rank = rank_;
-    state->sip = sip;
-    state->done = true;
-    state->submitted = state->completed = now();
-    runtime_.complete(state);
-    return Handle(state);
-  }
-  LaunchMessage launch;
-  launch.kernel = std::move(bound.kernel);
-  launch.body = std::move(bound.body);
-  launch.targets = std::move(bound.targets);
-  launch.group = group.collective().group().id;
-  launch.call = std::move(bound.call);
-  launch.tensors.push_back(std::move(argument));
-  return Handle(runtime_.submit(std::move(launch), rank_, sip, runtime_.stream_of(rank_, 0), "collective", algorithm,
-                                {tensor}, &group, number));
-}
-
-Handle Context::all_reduce(const Tensor& tensor, ReduceOp op, const Group& group) {
-  Handle handle = all_reduce_async(tensor, op, group);
   wait(handle);
   return handle;
 }

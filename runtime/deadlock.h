@@ -12,8 +12,8 @@ namespace kernbench {
 /// A worker that has not finished although nothing is left to happen.
 struct BlockedRank {
   int rank = 0;
-  int sip = 0;                ///< its device
-  std::string waits_for;      ///< "launch 'gemm' on sip0, submitted at 12.000 ns"
+  int sip = 0;                  ///< its device
+  std::string waits_for;        ///< "launch 'gemm' on sip0, submitted at 12.000 ns"
   std::optional<PeCoord> pe{};  ///< where ranks are PEs: this one
 };
 

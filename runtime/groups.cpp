@@ -36,7 +36,7 @@ ProcessGroup& RuntimeImpl::default_group(const char* who) {
 
 void RuntimeImpl::make_default_group(const ProcessGroupOptions& wanted, int world_size) {
   if (!groups.empty()) throw std::logic_error("init_process_group: the default group exists already");
-  if (const std::optional<int> pes = ProcessGroup::world_size(wanted, map)) {
+  if (const std::optional<int> pes = ProcessGroup::world_size(wanted)) {
     if (*pes != world_size) {
       throw std::invalid_argument(
           fmt::format("init_process_group: world_size is {} in ccl.yaml, the program has {} ranks: give the program as "
@@ -73,7 +73,7 @@ PlacementUnits RuntimeImpl::units_of(int rank) const {
 }
 
 ProcessGroup& RuntimeImpl::make_group(const ProcessGroupOptions& wanted, std::vector<int> ranks) {
-  if (rank_pes.empty() && ProcessGroup::world_size(wanted, map)) {
+  if (rank_pes.empty() && ProcessGroup::world_size(wanted)) {
     throw std::invalid_argument("new_group: world_size in ccl.yaml makes ranks PEs, but those of the program are SIPs");
   }
   std::vector<std::uint16_t> sips;
@@ -89,26 +89,50 @@ ProcessGroup& RuntimeImpl::make_group(const ProcessGroupOptions& wanted, std::ve
   const auto id = static_cast<std::uint16_t>(groups.size());
   auto group =
       std::make_unique<ProcessGroup>(id, wanted, map, std::move(ranks), std::move(sips), std::move(pes), rings);
-  if (map.ipcq_buffer == MemoryKind::hbm) {  // kernels own TCM, and tensors leave SRAM alone
-    const ccl::Group& bound = group->collective().group();
-    const std::set<std::uint16_t> sips_used(bound.sips.begin(), bound.sips.end());
-    for (const std::uint16_t sip : sips_used) {
-      for (const PeCoord pe : map.pes(sip)) {
-        if (rings.used(pe) > 0) memory.reserve(pe, rings.used(pe) * bound.queue.ring_bytes());
-      }
-    }
-  }
+  reserve_rings(*group);
   groups.push_back(std::move(group));
   return *groups.back();
 }
 
-void RuntimeImpl::install_tables(const ProcessGroup& group, int rank) {
+void RuntimeImpl::reserve_rings(const ProcessGroup& group) {
+  if (map.ipcq_buffer != MemoryKind::hbm) return;  // kernels own TCM, and tensors leave SRAM alone
+  const ccl::Group& bound = group.group();
+  const std::set<std::uint16_t> sips_used(bound.sips.begin(), bound.sips.end());
+  for (const std::uint16_t sip : sips_used) {
+    for (const PeCoord pe : map.pes(sip)) {
+      if (rings.used(pe) > 0) memory.reserve(pe, rings.used(pe) * bound.queue.ring_bytes());
+    }
+  }
+}
+
+void RuntimeImpl::install_tables(ProcessGroup& group, std::size_t algorithm, int rank) {
   const int member = group.group_rank(rank);
   if (member < 0) return;
-  SfrWriteMessage tables{group.collective().neighbours(member)};
-  const auto state = submit(std::move(tables), rank, group.sip_of(member), stream_of(rank, 0), {}, "neighbour tables");
-  await(state);
-  throw_fault(*state);
+  ProcessGroup::Tables& tables = group.tables(member);
+  while (tables.size() <= algorithm && tables.size() < group.algorithms()) {
+    SfrWriteMessage rows{group.algorithm(tables.size()).neighbours(member)};
+    if (rows.entries.empty()) {
+      tables.push_back(nullptr);
+      continue;
+    }
+    // On a stream that nothing under way holds up.
+    const auto state =
+        submit(std::move(rows), rank, group.sip_of(member), copy_stream(rank, 0), {}, "neighbour tables");
+    scheduling->announced(state);
+    tables.push_back(state);
+  }
+}
+
+void RuntimeImpl::await_tables(ProcessGroup& group, std::size_t algorithm, int rank) {
+  const int member = group.group_rank(rank);
+  if (member < 0) return;
+  install_tables(group, algorithm, rank);
+  const ProcessGroup::Tables tables = group.tables(member);
+  for (const std::shared_ptr<Handle::State>& state : tables) {
+    if (state == nullptr) continue;
+    await(state);
+    throw_fault(*state);
+  }
 }
 
 void RuntimeImpl::barrier(int rank, const char* what, const ProcessGroup* group) {
@@ -141,8 +165,8 @@ std::string RuntimeImpl::detail(int rank) const {
     return "; not reached by " + list_ranks(absent, ended);
   }
   for (const auto& [id, state] : pending) {
-    if (state->rank != rank || state->group == nullptr) continue;
-    if (const std::string missing = state->group->missing(state->call); !missing.empty()) return "; " + missing;
+    if (state->rank != rank || state->order == nullptr) continue;
+    if (const std::string missing = state->order->missing(state->call); !missing.empty()) return "; " + missing;
   }
   return {};
 }
@@ -153,14 +177,14 @@ void Runtime::init_process_group(const ProcessGroupOptions& options) {
 }
 
 int Runtime::world_size(const ProcessGroupOptions& options) const {
-  return ProcessGroup::world_size(options, impl_->map).value_or(impl_->map.sips);
+  return ProcessGroup::world_size(options).value_or(impl_->map.sips);
 }
 
 int Runtime::world_size() const { return impl_->groups.empty() ? impl_->map.sips : impl_->groups.front()->size(); }
 
 const std::string& Runtime::algorithm() const {
   static const std::string kNone;
-  return impl_->groups.empty() ? kNone : impl_->groups.front()->collective().name();
+  return impl_->groups.empty() ? kNone : impl_->groups.front()->algorithm_name();
 }
 
 int Context::world_size() const { return runtime_.in_program ? runtime_.nprocs : 1; }
@@ -183,7 +207,7 @@ void Context::init_process_group(const ProcessGroupOptions& options) {
         rank_, options.algorithm, options.backend, runtime.group_options.algorithm, runtime.group_options.backend));
   }
   joined = 1;
-  runtime.install_tables(*runtime.groups.front(), rank_);
+  runtime.await_tables(*runtime.groups.front(), 0, rank_);
   runtime.barrier(rank_, "init_process_group");
   runtime.tables_installed = true;
 }
@@ -215,7 +239,7 @@ Group Context::new_group(const std::vector<int>& ranks, const ProcessGroupOption
         next, rank_, shown, fmt::join(entry.ranks, ", ")));
   }
   ++next;
-  runtime_.install_tables(group, rank_);
+  runtime_.await_tables(group, 0, rank_);
   runtime_.barrier(rank_, "new_group");
   return Group(group);
 }

@@ -45,6 +45,7 @@ std::string Handle::State::describe() const {
 }
 
 bool Handle::done() const { return state_->done; }
+const std::string& Handle::name() const { return state_->name; }
 Ps Handle::submitted() const { return state_->submitted; }
 Ps Handle::completed() const { return state_->completed; }
 const Message& Handle::message() const {
@@ -91,7 +92,8 @@ std::uint16_t RuntimeImpl::stream_of(int rank, std::uint16_t stream) const {
 
 std::shared_ptr<Handle::State> RuntimeImpl::submit(decltype(Message::body) body, int rank, int sip,
                                                    std::uint16_t stream, std::string kind, std::string name,
-                                                   std::vector<Tensor> uses, ProcessGroup* group, std::size_t call) {
+                                                   std::vector<Tensor> uses, const CallOrder* order, std::size_t call,
+                                                   std::function<bool()> ready) {
   if (!refused.empty()) throw std::logic_error(refused);
   dispatcher.synchronise();
   auto state = std::make_shared<Handle::State>();
@@ -107,8 +109,9 @@ std::shared_ptr<Handle::State> RuntimeImpl::submit(decltype(Message::body) body,
   state->rank = rank;
   state->sip = sip;
   state->uses = std::move(uses);
-  state->group = group;
+  state->order = order;
   state->call = call;
+  state->ready = std::move(ready);
   state->submitted = dispatcher.now();
   pending.emplace(message.id, state);
   scheduling->submitted(state);
@@ -182,7 +185,7 @@ std::vector<std::shared_ptr<Handle::State>> RuntimeImpl::drainable(int sip) cons
   std::set<std::uint16_t> stopped;  // streams with a collective in front that cannot complete yet
   for (const auto& [id, state] : pending) {
     if (state->sip != sip || stopped.count(state->message->stream) != 0) continue;
-    if (state->group != nullptr && !state->group->complete(state->call)) {
+    if (state->order != nullptr && !state->order->complete(state->call)) {
       stopped.insert(state->message->stream);
     } else {
       list.push_back(state);

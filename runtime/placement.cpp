@@ -102,6 +102,13 @@ const char* to_string(PeSplit split) { return kPeSplitNames.at(static_cast<std::
 CubeSplit parse_cube_split(const std::string& name) { return parse<CubeSplit>("cube split", name, kCubeSplitNames); }
 PeSplit parse_pe_split(const std::string& name) { return parse<PeSplit>("pe split", name, kPeSplitNames); }
 
+std::string to_string(const DPPolicy& policy) {
+  std::string text = fmt::format("cube={},pe={}", to_string(policy.cube), to_string(policy.pe));
+  if (policy.num_cubes) text += fmt::format(",cubes={}", *policy.num_cubes);
+  if (policy.num_pes) text += fmt::format(",pes={}", *policy.num_pes);
+  return text;
+}
+
 Shape fold_shape(const std::vector<std::int64_t>& dimensions) {
   if (dimensions.empty()) throw std::invalid_argument("a shape needs at least one dimension");
   constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();

@@ -32,6 +32,9 @@ struct DPPolicy {
   std::optional<int> num_cubes;           ///< use only the first n
 };
 
+/// "cube=column_wise,pe=replicate", then ",cubes=4" and ",pes=2" if given.
+std::string to_string(const DPPolicy& policy);
+
 /// Logical rows x columns of the tensor that a shard holds.
 struct Region {
   std::int64_t row = 0;                                  ///< of the first element

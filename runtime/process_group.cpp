@@ -6,107 +6,98 @@
 #include <stdexcept>
 #include <utility>
 
-#include "runtime/errors.h"
-#include "runtime/runtime.h"
+#include "runtime/runtime_impl.h"
 
 namespace kernbench {
 
 namespace {
-/// The entry of ccl.yaml that `options` name or leave to be chosen.
-std::string algorithm_of(const ProcessGroupOptions& options, const ccl::Registry& registry, SipTopology topology) {
-  return options.algorithm == "auto" ? registry.choose(CollectiveOp::all_reduce, options.scope, topology)
-                                     : options.algorithm;
-}
-}  // namespace
+constexpr const char* kAuto = "auto";
 
-std::optional<int> ProcessGroup::world_size(const ProcessGroupOptions& options, const MachineMap& map) {
-  const ccl::Registry registry(options.ccl_file);
-  return registry.world_size(algorithm_of(options, registry, map.sip_topology));
-}
-
-ProcessGroup::ProcessGroup(std::uint16_t id, const ProcessGroupOptions& options, const MachineMap& map,
-                           std::vector<int> ranks, std::vector<std::uint16_t> sips, std::vector<PeCoord> pes,
-                           ccl::RingNumbers& rings)
-    : id_(id), ranks_(std::move(ranks)), next_(ranks_.size(), 0), ended_(ranks_.size(), 0) {
-  if (options.backend != "ahbm") {
-    throw std::invalid_argument(fmt::format("init_process_group: backend is '{}': give 'ahbm'", options.backend));
-  }
-  const ccl::Registry registry(options.ccl_file);
-  const std::string name = algorithm_of(options, registry, map.sip_topology);
+std::shared_ptr<ccl::GroupQueues> make_queues(std::uint16_t id, const MachineMap& map, std::vector<std::uint16_t> sips,
+                                              std::vector<PeCoord> pes, ccl::RingNumbers& rings) {
   ccl::Group group;
   group.id = id;
   group.sips = std::move(sips);
   group.pes = std::move(pes);
   group.queue = {map.ipcq_slots, map.ipcq_slot_bytes, map.ipcq_buffer};
-  collective_ = std::make_unique<ccl::Collective>(registry.load(name, options.parameters), map, std::move(group),
-                                                  options.scope, rings);
+  return std::make_shared<ccl::GroupQueues>(map, std::move(group), rings);
+}
+}  // namespace
+
+std::optional<int> ProcessGroup::world_size(const ProcessGroupOptions& options) {
+  const ccl::Registry registry(options.ccl_file);
+  return registry.world_size(options.algorithm == kAuto ? registry.default_algorithm() : options.algorithm);
+}
+
+ProcessGroup::ProcessGroup(std::uint16_t id, const ProcessGroupOptions& options, const MachineMap& map,
+                           std::vector<int> ranks, std::vector<std::uint16_t> sips, std::vector<PeCoord> pes,
+                           ccl::RingNumbers& rings)
+    : options_(options),
+      registry_(options.ccl_file),
+      queues_(make_queues(id, map, std::move(sips), std::move(pes), rings)),
+      chooser_(registry_, map, queues_->group()),
+      tables_(ranks.size()),
+      order_(fmt::format("process group {}", id), "collective", std::move(ranks)) {
+  if (options.backend != "ahbm") {
+    throw std::invalid_argument(fmt::format("init_process_group: backend is '{}': give 'ahbm'", options.backend));
+  }
+  if (options_.algorithm != kAuto) load(options_.algorithm);
+}
+
+std::size_t ProcessGroup::load(const std::string& name) {
+  const auto found = std::find_if(algorithms_.begin(), algorithms_.end(),
+                                  [&](const auto& algorithm) { return algorithm->name() == name; });
+  if (found != algorithms_.end()) return static_cast<std::size_t>(found - algorithms_.begin());
+  algorithms_.push_back(
+      std::make_unique<ccl::Collective>(registry_.load(name, options_.parameters), queues_, options_.scope));
+  return algorithms_.size() - 1;
+}
+
+std::size_t ProcessGroup::algorithm_for(const CollectiveCall& call, std::uint64_t bytes, bool in_place) {
+  if (options_.algorithm != kAuto) return 0;
+  return load(chooser_.choose({call.op, options_.scope, bytes, call.root, 0, in_place}).algorithm);
+}
+
+const std::string& ProcessGroup::algorithm_name() const {
+  return algorithms_.empty() ? options_.algorithm : algorithms_.back()->name();
 }
 
 int ProcessGroup::group_rank(int rank) const {
-  const auto found = std::find(ranks_.begin(), ranks_.end(), rank);
-  return found == ranks_.end() ? -1 : static_cast<int>(found - ranks_.begin());
+  const auto found = std::find(ranks().begin(), ranks().end(), rank);
+  return found == ranks().end() ? -1 : static_cast<int>(found - ranks().begin());
 }
 
-std::uint16_t ProcessGroup::sip_of(int group_rank) const {
-  return collective_->group().sips[static_cast<std::size_t>(group_rank)];
+bool ProcessGroup::installed(std::size_t number, const std::vector<int>& ranks) const {
+  return std::all_of(ranks.begin(), ranks.end(), [&](int rank) {
+    const Tables& tables = tables_[static_cast<std::size_t>(group_rank(rank))];
+    return tables.size() > number &&
+           std::all_of(tables.begin(), tables.begin() + static_cast<std::ptrdiff_t>(number) + 1,
+                       [](const auto& state) { return state == nullptr || state->done; });
+  });
 }
 
-std::size_t ProcessGroup::enter(int rank, const std::string& call) {
-  const auto self = static_cast<std::size_t>(group_rank(rank));
-  const std::size_t number = next_[self];
-  if (number - completed_ == calls_.size()) calls_.push_back({call, rank, 0});
-  Call& entry = calls_[number - completed_];
-  if (entry.text != call) {
-    throw CollectiveMismatch(fmt::format(
-        "process group {}: collective {} of rank {} is {}, but rank {} called {} there: ranks must issue the same "
-        "collectives in the same order",
-        id_, number, rank, call, entry.first, entry.text));
-  }
-  for (std::size_t i = 0; i < ranks_.size(); ++i) {
-    if (ended_[i] == 0 || next_[i] > number) continue;
-    throw CollectiveMismatch(
-        fmt::format("process group {}: rank {} calls collective {}, {}, but rank {} has ended "
-                    "without calling it",
-                    id_, rank, number, call, ranks_[i]));
-  }
-  ++next_[self];
-  ++entry.submitted;
-  while (!calls_.empty() && calls_.front().submitted == size()) {
-    calls_.pop_front();
-    ++completed_;
-  }
-  return number;
+CallOrder& ProcessGroup::transfers(int from, int to) {
+  const auto found = transfers_.find({from, to});
+  if (found != transfers_.end()) return found->second;
+  const int sender = ranks()[static_cast<std::size_t>(from)], receiver = ranks()[static_cast<std::size_t>(to)];
+  return transfers_
+      .emplace(std::piecewise_construct, std::forward_as_tuple(from, to),
+               std::forward_as_tuple(fmt::format("process group {}, rank {} to rank {}", id(), sender, receiver),
+                                     "transfer", std::vector<int>{sender, receiver}))
+      .first->second;
 }
 
 void ProcessGroup::left(int rank) {
-  const auto self = static_cast<std::size_t>(group_rank(rank));
-  ended_[self] = 1;
-  const std::size_t number = next_[self];
-  if (number - completed_ >= calls_.size()) return;
-  const Call& entry = calls_[number - completed_];
-  throw CollectiveMismatch(
-      fmt::format("process group {}: rank {} has ended without calling collective {}, {}, which "
-                  "rank {} called",
-                  id_, rank, number, entry.text, entry.first));
-}
-
-bool ProcessGroup::complete(std::size_t number) const { return number < completed_; }
-
-std::string ProcessGroup::missing(std::size_t number) const {
-  if (complete(number)) return {};
-  return fmt::format("process group {}, collective {}: not called by {}", id_, number, absent(number));
-}
-
-std::string ProcessGroup::absent(std::size_t number) const {
-  constexpr std::size_t kShown = 8;
-  std::string text;
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < ranks_.size(); ++i) {
-    if (next_[i] > number || ++count > kShown) continue;
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", ranks_[i]);
+  order_.left(rank);
+  const int member = group_rank(rank);
+  for (auto& [ends, order] : transfers_) {
+    if (ends.first == member || ends.second == member) order.left(rank);
   }
-  if (count > kShown) text += fmt::format(" and {} more", count - kShown);
-  return (count == 1 ? "rank " : "ranks ") + text;
+}
+
+void ProcessGroup::restart() {
+  order_.restart();
+  for (auto& [ends, order] : transfers_) order.restart();
 }
 
 }  // namespace kernbench

@@ -1,21 +1,24 @@
 #pragma once
-#include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "ccl/choice.h"
 #include "ccl/collective.h"
+#include "ccl/neighbours.h"
 #include "ccl/registry.h"
-#include "tlm/ext/message.h"
+#include "runtime/call_order.h"
+#include "runtime/runtime.h"
 
 namespace kernbench {
 
-struct ProcessGroupOptions;
-
-/// One group of ranks: an algorithm bound to the SIPs that they drive, and the order in which they call it.
+/// One group of ranks: the SIPs that they drive, the queues between them, an algorithm for each operation, and the
+/// order of the members' calls.
 class ProcessGroup {
  public:
   /// `ranks`: the members, by group rank; member i drives sips[i], or is pes[i] where ranks are PEs (otherwise `pes` is
@@ -24,44 +27,50 @@ class ProcessGroup {
                std::vector<std::uint16_t> sips, std::vector<PeCoord> pes, ccl::RingNumbers& rings);
 
   /// What ccl.yaml says of the number of ranks: the algorithm's entry, otherwise the defaults. Given: ranks are PEs.
-  static std::optional<int> world_size(const ProcessGroupOptions& options, const MachineMap& map);
+  static std::optional<int> world_size(const ProcessGroupOptions& options);
 
-  std::uint16_t id() const { return id_; }
-  int size() const { return static_cast<int>(ranks_.size()); }
-  const std::vector<int>& ranks() const { return ranks_; }
+  std::uint16_t id() const { return queues_->group().id; }
+  int size() const { return order_.size(); }
+  const std::vector<int>& ranks() const { return order_.ranks(); }
+  Scope scope() const { return options_.scope; }
+  const ccl::Group& group() const { return queues_->group(); }
   /// -1: not a member.
   int group_rank(int rank) const;
-  std::uint16_t sip_of(int group_rank) const;
-  const ccl::Collective& collective() const { return *collective_; }
+  std::uint16_t sip_of(int group_rank) const { return group().sips[static_cast<std::size_t>(group_rank)]; }
 
-  /// Enters this member's next call and returns its number. Throws CollectiveMismatch if another member's call of that
-  /// number was another one, or if a member has ended without making it.
-  std::size_t enter(int rank, const std::string& call);
-  /// The member has ended: it makes no more calls. Throws CollectiveMismatch if others have made one that it has not.
+  /// The number of the algorithm for a call of size `bytes`, as nccl-tests counts it: the one asked for, or what `auto`
+  /// chooses; the same on every member. Throws ccl::Error if there is none.
+  std::size_t algorithm_for(const CollectiveCall& call, std::uint64_t bytes, bool in_place);
+  std::size_t algorithms() const { return algorithms_.size(); }  ///< in use so far
+  /// Of the last one that came into use; "auto" before there is any.
+  const std::string& algorithm_name() const;
+  const ccl::Collective& algorithm(std::size_t number) const { return *algorithms_[number]; }
+
+  /// What installs the queues of each algorithm, in their order, on a member's SIP: null where there is nothing to do.
+  using Tables = std::vector<std::shared_ptr<Handle::State>>;
+  Tables& tables(int member) { return tables_[static_cast<std::size_t>(member)]; }
+  /// These ranks have the queues of algorithm `number` and of those before it, which share some with it.
+  bool installed(std::size_t number, const std::vector<int>& ranks) const;
+
+  CallOrder& order() { return order_; }  ///< of the collectives
+  /// Of what member `from` sends to member `to`.
+  CallOrder& transfers(int from, int to);
+  /// The rank, a member, has ended: throws CollectiveMismatch if others have made a call that it has not.
   void left(int rank);
   /// Another program begins: the members live again.
-  void restart() { ended_.assign(ranks_.size(), 0); }
-  /// Every member has submitted call `number`.
-  bool complete(std::size_t number) const;
-  /// "process group 0, call 3: not made by rank 1"; empty if the call is complete.
-  std::string missing(std::size_t number) const;
-  std::size_t open_calls() const { return calls_.size(); }
+  void restart();
 
  private:
-  struct Call {
-    std::string text;  ///< operation, reduce op, elements, dtype, scope
-    int first = 0;     ///< rank that called it first
-    int submitted = 0;
-  };
-  std::string absent(std::size_t number) const;
+  std::size_t load(const std::string& name);
 
-  const std::uint16_t id_;
-  const std::vector<int> ranks_;
-  std::unique_ptr<ccl::Collective> collective_;
-  std::size_t completed_ = 0;        // calls that every member has made; they are forgotten
-  std::deque<Call> calls_;           // from number `completed_` on
-  std::vector<std::size_t> next_;    // by group rank
-  std::vector<std::uint8_t> ended_;  // by group rank
+  const ProcessGroupOptions options_;
+  const ccl::Registry registry_;
+  std::shared_ptr<ccl::GroupQueues> queues_;
+  ccl::Chooser chooser_;
+  std::vector<std::unique_ptr<ccl::Collective>> algorithms_;  // in the order of their first use
+  std::vector<Tables> tables_;                                // by group rank
+  CallOrder order_;
+  std::map<std::pair<int, int>, CallOrder> transfers_;  // by group ranks
 };
 
 }  // namespace kernbench

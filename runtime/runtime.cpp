@@ -87,7 +87,7 @@ void RuntimeImpl::program(std::function<void(Context&)> fn, int count, bool sing
 /// Neighbour tables first, on all SIPs, if the group was made beforehand; then the program.
 void RuntimeImpl::run_worker(int rank) {
   if (made_beforehand && !tables_installed) {
-    install_tables(*groups.front(), rank);
+    await_tables(*groups.front(), 0, rank);
     barrier(rank, "the other ranks' neighbour tables");
     tables_installed = true;
   }

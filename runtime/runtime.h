@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <systemc>
@@ -27,6 +28,7 @@
 namespace kernbench {
 
 struct RuntimeImpl;
+struct CollectiveRequest;
 
 /// A submitted message or collective; completes once. Copies share it; dropping all of them does not cancel it.
 class Handle {
@@ -37,6 +39,7 @@ class Handle {
   explicit Handle(std::shared_ptr<State> state) : state_(std::move(state)) {}
   explicit operator bool() const { return state_ != nullptr; }  ///< not an empty handle
   bool done() const;                                            ///< it is complete
+  const std::string& name() const;                              ///< as in the host trace
   Ps submitted() const;                                         ///< simulated time
   Ps completed() const;                                         ///< simulated time; kNever before
   Ps kernel_start() const;                                      ///< of a launch: the common start time
@@ -74,6 +77,12 @@ struct ProcessGroupOptions {
     return std::tie(a.algorithm, a.ccl_file, a.scope, a.parameters, a.backend) ==
            std::tie(b.algorithm, b.ccl_file, b.scope, b.parameters, b.backend);
   }
+};
+
+/// How a tensor lies on its SIP: of one that another rank has.
+struct TensorForm {
+  Shape shape;      ///< in elements
+  DPPolicy policy;  ///< over cubes and PEs
 };
 
 class ProcessGroup;
@@ -150,12 +159,73 @@ class Context {
   /// Number of members. Throws std::logic_error without a default group.
   int group_size(const Group& group = {}) const;
 
-  /// Element by element over the members of the group; `tensor` is overwritten. Throws std::logic_error without a
-  /// process group, CollectiveMismatch if another member's call of the same place in the order differs or a member has
-  /// ended without it, and std::invalid_argument for what the algorithm does not serve or if this rank is no member.
+  // Collectives. Every member of the group calls the same ones in the same order, with tensors of the same shape and
+  // placement, each on its SIP; `in` and `out` may be one tensor where "in place" is said. The forms that end in _async
+  // only submit (the first call that needs other queues than the group has waits for all members); the others return
+  // when this rank's part is complete. What contributes, and where blocks lie with other scopes than sip:
+  // docs/collectives.md. p: members of the group.
+  //
+  // All throw std::logic_error without a process group; CollectiveMismatch if another member's call of the same place
+  // in the order differs or a member has ended without it; std::invalid_argument for tensors or triples of operation,
+  // type and reduce op that do not fit, for what the algorithm does not serve, and if this rank is no member.
+
+  /// Element by element over all members, in place.
   Handle all_reduce_async(const Tensor& tensor, ReduceOp op = ReduceOp::sum, const Group& group = {});
-  /// Returns when this rank's part is complete.
   Handle all_reduce(const Tensor& tensor, ReduceOp op = ReduceOp::sum, const Group& group = {});
+  /// The same with an output of its own; in place too.
+  Handle all_reduce_async(const Tensor& in, const Tensor& out, ReduceOp op = ReduceOp::sum, const Group& group = {});
+  Handle all_reduce(const Tensor& in, const Tensor& out, ReduceOp op = ReduceOp::sum, const Group& group = {});
+  /// Block r of `out` is `in` of member r: p times as many elements, row-major. In place: `in` is block r already.
+  Handle all_gather_async(const Tensor& in, const Tensor& out, const Group& group = {});
+  Handle all_gather(const Tensor& in, const Tensor& out, const Group& group = {});
+  /// `out` of member r is the reduction of all blocks r: `in` has p times as many elements. In place: the result takes
+  /// the place of block r.
+  Handle reduce_scatter_async(const Tensor& in, const Tensor& out, ReduceOp op = ReduceOp::sum,
+                              const Group& group = {});
+  Handle reduce_scatter(const Tensor& in, const Tensor& out, ReduceOp op = ReduceOp::sum, const Group& group = {});
+  /// Block r of `out` of member q is block q of `in` of member r.
+  Handle all_to_all_async(const Tensor& in, const Tensor& out, const Group& group = {});
+  Handle all_to_all(const Tensor& in, const Tensor& out, const Group& group = {});
+  /// Member r's `in` becomes `out` of member (r + distance) mod p.
+  Handle shift_async(const Tensor& in, const Tensor& out, int distance, const Group& group = {});
+  Handle shift(const Tensor& in, const Tensor& out, int distance, const Group& group = {});
+
+  // With a root, a group rank. A tensor that only the root has is an empty handle on the others. Its form there has to
+  // be known all the same: `elsewhere`; by default placed as this rank's tensor, with as many rows.
+
+  /// The reduction of all `in` becomes `out` of the root. In place on every member, or with an output of the root.
+  Handle reduce_async(const Tensor& in, const Tensor& out, int root, ReduceOp op = ReduceOp::sum,
+                      const Group& group = {}, const std::optional<TensorForm>& elsewhere = {});
+  Handle reduce(const Tensor& in, const Tensor& out, int root, ReduceOp op = ReduceOp::sum, const Group& group = {},
+                const std::optional<TensorForm>& elsewhere = {});
+  /// The root's tensor to all: torch's form.
+  Handle broadcast_async(const Tensor& tensor, int root, const Group& group = {});
+  Handle broadcast(const Tensor& tensor, int root, const Group& group = {});
+  /// `in` of the root becomes `out` of every member; in place too.
+  Handle broadcast_async(const Tensor& in, const Tensor& out, int root, const Group& group = {},
+                         const std::optional<TensorForm>& elsewhere = {});
+  Handle broadcast(const Tensor& in, const Tensor& out, int root, const Group& group = {},
+                   const std::optional<TensorForm>& elsewhere = {});
+  /// As all_gather, with an output of the root.
+  Handle gather_async(const Tensor& in, const Tensor& out, int root, const Group& group = {},
+                      const std::optional<TensorForm>& elsewhere = {});
+  Handle gather(const Tensor& in, const Tensor& out, int root, const Group& group = {},
+                const std::optional<TensorForm>& elsewhere = {});
+  /// Block r of the root's `in` becomes `out` of member r.
+  Handle scatter_async(const Tensor& in, const Tensor& out, int root, const Group& group = {},
+                       const std::optional<TensorForm>& elsewhere = {});
+  Handle scatter(const Tensor& in, const Tensor& out, int root, const Group& group = {},
+                 const std::optional<TensorForm>& elsewhere = {});
+
+  /// Two members alone: send here, recv of the same elements, type and placement there. Transfers from one member to
+  /// another are received in the order in which they are sent, and keep their place among the group's collectives. Both
+  /// run on the rank's default stream: two ranks that first send to each other and then receive may wait for ever
+  /// (shift exchanges).
+  Handle send_async(const Tensor& tensor, int to, const Group& group = {});
+  Handle send(const Tensor& tensor, int to, const Group& group = {});
+  Handle recv_async(const Tensor& tensor, int from, const Group& group = {});
+  Handle recv(const Tensor& tensor, int from, const Group& group = {});
+
   /// Returns when every rank has called it. A matter of the host: takes no simulated time of its own.
   void barrier();
   /// Returns when every member has called it. Throws std::invalid_argument if this rank is no member.
@@ -165,6 +235,9 @@ class Context {
   Context(RuntimeImpl& runtime, int rank) : runtime_(runtime), rank_(rank) {}
 
  private:
+  Handle collective(const CollectiveRequest& request);
+  Handle waited(Handle handle);
+
   RuntimeImpl& runtime_;
   int rank_;
 };

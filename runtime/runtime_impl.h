@@ -29,14 +29,20 @@ struct Handle::State {
   bool queued = false;      ///< in a queue of the scheduling
   bool fault_seen = false;  ///< some worker has been told
   Ps submitted = 0, completed = kNever;
-  std::vector<int> waiters;       ///< ranks
-  std::vector<Tensor> uses;       ///< kept alive until it completes
-  ProcessGroup* group = nullptr;  ///< of a collective
-  std::size_t call = 0;           ///< its number in the group
+  std::vector<int> waiters;          ///< ranks
+  std::vector<Tensor> uses;          ///< kept alive until it completes
+  std::function<bool()> ready;       ///< null: always. Otherwise it is kept from the machine until then
+  const CallOrder* order = nullptr;  ///< of a collective: the calls that it is one of
+  std::size_t call = 0;              ///< its number there
 
   std::string fault_text() const;  ///< REQUIRES: the message has faults
   std::string describe() const;    ///< "launch 'gemm' on sip0, submitted at 12.000 ns"
 };
+
+/// Shards as messages and algorithms know them.
+std::vector<TensorShard> machine_shards(const std::vector<ShardSpec>& shards);
+/// Throws std::invalid_argument on an empty handle, std::logic_error on a tensor that was freed.
+void check_usable(const Tensor& tensor, const std::string& who);
 
 /// A tensor's placement. Freed with the last handle, or by Tensor::free.
 struct Tensor::State {
@@ -71,7 +77,8 @@ struct RuntimeImpl : public tlm::tlm_bw_transport_if<>, public std::enable_share
   /// Throws std::logic_error after a failed program.
   std::shared_ptr<Handle::State> submit(decltype(Message::body) body, int rank, int sip, std::uint16_t stream,
                                         std::string kind, std::string name, std::vector<Tensor> uses = {},
-                                        ProcessGroup* group = nullptr, std::size_t call = 0);
+                                        const CallOrder* order = nullptr, std::size_t call = 0,
+                                        std::function<bool()> ready = nullptr);
   void send(const std::shared_ptr<Handle::State>& state);  ///< to the machine
   /// Returns when it is done: a worker yields, the main context drives the simulation. Throws Deadlock or RunStopped in
   /// the main context, std::logic_error where nobody can wait.
@@ -130,8 +137,12 @@ struct RuntimeImpl : public tlm::tlm_bw_transport_if<>, public std::enable_share
   ProcessGroup& default_group(const char* who);
   void make_default_group(const ProcessGroupOptions& options, int world_size);
   ProcessGroup& make_group(const ProcessGroupOptions& options, std::vector<int> ranks);
-  /// Installs the rows of one member's SIP.
-  void install_tables(const ProcessGroup& group, int rank);
+  /// Submits the rows of one member's SIP that algorithms up to number `algorithm` need and that it does not have.
+  void install_tables(ProcessGroup& group, std::size_t algorithm, int rank);
+  /// The same, and returns when they are in.
+  void await_tables(ProcessGroup& group, std::size_t algorithm, int rank);
+  /// Rings in HBM: tensors stay below them.
+  void reserve_rings(const ProcessGroup& group);
   /// `members` empty: all workers.
   void barrier(int rank, const char* what, const ProcessGroup* group = nullptr);
   std::vector<BlockedRank> blocked_ranks() const;

@@ -21,24 +21,45 @@ void wake_waiters(Scheduler& scheduler, Handle::State& state) {
 }
 }  // namespace
 
-void ConcurrentScheduling::submitted(const StatePtr& state) { runtime_.send(state); }
+void ConcurrentScheduling::submitted(const StatePtr& state) {
+  const Line line{state->sip, state->message->stream};
+  if (held_.count(line) == 0 && (!state->ready || state->ready())) return runtime_.send(state);
+  held_[line].push_back(state);
+}
+
+/// What was not ready may be now; what stands behind it in its stream follows.
+void ConcurrentScheduling::release() {
+  for (auto line = held_.begin(); line != held_.end();) {
+    std::deque<StatePtr>& behind = line->second;
+    while (!behind.empty() && (!behind.front()->ready || behind.front()->ready())) {
+      const StatePtr state = behind.front();
+      behind.pop_front();
+      runtime_.send(state);
+    }
+    line = behind.empty() ? held_.erase(line) : std::next(line);
+  }
+}
+
 void ConcurrentScheduling::waited_for(const StatePtr& state, int rank) { add_waiter(*state, rank); }
-void ConcurrentScheduling::completed(const StatePtr& state) { wake_waiters(runtime_.scheduler, *state); }
+void ConcurrentScheduling::completed(const StatePtr& state) {
+  wake_waiters(runtime_.scheduler, *state);
+  if (!held_.empty()) release();
+}
 void ConcurrentScheduling::satisfied(int rank) { runtime_.scheduler.make_ready(rank); }
 
 void RoundsScheduling::submitted(const StatePtr& state) {
   if (runtime_.single_driver()) return runtime_.send(state);
   const auto line = held_.find({state->sip, state->message->stream});
-  if (state->group == nullptr && line == held_.end()) return runtime_.send(state);
+  if (state->order == nullptr && line == held_.end()) return runtime_.send(state);
   held_[{state->sip, state->message->stream}].push_back(state);
-  if (state->group == nullptr) return;
+  if (state->order == nullptr) return;
   const auto known = std::find_if(collectives_.begin(), collectives_.end(), [&](const Collective& collective) {
-    return collective.group == state->group && collective.call == state->call;
+    return collective.order == state->order && collective.call == state->call;
   });
   if (known != collectives_.end()) {
     known->members.push_back(state);
   } else {
-    collectives_.push_back({state->group, state->call, {state}});
+    collectives_.push_back({state->order, state->call, {state}});
   }
 }
 
@@ -49,7 +70,7 @@ void RoundsScheduling::waited_for(const StatePtr& state, int rank) {
 
 void RoundsScheduling::announced(const StatePtr& state) {
   if (runtime_.single_driver()) return;
-  if (state->group != nullptr || state->queued) return;  // a collective is in its own queue since its submission
+  if (state->order != nullptr || state->queued) return;  // a collective is in its own queue since its submission
   state->queued = true;
   waits_.push_back(state);
 }
@@ -91,11 +112,11 @@ bool RoundsScheduling::drain_collectives() {
   return true;
 }
 
-/// Every member of the group has submitted it, and nothing that is held stands before it.
+/// Every member of the group has submitted it and has its queues, and nothing that is held stands before it.
 bool RoundsScheduling::drainable(const Collective& collective) const {
-  if (!collective.group->complete(collective.call)) return false;
+  if (!collective.order->complete(collective.call)) return false;
   return std::all_of(collective.members.begin(), collective.members.end(), [&](const StatePtr& state) {
-    return held_.at({state->sip, state->message->stream}).front() == state;
+    return (!state->ready || state->ready()) && held_.at({state->sip, state->message->stream}).front() == state;
   });
 }
 
@@ -107,7 +128,7 @@ void RoundsScheduling::release(Collective& collective) {
     do {
       runtime_.send(behind.front());
       behind.pop_front();
-    } while (!behind.empty() && behind.front()->group == nullptr);
+    } while (!behind.empty() && behind.front()->order == nullptr);
     if (behind.empty()) held_.erase(line);
   }
 }

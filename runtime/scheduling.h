@@ -11,13 +11,14 @@
 
 namespace kernbench {
 
-class ProcessGroup;
+class CallOrder;
 
 /// When messages go to the machine and when waiting workers resume: the one difference between the two schedulings.
 /// Everything else (resume invariant, idempotent waits, barriers, failures) is common to both.
 class Scheduling {
  public:
   using StatePtr = std::shared_ptr<Handle::State>;
+  using Line = std::pair<int, std::uint16_t>;  ///< SIP, stream
   virtual ~Scheduling() = default;
 
   /// A message has been submitted: it goes to the machine now, or when the strategy sees fit.
@@ -45,7 +46,8 @@ class Scheduling {
   virtual Queues queues() const = 0;
 };
 
-/// Every rank is its own host thread: messages go out at once, and a worker resumes when its own handle completes.
+/// Every rank is its own host thread: messages go out at once, and a worker resumes when its own handle completes. Only
+/// a collective whose queues are still being set up is held, and what stands behind it in its stream.
 class ConcurrentScheduling : public Scheduling {
  public:
   explicit ConcurrentScheduling(RuntimeImpl& runtime) : runtime_(runtime) {}
@@ -57,11 +59,14 @@ class ConcurrentScheduling : public Scheduling {
   bool last_at_barrier_goes_on() const override { return true; }
   void all_yielded() override {}
   bool starved() override { return false; }
-  void clear() override {}
+  void clear() override { held_.clear(); }
   Queues queues() const override { return {}; }
 
  private:
+  void release();
+
   RuntimeImpl& runtime_;
+  std::map<Line, std::deque<StatePtr>> held_;  // no empty lines
 };
 
 /// Bulk-synchronous: each round gives every live worker one turn until it yields; then the queues drain, and all
@@ -86,9 +91,8 @@ class RoundsScheduling : public Scheduling {
   Queues queues() const override { return {waits_.size(), collectives_.size()}; }
 
  private:
-  using Line = std::pair<int, std::uint16_t>;  // SIP, stream
   struct Collective {
-    ProcessGroup* group;
+    const CallOrder* order;
     std::size_t call;
     std::vector<StatePtr> members;
     bool released = false;

@@ -31,8 +31,8 @@ const std::vector<Limitation>& limitations() {
       {"GEMM", "a composite reads a and b again for every output tile; operands are not pinned in TCM."},
       {"energy", "M_CPU, IO_CPU and the instructions of PE_CPU are not counted."},
       {"collectives",
-       "all_reduce; other collectives and `--group` come later. The algorithm "
-       "`auto` is chosen by topology and scope, not by size."},
+       "`send` and `recv` of two ranks run on their default streams; the barrier of ranks is a matter of the host and "
+       "takes no simulated time. A call whose algorithm is a kernel, not a schedule, works in place only."},
       {"foreign TLM",
        "a foreign initiator takes the place of a PE and a foreign target that of a memory, which serves one request at "
        "a "

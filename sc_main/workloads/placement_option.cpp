@@ -63,13 +63,6 @@ DPPolicy parse_placement(const std::string& option, const std::string& text) {
   return policy;
 }
 
-std::string to_string(const DPPolicy& policy) {
-  std::string text = fmt::format("cube={},pe={}", to_string(policy.cube), to_string(policy.pe));
-  if (policy.num_cubes) text += fmt::format(",cubes={}", *policy.num_cubes);
-  if (policy.num_pes) text += fmt::format(",pes={}", *policy.num_pes);
-  return text;
-}
-
 Shape shape_for(const DPPolicy& policy, std::int64_t count, int row_multiple) {
   const bool rows = policy.cube == CubeSplit::row_wise || policy.pe == PeSplit::row_wise;
   const bool columns = policy.cube == CubeSplit::column_wise || policy.pe == PeSplit::column_wise;

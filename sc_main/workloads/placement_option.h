@@ -9,7 +9,6 @@ namespace kernbench {
 /// "cube=column_wise,pe=replicate[,cubes=4][,pes=2]". Throws std::invalid_argument; for a SIP axis or a flat PE index
 /// it says what to use instead.
 DPPolicy parse_placement(const std::string& option, const std::string& text);
-std::string to_string(const DPPolicy& policy);
 
 /// A shape of `count` elements that the policy can split: 1 x n for columns, n x 1 for rows, otherwise nearly square.
 Shape shape_for(const DPPolicy& policy, std::int64_t count, int row_multiple);

@@ -136,10 +136,9 @@ TEST(Run, ArgumentsThatOnlyARankCouldRefuseAreBadInput) {
   const Outcome sum = tool({"run", "all_reduce", "--topology", "ring8", "-b", "1K", "-e", "1K", "--dtype", "bool"});
   EXPECT_EQ(sum.code, 2);
   EXPECT_EQ(sum.err, "kernbench: error: --op sum is not defined for bool; give max (or) or min (and)\n");
-  const Outcome tiles = tool({"run", "all_reduce", "-b", "1002", "-e", "1002", "--scope", "cube", "--placement",
-                              "cube=column_wise,pe=row_wise"});
+  const Outcome tiles = tool({"run", "reduce_scatter", "--scope", "cube", "--placement", "cube=replicate,pe=row_wise"});
   EXPECT_EQ(tiles.code, 2);
-  EXPECT_THAT(tiles.err, HasSubstr("error: --scope cube needs equal tiles"));
+  EXPECT_THAT(tiles.err, HasSubstr("error: --scope cube: reduce_scatter leaves other data in every tile"));
   const Outcome cubes = tool({"run", "all_reduce", "--placement", "cube=row_wise,pe=row_wise,cubes=99"});
   EXPECT_EQ(cubes.code, 2);
   EXPECT_THAT(cubes.err, ::testing::StartsWith("kernbench: error: policy.num_cubes is 99"));

@@ -121,7 +121,12 @@ TEST(DeviceMemory, KeepsTensorsOutOfWhatIsReserved) {
   EXPECT_EQ(memory.free_bytes(pe), 768u << 10);
   EXPECT_EQ(memory.allocate(pe, 768 << 10, "a").offset, 0u);
   EXPECT_THROW(memory.allocate(pe, 256, "b"), OutOfDeviceMemory);
-  EXPECT_THROW(memory.reserve(pe, 256), std::logic_error) << "too late";
+  memory.reserve(pe, 256 << 10);  // the same again
+  EXPECT_THROW(memory.reserve(pe, (256 << 10) + 256), OutOfDeviceMemory) << "a tensor lies there";
+  memory.free(pe, 0, 768 << 10);
+  memory.reserve(pe, (256 << 10) + 256);
+  EXPECT_EQ(memory.free_bytes(pe), (768u << 10) - 256);
+  EXPECT_THROW(memory.allocate(pe, 768 << 10, "a"), OutOfDeviceMemory);
 }
 
 }  // namespace

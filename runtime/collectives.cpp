@@ -1,0 +1,435 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+#include "ccl/legal.h"
+#include "runtime/runtime_impl.h"
+
+namespace kernbench {
+
+using Op = CollectiveOp;
+
+/// What a rank asks of its group.
+struct CollectiveRequest {
+  CollectiveCall call;  ///< op, reduce_op, root; to and from as group ranks
+  Tensor in, out;       ///< an empty handle: another rank has it
+  Group group;
+  std::optional<TensorForm> elsewhere{};
+  int distance = 0;  ///< of a shift
+};
+
+namespace {
+
+/// A tensor as the machine has to know it, wherever it lies.
+struct Side {
+  bool here = false;
+  TensorForm form;
+  LaunchMessage::TensorArg argument;
+};
+
+std::string to_text(const TensorForm& form) {
+  return fmt::format("{} placed {}", form.shape.str(), to_string(form.policy));
+}
+
+bool is_transfer(const CollectiveCall& call) { return call.op == Op::send_recv && (call.to < 0 || call.from < 0); }
+
+/// As the user called it.
+std::string name_of(const CollectiveCall& call) {
+  if (call.op != Op::send_recv) return to_string(call.op);
+  return call.from < 0 ? "send" : call.to < 0 ? "recv" : "shift";
+}
+
+/// The elements of one contribution, and how many contributions a rank has, by its shards.
+struct Tiles {
+  std::int64_t count = 0;
+  int number = 0;
+};
+Tiles tiles_of(const LaunchMessage::TensorArg& tensor, Scope scope) {
+  if (scope == Scope::sip) return {tensor.shape.count(), 1};
+  struct Box {
+    std::int64_t top, left, bottom, right;
+  };
+  std::map<std::pair<int, int>, Box> boxes;  // of each tile: what its shards cover
+  for (const TensorShard& s : tensor.shards) {
+    if (s.rows * s.cols == 0) continue;
+    const Box own{s.row, s.col, s.row + s.rows, s.col + s.cols};
+    const auto [found, is_new] = boxes.emplace(std::pair(s.owner.cube, scope == Scope::pe ? s.owner.pe : 0), own);
+    if (is_new) continue;
+    Box& box = found->second;
+    box = {std::min(box.top, own.top), std::min(box.left, own.left), std::max(box.bottom, own.bottom),
+           std::max(box.right, own.right)};
+  }
+  if (boxes.empty()) return {0, 1};
+  const Box& first = boxes.begin()->second;
+  return {(first.bottom - first.top) * (first.right - first.left), static_cast<int>(boxes.size())};
+}
+
+bool whole_in(Op op) { return op == Op::scatter; }
+bool whole_out(Op op) { return op == Op::all_gather || op == Op::gather; }
+
+/// Blocks that one side has for each that the other has: out over in, or in over out.
+struct Ratio {
+  bool out_is_longer = false, in_is_longer = false;
+};
+Ratio ratio_of(Op op) {
+  return {op == Op::all_gather || op == Op::gather, op == Op::scatter || op == Op::reduce_scatter};
+}
+
+bool needs_in(const CollectiveCall& call, bool is_root) {
+  if (call.op == Op::scatter || call.op == Op::broadcast) return is_root;
+  return !(is_transfer(call) && call.to < 0);
+}
+bool needs_out(const CollectiveCall& call, bool is_root) {
+  if (call.op == Op::gather || call.op == Op::reduce) return is_root;
+  return !(is_transfer(call) && call.from < 0);
+}
+
+bool works_in_place(Op op, Scope scope) {
+  if (op == Op::all_gather || op == Op::reduce_scatter) return scope == Scope::sip;
+  return op == Op::all_reduce || op == Op::reduce || op == Op::broadcast;
+}
+
+/// The form of the side that is elsewhere, where nobody said it: as many rows, placed alike.
+TensorForm default_form(const TensorForm& here, std::int64_t count) {
+  const std::int64_t rows = count % here.shape.rows == 0 ? here.shape.rows : 1;
+  return {{rows, count / rows}, here.policy};
+}
+
+/// One call while it is made.
+class Call {
+ public:
+  Call(RuntimeImpl& runtime, int rank, const CollectiveRequest& request)
+      : runtime_(runtime),
+        request_(request),
+        call_(request.call),
+        who_(name_of(request.call)),
+        group_(request.group.get() != nullptr ? *request.group.get() : runtime.default_group(who_.c_str())),
+        rank_(rank),
+        member_(group_.group_rank(rank)) {}
+
+  std::shared_ptr<Handle::State> submit();
+
+ private:
+  void check_member();
+  void check_tensors();
+  void take_forms();
+  void check_counts();
+  Side side_of(const Tensor& tensor) const;
+  Side elsewhere(const Side& here, std::int64_t count) const;
+  std::string text() const;
+  std::string placed() const;
+  CallOrder& order();
+  /// On every rank. With a root each rank may do as it likes.
+  bool all_in_place() const { return in_place_ && !ccl::rooted(call_.op); }
+
+  RuntimeImpl& runtime_;
+  const CollectiveRequest& request_;
+  CollectiveCall call_;
+  const std::string who_;
+  ProcessGroup& group_;
+  const int rank_, member_;
+  bool in_place_ = false;
+  Side in_, out_;
+  std::int64_t block_ = 0;   // elements
+  std::uint64_t bytes_ = 0;  // the size as nccl-tests counts it: one contribution, or the array of all blocks
+};
+
+void Call::check_member() {
+  if (member_ < 0) {
+    throw std::invalid_argument(
+        fmt::format("{}: rank {} is not a member of process group {}", who_, rank_, group_.id()));
+  }
+  const auto check = [&](const char* what, int value) {
+    if (value >= 0 && value < group_.size()) return;
+    throw std::invalid_argument(
+        fmt::format("{}: {} is {}: give 0 to {}, a rank of the group", who_, what, value, group_.size() - 1));
+  };
+  if (ccl::rooted(call_.op)) check("root", call_.root);
+  if (!is_transfer(call_)) return;
+  const int other = call_.from < 0 ? call_.to : call_.from;
+  check(call_.from < 0 ? "to" : "from", other);
+  if (other == member_) throw std::invalid_argument(fmt::format("{}: rank {} of the group is this one", who_, other));
+}
+
+void Call::check_tensors() {
+  const bool is_root = member_ == call_.root;
+  const auto check = [&](const Tensor& tensor, bool needed, const char* what) {
+    if (!tensor) {
+      if (needed) throw std::invalid_argument(fmt::format("{}: '{}' is an empty handle", who_, what));
+      return;
+    }
+    check_usable(tensor, who_);
+    if (tensor.sip() != group_.sip_of(member_)) {
+      throw std::invalid_argument(fmt::format("{}: tensor '{}' is on sip{}, rank {} of the group drives sip{}", who_,
+                                              tensor.name(), tensor.sip(), rank_, group_.sip_of(member_)));
+    }
+    call_.dtype = tensor.dtype();
+  };
+  const Tensor &in = request_.in, &out = request_.out;
+  check(in, needs_in(call_, is_root), "in");
+  check(out, needs_out(call_, is_root), "out");
+  if (in && out && in.dtype() != out.dtype()) {
+    throw std::invalid_argument(
+        fmt::format("{}: 'in' is {}, 'out' is {}", who_, to_string(in.dtype()), to_string(out.dtype())));
+  }
+  if (!ccl::legal(call_.op, call_.dtype, call_.reduce_op)) {
+    throw std::invalid_argument(fmt::format("{}: {} of {} is not defined; use max (or) or min (and)", who_,
+                                            to_string(call_.reduce_op), to_string(call_.dtype)));
+  }
+  in_place_ = in && out && &in.state() == &out.state();
+  const Scope scope = group_.scope();
+  if (in_place_ && !works_in_place(call_.op, scope)) {
+    throw std::invalid_argument(fmt::format(
+        "{}: 'in' and 'out' are one tensor, which {} does not allow{}", who_, who_,
+        works_in_place(call_.op, Scope::sip) ? fmt::format(" with scope {}", to_string(scope)) : std::string()));
+  }
+}
+
+Side Call::side_of(const Tensor& tensor) const {
+  return {true, {tensor.shape(), tensor.policy()}, {tensor.va(), machine_shards(tensor.shards()), tensor.shape()}};
+}
+
+Side Call::elsewhere(const Side& here, std::int64_t count) const {
+  Side side;
+  side.form = request_.elsewhere ? *request_.elsewhere : default_form(here.form, count);
+  side.argument.shape = side.form.shape;
+  side.argument.shards =
+      machine_shards(place_shards(side.form.policy, side.form.shape, static_cast<int>(size_of(call_.dtype)),
+                                  runtime_.units_of(rank_), group_.sip_of(member_)));
+  return side;
+}
+
+void Call::take_forms() {
+  const Tensor &in = request_.in, &out = request_.out;
+  if (in) in_ = side_of(in);
+  if (out) out_ = side_of(out);
+  if (in && out) return;
+  const Side& here = in ? in_ : out_;
+  const Scope scope = group_.scope();
+  const bool whole = in ? whole_in(call_.op) : whole_out(call_.op);
+  const Tiles tiles = tiles_of(here.argument, whole ? Scope::sip : scope);
+  const std::int64_t all = static_cast<std::int64_t>(group_.size()) * tiles.number * tiles.count;
+  const Ratio ratio = ratio_of(call_.op);
+  const bool longer = in ? ratio.out_is_longer : ratio.in_is_longer;
+  Side& other = in ? out_ : in_;
+  other = elsewhere(here, longer ? all : here.form.shape.count());
+}
+
+/// A tile of one side has as many elements as the operation makes of the other's.
+void Call::check_counts() {
+  const Scope scope = group_.scope();
+  const Tiles in = tiles_of(in_.argument, whole_in(call_.op) ? Scope::sip : scope);
+  const Tiles out = tiles_of(out_.argument, whole_out(call_.op) ? Scope::sip : scope);
+  const std::int64_t p = static_cast<std::int64_t>(group_.size()) * (whole_in(call_.op) ? out : in).number;
+  const Ratio ratio = ratio_of(call_.op);
+  const auto wrong = [&](const std::string& rule) {
+    throw std::invalid_argument(fmt::format("{}: 'in' has {} elements{}, 'out' has {}: {}", who_, in.count,
+                                            scope == Scope::sip ? "" : " in a tile", out.count, rule));
+  };
+  if (in_place_ && (ratio.in_is_longer || ratio.out_is_longer)) {
+    if (in.count % p != 0) wrong(fmt::format("they have to be {} equal blocks", p));
+    block_ = in.count / p;
+  } else if (ratio.out_is_longer) {
+    if (out.count != p * in.count) wrong(fmt::format("'out' needs {} times as many as 'in'", p));
+    block_ = in.count;
+  } else if (ratio.in_is_longer) {
+    if (in.count != p * out.count) wrong(fmt::format("'in' needs {} times as many as 'out'", p));
+    block_ = out.count;
+  } else {
+    if (in.count != out.count) wrong("they need as many");
+    if (call_.op == Op::all_to_all && in.count % p != 0) wrong(fmt::format("they have to be {} equal blocks", p));
+    block_ = call_.op == Op::all_to_all ? in.count / p : in_.form.shape.count();
+  }
+  bytes_ = static_cast<std::uint64_t>(std::max(in.count, out.count)) * size_of(call_.dtype);
+}
+
+/// What has to be the same on all ranks.
+std::string Call::text() const {
+  std::string text;
+  if (ccl::reduces(call_.op)) text = std::string(to_string(call_.reduce_op)) + ", ";
+  text += fmt::format("{} x {}", block_, to_string(call_.dtype));
+  if (is_transfer(call_)) {
+    return fmt::format("a transfer of {} after {} collectives", text, group_.order().made_by(rank_));
+  }
+  text += fmt::format(", {}", to_string(group_.scope()));
+  if (ccl::rooted(call_.op)) text += fmt::format(", root {}", call_.root);
+  if (call_.op == Op::send_recv) text += fmt::format(", by {}", request_.distance);
+  return fmt::format("{}({})", who_, text);
+}
+
+std::string Call::placed() const {
+  const std::string in = to_text(in_.form), out = to_text(out_.form);
+  if (all_in_place()) return in + ", in place";
+  return in == out ? in : in + " to " + out;
+}
+
+CallOrder& Call::order() {
+  if (!is_transfer(call_)) return group_.order();
+  return call_.from < 0 ? group_.transfers(member_, call_.to) : group_.transfers(call_.from, member_);
+}
+
+std::shared_ptr<Handle::State> Call::submit() {
+  check_member();
+  check_tensors();
+  take_forms();
+  check_counts();
+  CallOrder& order = this->order();
+  const std::size_t number = order.enter(rank_, text(), placed());
+  const std::size_t chosen = group_.algorithm_for(call_, bytes_, all_in_place());
+  runtime_.reserve_rings(group_);
+  runtime_.install_tables(group_, chosen, rank_);
+  const auto ready = [&group = group_, &order, chosen] { return group.installed(chosen, order.ranks()); };
+  if (runtime_.single_driver() && !ready()) runtime_.await_tables(group_, chosen, rank_);
+
+  const std::string& algorithm = group_.algorithm(chosen).name();
+  const int sip = group_.sip_of(member_);
+  ccl::Collective::Launch launched = group_.algorithm(chosen).bind(member_, call_, in_.argument, out_.argument);
+  if (launched.targets.empty()) {
+    auto state = std::make_shared<Handle::State>();
+    state->kind = "collective";
+    state->name = algorithm;
+    state->rank = rank_;
+    state->sip = sip;
+    state->done = true;
+    runtime_.dispatcher.synchronise();
+    state->submitted = state->completed = runtime_.dispatcher.now();
+    runtime_.complete(state);
+    return state;
+  }
+  LaunchMessage launch;
+  launch.kernel = std::move(launched.kernel);
+  launch.body = std::move(launched.body);
+  launch.targets = std::move(launched.targets);
+  launch.group = group_.id();
+  launch.call = std::move(launched.call);
+  std::vector<Tensor> uses;
+  const auto use = [&](const Tensor& tensor, Side& side) {
+    if (!tensor) return;
+    launch.tensors.push_back(std::move(side.argument));
+    uses.push_back(tensor);
+  };
+  use(request_.in, in_);
+  if (!in_place_) use(request_.out, out_);
+  return runtime_.submit(std::move(launch), rank_, sip, runtime_.stream_of(rank_, 0), "collective", algorithm,
+                         std::move(uses), &order, number, ready() ? std::function<bool()>() : ready);
+}
+
+}  // namespace
+
+Handle Context::collective(const CollectiveRequest& request) { return Handle(Call(runtime_, rank_, request).submit()); }
+
+namespace {
+CollectiveCall reducing(Op op, ReduceOp reduce_op, int root = 0) {
+  CollectiveCall call;
+  call.op = op;
+  call.reduce_op = reduce_op;
+  call.root = root;
+  return call;
+}
+CollectiveCall moving(Op op, int root = 0) { return reducing(op, ReduceOp::sum, root); }
+CollectiveCall transfer(int to, int from) {
+  CollectiveCall call = moving(Op::send_recv);
+  call.to = to;
+  call.from = from;
+  return call;
+}
+}  // namespace
+
+Handle Context::waited(Handle handle) {
+  wait(handle);
+  return handle;
+}
+
+Handle Context::all_reduce_async(const Tensor& tensor, ReduceOp op, const Group& group) {
+  return collective({reducing(Op::all_reduce, op), tensor, tensor, group});
+}
+Handle Context::all_reduce_async(const Tensor& in, const Tensor& out, ReduceOp op, const Group& group) {
+  return collective({reducing(Op::all_reduce, op), in, out, group});
+}
+Handle Context::all_gather_async(const Tensor& in, const Tensor& out, const Group& group) {
+  return collective({moving(Op::all_gather), in, out, group});
+}
+Handle Context::reduce_scatter_async(const Tensor& in, const Tensor& out, ReduceOp op, const Group& group) {
+  return collective({reducing(Op::reduce_scatter, op), in, out, group});
+}
+Handle Context::all_to_all_async(const Tensor& in, const Tensor& out, const Group& group) {
+  return collective({moving(Op::all_to_all), in, out, group});
+}
+Handle Context::reduce_async(const Tensor& in, const Tensor& out, int root, ReduceOp op, const Group& group,
+                             const std::optional<TensorForm>& elsewhere) {
+  return collective({reducing(Op::reduce, op, root), in, out, group, elsewhere});
+}
+Handle Context::broadcast_async(const Tensor& tensor, int root, const Group& group) {
+  return collective({moving(Op::broadcast, root), tensor, tensor, group});
+}
+Handle Context::broadcast_async(const Tensor& in, const Tensor& out, int root, const Group& group,
+                                const std::optional<TensorForm>& elsewhere) {
+  return collective({moving(Op::broadcast, root), in, out, group, elsewhere});
+}
+Handle Context::gather_async(const Tensor& in, const Tensor& out, int root, const Group& group,
+                             const std::optional<TensorForm>& elsewhere) {
+  return collective({moving(Op::gather, root), in, out, group, elsewhere});
+}
+Handle Context::scatter_async(const Tensor& in, const Tensor& out, int root, const Group& group,
+                              const std::optional<TensorForm>& elsewhere) {
+  return collective({moving(Op::scatter, root), in, out, group, elsewhere});
+}
+Handle Context::send_async(const Tensor& tensor, int to, const Group& group) {
+  return collective({transfer(to, -1), tensor, {}, group});
+}
+Handle Context::recv_async(const Tensor& tensor, int from, const Group& group) {
+  return collective({transfer(-1, from), {}, tensor, group});
+}
+Handle Context::shift_async(const Tensor& in, const Tensor& out, int distance, const Group& group) {
+  const ProcessGroup& members = group.get() != nullptr ? *group.get() : runtime_.default_group("shift");
+  const int p = members.size(), own = members.group_rank(rank_);
+  const int by = (distance % p + p) % p;
+  return collective({transfer((own + by) % p, (own - by + p) % p), in, out, group, {}, by});
+}
+
+Handle Context::all_reduce(const Tensor& tensor, ReduceOp op, const Group& group) {
+  return waited(all_reduce_async(tensor, op, group));
+}
+Handle Context::all_reduce(const Tensor& in, const Tensor& out, ReduceOp op, const Group& group) {
+  return waited(all_reduce_async(in, out, op, group));
+}
+Handle Context::all_gather(const Tensor& in, const Tensor& out, const Group& group) {
+  return waited(all_gather_async(in, out, group));
+}
+Handle Context::reduce_scatter(const Tensor& in, const Tensor& out, ReduceOp op, const Group& group) {
+  return waited(reduce_scatter_async(in, out, op, group));
+}
+Handle Context::all_to_all(const Tensor& in, const Tensor& out, const Group& group) {
+  return waited(all_to_all_async(in, out, group));
+}
+Handle Context::reduce(const Tensor& in, const Tensor& out, int root, ReduceOp op, const Group& group,
+                       const std::optional<TensorForm>& elsewhere) {
+  return waited(reduce_async(in, out, root, op, group, elsewhere));
+}
+Handle Context::broadcast(const Tensor& tensor, int root, const Group& group) {
+  return waited(broadcast_async(tensor, root, group));
+}
+Handle Context::broadcast(const Tensor& in, const Tensor& out, int root, const Group& group,
+                          const std::optional<TensorForm>& elsewhere) {
+  return waited(broadcast_async(in, out, root, group, elsewhere));
+}
+Handle Context::gather(const Tensor& in, const Tensor& out, int root, const Group& group,
+                       const std::optional<TensorForm>& elsewhere) {
+  return waited(gather_async(in, out, root, group, elsewhere));
+}
+Handle Context::scatter(const Tensor& in, const Tensor& out, int root, const Group& group,
+                        const std::optional<TensorForm>& elsewhere) {
+  return waited(scatter_async(in, out, root, group, elsewhere));
+}
+Handle Context::send(const Tensor& tensor, int to, const Group& group) { return waited(send_async(tensor, to, group)); }
+Handle Context::recv(const Tensor& tensor, int from, const Group& group) {
+  return waited(recv_async(tensor, from, group));
+}
+Handle Context::shift(const Tensor& in, const Tensor& out, int distance, const Group& group) {
+  return waited(shift_async(in, out, distance, group));
+}
+
+}  // namespace kernbench

@@ -1,0 +1,539 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include "ccl/bounds.h"
+#include "ccl/legal.h"
+#include "sc_main/workloads/collective_case.h"
+#include "sc_main/workloads/placement_option.h"
+#include "sc_main/workloads/sizes.h"
+#include "sc_main/workloads/workload.h"
+#include "tlm/config/nearest.h"
+
+namespace kernbench {
+namespace {
+
+namespace po = boost::program_options;
+using Json = nlohmann::ordered_json;
+
+template <class Enum>
+Enum parse_name(const std::string& option, const std::string& text, int values) {
+  std::vector<std::string> names;
+  for (int i = 0; i < values; ++i) {
+    names.emplace_back(to_string(static_cast<Enum>(i)));
+    if (names.back() == text) return static_cast<Enum>(i);
+  }
+  throw std::invalid_argument(fmt::format("{} is {}; {}", option, quote(text), suggest(text, names, "valid values")));
+}
+
+/// What one process group of a run measures. Ranks take turns, so it needs no lock.
+struct Measurement {
+  CollectiveData data;
+  std::vector<Ps> starts, ends, submits, completions;  ///< of timed iterations: extremes over ranks
+  std::string algorithm;
+
+  void reset(std::size_t ranks, int iterations) {
+    const auto n = static_cast<std::size_t>(iterations);
+    data.inputs.assign(ranks, {});
+    data.outputs.assign(ranks, {});
+    starts.assign(n, kNever);
+    submits.assign(n, kNever);
+    ends.assign(n, 0);
+    completions.assign(n, 0);
+  }
+  void add(std::size_t iteration, const Handle& handle) {
+    starts[iteration] = std::min(starts[iteration], handle.kernel_start());
+    ends[iteration] = std::max(ends[iteration], handle.kernel_end());
+    submits[iteration] = std::min(submits[iteration], handle.submitted());
+    completions[iteration] = std::max(completions[iteration], handle.completed());
+  }
+  double mean_ns(const std::vector<Ps>& from, const std::vector<Ps>& to) const {
+    double sum = 0;
+    for (std::size_t i = 0; i < from.size(); ++i) sum += static_cast<double>(to[i] - from[i]) / 1e3;
+    return sum / static_cast<double>(from.size());
+  }
+};
+
+std::vector<TensorShard> placed(const MachineMap& map, const DPPolicy& policy, Shape shape, DType dtype, int sip) {
+  std::vector<TensorShard> list;
+  for (const ShardSpec& s : place_shards(policy, shape, static_cast<int>(size_of(dtype)), placement_units(map), sip)) {
+    const PeCoord owner{static_cast<std::uint16_t>(s.sip), static_cast<std::uint16_t>(s.cube),
+                        static_cast<std::uint16_t>(s.pe)};
+    list.push_back({owner, s.offset_bytes, s.nbytes, s.region.rows, s.region.cols, s.region.row, s.region.col});
+  }
+  return list;
+}
+
+/// The bound that counts.
+ccl::Bound bound_of(const MachineMap& map, const CollectiveCase& c, const CollectiveLayout& layout,
+                    const std::vector<int>& ranks, std::uint64_t bytes) {
+  ccl::BoundInput input;
+  input.op = c.op == CollectiveOp::barrier ? CollectiveOp::all_reduce : c.op;
+  input.bytes = bytes;
+  input.scope = c.scope;
+  for (const int rank : ranks) input.sips.push_back(static_cast<std::uint16_t>(rank));
+  input.shards = placed(map, c.in_policy, layout.in_shape(), c.dtype, ranks.front());
+  input.out = placed(map, c.out_policy, layout.out_shape(), c.dtype, ranks.front());
+  input.root = c.root;
+  input.in_place = c.in_place;
+  return ccl::largest(ccl::collective_bounds(map, input));
+}
+
+/// What is asked for, checked.
+struct Request {
+  std::vector<std::uint64_t> sizes;
+  CollectiveCase what;                   ///< `ranks` set per group
+  std::vector<std::vector<int>> groups;  ///< empty: one of all ranks
+  int warmup = 1, iterations = 1;
+  bool check = true;
+};
+
+/// One operation over process groups, sizes in the sense of nccl-tests.
+class CollectiveWorkload final : public Workload {
+ public:
+  explicit CollectiveWorkload(CollectiveOp op) : op_(op) {}
+  std::string name() const override { return to_string(op_); }
+  std::string help() const override;
+  std::string example() const override {
+    return fmt::format("kernbench run {} --topology default{}", name(), has_data() ? " -b 1K -e 1M -f 4" : "");
+  }
+  void add_options(po::options_description& options) override;
+  Report run(Session& session) override;
+
+ private:
+  /// A tensor, or two.
+  struct Buffers {
+    Tensor in, out;
+  };
+  bool has_data() const { return op_ != CollectiveOp::barrier; }
+  Request request(const Session& session) const;
+  std::string header(const Session& session, const Request& request, int ranks) const;
+  std::vector<std::vector<int>> parse_groups(int ranks) const;
+  void check_layouts(const MachineMap& map, const Request& request) const;
+  std::int64_t block_of(const Request& request, const PlacementUnits& units, int ranks, std::uint64_t bytes) const;
+
+  void rank_program(Context& ctx, const Request& request, const Session& session, Report& report);
+  void measure(Context& ctx, const Request& request, const Session& session, const std::vector<Group>& groups,
+               std::uint64_t bytes, Report& report);
+  Buffers make_buffers(Context& ctx, const Session& session, const CollectiveCase& c, const CollectiveLayout& layout,
+                       int member, std::size_t group);
+  void refresh(const Session& session, const CollectiveCase& c, Buffers& buffers, int member, std::size_t group);
+  Handle start(Context& ctx, const CollectiveCase& c, const Buffers& buffers, const Group& group) const;
+  Json row(const Session& session, const Request& request, std::size_t group, const CollectiveLayout& layout) const;
+  std::string text_row(const Request& request, const Json& result) const;
+
+  const CollectiveOp op_;
+  SizeRange sizes_;
+  std::string dtype_ = "i32", redop_ = "sum", scope_, placement_ = "cube=column_wise,pe=column_wise", out_placement_,
+              algorithm_;
+  std::vector<std::string> groups_;
+  int warmup_ = 1, iterations_ = 1, check_ = 1, in_place_ = 1, root_ = 0;
+  std::vector<Measurement> measured_;  ///< by group
+};
+
+std::string CollectiveWorkload::help() const {
+  switch (op_) {
+    case CollectiveOp::all_reduce:
+      return "element-wise reduction over all ranks, checked on every rank";
+    case CollectiveOp::all_gather:
+      return "every rank gets the blocks of all";
+    case CollectiveOp::reduce_scatter:
+      return "element-wise reduction, of which every rank gets its block";
+    case CollectiveOp::reduce:
+      return "element-wise reduction to one rank";
+    case CollectiveOp::broadcast:
+      return "the data of one rank to all";
+    case CollectiveOp::all_to_all:
+      return "a block from every rank to every other";
+    case CollectiveOp::gather:
+      return "the blocks of all ranks to one";
+    case CollectiveOp::scatter:
+      return "a block of one rank to each";
+    case CollectiveOp::send_recv:
+      return "every rank sends to the next and receives from the one before";
+    case CollectiveOp::barrier:
+      break;
+  }
+  return "barrier over the fabric: the smallest all_reduce";
+}
+
+void CollectiveWorkload::add_options(po::options_description& options) {
+  auto add = options.add_options();
+  if (has_data()) {
+    add("minbytes,b", po::value(&sizes_.least)->default_value("1M"),
+        "smallest size in bytes, as nccl-tests counts it (K, M, G: powers of 1024)");
+    add("maxbytes,e", po::value(&sizes_.most), "largest size; default: the smallest");
+    add("stepfactor,f", po::value(&sizes_.factor)->default_value(2), "factor from size to size");
+    add("stepbytes,i", po::value(&sizes_.step), "bytes from size to size, instead of a factor");
+    add("dtype,d", po::value(&dtype_)->default_value("f16"),
+        "f64, f32, f16, bf16, f8e4m3, f8e5m2, i64, i32, i16, i8, bool");
+    add("in-place",
+        po::value(&in_place_)
+            ->default_value(works_in_place(op_, Scope::sip) && blocks_in_size(op_, 2) == 1 ? 1 : 0)
+            ->implicit_value(1),
+        "output in the input: 0 or 1");
+    add("placement", po::value(&placement_)->default_value("cube=column_wise,pe=column_wise"),
+        "how a rank's tensor spreads over its SIP: cube=SPLIT,pe=SPLIT[,cubes=N][,pes=N]");
+    add("out-placement", po::value(&out_placement_), "the same of an output of its own; default: as --placement");
+  }
+  if (ccl::reduces(op_)) add("op,o", po::value(&redop_)->default_value("sum"), "sum, avg, max, min, prod");
+  if (ccl::rooted(op_)) add("root,r", po::value(&root_)->default_value(0), "rank of each group");
+  add("check,c", po::value(&check_)->default_value(1)->implicit_value(1),
+      "compare every element with the host: 0 or 1");
+  add("warmup,w", po::value(&warmup_)->default_value(1), "iterations before those that are timed");
+  add("iters,n", po::value(&iterations_)->default_value(1), "timed iterations; times are their mean");
+  add("scope", po::value(&scope_)->default_value("sip"),
+      "whose tiles are contributions: sip (one per rank), cube or pe");
+  add("group", po::value(&groups_)->composing(),
+      "ranks of a process group, as 0,2,3; repeat it for several at once, which may overlap; default: all ranks");
+  add("algorithm", po::value(&algorithm_)->default_value("auto"), "entry of ccl.yaml, or auto");
+}
+
+std::vector<std::vector<int>> CollectiveWorkload::parse_groups(int ranks) const {
+  std::vector<std::vector<int>> groups;
+  for (const std::string& text : groups_) {
+    std::vector<int>& group = groups.emplace_back();
+    for (std::size_t begin = 0; begin <= text.size();) {
+      const std::size_t end = std::min(text.find(',', begin), text.size());
+      const std::string item = text.substr(begin, end - begin);
+      begin = end + 1;
+      if (item.empty() || item.size() > 6 || item.find_first_not_of("0123456789") != std::string::npos) {
+        throw std::invalid_argument(
+            fmt::format("--group {}: {} is no rank; give ranks and commas, as 0,2,3", quote(text), quote(item)));
+      }
+      const int rank = std::stoi(item);
+      if (rank >= ranks) {
+        throw std::invalid_argument(
+            fmt::format("--group {}: there is no rank {}; give 0 to {}", quote(text), rank, ranks - 1));
+      }
+      if (std::count(group.begin(), group.end(), rank) > 0) {
+        throw std::invalid_argument(fmt::format("--group {}: rank {} stands in it twice", quote(text), rank));
+      }
+      group.push_back(rank);
+    }
+  }
+  return groups;
+}
+
+Request CollectiveWorkload::request(const Session& session) const {
+  Request request;
+  CollectiveCase& c = request.what;
+  request.sizes = has_data() ? sizes_.sizes() : std::vector<std::uint64_t>{size_of(DType::i32)};
+  c.op = op_;
+  c.dtype = parse_dtype_option(dtype_);
+  c.reduce_op = parse_name<ReduceOp>("--op", redop_, ccl::kReduceOps);
+  c.scope = parse_name<Scope>("--scope", scope_, 3);
+  c.in_policy = parse_placement("--placement", placement_);
+  c.out_policy = out_placement_.empty() ? c.in_policy : parse_placement("--out-placement", out_placement_);
+  c.root = root_;
+  if (!ccl::legal(c.op, c.dtype, c.reduce_op)) {
+    throw std::invalid_argument(
+        fmt::format("--op {} is not defined for bool; give max (or) or min (and)", to_string(c.reduce_op)));
+  }
+  if (in_place_ != 0 && in_place_ != 1) {
+    throw std::invalid_argument(fmt::format("--in-place is {}; give 0 or 1", in_place_));
+  }
+  c.in_place = in_place_ == 1;
+  if (c.in_place && !out_placement_.empty()) {
+    throw std::invalid_argument("--out-placement needs an output of its own; give --in-place 0");
+  }
+  if (warmup_ < 0) throw std::invalid_argument(fmt::format("-w is {}; give 0 or more", warmup_));
+  if (iterations_ < 1) throw std::invalid_argument(fmt::format("-n is {}; give at least 1", iterations_));
+  if (check_ != 0 && check_ != 1) throw std::invalid_argument(fmt::format("-c is {}; give 0 or 1", check_));
+  request.warmup = warmup_;
+  request.iterations = iterations_;
+  request.check = check_ == 1 && session.options().run.data;
+  return request;
+}
+
+/// Elements of a block, as many as fit the size.
+std::int64_t CollectiveWorkload::block_of(const Request& request, const PlacementUnits& units, int ranks,
+                                          std::uint64_t bytes) const {
+  CollectiveCase c = request.what;
+  c.ranks = ranks;
+  const int blocks = blocks_in_size(op_, contributions_of(c, units));
+  const auto n = static_cast<std::int64_t>(bytes / (size_of(c.dtype) * static_cast<std::size_t>(blocks)));
+  if (n == 0) {
+    throw std::invalid_argument(
+        blocks == 1 ? fmt::format("-b {} is less than one element of {}", sizes_.least, to_string(c.dtype))
+                    : fmt::format("-b {} is less than one element of {} for each of the {} blocks of {}", sizes_.least,
+                                  to_string(c.dtype), blocks, to_string(op_)));
+  }
+  return n;
+}
+
+/// What every rank would find out on its own, before anything runs.
+void CollectiveWorkload::check_layouts(const MachineMap& map, const Request& request) const {
+  const PlacementUnits units = placement_units(map);
+  for (const std::vector<int>& group : request.groups) {
+    CollectiveCase c = request.what;
+    c.ranks = static_cast<int>(group.size());
+    if (ccl::rooted(op_) && (c.root < 0 || c.root >= c.ranks)) {
+      throw std::invalid_argument(fmt::format("--root is {}; give 0 to {}, a rank of the group", c.root, c.ranks - 1));
+    }
+    for (const std::uint64_t bytes : request.sizes) {
+      CollectiveLayout(c, units, block_of(request, units, c.ranks, bytes));
+    }
+  }
+}
+
+Report CollectiveWorkload::run(Session& session) {
+  Request wanted = request(session);
+  const ProcessGroupOptions options{algorithm_, session.options().ccl_file, wanted.what.scope, {}};
+  const int ranks = session.map().sips;
+  wanted.groups = parse_groups(ranks);
+  const bool grouped = !wanted.groups.empty();
+  if (!grouped) {
+    std::vector<int>& all = wanted.groups.emplace_back();
+    for (int rank = 0; rank < ranks; ++rank) all.push_back(rank);
+  }
+  measured_.resize(wanted.groups.size());
+  check_layouts(session.map(), wanted);
+  session.runtime().init_process_group(options);
+  Report report;
+  report.text = header(session, wanted, ranks);
+  session.run(ranks, [&](Context& ctx) {
+    std::vector<Group> groups;
+    for (const std::vector<int>& members : wanted.groups) {
+      groups.push_back(grouped ? ctx.new_group(members, options) : Group());
+    }
+    for (const std::uint64_t bytes : wanted.sizes) measure(ctx, wanted, session, groups, bytes, report);
+  });
+  std::uint64_t wrong = 0;
+  double busbw = 0;
+  for (const Json& result : report.results) {
+    wrong += result.at("mismatches").is_number() ? result.at("mismatches").get<std::uint64_t>() : 0;
+    busbw += result.at("busbw_gbps").get<double>();
+  }
+  report.wrong = wrong > 0;
+  report.text += fmt::format("# Out of bounds values : {} {}\n# Avg bus bandwidth    : {:.3f} GB/s\n", wrong,
+                             !wanted.check ? "NOT CHECKED"
+                             : wrong == 0  ? "OK"
+                                           : "FAILED",
+                             busbw / static_cast<double>(report.results.size()));
+  return report;
+}
+
+std::string CollectiveWorkload::header(const Session& session, const Request& request, int ranks) const {
+  const CollectiveCase& c = request.what;
+  std::string text = fmt::format("# {} on {} SIPs ({}), scope {}, {}{}{}\n", name(), ranks,
+                                 to_string(session.map().sip_topology), to_string(c.scope), to_string(c.in_policy),
+                                 c.in_place               ? ", in place"
+                                 : out_placement_.empty() ? ", out of place"
+                                                          : ", out " + to_string(c.out_policy),
+                                 ccl::rooted(op_) ? fmt::format(", root {}", c.root) : "");
+  text += fmt::format(
+      "# warm-up {}, iterations {}, seed {}; sizes as in nccl-tests ({}), GB/s = 10^9 B/s, bound = share of the "
+      "topology's bound\n",
+      request.warmup, request.iterations, session.options().seed,
+      blocks_in_size(op_, 2) == 1 ? "of one contribution" : "the whole array, one block for each contribution");
+  const char* const kLine = "#{:>11} {:>12} {:>8} {:>6} {:>10} {:>8} {:>8} {:>6} {:>7}  {}\n";
+  text += fmt::format(kLine, "size", "count", "type", "redop", "time", "algbw", "busbw", "bound", "#wrong",
+                      "algorithm; limited by");
+  text += fmt::format(kLine, "(B)", "(elements)", "", "", "(us)", "(GB/s)", "(GB/s)", "", "",
+                      request.groups.size() > 1 ? "group" : "");
+  return text;
+}
+
+void CollectiveWorkload::refresh(const Session& session, const CollectiveCase& c, Buffers& buffers, int member,
+                                 std::size_t group) {
+  if (!session.options().run.data) return;
+  if (c.in_place) {
+    buffers.in.write_bytes(measured_[group].data.inputs[static_cast<std::size_t>(member)]);
+  } else if (buffers.out) {  // what is not written shows
+    const Pattern junk(~session.options().seed, c.dtype, Pattern::Range::unit);
+    buffers.out.write_bytes(
+        junk.bytes(static_cast<std::uint64_t>(member), static_cast<std::size_t>(buffers.out.shape().count())));
+  }
+}
+
+CollectiveWorkload::Buffers CollectiveWorkload::make_buffers(Context& ctx, const Session& session,
+                                                             const CollectiveCase& c, const CollectiveLayout& layout,
+                                                             int member, std::size_t group) {
+  Buffers buffers;
+  const bool products = ccl::reduces(op_) && c.reduce_op == ReduceOp::prod;
+  const Pattern pattern(session.options().seed, c.dtype, products ? Pattern::Range::factor : Pattern::Range::unit);
+  if (layout.has_in(member)) {
+    const Shape shape = layout.in_shape();
+    if (session.options().run.data) {
+      auto& input = measured_[group].data.inputs[static_cast<std::size_t>(member)];
+      const std::uint64_t stream = static_cast<std::uint64_t>(group) << 32 | static_cast<std::uint64_t>(member);
+      input = pattern.bytes(stream, static_cast<std::size_t>(shape.count()));
+      buffers.in = ctx.from_bytes(input, shape, c.dtype, c.in_policy, name());
+    } else {
+      buffers.in = ctx.empty(shape, c.dtype, c.in_policy, name());
+    }
+  }
+  if (c.in_place) {
+    buffers.out = buffers.in;
+  } else if (layout.has_out(member)) {
+    buffers.out = ctx.empty(layout.out_shape(), c.dtype, c.out_policy, name() + "_out");
+  }
+  return buffers;
+}
+
+Handle CollectiveWorkload::start(Context& ctx, const CollectiveCase& c, const Buffers& buffers,
+                                 const Group& group) const {
+  switch (op_) {
+    case CollectiveOp::barrier:
+    case CollectiveOp::all_reduce:
+      return ctx.all_reduce_async(buffers.in, buffers.out, c.reduce_op, group);
+    case CollectiveOp::all_gather:
+      return ctx.all_gather_async(buffers.in, buffers.out, group);
+    case CollectiveOp::reduce_scatter:
+      return ctx.reduce_scatter_async(buffers.in, buffers.out, c.reduce_op, group);
+    case CollectiveOp::reduce:
+      return ctx.reduce_async(buffers.in, buffers.out, c.root, c.reduce_op, group);
+    case CollectiveOp::broadcast:
+      return ctx.broadcast_async(buffers.in, buffers.out, c.root, group);
+    case CollectiveOp::all_to_all:
+      return ctx.all_to_all_async(buffers.in, buffers.out, group);
+    case CollectiveOp::gather:
+      return ctx.gather_async(buffers.in, buffers.out, c.root, group);
+    case CollectiveOp::scatter:
+      return ctx.scatter_async(buffers.in, buffers.out, c.root, group);
+    case CollectiveOp::send_recv:
+      break;
+  }
+  return ctx.shift_async(buffers.in, buffers.out, 1, group);
+}
+
+void CollectiveWorkload::measure(Context& ctx, const Request& request, const Session& session,
+                                 const std::vector<Group>& groups, std::uint64_t bytes, Report& report) {
+  const PlacementUnits units = placement_units(ctx.map());
+  struct Part {
+    std::size_t group;
+    int member;
+    CollectiveCase what;
+    CollectiveLayout layout;
+    Buffers buffers;
+  };
+  std::vector<Part> parts;  // of this rank, in order of the groups: all ranks submit in that order
+  std::vector<CollectiveLayout> layouts;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const std::vector<int>& ranks = request.groups[g];
+    CollectiveCase c = request.what;
+    c.ranks = static_cast<int>(ranks.size());
+    layouts.emplace_back(c, units, block_of(request, units, c.ranks, bytes));
+    if (ctx.rank() == 0) measured_[g].reset(ranks.size(), request.iterations);
+    const auto found = std::find(ranks.begin(), ranks.end(), ctx.rank());
+    if (found == ranks.end()) continue;
+    parts.push_back({g, static_cast<int>(found - ranks.begin()), c, layouts.back(), {}});
+  }
+  ctx.barrier();
+  for (Part& part : parts) part.buffers = make_buffers(ctx, session, part.what, part.layout, part.member, part.group);
+  const int total = request.warmup + request.iterations;
+  for (int i = 0; i < total; ++i) {
+    ctx.barrier();
+    // What is checked starts from fresh data: sums in place would grow from iteration to iteration.
+    if (i + 1 == total) {
+      for (Part& part : parts) refresh(session, part.what, part.buffers, part.member, part.group);
+    }
+    ctx.barrier();
+    std::vector<Handle> handles;
+    for (const Part& part : parts) handles.push_back(start(ctx, part.what, part.buffers, groups[part.group]));
+    for (std::size_t k = 0; k < parts.size(); ++k) {
+      ctx.wait(handles[k]);
+      measured_[parts[k].group].algorithm = handles[k].name();
+      if (i >= request.warmup) {
+        measured_[parts[k].group].add(static_cast<std::size_t>(i - request.warmup), handles[k]);
+      }
+    }
+  }
+  ctx.barrier();
+  for (const Part& part : parts) {
+    if (!request.check || !part.buffers.out) continue;
+    for (std::size_t copy = 0; copy < part.buffers.out.copies(); ++copy) {
+      measured_[part.group].data.outputs[static_cast<std::size_t>(part.member)].push_back(
+          part.buffers.out.bytes_to_host(copy));
+    }
+  }
+  ctx.barrier();
+  if (ctx.rank() == 0) {
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      Json result = row(session, request, g, layouts[g]);
+      report.text += text_row(request, result);
+      report.results.push_back(std::move(result));
+    }
+  }
+  ctx.barrier();  // nobody touches what the rows are made of before they are made
+}
+
+std::string CollectiveWorkload::text_row(const Request& request, const Json& result) const {
+  const Json& fraction = result["bound_fraction"];
+  const std::string wrong = request.check ? std::to_string(result["mismatches"].get<std::uint64_t>()) : "N/A";
+  std::string text = fmt::format(
+      " {:>11} {:>12} {:>8} {:>6} {:>10.2f} {:>8.3f} {:>8.3f} {:>6} {:>7}  {}", result["bytes"].get<std::uint64_t>(),
+      result["count"].get<std::int64_t>(), result["dtype"].get<std::string>(), result["redop"].get<std::string>(),
+      result["time_ns"].get<double>() / 1e3, result["algbw_gbps"].get<double>(), result["busbw_gbps"].get<double>(),
+      fraction.is_number() ? fmt::format("{:.3f}", fraction.get<double>()) : "-", wrong,
+      result["algorithm"].get<std::string>());
+  text += "; " + result["limited_by"].get<std::string>();
+  if (request.groups.size() > 1) text += fmt::format("  {}", result["group"].dump());
+  return text + "\n";
+}
+
+Json CollectiveWorkload::row(const Session& session, const Request& request, std::size_t group,
+                             const CollectiveLayout& layout) const {
+  const Measurement& measured = measured_[group];
+  CollectiveCase c = request.what;
+  c.ranks = static_cast<int>(request.groups[group].size());
+  const int p = layout.contributions();
+  const auto bytes = static_cast<std::uint64_t>(layout.block()) * size_of(c.dtype) *
+                     static_cast<std::uint64_t>(blocks_in_size(op_, p));
+  const double time = measured.mean_ns(measured.starts, measured.ends);
+  const double algbw = time > 0 ? static_cast<double>(bytes) / time : 0;
+  const ccl::Bound bound = bound_of(session.map(), c, layout, request.groups[group], bytes);
+  const Comparison comparison = request.check ? compare_collective(c, layout, measured.data) : Comparison{};
+
+  Json result;
+  result["op"] = name();
+  result["bytes"] = bytes;
+  result["count"] = layout.block();
+  result["dtype"] = to_string(c.dtype);
+  result["redop"] = ccl::reduces(op_) ? to_string(c.reduce_op) : "none";
+  result["algorithm"] = measured.algorithm;
+  result["topology"] = to_string(session.map().sip_topology);
+  result["ranks"] = c.ranks;
+  result["scope"] = to_string(c.scope);
+  result["placement"] = to_string(c.in_policy);
+  result["contributions"] = p;
+  result["time_ns"] = time;
+  result["host_time_ns"] = measured.mean_ns(measured.submits, measured.completions);
+  result["algbw_gbps"] = algbw;
+  result["busbw_gbps"] = algbw * bus_factor(op_, p);
+  result["bound_ns"] = bound.ns;
+  result["bound_name"] = bound.name;
+  result["bound_fraction"] = time > 0 && bound.ns > 0 ? Json(bound.ns / time) : Json();
+  result["limited_by"] = bound.limited_by;
+  result["check"] = !request.check ? "skipped" : comparison.mismatches == 0 ? "ok" : "wrong";
+  result["mismatches"] = request.check ? Json(comparison.mismatches) : Json();
+  result["max_abs_err"] = request.check ? Json(comparison.max_abs_error) : Json();
+  result["in_place"] = c.in_place;
+  if (!c.in_place) result["out_placement"] = to_string(c.out_policy);
+  if (ccl::rooted(op_)) result["root"] = c.root;
+  result["group"] = request.groups[group];
+  return result;
+}
+
+template <CollectiveOp op>
+std::unique_ptr<Workload> make() {
+  return std::make_unique<CollectiveWorkload>(op);
+}
+
+}  // namespace
+
+std::unique_ptr<Workload> make_all_reduce() { return make<CollectiveOp::all_reduce>(); }
+std::unique_ptr<Workload> make_all_gather() { return make<CollectiveOp::all_gather>(); }
+std::unique_ptr<Workload> make_reduce_scatter() { return make<CollectiveOp::reduce_scatter>(); }
+std::unique_ptr<Workload> make_reduce() { return make<CollectiveOp::reduce>(); }
+std::unique_ptr<Workload> make_broadcast() { return make<CollectiveOp::broadcast>(); }
+std::unique_ptr<Workload> make_all_to_all() { return make<CollectiveOp::all_to_all>(); }
+std::unique_ptr<Workload> make_gather() { return make<CollectiveOp::gather>(); }
+std::unique_ptr<Workload> make_scatter() { return make<CollectiveOp::scatter>(); }
+std::unique_ptr<Workload> make_send_recv() { return make<CollectiveOp::send_recv>(); }
+std::unique_ptr<Workload> make_barrier() { return make<CollectiveOp::barrier>(); }
+
+}  // namespace kernbench

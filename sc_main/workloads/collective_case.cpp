@@ -1,0 +1,315 @@
+#include "sc_main/workloads/collective_case.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <stdexcept>
+
+#include "sc_main/workloads/placement_option.h"
+
+namespace kernbench {
+namespace {
+
+using Op = CollectiveOp;
+
+/// The side is one array for the whole rank, wherever its placement puts it, and no tile of each contributor.
+bool in_is_whole(Op op) { return op == Op::scatter; }
+bool out_is_whole(Op op) { return op == Op::all_gather || op == Op::gather; }
+
+/// Blocks in a tile or whole array.
+int blocks_in(const CollectiveCase& c, int p) {
+  const bool many = c.op == Op::scatter || c.op == Op::reduce_scatter || c.op == Op::all_to_all ||
+                    (c.in_place && c.op == Op::all_gather);
+  return many ? p : 1;
+}
+int blocks_out(const CollectiveCase& c, int p) {
+  const bool many = c.op == Op::all_gather || c.op == Op::gather || c.op == Op::all_to_all ||
+                    (c.in_place && c.op == Op::reduce_scatter);
+  return many ? p : 1;
+}
+
+/// Every contributor's tile has contents of its own.
+bool tiles_differ(const CollectiveCase& c) {
+  return c.op == Op::reduce || c.op == Op::scatter || c.op == Op::reduce_scatter || c.op == Op::all_to_all;
+}
+
+int cubes_of(const DPPolicy& policy, const PlacementUnits& units) {
+  return policy.num_cubes.value_or(static_cast<int>(units.cubes.size()));
+}
+int pes_of(const DPPolicy& policy, const PlacementUnits& units) {
+  return policy.num_pes.value_or(units.pes_per_cube());
+}
+int tiles_of(Scope scope, const DPPolicy& policy, const PlacementUnits& units) {
+  if (scope == Scope::sip) return 1;
+  return cubes_of(policy, units) * (scope == Scope::pe ? pes_of(policy, units) : 1);
+}
+
+/// The part of a tensor that is split over `tiles` tiles when each shall have the shape `tile`.
+Shape whole_of(Scope scope, const DPPolicy& policy, const PlacementUnits& units, Shape tile) {
+  if (scope == Scope::sip) return tile;
+  if (scope == Scope::pe) {
+    const int pes = pes_of(policy, units);
+    int down = 1;  // the grid of tiles: rows are the largest divisor not above the root
+    for (int d = 1; d * d <= pes; ++d) {
+      if (pes % d == 0) down = d;
+    }
+    switch (policy.pe) {
+      case PeSplit::replicate:
+        break;
+      case PeSplit::column_wise:
+        tile.cols *= pes;
+        break;
+      case PeSplit::row_wise:
+        tile.rows *= pes;
+        break;
+      case PeSplit::tiled_column_major:
+      case PeSplit::tiled_row_major:
+        tile.rows *= down;
+        tile.cols *= pes / down;
+        break;
+    }
+  }
+  if (policy.cube == CubeSplit::column_wise) tile.cols *= cubes_of(policy, units);
+  if (policy.cube == CubeSplit::row_wise) tile.rows *= cubes_of(policy, units);
+  return tile;
+}
+
+void cover(Region& tile, const Region& more) {
+  const std::int64_t bottom = std::max(tile.row + tile.rows, more.row + more.rows);
+  const std::int64_t right = std::max(tile.col + tile.cols, more.col + more.cols);
+  tile.row = std::min(tile.row, more.row);
+  tile.col = std::min(tile.col, more.col);
+  tile.rows = bottom - tile.row;
+  tile.cols = right - tile.col;
+}
+
+/// The tiles of a rank's tensor, in order of cube, then PE.
+std::vector<TileView> tiles_in(Scope scope, const DPPolicy& policy, const PlacementUnits& units, Shape shape,
+                               DType dtype) {
+  if (scope == Scope::sip) return {{{0, 0, shape.rows, shape.cols}, shape.cols}};
+  std::map<std::pair<int, int>, Region> regions;
+  for (const ShardSpec& shard : place_shards(policy, shape, static_cast<int>(size_of(dtype)), units, 0)) {
+    if (shard.region.empty()) continue;
+    const auto [found, is_new] =
+        regions.emplace(std::pair(shard.cube, scope == Scope::pe ? shard.pe : 0), shard.region);
+    if (!is_new) cover(found->second, shard.region);
+  }
+  std::vector<TileView> tiles;
+  for (const auto& [unit, region] : regions) tiles.push_back({region, shape.cols});
+  return tiles;
+}
+
+void check_in_place(const CollectiveCase& c) {
+  if (!c.in_place || works_in_place(c.op, c.scope)) return;
+  if (works_in_place(c.op, Scope::sip)) {
+    throw std::invalid_argument(fmt::format("--in-place 1: {} works in place with scope sip only", to_string(c.op)));
+  }
+  throw std::invalid_argument(
+      fmt::format("--in-place 1: {} needs an output of its own; give --in-place 0", to_string(c.op)));
+}
+
+/// Row counts that split evenly: PEs inside a tile, cubes in a whole tensor.
+Shape tile_shape(Scope scope, const DPPolicy& policy, const PlacementUnits& units, std::int64_t count) {
+  if (scope == Scope::sip) return shape_for(policy, count, cubes_of(policy, units));
+  return shape_for(policy, count, scope == Scope::pe ? 1 : pes_of(policy, units));
+}
+
+}  // namespace
+
+bool works_in_place(CollectiveOp op, Scope scope) {
+  if (op == Op::all_gather || op == Op::reduce_scatter) return scope == Scope::sip;
+  return op == Op::all_reduce || op == Op::reduce || op == Op::broadcast || op == Op::barrier;
+}
+
+int contributions_of(const CollectiveCase& c, const PlacementUnits& units) {
+  return c.ranks * tiles_of(c.scope, in_is_whole(c.op) ? c.out_policy : c.in_policy, units);
+}
+
+CollectiveLayout::CollectiveLayout(const CollectiveCase& c, const PlacementUnits& units, std::int64_t n)
+    : case_(c), n_(n) {
+  check_in_place(c);
+  const bool whole_in = in_is_whole(c.op), whole_out = out_is_whole(c.op);
+  const DPPolicy& tiled = whole_in ? c.out_policy : c.in_policy;
+  per_rank_ = tiles_of(c.scope, tiled, units);
+  if (c.scope != Scope::sip && !whole_in && !whole_out && tiles_of(c.scope, c.out_policy, units) != per_rank_) {
+    throw std::invalid_argument(
+        fmt::format("--scope {}: --placement has {} tiles and --out-placement has {}; both "
+                    "need as many",
+                    to_string(c.scope), per_rank_, tiles_of(c.scope, c.out_policy, units)));
+  }
+  const bool copies =
+      c.out_policy.cube == CubeSplit::replicate || (c.scope == Scope::pe && c.out_policy.pe == PeSplit::replicate);
+  if (c.scope != Scope::sip && copies && tiles_differ(c)) {
+    throw std::invalid_argument(fmt::format(
+        "--scope {}: {} leaves other data in every tile, but '{}' makes tiles copies of each other; split "
+        "the output over cubes{}",
+        to_string(c.scope), to_string(c.op), to_string(c.out_policy), c.scope == Scope::pe ? " and PEs" : ""));
+  }
+  const auto side = [&](bool whole, const DPPolicy& policy, int blocks, Shape& shape, std::vector<TileView>& tiles) {
+    const std::int64_t count = n * blocks;
+    const Scope scope = whole ? Scope::sip : c.scope;
+    shape = whole_of(scope, policy, units, tile_shape(scope, policy, units, count));
+    tiles = tiles_in(scope, policy, units, shape, c.dtype);
+    const bool alike = std::all_of(tiles.begin(), tiles.end(), [&](const TileView& t) { return t.count() == count; });
+    if (!alike || static_cast<int>(tiles.size()) != (whole ? 1 : per_rank_)) {
+      throw std::invalid_argument(
+          fmt::format("--scope {} needs equal tiles, and {} elements of {} placed {} give other ones; choose a size or "
+                      "a --placement that divides",
+                      to_string(c.scope), count, to_string(c.dtype), to_string(policy)));
+    }
+  };
+  side(whole_in, c.in_policy, blocks_in(c, contributions()), in_shape_, in_tiles_);
+  side(whole_out, c.out_policy, blocks_out(c, contributions()), out_shape_, out_tiles_);
+}
+
+bool CollectiveLayout::has_in(int rank) const {
+  if (case_.op == Op::scatter || (case_.op == Op::broadcast && !case_.in_place)) return rank == case_.root;
+  return true;
+}
+
+bool CollectiveLayout::has_out(int rank) const {
+  if (case_.op == Op::gather || (case_.op == Op::reduce && !case_.in_place)) return rank == case_.root;
+  return true;
+}
+
+std::vector<Flow> CollectiveLayout::flows() const {
+  const int p = contributions(), root = case_.root;
+  // Block `offset` of contributor k's tile, or of rank k's whole tensor.
+  const auto from = [&](int k, std::int64_t block) { return Place{k / per_rank_, in_tile(k % per_rank_), block * n_}; };
+  const auto to = [&](int k, std::int64_t block) { return Place{k / per_rank_, out_tile(k % per_rank_), block * n_}; };
+  const auto in_whole = [&](int rank, std::int64_t block) { return Place{rank, in_tile(0), block * n_}; };
+  const auto out_whole = [&](int rank, std::int64_t block) { return Place{rank, out_tile(0), block * n_}; };
+  std::vector<Flow> flows;
+  switch (case_.op) {
+    case Op::barrier:  // the smallest all_reduce
+    case Op::all_reduce:
+    case Op::reduce: {
+      Flow& flow = flows.emplace_back();
+      flow.reduces = true;
+      for (int k = 0; k < p; ++k) flow.sources.push_back(from(k, 0));
+      const bool all = case_.op != Op::reduce;
+      for (int k = 0; k < p; ++k) {
+        if (all || k == root * per_rank_) {
+          flows.front().destinations.push_back(to(k, 0));
+        } else if (case_.in_place) {
+          flows.push_back({{from(k, 0)}, {to(k, 0)}});  // is left as it was
+        }
+      }
+      break;
+    }
+    case Op::broadcast:
+      flows.push_back({{from(root * per_rank_, 0)}, {}});
+      for (int k = 0; k < p; ++k) flows.front().destinations.push_back(to(k, 0));
+      break;
+    case Op::all_gather:
+    case Op::gather:
+      for (int k = 0; k < p; ++k) {
+        Flow& flow = flows.emplace_back();
+        flow.sources.push_back(from(k, case_.in_place ? k : 0));
+        for (int rank = 0; rank < case_.ranks; ++rank) {
+          if (has_out(rank)) flow.destinations.push_back(out_whole(rank, k));
+        }
+      }
+      break;
+    case Op::scatter:
+      for (int k = 0; k < p; ++k) flows.push_back({{in_whole(root, k)}, {to(k, 0)}});
+      break;
+    case Op::reduce_scatter:
+      for (int k = 0; k < p; ++k) {
+        Flow& flow = flows.emplace_back();
+        flow.reduces = true;
+        for (int source = 0; source < p; ++source) flow.sources.push_back(from(source, k));
+        flow.destinations.push_back(to(k, case_.in_place ? k : 0));
+      }
+      break;
+    case Op::all_to_all:
+      for (int k = 0; k < p; ++k) {
+        for (int m = 0; m < p; ++m) flows.push_back({{from(k, m)}, {to(m, k)}});
+      }
+      break;
+    case Op::send_recv:
+      for (int k = 0; k < p; ++k) flows.push_back({{from(k, 0)}, {to((k + per_rank_) % p, 0)}});
+      break;
+  }
+  return flows;
+}
+
+namespace {
+/// Its size is that of an array of all contributors' blocks.
+bool counts_all_blocks(Op op) {
+  return op == Op::all_gather || op == Op::reduce_scatter || op == Op::all_to_all || op == Op::gather ||
+         op == Op::scatter;
+}
+}  // namespace
+
+int blocks_in_size(CollectiveOp op, int contributions) { return counts_all_blocks(op) ? contributions : 1; }
+
+double bus_factor(CollectiveOp op, int contributions) {
+  const double p = contributions;
+  const double others = (p - 1) / p;  // the share that comes from or goes to others
+  if (op == Op::all_reduce || op == Op::barrier) return 2 * others;
+  return counts_all_blocks(op) ? others : 1;
+}
+
+namespace {
+
+/// Calls f(bytes of a copy, element) for every place where element `element` of a flow has to be.
+template <class F>
+void for_each_output(const Flow& flow, const CollectiveData& data, std::int64_t element, F&& f) {
+  for (const Place& place : flow.destinations) {
+    const std::size_t at = place.tile.at(place.offset + element);
+    for (const auto& copy : data.outputs[static_cast<std::size_t>(place.rank)]) f(copy.data(), at);
+  }
+}
+
+void compare_moved(const CollectiveCase& c, const Flow& flow, const CollectiveData& data, std::int64_t n,
+                   Comparison& comparison) {
+  const std::size_t item = size_of(c.dtype);
+  const Place& source = flow.sources.front();
+  const std::uint8_t* input = data.inputs[static_cast<std::size_t>(source.rank)].data();
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::size_t from = source.tile.at(source.offset + i);
+    for_each_output(flow, data, i, [&](const std::uint8_t* output, std::size_t at) {
+      if (std::equal(output + at * item, output + (at + 1) * item, input + from * item)) return;
+      ++comparison.mismatches;
+      const double error = std::abs(load_element(output, c.dtype, at) - load_element(input, c.dtype, from));
+      if (std::isfinite(error)) comparison.max_abs_error = std::max(comparison.max_abs_error, error);
+    });
+  }
+}
+
+void compare_reduced(const CollectiveCase& c, const Flow& flow, const CollectiveData& data, std::int64_t n,
+                     Comparison& comparison) {
+  const std::size_t item = size_of(c.dtype);
+  for (std::int64_t i = 0; i < n; ++i) {
+    Reference reference(c.reduce_op, c.dtype);
+    for (const Place& place : flow.sources) {
+      reference.add(data.inputs[static_cast<std::size_t>(place.rank)].data(), place.tile.at(place.offset + i));
+    }
+    const std::uint8_t* first = nullptr;
+    for_each_output(flow, data, i, [&](const std::uint8_t* output, std::size_t at) {
+      reference.check(output, at, comparison);
+      const std::uint8_t* bits = output + at * item;
+      if (first == nullptr) first = bits;
+      if (!std::equal(bits, bits + item, first)) ++comparison.mismatches;
+    });
+  }
+}
+
+}  // namespace
+
+Comparison compare_collective(const CollectiveCase& c, const CollectiveLayout& layout, const CollectiveData& data) {
+  Comparison comparison;
+  for (const Flow& flow : layout.flows()) {
+    if (flow.reduces) {
+      compare_reduced(c, flow, data, layout.block(), comparison);
+    } else {
+      compare_moved(c, flow, data, layout.block(), comparison);
+    }
+  }
+  return comparison;
+}
+
+}  // namespace kernbench

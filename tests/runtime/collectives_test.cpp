@@ -1,0 +1,275 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/runtime/machine_run.h"
+
+/// What the runtime makes of collectives on the whole machine; every element is compared.
+namespace kernbench::testing {
+namespace {
+using ::testing::HasSubstr;
+
+DPPolicy spread() {
+  DPPolicy policy;
+  policy.cube = CubeSplit::column_wise;
+  policy.pe = PeSplit::column_wise;
+  return policy;
+}
+
+ProcessGroupOptions automatic() { return {}; }
+
+/// A value of its own for every (rank, element); sums over 4 ranks stay exact in i32.
+double value(int rank, std::int64_t element) { return 1000 * (rank + 1) + static_cast<double>(element); }
+
+std::vector<double> values(int rank, std::int64_t count) {
+  std::vector<double> list(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < list.size(); ++i) list[i] = value(rank, static_cast<std::int64_t>(i));
+  return list;
+}
+
+class Collectives : public ::testing::TestWithParam<SchedulingKind> {
+ protected:
+  static constexpr int kRanks = 3;
+  static constexpr std::int64_t kCount = 37;  // divides by nothing
+
+  void run(std::function<void(Context&)> body, int ranks = kRanks) {
+    MachineRun host(machine_of(static_cast<std::uint16_t>(ranks), 2, 2), scheduled(GetParam()));
+    int ended = 0;
+    host.runtime.spawn(
+        [&](Context& ctx) {
+          ctx.init_process_group(automatic());
+          body(ctx);
+          ++ended;
+        },
+        std::tuple<>(), ranks);
+    EXPECT_EQ(ended, ranks);
+    EXPECT_EQ(host.machine.pool().outstanding(), 0u);
+  }
+  static Tensor own(Context& ctx, std::int64_t count = kCount) {
+    return ctx.from_host(values(ctx.rank(), count), {1, count}, DType::i32, spread(), "in");
+  }
+  static Tensor blank(Context& ctx, std::int64_t count = kCount) {
+    return ctx.full(-1, {1, count}, DType::i32, spread(), "out");
+  }
+  static double sum(std::int64_t element) {
+    double total = 0;
+    for (int rank = 0; rank < kRanks; ++rank) total += value(rank, element);
+    return total;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Runtime, Collectives, ::testing::Values(SchedulingKind::concurrent, SchedulingKind::rounds),
+                         [](const auto& info) {
+                           return std::string(info.param == SchedulingKind::rounds ? "rounds" : "concurrent");
+                         });
+
+TEST_P(Collectives, AllReduceOutOfPlaceLeavesTheInput) {
+  run([](Context& ctx) {
+    const Tensor in = own(ctx), out = blank(ctx);
+    ctx.all_reduce(in, out);
+    EXPECT_EQ(in.to_host(), values(ctx.rank(), kCount));
+    for (std::int64_t i = 0; i < kCount; ++i) ASSERT_EQ(out.at(0, i), sum(i));
+  });
+}
+
+TEST_P(Collectives, AllGatherPutsBlocksInOrderOfRank) {
+  run([](Context& ctx) {
+    const Tensor in = own(ctx), out = blank(ctx, kRanks * kCount);
+    ctx.all_gather(in, out);
+    for (int rank = 0; rank < kRanks; ++rank) {
+      for (std::int64_t i = 0; i < kCount; ++i) ASSERT_EQ(out.at(0, rank * kCount + i), value(rank, i));
+    }
+  });
+}
+
+TEST_P(Collectives, AllGatherInPlaceTakesTheOwnBlock) {
+  run([](Context& ctx) {
+    const Tensor both = own(ctx, kRanks * kCount);
+    ctx.all_gather(both, both);
+    for (int rank = 0; rank < kRanks; ++rank) {
+      for (std::int64_t i = 0; i < kCount; ++i) {
+        ASSERT_EQ(both.at(0, rank * kCount + i), value(rank, rank * kCount + i));
+      }
+    }
+  });
+}
+
+TEST_P(Collectives, ReduceScatterGivesEachRankItsBlock) {
+  run([](Context& ctx) {
+    const Tensor in = own(ctx, kRanks * kCount), out = blank(ctx);
+    ctx.reduce_scatter(in, out);
+    for (std::int64_t i = 0; i < kCount; ++i) ASSERT_EQ(out.at(0, i), sum(ctx.rank() * kCount + i));
+  });
+}
+
+TEST_P(Collectives, ReduceScatterInPlaceLeavesOtherBlocks) {
+  run([](Context& ctx) {
+    const Tensor both = own(ctx, kRanks * kCount);
+    ctx.reduce_scatter(both, both);
+    for (std::int64_t i = 0; i < kRanks * kCount; ++i) {
+      ASSERT_EQ(both.at(0, i), i / kCount == ctx.rank() ? sum(i) : value(ctx.rank(), i));
+    }
+  });
+}
+
+TEST_P(Collectives, ReduceWritesTheRootOnly) {
+  run([](Context& ctx) {
+    const Tensor both = own(ctx);
+    ctx.reduce(both, both, 1);
+    for (std::int64_t i = 0; i < kCount; ++i) {
+      ASSERT_EQ(both.at(0, i), ctx.rank() == 1 ? sum(i) : value(ctx.rank(), i));
+    }
+    const Tensor in = own(ctx), out = ctx.rank() == 2 ? blank(ctx) : Tensor();
+    ctx.reduce(in, out, 2, ReduceOp::max);
+    if (!out) return;
+    for (std::int64_t i = 0; i < kCount; ++i) ASSERT_EQ(out.at(0, i), value(kRanks - 1, i));
+  });
+}
+
+TEST_P(Collectives, BroadcastGivesAllTheRootsData) {
+  run([](Context& ctx) {
+    const Tensor both = own(ctx);
+    ctx.broadcast(both, 2);
+    EXPECT_EQ(both.to_host(), values(2, kCount));
+    const Tensor in = ctx.rank() == 1 ? own(ctx) : Tensor(), out = blank(ctx);
+    ctx.broadcast(in, out, 1);
+    EXPECT_EQ(out.to_host(), values(1, kCount));
+  });
+}
+
+TEST_P(Collectives, AllToAllTransposesBlocks) {
+  run([](Context& ctx) {
+    const Tensor in = own(ctx, kRanks * kCount), out = blank(ctx, kRanks * kCount);
+    ctx.all_to_all(in, out);
+    for (int from = 0; from < kRanks; ++from) {
+      for (std::int64_t i = 0; i < kCount; ++i) {
+        ASSERT_EQ(out.at(0, from * kCount + i), value(from, ctx.rank() * kCount + i));
+      }
+    }
+  });
+}
+
+TEST_P(Collectives, GatherAndScatterAreEachOthersReverse) {
+  run([](Context& ctx) {
+    constexpr int kRoot = 1;
+    const Tensor in = own(ctx), whole = ctx.rank() == kRoot ? blank(ctx, kRanks * kCount) : Tensor();
+    ctx.gather(in, whole, kRoot);
+    if (whole) {
+      for (std::int64_t i = 0; i < kRanks * kCount; ++i) {
+        ASSERT_EQ(whole.at(0, i), value(static_cast<int>(i / kCount), i % kCount));
+      }
+    }
+    const Tensor back = blank(ctx);
+    ctx.scatter(whole, back, kRoot);
+    EXPECT_EQ(back.to_host(), values(ctx.rank(), kCount));
+  });
+}
+
+TEST_P(Collectives, AFormSaysHowTheRootsTensorLies) {
+  run([](Context& ctx) {
+    DPPolicy rows;
+    rows.cube = CubeSplit::row_wise;
+    rows.pe = PeSplit::replicate;
+    const Shape shape{kRanks, kCount};
+    const Tensor in = own(ctx), out = ctx.rank() == 0 ? ctx.full(-1, shape, DType::i32, rows, "out") : Tensor();
+    ctx.gather(in, out, 0, {}, TensorForm{shape, rows});
+    if (!out) return;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      for (std::int64_t i = 0; i < kCount; ++i) ASSERT_EQ(out.at(rank, i), value(rank, i));
+    }
+  });
+}
+
+TEST_P(Collectives, ShiftGoesRoundAndBack) {
+  run([](Context& ctx) {
+    const Tensor in = own(ctx), out = blank(ctx), home = blank(ctx);
+    ctx.shift(in, out, 1);
+    EXPECT_EQ(out.to_host(), values((ctx.rank() + kRanks - 1) % kRanks, kCount));
+    ctx.shift(out, home, -1);
+    EXPECT_EQ(home.to_host(), values(ctx.rank(), kCount));
+  });
+}
+
+TEST_P(Collectives, TransfersConcernTwoMembersAlone) {
+  run([](Context& ctx) {
+    const Tensor in = own(ctx), out = blank(ctx);
+    if (ctx.rank() == 0) {
+      ctx.send(in, 2);
+      ctx.recv(out, 2);
+      EXPECT_EQ(out.to_host(), values(2, kCount));
+    } else if (ctx.rank() == 2) {
+      ctx.recv(out, 0);
+      EXPECT_EQ(out.to_host(), values(0, kCount));
+      ctx.send(in, 0);
+    }
+    ctx.all_reduce(in);
+    for (std::int64_t i = 0; i < kCount; ++i) ASSERT_EQ(in.at(0, i), sum(i));
+  });
+}
+
+TEST_P(Collectives, SeveralAreInFlightAndKeepTheirOrder) {
+  run([](Context& ctx) {
+    const Tensor a = own(ctx), b = own(ctx), gathered = blank(ctx, kRanks * kCount), out = blank(ctx);
+    std::vector<Handle> handles;
+    handles.push_back(ctx.all_reduce_async(a));
+    handles.push_back(ctx.all_gather_async(a, gathered));  // of what the first one leaves
+    handles.push_back(ctx.all_reduce_async(b, ReduceOp::max));
+    handles.push_back(ctx.reduce_scatter_async(gathered, out));
+    for (auto handle = handles.rbegin(); handle != handles.rend(); ++handle) ctx.wait(*handle);
+    for (std::int64_t i = 0; i < kCount; ++i) {
+      ASSERT_EQ(a.at(0, i), sum(i));
+      ASSERT_EQ(gathered.at(0, 2 * kCount + i), sum(i));
+      ASSERT_EQ(b.at(0, i), value(kRanks - 1, i));
+      ASSERT_EQ(out.at(0, i), kRanks * sum(i));
+    }
+  });
+}
+
+TEST_P(Collectives, OfOverlappingGroupsGoOnAtTheSameTime) {
+  run(
+      [](Context& ctx) {
+        // Every rank is in two of four groups.
+        std::vector<Group> groups;
+        for (int first = 0; first < 4; ++first) groups.push_back(ctx.new_group({first, (first + 1) % 4}));
+        const int r = ctx.rank();
+        std::vector<Tensor> tensors(4);
+        std::vector<Handle> handles;
+        for (int g = 0; g < 4; ++g) {
+          if (ctx.group_rank(groups[static_cast<std::size_t>(g)]) < 0) continue;
+          tensors[static_cast<std::size_t>(g)] = own(ctx);
+          handles.push_back(ctx.all_reduce_async(tensors[static_cast<std::size_t>(g)], ReduceOp::sum,
+                                                 groups[static_cast<std::size_t>(g)]));
+        }
+        EXPECT_EQ(handles.size(), 2u);
+        for (const Handle& handle : handles) ctx.wait(handle);
+        for (const int g : {r, (r + 3) % 4}) {
+          const std::vector<double> result = tensors[static_cast<std::size_t>(g)].to_host();
+          for (std::int64_t i = 0; i < kCount; ++i) {
+            ASSERT_EQ(result[static_cast<std::size_t>(i)], value(g, i) + value((g + 1) % 4, i));
+          }
+        }
+      },
+      4);
+}
+
+TEST_P(Collectives, FollowTheLaunchesBeforeThem) {
+  run([](Context& ctx) {
+    const Tensor in = own(ctx), out = blank(ctx, kRanks * kCount);
+    const Va va = in.va();
+    ctx.launch_async("negate",
+                     [va](Tl& tl) {
+                       const ShardView shard = tl.shard(va);
+                       if (shard.count() == 0) return;
+                       const Tile x = tl.load(shard.va, {shard.rows, shard.cols}, DType::i32);
+                       tl.store(shard.va, tl.fill({shard.rows, shard.cols}, DType::i32, 0) - x);
+                     },
+                     {in});
+    ctx.all_gather(in, out);
+    for (int rank = 0; rank < kRanks; ++rank) ASSERT_EQ(out.at(0, rank * kCount), -value(rank, 0));
+  });
+}
+
+}  // namespace
+}  // namespace kernbench::testing
