@@ -25,6 +25,8 @@ How long will this program take on that machine, where does the time go, and doe
 Commands:
   run WORKLOAD    run a workload on a modelled machine
   sweep FILE      run a workload at many points of a design space
+  search FILE     look for the best points of a design space
+  report STORE    draw the results of a sweep or a search
   topology        show, check or export a machine
   list            workloads, presets, algorithms, dtypes, limits
   validate        hold the model against reference tables and closed forms
@@ -41,11 +43,12 @@ struct CommandEntry {
   int (*run)(const Arguments&);
 };
 constexpr CommandEntry kCommands[] = {{"run", run_command},           {"sweep", sweep_command},
+                                      {"search", search_command},     {"report", report_command},
                                       {"topology", topology_command}, {"list", list_command},
                                       {"validate", validate_command}, {"bench", bench_command}};
 
 /// Commands of the specification that this version does not have.
-constexpr const char* kLaterCommands[] = {"pipeline", "search", "report", "tune"};
+constexpr const char* kLaterCommands[] = {"pipeline", "tune"};
 
 int dispatch(const Arguments& arguments) {
   if (arguments.empty()) throw UsageError("no command given", "try 'kernbench --help'");

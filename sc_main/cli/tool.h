@@ -15,6 +15,8 @@ int topology_command(const Arguments& arguments);
 int list_command(const Arguments& arguments);
 int validate_command(const Arguments& arguments);
 int sweep_command(const Arguments& arguments);
+int search_command(const Arguments& arguments);
+int report_command(const Arguments& arguments);
 int bench_command(const Arguments& arguments);
 
 }  // namespace kernbench

@@ -100,6 +100,14 @@ class Archive {
       for (std::size_t i = 0; i < count; ++i)
         out[i][d] = level(d, (static_cast<double>(slice[i]) + unit()) / static_cast<double>(count));
     }
+    // Of ordered variables the ends are where extremes of the objectives lie more often than not.
+    if (count >= 4) {
+      for (std::size_t d = 0; d < dimensions; ++d) {
+        if (!problem_.variables[d].ordered) continue;
+        out[0][d] = level(d, 0);
+        out[1][d] = level(d, 1);
+      }
+    }
     std::set<Candidate> chosen;
     for (Candidate& candidate : out) {
       if (problem_.allowed(candidate) && chosen.insert(candidate).second) continue;
@@ -183,7 +191,7 @@ class Archive {
 
 class Search {
  public:
-  Search(const Problem& problem, const Options& options, const std::function<void(const Generation&)>& done)
+  Search(const Problem& problem, const Options& options, const Done& done)
       : problem_(problem), options_(options), done_(done), archive_(problem, options) {}
 
   Result execute() {
@@ -196,7 +204,6 @@ class Search {
       draw();
     else if (first.size() == options_.population)
       evolve(first);
-    for (const std::size_t i : archive_.front_of_found()) result_.front.push_back(archive_.found()[i]);
     result_.failed = archive_.failed();
     result_.exhausted = archive_.exhausted() || first.size() < std::min(options_.population, options_.budget);
     return std::move(result_);
@@ -266,16 +273,20 @@ class Search {
 
   /// Notes what the generation that has just ended came to.
   void complete() {
-    std::vector<Costs> front;
-    for (const std::size_t i : archive_.front_of_found()) front.push_back(archive_.found()[i].costs);
+    result_.front.clear();
+    std::vector<Costs> costs;
+    for (const std::size_t i : archive_.front_of_found()) {
+      result_.front.push_back(archive_.found()[i]);
+      costs.push_back(archive_.found()[i].costs);
+    }
     if (result_.reference.empty()) set_reference();
     Generation generation;
     generation.number = static_cast<unsigned>(result_.generations.size());
     generation.evaluated = archive_.evaluated();
-    generation.front = front.size();
-    if (!front.empty()) generation.hypervolume = hypervolume(front, result_.reference);
+    generation.front = costs.size();
+    if (!costs.empty()) generation.hypervolume = hypervolume(costs, result_.reference);
     result_.generations.push_back(generation);
-    if (done_) done_(generation);
+    if (done_) done_(generation, result_.front);
   }
   /// As soon as there is a point to take it from.
   void set_reference() {
@@ -290,7 +301,7 @@ class Search {
 
   const Problem& problem_;
   const Options& options_;
-  const std::function<void(const Generation&)>& done_;
+  const Done& done_;
   Archive archive_;
   Result result_;
 };
@@ -301,7 +312,7 @@ const std::vector<std::string>& algorithms() {
   return names;
 }
 
-Result search(const Problem& problem, const Options& options, const std::function<void(const Generation&)>& done) {
+Result search(const Problem& problem, const Options& options, const Done& done) {
   return Search(problem, options, done).execute();
 }
 

@@ -54,6 +54,9 @@ struct Found {
   Costs costs;
 };
 
+/// Called after each generation with the front so far, in the order in which it was found.
+using Done = std::function<void(const Generation&, const std::vector<Found>& front)>;
+
 struct Result {
   std::vector<Generation> generations;
   std::vector<Found> front;  ///< in the order in which they were found
@@ -70,8 +73,8 @@ const std::vector<std::string>& algorithms();
 /// The first population is a Latin hypercube over the levels of each variable. An algorithm asks again and again for a
 /// candidate that is known: that costs nothing, and what its population holds twice gives way to a neighbour of the
 /// front that has not been run (one variable changed; of an ordered one most often by a step), as long as there is one.
-/// `done` is called after each generation. Throws std::invalid_argument on options that make no sense.
-Result search(const Problem& problem, const Options& options, const std::function<void(const Generation&)>& done = {});
+/// Throws std::invalid_argument on options that make no sense.
+Result search(const Problem& problem, const Options& options, const Done& done = {});
 
 /// Moves a population by a generation; one class for each algorithm of pagmo behind it.
 class Evolver {

@@ -23,29 +23,28 @@
 namespace kernbench::search {
 namespace {
 
-/// How candidates look to pagmo: continuous variables first, then the levels; as whole numbers for an algorithm that
-/// knows them, else as numbers whose whole part is the level.
+/// How candidates look to pagmo. Levels without an order are whole numbers for an algorithm that knows those, and come
+/// last; of all other variables the number's whole part is the level, so that small steps lead to neighbours.
 class Coding {
  public:
   Coding(const std::vector<Variable>& variables, bool whole_numbers)
       : variables_(variables), whole_numbers_(whole_numbers) {
-    for (const bool discrete : {false, true}) {
+    for (const bool last : {false, true}) {
       for (std::size_t v = 0; v < variables.size(); ++v) {
-        if ((variables[v].levels > 0) == discrete) order_.push_back(v);
+        if (is_whole(v) == last) order_.push_back(v);
       }
     }
   }
   std::size_t size() const { return order_.size(); }
   std::size_t whole() const {
-    if (!whole_numbers_) return 0;
     return static_cast<std::size_t>(
-        std::count_if(variables_.begin(), variables_.end(), [](const Variable& v) { return v.levels > 0; }));
+        std::count_if(order_.begin(), order_.end(), [this](std::size_t v) { return is_whole(v); }));
   }
   std::pair<pagmo::vector_double, pagmo::vector_double> bounds() const {
     pagmo::vector_double low(size(), 0), high;
     for (const std::size_t v : order_) {
       const auto levels = static_cast<double>(variables_[v].levels);
-      high.push_back(levels == 0 ? 1 : whole_numbers_ ? levels - 1 : levels);
+      high.push_back(levels == 0 ? 1 : is_whole(v) ? levels - 1 : levels);
     }
     return {low, high};
   }
@@ -60,11 +59,13 @@ class Coding {
   pagmo::vector_double encode(const Candidate& candidate) const {
     pagmo::vector_double out;
     for (const std::size_t v : order_)
-      out.push_back(candidate[v] + (variables_[v].levels > 0 && !whole_numbers_ ? 0.5 : 0.0));
+      out.push_back(candidate[v] + (variables_[v].levels > 0 && !is_whole(v) ? 0.5 : 0.0));
     return out;
   }
 
  private:
+  bool is_whole(std::size_t v) const { return whole_numbers_ && variables_[v].levels > 0 && !variables_[v].ordered; }
+
   const std::vector<Variable> variables_;
   const bool whole_numbers_;
   std::vector<std::size_t> order_;

@@ -155,7 +155,10 @@ TEST_P(EveryAlgorithm, CountsAFailedPointButNeverFindsIt) {
 TEST_P(EveryAlgorithm, GrowsTheHypervolumeFromGenerationToGeneration) {
   Recorder recorder;
   std::vector<Generation> seen;
-  search(recorder.problem(), options(GetParam(), 200), [&](const Generation& g) { seen.push_back(g); });
+  search(recorder.problem(), options(GetParam(), 200), [&](const Generation& g, const std::vector<Found>& front) {
+    EXPECT_EQ(front.size(), g.front);
+    seen.push_back(g);
+  });
   ASSERT_GT(seen.size(), 3U);
   for (std::size_t i = 1; i < seen.size(); ++i) {
     EXPECT_EQ(seen[i].number, i);

@@ -16,7 +16,7 @@
   const fields = [
     {name: "point", text: p => p.key.slice(0, 10), by: p => p.index},
     {name: "status", text: p => best.has(p.index) ? "ok, on the front" : p.status, by: p => (best.has(p.index) ? 0 : p.status === "ok" ? 1 : 2)},
-    ...columns.map(c => ({name: titled(c), text: p => shown(c, p), by: c.of, num: !isCategory(c)}))];
+    ...columns.filter(c => c.kind === "axis" || c.objective || !objectives.length).map(c => ({name: titled(c), text: p => shown(c, p), by: c.of, num: !isCategory(c)}))];
 
   function rows() {
     let list = study.points.filter(p => view.failed ? p.status !== "ok" : p.status !== "ok" || state.shown.has(p.index));

@@ -1,0 +1,90 @@
+#include <SQLiteCpp/Exception.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+
+#include "sc_main/cli/options.h"
+#include "sc_main/cli/tool.h"
+#include "sc_main/cli/usage_error.h"
+#include "sc_main/report/page.h"
+#include "sc_main/report/store_study.h"
+#include "sc_main/sweep/store.h"
+#include "tlm/config/nearest.h"
+#include "waves/output_file.h"
+
+namespace kernbench {
+namespace {
+
+struct ReportOptions {
+  std::string store, output, sweep, title;
+
+  po::options_description describe() {
+    po::options_description options("Options");
+    auto add = options.add_options();
+    add("store", po::value(&store)->value_name("FILE"), "results of a sweep or a search; also the first argument");
+    add("output,o", po::value(&output)->value_name("FILE.html"),
+        "the report (default: beside the store, with ending .html)");
+    add("sweep", po::value(&sweep)->value_name("NAME"), "which, if the store holds several");
+    add("title", po::value(&title)->value_name("TEXT"), "heading of the report (default: the sweep's name)");
+    add("help,h", "this text");
+    return options;
+  }
+};
+
+int print_help(ReportOptions& options) {
+  std::ostringstream text;
+  text << options.describe();
+  fmt::print(
+      "Usage: kernbench report STORE [OPTIONS]\n\nDraws the results of a sweep or a search: one HTML file with "
+      "summary, "
+      "scatter and Pareto front,\nparallel coordinates, sensitivity of each axis, convergence of searches, and every "
+      "point with its\nconfiguration and the command that reproduces it. It needs no network.\n\n{}\nExample:\n  "
+      "kernbench sweep sweep.yaml --store results.sqlite && kernbench report results.sqlite -o report.html\n",
+      text.str());
+  return 0;
+}
+
+/// The sweep that is meant: the one named, else the only sweep, else the only search.
+std::string choose(const std::vector<report::StoredSweep>& stored, const ReportOptions& options) {
+  std::vector<std::string> names, sweeps;
+  for (const report::StoredSweep& one : stored) {
+    names.push_back(one.name);
+    if (one.kind == "sweep") sweeps.push_back(one.name);
+  }
+  if (names.empty()) throw UsageError(fmt::format("{} holds no sweep", quote(options.store)));
+  if (!options.sweep.empty()) {
+    if (std::find(names.begin(), names.end(), options.sweep) == names.end())
+      throw UsageError(fmt::format("{} has no sweep {}", quote(options.store), quote(options.sweep)),
+                       suggest(options.sweep, names, "sweeps"));
+    return options.sweep;
+  }
+  if (names.size() == 1) return names.front();
+  if (sweeps.size() == 1) return sweeps.front();
+  throw UsageError(fmt::format("{} holds {} sweeps", quote(options.store), names.size()),
+                   "choose one with --sweep: " + join(names));
+}
+}  // namespace
+
+int report_command(const Arguments& arguments) {
+  ReportOptions options;
+  if (asks_for_help(arguments)) return print_help(options);
+  parse(arguments, options.describe(), {"store"});
+  if (options.store.empty()) throw UsageError("no store given", "name the file that 'kernbench sweep' has written");
+  if (options.output.empty()) options.output = std::filesystem::path(options.store).replace_extension(".html").string();
+  sweep::Store store(options.store, sweep::Store::Mode::read);
+  try {
+    report::Study study =
+        report::read_study(store.database(), choose(report::stored_sweeps(store.database()), options));
+    if (!options.title.empty()) study.title = options.title;
+    write_file(options.output, report::render(study));
+    fmt::print(stderr, "kernbench: wrote {}: {} points, {} on the front\n", options.output, study.points.size(),
+               study.front().size());
+  } catch (const SQLite::Exception& error) {
+    throw OutputError(fmt::format("cannot read '{}': {}", options.store, error.what()));
+  }
+  return 0;
+}
+
+}  // namespace kernbench
