@@ -77,14 +77,10 @@ void Lanes::cut(const CallMaps& maps, const Schedule& schedule, std::int64_t mes
 }
 
 std::int32_t Lanes::key_of(const Block& block) const {
-  switch (key_) {
-    case LaneKey::in:
-      return in_region(block);
-    case LaneKey::out:
-      return out_region(block);
-    default:
-      return std::min(block.in_region, block.out_region);
-  }
+  const std::int32_t region = key_ == LaneKey::in    ? in_region(block)
+                              : key_ == LaneKey::out ? out_region(block)
+                                                     : std::min(block.in_region, block.out_region);
+  return std::max(region, 0);  // what only passes through goes like region 0
 }
 
 void Lanes::deal(const MachineMap& map, const CallMaps& maps) {
@@ -128,10 +124,30 @@ void Lanes::deal(const MachineMap& map, const CallMaps& maps) {
   }
 }
 
+bool Lanes::dealt_alike() const {
+  const auto same = [](const Lane::Interval& a, const Lane::Interval& b) {
+    return a.begin == b.begin && a.count == b.count;
+  };
+  return std::all_of(lanes_.begin(), lanes_.end(), [&](const auto& entry) {
+    const auto& regions = entry.second.regions;
+    return std::all_of(regions.begin(), regions.end(), [&](const auto& region) {
+      const auto& first = regions.begin()->second;
+      return std::equal(first.begin(), first.end(), region.second.begin(), region.second.end(), same);
+    });
+  });
+}
+
 void Lanes::find_segments(const CallMaps& maps, const Schedule& schedule) {
   std::set<std::pair<std::int32_t, std::int32_t>> pairs;  // (key, region of in) that occur
   for (const Block& block : schedule.blocks) {
-    if (block.contributor != kNobody) pairs.emplace(key_of(block), in_region(block));
+    if (block.contributor != kNobody && in_region(block) >= 0) pairs.emplace(key_of(block), in_region(block));
+  }
+  const auto passes = [&](const Block& block) {
+    return key_ == LaneKey::in ? block.in_region < 0 && !own_in_ : block.out_region < 0 && !own_out_;
+  };
+  if (std::any_of(schedule.blocks.begin(), schedule.blocks.end(), passes) && !dealt_alike()) {
+    throw Error("schedule '" + schedule.algorithm +
+                "' has blocks of no region; it needs regions that lie alike on the PEs: choose another placement");
   }
   for (auto& [id, lane] : lanes_) {
     std::set<std::int64_t> borders;

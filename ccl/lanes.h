@@ -56,6 +56,7 @@ class Lanes {
 
  private:
   void deal(const MachineMap& map, const CallMaps& maps);
+  bool dealt_alike() const;  // every lane has the same part of all regions
   void find_segments(const CallMaps& maps, const Schedule& schedule);
   void count_rounds(const Schedule& schedule, std::int64_t message_elements, std::int64_t rounds);
 

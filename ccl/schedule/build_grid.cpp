@@ -150,7 +150,7 @@ std::vector<Tree> packed_trees(const Graph& net, int count, std::int32_t root) {
   return ways;
 }
 
-/// The messages of piece `m` of gather, scatter or send_recv.
+/// The messages of piece `m` of gather, scatter, send_recv or, on graphs that are no grid, all_to_all.
 void send_paths(Operation operation, const Graph& net, std::int32_t m, TaskGraph& graph) {
   const std::int32_t root = operation.root;
   const auto one = [&](std::int32_t from, std::int32_t to, const Block& block) {
@@ -168,6 +168,11 @@ void send_paths(Operation operation, const Graph& net, std::int32_t m, TaskGraph
     } else if (operation.op == CollectiveOp::send_recv) {
       const std::int32_t to = root < 0 ? (v + operation.peer) % net.nodes : operation.peer;
       if (root < 0 || root == v) one(v, to, {v, to, 0, 0, m, m + 1});
+    } else if (operation.op == CollectiveOp::all_to_all) {
+      for (std::int32_t d = 0; d < net.nodes; ++d) {
+        const std::int32_t to = (v + d) % net.nodes;
+        one(v, to, {v, to, to, v, m, m + 1});
+      }
     } else {
       throw std::invalid_argument("not an operation with a root");
     }

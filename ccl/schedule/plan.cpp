@@ -8,6 +8,7 @@
 
 #include "ccl/grid.h"
 #include "ccl/schedule/estimate.h"
+#include "ccl/schedule/machine.h"
 
 namespace kernbench::ccl {
 namespace {
@@ -187,6 +188,14 @@ Plan plan_hierarchical(const char* algorithm, const PlanRequest& request) {
       const int lambda = choose_lambda(request, request.sip, part / (cut.pieces * static_cast<double>(cut.rounds)));
       return plan_with(algorithm, request, lambda, cut.rounds,
                        [&](int l) { return product_gather_schedule(request, cut.pieces, l); });
+    }
+    case CollectiveOp::all_to_all: {
+      const double part = lane_bytes(request) / request.nodes();
+      const Cut cut = cut_pieces(part, message_limit(request, request.slot_bytes),
+                                 kMostBlocks / (request.nodes() * request.nodes()));
+      const int lambda = choose_lambda(request, request.sip, part / (cut.pieces * static_cast<double>(cut.rounds)));
+      return plan_with(algorithm, request, lambda, cut.rounds,
+                       [&](int l) { return rooted_schedule({request.op}, machine_graph(request), 1, cut.pieces, l); });
     }
     default:
       refuse(algorithm, request);

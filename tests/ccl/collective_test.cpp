@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "ccl/registry.h"
 #include "ccl/schedule/schedule.h"
 #include "tests/ccl/collective_case.h"
 
@@ -102,6 +103,60 @@ TEST(Collective, GathersOfTilesIntoAnyPlacement) {
     }
   }
 }
+
+struct Machine {
+  const char* name;
+  SipTopology topology;
+  int sips, w, h;
+};
+constexpr Machine kMachines[] = {{"one", SipTopology::ring_1d, 1, 0, 0},
+                                 {"pair", SipTopology::ring_1d, 2, 0, 0},
+                                 {"ring 4", SipTopology::ring_1d, 4, 0, 0},
+                                 {"ring 5", SipTopology::ring_1d, 5, 0, 0},
+                                 {"torus 3 x 2", SipTopology::torus_2d, 6, 3, 2},
+                                 {"torus 3 x 3", SipTopology::torus_2d, 9, 3, 3},
+                                 {"mesh 3 x 2", SipTopology::mesh_2d_no_wrap, 6, 3, 2},
+                                 {"mesh 4 x 1", SipTopology::mesh_2d_no_wrap, 4, 4, 1},
+                                 {"switch 4", SipTopology::switch_star, 4, 0, 0},
+                                 {"fully connected 4", SipTopology::fully_connected, 4, 0, 0}};
+
+// Whatever an algorithm says that it serves is right, in the strictest order, with four slots and with three.
+void all_of_what_it_serves(const std::string& algorithm, Scope scope, int cubes, std::int64_t count) {
+  const auto loaded = ccl::Registry().load(algorithm);
+  const ccl::Algorithm& descriptor = *loaded.algorithm;
+  if (!(descriptor.scopes & ccl::bit(scope))) return;
+  for (const Machine& machine : kMachines) {
+    const std::int32_t kind = descriptor.topo_name_to_kind(to_string(machine.topology));
+    if (!(descriptor.topologies & ccl::topology_bit(kind))) continue;
+    const MachineMap map = make_map(machine.topology, machine.sips, machine.w, machine.h, cubes, 1, 2);
+    for (const CollectiveOp op : kOps) {
+      if (!(descriptor.operations & ccl::bit(op))) continue;
+      for (const std::uint16_t slots : {4, 3}) {
+        CollectiveCase c;
+        c.op = op;
+        c.scope = scope;
+        c.algorithm = algorithm;
+        c.in = c.out = kSharded;
+        c.in_place = descriptor.plan == nullptr;
+        c.count = count;
+        c.rows = scope == Scope::sip;
+        c.root = machine.sips - 1;
+        c.queue.slots = slots;
+        EXPECT_EQ(run_collective(map, c), "") << machine.name << " " << name(c) << " slots " << slots;
+      }
+    }
+  }
+}
+
+class EveryAlgorithm : public testing::TestWithParam<std::string> {};
+
+TEST_P(EveryAlgorithm, ServesScopeSipAsItSays) {
+  for (const std::int64_t count : {3, 500}) all_of_what_it_serves(GetParam(), Scope::sip, 1, count);
+}
+TEST_P(EveryAlgorithm, ServesScopeCubeAsItSays) { all_of_what_it_serves(GetParam(), Scope::cube, 2, 400); }
+
+INSTANTIATE_TEST_SUITE_P(Builtin, EveryAlgorithm, testing::ValuesIn(ccl::builtin_algorithms()),
+                         [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace kernbench::test
