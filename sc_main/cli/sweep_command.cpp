@@ -14,8 +14,10 @@
 #include "sc_main/cli/options.h"
 #include "sc_main/cli/simulation.h"
 #include "sc_main/cli/usage_error.h"
+#include "sc_main/sweep/cluster_executors.h"
 #include "sc_main/sweep/evaluator.h"
 #include "sc_main/sweep/progress_view.h"
+#include "sc_main/sweep/remote_plan.h"
 #include "tlm/config/units.h"
 #include "waves/output_file.h"
 
@@ -24,8 +26,10 @@ namespace {
 using namespace sweep;
 
 struct SweepOptions {
-  std::string file, store, csv, json, name, export_from, executor = "local", time_limit, memory_limit, color = "auto";
-  unsigned jobs = 0;
+  std::string file, store, csv, json, name, export_from, executor = "local", worker, results, tool, time_limit,
+                                                         memory_limit, color = "auto";
+  std::vector<std::string> hosts, sbatch;
+  unsigned jobs = 0, tasks = 16;
   bool dry_run = false, resume = false, retry_failed = false, quiet = false, no_progress = false;
 
   po::options_description describe() {
@@ -41,6 +45,18 @@ struct SweepOptions {
     add("retry-failed", po::bool_switch(&retry_failed), "runs again what has failed before");
     add("point-time", po::value(&time_limit)->value_name("TIME"), "of one point, e.g. '10 s'; wins over the file");
     add("point-memory", po::value(&memory_limit)->value_name("SIZE"), "of one point, e.g. '2 GiB'; wins over the file");
+    add("executor", po::value(&executor)->value_name("local|slurm|parallel"),
+        "where points run: processes here, a Slurm job array, or hosts behind ssh through GNU parallel (default: "
+        "local)");
+    add("tasks", po::value(&tasks)->value_name("N"),
+        "of slurm and parallel: parts into which the points are dealt, each of many points (default: 16)");
+    add("sbatch-option", po::value(&sbatch)->value_name("WORD")->composing(),
+        "handed to sbatch, e.g. --sbatch-option=--partition=long; repeatable");
+    add("host", po::value(&hosts)->value_name("HOST")->composing(),
+        "of parallel: where to run, as ssh takes it; ':' is this machine; repeatable (default: ':')");
+    add("host-tool", po::value(&tool)->value_name("PATH"), "of parallel: kernbench on those hosts (default: as here)");
+    add("worker", po::value(&worker)->value_name("PLAN"), "internal: runs a part of a sweep for --executor");
+    add("results", po::value(&results)->value_name("FILE|-"), "internal: where --worker writes");
     add("csv", po::value(&csv)->value_name("FILE|-"), "the results as CSV");
     add("json", po::value(&json)->value_name("FILE|-"), "the results as JSON; '-' is standard output");
     add("export", po::value(&export_from)->value_name("STORE"), "only exports what a store holds; runs nothing");
@@ -53,6 +69,17 @@ struct SweepOptions {
   }
 
   void check() const {
+    if (!worker.empty()) {
+      if (results.empty()) throw UsageError("--worker without --results", "'kernbench sweep --executor' gives both");
+      return;
+    }
+    if (executor != "local" && executor != "slurm" && executor != "parallel")
+      throw UsageError(fmt::format("--executor is '{}'", executor), "give 'local', 'slurm' or 'parallel'");
+    if (executor != "parallel" && !(hosts.empty() && tool.empty()))
+      throw UsageError("--host and --host-tool are for --executor parallel", "leave them out, or give it");
+    if (executor != "slurm" && !sbatch.empty())
+      throw UsageError("--sbatch-option is for --executor slurm", "leave it out, or give it");
+    if (tasks == 0) throw UsageError("--tasks is '0'", "give an integer of at least 1");
     if (color != "auto" && color != "never")
       throw UsageError(fmt::format("--color is '{}'", color), "give 'auto' or 'never'");
     if (csv == "-" && json == "-") throw UsageError("--csv and --json are both '-'", "give one of them a file");
@@ -119,7 +146,8 @@ void dry_run(const SweepFile& file) {
     for (std::size_t i = 0; i < widths.size(); ++i) fmt::print("  {:<{}}", point.coordinates[i].label, widths[i]);
     fmt::print("{}\n", point.refused.empty() ? "" : "  refused: " + point.refused);
   }
-  fmt::print("# {} points of sweep {}, {} more refused\n", number, file.name, all.size() - number);
+  fmt::print("# {} point{} of sweep {}, {} more refused\n", number, number == 1 ? "" : "s", file.name,
+             all.size() - number);
   for (const Point& point : all) {
     if (!point.refused.empty()) continue;
     fmt::print("# the first: {}\n", maker.command(point));
@@ -204,6 +232,19 @@ void print_summary(const SweepFile& file, const Progress& progress, const std::v
   }
 }
 
+std::unique_ptr<Executor> executor_of(const SweepOptions& options, const Limits& limits) {
+  if (options.executor == "slurm")
+    return std::make_unique<SlurmExecutor>(
+        SlurmExecutor::Options{options.store_path() + ".slurm", options.tasks, options.sbatch}, limits);
+  if (options.executor == "parallel") {
+    const std::vector<std::string> here{":"};
+    return std::make_unique<ParallelExecutor>(ParallelExecutor::Options{options.hosts.empty() ? here : options.hosts,
+                                                                        options.tool, options.jobs, options.tasks},
+                                              limits);
+  }
+  return std::make_unique<LocalExecutor>(options.jobs, limits);
+}
+
 int run_sweep(const SweepOptions& options) {
   SweepFile file = load_sweep(options.file);
   options.limit(file.limits);
@@ -220,7 +261,8 @@ int run_sweep(const SweepOptions& options) {
   ProgressView view(Terminal(options.color == "never" ? ColorMode::never : ColorMode::automatic),
                     !options.quiet && !options.no_progress);
   Evaluator::Options how;
-  how.jobs = options.jobs;
+  const std::unique_ptr<Executor> executor = executor_of(options, file.limits);
+  how.executor = executor.get();
   how.retry_failed = options.retry_failed;
   how.progress = [&view](const Progress& progress) { view.show(progress); };
   how.ended = [&](const std::string& command, const Record& record) {
@@ -251,6 +293,15 @@ int sweep_command(const Arguments& arguments) {
   const po::options_description described = options.describe();
   parse(arguments, described, {"file"});
   options.check();
+  if (!options.worker.empty()) {
+    const Interrupt interrupt;
+    try {
+      run_worker(options.worker, options.results, options.jobs, interrupt.flag());
+    } catch (const Interrupted&) {
+      throw RunEnded(ExitCode::interrupted, "interrupted");
+    }
+    return 0;
+  }
   if (options.export_from.empty()) return run_sweep(options);
   Exports exports(options);
   Store store(options.export_from, Store::Mode::read);

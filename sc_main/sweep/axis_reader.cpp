@@ -152,11 +152,11 @@ class Reader {
     axis_.from = *from;
     axis_.to = *to;
     axis_.numeric = true;
-    if (axis_.from >= axis_.to) {
+    if (axis_.from > axis_.to) {
       problems_.add(node.where,
                     fmt::format("axis '{}' ranges from {} to {}", axis_.name, quote(node.find("from")->text),
                                 quote(node.find("to")->text)),
-                    "let 'to' be above 'from'");
+                    "let 'to' be at least 'from'");
       return;
     }
     read_scale();

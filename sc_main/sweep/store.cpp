@@ -6,7 +6,6 @@
 #include <sqlite3.h>
 
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 
 #include "sc_main/cli/usage_error.h"
@@ -43,11 +42,11 @@ CREATE TABLE objective_values (
   PRIMARY KEY (sweep, position, name)) STRICT, WITHOUT ROWID;
 )";
 
-[[noreturn]] void fail(const std::string& path, const char* doing, const SQLite::Exception& error,
-                       sqlite3* handle = nullptr) {
-  const int reason = handle == nullptr ? 0 : sqlite3_system_errno(handle);
+[[noreturn]] void fail(const std::string& path, const char* doing, const SQLite::Exception& error) {
+  // SQLite has no words of its own for a file that may not grow.
+  const bool no_room = error.getExtendedErrorCode() == SQLITE_IOERR_WRITE;
   throw OutputError(fmt::format("cannot {} '{}': {}{}", doing, path, error.what(),
-                                reason == 0 ? std::string() : fmt::format(" ({})", std::strerror(reason))));
+                                no_room ? " (is the disk full, or a limit of file sizes reached?)" : ""));
 }
 
 SQLite::Database open(const std::string& path, Store::Mode mode) {
@@ -70,11 +69,11 @@ SQLite::Database open(const std::string& path, Store::Mode mode) {
 
 /// Runs `work` and makes an error of the database one of the environment.
 template <class F>
-auto guarded(const std::string& path, SQLite::Database& database, const char* doing, const F& work) {
+auto guarded(const std::string& path, const char* doing, const F& work) {
   try {
     return work();
   } catch (const SQLite::Exception& error) {
-    fail(path, doing, error, database.getHandle());
+    fail(path, doing, error);
   }
 }
 
@@ -179,7 +178,7 @@ Store::Store(const std::string& path, Mode mode) : path_(path), mode_(mode), dat
   } catch (const SQLite::Exception& error) {
     if (error.getErrorCode() == SQLITE_NOTADB)
       throw UsageError(fmt::format("'{}' is no result store", path), "give a file that 'kernbench sweep' wrote");
-    fail(path, mode == Mode::read ? "read" : "write", error, database_.getHandle());
+    fail(path, mode == Mode::read ? "read" : "write", error);
   }
 }
 
@@ -189,7 +188,7 @@ Store::~Store() {
 }
 
 void Store::begin(const SweepFile& file, const std::string& kind, const std::string& base_command) {
-  guarded(path_, database_, "write", [&] {
+  guarded(path_, "write", [&] {
     SQLite::Transaction transaction(database_);
     SQLite::Statement same(database_, "SELECT 1 FROM sweeps WHERE name = ? AND kind = ? AND text = ? AND build = ?");
     same.bind(1, file.name);
@@ -218,7 +217,7 @@ void Store::begin(const SweepFile& file, const std::string& kind, const std::str
 
 void Store::list(const std::string& sweep, std::size_t position, const std::string& key,
                  const nlohmann::ordered_json& coordinates, const nlohmann::ordered_json& settings) {
-  guarded(path_, database_, "write", [&] {
+  guarded(path_, "write", [&] {
     // What another point left at this place is none of this one's.
     SQLite::Statement forget(
         database_,
@@ -239,7 +238,7 @@ void Store::list(const std::string& sweep, std::size_t position, const std::stri
 }
 
 std::optional<Status> Store::status(const std::string& key) {
-  return guarded(path_, database_, "read", [&]() -> std::optional<Status> {
+  return guarded(path_, "read", [&]() -> std::optional<Status> {
     SQLite::Statement query(database_, "SELECT status FROM points WHERE key = ?");
     query.bind(1, key);
     if (!query.executeStep()) return std::nullopt;
@@ -248,7 +247,7 @@ std::optional<Status> Store::status(const std::string& key) {
 }
 
 std::optional<Record> Store::find(const std::string& key) {
-  return guarded(path_, database_, "read", [&]() -> std::optional<Record> {
+  return guarded(path_, "read", [&]() -> std::optional<Record> {
     SQLite::Statement query(database_, "SELECT status, exit_code, error, result FROM points WHERE key = ?");
     query.bind(1, key);
     if (!query.executeStep()) return std::nullopt;
@@ -264,7 +263,7 @@ std::optional<Record> Store::find(const std::string& key) {
 }
 
 std::map<std::string, double> Store::metrics(const std::string& key) {
-  return guarded(path_, database_, "read", [&] {
+  return guarded(path_, "read", [&] {
     std::map<std::string, double> numbers;
     SQLite::Statement query(database_, "SELECT name, value FROM metrics WHERE key = ?");
     query.bind(1, key);
@@ -274,7 +273,7 @@ std::map<std::string, double> Store::metrics(const std::string& key) {
 }
 
 void Store::add(const PointIdentity& point, const Record& record, const std::function<void()>& also) {
-  guarded(path_, database_, "write", [&] {
+  guarded(path_, "write", [&] {
     SQLite::Transaction transaction(database_);
     SQLite::Statement row(database_,
                           "INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
@@ -318,7 +317,7 @@ void Store::add(const PointIdentity& point, const Record& record, const std::fun
 
 void Store::set_objectives(const std::string& sweep, std::size_t position, const std::vector<Objective>& objectives,
                            const std::vector<double>& values) {
-  guarded(path_, database_, "write", [&] {
+  guarded(path_, "write", [&] {
     SQLite::Statement insert(database_, "INSERT OR REPLACE INTO objective_values VALUES (?, ?, ?, ?)");
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (std::isnan(values[i])) continue;
@@ -333,7 +332,7 @@ void Store::set_objectives(const std::string& sweep, std::size_t position, const
 }
 
 void Store::in_one_step(const std::function<void()>& work) {
-  guarded(path_, database_, "write", [&] {
+  guarded(path_, "write", [&] {
     SQLite::Transaction transaction(database_);
     work();
     transaction.commit();
@@ -341,7 +340,7 @@ void Store::in_one_step(const std::function<void()>& work) {
 }
 
 std::vector<std::string> Store::sweeps() {
-  return guarded(path_, database_, "read", [&] {
+  return guarded(path_, "read", [&] {
     std::vector<std::string> names;
     SQLite::Statement query(database_, "SELECT name FROM sweeps ORDER BY name");
     while (query.executeStep()) names.push_back(query.getColumn(0).getString());

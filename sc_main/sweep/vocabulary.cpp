@@ -133,7 +133,11 @@ void Vocabulary::check_option(const std::string& name, const std::string& text, 
   } catch (const UsageError& error) {
     problems.add(where, error.what(), error.hint == "see --help" ? "" : error.hint);
   } catch (const ConfigError& error) {
-    for (const Problem& problem : error.problems()) problems.add(problem.where, problem.text, problem.hint);
+    for (const Problem& problem : error.problems()) {
+      const bool whole_file = problem.where.line == 0;
+      problems.add(whole_file ? where : problem.where,
+                   whole_file ? fmt::format("{} {}", quote(text), problem.text) : problem.text, problem.hint);
+    }
   } catch (const std::invalid_argument& error) {
     problems.add(where, error.what());
   }

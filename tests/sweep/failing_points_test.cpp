@@ -1,0 +1,181 @@
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/tool_runner.h"
+#include "tests/sweep/store_content.h"
+#include "tests/sweep/sweep_texts.h"
+
+namespace kernbench::sweep {
+namespace {
+
+void write(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
+
+nlohmann::json exported(const Tool& tool, const std::string& store) {
+  const Outcome outcome = tool({"sweep", "--export", store, "--json", "-"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  return nlohmann::json::parse(outcome.out, nullptr, false);
+}
+
+TEST(Sweep, AFailingPointIsRecordedAndStopsNoOther) {
+  const Tool tool;
+  write(tool.file("s.yaml"), std::string("workload: misbehaving\nplugins: ['") + KERNBENCH_MISBEHAVING +
+                                 "']\ntopology: minimal\nlimits: {time: 4 s, memory: 400 MiB}\n"
+                                 "axes:\n  how: [ok, wrong, throw, crash, exit, hang, eat]\n");
+  const Outcome outcome = tool({"sweep", "s.yaml"});
+  EXPECT_EQ(outcome.code, 6);
+  EXPECT_NE(outcome.out.find("7 points, 1 ok, 6 failed, 0 lost"), std::string::npos) << outcome.out;
+  const nlohmann::json all = exported(tool, "s.sqlite");
+  struct Expected {
+    const char* status;
+    int code;
+    const char* error;
+  };
+  const Expected expected[] = {{"ok", 0, nullptr},
+                               {"failed", 1, "the workload's own check failed"},
+                               {"failed", 70, "internal error: thrown by the workload"},
+                               {"failed", 134, "ended by signal 6 (Aborted)"},
+                               {"failed", 9, "the last words"},
+                               {"failed", 4, "the point's time limit of 4 s was reached"},
+                               {"failed", 7, "the point's memory limit of 400 MiB was reached"}};
+  ASSERT_EQ(all["points"].size(), 7U);
+  for (std::size_t i = 0; i < 7; ++i) {
+    const nlohmann::json& point = all["points"][i];
+    EXPECT_EQ(point["status"], expected[i].status) << i;
+    EXPECT_EQ(point["exit_code"], expected[i].code) << i;
+    EXPECT_EQ(point["error"], expected[i].error == nullptr ? nlohmann::json() : nlohmann::json(expected[i].error)) << i;
+  }
+  // The command reproduces the end.
+  const std::string command = all["points"][2]["command"];
+  const Outcome again = tool.shell(std::string("'") + KERNBENCH_BINARY + "'" + command.substr(command.find(' ')));
+  EXPECT_EQ(again.code, 70);
+  EXPECT_EQ(again.err, "kernbench: error: internal error: thrown by the workload\n");
+}
+
+TEST(Sweep, APointThatIsEndedFromOutsideRunsAgain) {
+  const Tool tool;
+  write(tool.file("s.yaml"), plain_sweep(3, 0, "killed_once"));
+  const Outcome outcome = tool({"sweep", "s.yaml"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(count_of(tool.file("s.sqlite"), "SELECT count(*) FROM points WHERE status = 'ok' AND attempt = 2"), 3);
+}
+
+TEST(Sweep, APointThatIsAlwaysEndedFromOutsideIsLostAndRunsAgainNextTime) {
+  const Tool tool;
+  write(tool.file("s.yaml"), plain_sweep(1, 0, "killed"));
+  EXPECT_EQ(tool({"sweep", "s.yaml"}).code, 6);
+  EXPECT_EQ(count_of(tool.file("s.sqlite"), "SELECT count(*) FROM points WHERE status = 'lost' AND attempt = 3"), 1);
+  const Outcome again = tool({"sweep", "s.yaml"});
+  EXPECT_NE(again.out.find("1 ran now"), std::string::npos) << again.out;
+}
+
+TEST(Sweep, RunAgainDoesNothingAndSaysTheSame) {
+  const Tool tool;
+  write(tool.file("s.yaml"), plain_sweep(5));
+  const Outcome once = tool({"sweep", "s.yaml"});
+  EXPECT_EQ(once.code, 0) << once.err;
+  const std::string content = content_of(tool.file("s.sqlite"));
+  const Outcome again = tool({"sweep", "s.yaml", "--resume"});
+  EXPECT_EQ(again.code, 0);
+  EXPECT_NE(again.out.find("0 ran now, 5 were in the store"), std::string::npos) << again.out;
+  EXPECT_EQ(content_of(tool.file("s.sqlite")), content);
+}
+
+TEST(Sweep, FailedPointsRunAgainOnlyOnRequest) {
+  const Tool tool;
+  write(tool.file("s.yaml"), plain_sweep(2, 0, "throw"));
+  EXPECT_EQ(tool({"sweep", "s.yaml"}).code, 6);
+  EXPECT_NE(tool({"sweep", "s.yaml"}).out.find("0 ran now"), std::string::npos);
+  EXPECT_NE(tool({"sweep", "s.yaml", "--retry-failed"}).out.find("2 ran now"), std::string::npos);
+}
+
+TEST(Sweep, ResumeWantsAStore) {
+  const Tool tool;
+  write(tool.file("s.yaml"), plain_sweep(1));
+  const Outcome outcome = tool({"sweep", "s.yaml", "--resume"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.err,
+            "kernbench: error: --resume: there is no store 's.sqlite'\n"
+            "  hint: leave --resume out to start, or give --store\n");
+}
+
+TEST(Sweep, DryRunListsThePointsAndRunsNone) {
+  const Tool tool;
+  write(tool.file("s.yaml"),
+        "workload: gemm_single_pe\ntopology: minimal\naxes: {m: [16, 32], k: [32]}\n"
+        "constraints: ['m < 32']\n");
+  const Outcome outcome = tool({"sweep", "s.yaml", "--dry-run"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.out,
+            "#  point  m   k \n"
+            "       0  16  32\n"
+            "       -  32  32  refused: constraint 'm < 32'\n"
+            "# 1 point of sweep s, 1 more refused\n"
+            "# the first: kernbench run gemm_single_pe --topology minimal --m=16 --k=32\n");
+  EXPECT_FALSE(std::filesystem::exists(tool.file("s.sqlite")));
+}
+
+TEST(Sweep, StoresTheResultAndTheResolvedConfigurationOfAPoint) {
+  const Tool tool;
+  write(tool.file("s.yaml"),
+        "workload: gemm_single_pe\ntopology: minimal\noptions: {fidelity: fast}\n"
+        "axes: {cube.noc.rows: [2, 3]}\nobjectives: [{name: time_ns, goal: minimize}]\n");
+  ASSERT_EQ(tool({"sweep", "s.yaml"}).code, 0);
+  const nlohmann::json all = exported(tool, "s.sqlite");
+  const nlohmann::json& point = all["points"][1];
+  EXPECT_EQ(all["configs"][point["config_hash"].get<std::string>()]["cube"]["noc"]["rows"], 3);
+  // The same figures as a run of its own.
+  const Outcome run = tool({"run", "gemm_single_pe", "--topology", "minimal", "--set", "cube.noc.rows=3", "--fidelity",
+                            "fast", "--json", "-"});
+  const nlohmann::json alone = nlohmann::json::parse(run.out);
+  EXPECT_EQ(point["result"]["results"], alone["results"]);
+  EXPECT_EQ(point["config_hash"], alone["config_hash"]);
+  EXPECT_EQ(point["objectives"]["time_ns"], alone["results"].back()["time_ns"]);
+  const Outcome csv = tool({"sweep", "--export", "s.sqlite", "--csv", "-"});
+  EXPECT_EQ(csv.out.substr(0, 37), "position,status,cube.noc.rows,time_ns");
+}
+
+TEST(Sweep, AnObjectiveThatNoPointHasIsBadInput) {
+  const Tool tool;
+  write(tool.file("s.yaml"),
+        "workload: gemm_single_pe\ntopology: minimal\noptions: {fidelity: fast}\naxes: {m: [16]}\n"
+        "objectives:\n  - {name: tiem_ns, goal: minimize}\n");
+  const Outcome outcome = tool({"sweep", "s.yaml"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(
+      outcome.err.find("s.yaml:6:5: error: objective 'tiem_ns': no point has a metric 'tiem_ns'\n  hint: did you mean "
+                       "'time_ns'?"),
+      std::string::npos)
+      << outcome.err;
+}
+
+TEST(Sweep, AStoreThatCannotBeWrittenIsAnErrorOfTheEnvironment) {
+  const Tool tool;
+  write(tool.file("s.yaml"), plain_sweep(2));
+  std::filesystem::create_directory(tool.file("closed"));
+  std::filesystem::permissions(tool.file("closed"), std::filesystem::perms(0555));
+  // A superuser may write everywhere.
+  const std::string user = ::geteuid() == 0 ? "setpriv --reuid=65534 --regid=65534 --clear-groups " : "";
+  const Outcome outcome = tool.shell(user + "'" + KERNBENCH_BINARY + "' sweep s.yaml --store closed/s.sqlite");
+  EXPECT_EQ(outcome.code, 7);
+  EXPECT_NE(outcome.err.find("kernbench: error: cannot write 'closed/s.sqlite': unable to open database file"),
+            std::string::npos)
+      << outcome.err;
+}
+
+TEST(Sweep, AFullDiskEndsItWithAWholeStore) {
+  const Tool tool;
+  write(tool.file("s.yaml"), plain_sweep(40));
+  ASSERT_EQ(tool({"sweep", "s.yaml", "--store", "undisturbed.sqlite"}).code, 0);
+  // 200 blocks of 512 B: what the log of some points takes.
+  const Outcome full = tool.shell(std::string("ulimit -f 200; '") + KERNBENCH_BINARY + "' sweep s.yaml");
+  EXPECT_EQ(full.code, 7);
+  EXPECT_NE(full.err.find("kernbench: error: cannot write 's.sqlite': disk I/O error (is the disk full, or a limit of "
+                          "file sizes reached?)"),
+            std::string::npos)
+      << full.err;
+  EXPECT_EQ(tool({"sweep", "s.yaml"}).code, 0);
+  EXPECT_EQ(content_of(tool.file("s.sqlite")), content_of(tool.file("undisturbed.sqlite")));
+}
+
+}  // namespace
+}  // namespace kernbench::sweep

@@ -1,0 +1,101 @@
+#include "sc_main/sweep/store.h"
+
+#include <SQLiteCpp/Statement.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "sc_main/cli/usage_error.h"
+#include "tests/support/test_folder.h"
+#include "waves/output_file.h"
+
+namespace kernbench::sweep {
+namespace {
+
+Record good(const std::string& key, double time_ns) {
+  Record record;
+  record.key = key;
+  record.status = Status::ok;
+  record.result = {{"sim_time_ps", 5000},
+                   {"results", {{{"op", "x"}, {"time_ns", time_ns}, {"used", {{"gemm", 0.5}}}}}}};
+  record.finished = "2026-01-01T00:00:00Z";
+  return record;
+}
+
+TEST(Store, KeepsOneRowPerKeyAndReplacesIt) {
+  const TestFolder folder;
+  Store store(folder.file("s.sqlite"), Store::Mode::write);
+  store.add({"k", "gemm", "kernbench run gemm", "h", "{}"}, good("k", 1));
+  store.add({"k", "gemm", "kernbench run gemm", "h", "{}"}, good("k", 2));
+  EXPECT_EQ(store.database().execAndGet("SELECT count(*) FROM points").getInt(), 1);
+  EXPECT_EQ(store.metrics("k").at("time_ns"), 2);
+  EXPECT_EQ(store.metrics("k").at("used.gemm"), 0.5);
+  EXPECT_EQ(store.metrics("k").at("sim_time_ps"), 5000);
+  EXPECT_EQ(store.status("k"), Status::ok);
+  EXPECT_EQ(store.status("other"), std::nullopt);
+}
+
+TEST(Store, ATransactionThatFailsLeavesNothing) {
+  const TestFolder folder;
+  Store store(folder.file("s.sqlite"), Store::Mode::write);
+  EXPECT_THROW(store.add({"k", "gemm", "c", "h", "{}"}, good("k", 1), [] { throw OutputError("full"); }), OutputError);
+  EXPECT_EQ(store.status("k"), std::nullopt);
+  EXPECT_TRUE(store.metrics("k").empty());
+}
+
+TEST(Store, CanBeReadWhileItIsWritten) {
+  const TestFolder folder;
+  Store writer(folder.file("s.sqlite"), Store::Mode::write);
+  writer.add({"a", "gemm", "c", "h", "{}"}, good("a", 1));
+  Store reader(folder.file("s.sqlite"), Store::Mode::read);
+  writer.in_one_step([&] {
+    writer.set_objectives("s", 0, {}, {});
+    EXPECT_EQ(reader.status("a"), Status::ok);
+  });
+  writer.add({"b", "gemm", "c", "h", "{}"}, good("b", 1));
+  EXPECT_EQ(reader.status("b"), Status::ok);
+}
+
+TEST(Store, IsOnePlainFileWhenItIsClosed) {
+  const TestFolder folder;
+  { Store store(folder.file("s.sqlite"), Store::Mode::write); }
+  EXPECT_FALSE(std::filesystem::exists(folder.file("s.sqlite-wal")));
+}
+
+TEST(Store, RefusesAFileThatIsNone) {
+  const TestFolder folder;
+  std::ofstream(folder.file("text.sqlite")) << "this is a text that is long enough to be no database at all";
+  try {
+    Store store(folder.file("text.sqlite"), Store::Mode::write);
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_EQ(std::string(error.what()), "'" + folder.file("text.sqlite") + "' is no result store");
+  }
+  {
+    SQLite::Database other(folder.file("other.sqlite"), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+    other.exec("CREATE TABLE t (x)");
+  }
+  EXPECT_THROW(Store(folder.file("other.sqlite"), Store::Mode::write), UsageError);
+}
+
+TEST(Store, SaysWhereItCannotBe) {
+  const TestFolder folder;
+  try {
+    Store store(folder.file("nowhere/s.sqlite"), Store::Mode::write);
+    FAIL();
+  } catch (const OutputError& error) {
+    EXPECT_EQ(std::string(error.what()), "cannot write '" + folder.file("nowhere/s.sqlite") +
+                                             "': there is no folder '" + folder.file("nowhere") + "'");
+  }
+  EXPECT_THROW(Store(folder.file("none.sqlite"), Store::Mode::read), OutputError);
+}
+
+TEST(Metrics, OfSeveralRowsAreThoseOfTheLastAndOfEach) {
+  const auto metrics = metrics_of({{"results", {{{"time_ns", 1}}, {{"time_ns", 2}}}}});
+  EXPECT_EQ(metrics.at("time_ns"), 2);
+  EXPECT_EQ(metrics.at("row0.time_ns"), 1);
+  EXPECT_EQ(metrics.at("row1.time_ns"), 2);
+}
+
+}  // namespace
+}  // namespace kernbench::sweep
