@@ -41,8 +41,8 @@ struct Hbm::Impl final : MemoryBackend {
     std::uint32_t undecided = 0;  ///< bursts queued, column command unknown
     std::uint32_t bursts = 0;     ///< queued so far
     bool opened = false, closed_other = false;
-    Ps arrived = 0;  ///< BEGIN_REQ
-    Tick last = 0;   ///< end of data
+    Ps arrived = 0;                   ///< BEGIN_REQ
+    Tick first = ~Tick{0}, last = 0;  ///< end of the data of its first burst, of all
   };
   /// A read whose time is known.
   struct Ready {
@@ -257,6 +257,7 @@ void Hbm::Impl::decide(Channel& target) {
     if (burst.write) continue;
     target.open_reads -= burst.count;
     Access& access = accesses[burst.tag];
+    access.first = std::min(access.first, burst.end);
     access.last = std::max(access.last, burst.end);
     access.opened = access.opened || burst.opened;
     access.closed_other = access.closed_other || burst.closed_other;
@@ -269,7 +270,7 @@ void Hbm::Impl::decide(Channel& target) {
 /// The last burst of a read is decided: its time is split into the memory's own and waiting for others.
 void Hbm::Impl::finish(Channel& target, std::uint32_t id) {
   const Access& access = accesses[id];
-  const Ps end = clock.time(access.last) + config.controller_latency;
+  Ps end = clock.time(access.last) + config.controller_latency;
   if (Packet* packet = Packet::find(*access.payload)) {
     Tick own = gaps.m + gaps.read_data + (access.bursts - 1) * gaps.ccd_s;
     if (access.opened) own += gaps.act_rd;
@@ -278,6 +279,8 @@ void Hbm::Impl::finish(Channel& target, std::uint32_t id) {
     const Ps service = std::min(total, clock.span(own) + config.controller_latency);
     packet->charge(Delay::memory, service);
     packet->charge(Delay::contention, total - service);
+    end = answer_time(packet, clock.time(std::min(access.first, access.last)) + config.controller_latency, end,
+                      queue.now());
   }
   if (target.answered == target.ready.size()) {
     target.ready.clear();

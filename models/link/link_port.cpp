@@ -41,18 +41,33 @@ std::uint64_t hash(const std::string& name) {
 struct LinkPort::Impl {
   struct Connection;
 
-  struct Sender final : PacketForwardIf, PacketBackwardIf, QueuedPort::Actions {
+  struct Sender;
+  /// Packets that wait for the wire. Where there are trains, commands and credits wait apart: they go between two
+  /// packets of a train.
+  struct Lane final : QueuedPort::Actions {
+    Lane(Sender& sender, bool first, Ps packet) : sender(sender), first(first), port(1, *this, packet) {}
+    unsigned units(const Packet& packet) const override { return LinkConfig::units(packet.bytes); }
+    QueuedPort::Release serve(Packet& packet, Cycle now) override { return sender.serve(packet, now, first); }
+    void wake(Cycle time) override;
+    Sender& sender;
+    const bool first;
+    QueuedPort port;
+  };
+
+  struct Sender final : PacketForwardIf, PacketBackwardIf {
     explicit Sender(Connection& connection);
     void head(Packet&, Ps) override {}  // it goes once all of it has won its way
     void tail(Packet& packet, Ps head, Ps tail) override;
     void credit(unsigned network, unsigned packets, Ps when) override;
-    unsigned units(const Packet& packet) const override { return LinkConfig::units(packet.bytes); }
-    QueuedPort::Release serve(Packet& packet, Cycle now) override;
-    void wake(Cycle time) override;
+    QueuedPort::Release serve(Packet& packet, Cycle now, bool slips_in);
+    QueuedPort& port(unsigned network) {
+      return trains && has_priority(static_cast<int>(network)) ? first.port : ordinary.port;
+    }
 
     Connection& at;
-    QueuedPort port;
+    const bool trains;
     Wire wire;
+    Lane ordinary, first;
     TrackId track = kNoTrack;
   };
 
@@ -103,10 +118,12 @@ struct LinkPort::Impl {
 
 LinkPort::Impl::Sender::Sender(Connection& connection)
     : at(connection),
-      port(1, *this),
+      trains(at.impl.config.longest > kMaxPacketBytes),
       wire(at.impl.config.link,
            at.impl.config.far_flit_bytes == 0 ? at.impl.config.noc.flit_bytes : at.impl.config.far_flit_bytes,
-           hash(std::string(at.impl.link_port.name()) + ".wire" + std::to_string(at.number))) {}
+           hash(std::string(at.impl.link_port.name()) + ".wire" + std::to_string(at.number))),
+      ordinary(*this, false, wire.held(kWireUnitBytes)),
+      first(*this, true, wire.held(kWireUnitBytes)) {}
 
 void LinkPort::Impl::Sender::tail(Packet& packet, Ps head, Ps tail) {
   Impl& impl = at.impl;
@@ -114,25 +131,28 @@ void LinkPort::Impl::Sender::tail(Packet& packet, Ps head, Ps tail) {
   impl.queue.at(ready, [this, &packet, ready] {
     packet.charge(Delay::wire, ready - packet.head);
     packet.head = ready;
-    port.offer(packet, static_cast<unsigned>(packet.virtual_network()), ready);
+    const auto network = static_cast<unsigned>(packet.virtual_network());
+    port(network).offer(packet, network, ready);
   });
 }
 
-QueuedPort::Release LinkPort::Impl::Sender::serve(Packet& packet, Cycle now) {
+QueuedPort::Release LinkPort::Impl::Sender::serve(Packet& packet, Cycle now, bool slips_in) {
   const Impl& impl = at.impl;
   const NocConfig& noc = impl.config.noc;
-  const Wire::Passage passage = wire.send(packet.bytes, now, impl.timing.complete(packet.bytes, packet.tail));
-  packet.charge(Delay::contention, now - packet.head + passage.replayed);
+  const Ps complete = impl.timing.complete(packet.bytes, packet.tail);
+  const Wire::Passage passage = slips_in ? wire.slip_in(packet.bytes, now, complete)
+                                         : wire.send(packet.bytes, std::max<Ps>(now, wire.free()), complete);
+  packet.charge(Delay::contention, passage.start - packet.head + passage.replayed);
   packet.charge(impl.config.delay, impl.config.link.latency);
-  packet.charge(Delay::wire, passage.head - now - impl.config.link.latency - passage.replayed);
+  packet.charge(Delay::wire, passage.head - passage.start - impl.config.link.latency - passage.replayed);
   if (track != kNoTrack) {
-    impl.observer->interval(track, now, passage.end, passage.replays == 0 ? kBusy : kReplay);
+    impl.observer->interval(track, passage.start, passage.end, passage.replays == 0 ? kBusy : kReplay);
   }
 
   // Its last flit leaves at `end`, those before it one cycle each earlier at the latest.
   const unsigned flits = impl.flits_of(packet);
   const Cycle last = impl.clock.tick_at_or_after(passage.end) + noc.credit_delay;
-  const Cycle first = std::max(last - std::min<Cycle>(last, flits - 1), impl.clock.tick_at_or_after(now));
+  const Cycle first = std::max(last - std::min<Cycle>(last, flits - 1), impl.clock.tick_at_or_after(passage.start));
   impl.link_port.from_network[at.number]->give_credit(packet.vc, flits, impl.clock.at(first));
 
   packet.vc = static_cast<std::uint8_t>(packet.virtual_network());
@@ -140,18 +160,20 @@ QueuedPort::Release LinkPort::Impl::Sender::serve(Packet& packet, Cycle now) {
   return {passage.end, passage.end};
 }
 
-void LinkPort::Impl::Sender::wake(Cycle time) {
-  at.impl.queue.at(time, [this, time] { port.arbitrate(time); });
+void LinkPort::Impl::Lane::wake(Cycle time) {
+  sender.at.impl.queue.at(time, [this, time] { port.arbitrate(time); });
 }
 
 // Called by the far end, on its own queue's time.
 void LinkPort::Impl::Sender::credit(unsigned network, unsigned packets, Ps when) {
   if (when == 0) {
-    port.announce(network, packets);
+    port(network).announce(network, packets);
     return;
   }
-  at.impl.queue.at_from(at.impl.peer_queue, when,
-                        [this, network, packets, when] { port.credit(network, packets, when, when); });
+  EventQueue& queue = at.impl.queue;
+  if (trains && &queue == &at.impl.peer_queue) return port(network).credit(network, packets, when, queue.now());
+  queue.at_from(at.impl.peer_queue, when,
+                [this, network, packets, when] { port(network).credit(network, packets, when, when); });
 }
 
 // Wire to network.
@@ -183,9 +205,15 @@ void LinkPort::Impl::Injection::enter(Packet& packet, Cycle first) {
 void LinkPort::Impl::Injection::injected(Packet& packet, Ps head, Ps tail) {
   const Impl& impl = at.impl;
   impl.link_port.to_network[at.number]->crossed(packet, head, tail);
-  const Ps left = tail - impl.clock.at(impl.config.noc.link_delay);
-  impl.link_port.wire_in[at.number]->give_credit(packet.input, LinkConfig::units(packet.bytes),
-                                                 std::max(left, impl.queue.now()) + impl.config.link.latency);
+  const Ps link = impl.clock.at(impl.config.noc.link_delay), left = tail - link;
+  const std::uint32_t units = LinkConfig::units(packet.bytes);
+  Ps free = left;  // of the first packet of a train: the others' places follow at the rate of the wire
+  if (units > 1) {
+    const Ps rest = (units - 1) * at.sender.wire.held(kWireUnitBytes);
+    free = std::max(impl.timing.first(packet.bytes, head, tail) - link, left > rest ? left - rest : 0);
+  }
+  impl.link_port.wire_in[at.number]->give_credit(packet.input, units,
+                                                 std::max(free, impl.queue.now()) + impl.config.link.latency);
 }
 
 LinkPort::LinkPort(const sc_core::sc_module_name& name, const Config& config, const NetworkRoutes& routes,
@@ -217,7 +245,8 @@ LinkPort::~LinkPort() = default;
 void LinkPort::end_of_elaboration() {
   const NocConfig& noc = impl_->config.noc;
   for (std::size_t i = 0; i < from_network.size(); ++i) {
-    for (unsigned vc = 0; vc < noc.vcs(); ++vc) from_network[i]->give_credit(vc, ejection_depth(noc), 0);
+    for (unsigned vc = 0; vc < noc.vcs(); ++vc)
+      from_network[i]->give_credit(vc, ejection_depth(noc, impl_->config.longest), 0);
     for (unsigned network = 0; network < kVirtualNetworks; ++network) {
       wire_in[i]->give_credit(network, impl_->config.link.buffer_packets, 0);
     }

@@ -24,10 +24,17 @@ class LinkTiming {
   /// last router's switch, so that it will not pause on the wire for what happens in the network; one that comes slower
   /// than one flit per cycle not so early that it would pause on a wire that others could use.
   Ps ready(std::uint32_t bytes, Ps head, Ps tail) const {
-    const Ps held = rate_.time_for(std::uint64_t{bytes} + header_bytes_);
+    const Ps held = rate_.time_for(bytes + std::uint64_t{header_bytes_} * packets_of(bytes));
     const Ps full_rate = clock_.at(flits_(bytes) - 1) + last_flit(bytes);
     const Ps needed = std::max(held, full_rate), sent = complete(bytes, tail);
-    return std::max({head, tail > known_ ? tail - known_ : 0, sent > needed ? sent - needed : 0});
+    const Ps first = this->first(bytes, head, tail);
+    return std::max({head, first > known_ ? first - known_ : 0, sent > needed ? sent - needed : 0});
+  }
+  /// When all of the first packet of a train is here whose flits come evenly from `head` to `tail`; of one packet:
+  /// tail.
+  Ps first(std::uint32_t bytes, Ps head, Ps tail) const {
+    if (bytes <= kMaxPacketBytes) return tail;
+    return head + (tail - head) * (flits_(kMaxPacketBytes) - 1) / (flits_(bytes) - 1);
   }
   /// When the last byte of a packet whose tail reaches the port at `tail` can have left: its last flit is not sent
   /// before it is here.

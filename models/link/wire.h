@@ -44,6 +44,7 @@ class Wire {
   }
 
   struct Passage {
+    Ps start = 0;     ///< it begins
     Ps end = 0;       ///< the packet's last byte has left: the next one may go
     Ps head = 0;      ///< its first network flit is at the far end
     Ps tail = 0;      ///< all of it is
@@ -56,18 +57,33 @@ class Wire {
     const std::uint64_t framed = this->framed(bytes);
     const Ps first = start + rate_.time_for(std::min(bytes, far_flit_bytes_) + link_.header_bytes);
     Passage passage;
+    passage.start = start;
+    passage.end = std::max(start + rate_.time_for(framed), complete);
+    stats_.packets += LinkConfig::units(bytes);
+    stats_.bytes += bytes;
+    cross(passage, framed, start, std::min(first, passage.end));
+    stats_.busy += passage.end - start;
+    began_ = start;
+    free_ = passage.end;
+    return passage;
+  }
+
+  /// The same of a packet of a class that goes first, which slips in between two packets of the train that is under way
+  /// and makes the wire free so much later. The train's own times, which are known at the far end, stay as they are.
+  Passage slip_in(std::uint32_t bytes, Ps now, Ps complete) {
+    if (free_ <= now) return send(bytes, now, complete);
+    const Ps packet = held(kWireUnitBytes);
+    const Ps start = std::min(free_, now <= began_ ? began_ : began_ + (now - began_ + packet - 1) / packet * packet);
+    const std::uint64_t framed = this->framed(bytes);
+    Passage passage;
+    passage.start = start;
     passage.end = std::max(start + rate_.time_for(framed), complete);
     ++stats_.packets;
     stats_.bytes += bytes;
-    if (link_.flit_bytes == 0) {
-      passage.head = std::min(first, passage.end) + link_.latency;
-      passage.tail = passage.end + link_.latency;
-      stats_.raw_bytes += (framed * link_.raw_parts + link_.payload_parts - 1) / link_.payload_parts;
-    } else {
-      send_in_flits(passage, start, std::min(first, passage.end));
-    }
+    cross(passage, framed, start,
+          std::min(start + rate_.time_for(std::min(bytes, far_flit_bytes_) + link_.header_bytes), passage.end));
     stats_.busy += passage.end - start;
-    free_ = passage.end;
+    free_ += passage.end - start;
     return passage;
   }
 
@@ -94,6 +110,12 @@ class Wire {
   static Ps replay_time(const LinkConfig& link) { return link.flit_time() + 2 * link.latency; }
 
  private:
+  void cross(Passage& passage, std::uint64_t framed, Ps start, Ps first) {
+    if (link_.flit_bytes != 0) return send_in_flits(passage, start, first);
+    passage.head = first + link_.latency;
+    passage.tail = passage.end + link_.latency;
+    stats_.raw_bytes += (framed * link_.raw_parts + link_.payload_parts - 1) / link_.payload_parts;
+  }
   // A train has a header for each of its packets.
   std::uint64_t framed(std::uint32_t bytes) const {
     return bytes + std::uint64_t{link_.header_bytes} * LinkConfig::units(bytes);
@@ -163,6 +185,7 @@ class Wire {
   Ps epoch_ = 0;             // start of the stream without gaps; moved on by what replays took
   std::uint64_t flits_ = 0;  // begun since then
   unsigned copies_ = 0;      // bad ones of the flit that is being sent
+  Ps began_ = 0;             // of the packet or train that was sent last
   Ps free_ = 0;
   WireStats stats_;
 };

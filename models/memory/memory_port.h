@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <systemc>
@@ -6,6 +7,7 @@
 #include <vector>
 
 #include "models/memory/sparse_memory.h"
+#include "tlm/ext/packet.h"
 #include "tlm/machine/run_options.h"
 #include "tlm/sim/event_queue.h"
 
@@ -23,6 +25,14 @@ tlm::tlm_response_status check(const tlm::tlm_generic_payload& payload, std::uin
 bool apply(tlm::tlm_generic_payload& payload, std::uint64_t offset, SparseMemory& contents);
 
 }  // namespace memory_access
+
+/// When the answer to a read begins whose first packet of data is there at `first` and whose last byte at `end`, not
+/// before `now`: the data of a train begin to leave so early that the last of them leaves when it comes.
+inline Ps answer_time(Packet* packet, Ps first, Ps end, Ps now) {
+  if (packet == nullptr || packet->lead == 0) return end;
+  packet->complete = end;
+  return std::max({now, std::min(first, end), end - std::min(end, packet->lead)});
+}
 
 /// What stands behind a port: decides when an access is taken and when it is answered.
 class MemoryBackend {

@@ -10,12 +10,12 @@ namespace kernbench {
 /// The sender's knowledge of the buffers behind one output, by virtual channel.
 ///
 /// Credits carry the time from which they may be used and are consumed lazily: no event marks their coming. They come
-/// in runs: `units` from `when` on, one more per cycle. A packet of n units that starts at s uses its unit j at s + j,
-/// so it may start at the latest of (run.when - units of the packet before that run). A virtual channel belongs to one
-/// packet until its last flit has been sent. State of a virtual network is made on its first use.
+/// in runs: `units` from `when` on, one more per `step`. A packet of n units that starts at s uses its unit j at
+/// s + j step, so it may start at the latest of (run.when - units of the packet before that run). A virtual channel
+/// belongs to one packet until its last flit has been sent. State of a virtual network is made on its first use.
 class CreditLedger {
  public:
-  explicit CreditLedger(unsigned vcs_per_set) : split_(vcs_per_set) {}
+  explicit CreditLedger(unsigned vcs_per_set, Cycle step = 1) : split_(vcs_per_set), step_(step) {}
 
   /// Adds to the capacity that virtual channel `vc` starts with.
   void announce(unsigned vc, unsigned units) {
@@ -26,18 +26,18 @@ class CreditLedger {
     Vc& c = at(vc);
     settle(c, now);
     if (c.runs != 0) {
-      Run& last = c.run[c.runs - 1];
-      if (last.when + last.units == when) {
+      Run& last = c.at(c.runs - 1);
+      if (last.when + last.units * step_ == when) {
         last.units += units;
         return;
       }
       if (c.runs == kRuns) {  // never early: the last run moves behind
-        if (when > last.when + last.units) last.when = when - last.units;
+        if (when > last.when + last.units * step_) last.when = when - last.units * step_;
         last.units += units;
         return;
       }
     }
-    c.run[c.runs++] = {when, units};
+    c.at(c.runs++) = {when, units};
   }
   /// Earliest start of a packet of `units`, which may be long past; kNoCycle: not known yet.
   Cycle ready(unsigned vc, unsigned units) {
@@ -46,9 +46,10 @@ class CreditLedger {
     unsigned before = c.available;
     for (unsigned r = 0; before < units; ++r) {
       if (r == c.runs) return kNoCycle;
-      const Cycle start = c.run[r].when > before ? c.run[r].when - before : 0;
+      const Run& run = c.at(r);
+      const Cycle start = run.when > before * step_ ? run.when - before * step_ : 0;
       if (start > earliest) earliest = start;
-      before += c.run[r].units;
+      before += run.units;
     }
     return earliest;
   }
@@ -61,7 +62,7 @@ class CreditLedger {
   }
 
  private:
-  static constexpr unsigned kRuns = 4;
+  static constexpr unsigned kRuns = 16;
   struct Run {
     Cycle when;
     unsigned units;
@@ -69,18 +70,20 @@ class CreditLedger {
   struct Vc {
     Cycle owned_until = 0;
     unsigned available = 0;
-    unsigned runs = 0;
-    std::array<Run, kRuns> run;
+    std::uint16_t runs = 0, first = 0;
+    std::array<Run, kRuns> run;  // a ring
+    Run& at(unsigned r) { return run[(first + r) % kRuns]; }
+    const Run& at(unsigned r) const { return run[(first + r) % kRuns]; }
   };
   static void pop(Vc& c) {
     sc_assert(c.runs != 0);
-    c.available += c.run[0].units;
+    c.available += c.at(0).units;
+    c.first = static_cast<std::uint16_t>((c.first + 1) % kRuns);
     --c.runs;
-    for (unsigned r = 0; r < c.runs; ++r) c.run[r] = c.run[r + 1];
   }
-  // A run that has begun is as good as available: whoever uses it does so at one unit per cycle, too.
+  // A run that has begun is as good as available: whoever uses it does so at one unit per step, too.
   static void settle(Vc& c, Cycle now) {
-    while (c.runs != 0 && c.run[0].when <= now) pop(c);
+    while (c.runs != 0 && c.at(0).when <= now) pop(c);
   }
   Vc& at(unsigned vc) {
     auto& vcs = networks_[split_.network(vc)];
@@ -92,6 +95,7 @@ class CreditLedger {
   }
 
   VcSplit split_;
+  Cycle step_;
   unsigned capacity_ = 0;
   std::array<std::unique_ptr<Vc[]>, kVirtualNetworks> networks_;
 };

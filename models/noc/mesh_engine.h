@@ -61,7 +61,7 @@ class MeshEngine {
   /// The head reaches the buffer of virtual channel packet.vc of `input`, connected to another router, at `head`.
   virtual void arrive(unsigned router, unsigned input, Packet& packet, Cycle head, Cycle now) = 0;
   /// Of the buffer behind an output that leaves the network, `flits` are free again: the first from `when` on, the
-  /// others one per cycle after it. REQUIRES: when + flits <= now + 32, or when <= now.
+  /// others one per cycle after it. REQUIRES of FlitEngine: when + flits <= now + 32, or when <= now.
   virtual void credit(unsigned router, unsigned output, unsigned vc, unsigned flits, Cycle when, Cycle now) = 0;
   /// The call that Actions::wake asked for; one that has been superseded does nothing.
   virtual void step(Cycle now) = 0;

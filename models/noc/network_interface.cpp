@@ -38,7 +38,7 @@ struct NetworkInterface::Impl final : PacketForwardIf,
   }
 
   void inject(Packet& packet) {
-    sc_assert(packet.bytes <= kMaxPacketBytes);
+    sc_assert(packet.bytes <= config.longest);
     const RouteDecision route = routes.enter(packet.destination, config.router, false, packet.dateline);
     packet.exit_router = route.exit.router;
     packet.exit_port = route.exit.port;
@@ -49,7 +49,10 @@ struct NetworkInterface::Impl final : PacketForwardIf,
     const unsigned flits = flits_of(packet);
     packet.charge(Delay::mesh, edge - now);
     packet.head = edge;
-    ni.to_router->offer(packet, edge, flits == 1 ? edge : clock.after(edge, flits - 1));
+    Ps last = flits == 1 ? edge : clock.after(edge, flits - 1);
+    if (packet.complete > last) last = clock.edge(packet.complete);
+    packet.complete = 0;
+    ni.to_router->offer(packet, edge, last);
   }
 
   void injected(Packet& packet, Ps head, Ps tail) override {
@@ -127,6 +130,8 @@ struct NetworkInterface::Impl final : PacketForwardIf,
     pending = packet.payload;
     pending_vc = packet.vc;
     pending_flits = flits_of(packet);
+    if (const std::uint32_t bytes = packet.payload->get_data_length(); bytes > kMaxPacketBytes)
+      packet.lead = clock.at(flits_of(bytes) - flits_of(kMaxPacketBytes));
     tlm_generic_payload& payload = *packet.payload;
     tlm_phase phase = tlm::BEGIN_REQ;
     sc_core::sc_time zero;
@@ -186,7 +191,7 @@ struct NetworkInterface::Impl final : PacketForwardIf,
   }
 
   static void count(PortStats& stats, const Packet& packet, Ps busy) {
-    ++stats.packets;
+    stats.packets += packets_of(packet.bytes);
     stats.bytes += packet.bytes;
     stats.busy += busy;
   }
@@ -234,7 +239,8 @@ NetworkInterface::~NetworkInterface() = default;
 
 void NetworkInterface::end_of_elaboration() {
   const NocConfig& noc = impl_->config.noc;
-  for (unsigned vc = 0; vc < noc.vcs(); ++vc) from_router.give_credit(vc, ejection_depth(noc), 0);
+  for (unsigned vc = 0; vc < noc.vcs(); ++vc)
+    from_router.give_credit(vc, ejection_depth(noc, impl_->config.longest), 0);
 }
 
 const PortStats& NetworkInterface::injected() const { return impl_->injected_stats; }

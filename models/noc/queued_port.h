@@ -32,7 +32,9 @@ class QueuedPort {
     ~Actions() = default;
   };
 
-  QueuedPort(unsigned vcs_per_set, Actions& actions) : split_(vcs_per_set), actions_(actions), credits_(vcs_per_set) {}
+  /// `step`: time between the credit units of one packet.
+  QueuedPort(unsigned vcs_per_set, Actions& actions, Cycle step = 1)
+      : split_(vcs_per_set), actions_(actions), credits_(vcs_per_set, step) {}
 
   void announce(unsigned vc, unsigned units) { credits_.announce(vc, units); }
   /// The packet wants to go on `vc`.

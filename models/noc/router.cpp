@@ -59,6 +59,7 @@ struct Router::Impl {
     void give(std::uint16_t vc, unsigned flits, Cycle when) {
       RouterNetwork& network = impl.network;
       const Cycle now = network.now();
+      if (network.grade() == Grade::fast) return network.engine().credit(impl.index, port, vc, flits, when, now);
       for (; flits != 0; when += kCreditsAtOnce) {
         const auto some = static_cast<std::uint16_t>(std::min(flits, kCreditsAtOnce));
         flits -= some;
@@ -147,7 +148,7 @@ void Router::tail(unsigned input, unsigned output, Packet& packet, Cycle head, C
   Impl::Out& to = *impl_->outs[output];
   const Clock& clock = impl_->network.clock();
   const unsigned flits = impl_->flits_of(packet);
-  ++to.stats.packets;
+  to.stats.packets += packets_of(packet.bytes);
   to.stats.bytes += packet.bytes;
   to.stats.busy += clock.at(flits);
   if (to.track != kNoTrack) {

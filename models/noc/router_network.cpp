@@ -5,7 +5,7 @@
 namespace kernbench {
 
 RouterNetwork::RouterNetwork(const NocConfig& config, const NetworkRoutes& routes, EventQueue& queue, Grade grade)
-    : config_(config), queue_(queue), clock_(config.clock_hz) {
+    : config_(config), grade_(grade), queue_(queue), clock_(config.clock_hz) {
   check(config_);
   engine_ =
       grade == Grade::fast ? make_hop_commit_engine(config_, routes, *this) : make_flit_engine(config_, routes, *this);

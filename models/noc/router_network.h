@@ -26,6 +26,7 @@ class RouterNetwork final : MeshEngine::Actions {
 
   const NocConfig& config() const { return config_; }
   const Clock& clock() const { return clock_; }
+  Grade grade() const { return grade_; }
   EventQueue& queue() { return queue_; }
   MeshEngine& engine() { return *engine_; }
 
@@ -47,6 +48,7 @@ class RouterNetwork final : MeshEngine::Actions {
   void wake(Cycle at) override;
 
   const NocConfig config_;
+  const Grade grade_;
   EventQueue& queue_;
   const Clock clock_;
   Ps step_time_ = 0;  // of the last step

@@ -12,7 +12,12 @@ namespace kernbench::pe {
 
 /// An op under way.
 struct DmaEngine::Job final : ResponseHandler {
-  Job(DmaEngine& engine, Op& op) : engine(engine), op(op), plan(op, engine.services_.config.dma.burst_bytes) {}
+  Job(DmaEngine& engine, Op& op) : engine(engine), op(op), plan(op, longest(engine.services_)) {}
+  /// Trains are made of full packets: smaller bursts travel alone.
+  static std::uint32_t longest(const Services& services) {
+    const std::uint32_t burst = services.config.dma.burst_bytes;
+    return burst == kMaxPacketBytes ? services.longest() : burst;
+  }
   void on_response(tlm::tlm_generic_payload& payload, Packet& packet) override {
     engine.arrived(*this, payload, packet);
   }
@@ -109,9 +114,10 @@ bool DmaEngine::next_burst() {
       return true;
     }
   }
-  if (outstanding_ >= services_.config.dma.outstanding) return false;
+  if (outstanding_ > 0 && outstanding_ + packets_of(burst_.bytes) > services_.config.dma.outstanding) return false;
   if (kind_ == Kind::write) {
-    const Ps ready = services_.tcm.reserve_read(services_.now(), burst_.tcm, burst_.bytes);
+    read_ = services_.tcm.reserve_read(services_.now(), burst_.tcm, burst_.bytes);
+    const Ps ready = read_ - std::min(read_, services_.streamed(burst_.bytes));
     if (ready > services_.now()) {
       pause_until(ready, Then::inject);
       return true;
@@ -145,9 +151,10 @@ void DmaEngine::inject() {
   packet.op = job.op.id;
   packet.user = static_cast<ResponseHandler*>(&job);
   packet.tag = burst_.tcm;
+  if (kind_ == Kind::write && burst_.bytes > kMaxPacketBytes) packet.complete = read_;
   if (job.first_burst == kNever) job.first_burst = services_.now();
   ++job.pending;
-  ++outstanding_;
+  outstanding_ += packets_of(burst_.bytes);
   (kind_ == Kind::read ? services_.statistics.dma_read_bytes : services_.statistics.dma_write_bytes) += burst_.bytes;
   services_.inject(payload);
 }
@@ -162,7 +169,7 @@ void DmaEngine::end_of_bursts() {
 }
 
 void DmaEngine::arrived(Job& job, tlm::tlm_generic_payload& payload, const Packet& packet) {
-  --outstanding_;
+  outstanding_ -= packets_of(payload.get_data_length());
   --job.pending;
   job.spent = packet.spent;
   if (payload.get_response_status() != tlm::TLM_OK_RESPONSE) {
@@ -172,7 +179,7 @@ void DmaEngine::arrived(Job& job, tlm::tlm_generic_payload& payload, const Packe
                             payload.get_response_string()));
   } else if (kind_ == Kind::read) {
     const std::uint32_t bytes = payload.get_data_length();
-    job.last_write = services_.tcm.reserve_write(services_.now(), packet.tag, bytes);
+    job.last_write = services_.tcm.reserve_write(services_.now() - services_.streamed(bytes), packet.tag, bytes);
     if (services_.options.data) services_.tcm.write(packet.tag, payload.get_data_ptr(), bytes);
   }
   complete_when_done(job);

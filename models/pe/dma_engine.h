@@ -47,6 +47,7 @@ class DmaEngine {
   Job* issuing_ = nullptr;  // whose bursts are being issued
   Job* all_ = nullptr;      // that one and those that wait for responses
   Burst burst_;
+  Ps read_ = 0;  // when TCM has read all of it; writes
   bool has_burst_ = false;
   bool paused_ = false;     // an event of ours will go on
   bool advancing_ = false;  // further up the stack

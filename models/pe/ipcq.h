@@ -55,10 +55,10 @@ struct QueuePair {
 
 /// The IPCQ unit: one in-order queue per (queue pair, send or receive), all independent of each other.
 ///
-/// send waits for a credit per slot message, reads its data from TCM and hands packets of at most 256 B to the network;
-/// it is complete when the last one is handed over. A message that arrives is written into its slot, in TCM or, by
-/// write requests, in SRAM or HBM; it is visible when all of it is there. recv copies the slot to its tile; when the
-/// slot has been read the credit leaves, as a packet. All copies pass TCM's ports.
+/// send waits for a credit per slot message, reads its data from TCM and hands packets of at most 256 B, or trains, to
+/// the network; it is complete when the last one is handed over. A message that arrives is written into its slot, in
+/// TCM or, by write requests, in SRAM or HBM; it is visible when all of it is there. recv copies the slot to its tile;
+/// when the slot has been read the credit leaves, as a packet. All copies pass TCM's ports.
 class Ipcq {
  public:
   Ipcq(Services& services, OpSink& sink);
@@ -89,7 +89,7 @@ class Ipcq {
   QueuePair& pair_of(const Op& op) const;
   void advance_send(QueuePair& pair);
   bool begin_message(QueuePair& pair);
-  void hand_over(QueuePair& pair, std::uint32_t bytes);
+  void hand_over(QueuePair& pair, std::uint32_t bytes, Ps read);
   void end_send(QueuePair& pair);
   void arrived(QueuePair& pair, std::uint16_t slot, std::uint32_t bytes, std::uint32_t message_bytes);
   void write_to_memory(QueuePair& pair, tlm::tlm_generic_payload& payload, const Packet& packet);

@@ -10,8 +10,8 @@ struct RingWriter final : ResponseHandler {
   QueuePair& pair;
 };
 
-/// Reads the head slot of a ring in SRAM or HBM into the tile that is being received: requests of at most 256 B, at
-/// most as many in flight as the DMA engine may have.
+/// Reads the head slot of a ring in SRAM or HBM into the tile that is being received: requests of at most 256 B, or
+/// trains, at most as many packets in flight as the DMA engine may have.
 struct RingReader final : ResponseHandler {
   explicit RingReader(QueuePair& pair) : pair(pair) {}
   void start();
@@ -22,7 +22,7 @@ struct RingReader final : ResponseHandler {
  private:
   void issue();
   std::uint32_t bytes_ = 0, issued_ = 0;
-  std::uint32_t pending_ = 0;
+  std::uint32_t pending_ = 0, in_flight_ = 0;  // requests; packets of data
   Ps written_ = 0;
 };
 

@@ -21,7 +21,7 @@ void Ipcq::data_arrived(tlm::tlm_generic_payload& payload, const Packet& packet)
   } else if (pair->ring_in_tcm()) {
     const std::uint64_t offset = PhysicalAddress::decode(payload.get_address()).offset;
     sc_assert(services_.tcm.holds(offset, bytes));
-    const Ps written = services_.tcm.reserve_write(services_.now(), offset, bytes);
+    const Ps written = services_.tcm.reserve_write(services_.now() - services_.streamed(bytes), offset, bytes);
     if (services_.options.data) services_.tcm.write(offset, payload.get_data_ptr(), bytes);
     services_.queue.at(written,
                        [pair, slot, bytes, message_bytes] { pair->unit.arrived(*pair, slot, bytes, message_bytes); });
@@ -166,10 +166,10 @@ void RingReader::start() {
 
 void RingReader::issue() {
   Services& services = pair.unit.services_;
-  while (issued_ < bytes_ && pending_ < services.config.dma.outstanding) {
+  while (issued_ < bytes_ && in_flight_ < services.config.dma.outstanding) {
     PhysicalAddress from = pair.entry.ring_base;
     from.offset += Ipcq::slot_offset(pair, pair.ring.head()) + issued_;
-    const std::uint64_t to_boundary = kMaxPacketBytes - from.offset % kMaxPacketBytes;
+    const std::uint64_t to_boundary = services.longest() - from.offset % services.longest();
     const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes_ - issued_, to_boundary));
     tlm::tlm_generic_payload& read =
         services.payload(PacketKind::read, services.map.resolve(from), from.encode(), bytes);
@@ -179,6 +179,7 @@ void RingReader::issue() {
     packet.tag = static_cast<std::uint32_t>(pair.receiving->out.tcm + pair.received + issued_);
     issued_ += bytes;
     ++pending_;
+    in_flight_ += packets_of(bytes);
     services.inject(read);
   }
 }
@@ -186,13 +187,15 @@ void RingReader::issue() {
 void RingReader::on_response(tlm::tlm_generic_payload& payload, Packet& packet) {
   Services& services = pair.unit.services_;
   --pending_;
+  in_flight_ -= packets_of(payload.get_data_length());
   if (payload.get_response_status() != tlm::TLM_OK_RESPONSE) {
     pair.unit.sink_.fault(
         *pair.receiving, Fault::Kind::bus, "ipcq_recv",
         fmt::format("reading a slot at {} answered {}", PhysicalAddress::decode(payload.get_address()).str(),
                     payload.get_response_string()));
   } else {
-    written_ = services.tcm.reserve_write(services.now(), packet.tag, payload.get_data_length());
+    written_ = services.tcm.reserve_write(services.now() - services.streamed(payload.get_data_length()), packet.tag,
+                                          payload.get_data_length());
     if (services.options.data) services.tcm.write(packet.tag, payload.get_data_ptr(), payload.get_data_length());
   }
   issue();

@@ -25,12 +25,15 @@ void Ipcq::advance_send(QueuePair& pair) {
   }
   if (!pair.in_message && !begin_message(pair)) return;
   const std::uint64_t at = slot_offset(pair, pair.slot) + pair.message_sent;
-  const std::uint64_t to_boundary = kMaxPacketBytes - (pair.entry.peer_ring_base.offset + at) % kMaxPacketBytes;
+  const std::uint64_t longest = services_.longest();
+  const std::uint64_t to_boundary = longest - (pair.entry.peer_ring_base.offset + at) % longest;
   const auto bytes =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(pair.message_bytes - pair.message_sent, to_boundary));
   pair.handing_over = true;
   const Ps read = services_.tcm.reserve_read(services_.now(), pair.sending->in[0].tcm + pair.sent, bytes);
-  services_.queue.at(read, [this, &pair, bytes] { hand_over(pair, bytes); });
+  // A train leaves with its first packet.
+  services_.queue.at(std::max(services_.now(), read - std::min(read, services_.streamed(bytes))),
+                     [this, &pair, bytes, read] { hand_over(pair, bytes, read); });
 }
 
 /// Takes the next slot of the peer's ring; false if there is none.
@@ -55,7 +58,7 @@ bool Ipcq::begin_message(QueuePair& pair) {
   return true;
 }
 
-void Ipcq::hand_over(QueuePair& pair, std::uint32_t bytes) {
+void Ipcq::hand_over(QueuePair& pair, std::uint32_t bytes, Ps read) {
   Op& op = *pair.sending;
   pair.handing_over = false;
   const PhysicalAddress to = advanced(pair.entry.peer_ring_base, slot_offset(pair, pair.slot) + pair.message_sent);
@@ -68,6 +71,7 @@ void Ipcq::hand_over(QueuePair& pair, std::uint32_t bytes) {
   pair.message_sent += bytes;
   Packet& packet = Packet::of(payload);
   packet.op = op.id;
+  if (bytes > kMaxPacketBytes) packet.complete = read;
   packet.ring = pair.entry.peer_ring;
   packet.slot = pair.slot;
   packet.message_bytes = pair.message_bytes;

@@ -54,7 +54,9 @@ class KernelContext {
   bool at_fence = false;
   bool abandoned = false;  ///< failed, and its queued ops are gone
   Ps stalled_since = 0;
-  std::string stalled_at;  ///< "wait", "fence" or the op that found its queue full; for the deadlock report
+  const char* stalled_at = nullptr;  ///< "wait for ", "fence", "" before the op; null: it does not stall
+  const Op* stalled_op = nullptr;    ///< that found its queue full, or is waited for; alive while the stall lasts
+  std::string stalled_text() const { return std::string(stalled_at) + (stalled_op ? text_of(*stalled_op) : ""); }
   std::string mark;        ///< open slice
   Ps marked = 0, started = 0;
 

@@ -27,6 +27,7 @@ PeCpu::PeCpu(Services& services, StackPool* stacks)
   for (std::size_t i = 0; i < contexts_.size(); ++i) {
     kernel_tracks_.emplace_back(services, fmt::format("kernel{}", i), TrackKind::text);
     op_tracks_.emplace_back(services, fmt::format("op{}", i), TrackKind::text);
+    stall_texts_.emplace_back();
   }
 }
 
@@ -74,7 +75,7 @@ bool PeCpu::may_issue(KernelContext& context) {
     resume(context);
     return true;
   }
-  stall(context, text_of(*op));
+  stall(context, "", op);
   return false;
 }
 
@@ -88,18 +89,20 @@ void PeCpu::dispatched(std::uint32_t index) {
   advance();
 }
 
-void PeCpu::stall(KernelContext& context, const std::string& at) {
-  if (!context.stalled_at.empty()) return;
-  context.stalled_at = at;
+void PeCpu::stall(KernelContext& context, const char* what, const Op* op) {
+  if (context.stalled_at != nullptr) return;
+  context.stalled_at = what;
+  context.stalled_op = op;
   context.stalled_since = services_.now();
+  if (!op_tracks_.empty() && op_tracks_[context.index].wanted()) stall_texts_[context.index] = context.stalled_text();
 }
 
 void PeCpu::resume(KernelContext& context) {
-  if (context.stalled_at.empty()) return;
+  if (context.stalled_at == nullptr) return;
   if (!op_tracks_.empty() && op_tracks_[context.index].wanted()) {
-    op_tracks_[context.index].interval(context.stalled_since, services_.now(), context.stalled_at);
+    op_tracks_[context.index].interval(context.stalled_since, services_.now(), stall_texts_[context.index]);
   }
-  context.stalled_at.clear();
+  context.stalled_at = nullptr;
 }
 
 // ---- Issue ----
@@ -114,13 +117,13 @@ void PeCpu::issue(std::unique_ptr<Op> recorded) {
       if (Op* target = context.find(op.target)) {
         target->async = false;
         context.waits_for = op.target;
-        stall(context, "wait for " + text_of(*target));
+        stall(context, "wait for ", target);
       }
       return;
     case OpKind::fence:
       context.at_fence = context.fenced();
       if (context.at_fence) {
-        stall(context, "fence");
+        stall(context, "fence", nullptr);
       } else {
         fenced(context);
       }
@@ -355,7 +358,7 @@ void PeCpu::fail(KernelContext& context) {
   context.state = KernelContext::State::failed;
   context.waits_for = 0;
   context.at_fence = false;
-  context.stalled_at.clear();
+  context.stalled_at = nullptr;
   // Not from within whoever reports it.
   services_.queue.at(services_.now(), [this, &context] { abandon(context); });
 }
@@ -407,12 +410,12 @@ void PeCpu::explain(std::vector<Blocked>& blocked) const {
     Blocked b;
     b.pe = services_.coord;
     b.kernel = kernel;
-    b.since = context->stalled_at.empty() ? context->started : context->stalled_since;
+    b.since = context->stalled_at == nullptr ? context->started : context->stalled_since;
     if (context->state == KernelContext::State::armed) {
       b.op = "(armed)";
       b.waits_for = "its start command";
     } else {
-      b.op = context->stalled_at.empty() ? "(issued to its end)" : context->stalled_at;
+      b.op = context->stalled_at == nullptr ? "(issued to its end)" : context->stalled_text();
       b.waits_for = context->in_flight.empty()
                         ? "nothing: an internal error"
                         : fmt::format("{} ops in flight, the first {}; {} reads and {} writes of memory unanswered",

@@ -52,7 +52,7 @@ class PeCpu final : public OpSink, public TileSink {
   void dispatched(std::uint32_t index);
   void issue(std::unique_ptr<Op> op);
   void enter_hazards(Op& op);
-  void stall(KernelContext& context, const std::string& at);
+  void stall(KernelContext& context, const char* what, const Op* op);
   void resume(KernelContext& context);
   bool fits(const Op& op) const;
   void enqueue(Op& op);
@@ -81,6 +81,7 @@ class PeCpu final : public OpSink, public TileSink {
   bool busy_ = false;
   Track track_;
   std::vector<Track> kernel_tracks_, op_tracks_;  // by context
+  std::vector<std::string> stall_texts_;          // by context, where op_tracks_ are wanted
 };
 
 }  // namespace kernbench::pe

@@ -19,7 +19,7 @@ MessageClass class_of(PacketKind kind) {
 
 tlm::tlm_generic_payload& Services::payload(PacketKind kind, NodeId destination, std::uint64_t address,
                                             std::uint32_t bytes) {
-  tlm::tlm_generic_payload& payload = pool.acquire();
+  tlm::tlm_generic_payload& payload = pool.acquire(options.data ? bytes : 0);
   payload.set_command(kind == PacketKind::read ? tlm::TLM_READ_COMMAND : tlm::TLM_WRITE_COMMAND);
   payload.set_address(address);
   payload.set_data_length(bytes);

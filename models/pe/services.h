@@ -45,6 +45,14 @@ struct Services {
   /// A payload of ours, addressed and ready to be filled and injected.
   tlm::tlm_generic_payload& payload(PacketKind kind, NodeId destination, std::uint64_t address, std::uint32_t bytes);
   void inject(tlm::tlm_generic_payload& payload);
+  /// What one payload may carry: a multiple of it is not crossed. Trains are made of packets of kMaxPacketBytes.
+  std::uint32_t longest() const { return options.longest; }
+  /// Trains: time in which TCM's port passes all but the last packet of `bytes`. Their data stream on meanwhile.
+  Ps streamed(std::uint32_t bytes) const {
+    if (bytes <= kMaxPacketBytes) return 0;
+    const Rate port(config.tcm.bytes_per_second);
+    return port.time_for(bytes) - port.time_for(kMaxPacketBytes);
+  }
   /// Tells the race detector, and reports what it finds.
   void check_races(const Message& launch, const std::string& kernel, const RaceDetector::Text& op,
                    const PhysicalAddress& at, std::uint64_t bytes, bool write);

@@ -26,7 +26,8 @@ bool TcmPort::take(unsigned, tlm::tlm_generic_payload& payload) {
     packet->charge(Delay::contention, total - std::min(own, total));
   }
   ++in_service_;
-  port_.respond(payload, end);
+  port_.respond(payload, answer_time(payload.is_read() ? Packet::find(payload) : nullptr,
+                                     end - services_.streamed(payload.get_data_length()), end, now));
   services_.queue.at(end, [this] {
     --in_service_;
     if (!blocked_) return;

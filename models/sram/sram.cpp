@@ -51,7 +51,9 @@ struct Sram::Impl final : MemoryBackend {
     }
     level(++in_service);
     queue.at(span.end, [this] { leave(); });
-    port.respond(payload, span.end + config.latency);
+    Packet* packet = payload.is_read() ? Packet::find(payload) : nullptr;
+    const Ps first = span.begin + timing.service(offset, std::min(payload.get_data_length(), kMaxPacketBytes));
+    port.respond(payload, answer_time(packet, first + config.latency, span.end + config.latency, now));
     return true;
   }
 

@@ -66,6 +66,37 @@ TEST(MixedGrades, EveryCombinationRunsAndComputesTheSame) {
     expect_same_data_and_like_times(accurate, run_json(with(arguments, {"--fidelity", mix})));
 }
 
+TEST(Trains, HaveTheSameDataAndTimesWithinTheBand) {
+  for (const char* placement : {"default", "torus4x4"}) {
+    std::vector<std::string> arguments =
+        with(all_reduce(placement), {"--set", "sip.cube_mesh.w=2", "--set", "sip.cube_mesh.h=2"});
+    const ordered_json accurate = run_json(arguments), fast = run_json(with(arguments, {"--fidelity", "fast"}));
+    expect_same_data_and_like_times(accurate, fast);
+  }
+}
+
+TEST(Trains, OfLongMessagesHaveTheSameDataAndTimesWithinTheBand) {
+  const std::vector<std::string> arguments{
+      "run", "all_reduce", "-b", "1M", "-w", "0", "--set", "sip.cube_mesh.w=2", "--set", "sip.cube_mesh.h=1"};
+  expect_same_data_and_like_times(run_json(arguments), run_json(with(arguments, {"--fidelity", "fast"})));
+}
+
+TEST(Trains, FitWiresWithShortBuffers) {
+  const std::vector<std::string> arguments{"run",   "all_reduce",
+                                           "-b",    "256K",
+                                           "-w",    "0",
+                                           "--set", "sip.cube_mesh.w=2",
+                                           "--set", "sip.cube_mesh.h=1",
+                                           "--set", "cube.ucie.buffer_packets=2",
+                                           "--set", "sip.io.ucie.buffer_packets=5"};
+  expect_same_data_and_like_times(run_json(arguments), run_json(with(arguments, {"--fidelity", "fast"})));
+}
+
+TEST(Trains, DataOffChangesNoTime) {
+  const std::vector<std::string> arguments{"run", "all_reduce", "-b", "1M", "--fidelity", "fast"};
+  EXPECT_EQ(run_json(arguments)["sim_time_ps"], run_json(with(arguments, {"--data", "off"}))["sim_time_ps"]);
+}
+
 TEST(MixedGrades, DataOffChangesNoTimeOfTheFastGrade) {
   const std::vector<std::string> arguments{"run", "all_reduce", "-b", "16K", "--fidelity", "noc=fast"};
   EXPECT_EQ(run_json(arguments)["sim_time_ps"], run_json(with(arguments, {"--data", "off"}))["sim_time_ps"]);

@@ -33,6 +33,57 @@ TEST(Wire, WithoutFlitsBytesArriveAsTheyAreSent) {
   EXPECT_EQ(wire.stats().flits, 0u);
 }
 
+LinkConfig plain() {
+  LinkConfig link;
+  link.bytes_per_second = 128'000'000'000;
+  link.header_bytes = 16;
+  link.latency = kLatency;
+  return link;
+}
+constexpr Ps kPacket = 2125;  // 256 B and a header
+
+TEST(Wire, ATrainTakesWhatItsPacketsTake) {
+  Wire train(plain(), kNocFlit), packets(plain(), kNocFlit);
+  const Wire::Passage one = train.send(4096, 1000, 0);
+  Wire::Passage last;
+  for (Ps at = 1000; at < 1000 + 16 * kPacket; at = packets.free()) last = packets.send(256, at, 0);
+  EXPECT_EQ(one.end, 1000 + 16 * kPacket);
+  EXPECT_EQ(one.end, last.end);
+  EXPECT_EQ(one.tail, last.tail);
+  EXPECT_EQ(one.head, 1000 + 625 + kLatency);
+  EXPECT_EQ(train.stats().packets, packets.stats().packets);
+  EXPECT_EQ(train.stats().raw_bytes, packets.stats().raw_bytes);
+  EXPECT_EQ(train.energy_aj(), packets.energy_aj());
+}
+
+TEST(Wire, WhatSlipsInGoesBetweenTwoPacketsOfATrainAndDelaysWhatFollows) {
+  Wire wire(plain(), kNocFlit);
+  wire.send(4096, 1000, 0);
+  const Wire::Passage credit = wire.slip_in(16, 1000 + kPacket + 1, 0);
+  EXPECT_EQ(credit.start, 1000 + 2 * kPacket);
+  EXPECT_EQ(credit.end, credit.start + 250);
+  EXPECT_EQ(credit.tail, credit.end + kLatency);
+  EXPECT_EQ(wire.free(), 1000 + 16 * kPacket + 250);
+  EXPECT_EQ(wire.slip_in(16, 1000 + 3 * kPacket, 0).start, 1000 + 3 * kPacket);
+}
+
+TEST(Wire, WhatSlipsInOnAFreeWireIsSentAsUsual) {
+  Wire wire(ucie(UcieFlit::b256), kNocFlit), usual(ucie(UcieFlit::b256), kNocFlit);
+  const Wire::Passage slipped = wire.slip_in(16, 5000, 5100), sent = usual.send(16, 5000, 5100);
+  EXPECT_EQ(slipped.start, 5000u);
+  EXPECT_EQ(slipped.end, sent.end);
+  EXPECT_EQ(slipped.tail, sent.tail);
+  EXPECT_EQ(wire.stats().raw_bytes, usual.stats().raw_bytes);
+}
+
+TEST(Wire, InFlitsWhatSlipsInArrivesWithThePieceThatHoldsIt) {
+  Wire wire(ucie(UcieFlit::b256), kNocFlit);
+  wire.send(4096, 0, 0);  // the stream begins at 0: a piece ends every 2 ns
+  const Wire::Passage credit = wire.slip_in(16, 2400, 0);
+  EXPECT_EQ(credit.start, 2 * wire.held(256));
+  EXPECT_EQ(credit.tail, 6000 + kLatency);
+}
+
 TEST(Wire, AFlitIsPassedOnWhenItsCheckIsThere) {
   Wire wire(ucie(UcieFlit::b256), kNocFlit);
   // 272 bytes at 118 GB/s are 2,305.1 ps, in two flits.

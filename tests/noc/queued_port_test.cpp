@@ -36,13 +36,24 @@ TEST(CreditLedger, APacketMayStartBeforeItsLastCreditIsBack) {
 
 TEST(CreditLedger, ManySingleCreditsAreNeverEarly) {
   CreditLedger ledger(1);
+  ledger.announce(0, 32);
+  ledger.take(0, 32, 0);
+  for (Cycle i = 0; i < 32; ++i) ledger.add(0, 1, 100 + 10 * i, 0);  // more runs than it keeps apart
+  EXPECT_EQ(ledger.ready(0, 1), 100U);
+  EXPECT_GE(ledger.ready(0, 32), 410U - 31U);
+  ledger.add(0, 1, 600, 599);  // all others are past
+  EXPECT_LE(ledger.ready(0, 32), 599U);
+}
+
+TEST(CreditLedger, CreditsOfATrainComeAndAreUsedStepByStep) {
+  CreditLedger ledger(1, 10);
   ledger.announce(0, 8);
   ledger.take(0, 8, 0);
-  for (Cycle i = 0; i < 8; ++i) ledger.add(0, 1, 100 + 10 * i, 0);  // more runs than it keeps apart
-  EXPECT_EQ(ledger.ready(0, 1), 100U);
-  EXPECT_GE(ledger.ready(0, 8), 170U - 7U);
-  ledger.add(0, 1, 300, 299);  // all others are past
-  EXPECT_LE(ledger.ready(0, 8), 299U);
+  ledger.add(0, 8, 100, 90);  // at 100, 110, ... 170
+  EXPECT_EQ(ledger.ready(0, 8), 100U);
+  ledger.take(0, 4, 0);
+  ledger.add(0, 4, 220, 90);
+  EXPECT_EQ(ledger.ready(0, 6), 180U);  // its fifth packet needs the credit of 220
 }
 
 struct Departure {
