@@ -27,7 +27,7 @@ bool apply(tlm::tlm_generic_payload& payload, std::uint64_t offset, SparseMemory
 }  // namespace memory_access
 
 /// When the answer to a read begins whose first packet of data is there at `first` and whose last byte at `end`, not
-/// before `now`: the data of a train begin to leave so early that the last of them leaves when it comes.
+/// before `now`: the data of a train leave as they come, but not more than Packet::lead before the last of them.
 inline Ps answer_time(Packet* packet, Ps first, Ps end, Ps now) {
   if (packet == nullptr || packet->lead == 0) return end;
   packet->complete = end;

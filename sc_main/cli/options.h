@@ -27,7 +27,7 @@ struct CommonOptions {
                    from, scheduling = "concurrent", host_io = "debug";
   std::vector<std::string> wave_filters, plugins;
   std::uint64_t seed = 1;
-  unsigned recorder_window = 256;
+  unsigned recorder_window = 64;
   double watchdog = 600;  ///< s without progress
   bool debug = false, quiet = false, verbose = false, no_progress = false;
 
