@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <memory>
-#include <set>
+#include <optional>
 
 #include "ccl/bounds.h"
 #include "ccl/legal.h"
+#include "runtime/process_group.h"
 #include "sc_main/workloads/collective_case.h"
 #include "sc_main/workloads/placement_option.h"
 #include "sc_main/workloads/sizes.h"
@@ -111,8 +112,8 @@ class CollectiveWorkload final : public Workload {
   Request request(const Session& session) const;
   std::string header(const Session& session, const Request& request, int ranks) const;
   std::vector<std::vector<int>> parse_groups(int ranks) const;
-  void check_layouts(const MachineMap& map, const Request& request) const;
-  std::int64_t block_of(const Request& request, const PlacementUnits& units, int ranks, std::uint64_t bytes) const;
+  void check_layouts(const Request& request) const;
+  std::int64_t block_of(const Request& request, int ranks, std::uint64_t bytes) const;
 
   void rank_program(Context& ctx, const Request& request, const Session& session, Report& report);
   void measure(Context& ctx, const Request& request, const Session& session, const std::vector<Group>& groups,
@@ -130,6 +131,8 @@ class CollectiveWorkload final : public Workload {
               algorithm_;
   std::vector<std::string> groups_;
   int warmup_ = 1, iterations_ = 1, check_ = 1, in_place_ = 1, root_ = 0;
+  PlacementUnits units_;               ///< where a rank's tensors may lie
+  bool ranks_are_pes_ = false;         ///< world_size in ccl.yaml
   std::vector<Measurement> measured_;  ///< by group
 };
 
@@ -249,11 +252,10 @@ Request CollectiveWorkload::request(const Session& session) const {
 }
 
 /// Elements of a block, as many as fit the size.
-std::int64_t CollectiveWorkload::block_of(const Request& request, const PlacementUnits& units, int ranks,
-                                          std::uint64_t bytes) const {
+std::int64_t CollectiveWorkload::block_of(const Request& request, int ranks, std::uint64_t bytes) const {
   CollectiveCase c = request.what;
   c.ranks = ranks;
-  const int blocks = blocks_in_size(op_, contributions_of(c, units));
+  const int blocks = blocks_in_size(op_, contributions_of(c, units_));
   const auto n = static_cast<std::int64_t>(bytes / (size_of(c.dtype) * static_cast<std::size_t>(blocks)));
   if (n == 0) {
     throw std::invalid_argument(
@@ -265,8 +267,7 @@ std::int64_t CollectiveWorkload::block_of(const Request& request, const Placemen
 }
 
 /// What every rank would find out on its own, before anything runs.
-void CollectiveWorkload::check_layouts(const MachineMap& map, const Request& request) const {
-  const PlacementUnits units = placement_units(map);
+void CollectiveWorkload::check_layouts(const Request& request) const {
   for (const std::vector<int>& group : request.groups) {
     CollectiveCase c = request.what;
     c.ranks = static_cast<int>(group.size());
@@ -274,7 +275,7 @@ void CollectiveWorkload::check_layouts(const MachineMap& map, const Request& req
       throw std::invalid_argument(fmt::format("--root is {}; give 0 to {}, a rank of the group", c.root, c.ranks - 1));
     }
     for (const std::uint64_t bytes : request.sizes) {
-      CollectiveLayout(c, units, block_of(request, units, c.ranks, bytes));
+      CollectiveLayout(c, units_, block_of(request, c.ranks, bytes));
     }
   }
 }
@@ -282,7 +283,13 @@ void CollectiveWorkload::check_layouts(const MachineMap& map, const Request& req
 Report CollectiveWorkload::run(Session& session) {
   Request wanted = request(session);
   const ProcessGroupOptions options{algorithm_, session.options().ccl_file, wanted.what.scope, {}};
-  const int ranks = session.map().sips;
+  const int ranks = session.runtime().world_size(options);
+  if (ProcessGroup::world_size(options)) {  // a rank is a PE; which one makes no difference here
+    ranks_are_pes_ = true;
+    units_ = {{0}, {{0}}, false};
+  } else {
+    units_ = placement_units(session.map());
+  }
   wanted.groups = parse_groups(ranks);
   const bool grouped = !wanted.groups.empty();
   if (!grouped) {
@@ -290,7 +297,7 @@ Report CollectiveWorkload::run(Session& session) {
     for (int rank = 0; rank < ranks; ++rank) all.push_back(rank);
   }
   measured_.resize(wanted.groups.size());
-  check_layouts(session.map(), wanted);
+  check_layouts(wanted);
   session.runtime().init_process_group(options);
   Report report;
   report.text = header(session, wanted, ranks);
@@ -318,12 +325,13 @@ Report CollectiveWorkload::run(Session& session) {
 
 std::string CollectiveWorkload::header(const Session& session, const Request& request, int ranks) const {
   const CollectiveCase& c = request.what;
-  std::string text = fmt::format("# {} on {} SIPs ({}), scope {}, {}{}{}\n", name(), ranks,
-                                 to_string(session.map().sip_topology), to_string(c.scope), to_string(c.in_policy),
-                                 c.in_place               ? ", in place"
-                                 : out_placement_.empty() ? ", out of place"
-                                                          : ", out " + to_string(c.out_policy),
-                                 ccl::rooted(op_) ? fmt::format(", root {}", c.root) : "");
+  std::string text =
+      fmt::format("# {} on {} {} ({}), scope {}, {}{}{}\n", name(), ranks, ranks_are_pes_ ? "PEs" : "SIPs",
+                  to_string(session.map().sip_topology), to_string(c.scope), to_string(c.in_policy),
+                  c.in_place               ? ", in place"
+                  : out_placement_.empty() ? ", out of place"
+                                           : ", out " + to_string(c.out_policy),
+                  ccl::rooted(op_) ? fmt::format(", root {}", c.root) : "");
   text += fmt::format(
       "# warm-up {}, iterations {}, seed {}; sizes as in nccl-tests ({}), GB/s = 10^9 B/s, bound = share of the "
       "topology's bound\n",
@@ -402,7 +410,6 @@ Handle CollectiveWorkload::start(Context& ctx, const CollectiveCase& c, const Bu
 
 void CollectiveWorkload::measure(Context& ctx, const Request& request, const Session& session,
                                  const std::vector<Group>& groups, std::uint64_t bytes, Report& report) {
-  const PlacementUnits units = placement_units(ctx.map());
   struct Part {
     std::size_t group;
     int member;
@@ -416,7 +423,7 @@ void CollectiveWorkload::measure(Context& ctx, const Request& request, const Ses
     const std::vector<int>& ranks = request.groups[g];
     CollectiveCase c = request.what;
     c.ranks = static_cast<int>(ranks.size());
-    layouts.emplace_back(c, units, block_of(request, units, c.ranks, bytes));
+    layouts.emplace_back(c, units_, block_of(request, c.ranks, bytes));
     if (ctx.rank() == 0) measured_[g].reset(ranks.size(), request.iterations);
     const auto found = std::find(ranks.begin(), ranks.end(), ctx.rank());
     if (found == ranks.end()) continue;
@@ -470,7 +477,7 @@ std::string CollectiveWorkload::text_row(const Request& request, const Json& res
       result["time_ns"].get<double>() / 1e3, result["algbw_gbps"].get<double>(), result["busbw_gbps"].get<double>(),
       fraction.is_number() ? fmt::format("{:.3f}", fraction.get<double>()) : "-", wrong,
       result["algorithm"].get<std::string>());
-  text += "; " + result["limited_by"].get<std::string>();
+  if (result["limited_by"].is_string()) text += "; " + result["limited_by"].get<std::string>();
   if (request.groups.size() > 1) text += fmt::format("  {}", result["group"].dump());
   return text + "\n";
 }
@@ -485,7 +492,8 @@ Json CollectiveWorkload::row(const Session& session, const Request& request, std
                      static_cast<std::uint64_t>(blocks_in_size(op_, p));
   const double time = measured.mean_ns(measured.starts, measured.ends);
   const double algbw = time > 0 ? static_cast<double>(bytes) / time : 0;
-  const ccl::Bound bound = bound_of(session.map(), c, layout, request.groups[group], bytes);
+  std::optional<ccl::Bound> bound;  // bounds are of groups of SIPs
+  if (!ranks_are_pes_) bound = bound_of(session.map(), c, layout, request.groups[group], bytes);
   const Comparison comparison = request.check ? compare_collective(c, layout, measured.data) : Comparison{};
 
   Json result;
@@ -504,10 +512,10 @@ Json CollectiveWorkload::row(const Session& session, const Request& request, std
   result["host_time_ns"] = measured.mean_ns(measured.submits, measured.completions);
   result["algbw_gbps"] = algbw;
   result["busbw_gbps"] = algbw * bus_factor(op_, p);
-  result["bound_ns"] = bound.ns;
-  result["bound_name"] = bound.name;
-  result["bound_fraction"] = time > 0 && bound.ns > 0 ? Json(bound.ns / time) : Json();
-  result["limited_by"] = bound.limited_by;
+  result["bound_ns"] = bound ? Json(bound->ns) : Json();
+  result["bound_name"] = bound ? Json(bound->name) : Json();
+  result["bound_fraction"] = bound && time > 0 && bound->ns > 0 ? Json(bound->ns / time) : Json();
+  result["limited_by"] = bound ? Json(bound->limited_by) : Json();
   result["check"] = !request.check ? "skipped" : comparison.mismatches == 0 ? "ok" : "wrong";
   result["mismatches"] = request.check ? Json(comparison.mismatches) : Json();
   result["max_abs_err"] = request.check ? Json(comparison.max_abs_error) : Json();
