@@ -121,6 +121,7 @@ void RuntimeImpl::install_tables(ProcessGroup& group, std::size_t algorithm, int
     scheduling->announced(state);
     tables.push_back(state);
   }
+  scheduling->readied();  // others may wait for this rank, which had nothing to install
 }
 
 void RuntimeImpl::await_tables(ProcessGroup& group, std::size_t algorithm, int rank) {

@@ -27,8 +27,8 @@ void ConcurrentScheduling::submitted(const StatePtr& state) {
   held_[line].push_back(state);
 }
 
-/// What was not ready may be now; what stands behind it in its stream follows.
-void ConcurrentScheduling::release() {
+/// What stands behind it in its stream follows.
+void ConcurrentScheduling::readied() {
   for (auto line = held_.begin(); line != held_.end();) {
     std::deque<StatePtr>& behind = line->second;
     while (!behind.empty() && (!behind.front()->ready || behind.front()->ready())) {
@@ -43,7 +43,7 @@ void ConcurrentScheduling::release() {
 void ConcurrentScheduling::waited_for(const StatePtr& state, int rank) { add_waiter(*state, rank); }
 void ConcurrentScheduling::completed(const StatePtr& state) {
   wake_waiters(runtime_.scheduler, *state);
-  if (!held_.empty()) release();
+  readied();
 }
 void ConcurrentScheduling::satisfied(int rank) { runtime_.scheduler.make_ready(rank); }
 

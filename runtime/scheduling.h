@@ -28,6 +28,8 @@ class Scheduling {
   /// A drain is to complete `state`, whether or not somebody waits for it.
   virtual void announced(const StatePtr& state) = 0;
   virtual void completed(const StatePtr& state) = 0;
+  /// What was not ready (Handle::State::ready) may be now, by a worker's doing.
+  virtual void readied() = 0;
   /// What worker `rank` waits for has come true by another worker's doing.
   virtual void satisfied(int rank) = 0;
   /// The last worker to reach a barrier goes on with its turn; otherwise it yields as the others have.
@@ -55,6 +57,7 @@ class ConcurrentScheduling : public Scheduling {
   void waited_for(const StatePtr& state, int rank) override;
   void announced(const StatePtr&) override {}
   void completed(const StatePtr& state) override;
+  void readied() override;
   void satisfied(int rank) override;
   bool last_at_barrier_goes_on() const override { return true; }
   void all_yielded() override {}
@@ -63,8 +66,6 @@ class ConcurrentScheduling : public Scheduling {
   Queues queues() const override { return {}; }
 
  private:
-  void release();
-
   RuntimeImpl& runtime_;
   std::map<Line, std::deque<StatePtr>> held_;  // no empty lines
 };
@@ -83,6 +84,7 @@ class RoundsScheduling : public Scheduling {
   void waited_for(const StatePtr& state, int rank) override;
   void announced(const StatePtr& state) override;
   void completed(const StatePtr& state) override;
+  void readied() override {}       // the drain asks
   void satisfied(int) override {}  // resumes with the others
   bool last_at_barrier_goes_on() const override { return false; }
   void all_yielded() override;
