@@ -104,6 +104,28 @@ TEST(PageInABrowser, ALinkToAPointShowsItsConfigurationAndCommand) {
   EXPECT_NE(page.dom.find(study.points[17].config.dump(2).substr(0, 30)), std::string::npos);
 }
 
+TEST(PageInABrowser, DraggingAlongALineKeepsThePointsWithin) {
+  NEEDS_A_BROWSER();
+  const TestFolder folder;
+  std::string page = render(sample_study());
+  // From the top of the first line, which is the width of the mesh, down to between 3 and 4.
+  page.insert(page.rfind("</body>"), R"(<script>
+    const overlay = document.querySelector("#parallel .brush .overlay"), box = overlay.getBoundingClientRect();
+    const fire = (type, y) => (type === "mousedown" ? overlay : window).dispatchEvent(new MouseEvent(type, {
+      bubbles: true, cancelable: true, view: window, clientX: box.left + box.width / 2, clientY: box.top + y * box.height}));
+    fire("mousedown", 0.01);
+    fire("mousemove", 0.2);
+    fire("mousemove", 0.38);
+    fire("mouseup", 0.38);
+  </script>)");
+  const Rendered rendered = render_in_browser(folder, page);
+  EXPECT_TRUE(rendered.quiet()) << rendered.log;
+  EXPECT_NE(rendered.dom.find("15 of 39 points shown"), std::string::npos);  // widths 4 and 5, less the failed point
+  EXPECT_EQ(count_of(rendered.dom, "class=\"dot"), 15U);
+  EXPECT_EQ(count_of(rendered.dom, "class=\"thread faded\""), 24U);
+  EXPECT_NE(rendered.dom.find("1 to 16 of 16 points"), std::string::npos);  // the list keeps those without figures
+}
+
 TEST(PageInABrowser, AStudyWithoutFiguresSaysSo) {
   NEEDS_A_BROWSER();
   const TestFolder folder;

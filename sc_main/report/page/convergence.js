@@ -7,7 +7,9 @@
     study.searches.map(run => `${run.algorithm}, seed ${run.seed}: ${run.generations.length} generations`).join("; "));
   const all = [].concat(...study.searches.map(run => run.generations));
   const x = d3.scaleLinear().domain([0, d3.max(all, g => g.evaluated) || 1]).nice().range([margin.left, width - margin.right]);
-  const y = d3.scaleLinear().domain([0, d3.max(all, g => g.hypervolume) || 1]).nice().range([height - margin.bottom, margin.top]);
+  // What little a good search still gains would not be seen from zero.
+  const [least, most] = d3.extent(all, g => g.hypervolume);
+  const y = d3.scaleLinear().domain([least > most / 2 ? least - (most - least) * 0.1 : 0, most || 1]).nice().range([height - margin.bottom, margin.top]);
   svg.append("g").attr("class", "grid").attr("transform", `translate(${margin.left},0)`).call(d3.axisLeft(y).ticks(6).tickSize(-(width - margin.left - margin.right)).tickFormat(""));
   svg.append("g").attr("class", "axis").attr("transform", `translate(0,${height - margin.bottom})`).call(d3.axisBottom(x).ticks(10));
   svg.append("g").attr("class", "axis").attr("transform", `translate(${margin.left},0)`).call(d3.axisLeft(y).ticks(6).tickFormat(tick(y.domain())));

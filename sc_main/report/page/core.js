@@ -55,7 +55,7 @@ function scaleOf(column, points, range) {
 }
 /// Ticks that people read: an axis' own values where they are few, 1-2-5 within decades on a log scale.
 function ticksOf(column, scale, points, most) {
-  if (isCategory(column)) return {values: scale.domain(), format: value => column.categories[value]};
+  if (isCategory(column)) return {values: scale.domain(), format: value => clipped(column.categories[value], 18)};
   const own = [...new Set(points.map(column.of).filter(value => value !== null))].sort((a, b) => a - b);
   if (column.kind === "axis" && own.length <= most) return {values: own, format: tick(own)};
   if (column.scale !== "log" || !scale.base) return {values: scale.ticks(most), format: tick(scale.ticks(most))};

@@ -8,7 +8,7 @@
   const controls = d3.select("#parallel .controls");
   const clear = controls.append("button").attr("type", "button").text("Show all points");
   const count = controls.append("span").attr("role", "status");
-  let kept = new Map(), draws = 0;  // column -> [top, bottom] of its brush
+  let kept = new Map(), drawing = false;  // column -> [top, bottom] of its brush
 
   const x = d3.scalePoint().domain(d3.range(lines.length)).range([margin.left, width - margin.right]).padding(0.2);
   const scales = lines.map(column => scaleOf(column, measured, [height - margin.bottom, margin.top]));
@@ -22,6 +22,7 @@
     changed();
   }
   function draw() {
+    drawing = true;
     const svg = chart("#parallel", width, height, "Parallel coordinates of axes and objectives",
       `${lines.length} columns; ${state.shown.size} of ${measured.length} points kept.`);
     const colour = colouring(view.colour, measured);
@@ -33,7 +34,7 @@
       const name = group.append("text").attr("class", "label").attr("text-anchor", "middle");
       name.attr("y", margin.top - 12 - 15 * (wrapped(name, titled(column), room) - 1));
       const brush = d3.brushY().extent([[-14, margin.top], [14, height - margin.bottom]]).on("end", () => {
-        if (!d3.event.sourceEvent) return;
+        if (drawing) return;  // put back as it was, not moved by the user
         if (d3.event.selection) kept.set(i, d3.event.selection); else kept.delete(i);
         filter();
       });
@@ -51,6 +52,7 @@
     count.text(`${state.shown.size} of ${measured.length} points shown`);
     note("#parallel", "Drag along a line to keep the points within; a click on it lets go. The scatter and the list follow." +
       (view.colour ? ` Colour: ${titled(view.colour)}, dark is low.` : ""));
+    drawing = false;
   }
   const rank = point => point.index === state.chosen ? 2 : state.shown.has(point.index) ? 1 : 0;
   clear.on("click", () => { kept = new Map(); filter(); });
