@@ -53,6 +53,7 @@ std::uint16_t RingNumbers::used(PeCoord pe) const {
 
 std::vector<PeCoord> rank_pes(const MachineMap& map, int world_size) {
   std::vector<PeCoord> all;
+  all.reserve(std::size_t{map.sips} * map.pes_per_sip());
   for (std::uint16_t sip = 0; sip < map.sips; ++sip) {
     const std::vector<PeCoord> here = map.pes(sip);
     all.insert(all.end(), here.begin(), here.end());

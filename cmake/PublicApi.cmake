@@ -20,6 +20,7 @@ set(KERNBENCH_PUBLIC_HEADERS
   sc_main/workloads/workload.h
   tlm/ext/message.h
   tlm/ext/packet.h
+  tlm/kernel/activation.h
   tlm/kernel/call.h
   tlm/kernel/direction.h
   tlm/kernel/dtype.h

@@ -11,7 +11,6 @@ namespace kernbench {
 
 namespace {
 constexpr std::uint64_t kMaxUnits = 256;  // of a physical address
-constexpr std::uint64_t kMaxSip = 4095;
 
 /// Reports unknown and forbidden keys.
 void check_placement_keys(const ConfigNode& map, const std::string& what, const std::vector<std::string>& valid,
@@ -33,14 +32,6 @@ std::vector<std::string> split_names(int count) {
   return names;
 }
 
-int read_unit(const ConfigNode& map, const char* key, std::uint64_t most, const std::string& what, Problems& problems) {
-  const ConfigNode* node = map.find(key);
-  if (node == nullptr) {
-    problems.add(map.where, fmt::format("missing key '{}'", dotted(what, key)), fmt::format("give 0 to {}", most));
-    return 0;
-  }
-  return static_cast<int>(read_integer(*node, dotted(what, key), {0, most}, problems).value_or(0));
-}
 }  // namespace
 
 std::string forbidden_placement_key(const std::string& key) {
@@ -82,17 +73,6 @@ DPPolicy load_dp_policy(const std::string& path) {
   const DPPolicy policy = read_dp_policy(root, "policy", problems);
   problems.throw_if_any();
   return policy;
-}
-
-ShardHome read_shard_home(const ConfigNode& node, const std::string& what, Problems& problems) {
-  const std::vector<std::string> keys = {"sip", "cube", "pe"};
-  ShardHome home;
-  if (!expect_map(node, what, keys, problems)) return home;
-  check_placement_keys(node, what, keys, problems);
-  home.sip = read_unit(node, "sip", kMaxSip, what, problems);
-  home.cube = read_unit(node, "cube", kMaxUnits - 1, what, problems);
-  home.pe = read_unit(node, "pe", kMaxUnits - 1, what, problems);
-  return home;
 }
 
 }  // namespace kernbench

@@ -15,14 +15,6 @@ DPPolicy read_dp_policy(const ConfigNode& node, const std::string& what, Problem
 /// The same from a whole file. Throws ConfigError with file:line:column.
 DPPolicy load_dp_policy(const std::string& path);
 
-/// Where a shard lives, from YAML: a map with `sip`, `cube` and `pe`, all required. A flat `pe_index` is reported.
-struct ShardHome {
-  int sip = 0;   ///< SIP in the machine
-  int cube = 0;  ///< cube within SIP
-  int pe = 0;    ///< PE within cube
-};
-ShardHome read_shard_home(const ConfigNode& node, const std::string& what, Problems& problems);
-
 /// What to say of a key that placement must not have; empty for every other key.
 std::string forbidden_placement_key(const std::string& key);
 

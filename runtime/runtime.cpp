@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <new>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -229,6 +230,8 @@ void Runtime::rethrow_failures() const {
   for (const auto& [rank, error] : result.failures) ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", rank);
   try {
     std::rethrow_exception(result.failures.begin()->second);
+  } catch (const std::bad_alloc&) {
+    reason = "this computer has not enough memory (std::bad_alloc)";
   } catch (const std::exception& error) {
     reason = error.what();
   } catch (...) {
@@ -240,6 +243,6 @@ void Runtime::rethrow_failures() const {
 }
 
 const std::vector<HostTraceEntry>& Runtime::host_trace() const { return impl_->trace; }
-const std::atomic<int>& Runtime::running_rank() const { return impl_->scheduler.published_current(); }
+const HostProgress& Runtime::host_progress() const { return impl_->scheduler.progress(); }
 
 }  // namespace kernbench

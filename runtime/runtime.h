@@ -1,5 +1,4 @@
 #pragma once
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -29,6 +28,7 @@ namespace kernbench {
 
 struct RuntimeImpl;
 struct CollectiveRequest;
+struct HostProgress;
 
 /// A submitted message or collective; completes once. Copies share it; dropping all of them does not cancel it.
 class Handle {
@@ -318,9 +318,8 @@ class Runtime : public sc_core::sc_module {
   std::uint64_t switches() const;                         ///< times that a worker gave up its turn
   /// Entries in the queues of the scheduling; none where there are no queues.
   std::size_t pending_worker_waits() const;
-  std::size_t pending_collectives() const;  ///< likewise
-  /// Rank whose host code is running, -1 for none; may be read from other threads.
-  const std::atomic<int>& running_rank() const;
+  std::size_t pending_collectives() const;    ///< likewise
+  const HostProgress& host_progress() const;  ///< may be read from other threads
 
  private:
   static void check_join(bool join);

@@ -119,6 +119,7 @@ void Scheduler::pass_baton() {
   const int rank = *ready_.begin();
   ready_.erase(ready_.begin());
   set_running(rank);
+  progress_.turns.fetch_add(1, std::memory_order_relaxed);
   workers_[static_cast<std::size_t>(rank)].wake.notify();
 }
 
@@ -166,6 +167,7 @@ void Scheduler::run(Worker& worker) {
   } else {
     worker.state = State::finished;
   }
+  progress_.ended.fetch_add(1, std::memory_order_relaxed);
   set_running(-1);
   pass_baton();
 }

@@ -13,6 +13,13 @@
 
 namespace kernbench {
 
+/// What the host publishes for readers outside of the simulation.
+struct HostProgress {
+  std::atomic<int> running_rank{-1};    ///< whose host code runs; -1: none
+  std::atomic<std::uint64_t> turns{0};  ///< that workers were given
+  std::atomic<std::uint64_t> ended{0};  ///< workers
+};
+
 /// The workers: one SC_THREAD per rank, of which one runs at a time.
 ///
 /// The kernel does not order threads that are due at one instant, so no thread is ever woken directly. Whoever becomes
@@ -68,8 +75,8 @@ class Scheduler {
   void end_workers();
 
   /// Rank whose thread is running; -1: none (the hardware or the main context).
-  int current() const { return running_.load(std::memory_order_relaxed); }
-  const std::atomic<int>& published_current() const { return running_; }  ///< for the watchdog's thread
+  int current() const { return progress_.running_rank.load(std::memory_order_relaxed); }
+  const HostProgress& progress() const { return progress_; }  ///< for the watchdog's thread
   /// A worker failed: the others have been ended, or are being ended now.
   bool aborting() const { return aborting_; }
   std::uint64_t switches() const { return switches_; }  ///< times that a worker gave up its turn
@@ -77,7 +84,7 @@ class Scheduler {
 
  private:
   Worker& running();
-  void set_running(int rank) { running_.store(rank, std::memory_order_relaxed); }
+  void set_running(int rank) { progress_.running_rank.store(rank, std::memory_order_relaxed); }
   void yield(Worker& worker);
   void run(Worker& worker);
   void fail(Worker& worker, std::exception_ptr error);
@@ -92,7 +99,7 @@ class Scheduler {
   std::function<void()> all_yielded_, failed_;
   std::deque<Worker> workers_;
   std::set<int> ready_;
-  std::atomic<int> running_{-1};
+  HostProgress progress_;
   bool aborting_ = false;
   std::uint64_t switches_ = 0;
   std::unique_ptr<sc_core::sc_event> turn_, end_;

@@ -8,13 +8,11 @@
 
 namespace kernbench {
 
-Watchdog::Watchdog(double seconds, const Dispatcher& dispatcher, const std::atomic<int>& running_rank,
+Watchdog::Watchdog(double seconds, const Dispatcher& dispatcher, const HostProgress& host,
                    std::function<void(const std::string&)> expired)
-    : period_(seconds),
-      dispatcher_(dispatcher),
-      running_rank_(running_rank),
-      expired_(std::move(expired)),
-      thread_([this] { watch(); }) {}
+    : period_(seconds), dispatcher_(dispatcher), host_(host), expired_(std::move(expired)), thread_([this] {
+        watch();
+      }) {}
 
 Watchdog::~Watchdog() {
   {
@@ -28,31 +26,39 @@ Watchdog::~Watchdog() {
 void Watchdog::watch() {
   struct Seen {
     Ps now;
-    std::uint64_t instants;
-    int rank;
+    std::uint64_t instants, ended;
     bool operator==(const Seen& other) const {
-      return now == other.now && instants == other.instants && rank == other.rank;
+      return now == other.now && instants == other.instants && ended == other.ended;
     }
   };
   const auto look = [this] {
     return Seen{dispatcher_.published_now(), dispatcher_.published_instants(),
-                running_rank_.load(std::memory_order_relaxed)};
+                host_.ended.load(std::memory_order_relaxed)};
   };
+  const auto turns = [this] { return host_.turns.load(std::memory_order_relaxed); };
   Seen last = look();
+  std::uint64_t turns_then = turns();
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, period_, [this] { return stop_; })) {
     const Seen seen = look();
+    const std::uint64_t turns_now = turns();
     if (!(seen == last)) {
       last = seen;
+      turns_then = turns_now;
       continue;
     }
-    const std::string who = seen.rank < 0
-                                ? "the machine's event queue"
-                                : fmt::format("the host code of rank {} (process rank{})", seen.rank, seen.rank);
     expired_(fmt::format("watchdog: no progress for {:g} s of wall clock at {}.{:03} ns of simulated time; running: {}",
-                         period_.count(), seen.now / kPsPerNs, seen.now % kPsPerNs, who));
+                         period_.count(), seen.now / kPsPerNs, seen.now % kPsPerNs, who(turns_now - turns_then)));
     return;
   }
+}
+
+std::string Watchdog::who(std::uint64_t turns) const {
+  const int rank = host_.running_rank.load(std::memory_order_relaxed);
+  std::string text = fmt::format("the host code of rank {} (process rank{})", rank, rank);
+  if (rank < 0) text = turns > 0 ? "the host code of the ranks" : "the machine's event queue";
+  if (turns > 0) text += fmt::format(", after {} turns of ranks in which the machine got nothing to do", turns);
+  return text;
 }
 
 void Watchdog::exit_with_report(const std::string& report) {

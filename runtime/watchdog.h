@@ -1,5 +1,4 @@
 #pragma once
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -7,17 +6,19 @@
 #include <string>
 #include <thread>
 
+#include "runtime/scheduler.h"
 #include "tlm/sim/dispatcher.h"
 
 namespace kernbench {
 
-/// Watches, from a thread outside the simulation, that it gets on: reports when neither simulated time nor the running
-/// process has changed for `seconds` of wall clock. Reads published atomics only.
+/// Watches, from a thread outside the simulation, that it gets on: reports when for `seconds` of wall clock nothing has
+/// happened on the machine and no worker has ended. Turns that workers pass around among themselves, as at barriers,
+/// are no progress. Reads published atomics only.
 class Watchdog {
  public:
-  /// `running_rank`: rank whose host code runs, -1 for the hardware. `expired` gets the report, once; the usual one
-  /// prints it and leaves the process with exit code 4, since a thread that never yields cannot be ended otherwise.
-  Watchdog(double seconds, const Dispatcher& dispatcher, const std::atomic<int>& running_rank,
+  /// `expired` gets the report, once; the usual one prints it and leaves the process with exit code 4, since a thread
+  /// that never yields cannot be ended otherwise.
+  Watchdog(double seconds, const Dispatcher& dispatcher, const HostProgress& host,
            std::function<void(const std::string&)> expired = exit_with_report);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
@@ -27,10 +28,12 @@ class Watchdog {
 
  private:
   void watch();
+  /// Who runs; `turns`: how many ranks were given while nothing happened.
+  std::string who(std::uint64_t turns) const;
 
   const std::chrono::duration<double> period_;
   const Dispatcher& dispatcher_;
-  const std::atomic<int>& running_rank_;
+  const HostProgress& host_;
   std::function<void(const std::string&)> expired_;
   std::mutex mutex_;
   std::condition_variable wake_;

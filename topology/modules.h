@@ -55,7 +55,6 @@ class NetworkModules {
   NetworkInterface& interface(NodeId node);
   /// By slot of Network::ends; null where nothing is.
   LinkPort* link_port(std::size_t slot) { return link_ports_[slot].get(); }
-  std::size_t link_ports() const { return link_ports_.size(); }
   void for_each_packet_socket(const std::function<void(PacketInitiatorSocket&)>& visit);
 
  private:

@@ -2,7 +2,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <optional>
 
 #include "tlm/kernel/dtype.h"
 #include "tlm/kernel/tile.h"
@@ -49,8 +48,6 @@ enum class OpClass : std::uint8_t { simple, divide, root, transcendental, activa
 OpClass op_class(MathOp op);
 /// Type of the result of `op`: bool for compares, else that of the operands.
 DType result_type(MathOp op, DType operands);
-/// The elementwise op of an activation; nothing for none.
-std::optional<MathOp> to_math(Activation activation);
 
 /// out = op(in...): every elementwise op, compare, select(bool mask, a, b), cast, copy, broadcast, transpose.
 /// Operands agree in dtype and broadcast to `out.shape`; out.dtype is result_type(), or any for cast. `out` may be the

@@ -88,22 +88,4 @@ DType result_type(MathOp op, DType operands) {
   return op == MathOp::less || op == MathOp::less_equal || op == MathOp::equal ? DType::boolean : operands;
 }
 
-std::optional<MathOp> to_math(Activation activation) {
-  switch (activation) {
-    case Activation::none:
-      return std::nullopt;
-    case Activation::relu:
-      return MathOp::relu;
-    case Activation::gelu:
-      return MathOp::gelu;
-    case Activation::silu:
-      return MathOp::silu;
-    case Activation::tanh:
-      return MathOp::tanh;
-    case Activation::sigmoid:
-      return MathOp::sigmoid;
-  }
-  return std::nullopt;
-}
-
 }  // namespace kernbench::arith

@@ -5,6 +5,7 @@
 #include "models/arith/arith.h"
 #include "models/pe/gemm_array.h"
 #include "models/pe/tcm_arena.h"
+#include "tlm/kernel/activation.h"
 
 namespace kernbench::pe {
 
@@ -189,7 +190,7 @@ void CompositePlan::describe(Op& op) const {
       math(MathOp::add, &bias);
       break;
     case Phase::activation:
-      math(*arith::to_math(gemm_.epilogue.activation), nullptr);
+      math(*to_math(gemm_.epilogue.activation), nullptr);
       break;
     case Phase::add_residual:
       math(MathOp::add, &residual);

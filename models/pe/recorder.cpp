@@ -8,6 +8,7 @@
 #include "models/arith/arith.h"
 #include "models/pe/composite_plan.h"
 #include "models/pe/directions.h"
+#include "tlm/kernel/activation.h"
 #include "tlm/machine/names.h"
 
 namespace kernbench::pe {
@@ -347,7 +348,7 @@ void Recorder::composite_gemm(const CompositeGemm& gemm) {
   check_leading("lda", gemm.lda, gemm.k);
   check_leading("ldb", gemm.ldb, gemm.n);
   check_leading("ldc", gemm.ldc, gemm.n);
-  if (const auto activation = arith::to_math(gemm.epilogue.activation);
+  if (const auto activation = to_math(gemm.epilogue.activation);
       activation && !arith::is_defined(*activation, gemm.dtype)) {
     fail(call, fmt::format("activation {} is not defined for {}", to_string(*activation), to_string(gemm.dtype)));
   }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "runtime/tp/tensor_view.h"
+#include "tlm/kernel/activation.h"
 
 namespace kernbench::tp {
 
@@ -42,30 +43,13 @@ const Region& own_part(const Parts& parts, const Tl& tl) {
   return parts.at({static_cast<int>(tl.program_id(1)), static_cast<int>(tl.program_id(0))});
 }
 
-std::optional<MathOp> math_of(Activation activation) {
-  switch (activation) {
-    case Activation::relu:
-      return MathOp::relu;
-    case Activation::gelu:
-      return MathOp::gelu;
-    case Activation::silu:
-      return MathOp::silu;
-    case Activation::tanh:
-      return MathOp::tanh;
-    case Activation::sigmoid:
-      return MathOp::sigmoid;
-    default:
-      return std::nullopt;
-  }
-}
-
 /// Type that sums and the epilogue are computed in.
 DType sum_type(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 
 Tile finish(Tl& tl, Tile sum, const std::optional<TensorView::Place>& bias, std::int64_t cols, DType dtype,
             Activation activation) {
   if (bias) sum = sum + tl.cast(tl.load(bias->va, {1, cols}, dtype), sum.dtype());
-  if (const auto op = math_of(activation)) sum = tl.math(*op, {sum});
+  if (const auto op = to_math(activation)) sum = tl.math(*op, {sum});
   return sum.dtype() == dtype ? sum : tl.cast(sum, dtype);
 }
 

@@ -3,18 +3,45 @@
 #include <algorithm>
 #include <set>
 #include <stdexcept>
+#include <utility>
 
 namespace kernbench::tp {
+
+namespace {
+/// Appends `next` to `block` if the two together are one dense row-major block: a row that goes on, or more full rows.
+bool joins(ShardSpec& block, const ShardSpec& next) {
+  if (next.offset_bytes != block.offset_bytes + block.nbytes) return false;
+  Region& a = block.region;
+  const Region& b = next.region;
+  if (a.rows == 1 && b.rows == 1 && b.row == a.row && b.col == a.col + a.cols) {
+    a.cols += b.cols;
+  } else if (b.col == a.col && b.cols == a.cols && b.row == a.row + a.rows) {
+    a.rows += b.rows;
+  } else {
+    return false;
+  }
+  block.nbytes += next.nbytes;
+  return true;
+}
+}  // namespace
 
 TensorView::TensorView(const Tensor& tensor) : base_(tensor.va()), item_(size_of(tensor.dtype())) {
   std::set<std::uint64_t> seen;
   for (const ShardSpec& shard : tensor.shards()) {
-    if (!shard.region.empty() && seen.insert(shard.offset_bytes).second) shards_.push_back(shard);
+    if (!shard.region.empty() && seen.insert(shard.offset_bytes).second) blocks_.push_back(shard);
+  }
+  for (std::size_t before = 0; before != blocks_.size();) {  // rows first, then what they make up
+    before = blocks_.size();
+    std::vector<ShardSpec> joined;
+    for (const ShardSpec& block : blocks_) {
+      if (joined.empty() || !joins(joined.back(), block)) joined.push_back(block);
+    }
+    blocks_ = std::move(joined);
   }
 }
 
 TensorView::Place TensorView::at(std::int64_t row, std::int64_t col) const {
-  for (const ShardSpec& shard : shards_) {
+  for (const ShardSpec& shard : blocks_) {
     const std::int64_t r = row - shard.region.row, c = col - shard.region.col;
     if (r < 0 || r >= shard.region.rows || c < 0 || c >= shard.region.cols) continue;
     const auto element = static_cast<std::uint64_t>(r * shard.region.cols + c);
@@ -24,13 +51,13 @@ TensorView::Place TensorView::at(std::int64_t row, std::int64_t col) const {
 }
 
 void TensorView::row_cuts(std::int64_t begin, std::int64_t end, std::vector<std::int64_t>& cuts) const {
-  for (const ShardSpec& shard : shards_) {
+  for (const ShardSpec& shard : blocks_) {
     if (shard.region.row > begin && shard.region.row < end) cuts.push_back(shard.region.row);
   }
 }
 
 void TensorView::col_cuts(std::int64_t begin, std::int64_t end, std::vector<std::int64_t>& cuts) const {
-  for (const ShardSpec& shard : shards_) {
+  for (const ShardSpec& shard : blocks_) {
     if (shard.region.col > begin && shard.region.col < end) cuts.push_back(shard.region.col);
   }
 }

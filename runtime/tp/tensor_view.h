@@ -6,14 +6,15 @@
 
 namespace kernbench::tp {
 
-/// Where the elements of a placed tensor lie in virtual memory, for kernels that reach any part of it from any PE.
-/// Metadata only: never waits.
+/// Where the elements of a placed tensor lie in virtual memory, for kernels that reach any part of it from any PE. The
+/// packed range has no gaps, so shards that go on where the one before ends are one block: a single row is one whatever
+/// its placement. Metadata only: never waits.
 class TensorView {
  public:
   TensorView() = default;  ///< of no tensor
   explicit TensorView(const Tensor& tensor);
 
-  /// First element of a part of a shard, and the distance between its rows.
+  /// First element of a part of a block, and the distance between its rows.
   struct Place {
     Va va = 0;
     std::int64_t row_stride = 0;  ///< elements
@@ -21,14 +22,14 @@ class TensorView {
   /// Of element (row, col). REQUIRES: it is inside the tensor.
   Place at(std::int64_t row, std::int64_t col) const;
 
-  /// Adds the borders between shards that lie strictly inside [begin, end) to `cuts`.
+  /// Adds the borders between blocks that lie strictly inside [begin, end) to `cuts`.
   void row_cuts(std::int64_t begin, std::int64_t end, std::vector<std::int64_t>& cuts) const;
   void col_cuts(std::int64_t begin, std::int64_t end, std::vector<std::int64_t>& cuts) const;
 
  private:
   Va base_ = 0;
   std::uint64_t item_ = 1;
-  std::vector<ShardSpec> shards_;  // one of each set of copies, none empty
+  std::vector<ShardSpec> blocks_;  // one of each set of copies, none empty; neighbours in memory joined
 };
 
 /// [begin, end) in pieces that end at every cut and are at most `longest`.

@@ -40,14 +40,14 @@ ExitCode classify(const std::exception_ptr& error, std::string& text) {
   } catch (const SpawnError& e) {
     // A program that failed only because the machine is too small for it is out of a resource.
     text = e.what();
-    // One that failed only because its arguments were refused got bad input.
+    // One that failed only because its arguments were refused got bad input; because of this computer, likewise.
     std::set<ExitCode> reasons;
     std::string ignored;
     for (const auto& [rank, failure] : e.failures) reasons.insert(classify(failure, ignored));
-    const bool one = reasons.size() == 1;
-    if (one && *reasons.begin() == ExitCode::bad_input) return ExitCode::bad_input;
-    if (one && *reasons.begin() == ExitCode::out_of_resource) return ExitCode::out_of_resource;
-    return ExitCode::program_failed;
+    const ExitCode reason = reasons.size() == 1 ? *reasons.begin() : ExitCode::program_failed;
+    const bool passed_on =
+        reason == ExitCode::bad_input || reason == ExitCode::out_of_resource || reason == ExitCode::environment;
+    return passed_on ? reason : ExitCode::program_failed;
   } catch (const DeviceFault& e) {
     text = e.what();
     return ExitCode::program_failed;

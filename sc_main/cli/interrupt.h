@@ -13,7 +13,6 @@ class Interrupt {
   Interrupt& operator=(const Interrupt&) = delete;
 
   const std::atomic<bool>& flag() const;
-  bool requested() const { return flag().load(std::memory_order_relaxed); }
 };
 
 }  // namespace kernbench

@@ -57,7 +57,7 @@ void Simulation::run() {
                             options_.limit());
     std::optional<Watchdog> watchdog;
     if (options_.watchdog > 0)
-      watchdog.emplace(options_.watchdog, dispatcher, model_->runtime.running_rank(), end_at_once());
+      watchdog.emplace(options_.watchdog, dispatcher, model_->runtime.host_progress(), end_at_once());
     model_->runtime.run();
   }
   dispatcher.set_stop(nullptr);

@@ -31,11 +31,19 @@ Split parse_split(const std::string& option, const std::string& key, const std::
       fmt::format("{} {} is {}; {}", option, key, quote(text), suggest(text, names, "valid values")));
 }
 
+bool names_a_file(const std::string& text) {
+  const auto ends = [&](const std::string& end) {
+    return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+  };
+  return text.find('=') == std::string::npos && (ends(".yaml") || ends(".yml"));
+}
+
 bool tiled(PeSplit split) { return split == PeSplit::tiled_column_major || split == PeSplit::tiled_row_major; }
 
 }  // namespace
 
 DPPolicy parse_placement(const std::string& option, const std::string& text) {
+  if (names_a_file(text)) return load_dp_policy(text);
   DPPolicy policy;
   std::set<std::string> given;
   for (std::size_t begin = 0; begin <= text.size();) {

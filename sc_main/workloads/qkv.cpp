@@ -51,10 +51,7 @@ class Qkv final : public Workload {
     const tp::LinearPlacement placement = common_.placement();
     std::vector<std::vector<double>> outputs(static_cast<std::size_t>(ranks));
     Ps begin = kNever, end = 0;
-    ProcessGroupOptions group;
-    group.algorithm = common_.algorithm;
-    group.ccl_file = session.options().ccl_file;
-    session.runtime().init_process_group(group);
+    session.runtime().init_process_group(common_.group(session));
     session.run(ranks, [&](Context& ctx) {
       const tp::ParallelState state = tp::initialize_model_parallel(ctx, ranks);
       tp::LinearOptions options;

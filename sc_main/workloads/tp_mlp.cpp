@@ -104,10 +104,7 @@ Report TpMlp::run(Session& session) {
   layers_[0].out = layers_[1].in = hidden_;
   layers_[1].out = out_;
   for (Layer& layer : layers_) layer.outputs.resize(static_cast<std::size_t>(ranks_));
-  ProcessGroupOptions group;
-  group.algorithm = common_.algorithm;
-  group.ccl_file = session.options().ccl_file;
-  session.runtime().init_process_group(group);
+  session.runtime().init_process_group(common_.group(session));
   session.run(ranks_, [&](Context& ctx) { rank_program(ctx, wanted); });
   for (Layer& layer : layers_) count(session.runtime().host_trace(), layer);
   if (common_.checks(session)) check_outputs(session, wanted);

@@ -124,7 +124,7 @@ void TpOptions::add(po::options_description& options) {
   add("dtype,d", po::value(&dtype)->default_value("f16"), "f16, bf16, f32 or f64");
   add("algorithm", po::value(&algorithm)->default_value("auto"), "of the all-reduce: entry of ccl.yaml, or auto");
   add("weight-placement", po::value(&weight)->default_value(split),
-      "inside each SIP: cube=SPLIT,pe=SPLIT[,cubes=N][,pes=N]");
+      "inside each SIP: cube=SPLIT,pe=SPLIT[,cubes=N][,pes=N], or a YAML file with cube, pe, num_cubes, num_pes");
   add("output-placement", po::value(&output)->default_value(split), "likewise");
   add("input-placement", po::value(&input)->default_value(copy), "likewise");
   add("bias-placement", po::value(&bias)->default_value(copy), "likewise");
@@ -139,6 +139,18 @@ DType TpOptions::type() const {
   }
   if (check != 0 && check != 1) throw std::invalid_argument(fmt::format("-c is {}; give 0 or 1", check));
   return type;
+}
+
+ProcessGroupOptions TpOptions::group(Session& session) const {
+  ProcessGroupOptions options;
+  options.algorithm = algorithm;
+  options.ccl_file = session.options().ccl_file;
+  const int ranks = session.runtime().world_size(options), sips = session.map().sips;
+  if (ranks != sips) {
+    throw std::invalid_argument(fmt::format(
+        "--ccl gives a world_size of {}; a tensor-parallel rank is a SIP, of which there are {}", ranks, sips));
+  }
+  return options;
 }
 
 tp::LinearPlacement TpOptions::placement() const {

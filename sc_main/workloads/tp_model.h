@@ -60,6 +60,8 @@ struct TpOptions {
   /// Throws std::invalid_argument.
   DType type() const;
   tp::LinearPlacement placement() const;
+  /// Of the all-reduce. Throws std::invalid_argument where ccl.yaml makes ranks PEs.
+  ProcessGroupOptions group(Session& session) const;
   bool checks(const Session& session) const { return check == 1 && session.options().run.data; }
 };
 

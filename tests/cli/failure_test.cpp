@@ -62,5 +62,47 @@ TEST(Failure, DeviceFaultNamesPeAndKernel) {
   EXPECT_FALSE(std::filesystem::exists(tool.file("result.json")));
 }
 
+/// Names of the files that a run left, beside those of its streams.
+std::vector<std::string> left_in(const Tool& tool) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(tool.folder().path())) {
+    const std::string name = entry.path().filename().string();
+    if (name != ".out" && name != ".err") names.push_back(name);
+  }
+  return names;
+}
+
+/// Runs a workload whose host code goes wrong in the way of `mode` (runaway_workload.cpp).
+Outcome run_runaway(const Tool& tool, const std::string& mode) {
+  return tool({"run", "--plugin", KERNBENCH_RUNAWAY_WORKLOAD, "runaway", "--topology", "minimal", "--mode", mode,
+               "--watchdog", "0.5", "--json", "result.json", "--vcd", "run.vcd"});
+}
+
+TEST(Failure, InfiniteHostLoopEndsByTheWatchdogAndIsNamed) {
+  const Tool tool;
+  const Outcome outcome = run_runaway(tool, "loop");
+  EXPECT_EQ(outcome.code, 4);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, HasSubstr("kernbench: watchdog: no progress for 0.5 s of wall clock at "));
+  EXPECT_THAT(outcome.err, HasSubstr("; running: the host code of rank 1 (process rank1)"));
+  EXPECT_THAT(left_in(tool), ::testing::IsEmpty()) << "nothing that looks whole, no temporary files";
+}
+
+TEST(Failure, RanksThatSpinAtBarriersDoNotEscapeTheWatchdog) {
+  const Tool tool;
+  const Outcome outcome = run_runaway(tool, "barrier");
+  EXPECT_EQ(outcome.code, 4);
+  EXPECT_THAT(outcome.err, HasSubstr("turns of ranks in which the machine got nothing to do"));
+}
+
+TEST(Failure, ARankWithoutHostMemoryIsTheEnvironmentsFault) {
+  const Tool tool;
+  const Outcome outcome = run_runaway(tool, "memory");
+  EXPECT_EQ(outcome.code, 7);
+  EXPECT_EQ(outcome.err,
+            "kernbench: error: rank 1 of 2 failed; first reason: this computer has not enough memory "
+            "(std::bad_alloc)\n");
+}
+
 }  // namespace
 }  // namespace kernbench

@@ -120,6 +120,7 @@ class FakeMachine::Pe : public sc_core::sc_module {
         machine_.map_entries[coord_] += command.count;
         return answer(CommandKind::finished, message);
       case CommandKind::mmu_unmap:
+        if (machine_.hears_unmap) machine_.hears_unmap(coord_);
         return answer(CommandKind::finished, message);
       case CommandKind::abort:
         if (runs_.erase(message->id) != 0) answer(CommandKind::failed, message);

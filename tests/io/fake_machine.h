@@ -50,6 +50,7 @@ class FakeMachine {
   std::function<void(PeCoord, const LaunchMessage&)> effect;               ///< at its end, on contents; default nothing
   std::function<bool(PeCoord, const LaunchMessage&)> fails_to_arm, fails;  ///< default never
   std::function<bool(PeCoord, const LaunchMessage&)> hangs;                ///< never ends; default never
+  std::function<void(PeCoord)> hears_unmap;                                ///< a PE drops its TLB entries
 
   struct Record {
     PeCoord pe;

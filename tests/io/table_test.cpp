@@ -75,12 +75,19 @@ TEST_F(Tables, MappingsHoldWhenTheHostIsToldAndGoOnlyToViewers) {
   EXPECT_EQ(machine.pool().outstanding(), 0u);
 }
 
-TEST_F(Tables, UnmappingTakesEffectBeforeTheHostIsTold) {
+TEST_F(Tables, UnmappingTakesEffectWhenAllPesHaveHeardAndBeforeTheHostIsTold) {
   MmuMapMessage message;
   message.entries.push_back(entry(0x1000, {0, 0, 0}));
   host.at(0, message);
   host.at(0, MmuUnmapMessage{0x1000, 16});
+  std::size_t heard = 0;
+  machine.hears_unmap = [&](PeCoord) {
+    EXPECT_TRUE(machine.pages(0).translate(0x1000, {0, 0, 0}).has_value()) << "PE " << heard;
+    EXPECT_LT(host.completed.size(), 2u);
+    ++heard;
+  };
   sc_core::sc_start();
+  EXPECT_EQ(heard, machine.map().pes(0).size());
   EXPECT_EQ(host.completed.size(), 2u);
   EXPECT_FALSE(machine.pages(0).translate(0x1000, {0, 0, 0}).has_value());
 }

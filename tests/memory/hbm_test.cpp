@@ -8,6 +8,7 @@
 #include <numeric>
 #include <string>
 
+#include "models/hbm/address_map.h"
 #include "tests/memory/hbm_presets.h"
 #include "tests/memory/initiator.h"
 #include "tlm/ext/packet.h"
@@ -59,6 +60,19 @@ const Ps kConflict = kClosed + (kTiming.t_rp - 1) * kCk;
 // 512 KiB: one step of the row field with RoSiBaCoBg over two pseudo channels: 4 groups x 32 columns x 4 banks x 2
 // stacks x 32 B.
 constexpr std::uint64_t kNextRow = 2 * 32768 * 2;
+
+TEST(HbmAddressMap, DealsASliceToItsPseudoChannelsInTurnsOfTheInterleave) {
+  EXPECT_EQ(HbmAddressMap(hbm3_6400(), 4).interleave(), 256u) << "the spec's";
+  for (const std::uint64_t interleave : {256, 512}) {
+    HbmConfig config = hbm3_6400();
+    config.interleave_bytes = interleave;
+    const HbmAddressMap map(config, 4);
+    for (std::uint64_t offset = 0; offset < 16384; offset += 32) {
+      ASSERT_EQ(map.place(offset).pseudo_channel, offset / interleave % 4) << offset;
+      ASSERT_EQ(map.offset(map.place(offset)), offset);
+    }
+  }
+}
 
 TEST(Hbm, IdleReadsTakeTheClosedFormsToTheClock) {
   Bench bench;

@@ -184,27 +184,67 @@ TEST_P(EntryPoint, CostsNoSwitchWithNothingPending) {
   EXPECT_TRUE(outcome.finished);
 }
 
-TEST(HostReadBarrier, MetadataNeverDrains) {
-  HostRun host({1, 1, 1, 1, 1 << 20});
-  host.run(
+class Metadata : public ::testing::TestWithParam<SchedulingKind> {
+ protected:
+  static RunOptions options() {
+    RunOptions options;
+    options.scheduling = GetParam();
+    return options;
+  }
+  /// Looks at everything that metadata is while `handle` is pending.
+  void expect_no_drain(const Tensor& tensor, const Handle& handle) {
+    const std::vector<std::function<void()>> accessors = {
+        [&] { EXPECT_EQ(tensor.shape().count(), 8); },  [&] { EXPECT_EQ(tensor.dtype(), DType::f16); },
+        [&] { EXPECT_EQ(tensor.name(), "t"); },         [&] { EXPECT_NE(tensor.va(), 0u); },
+        [&] { EXPECT_LT(tensor.pa(0).sip, 2); },        [&] { EXPECT_LT(tensor.sip(), 2); },
+        [&] { EXPECT_EQ(tensor.shards().size(), 1u); }, [&] { EXPECT_EQ(tensor.bytes(), 16u); },
+        [&] { EXPECT_EQ(tensor.copies(), 1u); },        [&] { EXPECT_FALSE(tensor.policy().num_pes.has_value()); }};
+    const std::uint64_t switches = host_.runtime.switches();
+    for (const auto& access : accessors) {
+      access();
+      EXPECT_FALSE(handle.done());
+      EXPECT_EQ(host_.runtime.switches(), switches);
+    }
+    for (const HostAccessCounts& counts : host_.runtime.host_accesses()) EXPECT_EQ(counts.used, 0u);
+    looked_ = true;
+  }
+  HostRun host_{{2, 1, 1, 1, 1 << 20}, options()};
+  bool looked_ = false;
+};
+INSTANTIATE_TEST_SUITE_P(HostReadBarrier, Metadata,
+                         ::testing::Values(SchedulingKind::concurrent, SchedulingKind::rounds), [](const auto& info) {
+                           return info.param == SchedulingKind::rounds ? "rounds" : "concurrent";
+                         });
+
+TEST_P(Metadata, NeverDrainsAPendingLaunch) {
+  const auto outcome = host_.run(
       [&](Context& ctx) {
         const Tensor tensor = ctx.full(1, {2, 4}, DType::f16, {}, "t");
         const Handle handle = ctx.launch_async("writer", kNoBody, {tensor});
-        const std::uint64_t switches = host.runtime.switches();
-        const std::vector<std::function<void()>> accessors = {
-            [&] { EXPECT_EQ(tensor.shape().count(), 8); },  [&] { EXPECT_EQ(tensor.dtype(), DType::f16); },
-            [&] { EXPECT_EQ(tensor.name(), "t"); },         [&] { EXPECT_NE(tensor.va(), 0u); },
-            [&] { EXPECT_EQ(tensor.pa(0).sip, 0); },        [&] { EXPECT_EQ(tensor.sip(), 0); },
-            [&] { EXPECT_EQ(tensor.shards().size(), 1u); }, [&] { EXPECT_EQ(tensor.bytes(), 16u); },
-            [&] { EXPECT_EQ(tensor.copies(), 1u); },        [&] { EXPECT_FALSE(tensor.policy().num_pes.has_value()); }};
-        for (const auto& access : accessors) {
-          access();
-          EXPECT_FALSE(handle.done());
-          EXPECT_EQ(host.runtime.switches(), switches);
-        }
+        expect_no_drain(tensor, handle);
         ctx.wait(handle);
       },
       1);
+  EXPECT_TRUE(outcome.finished);
+  EXPECT_TRUE(looked_);
+}
+
+TEST_P(Metadata, NeverDrainsAPendingCollective) {
+  ProcessGroupOptions ring;
+  ring.algorithm = "ring_allreduce";
+  const auto outcome = host_.run(
+      [&](Context& ctx) {
+        ctx.init_process_group(ring);
+        const Tensor tensor = ctx.full(1, {2, 4}, DType::f16, {}, "t");
+        if (ctx.rank() == 0) ctx.barrier();
+        const Handle handle = ctx.all_reduce_async(tensor);
+        if (ctx.rank() == 1) ctx.barrier();
+        if (ctx.rank() == 0) expect_no_drain(tensor, handle);  // both ranks have submitted it
+        ctx.wait(handle);
+      },
+      2);
+  EXPECT_TRUE(outcome.finished);
+  EXPECT_TRUE(looked_);
 }
 
 TEST(HostReadBarrier, RegistryListsEachEntryPointOnceInOrder) {
@@ -220,27 +260,40 @@ INSTANTIATE_TEST_SUITE_P(HostReadBarrier, CopyFrom,
                            return info.param == SchedulingKind::rounds ? "rounds" : "concurrent";
                          });
 
-TEST_P(CopyFrom, OverPendingWritersOfBothRanksEnds) {
-  // Each rank copies from the other's tensor while both tensors have pending writers.
+TEST_P(CopyFrom, OverPendingWritersOfBothRanksEndsWithTheLaterValues) {
+  // Each rank copies from a tensor of the other rank; the source and the target of both have pending writers.
   RunOptions options;
   options.scheduling = GetParam();
   HostRun host({2, 1, 1, 1, 1 << 20}, options);
-  std::vector<Tensor> tensors(2);
-  int copied = 0;
+  std::vector<Tensor> sources(2), targets(2);
+  host.machine.duration = [](PeCoord pe, const LaunchMessage& launch) {
+    return Ps{1'000'000} * (launch.kernel == "source" ? 5 : 9) * (pe.sip + 1u);
+  };
+  host.machine.effect = [&](PeCoord pe, const LaunchMessage& launch) {
+    const bool source = launch.kernel == "source";
+    const std::vector<float> values(kElements, (source ? 10.0F : 20.0F) + static_cast<float>(pe.sip));
+    const Tensor& tensor = (source ? sources : targets)[pe.sip];
+    host.machine.write(tensor.pa(0), values.data(), kElements * sizeof(float));
+  };
+  std::vector<std::vector<double>> copied(2);
   const auto outcome = host.run(
       [&](Context& ctx) {
         const auto rank = static_cast<std::size_t>(ctx.rank());
-        tensors[rank] = ctx.full(ctx.rank(), {1, 8}, DType::f32, {}, "t");
+        sources[rank] = ctx.full(1, {1, kElements}, DType::f32, {}, "source");
+        targets[rank] = ctx.full(2, {1, kElements}, DType::f32, {}, "target");
         ctx.barrier();
-        ctx.launch_async("writer", kNoBody, {tensors[rank]});
-        tensors[rank].copy_from(tensors[1 - rank]);
-        ++copied;
+        ctx.launch_async("source", kNoBody, {sources[rank]});
+        ctx.launch_async("target", kNoBody, {targets[rank]}, {}, ctx.new_stream());
+        ctx.barrier();  // all four writers are submitted
+        targets[rank].copy_from(sources[1 - rank]);
+        copied[rank] = targets[rank].to_host();
         ctx.barrier();
-        tensors[rank] = Tensor();
+        sources[rank] = targets[rank] = Tensor();
       },
       2);
   EXPECT_TRUE(outcome.finished);
-  EXPECT_EQ(copied, 2);
+  EXPECT_EQ(copied[0], std::vector<double>(kElements, 11)) << "what rank 1's writer wrote, not overwritten by 20";
+  EXPECT_EQ(copied[1], std::vector<double>(kElements, 10)) << "what rank 0's writer wrote, not overwritten by 21";
 }
 
 TEST(HostReadBarrier, LetsOtherWorkersHaveTheirTurns) {

@@ -76,9 +76,26 @@ TEST_P(RingDefaultWs, GivesThreeEverywhere) {
   EXPECT_EQ(host.machine.pool().outstanding(), 0u) << "no orphaned kernel";
 }
 
-TEST(KernelOwnership, AKilledWorkerLeavesItsKernelsToFinish) {
+class KernelOwnership : public ::testing::TestWithParam<SchedulingKind> {
+ protected:
+  /// Ends rank 0 after `delay`, from a process that is no worker.
+  static void kill_after(MachineRun& host, Ps delay) {
+    sc_core::sc_spawn(
+        [&host, delay] {
+          sc_core::wait(sc_core::sc_time::from_value(delay));
+          host.runtime.kill(0);
+        },
+        sc_core::sc_gen_unique_name("killer"));
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Runtime, KernelOwnership,
+                         ::testing::Values(SchedulingKind::concurrent, SchedulingKind::rounds), [](const auto& info) {
+                           return info.param == SchedulingKind::rounds ? "rounds" : "concurrent";
+                         });
+
+TEST_P(KernelOwnership, AKilledWorkerLeavesItsKernelsToFinish) {
   OpCounter counter;
-  MachineRun host(machine_of(1, 2, 2), {}, &counter);
+  MachineRun host(machine_of(1, 2, 2), scheduled(GetParam()), &counter);
   Context& main = host.runtime.main();
   std::size_t ops_of_one = 0;
   Ps submitted = 0, completed = 0;  // of the reference, from the beginning of its program
@@ -89,13 +106,7 @@ TEST(KernelOwnership, AKilledWorkerLeavesItsKernelsToFinish) {
     const Ps begin = main.now();
     if (i > 0) {
       const Ps at = begin + submitted + (completed - submitted) * static_cast<Ps>(i) / (kTimes + 1);
-      const sc_core::sc_time delay = sc_core::sc_time::from_value(at - sc_core::sc_time_stamp().value());
-      sc_core::sc_spawn(
-          [&host, delay] {
-            sc_core::wait(delay);
-            host.runtime.kill(0);
-          },
-          sc_core::sc_gen_unique_name("killer"));
+      kill_after(host, at - sc_core::sc_time_stamp().value());
     }
     bool ended = false;
     host.runtime.spawn(
@@ -119,9 +130,53 @@ TEST(KernelOwnership, AKilledWorkerLeavesItsKernelsToFinish) {
   EXPECT_EQ(host.machine.pool().outstanding(), 0u);
 }
 
-TEST(KernelOwnership, AWorkerThatThrowsLeavesItsKernelsToFinish) {
+TEST_P(KernelOwnership, AKilledWorkerLeavesItsPartOfACollectiveToFinish) {
   OpCounter counter;
-  MachineRun host(machine_of(2, 1, 2), {}, &counter);
+  MachineRun host(machine_of(2, 1, 2), scheduled(GetParam()), &counter);
+  std::size_t ops_of_one = 0;
+  Ps submitted = 0, completed = 0;  // of the reference, from the beginning of its program
+  constexpr int kTimes = 20;
+  host.runtime.init_process_group(ring_algorithm());
+  for (int i = -1; i <= kTimes; ++i) {  // -1: installs the tables; 0: nobody is killed, the reference
+    std::vector<Tensor> tensors(2);
+    const Ps begin = host.machine.dispatcher().now();
+    if (i > 0) {
+      const Ps at = begin + submitted + (completed - submitted) * static_cast<Ps>(i) / (kTimes + 1);
+      kill_after(host, at - sc_core::sc_time_stamp().value());
+    }
+    const std::size_t ops_before = counter.ops["ring_allreduce"];
+    int ended = 0;
+    host.runtime.spawn(
+        [&](Context& ctx) {
+          const auto rank = static_cast<std::size_t>(ctx.rank());
+          tensors[rank] = ctx.full(ctx.rank() + 1, {1, 4096}, DType::f32, spread(), "t");
+          ctx.barrier();
+          const Handle handle = ctx.all_reduce_async(tensors[rank]);
+          ctx.barrier();
+          if (rank == 0) {
+            ctx.wait(handle);
+            if (i == 0) {
+              submitted = handle.submitted() - begin;
+              completed = handle.completed() - begin;
+            }
+          }
+          ++ended;
+        },
+        std::tuple<>(), 2);
+    EXPECT_EQ(ended, i > 0 ? 1 : 2) << i;
+    const std::size_t ops = counter.ops["ring_allreduce"] - ops_before;
+    if (i < 0) ops_of_one = ops;
+    EXPECT_EQ(ops, ops_of_one) << "the op log of " << i;
+    for (const Tensor& tensor : tensors) {
+      for (const double value : tensor.to_host()) ASSERT_EQ(value, 3) << i;
+    }
+  }
+  EXPECT_EQ(host.machine.pool().outstanding(), 0u);
+}
+
+TEST_P(KernelOwnership, AWorkerThatThrowsLeavesItsKernelsToFinish) {
+  OpCounter counter;
+  MachineRun host(machine_of(2, 1, 2), scheduled(GetParam()), &counter);
   std::vector<Tensor> kept(2);
   EXPECT_THROW(host.runtime.spawn(
                    [&](Context& ctx) {

@@ -37,13 +37,9 @@ TEST(PlacementFile, ASipAxisIsALocatedErrorThatSaysWhatToUse) {
   EXPECT_EQ(error_of("policy: {num_sips: 2}\n"), "p.yaml:1:10: error: unknown key 'num_sips' in 'policy'" + hint);
 }
 
-TEST(PlacementFile, AFlatIndexOfAShardIsALocatedErrorThatSaysWhatToUse) {
-  Problems problems;
-  const ConfigNode root = parse_config("shard:\n  sip: 0\n  cube: 3\n  pe: 1\n  pe_index: 25\n", "s.yaml");
-  const ShardHome home = read_shard_home(*root.find("shard"), "shard", problems);
-  EXPECT_EQ(home.cube, 3);
-  EXPECT_EQ(problems.str(),
-            "s.yaml:5:3: error: unknown key 'pe_index' in 'shard'\n"
+TEST(PlacementFile, AFlatIndexIsALocatedErrorThatSaysWhatToUse) {
+  EXPECT_EQ(error_of("policy:\n  cube: replicate\n  pe_index: 25\n"),
+            "p.yaml:3:3: error: unknown key 'pe_index' in 'policy'\n"
             "  hint: there is no flat PE index: give 'sip', 'cube' and 'pe'");
 }
 

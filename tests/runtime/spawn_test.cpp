@@ -212,7 +212,7 @@ TEST(WatchdogDeathTest, EndsAnInfiniteHostLoopWithExitCode4) {
   EXPECT_EXIT(
       {
         HostRun host({2, 1, 1, 1, 1 << 20});
-        const Watchdog watchdog(0.2, host.machine.dispatcher(), host.runtime.running_rank());
+        const Watchdog watchdog(0.2, host.machine.dispatcher(), host.runtime.host_progress());
         host.run(
             [](Context& ctx) {
               for (volatile bool forever = ctx.rank() == 1; forever;) {

@@ -1,6 +1,9 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include "runtime/watchdog.h"
@@ -228,7 +231,7 @@ TEST(Watchdog, NamesTheWorkerThatNeverYields) {
   std::atomic<bool> expired{false};
   std::string report;
   {
-    Watchdog watchdog(0.05, host.machine.dispatcher(), host.runtime.running_rank(), [&](const std::string& text) {
+    Watchdog watchdog(0.05, host.machine.dispatcher(), host.runtime.host_progress(), [&](const std::string& text) {
       report = text;
       expired = true;
     });
@@ -242,6 +245,38 @@ TEST(Watchdog, NamesTheWorkerThatNeverYields) {
   EXPECT_EQ(report,
             "watchdog: no progress for 0.05 s of wall clock at 0.000 ns of simulated time; running: the host code of "
             "rank 1 (process rank1)");
+}
+
+TEST(Watchdog, TakesTurnsAmongRanksForNoProgress) {
+  HostRun host({2, 1, 1, 1, 1 << 20});
+  std::atomic<bool> expired{false};
+  std::string report;
+  {
+    Watchdog watchdog(0.05, host.machine.dispatcher(), host.runtime.host_progress(), [&](const std::string& text) {
+      report = text;
+      expired = true;
+    });
+    host.run(
+        [&](Context& ctx) {
+          while (!expired) ctx.barrier();
+        },
+        2);
+  }
+  EXPECT_THAT(report, ::testing::MatchesRegex("watchdog: no progress for 0.05 s of wall clock at 0.000 ns of simulated "
+                                              "time; running: the host code of .*, after [0-9]+ turns of ranks in "
+                                              "which the machine got nothing to do"));
+}
+
+TEST(Watchdog, TakesAWorkerThatEndsForProgress) {
+  HostRun host({1, 1, 1, 1, 1 << 20});
+  HostProgress progress;
+  std::atomic<bool> expired{false};
+  const Watchdog watchdog(0.5, host.machine.dispatcher(), progress, [&](const std::string&) { expired = true; });
+  for (int i = 0; i < 800; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ++progress.ended;
+  }
+  EXPECT_FALSE(expired) << "no simulated time for longer than its period, but workers ended all the while";
 }
 
 TEST(Limit, EndsTheRunAtASimulatedTime) {

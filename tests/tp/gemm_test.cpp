@@ -84,6 +84,28 @@ TEST(TpGemm, TilesLargerThanATileAreSummedOverAllOfK) {
       std::tuple<>(), 1);
 }
 
+/// A row of activations that a column layer left cut over all PEs is one range of virtual addresses: it is read as if
+/// it lay in one piece.
+TEST(TpGemm, ARowCutOverPesIsReadInOnePiece) {
+  OpCounter counter;
+  MachineRun host(machine_of(1, 2, 2), {}, &counter);
+  const std::int64_t k = 64, n = 8;
+  const Values x = values_of({1, k}, input_at), w = values_of({k, n}, weight_at);
+  const DPPolicy columns = policy_of(CubeSplit::column_wise, PeSplit::column_wise);
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        const Tensor b = ctx.from_host(w, {k, n}, DType::f16, columns, "b");
+        for (const auto& [name, policy] : {std::pair("whole", DPPolicy()), std::pair("cut", columns)}) {
+          const Tensor a = ctx.from_host(x, {1, k}, DType::f16, policy, "a");
+          const Tensor c = ctx.empty({1, n}, DType::f16, columns, "c");
+          ctx.wait(tp::gemm(ctx, name, {a, b, Tensor(), c, Activation::none}));
+          EXPECT_EQ(c.to_host(), in_f16(product(x, w, 1, k, n)));
+        }
+      },
+      std::tuple<>(), 1);
+  EXPECT_EQ(counter.ops.at("cut"), counter.ops.at("whole"));
+}
+
 TEST(TpGemm, RefusesOperandsThatDoNotFit) {
   MachineRun host(machine_of(1, 1, 1));
   host.runtime.spawn(

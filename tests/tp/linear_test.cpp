@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <utility>
 
 #include "tests/tp/tp_case.h"
 
@@ -172,6 +174,30 @@ TEST_P(Layers, TraceHasOneEntryPerLaunchAndPerCollective) {
     EXPECT_EQ((entries[{rank, "collective"}]), 2);
   }
   EXPECT_EQ(entries.size(), 4u);
+}
+
+/// With one rank, so that every switch is its own: at least one wait or collective, two for the row layer.
+TEST_P(Layers, EveryForwardYields) {
+  MachineRun host(machine_of(1, 1, 2), scheduled(GetParam()));
+  const auto waits_of = [&](const std::function<void()>& forward) {
+    std::pair<std::uint64_t, std::size_t> before(host.runtime.switches(), host.runtime.host_trace().size());
+    forward();
+    return std::pair(host.runtime.switches() - before.first, host.runtime.host_trace().size() - before.second);
+  };
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        const tp::ParallelState state = start(ctx);
+        const Tensor x = input(ctx, {});
+        const tp::ColumnParallelLinear column(state, kIn, kOut, options_of({}));
+        const auto [column_yields, column_calls] = waits_of([&] { column.forward(x); });
+        EXPECT_EQ(column_calls, 1u) << "waited for";
+        EXPECT_GE(column_yields, 1u);
+        const tp::RowParallelLinear row(state, kIn, kOut, options_of({}));
+        const auto [row_yields, row_calls] = waits_of([&] { row.forward(x); });
+        EXPECT_EQ(row_calls, 2u);
+        EXPECT_GE(row_yields, 2u);
+      },
+      std::tuple<>(), 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Schedulings, Layers, ::testing::Values(SchedulingKind::concurrent, SchedulingKind::rounds),

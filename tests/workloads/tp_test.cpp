@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
 
+#include <fstream>
+
 #include "tests/workloads/tool_json.h"
 
 namespace kernbench {
@@ -60,6 +62,39 @@ TEST(TpMlp, ServesTypesActivationsAndPlacements) {
   }
 }
 
+/// f32, f64 and bf16 with sums that grow with the input, in all of which the host's bounds have to hold.
+TEST(TpMlp, ServesEveryTypeWithSmallAndLargeInputs) {
+  const Tool tool;
+  for (const char* dtype : {"f16", "bf16", "f32", "f64"}) {
+    for (const char* input : {"0.1", "-3", "100"}) {
+      for (const auto& row : rows_of(tool, small(with(kMlp, {"--dtype", dtype, "--input", input})))) {
+        EXPECT_EQ(row["check"], "ok") << row << input;
+        EXPECT_EQ(row["dtype"], dtype);
+      }
+    }
+  }
+}
+
+TEST(TpMlp, RunsWithItsDefaultSizesOnAWholePreset) {
+  const Tool tool;
+  const auto rows = rows_of(tool, {"run", "tp_mlp", "--topology", "ring8", "--fidelity", "fast"});
+  ASSERT_EQ(rows.size(), 3u);
+  for (const auto& row : rows) {
+    EXPECT_EQ(row["check"], "ok") << row;
+    EXPECT_EQ(row["ranks"], 8);
+  }
+}
+
+TEST(TpMlp, RefusesRanksThatArePes) {
+  const Tool tool;
+  std::ofstream(tool.file("ccl.yaml"))
+      << "algorithms: { ring: { module: kernbench.ccl.ring_allreduce, world_size: 8 } }\n";
+  const Outcome outcome = tool(small(with(kMlp, {"--ccl", "ccl.yaml", "--algorithm", "ring"})));
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.err,
+            "kernbench: error: --ccl gives a world_size of 8; a tensor-parallel rank is a SIP, of which there are 4\n");
+}
+
 TEST(TpMlp, TakesTheSameTimeWithoutData) {
   const Tool tool;
   for (const char* io : {"debug", "timed"}) {
@@ -86,6 +121,46 @@ TEST(TpMlp, RefusesBadOptionsBeforeItRuns) {
   const Outcome activation = tool(small({"run", "tp_mlp", "--activation", "glu"}));
   EXPECT_EQ(activation.code, 2);
   EXPECT_THAT(activation.err, HasSubstr("--activation is 'glu'; did you mean"));
+}
+
+TEST(Placement, CommandLineNamesTheOptionAndWhatIsWrong) {
+  const Tool tool;
+  const auto error_of = [&](const std::string& option, const std::string& value) {
+    const Outcome outcome = tool(small({"run", "tp_mlp", option, value}));
+    EXPECT_EQ(outcome.code, 2) << outcome.err;
+    return outcome.err;
+  };
+  for (const char* option : {"--weight-placement", "--output-placement", "--input-placement", "--bias-placement"}) {
+    EXPECT_EQ(error_of(option, "cube=row_wise,cube=row_wise"),
+              std::string("kernbench: error: ") + option + " gives 'cube' twice\n");
+  }
+  EXPECT_EQ(error_of("--weight-placement", "pes=0"),
+            "kernbench: error: --weight-placement pes is '0'; give a number of at least 1\n");
+  EXPECT_EQ(error_of("--weight-placement", "cub=row_wise"),
+            "kernbench: error: --weight-placement has no key 'cub'; did you mean 'cube'?\n");
+}
+
+TEST(Placement, AYamlFileSaysTheSameAsTheCommandLine) {
+  const Tool tool;
+  std::ofstream(tool.file("p.yaml")) << "cube: row_wise\npe: tiled_row_major\nnum_pes: 1\n";
+  const auto from_file = rows_of(tool, small(with(kMlp, {"--weight-placement", "p.yaml"})));
+  const auto from_line =
+      rows_of(tool, small(with(kMlp, {"--weight-placement", "cube=row_wise,pe=tiled_row_major,pes=1"})));
+  EXPECT_EQ(from_file, from_line);
+}
+
+TEST(Placement, AYamlFileWithASipAxisIsALocatedError) {
+  const Tool tool;
+  std::ofstream(tool.file("p.yaml")) << "cube: row_wise\nnum_sips: 2\n";
+  for (const char* workload : {"tp_mlp", "va_offset_verify"}) {
+    const std::string option = std::string(workload) == "tp_mlp" ? "--weight-placement" : "--placement";
+    const Outcome outcome = tool(small({"run", workload, option, "p.yaml"}));
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(outcome.err,
+              "p.yaml:2:1: error: unknown key 'num_sips' in 'policy'\n"
+              "  hint: placement has no SIP axis: a tensor lives on its rank's SIP, chosen by set_device(rank); which "
+              "rank owns what is tensor parallelism\n");
+  }
 }
 
 TEST(Placement, CommandLineRefusesASipAxisAndAFlatIndex) {
