@@ -121,7 +121,8 @@ class CollectiveWorkload final : public Workload {
   Buffers make_buffers(Context& ctx, const Session& session, const CollectiveCase& c, const CollectiveLayout& layout,
                        int member, std::size_t group);
   void refresh(const Session& session, const CollectiveCase& c, Buffers& buffers, int member, std::size_t group);
-  Handle start(Context& ctx, const CollectiveCase& c, const Buffers& buffers, const Group& group) const;
+  Handle start(Context& ctx, const CollectiveCase& c, const CollectiveLayout& layout, const Buffers& buffers,
+               const Group& group) const;
   Json row(const Session& session, const Request& request, std::size_t group, const CollectiveLayout& layout) const;
   std::string text_row(const Request& request, const Json& result) const;
 
@@ -382,8 +383,11 @@ CollectiveWorkload::Buffers CollectiveWorkload::make_buffers(Context& ctx, const
   return buffers;
 }
 
-Handle CollectiveWorkload::start(Context& ctx, const CollectiveCase& c, const Buffers& buffers,
-                                 const Group& group) const {
+Handle CollectiveWorkload::start(Context& ctx, const CollectiveCase& c, const CollectiveLayout& layout,
+                                 const Buffers& buffers, const Group& group) const {
+  // Of the one that this rank lacks, if it lacks one.
+  const TensorForm elsewhere =
+      buffers.in ? TensorForm{layout.out_shape(), c.out_policy} : TensorForm{layout.in_shape(), c.in_policy};
   switch (op_) {
     case CollectiveOp::barrier:
     case CollectiveOp::all_reduce:
@@ -393,15 +397,15 @@ Handle CollectiveWorkload::start(Context& ctx, const CollectiveCase& c, const Bu
     case CollectiveOp::reduce_scatter:
       return ctx.reduce_scatter_async(buffers.in, buffers.out, c.reduce_op, group);
     case CollectiveOp::reduce:
-      return ctx.reduce_async(buffers.in, buffers.out, c.root, c.reduce_op, group);
+      return ctx.reduce_async(buffers.in, buffers.out, c.root, c.reduce_op, group, elsewhere);
     case CollectiveOp::broadcast:
-      return ctx.broadcast_async(buffers.in, buffers.out, c.root, group);
+      return ctx.broadcast_async(buffers.in, buffers.out, c.root, group, elsewhere);
     case CollectiveOp::all_to_all:
       return ctx.all_to_all_async(buffers.in, buffers.out, group);
     case CollectiveOp::gather:
-      return ctx.gather_async(buffers.in, buffers.out, c.root, group);
+      return ctx.gather_async(buffers.in, buffers.out, c.root, group, elsewhere);
     case CollectiveOp::scatter:
-      return ctx.scatter_async(buffers.in, buffers.out, c.root, group);
+      return ctx.scatter_async(buffers.in, buffers.out, c.root, group, elsewhere);
     case CollectiveOp::send_recv:
       break;
   }
@@ -440,7 +444,8 @@ void CollectiveWorkload::measure(Context& ctx, const Request& request, const Ses
     }
     ctx.barrier();
     std::vector<Handle> handles;
-    for (const Part& part : parts) handles.push_back(start(ctx, part.what, part.buffers, groups[part.group]));
+    for (const Part& part : parts)
+      handles.push_back(start(ctx, part.what, part.layout, part.buffers, groups[part.group]));
     for (std::size_t k = 0; k < parts.size(); ++k) {
       ctx.wait(handles[k]);
       measured_[parts[k].group].algorithm = handles[k].name();

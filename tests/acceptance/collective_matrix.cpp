@@ -66,6 +66,16 @@ bool triple_is_legal(const Partial& row) {
   return ccl::legal(pick(kOps, row, kOp), pick(kDTypes, row, kDType), pick(kReduceOps, row, kReduceOp));
 }
 
+/// A torus is at least 2 wide and 2 high.
+bool machine_exists(const Partial& row) {
+  if (!chosen(row, {kRanks, kMachine}) ||
+      kMachines[static_cast<std::size_t>(row[kMachine])] != std::string("torus_2d")) {
+    return true;
+  }
+  const int ranks = pick(kRankCounts, row, kRanks);
+  return ranks >= 4 && ranks % 2 == 0;
+}
+
 /// avg divides by the number of contributions, which the type has to hold.
 bool divisor_is_exact(const Partial& row) {
   if (!chosen(row, {kDType, kRanks, kMachine, kReduceOp, kScope})) return true;
@@ -105,7 +115,9 @@ std::vector<int> values() {
   return list;
 }
 
-bool legal(const Partial& row) { return triple_is_legal(row) && divisor_is_exact(row) && output_is_legal(row); }
+bool legal(const Partial& row) {
+  return machine_exists(row) && triple_is_legal(row) && divisor_is_exact(row) && output_is_legal(row);
+}
 
 double work(const Row& row) {
   return static_cast<double>(std::max<std::int64_t>(pick(kCounts, row, kCount), contributions(row))) *
