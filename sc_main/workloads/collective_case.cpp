@@ -32,7 +32,8 @@ int blocks_out(const CollectiveCase& c, int p) {
 
 /// Every contributor's tile has contents of its own.
 bool tiles_differ(const CollectiveCase& c) {
-  return c.op == Op::reduce || c.op == Op::scatter || c.op == Op::reduce_scatter || c.op == Op::all_to_all;
+  return c.op == Op::reduce || c.op == Op::scatter || c.op == Op::reduce_scatter || c.op == Op::all_to_all ||
+         c.op == Op::send_recv;
 }
 
 int cubes_of(const DPPolicy& policy, const PlacementUnits& units) {

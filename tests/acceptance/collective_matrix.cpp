@@ -119,10 +119,7 @@ bool legal(const Partial& row) {
   return machine_exists(row) && triple_is_legal(row) && divisor_is_exact(row) && output_is_legal(row);
 }
 
-double work(const Row& row) {
-  return static_cast<double>(std::max<std::int64_t>(pick(kCounts, row, kCount), contributions(row))) *
-         contributions(row);
-}
+double work(const Row& row) { return static_cast<double>(pick(kCounts, row, kCount)) * pick(kRankCounts, row, kRanks); }
 
 std::vector<std::string> command(const Row& row) {
   const CollectiveOp op = pick(kOps, row, kOp);
@@ -130,8 +127,9 @@ std::vector<std::string> command(const Row& row) {
   const int ranks = pick(kRankCounts, row, kRanks), machine = row[kMachine];
   const std::string links = machine >= 5 ? "ring_1d" : pick(kMachines, row, kMachine);
   const int blocks = blocks_in_size(op, contributions(row));
-  const auto bytes =
-      static_cast<std::int64_t>(size_of(dtype)) * std::max<std::int64_t>(pick(kCounts, row, kCount), blocks);
+  // Elements of a rank's tensor, of which each of its contributors has its share; at least one for each block.
+  const std::int64_t share = pick(kCounts, row, kCount) / (contributions(row) / ranks);
+  const auto bytes = static_cast<std::int64_t>(size_of(dtype)) * std::max<std::int64_t>(share, blocks);
   std::vector<std::string> list{"run", to_string(op), "--topology", "minimal", "--fidelity", "fast", "-w", "0"};
   const auto set = [&](const std::string& key, const std::string& value) {
     list.insert(list.end(), {"--set", key + "=" + value});
