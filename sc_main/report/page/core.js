@@ -39,6 +39,13 @@ function tick(values) {
   return value => value === 0 ? "0" : d3.format("~s")(+value.toPrecision(6)).replace("\u00b5", "u");
 }
 
+/// Values of an axis whose title has no unit as the sweep file has them ("64K"), where points have them.
+function namer(column, points) {
+  const names = new Map(column.unit ? [] : points.map(point => [column.of(point), column.label(point)]));
+  const other = tick(points.map(column.of).filter(value => value !== null));
+  return value => names.has(value) ? clipped(names.get(value), 18) : other(value);
+}
+
 /// A D3 scale of `column` over `points`, with some air at its ends.
 function scaleOf(column, points, range) {
   if (isCategory(column))
@@ -57,7 +64,7 @@ function scaleOf(column, points, range) {
 function ticksOf(column, scale, points, most) {
   if (isCategory(column)) return {values: scale.domain(), format: value => clipped(column.categories[value], 18)};
   const own = [...new Set(points.map(column.of).filter(value => value !== null))].sort((a, b) => a - b);
-  if (column.kind === "axis" && own.length <= most) return {values: own, format: tick(own)};
+  if (column.kind === "axis" && own.length <= most) return {values: own, format: namer(column, points)};
   if (column.scale !== "log" || !scale.base) return {values: scale.ticks(most), format: tick(scale.ticks(most))};
   const [low, high] = scale.domain();
   for (const steps of [[1, 2, 5], [1, 3], [1]]) {

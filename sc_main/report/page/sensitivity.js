@@ -43,7 +43,7 @@
     const every = Math.ceil(effect.levels.length / 6);
     const below = group.append("g").attr("class", "axis").attr("transform", `translate(0,${bottom})`)
       .call(d3.axisBottom(x).tickValues(effect.levels.map(l => l.position).filter((_, i) => isCategory(axis) || i % every === 0))
-        .tickFormat(v => isCategory(axis) ? clipped(axis.categories[v], 18) : tick(effect.levels.map(l => l.position))(v)));
+        .tickFormat(v => isCategory(axis) ? clipped(axis.categories[v], 18) : namer(axis, measured)(v)));
     if (slanted) below.selectAll("text").attr("transform", "rotate(-28)").attr("text-anchor", "end").attr("x", -4).attr("y", 8);
     drawAxis(group.append("g").attr("transform", `translate(${left},0)`), d3.axisLeft, {...metric, kind: "metric"}, y, [], 5);
     if (isCategory(axis)) {
