@@ -96,7 +96,7 @@ Candidate Chooser::judge(const std::string& name, const ChoiceInput& input) cons
     request.lanes = input.lanes > 0 ? input.lanes : static_cast<std::int32_t>(pes);
     request.slots = group_.queue.slots;
     request.slot_bytes = group_.queue.slot_bytes;
-    const Plan plan = algorithm.plan(request);
+    const Plan plan = entry.plan(request);
     if (plan.schedule->slots() > group_.queue.slots) {
       throw Error(fmt::format("needs queues of {} slots, they have {}", plan.schedule->slots(), group_.queue.slots));
     }

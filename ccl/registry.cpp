@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ccl/import/import.h"
 #include "tlm/config/nearest.h"
 #include "tlm/config/problems.h"
 #include "tlm/config/read.h"
@@ -136,20 +137,26 @@ std::vector<std::string> Registry::names() const {
 
 AlgorithmEntry Registry::load(const std::string& name, const std::map<std::string, std::int64_t>& overrides) const {
   const auto found = entries_.find(name);
-  if (found == entries_.end())
+  if (found == entries_.end() && !is_schedule_file(name))
     throw Error(fmt::format("no algorithm '{}'; {}", name, suggest(name, names(), "there are")));
-  const Entry& entry = found->second;
+  const Entry entry = found == entries_.end() ? Entry{name, {}, ConfigNode::make_map({}), {}} : found->second;
   AlgorithmEntry loaded;
   loaded.name = name;
   loaded.module = entry.module;
   try {
-    loaded.algorithm = load_module(entry.module);
+    if (is_schedule_file(entry.module)) {
+      Imported imported = import_schedule(entry.module);
+      loaded.algorithm = std::move(imported.algorithm);
+      loaded.schedule = std::move(imported.schedule);
+    } else {
+      loaded.algorithm = load_module(entry.module);
+    }
   } catch (const Error& error) {
     if (entry.where.file.empty()) throw;
     throw ConfigError(entry.where, error.what());
   }
   loaded.parameters = parameters_of(entry, *loaded.algorithm);
-  loaded.world_size = world_size(name);
+  if (found != entries_.end()) loaded.world_size = world_size(name);
   for (const auto& [key, value] : overrides) {
     const auto parameter = loaded.parameters.find(key);
     if (parameter == loaded.parameters.end()) {
@@ -181,6 +188,21 @@ std::string Registry::choose(CollectiveOp op, Scope scope, SipTopology topology)
   }
   throw Error(fmt::format("no algorithm serves {} with scope {} on {}", kernbench::to_string(op),
                           kernbench::to_string(scope), kernbench::to_string(topology)));
+}
+
+Plan AlgorithmEntry::plan(const PlanRequest& request) const {
+  return schedule ? plan_with(schedule, request) : algorithm->plan(request);
+}
+
+std::vector<std::pair<std::int32_t, std::int32_t>> AlgorithmEntry::links(const PlanRequest& request) const {
+  if (!schedule) return algorithm->links(request);
+  if (schedule->nodes != request.nodes()) {
+    throw Error(fmt::format("schedule '{}' is for {} ranks, not for {}", schedule->algorithm, schedule->nodes,
+                            request.nodes()));
+  }
+  std::vector<std::pair<std::int32_t, std::int32_t>> pairs;
+  for (const ScheduleLink& link : schedule->links) pairs.emplace_back(link.a, link.b);
+  return pairs;
 }
 
 }  // namespace kernbench::ccl

@@ -27,6 +27,12 @@ struct AlgorithmEntry {
   std::shared_ptr<const Algorithm> algorithm;      ///< keeps a shared library open
   std::map<std::string, std::int64_t> parameters;  ///< every declared one, with ccl.yaml's value or its preset
   std::optional<int> world_size{};                 ///< given: a rank is a PE, and there are as many; see Group::pes
+  std::shared_ptr<const Schedule> schedule{};      ///< of a module that is a schedule file; used instead of planning
+
+  /// What the algorithm, or the file, has for a request. REQUIRES: it gives schedules. Throws Error if it has nothing.
+  Plan plan(const PlanRequest& request) const;
+  /// Node pairs that it uses.
+  std::vector<std::pair<std::int32_t, std::int32_t>> links(const PlanRequest& request) const;
 };
 
 /// The entries of a ccl.yaml, or the built-in ones.
@@ -43,9 +49,9 @@ class Registry {
   std::optional<int> world_size(const std::string& name) const;
   std::vector<std::string> names() const;
   const TunedTable& tuned() const { return tuned_; }  ///< measured times, for Chooser
-  /// Loads the module of entry `name` and checks it. `overrides` replace parameters of ccl.yaml.
-  /// Throws Error: unknown entry (with the nearest), missing file, missing symbol, other ABI version, unknown
-  /// parameter.
+  /// Loads the module of entry `name`, which may also be the path of a schedule file, and checks it. `overrides`
+  /// replace parameters of ccl.yaml. Throws Error: unknown entry (with the nearest), missing file, missing symbol,
+  /// other ABI version, unknown parameter.
   AlgorithmEntry load(const std::string& name, const std::map<std::string, std::int64_t>& overrides = {}) const;
 
   /// What `auto` stands for: the first entry that serves `op`, `scope` and `topology`, in this order: ring_allreduce

@@ -83,11 +83,11 @@ NodeLinks ScheduleBinder::links(const AlgorithmEntry& entry, const MachineMap& m
                                 Scope scope) {
   NodeLinks links;
   PlanRequest request = base_request(entry, map, shape);
-  links.ranks = entry.algorithm->links(request);
+  links.ranks = entry.links(request);
   if (scope != Scope::sip) {
     request.cube_w = map.cube_w;
     request.cube_h = map.cube_h;
-    links.cubes = entry.algorithm->links(request);
+    links.cubes = entry.links(request);
   }
   if (scope == Scope::pe && map.pes_per_cube > 1) {
     request.cube_w *= map.pes_per_cube;
@@ -123,7 +123,7 @@ std::shared_ptr<const ScheduleCall> ScheduleBinder::make(int rank, const Collect
   made->in_place = in.base == out.base && alike(in, out);
   auto lanes = std::make_shared<Lanes>(queues_.map(), plan.maps, call.op, made->in_place, item);
   const PlanRequest wanted = request(rank, call, plan.maps, lanes->all().size());
-  const Plan planned = entry_.algorithm->plan(wanted);
+  const Plan planned = entry_.plan(wanted);
   const Schedule& schedule = *planned.schedule;
   if (schedule.nodes != wanted.nodes() || schedule.op != plan.maps.op) {
     throw Error(fmt::format("algorithm '{}': its schedule is {} on {} nodes, not {} on {}", entry_.name,

@@ -1,0 +1,70 @@
+#include "ccl/import/import.h"
+
+#include <fmt/format.h>
+
+#include "ccl/grid.h"
+#include "ccl/import/msccl.h"
+#include "ccl/registry.h"
+#include "ccl/schedule/check.h"
+#include "ccl/schedule/estimate.h"
+
+namespace kernbench::ccl {
+namespace {
+
+constexpr Parameter kParameters[] = {
+    {"chunk_bytes", Parameter::Unit::bytes, 0, 0, 1 << 30, "bytes of a message; 0: by size; at most a slot"}};
+
+/// Never called: an entry with a schedule does not ask its algorithm.
+Plan no_plan(const PlanRequest&) { return {}; }
+std::vector<std::pair<std::int32_t, std::int32_t>> no_links(const PlanRequest&) { return {}; }
+
+/// The descriptor with the name it points to.
+struct Named {
+  std::string name;
+  Algorithm algorithm;
+};
+
+}  // namespace
+
+bool is_schedule_file(const std::string& module) {
+  const std::string end = ".xml";
+  return module.size() > end.size() && module.compare(module.size() - end.size(), end.size(), end) == 0;
+}
+
+Imported import_schedule(const std::string& file) {
+  auto schedule = std::make_shared<Schedule>(read_msccl(file));
+  try {
+    check(*schedule);
+  } catch (const Error& error) {
+    throw ConfigError(Location{file, 0, 0}, error.what(), "its result would be wrong; nothing was run");
+  }
+  auto named = std::make_shared<Named>();
+  named->name = schedule->algorithm;
+  Algorithm& a = named->algorithm;
+  a.name = named->name.c_str();
+  a.topology_kinds = &kTopologyKinds;
+  a.topo_name_to_kind = &standard_topology_kind;
+  a.parameters = kParameters;
+  a.parameter_count = 1;
+  a.operations = bit(schedule->op);
+  a.scopes = bit(Scope::sip);
+  a.topologies = topology_bit(kRing1d) | topology_bit(kTorus2d) | topology_bit(kMesh2d) | topology_bit(kSwitch) |
+                 topology_bit(kFullyConnected);
+  a.plan = &no_plan;
+  a.links = &no_links;
+  return {std::shared_ptr<const Algorithm>(named, &named->algorithm), std::move(schedule)};
+}
+
+Plan plan_with(std::shared_ptr<const Schedule> schedule, const PlanRequest& request) {
+  if (schedule->op != request.op || schedule->nodes != request.nodes() || schedule->root != request.root) {
+    throw Error(fmt::format("schedule '{}' is {} on {} ranks with root {}; asked for is {} on {} with root {}",
+                            schedule->algorithm, to_string(schedule->op), schedule->nodes, schedule->root,
+                            to_string(request.op), request.nodes(), request.root));
+  }
+  Plan plan;
+  plan.seconds = estimate_seconds(*schedule, request, 1);
+  plan.schedule = std::move(schedule);
+  return plan;
+}
+
+}  // namespace kernbench::ccl

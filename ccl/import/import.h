@@ -1,0 +1,24 @@
+#pragma once
+#include <memory>
+#include <string>
+
+#include "ccl/contract.h"
+
+namespace kernbench::ccl {
+
+/// A schedule written for another system, as an algorithm of this one: it serves its own operation and number of ranks,
+/// scope sip, on any topology (queues between all pairs that it uses).
+struct Imported {
+  std::shared_ptr<const Algorithm> algorithm;
+  std::shared_ptr<const Schedule> schedule;  ///< proven
+};
+
+/// `module` is a file to import: its name ends in .xml (MSCCL).
+bool is_schedule_file(const std::string& module);
+/// Reads and proves it. Throws ConfigError with the place in the file.
+Imported import_schedule(const std::string& file);
+
+/// What is planned for `request` with a given schedule. Throws Error if it is for another operation or number of nodes.
+Plan plan_with(std::shared_ptr<const Schedule> schedule, const PlanRequest& request);
+
+}  // namespace kernbench::ccl

@@ -1,0 +1,20 @@
+#pragma once
+#include <string>
+
+#include "ccl/schedule/schedule.h"
+
+namespace kernbench::ccl {
+
+/// Reads an algorithm file in MSCCL's XML format as a schedule; nodes are its gpus.
+///
+/// Served: allreduce, allgather, reducescatter, alltoall and broadcast (from gpu 0), in place or not; all step types
+/// (s, r, rcs, rrs, rrc, rrcs, cpy, re, nop), several thread blocks and channels. Thread blocks run one step after the
+/// other and wait for the steps they depend on; their order on a node is that of a run in which a message takes
+/// `lambda` steps. Messages between two gpus share a queue, whatever their channel.
+/// Throws ConfigError with file:line:column: no such file, broken XML, unknown or missing attributes, numbers out of
+/// range, sends that nobody receives, steps that wait for ever. The result has not been proven: see check().
+Schedule read_msccl(const std::string& file, int lambda = 2);
+/// The same of a text; `name` stands for the file in messages.
+Schedule parse_msccl(const std::string& text, const std::string& name, int lambda = 2);
+
+}  // namespace kernbench::ccl

@@ -1,0 +1,194 @@
+#include "ccl/import/msccl_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <pugixml.hpp>
+
+#include "tlm/config/nearest.h"
+
+namespace kernbench::ccl::msccl {
+namespace {
+
+constexpr std::int32_t kMostGpus = 4096, kMostChunks = 1 << 16;
+
+const std::map<std::string, Action> kActions = {
+    {"s", Action::send},
+    {"r", Action::receive},
+    {"rcs", Action::receive_copy_send},
+    {"rrs", Action::receive_reduce_send},
+    {"rrc", Action::receive_reduce_copy},
+    {"rrcs", Action::receive_reduce_copy_send},
+    {"cpy", Action::copy},
+    {"re", Action::reduce},
+    {"nop", Action::nothing},
+};
+const std::map<std::string, Buffer> kBuffers = {{"i", Buffer::input}, {"o", Buffer::output}, {"s", Buffer::scratch}};
+const std::map<std::string, CollectiveOp> kOps = {
+    {"allreduce", CollectiveOp::all_reduce},         {"allgather", CollectiveOp::all_gather},
+    {"reducescatter", CollectiveOp::reduce_scatter}, {"reduce_scatter", CollectiveOp::reduce_scatter},
+    {"alltoall", CollectiveOp::all_to_all},          {"broadcast", CollectiveOp::broadcast},
+};
+
+class Reader {
+ public:
+  Reader(const std::string& text, const std::string& name) : text_(text), name_(name) {}
+
+  File read() {
+    pugi::xml_document document;
+    const pugi::xml_parse_result result = document.load_buffer(text_.data(), text_.size());
+    if (!result) throw ConfigError(at(result.offset), std::string("no XML: ") + result.description());
+    const pugi::xml_node algo = document.document_element();
+    if (std::string(algo.name()) != "algo")
+      fail(algo, fmt::format("'{}' is no 'algo'", algo.name()), "give an MSCCL algorithm file");
+    File file;
+    file.where = where(algo);
+    file.name = algo.attribute("name").as_string("msccl");
+    file.op = named(algo, "coll", kOps);
+    file.in_place = number(algo, "inplace", 0, 1, 0) == 1;
+    const std::int32_t gpus = number(algo, "ngpus", 1, kMostGpus);
+    file.chunks = number(algo, "nchunksperloop", 1, kMostChunks);
+    file.gpus.resize(static_cast<std::size_t>(gpus));
+    std::vector<bool> seen(file.gpus.size());
+    for (const pugi::xml_node node : children(algo, "gpu")) {
+      const std::int32_t id = number(node, "id", 0, gpus - 1);
+      if (seen[static_cast<std::size_t>(id)]) fail(node, fmt::format("gpu {} stands here twice", id), "");
+      seen[static_cast<std::size_t>(id)] = true;
+      file.gpus[static_cast<std::size_t>(id)] = gpu(node, id, gpus);
+    }
+    for (std::size_t id = 0; id < seen.size(); ++id) {
+      if (!seen[id])
+        fail(algo, fmt::format("there is no gpu {}", id), fmt::format("give one for each of ngpus = {}", gpus));
+    }
+    return file;
+  }
+
+ private:
+  Location at(std::ptrdiff_t offset) const {
+    Location place{name_, 1, 1};
+    const auto end = text_.begin() + std::min<std::ptrdiff_t>(std::max<std::ptrdiff_t>(offset, 0),
+                                                              static_cast<std::ptrdiff_t>(text_.size()));
+    for (auto c = text_.begin(); c != end; ++c) {
+      ++place.column;
+      if (*c != '\n') continue;
+      ++place.line;
+      place.column = 1;
+    }
+    return place;
+  }
+  Location where(const pugi::xml_node& node) const { return at(node.offset_debug() - 1); }  // of its '<'
+  [[noreturn]] void fail(const pugi::xml_node& node, const std::string& text, const std::string& hint) const {
+    throw ConfigError(where(node), text, hint);
+  }
+
+  std::vector<pugi::xml_node> children(const pugi::xml_node& node, const char* name) const {
+    std::vector<pugi::xml_node> list;
+    for (const pugi::xml_node child : node.children()) {
+      if (child.type() != pugi::node_element) continue;
+      if (std::string(child.name()) != name)
+        fail(child, fmt::format("'{}' inside of '{}'", child.name(), node.name()), fmt::format("give '{}' only", name));
+      list.push_back(child);
+    }
+    return list;
+  }
+
+  std::string text(const pugi::xml_node& node, const char* name) const {
+    const pugi::xml_attribute attribute = node.attribute(name);
+    if (!attribute) fail(node, fmt::format("'{}' has no '{}'", node.name(), name), "");
+    return attribute.value();
+  }
+  std::int32_t number(const pugi::xml_node& node, const char* name, std::int32_t least, std::int32_t most) const {
+    const std::string value = text(node, name);
+    std::int32_t number = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (error != std::errc() || end != value.data() + value.size() || number < least || number > most) {
+      fail(node, fmt::format("{} of '{}' is '{}'", name, node.name(), value),
+           fmt::format("give an integer from {} to {}", least, most));
+    }
+    return number;
+  }
+  std::int32_t number(const pugi::xml_node& node, const char* name, std::int32_t least, std::int32_t most,
+                      std::int32_t otherwise) const {
+    return node.attribute(name) ? number(node, name, least, most) : otherwise;
+  }
+  template <class Value>
+  Value named(const pugi::xml_node& node, const char* name, const std::map<std::string, Value>& values) const {
+    const std::string value = text(node, name);
+    const auto found = values.find(value);
+    if (found != values.end()) return found->second;
+    std::vector<std::string> names;
+    for (const auto& entry : values) names.push_back(entry.first);
+    fail(node, fmt::format("{} of '{}' is '{}'", name, node.name(), value), suggest(value, names, "served are"));
+  }
+
+  Gpu gpu(const pugi::xml_node& node, std::int32_t id, std::int32_t gpus) const {
+    Gpu gpu;
+    gpu.id = id;
+    for (const pugi::xml_node tb : children(node, "tb")) {
+      ThreadBlock block;
+      block.where = where(tb);
+      block.id = number(tb, "id", 0, 1 << 16);
+      if (block.id != static_cast<std::int32_t>(gpu.blocks.size()))
+        fail(tb, fmt::format("thread block {} comes as number {}", block.id, gpu.blocks.size()),
+             "number them from 0 on");
+      block.send = number(tb, "send", -1, gpus - 1);
+      block.receive = number(tb, "recv", -1, gpus - 1);
+      block.channel = number(tb, "chan", 0, 1 << 16, 0);
+      if (block.send == id || block.receive == id)
+        fail(tb, fmt::format("gpu {} exchanges with itself", id), "copy with 'cpy'");
+      for (const pugi::xml_node child : children(tb, "step")) {
+        block.steps.push_back(step(child, block));
+        const std::int32_t given = number(child, "s", 0, 1 << 24);
+        if (given + 1 != static_cast<std::int32_t>(block.steps.size()))
+          fail(child, fmt::format("step {} comes as number {}", given, block.steps.size() - 1),
+               "number them from 0 on");
+      }
+      gpu.blocks.push_back(std::move(block));
+    }
+    for (const ThreadBlock& block : gpu.blocks) check_dependences(gpu, block);
+    return gpu;
+  }
+
+  static void check_dependences(const Gpu& gpu, const ThreadBlock& block) {
+    for (const FileStep& step : block.steps) {
+      if (step.after_block < 0) continue;
+      const auto other = static_cast<std::size_t>(step.after_block);
+      if (other >= gpu.blocks.size() || step.after_step < 0 ||
+          static_cast<std::size_t>(step.after_step) >= gpu.blocks[other].steps.size()) {
+        throw ConfigError(step.where, fmt::format("depends on step {} of thread block {}, which does not exist",
+                                                  step.after_step, step.after_block));
+      }
+    }
+  }
+
+  FileStep step(const pugi::xml_node& node, const ThreadBlock& block) const {
+    FileStep step;
+    step.where = where(node);
+    step.action = named(node, "type", kActions);
+    step.after_block = number(node, "depid", -1, 1 << 16, -1);
+    step.after_step = number(node, "deps", -1, 1 << 24, -1);
+    if (step.action == Action::nothing) return step;
+    step.from = {named(node, "srcbuf", kBuffers), number(node, "srcoff", -1, kMostChunks)};
+    step.to = {named(node, "dstbuf", kBuffers), number(node, "dstoff", -1, kMostChunks)};
+    step.count = number(node, "cnt", 1, kMostChunks, 1);
+    const Action action = step.action;
+    const bool local = action == Action::copy || action == Action::reduce;
+    const bool sends = action == Action::send || action == Action::receive_copy_send ||
+                       action == Action::receive_reduce_send || action == Action::receive_reduce_copy_send;
+    const bool receives = !local && action != Action::send;
+    if (sends && block.send < 0) fail(node, "a step that sends, in a thread block without 'send'", "");
+    if (receives && block.receive < 0) fail(node, "a step that receives, in a thread block without 'recv'", "");
+    return step;
+  }
+
+  const std::string& text_;
+  const std::string& name_;
+};
+
+}  // namespace
+
+File parse(const std::string& text, const std::string& name) { return Reader(text, name).read(); }
+
+}  // namespace kernbench::ccl::msccl

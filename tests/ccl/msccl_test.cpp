@@ -1,0 +1,141 @@
+#include "ccl/import/msccl.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+#include <regex>
+
+#include "ccl/import/import.h"
+#include "ccl/schedule/check.h"
+#include "tests/ccl/collective_case.h"
+#include "tlm/config/problems.h"
+
+namespace kernbench::test {
+namespace {
+using ::testing::HasSubstr;
+
+const std::string kExamples = KERNBENCH_SOURCE_DIR "/docs/examples/schedules/";
+
+MachineMap four() { return make_map(SipTopology::ring_1d, 4, 0, 0, 2, 1, 2); }
+
+/// Two gpus that exchange their halves: `steps` of gpu 0, and of gpu 1.
+std::string two(const std::string& coll, const std::string& attributes, const std::string& zero,
+                const std::string& one) {
+  return "<algo name=\"two\" nchunksperloop=\"2\" ngpus=\"2\" coll=\"" + coll + "\" " + attributes +
+         ">\n<gpu id=\"0\"><tb id=\"0\" send=\"1\" recv=\"1\" chan=\"0\">\n" + zero +
+         "</tb></gpu>\n<gpu id=\"1\"><tb id=\"0\" send=\"0\" recv=\"0\" chan=\"0\">\n" + one + "</tb></gpu>\n</algo>\n";
+}
+std::string step(int s, const std::string& type, const std::string& from, int from_chunk, const std::string& to,
+                 int to_chunk, const std::string& more = "cnt=\"1\"") {
+  return "<step s=\"" + std::to_string(s) + "\" type=\"" + type + "\" srcbuf=\"" + from + "\" srcoff=\"" +
+         std::to_string(from_chunk) + "\" dstbuf=\"" + to + "\" dstoff=\"" + std::to_string(to_chunk) + "\" " + more +
+         "/>\n";
+}
+std::string error_of(const std::string& text) {
+  try {
+    ccl::check(ccl::parse_msccl(text, "a.xml"));
+  } catch (const ConfigError& error) {
+    return error.what();
+  } catch (const ccl::Error& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+bool right(const std::string& text) { return error_of(text) == "nothing was thrown"; }
+
+TEST(Msccl, RingExampleReducesWhateverTheCount) {
+  for (const std::int64_t count : {1, 3, 48, 201}) {
+    CollectiveCase c;
+    c.algorithm = kExamples + "ring4_all_reduce.xml";
+    c.count = count;
+    c.in_place = true;
+    EXPECT_EQ(run_collective(four(), c), "") << count;
+    c.in_place = false;
+    EXPECT_EQ(run_collective(four(), c), "") << count;
+  }
+}
+
+TEST(Msccl, AllGatherExampleWithTwoThreadBlocksThatWaitForEachOther) {
+  for (const std::int64_t count : {1, 48, 201}) {
+    CollectiveCase c;
+    c.op = CollectiveOp::all_gather;
+    c.algorithm = kExamples + "doubling4_all_gather.xml";
+    c.count = count;
+    EXPECT_EQ(run_collective(four(), c), "") << count;
+  }
+}
+
+TEST(Msccl, EveryStepTypeAndOperation) {
+  // Reduce-scatter in place: what is received is added to the own chunk.
+  EXPECT_TRUE(right(two("reducescatter", "inplace=\"1\"", step(0, "s", "i", 1, "i", 1) + step(1, "rrc", "i", 0, "i", 0),
+                        step(0, "s", "i", 0, "i", 0) + step(1, "rrc", "i", 1, "i", 1))));
+  // All-reduce: reduce to one and send the sum back, over scratch memory and a local reduction.
+  EXPECT_TRUE(right(two("allreduce", "inplace=\"1\"",
+                        step(0, "r", "s", 0, "s", 0, "cnt=\"2\"") + step(1, "re", "s", 0, "i", 0, "cnt=\"2\"") +
+                            step(2, "s", "i", 0, "i", 0, "cnt=\"2\""),
+                        step(0, "s", "i", 0, "i", 0, "cnt=\"2\"") + step(1, "r", "i", 0, "i", 0, "cnt=\"2\""))));
+  // The same with a sum that is only passed on, and copied where it came from.
+  EXPECT_TRUE(right(two("allreduce", "inplace=\"1\"",
+                        step(0, "rrs", "i", 0, "i", 0, "cnt=\"2\"") + step(1, "r", "i", 0, "i", 0, "cnt=\"2\""),
+                        step(0, "s", "i", 0, "i", 0, "cnt=\"2\"") + step(1, "rcs", "i", 0, "i", 0, "cnt=\"2\""))));
+  EXPECT_TRUE(right(two("allreduce", "inplace=\"0\"", step(0, "rrcs", "i", 0, "o", 0, "cnt=\"2\""),
+                        step(0, "s", "i", 0, "o", 0, "cnt=\"2\"") + step(1, "r", "i", 0, "o", 0, "cnt=\"2\""))));
+  EXPECT_TRUE(right(two("alltoall", "inplace=\"0\"",
+                        step(0, "cpy", "i", 0, "o", 0) + step(1, "s", "i", 1, "o", 0) + step(2, "r", "i", 0, "o", 1),
+                        step(0, "cpy", "i", 1, "o", 1) + step(1, "s", "i", 0, "o", 1) + step(2, "r", "i", 0, "o", 0))));
+  EXPECT_TRUE(right(two("broadcast", "inplace=\"1\"", step(0, "s", "i", 0, "i", 0, "cnt=\"2\""),
+                        step(0, "r", "i", 0, "i", 0, "cnt=\"2\""))));
+}
+
+TEST(Msccl, WrongResultsAreRefused) {
+  // Neither gets the sum of the other's chunk.
+  EXPECT_THAT(error_of(two("allreduce", "inplace=\"1\"", step(0, "s", "i", 1, "i", 1) + step(1, "rrc", "i", 0, "i", 0),
+                           step(0, "s", "i", 0, "i", 0) + step(1, "rrc", "i", 1, "i", 1))),
+              HasSubstr("block 1 on node 0 lacks node 1's contribution"));
+  EXPECT_EQ(
+      error_of(two("allreduce", "inplace=\"1\"",
+                   step(0, "s", "i", 0, "i", 0) + step(1, "rrc", "i", 0, "i", 0) + step(2, "s", "i", 0, "i", 0),
+                   step(0, "s", "i", 0, "i", 0) + step(1, "rrc", "i", 0, "i", 0) + step(2, "rrc", "i", 0, "i", 0))),
+      "a.xml:10:1: error: adds what some gpu has given twice");
+  EXPECT_EQ(error_of(two("allreduce", "inplace=\"1\"", step(0, "s", "i", 0, "i", 0), step(0, "rrc", "i", 1, "i", 1))),
+            "a.xml:6:1: error: adds part 0 of the data to part 1");
+}
+
+TEST(Msccl, ErrorsHaveAPlace) {
+  const std::string good = step(0, "s", "i", 0, "i", 0), other = step(0, "r", "i", 0, "i", 0);
+  EXPECT_EQ(error_of("<algo"), "a.xml:1:5: error: no XML: Error parsing start element tag");
+  EXPECT_EQ(error_of("<algorithm/>"),
+            "a.xml:1:1: error: 'algorithm' is no 'algo'\n  hint: give an MSCCL algorithm file");
+  EXPECT_EQ(error_of(two("allreduced", "", good, other)),
+            "a.xml:1:1: error: coll of 'algo' is 'allreduced'\n  hint: did you mean 'allreduce'?");
+  EXPECT_EQ(
+      error_of(two("allreduce", "inplace=\"1\"", step(0, "unknown", "i", 0, "i", 0), other)),
+      "a.xml:3:1: error: type of 'step' is 'unknown'\n  hint: served are: cpy, nop, r, rcs, re, rrc, rrcs, rrs, s");
+  EXPECT_EQ(error_of(two("allreduce", "inplace=\"1\"", step(0, "s", "i", 2, "i", 0), other)),
+            "a.xml:3:1: error: chunk 2 of a buffer of 2");
+  EXPECT_EQ(error_of(two("allreduce", "inplace=\"1\"", step(1, "s", "i", 0, "i", 0), other)),
+            "a.xml:3:1: error: step 1 comes as number 0\n  hint: number them from 0 on");
+  EXPECT_EQ(error_of(two("allreduce", "inplace=\"1\"", step(0, "s", "i", 0, "i", 0, "cnt=\"1\" depid=\"3\" deps=\"0\""),
+                         other)),
+            "a.xml:3:1: error: depends on step 0 of thread block 3, which does not exist");
+  EXPECT_EQ(error_of(two("allreduce", "inplace=\"1\"", good, other + step(1, "r", "i", 1, "i", 1))),
+            "a.xml:7:1: error: waits for ever: for a message, a step, or room for its own message");
+  EXPECT_EQ(error_of(two("allreduce", "inplace=\"1\"", good, "")),
+            "a.xml:1:1: error: gpu 0 sends 1 messages to gpu 1 that it does not receive");
+}
+
+TEST(Msccl, IsForItsOwnNumberOfRanksOnly) {
+  CollectiveCase c;
+  c.algorithm = kExamples + "ring4_all_reduce.xml";
+  try {
+    run_collective(make_map(SipTopology::ring_1d, 5, 0, 0, 1, 1, 1), c);
+    FAIL();
+  } catch (const ccl::Error& error) {
+    EXPECT_STREQ(error.what(), "schedule 'ring_4' is for 4 ranks, not for 5");
+  }
+}
+
+}  // namespace
+}  // namespace kernbench::test
