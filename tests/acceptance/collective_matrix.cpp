@@ -94,7 +94,7 @@ bool output_is_legal(const Partial& row) {
   if (!chosen(row, {kOp, kScope, kPlacement, kOutput})) return true;
   const CollectiveOp op = pick(kOps, row, kOp);
   const bool differ = op == CollectiveOp::reduce || op == CollectiveOp::scatter || op == CollectiveOp::reduce_scatter ||
-                      op == CollectiveOp::all_to_all;
+                      op == CollectiveOp::all_to_all || op == CollectiveOp::send_recv;
   return pick(kScopes, row, kScope) == Scope::sip || !differ || out_placement(row) == 0;
 }
 
