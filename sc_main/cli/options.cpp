@@ -19,10 +19,9 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Options of the specification that this version does not have, and what to do instead.
-constexpr std::array<std::pair<const char*, const char*>, 3> kLaterOptions{{
+constexpr std::array<std::pair<const char*, const char*>, 2> kLaterOptions{{
     {"--trace", "use --vcd FILE for waves or --oplog FILE for the list of ops"},
     {"--report", "use --json FILE for results and --vcd FILE for waves"},
-    {"--group", "collectives run over all ranks in this version"},
 }};
 
 /// Options that never change a result: outputs, display, testing; and what finds the configuration that is embedded.
