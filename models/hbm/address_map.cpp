@@ -62,7 +62,6 @@ HbmAddressMap::HbmAddressMap(const HbmConfig& config, unsigned pseudo_channels_p
                                 " B is no multiple of a burst of " + std::to_string(burst) + " B");
   }
   interleave_below(interleave_ / burst, pseudo_channels_per_slice);
-  round_robin_ = true;
 }
 
 void HbmAddressMap::add(std::uint32_t BurstPlace::*member, std::uint64_t size) {

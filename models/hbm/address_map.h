@@ -16,8 +16,6 @@ class HbmAddressMap {
 
   /// Bytes that lie in one pseudo channel one after the other.
   std::uint64_t interleave() const { return interleave_; }
-  /// The pseudo channels take turns, an interleave each, and nothing else tells them apart.
-  bool round_robin() const { return round_robin_; }
   /// Bursts from one column of a row to the next, within a pseudo channel; a power of two or not.
   std::uint64_t column_stride() const { return column_stride_; }
   std::uint64_t columns() const { return columns_; }
@@ -57,7 +55,6 @@ class HbmAddressMap {
   void add(std::uint32_t BurstPlace::*member, std::uint64_t size);
   void interleave_below(std::uint64_t bursts, std::uint64_t pseudo_channels);
 
-  bool round_robin_ = false;
   std::uint64_t interleave_ = 0, column_stride_ = 1, columns_;
   unsigned burst_shift_ = 0;
   std::uint64_t cut_ = 0, pseudo_channels_ = 1;  // interleave in bursts, where no field of its own says it

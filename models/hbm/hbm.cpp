@@ -41,9 +41,8 @@ struct Hbm::Impl final : MemoryBackend {
     std::uint64_t end = 0;        ///< in the slice
     std::uint32_t undecided = 0;  ///< bursts queued, column command unknown
     std::uint32_t bursts = 0;     ///< queued so far
-    std::uint32_t part = 0;       ///< fast grade: pseudo channel that comes next
     bool opened = false, closed_other = false;
-    Ps arrived = 0;                  ///< BEGIN_REQ
+    Ps arrived = 0;               ///< BEGIN_REQ
     Tick first = kFar, last = 0;  ///< end of the data of its first burst, of all
   };
   /// A read whose time is known.
@@ -74,11 +73,6 @@ struct Hbm::Impl final : MemoryBackend {
   Channel& channel(unsigned index) { return channels[index] ? *channels[index] : make_channel(index); }
   Channel& make_channel(unsigned index);
   bool enqueue(std::uint32_t id);
-  bool by_channel(const Access& access) const;
-  bool enqueue_by_channel(std::uint32_t id);
-  template <class Place>
-  void accept_runs(Channel& target, const Place& place_of, unsigned count, bool write, std::uint32_t id, Tick now,
-                   bool waited);
   unsigned accept(Channel& target, unsigned port, std::uint64_t first, unsigned count, bool write, std::uint32_t id,
                   Tick now, bool waited);
   bool has_turn(Channel& target, unsigned port, unsigned count, bool write);
@@ -199,78 +193,17 @@ unsigned Hbm::Impl::accept(Channel& target, unsigned port, std::uint64_t first, 
       queued += target.timing.accept(now, place_of(first + i), write, id, 1, waited) ? 1 : 0;
     return queued;
   }
-  accept_runs(
-      target, [&](unsigned i) { return place_of(first + i); }, count, write, id, now, waited);
-  return count;
-}
-
-/// Accepts `count` bursts that lie one after the other in a pseudo channel, place_of(i) is the i-th: those of one row,
-/// a column apart, as runs.
-template <class Place>
-void Hbm::Impl::accept_runs(Channel& target, const Place& place_of, unsigned count, bool write, std::uint32_t id,
-                            Tick now, bool waited) {
   const auto stride = static_cast<unsigned>(std::min<std::uint64_t>(map.column_stride(), count));
   for (unsigned i = 0; i < stride; ++i) {
-    unsigned run = (count - i + stride - 1) / stride;
-    for (unsigned at = i; run != 0;) {
-      const BurstPlace place = place_of(at);
-      // What lies beyond the end of the row is in another one.
-      const auto fits = static_cast<unsigned>(std::min<std::uint64_t>(run, map.columns() - place.column));
-      target.timing.accept(now, place, write, id, fits, waited);
-      run -= fits;
-      at += fits * stride;
-    }
+    const BurstPlace place = place_of(first + i);
+    const unsigned run = (count - i + stride - 1) / stride;
+    // What lies beyond the end of the row is in another one.
+    const auto fits = static_cast<unsigned>(std::min<std::uint64_t>(run, map.columns() - place.column));
+    target.timing.accept(now, place, write, id, fits, waited);
+    if (fits < run) target.timing.accept(now, place_of(first + i + fits * stride), write, id, run - fits, waited);
+    queued += run;
   }
-}
-
-/// Fast grade: an access over several interleave units is queued by pseudo channel, all of its units there at once.
-bool Hbm::Impl::by_channel(const Access& access) const {
-  const std::uint64_t round = map.interleave() * pseudo_channels_per_slice, bytes = access.end - access.offset;
-  const std::uint64_t most = (bytes / pseudo_channels_per_slice + map.interleave()) / config.burst_bytes;
-  return config.grain > 1 && map.round_robin() && bytes > round && 2 * most <= queue_bursts;
-}
-
-bool Hbm::Impl::enqueue_by_channel(std::uint32_t id) {
-  Access& access = accesses[id];
-  const bool write = access.payload->is_write();
-  const Tick now = clock.at_or_after(queue.now());
-  const std::uint64_t unit = map.interleave() / config.burst_bytes, channels_of = pseudo_channels_per_slice;
-  const std::uint64_t first = access.offset / config.burst_bytes,
-                      last = (access.end + config.burst_bytes - 1) / config.burst_bytes - 1;
-  for (; access.part < channels_of; ++access.part) {
-    // The bursts first..last that lie in pseudo channel `pc` are local.. in it, one after the other.
-    const std::uint64_t pc = (first / unit + access.part) % channels_of;
-    const std::uint64_t from = access.part == 0 ? first : (first / unit + access.part) * unit;
-    const std::uint64_t local = from / unit / channels_of * unit + from % unit;
-    const std::uint64_t back = (last / unit + channels_of - pc) % channels_of;  // units behind the last of this one
-    const std::uint64_t to = back == 0 ? last : (last / unit - back) * unit + unit - 1;
-    const auto count = static_cast<unsigned>(to / unit / channels_of * unit + to % unit + 1 - local);
-    const unsigned index =
-        (access.port * pseudo_channels_per_slice + static_cast<unsigned>(pc)) / config.pseudo_channels;
-    Channel& target = channel(index);
-    if (!target.timing.tick_open(now)) advance(target, now);
-    if (!has_turn(target, access.port, count, write)) {
-      arm(index);
-      return false;
-    }
-    const bool waited = !target.blocked.empty();
-    if (waited) target.blocked.erase(target.blocked.begin());
-    const auto place_of = [&](unsigned i) {
-      const std::uint64_t at = local + i;
-      BurstPlace place = map.place(((at / unit * channels_of + pc) * unit + at % unit) * config.burst_bytes);
-      place.pseudo_channel = (access.port * pseudo_channels_per_slice + place.pseudo_channel) % config.pseudo_channels;
-      return place;
-    };
-    accept_runs(target, place_of, count, write, write ? kNoAccess : id, now, waited);
-    access.bursts += count;
-    if (!write) {
-      access.undecided += count;
-      target.open_reads += count;
-    }
-    if (access.part + 1 == channels_of) access.offset = access.end;
-    arm(index);
-  }
-  return true;
+  return queued;
 }
 
 /// Whether a request of the port may enter now; if not, it waits in line.
@@ -287,7 +220,6 @@ bool Hbm::Impl::has_turn(Channel& target, unsigned port, unsigned count, bool wr
 /// waits at the channel that is full.
 bool Hbm::Impl::enqueue(std::uint32_t id) {
   Access& access = accesses[id];
-  if (by_channel(access)) return enqueue_by_channel(id);
   const bool write = access.payload->is_write();
   const Tick now = clock.at_or_after(queue.now());
   while (access.offset < access.end) {
@@ -342,15 +274,15 @@ void Hbm::Impl::finish(Channel& target, std::uint32_t id) {
   Ps end = clock.time(access.last) + config.controller_latency;
   if (Packet* packet = Packet::find(*access.payload)) {
     const std::uint64_t units = (access.bursts * config.burst_bytes + map.interleave() - 1) / map.interleave();
-    const auto side_by_side = static_cast<unsigned>(std::min<std::uint64_t>(units, pseudo_channels_per_slice));
-    Tick own = gaps.m + gaps.read_data + (access.bursts - 1) / std::max(1U, side_by_side) * gaps.ccd_s;
+    const auto side_by_side = static_cast<unsigned>(std::clamp<std::uint64_t>(units, 1, pseudo_channels_per_slice));
+    Tick own = gaps.m + gaps.read_data + (access.bursts - 1) / side_by_side * gaps.ccd_s;
     if (access.opened) own += gaps.act_rd;
     if (access.closed_other) own += gaps.pre_act;
     const Ps total = end - access.arrived;
     const Ps service = std::min(total, clock.span(own) + config.controller_latency);
     packet->charge(Delay::memory, service);
     packet->charge(Delay::contention, total - service);
-    const Tick packet_there = access.first + (kMaxPacketBytes / config.burst_bytes - 1) * gaps.ccd_s;
+    const Tick packet_there = access.first + (std::max(1U, kMaxPacketBytes / config.burst_bytes) - 1) * gaps.ccd_s;
     end = answer_time(packet, clock.time(std::min(packet_there, access.last)) + config.controller_latency, end,
                       queue.now());
   }

@@ -453,6 +453,45 @@ TEST(Hbm, FastRunsOfOneRequestEndWithinARunOfTheAccurateTime) {
   EXPECT_EQ(bench.run(1'000'000, b), kHit + (6 * kTiming.t_ccd_s + kTiming.t_ccd_l) * kCk + kController);
 }
 
+TEST(Hbm, ATrainBeginsToLeaveBeforeItsLastByteIsThereAndSaysWhenThatIs) {
+  RunOptions options;
+  options.fidelity = Fidelity::all(Grade::fast);
+  Bench bench(small_hbm(), options);
+  PayloadPool pool;
+  const auto read = [&](Ps at, Ps lead) -> tlm::tlm_generic_payload& {
+    tlm::tlm_generic_payload& payload = pool.acquire(1024);
+    payload.set_command(tlm::TLM_READ_COMMAND);
+    payload.set_address(address(0));
+    payload.set_data_length(1024);
+    Packet::of(payload).lead = lead;
+    bench.run(at, payload);
+    return payload;
+  };
+  read(0, 0);  // opens the rows
+  read(1'000'000, 0);
+  const Ps whole = bench.initiators[0].records[1].response - 1'000'000;
+  const Packet& train = Packet::of(read(2'000'000, 3 * kCk));
+  EXPECT_EQ(train.complete, 2'000'000 + whole);
+  EXPECT_EQ(bench.initiators[0].records[2].response, train.complete - 3 * kCk);
+  const Packet& early = Packet::of(read(3'000'000, 1'000'000));  // not before its first packet is there
+  EXPECT_EQ(early.complete, 3'000'000 + whole);
+  EXPECT_GE(bench.initiators[0].records[3].response, 3'000'000 + kHit + kController);
+}
+
+TEST(PayloadPool, TrainsHaveRoomForTheirDataAndGiveItBack) {
+  PayloadPool pool;
+  tlm::tlm_generic_payload& train = pool.acquire(kMaxTrainBytes);
+  std::fill_n(train.get_data_ptr(), kMaxTrainBytes, static_cast<unsigned char>(7));
+  const unsigned char* buffer = train.get_data_ptr();
+  tlm::tlm_generic_payload& other = pool.acquire(kMaxTrainBytes);
+  EXPECT_NE(other.get_data_ptr(), buffer);
+  train.release();
+  tlm::tlm_generic_payload& packet = pool.acquire();
+  EXPECT_NE(packet.get_data_ptr(), buffer);  // the same payload, with its own small buffer
+  EXPECT_EQ(&packet, &train);
+  EXPECT_EQ(pool.acquire(kMaxPacketBytes + 1).get_data_ptr(), buffer);
+}
+
 TEST(Hbm, DrainIssuesWhatTheWriteQueueStillHolds) {
   Bench bench;
   PlainPayload w(tlm::TLM_WRITE_COMMAND, address(0), 64);
