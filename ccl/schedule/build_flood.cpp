@@ -25,7 +25,7 @@ class Flood {
     std::vector<std::int32_t> travelling;
     for (std::int32_t i = 0; i < d.size; ++i) {
       travelling.push_back(graph_.add_block(
-          {first ? kEveryNode : kNobody, kNobody, first ? 0 : kNoRegion, kNoRegion, unit_, unit_ + 1}));
+          {first ? kEveryNode : kNobody, kNobody, 0, 0, unit_, unit_ + 1}));
     }
     has_.assign(done_.size(), std::vector<std::int32_t>(index(d.size), -1));
     if (!first) {
@@ -98,7 +98,7 @@ Schedule flood_schedule(const PlanRequest& request, int colours, int lambda) {
   for (std::int32_t unit = 0; unit < colours; ++unit) {
     const bool alone = dims.empty();
     const std::int32_t result =
-        graph.add_block({alone ? kEveryNode : kNobody, kEveryNode, alone ? 0 : kNoRegion, 0, unit, unit + 1});
+        graph.add_block({alone ? kEveryNode : kNobody, kEveryNode, 0, 0, unit, unit + 1});
     Flood flood(graph, unit, result);
     for (std::size_t i = 0; i < dims.size(); ++i) flood.dimension(dims[i], i == 0);
     std::reverse(dims.begin(), dims.end());

@@ -14,7 +14,7 @@ namespace kernbench::ccl {
 
 inline constexpr std::int32_t kEveryNode = -1;  ///< for Block::contributor and holder
 inline constexpr std::int32_t kNobody = -2;     ///< the same
-inline constexpr std::int32_t kNoRegion = -1;   ///< Block::in_region, out_region
+inline constexpr std::int32_t kNoRegion = -1;   ///< of a block whose data no lane has
 
 /// A piece of the data that moves as a unit, the same range on all nodes.
 ///
@@ -25,8 +25,8 @@ inline constexpr std::int32_t kNoRegion = -1;   ///< Block::in_region, out_regio
 struct Block {
   std::int32_t contributor = kEveryNode;  ///< whose `in` it starts from: a node, kEveryNode, kNobody
   std::int32_t holder = kEveryNode;       ///< who stores it: a node, kEveryNode, kNobody
-  std::int32_t in_region = 0;             ///< of contributors; kNoRegion: none
-  std::int32_t out_region = 0;            ///< of holders; kNoRegion: none
+  std::int32_t in_region = 0;             ///< of contributors; also of what only passes, which lanes cut like the rest
+  std::int32_t out_region = 0;            ///< of holders; likewise
   std::int32_t begin = 0, end = 1;        ///< units
 };
 
