@@ -42,6 +42,8 @@ class Flags {
     });
     for (const std::uint32_t i : order) {
       const NodeProgram::Entry& entry = program_.entries[i];
+      // What is about to be overwritten is of no use from its last reader on.
+      if (entry.kind == StepKind::receive_copy || entry.kind == StepKind::copy) release(entry.block);
       last_use_[entry.block] = i;
       if (reads_other(entry.kind)) last_use_[entry.other] = i;
       if (entry.kind != StepKind::send) last_change_[entry.block] = i;
@@ -51,13 +53,17 @@ class Flags {
       block.used = last_use_[b] != kNone;
       block.changes = last_change_[b] != kNone;
       if (block.changes) program_.entries[last_change_[b]].last_change = true;
-      if (!block.used) continue;
-      NodeProgram::Entry& last = program_.entries[last_use_[b]];
-      (last.block == b ? last.last_use : last.last_use_other) = true;
+      release(b);
     }
   }
 
  private:
+  void release(std::uint32_t block) {
+    if (last_use_[block] == kNone) return;
+    NodeProgram::Entry& last = program_.entries[last_use_[block]];
+    (last.block == block ? last.last_use : last.last_use_other) = true;
+  }
+
   NodeProgram& program_;
   std::vector<std::uint32_t> last_use_, last_change_;  // entry, by block
 };

@@ -24,8 +24,7 @@ class Flood {
     // One travelling block for each place in the line; the node there starts with it.
     std::vector<std::int32_t> travelling;
     for (std::int32_t i = 0; i < d.size; ++i) {
-      travelling.push_back(graph_.add_block(
-          {first ? kEveryNode : kNobody, kNobody, 0, 0, unit_, unit_ + 1}));
+      travelling.push_back(graph_.add_block({first ? kEveryNode : kNobody, kNobody, 0, 0, unit_, unit_ + 1}));
     }
     has_.assign(done_.size(), std::vector<std::int32_t>(index(d.size), -1));
     if (!first) {
@@ -97,8 +96,7 @@ Schedule flood_schedule(const PlanRequest& request, int colours, int lambda) {
   TaskGraph graph(fabric, CollectiveOp::all_reduce);
   for (std::int32_t unit = 0; unit < colours; ++unit) {
     const bool alone = dims.empty();
-    const std::int32_t result =
-        graph.add_block({alone ? kEveryNode : kNobody, kEveryNode, 0, 0, unit, unit + 1});
+    const std::int32_t result = graph.add_block({alone ? kEveryNode : kNobody, kEveryNode, 0, 0, unit, unit + 1});
     Flood flood(graph, unit, result);
     for (std::size_t i = 0; i < dims.size(); ++i) flood.dimension(dims[i], i == 0);
     std::reverse(dims.begin(), dims.end());

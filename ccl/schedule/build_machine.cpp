@@ -104,7 +104,10 @@ Schedule one_tree_schedule(const PlanRequest& request, int lambda) {
   const Graph net = machine_graph(request);
   const bool all = request.op == CollectiveOp::all_reduce;
   const std::int32_t root = all ? centre(net) : request.root;
-  const Tree tree = shortest_path_tree(net, root);
+  // Across SIPs at the root's cube only: as short as any way, and once over every link between SIPs.
+  const std::int32_t attach = root % request.cubes();
+  const Tree tree = product_tree(shortest_path_tree(sip_graph(request), root / request.cubes()),
+                                 shortest_path_tree(Graph::of(cube_lattice(request)), attach), attach);
   TaskGraph graph(fabric, request.op);
   Block block;
   if (request.op == CollectiveOp::reduce) block.holder = root;
