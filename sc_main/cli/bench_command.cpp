@@ -61,6 +61,10 @@ struct Outcome {
         return measured.cpu_s;
       case Bound::Of::peak_bytes:
         return measured.peak_bytes;
+      case Bound::Of::overhead_ms:
+        return measured.overhead_ms;
+      case Bound::Of::idle_percent:
+        return measured.idle_percent;
       case Bound::Of::none:
         break;
     }
@@ -76,11 +80,12 @@ struct Outcome {
 Measured run_apart(const std::function<Measured()>& run, const Interrupt& interrupt) {
   const auto figures = validate::run_forked({[&run] {
                                               const Measured m = run();
-                                              return std::vector<double>{m.units, m.cpu_s, m.extra, m.peak_bytes};
+                                              return std::vector<double>{m.units,      m.cpu_s,       m.extra,
+                                                                         m.peak_bytes, m.overhead_ms, m.idle_percent};
                                             }},
                                             1, interrupt.flag());
   const std::vector<double>& m = figures.front();
-  return {m.at(0), m.at(1), m.at(2), m.at(3)};
+  return {m.at(0), m.at(1), m.at(2), m.at(3), m.at(4), m.at(5)};
 }
 
 double loop_ns(const Interrupt& interrupt) {
@@ -114,6 +119,10 @@ const char* unit_of(Bound::Of of) {
       return "CPU s";
     case Bound::Of::peak_bytes:
       return "bytes of memory";
+    case Bound::Of::overhead_ms:
+      return "ms per unit beside the simulation";
+    case Bound::Of::idle_percent:
+      return "% of the cores' time idle";
     case Bound::Of::none:
       break;
   }

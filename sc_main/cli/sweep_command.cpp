@@ -37,7 +37,7 @@ struct SweepOptions {
     auto add = options.add_options();
     add("file", po::value(&file)->value_name("FILE"), "the sweep file; also without its name");
     add("store,o", po::value(&store)->value_name("FILE"),
-        "where results go and are found again (default: the sweep file's name, .sqlite, in this folder)");
+        "where results go and are found again (default: beside the sweep file, with .sqlite at the end)");
     add("jobs,j", po::value(&jobs)->value_name("N"), "points at a time (default: one per core)");
     add("dry-run", po::bool_switch(&dry_run), "lists the points and runs none");
     add("resume", po::bool_switch(&resume),
@@ -95,7 +95,7 @@ struct SweepOptions {
   }
 
   std::string store_path() const {
-    return store.empty() ? std::filesystem::path(file).stem().string() + ".sqlite" : store;
+    return store.empty() ? std::filesystem::path(file).replace_extension(".sqlite").string() : store;
   }
 
   void limit(Limits& limits) const {
@@ -279,6 +279,7 @@ int run_sweep(const SweepOptions& options) {
     throw RunEnded(ExitCode::interrupted, fmt::format("interrupted after {} of {} points; run it again to go on",
                                                       evaluator->progress().done, evaluator->progress().total));
   }
+  view.clear();
   evaluator->check_objectives();
   const Progress progress = evaluator->progress();
   if (options.text_wanted()) print_summary(file, progress, all, results, evaluator->maker(), path);

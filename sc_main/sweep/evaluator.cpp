@@ -53,8 +53,7 @@ class Evaluator::Batch {
   /// Points of one key.
   struct Same {
     std::vector<std::size_t> points;
-    std::optional<Record> record;  // once it has ended
-    bool cached = false;
+    bool ended = false;  // it is in the store
   };
 
   std::unique_ptr<Task> next() {
@@ -71,8 +70,8 @@ class Evaluator::Batch {
                          to_json(owner_.file_.axes, point.coordinates), settings_json(point));
       Same& same = by_key_[key];
       same.points.push_back(index);
-      if (same.record) {
-        owner_.store_.in_one_step([&] { settle(index, *same.record, true); });
+      if (same.ended) {
+        settle_from_store(index, key);
       } else if (same.points.size() > 1) {
         continue;  // the first one of its key is under way
       } else if (!use_store(key, same)) {
@@ -86,10 +85,15 @@ class Evaluator::Batch {
   bool use_store(const std::string& key, Same& same) {
     const auto status = owner_.store_.status(key);
     if (!status || *status == Status::lost || (*status == Status::failed && owner_.options_.retry_failed)) return false;
-    same.record = owner_.store_.find(key);
+    same.ended = true;
     ++owner_.progress_.cached;
-    owner_.store_.in_one_step([&] { settle(same.points.front(), *same.record, true); });
+    settle_from_store(same.points.front(), key);
     return true;
+  }
+
+  void settle_from_store(std::size_t index, const std::string& key) {
+    const auto record = owner_.store_.find(key);
+    if (record) owner_.store_.in_one_step([&] { settle(index, *record, true); });
   }
 
   void done(const PointIdentity& identity, const Record& record) {
@@ -97,7 +101,7 @@ class Evaluator::Batch {
     owner_.store_.add(identity, record, [&] {
       for (const std::size_t index : same.points) settle(index, record, false);
     });
-    same.record = record;
+    same.ended = true;
     Progress& progress = owner_.progress_;
     ++progress.ran;
     progress.cpu_s += record.cpu_s;

@@ -46,7 +46,9 @@ void ProgressView::show(const Progress& progress) {
 }
 
 void ProgressView::clear() {
-  if (drawn_) std::fputs("\r\033[K", stderr);
+  if (!drawn_) return;
+  std::fputs("\r\033[K", stderr);
+  std::fflush(stderr);
   drawn_ = false;
 }
 

@@ -18,9 +18,10 @@ class ProgressView {
   void show(const Progress& progress);
   /// Prints a line above the bar.
   void say(const std::string& text);
+  /// Takes the bar away, so that results may follow.
+  void clear();
 
  private:
-  void clear();
   bool bar_, wanted_, drawn_ = false;
   double shown_s_ = 0;  // when it was last drawn or printed
 };

@@ -19,7 +19,7 @@ class PrivateSlurm {
     std::string folder = "/tmp/kbslurm-XXXXXX";  // short: sockets lie in it
     if (::mkdtemp(folder.data()) == nullptr) std::abort();
     folder_ = folder;
-    const int port = 20'000 + static_cast<int>(::getpid() % 9'000) * 5;
+    const int port = 20'000 + static_cast<int>(::getpid() % 2'500) * 5;
     char host[256] = {};
     ::gethostname(host, sizeof host - 1);
     const std::string user = ::getpwuid(::geteuid())->pw_name;
@@ -86,6 +86,14 @@ class ClusterSweep : public ::testing::Test {
     std::ofstream(tool_.file("s.yaml")) << plain_sweep(points, ms);
     ASSERT_EQ(tool_({"sweep", "s.yaml", "--store", "local.sqlite"}).code, 0);
   }
+  /// Points that the store has so far.
+  int rows() const {
+    try {
+      return count_of(tool_.file("s.sqlite"), "SELECT count(*) FROM points");
+    } catch (const SQLite::Exception&) {
+      return 0;
+    }
+  }
   std::string expected() const { return content_of(tool_.file("local.sqlite")); }
   Tool tool_;
 };
@@ -111,13 +119,6 @@ TEST_F(ClusterSweep, ThroughSlurmLosesNothingAndDoublesNothingWhenANodeIsLost) {
   const pid_t process =
       start_tool(tool_.folder().path().string(), {"sweep", "s.yaml", "--executor", "slurm", "--tasks", "6"});
   // In the middle: some points are there, others are not.
-  const auto rows = [&] {
-    try {
-      return count_of(tool_.file("s.sqlite"), "SELECT count(*) FROM points");
-    } catch (const SQLite::Exception&) {
-      return 0;
-    }
-  };
   for (int i = 0; i < 300 && rows() < 5; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
   const int before = rows();
   EXPECT_GE(before, 5);
@@ -129,6 +130,40 @@ TEST_F(ClusterSweep, ThroughSlurmLosesNothingAndDoublesNothingWhenANodeIsLost) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
   EXPECT_EQ(count_of(tool_.file("s.sqlite"), "SELECT count(*) FROM points"), 60);
   EXPECT_EQ(content_of(tool_.file("s.sqlite")), expected());
+}
+
+TEST_F(ClusterSweep, ThroughSlurmGoesOnWhenTheSweepItselfWasKilled) {
+  if (!there("slurmctld") || !there("slurmd"))
+    GTEST_SKIP() << "NOT TESTED: slurmctld and slurmd (package slurm-wlm) are missing";
+  prepare(40, 50);
+  const PrivateSlurm slurm;
+  ASSERT_TRUE(slurm.ready());
+  const pid_t process =
+      start_tool(tool_.folder().path().string(), {"sweep", "s.yaml", "--executor", "slurm", "--tasks", "4"});
+  for (int i = 0; i < 300 && rows() < 3; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_GE(rows(), 3);
+  ::kill(process, SIGKILL);
+  ::waitpid(process, nullptr, 0);
+  const Outcome outcome = tool_({"sweep", "s.yaml", "--executor", "slurm", "--tasks", "4"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(content_of(tool_.file("s.sqlite")), expected());
+}
+
+TEST_F(ClusterSweep, AWorkerRefusesThePlanOfAnotherBuild) {
+  std::ofstream(tool_.file("plan.json")) << R"({"version": "0.1.0", "build": "another", "points": [], "configs": {}})";
+  const Outcome outcome = tool_({"sweep", "--worker", "plan.json", "--results", "-"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.err,
+            "kernbench: error: this kernbench is another build than the one that made the plan\n"
+            "  hint: install the same program on every machine\n");
+}
+
+TEST_F(ClusterSweep, AnExecutorWhoseProgramIsMissingIsAnErrorOfTheEnvironment) {
+  std::ofstream(tool_.file("s.yaml")) << plain_sweep(1);
+  const Outcome outcome =
+      tool_.shell(std::string("PATH=/nowhere '") + KERNBENCH_BINARY + "' sweep s.yaml --executor parallel");
+  EXPECT_EQ(outcome.code, 7);
+  EXPECT_EQ(outcome.err, "kernbench: error: cannot run 'parallel': No such file or directory\n");
 }
 
 TEST_F(ClusterSweep, ThroughParallelGivesTheRowsOfALocalOne) {

@@ -19,7 +19,7 @@ nlohmann::json exported(const Tool& tool, const std::string& store) {
 TEST(Sweep, AFailingPointIsRecordedAndStopsNoOther) {
   const Tool tool;
   write(tool.file("s.yaml"), std::string("workload: misbehaving\nplugins: ['") + KERNBENCH_MISBEHAVING +
-                                 "']\ntopology: minimal\nlimits: {time: 4 s, memory: 400 MiB}\n"
+                                 "']\ntopology: minimal\nlimits: {time: 8 s, memory: 400 MiB}\n"
                                  "axes:\n  how: [ok, wrong, throw, crash, exit, hang, eat]\n");
   const Outcome outcome = tool({"sweep", "s.yaml"});
   EXPECT_EQ(outcome.code, 6);
@@ -35,7 +35,7 @@ TEST(Sweep, AFailingPointIsRecordedAndStopsNoOther) {
                                {"failed", 70, "internal error: thrown by the workload"},
                                {"failed", 134, "ended by signal 6 (Aborted)"},
                                {"failed", 9, "the last words"},
-                               {"failed", 4, "the point's time limit of 4 s was reached"},
+                               {"failed", 4, "the point's time limit of 8 s was reached"},
                                {"failed", 7, "the point's memory limit of 400 MiB was reached"}};
   ASSERT_EQ(all["points"].size(), 7U);
   for (std::size_t i = 0; i < 7; ++i) {
