@@ -57,7 +57,7 @@ class KernelContext {
   const char* stalled_at = nullptr;  ///< "wait for ", "fence", "" before the op; null: it does not stall
   const Op* stalled_op = nullptr;    ///< that found its queue full, or is waited for; alive while the stall lasts
   std::string stalled_text() const { return std::string(stalled_at) + (stalled_op ? text_of(*stalled_op) : ""); }
-  std::string mark;        ///< open slice
+  std::string mark;  ///< open slice
   Ps marked = 0, started = 0;
 
  private:
