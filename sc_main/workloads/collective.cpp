@@ -269,6 +269,9 @@ std::int64_t CollectiveWorkload::block_of(const Request& request, int ranks, std
 
 /// What every rank would find out on its own, before anything runs.
 void CollectiveWorkload::check_layouts(const Request& request) const {
+  for (const DPPolicy& policy : {request.what.in_policy, request.what.out_policy}) {
+    place_shards(policy, {1, 1}, 1, units_, 0);  // cubes and PEs that the machine does not have
+  }
   for (const std::vector<int>& group : request.groups) {
     CollectiveCase c = request.what;
     c.ranks = static_cast<int>(group.size());
