@@ -171,23 +171,29 @@ class Context {
 
   /// Element by element over all members, in place.
   Handle all_reduce_async(const Tensor& tensor, ReduceOp op = ReduceOp::sum, const Group& group = {});
+  /// The same, complete on return.
   Handle all_reduce(const Tensor& tensor, ReduceOp op = ReduceOp::sum, const Group& group = {});
   /// The same with an output of its own; in place too.
   Handle all_reduce_async(const Tensor& in, const Tensor& out, ReduceOp op = ReduceOp::sum, const Group& group = {});
+  /// The same, complete on return.
   Handle all_reduce(const Tensor& in, const Tensor& out, ReduceOp op = ReduceOp::sum, const Group& group = {});
   /// Block r of `out` is `in` of member r: p times as many elements, row-major. In place: `in` is block r already.
   Handle all_gather_async(const Tensor& in, const Tensor& out, const Group& group = {});
+  /// The same, complete on return.
   Handle all_gather(const Tensor& in, const Tensor& out, const Group& group = {});
   /// `out` of member r is the reduction of all blocks r: `in` has p times as many elements. In place: the result takes
   /// the place of block r.
   Handle reduce_scatter_async(const Tensor& in, const Tensor& out, ReduceOp op = ReduceOp::sum,
                               const Group& group = {});
+  /// The same, complete on return.
   Handle reduce_scatter(const Tensor& in, const Tensor& out, ReduceOp op = ReduceOp::sum, const Group& group = {});
   /// Block r of `out` of member q is block q of `in` of member r.
   Handle all_to_all_async(const Tensor& in, const Tensor& out, const Group& group = {});
+  /// The same, complete on return.
   Handle all_to_all(const Tensor& in, const Tensor& out, const Group& group = {});
   /// Member r's `in` becomes `out` of member (r + distance) mod p.
   Handle shift_async(const Tensor& in, const Tensor& out, int distance, const Group& group = {});
+  /// The same, complete on return.
   Handle shift(const Tensor& in, const Tensor& out, int distance, const Group& group = {});
 
   // With a root, a group rank. A tensor that only the root has is an empty handle on the others. Its form there has to
@@ -196,24 +202,29 @@ class Context {
   /// The reduction of all `in` becomes `out` of the root. In place on every member, or with an output of the root.
   Handle reduce_async(const Tensor& in, const Tensor& out, int root, ReduceOp op = ReduceOp::sum,
                       const Group& group = {}, const std::optional<TensorForm>& elsewhere = {});
+  /// The same, complete on return.
   Handle reduce(const Tensor& in, const Tensor& out, int root, ReduceOp op = ReduceOp::sum, const Group& group = {},
                 const std::optional<TensorForm>& elsewhere = {});
   /// The root's tensor to all: torch's form.
   Handle broadcast_async(const Tensor& tensor, int root, const Group& group = {});
+  /// The same, complete on return.
   Handle broadcast(const Tensor& tensor, int root, const Group& group = {});
   /// `in` of the root becomes `out` of every member; in place too.
   Handle broadcast_async(const Tensor& in, const Tensor& out, int root, const Group& group = {},
                          const std::optional<TensorForm>& elsewhere = {});
+  /// The same, complete on return.
   Handle broadcast(const Tensor& in, const Tensor& out, int root, const Group& group = {},
                    const std::optional<TensorForm>& elsewhere = {});
   /// As all_gather, with an output of the root.
   Handle gather_async(const Tensor& in, const Tensor& out, int root, const Group& group = {},
                       const std::optional<TensorForm>& elsewhere = {});
+  /// The same, complete on return.
   Handle gather(const Tensor& in, const Tensor& out, int root, const Group& group = {},
                 const std::optional<TensorForm>& elsewhere = {});
   /// Block r of the root's `in` becomes `out` of member r.
   Handle scatter_async(const Tensor& in, const Tensor& out, int root, const Group& group = {},
                        const std::optional<TensorForm>& elsewhere = {});
+  /// The same, complete on return.
   Handle scatter(const Tensor& in, const Tensor& out, int root, const Group& group = {},
                  const std::optional<TensorForm>& elsewhere = {});
 
@@ -222,8 +233,11 @@ class Context {
   /// run on the rank's default stream: two ranks that first send to each other and then receive may wait for ever
   /// (shift exchanges).
   Handle send_async(const Tensor& tensor, int to, const Group& group = {});
+  /// The same, complete on return.
   Handle send(const Tensor& tensor, int to, const Group& group = {});
+  /// The other end of send_async: overwrites `tensor`.
   Handle recv_async(const Tensor& tensor, int from, const Group& group = {});
+  /// The other end of send, complete on return.
   Handle recv(const Tensor& tensor, int from, const Group& group = {});
 
   /// Returns when every rank has called it. A matter of the host: takes no simulated time of its own.
