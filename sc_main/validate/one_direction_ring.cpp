@@ -195,8 +195,8 @@ RingTime run_one_direction_ring(const OneDirectionRing& ring) {
   options.data = ring.data;
   options.fidelity = ring.fidelity;
   // Its process ends without taking the machine down.
-  auto& machine = *new topology::Machine(plan, options, nullptr);
-  auto& runtime = *new Runtime("host", machine.map(), machine.dispatcher(), options, nullptr);
+  topology::Machine machine(plan, options, nullptr);
+  Runtime runtime("host", machine.map(), machine.dispatcher(), options, nullptr);
   for (std::uint16_t sip = 0; sip < machine.map().sips; ++sip) runtime.pcie[sip]->bind(machine.host_socket(sip));
 
   Ps start = kNever, end = 0;
