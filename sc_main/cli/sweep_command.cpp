@@ -124,7 +124,7 @@ int print_help() {
       "Runs every point of a sweep file, each in a process of its own, and keeps the results in a store; run again, "
       "it\n"
       "does what is missing. docs/sweep.md describes the file.\n\n{}\nExample:\n"
-      "  kernbench sweep docs/examples/sweep.yaml --store /tmp/sweep.sqlite\n",
+      "  kernbench sweep docs/examples/sweep.yaml --store sweep.sqlite\n",
       text.str());
   return 0;
 }

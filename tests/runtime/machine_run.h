@@ -1,7 +1,10 @@
 #pragma once
+#include <gtest/gtest.h>
+
 #include <functional>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -50,6 +53,20 @@ inline topology::SystemSpec machine_of(std::uint16_t sips, std::uint16_t cubes, 
   spec.cube.pes = pes;
   spec.cube.pe.ipcq.buffer = rings;
   return spec;
+}
+
+/// Where rings lie, and how ranks are scheduled.
+using BufferCase = std::tuple<IpcqBuffer, SchedulingKind>;
+inline auto every_buffer_and_scheduling() {
+  return ::testing::Combine(::testing::Values(IpcqBuffer::tcm, IpcqBuffer::sram, IpcqBuffer::hbm),
+                            ::testing::Values(SchedulingKind::concurrent, SchedulingKind::rounds));
+}
+inline std::string name_of(const ::testing::TestParamInfo<BufferCase>& info) {
+  const IpcqBuffer buffer = std::get<0>(info.param);
+  return std::string(buffer == IpcqBuffer::tcm    ? "tcm"
+                     : buffer == IpcqBuffer::sram ? "sram"
+                                                  : "hbm") +
+         (std::get<1>(info.param) == SchedulingKind::rounds ? "_rounds" : "_concurrent");
 }
 
 inline RunOptions scheduled(SchedulingKind kind) {

@@ -37,18 +37,8 @@ KernelBody scale(Va va) {
 }
 
 // The regression that once failed: kernels were children of whoever drove the event loop.
-using RingCase = std::tuple<IpcqBuffer, SchedulingKind>;
-class RingDefaultWs : public ::testing::TestWithParam<RingCase> {};
-INSTANTIATE_TEST_SUITE_P(Runtime, RingDefaultWs,
-                         ::testing::Combine(::testing::Values(IpcqBuffer::tcm, IpcqBuffer::sram, IpcqBuffer::hbm),
-                                            ::testing::Values(SchedulingKind::concurrent, SchedulingKind::rounds)),
-                         [](const auto& info) {
-                           const IpcqBuffer buffer = std::get<0>(info.param);
-                           return std::string(buffer == IpcqBuffer::tcm    ? "tcm"
-                                              : buffer == IpcqBuffer::sram ? "sram"
-                                                                           : "hbm") +
-                                  (std::get<1>(info.param) == SchedulingKind::rounds ? "_rounds" : "_concurrent");
-                         });
+class RingDefaultWs : public ::testing::TestWithParam<BufferCase> {};
+INSTANTIATE_TEST_SUITE_P(Runtime, RingDefaultWs, every_buffer_and_scheduling(), &name_of);
 
 TEST_P(RingDefaultWs, GivesThreeEverywhere) {
   MachineRun host(machine_of(2, 2, 2, std::get<0>(GetParam())), scheduled(std::get<1>(GetParam())));

@@ -40,18 +40,8 @@ std::string entry(const std::string& keys, const char* module = "ring_allreduce"
   return std::string("algorithms:\n  mine: { module: kernbench.ccl.") + module + keys + " }\n";
 }
 
-using PeCase = std::tuple<IpcqBuffer, SchedulingKind>;
-class PeRanksInEveryMemory : public ::testing::TestWithParam<PeCase> {};
-INSTANTIATE_TEST_SUITE_P(Runtime, PeRanksInEveryMemory,
-                         ::testing::Combine(::testing::Values(IpcqBuffer::tcm, IpcqBuffer::sram, IpcqBuffer::hbm),
-                                            ::testing::Values(SchedulingKind::concurrent, SchedulingKind::rounds)),
-                         [](const auto& info) {
-                           const IpcqBuffer buffer = std::get<0>(info.param);
-                           return std::string(buffer == IpcqBuffer::tcm    ? "tcm"
-                                              : buffer == IpcqBuffer::sram ? "sram"
-                                                                           : "hbm") +
-                                  (std::get<1>(info.param) == SchedulingKind::rounds ? "_rounds" : "_concurrent");
-                         });
+class PeRanksInEveryMemory : public ::testing::TestWithParam<BufferCase> {};
+INSTANTIATE_TEST_SUITE_P(Runtime, PeRanksInEveryMemory, every_buffer_and_scheduling(), &name_of);
 
 TEST_P(PeRanksInEveryMemory, ReduceOverPesOfOneCubeOfSeveralAndOfBothSips) {
   const CclFile file(entry(", world_size: 6"));

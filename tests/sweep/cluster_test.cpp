@@ -16,7 +16,7 @@ bool there(const std::string& program) {
 class PrivateSlurm {
  public:
   PrivateSlurm() {
-    std::string folder = "/tmp/kbslurm-XXXXXX";  // short: sockets lie in it
+    std::string folder = (std::filesystem::temp_directory_path() / "kbslurm-XXXXXX").string();
     if (::mkdtemp(folder.data()) == nullptr) std::abort();
     folder_ = folder;
     const int port = 20'000 + static_cast<int>(::getpid() % 2'500) * 5;
