@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <stdexcept>
 
@@ -256,47 +257,76 @@ double bus_factor(CollectiveOp op, int contributions) {
 
 namespace {
 
-/// Calls f(bytes of a copy, element) for every place where element `element` of a flow has to be.
+/// Elements of a place as they stand in memory, one after the other.
+class Elements {
+ public:
+  Elements(DType dtype, std::size_t most) : item_(size_of(dtype)), gathered_(most * item_) {}
+  /// `n` elements from `first` of the place on, in the contents of its tensor. Valid until the next call.
+  const std::uint8_t* of(const Place& place, std::int64_t first, std::int64_t n, const std::uint8_t* tensor) {
+    const std::int64_t from = place.offset + first, cols = place.tile.region.cols;
+    const bool is_whole_rows = cols == place.tile.columns;
+    if (is_whole_rows || from / cols == (from + n - 1) / cols) return tensor + place.tile.at(from) * item_;
+    for (std::int64_t i = 0; i < n; ++i) {
+      std::memcpy(gathered_.data() + static_cast<std::size_t>(i) * item_, tensor + place.tile.at(from + i) * item_,
+                  item_);
+    }
+    return gathered_.data();
+  }
+
+ private:
+  std::size_t item_;
+  std::vector<std::uint8_t> gathered_;
+};
+
+constexpr std::int64_t kCompared = 1024;  // elements at a time
+
+/// The elements whose bits differ.
 template <class F>
-void for_each_output(const Flow& flow, const CollectiveData& data, std::int64_t element, F&& f) {
-  for (const Place& place : flow.destinations) {
-    const std::size_t at = place.tile.at(place.offset + element);
-    for (const auto& copy : data.outputs[static_cast<std::size_t>(place.rank)]) f(copy.data(), at);
+void for_each_difference(const std::uint8_t* a, const std::uint8_t* b, std::int64_t n, std::size_t item, F&& f) {
+  if (std::memcmp(a, b, static_cast<std::size_t>(n) * item) == 0) return;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
+    if (std::memcmp(a + i * item, b + i * item, item) != 0) f(i);
   }
 }
 
-void compare_moved(const CollectiveCase& c, const Flow& flow, const CollectiveData& data, std::int64_t n,
-                   Comparison& comparison) {
-  const std::size_t item = size_of(c.dtype);
+/// Calls f(elements [first, first + n) of a copy) for every place where they have to be.
+template <class F>
+void for_each_output(const Flow& flow, const CollectiveData& data, std::int64_t first, std::int64_t n,
+                     Elements& elements, F&& f) {
+  for (const Place& place : flow.destinations) {
+    for (const auto& copy : data.outputs[static_cast<std::size_t>(place.rank)]) {
+      f(elements.of(place, first, n, copy.data()));
+    }
+  }
+}
+
+void compare_moved(const CollectiveCase& c, const Flow& flow, const CollectiveData& data, std::int64_t first,
+                   std::int64_t n, Comparison& comparison) {
   const Place& source = flow.sources.front();
-  const std::uint8_t* input = data.inputs[static_cast<std::size_t>(source.rank)].data();
-  for (std::int64_t i = 0; i < n; ++i) {
-    const std::size_t from = source.tile.at(source.offset + i);
-    for_each_output(flow, data, i, [&](const std::uint8_t* output, std::size_t at) {
-      if (std::equal(output + at * item, output + (at + 1) * item, input + from * item)) return;
+  Elements inputs(c.dtype, kCompared), outputs(c.dtype, kCompared);
+  const std::uint8_t* input = inputs.of(source, first, n, data.inputs[static_cast<std::size_t>(source.rank)].data());
+  for_each_output(flow, data, first, n, outputs, [&](const std::uint8_t* output) {
+    for_each_difference(output, input, n, size_of(c.dtype), [&](std::size_t i) {
       ++comparison.mismatches;
-      const double error = std::abs(load_element(output, c.dtype, at) - load_element(input, c.dtype, from));
+      const double error = std::abs(load_element(output, c.dtype, i) - load_element(input, c.dtype, i));
       if (std::isfinite(error)) comparison.max_abs_error = std::max(comparison.max_abs_error, error);
     });
-  }
+  });
 }
 
-void compare_reduced(const CollectiveCase& c, const Flow& flow, const CollectiveData& data, std::int64_t n,
-                     Comparison& comparison) {
-  const std::size_t item = size_of(c.dtype);
-  for (std::int64_t i = 0; i < n; ++i) {
-    Reference reference(c.reduce_op, c.dtype);
-    for (const Place& place : flow.sources) {
-      reference.add(data.inputs[static_cast<std::size_t>(place.rank)].data(), place.tile.at(place.offset + i));
-    }
-    const std::uint8_t* first = nullptr;
-    for_each_output(flow, data, i, [&](const std::uint8_t* output, std::size_t at) {
-      reference.check(output, at, comparison);
-      const std::uint8_t* bits = output + at * item;
-      if (first == nullptr) first = bits;
-      if (!std::equal(bits, bits + item, first)) ++comparison.mismatches;
-    });
+void compare_reduced(const CollectiveCase& c, const Flow& flow, const CollectiveData& data, std::int64_t first,
+                     std::int64_t n, Comparison& comparison) {
+  Elements elements(c.dtype, kCompared);
+  Reference reference(c.reduce_op, c.dtype, static_cast<std::size_t>(n));
+  for (const Place& place : flow.sources) {
+    reference.add(elements.of(place, first, n, data.inputs[static_cast<std::size_t>(place.rank)].data()));
   }
+  std::vector<std::uint8_t> bits;  // of the first copy: all others are like it
+  for_each_output(flow, data, first, n, elements, [&](const std::uint8_t* output) {
+    reference.check(output, comparison);
+    if (bits.empty()) bits.assign(output, output + static_cast<std::size_t>(n) * size_of(c.dtype));
+    for_each_difference(output, bits.data(), n, size_of(c.dtype), [&](std::size_t) { ++comparison.mismatches; });
+  });
 }
 
 }  // namespace
@@ -304,10 +334,9 @@ void compare_reduced(const CollectiveCase& c, const Flow& flow, const Collective
 Comparison compare_collective(const CollectiveCase& c, const CollectiveLayout& layout, const CollectiveData& data) {
   Comparison comparison;
   for (const Flow& flow : layout.flows()) {
-    if (flow.reduces) {
-      compare_reduced(c, flow, data, layout.block(), comparison);
-    } else {
-      compare_moved(c, flow, data, layout.block(), comparison);
+    for (std::int64_t first = 0; first < layout.block(); first += kCompared) {
+      const std::int64_t n = std::min(kCompared, layout.block() - first);
+      (flow.reduces ? compare_reduced : compare_moved)(c, flow, data, first, n, comparison);
     }
   }
   return comparison;

@@ -1,10 +1,13 @@
 #include "sc_main/workloads/numerics.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace kernbench {
 namespace {
+
+constexpr std::size_t kChunk = 256;  // elements that are converted at a time
 
 /// splitmix64: Steele, Lea, Flood, Fast splittable pseudorandom number generators, 2014.
 std::uint64_t mix(std::uint64_t x) {
@@ -78,13 +81,23 @@ double gemm_tolerance(DType dtype, std::int64_t k, double sum, double magnitude)
 std::vector<std::uint8_t> Pattern::bytes(std::uint64_t stream, std::size_t count) const {
   std::vector<std::uint8_t> data(count * size_of(dtype_));
   const std::uint64_t base = mix(mix(seed_) + stream);
+  if (is_float(dtype_)) {
+    const double scale = range_ == Range::unit ? 2 : 0.5, least = range_ == Range::unit ? -1 : 0.75;
+    std::array<double, kChunk> values;
+    for (std::size_t from = 0; from < count; from += kChunk) {
+      const std::size_t n = std::min(kChunk, count - from);
+      for (std::size_t i = 0; i < n; ++i) {
+        const double unit = static_cast<double>(mix(base + from + i) >> 11) * 0x1p-53;  // [0, 1)
+        values[i] = unit * scale + least;
+      }
+      convert(values.data(), DType::f64, data.data() + from * size_of(dtype_), dtype_, n);
+    }
+    return data;
+  }
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t random = mix(base + i);
     if (dtype_ == DType::boolean) {
       store_integer(data.data(), dtype_, i, static_cast<std::int64_t>(random & 1));
-    } else if (is_float(dtype_)) {
-      const double unit = static_cast<double>(random >> 11) * 0x1p-53;  // [0, 1)
-      store_element(data.data(), dtype_, i, range_ == Range::unit ? 2 * unit - 1 : 0.75 + unit / 2);
     } else {
       const auto value = static_cast<std::int64_t>(random % 201) - 100;
       store_integer(data.data(), dtype_, i, range_ == Range::unit ? value : value < 0 ? -1 : 1);
@@ -101,71 +114,114 @@ void Comparison::add(double got, double expected, double tolerance) {
   if (std::isfinite(error)) max_abs_error = std::max(max_abs_error, error);
 }
 
-void Reference::add(const void* data, std::size_t element) {
-  const bool first = contributions_++ == 0;
-  if (!is_float(dtype_)) {
-    const std::int64_t x = load_integer(data, dtype_, element);
-    switch (op_) {
-      case ReduceOp::max:
-        integer_ = first ? x : std::max(integer_, x);
-        break;
-      case ReduceOp::min:
-        integer_ = first ? x : std::min(integer_, x);
-        break;
-      case ReduceOp::prod:
-        integer_ = first ? x : wrap(wrapping(integer_, x, true), dtype_);
-        break;
-      default:
-        integer_ = wrap(wrapping(integer_, x, false), dtype_);
-    }
+Reference::Reference(ReduceOp op, DType dtype, std::size_t count) : op_(op), dtype_(dtype), count_(count) {
+  if (!is_float(dtype)) {
+    integers_.resize(count);
     return;
   }
-  const double x = load_element(data, dtype_, element);
-  magnitude_ += std::abs(x);
-  least_ *= std::min(1.0, std::abs(x));
-  most_ *= std::max(1.0, std::abs(x));
-  switch (op_) {
-    case ReduceOp::max:
-      value_ = first ? x : std::max(value_, x);
-      break;
-    case ReduceOp::min:
-      value_ = first ? x : std::min(value_, x);
-      break;
-    case ReduceOp::prod:
-      value_ = first ? x : value_ * x;
-      break;
-    default:
-      value_ += x;
+  values_.resize(count);
+  if (op == ReduceOp::sum || op == ReduceOp::avg) magnitudes_.resize(count);
+  if (op == ReduceOp::prod) {
+    least_.assign(count, 1);
+    most_.assign(count, 1);
   }
 }
 
-void Reference::check(const void* data, std::size_t element, Comparison& into) const {
+void Reference::add(const void* data) {
+  const bool first = contributions_++ == 0;
   if (!is_float(dtype_)) {
-    const std::int64_t expected = op_ == ReduceOp::avg ? integer_ / contributions_ : integer_;
-    into.add(static_cast<double>(load_integer(data, dtype_, element)), static_cast<double>(expected), 0);
+    for (std::size_t i = 0; i < count_; ++i) add_integer(i, load_integer(data, dtype_, i), first);
     return;
   }
-  const double u = unit_roundoff(dtype_), n = contributions_;
+  std::array<double, kChunk> x;
+  for (std::size_t from = 0; from < count_; from += kChunk) {
+    const std::size_t n = std::min(kChunk, count_ - from);
+    convert(static_cast<const std::uint8_t*>(data) + from * size_of(dtype_), dtype_, x.data(), DType::f64, n);
+    add_floats(from, x.data(), n, first);
+  }
+}
+
+void Reference::add_integer(std::size_t i, std::int64_t x, bool first) {
+  std::int64_t& value = integers_[i];
+  switch (op_) {
+    case ReduceOp::max:
+      value = first ? x : std::max(value, x);
+      return;
+    case ReduceOp::min:
+      value = first ? x : std::min(value, x);
+      return;
+    case ReduceOp::prod:
+      value = first ? x : wrap(wrapping(value, x, true), dtype_);
+      return;
+    default:
+      value = wrap(wrapping(value, x, false), dtype_);
+  }
+}
+
+void Reference::add_floats(std::size_t from, const double* x, std::size_t n, bool first) {
+  double* value = values_.data() + from;
+  switch (op_) {
+    case ReduceOp::max:
+      for (std::size_t i = 0; i < n; ++i) value[i] = first ? x[i] : std::max(value[i], x[i]);
+      return;
+    case ReduceOp::min:
+      for (std::size_t i = 0; i < n; ++i) value[i] = first ? x[i] : std::min(value[i], x[i]);
+      return;
+    case ReduceOp::prod:
+      for (std::size_t i = 0; i < n; ++i) {
+        value[i] = first ? x[i] : value[i] * x[i];
+        least_[from + i] *= std::min(1.0, std::abs(x[i]));
+        most_[from + i] *= std::max(1.0, std::abs(x[i]));
+      }
+      return;
+    default:
+      for (std::size_t i = 0; i < n; ++i) {
+        value[i] += x[i];
+        magnitudes_[from + i] += std::abs(x[i]);
+      }
+  }
+}
+
+void Reference::check(const void* data, Comparison& into) const {
+  if (!is_float(dtype_)) {
+    for (std::size_t i = 0; i < count_; ++i) {
+      const std::int64_t expected = op_ == ReduceOp::avg ? integers_[i] / contributions_ : integers_[i];
+      into.add(static_cast<double>(load_integer(data, dtype_, i)), static_cast<double>(expected), 0);
+    }
+    return;
+  }
+  const bool average = op_ == ReduceOp::avg;
+  std::array<double, kChunk> got;
+  for (std::size_t from = 0; from < count_; from += kChunk) {
+    const std::size_t n = std::min(kChunk, count_ - from);
+    convert(static_cast<const std::uint8_t*>(data) + from * size_of(dtype_), dtype_, got.data(), DType::f64, n);
+    for (std::size_t i = 0; i < n; ++i) {
+      const double expected = average ? values_[from + i] / contributions_ : values_[from + i];
+      if (got[i] != expected) into.add(got[i], expected, tolerance(from + i));
+    }
+  }
+}
+
+double Reference::tolerance(std::size_t i) const {
+  const double u = unit_roundoff(dtype_), n = contributions_, value = values_[i];
   const double half_subnormal = smallest_subnormal(dtype_) / 2;
-  double expected = value_, tolerance = 0;
+  // 1.01: terms of second order.
   switch (op_) {
     case ReduceOp::max:
     case ReduceOp::min:
-      break;
-    case ReduceOp::prod:
-      tolerance = 1.01 * n * u * std::abs(value_);  // 1.01: terms of second order
-      if (least_ * u < half_subnormal) tolerance += 1.01 * (n - 1) * half_subnormal * most_;
-      break;
+      return 0;
+    case ReduceOp::prod: {
+      const double underflow = least_[i] * u < half_subnormal ? 1.01 * (n - 1) * half_subnormal * most_[i] : 0;
+      return 1.01 * n * u * std::abs(value) + underflow;
+    }
     case ReduceOp::sum:
-      tolerance = 1.01 * ((n - 1) * u * magnitude_ + u * std::abs(value_));
-      break;
-    case ReduceOp::avg:
-      expected = value_ / n;
-      tolerance = 1.01 * ((n - 1) * u * magnitude_ / n + u * std::abs(expected) +
-                          std::max(u * std::abs(expected), half_subnormal));
-      break;
+      return 1.01 * ((n - 1) * u * magnitudes_[i] + u * std::abs(value));
+    case ReduceOp::avg: {
+      const double expected = std::abs(value / n);
+      return 1.01 * ((n - 1) * u * magnitudes_[i] / n + u * expected + std::max(u * expected, half_subnormal));
+    }
   }
-  into.add(load_element(data, dtype_, element), expected, tolerance);
+  return 0;
 }
 
 }  // namespace kernbench

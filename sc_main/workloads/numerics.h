@@ -33,8 +33,8 @@ struct Comparison {
   void add(double got, double expected, double tolerance);
 };
 
-/// A reduction of `contributions` values on the host: floats in f64, integers exactly (they wrap, as the machine's do),
-/// and how far a result may lie from it.
+/// A reduction of arrays of `count` elements on the host: floats in f64, integers exactly (they wrap, as the machine's
+/// do), and how far a result may lie from it.
 ///
 /// A machine that rounds each of its n - 1 additions to the dtype (unit roundoff u) errs by at most (n-1) u sum|x| in
 /// any order of additions (Higham, Accuracy and Stability of Numerical Algorithms, 4.2), plus u |result| for the last
@@ -44,18 +44,22 @@ struct Comparison {
 /// Minimum, maximum and integers are exact.
 class Reference {
  public:
-  Reference(ReduceOp op, DType dtype) : op_(op), dtype_(dtype) {}
-  void add(const void* data, std::size_t element);
-  /// Compares with element `element` of `data`.
-  void check(const void* data, std::size_t element, Comparison& into) const;
+  Reference(ReduceOp op, DType dtype, std::size_t count);
+  void add(const void* data);                            ///< another contribution
+  void check(const void* data, Comparison& into) const;  ///< compares with a result
 
  private:
+  void add_integer(std::size_t i, std::int64_t x, bool first);
+  void add_floats(std::size_t from, const double* x, std::size_t n, bool first);
+  double tolerance(std::size_t i) const;
+
   ReduceOp op_;
   DType dtype_;
+  std::size_t count_;
   int contributions_ = 0;
-  double value_ = 0, magnitude_ = 0;
-  double least_ = 1, most_ = 1;  ///< bounds of |partial product| in any order of multiplications
-  std::int64_t integer_ = 0;
+  std::vector<double> values_, magnitudes_;  ///< of floats; sums of |x| where they are added
+  std::vector<double> least_, most_;         ///< bounds of |partial product| in any order of multiplications
+  std::vector<std::int64_t> integers_;
 };
 
 /// Half the distance from 1 to the next larger number of a floating-point dtype.

@@ -66,17 +66,17 @@ TEST(GemmTolerance, AllowsTheErrorsOfTheSumAndNotMore) {
 
 /// The outcome for an element of `dtype` of a reduction of `values`, that is `result`.
 bool refused(ReduceOp op, DType dtype, const std::vector<double>& values, double result) {
-  Reference reference(op, dtype);
+  Reference reference(op, dtype, 1);
   std::uint64_t memory = 0;
   for (const double value : values) {
     store_element(&memory, dtype, 0, value);
     EXPECT_EQ(load_element(&memory, dtype, 0), value);
-    reference.add(&memory, 0);
+    reference.add(&memory);
   }
   store_element(&memory, dtype, 0, result);
   EXPECT_EQ(load_element(&memory, dtype, 0), result);
   Comparison comparison;
-  reference.check(&memory, 0, comparison);
+  reference.check(&memory, comparison);
   return comparison.mismatches != 0;
 }
 

@@ -311,6 +311,25 @@ void convert(const void* from, DType from_type, void* to, DType to_type, std::si
     }
     return;
   }
+  if (from_small && to_type == DType::f64) {
+    float chunk[kChunk];
+    for (std::size_t i = 0; i < n; i += kChunk) {
+      const std::size_t count = std::min(kChunk, n - i);
+      widen(elements<std::uint8_t>(from) + i * from_bytes, from_type, chunk, count);
+      std::copy(chunk, chunk + count, elements<double>(to) + i);
+    }
+    return;
+  }
+  if (from_type == DType::f64 && to_small && to_type != DType::f32) {
+    float chunk[kChunk];
+    for (std::size_t i = 0; i < n; i += kChunk) {
+      const std::size_t count = std::min(kChunk, n - i);
+      std::transform(elements<double>(from) + i, elements<double>(from) + i + count, chunk,
+                     [](double value) { return round_to_odd(value); });
+      narrow(chunk, elements<std::uint8_t>(to) + i * to_bytes, to_type, count);
+    }
+    return;
+  }
   if (is_float(from_type)) {
     for (std::size_t i = 0; i < n; ++i) store_element(to, to_type, i, load_element(from, from_type, i));
   } else if (!is_float(to_type)) {
