@@ -136,6 +136,15 @@ class Context {
   Handle submit(decltype(Message::body) body, std::uint16_t stream = 0);
   /// Returns when the handle is complete; at once if it is already. Throws DeviceFault, each time, if it failed.
   void wait(const Handle& handle);
+  /// Returns when one of the handles is complete: the place of the first such. Throws as wait, for that one;
+  /// std::invalid_argument without handles or on an empty one.
+  std::size_t wait_any(const std::vector<Handle>& handles);
+  /// Completes when `time` of simulated time has passed: work of the rank that the machine does not see.
+  Handle timer(Ps time, const std::string& name);
+  /// Completes when somebody calls fulfil: how ranks tell each other that they may go on.
+  Handle promise(const std::string& name);
+  /// Completes a promise, of any rank. Throws std::invalid_argument if it is none, std::logic_error if it is complete.
+  void fulfil(const Handle& promise);
   /// Runs `body` once on every PE that holds a non-empty shard of one of `tensors` (or on `targets` if given). All
   /// tensors are on one SIP, where it is launched; without tensors on the current device. Never blocks.
   Handle launch_async(const std::string& name, KernelBody body, const std::vector<Tensor>& tensors,

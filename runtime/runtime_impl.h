@@ -20,7 +20,7 @@ namespace kernbench {
 
 /// What a handle stands for. In the pending set until its message has come back.
 struct Handle::State {
-  std::unique_ptr<Message> message;  ///< null: a collective that no PE takes part in
+  std::unique_ptr<Message> message;  ///< null: a collective that no PE takes part in, a timer, a promise
   std::string kind, name;            ///< for the host trace and reports; kind "launch", "collective" or the message's
   int rank = 0;
   int sip = 0;
@@ -95,6 +95,12 @@ struct RuntimeImpl : public tlm::tlm_bw_transport_if<>, public std::enable_share
   bool single_driver() const { return driver || !in_program; }
   /// Messages may be submitted now.
   bool open() const;
+  /// Returns when one of them is done: its place. Not in the main context.
+  std::size_t await_any(const std::vector<std::shared_ptr<Handle::State>>& states);
+  // Handles without a message (timers.cpp).
+  std::shared_ptr<Handle::State> own_handle(int rank, std::string kind, std::string name);
+  std::shared_ptr<Handle::State> start_timer(int rank, Ps time, std::string name);
+  void retire(const std::shared_ptr<Handle::State>& state);    ///< it is complete now
   void complete(const std::shared_ptr<Handle::State>& state);  ///< of launches and collectives: into the trace
   void throw_fault(Handle::State& state);
   tlm::tlm_sync_enum nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
@@ -177,6 +183,8 @@ struct RuntimeImpl : public tlm::tlm_bw_transport_if<>, public std::enable_share
   std::uint64_t next_message = 1;
   std::uint16_t next_stream = 1;                                    ///< 0 stands for the default one
   std::map<std::uint64_t, std::shared_ptr<Handle::State>> pending;  ///< by message id: in order of submission
+  std::uint64_t next_timer = 1;
+  std::map<std::uint64_t, std::shared_ptr<Handle::State>> timers;  ///< that run
   std::vector<std::shared_ptr<Handle::State>> failed;  ///< kept: the machine may still refer to their messages
   std::vector<HostTraceEntry> trace;
   class Payloads;

@@ -1,0 +1,86 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "runtime/runtime_impl.h"
+
+namespace kernbench {
+
+namespace {
+constexpr const char* kPromise = "promise";
+}
+
+std::shared_ptr<Handle::State> RuntimeImpl::own_handle(int rank, std::string kind, std::string name) {
+  if (!refused.empty()) throw std::logic_error(refused);
+  dispatcher.synchronise();
+  auto state = std::make_shared<Handle::State>();
+  state->kind = std::move(kind);
+  state->name = std::move(name);
+  state->rank = rank;
+  state->sip = std::max(device(rank), 0);
+  state->submitted = dispatcher.now();
+  return state;
+}
+
+std::shared_ptr<Handle::State> RuntimeImpl::start_timer(int rank, Ps time, std::string name) {
+  auto state = own_handle(rank, "timer", std::move(name));
+  state->sent = true;  // it completes by itself: a drain may wait for it
+  const std::uint64_t number = next_timer++;
+  timers.emplace(number, state);
+  dispatcher.queue(static_cast<unsigned>(state->sip)).at_for_all(state->submitted + time, [this, number] {
+    const auto found = timers.find(number);
+    const std::shared_ptr<Handle::State> due = found->second;
+    timers.erase(found);
+    retire(due);
+  });
+  return state;
+}
+
+void RuntimeImpl::retire(const std::shared_ptr<Handle::State>& state) {
+  state->done = true;
+  state->completed = dispatcher.queue(static_cast<unsigned>(state->sip)).now();
+  scheduling->completed(state);
+  if (state == main_target.lock()) dispatcher.notify_host(*main_resumes);
+}
+
+std::size_t RuntimeImpl::await_any(const std::vector<std::shared_ptr<Handle::State>>& states) {
+  const auto is_done = [](const std::shared_ptr<Handle::State>& state) { return state->done; };
+  const auto first = [&] { return std::find_if(states.begin(), states.end(), is_done); };
+  if (first() == states.end()) {
+    if (!refused.empty()) throw std::logic_error(refused);
+    const int rank = scheduler.current();
+    if (rank < 0) throw std::logic_error("wait_any: only a worker can wait for one of several handles");
+    std::string text = states.front()->describe();
+    if (states.size() > 1) text += fmt::format(", or one of {} more", states.size() - 1);
+    for (const auto& state : states) scheduling->waited_for(state, rank);
+    scheduler.wait(text, [&] { return first() != states.end(); });
+  }
+  return static_cast<std::size_t>(first() - states.begin());
+}
+
+std::size_t Context::wait_any(const std::vector<Handle>& handles) {
+  if (handles.empty()) throw std::invalid_argument("wait_any: no handles");
+  std::vector<std::shared_ptr<Handle::State>> states;
+  for (const Handle& handle : handles) {
+    if (!handle) throw std::invalid_argument("wait_any: a handle is empty");
+    states.push_back(handle.state_);
+  }
+  const std::size_t place = runtime_.await_any(states);
+  runtime_.throw_fault(*states[place]);
+  return place;
+}
+
+Handle Context::timer(Ps time, const std::string& name) { return Handle(runtime_.start_timer(rank_, time, name)); }
+
+Handle Context::promise(const std::string& name) { return Handle(runtime_.own_handle(rank_, kPromise, name)); }
+
+void Context::fulfil(const Handle& promise) {
+  if (!promise || promise.state().kind != kPromise) throw std::invalid_argument("fulfil: the handle is no promise");
+  if (promise.done()) throw std::logic_error("fulfil: " + promise.state().describe() + " is complete already");
+  runtime_.dispatcher.synchronise();
+  runtime_.retire(promise.state_);
+}
+
+}  // namespace kernbench
