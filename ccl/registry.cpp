@@ -169,27 +169,6 @@ AlgorithmEntry Registry::load(const std::string& name, const std::map<std::strin
   return loaded;
 }
 
-std::string Registry::choose(CollectiveOp op, Scope scope, SipTopology topology) const {
-  std::vector<std::string> candidates = names();
-  // Over SIPs in one dimension the ring moves fewer bytes than a tree. On a grid a ring over all ranks has many steps
-  // and uses half of the links: the tree along both dimensions is faster up to some MiB.
-  const bool grid = topology == SipTopology::torus_2d || topology == SipTopology::mesh_2d_no_wrap;
-  const bool ring = scope == Scope::sip && !grid && entries_.count("ring_allreduce") != 0;
-  const std::string first = ring ? "ring_allreduce" : default_algorithm_;
-  candidates.insert(candidates.begin(), {first, default_algorithm_});
-  for (const std::string& name : candidates) {
-    const Algorithm& algorithm = *load(name).algorithm;
-    const std::int32_t kind =
-        algorithm.topo_name_to_kind ? algorithm.topo_name_to_kind(kernbench::to_string(topology)) : 0;
-    if ((algorithm.operations & bit(op)) && (algorithm.scopes & bit(scope)) &&
-        (algorithm.topologies & topology_bit(kind))) {
-      return name;
-    }
-  }
-  throw Error(fmt::format("no algorithm serves {} with scope {} on {}", kernbench::to_string(op),
-                          kernbench::to_string(scope), kernbench::to_string(topology)));
-}
-
 Plan AlgorithmEntry::plan(const PlanRequest& request) const {
   return schedule ? plan_with(schedule, request) : algorithm->plan(request);
 }

@@ -54,10 +54,6 @@ class Registry {
   /// other ABI version, unknown parameter.
   AlgorithmEntry load(const std::string& name, const std::map<std::string, std::int64_t>& overrides = {}) const;
 
-  /// What `auto` stands for: the first entry that serves `op`, `scope` and `topology`, in this order: ring_allreduce
-  /// for scope sip unless the SIPs are a grid; the default algorithm; the others. A cost model is to replace it.
-  std::string choose(CollectiveOp op, Scope scope, SipTopology topology) const;
-
  private:
   struct Entry {
     std::string module;  ///< built-in name, or path resolved against the file's folder

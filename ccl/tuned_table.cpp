@@ -94,6 +94,15 @@ std::string TunedTable::yaml() const {
   return text;
 }
 
+void TunedTable::replace(Row row) {
+  rows_.erase(std::remove_if(rows_.begin(), rows_.end(),
+                             [&](const Row& old) {
+                               return old.machine == row.machine && old.op == row.op && old.scope == row.scope;
+                             }),
+              rows_.end());
+  rows_.push_back(std::move(row));
+}
+
 const TunedTable::Row* TunedTable::find(const std::string& machine, CollectiveOp op, Scope scope) const {
   for (const Row& row : rows_) {
     if (row.machine == machine && row.op == op && row.scope == scope) return &row;

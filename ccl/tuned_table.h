@@ -29,6 +29,7 @@ class TunedTable {
   /// Reads the list; reports what is wrong.
   void read(const ConfigNode& list, Problems& problems);
   void add(Row row) { rows_.push_back(std::move(row)); }
+  void replace(Row row);  ///< adds it in place of the one of the same machine, operation and scope
   bool empty() const { return rows_.empty(); }
   /// The section's text, to be put below `tuned:`.
   std::string yaml() const;

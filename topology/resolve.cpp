@@ -17,15 +17,14 @@
 
 namespace kernbench::topology {
 
-namespace {
-
-constexpr const char* kBasePreset = "default";  ///< gives what a file does not say
-
-/// 128 bits of XXH3 as 32 hex digits.
 std::string hash_of(const std::string& text) {
   const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
   return fmt::format("{:016x}{:016x}", static_cast<std::uint64_t>(hash.high64), static_cast<std::uint64_t>(hash.low64));
 }
+
+namespace {
+
+constexpr const char* kBasePreset = "default";  ///< gives what a file does not say
 
 std::string contents_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

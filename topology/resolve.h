@@ -36,6 +36,9 @@ Resolved resolve_text(const std::string& text, const std::string& name, const st
 Resolved resolve_json(const nlohmann::ordered_json& config, const std::string& name,
                       const std::vector<std::string>& sets = {});
 
+/// 128 bits of XXH3 as 32 hex digits: how configurations are hashed.
+std::string hash_of(const std::string& text);
+
 /// A preset that ships with the tool.
 struct PresetInfo {
   std::string name;

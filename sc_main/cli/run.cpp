@@ -104,7 +104,9 @@ topology::Resolved Run::resolve() const {
 Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& plan, const Interrupt& interrupt,
                      OutputFile* json) {
   result_.config = resolved.config;
-  result_.config_hash = resolved.hash;
+  // Algorithms and tuned times of ccl.yaml decide the result as the machine does.
+  result_.config_hash =
+      result_.ccl.is_null() ? resolved.hash : topology::hash_of(resolved.hash + result_.ccl.get<std::string>());
   result_.map = &plan.map;
 
   Simulation simulation(plan, common_, interrupt, workload_->observer());

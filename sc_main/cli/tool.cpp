@@ -30,6 +30,7 @@ Commands:
   topology        show, check or export a machine
   list            workloads, presets, algorithms, dtypes, limits
   validate        hold the model against reference tables and closed forms
+  tune            measure collective algorithms on a machine, for 'auto' to choose by
   bench           measure the simulator's own speed
   --version       print the version
   --help          this text; also after every command
@@ -42,13 +43,13 @@ struct CommandEntry {
   const char* name;
   int (*run)(const Arguments&);
 };
-constexpr CommandEntry kCommands[] = {{"run", run_command},           {"sweep", sweep_command},
-                                      {"search", search_command},     {"report", report_command},
-                                      {"topology", topology_command}, {"list", list_command},
-                                      {"validate", validate_command}, {"bench", bench_command}};
+constexpr CommandEntry kCommands[] = {
+    {"run", run_command},           {"sweep", sweep_command},       {"search", search_command},
+    {"report", report_command},     {"topology", topology_command}, {"list", list_command},
+    {"validate", validate_command}, {"bench", bench_command},       {"tune", tune_command}};
 
 /// Commands of the specification that this version does not have.
-constexpr const char* kLaterCommands[] = {"pipeline", "tune"};
+constexpr const char* kLaterCommands[] = {"pipeline"};
 
 int dispatch(const Arguments& arguments) {
   if (arguments.empty()) throw UsageError("no command given", "try 'kernbench --help'");

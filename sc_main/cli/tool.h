@@ -17,6 +17,7 @@ int validate_command(const Arguments& arguments);
 int sweep_command(const Arguments& arguments);
 int search_command(const Arguments& arguments);
 int report_command(const Arguments& arguments);
+int tune_command(const Arguments& arguments);
 int bench_command(const Arguments& arguments);
 
 }  // namespace kernbench

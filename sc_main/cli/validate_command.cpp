@@ -89,8 +89,9 @@ struct Summary {
       if (!one.judged) continue;
       ++judged;
       if (one.within()) ++within;
-      if (std::abs(one.error) > worst || worst_case.empty()) {
-        worst = std::abs(one.error);
+      const double error = one.less_is_fine ? std::max(one.error, 0.0) : std::abs(one.error);
+      if (error > worst || worst_case.empty()) {
+        worst = error;
         worst_case = one.name;
       }
     }

@@ -6,7 +6,7 @@
 namespace kernbench::validate {
 
 Case judge(std::string name, std::string metric, double reference, double measured, double limit) {
-  Case result{std::move(name), std::move(metric), reference, measured, 0, limit, true, {}};
+  Case result{std::move(name), std::move(metric), reference, measured, 0, limit, true, {}, false};
   if (measured != reference)
     result.error = reference == 0 ? std::numeric_limits<double>::infinity() : measured / reference - 1;
   return result;

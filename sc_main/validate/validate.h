@@ -18,9 +18,10 @@ struct Case {
   double error = 0;  ///< measured / reference - 1
   double limit = 0;  ///< largest |error| allowed
   bool judged = true;
-  std::string reason;  ///< why it is reported only; empty if it is judged
+  std::string reason;         ///< why it is reported only; empty if it is judged
+  bool less_is_fine = false;  ///< what is measured may be better than the reference
 
-  bool within() const { return error <= limit && error >= -limit; }
+  bool within() const { return error <= limit && (less_is_fine || error >= -limit); }
 };
 
 /// A case that is judged. The error is measured / reference - 1; of a reference of 0 it is 0 if both are, else

@@ -5,9 +5,12 @@
 #include <optional>
 
 #include "ccl/bounds.h"
+#include "ccl/choice.h"
+#include "ccl/import/import.h"
 #include "ccl/legal.h"
 #include "runtime/process_group.h"
 #include "sc_main/workloads/collective_case.h"
+#include "sc_main/workloads/explain.h"
 #include "sc_main/workloads/placement_option.h"
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/workload.h"
@@ -67,9 +70,9 @@ std::vector<TensorShard> placed(const MachineMap& map, const DPPolicy& policy, S
   return list;
 }
 
-/// The bound that counts.
-ccl::Bound bound_of(const MachineMap& map, const CollectiveCase& c, const CollectiveLayout& layout,
-                    const std::vector<int>& ranks, std::uint64_t bytes) {
+/// What bounds depend on.
+ccl::BoundInput bound_input(const MachineMap& map, const CollectiveCase& c, const CollectiveLayout& layout,
+                            const std::vector<int>& ranks, std::uint64_t bytes) {
   ccl::BoundInput input;
   input.op = c.op == CollectiveOp::barrier ? CollectiveOp::all_reduce : c.op;
   input.bytes = bytes;
@@ -79,7 +82,7 @@ ccl::Bound bound_of(const MachineMap& map, const CollectiveCase& c, const Collec
   input.out = placed(map, c.out_policy, layout.out_shape(), c.dtype, ranks.front());
   input.root = c.root;
   input.in_place = c.in_place;
-  return ccl::largest(ccl::collective_bounds(map, input));
+  return input;
 }
 
 /// What is asked for, checked.
@@ -123,13 +126,18 @@ class CollectiveWorkload final : public Workload {
   void refresh(const Session& session, const CollectiveCase& c, Buffers& buffers, int member, std::size_t group);
   Handle start(Context& ctx, const CollectiveCase& c, const CollectiveLayout& layout, const Buffers& buffers,
                const Group& group) const;
-  Json row(const Session& session, const Request& request, std::size_t group, const CollectiveLayout& layout) const;
+  Json row(const Session& session, const Request& request, std::size_t group, const CollectiveLayout& layout);
   std::string text_row(const Request& request, const Json& result) const;
+  void explain(const Session& session, const ccl::BoundInput& input, const std::string& algorithm, int iterations,
+               Json& result);
 
   const CollectiveOp op_;
   SizeRange sizes_;
   std::string dtype_ = "i32", redop_ = "sum", scope_, placement_ = "cube=column_wise,pe=column_wise", out_placement_,
-              algorithm_;
+              algorithm_, schedule_;
+  bool explain_ = false;
+  WorkCount before_, after_;  ///< of the timed iterations, for explain
+  std::string explanation_;   ///< of the last row
   std::vector<std::string> groups_;
   int warmup_ = 1, iterations_ = 1, check_ = 1, in_place_ = 1, root_ = 0;
   PlacementUnits units_;               ///< where a rank's tensors may lie
@@ -192,7 +200,11 @@ void CollectiveWorkload::add_options(po::options_description& options) {
       "whose tiles are contributions: sip (one per rank), cube or pe");
   add("group", po::value(&groups_)->composing(),
       "ranks of a process group, as 0,2,3; repeat it for several at once, which may overlap; default: all ranks");
-  add("algorithm", po::value(&algorithm_)->default_value("auto"), "entry of ccl.yaml, or auto");
+  add("algorithm", po::value(&algorithm_)->default_value("auto"), "entry of ccl.yaml, an MSCCL file (.xml), or auto");
+  add("schedule", po::value(&schedule_)->value_name("FILE.xml"),
+      "runs a schedule of MSCCL's format, once it is proven");
+  add("explain", po::bool_switch(&explain_),
+      "says what limits: bounds, use of links and memories, waiting, and why auto chose what it chose");
 }
 
 std::vector<std::vector<int>> CollectiveWorkload::parse_groups(int ranks) const {
@@ -284,7 +296,31 @@ void CollectiveWorkload::check_layouts(const Request& request) const {
   }
 }
 
+void CollectiveWorkload::explain(const Session& session, const ccl::BoundInput& input, const std::string& algorithm,
+                                 int iterations, Json& result) {
+  const Explanation explanation(*session.options().plan, input, result["time_ns"].get<double>(), before_, after_,
+                                static_cast<unsigned>(iterations));
+  std::optional<ccl::Choice> choice;
+  if (algorithm_ == "auto") {  // asked again: the same answer
+    const ccl::Registry registry(session.options().ccl_file);
+    const MachineMap& map = session.map();
+    ccl::Group group;
+    group.sips = input.sips;
+    group.queue = {map.ipcq_slots, map.ipcq_slot_bytes, map.ipcq_buffer};
+    choice =
+        ccl::Chooser(registry, map, group).choose({input.op, input.scope, input.bytes, input.root, 0, input.in_place});
+  }
+  result["explain"] = explanation.json(algorithm, choice ? &*choice : nullptr);
+  explanation_ = explanation.text(algorithm, choice ? &*choice : nullptr);
+}
+
 Report CollectiveWorkload::run(Session& session) {
+  if (!schedule_.empty()) {
+    if (algorithm_ != "auto") throw std::invalid_argument("--schedule and --algorithm: give one of them");
+    if (!ccl::is_schedule_file(schedule_))
+      throw std::invalid_argument(fmt::format("--schedule {}: give a file that ends in .xml", quote(schedule_)));
+    algorithm_ = schedule_;
+  }
   Request wanted = request(session);
   const ProcessGroupOptions options{algorithm_, session.options().ccl_file, wanted.what.scope, {}};
   const int ranks = session.runtime().world_size(options);
@@ -446,6 +482,8 @@ void CollectiveWorkload::measure(Context& ctx, const Request& request, const Ses
       for (Part& part : parts) refresh(session, part.what, part.buffers, part.member, part.group);
     }
     ctx.barrier();
+    if (explain_ && ctx.rank() == 0 && i == request.warmup)
+      before_ = count_work(*session.options().plan, *session.options().machine);
     std::vector<Handle> handles;
     for (const Part& part : parts)
       handles.push_back(start(ctx, part.what, part.layout, part.buffers, groups[part.group]));
@@ -457,6 +495,8 @@ void CollectiveWorkload::measure(Context& ctx, const Request& request, const Ses
       }
     }
   }
+  ctx.barrier();
+  if (explain_ && ctx.rank() == 0) after_ = count_work(*session.options().plan, *session.options().machine);
   ctx.barrier();
   for (const Part& part : parts) {
     if (!request.check || !part.buffers.out) continue;
@@ -487,11 +527,11 @@ std::string CollectiveWorkload::text_row(const Request& request, const Json& res
       result["algorithm"].get<std::string>());
   if (result["limited_by"].is_string()) text += "; " + result["limited_by"].get<std::string>();
   if (request.groups.size() > 1) text += fmt::format("  {}", result["group"].dump());
-  return text + "\n";
+  return text + "\n" + explanation_;
 }
 
 Json CollectiveWorkload::row(const Session& session, const Request& request, std::size_t group,
-                             const CollectiveLayout& layout) const {
+                             const CollectiveLayout& layout) {
   const Measurement& measured = measured_[group];
   CollectiveCase c = request.what;
   c.ranks = static_cast<int>(request.groups[group].size());
@@ -500,8 +540,12 @@ Json CollectiveWorkload::row(const Session& session, const Request& request, std
                      static_cast<std::uint64_t>(blocks_in_size(op_, p));
   const double time = measured.mean_ns(measured.starts, measured.ends);
   const double algbw = time > 0 ? static_cast<double>(bytes) / time : 0;
-  std::optional<ccl::Bound> bound;  // bounds are of groups of SIPs
-  if (!ranks_are_pes_) bound = bound_of(session.map(), c, layout, request.groups[group], bytes);
+  std::optional<ccl::BoundInput> input;  // bounds are of groups of SIPs
+  std::optional<ccl::Bound> bound;
+  if (!ranks_are_pes_) {
+    input = bound_input(session.map(), c, layout, request.groups[group], bytes);
+    bound = ccl::largest(ccl::collective_bounds(session.map(), *input));
+  }
   const Comparison comparison = request.check ? compare_collective(c, layout, measured.data) : Comparison{};
 
   Json result;
@@ -531,6 +575,7 @@ Json CollectiveWorkload::row(const Session& session, const Request& request, std
   if (!c.in_place) result["out_placement"] = to_string(c.out_policy);
   if (ccl::rooted(op_)) result["root"] = c.root;
   result["group"] = request.groups[group];
+  if (explain_ && input) explain(session, *input, measured.algorithm, request.iterations, result);
   return result;
 }
 

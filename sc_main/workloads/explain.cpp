@@ -16,6 +16,7 @@ using Json = nlohmann::ordered_json;
 using topology::LinkEnd;
 
 constexpr double kAtBound = 0.85;  // of a bound, or of a resource's rate: that is what limits
+constexpr double kMostly = 0.5;    // of a link's rate: what limits, if nothing else stands out
 constexpr double kWaiting = 0.25;  // of the time: worth saying
 
 const char* class_name(LinkEnd::Kind kind) {
@@ -162,9 +163,14 @@ std::string Explanation::judge() const {
   if (math_most_ >= kAtBound) return fmt::format("math engines: the busiest works {} of the time", percent(math_most_));
   const std::string rest =
       any ? fmt::format("; the busiest link, {}, is {} used", busiest->busiest, percent(busiest->most)) : std::string();
-  if (for_credit_ >= kWaiting && for_credit_ >= for_data_) {
+  // Receivers that wait for data then wait for those senders.
+  if (for_credit_ >= kWaiting) {
     return fmt::format("IPCQ depth: senders wait for a free slot {} of the time ({} slots of {}){}",
                        percent(for_credit_), plan_.map.ipcq_slots, readable_bytes(plan_.map.ipcq_slot_bytes), rest);
+  }
+  if (any && busiest->most >= kMostly) {
+    return fmt::format("{}: {} is {} used; the rest goes to steps that wait for each other (one way across takes {})",
+                       busiest->name, busiest->busiest, percent(busiest->most), percent(fraction(latency)));
   }
   if (fraction(latency) >= kWaiting) {
     return fmt::format("latency: steps that wait for each other; one way across takes {} of the time{}",

@@ -101,16 +101,6 @@ TEST(Registry, NamesTheNearestAlgorithm) {
             "algorithm 'ring_allreduce' has no parameter 'chunks'; it has: chunk_bytes");
 }
 
-TEST(Registry, AutoServesWhatIsAskedFor) {
-  const ccl::Registry registry;
-  EXPECT_EQ(registry.choose(CollectiveOp::all_reduce, Scope::sip, SipTopology::ring_1d), "ring_allreduce");
-  EXPECT_EQ(registry.choose(CollectiveOp::all_reduce, Scope::sip, SipTopology::torus_2d),
-            "lrab_hierarchical_allreduce");
-  EXPECT_EQ(registry.choose(CollectiveOp::all_reduce, Scope::cube, SipTopology::ring_1d),
-            "lrab_hierarchical_allreduce");
-  EXPECT_EQ(registry.choose(CollectiveOp::all_reduce, Scope::cube, SipTopology::switch_star), "direct");
-}
-
 std::tuple<std::int64_t, int> short_args(int world_size, std::int64_t n_elem, int, int) { return {n_elem, world_size}; }
 void long_kernel(Va, std::int64_t, int, int, int, int, int, int, int, Tl&) {}
 

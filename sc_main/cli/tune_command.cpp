@@ -1,0 +1,241 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <sstream>
+#include <thread>
+
+#include "ccl/registry.h"
+#include "sc_main/cli/errors.h"
+#include "sc_main/cli/exit_code.h"
+#include "sc_main/cli/interrupt.h"
+#include "sc_main/cli/machine.h"
+#include "sc_main/cli/options.h"
+#include "sc_main/cli/result_file.h"
+#include "sc_main/cli/run.h"
+#include "sc_main/cli/simulation.h"
+#include "sc_main/cli/usage_error.h"
+#include "sc_main/validate/process_pool.h"
+#include "sc_main/workloads/sizes.h"
+#include "tlm/config/nearest.h"
+#include "topology/plan.h"
+#include "topology/resolve.h"
+#include "waves/output_file.h"
+
+namespace kernbench {
+namespace {
+
+struct TuneOptions {
+  MachineOptions machine;
+  std::string ccl, output = "-", fidelity = "fast", scope = "sip",
+                   ops = "all_reduce,all_gather,reduce_scatter,all_to_all";
+  SizeRange sizes;
+  unsigned jobs = std::max(1U, std::thread::hardware_concurrency());
+  bool quiet = false;
+
+  po::options_description describe() {
+    po::options_description options("Options");
+    auto add = options.add_options();
+    add("ops", po::value(&ops)->value_name("LIST"),
+        "operations, joined by commas (default: all_reduce,all_gather,reduce_scatter,all_to_all)");
+    add("minbytes,b", po::value(&sizes.least)->default_value("1K"), "smallest size, as nccl-tests counts it");
+    add("maxbytes,e", po::value(&sizes.most)->default_value("16M"), "largest size");
+    add("stepfactor,f", po::value(&sizes.factor)->default_value(4), "factor from size to size");
+    add("scope", po::value(&scope)->value_name("SCOPE"), "sip, cube or pe (default: sip)");
+    add("fidelity", po::value(&fidelity)->value_name("LEVEL"), "accurate or fast, or parts (default: fast)");
+    add("ccl", po::value(&ccl)->value_name("FILE"),
+        "algorithms to measure, and earlier times to keep (default: the built-in ones)");
+    add("output,o", po::value(&output)->value_name("FILE|-"),
+        "ccl.yaml to write, for --ccl of later runs (default: standard output)");
+    add("jobs", po::value(&jobs)->value_name("N"), "processes at a time (default: one per core)");
+    add("quiet,q", po::bool_switch(&quiet), "no table on standard error");
+    add("help,h", "this text");
+    return options;
+  }
+};
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream in(text);
+  for (std::string part; std::getline(in, part, ',');) parts.push_back(part);
+  return parts;
+}
+
+template <class Enum>
+Enum named(const std::string& option, const std::string& text, int values) {
+  std::vector<std::string> names;
+  for (int i = 0; i < values; ++i) {
+    names.emplace_back(to_string(static_cast<Enum>(i)));
+    if (names.back() == text) return static_cast<Enum>(i);
+  }
+  throw UsageError(fmt::format("{} is {}", option, quote(text)), suggest(text, names, "valid values"));
+}
+
+/// Measures every algorithm at every size, and writes the ccl.yaml that `auto` then chooses by.
+class Tuning {
+ public:
+  explicit Tuning(TuneOptions options)
+      : options_(std::move(options)),
+        registry_(options_.ccl),
+        sizes_(options_.sizes.sizes()),
+        scope_(named<Scope>("--scope", options_.scope, 3)) {
+    for (const std::string& op : split(options_.ops)) {
+      ops_.push_back(named<CollectiveOp>("--ops", op, static_cast<int>(CollectiveOp::barrier)));
+    }
+    if (ops_.empty()) throw UsageError("--ops is empty", "give at least one operation");
+    if (options_.jobs == 0) throw UsageError("--jobs is '0'", "give an integer of at least 1");
+  }
+
+  int execute() {
+    std::optional<OutputFile> file;
+    if (options_.output != "-") file.emplace(options_.output);
+    const topology::Plan plan =
+        plan_of(topology::resolve(options_.machine.topology, options_.machine.sets), options_.machine.topology);
+    const std::vector<std::string> names = registry_.names();
+    std::vector<std::function<std::vector<double>()>> runs;
+    for (const CollectiveOp op : ops_) {
+      for (const std::string& name : names) runs.push_back([this, op, name] { return times_of(op, name); });
+    }
+    const Interrupt interrupt;
+    std::vector<std::vector<double>> times;
+    try {
+      times = validate::run_forked(runs, options_.jobs, interrupt.flag());
+    } catch (const validate::Interrupted&) {
+      throw RunEnded(ExitCode::interrupted, "interrupted");
+    }
+    ccl::TunedTable table = registry_.tuned();
+    for (std::size_t i = 0; i < ops_.size(); ++i) {
+      ccl::TunedTable::Row row{ccl::machine_key(plan.map), ops_[i], scope_, sizes_, {}};
+      for (std::size_t n = 0; n < names.size(); ++n) {
+        const std::vector<double>& ns = times[i * names.size() + n];
+        if (ns.size() == sizes_.size()) row.ns[names[n]] = ns;
+      }
+      if (row.ns.empty()) {
+        throw UsageError(fmt::format("no algorithm could be measured for {}", to_string(ops_[i])),
+                         "run it without -q to see why");
+      }
+      report(row);
+      table.replace(std::move(row));
+    }
+    const std::string text = file_text(table);
+    if (file) {
+      file->write(text);
+      file->commit();
+    } else {
+      fmt::print("{}", text);
+    }
+    return 0;
+  }
+
+ private:
+  /// In a process of its own. Nothing, with the reason on standard error: it does not serve the operation, or fails.
+  std::vector<double> times_of(CollectiveOp op, const std::string& name) const {
+    Arguments arguments = {to_string(op),
+                           "--topology",
+                           options_.machine.topology,
+                           "--algorithm",
+                           name,
+                           "--scope",
+                           options_.scope,
+                           "-b",
+                           options_.sizes.least,
+                           "-e",
+                           options_.sizes.most,
+                           "-f",
+                           std::to_string(options_.sizes.factor),
+                           "--data",
+                           "off",
+                           "--check",
+                           "0",
+                           "--dtype",
+                           "f32",
+                           "--fidelity",
+                           options_.fidelity};
+    for (const std::string& set : options_.machine.sets) arguments.insert(arguments.end(), {"--set", set});
+    if (!options_.ccl.empty()) arguments.insert(arguments.end(), {"--ccl", options_.ccl});
+    std::vector<double> ns;
+    try {
+      Run run(arguments);
+      const Run::Finished finished = run.execute_silently(run.resolve());
+      for (const auto& row : finished.json.at("results")) ns.push_back(row.at("time_ns").get<double>());
+    } catch (...) {
+      std::string reason;
+      classify(std::current_exception(), reason);
+      if (!options_.quiet)
+        std::fputs(fmt::format("# {} {}: not measured: {}\n", to_string(op), name, reason).c_str(), stderr);
+      return {};
+    }
+    return ns;
+  }
+
+  void report(const ccl::TunedTable::Row& row) const {
+    if (options_.quiet) return;
+    std::fputs(
+        fmt::format("# {}, scope {}, {} (us)\n# {:<28}", to_string(row.op), to_string(row.scope), row.machine, "")
+            .c_str(),
+        stderr);
+    for (const std::uint64_t size : row.bytes) std::fputs(fmt::format(" {:>11}", readable_bytes(size)).c_str(), stderr);
+    std::fputs("\n", stderr);
+    for (const auto& [name, ns] : row.ns) {
+      std::fputs(fmt::format("# {:<28}", name).c_str(), stderr);
+      for (std::size_t i = 0; i < ns.size(); ++i) {
+        const bool best =
+            std::all_of(row.ns.begin(), row.ns.end(), [&](const auto& other) { return other.second[i] >= ns[i]; });
+        std::fputs(fmt::format(" {:>10.2f}{}", ns[i] / 1e3, best ? '*' : ' ').c_str(), stderr);
+      }
+      std::fputs("\n", stderr);
+    }
+  }
+
+  /// What --ccl said, or the built-in algorithms, with the times in place of those that stood there.
+  std::string file_text(const ccl::TunedTable& table) const {
+    std::string text;
+    if (options_.ccl.empty()) {
+      text = "algorithms:\n";
+      for (const std::string& name : registry_.names())
+        text += fmt::format("  {}: {{ module: kernbench.ccl.{} }}\n", name, name);
+    } else {
+      std::istringstream lines(read_file(options_.ccl));
+      bool keep = true;
+      for (std::string line; std::getline(lines, line);) {
+        if (!line.empty() && line[0] != ' ' && line[0] != '#') keep = line.rfind("tuned:", 0) != 0;
+        if (keep) text += line + "\n";
+      }
+    }
+    return text + fmt::format("tuned:  # by kernbench tune, fidelity {}\n", options_.fidelity) + table.yaml();
+  }
+
+  const TuneOptions options_;
+  const ccl::Registry registry_;
+  const std::vector<std::uint64_t> sizes_;
+  const Scope scope_;
+  std::vector<CollectiveOp> ops_;
+};
+
+int print_help(TuneOptions& options) {
+  fmt::print(
+      "Usage: kernbench tune [OPTIONS]\n\nMeasures all algorithms that serve an operation on one machine, and writes a "
+      "ccl.yaml with their times.\nWith --ccl of that file `--algorithm auto` takes the fastest, at sizes between the "
+      "measured ones too.\n");
+  std::ostringstream text;
+  text << options.describe() << "\n" << options.machine.describe();
+  fmt::print(
+      "\n{}\nExample:\n  kernbench tune --topology minimal --set system.sips.count=2 --ops all_reduce -e 4K -o "
+      "tuned.yaml\n",
+      text.str());
+  return 0;
+}
+
+}  // namespace
+
+int tune_command(const Arguments& arguments) {
+  TuneOptions options;
+  if (asks_for_help(arguments)) return print_help(options);
+  po::options_description all = options.describe();
+  all.add(options.machine.describe());
+  parse(arguments, all);
+  return Tuning(std::move(options)).execute();
+}
+
+}  // namespace kernbench

@@ -1,0 +1,194 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/schema_check.h"
+#include "tests/cli/tool_runner.h"
+
+/// What limits a collective (--explain), schedules from files (--schedule), and measured times for `auto` (tune).
+namespace kernbench {
+namespace {
+using nlohmann::ordered_json;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+void write(const std::string& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
+
+ordered_json parsed(const Outcome& outcome) {
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  ordered_json json = ordered_json::parse(outcome.out, nullptr, false);
+  EXPECT_FALSE(json.is_discarded()) << outcome.out;
+  return json;
+}
+
+const std::vector<std::string> kTwo{"--topology", "minimal", "--set", "system.sips.count=2"};
+
+std::vector<std::string> all_reduce(const std::vector<std::string>& more) {
+  std::vector<std::string> arguments{"run", "all_reduce"};
+  arguments.insert(arguments.end(), kTwo.begin(), kTwo.end());
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+const ordered_json* sip_links(const ordered_json& explain) {
+  for (const auto& links : explain.at("links")) {
+    if (links.at("class") == "links between SIPs") return &links;
+  }
+  return nullptr;
+}
+
+TEST(Explain, CountsWhatCrossesLinksAgainstTheLeast) {
+  const Tool tool;
+  const ordered_json json = parsed(tool(all_reduce({"-b", "64K", "--explain", "--algorithm", "ring", "--json", "-"})));
+  EXPECT_EQ(schema_errors(json), "");
+  const ordered_json& row = json.at("results").at(0);
+  const ordered_json& explain = row.at("explain");
+  const ordered_json* links = sip_links(explain);
+  ASSERT_NE(links, nullptr);
+  // An all-reduce over two contributors: each must learn 64 KiB of the other, 2 (G - 1) S in all.
+  EXPECT_EQ(links->at("least_bytes"), 2 * 65536);
+  EXPECT_GE(links->at("moved_bytes"), 2 * 65536);
+  EXPECT_LT(links->at("moved_bytes"), 2 * 65536 * 1.1) << "packet headers and credits besides";
+  // One link each way; its rate is in the same row, so that the use follows.
+  EXPECT_EQ(links->at("directions"), 2);
+  EXPECT_NEAR(links->at("mean_utilisation").get<double>(),
+              links->at("moved_bytes").get<double>() /
+                  (2 * links->at("gbps_each").get<double>() * row.at("time_ns").get<double>()),
+              1e-9);
+  EXPECT_EQ(explain.at("algorithm"), "ring");
+  EXPECT_EQ(explain.at("why"), "it was asked for");
+  bool named = false;
+  for (const auto& bound : explain.at("bounds")) {
+    if (bound.at("name") != row.at("bound_name")) continue;
+    named = true;
+    EXPECT_EQ(bound.at("fraction"), row.at("bound_fraction"));
+  }
+  EXPECT_TRUE(named);
+}
+
+TEST(Explain, NamesWhatLimits) {
+  const Tool tool;
+  const auto limit = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = all_reduce({"--algorithm", "ring", "--data", "off", "--explain"});
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = tool(arguments);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    const std::size_t begin = outcome.out.find("limited by ", outcome.out.find("\n#   "));
+    return outcome.out.substr(begin, outcome.out.find('\n', begin) - begin);
+  };
+  EXPECT_THAT(limit({"-b", "256"}),
+              StartsWith("limited by latency: steps that wait for each other; one way across takes "));
+  // One queue pair of 4 slots of 4 KiB, about 1 us there and back: 16 GB/s of the link's 128.
+  EXPECT_THAT(limit({"-b", "1M"}), StartsWith("limited by IPCQ depth: senders wait for a free slot "));
+  EXPECT_THAT(limit({"-b", "256K", "--set", "system.links.bandwidth=1 GB/s"}),
+              StartsWith("limited by links between SIPs: sip"));
+}
+
+TEST(Explain, AutoSaysWhatItConsideredAndTakesTheFirst) {
+  const Tool tool;
+  const ordered_json json = parsed(tool(all_reduce({"-b", "4K", "--explain", "--json", "-"})));
+  const ordered_json& explain = json.at("results").at(0).at("explain");
+  ASSERT_FALSE(explain.at("candidates").empty());
+  EXPECT_EQ(explain.at("candidates").at(0).at("algorithm"), explain.at("algorithm"));
+  EXPECT_EQ(explain.at("algorithm"), json.at("results").at(0).at("algorithm"));
+  for (const auto& candidate : explain.at("candidates")) EXPECT_EQ(candidate.at("measured"), false);
+}
+
+TEST(Explain, ChangesNoTime) {
+  const Tool tool;
+  const ordered_json plain = parsed(tool(all_reduce({"-b", "4K", "--json", "-"}))),
+                     with = parsed(tool(all_reduce({"-b", "4K", "--explain", "--json", "-"})));
+  EXPECT_EQ(plain.at("results").at(0).at("time_ns"), with.at("results").at(0).at("time_ns"));
+}
+
+TEST(ScheduleOption, RunsAnAlgorithmFile) {
+  const Tool tool;
+  const std::string file = KERNBENCH_SOURCE_DIR "/docs/examples/schedules/ring4_all_reduce.xml";
+  std::vector<std::string> arguments{"run", "all_reduce", "--topology", "minimal", "--set", "system.sips.count=4",
+                                     "-b",  "4K",         "--schedule", file};
+  const Outcome outcome = tool(arguments);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("ring4_all_reduce.xml"));
+  EXPECT_THAT(outcome.out, HasSubstr("# Out of bounds values : 0 OK"));
+  arguments.insert(arguments.end(), {"--algorithm", "ring"});
+  const Outcome both = tool(arguments);
+  EXPECT_EQ(both.code, 2);
+  EXPECT_THAT(both.err, HasSubstr("--schedule and --algorithm: give one of them"));
+  const Outcome other = tool(all_reduce({"--schedule", "x.txt"}));
+  EXPECT_EQ(other.code, 2);
+  EXPECT_THAT(other.err, HasSubstr("--schedule 'x.txt': give a file that ends in .xml"));
+}
+
+std::vector<std::string> tune(const std::vector<std::string>& more) {
+  std::vector<std::string> arguments{"tune"};
+  arguments.insert(arguments.end(), kTwo.begin(), kTwo.end());
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+TEST(Tune, WritesWhatAutoThenChoosesBy) {
+  const Tool tool;
+  const Outcome outcome =
+      tool(tune({"--ops", "all_reduce", "-b", "1K", "-e", "4K", "--fidelity", "accurate", "-o", "tuned.yaml"}));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, HasSubstr("\n# all_reduce, scope sip, ring_1d_2_cubes_1x1_pes_1_"));
+  const std::vector<std::string> tuned{"-b", "2K", "--explain", "--json", "-", "--ccl", "tuned.yaml"};
+  const ordered_json json = parsed(tool(all_reduce(tuned)));
+  const ordered_json& candidates = json.at("results").at(0).at("explain").at("candidates");
+  EXPECT_EQ(candidates.at(0).at("measured"), true);
+  // The table is part of what the run is made of: its text and the hash.
+  EXPECT_EQ(json.at("ccl"), read(tool.file("tuned.yaml")));
+  const ordered_json plain = parsed(tool(all_reduce({"-b", "2K", "--json", "-"})));
+  EXPECT_NE(json.at("config_hash"), plain.at("config_hash"));
+}
+
+TEST(Tune, TimesAreThoseOfTheRuns) {
+  const Tool tool;
+  EXPECT_EQ(tool(tune({"-q", "--ops", "all_gather", "-b", "4K", "-e", "4K", "-o", "tuned.yaml"})).code, 0);
+  const ordered_json tuned = parsed(tool({"run", "all_gather", "--topology", "minimal", "--set", "system.sips.count=2",
+                                          "-b", "4K", "--ccl", "tuned.yaml", "--explain", "--json", "-"})),
+                     alone = parsed(tool({"run", "all_gather", "--topology", "minimal", "--set", "system.sips.count=2",
+                                          "-b", "4K", "--algorithm", "ring", "--dtype", "f32", "--fidelity", "fast",
+                                          "--data", "off", "--json", "-"}));
+  for (const auto& candidate : tuned.at("results").at(0).at("explain").at("candidates")) {
+    if (candidate.at("algorithm") != "ring") continue;
+    EXPECT_NEAR(candidate.at("expected_ns").get<double>(), alone.at("results").at(0).at("time_ns").get<double>(), 1);
+    return;
+  }
+  FAIL() << "ring is no candidate";
+}
+
+TEST(Tune, KeepsWhatTheFileSaidAndReplacesOldTimes) {
+  const Tool tool;
+  const std::string own = "# mine\ndefaults: { algorithm: a }\nalgorithms:\n  a: { module: kernbench.ccl.ring }\n";
+  write(tool.file("ccl.yaml"), own);
+  const std::vector<std::string> first =
+      tune({"-q", "--ops", "all_reduce", "-b", "1K", "-e", "1K", "--ccl", "ccl.yaml"});
+  const Outcome once = tool(first);
+  EXPECT_EQ(once.code, 0) << once.err;
+  EXPECT_THAT(once.out, StartsWith(own + "tuned:"));
+  write(tool.file("ccl.yaml"), once.out);
+  EXPECT_EQ(tool(first).out, once.out);
+}
+
+TEST(Tune, RefusesWhatItCannotMeasure) {
+  const Tool tool;
+  const auto refused = [&](const std::vector<std::string>& more, const std::string& text) {
+    const Outcome outcome = tool(tune(more));
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_THAT(outcome.err, HasSubstr("kernbench: error: " + text));
+    EXPECT_EQ(outcome.out, "");
+  };
+  refused({"--ops", "all_reduc"}, "--ops is 'all_reduc'\n  hint: did you mean 'all_reduce'?");
+  refused({"--scope", "sips"}, "--scope is 'sips'\n  hint: did you mean 'sip'?");
+  refused({"--jobs", "0"}, "--jobs is '0'\n  hint: give an integer of at least 1");
+  refused({"--ops", "all_reduce", "-b", "1"}, "no algorithm could be measured for all_reduce");
+  const Outcome outcome = tool(tune({"-o", "missing/tuned.yaml"}));
+  EXPECT_EQ(outcome.code, 7);
+}
+
+}  // namespace
+}  // namespace kernbench
