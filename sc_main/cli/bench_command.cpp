@@ -131,9 +131,10 @@ const char* unit_of(Bound::Of of) {
 
 void print(const Outcome& one) {
   const Measured& m = one.measured;
-  fmt::print("{:<44}{:>14.6g} per CPU s ({}), {:.4g} CPU s, {:.4g} loops each ({:.1f} ns), {:.0f} MiB\n",
-             one.bench.name, m.units / m.cpu_s, one.bench.unit, m.cpu_s, one.loops, one.calibration_ns,
-             m.peak_bytes / (1 << 20));
+  // A bench of many processes has no peak of its own.
+  const std::string memory = m.peak_bytes > 0 ? fmt::format(", {:.0f} MiB", m.peak_bytes / (1 << 20)) : std::string();
+  fmt::print("{:<44}{:>14.6g} per CPU s ({}), {:.4g} CPU s, {:.4g} loops each ({:.1f} ns){}\n", one.bench.name,
+             m.units / m.cpu_s, one.bench.unit, m.cpu_s, one.loops, one.calibration_ns, memory);
   if (!one.bench.extra_unit.empty())
     fmt::print("{:<44}{:>14.6g} per CPU s ({})\n", "", m.extra / m.cpu_s, one.bench.extra_unit);
   if (one.bench.peer.name != nullptr)

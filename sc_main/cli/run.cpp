@@ -26,6 +26,9 @@ Arguments values_of(const std::string& option, const Arguments& arguments) {
   }
   return values;
 }
+
+/// Thrown where the simulation would begin, when a run is only checked.
+struct NothingRefused {};
 }  // namespace
 
 std::string take_workload(const WorkloadCatalogue& catalogue, Arguments& arguments) {
@@ -118,7 +121,10 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
   options.run = common_.run_options();
   options.plan = &plan;
   options.machine = &simulation.machine();
-  Session session(plan.map, simulation.runtime(), options, [&simulation] { simulation.run(); });
+  Session session(plan.map, simulation.runtime(), options, [this, &simulation] {
+    if (only_check_) throw NothingRefused();
+    simulation.run();
+  });
 
   Report report;
   std::exception_ptr error;
@@ -151,6 +157,15 @@ ExitCode Run::execute() {
   const Report report = simulate(resolved, plan, interrupt, file);
   publish(report, file);
   return report.wrong ? ExitCode::check_failed : ExitCode::success;
+}
+
+void Run::check(const topology::Resolved& resolved) {
+  const Interrupt interrupt;
+  only_check_ = true;
+  try {
+    simulate(resolved, plan_of(resolved, machine_name()), interrupt, nullptr);
+  } catch (const NothingRefused&) {
+  }
 }
 
 Run::Finished Run::execute_silently(const topology::Resolved& resolved) {

@@ -40,6 +40,10 @@ class Run {
   };
   Finished execute_silently(const topology::Resolved& resolved);
 
+  /// Everything of execute() up to the simulation, which is left out: builds the machine, and the workload checks its
+  /// options. Once per process. Throws what the run would be refused with.
+  void check(const topology::Resolved& resolved);
+
   const std::string& workload() const { return result_.workload; }
   const CommonOptions& common() const { return common_; }
 
@@ -57,6 +61,7 @@ class Run {
   CommonOptions common_;
   std::optional<EarlierRun> earlier_;
   RunResult result_;
+  bool only_check_ = false;
 };
 
 /// Takes the workload's name out of the arguments: the first one, or wherever a workload is named.

@@ -2,20 +2,19 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
+#include <memory>
 #include <optional>
 #include <sstream>
 
+#include "sc_main/cli/execution_options.h"
 #include "sc_main/cli/exit_code.h"
 #include "sc_main/cli/interrupt.h"
-#include "sc_main/cli/options.h"
 #include "sc_main/cli/simulation.h"
 #include "sc_main/cli/terminal.h"
 #include "sc_main/cli/tool.h"
 #include "sc_main/cli/usage_error.h"
 #include "sc_main/cli/version.h"
 #include "sc_main/search/study.h"
-#include "sc_main/sweep/progress_view.h"
 #include "tlm/config/nearest.h"
 #include "waves/output_file.h"
 
@@ -30,8 +29,8 @@ struct SearchOptions {
   std::optional<std::size_t> points, population;
   std::optional<unsigned> generations;
   std::optional<std::uint64_t> seed;
-  unsigned jobs = 0;
-  bool retry_failed = false, quiet = false, no_progress = false;
+  ExecutionOptions execution;
+  bool quiet = false, no_progress = false;
 
   po::options_description describe() {
     po::options_description options("Options");
@@ -42,14 +41,13 @@ struct SearchOptions {
     };
     add("file", po::value(&file)->value_name("FILE"), "a sweep file with at least two objectives; first argument");
     add("store,o", po::value(&store)->value_name("FILE"),
-        "results, and what is known already (default: the sweep file's name, .sqlite, in this folder)");
+        "results, and what is known already (default: beside the sweep file, with .sqlite at the end)");
     add("algorithm", po::value(&algorithm)->value_name("NAME"), "nsga2, nspso, moead or random (default: nsga2)");
     add("points", number(points, "N"), "points to run at most (default: 15 % of the grid, at least 40)");
     add("population", number(population, "N"), "a multiple of 4 (default: a fifth of the points, 8 to 40)");
     add("generations", number(generations, "N"), "ends earlier after so many (default: when the points are run)");
     add("seed", number(seed, "N"), "of the search; the same seed takes the same way (default: 1)");
-    add("jobs,j", po::value(&jobs)->value_name("N"), "processes at a time (default: one per core)");
-    add("retry-failed", po::bool_switch(&retry_failed), "points that failed before run again");
+    execution.add_to(options);
     add("json", po::value(&json)->value_name("FILE|-"), "generations and front as JSON; '-' is standard output");
     add("quiet,q", po::bool_switch(&quiet), "the front only");
     add("no-progress", po::bool_switch(&no_progress), "no progress line on a terminal");
@@ -95,7 +93,8 @@ class SearchCommand {
     options_.generations = pick(given_.generations, section.generations, 0U);
     options_.seed = pick(given_.seed, section.seed, std::uint64_t{1});
     options_.reference = section.reference;
-    if (given_.store.empty()) given_.store = std::filesystem::path(given_.file).stem().string() + ".sqlite";
+    if (given_.store.empty()) given_.store = usual_store(given_.file);
+    given_.execution.limit(file_.limits);
   }
 
   int execute() {
@@ -104,14 +103,11 @@ class SearchCommand {
     if (!given_.json.empty() && given_.json != "-") json.emplace(given_.json);
     sweep::Store store(given_.store, sweep::Store::Mode::write);
     sweep::Evaluator::Options evaluation;
-    evaluation.jobs = given_.jobs;
-    evaluation.retry_failed = given_.retry_failed;
+    const std::unique_ptr<sweep::Executor> executor = given_.execution.make(given_.store, file_.limits);
+    evaluation.executor = executor.get();
+    evaluation.retry_failed = given_.execution.retry_failed;
     evaluation.progress = [this](const sweep::Progress& progress) { view_.show(progress); };
-    evaluation.ended = [this](const std::string& command, const sweep::Record& record) {
-      if (!given_.quiet)
-        view_.say(fmt::format("kernbench: a point {} (exit code {}): {}\n  {}", to_string(record.status),
-                              record.exit_code, record.error, command));
-    };
+    if (!given_.quiet) evaluation.ended = say_failures(view_);
     search::StudySearch study(file_, store, options_, evaluation, interrupt_.flag());
     print_head(name, study.space().size());
     search::Result result;
@@ -230,6 +226,7 @@ int search_command(const Arguments& arguments) {
   if (asks_for_help(arguments)) return print_help(options);
   parse(arguments, options.describe(), {"file"});
   if (options.file.empty()) throw UsageError("no sweep file given", "see 'kernbench search --help'");
+  options.execution.check();
   return SearchCommand(std::move(options)).execute();
 }
 

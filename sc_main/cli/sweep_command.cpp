@@ -9,16 +9,13 @@
 #include <optional>
 #include <sstream>
 
+#include "sc_main/cli/execution_options.h"
 #include "sc_main/cli/exit_code.h"
 #include "sc_main/cli/interrupt.h"
-#include "sc_main/cli/options.h"
 #include "sc_main/cli/simulation.h"
 #include "sc_main/cli/usage_error.h"
-#include "sc_main/sweep/cluster_executors.h"
-#include "sc_main/sweep/evaluator.h"
-#include "sc_main/sweep/progress_view.h"
+#include "sc_main/sweep/point_check.h"
 #include "sc_main/sweep/remote_plan.h"
-#include "tlm/config/units.h"
 #include "waves/output_file.h"
 
 namespace kernbench {
@@ -26,11 +23,9 @@ namespace {
 using namespace sweep;
 
 struct SweepOptions {
-  std::string file, store, csv, json, name, export_from, executor = "local", worker, results, tool, time_limit,
-                                                         memory_limit, color = "auto";
-  std::vector<std::string> hosts, sbatch;
-  unsigned jobs = 0, tasks = 16;
-  bool dry_run = false, resume = false, retry_failed = false, quiet = false, no_progress = false;
+  std::string file, store, csv, json, name, export_from, worker, results, color = "auto";
+  ExecutionOptions execution;
+  bool dry_run = false, resume = false, quiet = false, no_progress = false;
 
   po::options_description describe() {
     po::options_description options("Options");
@@ -38,23 +33,10 @@ struct SweepOptions {
     add("file", po::value(&file)->value_name("FILE"), "the sweep file; also without its name");
     add("store,o", po::value(&store)->value_name("FILE"),
         "where results go and are found again (default: beside the sweep file, with .sqlite at the end)");
-    add("jobs,j", po::value(&jobs)->value_name("N"), "points at a time (default: one per core)");
-    add("dry-run", po::bool_switch(&dry_run), "lists the points and runs none");
+    add("dry-run", po::bool_switch(&dry_run), "lists the points and checks that each could start; runs none");
     add("resume", po::bool_switch(&resume),
         "goes on with a store that must be there; without it, too, only what is missing runs");
-    add("retry-failed", po::bool_switch(&retry_failed), "runs again what has failed before");
-    add("point-time", po::value(&time_limit)->value_name("TIME"), "of one point, e.g. '10 s'; wins over the file");
-    add("point-memory", po::value(&memory_limit)->value_name("SIZE"), "of one point, e.g. '2 GiB'; wins over the file");
-    add("executor", po::value(&executor)->value_name("local|slurm|parallel"),
-        "where points run: processes here, a Slurm job array, or hosts behind ssh through GNU parallel (default: "
-        "local)");
-    add("tasks", po::value(&tasks)->value_name("N"),
-        "of slurm and parallel: parts into which the points are dealt, each of many points (default: 16)");
-    add("sbatch-option", po::value(&sbatch)->value_name("WORD")->composing(),
-        "handed to sbatch, e.g. --sbatch-option=--partition=long; repeatable");
-    add("host", po::value(&hosts)->value_name("HOST")->composing(),
-        "of parallel: where to run, as ssh takes it; ':' is this machine; repeatable (default: ':')");
-    add("host-tool", po::value(&tool)->value_name("PATH"), "of parallel: kernbench on those hosts (default: as here)");
+    execution.add_to(options);
     add("worker", po::value(&worker)->value_name("PLAN"), "internal: runs a part of a sweep for --executor");
     add("results", po::value(&results)->value_name("FILE|-"), "internal: where --worker writes");
     add("csv", po::value(&csv)->value_name("FILE|-"), "the results as CSV");
@@ -73,13 +55,7 @@ struct SweepOptions {
       if (results.empty()) throw UsageError("--worker without --results", "'kernbench sweep --executor' gives both");
       return;
     }
-    if (executor != "local" && executor != "slurm" && executor != "parallel")
-      throw UsageError(fmt::format("--executor is '{}'", executor), "give 'local', 'slurm' or 'parallel'");
-    if (executor != "parallel" && !(hosts.empty() && tool.empty()))
-      throw UsageError("--host and --host-tool are for --executor parallel", "leave them out, or give it");
-    if (executor != "slurm" && !sbatch.empty())
-      throw UsageError("--sbatch-option is for --executor slurm", "leave it out, or give it");
-    if (tasks == 0) throw UsageError("--tasks is '0'", "give an integer of at least 1");
+    execution.check();
     if (color != "auto" && color != "never")
       throw UsageError(fmt::format("--color is '{}'", color), "give 'auto' or 'never'");
     if (csv == "-" && json == "-") throw UsageError("--csv and --json are both '-'", "give one of them a file");
@@ -90,29 +66,14 @@ struct SweepOptions {
       throw UsageError("--export without --csv and --json", "say what to write, e.g. --csv -");
     if (export_from.empty() && file.empty())
       throw UsageError("no sweep file given", "kernbench sweep FILE; docs/sweep.md describes it");
-    if (dry_run && (resume || retry_failed || !csv.empty() || !json.empty()))
+    if (dry_run && (resume || execution.retry_failed || !csv.empty() || !json.empty()))
       throw UsageError("--dry-run runs nothing, so there is nothing to resume or export", "leave it out");
   }
 
-  std::string store_path() const {
-    return store.empty() ? std::filesystem::path(file).replace_extension(".sqlite").string() : store;
-  }
-
-  void limit(Limits& limits) const {
-    if (!time_limit.empty())
-      limits.time_s = static_cast<double>(quantity("--point-time", time_limit, Dimension::time)) * 1e-12;
-    if (!memory_limit.empty()) limits.memory_bytes = quantity("--point-memory", memory_limit, Dimension::bytes);
-  }
+  std::string store_path() const { return store.empty() ? usual_store(file) : store; }
   bool text_wanted() const { return csv != "-" && json != "-"; }
-
- private:
-  static std::uint64_t quantity(const char* option, const std::string& text, Dimension dimension) {
-    const QuantityResult result = parse_quantity(text, dimension);
-    if (!result.ok || result.value == 0)
-      throw UsageError(fmt::format("{} is '{}'{}", option, text, result.problem),
-                       fmt::format("give {}, such as '{}'", name_of(dimension), example_of(dimension)));
-    return result.value;
-  }
+  Terminal terminal() const { return Terminal(color == "never" ? ColorMode::never : ColorMode::automatic); }
+  bool progress_wanted() const { return !quiet && !no_progress; }
 };
 
 int print_help() {
@@ -129,9 +90,7 @@ int print_help() {
   return 0;
 }
 
-void dry_run(const SweepFile& file) {
-  PointMaker maker(file);
-  const std::vector<Point> all = points(file, maker);
+void list_points(const SweepFile& file, const PointMaker& maker, const std::vector<Point>& all) {
   std::vector<std::size_t> widths;
   for (std::size_t i = 0; i < file.axes.size(); ++i) {
     widths.push_back(file.axes[i].name.size());
@@ -232,23 +191,28 @@ void print_summary(const SweepFile& file, const Progress& progress, const std::v
   }
 }
 
-std::unique_ptr<Executor> executor_of(const SweepOptions& options, const Limits& limits) {
-  if (options.executor == "slurm")
-    return std::make_unique<SlurmExecutor>(
-        SlurmExecutor::Options{options.store_path() + ".slurm", options.tasks, options.sbatch}, limits);
-  if (options.executor == "parallel") {
-    const std::vector<std::string> here{":"};
-    return std::make_unique<ParallelExecutor>(ParallelExecutor::Options{options.hosts.empty() ? here : options.hosts,
-                                                                        options.tool, options.jobs, options.tasks},
-                                              limits);
+int dry_run(const SweepOptions& options, const SweepFile& file) {
+  PointMaker maker(file);
+  const std::vector<Point> all = points(file, maker);
+  list_points(file, maker, all);
+  std::fflush(stdout);
+  const Interrupt interrupt;
+  ProgressView view(options.terminal(), options.progress_wanted());
+  try {
+    check_points(
+        file, maker, all, options.execution.jobs, [&view](const Progress& progress) { view.show(progress); },
+        interrupt.flag());
+  } catch (const Interrupted&) {
+    throw RunEnded(ExitCode::interrupted, "interrupted before every point was checked");
   }
-  return std::make_unique<LocalExecutor>(options.jobs, limits);
+  view.clear();
+  return 0;
 }
 
 int run_sweep(const SweepOptions& options) {
   SweepFile file = load_sweep(options.file);
-  options.limit(file.limits);
-  if (options.dry_run) return dry_run(file), 0;
+  options.execution.limit(file.limits);
+  if (options.dry_run) return dry_run(options, file);
   const std::string path = options.store_path();
   std::error_code ignored;
   if (options.resume && !std::filesystem::exists(path, ignored))
@@ -258,18 +222,13 @@ int run_sweep(const SweepOptions& options) {
   Exports exports(options);
   const Interrupt interrupt;
   Store store(path, Store::Mode::write);
-  ProgressView view(Terminal(options.color == "never" ? ColorMode::never : ColorMode::automatic),
-                    !options.quiet && !options.no_progress);
+  ProgressView view(options.terminal(), options.progress_wanted());
   Evaluator::Options how;
-  const std::unique_ptr<Executor> executor = executor_of(options, file.limits);
+  const std::unique_ptr<Executor> executor = options.execution.make(path, file.limits);
   how.executor = executor.get();
-  how.retry_failed = options.retry_failed;
+  how.retry_failed = options.execution.retry_failed;
   how.progress = [&view](const Progress& progress) { view.show(progress); };
-  how.ended = [&](const std::string& command, const Record& record) {
-    if (!options.quiet)
-      view.say(fmt::format("kernbench: a point {} (exit code {}): {}\n  {}", to_string(record.status), record.exit_code,
-                           record.error, command));
-  };
+  if (!options.quiet) how.ended = say_failures(view);
   std::optional<Evaluator> evaluator(std::in_place, file, store, how, interrupt.flag());
   const std::vector<Point> all = points(file, evaluator->maker());
   std::vector<Evaluated> results;
@@ -283,7 +242,8 @@ int run_sweep(const SweepOptions& options) {
   evaluator->check_objectives();
   const Progress progress = evaluator->progress();
   if (options.text_wanted()) print_summary(file, progress, all, results, evaluator->maker(), path);
-  exports.write(store, file.name, host_json(progress, options.jobs));
+  exports.write(store, file.name, host_json(progress, options.execution.jobs));
+  if (!options.quiet) fmt::print(stderr, "kernbench: 'kernbench report {}' draws it\n", path);
   return static_cast<int>(progress.failed + progress.lost > 0 ? ExitCode::sweep_failed : ExitCode::success);
 }
 }  // namespace
@@ -297,7 +257,7 @@ int sweep_command(const Arguments& arguments) {
   if (!options.worker.empty()) {
     const Interrupt interrupt;
     try {
-      run_worker(options.worker, options.results, options.jobs, interrupt.flag());
+      run_worker(options.worker, options.results, options.execution.jobs, interrupt.flag());
     } catch (const Interrupted&) {
       throw RunEnded(ExitCode::interrupted, "interrupted");
     }

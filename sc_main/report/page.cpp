@@ -79,8 +79,11 @@ ordered_json to_json(const Sensitivity& one, std::size_t metric) {
 ordered_json to_json(const SearchRun& run) {
   ordered_json generations = ordered_json::array();
   for (const SearchRun::Generation& g : run.generations) {
-    generations.push_back(
-        {{"number", g.number}, {"evaluated", g.evaluated}, {"front", g.front}, {"hypervolume", number(g.hypervolume)}});
+    generations.push_back({{"number", g.number},
+                           {"evaluated", g.evaluated},
+                           {"front", g.front},
+                           {"hypervolume", number(g.hypervolume)},
+                           {"share", number(g.share)}});
   }
   return {{"algorithm", run.algorithm}, {"seed", run.seed}, {"generations", std::move(generations)}};
 }
@@ -155,6 +158,14 @@ mustache::data tiles(const Study& study) {
   return out;
 }
 
+/// Where a point lies: "rows = 4, clock = 1 GHz".
+std::string place_text(const Study& study, const Point& point) {
+  std::string text;
+  for (std::size_t axis = 0; axis < study.axes.size(); ++axis)
+    text += fmt::format("{}{} = {}", axis == 0 ? "" : ", ", study.axes[axis].name, axis_text(point, axis));
+  return text;
+}
+
 mustache::data bests(const Study& study) {
   mustache::data out(mustache::data::type::list);
   for (std::size_t m = 0; m < study.metrics.size(); ++m) {
@@ -170,9 +181,6 @@ mustache::data bests(const Study& study) {
     std::sort(costs.begin(), costs.end());
     const auto value = [&](std::size_t rank) { return figure(study.points[costs[rank].second].values[m]); };
     const Point& best = study.points[costs.front().second];
-    std::string at;
-    for (std::size_t axis = 0; axis < study.axes.size(); ++axis)
-      at += fmt::format("{}{} {}", axis == 0 ? "" : ", ", study.axes[axis].name, axis_text(best, axis));
     mustache::data one;
     one.set("name", titled(metric.column));
     one.set("goal", name_of(metric.goal));
@@ -180,7 +188,7 @@ mustache::data bests(const Study& study) {
     one.set("median", value(costs.size() / 2));
     one.set("worst", value(costs.size() - 1));
     one.set("key", best.key);
-    one.set("at", at);
+    one.set("at", place_text(study, best));
     out.push_back(one);
   }
   return out;
@@ -203,19 +211,40 @@ mustache::data axes(const Study& study) {
   return out;
 }
 
+/// Points without figures by what was said of them, the most frequent first.
 mustache::data failures(const Study& study) {
-  std::map<std::string, std::pair<std::size_t, const Point*>> by_status;
+  constexpr std::size_t kMostRows = 12;
+  std::map<std::pair<std::string, std::string>, std::vector<const Point*>> by_reason;
   for (const Point& point : study.points) {
     if (point.status == "ok") continue;
-    auto& [count, example] = by_status[point.status];
-    if (count++ == 0) example = &point;
+    const std::string code = point.exit_code == 0 ? "" : fmt::format(", exit code {}", point.exit_code);
+    by_reason[{point.status + code, point.error.substr(0, point.error.find('\n'))}].push_back(&point);
   }
+  std::vector<std::pair<std::pair<std::string, std::string>, std::vector<const Point*>>> rows(by_reason.begin(),
+                                                                                              by_reason.end());
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
   mustache::data out(mustache::data::type::list);
-  for (const auto& [status, found] : by_status) {
+  std::size_t rest = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto& [reason, points] = rows[i];
+    if (i >= kMostRows) {
+      rest += points.size();
+      continue;
+    }
     mustache::data one;
-    one.set("status", status);
-    one.set("count", std::to_string(found.first));
-    one.set("example", found.second->error);
+    one.set("status", reason.first);
+    one.set("error", reason.second);
+    one.set("count", std::to_string(points.size()));
+    one.set("key", points.front()->key);
+    one.set("at", place_text(study, *points.front()));
+    out.push_back(one);
+  }
+  if (rest > 0) {
+    mustache::data one;
+    one.set("status", "other reasons");
+    one.set("error", "the list of points has them");
+    one.set("count", std::to_string(rest));
     out.push_back(one);
   }
   return out;

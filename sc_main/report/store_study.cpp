@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -21,6 +22,35 @@ constexpr ReadableUnit kReadable[] = {
     {"B/s", "GB/s", 1e-9}, {"ps", "ns", 1e-3}, {"Hz", "GHz", 1e-9}, {"T/s", "GT/s", 1e-9}};
 
 std::string text_or_empty(const SQLite::Column& column) { return column.isNull() ? std::string() : column.getString(); }
+
+/// One measure for the fronts of all searches: each has a reference point of its own, by which they do not compare.
+class Yardstick {
+ public:
+  explicit Yardstick(std::map<std::string, search::Costs> costs) : costs_(std::move(costs)) {
+    std::vector<search::Costs> all, front;
+    for (const auto& [key, cost] : costs_) all.push_back(cost);
+    if (all.empty()) return;
+    for (const std::size_t i : search::pareto_front(all)) front.push_back(all[i]);
+    reference_ = search::reference_point(search::nadir(front));
+    whole_ = search::hypervolume(front, reference_);
+  }
+  /// Hypervolume of the points of these keys, as a share of that of all points; NaN: it cannot be said.
+  double share(const ordered_json& keys) const {
+    std::vector<search::Costs> front;
+    for (const ordered_json& key : keys) {
+      const auto found = costs_.find(key.get<std::string>());
+      if (found == costs_.end()) return kNoFigure;
+      front.push_back(found->second);
+    }
+    if (!(whole_ > 0)) return kNoFigure;
+    return front.empty() ? 0 : search::hypervolume(front, reference_) / whole_;
+  }
+
+ private:
+  std::map<std::string, search::Costs> costs_;
+  search::Costs reference_;
+  double whole_ = 0;
+};
 
 class Reader {
  public:
@@ -169,6 +199,7 @@ class Reader {
 
   void read_searches() {
     if (!database_.tableExists("search_runs")) return;
+    const Yardstick yardstick(all_costs());
     SQLite::Statement runs(database_,
                            "SELECT r.sweep, r.algorithm, r.seed FROM search_runs r JOIN sweeps s ON s.name = r.sweep "
                            "WHERE s.axes = ? AND s.objectives = ? ORDER BY r.algorithm, r.seed, r.sweep");
@@ -179,16 +210,44 @@ class Reader {
       run.algorithm = runs.getColumn(1).getString();
       run.seed = static_cast<std::uint64_t>(runs.getColumn(2).getInt64());
       SQLite::Statement rows(database_,
-                             "SELECT generation, evaluated, front, hypervolume FROM search_generations "
+                             "SELECT generation, evaluated, front, hypervolume, front_keys FROM search_generations "
                              "WHERE sweep = ? ORDER BY generation");
       rows.bind(1, runs.getColumn(0).getString());
       while (rows.executeStep()) {
         run.generations.push_back({rows.getColumn(0).getUInt(), static_cast<std::size_t>(rows.getColumn(1).getInt64()),
                                    static_cast<std::size_t>(rows.getColumn(2).getInt64()),
-                                   rows.getColumn(3).getDouble()});
+                                   rows.getColumn(3).getDouble(),
+                                   yardstick.share(ordered_json::parse(rows.getColumn(4).getString()))});
       }
       study_.searches.push_back(std::move(run));
     }
+  }
+
+  /// Costs of the points of every sweep and search over the same axes, by key; without those that miss an objective.
+  std::map<std::string, search::Costs> all_costs() {
+    const std::size_t objectives = static_cast<std::size_t>(
+        std::count_if(study_.metrics.begin(), study_.metrics.end(), [](const Metric& m) { return m.objective; }));
+    std::map<std::string, search::Costs> costs;
+    for (std::size_t i = 0; i < objectives; ++i) {
+      SQLite::Statement rows(database_,
+                             "SELECT s.key, o.value FROM sweeps w JOIN sweep_points s ON s.sweep = w.name JOIN "
+                             "objective_values o ON o.sweep = s.sweep AND o.position = s.position "
+                             "WHERE w.axes = ? AND w.objectives = ? AND o.name = ?");
+      rows.bind(1, axes_text_);
+      rows.bind(2, objectives_text_);
+      rows.bind(3, study_.metrics[i].column.name);
+      while (rows.executeStep()) {
+        search::Costs& known = costs[rows.getColumn(0).getString()];
+        known.resize(objectives, kNoFigure);
+        known[i] = search::cost(rows.getColumn(1).getDouble(), study_.metrics[i].goal);
+      }
+    }
+    for (auto entry = costs.begin(); entry != costs.end();) {
+      const bool whole =
+          std::none_of(entry->second.begin(), entry->second.end(), [](double v) { return std::isnan(v); });
+      entry = whole ? std::next(entry) : costs.erase(entry);
+    }
+    return costs;
   }
 
   SQLite::Database& database_;

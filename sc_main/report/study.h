@@ -47,7 +47,8 @@ struct SearchRun {
     unsigned number = 0;
     std::size_t evaluated = 0;  ///< points so far
     std::size_t front = 0;      ///< of them, on the front
-    double hypervolume = 0;
+    double hypervolume = 0;     ///< up to the search's own reference point
+    double share = kNoFigure;   ///< of what all points of the store dominate: comparable between searches
   };
   std::string algorithm;
   std::uint64_t seed = 0;

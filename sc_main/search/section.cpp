@@ -45,7 +45,7 @@ Section read_section(const sweep::SweepFile& file) {
   Section section;
   Problems problems;
   if (file.objectives.size() < 2) {
-    const Location where = file.objectives.empty() ? Location{file.path, 0, 0} : file.objectives.front().where;
+    const Location where = file.objectives.empty() ? file.where : file.objectives.front().where;
     problems.add(where, "a search needs at least two objectives", "add another below 'objectives'");
   }
   const std::vector<std::string> keys{"algorithm", "points", "population", "generations", "seed", "reference"};

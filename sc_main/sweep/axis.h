@@ -24,6 +24,7 @@ struct AxisValue {
   std::string label;             ///< for people: "64 GB/s"
   std::optional<double> number;  ///< in base units, where the axis is numeric
   std::vector<Setting> settings;
+  Location where = {};  ///< in the sweep file
 };
 
 /// What is varied: a list of values, or a range that is sampled anywhere.

@@ -70,7 +70,7 @@ class Reader {
                       "give each value once");
       vocabulary_.add_text(setting->text);
       const std::string label = item.is_scalar() ? item.text : setting->text;
-      axis_.values.push_back({label, setting->number, {*setting}});
+      axis_.values.push_back({label, setting->number, {*setting}, item.where});
       axis_.numeric = axis_.numeric && setting->number.has_value();
     }
     detect_log();
@@ -99,6 +99,7 @@ class Reader {
         continue;
       }
       AxisValue value;
+      value.where = item.where;
       std::vector<std::string> keys;
       for (const ConfigNode::Entry& entry : item.entries) {
         if (entry.key == "name") {
@@ -263,7 +264,7 @@ class Reader {
     if (!text) return;
     if (!axis_.values.empty() && axis_.values.back().label == *text) return;  // rounded to the same
     const auto setting = vocabulary_.read(axis_.kind, axis_.name, scalar_at(*text, entry_.value.where), problems_);
-    if (setting) axis_.values.push_back({*text, setting->number, {*setting}});
+    if (setting) axis_.values.push_back({*text, setting->number, {*setting}, entry_.value.where});
   }
 
   const ConfigNode::Entry& entry_;

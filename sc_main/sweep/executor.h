@@ -32,13 +32,16 @@ class Executor {
 /// Processes of this machine.
 class LocalExecutor final : public Executor {
  public:
+  /// What is done with a task in its process; makes the answer.
+  using Work = std::function<std::string(Task&)>;
   /// `jobs` 0: one per core that this process may use.
-  LocalExecutor(unsigned jobs, const Limits& limits);
+  LocalExecutor(unsigned jobs, const Limits& limits, Work work = run_task);
   void run(const Next& next, const Done& done, const Tick& tick, const std::atomic<bool>& stop) override;
 
  private:
   unsigned jobs_;
   Limits limits_;
+  Work work_;
 };
 
 /// Cores that this process may use.

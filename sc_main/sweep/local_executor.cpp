@@ -18,8 +18,8 @@ unsigned usable_cores() {
   return static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
 }
 
-LocalExecutor::LocalExecutor(unsigned jobs, const Limits& limits)
-    : jobs_(jobs == 0 ? usable_cores() : jobs), limits_(limits) {}
+LocalExecutor::LocalExecutor(unsigned jobs, const Limits& limits, Work work)
+    : jobs_(jobs == 0 ? usable_cores() : jobs), limits_(limits), work_(std::move(work)) {}
 
 void LocalExecutor::run(const Next& next, const Done& done, const Tick& tick, const std::atomic<bool>& stop) {
   Pool pool(jobs_, limits_);
@@ -55,7 +55,7 @@ void LocalExecutor::run(const Next& next, const Done& done, const Tick& tick, co
       ++task->attempt;
       Task& here = *task;
       running[started] = std::move(task);
-      pool.start(started++, [&here] { return run_task(here); });
+      pool.start(started++, [this, &here] { return work_(here); });
       if (ready.empty()) fill(1);
     }
     if (pool.running() == 0 && ready.empty() && !more) return;

@@ -40,7 +40,8 @@ Json Store::json(const std::string& sweep) {
   const std::vector<std::string> names = sweeps();
   if (names.empty()) throw UsageError(fmt::format("'{}' holds no sweep", path_), "run 'kernbench sweep FILE' first");
   if (sweep.empty() && names.size() > 1)
-    throw UsageError(fmt::format("'{}' holds {} sweeps", path_, names.size()), "give one of " + join(names));
+    throw UsageError(fmt::format("'{}' holds {} sweeps", path_, names.size()),
+                     "choose one with --name: " + join(names));
   const std::string name = sweep.empty() ? names.front() : sweep;
   try {
     SQLite::Statement head(database_,

@@ -43,6 +43,7 @@ class Reader {
     folder_ = std::filesystem::path(path).parent_path().string();
     file_.name = std::filesystem::path(path).stem().string();
     root_ = parse_config(text, path, &problems_);
+    file_.where = root_.where;
   }
 
   SweepFile read() {
@@ -60,7 +61,7 @@ class Reader {
   const ConfigNode* required(const char* key) {
     const ConfigNode* node = root_.find(key);
     if (node == nullptr)
-      problems_.add({file_.path, 0, 0}, fmt::format("missing key '{}'", key), "docs/sweep.md describes the file");
+      problems_.add(root_.where, fmt::format("missing key '{}'", key), "docs/sweep.md describes the file");
     return node;
   }
 

@@ -49,6 +49,7 @@ struct Limits {
 /// A sweep file, read and checked.
 struct SweepFile {
   std::string path, text;
+  Location where;    ///< of its first key
   std::string name;  ///< of the sweep in its store
   std::string workload;
   std::string topology = "default";

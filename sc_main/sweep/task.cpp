@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <ctime>
 #include <exception>
+#include <functional>
 
 #include "sc_main/cli/errors.h"
 #include "sc_main/cli/version.h"
@@ -14,6 +15,8 @@
 
 namespace kernbench::sweep {
 namespace {
+using Json = nlohmann::ordered_json;
+
 /// 128 bits as 32 hex digits.
 std::string hash_of(const std::string& text) {
   const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
@@ -90,24 +93,36 @@ std::unique_ptr<Task> make_task(const SweepFile& file, const PointMaker& maker, 
   return task;
 }
 
-std::string run_task(Task& task) {
+namespace {
+/// Does `work` and says how it ended.
+std::string answer_of(const std::function<void(Json& answer)>& work) {
   const double begin = cpu_s();
-  nlohmann::ordered_json answer{{"exit_code", 0}, {"error", ""}, {"result", nullptr}};
+  Json answer{{"exit_code", 0}, {"error", ""}, {"result", nullptr}};
   try {
-    Run::Finished finished = task.run->execute_silently(*task.resolved);
-    for (const char* key : {"config", "command", "host"}) finished.json.erase(key);
-    answer["result"] = std::move(finished.json);
-    if (finished.wrong) {
-      answer["exit_code"] = static_cast<int>(ExitCode::check_failed);
-      answer["error"] = "the workload's own check failed";
-    }
+    work(answer);
   } catch (...) {
     ExitCode code{};
     answer["error"] = placeless_text(std::current_exception(), code);
     answer["exit_code"] = static_cast<int>(code);
   }
   answer["model_cpu_s"] = cpu_s() - begin;
-  return answer.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return answer.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+}  // namespace
+
+std::string run_task(Task& task) {
+  return answer_of([&task](Json& answer) {
+    Run::Finished finished = task.run->execute_silently(*task.resolved);
+    for (const char* key : {"config", "command", "host"}) finished.json.erase(key);
+    answer["result"] = std::move(finished.json);
+    if (!finished.wrong) return;
+    answer["exit_code"] = static_cast<int>(ExitCode::check_failed);
+    answer["error"] = "the workload's own check failed";
+  });
+}
+
+std::string check_task(Task& task) {
+  return answer_of([&task](Json&) { task.run->check(*task.resolved); });
 }
 
 }  // namespace kernbench::sweep

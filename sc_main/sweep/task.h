@@ -28,6 +28,8 @@ std::unique_ptr<Task> make_task(const SweepFile& file, const PointMaker& maker, 
 
 /// Runs a task in this process and says how it ended, for Record: {"exit_code", "error", "result"}. Once per process.
 std::string run_task(Task& task);
+/// The same up to the simulation, which is left out: says whether the task would be refused.
+std::string check_task(Task& task);
 
 /// Text of what was thrown without places in files, which differ with where a point runs.
 std::string placeless_text(const std::exception_ptr& error, ExitCode& code);

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
-#include <typeinfo>
 
 #include "sc_main/cli/options.h"
 #include "sc_main/cli/usage_error.h"
@@ -34,6 +34,18 @@ struct RunDescription {
 bool takes_fractions(const po::option_description& option) {
   const auto* typed = dynamic_cast<const po::typed_value_base*>(option.semantic().get());
   return typed != nullptr && (typed->value_type() == typeid(double) || typed->value_type() == typeid(float));
+}
+
+/// What an option of numbers takes, for a hint.
+std::string wanted(const po::option_description& option) {
+  const auto* typed = dynamic_cast<const po::typed_value_base*>(option.semantic().get());
+  if (typed == nullptr) return {};
+  if (takes_fractions(option)) return "give a number";
+  for (const std::type_info* type : {&typeid(int), &typeid(unsigned), &typeid(std::int64_t), &typeid(std::uint64_t),
+                                     &typeid(std::int32_t), &typeid(std::uint16_t)}) {
+    if (typed->value_type() == *type) return "give an integer";
+  }
+  return {};
 }
 }  // namespace
 
@@ -131,7 +143,7 @@ void Vocabulary::check_option(const std::string& name, const std::string& text, 
     run.common.check();
     if (name == "topology") topology::resolve(text);
   } catch (const UsageError& error) {
-    problems.add(where, error.what(), error.hint == "see --help" ? "" : error.hint);
+    problems.add(where, error.what(), error.hint == "see --help" ? wanted(run.all.find(name, false)) : error.hint);
   } catch (const ConfigError& error) {
     for (const Problem& problem : error.problems()) {
       const bool whole_file = problem.where.line == 0;

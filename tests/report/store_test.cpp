@@ -105,16 +105,23 @@ TEST_F(StoreStudy, HasEverySearchOverTheSameAxes) {
   EXPECT_TRUE(read_study(database, "grid").searches.empty());
   database.exec(R"(
     CREATE TABLE search_runs(sweep TEXT PRIMARY KEY, algorithm TEXT, seed INTEGER);
-    CREATE TABLE search_generations(sweep TEXT, generation INTEGER, evaluated INTEGER, front INTEGER, hypervolume REAL);
+    CREATE TABLE search_generations(sweep TEXT, generation INTEGER, evaluated INTEGER, front INTEGER, hypervolume REAL, front_keys TEXT);
     INSERT INTO search_runs VALUES('grid/nsga2-1', 'nsga2', 1);
-    INSERT INTO search_generations VALUES('grid/nsga2-1', 0, 8, 3, 1.5), ('grid/nsga2-1', 1, 12, 4, 2.5);
+    INSERT INTO search_generations VALUES('grid/nsga2-1', 0, 8, 3, 1.5, '["k1"]'),
+                                         ('grid/nsga2-1', 1, 12, 4, 2.5, '["k1", "k2"]'),
+                                         ('grid/nsga2-1', 2, 13, 4, 2.5, '["k1", "not stored"]');
   )");
   const Study study = read_study(database, "grid");
   ASSERT_EQ(study.searches.size(), 1U);
   EXPECT_EQ(study.searches[0].algorithm, "nsga2");
-  ASSERT_EQ(study.searches[0].generations.size(), 2U);
+  ASSERT_EQ(study.searches[0].generations.size(), 3U);
   EXPECT_EQ(study.searches[0].generations[1].evaluated, 12U);
   EXPECT_DOUBLE_EQ(study.searches[0].generations[1].hypervolume, 2.5);
+  // Front (10 ns, rating 1) and (20 ns, rating 3): reference 22 ns and rating 0.9, which is 1 less a tenth. The first
+  // point alone dominates 12 x 0.1, the second adds 2 x 2.
+  EXPECT_NEAR(study.searches[0].generations[0].share, 1.2 / 5.2, 1e-12);
+  EXPECT_NEAR(study.searches[0].generations[1].share, 1, 1e-12);
+  EXPECT_TRUE(std::isnan(study.searches[0].generations[2].share)) << "a point of its front is missing";
 }
 
 }  // namespace

@@ -165,6 +165,33 @@ TEST_F(ClusterSweep, ThroughSlurmGoesOnWhenTheSweepItselfWasKilled) {
   EXPECT_EQ(content_of(tool_.file("s.sqlite")), expected());
 }
 
+/// What a search over an executor found: generations, front and all; the same for every executor.
+std::string searched(const Tool& tool, const std::string& store, std::vector<std::string> more) {
+  std::vector<std::string> words{"search", "s.yaml",  "--points", "24",     "--population",
+                                 "8",      "--store", store,      "--json", store + ".json"};
+  words.insert(words.end(), more.begin(), more.end());
+  const Outcome outcome = tool(words);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  return read(tool.file(store + ".json"));
+}
+
+TEST_F(ClusterSweep, ASearchThroughSlurmAndParallelTakesTheWayOfALocalOne) {
+  std::ofstream(tool_.file("s.yaml")) << plain_sweep(100) << "  - {name: rate_gbps, goal: maximize}\n";
+  const std::string local = searched(tool_, "local.sqlite", {});
+  EXPECT_NE(local, "");
+  if (there("parallel")) {
+    EXPECT_EQ(searched(tool_, "parallel.sqlite", {"--executor", "parallel"}), local);
+    EXPECT_EQ(content_of(tool_.file("parallel.sqlite")), content_of(tool_.file("local.sqlite")));
+  }
+  if (!there("slurmctld") || !there("slurmd"))
+    GTEST_SKIP() << "NOT TESTED: slurmctld and slurmd (package slurm-wlm) are missing";
+  const PrivateSlurm slurm;
+  if (!slurm.refusal().empty()) GTEST_SKIP() << "NOT TESTED: slurmd does not start here: " << slurm.refusal();
+  ASSERT_TRUE(slurm.ready());
+  EXPECT_EQ(searched(tool_, "slurm.sqlite", {"--executor", "slurm", "--tasks", "3"}), local);
+  EXPECT_EQ(content_of(tool_.file("slurm.sqlite")), content_of(tool_.file("local.sqlite")));
+}
+
 TEST_F(ClusterSweep, AWorkerRefusesThePlanOfAnotherBuild) {
   std::ofstream(tool_.file("plan.json")) << R"({"version": "0.1.0", "build": "another", "points": [], "configs": {}})";
   const Outcome outcome = tool_({"sweep", "--worker", "plan.json", "--results", "-"});

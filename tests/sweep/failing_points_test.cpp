@@ -51,6 +51,80 @@ TEST(Sweep, AFailingPointIsRecordedAndStopsNoOther) {
   EXPECT_EQ(again.err, "kernbench: error: internal error: thrown by the workload\n");
 }
 
+/// How a point of a sweep ended, and how its command ends.
+struct Ended {
+  int code = 0, code_again = 0;
+  std::string status, error, error_again;
+};
+Ended ended(const Tool& tool, const nlohmann::json& point) {
+  const std::string command = point["command"];
+  const Outcome again = tool.shell(std::string("'") + KERNBENCH_BINARY + "'" + command.substr(command.find(' ')));
+  return {point["exit_code"], again.code, point["status"], point["error"].is_null() ? "" : point["error"], again.err};
+}
+
+TEST(Sweep, ADeadlockIsRecordedWithItsReportAndTheOtherPointsGoOn) {
+  const Tool tool;
+  const struct {
+    const char* name;
+    int mode, code;  // mode of tests/cli/broken_algorithm.cpp; exit code on two ranks
+  } cases[] = {{"deadlock", 1, 3}, {"fault", 2, 8}, {"missing_send", 3, 3}, {"wrong", 0, 1}};
+  std::string files;
+  for (const auto& one : cases) {
+    const std::string file = std::string(one.name) + ".yaml";
+    write(tool.file(file), std::string("algorithms: {broken: {module: '") + KERNBENCH_BROKEN_ALGORITHM +
+                               "', mode: " + std::to_string(one.mode) + "}}\n");
+    files += (files.empty() ? "" : ", ") + file;
+  }
+  write(tool.file("s.yaml"),
+        "workload: all_reduce\ntopology: minimal\noptions: {algorithm: broken, minbytes: 1K, fidelity: fast}\n"
+        "axes:\n  ccl: [" +
+            files + "]\n  system.sips.count: [2, 1]\n");
+  const Outcome outcome = tool({"sweep", "s.yaml", "--jobs", "1"});
+  EXPECT_EQ(outcome.code, 6);
+  EXPECT_NE(outcome.out.find("8 points, 1 ok, 7 failed, 0 lost"), std::string::npos) << outcome.out;
+  const nlohmann::json all = exported(tool, "s.sqlite");
+  ASSERT_EQ(all["points"].size(), 8U);
+  for (std::size_t i = 0; i < 4; ++i) {
+    const Ended point = ended(tool, all["points"][2 * i]);
+    EXPECT_EQ(point.status, "failed") << cases[i].name;
+    EXPECT_EQ(point.code, cases[i].code) << cases[i].name;
+    EXPECT_EQ(point.code_again, cases[i].code) << cases[i].name;
+    if (cases[i].code == 1) continue;  // a run prints a table instead
+    EXPECT_NE(point.error_again.find(point.error), std::string::npos) << point.error;
+  }
+  const std::string deadlock = all["points"][0]["error"];
+  EXPECT_NE(deadlock.find("wait cycle of 2 PEs:\n  sip0.cube0.pe0 waits for data"), std::string::npos) << deadlock;
+  EXPECT_EQ(all["points"][7]["status"], "ok") << "one rank alone is right whatever it does, and ran after all others";
+}
+
+TEST(Sweep, HostCodeThatNeverEndsIsALimitThatOnlyItsPointReaches) {
+  const Tool tool;
+  write(tool.file("s.yaml"), std::string("workload: runaway\nplugins: ['") + KERNBENCH_RUNAWAY_WORKLOAD +
+                                 "']\ntopology: minimal\nlimits: {time: 2 s}\naxes:\n  mode: [loop, none, barrier]\n");
+  EXPECT_EQ(tool({"sweep", "s.yaml"}).code, 6);
+  const nlohmann::json all = exported(tool, "s.sqlite");
+  ASSERT_EQ(all["points"].size(), 3U);
+  EXPECT_EQ(all["points"][1]["status"], "ok");
+  for (const std::size_t hung : {0, 2}) {
+    EXPECT_EQ(all["points"][hung]["status"], "failed");
+    EXPECT_EQ(all["points"][hung]["exit_code"], 4);
+  }
+  EXPECT_EQ(all["points"][0]["error"], "the point's time limit of 2 s was reached");
+}
+
+TEST(Sweep, APointBeyondItsSimulatedTimeFailsWithTheLimitsCode) {
+  const Tool tool;
+  write(tool.file("s.yaml"),
+        "workload: gemm_single_pe\ntopology: minimal\noptions: {fidelity: fast}\nlimits: {sim_time: 10 us}\n"
+        "axes: {m: [16, 1024]}\n");
+  EXPECT_EQ(tool({"sweep", "s.yaml"}).code, 6);
+  const nlohmann::json all = exported(tool, "s.sqlite");
+  EXPECT_EQ(all["points"][0]["status"], "ok");
+  const Ended point = ended(tool, all["points"][1]);
+  EXPECT_EQ(point.code, 4);
+  EXPECT_EQ(point.code_again, 4);
+}
+
 TEST(Sweep, APointThatIsEndedFromOutsideRunsAgain) {
   const Tool tool;
   write(tool.file("s.yaml"), plain_sweep(3, 0, "killed_once"));
@@ -96,22 +170,6 @@ TEST(Sweep, ResumeWantsAStore) {
   EXPECT_EQ(outcome.err,
             "kernbench: error: --resume: there is no store 's.sqlite'\n"
             "  hint: leave --resume out to start, or give --store\n");
-}
-
-TEST(Sweep, DryRunListsThePointsAndRunsNone) {
-  const Tool tool;
-  write(tool.file("s.yaml"),
-        "workload: gemm_single_pe\ntopology: minimal\naxes: {m: [16, 32], k: [32]}\n"
-        "constraints: ['m < 32']\n");
-  const Outcome outcome = tool({"sweep", "s.yaml", "--dry-run"});
-  EXPECT_EQ(outcome.code, 0);
-  EXPECT_EQ(outcome.out,
-            "#  point  m   k \n"
-            "       0  16  32\n"
-            "       -  32  32  refused: constraint 'm < 32'\n"
-            "# 1 point of sweep s, 1 more refused\n"
-            "# the first: kernbench run gemm_single_pe --topology minimal --m=16 --k=32\n");
-  EXPECT_FALSE(std::filesystem::exists(tool.file("s.sqlite")));
 }
 
 TEST(Sweep, StoresTheResultAndTheResolvedConfigurationOfAPoint) {

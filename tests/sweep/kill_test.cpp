@@ -1,4 +1,6 @@
 #include <cstdio>
+#include <filesystem>
+#include <iterator>
 
 #include "tests/sweep/kill_case.h"
 
@@ -12,6 +14,11 @@ std::vector<pid_t> children_of(pid_t process) {
   std::vector<pid_t> children;
   for (pid_t child = 0; file >> child;) children.push_back(child);
   return children;
+}
+
+std::ptrdiff_t threads_of(pid_t process) {
+  const std::filesystem::directory_iterator tasks("/proc/" + std::to_string(process) + "/task");
+  return std::distance(begin(tasks), end(tasks));
 }
 
 TEST(SweepKilled, SingleWorkersThatAreKilledChangeNothing) {
@@ -42,6 +49,7 @@ TEST(SweepKilled, ItsPointsEndWithIt) {
     children = children_of(process);
   }
   ASSERT_EQ(children.size(), 2U);
+  EXPECT_EQ(threads_of(process), 1) << "what forks has no threads";
   ::kill(process, SIGKILL);
   ::waitpid(process, nullptr, 0);
   for (const pid_t child : children) {
