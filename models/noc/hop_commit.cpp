@@ -1,6 +1,7 @@
 #include "models/noc/hop_commit.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace kernbench {
 
@@ -22,100 +23,10 @@ HopCommitEngine::HopCommitEngine(const NocConfig& config, const NetworkRoutes& r
       allocated_(std::min<Cycle>(config.vc_alloc_delay, 1)),
       first_port_{0} {}
 
-HopCommitEngine::~HopCommitEngine() = default;
-
-void HopCommitEngine::add_router(unsigned ports) {
-  first_port_.push_back(first_port_.back() + ports);
-  to_.resize(first_port_.back());
-  fed_.resize(first_port_.back());
-  announced_.resize(first_port_.back());
-  ports_.resize(first_port_.back());
-  onward_.emplace_back();
-}
-
-void HopCommitEngine::connect(unsigned from, unsigned output, unsigned to, unsigned input) {
-  to_[first_port_[from] + output] = {to, input};
-  fed_[first_port_[to] + input] = true;
-}
-
-void HopCommitEngine::announce(unsigned router, unsigned output, unsigned flits) {
-  announced_[first_port_[router] + output] = flits;
-}
-
-// State, made on first use.
-
-HopCommitEngine::Port& HopCommitEngine::port(unsigned router, unsigned number) {
-  auto& port = ports_[first_port_[router] + number];
-  if (!port) {
-    port = std::make_unique<Port>();
-    port->router = router;
-    port->number = number;
-    port->in.port = port.get();
-    port->in.depth = config_.vc_depth_flits;
-  }
-  return *port;
-}
-
-HopCommitEngine::Link& HopCommitEngine::out_link(unsigned router, unsigned output) {
-  const std::size_t at = first_port_[router] + output;
-  if (to_[at].router != ~0U) return port(to_[at].router, to_[at].port).in;
-  Port& from = port(router, output);
-  if (!from.border) {
-    from.border = std::make_unique<Link>();
-    from.border->depth = announced_[at];
-  }
-  return *from.border;
-}
-
-HopCommitEngine::Network& HopCommitEngine::network(Link& link, unsigned number) {
-  auto& network = link.networks[number];
-  if (network) return *network;
-  network = std::make_unique<Network>();
-  network->link = &link;
-  network->vcs = std::make_unique<Queue[]>(config_.vcs_per_set);
-  for (unsigned k = 0; k < config_.vcs_per_set; ++k) {
-    Queue& queue = network->vcs[k];
-    queue.port = link.port;
-    queue.number = static_cast<std::uint8_t>(config_.first_vc(static_cast<int>(number)) + k);
-    if (link.port != nullptr) queue.onward = onward_of(link.port->router, number);
-  }
-  return *network;
-}
-
-HopCommitEngine::Network** HopCommitEngine::onward_of(unsigned router, unsigned number) {
-  const std::size_t ports = first_port_[router + 1] - first_port_[router];
-  if (!onward_[router]) onward_[router] = std::make_unique<Network*[]>(ports * kVirtualNetworks);
-  return &onward_[router][number * ports];
-}
-
-[[gnu::always_inline]] inline HopCommitEngine::Network& HopCommitEngine::onward(const Queue& queue, unsigned output) {
-  Network*& to = queue.onward[output];
-  if (to == nullptr) to = &network(out_link(queue.port->router, output), split_.network(queue.number));
-  return *to;
-}
-
-// With channels by flow, each has a line of its own at the source: one that is blocked does not block others.
-HopCommitEngine::Queue& HopCommitEngine::source_line(Port& port, const Packet& packet) {
-  const auto number = static_cast<unsigned>(packet.virtual_network());
-  auto& sources = port.sources[number];
-  const unsigned lines = any_ ? 1 : config_.vcs_per_set;
-  if (!sources) {
-    sources = std::make_unique<Queue[]>(lines);
-    for (unsigned k = 0; k < lines; ++k) {
-      sources[k].port = &port;
-      sources[k].source = true;
-      sources[k].number = static_cast<std::uint8_t>(config_.first_vc(static_cast<int>(number)) + k);
-    }
-  }
-  return sources[any_ ? 0 : split_.channel(virtual_channel(packet, config_))];
-}
-
 // Time.
 
 void HopCommitEngine::push(Queue& queue, Packet* packet, Cycle at) {
-  const std::size_t slot = std::min(at, now_ + kSlots - 1) % kSlots;
-  wheel_[slot].push_back({&queue, packet, at});
-  pending_[slot / 64] |= std::uint64_t{1} << slot % 64;
+  wheel_.push({&queue, packet}, at, now_);
   if (!busy_) arm();
 }
 
@@ -125,22 +36,8 @@ void HopCommitEngine::wake(Queue& queue, Cycle at) {
   push(queue, nullptr, at);
 }
 
-Cycle HopCommitEngine::next_work() const {
-  const std::size_t start = now_ % kSlots;
-  for (std::size_t word = 0; word <= pending_.size(); ++word) {
-    const std::size_t w = (start / 64 + word) % pending_.size();
-    std::uint64_t bits = pending_[w];
-    if (word == 0) bits &= ~std::uint64_t{0} << start % 64;
-    if (word == pending_.size()) bits &= ~(~std::uint64_t{0} << start % 64);
-    if (bits == 0) continue;
-    const std::size_t slot = w * 64 + static_cast<std::size_t>(__builtin_ctzll(bits));
-    return now_ + (slot + kSlots - start) % kSlots;
-  }
-  return kNoCycle;
-}
-
 void HopCommitEngine::arm() {
-  const Cycle next = next_work();
+  const Cycle next = wheel_.next(now_);
   if (next >= armed_) return;
   armed_ = next;
   actions_.wake(next);
@@ -151,21 +48,22 @@ void HopCommitEngine::step(Cycle now) {
   armed_ = kNoCycle;
   now_ = now;
   busy_ = true;
-  const std::size_t slot = now % kSlots;
-  std::vector<Entry>& entries = wheel_[slot];
-  for (std::size_t i = 0; i < entries.size(); ++i) {  // it grows
-    const Entry entry = entries[i];
-    if (entry.at > now) {
-      push(*entry.queue, entry.packet, entry.at);
-    } else if (entry.packet != nullptr) {
-      append(*entry.queue, *entry.packet);
-    } else if (entry.queue->wake == now) {
-      entry.queue->wake = kNoCycle;
-      evaluate(*entry.queue);
-    }
-  }
-  entries.clear();
-  pending_[slot / 64] &= ~(std::uint64_t{1} << slot % 64);
+  wheel_.run(
+      now,
+      [this, now](const Entry& entry, Cycle at) {
+        if (at > now) {
+          push(*entry.queue, entry.packet, at);
+        } else if (entry.packet != nullptr) {
+          append(*entry.queue, *entry.packet);
+        } else if (entry.queue->wake == now) {
+          entry.queue->wake = kNoCycle;
+          evaluate(*entry.queue);
+        }
+      },
+      [](const Entry& entry) {
+        __builtin_prefetch(entry.queue);
+        if (entry.packet != nullptr) __builtin_prefetch(entry.packet);
+      });
   busy_ = false;
   arm();
 }
@@ -197,7 +95,7 @@ void HopCommitEngine::offer(unsigned router, unsigned input, Packet& packet, Cyc
 // Only ever called from within head().
 void HopCommitEngine::arrive([[maybe_unused]] unsigned router, [[maybe_unused]] unsigned input, Packet& packet,
                              Cycle head, Cycle) {
-  sc_assert(sent_to_ != nullptr && sent_to_->port->router == router && sent_to_->port->number == input);
+  sc_assert(sent_to_ != nullptr && sent_by_->router == router && sent_by_->number == input);
   push(*sent_to_, &packet, head);
 }
 
@@ -209,17 +107,14 @@ void HopCommitEngine::credit(unsigned router, unsigned output, unsigned vc, unsi
   const Cycle usable = when + config_.sw_alloc_delay;
   record(buffer, flits, usable, usable + flits - 1);
   buffer.gone = std::max(buffer.gone, usable + flits);
-  if (buffer.sender == nullptr) return;
-  Queue& sender = *buffer.sender;
-  buffer.sender = nullptr;
-  wake(sender, now);
+  if (buffer.watched) wake_sender(buffer);
 }
 
 // Packets.
 
 void HopCommitEngine::append(Queue& queue, Packet& packet) {
   packet.next = nullptr;
-  if (queue.first != nullptr || queue.trailing_packet != nullptr) {
+  if (queue.first != nullptr || (queue.watched && queue.trailing_packet != nullptr)) {
     (queue.first == nullptr ? queue.first : queue.last->next) = &packet;
     queue.last = &packet;
     return;
@@ -234,7 +129,7 @@ void HopCommitEngine::append(Queue& queue, Packet& packet) {
 }
 
 void HopCommitEngine::evaluate(Queue& queue) {
-  if (queue.first == nullptr || queue.trailing_packet != nullptr) return;  // woken for nothing
+  if (queue.first == nullptr || (queue.watched && queue.trailing_packet != nullptr)) return;  // woken for nothing
   if (queue.source) {
     inject(queue);
   } else {
@@ -253,12 +148,14 @@ bool HopCommitEngine::decided(const Queue& buffer, unsigned flits, std::uint32_t
                                                             std::uint32_t depth) const {
   if (depth == kUnlimited || buffer.gone + reuse_ <= now_) return 0;
   const std::uint32_t number = buffer.assigned + flit - depth;
+  std::uint32_t from = buffer.departed;
   const std::size_t size = buffer.runs.size();
   for (std::size_t back = 0; back < size; ++back) {
-    const Run& run = buffer.runs[(buffer.newest + size - back) % size];
-    const auto offset = static_cast<std::int32_t>(number - run.from);
+    const hop::Run& run = buffer.runs[(buffer.newest + size - back) % size];
+    from -= run.flits;
+    const auto offset = static_cast<std::int32_t>(number - from);
     if (offset < 0) continue;
-    const Cycle gaps = run.last + 1 - run.first - run.flits;
+    const Cycle gaps = Cycle{run.span} + 1 - run.flits;
     return run.first + static_cast<Cycle>(offset) +
            (gaps == 0 ? 0 : gaps * static_cast<Cycle>(offset) / (run.flits - 1));
   }
@@ -268,15 +165,28 @@ bool HopCommitEngine::decided(const Queue& buffer, unsigned flits, std::uint32_t
 /// The places of the next `flits` flits may be used again, from `first` to `last`.
 [[gnu::always_inline]] inline void HopCommitEngine::record(Queue& buffer, unsigned flits, Cycle first, Cycle last) {
   buffer.newest = static_cast<std::uint8_t>((buffer.newest + 1) % buffer.runs.size());
-  buffer.runs[buffer.newest] = {buffer.departed, flits, first, last};
+  buffer.runs[buffer.newest] = {first, flits, static_cast<std::uint32_t>(last - first)};
   buffer.departed += flits;
+}
+
+// A decision at `buffer` has been made: its sender, if one waits for it, looks again.
+void HopCommitEngine::wake_sender(Queue& buffer) {
+  if (buffer.sender == nullptr) return;
+  Queue& sender = *std::exchange(buffer.sender, nullptr);
+  buffer.watch();
+  wake(sender, now_);
+}
+
+void HopCommitEngine::await(Queue& buffer, Queue& sender) {
+  buffer.sender = &sender;
+  buffer.watched = true;
 }
 
 // A source takes a channel with a place for the first flit; else the one that gets one first.
 void HopCommitEngine::inject(Queue& line) {
   Packet& packet = *line.first;
   Link& link = line.port->in;
-  Network& net = network(link, split_.network(line.number));
+  Network& net = **line.onward;
   const unsigned flits = flits_(packet), vcs = config_.vcs_per_set;
   const Cycle earliest = std::max({now_, packet.first_cycle, line.gone});
   const Cycle sooner = reuse_ - source_reuse_;
@@ -295,7 +205,7 @@ void HopCommitEngine::inject(Queue& line) {
   }
   if (best == kNoVc) {
     for (unsigned k = 0; k < vcs; ++k) {
-      if (any_ || k == own_channel(line)) net.vcs[k].sender = &line;
+      if (any_ || k == own_channel(line)) await(net.vcs[k], line);
     }
     return;
   }
@@ -321,7 +231,7 @@ void HopCommitEngine::forward(Queue& queue) {
   Packet& packet = *queue.first;
   const unsigned output =
       routes_.next_port(static_cast<std::uint16_t>(queue.port->router), {packet.exit_router, packet.exit_port});
-  Network& net = onward(queue, output);
+  Network& net = queue.onward[output] != nullptr ? *queue.onward[output] : make_onward(queue, output);
   unsigned vc = queue.owned;
   if (vc == kNoVc) {
     if (now_ >= queue.gone) {
@@ -347,7 +257,7 @@ void HopCommitEngine::forward(Queue& queue) {
   if (!decided(behind, flits_(packet), depth)) {
     queue.owned = static_cast<std::uint8_t>(vc);
     net.free[vc] = kNoCycle;
-    behind.sender = &queue;
+    await(behind, queue);
     return;
   }
   commit(queue, net, vc, std::max({now_, queue.va + allocated_, usable(behind, 0, depth)}));
@@ -360,17 +270,17 @@ bool HopCommitEngine::may_chain(const Queue& queue, unsigned output, const Netwo
 
 [[gnu::always_inline]] inline Passage HopCommitEngine::reserve_slots(Queue& queue, Link& link, Cycle earliest,
                                                                      unsigned flits) {
-  Maps& output = link.slots;
-  Maps& input = queue.source ? output : queue.port->slots;
-  const unsigned level = priority_level(static_cast<int>(split_.network(queue.number)));
-  if (level == kOrdinary) return reserve(output[kOrdinary], input[kOrdinary], earliest, flits, picks_, now_);
+  hop::Maps& output = link.slots;
+  hop::Maps& input = queue.source ? output : queue.port->slots;
+  const unsigned level = queue.level;
+  if (level == kOrdinary) return reserve(output.ordinary, input.ordinary, earliest, flits, picks_, now_);
   const Passage passage = reserve(output[level], input[level], earliest, flits, false, now_);
   if (passage.first != kNoCycle) push_aside(output, input, level, passage.first, flits);
   return passage;
 }
 
 // The flits of a packet of level `level` take their cycles from those of the levels behind it.
-void HopCommitEngine::push_aside(Maps& output, Maps& input, unsigned level, Cycle first, unsigned flits) {
+void HopCommitEngine::push_aside(hop::Maps& output, hop::Maps& input, unsigned level, Cycle first, unsigned flits) {
   for (unsigned behind = level + 1; behind <= kOrdinary; ++behind) {
     output[behind].settle(now_);
     input[behind].settle(now_);
@@ -397,7 +307,7 @@ void HopCommitEngine::push_aside(Maps& output, Maps& input, unsigned level, Cycl
     return;
   }
   packet.waited += static_cast<std::uint32_t>(passage.last - earliest - (flits - 1));
-  if (queue.trailing != nullptr) follow(queue, packet, passage.first, flits);
+  if (queue.watched && queue.trailing != nullptr) follow(queue, packet, passage.first, flits);
   passage.last = std::max(passage.last, packet.last_cycle);
   Queue& behind = net.vcs[vc];
   const bool whole = flits <= link.depth;
@@ -420,12 +330,18 @@ void HopCommitEngine::push_aside(Maps& output, Maps& input, unsigned level, Cycl
     behind.trailing = &queue;
     queue.trailing_packet = &packet;
     queue.passage = passage;
+    queue.watched = behind.watched = true;
   }
+  sent_to_ = &behind;
+  sent_by_ = &link;
   if (queue.source) {
     push(behind, &packet, passage.first + way);
+  } else if (whole && link.port != nullptr) {
+    actions_.pass(queue.port->router, queue.port->number, queue.output, packet, packet.first_cycle, packet.last_cycle);
+    settle(queue, flits, net, passage);
+    return;
   } else {
-    sent_to_ = &behind;
-    actions_.head(queue.port->router, queue.port->number, queue.output, packet, passage.first + way);
+    actions_.head(queue.port->router, queue.port->number, queue.output, packet, packet.first_cycle);
   }
   if (whole) finish(queue, packet, flits, net, passage);
 }
@@ -436,6 +352,8 @@ void HopCommitEngine::follow(Queue& buffer, Packet& packet, Cycle first, unsigne
   if (sender.trailing_packet != &packet) return;
   buffer.trailing = nullptr;
   sender.trailing_packet = nullptr;
+  buffer.watch();
+  sender.watch();
   Link& link = buffer.port->in;
   const Cycle reuse = sender.source ? source_reuse_ : reuse_;
   sender.passage.last = std::max(sender.passage.last, first + (flits - 1 - link.depth) + reuse);
@@ -443,7 +361,13 @@ void HopCommitEngine::follow(Queue& buffer, Packet& packet, Cycle first, unsigne
   finish(sender, packet, flits, network(link, split_.network(buffer.number)), sender.passage);
 }
 
-[[gnu::always_inline]] inline void HopCommitEngine::finish(Queue& queue, Packet& packet, unsigned flits, Network& net,
+void HopCommitEngine::finish(Queue& queue, Packet& packet, unsigned flits, Network& net, const Passage& passage) {
+  settle(queue, flits, net, passage);
+  leave(queue, packet, net, queue.channel, passage);
+}
+
+// The passage of the packet that has left `queue` is final.
+[[gnu::always_inline]] inline void HopCommitEngine::settle(Queue& queue, unsigned flits, Network& net,
                                                            const Passage& passage) {
   const unsigned vc = queue.owned;
   queue.owned = kNoVc;
@@ -452,11 +376,7 @@ void HopCommitEngine::follow(Queue& buffer, Packet& packet, Cycle first, unsigne
   queue.gone = passage.last + 1;
   if (!queue.source) {
     record(queue, flits, passage.first + reuse_, passage.last + reuse_);
-    if (queue.sender != nullptr) {
-      Queue& sender = *queue.sender;
-      queue.sender = nullptr;
-      wake(sender, now_);
-    }
+    if (queue.watched) wake_sender(queue);
   }
   if (queue.first != nullptr) {
     const Cycle ready = queue.source ? std::max(queue.first->first_cycle, queue.gone)
@@ -465,12 +385,10 @@ void HopCommitEngine::follow(Queue& buffer, Packet& packet, Cycle first, unsigne
     wake(queue, std::max(now_, ready));
   }
   if (net.waiting != nullptr) serve_waiting(net);
-  leave(queue, packet, net, vc, passage);
 }
 
-// Tells the modules of a packet whose passage is final.
-[[gnu::always_inline]] inline void HopCommitEngine::leave(Queue& queue, Packet& packet, Network& net, unsigned vc,
-                                                          const Passage& passage) {
+// Tells the modules of it.
+void HopCommitEngine::leave(Queue& queue, Packet& packet, Network& net, unsigned vc, const Passage& passage) {
   const Port& from = *queue.port;
   if (queue.source) {
     actions_.injected(from.router, from.number, packet, passage.first + injection_, passage.last + injection_);

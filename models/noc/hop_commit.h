@@ -1,11 +1,11 @@
 #pragma once
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "models/noc/cycle_wheel.h"
+#include "models/noc/hop_state.h"
 #include "models/noc/mesh_engine.h"
-#include "models/noc/slot_map.h"
 
 namespace kernbench {
 
@@ -47,88 +47,30 @@ class HopCommitEngine final : public MeshEngine {
   void step(Cycle now) override;
 
  private:
-  static constexpr unsigned kSlots = 256;     // of the wheel of coming cycles
   static constexpr unsigned kLateTenths = 3;  // share of its waits, in tenths
-  static constexpr unsigned kMaxVcs = 25;     // of one network: vcs() <= 255
-  static constexpr std::uint8_t kNoVc = 0xFF;
-
-  struct Port;
-  struct Network;
-  /// By priority_level: what packets of that level and of those before it have taken.
-  using Maps = std::array<SlotMap, kOrdinary + 1>;
-  /// Flits that left a buffer together: flit from + i at first + i, with the gaps spread evenly.
-  struct Run {
-    std::uint32_t from = 0, flits = 0;
-    Cycle first = 0, last = 0;
-  };
-  /// Packets in one virtual channel of an input buffer, or those that wait in a source to enter one.
-  struct alignas(64) Queue {
-    Packet* first = nullptr;
-    Packet* last = nullptr;
-    Cycle gone = 0;         // after the tail of the packet that left last
-    Cycle wake = kNoCycle;  // the pending evaluation
-    Port* port = nullptr;
-    Network** onward = nullptr;                // what its packets go to, by output
-    std::uint32_t assigned = 0, departed = 0;  // as buffer: running numbers of flits
-    std::uint8_t number = 0;                   // virtual channel; its first one for a source with one line for all
-    std::uint8_t owned = kNoVc;                // channel of the next buffer that it holds while it waits or trails
-    std::uint8_t output = 0;                   // of the packet that is going
-    std::uint8_t channel = 0;                  // of the packet that left last
-    bool source = false;
-    std::uint8_t newest = 0;  // of runs
-    // As buffer: when its places may be used again, and who waits to know.
-    std::array<Run, 4> runs;    // older ones are long past: a packet is handled when the one before it has left
-    Queue* sender = nullptr;    // waits for a decision here to have credit
-    Queue* trailing = nullptr;  // its packet is longer than this buffer, its tail follows this one's head
-    // As sender.
-    Queue* next_waiting = nullptr;
-    Cycle va = 0;                       // of the channel that it owns
-    Packet* trailing_packet = nullptr;  // has left but for its tail
-    Passage passage;                    // of the trailing packet
-    Cycle delivered = 0;                // outside the network: after the tail that arrived last
-  };
-  /// From an output, or a source, to the buffers behind it; one flit per cycle.
-  struct Link {
-    Maps slots;
-    std::uint32_t depth = 0;
-    Port* port = nullptr;  // null: outside the network
-    std::array<std::unique_ptr<Network>, kVirtualNetworks> networks;
-  };
-  /// The virtual channels of one virtual network behind a link.
-  struct Network {
-    Link* link = nullptr;
-    std::unique_ptr<Queue[]> vcs;
-    Queue* waiting = nullptr;  // queues that wait for a channel, first come first served
-    Queue* last_waiting = nullptr;
-    std::uint8_t next = 0;              // round robin
-    std::array<Cycle, kMaxVcs> free{};  // from when on a packet may be given the channel; kNoCycle: not decided
-  };
-  struct Port {
-    Maps slots;
-    std::uint32_t router = 0, number = 0;
-    Link in;                                                         // to its buffers
-    std::unique_ptr<Link> border;                                    // its output, if that leaves the network
-    std::array<std::unique_ptr<Queue[]>, kVirtualNetworks> sources;  // of an input that nothing is connected to
-  };
+  static constexpr std::uint8_t kNoVc = hop::kNoVc;
+  using Queue = hop::Queue;
+  using Link = hop::Link;
+  using Network = hop::Network;
+  using Port = hop::Port;
   struct Entry {
     Queue* queue;
     Packet* packet;  // null: an evaluation
-    Cycle at;
   };
   struct End {
     std::uint32_t router = ~0U, port = 0;
   };
 
+  // State, made on first use (hop_state.cpp).
   Port& port(unsigned router, unsigned number);
   Link& out_link(unsigned router, unsigned output);
   Network& network(Link& link, unsigned number);
-  Network& onward(const Queue& queue, unsigned output);
+  Network& make_onward(const Queue& queue, unsigned output);
   Network** onward_of(unsigned router, unsigned number);
   Queue& source_line(Port& port, const Packet& packet);
 
   void push(Queue& queue, Packet* packet, Cycle at);
   void wake(Queue& queue, Cycle at);
-  Cycle next_work() const;
   void arm();
 
   void append(Queue& queue, Packet& packet);
@@ -138,15 +80,18 @@ class HopCommitEngine final : public MeshEngine {
   bool may_chain(const Queue& queue, unsigned output, const Network& network) const;
   unsigned own_channel(const Queue& queue) const { return split_.channel(queue.number); }
   static unsigned in_flight(unsigned flits, std::uint32_t depth) { return flits < depth ? flits : depth; }
+  void wake_sender(Queue& buffer);
+  static void await(Queue& buffer, Queue& sender);
   static bool decided(const Queue& buffer, unsigned flits, std::uint32_t depth);
   Cycle usable(const Queue& buffer, unsigned flit, std::uint32_t depth) const;
   static void record(Queue& buffer, unsigned flits, Cycle first, Cycle last);
   unsigned free_channel(const Queue& queue, const Network& network) const;
   void commit(Queue& queue, Network& network, unsigned vc, Cycle earliest);
   Passage reserve_slots(Queue& queue, Link& link, Cycle earliest, unsigned flits);
-  void push_aside(Maps& output, Maps& input, unsigned level, Cycle first, unsigned flits);
+  void push_aside(hop::Maps& output, hop::Maps& input, unsigned level, Cycle first, unsigned flits);
   void follow(Queue& buffer, Packet& packet, Cycle first, unsigned flits);
   void finish(Queue& queue, Packet& packet, unsigned flits, Network& network, const Passage& passage);
+  void settle(Queue& queue, unsigned flits, Network& network, const Passage& passage);
   void leave(Queue& queue, Packet& packet, Network& network, unsigned vc, const Passage& passage);
   void serve_waiting(Network& network);
 
@@ -168,13 +113,14 @@ class HopCommitEngine final : public MeshEngine {
   std::vector<std::unique_ptr<Port>> ports_;
   /// By router: what its outputs lead to, by (virtual network, output).
   std::vector<std::unique_ptr<Network*[]>> onward_;
+  std::vector<std::unique_ptr<Network>> networks_;
 
   Cycle now_ = 0;
   Cycle armed_ = kNoCycle;
-  bool busy_ = false;         // in a call that arms at its end
-  Queue* sent_to_ = nullptr;  // where the packet goes that head() is being said of
-  std::array<std::uint64_t, kSlots / 64> pending_{};
-  std::array<std::vector<Entry>, kSlots> wheel_;
+  bool busy_ = false;              // in a call that arms at its end
+  Queue* sent_to_ = nullptr;       // where the packet goes that head() is being said of
+  const Link* sent_by_ = nullptr;  // and the way there
+  CycleWheel<Entry> wheel_;
 };
 
 }  // namespace kernbench

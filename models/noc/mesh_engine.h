@@ -35,6 +35,11 @@ class MeshEngine {
     /// Its last flit has, too, and gets there at `tail`: final. At an output that leaves the network the packet is no
     /// longer the engine's.
     virtual void tail(unsigned router, unsigned input, unsigned output, Packet& packet, Cycle head, Cycle tail) = 0;
+    /// Both at once, of a packet on the way to a router of the same network.
+    virtual void pass(unsigned router, unsigned input, unsigned output, Packet& packet, Cycle head, Cycle tail) {
+      this->head(router, input, output, packet, head);
+      this->tail(router, input, output, packet, head, tail);
+    }
     /// All flits of an offered packet have left its source: they reach the router's buffer from `head` to `tail`.
     virtual void injected(unsigned router, unsigned input, Packet& packet, Cycle head, Cycle tail) = 0;
     /// step(at) is to be called at cycle `at`.

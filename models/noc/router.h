@@ -11,6 +11,8 @@
 
 namespace kernbench {
 
+class RouterPorts;
+
 /// A router of a cube's mesh, or an IO chiplet's crossbar, or the fabric switch: only the number of ports differs.
 ///
 /// Carries packets over its sockets when the network's engine says so, and keeps their accounts. Which of its outputs
@@ -30,16 +32,9 @@ class Router : public sc_core::sc_module {
   const PortStats& output_stats(unsigned port) const;
 
  private:
-  friend class RouterNetwork;
-  // What the engine does (MeshEngine::Actions).
-  void head(unsigned input, unsigned output, Packet& packet, Cycle head);
-  void tail(unsigned input, unsigned output, Packet& packet, Cycle head, Cycle tail);
-  void injected(unsigned input, Packet& packet, Cycle head, Cycle tail);
-
   void end_of_elaboration() override;
 
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<RouterPorts> ports_;
 };
 
 }  // namespace kernbench

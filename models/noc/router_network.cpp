@@ -1,6 +1,6 @@
 #include "models/noc/router_network.h"
 
-#include "models/noc/router.h"
+#include "models/noc/router_ports.h"
 
 namespace kernbench {
 
@@ -13,7 +13,7 @@ RouterNetwork::RouterNetwork(const NocConfig& config, const NetworkRoutes& route
 
 RouterNetwork::~RouterNetwork() = default;
 
-unsigned RouterNetwork::add(Router& router, unsigned ports) {
+unsigned RouterNetwork::add(RouterPorts& router, unsigned ports) {
   engine_->add_router(ports);
   routers_.push_back(&router);
   return static_cast<unsigned>(routers_.size()) - 1;
@@ -25,6 +25,12 @@ void RouterNetwork::head(unsigned router, unsigned input, unsigned output, Packe
 
 void RouterNetwork::tail(unsigned router, unsigned input, unsigned output, Packet& packet, Cycle head, Cycle tail) {
   routers_[router]->tail(input, output, packet, head, tail);
+}
+
+void RouterNetwork::pass(unsigned router, unsigned input, unsigned output, Packet& packet, Cycle head, Cycle tail) {
+  RouterPorts& ports = *routers_[router];
+  ports.head(input, output, packet, head);
+  ports.tail(input, output, packet, head, tail);
 }
 
 void RouterNetwork::injected(unsigned router, unsigned input, Packet& packet, Cycle head, Cycle tail) {

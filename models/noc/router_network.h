@@ -11,7 +11,7 @@
 
 namespace kernbench {
 
-class Router;
+class RouterPorts;
 
 /// One router network: a cube's mesh, an IO chiplet's crossbar or the fabric switch. Owns the engine that times its
 /// routers and lends it the event queue: one event per cycle in which something happens, whatever the number of
@@ -31,7 +31,7 @@ class RouterNetwork final : MeshEngine::Actions {
   MeshEngine& engine() { return *engine_; }
 
   /// Routers are numbered in the order in which they are made, as in the network's routes.
-  unsigned add(Router& router, unsigned ports);
+  unsigned add(RouterPorts& router, unsigned ports);
   /// First cycle at or after `time`.
   Cycle cycle(Ps time) const { return time == known_time_ ? known_cycle_ : clock_.tick_at_or_after(time); }
   Cycle now() const { return queue_.now() == step_time_ ? step_cycle_ : clock_.tick_at_or_after(queue_.now()); }
@@ -44,6 +44,7 @@ class RouterNetwork final : MeshEngine::Actions {
  private:
   void head(unsigned router, unsigned input, unsigned output, Packet& packet, Cycle head) override;
   void tail(unsigned router, unsigned input, unsigned output, Packet& packet, Cycle head, Cycle tail) override;
+  void pass(unsigned router, unsigned input, unsigned output, Packet& packet, Cycle head, Cycle tail) override;
   void injected(unsigned router, unsigned input, Packet& packet, Cycle head, Cycle tail) override;
   void wake(Cycle at) override;
 
@@ -56,7 +57,7 @@ class RouterNetwork final : MeshEngine::Actions {
   Ps known_time_ = 0;
   Cycle known_cycle_ = 0;
   std::unique_ptr<MeshEngine> engine_;
-  std::vector<Router*> routers_;
+  std::vector<RouterPorts*> routers_;
 };
 
 }  // namespace kernbench

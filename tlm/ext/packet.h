@@ -41,19 +41,37 @@ inline constexpr int kDelays = 7;
 /// What every transaction of ours carries besides the generic payload: who, where to, how far, and the state that the
 /// network keeps for it while it travels. A payload of the pool owns one for its whole life; the response reuses the
 /// packet of its request with source and destination exchanged.
-struct Packet final : tlm::tlm_extension<Packet> {
+///
+/// In order of use: what every hop reads and writes is one cache line, the account of its time the next.
+struct alignas(64) Packet final : tlm::tlm_extension<Packet> {
+  // Owned by the network, but for `bytes`, `message_class` and `kind`.
+  Packet* next = nullptr;         ///< intrusive queue of the hop it waits in
+  Ps head = 0, tail = 0;          ///< arrival of its first and last flit at the hop it is in
+  std::uint64_t first_cycle = 0;  ///< fast grade: of the network's clock, in which it may leave its source
+  std::uint64_t last_cycle = 0;   ///< fast grade: in which its last flit is in the buffer that it is in
+  std::uint32_t waited = 0;       ///< fast grade: cycles behind flits of others, in this network
+  std::uint32_t bytes = 0;        ///< data bytes that travel in this direction; headers travel beside the data
+  std::uint16_t exit_router = 0;  ///< where it leaves the network (mesh or crossbar) it is in
+  std::uint8_t exit_port = 0;     ///< and through which port of that router
+  std::uint8_t vc_set = 0;
+  std::uint8_t vc = 0;        ///< virtual channel on the hop it is making
+  std::uint8_t dateline = 0;  ///< bit d: crossed the wrap link of SIP dimension d
+  MessageClass message_class = MessageClass::request;
+  PacketKind kind = PacketKind::read;
+
+  std::array<Ps, kDelays> spent{};  ///< by Delay
+  std::uint64_t op = 0;             ///< id of the op it works for; 0: none
+
   // Set by the endpoint that injects it.
   tlm::tlm_generic_payload* payload = nullptr;  ///< the transaction it belongs to
   NodeId source = kNoNode;
   NodeId destination = kNoNode;
-  MessageClass message_class = MessageClass::request;
-  PacketKind kind = PacketKind::read;
-  std::uint32_t bytes = 0;  ///< data bytes that travel in this direction; headers travel beside the data
-  std::uint64_t op = 0;     ///< id of the op it works for; 0: none
   void* user = nullptr;     ///< the injecting endpoint's own record; comes back with the response
   std::uint32_t tag = 0;    ///< the injecting endpoint's own number; comes back with the response
   Ps complete = 0;          ///< trains: when the last byte is where it is injected; 0: it is there
   Ps lead = 0;              ///< read trains: so long before its last byte the response may begin; set by the interface
+  Ps injected = 0;          ///< head entered the network
+  std::uint16_t input = 0;  ///< links: the wire's virtual network it came on
 
   // IPCQ (kinds ipcq_data and ipcq_credit).
   std::uint16_t ring = 0;           ///< ring at the destination PE (data), send queue there (credit)
@@ -62,21 +80,6 @@ struct Packet final : tlm::tlm_extension<Packet> {
   bool last = false;                ///< its last packet: data and pointer become visible together
 
   Command* command = nullptr;  ///< kind command
-
-  // Owned by the network.
-  std::uint16_t exit_router = 0;  ///< where it leaves the network (mesh or crossbar) it is in
-  std::uint8_t exit_port = 0;     ///< and through which port of that router
-  std::uint8_t vc_set = 0;
-  std::uint8_t vc = 0;              ///< virtual channel on the hop it is making
-  std::uint8_t dateline = 0;        ///< bit d: crossed the wrap link of SIP dimension d
-  std::uint16_t input = 0;          ///< input port at the router it is in
-  Ps head = 0, tail = 0;            ///< arrival of its first and last flit at the hop it is in
-  Ps injected = 0;                  ///< head entered the network
-  Packet* next = nullptr;           ///< intrusive queue of the hop it waits in
-  std::uint64_t first_cycle = 0;    ///< fast grade: of the network's clock, in which it may leave its source
-  std::uint64_t last_cycle = 0;     ///< fast grade: in which its last flit is in the buffer that it is in
-  std::uint32_t waited = 0;         ///< fast grade: cycles behind flits of others, in this network
-  std::array<Ps, kDelays> spent{};  ///< by Delay
 
   void charge(Delay delay, Ps time) { spent[static_cast<std::size_t>(delay)] += time; }
   int virtual_network() const { return static_cast<int>(message_class) * kVcSets + vc_set; }

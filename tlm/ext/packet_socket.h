@@ -58,12 +58,16 @@ class PacketInitiatorSocket : public tlm::tlm_base_initiator_socket<32, PacketFo
   /// The two calls of a hop.
   void head(Packet& packet, Ps head) {
     packet.head = head;
-    (*this)->head(packet, head);
+    peer().head(packet, head);
   }
   void tail(Packet& packet, Ps head, Ps tail) {
+    passed(packet, head, tail);
+    peer().tail(packet, head, tail);
+  }
+  /// tail() to a peer that has no use for it.
+  void passed(Packet& packet, Ps head, Ps tail) {
     packet.tail = tail;
     crossed(packet, head, tail);
-    (*this)->tail(packet, head, tail);
   }
   /// Both, by a sender that knows the whole hop.
   void send(Packet& packet, Ps head, Ps tail) {
@@ -77,6 +81,13 @@ class PacketInitiatorSocket : public tlm::tlm_base_initiator_socket<32, PacketFo
   void set_probe(PacketProbe* probe) { probe_ = probe; }
 
  private:
+  /// What is bound, looked up once: the port keeps it in another cache line.
+  PacketForwardIf& peer() {
+    if (peer_ == nullptr) peer_ = this->operator->();
+    return *peer_;
+  }
+
+  PacketForwardIf* peer_ = nullptr;
   PacketProbe* probe_ = nullptr;
 };
 
