@@ -155,8 +155,10 @@ void ChannelTiming::update_row(unsigned b, unsigned q) {
 }
 
 void ChannelTiming::update_rows(unsigned b) {
-  update_row(b, 0);
-  if (!shared_) update_row(b, 1);
+  const Bank& bank = banks_[b];
+  for (unsigned q = 0; q < (shared_ ? 1u : 2u); ++q) {
+    if (bank.miss[q] != kNone || rows_[q].has(b)) update_row(b, q);
+  }
 }
 
 }  // namespace kernbench

@@ -25,6 +25,9 @@ ChannelTiming::ChannelTiming(const HbmConfig& config, unsigned queue_bursts)
     : config_(config),
       gaps_(config),
       queue_bursts_(queue_bursts),
+      // More than so many percent of the queue, fewer than so many: rounded towards what is exact in whole bursts.
+      write_above_(config.write_high * queue_bursts / 100),
+      write_below_((config.write_low * queue_bursts + 99) / 100),
       shared_(config.scheduler == SchedulerPolicy::shared),
       banks_per_stack_(config.bank_groups * config.banks_per_group),
       banks_per_pseudo_channel_(banks_per_stack_ * config.stack_ids),
@@ -68,14 +71,6 @@ unsigned ChannelTiming::index(const BurstPlace& place) const {
          place.bank;
 }
 
-/// The direction that is served: its queue.
-unsigned ChannelTiming::mode() const {
-  if (shared_) return 0;
-  const unsigned reads = waiting_[kRead], writes = waiting_[kWrite];
-  if (mode_ == kRead) return 100 * writes > config_.write_high * queue_bursts_ || reads == 0 ? kWrite : kRead;
-  return 100 * writes < config_.write_low * queue_bursts_ && reads > 0 ? kRead : kWrite;
-}
-
 Tick ChannelTiming::column_ready(const Bank& bank, unsigned d) const {
   return std::max({rising(not_before_), column_bus_, bank.column[d], groups_[bank.group].column[d],
                    stacks_[bank.stack].column[d], pseudo_channels_[bank.pseudo_channel].column[d]});
@@ -100,6 +95,8 @@ void ChannelTiming::consider_hit(unsigned b, unsigned q) {
 }
 
 void ChannelTiming::scan_columns(unsigned q) {
+  column_mode_ = q;
+  column_known_ = true;
   column_ = Candidate();
   const Tick floor = std::max(rising(not_before_), column_bus_);
   for (const unsigned b : openers_) {  // in order of priority: a later one must be ready earlier
@@ -127,15 +124,6 @@ void ChannelTiming::scan_columns(unsigned q) {
   column_ = {ready, ready, hit_[q][b].age, b, banks_[b].hit[q], false};
 }
 
-const ChannelTiming::Candidate& ChannelTiming::best_column() {
-  const unsigned q = mode();
-  if (column_known_ && column_mode_ == q) return column_;
-  column_mode_ = q;
-  column_known_ = true;
-  scan_columns(q);
-  return column_;
-}
-
 bool ChannelTiming::may_close(const Bank& bank, unsigned q) const {
   if (bank.active != kNone) return false;
   if (bank.hit[q] == kNone) return true;
@@ -161,7 +149,10 @@ void ChannelTiming::consider_row(unsigned b, unsigned q) {
 }
 
 void ChannelTiming::scan_rows(unsigned q) {
+  row_mode_ = q;
+  row_known_ = true;
   row_ = Candidate();
+  if (rows_[q].empty() && refreshers_.empty()) return;
   const Tick floor = std::max(not_before_, row_bus_);
   const Tick longer = shared_ ? gaps_.act - gaps_.pre : 0;  // shared: the command that ends first goes first
   std::uint64_t best = kNoKey;
@@ -192,15 +183,6 @@ void ChannelTiming::scan_rows(unsigned q) {
   for (unsigned p = 0; p < refreshers_.size(); ++p) {
     if (refreshers_[p].due) consider_refresher(p);
   }
-}
-
-const ChannelTiming::Candidate& ChannelTiming::best_row() {
-  const unsigned q = mode();
-  if (row_known_ && row_mode_ == q) return row_;
-  row_mode_ = q;
-  row_known_ = true;
-  scan_rows(q);
-  return row_;
 }
 
 Tick ChannelTiming::next_event(bool with_refresh) {

@@ -123,6 +123,7 @@ class ChannelTiming {
     std::array<std::uint64_t, 2> words{};
     void set(unsigned i, bool on) { on ? words[i / 64] |= bit(i) : words[i / 64] &= ~bit(i); }
     bool has(unsigned i) const { return (words[i / 64] & bit(i)) != 0; }
+    bool empty() const { return (words[0] | words[1]) == 0; }
     static std::uint64_t bit(unsigned i) { return std::uint64_t{1} << (i % 64); }
   };
   /// What a scan looks at of each bank, side by side.
@@ -158,9 +159,23 @@ class ChannelTiming {
   Entry& at(int entry) { return entries_[static_cast<std::size_t>(entry)]; }
   const Entry& at(int entry) const { return entries_[static_cast<std::size_t>(entry)]; }
   unsigned index(const BurstPlace& place) const;
-  unsigned mode() const;
-  const Candidate& best_column();
-  const Candidate& best_row();
+  /// The direction that is served: its queue.
+  unsigned mode() const {
+    if (shared_) return 0;
+    const unsigned reads = waiting_[kRead], writes = waiting_[kWrite];
+    if (mode_ == kRead) return writes > write_above_ || reads == 0 ? kWrite : kRead;
+    return writes < write_below_ && reads > 0 ? kRead : kWrite;
+  }
+  const Candidate& best_column() {
+    const unsigned q = mode();
+    if (!column_known_ || column_mode_ != q) scan_columns(q);
+    return column_;
+  }
+  const Candidate& best_row() {
+    const unsigned q = mode();
+    if (!row_known_ || row_mode_ != q) scan_rows(q);
+    return row_;
+  }
   void scan_columns(unsigned q);
   void scan_rows(unsigned q);
   void consider_hit(unsigned bank, unsigned q);
@@ -217,6 +232,7 @@ class ChannelTiming {
   const HbmConfig config_;
   const ChannelGaps gaps_;
   const unsigned queue_bursts_;
+  const unsigned write_above_, write_below_;  // bursts at which the direction changes
   const bool shared_;
   unsigned banks_per_stack_, banks_per_pseudo_channel_, words_;
   bool stack_gates_;  // reads of another stack ID keep a distance of their own
