@@ -6,7 +6,11 @@
 namespace kernbench::ccl {
 namespace {
 
-Plan plan(const PlanRequest& request) { return plan_rooted("one_tree", request, true); }
+Plan plan(const PlanRequest& request) {
+  // What a gather becomes where the cubes of a SIP hide their data behind one address (decision 0091).
+  if (request.op == CollectiveOp::all_gather && request.cubes() > 1) return plan_hierarchical("one_tree", request);
+  return plan_rooted("one_tree", request, true);
+}
 
 }  // namespace
 }  // namespace kernbench::ccl

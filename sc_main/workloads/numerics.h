@@ -41,7 +41,7 @@ struct Comparison {
 /// rounding; additions do not underflow, for a sum of multiples of the smallest subnormal number is one too. Products
 /// err by n u |result|, and where a partial product can be subnormal by half the smallest subnormal number per
 /// multiplication, times the factors that follow. The quotient of an average may be subnormal: it is rounded once.
-/// Minimum, maximum and integers are exact.
+/// Minimum, maximum and integers are exact. The host's own reduction errs likewise, with the roundoff of f64.
 class Reference {
  public:
   Reference(ReduceOp op, DType dtype, std::size_t count);

@@ -31,7 +31,8 @@ TEST(CompleteCollectiveMatrix, IsRightInEveryElement) {
     const Tool tool;
     const std::vector<std::string> command = with(matrix::command(row), {"--json", "-"});
     const Outcome outcome = tool(command);
-    ASSERT_EQ(outcome.code, 0) << matrix::name(row) << "\n" << outcome.err;
+    EXPECT_EQ(outcome.code, 0) << matrix::name(row) << "\n" << outcome.err;
+    if (outcome.code != 0) return;  // the next ones may fail for other reasons
     const auto json = nlohmann::ordered_json::parse(outcome.out, nullptr, false);
     ASSERT_FALSE(json.is_discarded()) << matrix::name(row);
     EXPECT_EQ(json["results"][0]["check"], "ok") << matrix::name(row);

@@ -107,6 +107,12 @@ TEST(ReferenceCheck, ProductMayUnderflow) {
   }
 }
 
+// Machine and host round alike: each may be off by as much, in opposite directions.
+TEST(ReferenceCheck, ProductsInF64MayDifferByTheRoundingOfBoth) {
+  EXPECT_FALSE(refused(ReduceOp::prod, DType::f64, {1, 1, 1, 1}, 1 + 3 * 0x1p-52));  // twice 3 roundings of half an ulp
+  EXPECT_TRUE(refused(ReduceOp::prod, DType::f64, {1, 1, 1, 1}, 1 + 5 * 0x1p-52));
+}
+
 TEST(ReferenceCheck, SumsOfSubnormalNumbersAreExact) {
   for (const Format& format : kNarrow) {
     const double s = smallest_subnormal(format.dtype);

@@ -104,6 +104,23 @@ TEST(Collective, GathersOfTilesIntoAnyPlacement) {
   }
 }
 
+// Cubes that hide their data behind one address: all get what the root asks for (decision 0091).
+TEST(Collective, GathersOfCopiesThatContributeRunOnOneTree) {
+  const MachineMap map = make_map(SipTopology::switch_star, 3, 0, 0, 2, 1, 2);
+  for (const int root : {0, 2}) {
+    CollectiveCase c;
+    c.op = CollectiveOp::gather;
+    c.scope = Scope::cube;
+    c.algorithm = "one_tree";
+    c.in = kReplicated;
+    c.out = kMixed;
+    c.count = 24;
+    c.rows = false;
+    c.root = root;
+    EXPECT_EQ(run_collective(map, c), "") << root;
+  }
+}
+
 struct Machine {
   const char* name;
   SipTopology topology;
