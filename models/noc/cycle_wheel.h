@@ -18,7 +18,7 @@ class CycleWheel {
   static constexpr unsigned kSlots = 256;
 
   /// REQUIRES: at >= now.
-  void push(const Entry& entry, Cycle at, Cycle now) {
+  [[gnu::always_inline]] inline void push(const Entry& entry, Cycle at, Cycle now) {
     const std::size_t slot = std::min(at, now + kSlots - 1) % kSlots;
     std::uint32_t node = free_;
     if (node == kNone) {
@@ -27,26 +27,32 @@ class CycleWheel {
     } else {
       free_ = nodes_[node].next;
     }
-    nodes_[node] = {entry, at, kNone};
+    nodes_[node].entry = entry;
+    nodes_[node].at = at;
+    nodes_[node].next = kNone;
     List& list = lists_[slot];
     (list.first == kNone ? list.first : nodes_[list.last].next) = node;
     list.last = node;
     pending_[slot / 64] |= std::uint64_t{1} << slot % 64;
   }
 
-  /// Calls `run(entry, at)` for all entries of cycle `now`, those that it adds included. After each, `ahead(entry)` is
-  /// told what comes next.
-  template <class Run, class Ahead>
-  void run(Cycle now, const Run& run, const Ahead& ahead) {
+  /// Calls `run(entry, at)` for all entries of cycle `now`, those that it adds included. Before each, `soon(entry)` is
+  /// told of the one after the next, then `next(entry)` of the next.
+  template <class Run, class Soon, class Next>
+  void run(Cycle now, const Run& run, const Soon& soon, const Next& next) {
     const std::size_t slot = now % kSlots;
     for (std::uint32_t at = lists_[slot].first; at != kNone;) {
       const Node node = nodes_[at];
-      if (node.next != kNone) ahead(nodes_[node.next].entry);
+      if (node.next != kNone) {
+        const Node& second = nodes_[node.next];
+        if (second.next != kNone) soon(nodes_[second.next].entry);
+        next(second.entry);
+      }
       run(node.entry, node.at);
-      const std::uint32_t next = nodes_[at].next;
+      const std::uint32_t after = nodes_[at].next;
       nodes_[at].next = free_;
       free_ = at;
-      at = next;
+      at = after;
     }
     lists_[slot] = {};
     pending_[slot / 64] &= ~(std::uint64_t{1} << slot % 64);
@@ -55,11 +61,11 @@ class CycleWheel {
   /// First cycle from `now` on with an entry; kNoCycle: none.
   Cycle next(Cycle now) const {
     const std::size_t start = now % kSlots;
-    for (std::size_t word = 0; word <= pending_.size(); ++word) {
+    if (const std::uint64_t near = pending_[start / 64] >> start % 64; near != 0)
+      return now + static_cast<unsigned>(__builtin_ctzll(near));
+    for (std::size_t word = 1; word <= pending_.size(); ++word) {
       const std::size_t w = (start / 64 + word) % pending_.size();
-      std::uint64_t bits = pending_[w];
-      if (word == 0) bits &= ~std::uint64_t{0} << start % 64;
-      if (word == pending_.size()) bits &= ~(~std::uint64_t{0} << start % 64);
+      const std::uint64_t bits = pending_[w];  // in its own word only what comes before `start` is left
       if (bits == 0) continue;
       const std::size_t slot = w * 64 + static_cast<std::size_t>(__builtin_ctzll(bits));
       return now + (slot + kSlots - start) % kSlots;

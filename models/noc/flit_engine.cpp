@@ -182,7 +182,7 @@ void FlitEngine::step(Cycle now) {
 
 // A packet in a buffer.
 
-void FlitEngine::arrive(unsigned router, unsigned input, Packet& packet, Cycle head, Cycle) {
+void FlitEngine::arrive(unsigned router, unsigned input, Packet& packet, Cycle head) {
   sc_assert(stepping_ && head > now_);
   enqueue(buffer(this->router(router), input, packet.vc), packet, head);
 }

@@ -37,7 +37,7 @@ class FlitEngine final : public MeshEngine {
   void connect(unsigned from, unsigned output, unsigned to, unsigned input) override;
   void announce(unsigned router, unsigned output, unsigned flits) override;
   void offer(unsigned router, unsigned input, Packet& packet, Cycle first, Cycle last, Cycle now) override;
-  void arrive(unsigned router, unsigned input, Packet& packet, Cycle head, Cycle now) override;
+  void arrive(unsigned router, unsigned input, Packet& packet, Cycle head) override;
   void credit(unsigned router, unsigned output, unsigned vc, unsigned flits, Cycle when, Cycle now) override;
   void step(Cycle now) override;
 

@@ -25,15 +25,15 @@ HopCommitEngine::HopCommitEngine(const NocConfig& config, const NetworkRoutes& r
 
 // Time.
 
-void HopCommitEngine::push(Queue& queue, Packet* packet, Cycle at) {
-  wheel_.push({&queue, packet}, at, now_);
+[[gnu::always_inline]] inline void HopCommitEngine::push(const Entry& entry, Cycle at) {
+  wheel_.push(entry, at, now_);
   if (!busy_) arm();
 }
 
 void HopCommitEngine::wake(Queue& queue, Cycle at) {
   if (queue.wake == at) return;
   queue.wake = at;
-  push(queue, nullptr, at);
+  push({&queue, nullptr, nullptr}, at);
 }
 
 void HopCommitEngine::arm() {
@@ -41,6 +41,23 @@ void HopCommitEngine::arm() {
   if (next >= armed_) return;
   armed_ = next;
   actions_.wake(next);
+}
+
+[[gnu::always_inline]] inline void HopCommitEngine::append(Queue& queue, Packet& packet, Network& to) {
+  packet.next = nullptr;
+  if (queue.first != nullptr || (queue.watched && queue.trailing_packet != nullptr)) {
+    (queue.first == nullptr ? queue.first : queue.last->next) = &packet;
+    queue.last = &packet;
+    return;
+  }
+  queue.first = queue.last = &packet;
+  Cycle at = now_ + head_wait_;
+  if (queue.gone > now_) at = chaining_ ? queue.gone - 1 : queue.gone + head_wait_;
+  if (at > now_) {
+    wake(queue, at);
+  } else {
+    forward(queue, to);
+  }
 }
 
 void HopCommitEngine::step(Cycle now) {
@@ -52,20 +69,35 @@ void HopCommitEngine::step(Cycle now) {
       now,
       [this, now](const Entry& entry, Cycle at) {
         if (at > now) {
-          push(*entry.queue, entry.packet, at);
+          push(entry, at);
         } else if (entry.packet != nullptr) {
-          append(*entry.queue, *entry.packet);
+          append(*entry.queue, *entry.packet, *entry.to);
         } else if (entry.queue->wake == now) {
           entry.queue->wake = kNoCycle;
           evaluate(*entry.queue);
         }
       },
-      [](const Entry& entry) {
-        __builtin_prefetch(entry.queue);
-        if (entry.packet != nullptr) __builtin_prefetch(entry.packet);
-      });
+      &fetch, [this](const Entry& entry) { fetch_next(entry); });
   busy_ = false;
   arm();
+}
+
+// A hop waits for memory more than for anything else: what it needs is fetched while those before it are handled.
+void HopCommitEngine::fetch(const Entry& entry) {
+  __builtin_prefetch(entry.queue);
+  if (entry.packet == nullptr) return;
+  __builtin_prefetch(entry.packet);
+  __builtin_prefetch(&entry.packet->spent);
+  __builtin_prefetch(entry.to);
+}
+
+void HopCommitEngine::fetch_next(const Entry& entry) const {
+  __builtin_prefetch(entry.queue->port);
+  __builtin_prefetch(&entry.queue->runs);
+  if (entry.to == nullptr) return;
+  __builtin_prefetch(entry.to->link);
+  __builtin_prefetch(entry.to->vcs + entry.to->next);
+  actions_.soon(entry.to->router, entry.to->output);
 }
 
 // Calls.
@@ -92,11 +124,24 @@ void HopCommitEngine::offer(unsigned router, unsigned input, Packet& packet, Cyc
   }
 }
 
+// Where a packet goes from there.
+[[gnu::always_inline]] inline HopCommitEngine::Network& HopCommitEngine::route(const Queue& queue,
+                                                                               const Packet& packet) {
+  const unsigned output =
+      routes_.next_port(static_cast<std::uint16_t>(queue.port->router), {packet.exit_router, packet.exit_port});
+  Network* to = queue.onward[output];
+  return to != nullptr ? *to : make_onward(queue, output);
+}
+
+[[gnu::always_inline]] inline void HopCommitEngine::arrive(Queue& queue, Packet& packet, Cycle at) {
+  push({&queue, &packet, &route(queue, packet)}, at);
+}
+
 // Only ever called from within head().
 void HopCommitEngine::arrive([[maybe_unused]] unsigned router, [[maybe_unused]] unsigned input, Packet& packet,
-                             Cycle head, Cycle) {
+                             Cycle head) {
   sc_assert(sent_to_ != nullptr && sent_by_->router == router && sent_by_->number == input);
-  push(*sent_to_, &packet, head);
+  arrive(*sent_to_, packet, head);
 }
 
 void HopCommitEngine::credit(unsigned router, unsigned output, unsigned vc, unsigned flits, Cycle when, Cycle now) {
@@ -112,28 +157,12 @@ void HopCommitEngine::credit(unsigned router, unsigned output, unsigned vc, unsi
 
 // Packets.
 
-void HopCommitEngine::append(Queue& queue, Packet& packet) {
-  packet.next = nullptr;
-  if (queue.first != nullptr || (queue.watched && queue.trailing_packet != nullptr)) {
-    (queue.first == nullptr ? queue.first : queue.last->next) = &packet;
-    queue.last = &packet;
-    return;
-  }
-  queue.first = queue.last = &packet;
-  const Cycle at = chaining_ && queue.gone > now_ ? queue.gone - 1 : std::max(now_, queue.gone) + head_wait_;
-  if (at > now_) {
-    wake(queue, at);
-  } else {
-    evaluate(queue);
-  }
-}
-
 void HopCommitEngine::evaluate(Queue& queue) {
   if (queue.first == nullptr || (queue.watched && queue.trailing_packet != nullptr)) return;  // woken for nothing
   if (queue.source) {
     inject(queue);
   } else {
-    forward(queue);
+    forward(queue, route(queue, *queue.first));
   }
 }
 
@@ -227,11 +256,7 @@ void HopCommitEngine::inject(Queue& line) {
   return best;
 }
 
-void HopCommitEngine::forward(Queue& queue) {
-  Packet& packet = *queue.first;
-  const unsigned output =
-      routes_.next_port(static_cast<std::uint16_t>(queue.port->router), {packet.exit_router, packet.exit_port});
-  Network& net = queue.onward[output] != nullptr ? *queue.onward[output] : make_onward(queue, output);
+void HopCommitEngine::forward(Queue& queue, Network& net) {
   unsigned vc = queue.owned;
   if (vc == kNoVc) {
     if (now_ >= queue.gone) {
@@ -242,8 +267,9 @@ void HopCommitEngine::forward(Queue& queue) {
         net.last_waiting = &queue;
         return;
       }
+      if (net.free[vc] <= now_ && pass_freely(queue, net, vc)) return;
       queue.va = std::max(now_, net.free[vc]);
-    } else if (may_chain(queue, output, net)) {
+    } else if (may_chain(queue, net.output, net)) {
       vc = queue.channel;
       queue.va = queue.gone - allocated_;
     } else {
@@ -251,16 +277,50 @@ void HopCommitEngine::forward(Queue& queue) {
       return;
     }
   }
-  queue.output = static_cast<std::uint8_t>(output);
+  queue.output = net.output;
   Queue& behind = net.vcs[vc];
   const std::uint32_t depth = net.link->depth;
-  if (!decided(behind, flits_(packet), depth)) {
+  if (!decided(behind, flits_(*queue.first), depth)) {
     queue.owned = static_cast<std::uint8_t>(vc);
     net.free[vc] = kNoCycle;
     await(behind, queue);
     return;
   }
   commit(queue, net, vc, std::max({now_, queue.va + allocated_, usable(behind, 0, depth)}));
+}
+
+// The same as commit() and settle() for the commonest case, a hop inside the network on which nothing is in the way;
+// false: something is.
+[[gnu::always_inline]] inline bool HopCommitEngine::pass_freely(Queue& queue, Network& net, unsigned vc) {
+  Packet& packet = *queue.first;
+  Link& link = *net.link;
+  Queue& behind = net.vcs[vc];
+  SlotMap &output = link.slots.ordinary, &input = queue.port->slots.ordinary;
+  const unsigned flits = flits_(packet);
+  const Cycle first = now_ + allocated_, last = first + flits - 1;
+  const bool alone = packet.next == nullptr && net.waiting == nullptr && !queue.watched && queue.level == kOrdinary;
+  const bool empty = behind.assigned == behind.departed && behind.gone + reuse_ <= now_ && flits <= link.depth;
+  if (!alone || !empty || link.port == nullptr || !output.free_from(first) || !input.free_from(first) ||
+      last > now_ + SlotMap::kReach)
+    return false;
+  __builtin_prefetch(behind.onward);
+  output.take_run(first, last, now_);
+  input.take_run(first, last, now_);
+  const Cycle tail = std::max(last, packet.last_cycle);
+  behind.assigned += flits;
+  net.next = static_cast<std::uint8_t>(vc + 1 == split_.vcs_per_set() ? 0 : vc + 1);
+  net.free[vc] = queue.gone = tail + 1;
+  queue.first = nullptr;
+  queue.output = net.output;
+  queue.channel = static_cast<std::uint8_t>(vc);
+  record(queue, flits, first + reuse_, tail + reuse_);
+  packet.vc = behind.number;
+  packet.first_cycle = first + hop_;
+  packet.last_cycle = tail + hop_;
+  sent_to_ = &behind;
+  sent_by_ = &link;
+  actions_.pass(net.router, queue.port->number, net.output, packet, packet.first_cycle, packet.last_cycle);
+  return true;
 }
 
 bool HopCommitEngine::may_chain(const Queue& queue, unsigned output, const Network& net) const {
@@ -310,6 +370,7 @@ void HopCommitEngine::push_aside(hop::Maps& output, hop::Maps& input, unsigned l
   if (queue.watched && queue.trailing != nullptr) follow(queue, packet, passage.first, flits);
   passage.last = std::max(passage.last, packet.last_cycle);
   Queue& behind = net.vcs[vc];
+  __builtin_prefetch(behind.onward);
   const bool whole = flits <= link.depth;
   if (whole) {
     Cycle place = usable(behind, flits - 1, link.depth);
@@ -335,7 +396,7 @@ void HopCommitEngine::push_aside(hop::Maps& output, hop::Maps& input, unsigned l
   sent_to_ = &behind;
   sent_by_ = &link;
   if (queue.source) {
-    push(behind, &packet, passage.first + way);
+    arrive(behind, packet, packet.first_cycle);
   } else if (whole && link.port != nullptr) {
     actions_.pass(queue.port->router, queue.port->number, queue.output, packet, packet.first_cycle, packet.last_cycle);
     settle(queue, flits, net, passage);

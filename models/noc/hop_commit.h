@@ -42,7 +42,7 @@ class HopCommitEngine final : public MeshEngine {
   void connect(unsigned from, unsigned output, unsigned to, unsigned input) override;
   void announce(unsigned router, unsigned output, unsigned flits) override;
   void offer(unsigned router, unsigned input, Packet& packet, Cycle first, Cycle last, Cycle now) override;
-  void arrive(unsigned router, unsigned input, Packet& packet, Cycle head, Cycle now) override;
+  void arrive(unsigned router, unsigned input, Packet& packet, Cycle head) override;
   void credit(unsigned router, unsigned output, unsigned vc, unsigned flits, Cycle when, Cycle now) override;
   void step(Cycle now) override;
 
@@ -56,6 +56,7 @@ class HopCommitEngine final : public MeshEngine {
   struct Entry {
     Queue* queue;
     Packet* packet;  // null: an evaluation
+    Network* to;     // where the packet goes from there
   };
   struct End {
     std::uint32_t router = ~0U, port = 0;
@@ -69,14 +70,19 @@ class HopCommitEngine final : public MeshEngine {
   Network** onward_of(unsigned router, unsigned number);
   Queue& source_line(Port& port, const Packet& packet);
 
-  void push(Queue& queue, Packet* packet, Cycle at);
+  void push(const Entry& entry, Cycle at);
+  void arrive(Queue& queue, Packet& packet, Cycle at);
   void wake(Queue& queue, Cycle at);
   void arm();
 
-  void append(Queue& queue, Packet& packet);
+  void append(Queue& queue, Packet& packet, Network& to);
+  Network& route(const Queue& queue, const Packet& packet);
   void evaluate(Queue& queue);
   void inject(Queue& line);
-  void forward(Queue& queue);
+  void forward(Queue& queue, Network& to);
+  bool pass_freely(Queue& queue, Network& network, unsigned vc);
+  static void fetch(const Entry& entry);
+  void fetch_next(const Entry& entry) const;
   bool may_chain(const Queue& queue, unsigned output, const Network& network) const;
   unsigned own_channel(const Queue& queue) const { return split_.channel(queue.number); }
   static unsigned in_flight(unsigned flits, std::uint32_t depth) { return flits < depth ? flits : depth; }

@@ -75,6 +75,8 @@ HopCommitEngine::Network** HopCommitEngine::onward_of(unsigned router, unsigned 
 
 HopCommitEngine::Network& HopCommitEngine::make_onward(const Queue& queue, unsigned output) {
   Network& made = network(out_link(queue.port->router, output), split_.network(queue.number));
+  made.router = queue.port->router;
+  made.output = static_cast<std::uint8_t>(output);
   queue.onward[output] = &made;
   return made;
 }

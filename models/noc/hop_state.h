@@ -75,8 +75,10 @@ struct alignas(64) Link {
 struct alignas(64) Network {
   Link* link = nullptr;
   Queue* vcs = nullptr;
-  Queue* waiting = nullptr;           ///< queues that wait for a channel, first come first served
-  std::uint8_t next = 0;              ///< round robin
+  Queue* waiting = nullptr;  ///< queues that wait for a channel, first come first served
+  std::uint8_t next = 0;     ///< round robin
+  std::uint8_t output = 0;   ///< that leads here, of `router`
+  std::uint32_t router = 0;
   std::array<Cycle, kMaxVcs> free{};  ///< from when on a packet may be given the channel; kNoCycle: not decided
   Queue* last_waiting = nullptr;
   std::unique_ptr<Queue[]> queues;

@@ -40,6 +40,8 @@ class MeshEngine {
       this->head(router, input, output, packet, head);
       this->tail(router, input, output, packet, head, tail);
     }
+    /// A packet will leave through this output within the next few calls: a hint, to fetch what that needs.
+    virtual void soon(unsigned /*router*/, unsigned /*output*/) {}
     /// All flits of an offered packet have left its source: they reach the router's buffer from `head` to `tail`.
     virtual void injected(unsigned router, unsigned input, Packet& packet, Cycle head, Cycle tail) = 0;
     /// step(at) is to be called at cycle `at`.
@@ -64,7 +66,7 @@ class MeshEngine {
   /// (the first of them) to `last` (the last), evenly spread; first >= now.
   virtual void offer(unsigned router, unsigned input, Packet& packet, Cycle first, Cycle last, Cycle now) = 0;
   /// The head reaches the buffer of virtual channel packet.vc of `input`, connected to another router, at `head`.
-  virtual void arrive(unsigned router, unsigned input, Packet& packet, Cycle head, Cycle now) = 0;
+  virtual void arrive(unsigned router, unsigned input, Packet& packet, Cycle head) = 0;
   /// Of the buffer behind an output that leaves the network, `flits` are free again: the first from `when` on, the
   /// others one per cycle after it. REQUIRES of FlitEngine: when + flits <= now + 32, or when <= now.
   virtual void credit(unsigned router, unsigned output, unsigned vc, unsigned flits, Cycle when, Cycle now) = 0;

@@ -42,16 +42,43 @@ void RouterOutput::give(std::uint16_t vc, unsigned flits, Cycle when) {
   }
 }
 
-void RouterPorts::injected(unsigned input, Packet& packet, Cycle head, Cycle tail) {
-  (*sockets[input])->injected(packet, clock_.at(head), clock_.at(tail));
+RouterPorts::RouterPorts(RouterNetwork& network, unsigned ports, Observer* observer)
+    : sockets(ports),
+      network_(network),
+      observer_(observer),
+      flight_(Cycle{network.config().sw_alloc_delay} + network.config().switch_delay + network.config().link_delay),
+      inputs_(std::make_unique<RouterInput[]>(ports)),
+      outputs_(std::make_unique<RouterOutput[]>(ports)),
+      tracks_(observer != nullptr ? ports : 0),
+      index_(network.add(*this, outputs_.get(), ports)) {
+  for (unsigned port = 0; port < ports; ++port) {
+    inputs_[port].network = outputs_[port].network = &network;
+    inputs_[port].router = outputs_[port].router = index_;
+    inputs_[port].port = port;
+    outputs_[port].port = static_cast<std::uint8_t>(port);
+  }
 }
 
-void RouterPorts::publish(RouterInput& from, RouterOutput& to, const Packet& packet, Cycle head, Cycle tail) {
-  if (to.track != kNoTrack) {
-    const Ps begin = std::max(clock_.at(head - flight_), to.published);
-    to.published = clock_.at(tail - flight_ + 1);
-    observer_->interval(to.track, begin, to.published, packet.op);
+void RouterPorts::observe(unsigned port, const std::string& input, const std::string& output) {
+  inputs_[port].observer = observer_;
+  inputs_[port].track = observer_->add_track(input, TrackKind::level);
+  tracks_[port].id = observer_->add_track(output, TrackKind::number);
+}
+
+void RouterPorts::injected(unsigned input, Packet& packet, Cycle head, Cycle tail) {
+  const Clock& clock = network_.clock();
+  (*sockets[input])->injected(packet, clock.at(head), clock.at(tail));
+}
+
+void RouterPorts::publish(unsigned input, const RouterOutput& to, const Packet& packet, Cycle head, Cycle tail) {
+  const Clock& clock = network_.clock();
+  Track& track = tracks_[to.port];
+  if (track.id != kNoTrack) {
+    const Ps begin = std::max(clock.at(head - flight_), track.published);
+    track.published = clock.at(tail - flight_ + 1);
+    observer_->interval(track.id, begin, track.published, packet.op);
   }
+  RouterInput& from = inputs_[input];
   if (from.track != kNoTrack) from.publish(-from.flits_of(packet));
 }
 
@@ -61,7 +88,6 @@ Router::Router(const sc_core::sc_module_name& name, RouterNetwork& network, cons
       in(connected.size()),
       out(connected.size()),
       ports_(std::make_unique<RouterPorts>(network, static_cast<unsigned>(connected.size()), observer)) {
-  ports_->sockets.resize(connected.size());
   for (unsigned p = 0; p < connected.size(); ++p) {
     if (!connected[p]) continue;
     const std::string port = port_name(p);
@@ -73,10 +99,10 @@ Router::Router(const sc_core::sc_module_name& name, RouterNetwork& network, cons
     out[p]->bind(static_cast<PacketBackwardIf&>(output));
     ports_->sockets[p] = in[p].get();
     output.socket = out[p].get();
-    if (observer != nullptr) {
-      input.observer = observer;
-      input.track = observer->add_track(std::string(this->name()) + ".in_" + port + ".waiting", TrackKind::level);
-      output.track = observer->add_track(std::string(this->name()) + ".out_" + port, TrackKind::number);
+    output.observed = observer != nullptr;
+    if (output.observed) {
+      const std::string name = this->name();
+      ports_->observe(p, name + ".in_" + port + ".waiting", name + ".out_" + port);
     }
   }
 }
@@ -87,10 +113,10 @@ void Router::end_of_elaboration() {
   RouterNetwork& network = ports_->network();
   for (unsigned p = 0; p < out.size(); ++p) {
     if (!out[p]) continue;
-    auto* peer = dynamic_cast<RouterInput*>(out[p]->operator->());
+    RouterOutput& output = ports_->output(p);
+    output.peer = out[p]->operator->();
+    const auto* peer = dynamic_cast<const RouterInput*>(output.peer);
     if (peer == nullptr || peer->network != &network) continue;
-    peer->injects = false;
-    ports_->output(p).inside = true;
     network.engine().connect(ports_->index(), p, peer->router, peer->port);
   }
 }

@@ -5,7 +5,13 @@
 namespace kernbench {
 
 RouterNetwork::RouterNetwork(const NocConfig& config, const NetworkRoutes& routes, EventQueue& queue, Grade grade)
-    : config_(config), grade_(grade), queue_(queue), clock_(config.clock_hz) {
+    : queue_(queue),
+      clock_(config.clock_hz),
+      flits_of_(config.flit_bytes),
+      hop_(Cycle{config.routing_delay} + config.vc_alloc_delay + config.sw_alloc_delay + config.switch_delay +
+           config.link_delay),
+      config_(config),
+      grade_(grade) {
   check(config_);
   engine_ =
       grade == Grade::fast ? make_hop_commit_engine(config_, routes, *this) : make_flit_engine(config_, routes, *this);
@@ -13,24 +19,52 @@ RouterNetwork::RouterNetwork(const NocConfig& config, const NetworkRoutes& route
 
 RouterNetwork::~RouterNetwork() = default;
 
-unsigned RouterNetwork::add(RouterPorts& router, unsigned ports) {
+unsigned RouterNetwork::add(RouterPorts& router, RouterOutput* outputs, unsigned ports) {
   engine_->add_router(ports);
   routers_.push_back(&router);
+  outputs_.push_back(outputs);
   return static_cast<unsigned>(routers_.size()) - 1;
 }
 
-void RouterNetwork::head(unsigned router, unsigned input, unsigned output, Packet& packet, Cycle head) {
-  routers_[router]->head(input, output, packet, head);
+void RouterNetwork::soon(unsigned router, unsigned output) {
+  const RouterOutput& to = outputs_[router][output];
+  __builtin_prefetch(to.peer);
+  __builtin_prefetch(to.socket);
+}
+
+// A packet moves to what an output is bound to.
+inline void RouterNetwork::move(const RouterOutput& to, Packet& packet, Cycle head) {
+  const Ps time = this->time(head), least = time - clock_.at(head - hop_);
+  packet.charge(Delay::mesh, least);
+  packet.charge(Delay::contention, time - packet.head - least);
+  packet.head = time;
+  to.peer->head(packet, time);
+}
+
+void RouterNetwork::head(unsigned router, unsigned, unsigned output, Packet& packet, Cycle head) {
+  move(outputs_[router][output], packet, head);
+}
+
+// Statistics and tracks of a packet whose passage is final.
+inline void RouterNetwork::leave(RouterOutput& to, unsigned router, unsigned input, Packet& packet, Cycle head,
+                                 Cycle tail) {
+  to.stats.packets += packets_of(packet.bytes);
+  to.stats.bytes += packet.bytes;
+  to.stats.busy += clock_.at(flits_of_(packet));
+  if (to.observed) routers_[router]->publish(input, to, packet, head, tail);
 }
 
 void RouterNetwork::tail(unsigned router, unsigned input, unsigned output, Packet& packet, Cycle head, Cycle tail) {
-  routers_[router]->tail(input, output, packet, head, tail);
+  RouterOutput& to = outputs_[router][output];
+  leave(to, router, input, packet, head, tail);
+  to.socket->tail(packet, clock_.at(head), clock_.at(tail));
 }
 
 void RouterNetwork::pass(unsigned router, unsigned input, unsigned output, Packet& packet, Cycle head, Cycle tail) {
-  RouterPorts& ports = *routers_[router];
-  ports.head(input, output, packet, head);
-  ports.tail(input, output, packet, head, tail);
+  RouterOutput& to = outputs_[router][output];
+  move(to, packet, head);
+  leave(to, router, input, packet, head, tail);
+  to.socket->passed(packet, packet.head, clock_.at(tail));
 }
 
 void RouterNetwork::injected(unsigned router, unsigned input, Packet& packet, Cycle head, Cycle tail) {

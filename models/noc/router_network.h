@@ -5,6 +5,7 @@
 
 #include "models/noc/mesh_engine.h"
 #include "models/noc/noc_config.h"
+#include "models/noc/virtual_channel.h"
 #include "tlm/machine/fidelity.h"
 #include "tlm/machine/routing.h"
 #include "tlm/sim/event_queue.h"
@@ -12,6 +13,7 @@
 namespace kernbench {
 
 class RouterPorts;
+struct RouterOutput;
 
 /// One router network: a cube's mesh, an IO chiplet's crossbar or the fabric switch. Owns the engine that times its
 /// routers and lends it the event queue: one event per cycle in which something happens, whatever the number of
@@ -31,10 +33,12 @@ class RouterNetwork final : MeshEngine::Actions {
   MeshEngine& engine() { return *engine_; }
 
   /// Routers are numbered in the order in which they are made, as in the network's routes.
-  unsigned add(RouterPorts& router, unsigned ports);
+  unsigned add(RouterPorts& router, RouterOutput* outputs, unsigned ports);
   /// First cycle at or after `time`.
   Cycle cycle(Ps time) const { return time == known_time_ ? known_cycle_ : clock_.tick_at_or_after(time); }
   Cycle now() const { return queue_.now() == step_time_ ? step_cycle_ : clock_.tick_at_or_after(queue_.now()); }
+  /// From a source to the buffer behind it, for a flit that leaves the source at `cycle`.
+  Ps injection(Cycle cycle) const { return clock_.at(cycle + 1 + config_.link_delay) - clock_.at(cycle); }
   /// Time of a cycle that is about to be handed over.
   Ps time(Cycle cycle) {
     known_cycle_ = cycle;
@@ -44,20 +48,27 @@ class RouterNetwork final : MeshEngine::Actions {
  private:
   void head(unsigned router, unsigned input, unsigned output, Packet& packet, Cycle head) override;
   void tail(unsigned router, unsigned input, unsigned output, Packet& packet, Cycle head, Cycle tail) override;
+  void soon(unsigned router, unsigned output) override;
   void pass(unsigned router, unsigned input, unsigned output, Packet& packet, Cycle head, Cycle tail) override;
   void injected(unsigned router, unsigned input, Packet& packet, Cycle head, Cycle tail) override;
   void wake(Cycle at) override;
 
-  const NocConfig config_;
-  const Grade grade_;
+  void move(const RouterOutput& to, Packet& packet, Cycle head);
+  void leave(RouterOutput& to, unsigned router, unsigned input, Packet& packet, Cycle head, Cycle tail);
+
   EventQueue& queue_;
   const Clock clock_;
+  const FlitCounter flits_of_;
+  const Cycle hop_;   // of a head that nothing hinders
   Ps step_time_ = 0;  // of the last step
   Cycle step_cycle_ = 0;
   Ps known_time_ = 0;
   Cycle known_cycle_ = 0;
   std::unique_ptr<MeshEngine> engine_;
+  std::vector<RouterOutput*> outputs_;  // by router: those of its first port
   std::vector<RouterPorts*> routers_;
+  const NocConfig config_;
+  const Grade grade_;
 };
 
 }  // namespace kernbench

@@ -1,7 +1,7 @@
 #pragma once
-#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "models/noc/router_network.h"
@@ -16,7 +16,7 @@ namespace kernbench {
 struct alignas(64) RouterInput final : PacketForwardIf {
   void head(Packet& packet, Ps head) override {
     if (track != kNoTrack) publish(flits_of(packet));
-    network->engine().arrive(router, port, packet, network->cycle(head), network->now());
+    network->engine().arrive(router, port, packet, network->cycle(head));
   }
   void tail(Packet&, Ps, Ps) override {}
   void offer(Packet& packet, Ps first, Ps last) override {
@@ -24,6 +24,10 @@ struct alignas(64) RouterInput final : PacketForwardIf {
     const Cycle from = network->cycle(first);
     const Cycle to = last == first ? from : network->cycle(last);
     const Cycle now = first == network->queue().now() ? from : network->now();
+    // The way from the source to the buffer is part of every first hop.
+    const Ps injection = network->injection(from);
+    packet.charge(Delay::mesh, injection);
+    packet.head += injection;
     network->engine().offer(router, port, packet, from, to, now);
   }
   std::int64_t flits_of(const Packet& packet) const { return packet.flits(network->config().flit_bytes); }
@@ -36,7 +40,6 @@ struct alignas(64) RouterInput final : PacketForwardIf {
   Observer* observer = nullptr;
   std::uint32_t router = 0, port = 0;
   TrackId track = kNoTrack;
-  bool injects = true;     ///< a network interface or link port sends here
   std::int64_t level = 0;  ///< flits of packets that are here or on the way
 };
 
@@ -45,83 +48,46 @@ struct alignas(64) RouterOutput final : PacketBackwardIf {
   void credit(unsigned vc, unsigned units, Ps when) override;
   void give(std::uint16_t vc, unsigned flits, Cycle when);
 
-  RouterNetwork* network = nullptr;
+  PacketForwardIf* peer = nullptr;  ///< what `socket` is bound to
   PacketInitiatorSocket* socket = nullptr;
   PortStats stats;
-  Ps published = 0;  ///< end of the last interval
-  TrackId track = kNoTrack;
-  std::uint16_t router = 0;
+  RouterNetwork* network = nullptr;
+  std::uint32_t router = 0;
   std::uint8_t port = 0;
-  bool inside = false;  ///< leads to a router of the same network
+  bool observed = false;
 };
 
-/// Moves packets over a router's sockets when the engine says so (MeshEngine::Actions), and keeps their accounts.
+/// A router's side of its sockets.
 class RouterPorts {
  public:
-  RouterPorts(RouterNetwork& network, unsigned ports, Observer* observer)
-      : clock_(network.clock()),
-        flits_of_(network.config().flit_bytes),
-        flight_(Cycle{network.config().sw_alloc_delay} + network.config().switch_delay + network.config().link_delay),
-        hop_(flight_ + network.config().routing_delay + network.config().vc_alloc_delay),
-        injection_(1 + Cycle{network.config().link_delay}),
-        observer_(observer),
-        network_(network),
-        index_(network.add(*this, ports)),
-        inputs_(std::make_unique<RouterInput[]>(ports)),
-        outputs_(std::make_unique<RouterOutput[]>(ports)) {
-    for (unsigned port = 0; port < ports; ++port) {
-      inputs_[port].network = outputs_[port].network = &network;
-      inputs_[port].router = index_;
-      inputs_[port].port = port;
-      outputs_[port].router = static_cast<std::uint16_t>(index_);
-      outputs_[port].port = static_cast<std::uint8_t>(port);
-    }
-  }
+  RouterPorts(RouterNetwork& network, unsigned ports, Observer* observer);
 
   RouterNetwork& network() { return network_; }
   unsigned index() const { return index_; }
   RouterInput& input(unsigned port) { return inputs_[port]; }
   RouterOutput& output(unsigned port) { return outputs_[port]; }
   const PortStats& stats(unsigned port) const { return outputs_[port].stats; }
+  /// Declares the tracks of a port.
+  void observe(unsigned port, const std::string& input, const std::string& output);
 
-  void head(unsigned input, unsigned output, Packet& packet, Cycle head) {
-    const Cycle unhindered = hop_ + (inputs_[input].injects ? injection_ : 0);
-    const Ps time = network_.time(head), least = time - clock_.at(head - unhindered);
-    packet.charge(Delay::mesh, least);
-    packet.charge(Delay::contention, time - packet.head - least);
-    outputs_[output].socket->head(packet, time);
-  }
-  void tail(unsigned input, unsigned output, Packet& packet, Cycle head, Cycle tail) {
-    RouterOutput& to = outputs_[output];
-    const unsigned flits = flits_of_(packet);
-    to.stats.packets += packets_of(packet.bytes);
-    to.stats.bytes += packet.bytes;
-    to.stats.busy += clock_.at(flits);
-    if (observer_ != nullptr) publish(inputs_[input], to, packet, head, tail);
-    const Ps head_time = clock_.at(head), tail_time = clock_.at(tail);
-    if (to.inside) {
-      to.socket->passed(packet, head_time, tail_time);
-    } else {
-      to.socket->tail(packet, head_time, tail_time);
-    }
-  }
   void injected(unsigned input, Packet& packet, Cycle head, Cycle tail);
+  void publish(unsigned input, const RouterOutput& to, const Packet& packet, Cycle head, Cycle tail);
 
   std::vector<PacketTargetSocket*> sockets;  ///< of the inputs
 
  private:
-  void publish(RouterInput& from, RouterOutput& to, const Packet& packet, Cycle head, Cycle tail);
+  struct Track {
+    TrackId id = kNoTrack;
+    Ps published = 0;  // end of the last interval
+  };
 
-  const Clock clock_;
-  const FlitCounter flits_of_;
-  const Cycle flight_;     // switch allocation to arrival at the next hop
-  const Cycle hop_;        // of a head that nothing hinders
-  const Cycle injection_;  // source to buffer
-  Observer* const observer_;
   RouterNetwork& network_;
+  Observer* const observer_;
+  const Cycle flight_;                       // switch allocation to arrival at the next hop
+  std::unique_ptr<RouterInput[]> inputs_;    // by port
+  std::unique_ptr<RouterOutput[]> outputs_;  // by port
+  std::vector<Track> tracks_;                // of outputs
   const unsigned index_;
-  std::unique_ptr<RouterInput[]> inputs_;  // by port
-  std::unique_ptr<RouterOutput[]> outputs_;
 };
 
 }  // namespace kernbench

@@ -50,19 +50,30 @@ NocConfig noc_config(const BareMeshConfig& config) {
 /// X first, then Y; node n sits at router n.
 class BareRoutes final : public NetworkRoutes {
  public:
-  explicit BareRoutes(unsigned cols) : cols_(cols) {}
+  BareRoutes(unsigned cols, unsigned rows) {
+    for (unsigned node = 0; node < cols * rows; ++node)
+      places_.push_back({static_cast<std::uint16_t>(node % cols), static_cast<std::uint16_t>(node / cols)});
+  }
   RouteDecision enter(NodeId destination, std::uint16_t, bool, std::uint8_t dateline) const override {
     return {{static_cast<std::uint16_t>(index(destination)), kFirstLocalPort}, 0, dateline};
   }
   std::uint8_t next_port(std::uint16_t at, Exit exit) const override {
-    const unsigned x = at % cols_, y = at / cols_, to_x = exit.router % cols_, to_y = exit.router / cols_;
-    if (x != to_x) return to_x > x ? kEastPort : kWestPort;
-    if (y != to_y) return to_y > y ? kSouthPort : kNorthPort;
+    const Place from = places_[at], to = places_[exit.router];
+    if (from.x != to.x) return to.x > from.x ? kEastPort : kWestPort;
+    if (from.y != to.y) return to.y > from.y ? kSouthPort : kNorthPort;
     return exit.port;
+  }
+  /// Links between two nodes.
+  unsigned links(unsigned a, unsigned b) const {
+    return distance(places_[a].x, places_[b].x) + distance(places_[a].y, places_[b].y);
   }
 
  private:
-  const unsigned cols_;
+  struct Place {
+    std::uint16_t x, y;
+  };
+  static unsigned distance(unsigned a, unsigned b) { return a > b ? a - b : b - a; }
+  std::vector<Place> places_;
 };
 
 /// A packet that waits in its source queue.
@@ -75,9 +86,9 @@ struct Waiting {
 struct Shared {
   EventQueue& queue;
   PayloadPool& pool;
-  const NetworkRoutes& routes;
+  const BareRoutes& routes;
   TrafficMeter& meter;
-  unsigned cols, flits;
+  unsigned flits;
   Ps injection;  ///< from the source to the router's buffer
 };
 
@@ -142,10 +153,8 @@ class MeshNode : public sc_core::sc_module, PacketForwardIf, PacketBackwardIf {
 
   void head(Packet&, Ps) override {}
   void tail(Packet& packet, Ps, Ps tail) override {
-    const unsigned source = index(packet.source), cols = shared_.cols;
-    const auto distance = [](unsigned a, unsigned b) { return a > b ? a - b : b - a; };
     shared_.meter.arrived(packet.op, packet.injected / kCycle, tail / kCycle,
-                          distance(source % cols, self_ % cols) + distance(source / cols, self_ / cols));
+                          shared_.routes.links(index(packet.source), self_));
     packet.payload->release();
   }
 
@@ -162,10 +171,10 @@ struct BareMesh::Impl {
       : config(config),
         queue(queue),
         pattern(config.pattern, config.cols, config.rows),
-        routes(config.cols),
+        routes(config.cols, config.rows),
         meter(config.warmup, config.warmup + config.window),
         network(noc_config(config), routes, queue, config.fast ? Grade::fast : Grade::accurate),
-        shared{queue, pool, routes, meter, config.cols, config.packet_flits, (1 + config.link_delay) * kCycle},
+        shared{queue, pool, routes, meter, config.packet_flits, (1 + config.link_delay) * kCycle},
         arrivals(config.cols * config.rows, config.load / config.packet_flits, config.seed),
         destinations(config.seed, 0),
         next(arrivals.next()) {

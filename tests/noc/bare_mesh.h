@@ -171,7 +171,7 @@ class BareMesh final : MeshEngine::Actions {
   void head(unsigned router, unsigned, unsigned output, Packet& packet, Cycle head) override {
     if (output == kFirstLocalPort) return;
     const unsigned to = to_[router * kFirstLocalPort + output];
-    engine_->arrive(to >> 8, to & 0xFF, packet, head, 0);
+    engine_->arrive(to >> 8, to & 0xFF, packet, head);
   }
   void tail(unsigned, unsigned, unsigned output, Packet& packet, Cycle, Cycle tail) override {
     if (output != kFirstLocalPort) return;

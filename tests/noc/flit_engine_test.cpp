@@ -117,7 +117,7 @@ class Bench final : MeshEngine::Actions {
  private:
   void head(unsigned router, unsigned, unsigned output, Packet& packet, Cycle head) override {
     EXPECT_GT(head, now);
-    if (output == kEastPort) engine->arrive(router + 1, kWestPort, packet, head, now);
+    if (output == kEastPort) engine->arrive(router + 1, kWestPort, packet, head);
   }
   void tail(unsigned router, unsigned, unsigned output, Packet& packet, Cycle head, Cycle tail) override {
     EXPECT_GE(tail, head);

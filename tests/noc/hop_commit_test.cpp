@@ -61,7 +61,7 @@ class HandMesh final : MeshEngine::Actions {
     ++hops[packet.tag];
     if (output == kFirstLocalPort) return;
     const auto [next, input] = to_.at({router, output});
-    engine_->arrive(next, input, packet, head, 0);
+    engine_->arrive(next, input, packet, head);
   }
   void tail(unsigned, unsigned, unsigned output, Packet& packet, Cycle head, Cycle tail) override {
     EXPECT_GE(tail, head + packet.bytes - 1);
