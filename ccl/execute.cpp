@@ -125,32 +125,45 @@ Executor::Executor(const ExecutionPlan& plan, const NodeProgram& program, const 
       stages_(program.stages),
       values_(program.blocks.size() * stages_) {}
 
+/// Blocks that no step works on only change place; there is time for them between the steps, and they take turns with
+/// what the steps load and store.
 void Executor::run() {
   const std::int64_t rounds = lane_.rounds();
+  const std::size_t entries = program_.entries.size();
+  std::vector<std::uint32_t> idle;
+  for (std::uint32_t b = 0; b < program_.blocks.size(); ++b) {
+    if (!program_.blocks[b].used) idle.push_back(b);
+  }
   for (std::int64_t first = 0; first < rounds + static_cast<std::int64_t>(stages_) - 1; ++first) {
     if (first < rounds) begin_round(first);
-    for (const NodeProgram::Entry& entry : program_.entries) {
+    std::size_t moved = 0;
+    for (std::size_t i = 0; i <= entries; ++i) {
+      for (; first < rounds && moved < idle.size() && moved * entries <= i * idle.size(); ++moved)
+        move(idle[moved], first);
+      if (i == entries) break;
+      const NodeProgram::Entry& entry = program_.entries[i];
       const std::int64_t round = first - entry.stage;
       if (round >= 0 && round < rounds) step(entry, round);
     }
   }
 }
 
-/// What no step does: blocks that only change place, and, where an all_to_all writes over what it still has to send,
-/// all loads of the round.
+void Executor::move(std::uint32_t b, std::int64_t round) {
+  const NodeProgram::LocalBlock& local = program_.blocks[b];
+  const Block& block = plan_.schedule->blocks[local.block];
+  const Piece range = piece(block, round);
+  if (range.count == 0 || !local.contributes || !local.holds || stays(block, range)) return;
+  store(block, range, load(block, range));
+}
+
+/// Where an all_to_all writes over what it still has to send: all loads of the round.
 void Executor::begin_round(std::int64_t round) {
-  const bool early = in_place_ && plan_.schedule->op == CollectiveOp::all_to_all;
+  if (!in_place_ || plan_.schedule->op != CollectiveOp::all_to_all) return;
   for (std::uint32_t b = 0; b < program_.blocks.size(); ++b) {
     const NodeProgram::LocalBlock& local = program_.blocks[b];
-    const Block& block = plan_.schedule->blocks[local.block];
-    if (local.used && !early) continue;
-    const Piece range = piece(block, round);
-    if (range.count == 0 || !local.contributes) continue;
-    if (!local.used) {
-      if (local.holds && !stays(block, range)) store(block, range, load(block, range));
-    } else {
-      need(b, round, range);
-    }
+    if (!local.used || !local.contributes) continue;
+    const Piece range = piece(plan_.schedule->blocks[local.block], round);
+    if (range.count > 0) need(b, round, range);
   }
 }
 

@@ -65,6 +65,7 @@ class Executor {
   Piece piece(const Block& block, std::int64_t round) const;
   void step(const NodeProgram::Entry& entry, std::int64_t round);
   void begin_round(std::int64_t round);
+  void move(std::uint32_t block, std::int64_t round);
   Tile& value(std::uint32_t block, std::int64_t round) {
     return values_[block * stages_ + static_cast<std::size_t>(round) % stages_];
   }

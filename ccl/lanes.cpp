@@ -10,6 +10,9 @@
 namespace kernbench::ccl {
 namespace {
 
+/// Bytes of a region below which a lane's part is not worth loads from elsewhere.
+constexpr std::int64_t kLeastShare = 1024;
+
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 bool any_copies(const std::vector<RegionMap>& regions) {
@@ -68,7 +71,11 @@ Lanes::Lanes(const MachineMap& map, const CallMaps& maps, CollectiveOp op, bool 
       key_ = any_copies(maps.out[0]) ? LaneKey::out : LaneKey::in;
   }
   if (op == CollectiveOp::all_to_all && in_place) key_ = LaneKey::lesser;
+  regions_ = (key_ == LaneKey::out ? maps.out : maps.in)[0].size();
   deal(map, maps);
+  const bool every_lane_worth =
+      maps.elements * static_cast<std::int64_t>(item) >= kLeastShare * static_cast<std::int64_t>(lanes_.size());
+  if (every_lane_worth && can_deal_evenly(maps) && !dealt_alike()) deal_evenly(maps);
 }
 
 void Lanes::cut(const CallMaps& maps, const Schedule& schedule, std::int64_t message_bytes, std::int64_t rounds) {
@@ -124,16 +131,37 @@ void Lanes::deal(const MachineMap& map, const CallMaps& maps) {
   }
 }
 
+/// A copy is seen by the PEs that hold it only.
+bool Lanes::can_deal_evenly(const CallMaps& maps) const {
+  return maps.level == NodeLevel::rank && !any_copies(maps.in[0]) && !any_copies(maps.out[0]);
+}
+
+void Lanes::deal_evenly(const CallMaps& maps) {
+  const auto count = static_cast<std::int64_t>(lanes_.size());
+  std::int64_t number = 0;
+  for (auto lane = lanes_.begin(); lane != lanes_.end();) {
+    const auto [first, last] = even_part(maps.elements, number++, count, item_);
+    if (first == last) {
+      lane = lanes_.erase(lane);
+      continue;
+    }
+    for (std::size_t region = 0; region < regions_; ++region) {
+      lane->second.regions[static_cast<std::int32_t>(region)] = {{first, last - first, 0}};
+    }
+    ++lane;
+  }
+}
+
 bool Lanes::dealt_alike() const {
   const auto same = [](const Lane::Interval& a, const Lane::Interval& b) {
     return a.begin == b.begin && a.count == b.count;
   };
   return std::all_of(lanes_.begin(), lanes_.end(), [&](const auto& entry) {
     const auto& regions = entry.second.regions;
-    return std::all_of(regions.begin(), regions.end(), [&](const auto& region) {
-      const auto& first = regions.begin()->second;
-      return std::equal(first.begin(), first.end(), region.second.begin(), region.second.end(), same);
-    });
+    return regions.size() == regions_ && std::all_of(regions.begin(), regions.end(), [&](const auto& region) {
+             const auto& first = regions.begin()->second;
+             return std::equal(first.begin(), first.end(), region.second.begin(), region.second.end(), same);
+           });
   });
 }
 
@@ -146,6 +174,10 @@ void Lanes::find_segments(const CallMaps& maps, const Schedule& schedule) {
     return key_ == LaneKey::in ? block.in_region < 0 && !own_in_ : block.out_region < 0 && !own_out_;
   };
   if (std::any_of(schedule.blocks.begin(), schedule.blocks.end(), passes) && !dealt_alike()) {
+    if (can_deal_evenly(maps)) {
+      deal_evenly(maps);
+      return find_segments(maps, schedule);
+    }
     throw Error("schedule '" + schedule.algorithm +
                 "' has blocks of no region; it needs regions that lie alike on the PEs: choose another placement");
   }

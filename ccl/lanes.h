@@ -40,6 +40,9 @@ enum class LaneKey : std::uint8_t { in, out, lesser };
 /// `out` leads where it has copies, since what spreads copies (spread.h) starts from the PEs that hold them, and where
 /// its regions are the smaller ones; otherwise `in`. Elements that several PEs hold are split between them: those of
 /// the middle cube, if `out` has copies in several. Every rank and every cube gets the same lanes.
+///
+/// Where different regions lie on different PEs, few lanes would serve each link: large regions are then dealt evenly
+/// to all lanes, which load and store at other PEs (decision 0135).
 class Lanes {
  public:
   Lanes(const MachineMap& map, const CallMaps& maps, CollectiveOp op, bool in_place, std::size_t item);
@@ -56,12 +59,14 @@ class Lanes {
 
  private:
   void deal(const MachineMap& map, const CallMaps& maps);
+  bool can_deal_evenly(const CallMaps& maps) const;
+  void deal_evenly(const CallMaps& maps);
   bool dealt_alike() const;  // every lane has the same part of all regions
   void find_segments(const CallMaps& maps, const Schedule& schedule);
   void count_rounds(const Schedule& schedule, std::int64_t message_elements, std::int64_t rounds);
 
   bool own_in_, own_out_;
-  std::size_t item_;
+  std::size_t item_, regions_ = 0;
   LaneKey key_ = LaneKey::in;
   std::map<LaneId, Lane> lanes_;
 };
