@@ -41,6 +41,7 @@ class CycleWheel {
   template <class Run, class Soon, class Next>
   void run(Cycle now, const Run& run, const Soon& soon, const Next& next) {
     const std::size_t slot = now % kSlots;
+    if (const std::uint32_t first = lists_[slot].first; first != kNone) next(nodes_[first].entry);
     for (std::uint32_t at = lists_[slot].first; at != kNone;) {
       const Node node = nodes_[at];
       if (node.next != kNone) {
@@ -56,6 +57,13 @@ class CycleWheel {
     }
     lists_[slot] = {};
     pending_[slot / 64] &= ~(std::uint64_t{1} << slot % 64);
+  }
+
+  /// Tells `soon(entry)` of the first two entries of cycle `at`.
+  template <class Soon>
+  void begin(Cycle at, const Soon& soon) const {
+    std::uint32_t node = lists_[at % kSlots].first;
+    for (unsigned i = 0; i < 2 && node != kNone; ++i, node = nodes_[node].next) soon(nodes_[node].entry);
   }
 
   /// First cycle from `now` on with an entry; kNoCycle: none.

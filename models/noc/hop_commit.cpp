@@ -80,6 +80,7 @@ void HopCommitEngine::step(Cycle now) {
       &fetch, [this](const Entry& entry) { fetch_next(entry); });
   busy_ = false;
   arm();
+  wheel_.begin(armed_, &fetch);
 }
 
 // A hop waits for memory more than for anything else: what it needs is fetched while those before it are handled.
@@ -93,7 +94,6 @@ void HopCommitEngine::fetch(const Entry& entry) {
 
 void HopCommitEngine::fetch_next(const Entry& entry) const {
   __builtin_prefetch(entry.queue->port);
-  __builtin_prefetch(&entry.queue->runs);
   if (entry.to == nullptr) return;
   __builtin_prefetch(entry.to->link);
   __builtin_prefetch(entry.to->vcs + entry.to->next);
@@ -303,7 +303,6 @@ void HopCommitEngine::forward(Queue& queue, Network& net) {
   if (!alone || !empty || link.port == nullptr || !output.free_from(first) || !input.free_from(first) ||
       last > now_ + SlotMap::kReach)
     return false;
-  __builtin_prefetch(behind.onward);
   output.take_run(first, last, now_);
   input.take_run(first, last, now_);
   const Cycle tail = std::max(last, packet.last_cycle);
@@ -370,7 +369,6 @@ void HopCommitEngine::push_aside(hop::Maps& output, hop::Maps& input, unsigned l
   if (queue.watched && queue.trailing != nullptr) follow(queue, packet, passage.first, flits);
   passage.last = std::max(passage.last, packet.last_cycle);
   Queue& behind = net.vcs[vc];
-  __builtin_prefetch(behind.onward);
   const bool whole = flits <= link.depth;
   if (whole) {
     Cycle place = usable(behind, flits - 1, link.depth);

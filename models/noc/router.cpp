@@ -43,8 +43,7 @@ void RouterOutput::give(std::uint16_t vc, unsigned flits, Cycle when) {
 }
 
 RouterPorts::RouterPorts(RouterNetwork& network, unsigned ports, Observer* observer)
-    : sockets(ports),
-      network_(network),
+    : network_(network),
       observer_(observer),
       flight_(Cycle{network.config().sw_alloc_delay} + network.config().switch_delay + network.config().link_delay),
       inputs_(std::make_unique<RouterInput[]>(ports)),
@@ -67,7 +66,7 @@ void RouterPorts::observe(unsigned port, const std::string& input, const std::st
 
 void RouterPorts::injected(unsigned input, Packet& packet, Cycle head, Cycle tail) {
   const Clock& clock = network_.clock();
-  (*sockets[input])->injected(packet, clock.at(head), clock.at(tail));
+  inputs_[input].peer->injected(packet, clock.at(head), clock.at(tail));
 }
 
 void RouterPorts::publish(unsigned input, const RouterOutput& to, const Packet& packet, Cycle head, Cycle tail) {
@@ -97,7 +96,6 @@ Router::Router(const sc_core::sc_module_name& name, RouterNetwork& network, cons
     out[p] = std::make_unique<PacketInitiatorSocket>(("out_" + port).c_str());
     in[p]->bind(static_cast<PacketForwardIf&>(input));
     out[p]->bind(static_cast<PacketBackwardIf&>(output));
-    ports_->sockets[p] = in[p].get();
     output.socket = out[p].get();
     output.observed = observer != nullptr;
     if (output.observed) {
@@ -115,6 +113,7 @@ void Router::end_of_elaboration() {
     if (!out[p]) continue;
     RouterOutput& output = ports_->output(p);
     output.peer = out[p]->operator->();
+    ports_->input(p).peer = in[p]->operator->();
     const auto* peer = dynamic_cast<const RouterInput*>(output.peer);
     if (peer == nullptr || peer->network != &network) continue;
     network.engine().connect(ports_->index(), p, peer->router, peer->port);

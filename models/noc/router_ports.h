@@ -37,6 +37,7 @@ struct alignas(64) RouterInput final : PacketForwardIf {
   }
 
   RouterNetwork* network = nullptr;
+  PacketBackwardIf* peer = nullptr;  ///< what sends here
   Observer* observer = nullptr;
   std::uint32_t router = 0, port = 0;
   TrackId track = kNoTrack;
@@ -72,8 +73,6 @@ class RouterPorts {
 
   void injected(unsigned input, Packet& packet, Cycle head, Cycle tail);
   void publish(unsigned input, const RouterOutput& to, const Packet& packet, Cycle head, Cycle tail);
-
-  std::vector<PacketTargetSocket*> sockets;  ///< of the inputs
 
  private:
   struct Track {
