@@ -25,7 +25,7 @@ if [ $${#missing[@]} -gt 0 ]; then \
   "$${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$${missing[@]}"; fi
 endef
 
-.PHONY: help run docs test packages test-packages release dev asan test-release test-dev test-asan same-times format format-check lint lint-all clean
+.PHONY: help run docs studies test packages test-packages release dev asan test-release test-dev test-asan same-times format format-check lint lint-all clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -39,6 +39,9 @@ docs: ## reference of the public API: build/docs/html/index.html
 	@$(call install,$(DOC_PACKAGES))
 	mkdir -p build/docs
 	doxygen docs/Doxyfile
+
+studies: release ## run the shipped studies again: docs/studies/*/results.csv, tables, pictures
+	docs/studies/update.sh build/release/sc_main/kernbench
 
 packages: ## install what the build needs (Debian packages)
 	@$(call install,$(BUILD_PACKAGES))

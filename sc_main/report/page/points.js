@@ -38,7 +38,7 @@
     const holder = d3.select("#table");
     holder.selectAll("*").remove();
     const table = holder.append("table").attr("class", "points");
-    table.append("thead").append("tr").selectAll("th").data(fields).enter().append("th").attr("scope", "col")
+    table.append("thead").append("tr").selectAll("th").data(fields).enter().append("th").attr("scope", "col").attr("class", f => f.num ? "num" : null)
       .attr("aria-sort", (_, i) => view.sort !== i ? "none" : view.up ? "ascending" : "descending")
       .append("button").attr("type", "button").text((f, i) => f.name + (view.sort !== i ? "" : view.up ? " \u25b2" : " \u25bc"))
       .on("click", (_, i) => { view.up = view.sort === i ? !view.up : true; view.sort = i; view.from = 0; draw(); });

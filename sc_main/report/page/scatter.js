@@ -2,9 +2,10 @@
 (function () {
   const width = 1140, height = 520, margin = {top: 16, right: 210, bottom: 52, left: 84};
   if (!columns.length || !measured.length) return note("#scatter", "No point has figures.");
-  const sized = objectives.length > 1 ? objectives : objectives.concat(metrics.filter(m => !m.objective));
-  const first = sized[0] ?? columns[0], second = sized[1] ?? columns.find(c => c !== first) ?? first;
-  const view = {x: second, y: first, colour: columns.find(c => c.kind === "axis") ?? null};
+  // Two objectives against each other; a single one along the first axis of numbers.
+  const axes = columns.filter(c => c.kind === "axis"), first = objectives[0] ?? metrics[0] ?? columns[0];
+  const second = objectives[1] ?? axes.find(a => !isCategory(a)) ?? axes[0] ?? columns.find(c => c !== first) ?? first;
+  const view = {x: second, y: first, colour: axes.find(a => a !== second) ?? null};
   picker("#scatter", "x", columns, view.x, choice => { view.x = choice; draw(); });
   picker("#scatter", "y", columns, view.y, choice => { view.y = choice; draw(); });
   picker("#scatter", "colour", [null, ...columns], view.colour, choice => { view.colour = choice; draw(); });
@@ -37,16 +38,18 @@
     if (best.length > 1)
       svg.append("path").attr("class", "front").attr("d", d3.line().x(p => x(view.x.of(p))).y(p => y(view.y.of(p)))
         .curve(view.x.goal === "maximize" ? d3.curveStepBefore : d3.curveStepAfter)(best));
-    const colour = colouring(view.colour, points);
-    svg.append("g").selectAll("circle").data(visible).enter().append("circle").attr("r", 4.5)
+    const colour = colouring(view.colour, points), rank = p => (state.chosen === p.index ? 2 : onFront.has(p.index) ? 1 : 0);
+    const ordered = visible.slice().sort((a, b) => rank(a) - rank(b));  // what matters lies on top
+    svg.append("g").selectAll("circle").data(ordered).enter().append("circle").attr("r", 4.5)
       .attr("class", p => "dot" + (onFront.has(p.index) ? " on-front" : "") + (state.chosen === p.index ? " chosen" : ""))
       .attr("cx", p => x(view.x.of(p))).attr("cy", p => y(view.y.of(p))).attr("fill", colour)
       .on("click", choose)
       .append("title").text(p => columns.map(c => `${titled(c)}: ${shown(c, p)}`).join("\n"));
     legend(svg, view.colour, points, width - margin.right + 24, margin.top + 16);
     if (best.length)
-      note("#scatter", `The line is the Pareto front of the two figures: ${best.length} of ${visible.length} points shown. ` +
-        "A click on a point shows its configuration and command below.");
+      note("#scatter", (best.length > 1 ? `The line is the Pareto front of the two figures: ${best.length} of ${visible.length} points shown. `
+        : "One point is the best in both figures. ") + "A click on a point shows its configuration and command below.");
+    else note("#scatter", `${visible.length} points shown. A click on one shows its configuration and command below.`);
   }
   const wanted = column => column.kind !== "metric" ? "" : column.goal === "maximize" ? ", larger is better" : ", smaller is better";
   state.listeners.push(draw);
