@@ -289,8 +289,7 @@ void HopCommitEngine::forward(Queue& queue, Network& net) {
   commit(queue, net, vc, std::max({now_, queue.va + allocated_, usable(behind, 0, depth)}));
 }
 
-// The same as commit() and settle() for the commonest case, a hop inside the network on which nothing is in the way;
-// false: something is.
+// The same as commit() and finish() for the commonest case, a hop on which nothing is in the way; false: something is.
 [[gnu::always_inline]] inline bool HopCommitEngine::pass_freely(Queue& queue, Network& net, unsigned vc) {
   Packet& packet = *queue.first;
   Link& link = *net.link;
@@ -299,9 +298,9 @@ void HopCommitEngine::forward(Queue& queue, Network& net) {
   const unsigned flits = flits_(packet);
   const Cycle first = now_ + allocated_, last = first + flits - 1;
   const bool alone = packet.next == nullptr && net.waiting == nullptr && !queue.watched && queue.level == kOrdinary;
-  const bool empty = behind.assigned == behind.departed && behind.gone + reuse_ <= now_ && flits <= link.depth;
-  if (!alone || !empty || link.port == nullptr || !output.free_from(first) || !input.free_from(first) ||
-      last > now_ + SlotMap::kReach)
+  const bool room = link.depth == kUnlimited ||
+                    (behind.assigned == behind.departed && behind.gone + reuse_ <= now_ && flits <= link.depth);
+  if (!alone || !room || !output.free_from(first) || !input.free_from(first) || last > now_ + SlotMap::kReach)
     return false;
   output.take_run(first, last, now_);
   input.take_run(first, last, now_);
@@ -318,7 +317,12 @@ void HopCommitEngine::forward(Queue& queue, Network& net) {
   packet.last_cycle = tail + hop_;
   sent_to_ = &behind;
   sent_by_ = &link;
-  actions_.pass(net.router, queue.port->number, net.output, packet, packet.first_cycle, packet.last_cycle);
+  if (link.port != nullptr) {
+    actions_.pass(net.router, queue.port->number, net.output, packet, packet.first_cycle, packet.last_cycle);
+  } else {
+    actions_.head(net.router, queue.port->number, net.output, packet, packet.first_cycle);
+    leave(queue, packet, net, vc, {first, tail});
+  }
   return true;
 }
 

@@ -10,6 +10,7 @@ RouterNetwork::RouterNetwork(const NocConfig& config, const NetworkRoutes& route
       flits_of_(config.flit_bytes),
       hop_(Cycle{config.routing_delay} + config.vc_alloc_delay + config.sw_alloc_delay + config.switch_delay +
            config.link_delay),
+      period_(kPsPerSecond % config.clock_hz == 0 ? kPsPerSecond / config.clock_hz : 0),
       config_(config),
       grade_(grade) {
   check(config_);

@@ -35,8 +35,8 @@ class RouterNetwork final : MeshEngine::Actions {
   /// Routers are numbered in the order in which they are made, as in the network's routes.
   unsigned add(RouterPorts& router, RouterOutput* outputs, unsigned ports);
   /// First cycle at or after `time`.
-  Cycle cycle(Ps time) const { return time == known_time_ ? known_cycle_ : clock_.tick_at_or_after(time); }
-  Cycle now() const { return queue_.now() == step_time_ ? step_cycle_ : clock_.tick_at_or_after(queue_.now()); }
+  Cycle cycle(Ps time) const { return time == known_time_ ? known_cycle_ : near(time); }
+  Cycle now() const { return near(queue_.now()); }
   /// From a source to the buffer behind it, for a flit that leaves the source at `cycle`.
   Ps injection(Cycle cycle) const { return clock_.at(cycle + 1 + config_.link_delay) - clock_.at(cycle); }
   /// Time of a cycle that is about to be handed over.
@@ -53,6 +53,13 @@ class RouterNetwork final : MeshEngine::Actions {
   void injected(unsigned router, unsigned input, Packet& packet, Cycle head, Cycle tail) override;
   void wake(Cycle at) override;
 
+  // Without a division shortly after a step.
+  Cycle near(Ps time) const {
+    const Ps ahead = time - step_time_;
+    if (ahead == 0) return step_cycle_;
+    if (ahead == period_) return step_cycle_ + 1;
+    return ahead == 2 * period_ ? step_cycle_ + 2 : clock_.tick_at_or_after(time);
+  }
   void move(const RouterOutput& to, Packet& packet, Cycle head);
   void leave(RouterOutput& to, unsigned router, unsigned input, Packet& packet, Cycle head, Cycle tail);
 
@@ -60,6 +67,7 @@ class RouterNetwork final : MeshEngine::Actions {
   const Clock clock_;
   const FlitCounter flits_of_;
   const Cycle hop_;   // of a head that nothing hinders
+  const Ps period_;   // 0: not a whole number of picoseconds
   Ps step_time_ = 0;  // of the last step
   Cycle step_cycle_ = 0;
   Ps known_time_ = 0;
