@@ -66,6 +66,13 @@ class TaskGraph {
   void order(std::int32_t before, std::int32_t after) { edges_.emplace_back(before, after); }
 
   static constexpr std::int64_t kLevel = std::int64_t{1} << 32;  ///< priority of a hop; `base` orders those alike
+  static constexpr std::int64_t kSecond = kLevel << 12;          ///< of what follows after all hops of a first half
+  static constexpr std::int64_t kGroup = kSecond << 2;           ///< of a group of pieces
+
+  /// Pieces of one group go by distance, groups one after the other: all regions are read and written in turn, and
+  /// the memories that hold them with them.
+  static std::int64_t base_of_piece(std::int32_t piece) { return piece / kPiecesOfGroup * kGroup; }
+  static constexpr std::int32_t kPiecesOfGroup = 4;  ///< even, for the two ways round to a ring's opposite node
 
   /// Up the tree, adding. `base` is added to every priority: largest distance to the root first.
   /// Returns the tasks that reach the root.
