@@ -35,9 +35,22 @@ int exchange_parts(const Lattice& grid);
 /// round. gather, scatter and send_recv: in `pieces` along shortest paths, farthest first.
 Schedule rooted_schedule(Operation operation, const Graph& graph, int trees, int pieces, int lambda);
 
-/// all_reduce in as many steps as there are hops: every node's whole vector floods one dimension after the other and is
-/// added in the order of the nodes (section 7). `colours` 2: half of the data takes the dimensions the other way round.
-Schedule flood_schedule(const PlanRequest& request, int colours, int lambda);
+/// How flood_schedule goes about it.
+struct FloodShape {
+  std::int32_t units = 1;       ///< parts of the data that take different ways
+  bool at_top = false;          ///< only sums of SIPs flood: cubes hand over to the row next to the IO chiplet first
+  bool straight_sips = false;   ///< between SIPs of a line one message straight to each; one cube or at_top
+  bool straight_cubes = false;  ///< at_top: cubes send straight to the end of their column or row
+};
+/// Longest line of nodes that have queues straight to each other.
+inline constexpr std::int32_t kMostStraight = 16;
+
+/// all_reduce in as many steps as there are hops, or in fewer longer ones (section 7). Every node's whole vector floods
+/// one dimension after the other and is added in the order of the nodes; of two units one takes the dimensions the
+/// other way round. at_top: cubes of a SIP add along columns, then along the top row to the cube of the unit, those
+/// flood between the SIPs, and the sum goes back.
+Schedule flood_schedule(const PlanRequest& request, const FloodShape& shape, int lambda);
+NodePairs flood_links(const PlanRequest& request);
 
 /// all_reduce, reduce, broadcast over SIPs and cubes: a tree of the SIPs' packing united with one of the cubes' in
 /// every SIP, for each pair in turn; periodic (section 6). Columns of cubes take turns to reach the other SIPs, so that

@@ -85,8 +85,17 @@ void on_machines(CollectiveOp op, F&& f) {
 
 TEST(FloodSchedule, IsExactOnEveryMachine) {
   on_machines(CollectiveOp::all_reduce, [](const PlanRequest& request) {
-    ASSERT_NO_THROW(check(flood_schedule(request, 1, 2)));
-    ASSERT_NO_THROW(check(flood_schedule(request, 2, 2)));
+    ASSERT_NO_THROW(check(flood_schedule(request, {}, 2)));
+    ASSERT_NO_THROW(check(flood_schedule(request, {2}, 2)));
+    if (request.cubes() == 1) {
+      ASSERT_NO_THROW(check(flood_schedule(request, {2, false, true}, 2)));
+    }
+    for (const bool straight : {false, true}) {
+      for (const std::int32_t units : {1, request.cube_w}) {
+        ASSERT_NO_THROW(check(flood_schedule(request, {units, true, straight, !straight}, 2)));
+        ASSERT_NO_THROW(check(flood_schedule(request, {units, true, straight, straight}, 2)));
+      }
+    }
   });
 }
 

@@ -135,15 +135,15 @@ TEST(Exchange, ReachesTheCutBoundOnGrids) {
 
 TEST(Flood, TakesAsManyStepsAsTheLongestWay) {
   for (int n = 2; n <= 9; ++n) {
-    EXPECT_EQ(flood_schedule(test::machine(CollectiveOp::all_reduce, kRing1d, n, 1), 1, 0).length, n / 2) << n;
+    EXPECT_EQ(flood_schedule(test::machine(CollectiveOp::all_reduce, kRing1d, n, 1), {}, 0).length, n / 2) << n;
   }
-  EXPECT_EQ(flood_schedule(test::machine(CollectiveOp::all_reduce, kTorus2d, 4, 4), 1, 0).length, 4);
-  EXPECT_EQ(flood_schedule(test::machine(CollectiveOp::all_reduce, kMesh2d, 4, 3), 1, 0).length, 5);
-  EXPECT_EQ(flood_schedule(test::machine(CollectiveOp::all_reduce, kFullyConnected, 8, 1), 1, 0).length, 1);
+  EXPECT_EQ(flood_schedule(test::machine(CollectiveOp::all_reduce, kTorus2d, 4, 4), {}, 0).length, 4);
+  EXPECT_EQ(flood_schedule(test::machine(CollectiveOp::all_reduce, kMesh2d, 4, 3), {}, 0).length, 5);
+  EXPECT_EQ(flood_schedule(test::machine(CollectiveOp::all_reduce, kFullyConnected, 8, 1), {}, 0).length, 1);
 }
 
 TEST(Flood, AddsInTheOrderOfPlacesOnEveryNode) {
-  const Schedule schedule = flood_schedule(test::machine(CollectiveOp::all_reduce, kRing1d, 5, 1), 1, 2);
+  const Schedule schedule = flood_schedule(test::machine(CollectiveOp::all_reduce, kRing1d, 5, 1), {}, 2);
   for (std::size_t node = 0; node < 5; ++node) {
     std::vector<std::int32_t> order;
     for (const Step& step : schedule.steps[node]) {
