@@ -85,7 +85,9 @@ class Ways {
 
   /// Of the copies the nearest one supplies.
   Ps of_elements(std::size_t i, std::size_t j) const {
-    const double block = std::min(in_bytes_, out_bytes_);
+    const bool exchanges = input_.op == CollectiveOp::all_to_all;  // a block for each rank on both sides
+    const double block =
+        exchanges ? in_bytes_ / static_cast<double>(input_.sips.size()) : std::min(in_bytes_, out_bytes_);
     Ps longest = 0;
     for (const TensorShard& target : targets_) {
       const auto part = needed(input_, i, j, range_of(target), block);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "ccl/grid.h"
+#include "ccl/layout.h"
 #include "ccl/registry.h"
 #include "tlm/machine/names.h"
 
@@ -34,6 +35,77 @@ std::vector<std::pair<int, int>> holders(const MachineMap& map, const Run& run, 
     if (!middle || place.cube == cube) found.emplace(place.cube, place.pe);
   }
   return {found.begin(), found.end()};
+}
+
+/// Adds elements of a region to what a lane works on, behind what it has of it.
+void add_interval(Lane& lane, std::size_t region, std::int64_t begin, std::int64_t count) {
+  auto& intervals = lane.regions[static_cast<std::int32_t>(region)];
+  const std::int64_t at = intervals.empty() ? 0 : intervals.back().at + intervals.back().count;
+  intervals.push_back({begin, count, at});
+}
+
+/// Below this, per PE, what a message takes on its way outweighs how evenly PEs share the work: one packet.
+constexpr std::int64_t kLittleBytes = 256;
+
+bool in_one_place(const std::vector<std::vector<RegionMap>>& nodes) {
+  return std::all_of(nodes.begin(), nodes.end(), [](const auto& regions) {
+    return std::all_of(regions.begin(), regions.end(), [](const RegionMap& region) {
+      return std::all_of(region.begin(), region.end(), [](const Run& run) { return run.places.size() == 1; });
+    });
+  });
+}
+
+/// Whether a call's pieces go to the PEs nearest to their way.
+bool little(const MachineMap& map, const CallMaps& maps, CollectiveOp op, std::size_t item) {
+  const bool moves = op == CollectiveOp::all_gather || op == CollectiveOp::reduce_scatter ||
+                     op == CollectiveOp::all_to_all || op == CollectiveOp::scatter || op == CollectiveOp::gather;
+  if (!moves || maps.level == NodeLevel::pe || !map.packet_latency || lacks_pes(map)) return false;
+  const auto regions = static_cast<std::int64_t>(std::max(maps.in[0].size(), maps.out[0].size()));
+  // A block that one of many ranks sends lies elsewhere at each of them: no PE is near to all.
+  if (op == CollectiveOp::all_to_all && regions > 2) return false;
+  const std::int64_t pes = std::int64_t{map.pes_per_cube} * (maps.level == NodeLevel::rank ? map.cubes_per_sip() : 1);
+  return maps.elements * regions * static_cast<std::int64_t>(item) <= kLittleBytes * pes && in_one_place(maps.in) &&
+         in_one_place(maps.out);
+}
+
+/// Pieces of a lane, each a message to every rank, that a queue of four slots holds: a fifth would wait for the first
+/// one's credit.
+constexpr std::size_t kMostPieces = 4;
+
+/// What a lane takes to send and receive a message.   assumed: some ops of PE_CPU, IPCQ and DMA at 3 to 6 ns each
+constexpr Ps kMessageTakes = 20'000;
+
+/// Times of the ways of little data between ranks.
+class Ways {
+ public:
+  explicit Ways(const MachineMap& map) : map_(map) {}
+
+  /// From `in` to `out` by way of a lane: a load there, a message to the lane's like, a store.
+  Ps by(const Place& in, const Place& lane, const Place& out) const {
+    return there_and_back(lane, in) + there_and_back(lane, out) + across(lane);
+  }
+
+ private:
+  static PeCoord pe(const Place& place, std::uint16_t sip) { return {sip, place.cube, place.pe}; }
+  Ps way(PeCoord from, PeCoord to) const {
+    return from == to ? 0 : map_.packet_latency(map_.pe(from), map_.pe(to), kElement);
+  }
+  Ps there_and_back(const Place& a, const Place& b) const { return way(pe(a, 0), pe(b, 0)) + way(pe(b, 0), pe(a, 0)); }
+  Ps across(const Place& lane) const { return map_.sips < 2 ? 0 : way(pe(lane, 0), pe(lane, 1)); }
+
+  static constexpr std::uint32_t kElement = 8;  // a minimal message: one flit
+  const MachineMap& map_;
+};
+
+/// Adds elements to a lane's intervals of a region, to the last one if they continue it.
+void extend(std::vector<Lane::Interval>& intervals, std::int64_t begin, std::int64_t count) {
+  if (intervals.empty()) {
+    intervals.push_back({begin, count, 0});
+  } else if (intervals.back().begin + intervals.back().count == begin) {
+    intervals.back().count += count;
+  } else {
+    intervals.push_back({begin, count, intervals.back().at + intervals.back().count});
+  }
 }
 
 }  // namespace
@@ -71,11 +143,14 @@ Lanes::Lanes(const MachineMap& map, const CallMaps& maps, CollectiveOp op, bool 
       key_ = any_copies(maps.out[0]) ? LaneKey::out : LaneKey::in;
   }
   if (op == CollectiveOp::all_to_all && in_place) key_ = LaneKey::lesser;
+  near_ = key_ != LaneKey::lesser && little(map, maps, op, item);
+  // Blocks are told apart by the side that has more regions.
+  if (near_) key_ = maps.out[0].size() > maps.in[0].size() ? LaneKey::out : LaneKey::in;
   regions_ = (key_ == LaneKey::out ? maps.out : maps.in)[0].size();
   deal(map, maps);
   const bool every_lane_worth =
       maps.elements * static_cast<std::int64_t>(item) >= kLeastShare * static_cast<std::int64_t>(lanes_.size());
-  if (every_lane_worth && can_deal_evenly(maps) && !dealt_alike()) deal_evenly(maps);
+  if (!near_ && every_lane_worth && can_deal_evenly(maps) && !dealt_alike()) deal_evenly(maps);
 }
 
 void Lanes::cut(const CallMaps& maps, const Schedule& schedule, std::int64_t message_bytes, std::int64_t rounds) {
@@ -90,24 +165,98 @@ std::int32_t Lanes::key_of(const Block& block) const {
   return std::max(region, 0);  // what only passes through goes like region 0
 }
 
-void Lanes::deal(const MachineMap& map, const CallMaps& maps) {
-  const auto& nodes = key_ == LaneKey::out ? maps.out : maps.in;
-  for (std::size_t node = 0; node < nodes.size(); ++node) {
-    std::map<LaneId, Lane> lanes;
-    for (std::size_t region = 0; region < nodes[node].size(); ++region) {
-      for (const Run& run : nodes[node][region]) {
-        const auto pes = holders(map, run, key_ != LaneKey::in);
-        for (std::size_t i = 0; i < pes.size(); ++i) {
-          const auto [first, last] =
-              even_part(run.count, static_cast<std::int64_t>(i), static_cast<std::int64_t>(pes.size()), item_);
-          if (first == last) continue;
-          const LaneId id = lane_of(maps, pes[i].first, pes[i].second);
-          auto& intervals = lanes[id].regions[static_cast<std::int32_t>(region)];
-          const std::int64_t at = intervals.empty() ? 0 : intervals.back().at + intervals.back().count;
-          intervals.push_back({run.begin + first, last - first, at});
-        }
+std::map<LaneId, Lane> Lanes::deal_to_holders(const MachineMap& map, const CallMaps& maps, std::size_t node) const {
+  std::map<LaneId, Lane> lanes;
+  const auto& regions = (key_ == LaneKey::out ? maps.out : maps.in)[node];
+  for (std::size_t region = 0; region < regions.size(); ++region) {
+    for (const Run& run : regions[region]) {
+      const auto pes = holders(map, run, key_ != LaneKey::in);
+      for (std::size_t i = 0; i < pes.size(); ++i) {
+        const auto [first, last] =
+            even_part(run.count, static_cast<std::int64_t>(i), static_cast<std::int64_t>(pes.size()), item_);
+        if (first == last) continue;
+        add_interval(lanes[lane_of(maps, pes[i].first, pes[i].second)], region, run.begin + first, last - first);
       }
     }
+  }
+  return lanes;
+}
+
+std::map<LaneId, Lane> Lanes::deal_near(const MachineMap& map, const CallMaps& maps, std::size_t node) const {
+  const std::vector<Piece> pieces = pieces_of(map, maps, node);
+  Ps shortest = 0, longest = 0;  // of the longest ways: each piece by the better side, all by `in`
+  std::set<Ps> limits;
+  for (const Piece& piece : pieces) {
+    shortest = std::max(shortest, std::min(piece.by_in, piece.by_out));
+    longest = std::max(longest, piece.by_in);
+    limits.insert({piece.by_in, piece.by_out});
+  }
+  const Ps piece_takes = kMessageTakes * static_cast<Ps>(pieces.back().region);  // to as many ranks
+  std::map<LaneId, Lane> best;
+  Ps best_takes = longest + piece_takes * static_cast<Ps>(deal_pieces(maps, pieces, longest, best));
+  for (auto limit = limits.lower_bound(shortest); limit != limits.end() && *limit + piece_takes < best_takes; ++limit) {
+    std::map<LaneId, Lane> lanes;
+    const std::size_t most = deal_pieces(maps, pieces, *limit, lanes);
+    const Ps takes = *limit + piece_takes * static_cast<Ps>(most);
+    if (most > kMostPieces || takes >= best_takes) continue;
+    best_takes = takes;
+    best = std::move(lanes);
+  }
+  return best;
+}
+
+/// Deals pieces to the PEs that hold them in `in`, those with a longer way than `limit` from there to those in `out`.
+/// Returns how many a lane has at most: a message never joins what lies in different places of `in`.
+std::size_t Lanes::deal_pieces(const CallMaps& maps, const std::vector<Piece>& pieces, Ps limit,
+                               std::map<LaneId, Lane>& lanes) {
+  std::map<LaneId, std::set<std::int64_t>> borders;  // in a lane's row, whatever the region
+  std::size_t most = 0;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const Piece& piece = pieces[i];
+    const Place& at = piece.by_in <= limit ? piece.in : piece.out;
+    const LaneId id = lane_of(maps, at.cube, at.pe);
+    auto& intervals = lanes[id].regions[static_cast<std::int32_t>(piece.region)];
+    const std::size_t before = intervals.size();
+    extend(intervals, piece.begin, piece.count);
+    if (intervals.size() > before || !(piece.in == pieces[i - 1].in)) {
+      const Lane::Interval& last = intervals.back();
+      borders[id].insert(last.at + piece.begin - last.begin);
+      most = std::max(most, borders[id].size());
+    }
+  }
+  return most;
+}
+
+/// What lies contiguously on both sides, and how long its way takes.
+std::vector<Lanes::Piece> Lanes::pieces_of(const MachineMap& map, const CallMaps& maps, std::size_t node) const {
+  const auto& keys = (key_ == LaneKey::out ? maps.out : maps.in)[node];
+  const auto& others = (key_ == LaneKey::out ? maps.in : maps.out)[node];
+  std::vector<Piece> pieces;
+  for (std::size_t region = 0; region < keys.size(); ++region) {
+    // all_to_all of two: what one calls the other's block, the other calls its own.
+    const std::size_t across = own_in_ || own_out_ ? region : region + 1;
+    const RegionMap &key = keys[region], &other = others[across % others.size()];
+    for (std::int64_t at = 0; at < maps.elements;) {
+      const Run &here = run_at(key, at), &there = run_at(other, at);
+      const std::int64_t end = std::min(here.end(), there.end());
+      Piece piece{region, at, end - at, (key_ == LaneKey::out ? there : here).places.front(),
+                  (key_ == LaneKey::out ? here : there).places.front()};
+      if (maps.level == NodeLevel::rank) {
+        const Ways ways(map);
+        piece.by_in = ways.by(piece.in, piece.in, piece.out);
+        piece.by_out = ways.by(piece.in, piece.out, piece.out);
+      }
+      pieces.push_back(piece);
+      at = end;
+    }
+  }
+  return pieces;
+}
+
+void Lanes::deal(const MachineMap& map, const CallMaps& maps) {
+  const std::size_t nodes = (key_ == LaneKey::out ? maps.out : maps.in).size();
+  for (std::size_t node = 0; node < nodes; ++node) {
+    std::map<LaneId, Lane> lanes = near_ ? deal_near(map, maps, node) : deal_to_holders(map, maps, node);
     if (node == 0) {
       lanes_ = std::move(lanes);
       continue;

@@ -43,6 +43,9 @@ enum class LaneKey : std::uint8_t { in, out, lesser };
 ///
 /// Where different regions lie on different PEs, few lanes would serve each link: large regions are then dealt evenly
 /// to all lanes, which load and store at other PEs (decision 0135).
+///
+/// Little data without copies (decision 0145) go to the PEs that hold them in `in`; between ranks, what has a long way
+/// from there goes to those that hold it in `out`, where that is shorter.
 class Lanes {
  public:
   Lanes(const MachineMap& map, const CallMaps& maps, CollectiveOp op, bool in_place, std::size_t item);
@@ -61,11 +64,23 @@ class Lanes {
   void deal(const MachineMap& map, const CallMaps& maps);
   bool can_deal_evenly(const CallMaps& maps) const;
   void deal_evenly(const CallMaps& maps);
+  struct Piece {
+    std::size_t region = 0;
+    std::int64_t begin = 0, count = 0;
+    Place in, out;
+    Ps by_in = 0, by_out = 0;  ///< time of its way if the PE there sends it
+  };
+  static std::size_t deal_pieces(const CallMaps& maps, const std::vector<Piece>& pieces, Ps limit,
+                                 std::map<LaneId, Lane>& lanes);
+  std::vector<Piece> pieces_of(const MachineMap& map, const CallMaps& maps, std::size_t node) const;
+  std::map<LaneId, Lane> deal_to_holders(const MachineMap& map, const CallMaps& maps, std::size_t node) const;
+  std::map<LaneId, Lane> deal_near(const MachineMap& map, const CallMaps& maps, std::size_t node) const;
   bool dealt_alike() const;  // every lane has the same part of all regions
   void find_segments(const CallMaps& maps, const Schedule& schedule);
   void count_rounds(const Schedule& schedule, std::int64_t message_elements, std::int64_t rounds);
 
   bool own_in_, own_out_;
+  bool near_ = false;  ///< little data: dealt to the PEs nearest to its way
   std::size_t item_, regions_ = 0;
   LaneKey key_ = LaneKey::in;
   std::map<LaneId, Lane> lanes_;

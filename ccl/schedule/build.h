@@ -52,6 +52,12 @@ inline constexpr std::int32_t kMostStraight = 16;
 Schedule flood_schedule(const PlanRequest& request, const FloodShape& shape, int lambda);
 NodePairs flood_links(const PlanRequest& request);
 
+/// reduce_scatter of small data in few steps: up the columns of cubes to the row next to the IO chiplet, from there
+/// straight to the column of the owner's cube on every SIP of its row, then along the SIPs' columns, and down to it.
+/// Lines of SIPs of at most kMostStraight.
+Schedule funnel_schedule(const PlanRequest& request, int lambda);
+NodePairs funnel_links(const PlanRequest& request);
+
 /// all_reduce, reduce, broadcast over SIPs and cubes: a tree of the SIPs' packing united with one of the cubes' in
 /// every SIP, for each pair in turn; periodic (section 6). Columns of cubes take turns to reach the other SIPs, so that
 /// the latency assumed there may be `columns` times `lambda`.

@@ -99,6 +99,20 @@ TEST(FloodSchedule, IsExactOnEveryMachine) {
   });
 }
 
+TEST(FunnelSchedule, IsExactOnEveryMachine) {
+  on_machines(CollectiveOp::reduce_scatter,
+              [](const PlanRequest& request) { ASSERT_NO_THROW(check(funnel_schedule(request, 2))); });
+}
+
+TEST(FunnelSchedule, RefusesLongLines) {
+  try {
+    funnel_schedule(test::machine(CollectiveOp::reduce_scatter, kRing1d, 17, 1), 2);
+    FAIL() << "not refused";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_STREQ(error.what(), "a line of 17 SIPs is too long for queues between all of them; at most 16");
+  }
+}
+
 TEST(ProductSchedule, IsExactOnEveryMachine) {
   for (const CollectiveOp op : {CollectiveOp::all_reduce, CollectiveOp::reduce, CollectiveOp::broadcast}) {
     on_machines(op, [](const PlanRequest& request) {

@@ -80,6 +80,56 @@ TEST(KernbenchPy, TheFarthestCubeIsReachedOverOneConnectionPerSide) {
   expect_within(times, "farthest_cube", 573, 0.1);
 }
 
+/// One all-reduce of six SIPs in a torus, every cube's tile a contribution of its own, as in the Python KernBench.
+Json all_reduce(const Tool& tool, int w, int h, const std::string& bytes, const std::vector<std::string>& more) {
+  std::vector<std::string> arguments = {"run",        "all_reduce",
+                                        "-b",         bytes,
+                                        "--scope",    "cube",
+                                        "--topology", "kernbench-py",
+                                        "--set",      "system.sips.count=6",
+                                        "--set",      "system.sips.topology=torus_2d",
+                                        "--set",      "system.sips.w=" + std::to_string(w),
+                                        "--set",      "system.sips.h=" + std::to_string(h)};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  const Json rows = results_of(tool, arguments);
+  return rows.size() == 1 ? rows[0] : Json::object({{"time_ns", 0}, {"check", "no result"}});
+}
+
+// "Bytes per PE" of the published table are a cube's tile: only one PE of a cube holds one there.
+TEST(KernbenchPy, AllReduceTakesAtMostAThirdOfThePublishedTime) {
+  const Tool tool;
+  const Json middle = all_reduce(tool, 3, 2, "16K", {}), large = all_reduce(tool, 2, 3, "64K", {});
+  EXPECT_EQ(middle["check"], "ok");
+  EXPECT_LE(middle["time_ns"].get<double>(), 4'225 / 3.0);
+  EXPECT_EQ(large["check"], "ok");
+  EXPECT_LE(large["time_ns"].get<double>(), 12'001 / 3.0);
+}
+
+/// As published: one PE of a cube works, and whole tiles move.
+double as_published(const Tool& tool, const std::string& bytes, const std::string& memory) {
+  std::ofstream(tool.file("unchunked.yaml"))
+      << "algorithms:\n"
+         "  lrab_hierarchical_allreduce: {module: kernbench.ccl.lrab_hierarchical_allreduce, chunk_bytes: 128KiB}\n";
+  const Json row = all_reduce(tool, 3, 2, bytes,
+                              {"--ccl", "unchunked.yaml", "--algorithm", "lrab_hierarchical_allreduce", "--placement",
+                               "cube=column_wise,pe=column_wise,pes=1", "--set", "pe.ipcq.slot_size=128KiB", "--set",
+                               "pe.ipcq.buffer=" + memory, "--data", "off"});
+  return row["time_ns"];
+}
+
+TEST(KernbenchPy, TheHierarchicalAllReduceAsPublishedTakesAConstantPlusASlope) {
+  const Tool tool;
+  const double small = as_published(tool, "256", "tcm"), middle = as_published(tool, "16K", "tcm"),
+               large = as_published(tool, "64K", "tcm");
+  const double slope = (large - small) / (65'536 - 256), constant = small - 256 * slope;
+  EXPECT_NEAR(constant + 16'384 * slope, middle, 0.02 * middle);
+  // Twelve hops pass a tile on when all of it is there, each over one connection of 128 GB/s.
+  EXPECT_GT(slope, 12 / 128.0);
+  EXPECT_LT(slope, 3 * 12 / 128.0);
+  // Slots in HBM are slower to write and to read.
+  EXPECT_GT(as_published(tool, "64K", "hbm") - as_published(tool, "256", "hbm"), large - small);
+}
+
 TEST(Rebel100, DieToDieLatencyIsThePublishedOne) {
   const Tool tool;
   const Json rows = results_of(tool, {"run", "link", "--topology", "rebel100", "--kind", "ucie", "-b", "64", "-e",

@@ -1,0 +1,112 @@
+#include "ccl/lanes.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "tests/ccl/collective_case.h"
+
+namespace kernbench::test {
+namespace {
+
+using Elements = std::pair<std::int64_t, std::int64_t>;  ///< [first, second)
+
+/// Cubes in a column, cube 0 next to the IO chiplet, one PE each: 100 ns between neighbouring cubes and between the SIPs.
+MachineMap column(int cubes) {
+  MachineMap map = make_map(SipTopology::ring_1d, 2, 0, 0, 1, cubes, 1);
+  std::vector<PeCoord> coords(1 + static_cast<std::size_t>(map.pe({1, static_cast<std::uint16_t>(cubes - 1), 0})));
+  for (std::uint16_t sip = 0; sip < 2; ++sip) {
+    for (const PeCoord pe : map.pes(sip)) coords.at(static_cast<std::size_t>(map.pe(pe))) = pe;
+  }
+  map.packet_latency = [coords](NodeId from, NodeId to, std::uint32_t) -> Ps {
+    const PeCoord a = coords.at(static_cast<std::size_t>(from)), b = coords.at(static_cast<std::size_t>(to));
+    if (a.sip == b.sip) return 100'000 * std::abs(a.cube - b.cube);
+    return 100'000 * (a.cube + 1 + 1 + b.cube);
+  };
+  return map;
+}
+
+LaunchMessage::TensorArg row(std::int64_t columns, int cubes, Va base) {
+  LaunchMessage::TensorArg tensor{base, {}, {1, columns}};
+  const std::int64_t each = columns / cubes;
+  for (int cube = 0; cube < cubes; ++cube) {
+    tensor.shards.push_back({{0, static_cast<std::uint16_t>(cube), 0},
+                             static_cast<std::uint64_t>(cube * each * 4),
+                             static_cast<std::uint64_t>(each * 4),
+                             1,
+                             each,
+                             0,
+                             cube * each});
+  }
+  return tensor;
+}
+
+/// What each cube's lane works on, by region.
+std::map<int, std::map<int, std::vector<Elements>>> dealt(const MachineMap& map, CollectiveOp op, std::int64_t in,
+                                                          std::int64_t out) {
+  const int cubes = static_cast<int>(map.cubes_per_sip());
+  const ccl::CallMaps maps =
+      ccl::make_call_maps(map, op, Scope::sip, 2, row(in, cubes, 0x1000), row(out, cubes, 0x80000), 4);
+  const ccl::Lanes lanes(map, maps, op, false, 4);
+  std::map<int, std::map<int, std::vector<Elements>>> found;
+  for (const auto& [id, lane] : lanes.all()) {
+    for (const auto& [region, intervals] : lane.regions) {
+      for (const auto& interval : intervals)
+        found[id.first][region].push_back({interval.begin, interval.begin + interval.count});
+    }
+  }
+  return found;
+}
+
+// Element 1 of block 0 comes from cube 1 and goes to cube 0; element 0 of block 1 the other way: both pass the other
+// SIP's cube 0 anyway.
+TEST(Lanes, LittleDataGoesToThePeNearestToItsWay) {
+  const auto lanes = dealt(column(2), CollectiveOp::all_gather, 2, 4);
+  EXPECT_EQ(lanes.at(0).at(0), (std::vector<Elements>{{0, 2}}));
+  EXPECT_EQ(lanes.at(0).at(1), (std::vector<Elements>{{0, 1}}));
+  EXPECT_EQ(lanes.at(1).at(1), (std::vector<Elements>{{1, 2}}));
+  EXPECT_EQ(lanes.at(1).count(0), 0u);
+}
+
+TEST(Lanes, MoreThanAPacketForEachPeIsDealtToItsHolders) {
+  const MachineMap map = column(2);
+  const std::int64_t little = 2 * 256 / 4;  // elements of the larger side: 256 B for each of two PEs
+  EXPECT_EQ(dealt(map, CollectiveOp::all_gather, little / 2, little).at(1).count(0), 0u);
+  const auto lanes = dealt(map, CollectiveOp::all_gather, little, 2 * little);
+  EXPECT_EQ(lanes.at(1).at(0), (std::vector<Elements>{{little / 2, little}}));
+}
+
+constexpr CollectiveOp kOps[] = {CollectiveOp::all_gather, CollectiveOp::reduce_scatter, CollectiveOp::all_to_all,
+                                 CollectiveOp::gather, CollectiveOp::scatter};
+
+TEST(Lanes, LittleDataArrivesWhateverTheWay) {
+  const MachineMap map = column(3);
+  const DPPolicy sharded{CubeSplit::column_wise, PeSplit::column_wise, {}, {}};
+  const DPPolicy rows{CubeSplit::row_wise, PeSplit::column_wise, {}, {}};
+  for (const CollectiveOp op : kOps) {
+    for (const auto& [in, out] : {std::pair{sharded, sharded}, {sharded, rows}, {rows, sharded}}) {
+      for (const std::int64_t count : {1, 5, 18}) {
+        for (const Scope scope : {Scope::sip, Scope::cube}) {
+          if (scope == Scope::cube && (in.cube != CubeSplit::column_wise || out.cube != CubeSplit::column_wise))
+            continue;
+          for (const bool in_place : {false, true}) {
+            if (in_place && (scope == Scope::cube || in.cube != out.cube)) continue;
+            CollectiveCase c;
+            c.op = op;
+            c.scope = scope;
+            c.in = in;
+            c.out = out;
+            c.in_place = in_place;
+            c.count = scope == Scope::cube ? 6 * count : count;
+            c.rows = scope == Scope::sip;
+            EXPECT_EQ(run_collective(map, c), "") << to_string(op) << " scope " << to_string(scope) << " count "
+                                                  << count << (in_place ? " in place" : "");
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kernbench::test
