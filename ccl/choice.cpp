@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ccl/level_cost.h"
 #include "ccl/schedule_call.h"
 #include "ccl/tuned_table.h"
 
@@ -82,10 +83,7 @@ Candidate Chooser::judge(const std::string& name, const ChoiceInput& input) cons
     PlanRequest request = ScheduleBinder::base_request(entry, map_, shape);
     const bool cubes = nodes_are_cubes(input) && !group_.ranks_are_pes();
     request.op = input.op;
-    if (cubes) {
-      request.cube_w = map_.cube_w;
-      request.cube_h = map_.cube_h;
-    }
+    set_nodes(request, cubes ? map_.cube_w : 1, cubes ? map_.cube_h : 1);
     request.root = input.root * request.cubes();
     if (input.op == CollectiveOp::send_recv) {
       request.root = -1;

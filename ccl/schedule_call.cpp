@@ -6,6 +6,7 @@
 #include <set>
 
 #include "ccl/call_keys.h"
+#include "ccl/level_cost.h"
 
 namespace kernbench::ccl {
 namespace {
@@ -40,29 +41,6 @@ std::pair<int, int> ends(int rank, const CollectiveCall& call, int ranks) {
   return {-1, shift};
 }
 
-/// The slowest link between SIPs, or between cubes, as schedules are told of it.
-LevelCost level(const MachineMap& map, bool between_sips) {
-  LevelCost cost;
-  bool any = false;
-  for (const LinkBundle& link : between_sips ? map.sip_links : map.cube_links) {
-    if (!between_sips && (link.a == kIoChiplet || link.b == kIoChiplet)) continue;
-    const auto rate = static_cast<double>(link.capacity.bytes_per_second());
-    if (any && rate >= cost.bytes_per_second) continue;
-    any = true;
-    cost.bytes_per_second = rate;
-    cost.hop_seconds = static_cast<double>(link.latency) * 1e-12;
-  }
-  const auto hop = [&](PeCoord from, PeCoord to) {
-    if (map.packet_latency && map.has(from) && map.has(to)) {
-      cost.hop_seconds = static_cast<double>(map.packet_latency(map.pe(from), map.pe(to), 64)) * 1e-12;
-    }
-  };
-  if (between_sips && map.sips > 1) hop({0, 0, 0}, {1, 0, 0});
-  if (!between_sips && map.cubes_per_sip() > 1)
-    hop({0, 0, 0}, {0, static_cast<std::uint16_t>(map.cube_w > 1 ? 1 : map.cube_w), 0});
-  return cost;
-}
-
 bool holds(const Block& block, std::int32_t node) { return block.holder == kEveryNode || block.holder == node; }
 
 }  // namespace
@@ -73,8 +51,7 @@ PlanRequest ScheduleBinder::base_request(const AlgorithmEntry& entry, const Mach
   request.sip_w = shape.w;
   request.sip_h = shape.h;
   request.ranks = shape.ranks;
-  request.sip = level(map, true);
-  request.cube = level(map, false);
+  describe_machine(map, request);
   request.parameters = entry.parameters;
   return request;
 }
@@ -100,8 +77,7 @@ PlanRequest ScheduleBinder::request(int rank, const CollectiveCall& call, const 
                                     std::size_t lanes) const {
   PlanRequest request = base_request(entry_, queues_.map(), shape_);
   request.op = maps.op;
-  request.cube_w = maps.node_w;
-  request.cube_h = maps.node_h;
+  set_nodes(request, maps.node_w, maps.node_h);
   request.root = call.root * request.cubes();
   if (call.op == CollectiveOp::send_recv) std::tie(request.root, request.peer) = ends(rank, call, shape_.ranks);
   const std::size_t regions = std::max(maps.in[0].size(), maps.out[0].size());

@@ -103,6 +103,7 @@ struct LevelCost {
   double bytes_per_second = 128e9;  ///< payload of a link, each way
   double hop_seconds = 1e-6;        ///< send to received, of a minimal message
   double message_seconds = 0;       ///< o: fixed cost of a message on the link
+  double pass_seconds = 0;          ///< of a routed message, for every further link
 };
 
 /// What a schedule is made for. Nodes are numbered rank * cubes + cube, cubes = cube_w * cube_h row by row.
@@ -118,7 +119,10 @@ struct PlanRequest {
   std::int64_t slot_bytes = 4096;       ///< of a slot
   LevelCost sip, cube;                  ///< links between SIPs and between cubes; all lanes share one link
   double send_seconds = 2e-9, receive_seconds = 4e-9;  ///< engine time of one message on one lane
-  std::map<std::string, std::int64_t> parameters;      ///< declared by the algorithm
+  double lane_bytes_per_second = 0;                    ///< at which a lane hands bytes over and takes them; 0: at once
+  double climb_seconds = 0;   ///< between SIPs: what the bottom row of cubes takes longer than the top row
+  double memory_seconds = 0;  ///< a load, or a store
+  std::map<std::string, std::int64_t> parameters;  ///< declared by the algorithm
 
   std::int32_t cubes() const { return cube_w * cube_h; }
   std::int32_t nodes() const { return ranks * cubes(); }

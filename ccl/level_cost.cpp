@@ -1,0 +1,107 @@
+#include "ccl/level_cost.h"
+
+#include <algorithm>
+
+namespace kernbench::ccl {
+namespace {
+
+constexpr std::uint32_t kMinimal = 64;  // bytes of a message whose size does not count: one flit
+
+double seconds(Ps time) { return static_cast<double>(time) * 1e-12; }
+
+/// Zero-load times between PEs, where the map knows them.
+class Ways {
+ public:
+  explicit Ways(const MachineMap& map) : map_(map) {}
+
+  /// The longest from a PE of cubes [first, last) to the PE at the same place `sips` SIPs and `cubes` cubes on.
+  Ps longest(int first, int last, int sips, int cubes) const {
+    Ps most = 0;
+    for (int cube = first; cube < last; ++cube) {
+      for (const int pe : {0, map_.pes_per_cube - 1}) {
+        const PeCoord from = at(0, cube, pe), to = at(sips, cube + cubes, pe);
+        if (!map_.has(from) || !map_.has(to)) continue;
+        most = std::max(most, map_.packet_latency(map_.pe(from), map_.pe(to), kMinimal));
+      }
+    }
+    return most;
+  }
+
+  static PeCoord at(int sip, int cube, int pe) {
+    return {static_cast<std::uint16_t>(sip), static_cast<std::uint16_t>(cube), static_cast<std::uint16_t>(pe)};
+  }
+
+ private:
+  const MachineMap& map_;
+};
+
+/// The slowest link of a level.
+LevelCost slowest(const MachineMap& map, bool between_sips) {
+  LevelCost cost;
+  bool any = false;
+  for (const LinkBundle& link : between_sips ? map.sip_links : map.cube_links) {
+    if (!between_sips && (link.a == kIoChiplet || link.b == kIoChiplet)) continue;
+    const auto rate = static_cast<double>(link.capacity.bytes_per_second());
+    if (any && rate >= cost.bytes_per_second) continue;
+    any = true;
+    cost.bytes_per_second = rate;
+    cost.hop_seconds = seconds(link.latency);
+  }
+  return cost;
+}
+
+/// A SIP that is two links away from SIP 0; 0 if there is none.
+int two_links_away(const MachineMap& map) {
+  switch (map.sip_topology) {
+    case SipTopology::ring_1d:
+      return map.sips >= 4 ? 2 : 0;
+    case SipTopology::torus_2d:
+    case SipTopology::mesh_2d_no_wrap:
+      if (map.sip_w >= 2 && map.sip_h >= 2) return map.sip_w + 1;
+      return map.sips >= (map.sip_topology == SipTopology::torus_2d ? 4 : 3) ? 2 : 0;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+void describe_machine(const MachineMap& map, PlanRequest& request) {
+  request.sip = slowest(map, true);
+  request.cube = slowest(map, false);
+  request.lane_bytes_per_second =
+      static_cast<double>(std::min(map.pe_port.bytes_per_second(), map.tcm.peak.bytes_per_second()));
+  if (!map.packet_latency || map.pes_per_cube == 0) return;
+  const Ways ways(map);
+  const int cubes = map.cubes_per_sip(), w = map.cube_w;
+  if (map.sips > 1) {
+    if (const Ps top = ways.longest(0, w, 1, 0); top > 0) {
+      request.sip.hop_seconds = seconds(top);
+      request.climb_seconds = seconds(std::max<Ps>(ways.longest(cubes - w, cubes, 1, 0) - top, 0));
+      if (const int far = two_links_away(map); far > 0)
+        request.sip.pass_seconds = seconds(std::max<Ps>(ways.longest(0, w, far, 0) - top, 0));
+    }
+  }
+  if (cubes > 1) {
+    const int next = w > 1 ? 1 : w;
+    if (const Ps hop = ways.longest(0, 1, 0, next); hop > 0) {
+      request.cube.hop_seconds = seconds(hop);
+      const int far = w > 2 ? 2 : map.cube_h > 1 && w > 1 ? w + 1 : map.cube_h > 2 ? 2 * w : 0;
+      if (far > 0) request.cube.pass_seconds = seconds(std::max<Ps>(ways.longest(0, 1, 0, far) - hop, 0));
+    }
+  }
+  if (const PeCoord first = Ways::at(0, 0, 0); map.has(first)) {
+    const NodeId pe = map.pe(first), hbm = map.hbm_port(first);
+    request.memory_seconds = seconds(map.packet_latency(pe, hbm, 0) + map.packet_latency(hbm, pe, kMinimal));
+  }
+}
+
+void set_nodes(PlanRequest& request, std::int32_t cube_w, std::int32_t cube_h) {
+  request.cube_w = cube_w;
+  request.cube_h = cube_h;
+  if (request.cubes() > 1) return;
+  request.sip.hop_seconds += request.climb_seconds;
+  request.climb_seconds = 0;
+}
+
+}  // namespace kernbench::ccl

@@ -1,0 +1,16 @@
+#pragma once
+#include "ccl/schedule/schedule.h"
+#include "tlm/machine/machine_map.h"
+
+namespace kernbench::ccl {
+
+/// Fills in what links, memories and ports of the machine take: everything of a request that `estimate_seconds` runs
+/// on. Rates are those of the slowest link of a level; times are those of packets on an idle network, of the PEs that
+/// are farthest, since the last lane ends an operation.
+void describe_machine(const MachineMap& map, PlanRequest& request);
+
+/// Sets the contributors inside a SIP; 1 x 1: the SIP as a whole, whose lanes then lie in all cubes.
+/// REQUIRES: describe_machine was called before, this only once.
+void set_nodes(PlanRequest& request, std::int32_t cube_w, std::int32_t cube_h);
+
+}  // namespace kernbench::ccl
