@@ -3,15 +3,17 @@
 #include "ccl/registry.h"
 #include "sc_main/cli/limits.h"
 #include "sc_main/cli/options.h"
-#include "sc_main/workloads/workload.h"
+#include "sc_main/workloads/plugin.h"
 #include "tlm/kernel/dtype.h"
 #include "topology/resolve.h"
 
 namespace kernbench {
 namespace {
-void list_workloads() {
+void list_workloads(const std::vector<std::string>& plugins) {
+  WorkloadCatalogue catalogue;
+  for (const std::string& plugin : plugins) catalogue.add_plugin(plugin);
   fmt::print("Workloads (kernbench run WORKLOAD):\n");
-  for (const WorkloadFactory make : workloads()) {
+  for (const WorkloadFactory make : catalogue.factories()) {
     const auto workload = make();
     fmt::print("  {:<18}{}\n", workload->name(), workload->help());
   }
@@ -39,9 +41,11 @@ void list_dtypes() {
 
 int list_command(const Arguments& arguments) {
   bool limits = false, only_workloads = false, only_presets = false, only_algorithms = false, only_dtypes = false;
+  std::vector<std::string> plugins;
   po::options_description options("Options");
-  options.add_options()("workloads", po::bool_switch(&only_workloads), "what can be run")(
-      "presets", po::bool_switch(&only_presets), "machines that ship with the tool")(
+  options.add_options()("plugin", po::value(&plugins)->composing(), "shared library with more workloads")(
+      "workloads", po::bool_switch(&only_workloads), "what can be run")("presets", po::bool_switch(&only_presets),
+                                                                        "machines that ship with the tool")(
       "algorithms", po::bool_switch(&only_algorithms), "collective algorithms")(
       "dtypes", po::bool_switch(&only_dtypes), "data types")("limits", po::bool_switch(&limits),
                                                              "what the model simplifies")("help,h", "this text");
@@ -54,7 +58,7 @@ int list_command(const Arguments& arguments) {
   }
   parse(arguments, options);
   const bool all = !(limits || only_workloads || only_presets || only_algorithms || only_dtypes);
-  if (all || only_workloads) list_workloads();
+  if (all || only_workloads) list_workloads(plugins);
   if (all || only_presets) list_presets();
   if (all || only_algorithms) list_algorithms();
   if (all || only_dtypes) list_dtypes();

@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "tests/cli/tool_runner.h"
+#include "tests/support/files_with_texts.h"
 
 namespace kernbench {
 namespace {
@@ -13,11 +13,7 @@ namespace fs = std::filesystem;
 /// Each tests/config/malformed/NAME.yaml is refused with exactly the text of NAME.txt.
 TEST(MalformedTopology, IsRefusedByTheTool) {
   const fs::path folder = fs::path(KERNBENCH_SOURCE_DIR) / "tests" / "config" / "malformed";
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
-  }
-  std::sort(names.begin(), names.end());
+  const std::vector<std::string> names = yaml_files(folder);
   ASSERT_GE(names.size(), 35U);
   const Tool tool;
   for (const std::string& name : names) {

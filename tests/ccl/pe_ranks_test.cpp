@@ -8,19 +8,10 @@
 
 #include "ccl/collective.h"
 #include "tests/ccl/fake_machine.h"
+#include "tests/support/thrown.h"
 
 namespace kernbench::test {
 namespace {
-
-template <class F>
-std::string what(F&& f) {
-  try {
-    f();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 /// 2 SIPs of 2 cubes of 2 PEs.
 MachineMap eight_pes() { return make_map(SipTopology::ring_1d, 2, 0, 0, 2, 1, 2); }
@@ -46,7 +37,7 @@ TEST(PeRanks, OfAMachineThatLacksAPeAreThoseThatItHas) {
 
 TEST(PeRanks, MoreThanPesAreRefused) {
   EXPECT_EQ(ccl::rank_pes(eight_pes(), 8).size(), 8u);
-  EXPECT_EQ(what([] { ccl::rank_pes(eight_pes(), 9); }), "world_size is 9; give 1 to 8, the PEs of the machine");
+  EXPECT_EQ(thrown_by([] { ccl::rank_pes(eight_pes(), 9); }), "world_size is 9; give 1 to 8, the PEs of the machine");
 }
 
 TEST(PeRanks, SendToThePeOfTheNextRankWhereverItIs) {
@@ -143,7 +134,7 @@ TEST(PeRanks, ATensorElsewhereIsRefused) {
   ccl::RingNumbers rings;
   const ccl::Collective collective(ccl::Registry().load("ring_allreduce"), map, group_of(map, 4), Scope::sip, rings);
   const LaunchMessage::TensorArg tensor{0, {{{0, 0, 0}, 0, 8, 1, 4}}, {1, 4}};
-  EXPECT_EQ(what([&] { collective.bind(1, CollectiveCall(), tensor, tensor); }),
+  EXPECT_EQ(thrown_by([&] { collective.bind(1, CollectiveCall(), tensor, tensor); }),
             "rank 1 of process group 0 is sip0.cube0.pe1, but its tensor lies on sip0.cube0.pe0; make it after the "
             "group");
 }

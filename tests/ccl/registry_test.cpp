@@ -9,20 +9,11 @@
 
 #include "ccl/collective.h"
 #include "tests/ccl/fake_machine.h"
+#include "tests/support/thrown.h"
 #include "tlm/config/problems.h"
 
 namespace kernbench::test {
 namespace {
-
-template <class F>
-std::string what(F&& f) {
-  try {
-    f();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 class CclFile {
  public:
@@ -53,7 +44,7 @@ TEST(CclYaml, LocatesUnknownKeys) {
   const CclFile file(
       "algorithms:\n"
       "  mine: { module: kernbench.ccl.ring_allreduce, chunk_byte: 2 KiB }\n");
-  EXPECT_EQ(what([&] { ccl::Registry registry(file.path()); }),
+  EXPECT_EQ(thrown_by([&] { ccl::Registry registry(file.path()); }),
             file.path() +
                 ":2:49: error: unknown key 'chunk_byte' in 'algorithm 'ring_allreduce''\n  hint: did you mean "
                 "'chunk_bytes'?");
@@ -78,7 +69,7 @@ TEST(CclYaml, LocatesAWorldSizeOutOfRange) {
       "defaults: { world_size: x }\n"
       "algorithms:\n"
       "  mine: { module: kernbench.ccl.ring_allreduce, world_size: 0 }\n");
-  EXPECT_EQ(what([&] { ccl::Registry registry(file.path()); }),
+  EXPECT_EQ(thrown_by([&] { ccl::Registry registry(file.path()); }),
             file.path() + ":1:25: error: defaults.world_size is 'x'\n  hint: give an integer from 1 to 32767\n" +
                 file.path() +
                 ":3:61: error: algorithms.mine.world_size is '0'\n  hint: give an integer from 1 to 32767");
@@ -86,16 +77,16 @@ TEST(CclYaml, LocatesAWorldSizeOutOfRange) {
 
 TEST(CclYaml, LocatesAModuleThatIsNotThere) {
   const CclFile file("algorithms:\n  mine: { module: ./libmissing.so }\n");
-  const std::string text = what([&] { ccl::Registry(file.path()).load("mine"); });
+  const std::string text = thrown_by([&] { ccl::Registry(file.path()).load("mine"); });
   EXPECT_EQ(text.rfind(file.path() + ":2:19: error: algorithm module '././libmissing.so': ", 0), 0u) << text;
 }
 
 TEST(Registry, NamesTheNearestAlgorithm) {
-  EXPECT_EQ(what([] { ccl::Registry().load("ring_allreduc"); }),
+  EXPECT_EQ(thrown_by([] { ccl::Registry().load("ring_allreduc"); }),
             "no algorithm 'ring_allreduc'; did you mean 'ring_allreduce'?");
-  EXPECT_EQ(what([] { ccl::load_module("kernbench.ccl.ring_allredu"); }),
+  EXPECT_EQ(thrown_by([] { ccl::load_module("kernbench.ccl.ring_allredu"); }),
             "no built-in algorithm 'kernbench.ccl.ring_allredu'; did you mean 'ring_allreduce'?");
-  EXPECT_EQ(what([] {
+  EXPECT_EQ(thrown_by([] {
               ccl::Registry().load("ring_allreduce", {{"chunks", 1}});
             }),
             "algorithm 'ring_allreduce' has no parameter 'chunks'; it has: chunk_bytes");
@@ -111,7 +102,7 @@ TEST(Collective, ReportsBothSignaturesWhenTheyDisagree) {
   algorithm->kernel = ccl::make_kernel<&long_kernel>();
   const MachineMap map = make_map(SipTopology::ring_1d, 2, 0, 0, 1, 1, 1);
   ccl::RingNumbers rings;
-  EXPECT_EQ(what([&] {
+  EXPECT_EQ(thrown_by([&] {
               ccl::Collective({"mine", "./mine.so", algorithm, {}}, map, {0, {0, 1}, {}}, Scope::sip, rings);
             }),
             "algorithm 'mine' (./mine.so): kernel_args and kernel do not agree\n"
@@ -126,8 +117,9 @@ TEST(Collective, RefusesWhatTheAlgorithmDoesNotServe) {
   const auto make = [&](const char* name, Scope scope) {
     ccl::Collective(ccl::Registry().load(name), map, {0, {0, 1}, {}}, scope, rings);
   };
-  EXPECT_EQ(what([&] { make("ring_allreduce", Scope::cube); }), "algorithm 'ring_allreduce' does not serve scope cube");
-  EXPECT_EQ(what([&] { make("lrab_hierarchical_allreduce", Scope::sip); }),
+  EXPECT_EQ(thrown_by([&] { make("ring_allreduce", Scope::cube); }),
+            "algorithm 'ring_allreduce' does not serve scope cube");
+  EXPECT_EQ(thrown_by([&] { make("lrab_hierarchical_allreduce", Scope::sip); }),
             "algorithm 'lrab_hierarchical_allreduce': unsupported topology kind 3 (switch); it serves ring_1d, "
             "torus_2d, mesh_2d_no_wrap");
 }
@@ -138,12 +130,12 @@ TEST(Collective, RefusesUnequalTilesAndRingsThatDoNotFit) {
   const ccl::Collective collective(ccl::Registry().load("lrab_hierarchical_allreduce"), map, {0, {0, 1}, {}},
                                    Scope::cube, rings);
   const LaunchMessage::TensorArg tensor{0, {{{0, 0, 0}, 0, 8, 1, 4}, {{0, 1, 0}, 8, 6, 1, 3}}, {1, 7}};
-  EXPECT_EQ(what([&] { collective.bind(0, CollectiveCall(), tensor, tensor); }),
+  EXPECT_EQ(thrown_by([&] { collective.bind(0, CollectiveCall(), tensor, tensor); }),
             "scope cube needs equal tiles: cube 0 holds 4 elements on 1 PEs, cube 1 holds 3 on 1; choose a shape that "
             "divides");
   map.tcm.bytes = 32768;
   ccl::RingNumbers others;
-  EXPECT_EQ(what([&] {
+  EXPECT_EQ(thrown_by([&] {
               ccl::Collective(ccl::Registry().load("ring_allreduce"), map, {0, {0, 1}, {}}, Scope::sip, others);
             }),
             "sip0.cube0.pe0: 3 IPCQ rings of 4 x 4096 B need 49152 B of TCM, which has 32768 B; use fewer slots or "
@@ -177,7 +169,7 @@ TEST(Collective, PlacesRingsInTheMemoryThatTheMachineNames) {
   }
   map.sram.bytes = 4 * 32768;
   ccl::RingNumbers rings;
-  EXPECT_EQ(what([&] {
+  EXPECT_EQ(thrown_by([&] {
               ccl::Collective(ccl::Registry().load("ring_allreduce"), map, {0, {0, 1}, {4, 4096, MemoryKind::sram}},
                               Scope::sip, rings);
             }),

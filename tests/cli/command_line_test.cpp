@@ -212,6 +212,15 @@ TEST(CommandLine, ListsWhatThereIs) {
   }
 }
 
+TEST(CommandLine, ListsTheWorkloadsOfPlugIns) {
+  const Tool tool;
+  EXPECT_THAT(tool({"list", "--workloads"}).out, ::testing::Not(HasSubstr("  runaway ")));
+  const Outcome with = tool({"list", "--workloads", "--plugin", KERNBENCH_RUNAWAY_WORKLOAD});
+  EXPECT_EQ(with.code, 0) << with.err;
+  EXPECT_THAT(with.out, HasSubstr("\n  runaway "));
+  EXPECT_EQ(tool({"list", "--plugin", "./none.so"}).code, 2);
+}
+
 TEST(CommandLine, LimitsAreThoseOfTheArchitecturePage) {
   const Tool tool;
   const std::string page = read(KERNBENCH_SOURCE_DIR "/docs/architecture.md");

@@ -1,10 +1,8 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
+#include "tests/support/files_with_texts.h"
 #include "topology/resolve.h"
 
 namespace kernbench::topology {
@@ -14,15 +12,6 @@ namespace fs = std::filesystem;
 
 fs::path folder() { return fs::path(KERNBENCH_SOURCE_DIR) / "tests" / "config" / "malformed"; }
 
-std::vector<std::string> cases() {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder())) {
-    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 std::string error_of(const std::string& preset_or_file, const std::vector<std::string>& sets = {}) {
   try {
     resolve(preset_or_file, sets);
@@ -30,13 +19,6 @@ std::string error_of(const std::string& preset_or_file, const std::vector<std::s
     return error.what();
   }
   return "no error";
-}
-
-std::string text_of(const fs::path& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
 }
 
 /// Each malformed/NAME.yaml ends with exactly the text of malformed/NAME.txt.
@@ -49,9 +31,10 @@ TEST_P(Malformed, EndsWithTheExactMessage) {
   EXPECT_EQ(error_of(GetParam() + ".yaml") + "\n", expected);
 }
 
-INSTANTIATE_TEST_SUITE_P(Topology, Malformed, testing::ValuesIn(cases()), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Topology, Malformed, testing::ValuesIn(yaml_files(folder())),
+                         [](const auto& info) { return info.param; });
 
-TEST(MalformedInput, ThereAreEnoughCases) { EXPECT_GE(cases().size(), 35u); }
+TEST(MalformedInput, ThereAreEnoughCases) { EXPECT_GE(yaml_files(folder()).size(), 35u); }
 
 TEST(MalformedInput, NamesThatAreNeitherPresetNorFile) {
   EXPECT_EQ(

@@ -1,35 +1,17 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "sc_main/sweep/sweep_file.h"
+#include "tests/support/files_with_texts.h"
 
 namespace kernbench::sweep {
 namespace {
 namespace fs = std::filesystem;
 
 fs::path folder() { return fs::path(KERNBENCH_SOURCE_DIR) / "tests" / "sweep" / "broken"; }
-
-std::vector<std::string> cases() {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder())) {
-    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-std::string text_of(const fs::path& path) {
-  std::ifstream in(path);
-  EXPECT_TRUE(in.good()) << path;
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 class BrokenSweepFile : public ::testing::TestWithParam<std::string> {};
 
@@ -47,10 +29,10 @@ TEST_P(BrokenSweepFile, IsRefusedWithAllItsProblemsAtTheirPlaces) {
   EXPECT_NE(found, "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, BrokenSweepFile, ::testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(Files, BrokenSweepFile, ::testing::ValuesIn(yaml_files(folder())),
                          [](const auto& info) { return info.param; });
 
-TEST(BrokenSweepFiles, AreAtLeastTwenty) { EXPECT_GE(cases().size(), 20U); }
+TEST(BrokenSweepFiles, AreAtLeastTwenty) { EXPECT_GE(yaml_files(folder()).size(), 20U); }
 
 }  // namespace
 }  // namespace kernbench::sweep
