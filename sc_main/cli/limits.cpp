@@ -33,6 +33,9 @@ const std::vector<Limitation>& limitations() {
       {"collectives",
        "`send` and `recv` of two ranks run on their default streams; the barrier of ranks is a matter of the host and "
        "takes no simulated time. A call whose algorithm is a kernel, not a schedule, works in place only."},
+      {"execution traces",
+       "a rank of a Chakra trace communicates one thing at a time, and its computing is time only: it takes no memory "
+       "bandwidth from communication. Memory, storage and checkpoint nodes are refused."},
       {"foreign TLM",
        "a foreign initiator takes the place of a PE and a foreign target that of a memory, which serves one request at "
        "a "

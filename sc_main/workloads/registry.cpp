@@ -23,6 +23,7 @@ std::unique_ptr<Workload> make_link();
 std::unique_ptr<Workload> make_tp_mlp();
 std::unique_ptr<Workload> make_qkv();
 std::unique_ptr<Workload> make_va_offset_verify();
+std::unique_ptr<Workload> make_chakra();
 
 const std::vector<WorkloadFactory>& workloads() {
   static const std::vector<WorkloadFactory> list = {&make_all_reduce,
@@ -44,7 +45,8 @@ const std::vector<WorkloadFactory>& workloads() {
                                                     &make_link,
                                                     &make_tp_mlp,
                                                     &make_qkv,
-                                                    &make_va_offset_verify};
+                                                    &make_va_offset_verify,
+                                                    &make_chakra};
   return list;
 }
 

@@ -1,0 +1,183 @@
+#include "tests/workloads/chakra_writer.h"
+#include "tests/workloads/tool_json.h"
+
+namespace kernbench::chakra {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// `kernbench run chakra` on four SIPs of one cube, with traces of its own.
+class ChakraTool : public ::testing::Test {
+ protected:
+  std::vector<std::string> command(const std::vector<TraceWriter>& ranks, std::vector<std::string> more = {}) const {
+    write_traces(tool_.file("t"), ranks);
+    std::vector<std::string> list{"run",
+                                  "chakra",
+                                  "--workload-configuration",
+                                  "t",
+                                  "--topology",
+                                  "minimal",
+                                  "--fidelity",
+                                  "fast",
+                                  "--set",
+                                  "system.sips.count=" + std::to_string(ranks.size()),
+                                  "--set",
+                                  "cube.pes=2"};
+    list.insert(list.end(), more.begin(), more.end());
+    return list;
+  }
+  std::vector<Json> rows(const std::vector<TraceWriter>& ranks, const std::string& part,
+                         const std::vector<std::string>& more = {}) const {
+    std::vector<Json> found;
+    for (const Json& row : rows_of(tool_, command(ranks, more))) {
+      if (row["part"] == part) found.push_back(row);
+    }
+    return found;
+  }
+  const Tool tool_;
+};
+
+TraceWriter every_collective() {
+  TraceWriter rank;
+  std::uint64_t id = 0;
+  for (const int type : {kAllReduce, kReduce, kAllGather, kGather, kScatter, kBroadcast, kAllToAll, kReduceScatter}) {
+    rank.collective(id + 1, type, 4096, id == 0 ? std::vector<std::uint64_t>{} : std::vector<std::uint64_t>{id});
+    ++id;
+  }
+  rank.add(id + 1, "barrier", kCollective, {id}).with("comm_type", kBarrier);
+  return rank;
+}
+
+TEST_F(ChakraTool, RunsEveryCollectiveAndChecksEveryElement) {
+  const auto found = rows(std::vector<TraceWriter>(4, every_collective()), "communication");
+  ASSERT_EQ(found.size(), 9U);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    EXPECT_EQ(found[i]["check"], "ok") << found[i];
+    EXPECT_GT(found[i]["time_ns"].get<double>(), 0) << found[i];
+    if (i > 0) {
+      EXPECT_GE(found[i]["begin_ns"], found[i - 1]["end_ns"]) << "each waits for the one before";
+    }
+  }
+}
+
+TEST_F(ChakraTool, TransfersCrossWhereBothEndsAreReady) {
+  std::vector<TraceWriter> ring(4);
+  for (int rank = 0; rank < 4; ++rank) {
+    ring[static_cast<std::size_t>(rank)].send(1, (rank + 1) % 4, 8192).receive(2, (rank + 3) % 4, 8192);
+    ring[static_cast<std::size_t>(rank)].send(3, (rank + 1) % 4, 8192, {2}).receive(4, (rank + 3) % 4, 8192, {2});
+  }
+  const auto found = rows(ring, "communication");
+  ASSERT_EQ(found.size(), 8U);
+  for (const Json& row : found) EXPECT_EQ(row["check"], "ok") << row;
+}
+
+TEST_F(ChakraTool, ComputesOneNodeAtATimeBesideCommunication) {
+  // 3 us and 5 us one after the other, 4 us on the host at once; the all_reduce hides behind them.
+  const auto one = [] {
+    TraceWriter rank;
+    rank.compute(1, 3).compute(2, 5).compute(3, 4);
+    rank.with_flag("is_cpu_op", true);
+    return rank.collective(4, kAllReduce, 1024).compute(5, 2, {1, 2, 3, 4});
+  };
+  const auto ranks = rows({one(), one()}, "rank");
+  ASSERT_EQ(ranks.size(), 2U);
+  for (const Json& row : ranks) {
+    EXPECT_EQ(row["compute_ns"], 10'000);
+    EXPECT_EQ(row["time_ns"], 10'000);
+    EXPECT_EQ(row["exposed_communication_ns"], 0);
+  }
+  const auto nodes = rows({one(), one()}, "node");
+  ASSERT_EQ(nodes.size(), 10U);
+  EXPECT_EQ(nodes[1]["ready_ns"], 0);
+  EXPECT_EQ(nodes[1]["begin_ns"], 3'000);
+  EXPECT_EQ(nodes[2]["end_ns"], 4'000);
+  EXPECT_EQ(nodes[4]["begin_ns"], 8'000);
+}
+
+TEST_F(ChakraTool, RooflineTakesTheLongerOfComputingAndMoving) {
+  TraceWriter rank;
+  rank.add(1, "moves", kCompute).with("num_ops", 1).with("tensor_size", 1 << 20);
+  rank.add(2, "computes", kCompute, {1}).with("num_ops", 1LL << 32).with("tensor_size", 1);
+  rank.node().set_duration_micros(77);
+  const auto trace = rows({rank, rank}, "trace");
+  const auto modelled = rows({rank, rank}, "node"), recorded = rows({rank, rank}, "node", {"--compute", "recorded"});
+  EXPECT_EQ(recorded[0]["time_ns"], 0);
+  EXPECT_EQ(recorded[1]["time_ns"], 77'000);
+  // Twice the num_ops take twice as long; so do twice the bytes.
+  TraceWriter twice;
+  twice.add(1, "moves", kCompute).with("num_ops", 1).with("tensor_size", 2 << 20);
+  twice.add(2, "computes", kCompute, {1}).with("num_ops", 1LL << 33).with("tensor_size", 1);
+  const auto longer = rows({twice, twice}, "node");
+  for (const std::size_t i : {0U, 1U}) {
+    EXPECT_GT(modelled[i]["time_ns"].get<double>(), 1);
+    EXPECT_NEAR(longer[i]["time_ns"].get<double>(), 2 * modelled[i]["time_ns"].get<double>(), 0.002);
+  }
+  EXPECT_EQ(trace[0]["nodes_without_time"], 0);
+}
+
+TEST_F(ChakraTool, GroupsRunBesideEachOtherAndOverlap) {
+  std::ofstream(tool_.file("groups.json")) << R"({"1": [0, 1], "2": [2, 3], "3": [1, 2]})";
+  std::vector<TraceWriter> ranks(4);
+  for (int rank = 0; rank < 4; ++rank) {
+    TraceWriter& trace = ranks[static_cast<std::size_t>(rank)];
+    trace.collective(1, kAllReduce, 2048).with("pg_name", rank < 2 ? "1" : "2");
+    if (rank == 1 || rank == 2) trace.collective(2, kAllGather, 2048).with("pg_name", "3");
+    trace.collective(3, kReduceScatter, 4096, {1});
+  }
+  const auto found = rows(ranks, "communication", {"--comm-group-configuration", "groups.json"});
+  ASSERT_EQ(found.size(), 4U);
+  for (const Json& row : found) EXPECT_EQ(row["check"], "ok") << row;
+}
+
+TEST_F(ChakraTool, TakesTheSameTimeWithoutDataAndFromRunToRun) {
+  const std::vector<TraceWriter> ranks(2, every_collective());
+  const auto with = rows(ranks, "node"), again = rows(ranks, "node"), without = rows(ranks, "node", {"--data", "off"});
+  ASSERT_EQ(with.size(), 18U);
+  EXPECT_EQ(with, again);
+  EXPECT_EQ(with, without);
+  EXPECT_EQ(rows(ranks, "trace", {"--data", "off"})[0]["check"], "skipped");
+}
+
+TEST_F(ChakraTool, BrokenTracesEndWithExitCode2AndAllThatIsWrong) {
+  const Outcome outcome = tool_(command(
+      {TraceWriter().collective(1, kAllReduce, 64).send(2, 1, 64), TraceWriter().collective(7, kAllGather, 64)}));
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(
+      outcome.err,
+      "t.1.et: error: node 7 'collective' is all_gather of 64 B, and node 1 'collective' of t.0.et is all_reduce of "
+      "64 B\n  hint: both are collective 0 of the group of all ranks\n"
+      "t.0.et: error: node 2 'send' has no receive on rank 1 (tag 0)\n");
+}
+
+TEST_F(ChakraTool, RefusesOptionsThatCannotBe) {
+  const std::vector<TraceWriter> ranks(2, TraceWriter().compute(1, 1));
+  const auto refused = [&](const std::vector<std::string>& more) {
+    const Outcome outcome = tool_(command(ranks, more));
+    EXPECT_EQ(outcome.code, 2);
+    return outcome.err;
+  };
+  EXPECT_EQ(refused({"--compute", "roof"}), "kernbench: error: --compute is 'roof'; did you mean 'roofline'?\n");
+  EXPECT_EQ(refused({"--scheduling", "rounds"}),
+            "kernbench: error: chakra runs with --scheduling concurrent only: in rounds no rank computes on its own\n");
+  EXPECT_EQ(refused({"-w", "2"}), "kernbench: error: -w is 2; give 0 or 1\n");
+  const Outcome without = tool_({"run", "chakra", "--topology", "minimal"});
+  EXPECT_EQ(without.code, 2);
+  EXPECT_EQ(without.err,
+            "kernbench: error: chakra needs --workload-configuration PREFIX, what the files of all ranks begin with: "
+            "PREFIX.0.et, PREFIX.1.et, ...\n");
+}
+
+// The trace that ships: forward, gradients that are reduced while the next layer computes, a step.
+TEST_F(ChakraTool, TheExampleRuns) {
+  const auto found = rows_of(tool_, {"run", "chakra", "--workload-configuration",
+                                     std::string(KERNBENCH_SOURCE_DIR) + "/docs/examples/chakra/training_step",
+                                     "--topology", "minimal", "--set", "system.sips.count=4"});
+  ASSERT_FALSE(found.empty());
+  EXPECT_EQ(found[0]["check"], "ok");
+  EXPECT_EQ(found[0]["ranks"], 4);
+  EXPECT_GT(found[0]["communications"].get<int>(), 3);
+}
+
+}  // namespace
+}  // namespace kernbench::chakra
