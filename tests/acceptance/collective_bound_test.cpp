@@ -1,0 +1,32 @@
+#include "tests/acceptance/collective_bound.h"
+
+namespace kernbench {
+namespace {
+
+/// Sizes at which the start and end of a schedule still count, so that runs stay short: what is asked is a little less
+/// than what was reached. The sizes of the promise are in collective_bound_complete.cpp.
+class LargeMessages : public testing::TestWithParam<LargeCase> {};
+
+TEST_P(LargeMessages, KeepTheirFractionOfTheBound) {
+  const double fraction = fraction_of_bound(GetParam());
+  EXPECT_GE(fraction, GetParam().least);
+  EXPECT_LE(fraction, 1);
+}
+
+const std::vector<std::string> kDefault{};
+/// Four SIPs as those of ring8: 16 PEs share a link, and a region lies on four of them.
+const std::vector<std::string> kRing4{"--topology", "ring8", "--set", "system.sips.count=4"};
+
+INSTANTIATE_TEST_SUITE_P(Collectives, LargeMessages,
+                         testing::Values(LargeCase{"pair", kDefault, "all_reduce", "4M", 0.93},
+                                         LargeCase{"pair", kDefault, "all_gather", "4M", 0.91},
+                                         LargeCase{"pair", kDefault, "reduce_scatter", "4M", 0.92},
+                                         LargeCase{"pair", kDefault, "all_to_all", "4M", 0.90},
+                                         LargeCase{"ring4", kRing4, "all_reduce", "16M", 0.89},
+                                         LargeCase{"ring4", kRing4, "all_gather", "16M", 0.86},
+                                         LargeCase{"ring4", kRing4, "reduce_scatter", "16M", 0.86},
+                                         LargeCase{"ring4", kRing4, "all_to_all", "16M", 0.90}),
+                         name_of);
+
+}  // namespace
+}  // namespace kernbench
