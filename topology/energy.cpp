@@ -1,5 +1,8 @@
 #include "topology/energy.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "topology/machine.h"
 #include "topology/plan.h"
 
@@ -7,20 +10,35 @@ namespace kernbench::topology {
 
 namespace {
 
-constexpr double kPjPerAj = 1e-6;
+constexpr double kAjPerPj = 1e6;
 constexpr double kPjPerMicrowattPs = 1e-6;  // 1 uW during 1 ps is 1e-18 J
 
 /// Adds the work of one component and the power that it takes all the time.
 class Row {
  public:
   Row(const char* component, Ps elapsed) : elapsed_(static_cast<double>(elapsed)) { row_.component = component; }
-  void work(double attojoule) { row_.dynamic_pj += attojoule * kPjPerAj; }
+  /// `count` times `each` attojoule.
+  void work(const char* operation, const char* unit, double count, std::uint64_t each) {
+    if (count != 0) of(operation, unit, count).dynamic_pj += count * static_cast<double>(each) / kAjPerPj;
+  }
   void power(std::uint64_t microwatt) {
     row_.static_pj += static_cast<double>(microwatt) * elapsed_ * kPjPerMicrowattPs;
   }
-  const EnergyRow& row() const { return row_; }
+  EnergyRow row() {
+    for (const EnergyOperation& operation : row_.operations) row_.dynamic_pj += operation.dynamic_pj;
+    return std::move(row_);
+  }
 
  private:
+  EnergyOperation& of(const char* operation, const char* unit, double count) {
+    std::vector<EnergyOperation>& all = row_.operations;
+    auto found =
+        std::find_if(all.begin(), all.end(), [&](const EnergyOperation& o) { return o.operation == operation; });
+    if (found == all.end()) found = all.insert(found, {operation, unit, 0, 0});
+    found->count += count;
+    return *found;
+  }
+
   EnergyRow row_;
   double elapsed_;
 };
@@ -29,12 +47,28 @@ EnergyRow pes(Machine& machine, const Plan& plan, Ps elapsed) {
   Row row("pe", elapsed);
   for (std::uint16_t sip = 0; sip < plan.map.sips; ++sip) {
     for (const PeCoord at : plan.map.pes(sip)) {
-      const PeEnergyConfig& config = plan.spec.pe_at(at).energy;
-      row.work(dynamic_energy_aj(machine.pe(at).statistics(), config));
-      row.power(config.static_uw);
+      const PeEnergyConfig& each = plan.spec.pe_at(at).energy;
+      const PeStatistics done = machine.pe(at).statistics();
+      const auto count = [&](const char* operation, const char* unit, std::uint64_t times, std::uint64_t aj) {
+        row.work(operation, unit, static_cast<double>(times), aj);
+      };
+      count("pe.energy.mac_8bit", "MAC", done.macs_8bit, each.mac_8bit_aj);
+      count("pe.energy.mac_16bit", "MAC", done.macs_16bit, each.mac_16bit_aj);
+      count("pe.energy.mac_32bit", "MAC", done.macs_32bit, each.mac_32bit_aj);
+      count("pe.energy.mac_64bit", "MAC", done.macs_64bit, each.mac_64bit_aj);
+      count("pe.energy.math", "element and cycle", done.math_lane_cycles, each.math_aj);
+      count("pe.energy.tcm_byte", "B", done.tcm_bytes, each.tcm_aj_per_byte);
+      count("pe.energy.dma_byte", "B", done.dma_read_bytes + done.dma_write_bytes, each.dma_aj_per_byte);
+      row.power(each.static_uw);
     }
   }
   return row.row();
+}
+
+const char* router_key(NetworkKind kind) {
+  return kind == NetworkKind::cube ? "cube.noc.energy_per_bit"
+         : kind == NetworkKind::io ? "sip.io.crossbar.energy_per_bit"
+                                   : "system.links.switch.energy_per_bit";
 }
 
 EnergyRow routers(Machine& machine, const Plan& plan, Ps elapsed) {
@@ -49,9 +83,16 @@ EnergyRow routers(Machine& machine, const Plan& plan, Ps elapsed) {
       }
       row.power(network.noc->static_uw);
     }
-    row.work(8.0 * static_cast<double>(bytes) * static_cast<double>(network.noc->energy_per_bit_aj));
+    row.work(router_key(network.kind), "bit and router", 8.0 * static_cast<double>(bytes),
+             network.noc->energy_per_bit_aj);
   }
   return row.row();
+}
+
+const char* wire_key(LinkEnd::Kind kind) {
+  return kind == LinkEnd::Kind::cube_ucie ? "cube.ucie.energy_per_bit"
+         : kind == LinkEnd::Kind::io_ucie ? "sip.io.ucie.energy_per_bit"
+                                          : "system.links.energy_per_bit";
 }
 
 EnergyRow wires(Machine& machine, const Plan& plan, bool between_sips) {
@@ -61,17 +102,21 @@ EnergyRow wires(Machine& machine, const Plan& plan, bool between_sips) {
     const bool inter_sip = end.kind == LinkEnd::Kind::io_link || end.kind == LinkEnd::Kind::fabric_link;
     if (inter_sip != between_sips) continue;
     const LinkPort& port = machine.link_port(id);
-    for (unsigned i = 0; i < end.spots->size(); ++i) row.work(static_cast<double>(port.wire(i).energy_aj()));
+    for (unsigned i = 0; i < end.spots->size(); ++i) {
+      row.work(wire_key(end.kind), "raw bit", 8.0 * static_cast<double>(port.wire_stats(i).raw_bytes),
+               port.wire(i).config().energy_per_bit_aj);
+    }
   }
   return row.row();
 }
 
 EnergyRow host_links(Machine& machine, const Plan& plan) {
   Row row("pcie", 0);
-  const double per_byte = 8.0 * static_cast<double>(plan.spec.sip.io.pcie.energy_per_bit_aj);
   for (std::uint16_t sip = 0; sip < plan.map.sips; ++sip) {
     const PcieEp& port = machine.pcie_ep(sip);
-    row.work(per_byte * static_cast<double>(port.down_stats().raw_bytes + port.up_stats().raw_bytes));
+    row.work("sip.io.pcie.energy_per_bit", "raw bit",
+             8.0 * static_cast<double>(port.down_stats().raw_bytes + port.up_stats().raw_bytes),
+             plan.spec.sip.io.pcie.energy_per_bit_aj);
   }
   return row.row();
 }
@@ -81,8 +126,8 @@ EnergyRow srams(Machine& machine, const Plan& plan, Ps elapsed) {
   for (std::uint16_t sip = 0; sip < plan.map.sips; ++sip) {
     for (std::uint16_t cube = 0; cube < plan.map.cubes_per_sip(); ++cube) {
       const SramConfig& config = plan.spec.cube_at({sip, cube}).sram;
-      row.work(static_cast<double>(machine.sram({sip, cube}).bytes_moved()) *
-               static_cast<double>(config.energy_per_byte_aj));
+      row.work("cube.sram.energy_per_byte", "B", static_cast<double>(machine.sram({sip, cube}).bytes_moved()),
+               config.energy_per_byte_aj);
       row.power(config.static_uw);
     }
   }
@@ -93,8 +138,14 @@ EnergyRow stacks(Machine& machine, const Plan& plan, Ps elapsed) {
   Row row("hbm", elapsed);
   for (std::uint16_t sip = 0; sip < plan.map.sips; ++sip) {
     for (std::uint16_t cube = 0; cube < plan.map.cubes_per_sip(); ++cube) {
-      row.work(machine.hbm({sip, cube}).dynamic_energy_aj());
-      row.power(plan.spec.cube_at({sip, cube}).hbm.static_uw);
+      const HbmConfig& config = plan.spec.cube_at({sip, cube}).hbm;
+      const Hbm::Stats done = machine.hbm({sip, cube}).stats();
+      row.work("cube.hbm.activate_energy", "activate", static_cast<double>(done.activates()), config.activate_aj);
+      row.work("cube.hbm.energy_per_bit", "bit",
+               8.0 * config.burst_bytes * static_cast<double>(done.reads + done.writes), config.energy_per_bit_aj);
+      row.work("cube.hbm.bank_refresh_energy", "bank", static_cast<double>(done.bank_refreshes),
+               config.bank_refresh_aj);
+      row.power(config.static_uw);
     }
   }
   return row.row();
@@ -113,7 +164,5 @@ double total_pj(const std::vector<EnergyRow>& rows) {
   for (const EnergyRow& row : rows) sum += row.dynamic_pj + row.static_pj;
   return sum;
 }
-
-double dynamic_pj(Machine& machine, const Plan& plan) { return total_pj(energy(machine, plan, 0)); }
 
 }  // namespace kernbench::topology

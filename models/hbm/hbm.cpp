@@ -464,15 +464,6 @@ Ps Hbm::drain() {
   return end;
 }
 
-double Hbm::dynamic_energy_aj() {
-  const HbmConfig& config = impl_->config;
-  const Stats done = stats();
-  const double bits = 8.0 * config.burst_bytes * static_cast<double>(done.reads + done.writes);
-  return static_cast<double>(done.activates()) * static_cast<double>(config.activate_aj) +
-         bits * static_cast<double>(config.energy_per_bit_aj) +
-         static_cast<double>(done.bank_refreshes) * static_cast<double>(config.bank_refresh_aj);
-}
-
 Hbm::Stats Hbm::channel_stats(unsigned channel) {
   Stats stats;
   if (!impl_->channels.at(channel)) return stats;

@@ -37,7 +37,6 @@ class Hbm : public sc_core::sc_module {
     std::uint64_t activates() const { return row_closed + row_conflicts; }
   };
   Stats stats();
-  double dynamic_energy_aj();             ///< attojoule of the commands issued so far
   Stats channel_stats(unsigned channel);  ///< of one channel; `bytes` are those of its bursts
   /// Evaluates every channel up to the present instant, for statistics and observers: idle ones lag behind.
   void flush();

@@ -23,15 +23,4 @@ struct PeStatistics {
   }
 };
 
-/// Dynamic energy of that work, in attojoules.
-inline double dynamic_energy_aj(const PeStatistics& done, const PeEnergyConfig& energy) {
-  const auto times = [](std::uint64_t count, std::uint64_t each) {
-    return static_cast<double>(count) * static_cast<double>(each);
-  };
-  return times(done.macs_8bit, energy.mac_8bit_aj) + times(done.macs_16bit, energy.mac_16bit_aj) +
-         times(done.macs_32bit, energy.mac_32bit_aj) + times(done.macs_64bit, energy.mac_64bit_aj) +
-         times(done.math_lane_cycles, energy.math_aj) + times(done.tcm_bytes, energy.tcm_aj_per_byte) +
-         times(done.dma_read_bytes + done.dma_write_bytes, energy.dma_aj_per_byte);
-}
-
 }  // namespace kernbench

@@ -68,8 +68,18 @@ nlohmann::ordered_json to_json(const RunResult& result, const HostClock& host) {
   json["energy_pj"] = topology::total_pj(result.energy);
   json["energy"] = nlohmann::ordered_json::array();
   for (const topology::EnergyRow& row : result.energy) {
-    json["energy"].push_back(
-        {{"component", row.component}, {"dynamic_pj", row.dynamic_pj}, {"static_pj", row.static_pj}});
+    nlohmann::ordered_json operations = nlohmann::ordered_json::array();
+    for (const topology::EnergyOperation& done : row.operations) {
+      operations.push_back({{"operation", done.operation},
+                            {"unit", done.unit},
+                            {"count", done.count},
+                            {"pj_each", done.dynamic_pj / done.count},
+                            {"dynamic_pj", done.dynamic_pj}});
+    }
+    json["energy"].push_back({{"component", row.component},
+                              {"dynamic_pj", row.dynamic_pj},
+                              {"static_pj", row.static_pj},
+                              {"operations", std::move(operations)}});
   }
   json["results"] = result.results;
   json["host"] = host.json();
