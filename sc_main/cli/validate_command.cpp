@@ -127,9 +127,9 @@ class Validation {
       Judged judged = group.verdict({begin, begin + static_cast<std::ptrdiff_t>(group.runs.size())});
       cases_.insert(cases_.end(), judged.cases.begin(), judged.cases.end());
       if (options_.plot.empty()) continue;
-      for (const validate::Plot& plot : judged.plots)
-        write_file((fs::path(options_.plot) / (plot.file + ".svg")).string(), to_svg(plot));
+      for (const validate::Plot& plot : judged.plots) write_plot(plot);
     }
+    if (!options_.plot.empty()) write_plot(validate::error_plot(domain_.name, cases_));
     const Summary summary(cases_);
     if (options_.json != "-") print(summary);
     if (!options_.json.empty()) {
@@ -145,6 +145,10 @@ class Validation {
   }
 
  private:
+  void write_plot(const validate::Plot& plot) const {
+    write_file((fs::path(options_.plot) / (plot.file + ".svg")).string(), to_svg(plot));
+  }
+
   void make_plot_folder() const {
     if (options_.plot.empty()) return;
     std::error_code error;

@@ -9,8 +9,8 @@
 
 namespace kernbench::validate {
 namespace {
-constexpr double kWidth = 760, kHeight = 460;
-constexpr double kLeft = 76, kRight = 220, kTop = 44, kBottom = 60;  ///< margins; the legend is on the right
+constexpr double kWidth = 840, kHeight = 460;
+constexpr double kLeft = 76, kRight = 300, kTop = 44, kBottom = 60;  ///< margins; the legend is on the right
 constexpr double kPlotWidth = kWidth - kLeft - kRight, kPlotHeight = kHeight - kTop - kBottom;
 constexpr double kLegendRow = 20;
 
@@ -157,7 +157,7 @@ class Drawing {
           fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\"/>\n", points, color);
     }
     for (const auto& point : series.points) {
-      if (drawable(point)) marker(px(point.first), py(point.second), series.reference, color);
+      if (drawable(point) && !series.plain) marker(px(point.first), py(point.second), series.reference, color);
     }
   }
 
@@ -165,12 +165,13 @@ class Drawing {
     const double x = kWidth - kRight + 18;
     double y = kTop + 12;
     for (const Series& series : plot_.series) {
+      if (series.label.empty()) continue;  // goes with the one before it
       const char* const color = kColors[series.color % kColors.size()];
       if (!series.reference)
         out_ += fmt::format(
             "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\" stroke-width=\"1.6\"/>\n", x,
             y - 4, x + 24, y - 4, color);
-      marker(x + 12, y - 4, series.reference, color);
+      if (!series.plain) marker(x + 12, y - 4, series.reference, color);
       text(x + 32, y, "start", series.label);
       y += kLegendRow;
     }

@@ -7,10 +7,11 @@ namespace kernbench::validate {
 
 /// Points of one kind in a plot.
 struct Series {
-  std::string label;
+  std::string label;  ///< empty: not in the legend
   std::vector<std::pair<double, double>> points;
   bool reference = false;  ///< drawn as open markers; else as a line with small dots
   unsigned color = 0;      ///< series of the same colour belong together
+  bool plain = false;      ///< a line without markers
 };
 
 /// A chart of reference against measured.

@@ -1,5 +1,7 @@
 #include "sc_main/validate/validate.h"
 
+#include <algorithm>
+
 #include <limits>
 #include <utility>
 
@@ -17,6 +19,35 @@ Case report(std::string name, std::string metric, double reference, double measu
   result.judged = false;
   result.reason = std::move(reason);
   return result;
+}
+
+Plot error_plot(const std::string& domain, const std::vector<Case>& cases) {
+  Plot plot;
+  plot.file = domain + "_errors";
+  plot.title = domain + ": error of every judged case";
+  plot.x_label = "case, in order of the tables";
+  plot.y_label = "measured / reference - 1 [%]";
+  std::vector<std::string> metrics;
+  for (const Case& one : cases) {
+    if (one.judged && std::find(metrics.begin(), metrics.end(), one.metric) == metrics.end())
+      metrics.push_back(one.metric);
+  }
+  for (unsigned i = 0; i < metrics.size(); ++i) {
+    Series errors{metrics[i], {}, true, i}, above{"its limit", {}, false, i, true}, below = above;
+    double number = 0;
+    for (const Case& one : cases) {
+      if (!one.judged || one.metric != metrics[i]) continue;
+      errors.points.emplace_back(++number, 100 * one.error);
+      // Limits differ by table: a step where one ends.
+      above.points.emplace_back(number, 100 * one.limit);
+      below.points.emplace_back(number, -100 * one.limit);
+    }
+    plot.series.push_back(std::move(errors));
+    plot.series.push_back(std::move(above));
+    below.label.clear();
+    plot.series.push_back(std::move(below));
+  }
+  return plot;
 }
 
 }  // namespace kernbench::validate

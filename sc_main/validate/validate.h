@@ -30,6 +30,9 @@ Case judge(std::string name, std::string metric, double reference, double measur
 /// A case that is reported only; `reason` says why.
 Case report(std::string name, std::string metric, double reference, double measured, double limit, std::string reason);
 
+/// The errors of all judged cases, a series per metric, between their limits.
+Plot error_plot(const std::string& domain, const std::vector<Case>& cases);
+
 /// What became of a group.
 struct Judged {
   std::vector<Case> cases;

@@ -88,5 +88,19 @@ TEST(Plot, SurvivesPointsThatCannotBeDrawn) {
   EXPECT_THAT(to_svg(plot), ::testing::Not(HasSubstr("nan")));
 }
 
+TEST(ErrorPlot, HasTheJudgedCasesOfEachMetricBetweenTheirLimits) {
+  const Plot plot = error_plot("links", {judge("a", "ns", 100, 101, 0.01), judge("b", "gbps", 10, 9.5, 0.05),
+                                         report("c", "ns", 1, 2, 0.01, "why"), judge("d", "ns", 100, 98, 0.03)});
+  EXPECT_EQ(plot.file, "links_errors");
+  ASSERT_EQ(plot.series.size(), 6u);  // per metric: errors, and the two limits
+  EXPECT_EQ(plot.series[0].label, "ns");
+  ASSERT_EQ(plot.series[0].points.size(), 2u);
+  EXPECT_NEAR(plot.series[0].points[0].second, 1, 1e-9);
+  EXPECT_NEAR(plot.series[0].points[1].second, -2, 1e-9);
+  EXPECT_EQ(plot.series[1].points, (std::vector<std::pair<double, double>>{{1, 1}, {2, 3}}));
+  EXPECT_EQ(plot.series[2].points, (std::vector<std::pair<double, double>>{{1, -1}, {2, -3}}));
+  EXPECT_EQ(plot.series[3].label, "gbps");
+}
+
 }  // namespace
 }  // namespace kernbench::validate
