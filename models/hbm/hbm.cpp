@@ -84,6 +84,7 @@ struct Hbm::Impl final : MemoryBackend {
     channel.timing.advance(now);
     decide(channel);
   }
+  void decide_ahead(Channel& channel);
   std::uint32_t new_access();
 
   const std::string name;
@@ -95,6 +96,7 @@ struct Hbm::Impl final : MemoryBackend {
   const ChannelClock clock;
   const ChannelGaps gaps;
   const Ps read_time;  ///< least from a read command to its response
+  const Ps ahead;      ///< trains: so long ahead reads are decided, that a train may leave as its data come
   const RunOptions options;
   EventQueue& queue;
   const unsigned queue_bursts;
@@ -122,6 +124,9 @@ Hbm::Impl::Impl(const std::string& name, const HbmConfig& configured, CubeCoord 
       clock(config),
       gaps(config),
       read_time(clock.span(gaps.read_data) + config.controller_latency),
+      ahead(options.longest <= kMaxPacketBytes
+                ? 0
+                : config.pseudo_channel_peak().time_for(options.longest / std::max(1u, pseudo_channels_per_slice))),
       options(options),
       queue(queue),
       queue_bursts(config.queue_bursts != 0 ? config.queue_bursts : config.queue_depth * config.pseudo_channels) {
@@ -366,7 +371,10 @@ void Hbm::Impl::wake(unsigned index) {
   const auto due = [&] {
     return target.answered < target.ready.size() && target.ready[target.answered].at <= queue.now();
   };
-  if (!due() || !target.blocked.empty()) advance(target, clock.at_or_after(queue.now()));
+  if (!due() || !target.blocked.empty()) {
+    advance(target, clock.at_or_after(queue.now()));
+    if (ahead != 0) decide_ahead(target);
+  }
   while (due()) {
     const std::uint32_t id = target.ready[target.answered++].access;
     tlm::tlm_generic_payload& payload = *accesses[id].payload;
@@ -380,6 +388,17 @@ void Hbm::Impl::wake(unsigned index) {
     if (!target.blocked.empty() && target.blocked.front() == port) break;  // still no room
   }
   arm(index);
+}
+
+/// Takes the decisions of the time in which a whole train comes from the memory, whatever may arrive meanwhile: the
+/// train leaves with its first data, and says when its last will be there.
+void Hbm::Impl::decide_ahead(Channel& target) {
+  const Tick limit = clock.at_or_after(queue.now() + ahead);
+  while (target.open_reads != 0) {
+    const Tick next = target.timing.next();
+    if (next > limit) return;
+    advance(target, next);
+  }
 }
 
 Ps Hbm::Impl::serve(unsigned port, tlm::tlm_generic_payload& payload, Ps start) {

@@ -30,6 +30,11 @@ constexpr std::array<ErrorBand, 10> kBands{{
     {Subsystem::pe, Grade::fast, "GEMM times, against closed forms", 0.9},
 }};
 
+/// Where transfers travel in trains: the largest deviation of `probe`, `p2p` and `stream` on the default machine from
+/// the same in the accurate grade (docs/fidelity.md).
+constexpr ErrorBand kTrains{Subsystem::pe, Grade::fast, "times of transfers in trains, against the accurate grade",
+                            10.6};
+
 const std::vector<std::string> kGrades{"accurate", "fast"};
 
 std::vector<std::string> part_names() {
@@ -110,6 +115,7 @@ std::vector<ErrorBand> error_bands(const Fidelity& fidelity) {
   for (const ErrorBand& band : kBands) {
     if (fidelity.of(band.part) == band.grade) bands.push_back(band);
   }
+  if (fidelity.trains()) bands.push_back(kTrains);
   return bands;
 }
 
