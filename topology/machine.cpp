@@ -2,18 +2,21 @@
 
 #include <algorithm>
 
+#include "tlm/ext/train.h"
 #include "tlm/machine/names.h"
 #include "topology/modules.h"
 
 namespace kernbench::topology {
 
 namespace {
-/// Trains are as long as two of them fit the shortest receive buffer of a wire, and a power of two.
+/// A wire whose receive buffer covers the round trip of a credit carries trains of any length at its rate; where one
+/// does not, all trains are so short that two of them fit it, and a power of two.
 RunOptions with_trains(RunOptions options, const Plan& plan) {
   options.longest = kMaxPacketBytes;
   if (!options.fidelity.trains()) return options;
-  std::uint32_t packets = kMaxTrainBytes / kMaxPacketBytes;
+  std::uint32_t packets = kLongestTrainBytes / kMaxPacketBytes;
   for (const LinkEnd& end : plan.ends) {
+    if (end.link.buffer_packets >= end.link.packets_to_cover()) continue;
     while (packets > 1 && 2 * packets > end.link.buffer_packets) packets /= 2;
   }
   options.longest = packets * kMaxPacketBytes;

@@ -11,7 +11,15 @@ namespace kernbench {
 
 namespace {
 
+/// Where there are trains: a packet that is ready so soon goes without an event of its own if the wire is idle.
+constexpr Ps kAtOnce = 25'000;
 constexpr std::uint64_t kBusy = 1, kReplay = 2;  // states of a wire's track
+
+/// Places of the receiver that a packet holds at once: the last packets of a train that is longer than the buffer take
+/// the places of its first ones.
+std::uint32_t places(const LinkConfig& link, std::uint32_t bytes) {
+  return std::min(LinkConfig::units(bytes), link.buffer_packets);
+}
 
 void check_port(const LinkPort::Config& config, const EventQueue& queue, const EventQueue& peer_queue) {
   check(config.noc);
@@ -46,7 +54,7 @@ struct LinkPort::Impl {
   /// packets of a train.
   struct Lane final : QueuedPort::Actions {
     Lane(Sender& sender, bool first, Ps packet) : sender(sender), first(first), port(1, *this, packet) {}
-    unsigned units(const Packet& packet) const override { return LinkConfig::units(packet.bytes); }
+    unsigned units(const Packet& packet) const override { return places(sender.wire.config(), packet.bytes); }
     QueuedPort::Release serve(Packet& packet, Cycle now) override { return sender.serve(packet, now, first); }
     void wake(Cycle time) override;
     Sender& sender;
@@ -59,6 +67,7 @@ struct LinkPort::Impl {
     void head(Packet&, Ps) override {}  // it goes once all of it has won its way
     void tail(Packet& packet, Ps head, Ps tail) override;
     void credit(unsigned network, unsigned packets, Ps when) override;
+    void offer(Packet& packet, unsigned network, Ps ready);
     QueuedPort::Release serve(Packet& packet, Cycle now, bool slips_in);
     QueuedPort& port(unsigned network) {
       return trains && has_priority(static_cast<int>(network)) ? first.port : ordinary.port;
@@ -69,6 +78,7 @@ struct LinkPort::Impl {
     Wire wire;
     Lane ordinary, first;
     TrackId track = kNoTrack;
+    unsigned coming = 0;  // packets that are known, but not ready yet
   };
 
   struct Injection final : PacketForwardIf, PacketBackwardIf {
@@ -127,13 +137,23 @@ LinkPort::Impl::Sender::Sender(Connection& connection)
 
 void LinkPort::Impl::Sender::tail(Packet& packet, Ps head, Ps tail) {
   Impl& impl = at.impl;
-  const Ps ready = std::max(impl.timing.ready(packet.bytes, head, tail), impl.queue.now());
+  const Ps now = impl.queue.now(), ready = std::max(impl.timing.ready(packet.bytes, head, tail), now);
+  const auto network = static_cast<unsigned>(packet.virtual_network());
+  if (trains && coming == 0 && ready <= now + kAtOnce && port(network).idle(packet, network, ready)) {
+    offer(packet, network, ready);
+    return;
+  }
+  ++coming;
   impl.queue.at(ready, [this, &packet, ready] {
-    packet.charge(Delay::wire, ready - packet.head);
-    packet.head = ready;
-    const auto network = static_cast<unsigned>(packet.virtual_network());
-    port(network).offer(packet, network, ready);
+    --coming;
+    offer(packet, static_cast<unsigned>(packet.virtual_network()), ready);
   });
+}
+
+void LinkPort::Impl::Sender::offer(Packet& packet, unsigned network, Ps ready) {
+  packet.charge(Delay::wire, ready - packet.head);
+  packet.head = ready;
+  port(network).offer(packet, network, ready);
 }
 
 QueuedPort::Release LinkPort::Impl::Sender::serve(Packet& packet, Cycle now, bool slips_in) {
@@ -206,7 +226,7 @@ void LinkPort::Impl::Injection::injected(Packet& packet, Ps head, Ps tail) {
   const Impl& impl = at.impl;
   impl.link_port.to_network[at.number]->crossed(packet, head, tail);
   const Ps link = impl.clock.at(impl.config.noc.link_delay), left = tail - link;
-  const std::uint32_t units = LinkConfig::units(packet.bytes);
+  const std::uint32_t units = places(impl.config.link, packet.bytes);
   Ps free = left;  // of the first packet of a train: the others' places follow at the rate of the wire
   if (units > 1) {
     const Ps rest = (units - 1) * at.sender.wire.held(kWireUnitBytes);

@@ -71,10 +71,13 @@ void HopCommitEngine::step(Cycle now) {
         if (at > now) {
           push(entry, at);
         } else if (entry.packet != nullptr) {
+          --entry.queue->arriving;
           append(*entry.queue, *entry.packet, *entry.to);
+          run_ahead();
         } else if (entry.queue->wake == now) {
           entry.queue->wake = kNoCycle;
           evaluate(*entry.queue);
+          run_ahead();
         }
       },
       &fetch, [this](const Entry& entry) { fetch_next(entry); });
@@ -117,6 +120,7 @@ void HopCommitEngine::offer(unsigned router, unsigned input, Packet& packet, Cyc
   if (at <= now + 1 && !busy_) {
     busy_ = true;
     inject(line);
+    run_ahead();
     busy_ = false;
     arm();
   } else {
@@ -134,6 +138,7 @@ void HopCommitEngine::offer(unsigned router, unsigned input, Packet& packet, Cyc
 }
 
 [[gnu::always_inline]] inline void HopCommitEngine::arrive(Queue& queue, Packet& packet, Cycle at) {
+  ++queue.arriving;
   push({&queue, &packet, &route(queue, packet)}, at);
 }
 
@@ -141,7 +146,7 @@ void HopCommitEngine::offer(unsigned router, unsigned input, Packet& packet, Cyc
 void HopCommitEngine::arrive([[maybe_unused]] unsigned router, [[maybe_unused]] unsigned input, Packet& packet,
                              Cycle head) {
   sc_assert(sent_to_ != nullptr && sent_by_->router == router && sent_by_->number == input);
-  arrive(*sent_to_, packet, head);
+  go_on(*sent_to_, packet, head);
 }
 
 void HopCommitEngine::credit(unsigned router, unsigned output, unsigned vc, unsigned flits, Cycle when, Cycle now) {
@@ -165,6 +170,48 @@ void HopCommitEngine::evaluate(Queue& queue) {
     forward(queue, route(queue, *queue.first));
   }
 }
+
+// Ahead of the present.
+
+/// The packet's head reaches `queue` at `at`.
+void HopCommitEngine::go_on(Queue& queue, Packet& packet, Cycle at) {
+  const bool goes_ahead = queue.level != kOrdinary || flits_(packet) >= kShortestAhead;
+  if (goes_ahead && ahead_.packet == nullptr && at <= now_ + kFarthestAhead) {
+    ahead_ = {&queue, &packet, at};
+  } else {
+    arrive(queue, packet, at);
+  }
+}
+
+/// Decides on the coming hops of the packet that was sent on last, as long as nothing is in its way.
+void HopCommitEngine::run_ahead() {
+  while (ahead_.packet != nullptr) {
+    const Ahead next = std::exchange(ahead_, Ahead());
+    if (!pass_idle(*next.queue, *next.packet, next.at)) arrive(*next.queue, *next.packet, next.at);
+  }
+}
+
+/// Forwards a packet whose head will be there at `head`, if all that it needs will be free.
+bool HopCommitEngine::pass_idle(Queue& queue, Packet& packet, Cycle head) {
+  if (queue.first != nullptr || queue.arriving != 0 || queue.gone > head) return false;
+  if (queue.watched && queue.trailing_packet != nullptr) return false;
+  Network& net = route(queue, packet);
+  const Cycle at = head + head_wait_, earliest = at + allocated_;
+  const unsigned vc = net.waiting != nullptr ? kNoVc : free_channel(queue, net);
+  if (vc == kNoVc || net.free[vc] > at) return false;
+  const Queue& behind = net.vcs[vc];
+  Link& link = *net.link;
+  if (!decided(behind, flits_(packet), link.depth) || usable(behind, 0, link.depth) > earliest) return false;
+  if (queue.level == kOrdinary && free_from(queue, link, earliest) > earliest) return false;
+  packet.next = nullptr;
+  queue.first = queue.last = &packet;
+  queue.va = at;
+  queue.output = net.output;
+  commit(queue, net, vc, earliest);
+  return true;
+}
+
+// Decisions.
 
 /// Whether the places of the first `flits` flits, or of as many as the buffer holds, are decided.
 bool HopCommitEngine::decided(const Queue& buffer, unsigned flits, std::uint32_t depth) {
@@ -342,6 +389,12 @@ bool HopCommitEngine::may_chain(const Queue& queue, unsigned output, const Netwo
   return passage;
 }
 
+/// From when on nothing is taken of what the packet at the front of `queue` needs.
+Cycle HopCommitEngine::free_from(const Queue& queue, const Link& link, Cycle earliest) {
+  if (!queue.source) earliest = std::max(earliest, queue.port->slots[queue.level].end());
+  return std::max(earliest, link.slots[queue.level].end());
+}
+
 // The flits of a packet of level `level` take their cycles from those of the levels behind it.
 void HopCommitEngine::push_aside(hop::Maps& output, hop::Maps& input, unsigned level, Cycle first, unsigned flits) {
   for (unsigned behind = level + 1; behind <= kOrdinary; ++behind) {
@@ -364,12 +417,19 @@ void HopCommitEngine::push_aside(hop::Maps& output, hop::Maps& input, unsigned l
   Link& link = *net.link;
   Packet& packet = *queue.first;
   const unsigned flits = flits_(packet);
+  if (flits > kLongestShared) {
+    earliest = free_from(queue, link, earliest);
+    if (earliest > now_ + kReserveReach) {
+      wake(queue, earliest - kReserveReach);
+      return;
+    }
+  }
   Passage passage = reserve_slots(queue, link, earliest, flits);
   if (passage.first == kNoCycle) {
-    wake(queue, now_ + kLater);
+    wake(queue, std::max(now_ + kLater, packet.first_cycle));
     return;
   }
-  packet.waited += static_cast<std::uint32_t>(passage.last - earliest - (flits - 1));
+  if (flits <= kLongestShared) packet.waited += static_cast<std::uint32_t>(passage.last - earliest - (flits - 1));
   if (queue.watched && queue.trailing != nullptr) follow(queue, packet, passage.first, flits);
   passage.last = std::max(passage.last, packet.last_cycle);
   Queue& behind = net.vcs[vc];
@@ -398,7 +458,7 @@ void HopCommitEngine::push_aside(hop::Maps& output, hop::Maps& input, unsigned l
   sent_to_ = &behind;
   sent_by_ = &link;
   if (queue.source) {
-    arrive(behind, packet, packet.first_cycle);
+    go_on(behind, packet, packet.first_cycle);
   } else if (whole && link.port != nullptr) {
     actions_.pass(queue.port->router, queue.port->number, queue.output, packet, packet.first_cycle, packet.last_cycle);
     settle(queue, flits, net, passage);

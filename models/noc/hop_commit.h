@@ -24,6 +24,10 @@ namespace kernbench {
 /// With packet chaining a packet that is there when the tail before it goes follows it at once on the same channel, if
 /// nobody waits for that.
 ///
+/// Commands, credits and long trains go ahead: where nothing is in the way, the next hop is decided together with the
+/// one before it, for the time at which the head will be there. (Short packets of other classes do not: in a loaded
+/// mesh that costs 20 % of the mean latency.)
+///
 /// A packet longer than B stays until the next router has decided on it: its tail follows B flits behind.
 ///
 /// Commands take cycles regardless of all others, credits of all but commands; the others lose later cycles instead.
@@ -47,7 +51,9 @@ class HopCommitEngine final : public MeshEngine {
   void step(Cycle now) override;
 
  private:
-  static constexpr unsigned kLateTenths = 3;  // share of its waits, in tenths
+  static constexpr Cycle kFarthestAhead = 96;     // a longer way is taken in several events
+  static constexpr unsigned kShortestAhead = 32;  // flits of an ordinary packet that goes ahead
+  static constexpr unsigned kLateTenths = 3;      // share of its waits, in tenths
   static constexpr std::uint8_t kNoVc = hop::kNoVc;
   using Queue = hop::Queue;
   using Link = hop::Link;
@@ -57,6 +63,12 @@ class HopCommitEngine final : public MeshEngine {
     Queue* queue;
     Packet* packet;  // null: an evaluation
     Network* to;     // where the packet goes from there
+  };
+  /// The packet that was sent on last, and where its head will be when.
+  struct Ahead {
+    Queue* queue = nullptr;
+    Packet* packet = nullptr;
+    Cycle at = 0;
   };
   struct End {
     std::uint32_t router = ~0U, port = 0;
@@ -74,6 +86,10 @@ class HopCommitEngine final : public MeshEngine {
   void arrive(Queue& queue, Packet& packet, Cycle at);
   void wake(Queue& queue, Cycle at);
   void arm();
+
+  void go_on(Queue& queue, Packet& packet, Cycle at);
+  void run_ahead();
+  bool pass_idle(Queue& queue, Packet& packet, Cycle head);
 
   void append(Queue& queue, Packet& packet, Network& to);
   Network& route(const Queue& queue, const Packet& packet);
@@ -94,6 +110,7 @@ class HopCommitEngine final : public MeshEngine {
   unsigned free_channel(const Queue& queue, const Network& network) const;
   void commit(Queue& queue, Network& network, unsigned vc, Cycle earliest);
   Passage reserve_slots(Queue& queue, Link& link, Cycle earliest, unsigned flits);
+  static Cycle free_from(const Queue& queue, const Link& link, Cycle earliest);
   void push_aside(hop::Maps& output, hop::Maps& input, unsigned level, Cycle first, unsigned flits);
   void follow(Queue& buffer, Packet& packet, Cycle first, unsigned flits);
   void finish(Queue& queue, Packet& packet, unsigned flits, Network& network, const Passage& passage);
@@ -126,6 +143,7 @@ class HopCommitEngine final : public MeshEngine {
   bool busy_ = false;              // in a call that arms at its end
   Queue* sent_to_ = nullptr;       // where the packet goes that head() is being said of
   const Link* sent_by_ = nullptr;  // and the way there
+  Ahead ahead_;
   CycleWheel<Entry> wheel_;
 };
 

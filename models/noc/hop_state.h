@@ -41,9 +41,10 @@ struct alignas(64) Queue {
   bool watched = false;  ///< one of sender, trailing, trailing_packet is set
 
   // As buffer: when its places may be used again, and who waits to know.
-  std::array<Run, 4> runs;    ///< older ones are long past: a packet is handled when the one before it has left
-  Queue* sender = nullptr;    ///< waits for a decision here to have credit
-  Queue* trailing = nullptr;  ///< its packet is longer than this buffer, its tail follows this one's head
+  std::uint32_t arriving = 0;  ///< packets on the way here
+  std::array<Run, 4> runs;     ///< older ones are long past: a packet is handled when the one before it has left
+  Queue* sender = nullptr;     ///< waits for a decision here to have credit
+  Queue* trailing = nullptr;   ///< its packet is longer than this buffer, its tail follows this one's head
   // As sender.
   Queue* next_waiting = nullptr;
   Cycle va = 0;                       ///< of the channel that it owns
@@ -60,6 +61,7 @@ struct Maps {
   std::array<SlotMap, kOrdinary> urgent;
 
   SlotMap& operator[](unsigned level) { return level == kOrdinary ? ordinary : urgent[level]; }
+  const SlotMap& operator[](unsigned level) const { return level == kOrdinary ? ordinary : urgent[level]; }
 };
 
 /// From an output, or a source, to the buffers behind it; one flit per cycle.

@@ -29,7 +29,7 @@ unsigned QueuedPort::rank(const Queue& queue) const {
 
 void QueuedPort::offer(Packet& packet, unsigned vc, Cycle now) {
   packet.next = nullptr;
-  if (waiting_ == nullptr && std::max(free_, credits_.ready(vc, actions_.units(packet))) <= now) {
+  if (idle(packet, vc, now)) {
     serve(packet, vc, now);
     return;
   }

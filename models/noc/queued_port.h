@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -39,6 +40,10 @@ class QueuedPort {
   void announce(unsigned vc, unsigned units) { credits_.announce(vc, units); }
   /// The packet wants to go on `vc`.
   void offer(Packet& packet, unsigned vc, Cycle now);
+  /// Whether it would go at once.
+  bool idle(const Packet& packet, unsigned vc, Cycle now) {
+    return waiting_ == nullptr && std::max(free_, credits_.ready(vc, actions_.units(packet))) <= now;
+  }
   void credit(unsigned vc, unsigned units, Cycle when, Cycle now);
   /// The call that Actions::wake asked for; one that has been superseded does nothing.
   void arbitrate(Cycle now);

@@ -26,17 +26,20 @@ class SlotMap {
   /// Takes first..last. REQUIRES: free_from(first).
   void take_run(Cycle first, Cycle last, Cycle now) {
     if (end_ > now) settle(now);
-    run_ = first;
+    if (run_ == kNoCycle) run_ = first;  // else what remains of a long run; a gap behind it is lost
     end_ = last + 1;
   }
-  /// Makes the bits those of the present; to be called before the others.
+  Cycle end() const { return end_; }  ///< nothing is taken from there on
+  /// Makes the bits those of the present; to be called before the others. What of a long run lies beyond the ring stays
+  /// beside it.
   void settle(Cycle now) {
     const Cycle word = now / 64;
     if (word != first_) forget(word);
     if (run_ == kNoCycle) return;
-    for (Cycle from = std::max(run_, now); from < end_; from += 32)
-      take(from, (std::uint64_t{1} << std::min<Cycle>(end_ - from, 32)) - 1);
-    run_ = kNoCycle;
+    const Cycle beyond = (first_ + kWords) * 64, end = std::min(end_, beyond);
+    Cycle from = std::max(run_, now);
+    for (; from < end; from += 32) mark(from, (std::uint64_t{1} << std::min<Cycle>(end - from, 32)) - 1);
+    run_ = end_ > beyond ? std::max(run_, beyond) : kNoCycle;
   }
   /// Bit i: cycle from + i is taken. REQUIRES: now <= from <= now + kReach.
   std::uint64_t window(Cycle from) const {
@@ -46,13 +49,16 @@ class SlotMap {
   }
   void take(Cycle from, std::uint64_t bits) {
     if (bits == 0) return;
-    const unsigned shift = from % 64;
-    words_[from / 64 % kWords] |= bits << shift;
-    if (shift != 0) words_[(from / 64 + 1) % kWords] |= bits >> (64 - shift);
+    mark(from, bits);
     end_ = std::max(end_, from + 64 - static_cast<unsigned>(__builtin_clzll(bits)));
   }
 
  private:
+  void mark(Cycle from, std::uint64_t bits) {
+    const unsigned shift = from % 64;
+    words_[from / 64 % kWords] |= bits << shift;
+    if (shift != 0) words_[(from / 64 + 1) % kWords] |= bits >> (64 - shift);
+  }
   void forget(Cycle word) {
     const Cycle gone = std::min<Cycle>(word - first_, kWords);
     for (Cycle w = 0; w < gone; ++w) words_[(first_ + w) % kWords] = 0;
@@ -65,6 +71,8 @@ class SlotMap {
   std::array<std::uint64_t, kWords> words_{};
 };
 
+/// Packets of more flits, trains, do not share cycles with others: they go behind what is taken.
+inline constexpr unsigned kLongestShared = 64;
 inline constexpr unsigned kReserveWindows = 4;
 inline constexpr unsigned kReserveReach = SlotMap::kReach - 64 * kReserveWindows;
 
@@ -106,7 +114,8 @@ inline Passage reserve_between(SlotMap& output, SlotMap& input, Cycle earliest, 
 /// reach. REQUIRES: now <= earliest <= now + kReserveReach.
 inline Passage reserve(SlotMap& output, SlotMap& input, Cycle earliest, unsigned flits, bool lost_picks, Cycle now) {
   const Cycle last = earliest + flits - 1;
-  if (!output.free_from(earliest) || !input.free_from(earliest) || last > now + SlotMap::kReach)
+  if (!output.free_from(earliest) || !input.free_from(earliest) ||
+      (flits <= kLongestShared && last > now + SlotMap::kReach))
     return reserve_between(output, input, earliest, flits, lost_picks, now);
   output.take_run(earliest, last, now);
   if (&input != &output) input.take_run(earliest, last, now);

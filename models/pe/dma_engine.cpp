@@ -13,10 +13,14 @@ namespace kernbench::pe {
 /// An op under way.
 struct DmaEngine::Job final : ResponseHandler {
   Job(DmaEngine& engine, Op& op) : engine(engine), op(op), plan(op, longest(engine.services_)) {}
-  /// Trains are made of full packets: smaller bursts travel alone.
+  /// Trains are made of full packets: smaller bursts travel alone. Four of them may be outstanding, so that they follow
+  /// each other as their packets would.
   static std::uint32_t longest(const Services& services) {
     const std::uint32_t burst = services.config.dma.burst_bytes;
-    return burst == kMaxPacketBytes ? services.longest() : burst;
+    if (burst != kMaxPacketBytes) return burst;
+    std::uint32_t train = std::min(services.longest(), kMaxTrainBytes);
+    while (train > burst && train > services.config.dma.outstanding * burst / 4) train /= 2;
+    return train;
   }
   void on_response(tlm::tlm_generic_payload& payload, Packet& packet) override {
     engine.arrived(*this, payload, packet);

@@ -169,7 +169,8 @@ void RingReader::issue() {
   while (issued_ < bytes_ && in_flight_ < services.config.dma.outstanding) {
     PhysicalAddress from = pair.entry.ring_base;
     from.offset += Ipcq::slot_offset(pair, pair.ring.head()) + issued_;
-    const std::uint64_t to_boundary = services.longest() - from.offset % services.longest();
+    const std::uint64_t longest = std::min(services.longest(), kMaxTrainBytes);
+    const std::uint64_t to_boundary = longest - from.offset % longest;
     const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes_ - issued_, to_boundary));
     tlm::tlm_generic_payload& read =
         services.payload(PacketKind::read, services.map.resolve(from), from.encode(), bytes);

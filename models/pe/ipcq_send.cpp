@@ -25,8 +25,11 @@ void Ipcq::advance_send(QueuePair& pair) {
   }
   if (!pair.in_message && !begin_message(pair)) return;
   const std::uint64_t at = slot_offset(pair, pair.slot) + pair.message_sent;
-  const std::uint64_t longest = services_.longest();
-  const std::uint64_t to_boundary = longest - (pair.entry.peer_ring_base.offset + at) % longest;
+  const PhysicalAddress& ring = pair.entry.peer_ring_base;
+  const bool in_tcm = ring.kind == MemoryKind::tcm;
+  const std::uint64_t longest = in_tcm ? services_.longest() : std::min(services_.longest(), kMaxTrainBytes);
+  const std::uint64_t origin = in_tcm && ring.offset % kMaxPacketBytes == 0 ? 0 : ring.offset;
+  const std::uint64_t to_boundary = longest - (origin + at) % longest;
   const auto bytes =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(pair.message_bytes - pair.message_sent, to_boundary));
   pair.handing_over = true;

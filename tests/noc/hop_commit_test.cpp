@@ -43,12 +43,14 @@ class HandMesh final : MeshEngine::Actions {
     while (wake_ != kNoCycle && wake_ < until) {
       const Cycle now = wake_;
       wake_ = kNoCycle;
+      ++steps;
       engine_->step(now);
     }
   }
   Cycle tail(const Packet& packet) const { return tails_.at(packet.tag); }
   std::vector<std::uint32_t> order;  // tags as they are delivered
   std::map<std::uint32_t, unsigned> hops;
+  unsigned steps = 0;  // of the engine
 
  private:
   void join(unsigned a, unsigned out, unsigned b, unsigned in) {
@@ -117,6 +119,40 @@ TEST(HopCommit, PacketsLongerThanTheBufferKeepTheirRateWhereCreditsComeInTime) {
   mesh.offer(packet, 0);
   mesh.run();
   EXPECT_EQ(mesh.tail(packet), 6U + 4 * 14 + 31);
+}
+
+TEST(HopCommit, TrainsLongerThanAPortsMapKeepTheirRate) {
+  HandMesh mesh(hand_config(4, 8), 8);
+  Packet& first = mesh.packet(0, 63, 600);
+  Packet& second = mesh.packet(0, 63, 600);
+  mesh.offer(first, 0);
+  mesh.offer(second, 0);
+  mesh.run();
+  EXPECT_EQ(mesh.tail(first), 6U + 4 * 14 + 599);
+  EXPECT_EQ(mesh.tail(second) - mesh.tail(first), 600U) << "one behind the other";
+}
+
+TEST(HopCommit, TrainsOfTwoInputsTakeAnOutputInTurn) {
+  HandMesh mesh(hand_config(4, 8), 3);
+  Packet& west = mesh.packet(3, 5, 600);  // both leave router 4 to the east
+  Packet& north = mesh.packet(4, 5, 600);
+  mesh.offer(west, 0);
+  mesh.offer(north, 0);
+  mesh.run();
+  EXPECT_GE(std::max(mesh.tail(west), mesh.tail(north)), 1200U) << "1,200 flits over one link";
+  EXPECT_LT(std::max(mesh.tail(west), mesh.tail(north)), 1230U);
+}
+
+TEST(HopCommit, CreditsAndTrainsCrossAnIdleMeshInOneStep) {
+  for (const bool train : {false, true}) {
+    HandMesh mesh(hand_config(4, 8), 8);
+    Packet& packet = mesh.packet(0, 63, train ? 64 : 1, train ? MessageClass::ipcq_data : MessageClass::credit);
+    mesh.offer(packet, 0);
+    mesh.run();
+    EXPECT_EQ(mesh.tail(packet), 6U + 4 * 14 + packet.bytes - 1);
+    EXPECT_EQ(mesh.hops[packet.tag], 15U);
+    EXPECT_LE(mesh.steps, 1U);
+  }
 }
 
 TEST(HopCommit, ChainingFillsALinkAndItsAbsenceCostsACycleAPacket) {
@@ -264,6 +300,16 @@ TEST(SlotMap, ReservesWhatAPlainSearchFinds) {
     ASSERT_EQ(passage.last, at - 1) << i;
   }
   EXPECT_LT(now + 500, kCycles);
+}
+
+TEST(SlotMap, KnowsARunBeyondItsRing) {
+  SlotMap output, input;
+  EXPECT_EQ(reserve(output, input, 10, 2000, false, 0).last, 2009U);
+  EXPECT_EQ(output.end(), 2010U);
+  for (const Cycle now : {0U, 500U, 1000U, 1500U}) {
+    EXPECT_EQ(reserve(output, input, now + 20, 1, false, now).first, kNoCycle) << now;
+  }
+  EXPECT_EQ(reserve(output, input, 1900, 4, false, 1900).first, 2010U);
 }
 
 TEST(SlotMap, SaysWhenNothingIsWithinReach) {

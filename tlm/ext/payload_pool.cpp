@@ -3,6 +3,8 @@
 #include <array>
 #include <cstddef>
 
+#include "tlm/ext/train.h"
+
 namespace kernbench {
 
 struct PayloadPool::Entry : tlm::tlm_generic_payload {
@@ -11,6 +13,7 @@ struct PayloadPool::Entry : tlm::tlm_generic_payload {
 
   Packet packet;
   std::unique_ptr<TrainBuffer> train;
+  std::unique_ptr<unsigned char[]> long_train;
   alignas(std::max_align_t) std::array<unsigned char, kMaxPacketBytes> buffer;  // may hold a Command
 };
 
@@ -18,7 +21,7 @@ PayloadPool::PayloadPool() = default;
 PayloadPool::~PayloadPool() = default;
 
 tlm::tlm_generic_payload& PayloadPool::acquire(std::uint32_t bytes) {
-  sc_assert(bytes <= kMaxTrainBytes);
+  sc_assert(bytes <= kLongestTrainBytes);
   if (free_.empty()) {
     entries_.push_back(std::make_unique<Entry>(this));
     free_.push_back(entries_.back().get());
@@ -27,12 +30,16 @@ tlm::tlm_generic_payload& PayloadPool::acquire(std::uint32_t bytes) {
   free_.pop_back();
   entry.packet = Packet();
   entry.packet.payload = &entry;
-  if (bytes > kMaxPacketBytes) {
+  if (bytes > kMaxTrainBytes) {
+    entry.long_train.reset(new unsigned char[bytes]);
+  } else if (bytes > kMaxPacketBytes) {
     if (free_buffers_.empty()) free_buffers_.push_back(std::make_unique<TrainBuffer>());
     entry.train = std::move(free_buffers_.back());
     free_buffers_.pop_back();
   }
-  entry.set_data_ptr(entry.train ? entry.train->data() : entry.buffer.data());
+  entry.set_data_ptr(entry.long_train ? entry.long_train.get()
+                     : entry.train    ? entry.train->data()
+                                      : entry.buffer.data());
   entry.set_data_length(0);
   entry.set_streaming_width(0);
   entry.set_byte_enable_ptr(nullptr);
@@ -45,6 +52,7 @@ tlm::tlm_generic_payload& PayloadPool::acquire(std::uint32_t bytes) {
 void PayloadPool::free(tlm::tlm_generic_payload* payload) {
   auto* entry = static_cast<Entry*>(payload);
   if (entry->train) free_buffers_.push_back(std::move(entry->train));
+  entry->long_train.reset();
   free_.push_back(entry);
 }
 
