@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <pwd.h>
 
+#include <optional>
 #include <thread>
 
 #include "tests/sweep/kill_case.h"
@@ -111,26 +112,28 @@ class ClusterSweep : public ::testing::Test {
   Tool tool_;
 };
 
-TEST_F(ClusterSweep, ThroughSlurmGivesTheRowsOfALocalOne) {
-  if (!there("slurmctld") || !there("slurmd"))
-    GTEST_SKIP() << "NOT TESTED: slurmctld and slurmd (package slurm-wlm) are missing";
+class SlurmSweep : public ClusterSweep {
+ protected:
+  void SetUp() override {
+    if (!there("slurmctld") || !there("slurmd"))
+      GTEST_SKIP() << "NOT TESTED: slurmctld and slurmd (package slurm-wlm) are missing";
+    slurm_.emplace();
+    if (!slurm_->refusal().empty()) GTEST_SKIP() << "NOT TESTED: slurmd does not start here: " << slurm_->refusal();
+    ASSERT_TRUE(slurm_->ready());
+  }
+  std::optional<PrivateSlurm> slurm_;
+};
+
+TEST_F(SlurmSweep, GivesTheRowsOfALocalOne) {
   prepare(30, 5);
-  const PrivateSlurm slurm;
-  if (!slurm.refusal().empty()) GTEST_SKIP() << "NOT TESTED: slurmd does not start here: " << slurm.refusal();
-  ASSERT_TRUE(slurm.ready());
   const Outcome outcome = tool_({"sweep", "s.yaml", "--executor", "slurm", "--tasks", "4"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(content_of(tool_.file("s.sqlite")), expected());
   EXPECT_FALSE(std::filesystem::exists(tool_.file("s.sqlite.slurm")));
 }
 
-TEST_F(ClusterSweep, ThroughSlurmLosesNothingAndDoublesNothingWhenANodeIsLost) {
-  if (!there("slurmctld") || !there("slurmd"))
-    GTEST_SKIP() << "NOT TESTED: slurmctld and slurmd (package slurm-wlm) are missing";
+TEST_F(SlurmSweep, LosesNothingAndDoublesNothingWhenANodeIsLost) {
   prepare(60, 100);
-  const PrivateSlurm slurm;
-  if (!slurm.refusal().empty()) GTEST_SKIP() << "NOT TESTED: slurmd does not start here: " << slurm.refusal();
-  ASSERT_TRUE(slurm.ready());
   const pid_t process =
       start_tool(tool_.folder().path().string(), {"sweep", "s.yaml", "--executor", "slurm", "--tasks", "6"});
   // In the middle: some points are there, others are not.
@@ -138,7 +141,7 @@ TEST_F(ClusterSweep, ThroughSlurmLosesNothingAndDoublesNothingWhenANodeIsLost) {
   const int before = rows();
   EXPECT_GE(before, 5);
   EXPECT_LT(before, 60);
-  slurm.lose_node(1);
+  slurm_->lose_node(1);
   int status = 0;
   ::waitpid(process, &status, 0);
   EXPECT_TRUE(WIFEXITED(status));
@@ -147,13 +150,8 @@ TEST_F(ClusterSweep, ThroughSlurmLosesNothingAndDoublesNothingWhenANodeIsLost) {
   EXPECT_EQ(content_of(tool_.file("s.sqlite")), expected());
 }
 
-TEST_F(ClusterSweep, ThroughSlurmGoesOnWhenTheSweepItselfWasKilled) {
-  if (!there("slurmctld") || !there("slurmd"))
-    GTEST_SKIP() << "NOT TESTED: slurmctld and slurmd (package slurm-wlm) are missing";
+TEST_F(SlurmSweep, GoesOnWhenTheSweepItselfWasKilled) {
   prepare(40, 50);
-  const PrivateSlurm slurm;
-  if (!slurm.refusal().empty()) GTEST_SKIP() << "NOT TESTED: slurmd does not start here: " << slurm.refusal();
-  ASSERT_TRUE(slurm.ready());
   const pid_t process =
       start_tool(tool_.folder().path().string(), {"sweep", "s.yaml", "--executor", "slurm", "--tasks", "4"});
   for (int i = 0; i < 300 && rows() < 3; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -165,31 +163,28 @@ TEST_F(ClusterSweep, ThroughSlurmGoesOnWhenTheSweepItselfWasKilled) {
   EXPECT_EQ(content_of(tool_.file("s.sqlite")), expected());
 }
 
-/// What a search over an executor found: generations, front and all; the same for every executor.
-std::string searched(const Tool& tool, const std::string& store, std::vector<std::string> more) {
-  std::vector<std::string> words{"search", "s.yaml",  "--points", "24",     "--population",
-                                 "8",      "--store", store,      "--json", store + ".json"};
-  words.insert(words.end(), more.begin(), more.end());
-  const Outcome outcome = tool(words);
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  return read(tool.file(store + ".json"));
+/// Searches through an executor and on this machine alone, which is to come to the same.
+void compare_searches(const Tool& tool, std::vector<std::string> through) {
+  std::ofstream(tool.file("s.yaml")) << plain_sweep(100) << "  - {name: rate_gbps, goal: maximize}\n";
+  const auto search = [&tool](const std::string& store, const std::vector<std::string>& more) {
+    std::vector<std::string> words{"search", "s.yaml", "--points", "24", "--population", "8"};
+    words.insert(words.end(), {"--store", store, "--json", store + ".json"});
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = tool(words);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return read(tool.file(store + ".json"));
+  };
+  const std::string alone = search("alone.sqlite", {}), found = search("through.sqlite", through);
+  EXPECT_NE(alone, "");
+  EXPECT_EQ(found, alone);
+  EXPECT_EQ(content_of(tool.file("through.sqlite")), content_of(tool.file("alone.sqlite")));
 }
 
-TEST_F(ClusterSweep, ASearchThroughSlurmAndParallelTakesTheWayOfALocalOne) {
-  std::ofstream(tool_.file("s.yaml")) << plain_sweep(100) << "  - {name: rate_gbps, goal: maximize}\n";
-  const std::string local = searched(tool_, "local.sqlite", {});
-  EXPECT_NE(local, "");
-  if (there("parallel")) {
-    EXPECT_EQ(searched(tool_, "parallel.sqlite", {"--executor", "parallel"}), local);
-    EXPECT_EQ(content_of(tool_.file("parallel.sqlite")), content_of(tool_.file("local.sqlite")));
-  }
-  if (!there("slurmctld") || !there("slurmd"))
-    GTEST_SKIP() << "NOT TESTED: slurmctld and slurmd (package slurm-wlm) are missing";
-  const PrivateSlurm slurm;
-  if (!slurm.refusal().empty()) GTEST_SKIP() << "NOT TESTED: slurmd does not start here: " << slurm.refusal();
-  ASSERT_TRUE(slurm.ready());
-  EXPECT_EQ(searched(tool_, "slurm.sqlite", {"--executor", "slurm", "--tasks", "3"}), local);
-  EXPECT_EQ(content_of(tool_.file("slurm.sqlite")), content_of(tool_.file("local.sqlite")));
+TEST_F(SlurmSweep, TakesASearchTheWayOfALocalOne) { compare_searches(tool_, {"--executor", "slurm", "--tasks", "3"}); }
+
+TEST_F(ClusterSweep, ThroughParallelASearchTakesTheWayOfALocalOne) {
+  if (!there("parallel")) GTEST_SKIP() << "NOT TESTED: GNU parallel (package parallel) is missing";
+  compare_searches(tool_, {"--executor", "parallel"});
 }
 
 TEST_F(ClusterSweep, AWorkerRefusesThePlanOfAnotherBuild) {

@@ -1,7 +1,7 @@
-#include <algorithm>
 #include <fstream>
 
 #include "tests/cli/tool_runner.h"
+#include "tests/support/files_with_texts.h"
 
 namespace kernbench::sweep {
 namespace {
@@ -28,62 +28,54 @@ TEST(DryRun, ListsThePointsAndRunsNone) {
   EXPECT_FALSE(fs::exists(tool.file("s.sqlite")));
 }
 
-TEST(DryRun, RefusesWhatTheWorkloadWouldAtTheValueThatIsToBlame) {
+/// A file whose dry run ends with 2, and all that it says or the begin of it.
+struct Refused {
+  const char *name, *text, *error;
+};
+class DryRunRefuses : public ::testing::TestWithParam<Refused> {};
+
+TEST_P(DryRunRefuses, WhatTheRunWould) {
   const Tool tool;
-  const Outcome outcome = dry_run(tool,
-                                  "workload: gemm_single_pe\ntopology: minimal\naxes:\n  m: [16, 0, 32]\n"
-                                  "  k:\n    - 16\n    - 2000000\n  cube.noc.rows: [2, 3]\n");
+  const Outcome outcome = dry_run(tool, GetParam().text);
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_EQ(outcome.err,
-            "s.yaml:4:11: error: --m is 0; give an integer from 1 to 1048576\n"
-            "s.yaml:7:7: error: --k is 2000000; give an integer from 1 to 1048576\n");
+  EXPECT_EQ(outcome.err.substr(0, std::string(GetParam().error).size()), GetParam().error);
+  EXPECT_FALSE(fs::exists(tool.file("s.sqlite")));
 }
 
-TEST(DryRun, NamesThePointWhereValuesAreBadOnlyTogether) {
-  const Tool tool;
-  const Outcome outcome = dry_run(tool,
-                                  "workload: broadcast\ntopology: minimal\noptions: {data: 'off'}\naxes:\n"
-                                  "  root: [0, 3]\n  system.sips.count: [2, 4]\n");
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_EQ(outcome.err,
-            "s.yaml:5:13: error: point with root = 3, system.sips.count = 2: --root is 3; give 0 to 1, a rank of the "
-            "group\n  hint: leave such points out with a constraint\n");
-}
-
-TEST(DryRun, RefusesMachinesThatCannotBe) {
-  const Tool tool;
-  const Outcome outcome = dry_run(tool,
-                                  "workload: gemm_single_pe\naxes:\n  cube.hbm.channels: [8, 16]\n"
-                                  "  cube.hbm.size: [6 GiB, 7 KiB]\n");
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_NE(outcome.err.find("s.yaml:4:26: error: cube.hbm.size is '7 KiB'"), std::string::npos) << outcome.err;
-}
-
-TEST(DryRun, SaysWhatIsWrongWithEveryPointOnce) {
-  const Tool tool;
-  const Outcome outcome =
-      dry_run(tool, "# a comment\nworkload: noc_traffic\noptions: {pattern: unifrom}\naxes:\n  rows: [4, 8]\n");
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_EQ(outcome.err.rfind("s.yaml:2:1: error: every point is refused: unknown pattern 'unifrom'\n  hint: ", 0), 0U)
-      << outcome.err;
-}
+INSTANTIATE_TEST_SUITE_P(
+    Points, DryRunRefuses,
+    ::testing::Values(
+        Refused{"AValueAtItsPlace",
+                "workload: gemm_single_pe\ntopology: minimal\naxes:\n  m: [16, 0, 32]\n  k:\n    - 16\n    - 2000000\n"
+                "  cube.noc.rows: [2, 3]\n",
+                "s.yaml:4:11: error: --m is 0; give an integer from 1 to 1048576\n"
+                "s.yaml:7:7: error: --k is 2000000; give an integer from 1 to 1048576\n"},
+        Refused{"ValuesThatAreBadOnlyTogether",
+                "workload: broadcast\ntopology: minimal\noptions: {data: 'off'}\naxes:\n  root: [0, 3]\n"
+                "  system.sips.count: [2, 4]\n",
+                "s.yaml:5:13: error: point with root = 3, system.sips.count = 2: --root is 3; give 0 to 1, a rank of "
+                "the group\n  hint: leave such points out with a constraint\n"},
+        Refused{"AMachineThatCannotBe",
+                "workload: gemm_single_pe\naxes:\n  cube.hbm.channels: [8, 16]\n  cube.hbm.size: [6 GiB, 7 KiB]\n",
+                "s.yaml:4:26: error: cube.hbm.size is '7 KiB'"},
+        Refused{"EveryPointOnce",
+                "# a comment\nworkload: noc_traffic\noptions: {pattern: unifrom}\naxes:\n  rows: [4, 8]\n",
+                "s.yaml:2:1: error: every point is refused: unknown pattern 'unifrom'\n  hint: "}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 TEST(BrokenSweepFiles, EachEndTheToolWithTwoAndTheirMessageAndLeaveNoStore) {
   const fs::path folder = fs::path(KERNBENCH_SOURCE_DIR) / "tests" / "sweep" / "broken";
   const Tool tool;
-  std::size_t files = 0;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().extension() != ".yaml") continue;
-    const std::string name = entry.path().filename().string();
-    fs::copy_file(entry.path(), tool.file(name));
-    const Outcome outcome = tool({"sweep", name});
+  const std::vector<std::string> names = yaml_files(folder);
+  EXPECT_GE(names.size(), 20U);
+  for (const std::string& name : names) {
+    fs::copy_file(folder / (name + ".yaml"), tool.file(name + ".yaml"));
+    const Outcome outcome = tool({"sweep", name + ".yaml"});
     EXPECT_EQ(outcome.code, 2) << name;
     EXPECT_EQ(outcome.out, "") << name;
-    EXPECT_EQ(outcome.err, read(fs::path(entry.path()).replace_extension(".txt").string())) << name;
-    EXPECT_FALSE(fs::exists(fs::path(tool.file(name)).replace_extension(".sqlite"))) << name;
-    ++files;
+    EXPECT_EQ(outcome.err, read((folder / (name + ".txt")).string())) << name;
+    EXPECT_FALSE(fs::exists(tool.file(name + ".sqlite"))) << name;
   }
-  EXPECT_GE(files, 20U);
 }
 
 }  // namespace
