@@ -126,7 +126,8 @@ Hbm::Impl::Impl(const std::string& name, const HbmConfig& configured, CubeCoord 
       read_time(clock.span(gaps.read_data) + config.controller_latency),
       ahead(options.longest <= kMaxPacketBytes
                 ? 0
-                : config.pseudo_channel_peak().time_for(options.longest / std::max(1u, pseudo_channels_per_slice))),
+                : config.pseudo_channel_peak().time_for(std::min(options.longest, kMaxTrainBytes) /
+                                                        std::max(1u, pseudo_channels_per_slice))),
       options(options),
       queue(queue),
       queue_bursts(config.queue_bursts != 0 ? config.queue_bursts : config.queue_depth * config.pseudo_channels) {
