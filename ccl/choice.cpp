@@ -18,6 +18,21 @@ bool nodes_are_cubes(const ChoiceInput& input) {
   return combines && input.scope != Scope::sip;
 }
 
+/// Models are not finer than this: of two plans nearer to each other, the shorter one is not known.
+constexpr double kTie = 1.02;
+
+/// Among modelled plans as good as the first, one with a plain list goes first: its node runs ahead of what it waits
+/// for, where a periodic list keeps the assumed pace (two SIPs, 64 MiB: 0.97 of the bound against 0.80).
+void prefer_plain(std::vector<Candidate>& candidates) {
+  if (candidates.empty()) return;
+  const Candidate best = candidates.front();
+  if (!best.unfit.empty() || best.ns == 0 || best.measured || !best.periodic) return;
+  const auto plain = std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& c) {
+    return c.unfit.empty() && !c.measured && c.ns > 0 && !c.periodic && c.ns <= best.ns * kTie;
+  });
+  if (plain != candidates.end()) std::rotate(candidates.begin(), plain, std::next(plain));
+}
+
 std::string in_words(double ns) { return ns < 1e4 ? fmt::format("{:.0f} ns", ns) : fmt::format("{:.4g} us", ns / 1e3); }
 
 std::string reason(const Choice& choice, const ChoiceInput& input) {
@@ -51,6 +66,7 @@ Choice Chooser::decide(const ChoiceInput& input) const {
   };
   std::sort(choice.candidates.begin(), choice.candidates.end(),
             [&](const Candidate& a, const Candidate& b) { return rank(a) < rank(b); });
+  prefer_plain(choice.candidates);
   if (choice.candidates.empty() || !choice.candidates.front().unfit.empty()) {
     std::string all;
     for (const Candidate& c : choice.candidates) all += fmt::format("\n  {}: {}", c.name, c.unfit);
@@ -99,6 +115,7 @@ Candidate Chooser::judge(const std::string& name, const ChoiceInput& input) cons
       throw Error(fmt::format("needs queues of {} slots, they have {}", plan.schedule->slots(), group_.queue.slots));
     }
     candidate.ns = plan.seconds * 1e9;
+    candidate.periodic = plan.schedule->period > 0;
   } catch (const std::invalid_argument& error) {
     candidate.unfit = error.what();
   } catch (const ConfigError& error) {

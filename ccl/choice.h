@@ -27,12 +27,13 @@ struct Candidate {
   double ns = 0;          ///< what it should take; 0: nobody knows
   bool measured = false;  ///< from the tuned table; otherwise by its own model
   std::string unfit;      ///< why it cannot; empty: it can
+  bool periodic = false;  ///< a list of rounds that overlap
 };
 
 struct Choice {
   std::string algorithm;              ///< entry of ccl.yaml
   std::string why;                    ///< in words
-  std::vector<Candidate> candidates;  ///< fastest first; those that cannot at the end
+  std::vector<Candidate> candidates;  ///< the choice first, then by time; those that cannot at the end
 };
 
 /// What `auto` stands for, call by call: of the algorithms that serve a call the one that should be fastest. Times come
