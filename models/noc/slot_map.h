@@ -25,7 +25,11 @@ class SlotMap {
   bool free_from(Cycle from) const { return from >= end_; }
   /// Takes first..last. REQUIRES: free_from(first).
   void take_run(Cycle first, Cycle last, Cycle now) {
-    if (end_ > now) settle(now);
+    if (end_ > now) {
+      settle(now);
+    } else {
+      run_ = kNoCycle;  // all of it is past
+    }
     if (run_ == kNoCycle) run_ = first;  // else what remains of a long run; a gap behind it is lost
     end_ = last + 1;
   }
