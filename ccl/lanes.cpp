@@ -58,7 +58,7 @@ bool in_one_place(const std::vector<std::vector<RegionMap>>& nodes) {
 /// Whether a call's pieces go to the PEs nearest to their way.
 bool little(const MachineMap& map, const CallMaps& maps, CollectiveOp op, std::size_t item) {
   const bool moves = op == CollectiveOp::all_gather || op == CollectiveOp::reduce_scatter ||
-                     op == CollectiveOp::all_to_all || op == CollectiveOp::scatter || op == CollectiveOp::gather;
+                     op == CollectiveOp::all_to_all || op == CollectiveOp::scatter;
   if (!moves || maps.level == NodeLevel::pe || !map.packet_latency || lacks_pes(map)) return false;
   const auto regions = static_cast<std::int64_t>(std::max(maps.in[0].size(), maps.out[0].size()));
   // A block that one of many ranks sends lies elsewhere at each of them: no PE is near to all.

@@ -1,0 +1,58 @@
+#include <gtest/gtest.h>
+
+#include "tests/acceptance/run_json.h"
+
+// Small messages take at most 1.5 times the longest way between two contributors, a load and a store.
+namespace kernbench {
+namespace {
+
+struct Case {
+  const char *op, *scope, *algorithm;
+};
+
+void expect_near_the_bound(const std::vector<std::string>& machine, const std::vector<Case>& cases,
+                           const char* fidelity = "fast") {
+  for (const Case& c : cases) {
+    const auto json = run_json(with({"run", c.op, "-b", "1K", "--scope", c.scope, "--algorithm", c.algorithm,
+                                     "--fidelity", fidelity, "--data", "off"},
+                                    machine));
+    for (const auto& row : json["results"]) {
+      EXPECT_EQ(row["bound_name"], "latency") << row.dump();
+      EXPECT_LE(row["time_ns"].get<double>(), 1.5 * row["bound_ns"].get<double>()) << row.dump();
+    }
+  }
+}
+
+TEST(SmallCollectives, TakeAtMostOneAndAHalfTimesTheBoundOnRings) {
+  expect_near_the_bound({"--topology", "ring8"}, {{"all_reduce", "sip", "flood"},
+                                                  {"all_gather", "sip", "direct"},
+                                                  {"reduce_scatter", "sip", "direct"},
+                                                  {"all_to_all", "sip", "direct"},
+                                                  {"all_reduce", "cube", "flood"},
+                                                  {"reduce_scatter", "cube", "funnel"}});
+}
+
+TEST(SmallCollectives, TakeAtMostOneAndAHalfTimesTheBoundOnGrids) {
+  expect_near_the_bound({"--topology", "torus4x4"}, {{"all_reduce", "sip", "flood"},
+                                                     {"all_gather", "sip", "direct"},
+                                                     {"reduce_scatter", "sip", "direct"},
+                                                     {"all_to_all", "sip", "direct"}});
+  expect_near_the_bound({"--topology", "mesh4x4"}, {{"all_reduce", "sip", "flood"}, {"all_reduce", "cube", "flood"}});
+}
+
+TEST(SmallCollectives, TakeAtMostOneAndAHalfTimesTheBoundOnPairs) {
+  expect_near_the_bound(
+      {"--topology", "ring8", "--set", "system.sips.topology=fully_connected"},
+      {{"all_reduce", "sip", "flood"}, {"all_gather", "sip", "direct"}, {"reduce_scatter", "cube", "direct"}});
+}
+
+TEST(SmallCollectives, TakeAtMostOneAndAHalfTimesTheBoundOnTheDefaultMachine) {
+  const std::vector<Case> cases = {{"all_reduce", "sip", "flood"},      {"all_gather", "sip", "direct"},
+                                   {"reduce_scatter", "sip", "direct"}, {"all_to_all", "sip", "direct"},
+                                   {"all_reduce", "cube", "flood"},     {"reduce_scatter", "cube", "funnel"}};
+  expect_near_the_bound({}, cases);
+  expect_near_the_bound({}, {cases[3], cases[4], cases[5]}, "accurate");
+}
+
+}  // namespace
+}  // namespace kernbench
