@@ -27,7 +27,8 @@ Plan plan(const PlanRequest& request) {
 KERNBENCH_CCL_MODULE() {
   using namespace kernbench;
   using namespace kernbench::ccl;
-  static const Algorithm algorithm = schedule_algorithm(
-      {"funnel", bit(CollectiveOp::reduce_scatter), bit(Scope::sip) | bit(Scope::cube), kAllTopologies, &plan, &funnel_links});
+  static const Algorithm algorithm =
+      schedule_algorithm({"funnel", bit(CollectiveOp::reduce_scatter), bit(Scope::sip) | bit(Scope::cube),
+                          kAllTopologies, &plan, &funnel_links});
   return &algorithm;
 }

@@ -11,7 +11,8 @@ namespace {
 
 using Elements = std::pair<std::int64_t, std::int64_t>;  ///< [first, second)
 
-/// Cubes in a column, cube 0 next to the IO chiplet, one PE each: 100 ns between neighbouring cubes and between the SIPs.
+/// Cubes in a column, cube 0 next to the IO chiplet, one PE each: 100 ns between neighbouring cubes and between the
+/// SIPs.
 MachineMap column(int cubes) {
   MachineMap map = make_map(SipTopology::ring_1d, 2, 0, 0, 1, cubes, 1);
   std::vector<PeCoord> coords(1 + static_cast<std::size_t>(map.pe({1, static_cast<std::uint16_t>(cubes - 1), 0})));
