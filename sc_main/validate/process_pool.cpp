@@ -143,7 +143,7 @@ std::vector<double> figures_of(const std::string& text, int status) {
       break;
   }
   std::vector<double> figures(rest.size() / sizeof(double));
-  std::memcpy(figures.data(), rest.data(), figures.size() * sizeof(double));
+  if (!figures.empty()) std::memcpy(figures.data(), rest.data(), figures.size() * sizeof(double));
   return figures;
 }
 }  // namespace
