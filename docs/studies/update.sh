@@ -10,8 +10,10 @@ studies=("$@")
 [ ${#studies[@]} -gt 0 ] || studies=(hbm_gemm mesh_ucie sip_topology)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
-[ -n "$browser" ] || echo "update.sh: no Chromium: the pictures stay as they are" >&2
+browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || {
+  echo "update.sh: no Chromium to draw the pictures with (make test-packages installs it); nothing is changed" >&2
+  exit 1
+}
 
 browse() { # PAGE OPTION...: Chromium without a window, in a profile of its own
   local page=$1
@@ -21,7 +23,6 @@ browse() { # PAGE OPTION...: Chromium without a window, in a profile of its own
 }
 
 picture() { # STUDY X Y COLOUR: the report's scatter of three of its columns, alone
-  [ -n "$browser" ] || return 0
   local script="<script>
     const selects = document.querySelectorAll('#scatter select');
     ['$2', '$3', '$4'].forEach((name, i) => {
@@ -36,7 +37,6 @@ picture() { # STUDY X Y COLOUR: the report's scatter of three of its columns, al
 }
 
 sensitivities() { # STUDY: what the report's first bars say
-  [ -n "$browser" ] || return 0
   browse "$work/$1.html" --dump-dom | grep -o '<desc id="sensitivity-chart-d">[^<]*' | sed 's/.*>/  share of the variance: /'
 }
 
