@@ -13,6 +13,7 @@
 #include "sc_main/workloads/explain.h"
 #include "sc_main/workloads/placement_option.h"
 #include "sc_main/workloads/sizes.h"
+#include "sc_main/workloads/start_collective.h"
 #include "sc_main/workloads/workload.h"
 #include "tlm/config/nearest.h"
 
@@ -424,31 +425,8 @@ CollectiveWorkload::Buffers CollectiveWorkload::make_buffers(Context& ctx, const
 
 Handle CollectiveWorkload::start(Context& ctx, const CollectiveCase& c, const CollectiveLayout& layout,
                                  const Buffers& buffers, const Group& group) const {
-  // Of the one that this rank lacks, if it lacks one.
-  const TensorForm elsewhere =
-      buffers.in ? TensorForm{layout.out_shape(), c.out_policy} : TensorForm{layout.in_shape(), c.in_policy};
-  switch (op_) {
-    case CollectiveOp::barrier:
-    case CollectiveOp::all_reduce:
-      return ctx.all_reduce_async(buffers.in, buffers.out, c.reduce_op, group);
-    case CollectiveOp::all_gather:
-      return ctx.all_gather_async(buffers.in, buffers.out, group);
-    case CollectiveOp::reduce_scatter:
-      return ctx.reduce_scatter_async(buffers.in, buffers.out, c.reduce_op, group);
-    case CollectiveOp::reduce:
-      return ctx.reduce_async(buffers.in, buffers.out, c.root, c.reduce_op, group, elsewhere);
-    case CollectiveOp::broadcast:
-      return ctx.broadcast_async(buffers.in, buffers.out, c.root, group, elsewhere);
-    case CollectiveOp::all_to_all:
-      return ctx.all_to_all_async(buffers.in, buffers.out, group);
-    case CollectiveOp::gather:
-      return ctx.gather_async(buffers.in, buffers.out, c.root, group, elsewhere);
-    case CollectiveOp::scatter:
-      return ctx.scatter_async(buffers.in, buffers.out, c.root, group, elsewhere);
-    case CollectiveOp::send_recv:
-      break;
-  }
-  return ctx.shift_async(buffers.in, buffers.out, 1, group);
+  if (op_ == CollectiveOp::send_recv) return ctx.shift_async(buffers.in, buffers.out, 1, group);
+  return start_collective(ctx, op_, c, layout, buffers.in, buffers.out, group);
 }
 
 void CollectiveWorkload::measure(Context& ctx, const Request& request, const Session& session,

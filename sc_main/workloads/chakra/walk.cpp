@@ -1,4 +1,5 @@
 #include "sc_main/workloads/chakra/walk.h"
+#include "sc_main/workloads/start_collective.h"
 
 #include <algorithm>
 #include <cmath>
@@ -104,30 +105,9 @@ Handle Walk::start(Context& ctx, std::size_t c, int member, const Buffers& buffe
                    const std::vector<Group>& groups) const {
   const Communication& communication = program_.communications[c];
   const Call& call = calls_[c];
-  const CollectiveCase& what = call.what;
-  const Group& group = groups[communication.group];
-  const TensorForm elsewhere = buffers.in ? TensorForm{call.layout.out_shape(), what.out_policy}
-                                          : TensorForm{call.layout.in_shape(), what.in_policy};
-  switch (communication.op) {
-    case CollectiveOp::barrier:
-    case CollectiveOp::all_reduce:
-      return ctx.all_reduce_async(buffers.in, buffers.out, what.reduce_op, group);
-    case CollectiveOp::all_gather:
-      return ctx.all_gather_async(buffers.in, buffers.out, group);
-    case CollectiveOp::reduce_scatter:
-      return ctx.reduce_scatter_async(buffers.in, buffers.out, what.reduce_op, group);
-    case CollectiveOp::reduce:
-      return ctx.reduce_async(buffers.in, buffers.out, what.root, what.reduce_op, group, elsewhere);
-    case CollectiveOp::broadcast:
-      return ctx.broadcast_async(buffers.in, buffers.out, what.root, group, elsewhere);
-    case CollectiveOp::all_to_all:
-      return ctx.all_to_all_async(buffers.in, buffers.out, group);
-    case CollectiveOp::gather:
-      return ctx.gather_async(buffers.in, buffers.out, what.root, group, elsewhere);
-    case CollectiveOp::scatter:
-      return ctx.scatter_async(buffers.in, buffers.out, what.root, group, elsewhere);
-    case CollectiveOp::send_recv:
-      break;
+  if (communication.op != CollectiveOp::send_recv) {
+    return start_collective(ctx, communication.op, call.what, call.layout, buffers.in, buffers.out,
+                            groups[communication.group]);
   }
   return member == 0 ? ctx.send_async(buffers.in, communication.ranks[1])
                      : ctx.recv_async(buffers.out, communication.ranks[0]);
