@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <iterator>
 
 #include "sc_main/cli/exit_code.h"
 #include "sc_main/cli/fidelity_option.h"
@@ -25,6 +27,29 @@ Arguments values_of(const std::string& option, const Arguments& arguments) {
     if (arguments[i].rfind(option + "=", 0) == 0) values.push_back(arguments[i].substr(option.size() + 1));
   }
   return values;
+}
+
+/// With the prefix that people read: "51.2 uJ".
+std::string joules(double pj) {
+  static constexpr const char* kUnits[] = {"pJ", "nJ", "uJ", "mJ", "J"};
+  std::size_t unit = 0;
+  for (; pj >= 1e3 && unit + 1 < std::size(kUnits); ++unit) pj /= 1e3;
+  return fmt::format("{:.4g} {}", pj, kUnits[unit]);
+}
+
+/// Energy of a run and of its components, the largest first.
+std::string describe(std::vector<topology::EnergyRow> rows) {
+  const auto sum = [](const topology::EnergyRow& row) { return row.dynamic_pj + row.static_pj; };
+  std::stable_sort(rows.begin(), rows.end(), [&](const auto& a, const auto& b) { return sum(a) > sum(b); });
+  double standing = 0;
+  std::string parts;
+  for (const topology::EnergyRow& row : rows) {
+    standing += row.static_pj;
+    if (sum(row) > 0) parts += fmt::format("{} {} {}", parts.empty() ? ":" : ",", row.component, joules(sum(row)));
+  }
+  const double total = topology::total_pj(rows);
+  return fmt::format("kernbench: energy {}, {:.1f} % of it static{}\n", joules(total),
+                     total > 0 ? 100 * standing / total : 0.0, parts);
 }
 
 /// Thrown where the simulation would begin, when a run is only checked.
@@ -136,12 +161,12 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
   for (const std::string& glob : simulation.unmatched_filters()) {
     std::fputs(fmt::format("kernbench: warning: --wave-filter {} matches no signal\n", quote(glob)).c_str(), stderr);
   }
+  result_.sim_time = simulation.now();
+  result_.energy = topology::energy(simulation.machine(), plan, result_.sim_time);
   if (common_.verbose) say_more(simulation);
   simulation.finish_outputs();  // also of a run that failed: its waves say why
   if (error) std::rethrow_exception(error);
 
-  result_.sim_time = simulation.now();
-  result_.energy = topology::energy(simulation.machine(), plan, result_.sim_time);
   result_.results = std::move(report.results);
   return report;
 }
@@ -183,7 +208,7 @@ void Run::say_more(Simulation& simulation) const {
       result_.config_hash, machine["sips"].get<int>(), machine["cubes"].get<std::uint64_t>(),
       machine["pes"].get<std::uint64_t>(), readable(simulation.now()), simulation.machine().dispatcher().executed(),
       host["wall_s"].get<double>(), host["cpu_s"].get<double>(), host["peak_rss_bytes"].get<double>() / (1 << 20));
-  std::fputs(text.c_str(), stderr);
+  std::fputs((text + describe(result_.energy)).c_str(), stderr);
 }
 
 void Run::publish(const Report& report, OutputFile* json) {

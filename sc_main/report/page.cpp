@@ -43,6 +43,14 @@ ordered_json to_json(const Column& column) {
           {"categories", column.categories}};
 }
 
+ordered_json to_json(const Energy& energy) {
+  if (energy.dynamic_pj.empty()) return nullptr;
+  return {{"dynamic_pj", numbers(energy.dynamic_pj)},
+          {"static_pj", numbers(energy.static_pj)},
+          {"counts", numbers(energy.counts)},
+          {"operation_pj", numbers(energy.operation_pj)}};
+}
+
 /// RFC 7396: what turns `base` into `wanted`. A resolved configuration holds no null of its own.
 ordered_json merge_patch_between(const ordered_json& base, const ordered_json& wanted) {
   if (!base.is_object() || !wanted.is_object()) return wanted;
@@ -109,11 +117,16 @@ ordered_json to_json(const Study& study) {
                               {"axes", numbers(point.axes)},
                               {"values", numbers(point.values)},
                               {"labels", point.labels},
+                              {"energy", to_json(point.energy)},
                               {"config", merge_patch_between(json["config"], point.config)},
                               {"command", point.command},
                               {"error", point.error},
                               {"exit_code", point.exit_code}});
   }
+  json["components"] = study.components;
+  json["operations"] = ordered_json::array();
+  for (const EnergyOperation& one : study.operations)
+    json["operations"].push_back({{"key", one.key}, {"unit", one.unit}, {"component", one.component}});
   json["front"] = study.front();
   json["sensitivity"] = ordered_json::array();
   for (std::size_t m = 0; m < study.metrics.size(); ++m)

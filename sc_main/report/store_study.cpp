@@ -111,7 +111,8 @@ class Reader {
 
   void read_points() {
     SQLite::Statement rows(database_,
-                           "SELECT s.key, s.coordinates, p.status, p.exit_code, p.error, p.command, c.config "
+                           "SELECT s.key, s.coordinates, p.status, p.exit_code, p.error, p.command, c.config, "
+                           "json_extract(p.result, '$.energy') "
                            "FROM sweep_points s LEFT JOIN points p ON p.key = s.key "
                            "LEFT JOIN configs c ON c.hash = p.config_hash WHERE s.sweep = ? ORDER BY s.position");
     rows.bind(1, name_);
@@ -124,8 +125,42 @@ class Reader {
       point.error = text_or_empty(rows.getColumn(4));
       point.command = text_or_empty(rows.getColumn(5));
       if (!rows.getColumn(6).isNull()) point.config = ordered_json::parse(rows.getColumn(6).getString());
+      if (!rows.getColumn(7).isNull()) read_energy(point.energy, ordered_json::parse(rows.getColumn(7).getString()));
       study_.points.push_back(std::move(point));
     }
+  }
+
+  /// `energy` of a result. A component or operation that no earlier point had joins the study's lists.
+  void read_energy(Energy& energy, const ordered_json& rows) {
+    const auto put = [](std::vector<double>& list, std::size_t index, double value) {
+      if (list.size() <= index) list.resize(index + 1, kNoFigure);
+      list[index] = value;
+    };
+    for (const ordered_json& row : rows) {
+      const std::size_t component = index_of(study_.components, row.at("component").get<std::string>());
+      put(energy.dynamic_pj, component, row.at("dynamic_pj"));
+      put(energy.static_pj, component, row.at("static_pj"));
+      for (const ordered_json& done : row.value("operations", ordered_json::array())) {
+        const std::size_t operation = operation_of(done.at("operation"), done.at("unit"), component);
+        put(energy.counts, operation, done.at("count"));
+        put(energy.operation_pj, operation, done.at("dynamic_pj"));
+      }
+    }
+  }
+  static std::size_t index_of(std::vector<std::string>& names, const std::string& name) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+    names.push_back(name);
+    return names.size() - 1;
+  }
+  std::size_t operation_of(const std::string& key, const std::string& unit, std::size_t component) {
+    std::vector<EnergyOperation>& all = study_.operations;
+    const auto found = std::find_if(all.begin(), all.end(), [&](const EnergyOperation& one) {
+      return one.component == component && one.key == key;
+    });
+    if (found != all.end()) return static_cast<std::size_t>(found - all.begin());
+    all.push_back({key, unit, component});
+    return all.size() - 1;
   }
 
   /// Puts a point at its coordinates.

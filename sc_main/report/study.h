@@ -28,6 +28,19 @@ struct Metric {
 
 constexpr double kNoFigure = std::numeric_limits<double>::quiet_NaN();
 
+/// Sort of work of a component and the key of the configuration that gives the energy of one.
+struct EnergyOperation {
+  std::string key;   ///< "pe.energy.mac_16bit"
+  std::string unit;  ///< of what is counted: "MAC"
+  std::size_t component = 0;
+};
+
+/// Where the energy of a run went, in pJ; by component and by operation of the study. Empty: the run does not say.
+struct Energy {
+  std::vector<double> dynamic_pj, static_pj;  ///< by component; NaN: the machine has none
+  std::vector<double> counts, operation_pj;   ///< by operation; NaN: did not occur
+};
+
 /// One run of the study.
 struct Point {
   std::string key;                  ///< hash of configuration and version
@@ -35,8 +48,9 @@ struct Point {
   std::vector<double> axes;         ///< by axis: its value, or the index of its category; NaN: none
   std::vector<double> values;       ///< by metric; NaN: none
   std::vector<std::string> labels;  ///< by axis: its value as written in the sweep file; empty: none
-  nlohmann::ordered_json config;    ///< the resolved machine
-  std::string command;              ///< reproduces the run in a shell
+  Energy energy;
+  nlohmann::ordered_json config;  ///< the resolved machine
+  std::string command;            ///< reproduces the run in a shell
   std::string error;
   int exit_code = 0;
 };
@@ -65,6 +79,8 @@ struct Study {
   std::vector<Metric> metrics;  ///< the objectives first
   std::vector<Point> points;    ///< in the order of their keys' first plan
   std::vector<SearchRun> searches;
+  std::vector<std::string> components;      ///< of the runs' energies, in the order in which results have them
+  std::vector<EnergyOperation> operations;  ///< in the order of their first run
 
   /// Indices of the points that no other beats in all objectives; empty without objectives.
   std::vector<std::size_t> front() const;

@@ -189,6 +189,8 @@ TEST(Run, VerboseTellsMachineEventsAndHostTime) {
   EXPECT_EQ(verbose.out, plain.out);
   EXPECT_THAT(verbose.err, ::testing::ContainsRegex("configuration [0-9a-f]+: 2 SIPs, 32 cubes, 256 PEs\n"));
   EXPECT_THAT(verbose.err, ::testing::ContainsRegex(" us of simulated time, [1-9][0-9]* events; wall .* CPU .* MiB\n"));
+  EXPECT_THAT(verbose.err,
+              ::testing::ContainsRegex("energy [0-9.]+ [mu]J, [0-9.]+ % of it static: [a-z_]+ [0-9.]+ [mu]J, "));
 }
 
 TEST(Run, StopsAtTheSimulatedTimeLimit) {

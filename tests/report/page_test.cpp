@@ -73,7 +73,7 @@ TEST(PageInABrowser, DrawsEveryChartWithACleanConsole) {
   const Rendered page = render_in_browser(folder, render(sample_study()));
   EXPECT_TRUE(page.quiet()) << page.log;
   EXPECT_NE(page.dom.find("data-drawn=\"yes\""), std::string::npos);
-  for (const char* chart : {"scatter", "parallel", "sensitivity", "convergence"})
+  for (const char* chart : {"scatter", "parallel", "sensitivity", "energy", "convergence"})
     EXPECT_NE(page.dom.find("aria-labelledby=\"" + std::string(chart) + "-chart-t"), std::string::npos) << chart;
   EXPECT_EQ(count_of(page.dom, "class=\"dot"), 39U);
   EXPECT_EQ(count_of(page.dom, "class=\"thread"), 39U);
@@ -102,6 +102,24 @@ TEST(PageInABrowser, ALinkToAPointShowsItsConfigurationAndCommand) {
   EXPECT_NE(page.dom.find("<pre class=\"command\">" + study.points[17].command + "</pre>"), std::string::npos);
   EXPECT_NE(page.dom.find("<h3>Point " + study.points[17].key), std::string::npos);
   EXPECT_NE(page.dom.find(study.points[17].config.dump(2).substr(0, 30)), std::string::npos);
+}
+
+TEST(PageInABrowser, EnergyIsDrawnByComponentWithItsStaticPart) {
+  NEEDS_A_BROWSER();
+  const TestFolder folder;
+  const Study study = sample_study();
+  const Rendered page = render_in_browser(folder, render(study), "#point=" + study.points[0].key);
+  EXPECT_TRUE(page.quiet()) << page.log;
+  EXPECT_EQ(count_of(page.dom, "class=\"joules"), 24U);  // the most that are drawn
+  EXPECT_EQ(count_of(page.dom, "class=\"part dynamic\""), 2 * 24U);
+  EXPECT_EQ(count_of(page.dom, "class=\"part static\""), 24U);  // of the HBM; UCIe has none
+  // Width 1, 32 GB/s, ring: 2048 + 9000 ns.
+  EXPECT_NE(page.dom.find("<th scope=\"row\">hbm</th><td class=\"num\">2 uJ</td><td class=\"num\">11.05 uJ</td>"
+                          "<td class=\"num\">13.05 uJ</td><td class=\"num\">99.9%</td><td class=\"num\">84.7%</td>"),
+            std::string::npos);
+  EXPECT_NE(page.dom.find("<th scope=\"row\">cube.hbm.energy_per_bit</th><td class=\"num\">4000000 bit</td>"
+                          "<td class=\"num\">0.5</td><td class=\"num\">2 uJ</td>"),
+            std::string::npos);
 }
 
 TEST(PageInABrowser, DraggingAlongALineKeepsThePointsWithin) {
@@ -133,6 +151,7 @@ TEST(PageInABrowser, AStudyWithoutFiguresSaysSo) {
   study.searches.clear();
   for (Point& point : study.points) {
     point.status = "failed";
+    point.energy = {};
     point.values.assign(3, kNoFigure);
   }
   const Rendered page = render_in_browser(folder, render(study));
@@ -140,6 +159,7 @@ TEST(PageInABrowser, AStudyWithoutFiguresSaysSo) {
   EXPECT_NE(page.dom.find("No point has figures."), std::string::npos);
   EXPECT_NE(page.dom.find("Fewer than two points have figures."), std::string::npos);
   EXPECT_EQ(page.dom.find("Convergence"), std::string::npos);
+  EXPECT_EQ(page.dom.find("energy-title"), std::string::npos);
 }
 
 }  // namespace

@@ -17,6 +17,8 @@ inline Study sample_study() {
   study.axes = {{"cube.mesh.w", "", Column::Scale::linear, {}},
                 {"ucie.bandwidth", "GB/s", Column::Scale::linear, {}},
                 {"algorithm", "", Column::Scale::category, {"ring", "tree"}}};
+  study.components = {"hbm", "ucie"};
+  study.operations = {{"cube.hbm.energy_per_bit", "bit", 0}};
   study.metrics = {{{"time_ns", "ns", Column::Scale::linear, {}}, search::Goal::minimize, true},
                    {{"area_mm2", "mm2", Column::Scale::linear, {}}, search::Goal::minimize, true},
                    {{"busbw_gbps", "GB/s", Column::Scale::linear, {}}, search::Goal::maximize, false}};
@@ -31,6 +33,7 @@ inline Study sample_study() {
         const double time = 65536 / rate * (algorithm == 0 ? 2 - 1.0 / w : std::log2(w + 1)) + 9000.0 / w;
         point.values = {time, w * w * 4 + rate / 16, 65536 / time};
         point.config = {{"cube", {{"mesh", {{"w", w}}}}}, {"ucie", {{"bandwidth", fmt::format("{}GB/s", rate)}}}};
+        point.energy = {{2e6 * w, time}, {1e3 * time, 0}, {4e6 * w}, {2e6 * w}};
         point.command = fmt::format("kernbench run all_reduce -b 64K --set cube.mesh.w={}", w);
         study.points.push_back(point);
       }
@@ -38,6 +41,7 @@ inline Study sample_study() {
   }
   Point& failed = study.points.back();
   failed.status = "failed";
+  failed.energy = {};
   failed.values.assign(3, kNoFigure);
   failed.error = "deadlock after 12 us </script><script>document.title='broken'</script>";
   failed.exit_code = 3;

@@ -1,6 +1,8 @@
 #include <SQLiteCpp/Database.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "sc_main/report/store_study.h"
 #include "tests/support/test_folder.h"
 
@@ -13,7 +15,7 @@ class StoreStudy : public ::testing::Test {
   StoreStudy() : database(folder.file("store.sqlite"), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE) {
     database.exec(R"(
       CREATE TABLE points(key TEXT PRIMARY KEY, status TEXT, exit_code INTEGER, error TEXT, command TEXT,
-                          config_hash TEXT);
+                          config_hash TEXT, result TEXT);
       CREATE TABLE configs(hash TEXT PRIMARY KEY, config TEXT);
       CREATE TABLE metrics(key TEXT, name TEXT, value REAL, PRIMARY KEY(key, name));
       CREATE TABLE sweeps(name TEXT PRIMARY KEY, kind TEXT, text TEXT, version TEXT, base TEXT, axes TEXT,
@@ -23,9 +25,14 @@ class StoreStudy : public ::testing::Test {
       CREATE TABLE objective_values(sweep TEXT, position INTEGER, name TEXT, value REAL,
                                     PRIMARY KEY(sweep, position, name));
       INSERT INTO configs VALUES('c1', '{"ucie": {"bandwidth": "64 GB/s"}}');
-      INSERT INTO points VALUES('k1', 'ok', 0, NULL, 'kernbench run x', 'c1'),
-                               ('k2', 'ok', 0, NULL, 'kernbench run y', 'c1'),
-                               ('k3', 'failed', 3, 'deadlock', 'kernbench run z', NULL);
+      INSERT INTO points VALUES('k1', 'ok', 0, NULL, 'kernbench run x', 'c1', '{"energy": [
+        {"component": "pe", "dynamic_pj": 3, "static_pj": 4, "operations": [
+          {"operation": "pe.energy.mac_16bit", "unit": "MAC", "count": 8, "pj_each": 0.375, "dynamic_pj": 3}]},
+        {"component": "hbm", "dynamic_pj": 1, "static_pj": 2, "operations": []}]}'),
+                               ('k2', 'ok', 0, NULL, 'kernbench run y', 'c1', '{"energy": [
+        {"component": "hbm", "dynamic_pj": 5, "static_pj": 6, "operations": [
+          {"operation": "cube.hbm.energy_per_bit", "unit": "bit", "count": 2, "pj_each": 2.5, "dynamic_pj": 5}]}]}'),
+                               ('k3', 'failed', 3, 'deadlock', 'kernbench run z', NULL, NULL);
       INSERT INTO metrics VALUES('k1', 'time_ns', 10), ('k2', 'time_ns', 20), ('k1', 'ranks', 4), ('k2', 'ranks', 4),
                                 ('k1', 'energy_pj', 5), ('k2', 'energy_pj', 6);
     )");
@@ -73,6 +80,22 @@ TEST_F(StoreStudy, HasTheAxesInUnitsThatPeopleRead) {
   EXPECT_DOUBLE_EQ(study.points[0].axes[0], 64);
   EXPECT_EQ(study.points[0].axes[1], 1);  // ring is the second of the axis
   EXPECT_EQ(study.points[1].labels, (std::vector<std::string>{"128 GB/s", "tree"}));
+}
+
+TEST_F(StoreStudy, HasTheEnergyOfEachComponentAndOperation) {
+  const Study study = read_study(database, "grid");
+  EXPECT_EQ(study.components, (std::vector<std::string>{"pe", "hbm"}));
+  ASSERT_EQ(study.operations.size(), 2U);
+  EXPECT_EQ(study.operations[1].key, "cube.hbm.energy_per_bit");
+  EXPECT_EQ(study.operations[1].component, 1U);
+  EXPECT_EQ(study.points[0].energy.dynamic_pj, (std::vector<double>{3, 1}));
+  EXPECT_EQ(study.points[0].energy.static_pj, (std::vector<double>{4, 2}));
+  EXPECT_EQ(study.points[0].energy.counts, std::vector<double>{8});
+  ASSERT_EQ(study.points[1].energy.dynamic_pj.size(), 2U);
+  EXPECT_TRUE(std::isnan(study.points[1].energy.dynamic_pj[0]));  // this machine has no such component
+  EXPECT_EQ(study.points[1].energy.dynamic_pj[1], 5);
+  EXPECT_EQ(study.points[1].energy.operation_pj[1], 5);
+  EXPECT_TRUE(study.points[2].energy.dynamic_pj.empty());  // it failed
 }
 
 TEST_F(StoreStudy, HasObjectivesFirstThenFiguresThatDiffer) {

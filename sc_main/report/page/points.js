@@ -94,6 +94,7 @@
     const both = holder.append("div").attr("class", "columns");
     pairs(both.append("div"), "Axes", study.axes.map((axis, i) => [axis.name, point.labels[i] || "-"]));
     pairs(both.append("div"), "Figures", metrics.filter(m => m.of(point) !== null).map(m => [titled(m), figure(m.of(point))]));
+    energyTables(both, point);
     const whole = configuration(point);
     if (whole !== null && typeof whole === "object" && Object.keys(whole).length) {
       const own = flat(point.config).filter(([path]) => path);
