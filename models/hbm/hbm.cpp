@@ -56,6 +56,7 @@ struct Hbm::Impl final : MemoryBackend {
     std::uint32_t open_reads = 0;   ///< bursts queued and undecided
     std::vector<unsigned> blocked;  ///< ports whose request waits for room, in order
     unsigned missing = 0;           ///< bursts that the first of them lacked when it was offered last
+    unsigned wanted = 0;            ///< bursts that it asked for
     std::vector<Ready> ready;       ///< in order of time, from `answered` on
     std::size_t answered = 0;
     Ps wake = kNever;
@@ -80,11 +81,15 @@ struct Hbm::Impl final : MemoryBackend {
   void finish(Channel& channel, std::uint32_t id);
   void wake(unsigned index);
   void arm(unsigned index);
+  void wake_at(unsigned index, Ps time);
   void advance(Channel& channel, Tick now) {
     channel.timing.advance(now);
     decide(channel);
   }
-  void decide_ahead(Channel& channel);
+  /// In which what is offered now enters a queue.
+  Tick present() const { return std::max(clock.at_or_after(queue.now()), deciding); }
+  bool decide_ahead(unsigned index);
+  void retry_blocked(Channel& channel);
   std::uint32_t new_access();
 
   const std::string name;
@@ -105,6 +110,7 @@ struct Hbm::Impl final : MemoryBackend {
   std::vector<std::unique_ptr<Channel>> channels;       // made on first use
   std::vector<std::unique_ptr<SparseMemory>> contents;  // by slice; made on first use
   std::vector<std::unique_ptr<MemoryPort>> ports;
+  Tick deciding = 0;                   // tick that is being decided ahead of time; 0: none
   std::vector<std::uint32_t> waiting;  // by port: the access that is not queued whole
   std::vector<Access> accesses;
   std::vector<std::uint32_t> free_accesses;
@@ -218,7 +224,10 @@ bool Hbm::Impl::has_turn(Channel& target, unsigned port, unsigned count, bool wr
   if (turn && target.timing.room(write) >= count) return true;
   if (std::find(target.blocked.begin(), target.blocked.end(), port) == target.blocked.end())
     target.blocked.push_back(port);
-  if (target.blocked.front() == port) target.missing = count - target.timing.room(write);
+  if (target.blocked.front() == port) {
+    target.missing = count - target.timing.room(write);
+    target.wanted = count;
+  }
   return false;
 }
 
@@ -227,11 +236,11 @@ bool Hbm::Impl::has_turn(Channel& target, unsigned port, unsigned count, bool wr
 bool Hbm::Impl::enqueue(std::uint32_t id) {
   Access& access = accesses[id];
   const bool write = access.payload->is_write();
-  const Tick now = clock.at_or_after(queue.now());
   while (access.offset < access.end) {
     const BurstPlace place = map.place(access.offset);
     const unsigned index = (access.port * pseudo_channels_per_slice + place.pseudo_channel) / config.pseudo_channels;
     Channel& target = channel(index);
+    const Tick now = present();
     if (!target.timing.tick_open(now)) advance(target, now);
     const std::uint64_t unit_end = std::min((access.offset / map.interleave() + 1) * map.interleave(), access.end);
     const std::uint64_t first = access.offset / config.burst_bytes;
@@ -358,9 +367,11 @@ void Hbm::Impl::arm(unsigned index) {
     const unsigned missing = target.missing;
     time = std::min(time, clock.time(target.timing.next_room() + gaps.m * (missing > 2 ? (missing + 1) / 2 - 1 : 0)));
   }
-  if (time >= target.wake) return;
-  time = std::max(time, queue.now());
-  target.wake = time;
+  if (time < target.wake) wake_at(index, std::max(time, queue.now()));
+}
+
+void Hbm::Impl::wake_at(unsigned index, Ps time) {
+  channels[index]->wake = time;
   queue.at(time, [this, index, time] {
     if (channels[index]->wake == time) wake(index);  // else an earlier event has replaced this one
   });
@@ -372,9 +383,10 @@ void Hbm::Impl::wake(unsigned index) {
   const auto due = [&] {
     return target.answered < target.ready.size() && target.ready[target.answered].at <= queue.now();
   };
+  bool taken = false;
   if (!due() || !target.blocked.empty()) {
     advance(target, clock.at_or_after(queue.now()));
-    if (ahead != 0) decide_ahead(target);
+    taken = ahead != 0 && decide_ahead(index);
   }
   while (due()) {
     const std::uint32_t id = target.ready[target.answered++].access;
@@ -383,23 +395,54 @@ void Hbm::Impl::wake(unsigned index) {
     free_accesses.push_back(id);
     ports[port]->respond_now(payload);
   }
+  retry_blocked(target);
+  if (taken)
+    wake_at(index, queue.now());  // after the port has offered its next request
+  else
+    arm(index);
+}
+
+void Hbm::Impl::retry_blocked(Channel& target) {
   while (!target.blocked.empty()) {
     const unsigned port = target.blocked.front();
     ports[port]->retry();
     if (!target.blocked.empty() && target.blocked.front() == port) break;  // still no room
   }
-  arm(index);
 }
 
 /// Takes the decisions of the time in which a whole train comes from the memory, whatever may arrive meanwhile: the
-/// train leaves with its first data, and says when its last will be there.
-void Hbm::Impl::decide_ahead(Channel& target) {
+/// train leaves with its first data, and says when its last will be there. The channels of a slice go in step, and
+/// reads that wait for room get it in the tick in which it is there: their rows are opened beside the data of those
+/// before. True: the next request of a port, if there is one, comes at this instant, and the rest is to be decided
+/// after it.
+bool Hbm::Impl::decide_ahead(unsigned index) {
   const Tick limit = clock.at_or_after(queue.now() + ahead);
-  while (target.open_reads != 0) {
-    const Tick next = target.timing.next();
-    if (next > limit) return;
-    advance(target, next);
+  const unsigned together = std::max(1U, pseudo_channels_per_slice / config.pseudo_channels);
+  const unsigned first = index / together * together, last = std::min(first + together, config.channels);
+  bool taken = false;
+  while (!taken) {
+    Channel* target = nullptr;
+    Tick next = limit + 1;
+    for (unsigned i = first; i < last; ++i) {
+      if (!channels[i] || channels[i]->open_reads == 0) continue;
+      const Tick mine = channels[i]->timing.next();
+      if (mine >= next) continue;
+      target = channels[i].get();
+      next = mine;
+    }
+    if (target == nullptr) break;
+    advance(*target, next);
+    if (target->blocked.empty() || target->timing.room(false) < target->wanted) continue;
+    if (accesses[waiting[target->blocked.front()]].payload->is_write()) continue;
+    deciding = next;
+    retry_blocked(*target);
+    deciding = 0;
+    taken = target->blocked.empty();
   }
+  for (unsigned i = first; i < last; ++i) {
+    if (i != index && channels[i]) arm(i);
+  }
+  return taken;
 }
 
 Ps Hbm::Impl::serve(unsigned port, tlm::tlm_generic_payload& payload, Ps start) {

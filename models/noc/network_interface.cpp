@@ -1,5 +1,7 @@
 #include "models/noc/network_interface.h"
 
+#include <algorithm>
+
 namespace kernbench {
 
 using tlm::tlm_generic_payload;
@@ -71,8 +73,14 @@ struct NetworkInterface::Impl final : PacketForwardIf,
   // Router to endpoint.
 
   void head(Packet&, Ps) override {}
-  void tail(Packet& packet, Ps, Ps tail) override {
-    queue.at(tail, [this, &packet] { arrived(packet); });
+  void tail(Packet& packet, Ps head, Ps tail) override {
+    Ps at = tail;
+    if (packet.kind == PacketKind::read_data && packet.bytes > kMaxPacketBytes) {
+      // Its flits come evenly spread; the endpoint is told when those of the first packet are here.
+      at = std::max(queue.now(), head + (tail - head) * flits_of(kMaxPacketBytes) / flits_of(packet));
+      if (at < tail) packet.complete = tail;
+    }
+    queue.at(at, [this, &packet] { arrived(packet); });
   }
 
   void arrived(Packet& packet) {
@@ -96,9 +104,9 @@ struct NetworkInterface::Impl final : PacketForwardIf,
     }
   }
 
-  void free_buffer(unsigned vc, unsigned flits) {
-    const Cycle now = clock.tick_at_or_after(queue.now());
-    ni.from_router.give_credit(vc, flits, clock.at(now + config.noc.credit_delay));
+  void free_buffer(unsigned vc, unsigned flits, Ps when) {
+    const Cycle cycle = clock.tick_at_or_after(when);
+    ni.from_router.give_credit(vc, flits, clock.at(cycle + config.noc.credit_delay));
   }
 
   // The endpoint owns the payload afterwards and may have given it back already.
@@ -110,18 +118,19 @@ struct NetworkInterface::Impl final : PacketForwardIf,
     crossed(*ni.to_endpoint, *packet.payload, phase);
     const tlm_sync_enum status = (*ni.to_endpoint)->nb_transport_fw(*packet.payload, phase, zero);
     sc_assert(status == tlm::TLM_COMPLETED);
-    free_buffer(vc, flits);
+    free_buffer(vc, flits, queue.now());
   }
 
   void respond(Packet& packet) {
     sc_assert(ni.from_endpoint);
     const unsigned vc = packet.vc, flits = flits_of(packet);
+    const Ps gone = std::max(queue.now(), packet.complete);
     tlm_phase phase = tlm::BEGIN_RESP;
     sc_core::sc_time zero;
     crossed(*ni.from_endpoint, *packet.payload, phase);
     const tlm_sync_enum status = (*ni.from_endpoint)->nb_transport_bw(*packet.payload, phase, zero);
     sc_assert(status == tlm::TLM_COMPLETED || (status == tlm::TLM_UPDATED && phase == tlm::END_RESP));
-    free_buffer(vc, flits);
+    free_buffer(vc, flits, gone);
   }
 
   void enqueue(Packet& packet) {
@@ -162,7 +171,7 @@ struct NetworkInterface::Impl final : PacketForwardIf,
   // The endpoint took the pending request: the next one follows in an event of its own, not inside the endpoint's call.
   void taken() {
     pending = nullptr;
-    free_buffer(pending_vc, pending_flits);
+    free_buffer(pending_vc, pending_flits, queue.now());
     if (first_request == nullptr) return;
     queue.at(queue.now(), [this] {
       if (pending != nullptr || first_request == nullptr) return;

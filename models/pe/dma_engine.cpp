@@ -22,6 +22,12 @@ struct DmaEngine::Job final : ResponseHandler {
     while (train > burst && train > services.config.dma.outstanding * burst / 4) train /= 2;
     return train;
   }
+  /// Each packet gives its place back when it is here, and the next train's packets take them one by one: that train
+  /// goes now.
+  void on_first_packet(tlm::tlm_generic_payload& payload) override {
+    engine.outstanding_ -= packets_of(payload.get_data_length());
+    engine.advance();
+  }
   void on_response(tlm::tlm_generic_payload& payload, Packet& packet) override {
     engine.arrived(*this, payload, packet);
   }
@@ -173,7 +179,7 @@ void DmaEngine::end_of_bursts() {
 }
 
 void DmaEngine::arrived(Job& job, tlm::tlm_generic_payload& payload, const Packet& packet) {
-  outstanding_ -= packets_of(payload.get_data_length());
+  if (packet.complete == 0) outstanding_ -= packets_of(payload.get_data_length());
   --job.pending;
   job.spent = packet.spent;
   if (payload.get_response_status() != tlm::TLM_OK_RESPONSE) {

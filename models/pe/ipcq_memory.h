@@ -6,6 +6,7 @@ namespace kernbench::pe {
 /// Takes the acknowledgements of slot data that were written to a ring in SRAM or HBM.
 struct RingWriter final : ResponseHandler {
   explicit RingWriter(QueuePair& pair) : pair(pair) {}
+  void on_first_packet(tlm::tlm_generic_payload&) override {}  // an acknowledgement is a packet
   void on_response(tlm::tlm_generic_payload& payload, Packet& packet) override;
   QueuePair& pair;
 };
@@ -15,6 +16,7 @@ struct RingWriter final : ResponseHandler {
 struct RingReader final : ResponseHandler {
   explicit RingReader(QueuePair& pair) : pair(pair) {}
   void start();
+  void on_first_packet(tlm::tlm_generic_payload& payload) override;
   void on_response(tlm::tlm_generic_payload& payload, Packet& packet) override;
 
   QueuePair& pair;

@@ -185,10 +185,15 @@ void RingReader::issue() {
   }
 }
 
+void RingReader::on_first_packet(tlm::tlm_generic_payload& payload) {
+  in_flight_ -= packets_of(payload.get_data_length());
+  issue();
+}
+
 void RingReader::on_response(tlm::tlm_generic_payload& payload, Packet& packet) {
   Services& services = pair.unit.services_;
   --pending_;
-  in_flight_ -= packets_of(payload.get_data_length());
+  if (packet.complete == 0) in_flight_ -= packets_of(payload.get_data_length());
   if (payload.get_response_status() != tlm::TLM_OK_RESPONSE) {
     pair.unit.sink_.fault(
         *pair.receiving, Fault::Kind::bus, "ipcq_recv",

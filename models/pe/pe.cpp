@@ -88,7 +88,17 @@ tlm::tlm_sync_enum Pe::Impl::nb_transport_bw(tlm::tlm_generic_payload& payload, 
   sc_assert(phase == tlm::BEGIN_RESP);
   (void)phase;
   Packet& packet = Packet::of(payload);
-  static_cast<ResponseHandler*>(packet.user)->on_response(payload, packet);
+  auto* const handler = static_cast<ResponseHandler*>(packet.user);
+  if (packet.complete > services.now()) {
+    services.queue.at(packet.complete, [&payload, &packet, handler] {
+      handler->on_response(payload, packet);
+      packet.complete = 0;
+      payload.release();
+    });
+    handler->on_first_packet(payload);
+    return tlm::TLM_COMPLETED;
+  }
+  handler->on_response(payload, packet);
   payload.release();
   return tlm::TLM_COMPLETED;
 }

@@ -19,6 +19,8 @@ namespace kernbench::pe {
 class ResponseHandler {
  public:
   virtual ~ResponseHandler() = default;
+  /// A train: its first packet is here, on_response() follows when the last one is.
+  virtual void on_first_packet(tlm::tlm_generic_payload& payload) = 0;
   /// The payload is released by the caller.
   virtual void on_response(tlm::tlm_generic_payload& payload, Packet& packet) = 0;
 };
