@@ -18,6 +18,20 @@ bool nodes_are_cubes(const ChoiceInput& input) {
   return combines && input.scope != Scope::sip;
 }
 
+/// Where nodes are ranks, several contributors of a rank may each bring a tile of their own.
+std::int64_t bytes_of_node(const ChoiceInput& input, const MachineMap& map, bool ranks_are_pes) {
+  const auto bytes = static_cast<std::int64_t>(input.bytes);
+  if (ranks_are_pes || (input.op != CollectiveOp::all_to_all && input.op != CollectiveOp::send_recv)) return bytes;
+  switch (input.scope) {
+    case Scope::cube:
+      return bytes * map.cubes_per_sip();
+    case Scope::pe:
+      return bytes * map.pes_per_sip();
+    default:
+      return bytes;
+  }
+}
+
 /// Models are not finer than this: of two plans nearer to each other, the shorter one is not known.
 constexpr double kTie = 1.02;
 
@@ -105,7 +119,7 @@ Candidate Chooser::judge(const std::string& name, const ChoiceInput& input) cons
       request.root = -1;
       request.peer = 1;
     }
-    request.bytes = static_cast<std::int64_t>(input.bytes);
+    request.bytes = bytes_of_node(input, map_, group_.ranks_are_pes());
     const std::uint32_t pes = group_.ranks_are_pes() ? 1 : cubes ? map_.pes_per_cube : map_.pes_per_sip();
     request.lanes = input.lanes > 0 ? input.lanes : static_cast<std::int32_t>(pes);
     request.slots = group_.queue.slots;

@@ -115,6 +115,20 @@ TEST(Choice, EveryOperationHasABuiltInAlgorithmOnEveryTopology) {
   }
 }
 
+TEST(Choice, AnAllToAllOfCubesMovesWhatEachOfThemBrings) {
+  const MachineMap map = make_map(SipTopology::ring_1d, 4, 0, 0, 2, 3, 2);
+  const ccl::Registry registry;
+  const ccl::Group group = everybody(map);
+  ccl::Chooser chooser(registry, map, group);
+  constexpr std::uint64_t kBytes = 64 << 10;
+  const auto expected = [&](Scope scope, std::uint64_t bytes) {
+    return chooser.choose({CollectiveOp::all_to_all, scope, bytes}).candidates[0].ns;
+  };
+  EXPECT_DOUBLE_EQ(expected(Scope::cube, kBytes), expected(Scope::sip, 6 * kBytes));
+  EXPECT_DOUBLE_EQ(expected(Scope::pe, kBytes), expected(Scope::sip, 12 * kBytes));
+  EXPECT_GT(expected(Scope::sip, 6 * kBytes), expected(Scope::sip, kBytes));
+}
+
 TEST(TunedTable, TextReadsBackAsItWas) {
   ccl::TunedTable table;
   table.add({"here", CollectiveOp::all_gather, Scope::cube, {8, 64}, {{"a", {1, 2}}, {"b", {0, 5}}}});
