@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 
 #include "models/io/pcie_link.h"
 #include "sc_main/workloads/link_bench.h"
+#include "sc_main/workloads/pcie_bench.h"
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/workload.h"
 #include "tlm/ext/message.h"
@@ -18,7 +20,8 @@ namespace po = boost::program_options;
 using Json = nlohmann::ordered_json;
 
 /// One UCIe connection and one inter-SIP link of the machine's configuration, each by itself between two ports, under a
-/// sweep of message size and offered load; and the machine's own host link, by copies between host and HBM.
+/// sweep of message size and offered load; the rule of the host link under the same; and the machine's own host link,
+/// by copies between host and HBM.
 class Link final : public Workload {
  public:
   std::string name() const override { return "link"; }
@@ -57,9 +60,11 @@ class Link final : public Workload {
     }
     Report report;
     report.text =
-        "# link: messages over one UCIe connection, one inter-SIP link, and the host link (copies to and from HBM)\n"
+        "# link: messages over one UCIe connection, one inter-SIP link, and the host link: one direction by itself\n"
+        "# under load (pcie_wire), and copies between host and HBM, one at a time (pcie_h2d, pcie_d2h; pcie: of "
+        "nothing)\n"
         "# latency: mean of a message, first byte at the near port to last byte behind the far one (pcie: of the "
-        "copy)\n"
+        "copy, or until it has arrived)\n"
         "# wire: of a packet, from its first byte on the wire to its last byte checked at the far end\n"
         "# expected: closed form; at loads between 0 and 1 of an M/D/1 queue\n";
     report.text += fmt::format("#{:>10} {:>10} {:>6} {:>9} {:>13} {:>13} {:>10} {:>10} {:>9}\n", "link", "bytes",
@@ -84,8 +89,17 @@ class Link final : public Workload {
     });
     if (ucie) add_rows("ucie", *ucie, spec.cube.ucie.link(), spec.cube.noc, report);
     if (inter_sip) add_rows("inter_sip", *inter_sip, spec.links.link, spec.sip.io.crossbar, report);
-    report.text += pcie_text;
-    for (Json& row : pcie_rows) report.results.push_back(std::move(row));
+    if (wants("pcie")) {
+      const PcieConfig& pcie = spec.sip.io.pcie;
+      for (LinkLoad load : points) {
+        if (load.load <= 0) continue;
+        load.messages = messages_;  // long ones cost no more than short ones
+        add_row("pcie_wire", measure_pcie_direction(pcie, load), pcie_capacity_gbps(pcie, load.bytes),
+                load.load < 1 ? pcie_loaded_ns(pcie, load.bytes, load.load) : std::nullopt, report);
+      }
+      report.text += pcie_text;
+      for (Json& row : pcie_rows) report.results.push_back(std::move(row));
+    }
     return report;
   }
 
@@ -122,31 +136,38 @@ class Link final : public Workload {
                        Report& report) {
     for (const LinkPoint& point : bench.points()) {
       const LinkLoad& sent = point.sent;
-      const double capacity = LinkBench::capacity_gbps(link, noc, sent.bytes);
-      const double latency = sent.load < 1 ? LinkBench::loaded_ns(link, noc, sent.bytes, sent.load) : 0;
-      Json row;
-      row["op"] = "link";
-      row["link"] = kind;
-      row["bytes"] = sent.bytes;
-      row["offered_load"] = sent.load;
-      row["messages"] = sent.messages;
-      row["latency_ns"] = point.mean_ns;
-      row["max_latency_ns"] = point.most_ns;
-      row["wire_latency_ns"] = point.wire_ns;
-      row["expected_latency_ns"] = sent.load < 1 ? Json(latency) : Json();
-      row["gbps"] = point.gbps;
-      row["expected_gbps"] = capacity;
-      row["fraction"] = point.gbps / capacity;
-      report.text += fmt::format(" {:>10} {:>10} {:>6.2f} {:>9.2f} {:>13.1f} {:>13} {:>10.2f} {:>10.2f} {:>9.4f}\n",
-                                 kind, sent.bytes, sent.load, point.wire_ns, point.mean_ns,
-                                 sent.load < 1 ? fmt::format("{:.1f}", latency) : "-", point.gbps, capacity,
-                                 point.gbps / capacity);
-      report.results.push_back(std::move(row));
+      add_row(kind, point, LinkBench::capacity_gbps(link, noc, sent.bytes),
+              sent.load < 1 ? std::optional(LinkBench::loaded_ns(link, noc, sent.bytes, sent.load)) : std::nullopt,
+              report);
     }
     const WireStats& stats = bench.wire().stats();
     report.text +=
         fmt::format("# {}: {} packets, {} flits, {} raw bytes, {} replays, {:.1f} nJ\n", kind, stats.packets,
                     stats.flits, stats.raw_bytes, stats.replays, static_cast<double>(bench.wire().energy_aj()) / 1e9);
+  }
+
+  /// One load. No `latency`: there is no closed form of it, such as at a load of 1.
+  static void add_row(const char* kind, const LinkPoint& point, double capacity, std::optional<double> latency,
+                      Report& report) {
+    const LinkLoad& sent = point.sent;
+    Json row;
+    row["op"] = "link";
+    row["link"] = kind;
+    row["bytes"] = sent.bytes;
+    row["offered_load"] = sent.load;
+    row["messages"] = sent.messages;
+    row["latency_ns"] = point.mean_ns;
+    row["max_latency_ns"] = point.most_ns;
+    if (point.wire_ns > 0) row["wire_latency_ns"] = point.wire_ns;
+    row["expected_latency_ns"] = latency ? Json(*latency) : Json();
+    row["gbps"] = point.gbps;
+    row["expected_gbps"] = capacity;
+    row["fraction"] = point.gbps / capacity;
+    report.text +=
+        fmt::format(" {:>10} {:>10} {:>6.2f} {:>9} {:>13.1f} {:>13} {:>10.2f} {:>10.2f} {:>9.4f}\n", kind, sent.bytes,
+                    sent.load, point.wire_ns > 0 ? fmt::format("{:.2f}", point.wire_ns) : "-", point.mean_ns,
+                    latency ? fmt::format("{:.1f}", *latency) : "-", point.gbps, capacity, point.gbps / capacity);
+    report.results.push_back(std::move(row));
   }
 
   // The host link. A copy of nothing is a round trip; what the machine behind the link adds is taken from one burst.
@@ -206,17 +227,7 @@ class Link final : public Workload {
 
   /// The link's share of a copy, in closed form: descriptor and data of a write, doorbell, data of a read, completion.
   static double pcie_ns(const PcieConfig& config, bool write, std::uint64_t bytes) {
-    const auto wire = [&](std::uint64_t n) {
-      const std::uint64_t tlps =
-          std::max<std::uint64_t>((n + config.tlp_payload_bytes - 1) / config.tlp_payload_bytes, 1);
-      const auto raw = static_cast<double>(n + tlps * config.tlp_overhead_bytes);
-      const double each =
-          1e9 * (config.tlp_payload_bytes + config.tlp_overhead_bytes) / static_cast<double>(config.bytes_per_second);
-      // With fewer credits than a round trip holds: one TLP per round trip / credits.
-      const double paced = (2 * static_cast<double>(config.latency) / 1e3 + each) / config.credits;
-      const double own = 1e9 * raw / static_cast<double>(config.bytes_per_second);
-      return tlps <= config.credits ? own : std::max(own, static_cast<double>(tlps - config.credits) * paced + each);
-    };
+    const auto wire = [&](std::uint64_t n) { return pcie_wire_ns(config, n); };
     const double latency = static_cast<double>(config.latency) / 1e3,
                  doorbell = static_cast<double>(config.doorbell) / 1e3;
     if (!write) return wire(kCommandBytes) + latency + doorbell + wire(bytes) + latency;

@@ -94,21 +94,13 @@ struct LinkBench::Impl : sc_core::sc_module {
     if (next_load == loads.size()) return;
     load = loads[next_load++];
     total = load.messages + load.messages / 10;
-    state = load.seed;
+    numbers = IntervalNumbers(load.seed);
     created = arrived = packets_sent = 0;
     sum = most = first = last = wire_sum = 0;
     begun_at = here.now();
     next_arrival = static_cast<double>(here.now());
     arrivals.assign(total, 0);
     create();
-  }
-
-  /// SplitMix64, uniform in (0, 1].
-  double uniform() {
-    std::uint64_t z = state += 0x9E3779B97F4A7C15U;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
-    return (static_cast<double>((z ^ (z >> 31)) >> 11) + 1) * 0x1p-53;
   }
 
   /// The next message reaches the port of an unloaded network at an edge of its clock.
@@ -119,7 +111,7 @@ struct LinkBench::Impl : sc_core::sc_module {
     pump();
     if (load.load > 0 && load.load < 1) {
       const double mean = 1e3 * static_cast<double>(load.bytes) / (capacity_gbps(link, noc, load.bytes) * load.load);
-      next_arrival -= mean * std::log(uniform());
+      next_arrival -= mean * std::log(numbers.uniform());
       here.at(std::max(static_cast<Ps>(next_arrival), here.now()), [this] { create(); });
     } else if (load.load >= 1) {
       create_later();
@@ -243,7 +235,7 @@ struct LinkBench::Impl : sc_core::sc_module {
 
   // Of the measurement that runs. The source's:
   LinkLoad load;
-  std::uint64_t state = 0;
+  IntervalNumbers numbers{0};
   double next_arrival = 0;   // ps
   std::vector<Ps> arrivals;  // of messages
   std::uint64_t created = 0, packets_sent = 0, total = 0;

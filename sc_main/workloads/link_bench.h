@@ -22,10 +22,25 @@ struct LinkLoad {
   std::uint64_t seed = 1;    ///< of the intervals
 };
 
+/// Numbers of a load's intervals: SplitMix64 (Steele et al., 2014), uniform in (0, 1].
+class IntervalNumbers {
+ public:
+  explicit IntervalNumbers(std::uint64_t seed) : state_(seed) {}
+  double uniform() {
+    std::uint64_t z = state_ += 0x9E3779B97F4A7C15U;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
+    return (static_cast<double>((z ^ (z >> 31)) >> 11) + 1) * 0x1p-53;
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
 struct LinkPoint {
   LinkLoad sent;
-  double mean_ns =
-      0;  ///< of a message: first byte at the near port to last byte at the first router behind the far one
+  /// Of a message: first byte at the near port to last byte at the first router behind the far one.
+  double mean_ns = 0;
   double most_ns = 0;
   double wire_ns = 0;  ///< of a packet: first byte onto the wire to last byte checked at the far end; FDI to FDI
   double gbps = 0;     ///< payload
