@@ -140,6 +140,15 @@ TEST(ValidateSample, NocIsWithinItsLimits) {
   EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
 }
 
+TEST(ValidateGemm, EveryCaseIsWithinItsLimitsInBothGrades) {
+  const Tool tool;
+  for (const char* grade : {"accurate", "fast"}) {
+    const Outcome outcome = tool({"validate", "gemm", "--fidelity", grade, "--quiet"});
+    EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("# gemm: 104 of 104 judged cases within their limits"));
+  }
+}
+
 TEST(ValidateSample, CollectivesAreWithinTheirLimits) {
   const Tool tool;
   const Outcome outcome = tool({"validate", "collectives", "--sample", "--quiet"});
