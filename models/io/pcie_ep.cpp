@@ -11,20 +11,14 @@
 #include <utility>
 #include <variant>
 
+#include "models/io/host_memory.h"
+#include "models/io/host_record.h"
 #include "models/io/pcie_link.h"
-#include "models/memory/sparse_memory.h"
 #include "tlm/ext/message.h"
 #include "tlm/machine/names.h"
 #include "tlm/sim/serial_server.h"
 
 namespace kernbench {
-
-namespace {
-bool is_copy(const Message& message) {
-  return std::holds_alternative<MemoryWriteMessage>(message.body) ||
-         std::holds_alternative<MemoryReadMessage>(message.body);
-}
-}  // namespace
 
 /// A message crosses the link (PcieDirection), costs one doorbell, then goes to IO_CPU as command packets, or is
 /// carried out here as bursts of at most 256 B if it is a host copy. Messages of one stream keep their order: a copy
@@ -45,7 +39,8 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
         up(config),
         server(queue),
         host_side(*this),
-        network_side(*this) {
+        network_side(*this),
+        memory(sip, options.data) {
     module.host.bind(host_side);
     module.in.bind(network_side);
     module.out.bind(*this);
@@ -190,37 +185,12 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
     tlm::tlm_generic_payload& payload = *found->second.payload;
     incomings.erase(found);
     message.completed = queue.now();
-    record(message);
+    if (observer != nullptr && observer->wants_ops()) observer->op(host_record(message, sip));
     payload.set_response_status(message.faults.empty() ? tlm::TLM_OK_RESPONSE : tlm::TLM_GENERIC_ERROR_RESPONSE);
     tlm::tlm_phase phase = tlm::BEGIN_RESP;
     sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
     module.host->nb_transport_bw(payload, phase, delay);
     if (payload.has_mm()) payload.release();
-  }
-
-  void record(const Message& message) const {
-    if (observer == nullptr || !observer->wants_ops()) return;
-    OpRecord op;
-    op.start = message.submitted;
-    op.end = message.completed;
-    op.component = names::pcie_ep(sip);
-    op.kind = "host";
-    if (const auto* mapping = std::get_if<MmuMapMessage>(&message.body)) {
-      op.name = "mmu_map";
-      op.params.push_back({"entries", "", static_cast<std::int64_t>(mapping->entries.size())});
-    } else {
-      op.name = "host";
-      op.params.push_back({"message", message_kind(message), 0});
-      op.params.push_back({"nbytes", "", static_cast<std::int64_t>(copy_bytes(message))});
-    }
-    if (const auto* launch = std::get_if<LaunchMessage>(&message.body)) op.kernel = launch->kernel;
-    observer->op(op);
-  }
-
-  static std::uint64_t copy_bytes(const Message& message) {
-    if (const auto* write = std::get_if<MemoryWriteMessage>(&message.body)) return write->data.size();
-    if (const auto* read = std::get_if<MemoryReadMessage>(&message.body)) return read->bytes;
-    return message_bytes(message);
   }
 
   // Host copies.
@@ -419,10 +389,10 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
       const bool write = payload.is_write();
       delay += sc_core::sc_time::from_value(2 * ep.config.latency + ep.up.occupancy(write ? n : 0) +
                                             ep.down.occupancy(write ? 0 : n));
-      ep.touch_host(payload);
+      ep.memory.access(payload);
     }
     bool get_direct_mem_ptr(tlm::tlm_generic_payload&, tlm::tlm_dmi&) override { return false; }
-    unsigned transport_dbg(tlm::tlm_generic_payload& payload) override { return ep.touch_host(payload); }
+    unsigned transport_dbg(tlm::tlm_generic_payload& payload) override { return ep.memory.access(payload); }
     Impl& ep;
   };
 
@@ -449,31 +419,17 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
   }
 
   void respond(tlm::tlm_generic_payload& payload) {
-    touch_host(payload);
+    memory.access(payload);
     tlm::tlm_phase phase = tlm::BEGIN_RESP;
     sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
     module.in->nb_transport_bw(payload, phase, delay);
     payload.release();
   }
 
-  /// Reads or writes the host's memory and sets the response status. Returns the bytes moved.
-  unsigned touch_host(tlm::tlm_generic_payload& payload) {
-    const PhysicalAddress address = PhysicalAddress::decode(payload.get_address());
-    if (address.kind != MemoryKind::host || address.sip != sip || payload.get_byte_enable_ptr() != nullptr) {
-      payload.set_response_status(tlm::TLM_ADDRESS_ERROR_RESPONSE);
-      return 0;
-    }
-    const std::uint32_t n = payload.get_data_length();
-    if (options.data && payload.is_write()) memory.write(address.offset, payload.get_data_ptr(), n);
-    if (options.data && payload.is_read()) memory.read(address.offset, payload.get_data_ptr(), n);
-    payload.set_response_status(tlm::TLM_OK_RESPONSE);
-    return n;
-  }
-
   unsigned debug(tlm::tlm_generic_payload& payload) {
     try {
       const NodeId node = map.resolve(PhysicalAddress::decode(payload.get_address()));
-      if (node == self) return touch_host(payload);
+      if (node == self) return memory.access(payload);
       if (node != kNoNode && debug_access) return debug_access(node, payload);
     } catch (const std::invalid_argument&) {
       // The bits name no memory.
@@ -497,7 +453,7 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
   HostSide host_side;
   NetworkSide network_side;
   DebugAccess debug_access;
-  SparseMemory memory;  ///< the host's
+  HostMemory memory;
 
   std::uint32_t next_tag = 0;
   std::map<std::uint64_t, Incoming> incomings;  ///< by message id, until answered

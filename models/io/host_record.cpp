@@ -1,0 +1,40 @@
+#include "models/io/host_record.h"
+
+#include <variant>
+
+#include "tlm/machine/names.h"
+
+namespace kernbench {
+
+namespace {
+std::uint64_t copied_bytes(const Message& message) {
+  if (const auto* write = std::get_if<MemoryWriteMessage>(&message.body)) return write->data.size();
+  if (const auto* read = std::get_if<MemoryReadMessage>(&message.body)) return read->bytes;
+  return message_bytes(message);
+}
+}  // namespace
+
+bool is_copy(const Message& message) {
+  return std::holds_alternative<MemoryWriteMessage>(message.body) ||
+         std::holds_alternative<MemoryReadMessage>(message.body);
+}
+
+OpRecord host_record(const Message& message, std::uint16_t sip) {
+  OpRecord op;
+  op.start = message.submitted;
+  op.end = message.completed;
+  op.component = names::pcie_ep(sip);
+  op.kind = "host";
+  if (const auto* mapping = std::get_if<MmuMapMessage>(&message.body)) {
+    op.name = "mmu_map";
+    op.params.push_back({"entries", "", static_cast<std::int64_t>(mapping->entries.size())});
+  } else {
+    op.name = "host";
+    op.params.push_back({"message", message_kind(message), 0});
+    op.params.push_back({"nbytes", "", static_cast<std::int64_t>(copied_bytes(message))});
+  }
+  if (const auto* launch = std::get_if<LaunchMessage>(&message.body)) op.kernel = launch->kernel;
+  return op;
+}
+
+}  // namespace kernbench
