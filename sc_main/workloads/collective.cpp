@@ -402,8 +402,7 @@ CollectiveWorkload::Buffers CollectiveWorkload::make_buffers(Context& ctx, const
                                                              const CollectiveCase& c, const CollectiveLayout& layout,
                                                              int member, std::size_t group) {
   Buffers buffers;
-  const bool products = ccl::reduces(op_) && c.reduce_op == ReduceOp::prod;
-  const Pattern pattern(session.options().seed, c.dtype, products ? Pattern::Range::factor : Pattern::Range::unit);
+  const Pattern pattern = input_pattern(c, units_, session.options().seed);
   if (layout.has_in(member)) {
     const Shape shape = layout.in_shape();
     if (session.options().run.data) {

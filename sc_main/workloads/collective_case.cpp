@@ -255,6 +255,15 @@ double bus_factor(CollectiveOp op, int contributions) {
   return counts_all_blocks(op) ? others : 1;
 }
 
+Pattern input_pattern(const CollectiveCase& c, const PlacementUnits& units, std::uint64_t seed) {
+  const bool reduces = c.op == Op::all_reduce || c.op == Op::reduce || c.op == Op::reduce_scatter;
+  const Pattern::Range range = !reduces                                                       ? Pattern::Range::unit
+                               : c.reduce_op == ReduceOp::prod                                ? Pattern::Range::factor
+                               : c.reduce_op == ReduceOp::sum || c.reduce_op == ReduceOp::avg ? Pattern::Range::term
+                                                                                              : Pattern::Range::unit;
+  return Pattern(seed, c.dtype, range, {c.ranks, contributions_of(c, units) / c.ranks});
+}
+
 namespace {
 
 /// Elements of a place as they stand in memory, one after the other.

@@ -85,6 +85,9 @@ int blocks_in_size(CollectiveOp op, int contributions);
 /// busbw / algbw for p contributions. Source: nccl-tests, doc/PERFORMANCE.md.
 double bus_factor(CollectiveOp op, int contributions);
 
+/// What the ranks' inputs are made of, rank r's of stream r: exact to reduce.
+Pattern input_pattern(const CollectiveCase& c, const PlacementUnits& units, std::uint64_t seed);
+
 /// Bytes of the tensors before and after, by rank; of `out` each copy, none on ranks that have no `out`.
 struct CollectiveData {
   std::vector<std::vector<std::uint8_t>> inputs;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
+#include <limits>
 
 namespace kernbench {
 namespace {
@@ -21,6 +23,16 @@ std::int64_t wrap(std::int64_t value, DType dtype) {
   std::int64_t wrapped = 0;
   store_integer(&wrapped, dtype, 0, value);
   return load_integer(&wrapped, dtype, 0);
+}
+
+/// The value of the lowest bit that is set in a number; 0 of 0, infinity, NaN.
+double lowest_bit(double x) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &x, sizeof bits);
+  const auto exponent = static_cast<int>(bits >> 52 & 0x7FF);
+  const std::uint64_t mantissa = (bits & 0xF'FFFF'FFFF'FFFF) | (exponent == 0 ? 0 : std::uint64_t{1} << 52);
+  if (mantissa == 0 || exponent == 0x7FF) return 0;
+  return std::ldexp(1, std::max(exponent, 1) - 1075 + __builtin_ctzll(mantissa));
 }
 
 std::int64_t wrapping(std::int64_t a, std::int64_t b, bool product) {
@@ -68,6 +80,25 @@ double smallest_subnormal(DType dtype) {
   }
 }
 
+double largest(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return std::numeric_limits<double>::max();
+    case DType::f32:
+      return std::numeric_limits<float>::max();
+    case DType::f16:
+      return 65'504;
+    case DType::bf16:
+      return 0x1.FEp127;
+    case DType::f8e4m3:
+      return 448;
+    case DType::f8e5m2:
+      return 57'344;
+    default:
+      return 0;
+  }
+}
+
 double gemm_tolerance(DType dtype, std::int64_t k, double sum, double magnitude) {
   const DType sum_type = dtype == DType::f64 ? DType::f64 : DType::f32;
   const double terms = static_cast<double>(k);
@@ -78,18 +109,40 @@ double gemm_tolerance(DType dtype, std::int64_t k, double sum, double magnitude)
   return sum_error + rounding;
 }
 
+Pattern::Pattern(std::uint64_t seed, DType dtype, Range range, Contributions contributions)
+    : seed_(seed), dtype_(dtype), range_(range) {
+  if (!is_float(dtype) || range == Range::unit) return;
+  // f8e4m3 holds 2^8 and 2^-9: eight factors of 2 or 1/2.
+  const std::uint64_t hold = range == Range::factor ? 8 : static_cast<std::uint64_t>(1 / unit_roundoff(dtype));
+  const auto streams = static_cast<std::uint64_t>(contributions.streams),
+             each = static_cast<std::uint64_t>(contributions.each);
+  const std::uint64_t at_once = hold / each;  // streams
+  if (at_once == 0) {
+    every_ = range == Range::factor ? 0 : streams;
+    return;
+  }
+  every_ = (streams + at_once - 1) / at_once;
+  constexpr std::uint64_t kMostUnits = 1 << 20;
+  while (2 * units_ * streams * each <= hold && units_ < kMostUnits) units_ *= 2;
+}
+
+/// Of a float. `place`: element + stream, which says whose turn it is.
+double Pattern::value(std::uint64_t random, std::uint64_t place) const {
+  if (range_ == Range::unit) return static_cast<double>(random >> 11) * 0x1p-52 - 1;
+  const double sign = random >> 63 != 0 ? -1 : 1;
+  const bool its_turn = every_ != 0 && place % every_ == 0;
+  if (range_ == Range::factor) return its_turn ? sign * (random & 1 ? 2 : 0.5) : sign;
+  return its_turn ? sign * static_cast<double>(1 + random % units_) / static_cast<double>(units_) : 0;
+}
+
 std::vector<std::uint8_t> Pattern::bytes(std::uint64_t stream, std::size_t count) const {
   std::vector<std::uint8_t> data(count * size_of(dtype_));
   const std::uint64_t base = mix(mix(seed_) + stream);
   if (is_float(dtype_)) {
-    const double scale = range_ == Range::unit ? 2 : 0.5, least = range_ == Range::unit ? -1 : 0.75;
     std::array<double, kChunk> values;
     for (std::size_t from = 0; from < count; from += kChunk) {
       const std::size_t n = std::min(kChunk, count - from);
-      for (std::size_t i = 0; i < n; ++i) {
-        const double unit = static_cast<double>(mix(base + from + i) >> 11) * 0x1p-53;  // [0, 1)
-        values[i] = unit * scale + least;
-      }
+      for (std::size_t i = 0; i < n; ++i) values[i] = value(mix(base + from + i), stream + from + i);
       convert(values.data(), DType::f64, data.data() + from * size_of(dtype_), dtype_, n);
     }
     return data;
@@ -100,7 +153,7 @@ std::vector<std::uint8_t> Pattern::bytes(std::uint64_t stream, std::size_t count
       store_integer(data.data(), dtype_, i, static_cast<std::int64_t>(random & 1));
     } else {
       const auto value = static_cast<std::int64_t>(random % 201) - 100;
-      store_integer(data.data(), dtype_, i, range_ == Range::unit ? value : value < 0 ? -1 : 1);
+      store_integer(data.data(), dtype_, i, range_ == Range::factor ? value < 0 ? -1 : 1 : value);
     }
   }
   return data;
@@ -120,8 +173,12 @@ Reference::Reference(ReduceOp op, DType dtype, std::size_t count) : op_(op), dty
     return;
   }
   values_.resize(count);
-  if (op == ReduceOp::sum || op == ReduceOp::avg) magnitudes_.resize(count);
+  if (op == ReduceOp::sum || op == ReduceOp::avg) {
+    magnitudes_.resize(count);
+    units_.resize(count);
+  }
   if (op == ReduceOp::prod) {
+    powers_.assign(count, true);
     least_.assign(count, 1);
     most_.assign(count, 1);
   }
@@ -170,6 +227,7 @@ void Reference::add_floats(std::size_t from, const double* x, std::size_t n, boo
     case ReduceOp::prod:
       for (std::size_t i = 0; i < n; ++i) {
         value[i] = first ? x[i] : value[i] * x[i];
+        if (lowest_bit(x[i]) != std::abs(x[i])) powers_[from + i] = false;
         least_[from + i] *= std::min(1.0, std::abs(x[i]));
         most_[from + i] *= std::max(1.0, std::abs(x[i]));
       }
@@ -178,6 +236,8 @@ void Reference::add_floats(std::size_t from, const double* x, std::size_t n, boo
       for (std::size_t i = 0; i < n; ++i) {
         value[i] += x[i];
         magnitudes_[from + i] += std::abs(x[i]);
+        double& unit = units_[from + i];
+        if (const double bit = lowest_bit(x[i]); bit != 0 && (unit == 0 || bit < unit)) unit = bit;
       }
   }
 }
@@ -206,20 +266,25 @@ double Reference::tolerance(std::size_t i) const {
   // 2^-53: the host's own reduction in f64 errs as well, as much as a machine's in f64.
   const double u = unit_roundoff(dtype_) + 0x1p-53, n = contributions_, value = values_[i];
   const double half_subnormal = smallest_subnormal(dtype_) / 2;
+  const bool sums_round = op_ == ReduceOp::sum || op_ == ReduceOp::avg
+                              ? magnitudes_[i] > std::min(units_[i] / unit_roundoff(dtype_), largest(dtype_))
+                              : false;
   // 1.01: terms of second order.
   switch (op_) {
     case ReduceOp::max:
     case ReduceOp::min:
       return 0;
     case ReduceOp::prod: {
+      if (powers_[i] && least_[i] >= 2 * half_subnormal && most_[i] <= largest(dtype_)) return 0;
       const double underflow = least_[i] * u < half_subnormal ? 1.01 * (n - 1) * half_subnormal * most_[i] : 0;
       return 1.01 * n * u * std::abs(value) + underflow;
     }
     case ReduceOp::sum:
-      return 1.01 * ((n - 1) * u * magnitudes_[i] + u * std::abs(value));
+      return sums_round ? 1.01 * ((n - 1) * u * magnitudes_[i] + u * std::abs(value)) : 0;
     case ReduceOp::avg: {
       const double expected = std::abs(value / n);
-      return 1.01 * ((n - 1) * u * magnitudes_[i] / n + u * expected + std::max(u * expected, half_subnormal));
+      const double of_sum = sums_round ? (n - 1) * u * magnitudes_[i] / n + u * expected : 0;
+      return 1.01 * (of_sum + std::max(u * expected, half_subnormal));
     }
   }
   return 0;

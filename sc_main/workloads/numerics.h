@@ -10,20 +10,33 @@ namespace kernbench {
 
 /// Input data of a run: a value for every (stream, element), the same on every platform. Neighbouring elements and
 /// streams differ, so that a swapped shard, row or rank shows in nearly every element.
+///
+/// What is to be reduced is such that no partial result rounds, in whatever order, and the result must agree to the
+/// bit: with many contributions the roundings of a narrow type may add up to more than what a missing one changes.
 class Pattern {
  public:
   enum class Range : std::uint8_t {
     unit,   ///< floats in [-1, 1), integers in [-100, 100]
-    factor  ///< around 1, so that products stay in range: floats in [0.75, 1.25), integers 1 or -1
+    term,   ///< to be added: floats are multiples of a unit of which 2^(significant bits) hold all contributions
+    factor  ///< to be multiplied: floats 1, -1 and as many 2, -2, 1/2, -1/2 as every type holds; integers 1 or -1
   };
-  Pattern(std::uint64_t seed, DType dtype, Range range) : seed_(seed), dtype_(dtype), range_(range) {}
+  /// Of terms and factors: so many streams, numbered one after the other, each with so many contributions.
+  struct Contributions {
+    int streams = 1, each = 1;
+  };
+  Pattern(std::uint64_t seed, DType dtype, Range range) : Pattern(seed, dtype, range, {}) {}
+  Pattern(std::uint64_t seed, DType dtype, Range range, Contributions contributions);
   /// `count` elements of `stream`, as they stand in memory.
   std::vector<std::uint8_t> bytes(std::uint64_t stream, std::size_t count) const;
 
  private:
+  double value(std::uint64_t random, std::uint64_t place) const;
+
   std::uint64_t seed_;
   DType dtype_;
   Range range_;
+  std::uint64_t every_ = 1;  ///< an element of a stream in so many is a term (is not 1 or -1); 0: none
+  std::uint64_t units_ = 1;  ///< terms are 1 to so many units: a power of two
 };
 
 /// Outcome of a comparison, element by element.
@@ -42,6 +55,10 @@ struct Comparison {
 /// err by n u |result|, and where a partial product can be subnormal by half the smallest subnormal number per
 /// multiplication, times the factors that follow. The quotient of an average may be subnormal: it is rounded once.
 /// Minimum, maximum and integers are exact. The host's own reduction errs likewise, with the roundoff of f64.
+///
+/// Nothing rounds, and the result has to be exact, where all terms are multiples of a unit and their absolute values
+/// add up to no more units than the significant bits can count, and where all factors are powers of two and no partial
+/// product can leave the range.
 class Reference {
  public:
   Reference(ReduceOp op, DType dtype, std::size_t count);
@@ -58,6 +75,8 @@ class Reference {
   std::size_t count_;
   int contributions_ = 0;
   std::vector<double> values_, magnitudes_;  ///< of floats; sums of |x| where they are added
+  std::vector<double> units_;                ///< of terms: all are multiples; 0: all are 0
+  std::vector<bool> powers_;                 ///< of factors: all are powers of two
   std::vector<double> least_, most_;         ///< bounds of |partial product| in any order of multiplications
   std::vector<std::int64_t> integers_;
 };
@@ -66,6 +85,8 @@ class Reference {
 double unit_roundoff(DType dtype);
 /// The smallest positive number of a floating-point dtype.
 double smallest_subnormal(DType dtype);
+/// The largest finite number of a floating-point dtype.
+double largest(DType dtype);
 
 /// How far an element of a GEMM may lie from its exact value `sum`, a sum of `k` products whose absolute values add up
 /// to `magnitude`: the products are added in f32 (f64: in f64) and the result is rounded once to the dtype.

@@ -8,6 +8,7 @@
 
 #include "ccl/legal.h"
 #include "sc_main/workloads/collective_case.h"
+#include "sc_main/workloads/placement_option.h"
 
 namespace kernbench::matrix {
 namespace {
@@ -41,12 +42,12 @@ T pick(const std::array<T, N>& list, const Row& row, Factor factor) {
 int cubes_of(int machine) { return machine >= 5 ? 1 : kCubes; }
 int pes_of(int machine) { return machine == 6 ? 1 : kPes; }
 
-/// Contributions: of a rank's tensor, its cubes, its PEs.
-int contributions(const Row& row) {
-  const int ranks = pick(kRankCounts, row, kRanks), machine = row[kMachine];
+/// Tiles of a rank that contribute: its tensor, its cubes, its PEs.
+int tiles_of(const Row& row) {
+  const int machine = row[kMachine];
   const Scope scope = pick(kScopes, row, kScope);
-  if (scope == Scope::sip) return ranks;
-  return ranks * cubes_of(machine) * (scope == Scope::pe ? pes_of(machine) : 1);
+  if (scope == Scope::sip) return 1;
+  return cubes_of(machine) * (scope == Scope::pe ? pes_of(machine) : 1);
 }
 
 int out_placement(const Row& row) {
@@ -76,13 +77,10 @@ bool machine_exists(const Partial& row) {
   return ranks >= 4 && ranks % 2 == 0;
 }
 
-/// avg divides by the number of contributions, which the type has to hold.
-bool divisor_is_exact(const Partial& row) {
+bool average_is_legal(const Partial& row) {
   if (!chosen(row, {kDType, kRanks, kMachine, kReduceOp, kScope})) return true;
   if (row[kReduceOp] == kNoReduceOp || pick(kReduceOps, row, kReduceOp) != ReduceOp::avg) return true;
-  double memory = 0;
-  store_element(&memory, pick(kDTypes, row, kDType), 0, contributions(row));
-  return load_element(&memory, pick(kDTypes, row, kDType), 0) == contributions(row);
+  return divisor_is_exact(pick(kDTypes, row, kDType), pick(kRankCounts, row, kRanks) * tiles_of(row));
 }
 
 /// Outputs that differ from tile to tile cannot be copies of each other.
@@ -116,39 +114,103 @@ std::vector<int> values() {
 }
 
 bool legal(const Partial& row) {
-  return machine_exists(row) && triple_is_legal(row) && divisor_is_exact(row) && output_is_legal(row);
+  return machine_exists(row) && triple_is_legal(row) && average_is_legal(row) && output_is_legal(row);
 }
 
-double work(const Row& row) { return static_cast<double>(pick(kCounts, row, kCount)) * pick(kRankCounts, row, kRanks); }
+double work(const Row& row) { return static_cast<double>(elements(row)) * pick(kRankCounts, row, kRanks); }
 
-std::vector<std::string> command(const Row& row) {
-  const CollectiveOp op = pick(kOps, row, kOp);
-  const DType dtype = pick(kDTypes, row, kDType);
-  const int ranks = pick(kRankCounts, row, kRanks), machine = row[kMachine];
-  const std::string links = machine >= 5 ? "ring_1d" : pick(kMachines, row, kMachine);
-  const int blocks = blocks_in_size(op, contributions(row));
-  // Elements of a rank's tensor, of which each of its contributors has its share; at least one for each block.
-  const std::int64_t share = pick(kCounts, row, kCount) / (contributions(row) / ranks);
-  const auto bytes = static_cast<std::int64_t>(size_of(dtype)) * std::max<std::int64_t>(share, blocks);
-  std::vector<std::string> list{"run", to_string(op), "--topology", "minimal", "--fidelity", "fast", "-w", "0"};
+std::int64_t elements(const Row& row) { return pick(kCounts, row, kCount); }
+
+bool divisor_is_exact(DType dtype, int contributions) {
+  double memory = 0;
+  store_element(&memory, dtype, 0, contributions);
+  return load_element(&memory, dtype, 0) == contributions;
+}
+
+Machine machine(const Row& row) {
+  return {pick(kRankCounts, row, kRanks), pick(kMachines, row, kMachine),
+          row[kScheduling] == 0 ? SchedulingKind::concurrent : SchedulingKind::rounds};
+}
+
+std::vector<Machine> machines() {
+  std::vector<Machine> list;
+  Row row(kFactors, -1);
+  for (row[kRanks] = 0; row[kRanks] < static_cast<int>(kRankCounts.size()); ++row[kRanks]) {
+    for (row[kMachine] = 0; row[kMachine] < static_cast<int>(kMachines.size()); ++row[kMachine]) {
+      if (!machine_exists(row)) continue;
+      for (row[kScheduling] = 0; row[kScheduling] < static_cast<int>(kSchedulings.size()); ++row[kScheduling]) {
+        list.push_back(machine(row));
+      }
+    }
+  }
+  return list;
+}
+
+std::vector<std::string> options(const Machine& machine) {
+  const int kind = static_cast<int>(std::find(kMachines.begin(), kMachines.end(), machine.kind) - kMachines.begin());
+  const std::string links = kind >= 5 ? "ring_1d" : machine.kind;
+  std::vector<std::string> list{
+      "--topology",   "minimal",
+      "--fidelity",   "fast",
+      "--scheduling", machine.scheduling == SchedulingKind::concurrent ? kSchedulings[0] : kSchedulings[1]};
   const auto set = [&](const std::string& key, const std::string& value) {
     list.insert(list.end(), {"--set", key + "=" + value});
   };
-  set("system.sips.count", std::to_string(ranks));
+  set("system.sips.count", std::to_string(machine.ranks));
   set("system.sips.topology", links);
   if (links == "torus_2d" || links == "mesh_2d_no_wrap") {
-    const int h = ranks >= 16 ? 4 : ranks == 8 || ranks == 4 ? 2 : 1;
-    set("system.sips.w", std::to_string(ranks / h));
+    const int h = machine.ranks >= 16 ? 4 : machine.ranks == 8 || machine.ranks == 4 ? 2 : 1;
+    set("system.sips.w", std::to_string(machine.ranks / h));
     set("system.sips.h", std::to_string(h));
   }
-  set("sip.cube_mesh.w", std::to_string(cubes_of(machine)));
-  set("cube.pes", std::to_string(pes_of(machine)));
+  set("sip.cube_mesh.w", std::to_string(cubes_of(kind)));
+  set("cube.pes", std::to_string(pes_of(kind)));
+  return list;
+}
+
+std::string name(const Machine& machine) {
+  return fmt::format("{}_{}_{}", machine.ranks, machine.kind,
+                     machine.scheduling == SchedulingKind::concurrent ? kSchedulings[0] : kSchedulings[1]);
+}
+
+std::vector<std::string> rows_command(const std::string& plugin, const Machine& machine) {
+  std::vector<std::string> list{
+      "run", "--plugin", plugin, "collective_rows", "--ranks", std::to_string(machine.ranks), "--kind", machine.kind};
+  for (std::string& option : options(machine)) list.push_back(std::move(option));
+  return list;
+}
+
+CollectiveCase what(const Row& row) {
+  CollectiveCase c;
+  c.op = pick(kOps, row, kOp);
+  c.dtype = pick(kDTypes, row, kDType);
+  c.reduce_op = row[kReduceOp] == kNoReduceOp ? ReduceOp::sum : pick(kReduceOps, row, kReduceOp);
+  c.scope = pick(kScopes, row, kScope);
+  c.in_place = row[kOutput] == kInPlace;
+  c.ranks = pick(kRankCounts, row, kRanks);
+  c.root = ccl::rooted(c.op) ? (row[kDType] + row[kCount]) % c.ranks : 0;
+  c.in_policy = parse_placement("placement", kPlacements[static_cast<std::size_t>(row[kPlacement])]);
+  c.out_policy = parse_placement("placement", kPlacements[static_cast<std::size_t>(out_placement(row))]);
+  return c;
+}
+
+std::int64_t block(const Row& row, const CollectiveCase& what) {
+  // Of a rank's tensor each of its contributors has its share; at least one element for each block.
+  const int blocks = blocks_in_size(what.op, what.ranks * tiles_of(row));
+  return std::max<std::int64_t>(elements(row) / tiles_of(row) / blocks, 1);
+}
+
+std::vector<std::string> command(const Row& row) {
+  const CollectiveCase c = what(row);
+  const int blocks = blocks_in_size(c.op, c.ranks * tiles_of(row));
+  const auto bytes = static_cast<std::int64_t>(size_of(c.dtype)) * blocks * block(row, c);
+  std::vector<std::string> list{"run", to_string(c.op), "-w", "0"};
+  for (std::string& option : options(machine(row))) list.push_back(std::move(option));
   list.insert(list.end(),
-              {"-b", std::to_string(bytes), "--dtype", to_string(dtype), "--scope",
-               to_string(pick(kScopes, row, kScope)), "--placement", pick(kPlacements, row, kPlacement), "--in-place",
-               row[kOutput] == kInPlace ? "1" : "0", "--scheduling", pick(kSchedulings, row, kScheduling)});
-  if (ccl::reduces(op)) list.insert(list.end(), {"--op", to_string(pick(kReduceOps, row, kReduceOp))});
-  if (ccl::rooted(op)) list.insert(list.end(), {"--root", std::to_string((row[kDType] + row[kCount]) % ranks)});
+              {"-b", std::to_string(bytes), "--dtype", to_string(c.dtype), "--scope", to_string(c.scope), "--placement",
+               kPlacements[static_cast<std::size_t>(row[kPlacement])], "--in-place", c.in_place ? "1" : "0"});
+  if (ccl::reduces(c.op)) list.insert(list.end(), {"--op", to_string(c.reduce_op)});
+  if (ccl::rooted(c.op)) list.insert(list.end(), {"--root", std::to_string(c.root)});
   if (row[kOutput] == kOutElsewhere) {
     list.insert(list.end(), {"--out-placement", kPlacements[static_cast<std::size_t>(out_placement(row))]});
   }

@@ -1,43 +1,37 @@
 #include <gtest/gtest.h>
 
-#include <cstdio>
 #include <cstdlib>
+#include <string>
 
 #include "tests/acceptance/collective_matrix.h"
-#include "tests/acceptance/run_json.h"
+#include "tests/cli/tool_runner.h"
 
+/// All legal rows, machine by machine: many rows in one process, through the plug-in collective_rows.cpp.
+///
+/// KERNBENCH_MATRIX_PART=I/N: rows I, I + N, ... of each machine; without it a part that ends within minutes, 0/1 for
+/// all. KERNBENCH_MATRIX_OPTIONS: more options of the plug-in, such as "--most 1000 --groups overlapping --in-flight
+/// 4".
 namespace kernbench {
 namespace {
 
-/// KERNBENCH_MATRIX_PART=I/N: rows I, I + N, ... of all legal ones; without it a part that ends within minutes.
-struct Part {
-  std::size_t index = 0, parts = 10'000;
-};
-Part part() {
-  Part part;
-  const char* const text = std::getenv("KERNBENCH_MATRIX_PART");
-  if (text != nullptr) {
-    EXPECT_EQ(std::sscanf(text, "%zu/%zu", &part.index, &part.parts), 2) << "give KERNBENCH_MATRIX_PART as 3/1000";
-    EXPECT_LT(part.index, part.parts);
-  }
-  return part;
+std::string from_environment(const char* name, const char* otherwise) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? otherwise : text;
 }
 
-TEST(CompleteCollectiveMatrix, IsRightInEveryElement) {
-  const Part own = part();
-  std::size_t number = 0;
-  matrix::for_each_row([&](const Row& row) {
-    if (number++ % own.parts != own.index) return;
-    const Tool tool;
-    const std::vector<std::string> command = with(matrix::command(row), {"--json", "-"});
-    const Outcome outcome = tool(command);
-    EXPECT_EQ(outcome.code, 0) << matrix::name(row) << "\n" << outcome.err;
-    if (outcome.code != 0) return;  // the next ones may fail for other reasons
-    const auto json = nlohmann::ordered_json::parse(outcome.out, nullptr, false);
-    ASSERT_FALSE(json.is_discarded()) << matrix::name(row);
-    EXPECT_EQ(json["results"][0]["check"], "ok") << matrix::name(row);
-  });
-  RecordProperty("legal_rows", static_cast<int>(number));
+class CompleteCollectiveMatrix : public ::testing::TestWithParam<matrix::Machine> {};
+INSTANTIATE_TEST_SUITE_P(Acceptance, CompleteCollectiveMatrix, ::testing::ValuesIn(matrix::machines()),
+                         [](const auto& info) { return matrix::name(info.param); });
+
+TEST_P(CompleteCollectiveMatrix, IsRightInEveryElement) {
+  const Tool tool;
+  std::string command = quoted(KERNBENCH_BINARY);
+  for (const std::string& word : matrix::rows_command(KERNBENCH_COLLECTIVE_ROWS, GetParam()))
+    command += " " + quoted(word);
+  command += " --part " + from_environment("KERNBENCH_MATRIX_PART", "0/1000") + " " +
+             from_environment("KERNBENCH_MATRIX_OPTIONS", "");
+  const Outcome outcome = tool.shell(command);
+  EXPECT_EQ(outcome.code, 0) << command << "\n" << outcome.out << outcome.err;
 }
 
 }  // namespace

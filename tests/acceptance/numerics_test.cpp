@@ -35,6 +35,55 @@ TEST(Numerics, SmallestSubnormalIsTheSmallestNumber) {
   }
 }
 
+TEST(Numerics, LargestIsTheLargestNumber) {
+  for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2}) {
+    const double most = largest(dtype);
+    EXPECT_EQ(rounded(dtype, most), most) << to_string(dtype);
+    EXPECT_FALSE(std::isfinite(rounded(dtype, most + 2 * unit_roundoff(dtype) * most))) << to_string(dtype);
+  }
+}
+
+/// Sums and products of the patterns for them never round: the narrowest type, as many contributions as there may be.
+TEST(Patterns, AreReducedWithoutRounding) {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2}) {
+    for (const Pattern::Contributions c :
+         {Pattern::Contributions{1, 1}, {2, 1}, {16, 1}, {16, 4}, {1000, 1}, {300, 8}}) {
+      SCOPED_TRACE(testing::Message() << to_string(dtype) << ", " << c.streams << " streams of " << c.each);
+      for (const bool product : {false, true}) {
+        const Pattern pattern(1, dtype, product ? Pattern::Range::factor : Pattern::Range::term, c);
+        constexpr std::size_t kElements = 100;
+        std::vector<double> result(kElements, product ? 1 : 0);
+        for (int stream = 0; stream < c.streams; ++stream) {
+          const std::vector<std::uint8_t> data = pattern.bytes(static_cast<std::uint64_t>(stream), kElements);
+          for (std::size_t i = 0; i < kElements; ++i) {
+            const double x = load_element(data.data(), dtype, i);
+            for (int copy = 0; copy < c.each; ++copy) {
+              const double exact = product ? result[i] * x : result[i] + x;
+              result[i] = rounded(dtype, exact);
+              ASSERT_EQ(result[i], exact) << "element " << i;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+/// A contribution that is missing changes nearly every element where all can be terms, and some in any case.
+TEST(Patterns, ShowAMissingContribution) {
+  const auto shown = [](DType dtype, Pattern::Range range, Pattern::Contributions c) {
+    const double neutral = range == Pattern::Range::factor ? 1 : 0;
+    const std::vector<std::uint8_t> data = Pattern(1, dtype, range, c).bytes(3, 1000);
+    int elements = 0;
+    for (std::size_t i = 0; i < 1000; ++i) elements += load_element(data.data(), dtype, i) != neutral ? 1 : 0;
+    return elements;
+  };
+  EXPECT_EQ(shown(DType::f16, Pattern::Range::term, {16, 4}), 1000);
+  EXPECT_EQ(shown(DType::f8e4m3, Pattern::Range::term, {16, 1}), 1000);
+  EXPECT_EQ(shown(DType::f8e4m3, Pattern::Range::term, {16, 4}), 250) << "64 terms of 16 that it counts";
+  EXPECT_GT(shown(DType::f8e4m3, Pattern::Range::factor, {16, 4}), 500);
+}
+
 /// An exact sum between two neighbouring numbers may come out as the nearer of them, and as no other.
 TEST(GemmTolerance, AcceptsTheRoundedSumAndRefusesOneUlpMore) {
   for (const Format& format : kNarrow) {
@@ -109,8 +158,31 @@ TEST(ReferenceCheck, ProductMayUnderflow) {
 
 // Machine and host round alike: each may be off by as much, in opposite directions.
 TEST(ReferenceCheck, ProductsInF64MayDifferByTheRoundingOfBoth) {
-  EXPECT_FALSE(refused(ReduceOp::prod, DType::f64, {1, 1, 1, 1}, 1 + 3 * 0x1p-52));  // twice 3 roundings of half an ulp
-  EXPECT_TRUE(refused(ReduceOp::prod, DType::f64, {1, 1, 1, 1}, 1 + 5 * 0x1p-52));
+  const std::vector<double> factors{1.5, 1.5, 1.5, 1.5};  // twice 4 roundings of half an ulp of 1, times 5.0625
+  EXPECT_FALSE(refused(ReduceOp::prod, DType::f64, factors, 5.0625 + 5 * 0x1p-50));
+  EXPECT_TRUE(refused(ReduceOp::prod, DType::f64, factors, 5.0625 + 6 * 0x1p-50));
+}
+
+TEST(ReferenceCheck, ProductsOfPowersOfTwoAreExactWithinTheRange) {
+  for (const Format& format : kNarrow) {
+    SCOPED_TRACE(to_string(format.dtype));
+    const double u = unit_roundoff(format.dtype);
+    EXPECT_FALSE(refused(ReduceOp::prod, format.dtype, {2, -0.5, 4, 1}, -4));
+    EXPECT_TRUE(refused(ReduceOp::prod, format.dtype, {2, -0.5, 4, 1}, -4 * (1 + 2 * u)));
+    EXPECT_FALSE(refused(ReduceOp::prod, format.dtype, {2, -0.5, 4, 1.5}, -6 - 8 * u)) << "1.5 is none";
+  }
+}
+
+TEST(ReferenceCheck, SumsAreExactWhileTheBitsCountTheirUnits) {
+  for (const Format& format : kNarrow) {
+    SCOPED_TRACE(to_string(format.dtype));
+    const double units = 1 / unit_roundoff(format.dtype);  // as many as the significant bits count
+    EXPECT_FALSE(refused(ReduceOp::sum, format.dtype, {units / 2, units / 2}, units));
+    EXPECT_TRUE(refused(ReduceOp::sum, format.dtype, {units / 2, 3, -1}, units / 2 + 3));
+    EXPECT_FALSE(refused(ReduceOp::sum, format.dtype, {units, 1, -1}, units - 1)) << "units + 1 rounds";
+    EXPECT_FALSE(refused(ReduceOp::avg, format.dtype, {1, 2}, 1.5));
+    EXPECT_TRUE(refused(ReduceOp::avg, format.dtype, {1, 2}, 2)) << "only the quotient may round";
+  }
 }
 
 TEST(ReferenceCheck, SumsOfSubnormalNumbersAreExact) {

@@ -18,7 +18,7 @@ void write(const std::string& path, const std::string& text) { std::ofstream(pat
 
 ordered_json parsed(const Outcome& outcome) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  ordered_json json = ordered_json::parse(outcome.out, nullptr, false);
+  ordered_json json = parse_json(outcome.out);
   EXPECT_FALSE(json.is_discarded()) << outcome.out;
   return json;
 }

@@ -9,6 +9,10 @@
 
 namespace kernbench {
 
+nlohmann::ordered_json parse_json(const std::string& text) {
+  return nlohmann::ordered_json::parse(text, nullptr, false);
+}
+
 std::string schema_errors(const nlohmann::ordered_json& ordered, const std::string& name) {
   std::ifstream in(KERNBENCH_SOURCE_DIR "/sc_main/" + name);
   const nlohmann::json rules = nlohmann::json::parse(in), json = nlohmann::json::parse(ordered.dump());
