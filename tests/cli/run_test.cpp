@@ -82,8 +82,7 @@ TEST(Run, WavesAndOpLogChangeNothing) {
   EXPECT_THAT(read(tool.file("run.gtkw")), HasSubstr("sip0.cube0.pe0"));
   std::istringstream log(read(tool.file("ops.jsonl")));
   std::size_t rows = 0;
-  for (std::string line; std::getline(log, line); ++rows)
-    EXPECT_FALSE(parse_json(line).is_discarded()) << line;
+  for (std::string line; std::getline(log, line); ++rows) EXPECT_FALSE(parse_json(line).is_discarded()) << line;
   EXPECT_GT(rows, 0U);
 }
 
