@@ -81,6 +81,30 @@ TEST(Trains, OfLongMessagesHaveTheSameDataAndTimesWithinTheBand) {
   expect_same_data_and_like_times(run_json(arguments), run_json(with(arguments, {"--fidelity", "fast"})));
 }
 
+/// Largest deviation of the time of any row of the fast grade.
+double largest_error(const std::vector<std::string>& arguments) {
+  const ordered_json accurate = run_json(arguments)["results"],
+                     fast = run_json(with(arguments, {"--fidelity", "fast"}))["results"];
+  EXPECT_EQ(accurate.size(), fast.size());
+  double most = 0;
+  for (std::size_t i = 0; i < accurate.size(); ++i)
+    most = std::max(most, std::fabs(fast[i]["time_ns"].get<double>() / accurate[i]["time_ns"].get<double>() - 1));
+  return most;
+}
+
+TEST(Trains, LoadsFromNearAndFarTakeTheTimesOfTheirPackets) {
+  EXPECT_LT(
+      largest_error({"run", "probe", "--bytes", "64K", "--set", "sip.cube_mesh.w=2", "--set", "sip.cube_mesh.h=2"}),
+      0.05);
+}
+
+TEST(Trains, StreamsTakeTheTimesOfTheirPackets) {
+  // Without refresh: which rows of a run it falls into is chance.
+  EXPECT_LT(largest_error({"run", "stream", "--set", "cube.hbm.refresh=none", "--set", "sip.cube_mesh.w=1", "--set",
+                           "sip.cube_mesh.h=1"}),
+            0.03);
+}
+
 TEST(Trains, FitWiresWithShortBuffers) {
   const std::vector<std::string> arguments{"run",   "all_reduce",
                                            "-b",    "256K",
