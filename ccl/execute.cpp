@@ -70,7 +70,7 @@ class Flags {
 
 }  // namespace
 
-NodeProgram make_program(const Schedule& schedule, std::int32_t node,
+NodeProgram make_program(const Schedule& schedule, std::int32_t node, std::size_t turn,
                          const std::function<Direction(std::int32_t)>& to) {
   NodeProgram program;
   std::vector<std::uint32_t> local(schedule.blocks.size(), kNone);
@@ -84,7 +84,7 @@ NodeProgram make_program(const Schedule& schedule, std::int32_t node,
     return index;
   };
   std::map<std::int32_t, Direction> directions;
-  for (const Step& step : schedule.steps[static_cast<std::size_t>(node)]) {
+  for (const Step& step : schedule.lists(turn)[static_cast<std::size_t>(node)]) {
     NodeProgram::Entry entry;
     entry.kind = step.kind;
     entry.completes = step.completes;
@@ -123,7 +123,8 @@ Executor::Executor(const ExecutionPlan& plan, const NodeProgram& program, const 
       out_(plan.maps.out[static_cast<std::size_t>(node % plan.maps.nodes_per_rank())]),
       verbs_(verbs),
       stages_(program.stages),
-      values_(program.blocks.size() * stages_) {}
+      values_(program.blocks.size() * stages_),
+      expected_(static_cast<std::size_t>(plan.schedule->pace)) {}
 
 /// Blocks that no step works on only change place; there is time for them between the steps, and they take turns with
 /// what the steps load and store.
@@ -196,15 +197,14 @@ void Executor::step(const NodeProgram::Entry& entry, std::int64_t round) {
       verbs_.send(entry.direction, need(entry.block, round, range));
       break;
     case StepKind::receive_copy:
-      tile = verbs_.receive(entry.direction, range.count);
+      tile = receive(entry, range.count);
       break;
     case StepKind::copy:
       tile = need(entry.other, round, range);
       break;
     case StepKind::receive_reduce:
     case StepKind::reduce: {
-      const Tile other = entry.kind == StepKind::reduce ? need(entry.other, round, range)
-                                                        : verbs_.receive(entry.direction, range.count);
+      const Tile other = entry.kind == StepKind::reduce ? need(entry.other, round, range) : receive(entry, range.count);
       const Tile& own = need(entry.block, round, range);
       tile = own ? verbs_.combine(own, other) : other;
       break;
@@ -214,6 +214,16 @@ void Executor::step(const NodeProgram::Entry& entry, std::int64_t round) {
   if (local.holds && entry.last_change) store(block, range, tile);
   if (entry.last_use) tile = Tile();
   if (entry.last_use_other) value(entry.other, round) = Tile();
+}
+
+Tile Executor::receive(const NodeProgram::Entry& entry, std::int64_t count) {
+  Tile tile = verbs_.receive(entry.direction, count);
+  if (!expected_.empty()) {
+    Tile& before = expected_[received_++ % expected_.size()];
+    if (before) verbs_.wait(before);
+    before = tile;
+  }
+  return tile;
 }
 
 const Tile& Executor::need(std::uint32_t b, std::int64_t round, const Piece& range) {

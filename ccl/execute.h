@@ -36,8 +36,10 @@ struct NodeProgram {
   bool empty() const { return entries.empty() && blocks.empty(); }
 };
 
-/// `to`: the queue to a node. Throws Error on a list that uses a value that its node does not have.
-NodeProgram make_program(const Schedule& schedule, std::int32_t node, const std::function<Direction(std::int32_t)>& to);
+/// `turn`: see Schedule::turns. `to`: the queue to a node. Throws Error on a list that uses a value that its node does
+/// not have.
+NodeProgram make_program(const Schedule& schedule, std::int32_t node, std::size_t turn,
+                         const std::function<Direction(std::int32_t)>& to);
 
 /// What all lanes of all ranks share.
 struct ExecutionPlan {
@@ -74,6 +76,7 @@ class Executor {
   Tile load(const Block& block, const Piece& piece);
   void store(const Block& block, const Piece& piece, const Tile& tile);
   bool stays(const Block& block, const Piece& piece) const;
+  Tile receive(const NodeProgram::Entry& entry, std::int64_t count);
 
   const ExecutionPlan& plan_;
   const NodeProgram& program_;
@@ -82,8 +85,10 @@ class Executor {
   const std::vector<RegionMap>&in_, &out_;
   Verbs& verbs_;
   std::size_t stages_;
-  std::vector<Tile> values_;  // by block, then round
-  std::int64_t begun_ = 0;    // rounds
+  std::vector<Tile> values_;    // by block, then round
+  std::int64_t begun_ = 0;      // rounds
+  std::vector<Tile> expected_;  // the last messages, as many as Schedule::pace
+  std::size_t received_ = 0;
 };
 
 }  // namespace kernbench::ccl

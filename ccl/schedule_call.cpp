@@ -119,11 +119,15 @@ std::shared_ptr<const ScheduleCall> ScheduleBinder::make(int rank, const Collect
   return made;
 }
 
-NodeProgram ScheduleBinder::program(const ScheduleCall& call, std::int32_t node) const {
+std::vector<NodeProgram> ScheduleBinder::programs(const ScheduleCall& call, std::int32_t node) const {
   const CallMaps& maps = call.plan.maps;
-  return make_program(*call.plan.schedule, node, [&](std::int32_t peer) {
-    return queues_.direction(maps.level, maps.nodes_per_rank(), node, peer);
-  });
+  std::vector<NodeProgram> made;
+  for (std::size_t turn = 0; turn <= call.plan.schedule->turns.size(); ++turn) {
+    made.push_back(make_program(*call.plan.schedule, node, turn, [&](std::int32_t peer) {
+      return queues_.direction(maps.level, maps.nodes_per_rank(), node, peer);
+    }));
+  }
+  return made;
 }
 
 RankCall ScheduleBinder::bind(int rank, const CollectiveCall& call, const TensorArg& in, const TensorArg& out) const {
@@ -143,9 +147,11 @@ RankCall ScheduleBinder::bind(int rank, const CollectiveCall& call, const Tensor
   mine.first_node = rank * maps.nodes_per_rank();
   for (std::int32_t n = 0; n < maps.nodes_per_rank(); ++n) {
     const std::int32_t node = mine.first_node + n;
-    mine.programs.push_back(program(*mine.call, node));
+    mine.programs.push_back(programs(*mine.call, node));
     if (call.op == CollectiveOp::gather && rank != call.root) {
-      for (NodeProgram::LocalBlock& block : mine.programs.back().blocks) block.holds = false;
+      for (NodeProgram& program : mine.programs.back()) {
+        for (NodeProgram::LocalBlock& block : program.blocks) block.holds = false;
+      }
       mine.spreads.emplace_back();
       continue;
     }
@@ -165,7 +171,7 @@ RankCall ScheduleBinder::bind(int rank, const CollectiveCall& call, const Tensor
 std::vector<std::pair<int, int>> RankCall::targets() const {
   std::set<std::pair<int, int>> found;
   for (std::size_t n = 0; n < programs.size(); ++n) {
-    if (!programs[n].empty()) {
+    if (!programs[n].front().empty()) {
       const CallMaps& maps = call->plan.maps;
       const int node = static_cast<int>(n), cube = maps.cube_of(node);
       for (const auto& [id, lane] : call->plan.lanes->all()) {
@@ -186,8 +192,11 @@ void RankCall::run(Tl& tl) const {
   const auto n = static_cast<std::size_t>(node);
   Verbs verbs(tl, call->contributions);
   const auto lane = plan.lanes->all().find(lane_of(maps, cube, pe));
-  if (lane != plan.lanes->all().end() && !programs[n].empty()) {
-    Executor(plan, programs[n], lane->second, first_node + static_cast<std::int32_t>(n), call->in_place, verbs).run();
+  if (lane != plan.lanes->all().end() && !programs[n].front().empty()) {
+    const auto number = static_cast<std::size_t>(std::distance(plan.lanes->all().begin(), lane));
+    Executor(plan, programs[n][number % programs[n].size()], lane->second, first_node + static_cast<std::int32_t>(n),
+             call->in_place, verbs)
+        .run();
   }
   spread(spreads[n], verbs, cube, pe);
 }

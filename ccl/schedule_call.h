@@ -21,8 +21,8 @@ struct ScheduleCall {
 /// One rank's part of it: what its kernels share.
 struct RankCall {
   std::shared_ptr<const ScheduleCall> call;
-  std::vector<NodeProgram> programs;  ///< by node of the rank
-  std::vector<Spread> spreads;        ///< likewise
+  std::vector<std::vector<NodeProgram>> programs;  ///< by node of the rank, then by turn of the schedule
+  std::vector<Spread> spreads;                     ///< likewise
   std::int32_t first_node = 0;
 
   /// (cube, PE) that have something to do.
@@ -49,7 +49,7 @@ class ScheduleBinder {
   std::shared_ptr<const ScheduleCall> make(int rank, const CollectiveCall& call, const LaunchMessage::TensorArg& in,
                                            const LaunchMessage::TensorArg& out) const;
   PlanRequest request(int rank, const CollectiveCall& call, const CallMaps& maps, std::size_t lanes) const;
-  NodeProgram program(const ScheduleCall& call, std::int32_t node) const;
+  std::vector<NodeProgram> programs(const ScheduleCall& call, std::int32_t node) const;
 
   const AlgorithmEntry& entry_;
   const GroupQueues& queues_;

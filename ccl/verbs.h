@@ -44,6 +44,7 @@ class Verbs {
   void store(const Slice& slice, const Tile& tile) { tl_.store(slice.va, tile); }
   void send(Direction to, const Tile& tile) { tl_.send(to, tile); }
   Tile receive(Direction from, const Slice& like) { return tl_.recv(from, {1, like.count}, dtype_); }
+  void wait(const Tile& tile) { tl_.wait(tile); }
   Tile combine(const Tile& own, const Tile& other);
   /// What a complete reduction still needs: the division of `avg`.
   Tile finish(const Tile& reduced);

@@ -17,8 +17,9 @@ struct Operation {
 
 /// Everybody to everybody directly: all operations on any number of nodes. In step d node i sends to i + d. `pieces`:
 /// messages of each node's part. `ports`: a node's messages leave and arrive one after the other (a switch); otherwise
-/// every pair has a link of its own. Reductions: to the part's owner and back.
-Schedule direct_schedule(Operation operation, int nodes, int pieces, int lambda, bool ports);
+/// every pair has a link of its own. Reductions: to the part's owner and back. `turns`: lists that begin with different
+/// distances d, for lanes to take in turn.
+Schedule direct_schedule(Operation operation, int nodes, int pieces, int lambda, bool ports, int turns = 1);
 
 /// all_gather, reduce_scatter, and all_reduce as both, on row- and column-combs from every node (section 2).
 Schedule comb_gather_schedule(Operation operation, const Lattice& grid, int pieces, int lambda);

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <map>
 #include <stdexcept>
+#include <utility>
 
 #include "ccl/schedule/build.h"
 #include "ccl/schedule/tasks.h"
@@ -7,58 +9,60 @@
 namespace kernbench::ccl {
 namespace {
 
-/// Makes the messages of direct_schedule.
+/// Makes the messages of direct_schedule. A node sends to the next one first; `turn`: first to the one so many
+/// places further.
 class Direct {
  public:
-  Direct(Operation operation, int nodes, int pieces, TaskGraph& graph)
-      : operation_(operation), nodes_(nodes), pieces_(pieces), graph_(graph) {}
+  Direct(Operation operation, int nodes, int pieces, int turn, TaskGraph& graph)
+      : operation_(operation), nodes_(nodes), pieces_(pieces), turn_(turn), graph_(graph) {}
 
   std::int32_t make() {
     const bool whole = operation_.op == CollectiveOp::all_reduce;
     for (int m = 0; m < pieces_; ++m) {
-      for (std::int32_t j = 0; j < nodes_; ++j) part(m, j, whole ? m * nodes_ + j : m);
+      for (std::int32_t j = 0; j < nodes_; ++j) part(j, whole ? m * nodes_ + j : m);
+      send(m);
     }
     return whole ? pieces_ * nodes_ : pieces_;
   }
 
  private:
-  /// What belongs to node j, piece m.
-  void part(int m, std::int32_t j, std::int32_t unit) {
+  /// What belongs to node j.
+  void part(std::int32_t j, std::int32_t unit) {
     const std::int32_t root = operation_.root;
     switch (operation_.op) {
       case CollectiveOp::all_reduce: {
         const std::int32_t b = add({kEveryNode, kEveryNode, 0, 0, unit, unit + 1});
-        spread(j, b, m, collect(j, b, m));
+        collect(j, b);
+        spread(j, b);
         return;
       }
       case CollectiveOp::reduce_scatter:
-        collect(j, add({kEveryNode, j, j, 0, unit, unit + 1}), m);
+        collect(j, add({kEveryNode, j, j, 0, unit, unit + 1}));
         return;
       case CollectiveOp::all_gather:
-        spread(j, add({j, kEveryNode, 0, j, unit, unit + 1}), m, {});
+        spread(j, add({j, kEveryNode, 0, j, unit, unit + 1}));
         return;
       case CollectiveOp::reduce:
-        if (j == root) collect(j, add({kEveryNode, j, 0, 0, unit, unit + 1}), m);
+        if (j == root) collect(j, add({kEveryNode, j, 0, 0, unit, unit + 1}));
         return;
       case CollectiveOp::broadcast:
-        if (j == root) spread(j, add({j, kEveryNode, 0, 0, unit, unit + 1}), m, {});
+        if (j == root) spread(j, add({j, kEveryNode, 0, 0, unit, unit + 1}));
         return;
       case CollectiveOp::gather:
-        one(j, root, {j, root, 0, j, unit, unit + 1}, m);
+        one(j, root, {j, root, 0, j, unit, unit + 1});
         return;
       case CollectiveOp::scatter:
-        one(root, j, {root, j, j, 0, unit, unit + 1}, m);
+        one(root, j, {root, j, j, 0, unit, unit + 1});
         return;
       case CollectiveOp::all_to_all:
         for (std::int32_t d = 0; d < nodes_; ++d) {
           const std::int32_t to = (j + d) % nodes_;
-          one(j, to, {j, to, to, j, unit, unit + 1}, m);
+          one(j, to, {j, to, to, j, unit, unit + 1});
         }
         return;
       case CollectiveOp::send_recv:
-        if (root < 0)
-          one(j, (j + operation_.peer) % nodes_, {j, (j + operation_.peer) % nodes_, 0, 0, unit, unit + 1}, m);
-        if (root == j) one(j, operation_.peer, {j, operation_.peer, 0, 0, unit, unit + 1}, m);
+        if (root < 0) one(j, (j + operation_.peer) % nodes_, {j, (j + operation_.peer) % nodes_, 0, 0, unit, unit + 1});
+        if (root == j) one(j, operation_.peer, {j, operation_.peer, 0, 0, unit, unit + 1});
         return;
       case CollectiveOp::barrier:
         break;
@@ -66,43 +70,73 @@ class Direct {
     throw std::invalid_argument("barrier moves no data");
   }
 
+  struct Message {
+    std::int32_t from, to, block;
+    bool adds, after;  ///< `after`: once the block is complete where it comes from
+  };
+
   std::int32_t add(const Block& block) { return graph_.add_block(block); }
-  std::int64_t priority(std::int32_t from, std::int32_t to, int m) const {
-    return std::int64_t{m} * nodes_ + (to - from + nodes_) % nodes_;
-  }
-  void one(std::int32_t from, std::int32_t to, const Block& block, int m) {
+  void one(std::int32_t from, std::int32_t to, const Block& block) {
     const std::int32_t b = add(block);
-    if (from != to) graph_.add(from, to, b, false, priority(from, to, m));
+    if (from != to) messages_.push_back({from, to, b, false, false});
   }
-  std::vector<std::int32_t> collect(std::int32_t at, std::int32_t block, int m) {
-    std::vector<std::int32_t> tasks;
-    for (std::int32_t d = 1; d < nodes_; ++d) {
-      const std::int32_t from = (at + nodes_ - d) % nodes_;
-      tasks.push_back(graph_.add(from, at, block, true, priority(from, at, m)));
+  void collect(std::int32_t at, std::int32_t block) {
+    for (std::int32_t from = 0; from < nodes_; ++from) {
+      if (from != at) messages_.push_back({from, at, block, true, false});
     }
-    return tasks;
   }
-  void spread(std::int32_t from, std::int32_t block, int m, const std::vector<std::int32_t>& before) {
-    for (std::int32_t d = 1; d < nodes_; ++d) {
-      const std::int32_t to = (from + d) % nodes_;
-      const std::int32_t task = graph_.add(from, to, block, false, TaskGraph::kLevel + priority(from, to, m));
-      for (const std::int32_t other : before) graph_.order(other, task);
+  void spread(std::int32_t from, std::int32_t block) {
+    for (std::int32_t to = 0; to < nodes_; ++to) {
+      if (to != from) messages_.push_back({from, to, block, false, operation_.op == CollectiveOp::all_reduce});
     }
   }
 
+  /// Messages with links of their own start at one time: a node sends them in the order in which they are made here.
+  void send(int m) {
+    const auto place = [&](const Message& message) {
+      const std::int32_t distance = (message.to - message.from + nodes_) % nodes_;
+      return (distance - 1 + nodes_ - 1 - turn_) % (nodes_ - 1);
+    };
+    std::stable_sort(messages_.begin(), messages_.end(), [&](const Message& a, const Message& b) {
+      return std::make_pair(a.after, place(a)) < std::make_pair(b.after, place(b));
+    });
+    std::map<std::int32_t, std::vector<std::int32_t>> adding;  // by block
+    for (const Message& message : messages_) {
+      const std::int64_t priority = std::int64_t{m} * nodes_ + place(message);
+      const std::int32_t task = graph_.add(message.from, message.to, message.block, message.adds,
+                                           message.after || !message.adds ? TaskGraph::kLevel + priority : priority);
+      if (message.adds) adding[message.block].push_back(task);
+      if (!message.after) continue;
+      for (const std::int32_t before : adding[message.block]) graph_.order(before, task);
+    }
+    messages_.clear();
+  }
+
   const Operation operation_;
-  const int nodes_, pieces_;
+  const int nodes_, pieces_, turn_;
   TaskGraph& graph_;
+  std::vector<Message> messages_;  ///< of the piece that is being made
 };
 
 }  // namespace
 
-Schedule direct_schedule(Operation operation, int nodes, int pieces, int lambda, bool ports) {
+Schedule direct_schedule(Operation operation, int nodes, int pieces, int lambda, bool ports, int turns) {
   Fabric fabric = Fabric::of(Graph::complete(nodes));
   fabric.assume(lambda, 1);
-  TaskGraph graph(fabric, operation.op);
-  const std::int32_t units = Direct(operation, nodes, pieces, graph).make();
-  Schedule schedule = assemble(graph, list_schedule(graph, ports), units);
+  Schedule schedule;
+  for (int turn = 0; turn < turns; ++turn) {
+    TaskGraph graph(fabric, operation.op);
+    const std::int32_t units = Direct(operation, nodes, pieces, turn * (nodes - 1) / turns, graph).make();
+    Schedule lists = assemble(graph, list_schedule(graph, ports), units);
+    if (turn == 0) {
+      schedule = std::move(lists);
+      continue;
+    }
+    for (std::size_t i = 0; i < schedule.links.size(); ++i) {
+      schedule.links[i].slots = std::max(schedule.links[i].slots, lists.links[i].slots);
+    }
+    schedule.turns.push_back(std::move(lists.steps));
+  }
   schedule.root = operation.root;
   schedule.peer = operation.peer;
   return schedule;

@@ -318,7 +318,15 @@ class Checker {
 
 }  // namespace
 
-void check(const Schedule& schedule, int slots) { Checker(schedule, slots).run(); }
+void check(const Schedule& schedule, int slots) {
+  Checker(schedule, slots).run();
+  for (const auto& steps : schedule.turns) {
+    Schedule turn = schedule;
+    turn.turns.clear();
+    turn.steps = steps;
+    Checker(turn, slots).run();
+  }
+}
 
 LinkLoad link_load(const Schedule& schedule) {
   std::map<std::pair<std::int32_t, std::int32_t>, double> load;

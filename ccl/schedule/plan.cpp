@@ -141,6 +141,29 @@ Plan plan_grid(const char* algorithm, const PlanRequest& request) {
   }
 }
 
+namespace {
+
+/// Lists of a schedule that lanes take in turn: more only cost time to make.
+constexpr int kMostTurns = 8;
+
+/// Messages under way on each link, in those that cover its latency: beyond that, they only stand in each other's way.
+/// assumed: twice that, and what waits at the owner's memory
+constexpr double kCovered = 3;
+
+/// Messages of `message` bytes that a lane may wait for at once, so that all lanes together fill the links of a fully
+/// connected network but not its buffers; 0: they cannot crowd it, with `part` bytes for each rank.
+///
+/// What does not fit the links waits in the networks of the SIP, where it is in the way of messages to other links, and
+/// where lanes near the IO chiplet pass those that are far from it.
+int crowd_pace(const PlanRequest& request, double part, double message) {
+  if (request.kind != kFullyConnected || request.ranks < 3) return 0;
+  const double cover = kCovered * request.sip.bytes_per_second * request.sip.hop_seconds;
+  if (request.lanes * std::min(part, request.slots * message) <= cover) return 0;
+  return std::max(static_cast<int>(std::ceil(cover * (request.ranks - 1) / (request.lanes * message))), 1);
+}
+
+}  // namespace
+
 Plan plan_direct(const char* algorithm, const PlanRequest& request) {
   if (request.cubes() > 1) return plan_hierarchical(algorithm, request);
   const bool parts = request.op != CollectiveOp::reduce && request.op != CollectiveOp::broadcast &&
@@ -153,10 +176,20 @@ Plan plan_direct(const char* algorithm, const PlanRequest& request) {
       request, std::max<std::int64_t>(std::min<std::int64_t>(request.slot_bytes, static_cast<std::int64_t>(part / 4)),
                                       static_cast<std::int64_t>(kLeastPiece)));
   const Cut cut = cut_pieces(part, limit, kMostBlocks / std::max(blocks, 1));
-  const int lambda = choose_lambda(request, request.sip, part / (cut.pieces * static_cast<double>(cut.rounds)));
-  return plan_with(algorithm, request, lambda, cut.rounds, [&](int l) {
-    return direct_schedule({request.op, request.root, request.peer}, request.ranks, cut.pieces, l, ports);
-  });
+  const double message = part / (cut.pieces * static_cast<double>(cut.rounds));
+  const auto build = [&](int lambda, int turns) {
+    return direct_schedule({request.op, request.root, request.peer}, request.ranks, cut.pieces, lambda, ports, turns);
+  };
+  Plan plan = plan_with(algorithm, request, choose_lambda(request, request.sip, message), cut.rounds,
+                        [&](int lambda) { return build(lambda, 1); });
+  const int pace = crowd_pace(request, part, message);
+  if (!parts || pace == 0) return plan;
+  // The lanes together hide the latency, by sending at different times.
+  auto paced = std::make_shared<Schedule>(build(0, std::min(request.ranks - 1, kMostTurns)));
+  paced->algorithm = algorithm;
+  paced->pace = pace;
+  plan.schedule = std::move(paced);
+  return plan;
 }
 
 namespace {

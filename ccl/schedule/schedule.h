@@ -80,9 +80,17 @@ struct Schedule {
   std::vector<Block> blocks;
   std::vector<ScheduleLink> links;       ///< every pair that exchanges messages, sorted by (a, b)
   std::vector<std::vector<Step>> steps;  ///< by node
+  /// Further lists for the same blocks, links and slots, by node: lanes take `steps` and these in turn, so that not all
+  /// of them send to the same node at a time.
+  std::vector<std::vector<std::vector<Step>>> turns;
+  /// Messages that a lane waits for at once: it goes on with its list when the one so many before has been received. 0:
+  /// as many as queues hold.
+  std::int32_t pace = 0;
 
   std::int64_t last_round() const { return period > 0 ? length / period : 0; }
   int slots() const;  ///< the largest of the links'
+  /// The lists of lanes whose number is `turn` modulo 1 + turns.size().
+  const std::vector<std::vector<Step>>& lists(std::size_t turn) const { return turn == 0 ? steps : turns[turn - 1]; }
 };
 
 /// Equal regions of `in` and `out` on one node: all_gather 1 and p, reduce_scatter p and 1, all_to_all p and p; gather

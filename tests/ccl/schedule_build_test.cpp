@@ -26,6 +26,35 @@ TEST(DirectSchedule, EveryOperationOnEverySizeIsExact) {
   ASSERT_NO_THROW(check(direct_schedule({CollectiveOp::send_recv, -1, 1}, 5, 1, 2, false)));
 }
 
+TEST(DirectSchedule, EveryTurnIsExact) {
+  for (const CollectiveOp op : kAllOps) {
+    for (const int p : {2, 3, 5, 8}) {
+      const Schedule schedule = direct_schedule({op, p - 1, p / 2}, p, 3, 0, false, p - 1);
+      ASSERT_EQ(schedule.turns.size(), static_cast<std::size_t>(p - 2));
+      ASSERT_NO_THROW(check(schedule)) << to_string(op) << " on " << p;
+    }
+  }
+}
+
+TEST(DirectSchedule, TurnsBeginWithDifferentPartners) {
+  for (const CollectiveOp op : {CollectiveOp::all_gather, CollectiveOp::reduce_scatter, CollectiveOp::all_to_all}) {
+    const Schedule schedule = direct_schedule({op}, 5, 2, 0, false, 4);
+    for (std::int32_t node = 0; node < 5; ++node) {
+      for (std::int32_t turn = 0; turn < 4; ++turn) {
+        const Step& first = schedule.lists(static_cast<std::size_t>(turn))[static_cast<std::size_t>(node)].front();
+        EXPECT_EQ(first.kind, StepKind::send);
+        EXPECT_EQ(first.peer, (node + 1 + turn) % 5) << to_string(op) << ", node " << node << ", turn " << turn;
+      }
+    }
+  }
+}
+
+TEST(CheckSchedule, ProvesTheListsOfEveryTurn) {
+  Schedule schedule = direct_schedule({CollectiveOp::all_gather}, 3, 1, 0, false, 2);
+  schedule.turns.front()[1].pop_back();
+  EXPECT_ANY_THROW(check(schedule));
+}
+
 TEST(CombGatherSchedule, IsExactOnEveryGrid) {
   for (const CollectiveOp op : {CollectiveOp::all_reduce, CollectiveOp::all_gather, CollectiveOp::reduce_scatter}) {
     for (const auto& [w, h] : {std::pair{1, 1}, {2, 1}, {3, 1}, {8, 1}, {1, 5}, {2, 2}, {3, 2}, {4, 4}, {3, 5}}) {

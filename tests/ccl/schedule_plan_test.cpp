@@ -160,5 +160,36 @@ TEST(Plans, RefuseWhatTheyCannotDo) {
   }
 }
 
+/// 128 lanes of a SIP with seven links of 128 GB/s.
+Plan connected(std::int32_t kind, std::int64_t bytes) {
+  PlanRequest request;
+  request.op = CollectiveOp::all_gather;
+  request.kind = kind;
+  request.sip_w = request.ranks = 8;
+  request.sip_h = 1;
+  request.lanes = 128;
+  request.bytes = bytes;
+  request.sip.hop_seconds = 0.75e-6;
+  return plan_direct("direct", request);
+}
+
+TEST(Plans, LanesThatWouldCrowdTheLinksKeepPace) {
+  // Three times 96 kB cover a link: 7 x 288 kB over 128 lanes are 3.8 messages of 4 KiB each.
+  const Plan large = connected(kFullyConnected, 64 << 20);
+  EXPECT_EQ(large.schedule->pace, 4);
+  EXPECT_EQ(large.schedule->turns.size(), 6U);
+  // 128 lanes with 2,250 B for each partner would have 288,000 B on each link.
+  EXPECT_GT(connected(kFullyConnected, std::int64_t{128} * 8 * 2251).schedule->pace, 0);
+  const Plan small = connected(kFullyConnected, std::int64_t{128} * 8 * 2249);
+  EXPECT_EQ(small.schedule->pace, 0);
+  EXPECT_TRUE(small.schedule->turns.empty());
+  EXPECT_EQ(connected(kSwitch, 64 << 20).schedule->pace, 0);
+}
+
+TEST(Plans, PaceChangesNoEstimate) {
+  // Lanes together hide the latency that lists of their own would count on.
+  EXPECT_NEAR(connected(kFullyConnected, 64 << 20).seconds, 65.5e-6, 3e-6);
+}
+
 }  // namespace
 }  // namespace kernbench::ccl
