@@ -135,11 +135,28 @@ struct Collective::Impl {
                      Launch& launch) const;
 };
 
+namespace {
+
+/// The names of the first `count` values whose bits are set.
+template <class Enum>
+std::string served(std::uint32_t bits, int count) {
+  std::string list;
+  for (int i = 0; i < count; ++i) {
+    if (bits >> i & 1) list += (list.empty() ? "" : ", ") + std::string(to_string(static_cast<Enum>(i)));
+  }
+  return list;
+}
+
+constexpr int kScopes = 3, kOperations = static_cast<int>(CollectiveOp::barrier) + 1;
+
+}  // namespace
+
 Collective::Collective(AlgorithmEntry entry, std::shared_ptr<GroupQueues> queues, Scope scope) {
   const Algorithm& algorithm = *entry.algorithm;
   check_signature(entry);
   if (!(algorithm.scopes & bit(scope))) {
-    throw Error(fmt::format("algorithm '{}' does not serve scope {}", entry.name, to_string(scope)));
+    throw Error(fmt::format("algorithm '{}' does not serve scope {}; it serves {}", entry.name, to_string(scope),
+                            served<Scope>(algorithm.scopes, kScopes)));
   }
   auto impl = std::make_unique<Impl>(std::move(entry), std::move(queues), scope);
   const MachineMap& map = impl->queues->map();
@@ -173,7 +190,8 @@ Collective::Launch Collective::bind(int rank, CollectiveCall call, const LaunchM
                                     const LaunchMessage::TensorArg& out) const {
   const Algorithm& algorithm = *impl_->entry.algorithm;
   if (!(algorithm.operations & bit(call.op))) {
-    throw Error(fmt::format("algorithm '{}' does not serve {}", name(), to_string(call.op)));
+    throw Error(fmt::format("algorithm '{}' does not serve {}; it serves {}", name(), to_string(call.op),
+                            served<CollectiveOp>(algorithm.operations, kOperations)));
   }
   const bool reduces =
       call.op == CollectiveOp::all_reduce || call.op == CollectiveOp::reduce || call.op == CollectiveOp::reduce_scatter;

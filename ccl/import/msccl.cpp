@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <deque>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -428,12 +429,15 @@ Schedule parse_msccl(const std::string& text, const std::string& name, int lambd
 }
 
 Schedule read_msccl(const std::string& file, int lambda) {
-  std::ifstream in(file, std::ios::binary);
-  std::ostringstream text;
   errno = 0;
-  if (!in || !(text << in.rdbuf()))
-    throw ConfigError(Location{file, 0, 0},
-                      fmt::format("cannot be read: {}", std::strerror(errno == 0 ? EISDIR : errno)));
+  std::ifstream in(file, std::ios::binary);
+  if (!in) throw ConfigError(Location{file, 0, 0}, fmt::format("cannot be read: {}", std::strerror(errno)));
+  std::ostringstream text;
+  text << in.rdbuf();
+  if (in.bad() || std::filesystem::is_directory(file)) {
+    throw ConfigError(Location{file, 0, 0}, "cannot be read: it is no file");
+  }
+  if (text.str().empty()) throw ConfigError(Location{file, 0, 0}, "the file is empty", "give an MSCCL algorithm file");
   return parse_msccl(text.str(), file, lambda);
 }
 

@@ -6,32 +6,18 @@
 
 #include "ccl/bounds.h"
 #include "ccl/choice.h"
-#include "ccl/import/import.h"
 #include "ccl/legal.h"
 #include "runtime/process_group.h"
-#include "sc_main/workloads/collective_case.h"
+#include "sc_main/workloads/collective_options.h"
 #include "sc_main/workloads/explain.h"
-#include "sc_main/workloads/placement_option.h"
-#include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/start_collective.h"
 #include "sc_main/workloads/workload.h"
-#include "tlm/config/nearest.h"
 
 namespace kernbench {
 namespace {
 
 namespace po = boost::program_options;
 using Json = nlohmann::ordered_json;
-
-template <class Enum>
-Enum parse_name(const std::string& option, const std::string& text, int values) {
-  std::vector<std::string> names;
-  for (int i = 0; i < values; ++i) {
-    names.emplace_back(to_string(static_cast<Enum>(i)));
-    if (names.back() == text) return static_cast<Enum>(i);
-  }
-  throw std::invalid_argument(fmt::format("{} is {}; {}", option, quote(text), suggest(text, names, "valid values")));
-}
 
 /// What one process group of a run measures. Ranks take turns, so it needs no lock.
 struct Measurement {
@@ -86,25 +72,16 @@ ccl::BoundInput bound_input(const MachineMap& map, const CollectiveCase& c, cons
   return input;
 }
 
-/// What is asked for, checked.
-struct Request {
-  std::vector<std::uint64_t> sizes;
-  CollectiveCase what;                   ///< `ranks` set per group
-  std::vector<std::vector<int>> groups;  ///< empty: one of all ranks
-  int warmup = 1, iterations = 1;
-  bool check = true;
-};
-
 /// One operation over process groups, sizes in the sense of nccl-tests.
 class CollectiveWorkload final : public Workload {
  public:
-  explicit CollectiveWorkload(CollectiveOp op) : op_(op) {}
+  explicit CollectiveWorkload(CollectiveOp op) : op_(op), options_(op) {}
   std::string name() const override { return to_string(op_); }
   std::string help() const override;
   std::string example() const override {
     return fmt::format("kernbench run {} --topology default{}", name(), has_data() ? " -b 1K -e 1M -f 4" : "");
   }
-  void add_options(po::options_description& options) override;
+  void add_options(po::options_description& options) override { options_.add_to(options); }
   Report run(Session& session) override;
 
  private:
@@ -113,34 +90,26 @@ class CollectiveWorkload final : public Workload {
     Tensor in, out;
   };
   bool has_data() const { return op_ != CollectiveOp::barrier; }
-  Request request(const Session& session) const;
-  std::string header(const Session& session, const Request& request, int ranks) const;
-  std::vector<std::vector<int>> parse_groups(int ranks) const;
-  void check_layouts(const Request& request) const;
-  std::int64_t block_of(const Request& request, int ranks, std::uint64_t bytes) const;
+  std::string header(const Session& session, const CollectiveRequest& request, int ranks) const;
 
-  void rank_program(Context& ctx, const Request& request, const Session& session, Report& report);
-  void measure(Context& ctx, const Request& request, const Session& session, const std::vector<Group>& groups,
+  void rank_program(Context& ctx, const CollectiveRequest& request, const Session& session, Report& report);
+  void measure(Context& ctx, const CollectiveRequest& request, const Session& session, const std::vector<Group>& groups,
                std::uint64_t bytes, Report& report);
   Buffers make_buffers(Context& ctx, const Session& session, const CollectiveCase& c, const CollectiveLayout& layout,
                        int member, std::size_t group);
   void refresh(const Session& session, const CollectiveCase& c, Buffers& buffers, int member, std::size_t group);
   Handle start(Context& ctx, const CollectiveCase& c, const CollectiveLayout& layout, const Buffers& buffers,
                const Group& group) const;
-  Json row(const Session& session, const Request& request, std::size_t group, const CollectiveLayout& layout);
-  std::string text_row(const Request& request, const Json& result) const;
+  Json row(const Session& session, const CollectiveRequest& request, std::size_t group, const CollectiveLayout& layout);
+  std::string text_row(const CollectiveRequest& request, const Json& result) const;
   void explain(const Session& session, const ccl::BoundInput& input, const std::string& algorithm, int iterations,
                Json& result);
 
   const CollectiveOp op_;
-  SizeRange sizes_;
-  std::string dtype_ = "i32", redop_ = "sum", scope_, placement_ = "cube=column_wise,pe=column_wise", out_placement_,
-              algorithm_, schedule_;
-  bool explain_ = false;
-  WorkCount before_, after_;  ///< of the timed iterations, for explain
-  std::string explanation_;   ///< of the last row
-  std::vector<std::string> groups_;
-  int warmup_ = 1, iterations_ = 1, check_ = 1, in_place_ = 1, root_ = 0;
+  CollectiveOptions options_;
+  std::string algorithm_;
+  WorkCount before_, after_;           ///< of the timed iterations, for explain
+  std::string explanation_;            ///< of the last row
   PlacementUnits units_;               ///< where a rank's tensors may lie
   bool ranks_are_pes_ = false;         ///< world_size in ccl.yaml
   std::vector<Measurement> measured_;  ///< by group
@@ -172,131 +141,6 @@ std::string CollectiveWorkload::help() const {
   return "barrier over the fabric: the smallest all_reduce";
 }
 
-void CollectiveWorkload::add_options(po::options_description& options) {
-  auto add = options.add_options();
-  if (has_data()) {
-    add("minbytes,b", po::value(&sizes_.least)->default_value("1M"),
-        "smallest size in bytes, as nccl-tests counts it (K, M, G: powers of 1024)");
-    add("maxbytes,e", po::value(&sizes_.most), "largest size; default: the smallest");
-    add("stepfactor,f", po::value(&sizes_.factor)->default_value(2), "factor from size to size");
-    add("stepbytes,i", po::value(&sizes_.step), "bytes from size to size, instead of a factor");
-    add("dtype,d", po::value(&dtype_)->default_value("f16"),
-        "f64, f32, f16, bf16, f8e4m3, f8e5m2, i64, i32, i16, i8, bool");
-    add("in-place",
-        po::value(&in_place_)
-            ->default_value(works_in_place(op_, Scope::sip) && blocks_in_size(op_, 2) == 1 ? 1 : 0)
-            ->implicit_value(1),
-        "output in the input: 0 or 1");
-    add("placement", po::value(&placement_)->default_value("cube=column_wise,pe=column_wise"),
-        "how a rank's tensor spreads over its SIP: cube=SPLIT,pe=SPLIT[,cubes=N][,pes=N]");
-    add("out-placement", po::value(&out_placement_), "the same of an output of its own; default: as --placement");
-  }
-  if (ccl::reduces(op_)) add("op,o", po::value(&redop_)->default_value("sum"), "sum, avg, max, min, prod");
-  if (ccl::rooted(op_)) add("root,r", po::value(&root_)->default_value(0), "rank of each group");
-  add("check,c", po::value(&check_)->default_value(1)->implicit_value(1),
-      "compare every element with the host: 0 or 1");
-  add("warmup,w", po::value(&warmup_)->default_value(1), "iterations before those that are timed");
-  add("iters,n", po::value(&iterations_)->default_value(1), "timed iterations; times are their mean");
-  add("scope", po::value(&scope_)->default_value("sip"),
-      "whose tiles are contributions: sip (one per rank), cube or pe");
-  add("group", po::value(&groups_)->composing(),
-      "ranks of a process group, as 0,2,3; repeat it for several at once, which may overlap; default: all ranks");
-  add("algorithm", po::value(&algorithm_)->default_value("auto"), "entry of ccl.yaml, an MSCCL file (.xml), or auto");
-  add("schedule", po::value(&schedule_)->value_name("FILE.xml"),
-      "runs a schedule of MSCCL's format, once it is proven");
-  add("explain", po::bool_switch(&explain_),
-      "says what limits: bounds, use of links and memories, waiting, and why auto chose what it chose");
-}
-
-std::vector<std::vector<int>> CollectiveWorkload::parse_groups(int ranks) const {
-  std::vector<std::vector<int>> groups;
-  for (const std::string& text : groups_) {
-    std::vector<int>& group = groups.emplace_back();
-    for (std::size_t begin = 0; begin <= text.size();) {
-      const std::size_t end = std::min(text.find(',', begin), text.size());
-      const std::string item = text.substr(begin, end - begin);
-      begin = end + 1;
-      if (item.empty() || item.size() > 6 || item.find_first_not_of("0123456789") != std::string::npos) {
-        throw std::invalid_argument(
-            fmt::format("--group {}: {} is no rank; give ranks and commas, as 0,2,3", quote(text), quote(item)));
-      }
-      const int rank = std::stoi(item);
-      if (rank >= ranks) {
-        throw std::invalid_argument(
-            fmt::format("--group {}: there is no rank {}; give 0 to {}", quote(text), rank, ranks - 1));
-      }
-      if (std::count(group.begin(), group.end(), rank) > 0) {
-        throw std::invalid_argument(fmt::format("--group {}: rank {} stands in it twice", quote(text), rank));
-      }
-      group.push_back(rank);
-    }
-  }
-  return groups;
-}
-
-Request CollectiveWorkload::request(const Session& session) const {
-  Request request;
-  CollectiveCase& c = request.what;
-  request.sizes = has_data() ? sizes_.sizes() : std::vector<std::uint64_t>{size_of(DType::i32)};
-  c.op = op_;
-  c.dtype = parse_dtype_option(dtype_);
-  c.reduce_op = parse_name<ReduceOp>("--op", redop_, ccl::kReduceOps);
-  c.scope = parse_name<Scope>("--scope", scope_, 3);
-  c.in_policy = parse_placement("--placement", placement_);
-  c.out_policy = out_placement_.empty() ? c.in_policy : parse_placement("--out-placement", out_placement_);
-  c.root = root_;
-  if (!ccl::legal(c.op, c.dtype, c.reduce_op)) {
-    throw std::invalid_argument(
-        fmt::format("--op {} is not defined for bool; give max (or) or min (and)", to_string(c.reduce_op)));
-  }
-  if (in_place_ != 0 && in_place_ != 1) {
-    throw std::invalid_argument(fmt::format("--in-place is {}; give 0 or 1", in_place_));
-  }
-  c.in_place = in_place_ == 1;
-  if (c.in_place && !out_placement_.empty()) {
-    throw std::invalid_argument("--out-placement needs an output of its own; give --in-place 0");
-  }
-  if (warmup_ < 0) throw std::invalid_argument(fmt::format("-w is {}; give 0 or more", warmup_));
-  if (iterations_ < 1) throw std::invalid_argument(fmt::format("-n is {}; give at least 1", iterations_));
-  if (check_ != 0 && check_ != 1) throw std::invalid_argument(fmt::format("-c is {}; give 0 or 1", check_));
-  request.warmup = warmup_;
-  request.iterations = iterations_;
-  request.check = check_ == 1 && session.options().run.data;
-  return request;
-}
-
-/// Elements of a block, as many as fit the size.
-std::int64_t CollectiveWorkload::block_of(const Request& request, int ranks, std::uint64_t bytes) const {
-  CollectiveCase c = request.what;
-  c.ranks = ranks;
-  const int blocks = blocks_in_size(op_, contributions_of(c, units_));
-  const auto n = static_cast<std::int64_t>(bytes / (size_of(c.dtype) * static_cast<std::size_t>(blocks)));
-  if (n == 0) {
-    throw std::invalid_argument(
-        blocks == 1 ? fmt::format("-b {} is less than one element of {}", sizes_.least, to_string(c.dtype))
-                    : fmt::format("-b {} is less than one element of {} for each of the {} blocks of {}", sizes_.least,
-                                  to_string(c.dtype), blocks, to_string(op_)));
-  }
-  return n;
-}
-
-/// What every rank would find out on its own, before anything runs.
-void CollectiveWorkload::check_layouts(const Request& request) const {
-  for (const DPPolicy& policy : {request.what.in_policy, request.what.out_policy}) {
-    place_shards(policy, {1, 1}, 1, units_, 0);  // cubes and PEs that the machine does not have
-  }
-  for (const std::vector<int>& group : request.groups) {
-    CollectiveCase c = request.what;
-    c.ranks = static_cast<int>(group.size());
-    if (ccl::rooted(op_) && (c.root < 0 || c.root >= c.ranks)) {
-      throw std::invalid_argument(fmt::format("--root is {}; give 0 to {}, a rank of the group", c.root, c.ranks - 1));
-    }
-    for (const std::uint64_t bytes : request.sizes) {
-      CollectiveLayout(c, units_, block_of(request, c.ranks, bytes));
-    }
-  }
-}
-
 void CollectiveWorkload::explain(const Session& session, const ccl::BoundInput& input, const std::string& algorithm,
                                  int iterations, Json& result) {
   const Explanation explanation(*session.options().plan, input, result["time_ns"].get<double>(), before_, after_,
@@ -316,13 +160,8 @@ void CollectiveWorkload::explain(const Session& session, const ccl::BoundInput& 
 }
 
 Report CollectiveWorkload::run(Session& session) {
-  if (!schedule_.empty()) {
-    if (algorithm_ != "auto") throw std::invalid_argument("--schedule and --algorithm: give one of them");
-    if (!ccl::is_schedule_file(schedule_))
-      throw std::invalid_argument(fmt::format("--schedule {}: give a file that ends in .xml", quote(schedule_)));
-    algorithm_ = schedule_;
-  }
-  Request wanted = request(session);
+  algorithm_ = options_.algorithm();
+  CollectiveRequest wanted = options_.request(session);
   const ProcessGroupOptions options{algorithm_, session.options().ccl_file, wanted.what.scope, {}};
   const int ranks = session.runtime().world_size(options);
   if (ProcessGroup::world_size(options)) {  // a rank is a PE; which one makes no difference here
@@ -331,14 +170,14 @@ Report CollectiveWorkload::run(Session& session) {
   } else {
     units_ = placement_units(session.map());
   }
-  wanted.groups = parse_groups(ranks);
+  wanted.groups = options_.groups(ranks);
   const bool grouped = !wanted.groups.empty();
   if (!grouped) {
     std::vector<int>& all = wanted.groups.emplace_back();
     for (int rank = 0; rank < ranks; ++rank) all.push_back(rank);
   }
   measured_.resize(wanted.groups.size());
-  check_layouts(wanted);
+  wanted.check_layouts(units_);
   session.runtime().init_process_group(options);
   Report report;
   report.text = header(session, wanted, ranks);
@@ -364,14 +203,14 @@ Report CollectiveWorkload::run(Session& session) {
   return report;
 }
 
-std::string CollectiveWorkload::header(const Session& session, const Request& request, int ranks) const {
+std::string CollectiveWorkload::header(const Session& session, const CollectiveRequest& request, int ranks) const {
   const CollectiveCase& c = request.what;
   std::string text =
       fmt::format("# {} on {} {} ({}), scope {}, {}{}{}\n", name(), ranks, ranks_are_pes_ ? "PEs" : "SIPs",
                   to_string(session.map().sip_topology), to_string(c.scope), to_string(c.in_policy),
-                  c.in_place               ? ", in place"
-                  : out_placement_.empty() ? ", out of place"
-                                           : ", out " + to_string(c.out_policy),
+                  c.in_place                     ? ", in place"
+                  : !options_.placed_elsewhere() ? ", out of place"
+                                                 : ", out " + to_string(c.out_policy),
                   ccl::rooted(op_) ? fmt::format(", root {}", c.root) : "");
   text += fmt::format(
       "# warm-up {}, iterations {}, seed {}; sizes as in nccl-tests ({}), GB/s = 10^9 B/s, bound = share of the "
@@ -428,7 +267,7 @@ Handle CollectiveWorkload::start(Context& ctx, const CollectiveCase& c, const Co
   return start_collective(ctx, op_, c, layout, buffers.in, buffers.out, group);
 }
 
-void CollectiveWorkload::measure(Context& ctx, const Request& request, const Session& session,
+void CollectiveWorkload::measure(Context& ctx, const CollectiveRequest& request, const Session& session,
                                  const std::vector<Group>& groups, std::uint64_t bytes, Report& report) {
   struct Part {
     std::size_t group;
@@ -443,7 +282,7 @@ void CollectiveWorkload::measure(Context& ctx, const Request& request, const Ses
     const std::vector<int>& ranks = request.groups[g];
     CollectiveCase c = request.what;
     c.ranks = static_cast<int>(ranks.size());
-    layouts.emplace_back(c, units_, block_of(request, c.ranks, bytes));
+    layouts.emplace_back(c, units_, request.block(c.ranks, units_, bytes));
     if (ctx.rank() == 0) measured_[g].reset(ranks.size(), request.iterations);
     const auto found = std::find(ranks.begin(), ranks.end(), ctx.rank());
     if (found == ranks.end()) continue;
@@ -459,7 +298,7 @@ void CollectiveWorkload::measure(Context& ctx, const Request& request, const Ses
       for (Part& part : parts) refresh(session, part.what, part.buffers, part.member, part.group);
     }
     ctx.barrier();
-    if (explain_ && ctx.rank() == 0 && i == request.warmup)
+    if (options_.explain() && ctx.rank() == 0 && i == request.warmup)
       before_ = count_work(*session.options().plan, *session.options().machine);
     std::vector<Handle> handles;
     for (const Part& part : parts)
@@ -473,7 +312,7 @@ void CollectiveWorkload::measure(Context& ctx, const Request& request, const Ses
     }
   }
   ctx.barrier();
-  if (explain_ && ctx.rank() == 0) after_ = count_work(*session.options().plan, *session.options().machine);
+  if (options_.explain() && ctx.rank() == 0) after_ = count_work(*session.options().plan, *session.options().machine);
   ctx.barrier();
   for (const Part& part : parts) {
     if (!request.check || !part.buffers.out) continue;
@@ -493,7 +332,7 @@ void CollectiveWorkload::measure(Context& ctx, const Request& request, const Ses
   ctx.barrier();  // nobody touches what the rows are made of before they are made
 }
 
-std::string CollectiveWorkload::text_row(const Request& request, const Json& result) const {
+std::string CollectiveWorkload::text_row(const CollectiveRequest& request, const Json& result) const {
   const Json& fraction = result["bound_fraction"];
   const std::string wrong = request.check ? std::to_string(result["mismatches"].get<std::uint64_t>()) : "N/A";
   std::string text = fmt::format(
@@ -507,7 +346,7 @@ std::string CollectiveWorkload::text_row(const Request& request, const Json& res
   return text + "\n" + explanation_;
 }
 
-Json CollectiveWorkload::row(const Session& session, const Request& request, std::size_t group,
+Json CollectiveWorkload::row(const Session& session, const CollectiveRequest& request, std::size_t group,
                              const CollectiveLayout& layout) {
   const Measurement& measured = measured_[group];
   CollectiveCase c = request.what;
@@ -552,7 +391,7 @@ Json CollectiveWorkload::row(const Session& session, const Request& request, std
   if (!c.in_place) result["out_placement"] = to_string(c.out_policy);
   if (ccl::rooted(op_)) result["root"] = c.root;
   result["group"] = request.groups[group];
-  if (explain_ && input) explain(session, *input, measured.algorithm, request.iterations, result);
+  if (options_.explain() && input) explain(session, *input, measured.algorithm, request.iterations, result);
   return result;
 }
 

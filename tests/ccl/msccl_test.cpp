@@ -10,6 +10,7 @@
 #include "ccl/import/import.h"
 #include "ccl/schedule/check.h"
 #include "tests/ccl/collective_case.h"
+#include "tests/support/test_folder.h"
 #include "tlm/config/problems.h"
 
 namespace kernbench::test {
@@ -124,6 +125,23 @@ TEST(Msccl, ErrorsHaveAPlace) {
             "a.xml:7:1: error: waits for ever: for a message, a step, or room for its own message");
   EXPECT_EQ(error_of(two("allreduce", "inplace=\"1\"", good, "")),
             "a.xml:1:1: error: gpu 0 sends 1 messages to gpu 1 that it does not receive");
+}
+
+TEST(Msccl, SaysWhyAFileCannotBeRead) {
+  const TestFolder folder;
+  const auto error_of_file = [](const std::string& file) {
+    try {
+      ccl::read_msccl(file);
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  const std::string nowhere = folder.file("nowhere.xml"), empty = folder.file("empty.xml");
+  EXPECT_EQ(error_of_file(nowhere), nowhere + ": error: cannot be read: No such file or directory");
+  EXPECT_EQ(error_of_file(folder.path().string()), folder.path().string() + ": error: cannot be read: it is no file");
+  std::ofstream{empty};
+  EXPECT_EQ(error_of_file(empty), empty + ": error: the file is empty\n  hint: give an MSCCL algorithm file");
 }
 
 TEST(Msccl, IsForItsOwnNumberOfRanksOnly) {

@@ -1,0 +1,161 @@
+#include "sc_main/workloads/collective_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "ccl/import/import.h"
+#include "ccl/legal.h"
+#include "sc_main/workloads/placement_option.h"
+#include "tlm/config/nearest.h"
+
+namespace kernbench {
+namespace {
+
+namespace po = boost::program_options;
+
+template <class Enum>
+Enum parse_name(const std::string& option, const std::string& text, int values) {
+  std::vector<std::string> names;
+  for (int i = 0; i < values; ++i) {
+    names.emplace_back(to_string(static_cast<Enum>(i)));
+    if (names.back() == text) return static_cast<Enum>(i);
+  }
+  throw std::invalid_argument(fmt::format("{} is {}; {}", option, quote(text), suggest(text, names, "valid values")));
+}
+
+}  // namespace
+
+void CollectiveOptions::add_to(po::options_description& options) {
+  auto add = options.add_options();
+  if (has_data()) {
+    add("minbytes,b", po::value(&sizes_.least)->default_value("1M"),
+        "smallest size in bytes, as nccl-tests counts it (K, M, G: powers of 1024)");
+    add("maxbytes,e", po::value(&sizes_.most), "largest size; default: the smallest");
+    add("stepfactor,f", po::value(&sizes_.factor)->default_value(2), "factor from size to size");
+    add("stepbytes,i", po::value(&sizes_.step), "bytes from size to size, instead of a factor");
+    add("dtype,d", po::value(&dtype_)->default_value("f16"),
+        "f64, f32, f16, bf16, f8e4m3, f8e5m2, i64, i32, i16, i8, bool");
+    add("in-place",
+        po::value(&in_place_)
+            ->default_value(works_in_place(op_, Scope::sip) && blocks_in_size(op_, 2) == 1 ? 1 : 0)
+            ->implicit_value(1),
+        "output in the input: 0 or 1");
+    add("placement", po::value(&placement_)->default_value("cube=column_wise,pe=column_wise"),
+        "how a rank's tensor spreads over its SIP: cube=SPLIT,pe=SPLIT[,cubes=N][,pes=N]");
+    add("out-placement", po::value(&out_placement_), "the same of an output of its own; default: as --placement");
+  }
+  if (ccl::reduces(op_)) add("op,o", po::value(&redop_)->default_value("sum"), "sum, avg, max, min, prod");
+  if (ccl::rooted(op_)) add("root,r", po::value(&root_)->default_value(0), "rank of each group");
+  add("check,c", po::value(&check_)->default_value(1)->implicit_value(1),
+      "compare every element with the host: 0 or 1");
+  add("warmup,w", po::value(&warmup_)->default_value(1), "iterations before those that are timed");
+  add("iters,n", po::value(&iterations_)->default_value(1), "timed iterations; times are their mean");
+  add("scope", po::value(&scope_)->default_value("sip"),
+      "whose tiles are contributions: sip (one per rank), cube or pe");
+  add("group", po::value(&groups_)->composing(),
+      "ranks of a process group, as 0,2,3; repeat it for several at once, which may overlap; default: all ranks");
+  add("algorithm", po::value(&algorithm_)->default_value("auto"), "entry of ccl.yaml, an MSCCL file (.xml), or auto");
+  add("schedule", po::value(&schedule_)->value_name("FILE.xml"),
+      "runs a schedule of MSCCL's format, once it is proven");
+  add("explain", po::bool_switch(&explain_),
+      "says what limits: bounds, use of links and memories, waiting, and why auto chose what it chose");
+}
+
+std::vector<std::vector<int>> CollectiveOptions::groups(int ranks) const {
+  std::vector<std::vector<int>> groups;
+  for (const std::string& text : groups_) {
+    std::vector<int>& group = groups.emplace_back();
+    for (std::size_t begin = 0; begin <= text.size();) {
+      const std::size_t end = std::min(text.find(',', begin), text.size());
+      const std::string item = text.substr(begin, end - begin);
+      begin = end + 1;
+      if (item.empty() || item.size() > 6 || item.find_first_not_of("0123456789") != std::string::npos) {
+        throw std::invalid_argument(
+            fmt::format("--group {}: {} is no rank; give ranks and commas, as 0,2,3", quote(text), quote(item)));
+      }
+      const int rank = std::stoi(item);
+      if (rank >= ranks) {
+        throw std::invalid_argument(
+            fmt::format("--group {}: there is no rank {}; give 0 to {}", quote(text), rank, ranks - 1));
+      }
+      if (std::count(group.begin(), group.end(), rank) > 0) {
+        throw std::invalid_argument(fmt::format("--group {}: rank {} stands in it twice", quote(text), rank));
+      }
+      group.push_back(rank);
+    }
+  }
+  return groups;
+}
+
+CollectiveRequest CollectiveOptions::request(const Session& session) const {
+  CollectiveRequest request;
+  CollectiveCase& c = request.what;
+  request.sizes = has_data() ? sizes_.sizes() : std::vector<std::uint64_t>{size_of(DType::i32)};
+  c.op = op_;
+  c.dtype = parse_dtype_option(dtype_);
+  c.reduce_op = parse_name<ReduceOp>("--op", redop_, ccl::kReduceOps);
+  c.scope = parse_name<Scope>("--scope", scope_, 3);
+  c.in_policy = parse_placement("--placement", placement_);
+  c.out_policy = out_placement_.empty() ? c.in_policy : parse_placement("--out-placement", out_placement_);
+  c.root = root_;
+  if (!ccl::legal(c.op, c.dtype, c.reduce_op)) {
+    throw std::invalid_argument(
+        fmt::format("--op {} is not defined for bool; give max (or) or min (and)", to_string(c.reduce_op)));
+  }
+  if (in_place_ != 0 && in_place_ != 1) {
+    throw std::invalid_argument(fmt::format("--in-place is {}; give 0 or 1", in_place_));
+  }
+  c.in_place = in_place_ == 1;
+  if (c.in_place && !out_placement_.empty()) {
+    throw std::invalid_argument("--out-placement needs an output of its own; give --in-place 0");
+  }
+  if (warmup_ < 0) throw std::invalid_argument(fmt::format("-w is {}; give 0 or more", warmup_));
+  if (iterations_ < 1) throw std::invalid_argument(fmt::format("-n is {}; give at least 1", iterations_));
+  if (check_ != 0 && check_ != 1) throw std::invalid_argument(fmt::format("-c is {}; give 0 or 1", check_));
+  request.warmup = warmup_;
+  request.iterations = iterations_;
+  request.check = check_ == 1 && session.options().run.data;
+  return request;
+}
+
+std::string CollectiveOptions::algorithm() const {
+  if (schedule_.empty()) return algorithm_;
+  if (algorithm_ != "auto") throw std::invalid_argument("--schedule and --algorithm: give one of them");
+  if (!ccl::is_schedule_file(schedule_))
+    throw std::invalid_argument(fmt::format("--schedule {}: give a file that ends in .xml", quote(schedule_)));
+  return schedule_;
+}
+
+std::int64_t CollectiveRequest::block(int ranks, const PlacementUnits& units, std::uint64_t bytes) const {
+  CollectiveCase c = what;
+  c.ranks = ranks;
+  const int blocks = blocks_in_size(c.op, contributions_of(c, units));
+  const auto n = static_cast<std::int64_t>(bytes / (size_of(c.dtype) * static_cast<std::size_t>(blocks)));
+  if (n == 0) {
+    throw std::invalid_argument(
+        blocks == 1 ? fmt::format("-b {} is less than one element of {}", bytes, to_string(c.dtype))
+                    : fmt::format("-b {} is less than one element of {} for each of the {} blocks of {}", bytes,
+                                  to_string(c.dtype), blocks, to_string(c.op)));
+  }
+  return n;
+}
+
+void CollectiveRequest::check_layouts(const PlacementUnits& units) const {
+  for (const DPPolicy& policy : {what.in_policy, what.out_policy}) {
+    place_shards(policy, {1, 1}, 1, units, 0);  // cubes and PEs that the machine does not have
+  }
+  for (const std::vector<int>& group : groups) {
+    CollectiveCase c = what;
+    c.ranks = static_cast<int>(group.size());
+    if (ccl::rooted(c.op) && (c.root < 0 || c.root >= c.ranks)) {
+      throw std::invalid_argument(fmt::format("--root is {}; give 0 to {}, a rank of the group", c.root, c.ranks - 1));
+    }
+    for (const std::uint64_t bytes : sizes) {
+      CollectiveLayout(c, units, block(c.ranks, units, bytes));
+    }
+  }
+}
+
+}  // namespace kernbench
