@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <stdexcept>
 
+#include "ccl/registry.h"
 #include "sc_main/workloads/plugin.h"
 #include "sc_main/workloads/start_collective.h"
 #include "tests/acceptance/collective_matrix.h"
@@ -50,20 +51,21 @@ class CollectiveRows final : public Workload {
         "all "
         "but the first");
     add("spoil", po::value(&spoil_), "a row of this part whose result is made wrong by one bit: the check has to tell");
+    add("algorithm", po::value(&algorithm_)->default_value("auto"), "for all rows that it serves");
     add("in-flight", po::value(&in_flight_)->default_value(1), "rows that are started before the first is waited for");
   }
   Report run(Session& session) override;
 
  private:
   std::vector<std::vector<int>> members() const;
-  void select_rows();
+  void select_rows(const std::string& ccl_file);
   void prepare(std::size_t first);
   void rank_program(Context& ctx, Session& session);
   void run_batch(Context& ctx, std::uint64_t seed, const std::array<std::vector<Group>, kScopes>& groups);
   void judge(Report& report);
 
   matrix::Machine machine_;
-  std::string part_, groups_;
+  std::string part_, groups_, algorithm_;
   std::size_t first_ = 0, in_flight_ = 1, spoil_ = kNone;
   std::int64_t least_ = 1, most_ = 1;
 
@@ -87,14 +89,17 @@ std::vector<std::vector<int>> CollectiveRows::members() const {
   return {{all.rbegin() + 1, all.rend()}, {all.begin() + 1, all.end()}};
 }
 
-void CollectiveRows::select_rows() {
+void CollectiveRows::select_rows(const std::string& ccl_file) {
   std::size_t index = 0, parts = 1, number = 0;
   if (std::sscanf(part_.c_str(), "%zu/%zu", &index, &parts) != 2 || index >= parts) {
     throw std::invalid_argument("--part: give I/N");
   }
+  const std::shared_ptr<const ccl::Algorithm> algorithm =
+      algorithm_ == "auto" ? nullptr : ccl::Registry(ccl_file).load(algorithm_).algorithm;
   matrix::for_each_row([&](const Row& row) {
     if (!(matrix::machine(row) == machine_) || matrix::elements(row) < least_ || matrix::elements(row) > most_) return;
     CollectiveCase c = matrix::what(row);
+    if (algorithm && !(algorithm->operations & ccl::bit(c.op) && algorithm->scopes & ccl::bit(c.scope))) return;
     for (const std::vector<int>& group : members_) {
       c.ranks = static_cast<int>(group.size());
       if (c.reduce_op == ReduceOp::avg && !matrix::divisor_is_exact(c.dtype, contributions_of(c, units_))) return;
@@ -188,7 +193,10 @@ void CollectiveRows::judge(Report& report) {
 void CollectiveRows::rank_program(Context& ctx, Session& session) {
   std::array<std::vector<Group>, kScopes> groups;
   for (std::size_t scope = 0; scope < kScopes; ++scope) {
-    const ProcessGroupOptions options{"auto", session.options().ccl_file, static_cast<Scope>(scope), {}};
+    const bool used = std::any_of(rows_.begin(), rows_.end(),
+                                  [&](const Row& row) { return matrix::what(row).scope == static_cast<Scope>(scope); });
+    if (!used) continue;
+    const ProcessGroupOptions options{algorithm_, session.options().ccl_file, static_cast<Scope>(scope), {}};
     for (const std::vector<int>& ranks : members_) groups[scope].push_back(ctx.new_group(ranks, options));
   }
   for (std::size_t first = first_; first < rows_.size(); first += in_flight_) {
@@ -211,7 +219,7 @@ Report CollectiveRows::run(Session& session) {
   machine_.scheduling = session.options().run.scheduling;
   members_ = members();
   units_ = placement_units(session.map());
-  select_rows();
+  select_rows(session.options().ccl_file);
   session.runtime().init_process_group({"auto", session.options().ccl_file, Scope::sip, {}});
   session.run(machine_.ranks, [&](Context& ctx) { rank_program(ctx, session); });
   report_.text +=
