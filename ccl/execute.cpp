@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "ccl/registry.h"
 
@@ -26,6 +27,8 @@ void each_address(const Run& run, F&& f) {
     if (std::none_of(run.places.begin(), place, same)) f(place->offset);
   }
 }
+/// Bytes of the values of a window that are loaded ahead or stored behind; two windows of each are in TCM at a time.
+constexpr std::int64_t kWindowBytes = 256 << 10;
 bool reads_other(StepKind kind) { return kind == StepKind::copy || kind == StepKind::reduce; }
 
 /// Fills in the flags that depend on the order in which the entries of one round run.
@@ -124,7 +127,106 @@ Executor::Executor(const ExecutionPlan& plan, const NodeProgram& program, const 
       verbs_(verbs),
       stages_(program.stages),
       values_(program.blocks.size() * stages_),
-      expected_(static_cast<std::size_t>(plan.schedule->pace)) {}
+      expected_(static_cast<std::size_t>(plan.schedule->pace)) {
+  if (plan.lanes->in_turns() && stages_ == 1) plan_turns();
+}
+
+void Executor::plan_turns() {
+  in_turns_ = true;
+  turns_ = plan_.lanes->all().size();
+  for (const auto& [id, lane] : plan_.lanes->all()) {
+    if (&lane == &lane_) break;
+    ++turn_;
+  }
+  std::int64_t largest = 1, stores = 0;
+  for (const NodeProgram::LocalBlock& local : program_.blocks) {
+    const Piece range = piece(plan_.schedule->blocks[local.block], 0);
+    largest = std::max(largest, range.count * static_cast<std::int64_t>(verbs_.item()));
+    if (local.holds && (local.changes || (local.used && keeps(local, range)))) ++stores;
+  }
+  window_ = static_cast<std::size_t>(std::max<std::int64_t>(kWindowBytes / largest, 4));
+  stores_left_ = stores * lane_.rounds();
+  plan_loads();
+}
+
+/// Windows of the loads of a round in the order of first use; lanes begin each at different places. The first one, for
+/// which the steps wait, ends once it has something of every region.
+void Executor::plan_loads() {
+  const auto region_of = [&](std::uint32_t b) {
+    return plan_.lanes->in_region(plan_.schedule->blocks[program_.blocks[b].block]);
+  };
+  const auto turn_about = [&](std::size_t begin, std::size_t end) {
+    const auto at = [&](std::size_t i) { return loads_.begin() + static_cast<std::ptrdiff_t>(i); };
+    std::rotate(at(begin), at(begin + (end - begin) * turn_ / turns_), at(end));
+  };
+  std::vector<bool> seen(program_.blocks.size(), false);
+  std::vector<std::size_t> entries;  // of first use
+  for (std::size_t i = 0; i < program_.entries.size(); ++i) {
+    const NodeProgram::Entry& entry = program_.entries[i];
+    const auto use = [&](std::uint32_t b, bool reads) {
+      if (seen[b]) return;
+      seen[b] = true;
+      if (!reads || !program_.blocks[b].contributes) return;
+      loads_.push_back(b);
+      entries.push_back(i);
+    };
+    if (reads_other(entry.kind)) use(entry.other, true);
+    use(entry.block, entry.kind != StepKind::receive_copy && entry.kind != StepKind::copy);
+  }
+  std::set<std::int32_t> regions;
+  for (const std::uint32_t b : loads_) regions.insert(region_of(b));
+  std::size_t begin = 0, next = 0;
+  for (std::set<std::int32_t> first; next < std::min(window_, loads_.size()) && first.size() < regions.size(); ++next) {
+    first.insert(region_of(loads_[next]));
+  }
+  if (next > 0) load_from_.push_back({0, next});
+  turn_about(0, next);
+  while (begin < loads_.size()) {
+    const std::size_t size = next - begin;
+    const std::size_t after = std::min(next + std::min(2 * size, window_), loads_.size());
+    turn_about(next, after);
+    for (std::size_t i = 0; i < size; ++i) {
+      load_from_.push_back({entries[begin + i], next + (after - next) * (i + 1) / size});
+    }
+    begin = next;
+    next = after;
+  }
+}
+
+/// What is to be loaded once the list has come to an entry.
+void Executor::load_ahead(std::size_t entry, std::int64_t round) {
+  for (; reached_ < load_from_.size() && load_from_[reached_].entry <= entry; ++reached_) {
+    for (; loaded_ < load_from_[reached_].until; ++loaded_) {
+      const std::uint32_t b = loads_[loaded_];
+      const Piece range = piece(plan_.schedule->blocks[program_.blocks[b].block], round);
+      if (range.count > 0) need(b, round, range);
+    }
+  }
+}
+
+void Executor::store_behind(const Block& block, const Piece& range, const Tile& tile) {
+  behind_.push_back({&block, range, tile});
+  --stores_left_;
+  // The last windows are smaller, so that not much is left to store in the end.
+  const std::size_t left = static_cast<std::size_t>(std::max<std::int64_t>(stores_left_, 0));
+  if (behind_.size() >= std::min(window_, std::max<std::size_t>(left / 2, 1))) {
+    store_next(due_.size());
+    due_.swap(behind_);
+    std::rotate(due_.begin(), due_.begin() + static_cast<std::ptrdiff_t>(due_.size() * turn_ / turns_), due_.end());
+  }
+  store_next(1);
+}
+
+void Executor::store_next(std::size_t count) {
+  for (; count > 0 && stored_ < due_.size(); --count, ++stored_) {
+    const Store& next = due_[stored_];
+    store(*next.block, next.piece, next.tile);
+    due_[stored_].tile = Tile();
+  }
+  if (stored_ < due_.size()) return;
+  due_.clear();
+  stored_ = 0;
+}
 
 /// Blocks that no step works on only change place; there is time for them between the steps, and they take turns with
 /// what the steps load and store.
@@ -137,8 +239,10 @@ void Executor::run() {
   }
   for (std::int64_t first = 0; first < rounds + static_cast<std::int64_t>(stages_) - 1; ++first) {
     if (first < rounds) begin_round(first);
+    loaded_ = reached_ = 0;
     std::size_t moved = 0;
     for (std::size_t i = 0; i <= entries; ++i) {
+      if (in_turns_ && i < entries) load_ahead(i, first);
       for (; first < rounds && moved < idle.size() && moved * entries <= i * idle.size(); ++moved)
         move(idle[moved], first);
       if (i == entries) break;
@@ -147,6 +251,9 @@ void Executor::run() {
       if (round >= 0 && round < rounds) step(entry, round);
     }
   }
+  store_next(due_.size());
+  due_.swap(behind_);
+  store_next(due_.size());
 }
 
 void Executor::move(std::uint32_t b, std::int64_t round) {
@@ -211,9 +318,9 @@ void Executor::step(const NodeProgram::Entry& entry, std::int64_t round) {
     }
   }
   if (entry.completes) tile = verbs_.finish(tile);
-  if (local.holds && entry.last_change) store(block, range, tile);
-  if (entry.last_use) tile = Tile();
-  if (entry.last_use_other) value(entry.other, round) = Tile();
+  if (local.holds && entry.last_change) in_turns_ ? store_behind(block, range, tile) : store(block, range, tile);
+  if (entry.last_use) end_use(entry.block, round);
+  if (entry.last_use_other) end_use(entry.other, round);
 }
 
 Tile Executor::receive(const NodeProgram::Entry& entry, std::int64_t count) {
@@ -226,13 +333,29 @@ Tile Executor::receive(const NodeProgram::Entry& entry, std::int64_t count) {
   return tile;
 }
 
+/// The block's result is the node's own contribution, and lies elsewhere.
+bool Executor::keeps(const NodeProgram::LocalBlock& local, const Piece& range) const {
+  return local.contributes && local.holds && !local.changes && !stays(plan_.schedule->blocks[local.block], range);
+}
+
+void Executor::end_use(std::uint32_t b, std::int64_t round) {
+  const NodeProgram::LocalBlock& local = program_.blocks[b];
+  Tile& tile = value(b, round);
+  if (in_turns_ && local.contributes && local.holds) {
+    const Block& block = plan_.schedule->blocks[local.block];
+    const Piece range = piece(block, round);
+    if (keeps(local, range)) store_behind(block, range, tile);
+  }
+  tile = Tile();
+}
+
 const Tile& Executor::need(std::uint32_t b, std::int64_t round, const Piece& range) {
   Tile& tile = value(b, round);
   const NodeProgram::LocalBlock& local = program_.blocks[b];
   if (tile || !local.contributes) return tile;
   const Block& block = plan_.schedule->blocks[local.block];
   tile = load(block, range);
-  if (local.holds && !local.changes && !stays(block, range)) store(block, range, tile);
+  if (!in_turns_ && keeps(local, range)) store(block, range, tile);
   return tile;
 }
 

@@ -53,6 +53,10 @@ struct ExecutionPlan {
 /// A block's value is a tile from its first use to its last: what is received goes on from TCM, and memory is read once
 /// per contribution and written once per result. Loads stand where their value is first needed; the PE runs ahead of
 /// what it waits for, so they are early. Nothing is allocated per step.
+///
+/// Where regions lie on few PEs each and every lane has a part of all of them (decision 0135), lanes take turns at
+/// those PEs: a lane loads ahead of its steps and stores behind them, window by window, each in an order of its own
+/// (decision 0170).
 class Executor {
  public:
   /// `in`, `out`: base addresses of the call's tensors on this rank. `node`: of the schedule; `in_place`: they are one.
@@ -73,10 +77,19 @@ class Executor {
   }
   /// The block's value, loaded if it is this node's contribution and was not needed before.
   const Tile& need(std::uint32_t block, std::int64_t round, const Piece& piece);
+  bool keeps(const NodeProgram::LocalBlock& local, const Piece& piece) const;
+  void end_use(std::uint32_t block, std::int64_t round);
   Tile load(const Block& block, const Piece& piece);
   void store(const Block& block, const Piece& piece, const Tile& tile);
   bool stays(const Block& block, const Piece& piece) const;
   Tile receive(const NodeProgram::Entry& entry, std::int64_t count);
+
+  // Loads ahead and stores behind, where lanes take turns.
+  void plan_turns();
+  void plan_loads();
+  void load_ahead(std::size_t entry, std::int64_t round);
+  void store_behind(const Block& block, const Piece& piece, const Tile& tile);
+  void store_next(std::size_t count);
 
   const ExecutionPlan& plan_;
   const NodeProgram& program_;
@@ -89,6 +102,25 @@ class Executor {
   std::int64_t begun_ = 0;      // rounds
   std::vector<Tile> expected_;  // the last messages, as many as Schedule::pace
   std::size_t received_ = 0;
+
+  struct Store {
+    const Block* block = nullptr;
+    Piece piece;
+    Tile tile;
+  };
+  /// Loads that begin once the list has reached the first use of a value: up to `until` of `loads_`.
+  struct LoadsFrom {
+    std::size_t entry = 0, until = 0;
+  };
+  bool in_turns_ = false;
+  std::size_t turn_ = 0, turns_ = 1;      // this lane's, of so many
+  std::size_t window_ = 0;                // values of a window
+  std::vector<std::uint32_t> loads_;      // blocks, in this lane's order
+  std::vector<LoadsFrom> load_from_;      // by entry
+  std::size_t loaded_ = 0, reached_ = 0;  // of loads_, of load_from_
+  std::vector<Store> behind_, due_;       // the window that fills, the one that is being stored
+  std::size_t stored_ = 0;                // of due_
+  std::int64_t stores_left_ = 0;
 };
 
 }  // namespace kernbench::ccl

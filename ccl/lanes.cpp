@@ -151,6 +151,8 @@ Lanes::Lanes(const MachineMap& map, const CallMaps& maps, CollectiveOp op, bool 
   const bool every_lane_worth =
       maps.elements * static_cast<std::int64_t>(item) >= kLeastShare * static_cast<std::int64_t>(lanes_.size());
   if (!near_ && every_lane_worth && can_deal_evenly(maps) && !dealt_alike()) deal_evenly(maps);
+  const bool many_regions = std::max(maps.in[0].size(), maps.out[0].size()) > 1;
+  in_turns_ = !near_ && every_lane_worth && many_regions && can_deal_evenly(maps) && dealt_alike();
 }
 
 void Lanes::cut(const CallMaps& maps, const Schedule& schedule, std::int64_t message_bytes, std::int64_t rounds) {

@@ -54,6 +54,8 @@ class Lanes {
   void cut(const CallMaps& maps, const Schedule& schedule, std::int64_t message_bytes, std::int64_t rounds);
 
   const std::map<LaneId, Lane>& all() const { return lanes_; }
+  /// Every lane has a part of all regions, wherever they lie: lanes meet at the PEs that hold one.
+  bool in_turns() const { return in_turns_; }
   /// The region of in or out whose deal counts for a block.
   std::int32_t key_of(const Block& block) const;
   /// Indices into CallMaps::in and out.
@@ -80,6 +82,7 @@ class Lanes {
   void count_rounds(const Schedule& schedule, std::int64_t message_elements, std::int64_t rounds);
 
   bool own_in_, own_out_;
+  bool in_turns_ = false;
   bool near_ = false;  ///< little data: dealt to the PEs nearest to its way
   std::size_t item_, regions_ = 0;
   LaneKey key_ = LaneKey::in;

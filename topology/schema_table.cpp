@@ -150,6 +150,9 @@ Section system() {
                             .optional()
                             .integer("buffer_packets", link(&LinkConfig::buffer_packets), {2, 65'536},
                                      "Receiver's room for whole packets, per message class and VC set.")
+                            .integer("send_packets", link(&LinkConfig::send_packets), {0, 65'536},
+                                     "Sender's room for packets that wait for the wire, per message class and VC "
+                                     "set, shared by its VCs; each has room for two of the longest packets at least.")
                             .integer("bit_errors", link(&LinkConfig::bit_errors), kErrors,
                                      "Bit errors per 10^18 bits; a bad flit is sent again.")
                             .integer("error_seed", link(&LinkConfig::error_seed), {0, ~std::uint32_t{0}},

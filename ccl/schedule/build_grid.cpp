@@ -76,7 +76,7 @@ Schedule comb_gather_schedule(Operation operation, const Lattice& grid, int piec
           block.end += root * region_units;
         }
         const std::int32_t b = graph.add_block(block);
-        const std::int64_t order = TaskGraph::base_of_piece(m) + std::int64_t{m} * p + root;
+        const std::int64_t order = TaskGraph::base_of_piece(m, pieces) + std::int64_t{m} * p + root;
         std::vector<std::int32_t> complete;
         if (reduces) complete = graph.reduce_up(tree, b, order);
         if (copies) graph.copy_down(tree, b, TaskGraph::kSecond + order, complete);
@@ -126,7 +126,7 @@ Schedule exchange_schedule(const Lattice& grid, int pieces, int lambda) {
         if (d == 0) continue;
         const bool rows_first = grid.w > 1 && (unit % colours == 0 || grid.h == 1);
         graph.along(path(grid, from, to, rows_first, (unit / colours) % halves != 0), b,
-                    TaskGraph::base_of_piece(unit / exchange_parts(grid)) + std::int64_t{unit} * p + d);
+                    TaskGraph::base_of_piece(unit / exchange_parts(grid), pieces) + std::int64_t{unit} * p + d);
       }
     }
   }

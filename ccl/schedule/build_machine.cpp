@@ -90,7 +90,7 @@ Schedule product_gather_schedule(const PlanRequest& request, int pieces, int lam
       if (op == CollectiveOp::all_gather) block.contributor = block.out_region = root;
       if (op == CollectiveOp::reduce_scatter) block.holder = block.in_region = root;
       const std::int32_t b = graph.add_block(block);
-      const std::int64_t order = TaskGraph::base_of_piece(m) + std::int64_t{m} * p + root;
+      const std::int64_t order = TaskGraph::base_of_piece(m, pieces) + std::int64_t{m} * p + root;
       std::vector<std::int32_t> complete;
       if (reduces) complete = graph.reduce_up(tree, b, order);
       if (copies) graph.copy_down(tree, b, TaskGraph::kSecond + order, complete);

@@ -17,6 +17,9 @@ struct LinkConfig {
   std::uint32_t header_bytes = 0;       ///< per packet
   Ps latency = 0;                       ///< bit in to bit out, both sides together
   std::uint32_t buffer_packets = 2;     ///< of the receiver, per virtual network; at least 2
+  /// Of the sender, per virtual network: what waits for the wire, shared evenly by the channels from the network. A
+  /// channel holds two of the longest packets at least.
+  std::uint32_t send_packets = 0;
   std::uint64_t bit_errors = 0;         ///< per 10^18 bits, independent of each other
   std::uint64_t error_seed = 1;         ///< of the sequence of errors
   std::uint64_t energy_per_bit_aj = 0;  ///< attojoule per raw bit, both sides together

@@ -265,8 +265,9 @@ LinkPort::~LinkPort() = default;
 void LinkPort::end_of_elaboration() {
   const NocConfig& noc = impl_->config.noc;
   for (std::size_t i = 0; i < from_network.size(); ++i) {
+    const unsigned share = impl_->config.link.send_packets / noc.vcs_per_set * impl_->flits_of(kMaxPacketBytes);
     for (unsigned vc = 0; vc < noc.vcs(); ++vc)
-      from_network[i]->give_credit(vc, ejection_depth(noc, impl_->config.longest), 0);
+      from_network[i]->give_credit(vc, std::max(ejection_depth(noc, impl_->config.longest), share), 0);
     for (unsigned network = 0; network < kVirtualNetworks; ++network) {
       wire_in[i]->give_credit(network, impl_->config.link.buffer_packets, 0);
     }

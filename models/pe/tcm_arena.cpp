@@ -35,7 +35,7 @@ std::optional<std::uint64_t> TcmArena::find(std::uint64_t from, std::uint64_t en
 std::optional<std::uint64_t> TcmArena::allocate(std::uint64_t bytes, const Label& label) {
   if (bytes == 0) return 0;
   const std::uint64_t size = round_up(bytes);
-  const std::uint64_t window = begin_ + std::max(kWindow, 4 * size);
+  const std::uint64_t window = begin_ + std::max({kWindow, 4 * size, 2 * in_use_});
   std::optional<std::uint64_t> offset = find(next_, window, size);
   if (!offset) offset = find(begin_, ~std::uint64_t{0}, size);
   if (!offset) return std::nullopt;
@@ -49,12 +49,14 @@ std::optional<std::uint64_t> TcmArena::allocate(std::uint64_t bytes, const Label
   if (block_end > *offset + size) free_.emplace(*offset + size, block_end - *offset - size);
   used_.emplace(*offset, Block{bytes, label});
   next_ = *offset + size;
+  in_use_ += size;
   return offset;
 }
 
 void TcmArena::release(std::uint64_t offset, std::uint64_t bytes) {
   if (bytes == 0) return;
   used_.erase(offset);
+  in_use_ -= round_up(bytes);
   auto block = free_.emplace(offset, round_up(bytes)).first;
   const auto behind = std::next(block);
   if (behind != free_.end() && block->first + block->second == behind->first) {
