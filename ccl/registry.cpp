@@ -87,7 +87,7 @@ void Registry::read(const ConfigNode& root, Problems& problems) {
     entries_.emplace(name, std::move(entry));
   }
   if (const ConfigNode* defaults = root.find("defaults")) {
-    if (!expect_map(*defaults, "defaults", {"algorithm", "n_elem"}, problems)) return;
+    if (!expect_map(*defaults, "defaults", {"algorithm", "n_elem", "world_size"}, problems)) return;
     check_keys(*defaults, "defaults", {"algorithm", "n_elem", "world_size"}, problems);
     default_world_size_ = read_world_size(*defaults, "defaults", problems);
     if (const ConfigNode* n_elem = defaults->find("n_elem")) {
@@ -119,7 +119,7 @@ std::map<std::string, std::int64_t> Registry::parameters_of(const Entry& entry, 
                           : read_integer(*node, parameter->name, range, problems);
     if (read) value = static_cast<std::int64_t>(*read);
   }
-  check_keys(entry.keys, std::string("algorithm '") + algorithm.name + "'", valid, problems);
+  check_keys(entry.keys, algorithm.name, valid, problems);
   problems.throw_if_any();
   return values;
 }

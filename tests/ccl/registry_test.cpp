@@ -46,7 +46,7 @@ TEST(CclYaml, LocatesUnknownKeys) {
       "  mine: { module: kernbench.ccl.ring_allreduce, chunk_byte: 2 KiB }\n");
   EXPECT_EQ(thrown_by([&] { ccl::Registry registry(file.path()); }),
             file.path() +
-                ":2:49: error: unknown key 'chunk_byte' in 'algorithm 'ring_allreduce''\n  hint: did you mean "
+                ":2:49: error: unknown key 'chunk_byte' in 'ring_allreduce'\n  hint: did you mean "
                 "'chunk_bytes'?");
 }
 
