@@ -44,6 +44,18 @@ std::vector<Tree> united_trees(const PlanRequest& request) {
   return trees;
 }
 
+/// What leaves from the tree's leaves, by tasks from `first` on, does so after all of `before`.
+void follow(TaskGraph& graph, const Tree& tree, std::int32_t first, const std::vector<std::int32_t>& before) {
+  std::vector<bool> leaf(tree.parent.size(), true);
+  for (const std::int32_t parent : tree.parent) {
+    if (parent >= 0) leaf[index(parent)] = false;
+  }
+  for (std::int32_t task = first; task < static_cast<std::int32_t>(graph.tasks().size()); ++task) {
+    if (!leaf[index(graph.tasks()[index(task)].from)]) continue;
+    for (const std::int32_t other : before) graph.order(other, task);
+  }
+}
+
 }  // namespace
 
 Schedule product_schedule(const PlanRequest& request, int lambda, int columns, int tries) {
@@ -78,6 +90,9 @@ Schedule product_gather_schedule(const PlanRequest& request, int pieces, int lam
   const Fabric fabric = machine_fabric(request, lambda);
   const std::int32_t n = request.cubes(), p = request.nodes();
   TaskGraph graph(fabric, op);
+  // What brings a part's last piece to its root. The next piece follows it: lists that do all that is to do inside the
+  // SIPs first leave the links between them idle meanwhile.
+  std::vector<std::vector<std::int32_t>> sums(index(p));
   for (std::int32_t m = 0; m < pieces; ++m) {
     for (std::int32_t root = 0; root < p; ++root) {
       const std::int32_t sip = root / n, cube = root % n;
@@ -90,9 +105,16 @@ Schedule product_gather_schedule(const PlanRequest& request, int pieces, int lam
       if (op == CollectiveOp::all_gather) block.contributor = block.out_region = root;
       if (op == CollectiveOp::reduce_scatter) block.holder = block.in_region = root;
       const std::int32_t b = graph.add_block(block);
-      const std::int64_t order = TaskGraph::base_of_piece(m, pieces) + std::int64_t{m} * p + root;
+      // SIPs in turn, so that the links between them are in use both ways.
+      const std::int64_t order =
+          TaskGraph::base_of_piece(m, pieces) + std::int64_t{m} * p + std::int64_t{cube} * request.ranks + sip;
       std::vector<std::int32_t> complete;
-      if (reduces) complete = graph.reduce_up(tree, b, order);
+      if (reduces) {
+        const auto first = static_cast<std::int32_t>(graph.tasks().size());
+        complete = graph.reduce_up(tree, b, order);
+        if (m > 0) follow(graph, tree, first, sums[index(root)]);
+        sums[index(root)] = complete;
+      }
       if (copies) graph.copy_down(tree, b, TaskGraph::kSecond + order, complete);
     }
   }
