@@ -9,12 +9,20 @@
 namespace kernbench::topology {
 
 namespace {
+/// Messages as long as a slot, up to a limit, travel whole: where slots are small, so are trains, as then many messages
+/// are under way at a time.
+std::uint32_t longest_of(const Plan& plan) {
+  std::uint32_t longest = kMaxTrainBytes;
+  while (longest < kLongestTrainBytes && 2 * longest <= plan.map.ipcq_slot_bytes) longest *= 2;
+  return longest;
+}
+
 /// A wire whose receive buffer covers the round trip of a credit carries trains of any length at its rate; where one
 /// does not, all trains are so short that two of them fit it, and a power of two.
 RunOptions with_trains(RunOptions options, const Plan& plan) {
   options.longest = kMaxPacketBytes;
   if (!options.fidelity.trains()) return options;
-  std::uint32_t packets = kLongestTrainBytes / kMaxPacketBytes;
+  std::uint32_t packets = longest_of(plan) / kMaxPacketBytes;
   for (const LinkEnd& end : plan.ends) {
     if (end.link.buffer_packets >= end.link.packets_to_cover()) continue;
     while (packets > 1 && 2 * packets > end.link.buffer_packets) packets /= 2;

@@ -46,12 +46,13 @@ void ChannelTiming::step_shared(Tick t) {
 /// The bursts of one column command, by tag.
 void ChannelTiming::decide(const Entry& entry, Tick t) {
   const Tick data = entry.write ? gaps_.write_data : gaps_.read_data;
-  last_data_ = std::max(last_data_, t + (entry.count - 1) * gaps_.ccd_l + data);
+  last_data_ = std::max(last_data_, t + (entry.count - 1) * pace(entry) + data);
   for (unsigned i = 0; i < entry.count;) {
     const unsigned first = i;
+    if (entry.whole) i = entry.count;
     while (i < entry.count && entry.tags[i] == entry.tags[first]) ++i;
     decided_.push_back({entry.tags[first], static_cast<std::uint16_t>(i - first), entry.write, entry.opened,
-                        entry.opened && entry.closed_other, t, t + (i - 1) * gaps_.ccd_l + data});
+                        entry.opened && entry.closed_other, t, t + (i - 1) * pace(entry) + data});
   }
 }
 
@@ -63,7 +64,7 @@ void ChannelTiming::issue_column(const Candidate& column, Tick t) {
   const Entry& entry = at(column.entry);
   const unsigned d = entry.write ? kWrite : kRead, other = entry.write ? kRead : kWrite;
   const unsigned count = entry.count;
-  const Tick last = t + (count - 1) * gaps_.ccd_l;  // start of the run's last command
+  const Tick last = t + (count - 1) * pace(entry);  // start of the run's last command
   decide(entry, t);
 
   column_bus_ = t + gaps_.m;
@@ -83,10 +84,11 @@ void ChannelTiming::issue_column(const Candidate& column, Tick t) {
     bank.active = kNone;
     --pc.active;
     openers_.erase(std::find(openers_.begin(), openers_.end(), b));
+    stats_.row_hits += count - 1;
   } else {
     unlink(column.entry);
     waiting_[d] -= count;
-    if (!entry.opened) stats_.row_hits += count;
+    stats_.row_hits += entry.opened ? count - 1 : count;
     update_hit(b, list(d));
     if (listener_ != nullptr) listener_->queued(waiting_[0] + waiting_[1], t);
   }
@@ -126,7 +128,7 @@ void ChannelTiming::issue_row(const Candidate& row, Tick t) {
 void ChannelTiming::activate(unsigned b, int id, Tick t) {
   Bank& bank = banks_[b];
   PseudoChannel& pc = pseudo_channels_[bank.pseudo_channel];
-  if (at(id).count > 1) split(id);
+  if (at(id).count > 1 && !at(id).whole) split(id);
   Entry& entry = at(id);
   entry.opened = true;
   bank.open = true;
@@ -144,7 +146,7 @@ void ChannelTiming::activate(unsigned b, int id, Tick t) {
   row_bus_ = t + gaps_.act;
   ++(entry.closed_other ? stats_.row_conflicts : stats_.row_closed);
   if (!shared_) {
-    --waiting_[entry.write];
+    waiting_[entry.write] -= entry.count;
     if (listener_ != nullptr) listener_->queued(waiting_[0] + waiting_[1], t);
     unlink(id);
     bank.active = id;

@@ -19,9 +19,10 @@ bool ChannelTiming::accept(Tick now, const BurstPlace& place, bool write, std::u
     not_before_ = std::max(not_before_, now + 1);
   }
   waiting_[write] += count;
-  if (config_.grain > 1) count -= append(banks_[b].tail[list(write)], place, write, tag, count);
+  const bool whole = whole_runs_ && count > config_.grain;
+  if (config_.grain > 1 && !whole) count -= append(banks_[b].tail[list(write)], place, write, tag, count);
   while (count > 0) {
-    const unsigned taken = std::min(count, config_.grain);
+    const unsigned taken = std::min(count, whole ? kMostOfRun : config_.grain);
     const int id = push(b, now, place, write, tag, taken);
     count -= taken;
     const unsigned q = list(write);
@@ -79,8 +80,9 @@ int ChannelTiming::push(unsigned b, Tick now, const BurstPlace& place, bool writ
   entry.column = static_cast<std::uint16_t>(place.column);
   entry.write = write;
   entry.closed_other = entry.opened = false;
+  entry.whole = count > config_.grain;
   entry.count = static_cast<std::uint8_t>(count);
-  for (unsigned i = 0; i < count; ++i) entry.tags[i] = tag;
+  for (unsigned i = 0; i < std::min(count, kMaxGrain); ++i) entry.tags[i] = tag;
   entry.next = kNone;
   entry.previous = bank.tail[q];
   (entry.previous == kNone ? bank.head[q] : at(entry.previous).next) = id;

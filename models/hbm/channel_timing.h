@@ -21,8 +21,9 @@ namespace kernbench {
 /// oldest hit of either direction, else PRE or ACT for its oldest burst. Refresh stops its own pseudo channel (or bank)
 /// only.
 ///
-/// With a grain G above 1 an entry of the queue may hold a run of up to G bursts of one row, taken by one decision.
-/// Rules and figures: docs/hbm.md. REQUIRES: calls come in order of time.
+/// With a grain G above 1 an entry of the queue may hold a run of up to G bursts of one row, taken by one decision;
+/// after take_whole_runs() more of one tag, up to a row. Rules and figures: docs/hbm.md. REQUIRES: calls come in order
+/// of time.
 class ChannelTiming {
  public:
   /// `queue_bursts`: capacity of each queue.
@@ -37,6 +38,8 @@ class ChannelTiming {
   /// advance(now) first.
   bool accept(Tick now, const BurstPlace& place, bool write, std::uint32_t tag, unsigned count = 1,
               bool waited = false);
+  /// From now on one decision takes a run of any length, if it comes in one call: where there are trains.
+  void take_whole_runs() { whole_runs_ = true; }
   /// Takes all decisions of ticks <= until. Policy `shared`: a column command of tick `until` that makes room in a full
   /// queue leaves the row command of that tick open until the next call, so that what has waited can be accepted
   /// before.
@@ -78,6 +81,7 @@ class ChannelTiming {
  private:
   static constexpr int kNone = -1;
   static constexpr unsigned kMaxGrain = 4;
+  static constexpr unsigned kMostOfRun = 128;
   enum Direction : unsigned { kRead, kWrite };
 
   struct Entry {
@@ -86,6 +90,7 @@ class ChannelTiming {
     std::uint32_t row = 0;
     std::uint16_t bank = 0, column = 0;
     bool write = false, closed_other = false, opened = false;
+    bool whole = false;  // more than a grain, of one tag
     std::uint8_t count = 1;
     int next = kNone, previous = kNone;  // in its bank's list, by age
     std::array<std::uint32_t, kMaxGrain> tags{};
@@ -155,6 +160,8 @@ class ChannelTiming {
   };
 
   Tick rising(Tick t) const { return gaps_.m == 2 ? t | 1 : t; }
+  /// From one burst of a run to the next: those of a whole run alternate with other bank groups' ones.
+  Tick pace(const Entry& entry) const { return entry.whole ? whole_pace_ : gaps_.ccd_l; }
   unsigned list(unsigned direction) const { return shared_ ? 0 : direction; }
   Entry& at(int entry) { return entries_[static_cast<std::size_t>(entry)]; }
   const Entry& at(int entry) const { return entries_[static_cast<std::size_t>(entry)]; }
@@ -235,6 +242,8 @@ class ChannelTiming {
   const unsigned write_above_, write_below_;  // bursts at which the direction changes
   const bool shared_;
   unsigned banks_per_stack_, banks_per_pseudo_channel_, words_;
+  const Tick whole_pace_;
+  bool whole_runs_ = false;
   bool stack_gates_;  // reads of another stack ID keep a distance of their own
   std::vector<Bank> banks_;
   std::vector<Stack> stacks_;

@@ -37,13 +37,21 @@ struct Hbm::Impl final : MemoryBackend {
   struct Access {
     tlm::tlm_generic_payload* payload = nullptr;
     unsigned port = 0;
-    std::uint64_t offset = 0;     ///< of the next byte to queue
+    std::uint64_t offset = 0;     ///< of the next byte to queue; of a train: of the stripe that is being queued
+    unsigned part = 0;            ///< of a train: of that stripe
     std::uint64_t end = 0;        ///< in the slice
     std::uint32_t undecided = 0;  ///< bursts queued, column command unknown
     std::uint32_t bursts = 0;     ///< queued so far
     bool opened = false, closed_other = false;
+    bool train = false;           ///< see enqueue_train
     Ps arrived = 0;               ///< BEGIN_REQ
     Tick first = kFar, last = 0;  ///< end of the data of its first burst, of all
+  };
+  /// Bursts of a train that follow each other in one pseudo channel.
+  struct Part {
+    unsigned pseudo_channel = 0;  ///< of the slice
+    std::uint64_t first = 0;      ///< counted within the pseudo channel
+    unsigned count = 0;
   };
   /// A read whose time is known.
   struct Ready {
@@ -74,6 +82,12 @@ struct Hbm::Impl final : MemoryBackend {
   Channel& channel(unsigned index) { return channels[index] ? *channels[index] : make_channel(index); }
   Channel& make_channel(unsigned index);
   bool enqueue(std::uint32_t id);
+  bool enqueue_train(std::uint32_t id);
+  bool is_train(const Access& access) const {
+    return whole_runs && access.end - access.offset > kMaxPacketBytes && unit_bursts <= queue_bursts;
+  }
+  Part part_of(const Access& access) const;
+  void accept_part(Channel& target, const Access& access, const Part& part, std::uint32_t id, Tick now, bool waited);
   unsigned accept(Channel& target, unsigned port, std::uint64_t first, unsigned count, bool write, std::uint32_t id,
                   Tick now, bool waited);
   bool has_turn(Channel& target, unsigned port, unsigned count, bool write);
@@ -105,6 +119,9 @@ struct Hbm::Impl final : MemoryBackend {
   const RunOptions options;
   EventQueue& queue;
   const unsigned queue_bursts;
+  const bool whole_runs;                                ///< long trains: what one has of a row is one decision
+  const std::uint64_t unit_bursts;                      ///< that lie in one pseudo channel one after the other
+  const unsigned part_units;                            ///< interleave units of a train that enter a queue together
   std::vector<std::uint64_t> bases;                     // by slice: its first address
   std::vector<std::unique_ptr<ChannelTracks>> tracks;   // by channel; empty: nobody listens
   std::vector<std::unique_ptr<Channel>> channels;       // made on first use
@@ -136,7 +153,10 @@ Hbm::Impl::Impl(const std::string& name, const HbmConfig& configured, CubeCoord 
                                                         std::max(1u, pseudo_channels_per_slice))),
       options(options),
       queue(queue),
-      queue_bursts(config.queue_bursts != 0 ? config.queue_bursts : config.queue_depth * config.pseudo_channels) {
+      queue_bursts(config.queue_bursts != 0 ? config.queue_bursts : config.queue_depth * config.pseudo_channels),
+      whole_runs(options.longest > kMaxTrainBytes && config.grain > 1),
+      unit_bursts(map.interleave() / config.burst_bytes),
+      part_units(static_cast<unsigned>(std::max<std::uint64_t>(1, queue_bursts / 2 / unit_bursts))) {
   if (pseudo_channels_per_slice == 0 || config.total_pseudo_channels() % slices != 0) {
     throw std::invalid_argument("hbm: " + std::to_string(config.total_pseudo_channels()) +
                                 " pseudo channels cannot be dealt evenly to " + std::to_string(slices) + " slices");
@@ -155,6 +175,7 @@ Hbm::Impl::Impl(const std::string& name, const HbmConfig& configured, CubeCoord 
 Hbm::Impl::Channel& Hbm::Impl::make_channel(unsigned index) {
   std::unique_ptr<Channel>& slot = channels[index];
   slot = std::make_unique<Channel>(config, queue_bursts);
+  if (whole_runs) slot->timing.take_whole_runs();
   if (!tracks.empty()) slot->timing.set_listener(tracks[index].get());
   return *slot;
 }
@@ -266,6 +287,86 @@ bool Hbm::Impl::enqueue(std::uint32_t id) {
   return true;
 }
 
+/// What a stripe has of `access` in pseudo channel access.part. A stripe is `part_units` units of each.
+Hbm::Impl::Part Hbm::Impl::part_of(const Access& access) const {
+  const std::uint64_t unit = map.interleave(), stripe = unit * part_units * pseudo_channels_per_slice;
+  const std::uint64_t base = access.offset / stripe * stripe;
+  Part part;
+  part.pseudo_channel = access.part;
+  for (unsigned i = 0; i < part_units; ++i) {
+    const std::uint64_t at = base + (std::uint64_t{i} * pseudo_channels_per_slice + access.part) * unit;
+    const std::uint64_t begin = std::max(at, access.offset), end = std::min(at + unit, access.end);
+    if (begin >= end) continue;
+    const std::uint64_t first = begin / config.burst_bytes;
+    if (part.count == 0) {
+      const std::uint64_t number = at / unit / pseudo_channels_per_slice;  // of the unit, within the pseudo channel
+      part.first = number * unit_bursts + (first - at / config.burst_bytes);
+    }
+    part.count += static_cast<unsigned>((end + config.burst_bytes - 1) / config.burst_bytes - first);
+  }
+  return part;
+}
+
+void Hbm::Impl::accept_part(Channel& target, const Access& access, const Part& part, std::uint32_t id, Tick now,
+                            bool waited) {
+  const auto place_of = [&](std::uint64_t number) {
+    const std::uint64_t unit = number / unit_bursts * pseudo_channels_per_slice + part.pseudo_channel;
+    BurstPlace place = map.place((unit * unit_bursts + number % unit_bursts) * config.burst_bytes);
+    place.pseudo_channel = (access.port * pseudo_channels_per_slice + part.pseudo_channel) % config.pseudo_channels;
+    return place;
+  };
+  const bool write = access.payload->is_write();
+  const auto stride = static_cast<unsigned>(std::min<std::uint64_t>(map.column_stride(), part.count));
+  for (unsigned i = 0; i < stride; ++i) {
+    const unsigned run = (part.count - i + stride - 1) / stride;
+    for (unsigned done = 0; done < run;) {
+      const BurstPlace place = place_of(part.first + i + std::uint64_t{done} * stride);
+      const auto fits = static_cast<unsigned>(std::min<std::uint64_t>(run - done, map.columns() - place.column));
+      target.timing.accept(now, place, write, write ? kNoAccess : id, fits, waited);
+      done += fits;
+    }
+  }
+}
+
+/// The same of a train: a pseudo channel gets what lies in it at a time, as runs of whole rows.
+bool Hbm::Impl::enqueue_train(std::uint32_t id) {
+  const bool write = accesses[id].payload->is_write();
+  const Tick now = present();
+  const std::uint64_t stripe = map.interleave() * part_units * pseudo_channels_per_slice;
+  for (;;) {
+    Access& access = accesses[id];
+    const Part part = part_of(access);
+    const bool last =
+        access.part + 1 == pseudo_channels_per_slice && (access.offset / stripe + 1) * stripe >= access.end;
+    const unsigned index = (access.port * pseudo_channels_per_slice + part.pseudo_channel) / config.pseudo_channels;
+    Channel& target = channel(index);
+    if (part.count != 0) {
+      if (!target.timing.tick_open(now)) advance(target, now);
+      if (!has_turn(target, access.port, part.count, write)) {
+        arm(index);
+        return false;
+      }
+      const bool waited = !target.blocked.empty();
+      if (waited) target.blocked.erase(target.blocked.begin());
+      accept_part(target, access, part, id, now, waited);
+      access.bursts += part.count;
+      if (!write) {
+        access.undecided += part.count;
+        target.open_reads += part.count;
+      }
+    }
+    if (last) {
+      access.offset = access.end;
+    } else if (++access.part == pseudo_channels_per_slice) {
+      access.part = 0;
+      access.offset = (access.offset / stripe + 1) * stripe;
+    }
+    if (!write && last && access.undecided == 0) finish(target, id);
+    if (part.count != 0 || last) arm(index);
+    if (last) return true;
+  }
+}
+
 /// Books the column commands that a channel has decided.
 void Hbm::Impl::decide(Channel& target) {
   std::vector<ChannelTiming::Decided>& decided = target.timing.decided();
@@ -273,7 +374,7 @@ void Hbm::Impl::decide(Channel& target) {
     if (burst.write) continue;
     target.open_reads -= burst.count;
     Access& access = accesses[burst.tag];
-    access.first = std::min(access.first, burst.end);
+    access.first = std::min(access.first, whole_runs ? burst.command + gaps.read_data : burst.end);
     access.last = std::max(access.last, burst.end);
     access.opened = access.opened || burst.opened;
     access.closed_other = access.closed_other || burst.closed_other;
@@ -331,8 +432,9 @@ bool Hbm::Impl::take(unsigned port, tlm::tlm_generic_payload& payload) {
     access.arrived = ports[port]->arrival();
     access.offset = offset;
     access.end = offset + payload.get_data_length();
+    access.train = is_train(access);
   }
-  if (!enqueue(id)) {
+  if (!(accesses[id].train ? enqueue_train(id) : enqueue(id))) {
     waiting[port] = id;
     return false;
   }
@@ -364,7 +466,7 @@ void Hbm::Impl::arm(unsigned index) {
     time = std::min(time, clock.time(target.timing.next_data()) + config.controller_latency);
   if (!target.blocked.empty()) {
     // A CK frees at most two places: one by a column command, one by an ACT.
-    const unsigned missing = target.missing;
+    const unsigned missing = whole_runs ? 1 : target.missing;
     time = std::min(time, clock.time(target.timing.next_room() + gaps.m * (missing > 2 ? (missing + 1) / 2 - 1 : 0)));
   }
   if (time < target.wake) wake_at(index, std::max(time, queue.now()));

@@ -110,7 +110,9 @@ struct LinkPort::Impl {
         observer(observer),
         clock(config.noc.clock_hz),
         timing(config.link, config.noc),
-        flits_of(config.noc.flit_bytes) {}
+        flits_of(config.noc.flit_bytes),
+        depth(std::max(ejection_depth(config.noc, config.longest),
+                       config.link.send_packets / config.noc.vcs_per_set * flits_of(kMaxPacketBytes))) {}
 
   LinkPort& link_port;
   const Config config;
@@ -121,6 +123,7 @@ struct LinkPort::Impl {
   const Clock clock;
   const LinkTiming timing;
   const FlitCounter flits_of;
+  const unsigned depth;  // of the buffers of packets that wait for the wire
   std::vector<std::unique_ptr<Connection>> connections;
 };
 
@@ -170,7 +173,7 @@ QueuedPort::Release LinkPort::Impl::Sender::serve(Packet& packet, Cycle now, boo
   }
 
   // Its last flit leaves at `end`, those before it one cycle each earlier at the latest.
-  const unsigned flits = impl.flits_of(packet);
+  const unsigned flits = std::min(impl.flits_of(packet), impl.depth);
   const Cycle last = impl.clock.tick_at_or_after(passage.end) + noc.credit_delay;
   const Cycle first = std::max(last - std::min<Cycle>(last, flits - 1), impl.clock.tick_at_or_after(passage.start));
   impl.link_port.from_network[at.number]->give_credit(packet.vc, flits, impl.clock.at(first));
@@ -265,9 +268,7 @@ LinkPort::~LinkPort() = default;
 void LinkPort::end_of_elaboration() {
   const NocConfig& noc = impl_->config.noc;
   for (std::size_t i = 0; i < from_network.size(); ++i) {
-    const unsigned share = impl_->config.link.send_packets / noc.vcs_per_set * impl_->flits_of(kMaxPacketBytes);
-    for (unsigned vc = 0; vc < noc.vcs(); ++vc)
-      from_network[i]->give_credit(vc, std::max(ejection_depth(noc, impl_->config.longest), share), 0);
+    for (unsigned vc = 0; vc < noc.vcs(); ++vc) from_network[i]->give_credit(vc, impl_->depth, 0);
     for (unsigned network = 0; network < kVirtualNetworks; ++network) {
       wire_in[i]->give_credit(network, impl_->config.link.buffer_packets, 0);
     }

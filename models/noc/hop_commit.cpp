@@ -342,17 +342,17 @@ void HopCommitEngine::forward(Queue& queue, Network& net) {
   Link& link = *net.link;
   Queue& behind = net.vcs[vc];
   SlotMap &output = link.slots.ordinary, &input = queue.port->slots.ordinary;
-  const unsigned flits = flits_(packet);
+  const unsigned flits = flits_(packet), taken = places(flits, link);
   const Cycle first = now_ + allocated_, last = first + flits - 1;
   const bool alone = packet.next == nullptr && net.waiting == nullptr && !queue.watched && queue.level == kOrdinary;
   const bool room = link.depth == kUnlimited ||
-                    (behind.assigned == behind.departed && behind.gone + reuse_ <= now_ && flits <= link.depth);
+                    (behind.assigned == behind.departed && behind.gone + reuse_ <= now_ && taken <= link.depth);
   if (!alone || !room || !output.free_from(first) || !input.free_from(first) || last > now_ + SlotMap::kReach)
     return false;
   output.take_run(first, last, now_);
   input.take_run(first, last, now_);
   const Cycle tail = std::max(last, packet.last_cycle);
-  behind.assigned += flits;
+  behind.assigned += taken;
   net.next = static_cast<std::uint8_t>(vc + 1 == split_.vcs_per_set() ? 0 : vc + 1);
   net.free[vc] = queue.gone = tail + 1;
   queue.first = nullptr;
@@ -433,13 +433,14 @@ void HopCommitEngine::push_aside(hop::Maps& output, hop::Maps& input, unsigned l
   if (queue.watched && queue.trailing != nullptr) follow(queue, packet, passage.first, flits);
   passage.last = std::max(passage.last, packet.last_cycle);
   Queue& behind = net.vcs[vc];
-  const bool whole = flits <= link.depth;
+  const unsigned taken = places(flits, link);
+  const bool whole = taken <= link.depth;
   if (whole) {
-    Cycle place = usable(behind, flits - 1, link.depth);
+    Cycle place = usable(behind, taken - 1, link.depth);
     if (queue.source) place -= std::min(place, reuse_ - source_reuse_);
     passage.last = std::max(passage.last, place);
   }
-  behind.assigned += flits;
+  behind.assigned += taken;
   net.next = static_cast<std::uint8_t>(vc + 1 == config_.vcs_per_set ? 0 : vc + 1);
   queue.first = packet.next;
   queue.owned = static_cast<std::uint8_t>(vc);
@@ -448,7 +449,6 @@ void HopCommitEngine::push_aside(hop::Maps& output, hop::Maps& input, unsigned l
   packet.first_cycle = passage.first + way;
   packet.last_cycle = passage.last + way;
   if (!whole) {
-    sc_assert(link.port != nullptr);  // outside the network there is room for whole packets
     net.free[vc] = kNoCycle;
     behind.trailing = &queue;
     queue.trailing_packet = &packet;

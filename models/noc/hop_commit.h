@@ -101,6 +101,10 @@ class HopCommitEngine final : public MeshEngine {
   void fetch_next(const Entry& entry) const;
   bool may_chain(const Queue& queue, unsigned output, const Network& network) const;
   unsigned own_channel(const Queue& queue) const { return split_.channel(queue.number); }
+  /// Places that a packet takes behind a link. Outside the network those of its first flits serve its last ones, too.
+  static unsigned places(unsigned flits, const Link& link) {
+    return link.port == nullptr && flits > link.depth ? link.depth : flits;
+  }
   static unsigned in_flight(unsigned flits, std::uint32_t depth) { return flits < depth ? flits : depth; }
   void wake_sender(Queue& buffer);
   static void await(Queue& buffer, Queue& sender);

@@ -24,7 +24,8 @@ struct NetworkInterface::Impl final : PacketForwardIf,
         routes(routes),
         queue(queue),
         clock(config.noc.clock_hz),
-        flits_of(config.noc.flit_bytes) {}
+        flits_of(config.noc.flit_bytes),
+        depth(ejection_depth(config.noc, config.longest)) {}
 
   // Endpoint to router.
 
@@ -106,7 +107,7 @@ struct NetworkInterface::Impl final : PacketForwardIf,
 
   void free_buffer(unsigned vc, unsigned flits, Ps when) {
     const Cycle cycle = clock.tick_at_or_after(when);
-    ni.from_router.give_credit(vc, flits, clock.at(cycle + config.noc.credit_delay));
+    ni.from_router.give_credit(vc, std::min(flits, depth), clock.at(cycle + config.noc.credit_delay));
   }
 
   // The endpoint owns the payload afterwards and may have given it back already.
@@ -225,6 +226,7 @@ struct NetworkInterface::Impl final : PacketForwardIf,
   EventQueue& queue;
   const Clock clock;
   const FlitCounter flits_of;
+  const unsigned depth;                    // of a buffer
   tlm_generic_payload* pending = nullptr;  // BEGIN_REQ made, END_REQ not yet seen
   unsigned pending_vc = 0, pending_flits = 0;
   Packet* first_request = nullptr;  // reads and writes that arrived behind it
@@ -254,8 +256,7 @@ NetworkInterface::~NetworkInterface() = default;
 
 void NetworkInterface::end_of_elaboration() {
   const NocConfig& noc = impl_->config.noc;
-  for (unsigned vc = 0; vc < noc.vcs(); ++vc)
-    from_router.give_credit(vc, ejection_depth(noc, impl_->config.longest), 0);
+  for (unsigned vc = 0; vc < noc.vcs(); ++vc) from_router.give_credit(vc, impl_->depth, 0);
 }
 
 const PortStats& NetworkInterface::injected() const { return impl_->injected_stats; }

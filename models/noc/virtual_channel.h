@@ -92,10 +92,11 @@ inline constexpr std::uint64_t kMaxPipelineCycles = 32;
 void check(const NocConfig& config);
 
 /// Flits that a network interface or link port can hold of each virtual channel that it ejects: two packets of
-/// `longest` bytes or two buffers of a router and the flits under way in a credit round trip, so that an endpoint that
+/// `longest` bytes (at most kMaxTrainBytes; longer ones take all places, and their last flits those of the first) or
+/// two buffers of a router and the flits under way in a credit round trip, so that an endpoint that
 /// takes at once never throttles its router (assumed: the reference model ejects without credits).
 inline unsigned ejection_depth(const NocConfig& config, std::uint32_t longest = kMaxPacketBytes) {
-  const unsigned packet = FlitCounter(config.flit_bytes)(longest);
+  const unsigned packet = FlitCounter(config.flit_bytes)(std::min(longest, kMaxTrainBytes));
   return 2 * std::max(config.vc_depth_flits, packet) + config.sw_alloc_delay + config.switch_delay + config.link_delay +
          config.credit_delay + 1;
 }

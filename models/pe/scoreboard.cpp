@@ -40,34 +40,63 @@ bool overlap(const Range& a, const Range& b) {
          (offset + interval.row_bytes > rows.stride && (interval.begin - rows.begin) / rows.stride + 1 < rows.rows);
 }
 
+bool Scoreboard::conflict(const Access& access, const Range& range, std::uint64_t end) const {
+  if (access.range.begin >= end || range.begin >= access.end) return false;
+  return (access.range.write || range.write) && overlap(access.range, range);
+}
+
+void Scoreboard::wait(Access& access, Hazard& op) {
+  if (access.last != kNobody && waiters_[access.last].op == &op) return;  // by another range of this op
+  std::uint32_t node = static_cast<std::uint32_t>(waiters_.size());
+  if (free_.empty()) {
+    waiters_.push_back({&op, kNobody});
+  } else {
+    node = free_.back();
+    free_.pop_back();
+    waiters_[node] = {&op, kNobody};
+  }
+  (access.first == kNobody ? access.first : waiters_[access.last].next) = node;
+  access.last = node;
+  ++op.pending;
+}
+
 void Scoreboard::enter(Hazard& op, const Range* ranges, std::size_t count) {
   op.pending = 0;
   const std::size_t earlier = accesses_.size();
   for (std::size_t i = 0; i < count; ++i) {
-    if (ranges[i].empty()) continue;
+    const Range& range = ranges[i];
+    if (range.empty()) continue;
+    const std::uint64_t end = range.end();
     for (std::size_t j = 0; j < earlier; ++j) {
       Access& access = accesses_[j];
-      if (!(access.range.write || ranges[i].write) || !overlap(access.range, ranges[i])) continue;
-      if (op.chain != 0 && access.owner->chain == op.chain) continue;
-      if (!access.waiters.empty() && access.waiters.back() == &op) continue;  // by another range of this op
-      access.waiters.push_back(&op);
-      ++op.pending;
+      if (!conflict(access, range, end) || (op.chain != 0 && access.owner->chain == op.chain)) continue;
+      wait(access, op);
     }
-    accesses_.push_back({ranges[i], &op, {}});
+    accesses_.push_back({range, end, &op});
   }
 }
 
 void Scoreboard::release(Hazard& op, What what, std::vector<Hazard*>& ready) {
-  const auto ends = [&](const Access& access) {
-    return access.owner == &op && (what == What::all || !access.range.write);
-  };
-  for (const Access& access : accesses_) {
-    if (!ends(access)) continue;
-    for (Hazard* waiter : access.waiters) {
-      if (--waiter->pending == 0) ready.push_back(waiter);
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < accesses_.size(); ++i) {
+    const Access& access = accesses_[i];
+    if (access.owner != &op || (what == What::reads && access.range.write)) {
+      if (kept != i) accesses_[kept] = access;
+      ++kept;
+      continue;
+    }
+    for (std::uint32_t node = access.first; node != kNobody; node = waiters_[node].next) {
+      if (--waiters_[node].op->pending == 0) ready.push_back(waiters_[node].op);
+      free_.push_back(node);
     }
   }
-  accesses_.erase(std::remove_if(accesses_.begin(), accesses_.end(), ends), accesses_.end());
+  accesses_.resize(kept);
+}
+
+void Scoreboard::clear() {
+  accesses_.clear();
+  waiters_.clear();
+  free_.clear();
 }
 
 }  // namespace kernbench::pe

@@ -47,16 +47,27 @@ class Scoreboard {
   /// Appends to `ready` the ops that waited for nothing else, in the order in which they entered.
   void release(Hazard& op, What what, std::vector<Hazard*>& ready);
   /// Forgets everything: the kernel failed and nothing more will be entered.
-  void clear() { accesses_.clear(); }
+  void clear();
   std::size_t size() const { return accesses_.size(); }
 
  private:
+  static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
   struct Access {
     Range range;
+    std::uint64_t end;
     Hazard* owner;
-    std::vector<Hazard*> waiters;
+    std::uint32_t first = kNobody, last = kNobody;  // of those that wait for it, in waiters_
   };
+  struct Waiter {
+    Hazard* op;
+    std::uint32_t next;
+  };
+  bool conflict(const Access& access, const Range& range, std::uint64_t end) const;
+  void wait(Access& access, Hazard& op);
+
   std::vector<Access> accesses_;  // in order of entry
+  std::vector<Waiter> waiters_;   // a pool of list nodes
+  std::vector<std::uint32_t> free_;
 };
 
 }  // namespace kernbench::pe

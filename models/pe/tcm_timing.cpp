@@ -16,14 +16,9 @@ TcmTiming::TcmTiming(const TcmConfig& config)
   }
 }
 
-/// Of `count` words from word `first` on, those that lie in `bank`.
-std::uint64_t TcmTiming::words(std::uint64_t bank, std::uint64_t first, std::uint64_t count) const {
-  const std::uint64_t before = (bank + config_.banks - first % config_.banks) % config_.banks;
-  return count <= before ? 0 : (count - before - 1) / config_.banks + 1;
-}
-
 /// Share of the banks' cycles that the streams leave to accesses at `now`.
 std::uint64_t TcmTiming::left_at(Ps now) const {
+  if (streams_.empty()) return kWhole;
   std::uint64_t taken = 0, running = 0;
   for (const Stream& stream : streams_) {
     if (stream.begin > now || stream.end <= now) continue;
@@ -39,20 +34,28 @@ Ps TcmTiming::access(Ps& port_free, Ps now, std::uint64_t offset, std::uint64_t 
   const std::uint64_t first = offset / config_.bank_bytes;
   const std::uint64_t count = (offset + bytes - 1) / config_.bank_bytes - first + 1;
   const std::uint64_t touched = std::min<std::uint64_t>(count, config_.banks);
+  const std::uint64_t first_bank = first % config_.banks;
+  const auto each_bank = [&](auto&& visit) {  // f(i, state of the i-th bank that is touched)
+    std::uint64_t bank = first_bank;
+    for (std::uint64_t i = 0; i < touched; ++i) {
+      visit(i, bank_free_[bank]);
+      if (++bank == config_.banks) bank = 0;
+    }
+  };
   Ps begin = std::max(now, port_free);
-  for (std::uint64_t i = 0; i < touched; ++i) begin = std::max(begin, bank_free_[(first + i) % config_.banks]);
+  each_bank([&](std::uint64_t, Ps free) { begin = std::max(begin, free); });
   const std::uint64_t left = left_at(now);
-  Ps longest = 0;  // that one of its banks is held, streams apart
-  for (std::uint64_t i = 0; i < touched; ++i) {
-    const std::uint64_t bank = (first + i) % config_.banks;
-    const Ps time = bank_.time_for(words(bank, first, count) * config_.bank_bytes);
-    bank_free_[bank] = begin + time * kWhole / left;
-    longest = std::max(longest, time);
-  }
+  const auto stretched = [&](Ps time) { return left == kWhole ? time : time * kWhole / left; };
+  // The first `longer` banks have a word more than the others.
+  const std::uint64_t words = count / config_.banks, longer = count % config_.banks;
+  const Ps time = words == 0 ? 0 : bank_.time_for(words * config_.bank_bytes);
+  const Ps longest = longer == 0 ? time : bank_.time_for((words + 1) * config_.bank_bytes);  // streams apart
+  const Ps most = begin + stretched(longest), least = begin + stretched(time);
+  each_bank([&](std::uint64_t i, Ps& free) { free = i < longer ? most : least; });
   // The port goes on at its rate unless the streams leave less than that of all banks; this access's own words wait for
   // their turns.
   const Ps through = port_.time_for(bytes);
-  port_free = begin + std::max(through, banks_.time_for(bytes) * kWhole / left);
+  port_free = begin + std::max(through, stretched(banks_.time_for(bytes)));
   const Ps turns = longest * (kWhole - left) / left;
   return std::max(port_free, begin + through + turns) + config_.latency;
 }

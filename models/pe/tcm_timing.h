@@ -36,7 +36,6 @@ class TcmTiming {
   };
   Ps access(Ps& port_free, Ps now, std::uint64_t offset, std::uint64_t bytes);
   std::uint64_t left_at(Ps now) const;
-  std::uint64_t words(std::uint64_t bank, std::uint64_t first, std::uint64_t count) const;
 
   TcmConfig config_;
   Rate port_;
