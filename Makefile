@@ -6,6 +6,8 @@ JOBS ?= $(shell nproc)
 # A second clone on the same machine finds what the first has compiled.
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
+# What is not in the cache is not preprocessed first: 4% of a build from nothing.
+export CCACHE_DEPEND := 1
 
 BUILD_PACKAGES := g++ cmake ninja-build pkg-config ccache libsystemc-dev libyaml-cpp-dev libboost-program-options-dev \
   libboost-context-dev libeigen3-dev nlohmann-json3-dev libfmt-dev libxxhash-dev libpugixml-dev libsqlite3-dev libsqlitecpp-dev \

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <memory>
 #include <stdexcept>
+#include <systemc>
 
 #include "ccl/registry.h"
 #include "sc_main/workloads/plugin.h"
@@ -100,6 +102,7 @@ void CollectiveRows::select_rows(const std::string& ccl_file) {
     if (!(matrix::machine(row) == machine_) || matrix::elements(row) < least_ || matrix::elements(row) > most_) return;
     CollectiveCase c = matrix::what(row);
     if (algorithm && !(algorithm->operations & ccl::bit(c.op) && algorithm->scopes & ccl::bit(c.scope))) return;
+    if (algorithm && algorithm->plan == nullptr && !c.in_place) return;  // kernels work in place only
     for (const std::vector<int>& group : members_) {
       c.ranks = static_cast<int>(group.size());
       if (c.reduce_op == ReduceOp::avg && !matrix::divisor_is_exact(c.dtype, contributions_of(c, units_))) return;
@@ -204,6 +207,8 @@ void CollectiveRows::rank_program(Context& ctx, Session& session) {
       if (ctx.rank() == 0) prepare(first);
       ctx.barrier();
       run_batch(ctx, session.options().seed, groups);
+    } catch (const sc_core::sc_unwind_exception&) {
+      throw;  // another rank failed, and this one is ended
     } catch (const std::exception& error) {
       throw std::runtime_error(fmt::format("row {} {}: {}", first, matrix::name(rows_[first]), error.what()));
     }
