@@ -127,8 +127,10 @@ Executor::Executor(const ExecutionPlan& plan, const NodeProgram& program, const 
       verbs_(verbs),
       stages_(program.stages),
       values_(program.blocks.size() * stages_),
-      expected_(static_cast<std::size_t>(plan.schedule->pace)) {
-  if (plan.lanes->in_turns() && stages_ == 1) plan_turns();
+      pace_(static_cast<std::size_t>(plan.schedule->pace)) {
+  // Lists of several turns meet at different memories as they are.
+  const bool meets = plan.schedule->turns.empty();
+  if (plan.lanes->in_turns() && stages_ == 1 && meets) plan_turns();
 }
 
 void Executor::plan_turns() {
@@ -301,6 +303,7 @@ void Executor::step(const NodeProgram::Entry& entry, std::int64_t round) {
   Tile& tile = value(entry.block, round);
   switch (entry.kind) {
     case StepKind::send:
+      keep_pace();
       verbs_.send(entry.direction, need(entry.block, round, range));
       break;
     case StepKind::receive_copy:
@@ -325,12 +328,13 @@ void Executor::step(const NodeProgram::Entry& entry, std::int64_t round) {
 
 Tile Executor::receive(const NodeProgram::Entry& entry, std::int64_t count) {
   Tile tile = verbs_.receive(entry.direction, count);
-  if (!expected_.empty()) {
-    Tile& before = expected_[received_++ % expected_.size()];
-    if (before) verbs_.wait(before);
-    before = tile;
-  }
+  if (pace_ > 0) expected_.push_back(tile);
   return tile;
+}
+
+void Executor::keep_pace() {
+  if (pace_ == 0) return;
+  for (; expected_.size() > pace_; expected_.pop_front()) verbs_.wait(expected_.front());
 }
 
 /// The block's result is the node's own contribution, and lies elsewhere.

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <vector>
 
@@ -83,6 +84,7 @@ class Executor {
   void store(const Block& block, const Piece& piece, const Tile& tile);
   bool stays(const Block& block, const Piece& piece) const;
   Tile receive(const NodeProgram::Entry& entry, std::int64_t count);
+  void keep_pace();
 
   // Loads ahead and stores behind, where lanes take turns.
   void plan_turns();
@@ -98,10 +100,10 @@ class Executor {
   const std::vector<RegionMap>&in_, &out_;
   Verbs& verbs_;
   std::size_t stages_;
-  std::vector<Tile> values_;    // by block, then round
-  std::int64_t begun_ = 0;      // rounds
-  std::vector<Tile> expected_;  // the last messages, as many as Schedule::pace
-  std::size_t received_ = 0;
+  std::vector<Tile> values_;   // by block, then round
+  std::int64_t begun_ = 0;     // rounds
+  const std::size_t pace_;     // Schedule::pace
+  std::deque<Tile> expected_;  // messages that may not have come yet
 
   struct Store {
     const Block* block = nullptr;
