@@ -31,7 +31,15 @@ INSTANTIATE_TEST_SUITE_P(Ring4, Complete, testing::ValuesIn(of("ring4", sips("ri
 INSTANTIATE_TEST_SUITE_P(Ring8, Complete, testing::ValuesIn(of("ring8", sips("ring_1d", "8"), 0.95, 0.93, 0.93, 0.94)),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(Connected8, Complete,
-                         testing::ValuesIn(of("connected8", sips("fully_connected", "8"), 0.90, 0.82, 0.85, 0.79)),
+                         testing::ValuesIn(of("connected8", sips("fully_connected", "8"), 0.94, 0.89, 0.89, 0.80)),
+                         name_of);
+
+/// Every cube's tile is a contribution.
+const std::vector<std::string> kCubes{"--scope", "cube"};
+INSTANTIATE_TEST_SUITE_P(Cubes, Complete,
+                         testing::Values(LargeCase{"cubes", kCubes, "all_reduce", "64M", 0.85},
+                                         LargeCase{"cubes", kCubes, "all_gather", "16M", 0.94},
+                                         LargeCase{"cubes", kCubes, "reduce_scatter", "64M", 0.90}),
                          name_of);
 
 }  // namespace
