@@ -88,6 +88,18 @@ std::vector<Bench> machine_benches(Grade grade) {
                                              "--no-progress", "--json", "-"});
                   },
                   true});
+  if (fast) {
+    list.push_back({"all_reduce_256MiB_64_sips",
+                    "run",
+                    "",
+                    {{Bound::Of::cpu_s, 60}},
+                    [] {
+                      return run_tool_process({"run", "all_reduce", "--topology", "torus8x8", "-b", "256M",
+                                               "--fidelity", "fast", "--data", "off", "-w", "0", "--no-progress",
+                                               "--json", "-"});
+                    },
+                    false});
+  }
   list.push_back({"elaboration_1k_pes", "PE", "", {}, [] { return elaborate(4, 2); }, true});
   list.push_back({"elaboration_10k_pes", "PE", "", {}, [] { return elaborate(10, 8); }, false});
   list.push_back({"elaboration_100k_pes",
