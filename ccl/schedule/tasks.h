@@ -70,9 +70,10 @@ class TaskGraph {
   static constexpr std::int64_t kGroup = kSecond << 2;           ///< of a group of pieces
 
   /// Pieces of one group go by distance, groups one after the other: all regions are read and written in turn, and
-  /// the memories that hold them with them. The first and the last groups are smaller, 1, 1 and 2 pieces, since nothing
-  /// else is under way while the first values are loaded and the last ones are stored.
+  /// the memories that hold them with them. Of 8 pieces and more the first and the last groups are smaller, 1, 1 and 2
+  /// pieces, since nothing else is under way while the first values are loaded and the last ones are stored.
   static std::int64_t base_of_piece(std::int32_t piece, std::int32_t pieces) {
+    if (pieces < 2 * kPiecesOfGroup) return piece / kPiecesOfGroup * kGroup;
     const auto from_end = [](std::int32_t i) { return i < 2 ? i : i < 4 ? 2 : 2 + i / kPiecesOfGroup; };
     return (2 * piece < pieces ? from_end(piece) : kLastGroup - from_end(pieces - 1 - piece)) * kGroup;
   }

@@ -41,6 +41,13 @@ INSTANTIATE_TEST_SUITE_P(Cubes, Complete,
                                          LargeCase{"cubes", kCubes, "all_gather", "16M", 0.94},
                                          LargeCase{"cubes", kCubes, "reduce_scatter", "64M", 0.90}),
                          name_of);
+/// SIPs of 16 PEs: few lanes share the links, and a region lies on one PE or two.
+INSTANTIATE_TEST_SUITE_P(Ring8Of16Pes, Complete,
+                         testing::ValuesIn(of("ring8_of_16_pes", {"--topology", "ring8"}, 0.97, 0.97, 0.97, 0.97)),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(Torus, Complete,
+                         testing::ValuesIn(of("torus4x4", {"--topology", "torus4x4"}, 0.95, 0.95, 0.94, 0.95)),
+                         name_of);
 
 }  // namespace
 }  // namespace kernbench
