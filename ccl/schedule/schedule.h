@@ -83,8 +83,8 @@ struct Schedule {
   /// Further lists for the same blocks, links and slots, by node: lanes take `steps` and these in turn, so that not all
   /// of them send to the same node at a time.
   std::vector<std::vector<std::vector<Step>>> turns;
-  /// A lane sends when no more than so many of the messages that it is to receive before have still to come. 0: whenever
-  /// there is a slot.
+  /// A lane sends when no more than so many of the messages that it is to receive before have still to come. 0:
+  /// whenever there is a slot.
   std::int32_t pace = 0;
 
   std::int64_t last_round() const { return period > 0 ? length / period : 0; }

@@ -12,11 +12,11 @@ inline constexpr std::uint32_t kWireUnitBytes = 256;
 struct LinkConfig {
   std::uint64_t bytes_per_second = 128'000'000'000;  ///< raw rate of one direction
   std::uint64_t payload_parts = 1, raw_parts = 1;    ///< efficiency as an exact ratio, e.g. 236/256 for a UCIe flit
-  std::uint32_t flit_bytes = 0;         ///< raw bytes of a link layer flit; 0: no flits, no check, no replay
-  std::uint32_t check_bytes = 0;        ///< raw bytes under one CRC; divides flit_bytes
-  std::uint32_t header_bytes = 0;       ///< per packet
-  Ps latency = 0;                       ///< bit in to bit out, both sides together
-  std::uint32_t buffer_packets = 2;     ///< of the receiver, per virtual network; at least 2
+  std::uint32_t flit_bytes = 0;      ///< raw bytes of a link layer flit; 0: no flits, no check, no replay
+  std::uint32_t check_bytes = 0;     ///< raw bytes under one CRC; divides flit_bytes
+  std::uint32_t header_bytes = 0;    ///< per packet
+  Ps latency = 0;                    ///< bit in to bit out, both sides together
+  std::uint32_t buffer_packets = 2;  ///< of the receiver, per virtual network; at least 2
   /// Of the sender, per virtual network: what waits for the wire, shared evenly by the channels from the network. A
   /// channel holds two of the longest packets at least.
   std::uint32_t send_packets = 0;

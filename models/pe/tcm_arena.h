@@ -11,9 +11,9 @@ namespace kernbench::pe {
 
 /// Hands out ranges of a part of a TCM: next fit within a window at the low end, first fit beyond it; neighbours merge
 /// on release. So a loop whose tiles die with each turn walks through the window instead of waiting for the tile of the
-/// turn before, and the part of TCM that is touched stays small. The window is twice what is in use, so that tiles which
-/// live long leave room to walk. Knows no time: the scoreboard makes an op wait for the
-/// earlier ops on a range that is used again.
+/// turn before, and the part of TCM that is touched stays small. The window is twice what is in use, so that tiles
+/// which live long leave room to walk. Knows no time: the scoreboard makes an op wait for the earlier ops on a range
+/// that is used again.
 class TcmArena {
  public:
   static constexpr std::uint64_t kAlignment = 64;  ///< bytes   assumed: one line of the engines' operand ports
