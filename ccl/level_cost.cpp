@@ -69,6 +69,13 @@ int two_links_away(const MachineMap& map) {
 void describe_machine(const MachineMap& map, PlanRequest& request) {
   request.sip = slowest(map, true);
   request.cube = slowest(map, false);
+  request.columns = map.cube_w;
+  for (const LinkBundle& link : map.cube_links) {
+    if (link.a != kIoChiplet && link.b != kIoChiplet) continue;
+    const auto rate = static_cast<double>(link.capacity.bytes_per_second());
+    if (request.column_bytes_per_second <= 0 || rate < request.column_bytes_per_second)
+      request.column_bytes_per_second = rate;
+  }
   request.lane_bytes_per_second =
       static_cast<double>(std::min(map.pe_port.bytes_per_second(), map.tcm.peak.bytes_per_second()));
   if (!map.packet_latency || map.pes_per_cube == 0) return;

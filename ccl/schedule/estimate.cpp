@@ -1,6 +1,7 @@
 #include "ccl/schedule/estimate.h"
 
 #include <algorithm>
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -26,59 +27,96 @@ struct Span {
 Span latest(const Span& a, const Span& b) { return {std::max(a.first, b.first), std::max(a.last, b.last)}; }
 Span operator+(const Span& a, double seconds) { return {a.first + seconds, a.last + seconds}; }
 
+/// Ops that a queue of the PE holds: behind a full one nothing is issued.   source: as pe.dma.queue_depth
+constexpr std::size_t kDepth = 16;
+/// That PE_CPU is busy with an op, a sum of two tiles beside its bytes, and their rate.   source: preset default,
+/// pe.cpu, pe.math with f32
+constexpr double kIssueSeconds = 2e-9, kSumSeconds = 6e-9, kSumBytesPerSecond = 819e9;
+
 /// Runs lists against clocks. Slots are those the machine has.
 class Run {
  public:
   Run(const Schedule& schedule, const PlanRequest& request, std::int64_t rounds, std::int64_t all_rounds)
-      : s_(schedule), r_(request), rounds_(rounds), blocks_(schedule.blocks.size()) {
+      : s_(schedule), r_(request), rounds_(rounds) {
     const std::int64_t regions = std::max(regions_in(s_.op, s_.nodes), regions_out(s_.op, s_.nodes));
     unit_bytes_ = static_cast<double>(r_.bytes) / static_cast<double>(regions * all_rounds * s_.units);
     cubes_ = std::max(s_.nodes / std::max(r_.ranks, 1), 1);
     for (const ScheduleLink& link : s_.links) {
       for (const auto& [a, b] : {std::pair{link.a, link.b}, std::pair{link.b, link.a}}) add_queue(a, b);
     }
-    clock_.assign(index(s_.nodes), Span());
-    at_.assign(index(s_.nodes), 0);
-    pass_.assign(index(s_.nodes), 0);
-    ready_.assign(index(s_.nodes) * blocks_ * index(rounds_), Span());
-    link_steps();
+    nodes_.resize(index(s_.nodes));
+    for (std::int32_t node = 0; node < s_.nodes; ++node) link_steps(node);
   }
 
   double run() {
-    for (std::int32_t node = 0; node < s_.nodes; ++node) consider(node);
+    for (std::int32_t node = 0; node < s_.nodes; ++node) issue(node);
     while (!events_.empty()) {
       const auto [time, what] = events_.top();
       events_.pop();
       if (what < 0) {
         pass(flights_[index(-what - 1)], -what - 1, time);
-        continue;
+      } else {
+        execute(what);
       }
-      execute(what);
-      consider(what);
     }
-    double end = 0;
     for (std::int32_t node = 0; node < s_.nodes; ++node) {
-      if (pass_[index(node)] < passes())
+      if (nodes_[index(node)].left > 0)
         throw std::invalid_argument("the lists deadlock with the queue slots there are");
-      end = std::max(end, clock_[index(node)].last);
     }
-    return end;
+    return end_;
   }
 
  private:
+  enum Kind : std::int64_t { kCubeLink, kSipLink, kPortOut, kPortIn, kColumnsOut, kColumnsIn };
+  /// A step of a round.
+  struct Op {
+    std::int32_t step = 0, round = 0;
+    double issued = 0;
+  };
+  /// Ops of one end of a queue, in order.
+  struct Line {
+    std::int32_t node = 0;
+    std::deque<Op> ops;
+    bool due = false;  ///< the first is among the events
+    Span start;        ///< of the first, if it is due
+  };
   struct Queue {
     const LevelCost* cost = nullptr;
     double hop_seconds = 0, pass_seconds = 0;
-    std::vector<std::int32_t> resources;  ///< links on the way, or ports
+    std::vector<std::int32_t> resources;  ///< links on the way, and ports
+    std::size_t links = 1;                ///< of the way
     std::size_t slots = 1, sent = 0, received = 0;
     std::vector<Span> arrival, freed;  ///< by message
+    Line ends[2];                      ///< sends, receives
+    double way() const { return hop_seconds + pass_seconds * static_cast<double>(links - 1); }
+  };
+  struct Link {
+    double bytes_per_second = 0, message_seconds = 0;
+    bool between = false;  ///< one of several of a way, which take time from one to the next
+    double free = 0;
+  };
+  struct Node {
+    std::vector<std::int32_t> queue, before, other;  ///< by step: its queue; the steps whose values it needs
+    std::vector<std::vector<std::int32_t>> after;    ///< by step: those that need its value
+    std::vector<std::int32_t> ops;                   ///< by step: what PE_CPU issues for it
+    std::size_t at = 0;                              ///< what is issued next
+    std::int64_t pass = 0;
+    double issued = 0;
+    const Line* blocked = nullptr;
+    std::vector<Span> got, value;  ///< by step and round: received, ready; below 0: not yet
+    std::deque<Op> sums;           ///< of the math engine, in order
+    Span math;                     ///< when it is free
+    bool sums_full = false;        ///< what keeps the node from issuing
+    std::int64_t left = 0;         ///< ops that have not been done
+    Span ports[2];                 ///< of a lane: when it is free to send, to receive
   };
 
   /// A message on its way over several links.
   struct Flight {
-    std::int32_t queue = 0, to = 0;
+    std::int32_t queue = 0;
     std::size_t link = 0;
-    double takes = 0;  ///< on each link
+    double bytes = 0;
+    double takes = 0;  ///< on a link
     double last = 0;   ///< when the last lane has handed it over
   };
 
@@ -87,27 +125,45 @@ class Run {
     const std::int32_t sip = from / cubes_, other = to / cubes_;
     queue.cost = sip == other ? &r_.cube : &r_.sip;
     queue.slots = index(std::max(r_.slots, 1));
-    const auto resource = [&](std::int64_t kind, std::int64_t a, std::int64_t b) {
-      return resources_.try_emplace({kind, a, b}, static_cast<std::int32_t>(resources_.size())).first->second;
+    const auto resource = [&](std::int64_t kind, std::int64_t a, std::int64_t b, double rate, double fixed) {
+      const auto [found, fresh] = resources_.try_emplace({kind, a, b}, static_cast<std::int32_t>(resources_.size()));
+      if (fresh) links_.push_back({rate, fixed, kind == kCubeLink || kind == kSipLink, 0});
+      queue.resources.push_back(found->second);
     };
+    const double rate = queue.cost->bytes_per_second, fixed = queue.cost->message_seconds;
     queue.hop_seconds = queue.cost->hop_seconds;
+    queue.pass_seconds = queue.cost->pass_seconds;
     if (sip == other) {
       const std::vector<std::int32_t> way = cube_way(from % cubes_, to % cubes_);
       for (std::size_t i = 0; i + 1 < way.size(); ++i)
-        queue.resources.push_back(resource(0, sip * cubes_ + way[i], sip * cubes_ + way[i + 1]));
-      queue.pass_seconds = queue.cost->pass_seconds;
-    } else if (r_.kind == kSwitch) {
-      queue.resources = {resource(1, sip, 0), resource(2, other, 0)};
+        resource(kCubeLink, sip * cubes_ + way[i], sip * cubes_ + way[i + 1], rate, fixed);
+      queue.links = queue.resources.size();
     } else {
-      const std::vector<std::int32_t> way = sip_way(r_, sip, other);
-      for (std::size_t i = 0; i + 1 < way.size(); ++i) queue.resources.push_back(resource(3, way[i], way[i + 1]));
-      queue.pass_seconds = queue.cost->pass_seconds;
+      // Columns of cubes have each their way to the IO chiplet; a SIP as a whole has them all.
+      const auto columns = [&](std::int64_t kind, std::int32_t node) {
+        if (r_.column_bytes_per_second <= 0) return;
+        if (cubes_ > 1) return resource(kind, node / cubes_, node % cubes_ % r_.cube_w, r_.column_bytes_per_second, 0);
+        resource(kind, node, 0, r_.column_bytes_per_second * std::max(r_.columns, 1), 0);
+      };
+      columns(kColumnsOut, from);
+      if (r_.kind == kSwitch) {
+        resource(kPortOut, sip, 0, rate, fixed);
+        resource(kPortIn, other, 0, rate, fixed);
+        queue.links = 1;
+        queue.pass_seconds = 0;
+      } else {
+        const std::vector<std::int32_t> way = sip_way(r_, sip, other);
+        for (std::size_t i = 0; i + 1 < way.size(); ++i) resource(kSipLink, way[i], way[i + 1], rate, fixed);
+        queue.links = way.size() - 1;
+      }
+      columns(kColumnsIn, to);
     }
     if (sip != other && r_.cube_h > 1) {  // up to the top row of cubes, and down again
       const int rows = from % cubes_ / r_.cube_w + to % cubes_ / r_.cube_w;
       queue.hop_seconds += r_.climb_seconds * rows / (2 * (r_.cube_h - 1));
     }
-    free_at_.resize(resources_.size(), 0);
+    queue.ends[0].node = from;
+    queue.ends[1].node = to;
     numbers_[std::int64_t{from} * s_.nodes + to] = static_cast<std::int32_t>(queues_.size());
     queues_.push_back(std::move(queue));
   }
@@ -122,93 +178,204 @@ class Run {
     return way;
   }
 
-  void link_steps() {
-    queue_of_.resize(index(s_.nodes));
-    for (std::int32_t node = 0; node < s_.nodes; ++node) {
-      for (const Step& step : s_.steps[index(node)]) {
-        const bool local = step.kind == StepKind::copy || step.kind == StepKind::reduce;
+  static bool adds(const Step& step) { return step.kind == StepKind::receive_reduce || step.kind == StepKind::reduce; }
+  static bool is_local(const Step& step) { return step.kind == StepKind::copy || step.kind == StepKind::reduce; }
+
+  /// Which steps need which, in the order in which a round goes through them.
+  void link_steps(std::int32_t number) {
+    const auto& steps = s_.steps[index(number)];
+    Node& node = nodes_[index(number)];
+    const std::size_t count = steps.size();
+    node.queue.assign(count, -1);
+    node.before.assign(count, -1);
+    node.other.assign(count, -1);
+    node.ops.assign(count, 1);
+    node.after.resize(count);
+    std::vector<std::int32_t> order(count);
+    for (std::size_t i = 0; i < count; ++i) order[i] = static_cast<std::int32_t>(i);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::int32_t a, std::int32_t b) { return stage(steps[index(a)]) < stage(steps[index(b)]); });
+    std::unordered_map<std::int32_t, std::int32_t> writer;  // of a block
+    const auto written = [&](std::int32_t block, std::int32_t by) {
+      const auto found = writer.find(block);
+      if (found == writer.end()) return -1;
+      node.after[index(found->second)].push_back(by);
+      return found->second;
+    };
+    for (const std::int32_t i : order) {
+      const Step& step = steps[index(i)];
+      if (!is_local(step)) {
         const bool sends = step.kind == StepKind::send;
-        const std::int64_t key =
-            sends ? std::int64_t{node} * s_.nodes + step.peer : std::int64_t{step.peer} * s_.nodes + node;
-        queue_of_[index(node)].push_back(local ? -1 : numbers_.at(key));
+        node.queue[index(i)] = numbers_.at(sends ? std::int64_t{number} * s_.nodes + step.peer
+                                                 : std::int64_t{step.peer} * s_.nodes + number);
       }
+      if (is_local(step)) node.other[index(i)] = written(step.peer, i);
+      if (adds(step) || step.kind == StepKind::send) node.before[index(i)] = written(step.block, i);
+      // Its own part is loaded, the sum is formed; a value from elsewhere is stored.
+      if (adds(step)) ++node.ops[index(i)];
+      if (node.before[index(i)] < 0 || step.kind != StepKind::send) ++node.ops[index(i)];
+      if (step.kind != StepKind::send) writer[step.block] = i;
     }
+    node.got.assign(count * index(rounds_), Span{-1, -1});
+    node.value = node.got;
+    node.left = static_cast<std::int64_t>(count) * rounds_;
   }
 
+  std::int64_t stage(const Step& step) const { return s_.period > 0 ? step.time / s_.period : 0; }
   std::int64_t passes() const { return s_.period > 0 ? rounds_ + s_.last_round() : rounds_; }
-  Span& ready(std::int32_t node, std::int32_t block, std::int64_t round) {
-    return ready_[(index(node) * blocks_ + index(block)) * index(rounds_) + index(round)];
-  }
+  std::size_t at(std::int32_t step, std::int32_t round) const { return index(step) * index(rounds_) + index(round); }
 
   /// Goes to the node's next step that is due in this pass. False at the end of its list.
-  bool next(std::int32_t node) {
-    const auto& steps = s_.steps[index(node)];
-    std::size_t& at = at_[index(node)];
-    while (pass_[index(node)] < passes()) {
-      for (; at < steps.size(); ++at) {
-        const std::int64_t round = round_of(node);
+  bool next(std::int32_t number) {
+    const auto& steps = s_.steps[index(number)];
+    Node& node = nodes_[index(number)];
+    for (; node.pass < passes(); ++node.pass, node.at = 0) {
+      for (; node.at < steps.size(); ++node.at) {
+        const std::int64_t round = node.pass - stage(steps[node.at]);
         if (round >= 0 && round < rounds_) return true;
       }
-      at = 0;
-      ++pass_[index(node)];
     }
     return false;
   }
-  std::int64_t round_of(std::int32_t node) const {
-    const Step& step = s_.steps[index(node)][at_[index(node)]];
-    return pass_[index(node)] - (s_.period > 0 ? step.time / s_.period : 0);
+
+  /// Issues steps in the order of the list until a queue of the PE is full.
+  void issue(std::int32_t number) {
+    Node& node = nodes_[index(number)];
+    node.blocked = nullptr;
+    node.sums_full = false;
+    while (next(number)) {
+      const auto i = static_cast<std::int32_t>(node.at);
+      const Step& step = s_.steps[index(number)][node.at];
+      const auto round = static_cast<std::int32_t>(node.pass - stage(step));
+      const bool local = node.queue[node.at] < 0, sends = step.kind == StepKind::send;
+      Line* line = local ? nullptr : &queues_[index(node.queue[node.at])].ends[sends ? 0 : 1];
+      if (line != nullptr && line->ops.size() >= kDepth) {
+        node.blocked = line;
+        return;
+      }
+      if (adds(step) && node.sums.size() >= kDepth) {
+        node.sums_full = true;
+        return;
+      }
+      if (adds(step)) node.sums.push_back({i, round, 0});
+      node.issued += kIssueSeconds * node.ops[node.at];
+      ++node.at;
+      if (local) {
+        node.got[at(i, round)] = {node.issued, node.issued};
+        finish(number, i, round);
+      } else {
+        line->ops.push_back({i, round, node.issued});
+        if (line->ops.size() == 1) consider(2 * node.queue[index(i)] + (sends ? 0 : 1));
+      }
+    }
   }
 
-  /// When the node's next step can begin; nothing if something else has to happen first.
-  std::optional<Span> start(std::int32_t node) {
-    const Step& step = s_.steps[index(node)][at_[index(node)]];
-    const std::int32_t number = queue_of_[index(node)][at_[index(node)]];
-    Span time = clock_[index(node)];
-    if (step.kind == StepKind::send) {
-      const Queue& queue = queues_[index(number)];
-      if (queue.sent >= queue.received + queue.slots) return {};
-      time = latest(time, ready(node, step.block, round_of(node)));
-      if (queue.sent >= queue.slots) time = latest(time, queue.freed[queue.sent - queue.slots]);
-    } else if (number >= 0) {
-      const Queue& queue = queues_[index(number)];
-      if (queue.received == queue.arrival.size()) return {};
+  /// Puts the first op of an end of a queue among the events, if nothing but time keeps it from being done.
+  void consider(std::int32_t what) {
+    Queue& queue = queues_[index(what / 2)];
+    Line& line = queue.ends[what % 2];
+    if (line.due || line.ops.empty()) return;
+    const Op& op = line.ops.front();
+    Span time{op.issued, op.issued};
+    if (what % 2 == 0) {
+      const Node& node = nodes_[index(line.node)];
+      if (const std::int32_t before = node.before[index(op.step)]; before >= 0) {
+        const Span& value = node.value[at(before, op.round)];
+        if (value.first < 0) return;
+        time = latest(time, value);
+      }
+      if (queue.sent >= queue.slots) {
+        if (queue.freed.size() <= queue.sent - queue.slots) return;
+        time = latest(time, queue.freed[queue.sent - queue.slots]);
+      }
+    } else {
+      if (queue.received == queue.arrival.size()) return;
       time = latest(time, queue.arrival[queue.received]);
     }
-    return time;
+    line.due = true;
+    line.start = time;
+    events_.emplace(time.first, what);
   }
 
-  /// Puts the node's next step among the events, if nothing but time keeps it from being done.
-  void consider(std::int32_t node) {
-    if (!next(node)) return;
-    if (const auto time = start(node)) events_.emplace(time->first, node);
-  }
-
-  /// The first in time of all steps that can be done.
-  void execute(std::int32_t node) {
-    const Step& step = s_.steps[index(node)][at_[index(node)]];
-    const std::int32_t number = queue_of_[index(node)][at_[index(node)]];
-    const std::int64_t round = round_of(node);
-    const bool sends = step.kind == StepKind::send;
-    Span& clock = clock_[index(node)];
-    clock = *start(node) + engine_seconds(step.block, sends ? r_.send_seconds : r_.receive_seconds);
-    ++at_[index(node)];
+  /// The first in time of all ops that can be done. A lane's port hands over and takes one message at a time.
+  void execute(std::int32_t what) {
+    Queue& queue = queues_[index(what / 2)];
+    Line& line = queue.ends[what % 2];
+    Node& node = nodes_[index(line.node)];
+    const Op op = line.ops.front();
+    const std::int32_t block = s_.steps[index(line.node)][index(op.step)].block;
+    const bool sends = what % 2 == 0;
+    Span& port = node.ports[what % 2];
+    const Span end = latest(line.start, port) + engine_seconds(block, sends ? r_.send_seconds : r_.receive_seconds);
+    port = end;
+    end_ = std::max(end_, end.last);
+    line.ops.pop_front();
+    line.due = false;
+    const std::int32_t number = line.node;
     if (sends) {
-      send(number, step, clock);
+      --node.left;
+      send(what / 2, block, end);
+    } else {
+      queue.freed.push_back(end + queue.way());
+      ++queue.received;
+      node.got[at(op.step, op.round)] = end;
+      finish(number, op.step, op.round);
+      consider(what - 1);
+    }
+    consider(what);
+    if (node.blocked == &line) {
+      node.issued = std::max(node.issued, end.first);
+      issue(number);
+    }
+  }
+
+  /// The step's value is there if all that it needs is; a sum's when those before it are done.
+  void finish(std::int32_t number, std::int32_t i, std::int32_t round) {
+    Node& node = nodes_[index(number)];
+    const Step& step = s_.steps[index(number)][index(i)];
+    if (!adds(step)) {
+      if (const auto value = inputs(node, i, round)) settle(number, i, round, *value);
       return;
     }
-    Span& value = ready(node, step.block, round);
-    value = latest(value, number < 0 ? latest(clock, ready(node, step.peer, round)) : clock);
-    if (number < 0) return;
-    Queue& queue = queues_[index(number)];
-    const double way = queue.hop_seconds + queue.pass_seconds * static_cast<double>(queue.resources.size() - 1);
-    queue.freed.push_back(clock + way / 2);  // the credit's way back
-    ++queue.received;
-    if (queue.sent == queue.received + queue.slots - 1) wake(step.peer, number);
+    while (!node.sums.empty()) {
+      const Op sum = node.sums.front();
+      const auto value = inputs(node, sum.step, sum.round);
+      if (!value) return;
+      const std::int32_t block = s_.steps[index(number)][index(sum.step)].block;
+      node.math = latest(*value, node.math) + bytes_of(block) / std::max(r_.lanes, 1) / kSumBytesPerSecond;
+      node.sums.pop_front();
+      settle(number, sum.step, sum.round, node.math + kSumSeconds);
+      if (node.sums_full) {
+        node.issued = std::max(node.issued, node.math.first);
+        issue(number);
+      }
+    }
   }
 
-  /// Considers a node again if its next step uses this queue.
-  void wake(std::int32_t node, std::int32_t number) {
-    if (next(node) && queue_of_[index(node)][at_[index(node)]] == number) consider(node);
+  std::optional<Span> inputs(const Node& node, std::int32_t i, std::int32_t round) const {
+    Span value = node.got[at(i, round)];
+    if (value.first < 0) return {};
+    for (const std::int32_t needed : {node.before[index(i)], node.other[index(i)]}) {
+      if (needed < 0) continue;
+      const Span& part = node.value[at(needed, round)];
+      if (part.first < 0) return {};
+      value = latest(value, part);
+    }
+    return value;
+  }
+
+  void settle(std::int32_t number, std::int32_t i, std::int32_t round, const Span& value) {
+    Node& node = nodes_[index(number)];
+    node.value[at(i, round)] = value;
+    --node.left;
+    end_ = std::max(end_, value.last);
+    for (const std::int32_t after : node.after[index(i)]) {
+      if (s_.steps[index(number)][index(after)].kind == StepKind::send) {
+        consider(2 * node.queue[index(after)]);
+      } else {
+        finish(number, after, round);
+      }
+    }
   }
 
   double bytes_of(std::int32_t b) const {
@@ -221,18 +388,11 @@ class Run {
     return fixed + bytes_of(b) / std::max(r_.lanes, 1) / r_.lane_bytes_per_second;
   }
 
-  void send(std::int32_t number, const Step& step, const Span& at) {
+  void send(std::int32_t number, std::int32_t block, const Span& at) {
     Queue& queue = queues_[index(number)];
     ++queue.sent;
-    const double takes = bytes_of(step.block) / queue.cost->bytes_per_second + queue.cost->message_seconds;
-    const Flight flight{number, step.peer, 0, takes, at.last};
-    double start = at.first;
-    if (queue.resources.size() == 1 || queue.pass_seconds <= 0) {
-      for (const std::int32_t resource : queue.resources) start = std::max(start, free_at_[index(resource)]);
-      for (const std::int32_t resource : queue.resources) free_at_[index(resource)] = start + takes;
-      arrive(flight, start);
-      return;
-    }
+    const double bytes = bytes_of(block);
+    const Flight flight{number, 0, bytes, bytes / queue.cost->bytes_per_second + queue.cost->message_seconds, at.last};
     std::int32_t id = static_cast<std::int32_t>(flights_.size());
     if (idle_.empty()) {
       flights_.push_back(flight);
@@ -241,17 +401,18 @@ class Run {
       idle_.pop_back();
       flights_[index(id)] = flight;
     }
-    events_.emplace(start, -id - 1);
+    events_.emplace(at.first, -id - 1);
   }
 
-  /// The head of a routed message is at its next link, which is then busy for as long as the bytes take.
+  /// The head of a message is at its next link, which is then busy for as long as the bytes take.
   void pass(Flight& flight, std::int32_t id, double time) {
     const Queue& queue = queues_[index(flight.queue)];
-    double& free_at = free_at_[index(queue.resources[flight.link])];
-    const double head = std::max(time, free_at);
-    free_at = head + flight.takes;
+    Link& link = links_[index(queue.resources[flight.link])];
+    const double head = std::max(time, link.free);
+    link.free = head + flight.bytes / link.bytes_per_second + link.message_seconds;
     if (++flight.link < queue.resources.size()) {
-      events_.emplace(head + queue.pass_seconds, -id - 1);
+      const bool between = link.between && links_[index(queue.resources[flight.link])].between;
+      events_.emplace(head + (between ? queue.pass_seconds : 0), -id - 1);
       return;
     }
     idle_.push_back(id);
@@ -261,30 +422,24 @@ class Run {
   /// `head`: when it got the last link. A lane's part cannot be there before its own time on the link.
   void arrive(const Flight& flight, double head) {
     Queue& queue = queues_[index(flight.queue)];
-    const double passed = queue.pass_seconds * static_cast<double>(queue.resources.size() - 1),
-                 part = flight.takes / std::max(r_.lanes, 1);
+    const double passed = queue.way() - queue.hop_seconds, part = flight.takes / std::max(r_.lanes, 1);
     const Span there{head + part, std::max(head + flight.takes, flight.last + passed + part)};
     queue.arrival.push_back(there + queue.hop_seconds);
-    // The receiver may have waited for just this message.
-    if (queue.arrival.size() == queue.received + 1) wake(flight.to, flight.queue);
+    consider(2 * flight.queue + 1);
   }
 
   const Schedule& s_;
   const PlanRequest& r_;
   const std::int64_t rounds_;
-  const std::size_t blocks_;
-  double unit_bytes_ = 0;
+  double unit_bytes_ = 0, end_ = 0;
   std::int32_t cubes_ = 1;
+  std::vector<Node> nodes_;
   std::vector<Queue> queues_;
   std::unordered_map<std::int64_t, std::int32_t> numbers_;  ///< of queues, by from * nodes + to
   std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, std::int32_t> resources_;
-  std::vector<double> free_at_;
-  std::vector<Span> clock_, ready_;
-  std::vector<std::size_t> at_;
-  std::vector<std::int64_t> pass_;
-  std::vector<std::vector<std::int32_t>> queue_of_;  ///< by node and step
+  std::vector<Link> links_;
   std::priority_queue<std::pair<double, std::int32_t>, std::vector<std::pair<double, std::int32_t>>, std::greater<>>
-      events_;  ///< (time, node): one at most for each node; (time, -1 - flight)
+      events_;  ///< (time, 2 * queue + end); (time, -1 - flight)
   std::vector<Flight> flights_;
   std::vector<std::int32_t> idle_;  ///< places in flights_
 };

@@ -128,8 +128,10 @@ struct PlanRequest {
   LevelCost sip, cube;                  ///< links between SIPs and between cubes; all lanes share one link
   double send_seconds = 2e-9, receive_seconds = 4e-9;  ///< engine time of one message on one lane
   double lane_bytes_per_second = 0;                    ///< at which a lane hands bytes over and takes them; 0: at once
-  double climb_seconds = 0;   ///< between SIPs: what the bottom row of cubes takes longer than the top row
-  double memory_seconds = 0;  ///< a load, or a store
+  double column_bytes_per_second = 0;  ///< of a column of cubes to the IO chiplet, each way; 0: never limits
+  std::int32_t columns = 1;            ///< of a SIP
+  double climb_seconds = 0;            ///< between SIPs: what the bottom row of cubes takes longer than the top row
+  double memory_seconds = 0;           ///< a load, or a store
   std::map<std::string, std::int64_t> parameters;  ///< declared by the algorithm
 
   std::int32_t cubes() const { return cube_w * cube_h; }
