@@ -17,7 +17,7 @@ namespace kernbench::topology {
 namespace {
 
 /// Of place(): a cached layout of an older rule is not read.
-constexpr int kRuleVersion = 1;
+constexpr int kRuleVersion = 2;
 
 std::string attachments(const CubeMesh& mesh) {
   std::string text = fmt::format("pes: {}\nhbm_ports: {}\nm_cpu: {}\nsram: {}\nucie:\n", to_string(mesh.pes),

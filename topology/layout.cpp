@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
+#include <tuple>
 
 namespace kernbench::topology {
 
@@ -47,18 +49,61 @@ std::vector<GridPoint> spread(const std::vector<GridPoint>& line, std::size_t co
   return list;
 }
 
+/// 0, 1/2, 1/4, 3/4, 1/8... of `width`: the bits of `turn` as a binary fraction, the lowest first; rounded down.
+std::size_t halving(unsigned turn, std::size_t width) {
+  std::size_t parts = 1, reversed = 0;
+  for (; turn > 0; turn /= 2) {
+    parts *= 2;
+    reversed = 2 * reversed + turn % 2;
+  }
+  return reversed * width / parts;
+}
+
+/// PEs without hints, row by row. A row takes the routers with the fewest PEs, of those the columns with the fewest, of
+/// those the nearest to where its PEs would lie evenly: at the ends of equal parts of the columns, moved back by row.
+class PeSpread {
+ public:
+  explicit PeSpread(unsigned cols) : cols_(cols), in_column_(cols) {}
+
+  void add_row(const std::vector<GridPoint>& routers, std::size_t count) {
+    const std::size_t shift = halving(rows_++, cols_ / count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t wanted = ((i + 1) * cols_ / count + cols_ - 1 - shift) % cols_;
+      const auto key = [&](GridPoint point) {
+        const std::size_t right = (point.col + cols_ - wanted) % cols_;
+        return std::tuple(std::count(pes_.begin(), pes_.end(), point), in_column_[point.col],
+                          std::min(right, cols_ - right), point.col);
+      };
+      const auto nearer = [&](GridPoint a, GridPoint b) { return key(a) < key(b); };
+      pes_.push_back(*std::min_element(routers.begin(), routers.end(), nearer));
+      ++in_column_[pes_.back().col];
+    }
+  }
+  const std::vector<GridPoint>& pes() const { return pes_; }
+
+ private:
+  const unsigned cols_;
+  unsigned rows_ = 0;
+  std::vector<unsigned> in_column_;
+  std::vector<GridPoint> pes_;
+};
+
 std::vector<GridPoint> place_pes(const CubeSpec& spec, const std::vector<GridPoint>& usable) {
   std::vector<GridPoint> pes;
   if (!spec.placement.pes.empty()) {
     for (const GridPoint hint : spec.placement.pes) pes.push_back(nearest(usable, hint));
     return pes;
   }
-  std::vector<GridPoint> snake = usable;
-  std::stable_sort(snake.begin(), snake.end(), [](GridPoint a, GridPoint b) {
-    if (a.row != b.row) return a.row < b.row;
-    return a.row % 2 == 0 ? a.col < b.col : a.col > b.col;
-  });
-  pes = spread(snake, spec.pes);
+  PeSpread by_row(spec.noc.cols);
+  const std::vector<GridPoint> even = spread(usable, spec.pes);  // row-major: how many PEs a row gets
+  for (std::uint16_t row = 0; row < spec.noc.rows; ++row) {
+    const auto on_row = [&](GridPoint point) { return point.row == row; };
+    std::vector<GridPoint> routers;
+    std::copy_if(usable.begin(), usable.end(), std::back_inserter(routers), on_row);
+    const auto count = std::count_if(even.begin(), even.end(), on_row);
+    if (count > 0) by_row.add_row(routers, static_cast<std::size_t>(count));
+  }
+  pes = by_row.pes();
   std::sort(pes.begin(), pes.end());
   return pes;
 }

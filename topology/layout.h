@@ -55,11 +55,12 @@ struct CubeLayout {
   std::uint16_t nearest_connection(Side side, std::uint16_t row_or_col) const;
 };
 
-/// The rule. PEs that have no hint are spread evenly along a boustrophedon over the routers outside the exclusion zone
-/// (a checkerboard for a PE on every second router), numbered row-major; HBM port i is at PE i's router; the M_CPU,
-/// then the SRAM, at the router nearest to the middle, of several the one with least attached; a hint at a hole or in
-/// the zone moves to the nearest router that may be used; UCIe connections are spread evenly over the routers of their
-/// edge. Throws ConfigError if something finds no router.
+/// The rule. PEs that have no hint are spread evenly over the rows of routers outside the exclusion zone, and over
+/// their columns: none gets a second PE before all have one, since a packet to the IO chiplet takes the UCIe connection
+/// of its column. They are numbered row-major (a checkerboard for a PE on every second router). HBM port i is at PE i's
+/// router; the M_CPU, then the SRAM, at the router nearest to the middle, of several the one with least attached; a
+/// hint at a hole or in the zone moves to the nearest router that may be used; UCIe connections are spread evenly over
+/// the routers of their edge. Throws ConfigError if something finds no router.
 CubeMesh place(const CubeSpec& spec);
 
 /// Numbers the routers and hands out ports, in the order PEs, HBM ports, M_CPU, SRAM, UCIe N, S, E, W.

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <set>
 
 #include "tests/topology/machines.h"
@@ -21,6 +22,52 @@ TEST(Layout, SpreadsPesAsACheckerboardWithHbmPortsBesideThem) {
     EXPECT_EQ(cube.pes[pe].router, cube.hbm_ports[pe].router);
     EXPECT_NE(cube.pes[pe].port, cube.hbm_ports[pe].port);
   }
+}
+
+TEST(Layout, GivesEveryColumnAndRowAPeBeforeASecond) {
+  for (const std::uint16_t side : {2, 3, 4, 5, 8}) {
+    for (std::uint16_t pes = 1; pes <= side * side; ++pes) {
+      CubeSpec spec;
+      spec.noc.rows = spec.noc.cols = side;
+      spec.pes = pes;
+      std::vector<unsigned> in_column(side), in_row(side);
+      std::set<GridPoint> routers;
+      for (const GridPoint pe : place(spec).pes) {
+        ++in_column[pe.col];
+        ++in_row[pe.row];
+        EXPECT_TRUE(routers.insert(pe).second) << pes << " PEs on " << side << ": two at " << to_string(pe);
+      }
+      const auto uneven = [](const std::vector<unsigned>& line) {
+        const auto [least, most] = std::minmax_element(line.begin(), line.end());
+        return *most - *least;
+      };
+      EXPECT_LE(uneven(in_column), 1u) << pes << " PEs on " << side << " columns";
+      EXPECT_LE(uneven(in_row), 1u) << pes << " PEs on " << side << " rows";
+    }
+  }
+}
+
+TEST(Layout, MovesThePesOfNeighbouringRowsApart) {
+  CubeSpec spec;
+  const auto pes = [&](std::uint16_t count) {
+    spec.pes = count;
+    return to_string(place(spec).pes);
+  };
+  EXPECT_EQ(pes(1), "[r2c3]");
+  EXPECT_EQ(pes(2), "[r1c3, r3c1]");
+  EXPECT_EQ(pes(4), "[r0c3, r1c1, r2c2, r3c0]");
+}
+
+TEST(Layout, GivesNoRouterASecondPeBeforeAllHaveOne) {
+  CubeSpec spec = holey_cube();
+  spec.placement.pes.clear();
+  spec.placement.exclusion = {{0, 0}, {0, 1}, {1, 1}};
+  spec.pes = 29;
+  const auto pes = place(spec).pes;
+  EXPECT_EQ(std::set<GridPoint>(pes.begin(), pes.end()).size(), 29u);
+  spec.pes = 58;
+  const auto twice = place(spec).pes;
+  for (const GridPoint pe : pes) EXPECT_EQ(std::count(twice.begin(), twice.end(), pe), 2) << to_string(pe);
 }
 
 TEST(Layout, PutsCpuAndSramNearTheMiddleWhereLeastIsAttached) {

@@ -12,9 +12,8 @@ using Args = std::vector<std::string>;
 
 /// Four SIPs of two cubes of two PEs.
 Args small(Args arguments) {
-  arguments.insert(arguments.end(),
-                   {"--topology", "ring8", "--set", "system.sips.count=4", "--set", "sip.cube_mesh.w=2", "--set",
-                    "sip.cube_mesh.h=1", "--set", "cube.pes=2", "--set", "cube.placement.pes=[]"});
+  arguments.insert(arguments.end(), {"--topology", "ring8", "--set", "system.sips.count=4", "--set",
+                                     "sip.cube_mesh.w=2", "--set", "sip.cube_mesh.h=1", "--set", "cube.pes=2"});
   return arguments;
 }
 Args with(Args arguments, const Args& more) {
