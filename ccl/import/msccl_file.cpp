@@ -6,6 +6,7 @@
 #include <charconv>
 #include <map>
 #include <pugixml.hpp>
+#include <set>
 
 #include "tlm/config/nearest.h"
 
@@ -32,6 +33,16 @@ const std::map<std::string, CollectiveOp> kOps = {
     {"alltoall", CollectiveOp::all_to_all},          {"broadcast", CollectiveOp::broadcast},
 };
 
+/// What MSCCL's writers put there; what is not read here does not matter for a schedule.
+const std::map<std::string, std::vector<std::string>> kAttributes = {
+    {"algo",
+     {"name", "proto", "nchannels", "nchunksperloop", "ngpus", "coll", "inplace", "outofplace", "redop", "minBytes",
+      "maxBytes"}},
+    {"gpu", {"id", "i_chunks", "o_chunks", "s_chunks"}},
+    {"tb", {"id", "send", "recv", "chan"}},
+    {"step", {"s", "type", "srcbuf", "srcoff", "dstbuf", "dstoff", "cnt", "depid", "deps", "hasdep"}},
+};
+
 class Reader {
  public:
   Reader(const std::string& text, const std::string& name) : text_(text), name_(name) {}
@@ -43,6 +54,7 @@ class Reader {
     const pugi::xml_node algo = document.document_element();
     if (std::string(algo.name()) != "algo")
       fail(algo, fmt::format("'{}' is no 'algo'", algo.name()), "give an MSCCL algorithm file");
+    check_attributes(algo);
     File file;
     file.where = where(algo);
     file.name = algo.attribute("name").as_string("msccl");
@@ -79,6 +91,26 @@ class Reader {
     return place;
   }
   Location where(const pugi::xml_node& node) const { return at(node.offset_debug() - 1); }  // of its '<'
+  /// pugixml knows the places of elements only; names of both lie in its copy of the text, an element's after its '<'.
+  Location where(const pugi::xml_node& node, const pugi::xml_attribute& attribute) const {
+    return at(node.offset_debug() + (attribute.name() - node.name()));
+  }
+  void check_attributes(const pugi::xml_node& node) const {
+    const std::vector<std::string>& known = kAttributes.at(node.name());
+    std::set<std::string> seen;
+    for (const pugi::xml_attribute attribute : node.attributes()) {
+      const std::string name = attribute.name();
+      if (std::find(known.begin(), known.end(), name) == known.end()) {
+        throw ConfigError(where(node, attribute), fmt::format("unknown attribute {} of '{}'", quote(name), node.name()),
+                          suggest(name, known, "attributes are"));
+      }
+      if (!seen.insert(name).second) {
+        throw ConfigError(where(node, attribute),
+                          fmt::format("attribute '{}' of '{}' stands here twice", name, node.name()),
+                          "remove one of them");
+      }
+    }
+  }
   [[noreturn]] void fail(const pugi::xml_node& node, const std::string& text, const std::string& hint) const {
     throw ConfigError(where(node), text, hint);
   }
@@ -89,6 +121,7 @@ class Reader {
       if (child.type() != pugi::node_element) continue;
       if (std::string(child.name()) != name)
         fail(child, fmt::format("'{}' inside of '{}'", child.name(), node.name()), fmt::format("give '{}' only", name));
+      check_attributes(child);
       list.push_back(child);
     }
     return list;

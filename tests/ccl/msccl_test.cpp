@@ -127,6 +127,36 @@ TEST(Msccl, ErrorsHaveAPlace) {
             "a.xml:1:1: error: gpu 0 sends 1 messages to gpu 1 that it does not receive");
 }
 
+TEST(Msccl, UnknownAttributesAreRefusedWhereTheyStand) {
+  const std::string other = step(0, "r", "i", 0, "i", 0);
+  const auto of_step = [&](const std::string& more) {
+    return error_of(two("allreduce", "inplace=\"1\"", step(0, "s", "i", 0, "i", 0, more), other));
+  };
+  EXPECT_EQ(error_of("<!-- a\n  comment -->\n  <algo name=\"a\"\n  nchunks=\"2\"/>"),
+            "a.xml:4:3: error: unknown attribute 'nchunks' of 'algo'\n  hint: did you mean 'nchunksperloop'?");
+  EXPECT_EQ(error_of(two("allreduce", "in-place=\"1\"", "", "")),
+            "a.xml:1:64: error: unknown attribute 'in-place' of 'algo'\n  hint: did you mean 'inplace'?");
+  // Entities in a value before it are longer than what they stand for.
+  EXPECT_EQ(of_step("cnt=\"&#49;\" depids=\"0\""),
+            "a.xml:3:78: error: unknown attribute 'depids' of 'step'\n  hint: did you mean 'depid'?");
+  EXPECT_EQ(of_step("cnt=\"1\" cnt=\"2\""),
+            "a.xml:3:74: error: attribute 'cnt' of 'step' stands here twice\n  hint: remove one of them");
+  EXPECT_EQ(
+      error_of("<algo nchunksperloop=\"1\" ngpus=\"1\" coll=\"allreduce\">\n<gpu id=\"0\" in_chunks=\"1\"/></algo>"),
+      "a.xml:2:13: error: unknown attribute 'in_chunks' of 'gpu'\n  hint: did you mean 'i_chunks'?");
+  EXPECT_EQ(error_of("<algo nchunksperloop=\"1\" ngpus=\"1\" coll=\"allreduce\">\n<gpu id=\"0\">\n"
+                     "  <tb id=\"0\" send=\"-1\" recve=\"-1\"/></gpu></algo>"),
+            "a.xml:3:24: error: unknown attribute 'recve' of 'tb'\n  hint: did you mean 'recv'?");
+}
+
+TEST(Msccl, AttributesOfMscclThatDoNotMatterHereAreRead) {
+  EXPECT_TRUE(right(
+      two("broadcast",
+          "inplace=\"1\" outofplace=\"1\" proto=\"LL\" nchannels=\"1\" redop=\"nop\" minBytes=\"0\" maxBytes=\"9\"",
+          step(0, "s", "i", 0, "i", 0, "cnt=\"2\" depid=\"-1\" deps=\"-1\" hasdep=\"0\""),
+          step(0, "r", "i", 0, "i", 0, "cnt=\"2\""))));
+}
+
 TEST(Msccl, SaysWhyAFileCannotBeRead) {
   const TestFolder folder;
   const auto error_of_file = [](const std::string& file) {

@@ -119,6 +119,12 @@ TEST(ScheduleOption, RunsAnAlgorithmFile) {
   const Outcome other = tool(all_reduce({"--schedule", "x.txt"}));
   EXPECT_EQ(other.code, 2);
   EXPECT_THAT(other.err, HasSubstr("--schedule 'x.txt': give a file that ends in .xml"));
+  std::ofstream(tool.file("spelling.xml"))
+      << "<algo name=\"a\" ngpus=\"4\"\n      nchunkperloop=\"4\" coll=\"allreduce\"/>\n";
+  const Outcome unknown = tool(all_reduce({"--schedule", "spelling.xml"}));
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("spelling.xml:2:7: error: unknown attribute 'nchunkperloop' of 'algo'\n"
+                                     "  hint: did you mean 'nchunksperloop'?\n"));
 }
 
 std::vector<std::string> tune(const std::vector<std::string>& more) {
