@@ -207,7 +207,7 @@ TEST(CommandLine, ListsWhatThereIs) {
   const Outcome all = tool({"list"});
   EXPECT_EQ(all.code, 0);
   for (const char* word : {"all_reduce", "gemm_single_pe", "gemm", "p2p", "stream", "probe", "minimal", "default",
-                           "ring8", "torus4x4", "mesh4x4", "kernbench-py", "bf16"}) {
+                           "ring8", "torus4x4", "mesh4x4", "fc8", "kernbench-py", "bf16"}) {
     EXPECT_THAT(all.out, HasSubstr(word));
   }
 }

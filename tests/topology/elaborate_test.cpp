@@ -58,6 +58,7 @@ TEST(Elaborate, Default) { expect_idle_machine(resolve("default").spec); }
 TEST(Elaborate, Ring8) { expect_idle_machine(resolve("ring8").spec); }
 TEST(Elaborate, Torus4x4) { expect_idle_machine(resolve("torus4x4").spec); }
 TEST(Elaborate, Mesh4x4) { expect_idle_machine(resolve("mesh4x4").spec); }
+TEST(Elaborate, Fc8) { expect_idle_machine(resolve("fc8").spec); }
 TEST(Elaborate, KernbenchPy) { expect_idle_machine(resolve("kernbench-py").spec); }
 
 TEST(Elaborate, SwitchWithSeveralLinksAndMissingPe) {
