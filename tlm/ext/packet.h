@@ -23,8 +23,8 @@ enum class PacketKind : std::uint8_t { read, write, read_data, write_ack, ipcq_d
 
 /// Largest payload of one packet, in bytes: one DMA burst. Source: spec, hardware.md, Packets.
 inline constexpr std::uint32_t kMaxPacketBytes = 256;
-/// A train: up to so many bytes, cut at multiples of it, that the fast grade lets travel as one Packet which takes what
-/// its packets of kMaxPacketBytes would (Fidelity::trains). Source: spec, hardware.md, fidelity.
+/// A train of the fast grade travels as one Packet that takes what its packets of kMaxPacketBytes would: so many bytes,
+/// cut at multiples of it, or more where queues have longer slots (train.h). Source: spec, hardware.md, fidelity.
 inline constexpr std::uint32_t kMaxTrainBytes = 4096;
 /// Packets of kMaxPacketBytes that `bytes` are.
 constexpr std::uint32_t packets_of(std::uint32_t bytes) {

@@ -12,7 +12,7 @@ namespace kernbench {
 
 /// Pooled generic payloads. Each keeps a Packet and a buffer of kMaxPacketBytes for life; acquire() hands it out with a
 /// reference count of one, the data pointer on its buffer, byte enables off and its packet cleared. Longer data, those
-/// of a train, are in a buffer of kMaxTrainBytes that the payload has until it is returned.
+/// of a train, are in a buffer that the payload has until it is returned: of kMaxTrainBytes, or their own length.
 class PayloadPool : public tlm::tlm_mm_interface {
  public:
   PayloadPool();
@@ -20,7 +20,7 @@ class PayloadPool : public tlm::tlm_mm_interface {
   PayloadPool(const PayloadPool&) = delete;
   PayloadPool& operator=(const PayloadPool&) = delete;
 
-  /// With room for `bytes` of data, at most kMaxTrainBytes.
+  /// With room for `bytes` of data, at most kLongestTrainBytes (train.h).
   tlm::tlm_generic_payload& acquire(std::uint32_t bytes = kMaxPacketBytes);
   void free(tlm::tlm_generic_payload* payload) override;  ///< by the last release()
 

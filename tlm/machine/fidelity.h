@@ -38,7 +38,7 @@ struct Fidelity {
     }
     return Grade::accurate;
   }
-  /// Transfers travel in trains (kMaxTrainBytes): where no part on the way looks at single packets.
+  /// Transfers travel in trains (tlm/ext/train.h): where no part on the way looks at single packets.
   constexpr bool trains() const {
     return noc == Grade::fast && ucie == Grade::fast && link == Grade::fast && hbm == Grade::fast && pe == Grade::fast;
   }
