@@ -174,6 +174,7 @@ std::vector<std::vector<int>> sip_distances(const MachineMap& map, const std::ve
       }
     }
     std::vector<int> row;
+    row.reserve(sips.size());
     for (const std::uint16_t to : sips) row.push_back(at[to]);
     distances.push_back(std::move(row));
   }

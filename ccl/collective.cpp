@@ -37,6 +37,7 @@ void run_on_pe(const CallPlan& plan, Tl& tl) {
   const std::size_t item = size_of(tl.call().dtype);
   if (work.cubes) tree_broadcast(verbs, *work.cubes, {{work.part.va, work.part.count(), item}});
   std::vector<std::vector<Slice>> parts;
+  parts.reserve(static_cast<std::size_t>(work.line_size));
   for (int i = 0; i < work.line_size; ++i) {
     parts.push_back({Slice{work.shard.va, work.shard.count(), item}.part(i, work.line_size)});
   }

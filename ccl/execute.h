@@ -101,7 +101,6 @@ class Executor {
   Verbs& verbs_;
   std::size_t stages_;
   std::vector<Tile> values_;   // by block, then round
-  std::int64_t begun_ = 0;     // rounds
   const std::size_t pace_;     // Schedule::pace
   std::deque<Tile> expected_;  // messages that may not have come yet
 

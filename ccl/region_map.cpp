@@ -34,6 +34,7 @@ std::vector<Unit> units_of(const TensorArg& tensor, Scope scope) {
     unit.shards.push_back(&shard);
   }
   std::vector<Unit> list;
+  list.reserve(units.size());
   for (auto& [key, unit] : units) list.push_back(std::move(unit));
   return list;
 }

@@ -117,6 +117,7 @@ void spread(const Spread& spread, Verbs& verbs, int cube, int pe) {
   std::vector<std::vector<Slice>> parts;
   for (const auto& list : role.parts) {
     std::vector<Slice> slices;
+    slices.reserve(list.size());
     for (const Spread::Part& part : list) slices.push_back({verbs.out() + part.offset, part.count, verbs.item()});
     parts.push_back(std::move(slices));
   }

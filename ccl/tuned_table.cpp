@@ -13,6 +13,7 @@ namespace {
 template <class Enum>
 std::vector<std::string> names_of(int count) {
   std::vector<std::string> names;
+  names.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) names.emplace_back(to_string(static_cast<Enum>(i)));
   return names;
 }

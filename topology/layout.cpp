@@ -194,6 +194,7 @@ CubeLayout attach(const CubeSpec& spec, CubeMesh mesh) {
   };
   const auto hang_all = [&](const std::vector<GridPoint>& points, LocalKind kind, Side side) {
     std::vector<Spot> spots;
+    spots.reserve(points.size());
     for (const GridPoint point : points)
       spots.push_back(hang(point, {kind, static_cast<std::uint16_t>(spots.size()), side}));
     return spots;

@@ -152,6 +152,7 @@ class Reader {
     const auto found = values.find(value);
     if (found != values.end()) return found->second;
     std::vector<std::string> names;
+    names.reserve(values.size());
     for (const auto& entry : values) names.push_back(entry.first);
     fail(node, fmt::format("{} of '{}' is '{}'", name, node.name(), value), suggest(value, names, "served are"));
   }

@@ -30,6 +30,7 @@ class Flood {
   void dimension(const Dimension& d, bool first, const std::vector<std::int32_t>& nodes) {
     // One travelling block for each place in the line; the node there starts with it.
     std::vector<std::int32_t> travelling;
+    travelling.reserve(index(d.size));
     for (std::int32_t i = 0; i < d.size; ++i) {
       travelling.push_back(graph_.add_block({first ? kEveryNode : kNobody, kNobody, 0, 0, unit_, unit_ + 1}));
     }
@@ -133,6 +134,7 @@ bool in_sips(const PlanRequest& request, const Dimension& d) { return d.stride >
 
 std::vector<std::int32_t> nodes_at(const PlanRequest& request, std::int32_t cube) {
   std::vector<std::int32_t> nodes;
+  nodes.reserve(index(request.ranks));
   for (std::int32_t sip = 0; sip < request.ranks; ++sip) nodes.push_back(sip * request.cubes() + cube);
   return nodes;
 }

@@ -20,6 +20,7 @@ std::vector<Tree> unit_trees(const std::vector<TreeShare>& shares) {
 std::vector<Tree> sip_trees(const PlanRequest& request) {
   if (!all_pairs(request)) return unit_trees(comb_packing(sip_lattice(request)));
   std::vector<Tree> stars;
+  stars.reserve(index(request.ranks));
   for (std::int32_t root = 0; root < request.ranks; ++root) {
     stars.push_back(shortest_path_tree(Graph::complete(request.ranks), root));
   }

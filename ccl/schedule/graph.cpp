@@ -131,6 +131,7 @@ std::vector<Tree> least_loaded_trees(const Graph& graph, int count, std::optiona
     Dice dice(seed);
     std::vector<int> load(graph.edges.size() * 2, 0);
     std::vector<Tree> trees;
+    trees.reserve(static_cast<std::size_t>(count));
     for (int i = 0; i < count; ++i) trees.push_back(grow(graph, arcs, load, at, dice));
     double most = 0;
     for (std::size_t i = 0; i < load.size(); ++i) {

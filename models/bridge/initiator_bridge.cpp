@@ -113,7 +113,7 @@ struct InitiatorBridge::Impl final : sc_core::sc_module, tlm::tlm_fw_transport_i
 
   void serve() {
     while (true) {
-      const sc_core::sc_time now = sc_core::sc_time_stamp();
+      const sc_core::sc_time now = sc_core::sc_time_stamp();  // NOLINT(performance-*): a copy, for time goes on
       if (request != nullptr && request_at <= now) {
         begin();
       } else if (response == nullptr && !answers.empty() && response_ended <= now) {

@@ -6,8 +6,6 @@
 // buffers. Each allocator is one iteration of iSLIP.
 namespace kernbench {
 
-using flit::Buffer;
-
 namespace {
 constexpr unsigned kThroughWeight = 2;  // weighted round robin; assumed: through traffic stands for several sources
 constexpr std::uint32_t kNone = ~0U;

@@ -5,8 +5,6 @@
 // Injection: packets wait outside the first router and enter it flit by flit.
 namespace kernbench {
 
-using flit::Buffer;
-
 void flit::Lane::push(const Offer& offer) {
   if (size == queue.size()) {
     std::rotate(queue.begin(), queue.begin() + front, queue.end());
