@@ -67,7 +67,7 @@ struct LinkPort::Impl {
     void head(Packet&, Ps) override {}  // it goes once all of it has won its way
     void tail(Packet& packet, Ps head, Ps tail) override;
     void credit(unsigned network, unsigned packets, Ps when) override;
-    void offer(Packet& packet, unsigned network, Ps ready);
+    void enqueue(Packet& packet, unsigned network, Ps ready);
     QueuedPort::Release serve(Packet& packet, Cycle now, bool slips_in);
     QueuedPort& port(unsigned network) {
       return trains && has_priority(static_cast<int>(network)) ? first.port : ordinary.port;
@@ -143,17 +143,17 @@ void LinkPort::Impl::Sender::tail(Packet& packet, Ps head, Ps tail) {
   const Ps now = impl.queue.now(), ready = std::max(impl.timing.ready(packet.bytes, head, tail), now);
   const auto network = static_cast<unsigned>(packet.virtual_network());
   if (trains && coming == 0 && ready <= now + kAtOnce && port(network).idle(packet, network, ready)) {
-    offer(packet, network, ready);
+    enqueue(packet, network, ready);
     return;
   }
   ++coming;
   impl.queue.at(ready, [this, &packet, ready] {
     --coming;
-    offer(packet, static_cast<unsigned>(packet.virtual_network()), ready);
+    enqueue(packet, static_cast<unsigned>(packet.virtual_network()), ready);
   });
 }
 
-void LinkPort::Impl::Sender::offer(Packet& packet, unsigned network, Ps ready) {
+void LinkPort::Impl::Sender::enqueue(Packet& packet, unsigned network, Ps ready) {
   packet.charge(Delay::wire, ready - packet.head);
   packet.head = ready;
   port(network).offer(packet, network, ready);

@@ -11,7 +11,7 @@ using tlm::tlm_sync_enum;
 namespace {
 /// A train leaves at no less than this part of the port's rate: while it does, it keeps others off its virtual channel.
 /// assumed: a slice of HBM, which has 0.4 of the rate of a port of the default machine, need not wait.
-constexpr unsigned kSlowest = 4;
+constexpr std::uint64_t kSlowest = 4;
 }  // namespace
 
 struct NetworkInterface::Impl final : PacketForwardIf,

@@ -99,8 +99,10 @@ Router::Router(const sc_core::sc_module_name& name, RouterNetwork& network, cons
     output.socket = out[p].get();
     output.observed = observer != nullptr;
     if (output.observed) {
-      const std::string name = this->name();
-      ports_->observe(p, name + ".in_" + port + ".waiting", name + ".out_" + port);
+      std::string waiting = this->name(), sent = this->name();
+      waiting.append(".in_").append(port).append(".waiting");
+      sent.append(".out_").append(port);
+      ports_->observe(p, waiting, sent);
     }
   }
 }

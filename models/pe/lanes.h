@@ -46,7 +46,7 @@ struct OpQueue {
 /// the composite.)
 class Lanes {
  public:
-  Lanes(std::uint32_t contexts, std::uint32_t depth) : lanes_(2 * contexts), depth_(depth) {}
+  Lanes(std::uint32_t contexts, std::uint32_t depth) : lanes_(std::size_t{2} * contexts), depth_(depth) {}
   bool full(const Op& op, std::uint32_t context) const { return lanes_[lane(op, context)].size >= depth_; }
   void push(Op& op, std::uint32_t context) { lanes_[lane(op, context)].push(op); }
   /// The op to start, taken out; null if no head is ready.

@@ -12,7 +12,7 @@ namespace kernbench {
 /// away.
 class StackPool {
  public:
-  static constexpr std::size_t kStackBytes = 128 * 1024;  ///< address space; only touched pages cost memory
+  static constexpr std::size_t kStackBytes = std::size_t{128} << 10;  ///< address space; only touched pages cost memory
   static constexpr std::size_t kGuarded = 8192;
 
   /// Up to `kept` unused stacks stay mapped.
