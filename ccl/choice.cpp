@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "ccl/level_cost.h"
 #include "ccl/schedule_call.h"
@@ -34,6 +35,10 @@ std::int64_t bytes_of_node(const ChoiceInput& input, const MachineMap& map, bool
 
 /// Models are not finer than this: of two plans nearer to each other, the shorter one is not known.
 constexpr double kTie = 1.02;
+
+/// Of algorithms whose times between measured sizes lie farther apart than this, the slower one is not the faster one.
+/// assumed: a factor of 4 from size to size, and times that grow with anything between no and the full power of it
+constexpr double kNear = 1.3;
 
 /// Among modelled plans as good as the first, one with a plain list goes first: its node runs ahead of what it waits
 /// for, where a periodic list keeps the assumed pace (two SIPs, 64 MiB: 0.97 of the bound against 0.80).
@@ -73,9 +78,10 @@ const Choice& Chooser::choose(const ChoiceInput& input) {
 Choice Chooser::decide(const ChoiceInput& input) const {
   Choice choice;
   for (const std::string& name : registry_.names()) choice.candidates.push_back(judge(name, input));
+  refine(choice.candidates, input);
   const std::string& preset = registry_.default_algorithm();
-  const auto rank = [&](const Candidate& c) {  // measured before modelled before unknown before unfit
-    const int kind = !c.unfit.empty() ? 3 : c.ns == 0 ? 2 : c.measured ? 0 : 1;
+  const auto rank = [&](const Candidate& c) {  // known before unknown before unfit
+    const int kind = !c.unfit.empty() ? 2 : c.ns == 0 ? 1 : 0;
     return std::tuple(kind, c.ns, c.name != preset, c.name);
   };
   std::sort(choice.candidates.begin(), choice.candidates.end(),
@@ -92,6 +98,58 @@ Choice Chooser::decide(const ChoiceInput& input) const {
   return choice;
 }
 
+const TunedTable::Row* Chooser::measured(const AlgorithmEntry& entry, const ChoiceInput& input) const {
+  const bool whole = group_.sips.size() == map_.sips && !group_.ranks_are_pes();
+  if (!whole || input.lanes > 0) return nullptr;
+  const std::string machine = machine_key(map_);
+  if (const TunedTable::Row* row = registry_.tuned().find(machine, input.op, input.scope)) return row;
+  if (!entry.is_as_shipped()) return nullptr;
+  if (!shipped_) shipped_ = TunedTable::shipped(machine);
+  return shipped_->find(machine, input.op, input.scope);
+}
+
+void Chooser::check_queues(const AlgorithmEntry& entry, const SipShape& shape, Scope scope) const {
+  const Algorithm& algorithm = *entry.algorithm;
+  NodeLinks links;
+  std::size_t most = 4 + 4 + map_.pes_per_cube;  // directions of a grid, and PEs of a cube
+  if (algorithm.directions & kGlobalPeers) most += group_.sips.size();
+  if (algorithm.plan != nullptr) {
+    links = ScheduleBinder::links(entry, map_, shape, scope);
+    for (const auto* pairs : {&links.ranks, &links.cubes, &links.pes}) {
+      std::map<std::int32_t, std::size_t> degrees;
+      std::size_t degree = 0;
+      for (const auto& [a, b] : *pairs) degree = std::max({degree, ++degrees[a], ++degrees[b]});
+      most += degree;
+    }
+  }
+  const RingMemory memory = ring_memory(map_, group_.queue.memory, PeCoord{});
+  if (most * group_.queue.ring_bytes() <= memory.bytes) return;
+  RingNumbers rings;
+  GroupQueues(map_, group_, rings).add(shape, algorithm.directions, links);
+}
+
+Plan Chooser::planned(const AlgorithmEntry& entry, const SipShape& shape, const ChoiceInput& input) const {
+  PlanRequest request = ScheduleBinder::base_request(entry, map_, shape);
+  const bool cubes = nodes_are_cubes(input) && !group_.ranks_are_pes();
+  request.op = input.op;
+  set_nodes(request, cubes ? map_.cube_w : 1, cubes ? map_.cube_h : 1);
+  request.root = input.root * request.cubes();
+  if (input.op == CollectiveOp::send_recv) {
+    request.root = -1;
+    request.peer = 1;
+  }
+  request.bytes = bytes_of_node(input, map_, group_.ranks_are_pes());
+  const std::uint32_t pes = group_.ranks_are_pes() ? 1 : cubes ? map_.pes_per_cube : map_.pes_per_sip();
+  request.lanes = input.lanes > 0 ? input.lanes : static_cast<std::int32_t>(pes);
+  request.slots = group_.queue.slots;
+  request.slot_bytes = group_.queue.slot_bytes;
+  Plan plan = entry.plan(request);
+  if (plan.schedule->slots() > group_.queue.slots) {
+    throw Error(fmt::format("needs queues of {} slots, they have {}", plan.schedule->slots(), group_.queue.slots));
+  }
+  return plan;
+}
+
 Candidate Chooser::judge(const std::string& name, const ChoiceInput& input) const {
   Candidate candidate;
   candidate.name = name;
@@ -103,31 +161,14 @@ Candidate Chooser::judge(const std::string& name, const ChoiceInput& input) cons
       throw Error(fmt::format("does not serve scope {}", to_string(input.scope)));
     if (algorithm.plan == nullptr && !input.in_place) throw Error("works in place only");
     const SipShape shape = sip_shape(entry, map_, group_);
-    const bool whole = shape.ranks == map_.sips && !group_.ranks_are_pes();
-    const TunedTable::Row* row = whole ? registry_.tuned().find(machine_key(map_), input.op, input.scope) : nullptr;
+    check_queues(entry, shape, input.scope);
+    const TunedTable::Row* row = measured(entry, input);
     if (const auto ns = row == nullptr ? std::nullopt : TunedTable::ns_at(*row, name, input.bytes)) {
       candidate.ns = *ns;
       candidate.measured = true;
     }
     if (candidate.measured || algorithm.plan == nullptr) return candidate;
-    PlanRequest request = ScheduleBinder::base_request(entry, map_, shape);
-    const bool cubes = nodes_are_cubes(input) && !group_.ranks_are_pes();
-    request.op = input.op;
-    set_nodes(request, cubes ? map_.cube_w : 1, cubes ? map_.cube_h : 1);
-    request.root = input.root * request.cubes();
-    if (input.op == CollectiveOp::send_recv) {
-      request.root = -1;
-      request.peer = 1;
-    }
-    request.bytes = bytes_of_node(input, map_, group_.ranks_are_pes());
-    const std::uint32_t pes = group_.ranks_are_pes() ? 1 : cubes ? map_.pes_per_cube : map_.pes_per_sip();
-    request.lanes = input.lanes > 0 ? input.lanes : static_cast<std::int32_t>(pes);
-    request.slots = group_.queue.slots;
-    request.slot_bytes = group_.queue.slot_bytes;
-    const Plan plan = entry.plan(request);
-    if (plan.schedule->slots() > group_.queue.slots) {
-      throw Error(fmt::format("needs queues of {} slots, they have {}", plan.schedule->slots(), group_.queue.slots));
-    }
+    const Plan plan = planned(entry, shape, input);
     candidate.ns = plan.seconds * 1e9;
     candidate.periodic = plan.schedule->period > 0;
   } catch (const std::invalid_argument& error) {
@@ -136,6 +177,32 @@ Candidate Chooser::judge(const std::string& name, const ChoiceInput& input) cons
     candidate.unfit = error.what();
   }
   return candidate;
+}
+
+void Chooser::refine(std::vector<Candidate>& candidates, const ChoiceInput& input) const {
+  double least = 0;
+  for (const Candidate& c : candidates) {
+    if (c.measured && (least == 0 || c.ns < least)) least = c.ns;
+  }
+  for (Candidate& candidate : candidates) {
+    if (!candidate.measured || candidate.ns > least * kNear) continue;
+    const AlgorithmEntry entry = registry_.load(candidate.name);
+    if (entry.algorithm->plan == nullptr) continue;
+    const auto around = TunedTable::between(*measured(entry, input), candidate.name, input.bytes);
+    if (around->low == around->high) continue;
+    const SipShape shape = sip_shape(entry, map_, group_);
+    const auto model = [&](std::uint64_t bytes) {
+      ChoiceInput at = input;
+      at.bytes = bytes;
+      return planned(entry, shape, at).seconds * 1e9;
+    };
+    try {
+      candidate.ns = model(input.bytes) * std::pow(around->low_ns / model(around->low), 1 - around->share) *
+                     std::pow(around->high_ns / model(around->high), around->share);
+    } catch (const std::invalid_argument& error) {
+      candidate.unfit = error.what();
+    }
+  }
 }
 
 }  // namespace kernbench::ccl

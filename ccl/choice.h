@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -25,7 +26,7 @@ struct ChoiceInput {
 struct Candidate {
   std::string name;
   double ns = 0;          ///< what it should take; 0: nobody knows
-  bool measured = false;  ///< from the tuned table; otherwise by its own model
+  bool measured = false;  ///< from a tuned table; otherwise by its own model
   std::string unfit;      ///< why it cannot; empty: it can
   bool periodic = false;  ///< a list of rounds that overlap
 };
@@ -37,9 +38,10 @@ struct Choice {
 };
 
 /// What `auto` stands for, call by call: of the algorithms that serve a call the one that should be fastest. Times come
-/// from the tuned table of ccl.yaml where it has this machine and size, otherwise from the models of the algorithms'
-/// schedules; one that has neither is taken only if there is no other, the default algorithm first. One for each
-/// process group: it remembers.
+/// from the tuned table of ccl.yaml where it has this machine and size, else from the table that ships, otherwise from
+/// the models of the algorithms' schedules; one that has neither is taken only if there is no other, the default
+/// algorithm first. Between two measured sizes the model says how the time grows, and the measurements how far it is
+/// from the truth. One for each process group: it remembers.
 class Chooser {
  public:
   /// All of them outlive it.
@@ -52,10 +54,19 @@ class Chooser {
  private:
   Candidate judge(const std::string& name, const ChoiceInput& input) const;
   Choice decide(const ChoiceInput& input) const;
+  /// What was measured of an entry's operation; null: nothing.
+  const TunedTable::Row* measured(const AlgorithmEntry& entry, const ChoiceInput& input) const;
+  /// Tries an algorithm's queues. Throws Error if they do not fit.
+  void check_queues(const AlgorithmEntry& entry, const SipShape& shape, Scope scope) const;
+  /// By the model. Throws Error if it cannot be.
+  Plan planned(const AlgorithmEntry& entry, const SipShape& shape, const ChoiceInput& input) const;
+  /// Times between measured sizes, of those that might be the fastest.
+  void refine(std::vector<Candidate>& candidates, const ChoiceInput& input) const;
 
   const Registry& registry_;
   const MachineMap& map_;
   const Group& group_;
+  mutable std::optional<TunedTable> shipped_;  ///< of the machine, once it has been asked for
   std::map<std::tuple<CollectiveOp, Scope, std::uint64_t, int, int, bool>, Choice> made_;
 };
 

@@ -169,6 +169,12 @@ AlgorithmEntry Registry::load(const std::string& name, const std::map<std::strin
   return loaded;
 }
 
+bool AlgorithmEntry::is_as_shipped() const {
+  if (module != kBuiltinPrefix + name || world_size) return false;
+  const std::vector<const Parameter*> all = declared(*algorithm);
+  return std::all_of(all.begin(), all.end(), [&](const Parameter* p) { return parameters.at(p->name) == p->preset; });
+}
+
 Plan AlgorithmEntry::plan(const PlanRequest& request) const {
   return schedule ? plan_with(schedule, request) : algorithm->plan(request);
 }

@@ -111,17 +111,43 @@ const TunedTable::Row* TunedTable::find(const std::string& machine, CollectiveOp
   return nullptr;
 }
 
-std::optional<double> TunedTable::ns_at(const Row& row, const std::string& algorithm, std::uint64_t bytes) {
+std::optional<TunedTable::Between> TunedTable::between(const Row& row, const std::string& algorithm,
+                                                       std::uint64_t bytes) {
   const auto found = row.ns.find(algorithm);
   const auto above = std::lower_bound(row.bytes.begin(), row.bytes.end(), bytes);
   if (found == row.ns.end() || above == row.bytes.end()) return {};
   const auto high = static_cast<std::size_t>(above - row.bytes.begin());
+  const bool exact = *above == bytes;
+  if (high == 0 && !exact) return {};
+  const std::size_t low = exact ? high : high - 1;
   const std::vector<double>& ns = found->second;
-  if (*above == bytes) return ns[high] > 0 ? std::optional(ns[high]) : std::nullopt;
-  if (high == 0 || !(ns[high - 1] > 0) || !(ns[high] > 0)) return {};
+  if (!(ns[low] > 0) || !(ns[high] > 0)) return {};
   const auto log = [](std::uint64_t size) { return std::log(static_cast<double>(size)); };
-  const double share = (log(bytes) - log(row.bytes[high - 1])) / (log(row.bytes[high]) - log(row.bytes[high - 1]));
-  return ns[high - 1] * std::pow(ns[high] / ns[high - 1], share);
+  const double share = exact ? 0 : (log(bytes) - log(row.bytes[low])) / (log(row.bytes[high]) - log(row.bytes[low]));
+  return Between{row.bytes[low], row.bytes[high], ns[low], ns[high], share};
+}
+
+std::optional<double> TunedTable::ns_at(const Row& row, const std::string& algorithm, std::uint64_t bytes) {
+  const auto found = between(row, algorithm, bytes);
+  if (!found) return {};
+  return found->low_ns * std::pow(found->high_ns / found->low_ns, found->share);
+}
+
+TunedTable TunedTable::shipped(const std::string& machine) {
+  TunedTable table;
+  for (const ShippedTimes* times = kShippedTimes; times->file != nullptr; ++times) {
+    const std::string text = times->text;
+    if (text.find("machine: " + machine + "\n") == std::string::npos) continue;
+    Problems problems;
+    const ConfigNode root = parse_config(text, times->file, &problems);
+    TunedTable all;
+    if (const ConfigNode* tuned = root.find("tuned")) all.read(*tuned, problems);
+    problems.throw_if_any();
+    for (Row& row : all.rows_) {
+      if (row.machine == machine) table.rows_.push_back(std::move(row));
+    }
+  }
+  return table;
 }
 
 }  // namespace kernbench::ccl

@@ -14,9 +14,19 @@ namespace kernbench::ccl {
 /// What a machine is to collectives, in one word: topology, shape, links, queues. Tuned times belong to it.
 std::string machine_key(const MachineMap& map);
 
+/// A file of ccl/tuned, as built into the library: a ccl.yaml of `kernbench tune`.
+struct ShippedTimes {
+  const char* file;
+  const char* text;
+};
+extern const ShippedTimes kShippedTimes[];  ///< written by embed_tuned.cmake; ends with a null name
+
 /// Times that `kernbench tune` has measured: section `tuned` of ccl.yaml.
 class TunedTable {
  public:
+  /// What ships for a machine; may be nothing.
+  static TunedTable shipped(const std::string& machine);
+
   /// All algorithms of one operation on one machine, at the same sizes.
   struct Row {
     std::string machine;
@@ -35,6 +45,14 @@ class TunedTable {
   std::string yaml() const;
 
   const Row* find(const std::string& machine, CollectiveOp op, Scope scope) const;
+  /// The measured sizes next to one that lies between them, and what an algorithm took there.
+  struct Between {
+    std::uint64_t low = 0, high = 0;
+    double low_ns = 0, high_ns = 0;
+    double share = 0;  ///< of the way from one to the other, by the logarithm of the size
+  };
+  /// Nothing outside of the measured sizes, or if the algorithm did not run at both. At a measured size both are that.
+  static std::optional<Between> between(const Row& row, const std::string& algorithm, std::uint64_t bytes);
   /// Between two measured sizes times are taken to follow a power of the size. Nothing outside of the measured sizes,
   /// or if the algorithm did not run at both.
   static std::optional<double> ns_at(const Row& row, const std::string& algorithm, std::uint64_t bytes);

@@ -56,6 +56,7 @@ nlohmann::ordered_json to_json(const RunResult& result, const HostClock& host) {
   json["config"] = result.config;
   json["config_hash"] = result.config_hash;
   json["ccl"] = result.ccl;
+  json["tuned"] = result.tuned;
   json["seed"] = result.seed;
   json["workload"] = result.workload;
   json["fidelity"] = to_string(result.fidelity);
@@ -110,6 +111,7 @@ EarlierRun read_result(const std::string& path) {
   EarlierRun run;
   run.config = json["config"];
   run.ccl = json.value("ccl", nlohmann::ordered_json());
+  run.tuned = json.value("tuned", nlohmann::ordered_json());
   for (std::size_t i = 1; i < command->size(); ++i) {
     if (!(*command)[i].is_string())
       throw UsageError(fmt::format("--from '{}': 'command' holds something other than text", path), hint);

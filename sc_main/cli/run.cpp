@@ -7,6 +7,7 @@
 #include <exception>
 #include <iterator>
 
+#include "ccl/tuned_table.h"
 #include "sc_main/cli/exit_code.h"
 #include "sc_main/cli/fidelity_option.h"
 #include "sc_main/cli/machine.h"
@@ -133,8 +134,16 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
                      OutputFile* json) {
   result_.config = resolved.config;
   // Algorithms and tuned times of ccl.yaml decide the result as the machine does.
-  result_.config_hash =
-      result_.ccl.is_null() ? resolved.hash : topology::hash_of(resolved.hash + result_.ccl.get<std::string>());
+  const std::string tuned = ccl::TunedTable::shipped(ccl::machine_key(plan.map)).yaml();
+  if (!tuned.empty()) result_.tuned = tuned;
+  if (earlier_ && earlier_->tuned != result_.tuned && machine_.sets.empty()) {
+    throw UsageError("the times that ship for this machine are not those of the earlier run",
+                     "run it with the version that wrote the file, or with --algorithm NAME and without --from");
+  }
+  result_.config_hash = resolved.hash;
+  for (const nlohmann::ordered_json* text : {&result_.ccl, &result_.tuned}) {
+    if (!text->is_null()) result_.config_hash = topology::hash_of(result_.config_hash + text->get<std::string>());
+  }
   result_.map = &plan.map;
 
   Simulation simulation(plan, common_, interrupt, workload_->observer());

@@ -82,6 +82,41 @@ TEST(Choice, OtherMachinesAndSizesAreNotTuned) {
   EXPECT_FALSE(same.choose({CollectiveOp::all_reduce, Scope::sip, 1 << 20}).candidates[0].measured);
 }
 
+TEST(Choice, BetweenMeasuredSizesFollowsTheModelAsFarAsItIsFromTheTruth) {
+  const MachineMap map = make_map(SipTopology::ring_1d, 4, 0, 0, 1, 1, 1);
+  const ccl::Group group = everybody(map);
+  const std::string algorithms = "algorithms: { one: { module: kernbench.ccl.ring } }\n";
+  const auto ns = [&](const ccl::Registry& registry, std::uint64_t bytes) {
+    return ccl::Chooser(registry, map, group).choose({CollectiveOp::all_reduce, Scope::sip, bytes}).candidates[0].ns;
+  };
+  const ccl::Registry modelled = registry_of(algorithms);
+  const double at_4k = ns(modelled, 4096), at_64k = ns(modelled, 65'536), at_16k = ns(modelled, 16'384);
+  ccl::TunedTable table;
+  table.add({ccl::machine_key(map),
+             CollectiveOp::all_reduce,
+             Scope::sip,
+             {4096, 65'536},
+             {{"one", {2 * at_4k, 8 * at_64k}}}});
+  const ccl::Registry tuned = registry_of(algorithms + "tuned:\n" + table.yaml());
+  // A factor of 2 at one end and of 8 at the other is one of 4 in the middle; times are kept in whole ns.
+  EXPECT_NEAR(ns(tuned, 16'384), 4 * at_16k, 1e-2 * at_16k);
+  EXPECT_NEAR(ns(tuned, 4096), 2 * at_4k, 1);
+}
+
+TEST(Choice, QueuesThatDoNotFitTheirMemoryAreRefused) {
+  MachineMap map = make_map(SipTopology::ring_1d, 8, 0, 0, 1, 1, 1);
+  ccl::Group group = everybody(map);
+  group.queue = {4, 4096, MemoryKind::tcm};
+  map.tcm.bytes = 3 * group.queue.ring_bytes();  // two neighbours fit, seven partners do not
+  const ccl::Registry registry =
+      registry_of("algorithms: { far: { module: kernbench.ccl.direct }, near: { module: kernbench.ccl.ring } }\n");
+  ccl::Chooser chooser(registry, map, group);
+  const ccl::Choice& choice = chooser.choose({CollectiveOp::all_gather, Scope::sip, 4096});
+  EXPECT_EQ(choice.algorithm, "near");
+  EXPECT_THAT(choice.candidates[1].unfit,
+              HasSubstr("7 IPCQ rings of 4 x 4096 B need 114688 B of TCM, which has 49152 B"));
+}
+
 TEST(Choice, SaysWhyNothingServes) {
   const MachineMap map = make_map(SipTopology::ring_1d, 4, 0, 0, 1, 1, 1);
   const ccl::Registry registry = registry_of("algorithms: { mine: { module: kernbench.ccl.ring_allreduce } }\n");
@@ -139,6 +174,25 @@ TEST(TunedTable, TextReadsBackAsItWas) {
   ASSERT_NE(row, nullptr);
   EXPECT_EQ(ccl::TunedTable::ns_at(*row, "b", 8), std::nullopt);
   EXPECT_EQ(ccl::TunedTable::ns_at(*row, "b", 64), 5);
+}
+
+TEST(TunedTable, WhatShipsBelongsToOneMachineAndNamesBuiltInAlgorithms) {
+  EXPECT_TRUE(ccl::TunedTable::shipped("nowhere").empty());
+  const std::vector<std::string> known = ccl::builtin_algorithms();
+  for (const ccl::ShippedTimes* times = ccl::kShippedTimes; times->file != nullptr; ++times) {
+    SCOPED_TRACE(times->file);
+    const std::string text = times->text, mark = "machine: ";
+    const std::size_t begin = text.find(mark) + mark.size();
+    const std::string machine = text.substr(begin, text.find('\n', begin) - begin);
+    const ccl::TunedTable table = ccl::TunedTable::shipped(machine);
+    for (const CollectiveOp op :
+         {CollectiveOp::all_reduce, CollectiveOp::all_gather, CollectiveOp::reduce_scatter, CollectiveOp::all_to_all}) {
+      const ccl::TunedTable::Row* row = table.find(machine, op, Scope::sip);
+      ASSERT_NE(row, nullptr) << to_string(op);
+      EXPECT_GE(row->bytes.size(), 2U);
+      for (const auto& [name, ns] : row->ns) EXPECT_THAT(known, ::testing::Contains(name));
+    }
+  }
 }
 
 TEST(TunedTable, ErrorsHaveAPlace) {

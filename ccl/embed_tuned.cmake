@@ -1,0 +1,10 @@
+# Writes OUTPUT: the texts of FILES, which kernbench tune wrote, as C++ raw string literals.
+set(code "// Written by ccl/embed_tuned.cmake from ccl/tuned.\n#include \"ccl/tuned_table.h\"\n\n")
+string(APPEND code "namespace kernbench::ccl {\n\nconst ShippedTimes kShippedTimes[] = {\n")
+foreach(file IN LISTS FILES)
+  get_filename_component(name "${file}" NAME_WE)
+  file(READ "${file}" text)
+  string(APPEND code "    {\"ccl/tuned/${name}.yaml\", R\"tuned(${text})tuned\"},\n")
+endforeach()
+string(APPEND code "    {nullptr, nullptr},\n};\n\n}  // namespace kernbench::ccl\n")
+file(WRITE "${OUTPUT}" "${code}")
