@@ -33,9 +33,7 @@ TEST(AutoEverywhere, OfATorus) { expect_close({"--topology", "torus4x4"}); }
 TEST(AutoEverywhere, OfTheCubesOfATorus) { expect_close({"--topology", "torus4x4"}, "cube"); }
 TEST(AutoEverywhere, OfAMesh) { expect_close({"--topology", "mesh4x4"}); }
 TEST(AutoEverywhere, OfTheCubesOfAMesh) { expect_close({"--topology", "mesh4x4"}, "cube"); }
-TEST(AutoEverywhere, OfLinksBetweenAll) {
-  expect_close({"--topology", "ring8", "--set", "system.sips.topology=fully_connected"});
-}
+TEST(AutoEverywhere, OfLinksBetweenAll) { expect_close({"--topology", "fc8"}); }
 
 TEST(AutoEverywhere, OfAMeshThatWasNeverTuned) { expect_close(resized("mesh4x4", 4, 2)); }
 TEST(AutoEverywhere, OfATorusThatWasNeverTuned) { expect_close(resized("torus4x4", 3, 3)); }
