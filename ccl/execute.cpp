@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "ccl/registry.h"
 
@@ -135,10 +134,10 @@ Executor::Executor(const ExecutionPlan& plan, const NodeProgram& program, const 
 
 void Executor::plan_turns() {
   in_turns_ = true;
-  turns_ = plan_.lanes->all().size();
+  turn_ = {0, plan_.lanes->all().size()};
   for (const auto& [id, lane] : plan_.lanes->all()) {
     if (&lane == &lane_) break;
-    ++turn_;
+    ++turn_.number;
   }
   std::int64_t largest = 1, stores = 0;
   for (const NodeProgram::LocalBlock& local : program_.blocks) {
@@ -148,58 +147,32 @@ void Executor::plan_turns() {
   }
   window_ = static_cast<std::size_t>(std::max<std::int64_t>(kWindowBytes / largest, 4));
   stores_left_ = stores * lane_.rounds();
-  plan_loads();
+  loads_ = plan_loads(first_uses(), window_, turn_);
 }
 
-/// Windows of the loads of a round in the order of first use; lanes begin each at different places. The first one, for
-/// which the steps wait, ends once it has something of every region.
-void Executor::plan_loads() {
-  const auto region_of = [&](std::uint32_t b) {
-    return plan_.lanes->in_region(plan_.schedule->blocks[program_.blocks[b].block]);
-  };
-  const auto turn_about = [&](std::size_t begin, std::size_t end) {
-    const auto at = [&](std::size_t i) { return loads_.begin() + static_cast<std::ptrdiff_t>(i); };
-    std::rotate(at(begin), at(begin + (end - begin) * turn_ / turns_), at(end));
-  };
+/// What the list reads of `in`, in the order in which it does.
+std::vector<FirstUse> Executor::first_uses() const {
   std::vector<bool> seen(program_.blocks.size(), false);
-  std::vector<std::size_t> entries;  // of first use
+  std::vector<FirstUse> uses;
   for (std::size_t i = 0; i < program_.entries.size(); ++i) {
     const NodeProgram::Entry& entry = program_.entries[i];
     const auto use = [&](std::uint32_t b, bool reads) {
       if (seen[b]) return;
       seen[b] = true;
       if (!reads || !program_.blocks[b].contributes) return;
-      loads_.push_back(b);
-      entries.push_back(i);
+      uses.push_back({b, plan_.lanes->in_region(plan_.schedule->blocks[program_.blocks[b].block]), i});
     };
     if (reads_other(entry.kind)) use(entry.other, true);
     use(entry.block, entry.kind != StepKind::receive_copy && entry.kind != StepKind::copy);
   }
-  std::set<std::int32_t> regions;
-  for (const std::uint32_t b : loads_) regions.insert(region_of(b));
-  std::size_t begin = 0, next = 0;
-  for (std::set<std::int32_t> first; next < std::min(window_, loads_.size()) && first.size() < regions.size(); ++next) {
-    first.insert(region_of(loads_[next]));
-  }
-  if (next > 0) load_from_.push_back({0, next});
-  turn_about(0, next);
-  while (begin < loads_.size()) {
-    const std::size_t size = next - begin;
-    const std::size_t after = std::min(next + std::min(2 * size, window_), loads_.size());
-    turn_about(next, after);
-    for (std::size_t i = 0; i < size; ++i) {
-      load_from_.push_back({entries[begin + i], next + (after - next) * (i + 1) / size});
-    }
-    begin = next;
-    next = after;
-  }
+  return uses;
 }
 
 /// What is to be loaded once the list has come to an entry.
 void Executor::load_ahead(std::size_t entry, std::int64_t round) {
-  for (; reached_ < load_from_.size() && load_from_[reached_].entry <= entry; ++reached_) {
-    for (; loaded_ < load_from_[reached_].until; ++loaded_) {
-      const std::uint32_t b = loads_[loaded_];
+  for (; reached_ < loads_.from.size() && loads_.from[reached_].entry <= entry; ++reached_) {
+    for (; loaded_ < loads_.from[reached_].until; ++loaded_) {
+      const std::uint32_t b = loads_.loads[loaded_];
       const Piece range = piece(plan_.schedule->blocks[program_.blocks[b].block], round);
       if (range.count > 0) need(b, round, range);
     }
@@ -212,11 +185,16 @@ void Executor::store_behind(const Block& block, const Piece& range, const Tile& 
   // The last windows are smaller, so that not much is left to store in the end.
   const std::size_t left = static_cast<std::size_t>(std::max<std::int64_t>(stores_left_, 0));
   if (behind_.size() >= std::min(window_, std::max<std::size_t>(left / 2, 1))) {
-    store_next(due_.size());
-    due_.swap(behind_);
-    std::rotate(due_.begin(), due_.begin() + static_cast<std::ptrdiff_t>(due_.size() * turn_ / turns_), due_.end());
+    store_window();
   }
   store_next(1);
+}
+
+/// Goes on to the window that is full.
+void Executor::store_window() {
+  store_next(due_.size());
+  due_.swap(behind_);
+  begin_at_turn(due_.begin(), due_.end(), turn_);
 }
 
 void Executor::store_next(std::size_t count) {
@@ -253,8 +231,7 @@ void Executor::run() {
       if (round >= 0 && round < rounds) step(entry, round);
     }
   }
-  store_next(due_.size());
-  due_.swap(behind_);
+  store_window();
   store_next(due_.size());
 }
 

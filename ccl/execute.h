@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ccl/lanes.h"
+#include "ccl/memory_turns.h"
 #include "ccl/region_map.h"
 #include "ccl/schedule/schedule.h"
 #include "ccl/verbs.h"
@@ -88,9 +89,10 @@ class Executor {
 
   // Loads ahead and stores behind, where lanes take turns.
   void plan_turns();
-  void plan_loads();
+  std::vector<FirstUse> first_uses() const;
   void load_ahead(std::size_t entry, std::int64_t round);
   void store_behind(const Block& block, const Piece& piece, const Tile& tile);
+  void store_window();
   void store_next(std::size_t count);
 
   const ExecutionPlan& plan_;
@@ -109,16 +111,11 @@ class Executor {
     Piece piece;
     Tile tile;
   };
-  /// Loads that begin once the list has reached the first use of a value: up to `until` of `loads_`.
-  struct LoadsFrom {
-    std::size_t entry = 0, until = 0;
-  };
   bool in_turns_ = false;
-  std::size_t turn_ = 0, turns_ = 1;      // this lane's, of so many
+  LaneTurn turn_;
   std::size_t window_ = 0;                // values of a window
-  std::vector<std::uint32_t> loads_;      // blocks, in this lane's order
-  std::vector<LoadsFrom> load_from_;      // by entry
-  std::size_t loaded_ = 0, reached_ = 0;  // of loads_, of load_from_
+  LoadPlan loads_;                        // of blocks of the program
+  std::size_t loaded_ = 0, reached_ = 0;  // of loads_.loads, of loads_.from
   std::vector<Store> behind_, due_;       // the window that fills, the one that is being stored
   std::size_t stored_ = 0;                // of due_
   std::int64_t stores_left_ = 0;

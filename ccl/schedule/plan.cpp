@@ -19,11 +19,29 @@ constexpr Parameter kParameters[] = {
 /// Messages below this are not worth cutting further: their fixed costs outweigh what the pipeline gains.
 constexpr double kLeastPiece = 1024;
 
+/// Pieces of each rank's part that a list is to have where they are longer than kShortPiece.   assumed: with two of
+/// 16 KiB, links of an 8 x 8 torus are idle for a third of the time, with eight for a tenth
+constexpr double kEnoughPieces = 8;
+constexpr std::int64_t kShortPiece = 4096;
+
+/// Rounds of full slots from which on a periodic list leaves half of the slots free: messages of other lanes come in
+/// between, and who waits for a slot holds up the trees of all other directions (decision 0240).
+constexpr double kManyRounds = 8;
+
 /// Blocks of one plain list. More only lengthen the list; further data goes into further rounds.
 constexpr int kMostBlocks = 4096;
 
 double lane_bytes(const PlanRequest& request) {
   return static_cast<double>(request.bytes) / std::max(request.lanes, 1);
+}
+
+/// Limit of the pieces of a part for each rank: full slots, or shorter ones where those were too few to keep the links
+/// busy from the first to the last.
+std::int64_t piece_limit(const PlanRequest& request, double part) {
+  // Two slots need long messages; the second half of an all_reduce keeps the links busy meanwhile.
+  if (request.op == CollectiveOp::all_reduce && request.slots <= 2) return message_limit(request, request.slot_bytes);
+  const auto even = static_cast<std::int64_t>(part / kEnoughPieces);
+  return message_limit(request, std::clamp(even, std::min(kShortPiece, request.slot_bytes), request.slot_bytes));
 }
 
 [[noreturn]] void refuse(const char* algorithm, const PlanRequest& request) {
@@ -36,8 +54,7 @@ Plan plan_combs(const char* algorithm, const PlanRequest& request, const Lattice
   const double share = static_cast<double>(std::max(split.x, split.y)) / (split.x + split.y);
   const double part = lane_bytes(request) / grid.nodes() * share;
   const int kinds = (split.x > 0) + (split.y > 0);
-  const std::int64_t limit = message_limit(request, request.slot_bytes);
-  Cut cut = cut_pieces(part, limit, kMostBlocks / (grid.nodes() * kinds));
+  Cut cut = cut_pieces(part, piece_limit(request, part), kMostBlocks / (grid.nodes() * kinds));
   // An even number of pieces goes both ways round to the opposite node of an even ring.
   if (cut.pieces % 2 != 0 && part / cut.pieces > kLeastPiece) ++cut.pieces;
   const int lambda = choose_lambda(request, request.sip, part / (cut.pieces * static_cast<double>(cut.rounds)));
@@ -99,9 +116,13 @@ Plan plan_with(const char* algorithm, const PlanRequest& request, int lambda, st
 Plan plan_rounds(const char* algorithm, const PlanRequest& request, int columns,
                  const std::function<Schedule(int lambda)>& build) {
   const std::int64_t limit = message_limit(request, request.slot_bytes);
-  Plan plan = plan_with(algorithm, request, choose_lambda(request, request.sip, static_cast<double>(limit) * columns),
-                        1, build);
+  const int lambda = choose_lambda(request, request.sip, static_cast<double>(limit) * columns);
+  Plan plan = plan_with(algorithm, request, lambda, 1, build);
   const double unit = lane_bytes(request) / plan.schedule->units;
+  const int half = std::max(request.slots / 2 - 1, 1);
+  if (request.cubes() == 1 && lambda > half && unit >= kManyRounds * static_cast<double>(limit)) {
+    plan = plan_with(algorithm, request, half, 1, build);
+  }
   const auto least = std::max<std::int64_t>(static_cast<std::int64_t>(std::ceil(unit / static_cast<double>(limit))), 1);
   plan.rounds = least;
   plan.seconds = estimate_seconds(*plan.schedule, request, least);
@@ -130,8 +151,7 @@ Plan plan_grid(const char* algorithm, const PlanRequest& request) {
                      plan_rounds(algorithm, request, 1, [&](int l) { return packing_schedule(grid, l, 10); }));
     case CollectiveOp::all_to_all: {
       const double part = lane_bytes(request) / grid.nodes() / exchange_parts(grid);
-      const Cut cut =
-          cut_pieces(part, message_limit(request, request.slot_bytes), 4 * kMostBlocks / (grid.nodes() * grid.nodes()));
+      const Cut cut = cut_pieces(part, piece_limit(request, part), 4 * kMostBlocks / (grid.nodes() * grid.nodes()));
       const int lambda = choose_lambda(request, request.sip, part / (cut.pieces * static_cast<double>(cut.rounds)));
       return plan_with(algorithm, request, lambda, cut.rounds,
                        [&](int l) { return exchange_schedule(grid, cut.pieces, l); });

@@ -30,7 +30,8 @@ INSTANTIATE_TEST_SUITE_P(Collectives, LargeMessages,
                                          LargeCase{"ring4", kRing4, "all_reduce", "16M", 0.89},
                                          LargeCase{"ring4", kRing4, "all_gather", "16M", 0.86},
                                          LargeCase{"ring4", kRing4, "reduce_scatter", "16M", 0.86},
-                                         LargeCase{"ring4", kRing4, "all_to_all", "16M", 0.90}),
+                                         LargeCase{"ring4", kRing4, "all_to_all", "16M", 0.90},
+                                         LargeCase{"mesh4x4", {"--topology", "mesh4x4"}, "all_reduce", "16M", 0.89}),
                          name_of);
 
 }  // namespace

@@ -186,6 +186,49 @@ TEST(Plans, LanesThatWouldCrowdTheLinksKeepPace) {
   EXPECT_EQ(connected(kSwitch, 64 << 20).schedule->pace, 0);
 }
 
+/// 16 lanes of each of 16 SIPs with links of 128 GB/s.
+Plan of_16_lanes(const char* algorithm, CollectiveOp op, std::int32_t kind, std::int64_t bytes, std::int32_t slots = 4,
+                 std::int64_t slot_bytes = 4096) {
+  PlanRequest request;
+  request.op = op;
+  request.kind = kind;
+  request.sip_w = request.sip_h = 4;
+  request.ranks = request.lanes = 16;
+  request.bytes = bytes;
+  request.slots = slots;
+  request.slot_bytes = slot_bytes;
+  const std::string name = algorithm;
+  return name == "hierarchical" ? plan_hierarchical(algorithm, request) : plan_grid(algorithm, request);
+}
+
+std::int32_t lambda_of(const Plan& plan) { return plan.schedule->links.front().lambda; }
+
+TEST(Plans, PeriodicListsOfManyFullSlotsLeaveHalfOfTheSlotsFree) {
+  // 8 trees: 8 rounds of slots of 4 KiB on 16 lanes are 4 MiB.
+  const std::int64_t many = std::int64_t{8} * 8 * 16 * 4096;
+  EXPECT_EQ(lambda_of(of_16_lanes("hierarchical", CollectiveOp::all_reduce, kMesh2d, many)), 1);
+  EXPECT_EQ(lambda_of(of_16_lanes("hierarchical", CollectiveOp::all_reduce, kMesh2d, many - 4096)), 2);
+  EXPECT_LE(lambda_of(of_16_lanes("hierarchical", CollectiveOp::all_reduce, kMesh2d, many, 8)), 3);
+}
+
+TEST(Plans, LongSlotsAreNotFilledWhereThatLeavesFewPieces) {
+  // A region of a lane is 64 KiB, half of it on each kind of comb: two slots of 16 KiB, or eight pieces of 4 KiB.
+  const auto blocks = [](CollectiveOp op, std::int64_t bytes, std::int32_t slots) {
+    return of_16_lanes("torus_2d", op, kTorus2d, bytes, slots, 16384).schedule->blocks.size();
+  };
+  constexpr std::int64_t kBytes = 16 << 20;
+  for (const CollectiveOp op : {CollectiveOp::all_gather, CollectiveOp::reduce_scatter, CollectiveOp::all_reduce}) {
+    EXPECT_EQ(blocks(op, kBytes, 4), 16U * 2 * 8) << to_string(op);
+    EXPECT_EQ(blocks(op, 4 * kBytes, 4), 16U * 2 * 8) << to_string(op);   // as many slots
+    EXPECT_EQ(blocks(op, 8 * kBytes, 4), 16U * 2 * 16) << to_string(op);  // twice as many slots
+    EXPECT_EQ(blocks(op, kBytes / 4, 4), 16U * 2 * 2) << to_string(op);   // not below 4 KiB
+  }
+  // An all_to_all's blocks go in four parts of 16 KiB.
+  EXPECT_EQ(blocks(CollectiveOp::all_to_all, kBytes, 4), 16U * 16 * 4 * 4);
+  // With two slots, an all_reduce takes them whole.
+  EXPECT_EQ(blocks(CollectiveOp::all_reduce, kBytes, 2), 16U * 2 * 2);
+}
+
 TEST(Plans, PaceChangesNoEstimate) {
   // Lanes together hide the latency that lists of their own would count on.
   EXPECT_NEAR(connected(kFullyConnected, 64 << 20).seconds, 65.5e-6, 3e-6);

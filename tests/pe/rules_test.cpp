@@ -30,6 +30,28 @@ TEST(TcmArena, WalksThroughItsWindowBeforeItReusesARange) {
   EXPECT_EQ(offsets.size(), kTiles);
 }
 
+TEST(TcmArena, TheWindowIsTwiceWhatIsInUse) {
+  constexpr std::uint64_t kTile = 16 << 10, kLong = TcmArena::kWindow;
+  TcmArena arena(0, 4 << 20);
+  ASSERT_EQ(arena.allocate(kLong, {}), 0u);  // lives on
+  std::set<std::uint64_t> offsets;
+  for (int i = 0; i < 100; ++i) {
+    const auto at = arena.allocate(kTile, {});
+    EXPECT_GE(*at, kLong);
+    EXPECT_LE(*at + kTile, 2 * (kLong + kTile));
+    offsets.insert(*at);
+    arena.release(*at, kTile);
+  }
+  // As many places to walk through as without it.
+  EXPECT_GE(offsets.size(), TcmArena::kWindow / kTile);
+  arena.release(0, kLong);
+  for (int i = 0; i < 100; ++i) {
+    const auto at = arena.allocate(kTile, {});
+    EXPECT_LE(*at + kTile, TcmArena::kWindow);
+    arena.release(*at, kTile);
+  }
+}
+
 TEST(TcmArena, TakesTheLowestFreeRangeOnceTheWindowIsFullAndMergesNeighbours) {
   TcmArena arena(0, 1024);
   const TcmArena::Label label{"load", {1, 8}, DType::f16};

@@ -1,0 +1,46 @@
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <vector>
+
+/// In which order a lane reads and writes memories that all lanes need (decision 0170). Plain rules, without a machine.
+namespace kernbench::ccl {
+
+/// Lane `number` of `of`, all of which run the same list.
+struct LaneTurn {
+  std::size_t number = 0, of = 1;
+};
+
+/// Lane i of n begins what all of them do at i/n of it, and does what comes before last.
+template <class Iterator>
+void begin_at_turn(Iterator begin, Iterator end, LaneTurn turn) {
+  const auto first = static_cast<std::size_t>(std::distance(begin, end)) * turn.number / turn.of;
+  std::rotate(begin, begin + static_cast<std::ptrdiff_t>(first), end);
+}
+
+/// A value that a list reads from memory.
+struct FirstUse {
+  std::uint32_t value = 0;  ///< a number of the caller's
+  std::int32_t region = 0;  ///< of `in`
+  std::size_t entry = 0;    ///< of the list, the first that uses it
+};
+
+/// Loads of a list, ahead of their use.
+struct LoadPlan {
+  /// Once the list comes to `entry`, all loads before `until` begin.
+  struct From {
+    std::size_t entry = 0, until = 0;
+  };
+  std::vector<std::uint32_t> loads;  ///< values
+  std::vector<From> from;            ///< by entry
+};
+
+/// Windows of at most `window` values in the order of their first use, which is that of `uses`; each begins at the
+/// lane's turn. The first one, for which the list waits, ends once it has something of every region; those after it
+/// are at most twice as long as the one before. The loads of a window begin one after the other with the uses of the
+/// window before.
+LoadPlan plan_loads(const std::vector<FirstUse>& uses, std::size_t window, LaneTurn turn);
+
+}  // namespace kernbench::ccl
