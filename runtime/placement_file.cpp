@@ -28,6 +28,7 @@ void check_placement_keys(const ConfigNode& map, const std::string& what, const 
 template <class Split>
 std::vector<std::string> split_names(int count) {
   std::vector<std::string> names;
+  names.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) names.emplace_back(to_string(static_cast<Split>(i)));
   return names;
 }

@@ -146,6 +146,7 @@ Tensor RuntimeImpl::place(int rank, int sip, Shape shape, DType dtype, const DPP
   Tensor handle(tensor);
   const auto clear_stale = [&] {
     std::vector<HostCopy> copies;
+    copies.reserve(stale.size());
     for (const std::size_t shard : stale) {
       copies.push_back({shard, 0, std::vector<std::uint8_t>(tensor->shards[shard].nbytes, 0)});
     }

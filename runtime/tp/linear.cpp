@@ -60,7 +60,7 @@ DPPolicy LinearPlacement::split() {
 
 ColumnParallelLinear::ColumnParallelLinear(const ParallelState& state, std::int64_t in, std::int64_t out,
                                            LinearOptions options, bool gather_output)
-    : state_(state), in_(in), out_(out), options_(std::move(options)), gather_output_(gather_output) {
+    : state_(state), in_(in), options_(std::move(options)), gather_output_(gather_output) {
   share(kColumn, options_.name, "in", in, 1);
   const std::int64_t own = share(kColumn, options_.name, "out", out, state_.tensor_model_parallel_world_size());
   Context& context = state_.context();
@@ -83,8 +83,8 @@ Tensor ColumnParallelLinear::forward(const Tensor& input) const {
   check_input(kColumn, options_, input, in_);
   Context& context = state_.context();
   const Tensor x = copy_to_region(state_, input);
-  const Tensor y = context.empty({x.shape().rows, weight_.shape().cols}, options_.dtype, options_.placement.output,
-                                 options_.name + ".output");
+  Tensor y = context.empty({x.shape().rows, weight_.shape().cols}, options_.dtype, options_.placement.output,
+                           options_.name + ".output");
   context.wait(gemm(context, options_.name, {x, weight_, bias_, y, options_.activation}));
   if (!gather_output_) return y;
   return gather_from_region(state_, y, options_.placement.output, options_.name + ".gathered");
@@ -117,7 +117,7 @@ Tensor RowParallelLinear::forward(const Tensor& input) const {
   const Tensor x = input_is_parallel_
                        ? input
                        : scatter_to_region(state_, input, options_.placement.input, options_.name + ".scattered");
-  const Tensor y =
+  Tensor y =
       context.empty({x.shape().rows, out_}, options_.dtype, options_.placement.output, options_.name + ".output");
   context.wait(gemm(context, options_.name, {x, weight_, Tensor(), y, Activation::none}));
   reduce_from_region(state_, y);

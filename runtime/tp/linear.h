@@ -56,7 +56,7 @@ class ColumnParallelLinear {
 
  private:
   ParallelState state_;
-  std::int64_t in_, out_;
+  std::int64_t in_;
   LinearOptions options_;
   bool gather_output_;
   Tensor weight_, bias_;

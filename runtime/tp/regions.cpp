@@ -27,7 +27,7 @@ Tensor scatter_to_region(const ParallelState& state, const Tensor& x, const DPPo
         fmt::format("scatter '{}': the tensor has {} columns, which {} ranks do not divide", name, shape.cols, ranks));
   }
   const std::int64_t own = shape.cols / ranks;
-  const Tensor part = context.empty({shape.rows, own}, x.dtype(), policy, name);
+  Tensor part = context.empty({shape.rows, own}, x.dtype(), policy, name);
   context.wait(copy_columns(context, name, x, rank * own, own, part, 0, false));
   return part;
 }
