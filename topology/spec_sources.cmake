@@ -1,6 +1,6 @@
 # Stages 1 and 2 of the topology: topology.yaml to typed specs. The presets' texts are built into the library, so that
 # the tool needs no data folder.
-set(KERNBENCH_PRESETS minimal default ring8 torus4x4 torus8x8 mesh4x4 fc8 kernbench-py rebel100 astra huge)
+set(KERNBENCH_PRESETS minimal default ring8 torus4x4 torus8x8 torus16x16 mesh4x4 fc8 kernbench-py rebel100 astra huge)
 set(KERNBENCH_PRESET_FILES)
 foreach(preset ${KERNBENCH_PRESETS} hbm_generations)
   list(APPEND KERNBENCH_PRESET_FILES ${CMAKE_CURRENT_SOURCE_DIR}/presets/${preset}.yaml)

@@ -9,6 +9,7 @@
 #include "models/hbm/channel_tracks.h"
 #include "models/memory/memory_port.h"
 #include "tlm/ext/packet.h"
+#include "tlm/ext/train.h"
 #include "tlm/machine/address.h"
 
 namespace kernbench {
@@ -149,7 +150,7 @@ Hbm::Impl::Impl(const std::string& name, const HbmConfig& configured, CubeCoord 
       read_time(clock.span(gaps.read_data) + config.controller_latency),
       ahead(options.longest <= kMaxPacketBytes
                 ? 0
-                : config.pseudo_channel_peak().time_for(std::min(options.longest, kMaxTrainBytes) /
+                : config.pseudo_channel_peak().time_for(std::min(options.longest, kLongestAccessBytes) /
                                                         std::max(1u, pseudo_channels_per_slice))),
       options(options),
       queue(queue),
@@ -442,12 +443,13 @@ bool Hbm::Impl::take(unsigned port, tlm::tlm_generic_payload& payload) {
   apply(port, payload, offset);
   if (payload.is_write()) {
     // Posted: visible and acknowledged once queued.
+    const Ps queued = deciding == 0 ? queue.now() : clock.time(deciding);
     if (Packet* packet = Packet::find(payload)) {
       packet->charge(Delay::memory, config.controller_latency);
-      packet->charge(Delay::contention, queue.now() - accesses[id].arrived);
+      packet->charge(Delay::contention, queued - accesses[id].arrived);
     }
     free_accesses.push_back(id);
-    ports[port]->respond(payload, queue.now() + config.controller_latency);
+    ports[port]->respond(payload, queued + config.controller_latency);
   }
   return true;
 }
@@ -526,7 +528,8 @@ bool Hbm::Impl::decide_ahead(unsigned index) {
     Channel* target = nullptr;
     Tick next = limit + 1;
     for (unsigned i = first; i < last; ++i) {
-      if (!channels[i] || channels[i]->open_reads == 0) continue;
+      if (!channels[i]) continue;
+      if (channels[i]->open_reads == 0 && (!whole_runs || channels[i]->blocked.empty())) continue;
       const Tick mine = channels[i]->timing.next();
       if (mine >= next) continue;
       target = channels[i].get();
@@ -534,8 +537,9 @@ bool Hbm::Impl::decide_ahead(unsigned index) {
     }
     if (target == nullptr) break;
     advance(*target, next);
-    if (target->blocked.empty() || target->timing.room(false) < target->wanted) continue;
-    if (accesses[waiting[target->blocked.front()]].payload->is_write()) continue;
+    if (target->blocked.empty()) continue;
+    const bool write = accesses[waiting[target->blocked.front()]].payload->is_write();
+    if ((write && !whole_runs) || target->timing.room(write) < target->wanted) continue;
     deciding = next;
     retry_blocked(*target);
     deciding = 0;

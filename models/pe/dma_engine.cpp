@@ -7,19 +7,22 @@
 
 #include "models/pe/kernel_context.h"
 #include "models/pe/op_record.h"
+#include "tlm/ext/train.h"
 
 namespace kernbench::pe {
 
 /// An op under way.
 struct DmaEngine::Job final : ResponseHandler {
-  Job(DmaEngine& engine, Op& op) : engine(engine), op(op), plan(op, longest(engine.services_)) {}
-  /// Trains are made of full packets: smaller bursts travel alone. Four of them may be outstanding, so that they follow
-  /// each other as their packets would.
-  static std::uint32_t longest(const Services& services) {
+  Job(DmaEngine& engine, Op& op) : engine(engine), op(op), plan(op, longest()) {}
+  /// Trains are made of full packets: smaller bursts travel alone. Four may be outstanding, so that they follow each
+  /// other as their packets would; two where queues have long slots, too.
+  std::uint32_t longest() const {
+    const Services& services = engine.services_;
     const std::uint32_t burst = services.config.dma.burst_bytes;
     if (burst != kMaxPacketBytes) return burst;
-    std::uint32_t train = std::min(services.longest(), kMaxTrainBytes);
-    while (train > burst && train > services.config.dma.outstanding * burst / 4) train /= 2;
+    const std::uint32_t together = services.longest() > kMaxTrainBytes ? 2 : 4;
+    std::uint32_t train = std::min(services.longest(), kLongestAccessBytes);
+    while (train > burst && train > services.config.dma.outstanding * burst / together) train /= 2;
     return train;
   }
   /// Each packet gives its place back when it is here, and the next train's packets take them one by one: that train

@@ -94,7 +94,8 @@ std::vector<Bench> machine_benches(Grade grade) {
                     "",
                     {{Bound::Of::cpu_s, 60}},
                     [] {
-                      return run_tool_process({"run", "all_reduce", "--topology", "torus8x8", "-b", "256M",
+                      return run_tool_process({"run", "all_reduce", "--topology", "torus8x8", "--set",
+                                               "pe.ipcq.slots=2", "--set", "pe.ipcq.slot_size=64 KiB", "-b", "256M",
                                                "--fidelity", "fast", "--data", "off", "-w", "0", "--no-progress",
                                                "--json", "-"});
                     },

@@ -94,6 +94,19 @@ double largest_error(const std::vector<std::string>& arguments, const std::strin
   return most;
 }
 
+TEST(Trains, OfLongSlotsHaveTheSameDataAndTimesWithinThreePercent) {
+  const std::vector<std::string> arguments{"run",        "all_reduce",
+                                           "--topology", "torus8x8",
+                                           "-b",         "8M",
+                                           "-w",         "0",
+                                           "--set",      "system.sips.count=4",
+                                           "--set",      "system.sips.w=2",
+                                           "--set",      "system.sips.h=2",
+                                           "--set",      "pe.ipcq.slot_size=64 KiB"};
+  EXPECT_EQ(run_json(with(arguments, {"--fidelity", "fast"}))["results"][0]["check"], "ok");
+  EXPECT_LT(largest_error(with(arguments, {"--data", "off"})), 0.03);
+}
+
 TEST(Trains, LoadsFromNearAndFarTakeTheTimesOfTheirPackets) {
   EXPECT_LT(
       largest_error({"run", "probe", "--bytes", "64K", "--set", "sip.cube_mesh.w=2", "--set", "sip.cube_mesh.h=2"}),

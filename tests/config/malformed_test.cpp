@@ -40,12 +40,12 @@ TEST(MalformedInput, NamesThatAreNeitherPresetNorFile) {
   EXPECT_EQ(
       error_of("defualt"),
       "defualt: error: is neither a preset nor a file\n  hint: did you mean 'default'? presets: minimal, default, "
-      "ring8, torus4x4, torus8x8, mesh4x4, fc8, kernbench-py, rebel100, astra, huge");
+      "ring8, torus4x4, torus8x8, torus16x16, mesh4x4, fc8, kernbench-py, rebel100, astra, huge");
   EXPECT_EQ(error_of("nothing.yaml"), "nothing.yaml: error: cannot be read: No such file or directory");
   EXPECT_EQ(error_of("/tmp"), "/tmp: error: is a directory\n  hint: give a YAML file");
   EXPECT_EQ(error_of(""),
             ": error: is neither a preset nor a file\n  hint: presets: minimal, default, ring8, torus4x4, "
-            "torus8x8, mesh4x4, fc8, kernbench-py, rebel100, astra, huge");
+            "torus8x8, torus16x16, mesh4x4, fc8, kernbench-py, rebel100, astra, huge");
 }
 
 TEST(MalformedInput, BytesThatAreNoText) {

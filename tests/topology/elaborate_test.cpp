@@ -57,6 +57,7 @@ TEST(Elaborate, Minimal) { expect_idle_machine(resolve("minimal").spec); }
 TEST(Elaborate, Default) { expect_idle_machine(resolve("default").spec); }
 TEST(Elaborate, Ring8) { expect_idle_machine(resolve("ring8").spec); }
 TEST(Elaborate, Torus4x4) { expect_idle_machine(resolve("torus4x4").spec); }
+TEST(Elaborate, Torus8x8) { expect_idle_machine(resolve("torus8x8").spec); }
 TEST(Elaborate, Mesh4x4) { expect_idle_machine(resolve("mesh4x4").spec); }
 TEST(Elaborate, Fc8) { expect_idle_machine(resolve("fc8").spec); }
 TEST(Elaborate, KernbenchPy) { expect_idle_machine(resolve("kernbench-py").spec); }

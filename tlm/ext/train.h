@@ -4,7 +4,11 @@
 namespace kernbench {
 
 /// The longest train: a message of a queue between PEs, or a part of one; never longer than a slot, and trains of
-/// memory accesses are shorter (kMaxTrainBytes). Source: docs/decisions/0190-trains-of-a-slot.md.
-inline constexpr std::uint32_t kLongestTrainBytes = 16 * 1024;
+/// memory accesses are shorter (kLongestAccessBytes). Source: docs/decisions/0230-long-slots.md.
+inline constexpr std::uint32_t kLongestTrainBytes = 64 * 1024;
+
+/// The longest train of a memory access where slots, and with them trains, are longer than kMaxTrainBytes. Source: the
+/// same.
+inline constexpr std::uint32_t kLongestAccessBytes = 16 * 1024;
 
 }  // namespace kernbench
