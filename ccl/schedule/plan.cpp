@@ -166,9 +166,10 @@ namespace {
 /// Lists of a schedule that lanes take in turn: more only cost time to make.
 constexpr int kMostTurns = 8;
 
-/// Messages under way on each link, in those that cover its latency: beyond that, they only stand in each other's way.
-/// assumed: twice that, and what waits at the owner's memory
-constexpr double kCovered = 3;
+/// Messages of all lanes for each link, in those that cover its latency. What waits at the link is what makes lanes
+/// equal: with so much of it a message takes nearly as long from PEs near the IO chiplet as from far ones. assumed:
+/// once on the way, and five times that in front of the link (decision 0250)
+constexpr double kCovered = 6;
 
 /// Messages of `message` bytes that a lane may wait for at once, so that all lanes together fill the links of a fully
 /// connected network but not its buffers; 0: they cannot crowd it, with `part` bytes for each rank.

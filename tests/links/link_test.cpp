@@ -216,6 +216,43 @@ TEST(Link, AStalledVirtualNetworkDoesNotBlockTheOthers) {
   EXPECT_EQ(system.pool.outstanding(), 0U);
 }
 
+/// When a packet that stays in the mesh arrives behind 40 that leave over the link: all start at node 0 at once, on one
+/// channel, and share the way from router 0 to the gate.
+Ps arrival_behind_a_backlog(std::uint32_t send_packets) {
+  NocConfig noc = mesh_config(2, 2);
+  noc.vcs_per_set = 1;
+  LinkConfig link = slow_link();
+  link.send_packets = send_packets;
+  System system(noc, link);
+  system.a.routes.set_here = 0;
+  system.first.at(0, [&] {
+    for (unsigned i = 0; i < 40; ++i) system.at(0).send(node(5), MessageClass::ipcq_data, 256, i);
+    system.at(0).send(node(3), MessageClass::ipcq_data, 256, 40);
+  });
+  sc_core::sc_start();
+  EXPECT_EQ(system.at(5).got.size(), 40U);
+  EXPECT_EQ(system.at(3).got.size(), 1U);
+  return system.at(3).got.empty() ? 0 : system.at(3).got[0].time;
+}
+
+TEST(Link, WhatWaitsForAWireHoldsUpNoOtherFlowWhileTheSenderHasRoom) {
+  // 40 packets of 8 flits before it, and its own way over routers 0, 1 and 3.
+  EXPECT_LT(arrival_behind_a_backlog(40), (40 * 8 + 40) * kCycle);
+}
+
+TEST(Link, WhatFindsNoRoomAtTheSenderHoldsUpItsChannel) {
+  // The wire takes 17 ns for each packet; the sender has room for 8, and routers and interface for a few.
+  const Ps held = slow_link().rate().time_for(256 + 16), at = arrival_behind_a_backlog(8);
+  EXPECT_GT(at, (40 - 8 - 8) * held);
+  EXPECT_LT(at, (40 - 8) * held + 40 * kCycle);
+}
+
+TEST(Link, ASenderHasRoomForTwoPacketsAtLeast) {
+  const Ps held = slow_link().rate().time_for(256 + 16), at = arrival_behind_a_backlog(0);
+  EXPECT_GT(at, (40 - 2 - 8) * held);
+  EXPECT_LT(at, (40 - 2) * held + 40 * kCycle);
+}
+
 // Random packets of every class between all nodes of both meshes; tags count up per (source, destination, class).
 struct RandomTraffic {
   RandomTraffic(System& system, unsigned packets, unsigned gap) : system(system), left(packets), gap(gap) {

@@ -25,7 +25,7 @@ class XyRoutes final : public NetworkRoutes {
     const std::uint32_t node = index(destination) - first_node_;
     const bool here = node < rows_ * cols_;
     const Exit exit = here ? Exit{static_cast<std::uint16_t>(node), kFirstLocalPort} : Exit{gate_, kFirstLocalPort + 1};
-    return {exit, static_cast<std::uint8_t>(from_io || here ? 1 : 0), dateline};
+    return {exit, static_cast<std::uint8_t>(from_io ? 1 : here ? set_here : 0), dateline};
   }
   std::uint8_t next_port(std::uint16_t at, Exit exit) const override {
     const unsigned x = at % cols_, y = at / cols_, to_x = exit.router % cols_, to_y = exit.router / cols_;
@@ -33,6 +33,8 @@ class XyRoutes final : public NetworkRoutes {
     if (y != to_y) return to_y > y ? kSouthPort : kNorthPort;
     return exit.port;
   }
+
+  std::uint8_t set_here = 1;  ///< VC set of what stays in this mesh
 
  private:
   unsigned rows_, cols_;
@@ -217,7 +219,7 @@ class TestMesh : public sc_core::sc_module {
   }
 
   const NocConfig config;
-  const XyRoutes routes;
+  XyRoutes routes;
   RouterNetwork network;
   std::vector<std::unique_ptr<Router>> routers;
   std::vector<std::unique_ptr<NetworkInterface>> interfaces;
