@@ -174,13 +174,13 @@ Plan connected(std::int32_t kind, std::int64_t bytes) {
 }
 
 TEST(Plans, LanesThatWouldCrowdTheLinksKeepPace) {
-  // Three times 96 kB cover a link: 7 x 288 kB over 128 lanes are 3.8 messages of 4 KiB each.
+  // 96 kB cover a link, six times that are under way: 7 x 576 kB over 128 lanes are 7.7 messages of 4 KiB each.
   const Plan large = connected(kFullyConnected, 64 << 20);
-  EXPECT_EQ(large.schedule->pace, 4);
+  EXPECT_EQ(large.schedule->pace, 8);
   EXPECT_EQ(large.schedule->turns.size(), 6U);
-  // 128 lanes with 2,250 B for each partner would have 288,000 B on each link.
-  EXPECT_GT(connected(kFullyConnected, std::int64_t{128} * 8 * 2251).schedule->pace, 0);
-  const Plan small = connected(kFullyConnected, std::int64_t{128} * 8 * 2249);
+  // 128 lanes with 4,500 B for each partner would have 576,000 B on each link.
+  EXPECT_GT(connected(kFullyConnected, std::int64_t{128} * 8 * 4501).schedule->pace, 0);
+  const Plan small = connected(kFullyConnected, std::int64_t{128} * 8 * 4499);
   EXPECT_EQ(small.schedule->pace, 0);
   EXPECT_TRUE(small.schedule->turns.empty());
   EXPECT_EQ(connected(kSwitch, 64 << 20).schedule->pace, 0);
