@@ -17,8 +17,8 @@ constexpr std::uint64_t kBusy = 1, kReplay = 2;  // states of a wire's track
 
 /// Places of the receiver that a packet holds at once: the last packets of a train that is longer than the buffer take
 /// the places of its first ones.
-std::uint32_t places(const LinkConfig& link, std::uint32_t bytes) {
-  return std::min(LinkConfig::units(bytes), link.buffer_packets);
+std::uint32_t places(std::uint32_t buffer_packets, std::uint32_t bytes) {
+  return std::min(LinkConfig::units(bytes), buffer_packets);
 }
 
 void check_port(const LinkPort::Config& config, const EventQueue& queue, const EventQueue& peer_queue) {
@@ -54,7 +54,7 @@ struct LinkPort::Impl {
   /// packets of a train.
   struct Lane final : QueuedPort::Actions {
     Lane(Sender& sender, bool first, Ps packet) : sender(sender), first(first), port(1, *this, packet) {}
-    unsigned units(const Packet& packet) const override { return places(sender.wire.config(), packet.bytes); }
+    unsigned units(const Packet& packet) const override { return places(sender.far_buffer, packet.bytes); }
     QueuedPort::Release serve(Packet& packet, Cycle now) override { return sender.serve(packet, now, first); }
     void wake(Cycle time) override;
     Sender& sender;
@@ -78,7 +78,8 @@ struct LinkPort::Impl {
     Wire wire;
     Lane ordinary, first;
     TrackId track = kNoTrack;
-    unsigned coming = 0;  // packets that are known, but not ready yet
+    unsigned coming = 0;           // packets that are known, but not ready yet
+    std::uint32_t far_buffer = 0;  // places of each virtual network at the far end, which may have more or fewer
   };
 
   struct Injection final : PacketForwardIf, PacketBackwardIf {
@@ -190,6 +191,7 @@ void LinkPort::Impl::Lane::wake(Cycle time) {
 // Called by the far end, on its own queue's time.
 void LinkPort::Impl::Sender::credit(unsigned network, unsigned packets, Ps when) {
   if (when == 0) {
+    far_buffer = packets;
     port(network).announce(network, packets);
     return;
   }
@@ -229,7 +231,7 @@ void LinkPort::Impl::Injection::injected(Packet& packet, Ps head, Ps tail) {
   const Impl& impl = at.impl;
   impl.link_port.to_network[at.number]->crossed(packet, head, tail);
   const Ps link = impl.clock.at(impl.config.noc.link_delay), left = tail - link;
-  const std::uint32_t units = places(impl.config.link, packet.bytes);
+  const std::uint32_t units = places(impl.config.link.buffer_packets, packet.bytes);
   Ps free = left;  // of the first packet of a train: the others' places follow at the rate of the wire
   if (units > 1) {
     const Ps rest = (units - 1) * at.sender.wire.held(kWireUnitBytes);

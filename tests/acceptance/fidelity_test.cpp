@@ -107,6 +107,13 @@ TEST(Trains, OfLongSlotsHaveTheSameDataAndTimesWithinThreePercent) {
   EXPECT_LT(largest_error(with(arguments, {"--data", "off"})), 0.03);
 }
 
+TEST(Trains, PassWiresWhoseEndsHaveDifferentBuffers) {
+  EXPECT_EQ(run_json({"run", "all_reduce", "--topology", "torus8x8", "-b", "1M", "-w", "0", "--fidelity", "fast",
+                      "--set", "system.sips.count=4", "--set", "system.sips.w=2", "--set", "system.sips.h=2", "--set",
+                      "cube.ucie.buffer_packets=256"})["results"][0]["check"],
+            "ok");
+}
+
 TEST(Trains, LoadsFromNearAndFarTakeTheTimesOfTheirPackets) {
   EXPECT_LT(
       largest_error({"run", "probe", "--bytes", "64K", "--set", "sip.cube_mesh.w=2", "--set", "sip.cube_mesh.h=2"}),

@@ -9,6 +9,6 @@ inline constexpr std::uint32_t kLongestTrainBytes = 64 * 1024;
 
 /// The longest train of a memory access where slots, and with them trains, are longer than kMaxTrainBytes. Source: the
 /// same.
-inline constexpr std::uint32_t kLongestAccessBytes = 16 * 1024;
+inline constexpr std::uint32_t kLongestAccessBytes = 8 * 1024;
 
 }  // namespace kernbench
