@@ -11,6 +11,7 @@ nlohmann::ordered_json all_reduce_of_256_mebibytes(const std::vector<std::string
       machine));
 }
 
+// Meant for a machine that does nothing else.
 TEST(ProcessorTime, OfAFast256MebibyteAllReduceOver64SipsIsBelowAMinute) {
   const nlohmann::ordered_json json =
       all_reduce_of_256_mebibytes({"torus8x8", "--set", "pe.ipcq.slots=2", "--set", "pe.ipcq.slot_size=64 KiB"});
