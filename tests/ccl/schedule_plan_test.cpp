@@ -178,9 +178,9 @@ TEST(Plans, LanesThatWouldCrowdTheLinksKeepPace) {
   const Plan large = connected(kFullyConnected, 64 << 20);
   EXPECT_EQ(large.schedule->pace, 8);
   EXPECT_EQ(large.schedule->turns.size(), 6U);
-  // 128 lanes with 4,500 B for each partner would have 576,000 B on each link.
-  EXPECT_GT(connected(kFullyConnected, std::int64_t{128} * 8 * 4501).schedule->pace, 0);
-  const Plan small = connected(kFullyConnected, std::int64_t{128} * 8 * 4499);
+  // 128 lanes with 4 messages of 1,125 B for each partner would have 576,000 B on each link.
+  EXPECT_GT(connected(kFullyConnected, std::int64_t{128} * 8 * 4 * 1126).schedule->pace, 0);
+  const Plan small = connected(kFullyConnected, std::int64_t{128} * 8 * 4 * 1124);
   EXPECT_EQ(small.schedule->pace, 0);
   EXPECT_TRUE(small.schedule->turns.empty());
   EXPECT_EQ(connected(kSwitch, 64 << 20).schedule->pace, 0);
