@@ -19,10 +19,10 @@ constexpr Parameter kParameters[] = {
 /// Messages below this are not worth cutting further: their fixed costs outweigh what the pipeline gains.
 constexpr double kLeastPiece = 1024;
 
-/// Pieces of each rank's part that a list is to have where they are longer than kShortPiece.   assumed: with two of
+/// Pieces of each rank's part that a list is to have where they are at least kShortPiece.   assumed: with two of
 /// 16 KiB, links of an 8 x 8 torus are idle for a third of the time, with eight for a tenth
 constexpr double kEnoughPieces = 8;
-constexpr std::int64_t kShortPiece = 4096;
+constexpr std::int64_t kShortPiece = 4096;  ///< with 4 slots; fewer slots need longer ones to have as much under way
 
 /// Rounds of full slots from which on a periodic list leaves half of the slots free: messages of other lanes come in
 /// between, and who waits for a slot holds up the trees of all other directions (decision 0240).
@@ -41,7 +41,8 @@ std::int64_t piece_limit(const PlanRequest& request, double part) {
   // Two slots need long messages; the second half of an all_reduce keeps the links busy meanwhile.
   if (request.op == CollectiveOp::all_reduce && request.slots <= 2) return message_limit(request, request.slot_bytes);
   const auto even = static_cast<std::int64_t>(part / kEnoughPieces);
-  return message_limit(request, std::clamp(even, std::min(kShortPiece, request.slot_bytes), request.slot_bytes));
+  const auto least = std::max<std::int64_t>(kShortPiece, 4 * kShortPiece / std::max(request.slots, 1));
+  return message_limit(request, std::clamp(even, std::min(least, request.slot_bytes), request.slot_bytes));
 }
 
 [[noreturn]] void refuse(const char* algorithm, const PlanRequest& request) {

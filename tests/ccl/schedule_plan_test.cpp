@@ -225,7 +225,8 @@ TEST(Plans, LongSlotsAreNotFilledWhereThatLeavesFewPieces) {
   }
   // An all_to_all's blocks go in four parts of 16 KiB.
   EXPECT_EQ(blocks(CollectiveOp::all_to_all, kBytes, 4), 16U * 16 * 4 * 4);
-  // With two slots, an all_reduce takes them whole.
+  // With two slots, a piece is twice as long; an all_reduce takes them whole.
+  EXPECT_EQ(blocks(CollectiveOp::all_gather, kBytes, 2), 16U * 2 * 4);
   EXPECT_EQ(blocks(CollectiveOp::all_reduce, kBytes, 2), 16U * 2 * 2);
 }
 
