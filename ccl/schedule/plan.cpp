@@ -38,8 +38,8 @@ double lane_bytes(const PlanRequest& request) {
 /// Limit of the pieces of a part for each rank: full slots, or shorter ones where those were too few to keep the links
 /// busy from the first to the last.
 std::int64_t piece_limit(const PlanRequest& request, double part) {
-  // Two slots need long messages; the second half of an all_reduce keeps the links busy meanwhile.
-  if (request.op == CollectiveOp::all_reduce && request.slots <= 2) return message_limit(request, request.slot_bytes);
+  // The second half of an all_reduce keeps the links busy while the first ends: few long pieces are enough.
+  if (request.op == CollectiveOp::all_reduce) return message_limit(request, request.slot_bytes);
   const auto even = static_cast<std::int64_t>(part / kEnoughPieces);
   const auto least = std::max<std::int64_t>(kShortPiece, 4 * kShortPiece / std::max(request.slots, 1));
   return message_limit(request, std::clamp(even, std::min(least, request.slot_bytes), request.slot_bytes));
