@@ -113,7 +113,8 @@ struct InitiatorBridge::Impl final : sc_core::sc_module, tlm::tlm_fw_transport_i
 
   void serve() {
     while (true) {
-      const sc_core::sc_time now = sc_core::sc_time_stamp();  // NOLINT(performance-*): a copy, for time goes on
+      // A copy, for time goes on. NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
+      const sc_core::sc_time now = sc_core::sc_time_stamp();
       if (request != nullptr && request_at <= now) {
         begin();
       } else if (response == nullptr && !answers.empty() && response_ended <= now) {
