@@ -135,11 +135,11 @@ std::optional<double> TunedTable::ns_at(const Row& row, const std::string& algor
 
 TunedTable TunedTable::shipped(const std::string& machine) {
   TunedTable table;
-  for (const ShippedTimes* times = kShippedTimes; times->file != nullptr; ++times) {
+  for (const EmbeddedText* times = kShippedTimes; times->name != nullptr; ++times) {
     const std::string text = times->text;
     if (text.find("machine: " + machine + "\n") == std::string::npos) continue;
     Problems problems;
-    const ConfigNode root = parse_config(text, times->file, &problems);
+    const ConfigNode root = parse_config(text, std::string("ccl/tuned/") + times->name + ".yaml", &problems);
     TunedTable all;
     if (const ConfigNode* tuned = root.find("tuned")) all.read(*tuned, problems);
     problems.throw_if_any();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tlm/config/config_node.h"
+#include "tlm/config/embedded_text.h"
 #include "tlm/kernel/call.h"
 #include "tlm/machine/machine_map.h"
 
@@ -14,12 +15,7 @@ namespace kernbench::ccl {
 /// What a machine is to collectives, in one word: topology, shape, links, queues. Tuned times belong to it.
 std::string machine_key(const MachineMap& map);
 
-/// A file of ccl/tuned, as built into the library: a ccl.yaml of `kernbench tune`.
-struct ShippedTimes {
-  const char* file;
-  const char* text;
-};
-extern const ShippedTimes kShippedTimes[];  ///< written by embed_tuned.cmake; ends with a null name
+extern const EmbeddedText kShippedTimes[];  ///< the files of ccl/tuned: each a ccl.yaml of `kernbench tune`
 
 /// Times that `kernbench tune` has measured: section `tuned` of ccl.yaml.
 class TunedTable {

@@ -1,14 +1,11 @@
 #pragma once
 #include <string>
 
+#include "tlm/config/embedded_text.h"
+
 namespace kernbench::topology {
 
-/// A file of topology/presets, as built into the library.
-struct EmbeddedPreset {
-  const char* name;
-  const char* text;
-};
-extern const EmbeddedPreset kEmbeddedPresets[];  ///< written by embed_presets.cmake; ends with a null name
+extern const EmbeddedText kEmbeddedPresets[];  ///< the files of topology/presets
 
 /// Text of presets/NAME.yaml; throws std::out_of_range.
 std::string embedded_preset(const std::string& name);

@@ -20,8 +20,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kGenerationsFile = "hbm_generations";
 
-const EmbeddedPreset* find_embedded(const std::string& name) {
-  for (const EmbeddedPreset* preset = kEmbeddedPresets; preset->name != nullptr; ++preset) {
+const EmbeddedText* find_embedded(const std::string& name) {
+  for (const EmbeddedText* preset = kEmbeddedPresets; preset->name != nullptr; ++preset) {
     if (name == preset->name) return preset;
   }
   return nullptr;
@@ -120,7 +120,7 @@ Parsed follow(Layer last) {
 }  // namespace
 
 std::string embedded_preset(const std::string& name) {
-  const EmbeddedPreset* preset = find_embedded(name);
+  const EmbeddedText* preset = find_embedded(name);
   if (preset == nullptr) throw std::out_of_range("no preset '" + name + "'");
   return preset->text;
 }
@@ -129,7 +129,7 @@ std::string embedded_preset_file(const std::string& name) { return "presets/" + 
 
 std::vector<PresetInfo> presets() {
   std::vector<PresetInfo> result;
-  for (const EmbeddedPreset* preset = kEmbeddedPresets; preset->name != nullptr; ++preset) {
+  for (const EmbeddedText* preset = kEmbeddedPresets; preset->name != nullptr; ++preset) {
     if (preset->name != std::string(kGenerationsFile)) result.push_back({preset->name, summary_of(preset->text)});
   }
   return result;

@@ -179,8 +179,8 @@ TEST(TunedTable, TextReadsBackAsItWas) {
 TEST(TunedTable, WhatShipsBelongsToOneMachineAndNamesBuiltInAlgorithms) {
   EXPECT_TRUE(ccl::TunedTable::shipped("nowhere").empty());
   const std::vector<std::string> known = ccl::builtin_algorithms();
-  for (const ccl::ShippedTimes* times = ccl::kShippedTimes; times->file != nullptr; ++times) {
-    SCOPED_TRACE(times->file);
+  for (const EmbeddedText* times = ccl::kShippedTimes; times->name != nullptr; ++times) {
+    SCOPED_TRACE(times->name);
     const std::string text = times->text, mark = "machine: ";
     const std::size_t begin = text.find(mark) + mark.size();
     const std::string machine = text.substr(begin, text.find('\n', begin) - begin);
