@@ -1,0 +1,121 @@
+#pragma once
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "models/hbm/address_map.h"
+#include "models/hbm/channel_timing.h"
+#include "models/hbm/channel_tracks.h"
+#include "models/hbm/hbm.h"
+#include "models/memory/memory_port.h"
+
+namespace kernbench {
+
+/// Private to models/hbm: hbm_requests.cpp queues requests, hbm_answers.cpp answers them, hbm.cpp has the rest.
+struct Hbm::Impl final : MemoryBackend {
+  static constexpr Tick kFar = ~Tick{0} / 2;  ///< later than any
+  static constexpr std::uint32_t kNoAccess = ~std::uint32_t{0};
+
+  /// One request from BEGIN_REQ to its response.
+  struct Access {
+    tlm::tlm_generic_payload* payload = nullptr;
+    unsigned port = 0;
+    std::uint64_t offset = 0;     ///< of the next byte to queue; of a train: of the stripe that is being queued
+    unsigned part = 0;            ///< of a train: of that stripe
+    std::uint64_t end = 0;        ///< in the slice
+    std::uint32_t undecided = 0;  ///< bursts queued, column command unknown
+    std::uint32_t bursts = 0;     ///< queued so far
+    bool opened = false, closed_other = false;
+    bool train = false;           ///< see enqueue_train
+    Ps arrived = 0;               ///< BEGIN_REQ
+    Tick first = kFar, last = 0;  ///< end of the data of its first burst, of all
+  };
+  /// Bursts of a train that follow each other in one pseudo channel.
+  struct Part {
+    unsigned pseudo_channel = 0;  ///< of the slice
+    std::uint64_t first = 0;      ///< counted within the pseudo channel
+    unsigned count = 0;
+  };
+  /// A read whose time is known.
+  struct Ready {
+    Ps at = 0;
+    std::uint32_t access = 0;
+  };
+  struct Channel {
+    Channel(const HbmConfig& config, unsigned queue) : timing(config, queue) {}
+    ChannelTiming timing;
+    std::uint32_t open_reads = 0;   ///< bursts queued and undecided
+    std::vector<unsigned> blocked;  ///< ports whose request waits for room, in order
+    unsigned missing = 0;           ///< bursts that the first of them lacked when it was offered last
+    unsigned wanted = 0;            ///< bursts that it asked for
+    std::vector<Ready> ready;       ///< in order of time, from `answered` on
+    std::size_t answered = 0;
+    Ps wake = kNever;
+  };
+
+  Impl(const std::string& name, const HbmConfig& config, CubeCoord cube, std::uint32_t slices,
+       const RunOptions& options, EventQueue& queue, Observer* observer);
+
+  bool take(unsigned port, tlm::tlm_generic_payload& payload) override;
+  Ps serve(unsigned port, tlm::tlm_generic_payload& payload, Ps start) override;
+  unsigned debug(unsigned port, tlm::tlm_generic_payload& payload) override;
+
+  tlm::tlm_response_status locate(unsigned port, const tlm::tlm_generic_payload& payload, std::uint64_t& offset) const;
+  void apply(unsigned port, tlm::tlm_generic_payload& payload, std::uint64_t offset);
+  Channel& channel(unsigned index) { return channels[index] ? *channels[index] : make_channel(index); }
+  Channel& make_channel(unsigned index);
+  bool enqueue(std::uint32_t id);
+  bool enqueue_train(std::uint32_t id);
+  bool is_train(const Access& access) const {
+    return whole_runs && access.end - access.offset > kMaxPacketBytes && unit_bursts <= queue_bursts;
+  }
+  Part part_of(const Access& access) const;
+  void accept_part(Channel& target, const Access& access, const Part& part, std::uint32_t id, Tick now, bool waited);
+  unsigned accept(Channel& target, unsigned port, std::uint64_t first, unsigned count, bool write, std::uint32_t id,
+                  Tick now, bool waited);
+  bool has_turn(Channel& target, unsigned port, unsigned count, bool write);
+  void decide(Channel& channel);
+  void finish(Channel& channel, std::uint32_t id);
+  void wake(unsigned index);
+  void arm(unsigned index);
+  void wake_at(unsigned index, Ps time);
+  void advance(Channel& channel, Tick now) {
+    channel.timing.advance(now);
+    decide(channel);
+  }
+  /// In which what is offered now enters a queue.
+  Tick present() const { return std::max(clock.at_or_after(queue.now()), deciding); }
+  bool decide_ahead(unsigned index);
+  void retry_blocked(Channel& channel);
+  std::uint32_t new_access();
+
+  const std::string name;
+  const HbmConfig config;
+  const CubeCoord cube;
+  const std::uint32_t slices, pseudo_channels_per_slice;
+  const std::uint64_t slice_bytes;
+  const HbmAddressMap map;
+  const ChannelClock clock;
+  const ChannelGaps gaps;
+  const Ps read_time;  ///< least from a read command to its response
+  const Ps ahead;      ///< trains: so long ahead reads are decided, that a train may leave as its data come
+  const RunOptions options;
+  EventQueue& queue;
+  const unsigned queue_bursts;
+  const bool whole_runs;                                ///< long trains: what one has of a row is one decision
+  const std::uint64_t unit_bursts;                      ///< that lie in one pseudo channel one after the other
+  const unsigned part_units;                            ///< interleave units of a train that enter a queue together
+  std::vector<std::uint64_t> bases;                     // by slice: its first address
+  std::vector<std::unique_ptr<ChannelTracks>> tracks;   // by channel; empty: nobody listens
+  std::vector<std::unique_ptr<Channel>> channels;       // made on first use
+  std::vector<std::unique_ptr<SparseMemory>> contents;  // by slice; made on first use
+  std::vector<std::unique_ptr<MemoryPort>> ports;
+  Tick deciding = 0;                   // tick that is being decided ahead of time; 0: none
+  std::vector<std::uint32_t> waiting;  // by port: the access that is not queued whole
+  std::vector<Access> accesses;
+  std::vector<std::uint32_t> free_accesses;
+  std::uint64_t bytes = 0;
+  unsigned unwritten_reports = 0;
+};
+
+}  // namespace kernbench
