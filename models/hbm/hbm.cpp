@@ -54,7 +54,7 @@ Hbm::Impl::Impl(const std::string& name, const HbmConfig& configured, CubeCoord 
                                 " pseudo channels cannot be dealt evenly to " + std::to_string(slices) + " slices");
   }
   if (queue_bursts == 0) throw std::invalid_argument("hbm: queue_depth is 0");
-  ChannelTiming(config, 1);  // throws on what it cannot model
+  [[maybe_unused]] const ChannelTiming checked(config, 1);  // throws on what it cannot model
   channels.resize(config.channels);
   contents.resize(slices);
   waiting.resize(slices, kNoAccess);

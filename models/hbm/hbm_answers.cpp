@@ -28,7 +28,7 @@ void Hbm::Impl::finish(Channel& target, std::uint32_t id) {
   if (Packet* packet = Packet::find(*access.payload)) {
     const std::uint64_t units = (access.bursts * config.burst_bytes + map.interleave() - 1) / map.interleave();
     const auto side_by_side = static_cast<unsigned>(std::clamp<std::uint64_t>(units, 1, pseudo_channels_per_slice));
-    Tick own = gaps.m + gaps.read_data + (access.bursts - 1) / side_by_side * gaps.ccd_s;
+    Tick own = gaps.m + gaps.read_data + Tick{(access.bursts - 1) / side_by_side} * gaps.ccd_s;
     if (access.opened) own += gaps.act_rd;
     if (access.closed_other) own += gaps.pre_act;
     const Ps total = end - access.arrived;

@@ -36,7 +36,8 @@ unsigned Hbm::Impl::accept(Channel& target, unsigned port, std::uint64_t first, 
     // What lies beyond the end of the row is in another one.
     const auto fits = static_cast<unsigned>(std::min<std::uint64_t>(run, map.columns() - place.column));
     target.timing.accept(now, place, write, id, fits, waited);
-    if (fits < run) target.timing.accept(now, place_of(first + i + fits * stride), write, id, run - fits, waited);
+    if (fits < run)
+      target.timing.accept(now, place_of(first + i + std::uint64_t{fits} * stride), write, id, run - fits, waited);
     queued += run;
   }
   return queued;
