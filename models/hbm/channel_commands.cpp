@@ -46,13 +46,13 @@ void ChannelTiming::step_shared(Tick t) {
 /// The bursts of one column command, by tag.
 void ChannelTiming::decide(const Entry& entry, Tick t) {
   const Tick data = entry.write ? gaps_.write_data : gaps_.read_data;
-  last_data_ = std::max(last_data_, t + (entry.count - 1) * pace(entry) + data);
+  last_data_ = std::max(last_data_, t + (entry.count - 1) * gaps_.ccd_l + data);
   for (unsigned i = 0; i < entry.count;) {
     const unsigned first = i;
     if (entry.whole) i = entry.count;
     while (i < entry.count && entry.tags[i] == entry.tags[first]) ++i;
     decided_.push_back({entry.tags[first], static_cast<std::uint16_t>(i - first), entry.write, entry.opened,
-                        entry.opened && entry.closed_other, t, t + (i - 1) * pace(entry) + data});
+                        entry.opened && entry.closed_other, t, t + (i - 1) * gaps_.ccd_l + data});
   }
 }
 
@@ -64,7 +64,7 @@ void ChannelTiming::issue_column(const Candidate& column, Tick t) {
   const Entry& entry = at(column.entry);
   const unsigned d = entry.write ? kWrite : kRead, other = entry.write ? kRead : kWrite;
   const unsigned count = entry.count;
-  const Tick last = t + (count - 1) * pace(entry);  // start of the run's last command
+  const Tick last = t + (count - 1) * gaps_.ccd_l;  // start of the run's last command
   decide(entry, t);
 
   column_bus_ = t + gaps_.m;
@@ -75,7 +75,7 @@ void ChannelTiming::issue_column(const Candidate& column, Tick t) {
   if (!entry.write && stack_gates_) {
     const unsigned first = bank.pseudo_channel * config_.stack_ids;
     for (unsigned s = first; s < first + config_.stack_ids; ++s) {
-      if (s != bank.stack) raise(stacks_[s].column[kRead], t + count * gaps_.ccd_r);
+      if (s != bank.stack) raise(stacks_[s].column[kRead], entry.whole ? last + gaps_.ccd_r : t + count * gaps_.ccd_r);
     }
   }
   raise(bank.pre, last + (entry.write ? gaps_.wr_pre : gaps_.rd_pre));
@@ -84,11 +84,11 @@ void ChannelTiming::issue_column(const Candidate& column, Tick t) {
     bank.active = kNone;
     --pc.active;
     openers_.erase(std::find(openers_.begin(), openers_.end(), b));
-    stats_.row_hits += count - 1;
+    stats_.row_hits += count - first_of_banks(entry);
   } else {
     unlink(column.entry);
     waiting_[d] -= count;
-    stats_.row_hits += entry.opened ? count - 1 : count;
+    stats_.row_hits += entry.opened ? count - first_of_banks(entry) : count;
     update_hit(b, list(d));
     if (listener_ != nullptr) listener_->queued(waiting_[0] + waiting_[1], t);
   }
@@ -144,7 +144,7 @@ void ChannelTiming::activate(unsigned b, int id, Tick t) {
   pc.activates[pc.oldest_activate] = t + gaps_.faw;
   pc.oldest_activate = (pc.oldest_activate + 1) % 4;
   row_bus_ = t + gaps_.act;
-  ++(entry.closed_other ? stats_.row_conflicts : stats_.row_closed);
+  (entry.closed_other ? stats_.row_conflicts : stats_.row_closed) += first_of_banks(entry);
   if (!shared_) {
     waiting_[entry.write] -= entry.count;
     if (listener_ != nullptr) listener_->queued(waiting_[0] + waiting_[1], t);

@@ -19,16 +19,11 @@ std::uint64_t scan_key(Tick above, std::uint64_t age, unsigned bank) {
 unsigned key_bank(std::uint64_t key) { return static_cast<unsigned>(key & ((1u << kBankBits) - 1)); }
 Tick key_above(std::uint64_t key) { return key >> (kBankBits + kAgeBits); }
 
-/// Whether bursts that follow each other lie in different bank groups.
-bool walks_groups(const std::string& mapping) {
-  return mapping.size() >= 2 && mapping.compare(mapping.size() - 2, 2, "Bg") == 0;
-}
-
 }  // namespace
 
-ChannelTiming::ChannelTiming(const HbmConfig& config, unsigned queue_bursts)
+ChannelTiming::ChannelTiming(const HbmConfig& config, unsigned queue_bursts, const ChannelGaps& gaps)
     : config_(config),
-      gaps_(config),
+      gaps_(gaps),
       queue_bursts_(queue_bursts),
       // More than so many percent of the queue, fewer than so many: rounded towards what is exact in whole bursts.
       write_above_(config.write_high * queue_bursts / 100),
@@ -36,7 +31,6 @@ ChannelTiming::ChannelTiming(const HbmConfig& config, unsigned queue_bursts)
       shared_(config.scheduler == SchedulerPolicy::shared),
       banks_per_stack_(config.bank_groups * config.banks_per_group),
       banks_per_pseudo_channel_(banks_per_stack_ * config.stack_ids),
-      whole_pace_(walks_groups(config.mapping) ? std::max(gaps_.ccd_s, gaps_.ccd_l / config.bank_groups) : gaps_.ccd_l),
       stack_gates_(config.stack_ids > 1 && gaps_.ccd_r > gaps_.ccd_s) {
   const unsigned banks = banks_per_pseudo_channel_ * config.pseudo_channels;
   if (banks > 128)

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -27,19 +28,28 @@ namespace kernbench {
 class ChannelTiming {
  public:
   /// `queue_bursts`: capacity of each queue.
-  ChannelTiming(const HbmConfig& config, unsigned queue_bursts);
+  ChannelTiming(const HbmConfig& config, unsigned queue_bursts)
+      : ChannelTiming(config, queue_bursts, ChannelGaps(config)) {}
+  ChannelTiming(const HbmConfig& config, unsigned queue_bursts, const ChannelGaps& gaps);
 
   /// Bursts that can be accepted now.
-  unsigned room(bool write) const { return queue_bursts_ - (shared_ ? waiting_[0] + waiting_[1] : waiting_[write]); }
+  unsigned room(bool write) const {
+    const unsigned taken = shared_ ? waiting_[0] + waiting_[1] : waiting_[write];
+    return queue_bursts_ - std::min(taken, queue_bursts_);
+  }
   /// Queues `count` bursts of the row of `place` at tick `now`; they can be served from the next tick on. `waited`:
   /// they stood before a full queue; policy `shared` sees them in the tick in which they get their place. Returns false
   /// if the burst was answered from the write queue (forward_writes): then it is neither queued nor decided. REQUIRES:
-  /// room(write) >= count; count is 1 with forward_writes; now is not before the tick of an earlier call. Call
-  /// advance(now) first.
+  /// room(write) >= count, with whole runs of some; count is 1 with forward_writes; now is not before the tick of an
+  /// earlier call. Call advance(now) first.
   bool accept(Tick now, const BurstPlace& place, bool write, std::uint32_t tag, unsigned count = 1,
               bool waited = false);
-  /// From now on one decision takes a run of any length, if it comes in one call: where there are trains.
-  void take_whole_runs() { whole_runs_ = true; }
+  /// From now on one decision takes a run of any length, if it comes in one call, and the last one accepted need not
+  /// fit. `banks`: a bank is so many, that take their bursts in turns (WideSlice).
+  void take_whole_runs(unsigned banks) {
+    whole_runs_ = true;
+    banks_of_run_ = banks;
+  }
   /// Takes all decisions of ticks <= until. Policy `shared`: a column command of tick `until` that makes room in a full
   /// queue leaves the row command of that tick open until the next call, so that what has waited can be accepted
   /// before.
@@ -160,8 +170,8 @@ class ChannelTiming {
   };
 
   Tick rising(Tick t) const { return gaps_.m == 2 ? t | 1 : t; }
-  /// From one burst of a run to the next: those of a whole run alternate with other bank groups' ones.
-  Tick pace(const Entry& entry) const { return entry.whole ? whole_pace_ : gaps_.ccd_l; }
+  /// Bursts of a run that found no row open, if it opened one.
+  unsigned first_of_banks(const Entry& entry) const { return std::min<unsigned>(entry.count, banks_of_run_); }
   unsigned list(unsigned direction) const { return shared_ ? 0 : direction; }
   Entry& at(int entry) { return entries_[static_cast<std::size_t>(entry)]; }
   const Entry& at(int entry) const { return entries_[static_cast<std::size_t>(entry)]; }
@@ -242,8 +252,8 @@ class ChannelTiming {
   const unsigned write_above_, write_below_;  // bursts at which the direction changes
   const bool shared_;
   unsigned banks_per_stack_, banks_per_pseudo_channel_, words_;
-  const Tick whole_pace_;
   bool whole_runs_ = false;
+  unsigned banks_of_run_ = 1;
   bool stack_gates_;  // reads of another stack ID keep a distance of their own
   std::vector<Bank> banks_;
   std::vector<Stack> stacks_;

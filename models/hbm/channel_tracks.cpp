@@ -6,8 +6,9 @@
 
 namespace kernbench {
 
-ChannelTracks::ChannelTracks(Observer& observer, CubeCoord cube, unsigned channel, const HbmConfig& config)
-    : observer_(observer), clock_(config), gaps_(config) {
+ChannelTracks::ChannelTracks(Observer& observer, CubeCoord cube, unsigned channel, const HbmConfig& config,
+                             const ChannelGaps& gaps)
+    : observer_(observer), clock_(config), gaps_(gaps) {
   for (unsigned pc = 0; pc < config.pseudo_channels; ++pc) {
     const std::string name = names::pseudo_channel(cube, static_cast<int>(channel), static_cast<int>(pc));
     buses_.push_back(observer.add_track(name + ".bus", TrackKind::state, {"idle", "read", "write"}));

@@ -23,7 +23,7 @@ class ChannelClock {
 /// Publishes a channel's commands on the tracks of its pseudo channels.
 class ChannelTracks final : public CommandListener {
  public:
-  ChannelTracks(Observer& observer, CubeCoord cube, unsigned channel, const HbmConfig& config);
+  ChannelTracks(Observer& observer, CubeCoord cube, unsigned channel, const HbmConfig& config, const ChannelGaps& gaps);
   void command(DramCommand command, const BurstPlace& place, Tick at, unsigned bursts) override;
   void queued(unsigned bursts, Tick at) override;
 

@@ -25,6 +25,17 @@ HbmConfig graded(HbmConfig config, const RunOptions& options) {
   return config;
 }
 
+std::optional<WideSlice> widened(const HbmConfig& config, unsigned slices, std::uint32_t longest) {
+  if (longest <= kMaxTrainBytes || config.grain == 1 || slices == 0 || config.total_pseudo_channels() % slices != 0 ||
+      !WideSlice::possible(config, config.total_pseudo_channels() / slices))
+    return std::nullopt;
+  return WideSlice(config, slices);
+}
+
+unsigned queue_places(const HbmConfig& config) {
+  return config.queue_bursts != 0 ? config.queue_bursts : config.queue_depth * config.pseudo_channels;
+}
+
 }  // namespace
 
 Hbm::Impl::Impl(const std::string& name, const HbmConfig& configured, CubeCoord cube, std::uint32_t slices,
@@ -35,7 +46,9 @@ Hbm::Impl::Impl(const std::string& name, const HbmConfig& configured, CubeCoord 
       slices(slices),
       pseudo_channels_per_slice(slices == 0 ? 0 : config.total_pseudo_channels() / slices),
       slice_bytes(slices == 0 ? 0 : config.bytes / slices),
-      map(config, std::max(1u, pseudo_channels_per_slice)),
+      wide(widened(config, slices, options.longest)),
+      burst_bytes(wide ? wide->config.burst_bytes : config.burst_bytes),
+      map(wide ? wide->config : config, wide ? 1 : std::max(1u, pseudo_channels_per_slice)),
       clock(config),
       gaps(config),
       read_time(clock.span(gaps.read_data) + config.controller_latency),
@@ -45,30 +58,34 @@ Hbm::Impl::Impl(const std::string& name, const HbmConfig& configured, CubeCoord 
                                                         std::max(1u, pseudo_channels_per_slice))),
       options(options),
       queue(queue),
-      queue_bursts(config.queue_bursts != 0 ? config.queue_bursts : config.queue_depth * config.pseudo_channels),
-      whole_runs(options.longest > kMaxTrainBytes && config.grain > 1),
-      unit_bursts(map.interleave() / config.burst_bytes),
-      part_units(static_cast<unsigned>(std::max<std::uint64_t>(1, queue_bursts / 2 / unit_bursts))) {
+      queue_bursts(queue_places(wide ? wide->config : config)) {
   if (pseudo_channels_per_slice == 0 || config.total_pseudo_channels() % slices != 0) {
     throw std::invalid_argument("hbm: " + std::to_string(config.total_pseudo_channels()) +
                                 " pseudo channels cannot be dealt evenly to " + std::to_string(slices) + " slices");
   }
   if (queue_bursts == 0) throw std::invalid_argument("hbm: queue_depth is 0");
   [[maybe_unused]] const ChannelTiming checked(config, 1);  // throws on what it cannot model
-  channels.resize(config.channels);
+  channels.resize(wide ? slices : config.channels);
   contents.resize(slices);
   waiting.resize(slices, kNoAccess);
   for (std::uint32_t i = 0; i < slices; ++i)
     bases.push_back(PhysicalAddress::hbm({cube.sip, cube.cube, static_cast<std::uint16_t>(i)}, 0).encode());
   for (unsigned i = 0; observer != nullptr && i < config.channels; ++i)
-    tracks.push_back(std::make_unique<ChannelTracks>(*observer, cube, i, config));
+    tracks.push_back(std::make_unique<ChannelTracks>(*observer, cube, i, config, wide ? wide->gaps : gaps));
+  for (unsigned i = 0; wide && observer != nullptr && i < slices; ++i) {
+    std::vector<ChannelTracks*> own;
+    for (unsigned k = 0; k < config.channels / slices; ++k)
+      own.push_back(tracks[i * (config.channels / slices) + k].get());
+    wide_tracks.push_back(std::make_unique<WideSliceTracks>(own, config.pseudo_channels));
+  }
 }
 
 Hbm::Impl::Channel& Hbm::Impl::make_channel(unsigned index) {
   std::unique_ptr<Channel>& slot = channels[index];
-  slot = std::make_unique<Channel>(config, queue_bursts);
-  if (whole_runs) slot->timing.take_whole_runs();
-  if (!tracks.empty()) slot->timing.set_listener(tracks[index].get());
+  slot = std::make_unique<Channel>(wide ? wide->config : config, queue_bursts, wide ? wide->gaps : gaps);
+  if (wide) slot->timing.take_whole_runs(wide->banks);
+  if (!tracks.empty())
+    slot->timing.set_listener(wide ? static_cast<CommandListener*>(wide_tracks[index].get()) : tracks[index].get());
   return *slot;
 }
 
@@ -105,32 +122,32 @@ Ps Hbm::Impl::serve(unsigned port, tlm::tlm_generic_payload& payload, Ps start) 
   const std::uint64_t end = offset + payload.get_data_length();
   const std::uint32_t id = new_access();
   accesses[id] = Access();
+  accesses[id].offset = offset;
+  accesses[id].end = end;
+  measure(accesses[id]);
   // The commands are issued at once, whatever may arrive for earlier times.
   Tick now = clock.at_or_after(start), last = 0;
   for (std::uint64_t at = offset; at < end;) {
-    const BurstPlace place = map.place(at);
-    Channel& target = channel((port * pseudo_channels_per_slice + place.pseudo_channel) / config.pseudo_channels);
-    const std::uint64_t unit_end = std::min((at / map.interleave() + 1) * map.interleave(), end);
-    const std::uint64_t first = at / config.burst_bytes;
-    auto count = static_cast<unsigned>((unit_end + config.burst_bytes - 1) / config.burst_bytes - first);
-    count = std::min(count, queue_bursts);
+    const Piece piece = piece_at(port, at, end);
+    Channel& target = channel(piece.channel);
+    const unsigned needed = std::min(piece.count, queue_bursts);
     if (target.timing.decided_until() > now + 1) now = target.timing.decided_until() - 1;
     target.timing.advance(now);
-    while (target.timing.room(write) < count) target.timing.advance(now = std::max(now, target.timing.next()));
+    while (target.timing.room(write) < needed) target.timing.advance(now = std::max(now, target.timing.next()));
     decide(target);
-    const unsigned queued = accept(target, port, first, count, write, write ? kNoAccess : id, now, false);
+    const unsigned queued = accept(target, port, piece, write, write ? kNoAccess : id, now, false);
     if (!write) {
       accesses[id].undecided += queued;
       target.open_reads += queued;
-      if (queued < count) last = std::max(last, now + gaps.m);
+      if (queued < piece.count) last = std::max(last, now + gaps.m);
     }
-    at = std::min((first + count) * config.burst_bytes, unit_end);
+    at = piece.end;
   }
-  for (std::uint64_t at = offset; !write && at < end && accesses[id].undecided != 0;
-       at = (at / map.interleave() + 1) * map.interleave()) {
-    const BurstPlace place = map.place(at);
-    Channel& target = channel((port * pseudo_channels_per_slice + place.pseudo_channel) / config.pseudo_channels);
+  for (std::uint64_t at = offset; !write && at < end && accesses[id].undecided != 0;) {
+    const Piece piece = piece_at(port, at, end);
+    Channel& target = channel(piece.channel);
     while (target.open_reads != 0 && accesses[id].undecided != 0) advance(target, target.timing.next());
+    at = piece.end;
   }
   last = std::max(last, accesses[id].last);
   free_accesses.push_back(id);
@@ -177,29 +194,32 @@ Ps Hbm::drain() {
 
 Hbm::Stats Hbm::channel_stats(unsigned channel) {
   Stats stats;
-  if (!impl_->channels.at(channel)) return stats;
-  Impl::Channel& target = *impl_->channels[channel];
+  // A wide slice counts for all its pseudo channels.
+  const std::uint64_t each = impl_->wide ? impl_->config.pseudo_channels : 1;
+  const unsigned index = impl_->wide ? channel / (impl_->config.channels / impl_->slices) : channel;
+  if (!impl_->channels.at(index)) return stats;
+  Impl::Channel& target = *impl_->channels[index];
   impl_->advance(target, impl_->clock.at_or_after(impl_->queue.now()));
   const ChannelTiming::Stats& s = target.timing.stats();
-  stats.row_hits = s.row_hits;
-  stats.row_closed = s.row_closed;
-  stats.row_conflicts = s.row_conflicts;
-  stats.reads = s.reads;
-  stats.writes = s.writes;
-  stats.refreshes = s.refreshes;
-  stats.bank_refreshes = s.bank_refreshes;
+  stats.row_hits = s.row_hits * each;
+  stats.row_closed = s.row_closed * each;
+  stats.row_conflicts = s.row_conflicts * each;
+  stats.reads = s.reads * each;
+  stats.writes = s.writes * each;
+  stats.refreshes = s.refreshes * each;
+  stats.bank_refreshes = s.bank_refreshes * each * (impl_->wide ? impl_->wide->banks : 1);
   stats.forwarded = s.forwarded;
   stats.merged = s.merged;
   stats.active_channels = 1;
-  stats.bytes = (s.reads + s.writes) * impl_->config.burst_bytes;
-  stats.busy = impl_->clock.span((s.reads + s.writes) * impl_->gaps.burst);
+  stats.bytes = (stats.reads + stats.writes) * impl_->config.burst_bytes;
+  stats.busy = impl_->clock.span((stats.reads + stats.writes) * impl_->gaps.burst);
   return stats;
 }
 
 Hbm::Stats Hbm::stats() {
   Stats sum;
   std::uint64_t bursts = 0;
-  for (unsigned i = 0; i < impl_->channels.size(); ++i) {
+  for (unsigned i = 0; i < impl_->config.channels; ++i) {
     const Stats one = channel_stats(i);
     sum.row_hits += one.row_hits;
     sum.row_closed += one.row_closed;

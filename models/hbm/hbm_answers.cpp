@@ -11,8 +11,8 @@ void Hbm::Impl::decide(Channel& target) {
     if (burst.write) continue;
     target.open_reads -= burst.count;
     Access& access = accesses[burst.tag];
-    access.first = std::min(access.first, whole_runs ? burst.command + gaps.read_data : burst.end);
-    access.last = std::max(access.last, burst.end);
+    access.first = std::min(access.first, wide ? burst.command + gaps.read_data : burst.end);
+    access.last = std::max(access.last, burst.end + access.apart);
     access.opened = access.opened || burst.opened;
     access.closed_other = access.closed_other || burst.closed_other;
     access.undecided -= burst.count;
@@ -26,7 +26,8 @@ void Hbm::Impl::finish(Channel& target, std::uint32_t id) {
   const Access& access = accesses[id];
   Ps end = clock.time(access.last) + config.controller_latency;
   if (Packet* packet = Packet::find(*access.payload)) {
-    const std::uint64_t units = (access.bursts * config.burst_bytes + map.interleave() - 1) / map.interleave();
+    const std::uint64_t interleave = wide ? config.interleave_bytes : map.interleave();
+    const std::uint64_t units = (std::uint64_t{access.bursts} * config.burst_bytes + interleave - 1) / interleave;
     const auto side_by_side = static_cast<unsigned>(std::clamp<std::uint64_t>(units, 1, pseudo_channels_per_slice));
     Tick own = gaps.m + gaps.read_data + Tick{(access.bursts - 1) / side_by_side} * gaps.ccd_s;
     if (access.opened) own += gaps.act_rd;
@@ -65,7 +66,7 @@ void Hbm::Impl::arm(unsigned index) {
     time = std::min(time, clock.time(target.timing.next_data()) + config.controller_latency);
   if (!target.blocked.empty()) {
     // A CK frees at most two places: one by a column command, one by an ACT.
-    const unsigned missing = whole_runs ? 1 : target.missing;
+    const unsigned missing = wide ? 1 : target.missing;
     time = std::min(time, clock.time(target.timing.next_room() + gaps.m * (missing > 2 ? (missing + 1) / 2 - 1 : 0)));
   }
   if (time < target.wake) wake_at(index, std::max(time, queue.now()));
@@ -118,15 +119,16 @@ void Hbm::Impl::retry_blocked(Channel& target) {
 /// after it.
 bool Hbm::Impl::decide_ahead(unsigned index) {
   const Tick limit = clock.at_or_after(queue.now() + ahead);
-  const unsigned together = std::max(1U, pseudo_channels_per_slice / config.pseudo_channels);
-  const unsigned first = index / together * together, last = std::min(first + together, config.channels);
+  const unsigned together = wide ? 1 : std::max(1U, pseudo_channels_per_slice / config.pseudo_channels);
+  const unsigned first = index / together * together;
+  const unsigned last = std::min(first + together, static_cast<unsigned>(channels.size()));
   bool taken = false;
   while (!taken) {
     Channel* target = nullptr;
     Tick next = limit + 1;
     for (unsigned i = first; i < last; ++i) {
       if (!channels[i]) continue;
-      if (channels[i]->open_reads == 0 && (!whole_runs || channels[i]->blocked.empty())) continue;
+      if (channels[i]->open_reads == 0 && (!wide || channels[i]->blocked.empty())) continue;
       const Tick mine = channels[i]->timing.next();
       if (mine >= next) continue;
       target = channels[i].get();
@@ -136,7 +138,7 @@ bool Hbm::Impl::decide_ahead(unsigned index) {
     advance(*target, next);
     if (target->blocked.empty()) continue;
     const bool write = accesses[waiting[target->blocked.front()]].payload->is_write();
-    if ((write && !whole_runs) || target->timing.room(write) < target->wanted) continue;
+    if ((write && !wide) || target->timing.room(write) < target->wanted) continue;
     deciding = next;
     retry_blocked(*target);
     deciding = 0;

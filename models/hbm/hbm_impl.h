@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -7,6 +8,7 @@
 #include "models/hbm/channel_timing.h"
 #include "models/hbm/channel_tracks.h"
 #include "models/hbm/hbm.h"
+#include "models/hbm/wide_slice.h"
 #include "models/memory/memory_port.h"
 
 namespace kernbench {
@@ -20,21 +22,21 @@ struct Hbm::Impl final : MemoryBackend {
   struct Access {
     tlm::tlm_generic_payload* payload = nullptr;
     unsigned port = 0;
-    std::uint64_t offset = 0;     ///< of the next byte to queue; of a train: of the stripe that is being queued
-    unsigned part = 0;            ///< of a train: of that stripe
+    std::uint64_t offset = 0;     ///< of the next byte to queue
     std::uint64_t end = 0;        ///< in the slice
     std::uint32_t undecided = 0;  ///< bursts queued, column command unknown
-    std::uint32_t bursts = 0;     ///< queued so far
+    std::uint32_t bursts = 0;     ///< all that it takes, each of one pseudo channel
+    Tick apart = 0;               ///< wide slices: later than in step, since it lies in few pseudo channels
     bool opened = false, closed_other = false;
-    bool train = false;           ///< see enqueue_train
     Ps arrived = 0;               ///< BEGIN_REQ
     Tick first = kFar, last = 0;  ///< end of the data of its first burst, of all
   };
-  /// Bursts of a train that follow each other in one pseudo channel.
-  struct Part {
-    unsigned pseudo_channel = 0;  ///< of the slice
-    std::uint64_t first = 0;      ///< counted within the pseudo channel
+  /// Bursts of an access that enter a channel's queue together.
+  struct Piece {
+    unsigned channel = 0;
+    std::uint64_t first = 0;  ///< burst of the slice
     unsigned count = 0;
+    std::uint64_t end = 0;  ///< in the slice; not beyond the access
   };
   /// A read whose time is known.
   struct Ready {
@@ -42,12 +44,14 @@ struct Hbm::Impl final : MemoryBackend {
     std::uint32_t access = 0;
   };
   struct Channel {
-    Channel(const HbmConfig& config, unsigned queue) : timing(config, queue) {}
+    Channel(const HbmConfig& config, unsigned queue, const ChannelGaps& gaps) : timing(config, queue, gaps) {}
     ChannelTiming timing;
     std::uint32_t open_reads = 0;   ///< bursts queued and undecided
     std::vector<unsigned> blocked;  ///< ports whose request waits for room, in order
     unsigned missing = 0;           ///< bursts that the first of them lacked when it was offered last
     unsigned wanted = 0;            ///< bursts that it asked for
+    unsigned streak = 0;            ///< bursts that have come since the last of the other direction
+    bool writes = false;            ///< those are
     std::vector<Ready> ready;       ///< in order of time, from `answered` on
     std::size_t answered = 0;
     Ps wake = kNever;
@@ -65,14 +69,10 @@ struct Hbm::Impl final : MemoryBackend {
   Channel& channel(unsigned index) { return channels[index] ? *channels[index] : make_channel(index); }
   Channel& make_channel(unsigned index);
   bool enqueue(std::uint32_t id);
-  bool enqueue_train(std::uint32_t id);
-  bool is_train(const Access& access) const {
-    return whole_runs && access.end - access.offset > kMaxPacketBytes && unit_bursts <= queue_bursts;
-  }
-  Part part_of(const Access& access) const;
-  void accept_part(Channel& target, const Access& access, const Part& part, std::uint32_t id, Tick now, bool waited);
-  unsigned accept(Channel& target, unsigned port, std::uint64_t first, unsigned count, bool write, std::uint32_t id,
-                  Tick now, bool waited);
+  Piece piece_at(unsigned port, std::uint64_t at, std::uint64_t end) const;
+  void measure(Access& access) const;
+  unsigned accept(Channel& target, unsigned port, const Piece& piece, bool write, std::uint32_t id, Tick now,
+                  bool waited);
   bool has_turn(Channel& target, unsigned port, unsigned count, bool write);
   void decide(Channel& channel);
   void finish(Channel& channel, std::uint32_t id);
@@ -94,6 +94,8 @@ struct Hbm::Impl final : MemoryBackend {
   const CubeCoord cube;
   const std::uint32_t slices, pseudo_channels_per_slice;
   const std::uint64_t slice_bytes;
+  const std::optional<WideSlice> wide;  ///< where trains are long: the pseudo channels of a slice go in step
+  const std::uint64_t burst_bytes;      ///< that a place of a queue stands for
   const HbmAddressMap map;
   const ChannelClock clock;
   const ChannelGaps gaps;
@@ -102,13 +104,11 @@ struct Hbm::Impl final : MemoryBackend {
   const RunOptions options;
   EventQueue& queue;
   const unsigned queue_bursts;
-  const bool whole_runs;                                ///< long trains: what one has of a row is one decision
-  const std::uint64_t unit_bursts;                      ///< that lie in one pseudo channel one after the other
-  const unsigned part_units;                            ///< interleave units of a train that enter a queue together
-  std::vector<std::uint64_t> bases;                     // by slice: its first address
-  std::vector<std::unique_ptr<ChannelTracks>> tracks;   // by channel; empty: nobody listens
-  std::vector<std::unique_ptr<Channel>> channels;       // made on first use
-  std::vector<std::unique_ptr<SparseMemory>> contents;  // by slice; made on first use
+  std::vector<std::uint64_t> bases;                           // by slice: its first address
+  std::vector<std::unique_ptr<ChannelTracks>> tracks;         // by channel; empty: nobody listens
+  std::vector<std::unique_ptr<WideSliceTracks>> wide_tracks;  // by slice, the same
+  std::vector<std::unique_ptr<Channel>> channels;             // made on first use; wide: by slice
+  std::vector<std::unique_ptr<SparseMemory>> contents;        // by slice; made on first use
   std::vector<std::unique_ptr<MemoryPort>> ports;
   Tick deciding = 0;                   // tick that is being decided ahead of time; 0: none
   std::vector<std::uint32_t> waiting;  // by port: the access that is not queued whole

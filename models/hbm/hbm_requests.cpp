@@ -14,15 +14,52 @@ std::uint32_t Hbm::Impl::new_access() {
   return id;
 }
 
-/// Accepts `count` bursts from burst `first` of a slice on: bursts of one row, a column apart, as runs. Returns how
-/// many were queued.
-unsigned Hbm::Impl::accept(Channel& target, unsigned port, std::uint64_t first, unsigned count, bool write,
-                           std::uint32_t id, Tick now, bool waited) {
+/// What of an access, from `at` on, may enter a queue together: an interleave unit; of a wide slice what lies in a row.
+Hbm::Impl::Piece Hbm::Impl::piece_at(unsigned port, std::uint64_t at, std::uint64_t end) const {
+  const BurstPlace place = map.place(at);
+  Piece piece;
+  piece.first = at / burst_bytes;
+  const std::uint64_t needed = (end + burst_bytes - 1) / burst_bytes - piece.first;
+  if (wide) {
+    piece.channel = port;
+    piece.count = static_cast<unsigned>(std::min<std::uint64_t>(needed, map.columns() - place.column));
+  } else {
+    piece.channel = (port * pseudo_channels_per_slice + place.pseudo_channel) / config.pseudo_channels;
+    const std::uint64_t unit = map.interleave() / burst_bytes, rest = unit - piece.first % unit;
+    piece.count = static_cast<unsigned>(std::min({needed, rest, std::uint64_t{queue_bursts}}));
+  }
+  piece.end = std::min((piece.first + piece.count) * burst_bytes, end);
+  return piece;
+}
+
+/// The bursts of an access, and how much later its last one comes than if all pseudo channels had a share of it.
+void Hbm::Impl::measure(Access& access) const {
+  const std::uint64_t burst = config.burst_bytes;
+  access.bursts = static_cast<std::uint32_t>((access.end + burst - 1) / burst - access.offset / burst);
+  if (!wide) return;
+  const std::uint64_t unit = config.interleave_bytes;
+  const std::uint64_t units = (access.end + unit - 1) / unit - access.offset / unit;
+  if (units > pseudo_channels_per_slice) return;
+  const std::uint64_t in_one = std::min<std::uint64_t>(access.bursts, unit / burst);
+  const std::uint64_t in_step = (access.end + burst_bytes - 1) / burst_bytes - access.offset / burst_bytes;
+  access.apart = (in_one - std::min(in_one, in_step)) * gaps.ccd_s;
+}
+
+/// Accepts the bursts of a piece: those of one row, a column apart, as runs. Returns how many were queued.
+unsigned Hbm::Impl::accept(Channel& target, unsigned port, const Piece& piece, bool write, std::uint32_t id, Tick now,
+                           bool waited) {
   const auto place_of = [&](std::uint64_t burst) {
-    BurstPlace place = map.place(burst * config.burst_bytes);
-    place.pseudo_channel = (port * pseudo_channels_per_slice + place.pseudo_channel) % config.pseudo_channels;
+    BurstPlace place = map.place(burst * burst_bytes);
+    if (!wide)
+      place.pseudo_channel = (port * pseudo_channels_per_slice + place.pseudo_channel) % config.pseudo_channels;
     return place;
   };
+  const std::uint64_t first = piece.first;
+  const unsigned count = piece.count;
+  if (wide) {
+    target.timing.accept(now, place_of(first), write, id, count, waited);
+    return count;
+  }
   unsigned queued = 0;
   if (config.grain == 1) {
     for (unsigned i = 0; i < count; ++i)
@@ -56,119 +93,45 @@ bool Hbm::Impl::has_turn(Channel& target, unsigned port, unsigned count, bool wr
   return false;
 }
 
-/// Queues what has room, an interleave unit at a time. Returns whether the whole access is queued; if not, its port
-/// waits at the channel that is full.
+/// Queues what has room, a piece at a time. Returns whether the whole access is queued; if not, its port waits at the
+/// channel that is full. Of a wide slice, a piece enters when a quarter of the queue has room: all of it where nothing
+/// of the other direction has come for long, as its bursts would follow each other anyway.
 bool Hbm::Impl::enqueue(std::uint32_t id) {
-  Access& access = accesses[id];
-  const bool write = access.payload->is_write();
-  while (access.offset < access.end) {
-    const BurstPlace place = map.place(access.offset);
-    const unsigned index = (access.port * pseudo_channels_per_slice + place.pseudo_channel) / config.pseudo_channels;
-    Channel& target = channel(index);
+  const bool write = accesses[id].payload->is_write();
+  while (accesses[id].offset < accesses[id].end) {
+    Access& access = accesses[id];
+    Piece piece = piece_at(access.port, access.offset, access.end);
+    Channel& target = channel(piece.channel);
     const Tick now = present();
     if (!target.timing.tick_open(now)) advance(target, now);
-    const std::uint64_t unit_end = std::min((access.offset / map.interleave() + 1) * map.interleave(), access.end);
-    const std::uint64_t first = access.offset / config.burst_bytes;
-    auto count = static_cast<unsigned>((unit_end + config.burst_bytes - 1) / config.burst_bytes - first);
-    count = std::min(count, queue_bursts);
-    if (!has_turn(target, access.port, count, write)) {
-      arm(index);
+    unsigned needed = piece.count;
+    if (wide) {
+      needed = std::min(needed, std::max(1U, queue_bursts / 4));
+      const bool alone = target.writes == write && target.streak >= 2 * queue_bursts;
+      if (!alone) {
+        piece.count = needed;
+        piece.end = std::min((piece.first + needed) * burst_bytes, access.end);
+      }
+    }
+    if (!has_turn(target, access.port, needed, write)) {
+      arm(piece.channel);
       return false;
     }
     const bool waited = !target.blocked.empty();
     if (waited) target.blocked.erase(target.blocked.begin());
-    const unsigned queued = accept(target, access.port, first, count, write, write ? kNoAccess : id, now, waited);
-    access.bursts += count;
+    const unsigned queued = accept(target, access.port, piece, write, write ? kNoAccess : id, now, waited);
     if (!write) {
       access.undecided += queued;
       target.open_reads += queued;
-      if (queued < count) access.last = std::max(access.last, now + gaps.m);  // from the write queue
+      if (queued < piece.count) access.last = std::max(access.last, now + gaps.m);  // from the write queue
     }
-    access.offset = std::min((first + count) * config.burst_bytes, unit_end);
+    target.streak = target.writes == write ? target.streak + piece.count : piece.count;
+    target.writes = write;
+    access.offset = piece.end;
     if (!write && access.offset == access.end && access.undecided == 0) finish(target, id);
-    arm(index);
+    arm(piece.channel);
   }
   return true;
-}
-
-/// What a stripe has of `access` in pseudo channel access.part. A stripe is `part_units` units of each.
-Hbm::Impl::Part Hbm::Impl::part_of(const Access& access) const {
-  const std::uint64_t unit = map.interleave(), stripe = unit * part_units * pseudo_channels_per_slice;
-  const std::uint64_t base = access.offset / stripe * stripe;
-  Part part;
-  part.pseudo_channel = access.part;
-  for (unsigned i = 0; i < part_units; ++i) {
-    const std::uint64_t at = base + (std::uint64_t{i} * pseudo_channels_per_slice + access.part) * unit;
-    const std::uint64_t begin = std::max(at, access.offset), end = std::min(at + unit, access.end);
-    if (begin >= end) continue;
-    const std::uint64_t first = begin / config.burst_bytes;
-    if (part.count == 0) {
-      const std::uint64_t number = at / unit / pseudo_channels_per_slice;  // of the unit, within the pseudo channel
-      part.first = number * unit_bursts + (first - at / config.burst_bytes);
-    }
-    part.count += static_cast<unsigned>((end + config.burst_bytes - 1) / config.burst_bytes - first);
-  }
-  return part;
-}
-
-void Hbm::Impl::accept_part(Channel& target, const Access& access, const Part& part, std::uint32_t id, Tick now,
-                            bool waited) {
-  const auto place_of = [&](std::uint64_t number) {
-    const std::uint64_t unit = number / unit_bursts * pseudo_channels_per_slice + part.pseudo_channel;
-    BurstPlace place = map.place((unit * unit_bursts + number % unit_bursts) * config.burst_bytes);
-    place.pseudo_channel = (access.port * pseudo_channels_per_slice + part.pseudo_channel) % config.pseudo_channels;
-    return place;
-  };
-  const bool write = access.payload->is_write();
-  const auto stride = static_cast<unsigned>(std::min<std::uint64_t>(map.column_stride(), part.count));
-  for (unsigned i = 0; i < stride; ++i) {
-    const unsigned run = (part.count - i + stride - 1) / stride;
-    for (unsigned done = 0; done < run;) {
-      const BurstPlace place = place_of(part.first + i + std::uint64_t{done} * stride);
-      const auto fits = static_cast<unsigned>(std::min<std::uint64_t>(run - done, map.columns() - place.column));
-      target.timing.accept(now, place, write, write ? kNoAccess : id, fits, waited);
-      done += fits;
-    }
-  }
-}
-
-/// The same of a train: a pseudo channel gets what lies in it at a time, as runs of whole rows.
-bool Hbm::Impl::enqueue_train(std::uint32_t id) {
-  const bool write = accesses[id].payload->is_write();
-  const Tick now = present();
-  const std::uint64_t stripe = map.interleave() * part_units * pseudo_channels_per_slice;
-  for (;;) {
-    Access& access = accesses[id];
-    const Part part = part_of(access);
-    const bool last =
-        access.part + 1 == pseudo_channels_per_slice && (access.offset / stripe + 1) * stripe >= access.end;
-    const unsigned index = (access.port * pseudo_channels_per_slice + part.pseudo_channel) / config.pseudo_channels;
-    Channel& target = channel(index);
-    if (part.count != 0) {
-      if (!target.timing.tick_open(now)) advance(target, now);
-      if (!has_turn(target, access.port, part.count, write)) {
-        arm(index);
-        return false;
-      }
-      const bool waited = !target.blocked.empty();
-      if (waited) target.blocked.erase(target.blocked.begin());
-      accept_part(target, access, part, id, now, waited);
-      access.bursts += part.count;
-      if (!write) {
-        access.undecided += part.count;
-        target.open_reads += part.count;
-      }
-    }
-    if (last) {
-      access.offset = access.end;
-    } else if (++access.part == pseudo_channels_per_slice) {
-      access.part = 0;
-      access.offset = (access.offset / stripe + 1) * stripe;
-    }
-    if (!write && last && access.undecided == 0) finish(target, id);
-    if (part.count != 0 || last) arm(index);
-    if (last) return true;
-  }
 }
 
 bool Hbm::Impl::take(unsigned port, tlm::tlm_generic_payload& payload) {
@@ -189,9 +152,9 @@ bool Hbm::Impl::take(unsigned port, tlm::tlm_generic_payload& payload) {
     access.arrived = ports[port]->arrival();
     access.offset = offset;
     access.end = offset + payload.get_data_length();
-    access.train = is_train(access);
+    measure(access);
   }
-  if (!(accesses[id].train ? enqueue_train(id) : enqueue(id))) {
+  if (!enqueue(id)) {
     waiting[port] = id;
     return false;
   }
