@@ -58,9 +58,16 @@ class Lanes {
   bool in_turns() const { return in_turns_; }
   /// The region of in or out whose deal counts for a block.
   std::int32_t key_of(const Block& block) const;
-  /// Indices into CallMaps::in and out.
-  std::int32_t in_region(const Block& block) const { return own_in_ ? block.contributor : block.in_region; }
-  std::int32_t out_region(const Block& block) const { return own_out_ ? block.holder : block.out_region; }
+  /// Indices into CallMaps::in and out. In place the side of one region has a rank's own one of the other side's; what
+  /// only passes through goes like the region of the other side that it is of.
+  std::int32_t in_region(const Block& block) const {
+    if (!own_in_) return block.in_region;
+    return block.contributor >= 0 ? block.contributor : block.out_region;
+  }
+  std::int32_t out_region(const Block& block) const {
+    if (!own_out_) return block.out_region;
+    return block.holder >= 0 ? block.holder : block.in_region;
+  }
 
  private:
   void deal(const MachineMap& map, const CallMaps& maps);
