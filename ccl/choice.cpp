@@ -113,7 +113,7 @@ void Chooser::check_queues(const AlgorithmEntry& entry, const SipShape& shape, S
   NodeLinks links;
   std::size_t most = 4 + 4 + map_.pes_per_cube;  // directions of a grid, and PEs of a cube
   if (algorithm.directions & kGlobalPeers) most += group_.sips.size();
-  if (algorithm.plan != nullptr) {
+  if (algorithm.plan != nullptr || algorithm.links != nullptr) {
     links = ScheduleBinder::links(entry, map_, shape, scope);
     for (const auto* pairs : {&links.ranks, &links.cubes, &links.pes}) {
       std::map<std::int32_t, std::size_t> degrees;

@@ -58,20 +58,6 @@ std::vector<ArgumentType> types_given(const Algorithm& algorithm) {
   return types;
 }
 
-void check_signature(const AlgorithmEntry& entry) {
-  const Algorithm& algorithm = *entry.algorithm;
-  if (algorithm.plan != nullptr) return;
-  const auto given = types_given(algorithm);
-  const std::vector<ArgumentType> taken(algorithm.kernel.types, algorithm.kernel.types + algorithm.kernel.count);
-  if (given == taken) return;
-  throw Error(
-      fmt::format("algorithm '{}' ({}): kernel_args and kernel do not agree\n"
-                  "  kernel gets  {}\n"
-                  "  kernel takes {}\n"
-                  "  (t_ptr, what kernel_args returns, then sip_rank, sip_topo_kind, sip_topo_w, sip_topo_h, tl)",
-                  entry.name, entry.module, signature(given), signature(taken)));
-}
-
 const char* kind_name(std::int32_t kind) { return to_string(static_cast<SipTopology>(kind)); }
 
 /// A rank that is a PE works on what lies there.
@@ -85,6 +71,20 @@ void check_home(const Group& group, int rank, const std::vector<TensorShard>& sh
 }
 
 }  // namespace
+
+void check_signature(const AlgorithmEntry& entry) {
+  const Algorithm& algorithm = *entry.algorithm;
+  if (algorithm.plan != nullptr) return;
+  const auto given = types_given(algorithm);
+  const std::vector<ArgumentType> taken(algorithm.kernel.types, algorithm.kernel.types + algorithm.kernel.count);
+  if (given == taken) return;
+  throw Error(
+      fmt::format("algorithm '{}' ({}): kernel_args and kernel do not agree\n"
+                  "  kernel gets  {}\n"
+                  "  kernel takes {}\n"
+                  "  (t_ptr, what kernel_args returns, then sip_rank, sip_topo_kind, sip_topo_w, sip_topo_h, tl)",
+                  entry.name, entry.module, signature(given), signature(taken)));
+}
 
 SipShape sip_shape(const AlgorithmEntry& entry, const MachineMap& map, const Group& group) {
   SipShape shape;
@@ -168,7 +168,7 @@ Collective::Collective(AlgorithmEntry entry, std::shared_ptr<GroupQueues> queues
     if (map.pes_per_cube > 1) directions |= lacks_pes(map) ? kLocalPeers : kLocalLine;  // and over PEs
   }
   NodeLinks links;
-  if (algorithm.plan != nullptr) {
+  if (algorithm.plan != nullptr || algorithm.links != nullptr) {
     links = ScheduleBinder::links(impl->entry, map, impl->shape, impl->tiles());
   }
   impl->added = impl->queues->add(impl->shape, directions, links);

@@ -16,6 +16,9 @@ namespace kernbench::ccl {
 
 class GroupQueues;
 
+/// Throws Error, with both signatures, if kernel_args and kernel disagree.
+void check_signature(const AlgorithmEntry& entry);
+
 /// One algorithm bound to machine, group and scope: neighbour tables at set-up, then one kernel per call and rank.
 /// One instance per process group, shared by its ranks. Immutable; takes no simulated time.
 class Collective {

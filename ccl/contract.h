@@ -97,15 +97,16 @@ struct Algorithm {
   Kernel kernel;                                                  ///< the entry point
   const Parameter* parameters = nullptr;                          ///< what ccl.yaml may set
   std::uint32_t parameter_count = 0;                              ///< of parameters
-  std::uint32_t operations = 0;                                   ///< bit(CollectiveOp) of those it serves
-  std::uint32_t scopes = 0;                                       ///< bit(Scope)
-  std::uint32_t topologies = 0;                                   ///< topology_bit(kind)
-  std::uint32_t directions = 0;                                   ///< DirectionSet
+  std::uint32_t operations = 0;  ///< bit(CollectiveOp) of those it serves; none: all_reduce
+  std::uint32_t scopes = 0;      ///< bit(Scope), of a kernel sip and cube; none: sip
+  std::uint32_t topologies = 0;  ///< topology_bit(kind); none: all, and the kernel refuses what it cannot serve
+  std::uint32_t directions = 0;  ///< DirectionSet of a kernel; none: kCubeGrid and kGlobalGrid
   /// Schedule modules: makes the lists of all nodes. The backend's own kernel runs them; kernel and kernel_args may
   /// then be absent. Throws std::invalid_argument where it cannot serve the request.
   Plan (*plan)(const PlanRequest& request) = nullptr;
   /// Node pairs (a < b) that its schedules may use, whatever the size and operation: the queues between them. Present
-  /// if `plan` is.
+  /// if `plan` is. A kernel may have it for queues that depend on the request, such as its parameters: nodes are ranks,
+  /// and rank b is global(b) to rank a.
   std::vector<std::pair<std::int32_t, std::int32_t>> (*links)(const PlanRequest& request) = nullptr;
 };
 

@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cstring>
+#include <set>
+#include <utility>
 
 #include "ccl/builtin_algorithms.inc"  // generated: kBuiltins, from the list in ccl/CMakeLists.txt
 #include "ccl/registry.h"
@@ -13,6 +15,23 @@ namespace {
 
 constexpr const char* kBuiltinPrefix = "kernbench.ccl.";
 constexpr const char* kSymbol = "kernbench_ccl_algorithm";
+
+/// Throws Error if a declared parameter is none that ccl.yaml could set.
+void check_parameters(const Algorithm& algorithm, const std::string& module) {
+  std::set<std::string> names = {"module", "world_size", "n_elem"};  // of every entry
+  for (std::uint32_t i = 0; i < algorithm.parameter_count; ++i) {
+    const Parameter& p = algorithm.parameters[i];
+    const auto wrong = [&](const std::string& what) {
+      throw Error(fmt::format("algorithm module '{}': parameter {}", module, what));
+    };
+    if (p.name == nullptr || *p.name == '\0') wrong(fmt::format("{} has no name", i));
+    if (!names.insert(p.name).second) wrong(fmt::format("'{}': there is a key of this name already", p.name));
+    if (p.least < 0 || p.preset < p.least || p.preset > p.most) {
+      wrong(fmt::format("'{}' has preset {} and range {} to {}; give 0 <= least <= preset <= most", p.name, p.preset,
+                        p.least, p.most));
+    }
+  }
+}
 
 /// Throws Error if a descriptor is not one that this build can use.
 void check(const Algorithm* algorithm, const std::string& module) {
@@ -36,6 +55,30 @@ void check(const Algorithm* algorithm, const std::string& module) {
   if (std::memcmp(algorithm->topology_kinds, &kTopologyKinds, sizeof(TopologyKinds)) != 0) {
     throw Error(fmt::format("algorithm module '{}': its topology kinds are numbered differently", module));
   }
+  if (algorithm->plan == nullptr && (algorithm->scopes & bit(Scope::pe)) != 0) {
+    throw Error(
+        fmt::format("algorithm module '{}': a kernel serves scopes sip and cube; for scope pe it has to be a "
+                    "schedule",
+                    module));
+  }
+  if (algorithm->parameter_count > 0 && algorithm->parameters == nullptr) missing("parameters");
+  check_parameters(*algorithm, module);
+}
+
+/// A module's descriptor with what it leaves out, and the library that it is of.
+struct Loaded {
+  std::shared_ptr<void> library;
+  Algorithm algorithm;
+};
+
+std::shared_ptr<const Algorithm> completed(std::shared_ptr<void> library, const Algorithm& algorithm) {
+  auto loaded = std::make_shared<Loaded>(Loaded{std::move(library), algorithm});
+  Algorithm& a = loaded->algorithm;
+  if (a.operations == 0) a.operations = bit(CollectiveOp::all_reduce);
+  if (a.scopes == 0) a.scopes = bit(Scope::sip);
+  if (a.topologies == 0) a.topologies = topology_bit(kTopologyKinds.fully_connected + 1) - 1;
+  if (a.directions == 0 && a.plan == nullptr) a.directions = kCubeGrid | kGlobalGrid;
+  return {loaded, &a};
 }
 
 std::shared_ptr<const Algorithm> load_shared(const std::string& path) {
@@ -49,7 +92,7 @@ std::shared_ptr<const Algorithm> load_shared(const std::string& path) {
   if (symbol == nullptr) throw Error(fmt::format("algorithm module '{}' has no symbol '{}'", path, kSymbol));
   const auto* algorithm = reinterpret_cast<const Algorithm* (*)()>(symbol)();
   check(algorithm, path);
-  return {library, algorithm};
+  return completed(std::move(library), *algorithm);
 }
 
 }  // namespace
@@ -66,7 +109,7 @@ std::shared_ptr<const Algorithm> load_module(const std::string& module) {
   for (const auto& [known, descriptor] : kBuiltins) {
     if (name != known) continue;
     check(descriptor(), module);
-    return {std::shared_ptr<void>(), descriptor()};
+    return completed(nullptr, *descriptor());
   }
   throw Error(fmt::format("no built-in algorithm '{}'; {}", module, suggest(name, builtin_algorithms(), "there are")));
 }

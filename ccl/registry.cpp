@@ -23,7 +23,8 @@ constexpr std::uint64_t kMostRanks = 0x7FFF;  // of a program
 std::string resolve_path(const std::string& module, const std::string& file) {
   if (module.rfind(kBuiltinPrefix, 0) == 0 || module.empty() || module.front() == '/') return module;
   const auto slash = file.rfind('/');
-  return slash == std::string::npos ? "./" + module : file.substr(0, slash + 1) + module;
+  const std::string folder = slash == std::string::npos ? "./" : file.substr(0, slash + 1);
+  return folder + (module.rfind("./", 0) == 0 ? module.substr(2) : module);
 }
 
 std::optional<int> read_world_size(const ConfigNode& map, const std::string& what, Problems& problems) {
@@ -33,15 +34,31 @@ std::optional<int> read_world_size(const ConfigNode& map, const std::string& wha
   return value ? std::optional<int>(static_cast<int>(*value)) : std::nullopt;
 }
 
+std::optional<std::int64_t> read_n_elem(const ConfigNode& map, const std::string& what, Problems& problems) {
+  const ConfigNode* node = map.find("n_elem");
+  if (node == nullptr) return std::nullopt;
+  const auto value = read_integer(*node, what + ".n_elem", {1, std::uint64_t{1} << 40, false}, problems);
+  return value ? std::optional<std::int64_t>(static_cast<std::int64_t>(*value)) : std::nullopt;
+}
+
 std::vector<const Parameter*> declared(const Algorithm& algorithm) {
   std::vector<const Parameter*> parameters;
   for (std::uint32_t i = 0; i < algorithm.parameter_count; ++i) parameters.push_back(&algorithm.parameters[i]);
   return parameters;
 }
 
+/// Throws Error if a value that a program gives is none that the algorithm takes.
+void check_range(const Algorithm& algorithm, const std::string& name, std::int64_t value) {
+  for (const Parameter* parameter : declared(algorithm)) {
+    if (name != parameter->name || (value >= parameter->least && value <= parameter->most)) continue;
+    throw Error(fmt::format("algorithm '{}': parameter '{}' is {}; give {} to {}", algorithm.name, name, value,
+                            parameter->least, parameter->most));
+  }
+}
+
 }  // namespace
 
-Registry::Registry() : default_algorithm_(kDefaultAlgorithm) {
+Registry::Registry() : algorithm_(kAuto), default_algorithm_(kDefaultAlgorithm) {
   for (const std::string& name : builtin_algorithms()) entries_[name].module = kBuiltinPrefix + name;
 }
 
@@ -62,10 +79,19 @@ void Registry::read(const ConfigNode& root, Problems& problems) {
     return;
   }
   if (!expect_map(*algorithms, "algorithms", {}, problems)) return;
+  if (algorithms->entries.empty()) {
+    problems.add(algorithms->where, "'algorithms' is empty", "give algorithm names, each with its module");
+    return;
+  }
   for (const auto& [name, key_where, keys] : algorithms->entries) {
     const std::string what = "algorithms." + name;
     if (!expect_map(keys, what, {"module"}, problems)) continue;
+    if (name == kAuto) {
+      problems.add(key_where, "'auto' is no name for an entry", "it stands for the choice among all; take another");
+      continue;
+    }
     const std::optional<int> world_size = read_world_size(keys, what, problems);
+    const std::optional<std::int64_t> n_elem = read_n_elem(keys, what, problems);
     const ConfigNode* module = keys.find("module");
     if (module == nullptr) {
       problems.add(key_where, fmt::format("{} has no 'module'", what),
@@ -74,7 +100,7 @@ void Registry::read(const ConfigNode& root, Problems& problems) {
     }
     const auto text = read_text(*module, what + ".module", problems);
     if (!text) continue;
-    Entry entry{resolve_path(*text, module->where.file), module->where, keys, world_size};
+    Entry entry{resolve_path(*text, module->where.file), module->where, keys, world_size, n_elem};
     if (text->rfind(kBuiltinPrefix, 0) == 0) {  // a shared library is looked at when it is used
       try {
         parameters_of(entry, *load_module(*text));
@@ -90,14 +116,14 @@ void Registry::read(const ConfigNode& root, Problems& problems) {
     if (!expect_map(*defaults, "defaults", {"algorithm", "n_elem", "world_size"}, problems)) return;
     check_keys(*defaults, "defaults", {"algorithm", "n_elem", "world_size"}, problems);
     default_world_size_ = read_world_size(*defaults, "defaults", problems);
-    if (const ConfigNode* n_elem = defaults->find("n_elem")) {
-      if (const auto value = read_integer(*n_elem, "defaults.n_elem", {1, std::uint64_t{1} << 40, false}, problems)) {
-        default_n_elem_ = static_cast<std::int64_t>(*value);
-      }
-    }
+    default_n_elem_ = read_n_elem(*defaults, "defaults", problems);
     if (const ConfigNode* algorithm = defaults->find("algorithm")) {
-      if (const auto index = read_name(*algorithm, "defaults.algorithm", names(), problems))
-        default_algorithm_ = names()[*index];
+      std::vector<std::string> valid = names();
+      valid.emplace_back(kAuto);
+      if (const auto index = read_name(*algorithm, "defaults.algorithm", valid, problems)) {
+        algorithm_ = valid[*index];
+        if (algorithm_ != kAuto) default_algorithm_ = algorithm_;
+      }
     }
   }
   if (entries_.count(default_algorithm_) == 0 && !entries_.empty()) default_algorithm_ = entries_.begin()->first;
@@ -129,6 +155,11 @@ std::optional<int> Registry::world_size(const std::string& name) const {
   return found != entries_.end() && found->second.world_size ? found->second.world_size : default_world_size_;
 }
 
+std::optional<std::int64_t> Registry::n_elem(const std::string& name) const {
+  const auto found = entries_.find(name);
+  return found != entries_.end() && found->second.n_elem ? found->second.n_elem : default_n_elem_;
+}
+
 std::vector<std::string> Registry::names() const {
   std::vector<std::string> names;
   for (const auto& [name, entry] : entries_) names.push_back(name);
@@ -139,7 +170,7 @@ AlgorithmEntry Registry::load(const std::string& name, const std::map<std::strin
   const auto found = entries_.find(name);
   if (found == entries_.end() && !is_schedule_file(name))
     throw Error(fmt::format("no algorithm '{}'; {}", name, suggest(name, names(), "there are")));
-  const Entry entry = found == entries_.end() ? Entry{name, {}, ConfigNode::make_map({}), {}} : found->second;
+  const Entry entry = found == entries_.end() ? Entry{name, {}, ConfigNode::make_map({}), {}, {}} : found->second;
   AlgorithmEntry loaded;
   loaded.name = name;
   loaded.module = entry.module;
@@ -164,6 +195,7 @@ AlgorithmEntry Registry::load(const std::string& name, const std::map<std::strin
       for (const auto& [declared_name, preset] : loaded.parameters) valid.push_back(declared_name);
       throw Error(fmt::format("algorithm '{}' has no parameter '{}'; {}", name, key, suggest(key, valid, "it has")));
     }
+    check_range(*loaded.algorithm, key, value);
     parameter->second = value;
   }
   return loaded;

@@ -45,15 +45,19 @@ class Registry {
   /// Reads `file`; empty: the built-in entries. Throws ConfigError with file:line:column.
   explicit Registry(const std::string& file);
 
+  /// Runs where nobody names one: `defaults.algorithm`, otherwise "auto".
+  const std::string& algorithm() const { return algorithm_; }
+  /// The entry that goes first where nothing else decides: `defaults.algorithm`, otherwise the published one.
   const std::string& default_algorithm() const { return default_algorithm_; }
-  std::optional<std::int64_t> default_n_elem() const { return default_n_elem_; }  ///< elements of a shard, for tests
+  /// `n_elem` of entry `name`, otherwise of the defaults: elements of a shard where nobody gives a size.
+  std::optional<std::int64_t> n_elem(const std::string& name) const;
   /// `world_size` of entry `name`, otherwise of the defaults. None: ranks are SIPs.
   std::optional<int> world_size(const std::string& name) const;
   std::vector<std::string> names() const;
   const TunedTable& tuned() const { return tuned_; }  ///< measured times, for Chooser
   /// Loads the module of entry `name`, which may also be the path of a schedule file, and checks it. `overrides`
   /// replace parameters of ccl.yaml. Throws Error: unknown entry (with the nearest), missing file, missing symbol,
-  /// other ABI version, unknown parameter.
+  /// other ABI version, unknown parameter, or one out of its range.
   AlgorithmEntry load(const std::string& name, const std::map<std::string, std::int64_t>& overrides = {}) const;
 
  private:
@@ -62,11 +66,12 @@ class Registry {
     Location where;      ///< of the module's name in the file; no file: built in
     ConfigNode keys;     ///< the entry's map, for the parameters
     std::optional<int> world_size{};
+    std::optional<std::int64_t> n_elem{};
   };
   void read(const ConfigNode& root, Problems& problems);
   std::map<std::string, std::int64_t> parameters_of(const Entry& entry, const Algorithm& algorithm) const;
 
-  std::string default_algorithm_;
+  std::string algorithm_, default_algorithm_;
   std::optional<std::int64_t> default_n_elem_;
   std::optional<int> default_world_size_;
   std::map<std::string, Entry> entries_;
@@ -76,7 +81,10 @@ class Registry {
 /// Names of the built-in algorithms, without `kernbench.ccl.`.
 std::vector<std::string> builtin_algorithms();
 
-/// Opens a module: `kernbench.ccl.<name>` or the path of a shared library. Does nothing else with it. Throws Error.
+inline constexpr const char* kAuto = "auto";  ///< in place of an entry's name: the choice among all
+
+/// Opens a module: `kernbench.ccl.<name>` or the path of a shared library. Does nothing else with it. What the
+/// descriptor leaves out is filled in. Throws Error.
 std::shared_ptr<const Algorithm> load_module(const std::string& module);
 
 }  // namespace kernbench::ccl

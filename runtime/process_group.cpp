@@ -11,7 +11,7 @@
 namespace kernbench {
 
 namespace {
-constexpr const char* kAuto = "auto";
+using ccl::kAuto;
 
 std::shared_ptr<ccl::GroupQueues> make_queues(std::uint16_t id, const MachineMap& map, std::vector<std::uint16_t> sips,
                                               std::vector<PeCoord> pes, ccl::RingNumbers& rings) {
@@ -24,9 +24,14 @@ std::shared_ptr<ccl::GroupQueues> make_queues(std::uint16_t id, const MachineMap
 }
 }  // namespace
 
+std::string ProcessGroup::algorithm(const ProcessGroupOptions& options, const ccl::Registry& registry) {
+  return options.algorithm.empty() ? registry.algorithm() : options.algorithm;
+}
+
 std::optional<int> ProcessGroup::world_size(const ProcessGroupOptions& options) {
   const ccl::Registry registry(options.ccl_file);
-  return registry.world_size(options.algorithm == kAuto ? registry.default_algorithm() : options.algorithm);
+  const std::string name = algorithm(options, registry);
+  return registry.world_size(name == kAuto ? registry.default_algorithm() : name);
 }
 
 ProcessGroup::ProcessGroup(std::uint16_t id, const ProcessGroupOptions& options, const MachineMap& map,
@@ -34,6 +39,7 @@ ProcessGroup::ProcessGroup(std::uint16_t id, const ProcessGroupOptions& options,
                            ccl::RingNumbers& rings)
     : options_(options),
       registry_(options.ccl_file),
+      algorithm_(algorithm(options, registry_)),
       queues_(make_queues(id, map, std::move(sips), std::move(pes), rings)),
       chooser_(registry_, map, queues_->group()),
       tables_(ranks.size()),
@@ -41,7 +47,12 @@ ProcessGroup::ProcessGroup(std::uint16_t id, const ProcessGroupOptions& options,
   if (options.backend != "ahbm") {
     throw std::invalid_argument(fmt::format("init_process_group: backend is '{}': give 'ahbm'", options.backend));
   }
-  if (options_.algorithm != kAuto) load(options_.algorithm);
+  if (algorithm_ != kAuto) {
+    load(algorithm_);
+    return;
+  }
+  // What cannot be loaded is an error, not a candidate that does not fit.
+  for (const std::string& name : registry_.names()) ccl::check_signature(registry_.load(name));
 }
 
 std::size_t ProcessGroup::load(const std::string& name) {
@@ -54,12 +65,12 @@ std::size_t ProcessGroup::load(const std::string& name) {
 }
 
 std::size_t ProcessGroup::algorithm_for(const CollectiveCall& call, std::uint64_t bytes, bool in_place) {
-  if (options_.algorithm != kAuto) return 0;
+  if (algorithm_ != kAuto) return 0;
   return load(chooser_.choose({call.op, options_.scope, bytes, call.root, 0, in_place}).algorithm);
 }
 
 const std::string& ProcessGroup::algorithm_name() const {
-  return algorithms_.empty() ? options_.algorithm : algorithms_.back()->name();
+  return algorithms_.empty() ? algorithm_ : algorithms_.back()->name();
 }
 
 int ProcessGroup::group_rank(int rank) const {

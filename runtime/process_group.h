@@ -28,6 +28,8 @@ class ProcessGroup {
 
   /// What ccl.yaml says of the number of ranks: the algorithm's entry, otherwise the defaults. Given: ranks are PEs.
   static std::optional<int> world_size(const ProcessGroupOptions& options);
+  /// The entry that the options name, or else that of ccl.yaml; or "auto".
+  static std::string algorithm(const ProcessGroupOptions& options, const ccl::Registry& registry);
 
   std::uint16_t id() const { return queues_->group().id; }
   int size() const { return order_.size(); }
@@ -65,6 +67,7 @@ class ProcessGroup {
 
   const ProcessGroupOptions options_;
   const ccl::Registry registry_;
+  const std::string algorithm_;  ///< an entry's name, or "auto"
   std::shared_ptr<ccl::GroupQueues> queues_;
   ccl::Chooser chooser_;
   std::vector<std::unique_ptr<ccl::Collective>> algorithms_;  // in the order of their first use

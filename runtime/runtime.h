@@ -66,7 +66,7 @@ struct HostTraceEntry {
 
 /// How the collectives of a process group run.
 struct ProcessGroupOptions {
-  std::string algorithm = "auto";                  ///< entry of ccl.yaml
+  std::string algorithm;                           ///< entry of ccl.yaml, or "auto"; empty: its default, or "auto"
   std::string ccl_file;                            ///< empty: the built-in entries
   Scope scope = Scope::sip;                        ///< what contributes: a SIP's whole tensor, or each cube's part
   std::map<std::string, std::int64_t> parameters;  ///< of the algorithm, over those of ccl.yaml

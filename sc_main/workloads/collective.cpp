@@ -146,7 +146,7 @@ void CollectiveWorkload::explain(const Session& session, const ccl::BoundInput& 
   const Explanation explanation(*session.options().plan, input, result["time_ns"].get<double>(), before_, after_,
                                 static_cast<unsigned>(iterations));
   std::optional<ccl::Choice> choice;
-  if (algorithm_ == "auto") {  // asked again: the same answer
+  if (algorithm_ == ccl::kAuto) {  // asked again: the same answer
     const ccl::Registry registry(session.options().ccl_file);
     const MachineMap& map = session.map();
     ccl::Group group;
@@ -160,9 +160,10 @@ void CollectiveWorkload::explain(const Session& session, const ccl::BoundInput& 
 }
 
 Report CollectiveWorkload::run(Session& session) {
-  algorithm_ = options_.algorithm();
   CollectiveRequest wanted = options_.request(session);
-  const ProcessGroupOptions options{algorithm_, session.options().ccl_file, wanted.what.scope, {}};
+  ProcessGroupOptions options{options_.algorithm(), session.options().ccl_file, wanted.what.scope, {}};
+  const ccl::Registry registry(options.ccl_file);
+  options.algorithm = algorithm_ = ProcessGroup::algorithm(options, registry);
   const int ranks = session.runtime().world_size(options);
   if (ProcessGroup::world_size(options)) {  // a rank is a PE; which one makes no difference here
     ranks_are_pes_ = true;
@@ -176,9 +177,17 @@ Report CollectiveWorkload::run(Session& session) {
     std::vector<int>& all = wanted.groups.emplace_back();
     for (int rank = 0; rank < ranks; ++rank) all.push_back(rank);
   }
+  const std::string& entry = algorithm_ == ccl::kAuto ? registry.default_algorithm() : algorithm_;
+  if (const auto n_elem = registry.n_elem(entry); n_elem && !wanted.sized) {
+    CollectiveCase c = wanted.what;
+    c.ranks = static_cast<int>(wanted.groups.front().size());
+    wanted.sizes = {size_of_shards(c, units_, *n_elem)};
+  }
   measured_.resize(wanted.groups.size());
   wanted.check_layouts(units_);
-  session.runtime().init_process_group(options);
+  ProcessGroupOptions whole = options;
+  if (grouped && !ranks_are_pes_) whole.algorithm = ccl::kAuto;  // what serves the groups may not serve all ranks
+  session.runtime().init_process_group(ProcessGroup::world_size(whole) ? options : whole);
   Report report;
   report.text = header(session, wanted, ranks);
   session.run(ranks, [&](Context& ctx) {

@@ -129,6 +129,15 @@ int contributions_of(const CollectiveCase& c, const PlacementUnits& units) {
   return c.ranks * tiles_of(c.scope, in_is_whole(c.op) ? c.out_policy : c.in_policy, units);
 }
 
+std::uint64_t size_of_shards(const CollectiveCase& c, const PlacementUnits& units, std::int64_t elements) {
+  const DPPolicy& policy = in_is_whole(c.op) ? c.out_policy : c.in_policy;
+  const bool over_cubes = c.scope == Scope::sip && policy.cube != CubeSplit::replicate;
+  const bool over_pes = c.scope != Scope::pe && policy.pe != PeSplit::replicate;
+  const int shards = (over_cubes ? cubes_of(policy, units) : 1) * (over_pes ? pes_of(policy, units) : 1);
+  return static_cast<std::uint64_t>(elements * shards * blocks_in_size(c.op, contributions_of(c, units))) *
+         size_of(c.dtype);
+}
+
 CollectiveLayout::CollectiveLayout(const CollectiveCase& c, const PlacementUnits& units, std::int64_t n)
     : case_(c), n_(n) {
   check_in_place(c);

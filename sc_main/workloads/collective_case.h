@@ -77,6 +77,9 @@ class CollectiveLayout {
 /// The output may be the input, or a block of it: of all_gather and reduce_scatter the contributor's own.
 bool works_in_place(CollectiveOp op, Scope scope);
 
+/// The size, as the operation counts it, of blocks of which every shard has `elements` elements.
+std::uint64_t size_of_shards(const CollectiveCase& c, const PlacementUnits& units, std::int64_t elements);
+
 /// p: contributors of all ranks.
 int contributions_of(const CollectiveCase& c, const PlacementUnits& units);
 /// Blocks that the operation counts in its size: nccl-tests takes the whole array of p blocks for some, one block for

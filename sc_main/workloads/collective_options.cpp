@@ -30,8 +30,9 @@ Enum parse_name(const std::string& option, const std::string& text, int values) 
 void CollectiveOptions::add_to(po::options_description& options) {
   auto add = options.add_options();
   if (has_data()) {
-    add("minbytes,b", po::value(&sizes_.least)->default_value("1M"),
-        "smallest size in bytes, as nccl-tests counts it (K, M, G: powers of 1024)");
+    add("minbytes,b", po::value(&sizes_.least),
+        "smallest size in bytes, as nccl-tests counts it (K, M, G: powers of 1024; default: 1M, or what n_elem of "
+        "ccl.yaml makes)");
     add("maxbytes,e", po::value(&sizes_.most), "largest size; default: the smallest");
     add("stepfactor,f", po::value(&sizes_.factor)->default_value(2), "factor from size to size");
     add("stepbytes,i", po::value(&sizes_.step), "bytes from size to size, instead of a factor");
@@ -56,7 +57,8 @@ void CollectiveOptions::add_to(po::options_description& options) {
       "whose tiles are contributions: sip (one per rank), cube or pe");
   add("group", po::value(&groups_)->composing(),
       "ranks of a process group, as 0,2,3; repeat it for several at once, which may overlap; default: all ranks");
-  add("algorithm", po::value(&algorithm_)->default_value("auto"), "entry of ccl.yaml, an MSCCL file (.xml), or auto");
+  add("algorithm", po::value(&algorithm_),
+      "entry of ccl.yaml, an MSCCL file (.xml), or auto (default: that of ccl.yaml, or auto)");
   add("schedule", po::value(&schedule_)->value_name("FILE.xml"),
       "runs a schedule of MSCCL's format, once it is proven");
   add("explain", po::bool_switch(&explain_),
@@ -92,7 +94,10 @@ std::vector<std::vector<int>> CollectiveOptions::groups(int ranks) const {
 CollectiveRequest CollectiveOptions::request(const Session& session) const {
   CollectiveRequest request;
   CollectiveCase& c = request.what;
-  request.sizes = has_data() ? sizes_.sizes() : std::vector<std::uint64_t>{size_of(DType::i32)};
+  SizeRange sizes = sizes_;
+  if (sizes.least.empty()) sizes.least = "1M";
+  request.sizes = has_data() ? sizes.sizes() : std::vector<std::uint64_t>{size_of(DType::i32)};
+  request.sized = !has_data() || !sizes_.least.empty() || !sizes_.most.empty();
   c.op = op_;
   c.dtype = parse_dtype_option(dtype_);
   c.reduce_op = parse_name<ReduceOp>("--op", redop_, ccl::kReduceOps);
@@ -122,7 +127,7 @@ CollectiveRequest CollectiveOptions::request(const Session& session) const {
 
 std::string CollectiveOptions::algorithm() const {
   if (schedule_.empty()) return algorithm_;
-  if (algorithm_ != "auto") throw std::invalid_argument("--schedule and --algorithm: give one of them");
+  if (!algorithm_.empty()) throw std::invalid_argument("--schedule and --algorithm: give one of them");
   if (!ccl::is_schedule_file(schedule_))
     throw std::invalid_argument(fmt::format("--schedule {}: give a file that ends in .xml", quote(schedule_)));
   return schedule_;

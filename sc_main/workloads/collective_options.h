@@ -13,6 +13,7 @@ namespace kernbench {
 /// What a run of a collective is asked for, checked.
 struct CollectiveRequest {
   std::vector<std::uint64_t> sizes;      ///< in bytes, as nccl-tests counts them
+  bool sized = true;                     ///< the user said them
   CollectiveCase what;                   ///< `ranks` set per group
   std::vector<std::vector<int>> groups;  ///< empty: one of all ranks
   int warmup = 1, iterations = 1;
@@ -33,7 +34,7 @@ class CollectiveOptions {
   // After boost::program_options::notify; all throw std::invalid_argument.
   CollectiveRequest request(const Session& session) const;  ///< without groups
   std::vector<std::vector<int>> groups(int ranks) const;    ///< of a run with so many ranks
-  std::string algorithm() const;                            ///< entry of ccl.yaml, file, or "auto"
+  std::string algorithm() const;  ///< entry of ccl.yaml, file, "auto", or empty: ccl.yaml says
   bool explain() const { return explain_; }
   bool placed_elsewhere() const { return !out_placement_.empty(); }  ///< the output
 
@@ -41,7 +42,7 @@ class CollectiveOptions {
   bool has_data() const { return op_ != CollectiveOp::barrier; }
 
   const CollectiveOp op_;
-  SizeRange sizes_;
+  SizeRange sizes_{{}, {}, {}, 2};
   std::string dtype_ = "i32", redop_ = "sum", scope_, placement_ = "cube=column_wise,pe=column_wise", out_placement_,
               algorithm_, schedule_;
   std::vector<std::string> groups_;

@@ -122,7 +122,8 @@ void TpOptions::add(po::options_description& options) {
   const std::string split = "cube=column_wise,pe=column_wise", copy = "cube=replicate,pe=replicate";
   auto add = options.add_options();
   add("dtype,d", po::value(&dtype)->default_value("f16"), "f16, bf16, f32 or f64");
-  add("algorithm", po::value(&algorithm)->default_value("auto"), "of the all-reduce: entry of ccl.yaml, or auto");
+  add("algorithm", po::value(&algorithm),
+      "of the all-reduce: entry of ccl.yaml, or auto (default: that of ccl.yaml, or auto)");
   add("weight-placement", po::value(&weight)->default_value(split),
       "inside each SIP: cube=SPLIT,pe=SPLIT[,cubes=N][,pes=N], or a YAML file with cube, pe, num_cubes, num_pes");
   add("output-placement", po::value(&output)->default_value(split), "likewise");

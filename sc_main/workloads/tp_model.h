@@ -52,7 +52,7 @@ const char* to_string(Activation activation);
 
 /// Options that tensor-parallel workloads share.
 struct TpOptions {
-  std::string dtype = "f16", algorithm = "auto";
+  std::string dtype = "f16", algorithm;
   std::string weight, input, output, bias;  ///< placements
   int check = 1;
 

@@ -33,11 +33,55 @@ TEST(CclYaml, ReadsEntriesDefaultsAndParameters) {
       "  mine: { module: kernbench.ccl.ring_allreduce, chunk_bytes: 2 KiB }\n");
   const ccl::Registry registry(file.path());
   EXPECT_EQ(registry.default_algorithm(), "mine");
-  EXPECT_EQ(registry.default_n_elem(), 8);
+  EXPECT_EQ(registry.algorithm(), "mine");
+  EXPECT_EQ(registry.n_elem("mine"), 8);
   const ccl::AlgorithmEntry entry = registry.load("mine");
   EXPECT_STREQ(entry.algorithm->name, "ring_allreduce");
   EXPECT_EQ(entry.parameters.at("chunk_bytes"), 2048);
   EXPECT_EQ(registry.load("mine", {{"chunk_bytes", 64}}).parameters.at("chunk_bytes"), 64);
+}
+
+TEST(CclYaml, ElementsOfAShardAreTheEntrysThenTheDefaults) {
+  const std::string entries =
+      "algorithms:\n"
+      "  own: { module: kernbench.ccl.ring_allreduce, n_elem: 4 }\n"
+      "  none: { module: kernbench.ccl.ring_allreduce }\n";
+  const CclFile both("defaults: { n_elem: 6 }\n" + entries);
+  const ccl::Registry registry(both.path());
+  EXPECT_EQ(registry.n_elem("own"), 4);
+  EXPECT_EQ(registry.n_elem("none"), 6);
+  EXPECT_EQ(ccl::Registry().n_elem("ring_allreduce"), std::nullopt);
+}
+
+TEST(CclYaml, LocatesANumberOfElementsOutOfRange) {
+  const CclFile file("algorithms:\n  mine: { module: kernbench.ccl.ring_allreduce, n_elem: some }\n");
+  EXPECT_EQ(thrown_by([&] { ccl::Registry registry(file.path()); }),
+            file.path() +
+                ":2:57: error: algorithms.mine.n_elem is 'some'\n  hint: give an integer from 1 to "
+                "1099511627776");
+}
+
+TEST(CclYaml, TheAlgorithmIsThatOfTheDefaultsOrTheChoiceAmongAll) {
+  const std::string entries =
+      "algorithms:\n  b: { module: kernbench.ccl.ring }\n  a: { module: kernbench.ccl.direct }\n";
+  const CclFile given("defaults: { algorithm: b }\n" + entries);
+  EXPECT_EQ(ccl::Registry(given.path()).algorithm(), "b");
+  const CclFile chosen("defaults: { algorithm: auto }\n" + entries);
+  EXPECT_EQ(ccl::Registry(chosen.path()).algorithm(), "auto");
+  const CclFile open(entries);
+  EXPECT_EQ(ccl::Registry(open.path()).algorithm(), "auto");
+  EXPECT_EQ(ccl::Registry().algorithm(), "auto");
+}
+
+TEST(CclYaml, AutoIsNoNameForAnEntryAndEntriesThereMustBe) {
+  const CclFile file("algorithms:\n  auto: { module: kernbench.ccl.ring }\n");
+  EXPECT_EQ(thrown_by([&] { ccl::Registry registry(file.path()); }),
+            file.path() +
+                ":2:3: error: 'auto' is no name for an entry\n  hint: it stands for the choice among all; "
+                "take another");
+  const CclFile empty("algorithms: {}\n");
+  EXPECT_EQ(thrown_by([&] { ccl::Registry registry(empty.path()); }),
+            empty.path() + ":1:13: error: 'algorithms' is empty\n  hint: give algorithm names, each with its module");
 }
 
 TEST(CclYaml, LocatesUnknownKeys) {
@@ -78,7 +122,7 @@ TEST(CclYaml, LocatesAWorldSizeOutOfRange) {
 TEST(CclYaml, LocatesAModuleThatIsNotThere) {
   const CclFile file("algorithms:\n  mine: { module: ./libmissing.so }\n");
   const std::string text = thrown_by([&] { ccl::Registry(file.path()).load("mine"); });
-  EXPECT_EQ(text.rfind(file.path() + ":2:19: error: algorithm module '././libmissing.so': ", 0), 0u) << text;
+  EXPECT_EQ(text.rfind(file.path() + ":2:19: error: algorithm module './libmissing.so': ", 0), 0u) << text;
 }
 
 TEST(Registry, NamesTheNearestAlgorithm) {
@@ -90,6 +134,10 @@ TEST(Registry, NamesTheNearestAlgorithm) {
               ccl::Registry().load("ring_allreduce", {{"chunks", 1}});
             }),
             "algorithm 'ring_allreduce' has no parameter 'chunks'; it has: chunk_bytes");
+  EXPECT_EQ(thrown_by([] {
+              ccl::Registry().load("ring_allreduce", {{"chunk_bytes", -1}});
+            }),
+            "algorithm 'ring_allreduce': parameter 'chunk_bytes' is -1; give 0 to 1073741824");
 }
 
 std::tuple<std::int64_t, int> short_args(int world_size, std::int64_t n_elem, int, int) { return {n_elem, world_size}; }

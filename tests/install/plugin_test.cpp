@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <regex>
 #include <sstream>
 
@@ -55,6 +56,53 @@ TEST(AlgorithmPlugin, AnotherAbiIsRefused) {
 TEST(AlgorithmPlugin, AMissingSymbolIsNamed) {
   const Tool tool;
   expect_refused(run_with_module(tool, KERNBENCH_NO_SYMBOL), "has no symbol 'kernbench_ccl_algorithm'");
+}
+
+TEST(AlgorithmPlugin, FourSymbolsAreEnough) {
+  const Tool tool;
+  std::ofstream(tool.file("ccl.yaml")) << "defaults: {algorithm: mine, n_elem: 8}\n"
+                                          "algorithms:\n  mine: {module: " KERNBENCH_FOUR_SYMBOLS "}\n";
+  const std::vector<std::string> machine = {
+      "--set", "system.sips.count=3", "--set", "sip.cube_mesh.w=2", "--ccl", "ccl.yaml", "--json", "-"};
+  const auto run = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"run", "all_reduce", "--topology", "minimal"});
+    more.insert(more.end(), machine.begin(), machine.end());
+    return tool(more);
+  };
+  const Outcome plain = run({});
+  ASSERT_EQ(plain.code, 0) << plain.err;
+  const auto row = nlohmann::json::parse(plain.out).at("results").at(0);
+  EXPECT_EQ(row.at("algorithm"), "mine") << "of the defaults";
+  EXPECT_EQ(row.at("count"), 2 * 8) << "8 elements on each of 2 cubes of one PE";
+  EXPECT_EQ(row.at("check"), "ok");
+  EXPECT_EQ(run({"--placement", "cube=replicate,pe=column_wise", "-b", "1K"}).code, 0);
+  expect_refused(run({"--scope", "cube"}), "algorithm 'mine' does not serve scope cube; it serves sip");
+  const Outcome mesh =
+      run({"--set", "system.sips.topology=mesh_2d_no_wrap", "--set", "system.sips.w=3", "--set", "system.sips.h=1"});
+  EXPECT_EQ(mesh.code, 0) << "without topo_name_to_kind every topology is kind 0\n" << mesh.err;
+}
+
+TEST(AlgorithmPlugin, AKernelForScopePeIsRefused) {
+  const Tool tool;
+  expect_refused(run_with_module(tool, KERNBENCH_PE_KERNEL),
+                 "a kernel serves scopes sip and cube; for scope pe it has to be a schedule");
+}
+
+TEST(AlgorithmPlugin, ParametersThatNobodyCouldSetAreRefused) {
+  const Tool tool;
+  expect_refused(run_with_module(tool, KERNBENCH_PARAMETER_RANGE),
+                 "parameter 'depth' has preset 0 and range 1 to 8; give 0 <= least <= preset <= most");
+  expect_refused(run_with_module(tool, KERNBENCH_PARAMETER_TWICE),
+                 "parameter 'n_elem': there is a key of this name already");
+}
+
+/// Every module of ccl.yaml is there, or nothing runs: `auto` does not pass over what is missing.
+TEST(AlgorithmPlugin, AutoNeedsAllModules) {
+  const Tool tool;
+  std::ofstream(tool.file("ccl.yaml")) << "algorithms:\n  ring: {module: kernbench.ccl.ring}\n"
+                                          "  mine: {module: ./nowhere.so}\n";
+  expect_refused(tool({"run", "all_reduce", "--topology", "ring8", "-b", "1K", "--ccl", "ccl.yaml"}),
+                 "ccl.yaml:3:18: error: algorithm module './nowhere.so': ");
 }
 
 /// Every project header that a public header includes is public, too: the installed package is complete.

@@ -64,7 +64,7 @@ void ChakraWorkload::add_options(po::options_description& options) {
   add("op,o", po::value(&redop_)->default_value("sum"), "of all reductions: sum, max, min");
   add("placement", po::value(&placement_)->default_value("cube=column_wise,pe=column_wise"),
       "how a rank's tensors spread over its SIP: cube=SPLIT,pe=SPLIT[,cubes=N][,pes=N]");
-  add("algorithm", po::value(&algorithm_)->default_value("auto"), "entry of ccl.yaml, or auto");
+  add("algorithm", po::value(&algorithm_), "entry of ccl.yaml, or auto (default: that of ccl.yaml, or auto)");
   add("warmup,w", po::value(&warmup_)->default_value(1),
       "1: each kind of communication runs once before, so that its queues are there; 0: not");
   add("check,c", po::value(&check_)->default_value(1)->implicit_value(1),
