@@ -150,6 +150,13 @@ TEST_F(ChakraTool, BrokenTracesEndWithExitCode2AndAllThatIsWrong) {
       "t.0.et: error: node 2 'send' has no receive on rank 1 (tag 0)\n");
 }
 
+/// The reader's library has words of its own for it.
+TEST_F(ChakraTool, ANameThatIsNoTextIsOneErrorWithItsPlace) {
+  const Outcome outcome = tool_(command({TraceWriter().add(1, "\xff", kCompute), TraceWriter().compute(1, 1)}));
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.err.rfind("t.0.et: error: byte 8: a message of ", 0), 0U) << outcome.err;
+}
+
 TEST_F(ChakraTool, RefusesOptionsThatCannotBe) {
   const std::vector<TraceWriter> ranks(2, TraceWriter().compute(1, 1));
   const auto refused = [&](const std::vector<std::string>& more) {

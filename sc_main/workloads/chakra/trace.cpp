@@ -3,6 +3,7 @@
 #include <execution_trace.pb.h>
 #include <fmt/format.h>
 #include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/stubs/logging.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -267,6 +268,7 @@ class Messages {
   const Location& where_;
   Problems& problems_;
   int at_ = 0;
+  google::protobuf::LogSilencer silencer_;  // what is wrong with a message is said here
 };
 
 RankTrace read_trace(const std::string& file, Problems& problems) {
