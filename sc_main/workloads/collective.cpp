@@ -100,10 +100,13 @@ class CollectiveWorkload final : public Workload {
   void refresh(const Session& session, const CollectiveCase& c, Buffers& buffers, int member, std::size_t group);
   Handle start(Context& ctx, const CollectiveCase& c, const CollectiveLayout& layout, const Buffers& buffers,
                const Group& group) const;
-  Json row(const Session& session, const CollectiveRequest& request, std::size_t group, const CollectiveLayout& layout);
+  ccl::BoundInput input_of(const Session& session, const CollectiveRequest& request, std::size_t group,
+                           const CollectiveLayout& layout) const;
+  Json row(const Session& session, const CollectiveRequest& request, std::size_t group,
+           const std::vector<CollectiveLayout>& layouts);
   std::string text_row(const CollectiveRequest& request, const Json& result) const;
-  void explain(const Session& session, const ccl::BoundInput& input, const std::string& algorithm, int iterations,
-               Json& result);
+  void explain(const Session& session, const std::vector<ccl::BoundInput>& inputs, const std::string& algorithm,
+               int iterations, Json& result);
 
   const CollectiveOp op_;
   CollectiveOptions options_;
@@ -141,9 +144,10 @@ std::string CollectiveWorkload::help() const {
   return "barrier over the fabric: the smallest all_reduce";
 }
 
-void CollectiveWorkload::explain(const Session& session, const ccl::BoundInput& input, const std::string& algorithm,
-                                 int iterations, Json& result) {
-  const Explanation explanation(*session.options().plan, input, result["time_ns"].get<double>(), before_, after_,
+void CollectiveWorkload::explain(const Session& session, const std::vector<ccl::BoundInput>& inputs,
+                                 const std::string& algorithm, int iterations, Json& result) {
+  const ccl::BoundInput& input = inputs.front();
+  const Explanation explanation(*session.options().plan, inputs, result["time_ns"].get<double>(), before_, after_,
                                 static_cast<unsigned>(iterations));
   std::optional<ccl::Choice> choice;
   if (algorithm_ == ccl::kAuto) {  // asked again: the same answer
@@ -333,7 +337,7 @@ void CollectiveWorkload::measure(Context& ctx, const CollectiveRequest& request,
   ctx.barrier();
   if (ctx.rank() == 0) {
     for (std::size_t g = 0; g < groups.size(); ++g) {
-      Json result = row(session, request, g, layouts[g]);
+      Json result = row(session, request, g, layouts);
       report.text += text_row(request, result);
       report.results.push_back(std::move(result));
     }
@@ -355,9 +359,19 @@ std::string CollectiveWorkload::text_row(const CollectiveRequest& request, const
   return text + "\n" + explanation_;
 }
 
+ccl::BoundInput CollectiveWorkload::input_of(const Session& session, const CollectiveRequest& request,
+                                             std::size_t group, const CollectiveLayout& layout) const {
+  CollectiveCase c = request.what;
+  c.ranks = static_cast<int>(request.groups[group].size());
+  const auto bytes = static_cast<std::uint64_t>(layout.block()) * size_of(c.dtype) *
+                     static_cast<std::uint64_t>(blocks_in_size(op_, layout.contributions()));
+  return bound_input(session.map(), c, layout, request.groups[group], bytes);
+}
+
 Json CollectiveWorkload::row(const Session& session, const CollectiveRequest& request, std::size_t group,
-                             const CollectiveLayout& layout) {
+                             const std::vector<CollectiveLayout>& layouts) {
   const Measurement& measured = measured_[group];
+  const CollectiveLayout& layout = layouts[group];
   CollectiveCase c = request.what;
   c.ranks = static_cast<int>(request.groups[group].size());
   const int p = layout.contributions();
@@ -365,11 +379,12 @@ Json CollectiveWorkload::row(const Session& session, const CollectiveRequest& re
                      static_cast<std::uint64_t>(blocks_in_size(op_, p));
   const double time = measured.mean_ns(measured.starts, measured.ends);
   const double algbw = time > 0 ? static_cast<double>(bytes) / time : 0;
-  std::optional<ccl::BoundInput> input;  // bounds are of groups of SIPs
+  std::vector<ccl::BoundInput> inputs;  // bounds are of groups of SIPs
   std::optional<ccl::Bound> bound;
   if (!ranks_are_pes_) {
-    input = bound_input(session.map(), c, layout, request.groups[group], bytes);
-    bound = ccl::largest(ccl::collective_bounds(session.map(), *input));
+    for (std::size_t i = 0; i < layouts.size(); ++i) inputs.push_back(input_of(session, request, i, layouts[i]));
+    std::swap(inputs.front(), inputs[group]);
+    bound = ccl::largest(ccl::collective_bounds(session.map(), inputs.front()));
   }
   const Comparison comparison = request.check ? compare_collective(c, layout, measured.data) : Comparison{};
 
@@ -400,7 +415,9 @@ Json CollectiveWorkload::row(const Session& session, const CollectiveRequest& re
   if (!c.in_place) result["out_placement"] = to_string(c.out_policy);
   if (ccl::rooted(op_)) result["root"] = c.root;
   result["group"] = request.groups[group];
-  if (options_.explain() && input) explain(session, *input, measured.algorithm, request.iterations, result);
+  if (options_.explain() && !ranks_are_pes_) explain(session, inputs, measured.algorithm, request.iterations, result);
+  if (options_.explain() && ranks_are_pes_)
+    explanation_ = "#   ranks are PEs (world_size in ccl.yaml): there are bounds for ranks that are SIPs only\n";
   return result;
 }
 

@@ -62,13 +62,14 @@ WorkCount count_work(const topology::Plan& plan, topology::Machine& machine) {
   return count;
 }
 
-Explanation::Explanation(const topology::Plan& plan, const ccl::BoundInput& input, double ns, const WorkCount& before,
-                         const WorkCount& after, unsigned operations)
+Explanation::Explanation(const topology::Plan& plan, const std::vector<ccl::BoundInput>& inputs, double ns,
+                         const WorkCount& before, const WorkCount& after, unsigned operations)
     : plan_(plan),
       ns_(ns),
       operations_(operations),
-      bounds_(ccl::collective_bounds(plan.map, input)),
-      volume_(ccl::volume(plan.map, input)) {
+      bounds_(ccl::collective_bounds(plan.map, inputs.front())),
+      groups_(inputs.size()) {
+  for (const ccl::BoundInput& input : inputs) volume_.sip_link_bytes += ccl::volume(plan.map, input).sip_link_bytes;
   count_links(before, after);
   count_rest(before, after);
   limit_ = judge();
@@ -204,6 +205,7 @@ nlohmann::ordered_json Explanation::json(const std::string& algorithm, const ccl
   json["math_max_utilisation"] = math_most_;
   json["waiting_for_credit"] = for_credit_;
   json["waiting_for_data"] = for_data_;
+  json["groups_at_work"] = groups_;
   json["algorithm"] = algorithm;
   json["why"] = choice == nullptr ? "it was asked for" : choice->why;
   json["candidates"] = Json::array();
@@ -244,6 +246,7 @@ std::string Explanation::text(const std::string& algorithm, const ccl::Choice* c
   }
   text += fmt::format("#   HBM at most {} used, math {}; queues wait {} of the time for a slot, {} for data\n",
                       percent(hbm_most_), percent(math_most_), percent(for_credit_), percent(for_data_));
+  if (groups_ > 1) text += fmt::format("#   links, HBM, math and queues: of all {} groups together\n", groups_);
   return text;
 }
 

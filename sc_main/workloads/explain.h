@@ -42,9 +42,10 @@ struct LinkClass {
 /// Why a collective took as long as it did: its bounds beside what links, memories and queues did meanwhile.
 class Explanation {
  public:
-  /// `before`, `after`: around `operations` equal operations of `ns` each.
-  Explanation(const topology::Plan& plan, const ccl::BoundInput& input, double ns, const WorkCount& before,
-              const WorkCount& after, unsigned operations);
+  /// `inputs`: of all groups at work, that of the explained one first. `before`, `after`: around `operations` equal
+  /// operations of `ns` each.
+  Explanation(const topology::Plan& plan, const std::vector<ccl::BoundInput>& inputs, double ns,
+              const WorkCount& before, const WorkCount& after, unsigned operations);
 
   /// In words: the resource that limits.
   const std::string& limit() const { return limit_; }
@@ -63,7 +64,8 @@ class Explanation {
   const topology::Plan& plan_;
   const double ns_, operations_;
   const std::vector<ccl::Bound> bounds_;
-  const ccl::Volume volume_;
+  const std::size_t groups_;
+  ccl::Volume volume_;  ///< of all groups
   std::vector<LinkClass> links_;
   double hbm_most_ = 0, math_most_ = 0;  ///< share of the time; HBM: of a cube's peak
   std::string hbm_busiest_;

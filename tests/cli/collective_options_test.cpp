@@ -68,6 +68,23 @@ TEST(Explain, CountsWhatCrossesLinksAgainstTheLeast) {
   EXPECT_TRUE(named);
 }
 
+/// Counts of links are of all groups, and so is the least that they can be.
+TEST(Explain, CountsAllGroupsThatAreAtWork) {
+  const Tool tool;
+  const ordered_json json =
+      parsed(tool({"run", "all_reduce", "--topology", "minimal", "--set", "system.sips.count=4", "-b", "64K",
+                   "--explain", "--algorithm", "ring", "--group", "0,1", "--group", "2,3", "--json", "-"}));
+  EXPECT_EQ(schema_errors(json), "");
+  for (const ordered_json& row : json.at("results")) {
+    EXPECT_EQ(row.at("explain").at("groups_at_work"), 2);
+    const ordered_json* links = sip_links(row.at("explain"));
+    ASSERT_NE(links, nullptr);
+    EXPECT_EQ(links->at("least_bytes"), 2 * 2 * 65536);
+    EXPECT_GE(links->at("moved_bytes"), 2 * 2 * 65536);
+    EXPECT_LT(links->at("moved_bytes"), 2 * 2 * 65536 * 1.1);
+  }
+}
+
 TEST(Explain, NamesWhatLimits) {
   const Tool tool;
   const auto limit = [&](const std::vector<std::string>& more) {
