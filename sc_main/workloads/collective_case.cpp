@@ -266,10 +266,10 @@ double bus_factor(CollectiveOp op, int contributions) {
 
 Pattern input_pattern(const CollectiveCase& c, const PlacementUnits& units, std::uint64_t seed) {
   const bool reduces = c.op == Op::all_reduce || c.op == Op::reduce || c.op == Op::reduce_scatter;
-  const Pattern::Range range = !reduces                                                       ? Pattern::Range::unit
-                               : c.reduce_op == ReduceOp::prod                                ? Pattern::Range::factor
-                               : c.reduce_op == ReduceOp::sum || c.reduce_op == ReduceOp::avg ? Pattern::Range::term
-                                                                                              : Pattern::Range::unit;
+  const bool adds = reduces && (c.reduce_op == ReduceOp::sum || c.reduce_op == ReduceOp::avg);
+  const Pattern::Range range = reduces && c.reduce_op == ReduceOp::prod ? Pattern::Range::factor
+                               : adds || !is_float(c.dtype)             ? Pattern::Range::term
+                                                                        : Pattern::Range::unit;
   return Pattern(seed, c.dtype, range, {c.ranks, contributions_of(c, units) / c.ranks});
 }
 

@@ -17,8 +17,10 @@ class Pattern {
  public:
   enum class Range : std::uint8_t {
     unit,   ///< floats in [-1, 1), integers in [-100, 100]
-    term,   ///< to be added: floats are multiples of a unit of which 2^(significant bits) hold all contributions
-    factor  ///< to be multiplied: floats 1, -1 and as many 2, -2, 1/2, -1/2 as every type holds; integers 1 or -1
+    term,   ///< to be added: floats are multiples of a unit of which 2^(significant bits) hold all contributions;
+            ///< integers any, since sums wrap
+    factor  ///< to be multiplied: floats 1, -1 and as many 2, -2, 1/2, -1/2 as every type holds; integers any odd one,
+            ///< so that no product ends in zeros only
   };
   /// Of terms and factors: so many streams, numbered one after the other, each with so many contributions.
   struct Contributions {
@@ -44,6 +46,7 @@ struct Comparison {
   std::uint64_t mismatches = 0;
   double max_abs_error = 0;
   void add(double got, double expected, double tolerance);
+  void add_integer(std::int64_t got, std::int64_t expected);  ///< exactly: a double does not hold every i64
 };
 
 /// A reduction of arrays of `count` elements on the host: floats in f64, integers exactly (they wrap, as the machine's

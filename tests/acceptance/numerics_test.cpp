@@ -194,5 +194,34 @@ TEST(ReferenceCheck, SumsOfSubnormalNumbersAreExact) {
   }
 }
 
+/// A double holds neither of the two.
+TEST(ReferenceCheck, ComparesLargeIntegersExactly) {
+  const std::int64_t large = (std::int64_t{1} << 60) + 1, wrong = large - 1;
+  Reference reference(ReduceOp::max, DType::i64, 1);
+  reference.add(&large);
+  Comparison same, other;
+  reference.check(&large, same);
+  EXPECT_EQ(same.mismatches, 0U);
+  reference.check(&wrong, other);
+  EXPECT_EQ(other.mismatches, 1U);
+}
+
+/// What a collective moves or combines shows in every byte of an integer.
+TEST(Patterns, IntegersOfCollectivesUseAllOfTheirBits) {
+  for (const DType dtype : {DType::i64, DType::i32, DType::i16, DType::i8}) {
+    for (const Pattern::Range range : {Pattern::Range::term, Pattern::Range::factor}) {
+      const std::vector<std::uint8_t> data = Pattern(1, dtype, range, {4, 1}).bytes(0, 1000);
+      std::int64_t ones = 0, zeros = 0;
+      for (std::size_t i = 0; i < 1000; ++i) {
+        const std::int64_t value = load_integer(data.data(), dtype, i);
+        ones |= value;
+        zeros |= ~value;
+      }
+      EXPECT_EQ(ones, -1) << to_string(dtype);
+      EXPECT_EQ(zeros, range == Pattern::Range::factor ? -2 : -1) << to_string(dtype);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kernbench
