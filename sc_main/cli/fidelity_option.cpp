@@ -13,8 +13,6 @@
 namespace kernbench {
 namespace {
 
-constexpr double kNotMeasured = -1;
-
 /// The one place for what is known about the error of each grade. Figures: the worst judged case of `kernbench
 /// validate` on the tables in bench/reference (docs/fidelity.md).
 constexpr std::array<ErrorBand, 10> kBands{{
@@ -40,6 +38,7 @@ const std::vector<std::string> kGrades{"accurate", "fast"};
 
 std::vector<std::string> part_names() {
   std::vector<std::string> names;
+  names.reserve(kSubsystems.size());
   for (const Subsystem part : kSubsystems) names.emplace_back(to_string(part));
   return names;
 }

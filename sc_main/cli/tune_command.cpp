@@ -180,8 +180,8 @@ class Tuning {
     for (const auto& [name, ns] : row.ns) {
       std::fputs(fmt::format("# {:<28}", name).c_str(), stderr);
       for (std::size_t i = 0; i < ns.size(); ++i) {
-        const bool best =
-            std::all_of(row.ns.begin(), row.ns.end(), [&](const auto& other) { return other.second[i] >= ns[i]; });
+        const bool best = std::all_of(row.ns.begin(), row.ns.end(),
+                                      [i, own = ns[i]](const auto& other) { return other.second[i] >= own; });
         std::fputs(fmt::format(" {:>10.2f}{}", ns[i] / 1e3, best ? '*' : ' ').c_str(), stderr);
       }
       std::fputs("\n", stderr);

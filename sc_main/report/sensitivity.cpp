@@ -17,6 +17,7 @@ class Levels {
  public:
   Levels(const Study& study, std::size_t axis, const std::vector<std::size_t>& points) : column_(study.axes[axis]) {
     std::vector<double> values;
+    values.reserve(points.size());
     for (const std::size_t p : points) values.push_back(study.points[p].axes[axis]);
     std::sort(values.begin(), values.end());
     const std::set<double> distinct(values.begin(), values.end());

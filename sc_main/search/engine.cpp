@@ -63,6 +63,7 @@ class Archive {
   std::vector<Costs> judge(const std::vector<Candidate>& candidates) {
     run(candidates);
     std::vector<Costs> out;
+    out.reserve(candidates.size());
     for (const Candidate& candidate : candidates) out.push_back(seen(candidate));
     return out;
   }
@@ -266,6 +267,7 @@ class Search {
       changes.emplace_back(i, *other);
     }
     std::vector<Candidate> order;
+    order.reserve(changes.size());
     for (const auto& [index, candidate] : changes) order.push_back(candidate);
     archive_.run(order);
     for (const auto& [index, candidate] : changes) evolver.replace(index, candidate, archive_.seen(candidate));

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -24,6 +26,7 @@ std::optional<Costs> read_reference(const ConfigNode& node, const std::vector<sw
                                     Problems& problems) {
   const std::string what = "search.reference";
   std::vector<std::string> names;
+  names.reserve(objectives.size());
   for (const sweep::Objective& objective : objectives) names.push_back(objective.name);
   if (!expect_map(node, what, names, problems)) return std::nullopt;
   check_keys(node, what, names, problems);
@@ -31,7 +34,8 @@ std::optional<Costs> read_reference(const ConfigNode& node, const std::vector<sw
   for (const std::string& name : names) {
     const ConfigNode* value = node.find(name);
     if (value == nullptr) {
-      problems.add(node.where, "missing key '" + name + "' in '" + what + "'", "give one number for each objective");
+      problems.add(node.where, fmt::format("missing key '{}' in '{}'", name, what),
+                   "give one number for each objective");
       continue;
     }
     if (const auto number = read_number(*value, dotted(what, name), problems)) figures.push_back(*number);

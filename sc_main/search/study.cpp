@@ -109,6 +109,7 @@ Result StudySearch::execute(const Shown& shown) {
 
 std::vector<std::optional<Costs>> StudySearch::run(const std::vector<Candidate>& candidates) {
   std::vector<sweep::Coordinates> coordinates;
+  coordinates.reserve(candidates.size());
   for (const Candidate& candidate : candidates) coordinates.push_back(space_.coordinates(candidate));
   std::vector<sweep::Evaluated> evaluated = evaluator_.evaluate(coordinates);
   // A point that something outside has ended says nothing about the point: once more.

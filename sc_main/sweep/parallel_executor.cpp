@@ -45,6 +45,7 @@ class Parallel {
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
     std::vector<std::string> copies = words;
     std::vector<char*> argv;
+    argv.reserve(copies.size() + 1);
     for (std::string& word : copies) argv.push_back(word.data());
     argv.push_back(nullptr);
     const int failed = ::posix_spawnp(&process_, argv[0], &actions, &attributes, argv.data(), environ);

@@ -46,6 +46,7 @@ ProgramEnd run_program(const std::vector<std::string>& words) {
   posix_spawn_file_actions_adddup2(&actions, err.file(), STDERR_FILENO);
   std::vector<std::string> copies = words;
   std::vector<char*> argv;
+  argv.reserve(copies.size() + 1);
   for (std::string& word : copies) argv.push_back(word.data());
   argv.push_back(nullptr);
   pid_t process = 0;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdio>
 
 namespace kernbench::sweep {
@@ -23,7 +24,7 @@ std::string counts(const Progress& p) {
 }  // namespace
 
 std::string readable_seconds(double seconds) {
-  const auto whole = static_cast<long long>(seconds + 0.5);
+  const auto whole = std::llround(seconds);
   if (whole < 60) return fmt::format("{} s", whole);
   return whole < 3600 ? fmt::format("{}:{:02} min", whole / 60, whole % 60)
                       : fmt::format("{}:{:02}:{:02} h", whole / 3600, whole / 60 % 60, whole % 60);

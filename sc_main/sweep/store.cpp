@@ -85,7 +85,8 @@ void add_numbers(const nlohmann::ordered_json& json, const std::string& name, st
   if (json.is_number()) {
     numbers[name] = json.get<double>();
   } else if (json.is_object()) {
-    for (const auto& [key, value] : json.items()) add_numbers(value, name.empty() ? key : name + "." + key, numbers);
+    for (const auto& [key, value] : json.items())
+      add_numbers(value, name.empty() ? key : fmt::format("{}.{}", name, key), numbers);
   }
 }
 
