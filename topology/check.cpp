@@ -50,7 +50,7 @@ void CheckContext::add(std::initializer_list<const char*> paths, const std::stri
 std::uint64_t pcie_bandwidth(std::uint32_t generation, std::uint32_t lanes) {
   // Generations 3 to 5: 8, 16, 32 GT/s with 128b/130b encoding; 6: 64 GT/s without, 236 of the 256 bytes of a flit.
   const std::uint64_t transfers = std::uint64_t{1'000'000'000} << generation;
-  return generation >= 6 ? transfers * lanes * 236 / (256 * 8) : transfers * lanes * 128 / (130 * 8);
+  return generation >= 6 ? transfers * lanes / 8 * 236 / 256 : transfers * lanes / 8 * 128 / 130;
 }
 
 namespace {

@@ -179,7 +179,7 @@ void write_cube_mesh(const std::string& path, const std::string& text) {
 }
 
 std::string cache_cube_mesh(const CubeSpec& spec) {
-  const std::string path = cached_cube_mesh_path(spec);
+  std::string path = cached_cube_mesh_path(spec);
   if (path.empty()) throw std::runtime_error("no cache folder: neither XDG_CACHE_HOME nor HOME is set");
   const CubeMesh mesh = place(spec);
   write_cube_mesh(path, export_cube_mesh(spec, mesh) + fmt::format("sum: \"{}\"\n", checksum(attachments(mesh))));

@@ -183,8 +183,8 @@ void DependencyGraph::follow_wire(const Beyond& beyond, Channel held, const Rout
                                   std::vector<Entry>& entries) {
   const std::uint32_t peer = plan_.ends[beyond.end].peer;
   depend(held, channels_.wire(peer, beyond.connection, decision.vc_set));
-  std::uint32_t& seen =
-      seen_[channels_.slot(peer, beyond.connection) * kStates + decision.vc_set * 4u + (decision.dateline & 3u)];
+  std::uint32_t& seen = seen_[channels_.slot(peer, beyond.connection) * kStates + decision.vc_set * std::size_t{4} +
+                              (decision.dateline & 3u)];
   if (seen == round_) return;
   seen = round_;
   entries.push_back(arrival(peer, beyond.connection, decision.vc_set, decision.dateline & 3u));
@@ -267,7 +267,8 @@ void walk_representatives(const Plan& plan, DependencyGraph& graph) {
         add_sources(plan, network, crossbars);
         for (std::size_t column = 0; column < plan.map.cube_w; ++column) {
           const std::uint32_t end = plan.networks[network].ends[column];
-          for (std::uint16_t i = 0; i < plan.ends[end].spots->size(); ++i) graph.add_arrivals(end, i, crossbars);
+          for (std::size_t i = 0; i < plan.ends[end].spots->size(); ++i)
+            graph.add_arrivals(end, static_cast<std::uint16_t>(i), crossbars);
         }
       }
       graph.walk(to, crossbars);

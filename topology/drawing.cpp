@@ -181,8 +181,9 @@ std::string Drawing::svg() const {
   out += labels;
   for (std::size_t i = 0; i < legend.size(); ++i) {
     const auto& [kind, text] = legend[i];
-    const double x = margin + static_cast<double>(i % static_cast<std::size_t>(columns)) * 180;
-    const double y = all.bottom + dy + margin + static_cast<double>(i / static_cast<std::size_t>(columns)) * row;
+    const std::size_t column = i % static_cast<std::size_t>(columns), line = i / static_cast<std::size_t>(columns);
+    const double x = margin + static_cast<double>(column) * 180;
+    const double y = all.bottom + dy + margin + static_cast<double>(line) * row;
     const bool is_line =
         std::any_of(lines_.begin(), lines_.end(), [&, k = kind](const Line& line) { return line.kind == k; });
     if (is_line) {

@@ -49,7 +49,7 @@ Ps LatencyModel::waits(const std::vector<RouterStep>& steps) const {
            kCommands * rate.time_for(kCommandBytes + end.link.header_bytes);
     sum += end.link.flit_time();  // one that is not its own
     if (end.link.bit_errors > 0) {
-      const std::uint64_t bytes = (kPackets + kCommands + 1) * (kMaxPacketBytes + end.link.header_bytes);
+      const std::uint64_t bytes = std::uint64_t{kPackets + kCommands + 1} * (kMaxPacketBytes + end.link.header_bytes);
       const std::uint64_t flits = bytes * end.link.raw_parts / end.link.payload_parts / end.link.flit_bytes + 2;
       sum += flits * BitErrors::kMaxReplays * Wire::replay_time(end.link);
     }

@@ -33,7 +33,8 @@ std::vector<unsigned> levels(const CubeLayout& layout) {
       queue.push_back(next);
     }
   }
-  for (std::uint16_t router = 0; router < level.size(); ++router) {
+  const auto routers = static_cast<std::uint16_t>(level.size());
+  for (std::uint16_t router = 0; router < routers; ++router) {
     if (level[router] == kFar) {
       throw MachineError("cube.placement.holes",
                          fmt::format("cube.placement.holes cuts router {} off from router {}",

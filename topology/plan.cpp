@@ -98,7 +98,8 @@ void Plan::connect() {
       networks.push_back(std::move(network));
     }
   }
-  for (std::uint16_t sip = 0; sip < crossbars.size(); ++sip) {
+  const auto nodes = static_cast<std::uint16_t>(crossbars.size());
+  for (std::uint16_t sip = 0; sip < nodes; ++sip) {
     Network network;
     network.kind = sip < spec.sips ? NetworkKind::io : NetworkKind::fabric;
     network.sip = sip;
@@ -170,7 +171,8 @@ void Plan::connect() {
     return end;
   };
   for (std::uint16_t sip = 0; sip < spec.sips; ++sip) {
-    for (std::uint16_t number = 0; number < crossbars[sip].neighbours.size(); ++number) {
+    const auto neighbours = static_cast<std::uint16_t>(crossbars[sip].neighbours.size());
+    for (std::uint16_t number = 0; number < neighbours; ++number) {
       const std::uint16_t other = crossbars[sip].neighbours[number];
       const std::size_t slot = crossbars[sip].ucie.size() + number;
       if (other == kFabric) {

@@ -54,8 +54,8 @@ class SectionOf {
   }
   /// Enumerators must count from 0 in the order of `names`.
   template <class Member>
-  SectionOf& enumeration(const char* key, Member member, std::vector<std::string> names, const char* doc) {
-    add<Member>(key, FieldKind::enumeration, member, doc).names = std::move(names);
+  SectionOf& enumeration(const char* key, Member member, const std::vector<std::string>& names, const char* doc) {
+    add<Member>(key, FieldKind::enumeration, member, doc).names = names;
     return *this;
   }
   template <class Parts, class Whole>

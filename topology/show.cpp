@@ -78,7 +78,8 @@ std::string show_layouts(const Plan& plan) {
       }
       text += "\n";
     }
-    for (std::uint16_t router = 0; router < layout.routers.size(); ++router) {
+    const auto routers = static_cast<std::uint16_t>(layout.routers.size());
+    for (std::uint16_t router = 0; router < routers; ++router) {
       if (layout.locals[router].empty()) continue;
       text += fmt::format("  {:<6}", to_string(layout.routers[router]));
       for (const LocalPort& local : layout.locals[router]) text += " " + local_name(local);

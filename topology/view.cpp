@@ -28,7 +28,7 @@ void explain_all(Drawing& drawing) {
 
 std::optional<double> utilisation(const ViewOptions& options, const std::string& a, const std::string& b) {
   std::optional<double> most;
-  for (const std::string& key : {a + " " + b, b + " " + a}) {
+  for (const std::string& key : {fmt::format("{} {}", a, b), fmt::format("{} {}", b, a)}) {
     const auto found = options.utilisation.find(key);
     if (found != options.utilisation.end()) most = std::max(most.value_or(0), found->second);
   }
@@ -44,7 +44,8 @@ std::vector<std::pair<double, double>> sip_places(const Plan& plan) {
   const double radius = std::max(180.0, sips * 190 / (2 * kPi));
   for (unsigned sip = 0; sip < sips; ++sip) {
     if (w > 0) {
-      places.push_back({(sip % w) * kDx, (sip / w) * kDy});
+      const unsigned column = sip % w, line = sip / w;
+      places.push_back({column * kDx, line * kDy});
     } else if (row) {
       places.push_back({sip * kDx, 0});
     } else {
@@ -125,7 +126,8 @@ Drawing sip_view(const Plan& plan, const ViewOptions& options) {
                             0,
                             {}});
   const auto& neighbours = plan.crossbars[sip].neighbours;
-  for (std::uint16_t i = 0; i < neighbours.size(); ++i) {
+  const auto links = static_cast<std::uint16_t>(neighbours.size());
+  for (std::uint16_t i = 0; i < links; ++i) {
     const std::uint32_t end = plan.networks[plan.io_network(sip)].ends[w + i];
     if (end == kNoEnd) continue;
     const std::string to = plan.end_name(plan.ends[end].peer), name = plan.end_name(end);
@@ -139,8 +141,9 @@ Drawing sip_view(const Plan& plan, const ViewOptions& options) {
     std::size_t pes = 0;
     for (std::uint16_t pe = 0; pe < plan.map.pes_per_cube; ++pe) pes += plan.map.has({sip, cube, pe}) ? 1 : 0;
     const double gib = static_cast<double>(plan.spec.cube_at({sip, cube}).hbm.bytes) / (1u << 30);
+    const unsigned column = cube % w, line = cube / w;
     drawing.add(Drawing::Box{name, names::leaf(name), fmt::format("{} PEs, HBM {:g} GiB", pes, gib), "cube",
-                             cube % w * kDx, cube / w * kDy, 118, 64});
+                             column * kDx, line * kDy, 118, 64});
   }
   for (std::uint16_t cube = 0; cube < plan.map.cubes_per_sip(); ++cube) {
     for (const Side side : {Side::north, Side::east, Side::south}) {
@@ -173,7 +176,8 @@ Drawing sip_view(const Plan& plan, const ViewOptions& options) {
 std::pair<double, double> around(std::size_t i, std::size_t count) {
   constexpr std::array<std::pair<double, double>, 4> kCorners = {{{1, -1}, {-1, -1}, {1, 1}, {-1, 1}}};
   const auto& corner = kCorners[i % 4];
-  const double out = count > 4 ? 1.0 + 0.55 * static_cast<double>(i / 4) : 1.0;
+  const std::size_t turn = i / 4;
+  const double out = count > 4 ? 1.0 + 0.55 * static_cast<double>(turn) : 1.0;
   return {corner.first * 42, corner.second * 32 * out};
 }
 
@@ -190,7 +194,8 @@ Drawing cube_view(const Plan& plan, const ViewOptions& options) {
     drawing.add(Drawing::Box{"zone " + to_string(point), "", "", "zone", point.col * kCell, point.row * kCell, kCell,
                              kCell, 0.1});
   }
-  for (std::uint16_t r = 0; r < layout.routers.size(); ++r) {
+  const auto routers = static_cast<std::uint16_t>(layout.routers.size());
+  for (std::uint16_t r = 0; r < routers; ++r) {
     const GridPoint p = layout.routers[r];
     drawing.add(
         Drawing::Box{plan.router_name(id, r), to_string(p), "", "router", p.col * kCell, p.row * kCell, 40, 28});
@@ -219,7 +224,7 @@ Drawing cube_view(const Plan& plan, const ViewOptions& options) {
       drawing.add(Drawing::Line{plan.router_name(id, layout.at(p)), mark, to_string(EdgeKind::ucie), "", 0, {}});
     }
   }
-  for (std::uint16_t r = 0; r < layout.routers.size(); ++r) {
+  for (std::uint16_t r = 0; r < routers; ++r) {
     const GridPoint p = layout.routers[r];
     for (const std::uint8_t port : {kEastPort, kSouthPort}) {
       const std::uint16_t next = layout.neighbours[r][port];

@@ -299,6 +299,7 @@ std::vector<Group> astra(const Table& table, const Request& request) {
     found->second.add(table, row, plan);
   }
   std::vector<Group> list;
+  list.reserve(order.size());
   for (const std::string& name : order) list.push_back(groups.at(name).group(name));
   return list;
 }

@@ -107,7 +107,7 @@ Group bandwidth(const Table& table, const HbmDevices& devices, const Request& re
     group.runs.push_back(run_of(c));
   }
   const double limit = request.fast ? kFastLimit : kRamulatorLimit;
-  group.verdict = [table, rows, limit, fast = request.fast](const std::vector<Figures>& figures) {
+  group.verdict = [table, rows, limit](const std::vector<Figures>& figures) {
     Judged judged;
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const std::size_t row = rows[i];

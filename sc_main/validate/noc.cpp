@@ -83,6 +83,7 @@ void judge_accepted(const Curve& curve, const Row& row, double measured, std::ve
 
 void judge_saturation(const Curve& curve, const std::vector<std::vector<double>>& by_seed, std::vector<Case>& cases) {
   std::vector<double> loads;
+  loads.reserve(by_seed.size());
   for (const std::vector<double>& latencies : by_seed) {
     // A seed that never reaches the threshold saturates beyond the table.
     loads.push_back(crossing(curve.rows, latencies, 3 * curve.zero_load).value_or(2 * curve.rows.back().load));

@@ -158,7 +158,9 @@ std::vector<std::string> sets_of(const OneDirectionRing& ring) {
 }
 
 /// What rank `rank` starts with at element `i`: whole numbers, so that sums are exact in any order.
-float start_value(unsigned rank, std::uint64_t i) { return static_cast<float>((i * 7 + rank * 13) % 61); }
+float start_value(unsigned rank, std::uint64_t i) {
+  return static_cast<float>((i * 7 + rank * std::uint64_t{13}) % 61);
+}
 
 /// What must stand at element `i` of `rank` in the end; nothing if any value may.
 struct Expected {

@@ -11,7 +11,7 @@ namespace fs = std::filesystem;
 fs::path reference_folder(const std::string& given, const std::string& domain_folder) {
   std::error_code ignored;
   if (!given.empty()) {
-    const fs::path folder = given;
+    fs::path folder = given;
     if (!fs::is_directory(folder, ignored))
       throw std::invalid_argument(fmt::format("--reference '{}' is not a folder", given));
     return fs::is_directory(folder / domain_folder, ignored) ? folder / domain_folder : folder;
@@ -19,7 +19,7 @@ fs::path reference_folder(const std::string& given, const std::string& domain_fo
   const fs::path tool = fs::read_symlink("/proc/self/exe", ignored).parent_path();
   constexpr std::array<const char*, 2> kPlaces{KERNBENCH_BUILD_REFERENCE, KERNBENCH_INSTALLED_REFERENCE};
   for (const char* place : kPlaces) {
-    const fs::path folder = (tool / place / domain_folder).lexically_normal();
+    fs::path folder = (tool / place / domain_folder).lexically_normal();
     if (fs::is_directory(folder, ignored)) return folder;
   }
   throw std::invalid_argument(fmt::format(

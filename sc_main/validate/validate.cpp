@@ -33,7 +33,9 @@ Plot error_plot(const std::string& domain, const std::vector<Case>& cases) {
       metrics.push_back(one.metric);
   }
   for (unsigned i = 0; i < metrics.size(); ++i) {
-    Series errors{metrics[i], {}, true, i}, above{"its limit", {}, false, i, true}, below = above;
+    Series errors{metrics[i], {}, true, i};
+    Series above{"its limit", {}, false, i, true};
+    Series below{"", {}, false, i, true};
     double number = 0;
     for (const Case& one : cases) {
       if (!one.judged || one.metric != metrics[i]) continue;
@@ -44,7 +46,6 @@ Plot error_plot(const std::string& domain, const std::vector<Case>& cases) {
     }
     plot.series.push_back(std::move(errors));
     plot.series.push_back(std::move(above));
-    below.label.clear();
     plot.series.push_back(std::move(below));
   }
   return plot;

@@ -110,7 +110,7 @@ class MeshNode : public sc_core::sc_module, PacketForwardIf, PacketBackwardIf {
   void create(unsigned destination, std::uint64_t cycle) {
     shared_.meter.created(cycle);
     if (offered_ < kOffered)
-      offer({cycle, destination});
+      send({cycle, destination});
     else
       waiting_.push_back({cycle, destination});
   }
@@ -121,7 +121,7 @@ class MeshNode : public sc_core::sc_module, PacketForwardIf, PacketBackwardIf {
 
   void end_of_elaboration() override { from_router.give_credit(0, kNoCredits, 0); }
 
-  void offer(const Waiting& next) {
+  void send(const Waiting& next) {
     ++offered_;
     tlm::tlm_generic_payload& payload = shared_.pool.acquire();
     Packet& packet = Packet::of(payload);
@@ -146,7 +146,7 @@ class MeshNode : public sc_core::sc_module, PacketForwardIf, PacketBackwardIf {
     shared_.meter.injected((tail - shared_.injection) / kCycle);
     --offered_;
     if (waiting_.empty()) return;
-    offer(waiting_.front());
+    send(waiting_.front());
     waiting_.pop_front();
   }
   void credit(unsigned, unsigned, Ps) override {}  // the source is the router's

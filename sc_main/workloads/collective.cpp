@@ -314,6 +314,7 @@ void CollectiveWorkload::measure(Context& ctx, const CollectiveRequest& request,
     if (options_.explain() && ctx.rank() == 0 && i == request.warmup)
       before_ = count_work(*session.options().plan, *session.options().machine);
     std::vector<Handle> handles;
+    handles.reserve(parts.size());
     for (const Part& part : parts)
       handles.push_back(start(ctx, part.what, part.layout, part.buffers, groups[part.group]));
     for (std::size_t k = 0; k < parts.size(); ++k) {

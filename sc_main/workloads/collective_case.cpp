@@ -99,6 +99,7 @@ std::vector<TileView> tiles_in(Scope scope, const DPPolicy& policy, const Placem
     if (!is_new) cover(found->second, shard.region);
   }
   std::vector<TileView> tiles;
+  tiles.reserve(regions.size());
   for (const auto& [unit, region] : regions) tiles.push_back({region, shape.cols});
   return tiles;
 }

@@ -63,6 +63,7 @@ DType parse_dtype_option(const std::string& text) {
     if (name == text) return dtype;
   }
   std::vector<std::string> names;
+  names.reserve(kDTypes);
   for (int i = 0; i < kDTypes; ++i) names.emplace_back(to_string(static_cast<DType>(i)));
   throw std::invalid_argument(fmt::format("--dtype is {}; {}", quote(text), suggest(text, names, "valid values")));
 }

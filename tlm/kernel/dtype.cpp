@@ -185,7 +185,8 @@ template <class Int>
 Int saturate(double value) {
   if (std::isnan(value)) return 0;
   const double rounded = std::nearbyint(value);
-  constexpr double kBeyond = 2.0 * (std::numeric_limits<Int>::max() / 2 + 1);  // 2^(bits-1): exact
+  constexpr Int kHalf = std::numeric_limits<Int>::max() / 2 + 1;
+  constexpr double kBeyond = 2.0 * kHalf;  // 2^(bits-1): exact
   if (rounded >= kBeyond) return std::numeric_limits<Int>::max();
   if (rounded < -kBeyond) return std::numeric_limits<Int>::min();
   return static_cast<Int>(rounded);

@@ -21,7 +21,6 @@ namespace po = boost::program_options;
 using Json = nlohmann::ordered_json;
 using chakra::Communication;
 using chakra::Node;
-using chakra::NodeKind;
 
 double ns(Ps time) { return static_cast<double>(time) / 1e3; }
 

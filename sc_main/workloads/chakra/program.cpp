@@ -128,8 +128,9 @@ class Maker {
     orders_.push_back(order_of(followers, waits, [&](std::size_t v) { return nodes[v].id; }));
     if (orders_.back().size() == nodes.size() || !graphs_are_right_) return;
     graphs_are_right_ = false;
-    std::vector<std::string> words;
     const std::vector<std::size_t> cycle = cycle_of(followers, orders_.back());
+    std::vector<std::string> words;
+    words.reserve(cycle.size() + 1);
     for (const std::size_t v : cycle) words.push_back(std::to_string(nodes[v].id));
     words.push_back(words.front());
     complain(rank, nodes[cycle.front()], fmt::format("waits for itself: {}", join(words, " after ")));
@@ -348,6 +349,7 @@ class Maker {
       for (std::size_t m = 0; m < list[c].ranks.size(); ++m) communication_of(list[c], m) = c;
     }
     std::vector<std::pair<int, std::size_t>> alone;  // a vertex' rank and node; of communications a member's
+    alone.reserve(list.size());
     for (const Communication& each : list) alone.emplace_back(each.ranks[0], each.nodes[0]);
     std::vector<std::vector<std::size_t>> vertices;
     for (int rank = 0; rank < options_.ranks; ++rank) {

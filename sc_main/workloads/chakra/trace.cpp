@@ -357,6 +357,7 @@ std::vector<RankTrace> read_traces(const std::string& prefix, Problems& problems
                       fmt::format("there is no such file, but one of rank {}", *ranks.rbegin()), "");
   }
   std::vector<RankTrace> traces;
+  traces.reserve(ranks.size());
   for (const int rank : ranks) traces.push_back(read_trace(fmt::format("{}.{}.et", prefix, rank), problems));
   return traces;
 }
