@@ -84,6 +84,8 @@ void ChannelTiming::issue_column(const Candidate& column, Tick t) {
     bank.active = kNone;
     --pc.active;
     openers_.erase(std::find(openers_.begin(), openers_.end(), b));
+    waiting_[d] -= left_behind(entry);
+    if (listener_ != nullptr && left_behind(entry) != 0) listener_->queued(waiting_[0] + waiting_[1], t);
     stats_.row_hits += count - first_of_banks(entry);
   } else {
     unlink(column.entry);
@@ -146,7 +148,7 @@ void ChannelTiming::activate(unsigned b, int id, Tick t) {
   row_bus_ = t + gaps_.act;
   (entry.closed_other ? stats_.row_conflicts : stats_.row_closed) += first_of_banks(entry);
   if (!shared_) {
-    waiting_[entry.write] -= entry.count;
+    waiting_[entry.write] -= entry.count - left_behind(entry);
     if (listener_ != nullptr) listener_->queued(waiting_[0] + waiting_[1], t);
     unlink(id);
     bank.active = id;

@@ -169,6 +169,8 @@ class ChannelTiming {
     BankSet remaining;  // per bank: not refreshed in this round
   };
 
+  /// Bursts of a run that keep their places when an ACT takes the first ones along.
+  unsigned left_behind(const Entry& entry) const { return shared_ ? 0 : entry.count - first_of_banks(entry); }
   Tick rising(Tick t) const { return gaps_.m == 2 ? t | 1 : t; }
   /// Bursts of a run that found no row open, if it opened one.
   unsigned first_of_banks(const Entry& entry) const { return std::min<unsigned>(entry.count, banks_of_run_); }
