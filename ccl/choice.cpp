@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "ccl/level_cost.h"
+#include "ccl/rehearsal/rehearsal.h"
 #include "ccl/schedule_call.h"
 #include "ccl/tuned_table.h"
 
@@ -40,6 +41,32 @@ constexpr double kTie = 1.02;
 /// assumed: a factor of 4 from size to size, and times that grow with anything between no and the full power of it
 constexpr double kNear = 1.3;
 
+/// A rehearsal replaces estimates up to so many times the least one.   assumed: the estimates of small data that do not
+/// divide are up to this far off
+constexpr double kWorthRehearsing = 2.5;
+
+/// Ops of a rehearsal at most; beyond that all algorithms are estimated.   assumed: half a second
+constexpr std::size_t kMostOps = 600'000;
+
+/// Everything that tells the places of two calls' data apart.
+std::vector<std::uint64_t> places_of(const CallTensors* tensors) {
+  std::vector<std::uint64_t> places;
+  if (tensors == nullptr) return places;
+  places.push_back(size_of(tensors->call.dtype));
+  for (const LaunchMessage::TensorArg* argument : {&tensors->in, &tensors->out}) {
+    places.push_back(argument->shards.size());
+    places.push_back(static_cast<std::uint64_t>(argument->shape.cols));
+    for (const TensorShard& shard : argument->shards) {
+      places.push_back(std::uint64_t{shard.owner.cube} << 48 | std::uint64_t{shard.owner.pe} << 32 |
+                       static_cast<std::uint64_t>(shard.row));
+      places.push_back(static_cast<std::uint64_t>(shard.col));
+      places.push_back(shard.offset_bytes);
+      places.push_back(shard.nbytes);
+    }
+  }
+  return places;
+}
+
 /// Among modelled plans as good as the first, one with a plain list goes first: its node runs ahead of what it waits
 /// for, where a periodic list keeps the assumed pace (two SIPs, 64 MiB: 0.97 of the bound against 0.80).
 void prefer_plain(std::vector<Candidate>& candidates) {
@@ -69,7 +96,7 @@ std::string reason(const Choice& choice, const ChoiceInput& input) {
 }  // namespace
 
 const Choice& Chooser::choose(const ChoiceInput& input) {
-  const auto key = std::tuple(input.op, input.scope, input.bytes, input.root, input.lanes, input.in_place);
+  const Key key{input.op, input.scope, input.bytes, input.root, input.lanes, input.in_place, places_of(input.tensors)};
   auto found = made_.find(key);
   if (found == made_.end()) found = made_.emplace(key, decide(input)).first;
   return found->second;
@@ -78,6 +105,7 @@ const Choice& Chooser::choose(const ChoiceInput& input) {
 Choice Chooser::decide(const ChoiceInput& input) const {
   Choice choice;
   for (const std::string& name : registry_.names()) choice.candidates.push_back(judge(name, input));
+  rehearse_near(choice.candidates, input);
   refine(choice.candidates, input);
   const std::string& preset = registry_.default_algorithm();
   const auto rank = [&](const Candidate& c) {  // known before unknown before unfit
@@ -128,6 +156,12 @@ void Chooser::check_queues(const AlgorithmEntry& entry, const SipShape& shape, S
   GroupQueues(map_, group_, rings).add(shape, algorithm.directions, links);
 }
 
+std::int32_t Chooser::lanes_of(const ChoiceInput& input) const {
+  if (input.lanes > 0) return input.lanes;
+  if (group_.ranks_are_pes()) return 1;
+  return static_cast<std::int32_t>(nodes_are_cubes(input) ? map_.pes_per_cube : map_.pes_per_sip());
+}
+
 Plan Chooser::planned(const AlgorithmEntry& entry, const SipShape& shape, const ChoiceInput& input) const {
   PlanRequest request = ScheduleBinder::base_request(entry, map_, shape);
   const bool cubes = nodes_are_cubes(input) && !group_.ranks_are_pes();
@@ -139,8 +173,7 @@ Plan Chooser::planned(const AlgorithmEntry& entry, const SipShape& shape, const 
     request.peer = 1;
   }
   request.bytes = bytes_of_node(input, map_, group_.ranks_are_pes());
-  const std::uint32_t pes = group_.ranks_are_pes() ? 1 : cubes ? map_.pes_per_cube : map_.pes_per_sip();
-  request.lanes = input.lanes > 0 ? input.lanes : static_cast<std::int32_t>(pes);
+  request.lanes = lanes_of(input);
   request.slots = group_.queue.slots;
   request.slot_bytes = group_.queue.slot_bytes;
   Plan plan = entry.plan(request);
@@ -171,12 +204,42 @@ Candidate Chooser::judge(const std::string& name, const ChoiceInput& input) cons
     const Plan plan = planned(entry, shape, input);
     candidate.ns = plan.seconds * 1e9;
     candidate.periodic = plan.schedule->period > 0;
+    for (const auto& list : plan.schedule->steps) candidate.ops += static_cast<double>(list.size());
+    candidate.ops *= static_cast<double>(plan.rounds) * lanes_of(input);
   } catch (const std::invalid_argument& error) {
     candidate.unfit = error.what();
   } catch (const ConfigError& error) {
     candidate.unfit = error.what();
   }
   return candidate;
+}
+
+void Chooser::rehearse_near(std::vector<Candidate>& candidates, const ChoiceInput& input) const {
+  if (input.tensors == nullptr || group_.ranks_are_pes() || input.op == CollectiveOp::send_recv) return;
+  double least = 0;
+  for (const Candidate& c : candidates) {
+    if (c.unfit.empty() && c.ns > 0 && (least == 0 || c.ns < least)) least = c.ns;
+  }
+  const auto near = [&](const Candidate& c) {
+    return c.unfit.empty() && !c.measured && c.ns <= least * kWorthRehearsing;
+  };
+  for (const Candidate& c : candidates) {
+    if (near(c) && c.ops > static_cast<double>(kMostOps)) return;
+  }
+  std::vector<std::pair<Candidate*, double>> rehearsed;
+  for (Candidate& candidate : candidates) {
+    if (!near(candidate)) continue;
+    try {
+      RingNumbers rings;
+      const Collective collective(registry_.load(candidate.name), map_, group_, input.scope, rings);
+      const auto seconds = rehearse(map_, collective, *input.tensors, kMostOps);
+      if (!seconds && candidate.ns > 0) return;
+      if (seconds) rehearsed.emplace_back(&candidate, *seconds * 1e9);
+    } catch (const std::invalid_argument& error) {
+      candidate.unfit = error.what();
+    }
+  }
+  for (const auto& [candidate, ns] : rehearsed) candidate->ns = ns;
 }
 
 void Chooser::refine(std::vector<Candidate>& candidates, const ChoiceInput& input) const {

@@ -8,6 +8,7 @@
 
 #include "ccl/neighbours.h"
 #include "ccl/registry.h"
+#include "ccl/rehearsal/record.h"
 #include "tlm/machine/machine_map.h"
 
 namespace kernbench::ccl {
@@ -18,8 +19,9 @@ struct ChoiceInput {
   Scope scope = Scope::sip;
   std::uint64_t bytes = 0;  ///< S as in nccl-tests
   int root = 0;
-  int lanes = 0;         ///< PEs of a contributor that share its data; 0: all there are
-  bool in_place = true;  ///< algorithms that are kernels work in place only
+  int lanes = 0;                         ///< PEs of a contributor that share its data; 0: all there are
+  bool in_place = true;                  ///< algorithms that are kernels work in place only
+  const CallTensors* tensors = nullptr;  ///< where the data lie, for a rehearsal; null: by estimates alone
 };
 
 /// An algorithm that might do it.
@@ -29,6 +31,7 @@ struct Candidate {
   bool measured = false;  ///< from a tuned table; otherwise by its own model
   std::string unfit;      ///< why it cannot; empty: it can
   bool periodic = false;  ///< a list of rounds that overlap
+  double ops = 0;         ///< of its list on all lanes; 0: a kernel
 };
 
 struct Choice {
@@ -58,8 +61,11 @@ class Chooser {
   const TunedTable::Row* measured(const AlgorithmEntry& entry, const ChoiceInput& input) const;
   /// Tries an algorithm's queues. Throws Error if they do not fit.
   void check_queues(const AlgorithmEntry& entry, const SipShape& shape, Scope scope) const;
+  std::int32_t lanes_of(const ChoiceInput& input) const;
   /// By the model. Throws Error if it cannot be.
   Plan planned(const AlgorithmEntry& entry, const SipShape& shape, const ChoiceInput& input) const;
+  /// Rehearses those that might be the fastest and were not measured.
+  void rehearse_near(std::vector<Candidate>& candidates, const ChoiceInput& input) const;
   /// Times between measured sizes, of those that might be the fastest.
   void refine(std::vector<Candidate>& candidates, const ChoiceInput& input) const;
 
@@ -67,7 +73,9 @@ class Chooser {
   const MachineMap& map_;
   const Group& group_;
   mutable std::optional<TunedTable> shipped_;  ///< of the machine, once it has been asked for
-  std::map<std::tuple<CollectiveOp, Scope, std::uint64_t, int, int, bool>, Choice> made_;
+  /// `where`: how the tensors lie.
+  using Key = std::tuple<CollectiveOp, Scope, std::uint64_t, int, int, bool, std::vector<std::uint64_t>>;
+  std::map<Key, Choice> made_;
 };
 
 }  // namespace kernbench::ccl

@@ -278,10 +278,10 @@ std::shared_ptr<Handle::State> Call::submit() {
   check_counts();
   CallOrder& order = this->order();
   const std::size_t number = order.enter(rank_, text(), placed());
-  const std::size_t chosen = group_.algorithm_for(call_, bytes_, all_in_place());
+  const auto [chosen, choice] = group_.algorithm_for(call_, in_.argument, out_.argument, bytes_, all_in_place());
   runtime_.reserve_rings(group_);
   runtime_.install_tables(group_, chosen, rank_);
-  const auto ready = [&group = group_, &order, chosen] { return group.installed(chosen, order.ranks()); };
+  const auto ready = [&group = group_, &order, chosen = chosen] { return group.installed(chosen, order.ranks()); };
   if (runtime_.single_driver() && !ready()) runtime_.await_tables(group_, chosen, rank_);
 
   const std::string& algorithm = group_.algorithm(chosen).name();
@@ -293,6 +293,7 @@ std::shared_ptr<Handle::State> Call::submit() {
     state->name = algorithm;
     state->rank = rank_;
     state->sip = sip;
+    state->choice = choice;
     state->done = true;
     runtime_.dispatcher.synchronise();
     state->submitted = state->completed = runtime_.dispatcher.now();
@@ -313,8 +314,10 @@ std::shared_ptr<Handle::State> Call::submit() {
   };
   use(request_.in, in_);
   if (!in_place_) use(request_.out, out_);
-  return runtime_.submit(std::move(launch), rank_, sip, runtime_.stream_of(rank_, 0), "collective", algorithm,
-                         std::move(uses), &order, number, ready() ? std::function<bool()>() : ready);
+  auto state = runtime_.submit(std::move(launch), rank_, sip, runtime_.stream_of(rank_, 0), "collective", algorithm,
+                               std::move(uses), &order, number, ready() ? std::function<bool()>() : ready);
+  state->choice = choice;
+  return state;
 }
 
 }  // namespace

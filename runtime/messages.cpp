@@ -46,6 +46,7 @@ std::string Handle::State::describe() const {
 
 bool Handle::done() const { return state_->done; }
 const std::string& Handle::name() const { return state_->name; }
+const ccl::Choice* Handle::choice() const { return state_->choice; }
 Ps Handle::submitted() const { return state_->submitted; }
 Ps Handle::completed() const { return state_->completed; }
 const Message& Handle::message() const {

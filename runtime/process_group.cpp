@@ -64,9 +64,13 @@ std::size_t ProcessGroup::load(const std::string& name) {
   return algorithms_.size() - 1;
 }
 
-std::size_t ProcessGroup::algorithm_for(const CollectiveCall& call, std::uint64_t bytes, bool in_place) {
-  if (algorithm_ != kAuto) return 0;
-  return load(chooser_.choose({call.op, options_.scope, bytes, call.root, 0, in_place}).algorithm);
+ProcessGroup::Chosen ProcessGroup::algorithm_for(const CollectiveCall& call, const LaunchMessage::TensorArg& in,
+                                                 const LaunchMessage::TensorArg& out, std::uint64_t bytes,
+                                                 bool in_place) {
+  if (algorithm_ != kAuto) return {};
+  const ccl::CallTensors tensors{call, in, out};
+  const ccl::Choice& choice = chooser_.choose({call.op, options_.scope, bytes, call.root, 0, in_place, &tensors});
+  return {load(choice.algorithm), &choice};
 }
 
 const std::string& ProcessGroup::algorithm_name() const {

@@ -40,9 +40,15 @@ class ProcessGroup {
   int group_rank(int rank) const;
   std::uint16_t sip_of(int group_rank) const { return group().sips[static_cast<std::size_t>(group_rank)]; }
 
-  /// The number of the algorithm for a call of size `bytes`, as nccl-tests counts it: the one asked for, or what `auto`
-  /// chooses; the same on every member. Throws ccl::Error if there is none.
-  std::size_t algorithm_for(const CollectiveCall& call, std::uint64_t bytes, bool in_place);
+  /// An algorithm by its number, and what `auto` decided; null: it was asked for.
+  struct Chosen {
+    std::size_t number = 0;
+    const ccl::Choice* choice = nullptr;
+  };
+  /// The algorithm for a call of size `bytes`, as nccl-tests counts it: the one asked for, or what `auto` chooses; the
+  /// same on every member. Throws ccl::Error if there is none.
+  Chosen algorithm_for(const CollectiveCall& call, const LaunchMessage::TensorArg& in,
+                       const LaunchMessage::TensorArg& out, std::uint64_t bytes, bool in_place);
   std::size_t algorithms() const { return algorithms_.size(); }  ///< in use so far
   /// Of the last one that came into use; "auto" before there is any.
   const std::string& algorithm_name() const;

@@ -26,6 +26,9 @@
 
 namespace kernbench {
 
+namespace ccl {
+struct Choice;
+}
 struct RuntimeImpl;
 struct CollectiveRequest;
 struct HostProgress;
@@ -40,10 +43,12 @@ class Handle {
   explicit operator bool() const { return state_ != nullptr; }  ///< not an empty handle
   bool done() const;                                            ///< it is complete
   const std::string& name() const;                              ///< as in the host trace
-  Ps submitted() const;                                         ///< simulated time
-  Ps completed() const;                                         ///< simulated time; kNever before
-  Ps kernel_start() const;                                      ///< of a launch: the common start time
-  Ps kernel_end() const;                                        ///< of a launch: when the last PE finished
+  /// Of a collective, what `auto` decided, as long as the process group lives; null: its algorithm was asked for.
+  const ccl::Choice* choice() const;
+  Ps submitted() const;     ///< simulated time
+  Ps completed() const;     ///< simulated time; kNever before
+  Ps kernel_start() const;  ///< of a launch: the common start time
+  Ps kernel_end() const;    ///< of a launch: when the last PE finished
   /// The message with its results, e.g. what a MemoryReadMessage read. REQUIRES: the handle has a message (only a
   /// collective that no PE takes part in has none).
   const Message& message() const;

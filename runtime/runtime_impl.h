@@ -29,11 +29,12 @@ struct Handle::State {
   bool queued = false;      ///< in a queue of the scheduling
   bool fault_seen = false;  ///< some worker has been told
   Ps submitted = 0, completed = kNever;
-  std::vector<int> waiters;          ///< ranks
-  std::vector<Tensor> uses;          ///< kept alive until it completes
-  std::function<bool()> ready;       ///< null: always. Otherwise it is kept from the machine until then
-  const CallOrder* order = nullptr;  ///< of a collective: the calls that it is one of
-  std::size_t call = 0;              ///< its number there
+  std::vector<int> waiters;             ///< ranks
+  const ccl::Choice* choice = nullptr;  ///< of a collective: the group's
+  std::vector<Tensor> uses;             ///< kept alive until it completes
+  std::function<bool()> ready;          ///< null: always. Otherwise it is kept from the machine until then
+  const CallOrder* order = nullptr;     ///< of a collective: the calls that it is one of
+  std::size_t call = 0;                 ///< its number there
 
   std::string fault_text() const;  ///< REQUIRES: the message has faults
   std::string describe() const;    ///< "launch 'gemm' on sip0, submitted at 12.000 ns"

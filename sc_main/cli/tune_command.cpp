@@ -31,6 +31,7 @@ struct TuneOptions {
   std::string ccl, output = "-", fidelity = "fast", scope = "sip",
                    ops = "all_reduce,all_gather,reduce_scatter,all_to_all";
   SizeRange sizes;
+  unsigned iterations = 4;
   unsigned jobs = std::max(1U, std::thread::hardware_concurrency());
   bool quiet = false;
 
@@ -42,6 +43,8 @@ struct TuneOptions {
     add("minbytes,b", po::value(&sizes.least)->default_value("1K"), "smallest size, as nccl-tests counts it");
     add("maxbytes,e", po::value(&sizes.most)->default_value("16M"), "largest size");
     add("stepfactor,f", po::value(&sizes.factor)->default_value(4), "factor from size to size");
+    add("iters,n", po::value(&iterations)->value_name("N"),
+        "iterations whose mean counts: one alone may meet a refresh of the HBM (default: 4)");
     add("scope", po::value(&scope)->value_name("SCOPE"), "sip, cube or pe (default: sip)");
     add("fidelity", po::value(&fidelity)->value_name("LEVEL"), "accurate or fast, or parts (default: fast)");
     add("ccl", po::value(&ccl)->value_name("FILE"),
@@ -84,6 +87,7 @@ class Tuning {
       ops_.push_back(named<CollectiveOp>("--ops", op, static_cast<int>(CollectiveOp::barrier)));
     }
     if (ops_.empty()) throw UsageError("--ops is empty", "give at least one operation");
+    if (options_.iterations == 0) throw UsageError("--iters is '0'", "give an integer of at least 1");
     if (options_.jobs == 0) throw UsageError("--jobs is '0'", "give an integer of at least 1");
   }
 
@@ -93,7 +97,7 @@ class Tuning {
     const topology::Plan plan =
         plan_of(topology::resolve(options_.machine.topology, options_.machine.sets), options_.machine.topology);
     const std::vector<std::string> names = registry_.names();
-    std::vector<std::function<std::vector<double>()>> runs;
+    std::vector<std::function<std::vector<double>()>> runs;  // sizes, then times
     for (const CollectiveOp op : ops_) {
       for (const std::string& name : names) runs.push_back([this, op, name] { return times_of(op, name); });
     }
@@ -106,10 +110,19 @@ class Tuning {
     }
     ccl::TunedTable table = registry_.tuned();
     for (std::size_t i = 0; i < ops_.size(); ++i) {
-      ccl::TunedTable::Row row{ccl::machine_key(plan.map), ops_[i], scope_, sizes_, {}};
+      ccl::TunedTable::Row row{ccl::machine_key(plan.map), ops_[i], scope_, {}, {}};
       for (std::size_t n = 0; n < names.size(); ++n) {
-        const std::vector<double>& ns = times[i * names.size() + n];
-        if (ns.size() == sizes_.size()) row.ns[names[n]] = ns;
+        const std::vector<double>& found = times[i * names.size() + n];
+        if (found.size() != 2 * sizes_.size()) continue;
+        row.bytes.clear();
+        std::vector<double>& ns = row.ns[names[n]];
+        for (std::size_t size = 0; size < sizes_.size(); ++size) {
+          // As many as divide, which `auto` asks for: small sizes may become one.
+          const auto bytes = static_cast<std::uint64_t>(found[size]);
+          if (!row.bytes.empty() && bytes <= row.bytes.back()) continue;
+          row.bytes.push_back(bytes);
+          ns.push_back(found[sizes_.size() + size]);
+        }
       }
       if (row.ns.empty()) {
         throw UsageError(fmt::format("no algorithm could be measured for {}", to_string(ops_[i])),
@@ -129,7 +142,8 @@ class Tuning {
   }
 
  private:
-  /// In a process of its own. Nothing, with the reason on standard error: it does not serve the operation, or fails.
+  /// The sizes and their times, in a process of its own. Nothing, with the reason on standard error: it does not serve
+  /// the operation, or fails.
   std::vector<double> times_of(CollectiveOp op, const std::string& name) const {
     Arguments arguments = {to_string(op),
                            "--topology",
@@ -144,6 +158,8 @@ class Tuning {
                            options_.sizes.most,
                            "-f",
                            std::to_string(options_.sizes.factor),
+                           "-n",
+                           std::to_string(options_.iterations),
                            "--data",
                            "off",
                            "--check",
@@ -154,11 +170,13 @@ class Tuning {
                            options_.fidelity};
     for (const std::string& set : options_.machine.sets) arguments.insert(arguments.end(), {"--set", set});
     if (!options_.ccl.empty()) arguments.insert(arguments.end(), {"--ccl", options_.ccl});
-    std::vector<double> ns;
+    std::vector<double> found;
     try {
       Run run(arguments);
       const Run::Finished finished = run.execute_silently(run.resolve());
-      for (const auto& row : finished.json.at("results")) ns.push_back(row.at("time_ns").get<double>());
+      for (const char* key : {"bytes", "time_ns"}) {
+        for (const auto& row : finished.json.at("results")) found.push_back(row.at(key).get<double>());
+      }
     } catch (...) {
       std::string reason;
       classify(std::current_exception(), reason);
@@ -166,7 +184,7 @@ class Tuning {
         std::fputs(fmt::format("# {} {}: not measured: {}\n", to_string(op), name, reason).c_str(), stderr);
       return {};
     }
-    return ns;
+    return found;
   }
 
   void report(const ccl::TunedTable::Row& row) const {

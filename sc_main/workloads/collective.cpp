@@ -24,6 +24,7 @@ struct Measurement {
   CollectiveData data;
   std::vector<Ps> starts, ends, submits, completions;  ///< of timed iterations: extremes over ranks
   std::string algorithm;
+  std::optional<ccl::Choice> choice;  ///< of `auto`
 
   void reset(std::size_t ranks, int iterations) {
     const auto n = static_cast<std::size_t>(iterations);
@@ -105,7 +106,7 @@ class CollectiveWorkload final : public Workload {
   Json row(const Session& session, const CollectiveRequest& request, std::size_t group,
            const std::vector<CollectiveLayout>& layouts);
   std::string text_row(const CollectiveRequest& request, const Json& result) const;
-  void explain(const Session& session, const std::vector<ccl::BoundInput>& inputs, const std::string& algorithm,
+  void explain(const Session& session, const std::vector<ccl::BoundInput>& inputs, const Measurement& measured,
                int iterations, Json& result);
 
   const CollectiveOp op_;
@@ -145,22 +146,12 @@ std::string CollectiveWorkload::help() const {
 }
 
 void CollectiveWorkload::explain(const Session& session, const std::vector<ccl::BoundInput>& inputs,
-                                 const std::string& algorithm, int iterations, Json& result) {
-  const ccl::BoundInput& input = inputs.front();
+                                 const Measurement& measured, int iterations, Json& result) {
   const Explanation explanation(*session.options().plan, inputs, result["time_ns"].get<double>(), before_, after_,
                                 static_cast<unsigned>(iterations));
-  std::optional<ccl::Choice> choice;
-  if (algorithm_ == ccl::kAuto) {  // asked again: the same answer
-    const ccl::Registry registry(session.options().ccl_file);
-    const MachineMap& map = session.map();
-    ccl::Group group;
-    group.sips = input.sips;
-    group.queue = {map.ipcq_slots, map.ipcq_slot_bytes, map.ipcq_buffer};
-    choice =
-        ccl::Chooser(registry, map, group).choose({input.op, input.scope, input.bytes, input.root, 0, input.in_place});
-  }
-  result["explain"] = explanation.json(algorithm, choice ? &*choice : nullptr);
-  explanation_ = explanation.text(algorithm, choice ? &*choice : nullptr);
+  const ccl::Choice* choice = measured.choice ? &*measured.choice : nullptr;
+  result["explain"] = explanation.json(measured.algorithm, choice);
+  explanation_ = explanation.text(measured.algorithm, choice);
 }
 
 Report CollectiveWorkload::run(Session& session) {
@@ -320,6 +311,7 @@ void CollectiveWorkload::measure(Context& ctx, const CollectiveRequest& request,
     for (std::size_t k = 0; k < parts.size(); ++k) {
       ctx.wait(handles[k]);
       measured_[parts[k].group].algorithm = handles[k].name();
+      if (const ccl::Choice* choice = handles[k].choice()) measured_[parts[k].group].choice = *choice;
       if (i >= request.warmup) {
         measured_[parts[k].group].add(static_cast<std::size_t>(i - request.warmup), handles[k]);
       }
@@ -416,7 +408,7 @@ Json CollectiveWorkload::row(const Session& session, const CollectiveRequest& re
   if (!c.in_place) result["out_placement"] = to_string(c.out_policy);
   if (ccl::rooted(op_)) result["root"] = c.root;
   result["group"] = request.groups[group];
-  if (options_.explain() && !ranks_are_pes_) explain(session, inputs, measured.algorithm, request.iterations, result);
+  if (options_.explain() && !ranks_are_pes_) explain(session, inputs, measured, request.iterations, result);
   if (options_.explain() && ranks_are_pes_)
     explanation_ = "#   ranks are PEs (world_size in ccl.yaml): there are bounds for ranks that are SIPs only\n";
   return result;

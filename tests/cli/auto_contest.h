@@ -1,7 +1,10 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/cli/tool_runner.h"
 
@@ -22,31 +25,51 @@ class AutoContest {
   }
   /// Rows of `auto` with its candidates; `table`: tuned times, or empty.
   nlohmann::ordered_json rows(const Sizes& sizes, const std::string& table) const {
-    std::vector<std::string> arguments{"run",        op_,    "--data",    "off",    "-d", "f32",
-                                       "--fidelity", "fast", "--explain", "--json", "-"};
+    std::vector<std::string> arguments{"run",  op_,         "--data", "off", "-d", "f32", "--fidelity",
+                                       "fast", "--explain", "--json", "-",   "-n", "4"};
     if (!table.empty()) arguments.insert(arguments.end(), {"--ccl", table});
     const Outcome outcome = tool_(joined(arguments, sizes));
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     return nlohmann::ordered_json::parse(outcome.out, nullptr, false).value("results", nlohmann::ordered_json::array());
   }
-  /// What `auto` takes at each size, by `table` or by what ships (empty), is at most 5 % slower than the best of all,
-  /// measured at just these sizes.
+  /// What `auto` takes at each size, by `table` or by what ships (empty), is at most 5 % slower than the best of all.
+  /// Both times are those of `kernbench tune`: how the HBM's refreshes fall depends on what ran before, so a time of
+  /// the run that chose is no match for them.
   void expect_close(const Sizes& sizes, const std::string& table) const {
     tune(sizes, "all.yaml");
-    const nlohmann::ordered_json chosen = rows(sizes, table), all = rows(sizes, "all.yaml");
+    const nlohmann::ordered_json chosen = rows(sizes, table);
+    const std::map<std::string, std::vector<double>> measured = times("all.yaml");
     ASSERT_FALSE(chosen.empty());
-    ASSERT_EQ(chosen.size(), all.size());
+    ASSERT_FALSE(measured.empty());
     for (std::size_t i = 0; i < chosen.size(); ++i) {
-      const nlohmann::ordered_json& best = all[i].at("explain").at("candidates").at(0);
-      ASSERT_EQ(best.at("measured"), true);
-      EXPECT_LE(chosen[i].at("time_ns").get<double>(), 1.05 * best.at("expected_ns").get<double>())
+      const auto algorithm = chosen[i].at("algorithm").get<std::string>();
+      ASSERT_EQ(measured.count(algorithm), 1U) << algorithm;
+      std::pair<double, std::string> best;
+      for (const auto& [name, ns] : measured) {
+        ASSERT_EQ(ns.size(), chosen.size()) << name;
+        if (best.second.empty() || ns[i] < best.first) best = {ns[i], name};
+      }
+      EXPECT_LE(measured.at(algorithm)[i], 1.05 * best.first)
           << machine_.at(1) << (machine_.size() > 2 ? " " + machine_.at(3) : "") << ", scope " << scope_ << ": " << op_
-          << " of " << chosen[i].at("bytes") << " B: " << chosen[i].at("algorithm") << ", best "
-          << best.at("algorithm");
+          << " of " << chosen[i].at("bytes") << " B: " << algorithm << ", best " << best.second;
     }
   }
 
  private:
+  /// By algorithm: lines `      NAME: [ns, ...]` of a table with one row.
+  std::map<std::string, std::vector<double>> times(const std::string& file) const {
+    std::map<std::string, std::vector<double>> found;
+    std::istringstream lines(read(tool_.file(file)));
+    for (std::string line; std::getline(lines, line);) {
+      const std::size_t colon = line.find(": [");
+      if (line.rfind("      ", 0) != 0 || colon == std::string::npos) continue;
+      std::replace(line.begin(), line.end(), ',', ' ');
+      std::istringstream numbers(line.substr(colon + 3));
+      std::vector<double>& ns = found[line.substr(6, colon - 6)];
+      for (double one = 0; numbers >> one;) ns.push_back(one);
+    }
+    return found;
+  }
   std::vector<std::string> joined(std::vector<std::string> arguments, const Sizes& sizes) const {
     arguments.insert(arguments.end(), machine_.begin(), machine_.end());
     arguments.insert(arguments.end(), {"--scope", scope_, "-b", sizes.least, "-e", sizes.most, "-f", sizes.factor});

@@ -20,6 +20,20 @@ TEST(Auto, TakesATunedTableBetweenItsSizes) {
   contest.expect_close({"8K", "32K", "4"}, "tuned.yaml");
 }
 
+/// Data that divide into lines, and some that do not.
+TEST(Auto, WhatItExpectsOfAMachineThatWasNeverTunedIsWhatItTakes) {
+  for (const char* op : {"all_to_all", "reduce_scatter"}) {
+    const auto rows = AutoContest(kRing5, op).rows({"2K", "128K", "8"}, "");
+    ASSERT_EQ(rows.size(), 3U);
+    for (const auto& row : rows) {
+      const auto& expected = row.at("explain").at("candidates").at(0);
+      EXPECT_FALSE(expected.at("measured").get<bool>());
+      EXPECT_NEAR(row.at("time_ns").get<double>() / expected.at("expected_ns").get<double>(), 1, 0.12)
+          << op << " of " << row.at("bytes") << " B by " << row.at("algorithm");
+    }
+  }
+}
+
 TEST(Auto, ShippedTimesArePartOfAResultAndItsHash) {
   const Tool tool;
   const auto result = [&](const std::vector<std::string>& machine) {

@@ -173,9 +173,11 @@ TEST(Tune, TimesAreThoseOfTheRuns) {
   EXPECT_EQ(tool(tune({"-q", "--ops", "all_gather", "-b", "4K", "-e", "4K", "-o", "tuned.yaml"})).code, 0);
   const ordered_json tuned = parsed(tool({"run", "all_gather", "--topology", "minimal", "--set", "system.sips.count=2",
                                           "-b", "4K", "--ccl", "tuned.yaml", "--explain", "--json", "-"})),
-                     alone = parsed(tool({"run", "all_gather", "--topology", "minimal", "--set", "system.sips.count=2",
-                                          "-b", "4K", "--algorithm", "ring", "--dtype", "f32", "--fidelity", "fast",
-                                          "--data", "off", "--json", "-"}));
+                     alone = parsed(
+                         tool({"run",     "all_gather", "--topology", "minimal", "--set",       "system.sips.count=2",
+                               "-b",      "4K",         "-n",         "4",       "--algorithm", "ring",
+                               "--dtype", "f32",        "--fidelity", "fast",    "--data",      "off",
+                               "--json",  "-"}));
   for (const auto& candidate : tuned.at("results").at(0).at("explain").at("candidates")) {
     if (candidate.at("algorithm") != "ring") continue;
     EXPECT_NEAR(candidate.at("expected_ns").get<double>(), alone.at("results").at(0).at("time_ns").get<double>(), 1);
@@ -207,6 +209,7 @@ TEST(Tune, RefusesWhatItCannotMeasure) {
   };
   refused({"--ops", "all_reduc"}, "--ops is 'all_reduc'\n  hint: did you mean 'all_reduce'?");
   refused({"--scope", "sips"}, "--scope is 'sips'\n  hint: did you mean 'sip'?");
+  refused({"--iters", "0"}, "--iters is '0'\n  hint: give an integer of at least 1");
   refused({"--jobs", "0"}, "--jobs is '0'\n  hint: give an integer of at least 1");
   refused({"--ops", "all_reduce", "-b", "1"}, "no algorithm could be measured for all_reduce");
   const Outcome outcome = tool(tune({"-o", "missing/tuned.yaml"}));

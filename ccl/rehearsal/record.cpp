@@ -1,0 +1,166 @@
+#include "ccl/rehearsal/record.h"
+
+#include <algorithm>
+
+namespace kernbench::ccl {
+
+TensorPlaces::TensorPlaces(const MachineMap& map, const CallTensors& tensors) : map_(map) {
+  for (const LaunchMessage::TensorArg* argument : {&tensors.in, &tensors.out}) {
+    if (argument->base == 0 || (!tensors_.empty() && tensors_.front().base == argument->base)) continue;
+    Tensor tensor{argument->base, {}, argument};
+    for (const TensorShard& shard : argument->shards) {
+      if (shard.nbytes == 0) continue;
+      tensor.parts.push_back({shard.offset_bytes, shard.offset_bytes + shard.nbytes, shard.owner.cube, shard.owner.pe});
+    }
+    std::stable_sort(tensor.parts.begin(), tensor.parts.end(),
+                     [](const Part& a, const Part& b) { return a.begin < b.begin; });
+    tensors_.push_back(std::move(tensor));
+  }
+  std::sort(tensors_.begin(), tensors_.end(), [](const Tensor& a, const Tensor& b) { return a.base < b.base; });
+}
+
+std::int32_t TensorPlaces::at(Va va, PeCoord self) const {
+  const std::int32_t own = self.cube * map_.pes_per_cube + self.pe;
+  auto tensor = std::upper_bound(tensors_.begin(), tensors_.end(), va,
+                                 [](Va address, const Tensor& t) { return address < t.base; });
+  if (tensor == tensors_.begin()) return own;
+  --tensor;
+  const std::uint64_t offset = va - tensor->base;
+  auto part = std::upper_bound(tensor->parts.begin(), tensor->parts.end(), offset,
+                               [](std::uint64_t at, const Part& p) { return at < p.begin; });
+  std::int32_t best = own, least = 3;
+  while (part != tensor->parts.begin() && (--part)->end > offset) {
+    const std::int32_t far = part->cube != self.cube ? 2 : part->pe != self.pe ? 1 : 0;
+    if (far > least) continue;
+    least = far;
+    best = part->cube * map_.pes_per_cube + part->pe;
+    if (far == 0) break;
+  }
+  return best;
+}
+
+ShardView TensorPlaces::shard(Va tensor, PeCoord self) const {
+  for (const Tensor& known : tensors_) {
+    if (known.base != tensor) continue;
+    for (const TensorShard& shard : known.argument->shards) {
+      if (shard.owner.cube == self.cube && shard.owner.pe == self.pe)
+        return {tensor + shard.offset_bytes, shard.rows, shard.cols};
+    }
+  }
+  return {tensor, 0, 0};
+}
+
+void RehearsalTl::begin(PeCoord self, const QueuesOfPe& queues, std::uint32_t slot_bytes,
+                        std::vector<RehearsedOp>& ops) {
+  self_ = self;
+  queues_ = &queues;
+  slot_bytes_ = std::max<std::uint32_t>(slot_bytes, 1);
+  ops_ = &ops;
+}
+
+std::int64_t RehearsalTl::program_id(int axis) const {
+  return axis == 0 ? self_.pe : axis == 1 ? self_.cube : self_.sip;
+}
+
+std::int64_t RehearsalTl::num_programs(int axis) const {
+  return axis == 0 ? map_.pes_per_cube : axis == 1 ? map_.cubes_per_sip() : map_.sips;
+}
+
+std::int32_t RehearsalTl::add(const RehearsedOp& op) {
+  if (++added_ > most_) throw CannotRehearse();
+  ops_->push_back(op);
+  return static_cast<std::int32_t>(ops_->size()) - 1;
+}
+
+Tile RehearsalTl::tile(std::int32_t op, Shape shape, DType dtype) {
+  auto state = std::make_shared<Tile::State>();
+  state->tl = this;
+  state->id = static_cast<std::uint64_t>(op + 1);
+  state->shape = shape;
+  state->dtype = dtype;
+  return Tile(std::move(state));
+}
+
+std::int32_t RehearsalTl::op_of(const Tile& tile) {
+  return tile ? static_cast<std::int32_t>(tile.state().id) - 1 : kNothing;
+}
+
+Tile RehearsalTl::compute(std::initializer_list<const Tile*> operands, Shape shape, DType dtype) {
+  RehearsedOp op{RehearsedOp::Kind::math, static_cast<std::uint32_t>(shape.count() * size_of(dtype)), 0};
+  std::size_t count = 0;
+  for (const Tile* operand : operands) {
+    const std::int32_t needed = op_of(*operand);
+    if (needed != kNothing && count < std::size(op.needs)) op.needs[count++] = needed;
+  }
+  return tile(add(op), shape, dtype);
+}
+
+Tile RehearsalTl::load(Va va, Shape shape, DType dtype, std::int64_t) {
+  const auto bytes = static_cast<std::uint32_t>(shape.count() * static_cast<std::int64_t>(size_of(dtype)));
+  return tile(add({RehearsedOp::Kind::load, bytes, places_.at(va, self_)}), shape, dtype);
+}
+
+void RehearsalTl::store(Va va, const Tile& tile, std::int64_t) {
+  RehearsedOp op{RehearsedOp::Kind::store, static_cast<std::uint32_t>(tile.bytes()), places_.at(va, self_)};
+  op.needs[0] = op_of(tile);
+  add(op);
+}
+
+Tile RehearsalTl::gather(Va table, const std::vector<std::int64_t>& index, std::int64_t cols, DType dtype,
+                         std::int64_t) {
+  return load(table, {static_cast<std::int64_t>(index.size()), cols}, dtype, 0);
+}
+
+Tile RehearsalTl::slice(const Tile& whole, std::int64_t, std::int64_t count) {
+  const Shape shape = whole.shape().rows == 1 ? Shape{1, count} : Shape{count, whole.shape().cols};
+  return tile(op_of(whole), shape, whole.dtype());
+}
+
+Tile RehearsalTl::dot(const Tile& a, const Tile& b, const Tile& acc) {
+  const Tile& last = acc ? acc : b;
+  return compute({&a, &last}, {a.shape().rows, b.shape().cols}, a.dtype());
+}
+
+Tile RehearsalTl::math(MathOp, const std::vector<Tile>& operands) {
+  const Tile& first = operands.front();
+  return compute({&first, &operands.back()}, first.shape(), first.dtype());
+}
+
+Tile RehearsalTl::reduce(ReduceKind, const Tile& a, int axis) {
+  return compute({&a}, axis == 0 ? Shape{1, a.shape().cols} : Shape{a.shape().rows, 1}, a.dtype());
+}
+
+std::int32_t RehearsalTl::messages(RehearsedOp op, std::uint64_t bytes) {
+  std::int32_t last = kNothing;
+  do {
+    op.bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, slot_bytes_));
+    bytes -= op.bytes;
+    last = add(op);
+  } while (bytes > 0);
+  return last;
+}
+
+void RehearsalTl::send(Direction direction, const Tile& tile) {
+  RehearsedOp op{RehearsedOp::Kind::send, 0, queue(direction).send};
+  op.needs[0] = op_of(tile);
+  messages(op, tile.bytes());
+}
+
+Tile RehearsalTl::recv(Direction direction, Shape shape, DType dtype) {
+  const auto bytes = static_cast<std::uint64_t>(shape.count()) * size_of(dtype);
+  return tile(messages({RehearsedOp::Kind::recv, 0, queue(direction).recv}, bytes), shape, dtype);
+}
+
+RehearsalTl::Queues RehearsalTl::queue(Direction direction) const {
+  const auto found = queues_->find(direction.code());
+  if (found == queues_->end()) throw CannotRehearse();
+  return found->second;
+}
+
+void RehearsalTl::wait(const Tile& tile) {
+  RehearsedOp op{RehearsedOp::Kind::wait, 0, 0};
+  op.needs[0] = op_of(tile);
+  if (op.needs[0] != kNothing) add(op);
+}
+
+}  // namespace kernbench::ccl

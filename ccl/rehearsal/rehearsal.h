@@ -1,0 +1,23 @@
+#pragma once
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "ccl/rehearsal/record.h"
+
+namespace kernbench::ccl {
+
+/// Seconds that a collective call should take, from the start of its kernels to the end of the last: the kernels of
+/// all PEs are written down and their ops run against clocks, a message as a whole where the machine moves packets.
+///
+/// A PE issues in order, until the queue of an engine is full; each engine and each end of a queue does its ops in
+/// order, one as soon as what it needs is there. Bytes pass ports, bundles of links and memories one message after the
+/// other; a slot is free again a packet's way after its message was received.
+/// Not modelled: the networks inside cubes, which connection of a bundle a message takes, translation, HBM's banks and
+/// refreshes, hazards between ops that no value joins.
+///
+/// Nothing if the call has more than `most_ops` ops, or what it has are no rehearsable ones. Throws Error as bind does.
+std::optional<double> rehearse(const MachineMap& map, const Collective& collective, const CallTensors& tensors,
+                               std::size_t most_ops);
+
+}  // namespace kernbench::ccl

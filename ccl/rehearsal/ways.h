@@ -1,0 +1,74 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "ccl/schedule/schedule.h"
+#include "tlm/machine/machine_map.h"
+
+namespace kernbench::ccl {
+
+/// Something that bytes pass one after the other: a port, a bundle of links, a memory.
+struct Passage {
+  double bytes_per_second = 0;  ///< 0: no limit
+  double free = 0;              ///< seconds
+
+  /// Bytes whose head is there at `time`: when they begin to pass.
+  double pass(double time, double bytes) {
+    const double head = time > free ? time : free;
+    if (bytes_per_second > 0) free = head + bytes / bytes_per_second;
+    return head;
+  }
+};
+
+/// How bytes get from one PE to another, on an idle machine.
+struct Way {
+  double seconds = 0;                 ///< of a minimal packet
+  double least_bytes_per_second = 0;  ///< of what they pass
+  std::vector<std::uint32_t> out;     ///< passages up to the first link between SIPs, that included
+  std::vector<std::uint32_t> links;   ///< further links between SIPs
+  std::vector<std::uint32_t> in;      ///< passages after the last one
+};
+
+/// Ways of a machine, and what they have in common. XY inside a SIP; straight up to the IO chiplet and down from it;
+/// between SIPs along the row, then the column (docs/routing). Bundles are taken whole, networks of cubes as free.
+class WayBook {
+ public:
+  explicit WayBook(const MachineMap& map);
+
+  Way way(PeCoord from, PeCoord to);
+  std::uint32_t port_out(PeCoord pe) { return passage({kPortOut, number(pe), 0}); }
+  std::uint32_t port_in(PeCoord pe) { return passage({kPortIn, number(pe), 0}); }
+  std::uint32_t memory(PeCoord pe) { return passage({kMemory, number(pe), 0}); }
+  Passage& operator[](std::uint32_t passage) { return passages_[passage]; }
+  double further_link_seconds() const { return request_.sip.pass_seconds; }
+
+ private:
+  enum Kind : std::int64_t {
+    kPortOut,
+    kPortIn,
+    kMemory,
+    kCubeLink,
+    kColumnOut,
+    kColumnIn,
+    kSipLink,
+    kSwitchOut,
+    kSwitchIn
+  };
+  using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
+  std::int64_t number(PeCoord pe) const {
+    return (std::int64_t{pe.sip} * map_.cubes_per_sip() + pe.cube) * map_.pes_per_cube + pe.pe;
+  }
+  std::uint32_t passage(const Key& key);
+  double rate(const Key& key) const;
+  void cube_link(std::vector<std::uint32_t>& way, int sip, int from, int to);
+
+  const MachineMap& map_;
+  PlanRequest request_;
+  std::map<Key, double> rates_;  // of links, bytes per second
+  std::map<Key, std::uint32_t> numbers_;
+  std::vector<Passage> passages_;
+};
+
+}  // namespace kernbench::ccl
