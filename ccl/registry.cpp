@@ -201,6 +201,8 @@ AlgorithmEntry Registry::load(const std::string& name, const std::map<std::strin
   return loaded;
 }
 
+bool AlgorithmEntry::is_built_in() const { return module.rfind(kBuiltinPrefix, 0) == 0; }
+
 bool AlgorithmEntry::is_as_shipped() const {
   if (module != kBuiltinPrefix + name || world_size) return false;
   const std::vector<const Parameter*> all = declared(*algorithm);

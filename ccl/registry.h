@@ -29,6 +29,7 @@ struct AlgorithmEntry {
   std::optional<int> world_size{};                 ///< given: a rank is a PE, and there are as many; see Group::pes
   std::shared_ptr<const Schedule> schedule{};      ///< of a module that is a schedule file; used instead of planning
 
+  bool is_built_in() const;
   /// A built-in one under its own name, with no parameter changed: what was measured of it holds.
   bool is_as_shipped() const;
   /// What the algorithm, or the file, has for a request. REQUIRES: it gives schedules. Throws Error if it has nothing.

@@ -7,6 +7,7 @@
 
 #include "ccl/call_keys.h"
 #include "ccl/level_cost.h"
+#include "ccl/schedule/check.h"
 
 namespace kernbench::ccl {
 namespace {
@@ -105,6 +106,14 @@ std::shared_ptr<const ScheduleCall> ScheduleBinder::make(int rank, const Collect
   if (schedule.nodes != wanted.nodes() || schedule.op != plan.maps.op) {
     throw Error(fmt::format("algorithm '{}': its schedule is {} on {} nodes, not {} on {}", entry_.name,
                             to_string(schedule.op), schedule.nodes, to_string(plan.maps.op), wanted.nodes()));
+  }
+  if (!entry_.is_built_in() && !entry_.schedule) {  // files are proved as they are read
+    try {
+      check(schedule);
+    } catch (const Error& error) {
+      throw Error(
+          fmt::format("algorithm '{}' ({}): its schedule is wrong: {}", entry_.name, entry_.module, error.what()));
+    }
   }
   const QueueShape& queue = queues_.group().queue;
   if (schedule.slots() > queue.slots) {

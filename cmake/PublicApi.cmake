@@ -5,7 +5,10 @@ include(GNUInstallDirs)
 # Headers behind <kernbench/kernbench.h>; a test keeps the list complete. They keep their folders under include/kernbench.
 set(KERNBENCH_PUBLIC_HEADERS
   ccl/contract.h
+  ccl/grid.h
+  ccl/schedule/check.h
   ccl/schedule/schedule.h
+  ccl/verbs.h
   runtime/deadlock.h
   runtime/errors.h
   runtime/host_access.h

@@ -172,6 +172,34 @@ TEST(Collective, RefusesWhatTheAlgorithmDoesNotServe) {
             "torus_2d, mesh_2d_no_wrap");
 }
 
+/// What one_tree plans, without the last receive of the last node.
+ccl::Plan forgetful_plan(const ccl::PlanRequest& request) {
+  ccl::Plan plan = ccl::load_module("kernbench.ccl.one_tree")->plan(request);
+  auto schedule = std::make_shared<ccl::Schedule>(*plan.schedule);
+  schedule->steps.back().pop_back();
+  plan.schedule = schedule;
+  return plan;
+}
+
+TEST(Collective, ProvesTheSchedulesOfPlugIns) {
+  auto algorithm = std::make_shared<ccl::Algorithm>(*ccl::load_module("kernbench.ccl.one_tree"));
+  const MachineMap map = make_map(SipTopology::ring_1d, 2, 0, 0, 1, 1, 1);
+  const LaunchMessage::TensorArg tensor{0, {{{0, 0, 0}, 0, 8, 1, 4}}, {1, 4}};
+  CollectiveCall call;
+  call.op = CollectiveOp::broadcast;
+  const auto bind = [&](const char* module) {
+    ccl::RingNumbers rings;
+    const ccl::Collective collective({"mine", module, algorithm, {{"chunk_bytes", 0}}}, map, {0, {0, 1}, {}},
+                                     Scope::sip, rings);
+    collective.bind(0, call, tensor, tensor);
+  };
+  EXPECT_EQ(thrown_by([&] { bind("./mine.so"); }), "nothing was thrown");
+  algorithm->plan = &forgetful_plan;
+  EXPECT_EQ(thrown_by([&] { bind("./mine.so"); }),
+            "algorithm 'mine' (./mine.so): its schedule is wrong: schedule 'one_tree' (broadcast, 2 nodes): deadlock: "
+            "step 0 of node 0 (send of block 0, node 1) waits for ever");
+}
+
 TEST(Collective, RefusesUnequalTilesAndRingsThatDoNotFit) {
   MachineMap map = make_map(SipTopology::ring_1d, 2, 0, 0, 2, 1, 1);
   ccl::RingNumbers rings;

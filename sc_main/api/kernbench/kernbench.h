@@ -24,6 +24,9 @@
 
 // Collective algorithms.
 #include "ccl/contract.h"
+#include "ccl/grid.h"
+#include "ccl/schedule/check.h"
+#include "ccl/verbs.h"
 
 // Workloads and plug-ins.
 #include "sc_main/workloads/plugin.h"
