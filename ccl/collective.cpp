@@ -152,6 +152,12 @@ constexpr int kScopes = 3, kOperations = static_cast<int>(CollectiveOp::barrier)
 
 }  // namespace
 
+void check_serves(const AlgorithmEntry& entry, CollectiveOp op) {
+  if (entry.algorithm->operations & bit(op)) return;
+  throw Error(fmt::format("algorithm '{}' does not serve {}; it serves {}", entry.name, to_string(op),
+                          served<CollectiveOp>(entry.algorithm->operations, kOperations)));
+}
+
 Collective::Collective(AlgorithmEntry entry, std::shared_ptr<GroupQueues> queues, Scope scope) {
   const Algorithm& algorithm = *entry.algorithm;
   check_signature(entry);
@@ -190,10 +196,7 @@ std::vector<NeighbourEntry> Collective::neighbours(int rank) const { return impl
 Collective::Launch Collective::bind(int rank, CollectiveCall call, const LaunchMessage::TensorArg& in,
                                     const LaunchMessage::TensorArg& out) const {
   const Algorithm& algorithm = *impl_->entry.algorithm;
-  if (!(algorithm.operations & bit(call.op))) {
-    throw Error(fmt::format("algorithm '{}' does not serve {}; it serves {}", name(), to_string(call.op),
-                            served<CollectiveOp>(algorithm.operations, kOperations)));
-  }
+  check_serves(impl_->entry, call.op);
   const bool reduces =
       call.op == CollectiveOp::all_reduce || call.op == CollectiveOp::reduce || call.op == CollectiveOp::reduce_scatter;
   if (reduces && call.dtype == DType::boolean && call.reduce_op != ReduceOp::max && call.reduce_op != ReduceOp::min) {

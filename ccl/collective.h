@@ -18,6 +18,8 @@ class GroupQueues;
 
 /// Throws Error, with both signatures, if kernel_args and kernel disagree.
 void check_signature(const AlgorithmEntry& entry);
+/// Throws Error if the algorithm does not serve the operation.
+void check_serves(const AlgorithmEntry& entry, CollectiveOp op);
 
 /// One algorithm bound to machine, group and scope: neighbour tables at set-up, then one kernel per call and rank.
 /// One instance per process group, shared by its ranks. Immutable; takes no simulated time.

@@ -144,6 +144,26 @@ TEST(ScheduleOption, RunsAnAlgorithmFile) {
                                      "  hint: did you mean 'nchunksperloop'?\n"));
 }
 
+TEST(AlgorithmOption, AnOperationThatItDoesNotServeIsRefusedBeforeTheRun) {
+  const Tool tool;
+  const Outcome outcome =
+      tool({"run", "broadcast", "--topology", "minimal", "-b", "4K", "--algorithm", "halving_doubling"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(outcome.err,
+            "kernbench: error: algorithm 'halving_doubling' does not serve broadcast; it serves all_reduce\n");
+}
+
+TEST(AlgorithmOption, AnAlgorithmForTheGroupsNeedNotServeAllRanks) {
+  const Tool tool;
+  const Outcome outcome =
+      tool({"run", "all_reduce", "--topology", "minimal", "--set", "system.sips.count=6", "-b", "4K", "--schedule",
+            KERNBENCH_SOURCE_DIR "/docs/examples/schedules/ring4_all_reduce.xml", "--group", "0,1,2,3", "--group",
+            "5,3,4,2"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("# Out of bounds values : 0 OK"));
+}
+
 std::vector<std::string> tune(const std::vector<std::string>& more) {
   std::vector<std::string> arguments{"tune"};
   arguments.insert(arguments.end(), kTwo.begin(), kTwo.end());
