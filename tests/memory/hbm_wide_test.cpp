@@ -22,8 +22,8 @@ RunOptions options(Grade grade, std::uint32_t longest) {
 
 /// The same stack twice: its pseudo channels one by one, burst by burst, and the slices of the second in step.
 struct TwoStacks {
-  TwoStacks()
-      : each("each", config(), kCube, 2, options(Grade::accurate, kMaxPacketBytes), queue, nullptr),
+  explicit TwoStacks(const RunOptions& first = options(Grade::accurate, kMaxPacketBytes), Observer* observer = nullptr)
+      : each("each", config(), kCube, 2, first, queue, observer),
         wide("wide", config(), kCube, 2, options(Grade::fast, kLongestTrainBytes), queue, nullptr),
         each_in("each_in", queue),
         wide_in("wide_in", queue),
@@ -110,6 +110,56 @@ TEST(WideSlice, BlocksOfReadsAndWritesInTurnsTakeWhatTheirBurstsTake) {
   TwoStacks stacks;
   for (unsigned i = 0; i < 512; ++i) stacks.send(0, i / 8 % 2 == 1, std::uint64_t{i} * kTrain);
   EXPECT_NEAR(stacks.error(), 0, 0.03);
+}
+
+/// Sums up what the data buses do.
+class Buses : public Observer {
+ public:
+  TrackId add_track(const std::string& name, TrackKind, const std::vector<std::string>&) override {
+    const bool bus = name.find(".bus") != std::string::npos;
+    if (bus) ends_.push_back(0);
+    return bus ? TrackId{static_cast<std::uint32_t>(ends_.size() - 1)} : kNoTrack;
+  }
+  void interval(TrackId track, Ps begin, Ps end, std::uint64_t) override {
+    Ps& before = ends_[static_cast<std::size_t>(track)];
+    EXPECT_GE(begin, before) << "a bus overlaps itself";
+    before = end;
+    busy += end - begin;
+  }
+  void interval(TrackId, Ps, Ps, const std::string&) override { FAIL(); }
+  void change(TrackId, Ps, std::uint64_t) override { FAIL(); }
+  void op(const OpRecord&) override { FAIL(); }
+  bool wants_ops() const override { return false; }
+  Ps busy = 0;
+
+ private:
+  std::vector<Ps> ends_;
+};
+
+TEST(WideSlice, ObservedTakesTheSameTimesAndItsBusesAddUp) {
+  Buses buses;
+  TwoStacks stacks(options(Grade::fast, kLongestTrainBytes), &buses);
+  for (unsigned i = 0; i < 256; ++i) {
+    const std::uint32_t bytes = i % 3 == 0 ? 256 : kTrain;
+    stacks.send(i * Ps{70'000}, i % 4 == 1, std::uint64_t{i * 7 % 64} * kTrain, bytes);
+  }
+  EXPECT_EQ(stacks.error(), 0);
+  for (std::size_t i = 0; i < 256; ++i)
+    EXPECT_EQ(stacks.each_in.records[i].response, stacks.wide_in.records[i].response) << i;
+  EXPECT_EQ(buses.busy, stacks.each.stats().busy);
+}
+
+TEST(WideSlice, LooselyTimedAgreesWithApproximatelyTimedWhenIdle) {
+  TwoStacks stacks(options(Grade::fast, kLongestTrainBytes));
+  for (const std::uint32_t bytes : {256U, kTrain, 8 * kTrain}) {
+    const Ps start = stacks.queue.now() + 10'000'000;
+    sc_core::sc_time delay = sc_core::sc_time::from_value(start - stacks.queue.now());
+    stacks.each_in.out->b_transport(stacks.payload(false, 0, bytes), delay);
+    const Ps loose = stacks.queue.now() + delay.value();
+    const std::size_t id = stacks.wide_in.send(start, stacks.payload(false, 0, bytes));
+    stacks.queue.run_all();
+    EXPECT_EQ(loose, stacks.wide_in.records[id].response) << bytes;
+  }
 }
 
 TEST(WideSlice, OtherMappingsAndSharedChannelsAreServedEachForItself) {
