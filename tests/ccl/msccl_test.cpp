@@ -67,6 +67,10 @@ TEST(Msccl, AllGatherExampleWithTwoThreadBlocksThatWaitForEachOther) {
     EXPECT_EQ(run_collective(four(), c), "") << count;
     c.in_place = true;  // the file copies the own block to the output, where it lies already
     EXPECT_EQ(run_collective(four(), c), "") << count;
+    c.rows = false;  // every block on PEs of its own
+    c.in.cube = c.out.cube = CubeSplit::column_wise;
+    c.in.pe = c.out.pe = PeSplit::column_wise;
+    EXPECT_EQ(run_collective(four(), c), "") << count;
   }
 }
 
