@@ -210,9 +210,9 @@ Tick ChannelTiming::next_data() {
   return column + gaps_.read_data;
 }
 
-/// Batched: a hit leaves at its column command, a miss at its ACT (of a whole run the first burst of each bank); shared:
-/// every burst at its column command. What comes before (the column command of an opener, a PRE, maintenance) makes no
-/// room.
+/// Batched: a hit leaves at its column command, a miss at its ACT (of a whole run the first burst of each bank);
+/// shared: every burst at its column command. What comes before (the column command of an opener, a PRE, maintenance)
+/// makes no room.
 Tick ChannelTiming::next_room() {
   if (idle()) return kNoTick;
   const Candidate& column = best_column();

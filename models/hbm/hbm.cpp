@@ -48,6 +48,7 @@ Hbm::Impl::Impl(const std::string& name, const HbmConfig& configured, CubeCoord 
       slice_bytes(slices == 0 ? 0 : config.bytes / slices),
       wide(widened(config, slices, options.longest)),
       burst_bytes(wide ? wide->config.burst_bytes : config.burst_bytes),
+      burst_shift(burst_bytes == 0 ? 0 : static_cast<unsigned>(__builtin_ctzll(burst_bytes))),
       map(wide ? wide->config : config, wide ? 1 : std::max(1u, pseudo_channels_per_slice)),
       clock(config),
       gaps(config),
@@ -122,14 +123,18 @@ Ps Hbm::Impl::serve(unsigned port, tlm::tlm_generic_payload& payload, Ps start) 
   const std::uint64_t end = offset + payload.get_data_length();
   const std::uint32_t id = new_access();
   accesses[id] = Access();
-  accesses[id].offset = offset;
-  accesses[id].end = end;
-  measure(accesses[id]);
+  if (wide) {
+    accesses[id].offset = offset;
+    accesses[id].end = end;
+    measure(accesses[id]);
+  }
   // The commands are issued at once, whatever may arrive for earlier times.
   Tick now = clock.at_or_after(start), last = 0;
+  Channel* only = nullptr;  // that serves all of it
   for (std::uint64_t at = offset; at < end;) {
     const Piece piece = piece_at(port, at, end);
     Channel& target = channel(piece.channel);
+    if (at == offset && piece.end == end) only = &target;
     const unsigned needed = std::min(piece.count, queue_bursts);
     if (target.timing.decided_until() > now + 1) now = target.timing.decided_until() - 1;
     target.timing.advance(now);
@@ -144,8 +149,8 @@ Ps Hbm::Impl::serve(unsigned port, tlm::tlm_generic_payload& payload, Ps start) 
     at = piece.end;
   }
   for (std::uint64_t at = offset; !write && at < end && accesses[id].undecided != 0;) {
-    const Piece piece = piece_at(port, at, end);
-    Channel& target = channel(piece.channel);
+    const Piece piece = only != nullptr ? Piece{0, 0, 0, end} : piece_at(port, at, end);
+    Channel& target = only != nullptr ? *only : channel(piece.channel);
     while (target.open_reads != 0 && accesses[id].undecided != 0) advance(target, target.timing.next());
     at = piece.end;
   }

@@ -96,6 +96,7 @@ struct Hbm::Impl final : MemoryBackend {
   const std::uint64_t slice_bytes;
   const std::optional<WideSlice> wide;  ///< where trains are long: the pseudo channels of a slice go in step
   const std::uint64_t burst_bytes;      ///< that a place of a queue stands for
+  const unsigned burst_shift;           ///< of it
   const HbmAddressMap map;
   const ChannelClock clock;
   const ChannelGaps gaps;

@@ -18,15 +18,16 @@ std::uint32_t Hbm::Impl::new_access() {
 Hbm::Impl::Piece Hbm::Impl::piece_at(unsigned port, std::uint64_t at, std::uint64_t end) const {
   const BurstPlace place = map.place(at);
   Piece piece;
-  piece.first = at / burst_bytes;
-  const std::uint64_t needed = (end + burst_bytes - 1) / burst_bytes - piece.first;
+  piece.first = at >> burst_shift;
   if (wide) {
     piece.channel = port;
+    const std::uint64_t needed = ((end + burst_bytes - 1) >> burst_shift) - piece.first;
     piece.count = static_cast<unsigned>(std::min<std::uint64_t>(needed, map.columns() - place.column));
   } else {
     piece.channel = (port * pseudo_channels_per_slice + place.pseudo_channel) / config.pseudo_channels;
-    const std::uint64_t unit = map.interleave() / burst_bytes, rest = unit - piece.first % unit;
-    piece.count = static_cast<unsigned>(std::min({needed, rest, std::uint64_t{queue_bursts}}));
+    const std::uint64_t unit_end = std::min((at / map.interleave() + 1) * map.interleave(), end);
+    const std::uint64_t needed = ((unit_end + burst_bytes - 1) >> burst_shift) - piece.first;
+    piece.count = static_cast<unsigned>(std::min(needed, std::uint64_t{queue_bursts}));
   }
   piece.end = std::min((piece.first + piece.count) * burst_bytes, end);
   return piece;
