@@ -30,6 +30,22 @@ std::vector<std::uint64_t> read_numbers(const ConfigNode& list, const std::strin
   return numbers;
 }
 
+/// Times of packets from each PE to its memory, to PE 0 of its SIP, and to its like on the next SIP, all together:
+/// where PEs stand and what networks take moves one of them.
+Ps ways(const MachineMap& map) {
+  constexpr std::uint32_t kMinimal = 64;
+  const std::vector<PeCoord> pes = map.pes(0);
+  Ps sum = 0;
+  for (const PeCoord pe : pes) {
+    const NodeId self = map.pe(pe);
+    sum += map.packet_latency(self, map.hbm_port(pe), kMinimal);
+    if (pe != pes.front()) sum += map.packet_latency(self, map.pe(pes.front()), kMinimal);
+    const PeCoord like{1, pe.cube, pe.pe};
+    if (map.sips > 1 && map.has(like)) sum += map.packet_latency(self, map.pe(like), kMinimal);
+  }
+  return sum;
+}
+
 }  // namespace
 
 std::string machine_key(const MachineMap& map) {
@@ -41,9 +57,12 @@ std::string machine_key(const MachineMap& map) {
     return fmt::format("{:.0f}MBps_{}ns", static_cast<double>(links.front().capacity.bytes_per_second()) / 1e6,
                        links.front().latency / 1000);
   };
-  return key + fmt::format("_sip_{}_cube_{}_hbm_{:.0f}MBps_slots_{}x{}", link(map.sip_links), link(map.cube_links),
-                           static_cast<double>(map.hbm_slice.peak.bytes_per_second()) / 1e6, map.ipcq_slots,
-                           map.ipcq_slot_bytes);
+  key += fmt::format("_sip_{}_cube_{}_hbm_{:.0f}MBps_slots_{}x{}", link(map.sip_links), link(map.cube_links),
+                     static_cast<double>(map.hbm_slice.peak.bytes_per_second()) / 1e6, map.ipcq_slots,
+                     map.ipcq_slot_bytes);
+  key += fmt::format("_port_{:.0f}MBps_tcm_{:.0f}MBps", static_cast<double>(map.pe_port.bytes_per_second()) / 1e6,
+                     static_cast<double>(map.tcm.peak.bytes_per_second()) / 1e6);
+  return map.packet_latency ? key + fmt::format("_ways_{}ps", ways(map)) : key;
 }
 
 void TunedTable::read(const ConfigNode& list, Problems& problems) {

@@ -1,3 +1,5 @@
+#include <sstream>
+
 #include "tests/cli/auto_contest.h"
 
 namespace kernbench {
@@ -30,6 +32,41 @@ TEST(Auto, WhatItExpectsOfAMachineThatWasNeverTunedIsWhatItTakes) {
       EXPECT_FALSE(expected.at("measured").get<bool>());
       EXPECT_NEAR(row.at("time_ns").get<double>() / expected.at("expected_ns").get<double>(), 1, 0.12)
           << op << " of " << row.at("bytes") << " B by " << row.at("algorithm");
+    }
+  }
+}
+
+/// Times of `algorithm` in a run's text of shipped rows, of an operation with scope sip.
+std::vector<double> shipped_times(const std::string& rows, const std::string& op, const std::string& algorithm) {
+  const std::size_t row = rows.find("op: " + op + "\n    scope: sip\n");
+  if (row == std::string::npos) return {};
+  const std::string key = "\n      " + algorithm + ": [";
+  const std::size_t list = rows.find(key, row);
+  if (list == std::string::npos) return {};
+  std::istringstream numbers(rows.substr(list + key.size(), rows.find(']', list) - list - key.size()));
+  std::vector<double> ns;
+  for (std::string one; std::getline(numbers, one, ',');) ns.push_back(std::stod(one));
+  return ns;
+}
+
+/// If this fails the machine has become another one: run 'kernbench tune' for the preset again.
+TEST(Auto, ShippedTimesAreWhatARunTakes) {
+  const Tool tool;
+  for (const auto& [preset, op, algorithm] :
+       {std::tuple{"ring8", "all_to_all", "direct"}, std::tuple{"ring8", "all_reduce", "flood"},
+        std::tuple{"torus4x4", "all_gather", "direct"}, std::tuple{"default", "reduce_scatter", "direct"}}) {
+    const Outcome outcome = tool({"run", op,    "--topology", preset, "--algorithm", algorithm, "-b",     "1K",
+                                  "-e",  "16K", "-f",         "4",    "-n",          "4",       "--data", "off",
+                                  "-d",  "f32", "--fidelity", "fast", "--json",      "-"});
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const auto result = nlohmann::ordered_json::parse(outcome.out, nullptr, false);
+    ASSERT_TRUE(result.at("tuned").is_string()) << preset << ": no times ship for this machine";
+    const std::vector<double> shipped = shipped_times(result.at("tuned").get<std::string>(), op, algorithm);
+    const auto& rows = result.at("results");
+    ASSERT_GE(shipped.size(), rows.size()) << preset << " " << op << " " << algorithm;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      EXPECT_NEAR(shipped[i] / rows.at(i).at("time_ns").get<double>(), 1, 0.05)
+          << preset << " " << op << " of " << rows.at(i).at("bytes") << " B by " << algorithm;
     }
   }
 }
