@@ -28,6 +28,10 @@ void each_address(const Run& run, F&& f) {
 }
 /// Bytes of the values of a window that are loaded ahead or stored behind; two windows of each are in TCM at a time.
 constexpr std::int64_t kWindowBytes = 256 << 10;
+/// The same of the window for which the steps wait, where at most every second message that a lane sends is its own
+/// node's: few loads are enough then, even of few memories.   assumed: what a DMA queue of 16 takes of messages of
+/// 4 KiB; sends behind more would wait for loads that they do not need
+constexpr std::int64_t kFirstWindowBytes = 64 << 10;
 bool reads_other(StepKind kind) { return kind == StepKind::copy || kind == StepKind::reduce; }
 
 /// Fills in the flags that depend on the order in which the entries of one round run.
@@ -145,9 +149,16 @@ void Executor::plan_turns() {
     largest = std::max(largest, range.count * static_cast<std::int64_t>(verbs_.item()));
     if (local.holds && (local.changes || (local.used && keeps(local, range)))) ++stores;
   }
-  window_ = static_cast<std::size_t>(std::max<std::int64_t>(kWindowBytes / largest, 4));
+  const auto values = [&](std::int64_t bytes) {
+    return static_cast<std::size_t>(std::max<std::int64_t>(bytes / largest, 4));
+  };
+  window_ = values(kWindowBytes);
   stores_left_ = stores * lane_.rounds();
-  loads_ = plan_loads(first_uses(), window_, turn_);
+  const std::vector<FirstUse> uses = first_uses();
+  const auto sends = std::count_if(program_.entries.begin(), program_.entries.end(),
+                                   [](const NodeProgram::Entry& entry) { return entry.kind == StepKind::send; });
+  const bool few_loads = 2 * uses.size() <= static_cast<std::size_t>(sends);
+  loads_ = plan_loads(uses, {few_loads ? values(kFirstWindowBytes) : window_, window_}, turn_);
 }
 
 /// What the list reads of `in`, in the order in which it does.

@@ -4,7 +4,7 @@
 
 namespace kernbench::ccl {
 
-LoadPlan plan_loads(const std::vector<FirstUse>& uses, std::size_t window, LaneTurn turn) {
+LoadPlan plan_loads(const std::vector<FirstUse>& uses, Windows windows, LaneTurn turn) {
   LoadPlan plan;
   std::set<std::int32_t> regions, first;
   for (const FirstUse& use : uses) {
@@ -13,14 +13,15 @@ LoadPlan plan_loads(const std::vector<FirstUse>& uses, std::size_t window, LaneT
   }
   const auto at = [&](std::size_t i) { return plan.loads.begin() + static_cast<std::ptrdiff_t>(i); };
   std::size_t begin = 0, next = 0;
-  for (; next < std::min(window, uses.size()) && first.size() < regions.size(); ++next) {
+  for (; next < std::min(windows.first, uses.size()) && first.size() < regions.size(); ++next) {
     first.insert(uses[next].region);
   }
   if (next > 0) plan.from.push_back({0, next});
   begin_at_turn(at(0), at(next), turn);
   while (begin < uses.size()) {
     const std::size_t size = next - begin;
-    const std::size_t after = std::min(next + std::min(2 * size, window), uses.size());
+    const std::size_t longer = size + (size + 7) / 8;
+    const std::size_t after = std::min(next + std::min(longer, windows.most), uses.size());
     begin_at_turn(at(next), at(after), turn);
     for (std::size_t i = 0; i < size; ++i) {
       plan.from.push_back({uses[begin + i].entry, next + (after - next) * (i + 1) / size});

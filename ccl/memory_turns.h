@@ -37,10 +37,16 @@ struct LoadPlan {
   std::vector<From> from;            ///< by entry
 };
 
-/// Windows of at most `window` values in the order of their first use, which is that of `uses`; each begins at the
-/// lane's turn. The first one, for which the list waits, ends once it has something of every region; those after it
-/// are at most twice as long as the one before. The loads of a window begin one after the other with the uses of the
-/// window before.
-LoadPlan plan_loads(const std::vector<FirstUse>& uses, std::size_t window, LaneTurn turn);
+/// Sizes of windows, in values.
+struct Windows {
+  std::size_t first = 1;  ///< the first one, for which the list waits, at most
+  std::size_t most = 1;   ///< the others, at most
+};
+
+/// Windows in the order of their first use, which is that of `uses`; each begins at the lane's turn. The first one ends
+/// once it has something of every region. Those after it are longer than the one before by at most an eighth: what is
+/// loaded ahead takes turns with what the steps need, and would hold it up. The loads of a window begin one after the
+/// other with the uses of the window before.
+LoadPlan plan_loads(const std::vector<FirstUse>& uses, Windows windows, LaneTurn turn);
 
 }  // namespace kernbench::ccl

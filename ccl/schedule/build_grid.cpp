@@ -83,6 +83,7 @@ Schedule comb_gather_schedule(Operation operation, const Lattice& grid, int piec
       }
     }
   }
+  if (!grid.regular()) graph.hold_back_groups();
   return assemble(graph, list_schedule(graph), op == CollectiveOp::all_reduce ? region_units * p : region_units);
 }
 

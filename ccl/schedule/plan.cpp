@@ -63,9 +63,6 @@ Plan plan_combs(const char* algorithm, const PlanRequest& request, const Lattice
                    [&](int l) { return comb_gather_schedule({request.op}, grid, cut.pieces, l); });
 }
 
-/// All ranks of a grid have as many links.
-bool regular(const Lattice& grid) { return (grid.ring_x() || grid.w <= 2) && (grid.ring_y() || grid.h <= 2); }
-
 }  // namespace
 
 std::int64_t message_limit(const PlanRequest& request, std::int64_t preset) {
@@ -147,7 +144,7 @@ Plan plan_grid(const char* algorithm, const PlanRequest& request) {
     case CollectiveOp::reduce_scatter:
       return plan_combs(algorithm, request, grid);
     case CollectiveOp::all_reduce:
-      if (regular(grid)) return plan_combs(algorithm, request, grid);
+      if (grid.regular()) return plan_combs(algorithm, request, grid);
       return shorter(plan_combs(algorithm, request, grid),
                      plan_rounds(algorithm, request, 1, [&](int l) { return packing_schedule(grid, l, 10); }));
     case CollectiveOp::all_to_all: {

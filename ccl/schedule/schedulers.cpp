@@ -98,16 +98,24 @@ class ListScheduler {
 
   Times run() {
     for (std::size_t i = 0; i < waits_.size(); ++i) {
-      if (waits_[i] == 0) ready(static_cast<std::int32_t>(i), 0);
+      if (waits_[i] != 0) continue;
+      const auto task = static_cast<std::int32_t>(i);
+      if (const std::int64_t release = graph_.tasks()[i].release; release > 0) {
+        events_.emplace(release, task, Event::released);
+      } else {
+        ready(task, 0);
+      }
     }
     start_what_can(0);
     while (!events_.empty()) {
       const std::int64_t now = std::get<0>(events_.top());
       while (!events_.empty() && std::get<0>(events_.top()) == now) {
         const std::int32_t task = std::get<1>(events_.top());
-        const bool arrives = std::get<2>(events_.top());
+        const Event event = std::get<2>(events_.top());
         events_.pop();
-        if (arrives) {
+        if (event == Event::released) {
+          ready(task, now);
+        } else if (event == Event::arrives) {
           arrived(task, now);
         } else {
           touch(resources_.first[index(task)]);
@@ -121,6 +129,8 @@ class ListScheduler {
 
  private:
   using Entry = std::pair<std::int64_t, std::int32_t>;  // priority, task
+  enum class Event : std::uint8_t { frees_its_resources, arrives, released };
+  using TimedEvent = std::tuple<std::int64_t, std::int32_t, Event>;  // time, task
   void touch(std::int32_t resource) { touched_.push_back(resource); }
 
   void ready(std::int32_t task, std::int64_t now) {
@@ -146,8 +156,8 @@ class ListScheduler {
     times_.start[index(task)] = now;
     free_at_[index(resources_.first[index(task)])] = until;
     if (resources_.second[index(task)] >= 0) free_at_[index(resources_.second[index(task)])] = until;
-    events_.emplace(until, task, false);
-    events_.emplace(now + latency(graph_, task), task, true);
+    events_.emplace(until, task, Event::frees_its_resources);
+    events_.emplace(now + latency(graph_, task), task, Event::arrives);
   }
 
   void start_what_can(std::int64_t now) {
@@ -179,9 +189,7 @@ class ListScheduler {
   std::vector<std::int64_t> free_at_;
   std::vector<std::int32_t> waits_;
   std::vector<std::int32_t> touched_, blocked_;
-  std::priority_queue<std::tuple<std::int64_t, std::int32_t, bool>,
-                      std::vector<std::tuple<std::int64_t, std::int32_t, bool>>, std::greater<>>
-      events_;  ///< (time, task, arrives; else its resources are free)
+  std::priority_queue<TimedEvent, std::vector<TimedEvent>, std::greater<>> events_;
   Times times_;
 };
 

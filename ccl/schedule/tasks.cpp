@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <stdexcept>
@@ -135,12 +136,12 @@ std::int32_t TaskGraph::add_block(const Block& block) {
 
 std::int32_t TaskGraph::add(std::int32_t from, std::int32_t to, std::int32_t block, bool reduce,
                             std::int64_t priority) {
-  tasks_.push_back({fabric_.arc(from, to), from, to, block, 0, reduce, priority});
+  tasks_.push_back({fabric_.arc(from, to), from, to, block, 0, reduce, priority, 0});
   return static_cast<std::int32_t>(tasks_.size() - 1);
 }
 
 std::int32_t TaskGraph::add_local(std::int32_t node, std::int32_t block, std::int32_t source, bool reduce) {
-  tasks_.push_back({-1, node, node, block, source, reduce, 0});
+  tasks_.push_back({-1, node, node, block, source, reduce, 0, 0});
   return static_cast<std::int32_t>(tasks_.size() - 1);
 }
 
@@ -184,6 +185,27 @@ void TaskGraph::along(const std::vector<std::int32_t>& path, std::int32_t block,
     if (previous >= 0) order(previous, task);
     previous = task;
   }
+}
+
+void TaskGraph::hold_back_groups() {
+  // Priorities of a group lie less than kSecond below its base: a hop of a tree counts kLevel.
+  const auto group_of = [](const Task& task) { return (task.priority + kSecond) / kGroup; };
+  std::map<std::int64_t, std::vector<std::int64_t>> loads;  // by group, then by arc
+  for (std::size_t i = 0; i < tasks_.size(); ++i) {
+    if (tasks_[i].arc < 0) continue;
+    auto& load = loads[group_of(tasks_[i])];
+    load.resize(2 * fabric_.links().size());
+    load[index(tasks_[i].arc)] += ticks(static_cast<std::int32_t>(i));
+  }
+  std::map<std::int64_t, std::int64_t> releases;
+  std::vector<std::int64_t> before(2 * fabric_.links().size(), 0);
+  std::int64_t last_begin = 0;  // when the busiest link comes to the group before
+  for (const auto& [group, load] : loads) {
+    releases[group] = last_begin;
+    last_begin = *std::max_element(before.begin(), before.end());
+    std::transform(load.begin(), load.end(), before.begin(), before.begin(), std::plus<>());
+  }
+  for (Task& task : tasks_) task.release = releases[group_of(task)];
 }
 
 std::int64_t TaskGraph::ticks(std::int32_t task) const {

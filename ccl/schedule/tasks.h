@@ -52,6 +52,7 @@ struct Task {
   std::int32_t source = 0;    ///< local: the other block
   bool reduce = false;        ///< adds at the receiver
   std::int64_t priority = 0;  ///< of those that are ready, the smallest goes first
+  std::int64_t release = 0;   ///< ticks: does not start before; list_schedule only, for what waits for no other task
 };
 
 /// Messages of an operation, and which must have arrived before which may leave. Keeps a reference to the fabric.
@@ -70,14 +71,15 @@ class TaskGraph {
   static constexpr std::int64_t kGroup = kSecond << 2;           ///< of a group of pieces
 
   /// Pieces of one group go by distance, groups one after the other: all regions are read and written in turn, and
-  /// the memories that hold them with them. Of 8 pieces and more the first and the last groups are smaller, 1, 1 and 2
-  /// pieces, since nothing else is under way while the first values are loaded and the last ones are stored.
+  /// the memories that hold them with them. The first and the last groups are single pieces, since nothing else is
+  /// under way while the first values are loaded and the last ones are stored.
   static std::int64_t base_of_piece(std::int32_t piece, std::int32_t pieces) {
+    const auto from_end = [](std::int32_t i) { return i < 2 ? i : 1 + i / kPiecesOfGroup; };
     if (pieces < 2 * kPiecesOfGroup) return piece / kPiecesOfGroup * kGroup;
-    const auto from_end = [](std::int32_t i) { return i < 2 ? i : i < 4 ? 2 : 2 + i / kPiecesOfGroup; };
     return (2 * piece < pieces ? from_end(piece) : kLastGroup - from_end(pieces - 1 - piece)) * kGroup;
   }
-  static constexpr std::int32_t kPiecesOfGroup = 4;  ///< even, for the two ways round to a ring's opposite node
+  /// Even, for the two ways round to a ring's opposite node; few, so that what a lane loads ahead is of all regions.
+  static constexpr std::int32_t kPiecesOfGroup = 2;
   static constexpr std::int64_t kLastGroup = 1 << 14;
 
   /// Up the tree, adding. `base` is added to every priority: largest distance to the root first.
@@ -87,6 +89,10 @@ class TaskGraph {
   void copy_down(const Tree& tree, std::int32_t block, std::int64_t base, const std::vector<std::int32_t>& before);
   /// Along a path of nodes, copying: largest remaining distance first.
   void along(const std::vector<std::int32_t>& path, std::int32_t block, std::int64_t base);
+
+  /// Holds back what nodes give to a group until the busiest link comes to the group before it. Links with less to do
+  /// would run ahead with the data of few nodes, and all that receive those write to few memories.
+  void hold_back_groups();
 
   const Fabric& fabric() const { return fabric_; }
   CollectiveOp op() const { return op_; }

@@ -39,17 +39,23 @@ std::vector<std::size_t> windows_of(const LoadPlan& plan) {
   return ends;
 }
 
-TEST(MemoryTurns, TheFirstWindowHasSomethingOfEveryRegionAndLaterOnesGrow) {
+TEST(MemoryTurns, TheFirstWindowHasSomethingOfEveryRegionAndLaterOnesGrowByAnEighth) {
   // The last lane's first load of a window is its last value, so that no shorter part of it is complete.
-  const LoadPlan plan = plan_loads(uses(40, 3), 10, {15, 16});
-  EXPECT_EQ(windows_of(plan), (std::vector<std::size_t>{3, 9, 19, 29, 39, 40}));
-  EXPECT_EQ(windows_of(plan_loads(uses(40, 30), 10, {15, 16})), (std::vector<std::size_t>{10, 20, 30, 40}));
+  const LoadPlan plan = plan_loads(uses(40, 3), {10, 10}, {15, 16});
+  EXPECT_EQ(windows_of(plan), (std::vector<std::size_t>{3, 7, 12, 18, 25, 33, 40}));
+  EXPECT_EQ(windows_of(plan_loads(uses(60, 16), {16, 32}, {31, 32})), (std::vector<std::size_t>{16, 34, 55, 60}));
+}
+
+TEST(MemoryTurns, NoWindowIsLongerThanItMayBe) {
+  EXPECT_EQ(windows_of(plan_loads(uses(40, 30), {10, 10}, {15, 16})), (std::vector<std::size_t>{10, 20, 30, 40}));
+  EXPECT_EQ(windows_of(plan_loads(uses(40, 30), {4, 7}, {15, 16})),
+            (std::vector<std::size_t>{4, 9, 15, 22, 29, 36, 40}));
 }
 
 TEST(MemoryTurns, EveryValueIsLoadedOnceAndBeforeItsUse) {
   for (std::size_t lane = 0; lane < 16; ++lane) {
     const auto list = uses(100, 7);
-    const LoadPlan plan = plan_loads(list, 16, {lane, 16});
+    const LoadPlan plan = plan_loads(list, {16, 16}, {lane, 16});
     EXPECT_EQ(std::set<std::uint32_t>(plan.loads.begin(), plan.loads.end()).size(), 100U);
     ASSERT_EQ(plan.loads.size(), 100U);
     std::size_t reached = 0, begun = 0;
@@ -71,13 +77,13 @@ TEST(MemoryTurns, LanesThatKeepPaceMeetAtNoRegion) {
   // 16 regions, one window of each: at every step each lane is at another one.
   for (std::size_t step = 0; step < 16; ++step) {
     std::set<std::uint32_t> at;
-    for (std::size_t lane = 0; lane < 16; ++lane) at.insert(plan_loads(uses(16, 16), 16, {lane, 16}).loads[step]);
+    for (std::size_t lane = 0; lane < 16; ++lane) at.insert(plan_loads(uses(16, 16), {16, 16}, {lane, 16}).loads[step]);
     EXPECT_EQ(at.size(), 16U);
   }
 }
 
 TEST(MemoryTurns, AListThatReadsNothingLoadsNothing) {
-  const LoadPlan plan = plan_loads({}, 16, {0, 1});
+  const LoadPlan plan = plan_loads({}, {16, 16}, {0, 1});
   EXPECT_TRUE(plan.loads.empty());
   EXPECT_TRUE(plan.from.empty());
 }

@@ -5,6 +5,7 @@
 
 #include "ccl/schedule/build.h"
 #include "ccl/schedule/check.h"
+#include "ccl/schedule/tasks.h"
 #include "tests/ccl/schedule_support.h"
 
 /// How much the busiest link carries and how long a list takes, against the closed forms of
@@ -54,6 +55,47 @@ TEST(CombGather, BusiestLinksNeverIdleWithTwoPieces) {
       EXPECT_EQ(schedule.length, std::llround(link_load(schedule).most * schedule.units)) << grid.w << " x " << grid.h;
     }
   }
+}
+
+TEST(CombGather, BusiestLinksNeverIdleWithGroupsOfPieces) {
+  for (const CollectiveOp op : {CollectiveOp::all_gather, CollectiveOp::reduce_scatter}) {
+    for (const Lattice& grid : {Lattice{5, 1, true}, Lattice{4, 4, true, true}, Lattice{4, 4}, Lattice{7, 3}}) {
+      const Schedule schedule = comb_gather_schedule({op}, grid, 8, 0);
+      EXPECT_EQ(schedule.length, std::llround(link_load(schedule).most * schedule.units)) << grid.w << " x " << grid.h;
+    }
+  }
+}
+
+TEST(CombGather, LinksWithLessToDoKeepPaceWithTheBusiest) {
+  // The corner of a mesh has two links for its own pieces; the two into another corner carry those of 15 nodes.
+  const Schedule schedule = comb_gather_schedule({CollectiveOp::all_gather}, {4, 4}, 16, 0);
+  std::int64_t last = 0;
+  for (const Step& step : schedule.steps[0]) {
+    const bool own = schedule.blocks[static_cast<std::size_t>(step.block)].contributor == 0;
+    if (step.kind == StepKind::send && own) last = std::max(last, step.time);
+  }
+  EXPECT_GE(last, schedule.length * 3 / 4);
+}
+
+TEST(HoldBack, AGroupBeginsWhenTheBusiestLinkComesToTheOneBefore) {
+  // Node 0 sends two messages of each group, node 1 one.
+  const Fabric fabric = Fabric::of(Graph::complete(2));
+  TaskGraph graph(fabric, CollectiveOp::all_to_all);
+  const std::int32_t block = graph.add_block({});
+  for (std::int64_t group = 0; group < 4; ++group) {
+    graph.add(0, 1, block, false, group * TaskGraph::kGroup);
+    graph.add(0, 1, block, false, group * TaskGraph::kGroup - TaskGraph::kLevel);
+    graph.add(1, 0, block, false, group * TaskGraph::kGroup);
+  }
+  graph.hold_back_groups();
+  const Times times = list_schedule(graph);
+  const auto starts = [&](std::size_t first) {
+    return std::vector<std::int64_t>{times.start[first], times.start[first + 3], times.start[first + 6],
+                                     times.start[first + 9]};
+  };
+  EXPECT_EQ(starts(1), (std::vector<std::int64_t>{0, 2, 4, 6}));
+  EXPECT_EQ(starts(0), (std::vector<std::int64_t>{1, 3, 5, 7}));
+  EXPECT_EQ(starts(2), (std::vector<std::int64_t>{0, 1, 2, 4}));
 }
 
 TEST(CombGather, AllReduceOfRingAndTorusReachesThePartitionBound) {
