@@ -25,10 +25,10 @@ std::vector<LargeCase> of(const char* name, const std::vector<std::string>& mach
           {name, machine, "all_to_all", "64M", all_to_all}};
 }
 
-INSTANTIATE_TEST_SUITE_P(Pair, Complete, testing::ValuesIn(of("pair", {}, 0.95, 0.95, 0.95, 0.95)), name_of);
-INSTANTIATE_TEST_SUITE_P(Ring4, Complete, testing::ValuesIn(of("ring4", sips("ring_1d", "4"), 0.95, 0.95, 0.95, 0.95)),
+INSTANTIATE_TEST_SUITE_P(Pair, Complete, testing::ValuesIn(of("pair", {}, 0.97, 0.97, 0.97, 0.97)), name_of);
+INSTANTIATE_TEST_SUITE_P(Ring4, Complete, testing::ValuesIn(of("ring4", sips("ring_1d", "4"), 0.97, 0.97, 0.97, 0.97)),
                          name_of);
-INSTANTIATE_TEST_SUITE_P(Ring8, Complete, testing::ValuesIn(of("ring8", sips("ring_1d", "8"), 0.95, 0.93, 0.93, 0.94)),
+INSTANTIATE_TEST_SUITE_P(Ring8, Complete, testing::ValuesIn(of("ring8", sips("ring_1d", "8"), 0.97, 0.97, 0.97, 0.97)),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(Connected8, Complete,
                          testing::ValuesIn(of("connected8", {"--topology", "fc8"}, 0.97, 0.95, 0.96, 0.95)), name_of);
