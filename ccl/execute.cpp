@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "ccl/registry.h"
 
@@ -32,6 +33,11 @@ constexpr std::int64_t kWindowBytes = 256 << 10;
 /// node's: few loads are enough then, even of few memories.   assumed: what a DMA queue of 16 takes of messages of
 /// 4 KiB; sends behind more would wait for loads that they do not need
 constexpr std::int64_t kFirstWindowBytes = 64 << 10;
+/// Where more messages need loads, a window of loads has several values of every region, and the first one half of
+/// that: large grids have more regions than values in kWindowBytes, which then lie in few memories.   assumed: four,
+/// what the window is on a 4 x 4 grid with messages of 4 KiB
+constexpr std::size_t kValuesOfRegion = 4;
+constexpr std::int64_t kMostWindowBytes = 1 << 20;  ///< assumed: two of them leave most of TCM free
 bool reads_other(StepKind kind) { return kind == StepKind::copy || kind == StepKind::reduce; }
 
 /// Fills in the flags that depend on the order in which the entries of one round run.
@@ -158,7 +164,15 @@ void Executor::plan_turns() {
   const auto sends = std::count_if(program_.entries.begin(), program_.entries.end(),
                                    [](const NodeProgram::Entry& entry) { return entry.kind == StepKind::send; });
   const bool few_loads = 2 * uses.size() <= static_cast<std::size_t>(sends);
-  loads_ = plan_loads(uses, {few_loads ? values(kFirstWindowBytes) : window_, window_}, turn_);
+  Windows windows{values(kFirstWindowBytes), window_};
+  if (!few_loads) {
+    std::set<std::int32_t> regions;
+    for (const FirstUse& use : uses) regions.insert(use.region);
+    const std::size_t wanted = std::min(kValuesOfRegion * regions.size(), values(kMostWindowBytes));
+    windows.most = std::max(window_, wanted);
+    windows.first = std::max(window_, wanted / 2);
+  }
+  loads_ = plan_loads(uses, windows, turn_);
 }
 
 /// What the list reads of `in`, in the order in which it does.
