@@ -75,11 +75,12 @@ class TaskGraph {
   /// under way while the first values are loaded and the last ones are stored.
   static std::int64_t base_of_piece(std::int32_t piece, std::int32_t pieces) {
     const auto from_end = [](std::int32_t i) { return i < 2 ? i : 1 + i / kPiecesOfGroup; };
-    if (pieces < 2 * kPiecesOfGroup) return piece / kPiecesOfGroup * kGroup;
+    if (pieces < kManyPieces) return piece / (kManyPieces / 2) * kGroup;
     return (2 * piece < pieces ? from_end(piece) : kLastGroup - from_end(pieces - 1 - piece)) * kGroup;
   }
   /// Even, for the two ways round to a ring's opposite node; few, so that what a lane loads ahead is of all regions.
   static constexpr std::int32_t kPiecesOfGroup = 2;
+  static constexpr std::int32_t kManyPieces = 8;  ///< fewer are one group or two: pieces one after the other only wait
   static constexpr std::int64_t kLastGroup = 1 << 14;
 
   /// Up the tree, adding. `base` is added to every priority: largest distance to the root first.
