@@ -1,6 +1,8 @@
 #pragma once
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -8,13 +10,16 @@
 
 namespace kernbench {
 
-/// A folder of its own for one test, removed at its end.
+/// A folder of its own for one test, removed at its end. Its name has the process, so that two builds can be tested at
+/// once.
 class TestFolder {
  public:
   TestFolder() {
     const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    path_ = std::filesystem::path(::testing::TempDir()) /
-            (std::string("kernbench-") + info->test_suite_name() + "-" + info->name());
+    std::string name =
+        "kernbench-" + std::string(info->test_suite_name()) + "-" + info->name() + "-" + std::to_string(getpid());
+    std::replace(name.begin(), name.end(), '/', '-');  // parameterised tests
+    path_ = std::filesystem::path(::testing::TempDir()) / name;
     std::filesystem::remove_all(path_);
     std::filesystem::create_directories(path_);
   }
