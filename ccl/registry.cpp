@@ -56,6 +56,18 @@ void check_range(const Algorithm& algorithm, const std::string& name, std::int64
   }
 }
 
+/// What `ask` returns; what it refuses names the algorithm, as modules need not do it.
+template <class Ask>
+auto said_by(const std::string& name, const Ask& ask) {
+  const std::string prefix = fmt::format("algorithm '{}'", name);
+  try {
+    return ask();
+  } catch (const std::invalid_argument& error) {
+    const std::string text = error.what();
+    throw std::invalid_argument(text.rfind(prefix, 0) == 0 ? text : prefix + ": " + text);
+  }
+}
+
 }  // namespace
 
 Registry::Registry() : algorithm_(kAuto), default_algorithm_(kDefaultAlgorithm) {
@@ -210,11 +222,12 @@ bool AlgorithmEntry::is_as_shipped() const {
 }
 
 Plan AlgorithmEntry::plan(const PlanRequest& request) const {
-  return schedule ? plan_with(schedule, request) : algorithm->plan(request);
+  if (schedule) return plan_with(schedule, request);
+  return said_by(name, [&] { return algorithm->plan(request); });
 }
 
 std::vector<std::pair<std::int32_t, std::int32_t>> AlgorithmEntry::links(const PlanRequest& request) const {
-  if (!schedule) return algorithm->links(request);
+  if (!schedule) return said_by(name, [&] { return algorithm->links(request); });
   if (schedule->nodes != request.nodes()) {
     throw Error(fmt::format("schedule '{}' is for {} ranks, not for {}", schedule->algorithm, schedule->nodes,
                             request.nodes()));

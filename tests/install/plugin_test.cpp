@@ -82,6 +82,21 @@ TEST(AlgorithmPlugin, FourSymbolsAreEnough) {
   EXPECT_EQ(mesh.code, 0) << "without topo_name_to_kind every topology is kind 0\n" << mesh.err;
 }
 
+/// Which queues there are depends on a parameter: on a ring of 5, ranks 0 and 2, and 1 and 3, are no neighbours.
+TEST(AlgorithmPlugin, AKernelGetsTheQueuesThatItsLinksName) {
+  const Tool tool;
+  const auto run = [&](int hub) {
+    std::ofstream(tool.file("ccl.yaml")) << "algorithms:\n  star: {module: " KERNBENCH_STAR ", hub: " << hub << "}\n";
+    return tool({"run", "all_reduce", "--topology", "minimal", "--set", "system.sips.count=5", "--algorithm", "star",
+                 "-b", "10000", "--ccl", "ccl.yaml"});
+  };
+  for (const int hub : {0, 2, 4}) {
+    const Outcome star = run(hub);
+    EXPECT_EQ(star.code, 0) << "hub " << hub << ": " << star.err;
+  }
+  expect_refused(run(5), "algorithm 'star': hub 5 is no rank");
+}
+
 TEST(AlgorithmPlugin, AKernelForScopePeIsRefused) {
   const Tool tool;
   expect_refused(run_with_module(tool, KERNBENCH_PE_KERNEL),
