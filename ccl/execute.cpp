@@ -280,9 +280,21 @@ void Executor::begin_round(std::int64_t round) {
 }
 
 Executor::Piece Executor::piece(const Block& block, std::int64_t round) const {
+  if (plan_.schedule->bundles) {
+    // What the round has of the row of all regions, as far as it belongs to the block.
+    const Piece row = part_of_row({}, lane_.bundle, round);
+    const std::int64_t first = block.in_region * plan_.maps.elements;
+    const std::int64_t begin = std::max(row.begin, first);
+    const std::int64_t end = std::min(row.begin + row.count, first + block.regions * plan_.maps.elements);
+    return begin < end ? Piece{begin - first, end - begin} : Piece{};
+  }
   const auto found = lane_.regions.find(plan_.lanes->key_of(block));
-  if (found == lane_.regions.end()) return {};
-  const auto& intervals = found->second;
+  return found == lane_.regions.end() ? Piece{} : part_of_row(block, found->second, round);
+}
+
+/// What the round has of the block's units of a row.
+Executor::Piece Executor::part_of_row(const Block& block, const std::vector<Lane::Interval>& intervals,
+                                      std::int64_t round) const {
   const Lane::Segment& segment = lane_.segments[lane_.segment_of[static_cast<std::size_t>(round)]];
   const std::int64_t length = std::min(segment.end, intervals.back().at + intervals.back().count) - segment.begin;
   if (length <= 0) return {};
@@ -301,7 +313,11 @@ void Executor::step(const NodeProgram::Entry& entry, std::int64_t round) {
   const NodeProgram::LocalBlock& local = program_.blocks[entry.block];
   const Block& block = plan_.schedule->blocks[local.block];
   const Piece range = piece(block, round);
-  if (range.count == 0) return;
+  if (range.count == 0) {
+    // A round may have something of a bundle and nothing of the part of it that is cut out last.
+    if (plan_.schedule->bundles && entry.last_use_other) end_use(entry.other, round);
+    return;
+  }
   Tile& tile = value(entry.block, round);
   switch (entry.kind) {
     case StepKind::send:
@@ -312,7 +328,7 @@ void Executor::step(const NodeProgram::Entry& entry, std::int64_t round) {
       tile = receive(entry, range.count);
       break;
     case StepKind::copy:
-      tile = need(entry.other, round, range);
+      tile = copy(entry, round, range);
       break;
     case StepKind::receive_reduce:
     case StepKind::reduce: {
@@ -326,6 +342,16 @@ void Executor::step(const NodeProgram::Entry& entry, std::int64_t round) {
   if (local.holds && entry.last_change) in_turns_ ? store_behind(block, range, tile) : store(block, range, tile);
   if (entry.last_use) end_use(entry.block, round);
   if (entry.last_use_other) end_use(entry.other, round);
+}
+
+Tile Executor::copy(const NodeProgram::Entry& entry, std::int64_t round, const Piece& range) {
+  const std::vector<Block>& blocks = plan_.schedule->blocks;
+  const Block &block = blocks[program_.blocks[entry.block].block], &other = blocks[program_.blocks[entry.other].block];
+  const Piece whole = piece(other, round);
+  const Tile& tile = need(entry.other, round, whole);
+  if (whole.count == range.count) return tile;
+  const std::int64_t shift = (block.in_region - other.in_region) * plan_.maps.elements;
+  return verbs_.slice(tile, shift + range.begin - whole.begin, range.count);
 }
 
 Tile Executor::receive(const NodeProgram::Entry& entry, std::int64_t count) {
@@ -365,9 +391,16 @@ const Tile& Executor::need(std::uint32_t b, std::int64_t round, const Piece& ran
   return tile;
 }
 
+/// Where the first of these elements lies in `in`; the others follow it.
+const Run& Executor::run_of(const Block& block, const Piece& range) const {
+  const std::int64_t region = plan_.lanes->in_region(block) + range.begin / plan_.maps.elements;
+  return run_at(in_[static_cast<std::size_t>(region)], range.begin % plan_.maps.elements);
+}
+
 Tile Executor::load(const Block& block, const Piece& range) {
-  const Run& run = run_at(in_[static_cast<std::size_t>(plan_.lanes->in_region(block))], range.begin);
-  const std::uint64_t skip = static_cast<std::uint64_t>(range.begin - run.begin) * verbs_.item();
+  const Run& run = run_of(block, range);
+  const std::int64_t begin = range.begin % plan_.maps.elements - run.begin;
+  const std::uint64_t skip = static_cast<std::uint64_t>(begin) * verbs_.item();
   Tile sum;
   each_address(run, [&](std::uint64_t offset) {
     const Tile term = verbs_.load(verbs_.in() + offset + skip, range.count);

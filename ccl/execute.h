@@ -68,9 +68,12 @@ class Executor {
 
  private:
   struct Piece {
-    std::int64_t begin = 0, count = 0;  ///< elements of the region
+    std::int64_t begin = 0, count = 0;  ///< elements from the block's first region on
   };
   Piece piece(const Block& block, std::int64_t round) const;
+  Piece part_of_row(const Block& block, const std::vector<Lane::Interval>& intervals, std::int64_t round) const;
+  Tile copy(const NodeProgram::Entry& entry, std::int64_t round, const Piece& range);
+  const Run& run_of(const Block& block, const Piece& range) const;
   void step(const NodeProgram::Entry& entry, std::int64_t round);
   void begin_round(std::int64_t round);
   void move(std::uint32_t block, std::int64_t round);

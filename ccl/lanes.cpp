@@ -155,8 +155,27 @@ Lanes::Lanes(const MachineMap& map, const CallMaps& maps, CollectiveOp op, bool 
   in_turns_ = !near_ && every_lane_worth && many_regions && can_deal_evenly(maps) && dealt_alike();
 }
 
+void Lanes::bundle(const MachineMap& map, const CallMaps& maps) {
+  if (!near_ && !any_copies(maps.in[0]) && !any_copies(maps.out[0])) {
+    key_ = LaneKey::in;
+    regions_ = maps.in[0].size();
+    deal(map, maps);
+  }
+  in_turns_ = false;
+  bundled_ = true;
+  for (auto& [id, lane] : lanes_) {
+    for (std::int64_t region = 0; region < static_cast<std::int64_t>(maps.in[0].size()); ++region) {
+      const auto found = lane.regions.find(regions_ == 1 ? 0 : static_cast<std::int32_t>(region));
+      if (found == lane.regions.end()) continue;
+      for (const Lane::Interval& interval : found->second) {
+        extend(lane.bundle, region * maps.elements + interval.begin, interval.count);
+      }
+    }
+  }
+}
+
 void Lanes::cut(const CallMaps& maps, const Schedule& schedule, std::int64_t message_bytes, std::int64_t rounds) {
-  find_segments(maps, schedule);
+  bundled_ ? find_segments_of_bundles(maps) : find_segments(maps, schedule);
   count_rounds(schedule, std::max<std::int64_t>(message_bytes / static_cast<std::int64_t>(item_), 1), rounds);
 }
 
@@ -347,6 +366,36 @@ void Lanes::find_segments(const CallMaps& maps, const Schedule& schedule) {
             borders.insert(interval.at + at - interval.begin);
             at = run_at(in, at).end();
           }
+        }
+      }
+    }
+    for (auto border = borders.begin(); std::next(border) != borders.end(); ++border) {
+      lane.segments.push_back({*border, *std::next(border), 0, 1});
+    }
+  }
+}
+
+/// Segments of a row of all regions end where memory does not go on.
+void Lanes::find_segments_of_bundles(const CallMaps& maps) {
+  const auto goes_on = [this](const Run& run, const Run& next) {
+    const auto follows = [&](const Place& a, const Place& b) {
+      return a.cube == b.cube && a.pe == b.pe && a.offset + static_cast<std::uint64_t>(run.count) * item_ == b.offset;
+    };
+    return std::equal(run.places.begin(), run.places.end(), next.places.begin(), next.places.end(), follows);
+  };
+  for (auto& [id, lane] : lanes_) {
+    std::set<std::int64_t> borders;
+    for (const Lane::Interval& interval : lane.bundle) {
+      const std::int64_t begin = interval.begin, end = begin + interval.count;
+      borders.insert({interval.at, interval.at + interval.count});
+      for (const auto& node : maps.in) {
+        const auto at = [&](std::int64_t element) -> const Run& {
+          return run_at(node[static_cast<std::size_t>(element / maps.elements)], element % maps.elements);
+        };
+        for (std::int64_t element = begin; element < end;) {
+          const Run& run = at(element);
+          element += run.end() - element % maps.elements;
+          if (element < end && !goes_on(run, at(element))) borders.insert(interval.at + element - begin);
         }
       }
     }

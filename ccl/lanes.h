@@ -27,6 +27,7 @@ struct Lane {
     std::int64_t first = 0, rounds = 1;
   };
   std::map<std::int32_t, std::vector<Interval>> regions;  ///< only those of which it has a part
+  std::vector<Interval> bundle;  ///< Schedule::bundles: of all regions of `in`, one after the other; segments cut it
   std::vector<Segment> segments;
   std::vector<std::uint32_t> segment_of;  ///< by round
   std::int64_t rounds() const { return static_cast<std::int64_t>(segment_of.size()); }
@@ -50,6 +51,8 @@ class Lanes {
  public:
   Lanes(const MachineMap& map, const CallMaps& maps, CollectiveOp op, bool in_place, std::size_t item);
 
+  /// For a schedule of bundles: makes Lane::bundle; without copies, of what lies on the lane's PE. Before cut().
+  void bundle(const MachineMap& map, const CallMaps& maps);
   /// Cuts each lane's row for a schedule: messages of at most `message_bytes`, at least `rounds` rounds over a row.
   void cut(const CallMaps& maps, const Schedule& schedule, std::int64_t message_bytes, std::int64_t rounds);
 
@@ -86,10 +89,12 @@ class Lanes {
   std::map<LaneId, Lane> deal_near(const MachineMap& map, const CallMaps& maps, std::size_t node) const;
   bool dealt_alike() const;  // every lane has the same part of all regions
   void find_segments(const CallMaps& maps, const Schedule& schedule);
+  void find_segments_of_bundles(const CallMaps& maps);
   void count_rounds(const Schedule& schedule, std::int64_t message_elements, std::int64_t rounds);
 
   bool own_in_, own_out_;
   bool in_turns_ = false;
+  bool bundled_ = false;
   bool near_ = false;  ///< little data: dealt to the PEs nearest to its way
   std::size_t item_, regions_ = 0;
   LaneKey key_ = LaneKey::in;

@@ -120,6 +120,7 @@ std::shared_ptr<const ScheduleCall> ScheduleBinder::make(int rank, const Collect
     throw Error(fmt::format("algorithm '{}': its schedule needs queues of {} slots, they have {}; raise pe.ipcq.slots",
                             entry_.name, schedule.slots(), queue.slots));
   }
+  if (schedule.bundles) lanes->bundle(queues_.map(), plan.maps);
   const auto chunk = entry_.parameters.find("chunk_bytes");
   const bool given = chunk != entry_.parameters.end() && chunk->second > 0;
   lanes->cut(plan.maps, schedule, given ? std::min<std::int64_t>(chunk->second, queue.slot_bytes) : queue.slot_bytes,

@@ -1,24 +1,25 @@
 #include <algorithm>
-#include <stdexcept>
 
 #include "ccl/schedule/plan.h"
 
-/// reduce_scatter of small data in few steps, where combs add up from hop to hop.
+/// reduce_scatter of small data in few steps and few messages.
 ///
-/// Cubes hand their vectors straight up their column to the row next to the IO chiplet, whose crossbar leads to any
-/// column of any SIP: from there each part goes straight to the column of its owner, and down to it. Parts are added at
-/// most three times on their way. Serves lines of up to 16 SIPs, 512 nodes in all.
+/// Cubes hand their vectors straight up their column to the row next to the IO chiplet. From there bundles of all that
+/// is to go to a row of SIPs go straight along the SIP's column, then bundles for each SIP straight along the row;
+/// there each cube gets its part. Serves lines of up to 16 SIPs.
 namespace kernbench::ccl {
 namespace {
 
-constexpr std::int32_t kMostNodes = 512;
+/// Owners of which a lane has a part, from which on messages are for a SIP and not for each owner.   assumed: a message
+/// takes some 20 ns, a message less on the longest way, within a SIP, some 100 ns
+constexpr std::int32_t kFewOwners = 4;
 
 Plan plan(const PlanRequest& request) {
-  if (request.nodes() > kMostNodes) throw std::invalid_argument("algorithm 'funnel' serves at most 512 contributors");
-  const double part = static_cast<double>(request.bytes) / std::max(request.lanes, 1) / request.nodes();
-  const Cut cut = cut_pieces(part, message_limit(request, request.slot_bytes), 1);
-  return plan_with("funnel", request, choose_lambda(request, request.sip, part), cut.rounds * cut.pieces,
-                   [&](int l) { return funnel_schedule(request, l); });
+  const double lane = static_cast<double>(request.bytes) / std::max(request.lanes, 1);
+  const Cut cut = cut_pieces(lane, message_limit(request, request.slot_bytes), 1);
+  const bool to_columns = request.nodes() <= kFewOwners * std::max(request.lanes, 1) && request.cube_h <= request.slots;
+  return plan_with("funnel", request, 0, cut.rounds * cut.pieces,
+                   [&](int) { return funnel_schedule(request, to_columns); });
 }
 
 }  // namespace

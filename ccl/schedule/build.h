@@ -53,10 +53,11 @@ inline constexpr std::int32_t kMostStraight = 16;
 Schedule flood_schedule(const PlanRequest& request, const FloodShape& shape, int lambda);
 NodePairs flood_links(const PlanRequest& request);
 
-/// reduce_scatter of small data in few steps: up the columns of cubes to the row next to the IO chiplet, from there
-/// straight to the column of the owner's cube on every SIP of its row, then along the SIPs' columns, and down to it.
-/// Lines of SIPs of at most kMostStraight.
-Schedule funnel_schedule(const PlanRequest& request, int lambda);
+/// reduce_scatter of small data in few steps and few messages, each of which has what a node has for many owners
+/// (decision 0360): up the columns of cubes to the row next to the IO chiplet, straight along the columns of SIPs to
+/// the owners' row, along the row to the owners' SIP, there to the owners. `to_columns`: along the row a message for
+/// each owner, to the top of its column of cubes, and down. Lines of SIPs of at most kMostStraight.
+Schedule funnel_schedule(const PlanRequest& request, bool to_columns);
 NodePairs funnel_links(const PlanRequest& request);
 
 /// all_reduce, reduce, broadcast over SIPs and cubes: a tree of the SIPs' packing united with one of the cubes' in

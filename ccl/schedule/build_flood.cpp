@@ -1,8 +1,5 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdlib>
-#include <stdexcept>
 #include <tuple>
 
 #include "ccl/schedule/build.h"
@@ -233,92 +230,6 @@ Schedule flood_schedule(const PlanRequest& request, const FloodShape& shape, int
     flood_sums(request, dims, shape, graph);
   }
   return assemble(graph, list_schedule(graph), shape.units);
-}
-
-namespace {
-
-/// The SIPs' dimensions. Throws std::invalid_argument where a line is too long for queues between all of it.
-std::vector<Dimension> straight_lines(const PlanRequest& request) {
-  auto dims = dimensions(request);
-  dims.erase(std::remove_if(dims.begin(), dims.end(), [&](const Dimension& d) { return !in_sips(request, d); }),
-             dims.end());
-  for (const Dimension& d : dims) {
-    if (d.size > kMostStraight) {
-      throw std::invalid_argument(fmt::format(
-          "a line of {} SIPs is too long for queues between all of them; at most {}", d.size, kMostStraight));
-    }
-  }
-  if (request.cube_h > kMostStraight) throw std::invalid_argument("columns of cubes are too long");
-  return dims;
-}
-
-/// Where a top-row cube's sum of a block goes next: in stage 0 along the first of `lines` and to the owner's column of
-/// cubes, in stage 1 along the second.
-std::int32_t next_across(const PlanRequest& request, const std::vector<Dimension>& lines, std::size_t stage,
-                         std::int32_t node, std::int32_t owner) {
-  const std::int32_t n = request.cubes();
-  std::int32_t to = node;
-  if (stage < lines.size()) to = at_place(node, lines[stage], place(owner, lines[stage]));
-  return stage == 0 ? to - to % n + owner % request.cube_w : to;
-}
-
-}  // namespace
-
-NodePairs funnel_links(const PlanRequest& request) {
-  NodePairs pairs;
-  const std::int32_t n = request.cubes(), w = request.cube_w;
-  const auto lines = straight_lines(request);
-  for (std::int32_t node = 0; node < request.nodes(); ++node) {
-    const std::int32_t cube = node % n;
-    if (cube >= w) {
-      pairs.emplace_back(node - cube + cube % w, node);
-      continue;
-    }
-    // To all cubes of the top rows along the first line; along the second to those of the own column.
-    for (std::int32_t sip = 0; sip < (lines.empty() ? 1 : lines[0].size); ++sip) {
-      const std::int32_t there = lines.empty() ? node : at_place(node, lines[0], sip);
-      for (std::int32_t x = 0; x < w; ++x) pairs.emplace_back(node, there - there % n + x);
-    }
-    for (std::int32_t sip = 0; lines.size() > 1 && sip < lines[1].size; ++sip) {
-      pairs.emplace_back(node, at_place(node, lines[1], sip));
-    }
-  }
-  pairs.erase(std::remove_if(pairs.begin(), pairs.end(), [](const auto& pair) { return pair.first >= pair.second; }),
-              pairs.end());
-  std::sort(pairs.begin(), pairs.end());
-  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
-  return pairs;
-}
-
-Schedule funnel_schedule(const PlanRequest& request, int lambda) {
-  const auto lines = straight_lines(request);
-  const std::int32_t n = request.cubes(), w = request.cube_w, p = request.nodes();
-  Fabric fabric(p);
-  for (const auto& [a, b] : funnel_links(request)) fabric.add(a, b, 1, a / n != b / n);
-  // What comes from another SIP is long on its way: all that a node does for others comes before it.
-  fabric.assume_ticks(lambda > 0 ? 2 * p : 0, lambda);
-  TaskGraph graph(fabric, CollectiveOp::reduce_scatter);
-  for (std::int32_t owner = 0; owner < p; ++owner) {
-    const std::int32_t head = owner - owner % n + owner % w;
-    Flood flood(graph, 0, graph.add_block({kEveryNode, owner, owner, 0, 0, 1}));
-    // What has the longest way left goes first: other SIPs' blocks before those of the own.
-    const auto collect = [&](std::int32_t from, std::int32_t to, std::int64_t stage) {
-      const bool leaves = from / n != owner / n;
-      if (from != to) flood.collect(from, to, (stage - (leaves ? 8 : 0)) * TaskGraph::kLevel + owner);
-    };
-    for (std::int32_t node = 0; node < p; ++node) {
-      if (node % n >= w) collect(node, node - node % n + node % w, 0);
-    }
-    for (std::size_t stage = 0; stage < std::max<std::size_t>(lines.size(), 1); ++stage) {
-      for (std::int32_t node = 0; node < p; ++node) {
-        // In the second stage only SIPs of the owner's column have something, in the owner's column of cubes.
-        const bool has = node % n < w && (stage == 0 || next_across(request, lines, 0, node, owner) == node);
-        if (has) collect(node, next_across(request, lines, stage, node, owner), static_cast<std::int64_t>(stage) + 1);
-      }
-    }
-    if (head != owner) flood.copy(head, owner, 4 * TaskGraph::kLevel + owner);
-  }
-  return assemble(graph, list_schedule(graph), 1);
 }
 
 }  // namespace kernbench::ccl

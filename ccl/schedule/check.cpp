@@ -21,7 +21,7 @@ using Set = std::vector<std::uint64_t>;
 /// What a block holds on a node: empty, or a set of contributions of the same data.
 struct Value {
   std::shared_ptr<const Set> set;  ///< null: nothing
-  std::int32_t region = 0, begin = 0, end = 0;
+  std::int32_t region = 0, begin = 0, end = 0, regions = 1;
   std::int64_t round = 0;
 };
 
@@ -117,7 +117,11 @@ class Checker {
       if (block.begin < 0 || block.begin >= block.end || block.end > s_.units) {
         fail(fmt::format("block {} is units {} to {} of {}", b, block.begin, block.end, s_.units));
       }
-      if ((block.contributor != kNobody && (block.in_region < 0 || block.in_region >= regions_in(s_.op, s_.nodes))) ||
+      if (block.regions != 1 && (!s_.bundles || s_.units != 1 || block.regions < 1 || block.holder != kNobody)) {
+        fail(fmt::format("block {} is {} regions, which is for bundles that nobody stores", b, block.regions));
+      }
+      if ((block.contributor != kNobody &&
+           (block.in_region < 0 || block.in_region + block.regions > regions_in(s_.op, s_.nodes))) ||
           (block.holder != kNobody && (block.out_region < 0 || block.out_region >= regions_out(s_.op, s_.nodes)))) {
         fail(fmt::format("block {} lies in an unknown region", b));
       }
@@ -159,7 +163,8 @@ class Checker {
         const Block& block = s_.blocks[b];
         if (block.contributor != kEveryNode && block.contributor != node) continue;
         for (std::int64_t m = 0; m < rounds_; ++m) {
-          value(node, static_cast<std::int32_t>(b), m) = {mine, block.in_region, block.begin, block.end, m};
+          value(node, static_cast<std::int32_t>(b), m) = {mine,      block.in_region, block.begin,
+                                                          block.end, block.regions,   m};
         }
       }
     }
@@ -196,7 +201,9 @@ class Checker {
   bool execute(std::int32_t node, const Step& step, std::int64_t round) {
     Value& mine = value(node, step.block, round);
     if (local(step)) {
-      take(node, step, mine, value(node, step.peer, round), units(step.peer));
+      const Value& other = value(node, step.peer, round);
+      step.kind == StepKind::copy&& s_.bundles ? cut(node, step, mine, other)
+                                               : take(node, step, mine, other, units(step.peer));
       return true;
     }
     const bool sends = step.kind == StepKind::send;
@@ -218,8 +225,21 @@ class Checker {
 
   std::string where(std::int32_t node) const { return name(node, at_[index(node)]); }
 
+  /// The part of another block's value that this block is.
+  void cut(std::int32_t node, const Step& step, Value& mine, const Value& other) const {
+    const Block& block = s_.blocks[index(step.block)];
+    if (!other.set) fail(fmt::format("{} takes a block that has no value", where(node)));
+    if (block.in_region < other.region || block.in_region + block.regions > other.region + other.regions) {
+      fail(fmt::format("{} is no part of the other block", where(node)));
+    }
+    mine = {other.set, block.in_region, block.begin, block.end, block.regions, other.round};
+  }
+
   void take(std::int32_t node, const Step& step, Value& mine, const Value& other, std::int32_t other_units) const {
     if (!other.set) fail(fmt::format("{} takes a block that has no value", where(node)));
+    if (other.regions != s_.blocks[index(step.block)].regions) {
+      fail(fmt::format("{} gets {} regions", where(node), other.regions));
+    }
     if (other_units != units(step.block)) {
       fail(fmt::format("{} expects {} units and gets {}", where(node), units(step.block), other_units));
     }
@@ -335,7 +355,7 @@ LinkLoad link_load(const Schedule& schedule) {
     for (const Step& step : schedule.steps[index(node)]) {
       if (step.kind != StepKind::send) continue;
       const Block& block = schedule.blocks[index(step.block)];
-      const double share = static_cast<double>(block.end - block.begin) / schedule.units;
+      const double share = static_cast<double>(block.end - block.begin) * block.regions / schedule.units;
       result.total += share;
       result.most = std::max(result.most, load[{node, step.peer}] += share);
     }

@@ -380,7 +380,7 @@ class Run {
 
   double bytes_of(std::int32_t b) const {
     const Block& block = s_.blocks[index(b)];
-    return (block.end - block.begin) * unit_bytes_;
+    return (block.end - block.begin) * block.regions * unit_bytes_;
   }
   /// That an engine of a lane is busy with its share of a block.
   double engine_seconds(std::int32_t b, double fixed) const {

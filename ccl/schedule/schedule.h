@@ -28,13 +28,14 @@ struct Block {
   std::int32_t in_region = 0;             ///< of contributors; also of what only passes, which lanes cut like the rest
   std::int32_t out_region = 0;            ///< of holders; likewise
   std::int32_t begin = 0, end = 1;        ///< units
+  std::int32_t regions = 1;               ///< of `in`, from in_region on; more than one: Schedule::bundles
 };
 
 enum class StepKind : std::uint8_t {
   send,            ///< the block's value goes to node `peer`
   receive_copy,    ///< the next message of node `peer` becomes the block's value
   receive_reduce,  ///< value = value (+) the next message of node `peer`
-  copy,            ///< local: value = value of block `peer` of this node
+  copy,            ///< local: value = value of block `peer` of this node, or the part of it that this block is
   reduce           ///< local: value = value (+) value of block `peer` of this node
 };
 const char* to_string(StepKind kind);
@@ -68,6 +69,10 @@ struct ScheduleLink {
 /// - period = 0, a plain list: the whole list for round 0, then for round 1, ...
 /// - period > 0: the list is sorted by (time mod period, kind as above). For R = 0 .. M - 1 + last_round: for each
 ///   entry, m = R - entry.time / period; if 0 <= m < M, do it for round m.
+///
+/// Bundles. Where `bundles` is set, blocks may span several regions of `in`, which stand one after the other: a message
+/// has what its sender has of all of them. units = 1, and rounds cut the row of all regions, not each region: a round
+/// has the whole of some blocks and nothing of others.
 struct Schedule {
   std::string algorithm;  ///< who made it, for reports
   CollectiveOp op = CollectiveOp::all_reduce;
@@ -75,6 +80,7 @@ struct Schedule {
   std::int32_t root = 0;   ///< node; send_recv: the sender, or -1: every node sends
   std::int32_t peer = 0;   ///< send_recv: the receiving node; with root -1: node k sends to (k + peer) mod nodes
   std::int32_t units = 1;  ///< of a region
+  bool bundles = false;
   std::int64_t period = 0;
   std::int64_t length = 0;  ///< ticks from the first start to the last arrival of one round
   std::vector<Block> blocks;

@@ -119,6 +119,8 @@ void Fabric::assume(std::int32_t chunks, std::int32_t units) {
   for (Link& link : links_) link.lambda = chunks * units * link.width;
 }
 
+void Fabric::assume_way(std::int32_t arc, std::int32_t ticks) { links_[index(arc / 2)].lambda = ticks; }
+
 void Fabric::assume_ticks(std::int32_t sip, std::int32_t cube) {
   for (Link& link : links_) link.lambda = link.between_sips ? sip : cube;
 }
@@ -224,6 +226,8 @@ Schedule assemble(const TaskGraph& graph, const Times& times, std::int32_t units
   schedule.period = times.period;
   schedule.length = times.length;
   schedule.blocks = graph.blocks();
+  schedule.bundles =
+      std::any_of(schedule.blocks.begin(), schedule.blocks.end(), [](const Block& block) { return block.regions > 1; });
   schedule.steps.resize(index(schedule.nodes));
 
   // Entries by node, each with the task whose effect on a value it is (sends: -1).

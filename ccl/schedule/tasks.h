@@ -35,6 +35,8 @@ class Fabric {
   void assume(std::int32_t chunks, std::int32_t units);
   /// Assumes latencies in ticks, by level.
   void assume_ticks(std::int32_t sip, std::int32_t cube);
+  /// Assumes a latency in ticks on one link.
+  void assume_way(std::int32_t arc, std::int32_t ticks);
 
   static Fabric of(const Graph& graph);
 

@@ -36,8 +36,17 @@ TEST(SmallCollectives, TakeAtMostOneAndAHalfTimesTheBoundOnGrids) {
   expect_near_the_bound({"--topology", "torus4x4"}, {{"all_reduce", "sip", "flood"},
                                                      {"all_gather", "sip", "direct"},
                                                      {"reduce_scatter", "sip", "direct"},
-                                                     {"all_to_all", "sip", "direct"}});
-  expect_near_the_bound({"--topology", "mesh4x4"}, {{"all_reduce", "sip", "flood"}, {"all_reduce", "cube", "flood"}});
+                                                     {"all_to_all", "sip", "direct"},
+                                                     {"reduce_scatter", "cube", "auto"}});
+  expect_near_the_bound(
+      {"--topology", "mesh4x4"},
+      {{"all_reduce", "sip", "flood"}, {"all_reduce", "cube", "flood"}, {"reduce_scatter", "cube", "auto"}});
+}
+
+// 256 contributions: messages are few only as bundles.
+TEST(SmallCollectives, TakeAtMostOneAndAHalfTimesTheBoundOnSixtyFourSips) {
+  expect_near_the_bound({"--topology", "torus8x8"}, {{"reduce_scatter", "cube", "auto"}});
+  expect_near_the_bound({"--topology", "torus8x8"}, {{"reduce_scatter", "cube", "funnel"}}, "accurate");
 }
 
 TEST(SmallCollectives, TakeAtMostOneAndAHalfTimesTheBoundOnPairs) {

@@ -165,6 +165,34 @@ void all_of_what_it_serves(const std::string& algorithm, Scope scope, int cubes,
   }
 }
 
+// Blocks that end within a PE's part, several rounds of messages, one slot and many, copies that contribute.
+TEST(Funnel, BundlesServeEveryPlacement) {
+  const DPPolicy one_pe{CubeSplit::column_wise, PeSplit::column_wise, 1, {}};
+  for (const MachineMap& map :
+       {make_map(SipTopology::torus_2d, 6, 3, 2, 2, 2, 3), make_map(SipTopology::mesh_2d_no_wrap, 6, 2, 3, 3, 1, 2),
+        make_map(SipTopology::fully_connected, 3, 0, 0, 2, 2, 1)}) {
+    for (const auto& [in, out] :
+         {std::pair{kSharded, kSharded}, {kSharded, kMixedInCube}, {kMixedInCube, kSharded}, {one_pe, kSharded}}) {
+      for (const Scope scope : {Scope::sip, Scope::cube}) {
+        for (const std::int64_t count : {1, 7, 30}) {
+          for (const std::uint16_t slots : {1, 2, 8}) {
+            CollectiveCase c;
+            c.op = CollectiveOp::reduce_scatter;
+            c.scope = scope;
+            c.algorithm = "funnel";
+            c.in = in;
+            c.out = out;
+            c.count = count;
+            c.rows = false;
+            c.queue.slots = slots;
+            EXPECT_EQ(run_collective(map, c), "") << name(c) << " slots " << slots;
+          }
+        }
+      }
+    }
+  }
+}
+
 class EveryAlgorithm : public testing::TestWithParam<std::string> {};
 
 TEST_P(EveryAlgorithm, ServesScopeSipAsItSays) {

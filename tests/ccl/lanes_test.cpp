@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <memory>
 
+#include "ccl/schedule/build.h"
 #include "tests/ccl/collective_case.h"
 
 namespace kernbench::test {
@@ -75,6 +77,65 @@ TEST(Lanes, MoreThanAPacketForEachPeIsDealtToItsHolders) {
   EXPECT_EQ(dealt(map, CollectiveOp::all_gather, little / 2, little).at(1).count(0), 0u);
   const auto lanes = dealt(map, CollectiveOp::all_gather, little, 2 * little);
   EXPECT_EQ(lanes.at(1).at(0), (std::vector<Elements>{{little / 2, little}}));
+}
+
+ccl::PlanRequest request() {
+  ccl::PlanRequest request;
+  request.op = CollectiveOp::reduce_scatter;
+  request.ranks = request.sip_w = 2;
+  request.sip_h = 1;
+  request.cube_w = 2;
+  return request;
+}
+
+/// Two SIPs, two cubes in a row, three PEs: a reduce_scatter of scope cube.
+struct Bundled {
+  explicit Bundled(std::int64_t count) {
+    const MachineMap map = make_map(SipTopology::ring_1d, 2, 0, 0, 2, 1, 3);
+    LaunchMessage::TensorArg in{0x1000, {}, {1, 8 * count}}, out{0x80000, {}, {1, 2 * count}};
+    for (std::uint16_t cube = 0; cube < 2; ++cube) {
+      for (std::uint16_t pe = 0; pe < 3; ++pe) {
+        shard(in, cube, pe, 4 * count);
+        shard(out, cube, pe, count);
+      }
+    }
+    maps = ccl::make_call_maps(map, CollectiveOp::reduce_scatter, Scope::cube, 2, in, out, 4);
+    lanes = std::make_unique<ccl::Lanes>(map, maps, CollectiveOp::reduce_scatter, false, 4);
+    lanes->bundle(map, maps);
+  }
+  static void shard(LaunchMessage::TensorArg& tensor, std::uint16_t cube, std::uint16_t pe, std::int64_t tile) {
+    const std::int64_t begin = tile * pe / 3, end = tile * (pe + 1) / 3;
+    tensor.shards.push_back({{0, cube, pe},
+                             static_cast<std::uint64_t>(cube * tile + begin) * 4,
+                             static_cast<std::uint64_t>(end - begin) * 4,
+                             1,
+                             end - begin,
+                             0,
+                             cube * tile + begin});
+  }
+  ccl::CallMaps maps;
+  std::unique_ptr<ccl::Lanes> lanes;
+};
+
+// Four regions of five elements on three PEs: borders of PEs lie within regions.
+TEST(Lanes, BundlesAreDealtToTheHoldersOfTheInput) {
+  const Bundled bundled(5);
+  const std::vector<Elements> expected = {{0, 6}, {6, 13}, {13, 20}};
+  ASSERT_EQ(bundled.lanes->all().size(), 3u);
+  for (const auto& [id, lane] : bundled.lanes->all()) {
+    ASSERT_EQ(lane.bundle.size(), 1u);
+    const auto& row = lane.bundle.front();
+    EXPECT_EQ(Elements(row.begin, row.begin + row.count), expected[static_cast<std::size_t>(id.second)]);
+  }
+}
+
+TEST(Lanes, RoundsOfBundlesCutTheRowOfAllRegions) {
+  Bundled bundled(5);
+  bundled.lanes->cut(bundled.maps, ccl::funnel_schedule(request(), false), 4 * 4, 1);
+  for (const auto& [id, lane] : bundled.lanes->all()) {
+    EXPECT_EQ(lane.segments.size(), 1u);  // contiguous on one PE, whatever the region
+    EXPECT_EQ(lane.rounds(), 2);          // of six or seven elements at most four at a time
+  }
 }
 
 constexpr CollectiveOp kOps[] = {CollectiveOp::all_gather, CollectiveOp::reduce_scatter, CollectiveOp::all_to_all,

@@ -129,13 +129,14 @@ TEST(FloodSchedule, IsExactOnEveryMachine) {
 }
 
 TEST(FunnelSchedule, IsExactOnEveryMachine) {
-  on_machines(CollectiveOp::reduce_scatter,
-              [](const PlanRequest& request) { ASSERT_NO_THROW(check(funnel_schedule(request, 2))); });
+  on_machines(CollectiveOp::reduce_scatter, [](const PlanRequest& request) {
+    for (const bool to_columns : {false, true}) ASSERT_NO_THROW(check(funnel_schedule(request, to_columns)));
+  });
 }
 
 TEST(FunnelSchedule, RefusesLongLines) {
   try {
-    funnel_schedule(test::machine(CollectiveOp::reduce_scatter, kRing1d, 17, 1), 2);
+    funnel_schedule(test::machine(CollectiveOp::reduce_scatter, kRing1d, 17, 1), false);
     FAIL() << "not refused";
   } catch (const std::invalid_argument& error) {
     EXPECT_STREQ(error.what(), "a line of 17 SIPs is too long for queues between all of them; at most 16");

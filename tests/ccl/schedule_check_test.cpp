@@ -137,6 +137,69 @@ TEST(ScheduleCheck, RefusesFewerSlotsThanTheAssumedLatencyNeeds) {
   }
 }
 
+/// Two nodes that exchange what they have for both of them, cut out of a bundle.
+Schedule pair_of_bundles() {
+  Schedule s;
+  s.algorithm = "pair";
+  s.op = CollectiveOp::reduce_scatter;
+  s.nodes = 2;
+  s.length = 2;
+  s.bundles = true;
+  s.blocks = {{kEveryNode, kNobody, 0, kNoRegion, 0, 1, 2}, {kNobody, 0, 0, 0, 0, 1}, {kNobody, 1, 1, 0, 0, 1}};
+  s.links = {{0, 1, 1, 0, 1}};
+  for (std::int32_t node = 0; node < 2; ++node) {
+    s.steps.push_back({{0, 0, 1, StepKind::copy, false},
+                       {0, 0, 2, StepKind::copy, false},
+                       {0, 1 - node, 2 - node, StepKind::send, false},
+                       {1, 1 - node, 1 + node, StepKind::receive_reduce, true}});
+  }
+  return s;
+}
+
+void expect_bundle_refused(const Schedule& schedule, const std::string& why) {
+  try {
+    check(schedule);
+    FAIL() << "not refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.what(), "schedule 'pair' (reduce_scatter, 2 nodes): " + why);
+  }
+}
+
+TEST(ScheduleCheck, AcceptsBundles) { EXPECT_NO_THROW(check(pair_of_bundles())); }
+
+TEST(ScheduleCheck, RefusesBundlesThatAreStoredOrOfPartsOfRegions) {
+  Schedule s = pair_of_bundles();
+  s.blocks[0].holder = 0;
+  s.blocks[0].out_region = 0;
+  expect_bundle_refused(s, "block 0 is 2 regions, which is for bundles that nobody stores");
+  s = pair_of_bundles();
+  s.units = 2;
+  expect_bundle_refused(s, "block 0 is 2 regions, which is for bundles that nobody stores");
+  s = pair_of_bundles();
+  s.bundles = false;
+  expect_bundle_refused(s, "block 0 is 2 regions, which is for bundles that nobody stores");
+}
+
+TEST(ScheduleCheck, RefusesABundleBeyondTheRegions) {
+  Schedule s = pair_of_bundles();
+  s.blocks[0].in_region = 1;
+  expect_bundle_refused(s, "block 0 lies in an unknown region");
+}
+
+TEST(ScheduleCheck, RefusesToCutOutWhatIsNotThere) {
+  Schedule s = pair_of_bundles();
+  s.steps[0][0].peer = 2;
+  s.steps[0][0].time = s.steps[0][1].time = 0;
+  std::swap(s.steps[0][0], s.steps[0][1]);
+  expect_bundle_refused(s, "step 1 of node 0 (copy of block 1, block 2) is no part of the other block");
+}
+
+TEST(ScheduleCheck, RefusesAMessageOfAnotherBundle) {
+  Schedule s = pair_of_bundles();
+  s.steps[0][2].block = 0;
+  expect_bundle_refused(s, "step 3 of node 1 (receive_reduce of block 2, node 0) gets 2 regions");
+}
+
 TEST(ScheduleCheck, NamesTheSlotsThatAreMissing) {
   Schedule s = pair();
   s.links[0].slots = 3;
