@@ -48,8 +48,8 @@ constexpr double kWorthRehearsing = 2.5;
 /// Ops of a rehearsal at most; beyond that all algorithms are estimated.   assumed: half a second
 constexpr std::size_t kMostOps = 600'000;
 
-/// Everything that tells the places of two calls' data apart.
-std::vector<std::uint64_t> places_of(const CallTensors* tensors) {
+/// Everything that tells the places of two calls' data apart. Where ranks are PEs their tensors lie there.
+std::vector<std::uint64_t> places_of(const CallTensors* tensors, bool ranks_are_pes) {
   std::vector<std::uint64_t> places;
   if (tensors == nullptr) return places;
   places.push_back(size_of(tensors->call.dtype));
@@ -57,8 +57,9 @@ std::vector<std::uint64_t> places_of(const CallTensors* tensors) {
     places.push_back(argument->shards.size());
     places.push_back(static_cast<std::uint64_t>(argument->shape.cols));
     for (const TensorShard& shard : argument->shards) {
-      places.push_back(std::uint64_t{shard.owner.cube} << 48 | std::uint64_t{shard.owner.pe} << 32 |
-                       static_cast<std::uint64_t>(shard.row));
+      const std::uint64_t owner =
+          ranks_are_pes ? 0 : std::uint64_t{shard.owner.cube} << 48 | std::uint64_t{shard.owner.pe} << 32;
+      places.push_back(owner | static_cast<std::uint64_t>(shard.row));
       places.push_back(static_cast<std::uint64_t>(shard.col));
       places.push_back(shard.offset_bytes);
       places.push_back(shard.nbytes);
@@ -96,7 +97,13 @@ std::string reason(const Choice& choice, const ChoiceInput& input) {
 }  // namespace
 
 const Choice& Chooser::choose(const ChoiceInput& input) {
-  const Key key{input.op, input.scope, input.bytes, input.root, input.lanes, input.in_place, places_of(input.tensors)};
+  const Key key{input.op,
+                input.scope,
+                input.bytes,
+                input.root,
+                input.lanes,
+                input.in_place,
+                places_of(input.tensors, group_.ranks_are_pes())};
   auto found = made_.find(key);
   if (found == made_.end()) found = made_.emplace(key, decide(input)).first;
   return found->second;
@@ -215,13 +222,15 @@ Candidate Chooser::judge(const std::string& name, const ChoiceInput& input) cons
 }
 
 void Chooser::rehearse_near(std::vector<Candidate>& candidates, const ChoiceInput& input) const {
-  if (input.tensors == nullptr || group_.ranks_are_pes() || input.op == CollectiveOp::send_recv) return;
+  if (input.tensors == nullptr || input.op == CollectiveOp::send_recv) return;
   double least = 0;
   for (const Candidate& c : candidates) {
     if (c.unfit.empty() && c.ns > 0 && (least == 0 || c.ns < least)) least = c.ns;
   }
+  // Estimates know ranks as SIPs: of ranks that are PEs they cannot sort out anything.
+  const bool all = group_.ranks_are_pes();
   const auto near = [&](const Candidate& c) {
-    return c.unfit.empty() && !c.measured && c.ns <= least * kWorthRehearsing;
+    return c.unfit.empty() && !c.measured && (all || c.ns <= least * kWorthRehearsing);
   };
   for (const Candidate& c : candidates) {
     if (near(c) && c.ops > static_cast<double>(kMostOps)) return;
@@ -239,7 +248,10 @@ void Chooser::rehearse_near(std::vector<Candidate>& candidates, const ChoiceInpu
       candidate.unfit = error.what();
     }
   }
-  for (const auto& [candidate, ns] : rehearsed) candidate->ns = ns;
+  for (const auto& [candidate, ns] : rehearsed) {
+    candidate->ns = ns;
+    candidate->rehearsed = true;
+  }
 }
 
 void Chooser::refine(std::vector<Candidate>& candidates, const ChoiceInput& input) const {

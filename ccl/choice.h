@@ -27,11 +27,12 @@ struct ChoiceInput {
 /// An algorithm that might do it.
 struct Candidate {
   std::string name;
-  double ns = 0;          ///< what it should take; 0: nobody knows
-  bool measured = false;  ///< from a tuned table; otherwise by its own model
-  std::string unfit;      ///< why it cannot; empty: it can
-  bool periodic = false;  ///< a list of rounds that overlap
-  double ops = 0;         ///< of its list on all lanes; 0: a kernel
+  double ns = 0;           ///< what it should take; 0: nobody knows
+  bool measured = false;   ///< from a tuned table; otherwise by its own model
+  bool rehearsed = false;  ///< `ns` is that of a rehearsal
+  std::string unfit;       ///< why it cannot; empty: it can
+  bool periodic = false;   ///< a list of rounds that overlap
+  double ops = 0;          ///< of its list on all lanes; 0: a kernel
 };
 
 struct Choice {

@@ -6,6 +6,10 @@ namespace kernbench::ccl {
 namespace {
 
 constexpr std::uint32_t kMinimal = 64;  // bytes of a message whose size does not count: one flit
+/// Of a sum beside its bytes, over what fills the math engine.   assumed: a step and a half of it is TCM's
+constexpr double kSumOverFill = 1.2;
+/// Bytes of an element where the lanes of the math engine have to tell how many bytes they sum.   assumed: f32
+constexpr double kSumItem = 4;
 
 double seconds(Ps time) { return static_cast<double>(time) * 1e-12; }
 
@@ -78,6 +82,11 @@ void describe_machine(const MachineMap& map, PlanRequest& request) {
   }
   request.lane_bytes_per_second =
       static_cast<double>(std::min(map.pe_port.bytes_per_second(), map.tcm.peak.bytes_per_second()));
+  const PeEngines& engines = map.engines;
+  request.issue_seconds = seconds(engines.dispatch);
+  request.queue_ops = static_cast<std::int32_t>(std::min(engines.math_queue, engines.ipcq_queue));
+  request.sum_seconds = kSumOverFill * engines.math_fill / static_cast<double>(engines.math_hz);
+  request.sum_bytes_per_second = kSumItem * engines.math_lanes * static_cast<double>(engines.math_hz);
   if (!map.packet_latency || map.pes_per_cube == 0) return;
   const Ways ways(map);
   const int cubes = map.cubes_per_sip(), w = map.cube_w;

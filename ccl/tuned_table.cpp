@@ -62,7 +62,8 @@ std::string machine_key(const MachineMap& map) {
                      map.ipcq_slot_bytes);
   key += fmt::format("_port_{:.0f}MBps_tcm_{:.0f}MBps", static_cast<double>(map.pe_port.bytes_per_second()) / 1e6,
                      static_cast<double>(map.tcm.peak.bytes_per_second()) / 1e6);
-  return map.packet_latency ? key + fmt::format("_ways_{}ps", ways(map)) : key;
+  if (map.packet_latency) key += fmt::format("_ways_{}ps", ways(map));
+  return map.fingerprint.empty() ? key : key + "_rest_" + map.fingerprint;
 }
 
 void TunedTable::read(const ConfigNode& list, Problems& problems) {

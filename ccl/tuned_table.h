@@ -12,9 +12,8 @@
 
 namespace kernbench::ccl {
 
-/// What a machine is to collectives, in one word: topology, shape, links, queues, rates of memories and ports, and what
-/// ways take. Tuned times belong to it. What the map has no figure of it cannot tell: rates of PE_CPU and math engine,
-/// HBM's timings.
+/// What a machine is to collectives, in one word: topology, shape, links, queues, rates of memories and ports, what
+/// ways take, and a fingerprint of every value that moves their times. Tuned times belong to it.
 std::string machine_key(const MachineMap& map);
 
 extern const EmbeddedText kShippedTimes[];  ///< the files of ccl/tuned: each a ccl.yaml of `kernbench tune`

@@ -9,6 +9,7 @@
 #include "tlm/machine/names.h"
 #include "topology/cube_mesh.h"
 #include "topology/deadlock.h"
+#include "topology/fingerprint.h"
 #include "topology/latency.h"
 #include "topology/machine_error.h"
 
@@ -220,10 +221,29 @@ void Plan::route() {
 
 namespace {
 
+PeEngines engines_of(const HbmConfig& hbm, const PeConfig& pe) {
+  PeEngines engines;
+  engines.dispatch = pe.cpu.dispatch;
+  engines.dma_queue = pe.dma.queue_depth;
+  engines.math_queue = pe.math.queue_depth;
+  engines.ipcq_queue = pe.ipcq.queue_depth;
+  engines.dma_setup = pe.dma.setup;
+  engines.dma_bytes = std::uint64_t{pe.dma.outstanding} * pe.dma.burst_bytes;
+  engines.math_hz = pe.math.clock_hz;
+  engines.math_lanes = pe.math.lanes;
+  engines.math_fill = pe.math.pipeline_cycles;
+  engines.tcm_latency = pe.tcm.latency;
+  engines.credit_bytes = pe.ipcq.credit_bytes;
+  const Clock ck(hbm.ck_hz);
+  engines.hbm_hit = hbm.controller_latency + ck.at(hbm.timing.t_cl + hbm.timing.t_dqsck + hbm.burst_ck);
+  engines.hbm_open = ck.at(hbm.timing.t_rcd_rd);
+  return engines;
+}
+
 PeRates rates_of(const CubeSpec& cube, const PeConfig& pe) {
   const HbmConfig& hbm = cube.hbm;
   return {Rate(hbm.pseudo_channel_peak().bytes_per_second() * (hbm.total_pseudo_channels() / cube.pes)),
-          Rate(pe.tcm.bytes_per_second), cube.noc.link_rate()};
+          Rate(pe.tcm.bytes_per_second), cube.noc.link_rate(), engines_of(hbm, pe)};
 }
 
 }  // namespace
@@ -235,6 +255,8 @@ void Plan::fill_capacities() {
   map.tcm = {cube.pe.tcm.bytes, usual.tcm};
   map.sram = {cube.sram.bytes, Rate(cube.sram.bytes_per_second)};
   map.pe_port = usual.port;
+  map.engines = usual.engines;
+  map.fingerprint = fingerprint(spec);
   for (const auto& [at, odd] : spec.cubes) {
     for (std::uint16_t pe = 0; pe < map.pes_per_cube; ++pe) map.odd_pes[{at.sip, at.cube, pe}] = rates_of(odd, odd.pe);
   }

@@ -9,6 +9,7 @@ kernbench_embed_texts(KERNBENCH_PRESETS_CPP topology kEmbeddedPresets ${KERNBENC
 
 add_library(kernbench_topology_spec
   check.cpp
+  fingerprint.cpp
   hbm_presets.cpp
   overrides.cpp
   parse.cpp

@@ -3,6 +3,14 @@
 #include <algorithm>
 
 namespace kernbench::ccl {
+namespace {
+
+/// Rows of a tile in memory.
+bool follow_each_other(Shape shape, std::int64_t row_stride) {
+  return shape.rows == 1 || row_stride == 0 || row_stride == shape.cols;
+}
+
+}  // namespace
 
 TensorPlaces::TensorPlaces(const MachineMap& map, const CallTensors& tensors) : map_(map) {
   for (const LaunchMessage::TensorArg* argument : {&tensors.in, &tensors.out}) {
@@ -56,6 +64,8 @@ void RehearsalTl::begin(PeCoord self, const QueuesOfPe& queues, std::uint32_t sl
   queues_ = &queues;
   slot_bytes_ = std::max<std::uint32_t>(slot_bytes, 1);
   ops_ = &ops;
+  written_.clear();
+  longest_ = 0;
 }
 
 std::int64_t RehearsalTl::program_id(int axis) const {
@@ -86,7 +96,8 @@ std::int32_t RehearsalTl::op_of(const Tile& tile) {
 }
 
 Tile RehearsalTl::compute(std::initializer_list<const Tile*> operands, Shape shape, DType dtype) {
-  RehearsedOp op{RehearsedOp::Kind::math, static_cast<std::uint32_t>(shape.count() * size_of(dtype)), 0};
+  RehearsedOp op{RehearsedOp::Kind::math, static_cast<std::uint32_t>(shape.count() * size_of(dtype)),
+                 static_cast<std::int32_t>(size_of(dtype))};
   std::size_t count = 0;
   for (const Tile* operand : operands) {
     const std::int32_t needed = op_of(*operand);
@@ -95,15 +106,30 @@ Tile RehearsalTl::compute(std::initializer_list<const Tile*> operands, Shape sha
   return tile(add(op), shape, dtype);
 }
 
-Tile RehearsalTl::load(Va va, Shape shape, DType dtype, std::int64_t) {
-  const auto bytes = static_cast<std::uint32_t>(shape.count() * static_cast<std::int64_t>(size_of(dtype)));
-  return tile(add({RehearsedOp::Kind::load, bytes, places_.at(va, self_)}), shape, dtype);
+void RehearsalTl::wait_for_stores(Va begin, Va end, RehearsedOp& load) const {
+  for (auto at = written_.lower_bound(end); at != written_.begin();) {
+    --at;
+    if (at->first + longest_ <= begin) return;
+    if (at->second.end <= begin) continue;
+    load.needs[0] = std::max(load.needs[0], load.needs[1]);
+    load.needs[1] = at->second.op;
+  }
 }
 
-void RehearsalTl::store(Va va, const Tile& tile, std::int64_t) {
+Tile RehearsalTl::load(Va va, Shape shape, DType dtype, std::int64_t row_stride) {
+  const auto bytes = static_cast<std::uint32_t>(shape.count() * static_cast<std::int64_t>(size_of(dtype)));
+  RehearsedOp op{RehearsedOp::Kind::load, bytes, places_.at(va, self_)};
+  if (follow_each_other(shape, row_stride)) wait_for_stores(va, va + bytes, op);
+  return tile(add(op), shape, dtype);
+}
+
+void RehearsalTl::store(Va va, const Tile& tile, std::int64_t row_stride) {
   RehearsedOp op{RehearsedOp::Kind::store, static_cast<std::uint32_t>(tile.bytes()), places_.at(va, self_)};
   op.needs[0] = op_of(tile);
-  add(op);
+  const std::int32_t number = add(op);
+  if (!follow_each_other(tile.shape(), row_stride)) return;
+  written_[va] = {va + op.bytes, number};
+  longest_ = std::max<Va>(longest_, op.bytes);
 }
 
 Tile RehearsalTl::gather(Va table, const std::vector<std::int64_t>& index, std::int64_t cols, DType dtype,

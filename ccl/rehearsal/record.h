@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -11,7 +12,7 @@
 
 namespace kernbench::ccl {
 
-/// The tensors of a collective call on a SIP; places are alike on all ranks.
+/// The tensors of a collective call on a SIP; places are alike on all ranks, but that one which is a PE has them there.
 struct CallTensors {
   CollectiveCall call;
   LaunchMessage::TensorArg in, out;
@@ -24,8 +25,8 @@ struct RehearsedOp {
   enum class Kind : std::uint8_t { load, store, send, recv, math, wait, fence };
   Kind kind = Kind::fence;
   std::uint32_t bytes = 0;
-  std::int32_t place = 0;                     ///< load, store: PE of the SIP at whose memory; send, recv: queue
-  std::int32_t needs[2]{kNothing, kNothing};  ///< ops of the same PE whose values it takes
+  std::int32_t place = 0;  ///< load, store: PE of the SIP at whose memory; send, recv: queue; math: B of an element
+  std::int32_t needs[2]{kNothing, kNothing};  ///< ops of the same PE whose values it takes, or that write what it loads
 };
 
 /// Where the bytes of a call's tensors lie, by virtual address.
@@ -95,7 +96,13 @@ class RehearsalTl final : public Tl {
   void mark(const std::string&) override {}
 
  private:
+  struct Written {
+    Va end = 0;
+    std::int32_t op = kNothing;
+  };
   std::int32_t add(const RehearsedOp& op);
+  /// Makes a load of bytes that this PE has stored wait for the last two stores there.
+  void wait_for_stores(Va begin, Va end, RehearsedOp& load) const;
   Tile tile(std::int32_t op, Shape shape, DType dtype);
   Tile compute(std::initializer_list<const Tile*> operands, Shape shape, DType dtype);
   static std::int32_t op_of(const Tile& tile);
@@ -111,6 +118,8 @@ class RehearsalTl final : public Tl {
   const QueuesOfPe* queues_ = nullptr;
   std::uint32_t slot_bytes_ = 1;
   std::vector<RehearsedOp>* ops_ = nullptr;
+  std::map<Va, Written> written_;  ///< by first byte; whole rows that follow each other
+  Va longest_ = 0;                 ///< of them
   std::size_t added_ = 0;
 };
 

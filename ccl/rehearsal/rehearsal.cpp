@@ -14,14 +14,38 @@ namespace {
 using Kind = RehearsedOp::Kind;
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-// Of a PE.   source: preset default; MachineMap has no figures of engines
-constexpr std::size_t kDepth = 16;                   ///< ops that a queue holds
-constexpr double kDispatch = 2e-9;                   ///< that PE_CPU is busy with an op
-constexpr double kSend = 0.5e-9, kReceive = 0.6e-9;  ///< of a message beside its bytes
-constexpr double kMath = 5.6e-9, kMathBytesPerSecond = 819e9;
-constexpr double kUnderWay = 16384;  ///< bytes of loads, and of stores, that may be under way: 64 packets
-/// assumed: of an access to HBM, a row that has to be opened and its data
-constexpr double kMemorySeconds = 40e-9;
+/// Of a message beside its bytes.   assumed: two cycles of the cubes' network, and one of TCM
+constexpr double kSend = 0.5e-9, kReceive = 0.6e-9;
+/// Of accesses to HBM, those that have to open a row.   assumed: pieces of a tensor follow each other in a row
+constexpr double kOpens = 1.0 / 3;
+
+double seconds(Ps time) { return static_cast<double>(time) * 1e-12; }
+
+/// PeRates in seconds.
+struct Engines {
+  explicit Engines(const PeRates& rates)
+      : dispatch(seconds(rates.engines.dispatch)),
+        dma_setup(seconds(rates.engines.dma_setup)),
+        dma_bytes(static_cast<double>(rates.engines.dma_bytes)),
+        tcm_latency(seconds(rates.engines.tcm_latency)),
+        tcm(static_cast<double>(rates.tcm.bytes_per_second())),
+        cycle(1 / static_cast<double>(rates.engines.math_hz)),
+        raw(rates.engines) {}
+
+  double math(const RehearsedOp& op) const {
+    const auto item = static_cast<std::uint32_t>(std::max(op.place, 1));
+    const std::uint32_t lanes = std::max(item > 4 ? raw.math_lanes / 2 : raw.math_lanes, 1U);
+    return (op.bytes / item + lanes - 1) / lanes * cycle + raw.math_fill * cycle;
+  }
+  std::size_t depth(Kind kind) const {
+    return kind == Kind::math                          ? raw.math_queue
+           : kind == Kind::load || kind == Kind::store ? raw.dma_queue
+                                                       : raw.ipcq_queue;
+  }
+
+  double dispatch, dma_setup, dma_bytes, tcm_latency, tcm, cycle;
+  PeEngines raw;
+};
 
 class Rehearsal {
  public:
@@ -53,7 +77,10 @@ class Rehearsal {
     double bytes_under_way = 0;
   };
   struct Pe {
+    Pe(PeCoord at, const PeRates& rates) : coord(at), engines(rates) {}
+
     PeCoord coord;
+    Engines engines;
     std::vector<RehearsedOp> ops;
     std::vector<State> states;
     std::vector<std::int32_t> edges;  ///< 2 * op + which of its needs: the next edge of the same source
@@ -76,6 +103,7 @@ class Rehearsal {
   struct Memory {
     Way to, from;
     std::uint32_t passage = 0;
+    double seconds = 0;  ///< of a read there
   };
   struct Flight {
     std::int32_t queue = 0;
@@ -93,9 +121,9 @@ class Rehearsal {
   double load(std::int32_t pe, Line& line, const RehearsedOp& op, double now);
   double store(std::int32_t pe, Line& line, const RehearsedOp& op, double now);
   double send(std::int32_t pe, Line& line, const RehearsedOp& op, double now);
-  double receive(Line& line, const RehearsedOp& op, double now);
-  double calculate(Line& line, const RehearsedOp& op, double now);
-  double room(Line& line, double now, double bytes);
+  double receive(std::int32_t pe, Line& line, const RehearsedOp& op, double now);
+  double calculate(std::int32_t pe, Line& line, const RehearsedOp& op, double now);
+  double room(std::int32_t pe, Line& line, double now, double bytes);
   Memory& memory(std::int32_t pe, std::int32_t place);
   Queue& queue(std::int32_t id);
   void pass(std::int32_t flight, double now);
@@ -114,7 +142,6 @@ class Rehearsal {
   using Event = std::tuple<double, std::uint64_t, std::int32_t>;  // (time, number, line or -1 - flight)
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::uint64_t event_number_ = 0;
-  const double tcm_ = static_cast<double>(map_.tcm.peak.bytes_per_second());
   double end_ = 0;
 };
 
@@ -142,17 +169,27 @@ void Rehearsal::find_queues(const Collective& collective) {
   }
 }
 
+/// What another rank that is a PE has there.
+CallTensors at_home(CallTensors tensors, PeCoord home) {
+  for (LaunchMessage::TensorArg* argument : {&tensors.in, &tensors.out}) {
+    for (TensorShard& shard : argument->shards) {
+      if (shard.rows * shard.cols > 0) shard.owner = home;
+    }
+  }
+  return tensors;
+}
+
 bool Rehearsal::record(const Collective& collective, const CallTensors& tensors, std::size_t most) {
-  const TensorPlaces places(map_, tensors);
-  const std::uint32_t slot_bytes = collective.group().queue.slot_bytes;
+  const Group& group = collective.group();
   std::size_t total = 0;
-  for (std::size_t rank = 0; rank < collective.group().sips.size(); ++rank) {
-    const Collective::Launch launch = collective.bind(static_cast<int>(rank), tensors.call, tensors.in, tensors.out);
+  for (std::size_t rank = 0; rank < group.sips.size(); ++rank) {
+    const CallTensors here = group.ranks_are_pes() ? at_home(tensors, group.pes[rank]) : tensors;
+    const TensorPlaces places(map_, here);
+    const Collective::Launch launch = collective.bind(static_cast<int>(rank), here.call, here.in, here.out);
     RehearsalTl tl(map_, places, launch.call, most - total);
     for (const PeCoord coord : launch.targets) {
-      Pe pe;
-      pe.coord = coord;
-      tl.begin(coord, directions_[number_of(coord)], slot_bytes, pe.ops);
+      Pe pe(coord, map_.rates(coord));
+      tl.begin(coord, directions_[number_of(coord)], group.queue.slot_bytes, pe.ops);
       try {
         launch.body(tl);
       } catch (const RehearsalTl::CannotRehearse&) {
@@ -224,7 +261,7 @@ void Rehearsal::issue(std::int32_t p) {
     const RehearsedOp& op = pe.ops[pe.next];
     if (op.kind == Kind::wait) {
       const double when = pe.states[index(op.needs[0])].done;
-      pe.cpu += kDispatch;
+      pe.cpu += pe.engines.dispatch;
       ++pe.next;
       if (when == kNever) {
         pe.waits = op.needs[0];
@@ -234,7 +271,7 @@ void Rehearsal::issue(std::int32_t p) {
       continue;
     }
     if (op.kind == Kind::fence) {
-      pe.cpu += kDispatch;
+      pe.cpu += pe.engines.dispatch;
       ++pe.next;
       if (pe.left > 0) {
         pe.fence = true;
@@ -245,11 +282,11 @@ void Rehearsal::issue(std::int32_t p) {
     }
     const std::int32_t id = line_of(p, op);
     Line& line = lines_[index(id)];
-    if (line.ops.size() >= kDepth) {
+    if (line.ops.size() >= pe.engines.depth(op.kind)) {
       pe.blocked = id;
       return;
     }
-    pe.cpu += kDispatch;
+    pe.cpu += pe.engines.dispatch;
     pe.states[pe.next].issued = pe.cpu;
     ++pe.next;
     ++pe.left;
@@ -296,10 +333,10 @@ void Rehearsal::execute(std::int32_t id, double now) {
       end = send(p, line, op, now);
       break;
     case Kind::recv:
-      end = receive(line, op, now);
+      end = receive(p, line, op, now);
       break;
     default:
-      end = calculate(line, op, now);
+      end = calculate(p, line, op, now);
       break;
   }
   if (op.kind == Kind::recv) consider(id - 1);
@@ -337,10 +374,11 @@ double Rehearsal::through(const std::vector<std::uint32_t>& passages, double hea
   return head;
 }
 
-/// Waits until no more than kUnderWay bytes are under way with these.
-double Rehearsal::room(Line& line, double now, double bytes) {
+/// Waits until no more bytes are under way with these than the DMA engine has room for.
+double Rehearsal::room(std::int32_t p, Line& line, double now, double bytes) {
+  const double most = pes_[index(p)].engines.dma_bytes;
   // They end in any order.
-  while (!line.under_way.empty() && (line.under_way.top().first <= now || line.bytes_under_way + bytes > kUnderWay)) {
+  while (!line.under_way.empty() && (line.under_way.top().first <= now || line.bytes_under_way + bytes > most)) {
     now = std::max(now, line.under_way.top().first);
     line.bytes_under_way -= line.under_way.top().second;
     line.under_way.pop();
@@ -354,11 +392,13 @@ Rehearsal::Memory& Rehearsal::memory(std::int32_t p, std::int32_t place) {
   if (fresh) {
     const PeCoord owner{pe.coord.sip, static_cast<std::uint16_t>(place / map_.pes_per_cube),
                         static_cast<std::uint16_t>(place % map_.pes_per_cube)};
-    Memory memory{ways_.way(pe.coord, owner), ways_.way(owner, pe.coord), ways_.memory(owner)};
+    const PeEngines there = map_.rates(owner).engines;
+    Memory memory{ways_.way(pe.coord, owner), ways_.way(owner, pe.coord), ways_.memory(owner),
+                  seconds(there.hbm_hit) + kOpens * seconds(there.hbm_open)};
     if (map_.packet_latency) {
       const NodeId self = map_.pe(pe.coord), port = map_.hbm_port(owner);
-      memory.to.seconds = static_cast<double>(map_.packet_latency(self, port, 0)) * 1e-12;
-      memory.from.seconds = static_cast<double>(map_.packet_latency(port, self, 64)) * 1e-12;
+      memory.to.seconds = seconds(map_.packet_latency(self, port, 0));
+      memory.from.seconds = seconds(map_.packet_latency(port, self, 64));
     }
     memories_.push_back(std::move(memory));
   }
@@ -366,26 +406,28 @@ Rehearsal::Memory& Rehearsal::memory(std::int32_t p, std::int32_t place) {
 }
 
 double Rehearsal::load(std::int32_t p, Line& line, const RehearsedOp& op, double now) {
-  now = room(line, now, op.bytes);
+  const Engines& engines = pes_[index(p)].engines;
+  now = room(p, line, now, op.bytes) + engines.dma_setup;
   Memory& memory = this->memory(p, op.place);
   const double bytes = op.bytes;
-  double head = ways_[memory.passage].pass(now + memory.to.seconds, bytes) + kMemorySeconds;
+  double head = ways_[memory.passage].pass(now + memory.to.seconds, bytes) + memory.seconds;
   head = through(memory.from.out, head, bytes);
   head = ways_[ways_.port_in(pes_[index(p)].coord)].pass(head, bytes);
   const double first = head + memory.from.seconds;
-  const double end =
-      first + bytes / std::min(memory.from.least_bytes_per_second, ways_[memory.passage].bytes_per_second);
-  line.free = now + kDispatch;
+  const double end = first + engines.tcm_latency +
+                     bytes / std::min(memory.from.least_bytes_per_second, ways_[memory.passage].bytes_per_second);
+  line.free = now + engines.dispatch;
   line.under_way.emplace(first, bytes);  // its packets give way to the next load's, one by one
   line.bytes_under_way += bytes;
   return end;
 }
 
 double Rehearsal::store(std::int32_t p, Line& line, const RehearsedOp& op, double now) {
-  now = room(line, now, op.bytes);
+  const Engines& engines = pes_[index(p)].engines;
+  now = room(p, line, now, op.bytes) + engines.dma_setup;
   Memory& memory = this->memory(p, op.place);
   const double bytes = op.bytes;
-  double head = ways_[ways_.port_out(pes_[index(p)].coord)].pass(now, bytes);
+  double head = ways_[ways_.port_out(pes_[index(p)].coord)].pass(now + engines.tcm_latency, bytes);
   line.free = head + bytes / memory.to.least_bytes_per_second;
   head = through(memory.to.out, head, bytes) + memory.to.seconds;
   head = ways_[memory.passage].pass(head, bytes);
@@ -401,7 +443,7 @@ Rehearsal::Queue& Rehearsal::queue(std::int32_t id) {
   queue.used = true;
   queue.way = ways_.way(queue.from, queue.to);
   if (map_.packet_latency)
-    queue.back = static_cast<double>(map_.packet_latency(map_.pe(queue.to), map_.pe(queue.from), 16)) * 1e-12;
+    queue.back = seconds(map_.packet_latency(map_.pe(queue.to), map_.pe(queue.from), map_.engines.credit_bytes));
   queue.credits.assign(index(queue.slots), 0.0);
   return queue;
 }
@@ -410,8 +452,10 @@ double Rehearsal::send(std::int32_t p, Line& line, const RehearsedOp& op, double
   Queue& queue = this->queue(op.place);
   queue.credits.pop_front();
   Passage& port = ways_[ways_.port_out(pes_[index(p)].coord)];
-  double head = port.pass(now + kSend, op.bytes);
-  line.free = now + kSend + op.bytes / tcm_;
+  const Engines& engines = pes_[index(p)].engines;
+  now += kSend + engines.tcm_latency;
+  double head = port.pass(now, op.bytes);
+  line.free = now + op.bytes / engines.tcm;
   const double handed_over = line.free;
   head = through(queue.way.out, head, op.bytes);
   std::int32_t id = static_cast<std::int32_t>(flights_.size());
@@ -448,17 +492,18 @@ void Rehearsal::pass(std::int32_t id, double now) {
   consider(line);
 }
 
-double Rehearsal::receive(Line& line, const RehearsedOp& op, double now) {
+double Rehearsal::receive(std::int32_t p, Line& line, const RehearsedOp& op, double now) {
+  const Engines& engines = pes_[index(p)].engines;
   Queue& queue = this->queue(op.place);
   queue.arrivals.pop_front();
-  const double end = now + kReceive + op.bytes / tcm_;
+  const double end = now + kReceive + 2 * engines.tcm_latency + op.bytes / engines.tcm;
   line.free = end;
   queue.credits.push_back(end + queue.back);
   return end;
 }
 
-double Rehearsal::calculate(Line& line, const RehearsedOp& op, double now) {
-  line.free = now + op.bytes / kMathBytesPerSecond + kMath;
+double Rehearsal::calculate(std::int32_t p, Line& line, const RehearsedOp& op, double now) {
+  line.free = now + pes_[index(p)].engines.math(op);
   return line.free;
 }
 

@@ -58,9 +58,9 @@ double WayBook::rate(const Key& key) const {
   switch (std::get<0>(key)) {
     case kPortOut:
     case kPortIn:
-      return per_second(map_.pe_port);
+      return per_second(map_.rates(pe(std::get<1>(key))).port);
     case kMemory:
-      return per_second(map_.hbm_slice.peak);
+      return per_second(map_.rates(pe(std::get<1>(key))).hbm_slice);
     case kSwitchOut:
     case kSwitchIn:
       return request_.sip.bytes_per_second;
@@ -106,7 +106,7 @@ Way WayBook::way(PeCoord from, PeCoord to) {
     way.in.push_back(passage({kColumnIn, to.sip, to.cube % w}));
     for (int at = to.cube % w; at != to.cube; at += w) cube_link(way.in, to.sip, at, at + w);
   }
-  way.least_bytes_per_second = per_second(map_.pe_port);
+  way.least_bytes_per_second = std::min(per_second(map_.rates(from).port), per_second(map_.rates(to).port));
   for (const auto* part : {&way.out, &way.links, &way.in}) {
     for (const std::uint32_t id : *part) {
       if (const double rate = passages_[id].bytes_per_second; rate > 0)

@@ -60,6 +60,11 @@ class WayBook {
   std::int64_t number(PeCoord pe) const {
     return (std::int64_t{pe.sip} * map_.cubes_per_sip() + pe.cube) * map_.pes_per_cube + pe.pe;
   }
+  PeCoord pe(std::int64_t number) const {
+    const std::int64_t cube = number / map_.pes_per_cube, cubes = map_.cubes_per_sip();
+    return {static_cast<std::uint16_t>(cube / cubes), static_cast<std::uint16_t>(cube % cubes),
+            static_cast<std::uint16_t>(number % map_.pes_per_cube)};
+  }
   std::uint32_t passage(const Key& key);
   double rate(const Key& key) const;
   void cube_link(std::vector<std::uint32_t>& way, int sip, int from, int to);

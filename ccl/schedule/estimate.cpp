@@ -27,12 +27,6 @@ struct Span {
 Span latest(const Span& a, const Span& b) { return {std::max(a.first, b.first), std::max(a.last, b.last)}; }
 Span operator+(const Span& a, double seconds) { return {a.first + seconds, a.last + seconds}; }
 
-/// Ops that a queue of the PE holds: behind a full one nothing is issued.   source: as pe.dma.queue_depth
-constexpr std::size_t kDepth = 16;
-/// That PE_CPU is busy with an op, a sum of two tiles beside its bytes, and their rate.   source: preset default,
-/// pe.cpu, pe.math with f32
-constexpr double kIssueSeconds = 2e-9, kSumSeconds = 6e-9, kSumBytesPerSecond = 819e9;
-
 /// Runs lists against clocks. Slots are those the machine has.
 class Run {
  public:
@@ -249,16 +243,16 @@ class Run {
       const auto round = static_cast<std::int32_t>(node.pass - stage(step));
       const bool local = node.queue[node.at] < 0, sends = step.kind == StepKind::send;
       Line* line = local ? nullptr : &queues_[index(node.queue[node.at])].ends[sends ? 0 : 1];
-      if (line != nullptr && line->ops.size() >= kDepth) {
+      if (line != nullptr && line->ops.size() >= index(r_.queue_ops)) {
         node.blocked = line;
         return;
       }
-      if (adds(step) && node.sums.size() >= kDepth) {
+      if (adds(step) && node.sums.size() >= index(r_.queue_ops)) {
         node.sums_full = true;
         return;
       }
       if (adds(step)) node.sums.push_back({i, round, 0});
-      node.issued += kIssueSeconds * node.ops[node.at];
+      node.issued += r_.issue_seconds * node.ops[node.at];
       ++node.at;
       if (local) {
         node.got[at(i, round)] = {node.issued, node.issued};
@@ -342,9 +336,9 @@ class Run {
       const auto value = inputs(node, sum.step, sum.round);
       if (!value) return;
       const std::int32_t block = s_.steps[index(number)][index(sum.step)].block;
-      node.math = latest(*value, node.math) + bytes_of(block) / std::max(r_.lanes, 1) / kSumBytesPerSecond;
+      node.math = latest(*value, node.math) + bytes_of(block) / std::max(r_.lanes, 1) / r_.sum_bytes_per_second;
       node.sums.pop_front();
-      settle(number, sum.step, sum.round, node.math + kSumSeconds);
+      settle(number, sum.step, sum.round, node.math + r_.sum_seconds);
       if (node.sums_full) {
         node.issued = std::max(node.issued, node.math.first);
         issue(number);

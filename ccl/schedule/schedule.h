@@ -133,7 +133,10 @@ struct PlanRequest {
   std::int64_t slot_bytes = 4096;       ///< of a slot
   LevelCost sip, cube;                  ///< links between SIPs and between cubes; all lanes share one link
   double send_seconds = 2e-9, receive_seconds = 4e-9;  ///< engine time of one message on one lane
-  double lane_bytes_per_second = 0;                    ///< at which a lane hands bytes over and takes them; 0: at once
+  double issue_seconds = 2e-9;                         ///< that PE_CPU is busy with an op
+  std::int32_t queue_ops = 16;  ///< that a queue of the PE holds; behind a full one nothing is issued
+  double sum_seconds = 6e-9, sum_bytes_per_second = 819e9;  ///< of two tiles
+  double lane_bytes_per_second = 0;    ///< at which a lane hands bytes over and takes them; 0: at once
   double column_bytes_per_second = 0;  ///< of a column of cubes to the IO chiplet, each way; 0: never limits
   std::int32_t columns = 1;            ///< of a SIP
   double climb_seconds = 0;            ///< between SIPs: what the bottom row of cubes takes longer than the top row

@@ -412,8 +412,12 @@ Json CollectiveWorkload::row(const Session& session, const CollectiveRequest& re
   if (ccl::rooted(op_)) result["root"] = c.root;
   result["group"] = request.groups[group];
   if (options_.explain() && !ranks_are_pes_) explain(session, inputs, measured, request.iterations, result);
-  if (options_.explain() && ranks_are_pes_)
-    explanation_ = "#   ranks are PEs (world_size in ccl.yaml): there are bounds for ranks that are SIPs only\n";
+  if (options_.explain() && ranks_are_pes_) {
+    const ccl::Choice* choice = measured.choice ? &*measured.choice : nullptr;
+    add_choice(measured.algorithm, choice, result["explain"]);
+    explanation_ = "#   ranks are PEs (world_size in ccl.yaml): there are bounds for ranks that are SIPs only\n" +
+                   choice_text(measured.algorithm, choice);
+  }
   return result;
 }
 

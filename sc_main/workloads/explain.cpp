@@ -182,6 +182,34 @@ std::string Explanation::judge() const {
   return fmt::format("the PEs: no link or memory is much used, and queues wait little{}", rest);
 }
 
+void add_choice(const std::string& algorithm, const ccl::Choice* choice, nlohmann::ordered_json& json) {
+  json["algorithm"] = algorithm;
+  json["why"] = choice == nullptr ? "it was asked for" : choice->why;
+  json["candidates"] = Json::array();
+  if (choice == nullptr) return;
+  for (const ccl::Candidate& candidate : choice->candidates) {
+    json["candidates"].push_back({{"algorithm", candidate.name},
+                                  {"expected_ns", candidate.ns > 0 ? Json(candidate.ns) : Json()},
+                                  {"measured", candidate.measured},
+                                  {"rehearsed", candidate.rehearsed},
+                                  {"unfit", candidate.unfit}});
+  }
+}
+
+std::string choice_text(const std::string& algorithm, const ccl::Choice* choice) {
+  std::string text =
+      fmt::format("#   algorithm {}: {}\n", algorithm, choice == nullptr ? "it was asked for" : choice->why);
+  if (choice == nullptr) return text;
+  for (const ccl::Candidate& candidate : choice->candidates) {
+    if (candidate.ns > 0)
+      text += fmt::format("#     {:<28} {:>12.3f} us {}\n", candidate.name, candidate.ns / 1e3,
+                          candidate.rehearsed  ? "rehearsed"
+                          : candidate.measured ? "tuned"
+                                               : "by its model");
+  }
+  return text;
+}
+
 nlohmann::ordered_json Explanation::json(const std::string& algorithm, const ccl::Choice* choice) const {
   Json json;
   json["limit"] = limit_;
@@ -206,29 +234,13 @@ nlohmann::ordered_json Explanation::json(const std::string& algorithm, const ccl
   json["waiting_for_credit"] = for_credit_;
   json["waiting_for_data"] = for_data_;
   json["groups_at_work"] = groups_;
-  json["algorithm"] = algorithm;
-  json["why"] = choice == nullptr ? "it was asked for" : choice->why;
-  json["candidates"] = Json::array();
-  if (choice == nullptr) return json;
-  for (const ccl::Candidate& candidate : choice->candidates) {
-    json["candidates"].push_back({{"algorithm", candidate.name},
-                                  {"expected_ns", candidate.ns > 0 ? Json(candidate.ns) : Json()},
-                                  {"measured", candidate.measured},
-                                  {"unfit", candidate.unfit}});
-  }
+  add_choice(algorithm, choice, json);
   return json;
 }
 
 std::string Explanation::text(const std::string& algorithm, const ccl::Choice* choice) const {
   std::string text = fmt::format("#   limited by {}\n", limit_);
-  text += fmt::format("#   algorithm {}: {}\n", algorithm, choice == nullptr ? "it was asked for" : choice->why);
-  if (choice != nullptr) {
-    for (const ccl::Candidate& candidate : choice->candidates) {
-      if (candidate.ns > 0)
-        text += fmt::format("#     {:<28} {:>12.3f} us {}\n", candidate.name, candidate.ns / 1e3,
-                            candidate.measured ? "tuned" : "by its model");
-    }
-  }
+  text += choice_text(algorithm, choice);
   const ccl::Bound largest = ccl::largest(bounds_);
   for (const ccl::Bound& bound : bounds_) {
     text += fmt::format("#   bound {:<16} {:>12.3f} us {:>7.3f} of the time  {}{}\n", bound.name, bound.ns / 1e3,

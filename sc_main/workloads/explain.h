@@ -39,6 +39,11 @@ struct LinkClass {
   std::string busiest;          ///< end with the most
 };
 
+/// Which algorithm ran, why, and what others should take: keys of a result, and lines that start with "# ". `choice`:
+/// of `auto`; null if it was named.
+void add_choice(const std::string& algorithm, const ccl::Choice* choice, nlohmann::ordered_json& json);
+std::string choice_text(const std::string& algorithm, const ccl::Choice* choice);
+
 /// Why a collective took as long as it did: its bounds beside what links, memories and queues did meanwhile.
 class Explanation {
  public:

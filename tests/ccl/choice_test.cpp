@@ -82,6 +82,13 @@ TEST(Choice, OtherMachinesAndSizesAreNotTuned) {
   EXPECT_FALSE(same.choose({CollectiveOp::all_reduce, Scope::sip, 1 << 20}).candidates[0].measured);
 }
 
+TEST(Choice, AFingerprintTellsMachinesApart) {
+  MachineMap map = make_map(SipTopology::ring_1d, 4, 0, 0, 1, 1, 1);
+  const std::string unknown = ccl::machine_key(map);
+  map.fingerprint = "0123456789abcdef";
+  EXPECT_EQ(ccl::machine_key(map), unknown + "_rest_0123456789abcdef");
+}
+
 TEST(Choice, BetweenMeasuredSizesFollowsTheModelAsFarAsItIsFromTheTruth) {
   const MachineMap map = make_map(SipTopology::ring_1d, 4, 0, 0, 1, 1, 1);
   const ccl::Group group = everybody(map);

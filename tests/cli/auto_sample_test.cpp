@@ -83,6 +83,9 @@ TEST(Auto, ShippedTimesArePartOfAResultAndItsHash) {
   const nlohmann::ordered_json preset = result(kRing8), other = result(kRing5);
   EXPECT_EQ(preset.at("tuned").get<std::string>().find("  - machine: ring_1d_8_"), 0U);
   EXPECT_TRUE(other.at("tuned").is_null());
+  EXPECT_TRUE(result({"--topology", "ring8", "--set", "pe.cpu.dispatch=3 ns"}).at("tuned").is_null());
+  EXPECT_TRUE(result({"--topology", "ring8", "--set", "cube.hbm.timing.t_rp=27"}).at("tuned").is_null());
+  EXPECT_EQ(result({"--topology", "ring8", "--set", "pe.gemm.rows=64"}).at("tuned"), preset.at("tuned"));
   const Outcome checked = tool({"topology", "check", "ring8"});
   EXPECT_NE(checked.out.find("configuration "), std::string::npos) << checked.out << checked.err;
   EXPECT_EQ(checked.out.find(preset.at("config_hash").get<std::string>()), std::string::npos) << checked.out;

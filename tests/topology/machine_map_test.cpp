@@ -77,6 +77,57 @@ TEST(MachineMap, RatesOfAPeFollowItsOverrides) {
   EXPECT_EQ(map.rates({0, 0, 5}).port.bytes_per_second(), map.pe_port.bytes_per_second());
 }
 
+TEST(MachineMap, EnginesAreThoseOfTheSpec) {
+  SystemSpec spec = small_machine(1, 1, 1);
+  spec.cube.pe.cpu.dispatch = 7'000;
+  spec.cube.pe.dma.outstanding = 8;
+  spec.cube.pe.dma.burst_bytes = 128;
+  spec.cube.pe.math.lanes = 64;
+  spec.cube.pe.math.queue_depth = 3;
+  spec.cube.hbm.controller_latency = 20'000;
+  spec.cube.hbm.ck_hz = 1'000'000'000;
+  spec.cube.hbm.timing.t_cl = 20;
+  spec.cube.hbm.timing.t_rcd_rd = 31;
+  spec.pes[{0, 0, 5}] = spec.cube.pe;
+  spec.pes[{0, 0, 5}].cpu.dispatch = 9'000;
+  const Plan plan(spec);
+  const PeEngines& engines = plan.map.engines;
+  EXPECT_EQ(engines.dispatch, 7'000u);
+  EXPECT_EQ(engines.dma_bytes, 8u * 128u);
+  EXPECT_EQ(engines.math_lanes, 64u);
+  EXPECT_EQ(engines.math_queue, 3u);
+  EXPECT_EQ(engines.hbm_hit, 20'000u + 20'000u + 1'000u * spec.cube.hbm.burst_ck);
+  EXPECT_EQ(engines.hbm_open, 31'000u);
+  EXPECT_EQ(plan.map.rates({0, 0, 4}).engines.dispatch, 7'000u);
+  EXPECT_EQ(plan.map.rates({0, 0, 5}).engines.dispatch, 9'000u);
+}
+
+TEST(MachineMap, TheFingerprintIsOfWhatMovesTimesOfCollectives) {
+  const SystemSpec spec = small_machine(2, 1, 1);
+  const std::string here = Plan(spec).map.fingerprint;
+  EXPECT_EQ(here.size(), 16u);
+  EXPECT_EQ(Plan(spec).map.fingerprint, here);
+  const auto other = [&](auto change) {
+    SystemSpec changed = spec;
+    change(changed);
+    return Plan(changed).map.fingerprint;
+  };
+  EXPECT_NE(other([](SystemSpec& s) { s.cube.pe.cpu.dispatch += 1; }), here);
+  EXPECT_NE(other([](SystemSpec& s) { s.cube.pe.math.clock_hz *= 2; }), here);
+  EXPECT_NE(other([](SystemSpec& s) { s.cube.hbm.timing.t_rp += 1; }), here);
+  EXPECT_NE(other([](SystemSpec& s) { s.cube.noc.vcs_per_set += 1; }), here);
+  EXPECT_NE(other([](SystemSpec& s) {
+              s.pes[{0, 0, 1}] = s.cube.pe;
+              s.pes[{0, 0, 1}].dma.outstanding /= 2;
+            }),
+            here);
+  EXPECT_EQ(other([](SystemSpec& s) { s.cube.pe.energy.math_aj *= 2; }), here);
+  EXPECT_EQ(other([](SystemSpec& s) { s.cube.hbm.energy_per_bit_aj *= 2; }), here);
+  EXPECT_EQ(other([](SystemSpec& s) { s.cube.pe.gemm.rows *= 2; }), here);
+  EXPECT_EQ(other([](SystemSpec& s) { s.sip.io.pcie.latency += 1; }), here);
+  EXPECT_EQ(other([](SystemSpec& s) { s.name = "another"; }), here);
+}
+
 TEST(MachineMap, EverySipHasItsOwnCubeLinks) {
   SystemSpec spec = small_machine(2, 2, 2);
   spec.broken_cube_links.insert({CubeCoord{1, 2}, 3});

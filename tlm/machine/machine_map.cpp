@@ -36,7 +36,7 @@ NodeId look_up(const Table& table, std::size_t slot, bool in_range, const std::s
 
 PeRates MachineMap::rates(PeCoord pe) const {
   const auto odd = odd_pes.find(pe);
-  return odd != odd_pes.end() ? odd->second : PeRates{hbm_slice.peak, tcm.peak, pe_port};
+  return odd != odd_pes.end() ? odd->second : PeRates{hbm_slice.peak, tcm.peak, pe_port, engines};
 }
 
 bool MachineMap::has(PeCoord pe) const {

@@ -40,9 +40,25 @@ struct MemoryInfo {
   Rate peak{1};
 };
 
-/// Rates that one PE meets.
+/// What the engines of a PE take, and the memory behind the port of its slice.   defaults: those of preset default
+struct PeEngines {
+  Ps dispatch = 2'000;                                             ///< that PE_CPU is busy with an op
+  std::uint32_t dma_queue = 16, math_queue = 16, ipcq_queue = 16;  ///< ops that wait
+  Ps dma_setup = 0;                                                ///< per op
+  std::uint64_t dma_bytes = 16'384;                                ///< of loads under way, and of stores
+  std::uint64_t math_hz = 1'600'000'000;
+  std::uint32_t math_lanes = 128;  ///< elements of up to 32 bits per cycle
+  std::uint32_t math_fill = 8;     ///< cycles before the first
+  Ps tcm_latency = 0;
+  std::uint32_t credit_bytes = 16;
+  Ps hbm_hit = 33'750;   ///< a read of an open row, until its data leave
+  Ps hbm_open = 19'375;  ///< what it takes longer if the row has to be opened
+};
+
+/// What one PE meets.
 struct PeRates {
   Rate hbm_slice{1}, tcm{1}, port{1};
+  PeEngines engines{};
 };
 
 /// Read-only map of the machine: what there is, where it is, how far and how fast. Topology fills it; the runtime,
@@ -61,9 +77,12 @@ class MachineMap {
   std::uint32_t ipcq_slot_bytes = 4096;
   MemoryKind ipcq_buffer = MemoryKind::tcm;  ///< memory that the rings lie in: tcm, sram or hbm, of the receiver
   Rate pe_port{1};                           ///< payload rate between a PE and its router, one way, without overrides
+  PeEngines engines;                         ///< of a PE, without overrides
   std::map<PeCoord, PeRates> odd_pes;        ///< of PEs whose rates an override changes
   std::vector<LinkBundle> sip_links;         ///< between SIPs
   std::vector<LinkBundle> cube_links;        ///< between cubes of a SIP, and between its row-0 cubes and the IO chiplet
+  /// 16 hex digits over every value of the machine that moves times of collectives; empty: nobody has made them.
+  std::string fingerprint;
   Ps worst_command_latency = 0;  ///< IO_CPU to the farthest PE, with every hop's worst wait (commands have priority)
 
   std::uint16_t cubes_per_sip() const { return static_cast<std::uint16_t>(cube_w * cube_h); }
