@@ -233,8 +233,8 @@ void Executor::store_next(std::size_t count) {
   stored_ = 0;
 }
 
-/// Blocks that no step works on only change place; there is time for them between the steps, and they take turns with
-/// what the steps load and store.
+/// Blocks that no step works on only change place; there is time for them between the steps, from the second one on,
+/// and they take turns with what the steps load and store.
 void Executor::run() {
   const std::int64_t rounds = lane_.rounds();
   const std::size_t entries = program_.entries.size();
@@ -248,8 +248,8 @@ void Executor::run() {
     std::size_t moved = 0;
     for (std::size_t i = 0; i <= entries; ++i) {
       if (in_turns_ && i < entries) load_ahead(i, first);
-      for (; first < rounds && moved < idle.size() && moved * entries <= i * idle.size(); ++moved)
-        move(idle[moved], first);
+      const auto due = [&] { return i == entries || moved * entries < i * idle.size(); };
+      for (; first < rounds && moved < idle.size() && due(); ++moved) move(idle[moved], first);
       if (i == entries) break;
       const NodeProgram::Entry& entry = program_.entries[i];
       const std::int64_t round = first - entry.stage;

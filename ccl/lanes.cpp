@@ -1,6 +1,7 @@
 #include "ccl/lanes.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "ccl/grid.h"
@@ -85,12 +86,13 @@ class Ways {
     return there_and_back(lane, in) + there_and_back(lane, out) + across(lane);
   }
 
+  Ps there_and_back(const Place& a, const Place& b) const { return way(pe(a, 0), pe(b, 0)) + way(pe(b, 0), pe(a, 0)); }
+
  private:
   static PeCoord pe(const Place& place, std::uint16_t sip) { return {sip, place.cube, place.pe}; }
   Ps way(PeCoord from, PeCoord to) const {
     return from == to ? 0 : map_.packet_latency(map_.pe(from), map_.pe(to), kElement);
   }
-  Ps there_and_back(const Place& a, const Place& b) const { return way(pe(a, 0), pe(b, 0)) + way(pe(b, 0), pe(a, 0)); }
   Ps across(const Place& lane) const { return map_.sips < 2 ? 0 : way(pe(lane, 0), pe(lane, 1)); }
 
   static constexpr std::uint32_t kElement = 8;  // a minimal message: one flit
@@ -239,6 +241,10 @@ std::size_t Lanes::deal_pieces(const CallMaps& maps, const std::vector<Piece>& p
     auto& intervals = lanes[id].regions[static_cast<std::int32_t>(piece.region)];
     const std::size_t before = intervals.size();
     extend(intervals, piece.begin, piece.count);
+    const std::int64_t place = intervals.back().at + piece.begin - intervals.back().begin;
+    const Ps load = piece.by_in <= limit ? 0 : piece.load_by_out;
+    const Ps whole = piece.by_in <= limit ? piece.by_in : piece.by_out;
+    lanes[id].ways.push_back({static_cast<std::int32_t>(piece.region), place, load, whole - load});
     if (intervals.size() > before || !(piece.in == pieces[i - 1].in)) {
       const Lane::Interval& last = intervals.back();
       borders[id].insert(last.at + piece.begin - last.begin);
@@ -266,6 +272,7 @@ std::vector<Lanes::Piece> Lanes::pieces_of(const MachineMap& map, const CallMaps
         const Ways ways(map);
         piece.by_in = ways.by(piece.in, piece.in, piece.out);
         piece.by_out = ways.by(piece.in, piece.out, piece.out);
+        piece.load_by_out = ways.there_and_back(piece.out, piece.in);
       }
       pieces.push_back(piece);
       at = end;
@@ -372,7 +379,43 @@ void Lanes::find_segments(const CallMaps& maps, const Schedule& schedule) {
     for (auto border = borders.begin(); std::next(border) != borders.end(); ++border) {
       lane.segments.push_back({*border, *std::next(border), 0, 1});
     }
+    order_segments(lane);
   }
+}
+
+/// The order in which the last of little data is there first: what is ready to be sent goes before what is not, and
+/// what has a long way before what has a short one. The row's own order, if it is as good.
+void Lanes::order_segments(Lane& lane) {
+  const std::size_t count = lane.segments.size();
+  if (count < 2 || count > kMostPieces || lane.ways.empty()) return;
+  std::map<std::int32_t, std::vector<Lane::Way>> by_region;  // by segment
+  for (const Lane::Way& way : lane.ways) {
+    auto& ways = by_region.try_emplace(way.region, count).first->second;
+    for (std::size_t s = 0; s < count; ++s) {
+      if (way.at < lane.segments[s].begin || way.at >= lane.segments[s].end) continue;
+      ways[s].load = std::max(ways[s].load, way.load);
+      ways[s].rest = std::max(ways[s].rest, way.rest);
+    }
+  }
+  const auto takes = [&](const std::vector<std::size_t>& order) {
+    Ps last = 0;
+    for (const auto& [region, ways] : by_region) {
+      Ps issued = 0, sent = 0;  // messages to one rank follow one another
+      for (const std::size_t s : order) {
+        sent = std::max(sent, issued + ways[s].load);
+        last = std::max(last, sent + ways[s].rest);
+        issued += kMessageTakes;
+      }
+    }
+    return last;
+  };
+  std::vector<std::size_t> order(count), best;
+  std::iota(order.begin(), order.end(), 0);
+  do {
+    if (best.empty() || takes(order) < takes(best)) best = order;
+  } while (std::next_permutation(order.begin(), order.end()));
+  const std::vector<Lane::Segment> segments = lane.segments;
+  for (std::size_t i = 0; i < count; ++i) lane.segments[i] = segments[best[i]];
 }
 
 /// Segments of a row of all regions end where memory does not go on.
@@ -409,7 +452,8 @@ void Lanes::count_rounds(const Schedule& schedule, std::int64_t message_elements
   std::int64_t share = 1;  // units of the largest block
   for (const Block& block : schedule.blocks) share = std::max<std::int64_t>(share, block.end - block.begin);
   for (auto& [id, lane] : lanes_) {
-    const std::int64_t row = lane.segments.back().end;
+    std::int64_t row = 0;
+    for (const Lane::Segment& segment : lane.segments) row = std::max(row, segment.end);
     std::int64_t first = 0;
     for (std::size_t s = 0; s < lane.segments.size(); ++s) {
       Lane::Segment& segment = lane.segments[s];

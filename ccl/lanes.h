@@ -28,7 +28,14 @@ struct Lane {
   };
   std::map<std::int32_t, std::vector<Interval>> regions;  ///< only those of which it has a part
   std::vector<Interval> bundle;  ///< Schedule::bundles: of all regions of `in`, one after the other; segments cut it
-  std::vector<Segment> segments;
+  /// Of little data, from a place in the row on: how long a load takes, and then a message and a store.
+  struct Way {
+    std::int32_t region = 0;
+    std::int64_t at = 0;
+    Ps load = 0, rest = 0;
+  };
+  std::vector<Segment> segments;  ///< in the order in which they are worked on
+  std::vector<Way> ways;
   std::vector<std::uint32_t> segment_of;  ///< by round
   std::int64_t rounds() const { return static_cast<std::int64_t>(segment_of.size()); }
 };
@@ -81,6 +88,7 @@ class Lanes {
     std::int64_t begin = 0, count = 0;
     Place in, out;
     Ps by_in = 0, by_out = 0;  ///< time of its way if the PE there sends it
+    Ps load_by_out = 0;        ///< of that, the load
   };
   static std::size_t deal_pieces(const CallMaps& maps, const std::vector<Piece>& pieces, Ps limit,
                                  std::map<LaneId, Lane>& lanes);
@@ -90,6 +98,7 @@ class Lanes {
   bool dealt_alike() const;  // every lane has the same part of all regions
   void find_segments(const CallMaps& maps, const Schedule& schedule);
   void find_segments_of_bundles(const CallMaps& maps);
+  static void order_segments(Lane& lane);
   void count_rounds(const Schedule& schedule, std::int64_t message_elements, std::int64_t rounds);
 
   bool own_in_, own_out_;
