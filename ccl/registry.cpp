@@ -172,6 +172,14 @@ std::optional<std::int64_t> Registry::n_elem(const std::string& name) const {
   return found != entries_.end() && found->second.n_elem ? found->second.n_elem : default_n_elem_;
 }
 
+std::vector<std::string> Registry::module_files() const {
+  std::vector<std::string> files;
+  for (const auto& [name, entry] : entries_) {
+    if (entry.module.rfind(kBuiltinPrefix, 0) != 0) files.push_back(entry.module);
+  }
+  return files;
+}
+
 std::vector<std::string> Registry::names() const {
   std::vector<std::string> names;
   for (const auto& [name, entry] : entries_) names.push_back(name);

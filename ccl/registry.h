@@ -55,6 +55,8 @@ class Registry {
   /// `world_size` of entry `name`, otherwise of the defaults. None: ranks are SIPs.
   std::optional<int> world_size(const std::string& name) const;
   std::vector<std::string> names() const;
+  /// Files that entries name as their modules, resolved against the file's folder.
+  std::vector<std::string> module_files() const;
   const TunedTable& tuned() const { return tuned_; }  ///< measured times, for Chooser
   /// Loads the module of entry `name`, which may also be the path of a schedule file, and checks it. `overrides`
   /// replace parameters of ccl.yaml. Throws Error: unknown entry (with the nearest), missing file, missing symbol,

@@ -57,6 +57,7 @@ nlohmann::ordered_json to_json(const RunResult& result, const HostClock& host) {
   json["config_hash"] = result.config_hash;
   json["ccl"] = result.ccl;
   json["tuned"] = result.tuned;
+  json["files"] = result.files;
   json["seed"] = result.seed;
   json["workload"] = result.workload;
   json["fidelity"] = to_string(result.fidelity);
@@ -112,6 +113,7 @@ EarlierRun read_result(const std::string& path) {
   run.config = json["config"];
   run.ccl = json.value("ccl", nlohmann::ordered_json());
   run.tuned = json.value("tuned", nlohmann::ordered_json());
+  run.files = json.value("files", nlohmann::ordered_json::object());
   for (std::size_t i = 1; i < command->size(); ++i) {
     if (!(*command)[i].is_string())
       throw UsageError(fmt::format("--from '{}': 'command' holds something other than text", path), hint);

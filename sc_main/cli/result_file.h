@@ -28,7 +28,8 @@ struct RunResult {
   Arguments command;              ///< reproduces the run together with `config`
   nlohmann::ordered_json config;  ///< the resolved machine
   std::string config_hash;
-  nlohmann::ordered_json ccl;    ///< text of --ccl FILE; null without
+  nlohmann::ordered_json ccl;                                       ///< text of --ccl FILE; null without
+  nlohmann::ordered_json files = nlohmann::ordered_json::object();  ///< hashes of those that are named only
   nlohmann::ordered_json tuned;  ///< times of collectives that ship for this machine, as below `tuned:`; null: none
   std::uint64_t seed = 0;
   std::string workload;
@@ -46,6 +47,7 @@ struct EarlierRun {
   Arguments command;  ///< from its workload on
   nlohmann::ordered_json config;
   nlohmann::ordered_json ccl, tuned;  ///< text, or null
+  nlohmann::ordered_json files;       ///< hash by name
 };
 /// Contents of a file; throws OutputError.
 std::string read_file(const std::string& path);

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <iterator>
 
+#include "ccl/registry.h"
 #include "ccl/tuned_table.h"
 #include "sc_main/cli/exit_code.h"
 #include "sc_main/cli/fidelity_option.h"
@@ -75,6 +77,7 @@ WorkloadCatalogue catalogue_of(const Arguments& arguments) {
 }
 
 Run::Run(Arguments arguments) {
+  const Arguments given = arguments;
   Arguments before;
   const Arguments from_option = values_of("--from", arguments);
   const std::string from = from_option.empty() ? std::string() : from_option.front();
@@ -117,12 +120,40 @@ Run::Run(Arguments arguments) {
     throw UsageError(fmt::format("'{}' is not what it was in the earlier run", common_.ccl),
                      "give --ccl FILE to run with it all the same");
   }
+  hash_files();
+  if (earlier_) compare_files(given);
   result_.command = {"run", name};
   result_.command.insert(result_.command.end(), parsed.reproducible.begin(), parsed.reproducible.end());
   result_.workload = name;
   result_.seed = common_.seed;
   result_.data = common_.data == "on";
   result_.fidelity = common_.run_options().fidelity;
+}
+
+void Run::hash_files() {
+  std::vector<std::string> files = workload_->files();
+  files.insert(files.end(), common_.plugins.begin(), common_.plugins.end());
+  if (!common_.ccl.empty()) {
+    const std::vector<std::string> modules = ccl::Registry(common_.ccl).module_files();
+    files.insert(files.end(), modules.begin(), modules.end());
+  }
+  std::sort(files.begin(), files.end());
+  for (const std::string& file : files) {
+    if (std::filesystem::is_regular_file(file)) result_.files[file] = topology::hash_of(read_file(file));
+  }
+}
+
+void Run::compare_files(const Arguments& given) const {
+  const bool other_ccl = !values_of("--ccl", given).empty();
+  for (const auto& [file, hash] : earlier_->files.items()) {
+    const auto now = result_.files.find(file);
+    const bool named = std::any_of(given.begin(), given.end(), [&file = file](const std::string& word) {
+      return word.find(file) != std::string::npos;
+    });
+    if (now == result_.files.end() || *now == hash || named || other_ccl) continue;
+    throw UsageError(fmt::format("'{}' is not what it was in the earlier run", file),
+                     "give the option that names it again to run with it all the same");
+  }
 }
 
 topology::Resolved Run::resolve() const {
@@ -144,6 +175,8 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
   for (const nlohmann::ordered_json* text : {&result_.ccl, &result_.tuned}) {
     if (!text->is_null()) result_.config_hash = topology::hash_of(result_.config_hash + text->get<std::string>());
   }
+  for (const auto& [file, hash] : result_.files.items())
+    result_.config_hash = topology::hash_of(result_.config_hash + hash.get<std::string>());
   result_.map = &plan.map;
 
   Simulation simulation(plan, common_, interrupt, workload_->observer());

@@ -46,10 +46,15 @@ class Run {
 
   const std::string& workload() const { return result_.workload; }
   const CommonOptions& common() const { return common_; }
+  const nlohmann::ordered_json& files() const { return result_.files; }  ///< as in RunResult
 
  private:
   /// Name by which messages call the machine.
   const std::string& machine_name() const { return earlier_ ? common_.from : machine_.topology; }
+  /// Hashes the files that the run reads by name; those that are not there are refused by what reads them.
+  void hash_files();
+  /// Throws UsageError if one is not what it was in the earlier run and `given` does not name it again.
+  void compare_files(const Arguments& given) const;
   Report simulate(const topology::Resolved& resolved, const topology::Plan& plan, const Interrupt& interrupt,
                   OutputFile* json);
   void say_more(Simulation& simulation) const;

@@ -89,6 +89,9 @@ std::unique_ptr<Task> make_task(const SweepFile& file, const PointMaker& maker, 
   if (task->run && !task->run->common().ccl.empty())
     text += "ccl " + hash_of(read_file(task->run->common().ccl)) + "\n";
   for (const std::string& plugin : file.plugins) text += "plugin " + hash_of(read_file(plugin)) + "\n";
+  if (task->run) {
+    for (const auto& [name, hash] : task->run->files().items()) text += "file " + hash.get<std::string>() + "\n";
+  }
   task->identity.key = hash_of(text);
   return task;
 }

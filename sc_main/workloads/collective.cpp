@@ -83,6 +83,7 @@ class CollectiveWorkload final : public Workload {
     return fmt::format("kernbench run {} --topology default{}", name(), has_data() ? " -b 1K -e 1M -f 4" : "");
   }
   void add_options(po::options_description& options) override { options_.add_to(options); }
+  std::vector<std::string> files() const override { return options_.files(); }
   Report run(Session& session) override;
 
  private:

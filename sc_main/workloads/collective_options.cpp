@@ -133,6 +133,14 @@ std::string CollectiveOptions::algorithm() const {
   return schedule_;
 }
 
+std::vector<std::string> CollectiveOptions::files() const {
+  std::vector<std::string> files;
+  for (const std::string& name : {schedule_, algorithm_}) {
+    if (ccl::is_schedule_file(name)) files.push_back(name);
+  }
+  return files;
+}
+
 std::int64_t CollectiveRequest::block(int ranks, const PlacementUnits& units, std::uint64_t bytes) const {
   CollectiveCase c = what;
   c.ranks = ranks;

@@ -34,7 +34,8 @@ class CollectiveOptions {
   // After boost::program_options::notify; all throw std::invalid_argument.
   CollectiveRequest request(const Session& session) const;  ///< without groups
   std::vector<std::vector<int>> groups(int ranks) const;    ///< of a run with so many ranks
-  std::string algorithm() const;  ///< entry of ccl.yaml, file, "auto", or empty: ccl.yaml says
+  std::string algorithm() const;           ///< entry of ccl.yaml, file, "auto", or empty: ccl.yaml says
+  std::vector<std::string> files() const;  ///< schedules
   bool explain() const { return explain_; }
   bool placed_elsewhere() const { return !out_placement_.empty(); }  ///< the output
 

@@ -236,5 +236,29 @@ TEST(Tune, RefusesWhatItCannotMeasure) {
   EXPECT_EQ(outcome.code, 7);
 }
 
+/// A schedule is read again from its place, and is the one of the earlier run unless it is named again.
+TEST(Schedule, OfAnEarlierRunHasToBeWhatItWas) {
+  const Tool tool;
+  const std::string example = read(KERNBENCH_SOURCE_DIR "/docs/examples/schedules/ring4_all_reduce.xml");
+  std::ofstream(tool.file("ring.xml")) << example;
+  const std::vector<std::string> options = {
+      "run", "all_reduce", "--topology", "minimal",  "--set",  "system.sips.count=4",
+      "-b",  "4K",         "--schedule", "ring.xml", "--json", "first.json"};
+  ASSERT_EQ(tool(options).code, 0);
+  const auto first = nlohmann::json::parse(read(tool.file("first.json")));
+  EXPECT_EQ(first["files"].size(), 1U);
+  EXPECT_EQ(tool({"run", "--from", "first.json"}).code, 0);
+  std::ofstream(tool.file("ring.xml"), std::ios::app) << "<!-- of today -->\n";
+  const Outcome changed = tool({"run", "--from", "first.json"});
+  EXPECT_EQ(changed.code, 2);
+  EXPECT_EQ(changed.err,
+            "kernbench: error: 'ring.xml' is not what it was in the earlier run\n"
+            "  hint: give the option that names it again to run with it all the same\n");
+  EXPECT_EQ(tool({"run", "--from", "first.json", "--schedule", "ring.xml", "--json", "second.json"}).code, 0);
+  const auto second = nlohmann::json::parse(read(tool.file("second.json")));
+  EXPECT_NE(first["files"]["ring.xml"], second["files"]["ring.xml"]);
+  EXPECT_NE(first["config_hash"], second["config_hash"]);
+}
+
 }  // namespace
 }  // namespace kernbench

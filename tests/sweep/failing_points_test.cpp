@@ -154,6 +154,23 @@ TEST(Sweep, RunAgainDoesNothingAndSaysTheSame) {
   EXPECT_EQ(content_of(tool.file("s.sqlite")), content);
 }
 
+TEST(Sweep, PointsOfAScheduleThatHasChangedRunAgain) {
+  const Tool tool;
+  const auto schedule = [&](const std::string& more) {
+    write(tool.file("ring.xml"), read(KERNBENCH_SOURCE_DIR "/docs/examples/schedules/ring4_all_reduce.xml") + more);
+  };
+  schedule("");
+  write(tool.file("s.yaml"),
+        "workload: all_reduce\ntopology: minimal\nset: {system.sips.count: 4}\n"
+        "options: {schedule: ring.xml, fidelity: fast}\naxes: {minbytes: [1K, 4K]}\n"
+        "objectives: [{name: time_ns, goal: minimize}]\n");
+  const Outcome first = tool({"sweep", "s.yaml"});
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_NE(tool({"sweep", "s.yaml", "--resume"}).out.find("0 ran now"), std::string::npos);
+  schedule("<!-- of today -->\n");
+  EXPECT_NE(tool({"sweep", "s.yaml", "--resume"}).out.find("2 ran now"), std::string::npos);
+}
+
 TEST(Sweep, FailedPointsRunAgainOnlyOnRequest) {
   const Tool tool;
   write(tool.file("s.yaml"), plain_sweep(2, 0, "throw"));

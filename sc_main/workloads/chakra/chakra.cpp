@@ -36,6 +36,7 @@ class ChakraWorkload final : public Workload {
            "--set system.sips.count=4";
   }
   void add_options(po::options_description& options) override;
+  std::vector<std::string> files() const override;
   Report run(Session& session) override;
 
  private:
@@ -68,6 +69,12 @@ void ChakraWorkload::add_options(po::options_description& options) {
       "1: each kind of communication runs once before, so that its queues are there; 0: not");
   add("check,c", po::value(&check_)->default_value(1)->implicit_value(1),
       "compare every element with the host: 0 or 1");
+}
+
+std::vector<std::string> ChakraWorkload::files() const {
+  std::vector<std::string> files = prefix_.empty() ? std::vector<std::string>() : chakra::trace_files(prefix_);
+  if (!groups_.empty()) files.push_back(groups_);
+  return files;
 }
 
 chakra::Program ChakraWorkload::read(const Session& session) const {

@@ -362,6 +362,12 @@ std::vector<RankTrace> read_traces(const std::string& prefix, Problems& problems
   return traces;
 }
 
+std::vector<std::string> trace_files(const std::string& prefix) {
+  std::vector<std::string> files;
+  for (const int rank : ranks_of(prefix)) files.push_back(fmt::format("{}.{}.et", prefix, rank));
+  return files;
+}
+
 std::map<std::string, std::vector<int>> read_groups(const std::string& file) {
   const Json json = Json::parse(contents_of(file), nullptr, false);
   const auto wrong = [&](const std::string& what) {

@@ -51,6 +51,9 @@ struct RankTrace {
 /// "node 7 'fwd'": for messages.
 std::string in_words(const Node& node);
 
+/// Files PREFIX.<rank>.et that there are, by rank.
+std::vector<std::string> trace_files(const std::string& prefix);
+
 /// PREFIX.0.et, PREFIX.1.et and so on. What is wrong goes to `problems`, file by file. Throws ConfigError if there are
 /// no files, or not one for each rank.
 std::vector<RankTrace> read_traces(const std::string& prefix, Problems& problems);
