@@ -13,18 +13,18 @@ namespace {
 
 using Elements = std::pair<std::int64_t, std::int64_t>;  ///< [first, second)
 
-/// Cubes in a column, cube 0 next to the IO chiplet, one PE each: 100 ns between neighbouring cubes and between the
+/// Cubes in a column, cube `top` next to the IO chiplet, one PE each: 100 ns between neighbouring cubes and between the
 /// SIPs.
-MachineMap column(int cubes) {
+MachineMap column(int cubes, int top = 0) {
   MachineMap map = make_map(SipTopology::ring_1d, 2, 0, 0, 1, cubes, 1);
   std::vector<PeCoord> coords(1 + static_cast<std::size_t>(map.pe({1, static_cast<std::uint16_t>(cubes - 1), 0})));
   for (std::uint16_t sip = 0; sip < 2; ++sip) {
     for (const PeCoord pe : map.pes(sip)) coords.at(static_cast<std::size_t>(map.pe(pe))) = pe;
   }
-  map.packet_latency = [coords](NodeId from, NodeId to, std::uint32_t) -> Ps {
+  map.packet_latency = [coords, top](NodeId from, NodeId to, std::uint32_t) -> Ps {
     const PeCoord a = coords.at(static_cast<std::size_t>(from)), b = coords.at(static_cast<std::size_t>(to));
     if (a.sip == b.sip) return 100'000 * std::abs(a.cube - b.cube);
-    return 100'000 * (a.cube + 1 + 1 + b.cube);
+    return 100'000 * (std::abs(a.cube - top) + 1 + 1 + std::abs(b.cube - top));
   };
   return map;
 }
@@ -77,6 +77,25 @@ TEST(Lanes, MoreThanAPacketForEachPeIsDealtToItsHolders) {
   EXPECT_EQ(dealt(map, CollectiveOp::all_gather, little / 2, little).at(1).count(0), 0u);
   const auto lanes = dealt(map, CollectiveOp::all_gather, little, 2 * little);
   EXPECT_EQ(lanes.at(1).at(0), (std::vector<Elements>{{little / 2, little}}));
+}
+
+/// First elements of a cube's row in the order in which it works on them: an all_to_all of three cubes on two SIPs, an
+/// element to each.
+std::vector<std::int64_t> order_of(const MachineMap& map, int cube) {
+  const ccl::CallMaps maps =
+      ccl::make_call_maps(map, CollectiveOp::all_to_all, Scope::cube, 2, row(18, 3, 0x1000), row(18, 3, 0x80000), 4);
+  ccl::Lanes lanes(map, maps, CollectiveOp::all_to_all, false, 4);
+  lanes.cut(maps, ccl::direct_schedule({CollectiveOp::all_to_all}, 2, 1, 0, false), 4096, 1);
+  std::vector<std::int64_t> order;
+  for (const auto& segment : lanes.all().at({cube, 0}).segments) order.push_back(segment.begin);
+  return order;
+}
+
+// The cube next to the IO chiplet has its own three elements and one of the cube two further down, which it loads from
+// there: its own are ready before.
+TEST(Lanes, WhatIsReadyGoesBeforeWhatHasToBeLoadedFromElsewhere) {
+  EXPECT_EQ(order_of(column(3), 0), (std::vector<std::int64_t>{0, 3}));
+  EXPECT_EQ(order_of(column(3, 2), 2), (std::vector<std::int64_t>{1, 0}));
 }
 
 ccl::PlanRequest request() {
