@@ -206,6 +206,8 @@ Candidate Chooser::judge(const std::string& name, const ChoiceInput& input) cons
     if (const auto ns = row == nullptr ? std::nullopt : TunedTable::ns_at(*row, name, input.bytes)) {
       candidate.ns = *ns;
       candidate.measured = true;
+      const auto around = TunedTable::between(*row, name, input.bytes);
+      candidate.between = around->low != around->high;
     }
     if (candidate.measured || algorithm.plan == nullptr) return candidate;
     const Plan plan = planned(entry, shape, input);
@@ -230,7 +232,8 @@ void Chooser::rehearse_near(std::vector<Candidate>& candidates, const ChoiceInpu
   // Estimates know ranks as SIPs: of ranks that are PEs they cannot sort out anything.
   const bool all = group_.ranks_are_pes();
   const auto near = [&](const Candidate& c) {
-    return c.unfit.empty() && !c.measured && (all || c.ns <= least * kWorthRehearsing);
+    if (!c.unfit.empty() || (c.measured && !c.between)) return false;
+    return all || c.ns <= least * (c.between ? kNear : kWorthRehearsing);
   };
   for (const Candidate& c : candidates) {
     if (near(c) && c.ops > static_cast<double>(kMostOps)) return;
@@ -251,6 +254,7 @@ void Chooser::rehearse_near(std::vector<Candidate>& candidates, const ChoiceInpu
   for (const auto& [candidate, ns] : rehearsed) {
     candidate->ns = ns;
     candidate->rehearsed = true;
+    candidate->measured = false;
   }
 }
 

@@ -29,6 +29,7 @@ struct Candidate {
   std::string name;
   double ns = 0;           ///< what it should take; 0: nobody knows
   bool measured = false;   ///< from a tuned table; otherwise by its own model
+  bool between = false;    ///< measured, but at sizes on both sides of this one
   bool rehearsed = false;  ///< `ns` is that of a rehearsal
   std::string unfit;       ///< why it cannot; empty: it can
   bool periodic = false;   ///< a list of rounds that overlap
@@ -65,9 +66,9 @@ class Chooser {
   std::int32_t lanes_of(const ChoiceInput& input) const;
   /// By the model. Throws Error if it cannot be.
   Plan planned(const AlgorithmEntry& entry, const SipShape& shape, const ChoiceInput& input) const;
-  /// Rehearses those that might be the fastest and were not measured.
+  /// Rehearses those that might be the fastest and were not measured at this size.
   void rehearse_near(std::vector<Candidate>& candidates, const ChoiceInput& input) const;
-  /// Times between measured sizes, of those that might be the fastest.
+  /// Times between measured sizes, of those that might be the fastest and could not be rehearsed.
   void refine(std::vector<Candidate>& candidates, const ChoiceInput& input) const;
 
   const Registry& registry_;
