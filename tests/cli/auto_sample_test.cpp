@@ -20,6 +20,14 @@ TEST(Auto, TakesATunedTableBetweenItsSizes) {
   const AutoContest contest(kRing5, "all_reduce");
   contest.tune({"4K", "64K", "4"}, "tuned.yaml");
   contest.expect_close({"8K", "32K", "4"}, "tuned.yaml");
+  const auto rows = contest.rows({"4K", "8K", "2"}, "tuned.yaml");
+  ASSERT_EQ(rows.size(), 2U);
+  const auto& there = rows.at(0).at("explain").at("candidates").at(0);
+  EXPECT_TRUE(there.at("measured").get<bool>());
+  EXPECT_FALSE(there.at("rehearsed").get<bool>());
+  const auto& between = rows.at(1).at("explain").at("candidates").at(0);
+  EXPECT_FALSE(between.at("measured").get<bool>());
+  EXPECT_TRUE(between.at("rehearsed").get<bool>());
 }
 
 /// Data that divide into lines, and some that do not.
