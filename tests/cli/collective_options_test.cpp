@@ -178,13 +178,13 @@ TEST(Tune, WritesWhatAutoThenChoosesBy) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.out, "");
   EXPECT_THAT(outcome.err, HasSubstr("\n# all_reduce, scope sip, ring_1d_2_cubes_1x1_pes_1_"));
-  const std::vector<std::string> tuned{"-b", "2K", "--explain", "--json", "-", "--ccl", "tuned.yaml"};
+  const std::vector<std::string> tuned{"-b", "1K", "--explain", "--json", "-", "--ccl", "tuned.yaml"};
   const ordered_json json = parsed(tool(all_reduce(tuned)));
   const ordered_json& candidates = json.at("results").at(0).at("explain").at("candidates");
   EXPECT_EQ(candidates.at(0).at("measured"), true);
   // The table is part of what the run is made of: its text and the hash.
   EXPECT_EQ(json.at("ccl"), read(tool.file("tuned.yaml")));
-  const ordered_json plain = parsed(tool(all_reduce({"-b", "2K", "--json", "-"})));
+  const ordered_json plain = parsed(tool(all_reduce({"-b", "1K", "--json", "-"})));
   EXPECT_NE(json.at("config_hash"), plain.at("config_hash"));
 }
 
