@@ -185,12 +185,20 @@ std::vector<FirstUse> Executor::first_uses() const {
       if (seen[b]) return;
       seen[b] = true;
       if (!reads || !program_.blocks[b].contributes) return;
-      uses.push_back({b, plan_.lanes->in_region(plan_.schedule->blocks[program_.blocks[b].block]), i});
+      const Block& block = plan_.schedule->blocks[program_.blocks[b].block];
+      uses.push_back({b, plan_.lanes->in_region(block), memory_of(block), i});
     };
     if (reads_other(entry.kind)) use(entry.other, true);
     use(entry.block, entry.kind != StepKind::receive_copy && entry.kind != StepKind::copy);
   }
   return uses;
+}
+
+/// The memory in which the lane's part of a block of `in` begins, as a number.
+std::int32_t Executor::memory_of(const Block& block) const {
+  const Run& run = run_at(in_[static_cast<std::size_t>(plan_.lanes->in_region(block))], piece(block, 0).begin);
+  if (run.places.empty()) return -1;
+  return run.places.front().cube << 16 | run.places.front().pe;
 }
 
 /// What is to be loaded once the list has come to an entry.

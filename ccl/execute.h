@@ -93,6 +93,7 @@ class Executor {
   // Loads ahead and stores behind, where lanes take turns.
   void plan_turns();
   std::vector<FirstUse> first_uses() const;
+  std::int32_t memory_of(const Block& block) const;
   void load_ahead(std::size_t entry, std::int64_t round);
   void store_behind(const Block& block, const Piece& piece, const Tile& tile);
   void store_window();

@@ -6,15 +6,15 @@ namespace kernbench::ccl {
 
 LoadPlan plan_loads(const std::vector<FirstUse>& uses, Windows windows, LaneTurn turn) {
   LoadPlan plan;
-  std::set<std::int32_t> regions, first;
+  std::set<std::int32_t> memories, first;
   for (const FirstUse& use : uses) {
     plan.loads.push_back(use.value);
-    regions.insert(use.region);
+    memories.insert(use.memory);
   }
   const auto at = [&](std::size_t i) { return plan.loads.begin() + static_cast<std::ptrdiff_t>(i); };
   std::size_t begin = 0, next = 0;
-  for (; next < std::min(windows.first, uses.size()) && first.size() < regions.size(); ++next) {
-    first.insert(uses[next].region);
+  for (; next < std::min(windows.first, uses.size()) && first.size() < memories.size(); ++next) {
+    first.insert(uses[next].memory);
   }
   if (next > 0) plan.from.push_back({0, next});
   begin_at_turn(at(0), at(next), turn);

@@ -24,6 +24,7 @@ void begin_at_turn(Iterator begin, Iterator end, LaneTurn turn) {
 struct FirstUse {
   std::uint32_t value = 0;  ///< a number of the caller's
   std::int32_t region = 0;  ///< of `in`
+  std::int32_t memory = 0;  ///< where its part of the region lies, as a number
   std::size_t entry = 0;    ///< of the list, the first that uses it
 };
 
@@ -44,7 +45,7 @@ struct Windows {
 };
 
 /// Windows in the order of their first use, which is that of `uses`; each begins at the lane's turn. The first one ends
-/// once it has something of every region. Those after it are longer than the one before by at most an eighth: what is
+/// once it has something of every memory. Those after it are longer than the one before by at most an eighth: what is
 /// loaded ahead takes turns with what the steps need, and would hold it up. The loads of a window begin one after the
 /// other with the uses of the window before.
 LoadPlan plan_loads(const std::vector<FirstUse>& uses, Windows windows, LaneTurn turn);

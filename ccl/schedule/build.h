@@ -22,7 +22,10 @@ struct Operation {
 Schedule direct_schedule(Operation operation, int nodes, int pieces, int lambda, bool ports, int turns = 1);
 
 /// all_gather, reduce_scatter, and all_reduce as both, on row- and column-combs from every node (section 2).
-Schedule comb_gather_schedule(Operation operation, const Lattice& grid, int pieces, int lambda);
+/// `diagonals`: of each piece, roots (x, y) with (x + y) mod diagonals = 0 go first, then those with 1, and so on; the
+/// last quarter of a reduce_scatter's pieces goes as a whole. A diagonal has as many roots in every row and column, so
+/// that it loads all links alike; with rows one after the other in memory it is spread over all of it (decision 0340).
+Schedule comb_gather_schedule(Operation operation, const Lattice& grid, int pieces, int lambda, int diagonals = 1);
 
 /// all_reduce on the comb-tree packing, periodic (section 3).
 Schedule packing_schedule(const Lattice& grid, int lambda, int tries);

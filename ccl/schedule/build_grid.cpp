@@ -44,7 +44,7 @@ std::vector<std::int32_t> path(const Lattice& grid, std::int32_t from, std::int3
 
 }  // namespace
 
-Schedule comb_gather_schedule(Operation operation, const Lattice& grid, int pieces, int lambda) {
+Schedule comb_gather_schedule(Operation operation, const Lattice& grid, int pieces, int lambda, int diagonals) {
   const CollectiveOp op = operation.op;
   const bool reduces = op != CollectiveOp::all_gather, copies = op != CollectiveOp::reduce_scatter;
   const auto kinds = kinds_of(grid);
@@ -62,8 +62,9 @@ Schedule comb_gather_schedule(Operation operation, const Lattice& grid, int piec
   for (std::int32_t m = 0; m < pieces; ++m) {
     for (std::int32_t root = 0; root < p; ++root) {
       std::int32_t begin = m * piece_units;
+      const std::int32_t along = grid.x(root) + grid.y(root);
       for (const Kind& kind : kinds) {
-        const bool tie = (grid.x(root) + grid.y(root) + m) % 2 != 0;
+        const bool tie = (along / diagonals + m) % 2 != 0;
         const Tree tree = comb(grid, root, kind.rows_first, tie);
         Block block{kEveryNode, kEveryNode, 0, 0, begin, begin + kind.units};
         begin += kind.units;
@@ -76,7 +77,11 @@ Schedule comb_gather_schedule(Operation operation, const Lattice& grid, int piec
           block.end += root * region_units;
         }
         const std::int32_t b = graph.add_block(block);
-        const std::int64_t order = TaskGraph::base_of_piece(m, pieces) + std::int64_t{m} * p + root;
+        const bool whole = reduces && 4 * m >= 3 * pieces;
+        const std::int64_t order =
+            (diagonals == 1 ? TaskGraph::base_of_piece(m, pieces)
+                            : TaskGraph::base_of_part(m, whole ? 0 : along % diagonals, diagonals)) +
+            std::int64_t{m} * p + root;
         std::vector<std::int32_t> complete;
         if (reduces) complete = graph.reduce_up(tree, b, order);
         if (copies) graph.copy_down(tree, b, TaskGraph::kSecond + order, complete);

@@ -35,13 +35,13 @@ double lane_bytes(const PlanRequest& request) {
   return static_cast<double>(request.bytes) / std::max(request.lanes, 1);
 }
 
-/// Limit of the pieces of a part for each rank: full slots, or shorter ones where those were too few to keep the links
-/// busy from the first to the last.
-std::int64_t piece_limit(const PlanRequest& request, double part) {
+/// Limit of the pieces of a part for each rank: full slots, or shorter ones, but not below `shortest` with 4 slots,
+/// where those were too few to keep the links busy from the first to the last.
+std::int64_t piece_limit(const PlanRequest& request, double part, std::int64_t shortest = kShortPiece) {
   // The second half of an all_reduce keeps the links busy while the first ends: few long pieces are enough.
   if (request.op == CollectiveOp::all_reduce) return message_limit(request, request.slot_bytes);
   const auto even = static_cast<std::int64_t>(part / kEnoughPieces);
-  const auto least = std::max<std::int64_t>(kShortPiece, 4 * kShortPiece / std::max(request.slots, 1));
+  const auto least = std::max<std::int64_t>(shortest, 4 * shortest / std::max(request.slots, 1));
   return message_limit(request, std::clamp(even, std::min(least, request.slot_bytes), request.slot_bytes));
 }
 
@@ -50,17 +50,36 @@ std::int64_t piece_limit(const PlanRequest& request, double part) {
                                           request.cubes() > 1 ? " of cubes" : ""));
 }
 
+/// Diagonals of roots that go one after the other on a large torus: as many as leave each of them a root for every
+/// lane, since regions of that many ranks lie in the memories of all PEs. Every other of its roots of a line takes the
+/// other way round to an even ring's opposite node.
+int diagonals_of(const PlanRequest& request, const Lattice& grid) {
+  if (request.op == CollectiveOp::all_reduce || grid.line() || !grid.ring_x() || !grid.ring_y()) return 1;
+  const auto even = [](int n, int k) { return n % 2 != 0 || n / k % 2 == 0; };
+  int most = 1;
+  for (int k = 2; grid.nodes() / k >= request.lanes; ++k) {
+    if (grid.w % k == 0 && grid.h % k == 0 && even(grid.w, k) && even(grid.h, k)) most = k;
+  }
+  return most;
+}
+
 Plan plan_combs(const char* algorithm, const PlanRequest& request, const Lattice& grid) {
   const Split split = gather_split(grid);
   const double share = static_cast<double>(std::max(split.x, split.y)) / (split.x + split.y);
   const double part = lane_bytes(request) / grid.nodes() * share;
   const int kinds = (split.x > 0) + (split.y > 0);
-  Cut cut = cut_pieces(part, piece_limit(request, part), kMostBlocks / (grid.nodes() * kinds));
+  int diagonals = diagonals_of(request, grid);
+  // The longer messages are, the less it counts how far a lane is from the IO chiplet; diagonals spread their stores.
+  const bool longer = diagonals > 1 && request.op == CollectiveOp::all_gather;
+  Cut cut = cut_pieces(part, piece_limit(request, part, longer ? 2 * kShortPiece : kShortPiece),
+                       kMostBlocks / (grid.nodes() * kinds));
   // An even number of pieces goes both ways round to the opposite node of an even ring.
   if (cut.pieces % 2 != 0 && part / cut.pieces > kLeastPiece) ++cut.pieces;
-  const int lambda = choose_lambda(request, request.sip, part / (cut.pieces * static_cast<double>(cut.rounds)));
+  const double piece = part / (cut.pieces * static_cast<double>(cut.rounds));
+  if (piece <= kLeastPiece) diagonals = 1;
+  const int lambda = choose_lambda(request, request.sip, piece);
   return plan_with(algorithm, request, lambda, cut.rounds,
-                   [&](int l) { return comb_gather_schedule({request.op}, grid, cut.pieces, l); });
+                   [&](int l) { return comb_gather_schedule({request.op}, grid, cut.pieces, l, diagonals); });
 }
 
 }  // namespace

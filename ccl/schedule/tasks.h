@@ -80,6 +80,10 @@ class TaskGraph {
     if (pieces < kManyPieces) return piece / (kManyPieces / 2) * kGroup;
     return (2 * piece < pieces ? from_end(piece) : kLastGroup - from_end(pieces - 1 - piece)) * kGroup;
   }
+  /// The same where each piece is a number of groups, one for each of its parts.
+  static std::int64_t base_of_part(std::int32_t piece, std::int32_t part, std::int32_t parts) {
+    return (std::int64_t{piece} * parts + part) * kGroup;
+  }
   /// Even, for the two ways round to a ring's opposite node; few, so that what a lane loads ahead is of all regions.
   static constexpr std::int32_t kPiecesOfGroup = 2;
   static constexpr std::int32_t kManyPieces = 8;  ///< fewer are one group or two: pieces one after the other only wait

@@ -47,6 +47,15 @@ INSTANTIATE_TEST_SUITE_P(Ring8Of16Pes, Complete,
 INSTANTIATE_TEST_SUITE_P(Torus, Complete,
                          testing::ValuesIn(of("torus4x4", {"--topology", "torus4x4"}, 0.95, 0.95, 0.95, 0.95)),
                          name_of);
+/// More regions than memories (decision 0340).
+INSTANTIATE_TEST_SUITE_P(LargeTorus, Complete,
+                         testing::ValuesIn(of("torus8x8", {"--topology", "torus8x8"}, 0.97, 0.95, 0.95, 0.95)),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(
+    LargeTorus256, Complete,
+    testing::Values(LargeCase{"torus8x8_256", {"--topology", "torus8x8"}, "all_gather", "256M", 0.95},
+                    LargeCase{"torus8x8_256", {"--topology", "torus8x8"}, "reduce_scatter", "256M", 0.95}),
+    name_of);
 INSTANTIATE_TEST_SUITE_P(Mesh, Complete,
                          testing::ValuesIn(of("mesh4x4", {"--topology", "mesh4x4"}, 0.95, 0.97, 0.97, 0.97)), name_of);
 

@@ -24,7 +24,10 @@ TEST(MemoryTurns, LanesBeginAtDifferentPlacesAndDoEverything) {
 /// `count` values, value i of region i % regions, first used by entry 10 i.
 std::vector<FirstUse> uses(std::uint32_t count, std::uint32_t regions) {
   std::vector<FirstUse> made;
-  for (std::uint32_t i = 0; i < count; ++i) made.push_back({i, static_cast<std::int32_t>(i % regions), 10 * i});
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const auto region = static_cast<std::int32_t>(i % regions);
+    made.push_back({i, region, region, 10 * i});
+  }
   return made;
 }
 
@@ -44,6 +47,18 @@ TEST(MemoryTurns, TheFirstWindowHasSomethingOfEveryRegionAndLaterOnesGrowByAnEig
   const LoadPlan plan = plan_loads(uses(40, 3), {10, 10}, {15, 16});
   EXPECT_EQ(windows_of(plan), (std::vector<std::size_t>{3, 7, 12, 18, 25, 33, 40}));
   EXPECT_EQ(windows_of(plan_loads(uses(60, 16), {16, 32}, {31, 32})), (std::vector<std::size_t>{16, 34, 55, 60}));
+}
+
+TEST(MemoryTurns, TheFirstWindowCountsMemoriesNotRegions) {
+  // 64 regions, four to a memory; the 16th value is the first of the last memory.
+  std::vector<FirstUse> list;
+  for (std::uint32_t i = 0; i < 64; ++i) {
+    const auto region = static_cast<std::int32_t>(i % 16 * 4 + i / 16);
+    list.push_back({i, region, region / 4, i});
+  }
+  EXPECT_EQ(windows_of(plan_loads(list, {64, 64}, {15, 16})).front(), 16U);
+  for (FirstUse& use : list) use.memory = use.region;
+  EXPECT_EQ(windows_of(plan_loads(list, {64, 64}, {15, 16})).front(), 64U);
 }
 
 TEST(MemoryTurns, NoWindowIsLongerThanItMayBe) {

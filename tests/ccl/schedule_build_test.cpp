@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "ccl/schedule/build.h"
 #include "ccl/schedule/check.h"
 #include "tests/ccl/schedule_support.h"
@@ -62,6 +64,17 @@ TEST(CombGatherSchedule, IsExactOnEveryGrid) {
         SCOPED_TRACE(testing::Message() << to_string(op) << " " << w << " x " << h << " wraps " << wraps);
         const Lattice grid{w, h, (wraps & 1) != 0, (wraps & 2) != 0};
         ASSERT_NO_THROW(check(comb_gather_schedule({op}, grid, 2, 2)));
+      }
+    }
+  }
+}
+
+TEST(CombGatherSchedule, IsExactByDiagonals) {
+  for (const CollectiveOp op : {CollectiveOp::all_gather, CollectiveOp::reduce_scatter}) {
+    for (const auto& [w, h, diagonals] : {std::tuple{4, 4, 2}, {8, 8, 2}, {8, 8, 4}, {6, 3, 3}, {8, 4, 2}}) {
+      for (const int lambda : {0, 2}) {
+        SCOPED_TRACE(testing::Message() << to_string(op) << " " << w << " x " << h << ", " << diagonals);
+        ASSERT_NO_THROW(check(comb_gather_schedule({op}, {w, h, true, true}, 4, lambda, diagonals)));
       }
     }
   }

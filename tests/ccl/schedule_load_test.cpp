@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <tuple>
 
 #include "ccl/schedule/build.h"
 #include "ccl/schedule/check.h"
@@ -63,6 +65,39 @@ TEST(CombGather, BusiestLinksNeverIdleWithGroupsOfPieces) {
       const Schedule schedule = comb_gather_schedule({op}, grid, 8, 0);
       EXPECT_EQ(schedule.length, std::llround(link_load(schedule).most * schedule.units)) << grid.w << " x " << grid.h;
     }
+  }
+}
+
+TEST(CombGather, BusiestLinksNeverIdleWhenRootsGoByDiagonals) {
+  for (const CollectiveOp op : {CollectiveOp::all_gather, CollectiveOp::reduce_scatter}) {
+    for (const auto& [w, h, diagonals] : {std::tuple{4, 4, 2}, {8, 8, 2}, {8, 8, 4}, {9, 9, 3}, {8, 4, 2}}) {
+      const Schedule schedule = comb_gather_schedule({op}, {w, h, true, true}, 8, 0, diagonals);
+      const auto least = std::llround(link_load(schedule).most * schedule.units);
+      EXPECT_LE(schedule.length, least + least / 50) << to_string(op) << ", " << w << " x " << h << ", " << diagonals;
+    }
+  }
+}
+
+/// Values of each of 16 memories, in which four regions each lie, among the first `count` that a node reads.
+std::vector<int> values_of_memories(const Schedule& schedule, std::size_t node, std::size_t count) {
+  std::set<std::int32_t> read;
+  std::vector<int> of_memory(16, 0);
+  for (const Step& step : schedule.steps[node]) {
+    if (read.size() == count || !read.insert(step.block).second) continue;
+    ++of_memory[static_cast<std::size_t>(schedule.blocks[static_cast<std::size_t>(step.block)].in_region / 4)];
+  }
+  return of_memory;
+}
+
+TEST(CombGather, NodesReadAllMemoriesWhenRootsGoByDiagonalsAndFewOtherwise) {
+  const Lattice grid{8, 8, true, true};
+  const Schedule diagonals = comb_gather_schedule({CollectiveOp::reduce_scatter}, grid, 8, 2, 4);
+  const Schedule together = comb_gather_schedule({CollectiveOp::reduce_scatter}, grid, 8, 2);
+  for (std::size_t node = 0; node < 64; ++node) {
+    const auto spread = values_of_memories(diagonals, node, 64), few = values_of_memories(together, node, 64);
+    EXPECT_GE(*std::min_element(spread.begin(), spread.end()), 1) << node;
+    EXPECT_LE(*std::max_element(spread.begin(), spread.end()), 8) << node;
+    EXPECT_EQ(*std::min_element(few.begin(), few.end()), 0) << node;
   }
 }
 

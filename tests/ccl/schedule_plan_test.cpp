@@ -231,6 +231,59 @@ TEST(Plans, LongSlotsAreNotFilledWhereThatLeavesFewPieces) {
   for (const int slots : {2, 4}) EXPECT_EQ(blocks(CollectiveOp::all_reduce, kBytes, slots), 16U * 2 * 2) << slots;
 }
 
+/// Diagonals (x + y) mod 4 of the roots of the first `count` pieces that node 0 of 8 x 8 SIPs reads.
+std::set<int> first_diagonals(const Plan& plan, std::size_t count) {
+  std::set<std::int32_t> read;
+  std::set<int> diagonals;
+  for (const Step& step : plan.schedule->steps[0]) {
+    if (read.size() == count || !read.insert(step.block).second) continue;
+    const std::int32_t root = plan.schedule->blocks[static_cast<std::size_t>(step.block)].in_region;
+    diagonals.insert((root % 8 + root / 8) % 4);
+  }
+  return diagonals;
+}
+
+bool any_odd(const std::set<int>& numbers) {
+  return std::any_of(numbers.begin(), numbers.end(), [](int number) { return number % 2 != 0; });
+}
+
+TEST(Plans, LargeToriOfFewLanesGoByDiagonals) {
+  PlanRequest request = test::machine(CollectiveOp::reduce_scatter, kTorus2d, 8, 8);
+  request.bytes = 64 << 20;
+  request.slot_bytes = 32 << 10;
+  request.lanes = 16;  // a quarter of the ranks' regions lies on as many PEs
+  EXPECT_EQ(first_diagonals(plan_grid("torus_2d", request), 8), (std::set<int>{0}));
+  EXPECT_EQ(plan_grid("torus_2d", request).schedule->blocks.size(), 64U * 2 * 8);
+  request.lanes = 32;  // half of them
+  EXPECT_EQ(first_diagonals(plan_grid("torus_2d", request), 8), (std::set<int>{0, 2}));
+  request.lanes = 33;
+  EXPECT_TRUE(any_odd(first_diagonals(plan_grid("torus_2d", request), 16)));
+  request.lanes = 16;
+  request.bytes = 4 << 20;  // pieces of 1 KiB
+  EXPECT_TRUE(any_odd(first_diagonals(plan_grid("torus_2d", request), 16)));
+  // An all_gather's pieces are twice as long then.
+  request.op = CollectiveOp::all_gather;
+  request.bytes = 64 << 20;
+  EXPECT_EQ(plan_grid("torus_2d", request).schedule->blocks.size(), 64U * 2 * 4);
+  request.lanes = 33;
+  request.bytes = std::int64_t{64} * 33 * 2 * 32768;
+  EXPECT_EQ(plan_grid("torus_2d", request).schedule->blocks.size(), 64U * 2 * 8);
+}
+
+TEST(Plans, ListsByDiagonalsAreSoundWithAnySlots) {
+  std::vector<std::shared_ptr<const Algorithm>> keep{load_module("kernbench.ccl.torus_2d")};
+  for (const CollectiveOp op : {CollectiveOp::all_gather, CollectiveOp::reduce_scatter}) {
+    for (std::int32_t slots = 1; slots <= 8; ++slots) {
+      PlanRequest request = test::machine(op, kTorus2d, 8, 8);
+      request.bytes = 16 << 20;
+      request.slot_bytes = 32 << 10;
+      request.lanes = 16;
+      request.slots = slots;
+      expect_sound(*keep.front(), request);
+    }
+  }
+}
+
 TEST(Plans, PaceChangesNoEstimate) {
   // Lanes together hide the latency that lists of their own would count on.
   EXPECT_NEAR(connected(kFullyConnected, 64 << 20).seconds, 65.5e-6, 3e-6);
