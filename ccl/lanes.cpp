@@ -69,6 +69,20 @@ bool little(const MachineMap& map, const CallMaps& maps, CollectiveOp op, std::s
          in_one_place(maps.out);
 }
 
+/// Contributors from which on an all_to_all's stores, one for each, take the PE that gets them longer than another PE
+/// of its cube takes to load half of what it holds.   assumed: a store 4 ns, a load some 50 ns more than from its own
+/// HBM
+constexpr int kManyContributors = 64;
+
+/// Whether two PEs of a cube share what one of them holds for a rank.
+bool many_stores(const MachineMap& map, const CallMaps& maps, CollectiveOp op, std::size_t item) {
+  const auto regions = static_cast<std::int64_t>(maps.in[0].size());
+  return op == CollectiveOp::all_to_all && maps.level == NodeLevel::rank && !lacks_pes(map) && map.pes_per_cube > 1 &&
+         regions > 2 && maps.contributions >= kManyContributors && maps.contributions > regions &&
+         in_one_place(maps.in) && in_one_place(maps.out) &&
+         maps.elements * regions * static_cast<std::int64_t>(item) <= kLittleBytes * map.pes_per_sip();
+}
+
 /// Pieces of a lane, each a message to every rank, that a queue of four slots holds: a fifth would wait for the first
 /// one's credit.
 constexpr std::size_t kMostPieces = 4;
@@ -146,6 +160,7 @@ Lanes::Lanes(const MachineMap& map, const CallMaps& maps, CollectiveOp op, bool 
   }
   if (op == CollectiveOp::all_to_all && in_place) key_ = LaneKey::lesser;
   near_ = key_ != LaneKey::lesser && little(map, maps, op, item);
+  by_two_ = key_ == LaneKey::in && many_stores(map, maps, op, item);
   // Blocks are told apart by the side that has more regions.
   if (near_) key_ = maps.out[0].size() > maps.in[0].size() ? LaneKey::out : LaneKey::in;
   regions_ = (key_ == LaneKey::out ? maps.out : maps.in)[0].size();
@@ -193,7 +208,11 @@ std::map<LaneId, Lane> Lanes::deal_to_holders(const MachineMap& map, const CallM
   const auto& regions = (key_ == LaneKey::out ? maps.out : maps.in)[node];
   for (std::size_t region = 0; region < regions.size(); ++region) {
     for (const Run& run : regions[region]) {
-      const auto pes = holders(map, run, key_ != LaneKey::in);
+      auto pes = holders(map, run, key_ != LaneKey::in);
+      if (by_two_) {
+        const auto [cube, first] = pes.front();
+        pes.emplace_back(cube, (first + map.pes_per_cube / 2) % map.pes_per_cube);
+      }
       for (std::size_t i = 0; i < pes.size(); ++i) {
         const auto [first, last] =
             even_part(run.count, static_cast<std::int64_t>(i), static_cast<std::int64_t>(pes.size()), item_);

@@ -53,7 +53,8 @@ enum class LaneKey : std::uint8_t { in, out, lesser };
 /// to all lanes, which load and store at other PEs (decision 0135).
 ///
 /// Little data without copies (decision 0145) go to the PEs that hold them in `in`; between ranks, what has a long way
-/// from there goes to those that hold it in `out`, where that is shorter.
+/// from there goes to those that hold it in `out`, where that is shorter. An all_to_all's region, which one PE of a
+/// cube holds, is shared by two PEs of that cube if those that get it store it in many places (decision 0362).
 class Lanes {
  public:
   Lanes(const MachineMap& map, const CallMaps& maps, CollectiveOp op, bool in_place, std::size_t item);
@@ -104,7 +105,8 @@ class Lanes {
   bool own_in_, own_out_;
   bool in_turns_ = false;
   bool bundled_ = false;
-  bool near_ = false;  ///< little data: dealt to the PEs nearest to its way
+  bool near_ = false;    ///< little data: dealt to the PEs nearest to its way
+  bool by_two_ = false;  ///< little data of many contributors: the PE that holds it shares it with another
   std::size_t item_, regions_ = 0;
   LaneKey key_ = LaneKey::in;
   std::map<LaneId, Lane> lanes_;

@@ -98,6 +98,55 @@ TEST(Lanes, WhatIsReadyGoesBeforeWhatHasToBeLoadedFromElsewhere) {
   EXPECT_EQ(order_of(column(3, 2), 2), (std::vector<std::int64_t>{1, 0}));
 }
 
+// 16 SIPs of four cubes: each PE would have 64 blocks of one rank to store.
+TEST(Lanes, TwoPesShareWhatManyContributorsSend) {
+  const MachineMap ring = make_map(SipTopology::ring_1d, 16, 0, 0, 4, 1, 4),
+                   few = make_map(SipTopology::ring_1d, 15, 0, 0, 4, 1, 4);
+  for (const MachineMap* map : {&ring, &few}) {
+    const int p = map->sips * 4;
+    const auto tiles = [&](Va base) {
+      LaunchMessage::TensorArg tensor{base, {}, {1, 4 * p}};
+      for (std::uint16_t cube = 0; cube < 4; ++cube) {
+        for (std::uint16_t pe = 0; pe < 4; ++pe) {
+          const std::int64_t begin = p * pe / 4, end = p * (pe + 1) / 4;
+          tensor.shards.push_back({{0, cube, pe},
+                                   static_cast<std::uint64_t>(cube * p + begin) * 4,
+                                   static_cast<std::uint64_t>(end - begin) * 4,
+                                   1,
+                                   end - begin,
+                                   0,
+                                   cube * p + begin});
+        }
+      }
+      return tensor;
+    };
+    const ccl::CallMaps maps =
+        ccl::make_call_maps(*map, CollectiveOp::all_to_all, Scope::cube, map->sips, tiles(0x1000), tiles(0x80000), 4);
+    const ccl::Lanes lanes(*map, maps, CollectiveOp::all_to_all, false, 4);
+    std::vector<int> pes;  // that work on what cube 1 has for rank 0
+    for (const auto& [id, lane] : lanes.all()) {
+      if (id.first == 1 && lane.regions.count(0)) pes.push_back(id.second);
+    }
+    EXPECT_EQ(pes, map == &ring ? (std::vector<int>{0, 2}) : (std::vector<int>{0}));
+  }
+}
+
+TEST(Lanes, SharedBlocksArrive) {
+  const DPPolicy sharded{CubeSplit::column_wise, PeSplit::column_wise, {}, {}};
+  for (const int pes : {2, 3}) {
+    CollectiveCase c;
+    c.op = CollectiveOp::all_to_all;
+    c.scope = Scope::cube;
+    c.in = c.out = sharded;
+    c.rows = false;
+    for (const std::int64_t count : {1, 2, 3}) {
+      c.count = count;
+      EXPECT_EQ(run_collective(make_map(SipTopology::ring_1d, 16, 0, 0, 2, 2, pes), c), "")
+          << pes << " PEs, count " << count;
+    }
+  }
+}
+
 ccl::PlanRequest request() {
   ccl::PlanRequest request;
   request.op = CollectiveOp::reduce_scatter;
