@@ -133,8 +133,8 @@ const Choice& Chooser::choose(const ChoiceInput& input) {
 Choice Chooser::decide(const ChoiceInput& input) const {
   Choice choice;
   for (const std::string& name : registry_.names()) choice.candidates.push_back(judge(name, input));
-  rehearse_near(choice.candidates, input);
   refine(choice.candidates, input);
+  rehearse_near(choice.candidates, input);
   const std::string& preset = registry_.default_algorithm();
   const auto rank = [&](const Candidate& c) {  // known before unknown before unfit
     const int kind = !c.unfit.empty() ? 2 : c.ns == 0 ? 1 : 0;
@@ -274,9 +274,9 @@ void Chooser::rehearse_near(std::vector<Candidate>& candidates, const ChoiceInpu
     }
   }
   for (const auto& [candidate, ns] : rehearsed) {
-    candidate->ns = ns;
+    // Between measured sizes both count: a rehearsal knows this size, the measurements how far the algorithm is off.
+    candidate->ns = candidate->between ? std::sqrt(candidate->ns * ns) : ns;
     candidate->rehearsed = true;
-    candidate->measured = false;
   }
 }
 

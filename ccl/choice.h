@@ -69,7 +69,7 @@ class Chooser {
   Plan planned(const AlgorithmEntry& entry, const SipShape& shape, const ChoiceInput& input) const;
   /// Rehearses those that might be the fastest and were not measured at this size.
   void rehearse_near(std::vector<Candidate>& candidates, const ChoiceInput& input) const;
-  /// Times between measured sizes, of those that might be the fastest and could not be rehearsed.
+  /// Times between measured sizes, of those that might be the fastest.
   void refine(std::vector<Candidate>& candidates, const ChoiceInput& input) const;
 
   const Registry& registry_;
