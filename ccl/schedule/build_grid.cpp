@@ -59,6 +59,9 @@ Schedule comb_gather_schedule(Operation operation, const Lattice& grid, int piec
   Fabric fabric = Fabric::of(Graph::of(grid));
   fabric.assume(lambda, largest);
   TaskGraph graph(fabric, op);
+  // What a reduce_scatter waits for is one piece of everything (decision 0340).
+  const bool some = pieces >= TaskGraph::kManyPieces / 2 && pieces < TaskGraph::kManyPieces;
+  const bool together = diagonals == 1 && !(op == CollectiveOp::reduce_scatter && some);
   for (std::int32_t m = 0; m < pieces; ++m) {
     for (std::int32_t root = 0; root < p; ++root) {
       std::int32_t begin = m * piece_units;
@@ -78,10 +81,9 @@ Schedule comb_gather_schedule(Operation operation, const Lattice& grid, int piec
         }
         const std::int32_t b = graph.add_block(block);
         const bool whole = reduces && 4 * m >= 3 * pieces;
-        const std::int64_t order =
-            (diagonals == 1 ? TaskGraph::base_of_piece(m, pieces)
-                            : TaskGraph::base_of_part(m, whole ? 0 : along % diagonals, diagonals)) +
-            std::int64_t{m} * p + root;
+        const std::int64_t order = (together ? TaskGraph::base_of_piece(m, pieces)
+                                             : TaskGraph::base_of_part(m, whole ? 0 : along % diagonals, diagonals)) +
+                                   std::int64_t{m} * p + root;
         std::vector<std::int32_t> complete;
         if (reduces) complete = graph.reduce_up(tree, b, order);
         if (copies) graph.copy_down(tree, b, TaskGraph::kSecond + order, complete);

@@ -101,6 +101,16 @@ TEST(CombGather, NodesReadAllMemoriesWhenRootsGoByDiagonalsAndFewOtherwise) {
   }
 }
 
+TEST(CombGather, AReduceScatterOfFourPiecesReadsSomeOfEveryRegionInItsFirstHalf) {
+  const Schedule schedule = comb_gather_schedule({CollectiveOp::reduce_scatter}, {4, 4, true, true}, 4, 2);
+  std::set<std::int32_t> read, regions;
+  for (const Step& step : schedule.steps[0]) {
+    if (2 * read.size() == schedule.blocks.size() || !read.insert(step.block).second) continue;
+    regions.insert(schedule.blocks[static_cast<std::size_t>(step.block)].in_region);
+  }
+  EXPECT_EQ(regions.size(), 16U);
+}
+
 TEST(CombGather, LinksWithLessToDoKeepPaceWithTheBusiest) {
   // The corner of a mesh has two links for its own pieces; the two into another corner carry those of 15 nodes.
   const Schedule schedule = comb_gather_schedule({CollectiveOp::all_gather}, {4, 4}, 16, 0);
