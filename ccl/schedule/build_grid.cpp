@@ -133,8 +133,12 @@ Schedule exchange_schedule(const Lattice& grid, int pieces, int lambda) {
         const std::int32_t b = graph.add_block({from, to, to, from, unit, unit + 1});
         if (d == 0) continue;
         const bool rows_first = grid.w > 1 && (unit % colours == 0 || grid.h == 1);
+        const std::int32_t piece = unit / exchange_parts(grid);
+        // Four and more one by one: lanes wait for values of all regions, as those of a reduce_scatter (decision 0340).
+        const bool some = pieces >= TaskGraph::kManyPieces / 2 && pieces < TaskGraph::kManyPieces;
         graph.along(path(grid, from, to, rows_first, (unit / colours) % halves != 0), b,
-                    TaskGraph::base_of_piece(unit / exchange_parts(grid), pieces) + std::int64_t{unit} * p + d);
+                    (some ? TaskGraph::base_of_part(piece, 0, 1) : TaskGraph::base_of_piece(piece, pieces)) +
+                        std::int64_t{unit} * p + d);
       }
     }
   }
