@@ -33,6 +33,7 @@ struct Candidate {
   bool rehearsed = false;  ///< `ns` is that of a rehearsal
   std::string unfit;       ///< why it cannot; empty: it can
   bool periodic = false;   ///< a list of rounds that overlap
+  bool bundled = false;    ///< several rounds of bundles (schedule.h)
   double estimate_ns = 0;  ///< by its own model; 0: none was asked for
   double ops = 0;          ///< of its list on all lanes; 0: a kernel
 };

@@ -202,10 +202,11 @@ std::string choice_text(const std::string& algorithm, const ccl::Choice* choice)
   if (choice == nullptr) return text;
   for (const ccl::Candidate& candidate : choice->candidates) {
     if (candidate.ns > 0)
-      text += fmt::format("#     {:<28} {:>12.3f} us {}\n", candidate.name, candidate.ns / 1e3,
+      text += fmt::format("#     {:<28} {:>12.3f} us {}{}\n", candidate.name, candidate.ns / 1e3,
                           candidate.rehearsed  ? candidate.measured ? "tuned and rehearsed" : "rehearsed"
                           : candidate.measured ? "tuned"
-                                               : "by its model");
+                                               : "by its model",
+                          candidate.unfit.empty() ? "" : ", left out: it " + candidate.unfit);
   }
   return text;
 }

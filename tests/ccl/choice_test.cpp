@@ -124,6 +124,24 @@ TEST(Choice, QueuesThatDoNotFitTheirMemoryAreRefused) {
               HasSubstr("7 IPCQ rings of 4 x 4096 B need 114688 B of TCM, which has 49152 B"));
 }
 
+/// Where estimates decide: 128 lanes of 8 pairs, 1 KiB each is one round of bundles, 128 KiB are 32 of a slot.
+TEST(Choice, SeveralRoundsOfBundlesAreOnlyForThoseWhoHaveNothingElse) {
+  const MachineMap map = make_map(SipTopology::fully_connected, 8, 0, 0, 4, 4, 8);
+  const ccl::Registry all, alone = registry_of("algorithms: {f: {module: kernbench.ccl.funnel}}\n");
+  const ccl::Group group = everybody(map);
+  ccl::Chooser chooser(all, map, group);
+  const auto unfit_of = [&](std::uint64_t bytes) {
+    const ccl::Choice& choice = chooser.choose({CollectiveOp::reduce_scatter, Scope::sip, bytes});
+    const auto funnel = std::find_if(choice.candidates.begin(), choice.candidates.end(),
+                                     [](const ccl::Candidate& c) { return c.name == "funnel"; });
+    return funnel->unfit;
+  };
+  EXPECT_EQ(unfit_of(128 << 10), "");
+  EXPECT_EQ(unfit_of(16 << 20), "sends bundles, which are for little data");
+  ccl::Chooser only(alone, map, group);
+  EXPECT_EQ(only.choose({CollectiveOp::reduce_scatter, Scope::sip, 16 << 20}).algorithm, "f");
+}
+
 TEST(Choice, SaysWhyNothingServes) {
   const MachineMap map = make_map(SipTopology::ring_1d, 4, 0, 0, 1, 1, 1);
   const ccl::Registry registry = registry_of("algorithms: { mine: { module: kernbench.ccl.ring_allreduce } }\n");
