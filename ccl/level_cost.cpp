@@ -11,8 +11,6 @@ constexpr double kSumOverFill = 1.2;
 /// Bytes of an element where the lanes of the math engine have to tell how many bytes they sum.   assumed: f32
 constexpr double kSumItem = 4;
 
-double seconds(Ps time) { return static_cast<double>(time) * 1e-12; }
-
 /// Zero-load times between PEs, where the map knows them.
 class Ways {
  public:

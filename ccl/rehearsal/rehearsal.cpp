@@ -6,6 +6,7 @@
 #include <queue>
 #include <unordered_map>
 
+#include "ccl/rehearsal/engines.h"
 #include "ccl/rehearsal/ways.h"
 
 namespace kernbench::ccl {
@@ -18,34 +19,6 @@ std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 constexpr double kSend = 0.5e-9, kReceive = 0.6e-9;
 /// Of accesses to HBM, those that have to open a row.   assumed: pieces of a tensor follow each other in a row
 constexpr double kOpens = 1.0 / 3;
-
-double seconds(Ps time) { return static_cast<double>(time) * 1e-12; }
-
-/// PeRates in seconds.
-struct Engines {
-  explicit Engines(const PeRates& rates)
-      : dispatch(seconds(rates.engines.dispatch)),
-        dma_setup(seconds(rates.engines.dma_setup)),
-        dma_bytes(static_cast<double>(rates.engines.dma_bytes)),
-        tcm_latency(seconds(rates.engines.tcm_latency)),
-        tcm(static_cast<double>(rates.tcm.bytes_per_second())),
-        cycle(1 / static_cast<double>(rates.engines.math_hz)),
-        raw(rates.engines) {}
-
-  double math(const RehearsedOp& op) const {
-    const auto item = static_cast<std::uint32_t>(std::max(op.place, 1));
-    const std::uint32_t lanes = std::max(item > 4 ? raw.math_lanes / 2 : raw.math_lanes, 1U);
-    return (op.bytes / item + lanes - 1) / lanes * cycle + raw.math_fill * cycle;
-  }
-  std::size_t depth(Kind kind) const {
-    return kind == Kind::math                          ? raw.math_queue
-           : kind == Kind::load || kind == Kind::store ? raw.dma_queue
-                                                       : raw.ipcq_queue;
-  }
-
-  double dispatch, dma_setup, dma_bytes, tcm_latency, tcm, cycle;
-  PeEngines raw;
-};
 
 class Rehearsal {
  public:

@@ -14,7 +14,7 @@ namespace kernbench::ccl {
 /// order, one as soon as what it needs is there. Bytes pass ports, bundles of links and memories one message after the
 /// other; a slot is free again a packet's way after its message was received.
 /// Not modelled: the networks inside cubes, which connection of a bundle a message takes, translation, HBM's banks and
-/// refreshes, hazards between ops that no value joins.
+/// refreshes, hazards between ops that no value joins but loads of what is being stored.
 ///
 /// Nothing if the call has more than `most_ops` ops, or what it has are no rehearsable ones. Throws Error as bind does.
 std::optional<double> rehearse(const MachineMap& map, const Collective& collective, const CallTensors& tensors,

@@ -85,7 +85,7 @@ void WayBook::cube_link(std::vector<std::uint32_t>& way, int sip, int from, int 
 Way WayBook::way(PeCoord from, PeCoord to) {
   Way way;
   if (map_.packet_latency && from != to)
-    way.seconds = static_cast<double>(map_.packet_latency(map_.pe(from), map_.pe(to), kMinimal)) * 1e-12;
+    way.seconds = seconds(map_.packet_latency(map_.pe(from), map_.pe(to), kMinimal));
   const int w = map_.cube_w;
   if (from.sip == to.sip) {
     int at = from.cube;

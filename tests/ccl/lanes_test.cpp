@@ -98,6 +98,18 @@ TEST(Lanes, WhatIsReadyGoesBeforeWhatHasToBeLoadedFromElsewhere) {
   EXPECT_EQ(order_of(column(3, 2), 2), (std::vector<std::int64_t>{1, 0}));
 }
 
+/// The part of PE `pe` of `pes` of a cube's tile of `tile` elements of 4 B; tiles stand one after the other.
+void add_shard(LaunchMessage::TensorArg& tensor, std::uint16_t cube, std::uint16_t pe, int pes, std::int64_t tile) {
+  const std::int64_t begin = tile * pe / pes, end = tile * (pe + 1) / pes, at = cube * tile + begin;
+  tensor.shards.push_back({{0, cube, pe},
+                           static_cast<std::uint64_t>(at) * 4,
+                           static_cast<std::uint64_t>(end - begin) * 4,
+                           1,
+                           end - begin,
+                           0,
+                           at});
+}
+
 // 16 SIPs of four cubes: each PE would have 64 blocks of one rank to store.
 TEST(Lanes, TwoPesShareWhatManyContributorsSend) {
   const MachineMap ring = make_map(SipTopology::ring_1d, 16, 0, 0, 4, 1, 4),
@@ -107,16 +119,7 @@ TEST(Lanes, TwoPesShareWhatManyContributorsSend) {
     const auto tiles = [&](Va base) {
       LaunchMessage::TensorArg tensor{base, {}, {1, 4 * p}};
       for (std::uint16_t cube = 0; cube < 4; ++cube) {
-        for (std::uint16_t pe = 0; pe < 4; ++pe) {
-          const std::int64_t begin = p * pe / 4, end = p * (pe + 1) / 4;
-          tensor.shards.push_back({{0, cube, pe},
-                                   static_cast<std::uint64_t>(cube * p + begin) * 4,
-                                   static_cast<std::uint64_t>(end - begin) * 4,
-                                   1,
-                                   end - begin,
-                                   0,
-                                   cube * p + begin});
-        }
+        for (std::uint16_t pe = 0; pe < 4; ++pe) add_shard(tensor, cube, pe, 4, p);
       }
       return tensor;
     };
@@ -163,23 +166,13 @@ struct Bundled {
     LaunchMessage::TensorArg in{0x1000, {}, {1, 8 * count}}, out{0x80000, {}, {1, 2 * count}};
     for (std::uint16_t cube = 0; cube < 2; ++cube) {
       for (std::uint16_t pe = 0; pe < 3; ++pe) {
-        shard(in, cube, pe, 4 * count);
-        shard(out, cube, pe, count);
+        add_shard(in, cube, pe, 3, 4 * count);
+        add_shard(out, cube, pe, 3, count);
       }
     }
     maps = ccl::make_call_maps(map, CollectiveOp::reduce_scatter, Scope::cube, 2, in, out, 4);
     lanes = std::make_unique<ccl::Lanes>(map, maps, CollectiveOp::reduce_scatter, false, 4);
     lanes->bundle(map, maps);
-  }
-  static void shard(LaunchMessage::TensorArg& tensor, std::uint16_t cube, std::uint16_t pe, std::int64_t tile) {
-    const std::int64_t begin = tile * pe / 3, end = tile * (pe + 1) / 3;
-    tensor.shards.push_back({{0, cube, pe},
-                             static_cast<std::uint64_t>(cube * tile + begin) * 4,
-                             static_cast<std::uint64_t>(end - begin) * 4,
-                             1,
-                             end - begin,
-                             0,
-                             cube * tile + begin});
   }
   ccl::CallMaps maps;
   std::unique_ptr<ccl::Lanes> lanes;
