@@ -5,6 +5,9 @@
 namespace kernbench::ccl {
 namespace {
 
+/// Of the allocator.
+constexpr std::uint64_t kGrain = 256;
+
 /// Rows of a tile in memory.
 bool follow_each_other(Shape shape, std::int64_t row_stride) {
   return shape.rows == 1 || row_stride == 0 || row_stride == shape.cols;
@@ -13,12 +16,16 @@ bool follow_each_other(Shape shape, std::int64_t row_stride) {
 }  // namespace
 
 TensorPlaces::TensorPlaces(const MachineMap& map, const CallTensors& tensors) : map_(map) {
+  std::map<std::pair<std::uint16_t, std::uint16_t>, std::uint64_t> used;  // of each memory: parts follow one another
   for (const LaunchMessage::TensorArg* argument : {&tensors.in, &tensors.out}) {
     if (argument->base == 0 || (!tensors_.empty() && tensors_.front().base == argument->base)) continue;
     Tensor tensor{argument->base, {}, argument};
     for (const TensorShard& shard : argument->shards) {
       if (shard.nbytes == 0) continue;
-      tensor.parts.push_back({shard.offset_bytes, shard.offset_bytes + shard.nbytes, shard.owner.cube, shard.owner.pe});
+      std::uint64_t& at = used[{shard.owner.cube, shard.owner.pe}];
+      tensor.parts.push_back(
+          {shard.offset_bytes, shard.offset_bytes + shard.nbytes, shard.owner.cube, shard.owner.pe, at});
+      at += (shard.nbytes + kGrain - 1) / kGrain * kGrain;
     }
     std::stable_sort(tensor.parts.begin(), tensor.parts.end(),
                      [](const Part& a, const Part& b) { return a.begin < b.begin; });
@@ -27,8 +34,8 @@ TensorPlaces::TensorPlaces(const MachineMap& map, const CallTensors& tensors) : 
   std::sort(tensors_.begin(), tensors_.end(), [](const Tensor& a, const Tensor& b) { return a.base < b.base; });
 }
 
-std::int32_t TensorPlaces::at(Va va, PeCoord self) const {
-  const std::int32_t own = self.cube * map_.pes_per_cube + self.pe;
+TensorPlaces::Place TensorPlaces::at(Va va, PeCoord self) const {
+  const Place own{self.cube * map_.pes_per_cube + self.pe, va};
   auto tensor = std::upper_bound(tensors_.begin(), tensors_.end(), va,
                                  [](Va address, const Tensor& t) { return address < t.base; });
   if (tensor == tensors_.begin()) return own;
@@ -36,12 +43,13 @@ std::int32_t TensorPlaces::at(Va va, PeCoord self) const {
   const std::uint64_t offset = va - tensor->base;
   auto part = std::upper_bound(tensor->parts.begin(), tensor->parts.end(), offset,
                                [](std::uint64_t at, const Part& p) { return at < p.begin; });
-  std::int32_t best = own, least = 3;
+  Place best = own;
+  std::int32_t least = 3;
   while (part != tensor->parts.begin() && (--part)->end > offset) {
     const std::int32_t far = part->cube != self.cube ? 2 : part->pe != self.pe ? 1 : 0;
     if (far > least) continue;
     least = far;
-    best = part->cube * map_.pes_per_cube + part->pe;
+    best = {part->cube * map_.pes_per_cube + part->pe, part->at + (offset - part->begin)};
     if (far == 0) break;
   }
   return best;
@@ -118,13 +126,15 @@ void RehearsalTl::wait_for_stores(Va begin, Va end, RehearsedOp& load) const {
 
 Tile RehearsalTl::load(Va va, Shape shape, DType dtype, std::int64_t row_stride) {
   const auto bytes = static_cast<std::uint32_t>(shape.count() * static_cast<std::int64_t>(size_of(dtype)));
-  RehearsedOp op{RehearsedOp::Kind::load, bytes, places_.at(va, self_)};
+  const TensorPlaces::Place place = places_.at(va, self_);
+  RehearsedOp op{RehearsedOp::Kind::load, bytes, place.pe, place.at};
   if (follow_each_other(shape, row_stride)) wait_for_stores(va, va + bytes, op);
   return tile(add(op), shape, dtype);
 }
 
 void RehearsalTl::store(Va va, const Tile& tile, std::int64_t row_stride) {
-  RehearsedOp op{RehearsedOp::Kind::store, static_cast<std::uint32_t>(tile.bytes()), places_.at(va, self_)};
+  const TensorPlaces::Place place = places_.at(va, self_);
+  RehearsedOp op{RehearsedOp::Kind::store, static_cast<std::uint32_t>(tile.bytes()), place.pe, place.at};
   op.needs[0] = op_of(tile);
   const std::int32_t number = add(op);
   if (!follow_each_other(tile.shape(), row_stride)) return;

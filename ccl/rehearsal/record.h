@@ -26,6 +26,7 @@ struct RehearsedOp {
   Kind kind = Kind::fence;
   std::uint32_t bytes = 0;
   std::int32_t place = 0;  ///< load, store: PE of the SIP at whose memory; send, recv: queue; math: B of an element
+  std::uint64_t at = 0;    ///< load, store: from where on in that memory
   std::int32_t needs[2]{kNothing, kNothing};  ///< ops of the same PE whose values it takes, or that write what it loads
 };
 
@@ -33,14 +34,19 @@ struct RehearsedOp {
 class TensorPlaces {
  public:
   TensorPlaces(const MachineMap& map, const CallTensors& tensors);
-  /// cube * PEs + PE of the memory that a PE reaches under an address: of copies its own, or the nearest by number.
-  std::int32_t at(Va va, PeCoord self) const;
+  struct Place {
+    std::int32_t pe = 0;   ///< cube * PEs + PE
+    std::uint64_t at = 0;  ///< bytes from the first tensor's beginning there
+  };
+  /// What a PE reaches under an address: of copies its own, or the nearest by number.
+  Place at(Va va, PeCoord self) const;
   ShardView shard(Va tensor, PeCoord self) const;
 
  private:
   struct Part {
     std::uint64_t begin = 0, end = 0;
     std::uint16_t cube = 0, pe = 0;
+    std::uint64_t at = 0;  ///< in that memory
   };
   struct Tensor {
     Va base = 0;

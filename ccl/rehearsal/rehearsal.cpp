@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <deque>
 #include <functional>
+#include <map>
 #include <queue>
 #include <unordered_map>
 
 #include "ccl/rehearsal/engines.h"
+#include "ccl/rehearsal/memories.h"
 #include "ccl/rehearsal/ways.h"
 
 namespace kernbench::ccl {
@@ -17,12 +19,12 @@ std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Of a message beside its bytes.   assumed: two cycles of the cubes' network, and one of TCM
 constexpr double kSend = 0.5e-9, kReceive = 0.6e-9;
-/// Of accesses to HBM, those that have to open a row.   assumed: pieces of a tensor follow each other in a row
-constexpr double kOpens = 1.0 / 3;
 
 class Rehearsal {
  public:
-  Rehearsal(const MachineMap& map, const Collective& collective) : map_(map), ways_(map) { find_queues(collective); }
+  Rehearsal(const MachineMap& map, const Collective& collective) : map_(map), ways_(map), memories_(map, ways_) {
+    find_queues(collective);
+  }
 
   /// False: it has more than `most` ops.
   bool record(const Collective& collective, const CallTensors& tensors, std::size_t most);
@@ -73,11 +75,6 @@ class Rehearsal {
     bool used = false;
     double back = 0;
   };
-  struct Memory {
-    Way to, from;
-    std::uint32_t passage = 0;
-    double seconds = 0;  ///< of a read there
-  };
   struct Flight {
     std::int32_t queue = 0;
     std::size_t link = 0;
@@ -97,7 +94,7 @@ class Rehearsal {
   double receive(std::int32_t pe, Line& line, const RehearsedOp& op, double now);
   double calculate(std::int32_t pe, Line& line, const RehearsedOp& op, double now);
   double room(std::int32_t pe, Line& line, double now, double bytes);
-  Memory& memory(std::int32_t pe, std::int32_t place);
+  Reach& reach(std::int32_t pe, std::int32_t place);
   Queue& queue(std::int32_t id);
   void pass(std::int32_t flight, double now);
   void done(std::int32_t pe, std::int32_t op, double time);
@@ -108,7 +105,7 @@ class Rehearsal {
   std::vector<Pe> pes_;
   std::vector<Queue> queues_;
   std::vector<Line> lines_;  ///< kEngines of each PE, then both ends of each queue
-  std::vector<Memory> memories_;
+  Memories memories_;
   std::vector<Flight> flights_;
   std::vector<std::int32_t> idle_;
   std::unordered_map<std::uint64_t, RehearsalTl::QueuesOfPe> directions_;
@@ -154,6 +151,7 @@ CallTensors at_home(CallTensors tensors, PeCoord home) {
 
 bool Rehearsal::record(const Collective& collective, const CallTensors& tensors, std::size_t most) {
   const Group& group = collective.group();
+  std::map<std::uint16_t, double> starts;  // of the next launch on a SIP
   std::size_t total = 0;
   for (std::size_t rank = 0; rank < group.sips.size(); ++rank) {
     const CallTensors here = group.ranks_are_pes() ? at_home(tensors, group.pes[rank]) : tensors;
@@ -169,8 +167,10 @@ bool Rehearsal::record(const Collective& collective, const CallTensors& tensors,
         return false;
       }
       total += pe.ops.size();
+      pe.cpu = starts[coord.sip];
       pes_.push_back(std::move(pe));
     }
+    if (group.ranks_are_pes()) starts[group.pes[rank].sip] += seconds(map_.worst_command_latency);
   }
   lines_.resize(kEngines * pes_.size() + 2 * queues_.size());
   for (std::size_t p = 0; p < pes_.size(); ++p) link(p);
@@ -359,21 +359,13 @@ double Rehearsal::room(std::int32_t p, Line& line, double now, double bytes) {
   return now;
 }
 
-Rehearsal::Memory& Rehearsal::memory(std::int32_t p, std::int32_t place) {
+Reach& Rehearsal::reach(std::int32_t p, std::int32_t place) {
   Pe& pe = pes_[index(p)];
-  const auto [found, fresh] = pe.ways_to.try_emplace(place, static_cast<std::uint32_t>(memories_.size()));
+  const auto [found, fresh] = pe.ways_to.try_emplace(place, 0);
   if (fresh) {
     const PeCoord owner{pe.coord.sip, static_cast<std::uint16_t>(place / map_.pes_per_cube),
                         static_cast<std::uint16_t>(place % map_.pes_per_cube)};
-    const PeEngines there = map_.rates(owner).engines;
-    Memory memory{ways_.way(pe.coord, owner), ways_.way(owner, pe.coord), ways_.memory(owner),
-                  seconds(there.hbm_hit) + kOpens * seconds(there.hbm_open)};
-    if (map_.packet_latency) {
-      const NodeId self = map_.pe(pe.coord), port = map_.hbm_port(owner);
-      memory.to.seconds = seconds(map_.packet_latency(self, port, 0));
-      memory.from.seconds = seconds(map_.packet_latency(port, self, 64));
-    }
-    memories_.push_back(std::move(memory));
+    found->second = memories_.add(pe.coord, owner);
   }
   return memories_[found->second];
 }
@@ -381,14 +373,15 @@ Rehearsal::Memory& Rehearsal::memory(std::int32_t p, std::int32_t place) {
 double Rehearsal::load(std::int32_t p, Line& line, const RehearsedOp& op, double now) {
   const Engines& engines = pes_[index(p)].engines;
   now = room(p, line, now, op.bytes) + engines.dma_setup;
-  Memory& memory = this->memory(p, op.place);
+  Reach& memory = reach(p, op.place);
+  Slice& slice = memories_.slice_of(memory);
   const double bytes = op.bytes;
-  double head = ways_[memory.passage].pass(now + memory.to.seconds, bytes) + memory.seconds;
+  double head = slice.read(now + memory.to.seconds, op.at, bytes) + memory.seconds;
   head = through(memory.from.out, head, bytes);
   head = ways_[ways_.port_in(pes_[index(p)].coord)].pass(head, bytes);
   const double first = head + memory.from.seconds;
-  const double end = first + engines.tcm_latency +
-                     bytes / std::min(memory.from.least_bytes_per_second, ways_[memory.passage].bytes_per_second);
+  const double end =
+      first + engines.tcm_latency + bytes / std::min(memory.from.least_bytes_per_second, slice.bytes_per_second());
   line.free = now + engines.dispatch;
   line.under_way.emplace(first, bytes);  // its packets give way to the next load's, one by one
   line.bytes_under_way += bytes;
@@ -398,12 +391,12 @@ double Rehearsal::load(std::int32_t p, Line& line, const RehearsedOp& op, double
 double Rehearsal::store(std::int32_t p, Line& line, const RehearsedOp& op, double now) {
   const Engines& engines = pes_[index(p)].engines;
   now = room(p, line, now, op.bytes) + engines.dma_setup;
-  Memory& memory = this->memory(p, op.place);
+  Reach& memory = reach(p, op.place);
   const double bytes = op.bytes;
   double head = ways_[ways_.port_out(pes_[index(p)].coord)].pass(now + engines.tcm_latency, bytes);
   line.free = head + bytes / memory.to.least_bytes_per_second;
   head = through(memory.to.out, head, bytes) + memory.to.seconds;
-  head = ways_[memory.passage].pass(head, bytes);
+  head = memories_.slice_of(memory).write(head, op.at, bytes);
   const double first = head + memory.from.seconds, end = first + bytes / memory.to.least_bytes_per_second;
   line.under_way.emplace(first, bytes);
   line.bytes_under_way += bytes;

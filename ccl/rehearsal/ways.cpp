@@ -59,8 +59,6 @@ double WayBook::rate(const Key& key) const {
     case kPortOut:
     case kPortIn:
       return per_second(map_.rates(pe(std::get<1>(key))).port);
-    case kMemory:
-      return per_second(map_.rates(pe(std::get<1>(key))).hbm_slice);
     case kSwitchOut:
     case kSwitchIn:
       return request_.sip.bytes_per_second;

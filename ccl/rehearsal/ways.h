@@ -9,7 +9,7 @@
 
 namespace kernbench::ccl {
 
-/// Something that bytes pass one after the other: a port, a bundle of links, a memory.
+/// Something that bytes pass one after the other: a port, a bundle of links.
 struct Passage {
   double bytes_per_second = 0;  ///< 0: no limit
   double free = 0;              ///< seconds
@@ -40,22 +40,11 @@ class WayBook {
   Way way(PeCoord from, PeCoord to);
   std::uint32_t port_out(PeCoord pe) { return passage({kPortOut, number(pe), 0}); }
   std::uint32_t port_in(PeCoord pe) { return passage({kPortIn, number(pe), 0}); }
-  std::uint32_t memory(PeCoord pe) { return passage({kMemory, number(pe), 0}); }
   Passage& operator[](std::uint32_t passage) { return passages_[passage]; }
   double further_link_seconds() const { return request_.sip.pass_seconds; }
 
  private:
-  enum Kind : std::int64_t {
-    kPortOut,
-    kPortIn,
-    kMemory,
-    kCubeLink,
-    kColumnOut,
-    kColumnIn,
-    kSipLink,
-    kSwitchOut,
-    kSwitchIn
-  };
+  enum Kind : std::int64_t { kPortOut, kPortIn, kCubeLink, kColumnOut, kColumnIn, kSipLink, kSwitchOut, kSwitchIn };
   using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
   std::int64_t number(PeCoord pe) const {
     return (std::int64_t{pe.sip} * map_.cubes_per_sip() + pe.cube) * map_.pes_per_cube + pe.pe;

@@ -190,5 +190,24 @@ TEST(Rehearsal, RanksThatArePesAreRehearsedOnceForAll) {
   EXPECT_EQ(&chooser.choose(input), &first);
 }
 
+/// IO_CPU sends a launch's start command when the start before has come.
+TEST(Rehearsal, RanksOfOneSipStartOneAfterTheOther) {
+  MachineMap map = make_map(SipTopology::ring_1d, 1, 0, 0, 1, 1, 4);
+  map.packet_latency = [](NodeId, NodeId, std::uint32_t) -> Ps { return 10'000; };
+  ccl::Group group;
+  group.pes = ccl::rank_pes(map, 4);
+  group.sips.assign(4, 0);
+  const ccl::Registry registry;
+  const auto takes = [&] {
+    ccl::RingNumbers rings;
+    const ccl::Collective collective(registry.load("flood"), map, group, Scope::sip, rings);
+    return ccl::rehearse(map, collective, tensors_of(CollectiveOp::all_reduce, 64), kMany).value() * 1e9;
+  };
+  map.worst_command_latency = 1'000'000;
+  const double late = takes();
+  map.worst_command_latency = 2'000'000;
+  EXPECT_NEAR(takes() - late, 3 * 1'000, 0.01);
+}
+
 }  // namespace
 }  // namespace kernbench::test

@@ -1,6 +1,7 @@
 #include <sstream>
 
 #include "tests/cli/auto_contest.h"
+#include "tests/cli/pe_contest.h"
 
 namespace kernbench {
 namespace {
@@ -14,6 +15,27 @@ TEST(Auto, IsCloseToTheBestOfAPresetMidwayBetweenTunedSizes) {
 
 TEST(Auto, IsCloseToTheBestOfAMachineThatWasNeverTuned) {
   AutoContest(kRing5, "all_reduce").expect_close({"2K", "128K", "8"}, "");
+}
+
+/// Launches of a SIP start one after the other, and all ranks load their memories in full.
+TEST(Auto, IsCloseToTheBestOfRanksThatArePes) {
+  const PeContest contest({"--topology", "default"}, 8);
+  for (const char* op : {"all_reduce", "all_gather", "reduce_scatter"}) contest.expect_close(op, {"4K", "1M", "16"});
+}
+
+/// What a size takes depends on those before it in a run by the phase of the HBM's refreshes; rows left open count
+/// for some tenths of a per cent.
+TEST(Auto, WithoutRefreshesASizeTakesTheSameWhateverRanBefore) {
+  const Tool tool;
+  const auto last = [&](const char* op, const char* least) {
+    const Outcome outcome =
+        tool({"run", op, "--topology", "ring8", "--set", "cube.hbm.refresh=none", "--algorithm", "hierarchical", "-b",
+              least, "-e", "128K", "--data", "off", "--fidelity", "fast", "--json", "-"});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return nlohmann::ordered_json::parse(outcome.out, nullptr, false).at("results").back().at("time_ns").get<double>();
+  };
+  for (const char* op : {"all_gather", "reduce_scatter"})
+    EXPECT_NEAR(last(op, "16K") / last(op, "128K"), 1, 0.005) << op;
 }
 
 TEST(Auto, TakesATunedTableBetweenItsSizes) {
