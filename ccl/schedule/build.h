@@ -27,8 +27,11 @@ Schedule direct_schedule(Operation operation, int nodes, int pieces, int lambda,
 /// that it loads all links alike; with rows one after the other in memory it is spread over all of it (decision 0340).
 Schedule comb_gather_schedule(Operation operation, const Lattice& grid, int pieces, int lambda, int diagonals = 1);
 
-/// all_reduce on the comb-tree packing, periodic (section 3).
-Schedule packing_schedule(const Lattice& grid, int lambda, int tries);
+/// all_reduce on the comb-tree packing, periodic (section 3). `turns`: lists, each with its share of the trees, for
+/// lanes to take in turn (decision 0370); it divides packing_trees().
+Schedule packing_schedule(const Lattice& grid, int lambda, int tries, int turns = 1);
+/// Trees of the packing, each with its unit of the data.
+int packing_trees(const Lattice& grid);
 
 /// all_to_all along rows and columns in two colours, farthest first (section 9).
 Schedule exchange_schedule(const Lattice& grid, int pieces, int lambda);

@@ -10,13 +10,6 @@ namespace {
 
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-/// One tree per unit: a tree of four units stands there four times.
-std::vector<Tree> unit_trees(const std::vector<TreeShare>& shares) {
-  std::vector<Tree> trees;
-  for (const TreeShare& share : shares) trees.insert(trees.end(), index(share.units), share.tree);
-  return trees;
-}
-
 std::vector<Tree> sip_trees(const PlanRequest& request) {
   if (!all_pairs(request)) return unit_trees(comb_packing(sip_lattice(request)));
   std::vector<Tree> stars;

@@ -351,13 +351,16 @@ void check(const Schedule& schedule, int slots) {
 LinkLoad link_load(const Schedule& schedule) {
   std::map<std::pair<std::int32_t, std::int32_t>, double> load;
   LinkLoad result;
-  for (std::int32_t node = 0; node < schedule.nodes; ++node) {
-    for (const Step& step : schedule.steps[index(node)]) {
-      if (step.kind != StepKind::send) continue;
-      const Block& block = schedule.blocks[index(step.block)];
-      const double share = static_cast<double>(block.end - block.begin) * block.regions / schedule.units;
-      result.total += share;
-      result.most = std::max(result.most, load[{node, step.peer}] += share);
+  const std::size_t turns = 1 + schedule.turns.size();
+  for (std::size_t turn = 0; turn < turns; ++turn) {
+    for (std::int32_t node = 0; node < schedule.nodes; ++node) {
+      for (const Step& step : schedule.lists(turn)[index(node)]) {
+        if (step.kind != StepKind::send) continue;
+        const Block& block = schedule.blocks[index(step.block)];
+        const double share = static_cast<double>(block.end - block.begin) * block.regions / schedule.units;
+        result.total += share / static_cast<double>(turns);
+        result.most = std::max(result.most, load[{node, step.peer}] += share / static_cast<double>(turns));
+      }
     }
   }
   return result;

@@ -20,7 +20,8 @@ void check(const Schedule& schedule, int slots = 0);
 /// that count on the latency may deadlock (methods.md, section 4).
 constexpr std::int32_t slots_for(std::int32_t lambda, std::int32_t width) { return 1 + (lambda + width - 1) / width; }
 
-/// Units that the busiest direction of any link carries in one round, over the units of a region.
+/// Units that the busiest direction of any link carries in one round, over the units of a region. Lanes that take turns
+/// share the data evenly.
 struct LinkLoad {
   double most = 0;   ///< of any link, in regions
   double total = 0;  ///< over all links and directions, in regions

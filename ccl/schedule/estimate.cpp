@@ -31,19 +31,31 @@ Span operator+(const Span& a, double seconds) { return {a.first + seconds, a.las
 class Run {
  public:
   Run(const Schedule& schedule, const PlanRequest& request, std::int64_t rounds, std::int64_t all_rounds)
-      : s_(schedule), r_(request), rounds_(rounds) {
+      : s_(schedule),
+        r_(request),
+        turns_(separate_turns(schedule)),
+        count_(schedule.nodes * turns_),
+        lanes_(std::max(request.lanes / turns_, 1)),
+        rounds_(rounds) {
     const std::int64_t regions = std::max(regions_in(s_.op, s_.nodes), regions_out(s_.op, s_.nodes));
-    unit_bytes_ = static_cast<double>(r_.bytes) / static_cast<double>(regions * all_rounds * s_.units);
+    unit_bytes_ = static_cast<double>(r_.bytes) / static_cast<double>(regions * all_rounds * s_.units * turns_);
     cubes_ = std::max(s_.nodes / std::max(r_.ranks, 1), 1);
-    for (const ScheduleLink& link : s_.links) {
-      for (const auto& [a, b] : {std::pair{link.a, link.b}, std::pair{link.b, link.a}}) add_queue(a, b);
+    for (std::int32_t first = 0; first < count_; first += s_.nodes) {
+      for (const ScheduleLink& link : s_.links) {
+        for (const auto& [a, b] : {std::pair{link.a, link.b}, std::pair{link.b, link.a}}) add_queue(first, a, b);
+      }
     }
-    nodes_.resize(index(s_.nodes));
-    for (std::int32_t node = 0; node < s_.nodes; ++node) link_steps(node);
+    nodes_.resize(index(count_));
+    for (std::int32_t node = 0; node < count_; ++node) link_steps(node);
+  }
+
+  /// Lanes that keep pace have lists alike, of which the first stands for all.
+  static std::int32_t separate_turns(const Schedule& schedule) {
+    return schedule.pace > 0 ? 1 : static_cast<std::int32_t>(1 + schedule.turns.size());
   }
 
   double run() {
-    for (std::int32_t node = 0; node < s_.nodes; ++node) issue(node);
+    for (std::int32_t node = 0; node < count_; ++node) issue(node);
     while (!events_.empty()) {
       const auto [time, what] = events_.top();
       events_.pop();
@@ -53,7 +65,7 @@ class Run {
         execute(what);
       }
     }
-    for (std::int32_t node = 0; node < s_.nodes; ++node) {
+    for (std::int32_t node = 0; node < count_; ++node) {
       if (nodes_[index(node)].left > 0)
         throw std::invalid_argument("the lists deadlock with the queue slots there are");
     }
@@ -114,7 +126,13 @@ class Run {
     double last = 0;   ///< when the last lane has handed it over
   };
 
-  void add_queue(std::int32_t from, std::int32_t to) {
+  /// The list of a node: of all nodes those of the first turn come first, then those of the second, and so on.
+  const std::vector<Step>& list(std::int32_t node) const {
+    return s_.lists(index(node / s_.nodes))[index(node % s_.nodes)];
+  }
+
+  /// `first`: node 0 of the turn.
+  void add_queue(std::int32_t first, std::int32_t from, std::int32_t to) {
     Queue queue;
     const std::int32_t sip = from / cubes_, other = to / cubes_;
     queue.cost = sip == other ? &r_.cube : &r_.sip;
@@ -156,9 +174,9 @@ class Run {
       const int rows = from % cubes_ / r_.cube_w + to % cubes_ / r_.cube_w;
       queue.hop_seconds += r_.climb_seconds * rows / (2 * (r_.cube_h - 1));
     }
-    queue.ends[0].node = from;
-    queue.ends[1].node = to;
-    numbers_[std::int64_t{from} * s_.nodes + to] = static_cast<std::int32_t>(queues_.size());
+    queue.ends[0].node = first + from;
+    queue.ends[1].node = first + to;
+    numbers_[(std::int64_t{first} + from) * s_.nodes + to] = static_cast<std::int32_t>(queues_.size());
     queues_.push_back(std::move(queue));
   }
 
@@ -177,8 +195,9 @@ class Run {
 
   /// Which steps need which, in the order in which a round goes through them.
   void link_steps(std::int32_t number) {
-    const auto& steps = s_.steps[index(number)];
+    const auto& steps = list(number);
     Node& node = nodes_[index(number)];
+    const std::int32_t first = number - number % s_.nodes;
     const std::size_t count = steps.size();
     node.queue.assign(count, -1);
     node.before.assign(count, -1);
@@ -201,7 +220,7 @@ class Run {
       if (!is_local(step)) {
         const bool sends = step.kind == StepKind::send;
         node.queue[index(i)] = numbers_.at(sends ? std::int64_t{number} * s_.nodes + step.peer
-                                                 : std::int64_t{step.peer} * s_.nodes + number);
+                                                 : (std::int64_t{first} + step.peer) * s_.nodes + number - first);
       }
       if (is_local(step)) node.other[index(i)] = written(step.peer, i);
       if (adds(step) || step.kind == StepKind::send) node.before[index(i)] = written(step.block, i);
@@ -221,7 +240,7 @@ class Run {
 
   /// Goes to the node's next step that is due in this pass. False at the end of its list.
   bool next(std::int32_t number) {
-    const auto& steps = s_.steps[index(number)];
+    const auto& steps = list(number);
     Node& node = nodes_[index(number)];
     for (; node.pass < passes(); ++node.pass, node.at = 0) {
       for (; node.at < steps.size(); ++node.at) {
@@ -239,7 +258,7 @@ class Run {
     node.sums_full = false;
     while (next(number)) {
       const auto i = static_cast<std::int32_t>(node.at);
-      const Step& step = s_.steps[index(number)][node.at];
+      const Step& step = list(number)[node.at];
       const auto round = static_cast<std::int32_t>(node.pass - stage(step));
       const bool local = node.queue[node.at] < 0, sends = step.kind == StepKind::send;
       Line* line = local ? nullptr : &queues_[index(node.queue[node.at])].ends[sends ? 0 : 1];
@@ -297,7 +316,7 @@ class Run {
     Line& line = queue.ends[what % 2];
     Node& node = nodes_[index(line.node)];
     const Op op = line.ops.front();
-    const std::int32_t block = s_.steps[index(line.node)][index(op.step)].block;
+    const std::int32_t block = list(line.node)[index(op.step)].block;
     const bool sends = what % 2 == 0;
     Span& port = node.ports[what % 2];
     const Span end = latest(line.start, port) + engine_seconds(block, sends ? r_.send_seconds : r_.receive_seconds);
@@ -326,7 +345,7 @@ class Run {
   /// The step's value is there if all that it needs is; a sum's when those before it are done.
   void finish(std::int32_t number, std::int32_t i, std::int32_t round) {
     Node& node = nodes_[index(number)];
-    const Step& step = s_.steps[index(number)][index(i)];
+    const Step& step = list(number)[index(i)];
     if (!adds(step)) {
       if (const auto value = inputs(node, i, round)) settle(number, i, round, *value);
       return;
@@ -335,8 +354,8 @@ class Run {
       const Op sum = node.sums.front();
       const auto value = inputs(node, sum.step, sum.round);
       if (!value) return;
-      const std::int32_t block = s_.steps[index(number)][index(sum.step)].block;
-      node.math = latest(*value, node.math) + bytes_of(block) / std::max(r_.lanes, 1) / r_.sum_bytes_per_second;
+      const std::int32_t block = list(number)[index(sum.step)].block;
+      node.math = latest(*value, node.math) + bytes_of(block) / lanes_ / r_.sum_bytes_per_second;
       node.sums.pop_front();
       settle(number, sum.step, sum.round, node.math + r_.sum_seconds);
       if (node.sums_full) {
@@ -364,7 +383,7 @@ class Run {
     --node.left;
     end_ = std::max(end_, value.last);
     for (const std::int32_t after : node.after[index(i)]) {
-      if (s_.steps[index(number)][index(after)].kind == StepKind::send) {
+      if (list(number)[index(after)].kind == StepKind::send) {
         consider(2 * node.queue[index(after)]);
       } else {
         finish(number, after, round);
@@ -379,7 +398,7 @@ class Run {
   /// That an engine of a lane is busy with its share of a block.
   double engine_seconds(std::int32_t b, double fixed) const {
     if (r_.lane_bytes_per_second <= 0) return fixed;
-    return fixed + bytes_of(b) / std::max(r_.lanes, 1) / r_.lane_bytes_per_second;
+    return fixed + bytes_of(b) / lanes_ / r_.lane_bytes_per_second;
   }
 
   void send(std::int32_t number, std::int32_t block, const Span& at) {
@@ -416,7 +435,7 @@ class Run {
   /// `head`: when it got the last link. A lane's part cannot be there before its own time on the link.
   void arrive(const Flight& flight, double head) {
     Queue& queue = queues_[index(flight.queue)];
-    const double passed = queue.way() - queue.hop_seconds, part = flight.takes / std::max(r_.lanes, 1);
+    const double passed = queue.way() - queue.hop_seconds, part = flight.takes / lanes_;
     const Span there{head + part, std::max(head + flight.takes, flight.last + passed + part)};
     queue.arrival.push_back(there + queue.hop_seconds);
     consider(2 * flight.queue + 1);
@@ -424,12 +443,15 @@ class Run {
 
   const Schedule& s_;
   const PlanRequest& r_;
+  const std::int32_t turns_;  ///< whose lanes stand here apart
+  const std::int32_t count_;  ///< of nodes, each as often as there are turns
+  const std::int32_t lanes_;  ///< of a turn
   const std::int64_t rounds_;
   double unit_bytes_ = 0, end_ = 0;
   std::int32_t cubes_ = 1;
   std::vector<Node> nodes_;
   std::vector<Queue> queues_;
-  std::unordered_map<std::int64_t, std::int32_t> numbers_;  ///< of queues, by from * nodes + to
+  std::unordered_map<std::int64_t, std::int32_t> numbers_;  ///< of queues, by from * nodes + to within the turn
   std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, std::int32_t> resources_;
   std::vector<Link> links_;
   std::priority_queue<std::pair<double, std::int32_t>, std::vector<std::pair<double, std::int32_t>>, std::greater<>>
@@ -443,7 +465,9 @@ class Run {
 double estimate_seconds(const Schedule& schedule, const PlanRequest& request, std::int64_t rounds) {
   rounds = std::max<std::int64_t>(rounds, 1);
   std::int64_t steps = 1;
-  for (const auto& list : schedule.steps) steps += static_cast<std::int64_t>(list.size());
+  for (std::int32_t turn = 0; turn < Run::separate_turns(schedule); ++turn) {
+    for (const auto& list : schedule.lists(index(turn))) steps += static_cast<std::int64_t>(list.size());
+  }
   const std::int64_t least = 2 * (schedule.last_round() + 2);
   const std::int64_t enough = std::max(least, std::int64_t{400000} / steps);
   const double memory = 2 * request.memory_seconds;  // the first load and the last store

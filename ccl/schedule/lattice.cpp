@@ -143,6 +143,12 @@ std::vector<TreeShare> comb_packing(const Lattice& grid) {
   return trees;
 }
 
+std::vector<Tree> unit_trees(const std::vector<TreeShare>& shares) {
+  std::vector<Tree> trees;
+  for (const TreeShare& share : shares) trees.insert(trees.end(), static_cast<std::size_t>(share.units), share.tree);
+  return trees;
+}
+
 Tree rooted(const Tree& tree, int root) {
   Tree moved = tree;
   moved.root = root;

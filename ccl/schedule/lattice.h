@@ -57,6 +57,8 @@ Split gather_split(const Lattice& grid);
 /// Spanning trees for all_reduce that together load every link alike: a row-comb for each column and a column-comb for
 /// each row, rooted in the middle of their spine, or at every node of a spine that is a ring.
 std::vector<TreeShare> comb_packing(const Lattice& grid);
+/// One tree per unit: a tree of four units stands there four times.
+std::vector<Tree> unit_trees(const std::vector<TreeShare>& shares);
 
 /// An undirected graph with capacities.
 struct Graph {

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "ccl/grid.h"
+#include "ccl/schedule/check.h"
 #include "ccl/schedule/estimate.h"
 #include "ccl/schedule/machine.h"
 
@@ -27,6 +28,21 @@ constexpr std::int64_t kShortPiece = 4096;  ///< with 4 slots; fewer slots need 
 /// Rounds of full slots from which on a periodic list leaves half of the slots free: messages of other lanes come in
 /// between, and who waits for a slot holds up the trees of all other directions (decision 0240).
 constexpr double kManyRounds = 8;
+
+/// Of lanes that carry one tree each, messages are halved only for a gain by more than this: estimates do not know what
+/// a message adds to its bytes on the links.   assumed: 16 MiB on 4 x 4 SIPs of 128 lanes gain 4% with 2 KiB instead of
+/// 4 KiB, as in the run, and less than 1% with 1 KiB, which lose 2% there
+constexpr double kWorthHalving = 0.98;
+/// Lanes carry one tree each up to so much more by estimate, for what a tree held up by another costs, and short
+/// messages.   assumed: as for kWorthHalving; 7% less time in runs where the estimate is 1% longer
+constexpr double kOneTree = 1.05;
+
+/// Trees times nodes up to which lanes may carry one tree each.   assumed: more (12 x 12 SIPs have 3,456) take many
+/// seconds to estimate, and leave a tree few lanes
+constexpr int kMostTreesOfNodes = 2048;
+
+/// Random orders of ties that are tried for a periodic list.
+constexpr int kOrders = 10;
 
 /// Blocks of one plain list. More only lengthen the list; further data goes into further rounds.
 constexpr int kMostBlocks = 4096;
@@ -146,7 +162,7 @@ Plan plan_rounds(const char* algorithm, const PlanRequest& request, int columns,
   if (request.parameters.count("chunk_bytes") && request.parameters.at("chunk_bytes") > 0) return plan;
   for (std::int64_t rounds = least * 2; unit / static_cast<double>(rounds) >= kLeastPiece / 4; rounds *= 2) {
     const double seconds = estimate_seconds(*plan.schedule, request, rounds);
-    if (seconds >= plan.seconds) break;
+    if (seconds >= plan.seconds * (plan.schedule->turns.empty() ? 1 : kWorthHalving)) break;
     plan.rounds = rounds;
     plan.seconds = seconds;
   }
@@ -154,6 +170,35 @@ Plan plan_rounds(const char* algorithm, const PlanRequest& request, int columns,
 }
 
 Plan shorter(Plan a, Plan b) { return b.seconds < a.seconds ? std::move(b) : std::move(a); }
+
+namespace {
+
+/// Lanes that carry one tree each have enough under way with half of their slots: those on a link cover its latency,
+/// and the credits' way back.
+bool covers_links(const PlanRequest& request, const Plan& plan) {
+  const double message = lane_bytes(request) / static_cast<double>(plan.rounds * plan.schedule->units);
+  const double lanes = link_load(*plan.schedule).most * request.lanes;
+  return lanes * message * request.slots / 2 >= 2 * request.sip.hop_seconds * request.sip.bytes_per_second;
+}
+
+/// Every lane on all trees, or each on one of them: then a lane's messages are as many times longer, and no tree waits
+/// for another (decision 0370).
+Plan plan_packing(const char* algorithm, const PlanRequest& request, const Lattice& grid) {
+  const auto plan = [&](int turns) {
+    return plan_rounds(algorithm, request, 1,
+                       [&](int lambda) { return packing_schedule(grid, lambda, kOrders, turns); });
+  };
+  Plan all = plan(1);
+  const int trees = packing_trees(grid);
+  if (trees == 1 || request.lanes < trees || trees * grid.nodes() > kMostTreesOfNodes) return all;
+  Plan one = plan(trees);
+  // Where lanes do not divide, some trees have one more.
+  const int most = (request.lanes + trees - 1) / trees;
+  one.seconds *= static_cast<double>(most) * trees / request.lanes;
+  return covers_links(request, one) && one.seconds <= all.seconds * kOneTree ? one : all;
+}
+
+}  // namespace
 
 Plan plan_grid(const char* algorithm, const PlanRequest& request) {
   if (request.cubes() > 1) return plan_hierarchical(algorithm, request);
@@ -164,8 +209,7 @@ Plan plan_grid(const char* algorithm, const PlanRequest& request) {
       return plan_combs(algorithm, request, grid);
     case CollectiveOp::all_reduce:
       if (grid.regular()) return plan_combs(algorithm, request, grid);
-      return shorter(plan_combs(algorithm, request, grid),
-                     plan_rounds(algorithm, request, 1, [&](int l) { return packing_schedule(grid, l, 10); }));
+      return shorter(plan_combs(algorithm, request, grid), plan_packing(algorithm, request, grid));
     case CollectiveOp::all_to_all: {
       const double part = lane_bytes(request) / grid.nodes() / exchange_parts(grid);
       const Cut cut = cut_pieces(part, piece_limit(request, part), 4 * kMostBlocks / (grid.nodes() * grid.nodes()));
@@ -251,6 +295,11 @@ Plan plan_hierarchical(const char* algorithm, const PlanRequest& request) {
     case CollectiveOp::all_reduce:
     case CollectiveOp::reduce:
     case CollectiveOp::broadcast:
+      // Of ranks alone the product is the packing of the SIPs.
+      if (request.op == CollectiveOp::all_reduce && request.cubes() == 1 && !all_pairs(request) &&
+          !sip_lattice(request).regular()) {
+        return plan_packing(algorithm, request, sip_lattice(request));
+      }
       return plan_product(algorithm, request);
     case CollectiveOp::all_gather:
     case CollectiveOp::reduce_scatter: {

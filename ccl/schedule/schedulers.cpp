@@ -279,11 +279,11 @@ Times modulo_once(const TaskGraph& graph, const Dependencies& deps, const Resour
 
 Times list_schedule(const TaskGraph& graph, bool ports) { return ListScheduler(graph, ports).run(); }
 
-Times modulo_schedule(const TaskGraph& graph, int tries) {
+Times modulo_schedule(const TaskGraph& graph, int tries, std::int64_t least_period) {
   const Dependencies deps(graph);
   const Resources resources(graph, false);
   const auto left = remaining(graph, deps);
-  const std::int64_t period = smallest_period(graph, resources);
+  const std::int64_t period = std::max(smallest_period(graph, resources), least_period);
   Times best;
   for (int i = 0; i < std::max(tries, 1); ++i) {
     Times times = modulo_once(graph, deps, resources, left, period, static_cast<std::uint32_t>(i + 1));

@@ -30,6 +30,25 @@ INSTANTIATE_TEST_SUITE_P(Ring4, Complete, testing::ValuesIn(of("ring4", sips("ri
                          name_of);
 INSTANTIATE_TEST_SUITE_P(Ring8, Complete, testing::ValuesIn(of("ring8", sips("ring_1d", "8"), 0.97, 0.97, 0.97, 0.97)),
                          name_of);
+
+/// 16 SIPs of 128 PEs each. On the mesh, a lane carries one tree of eight (decision 0370).
+std::vector<std::string> grid_of_16(const char* topology) {
+  std::vector<std::string> machine = sips(topology, "16");
+  for (const char* side : {"system.sips.w=4", "system.sips.h=4"}) {
+    machine.emplace_back("--set");
+    machine.emplace_back(side);
+  }
+  return machine;
+}
+INSTANTIATE_TEST_SUITE_P(Ring16, Complete,
+                         testing::ValuesIn(of("ring16", sips("ring_1d", "16"), 0.97, 0.97, 0.97, 0.97)), name_of);
+INSTANTIATE_TEST_SUITE_P(TorusOf128Pes, Complete,
+                         testing::ValuesIn(of("torus_of_128_pes", grid_of_16("torus_2d"), 0.95, 0.95, 0.95, 0.95)),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(MeshOf128Pes, Complete,
+                         testing::ValuesIn(of("mesh_of_128_pes", grid_of_16("mesh_2d_no_wrap"), 0.95, 0.97, 0.97,
+                                              0.97)),
+                         name_of);
 INSTANTIATE_TEST_SUITE_P(Connected8, Complete,
                          testing::ValuesIn(of("connected8", {"--topology", "fc8"}, 0.97, 0.95, 0.96, 0.95)), name_of);
 

@@ -18,6 +18,11 @@ const std::vector<std::string> kDefault{};
 const std::vector<std::string> kConnected8{"--topology", "fc8"};
 /// Four SIPs as those of ring8: 16 PEs share a link, and a region lies on four of them.
 const std::vector<std::string> kRing4{"--topology", "ring8", "--set", "system.sips.count=4"};
+/// Nine SIPs of 128 PEs, which carry one of six trees each (decision 0370).
+const std::vector<std::string> kMesh3{"--set", "system.sips.topology=mesh_2d_no_wrap",
+                                      "--set", "system.sips.count=9",
+                                      "--set", "system.sips.w=3",
+                                      "--set", "system.sips.h=3"};
 
 INSTANTIATE_TEST_SUITE_P(Collectives, LargeMessages,
                          testing::Values(LargeCase{"pair", kDefault, "all_reduce", "4M", 0.93},
@@ -30,7 +35,8 @@ INSTANTIATE_TEST_SUITE_P(Collectives, LargeMessages,
                                          LargeCase{"ring4", kRing4, "all_gather", "16M", 0.86},
                                          LargeCase{"ring4", kRing4, "reduce_scatter", "16M", 0.86},
                                          LargeCase{"ring4", kRing4, "all_to_all", "16M", 0.90},
-                                         LargeCase{"mesh4x4", {"--topology", "mesh4x4"}, "all_reduce", "16M", 0.89}),
+                                         LargeCase{"mesh4x4", {"--topology", "mesh4x4"}, "all_reduce", "16M", 0.89},
+                                         LargeCase{"mesh3x3", kMesh3, "all_reduce", "8M", 0.88}),
                          name_of);
 
 }  // namespace

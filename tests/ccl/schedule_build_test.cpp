@@ -89,6 +89,22 @@ TEST(PackingSchedule, IsExactOnEveryGrid) {
   }
 }
 
+TEST(PackingSchedule, EveryTurnIsExact) {
+  for (const auto& [w, h] : {std::pair{2, 2}, {3, 2}, {4, 4}, {3, 5}}) {
+    for (int wraps = 0; wraps < 4; ++wraps) {
+      const Lattice grid{w, h, (wraps & 1) != 0, (wraps & 2) != 0};
+      for (int turns = 2; turns <= packing_trees(grid); ++turns) {
+        if (packing_trees(grid) % turns != 0) continue;
+        SCOPED_TRACE(testing::Message() << w << " x " << h << " wraps " << wraps << ", " << turns << " turns");
+        const Schedule schedule = packing_schedule(grid, 2, 1, turns);
+        ASSERT_EQ(schedule.turns.size() + 1, static_cast<std::size_t>(turns));
+        ASSERT_EQ(schedule.units * turns, packing_trees(grid));
+        ASSERT_NO_THROW(check(schedule));
+      }
+    }
+  }
+}
+
 TEST(ExchangeSchedule, IsExactOnEveryGrid) {
   for (const auto& [w, h] : {std::pair{1, 1}, {2, 1}, {5, 1}, {1, 8}, {2, 2}, {3, 2}, {4, 4}, {3, 5}}) {
     for (int wraps = 0; wraps < 4; ++wraps) {

@@ -188,6 +188,15 @@ TEST(CombPacking, ReachesThePartitionBoundWithAnyWraps) {
   }
 }
 
+TEST(CombPacking, TurnsTogetherLoadLinksAsAllTreesDo) {
+  on_grids(4, [](const Lattice& grid) {
+    const Schedule whole = packing_schedule(grid, 0, 1), turns = packing_schedule(grid, 0, 1, packing_trees(grid));
+    EXPECT_NEAR(link_load(turns).most, link_load(whole).most, 1e-9);
+    EXPECT_NEAR(link_load(turns).total, link_load(whole).total, 1e-9);
+    EXPECT_EQ(turns.units, 1);
+  });
+}
+
 TEST(CombPacking, PeriodIsTheLoadOfTheBusiestLink) {
   const Schedule schedule = packing_schedule({4, 4}, 0, 10);
   EXPECT_EQ(schedule.period, 5);

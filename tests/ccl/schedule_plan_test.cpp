@@ -201,6 +201,29 @@ Plan of_16_lanes(const char* algorithm, CollectiveOp op, std::int32_t kind, std:
   return name == "hierarchical" ? plan_hierarchical(algorithm, request) : plan_grid(algorithm, request);
 }
 
+/// SIPs of a 4 x 4 mesh whose links take 0.85 us.
+Plan on_mesh(std::int32_t lanes, std::int64_t bytes) {
+  PlanRequest request = test::machine(CollectiveOp::all_reduce, kMesh2d, 4, 4);
+  request.lanes = lanes;
+  request.bytes = bytes;
+  request.sip.hop_seconds = 0.85e-6;
+  return plan_grid("mesh_2d", request);
+}
+
+TEST(Plans, ManyLanesOfAMeshCarryOneTreeEach) {
+  constexpr std::int64_t kLarge = 64 << 20;
+  const Plan many = on_mesh(128, kLarge);
+  EXPECT_EQ(many.schedule->turns.size(), 7U);
+  EXPECT_EQ(many.rounds, 128);  // of a whole slot: 512 KiB of a lane on its tree
+  // 24 links carry 15 parts of 64 MiB each way.
+  EXPECT_GT(kLarge * 15.0 / 24 / 128e9 / many.seconds, 0.95);
+  // Half of the slots of 10 lanes on a link do not cover its latency.
+  EXPECT_TRUE(on_mesh(16, kLarge).schedule->turns.empty());
+  // A tree up and down takes longer than all trees of short messages.
+  EXPECT_TRUE(on_mesh(128, 1 << 20).schedule->turns.empty());
+  EXPECT_TRUE(on_mesh(7, kLarge).schedule->turns.empty());
+}
+
 std::int32_t lambda_of(const Plan& plan) { return plan.schedule->links.front().lambda; }
 
 TEST(Plans, PeriodicListsOfManyFullSlotsLeaveHalfOfTheSlotsFree) {
