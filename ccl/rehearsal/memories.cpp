@@ -10,8 +10,9 @@ namespace {
 
 /// Of accesses to HBM, those that have to open a row.   assumed: pieces of a tensor follow each other in a row
 constexpr double kOpens = 1.0 / 3;
-/// What meeting the other direction costs, of the time of an access' bytes.   source: memories.h, 0.96 / 0.73
-constexpr double kTurn = 0.3;
+/// What meeting the other direction costs, of the time of an access' bytes.   source: memories.h, 0.96 / 0.73 and /
+/// 0.66
+constexpr double kTurn = 0.4;
 /// What each other row of the bank costs, of the same, and how many count.   source: memories.h, 0.79 / 0.58 for two;
 /// assumed: more than four rows give the queue no more to choose from
 constexpr double kOtherRow = 0.2;

@@ -25,8 +25,8 @@ TEST(Slice, AnAccessThatMeetsTheOtherDirectionTakesLonger) {
   ccl::Slice memory = slice();
   memory.read(0, 0, kPiece);
   EXPECT_DOUBLE_EQ(memory.write(0, kRow, kPiece), kTakes);
-  EXPECT_NEAR(memory.write(0, 2 * kRow, kPiece), 2.3 * kTakes, 1e-12);  // the first one met the read
-  EXPECT_NEAR(memory.write(0, 3 * kRow, kPiece), 3.6 * kTakes, 1e-12);  // so did the second
+  EXPECT_NEAR(memory.write(0, 2 * kRow, kPiece), 2.4 * kTakes, 1e-12);  // the first one met the read
+  EXPECT_NEAR(memory.write(0, 3 * kRow, kPiece), 3.8 * kTakes, 1e-12);  // so did the second
   memory.write(20 * kTakes, 0, kPiece);
   EXPECT_NEAR(memory.write(20 * kTakes, 0, kPiece), 21 * kTakes, 1e-12);
 }

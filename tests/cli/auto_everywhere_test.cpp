@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "tests/cli/auto_contest.h"
+#include "tests/cli/pe_contest.h"
 
 namespace kernbench {
 namespace {
@@ -45,6 +46,15 @@ TEST(AutoEverywhere, ByATableOfItsOwn) {
     const AutoContest contest(machine, op);
     contest.tune({"1K", "1M", "4"}, "tuned.yaml");
     contest.expect_close(kMidway, "tuned.yaml");
+  }
+}
+
+/// all_to_all, broadcast and reduce are up to 16 % off (decision 0380).
+TEST(AutoEverywhere, OfRanksThatAreThePesOfACube) {
+  const PeContest contest({"--topology", "default"}, 8);
+  for (const char* op : {"all_reduce", "all_gather", "reduce_scatter"}) {
+    contest.expect_close(op, kMidway);
+    contest.expect_close(op, {"4K", "256K", "4"});
   }
 }
 
