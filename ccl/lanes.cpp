@@ -124,6 +124,15 @@ void extend(std::vector<Lane::Interval>& intervals, std::int64_t begin, std::int
   }
 }
 
+/// The addresses of a run go on in the next one; of little data on the same PE, since no message waits for two.
+bool goes_on(const Run& run, const Run& next, std::size_t item, bool little) {
+  const std::uint64_t bytes = static_cast<std::uint64_t>(run.count) * item;
+  const auto follows = [&](const Place& a, const Place& b) {
+    return a.offset + bytes == b.offset && (!little || (a.cube == b.cube && a.pe == b.pe));
+  };
+  return std::equal(run.places.begin(), run.places.end(), next.places.begin(), next.places.end(), follows);
+}
+
 }  // namespace
 
 LaneId lane_of(const CallMaps& maps, int cube, int pe) {
@@ -388,9 +397,12 @@ void Lanes::find_segments(const CallMaps& maps, const Schedule& schedule) {
       for (const auto& node : maps.in) {
         const RegionMap& in = node.at(static_cast<std::size_t>(in_region));
         for (const Lane::Interval& interval : found->second) {
-          for (std::int64_t at = interval.begin; at < interval.begin + interval.count;) {
-            borders.insert(interval.at + at - interval.begin);
-            at = run_at(in, at).end();
+          const std::int64_t end = interval.begin + interval.count;
+          const Run* before = &run_at(in, interval.begin);
+          for (std::int64_t at = before->end(); at < end; at = before->end()) {
+            const Run& run = run_at(in, at);
+            if (!goes_on(*before, run, item_, near_)) borders.insert(interval.at + at - interval.begin);
+            before = &run;
           }
         }
       }
@@ -439,12 +451,6 @@ void Lanes::order_segments(Lane& lane) {
 
 /// Segments of a row of all regions end where memory does not go on.
 void Lanes::find_segments_of_bundles(const CallMaps& maps) {
-  const auto goes_on = [this](const Run& run, const Run& next) {
-    const auto follows = [&](const Place& a, const Place& b) {
-      return a.cube == b.cube && a.pe == b.pe && a.offset + static_cast<std::uint64_t>(run.count) * item_ == b.offset;
-    };
-    return std::equal(run.places.begin(), run.places.end(), next.places.begin(), next.places.end(), follows);
-  };
   for (auto& [id, lane] : lanes_) {
     std::set<std::int64_t> borders;
     for (const Lane::Interval& interval : lane.bundle) {
@@ -457,7 +463,7 @@ void Lanes::find_segments_of_bundles(const CallMaps& maps) {
         for (std::int64_t element = begin; element < end;) {
           const Run& run = at(element);
           element += run.end() - element % maps.elements;
-          if (element < end && !goes_on(run, at(element))) borders.insert(interval.at + element - begin);
+          if (element < end && !goes_on(run, at(element), item_, true)) borders.insert(interval.at + element - begin);
         }
       }
     }

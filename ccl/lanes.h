@@ -20,8 +20,8 @@ struct Lane {
     std::int64_t begin = 0, count = 0;  ///< elements of the region
     std::int64_t at = 0;                ///< place in the lane's row
   };
-  /// Elements [begin, end) of the row lie contiguously in `in` and belong to one interval, whatever the region. They
-  /// are cut into `rounds` rounds, the first of which is `first`.
+  /// Elements [begin, end) of the row have addresses without a gap in `in` (of little data: on one PE) and belong to
+  /// one interval, whatever the region. They are cut into `rounds` rounds, the first of which is `first`.
   struct Segment {
     std::int64_t begin = 0, end = 0;
     std::int64_t first = 0, rounds = 1;

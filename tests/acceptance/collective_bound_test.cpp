@@ -24,6 +24,12 @@ const std::vector<std::string> kMesh3{"--set", "system.sips.topology=mesh_2d_no_
                                       "--set", "system.sips.w=3",
                                       "--set", "system.sips.h=3"};
 
+/// Blocks that do not divide by the lanes (decision 0390).
+const std::vector<std::string> kRing3{"--topology", "ring8", "--set", "system.sips.count=3"};
+const std::vector<std::string> kTorus3x3{
+    "--topology", "ring8",           "--set", "system.sips.count=9", "--set", "system.sips.topology=torus_2d",
+    "--set",      "system.sips.w=3", "--set", "system.sips.h=3"};
+
 INSTANTIATE_TEST_SUITE_P(Collectives, LargeMessages,
                          testing::Values(LargeCase{"pair", kDefault, "all_reduce", "4M", 0.93},
                                          LargeCase{"pair", kDefault, "all_gather", "4M", 0.91},
@@ -35,6 +41,8 @@ INSTANTIATE_TEST_SUITE_P(Collectives, LargeMessages,
                                          LargeCase{"ring4", kRing4, "all_gather", "16M", 0.86},
                                          LargeCase{"ring4", kRing4, "reduce_scatter", "16M", 0.86},
                                          LargeCase{"ring4", kRing4, "all_to_all", "16M", 0.90},
+                                         LargeCase{"ring3", kRing3, "all_to_all", "16M", 0.90},
+                                         LargeCase{"torus3x3", kTorus3x3, "reduce_scatter", "16M", 0.85},
                                          LargeCase{"mesh4x4", {"--topology", "mesh4x4"}, "all_reduce", "16M", 0.89},
                                          LargeCase{"mesh3x3", kMesh3, "all_reduce", "8M", 0.88}),
                          name_of);

@@ -194,8 +194,12 @@ bool FakeMachine::step(Process& process) {
   const std::size_t bytes = static_cast<std::size_t>(op.shape.count()) * size_of(op.dtype);
   switch (op.kind) {
     case Op::Kind::load: {
-      const std::uint8_t* from = at(process.pe, op.va, bytes);
-      process.tiles[op.result].assign(from, from + bytes);
+      std::vector<std::uint8_t>& tile = process.tiles[op.result];
+      const std::size_t item = size_of(op.dtype);
+      tile.resize(bytes);
+      for (std::size_t i = 0; i < bytes; i += item) {  // a load may go on in the next PE's part
+        std::memcpy(&tile[i], at(process.pe, op.va + i, item), item);
+      }
       break;
     }
     case Op::Kind::store:

@@ -199,6 +199,29 @@ TEST(Lanes, RoundsOfBundlesCutTheRowOfAllRegions) {
   }
 }
 
+/// Rounds of each lane of an all_to_all of three blocks of `block` elements on four PEs, messages of 64 elements.
+std::vector<std::int64_t> rounds_of(std::int64_t block) {
+  const MachineMap map = make_map(SipTopology::ring_1d, 3, 0, 0, 1, 1, 4);
+  const auto tensor = [&](Va base) {
+    LaunchMessage::TensorArg tensor{base, {}, {1, 3 * block}};
+    for (std::uint16_t pe = 0; pe < 4; ++pe) add_shard(tensor, 0, pe, 4, 3 * block);
+    return tensor;
+  };
+  constexpr CollectiveOp op = CollectiveOp::all_to_all;
+  const ccl::CallMaps maps = ccl::make_call_maps(map, op, Scope::sip, 3, tensor(0x1000), tensor(0x80000), 4);
+  ccl::Lanes lanes(map, maps, op, false, 4);
+  lanes.cut(maps, ccl::direct_schedule({op}, 3, 1, 0, false), 64 * 4, 1);
+  std::vector<std::int64_t> rounds;
+  for (const auto& [id, lane] : lanes.all()) rounds.push_back(lane.rounds());
+  return rounds;
+}
+
+// A tile of 3/4 block: its borders in a block are the lanes' where the block divides by four, else beside them.
+TEST(Lanes, BordersBetweenPesAddNoRounds) {
+  EXPECT_EQ(rounds_of(4 * 640), std::vector<std::int64_t>(4, 10));
+  EXPECT_EQ(rounds_of(4 * 640 - 3), std::vector<std::int64_t>(4, 10));
+}
+
 constexpr CollectiveOp kOps[] = {CollectiveOp::all_gather, CollectiveOp::reduce_scatter, CollectiveOp::all_to_all,
                                  CollectiveOp::gather, CollectiveOp::scatter};
 
