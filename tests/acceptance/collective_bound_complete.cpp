@@ -54,11 +54,7 @@ INSTANTIATE_TEST_SUITE_P(Connected8, Complete,
 
 /// Every cube's tile is a contribution.
 const std::vector<std::string> kCubes{"--scope", "cube"};
-INSTANTIATE_TEST_SUITE_P(Cubes, Complete,
-                         testing::Values(LargeCase{"cubes", kCubes, "all_reduce", "64M", 0.85},
-                                         LargeCase{"cubes", kCubes, "all_gather", "16M", 0.94},
-                                         LargeCase{"cubes", kCubes, "reduce_scatter", "64M", 0.90}),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(Cubes, Complete, testing::ValuesIn(of("cubes", kCubes, 0.97, 0.97, 0.97, 0.97)), name_of);
 /// SIPs of 16 PEs: few lanes share the links, and a region lies on one PE or two.
 INSTANTIATE_TEST_SUITE_P(Ring8Of16Pes, Complete,
                          testing::ValuesIn(of("ring8_of_16_pes", {"--topology", "ring8"}, 0.97, 0.97, 0.97, 0.97)),
