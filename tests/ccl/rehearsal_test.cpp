@@ -170,12 +170,24 @@ TEST(Rehearsal, TheChoiceFollowsTheRatesOfTheMachine) {
   EXPECT_NE(chosen(), "flood");
 }
 
-TEST(Rehearsal, RanksThatArePesAreRehearsedOnceForAll) {
-  MachineMap map = make_map(SipTopology::ring_1d, 1, 0, 0, 2, 1, 2);
+/// Packets from anywhere to anywhere take 10 ns.
+MachineMap one_sip(int cube_w, int cube_h, int pes) {
+  MachineMap map = make_map(SipTopology::ring_1d, 1, 0, 0, cube_w, cube_h, pes);
   map.packet_latency = [](NodeId, NodeId, std::uint32_t) -> Ps { return 10'000; };
+  return map;
+}
+
+/// Four PEs of SIP 0, each a rank.
+ccl::Group four_ranks(const MachineMap& map) {
   ccl::Group group;
   group.pes = ccl::rank_pes(map, 4);
   group.sips.assign(4, 0);
+  return group;
+}
+
+TEST(Rehearsal, RanksThatArePesAreRehearsedOnceForAll) {
+  const MachineMap map = one_sip(2, 1, 2);
+  const ccl::Group group = four_ranks(map);
   const ccl::Registry registry;
   ccl::Chooser chooser(registry, map, group);
   ccl::CallTensors tensors = tensors_of(CollectiveOp::all_reduce, 64);
@@ -192,11 +204,8 @@ TEST(Rehearsal, RanksThatArePesAreRehearsedOnceForAll) {
 
 /// IO_CPU sends a launch's start command when the start before has come.
 TEST(Rehearsal, RanksOfOneSipStartOneAfterTheOther) {
-  MachineMap map = make_map(SipTopology::ring_1d, 1, 0, 0, 1, 1, 4);
-  map.packet_latency = [](NodeId, NodeId, std::uint32_t) -> Ps { return 10'000; };
-  ccl::Group group;
-  group.pes = ccl::rank_pes(map, 4);
-  group.sips.assign(4, 0);
+  MachineMap map = one_sip(1, 1, 4);
+  const ccl::Group group = four_ranks(map);
   const ccl::Registry registry;
   const auto takes = [&] {
     ccl::RingNumbers rings;
