@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 
 #include "ccl/level_cost.h"
 #include "ccl/rehearsal/rehearsal.h"
@@ -71,14 +72,30 @@ std::vector<std::uint64_t> places_of(const CallTensors* tensors, bool ranks_are_
   return places;
 }
 
+/// Tries something of an algorithm. What it throws is why it cannot: a plug-in may throw anything.
+template <class Trial>
+void attempt(Candidate& candidate, Trial&& trial) {
+  try {
+    trial();
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::invalid_argument& error) {
+    candidate.unfit = error.what();
+  } catch (const ConfigError& error) {
+    candidate.unfit = error.what();
+  } catch (const std::exception& error) {
+    candidate.unfit = fmt::format("refuses: {}", error.what());
+  }
+}
+
 /// Among modelled plans as good as the first, one with a plain list goes first: its node runs ahead of what it waits
 /// for, where a periodic list keeps the assumed pace (two SIPs, 64 MiB: 0.97 of the bound against 0.80).
 void prefer_plain(std::vector<Candidate>& candidates) {
   if (candidates.empty()) return;
   const Candidate best = candidates.front();
-  if (!best.unfit.empty() || best.ns == 0 || best.measured || !best.periodic) return;
+  if (!best.unfit.empty() || !best.known || best.measured || !best.periodic) return;
   const auto plain = std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& c) {
-    return c.unfit.empty() && !c.measured && c.ns > 0 && !c.periodic && c.ns <= best.ns * kTie;
+    return c.unfit.empty() && !c.measured && c.known && !c.periodic && c.ns <= best.ns * kTie;
   });
   if (plain != candidates.end()) std::rotate(candidates.begin(), plain, std::next(plain));
 }
@@ -87,7 +104,7 @@ void prefer_plain(std::vector<Candidate>& candidates) {
 /// PEs and so to one connection of a bundle of UCIe links, which estimates do not know (fc8, reduce_scatter of 16
 /// MiB: 17.4 us expected of `funnel`, 19.2 taken, 17.7 by `direct`).
 void leave_out_bundled(std::vector<Candidate>& candidates) {
-  const auto known = [](const Candidate& c) { return c.unfit.empty() && c.ns > 0 && !c.bundled; };
+  const auto known = [](const Candidate& c) { return c.unfit.empty() && c.known && !c.bundled; };
   if (std::none_of(candidates.begin(), candidates.end(), known)) return;
   for (Candidate& c : candidates) {
     if (c.unfit.empty() && c.bundled && !c.measured && !c.rehearsed)
@@ -120,10 +137,10 @@ std::string reason(const Choice& choice, const ChoiceInput& input) {
   const Candidate* second = nullptr;
   if (choice.candidates.size() > 1 && choice.candidates[1].unfit.empty()) second = &choice.candidates[1];
   std::string text = fmt::format("{} of {} B: ", to_string(input.op), input.bytes);
-  if (best.ns == 0) return text + "nothing that serves it has a model or was tuned";
+  if (!best.known) return text + "nothing that serves it has a model or was tuned";
   text += fmt::format("{} {}", best.measured ? "tuned to take" : "should take", in_words(best.ns));
   if (second == nullptr) return text + "; nothing else serves it";
-  if (second->ns == 0) return text + fmt::format("; of {} nothing is known", second->name);
+  if (!second->known) return text + fmt::format("; of {} nothing is known", second->name);
   return text + fmt::format(", next {} {}", second->name, in_words(second->ns));
 }
 
@@ -150,7 +167,7 @@ Choice Chooser::decide(const ChoiceInput& input) const {
   leave_out_bundled(choice.candidates);
   const std::string& preset = registry_.default_algorithm();
   const auto rank = [&](const Candidate& c) {  // known before unknown before unfit
-    const int kind = !c.unfit.empty() ? 2 : c.ns == 0 ? 1 : 0;
+    const int kind = !c.unfit.empty() ? 2 : !c.known ? 1 : 0;
     return std::tuple(kind, c.ns, c.name != preset, c.name);
   };
   std::sort(choice.candidates.begin(), choice.candidates.end(),
@@ -228,7 +245,7 @@ Plan Chooser::planned(const AlgorithmEntry& entry, const SipShape& shape, const 
 Candidate Chooser::judge(const std::string& name, const ChoiceInput& input) const {
   Candidate candidate;
   candidate.name = name;
-  try {
+  attempt(candidate, [&] {
     const AlgorithmEntry entry = registry_.load(name);
     const Algorithm& algorithm = *entry.algorithm;
     if ((algorithm.operations & bit(input.op)) == 0) throw Error(fmt::format("does not serve {}", to_string(input.op)));
@@ -240,36 +257,33 @@ Candidate Chooser::judge(const std::string& name, const ChoiceInput& input) cons
     const TunedTable::Row* row = measured(entry, input);
     if (const auto ns = row == nullptr ? std::nullopt : TunedTable::ns_at(*row, name, input.bytes)) {
       candidate.ns = *ns;
-      candidate.measured = true;
+      candidate.known = candidate.measured = true;
       const auto around = TunedTable::between(*row, name, input.bytes);
       candidate.between = around->low != around->high;
     }
-    if (candidate.measured || algorithm.plan == nullptr) return candidate;
+    if (candidate.measured || algorithm.plan == nullptr) return;
     const Plan plan = planned(entry, shape, input);
     candidate.ns = candidate.estimate_ns = plan.seconds * 1e9;
+    candidate.known = true;
     candidate.periodic = plan.schedule->period > 0;
     candidate.bundled = plan.schedule->bundles && plan.rounds > 1;
     for (const auto& list : plan.schedule->steps) candidate.ops += static_cast<double>(list.size());
     candidate.ops *= static_cast<double>(plan.rounds) * lanes_of(input);
-  } catch (const std::invalid_argument& error) {
-    candidate.unfit = error.what();
-  } catch (const ConfigError& error) {
-    candidate.unfit = error.what();
-  }
+  });
   return candidate;
 }
 
 void Chooser::rehearse_near(std::vector<Candidate>& candidates, const ChoiceInput& input) const {
   if (input.tensors == nullptr || input.op == CollectiveOp::send_recv) return;
-  double least = 0;
+  std::optional<double> least;
   for (const Candidate& c : candidates) {
-    if (c.unfit.empty() && c.ns > 0 && (least == 0 || c.ns < least)) least = c.ns;
+    if (c.unfit.empty() && c.known) least = std::min(c.ns, least.value_or(c.ns));
   }
   // Estimates know ranks as SIPs: of ranks that are PEs they cannot sort out anything.
   const bool all = group_.ranks_are_pes();
   const auto near = [&](const Candidate& c) {
     if (!c.unfit.empty() || (c.measured && !c.between)) return false;
-    return all || c.ns <= least * (c.between ? kNear : kWorthRehearsing);
+    return all || !c.known || c.ns <= *least * (c.between ? kNear : kWorthRehearsing);
   };
   for (const Candidate& c : candidates) {
     if (near(c) && c.ops > static_cast<double>(kMostOps)) return;
@@ -277,20 +291,21 @@ void Chooser::rehearse_near(std::vector<Candidate>& candidates, const ChoiceInpu
   std::vector<std::pair<Candidate*, double>> rehearsed;
   for (Candidate& candidate : candidates) {
     if (!near(candidate)) continue;
-    try {
+    std::optional<double> seconds;
+    attempt(candidate, [&] {
       RingNumbers rings;
       const Collective collective(registry_.load(candidate.name), map_, group_, input.scope, rings);
-      const auto seconds = rehearse(map_, collective, *input.tensors, kMostOps);
-      if (!seconds && candidate.ns > 0) return;
-      if (seconds) rehearsed.emplace_back(&candidate, *seconds * 1e9);
-    } catch (const std::invalid_argument& error) {
-      candidate.unfit = error.what();
-    }
+      seconds = rehearse(map_, collective, *input.tensors, kMostOps);
+    });
+    if (!candidate.unfit.empty()) continue;
+    if (!seconds && candidate.known) return;
+    const bool idle = seconds == 0.0 && group_.sips.size() > 1;  // whatever that kernel is for, it is not this
+    if (seconds && !idle) rehearsed.emplace_back(&candidate, *seconds * 1e9);
   }
   for (const auto& [candidate, ns] : rehearsed) {
     // Between measured sizes both count: a rehearsal knows this size, the measurements how far the algorithm is off.
     candidate->ns = candidate->between ? std::sqrt(candidate->ns * ns) : ns;
-    candidate->rehearsed = true;
+    candidate->known = candidate->rehearsed = true;
   }
 }
 
@@ -311,12 +326,10 @@ void Chooser::refine(std::vector<Candidate>& candidates, const ChoiceInput& inpu
       at.bytes = bytes;
       return planned(entry, shape, at).seconds * 1e9;
     };
-    try {
+    attempt(candidate, [&] {
       candidate.ns = model(input.bytes) * std::pow(around->low_ns / model(around->low), 1 - around->share) *
                      std::pow(around->high_ns / model(around->high), around->share);
-    } catch (const std::invalid_argument& error) {
-      candidate.unfit = error.what();
-    }
+    });
   }
 }
 

@@ -27,14 +27,15 @@ struct ChoiceInput {
 /// An algorithm that might do it.
 struct Candidate {
   std::string name;
-  double ns = 0;           ///< what it should take; 0: nobody knows
-  bool measured = false;   ///< from a tuned table; otherwise by its own model
+  double ns = 0;           ///< what it should take
+  bool known = false;      ///< `ns` is: a call of one rank may well take 0
+  bool measured = false;   ///< from a tuned table
   bool between = false;    ///< measured, but at sizes on both sides of this one
   bool rehearsed = false;  ///< `ns` is that of a rehearsal
   std::string unfit;       ///< why it cannot; empty: it can
   bool periodic = false;   ///< a list of rounds that overlap
   bool bundled = false;    ///< several rounds of bundles (schedule.h)
-  double estimate_ns = 0;  ///< by its own model; 0: none was asked for
+  double estimate_ns = 0;  ///< by its own model; 0: none was asked for, or one rank has nothing to do
   double ops = 0;          ///< of its list on all lanes; 0: a kernel
 };
 
@@ -46,9 +47,10 @@ struct Choice {
 
 /// What `auto` stands for, call by call: of the algorithms that serve a call the one that should be fastest. Times come
 /// from the tuned table of ccl.yaml where it has this machine and size, else from the table that ships, otherwise from
-/// the models of the algorithms' schedules; one that has neither is taken only if there is no other, the default
-/// algorithm first. Between two measured sizes the model says how the time grows, and the measurements how far it is
-/// from the truth. One for each process group: it remembers.
+/// rehearsals (rehearsal.h) of those that the models of the algorithms' schedules bring near the least; one of which
+/// nothing is known is taken only if there is no other, the default algorithm first. Between two measured sizes the
+/// model says how the time grows, and the measurements how far it is from the truth. One for each process group: it
+/// remembers.
 class Chooser {
  public:
   /// All of them outlive it.
@@ -77,7 +79,7 @@ class Chooser {
   const MachineMap& map_;
   const Group& group_;
   mutable std::optional<TunedTable> shipped_;  ///< of the machine, once it has been asked for
-  /// `where`: how the tensors lie.
+  /// The last: how the tensors lie.
   using Key = std::tuple<CollectiveOp, Scope, std::uint64_t, int, int, bool, std::vector<std::uint64_t>>;
   std::map<Key, Choice> made_;
 };

@@ -189,7 +189,7 @@ void add_choice(const std::string& algorithm, const ccl::Choice* choice, nlohman
   if (choice == nullptr) return;
   for (const ccl::Candidate& candidate : choice->candidates) {
     json["candidates"].push_back({{"algorithm", candidate.name},
-                                  {"expected_ns", candidate.ns > 0 ? Json(candidate.ns) : Json()},
+                                  {"expected_ns", candidate.known ? Json(candidate.ns) : Json()},
                                   {"measured", candidate.measured},
                                   {"rehearsed", candidate.rehearsed},
                                   {"unfit", candidate.unfit}});
@@ -201,12 +201,16 @@ std::string choice_text(const std::string& algorithm, const ccl::Choice* choice)
       fmt::format("#   algorithm {}: {}\n", algorithm, choice == nullptr ? "it was asked for" : choice->why);
   if (choice == nullptr) return text;
   for (const ccl::Candidate& candidate : choice->candidates) {
-    if (candidate.ns > 0)
-      text += fmt::format("#     {:<28} {:>12.3f} us {}{}\n", candidate.name, candidate.ns / 1e3,
+    const std::string left_out = candidate.unfit.empty() ? "" : "left out: it " + candidate.unfit;
+    if (candidate.known)
+      text += fmt::format("#     {:<28} {:>12.3f} us {}{}{}\n", candidate.name, candidate.ns / 1e3,
                           candidate.rehearsed  ? candidate.measured ? "tuned and rehearsed" : "rehearsed"
                           : candidate.measured ? "tuned"
                                                : "by its model",
-                          candidate.unfit.empty() ? "" : ", left out: it " + candidate.unfit);
+                          left_out.empty() ? "" : ", ", left_out);
+    else
+      text += fmt::format("#     {:<28} {:>12} us {}\n", candidate.name, "-",
+                          left_out.empty() ? "nothing is known of it" : left_out);
   }
   return text;
 }

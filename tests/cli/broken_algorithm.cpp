@@ -5,7 +5,7 @@
 
 namespace kernbench::ccl {
 namespace {
-enum Mode : std::int64_t { nothing, deadlock, misuse, silence };
+enum Mode : std::int64_t { nothing, deadlock, misuse, silence, refusal };
 
 std::int32_t topology_kind(const char*) { return kTopologyKinds.ring_1d; }
 
@@ -23,14 +23,16 @@ void kernel(Va, std::int64_t, int sip_rank, int, int, int, Tl& tl) {
       if (sip_rank != 0) tl.send(Direction::global_e(), tl.fill(Shape{1, 8}, DType::f16, 1));
       tl.recv(Direction::global_w(), Shape{1, 8}, DType::f16);
       break;
+    case refusal:
+      throw KernelError("broken: not this time");
     default:
       break;  // wrong numerics: nobody adds anything
   }
 }
 
 constexpr Parameter kParameters[] = {
-    {"mode", Parameter::Unit::none, nothing, 0, 3,
-     "0: does nothing, 1: deadlocks, 2: reads an unmapped address, 3: one rank does not send"}};
+    {"mode", Parameter::Unit::none, nothing, 0, 4,
+     "0: does nothing, 1: deadlocks, 2: reads an unmapped address, 3: one rank does not send, 4: throws"}};
 }  // namespace
 }  // namespace kernbench::ccl
 

@@ -11,6 +11,7 @@
 namespace kernbench {
 namespace {
 using nlohmann::ordered_json;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -118,6 +119,46 @@ TEST(Explain, ChangesNoTime) {
   const ordered_json plain = parsed(tool(all_reduce({"-b", "4K", "--json", "-"}))),
                      with = parsed(tool(all_reduce({"-b", "4K", "--explain", "--json", "-"})));
   EXPECT_EQ(plain.at("results").at(0).at("time_ns"), with.at("results").at(0).at("time_ns"));
+}
+
+/// 0 ns is a time: on one rank everything but a kernel that copies for nothing takes it.
+TEST(Auto, OneRankTakesWhatHasNothingToDo) {
+  const Tool tool;
+  const std::vector<std::vector<std::string>> calls{{"run", "all_reduce", "--topology", "minimal", "-b", "16K"},
+                                                    {"run", "barrier", "--topology", "minimal"},
+                                                    all_reduce({"-b", "16K", "--group", "0"})};
+  for (std::vector<std::string> call : calls) {
+    call.insert(call.end(), {"--explain", "--json", "-"});
+    const ordered_json json = parsed(tool(call)), &row = json.at("results").at(0);
+    EXPECT_EQ(row.at("time_ns"), 0) << row.dump(1);
+    EXPECT_EQ(row.at("explain").at("candidates").at(0).at("expected_ns"), 0);
+  }
+}
+
+/// A run of `auto` that may take the plug-in in this `mode` (broken_algorithm.cpp), or what else is listed.
+Outcome run_auto(const Tool& tool, int mode, const std::string& others) {
+  write(tool.file("ccl.yaml"), "algorithms:\n  broken: { module: " KERNBENCH_BROKEN_ALGORITHM ", mode: " +
+                                   std::to_string(mode) + " }\n" + others);
+  return tool(all_reduce({"-b", "1K", "--explain", "--ccl", "ccl.yaml"}));
+}
+
+TEST(Auto, LeavesOutAKernelThatThrowsAndSaysWhy) {
+  const Tool tool;
+  const Outcome served = run_auto(tool, 4, "  ring: { module: kernbench.ccl.ring }\n");
+  EXPECT_EQ(served.code, 0) << served.err;
+  EXPECT_THAT(served.out, HasSubstr("algorithm ring: "));
+  EXPECT_THAT(served.out, ContainsRegex("broken  .* - us left out: it refuses: broken: not this time\n"));
+  const Outcome alone = run_auto(tool, 4, "");
+  EXPECT_EQ(alone.code, 2);
+  EXPECT_THAT(alone.err, HasSubstr("\n  broken: refuses: broken: not this time"));
+}
+
+TEST(Auto, DoesNotTakeAKernelThatDoesNothingForTheFastest) {
+  const Tool tool;
+  const Outcome outcome = run_auto(tool, 0, "  ring: { module: kernbench.ccl.ring }\n");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("algorithm ring: "));
+  EXPECT_THAT(outcome.out, ContainsRegex("broken  .* - us nothing is known of it"));
 }
 
 TEST(ScheduleOption, RunsAnAlgorithmFile) {
