@@ -96,7 +96,7 @@ class Tuning {
     if (options_.output != "-") file.emplace(options_.output);
     const topology::Plan plan =
         plan_of(topology::resolve(options_.machine.topology, options_.machine.sets), options_.machine.topology);
-    const std::vector<std::string> names = registry_.names();
+    const std::vector<std::string> names = entries_of_sips();
     std::vector<std::function<std::vector<double>()>> runs;  // sizes, then times
     for (const CollectiveOp op : ops_) {
       for (const std::string& name : names) runs.push_back([this, op, name] { return times_of(op, name); });
@@ -126,7 +126,7 @@ class Tuning {
       }
       if (row.ns.empty()) {
         throw UsageError(fmt::format("no algorithm could be measured for {}", to_string(ops_[i])),
-                         "run it without -q to see why");
+                         "run it without -q to see why; ranks that are PEs (world_size) are not measured");
       }
       report(row);
       table.replace(std::move(row));
@@ -142,6 +142,19 @@ class Tuning {
   }
 
  private:
+  /// Tables hold times of all SIPs as ranks: what PEs of one SIP take stands beside them for nothing.
+  std::vector<std::string> entries_of_sips() const {
+    std::vector<std::string> names;
+    for (const std::string& name : registry_.names()) {
+      if (!registry_.world_size(name)) {
+        names.push_back(name);
+      } else if (!options_.quiet) {
+        std::fputs(fmt::format("# {}: not measured: its ranks are PEs (world_size)\n", name).c_str(), stderr);
+      }
+    }
+    return names;
+  }
+
   /// The sizes and their times, in a process of its own. Nothing, with the reason on standard error: it does not serve
   /// the operation, or fails.
   std::vector<double> times_of(CollectiveOp op, const std::string& name) const {

@@ -260,6 +260,21 @@ TEST(Tune, KeepsWhatTheFileSaidAndReplacesOldTimes) {
   EXPECT_EQ(tool(first).out, once.out);
 }
 
+/// Two PEs of one SIP take less than all SIPs, which says nothing of them.
+TEST(Tune, LeavesOutEntriesWhoseRanksArePes) {
+  const Tool tool;
+  const std::string of_pes = "algorithms:\n  a: { module: kernbench.ccl.ring, world_size: 2 }\n";
+  write(tool.file("ccl.yaml"), of_pes + "  b: { module: kernbench.ccl.ring }\n");
+  const std::vector<std::string> call =
+      tune({"--ops", "all_reduce", "-b", "1K", "-e", "1K", "--ccl", "ccl.yaml", "--set", "cube.pes=2"});
+  const Outcome outcome = tool(call);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("# a: not measured: its ranks are PEs (world_size)\n"));
+  EXPECT_THAT(outcome.out, ContainsRegex("time_ns:\n      b: "));
+  write(tool.file("ccl.yaml"), of_pes);
+  EXPECT_EQ(tool(call).code, 2);
+}
+
 TEST(Tune, RefusesWhatItCannotMeasure) {
   const Tool tool;
   const auto refused = [&](const std::vector<std::string>& more, const std::string& text) {
