@@ -18,6 +18,7 @@
 #include "sc_main/cli/usage_error.h"
 #include "sc_main/validate/process_pool.h"
 #include "sc_main/workloads/sizes.h"
+#include "tlm/config/config_node.h"
 #include "tlm/config/nearest.h"
 #include "topology/plan.h"
 #include "topology/resolve.h"
@@ -75,6 +76,54 @@ Enum named(const std::string& option, const std::string& text, int values) {
   throw UsageError(fmt::format("{} is {}", option, quote(text)), suggest(text, names, "valid values"));
 }
 
+bool same(const ConfigNode& a, const ConfigNode& b) {
+  const auto same_entry = [&b](const ConfigNode::Entry& entry) {
+    const ConfigNode* other = b.find(entry.key);
+    return other != nullptr && same(entry.value, *other);
+  };
+  return a.kind == b.kind && a.text == b.text && a.quoted == b.quoted && a.entries.size() == b.entries.size() &&
+         std::equal(a.items.begin(), a.items.end(), b.items.begin(), b.items.end(), same) &&
+         std::all_of(a.entries.begin(), a.entries.end(), same_entry);
+}
+
+/// A ccl.yaml without the lines of its `tuned`. Comments at the start of a line before the next key are that key's.
+std::string without_times(const std::string& text, const ConfigNode& root) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  const ConfigNode::Entry* tuned = root.entry("tuned");
+  std::size_t begin = lines.size(), end = lines.size();  // counted from 0
+  if (tuned != nullptr) {
+    begin = tuned->key_where.line - 1;
+    for (const ConfigNode::Entry& entry : root.entries) {
+      if (entry.key_where.line > tuned->key_where.line) end = std::min<std::size_t>(end, entry.key_where.line - 1);
+    }
+    while (end > begin + 1 && end < lines.size() && lines[end - 1].rfind('#', 0) == 0) --end;
+  }
+  std::string rest;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (i < begin || i >= end) rest += lines[i] + "\n";
+  }
+  return rest;
+}
+
+/// The text of a ccl.yaml with `times` at its end, in place of those that it has. Throws ConfigError if it would not
+/// read back as just that.
+std::string with_times(const std::string& text, const std::string& file, const std::string& times) {
+  ConfigNode wanted = parse_config(text, file);
+  const std::string result = without_times(text, wanted) + times;
+  wanted.set("tuned", wanted.where, *parse_config(times, file).find("tuned"));
+  try {
+    if (same(parse_config(result, file), wanted)) return result;
+  } catch (const ConfigError&) {  // of a text that nobody has seen
+  }
+  Problems problems;
+  problems.add(wanted.where, "times cannot be written into this file",
+               "begin 'algorithms' and 'tuned' at the start of a line each, in one document without braces around it");
+  problems.throw_if_any();
+  return {};
+}
+
 /// Measures every algorithm at every size, and writes the ccl.yaml that `auto` then chooses by.
 class Tuning {
  public:
@@ -96,6 +145,7 @@ class Tuning {
     if (options_.output != "-") file.emplace(options_.output);
     const topology::Plan plan =
         plan_of(topology::resolve(options_.machine.topology, options_.machine.sets), options_.machine.topology);
+    file_text(registry_.tuned());  // better refused before hours of runs
     const std::vector<std::string> names = entries_of_sips();
     std::vector<std::function<std::vector<double>()>> runs;  // sizes, then times
     for (const CollectiveOp op : ops_) {
@@ -227,14 +277,10 @@ class Tuning {
       for (const std::string& name : registry_.names())
         text += fmt::format("  {}: {{ module: kernbench.ccl.{} }}\n", name, name);
     } else {
-      std::istringstream lines(read_file(options_.ccl));
-      bool keep = true;
-      for (std::string line; std::getline(lines, line);) {
-        if (!line.empty() && line[0] != ' ' && line[0] != '#') keep = line.rfind("tuned:", 0) != 0;
-        if (keep) text += line + "\n";
-      }
+      text = read_file(options_.ccl);
     }
-    return text + fmt::format("tuned:  # by kernbench tune, fidelity {}\n", options_.fidelity) + table.yaml();
+    return with_times(text, options_.ccl,
+                      fmt::format("tuned:  # by kernbench tune, fidelity {}\n", options_.fidelity) + table.yaml());
   }
 
   const TuneOptions options_;

@@ -260,6 +260,40 @@ TEST(Tune, KeepsWhatTheFileSaidAndReplacesOldTimes) {
   EXPECT_EQ(tool(first).out, once.out);
 }
 
+TEST(Tune, WritesWhatCanBeReadWhateverTheStyleOfTheFile) {
+  const Tool tool;
+  const std::string old = "- machine: m\n  op: all_reduce\n  scope: sip\n  bytes: [8]\n  time_ns: {a: [1]}\n";
+  const std::string algorithms = "algorithms:\n  a: { module: kernbench.ccl.ring }\n";
+  const std::vector<std::string> call =
+      tune({"-q", "--ops", "all_reduce", "-b", "1K", "-e", "1K", "--ccl", "ccl.yaml", "-o", "ccl.yaml"});
+  for (const std::string& text : {algorithms + "tuned:\n" + old, "tuned:\n" + old + "# mine\n" + algorithms,
+                                  "'tuned':\n" + old + algorithms, "---\n" + algorithms + "tuned: []\n"}) {
+    SCOPED_TRACE(text);
+    write(tool.file("ccl.yaml"), text);
+    const Outcome outcome = tool(call);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    const std::string tuned = read(tool.file("ccl.yaml"));
+    EXPECT_EQ(tuned.find("# mine") == std::string::npos, text.find("# mine") == std::string::npos);
+    const Outcome run = tool(all_reduce({"-b", "1K", "--ccl", "ccl.yaml", "--algorithm", "auto", "--explain"}));
+    EXPECT_EQ(run.code, 0) << run.err << tuned;
+    EXPECT_THAT(run.out, HasSubstr("tuned to take"));
+  }
+}
+
+TEST(Tune, LeavesAFileAsItWasWhereTimesCannotBeWritten) {
+  const Tool tool;
+  for (const std::string& text : {std::string("{ algorithms: { a: { module: kernbench.ccl.ring } } }\n"),
+                                  std::string("algorithms:\n  a: { module: kernbench.ccl.ring }\n...\n")}) {
+    SCOPED_TRACE(text);
+    write(tool.file("ccl.yaml"), text);
+    const Outcome outcome = tool(tune({"--ops", "all_reduce", "-b", "1K", "--ccl", "ccl.yaml", "-o", "ccl.yaml"}));
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_THAT(outcome.err, HasSubstr("ccl.yaml:1:1: error: times cannot be written into this file\n  hint: begin "));
+    EXPECT_EQ(outcome.err.find("(us)"), std::string::npos) << "nothing has run";
+    EXPECT_EQ(read(tool.file("ccl.yaml")), text);
+  }
+}
+
 /// Two PEs of one SIP take less than all SIPs, which says nothing of them.
 TEST(Tune, LeavesOutEntriesWhoseRanksArePes) {
   const Tool tool;
