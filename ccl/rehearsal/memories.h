@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <vector>
 
@@ -9,37 +10,53 @@
 
 namespace kernbench::ccl {
 
-/// A PE's slice of HBM: accesses pass one after the other. One that meets, in the queue, accesses of the other
-/// direction takes longer, since the data bus turns round in between, and so does one that meets accesses of other rows
-/// of its banks, since rows are closed and opened again.
+/// A PE's slice of HBM. Accesses enter in the order in which they come. Reads pass one after the other; writes gather
+/// in the queue of the controller until it is nearly full, then pass together, before what is read later. The data bus
+/// turns round in between, and a row is opened when its first access has a place in a queue whose turn it is, after the
+/// row that was open in the bank has been closed.
 ///
-/// Figures: `kernbench run stream --fidelity fast --set system.sips.count=1 --set cube.hbm.refresh=none --bytes N
-/// --block B`, share of the peak. N = 288K, where arrays lie in different banks, B = 4K: read 0.96, copy 0.73, triad
-/// 0.79; N = 256K, where they lie in the same, triad 0.58. B = 1K: copy 0.70 and 0.66.
+/// Not modelled: banks by group, pseudo channels (an access takes of all the same), refreshes.
 class Slice {
  public:
   explicit Slice(const PeRates& rates);
 
   double bytes_per_second() const { return bytes_per_second_; }
-  /// When bytes that are asked for, or come, at `time` begin to pass; `at`: where they lie.
-  double read(double time, std::uint64_t at, double bytes) { return access(0, time, at, bytes); }
-  double write(double time, std::uint64_t at, double bytes) { return access(1, time, at, bytes); }
+  /// When the bytes of a read that comes at `time` begin to pass; `at`: where they lie.
+  double read(double time, std::uint64_t at, double bytes);
+  /// When a write whose bytes come from `time` on has entered.
+  double write(double time, std::uint64_t at, double bytes);
 
  private:
+  enum Direction : std::uint8_t { kRead, kWrite };
   static constexpr std::size_t kBanks = 8;  ///< of a bank group   assumed: HBM3's four, of two stack IDs
-  struct Row {
-    std::uint64_t number = 0;
-    double end = 0;  ///< of the last access
+  struct Bank {
+    std::uint64_t row = 0;
+    bool open = false;
+    double may_close = 0;
   };
-  double access(std::size_t direction, double time, std::uint64_t at, double bytes);
-  /// Other rows of the bank that are being accessed at `time`; from now on this one is.
-  int other_rows(double time, std::uint64_t at);
+  struct Write {
+    double time = 0;
+    std::uint64_t at = 0;
+    double bytes = 0;
+  };
+  double pass(Direction direction, double entered, std::uint64_t at, double bytes);
+  double pass_row(double entered, std::uint64_t at, std::uint64_t end);
+  double open(Bank& bank, double from, std::uint64_t row);
+  void write_out();
+  void write_idle(double until);
+  /// When the last access has left no more than a queue behind.
+  double has_room() const { return free_ - queue_bytes_ / bytes_per_second_; }
 
-  double bytes_per_second_ = 0;
+  double bytes_per_second_ = 0, cycle_ = 0;
   std::uint64_t row_bytes_ = 0;  ///< of one bank of each group
-  double free_ = 0;
-  std::array<double, 2> ends_{};  ///< of the last read, of the last write
-  std::array<std::vector<Row>, kBanks> rows_;
+  double queue_bytes_ = 0;       ///< of a queue, one for each direction
+  double free_ = 0;              ///< the data bus
+  double entry_ = 0;             ///< when the next access may enter
+  double turned_ = 0;            ///< when the bus began to serve the present direction
+  Direction direction_ = kRead;
+  std::array<Bank, kBanks> banks_{};
+  std::deque<Write> writes_;
+  double waiting_ = 0;  ///< bytes of writes_
 };
 
 /// How a PE reaches a slice.

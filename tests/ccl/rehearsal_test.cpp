@@ -53,9 +53,9 @@ std::optional<double> nanoseconds(const MachineMap& map, const char* algorithm, 
 
 TEST(Rehearsal, ChargesDispatchLoadMessageAndStore) {
   const MachineMap map = two_pes();
-  // The root issues its load, which takes its way to and from memory, 33.75 ns there and a third of the 19.375 ns that
+  // The root issues its load, which takes its way to and from memory, 33.75 ns there and the 19.375 ns that
   // a row takes to open, and 64 B at 256 GB/s.
-  const double loaded = 2 + 10 + 33.75 + 19.375 / 3 + 10 + 0.25;
+  const double loaded = 2 + 10 + 33.75 + 19.375 + 10 + 0.25;
   // TCM is read, the packet goes its way, the slot is copied: half a nanosecond each, and the bytes.
   const double received = loaded + 0.5 + 100 + 0.25 + 0.6 + 0.125;
   const double stored = received + 10 + 0.25 + 10;
