@@ -97,8 +97,8 @@ class CollectiveWorkload final : public Workload {
   void rank_program(Context& ctx, const CollectiveRequest& request, const Session& session, Report& report);
   void measure(Context& ctx, const CollectiveRequest& request, const Session& session, const std::vector<Group>& groups,
                std::uint64_t bytes, Report& report);
-  Buffers make_buffers(Context& ctx, const Session& session, const CollectiveCase& c, const CollectiveLayout& layout,
-                       int member, std::size_t group);
+  Buffers make_buffers(Context& ctx, const CollectiveCase& c, const CollectiveLayout& layout, int member) const;
+  void fill(const Session& session, const CollectiveCase& c, Buffers& buffers, int member, std::size_t group);
   void refresh(const Session& session, const CollectiveCase& c, Buffers& buffers, int member, std::size_t group);
   Handle start(Context& ctx, const CollectiveCase& c, const CollectiveLayout& layout, const Buffers& buffers,
                const Group& group) const;
@@ -245,28 +245,26 @@ void CollectiveWorkload::refresh(const Session& session, const CollectiveCase& c
   }
 }
 
-CollectiveWorkload::Buffers CollectiveWorkload::make_buffers(Context& ctx, const Session& session,
-                                                             const CollectiveCase& c, const CollectiveLayout& layout,
-                                                             int member, std::size_t group) {
+CollectiveWorkload::Buffers CollectiveWorkload::make_buffers(Context& ctx, const CollectiveCase& c,
+                                                             const CollectiveLayout& layout, int member) const {
   Buffers buffers;
-  const Pattern pattern = input_pattern(c, units_, session.options().seed);
-  if (layout.has_in(member)) {
-    const Shape shape = layout.in_shape();
-    if (session.options().run.data) {
-      auto& input = measured_[group].data.inputs[static_cast<std::size_t>(member)];
-      const std::uint64_t stream = static_cast<std::uint64_t>(group) << 32 | static_cast<std::uint64_t>(member);
-      input = pattern.bytes(stream, static_cast<std::size_t>(shape.count()));
-      buffers.in = ctx.from_bytes(input, shape, c.dtype, c.in_policy, name());
-    } else {
-      buffers.in = ctx.empty(shape, c.dtype, c.in_policy, name());
-    }
-  }
+  if (layout.has_in(member)) buffers.in = ctx.empty(layout.in_shape(), c.dtype, c.in_policy, name());
   if (c.in_place) {
     buffers.out = buffers.in;
   } else if (layout.has_out(member)) {
     buffers.out = ctx.empty(layout.out_shape(), c.dtype, c.out_policy, name() + "_out");
   }
   return buffers;
+}
+
+void CollectiveWorkload::fill(const Session& session, const CollectiveCase& c, Buffers& buffers, int member,
+                              std::size_t group) {
+  if (!session.options().run.data || !buffers.in) return;
+  auto& input = measured_[group].data.inputs[static_cast<std::size_t>(member)];
+  const std::uint64_t stream = static_cast<std::uint64_t>(group) << 32 | static_cast<std::uint64_t>(member);
+  const Pattern pattern = input_pattern(c, units_, session.options().seed);
+  input = pattern.bytes(stream, static_cast<std::size_t>(buffers.in.shape().count()));
+  buffers.in.write_bytes(input);
 }
 
 Handle CollectiveWorkload::start(Context& ctx, const CollectiveCase& c, const CollectiveLayout& layout,
@@ -297,7 +295,9 @@ void CollectiveWorkload::measure(Context& ctx, const CollectiveRequest& request,
     parts.push_back({g, static_cast<int>(found - ranks.begin()), c, layouts.back(), {}});
   }
   ctx.barrier();
-  for (Part& part : parts) part.buffers = make_buffers(ctx, session, part.what, part.layout, part.member, part.group);
+  // The device is asked before the host makes data for it: what does not fit there may not fit here either.
+  for (Part& part : parts) part.buffers = make_buffers(ctx, part.what, part.layout, part.member);
+  for (Part& part : parts) fill(session, part.what, part.buffers, part.member, part.group);
   const int total = request.warmup + request.iterations;
   for (int i = 0; i < total; ++i) {
     ctx.barrier();

@@ -95,6 +95,19 @@ TEST(Failure, RanksThatSpinAtBarriersDoNotEscapeTheWatchdog) {
   EXPECT_THAT(outcome.err, HasSubstr("turns of ranks in which the machine got nothing to do"));
 }
 
+/// The host makes data only for tensors that the device has room for.
+TEST(Failure, DataThatTheDeviceHasNoRoomForAreTheDevicesFault) {
+  const Tool tool;
+  for (const char* size : {"20G", "1T"}) {
+    for (const char* more : {"", " -o avg", " --group 0 --group 0"}) {
+      const Outcome outcome = tool.shell("ulimit -v 8000000; exec " + quoted(KERNBENCH_BINARY) +
+                                         " run all_reduce --topology minimal -b " + size + more);
+      EXPECT_EQ(outcome.code, 5) << size << more << outcome.err;
+      EXPECT_THAT(outcome.err, HasSubstr("out of device memory"));
+    }
+  }
+}
+
 TEST(Failure, ARankWithoutHostMemoryIsTheEnvironmentsFault) {
   const Tool tool;
   const Outcome outcome = run_runaway(tool, "memory");
