@@ -185,6 +185,10 @@ Choice Chooser::decide(const ChoiceInput& input) const {
   return choice;
 }
 
+AlgorithmEntry Chooser::load(const std::string& name) const {
+  return registry_.load(name, {}, static_cast<int>(group_.sips.size()));
+}
+
 const TunedTable::Row* Chooser::measured(const AlgorithmEntry& entry, const ChoiceInput& input) const {
   const bool whole = group_.sips.size() == map_.sips && !group_.ranks_are_pes();
   if (!whole || input.lanes > 0) return nullptr;
@@ -246,7 +250,7 @@ Candidate Chooser::judge(const std::string& name, const ChoiceInput& input) cons
   Candidate candidate;
   candidate.name = name;
   attempt(candidate, [&] {
-    const AlgorithmEntry entry = registry_.load(name);
+    const AlgorithmEntry entry = load(name);
     const Algorithm& algorithm = *entry.algorithm;
     if ((algorithm.operations & bit(input.op)) == 0) throw Error(fmt::format("does not serve {}", to_string(input.op)));
     if ((algorithm.scopes & bit(input.scope)) == 0)
@@ -294,7 +298,7 @@ void Chooser::rehearse_near(std::vector<Candidate>& candidates, const ChoiceInpu
     std::optional<double> seconds;
     attempt(candidate, [&] {
       RingNumbers rings;
-      const Collective collective(registry_.load(candidate.name), map_, group_, input.scope, rings);
+      const Collective collective(load(candidate.name), map_, group_, input.scope, rings);
       seconds = rehearse(map_, collective, *input.tensors, kMostOps);
     });
     if (!candidate.unfit.empty()) continue;
@@ -316,7 +320,7 @@ void Chooser::refine(std::vector<Candidate>& candidates, const ChoiceInput& inpu
   }
   for (Candidate& candidate : candidates) {
     if (!candidate.measured || candidate.ns > least * kNear) continue;
-    const AlgorithmEntry entry = registry_.load(candidate.name);
+    const AlgorithmEntry entry = load(candidate.name);
     if (entry.algorithm->plan == nullptr) continue;
     const auto around = TunedTable::between(*measured(entry, input), candidate.name, input.bytes);
     if (around->low == around->high) continue;

@@ -61,6 +61,7 @@ class Chooser {
   const Choice& choose(const ChoiceInput& input);
 
  private:
+  AlgorithmEntry load(const std::string& name) const;
   Candidate judge(const std::string& name, const ChoiceInput& input) const;
   Choice decide(const ChoiceInput& input) const;
   /// What was measured of an entry's operation; null: nothing.

@@ -186,7 +186,8 @@ std::vector<std::string> Registry::names() const {
   return names;
 }
 
-AlgorithmEntry Registry::load(const std::string& name, const std::map<std::string, std::int64_t>& overrides) const {
+AlgorithmEntry Registry::load(const std::string& name, const std::map<std::string, std::int64_t>& overrides,
+                              std::optional<int> ranks) const {
   const auto found = entries_.find(name);
   if (found == entries_.end() && !is_schedule_file(name))
     throw Error(fmt::format("no algorithm '{}'; {}", name, suggest(name, names(), "there are")));
@@ -196,7 +197,7 @@ AlgorithmEntry Registry::load(const std::string& name, const std::map<std::strin
   loaded.module = entry.module;
   try {
     if (is_schedule_file(entry.module)) {
-      Imported imported = import_schedule(entry.module);
+      Imported imported = import_schedule(entry.module, ranks);
       loaded.algorithm = std::move(imported.algorithm);
       loaded.schedule = std::move(imported.schedule);
     } else {

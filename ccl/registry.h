@@ -60,8 +60,10 @@ class Registry {
   const TunedTable& tuned() const { return tuned_; }  ///< measured times, for Chooser
   /// Loads the module of entry `name`, which may also be the path of a schedule file, and checks it. `overrides`
   /// replace parameters of ccl.yaml. Throws Error: unknown entry (with the nearest), missing file, missing symbol,
-  /// other ABI version, unknown parameter, or one out of its range.
-  AlgorithmEntry load(const std::string& name, const std::map<std::string, std::int64_t>& overrides = {}) const;
+  /// other ABI version, unknown parameter, or one out of its range. `ranks`, where they are known: a schedule file for
+  /// another number is not proved, and refused once it is asked for a plan.
+  AlgorithmEntry load(const std::string& name, const std::map<std::string, std::int64_t>& overrides = {},
+                      std::optional<int> ranks = {}) const;
 
  private:
   struct Entry {

@@ -52,7 +52,7 @@ ProcessGroup::ProcessGroup(std::uint16_t id, const ProcessGroupOptions& options,
     return;
   }
   // What cannot be loaded is an error, not a candidate that does not fit.
-  for (const std::string& name : registry_.names()) ccl::check_signature(registry_.load(name));
+  for (const std::string& name : registry_.names()) ccl::check_signature(registry_.load(name, {}, size()));
 }
 
 std::size_t ProcessGroup::load(const std::string& name) {
@@ -60,7 +60,7 @@ std::size_t ProcessGroup::load(const std::string& name) {
                                   [&](const auto& algorithm) { return algorithm->name() == name; });
   if (found != algorithms_.end()) return static_cast<std::size_t>(found - algorithms_.begin());
   algorithms_.push_back(
-      std::make_unique<ccl::Collective>(registry_.load(name, options_.parameters), queues_, options_.scope));
+      std::make_unique<ccl::Collective>(registry_.load(name, options_.parameters, size()), queues_, options_.scope));
   return algorithms_.size() - 1;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "ccl/contract.h"
@@ -10,13 +11,13 @@ namespace kernbench::ccl {
 /// scope sip, on any topology (queues between all pairs that it uses).
 struct Imported {
   std::shared_ptr<const Algorithm> algorithm;
-  std::shared_ptr<const Schedule> schedule;  ///< proven
+  std::shared_ptr<const Schedule> schedule;  ///< proven, or, for another number of ranks, without steps
 };
 
 /// `module` is a file to import: its name ends in .xml (MSCCL).
 bool is_schedule_file(const std::string& module);
-/// Reads and proves it. Throws ConfigError with the place in the file.
-Imported import_schedule(const std::string& file);
+/// Reads and proves it, if it is for so many ranks. Throws ConfigError with the place in the file.
+Imported import_schedule(const std::string& file, std::optional<int> ranks = {});
 
 /// What is planned for `request` with a given schedule. Throws Error if it is for another operation or number of nodes.
 Plan plan_with(std::shared_ptr<const Schedule> schedule, const PlanRequest& request);

@@ -423,12 +423,20 @@ class Importer {
 
 }  // namespace
 
-Schedule parse_msccl(const std::string& text, const std::string& name, int lambda) {
+Schedule parse_msccl(const std::string& text, const std::string& name, std::optional<int> ranks, int lambda) {
   const File file = parse(text, name);
+  const auto gpus = static_cast<std::int32_t>(file.gpus.size());
+  if (ranks && *ranks != gpus) {
+    Schedule head;
+    head.algorithm = file.name;
+    head.op = file.op;
+    head.nodes = gpus;
+    return head;
+  }
   return Importer(file, lambda).run();
 }
 
-Schedule read_msccl(const std::string& file, int lambda) {
+Schedule read_msccl(const std::string& file, std::optional<int> ranks, int lambda) {
   errno = 0;
   std::ifstream in(file, std::ios::binary);
   if (!in) throw ConfigError(Location{file, 0, 0}, fmt::format("cannot be read: {}", std::strerror(errno)));
@@ -438,7 +446,7 @@ Schedule read_msccl(const std::string& file, int lambda) {
     throw ConfigError(Location{file, 0, 0}, "cannot be read: it is no file");
   }
   if (text.str().empty()) throw ConfigError(Location{file, 0, 0}, "the file is empty", "give an MSCCL algorithm file");
-  return parse_msccl(text.str(), file, lambda);
+  return parse_msccl(text.str(), file, ranks, lambda);
 }
 
 }  // namespace kernbench::ccl

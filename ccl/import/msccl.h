@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 
 #include "ccl/schedule/schedule.h"
@@ -13,8 +14,10 @@ namespace kernbench::ccl {
 /// `lambda` steps. Messages between two gpus share a queue, whatever their channel.
 /// Throws ConfigError with file:line:column: no such file, broken XML, unknown or missing attributes, numbers out of
 /// range, sends that nobody receives, steps that wait for ever. The result has not been proven: see check().
-Schedule read_msccl(const std::string& file, int lambda = 2);
+///
+/// `ranks`: nobody needs a schedule for another number; of such a file the result has name, operation and nodes only.
+Schedule read_msccl(const std::string& file, std::optional<int> ranks = {}, int lambda = 2);
 /// The same of a text; `name` stands for the file in messages.
-Schedule parse_msccl(const std::string& text, const std::string& name, int lambda = 2);
+Schedule parse_msccl(const std::string& text, const std::string& name, std::optional<int> ranks = {}, int lambda = 2);
 
 }  // namespace kernbench::ccl

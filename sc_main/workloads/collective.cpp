@@ -160,10 +160,9 @@ Report CollectiveWorkload::run(Session& session) {
   ProcessGroupOptions options{options_.algorithm(), session.options().ccl_file, wanted.what.scope, {}};
   const ccl::Registry registry(options.ccl_file);
   options.algorithm = algorithm_ = ProcessGroup::algorithm(options, registry);
-  if (algorithm_ != ccl::kAuto) {
-    ccl::check_serves(registry.load(algorithm_), has_data() ? op_ : CollectiveOp::all_reduce);
-  }
   const int ranks = session.runtime().world_size(options);
+  if (algorithm_ != ccl::kAuto)
+    ccl::check_serves(registry.load(algorithm_, {}, ranks), has_data() ? op_ : CollectiveOp::all_reduce);
   if (ProcessGroup::world_size(options)) {  // a rank is a PE; which one makes no difference here
     ranks_are_pes_ = true;
     units_ = {{0}, {{0}}, false};

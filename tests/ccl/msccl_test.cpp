@@ -180,6 +180,27 @@ TEST(Msccl, SaysWhyAFileCannotBeRead) {
   EXPECT_EQ(error_of_file(empty), empty + ": error: the file is empty\n  hint: give an MSCCL algorithm file");
 }
 
+/// An algorithm that moves nothing, of as many chunks as a file may have: following them takes seconds.
+std::string idle(int gpus, int chunks) {
+  std::string text = "<algo name=\"idle\" nchunksperloop=\"" + std::to_string(chunks) + "\" ngpus=\"" +
+                     std::to_string(gpus) + "\" coll=\"allreduce\">\n";
+  for (int gpu = 0; gpu < gpus; ++gpu) text += "<gpu id=\"" + std::to_string(gpu) + "\"/>\n";
+  return text + "</algo>\n";
+}
+
+TEST(Msccl, AFileForOtherRanksIsToldSoBeforeItsChunksAreFollowed) {
+  const ccl::Schedule head = ccl::parse_msccl(idle(64, 65'536), "a.xml", 4);
+  EXPECT_EQ(head.nodes, 64);
+  EXPECT_EQ(head.algorithm, "idle");
+  EXPECT_TRUE(head.blocks.empty()) << "nobody has followed them";
+  EXPECT_FALSE(ccl::parse_msccl(idle(4, 16), "a.xml", 4).blocks.empty());
+}
+
+TEST(Msccl, MoreChunksThanTheHostCanFollowAreRefused) {
+  EXPECT_EQ(error_of(idle(1024, 65'536)),
+            "a.xml:1:1: error: 1024 gpus of 65536 chunks have 67108864 chunks\n  hint: give at most 4194304");
+}
+
 TEST(Msccl, IsForItsOwnNumberOfRanksOnly) {
   CollectiveCase c;
   c.algorithm = kExamples + "ring4_all_reduce.xml";
