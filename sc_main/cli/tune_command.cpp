@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "ccl/registry.h"
+#include "sc_main/cli/ccl_text.h"
 #include "sc_main/cli/errors.h"
 #include "sc_main/cli/exit_code.h"
 #include "sc_main/cli/interrupt.h"
@@ -18,7 +19,6 @@
 #include "sc_main/cli/usage_error.h"
 #include "sc_main/validate/process_pool.h"
 #include "sc_main/workloads/sizes.h"
-#include "tlm/config/config_node.h"
 #include "tlm/config/nearest.h"
 #include "topology/plan.h"
 #include "topology/resolve.h"
@@ -74,54 +74,6 @@ Enum named(const std::string& option, const std::string& text, int values) {
     if (names.back() == text) return static_cast<Enum>(i);
   }
   throw UsageError(fmt::format("{} is {}", option, quote(text)), suggest(text, names, "valid values"));
-}
-
-bool same(const ConfigNode& a, const ConfigNode& b) {
-  const auto same_entry = [&b](const ConfigNode::Entry& entry) {
-    const ConfigNode* other = b.find(entry.key);
-    return other != nullptr && same(entry.value, *other);
-  };
-  return a.kind == b.kind && a.text == b.text && a.quoted == b.quoted && a.entries.size() == b.entries.size() &&
-         std::equal(a.items.begin(), a.items.end(), b.items.begin(), b.items.end(), same) &&
-         std::all_of(a.entries.begin(), a.entries.end(), same_entry);
-}
-
-/// A ccl.yaml without the lines of its `tuned`. Comments at the start of a line before the next key are that key's.
-std::string without_times(const std::string& text, const ConfigNode& root) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  const ConfigNode::Entry* tuned = root.entry("tuned");
-  std::size_t begin = lines.size(), end = lines.size();  // counted from 0
-  if (tuned != nullptr) {
-    begin = tuned->key_where.line - 1;
-    for (const ConfigNode::Entry& entry : root.entries) {
-      if (entry.key_where.line > tuned->key_where.line) end = std::min<std::size_t>(end, entry.key_where.line - 1);
-    }
-    while (end > begin + 1 && end < lines.size() && lines[end - 1].rfind('#', 0) == 0) --end;
-  }
-  std::string rest;
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    if (i < begin || i >= end) rest += lines[i] + "\n";
-  }
-  return rest;
-}
-
-/// The text of a ccl.yaml with `times` at its end, in place of those that it has. Throws ConfigError if it would not
-/// read back as just that.
-std::string with_times(const std::string& text, const std::string& file, const std::string& times) {
-  ConfigNode wanted = parse_config(text, file);
-  const std::string result = without_times(text, wanted) + times;
-  wanted.set("tuned", wanted.where, *parse_config(times, file).find("tuned"));
-  try {
-    if (same(parse_config(result, file), wanted)) return result;
-  } catch (const ConfigError&) {  // of a text that nobody has seen
-  }
-  Problems problems;
-  problems.add(wanted.where, "times cannot be written into this file",
-               "begin 'algorithms' and 'tuned' at the start of a line each, in one document without braces around it");
-  problems.throw_if_any();
-  return {};
 }
 
 /// Measures every algorithm at every size, and writes the ccl.yaml that `auto` then chooses by.
@@ -278,6 +230,7 @@ class Tuning {
         text += fmt::format("  {}: {{ module: kernbench.ccl.{} }}\n", name, name);
     } else {
       text = read_file(options_.ccl);
+      if (options_.output != "-") text = moved(text, options_.ccl, options_.output);
     }
     return with_times(text, options_.ccl,
                       fmt::format("tuned:  # by kernbench tune, fidelity {}\n", options_.fidelity) + table.yaml());

@@ -294,6 +294,22 @@ TEST(Tune, LeavesAFileAsItWasWhereTimesCannotBeWritten) {
   }
 }
 
+TEST(Tune, ModulesAreFoundFromTheFolderOfTheNewFile) {
+  const Tool tool;
+  std::filesystem::copy_file(KERNBENCH_BROKEN_ALGORITHM, tool.file("mine.so"));
+  std::filesystem::create_directory(tool.file("other"));
+  write(tool.file("ccl.yaml"), "algorithms:\n  a: { module: './mine.so' } # mine\n  b: { module: mine.so, mode: 0 }\n");
+  const Outcome outcome =
+      tool(tune({"-q", "--ops", "all_reduce", "-b", "1K", "-e", "1K", "--ccl", "ccl.yaml", "-o", "other/tuned.yaml"}));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(read(tool.file("other/tuned.yaml")), HasSubstr(tool.file("mine.so") + "' } # mine\n"));
+  for (const char* name : {"a", "b"}) {
+    const Outcome run =
+        tool(all_reduce({"-b", "1K", "--check", "0", "--ccl", "other/tuned.yaml", "--algorithm", name}));
+    EXPECT_EQ(run.code, 0) << run.err;
+  }
+}
+
 /// Two PEs of one SIP take less than all SIPs, which says nothing of them.
 TEST(Tune, LeavesOutEntriesWhoseRanksArePes) {
   const Tool tool;
