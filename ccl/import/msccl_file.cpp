@@ -52,9 +52,10 @@ class Reader {
 
   File read() {
     pugi::xml_document document;
-    const pugi::xml_parse_result result = document.load_buffer(text_.data(), text_.size());
+    const unsigned all_text = pugi::parse_default | pugi::parse_fragment;
+    const pugi::xml_parse_result result = document.load_buffer(text_.data(), text_.size(), all_text);
     if (!result) throw ConfigError(at(result.offset), std::string("no XML: ") + result.description());
-    const pugi::xml_node algo = document.document_element();
+    const pugi::xml_node algo = only_element(document);
     if (std::string(algo.name()) != "algo")
       fail(algo, fmt::format("'{}' is no 'algo'", algo.name()), "give an MSCCL algorithm file");
     check_attributes(algo);
@@ -122,10 +123,31 @@ class Reader {
     throw ConfigError(where(node), text, hint);
   }
 
+  void refuse_text(const pugi::xml_node& node) const {
+    if (node.type() != pugi::node_pcdata && node.type() != pugi::node_cdata) return;
+    const std::string value = node.value();
+    const auto blanks = static_cast<std::ptrdiff_t>(std::min(value.find_first_not_of(" \t\r\n"), value.size()));
+    throw ConfigError(at(node.offset_debug() + blanks), "text that belongs to no element", "remove it");
+  }
+
+  pugi::xml_node only_element(const pugi::xml_document& document) const {
+    const pugi::xml_node first = document.document_element();
+    for (const pugi::xml_node node : document.children()) {
+      refuse_text(node);
+      if (node.type() == pugi::node_element && node != first)
+        fail(node, fmt::format("'{}' after the end of '{}'", node.name(), first.name()), "give one 'algo' in a file");
+    }
+    if (!first) throw ConfigError(at(0), "no XML: there is no element", "give an MSCCL algorithm file");
+    return first;
+  }
+
+  /// `name`: of all; null: there must be none.
   std::vector<pugi::xml_node> children(const pugi::xml_node& node, const char* name) const {
     std::vector<pugi::xml_node> list;
     for (const pugi::xml_node child : node.children()) {
+      refuse_text(child);
       if (child.type() != pugi::node_element) continue;
+      if (name == nullptr) fail(child, fmt::format("'{}' inside of '{}'", child.name(), node.name()), "remove it");
       if (std::string(child.name()) != name)
         fail(child, fmt::format("'{}' inside of '{}'", child.name(), node.name()), fmt::format("give '{}' only", name));
       check_attributes(child);
@@ -193,7 +215,8 @@ class Reader {
   }
 
   static void check_dependences(const Gpu& gpu, const ThreadBlock& block) {
-    for (const FileStep& step : block.steps) {
+    for (std::size_t s = 0; s < block.steps.size(); ++s) {
+      const FileStep& step = block.steps[s];
       if (step.after_block < 0) continue;
       const auto other = static_cast<std::size_t>(step.after_block);
       if (other >= gpu.blocks.size() || step.after_step < 0 ||
@@ -201,12 +224,19 @@ class Reader {
         throw ConfigError(step.where, fmt::format("depends on step {} of thread block {}, which does not exist",
                                                   step.after_step, step.after_block));
       }
+      if (step.after_block == block.id && static_cast<std::size_t>(step.after_step) >= s) {
+        throw ConfigError(step.where,
+                          fmt::format("step {} depends on step {} of its own thread block, which is not before it", s,
+                                      step.after_step),
+                          "steps of a thread block run one after the other");
+      }
     }
   }
 
   FileStep step(const pugi::xml_node& node, const ThreadBlock& block) const {
     FileStep step;
     step.where = where(node);
+    children(node, nullptr);
     step.action = named(node, "type", kActions);
     step.after_block = number(node, "depid", -1, 1 << 16, -1);
     step.after_step = number(node, "deps", -1, 1 << 24, -1);

@@ -133,6 +133,37 @@ TEST(Msccl, ErrorsHaveAPlace) {
             "a.xml:1:1: error: gpu 0 sends 1 messages to gpu 1 that it does not receive");
 }
 
+TEST(Msccl, WhatStandsBesideElementsIsRefused) {
+  const std::string good = step(0, "s", "i", 0, "i", 0), other = step(0, "r", "i", 0, "i", 0);
+  const std::string whole = two("broadcast", "inplace=\"1\"", step(0, "s", "i", 0, "i", 0, "cnt=\"2\""),
+                                step(0, "r", "i", 0, "i", 0, "cnt=\"2\""));
+  EXPECT_TRUE(right("<?xml version=\"1.0\"?>\n<!-- a -->\n" + whole + "<!-- b -->\n"));
+  EXPECT_EQ(error_of(whole + whole),
+            "a.xml:9:1: error: 'algo' after the end of 'algo'\n  hint: give one 'algo' in a file");
+  EXPECT_EQ(error_of(whole + "\n more"), "a.xml:10:2: error: text that belongs to no element\n  hint: remove it");
+  EXPECT_EQ(error_of(two("allreduce", "", "steps:\n" + good, other)),
+            "a.xml:3:1: error: text that belongs to no element\n  hint: remove it");
+  EXPECT_EQ(error_of(two("allreduce", "", "<step s=\"0\" type=\"nop\"><step/></step>\n", other)),
+            "a.xml:3:24: error: 'step' inside of 'step'\n  hint: remove it");
+  EXPECT_EQ(error_of("<!-- nothing -->"),
+            "a.xml:1:1: error: no XML: there is no element\n  hint: give an MSCCL algorithm file");
+}
+
+TEST(Msccl, AStepCannotWaitForItselfOrALaterOneOfItsThreadBlock) {
+  const auto waiting_for = [](int other) {
+    const std::string depends = "depid=\"0\" deps=\"" + std::to_string(other) + "\"";
+    return error_of(
+        two("broadcast", "inplace=\"1\"",
+            step(0, "s", "i", 0, "i", 0) + step(1, "s", "i", 1, "i", 1, depends) + step(2, "nop", "i", 0, "i", 0),
+            step(0, "r", "i", 0, "i", 0, "cnt=\"2\"")));
+  };
+  EXPECT_EQ(waiting_for(0), "nothing was thrown");
+  EXPECT_EQ(waiting_for(1),
+            "a.xml:4:1: error: step 1 depends on step 1 of its own thread block, which is not before it\n"
+            "  hint: steps of a thread block run one after the other");
+  EXPECT_THAT(waiting_for(2), HasSubstr("a.xml:4:1: error: step 1 depends on step 2 of its own"));
+}
+
 TEST(Msccl, UnknownAttributesAreRefusedWhereTheyStand) {
   const std::string other = step(0, "r", "i", 0, "i", 0);
   const auto of_step = [&](const std::string& more) {
