@@ -248,11 +248,17 @@ void Reference::add_floats(std::size_t from, const double* x, std::size_t n, boo
   }
 }
 
-void Reference::check(const void* data, Comparison& into) const {
+void Reference::check(const void* data, Comparison& into, std::vector<bool>* wrong) const {
+  auto mark = [&, before = into.mismatches](std::size_t i) mutable {
+    if (into.mismatches == before) return;
+    before = into.mismatches;
+    if (wrong != nullptr) (*wrong)[i] = true;
+  };
   if (!is_float(dtype_)) {
     for (std::size_t i = 0; i < count_; ++i) {
       const std::int64_t expected = op_ == ReduceOp::avg ? integers_[i] / contributions_ : integers_[i];
       into.add_integer(load_integer(data, dtype_, i), expected);
+      mark(i);
     }
     return;
   }
@@ -263,7 +269,9 @@ void Reference::check(const void* data, Comparison& into) const {
     convert(static_cast<const std::uint8_t*>(data) + from * size_of(dtype_), dtype_, got.data(), DType::f64, n);
     for (std::size_t i = 0; i < n; ++i) {
       const double expected = average ? values_[from + i] / contributions_ : values_[from + i];
-      if (got[i] != expected) into.add(got[i], expected, tolerance(from + i));
+      if (got[i] == expected) continue;
+      into.add(got[i], expected, tolerance(from + i));
+      mark(from + i);
     }
   }
 }

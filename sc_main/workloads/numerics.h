@@ -65,8 +65,9 @@ struct Comparison {
 class Reference {
  public:
   Reference(ReduceOp op, DType dtype, std::size_t count);
-  void add(const void* data);                            ///< another contribution
-  void check(const void* data, Comparison& into) const;  ///< compares with a result
+  void add(const void* data);  ///< another contribution
+  /// Compares with a result; marks in `wrong`, of as many elements, those that it counts.
+  void check(const void* data, Comparison& into, std::vector<bool>* wrong = nullptr) const;
 
  private:
   void add_integer(std::size_t i, std::int64_t x, bool first);

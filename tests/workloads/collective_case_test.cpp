@@ -141,9 +141,27 @@ TEST(CompareCollective, FindsEveryWrongElement) {
   data.outputs = {{bytes({11, 22, 33})}, {bytes({11, 22, 33})}};
   EXPECT_EQ(compare_collective(c, layout, data).mismatches, 0u);
   data.outputs[1][0] = bytes({11, 23, 33});
-  // It is not the sum, and it is not what rank 0 has.
-  EXPECT_EQ(compare_collective(c, layout, data).mismatches, 2u);
+  // It is not the sum, and it is not what rank 0 has: one element that is wrong.
+  EXPECT_EQ(compare_collective(c, layout, data).mismatches, 1u);
   EXPECT_EQ(compare_collective(c, layout, data).max_abs_error, 1);
+}
+
+/// Each within what rounding may do, and yet ranks do not agree.
+TEST(CompareCollective, CountsWhatDiffersFromRankToRankThoughAllAreNear) {
+  CollectiveCase c = case_of(CollectiveOp::all_reduce);
+  c.dtype = DType::f16;
+  const CollectiveLayout layout(c, units(), 1);
+  const auto one = [](double value) {
+    std::vector<std::uint8_t> list(2);
+    store_element(list.data(), DType::f16, 0, value);
+    return list;
+  };
+  CollectiveData data;
+  data.inputs = {one(2048), one(1)};  // 2049 lies between two of the type
+  data.outputs = {{one(2048)}, {one(2048)}};
+  EXPECT_EQ(compare_collective(c, layout, data).mismatches, 0u);
+  data.outputs[1][0] = one(2050);
+  EXPECT_EQ(compare_collective(c, layout, data).mismatches, 1u);
 }
 
 TEST(CompareCollective, WantsTheBitsOfWhatIsMoved) {
