@@ -255,26 +255,26 @@ Tile Recorder::math(MathOp op, const std::vector<Tile>& operands) {
   if (op == MathOp::cast || op == MathOp::fill || op == MathOp::arange || op == MathOp::broadcast) {
     fail(name, fmt::format("use tl.{}", name));
   }
-  std::string list;
-  for (const Tile& tile : operands) {
-    check_tile(name, tile);
-    list += (list.empty() ? "" : ", ") + text(tile);
-  }
-  const std::string call = fmt::format("{}({})", name, list);
+  for (const Tile& tile : operands) check_tile(name, tile);
+  const auto fail = [&](const std::string& reason) {
+    std::string list;
+    for (const Tile& tile : operands) list += (list.empty() ? "" : ", ") + text(tile);
+    this->fail(fmt::format("{}({})", name, list), reason);
+  };
   const auto expected = static_cast<std::size_t>(arith::operands(op));
-  if (operands.size() != expected) fail(call, fmt::format("takes {} operand{}", expected, expected == 1 ? "" : "s"));
+  if (operands.size() != expected) fail(fmt::format("takes {} operand{}", expected, expected == 1 ? "" : "s"));
   const Tile& value = operands[op == MathOp::select ? 1 : 0];
   if (op == MathOp::select && operands[0].dtype() != DType::boolean) {
-    fail(call, fmt::format("the mask is {}; it must be bool", to_string(operands[0].dtype())));
+    fail(fmt::format("the mask is {}; it must be bool", to_string(operands[0].dtype())));
   }
   Shape shape = operands[0].shape();
   for (std::size_t i = 1; i < operands.size(); ++i) {
     const auto common = arith::broadcast_shape(shape, operands[i].shape());
-    if (!common) fail(call, "the shapes do not agree, and neither can be broadcast");
+    if (!common) fail("the shapes do not agree, and neither can be broadcast");
     shape = *common;
-    if (operands[i].dtype() != value.dtype()) fail(call, "the dtypes differ; cast one of them");
+    if (operands[i].dtype() != value.dtype()) fail("the dtypes differ; cast one of them");
   }
-  if (!arith::is_defined(op, value.dtype())) fail(call, fmt::format("not defined for {}", to_string(value.dtype())));
+  if (!arith::is_defined(op, value.dtype())) fail(fmt::format("not defined for {}", to_string(value.dtype())));
   if (op == MathOp::transpose) shape = {shape.cols, shape.rows};
   OpPtr recorded = make(OpKind::math, Unit::math);
   recorded->math = op;

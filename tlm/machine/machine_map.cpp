@@ -25,10 +25,11 @@ const char* to_string(SipTopology topology) {
 }
 
 namespace {
-template <class Table>
-NodeId look_up(const Table& table, std::size_t slot, bool in_range, const std::string& name) {
+/// `name(at)` is what the message calls a part that is not there.
+template <class Table, class At>
+NodeId look_up(const Table& table, std::size_t slot, bool in_range, std::string (*name)(At), At at) {
   if (!in_range || slot >= table.size() || table[slot] == kNoNode) {
-    throw std::out_of_range(fmt::format("the machine has no {}", name));
+    throw std::out_of_range(fmt::format("the machine has no {}", name(at)));
   }
   return table[slot];
 }
@@ -55,27 +56,27 @@ std::vector<PeCoord> MachineMap::pes(std::uint16_t sip) const {
 
 NodeId MachineMap::pe(PeCoord pe) const {
   const bool ok = pe.sip < sips && pe.cube < cubes_per_sip() && pe.pe < pes_per_cube;
-  return look_up(pe_nodes, slot(pe), ok, names::pe(pe));
+  return look_up(pe_nodes, slot(pe), ok, names::pe, pe);
 }
 
 NodeId MachineMap::hbm_port(PeCoord owner) const {
   const bool ok = owner.sip < sips && owner.cube < cubes_per_sip() && owner.pe < pes_per_cube;
-  return look_up(hbm_nodes, slot(owner), ok, names::hbm_port(owner));
+  return look_up(hbm_nodes, slot(owner), ok, names::hbm_port, owner);
 }
 
 NodeId MachineMap::sram_of(CubeCoord cube) const {
-  return look_up(sram_nodes, slot(cube), cube.sip < sips && cube.cube < cubes_per_sip(), names::sram(cube));
+  return look_up(sram_nodes, slot(cube), cube.sip < sips && cube.cube < cubes_per_sip(), names::sram, cube);
 }
 
 NodeId MachineMap::m_cpu(CubeCoord cube) const {
-  return look_up(m_cpu_nodes, slot(cube), cube.sip < sips && cube.cube < cubes_per_sip(), names::m_cpu(cube));
+  return look_up(m_cpu_nodes, slot(cube), cube.sip < sips && cube.cube < cubes_per_sip(), names::m_cpu, cube);
 }
 
 NodeId MachineMap::io_cpu(std::uint16_t sip) const {
-  return look_up(io_cpu_nodes, sip, sip < sips, names::io_cpu(sip));
+  return look_up(io_cpu_nodes, sip, sip < sips, names::io_cpu, sip);
 }
 NodeId MachineMap::pcie_ep(std::uint16_t sip) const {
-  return look_up(pcie_nodes, sip, sip < sips, names::pcie_ep(sip));
+  return look_up(pcie_nodes, sip, sip < sips, names::pcie_ep, sip);
 }
 
 std::string MachineMap::name(NodeId id) const {
