@@ -47,7 +47,7 @@ struct Machine::Impl {
     for (std::uint32_t end = 0; end < plan.ends.size(); ++end) {
       if (end < plan.ends[end].peer) join(link_port(end), link_port(plan.ends[end].peer));
     }
-    dispatcher.set_lookahead(lookahead());
+    dispatcher.set_lookahead(lookahead(), plan.spec.sip.io.pcie.latency);
     for (const auto& sip : sips) {
       const auto debug = [this](NodeId memory, tlm::tlm_generic_payload& payload) {
         return (*network_of(memory).interface(memory).to_endpoint)->transport_dbg(payload);
@@ -59,11 +59,11 @@ struct Machine::Impl {
     }
   }
 
-  /// Least time in which anything goes from one SIP to another, or to the host. Observers see instants in order, and
-  /// foreign parts may wait for any instant.
+  /// Least time in which anything goes from one SIP to another. Observers see instants in order, and foreign parts may
+  /// wait for any instant.
   Ps lookahead() const {
     if (context.observer != nullptr || !foreign.initiators.empty() || !foreign.memories.empty()) return 0;
-    Ps least = plan.spec.sip.io.pcie.latency;
+    Ps least = kNever;
     for (const LinkEnd& end : plan.ends) {
       if (&context.queue_of(end.network) != &context.queue_of(plan.ends[end.peer].network))
         least = std::min(least, end.link.latency);

@@ -50,7 +50,10 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
   }
 
   PcieDirection::Slot take(PcieDirection& direction, TrackId track, std::uint64_t bytes) {
-    const PcieDirection::Slot slot = direction.take(queue.now(), bytes);
+    return take(direction, track, bytes, queue.now());
+  }
+  PcieDirection::Slot take(PcieDirection& direction, TrackId track, std::uint64_t bytes, Ps now) {
+    const PcieDirection::Slot slot = direction.take(now, bytes);
     if (track != kNoTrack) observer->interval(track, slot.begin, slot.end, 1);
     return slot;
   }
@@ -82,15 +85,15 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
   };
 
   void submit(tlm::tlm_generic_payload& payload, Message& message) {
-    const Ps now = queue.now();
+    const Ps now = queue.host_now();
     message.submitted = now;
     std::uint64_t bytes = message_bytes(message);
     if (const auto* write = std::get_if<MemoryWriteMessage>(&message.body)) bytes += write->data.size();
-    const PcieDirection::Slot slot = take(down, down_track, bytes);
+    const PcieDirection::Slot slot = take(down, down_track, bytes, now);
     Incoming* incoming = &incomings.emplace(message.id, Incoming{&payload, &message, slot}).first->second;
     // The doorbell is rung by the descriptor, which travels first; the data of a write stream in behind it.
     const Ps rung = down.sent(slot, message_bytes(message)) + down.latency();
-    queue.at(std::max(rung, now), [this, incoming] {
+    queue.at(rung, [this, incoming] {
       server.add(config.doorbell, [this, incoming] {
         Stream& stream = streams[incoming->message->stream];
         stream.waiting.push_back(incoming);
@@ -177,14 +180,14 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
 
   void notify(Message& message, Ps time) {
     Message* pointer = &message;
-    queue.at_for_all(time, [this, pointer] { answer(*pointer); });
+    queue.at_host(time, [this, pointer] { answer(*pointer); });
   }
 
   void answer(Message& message) {
     const auto found = incomings.find(message.id);
     tlm::tlm_generic_payload& payload = *found->second.payload;
     incomings.erase(found);
-    message.completed = queue.now();
+    message.completed = queue.host_now();
     if (observer != nullptr && observer->wants_ops()) observer->op(host_record(message, sip));
     payload.set_response_status(message.faults.empty() ? tlm::TLM_OK_RESPONSE : tlm::TLM_GENERIC_ERROR_RESPONSE);
     tlm::tlm_phase phase = tlm::BEGIN_RESP;

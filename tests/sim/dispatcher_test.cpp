@@ -34,7 +34,7 @@ TEST(Dispatcher, RunsQueuesInOrderOfTimeThenSip) {
 
 TEST(Dispatcher, WithALookaheadRunsEachQueueThroughItsWindow) {
   Dispatcher dispatcher("dispatcher", 2);
-  dispatcher.set_lookahead(10);
+  dispatcher.set_lookahead(10, 10);
   std::vector<int> order;
   auto* log = &order;
   for (const Ps time : {0, 9, 10}) {
@@ -46,21 +46,97 @@ TEST(Dispatcher, WithALookaheadRunsEachQueueThroughItsWindow) {
   EXPECT_EQ(dispatcher.now(), 10u);
 }
 
-TEST(Dispatcher, AnEventForAllFindsNoQueueAheadOrBehind) {
+TEST(Dispatcher, TellsTheHostInOrderOfTimeThenSipThoughQueuesAreAhead) {
   Dispatcher dispatcher("dispatcher", 2);
-  dispatcher.set_lookahead(10);
-  std::vector<Ps> others;
-  auto* log = &others;
-  EventQueue* other = &dispatcher.queue(1);
-  for (const Ps time : {1, 6, 8, 9}) other->at(time, [] {});
-  dispatcher.queue(0).at_for_all(7, [log, other] { log->push_back(other->now()); });
+  dispatcher.set_lookahead(10, 8);
+  struct Told {
+    int sip;
+    Ps at, host_now, models_now;
+  };
+  std::vector<Told> told;
+  auto* log = &told;
+  auto* d = &dispatcher;
+  for (const Ps time : {0, 9}) {
+    for (const unsigned sip : {0U, 1U}) dispatcher.queue(sip).at(time, [] {});
+  }
+  const auto tell = [&](int sip, Ps time) {
+    EventQueue* queue = &dispatcher.queue(static_cast<unsigned>(sip));
+    queue->at_host(time, [log, d, queue] {
+      log->push_back({static_cast<int>(queue->sip()), d->now(), queue->host_now(), queue->now()});
+    });
+  };
+  tell(0, 5);
+  tell(1, 5);
+  tell(1, 3);
   sc_core::sc_start();
-  EXPECT_EQ(others, (std::vector<Ps>{6}));
+  ASSERT_EQ(told.size(), 3u);
+  EXPECT_EQ(told[0].sip, 1);
+  EXPECT_EQ(told[1].sip, 0);
+  EXPECT_EQ(told[2].sip, 1);
+  for (const Told& one : told) {
+    EXPECT_EQ(one.at, &one == &told[0] ? 3u : 5u);
+    EXPECT_EQ(one.host_now, one.at);
+    EXPECT_EQ(one.models_now, 9u);
+  }
+}
+
+/// The host hears something at 7 and reaches a SIP no sooner than 5 later. What a run with a model's event at `last` says.
+std::vector<Ps> order_with(Ps last) {
+  Dispatcher dispatcher("dispatcher", 1);
+  dispatcher.set_lookahead(100, 5);
+  std::vector<Ps> order;
+  auto* log = &order;
+  dispatcher.queue(0).at(6, [] {});
+  dispatcher.queue(0).at_host(7, [log] { log->push_back(7); });
+  dispatcher.queue(0).at(last, [log, last] { log->push_back(last); });
+  sc_core::sc_start();
+  return order;
+}
+
+TEST(Dispatcher, AQueueMayRunAheadOfTheHostUpToWhereItsAnswerCanReach) {
+  EXPECT_EQ(order_with(11), (std::vector<Ps>{11, 7}));
+}
+
+TEST(Dispatcher, NoQueuePassesWhereTheHostsAnswerCanReach) { EXPECT_EQ(order_with(12), (std::vector<Ps>{7, 12})); }
+
+TEST(Dispatcher, AWindowIsNoLongerThanTheWayToTheHostAndBack) {
+  Dispatcher dispatcher("dispatcher", 2);
+  dispatcher.set_lookahead(100, 5);
+  std::vector<int> order;
+  auto* log = &order;
+  for (const Ps time : {0, 9, 10}) {
+    for (const unsigned sip : {0U, 1U}) {
+      dispatcher.queue(sip).at(time, [log, time, sip] { log->push_back(static_cast<int>(100 * sip + time)); });
+    }
+  }
+  sc_core::sc_start();
+  EXPECT_EQ(order, (std::vector<int>{0, 9, 100, 109, 10, 110}));
+}
+
+TEST(Dispatcher, AHostThreadActsAtItsOwnTimeOnAQueueThatIsAhead) {
+  Dispatcher dispatcher("dispatcher", 1);
+  dispatcher.set_lookahead(10, 8);
+  EventQueue* queue = &dispatcher.queue(0);
+  Host host("host", [&](Host& self) {
+    dispatcher.synchronise();
+    auto* d = &dispatcher;
+    auto* event = &self.done;
+    queue->at(1, [] {});
+    queue->at(8, [] {});
+    queue->at_host(3, [d, event] { d->notify_host(*event); });
+    sc_core::wait(self.done);
+    EXPECT_EQ(kernel_now(), 3u);
+    dispatcher.synchronise();
+    EXPECT_EQ(dispatcher.now(), 3u);
+    EXPECT_EQ(queue->host_now(), 3u);
+    EXPECT_EQ(queue->now(), 8u);
+  });
+  sc_core::sc_start();
 }
 
 TEST(Dispatcher, AnEventForAnotherSipBeforeItsPresentIsRefused) {
   Dispatcher dispatcher("dispatcher", 2);
-  dispatcher.set_lookahead(10);
+  dispatcher.set_lookahead(10, 10);
   EventQueue *first = &dispatcher.queue(0), *second = &dispatcher.queue(1);
   first->at(5, [] {});
   second->at(1, [first, second] { first->at_from(*second, 4, [] {}); });

@@ -40,15 +40,18 @@ void Dispatcher::synchronise() {
 
 Ps Dispatcher::earliest() const {
   Ps best = kNever;
-  for (const EventQueue& queue : queues_) {
-    const Ps time = queue.next_time();
-    if (time < best) best = time;
-  }
+  for (const EventQueue& queue : queues_) best = std::min(best, queue.next_time());
+  return best;
+}
+
+Ps Dispatcher::next_host() const {
+  Ps best = kNever;
+  for (const EventQueue& queue : queues_) best = std::min(best, queue.next_host());
   return best;
 }
 
 void Dispatcher::wake() {
-  if (!stepping_) schedule(earliest());
+  if (!stepping_) schedule(std::min(earliest(), next_host()));
 }
 
 void Dispatcher::schedule(Ps time) {
@@ -60,13 +63,34 @@ Ps Dispatcher::window_end(Ps time, Ps horizon) const {
   if (lookahead_ == 0) return time;
   Ps end = std::min(time + lookahead_, horizon);
   if (limit_ != kNever) end = std::min(end, limit_ + 1);
-  for (const EventQueue& queue : queues_) end = std::min(end, queue.next_shared());
-  return end;
+  const Ps host = next_host();
+  return host == kNever ? end : std::min(end, host + from_host_);
 }
 
 void Dispatcher::publish(Ps time) {
   published_now_.store(time, std::memory_order_relaxed);
   published_instants_.store(published_instants_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+void Dispatcher::run_models(Ps time, Ps horizon) {
+  const Ps end = window_end(time, horizon);
+  if (end > time) {
+    for (EventQueue& queue : queues_) {
+      if (queue.next_time() < end) now_ = std::max(now_, queue.run_until(end));
+    }
+    return;
+  }
+  now_ = time;
+  for (EventQueue& queue : queues_) {
+    if (queue.next_time() == time) queue.run_instant(time);
+  }
+}
+
+void Dispatcher::run_host(Ps time) {
+  now_ = time;
+  for (EventQueue& queue : queues_) {
+    if (queue.next_host() == time) queue.run_host(time);
+  }
 }
 
 void Dispatcher::step() {
@@ -79,8 +103,9 @@ void Dispatcher::step() {
   } else if (sc_core::sc_pending_activity_at_future_time()) {
     horizon = kernel_now() + sc_core::sc_time_to_pending_activity().value();
   }
-  Ps time = earliest();
-  while (time != kNever) {
+  for (;;) {
+    const Ps models = earliest(), host = next_host(), time = std::min(models, host);
+    if (time == kNever) break;
     if (time > limit_) {
       limit_reached_ = true;
       sc_core::sc_pause();
@@ -95,19 +120,12 @@ void Dispatcher::step() {
       sc_core::sc_pause();
       break;
     }
-    const Ps end = window_end(time, horizon);
-    if (end > time) {
-      for (EventQueue& queue : queues_) {
-        if (queue.next_time() < end) now_ = std::max(now_, queue.run_until(end));
-      }
+    if (host < models) {
+      run_host(host);
     } else {
-      now_ = time;
-      for (EventQueue& queue : queues_) {
-        if (queue.next_time() == time) queue.run_instant(time);
-      }
+      run_models(models, horizon);
     }
     publish(now_);
-    time = earliest();
   }
   stepping_ = false;
 }

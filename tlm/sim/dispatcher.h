@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <systemc>
@@ -20,18 +21,23 @@ class Dispatcher : public sc_core::sc_module {
 
   EventQueue& queue(unsigned sip) { return queues_[sip]; }
   unsigned sips() const { return static_cast<unsigned>(queues_.size()); }
-  /// Latest instant that any queue has executed.
+  /// The host's clock in what it is told or does; else the latest instant that any queue has executed.
   Ps now() const { return now_; }
   std::uint64_t executed() const;
 
-  /// No SIP reaches another one, or the host, in less than `time`: a queue may run so far ahead of the others, which
-  /// keeps its SIP's state in the processor's caches. 0 (default): (time, SIP) order throughout.
-  void set_lookahead(Ps time) { lookahead_ = time; }
+  /// No SIP reaches another one in less than `sips`, none the host and the host none in less than `host`: a queue may
+  /// run ahead of the others by `sips`, or as far as the host's answer to what it hears from one of them can be felt.
+  /// That keeps a SIP's state in the processor's caches. 0 (default): (time, SIP) order throughout.
+  void set_lookahead(Ps sips, Ps host) {
+    lookahead_ = std::min(sips, 2 * host);
+    from_host_ = host;
+  }
 
   /// Notifies a host thread's event at the present instant of the models; called from call-backs.
   void notify_host(sc_core::sc_event& event);
 
-  /// To be called by a host thread before it touches the machine: all queues' clocks move to the kernel's time.
+  /// To be called by a host thread before it touches the machine: all queues' clocks move to the kernel's time, unless
+  /// they are further.
   void synchronise();
 
   /// The simulation ends with `sc_pause` once simulated time would pass `limit`; kNever: no limit.
@@ -52,13 +58,17 @@ class Dispatcher : public sc_core::sc_module {
   void wake();
   void schedule(Ps time);
   Ps earliest() const;
+  Ps next_host() const;
   Ps window_end(Ps time, Ps horizon) const;
+  void run_models(Ps time, Ps horizon);
+  void run_host(Ps time);
   void publish(Ps time);
 
   std::deque<EventQueue> queues_;
   sc_core::sc_event event_{"event"};
   Ps now_ = 0;
   Ps lookahead_ = 0;
+  Ps from_host_ = 0;
   Ps limit_ = kNever;
   bool limit_reached_ = false;
   const std::atomic<bool>* stop_ = nullptr;

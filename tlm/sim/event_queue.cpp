@@ -55,15 +55,22 @@ EventQueue::Record EventQueue::pop() {
 }
 
 void EventQueue::run_instant(Ps time) {
-  now_ = time;
-  while (!shared_.empty() && shared_.front() <= time) {
-    std::pop_heap(shared_.begin(), shared_.end(), std::greater<>());
-    shared_.pop_back();
-  }
+  now_ = host_now_ = time;
   while (!heap_.empty() && heap_.front().time == time) {
     const Record record = pop();
     Callback callback = slots_[record.slot];
     free_slots_.push_back(record.slot);
+    ++executed_;
+    callback();
+  }
+}
+
+void EventQueue::run_host(Ps time) {
+  advance_to(time);
+  while (next_host() == time) {
+    std::pop_heap(host_events_.begin(), host_events_.end(), later);
+    Callback callback = host_events_.back().callback;
+    host_events_.pop_back();
     ++executed_;
     callback();
   }
@@ -81,7 +88,14 @@ void EventQueue::throw_past(Ps time) const {
 }
 
 void EventQueue::run_all() {
-  while (!heap_.empty()) run_instant(heap_.front().time);
+  while (!heap_.empty() || !host_events_.empty()) {
+    const Ps time = next_time(), host = next_host();
+    if (host < time) {
+      run_host(host);
+    } else {
+      run_instant(time);
+    }
+  }
 }
 
 }  // namespace kernbench

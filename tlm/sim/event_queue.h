@@ -64,30 +64,34 @@ class EventQueue {
     push(time, source.sip_, source.sequence_++, Callback(f));
   }
 
-  /// As at(), of an event that touches more than its own SIP (it tells the host something): at its instant no queue is
-  /// ahead of another. REQUIRES: time >= end of the window that is being run, see run_until().
+  /// An event that tells the host something. It waits apart: the Dispatcher runs those of all SIPs in order of
+  /// (time, SIP, creation) once all queues are there; some may be further, by less than the host's way to them.
   template <class F>
-  void at_for_all(Ps time, const F& f) {
-    if (time < window_end_) throw_past(time);
-    shared_.push_back(time);
-    std::push_heap(shared_.begin(), shared_.end(), std::greater<>());
-    at(time, f);
+  void at_host(Ps time, const F& f) {
+    host_events_.push_back({time, sequence_++, Callback(f)});
+    std::push_heap(host_events_.begin(), host_events_.end(), later);
+    if (wake_) wake_();
   }
-  /// Earliest instant of an event made by at_for_all().
-  Ps next_shared() const { return shared_.empty() ? kNever : shared_.front(); }
+  /// Earliest instant of an event made by at_host().
+  Ps next_host() const { return host_events_.empty() ? kNever : host_events_.front().time; }
+  /// Runs those of the instant `time`. REQUIRES: time == next_host().
+  void run_host(Ps time);
+  /// What the host's clock says while it acts on this SIP, which may be ahead of it: not after now().
+  Ps host_now() const { return host_now_; }
 
   /// Runs every event of the instant `time`, those that it adds included. REQUIRES: time == next_time().
   void run_instant(Ps time);
 
-  /// Runs all events before `end`, those that they add included; none of them is for all. Returns the last instant.
+  /// Runs all events before `end`, those that they add included. Returns the last instant.
   Ps run_until(Ps end);
 
   /// Runs until nothing is left; for tests without a SystemC kernel.
   void run_all();
 
-  /// Moves an idle queue's clock forward (the Dispatcher does so before a host thread acts). REQUIRES: time <=
-  /// next_time().
+  /// The host acts at `time` (the Dispatcher says so before a host thread does): an idle queue's clock moves forward.
+  /// REQUIRES: time <= next_time().
   void advance_to(Ps time) {
+    host_now_ = time;
     if (time > now_) now_ = time;
   }
 
@@ -101,6 +105,14 @@ class EventQueue {
     std::uint32_t slot;
     bool before(const Record& other) const { return time != other.time ? time < other.time : tie < other.tie; }
   };
+  struct HostEvent {
+    Ps time;
+    std::uint64_t sequence;
+    Callback callback;
+  };
+  static bool later(const HostEvent& a, const HostEvent& b) {
+    return a.time != b.time ? a.time > b.time : a.sequence > b.sequence;
+  }
   void push(Ps time, std::uint32_t source, std::uint64_t sequence, const Callback& callback);
   Record pop();
   [[noreturn]] void throw_past(Ps time) const;
@@ -112,7 +124,8 @@ class EventQueue {
   std::vector<Record> heap_;
   std::vector<Callback> slots_;
   std::vector<std::uint32_t> free_slots_;
-  std::vector<Ps> shared_;  // a heap, earliest first
+  std::vector<HostEvent> host_events_;  // a heap, earliest first
+  Ps host_now_ = 0;
   Ps window_end_ = 0;
   std::function<void()> wake_;
 };
