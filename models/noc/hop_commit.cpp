@@ -183,9 +183,8 @@ bool HopCommitEngine::pass_idle(Queue& queue, Packet& packet, Cycle head) {
   const unsigned vc = net.waiting != nullptr ? kNoVc : free_channel(queue, net);
   if (vc == kNoVc || net.free[vc] > at) return false;
   const Queue& behind = net.vcs[vc];
-  Link& link = *net.link;
-  if (!decided(behind, flits_(packet), link.depth) || usable(behind, 0, link.depth) > earliest) return false;
-  if (queue.level == kOrdinary && free_from(queue, link, earliest) > earliest) return false;
+  if (!decided(behind, flits_(packet), net.depth) || usable(behind, 0, net.depth) > earliest) return false;
+  if (queue.level == kOrdinary && free_from(queue, *net.link, earliest) > earliest) return false;
   packet.next = nullptr;
   queue.first = queue.last = &packet;
   queue.va = at;
@@ -262,7 +261,7 @@ void HopCommitEngine::forward(Queue& queue, Network& net) {
   }
   queue.output = net.output;
   Queue& behind = net.vcs[vc];
-  const std::uint32_t depth = net.link->depth;
+  const std::uint32_t depth = net.depth;
   if (!decided(behind, flits_(*queue.first), depth)) {
     queue.owned = static_cast<std::uint8_t>(vc);
     net.free[vc] = kNoCycle;
@@ -317,12 +316,8 @@ bool HopCommitEngine::may_chain(const Queue& queue, unsigned output, const Netwo
 // The flits of a packet of level `level` take their cycles from those of the levels behind it.
 void HopCommitEngine::push_aside(hop::Maps& output, hop::Maps& input, unsigned level, Cycle first, unsigned flits) {
   for (unsigned behind = level + 1; behind <= kOrdinary; ++behind) {
-    output[behind].settle(now_);
-    input[behind].settle(now_);
-    for (unsigned i = 0; i < flits; ++i) {
-      displace(output[behind], first + i);
-      if (&input != &output) displace(input[behind], first + i);
-    }
+    displace(output[behind], first, flits, now_);
+    if (&input != &output) displace(input[behind], first, flits, now_);
   }
 }
 
@@ -379,11 +374,11 @@ void HopCommitEngine::push_aside(hop::Maps& output, hop::Maps& input, unsigned l
   if (queue.source) {
     go_on(behind, packet, packet.first_cycle);
   } else if (whole && link.port != nullptr) {
-    actions_.pass(queue.port->router, queue.port->number, queue.output, packet, packet.first_cycle, packet.last_cycle);
+    actions_.pass(queue.router, queue.port->number, queue.output, packet, packet.first_cycle, packet.last_cycle);
     settle(queue, flits, net, passage);
     return;
   } else {
-    actions_.head(queue.port->router, queue.port->number, queue.output, packet, packet.first_cycle);
+    actions_.head(queue.router, queue.port->number, queue.output, packet, packet.first_cycle);
   }
   if (whole) finish(queue, packet, flits, net, passage);
 }

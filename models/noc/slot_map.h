@@ -126,7 +126,7 @@ inline Passage reserve(SlotMap& output, SlotMap& input, Cycle earliest, unsigned
   return {earliest, last};
 }
 
-/// Takes the first free cycle from `from` on, for a flit that was pushed out of its own. REQUIRES: settled.
+/// Takes the first free cycle from `from` on. REQUIRES: settled.
 inline void displace(SlotMap& map, Cycle from) {
   for (unsigned window = 0; window < 2; ++window, from += 64) {
     const std::uint64_t free = ~map.window(from);
@@ -134,6 +134,13 @@ inline void displace(SlotMap& map, Cycle from) {
     map.take(from, free & (~free + 1));
     return;
   }
+}
+
+/// The same for each of `flits` flits that were pushed out of the cycles from `from` on.
+inline void displace(SlotMap& map, Cycle from, unsigned flits, Cycle now) {
+  if (map.free_from(from)) return map.take_run(from, from + flits - 1, now);
+  map.settle(now);
+  for (unsigned i = 0; i < flits; ++i) displace(map, from + i);
 }
 
 }  // namespace kernbench
