@@ -76,6 +76,20 @@ class Ways {
   Ps between(std::size_t i, std::size_t j) const {
     return input_.scope == Scope::sip ? of_elements(i, j) : of_tiles(i, j);
   }
+  /// Within SIP i: where every tile gives to every tile, or to or from the first one.
+  Ps within(std::size_t i) const {
+    switch (input_.op) {
+      case CollectiveOp::all_reduce:
+      case CollectiveOp::reduce_scatter:
+      case CollectiveOp::all_to_all:
+        return of_tiles(i, i);
+      case CollectiveOp::reduce:
+      case CollectiveOp::broadcast:
+        return i == static_cast<std::size_t>(input_.root) ? of_first_tile(i) : 0;
+      default:
+        return 0;
+    }
+  }
 
  private:
   Ps way(PeCoord from, PeCoord to) const {
@@ -117,6 +131,18 @@ class Ways {
     return longest;
   }
 
+  Ps of_first_tile(std::size_t i) const {
+    const std::uint16_t sip = input_.sips[i];
+    Ps longest = 0;
+    for (const TensorShard& other : sources_) {
+      PeCoord first = in_.front().owner;
+      if (input_.scope == Scope::cube) first.pe = other.owner.pe;
+      const PeCoord a = on(sip, other.owner), b = on(sip, first);
+      longest = std::max(longest, input_.op == CollectiveOp::reduce ? way(a, b) : way(b, a));
+    }
+    return longest;
+  }
+
   const MachineMap& map_;
   const BoundInput& input_;
   const std::vector<TensorShard>& in_;
@@ -137,9 +163,9 @@ double latency_ns(const MachineMap& map, const BoundInput& input, const std::vec
   ranks.push_back(static_cast<std::size_t>(input.root));
   Ps longest = 0;
   for (const std::size_t i : ranks) {
+    if (input.scope != Scope::sip) longest = std::max(longest, ways.within(i));
     for (const std::size_t j : ranks) {
-      if (i == j && input.scope == Scope::sip) continue;
-      if (goes(input, i, j)) longest = std::max(longest, ways.between(i, j));
+      if (i != j && goes(input, i, j)) longest = std::max(longest, ways.between(i, j));
     }
   }
   const PeCoord first = in.front().owner, last = out.front().owner;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <new>
 
+#include "ccl/legal.h"
 #include "ccl/level_cost.h"
 #include "ccl/rehearsal/rehearsal.h"
 #include "ccl/schedule_call.h"
@@ -70,6 +71,27 @@ std::vector<std::uint64_t> places_of(const CallTensors* tensors, bool ranks_are_
     }
   }
   return places;
+}
+
+/// Whether a tensor lies as those that are measured do: its columns over all PEs of a SIP, each element once.
+bool spread_over_all(const LaunchMessage::TensorArg& tensor, const MachineMap& map) {
+  std::int64_t shards = 0, next = 0;
+  for (const TensorShard& shard : tensor.shards) {
+    if (shard.nbytes == 0) continue;
+    if (shard.rows != tensor.shape.rows || shard.col != next) return false;
+    next += shard.cols;
+    ++shards;
+  }
+  return shards == std::min<std::int64_t>(tensor.shape.cols, map.pes_per_sip());
+}
+
+/// The same on all ranks: of what only the root has nothing is asked.
+bool lies_as_measured(const CallTensors* tensors, const MachineMap& map) {
+  if (tensors == nullptr) return true;
+  const auto fits = [&](const LaunchMessage::TensorArg& t) { return t.shards.empty() || spread_over_all(t, map); };
+  const CollectiveOp op = tensors->call.op;
+  return (op == CollectiveOp::scatter || fits(tensors->in)) &&
+         ((rooted(op) && op != CollectiveOp::scatter) || fits(tensors->out));
 }
 
 /// Tries something of an algorithm. What it throws is why it cannot: a plug-in may throw anything.
@@ -191,7 +213,7 @@ AlgorithmEntry Chooser::load(const std::string& name) const {
 
 const TunedTable::Row* Chooser::measured(const AlgorithmEntry& entry, const ChoiceInput& input) const {
   const bool whole = group_.sips.size() == map_.sips && !group_.ranks_are_pes();
-  if (!whole || input.lanes > 0) return nullptr;
+  if (!whole || input.lanes > 0 || !lies_as_measured(input.tensors, map_)) return nullptr;
   const std::string machine = machine_key(map_);
   if (const TunedTable::Row* row = registry_.tuned().find(machine, input.op, input.scope)) return row;
   if (!entry.is_as_shipped()) return nullptr;

@@ -64,7 +64,7 @@ class Chooser {
   AlgorithmEntry load(const std::string& name) const;
   Candidate judge(const std::string& name, const ChoiceInput& input) const;
   Choice decide(const ChoiceInput& input) const;
-  /// What was measured of an entry's operation; null: nothing.
+  /// What was measured of an entry's operation, with tensors that lie as these do; null: nothing.
   const TunedTable::Row* measured(const AlgorithmEntry& entry, const ChoiceInput& input) const;
   /// Tries an algorithm's queues. Throws Error if they do not fit.
   void check_queues(const AlgorithmEntry& entry, const SipShape& shape, Scope scope) const;

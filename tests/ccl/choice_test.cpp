@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <numeric>
@@ -68,6 +69,41 @@ TEST(Choice, TakesTheTunedTimesAndAPowerOfTheSizeBetweenThem) {
   EXPECT_EQ(choose(4096).why, "all_reduce of 4096 B: tuned to take 400 ns, next two 566 ns");
   EXPECT_EQ(choose(65'536).algorithm, "one");  // `two` did not run there
   EXPECT_EQ(choose(40'000).algorithm, "one");  // nor is anything known between
+}
+
+/// A tensor of 1 x `cols` f16 with a shard of [first, first + n) on each of the first PEs of a SIP of two cubes of two.
+LaunchMessage::TensorArg tensor(std::int64_t cols, const std::vector<std::pair<std::int64_t, std::int64_t>>& ranges) {
+  LaunchMessage::TensorArg argument;
+  argument.shape = {1, cols};
+  std::uint64_t offset = 0;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    const auto [first, n] = ranges[i];
+    const PeCoord owner{0, static_cast<std::uint16_t>(i / 2), static_cast<std::uint16_t>(i % 2)};
+    argument.shards.push_back({owner, offset, static_cast<std::uint64_t>(2 * n), 1, n, 0, first});
+    offset += static_cast<std::uint64_t>(2 * n);
+  }
+  return argument;
+}
+
+TEST(Choice, MeasuredTimesAreThoseOfTensorsOverAllPes) {
+  const MachineMap map = make_map(SipTopology::ring_1d, 4, 0, 0, 2, 1, 2);
+  const ccl::Registry registry = registry_of(ccl_yaml(map));
+  const ccl::Group group = everybody(map);
+  const auto measured = [&](const LaunchMessage::TensorArg& lies) {
+    ccl::Chooser chooser(registry, map, group);
+    CollectiveCall call;
+    call.op = CollectiveOp::all_reduce;
+    call.dtype = DType::f16;
+    const ccl::CallTensors tensors{call, lies, lies};
+    const auto& candidates =
+        chooser.choose({CollectiveOp::all_reduce, Scope::sip, 1024, 0, 0, true, &tensors}).candidates;
+    return std::any_of(candidates.begin(), candidates.end(), [](const auto& c) { return c.measured; });
+  };
+  EXPECT_TRUE(measured(tensor(512, {{0, 128}, {128, 128}, {256, 128}, {384, 128}})));
+  EXPECT_TRUE(measured(tensor(3, {{0, 1}, {1, 1}, {2, 1}, {3, 0}}))) << "fewer elements than PEs";
+  EXPECT_FALSE(measured(tensor(512, {{0, 256}, {256, 256}}))) << "one cube of two";
+  EXPECT_FALSE(measured(tensor(512, {{0, 256}, {256, 256}, {0, 256}, {256, 256}}))) << "a copy in each cube";
+  EXPECT_FALSE(measured(tensor(512, {{0, 512}, {0, 512}, {0, 512}, {0, 512}}))) << "a copy in each PE";
 }
 
 TEST(Choice, OtherMachinesAndSizesAreNotTuned) {

@@ -135,6 +135,37 @@ TEST(Auto, OneRankTakesWhatHasNothingToDo) {
   }
 }
 
+/// Cubes and PEs contribute: what an all_gather of one rank moves stays near, whatever the farthest pair of them is.
+TEST(Bound, OfOneRankIsNotAboveItsTime) {
+  const Tool tool;
+  for (const char* op :
+       {"all_reduce", "reduce", "broadcast", "all_gather", "gather", "scatter", "reduce_scatter", "all_to_all"}) {
+    for (const char* scope : {"cube", "pe"}) {
+      const ordered_json json = parsed(tool({"run", op, "--topology", "default", "--set", "system.sips.count=1", "-b",
+                                             "2K", "--scope", scope, "--fidelity", "fast", "--json", "-"}));
+      const ordered_json& row = json.at("results").at(0);
+      EXPECT_LE(row.at("bound_ns").get<double>(), row.at("time_ns").get<double>()) << row.dump(1);
+      EXPECT_GT(row.at("bound_ns").get<double>(), 0) << op << " " << scope;
+    }
+  }
+}
+
+TEST(Auto, ShippedTimesHoldForThePlacementTheyWereMeasuredWith) {
+  const Tool tool;
+  const auto best = [&](const std::vector<std::string>& placement) {
+    std::vector<std::string> call{"run",  "all_reduce", "--topology", "ring8",  "-b", "64K",      "--fidelity",
+                                  "fast", "--data",     "off",        "--json", "-",  "--explain"};
+    call.insert(call.end(), placement.begin(), placement.end());
+    const ordered_json json = parsed(tool(call));
+    return json.at("results").at(0).at("explain").at("candidates").at(0);
+  };
+  EXPECT_TRUE(best({}).at("measured").get<bool>());
+  const ordered_json copies = best({"--placement", "cube=replicate,pe=replicate"});
+  EXPECT_FALSE(copies.at("measured").get<bool>());
+  EXPECT_TRUE(copies.at("rehearsed").get<bool>());
+  EXPECT_EQ(copies.at("algorithm"), "direct");  // 5.8 us; flood, the fastest where data are spread, takes 8.0
+}
+
 /// A run of `auto` that may take the plug-in in this `mode` (broken_algorithm.cpp), or what else is listed.
 Outcome run_auto(const Tool& tool, int mode, const std::string& others) {
   write(tool.file("ccl.yaml"), "algorithms:\n  broken: { module: " KERNBENCH_BROKEN_ALGORITHM ", mode: " +
