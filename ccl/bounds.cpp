@@ -300,20 +300,8 @@ std::vector<Bound> collective_bounds(const MachineMap& map, const BoundInput& in
   return bounds;
 }
 
-std::vector<Bound> all_reduce_bounds(const MachineMap& map, const BoundInput& input) {
-  return collective_bounds(map, input);
-}
-
 Bound largest(const std::vector<Bound>& bounds) {
   return *std::max_element(bounds.begin(), bounds.end(), [](const Bound& a, const Bound& b) { return a.ns < b.ns; });
-}
-
-Bound largest_bandwidth(const std::vector<Bound>& bounds) {
-  Bound best{"none", "nothing to combine", 0};
-  for (const Bound& bound : bounds) {
-    if (bound.name != "latency" && bound.ns > best.ns) best = bound;
-  }
-  return best;
 }
 
 Bound named(const std::vector<Bound>& bounds, const std::string& name) {

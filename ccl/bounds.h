@@ -44,12 +44,8 @@ Volume volume(const MachineMap& map, const BoundInput& input);
 /// All lower bounds of a collective, each valid for any algorithm without reduction in the network; a single one of 0
 /// ns if there is nothing to do. Formulas: docs/collectives.md, after reference/collectives/bounds.md.
 std::vector<Bound> collective_bounds(const MachineMap& map, const BoundInput& input);
-/// The same, for callers that know of nothing but all_reduce. REQUIRES: input.op is all_reduce.
-std::vector<Bound> all_reduce_bounds(const MachineMap& map, const BoundInput& input);
 /// The largest of them.
 Bound largest(const std::vector<Bound>& bounds);
-/// The largest but `latency`: what large messages are measured against. 0 ns if there is no other.
-Bound largest_bandwidth(const std::vector<Bound>& bounds);
 /// The one called `name`; 0 ns if there is none.
 Bound named(const std::vector<Bound>& bounds, const std::string& name);
 

@@ -15,11 +15,9 @@
 namespace kernbench::ccl {
 namespace {
 
-/// Nodes of a schedule are cubes where cubes contribute and are combined; elsewhere ranks.
+/// Nodes of a schedule are cubes where their tiles are combined, or are alike in the end; elsewhere ranks.
 bool nodes_are_cubes(const ChoiceInput& input) {
-  const bool combines = input.op == CollectiveOp::all_reduce || input.op == CollectiveOp::reduce ||
-                        input.op == CollectiveOp::reduce_scatter || input.op == CollectiveOp::broadcast;
-  return combines && input.scope != Scope::sip;
+  return (reduces(input.op) || input.op == CollectiveOp::broadcast) && input.scope != Scope::sip;
 }
 
 /// Where nodes are ranks, several contributors of a rank may each bring a tile of their own.
@@ -169,13 +167,8 @@ std::string reason(const Choice& choice, const ChoiceInput& input) {
 }  // namespace
 
 const Choice& Chooser::choose(const ChoiceInput& input) {
-  const Key key{input.op,
-                input.scope,
-                input.bytes,
-                input.root,
-                input.lanes,
-                input.in_place,
-                places_of(input.tensors, group_.ranks_are_pes())};
+  const Key key{input.op,   input.scope,    input.bytes,
+                input.root, input.in_place, places_of(input.tensors, group_.ranks_are_pes())};
   auto found = made_.find(key);
   if (found == made_.end()) found = made_.emplace(key, decide(input)).first;
   return found->second;
@@ -213,7 +206,7 @@ AlgorithmEntry Chooser::load(const std::string& name) const {
 
 const TunedTable::Row* Chooser::measured(const AlgorithmEntry& entry, const ChoiceInput& input) const {
   const bool whole = group_.sips.size() == map_.sips && !group_.ranks_are_pes();
-  if (!whole || input.lanes > 0 || !lies_as_measured(input.tensors, map_)) return nullptr;
+  if (!whole || !lies_as_measured(input.tensors, map_)) return nullptr;
   const std::string machine = machine_key(map_);
   if (const TunedTable::Row* row = registry_.tuned().find(machine, input.op, input.scope)) return row;
   if (!entry.is_as_shipped()) return nullptr;
@@ -242,7 +235,6 @@ void Chooser::check_queues(const AlgorithmEntry& entry, const SipShape& shape, S
 }
 
 std::int32_t Chooser::lanes_of(const ChoiceInput& input) const {
-  if (input.lanes > 0) return input.lanes;
   if (group_.ranks_are_pes()) return 1;
   return static_cast<std::int32_t>(nodes_are_cubes(input) ? map_.pes_per_cube : map_.pes_per_sip());
 }

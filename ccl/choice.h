@@ -19,7 +19,6 @@ struct ChoiceInput {
   Scope scope = Scope::sip;
   std::uint64_t bytes = 0;  ///< S as in nccl-tests
   int root = 0;
-  int lanes = 0;                         ///< PEs of a contributor that share its data; 0: all there are
   bool in_place = true;                  ///< algorithms that are kernels work in place only
   const CallTensors* tensors = nullptr;  ///< where the data lie, for a rehearsal; null: by estimates alone
 };
@@ -81,7 +80,7 @@ class Chooser {
   const Group& group_;
   mutable std::optional<TunedTable> shipped_;  ///< of the machine, once it has been asked for
   /// The last: how the tensors lie.
-  using Key = std::tuple<CollectiveOp, Scope, std::uint64_t, int, int, bool, std::vector<std::uint64_t>>;
+  using Key = std::tuple<CollectiveOp, Scope, std::uint64_t, int, bool, std::vector<std::uint64_t>>;
   std::map<Key, Choice> made_;
 };
 

@@ -7,6 +7,7 @@
 
 #include "ccl/call_keys.h"
 #include "ccl/layout.h"
+#include "ccl/legal.h"
 #include "ccl/neighbours.h"
 #include "ccl/part_tl.h"
 #include "ccl/schedule_call.h"
@@ -197,9 +198,7 @@ Collective::Launch Collective::bind(int rank, CollectiveCall call, const LaunchM
                                     const LaunchMessage::TensorArg& out) const {
   const Algorithm& algorithm = *impl_->entry.algorithm;
   check_serves(impl_->entry, call.op);
-  const bool reduces =
-      call.op == CollectiveOp::all_reduce || call.op == CollectiveOp::reduce || call.op == CollectiveOp::reduce_scatter;
-  if (reduces && call.dtype == DType::boolean && call.reduce_op != ReduceOp::max && call.reduce_op != ReduceOp::min) {
+  if (reduces(call.op) && !legal(call.op, call.dtype, call.reduce_op)) {
     throw Error(fmt::format("{} of bool is not defined; use max (or) or min (and)", to_string(call.reduce_op)));
   }
   const int ranks = impl_->shape.ranks;
@@ -229,7 +228,7 @@ Collective::Launch Collective::bind(int rank, CollectiveCall call, const LaunchM
     if (in.base != out.base) throw Error(fmt::format("algorithm '{}' works in place only", name()));
     impl_->bind_kernel(rank, in, launch);
   }
-  if (reduces && launch.call.reduce_op == ReduceOp::avg) {
+  if (reduces(launch.call.op) && launch.call.reduce_op == ReduceOp::avg) {
     double divisor = 0;
     store_element(&divisor, launch.call.dtype, 0, launch.contributions);
     if (load_element(&divisor, launch.call.dtype, 0) != launch.contributions) {

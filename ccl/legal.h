@@ -19,6 +19,13 @@ constexpr bool rooted(CollectiveOp op) {
          op == CollectiveOp::scatter;
 }
 
+/// The output may be the input, or a block of it: of all_gather and reduce_scatter the contributor's own.
+constexpr bool works_in_place(CollectiveOp op, Scope scope) {
+  if (op == CollectiveOp::all_gather || op == CollectiveOp::reduce_scatter) return scope == Scope::sip;
+  return op == CollectiveOp::all_reduce || op == CollectiveOp::reduce || op == CollectiveOp::broadcast ||
+         op == CollectiveOp::barrier;
+}
+
 /// A (operation, data type, reduce op) triple that is defined. What does not reduce moves any type and has no reduce op
 /// but `sum`, which it ignores. Numbers, integers included, have all reduce ops; a bool has max (or) and min (and).
 /// A barrier has no data.

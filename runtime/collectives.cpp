@@ -87,11 +87,6 @@ bool needs_out(const CollectiveCall& call, bool is_root) {
   return !(is_transfer(call) && call.from < 0);
 }
 
-bool works_in_place(Op op, Scope scope) {
-  if (op == Op::all_gather || op == Op::reduce_scatter) return scope == Scope::sip;
-  return op == Op::all_reduce || op == Op::reduce || op == Op::broadcast;
-}
-
 /// The form of the side that is elsewhere, where nobody said it: as many rows, placed alike.
 TensorForm default_form(const TensorForm& here, std::int64_t count) {
   const std::int64_t rows = count % here.shape.rows == 0 ? here.shape.rows : 1;
@@ -181,10 +176,10 @@ void Call::check_tensors() {
   }
   in_place_ = in && out && &in.state() == &out.state();
   const Scope scope = group_.scope();
-  if (in_place_ && !works_in_place(call_.op, scope)) {
+  if (in_place_ && !ccl::works_in_place(call_.op, scope)) {
     throw std::invalid_argument(fmt::format(
         "{}: 'in' and 'out' are one tensor, which {} does not allow{}", who_, who_,
-        works_in_place(call_.op, Scope::sip) ? fmt::format(" with scope {}", to_string(scope)) : std::string()));
+        ccl::works_in_place(call_.op, Scope::sip) ? fmt::format(" with scope {}", to_string(scope)) : std::string()));
   }
 }
 

@@ -69,7 +69,7 @@ ProcessGroup::Chosen ProcessGroup::algorithm_for(const CollectiveCall& call, con
                                                  bool in_place) {
   if (algorithm_ != kAuto) return {};
   const ccl::CallTensors tensors{call, in, out};
-  const ccl::Choice& choice = chooser_.choose({call.op, options_.scope, bytes, call.root, 0, in_place, &tensors});
+  const ccl::Choice& choice = chooser_.choose({call.op, options_.scope, bytes, call.root, in_place, &tensors});
   return {load(choice.algorithm), &choice};
 }
 

@@ -19,7 +19,6 @@ struct Lattice {
   bool ring_y() const { return wrap_y && h > 2; }
   bool line() const { return w == 1 || h == 1; }                                 ///< one dimension only
   bool regular() const { return (ring_x() || w <= 2) && (ring_y() || h <= 2); }  ///< all nodes have as many links
-  int diameter() const { return (ring_x() ? w / 2 : w - 1) + (ring_y() ? h / 2 : h - 1); }
   /// Next nodes, each once.
   std::vector<int> neighbours(int node) const;
 };

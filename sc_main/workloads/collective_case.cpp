@@ -8,6 +8,7 @@
 #include <map>
 #include <stdexcept>
 
+#include "ccl/legal.h"
 #include "sc_main/workloads/placement_option.h"
 
 namespace kernbench {
@@ -105,8 +106,8 @@ std::vector<TileView> tiles_in(Scope scope, const DPPolicy& policy, const Placem
 }
 
 void check_in_place(const CollectiveCase& c) {
-  if (!c.in_place || works_in_place(c.op, c.scope)) return;
-  if (works_in_place(c.op, Scope::sip)) {
+  if (!c.in_place || ccl::works_in_place(c.op, c.scope)) return;
+  if (ccl::works_in_place(c.op, Scope::sip)) {
     throw std::invalid_argument(fmt::format("--in-place 1: {} works in place with scope sip only", to_string(c.op)));
   }
   throw std::invalid_argument(
@@ -120,11 +121,6 @@ Shape tile_shape(Scope scope, const DPPolicy& policy, const PlacementUnits& unit
 }
 
 }  // namespace
-
-bool works_in_place(CollectiveOp op, Scope scope) {
-  if (op == Op::all_gather || op == Op::reduce_scatter) return scope == Scope::sip;
-  return op == Op::all_reduce || op == Op::reduce || op == Op::broadcast || op == Op::barrier;
-}
 
 int contributions_of(const CollectiveCase& c, const PlacementUnits& units) {
   return c.ranks * tiles_of(c.scope, in_is_whole(c.op) ? c.out_policy : c.in_policy, units);
@@ -266,7 +262,7 @@ double bus_factor(CollectiveOp op, int contributions) {
 }
 
 Pattern input_pattern(const CollectiveCase& c, const PlacementUnits& units, std::uint64_t seed) {
-  const bool reduces = c.op == Op::all_reduce || c.op == Op::reduce || c.op == Op::reduce_scatter;
+  const bool reduces = ccl::reduces(c.op);
   const bool adds = reduces && (c.reduce_op == ReduceOp::sum || c.reduce_op == ReduceOp::avg);
   const Pattern::Range range = reduces && c.reduce_op == ReduceOp::prod ? Pattern::Range::factor
                                : adds || !is_float(c.dtype)             ? Pattern::Range::term

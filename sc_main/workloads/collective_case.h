@@ -74,9 +74,6 @@ class CollectiveLayout {
   std::vector<TileView> in_tiles_, out_tiles_;  ///< of a rank; one that is the whole tensor where it is a whole
 };
 
-/// The output may be the input, or a block of it: of all_gather and reduce_scatter the contributor's own.
-bool works_in_place(CollectiveOp op, Scope scope);
-
 /// The size, as the operation counts it, of blocks of which every shard has `elements` elements.
 std::uint64_t size_of_shards(const CollectiveCase& c, const PlacementUnits& units, std::int64_t elements);
 

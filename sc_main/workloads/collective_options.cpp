@@ -40,7 +40,7 @@ void CollectiveOptions::add_to(po::options_description& options) {
         "f64, f32, f16, bf16, f8e4m3, f8e5m2, i64, i32, i16, i8, bool");
     add("in-place",
         po::value(&in_place_)
-            ->default_value(works_in_place(op_, Scope::sip) && blocks_in_size(op_, 2) == 1 ? 1 : 0)
+            ->default_value(ccl::works_in_place(op_, Scope::sip) && blocks_in_size(op_, 2) == 1 ? 1 : 0)
             ->implicit_value(1),
         "output in the input: 0 or 1");
     add("placement", po::value(&placement_)->default_value("cube=column_wise,pe=column_wise"),

@@ -86,7 +86,7 @@ bool average_is_legal(const Partial& row) {
 /// Outputs that differ from tile to tile cannot be copies of each other.
 bool output_is_legal(const Partial& row) {
   if (chosen(row, {kOp, kScope, kOutput}) && row[kOutput] == kInPlace &&
-      !works_in_place(pick(kOps, row, kOp), pick(kScopes, row, kScope))) {
+      !ccl::works_in_place(pick(kOps, row, kOp), pick(kScopes, row, kScope))) {
     return false;
   }
   if (!chosen(row, {kOp, kScope, kPlacement, kOutput})) return true;

@@ -43,7 +43,7 @@ MachineMap linked(SipTopology topology, int sips, int w, int h) {
 double bound(const MachineMap& map, const char* name, Scope scope = Scope::sip) {
   ccl::BoundInput input{kBytes, scope, std::vector<std::uint16_t>(map.sips), {}};
   std::iota(input.sips.begin(), input.sips.end(), std::uint16_t{0});
-  for (const ccl::Bound& b : ccl::all_reduce_bounds(map, input)) {
+  for (const ccl::Bound& b : ccl::collective_bounds(map, input)) {
     if (b.name == name) return b.ns / 10'000;  // in units of S/B
   }
   return -1;
@@ -112,7 +112,7 @@ TEST(Bounds, MemoryIsReadOnceAndWrittenOnce) {
 }
 
 TEST(Bounds, OneContributionHasNothingToCombine) {
-  const auto bounds = ccl::all_reduce_bounds(linked(SipTopology::ring_1d, 1, 0, 0), {kBytes, Scope::sip, {0}, {}});
+  const auto bounds = ccl::collective_bounds(linked(SipTopology::ring_1d, 1, 0, 0), {kBytes, Scope::sip, {0}, {}});
   ASSERT_EQ(bounds.size(), 1u);
   EXPECT_EQ(bounds[0].name, "none");
   EXPECT_EQ(bounds[0].ns, 0);

@@ -95,8 +95,7 @@ TEST(Choice, MeasuredTimesAreThoseOfTensorsOverAllPes) {
     call.op = CollectiveOp::all_reduce;
     call.dtype = DType::f16;
     const ccl::CallTensors tensors{call, lies, lies};
-    const auto& candidates =
-        chooser.choose({CollectiveOp::all_reduce, Scope::sip, 1024, 0, 0, true, &tensors}).candidates;
+    const auto& candidates = chooser.choose({CollectiveOp::all_reduce, Scope::sip, 1024, 0, true, &tensors}).candidates;
     return std::any_of(candidates.begin(), candidates.end(), [](const auto& c) { return c.measured; });
   };
   EXPECT_TRUE(measured(tensor(512, {{0, 128}, {128, 128}, {256, 128}, {384, 128}})));

@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "ccl/legal.h"
 #include "sc_main/workloads/numerics.h"
 
 namespace kernbench::chakra {
@@ -43,7 +44,7 @@ Walk::Call Walk::make_call(const Communication& communication, const PlacementUn
   c.dtype = c.op == CollectiveOp::barrier ? DType::i32 : options_.dtype;
   c.reduce_op = c.op == CollectiveOp::barrier ? ReduceOp::sum : options_.reduce_op;
   c.in_place =
-      works_in_place(c.op, Scope::sip) && c.op != CollectiveOp::all_gather && c.op != CollectiveOp::reduce_scatter;
+      ccl::works_in_place(c.op, Scope::sip) && c.op != CollectiveOp::all_gather && c.op != CollectiveOp::reduce_scatter;
   c.root = communication.root;
   c.ranks = static_cast<int>(communication.ranks.size());
   c.in_policy = c.out_policy = options_.policy;
