@@ -145,7 +145,7 @@ void RuntimeImpl::check_stopped() const {
 std::string RuntimeImpl::deadlock_text() const {
   std::vector<Blocked> blocked;
   if (explain) explain(blocked);
-  return deadlock_report(blocked, blocked_ranks(), dispatcher.now());
+  return deadlock_report(blocked, blocked_ranks(), dispatcher.latest());
 }
 
 void Runtime::check() const {

@@ -45,7 +45,7 @@ Runtime& Simulation::runtime() { return model_->runtime; }
 topology::Machine& Simulation::machine() { return model_->machine; }
 Ps Simulation::now() {
   const Dispatcher& dispatcher = model_->machine.dispatcher();
-  return dispatcher.limit_reached() ? options_.limit() : dispatcher.now();
+  return dispatcher.limit_reached() ? options_.limit() : dispatcher.latest();
 }
 
 void Simulation::run() {

@@ -200,12 +200,12 @@ class Validation {
 
   void print(const Summary& summary) const {
     fmt::print("# {}, {}{}\n", domain_.name, to_string(fidelity_), options_.sample ? ", sample" : "");
-    fmt::print("# {:<58}{:<46}{:>12}{:>12} {:>10}{:>9}  verdict\n", "case", "metric", "reference", "measured", "error",
+    fmt::print("# {:<57} {:<45} {:>12}{:>12} {:>10}{:>9}  verdict\n", "case", "metric", "reference", "measured", "error",
                "limit");
     for (const Case& one : cases_) {
       const bool outside = one.judged && !one.within();
       if (options_.quiet && !outside) continue;
-      fmt::print("  {:<58}{:<46}{:>12.6g}{:>12.6g} {:>10}{:>9}  {}\n", one.name, one.metric, one.reference,
+      fmt::print("  {:<57} {:<45} {:>12.6g}{:>12.6g} {:>10}{:>9}  {}\n", one.name, one.metric, one.reference,
                  one.measured, percent(one.error), fmt::format("{:.4g}%", one.limit * 100),
                  outside      ? "OUTSIDE"
                  : one.judged ? "within"

@@ -74,6 +74,17 @@ TEST(Run, DoesNotDependOnTheRecordersWindow) {
             without_host(run(tool, with(kSmall, {"--recorder-window", "4096"}))));
 }
 
+/// With an op log all SIPs keep step, without one they run ahead of each other and of what the host is told.
+TEST(Run, EndsAtTheSameInstantWhetherSipsKeepStepOrNot) {
+  const Tool tool;
+  const std::vector<std::string> groups{"run",         "all_reduce", "--topology", "ring8", "-b",      "4K",
+                                        "--algorithm", "ring",       "--group",    "0,1,2", "--group", "4,5"};
+  const ordered_json ahead = run(tool, groups), in_step = run(tool, with(groups, {"--oplog", "ops"}));
+  EXPECT_EQ(ahead["sim_time_ps"], in_step["sim_time_ps"]);
+  EXPECT_EQ(ahead["energy_pj"], in_step["energy_pj"]);
+  EXPECT_EQ(ahead["results"], in_step["results"]);
+}
+
 TEST(Run, WavesAndOpLogChangeNothing) {
   const Tool tool;
   const ordered_json plain = run(tool, kSmall);

@@ -78,6 +78,8 @@ TEST(Dispatcher, TellsTheHostInOrderOfTimeThenSipThoughQueuesAreAhead) {
     EXPECT_EQ(one.host_now, one.at);
     EXPECT_EQ(one.models_now, 9u);
   }
+  EXPECT_EQ(dispatcher.now(), 5u);
+  EXPECT_EQ(dispatcher.latest(), 9u);
 }
 
 /// The host hears something at 7 and reaches a SIP no sooner than 5 later. What a run with a model's event at `last` says.

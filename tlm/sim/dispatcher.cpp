@@ -26,6 +26,12 @@ std::uint64_t Dispatcher::executed() const {
   return sum;
 }
 
+Ps Dispatcher::latest() const {
+  Ps latest = now_;
+  for (const EventQueue& queue : queues_) latest = std::max(latest, queue.now());
+  return latest;
+}
+
 void Dispatcher::notify_host(sc_core::sc_event& event) {
   // Within an activation the models may be ahead of the kernel; the thread resumes at the models' instant.
   event.notify(sc_core::sc_time::from_value(stepping_ ? now_ - kernel_now() : 0));

@@ -23,6 +23,8 @@ class Dispatcher : public sc_core::sc_module {
   unsigned sips() const { return static_cast<unsigned>(queues_.size()); }
   /// The host's clock in what it is told or does; else the latest instant that any queue has executed.
   Ps now() const { return now_; }
+  /// Latest instant that the host or any queue has reached.
+  Ps latest() const;
   std::uint64_t executed() const;
 
   /// No SIP reaches another one in less than `sips`, none the host and the host none in less than `host`: a queue may
