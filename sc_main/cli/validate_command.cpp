@@ -200,8 +200,8 @@ class Validation {
 
   void print(const Summary& summary) const {
     fmt::print("# {}, {}{}\n", domain_.name, to_string(fidelity_), options_.sample ? ", sample" : "");
-    fmt::print("# {:<57} {:<45} {:>12}{:>12} {:>10}{:>9}  verdict\n", "case", "metric", "reference", "measured", "error",
-               "limit");
+    fmt::print("# {:<57} {:<45} {:>12}{:>12} {:>10}{:>9}  verdict\n", "case", "metric", "reference", "measured",
+               "error", "limit");
     for (const Case& one : cases_) {
       const bool outside = one.judged && !one.within();
       if (options_.quiet && !outside) continue;

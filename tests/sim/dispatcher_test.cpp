@@ -82,7 +82,8 @@ TEST(Dispatcher, TellsTheHostInOrderOfTimeThenSipThoughQueuesAreAhead) {
   EXPECT_EQ(dispatcher.latest(), 9u);
 }
 
-/// The host hears something at 7 and reaches a SIP no sooner than 5 later. What a run with a model's event at `last` says.
+/// The host hears something at 7 and reaches a SIP no sooner than 5 later. What a run with a model's event at `last`
+/// says.
 std::vector<Ps> order_with(Ps last) {
   Dispatcher dispatcher("dispatcher", 1);
   dispatcher.set_lookahead(100, 5);
