@@ -32,18 +32,28 @@ TEST(Dispatcher, RunsQueuesInOrderOfTimeThenSip) {
   EXPECT_EQ(dispatcher.now(), 10u);
 }
 
-TEST(Dispatcher, WithALookaheadRunsEachQueueThroughItsWindow) {
+/// Events at 0, 9 and 10 of two SIPs, those of SIP 1 plus 100, in the order in which windows run them.
+std::vector<int> order_of_windows(Ps between_sips, Ps to_host) {
   Dispatcher dispatcher("dispatcher", 2);
-  dispatcher.set_lookahead(10, 10);
+  dispatcher.set_lookahead(between_sips, to_host);
   std::vector<int> order;
   auto* log = &order;
   for (const Ps time : {0, 9, 10}) {
-    dispatcher.queue(1).at(time, [log, time] { log->push_back(100 + static_cast<int>(time)); });
-    dispatcher.queue(0).at(time, [log, time] { log->push_back(static_cast<int>(time)); });
+    for (const unsigned sip : {1U, 0U}) {
+      dispatcher.queue(sip).at(time, [log, time, sip] { log->push_back(static_cast<int>(100 * sip + time)); });
+    }
   }
   sc_core::sc_start();
-  EXPECT_EQ(order, (std::vector<int>{0, 9, 100, 109, 10, 110}));
   EXPECT_EQ(dispatcher.now(), 10u);
+  return order;
+}
+
+TEST(Dispatcher, WithALookaheadRunsEachQueueThroughItsWindow) {
+  EXPECT_EQ(order_of_windows(10, 10), (std::vector<int>{0, 9, 100, 109, 10, 110}));
+}
+
+TEST(Dispatcher, AWindowIsNoLongerThanTheWayToTheHostAndBack) {
+  EXPECT_EQ(order_of_windows(100, 5), (std::vector<int>{0, 9, 100, 109, 10, 110}));
 }
 
 TEST(Dispatcher, TellsTheHostInOrderOfTimeThenSipThoughQueuesAreAhead) {
@@ -101,20 +111,6 @@ TEST(Dispatcher, AQueueMayRunAheadOfTheHostUpToWhereItsAnswerCanReach) {
 }
 
 TEST(Dispatcher, NoQueuePassesWhereTheHostsAnswerCanReach) { EXPECT_EQ(order_with(12), (std::vector<Ps>{7, 12})); }
-
-TEST(Dispatcher, AWindowIsNoLongerThanTheWayToTheHostAndBack) {
-  Dispatcher dispatcher("dispatcher", 2);
-  dispatcher.set_lookahead(100, 5);
-  std::vector<int> order;
-  auto* log = &order;
-  for (const Ps time : {0, 9, 10}) {
-    for (const unsigned sip : {0U, 1U}) {
-      dispatcher.queue(sip).at(time, [log, time, sip] { log->push_back(static_cast<int>(100 * sip + time)); });
-    }
-  }
-  sc_core::sc_start();
-  EXPECT_EQ(order, (std::vector<int>{0, 9, 100, 109, 10, 110}));
-}
 
 TEST(Dispatcher, AHostThreadActsAtItsOwnTimeOnAQueueThatIsAhead) {
   Dispatcher dispatcher("dispatcher", 1);
