@@ -183,8 +183,9 @@ bool HopCommitEngine::pass_idle(Queue& queue, Packet& packet, Cycle head) {
   const unsigned vc = net.waiting != nullptr ? kNoVc : free_channel(queue, net);
   if (vc == kNoVc || net.free[vc] > at) return false;
   const Queue& behind = net.vcs[vc];
-  if (!decided(behind, flits_(packet), net.depth) || usable(behind, 0, net.depth) > earliest) return false;
-  if (queue.level == kOrdinary && free_from(queue, *net.link, earliest) > earliest) return false;
+  Link& link = *net.link;
+  if (!decided(behind, flits_(packet), link.depth) || usable(behind, 0, link.depth) > earliest) return false;
+  if (queue.level == kOrdinary && free_from(queue, link, earliest) > earliest) return false;
   packet.next = nullptr;
   queue.first = queue.last = &packet;
   queue.va = at;
@@ -261,7 +262,7 @@ void HopCommitEngine::forward(Queue& queue, Network& net) {
   }
   queue.output = net.output;
   Queue& behind = net.vcs[vc];
-  const std::uint32_t depth = net.depth;
+  const std::uint32_t depth = net.link->depth;
   if (!decided(behind, flits_(*queue.first), depth)) {
     queue.owned = static_cast<std::uint8_t>(vc);
     net.free[vc] = kNoCycle;
@@ -374,11 +375,11 @@ void HopCommitEngine::push_aside(hop::Maps& output, hop::Maps& input, unsigned l
   if (queue.source) {
     go_on(behind, packet, packet.first_cycle);
   } else if (whole && link.port != nullptr) {
-    actions_.pass(queue.router, queue.port->number, queue.output, packet, packet.first_cycle, packet.last_cycle);
+    actions_.pass(queue.port->router, queue.port->number, queue.output, packet, packet.first_cycle, packet.last_cycle);
     settle(queue, flits, net, passage);
     return;
   } else {
-    actions_.head(queue.router, queue.port->number, queue.output, packet, packet.first_cycle);
+    actions_.head(queue.port->router, queue.port->number, queue.output, packet, packet.first_cycle);
   }
   if (whole) finish(queue, packet, flits, net, passage);
 }

@@ -15,7 +15,7 @@ namespace kernbench {
 [[gnu::always_inline]] inline HopCommitEngine::Network& HopCommitEngine::route(const Queue& queue,
                                                                                const Packet& packet) {
   const unsigned output =
-      routes_.next_port(static_cast<std::uint16_t>(queue.router), {packet.exit_router, packet.exit_port});
+      routes_.next_port(static_cast<std::uint16_t>(queue.port->router), {packet.exit_router, packet.exit_port});
   Network* to = queue.onward[output];
   return to != nullptr ? *to : make_onward(queue, output);
 }

@@ -55,13 +55,11 @@ HopCommitEngine::Network& HopCommitEngine::network(Link& link, unsigned number) 
   if (made != nullptr) return *made;
   made = networks_.emplace_back(std::make_unique<Network>()).get();
   made->link = &link;
-  made->depth = link.depth;
   made->queues = std::make_unique<Queue[]>(config_.vcs_per_set);
   made->vcs = made->queues.get();
   for (unsigned k = 0; k < config_.vcs_per_set; ++k) {
     Queue& queue = made->vcs[k];
     queue.port = link.port;
-    queue.router = link.router;
     queue.number = static_cast<std::uint8_t>(config_.first_vc(static_cast<int>(number)) + k);
     queue.level = static_cast<std::uint8_t>(priority_level(static_cast<int>(number)));
     if (link.port != nullptr) queue.onward = onward_of(link.router, number);
@@ -76,8 +74,8 @@ HopCommitEngine::Network** HopCommitEngine::onward_of(unsigned router, unsigned 
 }
 
 HopCommitEngine::Network& HopCommitEngine::make_onward(const Queue& queue, unsigned output) {
-  Network& made = network(out_link(queue.router, output), split_.network(queue.number));
-  made.router = static_cast<std::uint16_t>(queue.router);
+  Network& made = network(out_link(queue.port->router, output), split_.network(queue.number));
+  made.router = queue.port->router;
   made.output = static_cast<std::uint8_t>(output);
   queue.onward[output] = &made;
   return made;
@@ -93,7 +91,6 @@ HopCommitEngine::Queue& HopCommitEngine::source_line(Port& port, const Packet& p
     network(port.in, number);
     for (unsigned k = 0; k < lines; ++k) {
       sources[k].port = &port;
-      sources[k].router = port.router;
       sources[k].source = true;
       sources[k].onward = &port.in.networks[number];
       sources[k].level = static_cast<std::uint8_t>(priority_level(static_cast<int>(number)));

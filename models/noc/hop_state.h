@@ -25,10 +25,9 @@ struct Run {
 /// Packets in one virtual channel of an input buffer, or those that wait in a source to enter one.
 struct alignas(64) Queue {
   Packet* first = nullptr;
-  std::uint32_t arriving = 0;  ///< as buffer: packets on the way here
-  std::uint32_t router = 0;    ///< of the port
-  Cycle gone = 0;              ///< after the tail of the packet that left last
-  Cycle wake = kNoCycle;       ///< the pending evaluation
+  Packet* last = nullptr;
+  Cycle gone = 0;         ///< after the tail of the packet that left last
+  Cycle wake = kNoCycle;  ///< the pending evaluation
   Port* port = nullptr;
   Network** onward = nullptr;                ///< what its packets go to, by output; of a source: its only way
   std::uint32_t assigned = 0, departed = 0;  ///< as buffer: running numbers of flits
@@ -41,11 +40,11 @@ struct alignas(64) Queue {
   bool source = false;
   bool watched = false;  ///< one of sender, trailing, trailing_packet is set
 
-  Packet* last = nullptr;
   // As buffer: when its places may be used again, and who waits to know.
-  std::array<Run, 4> runs;    ///< older ones are long past: a packet is handled when the one before it has left
-  Queue* sender = nullptr;    ///< waits for a decision here to have credit
-  Queue* trailing = nullptr;  ///< its packet is longer than this buffer, its tail follows this one's head
+  std::uint32_t arriving = 0;  ///< packets on the way here
+  std::array<Run, 4> runs;     ///< older ones are long past: a packet is handled when the one before it has left
+  Queue* sender = nullptr;     ///< waits for a decision here to have credit
+  Queue* trailing = nullptr;   ///< its packet is longer than this buffer, its tail follows this one's head
   // As sender.
   Queue* next_waiting = nullptr;
   Cycle va = 0;                       ///< of the channel that it owns
@@ -81,8 +80,7 @@ struct alignas(64) Network {
   Queue* waiting = nullptr;  ///< queues that wait for a channel, first come first served
   std::uint8_t next = 0;     ///< round robin
   std::uint8_t output = 0;   ///< that leads here, of `router`
-  std::uint16_t router = 0;
-  std::uint32_t depth = 0;            ///< of the link
+  std::uint32_t router = 0;
   std::array<Cycle, kMaxVcs> free{};  ///< from when on a packet may be given the channel; kNoCycle: not decided
   Queue* last_waiting = nullptr;
   std::unique_ptr<Queue[]> queues;
