@@ -40,11 +40,6 @@ bool overlap(const Range& a, const Range& b) {
          (offset + interval.row_bytes > rows.stride && (interval.begin - rows.begin) / rows.stride + 1 < rows.rows);
 }
 
-bool Scoreboard::conflict(const Access& access, const Range& range, std::uint64_t end) const {
-  if (access.range.begin >= end || range.begin >= access.end) return false;
-  return (access.range.write || range.write) && overlap(access.range, range);
-}
-
 void Scoreboard::wait(Access& access, Hazard& op) {
   if (access.last != kNobody && waiters_[access.last].op == &op) return;  // by another range of this op
   std::uint32_t node = static_cast<std::uint32_t>(waiters_.size());
@@ -60,43 +55,75 @@ void Scoreboard::wait(Access& access, Hazard& op) {
   ++op.pending;
 }
 
+void Scoreboard::wait_for_earlier(Hazard& op, const Range& range) {
+  const Span span{range.begin, range.end()};
+  for (std::size_t place = 0; place < spans_.size(); ++place) {
+    if (!span.meets(spans_[place])) continue;
+    Access& access = accesses_[place];
+    const bool in_order = op.chain != 0 && access.owner->chain == op.chain;
+    if (!in_order && (access.range.write || range.write) && overlap(access.range, range)) wait(access, op);
+  }
+}
+
+void Scoreboard::add(Hazard& op, const Range& range) {
+  std::uint32_t place = free_access_;
+  if (place == kNobody) {
+    place = static_cast<std::uint32_t>(accesses_.size());
+    accesses_.emplace_back();
+    spans_.emplace_back();
+  } else {
+    free_access_ = accesses_[place].next;
+  }
+  accesses_[place] = {range, &op, op.accesses};
+  spans_[place] = {range.begin, range.end()};
+  op.accesses = place;
+  ++in_use_;
+}
+
+void Scoreboard::remove(std::uint32_t place) {
+  accesses_[place].next = free_access_;
+  spans_[place] = kNowhere;
+  free_access_ = place;
+  --in_use_;
+}
+
 void Scoreboard::enter(Hazard& op, const Range* ranges, std::size_t count) {
   op.pending = 0;
-  const std::size_t earlier = accesses_.size();
   for (std::size_t i = 0; i < count; ++i) {
-    const Range& range = ranges[i];
-    if (range.empty()) continue;
-    const std::uint64_t end = range.end();
-    for (std::size_t j = 0; j < earlier; ++j) {
-      Access& access = accesses_[j];
-      if (!conflict(access, range, end) || (op.chain != 0 && access.owner->chain == op.chain)) continue;
-      wait(access, op);
-    }
-    accesses_.push_back({range, end, &op});
+    if (!ranges[i].empty()) wait_for_earlier(op, ranges[i]);
+  }
+  for (std::size_t i = count; i-- > 0;) {
+    if (!ranges[i].empty()) add(op, ranges[i]);
   }
 }
 
 void Scoreboard::release(Hazard& op, What what, std::vector<Hazard*>& ready) {
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < accesses_.size(); ++i) {
-    const Access& access = accesses_[i];
-    if (access.owner != &op || (what == What::reads && access.range.write)) {
-      if (kept != i) accesses_[kept] = access;
-      ++kept;
+  for (std::uint32_t* link = &op.accesses; *link != kNobody;) {
+    const std::uint32_t place = *link;
+    Access& access = accesses_[place];
+    if (what == What::reads && access.range.write) {
+      link = &access.next;
       continue;
     }
     for (std::uint32_t node = access.first; node != kNobody; node = waiters_[node].next) {
       if (--waiters_[node].op->pending == 0) ready.push_back(waiters_[node].op);
       free_.push_back(node);
     }
+    *link = access.next;
+    remove(place);
   }
-  accesses_.resize(kept);
 }
 
 void Scoreboard::clear() {
+  for (std::size_t place = 0; place < accesses_.size(); ++place) {
+    if (spans_[place].end != 0) accesses_[place].owner->accesses = kNobody;
+  }
   accesses_.clear();
+  spans_.clear();
   waiters_.clear();
   free_.clear();
+  free_access_ = kNobody;
+  in_use_ = 0;
 }
 
 }  // namespace kernbench::pe

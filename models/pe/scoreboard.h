@@ -5,9 +5,12 @@
 
 namespace kernbench::pe {
 
+inline constexpr std::uint32_t kNobody = ~std::uint32_t{0};
+
 /// Whoever waits on a Scoreboard: an op. It is ready once `pending` is zero.
 struct Hazard {
   std::uint32_t pending = 0;
+  std::uint32_t accesses = kNobody;  ///< the Scoreboard's: the first of its accesses there
   std::uint64_t chain = 0;  ///< not 0: ops of one chain do not wait for each other, their engine keeps their order
 };
 
@@ -37,8 +40,8 @@ bool overlap(const Range& a, const Range& b);
 ///
 /// enter() is called in program order. An op waits for every access of an earlier op that conflicts with one of its
 /// own, unless both belong to one chain; release() ends an op's accesses, all or only its reads (a store has read its
-/// source long before its last acknowledgement is back). Cost: linear in the accesses in flight, which the engines'
-/// queues bound.
+/// source long before its last acknowledgement is back). enter() looks at all accesses in flight, which the engines'
+/// queues bound, 16 bytes each; release() at those of the op.
 class Scoreboard {
  public:
   /// Adds `op` and sets op.pending. REQUIRES: `op` has no access here.
@@ -48,24 +51,33 @@ class Scoreboard {
   void release(Hazard& op, What what, std::vector<Hazard*>& ready);
   /// Forgets everything: the kernel failed and nothing more will be entered.
   void clear();
-  std::size_t size() const { return accesses_.size(); }
+  std::size_t size() const { return in_use_; }
 
  private:
-  static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
+  struct Span {
+    std::uint64_t begin, end;
+    bool meets(const Span& other) const { return begin < other.end && other.begin < end; }
+  };
+  static constexpr Span kNowhere{~std::uint64_t{0}, 0};
   struct Access {
     Range range;
-    std::uint64_t end;
     Hazard* owner;
+    std::uint32_t next;                             // of its owner; of a free place: the next free one
     std::uint32_t first = kNobody, last = kNobody;  // of those that wait for it, in waiters_
   };
   struct Waiter {
     Hazard* op;
     std::uint32_t next;
   };
-  bool conflict(const Access& access, const Range& range, std::uint64_t end) const;
+  void wait_for_earlier(Hazard& op, const Range& range);
   void wait(Access& access, Hazard& op);
+  void add(Hazard& op, const Range& range);
+  void remove(std::uint32_t place);
 
-  std::vector<Access> accesses_;  // in order of entry
+  std::vector<Access> accesses_;
+  std::vector<Span> spans_;  // of each access; kNowhere: a free place
+  std::uint32_t free_access_ = kNobody;
+  std::size_t in_use_ = 0;
   std::vector<Waiter> waiters_;   // a pool of list nodes
   std::vector<std::uint32_t> free_;
 };
