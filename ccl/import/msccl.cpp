@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 #include <tuple>
 
@@ -44,6 +45,7 @@ struct Held {
   std::int32_t block = -1;              ///< of the schedule; -1: nothing
   Datum datum;                          ///< which part of the data it is
   std::vector<std::uint64_t> summands;  ///< gpus, a bit each
+  const FileStep* by = nullptr;         ///< the last that put something here; null: none, it is the gpu's input
 };
 
 class Importer {
@@ -78,6 +80,7 @@ class Importer {
       if (idle > lambda_ + 2) stuck();
     }
     check_left_over();
+    check_outputs();
     finish();
     return std::move(schedule_);
   }
@@ -92,6 +95,7 @@ class Importer {
     Held temporary;
   };
   struct Message {
+    const FileStep* sent_by;
     std::int32_t channel;
     std::int64_t arrives;
     Held held;
@@ -152,9 +156,9 @@ class Importer {
   // ---- Places ----
 
   /// In place some buffers are parts of others.
-  Place resolve(const Worker& worker, Place place) const {
+  Place resolve(std::int32_t gpu, Place place) const {
     if (!file_.in_place || place.buffer == Buffer::scratch) return place;
-    const std::int32_t own = worker.gpu->id * schedule_.units;
+    const std::int32_t own = gpu * schedule_.units;
     switch (file_.op) {
       case CollectiveOp::all_gather:
         return place.buffer == Buffer::input ? Place{Buffer::output, own + place.chunk} : place;
@@ -243,7 +247,7 @@ class Importer {
       for (std::int32_t chunk = 0; chunk < chunks_of(Buffer::input); ++chunk) {
         const Datum datum = datum_in(gpu, chunk);
         if (datum.origin != kEveryNode && datum.origin != gpu) continue;
-        Held held{input_block(datum), datum, std::vector<std::uint64_t>(at((gpus_ + 63) / 64))};
+        Held held{input_block(datum), datum, std::vector<std::uint64_t>(at((gpus_ + 63) / 64)), nullptr};
         held.summands[at(gpu / 64)] |= std::uint64_t{1} << (gpu % 64);
         const Place place =
             gathered ? Place{Buffer::output, gpu * schedule_.units + chunk} : Place{Buffer::input, chunk};
@@ -252,14 +256,16 @@ class Importer {
     }
   }
 
-  [[noreturn]] void fail(const Worker& worker, const std::string& text, const std::string& hint = "") const {
-    const Micro& micro = worker.steps[worker.next];
-    throw ConfigError(worker.block->steps[at(micro.file_step)].where, text, hint);
+  static const FileStep& step_of(const Worker& worker) {
+    return worker.block->steps[at(worker.steps[worker.next].file_step)];
+  }
+  [[noreturn]] static void fail(const Worker& worker, const std::string& text, const std::string& hint = "") {
+    throw ConfigError(step_of(worker).where, text, hint);
   }
 
   Held& held(Worker& worker, Place place, bool scratch) {
     if (scratch) return worker.temporary;
-    place = resolve(worker, place);
+    place = resolve(worker.gpu->id, place);
     if (place.chunk < 0 || place.chunk >= chunks_of(place.buffer)) {
       fail(worker, fmt::format("chunk {} of a buffer of {}", place.chunk, chunks_of(place.buffer)));
     }
@@ -271,7 +277,7 @@ class Importer {
     const auto number = static_cast<std::int32_t>(worker.block - worker.gpu->blocks.data());
     const std::int32_t gpu = worker.gpu->id;
     if (micro.scratch) return scratch_block(true, {Buffer::scratch, number}, datum);
-    const Place place = resolve(worker, micro.place);
+    const Place place = resolve(gpu, micro.place);
     if (place.buffer == Buffer::scratch) return scratch_block(false, place, datum);
     // In place the output of a reduce-scatter is part of the input, the input of an all-gather part of the output.
     const bool parts = file_.in_place && file_.op == CollectiveOp::reduce_scatter;
@@ -295,7 +301,7 @@ class Importer {
   bool turn(Worker& worker) {
     if (worker.next == worker.steps.size()) return false;
     const Micro& micro = worker.steps[worker.next];
-    const FileStep& file = worker.block->steps[at(micro.file_step)];
+    const FileStep& file = step_of(worker);
     if (file.after_block >= 0) {
       const Worker& other = *std::find_if(workers_.begin(), workers_.end(), [&](const Worker& w) {
         return w.gpu == worker.gpu && w.block->id == file.after_block;
@@ -319,7 +325,7 @@ class Importer {
       if (static_cast<int>(queue.size()) > lambda_ || !sent_now_.insert({way, true}).second) return false;
       const Held& what = held(worker, micro.place, micro.scratch);
       if (what.block < 0) fail(worker, "sends what its gpu does not have");
-      queue.push_back({worker.block->channel, time_ + 1 + lambda_, what});
+      queue.push_back({&step_of(worker), worker.block->channel, time_ + 1 + lambda_, what});
       record(worker, StepKind::send, worker.block->send, what.block);
       return true;
     }
@@ -340,15 +346,14 @@ class Importer {
   void put(Worker& worker, const Micro& micro, const Held& what, bool adds, std::int32_t peer) {
     Held& mine = held(worker, micro.place, micro.scratch);
     if (!adds) {
-      mine = {block_for(worker, micro, what.datum), what.datum, what.summands};
+      mine = {block_for(worker, micro, what.datum), what.datum, what.summands, &step_of(worker)};
       record(worker, micro.kind, peer, mine.block);
       return;
     }
     if (mine.block < 0) fail(worker, "adds to what its gpu does not have");
     if (!(mine.datum == what.datum)) {
-      const auto part = [&](const Datum& d) { return d.in_region * schedule_.units + d.unit; };
       fail(worker, mine.datum.origin == kEveryNode
-                       ? fmt::format("adds part {} of the data to part {}", part(what.datum), part(mine.datum))
+                       ? fmt::format("adds part {} of the data to part {}", part_of(what.datum), part_of(mine.datum))
                        : fmt::format("adds, but {} does not reduce", to_string(file_.op)));
     }
     std::int32_t summands = 0;
@@ -357,6 +362,7 @@ class Importer {
       mine.summands[i] |= what.summands[i];
       summands += __builtin_popcountll(mine.summands[i]);
     }
+    mine.by = &step_of(worker);
     record(worker, micro.kind, peer, mine.block, summands == gpus_);
   }
 
@@ -383,9 +389,46 @@ class Importer {
   void check_left_over() const {
     for (const auto& [way, queue] : queues_) {
       if (queue.empty()) continue;
-      throw ConfigError(file_.where, fmt::format("gpu {} sends {} messages to gpu {} that it does not receive",
-                                                 way.first, queue.size(), way.second));
+      throw ConfigError(queue.front().sent_by->where,
+                        fmt::format("gpu {} does not receive this message of gpu {}", way.second, way.first));
     }
+  }
+
+  std::int32_t part_of(const Datum& d) const { return d.in_region * schedule_.units + d.unit; }
+
+  /// What is wrong with an output chunk that holds `held`; empty: nothing.
+  std::string wrong_with(const Held& held, const Datum& wanted) const {
+    if (held.block < 0) return "never gets a value";
+    const auto said = [this](const Datum& d) {
+      return fmt::format("part {} of {}", part_of(d),
+                         d.origin == kEveryNode ? "the data" : fmt::format("gpu {}'s input", d.origin));
+    };
+    if (!(held.datum == wanted)) return fmt::format("gets {} and not {}", said(held.datum), said(wanted));
+    for (std::int32_t gpu = 0; gpu < gpus_ && wanted.origin == kEveryNode; ++gpu) {
+      const bool has = ((held.summands[at(gpu / 64)] >> (gpu % 64)) & 1) != 0;
+      if (!has) return fmt::format("lacks gpu {}'s contribution", gpu);
+    }
+    return {};
+  }
+
+  /// Names the step that wrote last what is wrong, or the gpu if none did: of each the first chunk.
+  void check_outputs() {
+    Problems problems;
+    std::set<const void*> named;
+    for (const Gpu& gpu : file_.gpus) {
+      for (std::int32_t chunk = 0; chunk < chunks_of(Buffer::output); ++chunk) {
+        const Place place = resolve(gpu.id, {Buffer::output, chunk});
+        const Held& held = places_[{gpu.id, place.buffer, place.chunk}];
+        const std::string wrong = wrong_with(held, datum_out(gpu.id, chunk));
+        const void* culprit = held.by != nullptr ? static_cast<const void*>(held.by) : &gpu;
+        if (wrong.empty() || !named.insert(culprit).second) continue;
+        problems.add(held.by != nullptr ? held.by->where : gpu.where,
+                     fmt::format("chunk {} of gpu {}'s output {}", chunk, gpu.id, wrong),
+                     "its result would be wrong; nothing was run");
+        if (problems.size() >= kMostProblems) problems.throw_if_any();
+      }
+    }
+    problems.throw_if_any();
   }
 
   /// At equal times receives stand before local steps and those before sends.

@@ -15,7 +15,6 @@ namespace kernbench::ccl::msccl {
 namespace {
 
 constexpr std::int32_t kMostGpus = 4096, kMostChunks = 1 << 16;
-constexpr std::size_t kMostProblems = 100;  ///< nobody reads more at once
 /// Of all gpus; each is followed through the whole algorithm.   assumed: 3 s and 0.8 GB of the host, as measured of an
 /// all-gather
 constexpr std::int64_t kMostChunksOfAll = 1 << 22;
@@ -212,6 +211,7 @@ class Reader {
   Gpu gpu(const pugi::xml_node& node, std::int32_t id, std::int32_t gpus) {
     Gpu gpu;
     gpu.id = id;
+    gpu.where = where(node);
     const std::size_t before = troubles_;
     for (const pugi::xml_node tb : children(node, "tb"))
       gpu.blocks.push_back(block(tb, id, gpus, static_cast<std::int32_t>(gpu.blocks.size())));

@@ -9,6 +9,8 @@
 /// An MSCCL algorithm as it stands in its file. For msccl.cpp alone.
 namespace kernbench::ccl::msccl {
 
+constexpr std::size_t kMostProblems = 100;  ///< nobody reads more at once
+
 enum class Action : std::uint8_t {
   send,
   receive,
@@ -44,6 +46,7 @@ struct ThreadBlock {
 struct Gpu {
   std::int32_t id = 0;
   std::vector<ThreadBlock> blocks;
+  Location where;
 };
 
 struct File {
