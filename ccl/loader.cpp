@@ -13,12 +13,11 @@
 namespace kernbench::ccl {
 namespace {
 
-constexpr const char* kBuiltinPrefix = "kernbench.ccl.";
 constexpr const char* kSymbol = "kernbench_ccl_algorithm";
 
 /// Throws Error if a declared parameter is none that ccl.yaml could set.
 void check_parameters(const Algorithm& algorithm, const std::string& module) {
-  std::set<std::string> names = {"module", "world_size", "n_elem"};  // of every entry
+  std::set<std::string> names(kEntryKeys.begin(), kEntryKeys.end());
   for (std::uint32_t i = 0; i < algorithm.parameter_count; ++i) {
     const Parameter& p = algorithm.parameters[i];
     const auto wrong = [&](const std::string& what) {
@@ -97,6 +96,8 @@ std::shared_ptr<const Algorithm> load_shared(const std::string& path) {
 
 }  // namespace
 
+bool is_builtin(const std::string& module) { return module.rfind(kBuiltinPrefix, 0) == 0; }
+
 std::vector<std::string> builtin_algorithms() {
   std::vector<std::string> names;
   for (const auto& [name, descriptor] : kBuiltins) names.emplace_back(name);
@@ -104,14 +105,18 @@ std::vector<std::string> builtin_algorithms() {
 }
 
 std::shared_ptr<const Algorithm> load_module(const std::string& module) {
-  if (module.rfind(kBuiltinPrefix, 0) != 0) return load_shared(module);
+  if (!is_builtin(module)) return load_shared(module);
   const std::string name = module.substr(std::strlen(kBuiltinPrefix));
   for (const auto& [known, descriptor] : kBuiltins) {
     if (name != known) continue;
     check(descriptor(), module);
     return completed(nullptr, *descriptor());
   }
-  throw Error(fmt::format("no built-in algorithm '{}'; {}", module, suggest(name, builtin_algorithms(), "there are")));
+  const std::string near = nearest(name, builtin_algorithms());
+  throw Error(fmt::format("no built-in algorithm '{}'; {}", module,
+                          near.empty()
+                              ? fmt::format("give {} and one of: {}", kBuiltinPrefix, join(builtin_algorithms()))
+                              : fmt::format("did you mean '{}{}'?", kBuiltinPrefix, near)));
 }
 
 }  // namespace kernbench::ccl

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "ccl/import/import.h"
+#include "ccl/queues.h"
 #include "tlm/config/nearest.h"
 #include "tlm/config/problems.h"
 #include "tlm/config/read.h"
@@ -12,16 +14,13 @@
 namespace kernbench::ccl {
 namespace {
 
-constexpr const char* kBuiltinPrefix = "kernbench.ccl.";
 constexpr const char* kDefaultAlgorithm = "lrab_hierarchical_allreduce";
 
-/// Keys that every entry may have, whatever its algorithm declares.
-const std::vector<std::string> kEntryKeys = {"module", "world_size", "n_elem"};
 constexpr std::uint64_t kMostRanks = 0x7FFF;  // of a program
 
 /// A shared library's path, relative to the folder of the ccl.yaml that names it.
 std::string resolve_path(const std::string& module, const std::string& file) {
-  if (module.rfind(kBuiltinPrefix, 0) == 0 || module.empty() || module.front() == '/') return module;
+  if (is_builtin(module) || module.empty() || module.front() == '/') return module;
   const auto slash = file.rfind('/');
   const std::string folder = slash == std::string::npos ? "./" : file.substr(0, slash + 1);
   return folder + (module.rfind("./", 0) == 0 ? module.substr(2) : module);
@@ -56,6 +55,18 @@ void check_range(const Algorithm& algorithm, const std::string& name, std::int64
   }
 }
 
+/// Reports an entry without a module, at the key that was probably meant to be it.
+void report_no_module(const Location& where, const ConfigNode& keys, const std::string& what, Problems& problems) {
+  for (const ConfigNode::Entry& entry : keys.entries) {
+    if (nearest(entry.key, kEntryKeys) != "module") continue;
+    problems.add(entry.key_where, fmt::format("unknown key {} in '{}'", quote(entry.key), what),
+                 "did you mean 'module'?");
+    return;
+  }
+  problems.add(where, fmt::format("{} has no 'module'", what),
+               "name a built-in one, such as kernbench.ccl.ring_allreduce, or a shared library");
+}
+
 /// What `ask` returns; what it refuses names the algorithm, as modules need not do it.
 template <class Ask>
 auto said_by(const std::string& name, const Ask& ask) {
@@ -84,7 +95,6 @@ Registry::Registry(const std::string& file) : Registry() {
 
 void Registry::read(const ConfigNode& root, Problems& problems) {
   check_keys(root, "", {"defaults", "algorithms", "tuned"}, problems);
-  if (const ConfigNode* tuned = root.find("tuned")) tuned_.read(*tuned, problems);
   const ConfigNode* algorithms = root.find("algorithms");
   if (algorithms == nullptr) {
     problems.add(root.where, "missing key 'algorithms'", "give a map of algorithm names, each with its module");
@@ -95,50 +105,57 @@ void Registry::read(const ConfigNode& root, Problems& problems) {
     problems.add(algorithms->where, "'algorithms' is empty", "give algorithm names, each with its module");
     return;
   }
+  std::vector<std::string> given;  // also of entries with something wrong: no other place is told of that
   for (const auto& [name, key_where, keys] : algorithms->entries) {
-    const std::string what = "algorithms." + name;
-    if (!expect_map(keys, what, {"module"}, problems)) continue;
-    if (name == kAuto) {
-      problems.add(key_where, "'auto' is no name for an entry", "it stands for the choice among all; take another");
-      continue;
-    }
-    const std::optional<int> world_size = read_world_size(keys, what, problems);
-    const std::optional<std::int64_t> n_elem = read_n_elem(keys, what, problems);
-    const ConfigNode* module = keys.find("module");
-    if (module == nullptr) {
-      problems.add(key_where, fmt::format("{} has no 'module'", what),
-                   "name a built-in one, such as kernbench.ccl.ring_allreduce, or a shared library");
-      continue;
-    }
-    const auto text = read_text(*module, what + ".module", problems);
-    if (!text) continue;
-    Entry entry{resolve_path(*text, module->where.file), module->where, keys, world_size, n_elem};
-    if (text->rfind(kBuiltinPrefix, 0) == 0) {  // a shared library is looked at when it is used
-      try {
-        parameters_of(entry, *load_module(*text));
-      } catch (const ConfigError& error) {
-        for (const Problem& problem : error.problems()) problems.add(problem.where, problem.text, problem.hint);
-      } catch (const Error& error) {
-        problems.add(module->where, error.what());
-      }
-    }
-    entries_.emplace(name, std::move(entry));
+    given.push_back(name);
+    read_entry(name, key_where, keys, problems);
   }
-  if (const ConfigNode* defaults = root.find("defaults")) {
-    if (!expect_map(*defaults, "defaults", {"algorithm", "n_elem", "world_size"}, problems)) return;
-    check_keys(*defaults, "defaults", {"algorithm", "n_elem", "world_size"}, problems);
-    default_world_size_ = read_world_size(*defaults, "defaults", problems);
-    default_n_elem_ = read_n_elem(*defaults, "defaults", problems);
-    if (const ConfigNode* algorithm = defaults->find("algorithm")) {
-      std::vector<std::string> valid = names();
-      valid.emplace_back(kAuto);
-      if (const auto index = read_name(*algorithm, "defaults.algorithm", valid, problems)) {
-        algorithm_ = valid[*index];
-        if (algorithm_ != kAuto) default_algorithm_ = algorithm_;
-      }
-    }
-  }
+  if (const ConfigNode* tuned = root.find("tuned")) tuned_.read(*tuned, given, problems);
+  if (const ConfigNode* defaults = root.find("defaults")) read_defaults(*defaults, given, problems);
   if (entries_.count(default_algorithm_) == 0 && !entries_.empty()) default_algorithm_ = entries_.begin()->first;
+}
+
+void Registry::read_entry(const std::string& name, const Location& where, const ConfigNode& keys, Problems& problems) {
+  const std::string what = "algorithms." + name;
+  if (!expect_map(keys, what, {"module"}, problems)) return;
+  if (name == kAuto) {
+    problems.add(where, "'auto' is no name for an entry", "it stands for the choice among all; take another");
+    return;
+  }
+  const std::optional<int> world_size = read_world_size(keys, what, problems);
+  const std::optional<std::int64_t> n_elem = read_n_elem(keys, what, problems);
+  const ConfigNode* module = keys.find("module");
+  if (module == nullptr) return report_no_module(where, keys, what, problems);
+  const auto text = read_text(*module, what + ".module", problems);
+  if (!text) return;
+  Entry entry{resolve_path(*text, module->where.file), module->where, keys, world_size, n_elem};
+  try {  // a file is looked into when it is used
+    if (is_builtin(*text)) {
+      parameters_of(entry, *load_module(*text));
+    } else if (!std::filesystem::exists(entry.module)) {
+      problems.add(module->where, fmt::format("algorithm module '{}': there is no such file", entry.module));
+    }
+  } catch (const ConfigError& error) {
+    for (const Problem& problem : error.problems()) problems.add(problem.where, problem.text, problem.hint);
+  } catch (const Error& error) {
+    problems.add(module->where, error.what());
+  }
+  entries_.emplace(name, std::move(entry));
+}
+
+void Registry::read_defaults(const ConfigNode& defaults, std::vector<std::string> valid, Problems& problems) {
+  if (!expect_map(defaults, "defaults", {"algorithm", "n_elem", "world_size"}, problems)) return;
+  check_keys(defaults, "defaults", {"algorithm", "n_elem", "world_size"}, problems);
+  default_world_size_ = read_world_size(defaults, "defaults", problems);
+  if (default_world_size_) default_world_size_where_ = defaults.find("world_size")->where;
+  default_n_elem_ = read_n_elem(defaults, "defaults", problems);
+  const ConfigNode* algorithm = defaults.find("algorithm");
+  if (algorithm == nullptr) return;
+  valid.emplace_back(kAuto);
+  if (const auto index = read_name(*algorithm, "defaults.algorithm", valid, problems)) {
+    algorithm_ = valid[*index];
+    if (algorithm_ != kAuto) default_algorithm_ = algorithm_;
+  }
 }
 
 std::map<std::string, std::int64_t> Registry::parameters_of(const Entry& entry, const Algorithm& algorithm) const {
@@ -167,6 +184,17 @@ std::optional<int> Registry::world_size(const std::string& name) const {
   return found != entries_.end() && found->second.world_size ? found->second.world_size : default_world_size_;
 }
 
+std::vector<PeCoord> Registry::rank_pes(const std::string& name, const MachineMap& map) const {
+  const auto found = entries_.find(name);
+  const bool own = found != entries_.end() && found->second.world_size;
+  const int ranks = world_size(name).value();
+  try {
+    return ccl::rank_pes(map, ranks);
+  } catch (const Error& error) {
+    throw ConfigError(own ? found->second.keys.find("world_size")->where : default_world_size_where_, error.what());
+  }
+}
+
 std::optional<std::int64_t> Registry::n_elem(const std::string& name) const {
   const auto found = entries_.find(name);
   return found != entries_.end() && found->second.n_elem ? found->second.n_elem : default_n_elem_;
@@ -175,7 +203,7 @@ std::optional<std::int64_t> Registry::n_elem(const std::string& name) const {
 std::vector<std::string> Registry::module_files() const {
   std::vector<std::string> files;
   for (const auto& [name, entry] : entries_) {
-    if (entry.module.rfind(kBuiltinPrefix, 0) != 0) files.push_back(entry.module);
+    if (!is_builtin(entry.module)) files.push_back(entry.module);
   }
   return files;
 }

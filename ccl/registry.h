@@ -54,6 +54,9 @@ class Registry {
   std::optional<std::int64_t> n_elem(const std::string& name) const;
   /// `world_size` of entry `name`, otherwise of the defaults. None: ranks are SIPs.
   std::optional<int> world_size(const std::string& name) const;
+  /// The PEs that are ranks, as many as world_size(name), in (sip, cube, pe) order. Throws ConfigError, where the file
+  /// says the number, if the machine has fewer. REQUIRES: world_size(name).
+  std::vector<PeCoord> rank_pes(const std::string& name, const MachineMap& map) const;
   std::vector<std::string> names() const;
   /// Files that entries name as their modules, resolved against the file's folder.
   std::vector<std::string> module_files() const;
@@ -74,16 +77,24 @@ class Registry {
     std::optional<std::int64_t> n_elem{};
   };
   void read(const ConfigNode& root, Problems& problems);
+  void read_entry(const std::string& name, const Location& where, const ConfigNode& keys, Problems& problems);
+  void read_defaults(const ConfigNode& defaults, std::vector<std::string> valid, Problems& problems);
   std::map<std::string, std::int64_t> parameters_of(const Entry& entry, const Algorithm& algorithm) const;
 
   std::string algorithm_, default_algorithm_;
   std::optional<std::int64_t> default_n_elem_;
   std::optional<int> default_world_size_;
+  Location default_world_size_where_;
   std::map<std::string, Entry> entries_;
   TunedTable tuned_;
 };
 
-/// Names of the built-in algorithms, without `kernbench.ccl.`.
+/// Keys that every entry may have, whatever its algorithm declares.
+inline const std::vector<std::string> kEntryKeys = {"module", "world_size", "n_elem"};
+
+inline constexpr const char* kBuiltinPrefix = "kernbench.ccl.";  ///< of the modules that need no file
+bool is_builtin(const std::string& module);
+/// Names of the built-in algorithms, without their prefix.
 std::vector<std::string> builtin_algorithms();
 
 inline constexpr const char* kAuto = "auto";  ///< in place of an entry's name: the choice among all

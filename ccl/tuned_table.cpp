@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ccl/registry.h"
 #include "tlm/config/read.h"
 
 namespace kernbench::ccl {
@@ -66,7 +67,7 @@ std::string machine_key(const MachineMap& map) {
   return map.fingerprint.empty() ? key : key + "_rest_" + map.fingerprint;
 }
 
-void TunedTable::read(const ConfigNode& list, Problems& problems) {
+void TunedTable::read(const ConfigNode& list, const std::vector<std::string>& algorithms, Problems& problems) {
   if (!expect_list(list, "tuned", "measurements", problems)) return;
   for (const ConfigNode& item : list.items) {
     if (!expect_map(item, "tuned", {"machine", "op", "scope", "bytes", "time_ns"}, problems)) continue;
@@ -90,6 +91,7 @@ void TunedTable::read(const ConfigNode& list, Problems& problems) {
     if (std::adjacent_find(row.bytes.begin(), row.bytes.end(), std::greater_equal<>()) != row.bytes.end())
       problems.add(bytes->where, "tuned.bytes do not rise", "give sizes from small to large, each once");
     if (!expect_map(*times, "tuned.time_ns", {}, problems)) continue;
+    check_keys(*times, "tuned.time_ns", algorithms, problems);
     for (const auto& [name, key_where, values] : times->entries) {
       const std::vector<std::uint64_t> ns = read_numbers(values, "tuned.time_ns." + name, kTime, problems);
       if (ns.size() != row.bytes.size())
@@ -161,7 +163,7 @@ TunedTable TunedTable::shipped(const std::string& machine) {
     Problems problems;
     const ConfigNode root = parse_config(text, std::string("ccl/tuned/") + times->name + ".yaml", &problems);
     TunedTable all;
-    if (const ConfigNode* tuned = root.find("tuned")) all.read(*tuned, problems);
+    if (const ConfigNode* tuned = root.find("tuned")) all.read(*tuned, builtin_algorithms(), problems);
     problems.throw_if_any();
     for (Row& row : all.rows_) {
       if (row.machine == machine) table.rows_.push_back(std::move(row));

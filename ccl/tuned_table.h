@@ -33,8 +33,8 @@ class TunedTable {
     std::map<std::string, std::vector<double>> ns;  ///< by algorithm and size; 0: could not run
   };
 
-  /// Reads the list; reports what is wrong.
-  void read(const ConfigNode& list, Problems& problems);
+  /// Reads the list; reports what is wrong, also a name that is none of `algorithms`.
+  void read(const ConfigNode& list, const std::vector<std::string>& algorithms, Problems& problems);
   void add(Row row) { rows_.push_back(std::move(row)); }
   void replace(Row row);  ///< adds it in place of the one of the same machine, operation and scope
   bool empty() const { return rows_.empty(); }

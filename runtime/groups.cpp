@@ -43,7 +43,7 @@ void RuntimeImpl::make_default_group(const ProcessGroupOptions& wanted, int worl
                       "many",
                       *pes, world_size));
     }
-    rank_pes = ccl::rank_pes(map, world_size);
+    rank_pes = ProcessGroup::rank_pes(wanted, map);
   } else if (world_size > map.sips) {
     throw std::invalid_argument(
         fmt::format("init_process_group: {} ranks, but the machine has {} SIPs", world_size, map.sips));

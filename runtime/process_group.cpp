@@ -22,6 +22,12 @@ std::shared_ptr<ccl::GroupQueues> make_queues(std::uint16_t id, const MachineMap
   group.queue = {map.ipcq_slots, map.ipcq_slot_bytes, map.ipcq_buffer};
   return std::make_shared<ccl::GroupQueues>(map, std::move(group), rings);
 }
+
+/// The entry that says how many ranks there are.
+std::string counted(const ProcessGroupOptions& options, const ccl::Registry& registry) {
+  const std::string name = ProcessGroup::algorithm(options, registry);
+  return name == kAuto ? registry.default_algorithm() : name;
+}
 }  // namespace
 
 std::string ProcessGroup::algorithm(const ProcessGroupOptions& options, const ccl::Registry& registry) {
@@ -30,8 +36,12 @@ std::string ProcessGroup::algorithm(const ProcessGroupOptions& options, const cc
 
 std::optional<int> ProcessGroup::world_size(const ProcessGroupOptions& options) {
   const ccl::Registry registry(options.ccl_file);
-  const std::string name = algorithm(options, registry);
-  return registry.world_size(name == kAuto ? registry.default_algorithm() : name);
+  return registry.world_size(counted(options, registry));
+}
+
+std::vector<PeCoord> ProcessGroup::rank_pes(const ProcessGroupOptions& options, const MachineMap& map) {
+  const ccl::Registry registry(options.ccl_file);
+  return registry.rank_pes(counted(options, registry), map);
 }
 
 ProcessGroup::ProcessGroup(std::uint16_t id, const ProcessGroupOptions& options, const MachineMap& map,

@@ -28,6 +28,8 @@ class ProcessGroup {
 
   /// What ccl.yaml says of the number of ranks: the algorithm's entry, otherwise the defaults. Given: ranks are PEs.
   static std::optional<int> world_size(const ProcessGroupOptions& options);
+  /// The PEs that are ranks then. Throws ConfigError if the machine has fewer.
+  static std::vector<PeCoord> rank_pes(const ProcessGroupOptions& options, const MachineMap& map);
   /// The entry that the options name, or else that of ccl.yaml; or "auto".
   static std::string algorithm(const ProcessGroupOptions& options, const ccl::Registry& registry);
 

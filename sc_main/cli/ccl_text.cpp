@@ -7,6 +7,7 @@
 #include <sstream>
 #include <vector>
 
+#include "ccl/registry.h"
 #include "tlm/config/config_node.h"
 
 namespace kernbench {
@@ -72,7 +73,7 @@ std::string moved(const std::string& text, const std::string& from, const std::s
   const ConfigNode root = parse_config(text, from);
   for (const ConfigNode::Entry& entry : root.find("algorithms")->entries) {
     const ConfigNode& module = *entry.value.find("module");
-    if (fs::path(module.text).is_absolute() || module.text.rfind("kernbench.ccl.", 0) == 0) continue;
+    if (fs::path(module.text).is_absolute() || ccl::is_builtin(module.text)) continue;
     std::string& line = lines[module.where.line - 1];
     const std::size_t at = module.where.column - 1 + (module.quoted ? 1 : 0);
     if (at > line.size() || line.compare(at, module.text.size(), module.text) != 0)

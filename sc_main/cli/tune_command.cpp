@@ -227,7 +227,7 @@ class Tuning {
     if (options_.ccl.empty()) {
       text = "algorithms:\n";
       for (const std::string& name : registry_.names())
-        text += fmt::format("  {}: {{ module: kernbench.ccl.{} }}\n", name, name);
+        text += fmt::format("  {}: {{ module: {}{} }}\n", name, ccl::kBuiltinPrefix, name);
     } else {
       text = read_file(options_.ccl);
       if (options_.output != "-") text = moved(text, options_.ccl, options_.output);

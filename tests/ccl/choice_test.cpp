@@ -227,8 +227,9 @@ TEST(Choice, AnAllToAllOfCubesMovesWhatEachOfThemBrings) {
 TEST(TunedTable, TextReadsBackAsItWas) {
   ccl::TunedTable table;
   table.add({"here", CollectiveOp::all_gather, Scope::cube, {8, 64}, {{"a", {1, 2}}, {"b", {0, 5}}}});
-  const ccl::Registry registry =
-      registry_of("algorithms: { a: { module: kernbench.ccl.ring_allreduce } }\ntuned:\n" + table.yaml());
+  const ccl::Registry registry = registry_of(
+      "algorithms: { a: { module: kernbench.ccl.ring_allreduce }, b: { module: kernbench.ccl.ring } }\ntuned:\n" +
+      table.yaml());
   EXPECT_EQ(registry.tuned().yaml(), table.yaml());
   const ccl::TunedTable::Row* row = registry.tuned().find("here", CollectiveOp::all_gather, Scope::cube);
   ASSERT_NE(row, nullptr);

@@ -119,17 +119,55 @@ TEST(CclYaml, LocatesAWorldSizeOutOfRange) {
                 ":3:61: error: algorithms.mine.world_size is '0'\n  hint: give an integer from 1 to 32767");
 }
 
-TEST(CclYaml, LocatesAModuleThatIsNotThere) {
-  const CclFile file("algorithms:\n  mine: { module: ./libmissing.so }\n");
-  const std::string text = thrown_by([&] { ccl::Registry(file.path()).load("mine"); });
-  EXPECT_EQ(text.rfind(file.path() + ":2:19: error: algorithm module './libmissing.so': ", 0), 0u) << text;
+TEST(CclYaml, LocatesAModuleThatIsNotThereInTheSamePass) {
+  const CclFile file(
+      "algorithms:\n"
+      "  mine: { module: ./libmissing.so }\n"
+      "  other: { module: kernbench.ccl.rng }\n"
+      "  third: { modul: kernbench.ccl.ring }\n"
+      "  fourth: {}\n");
+  EXPECT_EQ(thrown_by([&] { ccl::Registry registry(file.path()); }),
+            file.path() + ":2:19: error: algorithm module './libmissing.so': there is no such file\n" + file.path() +
+                ":3:20: error: no built-in algorithm 'kernbench.ccl.rng'; did you mean 'kernbench.ccl.ring'?\n" +
+                file.path() +
+                ":4:12: error: unknown key 'modul' in 'algorithms.third'\n  hint: did you mean 'module'?\n" +
+                file.path() +
+                ":5:3: error: algorithms.fourth has no 'module'\n  hint: name a built-in one, such as "
+                "kernbench.ccl.ring_allreduce, or a shared library");
+}
+
+TEST(CclYaml, LocatesATunedTimeOfNoAlgorithm) {
+  const CclFile file(
+      "algorithms:\n  mine: { module: kernbench.ccl.ring }\n"
+      "tuned:\n  - machine: m\n    op: all_reduce\n    scope: sip\n    bytes: [8]\n"
+      "    time_ns: { mien: [1], mine: [2] }\n");
+  EXPECT_EQ(thrown_by([&] { ccl::Registry registry(file.path()); }),
+            file.path() + ":8:16: error: unknown key 'mien' in 'tuned.time_ns'\n  hint: did you mean 'mine'?");
+}
+
+TEST(CclYaml, LocatesAWorldSizeAboveThePesOfTheMachine) {
+  const CclFile file(
+      "defaults: { world_size: 9 }\n"
+      "algorithms:\n"
+      "  own: { module: kernbench.ccl.ring, world_size: 10 }\n"
+      "  none: { module: kernbench.ccl.ring }\n");
+  const ccl::Registry registry(file.path());
+  const MachineMap map = make_map(SipTopology::ring_1d, 2, 0, 0, 2, 1, 2);
+  EXPECT_EQ(thrown_by([&] { registry.rank_pes("own", map); }),
+            file.path() + ":3:50: error: world_size is 10; give 1 to 8, the PEs of the machine");
+  EXPECT_EQ(thrown_by([&] { registry.rank_pes("none", map); }),
+            file.path() + ":1:25: error: world_size is 9; give 1 to 8, the PEs of the machine");
 }
 
 TEST(Registry, NamesTheNearestAlgorithm) {
   EXPECT_EQ(thrown_by([] { ccl::Registry().load("ring_allreduc"); }),
             "no algorithm 'ring_allreduc'; did you mean 'ring_allreduce'?");
   EXPECT_EQ(thrown_by([] { ccl::load_module("kernbench.ccl.ring_allredu"); }),
-            "no built-in algorithm 'kernbench.ccl.ring_allredu'; did you mean 'ring_allreduce'?");
+            "no built-in algorithm 'kernbench.ccl.ring_allredu'; did you mean 'kernbench.ccl.ring_allreduce'?");
+  EXPECT_EQ(thrown_by([] {
+              ccl::load_module("kernbench.ccl.xyz");
+            }).rfind("no built-in algorithm 'kernbench.ccl.xyz'; give kernbench.ccl. and one of: direct, ", 0),
+            0u);
   EXPECT_EQ(thrown_by([] {
               ccl::Registry().load("ring_allreduce", {{"chunks", 1}});
             }),
