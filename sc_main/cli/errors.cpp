@@ -10,7 +10,6 @@
 
 #include "runtime/runtime.h"
 #include "sc_main/cli/simulation.h"
-#include "sc_main/cli/usage_error.h"
 #include "tlm/config/problems.h"
 #include "waves/output_file.h"
 
@@ -19,9 +18,6 @@ namespace kernbench {
 ExitCode classify(const std::exception_ptr& error, std::string& text) {
   try {
     std::rethrow_exception(error);
-  } catch (const UsageError& e) {
-    text = e.hint.empty() ? e.what() : fmt::format("{}\n  hint: {}", e.what(), e.hint);
-    return ExitCode::bad_input;
   } catch (const RunEnded& e) {
     text = e.what();
     return e.code;

@@ -44,8 +44,9 @@ bool is_unsigned(const po::option_description& option) {
 }
 
 /// The parser would wrap "-1" around.
-void refuse_negative(const po::parsed_options& given, const po::options_description& options) {
-  constexpr std::array<std::pair<const char*, int>, 2> kLeast{{{"recorder-window", 1}, {"stepfactor", 2}}};
+void refuse_negative(const po::parsed_options& given, const po::options_description& options, Refusals& refusals) {
+  constexpr std::array<std::pair<const char*, int>, 4> kLeast{
+      {{"recorder-window", 1}, {"stepfactor", 2}, {"iters", 1}, {"jobs", 1}}};
   for (const po::option& option : given.options) {
     const po::option_description* known = options.find_nothrow(option.string_key, false);
     if (known == nullptr || !is_unsigned(*known) || option.value.empty()) continue;
@@ -55,8 +56,8 @@ void refuse_negative(const po::parsed_options& given, const po::options_descript
     for (const auto& [name, lowest] : kLeast) {
       if (option.string_key == name) least = lowest;
     }
-    throw UsageError(fmt::format("--{} is {}", option.string_key, quote(value)),
-                     fmt::format("give an integer of at least {}", least));
+    refusals.add(fmt::format("--{} is {}", option.string_key, quote(value)),
+                 fmt::format("give an integer of at least {}", least));
   }
 }
 
@@ -64,6 +65,51 @@ std::vector<std::string> names_of(const po::options_description& options) {
   std::vector<std::string> names;
   for (const auto& option : options.options()) names.push_back("--" + option->long_name());
   return names;
+}
+
+UsageError unknown(const std::string& given, const po::options_description& options) {
+  const std::string name = given.substr(0, given.find('='));
+  for (const auto& [later, instead] : kLaterOptions) {
+    if (name == later) return UsageError(fmt::format("option '{}' is not in this version", name), instead);
+  }
+  const std::string near = nearest(name, names_of(options));
+  return UsageError(fmt::format("unknown option {}", quote(name)),
+                    near.empty() ? "see --help" : fmt::format("did you mean '{}'?", near));
+}
+
+/// Refuses all values that are not of their option's type. A repeated option is the parser's to refuse.
+void refuse_values(const po::parsed_options& given, const po::options_description& options) {
+  Refusals refusals;
+  refuse_negative(given, options, refusals);
+  for (const po::option& option : given.options) {
+    po::parsed_options one(&options, given.m_options_prefix);
+    one.options.push_back(option);
+    try {
+      po::variables_map ignored;
+      po::store(one, ignored);
+    } catch (const po::error& error) {
+      refusals.add(error.what(), "see --help");
+    }
+  }
+  refusals.throw_if_any();
+}
+
+/// Refuses all options that there are not, and values of the others.
+void refuse_unknown(const Arguments& arguments, const po::options_description& options, int style) {
+  po::parsed_options loose =
+      po::command_line_parser(arguments).options(options).style(style).allow_unregistered().run();
+  Refusals refusals;
+  po::parsed_options known(&options, loose.m_options_prefix);
+  for (const po::option& option : loose.options) {
+    if (option.string_key.empty()) continue;  // a word that may have been meant as an unknown option's value
+    if (!option.unregistered) {
+      known.options.push_back(option);
+    } else {
+      refusals.from([&] { throw unknown(option.original_tokens.front(), options); });
+    }
+  }
+  refusals.from([&] { refuse_values(known, options); });
+  refusals.throw_if_any();
 }
 }  // namespace
 
@@ -116,23 +162,24 @@ po::options_description CommonOptions::describe() {
   return options;
 }
 
-void CommonOptions::check() const {
-  if (data != "on" && data != "off") throw UsageError(fmt::format("--data is {}", quote(data)), "give 'on' or 'off'");
-  if (scheduling != "concurrent" && scheduling != "rounds")
-    throw UsageError(fmt::format("--scheduling is {}", quote(scheduling)), "give 'concurrent' or 'rounds'");
-  if (host_io != "debug" && host_io != "timed")
-    throw UsageError(fmt::format("--host-io is {}", quote(host_io)), "give 'debug' or 'timed'");
-  if (color != "auto" && color != "never")
-    throw UsageError(fmt::format("--color is {}", quote(color)), "give 'auto' or 'never'");
-  if (recorder_window == 0) throw UsageError("--recorder-window is '0'", "give an integer of at least 1");
+void CommonOptions::check(Refusals& refusals) const {
+  const auto one_of = [&](const char* option, const std::string& value, const char* one, const char* other) {
+    if (value != one && value != other)
+      refusals.add(fmt::format("{} is {}", option, quote(value)), fmt::format("give '{}' or '{}'", one, other));
+  };
+  one_of("--data", data, "on", "off");
+  one_of("--scheduling", scheduling, "concurrent", "rounds");
+  one_of("--host-io", host_io, "debug", "timed");
+  one_of("--color", color, "auto", "never");
+  if (recorder_window == 0) refusals.add("--recorder-window is '0'", "give an integer of at least 1");
   if (!(watchdog >= 0 && watchdog <= 1e9))
-    throw UsageError(fmt::format("--watchdog is '{}'", watchdog), "give seconds, 0 for never");
-  check_outputs();
-  if (vcd.empty() && !wave_filters.empty()) throw UsageError("--wave-filter without --vcd", "give --vcd FILE as well");
-  if (vcd.empty() && !wave_window.empty()) throw UsageError("--wave-window without --vcd", "give --vcd FILE as well");
-  static_cast<void>(waves());
-  static_cast<void>(limit());
-  static_cast<void>(run_options());
+    refusals.add(fmt::format("--watchdog is '{}'", watchdog), "give seconds, 0 for never");
+  refusals.from([this] { check_outputs(); });
+  if (vcd.empty() && !wave_filters.empty()) refusals.add("--wave-filter without --vcd", "give --vcd FILE as well");
+  if (vcd.empty() && !wave_window.empty()) refusals.add("--wave-window without --vcd", "give --vcd FILE as well");
+  refusals.from([this] { waves(); });
+  refusals.from([this] { limit(); });
+  refusals.from([this] { run_options(); });
 }
 
 RunOptions CommonOptions::run_options() const {
@@ -200,7 +247,7 @@ Parsed parse(const Arguments& arguments, const po::options_description& options,
   try {
     Parsed parsed{po::command_line_parser(arguments).options(options).positional(order).style(style).run(), {}};
     const po::parsed_options before = po::command_line_parser(earlier).options(options).style(style).run();
-    refuse_negative(parsed.given, options);
+    refuse_values(parsed.given, options);
     po::variables_map variables;
     po::store(parsed.given, variables);
     po::store(before, variables);  // does not replace what is stored
@@ -217,13 +264,8 @@ Parsed parse(const Arguments& arguments, const po::options_description& options,
     for (const po::option& option : parsed.given.options) keep(option);
     return parsed;
   } catch (const po::unknown_option& error) {
-    const std::string given = error.get_option_name(), name = given.substr(0, given.find('='));
-    for (const auto& [later, instead] : kLaterOptions) {
-      if (name == later) throw UsageError(fmt::format("option '{}' is not in this version", name), instead);
-    }
-    const std::string near = nearest(name, names_of(options));
-    throw UsageError(fmt::format("unknown option {}", quote(name)),
-                     near.empty() ? "see --help" : fmt::format("did you mean '{}'?", near));
+    refuse_unknown(arguments, options, style);
+    throw unknown(error.get_option_name(), options);
   } catch (const po::too_many_positional_options_error&) {
     const po::parsed_options loose =
         po::command_line_parser(arguments).options(options).style(style).allow_unregistered().run();

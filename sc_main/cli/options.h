@@ -6,6 +6,7 @@
 
 #include "sc_main/cli/terminal.h"
 #include "sc_main/cli/tool.h"
+#include "sc_main/workloads/refusals.h"
 #include "tlm/machine/run_options.h"
 #include "tlm/sim/time.h"
 #include "waves/vcd_writer.h"
@@ -32,8 +33,8 @@ struct CommonOptions {
   bool debug = false, quiet = false, verbose = false, no_progress = false;
 
   po::options_description describe();
-  /// Checks what the parser cannot. Throws UsageError.
-  void check() const;
+  /// Checks what the parser cannot.
+  void check(Refusals& refusals) const;
 
   RunOptions run_options() const;  ///< throws UsageError
   ColorMode color_mode() const { return color == "never" ? ColorMode::never : ColorMode::automatic; }

@@ -104,9 +104,12 @@ Run::Run(Arguments arguments) {
   workload_->add_options(own);
   all.add(own).add(machine_.describe()).add(common_.describe());
   const Parsed parsed = parse(arguments, all, {}, before);
-  common_.check();
+  Refusals refusals;
+  common_.check(refusals);
   if (machine_.topology.empty())
-    throw UsageError("--topology is ''", "give a file or a preset; 'kernbench list' names the presets");
+    refusals.add("--topology is ''", "give a file or a preset; 'kernbench list' names the presets");
+  refusals.from([this] { workload_->check_options(); });
+  refusals.throw_if_any();
   if (earlier_) {
     if (!parsed.values("topology").empty())
       throw UsageError("--topology together with --from", "the result file brings its machine; change it with --set");

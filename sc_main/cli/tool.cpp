@@ -83,6 +83,8 @@ void print_error(const std::exception_ptr& error, const std::string& text) {
     std::rethrow_exception(error);
   } catch (const ConfigError&) {
     std::fputs((text + "\n").c_str(), stderr);
+  } catch (const Refused& refused) {
+    for (const Refusal& refusal : refused.refusals) print_own(refusal.str());
   } catch (...) {
     print_own(text);
   }

@@ -10,6 +10,7 @@
 #include "sc_main/cli/ccl_text.h"
 #include "sc_main/cli/errors.h"
 #include "sc_main/cli/exit_code.h"
+#include "sc_main/cli/fidelity_option.h"
 #include "sc_main/cli/interrupt.h"
 #include "sc_main/cli/machine.h"
 #include "sc_main/cli/options.h"
@@ -79,17 +80,19 @@ Enum named(const std::string& option, const std::string& text, int values) {
 /// Measures every algorithm at every size, and writes the ccl.yaml that `auto` then chooses by.
 class Tuning {
  public:
-  explicit Tuning(TuneOptions options)
-      : options_(std::move(options)),
-        registry_(options_.ccl),
-        sizes_(options_.sizes.sizes()),
-        scope_(named<Scope>("--scope", options_.scope, 3)) {
+  explicit Tuning(TuneOptions options) : options_(std::move(options)) {
+    Refusals refusals;
     for (const std::string& op : split(options_.ops)) {
-      ops_.push_back(named<CollectiveOp>("--ops", op, static_cast<int>(CollectiveOp::barrier)));
+      refusals.from([&] { ops_.push_back(named<CollectiveOp>("--ops", op, static_cast<int>(CollectiveOp::barrier))); });
     }
-    if (ops_.empty()) throw UsageError("--ops is empty", "give at least one operation");
-    if (options_.iterations == 0) throw UsageError("--iters is '0'", "give an integer of at least 1");
-    if (options_.jobs == 0) throw UsageError("--jobs is '0'", "give an integer of at least 1");
+    if (options_.ops.empty()) refusals.add("--ops is empty", "give at least one operation");
+    refusals.from([this] { sizes_ = options_.sizes.sizes(); });
+    refusals.from([this] { scope_ = named<Scope>("--scope", options_.scope, 3); });
+    refusals.from([this] { parse_fidelity(options_.fidelity); });
+    if (options_.iterations == 0) refusals.add("--iters is '0'", "give an integer of at least 1");
+    if (options_.jobs == 0) refusals.add("--jobs is '0'", "give an integer of at least 1");
+    refusals.throw_if_any();
+    registry_ = ccl::Registry(options_.ccl);
   }
 
   int execute() {
@@ -237,9 +240,9 @@ class Tuning {
   }
 
   const TuneOptions options_;
-  const ccl::Registry registry_;
-  const std::vector<std::uint64_t> sizes_;
-  const Scope scope_;
+  ccl::Registry registry_;
+  std::vector<std::uint64_t> sizes_;
+  Scope scope_ = Scope::sip;
   std::vector<CollectiveOp> ops_;
 };
 

@@ -1,16 +1,15 @@
 #pragma once
-#include <stdexcept>
 #include <string>
 #include <utility>
 
+#include "sc_main/workloads/refusals.h"
+
 namespace kernbench {
 
-/// The command line is wrong: exit code 2.
-class UsageError : public std::runtime_error {
+/// One thing is wrong with the command line: exit code 2.
+class UsageError : public Refused {
  public:
-  explicit UsageError(const std::string& text, std::string hint = {})
-      : std::runtime_error(text), hint(std::move(hint)) {}
-  const std::string hint;
+  explicit UsageError(std::string text, std::string hint = {}) : Refused({{std::move(text), std::move(hint)}}) {}
 };
 
 }  // namespace kernbench

@@ -140,10 +140,15 @@ void Vocabulary::check_option(const std::string& name, const std::string& text, 
       return;
     }
     parse({"--" + name + "=" + text}, run.all);
-    run.common.check();
+    Refusals refusals;
+    run.common.check(refusals);
+    refusals.throw_if_any();
     if (name == "topology") topology::resolve(text);
-  } catch (const UsageError& error) {
-    problems.add(where, error.what(), error.hint == "see --help" ? wanted(run.all.find(name, false)) : error.hint);
+  } catch (const Refused& refused) {
+    for (const Refusal& refusal : refused.refusals) {
+      problems.add(where, refusal.text,
+                   refusal.hint == "see --help" ? wanted(run.all.find(name, false)) : refusal.hint);
+    }
   } catch (const ConfigError& error) {
     for (const Problem& problem : error.problems()) {
       const bool whole_file = problem.where.line == 0;

@@ -83,6 +83,7 @@ class CollectiveWorkload final : public Workload {
     return fmt::format("kernbench run {} --topology default{}", name(), has_data() ? " -b 1K -e 1M -f 4" : "");
   }
   void add_options(po::options_description& options) override { options_.add_to(options); }
+  void check_options() const override { options_.request(true); }
   std::vector<std::string> files() const override { return options_.files(); }
   Report run(Session& session) override;
 
@@ -156,7 +157,7 @@ void CollectiveWorkload::explain(const Session& session, const std::vector<ccl::
 }
 
 Report CollectiveWorkload::run(Session& session) {
-  CollectiveRequest wanted = options_.request(session);
+  CollectiveRequest wanted = options_.request(session.options().run.data);
   ProcessGroupOptions options{options_.algorithm(), session.options().ccl_file, wanted.what.scope, {}};
   const ccl::Registry registry(options.ccl_file);
   options.algorithm = algorithm_ = ProcessGroup::algorithm(options, registry);

@@ -91,38 +91,54 @@ std::vector<std::vector<int>> CollectiveOptions::groups(int ranks) const {
   return groups;
 }
 
-CollectiveRequest CollectiveOptions::request(const Session& session) const {
+CollectiveRequest CollectiveOptions::request(bool data) const {
   CollectiveRequest request;
   CollectiveCase& c = request.what;
-  SizeRange sizes = sizes_;
-  if (sizes.least.empty()) sizes.least = "1M";
-  request.sizes = has_data() ? sizes.sizes() : std::vector<std::uint64_t>{size_of(DType::i32)};
+  Refusals refusals;
+  refusals.from([&] { request.sizes = sizes(); });
   request.sized = !has_data() || !sizes_.least.empty() || !sizes_.most.empty();
   c.op = op_;
-  c.dtype = parse_dtype_option(dtype_);
-  c.reduce_op = parse_name<ReduceOp>("--op", redop_, ccl::kReduceOps);
-  c.scope = parse_name<Scope>("--scope", scope_, 3);
-  c.in_policy = parse_placement("--placement", placement_);
-  c.out_policy = out_placement_.empty() ? c.in_policy : parse_placement("--out-placement", out_placement_);
+  refusals.from([&] { c.dtype = parse_dtype_option(dtype_); });
+  refusals.from([&] { c.reduce_op = parse_name<ReduceOp>("--op", redop_, ccl::kReduceOps); });
+  refusals.from([&] { c.scope = parse_name<Scope>("--scope", scope_, 3); });
+  refusals.from([&] { c.in_policy = parse_placement("--placement", placement_); });
+  c.out_policy = c.in_policy;
+  if (!out_placement_.empty())
+    refusals.from([&] { c.out_policy = parse_placement("--out-placement", out_placement_); });
   c.root = root_;
   if (!ccl::legal(c.op, c.dtype, c.reduce_op)) {
-    throw std::invalid_argument(
-        fmt::format("--op {} is not defined for bool; give max (or) or min (and)", to_string(c.reduce_op)));
+    refusals.add(fmt::format("--op {} is not defined for bool; give max (or) or min (and)", to_string(c.reduce_op)));
   }
-  if (in_place_ != 0 && in_place_ != 1) {
-    throw std::invalid_argument(fmt::format("--in-place is {}; give 0 or 1", in_place_));
-  }
+  check_numbers(refusals);
   c.in_place = in_place_ == 1;
   if (c.in_place && !out_placement_.empty()) {
-    throw std::invalid_argument("--out-placement needs an output of its own; give --in-place 0");
+    refusals.add("--out-placement needs an output of its own; give --in-place 0");
   }
-  if (warmup_ < 0) throw std::invalid_argument(fmt::format("-w is {}; give 0 or more", warmup_));
-  if (iterations_ < 1) throw std::invalid_argument(fmt::format("-n is {}; give at least 1", iterations_));
-  if (check_ != 0 && check_ != 1) throw std::invalid_argument(fmt::format("-c is {}; give 0 or 1", check_));
+  refusals.from([&] { algorithm(); });
+  refusals.throw_if_any();
   request.warmup = warmup_;
   request.iterations = iterations_;
-  request.check = check_ == 1 && session.options().run.data;
+  request.check = check_ == 1 && data;
   return request;
+}
+
+std::vector<std::uint64_t> CollectiveOptions::sizes() const {
+  if (!has_data()) return {size_of(DType::i32)};
+  SizeRange sizes = sizes_;
+  if (!sizes.least.empty()) return sizes.sizes();
+  sizes.least = "1M";
+  if (!sizes.most.empty() && parse_size("-e", sizes.most) < parse_size("-b", sizes.least)) {
+    throw std::invalid_argument(
+        fmt::format("-e {} is below {}, where sizes begin without -b; give -b as well", sizes.most, sizes.least));
+  }
+  return sizes.sizes();
+}
+
+void CollectiveOptions::check_numbers(Refusals& refusals) const {
+  if (in_place_ != 0 && in_place_ != 1) refusals.add(fmt::format("--in-place is {}; give 0 or 1", in_place_));
+  if (warmup_ < 0) refusals.add(fmt::format("-w is {}; give 0 or more", warmup_));
+  if (iterations_ < 1) refusals.add(fmt::format("-n is {}; give at least 1", iterations_));
+  if (check_ != 0 && check_ != 1) refusals.add(fmt::format("-c is {}; give 0 or 1", check_));
 }
 
 std::string CollectiveOptions::algorithm() const {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sc_main/workloads/collective_case.h"
+#include "sc_main/workloads/refusals.h"
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/workload.h"
 
@@ -31,16 +32,18 @@ class CollectiveOptions {
   explicit CollectiveOptions(CollectiveOp op) : op_(op) {}
   void add_to(boost::program_options::options_description& options);
 
-  // After boost::program_options::notify; all throw std::invalid_argument.
-  CollectiveRequest request(const Session& session) const;  ///< without groups
-  std::vector<std::vector<int>> groups(int ranks) const;    ///< of a run with so many ranks
-  std::string algorithm() const;           ///< entry of ccl.yaml, file, "auto", or empty: ccl.yaml says
-  std::vector<std::string> files() const;  ///< schedules
+  // After boost::program_options::notify; all throw std::invalid_argument; request() Refused, with all that is wrong.
+  CollectiveRequest request(bool data) const;             ///< without groups; data: of the run
+  std::vector<std::vector<int>> groups(int ranks) const;  ///< of a run with so many ranks
+  std::string algorithm() const;                          ///< entry of ccl.yaml, file, "auto", or empty: ccl.yaml says
+  std::vector<std::string> files() const;                 ///< schedules
   bool explain() const { return explain_; }
   bool placed_elsewhere() const { return !out_placement_.empty(); }  ///< the output
 
  private:
   bool has_data() const { return op_ != CollectiveOp::barrier; }
+  std::vector<std::uint64_t> sizes() const;
+  void check_numbers(Refusals& refusals) const;
 
   const CollectiveOp op_;
   SizeRange sizes_{{}, {}, {}, 2};

@@ -5,6 +5,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "sc_main/workloads/refusals.h"
 #include "tlm/config/nearest.h"
 
 namespace kernbench {
@@ -35,8 +36,12 @@ std::uint64_t parse_size(const std::string& option, const std::string& text) {
 }
 
 std::vector<std::uint64_t> SizeRange::sizes() const {
-  const std::uint64_t first = parse_size("-b", least), last = most.empty() ? first : parse_size("-e", most);
-  const std::uint64_t added = step.empty() ? 0 : parse_size("-i", step);
+  std::uint64_t first = 0, last = 0, added = 0;
+  Refusals refusals;
+  refusals.from([&] { first = last = parse_size("-b", least); });
+  if (!most.empty()) refusals.from([&] { last = parse_size("-e", most); });
+  if (!step.empty()) refusals.from([&] { added = parse_size("-i", step); });
+  refusals.throw_if_any();
   if (first == 0) throw std::invalid_argument("-b is 0; give at least one byte");
   if (last < first) throw std::invalid_argument(fmt::format("-e {} is below -b {}", most, least));
   if (!step.empty() && added == 0) throw std::invalid_argument("-i is 0; give the bytes to add from size to size");

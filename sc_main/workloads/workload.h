@@ -70,6 +70,9 @@ class Workload {
   virtual std::string example() const = 0;  ///< a command that works when pasted
   /// Options of its own, bound to members; run() sees them after boost::program_options::notify.
   virtual void add_options(boost::program_options::options_description& options) = 0;
+  /// Refuses what no machine could serve (std::invalid_argument, or Refused with all that is wrong): before any is
+  /// read.
+  virtual void check_options() const {}
   /// Files that its options name, beside those that every run may name; results and sweeps keep their hashes.
   virtual std::vector<std::string> files() const { return {}; }
   /// Hears the ops of the machine, beside the listeners of the command line; null: the workload does not listen. Asked

@@ -365,8 +365,12 @@ TEST(Tune, RefusesWhatItCannotMeasure) {
   };
   refused({"--ops", "all_reduc"}, "--ops is 'all_reduc'\n  hint: did you mean 'all_reduce'?");
   refused({"--scope", "sips"}, "--scope is 'sips'\n  hint: did you mean 'sip'?");
-  refused({"--iters", "0"}, "--iters is '0'\n  hint: give an integer of at least 1");
-  refused({"--jobs", "0"}, "--jobs is '0'\n  hint: give an integer of at least 1");
+  refused({"--iters", "0", "--jobs", "0", "-q", "--fidelity", "slow", "-b", "x"},
+          "-b is 'x'; give bytes, such as 512, 4K, 1M or 2G (powers of 1024)\n"
+          "kernbench: error: --fidelity is 'slow', entry 1: unknown grade 'slow'\n  hint: grades: accurate, fast\n"
+          "kernbench: error: --iters is '0'\n  hint: give an integer of at least 1\n"
+          "kernbench: error: --jobs is '0'\n  hint: give an integer of at least 1\n");
+  refused({"--jobs", "-1"}, "--jobs is '-1'\n  hint: give an integer of at least 1");
   refused({"--ops", "all_reduce", "-b", "1"}, "no algorithm could be measured for all_reduce");
   const Outcome outcome = tool(tune({"-o", "missing/tuned.yaml"}));
   EXPECT_EQ(outcome.code, 7);

@@ -90,6 +90,42 @@ TEST(CommandLine, RefusesValuesThatDoNotFit) {
               StartsWith("kernbench: error: --max-sim-time is '10'"));
 }
 
+TEST(CommandLine, OnePassFindsAllValuesThatDoNotFit) {
+  const Tool tool;
+  const std::string next = "\nkernbench: error: ";
+  expect_refused(
+      tool({"run",   "all_reduce", "-d",         "f13",  "-o",         "sume", "-b",          "x",   "-e",     "4X",
+            "-w",    "-1",         "-n",         "0",    "--scope",    "foo",  "--placement", "row", "--data", "maybe",
+            "--vcd", "-",          "--fidelity", "slow", "--topology", ""}),
+      "--data is 'maybe'\n  hint: give 'on' or 'off'" + next +
+          "--vcd is '-'\n  hint: give a file; only --json goes to standard output" + next +
+          "--fidelity is 'slow', entry 1: unknown grade 'slow'\n  hint: grades: accurate, fast" + next +
+          "--topology is ''\n  hint: give a file or a preset; 'kernbench list' names the presets" + next +
+          "-b is 'x'; give bytes, such as 512, 4K, 1M or 2G (powers of 1024)" + next +
+          "-e is '4X'; give bytes, such as 512, 4K, 1M or 2G (powers of 1024)" + next +
+          "--dtype is 'f13'; did you mean 'f16'?" + next + "--op is 'sume'; did you mean 'sum'?" + next +
+          "--scope is 'foo'; valid values: sip, cube, pe" + next +
+          "--placement has no key 'row'; valid keys: cube, pe, cubes, pes" + next + "-w is -1; give 0 or more" + next +
+          "-n is 0; give at least 1");
+}
+
+TEST(CommandLine, OnePassFindsAllUnknownOptionsAndValuesOfAnotherType) {
+  const Tool tool;
+  const std::string next = "\nkernbench: error: ";
+  expect_refused(tool({"run", "all_reduce", "--topolgy", "default", "--jsn=x", "--seed", "-1", "-w", "x"}),
+                 "unknown option '--topolgy'\n  hint: did you mean '--topology'?" + next +
+                     "unknown option '--jsn'\n  hint: did you mean '--json'?" + next +
+                     "--seed is '-1'\n  hint: give an integer of at least 0" + next +
+                     "the argument ('x') for option '--warmup' is invalid\n  hint: see --help");
+}
+
+TEST(CommandLine, AnEndBelowWhereSizesBeginSaysWhereThatIs) {
+  const Tool tool;
+  expect_refused(tool({"run", "all_reduce", "-e", "64K"}),
+                 "-e 64K is below 1M, where sizes begin without -b; give -b as well");
+  expect_refused(tool({"run", "all_reduce", "-b", "1M", "-e", "64K"}), "-e 64K is below -b 1M");
+}
+
 TEST(CommandLine, ReportsFilesThatCannotBeWrittenBeforeItRuns) {
   const Tool tool;
   for (const std::string option : {"--json", "--vcd", "--oplog"}) {

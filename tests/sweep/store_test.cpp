@@ -69,7 +69,8 @@ TEST(Store, RefusesAFileThatIsNone) {
     Store store(folder.file("text.sqlite"), Store::Mode::write);
     FAIL();
   } catch (const UsageError& error) {
-    EXPECT_EQ(std::string(error.what()), "'" + folder.file("text.sqlite") + "' is no result store");
+    EXPECT_EQ(std::string(error.what()), "'" + folder.file("text.sqlite") +
+                                             "' is no result store\n  hint: give a file that 'kernbench sweep' wrote");
   }
   {
     SQLite::Database other(folder.file("other.sqlite"), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
