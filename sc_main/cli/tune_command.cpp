@@ -108,45 +108,62 @@ class Tuning {
     }
     const Interrupt interrupt;
     std::vector<std::vector<double>> times;
+    std::size_t whole = ops_.size();  // operations of which all has been measured
     try {
       times = validate::run_forked(runs, options_.jobs, interrupt.flag());
-    } catch (const validate::Interrupted&) {
-      throw RunEnded(ExitCode::interrupted, "interrupted");
+    } catch (const validate::Interrupted& left) {
+      times = left.results;
+      const auto first_missing = std::find(left.ended.begin(), left.ended.end(), false) - left.ended.begin();
+      whole = static_cast<std::size_t>(first_missing) / names.size();
+      if (whole == 0)
+        throw RunEnded(ExitCode::interrupted, "interrupted: no operation was measured with all algorithms");
     }
     ccl::TunedTable table = registry_.tuned();
-    for (std::size_t i = 0; i < ops_.size(); ++i) {
-      ccl::TunedTable::Row row{ccl::machine_key(plan.map), ops_[i], scope_, {}, {}};
-      for (std::size_t n = 0; n < names.size(); ++n) {
-        const std::vector<double>& found = times[i * names.size() + n];
-        if (found.size() != 2 * sizes_.size()) continue;
-        row.bytes.clear();
-        std::vector<double>& ns = row.ns[names[n]];
-        for (std::size_t size = 0; size < sizes_.size(); ++size) {
-          // As many as divide, which `auto` asks for: small sizes may become one.
-          const auto bytes = static_cast<std::uint64_t>(found[size]);
-          if (!row.bytes.empty() && bytes <= row.bytes.back()) continue;
-          row.bytes.push_back(bytes);
-          ns.push_back(found[sizes_.size() + size]);
-        }
-      }
-      if (row.ns.empty()) {
-        throw UsageError(fmt::format("no algorithm could be measured for {}", to_string(ops_[i])),
-                         "run it without -q to see why; ranks that are PEs (world_size) are not measured");
-      }
-      report(row);
-      table.replace(std::move(row));
-    }
-    const std::string text = file_text(table);
-    if (file) {
-      file->write(text);
-      file->commit();
-    } else {
-      fmt::print("{}", text);
-    }
-    return 0;
+    for (std::size_t i = 0; i < whole; ++i)
+      table.replace(row_of(ccl::machine_key(plan.map), ops_[i], names, &times[i * names.size()]));
+    write(file_text(table), file);
+    if (whole == ops_.size()) return 0;
+    std::vector<std::string> missing;
+    for (std::size_t i = whole; i < ops_.size(); ++i) missing.emplace_back(to_string(ops_[i]));
+    throw RunEnded(ExitCode::interrupted,
+                   fmt::format("interrupted: what is written has no new times of {}", join(missing)));
   }
 
  private:
+  static void write(const std::string& text, std::optional<OutputFile>& file) {
+    if (!file) {
+      fmt::print("{}", text);
+      return;
+    }
+    file->write(text);
+    file->commit();
+  }
+
+  /// `found`: for each of `names` what times_of has returned.
+  ccl::TunedTable::Row row_of(const std::string& machine, CollectiveOp op, const std::vector<std::string>& names,
+                              const std::vector<double>* found) const {
+    ccl::TunedTable::Row row{machine, op, scope_, {}, {}};
+    for (const std::string& name : names) {
+      const std::vector<double>& times = *found++;
+      if (times.size() != 2 * sizes_.size()) continue;
+      row.bytes.clear();
+      std::vector<double>& ns = row.ns[name];
+      for (std::size_t size = 0; size < sizes_.size(); ++size) {
+        // As many as divide, which `auto` asks for: small sizes may become one.
+        const auto bytes = static_cast<std::uint64_t>(times[size]);
+        if (!row.bytes.empty() && bytes <= row.bytes.back()) continue;
+        row.bytes.push_back(bytes);
+        ns.push_back(times[sizes_.size() + size]);
+      }
+    }
+    if (row.ns.empty()) {
+      throw UsageError(fmt::format("no algorithm could be measured for {}", to_string(op)),
+                       "run it without -q to see why; ranks that are PEs (world_size) are not measured");
+    }
+    report(row);
+    return row;
+  }
+
   /// Tables hold times of all SIPs as ranks: what PEs of one SIP take stands beside them for nothing.
   std::vector<std::string> entries_of_sips() const {
     std::vector<std::string> names;
@@ -197,7 +214,7 @@ class Tuning {
       }
     } catch (...) {
       std::string reason;
-      classify(std::current_exception(), reason);
+      if (classify(std::current_exception(), reason) == ExitCode::interrupted) throw;
       if (!options_.quiet)
         std::fputs(fmt::format("# {} {}: not measured: {}\n", to_string(op), name, reason).c_str(), stderr);
       return {};

@@ -151,16 +151,19 @@ std::vector<double> figures_of(const std::string& text, int status) {
 std::vector<std::vector<double>> run_forked(const std::vector<Run>& runs, unsigned jobs, const std::atomic<bool>& stop,
                                             const std::function<void(std::size_t)>& done) {
   std::vector<std::vector<double>> results(runs.size());
+  std::vector<bool> ended(runs.size());
   Children children;
   std::size_t next = 0, finished = 0;
   while (finished < runs.size()) {
-    if (stop.load(std::memory_order_relaxed)) throw Interrupted();
+    if (stop.load(std::memory_order_relaxed)) throw Interrupted{std::move(results), std::move(ended)};
     while (next < runs.size() && children.size() < jobs) {
       children.start(next, runs[next]);
       ++next;
     }
     children.wait([&](std::size_t index, const std::string& text, int status) {
+      if (stop.load(std::memory_order_relaxed)) return;  // the signal may have been the end of it, too
       results[index] = figures_of(text, status);
+      ended[index] = true;
       ++finished;
       if (done) done(finished);
     });

@@ -355,6 +355,30 @@ TEST(Tune, LeavesOutEntriesWhoseRanksArePes) {
   EXPECT_EQ(tool(call).code, 2);
 }
 
+/// The second operation takes minutes; the first is kept, with a text that says which are not.
+TEST(Tune, KeepsTheOperationsThatItHasMeasuredWhenInterrupted) {
+  const Tool tool;
+  write(tool.file("ccl.yaml"),
+        "algorithms:\n  a: { module: '" KERNBENCH_BROKEN_ALGORITHM "' }\n  b: { module: '" KERNBENCH_SOURCE_DIR
+        "/docs/examples/schedules/doubling4_all_gather.xml' }\n");
+  const auto interrupted = [&](const std::string& ops) {
+    return tool.shell(
+        "timeout --preserve-status -s INT 4 " + quoted(KERNBENCH_BINARY) +
+        " tune --topology minimal --set system.sips.count=4 -q --jobs 1 -b 512M -e 512M -n 100 --ccl ccl.yaml "
+        "-o tuned.yaml --ops " +
+        ops);
+  };
+  const Outcome none = interrupted("all_gather,all_reduce");
+  EXPECT_EQ(none.code, 130);
+  EXPECT_EQ(none.err, "kernbench: error: interrupted: no operation was measured with all algorithms\n");
+  EXPECT_FALSE(std::filesystem::exists(tool.file("tuned.yaml")));
+  const Outcome one = interrupted("all_reduce,all_gather");
+  EXPECT_EQ(one.code, 130);
+  EXPECT_EQ(one.err, "kernbench: error: interrupted: what is written has no new times of all_gather\n");
+  EXPECT_THAT(read(tool.file("tuned.yaml")), HasSubstr("op: all_reduce"));
+  EXPECT_EQ(read(tool.file("tuned.yaml")).find("op: all_gather"), std::string::npos);
+}
+
 TEST(Tune, RefusesWhatItCannotMeasure) {
   const Tool tool;
   const auto refused = [&](const std::vector<std::string>& more, const std::string& text) {

@@ -66,6 +66,18 @@ TEST(ProcessPool, EndsWhenItIsStopped) {
   EXPECT_THROW(run_forked({[]() -> std::vector<double> { return {}; }}, 1, stop), Interrupted);
 }
 
+TEST(ProcessPool, WhatEndedBeforeItWasStoppedIsKept) {
+  std::atomic<bool> stop{false};
+  const Runs runs{[] { return std::vector<double>{1}; }, [] { return std::vector<double>{2}; }};
+  try {
+    run_forked(runs, 1, stop, [&](std::size_t) { stop = true; });
+    FAIL() << "nothing was thrown";
+  } catch (const Interrupted& left) {
+    EXPECT_EQ(left.results, (std::vector<std::vector<double>>{{1}, {}}));
+    EXPECT_EQ(left.ended, (std::vector<bool>{true, false}));
+  }
+}
+
 TEST(Plot, HasTitleAxesWithUnitsLegendAndEveryPoint) {
   Plot plot;
   plot.title = "a < b";
