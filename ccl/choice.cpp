@@ -192,8 +192,9 @@ Choice Chooser::decide(const ChoiceInput& input) const {
   if (choice.candidates.empty() || !choice.candidates.front().unfit.empty()) {
     std::string all;
     for (const Candidate& c : choice.candidates) all += fmt::format("\n  {}: {}", c.name, c.unfit);
-    throw Error(fmt::format("no algorithm serves {} with scope {} on {} SIPs ({}):{}", to_string(input.op),
-                            to_string(input.scope), group_.sips.size(), to_string(map_.sip_topology), all));
+    throw Error(fmt::format("no algorithm serves {} with scope {} on {} SIP{} ({}):{}", to_string(input.op),
+                            to_string(input.scope), group_.sips.size(), group_.sips.size() == 1 ? "" : "s",
+                            to_string(map_.sip_topology), all));
   }
   choice.algorithm = choice.candidates.front().name;
   choice.why = reason(choice, input);

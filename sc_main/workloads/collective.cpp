@@ -189,7 +189,7 @@ Report CollectiveWorkload::run(Session& session) {
   session.runtime().init_process_group(ProcessGroup::world_size(whole) ? options : whole);
   Report report;
   report.text = header(session, wanted, ranks);
-  session.run(ranks, [&](Context& ctx) {
+  run_collectives(session, ranks, [&](Context& ctx) {
     std::vector<Group> groups;
     for (const std::vector<int>& members : wanted.groups) {
       groups.push_back(grouped ? ctx.new_group(members, options) : Group());
@@ -214,7 +214,7 @@ Report CollectiveWorkload::run(Session& session) {
 std::string CollectiveWorkload::header(const Session& session, const CollectiveRequest& request, int ranks) const {
   const CollectiveCase& c = request.what;
   std::string text =
-      fmt::format("# {} on {} {} ({}), scope {}, {}{}{}\n", name(), ranks, ranks_are_pes_ ? "PEs" : "SIPs",
+      fmt::format("# {} on {} ({}), scope {}, {}{}{}\n", name(), counted(ranks, ranks_are_pes_ ? "PE" : "SIP"),
                   to_string(session.map().sip_topology), to_string(c.scope), to_string(c.in_policy),
                   c.in_place                     ? ", in place"
                   : !options_.placed_elsewhere() ? ", out of place"

@@ -172,8 +172,14 @@ std::int64_t CollectiveRequest::block(int ranks, const PlacementUnits& units, st
 }
 
 void CollectiveRequest::check_layouts(const PlacementUnits& units) const {
-  for (const DPPolicy& policy : {what.in_policy, what.out_policy}) {
-    place_shards(policy, {1, 1}, 1, units, 0);  // cubes and PEs that the machine does not have
+  for (const auto& [option, policy] :
+       {std::pair("--placement", &what.in_policy), std::pair("--out-placement", &what.out_policy)}) {
+    try {
+      place_shards(*policy, {1, 1}, 1, units, 0);  // cubes and PEs that the machine does not have
+    } catch (const std::invalid_argument& error) {
+      const std::string text = error.what(), member = "policy.num_";  // of programs; here the key's name behind it
+      throw std::invalid_argument(option + (" " + text.substr(text.rfind(member, 0) == 0 ? member.size() : 0)));
+    }
   }
   for (const std::vector<int>& group : groups) {
     CollectiveCase c = what;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/tp_model.h"
 #include "sc_main/workloads/workload.h"
 
@@ -112,10 +113,10 @@ class Qkv final : public Workload {
     row["max_abs_err"] = checked ? Json(comparison.max_abs_error) : Json();
     Report report;
     report.text = fmt::format(
-        "# qkv on {} SIPs: x ({} x {}) to queries, keys and values of {} heads, by heads over the SIPs\n"
+        "# qkv on {}: x ({} x {}) to queries, keys and values of {} heads, by heads over the SIPs\n"
         "#{:>9} {:>7} {:>8} {:>6} {:>12} {:>9} {:>8}\n {:>9} {:>7} {:>8} {:>6} {:>12.2f} {:>9.3f} {:>8}\n",
-        ranks, tokens_, hidden, heads_, "tokens", "hidden", "type", "ranks", "time (us)", "TFLOP/s", "check", tokens_,
-        hidden, to_string(common_.type()), ranks, ns / 1e3, row["tflops"].get<double>(),
+        counted(ranks, "SIP"), tokens_, hidden, heads_, "tokens", "hidden", "type", "ranks", "time (us)", "TFLOP/s",
+        "check", tokens_, hidden, to_string(common_.type()), ranks, ns / 1e3, row["tflops"].get<double>(),
         row["check"].get<std::string>());
     report.wrong = comparison.mismatches > 0;
     report.results.push_back(std::move(row));

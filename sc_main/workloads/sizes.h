@@ -22,6 +22,9 @@ struct SizeRange {
 /// Our names and those of nccl-tests (half, float, double, bfloat16, int8, int32, int64). Throws std::invalid_argument.
 DType parse_dtype_option(const std::string& text);
 
+/// "1 SIP", "2 SIPs".
+std::string counted(std::int64_t number, const std::string& thing);
+
 /// "1.5 MiB", "512 B".
 std::string readable_bytes(std::uint64_t bytes);
 

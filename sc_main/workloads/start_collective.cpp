@@ -1,6 +1,10 @@
 #include "sc_main/workloads/start_collective.h"
 
+#include <exception>
 #include <stdexcept>
+#include <utility>
+
+#include "ccl/registry.h"
 
 namespace kernbench {
 
@@ -31,6 +35,20 @@ Handle start_collective(Context& ctx, CollectiveOp op, const CollectiveCase& wha
       break;
   }
   throw std::logic_error("send_recv is not a call of a group");
+}
+
+void run_collectives(Session& session, int ranks, std::function<void(Context&)> program) {
+  try {
+    session.run(ranks, std::move(program));
+  } catch (const SpawnError& error) {
+    try {
+      std::rethrow_exception(error.failures.begin()->second);
+    } catch (const ccl::Error&) {
+      throw;
+    } catch (...) {  // not for the lack of an algorithm
+    }
+    throw;
+  }
 }
 
 }  // namespace kernbench

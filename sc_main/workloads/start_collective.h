@@ -1,7 +1,10 @@
 #pragma once
+#include <functional>
+
 #include "runtime/process_group.h"
 #include "runtime/runtime.h"
 #include "sc_main/workloads/collective_case.h"
+#include "sc_main/workloads/workload.h"
 
 namespace kernbench {
 
@@ -9,5 +12,9 @@ namespace kernbench {
 /// all_reduce. REQUIRES: op is not send_recv.
 Handle start_collective(Context& ctx, CollectiveOp op, const CollectiveCase& what, const CollectiveLayout& layout,
                         const Tensor& in, const Tensor& out, const Group& group);
+
+/// As session.run(), of a program that is the same on every rank: what a collective refuses is said without the rank
+/// that happened to ask first.
+void run_collectives(Session& session, int ranks, std::function<void(Context&)> program);
 
 }  // namespace kernbench

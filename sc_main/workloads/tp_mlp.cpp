@@ -5,6 +5,7 @@
 #include <functional>
 #include <stdexcept>
 
+#include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/tp_model.h"
 #include "sc_main/workloads/workload.h"
 
@@ -111,9 +112,9 @@ Report TpMlp::run(Session& session) {
 
   Report report;
   report.text = fmt::format(
-      "# tp_mlp on {} SIPs: {} x {} -> {} -> {}, {}, activation {}, bias {}, all-reduce {}\n"
+      "# tp_mlp on {}: {} x {} -> {} -> {}, {}, activation {}, bias {}, all-reduce {}\n"
       "#{:>7} {:>6} {:>7} {:>7} {:>11} {:>9} {:>12} {:>12} {:>12} {:>8}\n",
-      ranks_, batch_, in_, hidden_, out_, common_.dtype, activation_, bias_ == 1 ? "yes" : "no",
+      counted(ranks_, "SIP"), batch_, in_, hidden_, out_, common_.dtype, activation_, bias_ == 1 ? "yes" : "no",
       session.runtime().algorithm(), "layer", "batch", "in", "out", "time (us)", "launches", "launch (us)",
       "collectives", "coll. (us)", "check");
   Layer whole;

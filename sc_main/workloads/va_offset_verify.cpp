@@ -50,10 +50,10 @@ class VaOffsetVerify final : public Workload {
     if (placement_.empty()) policies = every_policy();
     Report report;
     report.text = fmt::format(
-        "# va_offset_verify on {} SIPs: {} of {}; each PE copies the shard of the PE `distance` places on\n"
+        "# va_offset_verify on {}: {} of {}; each PE copies the shard of the PE `distance` places on\n"
         "#{:>44} {:>9} {:>7} {:>9} {:>12} {:>8}\n",
-        session.map().sips, readable_bytes(bytes), dtype_, "placement", "distance", "shards", "bytes", "time (ns)",
-        "check");
+        counted(session.map().sips, "SIP"), readable_bytes(bytes), dtype_, "placement", "distance", "shards", "bytes",
+        "time (ns)", "check");
     session.run(session.map().sips, [&](Context& ctx) {
       for (const DPPolicy& policy : policies) {
         for (const int step : {0, 1, 2}) verify(ctx, session, policy, dtype, bytes, step, report);

@@ -60,6 +60,24 @@ TEST(CommandLine, RefusesGroupsThatThereAreNot) {
   expect_refused(group("1,1"), "--group '1,1': rank 1 stands in it twice");
 }
 
+/// All ranks ask the same: which of them came first says nothing.
+TEST(CommandLine, WhatACollectiveRefusesNamesNoRank) {
+  const Tool tool;
+  expect_refused(
+      tool({"run", "all_reduce", "-b", "1K", "--in-place", "0", "--algorithm", "lrab_hierarchical_allreduce"}),
+      "algorithm 'lrab_hierarchical_allreduce' works in place only");
+  expect_refused(tool({"run", "all_reduce", "-b", "1K", "--placement", "cube=row_wise,pe=row_wise,cubes=99"}),
+                 "--placement cubes is 99: give 1 to 16");
+}
+
+TEST(CommandLine, OneSipIsNotSips) {
+  const Tool tool;
+  const Outcome outcome =
+      tool({"run", "all_reduce", "-b", "1K", "--topology", "minimal", "--set", "system.sips.count=1"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, StartsWith("# all_reduce on 1 SIP ("));
+}
+
 TEST(CommandLine, NamesTheNearestOptionAndWorkload) {
   const Tool tool;
   expect_refused(tool({"run", "all_reduce", "--topolgy", "default"}),

@@ -10,6 +10,7 @@
 #include "sc_main/workloads/collective_case.h"
 #include "sc_main/workloads/placement_option.h"
 #include "sc_main/workloads/sizes.h"
+#include "sc_main/workloads/start_collective.h"
 #include "sc_main/workloads/workload.h"
 #include "tlm/config/nearest.h"
 #include "topology/plan.h"
@@ -143,7 +144,7 @@ Report ChakraWorkload::run(Session& session) {
   }
   chakra::Walk walk(read(session), options, placement_units(session.map()));
   session.runtime().init_process_group(options.group);
-  session.run(session.map().sips, [&](Context& ctx) { walk.run(ctx); });
+  run_collectives(session, session.map().sips, [&](Context& ctx) { walk.run(ctx); });
   walk.compare();
 
   Report report;
@@ -151,12 +152,12 @@ Report ChakraWorkload::run(Session& session) {
   const Json whole = report.results.front();
   const chakra::Program& program = walk.program();
   report.text = fmt::format(
-      "# chakra {} on {} SIPs ({}): {} nodes, {} communications; {} of {}, {}, seed {}\n"
+      "# chakra {} on {} ({}): {} nodes, {} communications; {} of {}, {}, seed {}\n"
       "# computing: {}; at most {:.1f} TFLOP/s and {:.1f} GB/s of a SIP, one node at a time\n"
       "# rank i is SIP i; communications begin when all that take part are ready, one at a time on a rank\n",
-      prefix_, session.map().sips, to_string(session.map().sip_topology), whole["nodes"].get<std::uint64_t>(),
-      program.communications.size(), redop_, dtype_, to_string(options.policy), options.seed, compute_,
-      options.rates.operations_per_second / 1e12, options.rates.bytes_per_second / 1e9);
+      prefix_, counted(session.map().sips, "SIP"), to_string(session.map().sip_topology),
+      whole["nodes"].get<std::uint64_t>(), program.communications.size(), redop_, dtype_, to_string(options.policy),
+      options.seed, compute_, options.rates.operations_per_second / 1e12, options.rates.bytes_per_second / 1e9);
   report_ranks(walk, report);
   report_communications(session, walk, report);
   report_nodes(walk, report);
