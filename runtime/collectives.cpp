@@ -273,7 +273,8 @@ std::shared_ptr<Handle::State> Call::submit() {
   check_counts();
   CallOrder& order = this->order();
   const std::size_t number = order.enter(rank_, text(), placed());
-  const auto [chosen, choice] = group_.algorithm_for(call_, in_.argument, out_.argument, bytes_, all_in_place());
+  const auto [chosen, choice] =
+      group_.algorithm_for(call_, in_.argument, out_.argument, bytes_, all_in_place(), member_);
   runtime_.reserve_rings(group_);
   runtime_.install_tables(group_, chosen, rank_);
   const auto ready = [&group = group_, &order, chosen = chosen] { return group.installed(chosen, order.ranks()); };

@@ -76,9 +76,9 @@ std::size_t ProcessGroup::load(const std::string& name) {
 
 ProcessGroup::Chosen ProcessGroup::algorithm_for(const CollectiveCall& call, const LaunchMessage::TensorArg& in,
                                                  const LaunchMessage::TensorArg& out, std::uint64_t bytes,
-                                                 bool in_place) {
+                                                 bool in_place, int member) {
   if (algorithm_ != kAuto) return {};
-  const ccl::CallTensors tensors{call, in, out};
+  const ccl::CallTensors tensors{call, in, out, member};
   const ccl::Choice& choice = chooser_.choose({call.op, options_.scope, bytes, call.root, in_place, &tensors});
   return {load(choice.algorithm), &choice};
 }

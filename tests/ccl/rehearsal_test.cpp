@@ -218,5 +218,24 @@ TEST(Rehearsal, RanksOfOneSipStartOneAfterTheOther) {
   EXPECT_NEAR(takes() - late, 3 * 1'000, 0.01);
 }
 
+/// The rank that asks first: its launch is sent before the others', as the last to reach a barrier goes on.
+TEST(Rehearsal, TheRankThatAsksStartsBeforeTheOthers) {
+  MachineMap map = one_sip(1, 1, 4);
+  map.worst_command_latency = 1'000'000;
+  const ccl::Group group = four_ranks(map);
+  const ccl::Registry registry;
+  const auto takes = [&](int first) {
+    ccl::RingNumbers rings;
+    const ccl::Collective collective(registry.load("direct"), map, group, Scope::sip, rings);
+    ccl::CallTensors tensors = tensors_of(CollectiveOp::broadcast, 64);
+    tensors.call.root = 3;
+    tensors.first = first;
+    return ccl::rehearse(map, collective, tensors, kMany).value() * 1e9;
+  };
+  EXPECT_EQ(takes(0), takes(2));        // the root is the last of them
+  EXPECT_LE(takes(3), takes(0));        // it is the first: nobody waits for it
+  EXPECT_GT(takes(3), takes(0) - 1e3);  // the last of the others starts when the root did
+}
+
 }  // namespace
 }  // namespace kernbench::test

@@ -1,79 +1,141 @@
 #include <gtest/gtest.h>
 
-#include "ccl/rehearsal/memories.h"
+#include <map>
+
+#include "ccl/rehearsal/slice.h"
 
 namespace kernbench::test {
 namespace {
 
-/// 25.6 GB/s: a row of 4 KiB takes 160 ns, rows of a bank lie 32 KiB apart, a queue has 1 KiB.
-ccl::Slice slice() {
-  PeRates rates;
-  rates.hbm_slice = Rate{25'600'000'000};
-  return ccl::Slice(rates);
-}
-constexpr double kPiece = 4096, kTakes = 160e-9, kQueue = 40e-9;
+/// A slice of 25.6 GB/s: a row of 4 KiB takes 160 ns, rows of a bank lie 32 KiB apart, a queue has 1 KiB, a piece 128
+/// B.
+class Served {
+ public:
+  struct Times {
+    double begin = -1, end = -1;  ///< of its first piece, of its last; a write: when they have entered
+  };
+  Served() : slice_(rates()) {}
+  void read(int id, double time, std::uint64_t at, double bytes) { slice_.read(time, at, bytes, id); }
+  /// All of it there at once.
+  void write(int id, double time, std::uint64_t at, double bytes) { slice_.write(time, at, bytes, 0, id); }
+  void write_slowly(int id, double time, std::uint64_t at, double bytes, double apart) {
+    slice_.write(time, at, bytes, apart, id);
+  }
+  const Times& operator[](int id) {
+    std::vector<ccl::Slice::Progress> progress;
+    for (double now = slice_.next(); now < ccl::Slice::kNever; now = slice_.next()) slice_.advance(now, progress);
+    for (const ccl::Slice::Progress& each : progress) {
+      if (each.first) times_[each.id].begin = each.begin;
+      if (each.last) times_[each.id].end = each.end;
+    }
+    return times_[id];
+  }
+
+ private:
+  static PeRates rates() {
+    PeRates rates;
+    rates.hbm_slice = Rate{25'600'000'000};
+    return rates;
+  }
+  ccl::Slice slice_;
+  std::map<int, Times> times_;
+};
+
+constexpr double kBytes = 4096, kTakes = 160e-9, kByte = kTakes / kBytes, kQueue = 1024, kPiece = 128;
 constexpr std::uint64_t kRow = 4096, kSameBank = 8 * kRow;
-constexpr double kCycle = 0.625e-9, kExact = 1e-15;
+constexpr double kCycle = 0.625e-9, kExact = 1e-13;
 // HBM3-6400, in cycles: after the last burst tRTP less BL, tCWL + tWR; tRTW less BL, tCWL + tWTR_L.
-constexpr double kOpenToRead = 31 * kCycle, kOpenToWrite = 15 * kCycle, kClose = 26 * kCycle, kReadToClose = 7 * kCycle,
+constexpr double kOpenToRead = 31 * kCycle, kClose = 26 * kCycle, kReadToClose = 7 * kCycle,
                  kWriteToClose = 43 * kCycle, kReadToWrite = 18 * kCycle, kWriteToRead = 20 * kCycle;
 
 TEST(Slice, ReadsOfOneRowFollowEachOther) {
-  ccl::Slice memory = slice();
-  EXPECT_NEAR(memory.read(0, 0, kPiece / 2), kOpenToRead, kExact);
-  EXPECT_NEAR(memory.read(0, kRow / 2, kPiece / 2), kOpenToRead + kTakes / 2, kExact);
-  EXPECT_NEAR(memory.read(3 * kTakes, 0, kPiece / 2), 3 * kTakes, kExact);
+  Served memory;
+  memory.read(1, 0, 0, kBytes / 2);
+  memory.read(2, 0, kRow / 2, kBytes / 2);
+  memory.read(3, 3 * kTakes, 0, kBytes / 2);
+  EXPECT_NEAR(memory[1].begin, kOpenToRead, kExact);
+  EXPECT_NEAR(memory[1].end, kOpenToRead + kTakes / 2, kExact);
+  EXPECT_NEAR(memory[2].begin, kOpenToRead + kTakes / 2, kExact);
+  EXPECT_NEAR(memory[3].begin, 3 * kTakes, kExact);
 }
 
+/// A queue of 1 KiB lets a row open while the piece before it passes.
 TEST(Slice, ARowOfAnotherBankOpensMeanwhile) {
-  ccl::Slice memory = slice();
-  memory.read(0, 0, kPiece);
-  EXPECT_NEAR(memory.read(0, kRow, kPiece), kOpenToRead + kTakes, kExact);
+  Served memory;
+  memory.read(1, 0, 0, kBytes);
+  memory.read(2, 0, kRow, kBytes);
+  EXPECT_NEAR(memory[2].begin, kOpenToRead + kTakes, kExact);
 }
 
 TEST(Slice, ARowOfTheSameBankOpensAfterThatBeforeIsClosed) {
-  ccl::Slice memory = slice();
-  memory.read(0, 0, kPiece);
-  const double closes = kOpenToRead + kTakes + kReadToClose;
-  EXPECT_NEAR(memory.read(0, kSameBank, kPiece), closes + kClose + kOpenToRead, kExact);
+  Served memory;
+  memory.read(1, 0, 0, kBytes);
+  memory.read(2, 0, kSameBank, kBytes);
+  EXPECT_NEAR(memory[2].begin, kOpenToRead + kTakes + kReadToClose + kClose + kOpenToRead, kExact);
 }
 
 TEST(Slice, AnAccessOverTheEndOfARowOpensTheNext) {
-  ccl::Slice memory = slice();
-  memory.read(0, kRow / 2, kPiece);  // another bank's, which is open for what follows
-  EXPECT_NEAR(memory.read(kTakes * 4, kRow, kPiece / 2), kTakes * 4, kExact);
+  Served memory;
+  memory.read(1, 0, kRow / 2, kBytes);  // another bank's, which is open for what follows
+  memory.read(2, kTakes * 4, kRow, kBytes / 2);
+  EXPECT_NEAR(memory[2].begin, kTakes * 4, kExact);
 }
 
 TEST(Slice, TheBusTurnsRoundForWritesAndBack) {
-  ccl::Slice memory = slice();
-  const double read = memory.read(0, 0, kPiece / 2) + kTakes / 2;
-  EXPECT_NEAR(memory.write(0, kRow / 2, kPiece / 4), read - kQueue, kExact);  // it fills the queue and passes at once
-  const double written = read + kReadToWrite + kTakes / 4;
-  EXPECT_NEAR(memory.read(0, 0, kPiece / 2), written + kWriteToRead, kExact);
+  Served memory;
+  memory.read(1, 0, 0, kPiece);
+  memory.write(2, 1e-9, kPiece, kQueue);  // it fills its queue
+  memory.read(3, 1e-9, 2 * kQueue, kPiece);
+  const double read = kOpenToRead + kPiece * kByte;
+  EXPECT_NEAR(memory[1].end, read, kExact);
+  // Down to one piece, which is less than a fifth of the queue.
+  EXPECT_NEAR(memory[3].begin, read + kReadToWrite + (kQueue - kPiece) * kByte + kWriteToRead, kExact);
 }
 
-TEST(Slice, ARowOpensWhenTheBusServesItsDirection) {
-  ccl::Slice memory = slice();
-  const double read = memory.read(0, 0, kPiece) + kTakes;
-  memory.write(0, kRow, kPiece / 4);
-  const double written = read + std::max(kReadToWrite, kOpenToWrite) + kTakes / 4;
-  EXPECT_NEAR(memory.read(0, kRow + kSameBank, kPiece), written + kWriteToClose + kClose + kOpenToRead, kExact);
+TEST(Slice, ARowOpensAfterAWriteToItsBankHasRecovered) {
+  Served memory;
+  memory.write(1, 0, 0, kPiece);
+  memory.read(2, 20e-9, kSameBank, kPiece);
+  EXPECT_EQ(memory[1].end, 0);                          // a write is done when it has entered
+  const double passed = kReadToWrite + kPiece * kByte;  // its row opens while the bus turns round
+  EXPECT_NEAR(memory[2].begin, passed + kWriteToClose + kClose + kOpenToRead, kExact);
 }
 
 TEST(Slice, FewWritesWaitForReads) {
-  ccl::Slice memory = slice();
-  EXPECT_EQ(memory.write(0, kRow, 512), 0);
-  const double read = memory.read(0, 0, kPiece / 2) + kTakes / 2;
-  EXPECT_NEAR(read, kOpenToRead + kTakes / 2, kExact);
-  memory.write(0, kRow + 512, 512);  // they are enough to go before the next read
-  EXPECT_GT(memory.read(0, 0, kPiece / 2), read + kTakes / 4 + kWriteToRead);
+  Served memory;
+  memory.read(1, 0, 0, kBytes / 2);
+  memory.write(2, 0, kRow, 6 * kPiece);
+  memory.read(3, 0, kBytes / 2, kBytes / 2);
+  EXPECT_NEAR(memory[3].end, kOpenToRead + kTakes, kExact);
+}
+
+/// As the controller's write_low says: writes that follow each other keep the bus.
+TEST(Slice, AReadWaitsWhileWritesKeepComing) {
+  const auto begins = [](double apart) {
+    Served memory;
+    memory.write_slowly(1, 0, 0, 2 * kBytes, apart);
+    memory.read(2, 10e-9, 2 * kRow, kPiece);
+    return memory[2].begin;
+  };
+  EXPECT_GT(begins(kByte / 2), 1.5 * kTakes);
+  EXPECT_LT(begins(4 * kByte), kTakes);
+}
+
+TEST(Slice, AReadAndAWriteOfAPieceEachTakeTurnsWithinAccesses) {
+  Served memory;
+  memory.read(1, 0, 0, kBytes);
+  memory.write(2, 0, kRow, kBytes);
+  memory[1];
+  EXPECT_GT(memory[1].end - memory[1].begin, kTakes + kQueue * kByte);  // writes have passed in between
+  EXPECT_GT(memory[2].end, memory[2].begin + kTakes / 2);               // and have not entered all at once
 }
 
 TEST(Slice, WritesPassWhileNothingIsRead) {
-  ccl::Slice memory = slice();
-  memory.write(0, 0, 512);
-  memory.read(10 * kTakes, 0, 512);
-  EXPECT_NEAR(memory.read(10 * kTakes, 512, 512), 10 * kTakes + kTakes / 8, kExact);
+  Served memory;
+  memory.write(1, 0, 0, 512);
+  memory.read(2, 10 * kTakes, 0, 512);
+  memory.read(3, 10 * kTakes, 512, 512);
+  EXPECT_NEAR(memory[3].begin, 10 * kTakes + kTakes / 8, kExact);
 }
 
 }  // namespace

@@ -1,0 +1,82 @@
+/// Messages: ends of queues, ways, credits.
+#include "ccl/rehearsal/clocks.h"
+
+namespace kernbench::ccl {
+namespace {
+
+/// Of a message beside its bytes.   assumed: two cycles of the cubes' network, and one of TCM
+constexpr double kSend = 0.5e-9, kReceive = 0.6e-9;
+
+}  // namespace
+
+double Rehearsal::through(const std::vector<std::uint32_t>& passages, double head, double bytes) {
+  for (const std::uint32_t id : passages) head = ways_[id].pass(head, bytes);
+  return head;
+}
+
+Rehearsal::Queue& Rehearsal::queue(std::int32_t id) {
+  Queue& queue = queues_[index(id)];
+  if (queue.used) return queue;
+  queue.used = true;
+  queue.way = ways_.way(queue.from, queue.to);
+  if (map_.packet_latency)
+    queue.back = seconds(map_.packet_latency(map_.pe(queue.to), map_.pe(queue.from), map_.engines.credit_bytes));
+  queue.credits.assign(index(queue.slots), 0.0);
+  return queue;
+}
+
+double Rehearsal::send(std::int32_t p, Line& line, const RehearsedOp& op, double now) {
+  Queue& queue = this->queue(op.place);
+  queue.credits.pop_front();
+  Passage& port = ways_[ways_.port_out(pes_[index(p)].coord)];
+  const Engines& engines = pes_[index(p)].engines;
+  now += kSend + engines.tcm_latency;
+  double head = port.pass(now, op.bytes);
+  line.free = now + op.bytes / engines.tcm;
+  const double handed_over = line.free;
+  head = through(queue.way.out, head, op.bytes);
+  std::int32_t id = static_cast<std::int32_t>(flights_.size());
+  if (idle_.empty()) {
+    flights_.emplace_back();
+  } else {
+    id = idle_.back();
+    idle_.pop_back();
+  }
+  flights_[index(id)] = {op.place, 0, static_cast<double>(op.bytes)};
+  const bool further = !queue.way.links.empty();
+  events_.emplace(head + (further ? ways_.further_link_seconds() : 0), event_number_++, -1 - id);
+  return handed_over;
+}
+
+/// The head of a message is at its next link between SIPs, or has passed the last.
+void Rehearsal::pass(std::int32_t id, double now) {
+  Flight& flight = flights_[index(id)];
+  Queue& queue = queues_[index(flight.queue)];
+  double head = now;
+  if (flight.link < queue.way.links.size()) {
+    head = ways_[queue.way.links[flight.link++]].pass(now, flight.bytes);
+    const bool further = flight.link < queue.way.links.size();
+    events_.emplace(head + (further ? ways_.further_link_seconds() : 0), event_number_++, -1 - id);
+    return;
+  }
+  head = through(queue.way.in, head, flight.bytes);
+  head = ways_[ways_.port_in(queue.to)].pass(head, flight.bytes);
+  const double links = static_cast<double>(queue.way.links.size());
+  const double rest = queue.way.seconds - links * ways_.further_link_seconds();
+  queue.arrivals.push_back(head + rest + flight.bytes / queue.way.least_bytes_per_second);
+  const std::int32_t line = static_cast<std::int32_t>(kEngines * pes_.size()) + 2 * flight.queue + 1;
+  idle_.push_back(id);
+  consider(line);
+}
+
+double Rehearsal::receive(std::int32_t p, Line& line, const RehearsedOp& op, double now) {
+  const Engines& engines = pes_[index(p)].engines;
+  Queue& queue = this->queue(op.place);
+  queue.arrivals.pop_front();
+  const double end = now + kReceive + 2 * engines.tcm_latency + op.bytes / engines.tcm;
+  line.free = end;
+  queue.credits.push_back(end + queue.back);
+  return end;
+}
+
+}  // namespace kernbench::ccl
