@@ -137,15 +137,6 @@ std::vector<RegionMap> regions_of(const RegionMap& whole, std::int64_t regions, 
   return list;
 }
 
-bool same_geometry(const TensorArg& a, const TensorArg& b) {
-  return std::equal(a.shards.begin(), a.shards.end(), b.shards.begin(), b.shards.end(),
-                    [](const TensorShard& x, const TensorShard& y) {
-                      return x.owner.cube == y.owner.cube && x.owner.pe == y.owner.pe &&
-                             x.offset_bytes == y.offset_bytes && x.rows == y.rows && x.cols == y.cols &&
-                             x.row == y.row && x.col == y.col;
-                    });
-}
-
 const char* unit_name(Scope scope) { return scope == Scope::cube ? "cube" : scope == Scope::pe ? "PE" : "rank"; }
 
 /// Makes the maps of one call.
@@ -473,6 +464,15 @@ RegionMap part_of(const RegionMap& map, std::int64_t begin, std::int64_t count, 
     at = run.end();
   }
   return part;
+}
+
+bool same_geometry(const TensorArg& a, const TensorArg& b) {
+  return std::equal(a.shards.begin(), a.shards.end(), b.shards.begin(), b.shards.end(),
+                    [](const TensorShard& x, const TensorShard& y) {
+                      return x.owner.cube == y.owner.cube && x.owner.pe == y.owner.pe &&
+                             x.offset_bytes == y.offset_bytes && x.rows == y.rows && x.cols == y.cols &&
+                             x.row == y.row && x.col == y.col;
+                    });
 }
 
 CallMaps make_call_maps(const MachineMap& map, CollectiveOp op, Scope scope, int ranks,

@@ -14,15 +14,7 @@ namespace {
 
 using TensorArg = LaunchMessage::TensorArg;
 
-bool alike(const TensorArg& a, const TensorArg& b) {
-  return a.shape == b.shape && std::equal(a.shards.begin(), a.shards.end(), b.shards.begin(), b.shards.end(),
-                                          [](const TensorShard& x, const TensorShard& y) {
-                                            return x.owner.cube == y.owner.cube && x.owner.pe == y.owner.pe &&
-                                                   x.offset_bytes == y.offset_bytes && x.nbytes == y.nbytes &&
-                                                   x.rows == y.rows && x.cols == y.cols && x.row == y.row &&
-                                                   x.col == y.col;
-                                          });
-}
+bool alike(const TensorArg& a, const TensorArg& b) { return a.shape == b.shape && same_geometry(a, b); }
 
 /// Sender and receiver of a send_recv as schedules number them: sender -1 if everybody sends `peer` ranks on.
 std::pair<int, int> ends(int rank, const CollectiveCall& call, int ranks) {
@@ -70,7 +62,7 @@ NodeLinks ScheduleBinder::links(const AlgorithmEntry& entry, const MachineMap& m
   }
   if (scope == Scope::pe && map.pes_per_cube > 1) {
     request.cube_w *= map.pes_per_cube;
-    links.pes = entry.algorithm->links(request);
+    links.pes = entry.links(request);
   }
   return links;
 }

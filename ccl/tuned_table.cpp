@@ -5,19 +5,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ccl/legal.h"
 #include "ccl/registry.h"
+#include "tlm/config/enum_names.h"
 #include "tlm/config/read.h"
 
 namespace kernbench::ccl {
 namespace {
-
-template <class Enum>
-std::vector<std::string> names_of(int count) {
-  std::vector<std::string> names;
-  names.reserve(static_cast<std::size_t>(count));
-  for (int i = 0; i < count; ++i) names.emplace_back(to_string(static_cast<Enum>(i)));
-  return names;
-}
 
 constexpr IntegerRange kBytes{1, std::uint64_t{1} << 50}, kTime{0, std::uint64_t{1} << 50};
 
@@ -83,7 +77,7 @@ void TunedTable::read(const ConfigNode& list, const std::vector<std::string>& al
     if (machine == nullptr || op == nullptr || scope == nullptr || bytes == nullptr || times == nullptr) continue;
     Row row;
     if (const auto text = read_text(*machine, "tuned.machine", problems)) row.machine = *text;
-    if (const auto index = read_name(*op, "tuned.op", names_of<CollectiveOp>(10), problems))
+    if (const auto index = read_name(*op, "tuned.op", names_of<CollectiveOp>(kCollectiveOps), problems))
       row.op = static_cast<CollectiveOp>(*index);
     if (const auto index = read_name(*scope, "tuned.scope", names_of<Scope>(3), problems))
       row.scope = static_cast<Scope>(*index);

@@ -70,13 +70,8 @@ Tiles tiles_of(const LaunchMessage::TensorArg& tensor, Scope scope) {
 bool whole_in(Op op) { return op == Op::scatter; }
 bool whole_out(Op op) { return op == Op::all_gather || op == Op::gather; }
 
-/// Blocks that one side has for each that the other has: out over in, or in over out.
-struct Ratio {
-  bool out_is_longer = false, in_is_longer = false;
-};
-Ratio ratio_of(Op op) {
-  return {op == Op::all_gather || op == Op::gather, op == Op::scatter || op == Op::reduce_scatter};
-}
+/// One side has blocks of all for each that the other has: the output what is whole_out, the input these.
+bool longer_in(Op op) { return op == Op::scatter || op == Op::reduce_scatter; }
 
 bool needs_in(const CollectiveCall& call, bool is_root) {
   if (call.op == Op::scatter || call.op == Op::broadcast) return is_root;
@@ -207,8 +202,7 @@ void Call::take_forms() {
   const bool whole = in ? whole_in(call_.op) : whole_out(call_.op);
   const Tiles tiles = tiles_of(here.argument, whole ? Scope::sip : scope);
   const std::int64_t all = static_cast<std::int64_t>(group_.size()) * tiles.number * tiles.count;
-  const Ratio ratio = ratio_of(call_.op);
-  const bool longer = in ? ratio.out_is_longer : ratio.in_is_longer;
+  const bool longer = in ? whole_out(call_.op) : longer_in(call_.op);
   Side& other = in ? out_ : in_;
   other = elsewhere(here, longer ? all : here.form.shape.count());
 }
@@ -219,18 +213,17 @@ void Call::check_counts() {
   const Tiles in = tiles_of(in_.argument, whole_in(call_.op) ? Scope::sip : scope);
   const Tiles out = tiles_of(out_.argument, whole_out(call_.op) ? Scope::sip : scope);
   const std::int64_t p = static_cast<std::int64_t>(group_.size()) * (whole_in(call_.op) ? out : in).number;
-  const Ratio ratio = ratio_of(call_.op);
   const auto wrong = [&](const std::string& rule) {
     throw std::invalid_argument(fmt::format("{}: 'in' has {} elements{}, 'out' has {}: {}", who_, in.count,
                                             scope == Scope::sip ? "" : " in a tile", out.count, rule));
   };
-  if (in_place_ && (ratio.in_is_longer || ratio.out_is_longer)) {
+  if (in_place_ && (longer_in(call_.op) || whole_out(call_.op))) {
     if (in.count % p != 0) wrong(fmt::format("they have to be {} equal blocks", p));
     block_ = in.count / p;
-  } else if (ratio.out_is_longer) {
+  } else if (whole_out(call_.op)) {
     if (out.count != p * in.count) wrong(fmt::format("'out' needs {} times as many as 'in'", p));
     block_ = in.count;
-  } else if (ratio.in_is_longer) {
+  } else if (longer_in(call_.op)) {
     if (in.count != p * out.count) wrong(fmt::format("'in' needs {} times as many as 'out'", p));
     block_ = out.count;
   } else {

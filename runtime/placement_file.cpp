@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "tlm/config/nearest.h"
+#include "tlm/config/enum_names.h"
 #include "tlm/config/read.h"
 
 namespace kernbench {
@@ -25,14 +25,6 @@ void check_placement_keys(const ConfigNode& map, const std::string& what, const 
   }
 }
 
-template <class Split>
-std::vector<std::string> split_names(int count) {
-  std::vector<std::string> names;
-  names.reserve(static_cast<std::size_t>(count));
-  for (int i = 0; i < count; ++i) names.emplace_back(to_string(static_cast<Split>(i)));
-  return names;
-}
-
 }  // namespace
 
 std::string forbidden_placement_key(const std::string& key) {
@@ -50,11 +42,11 @@ DPPolicy read_dp_policy(const ConfigNode& node, const std::string& what, Problem
   if (!expect_map(node, what, keys, problems)) return policy;
   check_placement_keys(node, what, keys, problems);
   if (const ConfigNode* cube = node.find("cube")) {
-    if (const auto split = read_name(*cube, dotted(what, "cube"), split_names<CubeSplit>(3), problems))
+    if (const auto split = read_name(*cube, dotted(what, "cube"), names_of<CubeSplit>(3), problems))
       policy.cube = static_cast<CubeSplit>(*split);
   }
   if (const ConfigNode* pe = node.find("pe")) {
-    if (const auto split = read_name(*pe, dotted(what, "pe"), split_names<PeSplit>(5), problems))
+    if (const auto split = read_name(*pe, dotted(what, "pe"), names_of<PeSplit>(5), problems))
       policy.pe = static_cast<PeSplit>(*split);
   }
   if (const ConfigNode* count = node.find("num_cubes")) {

@@ -20,6 +20,7 @@
 #include "sc_main/cli/usage_error.h"
 #include "sc_main/validate/process_pool.h"
 #include "sc_main/workloads/sizes.h"
+#include "tlm/config/enum_names.h"
 #include "tlm/config/nearest.h"
 #include "topology/plan.h"
 #include "topology/resolve.h"
@@ -67,27 +68,18 @@ std::vector<std::string> split(const std::string& text) {
   return parts;
 }
 
-template <class Enum>
-Enum named(const std::string& option, const std::string& text, int values) {
-  std::vector<std::string> names;
-  for (int i = 0; i < values; ++i) {
-    names.emplace_back(to_string(static_cast<Enum>(i)));
-    if (names.back() == text) return static_cast<Enum>(i);
-  }
-  throw UsageError(fmt::format("{} is {}", option, quote(text)), suggest(text, names, "valid values"));
-}
-
 /// Measures every algorithm at every size, and writes the ccl.yaml that `auto` then chooses by.
 class Tuning {
  public:
   explicit Tuning(TuneOptions options) : options_(std::move(options)) {
     Refusals refusals;
     for (const std::string& op : split(options_.ops)) {
-      refusals.from([&] { ops_.push_back(named<CollectiveOp>("--ops", op, static_cast<int>(CollectiveOp::barrier))); });
+      refusals.from(
+          [&] { ops_.push_back(parse_name<CollectiveOp>("--ops", op, static_cast<int>(CollectiveOp::barrier))); });
     }
     if (options_.ops.empty()) refusals.add("--ops is empty", "give at least one operation");
     refusals.from([this] { sizes_ = options_.sizes.sizes(); });
-    refusals.from([this] { scope_ = named<Scope>("--scope", options_.scope, 3); });
+    refusals.from([this] { scope_ = parse_name<Scope>("--scope", options_.scope, 3); });
     refusals.from([this] { parse_fidelity(options_.fidelity); });
     if (options_.iterations == 0) refusals.add("--iters is '0'", "give an integer of at least 1");
     if (options_.jobs == 0) refusals.add("--jobs is '0'", "give an integer of at least 1");

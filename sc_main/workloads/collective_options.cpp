@@ -8,24 +8,10 @@
 #include "ccl/import/import.h"
 #include "ccl/legal.h"
 #include "sc_main/workloads/placement_option.h"
-#include "tlm/config/nearest.h"
+#include "tlm/config/enum_names.h"
 
 namespace kernbench {
-namespace {
-
 namespace po = boost::program_options;
-
-template <class Enum>
-Enum parse_name(const std::string& option, const std::string& text, int values) {
-  std::vector<std::string> names;
-  for (int i = 0; i < values; ++i) {
-    names.emplace_back(to_string(static_cast<Enum>(i)));
-    if (names.back() == text) return static_cast<Enum>(i);
-  }
-  throw std::invalid_argument(fmt::format("{} is {}; {}", option, quote(text), suggest(text, names, "valid values")));
-}
-
-}  // namespace
 
 void CollectiveOptions::add_to(po::options_description& options) {
   auto add = options.add_options();

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "runtime/placement_file.h"
-#include "tlm/config/nearest.h"
+#include "tlm/config/enum_names.h"
 
 namespace kernbench {
 namespace {
@@ -18,17 +18,6 @@ int parse_count(const std::string& option, const std::string& key, const std::st
     throw std::invalid_argument(fmt::format("{} {} is {}; give a number of at least 1", option, key, quote(text)));
   }
   return std::stoi(text);
-}
-
-template <class Split>
-Split parse_split(const std::string& option, const std::string& key, const std::string& text, int values) {
-  std::vector<std::string> names;
-  for (int i = 0; i < values; ++i) {
-    names.emplace_back(to_string(static_cast<Split>(i)));
-    if (names.back() == text) return static_cast<Split>(i);
-  }
-  throw std::invalid_argument(
-      fmt::format("{} {} is {}; {}", option, key, quote(text), suggest(text, names, "valid values")));
 }
 
 bool names_a_file(const std::string& text) {
@@ -54,9 +43,9 @@ DPPolicy parse_placement(const std::string& option, const std::string& text) {
     const std::string key = item.substr(0, equals), value = equals == std::string::npos ? "" : item.substr(equals + 1);
     if (!given.insert(key).second) throw std::invalid_argument(fmt::format("{} gives {} twice", option, quote(key)));
     if (key == "cube") {
-      policy.cube = parse_split<CubeSplit>(option, key, value, 3);
+      policy.cube = parse_name<CubeSplit>(option + " cube", value, 3);
     } else if (key == "pe") {
-      policy.pe = parse_split<PeSplit>(option, key, value, 5);
+      policy.pe = parse_name<PeSplit>(option + " pe", value, 5);
     } else if (key == "cubes") {
       policy.num_cubes = parse_count(option, key, value);
     } else if (key == "pes") {

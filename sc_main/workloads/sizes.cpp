@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "sc_main/workloads/refusals.h"
-#include "tlm/config/nearest.h"
+#include "tlm/config/enum_names.h"
 
 namespace kernbench {
 namespace {
@@ -67,10 +67,7 @@ DType parse_dtype_option(const std::string& text) {
   for (const auto& [name, dtype] : kNcclNames) {
     if (name == text) return dtype;
   }
-  std::vector<std::string> names;
-  names.reserve(kDTypes);
-  for (int i = 0; i < kDTypes; ++i) names.emplace_back(to_string(static_cast<DType>(i)));
-  throw std::invalid_argument(fmt::format("--dtype is {}; {}", quote(text), suggest(text, names, "valid values")));
+  return parse_name<DType>("--dtype", text, kDTypes);
 }
 
 std::string counted(std::int64_t number, const std::string& thing) {

@@ -8,7 +8,7 @@
 
 #include "sc_main/workloads/placement_option.h"
 #include "sc_main/workloads/sizes.h"
-#include "tlm/config/nearest.h"
+#include "tlm/config/enum_names.h"
 
 namespace kernbench {
 
@@ -110,12 +110,7 @@ const char* to_string(Activation activation) {
 }
 
 Activation parse_activation(const std::string& option, const std::string& text) {
-  std::vector<std::string> names;
-  for (int i = 0; i < kActivations; ++i) {
-    names.emplace_back(to_string(static_cast<Activation>(i)));
-    if (names.back() == text) return static_cast<Activation>(i);
-  }
-  throw std::invalid_argument(fmt::format("{} is {}; {}", option, quote(text), suggest(text, names, "valid values")));
+  return parse_name<Activation>(option, text, kActivations);
 }
 
 void TpOptions::add(po::options_description& options) {

@@ -387,8 +387,8 @@ TEST(Tune, RefusesWhatItCannotMeasure) {
     EXPECT_THAT(outcome.err, HasSubstr("kernbench: error: " + text));
     EXPECT_EQ(outcome.out, "");
   };
-  refused({"--ops", "all_reduc"}, "--ops is 'all_reduc'\n  hint: did you mean 'all_reduce'?");
-  refused({"--scope", "sips"}, "--scope is 'sips'\n  hint: did you mean 'sip'?");
+  refused({"--ops", "all_reduc"}, "--ops is 'all_reduc'; did you mean 'all_reduce'?");
+  refused({"--scope", "sips"}, "--scope is 'sips'; did you mean 'sip'?");
   refused({"--iters", "0", "--jobs", "0", "-q", "--fidelity", "slow", "-b", "x"},
           "-b is 'x'; give bytes, such as 512, 4K, 1M or 2G (powers of 1024)\n"
           "kernbench: error: --fidelity is 'slow', entry 1: unknown grade 'slow'\n  hint: grades: accurate, fast\n"

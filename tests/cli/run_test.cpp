@@ -152,7 +152,7 @@ TEST(Run, ArgumentsThatOnlyARankCouldRefuseAreBadInput) {
   EXPECT_THAT(tiles.err, HasSubstr("error: --scope cube: reduce_scatter leaves other data in every tile"));
   const Outcome cubes = tool({"run", "all_reduce", "--placement", "cube=row_wise,pe=row_wise,cubes=99"});
   EXPECT_EQ(cubes.code, 2);
-  EXPECT_THAT(cubes.err, ::testing::StartsWith("kernbench: error: policy.num_cubes is 99"));
+  EXPECT_THAT(cubes.err, ::testing::StartsWith("kernbench: error: --placement cubes is 99"));
 }
 
 TEST(Run, PlacementGoesAroundMissingPes) {
@@ -180,7 +180,7 @@ TEST(Run, PlacementGoesAroundMissingPes) {
   const Outcome eight = tool({"run", "all_reduce", "--topology", "less.yaml", "--placement", "pe=column_wise,pes=8"});
   EXPECT_EQ(eight.code, 2);
   EXPECT_EQ(eight.err,
-            "kernbench: error: policy.num_pes is 8: give 1 to 7, the PEs that every cube offers: some are missing on "
+            "kernbench: error: --placement pes is 8: give 1 to 7, the PEs that every cube offers: some are missing on "
             "this machine\n");
 }
 

@@ -1,0 +1,31 @@
+#pragma once
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "tlm/config/nearest.h"
+
+namespace kernbench {
+
+/// to_string() of the values 0 to `count` - 1 of an enumeration.
+template <class Enum>
+std::vector<std::string> names_of(int count) {
+  std::vector<std::string> names;
+  names.reserve(static_cast<std::size_t>(count));
+  for (int i = 0; i < count; ++i) names.emplace_back(to_string(static_cast<Enum>(i)));
+  return names;
+}
+
+/// The value of that name. Throws std::invalid_argument with the nearest; `what` stands for the value in it.
+template <class Enum>
+Enum parse_name(const std::string& what, const std::string& text, int count) {
+  const std::vector<std::string> names = names_of<Enum>(count);
+  const auto found = std::find(names.begin(), names.end(), text);
+  if (found != names.end()) return static_cast<Enum>(found - names.begin());
+  throw std::invalid_argument(fmt::format("{} is {}; {}", what, quote(text), suggest(text, names, "valid values")));
+}
+
+}  // namespace kernbench
