@@ -47,7 +47,7 @@ struct Machine::Impl {
     for (std::uint32_t end = 0; end < plan.ends.size(); ++end) {
       if (end < plan.ends[end].peer) join(link_port(end), link_port(plan.ends[end].peer));
     }
-    dispatcher.set_lookahead(lookahead(), plan.spec.sip.io.pcie.latency);
+    set_lookahead();
     for (const auto& sip : sips) {
       const auto debug = [this](NodeId memory, tlm::tlm_generic_payload& payload) {
         return (*network_of(memory).interface(memory).to_endpoint)->transport_dbg(payload);
@@ -59,16 +59,18 @@ struct Machine::Impl {
     }
   }
 
-  /// Least time in which anything goes from one SIP to another. Observers see instants in order, and foreign parts may
-  /// wait for any instant.
-  Ps lookahead() const {
-    if (context.observer != nullptr || !foreign.initiators.empty() || !foreign.memories.empty()) return 0;
-    Ps least = kNever;
+  /// Queues of the dispatcher go ahead of each other by what links take. Observers see instants in order, and foreign
+  /// parts may wait for any instant.
+  void set_lookahead() {
+    if (context.observer != nullptr || !foreign.initiators.empty() || !foreign.memories.empty()) return;
+    std::vector<std::vector<Dispatcher::Neighbour>> neighbours(dispatcher.sips());
     for (const LinkEnd& end : plan.ends) {
-      if (&context.queue_of(end.network) != &context.queue_of(plan.ends[end.peer].network))
-        least = std::min(least, end.link.latency);
+      const unsigned here = context.queue_of(end.network).sip();
+      const unsigned there = context.queue_of(plan.ends[end.peer].network).sip();
+      if (here != there) neighbours[there].push_back({here, end.link.latency});
     }
-    return least;
+    dispatcher.set_lookahead(std::move(neighbours), plan.spec.sip.io.pcie.latency);
+    if (fabric != nullptr) dispatcher.queue(plan.spec.sips).set_silent_until([] { return kNever; });
   }
 
   NetworkModules& network(std::uint32_t id) {

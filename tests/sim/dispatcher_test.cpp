@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <functional>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace kernbench {
@@ -20,6 +23,17 @@ struct Host : sc_core::sc_module {
 
 Ps kernel_now() { return sc_core::sc_time_stamp().value(); }
 
+/// Every queue reaches every other one in `latency`.
+std::vector<std::vector<Dispatcher::Neighbour>> all_in(unsigned queues, Ps latency) {
+  std::vector<std::vector<Dispatcher::Neighbour>> neighbours(queues);
+  for (unsigned to = 0; to < queues; ++to) {
+    for (unsigned from = 0; from < queues; ++from) {
+      if (from != to) neighbours[to].push_back({from, latency});
+    }
+  }
+  return neighbours;
+}
+
 TEST(Dispatcher, RunsQueuesInOrderOfTimeThenSip) {
   Dispatcher dispatcher("dispatcher", 2);
   std::vector<int> order;
@@ -32,33 +46,116 @@ TEST(Dispatcher, RunsQueuesInOrderOfTimeThenSip) {
   EXPECT_EQ(dispatcher.now(), 10u);
 }
 
-/// Events at 0, 9 and 10 of two SIPs, those of SIP 1 plus 100, in the order in which windows run them.
-std::vector<int> order_of_windows(Ps between_sips, Ps to_host) {
+/// What is executed of two SIPs that reach each other in `between`, and the host in `to_host`, in this order: 100 times
+/// the SIP's number, plus the event's time. Until `silent` the host hears nothing.
+std::vector<Ps> order_of_windows(Ps between, Ps to_host, const std::vector<Ps>& times, Ps silent = 0) {
   Dispatcher dispatcher("dispatcher", 2);
-  dispatcher.set_lookahead(between_sips, to_host);
-  std::vector<int> order;
+  dispatcher.set_lookahead(all_in(2, between), to_host);
+  std::vector<Ps> order;
   auto* log = &order;
-  for (const Ps time : {0, 9, 10}) {
-    for (const unsigned sip : {1U, 0U}) {
-      dispatcher.queue(sip).at(time, [log, time, sip] { log->push_back(static_cast<int>(100 * sip + time)); });
+  for (const unsigned sip : {1U, 0U}) {
+    dispatcher.queue(sip).set_silent_until([silent] { return silent; });
+    for (const Ps time : times) {
+      dispatcher.queue(sip).at(time, [log, time, sip] { log->push_back(100 * sip + time); });
     }
   }
   sc_core::sc_start();
-  EXPECT_EQ(dispatcher.now(), 10u);
+  EXPECT_EQ(dispatcher.now(), times.back());
   return order;
 }
 
-TEST(Dispatcher, WithALookaheadRunsEachQueueThroughItsWindow) {
-  EXPECT_EQ(order_of_windows(10, 10), (std::vector<int>{0, 9, 100, 109, 10, 110}));
+TEST(Dispatcher, NeighboursTakeTurnsThroughWindowsOfTwiceTheirDistance) {
+  EXPECT_EQ(order_of_windows(10, 100, {0, 9, 10, 19, 20, 29, 30, 39}),
+            (std::vector<Ps>{0, 9, 100, 109, 110, 119, 10, 19, 20, 29, 120, 129, 130, 139, 30, 39}));
 }
 
 TEST(Dispatcher, AWindowIsNoLongerThanTheWayToTheHostAndBack) {
-  EXPECT_EQ(order_of_windows(100, 5), (std::vector<int>{0, 9, 100, 109, 10, 110}));
+  EXPECT_EQ(order_of_windows(100, 5, {0, 9, 10}), (std::vector<Ps>{0, 9, 100, 109, 10, 110}));
+}
+
+TEST(Dispatcher, AWindowIsLongerWhereTheHostHearsNothing) {
+  EXPECT_EQ(order_of_windows(100, 5, {0, 9, 10, 19, 20}, 10),
+            (std::vector<Ps>{0, 9, 10, 19, 100, 109, 110, 119, 20, 120}));
+}
+
+TEST(Dispatcher, ALatencyOfZeroBetweenSipsKeepsThemInStep) {
+  EXPECT_EQ(order_of_windows(0, 5, {0, 9}), (std::vector<Ps>{0, 100, 9, 109}));
+}
+
+TEST(Dispatcher, ALatencyOfZeroToTheHostKeepsSipsInStep) {
+  EXPECT_EQ(order_of_windows(5, 0, {0, 9}), (std::vector<Ps>{0, 100, 9, 109}));
+}
+
+TEST(Dispatcher, AnAnswerSoonerThanPromisedIsHeardWhenItsReactionReachesNobodysPast) {
+  Dispatcher dispatcher("dispatcher", 2);
+  dispatcher.set_lookahead(all_in(2, 100), 5);
+  std::vector<Ps> heard;
+  auto* log = &heard;
+  auto* d = &dispatcher;
+  EventQueue* queue = &dispatcher.queue(1);
+  for (const unsigned sip : {0U, 1U}) dispatcher.queue(sip).set_silent_until([] { return Ps{20}; });
+  dispatcher.queue(0).at(0, [] {});
+  dispatcher.queue(0).at(29, [] {});
+  queue->at(0, [log, d, queue] {  // SIP 0 has been run to 30 by then
+    for (const Ps at : {7, 6}) queue->at_host(at, [log, d, at] { log->insert(log->end(), {at, d->now()}); });
+  });
+  sc_core::sc_start();
+  EXPECT_EQ(heard, (std::vector<Ps>{6, 25, 7, 25}));
+}
+
+/// Messages that go on from SIP to SIP of a ring: what each executes, in its order, as (time, message).
+struct Relay {
+  Relay(unsigned sips, bool windows)
+      : dispatcher(sc_core::sc_gen_unique_name(windows ? "windows" : "step"), sips), executed(sips) {
+    std::vector<std::vector<Dispatcher::Neighbour>> neighbours(sips);
+    for (unsigned sip = 0; sip < sips; ++sip) {
+      neighbours[sip] = {{(sip + 1) % sips, 10}, {(sip + sips - 1) % sips, 15}};
+    }
+    if (windows) dispatcher.set_lookahead(std::move(neighbours), 12);
+    for (unsigned message = 0; message < 3 * sips; ++message) {
+      dispatcher.queue(message % sips).at(message % 4, [this, message, sips] { arrive(message % sips, message, 40); });
+    }
+  }
+  void arrive(unsigned sip, std::uint32_t message, std::uint32_t left) {
+    EventQueue& here = dispatcher.queue(sip);
+    executed[sip].emplace_back(here.now(), message);
+    if (left == 0) return;
+    const std::uint32_t next = message * 1664525U + 1013904223U, n = dispatcher.sips();
+    const Ps more = next >> 16 & 15;
+    if (const unsigned way = next >> 20 & 3; way < 2) {
+      const unsigned to = (sip + (way == 0 ? n - 1 : 1)) % n;
+      dispatcher.queue(to).at_from(here, here.now() + (way == 0 ? 10 : 15) + more,
+                                   [this, to, next, left] { arrive(to, next, left - 1); });
+    } else if (way == 2) {
+      here.at(here.now() + more, [this, sip, next, left] { arrive(sip, next, left - 1); });
+    } else {  // the host answers another SIP
+      const unsigned to = (sip + 2) % n;
+      here.at_host(here.now() + 12 + more, [this, sip, to, next, left] {
+        const Ps reached = dispatcher.queue(sip).host_now() + 12;
+        dispatcher.queue(to).from_host(reached, [this, to, next, left] { arrive(to, next, left - 1); });
+      });
+    }
+  }
+  Dispatcher dispatcher;
+  std::vector<std::vector<std::pair<Ps, std::uint32_t>>> executed;
+};
+
+TEST(Dispatcher, EachSipExecutesTheSameInWindowsAsInStep) {
+  std::deque<Relay> step, windows;
+  for (const unsigned sips : {2U, 3U, 5U, 8U}) {
+    step.emplace_back(sips, false);
+    windows.emplace_back(sips, true);
+  }
+  sc_core::sc_start();
+  for (std::size_t i = 0; i < step.size(); ++i) {
+    EXPECT_EQ(step[i].executed, windows[i].executed) << i;
+    EXPECT_GT(step[i].dispatcher.executed(), 80U);
+  }
 }
 
 TEST(Dispatcher, TellsTheHostInOrderOfTimeThenSipThoughQueuesAreAhead) {
   Dispatcher dispatcher("dispatcher", 2);
-  dispatcher.set_lookahead(10, 8);
+  dispatcher.set_lookahead(all_in(2, 10), 8);
   struct Told {
     int sip;
     Ps at, host_now, models_now;
@@ -96,7 +193,7 @@ TEST(Dispatcher, TellsTheHostInOrderOfTimeThenSipThoughQueuesAreAhead) {
 /// says.
 std::vector<Ps> order_with(Ps last) {
   Dispatcher dispatcher("dispatcher", 1);
-  dispatcher.set_lookahead(100, 5);
+  dispatcher.set_lookahead(all_in(1, 100), 5);
   std::vector<Ps> order;
   auto* log = &order;
   dispatcher.queue(0).at(6, [] {});
@@ -114,7 +211,7 @@ TEST(Dispatcher, NoQueuePassesWhereTheHostsAnswerCanReach) { EXPECT_EQ(order_wit
 
 TEST(Dispatcher, AHostThreadActsAtItsOwnTimeOnAQueueThatIsAhead) {
   Dispatcher dispatcher("dispatcher", 1);
-  dispatcher.set_lookahead(10, 8);
+  dispatcher.set_lookahead(all_in(1, 10), 8);
   EventQueue* queue = &dispatcher.queue(0);
   Host host("host", [&](Host& self) {
     dispatcher.synchronise();
@@ -135,7 +232,7 @@ TEST(Dispatcher, AHostThreadActsAtItsOwnTimeOnAQueueThatIsAhead) {
 
 TEST(Dispatcher, AnEventForAnotherSipBeforeItsPresentIsRefused) {
   Dispatcher dispatcher("dispatcher", 2);
-  dispatcher.set_lookahead(10, 10);
+  dispatcher.set_lookahead(all_in(2, 10), 10);
   EventQueue *first = &dispatcher.queue(0), *second = &dispatcher.queue(1);
   first->at(5, [] {});
   second->at(1, [first, second] { first->at_from(*second, 4, [] {}); });

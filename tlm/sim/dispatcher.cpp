@@ -1,6 +1,8 @@
 #include "tlm/sim/dispatcher.h"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "tlm/sim/main_stack.h"
 
@@ -8,6 +10,31 @@ namespace kernbench {
 
 namespace {
 Ps kernel_now() { return sc_core::sc_time_stamp().value(); }
+
+/// In ways from the host: as far as a window goes at most, since signals and limits are looked for between windows.
+constexpr Ps kLongestWindow = 8;
+
+Ps after(Ps time, Ps span) { return time == kNever ? kNever : time + span; }
+
+/// Colours queues so that neighbours differ where two colours are enough; by colour, then by number.
+std::vector<unsigned> by_turns(const std::vector<std::vector<Dispatcher::Neighbour>>& neighbours) {
+  std::vector<int> colour(neighbours.size(), -1);
+  for (unsigned first = 0; first < neighbours.size(); ++first) {
+    if (colour[first] >= 0) continue;
+    colour[first] = 0;
+    for (std::deque<unsigned> reached{first}; !reached.empty(); reached.pop_front()) {
+      for (const Dispatcher::Neighbour& next : neighbours[reached.front()]) {
+        if (colour[next.queue] >= 0) continue;
+        colour[next.queue] = 1 - colour[reached.front()];
+        reached.push_back(next.queue);
+      }
+    }
+  }
+  std::vector<unsigned> turns(neighbours.size());
+  std::iota(turns.begin(), turns.end(), 0U);
+  std::stable_sort(turns.begin(), turns.end(), [&](unsigned a, unsigned b) { return colour[a] < colour[b]; });
+  return turns;
+}
 }  // namespace
 
 Dispatcher::Dispatcher(const sc_core::sc_module_name& name, unsigned sips) : sc_module(name) {
@@ -18,6 +45,17 @@ Dispatcher::Dispatcher(const sc_core::sc_module_name& name, unsigned sips) : sc_
   SC_METHOD(step);
   sensitive << event_;
   dont_initialize();
+}
+
+void Dispatcher::set_lookahead(std::vector<std::vector<Neighbour>> neighbours, Ps host) {
+  windows_.clear();
+  const auto at_once = [](const std::vector<Neighbour>& list) {
+    return std::any_of(list.begin(), list.end(), [](const Neighbour& neighbour) { return neighbour.latency == 0; });
+  };
+  if (host == 0 || std::any_of(neighbours.begin(), neighbours.end(), at_once)) return;
+  from_host_ = host;
+  turns_ = by_turns(neighbours);
+  for (std::vector<Neighbour>& list : neighbours) windows_.push_back({std::move(list), 0, 0});
 }
 
 std::uint64_t Dispatcher::executed() const {
@@ -64,13 +102,23 @@ void Dispatcher::schedule(Ps time) {
   if (time != kNever) event_.notify(sc_core::sc_time::from_value(time - kernel_now()));
 }
 
-/// Up to when the queues may be run one after the other from `time` on; not after it: they must keep step.
-Ps Dispatcher::window_end(Ps time, Ps horizon) const {
-  if (lookahead_ == 0) return time;
-  Ps end = std::min(time + lookahead_, horizon);
-  if (limit_ != kNever) end = std::min(end, limit_ + 1);
-  const Ps host = next_host();
-  return host == kNever ? end : std::min(end, host + from_host_);
+/// What a queue promises about the host may change by what it executes, and by what the host does.
+void Dispatcher::listen(unsigned queue) {
+  windows_[queue].quiet = queues_[queue].silent_until();
+  windows_[queue].told = queues_[queue].next_host();
+}
+
+/// Up to when nothing that another queue or the host has still to make can reach this one.
+Ps Dispatcher::window_end(const Window& window) const {
+  Ps end = kNever, first = kNever;
+  for (const Window& any : windows_) {
+    const Ps heard = std::min(any.told, after(std::max(any.end, any.quiet), from_host_));
+    end = std::min(end, after(heard, from_host_));
+    first = std::min(first, any.end);
+  }
+  for (const Neighbour& neighbour : window.neighbours)
+    end = std::min(end, windows_[neighbour.queue].end + neighbour.latency);
+  return std::min(end, first + kLongestWindow * from_host_);
 }
 
 void Dispatcher::publish(Ps time) {
@@ -78,21 +126,43 @@ void Dispatcher::publish(Ps time) {
   published_instants_.store(published_instants_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
-void Dispatcher::run_models(Ps time, Ps horizon) {
-  const Ps end = window_end(time, horizon);
-  if (end > time) {
-    for (EventQueue& queue : queues_) {
-      if (queue.next_time() < end) now_ = std::max(now_, queue.run_until(end));
-    }
-    return;
-  }
+void Dispatcher::run_instant(Ps time) {
   now_ = time;
   for (EventQueue& queue : queues_) {
     if (queue.next_time() == time) queue.run_instant(time);
   }
 }
 
+/// One window of each queue. REQUIRES: time == earliest() < horizon.
+void Dispatcher::run_windows(Ps time, Ps horizon) {
+  const Ps last = limit_ == kNever ? horizon : std::min(horizon, limit_ + 1);
+  for (unsigned i = 0; i < windows_.size(); ++i) {
+    windows_[i].end = std::max(windows_[i].end, time);
+    listen(i);
+  }
+  for (const unsigned i : turns_) {
+    Window& window = windows_[i];
+    const Ps end = std::min(window_end(window), last);
+    if (end <= window.end) continue;
+    window.end = end;
+    if (queues_[i].next_time() >= end) continue;
+    now_ = std::max(now_, queues_[i].run_until(end));
+    listen(i);
+  }
+}
+
+/// The host's answer to what it hears before that would reach a queue in its past: a queue has not kept its promise.
+Ps Dispatcher::too_far() const {
+  Ps furthest = 0;
+  for (const Window& window : windows_) furthest = std::max(furthest, window.end);
+  return furthest - std::min(furthest, from_host_);
+}
+
 void Dispatcher::run_host(Ps time) {
+  if (const Ps later = too_far(); later > time) {
+    for (EventQueue& queue : queues_) queue.delay_host(later);
+    return;
+  }
   now_ = time;
   for (EventQueue& queue : queues_) {
     if (queue.next_host() == time) queue.run_host(time);
@@ -128,8 +198,10 @@ void Dispatcher::step() {
     }
     if (host < models) {
       run_host(host);
+    } else if (windows_.empty() || time >= horizon) {
+      run_instant(time);
     } else {
-      run_models(models, horizon);
+      run_windows(time, horizon);
     }
     publish(now_);
   }

@@ -3,14 +3,15 @@
 #include <atomic>
 #include <deque>
 #include <systemc>
+#include <vector>
 
 #include "tlm/sim/event_queue.h"
 
 namespace kernbench {
 
-/// The one SystemC process of the hardware: steps the event queues of all SIPs in (time, SIP) order, or, with a
-/// lookahead, one SIP after the other through windows of time in which they cannot reach each other. Both give the same
-/// times: what one SIP makes for another is keyed by the sender's own count.
+/// The one SystemC process of the hardware: steps the event queues of all SIPs in (time, SIP) order, or, with
+/// lookaheads, one SIP after the other, each as far as no other can reach it. Both give the same times: what one SIP
+/// makes for another is keyed by the sender's own count.
 ///
 /// It runs ahead inside one activation for as long as no other SystemC process is due, so that an instant costs
 /// no kernel round trip; models read their queue's clock, never sc_time_stamp(). When a host thread has to resume
@@ -27,13 +28,15 @@ class Dispatcher : public sc_core::sc_module {
   Ps latest() const;
   std::uint64_t executed() const;
 
-  /// No SIP reaches another one in less than `sips`, none the host and the host none in less than `host`: a queue may
-  /// run ahead of the others by `sips`, or as far as the host's answer to what it hears from one of them can be felt.
-  /// That keeps a SIP's state in the processor's caches. 0 (default): (time, SIP) order throughout.
-  void set_lookahead(Ps sips, Ps host) {
-    lookahead_ = std::min(sips, 2 * host);
-    from_host_ = host;
-  }
+  /// What reaches a queue: what another one makes takes at least `latency` on its way.
+  struct Neighbour {
+    unsigned queue;
+    Ps latency;
+  };
+  /// `neighbours`: by queue. The host and a SIP do not reach each other in less than `host`. Each queue runs ahead as
+  /// far as its neighbours and the host's answers to what it may hear cannot be felt (docs/decisions/0440): that keeps
+  /// a SIP's state in the processor's caches. If a latency is 0, or no call: (time, SIP) order throughout.
+  void set_lookahead(std::vector<std::vector<Neighbour>> neighbours, Ps host);
 
   /// Notifies a host thread's event at the present instant of the models; called from call-backs.
   void notify_host(sc_core::sc_event& event);
@@ -56,20 +59,31 @@ class Dispatcher : public sc_core::sc_module {
 
  private:
   SC_HAS_PROCESS(Dispatcher);
+  /// A queue that runs ahead of others.
+  struct Window {
+    std::vector<Neighbour> neighbours;
+    Ps end = 0;    // nothing of before is left
+    Ps quiet = 0;  // until then it makes nothing that the host hears
+    Ps told = 0;   // when the host hears the first thing that it has made
+  };
   void step();
   void wake();
   void schedule(Ps time);
   Ps earliest() const;
   Ps next_host() const;
-  Ps window_end(Ps time, Ps horizon) const;
-  void run_models(Ps time, Ps horizon);
+  void listen(unsigned queue);
+  Ps window_end(const Window& window) const;
+  void run_instant(Ps time);
+  void run_windows(Ps time, Ps horizon);
+  Ps too_far() const;
   void run_host(Ps time);
   void publish(Ps time);
 
   std::deque<EventQueue> queues_;
   sc_core::sc_event event_{"event"};
   Ps now_ = 0;
-  Ps lookahead_ = 0;
+  std::vector<Window> windows_;  // by queue; empty: they keep step
+  std::vector<unsigned> turns_;  // the order of queues: no neighbours one after the other, if possible
   Ps from_host_ = 0;
   Ps limit_ = kNever;
   bool limit_reached_ = false;

@@ -76,6 +76,16 @@ void EventQueue::run_host(Ps time) {
   }
 }
 
+void EventQueue::delay_host(Ps time) {
+  if (next_host() >= time) return;
+  const auto sooner = [](const HostEvent& a, const HostEvent& b) { return later(b, a); };
+  std::sort(host_events_.begin(), host_events_.end(), sooner);  // which is a heap, too
+  for (HostEvent& event : host_events_) {
+    event.time = std::max(event.time, time);
+    event.sequence = sequence_++;
+  }
+}
+
 Ps EventQueue::run_until(Ps end) {
   window_end_ = end;
   while (!heap_.empty() && heap_.front().time < end) run_instant(heap_.front().time);

@@ -64,6 +64,14 @@ class EventQueue {
     push(time, source.sip_, source.sequence_++, Callback(f));
   }
 
+  /// What the host makes, wherever this queue is by then: it comes behind what SIPs make for the same instant.
+  /// REQUIRES: not before what has been run here.
+  template <class F>
+  void from_host(Ps time, const F& f) {
+    if (time < now_) throw_past(time);
+    push(time, kHost, host_sequence_++, Callback(f));
+  }
+
   /// An event that tells the host something. It waits apart: the Dispatcher runs those of all SIPs in order of
   /// (time, SIP, creation) once all queues are there; some may be further, by less than the host's way to them.
   template <class F>
@@ -76,6 +84,12 @@ class EventQueue {
   Ps next_host() const { return host_events_.empty() ? kNever : host_events_.front().time; }
   /// Runs those of the instant `time`. REQUIRES: time == next_host().
   void run_host(Ps time);
+  /// Those before `time` are to come at that instant, in the order in which they would have.
+  void delay_host(Ps time);
+  /// The host hears nothing that at_host() has not been given yet before this and the way there; kNever: until it acts
+  /// itself. 0, default: nothing is known.
+  Ps silent_until() const { return silent_until_ ? silent_until_() : 0; }
+  void set_silent_until(std::function<Ps()> silent_until) { silent_until_ = std::move(silent_until); }
   /// What the host's clock says while it acts on this SIP, which may be ahead of it: not after now().
   Ps host_now() const { return host_now_; }
 
@@ -117,9 +131,11 @@ class EventQueue {
   Record pop();
   [[noreturn]] void throw_past(Ps time) const;
 
+  static constexpr std::uint32_t kHost = 0xFFFF;  // as a source: behind all SIPs
   std::uint32_t sip_;
   Ps now_ = 0;
   std::uint64_t sequence_ = 0;
+  std::uint64_t host_sequence_ = 0;  // of what it makes
   std::uint64_t executed_ = 0;
   std::vector<Record> heap_;
   std::vector<Callback> slots_;
@@ -128,6 +144,7 @@ class EventQueue {
   Ps host_now_ = 0;
   Ps window_end_ = 0;
   std::function<void()> wake_;
+  std::function<Ps()> silent_until_;
 };
 
 }  // namespace kernbench
