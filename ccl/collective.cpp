@@ -135,6 +135,7 @@ struct Collective::Impl {
   void bind_kernel(int rank, const LaunchMessage::TensorArg& tensor, Launch& launch) const;
   void bind_schedule(int rank, const LaunchMessage::TensorArg& in, const LaunchMessage::TensorArg& out,
                      Launch& launch) const;
+  Ps least_time(std::uint16_t sip, std::int64_t bytes) const;
 };
 
 namespace {
@@ -269,6 +270,17 @@ void Collective::Impl::bind_schedule(int rank, const LaunchMessage::TensorArg& i
     launch.targets.push_back({sip, static_cast<std::uint16_t>(cube), static_cast<std::uint16_t>(pe)});
   }
   launch.body = [bound](Tl& tl) { bound->run(tl); };
+  launch.least = least_time(sip, bound->to_come);
+}
+
+/// No kernel of the SIP's ends before all that it is to receive has passed the links to the SIP.
+Ps Collective::Impl::least_time(std::uint16_t sip, std::int64_t bytes) const {
+  if (queues->group().ranks_are_pes() || bytes == 0) return 0;
+  std::uint64_t bytes_per_second = 0;
+  for (const LinkBundle& link : queues->map().sip_links) {
+    if (link.a == sip || link.b == sip) bytes_per_second += link.capacity.bytes_per_second();
+  }
+  return bytes_per_second == 0 ? 0 : Rate(bytes_per_second).time_for(static_cast<std::uint64_t>(bytes));
 }
 
 }  // namespace kernbench::ccl

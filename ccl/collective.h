@@ -49,6 +49,7 @@ class Collective {
     std::vector<PeCoord> targets;  ///< empty if no PE holds an element: nothing to launch
     CollectiveCall call;           ///< completed: LaunchMessage::call
     int contributions = 0;         ///< p of busbw
+    Ps least = 0;                  ///< LaunchMessage::least
   };
   /// `call`: op, reduce_op, dtype, root, to and from as the user gave them; the rest is filled in here. `in`, `out`:
   /// the tensors on this rank's SIP with all their shards, empty ones too. Shapes and shards must be alike on all

@@ -133,6 +133,35 @@ std::vector<NodeProgram> ScheduleBinder::programs(const ScheduleCall& call, std:
   return made;
 }
 
+/// Bytes that reach a node from other ranks after its launch, at least: all but what its receive rings can hold before.
+std::int64_t ScheduleBinder::to_come(const ScheduleCall& call, std::int32_t node, std::size_t item) const {
+  const Schedule& schedule = *call.plan.schedule;
+  const std::int32_t mine = call.plan.maps.nodes_per_rank();
+  std::map<std::int32_t, std::int64_t> messages;  // by block: so often each lane receives its part
+  std::set<std::int32_t> senders;
+  for (std::size_t turn = 0; turn <= schedule.turns.size(); ++turn) {
+    std::map<std::int32_t, std::int64_t> list;
+    for (const Step& step : schedule.lists(turn)[static_cast<std::size_t>(node)]) {
+      const bool received = step.kind == StepKind::receive_copy || step.kind == StepKind::receive_reduce;
+      if (!received || step.peer / mine == node / mine) continue;
+      ++list[step.block];
+      senders.insert(step.peer);
+    }
+    if (turn == 0) messages = list;
+    for (auto& [block, count] : messages) count = std::min(count, list[block]);
+  }
+  std::int64_t rounds = 0, elements = 0;
+  for (const auto& [id, lane] : call.plan.lanes->all()) rounds += lane.rounds();
+  for (const auto& [number, count] : messages) {
+    const Block& block = schedule.blocks[static_cast<std::size_t>(number)];
+    const std::int64_t part = call.plan.maps.elements * (block.end - block.begin) / schedule.units * block.regions;
+    elements += count * std::max<std::int64_t>(0, part - rounds);  // a round's borders are whole elements
+  }
+  const std::size_t rings = senders.size() * call.plan.lanes->all().size();
+  return std::max<std::int64_t>(0, elements * static_cast<std::int64_t>(item) -
+                                       static_cast<std::int64_t>(rings * queues_.group().queue.ring_bytes()));
+}
+
 RankCall ScheduleBinder::bind(int rank, const CollectiveCall& call, const TensorArg& in, const TensorArg& out) const {
   const bool known = last_.made && last_.call.op == call.op && last_.call.root == call.root && call.to < 0 &&
                      call.from < 0 && size_of(last_.call.dtype) == size_of(call.dtype) && alike(last_.in, in) &&
@@ -151,6 +180,7 @@ RankCall ScheduleBinder::bind(int rank, const CollectiveCall& call, const Tensor
   for (std::int32_t n = 0; n < maps.nodes_per_rank(); ++n) {
     const std::int32_t node = mine.first_node + n;
     mine.programs.push_back(programs(*mine.call, node));
+    mine.to_come += to_come(*mine.call, node, size_of(call.dtype));
     if (call.op == CollectiveOp::gather && rank != call.root) {
       for (NodeProgram& program : mine.programs.back()) {
         for (NodeProgram::LocalBlock& block : program.blocks) block.holds = false;

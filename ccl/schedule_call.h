@@ -24,6 +24,7 @@ struct RankCall {
   std::vector<std::vector<NodeProgram>> programs;  ///< by node of the rank, then by turn of the schedule
   std::vector<Spread> spreads;                     ///< likewise
   std::int32_t first_node = 0;
+  std::int64_t to_come = 0;  ///< bytes that reach the rank from others after its launch, at least
 
   /// (cube, PE) that have something to do.
   std::vector<std::pair<int, int>> targets() const;
@@ -50,6 +51,7 @@ class ScheduleBinder {
                                            const LaunchMessage::TensorArg& out) const;
   PlanRequest request(int rank, const CollectiveCall& call, const CallMaps& maps, std::size_t lanes) const;
   std::vector<NodeProgram> programs(const ScheduleCall& call, std::int32_t node) const;
+  std::int64_t to_come(const ScheduleCall& call, std::int32_t node, std::size_t item) const;
 
   const AlgorithmEntry& entry_;
   const GroupQueues& queues_;

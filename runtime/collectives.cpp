@@ -295,6 +295,7 @@ std::shared_ptr<Handle::State> Call::submit() {
   launch.targets = std::move(launched.targets);
   launch.group = group_.id();
   launch.call = std::move(launched.call);
+  launch.least = launched.least;
   std::vector<Tensor> uses;
   const auto use = [&](const Tensor& tensor, Side& side) {
     if (!tensor) return;

@@ -44,6 +44,7 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
     module.host.bind(host_side);
     module.in.bind(network_side);
     module.out.bind(*this);
+    queue.set_silent_until([this] { return silent_until(); });
     if (observer == nullptr) return;
     down_track = observer->add_track(names::pcie_ep(sip) + ".down_busy", TrackKind::state, {"idle", "busy"});
     up_track = observer->add_track(names::pcie_ep(sip) + ".up_busy", TrackKind::state, {"idle", "busy"});
@@ -93,13 +94,24 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
     Incoming* incoming = &incomings.emplace(message.id, Incoming{&payload, &message, slot}).first->second;
     // The doorbell is rung by the descriptor, which travels first; the data of a write stream in behind it.
     const Ps rung = down.sent(slot, message_bytes(message)) + down.latency();
-    queue.at(rung, [this, incoming] {
+    queue.from_host(rung, [this, incoming] {
       server.add(config.doorbell, [this, incoming] {
         Stream& stream = streams[incoming->message->stream];
         stream.waiting.push_back(incoming);
         dispatch(stream);
       });
     });
+  }
+
+  /// When an answer to the host may leave at the soonest, by what launches say of themselves.
+  Ps silent_until() const {
+    Ps soonest = kNever;
+    for (const auto& [id, incoming] : incomings) soonest = std::min(soonest, least_end(*incoming.message));
+    return soonest;
+  }
+  static Ps least_end(const Message& message) {
+    const auto* launch = std::get_if<LaunchMessage>(&message.body);
+    return message.submitted + (launch == nullptr ? 0 : launch->least);
   }
 
   /// A message as it came from the host.
@@ -168,6 +180,10 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
 
   /// The message is complete here: tells the host, with one TLP.
   void complete(Message& message) {
+    if (message.faults.empty() && queue.now() < least_end(message)) {
+      throw std::logic_error(fmt::format("kernel '{}' ended before the least time that its launch gave",
+                                         std::get<LaunchMessage>(message.body).kernel));
+    }
     Stream& stream = streams.at(message.stream);
     if (is_copy(message)) {
       stream.copying = false;

@@ -122,11 +122,23 @@ class Run {
     if (machine.most_message_bytes > c_.queue.slot_bytes) return "a message is longer than a slot";
     for (int rank = 0; rank < map_.sips; ++rank) {
       if (std::string wrong = check(machine, rank); !wrong.empty()) return wrong;
+      const Ps least = launches[static_cast<std::size_t>(rank)].least, links = on_links(machine, rank);
+      if (least > links || static_cast<double>(least) < c_.least_share * static_cast<double>(links)) {
+        return fmt::format("rank {}: least time {} ps, what it receives takes {} ps", rank, least, links);
+      }
     }
     return {};
   }
 
  private:
+  /// What the links to a rank's SIP take at least for what it has received.
+  Ps on_links(FakeMachine& machine, int rank) const {
+    std::uint64_t rate = 0;
+    for (const LinkBundle& link : map_.sip_links) {
+      if (link.a == rank || link.b == rank) rate += link.capacity.bytes_per_second();
+    }
+    return rate == 0 ? 0 : Rate(rate).time_for(machine.received[static_cast<std::uint16_t>(rank)]);
+  }
   Shape small() const { return {1, c_.count * split_}; }
   Shape large() const { return c_.rows ? Shape{p_, c_.count} : Shape{1, p_ * c_.count}; }
   /// Tiles that hold a block for every contributor.

@@ -22,6 +22,7 @@ struct CollectiveCase {
   int root = 0, shift = 1;
   ccl::QueueShape queue{4, 64};  ///< small slots, so that few elements make many messages
   std::map<std::string, std::int64_t> parameters;
+  double least_share = 0;  ///< that Launch::least has to have of the time that what comes takes on the links
 };
 
 /// "" if right, else what is wrong.

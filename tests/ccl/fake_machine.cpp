@@ -235,10 +235,12 @@ bool FakeMachine::step(Process& process) {
       break;
     }
     case Op::Kind::recv: {
-      Queue& ring = rings_.at({process.pe, entries_.at({process.pe, op.direction}).ring});
+      const NeighbourEntry& entry = entries_.at({process.pe, op.direction});
+      Queue& ring = rings_.at({process.pe, entry.ring});
       if (ring.slots.empty()) return false;
       if (ring.slots.front().size() != bytes)
         throw std::logic_error("a message has another length than its receiver expects");
+      if (entry.source.sip != process.pe.sip) received[process.pe.sip] += bytes;
       process.tiles[op.result] = std::move(ring.slots.front());
       ring.slots.pop_front();
       break;

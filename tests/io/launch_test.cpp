@@ -86,6 +86,36 @@ TEST_F(Launch, OfDifferentStreamsOverlap) {
   EXPECT_GE(machine->launches[2].start, machine->launches[0].start + machine->map().worst_command_latency);
 }
 
+TEST_F(Launch, PromisesSilenceTowardsTheHostForItsLeastTime) {
+  build({1, 1, 1, 1, 1 << 20});
+  LaunchMessage launch = launch_on({{0, 0, 0}});
+  launch.least = 1'500'000;
+  host->at(5'000, launch);
+  EventQueue& queue = machine->dispatcher().queue(0);
+  std::vector<Ps> promised;
+  for (const Ps time : {4'000, 6'000}) {
+    queue.at(time, [&queue, log = &promised] { log->push_back(queue.silent_until()); });
+  }
+  sc_core::sc_start();
+  promised.push_back(queue.silent_until());
+  EXPECT_EQ(promised, (std::vector<Ps>{kNever, 1'505'000, kNever}));
+}
+
+TEST_F(Launch, ThatEndsBeforeItsLeastTimeIsAnErrorOfTheModel) {
+  build({1, 1, 1, 1, 1 << 20});
+  LaunchMessage launch = launch_on({{0, 0, 0}}, "hasty");
+  launch.least = 1'000'000'000;
+  host->at(0, launch);
+  try {
+    sc_core::sc_start();
+    FAIL() << "went unnoticed";
+  } catch (const std::exception& error) {
+    EXPECT_NE(std::string(error.what()).find("kernel 'hasty' ended before the least time that its launch gave"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 TEST_F(Launch, WithoutTargetsCompletes) {
   build({1, 1, 1, 1, 1 << 20});
   host->at(0, launch_on({}));

@@ -47,6 +47,8 @@ struct LaunchMessage {
     Shape shape{0, 0};  ///< of the tensor
   };
   std::vector<TensorArg> tensors;
+  /// Its kernels run at least so long after it was submitted, unless one of them fails; 0: nothing is known.
+  Ps least = 0;
   // Results.
   Ps first_start = kNever, last_end = 0;
 };
