@@ -78,7 +78,7 @@ class Scoreboard {
   std::vector<Span> spans_;  // of each access; kNowhere: a free place
   std::uint32_t free_access_ = kNobody;
   std::size_t in_use_ = 0;
-  std::vector<Waiter> waiters_;   // a pool of list nodes
+  std::vector<Waiter> waiters_;  // a pool of list nodes
   std::vector<std::uint32_t> free_;
 };
 

@@ -361,18 +361,18 @@ TEST(Tune, KeepsTheOperationsThatItHasMeasuredWhenInterrupted) {
   write(tool.file("ccl.yaml"),
         "algorithms:\n  a: { module: '" KERNBENCH_BROKEN_ALGORITHM "' }\n  b: { module: '" KERNBENCH_SOURCE_DIR
         "/docs/examples/schedules/doubling4_all_gather.xml' }\n");
-  const auto interrupted = [&](const std::string& ops) {
+  const auto interrupted = [&](const std::string& seconds, const std::string& ops) {
     return tool.shell(
-        "timeout --preserve-status -s INT 4 " + quoted(KERNBENCH_BINARY) +
+        "timeout --preserve-status -s INT " + seconds + " " + quoted(KERNBENCH_BINARY) +
         " tune --topology minimal --set system.sips.count=4 -q --jobs 1 -b 512M -e 512M -n 100 --ccl ccl.yaml "
         "-o tuned.yaml --ops " +
         ops);
   };
-  const Outcome none = interrupted("all_gather,all_reduce");
+  const Outcome none = interrupted("2", "all_gather,all_reduce");
   EXPECT_EQ(none.code, 130);
   EXPECT_EQ(none.err, "kernbench: error: interrupted: no operation was measured with all algorithms\n");
   EXPECT_FALSE(std::filesystem::exists(tool.file("tuned.yaml")));
-  const Outcome one = interrupted("all_reduce,all_gather");
+  const Outcome one = interrupted("15", "all_reduce,all_gather");  // the first one takes less than a second
   EXPECT_EQ(one.code, 130);
   EXPECT_EQ(one.err, "kernbench: error: interrupted: what is written has no new times of all_gather\n");
   EXPECT_THAT(read(tool.file("tuned.yaml")), HasSubstr("op: all_reduce"));
