@@ -94,34 +94,46 @@ class Tuning {
         plan_of(topology::resolve(options_.machine.topology, options_.machine.sets), options_.machine.topology);
     file_text(registry_.tuned());  // better refused before hours of runs
     const std::vector<std::string> names = entries_of_sips();
-    std::vector<std::function<std::vector<double>()>> runs;  // sizes, then times
+    const auto [times, ended] = measure(names);
+    ccl::TunedTable table = registry_.tuned();
+    std::vector<std::string> measured, left, refused;  // operations
+    for (std::size_t i = 0; i < ops_.size(); ++i) {
+      const std::size_t first = i * names.size();
+      const auto begin = ended.begin() + static_cast<std::ptrdiff_t>(first);
+      const bool whole =
+          std::all_of(begin, begin + static_cast<std::ptrdiff_t>(names.size()), [](bool is) { return is; });
+      const auto row = whole ? row_of(ccl::machine_key(plan.map), ops_[i], names, times.data() + first) : std::nullopt;
+      if (row) table.replace(*row);
+      (row ? measured : whole ? refused : left).emplace_back(to_string(ops_[i]));
+    }
+    if (!measured.empty()) write(file_text(table), file);
+    if (!left.empty()) {
+      throw RunEnded(ExitCode::interrupted,
+                     measured.empty() ? "interrupted: no operation was measured with all algorithms"
+                                      : fmt::format("interrupted: what is written has no new times of {}", join(left)));
+    }
+    if (!refused.empty()) {
+      throw UsageError(fmt::format("no algorithm could be measured for {}", join(refused)),
+                       "run it without -q to see why; ranks that are PEs (world_size) are not measured");
+    }
+    return 0;
+  }
+
+ private:
+  /// What times_of has returned of each operation and, within it, of each of `names`.
+  validate::Interrupted measure(const std::vector<std::string>& names) const {
+    std::vector<std::function<std::vector<double>()>> runs;
     for (const CollectiveOp op : ops_) {
       for (const std::string& name : names) runs.push_back([this, op, name] { return times_of(op, name); });
     }
     const Interrupt interrupt;
-    std::vector<std::vector<double>> times;
-    std::size_t whole = ops_.size();  // operations of which all has been measured
     try {
-      times = validate::run_forked(runs, options_.jobs, interrupt.flag());
+      return {validate::run_forked(runs, options_.jobs, interrupt.flag()), std::vector<bool>(runs.size(), true)};
     } catch (const validate::Interrupted& left) {
-      times = left.results;
-      const auto first_missing = std::find(left.ended.begin(), left.ended.end(), false) - left.ended.begin();
-      whole = static_cast<std::size_t>(first_missing) / names.size();
-      if (whole == 0)
-        throw RunEnded(ExitCode::interrupted, "interrupted: no operation was measured with all algorithms");
+      return left;
     }
-    ccl::TunedTable table = registry_.tuned();
-    for (std::size_t i = 0; i < whole; ++i)
-      table.replace(row_of(ccl::machine_key(plan.map), ops_[i], names, &times[i * names.size()]));
-    write(file_text(table), file);
-    if (whole == ops_.size()) return 0;
-    std::vector<std::string> missing;
-    for (std::size_t i = whole; i < ops_.size(); ++i) missing.emplace_back(to_string(ops_[i]));
-    throw RunEnded(ExitCode::interrupted,
-                   fmt::format("interrupted: what is written has no new times of {}", join(missing)));
   }
 
- private:
   static void write(const std::string& text, std::optional<OutputFile>& file) {
     if (!file) {
       fmt::print("{}", text);
@@ -131,9 +143,10 @@ class Tuning {
     file->commit();
   }
 
-  /// `found`: for each of `names` what times_of has returned.
-  ccl::TunedTable::Row row_of(const std::string& machine, CollectiveOp op, const std::vector<std::string>& names,
-                              const std::vector<double>* found) const {
+  /// `found`: for each of `names` what times_of has returned. Nothing if none could be measured.
+  std::optional<ccl::TunedTable::Row> row_of(const std::string& machine, CollectiveOp op,
+                                             const std::vector<std::string>& names,
+                                             const std::vector<double>* found) const {
     ccl::TunedTable::Row row{machine, op, scope_, {}, {}};
     for (const std::string& name : names) {
       const std::vector<double>& times = *found++;
@@ -148,10 +161,7 @@ class Tuning {
         ns.push_back(times[sizes_.size() + size]);
       }
     }
-    if (row.ns.empty()) {
-      throw UsageError(fmt::format("no algorithm could be measured for {}", to_string(op)),
-                       "run it without -q to see why; ranks that are PEs (world_size) are not measured");
-    }
+    if (row.ns.empty()) return std::nullopt;
     report(row);
     return row;
   }

@@ -10,9 +10,8 @@ namespace kernbench::validate {
 /// given, whatever the order in which they ended.
 ///
 /// `done(n)` is called after each. Ends early, with its children, when `stop` becomes true: throws Interrupted, with
-/// what had ended until then. A
-/// function that throws std::invalid_argument (also: ConfigError) ends the pool with the same; anything else, a signal
-/// included, with std::runtime_error.
+/// what had ended until then. A function that throws std::invalid_argument (also: ConfigError) ends the pool with the
+/// same; anything else, a signal included, with std::runtime_error.
 /// REQUIRES: this process has one thread, and no SystemC elaboration has begun.
 std::vector<std::vector<double>> run_forked(const std::vector<std::function<std::vector<double>()>>& runs,
                                             unsigned jobs, const std::atomic<bool>& stop,

@@ -75,7 +75,8 @@ void each_element(const CollectiveCase& c, const TensorArg& tensor, bool whole, 
 
 class Run {
  public:
-  Run(const MachineMap& map, const CollectiveCase& c) : map_(map), c_(c) {
+  Run(MachineMap machine, const CollectiveCase& c) : map_(std::move(machine)), c_(c) {
+    const MachineMap& map = map_;
     large_in_ = c.op == CollectiveOp::scatter;
     large_out_ = c.op == CollectiveOp::all_gather || c.op == CollectiveOp::gather;
     both_ = c.op == CollectiveOp::all_to_all || c.op == CollectiveOp::reduce_scatter;
@@ -131,13 +132,16 @@ class Run {
   }
 
  private:
-  /// What the links to a rank's SIP take at least for what it has received.
-  Ps on_links(FakeMachine& machine, int rank) const {
-    std::uint64_t rate = 0;
+  /// What the links to a rank's SIP take at least for what its rings cannot have held before the launch.
+  Ps on_links(const FakeMachine& machine, int rank) const {
+    std::uint64_t rate = 0, bytes = 0;
     for (const LinkBundle& link : map_.sip_links) {
       if (link.a == rank || link.b == rank) rate += link.capacity.bytes_per_second();
     }
-    return rate == 0 ? 0 : Rate(rate).time_for(machine.received[static_cast<std::uint16_t>(rank)]);
+    for (const auto& [ring, received] : machine.received) {
+      if (ring.first.sip == rank) bytes += received - std::min(received, c_.queue.ring_bytes());
+    }
+    return rate == 0 ? 0 : Rate(rate).time_for(bytes);
   }
   Shape small() const { return {1, c_.count * split_}; }
   Shape large() const { return c_.rows ? Shape{p_, c_.count} : Shape{1, p_ * c_.count}; }
@@ -232,18 +236,29 @@ class Run {
     return wrong;
   }
 
-  const MachineMap& map_;
+  const MachineMap map_;
   const CollectiveCase& c_;
   bool large_in_ = false, large_out_ = false, both_ = false;
   int units_ = 1, p_ = 1, split_ = 1;
   std::vector<TensorArg> in_, out_;
 };
 
+/// A ring of links between SIPs, for maps without any.
+MachineMap with_links(MachineMap map) {
+  const bool none = map.sip_links.empty();
+  for (std::uint16_t sip = 0; none && sip + 1 < map.sips; ++sip) {
+    map.sip_links.push_back({sip, static_cast<std::uint16_t>(sip + 1), Rate(1'000'000'000), 0, 0});
+  }
+  if (none && map.sips > 2)
+    map.sip_links.push_back({0, static_cast<std::uint16_t>(map.sips - 1), Rate(1'000'000'000), 0, 0});
+  return map;
+}
+
 }  // namespace
 
 std::string run_collective(const MachineMap& map, const CollectiveCase& c) {
   try {
-    return Run(map, c).run();
+    return Run(with_links(map), c).run();
   } catch (const std::exception& error) {
     return error.what();
   }

@@ -47,11 +47,7 @@ TEST(Collective, ScopeSipServesEveryOperationOnEveryPlacement) {
 
 // The links of its SIP have to carry what a rank receives, but for what its rings can hold before the launch.
 TEST(Collective, TheLeastTimeOfALaunchIsThatOfItsLinksForMostThatItReceives) {
-  MachineMap map = make_map(SipTopology::ring_1d, 4, 0, 0, 2, 1, 2);
-  for (std::uint16_t sip = 0; sip < 4; ++sip) {
-    const auto next = static_cast<std::uint16_t>((sip + 1) % 4);
-    map.sip_links.push_back({sip, next, Rate(1'000'000'000), 0, 0});
-  }
+  const MachineMap map = make_map(SipTopology::ring_1d, 4, 0, 0, 2, 1, 2);
   for (const char* algorithm : {"direct", "ring", "halving_doubling", "double_binary_tree", "hierarchical", "flood"}) {
     for (const CollectiveOp op : kOps) {
       for (const Scope scope : {Scope::sip, Scope::cube}) {
@@ -60,10 +56,10 @@ TEST(Collective, TheLeastTimeOfALaunchIsThatOfItsLinksForMostThatItReceives) {
         c.scope = scope;
         c.algorithm = algorithm;
         c.count = 4001;
-        c.least_share = 0.6;  // of these little data; also the borders of rounds count as not received
+        c.least_share = 0.8;  // of these little data: the borders of rounds count as not received
         c.in = c.out = kSharded;
-        const ccl::Algorithm& offered = *ccl::Registry().load(algorithm).algorithm;
-        if ((offered.operations & ccl::bit(op)) == 0 || (offered.scopes & ccl::bit(scope)) == 0) continue;
+        const auto offered = ccl::Registry().load(algorithm).algorithm;
+        if ((offered->operations & ccl::bit(op)) == 0 || (offered->scopes & ccl::bit(scope)) == 0) continue;
         EXPECT_EQ(run_collective(map, c), "") << algorithm << " " << name(c);
       }
     }

@@ -240,7 +240,7 @@ bool FakeMachine::step(Process& process) {
       if (ring.slots.empty()) return false;
       if (ring.slots.front().size() != bytes)
         throw std::logic_error("a message has another length than its receiver expects");
-      if (entry.source.sip != process.pe.sip) received[process.pe.sip] += bytes;
+      if (entry.source.sip != process.pe.sip) received[{process.pe, entry.ring}] += bytes;
       process.tiles[op.result] = std::move(ring.slots.front());
       ring.slots.pop_front();
       break;

@@ -44,7 +44,7 @@ class FakeMachine {
 
   std::uint64_t messages = 0;  ///< sent in all
   std::uint64_t most_message_bytes = 0;
-  std::map<std::uint16_t, std::uint64_t> received;  ///< bytes from other SIPs, by SIP
+  std::map<std::pair<PeCoord, std::uint16_t>, std::uint64_t> received;  ///< bytes from other SIPs, by ring
 
  private:
   struct Queue {

@@ -246,6 +246,21 @@ TEST(Dispatcher, AnEventForAnotherSipBeforeItsPresentIsRefused) {
   }
 }
 
+TEST(Dispatcher, AnEventForAnotherSipThatHasBeenRunFurtherIsRefusedThoughNothingWasDueThere) {
+  Dispatcher dispatcher("dispatcher", 2);
+  dispatcher.set_lookahead(all_in(2, 10), 10);
+  EventQueue *first = &dispatcher.queue(0), *second = &dispatcher.queue(1);
+  second->at(1, [first, second] { first->at_from(*second, 10, [] {}); });
+  try {
+    sc_core::sc_start();
+    FAIL() << "went unnoticed";
+  } catch (const std::exception& error) {
+    EXPECT_NE(std::string(error.what()).find("an event for SIP 0 at 10 ps, which has been run to 11 ps"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(Dispatcher, AHostThreadResumesAtTheModelsInstantAndActsBeforeLaterEvents) {
   Dispatcher dispatcher("dispatcher", 1);
   EventQueue* queue = &dispatcher.queue(0);

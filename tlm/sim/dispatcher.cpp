@@ -11,7 +11,8 @@ namespace kernbench {
 namespace {
 Ps kernel_now() { return sc_core::sc_time_stamp().value(); }
 
-/// In ways from the host: as far as a window goes at most, since signals and limits are looked for between windows.
+/// In ways from the host: as far as a queue may be ahead of the last one. Signals are looked for between windows, and a
+/// promise that is not kept delays what the host hears by up to two ways less (Dispatcher::too_far).
 constexpr Ps kLongestWindow = 8;
 
 Ps after(Ps time, Ps span) { return time == kNever ? kNever : time + span; }
@@ -55,7 +56,7 @@ void Dispatcher::set_lookahead(std::vector<std::vector<Neighbour>> neighbours, P
   if (host == 0 || std::any_of(neighbours.begin(), neighbours.end(), at_once)) return;
   from_host_ = host;
   turns_ = by_turns(neighbours);
-  for (std::vector<Neighbour>& list : neighbours) windows_.push_back({std::move(list), 0, 0});
+  for (std::vector<Neighbour>& list : neighbours) windows_.push_back({std::move(list)});
 }
 
 std::uint64_t Dispatcher::executed() const {
@@ -102,23 +103,16 @@ void Dispatcher::schedule(Ps time) {
   if (time != kNever) event_.notify(sc_core::sc_time::from_value(time - kernel_now()));
 }
 
-/// What a queue promises about the host may change by what it executes, and by what the host does.
-void Dispatcher::listen(unsigned queue) {
-  windows_[queue].quiet = queues_[queue].silent_until();
-  windows_[queue].told = queues_[queue].next_host();
-}
-
-/// Up to when nothing that another queue or the host has still to make can reach this one.
-Ps Dispatcher::window_end(const Window& window) const {
-  Ps end = kNever, first = kNever;
-  for (const Window& any : windows_) {
-    const Ps heard = std::min(any.told, after(std::max(any.end, any.quiet), from_host_));
-    end = std::min(end, after(heard, from_host_));
-    first = std::min(first, any.end);
+/// From when on the host's answers to what it will hear can be felt, and what it may hear so is a window's longest.
+Ps Dispatcher::reach_of_host() const {
+  Ps heard = kNever, first = kNever;
+  for (unsigned i = 0; i < windows_.size(); ++i) {
+    const Ps end = windows_[i].end;
+    const Ps tells = after(std::max(end, queues_[i].silent_until()), from_host_);
+    heard = std::min({heard, queues_[i].next_host(), tells});
+    first = std::min(first, end);
   }
-  for (const Neighbour& neighbour : window.neighbours)
-    end = std::min(end, windows_[neighbour.queue].end + neighbour.latency);
-  return std::min(end, first + kLongestWindow * from_host_);
+  return std::min(after(heard, from_host_), first + kLongestWindow * from_host_);
 }
 
 void Dispatcher::publish(Ps time) {
@@ -133,21 +127,19 @@ void Dispatcher::run_instant(Ps time) {
   }
 }
 
-/// One window of each queue. REQUIRES: time == earliest() < horizon.
+/// One window of each queue: up to when nothing that another one or the host has still to make can reach it. REQUIRES:
+/// time == earliest() < horizon.
 void Dispatcher::run_windows(Ps time, Ps horizon) {
-  const Ps last = limit_ == kNever ? horizon : std::min(horizon, limit_ + 1);
-  for (unsigned i = 0; i < windows_.size(); ++i) {
-    windows_[i].end = std::max(windows_[i].end, time);
-    listen(i);
-  }
+  for (Window& window : windows_) window.end = std::max(window.end, time);
+  const Ps last = std::min({horizon, after(limit_, 1), reach_of_host()});
   for (const unsigned i : turns_) {
     Window& window = windows_[i];
-    const Ps end = std::min(window_end(window), last);
+    Ps end = last;
+    for (const Neighbour& neighbour : window.neighbours)
+      end = std::min(end, windows_[neighbour.queue].end + neighbour.latency);
     if (end <= window.end) continue;
     window.end = end;
-    if (queues_[i].next_time() >= end) continue;
     now_ = std::max(now_, queues_[i].run_until(end));
-    listen(i);
   }
 }
 

@@ -62,17 +62,14 @@ class Dispatcher : public sc_core::sc_module {
   /// A queue that runs ahead of others.
   struct Window {
     std::vector<Neighbour> neighbours;
-    Ps end = 0;    // nothing of before is left
-    Ps quiet = 0;  // until then it makes nothing that the host hears
-    Ps told = 0;   // when the host hears the first thing that it has made
+    Ps end = 0;  // nothing of before is left
   };
   void step();
   void wake();
   void schedule(Ps time);
   Ps earliest() const;
   Ps next_host() const;
-  void listen(unsigned queue);
-  Ps window_end(const Window& window) const;
+  Ps reach_of_host() const;
   void run_instant(Ps time);
   void run_windows(Ps time, Ps horizon);
   Ps too_far() const;
