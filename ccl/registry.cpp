@@ -107,7 +107,7 @@ void Registry::read(const ConfigNode& root, Problems& problems) {
   }
   std::vector<std::string> given;  // also of entries with something wrong: no other place is told of that
   for (const auto& [name, key_where, keys] : algorithms->entries) {
-    given.push_back(name);
+    if (name != kAuto) given.push_back(name);
     read_entry(name, key_where, keys, problems);
   }
   if (const ConfigNode* tuned = root.find("tuned")) tuned_.read(*tuned, given, problems);
@@ -132,8 +132,10 @@ void Registry::read_entry(const std::string& name, const Location& where, const 
   try {  // a file is looked into when it is used
     if (is_builtin(*text)) {
       parameters_of(entry, *load_module(*text));
-    } else if (!std::filesystem::exists(entry.module)) {
-      problems.add(module->where, fmt::format("algorithm module '{}': there is no such file", entry.module));
+    } else if (std::error_code wrong; !std::filesystem::is_regular_file(entry.module, wrong)) {
+      const bool there = std::filesystem::exists(entry.module, wrong);
+      problems.add(module->where, fmt::format("algorithm module '{}': {}", entry.module,
+                                              there ? "this is no file" : "there is no such file"));
     }
   } catch (const ConfigError& error) {
     for (const Problem& problem : error.problems()) problems.add(problem.where, problem.text, problem.hint);

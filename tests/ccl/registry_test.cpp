@@ -84,6 +84,23 @@ TEST(CclYaml, AutoIsNoNameForAnEntryAndEntriesThereMustBe) {
             empty.path() + ":1:13: error: 'algorithms' is empty\n  hint: give algorithm names, each with its module");
 }
 
+TEST(CclYaml, HintsNeverOfferAutoTwice) {
+  const CclFile file(
+      "defaults: { algorithm: best }\nalgorithms:\n  b: { module: kernbench.ccl.ring }\n  auto: { module: b }\n");
+  EXPECT_EQ(
+      thrown_by([&] { ccl::Registry registry(file.path()); }),
+      file.path() + ":1:24: error: defaults.algorithm is 'best'\n  hint: valid values: b, auto\n" + file.path() +
+          ":4:3: error: 'auto' is no name for an entry\n  hint: it stands for the choice among all; take another");
+}
+
+TEST(CclYaml, AModuleThatIsNoFileOrCannotBeOneHasItsPlace) {
+  const std::string name(300, 'm');
+  const CclFile file("algorithms:\n  a: { module: . }\n  b: { module: " + name + " }\n");
+  EXPECT_EQ(thrown_by([&] { ccl::Registry registry(file.path()); }),
+            file.path() + ":2:16: error: algorithm module './.': this is no file\n" + file.path() +
+                ":3:16: error: algorithm module './" + name + "': there is no such file");
+}
+
 TEST(CclYaml, LocatesUnknownKeys) {
   const CclFile file(
       "algorithms:\n"
