@@ -28,7 +28,7 @@ class HostDriver : public sc_core::sc_module, public tlm::tlm_bw_transport_if<> 
     job.extension.message = &job.message;
     job.payload.set_extension(&job.extension);
     Job* pointer = &job;
-    queue_.at(time, [this, pointer] {
+    queue_.at_host(time, [this, pointer] {
       tlm::tlm_phase phase = tlm::BEGIN_REQ;
       sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
       const auto status = socket->nb_transport_fw(pointer->payload, phase, delay);

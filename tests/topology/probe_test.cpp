@@ -86,7 +86,7 @@ class Host : public sc_core::sc_module {
     job.payload.set_extension(&job.extension);
     Job* pointer = &job;
     Port* port = &ports_[sip];
-    machine_.dispatcher().queue(sip).at(time, [port, pointer] {
+    machine_.dispatcher().queue(sip).at_host(time, [port, pointer] {
       tlm::tlm_phase phase = tlm::BEGIN_REQ;
       sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
       port->socket->nb_transport_fw(pointer->payload, phase, delay);
