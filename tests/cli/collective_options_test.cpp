@@ -366,7 +366,7 @@ TEST(Tune, KeepsTheOperationsThatItHasMeasuredWhenInterrupted) {
                       " tune --topology minimal --set system.sips.count=4 -b 512M -e 512M -n 100 --ccl ccl.yaml -o "
                       "tuned.yaml --jobs " +
                       jobs + " --ops " + ops + " 2> err & while ! grep -q " + quoted(sign) +
-                      " err; do sleep 0.1; done; kill -INT $!; wait $!; code=$?; cat err >&2; exit $code");
+                      " err; do sleep 0.1; done; sleep 1; kill -INT $!; wait $!; code=$?; cat err >&2; exit $code");
   };
   const Outcome none = interrupted("1", "all_gather,all_reduce", "# all_gather a: not measured");
   EXPECT_EQ(none.code, 130);
