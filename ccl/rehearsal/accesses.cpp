@@ -33,23 +33,15 @@ std::uint32_t Rehearsal::way_to(std::int32_t p, std::int32_t place) {
 std::int32_t Rehearsal::access(std::int32_t id, std::int32_t i) {
   Line& line = lines_[index(id)];
   const RehearsedOp& op = pes_[index(line.pe)].ops[index(i)];
-  std::int32_t number = static_cast<std::int32_t>(accesses_.size());
-  if (idle_accesses_.empty()) {
-    accesses_.emplace_back();
-  } else {
-    number = idle_accesses_.back();
-    idle_accesses_.pop_back();
-  }
   line.bytes_under_way += op.bytes;
-  accesses_[index(number)] = {id, i, static_cast<double>(op.bytes), way_to(line.pe, op.place), 0};
-  return number;
+  return accesses_.add({id, i, static_cast<double>(op.bytes), way_to(line.pe, op.place), 0});
 }
 
 void Rehearsal::load(std::int32_t id, std::int32_t i, double now) {
   Line& line = lines_[index(id)];
   const Pe& pe = pes_[index(line.pe)];
   const std::int32_t number = access(id, i);
-  const Reach& memory = memories_[accesses_[index(number)].way];
+  const Reach& memory = memories_[accesses_[number].way];
   now += pe.engines.dma_setup;
   line.free = now + pe.engines.dispatch;
   memories_.slice(memory.slice).read(now + memory.to.seconds, pe.ops[index(i)].at, pe.ops[index(i)].bytes, number);
@@ -60,7 +52,7 @@ void Rehearsal::store(std::int32_t id, std::int32_t i, double now) {
   Line& line = lines_[index(id)];
   const Pe& pe = pes_[index(line.pe)];
   const std::int32_t number = access(id, i);
-  const Reach& memory = memories_[accesses_[index(number)].way];
+  const Reach& memory = memories_[accesses_[number].way];
   const double bytes = pe.ops[index(i)].bytes, apart = 1 / memory.to.least_bytes_per_second;
   now += pe.engines.dma_setup;
   double head = ways_[ways_.port_out(pe.coord)].pass(now + pe.engines.tcm_latency, bytes);
@@ -90,7 +82,7 @@ void Rehearsal::serve(std::uint32_t slice, double now) {
 
 /// Its packets give way to the next access's, one by one: of a load as the first comes, of a store as it has entered.
 void Rehearsal::progress(const Slice::Progress& progress) {
-  Access& access = accesses_[index(progress.id)];
+  Access& access = accesses_[progress.id];
   Line& line = lines_[index(access.line)];
   const Pe& pe = pes_[index(line.pe)];
   const Reach& memory = memories_[access.way];
@@ -116,7 +108,7 @@ void Rehearsal::progress(const Slice::Progress& progress) {
     const double rate = memory.to.least_bytes_per_second;
     end = std::max(access.first + access.bytes / rate, progress.end + back.seconds);
   }
-  idle_accesses_.push_back(progress.id);
+  accesses_.remove(progress.id);
   done(line.pe, access.op, end);
 }
 

@@ -10,6 +10,7 @@
 
 #include "ccl/rehearsal/engines.h"
 #include "ccl/rehearsal/memories.h"
+#include "ccl/rehearsal/numbered.h"
 #include "ccl/rehearsal/record.h"
 #include "ccl/rehearsal/ways.h"
 
@@ -116,10 +117,8 @@ class Rehearsal {
   std::vector<Queue> queues_;
   std::vector<Line> lines_;  ///< kEngines of each PE, then both ends of each queue
   Memories memories_;
-  std::vector<Flight> flights_;
-  std::vector<std::int32_t> idle_;
-  std::vector<Access> accesses_;
-  std::vector<std::int32_t> idle_accesses_;
+  Numbered<Flight> flights_;
+  Numbered<Access> accesses_;
   std::vector<double> due_;  ///< by slice: of its next event
   std::vector<Slice::Progress> progress_;
   std::unordered_map<std::uint64_t, RehearsalTl::QueuesOfPe> directions_;

@@ -35,14 +35,7 @@ double Rehearsal::send(std::int32_t p, Line& line, const RehearsedOp& op, double
   line.free = now + op.bytes / engines.tcm;
   const double handed_over = line.free;
   head = through(queue.way.out, head, op.bytes);
-  std::int32_t id = static_cast<std::int32_t>(flights_.size());
-  if (idle_.empty()) {
-    flights_.emplace_back();
-  } else {
-    id = idle_.back();
-    idle_.pop_back();
-  }
-  flights_[index(id)] = {op.place, 0, static_cast<double>(op.bytes)};
+  const std::int32_t id = flights_.add({op.place, 0, static_cast<double>(op.bytes)});
   const bool further = !queue.way.links.empty();
   events_.emplace(head + (further ? ways_.further_link_seconds() : 0), event_number_++, -1 - id);
   return handed_over;
@@ -50,7 +43,7 @@ double Rehearsal::send(std::int32_t p, Line& line, const RehearsedOp& op, double
 
 /// The head of a message is at its next link between SIPs, or has passed the last.
 void Rehearsal::pass(std::int32_t id, double now) {
-  Flight& flight = flights_[index(id)];
+  Flight& flight = flights_[id];
   Queue& queue = queues_[index(flight.queue)];
   double head = now;
   if (flight.link < queue.way.links.size()) {
@@ -65,7 +58,7 @@ void Rehearsal::pass(std::int32_t id, double now) {
   const double rest = queue.way.seconds - links * ways_.further_link_seconds();
   queue.arrivals.push_back(head + rest + flight.bytes / queue.way.least_bytes_per_second);
   const std::int32_t line = static_cast<std::int32_t>(kEngines * pes_.size()) + 2 * flight.queue + 1;
-  idle_.push_back(id);
+  flights_.remove(id);
   consider(line);
 }
 
