@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <map>
 #include <typeinfo>
 #include <utility>
 
@@ -77,19 +78,31 @@ UsageError unknown(const std::string& given, const po::options_description& opti
                     near.empty() ? "see --help" : fmt::format("did you mean '{}'?", near));
 }
 
-/// Refuses all values that are not of their option's type. A repeated option is the parser's to refuse.
+/// Refuses all values that are not of their option's type, and options given twice that take one value.
 void refuse_values(const po::parsed_options& given, const po::options_description& options) {
+  struct Seen {
+    int times = 0;
+    const po::option* good = nullptr;  // with a value of its type
+  };
+  std::map<std::string, Seen> by_name;
   Refusals refusals;
-  refuse_negative(given, options, refusals);
-  for (const po::option& option : given.options) {
-    po::parsed_options one(&options, given.m_options_prefix);
-    one.options.push_back(option);
+  const auto fits = [&](const std::vector<po::option>& some) {
+    po::parsed_options alone(&options, given.m_options_prefix);
+    alone.options = some;
     try {
       po::variables_map ignored;
-      po::store(one, ignored);
+      po::store(alone, ignored);
+      return true;
     } catch (const po::error& error) {
       refusals.add(error.what(), "see --help");
+      return false;
     }
+  };
+  refuse_negative(given, options, refusals);
+  for (const po::option& option : given.options) {
+    Seen& seen = by_name[option.string_key];
+    if (fits({option})) seen.good = &option;
+    if (++seen.times > 1 && seen.good != nullptr) fits({*seen.good, *seen.good});
   }
   refusals.throw_if_any();
 }

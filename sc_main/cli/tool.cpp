@@ -77,14 +77,17 @@ void print_own(const std::string& text) {
   std::fputs(fmt::format("kernbench: {}: {}\n", Terminal().error(), text).c_str(), stderr);
 }
 
+void print_located(const std::string& text) { std::fputs((text + "\n").c_str(), stderr); }
+
 /// A ConfigError's text locates itself ("file:line:column: error: ..."); everything else gets the tool's name.
 void print_error(const std::exception_ptr& error, const std::string& text) {
   try {
     std::rethrow_exception(error);
   } catch (const ConfigError&) {
-    std::fputs((text + "\n").c_str(), stderr);
+    print_located(text);
   } catch (const Refused& refused) {
-    for (const Refusal& refusal : refused.refusals) print_own(refusal.str());
+    for (const Refusal& refusal : refused.refusals)
+      refusal.where.empty() ? print_own(refusal.str()) : print_located(refusal.str());
   } catch (...) {
     print_own(text);
   }

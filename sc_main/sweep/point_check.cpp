@@ -24,6 +24,20 @@ bool names(const std::string& text, const Axis& axis) {
   return false;
 }
 
+/// The refusals that a text is of: each begins a line, what belongs to it is indented.
+std::vector<std::string> each_of(const std::string& text) {
+  std::vector<std::string> all(1);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool begins = text[i] == '\n' && i + 1 < text.size() && text[i + 1] != ' ';
+    if (begins) {
+      all.emplace_back();
+    } else {
+      all.back() += text[i];
+    }
+  }
+  return all;
+}
+
 /// Finds the axis to blame for points that were refused with one text.
 class Blame {
  public:
@@ -141,8 +155,10 @@ void check_points(const SweepFile& file, const PointMaker& maker, const std::vec
   std::map<std::string, PointList> by_error;
   std::set<const Point*> every;
   for (const auto& [key, error] : refused) {
-    PointList& list = by_error[error];
-    list.insert(list.end(), same[key].begin(), same[key].end());
+    for (const std::string& one : each_of(error)) {
+      PointList& list = by_error[one];
+      list.insert(list.end(), same[key].begin(), same[key].end());
+    }
     every.insert(same[key].begin(), same[key].end());
   }
   const Blame blame(file, all, every);

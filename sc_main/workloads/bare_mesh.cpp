@@ -10,6 +10,7 @@
 
 #include "models/noc/router.h"
 #include "models/noc/router_network.h"
+#include "sc_main/workloads/refusals.h"
 #include "sc_main/workloads/traffic_pattern.h"
 #include "sc_main/workloads/traffic_source.h"
 #include "tlm/ext/payload_pool.h"
@@ -248,24 +249,29 @@ struct BareMesh::Impl {
 };
 
 void check(const BareMeshConfig& config) {
-  const auto refuse = [](const std::string& text) { throw std::invalid_argument(text); };
+  Refusals refusals;
   constexpr unsigned kMostNodes = 4096, kMostVcs = 16, kMostFlits = 64;
-  if (config.cols == 0 || config.rows == 0 || config.cols > kMostNodes || config.rows > kMostNodes ||
-      config.cols * config.rows > kMostNodes)
-    refuse(fmt::format("a mesh of {} x {} routers\n  hint: give 1 to {} in all", config.cols, config.rows, kMostNodes));
-  if (config.packet_flits == 0 || config.packet_flits > kMostFlits)
-    refuse(fmt::format("packets of {} flits\n  hint: give 1 to {}", config.packet_flits, kMostFlits));
+  const bool meshed = config.cols > 0 && config.rows > 0 && config.cols <= kMostNodes && config.rows <= kMostNodes &&
+                      config.cols * config.rows <= kMostNodes;
+  if (!meshed) {
+    refusals.add(fmt::format("a mesh of {} x {} routers", config.cols, config.rows),
+                 fmt::format("give 1 to {} in all", kMostNodes));
+  }
+  const bool packed = config.packet_flits > 0 && config.packet_flits <= kMostFlits;
+  if (!packed)
+    refusals.add(fmt::format("packets of {} flits", config.packet_flits), fmt::format("give 1 to {}", kMostFlits));
   if (config.vcs == 0 || config.vcs > kMostVcs)
-    refuse(fmt::format("{} virtual channels\n  hint: give 1 to {}", config.vcs, kMostVcs));
-  if (!(config.load > 0 && config.load <= config.packet_flits))
-    refuse(
-        fmt::format("a load of {} flits per node and cycle\n  hint: give more than 0, and at most one packet per "
-                    "cycle, {}",
-                    config.load, config.packet_flits));
-  if (config.vc_depth == 0) refuse("virtual channels without buffers\n  hint: give a depth of at least 1 flit");
-  if (config.window == 0) refuse("an empty window\n  hint: give at least 1 cycle");
-  TrafficPattern(config.pattern, config.cols, config.rows);
+    refusals.add(fmt::format("{} virtual channels", config.vcs), fmt::format("give 1 to {}", kMostVcs));
+  if (packed && !(config.load > 0 && config.load <= config.packet_flits)) {
+    refusals.add(fmt::format("a load of {} flits per node and cycle", config.load),
+                 fmt::format("give more than 0, and at most one packet per cycle, {}", config.packet_flits));
+  }
+  if (config.vc_depth == 0) refusals.add("virtual channels without buffers", "give a depth of at least 1 flit");
+  if (config.window == 0) refusals.add("an empty window", "give at least 1 cycle");
+  if (meshed) refusals.from([&] { TrafficPattern(config.pattern, config.cols, config.rows); });
+  refusals.throw_if_any();
 }
+
 BareMesh::BareMesh(const sc_core::sc_module_name& name, const BareMeshConfig& config, EventQueue& queue)
     : sc_module(name) {
   check(config);

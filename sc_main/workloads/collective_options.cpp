@@ -51,29 +51,37 @@ void CollectiveOptions::add_to(po::options_description& options) {
       "says what limits: bounds, use of links and memories, waiting, and why auto chose what it chose");
 }
 
+namespace {
+/// "0,2,3", on whatever machine. Throws std::invalid_argument.
+std::vector<int> parse_group(const std::string& text) {
+  std::vector<int> group;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string item = text.substr(begin, end - begin);
+    begin = end + 1;
+    if (item.empty() || item.size() > 6 || item.find_first_not_of("0123456789") != std::string::npos) {
+      throw std::invalid_argument(
+          fmt::format("--group {}: {} is no rank; give ranks and commas, as 0,2,3", quote(text), quote(item)));
+    }
+    group.push_back(std::stoi(item));
+    if (std::count(group.begin(), group.end(), group.back()) > 1)
+      throw std::invalid_argument(fmt::format("--group {}: rank {} stands in it twice", quote(text), group.back()));
+  }
+  return group;
+}
+}  // namespace
+
 std::vector<std::vector<int>> CollectiveOptions::groups(int ranks) const {
   std::vector<std::vector<int>> groups;
+  Refusals refusals;
   for (const std::string& text : groups_) {
-    std::vector<int>& group = groups.emplace_back();
-    for (std::size_t begin = 0; begin <= text.size();) {
-      const std::size_t end = std::min(text.find(',', begin), text.size());
-      const std::string item = text.substr(begin, end - begin);
-      begin = end + 1;
-      if (item.empty() || item.size() > 6 || item.find_first_not_of("0123456789") != std::string::npos) {
-        throw std::invalid_argument(
-            fmt::format("--group {}: {} is no rank; give ranks and commas, as 0,2,3", quote(text), quote(item)));
-      }
-      const int rank = std::stoi(item);
-      if (rank >= ranks) {
-        throw std::invalid_argument(
-            fmt::format("--group {}: there is no rank {}; give 0 to {}", quote(text), rank, ranks - 1));
-      }
-      if (std::count(group.begin(), group.end(), rank) > 0) {
-        throw std::invalid_argument(fmt::format("--group {}: rank {} stands in it twice", quote(text), rank));
-      }
-      group.push_back(rank);
+    groups.push_back(parse_group(text));
+    for (const int rank : groups.back()) {
+      if (rank >= ranks)
+        refusals.add(fmt::format("--group {}: there is no rank {}; give 0 to {}", quote(text), rank, ranks - 1));
     }
   }
+  refusals.throw_if_any();
   return groups;
 }
 
@@ -101,6 +109,7 @@ CollectiveRequest CollectiveOptions::request(bool data) const {
     refusals.add("--out-placement needs an output of its own; give --in-place 0");
   }
   refusals.from([&] { algorithm(); });
+  for (const std::string& text : groups_) refusals.from([&] { parse_group(text); });
   refusals.throw_if_any();
   request.warmup = warmup_;
   request.iterations = iterations_;
@@ -113,18 +122,15 @@ std::vector<std::uint64_t> CollectiveOptions::sizes() const {
   SizeRange sizes = sizes_;
   if (!sizes.least.empty()) return sizes.sizes();
   sizes.least = "1M";
-  if (!sizes.most.empty() && parse_size("-e", sizes.most) < parse_size("-b", sizes.least)) {
-    throw std::invalid_argument(
-        fmt::format("-e {} is below {}, where sizes begin without -b; give -b as well", sizes.most, sizes.least));
-  }
+  sizes.by_default = true;
   return sizes.sizes();
 }
 
 void CollectiveOptions::check_numbers(Refusals& refusals) const {
-  if (in_place_ != 0 && in_place_ != 1) refusals.add(fmt::format("--in-place is {}; give 0 or 1", in_place_));
+  refusals.check_flag("--in-place", in_place_);
   if (warmup_ < 0) refusals.add(fmt::format("-w is {}; give 0 or more", warmup_));
   if (iterations_ < 1) refusals.add(fmt::format("-n is {}; give at least 1", iterations_));
-  if (check_ != 0 && check_ != 1) refusals.add(fmt::format("-c is {}; give 0 or 1", check_));
+  refusals.check_flag("-c", check_);
 }
 
 std::string CollectiveOptions::algorithm() const {

@@ -34,7 +34,7 @@ class CollectiveOptions {
 
   // After boost::program_options::notify; all throw std::invalid_argument; request() Refused, with all that is wrong.
   CollectiveRequest request(bool data) const;             ///< without groups; data: of the run
-  std::vector<std::vector<int>> groups(int ranks) const;  ///< of a run with so many ranks
+  std::vector<std::vector<int>> groups(int ranks) const;  ///< of a run with so many ranks, after request()
   std::string algorithm() const;                          ///< entry of ccl.yaml, file, "auto", or empty: ccl.yaml says
   std::vector<std::string> files() const;                 ///< schedules
   bool explain() const { return explain_; }

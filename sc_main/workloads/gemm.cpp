@@ -7,6 +7,7 @@
 #include "models/pe/gemm_array.h"
 #include "runtime/placement_units.h"
 #include "sc_main/workloads/numerics.h"
+#include "sc_main/workloads/refusals.h"
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/workload.h"
 #include "tlm/kernel/tl.h"
@@ -84,20 +85,25 @@ class GemmBase : public Workload {
     add("check,c", po::value(&check_)->default_value(1)->implicit_value(1),
         "compare every element with the host: 0 or 1");
   }
+  void check_options() const override {
+    Refusals refusals;
+    refusals.from([this] { type(); });
+    for (const auto& [name, value] :
+         {std::pair("--m", problem_.m), std::pair("--n", problem_.n), std::pair("--k", problem_.k)})
+      refusals.check_integer(name, value, 1, 1 << 20);
+    refusals.check_flag("-c", check_);
+    refusals.throw_if_any();
+  }
 
  protected:
   virtual GemmShape preset() const = 0;
 
-  void prepare() {
-    problem_.dtype = parse_dtype_option(dtype_);
-    if (!is_float(problem_.dtype))
+  /// Throws std::invalid_argument.
+  DType type() const {
+    const DType dtype = parse_dtype_option(dtype_);
+    if (!is_float(dtype))
       throw std::invalid_argument(fmt::format("--dtype is '{}'; give a floating-point type", dtype_));
-    for (const auto& [name, value] :
-         {std::pair("--m", problem_.m), std::pair("--n", problem_.n), std::pair("--k", problem_.k)}) {
-      if (value < 1 || value > (1 << 20))
-        throw std::invalid_argument(fmt::format("{} is {}; give an integer from 1 to {}", name, value, 1 << 20));
-    }
-    if (check_ != 0 && check_ != 1) throw std::invalid_argument(fmt::format("-c is {}; give 0 or 1", check_));
+    return dtype;
   }
 
   /// Runs one variant on the calling rank.
@@ -194,7 +200,7 @@ class GemmSinglePe final : public GemmBase {
   std::string example() const override { return "kernbench run gemm_single_pe --m 32 --n 32 --k 128"; }
 
   Report run(Session& session) override {
-    prepare();
+    problem_.dtype = type();
     Report report;
     report.text = "# gemm_single_pe on sip0.cube0.pe0: operands and result in its own HBM slice\n" + header();
     session.run(1, [&](Context& ctx) {
@@ -224,7 +230,7 @@ class Gemm final : public GemmBase {
   std::string example() const override { return "kernbench run gemm --m 1024 --n 1024 --k 1024"; }
 
   Report run(Session& session) override {
-    prepare();
+    problem_.dtype = type();
     Report report;
     report.text =
         "# gemm on sip0: rows of A and C over cubes, columns of B and C over PEs, the rest copied\n" + header();

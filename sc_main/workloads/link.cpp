@@ -7,6 +7,7 @@
 #include "models/io/pcie_link.h"
 #include "sc_main/workloads/link_bench.h"
 #include "sc_main/workloads/pcie_bench.h"
+#include "sc_main/workloads/refusals.h"
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/workload.h"
 #include "tlm/ext/message.h"
@@ -41,16 +42,23 @@ class Link final : public Workload {
     add("messages,n", po::value(&messages_)->default_value(10000), "messages measured at each point");
   }
 
+  void check_options() const override {
+    Refusals refusals;
+    refusals.from([&] {
+      const auto sizes = sizes_.sizes();
+      if (sizes.back() > (std::uint64_t{16} << 20)) refusals.add("-b and -e: give sizes from 1 B to 16 MiB");
+    });
+    refusals.from([this] { parse_loads(loads_); });
+    const std::vector<std::string> kinds = {"all", "ucie", "inter_sip", "pcie"};
+    if (std::find(kinds.begin(), kinds.end(), kind_) == kinds.end())
+      refusals.add(fmt::format("--kind is '{}'; give ucie, inter_sip, pcie or all", kind_));
+    if (messages_ < 10 || messages_ > 1'000'000) refusals.add(fmt::format("-n is {}; give 10 to 1000000", messages_));
+    refusals.throw_if_any();
+  }
+
   Report run(Session& session) override {
     const auto sizes = sizes_.sizes();
     const auto loads = parse_loads(loads_);
-    const std::vector<std::string> kinds = {"all", "ucie", "inter_sip", "pcie"};
-    if (std::find(kinds.begin(), kinds.end(), kind_) == kinds.end())
-      throw std::invalid_argument(fmt::format("--kind is '{}'; give ucie, inter_sip, pcie or all", kind_));
-    if (messages_ < 10 || messages_ > 1'000'000)
-      throw std::invalid_argument(fmt::format("-n is {}; give 10 to 1000000", messages_));
-    if (sizes.front() == 0 || sizes.back() > (std::uint64_t{16} << 20))
-      throw std::invalid_argument("-b and -e: give sizes from 1 B to 16 MiB");
     topology::Machine& machine = *session.options().machine;
     const topology::SystemSpec& spec = session.options().plan->spec;
     Dispatcher& dispatcher = machine.dispatcher();

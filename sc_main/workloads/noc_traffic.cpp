@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sc_main/workloads/bare_mesh.h"
+#include "sc_main/workloads/refusals.h"
 #include "sc_main/workloads/workload.h"
 #include "topology/machine.h"
 
@@ -50,6 +51,19 @@ class NocTraffic final : public Workload {
         "waits for measured packets at most this many times warm-up and window; 0: not at all");
   }
 
+  void check_options() const override {
+    Refusals refusals;
+    if (switch_ != "interleave" && switch_ != "hold")
+      refusals.add(fmt::format("--switch is '{}'", switch_), "give 'interleave' or 'hold'");
+    if (loads_.empty()) refusals.add("--load is empty", "give flits per node and cycle, e.g. 0.1");
+    BareMeshConfig mesh = mesh_;
+    for (const double load : loads_) {
+      mesh.load = load;
+      refusals.from([&] { check(mesh); });
+    }
+    refusals.throw_if_any();
+  }
+
   Report run(Session& session) override {
     const std::vector<BareMeshConfig> configs = this->configs(session);
     EventQueue& queue = session.options().machine->dispatcher().queue(0);
@@ -71,16 +85,12 @@ class NocTraffic final : public Workload {
 
  private:
   std::vector<BareMeshConfig> configs(const Session& session) {
-    if (switch_ != "interleave" && switch_ != "hold")
-      throw std::invalid_argument(fmt::format("--switch is '{}'\n  hint: give 'interleave' or 'hold'", switch_));
-    if (loads_.empty()) throw std::invalid_argument("--load is empty\n  hint: give flits per node and cycle, e.g. 0.1");
     mesh_.hold = switch_ == "hold";
     mesh_.seed = session.options().seed;
     mesh_.fast = session.options().run.fidelity.noc == Grade::fast;
     std::vector<BareMeshConfig> configs;
     for (const double load : loads_) {
       mesh_.load = load;
-      check(mesh_);
       configs.push_back(mesh_);
     }
     return configs;

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "sc_main/workloads/numerics.h"
+#include "sc_main/workloads/refusals.h"
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/workload.h"
 #include "tlm/kernel/tl.h"
@@ -35,10 +36,15 @@ class PeerToPeer final : public Workload {
     add("iters,n", po::value(&iterations_)->default_value(4), "round trips, or reads, of which the mean is taken");
   }
 
+  void check_options() const override {
+    Refusals refusals;
+    refusals.from([this] { sizes_.sizes(); });
+    if (iterations_ < 1 || iterations_ > 100'000) refusals.add(fmt::format("-n is {}; give 1 to 100000", iterations_));
+    refusals.throw_if_any();
+  }
+
   Report run(Session& session) override {
     const auto sizes = sizes_.sizes();
-    if (iterations_ < 1 || iterations_ > 100'000)
-      throw std::invalid_argument(fmt::format("-n is {}; give 1 to 100000", iterations_));
     if (sizes.back() > session.map().tcm.bytes / 8) {
       throw std::invalid_argument(
           fmt::format("-e {} is more than an eighth of TCM ({}), which holds the tiles in flight", sizes_.most,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/placement_file.h"
+#include "sc_main/workloads/refusals.h"
 #include "tlm/config/enum_names.h"
 
 namespace kernbench {
@@ -27,6 +28,27 @@ bool names_a_file(const std::string& text) {
   return text.find('=') == std::string::npos && (ends(".yaml") || ends(".yml"));
 }
 
+/// Takes one KEY=VALUE. Throws std::invalid_argument.
+void read_item(const std::string& option, const std::string& item, std::set<std::string>& given, DPPolicy& policy) {
+  const std::size_t equals = item.find('=');
+  const std::string key = item.substr(0, equals), value = equals == std::string::npos ? "" : item.substr(equals + 1);
+  if (!given.insert(key).second) throw std::invalid_argument(fmt::format("{} gives {} twice", option, quote(key)));
+  if (key == "cube") {
+    policy.cube = parse_name<CubeSplit>(option + " cube", value, 3);
+  } else if (key == "pe") {
+    policy.pe = parse_name<PeSplit>(option + " pe", value, 5);
+  } else if (key == "cubes") {
+    policy.num_cubes = parse_count(option, key, value);
+  } else if (key == "pes") {
+    policy.num_pes = parse_count(option, key, value);
+  } else if (const std::string instead = forbidden_placement_key(key); !instead.empty()) {
+    throw std::invalid_argument(fmt::format("{} has no key {}: {}", option, quote(key), instead));
+  } else {
+    throw std::invalid_argument(fmt::format("{} has no key {}; {}", option, quote(key),
+                                            suggest(key, {"cube", "pe", "cubes", "pes"}, "valid keys")));
+  }
+}
+
 bool tiled(PeSplit split) { return split == PeSplit::tiled_column_major || split == PeSplit::tiled_row_major; }
 
 }  // namespace
@@ -35,28 +57,14 @@ DPPolicy parse_placement(const std::string& option, const std::string& text) {
   if (names_a_file(text)) return load_dp_policy(text);
   DPPolicy policy;
   std::set<std::string> given;
+  Refusals refusals;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
     const std::string item = text.substr(begin, end - begin);
     begin = end + 1;
-    const std::size_t equals = item.find('=');
-    const std::string key = item.substr(0, equals), value = equals == std::string::npos ? "" : item.substr(equals + 1);
-    if (!given.insert(key).second) throw std::invalid_argument(fmt::format("{} gives {} twice", option, quote(key)));
-    if (key == "cube") {
-      policy.cube = parse_name<CubeSplit>(option + " cube", value, 3);
-    } else if (key == "pe") {
-      policy.pe = parse_name<PeSplit>(option + " pe", value, 5);
-    } else if (key == "cubes") {
-      policy.num_cubes = parse_count(option, key, value);
-    } else if (key == "pes") {
-      policy.num_pes = parse_count(option, key, value);
-    } else if (const std::string instead = forbidden_placement_key(key); !instead.empty()) {
-      throw std::invalid_argument(fmt::format("{} has no key {}: {}", option, quote(key), instead));
-    } else {
-      throw std::invalid_argument(fmt::format("{} has no key {}; {}", option, quote(key),
-                                              suggest(key, {"cube", "pe", "cubes", "pes"}, "valid keys")));
-    }
+    refusals.from([&] { read_item(option, item, given, policy); });
   }
+  refusals.throw_if_any();
   return policy;
 }
 

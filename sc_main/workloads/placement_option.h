@@ -7,8 +7,8 @@
 namespace kernbench {
 
 /// "cube=column_wise,pe=replicate[,cubes=4][,pes=2]", or the name of a YAML file (load_dp_policy). Throws
-/// std::invalid_argument, or ConfigError with the place in the file; for a SIP axis or a flat PE index it says what to
-/// use instead.
+/// Refused with all that is wrong, or ConfigError with the place in the file; for a SIP axis or a flat PE index it says
+/// what to use instead.
 DPPolicy parse_placement(const std::string& option, const std::string& text);
 
 /// A shape of `count` elements that the policy can split: 1 x n for columns, n x 1 for rows, otherwise nearly square.

@@ -55,6 +55,7 @@ class Probe final : public Workload {
     options.add_options()("bytes", po::value(&bytes_)->default_value("16K"), "bytes that each issuer moves");
   }
   Observer* observer() override { return &listener_; }
+  void check_options() const override { parse_size("--bytes", bytes_); }
 
   Report run(Session& session) override {
     const std::uint64_t bytes = parse_size("--bytes", bytes_);

@@ -32,9 +32,20 @@ class Qkv final : public Workload {
     common_.add(options);
   }
 
+  void check_options() const override {
+    Refusals refusals;
+    for (const auto& [name, value] :
+         {std::pair("--tokens", tokens_), std::pair("--heads", heads_), std::pair("--head-size", head_size_)})
+      refusals.check_integer(name, value, 1, 1 << 16);
+    common_.check_into(refusals);
+    refusals.throw_if_any();
+  }
+
   Report run(Session& session) override {
     const int ranks = session.map().sips;
-    check_options(ranks);
+    if (heads_ % ranks != 0)
+      throw std::invalid_argument(
+          fmt::format("--heads is {}; give a multiple of the machine's {} SIPs", heads_, ranks));
     const DType dtype = common_.type();
     const std::int64_t hidden = heads_ * head_size_, out = 3 * hidden, own = out / ranks;
     const std::uint64_t seed = session.options().seed;
@@ -85,17 +96,6 @@ class Qkv final : public Workload {
   }
 
  private:
-  void check_options(int ranks) const {
-    for (const auto& [name, value] :
-         {std::pair("--tokens", tokens_), std::pair("--heads", heads_), std::pair("--head-size", head_size_)}) {
-      if (value < 1 || value > (1 << 16))
-        throw std::invalid_argument(fmt::format("{} is {}; give an integer from 1 to {}", name, value, 1 << 16));
-    }
-    if (heads_ % ranks != 0)
-      throw std::invalid_argument(
-          fmt::format("--heads is {}; give a multiple of the machine's {} SIPs", heads_, ranks));
-  }
-
   Report report(int ranks, std::int64_t hidden, Ps time, bool checked, const Comparison& comparison) const {
     const double ns = static_cast<double>(time) / 1e3;
     const double flops = 6.0 * static_cast<double>(tokens_) * static_cast<double>(hidden) * static_cast<double>(hidden);

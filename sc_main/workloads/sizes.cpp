@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <optional>
 #include <stdexcept>
 
 #include "sc_main/workloads/refusals.h"
@@ -36,17 +37,23 @@ std::uint64_t parse_size(const std::string& option, const std::string& text) {
 }
 
 std::vector<std::uint64_t> SizeRange::sizes() const {
-  std::uint64_t first = 0, last = 0, added = 0;
   Refusals refusals;
-  refusals.from([&] { first = last = parse_size("-b", least); });
-  if (!most.empty()) refusals.from([&] { last = parse_size("-e", most); });
-  if (!step.empty()) refusals.from([&] { added = parse_size("-i", step); });
+  const auto parsed = [&](const char* option, const std::string& text) {
+    std::optional<std::uint64_t> size;
+    if (!text.empty() || &text == &least) refusals.from([&] { size = parse_size(option, text); });
+    return size;
+  };
+  const auto begin = parsed("-b", least), end = parsed("-e", most), by = parsed("-i", step);
+  if (begin && *begin == 0) refusals.add("-b is 0; give at least one byte");
+  if (begin && end && *end < *begin) {
+    refusals.add(by_default
+                     ? fmt::format("-e {} is below {}, where sizes begin without -b; give -b as well", most, least)
+                     : fmt::format("-e {} is below -b {}", most, least));
+  }
+  if (by && *by == 0) refusals.add("-i is 0; give the bytes to add from size to size");
+  if (step.empty() && factor < 2) refusals.add(fmt::format("-f is {}; give a factor of at least 2", factor));
   refusals.throw_if_any();
-  if (first == 0) throw std::invalid_argument("-b is 0; give at least one byte");
-  if (last < first) throw std::invalid_argument(fmt::format("-e {} is below -b {}", most, least));
-  if (!step.empty() && added == 0) throw std::invalid_argument("-i is 0; give the bytes to add from size to size");
-  if (step.empty() && factor < 2)
-    throw std::invalid_argument(fmt::format("-f is {}; give a factor of at least 2", factor));
+  const std::uint64_t first = *begin, last = end.value_or(first), added = by.value_or(0);
   std::vector<std::uint64_t> all;
   for (std::uint64_t size = first; size <= last;) {
     all.push_back(size);

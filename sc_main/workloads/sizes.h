@@ -15,6 +15,7 @@ struct SizeRange {
   std::string least = "1M", most;  ///< most empty: as least
   std::string step;                ///< bytes added from size to size; empty: multiply by `factor`
   std::uint64_t factor = 2;
+  bool by_default = false;  ///< `least` is nobody's
   /// All sizes, ascending. Throws std::invalid_argument on an empty or endless range.
   std::vector<std::uint64_t> sizes() const;
 };

@@ -9,6 +9,7 @@
 #include "sc_main/workloads/bare_stream.h"
 #include "sc_main/workloads/dma_listener.h"
 #include "sc_main/workloads/numerics.h"
+#include "sc_main/workloads/refusals.h"
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/workload.h"
 #include "tlm/kernel/tl.h"
@@ -61,14 +62,24 @@ class Stream final : public Workload {
     add("paced", po::bool_switch(&stream_.paced), "at most one request per clock");
   }
   Observer* observer() override { return &listener_; }
+  void check_options() const override {
+    Refusals refusals;
+    std::optional<std::uint64_t> bytes, block;
+    refusals.from([&] { bytes = parse_size("--bytes", bytes_); });
+    refusals.from([&] { block = parse_size("--block", block_); });
+    if (bytes && block) block = std::min(*bytes, *block);
+    if (pattern_.empty() && bytes && block && (*block == 0 || *block % 4 != 0 || *bytes % *block != 0)) {
+      refusals.add(fmt::format("--bytes {} and --block {}: give a block of whole 4 B elements that divides the bytes",
+                               bytes_, block_));
+    }
+    if (scope_ != "pc" && scope_ != "ch") refusals.add(fmt::format("--scope is '{}'", scope_), "give pc or ch");
+    refusals.from([this] { arrivals(); });
+    refusals.throw_if_any();
+  }
 
   Report run(Session& session) override {
     if (!pattern_.empty()) return run_pattern(session);
     const std::uint64_t bytes = parse_size("--bytes", bytes_), block = std::min(parse_size("--block", block_), bytes);
-    if (block == 0 || block % 4 != 0 || bytes % block != 0) {
-      throw std::invalid_argument(fmt::format(
-          "--bytes {} and --block {}: give a block of whole 4 B elements that divides the bytes", bytes_, block_));
-    }
     Report report;
     report.text = fmt::format(
         "# stream on all PEs of sip0, each in its own HBM slice, blocks of {}; latency: mean of a load or store\n"
@@ -80,28 +91,28 @@ class Stream final : public Workload {
   }
 
  private:
-  BareStreamConfig stream_config(const Session& session) const {
+  /// Throws Refused.
+  BareStreamConfig::Arrivals arrivals() const {
     using Arrivals = BareStreamConfig::Arrivals;
     constexpr std::pair<const char*, Arrivals> kArrivals[] = {{"saturate", Arrivals::saturate},
                                                               {"closed", Arrivals::closed_loop},
                                                               {"fixed", Arrivals::fixed},
                                                               {"poisson", Arrivals::poisson}};
+    for (const auto& [name, value] : kArrivals) {
+      if (arrivals_ == name) return value;
+    }
+    throw Refused({{fmt::format("--arrivals is '{}'", arrivals_), "give saturate, closed, fixed or poisson"}});
+  }
+
+  BareStreamConfig stream_config(const Session& session) const {
     BareStreamConfig c = stream_;
     c.hbm = session.options().plan->spec.cube_at({0, 0}).hbm;
-    if (scope_ != "pc" && scope_ != "ch")
-      throw std::invalid_argument(fmt::format("--scope is '{}'\n  hint: give pc or ch", scope_));
     c.pseudo_channels = scope_ == "pc" ? 1 : c.hbm.pseudo_channels;
     c.rows = static_cast<std::uint32_t>(c.hbm.bytes / (std::uint64_t{c.hbm.total_pseudo_channels()} * c.hbm.stack_ids *
                                                        c.hbm.bank_groups * c.hbm.banks_per_group * c.hbm.row_bytes));
     c.pattern = pattern_;
     c.mapping = mapping_;
-    const auto* const found = std::find_if(std::begin(kArrivals), std::end(kArrivals),
-                                           [&](const auto& entry) { return arrivals_ == entry.first; });
-    if (found == std::end(kArrivals)) {
-      throw std::invalid_argument(
-          fmt::format("--arrivals is '{}'\n  hint: give saturate, closed, fixed or poisson", arrivals_));
-    }
-    c.arrivals = found->second;
+    c.arrivals = arrivals();
     c.seed = session.options().seed;
     c.fast = session.options().run.fidelity.hbm == Grade::fast;
     return c;

@@ -33,6 +33,7 @@ class TpMlp final : public Workload {
   std::string help() const override { return "a two-layer perceptron, tensor-parallel over all SIPs, checked"; }
   std::string example() const override { return "kernbench run tp_mlp --batch 1 --in 512 --hidden 2048 --out 512"; }
   void add_options(po::options_description& options) override;
+  void check_options() const override;
   Report run(Session& session) override;
 
  private:
@@ -67,18 +68,23 @@ void TpMlp::add_options(po::options_description& options) {
   common_.add(options);
 }
 
+void TpMlp::check_options() const {
+  Refusals refusals;
+  for (const auto& [name, value] :
+       {std::pair("--batch", batch_), std::pair("--in", in_), std::pair("--hidden", hidden_), std::pair("--out", out_)})
+    refusals.check_integer(name, value, 1, 1 << 20);
+  refusals.check_flag("--bias", bias_);
+  if (!std::isfinite(input_)) refusals.add("--input is not a finite number");
+  refusals.from([this] { parse_activation("--activation", activation_); });
+  common_.check_into(refusals);
+  refusals.throw_if_any();
+}
+
 TpMlp::Model TpMlp::model(const Session& session) const {
-  for (const auto& [name, value] : {std::pair("--batch", batch_), std::pair("--in", in_),
-                                    std::pair("--hidden", hidden_), std::pair("--out", out_)}) {
-    if (value < 1 || value > (1 << 20))
-      throw std::invalid_argument(fmt::format("{} is {}; give an integer from 1 to {}", name, value, 1 << 20));
-  }
   if (hidden_ % session.map().sips != 0) {
     throw std::invalid_argument(
         fmt::format("--hidden is {}; give a multiple of the machine's {} SIPs", hidden_, session.map().sips));
   }
-  if (bias_ != 0 && bias_ != 1) throw std::invalid_argument(fmt::format("--bias is {}; give 0 or 1", bias_));
-  if (!std::isfinite(input_)) throw std::invalid_argument("--input is not a finite number");
   const std::uint64_t seed = session.options().seed;
   const DType dtype = common_.type();
   // Scales that keep the sums of either layer around 1 where the input is 0.1.

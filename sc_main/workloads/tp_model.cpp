@@ -128,12 +128,17 @@ void TpOptions::add(po::options_description& options) {
       "compare every element on every rank with the host: 0 or 1");
 }
 
+void TpOptions::check_into(Refusals& refusals) const {
+  refusals.from([this] { type(); });
+  refusals.check_flag("-c", check);
+  refusals.from([this] { placement(); });
+}
+
 DType TpOptions::type() const {
   const DType type = parse_dtype_option(dtype);
   if (type != DType::f16 && type != DType::bf16 && type != DType::f32 && type != DType::f64) {
     throw std::invalid_argument(fmt::format("--dtype is {}; give f16, bf16, f32 or f64", quote(dtype)));
   }
-  if (check != 0 && check != 1) throw std::invalid_argument(fmt::format("-c is {}; give 0 or 1", check));
   return type;
 }
 
@@ -151,10 +156,12 @@ ProcessGroupOptions TpOptions::group(Session& session) const {
 
 tp::LinearPlacement TpOptions::placement() const {
   tp::LinearPlacement placement;
-  placement.weight = parse_placement("--weight-placement", weight);
-  placement.output = parse_placement("--output-placement", output);
-  placement.input = parse_placement("--input-placement", input);
-  placement.bias = parse_placement("--bias-placement", bias);
+  Refusals refusals;
+  refusals.from([&] { placement.weight = parse_placement("--weight-placement", weight); });
+  refusals.from([&] { placement.output = parse_placement("--output-placement", output); });
+  refusals.from([&] { placement.input = parse_placement("--input-placement", input); });
+  refusals.from([&] { placement.bias = parse_placement("--bias-placement", bias); });
+  refusals.throw_if_any();
   return placement;
 }
 

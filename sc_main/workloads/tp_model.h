@@ -6,6 +6,7 @@
 
 #include "runtime/tp/linear.h"
 #include "sc_main/workloads/numerics.h"
+#include "sc_main/workloads/refusals.h"
 #include "sc_main/workloads/workload.h"
 
 namespace kernbench {
@@ -57,7 +58,9 @@ struct TpOptions {
   int check = 1;
 
   void add(boost::program_options::options_description& options);
-  /// Throws std::invalid_argument.
+  /// Whatever the machine.
+  void check_into(Refusals& refusals) const;
+  // Both throw std::invalid_argument; placement() Refused, or ConfigError.
   DType type() const;
   tp::LinearPlacement placement() const;
   /// Of the all-reduce. Throws std::invalid_argument where ccl.yaml makes ranks PEs.

@@ -8,6 +8,7 @@
 
 #include "sc_main/workloads/numerics.h"
 #include "sc_main/workloads/placement_option.h"
+#include "sc_main/workloads/refusals.h"
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/workload.h"
 #include "tlm/kernel/tl.h"
@@ -40,11 +41,21 @@ class VaOffsetVerify final : public Workload {
     add("placement", po::value(&placement_), "one placement: cube=SPLIT,pe=SPLIT[,cubes=N][,pes=N]; default: all");
   }
 
+  void check_options() const override {
+    Refusals refusals;
+    std::size_t element = 1;
+    refusals.from([&] { element = size_of(parse_dtype_option(dtype_)); });
+    refusals.from([&] {
+      if (parse_size("--bytes", bytes_) < element)
+        refusals.add(fmt::format("--bytes is {}; give an element or more", bytes_));
+    });
+    if (!placement_.empty()) refusals.from([this] { parse_placement("--placement", placement_); });
+    refusals.throw_if_any();
+  }
+
   Report run(Session& session) override {
     const DType dtype = parse_dtype_option(dtype_);
     const std::uint64_t bytes = parse_size("--bytes", bytes_);
-    if (bytes < size_of(dtype))
-      throw std::invalid_argument(fmt::format("--bytes is {}; give an element or more", bytes_));
     std::vector<DPPolicy> policies;
     if (!placement_.empty()) policies.push_back(parse_placement("--placement", placement_));
     if (placement_.empty()) policies = every_policy();

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "tests/cli/tool_runner.h"
 
 namespace kernbench {
@@ -125,6 +127,78 @@ TEST(CommandLine, OnePassFindsAllValuesThatDoNotFit) {
           "--scope is 'foo'; valid values: sip, cube, pe" + next +
           "--placement has no key 'row'; valid keys: cube, pe, cubes, pes" + next + "-w is -1; give 0 or more" + next +
           "-n is 0; give at least 1");
+}
+
+TEST(CommandLine, WhatAFileOrAnotherOptionRefusesHidesNoValue) {
+  const Tool tool;
+  const std::string next = "\nkernbench: error: ", size = "give bytes, such as 512, 4K, 1M or 2G (powers of 1024)";
+  std::ofstream(tool.file("pl.yaml")) << "cub: x\npe: bar\n";
+  EXPECT_EQ(tool({"run", "all_reduce", "--placement", "pl.yaml", "--out-placement", "none.yaml", "--in-place", "0",
+                  "-w", "-1"})
+                .err,
+            "pl.yaml:1:1: error: unknown key 'cub' in 'policy'\n  hint: did you mean 'cube'?\n"
+            "pl.yaml:2:5: error: policy.pe is 'bar'\n"
+            "  hint: valid values: replicate, column_wise, row_wise, tiled_column_major, tiled_row_major\n"
+            "none.yaml: error: cannot be read: No such file or directory\n"
+            "kernbench: error: -w is -1; give 0 or more\n");
+  expect_refused(tool({"run", "all_reduce", "-b", "x", "--placement", "cubes=x,row=1", "--group", "0,x", "--group", "1",
+                       "--group", "2,2"}),
+                 "-b is 'x'; " + size + next + "--placement cubes is 'x'; give a number of at least 1" + next +
+                     "--placement has no key 'row'; valid keys: cube, pe, cubes, pes" + next +
+                     "--group '0,x': 'x' is no rank; give ranks and commas, as 0,2,3" + next +
+                     "--group '2,2': rank 2 stands in it twice");
+  expect_refused(tool({"run", "all_reduce", "-b", "4K", "-e", "1K", "-f", "1"}),
+                 "-e 1K is below -b 4K" + next + "-f is 1; give a factor of at least 2");
+  expect_refused(tool({"run", "all_reduce", "-e", "1K", "-i", "0"}),
+                 "-e 1K is below 1M, where sizes begin without -b; give -b as well" + next +
+                     "-i is 0; give the bytes to add from size to size");
+  const std::string help = "\n  hint: see --help";
+  expect_refused(tool({"run", "all_reduce", "-w", "x", "-w", "1", "-n", "x", "--group", "0", "--group", "1"}),
+                 "the argument ('x') for option '--warmup' is invalid" + help + next +
+                     "option '--warmup' cannot be specified more than once" + help + next +
+                     "the argument ('x') for option '--iters' is invalid" + help);
+}
+
+/// What no machine could serve is refused at once, whatever the workload.
+TEST(CommandLine, OnePassFindsAllValuesOfEveryWorkload) {
+  const Tool tool;
+  const std::string next = "\nkernbench: error: ", flag = "-c is 2; give 0 or 1",
+                    range = " is 0; give an integer from 1 to 1048576",
+                    dtype =
+                        "--dtype is 'q'; valid values: f64, f32, f16, bf16, f8e4m3, f8e5m2, i64, i32, i16, i8, bool",
+                    row = " has no key 'row'; valid keys: cube, pe, cubes, pes",
+                    size = " is 'x'; give bytes, such as 512, 4K, 1M or 2G (powers of 1024)";
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"tp_mlp --batch 0 --activation x --dtype q -c 2",
+       "--batch" + range + next + "--activation is 'x'; valid values: none, relu, gelu, silu, tanh, sigmoid" + next +
+           dtype + next + flag},
+      {"qkv --tokens 0 --dtype q --weight-placement row --bias-placement row",
+       "--tokens is 0; give an integer from 1 to 65536" + next + dtype + next + "--weight-placement" + row + next +
+           "--bias-placement" + row},
+      {"gemm --m 0 --k 0 --dtype q -c 2", dtype + next + "--m" + range + next + "--k" + range + next + flag},
+      {"p2p -b x -n 0", "-b" + size + next + "-n is 0; give 1 to 100000"},
+      {"link -e 1G --loads 2 --kind x -n 1",
+       "-b and -e: give sizes from 1 B to 16 MiB" + next + "--loads is '2'; give numbers from 0 to 1, such as 0,0.5,1" +
+           next + "--kind is 'x'; give ucie, inter_sip, pcie or all" + next + "-n is 1; give 10 to 1000000"},
+      {"probe --bytes x --data x", "--data is 'x'\n  hint: give 'on' or 'off'" + next + "--bytes" + size},
+      {"va_offset_verify --bytes 1 --placement row",
+       "--bytes is 1; give an element or more" + next + "--placement" + row},
+      {"stream --block 3 --scope x --arrivals y",
+       "--bytes 256K and --block 3: give a block of whole 4 B elements that divides the bytes" + next +
+           "--scope is 'x'\n  hint: give pc or ch" + next +
+           "--arrivals is 'y'\n  hint: give saturate, closed, fixed or poisson"},
+      {"noc_traffic --switch x --cols 0 --flits 0 --load 0.1 0.2",
+       "--switch is 'x'\n  hint: give 'interleave' or 'hold'" + next +
+           "a mesh of 0 x 8 routers\n  hint: give 1 to 4096 in all" + next +
+           "packets of 0 flits\n  hint: give 1 to 64"},
+      {"chakra -w 2 --op x --compute x --workload-configuration none",
+       "-w is 2; give 0 or 1" + next + "--op is 'x'; valid values: sum, max, min" + next +
+           "--compute is 'x'; valid values: auto, roofline, recorded"}};
+  for (const auto& [arguments, error] : cases) {
+    const Outcome outcome = tool.shell(quoted(KERNBENCH_BINARY) + " run " + arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments;
+    EXPECT_EQ(outcome.err, "kernbench: error: " + error + "\n") << arguments;
+  }
 }
 
 TEST(CommandLine, OnePassFindsAllUnknownOptionsAndValuesOfAnotherType) {

@@ -63,6 +63,13 @@ INSTANTIATE_TEST_SUITE_P(
                 "s.yaml:2:1: error: every point is refused: unknown pattern 'unifrom'\n  hint: "}),
     [](const auto& info) { return std::string(info.param.name); });
 
+TEST(DryRun, BlamesAPointThatIsRefusedTwiceForEachByItself) {
+  const Tool tool;
+  EXPECT_EQ(dry_run(tool, "workload: gemm_single_pe\ntopology: minimal\naxes: {m: [16, 0], k: [16, 0]}\n").err,
+            "s.yaml:3:16: error: --m is 0; give an integer from 1 to 1048576\n"
+            "s.yaml:3:28: error: --k is 0; give an integer from 1 to 1048576\n");
+}
+
 TEST(BrokenSweepFiles, EachEndTheToolWithTwoAndTheirMessageAndLeaveNoStore) {
   const fs::path folder = fs::path(KERNBENCH_SOURCE_DIR) / "tests" / "sweep" / "broken";
   const Tool tool;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <optional>
 #include <set>
 
 #include "models/pe/gemm_array.h"
@@ -9,6 +10,7 @@
 #include "sc_main/workloads/chakra/walk.h"
 #include "sc_main/workloads/collective_case.h"
 #include "sc_main/workloads/placement_option.h"
+#include "sc_main/workloads/refusals.h"
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/start_collective.h"
 #include "sc_main/workloads/workload.h"
@@ -38,9 +40,11 @@ class ChakraWorkload final : public Workload {
   }
   void add_options(po::options_description& options) override;
   std::vector<std::string> files() const override;
+  void check_options() const override;
   Report run(Session& session) override;
 
  private:
+  ReduceOp reduce_op() const;
   chakra::Program read(const Session& session) const;
   chakra::ComputeRates rates(const Session& session) const;
   Json summary(const Session& session, const chakra::Walk& walk) const;
@@ -78,13 +82,34 @@ std::vector<std::string> ChakraWorkload::files() const {
   return files;
 }
 
-chakra::Program ChakraWorkload::read(const Session& session) const {
+void ChakraWorkload::check_options() const {
+  Refusals refusals;
+  const auto one_of = [&](const char* option, const std::string& given, const std::vector<std::string>& values) {
+    if (std::find(values.begin(), values.end(), given) == values.end())
+      refusals.add(fmt::format("{} is {}; {}", option, quote(given), suggest(given, values, "valid values")));
+  };
+  refusals.check_flag("-w", warmup_);
+  refusals.check_flag("-c", check_);
+  std::optional<DType> dtype;
+  refusals.from([&] { dtype = parse_dtype_option(dtype_); });
+  one_of("--op", redop_, {"sum", "max", "min"});
+  if (dtype == DType::boolean && redop_ == "sum")
+    refusals.add("--op sum is not defined for bool; give max (or) or min (and)");
+  refusals.from([this] { parse_placement("--placement", placement_); });
+  one_of("--compute", compute_, {"auto", "roofline", "recorded"});
   if (prefix_.empty()) {
-    throw std::invalid_argument(
+    refusals.add(
         "chakra needs --workload-configuration PREFIX, what the files of all ranks begin with: PREFIX.0.et, "
-        "PREFIX.1.et, "
-        "...");
+        "PREFIX.1.et, ...");
   }
+  refusals.throw_if_any();
+}
+
+ReduceOp ChakraWorkload::reduce_op() const {
+  return redop_ == "sum" ? ReduceOp::sum : redop_ == "max" ? ReduceOp::max : ReduceOp::min;
+}
+
+chakra::Program ChakraWorkload::read(const Session& session) const {
   const MachineMap& map = session.map();
   chakra::ProgramOptions options;
   options.ranks = map.sips;
@@ -100,10 +125,6 @@ chakra::Program ChakraWorkload::read(const Session& session) const {
 
 chakra::ComputeRates ChakraWorkload::rates(const Session& session) const {
   chakra::ComputeRates rates;
-  if (compute_ != "auto" && compute_ != "roofline" && compute_ != "recorded") {
-    throw std::invalid_argument(fmt::format("--compute is {}; {}", quote(compute_),
-                                            suggest(compute_, {"auto", "roofline", "recorded"}, "valid values")));
-  }
   rates.rule = compute_ == "recorded"   ? chakra::ComputeRule::recorded
                : compute_ == "roofline" ? chakra::ComputeRule::roofline
                                         : chakra::ComputeRule::automatic;
@@ -120,18 +141,9 @@ Report ChakraWorkload::run(Session& session) {
   if (session.options().run.scheduling != SchedulingKind::concurrent) {
     throw std::invalid_argument("chakra runs with --scheduling concurrent only: in rounds no rank computes on its own");
   }
-  if (warmup_ != 0 && warmup_ != 1) throw std::invalid_argument(fmt::format("-w is {}; give 0 or 1", warmup_));
-  if (check_ != 0 && check_ != 1) throw std::invalid_argument(fmt::format("-c is {}; give 0 or 1", check_));
   chakra::WalkOptions options;
   options.dtype = parse_dtype_option(dtype_);
-  if (redop_ != "sum" && redop_ != "max" && redop_ != "min") {
-    throw std::invalid_argument(
-        fmt::format("--op is {}; {}", quote(redop_), suggest(redop_, {"sum", "max", "min"}, "valid values")));
-  }
-  options.reduce_op = redop_ == "sum" ? ReduceOp::sum : redop_ == "max" ? ReduceOp::max : ReduceOp::min;
-  if (options.dtype == DType::boolean && options.reduce_op == ReduceOp::sum) {
-    throw std::invalid_argument("--op sum is not defined for bool; give max (or) or min (and)");
-  }
+  options.reduce_op = reduce_op();
   options.policy = parse_placement("--placement", placement_);
   options.group = {algorithm_, session.options().ccl_file, Scope::sip, {}};
   options.rates = rates(session);
