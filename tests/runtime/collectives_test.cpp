@@ -271,5 +271,40 @@ TEST_P(Collectives, FollowTheLaunchesBeforeThem) {
   });
 }
 
+/// An observer keeps SIPs in step; else they are ahead of each other as far as launches promise.
+class EarlyFailure : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Runtime, EarlyFailure, ::testing::Bool(),
+                         [](const auto& info) { return std::string(info.param ? "in_step" : "in_windows"); });
+
+TEST_P(EarlyFailure, OfALaunchThatPromisedToTakeLongIsHeardLongBeforeItsLeastTime) {
+  OpCounter observer;
+  topology::SystemSpec spec = machine_of(4, 2, 2);
+  spec.links.link.bytes_per_second = 500'000'000;  // so slow that links decide how long it takes
+  MachineRun host(std::move(spec), {}, GetParam() ? &observer : nullptr);
+  const std::int64_t count = 1 << 18;
+  Message seen;
+  const auto program = [&](Context& ctx) {
+    ProcessGroupOptions options;
+    options.algorithm = "ring";
+    ctx.init_process_group(options);
+    const Tensor in = ctx.from_host(values(ctx.rank(), count), {1, count}, DType::i32, spread(), "in");
+    if (ctx.rank() == 1) ctx.wait(ctx.submit(MmuUnmapMessage{in.va() + count * 4 - 0x1000, 0x1000}));
+    const Handle handle = ctx.all_reduce_async(in);
+    try {
+      ctx.wait(handle);
+    } catch (const DeviceFault&) {
+      seen = handle.message();
+      throw;
+    }
+  };
+  EXPECT_THROW(host.runtime.spawn(program, std::tuple<>(), 4), SpawnError);
+  ASSERT_FALSE(seen.faults.empty());
+  const Ps least = std::get<LaunchMessage>(seen.body).least, failed = seen.faults.front().time;
+  EXPECT_GT(failed, seen.submitted + least / 2) << "SIPs are far ahead of each other by then";
+  const Ps late = GetParam() ? 0 : 1'500'000;  // decision 0440
+  EXPECT_LE(seen.completed, failed + 1'000'000 + late);
+  EXPECT_LT(seen.completed, seen.submitted + least);
+}
+
 }  // namespace
 }  // namespace kernbench::testing

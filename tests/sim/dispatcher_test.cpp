@@ -108,51 +108,70 @@ TEST(Dispatcher, AnAnswerSoonerThanPromisedIsHeardWhenItsReactionReachesNobodysP
 
 /// Messages that go on from SIP to SIP of a ring: what each executes, in its order, as (time, message).
 struct Relay {
-  Relay(unsigned sips, bool windows)
-      : dispatcher(sc_core::sc_gen_unique_name(windows ? "windows" : "step"), sips), executed(sips) {
+  enum class Mode { step, windows, promises };
+  static constexpr Ps kToHost = 5;  // windows of 10 without promises, of up to 25 with them
+  /// `begin`: of its own time, so that no other relay of this simulation is at work and ends its windows.
+  Relay(unsigned sips, Mode mode, Ps begin)
+      : dispatcher(sc_core::sc_gen_unique_name("relay"), sips), begin(begin), executed(sips) {
     std::vector<std::vector<Dispatcher::Neighbour>> neighbours(sips);
     for (unsigned sip = 0; sip < sips; ++sip) {
       neighbours[sip] = {{(sip + 1) % sips, 10}, {(sip + sips - 1) % sips, 15}};
+      const auto silent = [this, sip] { return answers_from(sip, dispatcher.queue(sip).now()); };
+      if (mode == Mode::promises) dispatcher.queue(sip).set_silent_until(silent);
     }
-    if (windows) dispatcher.set_lookahead(std::move(neighbours), 12);
+    if (mode != Mode::step) dispatcher.set_lookahead(std::move(neighbours), kToHost);
     for (unsigned message = 0; message < 3 * sips; ++message) {
-      dispatcher.queue(message % sips).at(message % 4, [this, message, sips] { arrive(message % sips, message, 40); });
+      dispatcher.queue(message % sips).at(begin + message % 4, [this, message, sips] {
+        arrive(message % sips, message, 40);
+      });
     }
   }
+  /// When an answer may leave a SIP that stands at `now`: in the second half of each 100 ps; from each fourth SIP
+  /// never.
+  static Ps answers_from(unsigned sip, Ps now) { return sip % 4 == 3 ? kNever : std::max(now, now / 100 * 100 + 50); }
   void arrive(unsigned sip, std::uint32_t message, std::uint32_t left) {
     EventQueue& here = dispatcher.queue(sip);
-    executed[sip].emplace_back(here.now(), message);
+    executed[sip].emplace_back(here.now() - begin, message);
     if (left == 0) return;
     const std::uint32_t next = message * 1664525U + 1013904223U, n = dispatcher.sips();
     const Ps more = next >> 16 & 15;
+    const Ps answer = answers_from(sip, here.now());
     if (const unsigned way = next >> 20 & 3; way < 2) {
       const unsigned to = (sip + (way == 0 ? n - 1 : 1)) % n;
       dispatcher.queue(to).at_from(here, here.now() + (way == 0 ? 10 : 15) + more,
                                    [this, to, next, left] { arrive(to, next, left - 1); });
-    } else if (way == 2) {
+    } else if (way == 2 || answer == kNever) {
       here.at(here.now() + more, [this, sip, next, left] { arrive(sip, next, left - 1); });
     } else {  // the host answers another SIP
       const unsigned to = (sip + 2) % n;
-      here.at_host(here.now() + 12 + more, [this, sip, to, next, left] {
-        const Ps reached = dispatcher.queue(sip).host_now() + 12;
+      here.at_host(answer + kToHost + more, [this, sip, to, next, left] {
+        const Ps reached = dispatcher.queue(sip).host_now() + kToHost;
         dispatcher.queue(to).from_host(reached, [this, to, next, left] { arrive(to, next, left - 1); });
       });
     }
   }
   Dispatcher dispatcher;
+  const Ps begin;
   std::vector<std::vector<std::pair<Ps, std::uint32_t>>> executed;
 };
 
 TEST(Dispatcher, EachSipExecutesTheSameInWindowsAsInStep) {
-  std::deque<Relay> step, windows;
-  for (const unsigned sips : {2U, 3U, 5U, 8U}) {
-    step.emplace_back(sips, false);
-    windows.emplace_back(sips, true);
+  constexpr Ps kEach = 1'000'000;
+  std::deque<Relay> relays;  // by threes
+  for (const unsigned sips : {2U, 3U, 4U, 5U, 8U, 13U}) {
+    for (const Relay::Mode mode : {Relay::Mode::step, Relay::Mode::windows, Relay::Mode::promises})
+      relays.emplace_back(sips, mode, relays.size() * kEach);
   }
   sc_core::sc_start();
-  for (std::size_t i = 0; i < step.size(); ++i) {
-    EXPECT_EQ(step[i].executed, windows[i].executed) << i;
-    EXPECT_GT(step[i].dispatcher.executed(), 80U);
+  const auto passes = [](const Relay& relay) { return relay.dispatcher.published_instants(); };
+  for (std::size_t i = 0; i < relays.size(); i += 3) {
+    const Relay &step = relays[i], &windows = relays[i + 1], &promises = relays[i + 2];
+    ASSERT_LT(step.dispatcher.latest(), step.begin + kEach);
+    EXPECT_EQ(step.executed, windows.executed) << i;
+    EXPECT_EQ(step.executed, promises.executed) << i;
+    EXPECT_GT(step.dispatcher.executed(), 80U);
+    EXPECT_LT(passes(windows), passes(step));
+    EXPECT_LT(passes(promises), passes(windows)) << "windows are longer where the host hears nothing";
   }
 }
 
