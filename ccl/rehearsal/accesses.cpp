@@ -66,7 +66,7 @@ void Rehearsal::schedule(std::uint32_t slice) {
   const double time = memories_.slice(slice).next();
   if (time >= due_[slice]) return;
   due_[slice] = time;
-  events_.emplace(time, event_number_++, static_cast<std::int32_t>(lines_.size() + slice));
+  events_.push({time, event_number_++, static_cast<std::int32_t>(lines_.size() + slice)});
 }
 
 void Rehearsal::serve(std::uint32_t slice, double now) {

@@ -4,13 +4,13 @@
 #include <functional>
 #include <optional>
 #include <queue>
-#include <tuple>
 #include <unordered_map>
 #include <vector>
 
+#include "ccl/earliest.h"
+#include "ccl/numbered.h"
 #include "ccl/rehearsal/engines.h"
 #include "ccl/rehearsal/memories.h"
-#include "ccl/rehearsal/numbered.h"
 #include "ccl/rehearsal/record.h"
 #include "ccl/rehearsal/ways.h"
 
@@ -80,6 +80,15 @@ class Rehearsal {
     std::size_t link = 0;
     double bytes = 0;
   };
+  struct Event {
+    double time = 0;
+    std::uint64_t number = 0;
+    std::int32_t what = 0;  ///< line, then slices; or -1 - flight
+    bool operator<(const Event& other) const {
+      return static_cast<int>(time < other.time) |
+             (static_cast<int>(time == other.time) & static_cast<int>(number < other.number));
+    }
+  };
   /// A load or store that a slice serves.
   struct Access {
     std::int32_t line = 0, op = 0;
@@ -122,8 +131,7 @@ class Rehearsal {
   std::vector<double> due_;  ///< by slice: of its next event
   std::vector<Slice::Progress> progress_;
   std::unordered_map<std::uint64_t, RehearsalTl::QueuesOfPe> directions_;
-  using Event = std::tuple<double, std::uint64_t, std::int32_t>;  // (time, number, line, then slices; or -1 - flight)
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  Earliest<Event> events_;
   std::uint64_t event_number_ = 0;
   double end_ = 0;
 };

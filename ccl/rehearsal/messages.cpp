@@ -37,7 +37,7 @@ double Rehearsal::send(std::int32_t p, Line& line, const RehearsedOp& op, double
   head = through(queue.way.out, head, op.bytes);
   const std::int32_t id = flights_.add({op.place, 0, static_cast<double>(op.bytes)});
   const bool further = !queue.way.links.empty();
-  events_.emplace(head + (further ? ways_.further_link_seconds() : 0), event_number_++, -1 - id);
+  events_.push({head + (further ? ways_.further_link_seconds() : 0), event_number_++, -1 - id});
   return handed_over;
 }
 
@@ -49,7 +49,7 @@ void Rehearsal::pass(std::int32_t id, double now) {
   if (flight.link < queue.way.links.size()) {
     head = ways_[queue.way.links[flight.link++]].pass(now, flight.bytes);
     const bool further = flight.link < queue.way.links.size();
-    events_.emplace(head + (further ? ways_.further_link_seconds() : 0), event_number_++, -1 - id);
+    events_.push({head + (further ? ways_.further_link_seconds() : 0), event_number_++, -1 - id});
     return;
   }
   head = through(queue.way.in, head, flight.bytes);

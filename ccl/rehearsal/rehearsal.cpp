@@ -118,8 +118,7 @@ std::int32_t Rehearsal::line_of(std::int32_t pe, const RehearsedOp& op) const {
 std::optional<double> Rehearsal::run() {
   for (std::size_t pe = 0; pe < pes_.size(); ++pe) issue(static_cast<std::int32_t>(pe));
   while (!events_.empty()) {
-    const auto [time, number, what] = events_.top();
-    events_.pop();
+    const auto [time, number, what] = events_.pop();
     if (what < 0) {
       pass(-what - 1, time);
     } else if (index(what) >= lines_.size()) {
@@ -193,7 +192,7 @@ void Rehearsal::consider(std::int32_t id) {
     time = std::max(time, tokens.front());
   }
   line.due = true;
-  events_.emplace(time, event_number_++, id);
+  events_.push({time, event_number_++, id});
 }
 
 void Rehearsal::execute(std::int32_t id, double now) {

@@ -1,31 +1,23 @@
 #include "ccl/schedule/estimate.h"
 
 #include <algorithm>
-#include <deque>
-#include <functional>
 #include <map>
 #include <optional>
-#include <queue>
 #include <stdexcept>
 #include <tuple>
 #include <unordered_map>
 #include <vector>
 
+#include "ccl/earliest.h"
 #include "ccl/grid.h"
+#include "ccl/numbered.h"
 #include "ccl/schedule/machine.h"
+#include "ccl/schedule/under_way.h"
 
 namespace kernbench::ccl {
 namespace {
 
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-/// When something happens on the first of a node's lanes, and on the last: lanes share links one after the other, and
-/// each goes on with its own part of a message.
-struct Span {
-  double first = 0, last = 0;
-};
-Span latest(const Span& a, const Span& b) { return {std::max(a.first, b.first), std::max(a.last, b.last)}; }
-Span operator+(const Span& a, double seconds) { return {a.first + seconds, a.last + seconds}; }
 
 /// Runs lists against clocks. Slots are those the machine has.
 class Run {
@@ -57,10 +49,9 @@ class Run {
   double run() {
     for (std::int32_t node = 0; node < count_; ++node) issue(node);
     while (!events_.empty()) {
-      const auto [time, what] = events_.top();
-      events_.pop();
+      const auto [time, what] = events_.pop();
       if (what < 0) {
-        pass(flights_[index(-what - 1)], -what - 1, time);
+        pass(flights_[-what - 1], -what - 1, time);
       } else {
         execute(what);
       }
@@ -74,6 +65,15 @@ class Run {
 
  private:
   enum Kind : std::int64_t { kCubeLink, kSipLink, kPortOut, kPortIn, kColumnsOut, kColumnsIn };
+  /// (time, 2 * queue + end); (time, -1 - flight)
+  struct Event {
+    double time = 0;
+    std::int32_t what = 0;
+    bool operator<(const Event& other) const {
+      return static_cast<int>(time < other.time) |
+             (static_cast<int>(time == other.time) & static_cast<int>(what < other.what));
+    }
+  };
   /// A step of a round.
   struct Op {
     std::int32_t step = 0, round = 0;
@@ -82,7 +82,7 @@ class Run {
   /// Ops of one end of a queue, in order.
   struct Line {
     std::int32_t node = 0;
-    std::deque<Op> ops;
+    Ring<Op> ops;
     bool due = false;  ///< the first is among the events
     Span start;        ///< of the first, if it is due
   };
@@ -91,9 +91,9 @@ class Run {
     double hop_seconds = 0, pass_seconds = 0;
     std::vector<std::int32_t> resources;  ///< links on the way, and ports
     std::size_t links = 1;                ///< of the way
-    std::size_t slots = 1, sent = 0, received = 0;
-    std::vector<Span> arrival, freed;  ///< by message
-    Line ends[2];                      ///< sends, receives
+    std::size_t slots = 1;                ///< that have never been used
+    Ring<Span> arrivals, freed;           ///< messages that have not been received, slots that have not been used since
+    Line ends[2];                         ///< sends, receives
     double way() const { return hop_seconds + pass_seconds * static_cast<double>(links - 1); }
   };
   struct Link {
@@ -101,20 +101,38 @@ class Run {
     bool between = false;  ///< one of several of a way, which take time from one to the next
     double free = 0;
   };
+  /// A step of a node's list.
+  struct Work {
+    std::int32_t queue = -1;               ///< -1: local
+    std::int32_t before = -1, other = -1;  ///< the steps whose values it needs
+    std::int32_t ops = 1;                  ///< what PE_CPU issues for it
+    bool sends = false, adds = false;
+    std::int64_t stage = 0;
+    double bytes = 0;                 ///< of its block
+    double engine_seconds = 0;        ///< that a lane's port takes
+    std::vector<std::int32_t> after;  ///< those that need its value
+  };
+  /// Of a step in a round; below 0: not yet.
+  struct Value {
+    Span got{-1, -1}, ready{-1, -1};
+  };
   struct Node {
-    std::vector<std::int32_t> queue, before, other;  ///< by step: its queue; the steps whose values it needs
-    std::vector<std::vector<std::int32_t>> after;    ///< by step: those that need its value
-    std::vector<std::int32_t> ops;                   ///< by step: what PE_CPU issues for it
-    std::size_t at = 0;                              ///< what is issued next
+    std::vector<Work> steps;
+    std::size_t at = 0;  ///< what is issued next
     std::int64_t pass = 0;
     double issued = 0;
     const Line* blocked = nullptr;
-    std::vector<Span> got, value;  ///< by step and round: received, ready; below 0: not yet
-    std::deque<Op> sums;           ///< of the math engine, in order
-    Span math;                     ///< when it is free
-    bool sums_full = false;        ///< what keeps the node from issuing
-    std::int64_t left = 0;         ///< ops that have not been done
-    Span ports[2];                 ///< of a lane: when it is free to send, to receive
+    Rounds<Value> values;
+    Value& value(std::int32_t step, std::int32_t round) { return values.at(index(round), index(step)); }
+    void done(std::int32_t round) {
+      --left;
+      values.done(index(round));
+    }
+    Ring<Op> sums;           ///< of the math engine, in order
+    Span math;               ///< when it is free
+    bool sums_full = false;  ///< what keeps the node from issuing
+    std::int64_t left = 0;   ///< ops that have not been done
+    Span ports[2];           ///< of a lane: when it is free to send, to receive
   };
 
   /// A message on its way over several links.
@@ -176,6 +194,9 @@ class Run {
     }
     queue.ends[0].node = first + from;
     queue.ends[1].node = first + to;
+    for (Line& end : queue.ends) end.ops.reserve(index(std::max(r_.queue_ops, 0)));
+    queue.arrivals.reserve(queue.slots);
+    queue.freed.reserve(queue.slots);
     numbers_[(std::int64_t{first} + from) * s_.nodes + to] = static_cast<std::int32_t>(queues_.size());
     queues_.push_back(std::move(queue));
   }
@@ -199,11 +220,8 @@ class Run {
     Node& node = nodes_[index(number)];
     const std::int32_t first = number - number % s_.nodes;
     const std::size_t count = steps.size();
-    node.queue.assign(count, -1);
-    node.before.assign(count, -1);
-    node.other.assign(count, -1);
-    node.ops.assign(count, 1);
-    node.after.resize(count);
+    node.steps.resize(count);
+    node.sums.reserve(index(std::max(r_.queue_ops, 0)));
     std::vector<std::int32_t> order(count);
     for (std::size_t i = 0; i < count; ++i) order[i] = static_cast<std::int32_t>(i);
     std::stable_sort(order.begin(), order.end(),
@@ -212,39 +230,41 @@ class Run {
     const auto written = [&](std::int32_t block, std::int32_t by) {
       const auto found = writer.find(block);
       if (found == writer.end()) return -1;
-      node.after[index(found->second)].push_back(by);
+      node.steps[index(found->second)].after.push_back(by);
       return found->second;
     };
     for (const std::int32_t i : order) {
       const Step& step = steps[index(i)];
+      Work& work = node.steps[index(i)];
+      work.sends = step.kind == StepKind::send;
+      work.adds = adds(step);
+      work.stage = stage(step);
+      work.bytes = bytes_of(step.block);
+      work.engine_seconds = engine_seconds(step.block, work.sends ? r_.send_seconds : r_.receive_seconds);
       if (!is_local(step)) {
-        const bool sends = step.kind == StepKind::send;
-        node.queue[index(i)] = numbers_.at(sends ? std::int64_t{number} * s_.nodes + step.peer
-                                                 : (std::int64_t{first} + step.peer) * s_.nodes + number - first);
+        work.queue = numbers_.at(work.sends ? std::int64_t{number} * s_.nodes + step.peer
+                                            : (std::int64_t{first} + step.peer) * s_.nodes + number - first);
       }
-      if (is_local(step)) node.other[index(i)] = written(step.peer, i);
-      if (adds(step) || step.kind == StepKind::send) node.before[index(i)] = written(step.block, i);
+      if (is_local(step)) work.other = written(step.peer, i);
+      if (work.adds || work.sends) work.before = written(step.block, i);
       // Its own part is loaded, the sum is formed; a value from elsewhere is stored.
-      if (adds(step)) ++node.ops[index(i)];
-      if (node.before[index(i)] < 0 || step.kind != StepKind::send) ++node.ops[index(i)];
+      if (work.adds) ++work.ops;
+      if (work.before < 0 || !work.sends) ++work.ops;
       if (step.kind != StepKind::send) writer[step.block] = i;
     }
-    node.got.assign(count * index(rounds_), Span{-1, -1});
-    node.value = node.got;
+    node.values.reserve(count, index(rounds_));
     node.left = static_cast<std::int64_t>(count) * rounds_;
   }
 
   std::int64_t stage(const Step& step) const { return s_.period > 0 ? step.time / s_.period : 0; }
   std::int64_t passes() const { return s_.period > 0 ? rounds_ + s_.last_round() : rounds_; }
-  std::size_t at(std::int32_t step, std::int32_t round) const { return index(step) * index(rounds_) + index(round); }
 
   /// Goes to the node's next step that is due in this pass. False at the end of its list.
   bool next(std::int32_t number) {
-    const auto& steps = list(number);
     Node& node = nodes_[index(number)];
     for (; node.pass < passes(); ++node.pass, node.at = 0) {
-      for (; node.at < steps.size(); ++node.at) {
-        const std::int64_t round = node.pass - stage(steps[node.at]);
+      for (; node.at < node.steps.size(); ++node.at) {
+        const std::int64_t round = node.pass - node.steps[node.at].stage;
         if (round >= 0 && round < rounds_) return true;
       }
     }
@@ -258,27 +278,27 @@ class Run {
     node.sums_full = false;
     while (next(number)) {
       const auto i = static_cast<std::int32_t>(node.at);
-      const Step& step = list(number)[node.at];
-      const auto round = static_cast<std::int32_t>(node.pass - stage(step));
-      const bool local = node.queue[node.at] < 0, sends = step.kind == StepKind::send;
-      Line* line = local ? nullptr : &queues_[index(node.queue[node.at])].ends[sends ? 0 : 1];
+      const Work& work = node.steps[node.at];
+      const auto round = static_cast<std::int32_t>(node.pass - work.stage);
+      Line* line = work.queue < 0 ? nullptr : &queues_[index(work.queue)].ends[work.sends ? 0 : 1];
       if (line != nullptr && line->ops.size() >= index(r_.queue_ops)) {
         node.blocked = line;
         return;
       }
-      if (adds(step) && node.sums.size() >= index(r_.queue_ops)) {
+      if (work.adds && node.sums.size() >= index(r_.queue_ops)) {
         node.sums_full = true;
         return;
       }
-      if (adds(step)) node.sums.push_back({i, round, 0});
-      node.issued += r_.issue_seconds * node.ops[node.at];
+      if (work.adds) node.sums.push({i, round, 0});
+      node.values.begin(index(round));
+      node.issued += r_.issue_seconds * work.ops;
       ++node.at;
-      if (local) {
-        node.got[at(i, round)] = {node.issued, node.issued};
+      if (line == nullptr) {
+        node.value(i, round).got = {node.issued, node.issued};
         finish(number, i, round);
       } else {
-        line->ops.push_back({i, round, node.issued});
-        if (line->ops.size() == 1) consider(2 * node.queue[index(i)] + (sends ? 0 : 1));
+        line->ops.push({i, round, node.issued});
+        if (line->ops.size() == 1) consider(2 * work.queue + (work.sends ? 0 : 1));
       }
     }
   }
@@ -291,23 +311,23 @@ class Run {
     const Op& op = line.ops.front();
     Span time{op.issued, op.issued};
     if (what % 2 == 0) {
-      const Node& node = nodes_[index(line.node)];
-      if (const std::int32_t before = node.before[index(op.step)]; before >= 0) {
-        const Span& value = node.value[at(before, op.round)];
+      Node& node = nodes_[index(line.node)];
+      if (const std::int32_t before = node.steps[index(op.step)].before; before >= 0) {
+        const Span& value = node.value(before, op.round).ready;
         if (value.first < 0) return;
         time = latest(time, value);
       }
-      if (queue.sent >= queue.slots) {
-        if (queue.freed.size() <= queue.sent - queue.slots) return;
-        time = latest(time, queue.freed[queue.sent - queue.slots]);
+      if (queue.slots == 0) {
+        if (queue.freed.empty()) return;
+        time = latest(time, queue.freed.front());
       }
     } else {
-      if (queue.received == queue.arrival.size()) return;
-      time = latest(time, queue.arrival[queue.received]);
+      if (queue.arrivals.empty()) return;
+      time = latest(time, queue.arrivals.front());
     }
     line.due = true;
     line.start = time;
-    events_.emplace(time.first, what);
+    events_.push({time.first, what});
   }
 
   /// The first in time of all ops that can be done. A lane's port hands over and takes one message at a time.
@@ -316,22 +336,21 @@ class Run {
     Line& line = queue.ends[what % 2];
     Node& node = nodes_[index(line.node)];
     const Op op = line.ops.front();
-    const std::int32_t block = list(line.node)[index(op.step)].block;
-    const bool sends = what % 2 == 0;
+    const Work& work = node.steps[index(op.step)];
     Span& port = node.ports[what % 2];
-    const Span end = latest(line.start, port) + engine_seconds(block, sends ? r_.send_seconds : r_.receive_seconds);
+    const Span end = latest(line.start, port) + work.engine_seconds;
     port = end;
     end_ = std::max(end_, end.last);
-    line.ops.pop_front();
+    line.ops.pop();
     line.due = false;
     const std::int32_t number = line.node;
-    if (sends) {
-      --node.left;
-      send(what / 2, block, end);
+    if (work.sends) {
+      node.done(op.round);
+      send(what / 2, work.bytes, end);
     } else {
-      queue.freed.push_back(end + queue.way());
-      ++queue.received;
-      node.got[at(op.step, op.round)] = end;
+      queue.freed.push(end + queue.way());
+      queue.arrivals.pop();
+      node.value(op.step, op.round).got = end;
       finish(number, op.step, op.round);
       consider(what - 1);
     }
@@ -345,8 +364,7 @@ class Run {
   /// The step's value is there if all that it needs is; a sum's when those before it are done.
   void finish(std::int32_t number, std::int32_t i, std::int32_t round) {
     Node& node = nodes_[index(number)];
-    const Step& step = list(number)[index(i)];
-    if (!adds(step)) {
+    if (!node.steps[index(i)].adds) {
       if (const auto value = inputs(node, i, round)) settle(number, i, round, *value);
       return;
     }
@@ -354,9 +372,9 @@ class Run {
       const Op sum = node.sums.front();
       const auto value = inputs(node, sum.step, sum.round);
       if (!value) return;
-      const std::int32_t block = list(number)[index(sum.step)].block;
-      node.math = latest(*value, node.math) + bytes_of(block) / lanes_ / r_.sum_bytes_per_second;
-      node.sums.pop_front();
+      const double bytes = node.steps[index(sum.step)].bytes;
+      node.math = latest(*value, node.math) + bytes / lanes_ / r_.sum_bytes_per_second;
+      node.sums.pop();
       settle(number, sum.step, sum.round, node.math + r_.sum_seconds);
       if (node.sums_full) {
         node.issued = std::max(node.issued, node.math.first);
@@ -365,12 +383,13 @@ class Run {
     }
   }
 
-  std::optional<Span> inputs(const Node& node, std::int32_t i, std::int32_t round) const {
-    Span value = node.got[at(i, round)];
+  std::optional<Span> inputs(Node& node, std::int32_t i, std::int32_t round) const {
+    Span value = node.value(i, round).got;
     if (value.first < 0) return {};
-    for (const std::int32_t needed : {node.before[index(i)], node.other[index(i)]}) {
+    const Work& work = node.steps[index(i)];
+    for (const std::int32_t needed : {work.before, work.other}) {
       if (needed < 0) continue;
-      const Span& part = node.value[at(needed, round)];
+      const Span& part = node.value(needed, round).ready;
       if (part.first < 0) return {};
       value = latest(value, part);
     }
@@ -379,12 +398,12 @@ class Run {
 
   void settle(std::int32_t number, std::int32_t i, std::int32_t round, const Span& value) {
     Node& node = nodes_[index(number)];
-    node.value[at(i, round)] = value;
-    --node.left;
+    node.value(i, round).ready = value;
+    node.done(round);
     end_ = std::max(end_, value.last);
-    for (const std::int32_t after : node.after[index(i)]) {
-      if (list(number)[index(after)].kind == StepKind::send) {
-        consider(2 * node.queue[index(after)]);
+    for (const std::int32_t after : node.steps[index(i)].after) {
+      if (node.steps[index(after)].sends) {
+        consider(2 * node.steps[index(after)].queue);
       } else {
         finish(number, after, round);
       }
@@ -401,20 +420,16 @@ class Run {
     return fixed + bytes_of(b) / lanes_ / r_.lane_bytes_per_second;
   }
 
-  void send(std::int32_t number, std::int32_t block, const Span& at) {
+  void send(std::int32_t number, double bytes, const Span& at) {
     Queue& queue = queues_[index(number)];
-    ++queue.sent;
-    const double bytes = bytes_of(block);
-    const Flight flight{number, 0, bytes, bytes / queue.cost->bytes_per_second + queue.cost->message_seconds, at.last};
-    std::int32_t id = static_cast<std::int32_t>(flights_.size());
-    if (idle_.empty()) {
-      flights_.push_back(flight);
+    if (queue.slots > 0) {
+      --queue.slots;
     } else {
-      id = idle_.back();
-      idle_.pop_back();
-      flights_[index(id)] = flight;
+      queue.freed.pop();
     }
-    events_.emplace(at.first, -id - 1);
+    const double takes = bytes / queue.cost->bytes_per_second + queue.cost->message_seconds;
+    const std::int32_t id = flights_.add({number, 0, bytes, takes, at.last});
+    events_.push({at.first, -id - 1});
   }
 
   /// The head of a message is at its next link, which is then busy for as long as the bytes take.
@@ -425,11 +440,11 @@ class Run {
     link.free = head + flight.bytes / link.bytes_per_second + link.message_seconds;
     if (++flight.link < queue.resources.size()) {
       const bool between = link.between && links_[index(queue.resources[flight.link])].between;
-      events_.emplace(head + (between ? queue.pass_seconds : 0), -id - 1);
+      events_.push({head + (between ? queue.pass_seconds : 0), -id - 1});
       return;
     }
-    idle_.push_back(id);
-    arrive(Flight(flight), head);
+    arrive(flight, head);
+    flights_.remove(id);
   }
 
   /// `head`: when it got the last link. A lane's part cannot be there before its own time on the link.
@@ -437,7 +452,7 @@ class Run {
     Queue& queue = queues_[index(flight.queue)];
     const double passed = queue.way() - queue.hop_seconds, part = flight.takes / lanes_;
     const Span there{head + part, std::max(head + flight.takes, flight.last + passed + part)};
-    queue.arrival.push_back(there + queue.hop_seconds);
+    queue.arrivals.push(there + queue.hop_seconds);
     consider(2 * flight.queue + 1);
   }
 
@@ -454,10 +469,8 @@ class Run {
   std::unordered_map<std::int64_t, std::int32_t> numbers_;  ///< of queues, by from * nodes + to within the turn
   std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, std::int32_t> resources_;
   std::vector<Link> links_;
-  std::priority_queue<std::pair<double, std::int32_t>, std::vector<std::pair<double, std::int32_t>>, std::greater<>>
-      events_;  ///< (time, 2 * queue + end); (time, -1 - flight)
-  std::vector<Flight> flights_;
-  std::vector<std::int32_t> idle_;  ///< places in flights_
+  Earliest<Event> events_;
+  Numbered<Flight> flights_;
 };
 
 }  // namespace
