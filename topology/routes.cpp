@@ -104,25 +104,33 @@ struct RingHop {
   bool will = false;   // now or later
 };
 
-/// One hop from `at` towards `to` around a ring or along a line of `n`. `broken(a)`: of the link between a and a + 1.
-template <class Broken>
-RingHop hop_on_ring(unsigned n, bool wrap, unsigned at, unsigned to, const Broken& broken) {
-  wrap = wrap && n > 2;  // a dimension of length 2 has one link
-  const auto way = [&](int step) -> unsigned {
-    unsigned hops = 0;
-    for (unsigned i = at; i != to; ++hops) {
-      const unsigned next = (i + n + static_cast<unsigned>(step)) % n;
-      const bool over_the_end = step > 0 ? next < i : next > i;
-      if ((over_the_end && !wrap) || broken(step > 0 ? i : next)) return kFar;
-      i = next;
+/// A ring, or a line, of SIPs along one dimension: how far each reaches in either direction.
+class Lane {
+ public:
+  /// `broken(i)`: the link between i and i + 1, of the last one the wrap link.
+  template <class Broken>
+  Lane(unsigned n, bool wrap, const Broken& broken) : n_(n), up_(n), down_(n) {
+    wrap = wrap && n > 2;  // a dimension of length 2 has one link
+    const auto crossed = [&](unsigned i) { return (i + 1 < n || wrap) && !broken(i); };
+    for (unsigned at = 0; at < n; ++at) {
+      while (up_[at] + 1 < n && crossed((at + up_[at]) % n)) ++up_[at];
+      while (down_[at] + 1 < n && crossed((at + 2 * n - down_[at] - 1) % n)) ++down_[at];
     }
-    return hops;
-  };
-  const unsigned up = way(1), down = way(-1);
-  if (up == kFar && down == kFar) return {};
-  if (up <= down) return {1, at + 1 == n, to < at};
-  return {-1, at == 0, to > at};
-}
+  }
+
+  /// One hop from `at` towards `to`.
+  RingHop hop(unsigned at, unsigned to) const {
+    const unsigned above = (to + n_ - at) % n_, below = (at + n_ - to) % n_;
+    const unsigned up = above <= up_[at] ? above : kFar, down = below <= down_[at] ? below : kFar;
+    if (up == kFar && down == kFar) return {};
+    if (up <= down) return {1, at + 1 == n_, to < at};
+    return {-1, at == 0, to > at};
+  }
+
+ private:
+  unsigned n_;
+  std::vector<unsigned> up_, down_;  // hops, by where they begin
+};
 
 }  // namespace
 
@@ -134,6 +142,12 @@ SipTable::SipTable(const SystemSpec& spec)
   const bool grid = spec.topology == SipTopology::torus_2d || spec.topology == SipTopology::mesh_2d_no_wrap;
   const unsigned w = grid ? spec.sip_w : sips_, h = grid ? spec.sip_h : 1;
   const bool wrap = spec.topology != SipTopology::mesh_2d_no_wrap;
+  std::vector<Lane> rows, columns;
+  const bool lanes = grid || spec.topology == SipTopology::ring_1d;
+  for (unsigned y = 0; lanes && y < h; ++y)
+    rows.emplace_back(w, wrap, [&](unsigned i) { return is_broken(y * w + i, y * w + (i + 1) % w); });
+  for (unsigned x = 0; lanes && x < w; ++x)
+    columns.emplace_back(h, wrap, [&](unsigned i) { return is_broken(i * w + x, (i + 1) % h * w + x); });
   for (std::uint16_t at = 0; at < sips_; ++at) {
     const std::vector<std::uint16_t> neighbours = sip_neighbours(spec, at);
     const auto link_to = [&](unsigned other) {
@@ -156,10 +170,7 @@ SipTable::SipTable(const SystemSpec& spec)
       }
       const unsigned x = at % w, y = at / w;
       const bool along_x = x != to % w;
-      const RingHop step =
-          along_x
-              ? hop_on_ring(w, wrap, x, to % w, [&](unsigned i) { return is_broken(y * w + i, y * w + (i + 1) % w); })
-              : hop_on_ring(h, wrap, y, to / w, [&](unsigned i) { return is_broken(i * w + x, (i + 1) % h * w + x); });
+      const RingHop step = along_x ? rows[y].hop(x, to % w) : columns[x].hop(y, to / w);
       if (step.step == 0) {
         const unsigned target = along_x ? y * w + to % w : to;
         unreachable(names::sip(at), names::sip(to),
