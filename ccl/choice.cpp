@@ -92,6 +92,13 @@ bool lies_as_measured(const CallTensors* tensors, const MachineMap& map) {
          ((rooted(op) && op != CollectiveOp::scatter) || fits(tensors->out));
 }
 
+/// An error's text without the name of its algorithm, behind which it is to stand.
+std::string without_name(const std::string& text, const std::string& algorithm) {
+  const std::string begin = fmt::format("algorithm '{}'", algorithm);
+  if (text.rfind(begin, 0) != 0) return text;
+  return text.substr(std::min(text.find_first_not_of(": ", begin.size()), text.size()));
+}
+
 /// Tries something of an algorithm. What it throws is why it cannot: a plug-in may throw anything.
 template <class Trial>
 void attempt(Candidate& candidate, Trial&& trial) {
@@ -100,7 +107,7 @@ void attempt(Candidate& candidate, Trial&& trial) {
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::invalid_argument& error) {
-    candidate.unfit = error.what();
+    candidate.unfit = without_name(error.what(), candidate.name);
   } catch (const ConfigError& error) {
     candidate.unfit = error.what();
   } catch (const std::exception& error) {

@@ -31,7 +31,7 @@ struct Candidate {
   bool measured = false;   ///< from a tuned table
   bool between = false;    ///< measured, but at sizes on both sides of this one
   bool rehearsed = false;  ///< `ns` is that of a rehearsal
-  std::string unfit;       ///< why it cannot; empty: it can
+  std::string unfit;       ///< why it cannot, to be read behind its name; empty: it can
   bool periodic = false;   ///< a list of rounds that overlap
   bool bundled = false;    ///< several rounds of bundles (schedule.h)
   double estimate_ns = 0;  ///< by its own model; 0: none was asked for, or one rank has nothing to do

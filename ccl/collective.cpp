@@ -104,7 +104,7 @@ SipShape sip_shape(const AlgorithmEntry& entry, const MachineMap& map, const Gro
       if (algorithm.topologies & topology_bit(kind))
         served += (served.empty() ? "" : ", ") + std::string(kind_name(kind));
     }
-    throw Error(fmt::format("algorithm '{}': unsupported topology kind {} ({}); it serves {}", entry.name, shape.kind,
+    throw Error(fmt::format("algorithm '{}': unsupported topology kind {}; it serves {}", entry.name,
                             to_string(topology), served));
   }
   if (shape.kind == kTorus2d || shape.kind == kMesh2d) {

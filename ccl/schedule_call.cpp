@@ -134,6 +134,8 @@ std::vector<NodeProgram> ScheduleBinder::programs(const ScheduleCall& call, std:
 }
 
 /// Bytes that reach a node from other ranks after its launch, at least: all but what its receive rings can hold before.
+/// A whole ring of each lane and sender, however little that one sends: safe, not tight. Where rounds take turns at
+/// several lists, a block counts as often as every one of them receives it.
 std::int64_t ScheduleBinder::to_come(const ScheduleCall& call, std::int32_t node, std::size_t item) const {
   const Schedule& schedule = *call.plan.schedule;
   const std::int32_t mine = call.plan.maps.nodes_per_rank();

@@ -67,7 +67,14 @@ struct Machine::Impl {
     for (const LinkEnd& end : plan.ends) {
       const unsigned here = context.queue_of(end.network).sip();
       const unsigned there = context.queue_of(plan.ends[end.peer].network).sip();
-      if (here != there) neighbours[there].push_back({here, end.link.latency});
+      if (here == there) continue;
+      std::vector<Dispatcher::Neighbour>& list = neighbours[there];  // a bundle is one way, its shortest
+      const auto known = std::find_if(list.begin(), list.end(), [&](const auto& other) { return other.queue == here; });
+      if (known == list.end()) {
+        list.push_back({here, end.link.latency});
+      } else {
+        known->latency = std::min(known->latency, end.link.latency);
+      }
     }
     dispatcher.set_lookahead(std::move(neighbours), plan.spec.sip.io.pcie.latency);
     if (fabric != nullptr) dispatcher.queue(plan.spec.sips).set_silent_until([] { return kNever; });

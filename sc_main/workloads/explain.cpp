@@ -201,7 +201,7 @@ std::string choice_text(const std::string& algorithm, const ccl::Choice* choice)
       fmt::format("#   algorithm {}: {}\n", algorithm, choice == nullptr ? "it was asked for" : choice->why);
   if (choice == nullptr) return text;
   for (const ccl::Candidate& candidate : choice->candidates) {
-    const std::string left_out = candidate.unfit.empty() ? "" : "left out: it " + candidate.unfit;
+    const std::string left_out = candidate.unfit.empty() ? "" : "left out: " + candidate.unfit;
     if (candidate.known)
       text += fmt::format("#     {:<28} {:>12.3f} us {}{}{}\n", candidate.name, candidate.ns / 1e3,
                           candidate.rehearsed  ? candidate.measured ? "tuned and rehearsed" : "rehearsed"

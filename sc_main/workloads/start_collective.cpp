@@ -1,5 +1,6 @@
 #include "sc_main/workloads/start_collective.h"
 
+#include <algorithm>
 #include <exception>
 #include <stdexcept>
 #include <utility>
@@ -37,16 +38,25 @@ Handle start_collective(Context& ctx, CollectiveOp op, const CollectiveCase& wha
   throw std::logic_error("send_recv is not a call of a group");
 }
 
+namespace {
+bool is_refusal(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const ccl::Error&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+}  // namespace
+
 void run_collectives(Session& session, int ranks, std::function<void(Context&)> program) {
   try {
     session.run(ranks, std::move(program));
   } catch (const SpawnError& error) {
-    try {
-      std::rethrow_exception(error.failures.begin()->second);
-    } catch (const ccl::Error&) {
-      throw;
-    } catch (...) {  // not for the lack of an algorithm
-    }
+    const bool refused = std::all_of(error.failures.begin(), error.failures.end(),
+                                     [](const auto& failure) { return is_refusal(failure.second); });
+    if (refused) std::rethrow_exception(error.failures.begin()->second);
     throw;
   }
 }

@@ -223,7 +223,7 @@ TEST(Collective, RefusesWhatTheAlgorithmDoesNotServe) {
   EXPECT_EQ(thrown_by([&] { make("ring_allreduce", Scope::cube); }),
             "algorithm 'ring_allreduce' does not serve scope cube; it serves sip");
   EXPECT_EQ(thrown_by([&] { make("lrab_hierarchical_allreduce", Scope::sip); }),
-            "algorithm 'lrab_hierarchical_allreduce': unsupported topology kind 3 (switch); it serves ring_1d, "
+            "algorithm 'lrab_hierarchical_allreduce': unsupported topology kind switch; it serves ring_1d, "
             "torus_2d, mesh_2d_no_wrap");
 }
 

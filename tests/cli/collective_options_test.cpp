@@ -181,9 +181,16 @@ void expect_ring_instead(const Tool& tool, int mode, const std::string& reason) 
   EXPECT_THAT(outcome.out, ContainsRegex("broken  .* - us " + reason));
 }
 
+TEST(Auto, SaysWhatTheOthersAreLeftOutFor) {
+  const Outcome outcome = Tool()(all_reduce({"-b", "4K", "--explain"}));
+  EXPECT_THAT(outcome.out,
+              ContainsRegex("mesh_2d .* left out: unsupported topology kind ring_1d; it serves mesh_2d_no_w"));
+  EXPECT_THAT(outcome.out, ContainsRegex("funnel .* left out: does not serve all_reduce\n"));
+}
+
 TEST(Auto, LeavesOutAKernelThatThrowsAndSaysWhy) {
   const Tool tool;
-  expect_ring_instead(tool, 4, "left out: it refuses: broken: not this time\n");
+  expect_ring_instead(tool, 4, "left out: refuses: broken: not this time\n");
   const Outcome alone = run_auto(tool, 4, "");
   EXPECT_EQ(alone.code, 2);
   EXPECT_THAT(alone.err, HasSubstr("\n  broken: refuses: broken: not this time"));
