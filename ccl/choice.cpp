@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bitset>
 #include <cmath>
 #include <new>
 
@@ -47,6 +48,10 @@ constexpr double kNear = 1.3;
 /// A rehearsal replaces estimates up to so many times the least one.   assumed: the estimates of small data that do not
 /// divide are up to this far off
 constexpr double kWorthRehearsing = 2.5;
+
+/// Times the least estimate: what its busiest link alone keeps for longer is not estimated. More than what is worth
+/// rehearsing, so that it is all the same whether it is.
+constexpr double kNotWorthEstimating = 1.25 * kWorthRehearsing;
 
 /// Ops of a rehearsal at most; beyond that all algorithms are estimated.   assumed: half a second
 constexpr std::size_t kMostOps = 600'000;
@@ -168,7 +173,7 @@ std::string reason(const Choice& choice, const ChoiceInput& input) {
   text += fmt::format("{} {}", best.measured ? "tuned to take" : "should take", in_words(best.ns));
   if (second == nullptr) return text + "; nothing else serves it";
   if (!second->known) return text + fmt::format("; of {} nothing is known", second->name);
-  return text + fmt::format(", next {} {}", second->name, in_words(second->ns));
+  return text + fmt::format(", next {} {}{}", second->name, second->at_least ? "more than " : "", in_words(second->ns));
 }
 
 }  // namespace
@@ -183,7 +188,14 @@ const Choice& Chooser::choose(const ChoiceInput& input) {
 
 Choice Chooser::decide(const ChoiceInput& input) const {
   Choice choice;
-  for (const std::string& name : registry_.names()) choice.candidates.push_back(judge(name, input));
+  double least = 0;  // of those that the models know
+  for (const std::string& name : names()) {
+    // Estimates sort out nothing of ranks that are PEs, and then decide between equal rehearsals.
+    const double most = group_.ranks_are_pes() ? 0 : least * kNotWorthEstimating;
+    const Candidate& candidate = choice.candidates.emplace_back(judge(name, input, most));
+    if (candidate.unfit.empty() && candidate.estimate_ns > 0 && (least == 0 || candidate.estimate_ns < least))
+      least = candidate.estimate_ns;
+  }
   refine(choice.candidates, input);
   rehearse_near(choice.candidates, input);
   leave_out_bundled(choice.candidates);
@@ -206,6 +218,18 @@ Choice Chooser::decide(const ChoiceInput& input) const {
   choice.algorithm = choice.candidates.front().name;
   choice.why = reason(choice, input);
   return choice;
+}
+
+std::vector<std::string> Chooser::names() const {
+  std::vector<std::string> names = registry_.names();
+  std::map<std::string, std::size_t> topologies;
+  for (const std::string& name : names) {
+    Candidate unused;
+    attempt(unused, [&] { topologies[name] = std::bitset<32>(load(name).algorithm->topologies).count(); });
+  }
+  std::stable_sort(names.begin(), names.end(),
+                   [&](const auto& a, const auto& b) { return topologies[a] < topologies[b]; });
+  return names;
 }
 
 AlgorithmEntry Chooser::load(const std::string& name) const {
@@ -247,7 +271,8 @@ std::int32_t Chooser::lanes_of(const ChoiceInput& input) const {
   return static_cast<std::int32_t>(nodes_are_cubes(input) ? map_.pes_per_cube : map_.pes_per_sip());
 }
 
-Plan Chooser::planned(const AlgorithmEntry& entry, const SipShape& shape, const ChoiceInput& input) const {
+Plan Chooser::planned(const AlgorithmEntry& entry, const SipShape& shape, const ChoiceInput& input,
+                      double most_ns) const {
   PlanRequest request = ScheduleBinder::base_request(entry, map_, shape);
   const bool cubes = nodes_are_cubes(input) && !group_.ranks_are_pes();
   request.op = input.op;
@@ -261,6 +286,7 @@ Plan Chooser::planned(const AlgorithmEntry& entry, const SipShape& shape, const 
   request.lanes = lanes_of(input);
   request.slots = group_.queue.slots;
   request.slot_bytes = group_.queue.slot_bytes;
+  request.most_seconds = most_ns / 1e9;
   Plan plan = entry.plan(request);
   if (plan.schedule->slots() > group_.queue.slots) {
     throw Error(fmt::format("needs queues of {} slots, they have {}", plan.schedule->slots(), group_.queue.slots));
@@ -268,7 +294,7 @@ Plan Chooser::planned(const AlgorithmEntry& entry, const SipShape& shape, const 
   return plan;
 }
 
-Candidate Chooser::judge(const std::string& name, const ChoiceInput& input) const {
+Candidate Chooser::judge(const std::string& name, const ChoiceInput& input, double most) const {
   Candidate candidate;
   candidate.name = name;
   attempt(candidate, [&] {
@@ -288,9 +314,10 @@ Candidate Chooser::judge(const std::string& name, const ChoiceInput& input) cons
       candidate.between = around->low != around->high;
     }
     if (candidate.measured || algorithm.plan == nullptr) return;
-    const Plan plan = planned(entry, shape, input);
+    const Plan plan = planned(entry, shape, input, most);
     candidate.ns = candidate.estimate_ns = plan.seconds * 1e9;
     candidate.known = true;
+    candidate.at_least = most > 0 && candidate.ns > most;
     candidate.periodic = plan.schedule->period > 0;
     candidate.bundled = plan.schedule->bundles && plan.rounds > 1;
     for (const auto& list : plan.schedule->steps) candidate.ops += static_cast<double>(list.size());

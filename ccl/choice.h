@@ -31,6 +31,7 @@ struct Candidate {
   bool measured = false;   ///< from a tuned table
   bool between = false;    ///< measured, but at sizes on both sides of this one
   bool rehearsed = false;  ///< `ns` is that of a rehearsal
+  bool at_least = false;   ///< it takes longer than `ns`, which already is too long
   std::string unfit;       ///< why it cannot, to be read behind its name; empty: it can
   bool periodic = false;   ///< a list of rounds that overlap
   bool bundled = false;    ///< several rounds of bundles (schedule.h)
@@ -61,7 +62,10 @@ class Chooser {
 
  private:
   AlgorithmEntry load(const std::string& name) const;
-  Candidate judge(const std::string& name, const ChoiceInput& input) const;
+  /// `most`: ns above which a model need not say how long it takes; 0: it always has to.
+  Candidate judge(const std::string& name, const ChoiceInput& input, double most) const;
+  /// All entries, those for few topologies first: one that was made for this one is likely to be good.
+  std::vector<std::string> names() const;
   Choice decide(const ChoiceInput& input) const;
   /// What was measured of an entry's operation, with tensors that lie as these do; null: nothing.
   const TunedTable::Row* measured(const AlgorithmEntry& entry, const ChoiceInput& input) const;
@@ -69,7 +73,7 @@ class Chooser {
   void check_queues(const AlgorithmEntry& entry, const SipShape& shape, Scope scope) const;
   std::int32_t lanes_of(const ChoiceInput& input) const;
   /// By the model. Throws Error if it cannot be.
-  Plan planned(const AlgorithmEntry& entry, const SipShape& shape, const ChoiceInput& input) const;
+  Plan planned(const AlgorithmEntry& entry, const SipShape& shape, const ChoiceInput& input, double most_ns = 0) const;
   /// Rehearses those that might be the fastest and were not measured at this size.
   void rehearse_near(std::vector<Candidate>& candidates, const ChoiceInput& input) const;
   /// Times between measured sizes, of those that might be the fastest.

@@ -1,9 +1,20 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
 namespace kernbench::ccl {
+
+/// An event that a number tells from the others.
+struct Timed {
+  double time = 0;
+  std::int32_t what = 0;
+  bool operator<(const Timed& other) const {
+    return static_cast<int>(time < other.time) |
+           (static_cast<int>(time == other.time) & static_cast<int>(what < other.what));
+  }
+};
 
 /// Events, of which the first goes first; most of them are followed by another one. REQUIRES: no two are equal, so that
 /// `<` alone says their order.

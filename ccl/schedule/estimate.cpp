@@ -46,6 +46,24 @@ class Run {
     return schedule.pace > 0 ? 1 : static_cast<std::int32_t>(1 + schedule.turns.size());
   }
 
+  /// Of all rounds: what the busiest link takes for its messages.
+  double least(std::int64_t rounds) const {
+    std::vector<double> loads(links_.size(), 0);
+    for (const Node& node : nodes_) {
+      for (const Work& work : node.steps) {
+        if (!work.sends) continue;
+        const Queue& queue = queues_[index(work.queue)];
+        for (const std::int32_t id : queue.resources) {
+          const Link& link = links_[index(id)];
+          if (link.bytes_per_second == queue.cost->bytes_per_second)  // not columns
+            loads[index(id)] += work.bytes / link.bytes_per_second + link.message_seconds;
+        }
+      }
+    }
+    const auto most = std::max_element(loads.begin(), loads.end());
+    return most == loads.end() ? 0 : *most * static_cast<double>(rounds);
+  }
+
   double run() {
     for (std::int32_t node = 0; node < count_; ++node) issue(node);
     while (!events_.empty()) {
@@ -65,15 +83,6 @@ class Run {
 
  private:
   enum Kind : std::int64_t { kCubeLink, kSipLink, kPortOut, kPortIn, kColumnsOut, kColumnsIn };
-  /// (time, 2 * queue + end); (time, -1 - flight)
-  struct Event {
-    double time = 0;
-    std::int32_t what = 0;
-    bool operator<(const Event& other) const {
-      return static_cast<int>(time < other.time) |
-             (static_cast<int>(time == other.time) & static_cast<int>(what < other.what));
-    }
-  };
   /// A step of a round.
   struct Op {
     std::int32_t step = 0, round = 0;
@@ -164,7 +173,7 @@ class Run {
     queue.hop_seconds = queue.cost->hop_seconds;
     queue.pass_seconds = queue.cost->pass_seconds;
     if (sip == other) {
-      const std::vector<std::int32_t> way = cube_way(from % cubes_, to % cubes_);
+      const std::vector<std::int32_t> way = cube_way(r_, from % cubes_, to % cubes_);
       for (std::size_t i = 0; i + 1 < way.size(); ++i)
         resource(kCubeLink, sip * cubes_ + way[i], sip * cubes_ + way[i + 1], rate, fixed);
       queue.links = queue.resources.size();
@@ -199,16 +208,6 @@ class Run {
     queue.freed.reserve(queue.slots);
     numbers_[(std::int64_t{first} + from) * s_.nodes + to] = static_cast<std::int32_t>(queues_.size());
     queues_.push_back(std::move(queue));
-  }
-
-  /// Cubes of a SIP on the way: along the row, then along the column.
-  std::vector<std::int32_t> cube_way(std::int32_t from, std::int32_t to) const {
-    std::vector<std::int32_t> way{from};
-    while (way.back() != to) {
-      const std::int32_t at = way.back(), across = to % r_.cube_w - at % r_.cube_w;
-      way.push_back(across != 0 ? at + (across > 0 ? 1 : -1) : at + (to > at ? r_.cube_w : -r_.cube_w));
-    }
-    return way;
   }
 
   static bool adds(const Step& step) { return step.kind == StepKind::receive_reduce || step.kind == StepKind::reduce; }
@@ -469,7 +468,7 @@ class Run {
   std::unordered_map<std::int64_t, std::int32_t> numbers_;  ///< of queues, by from * nodes + to within the turn
   std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, std::int32_t> resources_;
   std::vector<Link> links_;
-  Earliest<Event> events_;
+  Earliest<Timed> events_;  ///< of 2 * queue + end; -1 - flight
   Numbered<Flight> flights_;
 };
 
@@ -484,9 +483,13 @@ double estimate_seconds(const Schedule& schedule, const PlanRequest& request, st
   const std::int64_t least = 2 * (schedule.last_round() + 2);
   const std::int64_t enough = std::max(least, std::int64_t{400000} / steps);
   const double memory = 2 * request.memory_seconds;  // the first load and the last store
-  if (rounds <= enough) return memory + Run(schedule, request, rounds, rounds).run();
+  Run run(schedule, request, std::min(rounds, enough), rounds);
+  if (request.most_seconds > 0) {
+    if (const double least = run.least(rounds); least > request.most_seconds) return least;
+  }
+  const double whole = run.run();
+  if (rounds <= enough) return memory + whole;
   const double half = Run(schedule, request, enough / 2, rounds).run();
-  const double whole = Run(schedule, request, enough, rounds).run();
   return memory + whole +
          (whole - half) / static_cast<double>(enough - enough / 2) * static_cast<double>(rounds - enough);
 }

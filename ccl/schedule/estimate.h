@@ -19,6 +19,8 @@ namespace kernbench::ccl {
 /// rate, and with a switch the messages of a SIP share its port. Many rounds are extrapolated from the last ones that
 /// were run. Lanes that take turns (Schedule::turns) share the links with those of the other turns; where they keep
 /// pace, the first list stands for all.
+///
+/// What takes longer than `request.most_seconds` by the bytes of its busiest link alone is not run, and that returned.
 double estimate_seconds(const Schedule& schedule, const PlanRequest& request, std::int64_t rounds);
 
 }  // namespace kernbench::ccl

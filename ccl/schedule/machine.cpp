@@ -43,6 +43,15 @@ std::vector<std::int32_t> sip_way(const PlanRequest& request, std::int32_t from,
   return way;
 }
 
+std::vector<std::int32_t> cube_way(const PlanRequest& request, std::int32_t from, std::int32_t to) {
+  std::vector<std::int32_t> way{from};
+  while (way.back() != to) {
+    const std::int32_t at = way.back(), across = to % request.cube_w - at % request.cube_w;
+    way.push_back(across != 0 ? at + (across > 0 ? 1 : -1) : at + (to > at ? request.cube_w : -request.cube_w));
+  }
+  return way;
+}
+
 Graph machine_graph(const PlanRequest& request) {
   const Graph sips = sip_graph(request), cubes = Graph::of(cube_lattice(request));
   Graph graph;

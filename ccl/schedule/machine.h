@@ -19,6 +19,8 @@ bool all_pairs(const PlanRequest& request);
 Graph sip_graph(const PlanRequest& request);
 /// SIPs that a message passes from one to another, both included: along the row, then along the column.
 std::vector<std::int32_t> sip_way(const PlanRequest& request, std::int32_t from, std::int32_t to);
+/// The same for cubes of a SIP.
+std::vector<std::int32_t> cube_way(const PlanRequest& request, std::int32_t from, std::int32_t to);
 
 /// All nodes: neighbouring cubes of a SIP, and neighbouring SIPs at every cube.
 Graph machine_graph(const PlanRequest& request);

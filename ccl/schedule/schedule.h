@@ -142,6 +142,9 @@ struct PlanRequest {
   double climb_seconds = 0;            ///< between SIPs: what the bottom row of cubes takes longer than the top row
   double memory_seconds = 0;           ///< a load, or a store
   std::map<std::string, std::int64_t> parameters;  ///< declared by the algorithm
+  /// Given: of a plan that takes longer nobody asks how much longer, or for the best cut; `seconds` is then at least
+  /// this, and at most what it takes.
+  double most_seconds = 0;
 
   std::int32_t cubes() const { return cube_w * cube_h; }
   std::int32_t nodes() const { return ranks * cubes(); }

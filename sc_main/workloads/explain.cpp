@@ -190,6 +190,7 @@ void add_choice(const std::string& algorithm, const ccl::Choice* choice, nlohman
   for (const ccl::Candidate& candidate : choice->candidates) {
     json["candidates"].push_back({{"algorithm", candidate.name},
                                   {"expected_ns", candidate.known ? Json(candidate.ns) : Json()},
+                                  {"at_least", candidate.at_least},
                                   {"measured", candidate.measured},
                                   {"rehearsed", candidate.rehearsed},
                                   {"unfit", candidate.unfit}});
@@ -206,6 +207,7 @@ std::string choice_text(const std::string& algorithm, const ccl::Choice* choice)
       text += fmt::format("#     {:<28} {:>12.3f} us {}{}{}\n", candidate.name, candidate.ns / 1e3,
                           candidate.rehearsed  ? candidate.measured ? "tuned and rehearsed" : "rehearsed"
                           : candidate.measured ? "tuned"
+                          : candidate.at_least ? "or more, by its links"
                                                : "by its model",
                           left_out.empty() ? "" : ", ", left_out);
     else

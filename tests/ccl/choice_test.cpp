@@ -224,6 +224,23 @@ TEST(Choice, AnAllToAllOfCubesMovesWhatEachOfThemBrings) {
   EXPECT_GT(expected(Scope::sip, 6 * kBytes), expected(Scope::sip, kBytes));
 }
 
+TEST(Choice, WhatIsNotEstimatedIsFarFromTheBest) {
+  const MachineMap map = make_map(SipTopology::torus_2d, 16, 4, 4, 1, 1, 2);
+  const ccl::Registry registry;
+  const ccl::Group group = everybody(map);
+  const ccl::Choice choice =
+      ccl::Chooser(registry, map, group).choose({CollectiveOp::all_reduce, Scope::sip, 64 << 20});
+  const double best = choice.candidates.front().ns;
+  EXPECT_FALSE(choice.candidates.front().at_least);
+  int left_out = 0;
+  for (const ccl::Candidate& candidate : choice.candidates) {
+    if (!candidate.at_least) continue;
+    ++left_out;
+    EXPECT_GT(candidate.ns, 2.5 * best) << candidate.name;
+  }
+  EXPECT_GT(left_out, 0);
+}
+
 TEST(TunedTable, TextReadsBackAsItWas) {
   ccl::TunedTable table;
   table.add({"here", CollectiveOp::all_gather, Scope::cube, {8, 64}, {{"a", {1, 2}}, {"b", {0, 5}}}});

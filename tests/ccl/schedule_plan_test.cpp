@@ -150,6 +150,33 @@ TEST(Plans, OneDirectionReachesHalfOfWhatBothDo) {
   EXPECT_NEAR(fraction("ring_one_direction", CollectiveOp::all_reduce, kRing1d, 8, 1, 7.0 / 8, large), 0.5, 0.01);
 }
 
+TEST(Plans, AreNotEstimatedWhereTheirLinksAloneTakeTooLong) {
+  std::vector<std::shared_ptr<const Algorithm>> keep;
+  int shorter = 0;
+  for (const Algorithm* algorithm : schedule_modules(keep)) {
+    for (const CollectiveOp op : {CollectiveOp::all_reduce, CollectiveOp::all_to_all, CollectiveOp::broadcast}) {
+      if (!(algorithm->operations & bit(op))) continue;
+      for (std::int32_t kind = kRing1d; kind <= kFullyConnected; ++kind) {
+        if (!(algorithm->topologies & topology_bit(kind))) continue;
+        PlanRequest request = test::machine(op, kind, 3, 2);
+        request.bytes = std::int64_t{1} << 20;
+        request.lanes = 8;
+        const double takes = algorithm->plan(request).seconds;
+        for (const double share : {0.9, 0.5}) {
+          request.most_seconds = share * takes;
+          const double said = algorithm->plan(request).seconds;
+          EXPECT_GE(said, request.most_seconds) << algorithm->name << ", kind " << kind;
+          EXPECT_LE(said, takes * (1 + 1e-9)) << algorithm->name << ", kind " << kind;
+          if (said < takes) ++shorter;
+        }
+        request.most_seconds = takes;
+        EXPECT_DOUBLE_EQ(algorithm->plan(request).seconds, takes) << algorithm->name << ", kind " << kind;
+      }
+    }
+  }
+  EXPECT_GT(shorter, 0);
+}
+
 TEST(Plans, RefuseWhatTheyCannotDo) {
   PlanRequest request = test::machine(CollectiveOp::gather, kRing1d, 4, 1, 2, 2);
   try {
