@@ -29,7 +29,7 @@ std::shared_ptr<Handle::State> RuntimeImpl::start_timer(int rank, Ps time, std::
   state->sent = true;  // it completes by itself: a drain may wait for it
   const std::uint64_t number = next_timer++;
   timers.emplace(number, state);
-  dispatcher.queue(static_cast<unsigned>(state->sip)).at_host(state->submitted + time, [this, number] {
+  dispatcher.queue(static_cast<unsigned>(state->sip)).host_at(state->submitted + time, [this, number] {
     const auto found = timers.find(number);
     const std::shared_ptr<Handle::State> due = found->second;
     timers.erase(found);

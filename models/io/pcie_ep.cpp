@@ -50,6 +50,9 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
     up_track = observer->add_track(names::pcie_ep(sip) + ".up_busy", TrackKind::state, {"idle", "busy"});
   }
 
+  /// REQUIRES: of one direction, calls in order of `now`. What the host submits counts by its clock, answers to devices
+  /// that access its memory by the SIP's, which may be ahead by as much as the host's way: where both happen at once,
+  /// only SIPs in step keep that order. No op of Tl accesses host memory, and foreign parts keep SIPs in step.
   PcieDirection::Slot take(PcieDirection& direction, TrackId track, std::uint64_t bytes) {
     return take(direction, track, bytes, queue.now());
   }

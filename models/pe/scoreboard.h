@@ -40,14 +40,15 @@ bool overlap(const Range& a, const Range& b);
 ///
 /// enter() is called in program order. An op waits for every access of an earlier op that conflicts with one of its
 /// own, unless both belong to one chain; release() ends an op's accesses, all or only its reads (a store has read its
-/// source long before its last acknowledgement is back). enter() looks at all accesses in flight, which the engines'
-/// queues bound, 16 bytes each; release() at those of the op.
+/// source long before its last acknowledgement is back). enter() looks at as many places of 16 bytes as accesses were
+/// ever in flight at once, which the engines' queues bound; release() at those of the op.
 class Scoreboard {
  public:
   /// Adds `op` and sets op.pending. REQUIRES: `op` has no access here.
   void enter(Hazard& op, const Range* ranges, std::size_t count);
   enum class What { reads, all };
-  /// Appends to `ready` the ops that waited for nothing else, in the order in which they entered.
+  /// Appends to `ready` the ops that waited for nothing else, by access of `op`, then in the order
+  /// in which they entered.
   void release(Hazard& op, What what, std::vector<Hazard*>& ready);
   /// Forgets everything: the kernel failed and nothing more will be entered.
   void clear();

@@ -142,13 +142,18 @@ struct Relay {
                                    [this, to, next, left] { arrive(to, next, left - 1); });
     } else if (way == 2 || answer == kNever) {
       here.at(here.now() + more, [this, sip, next, left] { arrive(sip, next, left - 1); });
-    } else {  // the host answers another SIP
+    } else {  // the host answers another SIP, at once or after a timer of its own
       const unsigned to = (sip + 2) % n;
       here.at_host(answer + kToHost + more, [this, sip, to, next, left] {
-        const Ps reached = dispatcher.queue(sip).host_now() + kToHost;
-        dispatcher.queue(to).from_host(reached, [this, to, next, left] { arrive(to, next, left - 1); });
+        const Ps now = dispatcher.queue(sip).host_now();
+        if ((next & 1) == 0) return reply(now, to, next, left);
+        dispatcher.queue(to).host_at(
+            now + (next >> 1 & 7), [this, to, next, left] { reply(dispatcher.queue(to).host_now(), to, next, left); });
       });
     }
+  }
+  void reply(Ps now, unsigned to, std::uint32_t message, std::uint32_t left) {
+    dispatcher.queue(to).from_host(now + kToHost, [this, to, message, left] { arrive(to, message, left - 1); });
   }
   Dispatcher dispatcher;
   const Ps begin;
@@ -173,6 +178,28 @@ TEST(Dispatcher, EachSipExecutesTheSameInWindowsAsInStep) {
     EXPECT_LT(passes(windows), passes(step));
     EXPECT_LT(passes(promises), passes(windows)) << "windows are longer where the host hears nothing";
   }
+}
+
+/// The host hears something at 5 and sets a timer for 12, when SIP 0 tells it what that made at 6.
+std::vector<std::string> heard_at_12(Ps to_host) {
+  Dispatcher dispatcher("dispatcher", 2);
+  dispatcher.set_lookahead(all_in(2, 100), to_host);
+  std::vector<std::string> order;
+  auto* log = &order;
+  EventQueue* queue = &dispatcher.queue(0);
+  dispatcher.queue(1).at_host(5, [queue, log] { queue->host_at(12, [log] { log->push_back("timer"); }); });
+  queue->at(0, [] {});  // in windows SIP 0 is run to 10 before the host hears what was at 5
+  queue->at(6, [queue, log] { queue->at_host(12, [log] { log->push_back("answer"); }); });
+  sc_core::sc_start();
+  return order;
+}
+
+TEST(Dispatcher, ATimerComesBehindAnAnswerOfTheSameInstantInStep) {
+  EXPECT_EQ(heard_at_12(0), (std::vector<std::string>{"answer", "timer"}));
+}
+
+TEST(Dispatcher, ATimerComesBehindAnAnswerOfTheSameInstantInWindows) {
+  EXPECT_EQ(heard_at_12(5), (std::vector<std::string>{"answer", "timer"}));
 }
 
 TEST(Dispatcher, TellsTheHostInOrderOfTimeThenSipThoughQueuesAreAhead) {

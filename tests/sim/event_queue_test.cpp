@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <utility>
 #include <vector>
 
 namespace kernbench {
@@ -29,6 +30,33 @@ TEST(EventQueue, OrdersAnotherSipsEventsBySourceNotByInsertion) {
   target.at(5, [log] { log->push_back(0); });
   target.run_all();
   EXPECT_EQ(order, (std::vector<int>{0, 1, 2}));
+}
+
+TEST(EventQueue, WhatTheHostMakesForItselfComesBehindWhatTheSipTellsItThen) {
+  EventQueue queue;
+  std::vector<int> order;
+  auto* log = &order;
+  queue.host_at(5, [log] { log->push_back(2); });
+  queue.at_host(5, [log] { log->push_back(1); });
+  queue.host_at(5, [log] { log->push_back(3); });
+  queue.run_all();
+  EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));
+}
+
+TEST(EventQueue, WhatTheHostIsToHearLaterKeepsItsOrder) {
+  EventQueue queue;
+  std::vector<std::pair<Ps, int>> heard;
+  auto* log = &heard;
+  auto* q = &queue;
+  const auto note = [log, q](int which) { return [log, q, which] { log->emplace_back(q->host_now(), which); }; };
+  queue.host_at(6, note(5));
+  queue.at_host(6, note(4));
+  queue.at_host(5, note(3));
+  queue.host_at(3, note(1));
+  queue.at_host(4, note(2));
+  queue.delay_host(5);
+  queue.run_all();
+  EXPECT_EQ(heard, (std::vector<std::pair<Ps, int>>{{5, 1}, {5, 2}, {5, 3}, {6, 4}, {6, 5}}));
 }
 
 TEST(EventQueue, AnEventMayAddEventsOfTheSameInstant) {

@@ -66,6 +66,12 @@ void EventQueue::run_instant(Ps time) {
   }
 }
 
+void EventQueue::push_host(const HostEvent& event) {
+  host_events_.push_back(event);
+  std::push_heap(host_events_.begin(), host_events_.end(), later);
+  if (wake_) wake_();
+}
+
 void EventQueue::run_host(Ps time) {
   advance_to(time);
   while (next_host() == time) {
@@ -82,8 +88,8 @@ void EventQueue::delay_host(Ps time) {
   const auto sooner = [](const HostEvent& a, const HostEvent& b) { return later(b, a); };
   std::sort(host_events_.begin(), host_events_.end(), sooner);  // which is a heap, too
   for (HostEvent& event : host_events_) {
-    event.time = std::max(event.time, time);
-    event.sequence = sequence_++;
+    if (event.time > time) break;
+    event = {time, sequence_++, event.callback};
   }
 }
 

@@ -76,18 +76,22 @@ class EventQueue {
   /// (time, SIP, creation) once all queues are there; some may be further, by less than the host's way to them.
   template <class F>
   void at_host(Ps time, const F& f) {
-    host_events_.push_back({time, sequence_++, Callback(f)});
-    std::push_heap(host_events_.begin(), host_events_.end(), later);
-    if (wake_) wake_();
+    push_host({time, sequence_++, Callback(f)});
   }
-  /// Earliest instant of an event made by at_host().
+  /// The same, made by the host itself, wherever this queue is by then: of one instant it comes behind what the SIP
+  /// tells, in the order of its own count.
+  template <class F>
+  void host_at(Ps time, const F& f) {
+    push_host({time, kByHost | host_sequence_++, Callback(f)});
+  }
+  /// Earliest instant of an event made by at_host() or host_at().
   Ps next_host() const { return host_events_.empty() ? kNever : host_events_.front().time; }
   /// Runs those of the instant `time`. REQUIRES: time == next_host().
   void run_host(Ps time);
   /// Those before `time` are to come at that instant, in the order in which they would have.
   void delay_host(Ps time);
-  /// The host hears nothing that at_host() has not been given yet before this and the way there; kNever: until it acts
-  /// itself. 0, default: nothing is known.
+  /// The host hears nothing that at_host() has not been given yet before this and the way there. kNever: nothing at all
+  /// until the host has acted on this SIP. 0, default: nothing is known.
   Ps silent_until() const { return silent_until_ ? silent_until_() : 0; }
   void set_silent_until(std::function<Ps()> silent_until) { silent_until_ = std::move(silent_until); }
   /// What the host's clock says while it acts on this SIP, which may be ahead of it: not after now().
@@ -128,10 +132,12 @@ class EventQueue {
     return a.time != b.time ? a.time > b.time : a.sequence > b.sequence;
   }
   void push(Ps time, std::uint32_t source, std::uint64_t sequence, const Callback& callback);
+  void push_host(const HostEvent& event);
   Record pop();
   [[noreturn]] void throw_past(Ps time) const;
 
-  static constexpr std::uint32_t kHost = 0xFFFF;  // as a source: behind all SIPs
+  static constexpr std::uint32_t kHost = 0xFFFF;                    // as a source: behind all SIPs
+  static constexpr std::uint64_t kByHost = std::uint64_t{1} << 63;  // of a HostEvent's sequence
   std::uint32_t sip_;
   Ps now_ = 0;
   std::uint64_t sequence_ = 0;
