@@ -95,8 +95,16 @@ struct LinkPort::Impl {
 
   struct Connection {
     Connection(Impl& impl, unsigned number) : impl(impl), number(number), sender(*this), injection(*this) {}
+    /// Looks up once what the sockets are bound to.
+    void bound();
+
     Impl& impl;
     unsigned number;
+    PacketBackwardIf* from_network = nullptr;  ///< the router that sends to the wire
+    PacketForwardIf* router = nullptr;         ///< that to_network is bound to
+    PacketBackwardIf* far_end = nullptr;       ///< of wire_in
+    PacketInitiatorSocket* to_network = nullptr;
+    PacketInitiatorSocket* wire_out = nullptr;
     Sender sender;
     Injection injection;
   };
@@ -127,6 +135,14 @@ struct LinkPort::Impl {
   const unsigned depth;  // of the buffers of packets that wait for the wire
   std::vector<std::unique_ptr<Connection>> connections;
 };
+
+void LinkPort::Impl::Connection::bound() {
+  to_network = impl.link_port.to_network[number].get();
+  wire_out = impl.link_port.wire_out[number].get();
+  router = to_network->operator->();
+  from_network = impl.link_port.from_network[number]->operator->();
+  far_end = impl.link_port.wire_in[number]->operator->();
+}
 
 // Network to wire.
 
@@ -177,10 +193,10 @@ QueuedPort::Release LinkPort::Impl::Sender::serve(Packet& packet, Cycle now, boo
   const unsigned flits = std::min(impl.flits_of(packet), impl.depth);
   const Cycle last = impl.clock.tick_at_or_after(passage.end) + noc.credit_delay;
   const Cycle first = std::max(last - std::min<Cycle>(last, flits - 1), impl.clock.tick_at_or_after(passage.start));
-  impl.link_port.from_network[at.number]->give_credit(packet.vc, flits, impl.clock.at(first));
+  at.from_network->credit(packet.vc, flits, impl.clock.at(first));
 
   packet.vc = static_cast<std::uint8_t>(packet.virtual_network());
-  impl.link_port.wire_out[at.number]->send(packet, passage.head, passage.tail);
+  at.wire_out->send(packet, passage.head, passage.tail);
   return {passage.end, passage.end};
 }
 
@@ -224,12 +240,12 @@ void LinkPort::Impl::Injection::enter(Packet& packet, Cycle first) {
   packet.vc_set = route.vc_set;
   packet.dateline = route.dateline;
   const Cycle last = impl.timing.last_injection(packet.bytes, first, packet.tail);
-  (*impl.link_port.to_network[at.number])->offer(packet, time, impl.clock.at(last));
+  at.router->offer(packet, time, impl.clock.at(last));
 }
 
 void LinkPort::Impl::Injection::injected(Packet& packet, Ps head, Ps tail) {
   const Impl& impl = at.impl;
-  impl.link_port.to_network[at.number]->crossed(packet, head, tail);
+  at.to_network->crossed(packet, head, tail);
   const Ps link = impl.clock.at(impl.config.noc.link_delay), left = tail - link;
   const std::uint32_t units = places(impl.config.link.buffer_packets, packet.bytes);
   Ps free = left;  // of the first packet of a train: the others' places follow at the rate of the wire
@@ -237,8 +253,7 @@ void LinkPort::Impl::Injection::injected(Packet& packet, Ps head, Ps tail) {
     const Ps rest = (units - 1) * at.sender.wire.held(kWireUnitBytes);
     free = std::max(impl.timing.first(packet.bytes, head, tail) - link, left > rest ? left - rest : 0);
   }
-  impl.link_port.wire_in[at.number]->give_credit(packet.input, units,
-                                                 std::max(free, impl.queue.now()) + impl.config.link.latency);
+  at.far_end->credit(packet.input, units, std::max(free, impl.queue.now()) + impl.config.link.latency);
 }
 
 LinkPort::LinkPort(const sc_core::sc_module_name& name, const Config& config, const NetworkRoutes& routes,
@@ -270,6 +285,7 @@ LinkPort::~LinkPort() = default;
 void LinkPort::end_of_elaboration() {
   const NocConfig& noc = impl_->config.noc;
   for (std::size_t i = 0; i < from_network.size(); ++i) {
+    impl_->connections[i]->bound();
     for (unsigned vc = 0; vc < noc.vcs(); ++vc) from_network[i]->give_credit(vc, impl_->depth, 0);
     for (unsigned network = 0; network < kVirtualNetworks; ++network) {
       wire_in[i]->give_credit(network, impl_->config.link.buffer_packets, 0);

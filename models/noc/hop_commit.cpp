@@ -107,7 +107,7 @@ void HopCommitEngine::offer(unsigned router, unsigned input, Packet& packet, Cyc
   packet.first_cycle = first;
   packet.last_cycle = last;
   packet.waited = 0;
-  Queue& line = source_line(port(router, input), packet);
+  Queue& line = source_line(router, input, packet);
   const bool alone = line.first == nullptr && line.trailing_packet == nullptr;
   packet.next = nullptr;
   (line.first == nullptr ? line.first : line.last->next) = &packet;
@@ -134,9 +134,9 @@ void HopCommitEngine::arrive([[maybe_unused]] unsigned router, [[maybe_unused]] 
 
 void HopCommitEngine::credit(unsigned router, unsigned output, unsigned vc, unsigned flits, Cycle when, Cycle now) {
   now_ = now;
-  Link& link = out_link(router, output);
-  if (link.depth == kUnlimited) return;
-  Queue& buffer = network(link, split_.network(vc)).vcs[split_.channel(vc)];
+  Network& net = beyond(router, output, split_.network(vc));
+  if (net.link->depth == kUnlimited) return;
+  Queue& buffer = net.vcs[split_.channel(vc)];
   const Cycle usable = when + config_.sw_alloc_delay;
   record(buffer, flits, usable, usable + flits - 1);
   buffer.gone = std::max(buffer.gone, usable + flits);
@@ -161,6 +161,8 @@ void HopCommitEngine::go_on(Queue& queue, Packet& packet, Cycle at) {
   const bool goes_ahead = queue.level != kOrdinary || flits_(packet) >= kShortestAhead;
   if (goes_ahead && ahead_.packet == nullptr && at <= now_ + kFarthestAhead) {
     ahead_ = {&queue, &packet, at};
+    __builtin_prefetch(queue.port);
+    __builtin_prefetch(queue.onward);
   } else {
     arrive(queue, packet, at);
   }

@@ -70,6 +70,11 @@ class HopCommitEngine final : public MeshEngine {
     Packet* packet = nullptr;
     Cycle at = 0;
   };
+  /// Of an input and a virtual network, once they are made: where packets wait for it, and what they go to.
+  struct Source {
+    Queue* lines = nullptr;
+    Network* to = nullptr;
+  };
   struct End {
     std::uint32_t router = ~0U, port = 0;
   };
@@ -80,7 +85,9 @@ class HopCommitEngine final : public MeshEngine {
   Network& network(Link& link, unsigned number);
   Network& make_onward(const Queue& queue, unsigned output);
   Network** onward_of(unsigned router, unsigned number);
-  Queue& source_line(Port& port, const Packet& packet);
+  void make_sources(unsigned router, unsigned input, unsigned number, Source& source);
+  Queue& source_line(unsigned router, unsigned input, const Packet& packet);
+  Network& beyond(unsigned router, unsigned output, unsigned number);
 
   void push(const Entry& entry, Cycle at);
   void arrive(Queue& queue, Packet& packet, Cycle at);
@@ -138,6 +145,8 @@ class HopCommitEngine final : public MeshEngine {
   std::vector<bool> fed_;                  // by input: something is connected
   std::vector<std::uint32_t> announced_;   // by output
   std::vector<std::unique_ptr<Port>> ports_;
+  std::vector<Source> sources_;
+  std::vector<Network*> beyond_;  // by output and virtual network: behind it, once made
   /// By router: what its outputs lead to, by (virtual network, output).
   std::vector<std::unique_ptr<Network*[]>> onward_;
   std::vector<std::unique_ptr<Network>> networks_;

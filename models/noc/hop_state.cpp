@@ -11,6 +11,8 @@ void HopCommitEngine::add_router(unsigned ports) {
   fed_.resize(first_port_.back());
   announced_.resize(first_port_.back());
   ports_.resize(first_port_.back());
+  sources_.resize(first_port_.back() * kVirtualNetworks);
+  beyond_.resize(first_port_.back() * kVirtualNetworks);
   onward_.emplace_back();
 }
 
@@ -82,22 +84,34 @@ HopCommitEngine::Network& HopCommitEngine::make_onward(const Queue& queue, unsig
 }
 
 // With channels by flow, each has a line of its own at the source: one that is blocked does not block others.
-HopCommitEngine::Queue& HopCommitEngine::source_line(Port& port, const Packet& packet) {
-  const auto number = static_cast<unsigned>(packet.virtual_network());
+void HopCommitEngine::make_sources(unsigned router, unsigned input, unsigned number, Source& source) {
+  Port& port = this->port(router, input);
   auto& sources = port.sources[number];
   const unsigned lines = any_ ? 1 : config_.vcs_per_set;
-  if (!sources) {
-    sources = std::make_unique<Queue[]>(lines);
-    network(port.in, number);
-    for (unsigned k = 0; k < lines; ++k) {
-      sources[k].port = &port;
-      sources[k].source = true;
-      sources[k].onward = &port.in.networks[number];
-      sources[k].level = static_cast<std::uint8_t>(priority_level(static_cast<int>(number)));
-      sources[k].number = static_cast<std::uint8_t>(config_.first_vc(static_cast<int>(number)) + k);
-    }
+  sources = std::make_unique<Queue[]>(lines);
+  source = {sources.get(), &network(port.in, number)};
+  for (unsigned k = 0; k < lines; ++k) {
+    sources[k].port = &port;
+    sources[k].source = true;
+    sources[k].onward = &source.to;
+    sources[k].level = static_cast<std::uint8_t>(priority_level(static_cast<int>(number)));
+    sources[k].number = static_cast<std::uint8_t>(config_.first_vc(static_cast<int>(number)) + k);
   }
-  return sources[any_ ? 0 : split_.channel(virtual_channel(packet, config_))];
+}
+
+HopCommitEngine::Queue& HopCommitEngine::source_line(unsigned router, unsigned input, const Packet& packet) {
+  const auto number = static_cast<unsigned>(packet.virtual_network());
+  Source& source = sources_[(first_port_[router] + input) * kVirtualNetworks + number];
+  if (source.lines == nullptr) make_sources(router, input, number, source);
+  __builtin_prefetch(source.to);
+  __builtin_prefetch(&ports_[first_port_[router] + input]->in);
+  return source.lines[any_ ? 0 : split_.channel(virtual_channel(packet, config_))];
+}
+
+HopCommitEngine::Network& HopCommitEngine::beyond(unsigned router, unsigned output, unsigned number) {
+  Network*& known = beyond_[(first_port_[router] + output) * kVirtualNetworks + number];
+  if (known == nullptr) known = &network(out_link(router, output), number);
+  return *known;
 }
 
 }  // namespace kernbench

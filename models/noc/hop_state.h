@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -35,16 +36,16 @@ struct alignas(64) Queue {
   std::uint8_t owned = kNoVc;                ///< channel of the next buffer that it holds while it waits or trails
   std::uint8_t output = 0;                   ///< of the packet that is going
   std::uint8_t channel = 0;                  ///< of the packet that left last
+  std::uint16_t arriving = 0;                ///< packets on the way here
   std::uint8_t newest = 0;                   ///< of runs
-  std::uint8_t level = kOrdinary;            ///< priority_level
-  bool source = false;
-  bool watched = false;  ///< one of sender, trailing, trailing_packet is set
+  std::uint8_t level : 2;                    ///< priority_level
+  bool source : 1;
+  bool watched : 1;  ///< one of sender, trailing, trailing_packet is set
 
   // As buffer: when its places may be used again, and who waits to know.
-  std::uint32_t arriving = 0;  ///< packets on the way here
-  std::array<Run, 4> runs;     ///< older ones are long past: a packet is handled when the one before it has left
-  Queue* sender = nullptr;     ///< waits for a decision here to have credit
-  Queue* trailing = nullptr;   ///< its packet is longer than this buffer, its tail follows this one's head
+  std::array<Run, 4> runs;    ///< older ones are long past: a packet is handled when the one before it has left
+  Queue* sender = nullptr;    ///< waits for a decision here to have credit
+  Queue* trailing = nullptr;  ///< its packet is longer than this buffer, its tail follows this one's head
   // As sender.
   Queue* next_waiting = nullptr;
   Cycle va = 0;                       ///< of the channel that it owns
@@ -52,6 +53,7 @@ struct alignas(64) Queue {
   Passage passage;                    ///< of the trailing packet
   Cycle delivered = 0;                ///< outside the network: after the tail that arrived last
 
+  Queue() : level(kOrdinary), source(false), watched(false) {}
   void watch() { watched = sender != nullptr || trailing != nullptr || trailing_packet != nullptr; }
 };
 
@@ -63,6 +65,8 @@ struct Maps {
   SlotMap& operator[](unsigned level) { return level == kOrdinary ? ordinary : urgent[level]; }
   const SlotMap& operator[](unsigned level) const { return level == kOrdinary ? ordinary : urgent[level]; }
 };
+
+static_assert(offsetof(Queue, runs) == 64 && offsetof(Queue, sender) == 128);
 
 /// From an output, or a source, to the buffers behind it; one flit per cycle.
 struct alignas(64) Link {

@@ -14,7 +14,8 @@ namespace kernbench {
 ///
 /// Plain class: knows no SystemC and no event queue; the modules (RouterNetwork, Router) turn its actions into calls on
 /// their sockets and its wakes into events. A packet moves only by those calls: the engine says head() when the head
-/// wins the switch, and learns of it at the next router when the call comes back through the bound sockets as arrive().
+/// wins the switch, and learns of it at the next router when the call comes back as arrive(): through the bound
+/// sockets, or straight from RouterNetwork where nobody watches them.
 /// FlitEngine is the accurate grade, HopCommitEngine the fast one.
 ///
 /// Injection is the engine's: what a network interface or link port offers waits in the source of that input (an

@@ -61,7 +61,7 @@ struct NetworkInterface::Impl final : PacketForwardIf,
     Ps last = flits == 1 ? edge : clock.after(edge, flits - 1);
     if (packet.complete > last) last = clock.edge(packet.complete);
     packet.complete = 0;
-    ni.to_router->offer(packet, edge, last);
+    router->offer(packet, edge, last);
   }
 
   void injected(Packet& packet, Ps head, Ps tail) override {
@@ -107,29 +107,29 @@ struct NetworkInterface::Impl final : PacketForwardIf,
 
   void free_buffer(unsigned vc, unsigned flits, Ps when) {
     const Cycle cycle = clock.tick_at_or_after(when);
-    ni.from_router.give_credit(vc, std::min(flits, depth), clock.at(cycle + config.noc.credit_delay));
+    ejection->credit(vc, std::min(flits, depth), clock.at(cycle + config.noc.credit_delay));
   }
 
   // The endpoint owns the payload afterwards and may have given it back already.
   void sink(Packet& packet) {
-    sc_assert(ni.to_endpoint);
+    sc_assert(target != nullptr);
     const unsigned vc = packet.vc, flits = flits_of(packet);
     tlm_phase phase = tlm::BEGIN_REQ;
     sc_core::sc_time zero;
     crossed(*ni.to_endpoint, *packet.payload, phase);
-    const tlm_sync_enum status = (*ni.to_endpoint)->nb_transport_fw(*packet.payload, phase, zero);
+    const tlm_sync_enum status = target->nb_transport_fw(*packet.payload, phase, zero);
     sc_assert(status == tlm::TLM_COMPLETED);
     free_buffer(vc, flits, queue.now());
   }
 
   void respond(Packet& packet) {
-    sc_assert(ni.from_endpoint);
+    sc_assert(initiator != nullptr);
     const unsigned vc = packet.vc, flits = flits_of(packet);
     const Ps gone = std::max(queue.now(), packet.complete);
     tlm_phase phase = tlm::BEGIN_RESP;
     sc_core::sc_time zero;
     crossed(*ni.from_endpoint, *packet.payload, phase);
-    const tlm_sync_enum status = (*ni.from_endpoint)->nb_transport_bw(*packet.payload, phase, zero);
+    const tlm_sync_enum status = initiator->nb_transport_bw(*packet.payload, phase, zero);
     sc_assert(status == tlm::TLM_COMPLETED || (status == tlm::TLM_UPDATED && phase == tlm::END_RESP));
     free_buffer(vc, flits, gone);
   }
@@ -141,7 +141,7 @@ struct NetworkInterface::Impl final : PacketForwardIf,
   }
 
   void present(Packet& packet) {
-    sc_assert(ni.to_endpoint);
+    sc_assert(target != nullptr);
     packet.charge(Delay::contention, queue.now() - packet.tail);
     pending = packet.payload;
     pending_vc = packet.vc;
@@ -152,7 +152,7 @@ struct NetworkInterface::Impl final : PacketForwardIf,
     tlm_phase phase = tlm::BEGIN_REQ;
     sc_core::sc_time zero;
     crossed(*ni.to_endpoint, payload, phase);
-    const tlm_sync_enum status = (*ni.to_endpoint)->nb_transport_fw(payload, phase, zero);
+    const tlm_sync_enum status = target->nb_transport_fw(payload, phase, zero);
     if (status == tlm::TLM_ACCEPTED) return;
     if (status == tlm::TLM_UPDATED && phase == tlm::END_REQ) {
       if (pending == &payload) taken();
@@ -163,7 +163,7 @@ struct NetworkInterface::Impl final : PacketForwardIf,
       sc_assert(phase == tlm::BEGIN_RESP);
       answer(payload);
       phase = tlm::END_RESP;
-      (*ni.to_endpoint)->nb_transport_fw(payload, phase, zero);
+      target->nb_transport_fw(payload, phase, zero);
     } else {
       answer(payload);
     }
@@ -220,7 +220,19 @@ struct NetworkInterface::Impl final : PacketForwardIf,
   unsigned transport_dbg(tlm_generic_payload&) override { return 0; }
   void invalidate_direct_mem_ptr(sc_dt::uint64, sc_dt::uint64) override {}
 
+  /// Looks up once what the sockets are bound to.
+  void bound() {
+    router = ni.to_router.operator->();
+    ejection = ni.from_router.operator->();
+    if (ni.to_endpoint) target = ni.to_endpoint->operator->();
+    if (ni.from_endpoint) initiator = ni.from_endpoint->operator->();
+  }
+
   NetworkInterface& ni;
+  PacketForwardIf* router = nullptr;
+  PacketBackwardIf* ejection = nullptr;  // where its buffers' credits go
+  tlm::tlm_fw_transport_if<>* target = nullptr;
+  tlm::tlm_bw_transport_if<>* initiator = nullptr;
   const Config config;
   const NetworkRoutes& routes;
   EventQueue& queue;
@@ -255,6 +267,7 @@ NetworkInterface::NetworkInterface(const sc_core::sc_module_name& name, const Co
 NetworkInterface::~NetworkInterface() = default;
 
 void NetworkInterface::end_of_elaboration() {
+  impl_->bound();
   const NocConfig& noc = impl_->config.noc;
   for (unsigned vc = 0; vc < noc.vcs(); ++vc) from_router.give_credit(vc, impl_->depth, 0);
 }

@@ -52,7 +52,8 @@ RouterPorts::RouterPorts(RouterNetwork& network, unsigned ports, Observer* obser
       index_(network.add(*this, outputs_.get(), ports)) {
   for (unsigned port = 0; port < ports; ++port) {
     inputs_[port].network = outputs_[port].network = &network;
-    inputs_[port].router = outputs_[port].router = index_;
+    inputs_[port].router = index_;
+    outputs_[port].router = static_cast<std::uint16_t>(index_);
     inputs_[port].port = port;
     outputs_[port].port = static_cast<std::uint8_t>(port);
   }
@@ -119,6 +120,9 @@ void Router::end_of_elaboration() {
     const auto* peer = dynamic_cast<const RouterInput*>(output.peer);
     if (peer == nullptr || peer->network != &network) continue;
     network.engine().connect(ports_->index(), p, peer->router, peer->port);
+    output.inner = !output.observed && !out[p]->probed();
+    output.next_router = static_cast<std::uint16_t>(peer->router);
+    output.next_port = static_cast<std::uint8_t>(peer->port);
   }
 }
 

@@ -39,7 +39,11 @@ inline void RouterNetwork::move(const RouterOutput& to, Packet& packet, Cycle he
   packet.charge(Delay::mesh, least);
   packet.charge(Delay::contention, time - packet.head - least);
   packet.head = time;
-  to.peer->head(packet, time);
+  if (to.inner) {
+    engine_->arrive(to.next_router, to.next_port, packet, head);
+  } else {
+    to.peer->head(packet, time);
+  }
 }
 
 void RouterNetwork::head(unsigned router, unsigned, unsigned output, Packet& packet, Cycle head) {
@@ -58,14 +62,22 @@ inline void RouterNetwork::leave(RouterOutput& to, unsigned router, unsigned inp
 void RouterNetwork::tail(unsigned router, unsigned input, unsigned output, Packet& packet, Cycle head, Cycle tail) {
   RouterOutput& to = outputs_[router][output];
   leave(to, router, input, packet, head, tail);
-  to.socket->tail(packet, clock_.at(head), clock_.at(tail));
+  if (to.inner) {
+    packet.tail = clock_.at(tail);
+  } else {
+    to.socket->tail(packet, clock_.at(head), clock_.at(tail));
+  }
 }
 
 void RouterNetwork::pass(unsigned router, unsigned input, unsigned output, Packet& packet, Cycle head, Cycle tail) {
   RouterOutput& to = outputs_[router][output];
   move(to, packet, head);
   leave(to, router, input, packet, head, tail);
-  to.socket->passed(packet, packet.head, clock_.at(tail));
+  if (to.inner) {
+    packet.tail = clock_.at(tail);
+  } else {
+    to.socket->passed(packet, packet.head, clock_.at(tail));
+  }
 }
 
 void RouterNetwork::injected(unsigned router, unsigned input, Packet& packet, Cycle head, Cycle tail) {

@@ -44,18 +44,20 @@ struct alignas(64) RouterInput final : PacketForwardIf {
   std::int64_t level = 0;  ///< flits of packets that are here or on the way
 };
 
-/// What has left through an output, and the credits for it.
+/// What has left through an output, and the credits for it. What a hop needs of it is in its first cache line.
 struct alignas(64) RouterOutput final : PacketBackwardIf {
   void credit(unsigned vc, unsigned units, Ps when) override;
   void give(std::uint16_t vc, unsigned flits, Cycle when);
 
-  PacketForwardIf* peer = nullptr;  ///< what `socket` is bound to
-  PacketInitiatorSocket* socket = nullptr;
   PortStats stats;
-  RouterNetwork* network = nullptr;
-  std::uint32_t router = 0;
-  std::uint8_t port = 0;
+  std::uint16_t router = 0;
+  std::uint16_t next_router = 0;  ///< inner: whose input `next_port` is bound
+  std::uint8_t port = 0, next_port = 0;
   bool observed = false;
+  bool inner = false;  ///< leads to a router of the same network, and nobody watches
+  PacketInitiatorSocket* socket = nullptr;
+  PacketForwardIf* peer = nullptr;  ///< what `socket` is bound to
+  RouterNetwork* network = nullptr;
 };
 
 /// A router's side of its sockets.

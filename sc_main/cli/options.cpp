@@ -166,7 +166,7 @@ po::options_description CommonOptions::describe() {
       "ends the run at this simulated time, e.g. '10 ms'");
   add("from", po::value(&from)->value_name("RESULT.json"), "runs again what a result file describes");
   add("recorder-window", po::value(&recorder_window)->value_name("OPS"),
-      "ops that a kernel is recorded ahead; changes no result; for testing (default: 4096)");
+      "ops that a kernel is recorded ahead; changes no result; for testing (default: 64)");
   add("quiet,q", po::bool_switch(&quiet), "results only");
   add("verbose,v", po::bool_switch(&verbose), "machine, events and host time on standard error");
   add("no-progress", po::bool_switch(&no_progress), "no progress line on a terminal");

@@ -78,7 +78,9 @@ class PacketInitiatorSocket : public tlm::tlm_base_initiator_socket<32, PacketFo
   void crossed(const Packet& packet, Ps head, Ps tail) {
     if (probe_ != nullptr) probe_->crossed(this->name(), packet, head, tail);
   }
+  /// To be called before the end of elaboration: between routers that nobody watches packets pass beside the socket.
   void set_probe(PacketProbe* probe) { probe_ = probe; }
+  bool probed() const { return probe_ != nullptr; }
 
  private:
   /// What is bound, looked up once: the port keeps it in another cache line.

@@ -55,6 +55,15 @@ EventQueue::Record EventQueue::pop() {
   return top;
 }
 
+// An event waits for memory more than for anything else: what the next one needs is fetched while this one runs, and
+// of those that may follow it the call-backs.
+void EventQueue::fetch_next() const {
+  if (heap_.empty()) return;
+  slots_[heap_.front().slot].fetch();
+  const std::size_t end = std::min<std::size_t>(heap_.size(), 5);
+  for (std::size_t i = 1; i < end; ++i) __builtin_prefetch(&slots_[heap_[i].slot]);
+}
+
 void EventQueue::run_instant(Ps time) {
   now_ = host_now_ = time;
   while (!heap_.empty() && heap_.front().time == time) {
@@ -62,6 +71,7 @@ void EventQueue::run_instant(Ps time) {
     Callback callback = slots_[record.slot];
     free_slots_.push_back(record.slot);
     ++executed_;
+    fetch_next();
     callback();
   }
 }

@@ -44,11 +44,16 @@ class Rate {
   constexpr std::uint64_t bytes_per_second() const { return bytes_per_second_; }
   /// Time that `bytes` occupy the resource, rounded up to the picosecond.
   constexpr Ps time_for(std::uint64_t bytes) const {
-    const auto product = static_cast<unsigned __int128>(bytes) * kPsPerSecond;
-    return static_cast<Ps>((product + bytes_per_second_ - 1) / bytes_per_second_);
+    constexpr std::uint64_t kShort = ~std::uint64_t{0} / kPsPerSecond;  // 18 MB: a division of 64 bits will do
+    if (bytes <= kShort) return rounded_up(bytes * kPsPerSecond);
+    return static_cast<Ps>(rounded_up(static_cast<unsigned __int128>(bytes) * kPsPerSecond));
   }
 
  private:
+  template <class T>
+  constexpr T rounded_up(T product) const {
+    return product / bytes_per_second_ + (product % bytes_per_second_ != 0 ? 1 : 0);
+  }
   std::uint64_t bytes_per_second_;
 };
 
