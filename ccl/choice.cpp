@@ -7,6 +7,7 @@
 #include <cmath>
 #include <new>
 
+#include "ccl/lanes.h"
 #include "ccl/legal.h"
 #include "ccl/level_cost.h"
 #include "ccl/rehearsal/rehearsal.h"
@@ -50,7 +51,7 @@ constexpr double kNear = 1.3;
 constexpr double kWorthRehearsing = 2.5;
 
 /// Times the least estimate: what its busiest link alone keeps for longer is not estimated. More than what is worth
-/// rehearsing, so that it is all the same whether it is.
+/// rehearsing. If in the end nothing better is left, all are estimated.
 constexpr double kNotWorthEstimating = 1.25 * kWorthRehearsing;
 
 /// Ops of a rehearsal at most; beyond that all algorithms are estimated.   assumed: half a second
@@ -186,28 +187,38 @@ const Choice& Chooser::choose(const ChoiceInput& input) {
   return found->second;
 }
 
-Choice Chooser::decide(const ChoiceInput& input) const {
-  Choice choice;
+std::vector<Candidate> Chooser::ranked(const ChoiceInput& input, double limit) const {
+  std::vector<Candidate> candidates;
+  const std::int32_t lanes = lanes_of(input);
   double least = 0;  // of those that the models know
   for (const std::string& name : names()) {
-    // Estimates sort out nothing of ranks that are PEs, and then decide between equal rehearsals.
-    const double most = group_.ranks_are_pes() ? 0 : least * kNotWorthEstimating;
-    const Candidate& candidate = choice.candidates.emplace_back(judge(name, input, most));
+    const Candidate& candidate = candidates.emplace_back(judge(name, input, lanes, least * limit));
     if (candidate.unfit.empty() && candidate.estimate_ns > 0 && (least == 0 || candidate.estimate_ns < least))
       least = candidate.estimate_ns;
   }
-  refine(choice.candidates, input);
-  rehearse_near(choice.candidates, input);
-  leave_out_bundled(choice.candidates);
+  refine(candidates, input, lanes);
+  rehearse_near(candidates, input);
+  leave_out_bundled(candidates);
   const std::string& preset = registry_.default_algorithm();
   const auto rank = [&](const Candidate& c) {  // known before unknown before unfit
     const int kind = !c.unfit.empty() ? 2 : !c.known ? 1 : 0;
     return std::tuple(kind, c.ns, c.name != preset, c.name);
   };
-  std::sort(choice.candidates.begin(), choice.candidates.end(),
+  std::sort(candidates.begin(), candidates.end(),
             [&](const Candidate& a, const Candidate& b) { return rank(a) < rank(b); });
-  prefer_plain(choice.candidates);
-  prefer_few_ops(choice.candidates);
+  prefer_plain(candidates);
+  prefer_few_ops(candidates);
+  return candidates;
+}
+
+Choice Chooser::decide(const ChoiceInput& input) const {
+  Choice choice;
+  // Estimates sort out nothing of ranks that are PEs, and then decide between equal rehearsals.
+  const double limit = group_.ranks_are_pes() ? 0 : kNotWorthEstimating;
+  choice.candidates = ranked(input, limit);
+  const bool unknown = !choice.candidates.empty() && choice.candidates.front().unfit.empty() &&
+                       choice.candidates.front().at_least;  // the least estimate was of what is unfit, or wrong
+  if (unknown) choice.candidates = ranked(input, 0);
   if (choice.candidates.empty() || !choice.candidates.front().unfit.empty()) {
     std::string all;
     for (const Candidate& c : choice.candidates) all += fmt::format("\n  {}: {}", c.name, c.unfit);
@@ -266,12 +277,24 @@ void Chooser::check_queues(const AlgorithmEntry& entry, const SipShape& shape, S
   GroupQueues(map_, group_, rings).add(shape, algorithm.directions, links);
 }
 
+/// PEs of a node between which the call's data are dealt; where they are not known, or do not suit it: all.
 std::int32_t Chooser::lanes_of(const ChoiceInput& input) const {
   if (group_.ranks_are_pes()) return 1;
+  if (input.tensors != nullptr) {
+    const CallTensors& tensors = *input.tensors;
+    const std::size_t item = size_of(tensors.call.dtype);
+    const int ranks = static_cast<int>(group_.sips.size());
+    try {
+      const CallMaps maps = make_call_maps(map_, input.op, input.scope, ranks, tensors.in, tensors.out, item);
+      if (maps.elements > 0)
+        return static_cast<std::int32_t>(Lanes(map_, maps, input.op, input.in_place, item).all().size());
+    } catch (const Error&) {  // the call will say so
+    }
+  }
   return static_cast<std::int32_t>(nodes_are_cubes(input) ? map_.pes_per_cube : map_.pes_per_sip());
 }
 
-Plan Chooser::planned(const AlgorithmEntry& entry, const SipShape& shape, const ChoiceInput& input,
+Plan Chooser::planned(const AlgorithmEntry& entry, const SipShape& shape, const ChoiceInput& input, std::int32_t lanes,
                       double most_ns) const {
   PlanRequest request = ScheduleBinder::base_request(entry, map_, shape);
   const bool cubes = nodes_are_cubes(input) && !group_.ranks_are_pes();
@@ -283,7 +306,7 @@ Plan Chooser::planned(const AlgorithmEntry& entry, const SipShape& shape, const 
     request.peer = 1;
   }
   request.bytes = bytes_of_node(input, map_, group_.ranks_are_pes());
-  request.lanes = lanes_of(input);
+  request.lanes = lanes;
   request.slots = group_.queue.slots;
   request.slot_bytes = group_.queue.slot_bytes;
   request.most_seconds = most_ns / 1e9;
@@ -294,7 +317,7 @@ Plan Chooser::planned(const AlgorithmEntry& entry, const SipShape& shape, const 
   return plan;
 }
 
-Candidate Chooser::judge(const std::string& name, const ChoiceInput& input, double most) const {
+Candidate Chooser::judge(const std::string& name, const ChoiceInput& input, std::int32_t lanes, double most) const {
   Candidate candidate;
   candidate.name = name;
   attempt(candidate, [&] {
@@ -314,14 +337,14 @@ Candidate Chooser::judge(const std::string& name, const ChoiceInput& input, doub
       candidate.between = around->low != around->high;
     }
     if (candidate.measured || algorithm.plan == nullptr) return;
-    const Plan plan = planned(entry, shape, input, most);
+    const Plan plan = planned(entry, shape, input, lanes, most);
     candidate.ns = candidate.estimate_ns = plan.seconds * 1e9;
     candidate.known = true;
     candidate.at_least = most > 0 && candidate.ns > most;
     candidate.periodic = plan.schedule->period > 0;
     candidate.bundled = plan.schedule->bundles && plan.rounds > 1;
     for (const auto& list : plan.schedule->steps) candidate.ops += static_cast<double>(list.size());
-    candidate.ops *= static_cast<double>(plan.rounds) * lanes_of(input);
+    candidate.ops *= static_cast<double>(plan.rounds) * lanes;
   });
   return candidate;
 }
@@ -342,27 +365,39 @@ void Chooser::rehearse_near(std::vector<Candidate>& candidates, const ChoiceInpu
     if (near(c) && c.ops > static_cast<double>(kMostOps)) return;
   }
   std::vector<std::pair<Candidate*, double>> rehearsed;
-  for (Candidate& candidate : candidates) {
-    if (!near(candidate)) continue;
+  std::optional<double> best;
+  /// False: it is known and has too many ops.
+  const auto rehearse_it = [&](Candidate& candidate) {
     std::optional<double> seconds;
     attempt(candidate, [&] {
       RingNumbers rings;
       const Collective collective(load(candidate.name), map_, group_, input.scope, rings);
       seconds = rehearse(map_, collective, *input.tensors, kMostOps);
     });
-    if (!candidate.unfit.empty()) continue;
-    if (!seconds && candidate.known) return;
-    const bool idle = seconds == 0.0 && group_.sips.size() > 1;  // whatever that kernel is for, it is not this
-    if (seconds && !idle) rehearsed.emplace_back(&candidate, *seconds * 1e9);
+    if (!candidate.unfit.empty()) return true;
+    if (!seconds) return !candidate.known;
+    if (*seconds == 0 && group_.sips.size() > 1) return true;  // whatever that kernel is for, it is not this
+    rehearsed.emplace_back(&candidate, *seconds * 1e9);
+    best = std::min(*seconds * 1e9, best.value_or(*seconds * 1e9));
+    return true;
+  };
+  // Those near the least, and then whatever an estimate puts before the best of these.
+  for (Candidate& candidate : candidates) {
+    if (near(candidate) && !rehearse_it(candidate)) return;
+  }
+  for (Candidate& candidate : candidates) {
+    const bool open = candidate.unfit.empty() && candidate.known && !candidate.measured && !near(candidate);
+    if (open && best && candidate.ns < *best && !rehearse_it(candidate)) return;
   }
   for (const auto& [candidate, ns] : rehearsed) {
     // Between measured sizes both count: a rehearsal knows this size, the measurements how far the algorithm is off.
     candidate->ns = candidate->between ? std::sqrt(candidate->ns * ns) : ns;
     candidate->known = candidate->rehearsed = true;
+    candidate->at_least = false;
   }
 }
 
-void Chooser::refine(std::vector<Candidate>& candidates, const ChoiceInput& input) const {
+void Chooser::refine(std::vector<Candidate>& candidates, const ChoiceInput& input, std::int32_t lanes) const {
   double least = 0;
   for (const Candidate& c : candidates) {
     if (c.measured && (least == 0 || c.ns < least)) least = c.ns;
@@ -377,7 +412,7 @@ void Chooser::refine(std::vector<Candidate>& candidates, const ChoiceInput& inpu
     const auto model = [&](std::uint64_t bytes) {
       ChoiceInput at = input;
       at.bytes = bytes;
-      return planned(entry, shape, at).seconds * 1e9;
+      return planned(entry, shape, at, lanes).seconds * 1e9;
     };
     attempt(candidate, [&] {
       candidate.ns = model(input.bytes) * std::pow(around->low_ns / model(around->low), 1 - around->share) *

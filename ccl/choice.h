@@ -31,7 +31,7 @@ struct Candidate {
   bool measured = false;   ///< from a tuned table
   bool between = false;    ///< measured, but at sizes on both sides of this one
   bool rehearsed = false;  ///< `ns` is that of a rehearsal
-  bool at_least = false;   ///< it takes longer than `ns`, which already is too long
+  bool at_least = false;   ///< it takes `ns` or longer, which already is too long: its estimate may not be finished
   std::string unfit;       ///< why it cannot, to be read behind its name; empty: it can
   bool periodic = false;   ///< a list of rounds that overlap
   bool bundled = false;    ///< several rounds of bundles (schedule.h)
@@ -63,21 +63,24 @@ class Chooser {
  private:
   AlgorithmEntry load(const std::string& name) const;
   /// `most`: ns above which a model need not say how long it takes; 0: it always has to.
-  Candidate judge(const std::string& name, const ChoiceInput& input, double most) const;
+  Candidate judge(const std::string& name, const ChoiceInput& input, std::int32_t lanes, double most) const;
   /// All entries, those for few topologies first: one that was made for this one is likely to be good.
   std::vector<std::string> names() const;
   Choice decide(const ChoiceInput& input) const;
+  /// The best first. `limit`: times the least estimate, above which none is finished; 0: all are.
+  std::vector<Candidate> ranked(const ChoiceInput& input, double limit) const;
   /// What was measured of an entry's operation, with tensors that lie as these do; null: nothing.
   const TunedTable::Row* measured(const AlgorithmEntry& entry, const ChoiceInput& input) const;
   /// Tries an algorithm's queues. Throws Error if they do not fit.
   void check_queues(const AlgorithmEntry& entry, const SipShape& shape, Scope scope) const;
   std::int32_t lanes_of(const ChoiceInput& input) const;
   /// By the model. Throws Error if it cannot be.
-  Plan planned(const AlgorithmEntry& entry, const SipShape& shape, const ChoiceInput& input, double most_ns = 0) const;
+  Plan planned(const AlgorithmEntry& entry, const SipShape& shape, const ChoiceInput& input, std::int32_t lanes,
+               double most_ns = 0) const;
   /// Rehearses those that might be the fastest and were not measured at this size.
   void rehearse_near(std::vector<Candidate>& candidates, const ChoiceInput& input) const;
   /// Times between measured sizes, of those that might be the fastest.
-  void refine(std::vector<Candidate>& candidates, const ChoiceInput& input) const;
+  void refine(std::vector<Candidate>& candidates, const ChoiceInput& input, std::int32_t lanes) const;
 
   const Registry& registry_;
   const MachineMap& map_;

@@ -145,7 +145,7 @@ class HopCommitEngine final : public MeshEngine {
   std::vector<bool> fed_;                  // by input: something is connected
   std::vector<std::uint32_t> announced_;   // by output
   std::vector<std::unique_ptr<Port>> ports_;
-  std::vector<Source> sources_;
+  std::vector<Source> sources_;   // hop::Queue::onward points into it: all routers are there before the first offer
   std::vector<Network*> beyond_;  // by output and virtual network: behind it, once made
   /// By router: what its outputs lead to, by (virtual network, output).
   std::vector<std::unique_ptr<Network*[]>> onward_;

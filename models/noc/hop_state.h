@@ -57,6 +57,9 @@ struct alignas(64) Queue {
   void watch() { watched = sender != nullptr || trailing != nullptr || trailing_packet != nullptr; }
 };
 
+// One line for what every hop reads, one for the runs.
+static_assert(offsetof(Queue, runs) == 64 && offsetof(Queue, sender) == 128);
+
 /// Which cycles of a port are taken, by priority_level: what packets of that level and of those before it have taken.
 struct Maps {
   SlotMap ordinary;
@@ -65,8 +68,6 @@ struct Maps {
   SlotMap& operator[](unsigned level) { return level == kOrdinary ? ordinary : urgent[level]; }
   const SlotMap& operator[](unsigned level) const { return level == kOrdinary ? ordinary : urgent[level]; }
 };
-
-static_assert(offsetof(Queue, runs) == 64 && offsetof(Queue, sender) == 128);
 
 /// From an output, or a source, to the buffers behind it; one flit per cycle.
 struct alignas(64) Link {

@@ -29,6 +29,7 @@ unsigned RouterNetwork::add(RouterPorts& router, RouterOutput* outputs, unsigned
 
 void RouterNetwork::soon(unsigned router, unsigned output) {
   const RouterOutput& to = outputs_[router][output];
+  if (to.inner) return;
   __builtin_prefetch(to.peer);
   __builtin_prefetch(to.socket);
 }

@@ -38,6 +38,22 @@ TEST(Auto, WithoutRefreshesASizeTakesTheSameWhateverRanBefore) {
     EXPECT_NEAR(last(op, "16K") / last(op, "128K"), 1, 0.005) << op;
 }
 
+/// Estimates for all PEs of a SIP would be 30 times too short.
+TEST(Auto, KnowsOnHowManyPesTheDataLie) {
+  const Tool tool;
+  const auto time = [&](const std::string& algorithm) {
+    const Outcome outcome = tool({"run", "all_reduce", "--topology", "fc8", "-b", "256K", "-w", "0", "--algorithm",
+                                  algorithm, "--placement", "cube=replicate,pe=column_wise,cubes=1,pes=1", "--data",
+                                  "off", "--fidelity", "fast", "--json", "-"});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return nlohmann::ordered_json::parse(outcome.out, nullptr, false).at("results").back().at("time_ns").get<double>();
+  };
+  double best = time("direct");
+  for (const char* algorithm : {"double_binary_tree", "halving_doubling", "hierarchical"})
+    best = std::min(best, time(algorithm));
+  EXPECT_LE(time("auto"), 1.05 * best);
+}
+
 TEST(Auto, TakesATunedTableBetweenItsSizes) {
   const AutoContest contest(kRing5, "all_reduce");
   contest.tune({"4K", "64K", "4"}, "tuned.yaml");
