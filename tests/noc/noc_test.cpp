@@ -312,6 +312,37 @@ void expect_conserved(TestMesh& mesh, const RandomTraffic& traffic) {
   EXPECT_EQ(responses, requests);
 }
 
+class SocketsOfRouters : public ::testing::TestWithParam<Grade> {};
+
+TEST_P(SocketsOfRouters, MayBeWatchedOrNotAndPacketsTakeTheSameTime) {
+  Dispatcher dispatcher("dispatcher", 2);
+  PayloadPool pool;
+  TestMesh watched("watched", mesh_config(4, 4), 0, dispatcher.queue(0), pool, TestMesh::kNoGate, nullptr, GetParam());
+  TestMesh free("free", mesh_config(4, 4), 0, dispatcher.queue(1), pool, TestMesh::kNoGate, nullptr, GetParam());
+  HopLog log;
+  for (auto& router : watched.routers) {
+    for (auto& socket : router->out) {
+      if (socket) socket->set_probe(&log);
+    }
+  }
+  RandomTraffic first(watched, dispatcher.queue(0), 4, 20'000, 20);
+  RandomTraffic second(free, dispatcher.queue(1), 4, 20'000, 20);
+  sc_core::sc_start();
+  expect_conserved(watched, first);
+  EXPECT_GT(log.hops.size(), 20'000U);
+  for (std::size_t n = 0; n < watched.endpoints.size(); ++n) {
+    const std::vector<Endpoint::Got>&a = watched.endpoints[n]->got, &b = free.endpoints[n]->got;
+    ASSERT_EQ(a.size(), b.size());
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      ASSERT_EQ(std::tie(a[i].source, a[i].message_class, a[i].tag, a[i].time, a[i].spent),
+                std::tie(b[i].source, b[i].message_class, b[i].tag, b[i].time, b[i].spent));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Noc, SocketsOfRouters, ::testing::Values(Grade::accurate, Grade::fast),
+                         [](const auto& info) { return info.param == Grade::fast ? "fast" : "accurate"; });
+
 TEST(Noc, HeavyRandomTrafficIsConservedAndInOrder) {
   System system(mesh_config(4, 4));
   RandomTraffic traffic(system.mesh, system.queue(), 1, 120'000, 12);  // beyond saturation

@@ -185,11 +185,11 @@ class TestMesh : public sc_core::sc_module {
  public:
   static constexpr int kNoGate = -1;
   TestMesh(const sc_core::sc_module_name& name, const NocConfig& config, std::uint32_t first_node, EventQueue& queue,
-           PayloadPool& pool, int gate = kNoGate, Observer* observer = nullptr)
+           PayloadPool& pool, int gate = kNoGate, Observer* observer = nullptr, Grade grade = Grade::accurate)
       : sc_module(name),
         config(config),
         routes(config.rows, config.cols, first_node, static_cast<std::uint16_t>(gate == kNoGate ? 0 : gate)),
-        network(config, routes, queue) {
+        network(config, routes, queue, grade) {
     const int rows = config.rows, cols = config.cols;
     for (int r = 0; r < rows * cols; ++r) {
       const int x = r % cols, y = r / cols;
