@@ -63,22 +63,16 @@ inline void RouterNetwork::leave(RouterOutput& to, unsigned router, unsigned inp
 void RouterNetwork::tail(unsigned router, unsigned input, unsigned output, Packet& packet, Cycle head, Cycle tail) {
   RouterOutput& to = outputs_[router][output];
   leave(to, router, input, packet, head, tail);
-  if (to.inner) {
-    packet.tail = clock_.at(tail);
-  } else {
-    to.socket->tail(packet, clock_.at(head), clock_.at(tail));
-  }
+  packet.tail = clock_.at(tail);
+  if (!to.inner) to.socket->tail(packet, clock_.at(head), packet.tail);
 }
 
 void RouterNetwork::pass(unsigned router, unsigned input, unsigned output, Packet& packet, Cycle head, Cycle tail) {
   RouterOutput& to = outputs_[router][output];
   move(to, packet, head);
   leave(to, router, input, packet, head, tail);
-  if (to.inner) {
-    packet.tail = clock_.at(tail);
-  } else {
-    to.socket->passed(packet, packet.head, clock_.at(tail));
-  }
+  packet.tail = clock_.at(tail);
+  if (!to.inner) to.socket->passed(packet, packet.head, packet.tail);
 }
 
 void RouterNetwork::injected(unsigned router, unsigned input, Packet& packet, Cycle head, Cycle tail) {
