@@ -174,7 +174,7 @@ std::string reason(const Choice& choice, const ChoiceInput& input) {
   text += fmt::format("{} {}", best.measured ? "tuned to take" : "should take", in_words(best.ns));
   if (second == nullptr) return text + "; nothing else serves it";
   if (!second->known) return text + fmt::format("; of {} nothing is known", second->name);
-  return text + fmt::format(", next {} {}{}", second->name, second->at_least ? "more than " : "", in_words(second->ns));
+  return text + fmt::format(", next {} {}{}", second->name, second->at_least ? "at least " : "", in_words(second->ns));
 }
 
 }  // namespace
@@ -340,7 +340,7 @@ Candidate Chooser::judge(const std::string& name, const ChoiceInput& input, std:
     const Plan plan = planned(entry, shape, input, lanes, most);
     candidate.ns = candidate.estimate_ns = plan.seconds * 1e9;
     candidate.known = true;
-    candidate.at_least = most > 0 && candidate.ns > most;
+    candidate.at_least = plan.at_least;
     candidate.periodic = plan.schedule->period > 0;
     candidate.bundled = plan.schedule->bundles && plan.rounds > 1;
     for (const auto& list : plan.schedule->steps) candidate.ops += static_cast<double>(list.size());

@@ -31,7 +31,7 @@ struct Candidate {
   bool measured = false;   ///< from a tuned table
   bool between = false;    ///< measured, but at sizes on both sides of this one
   bool rehearsed = false;  ///< `ns` is that of a rehearsal
-  bool at_least = false;   ///< it takes `ns` or longer, which already is too long: its estimate may not be finished
+  bool at_least = false;   ///< it takes `ns` or longer, which already is too long: it was not estimated
   std::string unfit;       ///< why it cannot, to be read behind its name; empty: it can
   bool periodic = false;   ///< a list of rounds that overlap
   bool bundled = false;    ///< several rounds of bundles (schedule.h)
@@ -67,7 +67,7 @@ class Chooser {
   /// All entries, those for few topologies first: one that was made for this one is likely to be good.
   std::vector<std::string> names() const;
   Choice decide(const ChoiceInput& input) const;
-  /// The best first. `limit`: times the least estimate, above which none is finished; 0: all are.
+  /// The best first. `limit`: times the least estimate, above which none is made; 0: all are.
   std::vector<Candidate> ranked(const ChoiceInput& input, double limit) const;
   /// What was measured of an entry's operation, with tensors that lie as these do; null: nothing.
   const TunedTable::Row* measured(const AlgorithmEntry& entry, const ChoiceInput& input) const;

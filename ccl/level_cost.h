@@ -6,7 +6,7 @@ namespace kernbench::ccl {
 
 inline double seconds(Ps time) { return static_cast<double>(time) * 1e-12; }
 
-/// Fills in what links, memories and ports of the machine take: everything of a request that `estimate_seconds` runs
+/// Fills in what links, memories and ports of the machine take: everything of a request that `estimate` runs
 /// on. Rates are those of the slowest link of a level; times are those of packets on an idle network, of the PEs that
 /// are farthest, since the last lane ends an operation.
 void describe_machine(const MachineMap& map, PlanRequest& request);

@@ -61,10 +61,8 @@ Plan plan_with(std::shared_ptr<const Schedule> schedule, const PlanRequest& requ
                             schedule->algorithm, to_string(schedule->op), schedule->nodes, schedule->root,
                             to_string(request.op), request.nodes(), request.root));
   }
-  Plan plan;
-  plan.seconds = estimate_seconds(*schedule, request, 1);
-  plan.schedule = std::move(schedule);
-  return plan;
+  const Estimate takes = estimate(*schedule, request, 1);
+  return {std::move(schedule), 1, takes.seconds, takes.at_least};
 }
 
 }  // namespace kernbench::ccl

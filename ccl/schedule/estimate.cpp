@@ -474,7 +474,7 @@ class Run {
 
 }  // namespace
 
-double estimate_seconds(const Schedule& schedule, const PlanRequest& request, std::int64_t rounds) {
+Estimate estimate(const Schedule& schedule, const PlanRequest& request, std::int64_t rounds) {
   rounds = std::max<std::int64_t>(rounds, 1);
   std::int64_t steps = 1;
   for (std::int32_t turn = 0; turn < Run::separate_turns(schedule); ++turn) {
@@ -485,13 +485,13 @@ double estimate_seconds(const Schedule& schedule, const PlanRequest& request, st
   const double memory = 2 * request.memory_seconds;  // the first load and the last store
   Run run(schedule, request, std::min(rounds, enough), rounds);
   if (request.most_seconds > 0) {
-    if (const double least = run.least(rounds); least > request.most_seconds) return least;
+    if (const double least = run.least(rounds); least > request.most_seconds) return {least, true};
   }
   const double whole = run.run();
-  if (rounds <= enough) return memory + whole;
+  if (rounds <= enough) return {memory + whole};
   const double half = Run(schedule, request, enough / 2, rounds).run();
-  return memory + whole +
-         (whole - half) / static_cast<double>(enough - enough / 2) * static_cast<double>(rounds - enough);
+  const double round = (whole - half) / static_cast<double>(enough - enough / 2);
+  return {memory + whole + round * static_cast<double>(rounds - enough)};
 }
 
 }  // namespace kernbench::ccl

@@ -5,7 +5,12 @@
 
 namespace kernbench::ccl {
 
-/// Seconds that `rounds` rounds of a schedule take by a model of links and engines. As in a PE, every node issues its
+struct Estimate {
+  double seconds = 0;
+  bool at_least = false;  ///< not what it takes, but less
+};
+
+/// What `rounds` rounds of a schedule take by a model of links and engines. As in a PE, every node issues its
 /// list in order and runs it by data flow: ops of one end of a queue follow each other, those of different ends do not
 /// wait for each other unless one needs the other's value; behind a full queue of ops nothing is issued. A message
 /// waits for its value, a slot, the lane's port and the links, takes its bytes over their rates plus a fixed part, and
@@ -20,7 +25,7 @@ namespace kernbench::ccl {
 /// were run. Lanes that take turns (Schedule::turns) share the links with those of the other turns; where they keep
 /// pace, the first list stands for all.
 ///
-/// What takes longer than `request.most_seconds` by the bytes of its busiest link alone is not run, and that returned.
-double estimate_seconds(const Schedule& schedule, const PlanRequest& request, std::int64_t rounds);
+/// What takes longer than `request.most_seconds` by the bytes of its busiest link alone is not run: at least that.
+Estimate estimate(const Schedule& schedule, const PlanRequest& request, std::int64_t rounds);
 
 }  // namespace kernbench::ccl

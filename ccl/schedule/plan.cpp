@@ -142,8 +142,8 @@ Plan plan_with(const char* algorithm, const PlanRequest& request, int lambda, st
         fmt::format("algorithm '{}' needs queues of {} slots, not {}", algorithm, schedule->slots(), request.slots));
   }
   schedule->algorithm = algorithm;
-  const double seconds = estimate_seconds(*schedule, request, rounds);
-  return {std::move(schedule), rounds, seconds};
+  const Estimate takes = estimate(*schedule, request, rounds);
+  return {std::move(schedule), rounds, takes.seconds, takes.at_least};
 }
 
 Plan plan_rounds(const char* algorithm, const PlanRequest& request, int columns,
@@ -157,14 +157,13 @@ Plan plan_rounds(const char* algorithm, const PlanRequest& request, int columns,
     plan = plan_with(algorithm, request, half, 1, build);
   }
   const auto least = std::max<std::int64_t>(static_cast<std::int64_t>(std::ceil(unit / static_cast<double>(limit))), 1);
-  plan.rounds = least;
-  plan.seconds = estimate_seconds(*plan.schedule, request, least);
+  const Estimate takes = estimate(*plan.schedule, request, least);
+  plan = {std::move(plan.schedule), least, takes.seconds, takes.at_least};
   if (request.parameters.count("chunk_bytes") && request.parameters.at("chunk_bytes") > 0) return plan;
   for (std::int64_t rounds = least * 2; unit / static_cast<double>(rounds) >= kLeastPiece / 4; rounds *= 2) {
-    const double seconds = estimate_seconds(*plan.schedule, request, rounds);
-    if (seconds >= plan.seconds * (plan.schedule->turns.empty() ? 1 : kWorthHalving)) break;
-    plan.rounds = rounds;
-    plan.seconds = seconds;
+    const Estimate halved = estimate(*plan.schedule, request, rounds);
+    if (halved.seconds >= plan.seconds * (plan.schedule->turns.empty() ? 1 : kWorthHalving)) break;
+    plan = {std::move(plan.schedule), rounds, halved.seconds, halved.at_least};
   }
   return plan;
 }

@@ -142,8 +142,8 @@ struct PlanRequest {
   double climb_seconds = 0;            ///< between SIPs: what the bottom row of cubes takes longer than the top row
   double memory_seconds = 0;           ///< a load, or a store
   std::map<std::string, std::int64_t> parameters;  ///< declared by the algorithm
-  /// Given: of a plan that takes longer nobody asks how much longer, or for the best cut; `seconds` is then at least
-  /// this, and at most what it takes.
+  /// Given: of a plan that takes longer nobody asks how much longer, or for the best cut; `seconds` may then be
+  /// anything from this to what it takes (Plan::at_least).
   double most_seconds = 0;
 
   std::int32_t cubes() const { return cube_w * cube_h; }
@@ -155,6 +155,7 @@ struct Plan {
   std::shared_ptr<const Schedule> schedule;
   std::int64_t rounds = 1;  ///< M
   double seconds = 0;       ///< what it should take: methods.md, section 10
+  bool at_least = false;    ///< `seconds` is above PlanRequest::most_seconds already, what it takes was not asked
 };
 
 }  // namespace kernbench::ccl

@@ -207,7 +207,7 @@ std::string choice_text(const std::string& algorithm, const ccl::Choice* choice)
       text += fmt::format("#     {:<28} {:>12.3f} us {}{}{}\n", candidate.name, candidate.ns / 1e3,
                           candidate.rehearsed  ? candidate.measured ? "tuned and rehearsed" : "rehearsed"
                           : candidate.measured ? "tuned"
-                          : candidate.at_least ? "or more"
+                          : candidate.at_least ? "or more, by its links"
                                                : "by its model",
                           left_out.empty() ? "" : ", ", left_out);
     else

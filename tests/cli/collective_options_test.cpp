@@ -86,6 +86,16 @@ TEST(Explain, CountsAllGroupsThatAreAtWork) {
   }
 }
 
+/// Of little data links say nothing: whatever is far from the best was estimated all the same.
+TEST(Explain, TellsEstimatesFromBounds) {
+  const Tool tool;
+  const ordered_json json = parsed(tool({"run", "all_reduce", "--topology", "fc8", "-b", "4K", "-w", "0", "--fidelity",
+                                         "fast", "--data", "off", "--explain", "--json", "-"}));
+  EXPECT_EQ(schema_errors(json), "");
+  for (const ordered_json& candidate : json.at("results").at(0).at("explain").at("candidates"))
+    EXPECT_FALSE(candidate.at("at_least").get<bool>()) << candidate.at("algorithm");
+}
+
 TEST(Explain, NamesWhatLimits) {
   const Tool tool;
   const auto limit = [&](const std::vector<std::string>& more) {
