@@ -42,19 +42,17 @@ std::vector<std::string> each_of(const std::string& text) {
 class Blame {
  public:
   /// `all`: the points that were checked; `refused`: those of them that were refused, whatever was said.
-  Blame(const SweepFile& file, const PointList& all, const std::set<const Point*>& refused) : file_(file), all_(all) {
-    good_.resize(file.axes.size());
-    for (const Point* point : all) {
-      if (refused.count(point) > 0) continue;
-      for (std::size_t a = 0; a < file.axes.size(); ++a) good_[a].insert(point->coordinates[a].label);
-    }
-  }
+  Blame(const SweepFile& file, const PointList& all, const std::set<const Point*>& refused)
+      : file_(file), all_(all), good_(values_without(refused)) {}
 
   void add(const std::string& error, const PointList& refused, Problems& problems) const {
     const std::size_t end = error.find("\n  hint: ");
     const std::string text = error.substr(0, end),
                       hint = end == std::string::npos ? std::string() : error.substr(end + 9);
-    if (const auto axis = only_axis(text, refused)) {
+    // Where no point is good, those are that were refused for something else.
+    const bool none = good_.empty() || good_.front().empty();
+    const AxisValues good = none ? values_without({refused.begin(), refused.end()}) : good_;
+    if (const auto axis = only_axis(text, refused, good)) {
       std::set<std::string> said;
       for (const Point* point : refused) {
         const AxisValue& value = point->coordinates[*axis];
@@ -69,17 +67,30 @@ class Blame {
   }
 
  private:
+  using AxisValues = std::vector<std::set<std::string>>;  // labels, by axis
+
+  /// What is set at points other than these.
+  AxisValues values_without(const std::set<const Point*>& points) const {
+    AxisValues values(file_.axes.size());
+    for (const Point* point : all_) {
+      if (points.count(point) > 0) continue;
+      for (std::size_t a = 0; a < values.size(); ++a) values[a].insert(point->coordinates[a].label);
+    }
+    return values;
+  }
+
   /// The axis whose values are bad at every point; of several the one that the text names, then the one with the fewest
   /// such values.
-  std::optional<std::size_t> only_axis(const std::string& text, const PointList& refused) const {
+  std::optional<std::size_t> only_axis(const std::string& text, const PointList& refused,
+                                       const AxisValues& good) const {
     std::optional<std::size_t> best;
     std::pair<bool, std::size_t> best_rank;
     for (std::size_t a = 0; a < file_.axes.size(); ++a) {
       std::set<std::string> bad;
       for (const Point* point : refused) bad.insert(point->coordinates[a].label);
-      const bool sometimes = std::any_of(bad.begin(), bad.end(), [&](const auto& v) { return good_[a].count(v) > 0; });
+      const bool sometimes = std::any_of(bad.begin(), bad.end(), [&](const auto& v) { return good[a].count(v) > 0; });
       const bool named = names(text, file_.axes[a]);
-      if (sometimes || (good_[a].empty() && !named)) continue;
+      if (sometimes || (good[a].empty() && !named)) continue;
       const std::pair<bool, std::size_t> rank{!named, bad.size()};
       if (!best || rank < best_rank) {
         best = a;
@@ -108,7 +119,7 @@ class Blame {
 
   const SweepFile& file_;
   const PointList& all_;
-  std::vector<std::set<std::string>> good_;  // by axis: values of points that were not refused
+  const AxisValues good_;  // of points that were not refused
 };
 }  // namespace
 

@@ -70,6 +70,19 @@ TEST(DryRun, BlamesAPointThatIsRefusedTwiceForEachByItself) {
             "s.yaml:3:28: error: --k is 0; give an integer from 1 to 1048576\n");
 }
 
+/// The text of the second one does not have its key in it.
+TEST(DryRun, BlamesTwoAxesOfWhichOneHasNoGoodValue) {
+  const Tool tool;
+  const Outcome outcome = dry_run(tool,
+                                  "workload: broadcast\ntopology: minimal\naxes:\n  placement: ['cube=x', 'cube=y']\n"
+                                  "  iters: [1, 0]\n");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.err,
+            "s.yaml:4:15: error: --placement cube is 'x'; valid values: replicate, column_wise, row_wise\n"
+            "s.yaml:4:25: error: --placement cube is 'y'; valid values: replicate, column_wise, row_wise\n"
+            "s.yaml:5:14: error: -n is 0; give at least 1\n");
+}
+
 TEST(BrokenSweepFiles, EachEndTheToolWithTwoAndTheirMessageAndLeaveNoStore) {
   const fs::path folder = fs::path(KERNBENCH_SOURCE_DIR) / "tests" / "sweep" / "broken";
   const Tool tool;
