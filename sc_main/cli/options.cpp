@@ -44,6 +44,10 @@ bool is_unsigned(const po::option_description& option) {
   return typed != nullptr && (typed->value_type() == typeid(std::uint64_t) || typed->value_type() == typeid(unsigned));
 }
 
+bool takes_one(const po::option_description& option) {
+  return option.semantic()->max_tokens() <= 1 && !option.semantic()->is_composing();
+}
+
 /// The parser would wrap "-1" around.
 void refuse_negative(const po::parsed_options& given, const po::options_description& options, Refusals& refusals) {
   constexpr std::array<std::pair<const char*, int>, 4> kLeast{
@@ -80,29 +84,21 @@ UsageError unknown(const std::string& given, const po::options_description& opti
 
 /// Refuses all values that are not of their option's type, and options given twice that take one value.
 void refuse_values(const po::parsed_options& given, const po::options_description& options) {
-  struct Seen {
-    int times = 0;
-    const po::option* good = nullptr;  // with a value of its type
-  };
-  std::map<std::string, Seen> by_name;
+  std::map<std::string, int> times;
   Refusals refusals;
-  const auto fits = [&](const std::vector<po::option>& some) {
+  refuse_negative(given, options, refusals);
+  for (const po::option& option : given.options) {
     po::parsed_options alone(&options, given.m_options_prefix);
-    alone.options = some;
+    alone.options = {option};
     try {
       po::variables_map ignored;
       po::store(alone, ignored);
-      return true;
     } catch (const po::error& error) {
       refusals.add(error.what(), "see --help");
-      return false;
     }
-  };
-  refuse_negative(given, options, refusals);
-  for (const po::option& option : given.options) {
-    Seen& seen = by_name[option.string_key];
-    if (fits({option})) seen.good = &option;
-    if (++seen.times > 1 && seen.good != nullptr) fits({*seen.good, *seen.good});
+    const po::option_description* known = options.find_nothrow(option.string_key, false);
+    if (++times[option.string_key] == 2 && known != nullptr && takes_one(*known))
+      refusals.add(fmt::format("option '--{}' cannot be specified more than once", option.string_key), "see --help");
   }
   refusals.throw_if_any();
 }

@@ -157,6 +157,10 @@ TEST(CommandLine, WhatAFileOrAnotherOptionRefusesHidesNoValue) {
                  "the argument ('x') for option '--warmup' is invalid" + help + next +
                      "option '--warmup' cannot be specified more than once" + help + next +
                      "the argument ('x') for option '--iters' is invalid" + help);
+  expect_refused(tool({"run", "all_reduce", "-w", "x", "-w", "y", "-w", "1"}),
+                 "the argument ('x') for option '--warmup' is invalid" + help + next +
+                     "the argument ('y') for option '--warmup' is invalid" + help + next +
+                     "option '--warmup' cannot be specified more than once" + help);
 }
 
 /// What no machine could serve is refused at once, whatever the workload.
