@@ -40,10 +40,13 @@ std::vector<std::uint64_t> SizeRange::sizes() const {
   Refusals refusals;
   const auto parsed = [&](const char* option, const std::string& text) {
     std::optional<std::uint64_t> size;
-    if (!text.empty() || &text == &least) refusals.from([&] { size = parse_size(option, text); });
+    refusals.from([&] { size = parse_size(option, text); });
     return size;
   };
-  const auto begin = parsed("-b", least), end = parsed("-e", most), by = parsed("-i", step);
+  const auto parsed_if_given = [&](const char* option, const std::string& text) {
+    return text.empty() ? std::nullopt : parsed(option, text);
+  };
+  const auto begin = parsed("-b", least), end = parsed_if_given("-e", most), by = parsed_if_given("-i", step);
   if (begin && *begin == 0) refusals.add("-b is 0; give at least one byte");
   if (begin && end && *end < *begin) {
     refusals.add(by_default
