@@ -93,7 +93,7 @@ class CollectiveWorkload final : public Workload {
     Tensor in, out;
   };
   bool has_data() const { return op_ != CollectiveOp::barrier; }
-  std::string header(const Session& session, const CollectiveRequest& request, int ranks) const;
+  std::string header(const Session& session, const CollectiveRequest& request, int ranks, bool grouped) const;
 
   void rank_program(Context& ctx, const CollectiveRequest& request, const Session& session, Report& report);
   void measure(Context& ctx, const CollectiveRequest& request, const Session& session, const std::vector<Group>& groups,
@@ -188,7 +188,7 @@ Report CollectiveWorkload::run(Session& session) {
   if (grouped && !ranks_are_pes_) whole.algorithm = ccl::kAuto;  // what serves the groups may not serve all ranks
   session.runtime().init_process_group(ProcessGroup::world_size(whole) ? options : whole);
   Report report;
-  report.text = header(session, wanted, ranks);
+  report.text = header(session, wanted, ranks, grouped);
   run_collectives(session, ranks, [&](Context& ctx) {
     std::vector<Group> groups;
     for (const std::vector<int>& members : wanted.groups) {
@@ -211,15 +211,18 @@ Report CollectiveWorkload::run(Session& session) {
   return report;
 }
 
-std::string CollectiveWorkload::header(const Session& session, const CollectiveRequest& request, int ranks) const {
+std::string CollectiveWorkload::header(const Session& session, const CollectiveRequest& request, int ranks,
+                                       bool grouped) const {
   const CollectiveCase& c = request.what;
-  std::string text =
-      fmt::format("# {} on {} ({}), scope {}, {}{}{}\n", name(), counted(ranks, ranks_are_pes_ ? "PE" : "SIP"),
-                  to_string(session.map().sip_topology), to_string(c.scope), to_string(c.in_policy),
-                  c.in_place                     ? ", in place"
-                  : !options_.placed_elsewhere() ? ", out of place"
-                                                 : ", out " + to_string(c.out_policy),
-                  ccl::rooted(op_) ? fmt::format(", root {}", c.root) : "");
+  const bool one = grouped && request.groups.size() == 1;
+  std::string text = fmt::format("# {} on {} ({}){}, scope {}, {}{}{}\n", name(),
+                                 counted(ranks, ranks_are_pes_ ? "PE" : "SIP"), to_string(session.map().sip_topology),
+                                 one ? fmt::format(", group {}", fmt::join(request.groups.front(), ",")) : "",
+                                 to_string(c.scope), to_string(c.in_policy),
+                                 c.in_place                     ? ", in place"
+                                 : !options_.placed_elsewhere() ? ", out of place"
+                                                                : ", out " + to_string(c.out_policy),
+                                 ccl::rooted(op_) ? fmt::format(", root {}", c.root) : "");
   text += fmt::format(
       "# warm-up {}, iterations {}, seed {}; sizes as in nccl-tests ({}), GB/s = 10^9 B/s, bound = share of the "
       "topology's bound\n",

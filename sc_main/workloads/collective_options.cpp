@@ -130,6 +130,10 @@ void CollectiveOptions::check_numbers(Refusals& refusals) const {
   refusals.check_flag("--in-place", in_place_);
   if (warmup_ < 0) refusals.add(fmt::format("-w is {}; give 0 or more", warmup_));
   if (iterations_ < 1) refusals.add(fmt::format("-n is {}; give at least 1", iterations_));
+  for (const auto& [option, number] : {std::pair("-w", warmup_), std::pair("-n", iterations_)}) {
+    if (number > kMostIterations)
+      refusals.add(fmt::format("{} is {}; give at most {}", option, number, kMostIterations));
+  }
   refusals.check_flag("-c", check_);
 }
 

@@ -23,6 +23,9 @@ struct SizeRange {
 /// Our names and those of nccl-tests (half, float, double, bfloat16, int8, int32, int64). Throws std::invalid_argument.
 DType parse_dtype_option(const std::string& text);
 
+/// Of -n and -w of collectives: each iteration is remembered until the row is made.
+inline constexpr int kMostIterations = 1'000'000;
+
 /// "1 SIP", "2 SIPs".
 std::string counted(std::int64_t number, const std::string& thing);
 

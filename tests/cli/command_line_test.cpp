@@ -57,6 +57,8 @@ TEST(CommandLine, SaysWhatIsNotInThisVersion) {
 TEST(CommandLine, RefusesGroupsThatThereAreNot) {
   const Tool tool;
   const auto group = [&](const std::string& text) { return tool({"run", "all_reduce", "--group", text}); };
+  EXPECT_THAT(tool({"run", "all_reduce", "--topology", "ring8", "-b", "1K", "--group", "3,4"}).out,
+              StartsWith("# all_reduce on 8 SIPs (ring_1d), group 3,4, scope sip, "));
   expect_refused(group("x"), "--group 'x': 'x' is no rank; give ranks and commas, as 0,2,3");
   expect_refused(group("0,2"), "--group '0,2': there is no rank 2; give 0 to 1");
   expect_refused(group("1,1"), "--group '1,1': rank 1 stands in it twice");
@@ -157,6 +159,9 @@ TEST(CommandLine, WhatAFileOrAnotherOptionRefusesHidesNoValue) {
                  "the argument ('x') for option '--warmup' is invalid" + help + next +
                      "option '--warmup' cannot be specified more than once" + help + next +
                      "the argument ('x') for option '--iters' is invalid" + help);
+  expect_refused(tool({"run", "all_reduce", "-w", "2147483647", "-n", "1000001"}),
+                 "-w is 2147483647; give at most 1000000" + next + "-n is 1000001; give at most 1000000");
+  expect_refused(tool({"tune", "-n", "1000001"}), "--iters is '1000001'\n  hint: give an integer from 1 to 1000000");
   expect_refused(tool({"run", "all_reduce", "-w", "x", "-w", "y", "-w", "1"}),
                  "the argument ('x') for option '--warmup' is invalid" + help + next +
                      "the argument ('y') for option '--warmup' is invalid" + help + next +
