@@ -140,7 +140,9 @@ void Explanation::count_rest(const WorkCount& before, const WorkCount& after) {
 /// The first of these that holds says what limits.
 std::string Explanation::judge() const {
   const ccl::Bound bound = ccl::largest(bounds_), latency = ccl::named(bounds_, "latency");
-  if (bound.ns <= 0) return "nothing: there is nothing to move";
+  if (bound.ns <= 0) {
+    return ns_ > 0 ? "copies on the SIP: there is only one contribution" : "nothing: there is nothing to move";
+  }
   const auto busiest = std::max_element(links_.begin(), links_.end(),
                                         [](const LinkClass& a, const LinkClass& b) { return a.most < b.most; });
   const bool any = busiest != links_.end();

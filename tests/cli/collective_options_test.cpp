@@ -96,6 +96,17 @@ TEST(Explain, TellsEstimatesFromBounds) {
     EXPECT_FALSE(candidate.at("at_least").get<bool>()) << candidate.at("algorithm");
 }
 
+TEST(Explain, OneContributionIsOnlyCopied) {
+  const Tool tool;
+  const auto limit = [&](const std::string& op) {
+    const ordered_json json =
+        parsed(tool({"run", op, "--topology", "minimal", "-b", "4K", "--explain", "--json", "-"}));
+    return json.at("results").at(0).at("explain").at("limit").get<std::string>();
+  };
+  EXPECT_EQ(limit("all_to_all"), "copies on the SIP: there is only one contribution");
+  EXPECT_EQ(limit("all_reduce"), "nothing: there is nothing to move");
+}
+
 TEST(Explain, NamesWhatLimits) {
   const Tool tool;
   const auto limit = [&](const std::vector<std::string>& more) {
