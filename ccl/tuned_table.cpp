@@ -82,13 +82,14 @@ void TunedTable::read(const ConfigNode& list, const std::vector<std::string>& al
     if (const auto index = read_name(*scope, "tuned.scope", names_of<Scope>(3), problems))
       row.scope = static_cast<Scope>(*index);
     row.bytes = read_numbers(*bytes, "tuned.bytes", kBytes, problems);
+    const bool read = row.bytes.size() == bytes->items.size();
     if (std::adjacent_find(row.bytes.begin(), row.bytes.end(), std::greater_equal<>()) != row.bytes.end())
       problems.add(bytes->where, "tuned.bytes do not rise", "give sizes from small to large, each once");
     if (!expect_map(*times, "tuned.time_ns", {}, problems)) continue;
     check_keys(*times, "tuned.time_ns", algorithms, problems);
     for (const auto& [name, key_where, values] : times->entries) {
       const std::vector<std::uint64_t> ns = read_numbers(values, "tuned.time_ns." + name, kTime, problems);
-      if (ns.size() != row.bytes.size())
+      if (read && ns.size() == values.items.size() && ns.size() != row.bytes.size())
         problems.add(values.where, fmt::format("{} times for {} sizes", ns.size(), row.bytes.size()),
                      "give one time for each of tuned.bytes");
       row.ns[name].assign(ns.begin(), ns.end());

@@ -14,6 +14,7 @@
 namespace kernbench::test {
 namespace {
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 /// Two entries of one algorithm that serves all_reduce over SIPs, and what was measured of them.
 std::string ccl_yaml(const MachineMap& map) {
@@ -299,6 +300,10 @@ TEST(TunedTable, ErrorsHaveAPlace) {
   };
   EXPECT_THAT(error_of("  - {machine: m, op: all_reduce, scope: sip, bytes: [1, 2], time_ns: {a: [1]}}\n"),
               HasSubstr(":3:74: error: 1 times for 2 sizes\n  hint: give one time for each of tuned.bytes"));
+  const std::string wrong = error_of("  - {machine: m, op: all_reduce, scope: sip, bytes: [-1], time_ns: {a: [x]}}\n");
+  EXPECT_THAT(wrong, HasSubstr("tuned.bytes is '-1'"));
+  EXPECT_THAT(wrong, HasSubstr("tuned.time_ns.a is 'x'"));
+  EXPECT_THAT(wrong, Not(HasSubstr(" times for "))) << "follows from what is wrong anyhow";
   EXPECT_THAT(error_of("  - {machine: m, op: all_reduce, scope: sip, bytes: [2, 2], time_ns: {a: [1, 1]}}\n"),
               HasSubstr(":3:53: error: tuned.bytes do not rise"));
   EXPECT_THAT(error_of("  - {machine: m, op: allreduce, scope: sip, bytes: [2], time_ns: {a: [1]}}\n"),
