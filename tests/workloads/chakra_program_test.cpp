@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "sc_main/workloads/chakra/program.h"
 #include "tests/support/test_folder.h"
 #include "tests/workloads/chakra_writer.h"
@@ -258,6 +260,15 @@ TEST_F(ChakraProgram, RefusesMissingFilesByName) {
   EXPECT_EQ(reading("[0]"), "groups.json: error: no JSON object" + hint);
   EXPECT_EQ(reading("{\"1\": 0}"), "groups.json: error: group '1' is no list of ranks" + hint);
   EXPECT_EQ(reading("{\"1\": [0.5]}"), "groups.json: error: group '1' holds '0.5'" + hint);
+  EXPECT_EQ(reading("{\"1\": [4294967296, -1], \"2\": []}"),
+            "groups.json: error: group '1' holds '4294967296'" + hint + "\ngroups.json: error: group '1' holds '-1'" +
+                hint + "\ngroups.json: error: group '2' is no list of ranks" + hint);
+  std::filesystem::create_directory(folder_.file("d.json"));
+  EXPECT_EQ(thrown([&] { read_groups(folder_.file("d.json")); }), "d.json: error: is a directory");
+  EXPECT_EQ(thrown([&] { read_groups(folder_.file("none.json")); }),
+            "none.json: error: cannot be read: No such file or directory");
+  EXPECT_EQ(reading("{\n  \"1\": [0,, 1]\n}"), "groups.json:2:11: error: not valid JSON" + hint);
+  EXPECT_EQ(reading(""), "groups.json:1:1: error: not valid JSON" + hint);
 }
 
 }  // namespace

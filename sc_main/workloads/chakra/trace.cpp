@@ -6,6 +6,9 @@
 #include <google/protobuf/stubs/logging.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -225,9 +228,11 @@ void read_metadata(const wire::Node& wire, RankTrace& trace, Problems& problems)
 
 std::string contents_of(const std::string& file) {
   std::ifstream in(file, std::ios::binary);
+  if (!in) throw ConfigError({file, 0, 0}, fmt::format("cannot be read: {}", std::strerror(errno)));
+  if (fs::is_directory(file)) throw ConfigError({file, 0, 0}, "is a directory");
   std::ostringstream text;
   text << in.rdbuf();
-  if (!in) throw ConfigError({file, 0, 0}, "cannot be read");
+  if (!in) throw ConfigError({file, 0, 0}, "cannot be read: input error");
   return text.str();
 }
 
@@ -368,20 +373,45 @@ std::vector<std::string> trace_files(const std::string& prefix) {
   return files;
 }
 
+namespace {
+constexpr const char* kGroups = "expected as in {\"1\": [0, 1], \"2\": [2, 3]}";
+
+/// Where a text stops being JSON.
+Location end_of_json(const std::string& file, const std::string& text) {
+  std::size_t last = 0;
+  try {
+    const Json ignored = Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    last = error.byte;  // counted from 1
+  }
+  const std::string before = text.substr(0, last > 0 ? last - 1 : 0);
+  const auto lines = static_cast<unsigned>(std::count(before.begin(), before.end(), '\n'));
+  return {file, lines + 1, static_cast<unsigned>(before.size() - (before.rfind('\n') + 1)) + 1};
+}
+}  // namespace
+
 std::map<std::string, std::vector<int>> read_groups(const std::string& file) {
-  const Json json = Json::parse(contents_of(file), nullptr, false);
-  const auto wrong = [&](const std::string& what) {
-    throw ConfigError({file, 0, 0}, what, "expected as in {\"1\": [0, 1], \"2\": [2, 3]}");
-  };
-  if (json.is_discarded() || !json.is_object()) wrong("no JSON object");
+  const std::string text = contents_of(file);
+  const Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded()) throw ConfigError(end_of_json(file, text), "not valid JSON", kGroups);
+  Problems problems;
+  const auto wrong = [&](const std::string& what) { problems.add({file, 0, 0}, what, kGroups); };
+  if (!json.is_object()) throw ConfigError({file, 0, 0}, "no JSON object", kGroups);
   std::map<std::string, std::vector<int>> groups;
   for (const auto& [name, ranks] : json.items()) {
-    if (!ranks.is_array() || ranks.empty()) wrong(fmt::format("group {} is no list of ranks", quote(name)));
+    if (!ranks.is_array() || ranks.empty()) {
+      wrong(fmt::format("group {} is no list of ranks", quote(name)));
+      continue;
+    }
     for (const Json& rank : ranks) {
-      if (!rank.is_number_integer()) wrong(fmt::format("group {} holds {}", quote(name), quote(rank.dump())));
-      groups[name].push_back(rank.get<int>());
+      if (!rank.is_number_integer() || rank < 0 || rank > INT_MAX) {
+        wrong(fmt::format("group {} holds {}", quote(name), quote(rank.dump())));
+      } else {
+        groups[name].push_back(rank.get<int>());
+      }
     }
   }
+  problems.throw_if_any();
   return groups;
 }
 
