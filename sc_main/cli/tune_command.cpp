@@ -81,10 +81,10 @@ class Tuning {
     refusals.from([this] { sizes_ = options_.sizes.sizes(); });
     refusals.from([this] { scope_ = parse_name<Scope>("--scope", options_.scope, 3); });
     refusals.from([this] { parse_fidelity(options_.fidelity); });
-    if (options_.iterations == 0 || options_.iterations > unsigned{kMostIterations}) {
+    if (options_.iterations == 0) refusals.add("--iters is '0'", "give an integer of at least 1");
+    if (options_.iterations > unsigned{kMostIterations})
       refusals.add(fmt::format("--iters is '{}'", options_.iterations),
-                   fmt::format("give an integer from 1 to {}", kMostIterations));
-    }
+                   fmt::format("give at most {}", kMostIterations));
     if (options_.jobs == 0) refusals.add("--jobs is '0'", "give an integer of at least 1");
     refusals.throw_if_any();
     registry_ = ccl::Registry(options_.ccl);
