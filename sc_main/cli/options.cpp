@@ -82,6 +82,18 @@ UsageError unknown(const std::string& given, const po::options_description& opti
                     near.empty() ? "see --help" : fmt::format("did you mean '{}'?", near));
 }
 
+/// Empty, these would say nothing of what was meant, as in --ccl "$CCL" of a script.
+constexpr std::array<const char*, 13> kNeverEmpty{"algorithm",  "ccl",       "comm-group-configuration",
+                                                  "from",       "json",      "max-sim-time",
+                                                  "maxbytes",   "minbytes",  "oplog",
+                                                  "schedule",   "stepbytes", "vcd",
+                                                  "wave-window"};
+
+bool is_empty(const po::option& option) {
+  return option.value == std::vector<std::string>{""} &&
+         std::find(kNeverEmpty.begin(), kNeverEmpty.end(), option.string_key) != kNeverEmpty.end();
+}
+
 /// Refuses all values that are not of their option's type, and options given twice that take one value.
 void refuse_values(const po::parsed_options& given, const po::options_description& options) {
   std::map<std::string, int> times;
@@ -96,6 +108,8 @@ void refuse_values(const po::parsed_options& given, const po::options_descriptio
     } catch (const po::error& error) {
       refusals.add(error.what(), "see --help");
     }
+    if (is_empty(option))
+      refusals.add(fmt::format("--{} is ''", option.string_key), "give a value, or leave the option out");
     const po::option_description* known = options.find_nothrow(option.string_key, false);
     if (++times[option.string_key] == 2 && known != nullptr && takes_one(*known))
       refusals.add(fmt::format("option '--{}' cannot be specified more than once", option.string_key), "see --help");

@@ -159,9 +159,14 @@ TEST(CommandLine, WhatAFileOrAnotherOptionRefusesHidesNoValue) {
                  "the argument ('x') for option '--warmup' is invalid" + help + next +
                      "option '--warmup' cannot be specified more than once" + help + next +
                      "the argument ('x') for option '--iters' is invalid" + help);
+  const std::string leave = "\n  hint: give a value, or leave the option out";
+  expect_refused(tool({"run", "all_reduce", "--ccl", "", "--json", "", "-b", "", "-w", "x"}),
+                 "--ccl is ''" + leave + next + "--json is ''" + leave + next + "--minbytes is ''" + leave + next +
+                     "the argument ('x') for option '--warmup' is invalid" + help);
+  expect_refused(tool({"tune", "--ccl", ""}), "--ccl is ''" + leave);
   expect_refused(tool({"run", "all_reduce", "-w", "2147483647", "-n", "1000001"}),
                  "-w is 2147483647; give at most 1000000" + next + "-n is 1000001; give at most 1000000");
-  expect_refused(tool({"tune", "-n", "1000001"}), "--iters is '1000001'\n  hint: give an integer from 1 to 1000000");
+  expect_refused(tool({"tune", "-n", "1000001"}), "--iters is '1000001'\n  hint: give at most 1000000");
   expect_refused(tool({"run", "all_reduce", "-w", "x", "-w", "y", "-w", "1"}),
                  "the argument ('x') for option '--warmup' is invalid" + help + next +
                      "the argument ('y') for option '--warmup' is invalid" + help + next +
