@@ -148,7 +148,7 @@ void RuntimeImpl::barrier(int rank, const char* what, const ProcessGroup* group)
     for (const int other : std::exchange(gate.here, {})) {
       if (other != rank) scheduling->satisfied(other);
     }
-    if (members > 1 && !scheduling->last_at_barrier_goes_on()) scheduler.give_up_turn(what, [] { return true; });
+    if (members > 1) scheduling->barrier_passed(what);
     return;
   }
   scheduler.wait(what, [&gate, number] { return gate.passed != number; });

@@ -132,13 +132,20 @@ void Scheduler::give_up_turn(const std::string& waits_for, std::function<bool()>
   Worker& worker = running();
   worker.waits_for = waits_for;
   worker.until = std::move(until);
-  do yield(worker);
+  do yield(worker, State::waiting);
   while (!worker.until());
   worker.until = nullptr;
 }
 
-void Scheduler::yield(Worker& worker) {
-  worker.state = State::waiting;
+void Scheduler::line_up(const std::string& waits_for) {
+  Worker& worker = running();
+  worker.waits_for = waits_for;
+  ready_.insert(worker.rank);
+  yield(worker, State::ready);
+}
+
+void Scheduler::yield(Worker& worker, State state) {
+  worker.state = state;
   ++switches_;
   set_running(-1);
   pass_baton();

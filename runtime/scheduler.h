@@ -54,6 +54,8 @@ class Scheduler {
   void wait(const std::string& waits_for, std::function<bool()> until);
   /// As wait, but gives up this turn in any case.
   void give_up_turn(const std::string& waits_for, std::function<bool()> until);
+  /// Gives the turn to the workers that are ready, and is ready itself: the lowest rank goes on.
+  void line_up(const std::string& waits_for);
 
   /// The worker's condition may hold now. From a model's call-back or from another worker.
   void make_ready(int rank);
@@ -85,7 +87,7 @@ class Scheduler {
  private:
   Worker& running();
   void set_running(int rank) { progress_.running_rank.store(rank, std::memory_order_relaxed); }
-  void yield(Worker& worker);
+  void yield(Worker& worker, State state);
   void run(Worker& worker);
   void fail(Worker& worker, std::exception_ptr error);
   void end_live_workers();

@@ -46,6 +46,7 @@ void ConcurrentScheduling::completed(const StatePtr& state) {
   readied();
 }
 void ConcurrentScheduling::satisfied(int rank) { runtime_.scheduler.make_ready(rank); }
+void ConcurrentScheduling::barrier_passed(const std::string& barrier) { runtime_.scheduler.line_up(barrier); }
 
 void RoundsScheduling::submitted(const StatePtr& state) {
   if (runtime_.single_driver()) return runtime_.send(state);
@@ -78,6 +79,11 @@ void RoundsScheduling::announced(const StatePtr& state) {
 void RoundsScheduling::completed(const StatePtr& state) {
   wake_waiters(runtime_.scheduler, *state);
   if (draining_ && all_done(target_)) runtime_.scheduler.poke();
+}
+
+/// It resumes with the others.
+void RoundsScheduling::barrier_passed(const std::string& barrier) {
+  runtime_.scheduler.give_up_turn(barrier, [] { return true; });
 }
 
 void RoundsScheduling::all_yielded() {

@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -32,8 +33,9 @@ class Scheduling {
   virtual void readied() = 0;
   /// What worker `rank` waits for has come true by another worker's doing.
   virtual void satisfied(int rank) = 0;
-  /// The last worker to reach a barrier goes on with its turn; otherwise it yields as the others have.
-  virtual bool last_at_barrier_goes_on() const = 0;
+  /// The running worker was the last to reach a barrier: it yields as the others have, so that all go on in the order
+  /// of ranks, whoever came last.
+  virtual void barrier_passed(const std::string& barrier) = 0;
   /// Every live worker has yielded or ended.
   virtual void all_yielded() = 0;
   /// The machine has nothing left to do. True: somebody can go on all the same, and the run continues.
@@ -59,7 +61,7 @@ class ConcurrentScheduling : public Scheduling {
   void completed(const StatePtr& state) override;
   void readied() override;
   void satisfied(int rank) override;
-  bool last_at_barrier_goes_on() const override { return true; }
+  void barrier_passed(const std::string& barrier) override;
   void all_yielded() override {}
   bool starved() override { return false; }
   void clear() override { held_.clear(); }
@@ -86,7 +88,7 @@ class RoundsScheduling : public Scheduling {
   void completed(const StatePtr& state) override;
   void readied() override {}       // the drain asks
   void satisfied(int) override {}  // resumes with the others
-  bool last_at_barrier_goes_on() const override { return false; }
+  void barrier_passed(const std::string& barrier) override;
   void all_yielded() override;
   bool starved() override;
   void clear() override;

@@ -16,7 +16,7 @@ namespace kernbench::ccl {
 struct CallTensors {
   CollectiveCall call;
   LaunchMessage::TensorArg in, out;
-  int first = 0;  ///< group rank that launches before the others: the last one to reach a barrier goes on
+  int first = 0;  ///< group rank that launches before the others: the one that asks
 };
 
 inline constexpr std::int32_t kNothing = -1;

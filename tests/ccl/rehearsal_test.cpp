@@ -218,7 +218,7 @@ TEST(Rehearsal, RanksOfOneSipStartOneAfterTheOther) {
   EXPECT_NEAR(takes() - late, 3 * 1'000, 0.01);
 }
 
-/// The rank that asks first: its launch is sent before the others', as the last to reach a barrier goes on.
+/// The rank that asks first: its launch is sent before the others'.
 TEST(Rehearsal, TheRankThatAsksStartsBeforeTheOthers) {
   MachineMap map = one_sip(1, 1, 4);
   map.worst_command_latency = 1'000'000;
