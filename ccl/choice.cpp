@@ -121,12 +121,12 @@ void attempt(Candidate& candidate, Trial&& trial) {
   }
 }
 
-/// Among modelled plans as good as the first, one with a plain list goes first: its node runs ahead of what it waits
-/// for, where a periodic list keeps the assumed pace (two SIPs, 64 MiB: 0.97 of the bound against 0.80).
+/// Among estimates as good as the first, that of a plain list goes first: its node runs ahead of what it waits for,
+/// where a periodic list keeps the assumed pace (two SIPs, 64 MiB: 0.97 of the bound against 0.80). Rehearsals know.
 void prefer_plain(std::vector<Candidate>& candidates) {
   if (candidates.empty()) return;
   const Candidate best = candidates.front();
-  if (!best.unfit.empty() || !best.known || best.measured || !best.periodic) return;
+  if (!best.unfit.empty() || !best.known || best.measured || best.rehearsed || !best.periodic) return;
   const auto plain = std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& c) {
     return c.unfit.empty() && !c.measured && c.known && !c.periodic && c.ns <= best.ns * kTie;
   });

@@ -42,9 +42,13 @@ void Rehearsal::load(std::int32_t id, std::int32_t i, double now) {
   const Pe& pe = pes_[index(line.pe)];
   const std::int32_t number = access(id, i);
   const Reach& memory = memories_[accesses_[number].way];
+  Slice& slice = memories_.slice(memory.slice);
+  // The requests of one that had to wait for room follow those that give way to them.
+  const double apart =
+      line.room >= now ? 1 / std::min(memory.from.least_bytes_per_second, slice.bytes_per_second()) : 0;
   now += pe.engines.dma_setup;
   line.free = now + pe.engines.dispatch;
-  memories_.slice(memory.slice).read(now + memory.to.seconds, pe.ops[index(i)].at, pe.ops[index(i)].bytes, number);
+  slice.read(now + memory.to.seconds, pe.ops[index(i)].at, pe.ops[index(i)].bytes, apart, number);
   schedule(memory.slice);
 }
 

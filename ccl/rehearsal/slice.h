@@ -33,7 +33,9 @@ class Slice {
   double bytes_per_second() const { return bytes_per_second_; }
   /// An access to `bytes` from `at` on; its first piece comes at `time`, each byte after it `apart` later than the one
   /// before. REQUIRES: `time` is not before a time that advance() has seen.
-  void read(double time, std::uint64_t at, double bytes, std::int32_t id) { come({time, at, bytes, id, kRead}, 0); }
+  void read(double time, std::uint64_t at, double bytes, double apart, std::int32_t id) {
+    come({time, at, bytes, id, kRead}, apart);
+  }
   void write(double time, std::uint64_t at, double bytes, double apart, std::int32_t id) {
     come({time, at, bytes, id, kWrite}, apart);
   }

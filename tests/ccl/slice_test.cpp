@@ -15,7 +15,10 @@ class Served {
     double begin = -1, end = -1;  ///< of its first piece, of its last; a write: when they have entered
   };
   Served() : slice_(rates()) {}
-  void read(int id, double time, std::uint64_t at, double bytes) { slice_.read(time, at, bytes, id); }
+  void read(int id, double time, std::uint64_t at, double bytes) { slice_.read(time, at, bytes, 0, id); }
+  void read_slowly(int id, double time, std::uint64_t at, double bytes, double apart) {
+    slice_.read(time, at, bytes, apart, id);
+  }
   /// All of it there at once.
   void write(int id, double time, std::uint64_t at, double bytes) { slice_.write(time, at, bytes, 0, id); }
   void write_slowly(int id, double time, std::uint64_t at, double bytes, double apart) {
@@ -119,6 +122,17 @@ TEST(Slice, AReadWaitsWhileWritesKeepComing) {
   };
   EXPECT_GT(begins(kByte / 2), 1.5 * kTakes);
   EXPECT_LT(begins(4 * kByte), kTakes);
+}
+
+TEST(Slice, AWriteComesBetweenReadsThatComeOneByOne) {
+  const auto enters = [](double apart) {
+    Served memory;
+    memory.read_slowly(1, 0, 0, 2 * kBytes, apart);
+    memory.write(2, 1e-9, kRow, kPiece);
+    return memory[2].end;
+  };
+  EXPECT_GT(enters(0), kTakes) << "behind what the queue of reads has no room for";
+  EXPECT_NEAR(enters(kByte), 1e-9, kExact);
 }
 
 TEST(Slice, AReadAndAWriteOfAPieceEachTakeTurnsWithinAccesses) {
