@@ -312,6 +312,24 @@ void expect_conserved(TestMesh& mesh, const RandomTraffic& traffic) {
   EXPECT_EQ(responses, requests);
 }
 
+TEST(Noc, AProbeThatComesTooLateIsRefused) {
+  System system(mesh_config(1, 2));
+  HopLog log;
+  PacketInitiatorSocket& socket = *system.mesh.routers[0]->out[kEastPort];
+  socket.set_probe(&log);
+  std::string refused;
+  system.queue().at(kCycle, [&] {
+    socket.set_probe(nullptr);  // whoever watched may go
+    try {
+      socket.set_probe(&log);
+    } catch (const std::invalid_argument& error) {
+      refused = error.what();
+    }
+  });
+  sc_core::sc_start();
+  EXPECT_EQ(refused, "mesh.r0.out_e: a probe is set before the end of elaboration, or never");
+}
+
 class SocketsOfRouters : public ::testing::TestWithParam<Grade> {};
 
 TEST_P(SocketsOfRouters, MayBeWatchedOrNotAndPacketsTakeTheSameTime) {

@@ -1,4 +1,6 @@
 #pragma once
+#include <stdexcept>
+#include <string>
 #include <tlm>
 
 #include "tlm/ext/packet.h"
@@ -79,7 +81,13 @@ class PacketInitiatorSocket : public tlm::tlm_base_initiator_socket<32, PacketFo
     if (probe_ != nullptr) probe_->crossed(this->name(), packet, head, tail);
   }
   /// To be called before the end of elaboration: between routers that nobody watches packets pass beside the socket.
-  void set_probe(PacketProbe* probe) { probe_ = probe; }
+  /// Throws std::invalid_argument later.
+  void set_probe(PacketProbe* probe) {
+    if (probe != nullptr && sc_core::sc_get_status() > sc_core::SC_BEFORE_END_OF_ELABORATION)
+      throw std::invalid_argument(std::string(this->name()) +
+                                  ": a probe is set before the end of elaboration, or never");
+    probe_ = probe;
+  }
   bool probed() const { return probe_ != nullptr; }
 
  private:
