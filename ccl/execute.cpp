@@ -38,6 +38,7 @@ constexpr std::int64_t kFirstWindowBytes = 64 << 10;
 /// what the window is on a 4 x 4 grid with messages of 4 KiB
 constexpr std::size_t kValuesOfRegion = 4;
 constexpr std::int64_t kMostWindowBytes = 1 << 20;  ///< assumed: two of them leave most of TCM free
+bool receives(StepKind kind) { return kind == StepKind::receive_copy || kind == StepKind::receive_reduce; }
 bool reads_other(StepKind kind) { return kind == StepKind::copy || kind == StepKind::reduce; }
 
 /// Fills in the flags that depend on the order in which the entries of one round run.
@@ -241,8 +242,8 @@ void Executor::store_next(std::size_t count) {
   stored_ = 0;
 }
 
-/// Blocks that no step works on only change place; there is time for them between the steps, from the second one on,
-/// and they take turns with what the steps load and store.
+/// Blocks that no step works on only change place; there is time for them between the steps, behind the first one if it
+/// sends, before it if it waits for others; they take turns with what the steps load and store.
 void Executor::run() {
   const std::int64_t rounds = lane_.rounds();
   const std::size_t entries = program_.entries.size();
@@ -250,13 +251,14 @@ void Executor::run() {
   for (std::uint32_t b = 0; b < program_.blocks.size(); ++b) {
     if (!program_.blocks[b].used) idle.push_back(b);
   }
+  const std::size_t before = entries > 0 && receives(program_.entries.front().kind) ? 1 : 0;
   for (std::int64_t first = 0; first < rounds + static_cast<std::int64_t>(stages_) - 1; ++first) {
     if (first < rounds) begin_round(first);
     loaded_ = reached_ = 0;
     std::size_t moved = 0;
     for (std::size_t i = 0; i <= entries; ++i) {
       if (in_turns_ && i < entries) load_ahead(i, first);
-      const auto due = [&] { return i == entries || moved * entries < i * idle.size(); };
+      const auto due = [&] { return i == entries || moved * entries < (i + before) * idle.size(); };
       for (; first < rounds && moved < idle.size() && due(); ++moved) move(idle[moved], first);
       if (i == entries) break;
       const NodeProgram::Entry& entry = program_.entries[i];

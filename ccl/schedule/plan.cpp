@@ -302,6 +302,8 @@ Plan plan_hierarchical(const char* algorithm, const PlanRequest& request) {
       return plan_product(algorithm, request);
     case CollectiveOp::all_gather:
     case CollectiveOp::reduce_scatter: {
+      // Of ranks that all have a link to each other, the product is their pairs.
+      if (request.cubes() == 1 && request.kind == kFullyConnected) return plan_direct(algorithm, request);
       const double part = lane_bytes(request) / request.nodes();
       const Cut cut = cut_pieces(part, message_limit(request, request.slot_bytes), kMostBlocks / request.nodes());
       const int lambda = choose_lambda(request, request.sip, part / (cut.pieces * static_cast<double>(cut.rounds)));

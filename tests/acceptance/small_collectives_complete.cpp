@@ -11,7 +11,8 @@ using Words = std::vector<std::string>;
 class SmallData : public testing::TestWithParam<std::pair<const char*, Words>> {};
 
 TEST_P(SmallData, TakesAtMostOneAndAHalfTimesTheBound) {
-  for (const char* op : {"all_reduce", "all_gather", "reduce_scatter", "all_to_all"}) {
+  for (const char* op : {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather",
+                         "scatter", "send_recv"}) {
     for (const char* scope : {"sip", "cube"}) {
       for (const char* fidelity : {"fast", "accurate"}) {
         const auto json = run_json(with(

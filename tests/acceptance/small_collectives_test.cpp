@@ -59,7 +59,7 @@ TEST(SmallCollectives, TakeAtMostOneAndAHalfTimesTheBoundOnTheDefaultMachine) {
   const std::vector<Case> cases = {{"all_reduce", "sip", "flood"},      {"all_gather", "sip", "direct"},
                                    {"reduce_scatter", "sip", "direct"}, {"all_to_all", "sip", "direct"},
                                    {"all_reduce", "cube", "flood"},     {"reduce_scatter", "cube", "funnel"},
-                                   {"all_to_all", "cube", "auto"}};
+                                   {"all_to_all", "cube", "auto"},      {"gather", "sip", "auto"}};
   expect_near_the_bound({}, cases);
   expect_near_the_bound({}, {cases[3], cases[4], cases[5]}, "accurate");
 }

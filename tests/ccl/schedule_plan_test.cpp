@@ -228,7 +228,7 @@ TEST(Plans, RefuseWhatTheyCannotDo) {
 }
 
 /// 128 lanes of a SIP with seven links of 128 GB/s.
-Plan connected(std::int32_t kind, std::int64_t bytes) {
+PlanRequest seven_links(std::int32_t kind, std::int64_t bytes) {
   PlanRequest request;
   request.op = CollectiveOp::all_gather;
   request.kind = kind;
@@ -237,8 +237,10 @@ Plan connected(std::int32_t kind, std::int64_t bytes) {
   request.lanes = 128;
   request.bytes = bytes;
   request.sip.hop_seconds = 0.75e-6;
-  return plan_direct("direct", request);
+  return request;
 }
+
+Plan connected(std::int32_t kind, std::int64_t bytes) { return plan_direct("direct", seven_links(kind, bytes)); }
 
 TEST(Plans, LanesThatWouldCrowdTheLinksKeepPace) {
   // 96 kB cover a link, six times that are under way: 7 x 576 kB over 128 lanes are 7.7 messages of 4 KiB each.
@@ -251,6 +253,18 @@ TEST(Plans, LanesThatWouldCrowdTheLinksKeepPace) {
   EXPECT_EQ(small.schedule->pace, 0);
   EXPECT_TRUE(small.schedule->turns.empty());
   EXPECT_EQ(connected(kSwitch, 64 << 20).schedule->pace, 0);
+}
+
+TEST(Plans, LevelsOfRanksAloneThatAreAllConnectedAreTheirPairs) {
+  for (const CollectiveOp op : {CollectiveOp::all_gather, CollectiveOp::reduce_scatter}) {
+    PlanRequest request = seven_links(kFullyConnected, 64 << 20);
+    request.op = op;
+    const Plan levels = plan_hierarchical("hierarchical", request), pairs = plan_direct("direct", request);
+    EXPECT_EQ(levels.schedule->algorithm, "hierarchical");
+    EXPECT_EQ(levels.schedule->pace, 8);
+    EXPECT_EQ(levels.schedule->turns.size(), pairs.schedule->turns.size());
+    EXPECT_EQ(levels.seconds, pairs.seconds);
+  }
 }
 
 /// 16 lanes of each of 16 SIPs with links of 128 GB/s.
