@@ -34,6 +34,7 @@ Plan::Plan(SystemSpec the_spec) : spec(std::move(the_spec)) {
   map.packet_latency = [latency](NodeId from, NodeId to, std::uint32_t bytes) {
     return latency->packet(from, to, bytes);
   };
+  map.io_command = spec.sip.io.cpu.command;
   map.worst_command_latency = latency->worst_command();
 }
 

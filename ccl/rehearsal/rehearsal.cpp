@@ -10,9 +10,6 @@
 namespace kernbench::ccl {
 namespace {
 
-/// That IO_CPU is busy with a command.   source: topology/presets/default.yaml, io_chiplet.cpu.command
-constexpr double kCommand = 10e-9;
-
 std::uint64_t number_of(PeCoord pe) { return std::uint64_t{pe.sip} << 32 | std::uint64_t{pe.cube} << 16 | pe.pe; }
 
 /// What another rank that is a PE has there.
@@ -79,8 +76,10 @@ bool Rehearsal::record(const Collective& collective, const CallTensors& tensors,
       pe.cpu = starts[coord.sip];
       pes_.push_back(std::move(pe));
     }
-    // Its command, one that may be in service, and the way to the PE.
-    if (group.ranks_are_pes()) starts[group.pes[rank].sip] += seconds(map_.worst_command_latency) + 2 * kCommand;
+    // The command to its cube, one that may be in service, and the way to the PE: IoCpu's start time.
+    if (group.ranks_are_pes()) {
+      starts[group.pes[rank].sip] += seconds(2 * map_.io_command + map_.worst_command_latency);
+    }
   }
   lines_.resize(kEngines * pes_.size() + 2 * queues_.size());
   for (std::size_t p = 0; p < pes_.size(); ++p) link(p);

@@ -216,6 +216,9 @@ TEST(Rehearsal, RanksOfOneSipStartOneAfterTheOther) {
   const double late = takes();
   map.worst_command_latency = 2'000'000;
   EXPECT_NEAR(takes() - late, 3 * 1'000, 0.01);
+  const double later = takes();
+  map.io_command = 100'000;
+  EXPECT_NEAR(takes() - later, 3 * 2 * 100, 0.01);
 }
 
 /// The rank that asks first: its launch is sent before the others'.

@@ -83,6 +83,7 @@ class MachineMap {
   std::vector<LinkBundle> cube_links;        ///< between cubes of a SIP, and between its row-0 cubes and the IO chiplet
   /// 16 hex digits over every value of the machine that moves times of collectives; empty: nobody has made them.
   std::string fingerprint;
+  Ps io_command = 0;             ///< that IO_CPU is busy with a command
   Ps worst_command_latency = 0;  ///< IO_CPU to the farthest PE, with every hop's worst wait (commands have priority)
 
   std::uint16_t cubes_per_sip() const { return static_cast<std::uint16_t>(cube_w * cube_h); }
