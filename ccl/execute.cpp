@@ -242,8 +242,9 @@ void Executor::store_next(std::size_t count) {
   stored_ = 0;
 }
 
-/// Blocks that no step works on only change place; there is time for them between the steps, behind the first one if it
-/// sends, before it if it waits for others; they take turns with what the steps load and store.
+/// Blocks that no step works on only change place; there is time for them between the steps, from the second one on,
+/// and they take turns with what the steps load and store. A list that begins by waiting has time before, for a single
+/// one.
 void Executor::run() {
   const std::int64_t rounds = lane_.rounds();
   const std::size_t entries = program_.entries.size();
@@ -251,10 +252,11 @@ void Executor::run() {
   for (std::uint32_t b = 0; b < program_.blocks.size(); ++b) {
     if (!program_.blocks[b].used) idle.push_back(b);
   }
-  const std::size_t before = entries > 0 && receives(program_.entries.front().kind) ? 1 : 0;
+  const bool waits = idle.size() == 1 && entries > 0 && receives(program_.entries.front().kind);
   for (std::int64_t first = 0; first < rounds + static_cast<std::int64_t>(stages_) - 1; ++first) {
     if (first < rounds) begin_round(first);
     loaded_ = reached_ = 0;
+    const std::size_t before = waits && first == 0 ? 1 : 0;
     std::size_t moved = 0;
     for (std::size_t i = 0; i <= entries; ++i) {
       if (in_turns_ && i < entries) load_ahead(i, first);

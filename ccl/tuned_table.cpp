@@ -15,13 +15,15 @@ namespace {
 
 constexpr IntegerRange kBytes{1, std::uint64_t{1} << 50}, kTime{0, std::uint64_t{1} << 50};
 
-std::vector<std::uint64_t> read_numbers(const ConfigNode& list, const std::string& what, const IntegerRange& range,
-                                        Problems& problems) {
+/// All of a list, or nothing if one is wrong.
+std::optional<std::vector<std::uint64_t>> read_numbers(const ConfigNode& list, const std::string& what,
+                                                       const IntegerRange& range, Problems& problems) {
+  if (!expect_list(list, what, "integers", problems)) return std::nullopt;
   std::vector<std::uint64_t> numbers;
-  if (!expect_list(list, what, "integers", problems)) return numbers;
   for (const ConfigNode& item : list.items) {
     if (const auto number = read_integer(item, what, range, problems)) numbers.push_back(*number);
   }
+  if (numbers.size() != list.items.size()) return std::nullopt;
   return numbers;
 }
 
@@ -81,18 +83,19 @@ void TunedTable::read(const ConfigNode& list, const std::vector<std::string>& al
       row.op = static_cast<CollectiveOp>(*index);
     if (const auto index = read_name(*scope, "tuned.scope", names_of<Scope>(3), problems))
       row.scope = static_cast<Scope>(*index);
-    row.bytes = read_numbers(*bytes, "tuned.bytes", kBytes, problems);
-    const bool read = row.bytes.size() == bytes->items.size();
+    const auto sizes = read_numbers(*bytes, "tuned.bytes", kBytes, problems);
+    row.bytes = sizes.value_or(row.bytes);
     if (std::adjacent_find(row.bytes.begin(), row.bytes.end(), std::greater_equal<>()) != row.bytes.end())
       problems.add(bytes->where, "tuned.bytes do not rise", "give sizes from small to large, each once");
     if (!expect_map(*times, "tuned.time_ns", {}, problems)) continue;
     check_keys(*times, "tuned.time_ns", algorithms, problems);
     for (const auto& [name, key_where, values] : times->entries) {
-      const std::vector<std::uint64_t> ns = read_numbers(values, "tuned.time_ns." + name, kTime, problems);
-      if (read && ns.size() == values.items.size() && ns.size() != row.bytes.size())
-        problems.add(values.where, fmt::format("{} times for {} sizes", ns.size(), row.bytes.size()),
+      const auto ns = read_numbers(values, "tuned.time_ns." + name, kTime, problems);
+      if (!ns) continue;
+      if (sizes && ns->size() != sizes->size())
+        problems.add(values.where, fmt::format("{} times for {} sizes", ns->size(), sizes->size()),
                      "give one time for each of tuned.bytes");
-      row.ns[name].assign(ns.begin(), ns.end());
+      row.ns[name].assign(ns->begin(), ns->end());
     }
     rows_.push_back(std::move(row));
   }

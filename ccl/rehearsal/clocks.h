@@ -49,7 +49,7 @@ class Rehearsal {
     std::priority_queue<std::pair<double, double>, std::vector<std::pair<double, double>>, std::greater<>>
         under_way;  ///< loads, stores: when their places are given back, as far as that is known; bytes
     double bytes_under_way = 0;
-    double room = 0;  ///< when there has been room for the first op
+    double room = -1;  ///< when there came to be room for the first op; before all times if it never waited
   };
   struct Pe {
     Pe(PeCoord at, const PeRates& rates) : coord(at), engines(rates) {}

@@ -83,11 +83,13 @@ UsageError unknown(const std::string& given, const po::options_description& opti
 }
 
 /// Empty, these would say nothing of what was meant, as in --ccl "$CCL" of a script.
-constexpr std::array<const char*, 13> kNeverEmpty{"algorithm",  "ccl",       "comm-group-configuration",
-                                                  "from",       "json",      "max-sim-time",
-                                                  "maxbytes",   "minbytes",  "oplog",
-                                                  "schedule",   "stepbytes", "vcd",
-                                                  "wave-window"};
+constexpr std::array kNeverEmpty{"algorithm",  "ccl",          "comm-group-configuration",
+                                 "csv",        "export",       "from",
+                                 "json",       "max-sim-time", "maxbytes",
+                                 "minbytes",   "oplog",        "output",
+                                 "plot",       "schedule",     "stepbytes",
+                                 "store",      "vcd",          "wave-filter",
+                                 "wave-window"};
 
 bool is_empty(const po::option& option) {
   return option.value == std::vector<std::string>{""} &&

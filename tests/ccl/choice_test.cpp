@@ -304,6 +304,10 @@ TEST(TunedTable, ErrorsHaveAPlace) {
   EXPECT_THAT(wrong, HasSubstr("tuned.bytes is '-1'"));
   EXPECT_THAT(wrong, HasSubstr("tuned.time_ns.a is 'x'"));
   EXPECT_THAT(wrong, Not(HasSubstr(" times for "))) << "follows from what is wrong anyhow";
+  const std::string none =
+      error_of("  - {machine: m, op: all_reduce, scope: sip, bytes: 5, time_ns: {a: 1, b: [1, 2]}}\n");
+  EXPECT_THAT(none, HasSubstr("tuned.bytes is '5', not a list"));
+  EXPECT_THAT(none, Not(HasSubstr(" times for ")));
   EXPECT_THAT(error_of("  - {machine: m, op: all_reduce, scope: sip, bytes: [2, 2], time_ns: {a: [1, 1]}}\n"),
               HasSubstr(":3:53: error: tuned.bytes do not rise"));
   EXPECT_THAT(error_of("  - {machine: m, op: allreduce, scope: sip, bytes: [2], time_ns: {a: [1]}}\n"),

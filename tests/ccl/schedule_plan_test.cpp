@@ -255,7 +255,7 @@ TEST(Plans, LanesThatWouldCrowdTheLinksKeepPace) {
   EXPECT_EQ(connected(kSwitch, 64 << 20).schedule->pace, 0);
 }
 
-TEST(Plans, LevelsOfRanksAloneThatAreAllConnectedAreTheirPairs) {
+TEST(Plans, LevelsOfRanksAloneThatAreAllConnectedAreTheirPairsForLargeData) {
   for (const CollectiveOp op : {CollectiveOp::all_gather, CollectiveOp::reduce_scatter}) {
     PlanRequest request = seven_links(kFullyConnected, 64 << 20);
     request.op = op;
@@ -264,6 +264,11 @@ TEST(Plans, LevelsOfRanksAloneThatAreAllConnectedAreTheirPairs) {
     EXPECT_EQ(levels.schedule->pace, 8);
     EXPECT_EQ(levels.schedule->turns.size(), pairs.schedule->turns.size());
     EXPECT_EQ(levels.seconds, pairs.seconds);
+    // 128 lanes with four messages of 4 KiB for each of 8 ranks are 16 MiB; with fewer, pace costs more than it brings.
+    request.bytes = 16 << 20;
+    EXPECT_GT(plan_hierarchical("hierarchical", request).schedule->pace, 0);
+    request.bytes = (16 << 20) - 1024;
+    EXPECT_EQ(plan_hierarchical("hierarchical", request).schedule->pace, 0);
   }
 }
 

@@ -163,7 +163,9 @@ TEST(CommandLine, WhatAFileOrAnotherOptionRefusesHidesNoValue) {
   expect_refused(tool({"run", "all_reduce", "--ccl", "", "--json", "", "-b", "", "-w", "x"}),
                  "--ccl is ''" + leave + next + "--json is ''" + leave + next + "--minbytes is ''" + leave + next +
                      "the argument ('x') for option '--warmup' is invalid" + help);
-  expect_refused(tool({"tune", "--ccl", ""}), "--ccl is ''" + leave);
+  expect_refused(tool({"tune", "--ccl", "", "-o", ""}), "--ccl is ''" + leave + next + "--output is ''" + leave);
+  expect_refused(tool({"sweep", "s.yaml", "--store", "", "--csv", "", "--export", ""}),
+                 "--store is ''" + leave + next + "--csv is ''" + leave + next + "--export is ''" + leave);
   expect_refused(tool({"run", "all_reduce", "-w", "2147483647", "-n", "1000001"}),
                  "-w is 2147483647; give at most 1000000" + next + "-n is 1000001; give at most 1000000");
   expect_refused(tool({"tune", "-n", "1000001"}), "--iters is '1000001'\n  hint: give at most 1000000");

@@ -268,6 +268,7 @@ TEST_F(ChakraProgram, RefusesMissingFilesByName) {
   EXPECT_EQ(thrown([&] { read_groups(folder_.file("none.json")); }),
             "none.json: error: cannot be read: No such file or directory");
   EXPECT_EQ(reading("{\n  \"1\": [0,, 1]\n}"), "groups.json:2:11: error: not valid JSON" + hint);
+  EXPECT_EQ(reading("{\"1\": [1e400]}"), "groups.json: error: not valid JSON" + hint);
   EXPECT_EQ(reading(""), "groups.json:1:1: error: not valid JSON" + hint);
 }
 

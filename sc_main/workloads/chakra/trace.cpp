@@ -376,13 +376,15 @@ std::vector<std::string> trace_files(const std::string& prefix) {
 namespace {
 constexpr const char* kGroups = "expected as in {\"1\": [0, 1], \"2\": [2, 3]}";
 
-/// Where a text stops being JSON.
+/// Where a text stops being JSON; the file alone if that is not known, as of numbers that are too large.
 Location end_of_json(const std::string& file, const std::string& text) {
   std::size_t last = 0;
   try {
     const Json ignored = Json::parse(text);
   } catch (const Json::parse_error& error) {
     last = error.byte;  // counted from 1
+  } catch (const Json::exception&) {
+    return {file, 0, 0};
   }
   const std::string before = text.substr(0, last > 0 ? last - 1 : 0);
   const auto lines = static_cast<unsigned>(std::count(before.begin(), before.end(), '\n'));
