@@ -84,18 +84,19 @@ void Rehearsal::serve(std::uint32_t slice, double now) {
   schedule(slice);
 }
 
-/// Its packets give way to the next access's, one by one: of a load as the first comes, of a store as it has entered.
+/// Its packets give way to the next access's: of a load as the first comes, of a store as its first train is answered.
 void Rehearsal::progress(const Slice::Progress& progress) {
   Access& access = accesses_[progress.id];
   Line& line = lines_[index(access.line)];
   const Pe& pe = pes_[index(line.pe)];
   const Reach& memory = memories_[access.way];
   const bool load = pe.ops[index(access.op)].kind == Kind::load;
+  const Slice& slice = memories_.slice(memory.slice);
   const Way& back = memory.from;
   if (progress.first) {
-    double head = progress.begin;
+    double head = progress.begin + (load ? memory.seconds : slice.answer_seconds());
     if (load) {
-      head = through(back.out, head + memory.seconds, access.bytes);
+      head = through(back.out, head, access.bytes);
       head = ways_[ways_.port_in(pe.coord)].pass(head, access.bytes);
     }
     access.first = head + back.seconds;
@@ -103,14 +104,11 @@ void Rehearsal::progress(const Slice::Progress& progress) {
     consider(access.line);
   }
   if (!progress.last) return;
-  const double tcm = pe.engines.tcm_latency;
-  double end = 0;
+  double end = progress.end + slice.answer_seconds() + back.seconds;
   if (load) {
-    const double rate = std::min(back.least_bytes_per_second, memories_.slice(memory.slice).bytes_per_second());
-    end = std::max(access.first + access.bytes / rate, progress.end + memory.seconds + back.seconds) + tcm;
-  } else {
-    const double rate = memory.to.least_bytes_per_second;
-    end = std::max(access.first + access.bytes / rate, progress.end + back.seconds);
+    const double rate = std::min(back.least_bytes_per_second, slice.bytes_per_second());
+    end = std::max(access.first + access.bytes / rate, progress.end + memory.seconds + back.seconds);
+    end += pe.engines.tcm_latency;
   }
   accesses_.remove(progress.id);
   done(line.pe, access.op, end);

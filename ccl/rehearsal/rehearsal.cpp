@@ -92,7 +92,8 @@ void Rehearsal::link(std::size_t p) {
   for (std::size_t line = 0; line < kEngines; ++line) lines_[kEngines * p + line].pe = static_cast<std::int32_t>(p);
   pe.states.resize(pe.ops.size());
   pe.edges.assign(2 * pe.ops.size(), kNothing);
-  for (std::size_t i = 0; i < pe.ops.size(); ++i) {
+  // From the last on, so that those that wait for one op come in the order in which they are issued.
+  for (std::size_t i = pe.ops.size(); i-- > 0;) {
     if (pe.ops[i].kind == Kind::send || pe.ops[i].kind == Kind::recv)
       lines_[index(line_of(static_cast<std::int32_t>(p), pe.ops[i]))].pe = static_cast<std::int32_t>(p);
     if (pe.ops[i].kind == Kind::wait) continue;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ccl/level_cost.h"
+#include "tlm/ext/packet.h"
 
 namespace kernbench::ccl {
 namespace {
@@ -13,6 +14,10 @@ namespace {
 /// tRTW; tCWL + BL + tWTR_L. Those after a burst count from its end: less BL, of two cycles
 constexpr double kOpenToRead = 31, kOpenToWrite = 15, kClose = 26, kStaysOpen = 45, kReadToClose = 9 - 2,
                  kWriteToClose = 45 - 2, kReadToWrite = 20 - 2, kWriteToRead = 22 - 2;
+/// From a read command to the end of its data: tCL and BL. What a read of an open row takes beside is the controller's.
+/// source: the same
+constexpr double kReadData = 20 + 2;
+constexpr double kTrainBytes = kMaxTrainBytes;
 /// Bytes of a row of one bank of each of four groups, and of a queue of 32 bursts, at the rate of a pseudo channel.
 /// assumed: HBM3-6400
 constexpr double kRowBytes = 4096, kQueueBytes = 1024, kRowRate = 25.6e9;
@@ -26,7 +31,8 @@ constexpr double kPieces = 8;
 
 Slice::Slice(const PeRates& rates)
     : bytes_per_second_(static_cast<double>(rates.hbm_slice.bytes_per_second())),
-      cycle_(seconds(rates.engines.hbm_open) / kOpenToRead) {
+      cycle_(seconds(rates.engines.hbm_open) / kOpenToRead),
+      answer_(std::max(seconds(rates.engines.hbm_hit) - kReadData * cycle_, 0.0)) {
   const double pseudo_channels = std::max(std::round(bytes_per_second_ / kRowRate), 1.0);
   row_bytes_ = static_cast<std::uint64_t>(kRowBytes * pseudo_channels);
   queue_bytes_ = kQueueBytes * pseudo_channels;
@@ -38,17 +44,19 @@ void Slice::come(Piece access, double apart) {
   const double begin = access.time;
   const auto from = access.at;
   const double all = access.bytes;
+  const bool write = access.direction == kWrite;
+  const double told = write ? std::min(all, kTrainBytes) : 0;  // the piece with this byte is the first that is told of
   double done = 0;
-  access.first = true;
   do {
+    const double train_end = std::min(all, (std::floor(done / kTrainBytes) + 1) * kTrainBytes);
     access.bytes = std::min(piece_bytes_, all - done);
     access.at = from + static_cast<std::uint64_t>(done);
-    access.time = begin + done * apart;
+    access.time = begin + (write ? train_end : done) * apart;
+    access.first = write ? done < told && done + access.bytes >= told : done == 0;
     done += access.bytes;
     access.last = done >= all;
     access.number = number_++;
     coming_.push(access);
-    access.first = false;
   } while (done < all);
 }
 

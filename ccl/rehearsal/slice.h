@@ -24,18 +24,21 @@ class Slice {
   /// What an access has got to.
   struct Progress {
     std::int32_t id = 0;
-    bool first = false, last = false;  ///< of its pieces
+    bool first = false, last = false;  ///< of its pieces; a write: first train, last piece
     double begin = 0, end = 0;         ///< on the bus; a write: when it has entered
   };
 
   explicit Slice(const PeRates& rates);
 
   double bytes_per_second() const { return bytes_per_second_; }
+  /// From when a write has entered its queue until that is answered.
+  double answer_seconds() const { return answer_; }
   /// An access to `bytes` from `at` on; its first piece comes at `time`, each byte after it `apart` later than the one
   /// before. REQUIRES: `time` is not before a time that advance() has seen.
   void read(double time, std::uint64_t at, double bytes, double apart, std::int32_t id) {
     come({time, at, bytes, id, kRead}, apart);
   }
+  /// A write comes train by train, each whole when its last byte is there.
   void write(double time, std::uint64_t at, double bytes, double apart, std::int32_t id) {
     come({time, at, bytes, id, kWrite}, apart);
   }
@@ -73,7 +76,7 @@ class Slice {
   double pass_row(double entered, std::uint64_t at, std::uint64_t end);
   double open(Bank& bank, double from, std::uint64_t row);
 
-  double bytes_per_second_ = 0, cycle_ = 0;
+  double bytes_per_second_ = 0, cycle_ = 0, answer_ = 0;
   std::uint64_t row_bytes_ = 0;  ///< of one bank of each group
   double queue_bytes_ = 0;       ///< of a queue, one for each direction
   double piece_bytes_ = 0;

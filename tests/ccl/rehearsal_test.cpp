@@ -58,7 +58,7 @@ TEST(Rehearsal, ChargesDispatchLoadMessageAndStore) {
   const double loaded = 2 + 10 + 33.75 + 19.375 + 10 + 0.25;
   // TCM is read, the packet goes its way, the slot is copied: half a nanosecond each, and the bytes.
   const double received = loaded + 0.5 + 100 + 0.25 + 0.6 + 0.125;
-  const double stored = received + 10 + 0.25 + 10;
+  const double stored = received + 10 + 0.25 + 20 + 10;  // the controller answers 20 ns after the last byte
   EXPECT_NEAR(nanoseconds(map, "one_tree", tensors_of(CollectiveOp::broadcast, 16)).value(), stored, 0.01);
 }
 
@@ -67,7 +67,7 @@ TEST(Rehearsal, TakesEnginesFromTheMap) {
   const double usual = nanoseconds(map, "one_tree", tensors_of(CollectiveOp::broadcast, 16)).value();
   map.engines.hbm_hit += 100'000;
   const double far = nanoseconds(map, "one_tree", tensors_of(CollectiveOp::broadcast, 16)).value();
-  EXPECT_NEAR(far - usual, 100, 0.01);  // one load
+  EXPECT_NEAR(far - usual, 2 * 100, 0.01);  // of a load, and until a store is answered
   map.engines.tcm_latency = 10'000;
   const double slow = nanoseconds(map, "one_tree", tensors_of(CollectiveOp::broadcast, 16)).value();
   EXPECT_NEAR(slow - far, 10 * 5, 0.01);  // written by the load, read by send, copied from the slot, read by the store
@@ -109,6 +109,18 @@ TEST(Rehearsal, ALoadWaitsForTheStoreOfWhatItLoads) {
   EXPECT_EQ(needs(4), std::pair(2, 1));
   EXPECT_EQ(needs(5), std::pair(ccl::kNothing, 2));
   EXPECT_EQ(needs(6), std::pair(ccl::kNothing, ccl::kNothing));
+}
+
+/// The root of an all_reduce stores the sum before it sends it: with a slow port the other one waits for both.
+TEST(Rehearsal, OpsThatWaitForOneValueGoInTheOrderOfIssue) {
+  MachineMap map = two_pes();
+  const auto takes = [&](std::uint64_t bytes_per_second) {
+    map.pe_port = Rate{bytes_per_second};
+    return nanoseconds(map, "one_tree", tensors_of(CollectiveOp::all_reduce, 64)).value();
+  };
+  const double twice = takes(2'000'000'000), once = takes(1'000'000'000);
+  // The other's load and message, the root's store and message, the other's store: 256 B at half a nanosecond more.
+  EXPECT_NEAR(once - twice, 5 * 256 / 2.0, 0.01);
 }
 
 TEST(Rehearsal, LanesShareALinkOneMessageAfterTheOther) {
