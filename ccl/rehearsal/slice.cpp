@@ -17,7 +17,7 @@ constexpr double kOpenToRead = 31, kOpenToWrite = 15, kClose = 26, kStaysOpen = 
 /// From a read command to the end of its data: tCL and BL. What a read of an open row takes beside is the controller's.
 /// source: the same
 constexpr double kReadData = 20 + 2;
-constexpr double kTrainBytes = kMaxTrainBytes;
+constexpr std::uint64_t kTrainBytes = kMaxTrainBytes;
 /// Bytes of a row of one bank of each of four groups, and of a queue of 32 bursts, at the rate of a pseudo channel.
 /// assumed: HBM3-6400
 constexpr double kRowBytes = 4096, kQueueBytes = 1024, kRowRate = 25.6e9;
@@ -39,20 +39,22 @@ Slice::Slice(const PeRates& rates)
   piece_bytes_ = queue_bytes_ / kPieces;
 }
 
-/// Cuts an access into pieces.
+/// Cuts an access into pieces, none of which lies in two trains of a write.
 void Slice::come(Piece access, double apart) {
-  const double begin = access.time;
-  const auto from = access.at;
-  const double all = access.bytes;
+  const double begin = access.time, all = access.bytes;
+  const std::uint64_t from = access.at;
   const bool write = access.direction == kWrite;
-  const double told = write ? std::min(all, kTrainBytes) : 0;  // the piece with this byte is the first that is told of
+  const auto end_of_train = [&](std::uint64_t at) {
+    return std::min(all, static_cast<double>((at / kTrainBytes + 1) * kTrainBytes - from));
+  };
+  const double first_end = end_of_train(from);
   double done = 0;
   do {
-    const double train_end = std::min(all, (std::floor(done / kTrainBytes) + 1) * kTrainBytes);
-    access.bytes = std::min(piece_bytes_, all - done);
     access.at = from + static_cast<std::uint64_t>(done);
-    access.time = begin + (write ? train_end : done) * apart;
-    access.first = write ? done < told && done + access.bytes >= told : done == 0;
+    const double end = write ? end_of_train(access.at) : all;
+    access.bytes = std::min(piece_bytes_, end - done);
+    access.time = begin + (write ? end : done) * apart;
+    access.first = write ? done + access.bytes == first_end : done == 0;
     done += access.bytes;
     access.last = done >= all;
     access.number = number_++;

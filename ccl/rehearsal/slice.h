@@ -38,7 +38,7 @@ class Slice {
   void read(double time, std::uint64_t at, double bytes, double apart, std::int32_t id) {
     come({time, at, bytes, id, kRead}, apart);
   }
-  /// A write comes train by train, each whole when its last byte is there.
+  /// A write comes in trains, which end at multiples of 4 KiB, each whole when its last byte is there.
   void write(double time, std::uint64_t at, double bytes, double apart, std::int32_t id) {
     come({time, at, bytes, id, kWrite}, apart);
   }

@@ -137,6 +137,14 @@ TEST(Slice, AWriteComesTrainByTrainEachWithItsLastByte) {
   EXPECT_GT(memory[2].end, 2 * kTrain * apart);
 }
 
+TEST(Slice, TrainsOfAWriteEndAtMultiplesOfTheirLength) {
+  Served memory;
+  const double apart = 4 * kByte;
+  memory.write_slowly(1, 0, kRow - 100, 2 * kPiece, apart);
+  EXPECT_NEAR(memory[1].begin, 100 * apart, kExact);
+  EXPECT_NEAR(memory[1].end, 2 * kPiece * apart, kExact);
+}
+
 /// 33.75 ns for a read of an open row, of which the device takes tCL and BL.
 TEST(Slice, AWriteIsAnsweredAfterWhatAReadTakesBesideTheDevice) {
   EXPECT_NEAR(Served().answer(), 33.75e-9 - 22 * kCycle, kExact);
