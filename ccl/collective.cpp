@@ -10,6 +10,7 @@
 #include "ccl/legal.h"
 #include "ccl/neighbours.h"
 #include "ccl/part_tl.h"
+#include "ccl/pe_to_pe.h"
 #include "ccl/schedule_call.h"
 #include "ccl/verbs.h"
 #include "tlm/machine/names.h"
@@ -75,7 +76,7 @@ void check_home(const Group& group, int rank, const std::vector<TensorShard>& sh
 
 void check_signature(const AlgorithmEntry& entry) {
   const Algorithm& algorithm = *entry.algorithm;
-  if (algorithm.plan != nullptr) return;
+  if (algorithm.plan != nullptr || algorithm.pe_to_pe) return;
   const auto given = types_given(algorithm);
   const std::vector<ArgumentType> taken(algorithm.kernel.types, algorithm.kernel.types + algorithm.kernel.count);
   if (given == taken) return;
@@ -121,20 +122,32 @@ struct Collective::Impl {
   SipShape shape;
   GroupQueues::Added added;
   ScheduleBinder schedules;
+  PeToPeBinder messages;
+  std::vector<std::pair<std::int32_t, std::int32_t>> joined{};  ///< PE to PE: in order
 
   Impl(AlgorithmEntry the_entry, std::shared_ptr<GroupQueues> the_queues, Scope the_scope)
       : entry(std::move(the_entry)),
         queues(std::move(the_queues)),
         scope(the_scope),
         shape(sip_shape(entry, queues->map(), queues->group())),
-        schedules(entry, *queues, shape, tiles()) {}
+        schedules(entry, *queues, shape, tiles()),
+        messages(*queues, tiles()) {}
 
   /// A rank that is a PE is one contribution in every scope.
   Scope tiles() const { return queues->group().ranks_are_pes() ? Scope::sip : scope; }
 
+  /// Throws Error, with the algorithm's name, where the call cannot run PE to PE.
+  std::vector<std::pair<std::int32_t, std::int32_t>> links_of(const CallTensors& tensors) const {
+    try {
+      return messages.links(tensors);
+    } catch (const Error& error) {
+      throw Error(fmt::format("algorithm '{}' {}", entry.name, error.what()));
+    }
+  }
   void bind_kernel(int rank, const LaunchMessage::TensorArg& tensor, Launch& launch) const;
   void bind_schedule(int rank, const LaunchMessage::TensorArg& in, const LaunchMessage::TensorArg& out,
                      Launch& launch) const;
+  void bind_messages(int rank, const CallTensors& tensors, Launch& launch) const;
   Ps least_time(std::uint16_t sip, std::int64_t bytes) const;
 };
 
@@ -160,7 +173,8 @@ void check_serves(const AlgorithmEntry& entry, CollectiveOp op) {
                           served<CollectiveOp>(entry.algorithm->operations, kOperations)));
 }
 
-Collective::Collective(AlgorithmEntry entry, std::shared_ptr<GroupQueues> queues, Scope scope) {
+Collective::Collective(AlgorithmEntry entry, std::shared_ptr<GroupQueues> queues, Scope scope,
+                       const CallTensors* tensors) {
   const Algorithm& algorithm = *entry.algorithm;
   check_signature(entry);
   if (!(algorithm.scopes & bit(scope))) {
@@ -171,7 +185,7 @@ Collective::Collective(AlgorithmEntry entry, std::shared_ptr<GroupQueues> queues
   const MachineMap& map = impl->queues->map();
   std::uint32_t directions = algorithm.directions;
   const bool one_pe = impl->queues->group().ranks_are_pes();
-  if (!one_pe) {
+  if (!one_pe && !algorithm.pe_to_pe) {
     if (map.cubes_per_sip() > 1) directions |= kCubeGrid;                               // copies spread over cubes
     if (map.pes_per_cube > 1) directions |= lacks_pes(map) ? kLocalPeers : kLocalLine;  // and over PEs
   }
@@ -179,12 +193,14 @@ Collective::Collective(AlgorithmEntry entry, std::shared_ptr<GroupQueues> queues
   if (algorithm.plan != nullptr || algorithm.links != nullptr) {
     links = ScheduleBinder::links(impl->entry, map, impl->shape, impl->tiles());
   }
+  if (algorithm.pe_to_pe && tensors != nullptr) links.pes = impl->joined = impl->links_of(*tensors);
   impl->added = impl->queues->add(impl->shape, directions, links);
   impl_ = std::move(impl);
 }
 
-Collective::Collective(AlgorithmEntry entry, const MachineMap& map, Group group, Scope scope, RingNumbers& rings)
-    : Collective(std::move(entry), std::make_shared<GroupQueues>(map, std::move(group), rings), scope) {}
+Collective::Collective(AlgorithmEntry entry, const MachineMap& map, Group group, Scope scope, RingNumbers& rings,
+                       const CallTensors* tensors)
+    : Collective(std::move(entry), std::make_shared<GroupQueues>(map, std::move(group), rings), scope, tensors) {}
 
 Collective::~Collective() = default;
 Collective::Collective(Collective&&) noexcept = default;
@@ -194,6 +210,12 @@ const std::string& Collective::name() const { return impl_->entry.name; }
 Scope Collective::scope() const { return impl_->scope; }
 const Group& Collective::group() const { return impl_->queues->group(); }
 std::vector<NeighbourEntry> Collective::neighbours(int rank) const { return impl_->queues->rows(impl_->added, rank); }
+
+bool Collective::has_queues_for(const CallTensors& tensors) const {
+  if (!impl_->entry.algorithm->pe_to_pe) return true;
+  const auto links = impl_->links_of(tensors);
+  return std::includes(impl_->joined.begin(), impl_->joined.end(), links.begin(), links.end());
+}
 
 Collective::Launch Collective::bind(int rank, CollectiveCall call, const LaunchMessage::TensorArg& in,
                                     const LaunchMessage::TensorArg& out) const {
@@ -225,6 +247,8 @@ Collective::Launch Collective::bind(int rank, CollectiveCall call, const LaunchM
   launch.call = std::move(call);
   if (algorithm.plan != nullptr) {
     impl_->bind_schedule(rank, in, out, launch);
+  } else if (algorithm.pe_to_pe) {
+    impl_->bind_messages(rank, {launch.call, in, out}, launch);
   } else {
     if (in.base != out.base) throw Error(fmt::format("algorithm '{}' works in place only", name()));
     impl_->bind_kernel(rank, in, launch);
@@ -271,6 +295,16 @@ void Collective::Impl::bind_schedule(int rank, const LaunchMessage::TensorArg& i
   }
   launch.body = [bound](Tl& tl) { bound->run(tl); };
   launch.least = least_time(sip, bound->to_come);
+}
+
+void Collective::Impl::bind_messages(int rank, const CallTensors& tensors, Launch& launch) const {
+  auto bound = std::make_shared<const PeToPeCall>(messages.bind(rank, tensors));
+  launch.contributions = bound->messages->contributions();
+  const std::uint16_t sip = queues->group().sips.at(static_cast<std::size_t>(rank));
+  for (const auto& [unit, steps] : bound->steps) {
+    launch.targets.push_back({sip, static_cast<std::uint16_t>(unit.first), static_cast<std::uint16_t>(unit.second)});
+  }
+  launch.body = [bound](Tl& tl) { bound->run(tl); };
 }
 
 /// No kernel of the SIP's ends before all that it is to receive has passed the links to the SIP.

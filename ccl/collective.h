@@ -16,6 +16,13 @@ namespace kernbench::ccl {
 
 class GroupQueues;
 
+/// The tensors of a collective call on a SIP; places are alike on all ranks, but that one which is a PE has them there.
+struct CallTensors {
+  CollectiveCall call;
+  LaunchMessage::TensorArg in, out;
+  int first = 0;  ///< group rank that launches before the others: the one that asks
+};
+
 /// Throws Error, with both signatures, if kernel_args and kernel disagree.
 void check_signature(const AlgorithmEntry& entry);
 /// Throws Error if the algorithm does not serve the operation.
@@ -27,9 +34,12 @@ class Collective {
  public:
   /// `queues`: the group's, shared by its collectives; what this algorithm needs is added to them. Throws Error:
   /// unsupported topology kind or scope, both signatures if kernel_args and kernel disagree, rings that do not fit.
-  Collective(AlgorithmEntry entry, std::shared_ptr<GroupQueues> queues, Scope scope);
+  /// `tensors`: a call for which it is; what runs PE to PE has queues for this one and what needs no others.
+  Collective(AlgorithmEntry entry, std::shared_ptr<GroupQueues> queues, Scope scope,
+             const CallTensors* tensors = nullptr);
   /// With queues of its own.
-  Collective(AlgorithmEntry entry, const MachineMap& map, Group group, Scope scope, RingNumbers& rings);
+  Collective(AlgorithmEntry entry, const MachineMap& map, Group group, Scope scope, RingNumbers& rings,
+             const CallTensors* tensors = nullptr);
   ~Collective();
   Collective(Collective&&) noexcept;
   Collective& operator=(Collective&&) noexcept;
@@ -37,6 +47,8 @@ class Collective {
   const std::string& name() const;  ///< the algorithm's: names launches and the host trace
   Scope scope() const;
   const Group& group() const;
+  /// It has all queues that the call needs. Throws Error where the call cannot run PE to PE, but has to.
+  bool has_queues_for(const CallTensors& tensors) const;
 
   /// Rows of the neighbour tables of all PEs of group rank `rank`'s SIP that this collective added to its group's, in
   /// (cube, pe, ring) order. Every rank's rows must be installed before any rank launches. Same answer each time.

@@ -14,7 +14,7 @@
 namespace kernbench::ccl {
 
 /// Raised with every change of this file that an already built module would not survive.
-inline constexpr std::uint32_t kAbiVersion = 4;
+inline constexpr std::uint32_t kAbiVersion = 5;
 
 /// How SIPs are linked, as kernels receive it (`sip_topo_kind`). A module hands out its own copy, so that a kernel
 /// built against other numbers is refused.
@@ -108,6 +108,9 @@ struct Algorithm {
   /// if `plan` is. A kernel may have it for queues that depend on the request, such as its parameters: nodes are ranks,
   /// and rank b is global(b) to rank a.
   std::vector<std::pair<std::int32_t, std::int32_t>> (*links)(const PlanRequest& request) = nullptr;
+  /// In place of all these: the backend sends what a PE holds straight to the PE that gets it, and makes the queues
+  /// that a call needs for this (decision 0500).
+  bool pe_to_pe = false;
 };
 
 /// What `topo_name_to_kind` of the built-in algorithms is. Throws std::invalid_argument on an unknown name.

@@ -65,22 +65,23 @@ ProcessGroup::ProcessGroup(std::uint16_t id, const ProcessGroupOptions& options,
   for (const std::string& name : registry_.names()) ccl::check_signature(registry_.load(name, {}, size()));
 }
 
-std::size_t ProcessGroup::load(const std::string& name) {
-  const auto found = std::find_if(algorithms_.begin(), algorithms_.end(),
-                                  [&](const auto& algorithm) { return algorithm->name() == name; });
+std::size_t ProcessGroup::load(const std::string& name, const ccl::CallTensors* tensors) {
+  const auto found = std::find_if(algorithms_.begin(), algorithms_.end(), [&](const auto& algorithm) {
+    return algorithm->name() == name && (tensors == nullptr || algorithm->has_queues_for(*tensors));
+  });
   if (found != algorithms_.end()) return static_cast<std::size_t>(found - algorithms_.begin());
-  algorithms_.push_back(
-      std::make_unique<ccl::Collective>(registry_.load(name, options_.parameters, size()), queues_, options_.scope));
+  algorithms_.push_back(std::make_unique<ccl::Collective>(registry_.load(name, options_.parameters, size()), queues_,
+                                                          options_.scope, tensors));
   return algorithms_.size() - 1;
 }
 
 ProcessGroup::Chosen ProcessGroup::algorithm_for(const CollectiveCall& call, const LaunchMessage::TensorArg& in,
                                                  const LaunchMessage::TensorArg& out, std::uint64_t bytes,
                                                  bool in_place, int member) {
-  if (algorithm_ != kAuto) return {};
   const ccl::CallTensors tensors{call, in, out, member};
+  if (algorithm_ != kAuto) return {load(algorithm_, &tensors), nullptr};
   const ccl::Choice& choice = chooser_.choose({call.op, options_.scope, bytes, call.root, in_place, &tensors});
-  return {load(choice.algorithm), &choice};
+  return {load(choice.algorithm, &tensors), &choice};
 }
 
 const std::string& ProcessGroup::algorithm_name() const {

@@ -71,7 +71,8 @@ class ProcessGroup {
   void restart();
 
  private:
-  std::size_t load(const std::string& name);
+  /// `tensors`: of the call for which it is.
+  std::size_t load(const std::string& name, const ccl::CallTensors* tensors = nullptr);
 
   const ProcessGroupOptions options_;
   const ccl::Registry registry_;

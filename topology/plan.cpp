@@ -279,6 +279,7 @@ void Plan::fill_capacities() {
     bundle.capacity = Rate(link.payload_rate().bytes_per_second() * end.spots->size());
     bundle.latency = link.latency + link.rate().time_for(link.header_bytes);
     bundle.sip = a.sip;
+    bundle.packets = link.buffer_packets * static_cast<std::uint32_t>(end.spots->size());
     (between_sips ? map.sip_links : map.cube_links).push_back(bundle);
   }
 }

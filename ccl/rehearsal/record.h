@@ -12,13 +12,6 @@
 
 namespace kernbench::ccl {
 
-/// The tensors of a collective call on a SIP; places are alike on all ranks, but that one which is a PE has them there.
-struct CallTensors {
-  CollectiveCall call;
-  LaunchMessage::TensorArg in, out;
-  int first = 0;  ///< group rank that launches before the others: the one that asks
-};
-
 inline constexpr std::int32_t kNothing = -1;
 
 /// What a kernel asks of its PE's engines, as far as time depends on it.

@@ -1,6 +1,7 @@
 #include "ccl/rehearsal/ways.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "ccl/grid.h"
 #include "ccl/level_cost.h"
@@ -10,6 +11,8 @@ namespace kernbench::ccl {
 namespace {
 
 constexpr std::uint32_t kMinimal = 64;  // bytes of a message whose size does not count: one flit
+
+constexpr double kPacket = 256;  // bytes; a longer message is several
 
 double per_second(Rate rate) { return static_cast<double>(rate.bytes_per_second()); }
 
@@ -30,6 +33,18 @@ std::int32_t kind_of(SipTopology topology) {
 
 }  // namespace
 
+double Passage::with_credits(double head, double bytes) {
+  const double needs = std::min(std::ceil(bytes / kPacket), packets);
+  while (!sent_.empty() && under_way_ + needs > packets) {
+    head = std::max(head, sent_.front().time + round_trip);
+    under_way_ -= sent_.front().packets;
+    sent_.pop_front();
+  }
+  sent_.push_back({head, needs});
+  under_way_ += needs;
+  return head;
+}
+
 WayBook::WayBook(const MachineMap& map) : map_(map) {
   request_.kind = kind_of(map.sip_topology);
   request_.sip_w = map.sip_w;
@@ -37,41 +52,48 @@ WayBook::WayBook(const MachineMap& map) : map_(map) {
   request_.ranks = map.sips;
   describe_machine(map, request_);
   for (const LinkBundle& link : map.sip_links) {
-    for (const auto& [a, b] : {std::pair{link.a, link.b}, std::pair{link.b, link.a}})
-      rates_[{kSipLink, a, b}] += per_second(link.capacity);
+    for (const auto& [a, b] : {std::pair{link.a, link.b}, std::pair{link.b, link.a}}) {
+      Passage& both = links_[{kSipLink, a, b}];
+      both.bytes_per_second += per_second(link.capacity);
+      both.packets += link.packets;
+      both.round_trip = 2 * seconds(link.latency);
+    }
   }
   const std::int64_t cubes = map.cubes_per_sip();
   for (const LinkBundle& link : map.cube_links) {
     const double rate = per_second(link.capacity);
     if (link.a == kIoChiplet || link.b == kIoChiplet) {
       const std::int64_t column = (link.a == kIoChiplet ? link.b : link.a) % map.cube_w;
-      rates_[{kColumnOut, link.sip, column}] += rate;
-      rates_[{kColumnIn, link.sip, column}] += rate;
+      links_[{kColumnOut, link.sip, column}].bytes_per_second += rate;
+      links_[{kColumnIn, link.sip, column}].bytes_per_second += rate;
       continue;
     }
     for (const auto& [a, b] : {std::pair{link.a, link.b}, std::pair{link.b, link.a}})
-      rates_[{kCubeLink, link.sip * cubes + a, link.sip * cubes + b}] += rate;
+      links_[{kCubeLink, link.sip * cubes + a, link.sip * cubes + b}].bytes_per_second += rate;
   }
 }
 
-double WayBook::rate(const Key& key) const {
+Passage WayBook::fresh(const Key& key) const {
+  Passage passage;
   switch (std::get<0>(key)) {
     case kPortOut:
     case kPortIn:
-      return per_second(map_.rates(pe(std::get<1>(key))).port);
+      passage.bytes_per_second = per_second(map_.rates(pe(std::get<1>(key))).port);
+      return passage;
     case kSwitchOut:
     case kSwitchIn:
-      return request_.sip.bytes_per_second;
+      passage.bytes_per_second = request_.sip.bytes_per_second;
+      return passage;
     default: {
-      const auto found = rates_.find(key);
-      return found == rates_.end() ? 0 : found->second;
+      const auto found = links_.find(key);
+      return found == links_.end() ? passage : found->second;
     }
   }
 }
 
 std::uint32_t WayBook::passage(const Key& key) {
-  const auto [found, fresh] = numbers_.try_emplace(key, static_cast<std::uint32_t>(passages_.size()));
-  if (fresh) passages_.push_back({rate(key), 0});
+  const auto [found, is_new] = numbers_.try_emplace(key, static_cast<std::uint32_t>(passages_.size()));
+  if (is_new) passages_.push_back(fresh(key));
   return found->second;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <tuple>
 #include <vector>
@@ -13,13 +14,25 @@ namespace kernbench::ccl {
 struct Passage {
   double bytes_per_second = 0;  ///< 0: no limit
   double free = 0;              ///< seconds
+  double packets = 0;           ///< that the receiver has credits for; 0: no limit
+  double round_trip = 0;        ///< seconds after which a packet's credit is back, if nothing holds it up
 
   /// Bytes whose head is there at `time`: when they begin to pass.
   double pass(double time, double bytes) {
-    const double head = time > free ? time : free;
+    double head = time > free ? time : free;
+    if (packets > 0) head = with_credits(head, bytes);
     if (bytes_per_second > 0) free = head + bytes / bytes_per_second;
     return head;
   }
+
+ private:
+  struct Sent {
+    double time = 0, packets = 0;
+  };
+  double with_credits(double head, double bytes);
+
+  std::deque<Sent> sent_;  ///< whose credits are not known to be back
+  double under_way_ = 0;   ///< packets of these
 };
 
 /// How bytes get from one PE to another, on an idle machine.
@@ -55,12 +68,12 @@ class WayBook {
             static_cast<std::uint16_t>(number % map_.pes_per_cube)};
   }
   std::uint32_t passage(const Key& key);
-  double rate(const Key& key) const;
+  Passage fresh(const Key& key) const;
   void cube_link(std::vector<std::uint32_t>& way, int sip, int from, int to);
 
   const MachineMap& map_;
   PlanRequest request_;
-  std::map<Key, double> rates_;  // of links, bytes per second
+  std::map<Key, Passage> links_;  // both directions, as they are before anything has passed
   std::map<Key, std::uint32_t> numbers_;
   std::vector<Passage> passages_;
 };

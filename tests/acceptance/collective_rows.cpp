@@ -102,7 +102,8 @@ void CollectiveRows::select_rows(const std::string& ccl_file) {
     if (!(matrix::machine(row) == machine_) || matrix::elements(row) < least_ || matrix::elements(row) > most_) return;
     CollectiveCase c = matrix::what(row);
     if (algorithm && !(algorithm->operations & ccl::bit(c.op) && algorithm->scopes & ccl::bit(c.scope))) return;
-    if (algorithm && algorithm->plan == nullptr && !c.in_place) return;  // kernels work in place only
+    const bool kernel = algorithm && algorithm->plan == nullptr && !algorithm->pe_to_pe;
+    if (kernel && !c.in_place) return;  // they work in place only
     for (const std::vector<int>& group : members_) {
       c.ranks = static_cast<int>(group.size());
       if (c.reduce_op == ReduceOp::avg && !matrix::divisor_is_exact(c.dtype, contributions_of(c, units_))) return;

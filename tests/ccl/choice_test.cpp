@@ -178,6 +178,30 @@ TEST(Choice, SeveralRoundsOfBundlesAreOnlyForThoseWhoHaveNothingElse) {
   EXPECT_EQ(only.choose({CollectiveOp::reduce_scatter, Scope::sip, 16 << 20}).algorithm, "f");
 }
 
+/// A message takes 1 us and a SIP's column hands over 100 kB in that time; of S bytes three quarters leave a SIP.
+TEST(Choice, PeToPeBetweenConnectedRanksIsForLittleData) {
+  MachineMap map = make_map(SipTopology::fully_connected, 4, 0, 0, 1, 1, 1);
+  for (std::uint16_t sip = 0; sip < 4; ++sip) map.cube_links.push_back({0, kIoChiplet, Rate(100'000'000'000), 0, sip});
+  map.sip_links.push_back({0, 1, Rate(100'000'000'000), 1'000'000});
+  const ccl::Registry registry = registry_of(
+      "algorithms: { far: { module: kernbench.ccl.direct }, straight: { module: kernbench.ccl.point_to_point } }\n");
+  const auto unfit_of = [&](SipTopology topology, CollectiveOp op, std::uint64_t bytes) {
+    map.sip_topology = topology;
+    const ccl::Group group = everybody(map);
+    ccl::Chooser chooser(registry, map, group);
+    for (const ccl::Candidate& c : chooser.choose({op, Scope::sip, bytes}).candidates) {
+      if (c.name == "straight") return c.unfit;
+    }
+    return std::string("it is no candidate");
+  };
+  const std::string no = "is for little data between connected ranks";
+  EXPECT_EQ(unfit_of(SipTopology::fully_connected, CollectiveOp::reduce_scatter, 40'000), "");
+  EXPECT_EQ(unfit_of(SipTopology::fully_connected, CollectiveOp::reduce_scatter, 40'004), no);
+  EXPECT_EQ(unfit_of(SipTopology::fully_connected, CollectiveOp::all_gather, 533'332), "");
+  EXPECT_EQ(unfit_of(SipTopology::fully_connected, CollectiveOp::all_gather, 533'336), no);
+  EXPECT_EQ(unfit_of(SipTopology::ring_1d, CollectiveOp::reduce_scatter, 1 << 20), "");
+}
+
 TEST(Choice, SaysWhyNothingServes) {
   const MachineMap map = make_map(SipTopology::ring_1d, 4, 0, 0, 1, 1, 1);
   const ccl::Registry registry = registry_of("algorithms: { mine: { module: kernbench.ccl.ring_allreduce } }\n");

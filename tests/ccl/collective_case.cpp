@@ -95,26 +95,16 @@ class Run {
     ccl::RingNumbers rings;
     std::vector<std::uint16_t> sips(map_.sips);
     for (std::uint16_t s = 0; s < map_.sips; ++s) sips[s] = s;
+    for (int rank = 0; rank < map_.sips; ++rank) place_tensors(rank);
+    const ccl::CallTensors tensors{call_of(0), in_.front(), out_.front()};
     const ccl::Collective collective(ccl::Registry().load(c_.algorithm, c_.parameters), map_, {0, sips, c_.queue},
-                                     c_.scope, rings);
+                                     c_.scope, rings, &tensors);
     FakeMachine machine(map_, collective);
     std::vector<ccl::Collective::Launch> launches;
+    for (int rank = 0; rank < map_.sips; ++rank) fill(machine, rank);
     for (int rank = 0; rank < map_.sips; ++rank) {
-      place_tensors(rank);
-      fill(machine, rank);
-    }
-    for (int rank = 0; rank < map_.sips; ++rank) {
-      CollectiveCall call;
-      call.op = c_.op;
-      call.reduce_op = c_.reduce_op;
-      call.dtype = DType::i32;
-      call.root = c_.root;
-      if (c_.op == CollectiveOp::send_recv) {
-        call.to = (rank + c_.shift) % map_.sips;
-        call.from = (rank - c_.shift + map_.sips) % map_.sips;
-      }
-      launches.push_back(
-          collective.bind(rank, call, in_[static_cast<std::size_t>(rank)], out_[static_cast<std::size_t>(rank)]));
+      launches.push_back(collective.bind(rank, call_of(rank), in_[static_cast<std::size_t>(rank)],
+                                         out_[static_cast<std::size_t>(rank)]));
       if (launches.back().contributions != p_) {
         return fmt::format("{} contributions, not {}", launches.back().contributions, p_);
       }
@@ -132,6 +122,18 @@ class Run {
   }
 
  private:
+  CollectiveCall call_of(int rank) const {
+    CollectiveCall call;
+    call.op = c_.op;
+    call.reduce_op = c_.reduce_op;
+    call.dtype = DType::i32;
+    call.root = c_.root;
+    if (c_.op == CollectiveOp::send_recv) {
+      call.to = (rank + c_.shift) % map_.sips;
+      call.from = (rank - c_.shift + map_.sips) % map_.sips;
+    }
+    return call;
+  }
   /// What the links to a rank's SIP take at least for what its rings cannot have held before the launch.
   Ps on_links(const FakeMachine& machine, int rank) const {
     std::uint64_t rate = 0, bytes = 0;

@@ -169,13 +169,14 @@ void all_of_what_it_serves(const std::string& algorithm, Scope scope, int cubes,
     const MachineMap map = make_map(machine.topology, machine.sips, machine.w, machine.h, cubes, 1, 2);
     for (const CollectiveOp op : kOps) {
       if (!(descriptor.operations & ccl::bit(op))) continue;
+      if (descriptor.pe_to_pe && op == CollectiveOp::reduce_scatter && scope != Scope::sip) continue;  // says why not
       for (const std::uint16_t slots : {4, 3}) {
         CollectiveCase c;
         c.op = op;
         c.scope = scope;
         c.algorithm = algorithm;
         c.in = c.out = kSharded;
-        c.in_place = descriptor.plan == nullptr;
+        c.in_place = descriptor.plan == nullptr && !descriptor.pe_to_pe;
         c.count = count;
         c.rows = scope == Scope::sip;
         c.root = machine.sips - 1;

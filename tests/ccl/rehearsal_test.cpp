@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "ccl/choice.h"
+#include "ccl/rehearsal/ways.h"
 #include "tests/ccl/fake_machine.h"
 
 namespace kernbench::test {
@@ -129,6 +130,23 @@ TEST(Rehearsal, LanesShareALinkOneMessageAfterTheOther) {
   map.sip_links = {{0, 1, Rate{1'000'000'000}, 100'000, 0}};
   const double narrow = nanoseconds(map, "one_tree", tensors_of(CollectiveOp::broadcast, 256)).value();
   EXPECT_NEAR(narrow - free, 1024 / 1.0 - 1024 / 256.0, 20);  // ns at 1 GB/s and at the port's 256; pieces overlap
+}
+
+TEST(Rehearsal, APacketWaitsForTheCreditOfOneThatItsReceiverHadRoomFor) {
+  ccl::Passage link;
+  link.packets = 3;
+  link.round_trip = 10;
+  EXPECT_EQ(link.pass(0, 8), 0);
+  EXPECT_EQ(link.pass(1, 512), 1);     // two packets: the receiver is full
+  EXPECT_EQ(link.pass(2, 256), 10);    // behind the first's credit
+  EXPECT_EQ(link.pass(3, 8), 11);      // behind those of the second message, one to spare
+  EXPECT_EQ(link.pass(40, 4096), 40);  // longer than the buffer: when that is empty
+  EXPECT_EQ(link.pass(41, 8), 50);
+}
+
+TEST(Rehearsal, LinksWithoutABufferToKnowOfDoNotLimitPackets) {
+  ccl::Passage link;
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(link.pass(0, 256), 0);
 }
 
 TEST(Rehearsal, ServesKernelsToo) {

@@ -143,6 +143,29 @@ TEST(Explain, ChangesNoTime) {
 }
 
 /// 0 ns is a time: on one rank everything but a kernel that copies for nothing takes it.
+/// Sizes whose data go between other PEs each, in one run: queues are added call by call.
+TEST(PointToPoint, ServesSizesOneAfterTheOther) {
+  const Tool tool;
+  for (const char* op : {"all_gather", "gather", "scatter", "reduce_scatter", "all_to_all"}) {
+    const ordered_json json = parsed(tool({"run", op, "--topology", "ring8", "--set", "system.sips.count=4", "-b", "64",
+                                           "-e", "256K", "-f", "16", "--algorithm", "point_to_point", "--json", "-"}));
+    ASSERT_EQ(json.at("results").size(), 4U) << op;
+    for (const ordered_json& row : json.at("results")) {
+      EXPECT_EQ(row.at("algorithm"), "point_to_point");
+      EXPECT_EQ(row.at("mismatches"), 0) << op << " of " << row.at("bytes");
+    }
+  }
+}
+
+TEST(PointToPoint, RefusesCopies) {
+  const Tool tool;
+  const Outcome outcome = tool({"run", "all_gather", "--topology", "ring8", "-b", "4K", "--algorithm", "point_to_point",
+                                "--out-placement", "cube=replicate,pe=replicate"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("algorithm 'point_to_point' is for data without copies"), std::string::npos)
+      << outcome.err;
+}
+
 TEST(Auto, OneRankTakesWhatHasNothingToDo) {
   const Tool tool;
   const std::vector<std::vector<std::string>> calls{{"run", "all_reduce", "--topology", "minimal", "-b", "16K"},

@@ -198,5 +198,14 @@ TEST(Names, OfNetworkInterfacesAndTheFabric) {
   EXPECT_EQ(names::fabric_link(3), "fabric.link3");
 }
 
+TEST(MachineMap, SaysHowManyPacketsTheReceiversOfABundleHold) {
+  SystemSpec spec = small_machine(2, 1, 1);
+  spec.links.links_per_neighbour = 3;
+  spec.links.link.buffer_packets = 7;
+  const Plan plan(spec);
+  ASSERT_EQ(plan.map.sip_links.size(), 1U);
+  EXPECT_EQ(plan.map.sip_links[0].packets, 3U * 7U);
+}
+
 }  // namespace
 }  // namespace kernbench::topology

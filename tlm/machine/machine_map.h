@@ -30,8 +30,9 @@ const char* to_string(SipTopology topology);  ///< the name used in topology.yam
 struct LinkBundle {
   std::uint16_t a = 0, b = 0;  ///< SIPs, or cubes of a SIP; kIoChiplet for the IO chiplet end of a cube link
   Rate capacity{1};
-  Ps latency = 0;         ///< zero-load, of a minimal packet, one way
-  std::uint16_t sip = 0;  ///< of a link between cubes
+  Ps latency = 0;             ///< zero-load, of a minimal packet, one way
+  std::uint16_t sip = 0;      ///< of a link between cubes
+  std::uint32_t packets = 0;  ///< that the receivers of one direction hold; 0: no limit
 };
 
 /// What a memory endpoint looks like to software.
