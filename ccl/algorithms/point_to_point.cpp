@@ -3,8 +3,8 @@
 /// Straight from the PE that holds data to the PE that gets them, and sums there: for little data.
 ///
 /// A load, a message and a store for each block: no PE in between, and no load or store at another PE but of what stays
-/// on its rank. Its queues join just the PEs that a call needs. Serves data without copies that cubes of a rank need not
-/// combine.
+/// on its rank. Its queues join just the PEs that a call needs. Serves data without copies that cubes of a rank need
+/// not combine.
 KERNBENCH_CCL_MODULE() {
   using namespace kernbench;
   using namespace kernbench::ccl;
