@@ -157,7 +157,9 @@ double latency_ns(const MachineMap& map, const BoundInput& input, const std::vec
                   const std::vector<TensorShard>& out) {
   if (!map.packet_latency || in.empty() || out.empty()) return 0;
   const Ways ways(map, input, in, out);
-  const std::size_t stride = std::max<std::size_t>(1, input.sips.size() / kMaxSips);
+  // A transfer has one partner for each rank; of other pairs some are enough.
+  const bool pairs = input.op == CollectiveOp::send_recv;
+  const std::size_t stride = pairs ? 1 : std::max<std::size_t>(1, input.sips.size() / kMaxSips);
   std::vector<std::size_t> ranks;
   for (std::size_t rank = 0; rank < input.sips.size(); rank += stride) ranks.push_back(rank);
   ranks.push_back(static_cast<std::size_t>(input.root));

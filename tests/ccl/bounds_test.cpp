@@ -225,5 +225,22 @@ TEST(Bounds, BytesThatLinksMustCarry) {
   EXPECT_NEAR(bytes(CollectiveOp::send_recv), 4, 1e-9);
 }
 
+// Of many SIPs only some are looked at; of a transfer each has one partner, which is none of these.
+TEST(Bounds, LatencyOfATransferKnowsThePartnersOfLargeGroups) {
+  const auto latency = [](int sips) {
+    MachineMap map = ring(sips);
+    const std::vector<Node> nodes = map.nodes;
+    map.packet_latency = [nodes](NodeId from, NodeId to, std::uint32_t) -> Ps {
+      return nodes[index(from)].at.sip != nodes[index(to)].at.sip ? 100'000 : 10'000;
+    };
+    ccl::BoundInput input{kBytes, Scope::sip, std::vector<std::uint16_t>(map.sips), {}};
+    std::iota(input.sips.begin(), input.sips.end(), std::uint16_t{0});
+    input.op = CollectiveOp::send_recv;
+    return ccl::named(ccl::collective_bounds(map, input), "latency").ns;
+  };
+  EXPECT_EQ(latency(8), 100 + 2 * 20);  // a way, a load and a store
+  EXPECT_EQ(latency(70), latency(8));
+}
+
 }  // namespace
 }  // namespace kernbench::test
