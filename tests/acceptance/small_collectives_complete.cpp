@@ -2,7 +2,8 @@
 
 #include "tests/acceptance/run_json.h"
 
-// The table of docs/collectives.md, Small data: what `auto` takes needs at most 1.5 times the latency bound.
+// The table of docs/collectives.md, Small data: what `auto` takes needs at most 1.5 times the latency bound. Means of
+// eight iterations: how refreshes of the HBM fall is chance.
 namespace kernbench {
 namespace {
 
@@ -15,8 +16,9 @@ TEST_P(SmallData, TakesAtMostOneAndAHalfTimesTheBound) {
                          "scatter", "send_recv"}) {
     for (const char* scope : {"sip", "cube"}) {
       for (const char* fidelity : {"fast", "accurate"}) {
-        const auto json = run_json(with(
-            {"run", op, "-b", "1K", "--scope", scope, "--fidelity", fidelity, "--data", "off"}, GetParam().second));
+        const auto json =
+            run_json(with({"run", op, "-b", "1K", "-n", "8", "--scope", scope, "--fidelity", fidelity, "--data", "off"},
+                          GetParam().second));
         const auto& row = json["results"][0];
         EXPECT_EQ(row["bound_name"], "latency") << row.dump();
         EXPECT_LE(row["time_ns"].get<double>(), 1.5 * row["bound_ns"].get<double>()) << fidelity << ": " << row.dump();
@@ -35,7 +37,8 @@ INSTANTIATE_TEST_SUITE_P(
                     std::pair<const char*, Words>{"mesh4x4", {"--topology", "mesh4x4"}},
                     std::pair<const char*, Words>{
                         "pairs8", {"--topology", "ring8", "--set", "system.sips.topology=fully_connected"}},
-                    std::pair<const char*, Words>{"default", {"--topology", "default"}}),
+                    std::pair<const char*, Words>{"default", {"--topology", "default"}},
+                    std::pair<const char*, Words>{"fc8", {"--topology", "fc8"}}),
     [](const auto& info) { return info.param.first; });
 
 }  // namespace

@@ -55,6 +55,16 @@ TEST(SmallCollectives, TakeAtMostOneAndAHalfTimesTheBoundOnPairs) {
       {{"all_reduce", "sip", "flood"}, {"all_gather", "sip", "direct"}, {"reduce_scatter", "cube", "direct"}});
 }
 
+// Up to six cubes lie between a PE and the one of another number that gets its elements.
+TEST(SmallCollectives, TakeAtMostOneAndAHalfTimesTheBoundOnConnectedSipsOfManyCubes) {
+  expect_near_the_bound({"--topology", "fc8"}, {{"all_gather", "sip", "auto"},
+                                                {"reduce_scatter", "sip", "auto"},
+                                                {"all_to_all", "sip", "auto"},
+                                                {"gather", "sip", "auto"},
+                                                {"all_to_all", "cube", "auto"}});
+  expect_near_the_bound({"--topology", "fc8"}, {{"all_gather", "cube", "point_to_point"}}, "accurate");
+}
+
 TEST(SmallCollectives, TakeAtMostOneAndAHalfTimesTheBoundOnTheDefaultMachine) {
   const std::vector<Case> cases = {{"all_reduce", "sip", "flood"},      {"all_gather", "sip", "direct"},
                                    {"reduce_scatter", "sip", "direct"}, {"all_to_all", "sip", "direct"},
