@@ -337,11 +337,14 @@ Candidate Chooser::judge(const std::string& name, const ChoiceInput& input, std:
     const SipShape shape = sip_shape(entry, map_, group_);
     check_queues(entry, shape, input.scope);
     const TunedTable::Row* row = measured(entry, input);
-    if (const auto ns = row == nullptr ? std::nullopt : TunedTable::ns_at(*row, name, input.bytes)) {
+    const auto ns = row == nullptr ? std::nullopt : TunedTable::ns_at(*row, name, input.bytes);
+    const auto around = ns ? TunedTable::between(*row, name, input.bytes) : std::nullopt;
+    const bool between = around && around->low != around->high;
+    // Without a model nothing says when a time that hardly grew begins to: between sizes a rehearsal alone knows it.
+    if (ns && !(between && algorithm.pe_to_pe)) {
       candidate.ns = *ns;
       candidate.known = candidate.measured = true;
-      const auto around = TunedTable::between(*row, name, input.bytes);
-      candidate.between = around->low != around->high;
+      candidate.between = between;
     }
     if (algorithm.pe_to_pe && !candidate.measured && !can_rehearse(entry, shape, input))
       throw Error("is for little data between connected ranks");
