@@ -54,12 +54,15 @@ constexpr double kWorthRehearsing = 2.5;
 /// rehearsing. If in the end nothing better is left, all are estimated.
 constexpr double kNotWorthEstimating = 1.25 * kWorthRehearsing;
 
-/// Between connected ranks a rehearsal of what runs PE to PE holds while what leaves a SIP passes its columns of cubes
-/// in so many times a message's way. Nothing orders these messages: upper rows keep the columns busy, links that lower
-/// rows use begin as much later, and a sum waits for the last of its terms.   assumed, by sizes in factors of two: sums
-/// are 16 and 23 % slower than rehearsed at 0.8 (fc8, 1 MiB) and 1.0 (16 PEs each, 512 KiB), the rest 7 % at 6 (fc8, 8
-/// MiB)
-constexpr double kColumnsBusyOfSums = 0.3, kColumnsBusy = 4;
+/// What runs PE to PE is in no order, and rehearsals take the cubes' networks and switches as free. They hold while
+/// what leaves a SIP passes the narrowest that all of it shares in so many times a message's way.
+/// - Connected ranks: its columns of cubes. Upper rows keep them busy, links that lower rows use begin as much later,
+/// and a
+///   sum waits for the last of its terms.   assumed, by sizes in factors of two: sums are 16 and 23 % slower than
+///   rehearsed at 0.8 (fc8, 1 MiB) and 1.0 (16 PEs each, 512 KiB), the rest 7 % at 6 (fc8, 8 MiB)
+/// - A switch: its link. Several SIPs send to the same one at a time.   assumed: 19 to 30 % slower at 0.7 and above
+///   (fc8 as a switch, 256 KiB; three SIPs of default, 128 KiB)
+constexpr double kColumnsBusyOfSums = 0.3, kColumnsBusy = 4, kSwitchBusy = 0.3;
 
 /// Ops of a rehearsal at most; beyond that all algorithms are estimated.   assumed: half a second
 constexpr std::size_t kMostOps = 600'000;
@@ -170,6 +173,15 @@ void prefer_few_ops(std::vector<Candidate>& candidates) {
   std::rotate(candidates.begin(), best, std::next(best));
 }
 
+/// What rehearsals are not right for is out if anything else is known.
+void leave_out_unordered(std::vector<Candidate>& candidates) {
+  const auto known = [](const Candidate& c) { return c.unfit.empty() && c.known; };
+  if (std::none_of(candidates.begin(), candidates.end(), known)) return;
+  for (Candidate& c : candidates) {
+    if (c.unfit.empty() && c.unordered) c.unfit = "sends in no order, which is for little data here";
+  }
+}
+
 std::string in_words(double ns) { return ns < 1e4 ? fmt::format("{:.0f} ns", ns) : fmt::format("{:.4g} us", ns / 1e3); }
 
 std::string reason(const Choice& choice, const ChoiceInput& input) {
@@ -186,12 +198,24 @@ std::string reason(const Choice& choice, const ChoiceInput& input) {
 
 }  // namespace
 
+Chooser::Key Chooser::key_of(const ChoiceInput& input) const {
+  return {input.op,   input.scope,    input.bytes,
+          input.root, input.in_place, places_of(input.tensors, group_.ranks_are_pes())};
+}
+
 const Choice& Chooser::choose(const ChoiceInput& input) {
-  const Key key{input.op,   input.scope,    input.bytes,
-                input.root, input.in_place, places_of(input.tensors, group_.ranks_are_pes())};
+  const Key key = key_of(input);
   auto found = made_.find(key);
   if (found == made_.end()) found = made_.emplace(key, decide(input)).first;
   return found->second;
+}
+
+const Choice& Chooser::choose_other(const ChoiceInput& input, const std::string& why) {
+  Choice& choice = made_.at(key_of(input));
+  choice.candidates.front().unfit = without_name(why, choice.algorithm);
+  std::rotate(choice.candidates.begin(), std::next(choice.candidates.begin()), choice.candidates.end());
+  take_first(choice, input);
+  return choice;
 }
 
 std::vector<Candidate> Chooser::ranked(const ChoiceInput& input, double limit) const {
@@ -206,6 +230,7 @@ std::vector<Candidate> Chooser::ranked(const ChoiceInput& input, double limit) c
   refine(candidates, input, lanes);
   rehearse_near(candidates, input);
   leave_out_bundled(candidates);
+  leave_out_unordered(candidates);
   const std::string& preset = registry_.default_algorithm();
   const auto rank = [&](const Candidate& c) {  // known before unknown before unfit
     const int kind = !c.unfit.empty() ? 2 : !c.known ? 1 : 0;
@@ -226,6 +251,11 @@ Choice Chooser::decide(const ChoiceInput& input) const {
   const bool unknown = !choice.candidates.empty() && choice.candidates.front().unfit.empty() &&
                        choice.candidates.front().at_least;  // the least estimate was of what is unfit, or wrong
   if (unknown) choice.candidates = ranked(input, 0);
+  take_first(choice, input);
+  return choice;
+}
+
+void Chooser::take_first(Choice& choice, const ChoiceInput& input) const {
   if (choice.candidates.empty() || !choice.candidates.front().unfit.empty()) {
     std::string all;
     for (const Candidate& c : choice.candidates) all += fmt::format("\n  {}: {}", c.name, c.unfit);
@@ -235,7 +265,6 @@ Choice Chooser::decide(const ChoiceInput& input) const {
   }
   choice.algorithm = choice.candidates.front().name;
   choice.why = reason(choice, input);
-  return choice;
 }
 
 std::vector<std::string> Chooser::names() const {
@@ -346,8 +375,7 @@ Candidate Chooser::judge(const std::string& name, const ChoiceInput& input, std:
       candidate.known = candidate.measured = true;
       candidate.between = between;
     }
-    if (algorithm.pe_to_pe && !candidate.measured && !can_rehearse(entry, shape, input))
-      throw Error("is for little data between connected ranks");
+    candidate.unordered = algorithm.pe_to_pe && !candidate.measured && !can_rehearse(entry, shape, input);
     if (candidate.measured || algorithm.plan == nullptr) return;
     const Plan plan = planned(entry, shape, input, lanes, most);
     candidate.ns = candidate.estimate_ns = plan.seconds * 1e9;
@@ -362,12 +390,13 @@ Candidate Chooser::judge(const std::string& name, const ChoiceInput& input, std:
 }
 
 bool Chooser::can_rehearse(const AlgorithmEntry& entry, const SipShape& shape, const ChoiceInput& input) const {
-  if (shape.kind != kFullyConnected) return true;
+  const bool connected = shape.kind == kFullyConnected;
+  if ((!connected && shape.kind != kSwitch) || !lies_as_measured(input.tensors, map_)) return true;
   const PlanRequest request = ScheduleBinder::base_request(entry, map_, shape);
   const double leaves = static_cast<double>(input.bytes) * (shape.ranks - 1) / shape.ranks;
-  const double busy = reduces(input.op) ? kColumnsBusyOfSums : kColumnsBusy;
-  const double columns = request.column_bytes_per_second * request.columns;
-  return columns <= 0 || leaves <= busy * request.sip.hop_seconds * columns;
+  const double rate = connected ? request.column_bytes_per_second * request.columns : request.sip.bytes_per_second;
+  const double busy = !connected ? kSwitchBusy : reduces(input.op) ? kColumnsBusyOfSums : kColumnsBusy;
+  return rate <= 0 || leaves <= busy * request.sip.hop_seconds * rate;
 }
 
 void Chooser::rehearse_near(std::vector<Candidate>& candidates, const ChoiceInput& input) const {
@@ -379,7 +408,7 @@ void Chooser::rehearse_near(std::vector<Candidate>& candidates, const ChoiceInpu
   // Estimates know ranks as SIPs: of ranks that are PEs they cannot sort out anything.
   const bool all = group_.ranks_are_pes();
   const auto near = [&](const Candidate& c) {
-    if (!c.unfit.empty() || (c.measured && !c.between)) return false;
+    if (!c.unfit.empty() || c.unordered || (c.measured && !c.between)) return false;
     return all || !c.known || c.ns <= *least * (c.between ? kNear : kWorthRehearsing);
   };
   for (const Candidate& c : candidates) {

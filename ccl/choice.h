@@ -35,6 +35,7 @@ struct Candidate {
   std::string unfit;       ///< why it cannot, to be read behind its name; empty: it can
   bool periodic = false;   ///< a list of rounds that overlap
   bool bundled = false;    ///< several rounds of bundles (schedule.h)
+  bool unordered = false;  ///< runs PE to PE, with more data than a rehearsal is right for
   double estimate_ns = 0;  ///< by its own model; 0: none was asked for, or one rank has nothing to do
   double ops = 0;          ///< of its list on all lanes; 0: a kernel
 };
@@ -59,6 +60,9 @@ class Chooser {
 
   /// The same for the same input, on all ranks. Throws Error if no algorithm serves it.
   const Choice& choose(const ChoiceInput& input);
+  /// Another choice for what was chosen and turned out not to serve it; `why` is to be read behind its name. Throws
+  /// Error if there is none.
+  const Choice& choose_other(const ChoiceInput& input, const std::string& why);
 
  private:
   AlgorithmEntry load(const std::string& name) const;
@@ -67,6 +71,8 @@ class Chooser {
   /// All entries, those for few topologies first: one that was made for this one is likely to be good.
   std::vector<std::string> names() const;
   Choice decide(const ChoiceInput& input) const;
+  /// Takes the first of its candidates. Throws Error if that cannot.
+  void take_first(Choice& choice, const ChoiceInput& input) const;
   /// The best first. `limit`: times the least estimate, above which none is made; 0: all are.
   std::vector<Candidate> ranked(const ChoiceInput& input, double limit) const;
   /// What was measured of an entry's operation, with tensors that lie as these do; null: nothing.
@@ -90,6 +96,7 @@ class Chooser {
   mutable std::optional<TunedTable> shipped_;  ///< of the machine, once it has been asked for
   /// The last: how the tensors lie.
   using Key = std::tuple<CollectiveOp, Scope, std::uint64_t, int, bool, std::vector<std::uint64_t>>;
+  Key key_of(const ChoiceInput& input) const;
   std::map<Key, Choice> made_;
 };
 

@@ -185,7 +185,7 @@ Collective::Collective(AlgorithmEntry entry, std::shared_ptr<GroupQueues> queues
   const MachineMap& map = impl->queues->map();
   std::uint32_t directions = algorithm.directions;
   const bool one_pe = impl->queues->group().ranks_are_pes();
-  if (!one_pe && !algorithm.pe_to_pe) {
+  if (!one_pe) {
     if (map.cubes_per_sip() > 1) directions |= kCubeGrid;                               // copies spread over cubes
     if (map.pes_per_cube > 1) directions |= lacks_pes(map) ? kLocalPeers : kLocalLine;  // and over PEs
   }
@@ -194,7 +194,7 @@ Collective::Collective(AlgorithmEntry entry, std::shared_ptr<GroupQueues> queues
     links = ScheduleBinder::links(impl->entry, map, impl->shape, impl->tiles());
   }
   if (algorithm.pe_to_pe && tensors != nullptr) links.pes = impl->joined = impl->links_of(*tensors);
-  impl->added = impl->queues->add(impl->shape, directions, links);
+  impl->added = impl->queues->add(impl->shape, directions, links, algorithm.pe_to_pe);
   impl_ = std::move(impl);
 }
 

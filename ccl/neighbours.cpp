@@ -33,14 +33,17 @@ RingMemory ring_memory(const MachineMap& map, MemoryKind kind, PeCoord pe) {
   }
 }
 
+void RingNumbers::check(PeCoord pe, std::uint16_t count, const QueueShape& queue, const RingMemory& memory) const {
+  const std::uint64_t bytes = (std::uint64_t{used(pe)} + count) * queue.ring_bytes();
+  if (bytes <= memory.bytes) return;
+  throw Error(
+      fmt::format("{}: {} IPCQ rings of {} x {} B need {} B of {}, which has {} B; use fewer slots or smaller ones",
+                  names::pe(pe), used(pe) + count, queue.slots, queue.slot_bytes, bytes, memory.name, memory.bytes));
+}
+
 std::uint16_t RingNumbers::take(PeCoord pe, std::uint16_t count, const QueueShape& queue, const RingMemory& memory) {
+  check(pe, count, queue, memory);
   std::uint16_t& used = used_[pe];
-  const std::uint64_t bytes = (std::uint64_t{used} + count) * queue.ring_bytes();
-  if (bytes > memory.bytes) {
-    throw Error(
-        fmt::format("{}: {} IPCQ rings of {} x {} B need {} B of {}, which has {} B; use fewer slots or smaller ones",
-                    names::pe(pe), used + count, queue.slots, queue.slot_bytes, bytes, memory.name, memory.bytes));
-  }
   const std::uint16_t first = used;
   used = static_cast<std::uint16_t>(used + count);
   return first;
@@ -162,7 +165,8 @@ Direction GroupQueues::direction(NodeLevel level, int nodes_per_rank, std::int32
   return Direction::global(static_cast<unsigned>(first + rank * cubes * pes + b));
 }
 
-GroupQueues::Added GroupQueues::add(const SipShape& shape, std::uint32_t directions, const NodeLinks& links) {
+GroupQueues::Added GroupQueues::add(const SipShape& shape, std::uint32_t directions, const NodeLinks& links,
+                                    bool sparing) {
   Added added;
   const int ranks = static_cast<int>(group_.sips.size()), cubes = map_.cubes_per_sip();
   for (int rank = 0; rank < ranks; ++rank) {
@@ -200,14 +204,35 @@ GroupQueues::Added GroupQueues::add(const SipShape& shape, std::uint32_t directi
   for (const auto& [a, b] : links.ranks) join_all(NodeLevel::rank, 1, a, b);
   for (const auto& [a, b] : links.cubes) join_all(NodeLevel::cube, cubes, a, b);
   for (const auto& [a, b] : links.pes) join_all(NodeLevel::pe, cubes * map_.pes_per_cube, a, b);
+  number(added, sparing);
+  return added;
+}
+
+/// Gives the pairs that were added their rings. If these do not fit, nothing was added.
+void GroupQueues::number(Added& added, bool sparing) {
+  const QueueShape& queue = group_.queue;
+  const auto count = [&](PeCoord pe, std::uint32_t first) {
+    return static_cast<std::uint16_t>(pairs_[pe].size() - first);
+  };
+  const auto memory_of = [&](PeCoord pe) {
+    RingMemory memory = ring_memory(map_, queue.memory, pe);
+    if (!sparing) return memory;
+    return RingMemory{memory.base, memory.bytes / 2, "half of " + memory.name};
+  };
+  try {
+    for (const auto& [pe, range] : added) {
+      if (const std::uint16_t more = count(pe, range.first); more > 0) rings_.check(pe, more, queue, memory_of(pe));
+    }
+  } catch (const Error&) {
+    for (const auto& [pe, range] : added) pairs_[pe].resize(range.first);
+    throw;
+  }
   for (auto& [pe, range] : added) {
-    auto& pairs = pairs_[pe];
+    std::vector<Pair>& pairs = pairs_[pe];
     range.second = static_cast<std::uint32_t>(pairs.size());
-    const auto count = static_cast<std::uint16_t>(range.second - range.first);
-    std::uint16_t ring = rings_.take(pe, count, group_.queue, ring_memory(map_, group_.queue.memory, pe));
+    std::uint16_t ring = rings_.take(pe, count(pe, range.first), queue, ring_memory(map_, queue.memory, pe));
     for (std::uint32_t i = range.first; i < range.second; ++i) pairs[i].ring = ring++;
   }
-  return added;
 }
 
 PhysicalAddress GroupQueues::ring_base(PeCoord pe, std::uint16_t ring) const {

@@ -41,8 +41,9 @@ class GroupQueues {
 
   /// Rows that one add() made: consecutive ones of every PE.
   using Added = std::map<PeCoord, std::pair<std::uint32_t, std::uint32_t>>;
-  /// Adds what is missing of `directions` (DirectionSet) and `links`. Throws Error if the rings do not fit.
-  Added add(const SipShape& shape, std::uint32_t directions, const NodeLinks& links);
+  /// Adds what is missing of `directions` (DirectionSet) and `links`. Throws Error, and adds nothing, if the rings do
+  /// not fit; `sparing`: into half of their memory, so that other algorithms find room as well.
+  Added add(const SipShape& shape, std::uint32_t directions, const NodeLinks& links, bool sparing = false);
   /// Those rows of one rank's SIP, in (cube, pe, ring) order.
   std::vector<NeighbourEntry> rows(const Added& added, int rank) const;
 
@@ -62,6 +63,7 @@ class GroupQueues {
   std::vector<PeCoord> members(int rank) const;  // a SIP's PEs, or the one PE that the rank is
   Wanted wanted(const SipShape& shape, std::uint32_t directions, int rank, std::uint16_t cube, std::uint16_t pe) const;
   void add_pair(PeCoord self, const Pair& pair);
+  void number(Added& added, bool sparing);
   const Pair* find(PeCoord pe, Direction direction) const;
   PhysicalAddress ring_base(PeCoord pe, std::uint16_t ring) const;
 

@@ -30,7 +30,9 @@ RingMemory ring_memory(const MachineMap& map, MemoryKind kind, PeCoord pe);
 /// the PE's ring memory.
 class RingNumbers {
  public:
-  /// Takes `count` consecutive rings of a PE; returns the first. Throws Error if they do not fit into `memory`.
+  /// Throws Error if `count` more rings of a PE do not fit into `memory`.
+  void check(PeCoord pe, std::uint16_t count, const QueueShape& queue, const RingMemory& memory) const;
+  /// Takes `count` consecutive rings of a PE; returns the first. Throws likewise.
   std::uint16_t take(PeCoord pe, std::uint16_t count, const QueueShape& queue, const RingMemory& memory);
   std::uint16_t used(PeCoord pe) const;
 

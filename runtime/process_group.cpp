@@ -80,8 +80,14 @@ ProcessGroup::Chosen ProcessGroup::algorithm_for(const CollectiveCall& call, con
                                                  bool in_place, int member) {
   const ccl::CallTensors tensors{call, in, out, member};
   if (algorithm_ != kAuto) return {load(algorithm_, &tensors), nullptr};
-  const ccl::Choice& choice = chooser_.choose({call.op, options_.scope, bytes, call.root, in_place, &tensors});
-  return {load(choice.algorithm, &tensors), &choice};
+  const ccl::ChoiceInput input{call.op, options_.scope, bytes, call.root, in_place, &tensors};
+  for (const ccl::Choice* choice = &chooser_.choose(input);;) {
+    try {
+      return {load(choice->algorithm, &tensors), choice};
+    } catch (const ccl::Error& error) {  // its queues do not fit beside those that are there
+      choice = &chooser_.choose_other(input, error.what());
+    }
+  }
 }
 
 const std::string& ProcessGroup::algorithm_name() const {

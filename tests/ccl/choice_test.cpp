@@ -194,7 +194,7 @@ TEST(Choice, PeToPeBetweenConnectedRanksIsForLittleData) {
     }
     return std::string("it is no candidate");
   };
-  const std::string no = "is for little data between connected ranks";
+  const std::string no = "sends in no order, which is for little data here";
   EXPECT_EQ(unfit_of(SipTopology::fully_connected, CollectiveOp::reduce_scatter, 40'000), "");
   EXPECT_EQ(unfit_of(SipTopology::fully_connected, CollectiveOp::reduce_scatter, 40'004), no);
   EXPECT_EQ(unfit_of(SipTopology::fully_connected, CollectiveOp::all_gather, 533'332), "");

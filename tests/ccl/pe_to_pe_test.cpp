@@ -155,6 +155,8 @@ std::size_t rows_of(const ccl::Collective& collective) {
   return collective.neighbours(0).size() + collective.neighbours(1).size();
 }
 
+constexpr std::size_t kLines = 2 * 2 * 3;  // rows of what every algorithm has inside a SIP: a line of four PEs
+
 // PE i of rank 0 sends to PE i / 2 of rank 1, PE i of rank 1 to PE 2 + i / 2 of rank 0: eight ways, of which 0-0, 1-0,
 // 2-1, 3-1 and 2-0, 2-1, 3-2, 3-3 have 2-1 in common.
 TEST(PeToPe, QueuesJoinOnlyPesThatSendToEachOther) {
@@ -162,7 +164,7 @@ TEST(PeToPe, QueuesJoinOnlyPesThatSendToEachOther) {
   ccl::RingNumbers rings;
   const ccl::CallTensors tensors = gather_of(1);
   const ccl::Collective collective(ccl::Registry().load("point_to_point"), queues_of(map, rings), Scope::sip, &tensors);
-  EXPECT_EQ(rows_of(collective), 2u * 7u);
+  EXPECT_EQ(rows_of(collective), kLines + 2u * 7u);
   EXPECT_TRUE(collective.has_queues_for(tensors));
   EXPECT_TRUE(collective.has_queues_for(gather_of(3)));  // larger, but between the same PEs
 }
@@ -173,29 +175,31 @@ TEST(PeToPe, ACallBetweenOtherPesAddsWhatIsMissing) {
   const auto queues = queues_of(map, rings);
   const ccl::CallTensors first = gather_of(1), second = gather_of(1, CollectiveOp::gather);
   const ccl::Collective to_root(ccl::Registry().load("point_to_point"), queues, Scope::sip, &second);
-  EXPECT_EQ(rows_of(to_root), 2u * 4u);  // of rank 1 to rank 0
+  EXPECT_EQ(rows_of(to_root), kLines + 2u * 4u);  // of rank 1 to rank 0
   EXPECT_FALSE(to_root.has_queues_for(first));
   const ccl::Collective to_all(ccl::Registry().load("point_to_point"), queues, Scope::sip, &first);
   EXPECT_EQ(rows_of(to_all), 2u * 3u);
   EXPECT_TRUE(to_all.has_queues_for(first) && to_all.has_queues_for(second));
 }
 
-TEST(PeToPe, QueuesThatDoNotFitAreAnError) {
+TEST(PeToPe, QueuesThatDoNotFitAreAnErrorAndLeaveNothingBehind) {
   MachineMap map = make_map(SipTopology::ring_1d, 2, 0, 0, 1, 1, 4);
-  map.tcm.bytes = 2 * ccl::QueueShape().ring_bytes();
+  map.tcm.bytes = 6 * ccl::QueueShape().ring_bytes();
   ccl::RingNumbers rings;
+  const auto queues = queues_of(map, rings);
   const ccl::CallTensors tensors = gather_of(1);
-  const auto make = [&] {
-    ccl::Collective(ccl::Registry().load("point_to_point"), queues_of(map, rings), Scope::sip, &tensors);
-  };
   try {
-    make();
+    ccl::Collective(ccl::Registry().load("point_to_point"), queues, Scope::sip, &tensors);
     ADD_FAILURE() << "nothing was thrown";
   } catch (const ccl::Error& error) {
-    EXPECT_STREQ(error.what(),
-                 "sip0.cube0.pe3: 3 IPCQ rings of 4 x 4096 B need 49152 B of TCM, which has 32768 B; use fewer slots "
-                 "or smaller ones");
+    EXPECT_STREQ(
+        error.what(),
+        "sip0.cube0.pe2: 4 IPCQ rings of 4 x 4096 B need 65536 B of half of TCM, which has 49152 B; use fewer slots "
+        "or smaller ones");
   }
+  EXPECT_EQ(rings.used({0, 0, 0}), 0);
+  const ccl::Collective direct(ccl::Registry().load("direct"), queues, Scope::sip);
+  EXPECT_EQ(rows_of(direct), kLines + 2u * 4u);
 }
 
 }  // namespace

@@ -166,6 +166,35 @@ TEST(PointToPoint, RefusesCopies) {
       << outcome.err;
 }
 
+/// Queues are added call by call until they do not fit: what has no room is left out, and says so.
+TEST(PointToPoint, IsLeftOutByAutoWhereItsQueuesDoNotFitBesideOthers) {
+  const Tool tool;
+  const ordered_json json =
+      parsed(tool({"run", "all_gather", "--topology", "ring8", "--set", "pe.tcm.size=256KiB", "-b", "128", "-e", "64K",
+                   "-f", "8", "--fidelity", "fast", "--explain", "--json", "-"}));
+  ASSERT_EQ(json.at("results").size(), 4U);
+  std::string left_out;
+  for (const ordered_json& row : json.at("results")) {
+    EXPECT_EQ(row.at("mismatches"), 0);
+    EXPECT_EQ(row.at("explain").at("candidates").at(0).at("algorithm"), row.at("algorithm"));
+    for (const ordered_json& candidate : row.at("explain").at("candidates")) {
+      if (candidate.at("algorithm") == "point_to_point" && !candidate.at("unfit").get<std::string>().empty())
+        left_out = candidate.at("unfit");
+    }
+  }
+  EXPECT_NE(left_out.find("of half of TCM, which has 131072 B"), std::string::npos) << left_out;
+}
+
+/// Nothing else is there: what auto does not trust is better than nothing.
+TEST(PointToPoint, IsTakenByAutoWhereNothingElseIsThere) {
+  const Tool tool;
+  std::ofstream(tool.file("only.yaml")) << "algorithms: {only: {module: kernbench.ccl.point_to_point}}\n";
+  const Outcome outcome =
+      tool({"run", "all_gather", "--topology", "ring8", "--set", "system.sips.topology=fully_connected", "-b", "4M",
+            "--data", "off", "--fidelity", "fast", "--ccl", "only.yaml", "--algorithm", "auto"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+}
+
 TEST(Auto, OneRankTakesWhatHasNothingToDo) {
   const Tool tool;
   const std::vector<std::vector<std::string>> calls{{"run", "all_reduce", "--topology", "minimal", "-b", "16K"},
