@@ -7,6 +7,7 @@
 #include <cmath>
 #include <new>
 
+#include "ccl/crowding.h"
 #include "ccl/lanes.h"
 #include "ccl/legal.h"
 #include "ccl/level_cost.h"
@@ -53,16 +54,6 @@ constexpr double kWorthRehearsing = 2.5;
 /// Times the least estimate: what its busiest link alone keeps for longer is not estimated. More than what is worth
 /// rehearsing. If in the end nothing better is left, all are estimated.
 constexpr double kNotWorthEstimating = 1.25 * kWorthRehearsing;
-
-/// What runs PE to PE is in no order, and rehearsals take the cubes' networks and switches as free. They hold while
-/// what leaves a SIP passes the narrowest that all of it shares in so many times a message's way.
-/// - Connected ranks: its columns of cubes. Upper rows keep them busy, links that lower rows use begin as much later,
-/// and a
-///   sum waits for the last of its terms.   assumed, by sizes in factors of two: sums are 16 and 23 % slower than
-///   rehearsed at 0.8 (fc8, 1 MiB) and 1.0 (16 PEs each, 512 KiB), the rest 7 % at 6 (fc8, 8 MiB)
-/// - A switch: its link. Several SIPs send to the same one at a time.   assumed: 19 to 30 % slower at 0.7 and above
-///   (fc8 as a switch, 256 KiB; three SIPs of default, 128 KiB)
-constexpr double kColumnsBusyOfSums = 0.3, kColumnsBusy = 4, kSwitchBusy = 0.3;
 
 /// Ops of a rehearsal at most; beyond that all algorithms are estimated.   assumed: half a second
 constexpr std::size_t kMostOps = 600'000;
@@ -375,7 +366,7 @@ Candidate Chooser::judge(const std::string& name, const ChoiceInput& input, std:
       candidate.known = candidate.measured = true;
       candidate.between = between;
     }
-    candidate.unordered = algorithm.pe_to_pe && !candidate.measured && !can_rehearse(entry, shape, input);
+    candidate.unordered = algorithm.pe_to_pe && !candidate.measured && crowds(entry, shape, input);
     if (candidate.measured || algorithm.plan == nullptr) return;
     const Plan plan = planned(entry, shape, input, lanes, most);
     candidate.ns = candidate.estimate_ns = plan.seconds * 1e9;
@@ -389,14 +380,9 @@ Candidate Chooser::judge(const std::string& name, const ChoiceInput& input, std:
   return candidate;
 }
 
-bool Chooser::can_rehearse(const AlgorithmEntry& entry, const SipShape& shape, const ChoiceInput& input) const {
-  const bool connected = shape.kind == kFullyConnected;
-  if ((!connected && shape.kind != kSwitch) || !lies_as_measured(input.tensors, map_)) return true;
-  const PlanRequest request = ScheduleBinder::base_request(entry, map_, shape);
-  const double leaves = static_cast<double>(input.bytes) * (shape.ranks - 1) / shape.ranks;
-  const double rate = connected ? request.column_bytes_per_second * request.columns : request.sip.bytes_per_second;
-  const double busy = !connected ? kSwitchBusy : reduces(input.op) ? kColumnsBusyOfSums : kColumnsBusy;
-  return rate <= 0 || leaves <= busy * request.sip.hop_seconds * rate;
+bool Chooser::crowds(const AlgorithmEntry& entry, const SipShape& shape, const ChoiceInput& input) const {
+  return !group_.ranks_are_pes() && crowds_columns(map_, ScheduleBinder::base_request(entry, map_, shape), input.op,
+                                                   static_cast<double>(input.bytes), input.tensors);
 }
 
 void Chooser::rehearse_near(std::vector<Candidate>& candidates, const ChoiceInput& input) const {

@@ -84,7 +84,7 @@ class Chooser {
   Plan planned(const AlgorithmEntry& entry, const SipShape& shape, const ChoiceInput& input, std::int32_t lanes,
                double most_ns = 0) const;
   /// What runs PE to PE takes as long as its rehearsal says.
-  bool can_rehearse(const AlgorithmEntry& entry, const SipShape& shape, const ChoiceInput& input) const;
+  bool crowds(const AlgorithmEntry& entry, const SipShape& shape, const ChoiceInput& input) const;
   /// Rehearses those that might be the fastest and were not measured at this size.
   void rehearse_near(std::vector<Candidate>& candidates, const ChoiceInput& input) const;
   /// Times between measured sizes, of those that might be the fastest.

@@ -36,8 +36,7 @@ double Rehearsal::send(std::int32_t p, Line& line, const RehearsedOp& op, double
   const double handed_over = line.free;
   head = through(queue.way.out, head, op.bytes);
   const std::int32_t id = flights_.add({op.place, 0, static_cast<double>(op.bytes)});
-  const bool further = !queue.way.links.empty();
-  events_.push({head + (further ? ways_.further_link_seconds() : 0), event_number_++, -1 - id});
+  events_.push({head + queue.way.out_seconds, event_number_++, -1 - id});
   return handed_over;
 }
 
@@ -54,8 +53,8 @@ void Rehearsal::pass(std::int32_t id, double now) {
   }
   head = through(queue.way.in, head, flight.bytes);
   head = ways_[ways_.port_in(queue.to)].pass(head, flight.bytes);
-  const double links = static_cast<double>(queue.way.links.size());
-  const double rest = queue.way.seconds - links * ways_.further_link_seconds();
+  const double further = queue.way.links.empty() ? 0 : static_cast<double>(queue.way.links.size() - 1);
+  const double rest = queue.way.seconds - queue.way.out_seconds - further * ways_.further_link_seconds();
   queue.arrivals.push_back(head + rest + flight.bytes / queue.way.least_bytes_per_second);
   const std::int32_t line = static_cast<std::int32_t>(kEngines * pes_.size()) + 2 * flight.queue + 1;
   flights_.remove(id);

@@ -102,6 +102,12 @@ void WayBook::cube_link(std::vector<std::uint32_t>& way, int sip, int from, int 
   way.push_back(passage({kCubeLink, first + from, first + to}));
 }
 
+/// To a unit of the IO chiplet: what counts is how much longer it is from a PE that is farther away.
+double WayBook::to_io(PeCoord from) const {
+  if (!map_.packet_latency || from.sip >= map_.pcie_nodes.size()) return 0;
+  return seconds(map_.packet_latency(map_.pe(from), map_.pcie_nodes[from.sip], kMinimal));
+}
+
 Way WayBook::way(PeCoord from, PeCoord to) {
   Way way;
   if (map_.packet_latency && from != to)
@@ -113,15 +119,15 @@ Way WayBook::way(PeCoord from, PeCoord to) {
       cube_link(way.out, from.sip, at, at + (at % w < to.cube % w ? 1 : -1));
     for (; at != to.cube; at += at < to.cube ? w : -w) cube_link(way.out, from.sip, at, at + (at < to.cube ? w : -w));
   } else {
+    way.out_seconds = to_io(from);
     for (int at = from.cube; at >= w; at -= w) cube_link(way.out, from.sip, at, at - w);
     way.out.push_back(passage({kColumnOut, from.sip, from.cube % w}));
     if (request_.kind == kSwitch) {
-      way.out.push_back(passage({kSwitchOut, from.sip, 0}));
+      way.links.push_back(passage({kSwitchOut, from.sip, 0}));
       way.in.push_back(passage({kSwitchIn, to.sip, 0}));
     } else {
       const std::vector<std::int32_t> sips = sip_way(request_, from.sip, to.sip);
-      for (std::size_t i = 0; i + 1 < sips.size(); ++i)
-        (i == 0 ? way.out : way.links).push_back(passage({kSipLink, sips[i], sips[i + 1]}));
+      for (std::size_t i = 0; i + 1 < sips.size(); ++i) way.links.push_back(passage({kSipLink, sips[i], sips[i + 1]}));
     }
     way.in.push_back(passage({kColumnIn, to.sip, to.cube % w}));
     for (int at = to.cube % w; at != to.cube; at += w) cube_link(way.in, to.sip, at, at + w);

@@ -38,9 +38,10 @@ struct Passage {
 /// How bytes get from one PE to another, on an idle machine.
 struct Way {
   double seconds = 0;                 ///< of a minimal packet
+  double out_seconds = 0;             ///< of these: up to the first link between SIPs
   double least_bytes_per_second = 0;  ///< of what they pass
-  std::vector<std::uint32_t> out;     ///< passages up to the first link between SIPs, that included
-  std::vector<std::uint32_t> links;   ///< further links between SIPs
+  std::vector<std::uint32_t> out;     ///< passages up to the first link between SIPs
+  std::vector<std::uint32_t> links;   ///< links between SIPs
   std::vector<std::uint32_t> in;      ///< passages after the last one
 };
 
@@ -69,6 +70,7 @@ class WayBook {
   }
   std::uint32_t passage(const Key& key);
   Passage fresh(const Key& key) const;
+  double to_io(PeCoord from) const;
   void cube_link(std::vector<std::uint32_t>& way, int sip, int from, int to);
 
   const MachineMap& map_;

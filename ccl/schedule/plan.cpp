@@ -252,10 +252,11 @@ Plan plan_direct(const char* algorithm, const PlanRequest& request) {
   const double part = lane_bytes(request) / (parts ? request.ranks : 1);
   const int blocks = request.op == CollectiveOp::all_to_all ? request.ranks * request.ranks : request.ranks;
   const bool ports = request.kind == kSwitch;
-  // Behind a switch the halves of an operation overlap only from piece to piece.
-  const std::int64_t limit = message_limit(
-      request, std::max<std::int64_t>(std::min<std::int64_t>(request.slot_bytes, static_cast<std::int64_t>(part / 4)),
-                                      static_cast<std::int64_t>(kLeastPiece)));
+  // Behind a switch the halves of an operation overlap only from piece to piece. No fifth piece for the rest of a
+  // division: it would wait for the first one's slot.
+  const auto quarter = static_cast<std::int64_t>(std::ceil(part / 4));
+  const std::int64_t limit =
+      message_limit(request, std::max(std::min(request.slot_bytes, quarter), static_cast<std::int64_t>(kLeastPiece)));
   const Cut cut = cut_pieces(part, limit, kMostBlocks / std::max(blocks, 1));
   const double message = part / (cut.pieces * static_cast<double>(cut.rounds));
   const auto build = [&](int lambda, int turns) {
@@ -276,7 +277,7 @@ Plan plan_direct(const char* algorithm, const PlanRequest& request) {
 namespace {
 
 /// Messages of a lane to each rank from which on pairs that take turns and keep pace are as fast as lists that load
-/// ahead. Measured on 2 to 8 SIPs of fc8 (decision 0180): with fewer, up to 14 % slower.
+/// ahead. Measured on 2 to 8 SIPs of fc8 (decision 0180): with fewer, up to 6 % slower.
 constexpr double kWorthPace = 4;
 
 /// How much latency the columns of cubes together hide depends on how evenly the period takes them in turn: tried.

@@ -180,7 +180,7 @@ TEST(Choice, SeveralRoundsOfBundlesAreOnlyForThoseWhoHaveNothingElse) {
 
 /// A message takes 1 us and a SIP's column hands over 100 kB in that time; of S bytes three quarters leave a SIP.
 TEST(Choice, PeToPeBetweenConnectedRanksIsForLittleData) {
-  MachineMap map = make_map(SipTopology::fully_connected, 4, 0, 0, 1, 1, 1);
+  MachineMap map = make_map(SipTopology::fully_connected, 4, 0, 0, 1, 2, 1);
   for (std::uint16_t sip = 0; sip < 4; ++sip) map.cube_links.push_back({0, kIoChiplet, Rate(100'000'000'000), 0, sip});
   map.sip_links.push_back({0, 1, Rate(100'000'000'000), 1'000'000});
   const ccl::Registry registry = registry_of(
@@ -195,11 +195,17 @@ TEST(Choice, PeToPeBetweenConnectedRanksIsForLittleData) {
     return std::string("it is no candidate");
   };
   const std::string no = "sends in no order, which is for little data here";
-  EXPECT_EQ(unfit_of(SipTopology::fully_connected, CollectiveOp::reduce_scatter, 40'000), "");
-  EXPECT_EQ(unfit_of(SipTopology::fully_connected, CollectiveOp::reduce_scatter, 40'004), no);
+  for (const CollectiveOp op : {CollectiveOp::reduce_scatter, CollectiveOp::scatter}) {
+    EXPECT_EQ(unfit_of(SipTopology::fully_connected, op, 40'000), "");
+    EXPECT_EQ(unfit_of(SipTopology::fully_connected, op, 40'004), no);
+    EXPECT_EQ(unfit_of(SipTopology::ring_1d, op, 1 << 20), "");
+    EXPECT_EQ(unfit_of(SipTopology::switch_star, op, 1 << 20), "");
+  }
   EXPECT_EQ(unfit_of(SipTopology::fully_connected, CollectiveOp::all_gather, 533'332), "");
   EXPECT_EQ(unfit_of(SipTopology::fully_connected, CollectiveOp::all_gather, 533'336), no);
-  EXPECT_EQ(unfit_of(SipTopology::ring_1d, CollectiveOp::reduce_scatter, 1 << 20), "");
+  // A quarter leaves each: what the root gets.
+  EXPECT_EQ(unfit_of(SipTopology::fully_connected, CollectiveOp::gather, 1'600'000), "");
+  EXPECT_EQ(unfit_of(SipTopology::fully_connected, CollectiveOp::gather, 1'600'004), no);
 }
 
 TEST(Choice, SaysWhyNothingServes) {

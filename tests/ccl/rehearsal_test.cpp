@@ -132,6 +132,43 @@ TEST(Rehearsal, LanesShareALinkOneMessageAfterTheOther) {
   EXPECT_NEAR(narrow - free, 1024 / 1.0 - 1024 / 256.0, 20);  // ns at 1 GB/s and at the port's 256; pieces overlap
 }
 
+/// Two SIPs of two cubes, one behind the other, with a PE each; from the farther one all ways out take `farther`
+/// longer.
+MachineMap two_rows(Ps farther, std::uint64_t bytes_per_second) {
+  MachineMap map = make_map(SipTopology::ring_1d, 2, 0, 0, 1, 2, 1);
+  for (std::uint16_t sip = 0; sip < 2; ++sip) {
+    map.pcie_nodes.push_back(NodeId{static_cast<std::uint32_t>(map.nodes.size())});
+    map.nodes.push_back({NodeKind::pcie_ep, 0, {sip, 0, 0, 0}});
+  }
+  map.sip_links = {{0, 1, Rate{bytes_per_second}, 100'000, 0}};
+  const std::vector<Node> nodes = map.nodes;
+  map.packet_latency = [nodes, farther](NodeId from, NodeId to, std::uint32_t) -> Ps {
+    const Node &a = nodes[index(from)], &b = nodes[index(to)];
+    const bool leaves = a.at.sip != b.at.sip || b.kind == NodeKind::pcie_ep;
+    return (a.at.sip != b.at.sip ? 100'000 : 10'000) + (leaves && a.at.cube == 1 ? farther : 0);
+  };
+  return map;
+}
+
+ccl::CallTensors over_two_cubes(CollectiveOp op, std::int64_t elements) {
+  ccl::CallTensors tensors = tensors_of(op, elements);
+  const auto half = static_cast<std::uint64_t>(elements) * 2;
+  tensors.in.shards = {{{0, 0, 0}, 0, half, 1, elements / 2, 0, 0},
+                       {{0, 1, 0}, half, half, 1, elements / 2, 0, elements / 2}};
+  tensors.out = tensors.in;
+  return tensors;
+}
+
+TEST(Rehearsal, WhileALinkIsBusyWithNearMessagesFarOnesAreOnTheirWay) {
+  const ccl::CallTensors tensors = over_two_cubes(CollectiveOp::broadcast, 512);
+  const auto takes = [&](Ps farther, std::uint64_t rate) {
+    return nanoseconds(two_rows(farther, rate), "one_tree", tensors).value();
+  };
+  // 1 KiB of each; at 1 GB/s the near one's keeps the link for 1 us.
+  EXPECT_NEAR(takes(50'000, 1'000'000'000), takes(0, 1'000'000'000), 1);
+  EXPECT_NEAR(takes(50'000, 1'000'000'000'000), takes(0, 1'000'000'000'000) + 50, 2);
+}
+
 TEST(Rehearsal, APacketWaitsForTheCreditOfOneThatItsReceiverHadRoomFor) {
   ccl::Passage link;
   link.packets = 3;

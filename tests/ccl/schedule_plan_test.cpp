@@ -272,6 +272,16 @@ TEST(Plans, LevelsOfRanksAloneThatAreAllConnectedAreTheirPairsForLargeData) {
   }
 }
 
+TEST(Plans, ADivisionWithARestMakesNoFifthPiece) {
+  // 128 lanes with 5,461.33 B for each of 3 ranks, and with 5,461 B.
+  for (const std::int64_t bytes : {std::int64_t{2} << 20, std::int64_t{128} * 3 * 5461}) {
+    PlanRequest request = seven_links(kFullyConnected, bytes);
+    request.op = CollectiveOp::all_gather;
+    request.ranks = 3;
+    EXPECT_EQ(plan_direct("direct", request).schedule->blocks.size(), 3U * 4) << bytes;
+  }
+}
+
 /// 16 lanes of each of 16 SIPs with links of 128 GB/s.
 Plan of_16_lanes(const char* algorithm, CollectiveOp op, std::int32_t kind, std::int64_t bytes, std::int32_t slots = 4,
                  std::int64_t slot_bytes = 4096) {
