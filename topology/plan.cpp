@@ -35,6 +35,7 @@ Plan::Plan(SystemSpec the_spec) : spec(std::move(the_spec)) {
     return latency->packet(from, to, bytes);
   };
   map.io_command = spec.sip.io.cpu.command;
+  map.io_cycle = Rate(spec.sip.io.crossbar.clock_hz).time_for(1);
   map.worst_command_latency = latency->worst_command();
 }
 
@@ -74,6 +75,7 @@ void Plan::fill_nodes() {
       for (std::uint16_t pe = 0; pe < map.pes_per_cube; ++pe) {
         const bool missing = spec.missing_pes.count({sip, cube, pe}) != 0;
         map.pe_nodes.push_back(missing ? kNoNode : add(NodeKind::pe, pe, sip, cube, layout.pes[pe]));
+        map.pe_links.push_back(layout.nearest_connection(Side::north, layout.routers[layout.pes[pe].router].col));
       }
       for (std::uint16_t pe = 0; pe < map.pes_per_cube; ++pe) {
         map.hbm_nodes.push_back(add(NodeKind::hbm_port, pe, sip, cube, layout.hbm_ports[pe]));
@@ -280,6 +282,7 @@ void Plan::fill_capacities() {
     bundle.latency = link.latency + link.rate().time_for(link.header_bytes);
     bundle.sip = a.sip;
     bundle.packets = link.buffer_packets * static_cast<std::uint32_t>(end.spots->size());
+    bundle.links = static_cast<std::uint16_t>(end.spots->size());
     (between_sips ? map.sip_links : map.cube_links).push_back(bundle);
   }
 }

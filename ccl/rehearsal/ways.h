@@ -1,4 +1,6 @@
 #pragma once
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -10,18 +12,22 @@
 
 namespace kernbench::ccl {
 
+inline constexpr double kPacket = 256;  ///< bytes; a longer message is several
+
 /// Something that bytes pass one after the other: a port, a bundle of links.
 struct Passage {
   double bytes_per_second = 0;  ///< 0: no limit
+  double least = 0;             ///< seconds that a packet keeps it, however short; so does the credit of a message
   double free = 0;              ///< seconds
   double packets = 0;           ///< that the receiver has credits for; 0: no limit
   double round_trip = 0;        ///< seconds after which a packet's credit is back, if nothing holds it up
 
-  /// Bytes whose head is there at `time`: when they begin to pass.
+  /// Bytes whose head is there at `time`: when they begin to pass. For each message that goes one way a credit goes the
+  /// other way: where both ways are in use, a message and a credit pass in either.
   double pass(double time, double bytes) {
     double head = time > free ? time : free;
     if (packets > 0) head = with_credits(head, bytes);
-    if (bytes_per_second > 0) free = head + bytes / bytes_per_second;
+    if (bytes_per_second > 0) free = head + std::max(bytes / bytes_per_second, least * (packets_of(bytes) + 1));
     return head;
   }
 
@@ -29,6 +35,7 @@ struct Passage {
   struct Sent {
     double time = 0, packets = 0;
   };
+  static double packets_of(double bytes) { return std::ceil(bytes / kPacket); }
   double with_credits(double head, double bytes);
 
   std::deque<Sent> sent_;  ///< whose credits are not known to be back
@@ -46,20 +53,26 @@ struct Way {
 };
 
 /// Ways of a machine, and what they have in common. XY inside a SIP; straight up to the IO chiplet and down from it;
-/// between SIPs along the row, then the column (docs/routing). Bundles are taken whole, networks of cubes as free.
+/// between SIPs along the row, then the column (docs/routing). Of the links between rows of cubes, and to the IO
+/// chiplet, a PE's packets take one; other bundles are taken whole, networks of cubes as free.
 class WayBook {
  public:
   explicit WayBook(const MachineMap& map);
 
   Way way(PeCoord from, PeCoord to);
-  std::uint32_t port_out(PeCoord pe) { return passage({kPortOut, number(pe), 0}); }
-  std::uint32_t port_in(PeCoord pe) { return passage({kPortIn, number(pe), 0}); }
+  std::uint32_t port_out(PeCoord pe) { return passage({kPortOut, number(pe), 0, kWhole}); }
+  std::uint32_t port_in(PeCoord pe) { return passage({kPortIn, number(pe), 0, kWhole}); }
   Passage& operator[](std::uint32_t passage) { return passages_[passage]; }
   double further_link_seconds() const { return request_.sip.pass_seconds; }
 
  private:
   enum Kind : std::int64_t { kPortOut, kPortIn, kCubeLink, kColumnOut, kColumnIn, kSipLink, kSwitchOut, kSwitchIn };
-  using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
+  static constexpr std::int64_t kWhole = -1;
+  using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>;  // kind, from, to, link of a bundle
+  struct Bundle {
+    Passage whole;
+    std::int64_t links = 1;
+  };
   std::int64_t number(PeCoord pe) const {
     return (std::int64_t{pe.sip} * map_.cubes_per_sip() + pe.cube) * map_.pes_per_cube + pe.pe;
   }
@@ -71,11 +84,12 @@ class WayBook {
   std::uint32_t passage(const Key& key);
   Passage fresh(const Key& key) const;
   double to_io(PeCoord from) const;
-  void cube_link(std::vector<std::uint32_t>& way, int sip, int from, int to);
+  void cube_link(std::vector<std::uint32_t>& way, int sip, int from, int to, std::int64_t link);
+  std::int64_t link_of(PeCoord pe) const;
 
   const MachineMap& map_;
   PlanRequest request_;
-  std::map<Key, Passage> links_;  // both directions, as they are before anything has passed
+  std::map<Key, Bundle> bundles_;  // both directions, as they are before anything has passed
   std::map<Key, std::uint32_t> numbers_;
   std::vector<Passage> passages_;
 };

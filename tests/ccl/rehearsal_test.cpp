@@ -169,6 +169,43 @@ TEST(Rehearsal, WhileALinkIsBusyWithNearMessagesFarOnesAreOnTheirWay) {
   EXPECT_NEAR(takes(50'000, 1'000'000'000'000), takes(0, 1'000'000'000'000) + 50, 2);
 }
 
+/// Two rows of one cube; each has two PEs, behind the first and the second of four links of 100 GB/s each.
+TEST(Rehearsal, PesOfOneColumnOfRoutersShareALinkOfTheirBundle) {
+  MachineMap map = make_map(SipTopology::ring_1d, 2, 0, 0, 1, 2, 2);
+  map.pe_links = {0, 1, 0, 1, 0, 1, 0, 1};
+  for (std::uint16_t sip = 0; sip < 2; ++sip) {
+    map.cube_links.push_back({0, kIoChiplet, Rate(400'000'000'000), 0, sip, 0, 4});
+    map.cube_links.push_back({0, 1, Rate(400'000'000'000), 0, sip, 0, 4});
+  }
+  map.sip_links = {{0, 1, Rate(1'000'000'000'000), 0, 0}};
+  ccl::WayBook ways(map);
+  const ccl::Way near = ways.way({0, 0, 0}, {1, 1, 1}), far = ways.way({0, 1, 0}, {1, 0, 0});
+  const ccl::Way other = ways.way({0, 1, 1}, {1, 0, 1});
+  ASSERT_EQ(near.out.size(), 1U);  // to the IO chiplet
+  ASSERT_EQ(far.out.size(), 2U);   // to the upper cube, then there
+  EXPECT_EQ(near.out.back(), far.out.back());
+  EXPECT_NE(other.out.back(), far.out.back());
+  EXPECT_EQ(near.in.front(), other.in.front());  // by where they go
+  EXPECT_NE(far.in.front(), other.in.front());
+  EXPECT_EQ(ways[near.out.back()].bytes_per_second, 100e9);
+  EXPECT_EQ(near.least_bytes_per_second, 100e9);
+  // Inside a SIP, too: from row to row by the column of the PE that gets them.
+  EXPECT_EQ(ways.way({0, 1, 1}, {0, 0, 0}).out, std::vector<std::uint32_t>{far.out.front()});
+}
+
+TEST(Rehearsal, APacketKeepsAPassageForACycleHoweverShortAndSoDoesTheCreditOfAMessage) {
+  ccl::Passage port;
+  port.bytes_per_second = 256;
+  port.least = 2;
+  EXPECT_EQ(port.pass(0, 4), 0);
+  EXPECT_EQ(port.pass(0, 512), 4);    // behind a packet and a credit
+  EXPECT_EQ(port.pass(0, 2560), 10);  // behind two packets and a credit
+  EXPECT_EQ(port.pass(0, 4), 32);     // behind ten and one
+  port.bytes_per_second = 10;
+  EXPECT_EQ(port.pass(40, 256), 40);
+  EXPECT_EQ(port.pass(40, 4), 65.6);  // behind 256 B
+}
+
 TEST(Rehearsal, APacketWaitsForTheCreditOfOneThatItsReceiverHadRoomFor) {
   ccl::Passage link;
   link.packets = 3;

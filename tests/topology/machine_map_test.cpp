@@ -198,6 +198,23 @@ TEST(Names, OfNetworkInterfacesAndTheFabric) {
   EXPECT_EQ(names::fabric_link(3), "fabric.link3");
 }
 
+// PEs at r0c1, r0c3, r1c0, r1c2, r2c1, r2c3, r3c0, r3c2; a face has a link per column of routers.
+TEST(MachineMap, SaysWhichLinkOfAColumnsBundlesAPeTakes) {
+  const Plan plan(small_machine(2, 1, 2));
+  const MachineMap& map = plan.map;
+  ASSERT_EQ(map.pe_links.size(), map.pe_nodes.size());
+  const std::uint16_t columns[] = {1, 3, 0, 2, 1, 3, 0, 2};
+  for (std::size_t i = 0; i < map.pe_links.size(); ++i) EXPECT_EQ(map.pe_links[i], columns[i % 8]) << i;
+  for (const LinkBundle& link : map.cube_links) EXPECT_EQ(link.links, 4);
+  for (const LinkBundle& link : map.sip_links) EXPECT_EQ(link.links, 1);
+}
+
+TEST(MachineMap, SaysHowLongACycleOfTheIoChipletIs) {
+  SystemSpec spec = small_machine(1, 1, 1);
+  spec.sip.io.crossbar.clock_hz = 1'000'000'000;
+  EXPECT_EQ(Plan(spec).map.io_cycle, 1'000);
+}
+
 TEST(MachineMap, SaysHowManyPacketsTheReceiversOfABundleHold) {
   SystemSpec spec = small_machine(2, 1, 1);
   spec.links.links_per_neighbour = 3;

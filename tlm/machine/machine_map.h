@@ -33,6 +33,7 @@ struct LinkBundle {
   Ps latency = 0;             ///< zero-load, of a minimal packet, one way
   std::uint16_t sip = 0;      ///< of a link between cubes
   std::uint32_t packets = 0;  ///< that the receivers of one direction hold; 0: no limit
+  std::uint16_t links = 1;    ///< in the bundle, alike
 };
 
 /// What a memory endpoint looks like to software.
@@ -85,6 +86,7 @@ class MachineMap {
   /// 16 hex digits over every value of the machine that moves times of collectives; empty: nobody has made them.
   std::string fingerprint;
   Ps io_command = 0;             ///< that IO_CPU is busy with a command
+  Ps io_cycle = 0;               ///< of the IO chiplet's crossbar: the least time that a packet keeps one of its ports
   Ps worst_command_latency = 0;  ///< IO_CPU to the farthest PE, with every hop's worst wait (commands have priority)
 
   std::uint16_t cubes_per_sip() const { return static_cast<std::uint16_t>(cube_w * cube_h); }
@@ -115,6 +117,7 @@ class MachineMap {
   // Filled by topology. `first_of_cube` etc. index `nodes`; kNoNode where a unit is missing.
   std::vector<Node> nodes;
   std::vector<NodeId> pe_nodes, hbm_nodes;       ///< by (sip, cube, pe), row-major
+  std::vector<std::uint16_t> pe_links;           ///< so, too: which one of a column's bundles its packets take
   std::vector<NodeId> sram_nodes, m_cpu_nodes;   ///< by (sip, cube)
   std::vector<NodeId> io_cpu_nodes, pcie_nodes;  ///< by sip
 
