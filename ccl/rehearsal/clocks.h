@@ -73,7 +73,8 @@ class Rehearsal {
     std::deque<double> credits, arrivals;
     Way way;
     bool used = false;
-    double back = 0;
+    double back = 0, to_io = 0;             ///< of a credit: all its way, and to the first of the links
+    std::vector<std::uint32_t> links_back;  ///< between SIPs
   };
   struct Flight {
     std::int32_t queue = 0;

@@ -22,6 +22,10 @@ Rehearsal::Queue& Rehearsal::queue(std::int32_t id) {
   if (map_.packet_latency)
     queue.back = seconds(map_.packet_latency(map_.pe(queue.to), map_.pe(queue.from), map_.engines.credit_bytes));
   queue.credits.assign(index(queue.slots), 0.0);
+  if (queue.from.sip != queue.to.sip && map_.io_cycle > 0) {
+    queue.links_back = ways_.links(queue.to.sip, queue.from.sip);
+    queue.to_io = ways_.to_io(queue.to);
+  }
   return queue;
 }
 
@@ -68,6 +72,11 @@ double Rehearsal::receive(std::int32_t p, Line& line, const RehearsedOp& op, dou
   const double end = now + kReceive + 2 * engines.tcm_latency + op.bytes / engines.tcm;
   line.free = end;
   queue.credits.push_back(end + queue.back);
+  double at_link = end + queue.to_io;
+  for (const std::uint32_t link : queue.links_back) {
+    ways_[link].credit(at_link);
+    at_link += ways_.further_link_seconds();
+  }
   return end;
 }
 

@@ -125,6 +125,14 @@ double WayBook::to_io(PeCoord from) const {
   return seconds(map_.packet_latency(map_.pe(from), map_.pcie_nodes[from.sip], kMinimal));
 }
 
+std::vector<std::uint32_t> WayBook::links(std::uint16_t from, std::uint16_t to) {
+  if (request_.kind == kSwitch) return {passage({kSwitchOut, from, 0, kWhole})};
+  std::vector<std::uint32_t> links;
+  const std::vector<std::int32_t> sips = sip_way(request_, from, to);
+  for (std::size_t i = 0; i + 1 < sips.size(); ++i) links.push_back(passage({kSipLink, sips[i], sips[i + 1], kWhole}));
+  return links;
+}
+
 Way WayBook::way(PeCoord from, PeCoord to) {
   Way way;
   if (map_.packet_latency && from != to)
@@ -141,14 +149,8 @@ Way WayBook::way(PeCoord from, PeCoord to) {
     way.out_seconds = to_io(from);
     for (int at = from.cube; at >= w; at -= w) cube_link(way.out, from.sip, at, at - w, out);
     way.out.push_back(passage({kColumnOut, from.sip, from.cube % w, out}));
-    if (request_.kind == kSwitch) {
-      way.links.push_back(passage({kSwitchOut, from.sip, 0, kWhole}));
-      way.in.push_back(passage({kSwitchIn, to.sip, 0, kWhole}));
-    } else {
-      const std::vector<std::int32_t> sips = sip_way(request_, from.sip, to.sip);
-      for (std::size_t i = 0; i + 1 < sips.size(); ++i)
-        way.links.push_back(passage({kSipLink, sips[i], sips[i + 1], kWhole}));
-    }
+    way.links = links(from.sip, to.sip);
+    if (request_.kind == kSwitch) way.in.push_back(passage({kSwitchIn, to.sip, 0, kWhole}));
     way.in.push_back(passage({kColumnIn, to.sip, to.cube % w, in}));
     for (int at = to.cube % w; at != to.cube; at += w) cube_link(way.in, to.sip, at, at + w, in);
   }

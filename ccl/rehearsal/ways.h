@@ -17,18 +17,26 @@ inline constexpr double kPacket = 256;  ///< bytes; a longer message is several
 /// Something that bytes pass one after the other: a port, a bundle of links.
 struct Passage {
   double bytes_per_second = 0;  ///< 0: no limit
-  double least = 0;             ///< seconds that a packet keeps it, however short; so does the credit of a message
+  double least = 0;             ///< seconds that a packet keeps it, however short
   double free = 0;              ///< seconds
   double packets = 0;           ///< that the receiver has credits for; 0: no limit
   double round_trip = 0;        ///< seconds after which a packet's credit is back, if nothing holds it up
 
-  /// Bytes whose head is there at `time`: when they begin to pass. For each message that goes one way a credit goes the
-  /// other way: where both ways are in use, a message and a credit pass in either.
+  /// Bytes whose head is there at `time`: when they begin to pass. Credits that have come by then go before them.
   double pass(double time, double bytes) {
     double head = time > free ? time : free;
+    while (!credits_.empty() && credits_.front() <= head) {
+      free = std::max(free, credits_.front()) + least;
+      credits_.pop_front();
+      head = std::max(head, free);
+    }
     if (packets > 0) head = with_credits(head, bytes);
-    if (bytes_per_second > 0) free = head + std::max(bytes / bytes_per_second, least * (packets_of(bytes) + 1));
+    if (bytes_per_second > 0) free = head + std::max(bytes / bytes_per_second, least * packets_of(bytes));
     return head;
+  }
+  /// The credit of a message, which passes here at `time` on its way back.
+  void credit(double time) {
+    if (least > 0) credits_.push_back(time);
   }
 
  private:
@@ -38,8 +46,9 @@ struct Passage {
   static double packets_of(double bytes) { return std::ceil(bytes / kPacket); }
   double with_credits(double head, double bytes);
 
-  std::deque<Sent> sent_;  ///< whose credits are not known to be back
-  double under_way_ = 0;   ///< packets of these
+  std::deque<double> credits_;  ///< that have not passed yet
+  std::deque<Sent> sent_;       ///< whose credits are not known to be back
+  double under_way_ = 0;        ///< packets of these
 };
 
 /// How bytes get from one PE to another, on an idle machine.
@@ -60,9 +69,12 @@ class WayBook {
   explicit WayBook(const MachineMap& map);
 
   Way way(PeCoord from, PeCoord to);
+  /// Those between SIPs of such a way.
+  std::vector<std::uint32_t> links(std::uint16_t from, std::uint16_t to);
   std::uint32_t port_out(PeCoord pe) { return passage({kPortOut, number(pe), 0, kWhole}); }
   std::uint32_t port_in(PeCoord pe) { return passage({kPortIn, number(pe), 0, kWhole}); }
   Passage& operator[](std::uint32_t passage) { return passages_[passage]; }
+  double to_io(PeCoord from) const;
   double further_link_seconds() const { return request_.sip.pass_seconds; }
 
  private:
@@ -83,7 +95,6 @@ class WayBook {
   }
   std::uint32_t passage(const Key& key);
   Passage fresh(const Key& key) const;
-  double to_io(PeCoord from) const;
   void cube_link(std::vector<std::uint32_t>& way, int sip, int from, int to, std::int64_t link);
   std::int64_t link_of(PeCoord pe) const;
 

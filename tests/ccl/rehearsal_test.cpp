@@ -193,17 +193,32 @@ TEST(Rehearsal, PesOfOneColumnOfRoutersShareALinkOfTheirBundle) {
   EXPECT_EQ(ways.way({0, 1, 1}, {0, 0, 0}).out, std::vector<std::uint32_t>{far.out.front()});
 }
 
-TEST(Rehearsal, APacketKeepsAPassageForACycleHoweverShortAndSoDoesTheCreditOfAMessage) {
+TEST(Rehearsal, APacketKeepsAPassageForACycleHoweverShort) {
   ccl::Passage port;
   port.bytes_per_second = 256;
   port.least = 2;
   EXPECT_EQ(port.pass(0, 4), 0);
-  EXPECT_EQ(port.pass(0, 512), 4);    // behind a packet and a credit
-  EXPECT_EQ(port.pass(0, 2560), 10);  // behind two packets and a credit
-  EXPECT_EQ(port.pass(0, 4), 32);     // behind ten and one
+  EXPECT_EQ(port.pass(0, 512), 2);   // two packets: two cycles each, or a second each
+  EXPECT_EQ(port.pass(0, 2560), 6);  // ten
+  EXPECT_EQ(port.pass(0, 4), 26);
   port.bytes_per_second = 10;
   EXPECT_EQ(port.pass(40, 256), 40);
   EXPECT_EQ(port.pass(40, 4), 65.6);  // behind 256 B
+}
+
+TEST(Rehearsal, CreditsThatAreThereGoBeforeMessages) {
+  ccl::Passage port;
+  port.bytes_per_second = 256;
+  port.least = 2;
+  port.credit(1);
+  port.credit(11);
+  EXPECT_EQ(port.pass(0, 4), 0);    // not there yet
+  EXPECT_EQ(port.pass(5, 4), 5);    // one has passed from 2 to 4
+  EXPECT_EQ(port.pass(12, 4), 13);  // the other one keeps it from 11 to 13
+  ccl::Passage wide;                // whose packets take no time of their own
+  wide.bytes_per_second = 256;
+  wide.credit(0);
+  EXPECT_EQ(wide.pass(0, 4), 0);
 }
 
 TEST(Rehearsal, APacketWaitsForTheCreditOfOneThatItsReceiverHadRoomFor) {
