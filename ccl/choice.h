@@ -83,7 +83,7 @@ class Chooser {
   /// By the model. Throws Error if it cannot be.
   Plan planned(const AlgorithmEntry& entry, const SipShape& shape, const ChoiceInput& input, std::int32_t lanes,
                double most_ns = 0) const;
-  /// What runs PE to PE takes as long as its rehearsal says.
+  /// What runs PE to PE takes longer than its rehearsal says (crowding.h).
   bool crowds(const AlgorithmEntry& entry, const SipShape& shape, const ChoiceInput& input) const;
   /// Rehearses those that might be the fastest and were not measured at this size.
   void rehearse_near(std::vector<Candidate>& candidates, const ChoiceInput& input) const;

@@ -54,8 +54,9 @@ double share_that_leaves(CollectiveOp op, int ranks) {
 
 bool crowds_columns(const MachineMap& map, const PlanRequest& request, CollectiveOp op, double bytes,
                     const CallTensors* tensors) {
+  if (request.kind != kFullyConnected) return false;
   const double rate = request.column_bytes_per_second * shared_columns(tensors, map);
-  if (request.kind != kFullyConnected || rate <= 0) return false;
+  if (rate <= 0) return false;
   const bool parts = op == CollectiveOp::reduce_scatter || op == CollectiveOp::scatter;
   return bytes * share_that_leaves(op, request.ranks) > (parts ? kBusyOfParts : kBusy) * request.sip.hop_seconds * rate;
 }

@@ -14,7 +14,7 @@ namespace kernbench::ccl {
 
 inline constexpr double kPacket = 256;  ///< bytes; a longer message is several
 
-/// Something that bytes pass one after the other: a port, a bundle of links.
+/// Something that bytes pass one after the other: a port, a link, a bundle of links.
 struct Passage {
   double bytes_per_second = 0;  ///< 0: no limit
   double least = 0;             ///< seconds that a packet keeps it, however short
@@ -31,7 +31,8 @@ struct Passage {
       head = std::max(head, free);
     }
     if (packets > 0) head = with_credits(head, bytes);
-    if (bytes_per_second > 0) free = head + std::max(bytes / bytes_per_second, least * packets_of(bytes));
+    if (bytes_per_second > 0) free = head + bytes / bytes_per_second;
+    if (least > 0) free = std::max(free, head + least * packets_of(bytes));
     return head;
   }
   /// The credit of a message, which passes here at `time` on its way back.

@@ -5,33 +5,15 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/schema_check.h"
-#include "tests/cli/tool_runner.h"
+#include "tests/cli/two_sips.h"
 
-/// What limits a collective (--explain), schedules from files (--schedule), and measured times for `auto` (tune).
+/// What limits a collective (--explain), what `auto` takes (--algorithm), and schedules from files (--schedule).
 namespace kernbench {
 namespace {
 using nlohmann::ordered_json;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-void write(const std::string& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
-
-ordered_json parsed(const Outcome& outcome) {
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  ordered_json json = parse_json(outcome.out);
-  EXPECT_FALSE(json.is_discarded()) << outcome.out;
-  return json;
-}
-
-const std::vector<std::string> kTwo{"--topology", "minimal", "--set", "system.sips.count=2"};
-
-std::vector<std::string> all_reduce(const std::vector<std::string>& more) {
-  std::vector<std::string> arguments{"run", "all_reduce"};
-  arguments.insert(arguments.end(), kTwo.begin(), kTwo.end());
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return arguments;
-}
 
 const ordered_json* sip_links(const ordered_json& explain) {
   for (const auto& links : explain.at("links")) {
@@ -142,7 +124,6 @@ TEST(Explain, ChangesNoTime) {
   EXPECT_EQ(plain.at("results").at(0).at("time_ns"), with.at("results").at(0).at("time_ns"));
 }
 
-/// 0 ns is a time: on one rank everything but a kernel that copies for nothing takes it.
 /// Sizes whose data go between other PEs each, in one run: queues are added call by call.
 TEST(PointToPoint, ServesSizesOneAfterTheOther) {
   const Tool tool;
@@ -195,6 +176,7 @@ TEST(PointToPoint, IsTakenByAutoWhereNothingElseIsThere) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
 }
 
+/// 0 ns is a time: on one rank everything but a kernel that copies for nothing takes it.
 TEST(Auto, OneRankTakesWhatHasNothingToDo) {
   const Tool tool;
   const std::vector<std::vector<std::string>> calls{{"run", "all_reduce", "--topology", "minimal", "-b", "16K"},
@@ -313,183 +295,6 @@ TEST(AlgorithmOption, AnAlgorithmForTheGroupsNeedNotServeAllRanks) {
             "5,3,4,2"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("# Out of bounds values : 0 OK"));
-}
-
-std::vector<std::string> tune(const std::vector<std::string>& more) {
-  std::vector<std::string> arguments{"tune"};
-  arguments.insert(arguments.end(), kTwo.begin(), kTwo.end());
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return arguments;
-}
-
-TEST(Tune, WritesWhatAutoThenChoosesBy) {
-  const Tool tool;
-  const Outcome outcome =
-      tool(tune({"--ops", "all_reduce", "-b", "1K", "-e", "4K", "--fidelity", "accurate", "-o", "tuned.yaml"}));
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(outcome.out, "");
-  EXPECT_THAT(outcome.err, HasSubstr("\n# all_reduce, scope sip, ring_1d_2_cubes_1x1_pes_1_"));
-  const std::vector<std::string> tuned{"-b", "1K", "--explain", "--json", "-", "--ccl", "tuned.yaml"};
-  const ordered_json json = parsed(tool(all_reduce(tuned)));
-  const ordered_json& candidates = json.at("results").at(0).at("explain").at("candidates");
-  EXPECT_EQ(candidates.at(0).at("measured"), true);
-  // The table is part of what the run is made of: its text and the hash.
-  EXPECT_EQ(json.at("ccl"), read(tool.file("tuned.yaml")));
-  const ordered_json plain = parsed(tool(all_reduce({"-b", "1K", "--json", "-"})));
-  EXPECT_NE(json.at("config_hash"), plain.at("config_hash"));
-}
-
-TEST(Tune, TimesAreThoseOfTheRuns) {
-  const Tool tool;
-  EXPECT_EQ(tool(tune({"-q", "--ops", "all_gather", "-b", "4K", "-e", "4K", "-o", "tuned.yaml"})).code, 0);
-  const ordered_json tuned = parsed(tool({"run", "all_gather", "--topology", "minimal", "--set", "system.sips.count=2",
-                                          "-b", "4K", "--ccl", "tuned.yaml", "--explain", "--json", "-"})),
-                     alone = parsed(
-                         tool({"run",     "all_gather", "--topology", "minimal", "--set",       "system.sips.count=2",
-                               "-b",      "4K",         "-n",         "4",       "--algorithm", "ring",
-                               "--dtype", "f32",        "--fidelity", "fast",    "--data",      "off",
-                               "--json",  "-"}));
-  for (const auto& candidate : tuned.at("results").at(0).at("explain").at("candidates")) {
-    if (candidate.at("algorithm") != "ring") continue;
-    EXPECT_NEAR(candidate.at("expected_ns").get<double>(), alone.at("results").at(0).at("time_ns").get<double>(), 1);
-    return;
-  }
-  FAIL() << "ring is no candidate";
-}
-
-TEST(Tune, KeepsWhatTheFileSaidAndReplacesOldTimes) {
-  const Tool tool;
-  const std::string own = "# mine\ndefaults: { algorithm: a }\nalgorithms:\n  a: { module: kernbench.ccl.ring }\n";
-  write(tool.file("ccl.yaml"), own);
-  const std::vector<std::string> first =
-      tune({"-q", "--ops", "all_reduce", "-b", "1K", "-e", "1K", "--ccl", "ccl.yaml"});
-  const Outcome once = tool(first);
-  EXPECT_EQ(once.code, 0) << once.err;
-  EXPECT_THAT(once.out, StartsWith(own + "tuned:"));
-  write(tool.file("ccl.yaml"), once.out);
-  EXPECT_EQ(tool(first).out, once.out);
-}
-
-TEST(Tune, WritesWhatCanBeReadWhateverTheStyleOfTheFile) {
-  const Tool tool;
-  const std::string old = "- machine: m\n  op: all_reduce\n  scope: sip\n  bytes: [8]\n  time_ns: {a: [1]}\n";
-  const std::string algorithms = "algorithms:\n  a: { module: kernbench.ccl.ring }\n";
-  const std::vector<std::string> call =
-      tune({"-q", "--ops", "all_reduce", "-b", "1K", "-e", "1K", "--ccl", "ccl.yaml", "-o", "ccl.yaml"});
-  for (const std::string& text : {algorithms + "tuned:\n" + old, "tuned:\n" + old + "# mine\n" + algorithms,
-                                  "'tuned':\n" + old + algorithms, "---\n" + algorithms + "tuned: []\n"}) {
-    SCOPED_TRACE(text);
-    write(tool.file("ccl.yaml"), text);
-    const Outcome outcome = tool(call);
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-    const std::string tuned = read(tool.file("ccl.yaml"));
-    EXPECT_EQ(tuned.find("# mine") == std::string::npos, text.find("# mine") == std::string::npos);
-    const Outcome run = tool(all_reduce({"-b", "1K", "--ccl", "ccl.yaml", "--algorithm", "auto", "--explain"}));
-    EXPECT_EQ(run.code, 0) << run.err << tuned;
-    EXPECT_THAT(run.out, HasSubstr("tuned to take"));
-  }
-}
-
-TEST(Tune, LeavesAFileAsItWasWhereTimesCannotBeWritten) {
-  const Tool tool;
-  for (const std::string& text : {std::string("{ algorithms: { a: { module: kernbench.ccl.ring } } }\n"),
-                                  std::string("algorithms:\n  a: { module: kernbench.ccl.ring }\n...\n")}) {
-    SCOPED_TRACE(text);
-    write(tool.file("ccl.yaml"), text);
-    const Outcome outcome = tool(tune({"--ops", "all_reduce", "-b", "1K", "--ccl", "ccl.yaml", "-o", "ccl.yaml"}));
-    EXPECT_EQ(outcome.code, 2);
-    EXPECT_THAT(outcome.err, HasSubstr("ccl.yaml:1:1: error: times cannot be written into this file\n  hint: begin "));
-    EXPECT_EQ(outcome.err.find("(us)"), std::string::npos) << "nothing has run";
-    EXPECT_EQ(read(tool.file("ccl.yaml")), text);
-  }
-}
-
-TEST(Tune, ModulesAreFoundFromTheFolderOfTheNewFile) {
-  const Tool tool;
-  std::filesystem::copy_file(KERNBENCH_BROKEN_ALGORITHM, tool.file("mine.so"));
-  std::filesystem::create_directory(tool.file("other"));
-  write(tool.file("ccl.yaml"), "algorithms:\n  a: { module: './mine.so' } # mine\n  b: { module: mine.so, mode: 0 }\n");
-  const Outcome outcome =
-      tool(tune({"-q", "--ops", "all_reduce", "-b", "1K", "-e", "1K", "--ccl", "ccl.yaml", "-o", "other/tuned.yaml"}));
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(read(tool.file("other/tuned.yaml")), HasSubstr(tool.file("mine.so") + "' } # mine\n"));
-  for (const char* name : {"a", "b"}) {
-    const Outcome run =
-        tool(all_reduce({"-b", "1K", "--check", "0", "--ccl", "other/tuned.yaml", "--algorithm", name}));
-    EXPECT_EQ(run.code, 0) << run.err;
-  }
-}
-
-/// Two PEs of one SIP take less than all SIPs, which says nothing of them.
-TEST(Tune, LeavesOutEntriesWhoseRanksArePes) {
-  const Tool tool;
-  const std::string of_pes = "algorithms:\n  a: { module: kernbench.ccl.ring, world_size: 2 }\n";
-  write(tool.file("ccl.yaml"), of_pes + "  b: { module: kernbench.ccl.ring }\n");
-  const std::vector<std::string> call =
-      tune({"--ops", "all_reduce", "-b", "1K", "-e", "1K", "--ccl", "ccl.yaml", "--set", "cube.pes=2"});
-  const Outcome outcome = tool(call);
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("# a: not measured: its ranks are PEs (world_size)\n"));
-  EXPECT_THAT(outcome.out, ContainsRegex("time_ns:\n      b: "));
-  write(tool.file("ccl.yaml"), of_pes);
-  EXPECT_EQ(tool(call).code, 2);
-}
-
-/// The second operation takes minutes; the first is kept, with a text that says which are not.
-TEST(Tune, KeepsTheOperationsThatItHasMeasuredWhenInterrupted) {
-  const Tool tool;
-  write(tool.file("ccl.yaml"),
-        "algorithms:\n  a: { module: '" KERNBENCH_BROKEN_ALGORITHM "' }\n  b: { module: '" KERNBENCH_SOURCE_DIR
-        "/docs/examples/schedules/doubling4_all_gather.xml' }\n");
-  const auto interrupted = [&](const std::string& jobs, const std::string& ops, const std::string& sign) {
-    return tool.shell("set -m; " + quoted(KERNBENCH_BINARY) +
-                      " tune --topology minimal --set system.sips.count=4 -b 512M -e 512M -n 100 --ccl ccl.yaml -o "
-                      "tuned.yaml --jobs " +
-                      jobs + " --ops " + ops + " 2> err & while ! grep -q " + quoted(sign) +
-                      " err; do sleep 0.1; done; sleep 1; kill -INT $!; wait $!; code=$?; cat err >&2; exit $code");
-  };
-  const Outcome none = interrupted("1", "all_gather,all_reduce", "# all_gather a: not measured");
-  EXPECT_EQ(none.code, 130);
-  EXPECT_THAT(none.err, HasSubstr("kernbench: error: interrupted: no operation was measured with all algorithms\n"));
-  EXPECT_FALSE(std::filesystem::exists(tool.file("tuned.yaml")));
-  const Outcome one = interrupted("2", "all_gather,all_reduce", "# all_reduce b: not measured");
-  EXPECT_EQ(one.code, 130);
-  EXPECT_THAT(one.err, HasSubstr("kernbench: error: interrupted: what is written has no new times of all_gather\n"));
-  EXPECT_THAT(read(tool.file("tuned.yaml")), HasSubstr("op: all_reduce"));
-  EXPECT_EQ(read(tool.file("tuned.yaml")).find("op: all_gather"), std::string::npos);
-}
-
-TEST(Tune, WritesTheOperationsThatCanBeMeasuredAndRefusesTheOthers) {
-  const Tool tool;
-  write(tool.file("ccl.yaml"), "algorithms:\n  a: { module: kernbench.ccl.lrab_hierarchical_allreduce }\n");
-  const Outcome outcome = tool(
-      tune({"-q", "--ops", "all_gather,all_reduce", "-b", "1K", "-e", "1K", "--ccl", "ccl.yaml", "-o", "tuned.yaml"}));
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_EQ(outcome.err,
-            "kernbench: error: no algorithm could be measured for all_gather\n"
-            "  hint: run it without -q to see why; ranks that are PEs (world_size) are not measured\n");
-  EXPECT_THAT(read(tool.file("tuned.yaml")), HasSubstr("op: all_reduce"));
-}
-
-TEST(Tune, RefusesWhatItCannotMeasure) {
-  const Tool tool;
-  const auto refused = [&](const std::vector<std::string>& more, const std::string& text) {
-    const Outcome outcome = tool(tune(more));
-    EXPECT_EQ(outcome.code, 2);
-    EXPECT_THAT(outcome.err, HasSubstr("kernbench: error: " + text));
-    EXPECT_EQ(outcome.out, "");
-  };
-  refused({"--ops", "all_reduc"}, "--ops is 'all_reduc'; did you mean 'all_reduce'?");
-  refused({"--scope", "sips"}, "--scope is 'sips'; did you mean 'sip'?");
-  refused({"--iters", "0", "--jobs", "0", "-q", "--fidelity", "slow", "-b", "x"},
-          "-b is 'x'; give bytes, such as 512, 4K, 1M or 2G (powers of 1024)\n"
-          "kernbench: error: --fidelity is 'slow', entry 1: unknown grade 'slow'\n  hint: grades: accurate, fast\n"
-          "kernbench: error: --iters is '0'\n  hint: give an integer of at least 1\n"
-          "kernbench: error: --jobs is '0'\n  hint: give an integer of at least 1\n");
-  refused({"--jobs", "-1"}, "--jobs is '-1'\n  hint: give an integer of at least 1");
-  refused({"--ops", "all_reduce", "-b", "1"}, "no algorithm could be measured for all_reduce");
-  const Outcome outcome = tool(tune({"-o", "missing/tuned.yaml"}));
-  EXPECT_EQ(outcome.code, 7);
 }
 
 /// A schedule is read again from its place, and is the one of the earlier run unless it is named again.

@@ -117,7 +117,7 @@ class MachineMap {
   // Filled by topology. `first_of_cube` etc. index `nodes`; kNoNode where a unit is missing.
   std::vector<Node> nodes;
   std::vector<NodeId> pe_nodes, hbm_nodes;       ///< by (sip, cube, pe), row-major
-  std::vector<std::uint16_t> pe_links;           ///< so, too: which one of a column's bundles its packets take
+  std::vector<std::uint16_t> pe_links;           ///< so, too: which link of its column's bundles its packets take
   std::vector<NodeId> sram_nodes, m_cpu_nodes;   ///< by (sip, cube)
   std::vector<NodeId> io_cpu_nodes, pcie_nodes;  ///< by sip
 
