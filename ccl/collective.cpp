@@ -99,7 +99,11 @@ SipShape sip_shape(const AlgorithmEntry& entry, const MachineMap& map, const Gro
   const SipTopology topology = ring ? SipTopology::ring_1d : map.sip_topology;
   const Algorithm& algorithm = *entry.algorithm;
   shape.kind = algorithm.topo_name_to_kind ? algorithm.topo_name_to_kind(to_string(topology)) : kRing1d;
-  if (shape.kind < 0 || shape.kind > kFullyConnected || !(algorithm.topologies & topology_bit(shape.kind))) {
+  if (shape.kind < 0 || shape.kind > kFullyConnected) {
+    throw Error(fmt::format("algorithm '{}': its topo_name_to_kind says {} to {}; give 0 to {}", entry.name, shape.kind,
+                            to_string(topology), kFullyConnected));
+  }
+  if ((algorithm.topologies & topology_bit(shape.kind)) == 0) {
     std::string served;
     for (std::int32_t kind = 0; kind <= kFullyConnected; ++kind) {
       if (algorithm.topologies & topology_bit(kind))

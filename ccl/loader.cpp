@@ -3,11 +3,13 @@
 
 #include <array>
 #include <cstring>
+#include <new>
 #include <set>
 #include <utility>
 
 #include "ccl/builtin_algorithms.inc"  // generated: kBuiltins, from the list in ccl/CMakeLists.txt
 #include "ccl/registry.h"
+#include "ccl/schedule/plan.h"
 #include "tlm/config/nearest.h"
 
 namespace kernbench::ccl {
@@ -32,6 +34,31 @@ void check_parameters(const Algorithm& algorithm, const std::string& module) {
   }
 }
 
+constexpr std::uint32_t kPeToPeOperations = bit(CollectiveOp::all_gather) | bit(CollectiveOp::gather) |
+                                            bit(CollectiveOp::scatter) | bit(CollectiveOp::reduce_scatter) |
+                                            bit(CollectiveOp::all_to_all);
+
+/// Throws Error if it says that it serves what there is not.
+void check_served(const Algorithm& algorithm, const std::string& module) {
+  const auto check_bits = [&](const char* member, std::uint32_t bits, std::uint32_t all) {
+    if ((bits & ~all) == 0) return;
+    throw Error(fmt::format("algorithm module '{}': descriptor's '{}' is {:#x}; bits of {:#x} have a meaning", module,
+                            member, bits, all));
+  };
+  check_bits("operations", algorithm.operations, kAllOperations | bit(CollectiveOp::barrier));
+  check_bits("scopes", algorithm.scopes, kAllScopes);
+  check_bits("topologies", algorithm.topologies, kAllTopologies);
+  if (!algorithm.pe_to_pe) return;
+  if (algorithm.operations == 0 || (algorithm.operations & ~kPeToPeOperations) != 0) {
+    throw Error(
+        fmt::format("algorithm module '{}': what goes PE to PE serves all_gather, gather, scatter, "
+                    "reduce_scatter and all_to_all; name some of these in 'operations'",
+                    module));
+  }
+  if (algorithm.plan != nullptr || algorithm.kernel.call != nullptr)
+    throw Error(fmt::format("algorithm module '{}': 'pe_to_pe' stands in place of 'plan' and 'kernel'", module));
+}
+
 /// Throws Error if a descriptor is not one that this build can use.
 void check(const Algorithm* algorithm, const std::string& module) {
   if (algorithm == nullptr)
@@ -43,7 +70,7 @@ void check(const Algorithm* algorithm, const std::string& module) {
   const auto missing = [&](const char* symbol) {
     throw Error(fmt::format("algorithm module '{}': descriptor lacks '{}'", module, symbol));
   };
-  if (algorithm->name == nullptr) missing("name");
+  if (algorithm->name == nullptr || *algorithm->name == '\0') missing("name");
   if (algorithm->topology_kinds == nullptr) missing("topology_kinds");
   if (algorithm->plan != nullptr) {
     if (algorithm->links == nullptr) missing("links");
@@ -60,6 +87,7 @@ void check(const Algorithm* algorithm, const std::string& module) {
                     "schedule",
                     module));
   }
+  check_served(*algorithm, module);
   if (algorithm->parameter_count > 0 && algorithm->parameters == nullptr) missing("parameters");
   check_parameters(*algorithm, module);
 }
@@ -75,9 +103,26 @@ std::shared_ptr<const Algorithm> completed(std::shared_ptr<void> library, const 
   Algorithm& a = loaded->algorithm;
   if (a.operations == 0) a.operations = bit(CollectiveOp::all_reduce);
   if (a.scopes == 0) a.scopes = bit(Scope::sip);
-  if (a.topologies == 0) a.topologies = topology_bit(kTopologyKinds.fully_connected + 1) - 1;
+  if (a.topologies == 0) a.topologies = kAllTopologies;
   if (a.directions == 0 && a.plan == nullptr && !a.pe_to_pe) a.directions = kCubeGrid | kGlobalGrid;
   return {loaded, &a};
+}
+
+/// The error of dlopen, which begins with the path.
+std::string loader_error(const std::string& file) {
+  const std::string text = dlerror();
+  return text.rfind(file + ": ", 0) == 0 ? text.substr(file.size() + 2) : text;
+}
+
+/// What a library's one function returns.
+const Algorithm* ask(void* symbol, const std::string& path) {
+  try {
+    return reinterpret_cast<const Algorithm* (*)()>(symbol)();
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw Error(fmt::format("algorithm module '{}': {}() throws: {}", path, kSymbol, error.what()));
+  }
 }
 
 std::shared_ptr<const Algorithm> load_shared(const std::string& path) {
@@ -86,10 +131,10 @@ std::shared_ptr<const Algorithm> load_shared(const std::string& path) {
   };
   const std::string file = path.find('/') == std::string::npos ? "./" + path : path;  // never the system's search path
   std::shared_ptr<void> library(dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL), close);
-  if (!library) throw Error(fmt::format("algorithm module '{}': {}", path, dlerror()));
+  if (!library) throw Error(fmt::format("algorithm module '{}': {}", path, loader_error(file)));
   void* symbol = dlsym(library.get(), kSymbol);
   if (symbol == nullptr) throw Error(fmt::format("algorithm module '{}' has no symbol '{}'", path, kSymbol));
-  const auto* algorithm = reinterpret_cast<const Algorithm* (*)()>(symbol)();
+  const Algorithm* const algorithm = ask(symbol, path);
   check(algorithm, path);
   return completed(std::move(library), *algorithm);
 }

@@ -67,15 +67,48 @@ void report_no_module(const Location& where, const ConfigNode& keys, const std::
                "name a built-in one, such as kernbench.ccl.ring_allreduce, or a shared library");
 }
 
-/// What `ask` returns; what it refuses names the algorithm, as modules need not do it.
+/// For what names no file: the built-in module that was probably meant.
+std::string hint_of_builtin(const std::string& module) {
+  std::vector<std::string> names;
+  for (const std::string& name : builtin_algorithms()) names.push_back(kBuiltinPrefix + name);
+  const std::string near = nearest(module, names);
+  return near.empty() ? "" : fmt::format("did you mean '{}'?", near);
+}
+
+/// What `ask` returns; what it refuses names the algorithm, as modules need not do it. A plug-in may throw anything.
 template <class Ask>
-auto said_by(const std::string& name, const Ask& ask) {
-  const std::string prefix = fmt::format("algorithm '{}'", name);
+auto said_by(const AlgorithmEntry& entry, const Ask& ask) {
+  const std::string prefix = fmt::format("algorithm '{}'", entry.name);
   try {
     return ask();
   } catch (const std::invalid_argument& error) {
     const std::string text = error.what();
-    throw std::invalid_argument(text.rfind(prefix, 0) == 0 ? text : prefix + ": " + text);
+    throw Error(text.rfind(prefix, 0) == 0 ? text : prefix + ": " + text);
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    if (entry.is_built_in()) throw;
+    throw Error(fmt::format("{}: {}", prefix, error.what()));
+  }
+}
+
+/// Throws Error if a plug-in's plan cannot be one; its schedule is proved where it is run.
+void check_plan(const std::string& name, const Plan& plan) {
+  const auto wrong = [&](const std::string& what) {
+    throw Error(fmt::format("algorithm '{}': its plan {}", name, what));
+  };
+  if (!plan.schedule) wrong("has no schedule");
+  if (plan.rounds < 1) wrong(fmt::format("has {} rounds; give 1 or more", plan.rounds));
+  if (!(plan.seconds >= 0)) wrong(fmt::format("should take {} s; give what it takes, or 0", plan.seconds));
+}
+
+/// Throws Error if a plug-in names nodes that there are not.
+void check_links(const std::string& name, const std::vector<std::pair<std::int32_t, std::int32_t>>& links,
+                 std::int32_t nodes) {
+  for (const auto& [a, b] : links) {
+    if (a >= 0 && b >= 0 && a < nodes && b < nodes && a != b) continue;
+    throw Error(
+        fmt::format("algorithm '{}': its links have nodes ({}, {}); give two of 0 to {}", name, a, b, nodes - 1));
   }
 }
 
@@ -134,8 +167,10 @@ void Registry::read_entry(const std::string& name, const Location& where, const 
       parameters_of(entry, *load_module(*text));
     } else if (std::error_code wrong; !std::filesystem::is_regular_file(entry.module, wrong)) {
       const bool there = std::filesystem::exists(entry.module, wrong);
-      problems.add(module->where, fmt::format("algorithm module '{}': {}", entry.module,
-                                              there ? "this is no file" : "there is no such file"));
+      problems.add(
+          module->where,
+          fmt::format("algorithm module '{}': {}", entry.module, there ? "this is no file" : "there is no such file"),
+          hint_of_builtin(*text));
     }
   } catch (const ConfigError& error) {
     for (const Problem& problem : error.problems()) problems.add(problem.where, problem.text, problem.hint);
@@ -262,11 +297,17 @@ bool AlgorithmEntry::is_as_shipped() const {
 
 Plan AlgorithmEntry::plan(const PlanRequest& request) const {
   if (schedule) return plan_with(schedule, request);
-  return said_by(name, [&] { return algorithm->plan(request); });
+  Plan plan = said_by(*this, [&] { return algorithm->plan(request); });
+  if (!is_built_in()) check_plan(name, plan);
+  return plan;
 }
 
 std::vector<std::pair<std::int32_t, std::int32_t>> AlgorithmEntry::links(const PlanRequest& request) const {
-  if (!schedule) return said_by(name, [&] { return algorithm->links(request); });
+  if (!schedule) {
+    auto pairs = said_by(*this, [&] { return algorithm->links(request); });
+    if (!is_built_in()) check_links(name, pairs, request.nodes());
+    return pairs;
+  }
   if (schedule->nodes != request.nodes()) {
     throw Error(fmt::format("schedule '{}' is for {} ranks, not for {}", schedule->algorithm, schedule->nodes,
                             request.nodes()));

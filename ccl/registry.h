@@ -58,6 +58,8 @@ class Registry {
   /// says the number, if the machine has fewer. REQUIRES: world_size(name).
   std::vector<PeCoord> rank_pes(const std::string& name, const MachineMap& map) const;
   std::vector<std::string> names() const;
+  /// Where entry `name` gives its module. REQUIRES: there is one.
+  const Location& where(const std::string& name) const { return entries_.at(name).where; }
   /// Files that entries name as their modules, resolved against the file's folder.
   std::vector<std::string> module_files() const;
   const TunedTable& tuned() const { return tuned_; }  ///< measured times, for Chooser

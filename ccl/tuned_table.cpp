@@ -77,6 +77,7 @@ void TunedTable::read(const ConfigNode& list, const std::vector<std::string>& al
     const ConfigNode *machine = need("machine"), *op = need("op"), *scope = need("scope"), *bytes = need("bytes"),
                      *times = need("time_ns");
     if (machine == nullptr || op == nullptr || scope == nullptr || bytes == nullptr || times == nullptr) continue;
+    const std::size_t others = problems.size();
     Row row;
     if (const auto text = read_text(*machine, "tuned.machine", problems)) row.machine = *text;
     if (const auto index = read_name(*op, "tuned.op", names_of<CollectiveOp>(kCollectiveOps), problems))
@@ -96,6 +97,13 @@ void TunedTable::read(const ConfigNode& list, const std::vector<std::string>& al
         problems.add(values.where, fmt::format("{} times for {} sizes", ns->size(), sizes->size()),
                      "give one time for each of tuned.bytes");
       row.ns[name].assign(ns->begin(), ns->end());
+    }
+    if (problems.size() != others) continue;
+    if (find(row.machine, row.op, row.scope) != nullptr) {
+      problems.add(
+          machine->where,
+          fmt::format("a second row of {}, scope {}, on this machine", to_string(row.op), to_string(row.scope)),
+          "give all sizes in one row, or remove one of them");
     }
     rows_.push_back(std::move(row));
   }

@@ -28,6 +28,21 @@ std::string counted(const ProcessGroupOptions& options, const ccl::Registry& reg
   const std::string name = ProcessGroup::algorithm(options, registry);
   return name == kAuto ? registry.default_algorithm() : name;
 }
+
+/// What cannot be loaded is an error, not a candidate that does not fit. Throws ConfigError: all that is wrong.
+void check_entries(const ccl::Registry& registry, int ranks) {
+  Problems problems;
+  for (const std::string& name : registry.names()) {
+    try {
+      ccl::check_signature(registry.load(name, {}, ranks));
+    } catch (const ConfigError& error) {
+      for (const Problem& problem : error.problems()) problems.add(problem.where, problem.text, problem.hint);
+    } catch (const ccl::Error& error) {
+      problems.add(registry.where(name), error.what());
+    }
+  }
+  problems.throw_if_any();
+}
 }  // namespace
 
 std::string ProcessGroup::algorithm(const ProcessGroupOptions& options, const ccl::Registry& registry) {
@@ -61,8 +76,7 @@ ProcessGroup::ProcessGroup(std::uint16_t id, const ProcessGroupOptions& options,
     load(algorithm_);
     return;
   }
-  // What cannot be loaded is an error, not a candidate that does not fit.
-  for (const std::string& name : registry_.names()) ccl::check_signature(registry_.load(name, {}, size()));
+  check_entries(registry_, size());
 }
 
 std::size_t ProcessGroup::load(const std::string& name, const ccl::CallTensors* tensors) {

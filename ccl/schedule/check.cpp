@@ -110,6 +110,8 @@ class Checker {
     const auto bad_node = [&](std::int32_t node) {
       return node != kEveryNode && node != kNobody && (node < 0 || node >= s_.nodes);
     };
+    if (s_.period < 0) fail(fmt::format("its period is {}", s_.period));
+    if (s_.pace < 0) fail(fmt::format("its pace is {}", s_.pace));
     if (s_.steps.size() != index(s_.nodes)) fail(fmt::format("lists for {} nodes", s_.steps.size()));
     for (std::size_t b = 0; b < s_.blocks.size(); ++b) {
       const Block& block = s_.blocks[b];
@@ -129,11 +131,14 @@ class Checker {
     for (std::int32_t node = 0; node < s_.nodes; ++node) {
       const auto& steps = s_.steps[index(node)];
       for (std::size_t i = 0; i < steps.size(); ++i) {
+        if (steps[i].kind > StepKind::reduce)
+          fail(fmt::format("step {} of node {} is of unknown kind {}", i, node, static_cast<int>(steps[i].kind)));
         const std::int32_t peers = local(steps[i]) ? static_cast<std::int32_t>(s_.blocks.size()) : s_.nodes;
         if (steps[i].block < 0 || index(steps[i].block) >= s_.blocks.size() || steps[i].peer < 0 ||
             steps[i].peer >= peers || (!local(steps[i]) && steps[i].peer == node)) {
           fail(fmt::format("{} names an unknown block or peer", name(node, i)));
         }
+        if (steps[i].time < 0) fail(fmt::format("{} is at time {}", name(node, i), steps[i].time));
         const auto key = [&](const Step& at) { return s_.period > 0 ? at.time % s_.period : at.time; };
         if (i > 0 && key(steps[i]) < key(steps[i - 1])) fail(fmt::format("{} is out of order", name(node, i)));
       }

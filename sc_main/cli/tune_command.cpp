@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <thread>
 
@@ -43,7 +44,7 @@ struct TuneOptions {
     auto add = options.add_options();
     add("ops", po::value(&ops)->value_name("LIST"),
         "operations, joined by commas (default: all_reduce,all_gather,reduce_scatter,all_to_all)");
-    add("minbytes,b", po::value(&sizes.least)->default_value("1K"), "smallest size, as nccl-tests counts it");
+    add("minbytes,b", po::value(&sizes.least)->default_value("1K"), "smallest size of f32, as nccl-tests counts it");
     add("maxbytes,e", po::value(&sizes.most)->default_value("16M"), "largest size");
     add("stepfactor,f", po::value(&sizes.factor)->default_value(4), "factor from size to size");
     add("iters,n", po::value(&iterations)->value_name("N"),
@@ -77,6 +78,8 @@ class Tuning {
       refusals.from(
           [&] { ops_.push_back(parse_name<CollectiveOp>("--ops", op, static_cast<int>(CollectiveOp::barrier))); });
     }
+    if (std::set<CollectiveOp>(ops_.begin(), ops_.end()).size() != ops_.size())
+      refusals.add(fmt::format("--ops is '{}'", options_.ops), "give each operation once");
     if (options_.ops.empty()) refusals.add("--ops is empty", "give at least one operation");
     refusals.from([this] { sizes_ = options_.sizes.sizes(); });
     refusals.from([this] { scope_ = parse_name<Scope>("--scope", options_.scope, 3); });
@@ -257,8 +260,10 @@ class Tuning {
       text = read_file(options_.ccl);
       if (options_.output != "-") text = moved(text, options_.ccl, options_.output);
     }
-    return with_times(text, options_.ccl,
-                      fmt::format("tuned:  # by kernbench tune, fidelity {}\n", options_.fidelity) + table.yaml());
+    return with_times(
+        text, options_.ccl,
+        fmt::format("tuned:  # by kernbench tune, the last of them with fidelity {}\n", options_.fidelity) +
+            table.yaml());
   }
 
   const TuneOptions options_;

@@ -340,6 +340,9 @@ TEST(TunedTable, ErrorsHaveAPlace) {
   EXPECT_THAT(none, Not(HasSubstr(" times for ")));
   EXPECT_THAT(error_of("  - {machine: m, op: all_reduce, scope: sip, bytes: [2, 2], time_ns: {a: [1, 1]}}\n"),
               HasSubstr(":3:53: error: tuned.bytes do not rise"));
+  const std::string row = "  - {machine: m, op: all_reduce, scope: sip, bytes: [1], time_ns: {a: [1]}}\n";
+  EXPECT_THAT(error_of(row + row), HasSubstr(":4:15: error: a second row of all_reduce, scope sip, on this machine\n"
+                                             "  hint: give all sizes in one row, or remove one of them"));
   EXPECT_THAT(error_of("  - {machine: m, op: allreduce, scope: sip, bytes: [2], time_ns: {a: [1]}}\n"),
               HasSubstr("did you mean 'all_reduce'?"));
   EXPECT_THAT(error_of("  - {machine: m, op: all_reduce, bytes: [2], time_ns: {a: [1]}}\n"),

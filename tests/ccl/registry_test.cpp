@@ -101,6 +101,13 @@ TEST(CclYaml, AModuleThatIsNoFileOrCannotBeOneHasItsPlace) {
                 ":3:16: error: algorithm module './" + name + "': there is no such file");
 }
 
+TEST(CclYaml, AFileThatIsNotThereMayBeABuiltInModuleMisspelt) {
+  const CclFile file("algorithms:\n  a: { module: kernbench.cll.ring }\n");
+  EXPECT_EQ(thrown_by([&] { ccl::Registry registry(file.path()); }),
+            file.path() + ":2:16: error: algorithm module './kernbench.cll.ring': there is no such file\n" +
+                "  hint: did you mean 'kernbench.ccl.ring'?");
+}
+
 TEST(CclYaml, LocatesUnknownKeys) {
   const CclFile file(
       "algorithms:\n"

@@ -176,6 +176,8 @@ TEST(Tune, RefusesWhatItCannotMeasure) {
     EXPECT_EQ(outcome.out, "");
   };
   refused({"--ops", "all_reduc"}, "--ops is 'all_reduc'; did you mean 'all_reduce'?");
+  refused({"--ops", "gather,all_reduce,gather"},
+          "--ops is 'gather,all_reduce,gather'\n  hint: give each operation once");
   refused({"--scope", "sips"}, "--scope is 'sips'; did you mean 'sip'?");
   refused({"--iters", "0", "--jobs", "0", "-q", "--fidelity", "slow", "-b", "x"},
           "-b is 'x'; give bytes, such as 512, 4K, 1M or 2G (powers of 1024)\n"

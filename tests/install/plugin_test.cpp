@@ -58,6 +58,60 @@ TEST(AlgorithmPlugin, AMissingSymbolIsNamed) {
   expect_refused(run_with_module(tool, KERNBENCH_NO_SYMBOL), "has no symbol 'kernbench_ccl_algorithm'");
 }
 
+/// What its module, or its plan, says is refused in its name, before any simulated time.
+TEST(AlgorithmPlugin, WhatIsWrongWithItIsSaidInItsName) {
+  const std::vector<std::pair<const char*, const char*>> cases{
+      {"throws", "kernbench_ccl_algorithm() throws: not today"},
+      {"name", "descriptor lacks 'name'"},
+      {"operations", "descriptor's 'operations' is 0x2000000; bits of 0x3ff have a meaning"},
+      {"scopes", "descriptor's 'scopes' is 0x2000000; bits of 0x7 have a meaning"},
+      {"topologies", "descriptor's 'topologies' is 0x2000000; bits of 0x1f have a meaning"},
+      {"PE to PE", "what goes PE to PE serves all_gather, gather, scatter, reduce_scatter and all_to_all"},
+      {"PE to PE and plan", "'pe_to_pe' stands in place of 'plan' and 'kernel'"},
+      {"topology", "algorithm 'mine': its topo_name_to_kind says 7 to ring_1d; give 0 to 4"},
+      {"links throw", "algorithm 'mine': no links today"},
+      {"links", "algorithm 'mine': its links have nodes (0, 99); give two of 0 to 7"},
+      {"plan throws", "algorithm 'mine': no plan today"},
+      {"no schedule", "algorithm 'mine': its plan has no schedule"},
+      {"rounds", "algorithm 'mine': its plan has 0 rounds; give 1 or more"},
+      {"seconds", "algorithm 'mine': its plan should take -1 s; give what it takes, or 0"},
+      {"period", "its period is -1"},
+      {"pace", "its pace is -4"},
+      {"time", "step 0 of node 1 (send of block 0, node 0) is at time -1"},
+      {"kind", "step 0 of node 1 is of unknown kind 77"}};
+  for (const auto& [how, text] : cases) {
+    setenv("KERNBENCH_WRONG", how, 1);
+    SCOPED_TRACE(how);
+    const Tool tool;
+    const Outcome outcome = run_with_module(tool, KERNBENCH_WRONG_MODULE);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_THAT(outcome.err, HasSubstr(text));
+  }
+  unsetenv("KERNBENCH_WRONG");
+  const Tool tool;
+  EXPECT_EQ(run_with_module(tool, KERNBENCH_WRONG_MODULE).code, 0) << "nothing else is wrong with it";
+}
+
+/// `auto` opens all entries, and says all that is wrong with them.
+TEST(AlgorithmPlugin, WhatIsWrongWithSeveralIsSaidAtOnce) {
+  const Tool tool;
+  std::ofstream(tool.file("ccl.yaml")) << "algorithms:\n"
+                                          "  a: {module: " KERNBENCH_STAR
+                                          ", chnk_bytes: 4 KiB}\n"
+                                          "  b: {module: " KERNBENCH_NO_SYMBOL
+                                          "}\n"
+                                          "  c: {module: " KERNBENCH_OTHER_ABI "}\n";
+  const Outcome outcome = tool({"run", "all_reduce", "--topology", "ring8", "-b", "1K", "--ccl", "ccl.yaml"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, HasSubstr("ccl.yaml:2:"));
+  EXPECT_THAT(outcome.err, HasSubstr("unknown key 'chnk_bytes'"));
+  EXPECT_THAT(outcome.err, HasSubstr("ccl.yaml:3:"));
+  EXPECT_THAT(outcome.err, HasSubstr("has no symbol 'kernbench_ccl_algorithm'"));
+  EXPECT_THAT(outcome.err, HasSubstr("ccl.yaml:4:"));
+  EXPECT_THAT(outcome.err, HasSubstr("has ABI version 99"));
+}
+
 TEST(AlgorithmPlugin, FourSymbolsAreEnough) {
   const Tool tool;
   std::ofstream(tool.file("ccl.yaml")) << "defaults: {algorithm: mine, n_elem: 8}\n"

@@ -176,7 +176,7 @@ TEST_F(ChakraProgram, ListsAllNodesThatCannotRunInOnePass) {
                 "\nt.0.et: error: node 6 'nowhere' has no attribute comm_dst"
                 "\nt.0.et: error: node 7 'collective' has an involved_dim that is no list of booleans"
                 "\nt.0.et: error: node 8 'ops' has num_ops of another type than an integer"
-                "\n  hint: give an integer of 0 or more"
+                "\n  hint: give an integer from 0 to 9007199254740992"
                 "\nt.0.et: error: node 8 'compute': its id stands here twice"
                 "\nt.1.et: error: node 1 'compute' depends on node 5, which there is not");
 }

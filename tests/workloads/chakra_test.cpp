@@ -1,3 +1,5 @@
+#include <gmock/gmock.h>
+
 #include "tests/workloads/chakra_writer.h"
 #include "tests/workloads/tool_json.h"
 
@@ -148,6 +150,25 @@ TEST_F(ChakraTool, BrokenTracesEndWithExitCode2AndAllThatIsWrong) {
       "t.1.et: error: node 7 'collective' is all_gather of 64 B, and node 1 'collective' of t.0.et is all_reduce of "
       "64 B\n  hint: both are collective 0 of the group of all ranks\n"
       "t.0.et: error: node 2 'send' has no receive on rank 1 (tag 0)\n");
+}
+
+/// Simulated time is a 64-bit number of picoseconds.
+TEST_F(ChakraTool, ATimeThatCannotBeSimulatedIsRefused) {
+  const std::uint64_t most = 1'000'000'000'000;
+  EXPECT_EQ(tool_(command({TraceWriter().compute(1, most)})).code, 0);
+  const Outcome outcome = tool_(command({TraceWriter().compute(1, most + 1)}));
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.err,
+            "t.0.et: error: node 1 'compute' has duration_micros 1000000000001\n"
+            "  hint: give an integer from 0 to 1000000000000\n");
+}
+
+TEST_F(ChakraTool, AGroupIsGivenOnce) {
+  std::ofstream(tool_.file("groups.json")) << R"({"1": [0, 1], "2": [0], "1": [1, 0]})";
+  const Outcome outcome = tool_(
+      command(std::vector<TraceWriter>(2, TraceWriter().compute(1, 1)), {"--comm-group-configuration", "groups.json"}));
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, ::testing::HasSubstr("groups.json: error: group '1' is given twice\n"));
 }
 
 /// The reader's library has words of its own for it.

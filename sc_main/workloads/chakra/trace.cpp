@@ -79,6 +79,9 @@ std::optional<std::int64_t> integer_of(const wire::Attribute& attribute) {
   }
 }
 
+constexpr std::int64_t kMostUs = 1'000'000'000'000;        // of simulated time, which is counted in ps, a 64-bit number
+constexpr std::int64_t kMostWork = std::int64_t{1} << 53;  // operations, or bytes, of a node: so, too
+
 /// A node as it is read: its attributes by name, and where to complain.
 class NodeReader {
  public:
@@ -147,11 +150,15 @@ class NodeReader {
   }
 
   void compute() {
-    if (const auto operations = whole("num_ops")) node_.operations = static_cast<std::uint64_t>(*operations);
-    node_.tensor_bytes = static_cast<std::uint64_t>(whole("tensor_size").value_or(0));
+    if (const auto operations = whole("num_ops", kMostWork)) node_.operations = static_cast<std::uint64_t>(*operations);
+    node_.tensor_bytes = static_cast<std::uint64_t>(whole("tensor_size", kMostWork).value_or(0));
+    node_.recorded_us = wire_.duration_micros();
     // Older files say it in an attribute.
-    node_.recorded_us = wire_.duration_micros() != 0 ? wire_.duration_micros()
-                                                     : static_cast<std::uint64_t>(whole("runtime").value_or(0));
+    if (node_.recorded_us == 0) node_.recorded_us = static_cast<std::uint64_t>(whole("runtime", kMostUs).value_or(0));
+    if (node_.recorded_us > static_cast<std::uint64_t>(kMostUs)) {
+      complain(fmt::format("has duration_micros {}", node_.recorded_us),
+               fmt::format("give an integer from 0 to {}", kMostUs));
+    }
   }
 
   void collective() {
@@ -394,10 +401,16 @@ Location end_of_json(const std::string& file, const std::string& text) {
 
 std::map<std::string, std::vector<int>> read_groups(const std::string& file) {
   const std::string text = contents_of(file);
-  const Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded()) throw ConfigError(end_of_json(file, text), "not valid JSON", kGroups);
   Problems problems;
   const auto wrong = [&](const std::string& what) { problems.add({file, 0, 0}, what, kGroups); };
+  std::set<std::string> names;
+  const auto note = [&](int depth, Json::parse_event_t event, const Json& key) {
+    if (depth == 1 && event == Json::parse_event_t::key && !names.insert(key.get<std::string>()).second)
+      wrong(fmt::format("group {} is given twice", quote(key.get<std::string>())));
+    return true;
+  };
+  const Json json = Json::parse(text, note, false);
+  if (json.is_discarded()) throw ConfigError(end_of_json(file, text), "not valid JSON", kGroups);
   if (!json.is_object()) throw ConfigError({file, 0, 0}, "no JSON object", kGroups);
   std::map<std::string, std::vector<int>> groups;
   for (const auto& [name, ranks] : json.items()) {
