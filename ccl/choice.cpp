@@ -51,12 +51,24 @@ constexpr double kNear = 1.3;
 /// divide are up to this far off
 constexpr double kWorthRehearsing = 2.5;
 
-/// Times the least estimate: what its busiest link alone keeps for longer is not estimated. More than what is worth
-/// rehearsing. If in the end nothing better is left, all are estimated.
-constexpr double kNotWorthEstimating = 1.25 * kWorthRehearsing;
+/// So, too, where data do not lie as estimates take them to.   assumed: twice what was met (flood, 2.6 times what it
+/// takes, of copies on the PEs of a cube; funnel, 2.1 times and 5 times the least, of rows over cubes)
+constexpr double kWorthRehearsingElsewhere = 8;
+
+/// Times what is worth rehearsing: what its busiest link alone keeps for longer is not estimated. If in the end nothing
+/// better is left, all are estimated.
+constexpr double kNotWorthEstimating = 1.25;
 
 /// Ops of a rehearsal at most; beyond that all algorithms are estimated.   assumed: half a second
 constexpr std::size_t kMostOps = 600'000;
+
+/// How many ranks on each one sends in a send_recv that all ranks make; 0: another call, or one of two ranks.
+int distance_of(const ChoiceInput& input, const Group& group) {
+  if (input.tensors == nullptr || input.op != CollectiveOp::send_recv) return 0;
+  const CollectiveCall& call = input.tensors->call;
+  const auto ranks = static_cast<int>(group.sips.size());
+  return call.to < 0 || call.from < 0 ? 0 : (call.to - input.tensors->first + ranks) % ranks;
+}
 
 /// Everything that tells the places of two calls' data apart. Where ranks are PEs their tensors lie there.
 std::vector<std::uint64_t> places_of(const CallTensors* tensors, bool ranks_are_pes) {
@@ -97,6 +109,10 @@ bool lies_as_measured(const CallTensors* tensors, const MachineMap& map) {
   const CollectiveOp op = tensors->call.op;
   return (op == CollectiveOp::scatter || fits(tensors->in)) &&
          ((rooted(op) && op != CollectiveOp::scatter) || fits(tensors->out));
+}
+
+double worth_rehearsing(const ChoiceInput& input, const MachineMap& map) {
+  return lies_as_measured(input.tensors, map) ? kWorthRehearsing : kWorthRehearsingElsewhere;
 }
 
 /// An error's text without the name of its algorithm, behind which it is to stand.
@@ -190,8 +206,9 @@ std::string reason(const Choice& choice, const ChoiceInput& input) {
 }  // namespace
 
 Chooser::Key Chooser::key_of(const ChoiceInput& input) const {
-  return {input.op,   input.scope,    input.bytes,
-          input.root, input.in_place, places_of(input.tensors, group_.ranks_are_pes())};
+  return {input.op,       input.scope,
+          input.bytes,    input.root + distance_of(input, group_),
+          input.in_place, places_of(input.tensors, group_.ranks_are_pes())};
 }
 
 const Choice& Chooser::choose(const ChoiceInput& input) {
@@ -237,7 +254,7 @@ std::vector<Candidate> Chooser::ranked(const ChoiceInput& input, double limit) c
 Choice Chooser::decide(const ChoiceInput& input) const {
   Choice choice;
   // Estimates sort out nothing of ranks that are PEs, and then decide between equal rehearsals.
-  const double limit = group_.ranks_are_pes() ? 0 : kNotWorthEstimating;
+  const double limit = group_.ranks_are_pes() ? 0 : kNotWorthEstimating * worth_rehearsing(input, map_);
   choice.candidates = ranked(input, limit);
   const bool unknown = !choice.candidates.empty() && choice.candidates.front().unfit.empty() &&
                        choice.candidates.front().at_least;  // the least estimate was of what is unfit, or wrong
@@ -330,7 +347,7 @@ Plan Chooser::planned(const AlgorithmEntry& entry, const SipShape& shape, const 
   request.root = input.root * request.cubes();
   if (input.op == CollectiveOp::send_recv) {
     request.root = -1;
-    request.peer = 1;
+    request.peer = std::max(1, distance_of(input, group_));
   }
   request.bytes = bytes_of_node(input, map_, group_.ranks_are_pes());
   request.lanes = lanes;
@@ -386,16 +403,17 @@ bool Chooser::crowds(const AlgorithmEntry& entry, const SipShape& shape, const C
 }
 
 void Chooser::rehearse_near(std::vector<Candidate>& candidates, const ChoiceInput& input) const {
-  if (input.tensors == nullptr || input.op == CollectiveOp::send_recv) return;
+  if (input.tensors == nullptr || (input.op == CollectiveOp::send_recv && distance_of(input, group_) == 0)) return;
   std::optional<double> least;
   for (const Candidate& c : candidates) {
     if (c.unfit.empty() && c.known) least = std::min(c.ns, least.value_or(c.ns));
   }
   // Estimates know ranks as SIPs: of ranks that are PEs they cannot sort out anything.
   const bool all = group_.ranks_are_pes();
+  const double worth = worth_rehearsing(input, map_);
   const auto near = [&](const Candidate& c) {
     if (!c.unfit.empty() || c.unordered || (c.measured && !c.between)) return false;
-    return all || !c.known || c.ns <= *least * (c.between ? kNear : kWorthRehearsing);
+    return all || !c.known || c.ns <= *least * (c.between ? kNear : worth);
   };
   for (const Candidate& c : candidates) {
     if (near(c) && c.ops > static_cast<double>(kMostOps)) return;
@@ -417,13 +435,13 @@ void Chooser::rehearse_near(std::vector<Candidate>& candidates, const ChoiceInpu
     best = std::min(*seconds * 1e9, best.value_or(*seconds * 1e9));
     return true;
   };
-  // Those near the least, and then whatever an estimate puts before the best of these.
+  // Those near the least, and then whatever an estimate puts before the best of these, or not far behind.
   for (Candidate& candidate : candidates) {
     if (near(candidate) && !rehearse_it(candidate)) return;
   }
   for (Candidate& candidate : candidates) {
     const bool open = candidate.unfit.empty() && candidate.known && !candidate.measured && !near(candidate);
-    if (open && best && candidate.ns < *best && !rehearse_it(candidate)) return;
+    if (open && best && candidate.ns < *best * kNear && !rehearse_it(candidate)) return;
   }
   for (const auto& [candidate, ns] : rehearsed) {
     // Between measured sizes both count: a rehearsal knows this size, the measurements how far the algorithm is off.

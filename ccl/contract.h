@@ -104,9 +104,9 @@ struct Algorithm {
   /// Schedule modules: makes the lists of all nodes. The backend's own kernel runs them; kernel and kernel_args may
   /// then be absent. Throws std::invalid_argument where it cannot serve the request.
   Plan (*plan)(const PlanRequest& request) = nullptr;
-  /// Node pairs (a < b) that its schedules may use, whatever the size and operation: the queues between them. Present
-  /// if `plan` is. A kernel may have it for queues that depend on the request, such as its parameters: nodes are ranks,
-  /// and rank b is global(b) to rank a.
+  /// Node pairs (a < b) that its schedules may use, whatever the operation, root and size (the request's are without
+  /// meaning): the queues between them. Present if `plan` is. A kernel may have it for queues that depend on the
+  /// request, such as its parameters: nodes are ranks, and rank b is global(b) to rank a.
   std::vector<std::pair<std::int32_t, std::int32_t>> (*links)(const PlanRequest& request) = nullptr;
   /// In place of all these: the backend sends what a PE holds straight to the PE that gets it, and makes the queues
   /// that a call needs for this (decision 0500).

@@ -34,6 +34,19 @@ std::pair<int, int> ends(int rank, const CollectiveCall& call, int ranks) {
   return {-1, shift};
 }
 
+/// Throws Error if a schedule of a module sends where there are no queues.
+void check_declared(const Schedule& schedule, const std::vector<std::pair<std::int32_t, std::int32_t>>& declared) {
+  std::set<std::pair<std::int32_t, std::int32_t>> pairs;
+  for (const auto& [a, b] : declared) pairs.emplace(std::minmax(a, b));
+  for (const ScheduleLink& link : schedule.links) {
+    if (pairs.count(std::minmax(link.a, link.b)) != 0) continue;
+    throw Error(
+        fmt::format("it links nodes {} and {}, which `links` does not: that is asked once for all operations, "
+                    "roots and sizes",
+                    link.a, link.b));
+  }
+}
+
 bool holds(const Block& block, std::int32_t node) { return block.holder == kEveryNode || block.holder == node; }
 
 }  // namespace
@@ -102,6 +115,9 @@ std::shared_ptr<const ScheduleCall> ScheduleBinder::make(int rank, const Collect
   if (!entry_.is_built_in() && !entry_.schedule) {  // files are proved as they are read
     try {
       check(schedule);
+      PlanRequest any = base_request(entry_, queues_.map(), shape_);
+      set_nodes(any, plan.maps.node_w, plan.maps.node_h);
+      check_declared(schedule, entry_.links(any));
     } catch (const Error& error) {
       throw Error(
           fmt::format("algorithm '{}' ({}): its schedule is wrong: {}", entry_.name, entry_.module, error.what()));

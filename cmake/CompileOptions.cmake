@@ -3,6 +3,8 @@ add_library(kernbench_options INTERFACE)
 add_library(kernbench::options ALIAS kernbench_options)
 target_include_directories(kernbench_options INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(kernbench_options INTERFACE -Wall -Wextra -Werror -fstack-clash-protection)
+# Libraries are linked statically: their functions may be inlined although they are position independent.
+target_compile_options(kernbench_options INTERFACE -fno-semantic-interposition)
 target_compile_definitions(kernbench_options INTERFACE SC_ENABLE_ASSERTIONS)
 
 option(KERNBENCH_SANITIZE "Build with AddressSanitizer and UndefinedBehaviorSanitizer" OFF)

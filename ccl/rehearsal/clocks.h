@@ -22,11 +22,17 @@ class Rehearsal {
   Rehearsal(const MachineMap& map, const Collective& collective) : map_(map), ways_(map), memories_(map, ways_) {
     find_queues(collective);
   }
+  /// Of the call that follows the one that `last` has run: slots whose credits are under way are not free yet.
+  Rehearsal(const MachineMap& map, const Collective& collective, const Rehearsal& last) : Rehearsal(map, collective) {
+    for (std::size_t i = 0; i < queues_.size(); ++i) queues_[i].credits = last.credits_left(last.queues_[i]);
+  }
 
   /// False: it has more than `most` ops.
   bool record(const Collective& collective, const CallTensors& tensors, std::size_t most);
   /// Nothing if ops wait for each other in a circle.
   std::optional<double> run();
+  /// After run(): whether a call of the same kind, right behind this one, would wait for slots that this one did not.
+  bool holds_up_the_next() const;
 
  private:
   using Kind = RehearsedOp::Kind;
@@ -71,6 +77,7 @@ class Rehearsal {
     PeCoord from, to;
     std::int32_t slots = 1;
     std::deque<double> credits, arrivals;
+    std::vector<double> first;  ///< when the first messages were sent, as many as there are slots
     Way way;
     bool used = false;
     double back = 0, to_io = 0;             ///< of a credit: all its way, and to the first of the links
@@ -117,6 +124,8 @@ class Rehearsal {
   bool has_room(Line& line, const RehearsedOp& op);
   std::uint32_t way_to(std::int32_t pe, std::int32_t place);
   Queue& queue(std::int32_t id);
+  /// Of a queue of the last call: when the next call has each of the slots, from its start on.
+  std::deque<double> credits_left(const Queue& queue) const;
   void pass(std::int32_t flight, double now);
   void done(std::int32_t pe, std::int32_t op, double time);
   double through(const std::vector<std::uint32_t>& passages, double head, double bytes);

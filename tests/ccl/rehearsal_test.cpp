@@ -238,6 +238,32 @@ TEST(Rehearsal, LinksWithoutABufferToKnowOfDoNotLimitPackets) {
   for (int i = 0; i < 1000; ++i) EXPECT_EQ(link.pass(0, 256), 0);
 }
 
+/// A credit takes 5 us: the next call of the kind waits for those of this one, unless there are slots for both.
+TEST(Rehearsal, IsOfTheNextCallWhereThatWaitsForSlotsOfThisOne) {
+  const auto takes = [](std::uint16_t slots, std::int64_t elements, Ps command) {
+    MachineMap map = two_pes();
+    const std::vector<Node> nodes = map.nodes;
+    map.engines.credit_bytes = 8;
+    map.packet_latency = [nodes](NodeId from, NodeId to, std::uint32_t bytes) -> Ps {
+      if (nodes[index(from)].at.sip == nodes[index(to)].at.sip) return 10'000;
+      return bytes == 8 ? 5'000'000 : 100'000;
+    };
+    map.worst_command_latency = command;
+    ccl::Group group = everybody(map);
+    group.queue = {slots, 4096, MemoryKind::tcm};
+    const ccl::Registry registry;
+    ccl::RingNumbers rings;
+    const ccl::Collective collective(registry.load("one_tree"), map, group, Scope::sip, rings);
+    return ccl::rehearse(map, collective, tensors_of(CollectiveOp::broadcast, elements), kMany).value() * 1e9;
+  };
+  const double fresh = takes(2, 16, 0);  // one message: the other slot is free
+  EXPECT_LT(fresh, 1000);
+  // With one slot the second call's message leaves when the credit of the first is back, less what the store took.
+  EXPECT_GT(takes(1, 16, 0), 4900);
+  EXPECT_LT(takes(1, 16, 0), 5000 + fresh);
+  EXPECT_EQ(takes(1, 16, 1'000'000), fresh) << "between the calls go five commands of a microsecond";
+}
+
 TEST(Rehearsal, ServesKernelsToo) {
   const MachineMap map = two_pes();
   const auto takes = nanoseconds(map, "ring_allreduce", tensors_of(CollectiveOp::all_reduce, 64));
@@ -287,6 +313,26 @@ TEST(Rehearsal, TheChoiceFollowsTheRatesOfTheMachine) {
   EXPECT_EQ(chosen(), "flood");
   map.engines.math_hz = 1'000'000;
   EXPECT_NE(chosen(), "flood");
+}
+
+/// Each of four sends to the next, or to the one after the next.
+TEST(Rehearsal, OfASendRecvEveryRankSendsAsFar) {
+  const auto takes = [](int distance, int first) {
+    MachineMap map = make_map(SipTopology::ring_1d, 4, 0, 0, 1, 1, 1);
+    const std::vector<Node> nodes = map.nodes;
+    map.packet_latency = [nodes](NodeId from, NodeId to, std::uint32_t) -> Ps {
+      const int hops = std::abs(nodes[index(from)].at.sip - nodes[index(to)].at.sip);
+      return 10'000 + 1'000'000 * std::min(hops, 4 - hops);
+    };
+    ccl::CallTensors tensors = tensors_of(CollectiveOp::send_recv, 16);
+    tensors.out.base = 2 * kTensor;
+    tensors.call.to = (first + distance) % 4;
+    tensors.call.from = (first + 4 - distance) % 4;
+    tensors.first = first;
+    return nanoseconds(map, "direct", tensors).value();
+  };
+  EXPECT_EQ(takes(1, 0), takes(1, 3));
+  EXPECT_NEAR(takes(2, 0) - takes(1, 0), 1000, 1);
 }
 
 /// Packets from anywhere to anywhere take 10 ns.

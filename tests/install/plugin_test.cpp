@@ -71,6 +71,7 @@ TEST(AlgorithmPlugin, WhatIsWrongWithItIsSaidInItsName) {
       {"topology", "algorithm 'mine': its topo_name_to_kind says 7 to ring_1d; give 0 to 4"},
       {"links throw", "algorithm 'mine': no links today"},
       {"links", "algorithm 'mine': its links have nodes (0, 99); give two of 0 to 7"},
+      {"fewer links", "its schedule is wrong: it links nodes 0 and 7, which `links` does not"},
       {"plan throws", "algorithm 'mine': no plan today"},
       {"no schedule", "algorithm 'mine': its plan has no schedule"},
       {"rounds", "algorithm 'mine': its plan has 0 rounds; give 1 or more"},

@@ -47,6 +47,7 @@ std::vector<std::pair<std::int32_t, std::int32_t>> links(const PlanRequest& requ
   std::vector<std::pair<std::int32_t, std::int32_t>> pairs;
   for (std::int32_t node = 1; node < request.nodes(); ++node) pairs.emplace_back(0, node);
   if (wrong("links")) pairs.emplace_back(0, 99);
+  if (wrong("fewer links")) pairs.pop_back();
   return pairs;
 }
 
