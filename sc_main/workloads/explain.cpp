@@ -56,7 +56,8 @@ WorkCount count_work(const topology::Plan& plan, topology::Machine& machine) {
       Pe& pe = machine.pe(coord);
       count.math_busy.push_back(pe.statistics().math_busy);
       for (const QueueStatistics& queue : pe.ipcq_statistics())
-        count.queues.push_back({queue.blocked_for_credit, queue.blocked_for_data, queue.bytes_received});
+        count.queues.push_back(
+            {queue.blocked_for_credit, queue.blocked_for_data, queue.bytes_sent, queue.bytes_received});
     }
   }
   return count;
@@ -123,18 +124,21 @@ void Explanation::count_rest(const WorkCount& before, const WorkCount& after) {
   }
   for (std::size_t i = 0; i < after.math_busy.size(); ++i)
     math_most_ = std::max(math_most_, static_cast<double>(after.math_busy[i] - before.math_busy[i]) / time);
-  double queues = 0;
+  double senders = 0, receivers = 0;  // what only sends waits for slots, too
   for (std::size_t i = 0; i < after.queues.size(); ++i) {
     const WorkCount::Queue was = i < before.queues.size() ? before.queues[i] : WorkCount::Queue{};
-    if (after.queues[i].bytes == was.bytes) continue;
-    ++queues;
-    for_credit_ += static_cast<double>(after.queues[i].for_credit - was.for_credit) / time;
-    for_data_ += static_cast<double>(after.queues[i].for_data - was.for_data) / time;
+    const WorkCount::Queue& is = after.queues[i];
+    if (is.sent > was.sent) {
+      ++senders;
+      for_credit_ += static_cast<double>(is.for_credit - was.for_credit) / time;
+    }
+    if (is.received > was.received) {
+      ++receivers;
+      for_data_ += static_cast<double>(is.for_data - was.for_data) / time;
+    }
   }
-  if (queues > 0) {
-    for_credit_ = std::min(for_credit_ / queues, 1.0);
-    for_data_ = std::min(for_data_ / queues, 1.0);
-  }
+  if (senders > 0) for_credit_ = std::min(for_credit_ / senders, 1.0);
+  if (receivers > 0) for_data_ = std::min(for_data_ / receivers, 1.0);
 }
 
 /// The first of these that holds says what limits.

@@ -23,7 +23,7 @@ struct WorkCount {
   std::vector<Ps> math_busy;              ///< by PE
   struct Queue {
     Ps for_credit = 0, for_data = 0;
-    std::uint64_t bytes = 0;
+    std::uint64_t sent = 0, received = 0;  // bytes
   };
   std::vector<Queue> queues;  ///< by PE and queue pair, in order of installation
 };

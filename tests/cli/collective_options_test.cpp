@@ -117,6 +117,15 @@ TEST(Explain, AutoSaysWhatItConsideredAndTakesTheFirst) {
   for (const auto& candidate : explain.at("candidates")) EXPECT_EQ(candidate.at("measured"), false);
 }
 
+/// The ranks of a reduce but its root receive nothing.
+TEST(Explain, WhatOnlySendsWaitsForSlotsToo) {
+  const Tool tool;
+  std::vector<std::string> call{"run", "reduce", "-b", "256K", "--algorithm", "direct", "--explain", "--json", "-"};
+  call.insert(call.end(), kTwo.begin(), kTwo.end());
+  const ordered_json json = parsed(tool(call)), &explain = json.at("results").at(0).at("explain");
+  EXPECT_GT(explain.at("waiting_for_credit"), 0.25) << explain.dump(1);
+}
+
 TEST(Explain, ChangesNoTime) {
   const Tool tool;
   const ordered_json plain = parsed(tool(all_reduce({"-b", "4K", "--json", "-"}))),
