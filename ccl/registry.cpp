@@ -122,7 +122,8 @@ Registry::Registry(const std::string& file) : Registry() {
   if (file.empty()) return;
   entries_.clear();
   Problems problems;
-  read(load_config(file), problems);
+  const ConfigNode root = load_config(file, &problems);
+  read(root, problems);
   problems.throw_if_any();
 }
 

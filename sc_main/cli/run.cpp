@@ -116,7 +116,7 @@ Run::Run(Arguments arguments) {
     machine_.sets = parsed.values("set");  // the earlier ones are part of its configuration
   }
   if (!common_.ccl.empty()) {
-    load_config(common_.ccl);  // a ConfigError, as for every file of the user's
+    const ccl::Registry checked(common_.ccl);  // a ConfigError, as for every file of the user's, whatever the workload
     result_.ccl = read_file(common_.ccl);
   }
   if (earlier_ && parsed.values("ccl").empty() && earlier_->ccl != result_.ccl) {
