@@ -23,7 +23,8 @@ struct Engines {
   double math(const RehearsedOp& op) const {
     const auto item = static_cast<std::uint32_t>(std::max(op.place, 1));
     const std::uint32_t lanes = std::max(item > 4 ? raw.math_lanes / 2 : raw.math_lanes, 1U);
-    return (op.bytes / item + lanes - 1) / lanes * cycle + raw.math_fill * cycle;
+    const std::uint32_t cycles = (op.bytes / item + lanes - 1) / lanes + raw.math_fill;
+    return cycles * cycle;
   }
   /// Ops that wait for the engine.
   std::size_t depth(RehearsedOp::Kind kind) const {
