@@ -207,7 +207,7 @@ std::string reason(const Choice& choice, const ChoiceInput& input) {
 
 Chooser::Key Chooser::key_of(const ChoiceInput& input) const {
   return {input.op,       input.scope,
-          input.bytes,    input.root + distance_of(input, group_),
+          input.bytes,    input.root + distance_of(input, group_),  // a call has one of them
           input.in_place, places_of(input.tensors, group_.ranks_are_pes())};
 }
 

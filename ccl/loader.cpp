@@ -34,10 +34,6 @@ void check_parameters(const Algorithm& algorithm, const std::string& module) {
   }
 }
 
-constexpr std::uint32_t kPeToPeOperations = bit(CollectiveOp::all_gather) | bit(CollectiveOp::gather) |
-                                            bit(CollectiveOp::scatter) | bit(CollectiveOp::reduce_scatter) |
-                                            bit(CollectiveOp::all_to_all);
-
 /// Throws Error if it says that it serves what there is not.
 void check_served(const Algorithm& algorithm, const std::string& module) {
   const auto check_bits = [&](const char* member, std::uint32_t bits, std::uint32_t all) {

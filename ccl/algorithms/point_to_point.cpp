@@ -13,8 +13,7 @@ KERNBENCH_CCL_MODULE() {
     a.name = "point_to_point";
     a.topology_kinds = &kTopologyKinds;
     a.topo_name_to_kind = &standard_topology_kind;
-    a.operations = bit(CollectiveOp::all_gather) | bit(CollectiveOp::reduce_scatter) | bit(CollectiveOp::all_to_all) |
-                   bit(CollectiveOp::gather) | bit(CollectiveOp::scatter);
+    a.operations = kPeToPeOperations;
     a.scopes = kAllScopes;
     a.topologies = kAllTopologies;
     a.pe_to_pe = true;

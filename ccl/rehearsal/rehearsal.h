@@ -15,7 +15,7 @@ namespace kernbench::ccl {
 /// slices of HBM in pieces; a slot is free again a packet's way after its message was received, and where the next call
 /// of the kind would wait for slots of this one, it is the next one that is rehearsed. Ranks that are PEs of one SIP
 /// start one after the other, as IO_CPU sends their start commands, the one that asks before the others. Not modelled:
-/// the networks inside cubes, which connection of a bundle a message takes, translation, HBM's refreshes, hazards
+/// the networks inside cubes, which connection of a row's bundle a message takes, translation, HBM's refreshes, hazards
 /// between ops that no value joins but loads of what is being stored.
 ///
 /// REQUIRES: every rank makes this call: of a send_recv each sends as many ranks on.
