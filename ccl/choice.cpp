@@ -37,12 +37,6 @@ std::int64_t bytes_of_node(const ChoiceInput& input, const MachineMap& map, bool
   }
 }
 
-/// Models are not finer than this: of two plans nearer to each other, the shorter one is not known.
-constexpr double kTie = 1.02;
-
-/// Rehearsals whose times lie no farther apart are of equals.   assumed: a tenth of what they are off
-constexpr double kEqual = 1.005;
-
 /// Of algorithms whose times between measured sizes lie farther apart than this, the slower one is not the faster one.
 /// assumed: a factor of 4 from size to size, and times that grow with anything between no and the full power of it
 constexpr double kNear = 1.3;
@@ -58,6 +52,9 @@ constexpr double kWorthRehearsingElsewhere = 8;
 /// Times what is worth rehearsing: what its busiest link alone keeps for longer is not estimated. If in the end nothing
 /// better is left, all are estimated.
 constexpr double kNotWorthEstimating = 1.25;
+
+/// Bytes that the ranks together bring at most, where algorithms are tried out.   assumed: a tenth of a second
+constexpr double kMostTriedBytes = 32 << 20;
 
 /// Ops of a rehearsal at most; beyond that all algorithms are estimated.   assumed: half a second
 constexpr std::size_t kMostOps = 600'000;
@@ -138,57 +135,6 @@ void attempt(Candidate& candidate, Trial&& trial) {
   }
 }
 
-/// Among estimates as good as the first, that of a plain list goes first: its node runs ahead of what it waits for,
-/// where a periodic list keeps the assumed pace (two SIPs, 64 MiB: 0.97 of the bound against 0.80). Rehearsals know.
-void prefer_plain(std::vector<Candidate>& candidates) {
-  if (candidates.empty()) return;
-  const Candidate best = candidates.front();
-  if (!best.unfit.empty() || !best.known || best.measured || best.rehearsed || !best.periodic) return;
-  const auto plain = std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& c) {
-    return c.unfit.empty() && !c.measured && !c.rehearsed && c.known && !c.periodic && c.ns <= best.ns * kTie;
-  });
-  if (plain != candidates.end()) std::rotate(candidates.begin(), plain, std::next(plain));
-}
-
-/// Where estimates decide, several rounds of bundles are out if anything else is known: bundles hand all data to few
-/// PEs and so to one connection of a bundle of UCIe links, which estimates do not know (fc8, reduce_scatter of 16
-/// MiB: 17.4 us expected of `funnel`, 19.2 taken, 17.7 by `direct`).
-void leave_out_bundled(std::vector<Candidate>& candidates) {
-  const auto known = [](const Candidate& c) { return c.unfit.empty() && c.known && !c.bundled; };
-  if (std::none_of(candidates.begin(), candidates.end(), known)) return;
-  for (Candidate& c : candidates) {
-    if (c.unfit.empty() && c.bundled && !c.measured && !c.rehearsed)
-      c.unfit = "sends bundles, which are for little data";
-  }
-}
-
-/// Of rehearsals that are equal, that of the fewest ops goes first, and between as many the plans' own estimates decide
-/// (the same messages in other order: an all_gather of 64 MiB on fc8 took 0.96 or 0.94 of the bound). A periodic list
-/// does not go before a plain one by its ops: it runs at its period, however few they are.
-void prefer_few_ops(std::vector<Candidate>& candidates) {
-  const bool periodic = !candidates.empty() && candidates.front().periodic;
-  const auto known = [&](const Candidate& c) {
-    return c.unfit.empty() && c.rehearsed && c.estimate_ns > 0 && (periodic || !c.periodic);
-  };
-  if (candidates.empty() || !known(candidates.front())) return;
-  const double most = candidates.front().ns * kEqual;
-  auto best = candidates.begin();
-  for (auto c = candidates.begin(); c != candidates.end(); ++c) {
-    if (known(*c) && c->ns <= most && std::pair(c->ops, c->estimate_ns) < std::pair(best->ops, best->estimate_ns))
-      best = c;
-  }
-  std::rotate(candidates.begin(), best, std::next(best));
-}
-
-/// What rehearsals are not right for is out if anything else is known.
-void leave_out_unordered(std::vector<Candidate>& candidates) {
-  const auto known = [](const Candidate& c) { return c.unfit.empty() && c.known; };
-  if (std::none_of(candidates.begin(), candidates.end(), known)) return;
-  for (Candidate& c : candidates) {
-    if (c.unfit.empty() && c.unordered) c.unfit = "sends in no order, which is for little data here";
-  }
-}
-
 std::string in_words(double ns) { return ns < 1e4 ? fmt::format("{:.0f} ns", ns) : fmt::format("{:.4g} us", ns / 1e3); }
 
 std::string reason(const Choice& choice, const ChoiceInput& input) {
@@ -197,7 +143,11 @@ std::string reason(const Choice& choice, const ChoiceInput& input) {
   if (choice.candidates.size() > 1 && choice.candidates[1].unfit.empty()) second = &choice.candidates[1];
   std::string text = fmt::format("{} of {} B: ", to_string(input.op), input.bytes);
   if (!best.known) return text + "nothing that serves it has a model or was tuned";
-  text += fmt::format("{} {}", best.measured ? "tuned to take" : "should take", in_words(best.ns));
+  text += fmt::format("{} {}",
+                      best.tried      ? "took in a trial"
+                      : best.measured ? "tuned to take"
+                                      : "should take",
+                      in_words(best.ns));
   if (second == nullptr) return text + "; nothing else serves it";
   if (!second->known) return text + fmt::format("; of {} nothing is known", second->name);
   return text + fmt::format(", next {} {}{}", second->name, second->at_least ? "at least " : "", in_words(second->ns));
@@ -211,10 +161,10 @@ Chooser::Key Chooser::key_of(const ChoiceInput& input) const {
           input.in_place, places_of(input.tensors, group_.ranks_are_pes())};
 }
 
-const Choice& Chooser::choose(const ChoiceInput& input) {
+const Choice& Chooser::choose(const ChoiceInput& input, const TryOut& try_out) {
   const Key key = key_of(input);
   auto found = made_.find(key);
-  if (found == made_.end()) found = made_.emplace(key, decide(input)).first;
+  if (found == made_.end()) found = made_.emplace(key, decide(input, try_out)).first;
   return found->second;
 }
 
@@ -226,7 +176,7 @@ const Choice& Chooser::choose_other(const ChoiceInput& input, const std::string&
   return choice;
 }
 
-std::vector<Candidate> Chooser::ranked(const ChoiceInput& input, double limit) const {
+std::vector<Candidate> Chooser::ranked(const ChoiceInput& input, double limit, bool tries) const {
   std::vector<Candidate> candidates;
   const std::int32_t lanes = lanes_of(input);
   double least = 0;  // of those that the models know
@@ -236,31 +186,32 @@ std::vector<Candidate> Chooser::ranked(const ChoiceInput& input, double limit) c
       least = candidate.estimate_ns;
   }
   refine(candidates, input, lanes);
-  rehearse_near(candidates, input);
+  rehearse_near(candidates, input, tries);
   leave_out_bundled(candidates);
-  leave_out_unordered(candidates);
-  const std::string& preset = registry_.default_algorithm();
-  const auto rank = [&](const Candidate& c) {  // known before unknown before unfit
-    const int kind = !c.unfit.empty() ? 2 : !c.known ? 1 : 0;
-    return std::tuple(kind, c.ns, c.name != preset, c.name);
-  };
-  std::sort(candidates.begin(), candidates.end(),
-            [&](const Candidate& a, const Candidate& b) { return rank(a) < rank(b); });
+  if (!tries) leave_out_unordered(candidates);
+  sort_by_time(candidates, registry_.default_algorithm());
   prefer_plain(candidates);
   prefer_few_ops(candidates);
   return candidates;
 }
 
-Choice Chooser::decide(const ChoiceInput& input) const {
+Choice Chooser::decide(const ChoiceInput& input, const TryOut& try_out) const {
   Choice choice;
   // Estimates sort out nothing of ranks that are PEs, and then decide between equal rehearsals.
   const double limit = group_.ranks_are_pes() ? 0 : kNotWorthEstimating * worth_rehearsing(input, map_);
-  choice.candidates = ranked(input, limit);
+  const bool tries = try_out && worth_trying(input);
+  choice.candidates = ranked(input, limit, tries);
   const bool unknown = !choice.candidates.empty() && choice.candidates.front().unfit.empty() &&
                        choice.candidates.front().at_least;  // the least estimate was of what is unfit, or wrong
-  if (unknown) choice.candidates = ranked(input, 0);
+  if (unknown) choice.candidates = ranked(input, 0, tries);
+  if (tries) try_near(choice.candidates, try_out);
   take_first(choice, input);
   return choice;
+}
+
+bool Chooser::worth_trying(const ChoiceInput& input) const {
+  const auto bytes = static_cast<double>(bytes_of_node(input, map_, group_.ranks_are_pes()));
+  return bytes * static_cast<double>(group_.sips.size()) <= kMostTriedBytes;
 }
 
 void Chooser::take_first(Choice& choice, const ChoiceInput& input) const {
@@ -402,7 +353,7 @@ bool Chooser::crowds(const AlgorithmEntry& entry, const SipShape& shape, const C
                                                    static_cast<double>(input.bytes), input.tensors);
 }
 
-void Chooser::rehearse_near(std::vector<Candidate>& candidates, const ChoiceInput& input) const {
+void Chooser::rehearse_near(std::vector<Candidate>& candidates, const ChoiceInput& input, bool tries) const {
   if (input.tensors == nullptr || (input.op == CollectiveOp::send_recv && distance_of(input, group_) == 0)) return;
   std::optional<double> least;
   for (const Candidate& c : candidates) {
@@ -412,7 +363,7 @@ void Chooser::rehearse_near(std::vector<Candidate>& candidates, const ChoiceInpu
   const bool all = group_.ranks_are_pes();
   const double worth = worth_rehearsing(input, map_);
   const auto near = [&](const Candidate& c) {
-    if (!c.unfit.empty() || c.unordered || (c.measured && !c.between)) return false;
+    if (!c.unfit.empty() || (c.unordered && !tries) || (c.measured && !c.between)) return false;
     return all || !c.known || c.ns <= *least * (c.between ? kNear : worth);
   };
   for (const Candidate& c : candidates) {

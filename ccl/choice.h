@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "ccl/candidates.h"
 #include "ccl/neighbours.h"
 #include "ccl/registry.h"
 #include "ccl/rehearsal/record.h"
@@ -23,23 +24,6 @@ struct ChoiceInput {
   const CallTensors* tensors = nullptr;  ///< where the data lie, for a rehearsal; null: by estimates alone
 };
 
-/// An algorithm that might do it.
-struct Candidate {
-  std::string name;
-  double ns = 0;           ///< what it should take
-  bool known = false;      ///< `ns` is: a call of one rank may well take 0
-  bool measured = false;   ///< from a tuned table
-  bool between = false;    ///< measured, but at sizes on both sides of this one
-  bool rehearsed = false;  ///< `ns` is that of a rehearsal
-  bool at_least = false;   ///< it takes `ns` or longer, which already is too long: it was not estimated
-  std::string unfit;       ///< why it cannot, to be read behind its name; empty: it can
-  bool periodic = false;   ///< a list of rounds that overlap
-  bool bundled = false;    ///< several rounds of bundles (schedule.h)
-  bool unordered = false;  ///< runs PE to PE, with more data than a rehearsal is right for
-  double estimate_ns = 0;  ///< by its own model; 0: none was asked for, or one rank has nothing to do
-  double ops = 0;          ///< of its list on all lanes; 0: a kernel
-};
-
 struct Choice {
   std::string algorithm;              ///< entry of ccl.yaml
   std::string why;                    ///< in words
@@ -48,8 +32,9 @@ struct Choice {
 
 /// What `auto` stands for, call by call: of the algorithms that serve a call the one that should be fastest. Times come
 /// from the tuned table of ccl.yaml where it has this machine and size, else from the table that ships, otherwise from
-/// rehearsals (rehearsal.h) of those that the models of the algorithms' schedules bring near the least; one of which
-/// nothing is known is taken only if there is no other, the default algorithm first. Between two measured sizes the
+/// rehearsals (rehearsal.h) of those that the models of the algorithms' schedules bring near the least; of little data
+/// those that come out near each other are tried out. One of which nothing is known is taken only if there is no other,
+/// the default algorithm first. Between two measured sizes the
 /// model says how the time grows, and the measurements how far it is from the truth. One for each process group: it
 /// remembers.
 class Chooser {
@@ -58,8 +43,9 @@ class Chooser {
   Chooser(const Registry& registry, const MachineMap& map, const Group& group)
       : registry_(registry), map_(map), group_(group) {}
 
-  /// The same for the same input, on all ranks. Throws Error if no algorithm serves it.
-  const Choice& choose(const ChoiceInput& input);
+  /// The same for the same input, on all ranks. `try_out`: for little data those that are near the best are tried out;
+  /// null: they are not. Throws Error if no algorithm serves it.
+  const Choice& choose(const ChoiceInput& input, const TryOut& try_out = {});
   /// Another choice for what was chosen and turned out not to serve it; `why` is to be read behind its name. Throws
   /// Error if there is none.
   const Choice& choose_other(const ChoiceInput& input, const std::string& why);
@@ -70,11 +56,14 @@ class Chooser {
   Candidate judge(const std::string& name, const ChoiceInput& input, std::int32_t lanes, double most) const;
   /// All entries, those for few topologies first: one that was made for this one is likely to be good.
   std::vector<std::string> names() const;
-  Choice decide(const ChoiceInput& input) const;
+  Choice decide(const ChoiceInput& input, const TryOut& try_out) const;
+  /// What is so little that trying it out is worth its time.
+  bool worth_trying(const ChoiceInput& input) const;
   /// Takes the first of its candidates. Throws Error if that cannot.
   void take_first(Choice& choice, const ChoiceInput& input) const;
-  /// The best first. `limit`: times the least estimate, above which none is made; 0: all are.
-  std::vector<Candidate> ranked(const ChoiceInput& input, double limit) const;
+  /// The best first. `limit`: times the least estimate, above which none is made; 0: all are. `tries`: they will be
+  /// tried out, so what rehearsals are not right for is among them.
+  std::vector<Candidate> ranked(const ChoiceInput& input, double limit, bool tries) const;
   /// What was measured of an entry's operation, with tensors that lie as these do; null: nothing.
   const TunedTable::Row* measured(const AlgorithmEntry& entry, const ChoiceInput& input) const;
   /// Tries an algorithm's queues. Throws Error if they do not fit.
@@ -86,7 +75,7 @@ class Chooser {
   /// What runs PE to PE takes longer than its rehearsal says (crowding.h).
   bool crowds(const AlgorithmEntry& entry, const SipShape& shape, const ChoiceInput& input) const;
   /// Rehearses those that might be the fastest and were not measured at this size.
-  void rehearse_near(std::vector<Candidate>& candidates, const ChoiceInput& input) const;
+  void rehearse_near(std::vector<Candidate>& candidates, const ChoiceInput& input, bool tries) const;
   /// Times between measured sizes, of those that might be the fastest.
   void refine(std::vector<Candidate>& candidates, const ChoiceInput& input, std::int32_t lanes) const;
 

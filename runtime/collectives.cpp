@@ -7,6 +7,7 @@
 
 #include "ccl/legal.h"
 #include "runtime/runtime_impl.h"
+#include "runtime/trial.h"
 
 namespace kernbench {
 
@@ -112,6 +113,7 @@ class Call {
   std::string text() const;
   std::string placed() const;
   CallOrder& order();
+  ccl::TryOut try_out(const CallOrder& order, std::size_t number) const;
   /// On every rank. With a root each rank may do as it likes.
   bool all_in_place() const { return in_place_ && !ccl::rooted(call_.op); }
 
@@ -259,6 +261,13 @@ CallOrder& Call::order() {
   return call_.from < 0 ? group_.transfers(member_, call_.to) : group_.transfers(call_.from, member_);
 }
 
+/// Null: what rehearsals say is enough, or nothing can be tried.
+ccl::TryOut Call::try_out(const CallOrder& order, std::size_t number) const {
+  const bool tries = runtime_.options.trials && runtime_.trial == nullptr && runtime_.scheduler.current() >= 0;
+  if (!tries || is_transfer(call_)) return {};
+  return [this, &order, number] { return Trial::run(runtime_, order, number); };
+}
+
 std::shared_ptr<Handle::State> Call::submit() {
   check_member();
   check_tensors();
@@ -267,7 +276,7 @@ std::shared_ptr<Handle::State> Call::submit() {
   CallOrder& order = this->order();
   const std::size_t number = order.enter(rank_, text(), placed());
   const auto [chosen, choice] =
-      group_.algorithm_for(call_, in_.argument, out_.argument, bytes_, all_in_place(), member_);
+      group_.algorithm_for(call_, in_.argument, out_.argument, bytes_, all_in_place(), member_, try_out(order, number));
   runtime_.reserve_rings(group_);
   runtime_.install_tables(group_, chosen, rank_);
   const auto ready = [&group = group_, &order, chosen = chosen] { return group.installed(chosen, order.ranks()); };
@@ -283,6 +292,8 @@ std::shared_ptr<Handle::State> Call::submit() {
     state->rank = rank_;
     state->sip = sip;
     state->choice = choice;
+    state->order = &order;
+    state->call = number;
     state->done = true;
     runtime_.dispatcher.synchronise();
     state->submitted = state->completed = runtime_.dispatcher.now();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/runtime_impl.h"
+#include "runtime/trial.h"
 
 namespace kernbench {
 
@@ -149,6 +150,7 @@ tlm::tlm_sync_enum RuntimeImpl::nb_transport_bw(tlm::tlm_generic_payload& payloa
 }
 
 void RuntimeImpl::complete(const std::shared_ptr<Handle::State>& state) {
+  if (trial != nullptr) trial->completed(*state);
   trace.push_back({state->kind, state->name, state->rank, state->sip, state->submitted, state->completed});
   if (observer == nullptr) return;
   OpRecord record;

@@ -18,6 +18,8 @@
 
 namespace kernbench {
 
+class Trial;
+
 /// What a handle stands for. In the pending set until its message has come back.
 struct Handle::State {
   std::unique_ptr<Message> message;  ///< null: a collective that no PE takes part in, a timer, a promise
@@ -190,6 +192,7 @@ struct RuntimeImpl : public tlm::tlm_bw_transport_if<>, public std::enable_share
   std::vector<HostTraceEntry> trace;
   class Payloads;
   std::unique_ptr<Payloads> payloads;
+  std::unique_ptr<Trial> trial;  ///< this is a copy of the process, made to try an algorithm
 
   DeviceMemory memory;
   const PlacementUnits units;

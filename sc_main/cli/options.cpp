@@ -208,9 +208,15 @@ void CommonOptions::check(Refusals& refusals) const {
 }
 
 RunOptions CommonOptions::run_options() const {
-  return {data == "on",       debug,
-          recorder_window,    parse_fidelity(fidelity),
-          host_io == "timed", scheduling == "rounds" ? SchedulingKind::rounds : SchedulingKind::concurrent};
+  RunOptions options;
+  options.data = data == "on";
+  options.debug = debug;
+  options.recorder_window = recorder_window;
+  options.fidelity = parse_fidelity(fidelity);
+  options.timed_host_io = host_io == "timed";
+  options.scheduling = scheduling == "rounds" ? SchedulingKind::rounds : SchedulingKind::concurrent;
+  options.trials = plugins.empty();  // programs that are not ours are not run twice
+  return options;
 }
 
 void CommonOptions::check_outputs() const {

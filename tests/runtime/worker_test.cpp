@@ -279,6 +279,18 @@ TEST(Watchdog, TakesAWorkerThatEndsForProgress) {
   EXPECT_FALSE(expired) << "no simulated time for longer than its period, but workers ended all the while";
 }
 
+TEST(Watchdog, TakesWhatACopyOfTheProcessTellsForProgress) {
+  HostRun host({1, 1, 1, 1, 1 << 20});
+  HostProgress progress;
+  std::atomic<bool> expired{false};
+  const Watchdog watchdog(0.5, host.machine.dispatcher(), progress, [&](const std::string&) { expired = true; });
+  for (int i = 0; i < 800; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ++progress.copies;
+  }
+  EXPECT_FALSE(expired);
+}
+
 TEST(Limit, EndsTheRunAtASimulatedTime) {
   HostRun host({1, 1, 1, 1, 1 << 20});
   host.machine.dispatcher().set_limit(500'000);

@@ -183,7 +183,7 @@ void Dispatcher::step() {
       schedule(time);
       break;
     }
-    if (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) {
+    if (stop_wanted()) {
       stopped_ = true;
       sc_core::sc_pause();
       break;

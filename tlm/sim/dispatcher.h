@@ -52,6 +52,7 @@ class Dispatcher : public sc_core::sc_module {
   /// `stop` is read once per instant (a signal handler or another thread sets it); true ends the run with `sc_pause`.
   void set_stop(const std::atomic<bool>* stop) { stop_ = stop; }
   bool stopped() const { return stopped_; }
+  bool stop_wanted() const { return stop_ != nullptr && stop_->load(std::memory_order_relaxed); }
 
   /// Simulated time and count of instants, for readers outside the simulation (progress bar, watchdog).
   Ps published_now() const { return published_now_.load(std::memory_order_relaxed); }
