@@ -53,7 +53,8 @@ constexpr double kWorthRehearsingElsewhere = 8;
 /// better is left, all are estimated.
 constexpr double kNotWorthEstimating = 1.25;
 
-/// Bytes that the ranks together bring at most, where algorithms are tried out.   assumed: a tenth of a second
+/// Bytes that the ranks together bring at most, where algorithms are tried out.   assumed: tenths of a second, in the
+/// fast grade
 constexpr double kMostTriedBytes = 32 << 20;
 
 /// Ops of a rehearsal at most; beyond that all algorithms are estimated.   assumed: half a second

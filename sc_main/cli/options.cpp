@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <limits>
 #include <map>
+#include <type_traits>
 #include <typeinfo>
 #include <utility>
 
@@ -39,30 +41,58 @@ Ps parse_time(const std::string& option, const std::string& text) {
   return time.value;
 }
 
-bool is_unsigned(const po::option_description& option) {
+template <class T>
+std::string whole_number(const po::option_description& option, const std::string& value) {
+  constexpr std::array<std::pair<const char*, int>, 5> kLeast{
+      {{"recorder-window", 1}, {"stepfactor", 2}, {"iters", 1}, {"jobs", 1}, {"warmup", 0}}};
+  if (!value.empty() && value.find_first_not_of("0123456789") == std::string::npos)
+    return fmt::format("give at most {}", std::numeric_limits<T>::max());
+  for (const auto& [name, least] : kLeast) {
+    if (option.long_name() == name) return fmt::format("give an integer of at least {}", least);
+  }
+  return std::is_signed_v<T> ? "give an integer" : "give an integer of at least 0";
+}
+
+/// What an option allows whose values are numbers, of which `value` is none. Empty: it takes texts.
+std::string allowed(const po::option_description& option, const std::string& value) {
   const auto* typed = dynamic_cast<const po::typed_value_base*>(option.semantic().get());
-  return typed != nullptr && (typed->value_type() == typeid(std::uint64_t) || typed->value_type() == typeid(unsigned));
+  if (typed == nullptr) return {};
+  const std::type_info& type = typed->value_type();
+  if (type == typeid(int)) return whole_number<int>(option, value);
+  if (type == typeid(unsigned)) return whole_number<unsigned>(option, value);
+  if (type == typeid(std::uint64_t)) return whole_number<std::uint64_t>(option, value);
+  return type == typeid(double) ? "give a number" : std::string();
 }
 
 bool takes_one(const po::option_description& option) {
   return option.semantic()->max_tokens() <= 1 && !option.semantic()->is_composing();
 }
 
-/// The parser would wrap "-1" around.
-void refuse_negative(const po::parsed_options& given, const po::options_description& options, Refusals& refusals) {
-  constexpr std::array<std::pair<const char*, int>, 4> kLeast{
-      {{"recorder-window", 1}, {"stepfactor", 2}, {"iters", 1}, {"jobs", 1}}};
-  for (const po::option& option : given.options) {
-    const po::option_description* known = options.find_nothrow(option.string_key, false);
-    if (known == nullptr || !is_unsigned(*known) || option.value.empty()) continue;
-    const std::string& value = option.value.front();
-    if (value.rfind('-', 0) != 0) continue;
-    int least = 0;
-    for (const auto& [name, lowest] : kLeast) {
-      if (option.string_key == name) least = lowest;
-    }
-    refusals.add(fmt::format("--{} is {}", option.string_key, quote(value)),
-                 fmt::format("give an integer of at least {}", least));
+bool is_unsigned(const po::option_description& option) {
+  const auto* typed = dynamic_cast<const po::typed_value_base*>(option.semantic().get());
+  return typed != nullptr && (typed->value_type() == typeid(std::uint64_t) || typed->value_type() == typeid(unsigned));
+}
+
+/// Reads one option as the parser would, which wraps "-1" around.
+void refuse_value(const po::option& option, const po::parsed_options& given, const po::options_description& options,
+                  Refusals& refusals) {
+  const po::option_description* known = options.find_nothrow(option.string_key, false);
+  const std::string value = option.value.empty() ? std::string() : option.value.front();
+  const std::string hint = known == nullptr || option.value.empty() ? std::string() : allowed(*known, value);
+  const auto refuse = [&](const char* text) {
+    if (hint.empty())
+      refusals.add(text, "see --help");
+    else
+      refusals.add(fmt::format("--{} is {}", option.string_key, quote(value)), hint);
+  };
+  if (known != nullptr && is_unsigned(*known) && value.rfind('-', 0) == 0) return refuse("");
+  try {
+    po::parsed_options alone(&options, given.m_options_prefix);
+    alone.options = {option};
+    po::variables_map ignored;
+    po::store(alone, ignored);
+  } catch (const po::error& error) {
+    refuse(error.what());
   }
 }
 
@@ -100,16 +130,8 @@ bool is_empty(const po::option& option) {
 void refuse_values(const po::parsed_options& given, const po::options_description& options) {
   std::map<std::string, int> times;
   Refusals refusals;
-  refuse_negative(given, options, refusals);
   for (const po::option& option : given.options) {
-    po::parsed_options alone(&options, given.m_options_prefix);
-    alone.options = {option};
-    try {
-      po::variables_map ignored;
-      po::store(alone, ignored);
-    } catch (const po::error& error) {
-      refusals.add(error.what(), "see --help");
-    }
+    refuse_value(option, given, options, refusals);
     if (is_empty(option))
       refusals.add(fmt::format("--{} is ''", option.string_key), "give a value, or leave the option out");
     const po::option_description* known = options.find_nothrow(option.string_key, false);

@@ -103,8 +103,7 @@ TEST(CommandLine, RefusesValuesThatDoNotFit) {
                  "--wave-filter without --vcd\n  hint: give --vcd FILE as well");
   expect_refused(tool({"run", "all_reduce", "--vcd", "x.vcd", "--wave-window", "2us..1us"}),
                  "--wave-window is '2us..1us', which is empty\n  hint: give FROM..TO, e.g. '10us..20us'");
-  expect_refused(tool({"run", "all_reduce", "--seed", "x"}),
-                 "the argument ('x') for option '--seed' is invalid\n  hint: see --help");
+  expect_refused(tool({"run", "all_reduce", "--seed", "x"}), "--seed is 'x'\n  hint: give an integer of at least 0");
   expect_refused(tool({"run", "all_reduce", "stray"}),
                  "unexpected argument 'stray'\n  hint: an option's value follows its name");
   EXPECT_EQ(tool({"run", "all_reduce", "--max-sim-time", "10"}).code, 2);
@@ -154,15 +153,14 @@ TEST(CommandLine, WhatAFileOrAnotherOptionRefusesHidesNoValue) {
   expect_refused(tool({"run", "all_reduce", "-e", "1K", "-i", "0"}),
                  "-e 1K is below 1M, where sizes begin without -b; give -b as well" + next +
                      "-i is 0; give the bytes to add from size to size");
-  const std::string help = "\n  hint: see --help";
+  const std::string help = "\n  hint: see --help", whole = "\n  hint: give an integer of at least 0";
   expect_refused(tool({"run", "all_reduce", "-w", "x", "-w", "1", "-n", "x", "--group", "0", "--group", "1"}),
-                 "the argument ('x') for option '--warmup' is invalid" + help + next +
-                     "option '--warmup' cannot be specified more than once" + help + next +
-                     "the argument ('x') for option '--iters' is invalid" + help);
+                 "--warmup is 'x'" + whole + next + "option '--warmup' cannot be specified more than once" + help +
+                     next + "--iters is 'x'\n  hint: give an integer of at least 1");
   const std::string leave = "\n  hint: give a value, or leave the option out";
   expect_refused(tool({"run", "all_reduce", "--ccl", "", "--json", "", "-b", "", "-w", "x"}),
                  "--ccl is ''" + leave + next + "--json is ''" + leave + next + "--minbytes is ''" + leave + next +
-                     "the argument ('x') for option '--warmup' is invalid" + help);
+                     "--warmup is 'x'" + whole);
   expect_refused(tool({"tune", "--ccl", "", "-o", ""}), "--ccl is ''" + leave + next + "--output is ''" + leave);
   expect_refused(tool({"sweep", "s.yaml", "--store", "", "--csv", "", "--export", ""}),
                  "--store is ''" + leave + next + "--csv is ''" + leave + next + "--export is ''" + leave);
@@ -170,8 +168,7 @@ TEST(CommandLine, WhatAFileOrAnotherOptionRefusesHidesNoValue) {
                  "-w is 2147483647; give at most 1000000" + next + "-n is 1000001; give at most 1000000");
   expect_refused(tool({"tune", "-n", "1000001"}), "--iters is '1000001'\n  hint: give at most 1000000");
   expect_refused(tool({"run", "all_reduce", "-w", "x", "-w", "y", "-w", "1"}),
-                 "the argument ('x') for option '--warmup' is invalid" + help + next +
-                     "the argument ('y') for option '--warmup' is invalid" + help + next +
+                 "--warmup is 'x'" + whole + next + "--warmup is 'y'" + whole + next +
                      "option '--warmup' cannot be specified more than once" + help);
 }
 
@@ -224,7 +221,7 @@ TEST(CommandLine, OnePassFindsAllUnknownOptionsAndValuesOfAnotherType) {
                  "unknown option '--topolgy'\n  hint: did you mean '--topology'?" + next +
                      "unknown option '--jsn'\n  hint: did you mean '--json'?" + next +
                      "--seed is '-1'\n  hint: give an integer of at least 0" + next +
-                     "the argument ('x') for option '--warmup' is invalid\n  hint: see --help");
+                     "--warmup is 'x'\n  hint: give an integer of at least 0");
 }
 
 TEST(CommandLine, AnEndBelowWhereSizesBeginSaysWhereThatIs) {
@@ -300,6 +297,17 @@ TEST(CommandLine, NegativeNumbersAreNotWrappedAround) {
                  "--recorder-window is '-1'\n  hint: give an integer of at least 1");
   expect_refused(tool({"run", "all_reduce", "-f", "-2"}),
                  "--stepfactor is '-2'\n  hint: give an integer of at least 2");
+}
+
+TEST(CommandLine, NumbersOfAnotherKindAreToldWhatIsAllowed) {
+  const Tool tool;
+  expect_refused(tool({"run", "all_reduce", "-f", "0.5"}),
+                 "--stepfactor is '0.5'\n  hint: give an integer of at least 2");
+  expect_refused(tool({"run", "all_reduce", "-w", ""}), "--warmup is ''\n  hint: give an integer of at least 0");
+  expect_refused(tool({"run", "all_reduce", "-n", "2147483648"}),
+                 "--iters is '2147483648'\n  hint: give at most 2147483647");
+  expect_refused(tool({"run", "all_reduce", "--seed", "18446744073709551616"}),
+                 "--seed is '18446744073709551616'\n  hint: give at most 18446744073709551615");
 }
 
 TEST(CommandLine, RefusesOnePathForTwoOutputs) {
