@@ -109,18 +109,19 @@ void RuntimeImpl::install_tables(ProcessGroup& group, std::size_t algorithm, int
   const int member = group.group_rank(rank);
   if (member < 0) return;
   ProcessGroup::Tables& tables = group.tables(member);
-  while (tables.size() <= algorithm && tables.size() < group.algorithms()) {
-    SfrWriteMessage rows{group.algorithm(tables.size()).neighbours(member)};
-    if (rows.entries.empty()) {
-      tables.push_back(nullptr);
-      continue;
-    }
-    // On a stream that nothing under way holds up.
-    const auto state =
-        submit(std::move(rows), rank, group.sip_of(member), copy_stream(rank, 0), {}, "neighbour tables");
-    scheduling->announced(state);
-    tables.push_back(state);
+  const std::size_t first = tables.size(), end = std::min(algorithm + 1, group.algorithms());
+  SfrWriteMessage rows;
+  for (std::size_t i = first; i < end; ++i) {
+    const auto more = group.algorithm(i).neighbours(member);
+    rows.entries.insert(rows.entries.end(), more.begin(), more.end());
   }
+  std::shared_ptr<Handle::State> state;
+  if (!rows.entries.empty()) {
+    // On a stream that nothing under way holds up.
+    state = submit(std::move(rows), rank, group.sip_of(member), copy_stream(rank, 0), {}, "neighbour tables");
+    scheduling->announced(state);
+  }
+  if (first < end) tables.resize(end, state);
   scheduling->readied();  // others may wait for this rank, which had nothing to install
 }
 
@@ -208,7 +209,7 @@ void Context::init_process_group(const ProcessGroupOptions& options) {
         rank_, options.algorithm, options.backend, runtime.group_options.algorithm, runtime.group_options.backend));
   }
   joined = 1;
-  runtime.await_tables(*runtime.groups.front(), 0, rank_);
+  if (options.install_at_once) runtime.await_tables(*runtime.groups.front(), 0, rank_);
   runtime.barrier(rank_, "init_process_group");
   runtime.tables_installed = true;
 }
@@ -240,7 +241,7 @@ Group Context::new_group(const std::vector<int>& ranks, const ProcessGroupOption
         next, rank_, shown, fmt::join(entry.ranks, ", ")));
   }
   ++next;
-  runtime_.await_tables(group, 0, rank_);
+  if (options.install_at_once) runtime_.await_tables(group, 0, rank_);
   runtime_.barrier(rank_, "new_group");
   return Group(group);
 }

@@ -86,10 +86,10 @@ void RuntimeImpl::program(std::function<void(Context&)> fn, int count, bool sing
   in_program = true;
 }
 
-/// Neighbour tables first, on all SIPs, if the group was made beforehand; then the program.
+/// Neighbour tables first, on all SIPs, if the group was made beforehand and is to have them; then the program.
 void RuntimeImpl::run_worker(int rank) {
   if (made_beforehand && !tables_installed) {
-    await_tables(*groups.front(), 0, rank);
+    if (group_options.install_at_once) await_tables(*groups.front(), 0, rank);
     barrier(rank, "the other ranks' neighbour tables");
     tables_installed = true;
   }

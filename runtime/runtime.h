@@ -76,11 +76,13 @@ struct ProcessGroupOptions {
   Scope scope = Scope::sip;                        ///< what contributes: a SIP's whole tensor, or each cube's part
   std::map<std::string, std::int64_t> parameters;  ///< of the algorithm, over those of ccl.yaml
   std::string backend = "ahbm";                    ///< the only one
+  bool install_at_once = true;                     ///< neighbour tables, for kernels that use queues without a
+                                                   ///< collective; otherwise an algorithm's first call does
 
   /// Everything equal: what all ranks must pass.
   friend bool operator==(const ProcessGroupOptions& a, const ProcessGroupOptions& b) {
-    return std::tie(a.algorithm, a.ccl_file, a.scope, a.parameters, a.backend) ==
-           std::tie(b.algorithm, b.ccl_file, b.scope, b.parameters, b.backend);
+    return std::tie(a.algorithm, a.ccl_file, a.scope, a.parameters, a.backend, a.install_at_once) ==
+           std::tie(b.algorithm, b.ccl_file, b.scope, b.parameters, b.backend, b.install_at_once);
   }
 };
 
@@ -159,14 +161,15 @@ class Context {
                 std::vector<PeCoord> targets = {});
 
   /// Makes the default group of all ranks; each of them calls it, with the same options. Loads the algorithm, installs
-  /// the neighbour tables of this rank's SIP and waits for the others: takes simulated time. Throws std::logic_error if
-  /// the group exists, CollectiveMismatch if the options differ, ConfigError or std::invalid_argument.
+  /// the neighbour tables of this rank's SIP (if it is to be at once: takes simulated time) and waits for the others.
+  /// Throws std::logic_error if the group exists, CollectiveMismatch if the options differ, ConfigError or
+  /// std::invalid_argument.
   void init_process_group(const ProcessGroupOptions& options = {});
   /// The default group exists.
   bool in_process_group() const;
   /// Makes a group of `ranks`, numbered in that order. Every rank of the default group calls it, in the same order,
-  /// members or not. Takes simulated time. Throws as init_process_group does; std::invalid_argument for unknown or
-  /// repeated ranks.
+  /// members or not. Takes simulated time as init_process_group does, and throws as it does; std::invalid_argument for
+  /// unknown or repeated ranks.
   Group new_group(const std::vector<int>& ranks, const ProcessGroupOptions& options = {});
   /// This rank's number in the group, -1 if it is no member. Throws std::logic_error without a default group.
   int group_rank(const Group& group = {}) const;

@@ -23,9 +23,12 @@ namespace {
 /// so many, refreshes of the HBM fall everywhere
 constexpr std::size_t kCalls = 9;
 
-/// Events of the simulation after which no further call is waited for, and none at all.   assumed: two tenths of a
-/// second and two seconds
-constexpr std::uint64_t kFewEvents = 250'000, kMostEvents = 3'000'000;
+/// Events of the simulation at most; those after which two calls are enough; and those after which fewer than kCalls
+/// are, that have seen some refreshes.   assumed: two seconds, two thirds of one, a sixth
+constexpr std::uint64_t kMostEvents = 3'000'000, kManyEvents = 1'000'000, kFewEvents = 250'000;
+
+/// assumed: four of the HBM's intervals between refreshes (3.9 us), of which each falls on other calls
+constexpr Ps kSomeRefreshes = 16'000'000;
 
 /// How often a copy looks whether it has to end.   assumed: some calls are shorter, most longer
 constexpr Ps kLook = 1'000'000;
@@ -119,15 +122,21 @@ void Trial::completed(const Handle::State& state) {
   if (++call.ranks < order_.size()) return;
   taken_.push_back(call.end > call.start ? call.end - call.start : 0);
   calls_.erase(state.call);
-  if (taken_.size() >= kCalls || runtime_.dispatcher.executed() - begun_ > kFewEvents) end();
+  if (is_enough()) end();
+}
+
+bool Trial::is_enough() const {
+  const std::uint64_t events = runtime_.dispatcher.executed() - begun_;
+  if (taken_.size() >= kCalls || events > kMostEvents) return true;
+  if (taken_.size() < 2) return false;
+  return events > kManyEvents || (events > kFewEvents && runtime_.dispatcher.now() - start_ > kSomeRefreshes);
 }
 
 void Trial::look() {
   Dispatcher& dispatcher = runtime_.dispatcher;
-  const std::uint64_t events = dispatcher.executed() - begun_;
   const auto counts = [this](const auto& entry) { return entry.second->choice == choice_; };
   const bool more = std::any_of(runtime_.pending.begin(), runtime_.pending.end(), counts);
-  if (taken_.empty() ? events > kMostEvents : !more || events > kFewEvents) end();
+  if (is_enough() || (!taken_.empty() && !more)) end();
   tell(pipe_, kAtWork);
   dispatcher.queue(0).host_at(dispatcher.now() + kLook, [this] { look(); });
 }

@@ -20,7 +20,12 @@ class Trial {
   static ccl::Tried run(RuntimeImpl& runtime, const CallOrder& order, std::size_t number);
 
   Trial(RuntimeImpl& runtime, const CallOrder& order, std::size_t number, int pipe)
-      : runtime_(runtime), order_(order), number_(number), pipe_(pipe), begun_(runtime.dispatcher.executed()) {}
+      : runtime_(runtime),
+        order_(order),
+        number_(number),
+        pipe_(pipe),
+        begun_(runtime.dispatcher.executed()),
+        start_(runtime.dispatcher.now()) {}
 
   /// Of any collective, on one rank.
   void completed(const Handle::State& state);
@@ -32,6 +37,7 @@ class Trial {
     int ranks = 0;  ///< on which it has ended
     Ps start = kNever, end = 0;
   };
+  bool is_enough() const;
   /// Again and again: ends the copy when there is nothing to wait for, or no time.
   void look();
 
@@ -40,6 +46,7 @@ class Trial {
   const std::size_t number_;
   const int pipe_;
   const std::uint64_t begun_;            ///< events of the simulation by then
+  const Ps start_;                       ///< of the copy
   const ccl::Choice* choice_ = nullptr;  ///< of the calls that count
   std::map<std::size_t, Call> calls_;    ///< under way, by number
   std::vector<Ps> taken_;                ///< by those that have ended

@@ -159,6 +159,7 @@ void CollectiveWorkload::explain(const Session& session, const std::vector<ccl::
 Report CollectiveWorkload::run(Session& session) {
   CollectiveRequest wanted = options_.request(session.options().run.data);
   ProcessGroupOptions options{options_.algorithm(), session.options().ccl_file, wanted.what.scope, {}};
+  options.install_at_once = false;  // as `auto`: what it chooses takes the time that it takes by its name
   const ccl::Registry registry(options.ccl_file);
   options.algorithm = algorithm_ = ProcessGroup::algorithm(options, registry);
   const int ranks = session.runtime().world_size(options);

@@ -99,6 +99,25 @@ TEST(Trials, AreForLittleData) {
   EXPECT_FALSE(tried("8388736"));  // 128 B more
 }
 
+/// Queues are installed with the first call (0560): what is chosen begins when it does by its name, and takes as long.
+TEST(Trials, AnAlgorithmTakesByItsNameWhatItTakesWhenAutoChoosesIt) {
+  const Tool tool;
+  const auto log = [&](const std::string& op, const std::string& algorithm, const Arguments& more) {
+    const Arguments call{"run", op, "--topology", "minimal", "--set", "system.sips.count=4", "-n", "3", "-b", "1K"};
+    const Outcome outcome = tool(joined(joined(call, {"--algorithm", algorithm, "--oplog", "log", "-q"}), more));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    const std::string text = read(tool.file("log"));
+    return text.substr(text.find('\n'));  // the first line has the configuration's hash
+  };
+  for (const auto& [op, algorithm] : std::vector<std::pair<std::string, std::string>>{
+           {"all_reduce", "flood"}, {"all_gather", "direct"}, {"broadcast", "hierarchical"}}) {
+    write(tool.file("one.yaml"), "algorithms:\n  " + algorithm + ": { module: kernbench.ccl." + algorithm + " }\n");
+    for (const Arguments& group : {Arguments{}, Arguments{"--group", "0,2,3"}}) {
+      EXPECT_EQ(log(op, algorithm, group), log(op, "auto", joined(group, {"--ccl", "one.yaml"}))) << op;
+    }
+  }
+}
+
 TEST(Trials, EndWhereTheRunEnds) {
   const Tool tool;
   const Outcome limited = tool(joined(kReduceScatter, {"-b", "1K", "--max-sim-time", "1ns"}));

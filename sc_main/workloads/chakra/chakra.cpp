@@ -146,6 +146,7 @@ Report ChakraWorkload::run(Session& session) {
   options.reduce_op = reduce_op();
   options.policy = parse_placement("--placement", placement_);
   options.group = {algorithm_, session.options().ccl_file, Scope::sip, {}};
+  options.group.install_at_once = false;  // as in CollectiveWorkload::run
   options.rates = rates(session);
   options.warm_up = warmup_ == 1;
   options.check = check_ == 1 && session.options().run.data;
