@@ -60,6 +60,10 @@ constexpr double kMostTriedBytes = 32 << 20;
 /// Ops of a rehearsal at most; beyond that all algorithms are estimated.   assumed: half a second
 constexpr std::size_t kMostOps = 600'000;
 
+/// So, too, where data do not lie as estimates take them to: many small pieces, which take the machine longer yet.
+/// assumed: two seconds
+constexpr std::size_t kMostOpsElsewhere = 3'000'000;
+
 /// How many ranks on each one sends in a send_recv that all ranks make; 0: another call, or one of two ranks.
 int distance_of(const ChoiceInput& input, const Group& group) {
   if (input.tensors == nullptr || input.op != CollectiveOp::send_recv) return 0;
@@ -111,6 +115,10 @@ bool lies_as_measured(const CallTensors* tensors, const MachineMap& map) {
 
 double worth_rehearsing(const ChoiceInput& input, const MachineMap& map) {
   return lies_as_measured(input.tensors, map) ? kWorthRehearsing : kWorthRehearsingElsewhere;
+}
+
+std::size_t most_ops(const ChoiceInput& input, const MachineMap& map) {
+  return lies_as_measured(input.tensors, map) ? kMostOps : kMostOpsElsewhere;
 }
 
 /// An error's text without the name of its algorithm, behind which it is to stand.
@@ -363,12 +371,13 @@ void Chooser::rehearse_near(std::vector<Candidate>& candidates, const ChoiceInpu
   // Estimates know ranks as SIPs: of ranks that are PEs they cannot sort out anything.
   const bool all = group_.ranks_are_pes();
   const double worth = worth_rehearsing(input, map_);
+  const std::size_t ops = most_ops(input, map_);
   const auto near = [&](const Candidate& c) {
     if (!c.unfit.empty() || (c.unordered && !tries) || (c.measured && !c.between)) return false;
     return all || !c.known || c.ns <= *least * (c.between ? kNear : worth);
   };
   for (const Candidate& c : candidates) {
-    if (near(c) && c.ops > static_cast<double>(kMostOps)) return;
+    if (near(c) && c.ops > static_cast<double>(ops)) return;
   }
   std::vector<std::pair<Candidate*, double>> rehearsed;
   std::optional<double> best;
@@ -378,7 +387,7 @@ void Chooser::rehearse_near(std::vector<Candidate>& candidates, const ChoiceInpu
     attempt(candidate, [&] {
       RingNumbers rings;
       const Collective collective(load(candidate.name), map_, group_, input.scope, rings, input.tensors);
-      seconds = rehearse(map_, collective, *input.tensors, kMostOps);
+      seconds = rehearse(map_, collective, *input.tensors, ops);
     });
     if (!candidate.unfit.empty()) return true;
     if (!seconds) return !candidate.known;
