@@ -90,9 +90,9 @@ ccl::Tried Trial::run(RuntimeImpl& runtime, const CallOrder& order, std::size_t 
   if (::pipe2(ends, O_CLOEXEC) != 0) throw error(errno, what);
   const pid_t original = ::getpid(), process = ::fork();
   if (process < 0) {
-    const int number = errno;
+    const int why = errno;
     for (const int end : ends) ::close(end);
-    throw error(number, what);
+    throw error(why, what);
   }
   if (process > 0) {
     ::close(ends[1]);

@@ -53,11 +53,14 @@ std::string whole_number(const po::option_description& option, const std::string
   return std::is_signed_v<T> ? "give an integer" : "give an integer of at least 0";
 }
 
+const std::type_info& type_of(const po::option_description& option) {
+  const auto* typed = dynamic_cast<const po::typed_value_base*>(option.semantic().get());
+  return typed == nullptr ? typeid(void) : typed->value_type();
+}
+
 /// What an option allows whose values are numbers, of which `value` is none. Empty: it takes texts.
 std::string allowed(const po::option_description& option, const std::string& value) {
-  const auto* typed = dynamic_cast<const po::typed_value_base*>(option.semantic().get());
-  if (typed == nullptr) return {};
-  const std::type_info& type = typed->value_type();
+  const std::type_info& type = type_of(option);
   if (type == typeid(int)) return whole_number<int>(option, value);
   if (type == typeid(unsigned)) return whole_number<unsigned>(option, value);
   if (type == typeid(std::uint64_t)) return whole_number<std::uint64_t>(option, value);
@@ -69,8 +72,8 @@ bool takes_one(const po::option_description& option) {
 }
 
 bool is_unsigned(const po::option_description& option) {
-  const auto* typed = dynamic_cast<const po::typed_value_base*>(option.semantic().get());
-  return typed != nullptr && (typed->value_type() == typeid(std::uint64_t) || typed->value_type() == typeid(unsigned));
+  const std::type_info& type = type_of(option);
+  return type == typeid(std::uint64_t) || type == typeid(unsigned);
 }
 
 /// Reads one option as the parser would, which wraps "-1" around.

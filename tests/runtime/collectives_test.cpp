@@ -12,13 +12,6 @@ namespace kernbench::testing {
 namespace {
 using ::testing::HasSubstr;
 
-DPPolicy spread() {
-  DPPolicy policy;
-  policy.cube = CubeSplit::column_wise;
-  policy.pe = PeSplit::column_wise;
-  return policy;
-}
-
 ProcessGroupOptions automatic() { return {}; }
 
 /// A value of its own for every (rank, element); sums over 4 ranks stay exact in i32.

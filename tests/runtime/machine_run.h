@@ -69,6 +69,14 @@ inline std::string name_of(const ::testing::TestParamInfo<BufferCase>& info) {
          (std::get<1>(info.param) == SchedulingKind::rounds ? "_rounds" : "_concurrent");
 }
 
+/// Columns over all cubes and PEs.
+inline DPPolicy spread() {
+  DPPolicy policy;
+  policy.cube = CubeSplit::column_wise;
+  policy.pe = PeSplit::column_wise;
+  return policy;
+}
+
 inline RunOptions scheduled(SchedulingKind kind) {
   RunOptions options;
   options.scheduling = kind;

@@ -15,13 +15,6 @@ namespace kernbench::testing {
 namespace {
 using ::testing::HasSubstr;
 
-DPPolicy spread() {
-  DPPolicy policy;
-  policy.cube = CubeSplit::column_wise;
-  policy.pe = PeSplit::column_wise;
-  return policy;
-}
-
 /// y = 2 x + 1 on every PE's own shard, in steps.
 KernelBody scale(Va va) {
   return [va](Tl& tl) {

@@ -19,13 +19,6 @@ namespace {
 constexpr int kRanks = 4;
 constexpr Ps kLater = 1'000'000'000;  ///< than the other ranks' calls
 
-DPPolicy columns() {
-  DPPolicy policy;
-  policy.cube = CubeSplit::column_wise;
-  policy.pe = PeSplit::column_wise;
-  return policy;
-}
-
 RunOptions trials(bool on) {
   RunOptions options;
   options.trials = on;
@@ -34,21 +27,24 @@ RunOptions trials(bool on) {
 
 /// A reduce_scatter, for which several algorithms are as good.
 Handle call(Context& ctx, std::int64_t elements = 512) {
-  const Tensor in = ctx.full(1, {1, elements}, DType::f16, columns(), "in");
-  const Tensor out = ctx.empty({1, elements / kRanks}, DType::f16, columns(), "out");
+  const Tensor in = ctx.full(1, {1, elements}, DType::f16, spread(), "in");
+  const Tensor out = ctx.empty({1, elements / kRanks}, DType::f16, spread(), "out");
   return ctx.reduce_scatter(in, out);
 }
 
 /// How many algorithms were tried out for a call.
+std::ptrdiff_t tried(const Handle& handle) {
+  const auto& candidates = handle.choice()->candidates;
+  return std::count_if(candidates.begin(), candidates.end(), [](const ccl::Candidate& c) { return c.tried; });
+}
+
 std::ptrdiff_t tried(const RunOptions& options) {
   MachineRun run(machine_of(kRanks, 1, 1), options);
   std::ptrdiff_t count = -1;
   run.runtime.program(
       [&](Context& ctx) {
         ctx.init_process_group();
-        const Handle handle = call(ctx);
-        const auto& candidates = handle.choice()->candidates;
-        count = std::count_if(candidates.begin(), candidates.end(), [](const ccl::Candidate& c) { return c.tried; });
+        count = tried(call(ctx));
       },
       kRanks);
   run.runtime.run();
@@ -56,7 +52,7 @@ std::ptrdiff_t tried(const RunOptions& options) {
   return count;
 }
 
-TEST(Trial, AProgramsOwnHostCodeRunsOnceUnlessItSaysOtherwise) { EXPECT_EQ(tried({}), 0); }
+TEST(Trial, AProgramsOwnHostCodeRunsOnceUnlessItSaysOtherwise) { EXPECT_EQ(tried(RunOptions()), 0); }
 
 TEST(Trial, SeveralAreTriedWhereTheyAreAllowed) { EXPECT_GE(tried(trials(true)), 2); }
 
@@ -112,7 +108,7 @@ TEST(Trial, ACallBehindOthersIsTheOneThatIsMeasured) {
       [&](Context& ctx) {
         ctx.init_process_group();
         alone = expected(call(ctx));
-        const Tensor large = ctx.full(1, {1, 64 << 10}, DType::f16, columns(), "large");
+        const Tensor large = ctx.full(1, {1, 64 << 10}, DType::f16, spread(), "large");
         const Handle before = ctx.all_reduce_async(large);
         behind = expected(call(ctx, 520));
         ctx.wait(before);
@@ -157,9 +153,7 @@ TEST(Trial, ARankThatThrowsInACopyIsHeardOfOnce) {
         ctx.init_process_group();
         if (ctx.rank() == 1) ctx.wait(ctx.timer(kLater, "later"));
         if (::getpid() != original) throw std::runtime_error("only in a copy");
-        const Handle handle = call(ctx);
-        const auto& candidates = handle.choice()->candidates;
-        count = std::count_if(candidates.begin(), candidates.end(), [](const ccl::Candidate& c) { return c.tried; });
+        count = tried(call(ctx));
       },
       kRanks);
   run.runtime.run();
