@@ -79,7 +79,7 @@ void leave_out_unordered(std::vector<Candidate>& candidates) {
   }
 }
 
-void try_near(std::vector<Candidate>& candidates, const TryOut& try_out) {
+void try_near(std::vector<Candidate>& candidates, const std::function<Tried()>& try_out) {
   if (candidates.empty() || !fits(candidates.front())) return;
   const Candidate& first = candidates.front();
   if (first.at_least || first.ns == 0) return;  // ns is 0: nothing happens in it

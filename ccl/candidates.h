@@ -29,8 +29,6 @@ struct Tried {
   bool in_copy = false;      ///< this is the copy of the process in which it is tried: it is to be taken
   std::optional<double> ns;  ///< what the call took there; nothing: it did not end
 };
-/// Copies the process, and returns in both.
-using TryOut = std::function<Tried()>;
 
 /// The best first: known before unknown before unfit, then by time, then `preset`, then by name.
 void sort_by_time(std::vector<Candidate>& candidates, const std::string& preset);
@@ -54,6 +52,6 @@ void leave_out_unordered(std::vector<Candidate>& candidates);
 
 /// Tries those near the best out, the best first. They go before the others, by what they took; in a copy of the
 /// process the one that is tried there goes first. REQUIRES: the best is first.
-void try_near(std::vector<Candidate>& candidates, const TryOut& try_out);
+void try_near(std::vector<Candidate>& candidates, const std::function<Tried()>& try_out);
 
 }  // namespace kernbench::ccl

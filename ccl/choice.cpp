@@ -64,6 +64,10 @@ constexpr std::size_t kMostOps = 600'000;
 /// assumed: two seconds
 constexpr std::size_t kMostOpsElsewhere = 3'000'000;
 
+/// Events of the simulation in which a trial must have come to an end, there and elsewhere.   assumed: two seconds,
+/// eight
+constexpr std::uint64_t kMostEvents = 3'000'000, kMostEventsElsewhere = 12'000'000;
+
 /// How many ranks on each one sends in a send_recv that all ranks make; 0: another call, or one of two ranks.
 int distance_of(const ChoiceInput& input, const Group& group) {
   if (input.tensors == nullptr || input.op != CollectiveOp::send_recv) return 0;
@@ -119,6 +123,10 @@ double worth_rehearsing(const ChoiceInput& input, const MachineMap& map) {
 
 std::size_t most_ops(const ChoiceInput& input, const MachineMap& map) {
   return lies_as_measured(input.tensors, map) ? kMostOps : kMostOpsElsewhere;
+}
+
+std::uint64_t most_events(const ChoiceInput& input, const MachineMap& map) {
+  return lies_as_measured(input.tensors, map) ? kMostEvents : kMostEventsElsewhere;
 }
 
 /// An error's text without the name of its algorithm, behind which it is to stand.
@@ -213,7 +221,7 @@ Choice Chooser::decide(const ChoiceInput& input, const TryOut& try_out) const {
   const bool unknown = !choice.candidates.empty() && choice.candidates.front().unfit.empty() &&
                        choice.candidates.front().at_least;  // the least estimate was of what is unfit, or wrong
   if (unknown) choice.candidates = ranked(input, 0, tries);
-  if (tries) try_near(choice.candidates, try_out);
+  if (tries) try_near(choice.candidates, [&] { return try_out(most_events(input, map_)); });
   take_first(choice, input);
   return choice;
 }

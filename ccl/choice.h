@@ -30,6 +30,10 @@ struct Choice {
   std::vector<Candidate> candidates;  ///< the choice first, then by time; those that cannot at the end
 };
 
+/// Copies the process to try the choice's first candidate, and returns in both. The copy gives up after `most_events`
+/// of its simulation.
+using TryOut = std::function<Tried(std::uint64_t most_events)>;
+
 /// What `auto` stands for, call by call: of the algorithms that serve a call the one that should be fastest. Times come
 /// from the tuned table of ccl.yaml where it has this machine and size, else from the table that ships, otherwise from
 /// rehearsals (rehearsal.h) of those that the models of the algorithms' schedules bring near the least; of little data

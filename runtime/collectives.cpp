@@ -265,7 +265,7 @@ CallOrder& Call::order() {
 ccl::TryOut Call::try_out(const CallOrder& order, std::size_t number) const {
   const bool tries = runtime_.options.trials && runtime_.trial == nullptr && runtime_.scheduler.current() >= 0;
   if (!tries || is_transfer(call_)) return {};
-  return [this, &order, number] { return Trial::run(runtime_, order, number); };
+  return [this, &order, number](std::uint64_t most_events) { return Trial::run(runtime_, order, number, most_events); };
 }
 
 std::shared_ptr<Handle::State> Call::submit() {

@@ -23,9 +23,9 @@ namespace {
 /// so many, refreshes of the HBM fall everywhere
 constexpr std::size_t kCalls = 9;
 
-/// Events of the simulation at most; those after which two calls are enough; and those after which fewer than kCalls
-/// are, that have seen some refreshes.   assumed: two seconds, two thirds of one, a sixth
-constexpr std::uint64_t kMostEvents = 3'000'000, kManyEvents = 1'000'000, kFewEvents = 250'000;
+/// Events of the simulation after which two calls are enough; and those after which fewer than kCalls are, that have
+/// seen some refreshes.   assumed: two thirds of a second, a sixth
+constexpr std::uint64_t kManyEvents = 1'000'000, kFewEvents = 250'000;
 
 /// assumed: four of the HBM's intervals between refreshes (3.9 us), of which each falls on other calls
 constexpr Ps kSomeRefreshes = 16'000'000;
@@ -84,7 +84,7 @@ std::optional<double> hear(int pipe, pid_t copy, RuntimeImpl& runtime) {
 
 }  // namespace
 
-ccl::Tried Trial::run(RuntimeImpl& runtime, const CallOrder& order, std::size_t number) {
+ccl::Tried Trial::run(RuntimeImpl& runtime, const CallOrder& order, std::size_t number, std::uint64_t most_events) {
   const std::string what = "the process cannot be copied to try algorithms; name one instead";
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw error(errno, what);
@@ -102,7 +102,7 @@ ccl::Tried Trial::run(RuntimeImpl& runtime, const CallOrder& order, std::size_t 
   if (::getppid() != original) ::_exit(1);
   std::set_new_handler([] { ::_exit(1); });
   lose_files(ends[1]);
-  runtime.trial = std::make_unique<Trial>(runtime, order, number, ends[1]);
+  runtime.trial = std::make_unique<Trial>(runtime, order, number, most_events, ends[1]);
   runtime.dispatcher.synchronise();
   runtime.trial->look();
   return {true, {}};
@@ -127,7 +127,7 @@ void Trial::completed(const Handle::State& state) {
 
 bool Trial::is_enough() const {
   const std::uint64_t events = runtime_.dispatcher.executed() - begun_;
-  if (taken_.size() >= kCalls || events > kMostEvents) return true;
+  if (taken_.size() >= kCalls || events > most_events_) return true;
   if (taken_.size() < 2) return false;
   return events > kManyEvents || (events > kFewEvents && runtime_.dispatcher.now() - start_ > kSomeRefreshes);
 }

@@ -15,14 +15,15 @@ class Trial {
  public:
   /// Copies the process (fork(2)): the machine, all that is under way on it, and the programs of its ranks. Returns in
   /// both: in the copy with a new `runtime.trial`; in the original when the copy has ended. What the copy writes goes
-  /// nowhere. `order`, `number`: of the call, which its first rank is about to make. Throws std::system_error if there
-  /// cannot be one, or it failed.
-  static ccl::Tried run(RuntimeImpl& runtime, const CallOrder& order, std::size_t number);
+  /// nowhere. `order`, `number`: of the call, which its first rank is about to make. `most_events`: of the simulation,
+  /// in which the call has to end. Throws std::system_error if there cannot be one, or it failed.
+  static ccl::Tried run(RuntimeImpl& runtime, const CallOrder& order, std::size_t number, std::uint64_t most_events);
 
-  Trial(RuntimeImpl& runtime, const CallOrder& order, std::size_t number, int pipe)
+  Trial(RuntimeImpl& runtime, const CallOrder& order, std::size_t number, std::uint64_t most_events, int pipe)
       : runtime_(runtime),
         order_(order),
         number_(number),
+        most_events_(most_events),
         pipe_(pipe),
         begun_(runtime.dispatcher.executed()),
         start_(runtime.dispatcher.now()) {}
@@ -44,6 +45,7 @@ class Trial {
   RuntimeImpl& runtime_;
   const CallOrder& order_;
   const std::size_t number_;
+  const std::uint64_t most_events_;
   const int pipe_;
   const std::uint64_t begun_;            ///< events of the simulation by then
   const Ps start_;                       ///< of the copy

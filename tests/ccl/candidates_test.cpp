@@ -25,7 +25,7 @@ std::vector<std::string> names(const std::vector<Candidate>& candidates) {
 class Copies {
  public:
   explicit Copies(std::vector<double> ns) : ns_(std::move(ns)) {}
-  TryOut try_out() {
+  std::function<Tried()> try_out() {
     return [this] {
       const double ns = ns_.at(made++);
       return Tried{false, ns > 0 ? std::optional(ns) : std::nullopt};
