@@ -118,6 +118,9 @@ const Algorithm* ask(void* symbol, const std::string& path) {
     throw;
   } catch (const std::exception& error) {
     throw Error(fmt::format("algorithm module '{}': {}() throws: {}", path, kSymbol, error.what()));
+  } catch (...) {
+    throw Error(
+        fmt::format("algorithm module '{}': {}() throws something that is not a std::exception", path, kSymbol));
   }
 }
 

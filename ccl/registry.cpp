@@ -89,6 +89,8 @@ auto said_by(const AlgorithmEntry& entry, const Ask& ask) {
   } catch (const std::exception& error) {
     if (entry.is_built_in()) throw;
     throw Error(fmt::format("{}: {}", prefix, error.what()));
+  } catch (...) {
+    throw Error(fmt::format("{}: throws something that is not a std::exception", prefix));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "ccl/registry.h"
@@ -112,6 +113,12 @@ class Checker {
     };
     if (s_.period < 0) fail(fmt::format("its period is {}", s_.period));
     if (s_.pace < 0) fail(fmt::format("its pace is {}", s_.pace));
+    for (const ScheduleLink& link : s_.links) {
+      if (link.a < 0 || link.a >= link.b || link.b >= s_.nodes)
+        fail(fmt::format("a link between nodes {} and {}; give two of its nodes, the lower one first", link.a, link.b));
+      if (link.slots < 1)
+        fail(fmt::format("the link between nodes {} and {} has {} slots; give at least 1", link.a, link.b, link.slots));
+    }
     if (s_.steps.size() != index(s_.nodes)) fail(fmt::format("lists for {} nodes", s_.steps.size()));
     for (std::size_t b = 0; b < s_.blocks.size(); ++b) {
       const Block& block = s_.blocks[b];
@@ -194,7 +201,7 @@ class Checker {
           continue;
         }
         const Step& step = steps[at_[index(node)]];
-        const std::int64_t round = pass_[index(node)] - (s_.period > 0 ? step.time / s_.period : 0);
+        const std::int64_t round = round_of(node);
         if (round >= 0 && round < rounds_ && !execute(node, step, round)) break;
         ++at_[index(node)];
         moved = true;
@@ -228,7 +235,28 @@ class Checker {
     return true;
   }
 
+  bool ended(std::int32_t node) const { return pass_[index(node)] == passes(); }
+  const Step& next(std::int32_t node) const { return s_.steps[index(node)][at_[index(node)]]; }
+  /// Of the next step.
+  std::int64_t round_of(std::int32_t node) const {
+    return pass_[index(node)] - (s_.period > 0 ? next(node).time / s_.period : 0);
+  }
   std::string where(std::int32_t node) const { return name(node, at_[index(node)]); }
+
+  /// Who waits for whom, from the one that is least far: a message, or room for one, that never comes.
+  [[noreturn]] void fail_stuck() const {
+    std::int32_t node = kNobody;
+    for (std::int32_t n = 0; n < s_.nodes; ++n) {
+      if (!ended(n) && (node == kNobody || round_of(n) < round_of(node))) node = n;
+    }
+    constexpr std::size_t kMost = 5;
+    std::vector<std::string> chain;
+    std::set<std::int32_t> seen;
+    for (; !ended(node) && seen.insert(node).second && chain.size() < kMost; node = next(node).peer)
+      chain.push_back(fmt::format("{} waits in round {}", where(node), round_of(node)));
+    if (ended(node)) chain.push_back(fmt::format("node {} has come to its end", node));
+    fail(fmt::format("deadlock: {}", fmt::join(chain, ", ")));
+  }
 
   /// The part of another block's value that this block is.
   void cut(std::int32_t node, const Step& step, Value& mine, const Value& other) const {
@@ -275,7 +303,7 @@ class Checker {
 
   void check_end() {
     for (std::int32_t node = 0; node < s_.nodes; ++node) {
-      if (pass_[index(node)] < passes()) fail(fmt::format("deadlock: {} waits for ever", where(node)));
+      if (!ended(node)) fail_stuck();
     }
     for (const auto& [ends, queue] : queues_) {
       if (!queue.messages.empty()) {

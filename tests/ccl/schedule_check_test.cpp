@@ -61,7 +61,32 @@ TEST(ScheduleCheck, RefusesListsThatWaitForEachOther) {
     std::swap(steps[0], steps[1]);
     steps[0].time = 0;
   }
-  expect_refused(s, "deadlock: step 0 of node 0 (receive_reduce of block 0, node 1) waits for ever");
+  expect_refused(s,
+                 "deadlock: step 0 of node 0 (receive_reduce of block 0, node 1) waits in round 0, step 0 of node 1 "
+                 "(receive_reduce of block 0, node 0) waits in round 0");
+}
+
+TEST(ScheduleCheck, ADeadlockIsToldFromTheNodeThatIsLeastFar) {
+  Schedule s = pair();  // as a star: 1 gives its part to 0, which does not send the sum back
+  s.steps[0] = {{1, 1, 0, StepKind::receive_reduce, true}};
+  s.steps[1] = {{0, 0, 0, StepKind::send, false}, {2, 0, 0, StepKind::receive_copy, false}};
+  expect_refused(s,
+                 "deadlock: step 1 of node 1 (receive_copy of block 0, node 0) waits in round 0, step 0 of node 0 "
+                 "(receive_reduce of block 0, node 1) waits in round 1");
+}
+
+TEST(ScheduleCheck, RefusesLinksThatCannotBe) {
+  const auto refused = [](std::int32_t a, std::int32_t b, std::int32_t slots, const std::string& what) {
+    Schedule s = pair();
+    s.links[0].a = a;
+    s.links[0].b = b;
+    s.links[0].slots = slots;
+    expect_refused(s, what);
+  };
+  refused(0, 1, 0, "the link between nodes 0 and 1 has 0 slots; give at least 1");
+  refused(0, 2, 1, "a link between nodes 0 and 2; give two of its nodes, the lower one first");
+  refused(1, 0, 1, "a link between nodes 1 and 0; give two of its nodes, the lower one first");
+  refused(-1, 1, 1, "a link between nodes -1 and 1; give two of its nodes, the lower one first");
 }
 
 TEST(ScheduleCheck, RefusesAListOutOfOrder) {

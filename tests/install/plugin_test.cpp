@@ -62,6 +62,7 @@ TEST(AlgorithmPlugin, AMissingSymbolIsNamed) {
 TEST(AlgorithmPlugin, WhatIsWrongWithItIsSaidInItsName) {
   const std::vector<std::pair<const char*, const char*>> cases{
       {"throws", "kernbench_ccl_algorithm() throws: not today"},
+      {"throws a number", "kernbench_ccl_algorithm() throws something that is not a std::exception"},
       {"name", "descriptor lacks 'name'"},
       {"operations", "descriptor's 'operations' is 0x2000000; bits of 0x3ff have a meaning"},
       {"scopes", "descriptor's 'scopes' is 0x2000000; bits of 0x7 have a meaning"},
@@ -73,12 +74,17 @@ TEST(AlgorithmPlugin, WhatIsWrongWithItIsSaidInItsName) {
       {"links", "algorithm 'mine': its links have nodes (0, 99); give two of 0 to 7"},
       {"fewer links", "its schedule is wrong: it links nodes 0 and 7, which `links` does not"},
       {"plan throws", "algorithm 'mine': no plan today"},
+      {"plan throws a number", "algorithm 'mine': throws something that is not a std::exception"},
       {"no schedule", "algorithm 'mine': its plan has no schedule"},
       {"rounds", "algorithm 'mine': its plan has 0 rounds; give 1 or more"},
       {"seconds", "algorithm 'mine': its plan should take -1 s; give what it takes, or 0"},
       {"period", "its period is -1"},
       {"pace", "its pace is -4"},
       {"time", "step 0 of node 1 (send of block 0, node 0) is at time -1"},
+      {"slots", "the link between nodes 0 and 1 has 0 slots; give at least 1"},
+      {"answer",
+       "deadlock: step 1 of node 3 (receive_copy of block 0, node 0) waits in round 0, step 2 of node 0 "
+       "(receive_reduce of block 0, node 3) waits in round 1"},
       {"kind", "step 0 of node 1 is of unknown kind 77"}};
   for (const auto& [how, text] : cases) {
     setenv("KERNBENCH_WRONG", how, 1);

@@ -16,6 +16,7 @@ bool wrong(const char* how) {
 /// Every rank sends to rank 0, which adds, and sends the sum back.
 Plan plan(const PlanRequest& request) {
   if (wrong("plan throws")) throw std::runtime_error("no plan today");
+  if (wrong("plan throws a number")) throw 7;
   if (wrong("no schedule")) return {};
   auto schedule = std::make_shared<Schedule>();
   const std::int32_t nodes = request.nodes();
@@ -30,10 +31,10 @@ Plan plan(const PlanRequest& request) {
   for (std::int32_t k = 1; k < nodes; ++k) {
     add(k, wrong("time") ? -1 : k - 1, 0, wrong("kind") ? static_cast<StepKind>(77) : StepKind::send, false);
     add(0, k, k, StepKind::receive_reduce, k == nodes - 1);
-    schedule->links.push_back({0, k, 1, 0, 1});
+    schedule->links.push_back({0, k, 1, 0, wrong("slots") ? 0 : 1});
   }
   for (std::int32_t k = 1; k < nodes; ++k) {
-    add(0, nodes + k, k, StepKind::send, false);
+    if (k < 3 || !wrong("answer")) add(0, nodes + k, k, StepKind::send, false);
     add(k, nodes + k + 1, 0, StepKind::receive_copy, false);
   }
   schedule->length = 2 * nodes + 1;
@@ -60,6 +61,7 @@ KERNBENCH_CCL_MODULE() {
   using namespace kernbench;
   using namespace kernbench::ccl;
   if (wrong("throws")) throw std::runtime_error("not today");
+  if (wrong("throws a number")) throw 7;
   static const Algorithm algorithm = [] {
     Algorithm a;
     a.name = wrong("name") ? "" : "wrong";
