@@ -44,6 +44,7 @@ void check_served(const Algorithm& algorithm, const std::string& module) {
   check_bits("operations", algorithm.operations, kAllOperations | bit(CollectiveOp::barrier));
   check_bits("scopes", algorithm.scopes, kAllScopes);
   check_bits("topologies", algorithm.topologies, kAllTopologies);
+  check_bits("directions", algorithm.directions, kAllDirections);
   if (!algorithm.pe_to_pe) return;
   if (algorithm.operations == 0 || (algorithm.operations & ~kPeToPeOperations) != 0) {
     throw Error(

@@ -94,13 +94,17 @@ auto said_by(const AlgorithmEntry& entry, const Ask& ask) {
   }
 }
 
+/// Of a plan.   assumed: pieces of 4 KiB of 64 GiB
+constexpr std::int64_t kMostRounds = 1 << 24;
+
 /// Throws Error if a plug-in's plan cannot be one; its schedule is proved where it is run.
 void check_plan(const std::string& name, const Plan& plan) {
   const auto wrong = [&](const std::string& what) {
     throw Error(fmt::format("algorithm '{}': its plan {}", name, what));
   };
   if (!plan.schedule) wrong("has no schedule");
-  if (plan.rounds < 1) wrong(fmt::format("has {} rounds; give 1 or more", plan.rounds));
+  if (plan.rounds < 1 || plan.rounds > kMostRounds)
+    wrong(fmt::format("has {} rounds; give 1 to {}", plan.rounds, kMostRounds));
   if (!(plan.seconds >= 0)) wrong(fmt::format("should take {} s; give what it takes, or 0", plan.seconds));
 }
 
@@ -198,8 +202,8 @@ void Registry::read_defaults(const ConfigNode& defaults, std::vector<std::string
   }
 }
 
-std::map<std::string, std::int64_t> Registry::parameters_of(const Entry& entry, const Algorithm& algorithm) const {
-  std::map<std::string, std::int64_t> values;
+Parameters Registry::parameters_of(const Entry& entry, const Algorithm& algorithm) const {
+  Parameters values;
   Problems problems;
   std::vector<std::string> valid = kEntryKeys;
   for (const Parameter* parameter : declared(algorithm)) {
@@ -254,8 +258,7 @@ std::vector<std::string> Registry::names() const {
   return names;
 }
 
-AlgorithmEntry Registry::load(const std::string& name, const std::map<std::string, std::int64_t>& overrides,
-                              std::optional<int> ranks) const {
+AlgorithmEntry Registry::load(const std::string& name, const Parameters& overrides, std::optional<int> ranks) const {
   const auto found = entries_.find(name);
   if (found == entries_.end() && !is_schedule_file(name))
     throw Error(fmt::format("no algorithm '{}'; {}", name, suggest(name, names(), "there are")));

@@ -24,10 +24,10 @@ class Error : public std::invalid_argument {
 struct AlgorithmEntry {
   std::string name;  ///< of the entry
   std::string module;
-  std::shared_ptr<const Algorithm> algorithm;      ///< keeps a shared library open
-  std::map<std::string, std::int64_t> parameters;  ///< every declared one, with ccl.yaml's value or its preset
-  std::optional<int> world_size{};                 ///< given: a rank is a PE, and there are as many; see Group::pes
-  std::shared_ptr<const Schedule> schedule{};      ///< of a module that is a schedule file; used instead of planning
+  std::shared_ptr<const Algorithm> algorithm;  ///< keeps a shared library open
+  Parameters parameters;                       ///< every declared one, with ccl.yaml's value or its preset
+  std::optional<int> world_size{};             ///< given: a rank is a PE, and there are as many; see Group::pes
+  std::shared_ptr<const Schedule> schedule{};  ///< of a module that is a schedule file; used instead of planning
 
   bool is_built_in() const;
   /// A built-in one under its own name, with no parameter changed: what was measured of it holds.
@@ -67,8 +67,7 @@ class Registry {
   /// replace parameters of ccl.yaml. Throws Error: unknown entry (with the nearest), missing file, missing symbol,
   /// other ABI version, unknown parameter, or one out of its range. `ranks`, where they are known: a schedule file for
   /// another number is not proved, and refused once it is asked for a plan.
-  AlgorithmEntry load(const std::string& name, const std::map<std::string, std::int64_t>& overrides = {},
-                      std::optional<int> ranks = {}) const;
+  AlgorithmEntry load(const std::string& name, const Parameters& overrides = {}, std::optional<int> ranks = {}) const;
 
  private:
   struct Entry {
@@ -81,7 +80,7 @@ class Registry {
   void read(const ConfigNode& root, Problems& problems);
   void read_entry(const std::string& name, const Location& where, const ConfigNode& keys, Problems& problems);
   void read_defaults(const ConfigNode& defaults, std::vector<std::string> valid, Problems& problems);
-  std::map<std::string, std::int64_t> parameters_of(const Entry& entry, const Algorithm& algorithm) const;
+  Parameters parameters_of(const Entry& entry, const Algorithm& algorithm) const;
 
   std::string algorithm_, default_algorithm_;
   std::optional<std::int64_t> default_n_elem_;

@@ -71,13 +71,13 @@ struct HostTraceEntry {
 
 /// How the collectives of a process group run.
 struct ProcessGroupOptions {
-  std::string algorithm;                           ///< entry of ccl.yaml, or "auto"; empty: its default, or "auto"
-  std::string ccl_file;                            ///< empty: the built-in entries
-  Scope scope = Scope::sip;                        ///< what contributes: a SIP's whole tensor, or each cube's part
-  std::map<std::string, std::int64_t> parameters;  ///< of the algorithm, over those of ccl.yaml
-  std::string backend = "ahbm";                    ///< the only one
-  bool install_at_once = true;                     ///< neighbour tables, for kernels that use queues without a
-                                                   ///< collective; otherwise an algorithm's first call does
+  std::string algorithm;         ///< entry of ccl.yaml, or "auto"; empty: its default, or "auto"
+  std::string ccl_file;          ///< empty: the built-in entries
+  Scope scope = Scope::sip;      ///< what contributes: a SIP's whole tensor, or each cube's part
+  Parameters parameters;         ///< of the algorithm, over those of ccl.yaml
+  std::string backend = "ahbm";  ///< the only one
+  bool install_at_once = true;   ///< neighbour tables, for kernels that use queues without a
+                                 ///< collective; otherwise an algorithm's first call does
 
   /// Everything equal: what all ranks must pass.
   friend bool operator==(const ProcessGroupOptions& a, const ProcessGroupOptions& b) {

@@ -298,16 +298,19 @@ class Importer {
     return worker.steps[worker.next].file_step - 1;
   }
 
+  bool waits_for_step(const Worker& worker) const {
+    const FileStep& file = step_of(worker);
+    if (file.after_block < 0) return false;
+    const Worker& other = *std::find_if(workers_.begin(), workers_.end(), [&](const Worker& w) {
+      return w.gpu == worker.gpu && w.block->id == file.after_block;
+    });
+    return &other != &worker && other.done < file.after_step;
+  }
+
   bool turn(Worker& worker) {
     if (worker.next == worker.steps.size()) return false;
     const Micro& micro = worker.steps[worker.next];
-    const FileStep& file = step_of(worker);
-    if (file.after_block >= 0) {
-      const Worker& other = *std::find_if(workers_.begin(), workers_.end(), [&](const Worker& w) {
-        return w.gpu == worker.gpu && w.block->id == file.after_block;
-      });
-      if (&other != &worker && other.done < file.after_step) return false;
-    }
+    if (waits_for_step(worker)) return false;
     if (!micro.nothing && !execute(worker, micro)) return false;
     ++worker.next;
     return true;
@@ -379,11 +382,21 @@ class Importer {
                          worker.block->channel, found->second.front().channel));
       }
     }
+    Problems problems;
     for (const Worker& worker : workers_) {
-      if (worker.next != worker.steps.size())
-        fail(worker, "waits for ever: for a message, a step, or room for its own message");
+      if (worker.next == worker.steps.size() || problems.size() >= kMostProblems) continue;
+      problems.add(step_of(worker).where, "waits for ever: " + awaited_by(worker));
     }
+    problems.throw_if_any();
     throw std::logic_error("import of a schedule: nobody waits");
+  }
+
+  std::string awaited_by(const Worker& worker) const {
+    const FileStep& file = step_of(worker);
+    if (waits_for_step(worker)) return fmt::format("for step {} of thread block {}", file.after_step, file.after_block);
+    if (worker.steps[worker.next].kind == StepKind::send)
+      return fmt::format("for room for its message to gpu {}", worker.block->send);
+    return fmt::format("for a message of gpu {}", worker.block->receive);
   }
 
   void check_left_over() const {

@@ -141,7 +141,7 @@ struct PlanRequest {
   std::int32_t columns = 1;            ///< of a SIP
   double climb_seconds = 0;            ///< between SIPs: what the bottom row of cubes takes longer than the top row
   double memory_seconds = 0;           ///< a load, or a store
-  std::map<std::string, std::int64_t> parameters;  ///< declared by the algorithm
+  Parameters parameters;               ///< declared by the algorithm
   /// Given: of a plan that takes longer nobody asks how much longer, or for the best cut; `seconds` may then be
   /// anything from this to what it takes (Plan::at_least).
   double most_seconds = 0;

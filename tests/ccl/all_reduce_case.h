@@ -18,7 +18,7 @@ struct AllReduceCase {
   bool split_pes = true;           ///< else every PE of the cube does
   int num_cubes = 0, num_pes = 0;  ///< 0: all
   ccl::QueueShape queue{4, 64};    ///< small slots, so that few elements make many messages
-  std::map<std::string, std::int64_t> parameters;
+  Parameters parameters;
 };
 
 inline std::vector<std::int64_t> split(std::int64_t count, int parts, bool really) {

@@ -21,7 +21,7 @@ struct CollectiveCase {
   bool in_place = false;
   int root = 0, shift = 1;
   ccl::QueueShape queue{4, 64};  ///< small slots, so that few elements make many messages
-  std::map<std::string, std::int64_t> parameters;
+  Parameters parameters;
   double least_share = 0;  ///< that Launch::least has to have of the time that what comes takes on the links
 };
 

@@ -144,7 +144,7 @@ TEST(Msccl, ErrorsHaveAPlace) {
                          other)),
             "a.xml:3:1: error: depends on step 0 of thread block 3, which does not exist");
   EXPECT_EQ(error_of(two("allreduce", "inplace=\"1\"", good, other + step(1, "r", "i", 1, "i", 1))),
-            "a.xml:7:1: error: waits for ever: for a message, a step, or room for its own message");
+            "a.xml:7:1: error: waits for ever: for a message of gpu 0");
   EXPECT_EQ(error_of(two("allreduce", "inplace=\"1\"", good, "")),
             "a.xml:3:1: error: gpu 1 does not receive this message of gpu 0");
 }

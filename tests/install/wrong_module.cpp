@@ -17,6 +17,7 @@ bool wrong(const char* how) {
 Plan plan(const PlanRequest& request) {
   if (wrong("plan throws")) throw std::runtime_error("no plan today");
   if (wrong("plan throws a number")) throw 7;
+  if (wrong("parameter")) return {nullptr, request.parameters.at("chnk_bytes")};
   if (wrong("no schedule")) return {};
   auto schedule = std::make_shared<Schedule>();
   const std::int32_t nodes = request.nodes();
@@ -40,7 +41,11 @@ Plan plan(const PlanRequest& request) {
   schedule->length = 2 * nodes + 1;
   schedule->period = wrong("period") ? -1 : 0;
   schedule->pace = wrong("pace") ? -4 : 0;
-  return {schedule, wrong("rounds") ? 0 : 1, wrong("seconds") ? -1.0 : 1e-6};
+  return {schedule,
+          wrong("rounds")        ? 0
+          : wrong("many rounds") ? std::int64_t{1} << 50
+                                 : 1,
+          wrong("seconds") ? -1.0 : 1e-6};
 }
 
 std::vector<std::pair<std::int32_t, std::int32_t>> links(const PlanRequest& request) {
@@ -72,6 +77,7 @@ KERNBENCH_CCL_MODULE() {
     if (wrong("operations")) a.operations = 1u << 25;
     if (wrong("scopes")) a.scopes = 1u << 25;
     if (wrong("topologies")) a.topologies = 1u << 25;
+    if (wrong("directions")) a.directions = 1u << 20;
     if (wrong("PE to PE")) a.pe_to_pe = true;
     if (wrong("PE to PE and plan")) {
       a.pe_to_pe = true;

@@ -28,6 +28,14 @@ const char* to_string(CollectiveOp op);
 const char* to_string(ReduceOp op);
 const char* to_string(Scope scope);
 
+/// Numbers that an algorithm declares, by name.
+class Parameters : public std::map<std::string, std::int64_t> {
+ public:
+  using map::map;
+  /// Throws std::invalid_argument, which says those that there are, if none has that name.
+  std::int64_t at(const std::string& name) const;
+};
+
 /// Everything about a collective call that is not in the kernel's positional parameters.
 struct CollectiveCall {
   CollectiveOp op = CollectiveOp::all_reduce;  ///< which collective
@@ -36,10 +44,10 @@ struct CollectiveCall {
   /** VA bases on this SIP; equal: in place */ Va in = 0, out = 0;
   int root = 0;  ///< group rank, where there is one
   /** send_recv: group ranks whom this one sends to and receives from; -1: none */ int to = -1, from = -1;
-  Scope scope = Scope::sip;                        ///< what contributes
-  std::uint16_t group = 0;                         ///< process group: selects the IPCQ queue pairs
-  std::vector<int> ranks;                          ///< members of the group, by group rank
-  std::map<std::string, std::int64_t> parameters;  ///< declared by the algorithm, from ccl.yaml
+  Scope scope = Scope::sip;  ///< what contributes
+  std::uint16_t group = 0;   ///< process group: selects the IPCQ queue pairs
+  std::vector<int> ranks;    ///< members of the group, by group rank
+  Parameters parameters;     ///< declared by the algorithm, from ccl.yaml
 };
 
 /// This PE's own tile of a tensor. Empty shards (count 0) hold nothing and take part in nothing.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <stdexcept>
 
 namespace kernbench {
 
@@ -38,6 +39,14 @@ const char* to_string(ReduceOp op) {
 const char* to_string(Scope scope) {
   static constexpr std::array kNames = {"sip", "cube", "pe"};
   return kNames[static_cast<std::size_t>(scope)];
+}
+
+std::int64_t Parameters::at(const std::string& name) const {
+  const auto found = find(name);
+  if (found != end()) return found->second;
+  std::vector<std::string> names;
+  for (const auto& entry : *this) names.push_back(entry.first);
+  throw std::invalid_argument(fmt::format("no parameter '{}'; there are: {}", name, fmt::join(names, ", ")));
 }
 
 std::string Direction::str() const {
