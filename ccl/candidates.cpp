@@ -87,6 +87,7 @@ void try_near(std::vector<Candidate>& candidates, const std::function<Tried()>& 
   const bool alone = candidates.size() < 2 || !fits(candidates[1]) || candidates[1].ns > first.ns * kNear;
   if (!first.unordered && (exact || alone)) return;
   double best = 0, off = 0;  // off: by how much those that were tried missed what was expected
+  std::string too_long;      // the one that was
   for (auto c = candidates.begin(); c != candidates.end() && fits(*c) && !c->at_least; ++c) {
     if (best > 0 && c->ns > best * (kWorthTrying + 2 * off)) break;
     if (c - candidates.begin() >= kMostTried) break;
@@ -95,15 +96,22 @@ void try_near(std::vector<Candidate>& candidates, const std::function<Tried()>& 
       std::rotate(candidates.begin(), c, std::next(c));
       return;
     }
+    if (tried.too_long) {
+      too_long = c->name;
+      break;
+    }
     if (!tried.ns) continue;
     off = std::max(off, std::abs(*tried.ns / c->ns - 1));
     c->ns = *tried.ns;
     c->tried = true;
     best = best > 0 ? std::min(best, c->ns) : c->ns;
   }
-  std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
-    return std::pair(!a.tried, a.tried ? a.ns : 0) < std::pair(!b.tried, b.tried ? b.ns : 0);
-  });
+  const auto rank = [&](const Candidate& c) {
+    const bool counts = c.tried || c.name == too_long;
+    return std::pair(!counts, counts ? c.ns : 0);
+  };
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [&](const Candidate& a, const Candidate& b) { return rank(a) < rank(b); });
   leave_out_unordered(candidates);
   std::stable_partition(candidates.begin(), candidates.end(), [](const Candidate& c) { return c.unfit.empty(); });
 }

@@ -28,6 +28,7 @@ struct Candidate {
 struct Tried {
   bool in_copy = false;      ///< this is the copy of the process in which it is tried: it is to be taken
   std::optional<double> ns;  ///< what the call took there; nothing: it did not end
+  bool too_long = false;     ///< it might have, had it been given the time
 };
 
 /// The best first: known before unknown before unfit, then by time, then `preset`, then by name.
@@ -51,7 +52,8 @@ void leave_out_bundled(std::vector<Candidate>& candidates);
 void leave_out_unordered(std::vector<Candidate>& candidates);
 
 /// Tries those near the best out, the best first. They go before the others, by what they took; in a copy of the
-/// process the one that is tried there goes first. REQUIRES: the best is first.
+/// process the one that is tried there goes first. When one takes too long to try, no more are tried, and it goes by
+/// what was expected of it. REQUIRES: the best is first.
 void try_near(std::vector<Candidate>& candidates, const std::function<Tried()>& try_out);
 
 }  // namespace kernbench::ccl

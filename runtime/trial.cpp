@@ -36,8 +36,9 @@ constexpr Ps kLook = 1'000'000;
 /// What a copy tells while it is at work; else what a call took, ns.
 constexpr double kAtWork = -1;
 
-/// Exit codes of a copy: it has told what there was to tell, there is nothing to tell. All others are faults.
-constexpr int kTold = 0, kNothing = 2;
+/// Exit codes of a copy: it has told what there was to tell, there is nothing to tell, it took too long. All others are
+/// faults.
+constexpr int kTold = 0, kNothing = 2, kTooLong = 3;
 
 std::system_error error(int number, const std::string& what) {
   return {number, std::generic_category(), "auto: " + what};
@@ -57,9 +58,9 @@ void lose_files(int but) {
 
 bool tell(int pipe, double what) { return ::write(pipe, &what, sizeof what) == sizeof what; }
 
-/// What the call took in the copy, ns; nothing: it ended without, or the run is to be stopped. The watchdog hears that
-/// it gets on. Throws std::system_error if it failed.
-std::optional<double> hear(int pipe, pid_t copy, RuntimeImpl& runtime) {
+/// What the call took in the copy; nothing: it ended without, or the run is to be stopped. The watchdog hears that it
+/// gets on. Throws std::system_error if it failed.
+ccl::Tried hear(int pipe, pid_t copy, RuntimeImpl& runtime) {
   double told = kAtWork;
   bool stop = false;
   for (ssize_t bytes = sizeof told; told == kAtWork && bytes != 0 && !stop;) {
@@ -74,7 +75,8 @@ std::optional<double> hear(int pipe, pid_t copy, RuntimeImpl& runtime) {
   }
   if (stop) return {};
   if (WIFEXITED(status) && WEXITSTATUS(status) == kNothing) return {};
-  if (WIFEXITED(status) && WEXITSTATUS(status) == kTold) return told;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kTooLong) return {false, {}, true};
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kTold) return {false, told};
   throw error(
       ECANCELED,
       WIFSIGNALED(status)
@@ -96,7 +98,7 @@ ccl::Tried Trial::run(RuntimeImpl& runtime, const CallOrder& order, std::size_t 
   }
   if (process > 0) {
     ::close(ends[1]);
-    return {false, hear(ends[0], process, runtime)};
+    return hear(ends[0], process, runtime);
   }
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != original) ::_exit(1);
@@ -142,7 +144,7 @@ void Trial::look() {
 }
 
 void Trial::end() const {
-  if (taken_.empty()) ::_exit(kNothing);
+  if (taken_.empty()) ::_exit(kTooLong);
   const auto first = taken_.begin() + (taken_.size() > 1 ? 1 : 0);
   const double ns = static_cast<double>(std::accumulate(first, taken_.end(), Ps{0})) /
                     static_cast<double>(taken_.end() - first) / 1e3;

@@ -91,10 +91,10 @@ nlohmann::ordered_json to_json(const RunResult& result, const HostClock& host) {
 }
 
 std::string read_file(const std::string& path) {
+  errno = 0;
   std::ifstream in(path, std::ios::binary);
   std::ostringstream text;
   if (in && in.peek() == std::ifstream::traits_type::eof() && !in.bad()) return {};  // << of nothing would be an error
-  errno = 0;
   // A folder opens, but cannot be read.
   if (!in || !(text << in.rdbuf()))
     throw OutputError(fmt::format("cannot read '{}': {}", path, std::strerror(errno == 0 ? EISDIR : errno)));

@@ -97,6 +97,37 @@ TEST(Candidates, OneWhoseTrialDoesNotEndGoesBehindThoseThatDo) {
   EXPECT_FALSE(list[1].tried);
 }
 
+/// With what a trial said of one that is slow: it must not go before a fast one of which none could say anything.
+TEST(Candidates, WhereTrialsTakeTooLongWhatWasExpectedStands) {
+  std::vector<Candidate> list{rehearsed("fast", 100), rehearsed("near", 101), rehearsed("slow", 200)};
+  int made = 0;
+  try_near(list, [&] { return ++made == 1 ? Tried{false, {}, true} : Tried{false, 250}; });
+  EXPECT_EQ(made, 1) << "no more are tried";
+  EXPECT_THAT(names(list), ElementsAre("fast", "near", "slow"));
+  EXPECT_FALSE(list[0].tried);
+}
+
+TEST(Candidates, WhatTakesTooLongToTryGoesByWhatWasExpectedBesideThoseThatWereTried) {
+  const std::vector<Candidate> list{rehearsed("a", 100), rehearsed("b", 105), rehearsed("c", 106)};
+  for (const auto& [took, best] : {std::pair(104, "a"), std::pair(106, "b")}) {
+    std::vector<Candidate> copy = list;
+    int made = 0;
+    try_near(copy, [&, took = took] { return ++made == 1 ? Tried{false, took} : Tried{false, {}, true}; });
+    EXPECT_EQ(made, 2);
+    EXPECT_EQ(copy[0].name, best);
+    EXPECT_EQ(copy[2].name, "c");
+  }
+}
+
+TEST(Candidates, WhatSendsInNoOrderAndTakesTooLongToTryIsLeftOut) {
+  Candidate p2p = rehearsed("p2p", 100);
+  p2p.unordered = true;
+  std::vector<Candidate> list{p2p, rehearsed("a", 140)};
+  try_near(list, [] { return Tried{false, {}, true}; });
+  EXPECT_THAT(names(list), ElementsAre("a", "p2p"));
+  EXPECT_EQ(list[1].unfit, "sends in no order, which is for little data here");
+}
+
 /// A rehearsal is not right for it: it is tried though no other is near, and out if it was not.
 TEST(Candidates, WhatSendsInNoOrderIsTriedOrLeftOut) {
   Candidate p2p = rehearsed("p2p", 100);

@@ -116,6 +116,13 @@ TEST(Run, RunsAgainFromItsResult) {
   EXPECT_EQ(other["config_hash"], first["config_hash"]);
 }
 
+TEST(Run, AResultFileThatCannotBeReadIsSaidWithTheReason) {
+  const Tool tool;
+  EXPECT_EQ(tool({"run", "--from", "none.json"}).err,
+            "kernbench: error: cannot read 'none.json': No such file or directory\n");
+  EXPECT_EQ(tool({"run", "--from", "."}).err, "kernbench: error: cannot read '.': Is a directory\n");
+}
+
 TEST(Run, RefusesAResultFileThatIsNone) {
   const Tool tool;
   std::ofstream(tool.file("bad.json")) << "{\"a\": 1}";
