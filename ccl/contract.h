@@ -79,6 +79,7 @@ enum DirectionSet : std::uint32_t {
   kLocalLine = 16,   ///< local(j) to the PEs before and after this one
   kLocalPeers = 32   ///< local(j) for every other PE of the cube
 };
+/// Bits of a DirectionSet.
 inline constexpr std::uint32_t kAllDirections = 63;
 
 /// A place in Algorithm::operations.

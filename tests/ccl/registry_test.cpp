@@ -267,7 +267,7 @@ TEST(Collective, ProvesTheSchedulesOfPlugIns) {
   algorithm->plan = &forgetful_plan;
   EXPECT_EQ(thrown_by([&] { bind("./mine.so"); }),
             "algorithm 'mine' (./mine.so): its schedule is wrong: schedule 'one_tree' (broadcast, 2 nodes): deadlock: "
-            "step 0 of node 0 (send of block 0, node 1) waits in round 1, node 1 has come to its end");
+            "step 0 of node 0 (send of block 0, node 1) waits in round 3, node 1 has come to its end");
 }
 
 TEST(Collective, RefusesUnequalTilesAndRingsThatDoNotFit) {
