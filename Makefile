@@ -27,7 +27,15 @@ if [ $${#missing[@]} -gt 0 ]; then \
   "$${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$${missing[@]}"; fi
 endef
 
-.PHONY: help run docs studies test packages test-packages release dev asan test-release test-dev test-asan same-times format format-check lint lint-all clean
+# $(call stage,NAME,COMMAND): runs it and notes how long it took; `make test` ends with the list.
+STAGES := build/stages.txt
+define stage
+@echo "== $(1)"; begin=$$(date +%s); $(2); \
+mkdir -p build; printf '%-24s %5d s\n' '$(1)' $$(($$(date +%s) - begin)) >> $(STAGES)
+endef
+
+.NOTPARALLEL:
+.PHONY: help run docs studies test packages test-packages release dev asan test-release test-dev test-asan same-times new-stages format format-check lint lint-all clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -35,7 +43,10 @@ help: ## this list
 run: release ## install, build, and run a checked all_reduce on the default machine
 	build/release/sc_main/kernbench run all_reduce -b 1K -e 1M -f 4
 
-test: test-packages format-check test-release test-asan same-times ## install, build, and run every test, plain and sanitized
+test: new-stages test-packages format-check test-release test-asan same-times ## install, build, and run every test, plain and sanitized
+	@echo "== all stages passed"; cat $(STAGES); awk '{s += $$(NF-1)} END {printf "%-24s %5d s\n", "total", s}' $(STAGES)
+new-stages:
+	@rm -f $(STAGES)
 
 docs: ## reference of the public API: build/docs/html/index.html
 	@$(call install,$(DOC_PACKAGES))
@@ -46,9 +57,9 @@ studies: release ## run the shipped studies again: docs/studies/*/results.csv, t
 	docs/studies/update.sh build/release/sc_main/kernbench
 
 packages: ## install what the build needs (Debian packages)
-	@$(call install,$(BUILD_PACKAGES))
+	$(call stage,packages of the build,$(call install,$(BUILD_PACKAGES)))
 test-packages: packages ## install what the tests need as well
-	@$(call install,$(TEST_PACKAGES))
+	$(call stage,packages of the tests,$(call install,$(TEST_PACKAGES)))
 
 # Tests are built only where they are run: `make run` needs none of their packages.
 release: packages ## the optimised tool: build/release/sc_main/kernbench
@@ -61,21 +72,19 @@ dev: test-packages ## debug build with tests
 test-dev: dev ## tests of the debug build
 	ctest --preset dev -j $(JOBS)
 test-release: test-packages
-	cmake --preset release -DBUILD_TESTING=ON
-	cmake --build --preset release -j $(JOBS)
-	ctest --preset release -j $(JOBS)
+	$(call stage,build,cmake --preset release -DBUILD_TESTING=ON && cmake --build --preset release -j $(JOBS))
+	$(call stage,tests,ctest --preset release -j $(JOBS))
 test-asan: test-packages
-	cmake --preset asan
-	cmake --build --preset asan -j $(JOBS)
-	ctest --preset asan -j $(JOBS)
+	$(call stage,build (sanitized),cmake --preset asan && cmake --build --preset asan -j $(JOBS))
+	$(call stage,tests (sanitized),ctest --preset asan -j $(JOBS))
 asan: test-asan ## tests under AddressSanitizer and UndefinedBehaviorSanitizer
 same-times: ## simulated times do not depend on the optimisation level (after test-release and test-asan)
-	tests/cli/same_times.sh build/release/sc_main/kernbench build/asan/sc_main/kernbench
+	$(call stage,same times,tests/cli/same_times.sh build/release/sc_main/kernbench build/asan/sc_main/kernbench)
 
 format: ## lay out all sources
 	git ls-files '*.h' '*.cpp' | xargs clang-format -i
 format-check:
-	git ls-files '*.h' '*.cpp' | xargs clang-format --dry-run -Werror
+	$(call stage,format,git ls-files '*.h' '*.cpp' | xargs clang-format --dry-run -Werror)
 
 LINT_BASE ?= HEAD
 lint: ## clang-tidy over the sources changed since LINT_BASE (default: what is not committed)

@@ -8,7 +8,7 @@
 namespace kernbench::ccl {
 namespace {
 
-double rate(Rate r) { return static_cast<double>(r.bytes_per_second()); }
+double in_bytes_per_second(Rate r) { return static_cast<double>(r.bytes_per_second()); }
 
 /// By SIP of the machine (and switch): its place in the group, or -1.
 std::vector<int> ranks_of(const MachineMap& map, const std::vector<std::uint16_t>& sips) {
@@ -26,7 +26,7 @@ double capacity_into(const MachineMap& map, const std::vector<int>& rank, const 
     const int ra = rank[link.a], rb = rank[link.b];
     const int a = ra < 0 ? -1 : part[static_cast<std::size_t>(ra)],
               b = rb < 0 ? -1 : part[static_cast<std::size_t>(rb)];
-    if (a != b) sum += rate(link.capacity) * ((a >= 0 ? 1 : 0) + (b >= 0 ? 1 : 0));
+    if (a != b) sum += in_bytes_per_second(link.capacity) * ((a >= 0 ? 1 : 0) + (b >= 0 ? 1 : 0));
   }
   return sum;
 }
@@ -143,7 +143,7 @@ double cut_ns(const MachineMap& map, const BoundInput& input, double contributio
     double capacity = 0;  // into the set, and out of it
     for (const LinkBundle& link : map.sip_links) {
       const auto holds = [&](int r) { return r >= 0 && inside[static_cast<std::size_t>(r)]; };
-      if (holds(rank[link.a]) != holds(rank[link.b])) capacity += rate(link.capacity);
+      if (holds(rank[link.a]) != holds(rank[link.b])) capacity += in_bytes_per_second(link.capacity);
     }
     if (capacity > 0) worst = std::max(worst, crossing_bytes(input, contributions_per_sip, inside) / capacity * 1e9);
   });

@@ -7,7 +7,7 @@ namespace kernbench::ccl {
 namespace {
 
 constexpr std::size_t kMaxPlaces = 16, kMaxSips = 32;
-constexpr std::uint32_t kElement = 8;  // a minimal message: one flit
+constexpr std::uint32_t kMinimalMessage = 8;  // a minimal message: one flit
 
 /// Bytes [begin, end) of a tile.
 struct Range {
@@ -63,10 +63,10 @@ std::vector<TensorShard> sample(const std::vector<TensorShard>& shards) {
   return some;
 }
 
-class Ways {
+class LatencyWays {
  public:
-  Ways(const MachineMap& map, const BoundInput& input, const std::vector<TensorShard>& in,
-       const std::vector<TensorShard>& out)
+  LatencyWays(const MachineMap& map, const BoundInput& input, const std::vector<TensorShard>& in,
+              const std::vector<TensorShard>& out)
       : map_(map), input_(input), in_(in), targets_(sample(out)) {
     for (const TensorShard& shard : in) in_bytes_ = std::max(in_bytes_, range_of(shard).end);
     for (const TensorShard& shard : out) out_bytes_ = std::max(out_bytes_, range_of(shard).end);
@@ -93,7 +93,7 @@ class Ways {
 
  private:
   Ps way(PeCoord from, PeCoord to) const {
-    return from == to ? 0 : map_.packet_latency(map_.pe(from), map_.pe(to), kElement);
+    return from == to ? 0 : map_.packet_latency(map_.pe(from), map_.pe(to), kMinimalMessage);
   }
   static PeCoord on(std::uint16_t sip, PeCoord pe) { return {sip, pe.cube, pe.pe}; }
 
@@ -156,7 +156,7 @@ class Ways {
 double latency_ns(const MachineMap& map, const BoundInput& input, const std::vector<TensorShard>& in,
                   const std::vector<TensorShard>& out) {
   if (!map.packet_latency || in.empty() || out.empty()) return 0;
-  const Ways ways(map, input, in, out);
+  const LatencyWays ways(map, input, in, out);
   // A transfer has one partner for each rank; of other pairs some are enough.
   const bool pairs = input.op == CollectiveOp::send_recv;
   const std::size_t stride = pairs ? 1 : std::max<std::size_t>(1, input.sips.size() / kMaxSips);
@@ -173,7 +173,7 @@ double latency_ns(const MachineMap& map, const BoundInput& input, const std::vec
   const PeCoord first = in.front().owner, last = out.front().owner;
   const auto round_trip = [&](PeCoord pe) {
     const NodeId self = map.pe(pe), hbm = map.hbm_port(pe);
-    return map.packet_latency(self, hbm, 0) + map.packet_latency(hbm, self, kElement);
+    return map.packet_latency(self, hbm, 0) + map.packet_latency(hbm, self, kMinimalMessage);
   };
   return static_cast<double>(longest + round_trip(first) + round_trip(last)) / 1e3;
 }

@@ -15,12 +15,12 @@ double rate(Rate r) { return static_cast<double>(r.bytes_per_second()); }
 bool at_io(const LinkBundle& link) { return link.a == kIoChiplet || link.b == kIoChiplet; }
 
 /// Where one side of a collective lies on a rank's SIP.
-struct Side {
+struct TensorSide {
   std::map<std::uint16_t, double> by_cube;                                      ///< bytes, copies inside a cube once
   std::map<std::pair<std::uint16_t, std::uint16_t>, double> by_pe, read_by_pe;  ///< read: copies share it
   double distinct = 0, stored = 0;  ///< bytes of the SIP, copies once; all copies
 
-  Side(const std::vector<TensorShard>& shards, Scope scope) {
+  TensorSide(const std::vector<TensorShard>& shards, Scope scope) {
     const auto key = [&](const TensorShard& s) {  // what is a copy of what
       return std::tuple(scope == Scope::sip ? -1 : int{s.owner.cube}, scope == Scope::pe ? int{s.owner.pe} : -1,
                         s.offset_bytes);
@@ -49,7 +49,7 @@ struct Case {
   const MachineMap& map;
   const BoundInput& input;
   std::vector<TensorShard> in_shards, out_shards;
-  Side in, out;
+  TensorSide in, out;
   double ranks, per_sip, contributions, bytes;  ///< per_sip: contributions of a SIP
 
   Case(const MachineMap& map, const BoundInput& input, std::vector<TensorShard> in_shards,
@@ -66,7 +66,7 @@ struct Case {
         bytes(static_cast<double>(input.bytes)) {}
 
   double contributors() const {
-    const Side& side = in.by_pe.empty() ? out : in;
+    const TensorSide& side = in.by_pe.empty() ? out : in;
     if (input.scope == Scope::sip) return 1;
     return static_cast<double>(input.scope == Scope::cube ? side.by_cube.size() : side.by_pe.size());
   }
@@ -186,7 +186,7 @@ void add_cube_partition(const Case& c, std::vector<Bound>& bounds) {
 
 /// Bytes that one cube must take or give, whichever is more.
 double through_cube(const Case& c, std::uint16_t cube) {
-  const double in = Side::at(c.in.by_cube, cube), out = Side::at(c.out.by_cube, cube);
+  const double in = TensorSide::at(c.in.by_cube, cube), out = TensorSide::at(c.out.by_cube, cube);
   switch (c.input.op) {
     case CollectiveOp::all_gather:
     case CollectiveOp::gather:
@@ -203,7 +203,7 @@ double through_cube(const Case& c, std::uint16_t cube) {
 
 void add_cube_in(const Case& c, std::vector<Bound>& bounds) {
   std::set<std::uint16_t> cubes;
-  for (const Side* side : {&c.in, &c.out}) {
+  for (const TensorSide* side : {&c.in, &c.out}) {
     for (const auto& entry : side->by_cube) cubes.insert(entry.first);
   }
   double worst = 0;

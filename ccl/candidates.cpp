@@ -16,7 +16,7 @@ constexpr double kEqual = 1.005;
 
 /// Nothing is tried out unless a second one is expected within this of the first.   assumed: rehearsals were too short
 /// by up to 1.39, and by less than 1.05 for most
-constexpr double kNear = 1.25;
+constexpr double kWorthATrial = 1.25;
 
 /// Where those that were tried took what was expected of them, what is expected within this of the best is tried, too.
 /// assumed: they are seldom too long by more than 1.15
@@ -84,7 +84,7 @@ void try_near(std::vector<Candidate>& candidates, const std::function<Tried()>& 
   const Candidate& first = candidates.front();
   if (first.at_least || first.ns == 0) return;  // ns is 0: nothing happens in it
   const bool exact = first.measured && !first.between;
-  const bool alone = candidates.size() < 2 || !fits(candidates[1]) || candidates[1].ns > first.ns * kNear;
+  const bool alone = candidates.size() < 2 || !fits(candidates[1]) || candidates[1].ns > first.ns * kWorthATrial;
   if (!first.unordered && (exact || alone)) return;
   double best = 0, off = 0;  // off: by how much those that were tried missed what was expected
   std::string too_long;      // the one that was

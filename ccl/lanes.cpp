@@ -7,6 +7,7 @@
 #include "ccl/grid.h"
 #include "ccl/layout.h"
 #include "ccl/registry.h"
+#include "tlm/kernel/rounding.h"
 #include "tlm/machine/names.h"
 
 namespace kernbench::ccl {
@@ -14,8 +15,6 @@ namespace {
 
 /// Bytes of a region below which a lane's part is not worth loads from elsewhere.
 constexpr std::int64_t kLeastShare = 1024;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 bool any_copies(const std::vector<RegionMap>& regions) {
   return std::any_of(regions.begin(), regions.end(), [](const RegionMap& map) {
@@ -91,9 +90,9 @@ constexpr std::size_t kMostPieces = 4;
 constexpr Ps kMessageTakes = 20'000;
 
 /// Times of the ways of little data between ranks.
-class Ways {
+class LaneWays {
  public:
-  explicit Ways(const MachineMap& map) : map_(map) {}
+  explicit LaneWays(const MachineMap& map) : map_(map) {}
 
   /// From `in` to `out` by way of a lane: a load there, a message to the lane's like, a store.
   Ps by(const Place& in, const Place& lane, const Place& out) const {
@@ -297,7 +296,7 @@ std::vector<Lanes::Piece> Lanes::pieces_of(const MachineMap& map, const CallMaps
       Piece piece{region, at, end - at, (key_ == LaneKey::out ? there : here).places.front(),
                   (key_ == LaneKey::out ? here : there).places.front()};
       if (maps.level == NodeLevel::rank) {
-        const Ways ways(map);
+        const LaneWays ways(map);
         piece.by_in = ways.by(piece.in, piece.in, piece.out);
         piece.by_out = ways.by(piece.in, piece.out, piece.out);
         piece.load_by_out = ways.there_and_back(piece.out, piece.in);

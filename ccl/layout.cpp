@@ -15,7 +15,7 @@ namespace {
 /// The shards that hold the same elements and take their result from one reduction: by cube, then PE.
 using Copies = std::map<int, std::vector<const TensorShard*>>;
 
-void check(const Copies& copies, bool gaps_allowed) {
+void check_even(const Copies& copies, bool gaps_allowed) {
   std::map<int, std::vector<int>> pes;
   for (const auto& [cube, shards] : copies) {
     for (const TensorShard* shard : shards) pes[cube].push_back(shard->owner.pe);
@@ -83,7 +83,7 @@ Layout::Layout(const MachineMap& map, Scope scope, Va base, const std::vector<Te
     for (auto& [cube, held] : copies) {
       std::sort(held.begin(), held.end(), [](const auto* a, const auto* b) { return a->owner < b->owner; });
     }
-    check(copies, lacks_pes(map));
+    check_even(copies, lacks_pes(map));
     const Grid grid = Grid::mesh(map.cube_w, static_cast<int>(copies.size()));
     const int root = copies.size() > 1 ? tree_root(grid) : copies.begin()->first;
     for (const auto& [cube, held] : copies) {

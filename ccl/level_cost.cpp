@@ -5,16 +5,16 @@
 namespace kernbench::ccl {
 namespace {
 
-constexpr std::uint32_t kMinimal = 64;  // bytes of a message whose size does not count: one flit
+constexpr std::uint32_t kOneFlitMessage = 64;  // bytes of a message whose size does not count: one flit
 /// Of a sum beside its bytes, over what fills the math engine.   assumed: a step and a half of it is TCM's
 constexpr double kSumOverFill = 1.2;
 /// Bytes of an element where the lanes of the math engine have to tell how many bytes they sum.   assumed: f32
 constexpr double kSumItem = 4;
 
 /// Zero-load times between PEs, where the map knows them.
-class Ways {
+class LevelWays {
  public:
-  explicit Ways(const MachineMap& map) : map_(map) {}
+  explicit LevelWays(const MachineMap& map) : map_(map) {}
 
   /// The longest from a PE of cubes [first, last) to the PE at the same place `sips` SIPs and `cubes` cubes on.
   Ps longest(int first, int last, int sips, int cubes) const {
@@ -23,7 +23,7 @@ class Ways {
       for (const int pe : {0, map_.pes_per_cube - 1}) {
         const PeCoord from = at(0, cube, pe), to = at(sips, cube + cubes, pe);
         if (!map_.has(from) || !map_.has(to)) continue;
-        most = std::max(most, map_.packet_latency(map_.pe(from), map_.pe(to), kMinimal));
+        most = std::max(most, map_.packet_latency(map_.pe(from), map_.pe(to), kOneFlitMessage));
       }
     }
     return most;
@@ -86,7 +86,7 @@ void describe_machine(const MachineMap& map, PlanRequest& request) {
   request.sum_seconds = kSumOverFill * engines.math_fill / static_cast<double>(engines.math_hz);
   request.sum_bytes_per_second = kSumItem * engines.math_lanes * static_cast<double>(engines.math_hz);
   if (!map.packet_latency || map.pes_per_cube == 0) return;
-  const Ways ways(map);
+  const LevelWays ways(map);
   const int cubes = map.cubes_per_sip(), w = map.cube_w;
   if (map.sips > 1) {
     if (const Ps top = ways.longest(0, w, 1, 0); top > 0) {
@@ -104,9 +104,9 @@ void describe_machine(const MachineMap& map, PlanRequest& request) {
       if (far > 0) request.cube.pass_seconds = seconds(std::max<Ps>(ways.longest(0, 1, 0, far) - hop, 0));
     }
   }
-  if (const PeCoord first = Ways::at(0, 0, 0); map.has(first)) {
+  if (const PeCoord first = LevelWays::at(0, 0, 0); map.has(first)) {
     const NodeId pe = map.pe(first), hbm = map.hbm_port(first);
-    request.memory_seconds = seconds(map.packet_latency(pe, hbm, 0) + map.packet_latency(hbm, pe, kMinimal));
+    request.memory_seconds = seconds(map.packet_latency(pe, hbm, 0) + map.packet_latency(hbm, pe, kOneFlitMessage));
   }
 }
 

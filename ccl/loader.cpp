@@ -57,7 +57,7 @@ void check_served(const Algorithm& algorithm, const std::string& module) {
 }
 
 /// Throws Error if a descriptor is not one that this build can use.
-void check(const Algorithm* algorithm, const std::string& module) {
+void check_descriptor(const Algorithm* algorithm, const std::string& module) {
   if (algorithm == nullptr)
     throw Error(fmt::format("algorithm module '{}': {}() returned no descriptor", module, kSymbol));
   if (algorithm->abi_version != kAbiVersion) {
@@ -135,7 +135,7 @@ std::shared_ptr<const Algorithm> load_shared(const std::string& path) {
   void* symbol = dlsym(library.get(), kSymbol);
   if (symbol == nullptr) throw Error(fmt::format("algorithm module '{}' has no symbol '{}'", path, kSymbol));
   const Algorithm* const algorithm = ask(symbol, path);
-  check(algorithm, path);
+  check_descriptor(algorithm, path);
   return completed(std::move(library), *algorithm);
 }
 
@@ -154,14 +154,14 @@ std::shared_ptr<const Algorithm> load_module(const std::string& module) {
   const std::string name = module.substr(std::strlen(kBuiltinPrefix));
   for (const auto& [known, descriptor] : kBuiltins) {
     if (name != known) continue;
-    check(descriptor(), module);
+    check_descriptor(descriptor(), module);
     return completed(nullptr, *descriptor());
   }
   const std::string near = nearest(name, builtin_algorithms());
-  throw Error(fmt::format("no built-in algorithm '{}'; {}", module,
-                          near.empty()
-                              ? fmt::format("give {} and one of: {}", kBuiltinPrefix, join(builtin_algorithms()))
-                              : fmt::format("did you mean '{}{}'?", kBuiltinPrefix, near)));
+  throw Error(fmt::format(
+      "no built-in algorithm '{}'; {}", module,
+      near.empty() ? fmt::format("give {} and one of: {}", kBuiltinPrefix, kernbench::join(builtin_algorithms()))
+                   : fmt::format("did you mean '{}{}'?", kBuiltinPrefix, near)));
 }
 
 }  // namespace kernbench::ccl

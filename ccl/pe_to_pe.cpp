@@ -13,7 +13,7 @@ namespace kernbench::ccl {
 namespace {
 
 /// Bytes of a message whose way is asked for: one flit.
-constexpr std::uint32_t kElement = 8;
+constexpr std::uint32_t kOneElement = 8;
 
 bool gathers(CollectiveOp op) { return op == CollectiveOp::all_gather || op == CollectiveOp::gather; }
 
@@ -186,7 +186,7 @@ Ps PeToPeBinder::way(int rank_a, std::int32_t a, int rank_b, std::int32_t b) con
                    static_cast<std::uint16_t>(place / map.pes_per_cube),
                    static_cast<std::uint16_t>(place % map.pes_per_cube)});
   };
-  return map.packet_latency(pe(rank_a, a), pe(rank_b, b), kElement);
+  return map.packet_latency(pe(rank_a, a), pe(rank_b, b), kOneElement);
 }
 
 namespace {

@@ -214,7 +214,7 @@ Parameters Registry::parameters_of(const Entry& entry, const Algorithm& algorith
     const IntegerRange range{static_cast<std::uint64_t>(parameter->least), static_cast<std::uint64_t>(parameter->most),
                              false};
     const auto read = parameter->unit == Parameter::Unit::bytes
-                          ? read_quantity(*node, parameter->name, Dimension::bytes, range, problems)
+                          ? read_quantity(*node, parameter->name, kernbench::Dimension::bytes, range, problems)
                           : read_integer(*node, parameter->name, range, problems);
     if (read) value = static_cast<std::int64_t>(*read);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ccl/call_keys.h"
+#include "tlm/kernel/rounding.h"
 
 namespace kernbench::ccl {
 namespace {
@@ -10,10 +11,8 @@ namespace {
 /// Assumed latency of a queue, in messages: how far a node runs ahead of what it waits for. One slot is kept spare.
 int lambda(int slots) { return std::clamp(slots - 2, 0, 2); }
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 /// One direction of a ring: the chunks of `slice` start at `position` and leave by `out`.
-struct Lane {
+struct RingLane {
   Slice slice;
   int position;
   Direction out, in;
@@ -68,7 +67,7 @@ std::int64_t Verbs::message_elements(std::int64_t bytes) const {
 void ring_all_reduce(Verbs& verbs, const RingPosition& ring, Slice slice) {
   const int p = ring.size;
   if (p == 1 || slice.empty()) return;
-  std::vector<Lane> lanes;
+  std::vector<RingLane> lanes;
   if (p == 2) {
     lanes.push_back({slice, ring.position, ring.next, ring.next, {}});
   } else {
@@ -78,12 +77,12 @@ void ring_all_reduce(Verbs& verbs, const RingPosition& ring, Slice slice) {
   const Slice longest = lanes.front().slice;
   const std::int64_t chunk_bytes = ceil_div(longest.count, p) * static_cast<std::int64_t>(slice.item);
   const std::int64_t blocks = ceil_div(longest.count, p * verbs.message_elements(chunk_bytes));
-  for (Lane& lane : lanes) lane.carried.resize(static_cast<std::size_t>(blocks));
+  for (RingLane& lane : lanes) lane.carried.resize(static_cast<std::size_t>(blocks));
 
   // Rounds in which a queue stays full: at least as many messages of it are on the way as it has slots.
   const int steps = 2 * (p - 1), gap = std::max(1, static_cast<int>(ceil_div(verbs.slots(), steps)));
   skewed(blocks, steps, gap, [&](std::int64_t block, int step) {
-    for (Lane& lane : lanes) {
+    for (RingLane& lane : lanes) {
       Tile& carried = lane.carried[static_cast<std::size_t>(block)];
       const bool reducing = step < p - 1;
       // Reduce-scatter: chunk(-step) leaves with the terms of step + 1 ranks in it. All-gather: chunk(1), complete on

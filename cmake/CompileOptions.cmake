@@ -5,7 +5,13 @@ target_include_directories(kernbench_options INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(kernbench_options INTERFACE -Wall -Wextra -Werror -fstack-clash-protection)
 # Libraries are linked statically: their functions may be inlined although they are position independent.
 target_compile_options(kernbench_options INTERFACE -fno-semantic-interposition)
-target_compile_definitions(kernbench_options INTERFACE SC_ENABLE_ASSERTIONS)
+# Dynamic processes: sc_spawn, before any SystemC header.
+target_compile_definitions(kernbench_options INTERFACE SC_ENABLE_ASSERTIONS SC_INCLUDE_DYNAMIC_PROCESSES)
+# The warning takes a source for a header where it is not the main file, as in a unity build. A name in an unnamed
+# namespace is therefore unique in its target.
+if(CMAKE_UNITY_BUILD)
+  target_compile_options(kernbench_options INTERFACE -Wno-subobject-linkage)
+endif()
 
 option(KERNBENCH_SANITIZE "Build with AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
 if(KERNBENCH_SANITIZE)

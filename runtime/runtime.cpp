@@ -1,4 +1,3 @@
-#define SC_INCLUDE_DYNAMIC_PROCESSES  // before any SystemC header: sc_spawn
 #include "runtime/runtime.h"
 
 #include <fmt/format.h>

@@ -9,7 +9,7 @@ namespace kernbench::topology {
 
 namespace {
 
-constexpr unsigned kFar = 0xFFFF'FFFF;
+constexpr unsigned kUnreached = 0xFFFF'FFFF;
 constexpr std::array<std::uint8_t, kSides> kPreference = {kEastPort, kWestPort, kNorthPort, kSouthPort};
 
 std::uint8_t dimension_order(GridPoint at, GridPoint to, bool x_first) {
@@ -21,21 +21,21 @@ std::uint8_t dimension_order(GridPoint at, GridPoint to, bool x_first) {
 
 /// Steps from router 0, by router.
 std::vector<unsigned> levels(const CubeLayout& layout) {
-  std::vector<unsigned> level(layout.routers.size(), kFar);
+  std::vector<unsigned> level(layout.routers.size(), kUnreached);
   std::deque<std::uint16_t> queue = {0};
   level[0] = 0;
   while (!queue.empty()) {
     const std::uint16_t at = queue.front();
     queue.pop_front();
     for (const std::uint16_t next : layout.neighbours[at]) {
-      if (next == kNoRouter || level[next] != kFar) continue;
+      if (next == kNoRouter || level[next] != kUnreached) continue;
       level[next] = level[at] + 1;
       queue.push_back(next);
     }
   }
   const auto routers = static_cast<std::uint16_t>(level.size());
   for (std::uint16_t router = 0; router < routers; ++router) {
-    if (level[router] == kFar) {
+    if (level[router] == kUnreached) {
       throw MachineError("cube.placement.holes",
                          fmt::format("cube.placement.holes cuts router {} off from router {}",
                                      to_string(layout.routers[router]), to_string(layout.routers[0])),
@@ -56,13 +56,13 @@ MeshRoutes up_down(const CubeLayout& layout) {
 
   MeshRoutes routes(count);
   for (std::uint16_t exit = 0; exit < count; ++exit) {
-    std::vector<unsigned> down(count, kFar), any(count, kFar);
+    std::vector<unsigned> down(count, kUnreached), any(count, kUnreached);
     down[exit] = any[exit] = 0;
     // A router with a way that only descends must take it: packets that already descend come through it.
     for (auto it = order.rbegin(); it != order.rend(); ++it) {
       for (const std::uint8_t port : kPreference) {
         const std::uint16_t next = layout.neighbours[*it][port];
-        if (next == kNoRouter || place[next] < place[*it] || down[next] == kFar) continue;
+        if (next == kNoRouter || place[next] < place[*it] || down[next] == kUnreached) continue;
         if (down[next] + 1 < down[*it]) {
           down[*it] = any[*it] = down[next] + 1;
           routes.set(*it, exit, port);
@@ -70,10 +70,10 @@ MeshRoutes up_down(const CubeLayout& layout) {
       }
     }
     for (const std::uint16_t at : order) {
-      if (down[at] != kFar) continue;
+      if (down[at] != kUnreached) continue;
       for (const std::uint8_t port : kPreference) {
         const std::uint16_t next = layout.neighbours[at][port];
-        if (next == kNoRouter || place[next] > place[at] || any[next] == kFar) continue;
+        if (next == kNoRouter || place[next] > place[at] || any[next] == kUnreached) continue;
         if (any[next] + 1 < any[at]) {
           any[at] = any[next] + 1;
           routes.set(at, exit, port);

@@ -21,7 +21,7 @@ void kernel(Va t_ptr, std::int64_t /*n_elem*/, int /*cube_w*/, int /*cube_h*/, i
   ring_all_reduce(verbs, ring_position(sip_topo_kind, sip_topo_w, sip_topo_h, n_sips, sip_rank), verbs.own(t_ptr));
 }
 
-constexpr Parameter kParameters[] = {
+constexpr Parameter kRingParameters[] = {
     {"chunk_bytes", Parameter::Unit::bytes, 0, 0, 1 << 30, "bytes of a message; 0: by size; at most a slot"}};
 
 }  // namespace
@@ -37,7 +37,7 @@ KERNBENCH_CCL_MODULE() {
     a.topo_name_to_kind = &standard_topology_kind;
     a.kernel_args = make_kernel_args<&kernel_args>();
     a.kernel = make_kernel<&kernel>();
-    a.parameters = kParameters;
+    a.parameters = kRingParameters;
     a.parameter_count = 1;
     a.operations = bit(CollectiveOp::all_reduce);
     a.scopes = bit(Scope::sip);

@@ -11,7 +11,7 @@
 namespace kernbench::ccl {
 namespace {
 
-constexpr Parameter kParameters[] = {
+constexpr Parameter kImportParameters[] = {
     {"chunk_bytes", Parameter::Unit::bytes, 0, 0, 1 << 30, "bytes of a message; 0: by size; at most a slot"}};
 
 /// Never called: an entry with a schedule does not ask its algorithm.
@@ -44,7 +44,7 @@ Imported import_schedule(const std::string& file, std::optional<int> ranks) {
   a.name = named->name.c_str();
   a.topology_kinds = &kTopologyKinds;
   a.topo_name_to_kind = &standard_topology_kind;
-  a.parameters = kParameters;
+  a.parameters = kImportParameters;
   a.parameter_count = 1;
   a.operations = bit(schedule->op);
   a.scopes = bit(Scope::sip);

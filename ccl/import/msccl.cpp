@@ -25,7 +25,7 @@ std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 /// A part of a step of the file that a schedule has a step for.
 struct Micro {
   StepKind kind = StepKind::send;
-  Place place, other;          ///< other: of local steps
+  msccl::Place place, other;   ///< other: of local steps
   bool scratch = false;        ///< `place` is the thread block's own temporary
   std::int32_t file_step = 0;  ///< number in its thread block
   bool nothing = false;        ///< takes a step's time and no more
@@ -101,8 +101,8 @@ class Importer {
     Held held;
   };
 
-  static void add(std::vector<Micro>& list, std::int32_t step, StepKind kind, Place place, Place other = {},
-                  bool scratch = false) {
+  static void add(std::vector<Micro>& list, std::int32_t step, StepKind kind, msccl::Place place,
+                  msccl::Place other = {}, bool scratch = false) {
     list.push_back({kind, place, other, scratch, step, false});
   }
 
@@ -117,7 +117,7 @@ class Importer {
         continue;
       }
       for (std::int32_t j = 0; j < step.count; ++j) {
-        const Place from{step.from.buffer, step.from.chunk + j}, to{step.to.buffer, step.to.chunk + j};
+        const msccl::Place from{step.from.buffer, step.from.chunk + j}, to{step.to.buffer, step.to.chunk + j};
         const bool moves = from.buffer != to.buffer || from.chunk != to.chunk;
         switch (step.action) {
           case Action::send:
@@ -156,14 +156,14 @@ class Importer {
   // ---- Places ----
 
   /// In place some buffers are parts of others.
-  Place resolve(std::int32_t gpu, Place place) const {
+  msccl::Place resolve(std::int32_t gpu, msccl::Place place) const {
     if (!file_.in_place || place.buffer == Buffer::scratch) return place;
     const std::int32_t own = gpu * schedule_.units;
     switch (file_.op) {
       case CollectiveOp::all_gather:
-        return place.buffer == Buffer::input ? Place{Buffer::output, own + place.chunk} : place;
+        return place.buffer == Buffer::input ? msccl::Place{Buffer::output, own + place.chunk} : place;
       case CollectiveOp::reduce_scatter:
-        return place.buffer == Buffer::output ? Place{Buffer::input, own + place.chunk} : place;
+        return place.buffer == Buffer::output ? msccl::Place{Buffer::input, own + place.chunk} : place;
       default:
         return {Buffer::input, place.chunk};
     }
@@ -234,7 +234,7 @@ class Importer {
     return outputs_[datum.key()] = new_block(datum, kNobody, holder_of(datum));
   }
   /// Somewhere else.
-  std::int32_t scratch_block(bool temporary, const Place& place, const Datum& datum) {
+  std::int32_t scratch_block(bool temporary, const msccl::Place& place, const Datum& datum) {
     const auto key = std::tuple(temporary, place.buffer, place.chunk, datum.key());
     const auto found = scratch_.find(key);
     if (found != scratch_.end()) return found->second;
@@ -249,8 +249,8 @@ class Importer {
         if (datum.origin != kEveryNode && datum.origin != gpu) continue;
         Held held{input_block(datum), datum, std::vector<std::uint64_t>(at((gpus_ + 63) / 64)), nullptr};
         held.summands[at(gpu / 64)] |= std::uint64_t{1} << (gpu % 64);
-        const Place place =
-            gathered ? Place{Buffer::output, gpu * schedule_.units + chunk} : Place{Buffer::input, chunk};
+        const msccl::Place place =
+            gathered ? msccl::Place{Buffer::output, gpu * schedule_.units + chunk} : msccl::Place{Buffer::input, chunk};
         places_[{gpu, place.buffer, place.chunk}] = std::move(held);
       }
     }
@@ -263,7 +263,7 @@ class Importer {
     throw ConfigError(step_of(worker).where, text, hint);
   }
 
-  Held& held(Worker& worker, Place place, bool scratch) {
+  Held& held(Worker& worker, msccl::Place place, bool scratch) {
     if (scratch) return worker.temporary;
     place = resolve(worker.gpu->id, place);
     if (place.chunk < 0 || place.chunk >= chunks_of(place.buffer)) {
@@ -277,7 +277,7 @@ class Importer {
     const auto number = static_cast<std::int32_t>(worker.block - worker.gpu->blocks.data());
     const std::int32_t gpu = worker.gpu->id;
     if (micro.scratch) return scratch_block(true, {Buffer::scratch, number}, datum);
-    const Place place = resolve(gpu, micro.place);
+    const msccl::Place place = resolve(gpu, micro.place);
     if (place.buffer == Buffer::scratch) return scratch_block(false, place, datum);
     // In place the output of a reduce-scatter is part of the input, the input of an all-gather part of the output.
     const bool parts = file_.in_place && file_.op == CollectiveOp::reduce_scatter;
@@ -430,7 +430,7 @@ class Importer {
     std::set<const void*> named;
     for (const Gpu& gpu : file_.gpus) {
       for (std::int32_t chunk = 0; chunk < chunks_of(Buffer::output); ++chunk) {
-        const Place place = resolve(gpu.id, {Buffer::output, chunk});
+        const msccl::Place place = resolve(gpu.id, {Buffer::output, chunk});
         const Held& held = places_[{gpu.id, place.buffer, place.chunk}];
         const std::string wrong = wrong_with(held, datum_out(gpu.id, chunk));
         const void* culprit = held.by != nullptr ? static_cast<const void*>(held.by) : &gpu;

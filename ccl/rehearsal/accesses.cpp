@@ -24,7 +24,7 @@ std::uint32_t Rehearsal::way_to(std::int32_t p, std::int32_t place) {
     const PeCoord owner{pe.coord.sip, static_cast<std::uint16_t>(place / map_.pes_per_cube),
                         static_cast<std::uint16_t>(place % map_.pes_per_cube)};
     found->second = memories_.add(pe.coord, owner);
-    due_.resize(memories_.slices(), Slice::kNever);
+    due_.resize(memories_.slices(), HbmSlice::kNever);
   }
   return found->second;
 }
@@ -42,7 +42,7 @@ void Rehearsal::load(std::int32_t id, std::int32_t i, double now) {
   const Pe& pe = pes_[index(line.pe)];
   const std::int32_t number = access(id, i);
   const Reach& memory = memories_[accesses_[number].way];
-  Slice& slice = memories_.slice(memory.slice);
+  HbmSlice& slice = memories_.slice(memory.slice);
   // The requests of one that had to wait for room follow those that give way to them.
   const double apart =
       line.room >= now ? 1 / std::min(memory.from.least_bytes_per_second, slice.bytes_per_second()) : 0;
@@ -75,23 +75,23 @@ void Rehearsal::schedule(std::uint32_t slice) {
 
 void Rehearsal::serve(std::uint32_t slice, double now) {
   if (now != due_[slice]) return;  // it was asked for earlier since
-  due_[slice] = Slice::kNever;
-  std::vector<Slice::Progress> served = std::move(progress_);
+  due_[slice] = HbmSlice::kNever;
+  std::vector<HbmSlice::Progress> served = std::move(progress_);
   memories_.slice(slice).advance(now, served);
-  for (const Slice::Progress& progress : served) this->progress(progress);
+  for (const HbmSlice::Progress& progress : served) this->progress(progress);
   served.clear();
   progress_ = std::move(served);
   schedule(slice);
 }
 
 /// Its packets give way to the next access's: of a load as the first comes, of a store as its first train is answered.
-void Rehearsal::progress(const Slice::Progress& progress) {
+void Rehearsal::progress(const HbmSlice::Progress& progress) {
   Access& access = accesses_[progress.id];
   Line& line = lines_[index(access.line)];
   const Pe& pe = pes_[index(line.pe)];
   const Reach& memory = memories_[access.way];
   const bool load = pe.ops[index(access.op)].kind == Kind::load;
-  const Slice& slice = memories_.slice(memory.slice);
+  const HbmSlice& slice = memories_.slice(memory.slice);
   const Way& back = memory.from;
   if (progress.first) {
     double head = progress.begin + (load ? memory.seconds : slice.answer_seconds());

@@ -117,7 +117,7 @@ class Rehearsal {
   std::int32_t access(std::int32_t line, std::int32_t op);
   void serve(std::uint32_t slice, double now);
   void schedule(std::uint32_t slice);
-  void progress(const Slice::Progress& progress);
+  void progress(const HbmSlice::Progress& progress);
   double send(std::int32_t pe, Line& line, const RehearsedOp& op, double now);
   double receive(std::int32_t pe, Line& line, const RehearsedOp& op, double now);
   double calculate(std::int32_t pe, Line& line, const RehearsedOp& op, double now);
@@ -139,7 +139,7 @@ class Rehearsal {
   Numbered<Flight> flights_;
   Numbered<Access> accesses_;
   std::vector<double> due_;  ///< by slice: of its next event
-  std::vector<Slice::Progress> progress_;
+  std::vector<HbmSlice::Progress> progress_;
   std::unordered_map<std::uint64_t, RehearsalTl::QueuesOfPe> directions_;
   Earliest<Event> events_;
   std::uint64_t event_number_ = 0;

@@ -25,13 +25,13 @@ class Memories {
   std::uint32_t add(PeCoord from, PeCoord owner);
   Reach& operator[](std::uint32_t number) { return reaches_[number]; }
   std::size_t slices() const { return slices_.size(); }
-  Slice& slice(std::uint32_t number) { return slices_[number]; }
+  HbmSlice& slice(std::uint32_t number) { return slices_[number]; }
 
  private:
   const MachineMap& map_;
   WayBook& ways_;
   std::vector<Reach> reaches_;
-  std::vector<Slice> slices_;
+  std::vector<HbmSlice> slices_;
   std::map<PeCoord, std::uint32_t> numbers_;
 };
 

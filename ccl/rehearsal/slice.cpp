@@ -29,7 +29,7 @@ constexpr double kPieces = 8;
 
 }  // namespace
 
-Slice::Slice(const PeRates& rates)
+HbmSlice::HbmSlice(const PeRates& rates)
     : bytes_per_second_(static_cast<double>(rates.hbm_slice.bytes_per_second())),
       cycle_(seconds(rates.engines.hbm_open) / kOpenToRead),
       answer_(std::max(seconds(rates.engines.hbm_hit) - kReadData * cycle_, 0.0)) {
@@ -40,7 +40,7 @@ Slice::Slice(const PeRates& rates)
 }
 
 /// Cuts an access into pieces, none of which lies in two trains of a write.
-void Slice::come(Piece access, double apart) {
+void HbmSlice::come(Piece access, double apart) {
   const double begin = access.time, all = access.bytes;
   const std::uint64_t from = access.at;
   const bool write = access.direction == kWrite;
@@ -62,7 +62,7 @@ void Slice::come(Piece access, double apart) {
   } while (done < all);
 }
 
-void Slice::advance(double now, std::vector<Progress>& progress) {
+void HbmSlice::advance(double now, std::vector<Progress>& progress) {
   enter(now, progress);
   while (free_ <= now && !(queues_[kRead].pieces.empty() && queues_[kWrite].pieces.empty())) {
     Queue& queue = queues_[choose()];
@@ -77,7 +77,7 @@ void Slice::advance(double now, std::vector<Progress>& progress) {
 }
 
 /// The first in line holds up those behind it, of either direction.
-void Slice::enter(double now, std::vector<Progress>& progress) {
+void HbmSlice::enter(double now, std::vector<Progress>& progress) {
   while (!coming_.empty() && coming_.top().time <= now && has_room(coming_.top())) {
     Piece piece = coming_.top();
     coming_.pop();
@@ -90,7 +90,7 @@ void Slice::enter(double now, std::vector<Progress>& progress) {
   }
 }
 
-double Slice::next() const {
+double HbmSlice::next() const {
   double time = kNever;
   if (!queues_[kRead].pieces.empty() || !queues_[kWrite].pieces.empty()) time = free_;
   if (!coming_.empty() && has_room(coming_.top())) time = std::min(time, coming_.top().time);
@@ -98,7 +98,7 @@ double Slice::next() const {
 }
 
 /// The direction that is served next. REQUIRES: something waits.
-Slice::Direction Slice::choose() const {
+HbmSlice::Direction HbmSlice::choose() const {
   const Queue &reads = queues_[kRead], &writes = queues_[kWrite];
   if (reads.pieces.empty()) return kWrite;
   if (direction_ == kRead) return writes.bytes > kWriteHigh * queue_bytes_ ? kWrite : kRead;
@@ -106,7 +106,7 @@ Slice::Direction Slice::choose() const {
 }
 
 /// Takes the bus for a piece; returns when it begins.
-double Slice::pass(const Piece& piece) {
+double HbmSlice::pass(const Piece& piece) {
   if (piece.direction != direction_) {
     turned_ = free_;
     direction_ = piece.direction;
@@ -121,7 +121,7 @@ double Slice::pass(const Piece& piece) {
 }
 
 /// What of a piece lies in one row.
-double Slice::pass_row(double entered, std::uint64_t at, std::uint64_t end) {
+double HbmSlice::pass_row(double entered, std::uint64_t at, std::uint64_t end) {
   Bank& bank = banks_[at / row_bytes_ % kBanks];
   const std::uint64_t row = at / row_bytes_ / kBanks;
   double start = std::max(free_, entered);
@@ -133,7 +133,7 @@ double Slice::pass_row(double entered, std::uint64_t at, std::uint64_t end) {
 }
 
 /// When a piece that waits for the row from `from` on may pass.
-double Slice::open(Bank& bank, double from, std::uint64_t row) {
+double HbmSlice::open(Bank& bank, double from, std::uint64_t row) {
   const double opens = bank.open ? std::max(from, bank.may_close) + cycle_ * kClose : from;
   bank = {row, true, opens + cycle_ * kStaysOpen};
   return opens + cycle_ * (direction_ == kRead ? kOpenToRead : kOpenToWrite);

@@ -18,7 +18,7 @@ namespace kernbench::ccl {
 ///
 /// Nothing happens between calls: advance(t) takes all decisions up to t.
 /// Not modelled: banks by group, pseudo channels (an access takes of all the same), refreshes.
-class Slice {
+class HbmSlice {
  public:
   static constexpr double kNever = std::numeric_limits<double>::infinity();
   /// What an access has got to.
@@ -28,7 +28,7 @@ class Slice {
     double begin = 0, end = 0;         ///< on the bus; a write: when it has entered
   };
 
-  explicit Slice(const PeRates& rates);
+  explicit HbmSlice(const PeRates& rates);
 
   double bytes_per_second() const { return bytes_per_second_; }
   /// From when a write has entered its queue until that is answered.

@@ -8,13 +8,6 @@
 namespace kernbench::ccl {
 namespace {
 
-std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
-
-std::int32_t place(std::int32_t node, const Dimension& d) { return node / d.stride % d.size; }
-std::int32_t at_place(std::int32_t node, const Dimension& d, std::int32_t to) {
-  return node + (to - place(node, d)) * d.stride;
-}
-
 /// One part of the data of flood_schedule: what every node knows after each stage.
 class Flood {
  public:
@@ -34,7 +27,7 @@ class Flood {
     has_.assign(done_.size(), std::vector<std::int32_t>(index(d.size), -1));
     if (!first) {
       for (const std::int32_t v : nodes) {
-        const std::int32_t own = place(v, d);
+        const std::int32_t own = d.place(v);
         has_[index(v)][index(own)] = graph_.add_local(v, travelling[index(own)], result_, false);
         for (const std::int32_t before : done_[index(v)]) graph_.order(before, has_[index(v)][index(own)]);
       }
@@ -58,7 +51,7 @@ class Flood {
 
  private:
   void spread(const Dimension& d, std::int32_t v, const std::vector<std::int32_t>& travelling) {
-    const std::int32_t own = place(v, d), n = d.size;
+    const std::int32_t own = d.place(v), n = d.size;
     const std::int32_t block = travelling[index(own)];
     const auto hop = [&](std::int32_t from, std::int32_t to, std::int32_t before, int distance) {
       const std::int32_t task = graph_.add(from, to, block, false, distance);
@@ -70,7 +63,7 @@ class Flood {
       // From the middle of the others outwards: on a ring the farthest first.
       for (std::int32_t i = 1; i < n; ++i) {
         const std::int32_t by = n / 2 + (i % 2 == 0 ? i / 2 : -(i / 2));
-        hop(v, at_place(v, d, (own + by) % n), has_[index(v)][index(own)], i);
+        hop(v, d.at_place(v, (own + by) % n), has_[index(v)][index(own)], i);
       }
       return;
     }
@@ -80,7 +73,7 @@ class Flood {
       const std::int32_t reach = ring ? (by > 0 ? n / 2 : (n - 1) / 2) : (by > 0 ? n - 1 - own : own);
       std::int32_t from = v, before = has_[index(v)][index(own)];
       for (std::int32_t i = 1; i <= reach; ++i) {
-        const std::int32_t to = at_place(v, d, (own + by * i + n) % n);
+        const std::int32_t to = d.at_place(v, (own + by * i + n) % n);
         before = hop(from, to, before, i);
         from = to;
       }
@@ -123,7 +116,7 @@ template <class At>
 void add_pairs(const Dimension& d, std::int32_t nodes, const At& at, NodePairs& pairs) {
   for (std::int32_t v = 0; v < nodes; ++v) {
     if (!at(v)) continue;
-    for (std::int32_t to = place(v, d) + 1; to < d.size; ++to) pairs.emplace_back(v, at_place(v, d, to));
+    for (std::int32_t to = d.place(v) + 1; to < d.size; ++to) pairs.emplace_back(v, d.at_place(v, to));
   }
 }
 

@@ -11,10 +11,6 @@
 namespace kernbench::ccl {
 namespace {
 
-std::int32_t place(std::int32_t node, const Dimension& d) { return node / d.stride % d.size; }
-std::int32_t at_place(std::int32_t node, const Dimension& d, std::int32_t to) {
-  return node + (to - place(node, d)) * d.stride;
-}
 std::int32_t hops(const Dimension& d, std::int32_t from, std::int32_t to) {
   const std::int32_t apart = std::abs(to - from);
   if (d.kind == Dimension::Kind::all_pairs) return from == to ? 0 : 1;
@@ -52,8 +48,8 @@ void each_pair(const PlanRequest& request, F&& f) {
       f(node, node - cube + other, std::abs(other % w - cube) + other / w);
     }
     for (const Dimension& d : lines) {
-      for (std::int32_t to = place(node, d) + 1; to < d.size; ++to) {
-        const std::int32_t there = at_place(node, d, to), way = hops(d, place(node, d), to);
+      for (std::int32_t to = d.place(node) + 1; to < d.size; ++to) {
+        const std::int32_t there = d.at_place(node, to), way = hops(d, d.place(node), to);
         // Along the last line to all columns of cubes: the IO chiplet's crossbar leads there as fast.
         for (std::int32_t x = 0; x < w; ++x) {
           if (x == cube || &d == &lines.back()) f(node, there - cube + x, way);
@@ -139,10 +135,10 @@ class Funnel {
     std::vector<Message> messages;
     for (const std::int32_t node : nodes_with(bundle, d)) {
       for (std::int32_t to = 0; to < d.size; ++to) cut(bundle, made[to], node);
-      const std::int32_t own = place(node, d);
+      const std::int32_t own = d.place(node);
       for (std::int32_t i = 1; i < d.size; ++i) {
         const std::int32_t to = (own + i) % d.size;
-        messages.push_back({hops(d, own, to), node, at_place(node, d, to), &made[to]});
+        messages.push_back({hops(d, own, to), node, d.at_place(node, to), &made[to]});
       }
     }
     exchange(std::move(messages));
@@ -175,11 +171,11 @@ class Funnel {
     for (std::int32_t i = 0; i < bundle.count; ++i) parts.push_back(part(bundle.first + i, 1, bundle.first + i));
     std::vector<Message> messages;
     for (const std::int32_t node : nodes) {
-      const std::int32_t own = place(node, d);
+      const std::int32_t own = d.place(node);
       for (State& part : parts) cut(bundle, part, node);
       for (std::int32_t i = 0; i < bundle.count; ++i) {
         const std::int32_t to = (own + 1 + i / n_) % d.size, cube = i % n_;
-        const std::int32_t head = at_place(node, d, to) - node % n_ + cube % w_;
+        const std::int32_t head = d.at_place(node, to) - node % n_ + cube % w_;
         State& part = parts[static_cast<std::size_t>(to * n_ + cube)];
         if (head != node) messages.push_back({hops(d, own, to), node, head, &part});
       }

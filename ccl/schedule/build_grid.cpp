@@ -8,8 +8,6 @@
 namespace kernbench::ccl {
 namespace {
 
-std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
-
 /// A list is a lattice with one side of 1; then only one kind of comb exists.
 struct Kind {
   bool rows_first;

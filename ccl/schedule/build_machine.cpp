@@ -8,8 +8,6 @@
 namespace kernbench::ccl {
 namespace {
 
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
-
 std::vector<Tree> sip_trees(const PlanRequest& request) {
   if (!all_pairs(request)) return unit_trees(comb_packing(sip_lattice(request)));
   std::vector<Tree> stars;

@@ -7,8 +7,6 @@
 namespace kernbench::ccl {
 namespace {
 
-std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
-
 /// Recursive halving and doubling on 2^q ranks; the others hand over first and get the result last.
 class Halving {
  public:

@@ -10,11 +10,10 @@
 #include <vector>
 
 #include "ccl/registry.h"
+#include "ccl/schedule/index.h"
 
 namespace kernbench::ccl {
 namespace {
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Contributions of one range of one input region: bit n is node n's.
 using Set = std::vector<std::uint64_t>;

@@ -11,18 +11,17 @@
 #include "ccl/earliest.h"
 #include "ccl/grid.h"
 #include "ccl/numbered.h"
+#include "ccl/schedule/index.h"
 #include "ccl/schedule/machine.h"
 #include "ccl/schedule/under_way.h"
 
 namespace kernbench::ccl {
 namespace {
 
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
-
 /// Runs lists against clocks. Slots are those the machine has.
-class Run {
+class DataFlow {
  public:
-  Run(const Schedule& schedule, const PlanRequest& request, std::int64_t rounds, std::int64_t all_rounds)
+  DataFlow(const Schedule& schedule, const PlanRequest& request, std::int64_t rounds, std::int64_t all_rounds)
       : s_(schedule),
         r_(request),
         turns_(separate_turns(schedule)),
@@ -477,19 +476,19 @@ class Run {
 Estimate estimate(const Schedule& schedule, const PlanRequest& request, std::int64_t rounds) {
   rounds = std::max<std::int64_t>(rounds, 1);
   std::int64_t steps = 1;
-  for (std::int32_t turn = 0; turn < Run::separate_turns(schedule); ++turn) {
+  for (std::int32_t turn = 0; turn < DataFlow::separate_turns(schedule); ++turn) {
     for (const auto& list : schedule.lists(index(turn))) steps += static_cast<std::int64_t>(list.size());
   }
   const std::int64_t least = 2 * (schedule.last_round() + 2);
   const std::int64_t enough = std::max(least, std::int64_t{400000} / steps);
   const double memory = 2 * request.memory_seconds;  // the first load and the last store
-  Run run(schedule, request, std::min(rounds, enough), rounds);
+  DataFlow run(schedule, request, std::min(rounds, enough), rounds);
   if (request.most_seconds > 0) {
     if (const double least = run.least(rounds); least > request.most_seconds) return {least, true};
   }
   const double whole = run.run();
   if (rounds <= enough) return {memory + whole};
-  const double half = Run(schedule, request, enough / 2, rounds).run();
+  const double half = DataFlow(schedule, request, enough / 2, rounds).run();
   const double round = (whole - half) / static_cast<double>(enough - enough / 2);
   return {memory + whole + round * static_cast<double>(rounds - enough)};
 }

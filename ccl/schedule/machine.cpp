@@ -7,12 +7,6 @@
 #include "ccl/grid.h"
 
 namespace kernbench::ccl {
-namespace {
-
-std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
-
 Lattice sip_lattice(const PlanRequest& request) {
   if (request.kind == kTorus2d) return {request.sip_w, request.sip_h, true, true};
   if (request.kind == kMesh2d) return {request.sip_w, request.sip_h, false, false};

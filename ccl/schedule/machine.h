@@ -34,6 +34,10 @@ struct Dimension {
   enum class Kind : std::uint8_t { line, ring, all_pairs };
   std::int32_t size = 1, stride = 1;
   Kind kind = Kind::line;
+
+  std::int32_t place(std::int32_t node) const { return node / stride % size; }
+  /// The node of the same line at place `to`.
+  std::int32_t at_place(std::int32_t node, std::int32_t to) const { return node + (to - place(node)) * stride; }
 };
 /// Those longer than 1: cube columns and rows, then the SIPs'.
 std::vector<Dimension> dimensions(const PlanRequest& request);

@@ -14,7 +14,7 @@
 namespace kernbench::ccl {
 namespace {
 
-constexpr Parameter kParameters[] = {
+constexpr Parameter kScheduleParameters[] = {
     {"chunk_bytes", Parameter::Unit::bytes, 0, 0, 1 << 30, "bytes of a message; 0: by size; at most a slot"}};
 
 /// Messages below this are not worth cutting further: their fixed costs outweigh what the pipeline gains.
@@ -360,7 +360,7 @@ Algorithm schedule_algorithm(const ModuleTraits& traits) {
   algorithm.name = traits.name;
   algorithm.topology_kinds = &kTopologyKinds;
   algorithm.topo_name_to_kind = &standard_topology_kind;
-  algorithm.parameters = kParameters;
+  algorithm.parameters = kScheduleParameters;
   algorithm.parameter_count = 1;
   algorithm.operations = traits.operations;
   algorithm.scopes = traits.scopes;

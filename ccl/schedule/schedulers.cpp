@@ -12,8 +12,6 @@
 namespace kernbench::ccl {
 namespace {
 
-std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
-
 /// Followers of every task and how many must come before it.
 struct Dependencies {
   std::vector<std::int32_t> first, after;  ///< followers of task i: after[first[i] .. first[i + 1])

@@ -11,8 +11,6 @@
 namespace kernbench::ccl {
 namespace {
 
-std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
-
 /// At equal times receives come first, then local steps, then sends.
 int rank_of(StepKind kind) {
   if (kind == StepKind::send) return 2;

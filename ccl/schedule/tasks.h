@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "ccl/schedule/index.h"
 #include "ccl/schedule/lattice.h"
 #include "ccl/schedule/schedule.h"
 

@@ -11,21 +11,18 @@
 
 namespace kernbench {
 
-namespace {
-/// One access of the foreign initiator, from its first packet to its last response.
-struct Access {
-  tlm::tlm_generic_payload* payload = nullptr;
-  std::vector<unsigned char> enables;  // by byte; empty: all
-  std::uint64_t issued = 0;            // bytes
-  unsigned pending = 0;                // packets
-  sc_core::sc_event* done = nullptr;   // b_transport waits for it; null: the bridge's thread answers
-
-  bool complete() const { return pending == 0 && issued == payload->get_data_length(); }
-  bool enabled(std::uint64_t byte) const { return enables.empty() || enables[byte] == TLM_BYTE_ENABLED; }
-};
-}  // namespace
-
 struct InitiatorBridge::Impl final : sc_core::sc_module, tlm::tlm_fw_transport_if<> {
+  /// One access of the foreign initiator, from its first packet to its last response.
+  struct Access {
+    tlm::tlm_generic_payload* payload = nullptr;
+    std::vector<unsigned char> enables;  // by byte; empty: all
+    std::uint64_t issued = 0;            // bytes
+    unsigned pending = 0;                // packets
+    sc_core::sc_event* done = nullptr;   // b_transport waits for it; null: the bridge's thread answers
+
+    bool complete() const { return pending == 0 && issued == payload->get_data_length(); }
+    bool enabled(std::uint64_t byte) const { return enables.empty() || enables[byte] == TLM_BYTE_ENABLED; }
+  };
   /// The network interface's two sides: responses, and what it delivers.
   struct NetworkSide final : tlm::tlm_bw_transport_if<>, tlm::tlm_fw_transport_if<> {
     explicit NetworkSide(Impl& bridge) : bridge(bridge) {}

@@ -25,7 +25,7 @@ HbmConfig graded(HbmConfig config, const RunOptions& options) {
   return config;
 }
 
-std::optional<WideSlice> widened(const HbmConfig& config, unsigned slices, std::uint32_t longest) {
+std::optional<WideSlice> wide_slice(const HbmConfig& config, unsigned slices, std::uint32_t longest) {
   if (longest <= kMaxTrainBytes || config.grain == 1 || slices == 0 || config.total_pseudo_channels() % slices != 0 ||
       !WideSlice::possible(config, config.total_pseudo_channels() / slices))
     return std::nullopt;
@@ -46,7 +46,7 @@ Hbm::Impl::Impl(const std::string& name, const HbmConfig& configured, CubeCoord 
       slices(slices),
       pseudo_channels_per_slice(slices == 0 ? 0 : config.total_pseudo_channels() / slices),
       slice_bytes(slices == 0 ? 0 : config.bytes / slices),
-      wide(widened(config, slices, options.longest)),
+      wide(wide_slice(config, slices, options.longest)),
       burst_bytes(wide ? wide->config.burst_bytes : config.burst_bytes),
       burst_shift(burst_bytes == 0 ? 0 : static_cast<unsigned>(__builtin_ctzll(burst_bytes))),
       map(wide ? wide->config : config, wide ? 1 : std::max(1u, pseudo_channels_per_slice)),

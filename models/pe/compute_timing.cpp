@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "models/arith/arith.h"
+#include "tlm/kernel/rounding.h"
 
 namespace kernbench::pe {
 
 namespace {
-std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 
 unsigned log2_ceil(std::uint64_t n) {
   unsigned levels = 0;

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 
-namespace kernbench::pe {
+#include "tlm/kernel/rounding.h"
 
-namespace {
-std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
-}  // namespace
+namespace kernbench::pe {
 
 MacRate mac_rate(const GemmConfig& config, DType dtype) {
   switch (dtype) {

@@ -8,7 +8,7 @@
 namespace kernbench::pe {
 
 namespace {
-PhysicalAddress advanced(PhysicalAddress address, std::uint64_t bytes) {
+PhysicalAddress further(PhysicalAddress address, std::uint64_t bytes) {
   address.offset += bytes;
   return address;
 }
@@ -64,7 +64,7 @@ bool Ipcq::begin_message(QueuePair& pair) {
 void Ipcq::hand_over(QueuePair& pair, std::uint32_t bytes, Ps read) {
   Op& op = *pair.sending;
   pair.handing_over = false;
-  const PhysicalAddress to = advanced(pair.entry.peer_ring_base, slot_offset(pair, pair.slot) + pair.message_sent);
+  const PhysicalAddress to = further(pair.entry.peer_ring_base, slot_offset(pair, pair.slot) + pair.message_sent);
   tlm::tlm_generic_payload& payload =
       services_.payload(PacketKind::ipcq_data, services_.map.pe(pair.entry.peer), to.encode(), bytes);
   if (services_.options.data && bytes > 0) {

@@ -18,7 +18,7 @@
 namespace kernbench {
 namespace {
 
-constexpr const char* kUsage = R"(Usage: kernbench COMMAND [ARGUMENTS]
+constexpr const char* kToolUsage = R"(Usage: kernbench COMMAND [ARGUMENTS]
 
 How long will this program take on that machine, where does the time go, and does it compute the right numbers?
 
@@ -54,7 +54,7 @@ constexpr const char* kLaterCommands[] = {"pipeline"};
 int dispatch(const Arguments& arguments) {
   if (arguments.empty()) throw UsageError("no command given", "try 'kernbench --help'");
   const std::string& name = arguments.front();
-  if (name == "--help" || name == "-h" || name == "help") return std::fputs(kUsage, stdout), 0;
+  if (name == "--help" || name == "-h" || name == "help") return std::fputs(kToolUsage, stdout), 0;
   if (name == "--version") return fmt::print("kernbench {}\n", kVersion), 0;
 
   std::vector<std::string> names;
@@ -94,7 +94,7 @@ void print_error(const std::exception_ptr& error, const std::string& text) {
 }
 
 /// SystemC's reports go to standard error, never to standard output; errors of ours arrive as exceptions.
-void report(const sc_core::sc_report& report, const sc_core::sc_actions&) {
+void on_report(const sc_core::sc_report& report, const sc_core::sc_actions&) {
   if (report.get_severity() == sc_core::SC_INFO) return;
   if (report.get_severity() == sc_core::SC_WARNING) {
     fmt::print(stderr, "kernbench: warning: SystemC: {}: {}\n", report.get_msg_type(), report.get_msg());
@@ -112,7 +112,7 @@ void report(const sc_core::sc_report& report, const sc_core::sc_actions&) {
 }  // namespace
 
 int run_tool(int argc, const char* const* argv) {
-  sc_core::sc_report_handler::set_handler(report);
+  sc_core::sc_report_handler::set_handler(on_report);
   std::set_terminate(terminate);
   std::signal(SIGXFSZ, SIG_IGN);  // a file that reaches its limit is a write error, with a text
   int code = 0;

@@ -20,7 +20,7 @@
 
 namespace kernbench {
 namespace {
-constexpr const char* kUsage =
+constexpr const char* kTopologyUsage =
     R"(Usage: kernbench topology show   [FILE|PRESET] [--stage N | --view VIEW [--format FORMAT]]
        kernbench topology check  [FILE|PRESET]
        kernbench topology export [FILE|PRESET] [--what config|cube-mesh|schema]
@@ -136,7 +136,7 @@ int topology_command(const Arguments& arguments) {
       throw UsageError("no action given", "kernbench topology show|check|export; see 'kernbench topology --help'");
     std::ostringstream text;
     text << described;
-    fmt::print("{}{}\n{}", kUsage, text.str(), kExample);
+    fmt::print("{}{}\n{}", kTopologyUsage, text.str(), kExample);
     return 0;
   }
   po::options_description all;

@@ -27,9 +27,9 @@ ConfigNode scalar_at(const std::string& text, const Location& where) {
   return node;
 }
 
-class Reader {
+class AxisReader {
  public:
-  Reader(const ConfigNode::Entry& entry, bool needs_values, Vocabulary& vocabulary, Problems& problems)
+  AxisReader(const ConfigNode::Entry& entry, bool needs_values, Vocabulary& vocabulary, Problems& problems)
       : entry_(entry), needs_values_(needs_values), vocabulary_(vocabulary), problems_(problems) {
     axis_.name = vocabulary.canonical(entry.key);
     axis_.where = entry.key_where;
@@ -277,7 +277,7 @@ class Reader {
 
 std::optional<Axis> read_axis(const ConfigNode::Entry& entry, bool needs_values, Vocabulary& vocabulary,
                               Problems& problems) {
-  return Reader(entry, needs_values, vocabulary, problems).read();
+  return AxisReader(entry, needs_values, vocabulary, problems).read();
 }
 
 }  // namespace kernbench::sweep

@@ -8,7 +8,7 @@
 
 namespace kernbench::sweep {
 namespace {
-constexpr int kTickMs = 100;
+constexpr int kLocalTickMs = 100;
 }  // namespace
 
 unsigned usable_cores() {
@@ -63,7 +63,7 @@ void LocalExecutor::run(const Next& next, const Done& done, const Tick& tick, co
     if (more && ready.size() < jobs_) {
       fill(ready.size() + 1);
     } else {
-      pool.wait(kTickMs, ended);
+      pool.wait(kLocalTickMs, ended);
     }
     tick(pool.running());
   }

@@ -35,9 +35,9 @@ std::string unit_of_metric(const std::string& name) {
   return {};
 }
 
-class Reader {
+class SweepReader {
  public:
-  Reader(const std::string& text, const std::string& path, Use use) : use_(use) {
+  SweepReader(const std::string& text, const std::string& path, Use use) : use_(use) {
     file_.path = path;
     file_.text = text;
     folder_ = std::filesystem::path(path).parent_path().string();
@@ -324,7 +324,7 @@ SweepFile load_sweep(const std::string& path, Use use) {
 }
 
 SweepFile read_sweep(const std::string& text, const std::string& path, Use use) {
-  return Reader(text, path, use).read();
+  return SweepReader(text, path, use).read();
 }
 
 }  // namespace kernbench::sweep

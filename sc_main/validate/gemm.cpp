@@ -14,8 +14,8 @@ std::vector<Group> gemm_groups(const Request& request);
 
 namespace {
 
-constexpr double kLimit = 0.01;     // spec, hardware.md: closed forms
-constexpr double kClockHz = 1.6e9;  // set for every case
+constexpr double kGemmLimit = 0.01;  // spec, hardware.md: closed forms
+constexpr double kClockHz = 1.6e9;   // set for every case
 constexpr double kPsPerCycle = 1e12 / kClockHz;
 
 struct Array {
@@ -56,7 +56,7 @@ struct Shape3 {
   std::int64_t m, n, k;
 };
 
-std::vector<std::string> sets_of(const Array& array) {
+std::vector<std::string> array_sets(const Array& array) {
   return {fmt::format("pe.gemm.rows={}", array.rows),
           fmt::format("pe.gemm.cols={}", array.cols),
           "pe.gemm.clock=1.6 GHz",
@@ -74,7 +74,7 @@ Group group(const std::string& name, const Array& array, bool composite, const s
   std::vector<std::pair<std::string, double>> expected;
   for (const Shape3& shape : shapes) {
     for (const DType dtype : dtypes) {
-      const BareGemm gemm{shape.m, shape.n, shape.k, dtype, composite, sets_of(array)};
+      const BareGemm gemm{shape.m, shape.n, shape.k, dtype, composite, array_sets(array)};
       expected.emplace_back(fmt::format("{}/{}x{}x{}_{}", name, shape.m, shape.n, shape.k, to_string(dtype)),
                             expected_cycles(array, static_cast<double>(shape.m), static_cast<double>(shape.n),
                                             static_cast<double>(shape.k), dtype));
@@ -86,8 +86,8 @@ Group group(const std::string& name, const Array& array, bool composite, const s
     for (std::size_t i = 0; i < expected.size(); ++i) {
       const auto& [name, cycles] = expected[i];
       judged.cases.push_back(unjudged.empty()
-                                 ? judge(name, "array_cycles", cycles, figures[i].at(0), kLimit)
-                                 : report(name, "array_cycles", cycles, figures[i].at(0), kLimit, unjudged));
+                                 ? judge(name, "array_cycles", cycles, figures[i].at(0), kGemmLimit)
+                                 : report(name, "array_cycles", cycles, figures[i].at(0), kGemmLimit, unjudged));
     }
     return judged;
   };

@@ -21,10 +21,10 @@ using Shape2 = OneDirectionRing::Shape;
 constexpr std::uint64_t kItem = 4;  // f32
 
 /// Elements in memory.
-struct Run {
+struct Part {
   Va va = 0;
   std::int64_t count = 0;
-  Run part(std::int64_t i, std::int64_t n) const { return {va + static_cast<Va>(i * (count / n)) * kItem, count / n}; }
+  Part part(std::int64_t i, std::int64_t n) const { return {va + static_cast<Va>(i * (count / n)) * kItem, count / n}; }
 };
 
 /// A PE's place in the ring of one dimension.
@@ -39,7 +39,7 @@ class Phases {
   Phases(Tl& tl, unsigned pieces) : tl_(tl), pieces_(static_cast<std::int64_t>(pieces)) {}
 
   /// Leaves part `position` of `all`, summed over the ring, in its place; returns its pieces.
-  std::vector<Tile> reduce_scatter(const Dimension& ring, const Run& all) {
+  std::vector<Tile> reduce_scatter(const Dimension& ring, const Part& all) {
     const auto chunk = [&](int step) { return part(ring, all, -step - 1); };
     std::vector<Tile> sums;
     for (std::int64_t p = 0; p < pieces_; ++p) sums.push_back(load(chunk(0).part(p, pieces_)));
@@ -47,7 +47,7 @@ class Phases {
       for (std::int64_t p = 0; p < pieces_; ++p) {
         Tile& sum = sums[static_cast<std::size_t>(p)];
         tl_.send(ring.next, sum);
-        const Run own = chunk(step + 1).part(p, pieces_);
+        const Part own = chunk(step + 1).part(p, pieces_);
         const Tile mine = load(own);
         sum = receive(ring.previous, own.count) + mine;
       }
@@ -58,29 +58,29 @@ class Phases {
   }
 
   /// Spreads part `position` of `all`, which is there.
-  void all_gather(const Dimension& ring, const Run& all) {
+  void all_gather(const Dimension& ring, const Part& all) {
     std::vector<Tile> own;
     for (std::int64_t p = 0; p < pieces_; ++p) own.push_back(load(part(ring, all, 0).part(p, pieces_)));
     all_gather(ring, all, own);
   }
-  void all_gather(const Dimension& ring, const Run& all, std::vector<Tile> travelling) {
+  void all_gather(const Dimension& ring, const Part& all, std::vector<Tile> travelling) {
     for (int step = 0; step + 1 < ring.size; ++step) {
       for (std::int64_t p = 0; p < pieces_; ++p) {
         Tile& tile = travelling[static_cast<std::size_t>(p)];
-        const Run to = part(ring, all, -step - 1).part(p, pieces_);
+        const Part to = part(ring, all, -step - 1).part(p, pieces_);
         tl_.send(ring.next, tile);
         tile = receive(ring.previous, to.count);
         tl_.store(to.va, tile);
       }
     }
   }
-  void all_reduce(const Dimension& ring, const Run& all) { all_gather(ring, all, reduce_scatter(ring, all)); }
+  void all_reduce(const Dimension& ring, const Part& all) { all_gather(ring, all, reduce_scatter(ring, all)); }
 
  private:
-  static Run part(const Dimension& ring, const Run& all, int ahead) {
+  static Part part(const Dimension& ring, const Part& all, int ahead) {
     return all.part((ring.position + ahead + 2 * ring.size) % ring.size, ring.size);
   }
-  Tile load(const Run& run) { return tl_.load(run.va, {1, run.count}, DType::f32); }
+  Tile load(const Part& run) { return tl_.load(run.va, {1, run.count}, DType::f32); }
   Tile receive(Direction from, std::int64_t count) { return tl_.recv(from, {1, count}, DType::f32); }
 
   Tl& tl_;
@@ -108,8 +108,8 @@ void run_phases(const OneDirectionRing& config, Va tensor, Tl& tl) {
   const int w = static_cast<int>(config.dims[0]), h = static_cast<int>(config.dims[1]);
   const Dimension first{rank % w, w, Direction::global_e(), Direction::global_w()};
   const Dimension second{rank / w, h, Direction::global_s(), Direction::global_n()};
-  const Run all{tl.shard(tensor).va, static_cast<std::int64_t>(config.bytes / kItem)};
-  const Run mine = all.part(first.position, first.size);
+  const Part all{tl.shard(tensor).va, static_cast<std::int64_t>(config.bytes / kItem)};
+  const Part mine = all.part(first.position, first.size);
   Phases phases(tl, config.pieces);
   switch (config.op) {
     case CollectiveOp::all_gather:

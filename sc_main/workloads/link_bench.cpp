@@ -12,7 +12,7 @@ namespace kernbench {
 namespace {
 
 constexpr std::uint64_t kPacket = kMaxPacketBytes;
-constexpr double kPsPerNsF = 1000;
+constexpr double kPsInNs = 1000;
 
 /// There is no network behind the ports.
 class NoRoutes final : public NetworkRoutes {
@@ -194,9 +194,9 @@ struct LinkBench::Impl : sc_core::sc_module {
     if (arrived == total) {
       LinkPoint point;
       point.sent = load;
-      point.mean_ns = static_cast<double>(sum) / load.messages / kPsPerNsF;
-      point.most_ns = static_cast<double>(most) / kPsPerNsF;
-      point.wire_ns = static_cast<double>(wire_sum) / static_cast<double>(packets_sent) / kPsPerNsF;
+      point.mean_ns = static_cast<double>(sum) / load.messages / kPsInNs;
+      point.most_ns = static_cast<double>(most) / kPsInNs;
+      point.wire_ns = static_cast<double>(wire_sum) / static_cast<double>(packets_sent) / kPsInNs;
       point.gbps = static_cast<double>(load.bytes) * load.messages * 1e3 /
                    static_cast<double>(last - (warm_up == 0 ? begun_at : first));
       points.push_back(point);
@@ -303,7 +303,7 @@ double LinkBench::zero_load_ns(const LinkConfig& link, const NocConfig& noc, std
   const double head = start + checked(head_end - start) + static_cast<double>(link.latency);
   const double tail = start + checked(end - start) + static_cast<double>(link.latency);
   const double injected = std::max(edge(tail), edge(head) + static_cast<double>(last_flits - 1) * cycle);
-  return (injected + (1 + noc.link_delay) * cycle) / kPsPerNsF;
+  return (injected + (1 + noc.link_delay) * cycle) / kPsInNs;
 }
 
 double LinkBench::loaded_ns(const LinkConfig& link, const NocConfig& noc, std::uint64_t bytes, double load) {

@@ -11,14 +11,6 @@ namespace {
 
 constexpr std::size_t kChunk = 256;  // elements that are converted at a time
 
-/// splitmix64: Steele, Lea, Flood, Fast splittable pseudorandom number generators, 2014.
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9E37'79B9'7F4A'7C15;
-  x = (x ^ (x >> 30)) * 0xBF58'476D'1CE4'E5B9;
-  x = (x ^ (x >> 27)) * 0x94D0'49BB'1331'11EB;
-  return x ^ (x >> 31);
-}
-
 std::int64_t wrap(std::int64_t value, DType dtype) {
   std::int64_t wrapped = 0;
   store_integer(&wrapped, dtype, 0, value);
@@ -137,18 +129,18 @@ double Pattern::value(std::uint64_t random, std::uint64_t place) const {
 
 std::vector<std::uint8_t> Pattern::bytes(std::uint64_t stream, std::size_t count) const {
   std::vector<std::uint8_t> data(count * size_of(dtype_));
-  const std::uint64_t base = mix(mix(seed_) + stream);
+  const std::uint64_t base = splitmix64(splitmix64(seed_) + stream);
   if (is_float(dtype_)) {
     std::array<double, kChunk> values;
     for (std::size_t from = 0; from < count; from += kChunk) {
       const std::size_t n = std::min(kChunk, count - from);
-      for (std::size_t i = 0; i < n; ++i) values[i] = value(mix(base + from + i), stream + from + i);
+      for (std::size_t i = 0; i < n; ++i) values[i] = value(splitmix64(base + from + i), stream + from + i);
       convert(values.data(), DType::f64, data.data() + from * size_of(dtype_), dtype_, n);
     }
     return data;
   }
   for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t random = mix(base + i);
+    const std::uint64_t random = splitmix64(base + i);
     if (dtype_ == DType::boolean) {
       store_integer(data.data(), dtype_, i, static_cast<std::int64_t>(random & 1));
     } else {

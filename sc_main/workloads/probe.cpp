@@ -29,7 +29,7 @@ struct Case {
 };
 
 /// What one case came to.
-struct Measurement {
+struct ProbeMeasurement {
   double ns = 0;     ///< first start to last end
   double op_ns = 0;  ///< of the op (host copies: message) whose time is broken down
   Breakdown spent{};
@@ -154,14 +154,14 @@ class Probe final : public Workload {
     return all;
   }
 
-  Measurement measure(Context& ctx, const Tensor& tensor, const Case& c, std::uint64_t bytes) {
+  ProbeMeasurement measure(Context& ctx, const Tensor& tensor, const Case& c, std::uint64_t bytes) {
     const Va base = tensor.va();
     std::optional<Va> target;  // nothing: each its own
     if (c.target)
       target = c.target->sip == 0 ? base + tensor.shards()[shard_of(tensor, *c.target)].offset_bytes : kWindow;
     const auto count = static_cast<std::int64_t>(bytes);
     const KernelBody body = [=](Tl& tl) { tl.load(target.value_or(tl.shard(base).va), {1, count}, DType::i8); };
-    Measurement best;
+    ProbeMeasurement best;
     for (int i = 0; i < kRuns; ++i) {
       listener_.clear();
       const Handle handle = ctx.launch("probe", body, {tensor}, c.issuers);
@@ -173,7 +173,7 @@ class Probe final : public Workload {
   }
 
   static void add_row(const std::string& name, const std::string& target, std::size_t issuers, std::uint64_t bytes,
-                      const Measurement& measured, const EdgeShares& edges, Report& report) {
+                      const ProbeMeasurement& measured, const EdgeShares& edges, Report& report) {
     const double gbps = static_cast<double>(bytes) * static_cast<double>(issuers) / measured.ns;
     const double single = gbps * 1e9 / edges.narrowest(), aggregate = gbps * 1e9 / edges.fair_sum();
     Json row;

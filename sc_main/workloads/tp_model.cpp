@@ -15,14 +15,6 @@ namespace kernbench {
 namespace {
 namespace po = boost::program_options;
 
-/// splitmix64: Steele, Lea, Flood, Fast splittable pseudorandom number generators, 2014.
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9E37'79B9'7F4A'7C15;
-  x = (x ^ (x >> 30)) * 0xBF58'476D'1CE4'E5B9;
-  x = (x ^ (x >> 27)) * 0x94D0'49BB'1331'11EB;
-  return x ^ (x >> 31);
-}
-
 double rounded(double value, DType dtype) {
   std::uint8_t raw[8] = {};
   store_element(raw, dtype, 0, value);
@@ -50,9 +42,10 @@ constexpr int kActivations = 6;
 }  // namespace
 
 tp::WeightPattern weight_pattern(std::uint64_t seed, std::uint64_t stream, DType dtype, double scale) {
-  const std::uint64_t base = mix(mix(seed) + stream);
+  const std::uint64_t base = splitmix64(splitmix64(seed) + stream);
   return [=](std::int64_t row, std::int64_t col) {
-    const std::uint64_t random = mix(mix(base + static_cast<std::uint64_t>(row)) + static_cast<std::uint64_t>(col));
+    const std::uint64_t random =
+        splitmix64(splitmix64(base + static_cast<std::uint64_t>(row)) + static_cast<std::uint64_t>(col));
     return rounded((2 * static_cast<double>(random >> 11) * 0x1p-53 - 1) * scale, dtype);
   };
 }

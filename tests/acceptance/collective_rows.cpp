@@ -18,7 +18,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr int kScopes = 3;
+constexpr int kScopeCount = 3;
 constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
 /// One row on one group of ranks, as all of its members see it.
@@ -63,7 +63,7 @@ class CollectiveRows final : public Workload {
   void select_rows(const std::string& ccl_file);
   void prepare(std::size_t first);
   void rank_program(Context& ctx, Session& session);
-  void run_batch(Context& ctx, std::uint64_t seed, const std::array<std::vector<Group>, kScopes>& groups);
+  void run_batch(Context& ctx, std::uint64_t seed, const std::array<std::vector<Group>, kScopeCount>& groups);
   void judge(Report& report);
 
   matrix::Machine machine_;
@@ -131,7 +131,7 @@ void CollectiveRows::prepare(std::size_t first) {
 }
 
 void CollectiveRows::run_batch(Context& ctx, std::uint64_t seed,
-                               const std::array<std::vector<Group>, kScopes>& groups) {
+                               const std::array<std::vector<Group>, kScopeCount>& groups) {
   struct Part {
     Call& call;
     std::size_t member;
@@ -195,8 +195,8 @@ void CollectiveRows::judge(Report& report) {
 }
 
 void CollectiveRows::rank_program(Context& ctx, Session& session) {
-  std::array<std::vector<Group>, kScopes> groups;
-  for (std::size_t scope = 0; scope < kScopes; ++scope) {
+  std::array<std::vector<Group>, kScopeCount> groups;
+  for (std::size_t scope = 0; scope < kScopeCount; ++scope) {
     const bool used = std::any_of(rows_.begin(), rows_.end(),
                                   [&](const Row& row) { return matrix::what(row).scope == static_cast<Scope>(scope); });
     if (!used) continue;

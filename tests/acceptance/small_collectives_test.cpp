@@ -6,13 +6,13 @@
 namespace kernbench {
 namespace {
 
-struct Case {
+struct SmallCase {
   const char *op, *scope, *algorithm;
 };
 
-void expect_near_the_bound(const std::vector<std::string>& machine, const std::vector<Case>& cases,
+void expect_near_the_bound(const std::vector<std::string>& machine, const std::vector<SmallCase>& cases,
                            const char* fidelity = "fast") {
-  for (const Case& c : cases) {
+  for (const SmallCase& c : cases) {
     const auto json = run_json(with({"run", c.op, "-b", "1K", "--scope", c.scope, "--algorithm", c.algorithm,
                                      "--fidelity", fidelity, "--data", "off"},
                                     machine));
@@ -66,10 +66,10 @@ TEST(SmallCollectives, TakeAtMostOneAndAHalfTimesTheBoundOnConnectedSipsOfManyCu
 }
 
 TEST(SmallCollectives, TakeAtMostOneAndAHalfTimesTheBoundOnTheDefaultMachine) {
-  const std::vector<Case> cases = {{"all_reduce", "sip", "flood"},      {"all_gather", "sip", "direct"},
-                                   {"reduce_scatter", "sip", "direct"}, {"all_to_all", "sip", "direct"},
-                                   {"all_reduce", "cube", "flood"},     {"reduce_scatter", "cube", "funnel"},
-                                   {"all_to_all", "cube", "auto"},      {"gather", "sip", "auto"}};
+  const std::vector<SmallCase> cases = {{"all_reduce", "sip", "flood"},      {"all_gather", "sip", "direct"},
+                                        {"reduce_scatter", "sip", "direct"}, {"all_to_all", "sip", "direct"},
+                                        {"all_reduce", "cube", "flood"},     {"reduce_scatter", "cube", "funnel"},
+                                        {"all_to_all", "cube", "auto"},      {"gather", "sip", "auto"}};
   expect_near_the_bound({}, cases);
   expect_near_the_bound({}, {cases[3], cases[4], cases[5]}, "accurate");
 }

@@ -222,14 +222,14 @@ TEST(Lanes, BordersBetweenPesAddNoRounds) {
   EXPECT_EQ(rounds_of(4 * 640 - 3), std::vector<std::int64_t>(4, 10));
 }
 
-constexpr CollectiveOp kOps[] = {CollectiveOp::all_gather, CollectiveOp::reduce_scatter, CollectiveOp::all_to_all,
-                                 CollectiveOp::gather, CollectiveOp::scatter};
+constexpr CollectiveOp kLaneOps[] = {CollectiveOp::all_gather, CollectiveOp::reduce_scatter, CollectiveOp::all_to_all,
+                                     CollectiveOp::gather, CollectiveOp::scatter};
 
 TEST(Lanes, LittleDataArrivesWhateverTheWay) {
   const MachineMap map = column(3);
   const DPPolicy sharded{CubeSplit::column_wise, PeSplit::column_wise, {}, {}};
   const DPPolicy rows{CubeSplit::row_wise, PeSplit::column_wise, {}, {}};
-  for (const CollectiveOp op : kOps) {
+  for (const CollectiveOp op : kLaneOps) {
     for (const auto& [in, out] : {std::pair{sharded, sharded}, {sharded, rows}, {rows, sharded}}) {
       for (const std::int64_t count : {1, 5, 18}) {
         for (const Scope scope : {Scope::sip, Scope::cube}) {

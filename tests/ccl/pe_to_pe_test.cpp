@@ -15,23 +15,23 @@ using TensorArg = LaunchMessage::TensorArg;
 constexpr CollectiveOp kServed[] = {CollectiveOp::all_gather, CollectiveOp::reduce_scatter, CollectiveOp::all_to_all,
                                     CollectiveOp::gather, CollectiveOp::scatter};
 
-const DPPolicy kSharded{CubeSplit::column_wise, PeSplit::column_wise, {}, {}};
+const DPPolicy kCut{CubeSplit::column_wise, PeSplit::column_wise, {}, {}};
 const DPPolicy kOneCube{CubeSplit::column_wise, PeSplit::column_wise, 1, {}};
 const DPPolicy kOnePe{CubeSplit::column_wise, PeSplit::column_wise, 1, 1};
-const DPPolicy kReplicated{CubeSplit::replicate, PeSplit::replicate, {}, {}};
+const DPPolicy kCopied{CubeSplit::replicate, PeSplit::replicate, {}, {}};
 
 CollectiveCase little(CollectiveOp op, std::int64_t count) {
   CollectiveCase c;
   c.op = op;
   c.algorithm = "point_to_point";
-  c.in = c.out = kSharded;
+  c.in = c.out = kCut;
   c.count = count;
   c.rows = false;
   c.root = 1;
   return c;
 }
 
-std::string name(const CollectiveCase& c) {
+std::string case_name(const CollectiveCase& c) {
   return std::string(to_string(c.op)) + " scope " + to_string(c.scope) + (c.in_place ? " in place" : "") + " count " +
          std::to_string(c.count) + " slots " + std::to_string(c.queue.slots);
 }
@@ -43,11 +43,11 @@ TEST(PeToPe, ServesEveryPlacementWithoutCopiesOnEveryTopology) {
         make_map(SipTopology::torus_2d, 6, 3, 2, 1, 2, 3), make_map(SipTopology::mesh_2d_no_wrap, 4, 2, 2, 2, 1, 2),
         make_map(SipTopology::switch_star, 3, 0, 0, 1, 1, 4),
         make_map(SipTopology::fully_connected, 4, 0, 0, 2, 2, 1)}) {
-    for (const auto& [in, out] : {std::pair{kSharded, kSharded},
-                                  {kSharded, kOneCube},
-                                  {kOneCube, kSharded},
-                                  {kOnePe, kSharded},
-                                  {kSharded, kOnePe},
+    for (const auto& [in, out] : {std::pair{kCut, kCut},
+                                  {kCut, kOneCube},
+                                  {kOneCube, kCut},
+                                  {kOnePe, kCut},
+                                  {kCut, kOnePe},
                                   {kOnePe, kOnePe}}) {
       for (const CollectiveOp op : kServed) {
         for (const std::int64_t count : {1, 7, 40}) {
@@ -56,7 +56,7 @@ TEST(PeToPe, ServesEveryPlacementWithoutCopiesOnEveryTopology) {
             c.in = in;
             c.out = out;
             c.queue.slots = slots;
-            EXPECT_EQ(run_collective(map, c), "") << map.sips << " SIPs, " << name(c);
+            EXPECT_EQ(run_collective(map, c), "") << map.sips << " SIPs, " << case_name(c);
           }
         }
       }
@@ -72,7 +72,7 @@ TEST(PeToPe, ServesTilesOfCubesAndPesThatNeedNotBeCombined) {
       for (const std::int64_t count : {1, 5}) {
         CollectiveCase c = little(op, count);
         c.scope = scope;
-        EXPECT_EQ(run_collective(map, c), "") << name(c);
+        EXPECT_EQ(run_collective(map, c), "") << case_name(c);
       }
     }
   }
@@ -85,7 +85,7 @@ TEST(PeToPe, WorksInPlaceWhereNoBlockIsOverwrittenBeforeItIsSent) {
     for (const std::int64_t count : {1, 9, 40}) {
       CollectiveCase c = little(op, count);
       c.in_place = true;
-      EXPECT_EQ(run_collective(map, c), "") << name(c);
+      EXPECT_EQ(run_collective(map, c), "") << case_name(c);
     }
   }
   CollectiveCase c = little(CollectiveOp::all_to_all, 4);
@@ -109,7 +109,7 @@ TEST(PeToPe, ServesManyRounds) {
     for (const std::uint16_t slots : {1, 2}) {
       CollectiveCase c = little(op, 4001);
       c.queue.slots = slots;
-      EXPECT_EQ(run_collective(map, c), "") << name(c);
+      EXPECT_EQ(run_collective(map, c), "") << case_name(c);
     }
   }
 }
@@ -117,7 +117,7 @@ TEST(PeToPe, ServesManyRounds) {
 TEST(PeToPe, RefusesCopiesAndSumsOfCubes) {
   const MachineMap map = make_map(SipTopology::ring_1d, 2, 0, 0, 2, 1, 2);
   CollectiveCase copies = little(CollectiveOp::all_gather, 4);
-  copies.out = kReplicated;
+  copies.out = kCopied;
   EXPECT_EQ(run_collective(map, copies), "algorithm 'point_to_point' is for data without copies");
   CollectiveCase sums = little(CollectiveOp::reduce_scatter, 4);
   sums.scope = Scope::cube;
@@ -126,7 +126,7 @@ TEST(PeToPe, RefusesCopiesAndSumsOfCubes) {
 }
 
 /// A row of f32 over the PEs of one cube, `each` elements on each.
-TensorArg row(int pes, std::int64_t each, Va base) {
+TensorArg pe_row(int pes, std::int64_t each, Va base) {
   TensorArg tensor{base, {}, {1, pes * each}};
   for (int pe = 0; pe < pes; ++pe) {
     tensor.shards.push_back({{0, 0, static_cast<std::uint16_t>(pe)},
@@ -144,7 +144,7 @@ ccl::CallTensors gather_of(std::int64_t each, CollectiveOp op = CollectiveOp::al
   CollectiveCall call;
   call.op = op;
   call.dtype = DType::f32;
-  return {call, row(4, each, 0x1000), row(4, 2 * each, 0x80000)};
+  return {call, pe_row(4, each, 0x1000), pe_row(4, 2 * each, 0x80000)};
 }
 
 std::shared_ptr<ccl::GroupQueues> queues_of(const MachineMap& map, ccl::RingNumbers& rings) {

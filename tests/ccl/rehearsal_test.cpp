@@ -24,7 +24,7 @@ MachineMap two_pes() {
   return map;
 }
 
-ccl::Group everybody(const MachineMap& map) {
+ccl::Group all_sips(const MachineMap& map) {
   ccl::Group group;
   group.sips.resize(map.sips);
   std::iota(group.sips.begin(), group.sips.end(), std::uint16_t{0});
@@ -47,7 +47,7 @@ std::optional<double> nanoseconds(const MachineMap& map, const char* algorithm, 
                                   std::size_t most = kMany) {
   const ccl::Registry registry;
   ccl::RingNumbers rings;
-  const ccl::Collective collective(registry.load(algorithm), map, everybody(map), Scope::sip, rings);
+  const ccl::Collective collective(registry.load(algorithm), map, all_sips(map), Scope::sip, rings);
   const auto seconds = ccl::rehearse(map, collective, tensors, most);
   return seconds ? std::optional(*seconds * 1e9) : std::nullopt;
 }
@@ -249,7 +249,7 @@ TEST(Rehearsal, IsOfTheNextCallWhereThatWaitsForSlotsOfThisOne) {
       return bytes == 8 ? 5'000'000 : 100'000;
     };
     map.worst_command_latency = command;
-    ccl::Group group = everybody(map);
+    ccl::Group group = all_sips(map);
     group.queue = {slots, 4096, MemoryKind::tcm};
     const ccl::Registry registry;
     ccl::RingNumbers rings;
@@ -280,7 +280,7 @@ TEST(Rehearsal, EndsWhereACallHasTooManyOps) {
 TEST(Rehearsal, DecidesWhatWasNotMeasuredAndWhatHasNoEstimate) {
   const MachineMap map = two_pes();
   const ccl::Registry registry;
-  const ccl::Group group = everybody(map);
+  const ccl::Group group = all_sips(map);
   const ccl::CallTensors tensors = tensors_of(CollectiveOp::all_reduce, 64);
   ccl::Chooser chooser(registry, map, group);
   const auto known = [&](const ccl::CallTensors* where) {
@@ -300,7 +300,7 @@ TEST(Rehearsal, TheChoiceFollowsTheRatesOfTheMachine) {
   MachineMap map = make_map(SipTopology::ring_1d, 4, 0, 0, 1, 1, 1);
   map.packet_latency = [](NodeId, NodeId, std::uint32_t) -> Ps { return 100'000; };
   const ccl::Registry registry;
-  const ccl::Group group = everybody(map);
+  const ccl::Group group = all_sips(map);
   const ccl::CallTensors tensors = tensors_of(CollectiveOp::all_reduce, 1024);
   const auto chosen = [&] {
     ccl::ChoiceInput input{CollectiveOp::all_reduce, Scope::sip, 4096};

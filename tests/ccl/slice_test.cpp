@@ -26,9 +26,9 @@ class Served {
   }
   double answer() const { return slice_.answer_seconds(); }
   const Times& operator[](int id) {
-    std::vector<ccl::Slice::Progress> progress;
-    for (double now = slice_.next(); now < ccl::Slice::kNever; now = slice_.next()) slice_.advance(now, progress);
-    for (const ccl::Slice::Progress& each : progress) {
+    std::vector<ccl::HbmSlice::Progress> progress;
+    for (double now = slice_.next(); now < ccl::HbmSlice::kNever; now = slice_.next()) slice_.advance(now, progress);
+    for (const ccl::HbmSlice::Progress& each : progress) {
       if (each.first) times_[each.id].begin = each.begin;
       if (each.last) times_[each.id].end = each.end;
     }
@@ -41,22 +41,23 @@ class Served {
     rates.hbm_slice = Rate{25'600'000'000};
     return rates;
   }
-  ccl::Slice slice_;
+  ccl::HbmSlice slice_;
   std::map<int, Times> times_;
 };
 
-constexpr double kBytes = 4096, kTakes = 160e-9, kByte = kTakes / kBytes, kQueue = 1024, kPiece = 128, kTrain = 4096;
+constexpr double kBurstBytes = 4096, kTakes = 160e-9, kByte = kTakes / kBurstBytes, kQueue = 1024, kPiece = 128,
+                 kTrain = 4096;
 constexpr std::uint64_t kRow = 4096, kSameBank = 8 * kRow;
 constexpr double kCycle = 0.625e-9, kExact = 1e-13;
 // HBM3-6400, in cycles: after the last burst tRTP less BL, tCWL + tWR; tRTW less BL, tCWL + tWTR_L.
 constexpr double kOpenToRead = 31 * kCycle, kClose = 26 * kCycle, kReadToClose = 7 * kCycle,
                  kWriteToClose = 43 * kCycle, kReadToWrite = 18 * kCycle, kWriteToRead = 20 * kCycle;
 
-TEST(Slice, ReadsOfOneRowFollowEachOther) {
+TEST(HbmSlice, ReadsOfOneRowFollowEachOther) {
   Served memory;
-  memory.read(1, 0, 0, kBytes / 2);
-  memory.read(2, 0, kRow / 2, kBytes / 2);
-  memory.read(3, 3 * kTakes, 0, kBytes / 2);
+  memory.read(1, 0, 0, kBurstBytes / 2);
+  memory.read(2, 0, kRow / 2, kBurstBytes / 2);
+  memory.read(3, 3 * kTakes, 0, kBurstBytes / 2);
   EXPECT_NEAR(memory[1].begin, kOpenToRead, kExact);
   EXPECT_NEAR(memory[1].end, kOpenToRead + kTakes / 2, kExact);
   EXPECT_NEAR(memory[2].begin, kOpenToRead + kTakes / 2, kExact);
@@ -64,28 +65,28 @@ TEST(Slice, ReadsOfOneRowFollowEachOther) {
 }
 
 /// A queue of 1 KiB lets a row open while the piece before it passes.
-TEST(Slice, ARowOfAnotherBankOpensMeanwhile) {
+TEST(HbmSlice, ARowOfAnotherBankOpensMeanwhile) {
   Served memory;
-  memory.read(1, 0, 0, kBytes);
-  memory.read(2, 0, kRow, kBytes);
+  memory.read(1, 0, 0, kBurstBytes);
+  memory.read(2, 0, kRow, kBurstBytes);
   EXPECT_NEAR(memory[2].begin, kOpenToRead + kTakes, kExact);
 }
 
-TEST(Slice, ARowOfTheSameBankOpensAfterThatBeforeIsClosed) {
+TEST(HbmSlice, ARowOfTheSameBankOpensAfterThatBeforeIsClosed) {
   Served memory;
-  memory.read(1, 0, 0, kBytes);
-  memory.read(2, 0, kSameBank, kBytes);
+  memory.read(1, 0, 0, kBurstBytes);
+  memory.read(2, 0, kSameBank, kBurstBytes);
   EXPECT_NEAR(memory[2].begin, kOpenToRead + kTakes + kReadToClose + kClose + kOpenToRead, kExact);
 }
 
-TEST(Slice, AnAccessOverTheEndOfARowOpensTheNext) {
+TEST(HbmSlice, AnAccessOverTheEndOfARowOpensTheNext) {
   Served memory;
-  memory.read(1, 0, kRow / 2, kBytes);  // another bank's, which is open for what follows
-  memory.read(2, kTakes * 4, kRow, kBytes / 2);
+  memory.read(1, 0, kRow / 2, kBurstBytes);  // another bank's, which is open for what follows
+  memory.read(2, kTakes * 4, kRow, kBurstBytes / 2);
   EXPECT_NEAR(memory[2].begin, kTakes * 4, kExact);
 }
 
-TEST(Slice, TheBusTurnsRoundForWritesAndBack) {
+TEST(HbmSlice, TheBusTurnsRoundForWritesAndBack) {
   Served memory;
   memory.read(1, 0, 0, kPiece);
   memory.write(2, 1e-9, kPiece, kQueue);  // it fills its queue
@@ -96,7 +97,7 @@ TEST(Slice, TheBusTurnsRoundForWritesAndBack) {
   EXPECT_NEAR(memory[3].begin, read + kReadToWrite + (kQueue - kPiece) * kByte + kWriteToRead, kExact);
 }
 
-TEST(Slice, ARowOpensAfterAWriteToItsBankHasRecovered) {
+TEST(HbmSlice, ARowOpensAfterAWriteToItsBankHasRecovered) {
   Served memory;
   memory.write(1, 0, 0, kPiece);
   memory.read(2, 20e-9, kSameBank, kPiece);
@@ -105,16 +106,16 @@ TEST(Slice, ARowOpensAfterAWriteToItsBankHasRecovered) {
   EXPECT_NEAR(memory[2].begin, passed + kWriteToClose + kClose + kOpenToRead, kExact);
 }
 
-TEST(Slice, FewWritesWaitForReads) {
+TEST(HbmSlice, FewWritesWaitForReads) {
   Served memory;
-  memory.read(1, 0, 0, kBytes / 2);
+  memory.read(1, 0, 0, kBurstBytes / 2);
   memory.write(2, 0, kRow, 6 * kPiece);
-  memory.read(3, 0, kBytes / 2, kBytes / 2);
+  memory.read(3, 0, kBurstBytes / 2, kBurstBytes / 2);
   EXPECT_NEAR(memory[3].end, kOpenToRead + kTakes, kExact);
 }
 
 /// As the controller's write_low says: writes that follow each other keep the bus.
-TEST(Slice, AReadWaitsWhileWritesKeepComing) {
+TEST(HbmSlice, AReadWaitsWhileWritesKeepComing) {
   const auto waits = [](double apart) {
     Served memory;
     memory.write_slowly(1, 0, 0, 2 * kTrain, apart);
@@ -126,7 +127,7 @@ TEST(Slice, AReadWaitsWhileWritesKeepComing) {
   EXPECT_LT(waits(4 * kByte), 1.25 * kTakes);
 }
 
-TEST(Slice, AWriteComesTrainByTrainEachWithItsLastByte) {
+TEST(HbmSlice, AWriteComesTrainByTrainEachWithItsLastByte) {
   Served memory;
   const double apart = 4 * kByte;
   memory.write_slowly(1, 0, 0, kPiece, apart);
@@ -137,7 +138,7 @@ TEST(Slice, AWriteComesTrainByTrainEachWithItsLastByte) {
   EXPECT_GT(memory[2].end, 2 * kTrain * apart);
 }
 
-TEST(Slice, TrainsOfAWriteEndAtMultiplesOfTheirLength) {
+TEST(HbmSlice, TrainsOfAWriteEndAtMultiplesOfTheirLength) {
   Served memory;
   const double apart = 4 * kByte;
   memory.write_slowly(1, 0, kRow - 100, 2 * kPiece, apart);
@@ -146,14 +147,14 @@ TEST(Slice, TrainsOfAWriteEndAtMultiplesOfTheirLength) {
 }
 
 /// 33.75 ns for a read of an open row, of which the device takes tCL and BL.
-TEST(Slice, AWriteIsAnsweredAfterWhatAReadTakesBesideTheDevice) {
+TEST(HbmSlice, AWriteIsAnsweredAfterWhatAReadTakesBesideTheDevice) {
   EXPECT_NEAR(Served().answer(), 33.75e-9 - 22 * kCycle, kExact);
 }
 
-TEST(Slice, AWriteComesBetweenReadsThatComeOneByOne) {
+TEST(HbmSlice, AWriteComesBetweenReadsThatComeOneByOne) {
   const auto enters = [](double apart) {
     Served memory;
-    memory.read_slowly(1, 0, 0, 2 * kBytes, apart);
+    memory.read_slowly(1, 0, 0, 2 * kBurstBytes, apart);
     memory.write(2, 1e-9, kRow, kPiece);
     return memory[2].end;
   };
@@ -161,16 +162,16 @@ TEST(Slice, AWriteComesBetweenReadsThatComeOneByOne) {
   EXPECT_NEAR(enters(kByte), 1e-9, kExact);
 }
 
-TEST(Slice, AReadAndAWriteOfAPieceEachTakeTurnsWithinAccesses) {
+TEST(HbmSlice, AReadAndAWriteOfAPieceEachTakeTurnsWithinAccesses) {
   Served memory;
-  memory.read(1, 0, 0, kBytes);
-  memory.write(2, 0, kRow, kBytes);
+  memory.read(1, 0, 0, kBurstBytes);
+  memory.write(2, 0, kRow, kBurstBytes);
   memory[1];
   EXPECT_GT(memory[1].end - memory[1].begin, kTakes + kQueue * kByte);  // writes have passed in between
   EXPECT_GT(memory[2].end, kTakes / 2);                                 // and have not entered all at once
 }
 
-TEST(Slice, WritesPassWhileNothingIsRead) {
+TEST(HbmSlice, WritesPassWhileNothingIsRead) {
   Served memory;
   memory.write(1, 0, 0, 512);
   memory.read(2, 10 * kTakes, 0, 512);

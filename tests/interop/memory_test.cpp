@@ -17,8 +17,8 @@ using interop::Transaction;
 
 /// An SRAM without any machine around it. The dispatcher runs the models' queue ahead of the kernel, so an initiator
 /// that looks at the kernel's clock drives it loosely timed.
-struct Bench {
-  explicit Bench(std::function<void(PlainInitiator&)> body) : initiator("initiator", std::move(body)) {
+struct MemoryBench {
+  explicit MemoryBench(std::function<void(PlainInitiator&)> body) : initiator("initiator", std::move(body)) {
     initiator.socket.bind(checker.in);
     checker.out.bind(sram.port);
   }
@@ -38,7 +38,7 @@ struct Bench {
 std::uint64_t at(std::uint64_t offset) { return PhysicalAddress::sram({0, 0}, offset).encode(); }
 
 TEST(InteropMemory, LooselyTimedAccessesAnnotateTheirTime) {
-  Bench bench([](PlainInitiator& self) {
+  MemoryBench bench([](PlainInitiator& self) {
     Transaction write(tlm::TLM_WRITE_COMMAND, at(10), {1, 2, 3});
     sc_core::sc_time delay(5, sc_core::SC_NS);
     self.socket->b_transport(write, delay);
@@ -53,7 +53,7 @@ TEST(InteropMemory, LooselyTimedAccessesAnnotateTheirTime) {
 }
 
 TEST(InteropMemory, ApproximatelyTimedAccessesKeepToTheProtocol) {
-  Bench bench([](PlainInitiator& self) {
+  MemoryBench bench([](PlainInitiator& self) {
     self.end_response_later = true;
     std::vector<std::unique_ptr<Transaction>> all;
     for (unsigned char i = 0; i < 50; ++i) {  // more than its queue of 32

@@ -12,7 +12,7 @@ namespace {
 
 using test::Bench;
 
-constexpr Va kA = 0x100000, kB = 0x200000, kC = 0x300000, kBias = 0x400000, kResidual = 0x500000;
+constexpr Va kLeft = 0x100000, kRight = 0x200000, kProduct = 0x300000, kBias = 0x400000, kResidual = 0x500000;
 
 std::vector<double> values(std::int64_t count, int seed) {
   std::vector<double> list;
@@ -25,16 +25,17 @@ TEST(PeComposite, ComputesWithBiasActivationAndResidualOnEdgesToo) {
   bench.map_hbm(0, 1 << 24);
   const std::int64_t m = 70, n = 45, k = 100, lda = 104, ldb = 48, ldc = 50;
   const auto a = values(m * lda, 1), b = values(k * ldb, 2), bias = values(n, 3), residual = values(m * ldc, 4);
-  bench.put(kA, DType::f16, a);
-  bench.put(kB, DType::f16, b);
+  bench.put(kLeft, DType::f16, a);
+  bench.put(kRight, DType::f16, b);
   bench.put(kBias, DType::f16, bias);
   bench.put(kResidual, DType::f16, residual);
   Message& message = bench.launch([&](Tl& tl) {
-    tl.composite_gemm({kA, kB, kC, m, n, k, DType::f16, lda, ldb, ldc, {kBias, kResidual, Activation::relu}});
+    tl.composite_gemm(
+        {kLeft, kRight, kProduct, m, n, k, DType::f16, lda, ldb, ldc, {kBias, kResidual, Activation::relu}});
   });
   ASSERT_EQ(bench.answers(message, CommandKind::done), 1u);
   EXPECT_EQ(bench.pool.outstanding(), 0u);
-  const auto c = bench.get(kC, DType::f16, static_cast<std::size_t>(m * ldc));
+  const auto c = bench.get(kProduct, DType::f16, static_cast<std::size_t>(m * ldc));
   for (std::int64_t i = 0; i < m; ++i) {
     for (std::int64_t j = 0; j < ldc; ++j) {
       const auto at = static_cast<std::size_t>(i * ldc + j);
@@ -62,7 +63,7 @@ TEST(PeComposite, EnginesOverlap) {
   bench.map_hbm(0, 1 << 24);
   const std::int64_t size = 256;
   Message& message = bench.launch([&](Tl& tl) {
-    tl.composite_gemm({kA, kB, kC, size, size, size, DType::f16, 0, 0, 0, {0, 0, Activation::gelu}});
+    tl.composite_gemm({kLeft, kRight, kProduct, size, size, size, DType::f16, 0, 0, 0, {0, 0, Activation::gelu}});
   });
   ASSERT_EQ(bench.answers(message, CommandKind::done), 1u);
   std::map<std::string, Ps> busy;
@@ -90,7 +91,7 @@ TEST(PeComposite, HasOneRecordAndOnePerTileWithItsStage) {
   Bench bench(options);
   bench.map_hbm(0, 1 << 24);
   bench.launch([](Tl& tl) {
-    tl.composite_gemm({kA, kB, kC, 64, 32, 128, DType::f16, 0, 0, 0, {kBias, 0, Activation::none}});
+    tl.composite_gemm({kLeft, kRight, kProduct, 64, 32, 128, DType::f16, 0, 0, 0, {kBias, 0, Activation::none}});
   });
   const auto records = bench.observer.named("composite_gemm");
   ASSERT_EQ(records.size(), 1u);
@@ -136,7 +137,7 @@ TEST(PeComposite, FillsTheArrayOnceAndDrainsItOnceHoweverManyStepsAlongK) {
   options.config.gemm.tile_k = 64;
   Bench bench(options);
   bench.map_hbm(0, 1 << 24);
-  bench.launch([](Tl& tl) { tl.composite_gemm({kA, kB, kC, 32, 32, 1024, DType::f16, 0, 0, 0, {}}); });
+  bench.launch([](Tl& tl) { tl.composite_gemm({kLeft, kRight, kProduct, 32, 32, 1024, DType::f16, 0, 0, 0, {}}); });
   EXPECT_EQ(bench.observer.named("gemm").size(), 16u);
   EXPECT_EQ(array_cycles(bench), 1024u + 62 + 32);  // as one product of that depth
 }
@@ -147,7 +148,7 @@ TEST(PeComposite, OutputTilesFollowEachOtherWithoutAGap) {
   options.config.gemm.tile_k = 64;
   Bench bench(options);
   bench.map_hbm(0, 1 << 24);
-  bench.launch([](Tl& tl) { tl.composite_gemm({kA, kB, kC, 128, 128, 256, DType::f16, 0, 0, 0, {}}); });
+  bench.launch([](Tl& tl) { tl.composite_gemm({kLeft, kRight, kProduct, 128, 128, 256, DType::f16, 0, 0, 0, {}}); });
   EXPECT_EQ(array_cycles(bench), 16u * 256 + 62 + 32);
 }
 
@@ -157,7 +158,7 @@ TEST(PeComposite, TilesWiderThanTheArrayBringTheirSumsBackBetweenFolds) {
   options.config.gemm.tile_k = 128;
   Bench bench(options);
   bench.map_hbm(0, 1 << 24);
-  bench.launch([](Tl& tl) { tl.composite_gemm({kA, kB, kC, 64, 64, 512, DType::f16, 0, 0, 0, {}}); });
+  bench.launch([](Tl& tl) { tl.composite_gemm({kLeft, kRight, kProduct, 64, 64, 512, DType::f16, 0, 0, 0, {}}); });
   EXPECT_EQ(array_cycles(bench), 4u * 512 + 62 + 32);  // steps of 128 hide 32 cycles in and 32 out
 }
 
@@ -166,12 +167,12 @@ TEST(PeComposite, WeightStationaryLoadsWeightsBehindTheWorkBefore) {
   options.config.gemm.dataflow = GemmDataflow::weight_stationary;
   Bench bench(options);
   bench.map_hbm(0, 1 << 24);
-  bench.put(kA, DType::f16, std::vector<double>(256 * 256, 1));
-  bench.put(kB, DType::f16, std::vector<double>(256 * 256, 0.5));
-  bench.launch([](Tl& tl) { tl.composite_gemm({kA, kB, kC, 256, 256, 256, DType::f16, 0, 0, 0, {}}); });
+  bench.put(kLeft, DType::f16, std::vector<double>(256 * 256, 1));
+  bench.put(kRight, DType::f16, std::vector<double>(256 * 256, 0.5));
+  bench.launch([](Tl& tl) { tl.composite_gemm({kLeft, kRight, kProduct, 256, 256, 256, DType::f16, 0, 0, 0, {}}); });
   // 8 x 8 blocks of weights, each for all 256 rows; the first one's load and the last one's skew show.
   EXPECT_EQ(array_cycles(bench), 32u + 64 * 256 + 62);
-  EXPECT_EQ(bench.get(kC, DType::f16, 256 * 256), std::vector<double>(256 * 256, 128));
+  EXPECT_EQ(bench.get(kProduct, DType::f16, 256 * 256), std::vector<double>(256 * 256, 128));
 }
 
 TEST(PeComposite, AnotherKernelsProductDoesNotDisturbSumsInTheArray) {
@@ -180,11 +181,12 @@ TEST(PeComposite, AnotherKernelsProductDoesNotDisturbSumsInTheArray) {
   options.config.gemm.tile_k = 64;
   Bench bench(options);
   bench.map_hbm(0, 1 << 24);
-  bench.put(kA, DType::f16, std::vector<double>(64 * 512, 1));
-  bench.put(kB, DType::f16, std::vector<double>(512 * 64, 1));
-  Message& streamed = bench.prepare({{0, [](Tl& tl) {
-                                        tl.composite_gemm({kA, kB, kC, 64, 64, 512, DType::f16, 0, 0, 0, {}});
-                                      }}});
+  bench.put(kLeft, DType::f16, std::vector<double>(64 * 512, 1));
+  bench.put(kRight, DType::f16, std::vector<double>(512 * 64, 1));
+  Message& streamed =
+      bench.prepare({{0, [](Tl& tl) {
+                        tl.composite_gemm({kLeft, kRight, kProduct, 64, 64, 512, DType::f16, 0, 0, 0, {}});
+                      }}});
   Message& other = bench.prepare({{0,
                                    [](Tl& tl) {
                                      Tile sum = tl.fill({32, 32}, DType::f32, 0);
@@ -196,7 +198,7 @@ TEST(PeComposite, AnotherKernelsProductDoesNotDisturbSumsInTheArray) {
   bench.queue.run_all();
   ASSERT_EQ(bench.answers(streamed, CommandKind::done), 1u);
   ASSERT_EQ(bench.answers(other, CommandKind::done), 1u);
-  EXPECT_EQ(bench.get(kC, DType::f16, 64 * 64), std::vector<double>(64 * 64, 512));
+  EXPECT_EQ(bench.get(kProduct, DType::f16, 64 * 64), std::vector<double>(64 * 64, 512));
   EXPECT_EQ(bench.get(kResidual, DType::f32, 32 * 32), std::vector<double>(32 * 32, 640));
   // No product of the other kernel runs between the first and the last step of an output tile.
   std::vector<OpRecord> products = bench.observer.named("gemm");
@@ -214,7 +216,7 @@ TEST(PeComposite, AnotherKernelsProductDoesNotDisturbSumsInTheArray) {
 TEST(PeComposite, ChoosesATileOfFourArraysAndWideRowsThatFitsAQuarterOfItsShareOfTcm) {
   PeConfig config;  // 32 x 32, 16 MiB for two kernels
   const auto tile = [&](std::int64_t m, std::int64_t n, std::int64_t k, DType dtype) {
-    const pe::CompositePlan plan(config, {kA, kB, kC, m, n, k, dtype, 0, 0, 0, {}}, 0);
+    const pe::CompositePlan plan(config, {kLeft, kRight, kProduct, m, n, k, dtype, 0, 0, 0, {}}, 0);
     return std::array<std::int64_t, 3>{plan.tile_m(), plan.tile_n(), plan.tile_k()};
   };
   EXPECT_EQ(tile(1024, 1024, 1024, DType::f16), (std::array<std::int64_t, 3>{128, 256, 256}));
@@ -234,12 +236,12 @@ TEST(PeComposite, ChoosesATileOfFourArraysAndWideRowsThatFitsAQuarterOfItsShareO
 TEST(PeComposite, LaterOpsWaitForItsResultOnly) {
   Bench bench;
   bench.map_hbm(0, 1 << 24);
-  bench.put(kA, DType::f16, std::vector<double>(64 * 64, 1));
-  bench.put(kB, DType::f16, std::vector<double>(64 * 64, 1));
+  bench.put(kLeft, DType::f16, std::vector<double>(64 * 64, 1));
+  bench.put(kRight, DType::f16, std::vector<double>(64 * 64, 1));
   bench.launch([](Tl& tl) {
-    tl.composite_gemm({kA, kB, kC, 64, 64, 64, DType::f16, 0, 0, 0, {}});
-    tl.load(kBias, {1, 8}, DType::f16);                      // independent
-    tl.store(kResidual, tl.load(kC, {64, 64}, DType::f16));  // needs the product
+    tl.composite_gemm({kLeft, kRight, kProduct, 64, 64, 64, DType::f16, 0, 0, 0, {}});
+    tl.load(kBias, {1, 8}, DType::f16);                            // independent
+    tl.store(kResidual, tl.load(kProduct, {64, 64}, DType::f16));  // needs the product
   });
   const Ps done = bench.observer.named("composite_gemm")[0].end;
   Ps independent = 0, dependent = 0;
@@ -256,15 +258,16 @@ TEST(PeComposite, AccumulatesAllTypesInTheirAccumulator) {
   Bench bench;
   bench.map_hbm(0, 1 << 24);
   for (const DType dtype : {DType::bf16, DType::f32, DType::i8, DType::i32, DType::f64, DType::f8e4m3}) {
-    bench.put(kA, dtype, std::vector<double>(4 * 100, 1));
-    bench.put(kB, dtype, std::vector<double>(100 * 4, 1));
+    bench.put(kLeft, dtype, std::vector<double>(4 * 100, 1));
+    bench.put(kRight, dtype, std::vector<double>(100 * 4, 1));
     Message& message = bench.launch([dtype](Tl& tl) {
-      tl.composite_gemm({kA, kB, kC, 4, 4, 100, dtype, 0, 0, 0, {}});
+      tl.composite_gemm({kLeft, kRight, kProduct, 4, 4, 100, dtype, 0, 0, 0, {}});
     });
     ASSERT_TRUE(message.faults.empty()) << message.faults[0].reason;
     unsigned char expected[8];
     store_element(expected, dtype, 0, 100);
-    EXPECT_EQ(bench.get(kC, dtype, 16), std::vector<double>(16, load_element(expected, dtype, 0))) << to_string(dtype);
+    EXPECT_EQ(bench.get(kProduct, dtype, 16), std::vector<double>(16, load_element(expected, dtype, 0)))
+        << to_string(dtype);
   }
 }
 

@@ -5,14 +5,9 @@ namespace kernbench {
 namespace {
 
 using test::Bench;
+using test::two_pes;
 
-constexpr Va kA = 0x10000, kB = 0x20000, kUnmapped = 0x9000000;
-
-Bench::Options two_pes() {
-  Bench::Options options;
-  options.pes = 2;
-  return options;
-}
+constexpr Va kMapped = 0x10000, kMappedToo = 0x20000, kUnmapped = 0x9000000;
 
 /// Runs `body` on PE 0; the reason of its one fault.
 std::string reason_of(Bench& bench, std::function<void(Tl&)> body) {
@@ -27,9 +22,9 @@ TEST(PeFault, AnUnmappedAddressNamesPeVaKernelAndOp) {
   Bench bench;
   bench.map_hbm(0, 1 << 20);
   Message& message = bench.launch([](Tl& tl) {
-    tl.store(kA, tl.load(kUnmapped, {4, 8}, DType::f16));
+    tl.store(kMapped, tl.load(kUnmapped, {4, 8}, DType::f16));
     tl.fence();
-    tl.store(kB, tl.fill({1, 8}, DType::f16, 1));
+    tl.store(kMappedToo, tl.fill({1, 8}, DType::f16, 1));
   });
   EXPECT_EQ(bench.answers(message, CommandKind::failed), 1u);
   ASSERT_EQ(message.faults.size(), 1u);
@@ -40,18 +35,18 @@ TEST(PeFault, AnUnmappedAddressNamesPeVaKernelAndOp) {
   EXPECT_EQ(fault.op, "load(0x9000000, 4x8 f16)");
   EXPECT_EQ(fault.reason, "VA 0x9000000 is not mapped for sip0.cube0.pe0");
   EXPECT_EQ(fault.time, Bench::body(message).first_start + bench.options.config.cpu.dispatch);
-  EXPECT_EQ(bench.get(kB, DType::f16, 8), std::vector<double>(8, 0));  // nothing after it happened
-  Message& next = bench.launch([](Tl& tl) { tl.store(kB, tl.fill({1, 8}, DType::f16, 1)); });
+  EXPECT_EQ(bench.get(kMappedToo, DType::f16, 8), std::vector<double>(8, 0));  // nothing after it happened
+  Message& next = bench.launch([](Tl& tl) { tl.store(kMappedToo, tl.fill({1, 8}, DType::f16, 1)); });
   EXPECT_EQ(bench.answers(next, CommandKind::done), 1u);
-  EXPECT_EQ(bench.get(kB, DType::f16, 8), std::vector<double>(8, 1));
+  EXPECT_EQ(bench.get(kMappedToo, DType::f16, 8), std::vector<double>(8, 1));
 }
 
 TEST(PeFault, AMappingThatEndsWithinAnOpFaultsAtItsEnd) {
   Bench bench;
-  bench.map_hbm(0, kA + 100);
+  bench.map_hbm(0, kMapped + 100);
   EXPECT_EQ(reason_of(bench,
                       [](Tl& tl) {
-                        tl.load(kA, {1, 64}, DType::f16);
+                        tl.load(kMapped, {1, 64}, DType::f16);
                       }),
             "VA 0x10064 is not mapped for sip0.cube0.pe0");
 }
@@ -59,25 +54,25 @@ TEST(PeFault, AMappingThatEndsWithinAnOpFaultsAtItsEnd) {
 TEST(PeFault, AnErrorResponseNamesTheAddress) {
   Bench bench;
   bench.map_hbm(0, 1 << 20);
-  bench.failing_address = PhysicalAddress::hbm(bench.coord(0), kB + 300).encode();
+  bench.failing_address = PhysicalAddress::hbm(bench.coord(0), kMappedToo + 300).encode();
   EXPECT_EQ(reason_of(bench,
                       [](Tl& tl) {
-                        tl.load(kB, {1, 256}, DType::f16);
+                        tl.load(kMappedToo, {1, 256}, DType::f16);
                       }),
             "read at sip0.cube0.pe0.hbm+0x20100 of 256 B answered TLM_ADDRESS_ERROR_RESPONSE");
   EXPECT_EQ(reason_of(bench,
                       [](Tl& tl) {
-                        tl.store(kB, tl.alloc({1, 256}, DType::f16));
+                        tl.store(kMappedToo, tl.alloc({1, 256}, DType::f16));
                       }),
             "write at sip0.cube0.pe0.hbm+0x20100 of 256 B answered TLM_ADDRESS_ERROR_RESPONSE");
 }
 
 TEST(PeFault, MemoryThatDoesNotExistIsABusError) {
   Bench bench;
-  bench.pages.map({kA, 64, PhysicalAddress::hbm({0, 0, 9}, 0), {}});
+  bench.pages.map({kMapped, 64, PhysicalAddress::hbm({0, 0, 9}, 0), {}});
   EXPECT_EQ(reason_of(bench,
                       [](Tl& tl) {
-                        tl.load(kA, {1, 8}, DType::f16);
+                        tl.load(kMapped, {1, 8}, DType::f16);
                       }),
             "there is no memory at sip0.cube0.pe9.hbm+0x0");
 }
@@ -123,15 +118,15 @@ TEST(PeFault, MisuseOfTheApiNamesOpShapesAndKernel) {
             where + "broadcast(2x4 f16): cannot be broadcast to 3x4");
   EXPECT_EQ(reason_of(bench,
                       [&](Tl& tl) {
-                        tl.load(kA, {2, 8}, DType::f16, 4);
+                        tl.load(kMapped, {2, 8}, DType::f16, 4);
                       }),
             where + "load(2x8 f16): row_stride is 4; give 0 or at least the 8 columns");
   EXPECT_EQ(reason_of(bench,
                       [&](Tl& tl) {
-                        tl.load(kA, {-1, 8}, DType::f16);
+                        tl.load(kMapped, {-1, 8}, DType::f16);
                       }),
             where + "load(-1x8 f16): give rows and columns from 0 to 4294967295");
-  EXPECT_EQ(reason_of(bench, [&](Tl& tl) { tl.store(kA, Tile()); }),
+  EXPECT_EQ(reason_of(bench, [&](Tl& tl) { tl.store(kMapped, Tile()); }),
             where + "store: a tile is empty: it was never made");
   EXPECT_EQ(reason_of(bench, [&](Tl& tl) { tl.shard(0x77); }),
             where + "shard(0x77): no tensor argument of this launch begins there");
@@ -155,7 +150,7 @@ TEST(PeFault, TcmThatDoesNotFitListsWhatOccupiesIt) {
   bench.map_hbm(0, 1 << 24);
   EXPECT_EQ(reason_of(bench,
                       [](Tl& tl) {
-                        const Tile a = tl.load(kA, {256, 1024}, DType::f16), b = tl.fill({1, 64}, DType::f32, 0);
+                        const Tile a = tl.load(kMapped, {256, 1024}, DType::f16), b = tl.fill({1, 64}, DType::f32, 0);
                         tl.alloc({512, 1024}, DType::f16);
                       }),
             "kernel 'k' on sip0.cube0.pe0: alloc(512x1024 f16): TCM cannot hold 1048576 B: 524032 B of this launch's "
@@ -226,13 +221,13 @@ TEST(PeFault, AnErrorSurfacesAtTheSameInstantWhateverTheWindow) {
   for (Bench* bench : {&narrow, &wide}) {
     bench->map_hbm(0, 1 << 20);
     Message& message = bench->launch([](Tl& tl) {
-      tl.store(kA, tl.fill({64, 64}, DType::f16, 4));
+      tl.store(kMapped, tl.fill({64, 64}, DType::f16, 4));
       tl.fence();
       tl.alloc({1, 4}, DType::f16) + tl.alloc({1, 5}, DType::f16);
     });
     ASSERT_EQ(message.faults.size(), 1u);
     times.push_back(message.faults[0].time);
-    EXPECT_EQ(bench->get(kA, DType::f16, 1)[0], 4);
+    EXPECT_EQ(bench->get(kMapped, DType::f16, 1)[0], 4);
   }
   EXPECT_EQ(times[0], times[1]);
 }
@@ -243,7 +238,7 @@ TEST(PeFault, AFailedKernelLetsGoOfEveryEngine) {
   bench.join(0, 1);
   Message& message = bench.launch([](Tl& tl) {
     CompositeGemm gemm;
-    gemm.a = gemm.b = kA;
+    gemm.a = gemm.b = kMapped;
     gemm.c = 0x100000;
     gemm.m = gemm.n = gemm.k = 256;
     tl.composite_gemm(gemm);
@@ -251,7 +246,7 @@ TEST(PeFault, AFailedKernelLetsGoOfEveryEngine) {
     tl.send(Direction::east(), big);  // more than the ring holds
     const Tile never = tl.recv(Direction::east(), {1, 8}, DType::f16);
     tl.store(0x200000, never);
-    for (int i = 0; i < 40; ++i) tl.load(kA + 0x1000 * static_cast<Va>(i), {16, 128}, DType::f16);
+    for (int i = 0; i < 40; ++i) tl.load(kMapped + 0x1000 * static_cast<Va>(i), {16, 128}, DType::f16);
     tl.load(kUnmapped, {1, 8}, DType::f16);
     tl.fence();
   });
@@ -259,7 +254,7 @@ TEST(PeFault, AFailedKernelLetsGoOfEveryEngine) {
   ASSERT_EQ(message.faults.size(), 1u);
   EXPECT_EQ(message.faults[0].kind, Fault::Kind::mmu);
   EXPECT_EQ(bench.pool.outstanding(), 0u);
-  Message& next = bench.launch([](Tl& tl) { tl.store(kB, tl.load(kA, {1, 8}, DType::f16)); });
+  Message& next = bench.launch([](Tl& tl) { tl.store(kMappedToo, tl.load(kMapped, {1, 8}, DType::f16)); });
   EXPECT_EQ(bench.answers(next, CommandKind::done), 1u);
 }
 
@@ -268,7 +263,7 @@ TEST(PeFault, ACompositesTileMayFault) {
   bench.map_hbm(0, 0x40000);
   Message& message = bench.launch([](Tl& tl) {
     CompositeGemm gemm;
-    gemm.a = gemm.b = kA;
+    gemm.a = gemm.b = kMapped;
     gemm.c = kUnmapped;
     gemm.m = gemm.n = gemm.k = 64;
     tl.composite_gemm(gemm);

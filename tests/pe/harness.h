@@ -140,4 +140,10 @@ class Bench {
   std::vector<Command> answers_;
 };
 
+inline Bench::Options two_pes() {
+  Bench::Options options;
+  options.pes = 2;
+  return options;
+}
+
 }  // namespace kernbench::test

@@ -7,17 +7,12 @@ namespace kernbench {
 namespace {
 
 using test::Bench;
+using test::two_pes;
 
-constexpr Va kA = 0x10000, kOut = 0x40000;
+constexpr Va kData = 0x10000, kReceived = 0x40000;
 const Direction kEast = Direction::east(), kWest = Direction::west();
 
-Bench::Options two_pes() {
-  Bench::Options options;
-  options.pes = 2;
-  return options;
-}
-
-std::vector<double> ramp(std::size_t n) {
+std::vector<double> counted(std::size_t n) {
   std::vector<double> values;
   for (std::size_t i = 0; i < n; ++i) values.push_back(static_cast<double>(i % 2048));
   return values;
@@ -40,19 +35,19 @@ void send_a_long_message(IpcqBuffer where, PacketKind slot_access) {
   bench.map_hbm(0, 1 << 20);
   bench.join(0, 1, where);
   constexpr std::size_t kCount = 2 * 4096 / 2 * 5 + 100;  // ten slots of f16 and 200 B
-  bench.put(kA, DType::f16, ramp(kCount));
+  bench.put(kData, DType::f16, counted(kCount));
   Message& message = bench.launch({
       {std::uint16_t{0},
        [](Tl& tl) {
-         tl.send(kEast, tl.load(kA, {1, kCount}, DType::f16));
+         tl.send(kEast, tl.load(kData, {1, kCount}, DType::f16));
        }},
       {std::uint16_t{1},
        [](Tl& tl) {
-         tl.store(kOut, tl.recv(kWest, {1, kCount}, DType::f16));
+         tl.store(kReceived, tl.recv(kWest, {1, kCount}, DType::f16));
        }},
   });
   expect_done(bench, message);
-  EXPECT_EQ(bench.get(kOut, DType::f16, kCount), ramp(kCount));
+  EXPECT_EQ(bench.get(kReceived, DType::f16, kCount), counted(kCount));
   EXPECT_EQ(count(bench, PacketKind::ipcq_credit), 11u);
   EXPECT_EQ(count(bench, PacketKind::ipcq_data), 10u * 16 + 1);
   const std::size_t dma = 10u * 16 + 1;  // the load and the store themselves
@@ -136,10 +131,10 @@ TEST(PeIpcq, BothPesMaySendMoreThanARingHoldsAndThenReceive) {
   bench.map_hbm(0, 1 << 24);
   bench.join(0, 1);
   constexpr std::int64_t kCount = 10 * 2048;
-  bench.put(kA, DType::f16, ramp(kCount));
+  bench.put(kData, DType::f16, counted(kCount));
   const auto body = [](Tl& tl) {
     const Direction peer = tl.program_id(0) == 0 ? kEast : kWest;
-    const Tile mine = tl.load(kA, {1, kCount}, DType::f16);
+    const Tile mine = tl.load(kData, {1, kCount}, DType::f16);
     for (int i = 0; i < 4; ++i) tl.send(peer, mine);
     for (int i = 0; i < 4; ++i) {
       tl.store(0x100000 + static_cast<Va>(i + 4 * tl.program_id(0)) * 0x10000, tl.recv(peer, {1, kCount}, DType::f16));
@@ -148,7 +143,7 @@ TEST(PeIpcq, BothPesMaySendMoreThanARingHoldsAndThenReceive) {
   Message& message = bench.launch({{std::uint16_t{0}, body}, {std::uint16_t{1}, body}});
   expect_done(bench, message);
   for (std::uint64_t i = 0; i < 8; ++i) {
-    EXPECT_EQ(bench.get(0x100000 + i * 0x10000, DType::f16, kCount), ramp(kCount));
+    EXPECT_EQ(bench.get(0x100000 + i * 0x10000, DType::f16, kCount), counted(kCount));
   }
 }
 
@@ -163,12 +158,13 @@ TEST(PeIpcq, WhatWasSentIsWhatTheSourceHeldAtIssue) {
        }},
       {std::uint16_t{1},
        [](Tl& tl) {
-         for (int i = 0; i < 8; ++i) tl.store(kOut + 4096 * static_cast<Va>(i), tl.recv(kWest, {1, 2048}, DType::f16));
+         for (int i = 0; i < 8; ++i)
+           tl.store(kReceived + 4096 * static_cast<Va>(i), tl.recv(kWest, {1, 2048}, DType::f16));
        }},
   });
   expect_done(bench, message);
   for (std::uint64_t i = 0; i < 8; ++i) {
-    EXPECT_EQ(bench.get(kOut + 4096 * i, DType::f16, 2048), std::vector<double>(2048, static_cast<double>(i)));
+    EXPECT_EQ(bench.get(kReceived + 4096 * i, DType::f16, 2048), std::vector<double>(2048, static_cast<double>(i)));
   }
 }
 
@@ -185,11 +181,11 @@ TEST(PeIpcq, EmptyMessagesKeepTheirPlace) {
       {std::uint16_t{1},
        [](Tl& tl) {
          tl.recv(kWest, {1, 0}, DType::f16);
-         tl.store(kOut, tl.recv(kWest, {1, 4}, DType::f16));
+         tl.store(kReceived, tl.recv(kWest, {1, 4}, DType::f16));
        }},
   });
   expect_done(bench, message);
-  EXPECT_EQ(bench.get(kOut, DType::f16, 4), std::vector<double>(4, 3));
+  EXPECT_EQ(bench.get(kReceived, DType::f16, 4), std::vector<double>(4, 3));
 }
 
 TEST(PeIpcq, GroupsHaveQueuesOfTheirOwn) {
@@ -202,10 +198,14 @@ TEST(PeIpcq, GroupsHaveQueuesOfTheirOwn) {
   };
   bench.launch({{std::uint16_t{0}, send(1)}}, "s0", 0);
   bench.launch({{std::uint16_t{0}, send(2)}}, "s3", 3);
-  bench.launch({{std::uint16_t{1}, [](Tl& tl) { tl.store(kOut, tl.recv(kWest, {1, 4}, DType::f16)); }}}, "r3", 3);
-  bench.launch({{std::uint16_t{1}, [](Tl& tl) { tl.store(kOut + 64, tl.recv(kWest, {1, 4}, DType::f16)); }}}, "r0", 0);
-  EXPECT_EQ(bench.get(kOut, DType::f16, 4), std::vector<double>(4, 2));
-  EXPECT_EQ(bench.get(kOut + 64, DType::f16, 4), std::vector<double>(4, 1));
+  bench.launch({{std::uint16_t{1}, [](Tl& tl) { tl.store(kReceived, tl.recv(kWest, {1, 4}, DType::f16)); }}}, "r3", 3);
+  bench.launch({{std::uint16_t{1},
+                 [](Tl& tl) {
+                   tl.store(kReceived + 64, tl.recv(kWest, {1, 4}, DType::f16));
+                 }}},
+               "r0", 0);
+  EXPECT_EQ(bench.get(kReceived, DType::f16, 4), std::vector<double>(4, 2));
+  EXPECT_EQ(bench.get(kReceived + 64, DType::f16, 4), std::vector<double>(4, 1));
 }
 
 TEST(PeIpcq, ExplainsWhoWaitsForData) {

@@ -8,7 +8,7 @@ namespace {
 
 using test::Bench;
 
-constexpr Va kA = 0x10000, kB = 0x20000, kC = 0x30000, kD = 0x40000;
+constexpr Va kFirst = 0x10000, kSecond = 0x20000, kThird = 0x30000, kFourth = 0x40000;
 
 std::vector<OpRecord> of(const Bench& bench, const std::string& name) {
   auto list = bench.observer.named(name);
@@ -26,7 +26,7 @@ std::string param(const OpRecord& record, const std::string& name) {
 TEST(PeOrder, AnOpStartsWhenItsOperandsAreComplete) {
   Bench bench;
   bench.map_hbm(0, 1 << 20);
-  bench.launch([](Tl& tl) { tl.store(kB, tl.math(MathOp::neg, {tl.load(kA, {1, 128}, DType::f16)})); });
+  bench.launch([](Tl& tl) { tl.store(kSecond, tl.math(MathOp::neg, {tl.load(kFirst, {1, 128}, DType::f16)})); });
   EXPECT_EQ(of(bench, "math")[0].start, of(bench, "dma_read")[0].end);
   EXPECT_EQ(of(bench, "dma_write")[0].start, of(bench, "math")[0].end);
 }
@@ -34,7 +34,9 @@ TEST(PeOrder, AnOpStartsWhenItsOperandsAreComplete) {
 TEST(PeOrder, IndependentOpsOverlap) {
   Bench bench;
   bench.map_hbm(0, 1 << 20);
-  bench.launch([](Tl& tl) { const Tile a = tl.load(kA, {1, 128}, DType::f16), b = tl.load(kB, {1, 128}, DType::f16); });
+  bench.launch([](Tl& tl) {
+    const Tile a = tl.load(kFirst, {1, 128}, DType::f16), b = tl.load(kSecond, {1, 128}, DType::f16);
+  });
   const auto loads = of(bench, "dma_read");
   EXPECT_EQ(loads[1].start, loads[0].start + bench.options.config.cpu.dispatch);
   EXPECT_LT(loads[1].start, loads[0].end);
@@ -44,44 +46,44 @@ TEST(PeOrder, AStoreIsSeenByALaterLoadOfTheSameBytes) {
   Bench bench;
   bench.map_hbm(0, 1 << 20);
   bench.launch([](Tl& tl) {
-    tl.store(kA, tl.fill({1, 4}, DType::f32, 5));
-    tl.store(kB, tl.load(kA + 8, {1, 1}, DType::f32));
-    tl.load(kA + 16, {1, 1}, DType::f32);  // next to it: no hazard
+    tl.store(kFirst, tl.fill({1, 4}, DType::f32, 5));
+    tl.store(kSecond, tl.load(kFirst + 8, {1, 1}, DType::f32));
+    tl.load(kFirst + 16, {1, 1}, DType::f32);  // next to it: no hazard
   });
   const auto loads = of(bench, "dma_read");
   EXPECT_EQ(loads[0].start, of(bench, "dma_write")[0].end);
-  EXPECT_EQ(bench.get(kB, DType::f32, 1)[0], 5);
+  EXPECT_EQ(bench.get(kSecond, DType::f32, 1)[0], 5);
 }
 
 TEST(PeOrder, AStoreWaitsForAnEarlierLoadOfTheSameBytes) {
   Bench bench;
   bench.map_hbm(0, 1 << 20);
-  bench.put(kA, DType::f32, {1, 2, 3, 4});
+  bench.put(kFirst, DType::f32, {1, 2, 3, 4});
   bench.launch([](Tl& tl) {
     const Tile zero = tl.fill({1, 4}, DType::f32, 0);
     tl.wait(zero);
-    const Tile old = tl.load(kA, {1, 4}, DType::f32);
-    tl.store(kA, zero);
-    tl.store(kB, old);
+    const Tile old = tl.load(kFirst, {1, 4}, DType::f32);
+    tl.store(kFirst, zero);
+    tl.store(kSecond, old);
   });
   EXPECT_EQ(of(bench, "dma_write")[0].start, of(bench, "dma_read")[0].end);
-  EXPECT_EQ(bench.get(kB, DType::f32, 4), (std::vector<double>{1, 2, 3, 4}));
+  EXPECT_EQ(bench.get(kSecond, DType::f32, 4), (std::vector<double>{1, 2, 3, 4}));
 }
 
 TEST(PeOrder, AReusedTcmRangeWaitsForItsReadersButNotForTheirAcknowledgements) {
   Bench bench;
   bench.map_hbm(0, 1 << 20);
-  bench.put(kA, DType::f32, {1, 2});
-  bench.put(kB, DType::f32, {3, 4});
+  bench.put(kFirst, DType::f32, {1, 2});
+  bench.put(kSecond, DType::f32, {3, 4});
   const PeConfig& config = bench.options.config;
   const auto share = static_cast<std::int64_t>(config.tcm.bytes / config.cpu.kernel_contexts);
   bench.launch([share](Tl& tl) {
     const Tile all_but_one_line = tl.alloc({1, share - 64}, DType::i8);
     {
-      const Tile a = tl.load(kA, {1, 2}, DType::f32);
-      tl.store(kC, a);
+      const Tile a = tl.load(kFirst, {1, 2}, DType::f32);
+      tl.store(kThird, a);
     }
-    tl.store(kD, tl.load(kB, {1, 2}, DType::f32));
+    tl.store(kFourth, tl.load(kSecond, {1, 2}, DType::f32));
   });
   const auto loads = of(bench, "dma_read"), stores = of(bench, "dma_write");
   EXPECT_EQ(param(loads[0], "dst"), param(loads[1], "dst"));
@@ -91,8 +93,8 @@ TEST(PeOrder, AReusedTcmRangeWaitsForItsReadersButNotForTheirAcknowledgements) {
   }
   EXPECT_EQ(loads[1].start, source_read);
   EXPECT_LT(loads[1].start, stores[0].end);
-  EXPECT_EQ(bench.get(kC, DType::f32, 2), (std::vector<double>{1, 2}));
-  EXPECT_EQ(bench.get(kD, DType::f32, 2), (std::vector<double>{3, 4}));
+  EXPECT_EQ(bench.get(kThird, DType::f32, 2), (std::vector<double>{1, 2}));
+  EXPECT_EQ(bench.get(kFourth, DType::f32, 2), (std::vector<double>{3, 4}));
 }
 
 /// When the op after `ops` fills was issued: one runs, two wait in the queue, the next one does not fit.
@@ -120,32 +122,32 @@ void everything(Tl& tl) {
   const bool left = tl.program_id(0) == 0;
   const Direction peer = left ? Direction::east() : Direction::west();
   tl.mark("load");
-  Tile sum = tl.load(kA, {16, 32}, DType::f16);
+  Tile sum = tl.load(kFirst, {16, 32}, DType::f16);
   for (int i = 0; i < 6; ++i) {
     tl.send(peer, sum);
     const Tile other = tl.recv_async(peer, {16, 32}, DType::f16);
     const Tile product = tl.dot(sum, tl.transpose(sum));
     tl.wait(other);
     sum = sum + other;
-    tl.store(kB + 4096 * static_cast<Va>(i) + (left ? 0 : 0x40000), tl.softmax(product));
+    tl.store(kSecond + 4096 * static_cast<Va>(i) + (left ? 0 : 0x40000), tl.softmax(product));
   }
   tl.fence();
   tl.mark("composite");
   CompositeGemm gemm;
-  gemm.a = kA;
-  gemm.b = kA;
+  gemm.a = kFirst;
+  gemm.b = kFirst;
   gemm.c = left ? 0x200000 : 0x300000;
   gemm.m = gemm.n = gemm.k = 96;
   gemm.epilogue.activation = Activation::relu;
   tl.composite_gemm(gemm);
-  tl.store(left ? kC : kD, sum);
+  tl.store(left ? kThird : kFourth, sum);
 }
 
 void run_everything(Bench& bench) {
   bench.map_hbm(0, 1 << 24);
   std::vector<double> values;
   for (int i = 0; i < 96 * 96; ++i) values.push_back((i * 7 % 13 - 6) / 8.0);
-  bench.put(kA, DType::f16, values);
+  bench.put(kFirst, DType::f16, values);
   bench.join(0, 1);
   Message& message = bench.launch({{std::uint16_t{0}, everything}, {std::uint16_t{1}, everything}});
   EXPECT_TRUE(message.faults.empty()) << message.faults.front().reason;
@@ -163,7 +165,7 @@ TEST(PeOrder, TheRecordersWindowChangesNothing) {
   run_everything(wide);
   EXPECT_GT(narrow.observer.ops.size(), 100u);
   EXPECT_EQ(narrow.observer.lines(), wide.observer.lines());
-  EXPECT_EQ(narrow.get(kC, DType::f16, 512), wide.get(kC, DType::f16, 512));
+  EXPECT_EQ(narrow.get(kThird, DType::f16, 512), wide.get(kThird, DType::f16, 512));
   EXPECT_EQ(narrow.get(0x200000, DType::f16, 96 * 96), wide.get(0x200000, DType::f16, 96 * 96));
 }
 
@@ -261,8 +263,8 @@ TEST(PeOrder, ASuspendedKernelIsUnwoundAtTeardown) {
       const Counter counter(alive);
       const Tile a = tl.recv(Direction::east(), {1, 8}, DType::f16);
       tl.wait(a);
-      tl.store(kA, a);
-      tl.store(kB, a);
+      tl.store(kFirst, a);
+      tl.store(kSecond, a);
     });
     EXPECT_EQ(alive, 1);
     EXPECT_EQ(bench.stacks.in_use(), 1u);

@@ -8,8 +8,8 @@ namespace {
 
 using test::Bench;
 
-constexpr Va kShared = 0x10000, kOut = 0x20000;
-const Direction kEast = Direction::east(), kWest = Direction::west();
+constexpr Va kShared = 0x10000, kResult = 0x20000;
+const Direction kToEast = Direction::east(), kToWest = Direction::west();
 
 /// Two PEs with a queue pair between them, under --debug; counts the warnings.
 struct Races {
@@ -48,7 +48,7 @@ struct Races {
 Tile value(Tl& tl) { return tl.fill({1, 32}, DType::f16, 1); }
 void put(Tl& tl, Va va) { tl.store(va, value(tl)); }
 void get(Tl& tl, Va va) {
-  tl.store(kOut + 0x1000 * static_cast<Va>(tl.program_id(0)), tl.load(va, {1, 32}, DType::f16));
+  tl.store(kResult + 0x1000 * static_cast<Va>(tl.program_id(0)), tl.load(va, {1, 32}, DType::f16));
 }
 
 TEST(PeRaces, TwoWritersOfAByteAreReportedWithTheirOpsAndTheRange) {
@@ -71,20 +71,20 @@ TEST(PeRaces, NeighbouringRangesReadersAndLaunchesOneAfterTheOtherAreFine) {
 TEST(PeRaces, AFenceThenAMessageOrdersAStoreAndAMessageAloneDoesNot) {
   Races races;
   const auto reader = [](Tl& tl) {
-    tl.wait(tl.recv(kWest, {1, 32}, DType::f16));
+    tl.wait(tl.recv(kToWest, {1, 32}, DType::f16));
     get(tl, kShared);
   };
   const auto fenced = [](Tl& tl) {
     put(tl, kShared);
     tl.fence();
-    tl.send(kEast, value(tl));
+    tl.send(kToEast, value(tl));
   };
   const auto hasty = [](Tl& tl) {
     put(tl, kShared);
-    tl.send(kEast, value(tl));
+    tl.send(kToEast, value(tl));
   };
   const auto late = [](Tl& tl) {
-    tl.send(kEast, value(tl));
+    tl.send(kToEast, value(tl));
     tl.fence();
     put(tl, kShared);
   };
@@ -95,16 +95,16 @@ TEST(PeRaces, AFenceThenAMessageOrdersAStoreAndAMessageAloneDoesNot) {
 
 TEST(PeRaces, AMessageAfterAReadOrdersTheWriteBehindIt) {
   Races races;
-  const auto reader = [](Tl& tl) { tl.send(kEast, tl.load(kShared, {1, 32}, DType::f16)); };
+  const auto reader = [](Tl& tl) { tl.send(kToEast, tl.load(kShared, {1, 32}, DType::f16)); };
   const auto writer = [](Tl& tl) {
-    tl.wait(tl.recv(kWest, {1, 32}, DType::f16));
+    tl.wait(tl.recv(kToWest, {1, 32}, DType::f16));
     put(tl, kShared);
   };
   EXPECT_EQ(races.count(reader, writer), 0u);
   EXPECT_EQ(races.count(reader,
                         [](Tl& tl) {
                           put(tl, kShared);
-                          tl.recv(kWest, {1, 32}, DType::f16);
+                          tl.recv(kToWest, {1, 32}, DType::f16);
                         }),
             1u);
 }

@@ -5,14 +5,9 @@ namespace kernbench {
 namespace {
 
 using test::Bench;
+using test::two_pes;
 
-constexpr Va kRemote = 0x7000000, kOut = 0x10000;
-
-Bench::Options two_pes() {
-  Bench::Options options;
-  options.pes = 2;
-  return options;
-}
+constexpr Va kRemote = 0x7000000, kTarget = 0x10000;
 
 /// A PE between a foreign initiator, whose payloads carry no Packet, and a network that is never used.
 struct Machine : sc_core::sc_module, tlm::tlm_bw_transport_if<>, tlm::tlm_fw_transport_if<> {
@@ -136,10 +131,10 @@ TEST(PeTcm, AnotherPesDmaReachesIt) {
   bench.pages.map({kRemote, 4096, PhysicalAddress::tcm(bench.coord(1), 0x800000), {}});
   Message& message = bench.launch([](Tl& tl) {
     tl.store(kRemote, tl.fill({1, 300}, DType::f16, 7));
-    tl.store(kOut, tl.load(kRemote, {1, 300}, DType::f16));
+    tl.store(kTarget, tl.load(kRemote, {1, 300}, DType::f16));
   });
   ASSERT_EQ(bench.answers(message, CommandKind::done), 1u);
-  EXPECT_EQ(bench.get(kOut, DType::f16, 300), std::vector<double>(300, 7));
+  EXPECT_EQ(bench.get(kTarget, DType::f16, 300), std::vector<double>(300, 7));
   EXPECT_EQ(bench.observer.named("dma_write")[0].params[3].text, "tcm");
 }
 

@@ -13,7 +13,7 @@ namespace kernbench {
 namespace {
 
 // The same cases in every run, unless the environment asks for others.
-[[maybe_unused]] const int kSeeded = setenv("RC_PARAMS", "seed=1 max_success=300", 0);
+[[maybe_unused]] const int kSeededRuns = setenv("RC_PARAMS", "seed=1 max_success=300", 0);
 
 TEST(BlockAllocator, TakesTheFirstRangeThatFits) {
   BlockAllocator blocks(4096);

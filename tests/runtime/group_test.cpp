@@ -8,14 +8,14 @@
 namespace kernbench::testing {
 namespace {
 
-DPPolicy spread() {
+DPPolicy spread_policy() {
   DPPolicy policy;
   policy.cube = CubeSplit::column_wise;
   policy.pe = PeSplit::column_wise;
   return policy;
 }
 
-ProcessGroupOptions ring() {
+ProcessGroupOptions ring_options() {
   ProcessGroupOptions options;
   options.algorithm = "ring_allreduce";
   return options;
@@ -24,7 +24,7 @@ ProcessGroupOptions ring() {
 TEST(ProcessGroup, InstallsNeighbourTablesOnAllSipsBeforeAnyProgramRuns) {
   HostRun host({3, 1, 1, 2, 1 << 20});
   std::vector<Ps> begins;
-  host.runtime.init_process_group(ring());
+  host.runtime.init_process_group(ring_options());
   host.run(
       [&](Context& ctx) {
         begins.push_back(ctx.now());
@@ -40,11 +40,11 @@ TEST(ProcessGroup, InstallsNeighbourTablesOnAllSipsBeforeAnyProgramRuns) {
 
 TEST(ProcessGroup, TracesOneEntryPerCollectiveNamedAfterItsAlgorithm) {
   HostRun host({2, 1, 1, 2, 1 << 20});
-  host.runtime.init_process_group(ring());
+  host.runtime.init_process_group(ring_options());
   EXPECT_EQ(host.runtime.algorithm(), "ring_allreduce");
   const auto outcome = host.run(
       [&](Context& ctx) {
-        const Tensor tensor = ctx.full(1, {1, 64}, DType::f16, spread(), "t");
+        const Tensor tensor = ctx.full(1, {1, 64}, DType::f16, spread_policy(), "t");
         ctx.all_reduce(tensor);
         ctx.all_reduce(tensor, ReduceOp::max);
       },
@@ -61,10 +61,10 @@ TEST(ProcessGroup, TracesOneEntryPerCollectiveNamedAfterItsAlgorithm) {
 
 TEST(ProcessGroup, NamesTheRanksWhoseCallsDiffer) {
   HostRun host({2, 1, 1, 2, 1 << 20});
-  host.runtime.init_process_group(ring());
+  host.runtime.init_process_group(ring_options());
   const auto outcome = host.run(
       [&](Context& ctx) {
-        const Tensor tensor = ctx.full(1, {1, ctx.rank() == 0 ? 64 : 32}, DType::f16, spread(), "t");
+        const Tensor tensor = ctx.full(1, {1, ctx.rank() == 0 ? 64 : 32}, DType::f16, spread_policy(), "t");
         ctx.all_reduce(tensor);
       },
       2);
@@ -80,11 +80,11 @@ TEST(ProcessGroup, NamesTheRanksWhoseCallsDiffer) {
 
 TEST(ProcessGroup, AReadDoesNotWaitForACollectiveThatAnotherRankHasNotCalled) {
   HostRun host({2, 1, 1, 2, 1 << 20});
-  host.runtime.init_process_group(ring());
+  host.runtime.init_process_group(ring_options());
   bool early = false, late = false;
   const auto outcome = host.run(
       [&](Context& ctx) {
-        const Tensor tensor = ctx.full(1, {1, 64}, DType::f16, spread(), "t");
+        const Tensor tensor = ctx.full(1, {1, 64}, DType::f16, spread_policy(), "t");
         ctx.barrier();
         if (ctx.rank() == 0) {
           const Handle handle = ctx.all_reduce_async(tensor);
@@ -115,7 +115,7 @@ TEST(ProcessGroup, MustExistAndFitTheMachine) {
         EXPECT_THROW(ctx.all_reduce(tensor), std::logic_error);
       },
       3);
-  EXPECT_THROW(host.runtime.init_process_group(ring()), std::invalid_argument);
+  EXPECT_THROW(host.runtime.init_process_group(ring_options()), std::invalid_argument);
   host.runtime.run();
   EXPECT_TRUE(host.runtime.outcome().finished);
 }
@@ -137,15 +137,15 @@ TEST(ProcessGroup, CanBeMadeByTheWorkers) {
   const auto outcome = host.run(
       [&](Context& ctx) {
         EXPECT_FALSE(ctx.in_process_group() && ctx.rank() == 0);
-        ctx.init_process_group(ring());
+        ctx.init_process_group(ring_options());
         EXPECT_TRUE(ctx.in_process_group());
         EXPECT_EQ(ctx.group_rank(), ctx.rank());
         EXPECT_EQ(ctx.group_size(), 2);
         for (std::uint16_t sip = 0; sip < 2; ++sip) {
           for (const PeCoord pe : ctx.map().pes(sip)) EXPECT_FALSE(host.machine.sfr[pe].empty());
         }
-        EXPECT_THROW(ctx.init_process_group(ring()), std::logic_error);
-        const Tensor tensor = ctx.full(1, {1, 64}, DType::f16, spread(), "t");
+        EXPECT_THROW(ctx.init_process_group(ring_options()), std::logic_error);
+        const Tensor tensor = ctx.full(1, {1, 64}, DType::f16, spread_policy(), "t");
         ctx.all_reduce(tensor);
         ++checked;
       },
@@ -158,7 +158,7 @@ TEST(ProcessGroup, KnowsOneBackend) {
   HostRun host({1, 1, 1, 1, 1 << 20});
   EXPECT_EQ(failure_of(host, 0,
                        [](Context& ctx) {
-                         ProcessGroupOptions options = ring();
+                         ProcessGroupOptions options = ring_options();
                          options.backend = "nccl";
                          ctx.init_process_group(options);
                        }),
@@ -169,7 +169,7 @@ TEST(ProcessGroup, MustBeMadeAlikeByAllWorkers) {
   HostRun host({2, 1, 1, 1, 1 << 20});
   EXPECT_NE(failure_of(host, 1,
                        [](Context& ctx) {
-                         ProcessGroupOptions options = ring();
+                         ProcessGroupOptions options = ring_options();
                          if (ctx.rank() == 1) options.algorithm = "auto";
                          ctx.init_process_group(options);
                        })
@@ -181,8 +181,8 @@ TEST(ProcessGroup, NamesTheOperationThatDiffers) {
   HostRun host({2, 1, 1, 1, 1 << 20});
   EXPECT_EQ(failure_of(host, 1,
                        [](Context& ctx) {
-                         ctx.init_process_group(ring());
-                         const Tensor tensor = ctx.full(1, {1, 64}, DType::f16, spread(), "t");
+                         ctx.init_process_group(ring_options());
+                         const Tensor tensor = ctx.full(1, {1, 64}, DType::f16, spread_policy(), "t");
                          ctx.barrier();
                          if (ctx.rank() == 1) ctx.barrier();
                          ctx.all_reduce_async(tensor);
@@ -198,8 +198,8 @@ TEST(ProcessGroup, NamesTheRankThatEndedWithoutACallOfOthers) {
   HostRun host({2, 1, 1, 1, 1 << 20});
   EXPECT_EQ(failure_of(host, 1,
                        [](Context& ctx) {
-                         ctx.init_process_group(ring());
-                         const Tensor tensor = ctx.full(1, {1, 64}, DType::f16, spread(), "t");
+                         ctx.init_process_group(ring_options());
+                         const Tensor tensor = ctx.full(1, {1, 64}, DType::f16, spread_policy(), "t");
                          if (ctx.rank() == 0) ctx.all_reduce(tensor);
                          if (ctx.rank() == 1) ctx.launch("long", kNoBody, {tensor});
                        }),
@@ -211,8 +211,8 @@ TEST(ProcessGroup, NamesTheCallerOfWhatAnEndedRankCannotCall) {
   HostRun host({2, 1, 1, 1, 1 << 20});
   EXPECT_EQ(failure_of(host, 0,
                        [](Context& ctx) {
-                         ctx.init_process_group(ring());
-                         const Tensor tensor = ctx.full(1, {1, 64}, DType::f16, spread(), "t");
+                         ctx.init_process_group(ring_options());
+                         const Tensor tensor = ctx.full(1, {1, 64}, DType::f16, spread_policy(), "t");
                          if (ctx.rank() == 1) return;
                          for (int i = 0; i < 3; ++i) ctx.launch("long", kNoBody, {tensor});
                          ctx.all_reduce(tensor);
@@ -226,8 +226,8 @@ TEST(ProcessGroup, NamesWhoHasNotCalledWhenNothingMoves) {
   host.machine.hangs = [](PeCoord, const LaunchMessage& launch) { return launch.call.has_value(); };
   const auto outcome = host.run(
       [](Context& ctx) {
-        ctx.init_process_group(ring());
-        const Tensor tensor = ctx.full(1, {1, 64}, DType::f16, spread(), "t");
+        ctx.init_process_group(ring_options());
+        const Tensor tensor = ctx.full(1, {1, 64}, DType::f16, spread_policy(), "t");
         if (ctx.rank() == 0) ctx.all_reduce(tensor);
         ctx.barrier();
       },
@@ -245,9 +245,9 @@ TEST(Group, OfSomeRanksHasItsOwnNumbersQueuesAndOrder) {
   int checked = 0;
   const auto outcome = host.run(
       [&](Context& ctx) {
-        ctx.init_process_group(ring());
-        const Group odd = ctx.new_group({3, 1}, ring());
-        const Group all = ctx.new_group({0, 1, 2, 3}, ring());
+        ctx.init_process_group(ring_options());
+        const Group odd = ctx.new_group({3, 1}, ring_options());
+        const Group all = ctx.new_group({0, 1, 2, 3}, ring_options());
         EXPECT_EQ(ctx.group_size(odd), 2);
         EXPECT_EQ(ctx.group_rank(odd), ctx.rank() == 3 ? 0 : ctx.rank() == 1 ? 1 : -1);
         const Tensor tensor = ctx.full(1, {1, 64}, DType::f16, {}, "t");
@@ -279,7 +279,7 @@ TEST(Group, RefusesRanksThatThereAreNot) {
         if (ctx.rank() == 0) {
           EXPECT_THROW(ctx.new_group({0}), std::logic_error);
         }
-        ctx.init_process_group(ring());
+        ctx.init_process_group(ring_options());
         EXPECT_THROW(ctx.new_group({}), std::invalid_argument);
         EXPECT_THROW(ctx.new_group({0, 2}), std::invalid_argument);
         EXPECT_THROW(ctx.new_group({1, 1}), std::invalid_argument);
@@ -290,12 +290,12 @@ TEST(Group, RefusesRanksThatThereAreNot) {
 TEST(Group, MustBeMadeAlikeByAllRanks) {
   HostRun host({2, 1, 1, 1, 1 << 20});
   const std::string text = failure_of(host, 1, [](Context& ctx) {
-    ctx.init_process_group(ring());
+    ctx.init_process_group(ring_options());
     if (ctx.rank() == 0) {
-      ctx.new_group({0, 1}, ring());
+      ctx.new_group({0, 1}, ring_options());
     } else {
       ctx.launch("work", kNoBody, {}, {{1, 0, 0}});
-      ctx.new_group({1, 0}, ring());
+      ctx.new_group({1, 0}, ring_options());
     }
   });
   EXPECT_NE(text.find("new_group 0 of rank 1 is [1, 0], but another rank called new_group[0, 1] there"),

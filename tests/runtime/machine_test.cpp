@@ -1,4 +1,3 @@
-#define SC_INCLUDE_DYNAMIC_PROCESSES  // before any SystemC header: sc_spawn
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <malloc.h>

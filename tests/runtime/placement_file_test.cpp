@@ -11,7 +11,7 @@
 namespace kernbench {
 namespace {
 
-std::string error_of(const std::string& text) {
+std::string file_error(const std::string& text) {
   Problems problems;
   const ConfigNode root = parse_config(text, "p.yaml");
   read_dp_policy(*root.find("policy"), "policy", problems);
@@ -32,23 +32,23 @@ TEST(PlacementFile, ASipAxisIsALocatedErrorThatSaysWhatToUse) {
   const std::string hint =
       "\n  hint: placement has no SIP axis: a tensor lives on its rank's SIP, chosen by set_device(rank); which rank "
       "owns what is tensor parallelism";
-  EXPECT_EQ(error_of("policy:\n  cube: replicate\n  sip: 1\n"),
+  EXPECT_EQ(file_error("policy:\n  cube: replicate\n  sip: 1\n"),
             "p.yaml:3:3: error: unknown key 'sip' in 'policy'" + hint);
-  EXPECT_EQ(error_of("policy: {num_sips: 2}\n"), "p.yaml:1:10: error: unknown key 'num_sips' in 'policy'" + hint);
+  EXPECT_EQ(file_error("policy: {num_sips: 2}\n"), "p.yaml:1:10: error: unknown key 'num_sips' in 'policy'" + hint);
 }
 
 TEST(PlacementFile, AFlatIndexIsALocatedErrorThatSaysWhatToUse) {
-  EXPECT_EQ(error_of("policy:\n  cube: replicate\n  pe_index: 25\n"),
+  EXPECT_EQ(file_error("policy:\n  cube: replicate\n  pe_index: 25\n"),
             "p.yaml:3:3: error: unknown key 'pe_index' in 'policy'\n"
             "  hint: there is no flat PE index: give 'sip', 'cube' and 'pe'");
 }
 
 TEST(PlacementFile, UnknownNamesGetTheNearest) {
-  EXPECT_EQ(error_of("policy: {pe: row_wize}\n"),
+  EXPECT_EQ(file_error("policy: {pe: row_wize}\n"),
             "p.yaml:1:14: error: policy.pe is 'row_wize'\n  hint: did you mean 'row_wise'? valid values: replicate, "
             "column_wise, "
             "row_wise, tiled_column_major, tiled_row_major");
-  EXPECT_EQ(error_of("policy: {num_pe: 2}\n"),
+  EXPECT_EQ(file_error("policy: {num_pe: 2}\n"),
             "p.yaml:1:10: error: unknown key 'num_pe' in 'policy'\n  hint: did you mean 'num_pes'?");
 }
 

@@ -84,7 +84,7 @@ class Recorded {
 };
 
 /// Median over ten seeds of the share of the grid's hypervolume that a search finds with 15 % of its points.
-double reached(const Recorded& study, const std::string& algorithm) {
+double reached_by(const Recorded& study, const std::string& algorithm) {
   std::vector<double> shares;
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     Options options;
@@ -110,7 +110,7 @@ TEST_P(ShippedStudy, IsFoundToTwoPercentWithFifteenPercentOfItsPointsAndBetterTh
       {"sip.cube_mesh.w", "sip.cube_mesh.h", "cube.ucie.connections", "cube.ucie.lanes", "cube.ucie.lane_rate"},
       {"step_ns", "cost"});
   ASSERT_GT(study.size(), 100U);
-  const double share = reached(study, GetParam()), random = reached(study, "random");
+  const double share = reached_by(study, GetParam()), random = reached_by(study, "random");
   RecordProperty("share", std::to_string(share));
   RecordProperty("random", std::to_string(random));
   EXPECT_GE(share, 0.98);

@@ -13,21 +13,21 @@ namespace kernbench::topology {
 namespace {
 
 /// Stands for the host: something must be bound to every PCIe endpoint.
-struct Host : sc_core::sc_module {
-  explicit Host(Machine& machine) : sc_module("test_host") {
+struct FakeHost : sc_core::sc_module {
+  explicit FakeHost(Machine& machine) : sc_module("test_host") {
     for (std::uint16_t sip = 0; sip < machine.map().sips; ++sip) {
-      sockets.push_back(std::make_unique<tlm_utils::simple_initiator_socket<Host>>());
+      sockets.push_back(std::make_unique<tlm_utils::simple_initiator_socket<FakeHost>>());
       sockets.back()->bind(machine.host_socket(sip));
     }
   }
-  std::vector<std::unique_ptr<tlm_utils::simple_initiator_socket<Host>>> sockets;
+  std::vector<std::unique_ptr<tlm_utils::simple_initiator_socket<FakeHost>>> sockets;
 };
 
 /// Binds completely, has every component under its name, and does nothing when nothing is asked of it.
 void expect_idle_machine(const SystemSpec& spec) {
   const Plan plan(spec);
   Machine machine(plan, RunOptions{}, nullptr);
-  const Host host(machine);
+  const FakeHost host(machine);
   sc_core::sc_start();
   EXPECT_EQ(machine.dispatcher().executed(), 0u);
   EXPECT_EQ(sc_core::sc_time_stamp(), sc_core::SC_ZERO_TIME);
@@ -82,7 +82,7 @@ TEST(Elaborate, FullyConnectedWithBrokenLinks) {
 TEST(Elaborate, DebugAccessReachesEveryMemory) {
   const Plan plan(small_machine(2, 1, 1));
   Machine machine(plan, RunOptions{}, nullptr);
-  Host host(machine);
+  FakeHost host(machine);
   sc_core::sc_start();
   const PeCoord far{1, 0, 6};
   for (const PhysicalAddress& address : {PhysicalAddress::hbm(far, 4096), PhysicalAddress::tcm(far, 256),
