@@ -48,6 +48,7 @@ std::uint16_t Context::new_stream() {
 }
 
 Handle Context::submit(decltype(Message::body) body, std::uint16_t stream) {
+  runtime_.note_reach(body, device());
   return Handle(runtime_.submit(std::move(body), rank_, device(), runtime_.stream_of(rank_, stream), {}, {}));
 }
 

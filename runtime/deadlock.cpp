@@ -16,6 +16,8 @@ constexpr std::size_t kShownEnds = 8;
 
 std::string ns(Ps time) { return fmt::format("{}.{:03} ns", time / kPsPerNs, time % kPsPerNs); }
 
+std::string rank_name(int rank) { return rank == kMainContext ? "main" : std::to_string(rank); }
+
 using Table = std::vector<std::vector<std::string>>;
 
 /// Columns as wide as their widest cell; the last one is not padded.
@@ -118,7 +120,7 @@ std::string deadlock_report(const std::vector<Blocked>& blocked, const std::vect
   if (!ranks.empty()) {
     Table table{{"rank", "waits for"}};
     for (std::size_t i = 0; i < ranks.size() && i < limit; ++i) {
-      table.push_back({std::to_string(ranks[i].rank), ranks[i].waits_for});
+      table.push_back({rank_name(ranks[i].rank), ranks[i].waits_for});
     }
     text += "\n" + render(table);
     if (ranks.size() > limit) text += fmt::format("  ... and {} more ranks\n", ranks.size() - limit);
@@ -135,9 +137,9 @@ std::string deadlock_report(const std::vector<Blocked>& blocked, const std::vect
     }
   }
   const auto rank_of = [&](PeCoord pe) -> std::string {
-    if (const auto found = rank_of_pe.find(pe); found != rank_of_pe.end()) return std::to_string(found->second);
+    if (const auto found = rank_of_pe.find(pe); found != rank_of_pe.end()) return rank_name(found->second);
     const auto found = rank_of_sip.find(pe.sip);
-    return found == rank_of_sip.end() ? "-" : std::to_string(found->second);
+    return found == rank_of_sip.end() ? "-" : rank_name(found->second);
   };
   Table table{{"rank", "PE", "kernel", "op", "since", "waits for"}};
   for (std::size_t i = 0; i < blocked.size() && i < limit; ++i) {

@@ -9,9 +9,12 @@
 
 namespace kernbench {
 
+/// The main context among blocked ranks: reports call it "main".
+inline constexpr int kMainContext = -1;
+
 /// A worker that has not finished although nothing is left to happen.
 struct BlockedRank {
-  int rank = 0;
+  int rank = 0;                 ///< or kMainContext
   int sip = 0;                  ///< its device
   std::string waits_for;        ///< "launch 'gemm' on sip0, submitted at 12.000 ns"
   std::optional<PeCoord> pe{};  ///< where ranks are PEs: this one

@@ -122,6 +122,7 @@ std::shared_ptr<Handle::State> RuntimeImpl::submit(decltype(Message::body) body,
 
 void RuntimeImpl::send(const std::shared_ptr<Handle::State>& state) {
   dispatcher.synchronise();
+  ++sends;
   state->sent = true;
   Message& message = *state->message;
   tlm::tlm_generic_payload& payload = payloads->acquire(message);
@@ -169,43 +170,105 @@ bool RuntimeImpl::open() const {
 }
 
 void RuntimeImpl::await(const std::shared_ptr<Handle::State>& state) {
-  if (state->done) return;
+  if (!state->done) await(state, state->describe(), [] { return false; });
+}
+
+void RuntimeImpl::await(const std::shared_ptr<Handle::State>& state, const std::string& text,
+                        const std::function<bool()>& give_up) {
   const int rank = scheduler.current();
-  if (rank < 0) return go(state);
+  if (rank < 0) return go(state, text);
   if (!refused.empty()) throw std::logic_error(refused);
   scheduling->waited_for(state, rank);
-  scheduler.wait(state->describe(), [&state] { return state->done; });
+  scheduler.wait(text, [&] { return state->done || give_up(); });
 }
 
 void RuntimeImpl::before_host_access(HostAccess access, const Tensor::State& tensor) {
   HostAccessCounts& counts = accesses[static_cast<std::size_t>(access)];
   ++counts.used;
-  if (drain(tensor.sip)) ++counts.waited;
+  if (!refused.empty()) return;
+  const int rank = std::max(scheduler.current(), 0);  // the main context submits as rank 0
+  const auto purpose = [&] {
+    return fmt::format("to use tensor '{}' by {}", tensor.name,
+                       kHostEntryPoints[static_cast<std::size_t>(access)].name);
+  };
+  bool waited = false;
+  for (auto list = awaited_before(tensor, rank); !list.empty(); list = awaited_before(tensor, rank)) {
+    waited = true;
+    for (const auto& state : list) scheduling->announced(state);  // one drain for all of them
+    for (const auto& state : list) {
+      if (state->done) continue;
+      await(state, state->describe() + ", " + purpose(), [&] { return state->rank != rank && stands_still(); });
+    }
+  }
+  if (!waited) return;
+  ++counts.waited;
+  if (!tensor.allocated) {
+    throw std::logic_error(
+        fmt::format("tensor '{}' was freed by another rank while rank {} waited {}", tensor.name, rank, purpose()));
+  }
 }
 
-std::vector<std::shared_ptr<Handle::State>> RuntimeImpl::drainable(int sip) const {
+namespace {
+/// A message that may read or write a tensor's contents. Of a collective, only those of its own tensors.
+bool may_use(const Handle::State& state, const Tensor::State& tensor) {
+  if (state.order == nullptr) {
+    const auto& body = state.message->body;
+    return std::holds_alternative<LaunchMessage>(body) || std::holds_alternative<MemoryWriteMessage>(body) ||
+           std::holds_alternative<MemoryReadMessage>(body);
+  }
+  return std::any_of(state.uses.begin(), state.uses.end(),
+                     [&](const Tensor& used) { return &used.state() == &tensor; });
+}
+}  // namespace
+
+std::vector<std::shared_ptr<Handle::State>> RuntimeImpl::awaited_before(const Tensor::State& tensor, int rank) const {
   std::vector<std::shared_ptr<Handle::State>> list;
-  std::set<std::uint16_t> stopped;  // streams with a collective in front that cannot complete yet
+  if (pending.empty()) return list;
+  const std::set<std::uint64_t> held = held_up();
   for (const auto& [id, state] : pending) {
-    if (state->sip != sip || stopped.count(state->message->stream) != 0) continue;
-    if (state->order != nullptr && !state->order->complete(state->call)) {
-      stopped.insert(state->message->stream);
-    } else {
-      list.push_back(state);
-    }
+    if (!reaches(state->sip, tensor.sip)) continue;
+    const bool own = state->rank == rank;
+    if (held.count(id) == 0 ? own || !stands_still() : own && may_use(*state, tensor)) list.push_back(state);
   }
   return list;
 }
 
-bool RuntimeImpl::drain(int sip) {
-  if (!refused.empty()) return false;
-  bool waited = false;
-  for (auto list = drainable(sip); !list.empty(); list = drainable(sip)) {
-    waited = true;
-    for (const auto& state : list) scheduling->announced(state);  // one drain for all of them
-    for (const auto& state : list) await(state);
+std::set<std::uint64_t> RuntimeImpl::held_up() const {
+  std::set<std::uint64_t> held;
+  std::set<std::pair<const CallOrder*, std::size_t>> calls;  // some part is held up
+  for (bool more = true; more;) {
+    more = false;
+    std::set<Scheduling::Line> stopped;
+    for (const auto& [id, state] : pending) {
+      const Scheduling::Line line{state->sip, state->message->stream};
+      const std::pair call{state->order, state->call};
+      const bool is_call = state->order != nullptr;
+      const bool own_fault = is_call && (!state->order->complete(state->call) || calls.count(call) != 0);
+      if (!own_fault && stopped.count(line) == 0) continue;
+      stopped.insert(line);
+      held.insert(id);
+      if (is_call && calls.insert(call).second) more = true;
+    }
   }
-  return waited;
+  return held;
+}
+
+void RuntimeImpl::note_reach(const decltype(Message::body)& body, int sip) {
+  const auto note = [&](const PhysicalAddress& address) {
+    if (address.sip != sip) foreign.insert({sip, address.sip});
+  };
+  if (const auto* mapping = std::get_if<MmuMapMessage>(&body)) {
+    for (const MapEntry& entry : mapping->entries) note(entry.target);
+  } else if (const auto* queues = std::get_if<SfrWriteMessage>(&body)) {
+    for (const NeighbourEntry& entry : queues->entries) {
+      note(entry.ring_base);
+      note(entry.peer_ring_base);
+    }
+  } else if (const auto* write = std::get_if<MemoryWriteMessage>(&body)) {
+    note(write->to);
+  } else if (const auto* read = std::get_if<MemoryReadMessage>(&body)) {
+    note(read->from);
+  }
 }
 
 void RuntimeImpl::throw_fault(Handle::State& state) {

@@ -117,7 +117,7 @@ struct TrialEnd {
 };
 }  // namespace
 
-void RuntimeImpl::go(const std::shared_ptr<Handle::State>& state) {
+void RuntimeImpl::go(const std::shared_ptr<Handle::State>& state, const std::string& text) {
   if (sc_core::sc_get_status() == sc_core::SC_RUNNING) {
     throw std::logic_error((state ? state->describe() : "run") + ": only a worker or the main context can wait for it");
   }
@@ -126,14 +126,23 @@ void RuntimeImpl::go(const std::shared_ptr<Handle::State>& state) {
   do {
     sc_core::sc_start();
     back_on_main_stack();
-  } while (!dispatcher.limit_reached() && !dispatcher.stopped() && !(state && state->done) && scheduling->starved());
+  } while (!dispatcher.limit_reached() && !dispatcher.stopped() && !(state && state->done) && starved());
   main_target.reset();
   if (state == nullptr) {
     end_program();
     return;
   }
   check_stopped();
-  if (!state->done) throw Deadlock(deadlock_text());
+  if (!state->done) throw Deadlock(deadlock_text(text));
+}
+
+bool RuntimeImpl::starved() {
+  if (scheduling->starved()) return true;
+  if (stands_still()) return false;
+  still_at = sends;  // host reads do not wait any more for what others submitted
+  if (!scheduler.any_satisfied()) return false;
+  if (!scheduling->starved()) scheduler.resume_satisfied();
+  return true;
 }
 
 void RuntimeImpl::end_program() {
@@ -153,10 +162,12 @@ void RuntimeImpl::check_stopped() const {
   if (dispatcher.stopped()) throw RunStopped("the simulation was stopped");
 }
 
-std::string RuntimeImpl::deadlock_text() const {
+std::string RuntimeImpl::deadlock_text(const std::string& main) const {
   std::vector<Blocked> blocked;
   if (explain) explain(blocked);
-  return deadlock_report(blocked, blocked_ranks(), dispatcher.latest());
+  std::vector<BlockedRank> ranks = blocked_ranks();
+  if (!main.empty()) ranks.insert(ranks.begin(), {kMainContext, std::max(devices.front(), 0), main + detail(0), {}});
+  return deadlock_report(blocked, ranks, dispatcher.latest());
 }
 
 void Runtime::check() const {

@@ -86,14 +86,27 @@ struct RuntimeImpl : public tlm::tlm_bw_transport_if<>, public std::enable_share
   /// Returns when it is done: a worker yields, the main context drives the simulation. Throws Deadlock or RunStopped in
   /// the main context, std::logic_error where nobody can wait.
   void await(const std::shared_ptr<Handle::State>& state);
-  /// The one gate before contents are touched on the host: returns when nothing is pending on the tensor's SIP that
-  /// could change its memory and can complete by itself. Without anything pending it costs no switch. After a failed
-  /// program it waits for nothing: contents are as they were.
+  /// The same, or when a worker may `give_up`. `text`: for whoever asks what it waits for.
+  void await(const std::shared_ptr<Handle::State>& state, const std::string& text,
+             const std::function<bool()>& give_up);
+  /// The one gate before contents are touched on the host: returns when nothing is pending that awaited_before names.
+  /// Without anything pending it costs no switch. After a failed program it waits for nothing: contents are as they
+  /// were. Throws std::logic_error if the tensor was freed meanwhile.
   void before_host_access(HostAccess access, const Tensor::State& tensor);
-  /// A collective that not every member has submitted cannot complete by itself, nor can what stands behind it in its
-  /// stream. Returns whether it had to wait.
-  bool drain(int sip);
-  std::vector<std::shared_ptr<Handle::State>> drainable(int sip) const;
+  /// What is pending that rank `rank` waits for before it touches the tensor, in order of submission: all that can
+  /// touch the tensor's SIP and complete by itself, whoever submitted it; of the rank's own also what cannot, if it is
+  /// a collective on the tensor, or a launch or host copy that stands behind a collective.
+  std::vector<std::shared_ptr<Handle::State>> awaited_before(const Tensor::State& tensor, int rank) const;
+  /// Numbers of the messages that cannot complete before some rank does something more: a collective that not every
+  /// member has called, what stands behind it in its stream, and all parts of a collective of which one part does.
+  std::set<std::uint64_t> held_up() const;
+  /// The machine has stood still, and nothing has been sent to it since: what is pending needs some rank's doing.
+  bool stands_still() const { return still_at == sends; }
+  /// Notes of which other SIPs a message of the user's lets its SIP touch the memory. Tensors and collectives of the
+  /// runtime keep to their own: a kernel reaches another SIP's memory only through a mapping or a queue that the user
+  /// made.
+  void note_reach(const decltype(Message::body)& body, int sip);
+  bool reaches(int from, int to) const { return from == to || foreign.count({from, to}) != 0; }
   /// The program is one rank that was not made by spawn: its waits never touch the queues of a scheduling.
   bool single_driver() const { return driver || !in_program; }
   /// Messages may be submitted now.
@@ -136,9 +149,12 @@ struct RuntimeImpl : public tlm::tlm_bw_transport_if<>, public std::enable_share
   void run_worker(int rank);
   void failed_program();
   void end_program();
-  /// Lets the simulation run until nothing is left, or until `state` is done if it is given.
-  void go(const std::shared_ptr<Handle::State>& state);
-  std::string deadlock_text() const;
+  /// Lets the simulation run until nothing is left, or until `state` is done if it is given: `text` says what that is.
+  void go(const std::shared_ptr<Handle::State>& state, const std::string& text = {});
+  /// The machine has nothing left to do. True: somebody can go on all the same.
+  bool starved();
+  /// `main`: what the main context waits for, if it does.
+  std::string deadlock_text(const std::string& main = {}) const;
   void check_stopped() const;  ///< throws RunStopped
   int device(int rank) const;  ///< SIP of the rank's PE, or its current device; -1: none set
   /// Where a rank's tensors go: its PE where ranks are PEs.
@@ -184,7 +200,10 @@ struct RuntimeImpl : public tlm::tlm_bw_transport_if<>, public std::enable_share
   HostAccessTable accesses{};
 
   std::uint64_t next_message = 1;
-  std::uint16_t next_stream = 1;                                    ///< 0 stands for the default one
+  std::uint64_t sends = 0;                     ///< messages that went to the machine so far
+  std::uint64_t still_at = ~std::uint64_t{0};  ///< `sends` when the machine stood still last
+  std::set<std::pair<int, int>> foreign;       ///< SIP, other SIP whose memory it may touch. Nothing ever leaves it
+  std::uint16_t next_stream = 1;               ///< 0 stands for the default one
   std::map<std::uint64_t, std::shared_ptr<Handle::State>> pending;  ///< by message id: in order of submission
   std::uint64_t next_timer = 1;
   std::map<std::uint64_t, std::shared_ptr<Handle::State>> timers;  ///< that run

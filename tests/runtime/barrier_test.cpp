@@ -1,66 +1,12 @@
 #include <gtest/gtest.h>
 
 #include <functional>
-#include <sstream>
 
-#include "runtime/host_access.h"
+#include "tests/runtime/entry_points.h"
 #include "tests/runtime/host_run.h"
 
 namespace kernbench::testing {
 namespace {
-
-constexpr float kBefore = 1, kAfter = 2;
-constexpr std::int64_t kElements = 8;
-
-/// Uses one entry point on `tensor`; returns the value that it read, or what it would have found if it only writes.
-/// No default: a new entry point of the registry does not compile until it has a row here.
-double use(HostAccess access, Tensor& tensor, Tensor& other) {
-  switch (access) {
-    case HostAccess::to_host:
-      return tensor.to_host().at(0);
-    case HostAccess::data:
-      return tensor.data().at(0);
-    case HostAccess::at:
-      return tensor.at(0, 0);
-    case HostAccess::call_operator:
-      return tensor(0, 0);
-    case HostAccess::stream_output: {
-      std::ostringstream text;
-      text << tensor;
-      return text.str().find("[2,") != std::string::npos ? kAfter : kBefore;
-    }
-    case HostAccess::to_string:
-      return to_string(tensor).find("[2,") != std::string::npos ? kAfter : kBefore;
-    case HostAccess::bytes_to_host:
-      return load_element(tensor.bytes_to_host().data(), DType::f32, 0);
-    case HostAccess::copy_from_source:
-      other.copy_from(tensor);
-      return other.at(0, 0);
-    case HostAccess::copy_from_target:
-      tensor.copy_from(other);
-      return tensor.at(0, 0);
-    case HostAccess::write_bytes:
-      tensor.write_bytes(std::vector<std::uint8_t>(kElements * sizeof(float), 0));
-      return tensor.at(0, 0);
-    case HostAccess::free:
-      tensor.free();
-      return 0;
-  }
-  return -1;
-}
-
-/// What `use` returns if the access came after the pending writer of kAfter.
-double expected(HostAccess access) {
-  switch (access) {
-    case HostAccess::copy_from_target:
-      return 5;  // the other tensor's; written over the later value
-    case HostAccess::write_bytes:
-    case HostAccess::free:
-      return 0;
-    default:
-      return kAfter;
-  }
-}
 
 struct Case {
   HostEntryPoint entry;
@@ -77,9 +23,7 @@ std::vector<Case> cases() {
 }
 
 std::string name_of(const Case& value) {
-  std::string name = value.entry.name;
-  for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
-  return name + (value.scheduling == SchedulingKind::rounds ? "_rounds" : "_concurrent");
+  return identifier_of(value.entry) + (value.scheduling == SchedulingKind::rounds ? "_rounds" : "_concurrent");
 }
 
 class EntryPoint : public ::testing::TestWithParam<Case> {
@@ -87,8 +31,8 @@ class EntryPoint : public ::testing::TestWithParam<Case> {
   EntryPoint() : host_({3, 1, 1, 1, 1 << 20}, options()) {
     host_.machine.duration = [](PeCoord, const LaunchMessage&) { return Ps{5'000'000}; };
     host_.machine.effect = [this](PeCoord pe, const LaunchMessage&) {
-      const std::vector<float> values(kElements, kAfter);
-      host_.machine.write(PhysicalAddress::hbm(pe, offset_[pe.sip]), values.data(), kElements * sizeof(float));
+      const std::vector<float> values(kEntryElements, kAfter);
+      host_.machine.write(PhysicalAddress::hbm(pe, offset_[pe.sip]), values.data(), kEntryElements * sizeof(float));
     };
   }
   static RunOptions options() {
@@ -97,19 +41,17 @@ class EntryPoint : public ::testing::TestWithParam<Case> {
     return options;
   }
   Tensor make(Context& ctx, double value) {
-    return ctx.full(value, {1, kElements}, DType::f32, {}, value == kBefore ? "t" : "other");
+    return ctx.full(value, {1, kEntryElements}, DType::f32, {}, value == kBefore ? "t" : "other");
   }
   /// On a SIP where nothing is pending.
   Tensor make_other(Context& ctx) {
     const int device = ctx.device();
     ctx.set_device(2);
-    Tensor other = make(ctx, 5);
+    Tensor other = make(ctx, kOther);
     ctx.set_device(device);
     return other;
   }
-  std::uint64_t waited() const {
-    return host_.runtime.host_accesses()[static_cast<std::size_t>(GetParam().entry.access)].waited;
-  }
+  std::uint64_t waited() const { return waits_of(host_.runtime, GetParam().entry.access); }
   HostRun host_;
   std::uint64_t offset_[3] = {0, 0, 0};
 };
@@ -123,7 +65,7 @@ TEST_P(EntryPoint, WaitsForAPendingLaunch) {
         Tensor tensor = make(ctx, kBefore), other = make_other(ctx);
         offset_[0] = tensor.pa(0).offset;
         const Handle handle = ctx.launch_async("writer", kNoBody, {tensor});
-        EXPECT_EQ(use(GetParam().entry.access, tensor, other), expected(GetParam().entry.access));
+        EXPECT_EQ(use_entry_point(GetParam().entry.access, tensor, other), expected_of(GetParam().entry.access));
         EXPECT_TRUE(handle.done());
         EXPECT_EQ(waited(), 1u);
         checked = true;
@@ -154,7 +96,7 @@ TEST_P(EntryPoint, WaitsForAPendingCollectiveOfAnyRank) {
           ctx.wait(handle);
         } else {  // the last to submit it; reads what rank 0's part writes
           EXPECT_FALSE(handle.done());
-          EXPECT_EQ(use(GetParam().entry.access, tensors[0], other), expected(GetParam().entry.access));
+          EXPECT_EQ(use_entry_point(GetParam().entry.access, tensors[0], other), expected_of(GetParam().entry.access));
           EXPECT_EQ(waited(), 1u);
           checked = true;
         }
@@ -174,7 +116,7 @@ TEST_P(EntryPoint, CostsNoSwitchWithNothingPending) {
         Tensor tensor = make(ctx, kAfter), other = make_other(ctx);
         const std::uint64_t switches = host_.runtime.switches();
         const Ps now = ctx.now();
-        EXPECT_EQ(use(GetParam().entry.access, tensor, other), expected(GetParam().entry.access));
+        EXPECT_EQ(use_entry_point(GetParam().entry.access, tensor, other), expected_of(GetParam().entry.access));
         EXPECT_EQ(host_.runtime.switches(), switches);
         EXPECT_EQ(ctx.now(), now);
         EXPECT_EQ(waited(), 0u);
@@ -271,16 +213,16 @@ TEST_P(CopyFrom, OverPendingWritersOfBothRanksEndsWithTheLaterValues) {
   };
   host.machine.effect = [&](PeCoord pe, const LaunchMessage& launch) {
     const bool source = launch.kernel == "source";
-    const std::vector<float> values(kElements, (source ? 10.0F : 20.0F) + static_cast<float>(pe.sip));
+    const std::vector<float> values(kEntryElements, (source ? 10.0F : 20.0F) + static_cast<float>(pe.sip));
     const Tensor& tensor = (source ? sources : targets)[pe.sip];
-    host.machine.write(tensor.pa(0), values.data(), kElements * sizeof(float));
+    host.machine.write(tensor.pa(0), values.data(), kEntryElements * sizeof(float));
   };
   std::vector<std::vector<double>> copied(2);
   const auto outcome = host.run(
       [&](Context& ctx) {
         const auto rank = static_cast<std::size_t>(ctx.rank());
-        sources[rank] = ctx.full(1, {1, kElements}, DType::f32, {}, "source");
-        targets[rank] = ctx.full(2, {1, kElements}, DType::f32, {}, "target");
+        sources[rank] = ctx.full(1, {1, kEntryElements}, DType::f32, {}, "source");
+        targets[rank] = ctx.full(2, {1, kEntryElements}, DType::f32, {}, "target");
         ctx.barrier();
         ctx.launch_async("source", kNoBody, {sources[rank]});
         ctx.launch_async("target", kNoBody, {targets[rank]}, {}, ctx.new_stream());
@@ -292,8 +234,8 @@ TEST_P(CopyFrom, OverPendingWritersOfBothRanksEndsWithTheLaterValues) {
       },
       2);
   EXPECT_TRUE(outcome.finished);
-  EXPECT_EQ(copied[0], std::vector<double>(kElements, 11)) << "what rank 1's writer wrote, not overwritten by 20";
-  EXPECT_EQ(copied[1], std::vector<double>(kElements, 10)) << "what rank 0's writer wrote, not overwritten by 21";
+  EXPECT_EQ(copied[0], std::vector<double>(kEntryElements, 11)) << "what rank 1's writer wrote, not overwritten by 20";
+  EXPECT_EQ(copied[1], std::vector<double>(kEntryElements, 10)) << "what rank 0's writer wrote, not overwritten by 21";
 }
 
 TEST(HostReadBarrier, LetsOtherWorkersHaveTheirTurns) {

@@ -78,35 +78,6 @@ TEST(ProcessGroup, NamesTheRanksWhoseCallsDiffer) {
   }
 }
 
-TEST(ProcessGroup, AReadDoesNotWaitForACollectiveThatAnotherRankHasNotCalled) {
-  HostRun host({2, 1, 1, 2, 1 << 20});
-  host.runtime.init_process_group(ring_options());
-  bool early = false, late = false;
-  const auto outcome = host.run(
-      [&](Context& ctx) {
-        const Tensor tensor = ctx.full(1, {1, 64}, DType::f16, spread_policy(), "t");
-        ctx.barrier();
-        if (ctx.rank() == 0) {
-          const Handle handle = ctx.all_reduce_async(tensor);
-          tensor.to_host();
-          early = handle.done();
-          ctx.barrier();
-          ctx.barrier();
-          tensor.to_host();
-          late = handle.done();
-        } else {
-          ctx.barrier();
-          const Handle handle = ctx.all_reduce_async(tensor);
-          ctx.barrier();
-          ctx.wait(handle);
-        }
-      },
-      2);
-  EXPECT_TRUE(outcome.finished);
-  EXPECT_FALSE(early);
-  EXPECT_TRUE(late);
-}
-
 TEST(ProcessGroup, MustExistAndFitTheMachine) {
   HostRun host({2, 1, 1, 1, 1 << 20});
   host.runtime.program(

@@ -1,135 +1,415 @@
 #include "tests/runtime/random_program.h"
 
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <functional>
+#include <iterator>
+#include <optional>
+#include <utility>
+
 namespace kernbench::testing {
 
 namespace {
+using Kind = Step::Kind;
+
+constexpr int kMostCalls =
+    6;  ///< collectives of a program: a sum of 3 ranks grows 3-fold, and f32 has to hold it exactly
+
+/// Makes the steps in one order over all ranks in which they can be carried out one by one, and carries them out on
+/// plain numbers meanwhile. Any other order that the program allows has to give the same.
+///
+/// A tensor has one holder at a time, who alone uses it; with a promise it passes it on, often with launches on it
+/// still under way. What a rank has in its default stream is a queue: an all_reduce is over when every rank has it in
+/// front. A rank whose step has to wait for that gets no more steps until then; so the order stays one that can be
+/// carried out.
 class Generator {
  public:
-  Generator(std::uint64_t seed, int ranks) : random_(seed) {
+  Generator(std::uint64_t seed, int ranks) : random_(seed), n_(static_cast<std::size_t>(ranks)), ranks_(n_) {
     program_.ranks = ranks;
-    const auto n = static_cast<std::size_t>(ranks);
-    program_.steps.resize(n);
-    program_.tensors.resize(n);
-    values_.resize(n);
-    launches_.assign(n, 0);
+    program_.steps.resize(n_);
+    program_.tensors.resize(n_);
     for (std::size_t t = 0; t < RandomProgram::kTensors; ++t) {
       const RandomProgram::Spec shared = spec();
-      for (std::size_t r = 0; r < n; ++r) {
+      for (std::size_t r = 0; r < n_; ++r) {
         program_.tensors[r].push_back(t < RandomProgram::kShared ? shared : spec());
-        values_[r].push_back(std::vector<double>(count(r, t), start(r, t)));
+        Held& tensor = ranks_[r].tensors[t];
+        tensor.holder = r;
+        tensor.values.assign(static_cast<std::size_t>(program_.tensors[r][t].shape.count()), start(r, t));
       }
     }
   }
 
   RandomProgram make(bool may_fail) {
-    const int segments = pick(2, 5);
-    const int fails_in = may_fail ? pick(0, segments - 1) : -1;
-    for (int segment = 0; segment < segments; ++segment) {
-      for (std::size_t r = 0; r < values_.size(); ++r) {
-        for (int i = pick(0, 5); i > 0; --i) local(r);
-      }
-      if (segment == fails_in) {
-        program_.fails = pick(0, program_.ranks - 1);
-        const auto r = static_cast<std::size_t>(program_.fails);
-        program_.steps[r].emplace_back(Step::Kind::fail);
+    const int length = pick(20, 60);
+    const int fails_at = may_fail ? pick(0, length - 1) : -1;
+    for (int i = 0; i < length; ++i) {
+      const std::size_t r = someone_free();
+      if (i == fails_at) {
+        program_.fails = static_cast<int>(r);
+        add(r, Kind::fail);
         return program_;
       }
-      together();
+      something(r);
     }
-    for (std::size_t r = 0; r < values_.size(); ++r) {
-      for (std::size_t t = 0; t < RandomProgram::kTensors; ++t) read(r, static_cast<int>(r), t);
+    free_all();
+    for (std::size_t r = 0; r < n_; ++r) {
+      for (std::size_t t = 0; t < RandomProgram::kTensors; ++t) pass(ranks_[r].tensors[t].holder, r, r, t);
+    }
+    for (std::size_t r = 0; r < n_; ++r) {
+      while (ranks_[r].called < calls_.size()) {
+        if (ranks_[r].blocked) free_all();
+        call_next(r);
+      }
+    }
+    free_all();
+    for (std::size_t r = 0; r < n_; ++r) {
+      for (std::size_t t = 0; t < RandomProgram::kTensors; ++t) read(r, r, t);
     }
     return program_;
   }
 
+ private:
+  struct Entry {  ///< of a default stream
+    std::size_t tensor;
+    bool call;            ///< an all_reduce
+    double scale, shift;  ///< otherwise
+    std::size_t launch;   ///< its number
+  };
+  struct Held {
+    std::vector<double> values;  ///< when its default stream has come so far
+    std::size_t holder = 0;
+    std::optional<std::size_t> writer;  ///< whose launches may be under way on it: others have to read it first
+    std::size_t needs = 0;              ///< all_reduces that precede what was last put on it in the default stream
+  };
+  struct Blocked {
+    std::function<bool()> until;
+    std::function<void()> then;
+  };
+  struct Rank {
+    std::array<Held, RandomProgram::kTensors> tensors;
+    std::deque<Entry> stream;
+    std::size_t called = 0;    ///< all_reduces
+    std::size_t known = 0;     ///< of them: complete, and the rank has waited for that
+    std::size_t launches = 0;  ///< handles
+    std::optional<Blocked> blocked;
+  };
+
   static double start(std::size_t rank, std::size_t tensor) {
     return static_cast<double>(rank + 1) + 4 * static_cast<double>(tensor);
   }
-
- private:
   int pick(int low, int high) {  // the same on every platform
     return low + static_cast<int>(random_() % static_cast<std::uint64_t>(high - low + 1));
   }
+  std::size_t below(std::size_t count) { return static_cast<std::size_t>(pick(0, static_cast<int>(count) - 1)); }
   RandomProgram::Spec spec() { return {{pick(1, 3), pick(1, 24)}, pick(0, 2)}; }
-  std::size_t count(std::size_t r, std::size_t t) const {
-    return static_cast<std::size_t>(program_.tensors[r][t].shape.count());
-  }
-  void read(std::size_t reader, int owner, std::size_t t) {
-    Step step{Step::Kind::read, t, static_cast<std::size_t>(pick(0, 3)), owner};
-    step.expected = values_[static_cast<std::size_t>(owner)][t];
-    program_.steps[reader].push_back(std::move(step));
+  Step& add(std::size_t r, Kind kind, std::size_t owner = 0, std::size_t t = 0) {
+    Step step{};
+    step.kind = kind;
+    step.owner = static_cast<int>(owner);
+    step.tensor = t;
+    program_.steps[r].push_back(std::move(step));
+    return program_.steps[r].back();
   }
 
-  void local(std::size_t r) {
-    const auto t = static_cast<std::size_t>(pick(0, RandomProgram::kTensors - 1));
-    std::vector<Step>& steps = program_.steps[r];
-    switch (pick(0, 9)) {
+  // The model.
+
+  /// Carries out what stands in front of the default streams, and lets ranks go on, until nothing changes.
+  void settle() {
+    for (bool again = true; again;) {
+      again = false;
+      for (Rank& rank : ranks_) {
+        while (!rank.stream.empty() && !rank.stream.front().call) {
+          const Entry& entry = rank.stream.front();
+          apply(rank.tensors[entry.tensor].values, entry.scale, entry.shift);
+          rank.stream.pop_front();
+        }
+      }
+      const bool all_call =
+          std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return !rank.stream.empty(); });
+      if (all_call) {  // the same one: they call in the same order
+        const std::size_t t = ranks_.front().stream.front().tensor;
+        std::vector<double> sum(ranks_.front().tensors[t].values.size(), 0);
+        for (const Rank& rank : ranks_) {
+          for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += rank.tensors[t].values[i];
+        }
+        for (Rank& rank : ranks_) {
+          rank.tensors[t].values = sum;
+          rank.stream.pop_front();
+        }
+        again = true;
+        continue;
+      }
+      for (Rank& rank : ranks_) {
+        if (!rank.blocked || !rank.blocked->until()) continue;
+        const Blocked done = *std::exchange(rank.blocked, {});
+        done.then();
+        again = true;
+      }
+    }
+  }
+  static void apply(std::vector<double>& values, double scale, double shift) {
+    for (double& x : values) x = scale * x + shift;
+  }
+
+  /// The rank goes on when `until` holds, and `then` happens.
+  void block(std::size_t r, std::function<bool()> until, std::function<void()> then) {
+    ranks_[r].blocked = Blocked{std::move(until), std::move(then)};
+    settle();
+  }
+
+  /// Rank r may touch a tensor: nothing of its own is held up that has to come before. A launch behind a collective may
+  /// write anything, a collective only its own tensor.
+  bool may_touch(std::size_t r, std::size_t owner, std::size_t t) const {
+    const auto& stream = ranks_[r].stream;
+    return std::none_of(stream.begin(), stream.end(),
+                        [&](const Entry& entry) { return !entry.call || (owner == r && entry.tensor == t); });
+  }
+  /// The holder r touches it on the host, and `then` happens.
+  void touch(std::size_t r, std::size_t owner, std::size_t t, std::function<void()> then) {
+    if (!may_touch(r, owner, t)) ++program_.held_reads;
+    block(
+        r, [=] { return may_touch(r, owner, t); },
+        [=, then = std::move(then)] {
+          Held& tensor = ranks_[owner].tensors[t];
+          tensor.writer.reset();
+          if (owner == r) ranks_[r].known = std::max(ranks_[r].known, tensor.needs);
+          then();
+        });
+  }
+
+  // Steps.
+
+  std::size_t someone_free() {
+    for (;;) {
+      const std::size_t r = below(n_);
+      if (!ranks_[r].blocked) return r;
+      if (pick(0, 3) == 0) call_next(most_behind());  // sooner or later this is what the others wait for
+    }
+  }
+  /// Has made the fewest calls, all of which the others have made too: it is never blocked.
+  std::size_t most_behind() const {
+    const auto least = std::min_element(ranks_.begin(), ranks_.end(),
+                                        [](const Rank& a, const Rank& b) { return a.called < b.called; });
+    return static_cast<std::size_t>(least - ranks_.begin());
+  }
+  void free_all() {
+    while (std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.blocked.has_value(); })) {
+      call_next(most_behind());
+    }
+  }
+
+  void read(std::size_t r, std::size_t owner, std::size_t t) {
+    static constexpr HostAccess kWays[] = {HostAccess::to_host,       HostAccess::data,      HostAccess::at,
+                                           HostAccess::call_operator, HostAccess::to_string, HostAccess::stream_output,
+                                           HostAccess::bytes_to_host};
+    add(r, Kind::read, owner, t).access = kWays[below(std::size(kWays))];
+    if (owner != r) ++program_.far_reads;
+    const std::size_t place = program_.steps[r].size() - 1;
+    touch(r, owner, t, [=] { program_.steps[r][place].expected = ranks_[owner].tensors[t].values; });
+  }
+
+  /// Nobody else's launch may be under way on what a launch of r writes: it reads first. False: it is blocked now.
+  bool ready_for_launch(std::size_t r, std::size_t owner, std::size_t t) {
+    if (ranks_[owner].tensors[t].writer.value_or(r) != r) read(r, owner, t);
+    return !ranks_[r].blocked;
+  }
+
+  /// The next all_reduce that others have called and rank r has not. REQUIRES: r is not blocked.
+  void call_next(std::size_t r) {
+    Rank& rank = ranks_[r];
+    if (rank.called == calls_.size()) return;
+    const std::size_t t = calls_[rank.called];
+    if (!ready_for_launch(r, r, t)) return;
+    const bool waits = pick(0, 3) == 0;
+    add(r, waits ? Kind::reduce : Kind::reduce_async, r, t);
+    const std::size_t number = ++rank.called;
+    rank.tensors[t].needs = number;
+    rank.tensors[t].writer = r;
+    rank.stream.push_back({t, true, 1, 0, 0});
+    if (!waits) return settle();
+    block(
+        r, [this, r, number] { return completed(r) >= number; },
+        [this, r, number] { ranks_[r].known = std::max(ranks_[r].known, number); });
+  }
+  /// All_reduces of rank r that are over.
+  std::size_t completed(std::size_t r) const {
+    const auto& stream = ranks_[r].stream;
+    return ranks_[r].called - static_cast<std::size_t>(std::count_if(stream.begin(), stream.end(),
+                                                                     [](const Entry& entry) { return entry.call; }));
+  }
+
+  /// A new all_reduce; everybody's tensor is at home until they have called it.
+  void new_call(std::size_t r) {
+    const std::size_t t = below(RandomProgram::kShared);
+    if (calls_.size() == kMostCalls || ranks_[r].called < calls_.size()) return call_next(r);
+    for (std::size_t i = 0; i < n_; ++i) {
+      if (ranks_[i].tensors[t].holder != i) return;
+    }
+    calls_.push_back(t);
+    call_next(r);
+  }
+  bool to_be_called(std::size_t r, std::size_t t) const {
+    return std::find(calls_.begin() + static_cast<std::ptrdiff_t>(ranks_[r].called), calls_.end(), t) != calls_.end();
+  }
+
+  /// The tensor goes from its holder to another rank.
+  void pass(std::size_t giver, std::size_t taker, std::size_t owner, std::size_t t) {
+    if (giver == taker || ranks_[giver].blocked || ranks_[taker].blocked) return;
+    Rank& rank = ranks_[owner];
+    if (giver == owner) {
+      if (to_be_called(owner, t)) return;
+      // Others do not wait for what is held up; the owner does, before it lets go.
+      if (rank.tensors[t].needs > rank.known) read(owner, owner, t);
+      if (rank.blocked) return;
+    }
+    add(giver, Kind::give).index = program_.promises;
+    add(taker, Kind::take).index = program_.promises++;
+    rank.tensors[t].holder = taker;
+  }
+
+  void launch(std::size_t r, std::size_t owner, std::size_t t) {
+    if (!ready_for_launch(r, owner, t)) return;
+    const bool waits = owner == r && pick(0, 2) == 0;
+    Step& step = add(r, owner != r ? Kind::launch_far : waits ? Kind::launch : Kind::launch_async, owner, t);
+    step.scale = pick(0, 1) == 0 ? 1 : -1;
+    step.shift = pick(-3, 3);
+    Rank& rank = ranks_[r];
+    Held& tensor = ranks_[owner].tensors[t];
+    const std::size_t number = rank.launches++;
+    tensor.writer = r;
+    if (owner != r) {
+      ++program_.far_launches;
+      return apply(tensor.values, step.scale, step.shift);
+    }
+    if (t == RandomProgram::kStreamed) return apply(tensor.values, step.scale, step.shift);
+    tensor.needs = rank.called;
+    rank.stream.push_back({t, false, step.scale, step.shift, number});
+    if (!waits) return settle();
+    wait_for(r, number);
+  }
+  void wait_for(std::size_t r, std::size_t launch) {
+    block(
+        r,
+        [this, r, launch] {
+          const auto& stream = ranks_[r].stream;
+          return std::none_of(stream.begin(), stream.end(),
+                              [&](const Entry& entry) { return !entry.call && entry.launch == launch; });
+        },
+        [] {});
+  }
+
+  void renew(std::size_t r) {
+    const std::size_t t = RandomProgram::kStreamed;
+    if (ranks_[r].tensors[t].holder != r) return;
+    const double value = pick(-9, 9);
+    add(r, Kind::renew, r, t).shift = value;
+    // The map message of a new tensor stands in the default stream.
+    block(
+        r, [this, r] { return ranks_[r].stream.empty(); },
+        [this, r, t, value] {
+          Held& tensor = ranks_[r].tensors[t];
+          tensor.values.assign(tensor.values.size(), value);
+          tensor.writer.reset();
+          ranks_[r].known = ranks_[r].called;
+        });
+  }
+
+  void copy(std::size_t r, std::size_t owner, std::size_t t) {
+    const std::size_t from = below(n_), source = below(RandomProgram::kTensors);
+    if (ranks_[from].tensors[source].holder != r || (from == owner && source == t)) return;
+    if (program_.tensors[from][source].shape != program_.tensors[owner][t].shape) return;
+    Step& step = add(r, Kind::copy, owner, t);
+    step.from = static_cast<int>(from);
+    step.index = source;
+    if (from != owner) ++program_.far_writes;
+    touch(r, from, source, [] {});
+    if (ranks_[r].blocked) {  // both have to be free of what is held up
+      const Blocked first = *ranks_[r].blocked;
+      ranks_[r].blocked->until = [=] { return first.until() && may_touch(r, owner, t); };
+      ranks_[r].blocked->then = [=] {
+        first.then();
+        finish_copy(r, from, source, owner, t);
+      };
+      return settle();
+    }
+    touch(r, owner, t, [=] { finish_copy(r, from, source, owner, t); });
+  }
+  void finish_copy(std::size_t r, std::size_t from, std::size_t source, std::size_t owner, std::size_t t) {
+    Held& target = ranks_[owner].tensors[t];
+    target.values = ranks_[from].tensors[source].values;
+    target.writer.reset();
+    if (owner == r) ranks_[r].known = std::max(ranks_[r].known, target.needs);
+  }
+
+  void write(std::size_t r, std::size_t owner, std::size_t t) {
+    const double value = pick(-9, 9);
+    add(r, Kind::write, owner, t).shift = value;
+    if (owner != r) ++program_.far_writes;
+    touch(r, owner, t, [=] {
+      Held& tensor = ranks_[owner].tensors[t];
+      tensor.values.assign(tensor.values.size(), value);
+    });
+  }
+
+  void peek(std::size_t r, std::size_t owner, std::size_t t) {
+    if (owner == r || t == RandomProgram::kStreamed) return;  // that one may be freed meanwhile
+    add(r, Kind::peek, owner, t);
+    block(
+        r, [=] { return may_touch(r, owner, t); }, [] {});
+  }
+
+  void together() {
+    free_all();  // collectives that nobody waits for stay under way
+    for (std::size_t r = 0; r < n_; ++r) add(r, Kind::barrier);
+  }
+
+  void something(std::size_t r) {
+    const std::size_t owner = pick(0, 1) == 0 ? r : below(n_), t = below(RandomProgram::kTensors);
+    const bool holds = ranks_[owner].tensors[t].holder == r;
+    switch (pick(0, 15)) {
       case 0:
       case 1:
       case 2:
-      case 3: {
-        Step step{pick(0, 2) == 0 ? Step::Kind::launch : Step::Kind::launch_async, t};
-        step.scale = pick(0, 1) == 0 ? 1 : -1;
-        step.shift = pick(-3, 3);
-        for (double& x : values_[r][t]) x = step.scale * x + step.shift;
-        ++launches_[r];
-        steps.push_back(step);
+      case 3:
+        if (holds) launch(r, owner, t);
         return;
-      }
       case 4:
-        if (launches_[r] == 0) return;
-        steps.emplace_back(Step::Kind::wait, 0, static_cast<std::size_t>(pick(0, launches_[r] - 1)));
-        return;
+        if (ranks_[r].launches == 0) return;
+        add(r, Kind::wait).index = below(ranks_[r].launches);
+        return wait_for(r, program_.steps[r].back().index);
       case 5:
       case 6:
-        read(r, static_cast<int>(r), t);
+        if (holds) read(r, owner, t);
         return;
-      case 7: {
-        const auto from = static_cast<std::size_t>(pick(0, RandomProgram::kTensors - 1));
-        if (from == t || program_.tensors[r][from].shape != program_.tensors[r][t].shape) return;
-        values_[r][t] = values_[r][from];
-        steps.emplace_back(Step::Kind::copy, t, from);
+      case 7:
+        if (holds) write(r, owner, t);
         return;
-      }
-      case 8: {
-        Step step{Step::Kind::renew, t};
-        step.shift = pick(-9, 9);
-        values_[r][t].assign(values_[r][t].size(), step.shift);
-        steps.push_back(step);
+      case 8:
+        if (holds) copy(r, owner, t);
         return;
-      }
+      case 9:
+        return renew(r);
+      case 10:
+        add(r, Kind::fault);
+        return;
+      case 11:
+      case 12:
+        return new_call(r);
+      case 13:
+      case 14:
+        if (holds) pass(r, below(n_), owner, t);
+        return;
       default:
-        steps.emplace_back(Step::Kind::fault);
+        return pick(0, 3) == 0 ? together() : peek(r, owner, t);
     }
-  }
-
-  /// What all ranks do at one place of the program.
-  void together() {
-    const std::size_t n = values_.size();
-    const int what = pick(0, 3);
-    if (what < 2) {
-      const auto t = static_cast<std::size_t>(pick(0, RandomProgram::kShared - 1));
-      std::vector<double> sum(count(0, t), 0);
-      for (std::size_t r = 0; r < n; ++r) {
-        for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += values_[r][t][i];
-      }
-      for (std::size_t r = 0; r < n; ++r) {
-        values_[r][t] = sum;
-        program_.steps[r].emplace_back(what == 0 ? Step::Kind::reduce : Step::Kind::reduce_async, t);
-      }
-      return;
-    }
-    for (std::size_t r = 0; r < n; ++r) program_.steps[r].emplace_back(Step::Kind::barrier);
-    if (what == 2) return;
-    const auto t = static_cast<std::size_t>(pick(0, RandomProgram::kTensors - 1));
-    for (std::size_t r = 0; r < n; ++r) read(r, pick(0, static_cast<int>(n) - 1), t);
-    for (std::size_t r = 0; r < n; ++r) program_.steps[r].emplace_back(Step::Kind::barrier);
   }
 
   std::mt19937_64 random_;
+  const std::size_t n_;
   RandomProgram program_;
-  std::vector<std::vector<std::vector<double>>> values_;  // by rank and tensor
-  std::vector<int> launches_;
+  std::vector<Rank> ranks_;
+  std::vector<std::size_t> calls_;  ///< tensors of the all_reduces so far
 };
 }  // namespace
 
