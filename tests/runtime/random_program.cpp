@@ -14,7 +14,7 @@ namespace {
 using Kind = Step::Kind;
 
 constexpr int kMostCalls =
-    6;  ///< collectives of a program: a sum of 3 ranks grows 3-fold, and f32 has to hold it exactly
+    8;  ///< collectives of a program: a sum of 3 ranks grows 3-fold, and f32 has to hold it exactly
 
 /// Makes the steps in one order over all ranks in which they can be carried out one by one, and carries them out on
 /// plain numbers meanwhile. Any other order that the program allows has to give the same.
@@ -41,7 +41,7 @@ class Generator {
   }
 
   RandomProgram make(bool may_fail) {
-    const int length = pick(20, 60);
+    const int length = pick(40, 120);
     const int fails_at = may_fail ? pick(0, length - 1) : -1;
     for (int i = 0; i < length; ++i) {
       const std::size_t r = someone_free();
@@ -227,7 +227,11 @@ class Generator {
     rank.tensors[t].needs = number;
     rank.tensors[t].writer = r;
     rank.stream.push_back({t, true, 1, 0, 0});
-    if (!waits) return settle();
+    if (!waits) {
+      settle();
+      if (pick(0, 2) == 0) touch_somehow(r, r, t);
+      return;
+    }
     block(
         r, [this, r, number] { return completed(r) >= number; },
         [this, r, number] { ranks_[r].known = std::max(ranks_[r].known, number); });
@@ -364,45 +368,51 @@ class Generator {
     for (std::size_t r = 0; r < n_; ++r) add(r, Kind::barrier);
   }
 
-  void something(std::size_t r) {
-    const std::size_t owner = pick(0, 1) == 0 ? r : below(n_), t = below(RandomProgram::kTensors);
-    const bool holds = ranks_[owner].tensors[t].holder == r;
-    switch (pick(0, 15)) {
+  void touch_somehow(std::size_t r, std::size_t owner, std::size_t t) {
+    switch (pick(0, 4)) {
       case 0:
+        return write(r, owner, t);
       case 1:
-      case 2:
-      case 3:
-        if (holds) launch(r, owner, t);
-        return;
-      case 4:
-        if (ranks_[r].launches == 0) return;
-        add(r, Kind::wait).index = below(ranks_[r].launches);
-        return wait_for(r, program_.steps[r].back().index);
-      case 5:
-      case 6:
-        if (holds) read(r, owner, t);
-        return;
-      case 7:
-        if (holds) write(r, owner, t);
-        return;
-      case 8:
-        if (holds) copy(r, owner, t);
-        return;
-      case 9:
-        return renew(r);
-      case 10:
-        add(r, Kind::fault);
-        return;
-      case 11:
-      case 12:
-        return new_call(r);
-      case 13:
-      case 14:
-        if (holds) pass(r, below(n_), owner, t);
-        return;
+        return copy(r, owner, t);
       default:
-        return pick(0, 3) == 0 ? together() : peek(r, owner, t);
+        return read(r, owner, t);
     }
+  }
+
+  /// Something that rank r holds: half of the time another rank's, if there is any. Nothing, if there is nothing.
+  std::optional<std::pair<std::size_t, std::size_t>> held_by(std::size_t r) {
+    std::vector<std::pair<std::size_t, std::size_t>> own, far;
+    for (std::size_t owner = 0; owner < n_; ++owner) {
+      for (std::size_t t = 0; t < RandomProgram::kTensors; ++t) {
+        if (ranks_[owner].tensors[t].holder == r) (owner == r ? own : far).emplace_back(owner, t);
+      }
+    }
+    if (!far.empty() && (own.empty() || pick(0, 1) == 0)) return far[below(far.size())];
+    if (own.empty()) return {};
+    return own[below(own.size())];
+  }
+
+  void something(std::size_t r) {
+    const int what = pick(0, 15);
+    if (what == 0) {
+      add(r, Kind::fault);
+      return;
+    }
+    if (what == 1) return pick(0, 1) == 0 ? together() : renew(r);
+    if (what == 2) return peek(r, below(n_), below(RandomProgram::kTensors));
+    if (what < 5) return new_call(r);
+    if (what == 5) {
+      if (ranks_[r].launches == 0) return;
+      const std::size_t number = below(ranks_[r].launches);
+      add(r, Kind::wait).index = number;
+      return wait_for(r, number);
+    }
+    const auto held = held_by(r);
+    if (!held) return;
+    const auto [owner, t] = *held;
+    if (what < 8) return pass(r, below(n_), owner, t);
+    if (what < 12) return launch(r, owner, t);
+    touch_somehow(r, owner, t);
   }
 
   std::mt19937_64 random_;

@@ -324,7 +324,7 @@ TEST(RandomProgram, UsesTensorsInTheMiddleOfCollectivesAndAcrossSips) {
   // In every program, on average.
   EXPECT_GT(held, kSeeds);
   EXPECT_GT(far_reads, kSeeds);
-  EXPECT_GT(far_writes, kSeeds);
+  EXPECT_GT(far_writes, kSeeds / 2);
   EXPECT_GT(far_launches, kSeeds);
 }
 
