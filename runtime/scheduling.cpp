@@ -49,8 +49,12 @@ void ConcurrentScheduling::satisfied(int rank) { runtime_.scheduler.make_ready(r
 void ConcurrentScheduling::barrier_passed(const std::string& barrier) { runtime_.scheduler.line_up(barrier); }
 
 void RoundsScheduling::submitted(const StatePtr& state) {
-  if (runtime_.single_driver()) return runtime_.send(state);
   const auto line = held_.find({state->sip, state->message->stream});
+  if (runtime_.single_driver()) {
+    if (line == held_.end() && (!state->ready || state->ready())) return runtime_.send(state);
+    held_[{state->sip, state->message->stream}].push_back(state);  // needs ranks that are not there
+    return;
+  }
   if (state->order == nullptr && line == held_.end()) return runtime_.send(state);
   held_[{state->sip, state->message->stream}].push_back(state);
   if (state->order == nullptr) return;
