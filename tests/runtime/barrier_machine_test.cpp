@@ -435,6 +435,31 @@ TEST_P(BarrierOnMachine, AReadWhoseCollectiveAPeerEndsWithoutIsAMismatchThatSays
   EXPECT_THAT(text, HasSubstr("rank 1 has ended without calling"));
 }
 
+TEST_P(BarrierOnMachine, ATensorThatIsFreedWhileAReadWaitsIsAnErrorOfTheReader) {
+  build();
+  std::vector<Tensor> tensors(2);
+  std::string text;
+  run([&](Context& ctx) {
+    const auto rank = static_cast<std::size_t>(ctx.rank());
+    tensors[rank] = make(ctx, 1);
+    ctx.barrier();
+    const Handle own = rank == 0 ? ctx.all_reduce_async(tensors[0]) : Handle();
+    if (rank == 0) {
+      try {
+        tensors[0].at(0, 0);
+      } catch (const std::logic_error& error) {
+        text = error.what();
+      }
+    } else {
+      tensors[0].free();
+      ctx.all_reduce(tensors[1]);
+    }
+    ctx.barrier();
+    tensors[rank] = Tensor();
+  });
+  EXPECT_EQ(text, "tensor 't' was freed while rank 0 waited to use it by at(row, col)");
+}
+
 TEST_P(BarrierOnMachine, AfterAFailedProgramNothingIsWaitedFor) {
   build();
   std::vector<Tensor> tensors(2);
