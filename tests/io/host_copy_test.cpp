@@ -87,6 +87,7 @@ TEST_F(HostCopy, WaitsForWhatStandsBeforeItInItsStreamOnly) {
 TEST_F(HostCopy, ReportsAMemoryThatAnswersWithAnError) {
   machine.fail_memory(machine.map().hbm_port({0, 0, 0}));
   const Message& message = host.at(0, MemoryWriteMessage{PhysicalAddress::hbm({0, 0, 0}, 0), pattern(16)});
+  host.expect(tlm::TLM_GENERIC_ERROR_RESPONSE, message);
   sc_core::sc_start();
   ASSERT_EQ(message.faults.size(), 1u);
   EXPECT_EQ(message.faults[0].reason,
@@ -96,6 +97,7 @@ TEST_F(HostCopy, ReportsAMemoryThatAnswersWithAnError) {
 
 TEST_F(HostCopy, ReportsAnAddressThatNoMemoryHas) {
   const Message& message = host.at(0, MemoryWriteMessage{PhysicalAddress::hbm({0, 0, 0}, (1 << 20) - 8), pattern(16)});
+  host.expect(tlm::TLM_GENERIC_ERROR_RESPONSE, message);
   sc_core::sc_start();
   ASSERT_EQ(message.faults.size(), 1u);
   EXPECT_EQ(message.faults[0].reason,

@@ -1,4 +1,6 @@
 #pragma once
+#include <gtest/gtest.h>
+
 #include <deque>
 #include <memory>
 #include <systemc>
@@ -16,6 +18,16 @@ class HostDriver : public sc_core::sc_module, public tlm::tlm_bw_transport_if<> 
       : sc_module(name), queue_(machine.dispatcher().queue(sip)) {
     socket.bind(*this);
     socket.bind(machine.host_socket(sip));
+  }
+  /// A message that is not answered, or with an error nobody asked for, is a failure of the test.
+  ~HostDriver() override {
+    for (const Job& job : jobs_) {
+      if (job.expected == tlm::TLM_INCOMPLETE_RESPONSE) continue;
+      EXPECT_EQ(job.payload.get_response_status(), job.expected)
+          << "message " << job.message.id << ": "
+          << (job.message.faults.empty() ? "no fault" : job.message.faults.front().reason);
+    }
+    EXPECT_LE(completed.size(), jobs_.size());
   }
   tlm::tlm_initiator_socket<> socket{"socket"};
   std::vector<Message*> completed;  ///< in order
@@ -36,6 +48,8 @@ class HostDriver : public sc_core::sc_module, public tlm::tlm_bw_transport_if<> 
     });
     return job.message;
   }
+  /// A message that has to be answered otherwise than TLM_OK_RESPONSE; TLM_INCOMPLETE_RESPONSE: maybe never.
+  void expect(tlm::tlm_response_status status, const Message& message) { jobs_[message.id - 1].expected = status; }
   tlm::tlm_response_status status(const Message& message) const {
     return jobs_[message.id - 1].payload.get_response_status();
   }
@@ -52,6 +66,7 @@ class HostDriver : public sc_core::sc_module, public tlm::tlm_bw_transport_if<> 
   struct Job {
     ~Job() { payload.clear_extension(&extension); }
     Message message;
+    tlm::tlm_response_status expected = tlm::TLM_OK_RESPONSE;
     MessageExtension extension;
     tlm::tlm_generic_payload payload;
   };

@@ -107,7 +107,7 @@ TEST_F(Launch, ThatEndsBeforeItsLeastTimeIsAnErrorOfTheModel) {
   build({1, 1, 1, 1, 1 << 20});
   LaunchMessage launch = launch_on({{0, 0, 0}}, "hasty");
   launch.least = 1'000'000'000;
-  host->at(0, launch);
+  host->expect(tlm::TLM_INCOMPLETE_RESPONSE, host->at(0, launch));
   EXPECT_THAT(thrown_by([] { sc_core::sc_start(); }),
               ::testing::HasSubstr("kernel 'hasty' ended before the least time that its launch gave"));
 }
@@ -125,6 +125,7 @@ TEST_F(Launch, ThatFailsWhileRecordedIsNeverStarted) {
   machine->fails_to_arm = [](PeCoord pe, const LaunchMessage& launch) { return launch.kernel == "bad" && pe.pe == 0; };
   Message& bad = host->at(0, launch_on(machine->map().pes(0), "bad"));
   Message& good = host->at(0, launch_on(machine->map().pes(0), "good"));
+  host->expect(tlm::TLM_GENERIC_ERROR_RESPONSE, bad);
   sc_core::sc_start();
   ASSERT_EQ(bad.faults.size(), 2u);  // one per PE that failed, none for those that were ended
   const Ps time = bad.faults[0].time;
@@ -141,6 +142,7 @@ TEST_F(Launch, ThatFailsOnAllPesWhileRecordedCompletes) {
   build({1, 2, 1, 2, 1 << 20});
   machine->fails_to_arm = [](PeCoord, const LaunchMessage&) { return true; };
   Message& bad = host->at(0, launch_on(machine->map().pes(0), "bad"));
+  host->expect(tlm::TLM_GENERIC_ERROR_RESPONSE, bad);
   sc_core::sc_start();
   EXPECT_EQ(bad.faults.size(), 4u);
   EXPECT_EQ(host->completed.size(), 1u);
@@ -151,6 +153,7 @@ TEST_F(Launch, EndsThePesThatWaitForOneThatFailed) {
   machine->fails = [](PeCoord pe, const LaunchMessage&) { return pe.cube == 1 && pe.pe == 1; };
   machine->hangs = [](PeCoord pe, const LaunchMessage&) { return !(pe.cube == 1 && pe.pe == 1); };
   Message& bad = host->at(0, launch_on(machine->map().pes(0), "bad"));
+  host->expect(tlm::TLM_GENERIC_ERROR_RESPONSE, bad);
   sc_core::sc_start();
   ASSERT_EQ(host->completed.size(), 1u);
   EXPECT_EQ(bad.faults.size(), 1u);

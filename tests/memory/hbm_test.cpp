@@ -78,6 +78,7 @@ TEST(Hbm, SlicesAreApart) {
 
 TEST(Hbm, AnswersErrorsWithAResponse) {
   HbmStack bench;
+  bench.initiators[0].expected_errors = 9;
   const std::uint64_t slice_bytes = small_hbm().bytes / 2;
   const auto status = [&](tlm::tlm_generic_payload& payload) {
     bench.run(bench.queue.now(), payload);

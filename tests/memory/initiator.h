@@ -1,4 +1,6 @@
 #pragma once
+#include <gtest/gtest.h>
+
 #include <cstdint>
 #include <cstring>
 #include <deque>
@@ -46,6 +48,12 @@ class TestInitiator : public sc_core::sc_module, public tlm::tlm_bw_transport_if
   TestInitiator(const sc_core::sc_module_name& name, EventQueue& queue) : sc_module(name), queue_(queue) {
     out.bind(*this);
   }
+  /// A request without an answer, or with an error nobody asked for, is a failure of the test: its times say nothing.
+  ~TestInitiator() override {
+    for (const Record& record : records) EXPECT_NE(record.response, kNever) << name();
+    EXPECT_EQ(errors_, expected_errors) << name();
+  }
+  unsigned expected_errors = 0;
 
   /// Returns the number of the request.
   std::size_t send(Ps time, tlm::tlm_generic_payload& payload) {
@@ -72,6 +80,7 @@ class TestInitiator : public sc_core::sc_module, public tlm::tlm_bw_transport_if
     sc_assert(phase == tlm::BEGIN_RESP);
     sc_assert(records[id].end_request != kNever);
     records[id].response = queue_.now();
+    if (payload.is_response_error()) ++errors_;
     if (!answer_later) return tlm::TLM_COMPLETED;
     largest_open_responses = std::max(largest_open_responses, ++open_responses_);
     queue_.at(queue_.now() + response_delay, [this, id] {
@@ -112,6 +121,7 @@ class TestInitiator : public sc_core::sc_module, public tlm::tlm_bw_transport_if
   std::deque<std::size_t> waiting_;
   bool busy_ = false;
   unsigned open_responses_ = 0;
+  unsigned errors_ = 0;
 };
 
 }  // namespace kernbench

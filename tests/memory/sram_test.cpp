@@ -115,6 +115,7 @@ TEST(Sram, BanksTogetherReachTheWholeRate) {
 
 TEST(Sram, AnswersErrorsWithAResponse) {
   Bench bench;
+  bench.initiator.expected_errors = 4;
   PlainPayload beyond(tlm::TLM_READ_COMMAND, address((1 << 20) - 1), 2),
       hbm(tlm::TLM_READ_COMMAND, PhysicalAddress::hbm({3, 1, 0}, 0).encode(), 2);
   PlainPayload host(tlm::TLM_READ_COMMAND, PhysicalAddress::host(3, 0).encode(), 2),

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace kernbench::test {
 
 /// The network's side of one PE's sockets.
@@ -262,6 +264,14 @@ Message& Bench::prepare(const Bodies& bodies, const std::string& name, std::uint
 Message& Bench::launch(const Bodies& bodies, const std::string& name, std::uint16_t group) {
   Message& message = prepare(bodies, name, group);
   queue.run_all();
+  const Ending expected = std::exchange(ending, Ending::done);
+  EXPECT_EQ(message.faults.empty(), expected != Ending::failed)
+      << name << ": " << (message.faults.empty() ? "no fault" : message.faults.front().str());
+  if (expected == Ending::done) {
+    EXPECT_EQ(answers(message, CommandKind::done), bodies.size()) << name;
+  } else if (expected == Ending::waiting) {
+    EXPECT_FALSE(completed(message)) << name;
+  }
   return message;
 }
 

@@ -95,7 +95,15 @@ class Bench {
   /// Two queue pairs, E on `left` and W on `right`, in TCM (`where` tcm), SRAM or HBM.
   void join(std::uint16_t left, std::uint16_t right, IpcqBuffer where = IpcqBuffer::tcm, std::uint16_t group = 0);
 
-  /// Arms all targets, starts them at one instant and runs until nothing is left.
+  /// How the next launch has to end; each one after it has to be done again.
+  enum class Ending {
+    done,     ///< on all targets, without a fault
+    failed,   ///< on at least one
+    waiting,  ///< for what does not come
+  };
+  Ending ending = Ending::done;
+  /// Arms all targets, starts them at one instant and runs until nothing is left. An end that is not `ending` is a
+  /// failure of the test: the kernel stopped before the ops that the test is about.
   using Bodies = std::map<std::uint16_t, std::function<void(Tl&)>>;
   Message& launch(const Bodies& bodies, const std::string& name = "k", std::uint16_t group = 0);
   Message& launch(std::function<void(Tl&)> body) { return launch(Bodies{{std::uint16_t{0}, std::move(body)}}); }

@@ -215,6 +215,7 @@ TEST(PeIpcq, ExplainsWhoWaitsForData) {
     tl.fence();
     tl.recv(tl.program_id(0) == 0 ? kEast : kWest, {1, 2048}, DType::f16);
   };
+  bench.ending = Bench::Ending::waiting;
   Message& message = bench.launch({{std::uint16_t{0}, receive}, {std::uint16_t{1}, receive}}, "ring");
   EXPECT_FALSE(bench.completed(message));
   std::vector<Blocked> blocked;
@@ -232,6 +233,7 @@ TEST(PeIpcq, ExplainsWhoWaitsForData) {
 TEST(PeIpcq, ExplainsWhoWaitsForCredit) {
   Bench bench(two_pes());
   bench.join(0, 1);
+  bench.ending = Bench::Ending::waiting;
   Message& message = bench.launch([](Tl& tl) { tl.send(kEast, tl.alloc({8, 2048}, DType::f16)); });
   EXPECT_FALSE(bench.completed(message));
   std::vector<Blocked> blocked;

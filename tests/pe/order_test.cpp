@@ -199,6 +199,7 @@ TEST(PeOrder, OneKernelRunsWhileAnotherWaits) {
   bench.map_hbm(0, 1 << 20);
   bench.join(0, 1);
   const auto receive = [](Tl& tl) { tl.recv(Direction::east(), {1, 8}, DType::f16); };
+  bench.ending = Bench::Ending::waiting;
   Message& waiting = bench.launch({{std::uint16_t{0}, receive}}, "waiting");
   EXPECT_FALSE(bench.completed(waiting));
   Message& other = bench.launch({{std::uint16_t{0}, [](Tl& tl) { tl.fill({1, 8}, DType::f16, 1); }}}, "other");
@@ -218,7 +219,9 @@ TEST(PeOrder, AThirdLaunchIsArmedWhenAContextIsFree) {
   Bench bench(options);
   bench.join(0, 1);
   const auto receive = [](Tl& tl) { tl.recv(Direction::east(), {1, 8}, DType::f16); };
+  bench.ending = Bench::Ending::waiting;
   bench.launch({{std::uint16_t{0}, receive}}, "first");
+  bench.ending = Bench::Ending::waiting;
   bench.launch({{std::uint16_t{0}, receive}}, "second");
   Message third;
   LaunchMessage launch;
@@ -259,6 +262,7 @@ TEST(PeOrder, ASuspendedKernelIsUnwoundAtTeardown) {
     Bench bench(options);
     bench.map_hbm(0, 1 << 20);
     bench.join(0, 1);
+    bench.ending = Bench::Ending::waiting;
     bench.launch([&alive](Tl& tl) {
       const Counter counter(alive);
       const Tile a = tl.recv(Direction::east(), {1, 8}, DType::f16);

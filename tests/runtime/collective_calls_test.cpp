@@ -31,7 +31,7 @@ std::string failure(int rank, const Program& program) {
         ctx.init_process_group();
         program(ctx);
       },
-      3);
+      3, Ending::failure);
   if (outcome.failures.count(rank) == 0) return "no failure";
   try {
     std::rethrow_exception(outcome.failures.at(rank));

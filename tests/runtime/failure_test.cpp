@@ -31,7 +31,7 @@ TEST(Failure, OfOneWorkerEndsTheOthersAndNothingElse) {
         ctx.wait(handle);
         ++reached_end;
       },
-      4);
+      4, Ending::failure);
   EXPECT_FALSE(outcome.finished);
   EXPECT_TRUE(outcome.unfinished.empty());
   ASSERT_EQ(outcome.failures.size(), 1u);
@@ -57,7 +57,7 @@ TEST(Failure, OfAKernelSurfacesInTheWorkerThatWaits) {
         const auto sip = static_cast<std::uint16_t>(ctx.rank());
         ctx.launch("work", kNoBody, {}, {{sip, 0, 0}, {sip, 1, 0}});
       },
-      2);
+      2, Ending::failure);
   ASSERT_EQ(outcome.failures.size(), 1u);
   const std::string text = reason(outcome.failures.at(1));
   EXPECT_NE(text.find("launch 'work' on sip1, submitted at 0.000 ns failed\n  sip1.cube1.pe0: kernel error in kernel "
@@ -91,7 +91,11 @@ TEST(Failure, CanBeCaughtAndTheRankGoesOn) {
 TEST(Failure, ThatNobodyWaitedForIsInTheOutcome) {
   HostRun host({1, 1, 1, 1, 1 << 20});
   host.machine.fails = [](PeCoord, const LaunchMessage&) { return true; };
-  const auto outcome = host.run([&](Context& ctx) { ctx.launch_async("bad", kNoBody, {}, {{0, 0, 0}}); }, 1);
+  const auto outcome = host.run(
+      [&](Context& ctx) {
+        ctx.launch_async("bad", kNoBody, {}, {{0, 0, 0}});
+      },
+      1, Ending::failure);
   EXPECT_TRUE(outcome.finished);
   ASSERT_EQ(outcome.failures.size(), 1u);
   EXPECT_THROW(host.runtime.rethrow_failures(), SpawnError);
@@ -138,7 +142,7 @@ TEST(Failure, WhileOthersAreInHandlersUnwindsThem) {
         }
         throw std::runtime_error("not handled");
       },
-      2);
+      2, Ending::failure);
   EXPECT_TRUE(destroyed);
   EXPECT_EQ(outcome.failures.size(), 1u);
   EXPECT_EQ(outcome.failures.count(1), 1u);
@@ -152,7 +156,7 @@ TEST(Failure, LeavesMemoryAsItWas) {
         if (ctx.rank() == 1) throw std::runtime_error("made to fail");
         ctx.launch("work", kNoBody, {tensor});
       },
-      2);
+      2, Ending::failure);
   float value = 0;
   host.machine.read(PhysicalAddress::hbm({0, 0, 0}, 0), &value, sizeof value);
   EXPECT_EQ(value, 1.0f);

@@ -67,7 +67,7 @@ TEST(ProcessGroup, NamesTheRanksWhoseCallsDiffer) {
         const Tensor tensor = ctx.full(1, {1, ctx.rank() == 0 ? 64 : 32}, DType::f16, spread_policy(), "t");
         ctx.all_reduce(tensor);
       },
-      2);
+      2, Ending::failure);
   ASSERT_EQ(outcome.failures.count(1), 1u);
   try {
     std::rethrow_exception(outcome.failures.at(1));
@@ -93,7 +93,7 @@ TEST(ProcessGroup, MustExistAndFitTheMachine) {
 
 template <class Program>
 std::string failure_of(HostRun& host, int rank, const Program& program) {
-  const auto outcome = host.run(program, host.machine.map().sips);
+  const auto outcome = host.run(program, host.machine.map().sips, Ending::failure);
   if (outcome.failures.count(rank) == 0) return "no failure";
   try {
     std::rethrow_exception(outcome.failures.at(rank));
@@ -202,7 +202,7 @@ TEST(ProcessGroup, NamesWhoHasNotCalledWhenNothingMoves) {
         if (ctx.rank() == 0) ctx.all_reduce(tensor);
         ctx.barrier();
       },
-      2);
+      2, Ending::unfinished);
   EXPECT_EQ(outcome.unfinished, (std::vector<int>{0, 1}));
   const auto blocked = host.runtime.blocked_ranks();
   ASSERT_EQ(blocked.size(), 2u);

@@ -124,7 +124,11 @@ TEST(WaitAny, RefusesWhatCannotComplete) {
 
 TEST(Promise, ThatNobodyFulfilsIsADeadlockThatNamesIt) {
   HostRun host(kTwoSips);
-  const auto outcome = host.run([](Context& ctx) { ctx.wait_any({ctx.promise("never"), ctx.promise("nor this")}); }, 1);
+  const auto outcome = host.run(
+      [](Context& ctx) {
+        ctx.wait_any({ctx.promise("never"), ctx.promise("nor this")});
+      },
+      1, Ending::unfinished);
   EXPECT_FALSE(outcome.finished);
   ASSERT_EQ(host.runtime.blocked_ranks().size(), 1U);
   EXPECT_EQ(host.runtime.blocked_ranks().front().waits_for,
