@@ -35,7 +35,7 @@ mkdir -p build; printf '%-24s %5d s\n' '$(1)' $$(($$(date +%s) - begin)) >> $(ST
 endef
 
 .NOTPARALLEL:
-.PHONY: help run docs studies test packages test-packages release dev asan test-release test-dev test-asan same-times new-stages format format-check lint lint-all clean
+.PHONY: help run docs studies test packages test-packages release dev asan test-release test-dev test-asan mutants same-times new-stages format format-check lint lint-all clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -78,6 +78,9 @@ test-asan: test-packages
 	$(call stage,build (sanitized),cmake --preset asan && cmake --build --preset asan -j $(JOBS))
 	$(call stage,tests (sanitized),ctest --preset asan -j $(JOBS))
 asan: test-asan ## tests under AddressSanitizer and UndefinedBehaviorSanitizer
+MUTANTS ?=
+mutants: test-packages ## faults made on purpose, which tests have to find: tests/mutants/README.md; MUTANTS='noc-*' for some
+	JOBS=$(JOBS) tests/mutants/run.sh $(MUTANTS)
 same-times: ## simulated times do not depend on the optimisation level (after test-release and test-asan)
 	$(call stage,same times,tests/cli/same_times.sh build/release/sc_main/kernbench build/asan/sc_main/kernbench)
 
