@@ -193,6 +193,7 @@ Context& Runtime::main() {
 }
 
 const HostAccessTable& Runtime::host_accesses() const { return impl_->accesses; }
+std::uint64_t Runtime::free_bytes(PeCoord pe) const { return impl_->memory.free_bytes(pe); }
 std::uint64_t Runtime::switches() const { return impl_->scheduler.switches(); }
 std::size_t Runtime::pending_worker_waits() const { return impl_->scheduling->queues().worker_waits; }
 std::size_t Runtime::pending_collectives() const { return impl_->scheduling->queues().collectives; }

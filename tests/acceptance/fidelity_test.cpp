@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 
 #include "tests/acceptance/run_json.h"
 
@@ -81,15 +82,20 @@ TEST(Trains, OfLongMessagesHaveTheSameDataAndTimesWithinTheBand) {
   expect_same_data_and_like_times(run_json(arguments), run_json(with(arguments, {"--fidelity", "fast"})));
 }
 
-/// Largest deviation of the time of any row of the fast grade, but for rows whose `pattern` is `without`.
-double largest_error(const std::vector<std::string>& arguments, const std::string& without = "") {
-  const ordered_json accurate = run_json(arguments)["results"],
-                     fast = run_json(with(arguments, {"--fidelity", "fast"}))["results"];
+/// Deviation of the time of each row of the fast grade.
+std::vector<double> errors(const ordered_json& accurate, const ordered_json& fast) {
   EXPECT_EQ(accurate.size(), fast.size());
+  std::vector<double> list;
+  for (std::size_t i = 0; i < std::min(accurate.size(), fast.size()); ++i) {
+    list.push_back(fast[i]["time_ns"].get<double>() / accurate[i]["time_ns"].get<double>() - 1);
+  }
+  return list;
+}
+double largest_error(const std::vector<std::string>& arguments) {
   double most = 0;
-  for (std::size_t i = 0; i < accurate.size(); ++i) {
-    if (!without.empty() && accurate[i]["pattern"] == without) continue;
-    most = std::max(most, std::fabs(fast[i]["time_ns"].get<double>() / accurate[i]["time_ns"].get<double>() - 1));
+  for (const double error :
+       errors(run_json(arguments)["results"], run_json(with(arguments, {"--fidelity", "fast"}))["results"])) {
+    most = std::max(most, std::fabs(error));
   }
   return most;
 }
@@ -120,11 +126,33 @@ TEST(Trains, LoadsFromNearAndFarTakeTheTimesOfTheirPackets) {
       0.05);
 }
 
+/// What results say of transfers in trains: no row may be off by more.
+double printed_train_error(const ordered_json& fast) {
+  for (const ordered_json& error : fast["fidelity_errors"]) {
+    if (error["measure"].get<std::string>().find("trains") != std::string::npos) {
+      return error["max_error_percent"].get<double>() / 100;
+    }
+  }
+  ADD_FAILURE() << fast["fidelity_errors"];
+  return 0;
+}
+
 TEST(Trains, StreamsTakeTheTimesOfTheirPackets) {
-  // Without refresh: which rows of a run it falls into is chance. Triad is early: docs/fidelity.md.
+  // Without refresh: which rows of a run it falls into is chance.
   const std::vector<std::string> one_cube{
       "run", "stream", "--set", "cube.hbm.refresh=none", "--set", "sip.cube_mesh.w=1", "--set", "sip.cube_mesh.h=1"};
-  EXPECT_LT(largest_error(one_cube, "triad"), 0.03);
+  const ordered_json accurate = run_json(one_cube)["results"], run = run_json(with(one_cube, {"--fidelity", "fast"})),
+                     fast = run["results"];
+  const double printed = printed_train_error(run);
+  EXPECT_LT(printed, 0.1) << "the bars of the specification are a tenth and more";
+  std::map<std::string, double> by_pattern;
+  const std::vector<double> list = errors(accurate, fast);
+  for (std::size_t i = 0; i < list.size(); ++i) by_pattern[accurate[i]["pattern"]] = list[i];
+  ASSERT_EQ(by_pattern.size(), 5U);
+  for (const auto& [pattern, error] : by_pattern) {
+    // A triad is early: its writes come to a memory 4 KiB at a time, which saves it turns of direction.
+    EXPECT_LE(std::fabs(error), pattern == "triad" ? printed : 0.03) << pattern << ": " << error;
+  }
 }
 
 TEST(Trains, FitWiresWithShortBuffers) {

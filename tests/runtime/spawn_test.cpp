@@ -76,12 +76,17 @@ TEST_P(Spawn, ShardsOfARanksTensorLieOnItsSip) {
   DPPolicy policy;
   policy.cube = CubeSplit::column_wise;
   policy.pe = PeSplit::column_wise;
+  int checked = 0;
   host_.runtime.spawn(
       [&](Context& ctx) {
         const Tensor tensor = ctx.zeros({1, 128}, DType::f16, policy, "t");
-        for (const ShardSpec& shard : tensor.shards()) EXPECT_EQ(shard.sip, ctx.rank());
+        for (const ShardSpec& shard : tensor.shards()) {
+          EXPECT_EQ(shard.sip, ctx.rank());
+          ++checked;
+        }
       },
       kNoArguments, 4);
+  EXPECT_EQ(checked, 4) << "one cube of one PE each";
 }
 
 TEST_P(Spawn, ErrorHoldsRootCausesOnly) {
@@ -115,19 +120,30 @@ TEST_P(Spawn, ErrorHoldsRootCausesOnly) {
 TEST_P(Spawn, AfterAFailureQueuesAndCollectiveStateAreClear) {
   ProcessGroupOptions ring;
   ring.algorithm = "ring_allreduce";
+  std::vector<Handle> handles(4);
   EXPECT_THROW(host_.runtime.spawn(
                    [&](Context& ctx) {
                      ctx.init_process_group(ring);
                      const Tensor tensor = ctx.zeros({1, 8}, DType::f16, {}, "t");
                      ctx.barrier();
                      if (ctx.rank() == 3) throw std::runtime_error("made to fail");
-                     ctx.all_reduce(tensor);
+                     const auto rank = static_cast<std::size_t>(ctx.rank());
+                     handles[rank] = ctx.all_reduce_async(tensor);
+                     ctx.wait(handles[rank]);
                    },
                    kNoArguments, 4),
                SpawnError);
-  EXPECT_EQ(host_.runtime.pending_worker_waits(), 0u);
-  EXPECT_EQ(host_.runtime.pending_collectives(), 0u);
-  EXPECT_TRUE(host_.runtime.host_trace().empty() || GetParam() == SchedulingKind::concurrent) << "waits do not drain";
+  EXPECT_TRUE(host_.runtime.blocked_ranks().empty());
+  EXPECT_EQ(host_.machine.pool().outstanding(), 0u);
+  const bool rounds = GetParam() == SchedulingKind::rounds;
+  if (rounds) {  // there are no queues otherwise
+    EXPECT_EQ(host_.runtime.pending_worker_waits(), 0u);
+    EXPECT_EQ(host_.runtime.pending_collectives(), 0u);
+  }
+  // In rounds no part has gone to the machine, nor does one now; otherwise three have, and what a PE has it finishes.
+  EXPECT_EQ(host_.runtime.host_trace().size(), rounds ? 0u : 3u);
+  EXPECT_EQ(host_.machine.launches.size(), rounds ? 0u : 3u);
+  for (std::size_t rank = 0; rank < 3; ++rank) EXPECT_EQ(handles[rank].done(), !rounds) << rank;
 }
 
 TEST_P(Spawn, AfterAFailureTheMachineCanBeReadButNotUsed) {

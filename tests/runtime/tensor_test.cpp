@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tests/runtime/host_run.h"
+#include "tests/support/in_copy.h"
 
 namespace kernbench::testing {
 namespace {
@@ -17,6 +18,16 @@ std::vector<double> ramp(std::int64_t n) {
   std::iota(values.begin(), values.end(), 1.0);
   return values;
 }
+
+/// Free bytes of every slice, in the order of (sip, cube, PE).
+std::vector<std::uint64_t> free_bytes(const HostRun& host) {
+  std::vector<std::uint64_t> list;
+  for (std::uint16_t sip = 0; sip < host.machine.map().sips; ++sip) {
+    for (const PeCoord pe : host.machine.map().pes(sip)) list.push_back(host.runtime.free_bytes(pe));
+  }
+  return list;
+}
+using FreeBytes = std::vector<std::uint64_t>;
 
 template <class Call>
 std::string error_of(const Call& call) {
@@ -177,15 +188,71 @@ TEST(Tensor, FreeingReturnsMemoryAndUnmaps) {
   HostRun host({1, 1, 1, 2, 4096});
   host.run(
       [&](Context& ctx) {
+        const FreeBytes all{4096, 4096};
         Va old = 0;
         for (int i = 0; i < 20; ++i) {  // more than fits at once
+          EXPECT_EQ(free_bytes(host), all);
           const Tensor tensor = ctx.full(1, {1, 1024}, DType::f16, {}, "t");
+          EXPECT_EQ(free_bytes(host), (FreeBytes{2048, 2048})) << "a copy in each slice";
           EXPECT_NE(tensor.va(), old);
           old = tensor.va();
         }
+        EXPECT_EQ(free_bytes(host), all);
         const Tensor zero = ctx.zeros({1, 1024}, DType::f16, {}, "z");  // in memory that held ones
         EXPECT_EQ(zero.at(0, 5), 0);
         EXPECT_FALSE(host.machine.pages(0).translate(old, {0, 0, 0}).has_value());
+      },
+      1);
+  EXPECT_EQ(free_bytes(host), (FreeBytes{4096, 4096})) << "the program has ended, and its tensors with it";
+}
+
+TEST(Tensor, EachShardTakesItsGrainsOfItsOwnSliceUntilItIsFreed) {
+  HostRun host({2, 2, 1, 2, 4096});
+  const FreeBytes all(8, 4096);
+  host.run(
+      [&](Context& ctx) {
+        if (ctx.rank() == 0) return;
+        DPPolicy policy;
+        policy.cube = CubeSplit::column_wise;
+        policy.pe = PeSplit::column_wise;
+        EXPECT_EQ(free_bytes(host), all);
+        {
+          // 225 columns of 8 B: one PE has 57 of them, three have 56; two grains of 256 B each.
+          Tensor tensor = ctx.zeros({1, 225}, DType::f64, policy, "t");
+          EXPECT_EQ(free_bytes(host), (FreeBytes{4096, 4096, 4096, 4096, 3584, 3584, 3584, 3584}));
+          {
+            policy.num_cubes = 1;
+            const Tensor first =
+                ctx.zeros({1, 65}, DType::f64, policy, "first");  // 33 and 32 columns: two grains, and one
+            EXPECT_EQ(free_bytes(host), (FreeBytes{4096, 4096, 4096, 4096, 3072, 3328, 3584, 3584}));
+          }
+          EXPECT_EQ(free_bytes(host), (FreeBytes{4096, 4096, 4096, 4096, 3584, 3584, 3584, 3584}));
+          tensor.free();
+          EXPECT_EQ(free_bytes(host), all) << "at once, though a handle is left";
+        }
+        EXPECT_EQ(free_bytes(host), all) << "and once only";
+      },
+      2);
+  EXPECT_EQ(free_bytes(host), all);
+}
+
+TEST(Tensor, ThatDoesNotFitOnOnePeKeepsNothingOfTheOthers) {
+  HostRun host({1, 1, 1, 2, 4096});
+  host.run(
+      [&](Context& ctx) {
+        DPPolicy first;  // one column: PE 0 alone
+        first.pe = PeSplit::column_wise;
+        Tensor low = ctx.zeros({1, 64}, DType::f64, {}, "low");  // 512 B, a copy on each PE as where nothing is said
+        Tensor more = ctx.zeros({1, 1}, DType::f64, first, "more");
+        const Tensor wall = ctx.zeros({1, 32}, DType::f64, {}, "wall");
+        low.free();
+        more.free();
+        const Tensor rest = ctx.zeros({1, 384}, DType::f64, {}, "rest");
+        // PE 0 has a hole of 768 B, PE 1 holes of 512 and 256 B.
+        EXPECT_EQ(free_bytes(host), (FreeBytes{768, 768}));
+        EXPECT_THROW(ctx.zeros({1, 96}, DType::f64, {}, "large"), OutOfDeviceMemory);
+        EXPECT_EQ(free_bytes(host), (FreeBytes{768, 768}));
+        EXPECT_NO_THROW(ctx.zeros({1, 64}, DType::f64, {}, "small"));
       },
       1);
 }
@@ -203,7 +270,9 @@ TEST(Tensor, IsKeptWhileALaunchUsesIt) {
           const Tensor tensor = ctx.zeros({1, 8}, DType::f16, {}, "t");
           handle = ctx.launch_async("work", kNoBody, {tensor});
         }
+        EXPECT_EQ(free_bytes(host), FreeBytes{4096 - 256}) << "the launch holds it";
         ctx.wait(handle);
+        EXPECT_EQ(free_bytes(host), FreeBytes{4096});
       },
       1);
   EXPECT_TRUE(mapped);
@@ -244,17 +313,39 @@ TEST(Tensor, MisuseIsNamed) {
       1);
 }
 
-TEST(Tensor, WithoutDataTakesTheSameTime) {
+/// Instants of a program that makes, launches on, reads, copies and frees tensors.
+std::vector<Ps> tensor_times(bool data) {
   RunOptions options;
-  options.data = false;
+  options.data = data;
   HostRun host({1, 2, 1, 2, 1 << 20}, options);
+  std::vector<Ps> times;
   host.run(
       [&](Context& ctx) {
-        Tensor tensor = ctx.full(3, {4, 8}, DType::f16, {}, "t");
-        EXPECT_GT(ctx.now(), 0u);
-        EXPECT_EQ(tensor.to_host(), std::vector<double>(32, 0.0));
+        DPPolicy policy;
+        policy.pe = PeSplit::column_wise;
+        const Tensor tensor = ctx.full(3, {4, 8}, DType::f16, policy, "t");
+        times.push_back(ctx.now());
+        EXPECT_EQ(tensor.to_host(), std::vector<double>(32, data ? 3.0 : 0.0));
+        times.push_back(ctx.now());
+        ctx.launch("work", kNoBody, {tensor});
+        times.push_back(ctx.now());
+        Tensor copy = ctx.zeros({4, 8}, DType::f16, policy, "copy");
+        times.push_back(ctx.now());
+        copy.copy_from(tensor);
+        copy.free();
+        ctx.launch("work", kNoBody, {tensor});  // behind the unmapping, in its stream
+        times.push_back(ctx.now());
       },
       1);
+  return times;
+}
+
+TEST(Tensor, WithoutDataTakesTheSameTime) {
+  const std::vector<Ps> with = in_copy([] { return tensor_times(true); });
+  ASSERT_EQ(with.size(), 5u);
+  EXPECT_GT(with.front(), 0u);
+  EXPECT_LT(with[3], with[4]);
+  EXPECT_EQ(tensor_times(false), with);
 }
 
 TEST(Tensor, RandnIsTheSameForTheSameSeed) {
@@ -368,6 +459,7 @@ TEST(Tensor, WithoutDebugTheFallbackIsSilent) {
 
 TEST(Tensor, FreeingReturnsExactlyTheBytesOfEachShard) {
   HostRun host({1, 2, 1, 2, 4096});
+  const FreeBytes all(4, 4096);
   host.run(
       [&](Context& ctx) {
         DPPolicy policy;
@@ -375,13 +467,18 @@ TEST(Tensor, FreeingReturnsExactlyTheBytesOfEachShard) {
         policy.pe = PeSplit::column_wise;
         for (int i = 0; i < 50; ++i) {  // uneven shards, one of them empty, filling what there is
           Tensor fill = ctx.zeros({3, 1}, DType::f64, policy, "fill");
+          EXPECT_EQ(free_bytes(host), (FreeBytes{4096 - 256, 4096, 4096 - 256, 4096})) << "2 rows, and 1";
           Tensor most = ctx.zeros({2, 900}, DType::f64, policy, "most");  // 3600 of 4096 B a PE
+          EXPECT_EQ(free_bytes(host), (FreeBytes{0, 256, 0, 256}));
           most.free();
+          EXPECT_EQ(free_bytes(host), (FreeBytes{4096 - 256, 4096, 4096 - 256, 4096}));
           fill.free();
+          EXPECT_EQ(free_bytes(host), all);
         }
         EXPECT_NO_THROW(ctx.zeros({2, 1024}, DType::f64, policy, "all"));
       },
       1);
+  EXPECT_EQ(free_bytes(host), all);
 }
 
 RunOptions timed(bool data = true) {
@@ -438,10 +535,15 @@ TEST(Tensor, TimedHostCopiesTakeTheTimeOfTheirWay) {
 }
 
 TEST(Tensor, TimedHostCopiesTakeTheSameTimeWithoutData) {
+  const std::vector<Ps> with = in_copy([] {
+    HostRun host({1, 1, 1, 4, 1 << 20}, timed());
+    return host_copy_times(host, true);
+  });
   HostRun host({1, 1, 1, 4, 1 << 20}, timed(false));
   const std::vector<Ps> times = host_copy_times(host, false);
-  EXPECT_EQ(times.size(), 5u);
+  ASSERT_EQ(times.size(), 5u);
   for (const Ps time : times) EXPECT_GT(time, 2 * host.machine.pcie_config().latency);
+  EXPECT_EQ(times, with);
 }
 
 TEST(Tensor, ATimedCopyPassesACollectiveThatNotAllHaveCalled) {
