@@ -6,94 +6,87 @@
 
 #include "runtime/runtime_impl.h"
 #include "runtime/trial.h"
+#include "tlm/sim/annotation.h"
 
 namespace kernbench {
 
 /// Generic payloads for the host sockets: one per message under way, with its
 /// MessageExtension for life.
 class RuntimeImpl::Payloads : public tlm::tlm_mm_interface {
-public:
-  tlm::tlm_generic_payload &acquire(Message &message) {
+ public:
+  tlm::tlm_generic_payload& acquire(Message& message) {
     if (free_.empty()) {
       all_.push_back(std::make_unique<Entry>(this));
       free_.push_back(all_.back().get());
     }
-    Entry &entry = *free_.back();
+    Entry& entry = *free_.back();
     free_.pop_back();
     entry.extension.message = &message;
     entry.set_command(tlm::TLM_IGNORE_COMMAND);
     entry.set_data_ptr(nullptr);
     entry.set_data_length(0);
+    entry.set_streaming_width(1);
     entry.set_response_status(tlm::TLM_INCOMPLETE_RESPONSE);
     entry.acquire();
     return entry;
   }
-  void free(tlm::tlm_generic_payload *payload) override {
-    free_.push_back(static_cast<Entry *>(payload));
-  }
+  void free(tlm::tlm_generic_payload* payload) override { free_.push_back(static_cast<Entry*>(payload)); }
 
-private:
+ private:
   struct Entry : tlm::tlm_generic_payload {
-    explicit Entry(tlm::tlm_mm_interface *pool) : tlm_generic_payload(pool) {
-      set_extension(&extension);
-    }
+    explicit Entry(tlm::tlm_mm_interface* pool) : tlm_generic_payload(pool) { set_extension(&extension); }
     ~Entry() override { clear_extension(&extension); }
     MessageExtension extension;
   };
   std::vector<std::unique_ptr<Entry>> all_;
-  std::vector<Entry *> free_;
+  std::vector<Entry*> free_;
 };
 
 std::string Handle::State::describe() const {
   const std::string at =
-      fmt::format("on sip{}, submitted at {}.{:03} ns", sip,
-                  submitted / kPsPerNs, submitted % kPsPerNs);
-  return name.empty() ? fmt::format("{} {}", kind, at)
-                      : fmt::format("{} '{}' {}", kind, name, at);
+      fmt::format("on sip{}, submitted at {}.{:03} ns", sip, submitted / kPsPerNs, submitted % kPsPerNs);
+  return name.empty() ? fmt::format("{} {}", kind, at) : fmt::format("{} '{}' {}", kind, name, at);
 }
 
 bool Handle::done() const { return state_->done; }
-const std::string &Handle::name() const { return state_->name; }
-const ccl::Choice *Handle::choice() const { return state_->choice; }
+const std::string& Handle::name() const { return state_->name; }
+const ccl::Choice* Handle::choice() const { return state_->choice; }
 Ps Handle::submitted() const { return state_->submitted; }
 Ps Handle::completed() const { return state_->completed; }
-const Message &Handle::message() const {
-  if (state_->message == nullptr)
-    throw std::logic_error(state_->describe() + ": the handle has no message");
+const Message& Handle::message() const {
+  if (state_->message == nullptr) throw std::logic_error(state_->describe() + ": the handle has no message");
   return *state_->message;
 }
 Ps Handle::kernel_start() const {
-  if (state_->message == nullptr)
-    return state_->submitted;
+  if (state_->message == nullptr) return state_->submitted;
   return std::get<LaunchMessage>(state_->message->body).first_start;
 }
 Ps Handle::kernel_end() const {
-  if (state_->message == nullptr)
-    return state_->submitted;
+  if (state_->message == nullptr) return state_->submitted;
   return std::get<LaunchMessage>(state_->message->body).last_end;
 }
 
 namespace {
-std::unique_ptr<Scheduling> make_scheduling(RuntimeImpl &runtime,
-                                            SchedulingKind kind) {
-  if (kind == SchedulingKind::rounds)
-    return std::make_unique<RoundsScheduling>(runtime);
+std::unique_ptr<Scheduling> make_scheduling(RuntimeImpl& runtime, SchedulingKind kind) {
+  if (kind == SchedulingKind::rounds) return std::make_unique<RoundsScheduling>(runtime);
   return std::make_unique<ConcurrentScheduling>(runtime);
 }
-} // namespace
+}  // namespace
 
-RuntimeImpl::RuntimeImpl(Runtime &module, const MachineMap &map,
-                         Dispatcher &dispatcher, const RunOptions &options,
-                         Observer *observer)
-    : module(module), map(map), dispatcher(dispatcher), options(options),
-      observer(observer != nullptr && observer->wants_ops() ? observer
-                                                            : nullptr),
+RuntimeImpl::RuntimeImpl(Runtime& module, const MachineMap& map, Dispatcher& dispatcher, const RunOptions& options,
+                         Observer* observer)
+    : module(module),
+      map(map),
+      dispatcher(dispatcher),
+      options(options),
+      observer(observer != nullptr && observer->wants_ops() ? observer : nullptr),
       scheduler(dispatcher),
       scheduling(make_scheduling(*this, options.scheduling)),
-      payloads(std::make_unique<Payloads>()), memory(map),
-      units(placement_units(map)), next_va(map.sips, Va{1} << 32) {
-  scheduler.set_hooks([this] { scheduling->all_yielded(); },
-                      [this] { failed_program(); });
+      payloads(std::make_unique<Payloads>()),
+      memory(map),
+      units(placement_units(map)),
+      next_va(map.sips, Va{1} << 32) {
+  scheduler.set_hooks([this] { scheduling->all_yielded(); }, [this] { failed_program(); });
 }
 
 RuntimeImpl::~RuntimeImpl() = default;
@@ -102,23 +95,20 @@ std::uint16_t RuntimeImpl::stream_of(int rank, std::uint16_t stream) const {
   return stream == 0 ? static_cast<std::uint16_t>(rank) : stream;
 }
 
-std::shared_ptr<Handle::State>
-RuntimeImpl::submit(decltype(Message::body) body, int rank, int sip,
-                    std::uint16_t stream, std::string kind, std::string name,
-                    std::vector<Tensor> uses, const CallOrder *order,
-                    std::size_t call, std::function<bool()> ready) {
-  if (!refused.empty())
-    throw std::logic_error(refused);
+std::shared_ptr<Handle::State> RuntimeImpl::submit(decltype(Message::body) body, int rank, int sip,
+                                                   std::uint16_t stream, std::string kind, std::string name,
+                                                   std::vector<Tensor> uses, const CallOrder* order, std::size_t call,
+                                                   std::function<bool()> ready) {
+  if (!refused.empty()) throw std::logic_error(refused);
   dispatcher.synchronise();
   auto state = std::make_shared<Handle::State>();
   state->message = std::make_unique<Message>();
-  Message &message = *state->message;
+  Message& message = *state->message;
   message.id = next_message++;
   message.sip = static_cast<std::uint16_t>(sip);
   message.stream = stream;
   message.body = std::move(body);
-  if (auto *launch = std::get_if<LaunchMessage>(&message.body))
-    launch->stream = stream;
+  if (auto* launch = std::get_if<LaunchMessage>(&message.body)) launch->stream = stream;
   state->kind = kind.empty() ? message_kind(message) : std::move(kind);
   state->name = std::move(name);
   state->rank = rank;
@@ -133,50 +123,40 @@ RuntimeImpl::submit(decltype(Message::body) body, int rank, int sip,
   return state;
 }
 
-void RuntimeImpl::send(const std::shared_ptr<Handle::State> &state) {
+void RuntimeImpl::send(const std::shared_ptr<Handle::State>& state) {
   dispatcher.synchronise();
   ++sends;
   state->sent = true;
-  Message &message = *state->message;
-  tlm::tlm_generic_payload &payload = payloads->acquire(message);
+  Message& message = *state->message;
+  tlm::tlm_generic_payload& payload = payloads->acquire(message);
   tlm::tlm_phase phase = tlm::BEGIN_REQ;
-  sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
-  const auto status =
-      (*module.pcie[message.sip])->nb_transport_fw(payload, phase, delay);
-  sc_assert(status !=
-            tlm::TLM_COMPLETED); // would mean that the endpoint refused it
+  sc_core::sc_time delay = annotation(dispatcher.now());
+  const auto status = (*module.pcie[message.sip])->nb_transport_fw(payload, phase, delay);
+  sc_assert(status != tlm::TLM_COMPLETED);  // would mean that the endpoint refused it
 }
 
-tlm::tlm_sync_enum
-RuntimeImpl::nb_transport_bw(tlm::tlm_generic_payload &payload,
-                             tlm::tlm_phase &phase, sc_core::sc_time &) {
-  if (phase != tlm::BEGIN_RESP)
-    return tlm::TLM_ACCEPTED;
-  const Message &message = *payload.get_extension<MessageExtension>()->message;
+tlm::tlm_sync_enum RuntimeImpl::nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
+                                                sc_core::sc_time&) {
+  if (phase != tlm::BEGIN_RESP) return tlm::TLM_ACCEPTED;
+  const Message& message = *payload.get_extension<MessageExtension>()->message;
   const auto found = pending.find(message.id);
   const std::shared_ptr<Handle::State> state = found->second;
   pending.erase(found);
   payload.release();
   state->done = true;
   state->completed = message.completed;
-  if (!message.faults.empty())
-    failed.push_back(state);
-  if (state->kind == "launch" || state->kind == "collective")
-    complete(state);
+  if (!message.faults.empty()) failed.push_back(state);
+  if (state->kind == "launch" || state->kind == "collective") complete(state);
   scheduling->completed(state);
-  if (state == main_target.lock())
-    dispatcher.notify_host(*main_resumes);
-  state->uses.clear(); // may free tensors, which submits their unmapping
+  if (state == main_target.lock()) dispatcher.notify_host(*main_resumes);
+  state->uses.clear();  // may free tensors, which submits their unmapping
   return tlm::TLM_COMPLETED;
 }
 
-void RuntimeImpl::complete(const std::shared_ptr<Handle::State> &state) {
-  if (trial != nullptr)
-    trial->completed(*state);
-  trace.push_back({state->kind, state->name, state->rank, state->sip,
-                   state->submitted, state->completed});
-  if (observer == nullptr)
-    return;
+void RuntimeImpl::complete(const std::shared_ptr<Handle::State>& state) {
+  if (trial != nullptr) trial->completed(*state);
+  trace.push_back({state->kind, state->name, state->rank, state->sip, state->submitted, state->completed});
+  if (observer == nullptr) return;
   OpRecord record;
   record.start = state->submitted;
   record.end = state->completed;
@@ -184,162 +164,128 @@ void RuntimeImpl::complete(const std::shared_ptr<Handle::State> &state) {
   record.kind = "host";
   record.name = "host_call";
   record.kernel = state->name;
-  record.params = {{"call", state->kind, 0},
-                   {"rank", "", state->rank},
-                   {"sip", "", state->sip}};
+  record.params = {{"call", state->kind, 0}, {"rank", "", state->rank}, {"sip", "", state->sip}};
   observer->op(record);
 }
 
 bool RuntimeImpl::open() const {
-  return refused.empty() && !scheduler.aborting() &&
-         (main_context || sc_core::sc_get_status() == sc_core::SC_RUNNING);
+  return refused.empty() && !scheduler.aborting() && (main_context || sc_core::sc_get_status() == sc_core::SC_RUNNING);
 }
 
-void RuntimeImpl::await(const std::shared_ptr<Handle::State> &state) {
-  if (!state->done)
-    await(state, state->describe(), [] { return false; });
+void RuntimeImpl::await(const std::shared_ptr<Handle::State>& state) {
+  if (!state->done) await(state, state->describe(), [] { return false; });
 }
 
-void RuntimeImpl::await(const std::shared_ptr<Handle::State> &state,
-                        const std::string &text,
-                        const std::function<bool()> &give_up) {
+void RuntimeImpl::await(const std::shared_ptr<Handle::State>& state, const std::string& text,
+                        const std::function<bool()>& give_up) {
   const int rank = scheduler.current();
-  if (rank < 0)
-    return go(state, text);
-  if (!refused.empty())
-    throw std::logic_error(refused);
+  if (rank < 0) return go(state, text);
+  if (!refused.empty()) throw std::logic_error(refused);
   scheduling->waited_for(state, rank);
   scheduler.wait(text, [&] { return state->done || give_up(); });
 }
 
-void RuntimeImpl::before_host_access(HostAccess access,
-                                     const Tensor::State &tensor) {
-  HostAccessCounts &counts = accesses[static_cast<std::size_t>(access)];
+void RuntimeImpl::before_host_access(HostAccess access, const Tensor::State& tensor) {
+  HostAccessCounts& counts = accesses[static_cast<std::size_t>(access)];
   ++counts.used;
-  if (!refused.empty())
-    return;
-  const int rank =
-      std::max(scheduler.current(), 0); // the main context submits as rank 0
-  const char *const entry =
-      kHostEntryPoints[static_cast<std::size_t>(access)].name;
+  if (!refused.empty()) return;
+  const int rank = std::max(scheduler.current(), 0);  // the main context submits as rank 0
+  const char* const entry = kHostEntryPoints[static_cast<std::size_t>(access)].name;
   bool waited = false;
-  for (auto list = awaited_before(tensor, rank); !list.empty();
-       list = awaited_before(tensor, rank)) {
+  for (auto list = awaited_before(tensor, rank); !list.empty(); list = awaited_before(tensor, rank)) {
     waited = true;
-    for (const auto &state : list)
-      scheduling->announced(state); // one drain for all of them
-    for (const auto &state : list) {
-      if (state->done)
-        continue;
-      await(state,
-            fmt::format("{}, to use tensor '{}' by {}", state->describe(),
-                        tensor.name, entry),
+    for (const auto& state : list) scheduling->announced(state);  // one drain for all of them
+    for (const auto& state : list) {
+      if (state->done) continue;
+      await(state, fmt::format("{}, to use tensor '{}' by {}", state->describe(), tensor.name, entry),
             [&] { return state->rank != rank && stands_still(); });
     }
   }
-  if (!waited)
-    return;
+  if (!waited) return;
   ++counts.waited;
   if (!tensor.allocated && access != HostAccess::free) {
-    throw std::logic_error(fmt::format(
-        "tensor '{}' was freed while rank {} waited to use it by {}",
-        tensor.name, rank, entry));
+    throw std::logic_error(
+        fmt::format("tensor '{}' was freed while rank {} waited to use it by {}", tensor.name, rank, entry));
   }
 }
 
 namespace {
 /// A message that may read or write a tensor's contents. Of a collective, only
 /// those of its own tensors.
-bool may_use(const Handle::State &state, const Tensor::State &tensor) {
+bool may_use(const Handle::State& state, const Tensor::State& tensor) {
   if (state.order == nullptr) {
-    const auto &body = state.message->body;
-    return std::holds_alternative<LaunchMessage>(body) ||
-           std::holds_alternative<MemoryWriteMessage>(body) ||
+    const auto& body = state.message->body;
+    return std::holds_alternative<LaunchMessage>(body) || std::holds_alternative<MemoryWriteMessage>(body) ||
            std::holds_alternative<MemoryReadMessage>(body);
   }
-  return std::any_of(
-      state.uses.begin(), state.uses.end(),
-      [&](const Tensor &used) { return &used.state() == &tensor; });
+  return std::any_of(state.uses.begin(), state.uses.end(),
+                     [&](const Tensor& used) { return &used.state() == &tensor; });
 }
-} // namespace
+}  // namespace
 
-std::vector<std::shared_ptr<Handle::State>>
-RuntimeImpl::awaited_before(const Tensor::State &tensor, int rank) const {
+std::vector<std::shared_ptr<Handle::State>> RuntimeImpl::awaited_before(const Tensor::State& tensor, int rank) const {
   std::vector<std::shared_ptr<Handle::State>> list;
-  if (pending.empty())
-    return list;
+  if (pending.empty()) return list;
   const std::set<std::uint64_t> held = held_up();
-  for (const auto &[id, state] : pending) {
-    if (!reaches(state->sip, tensor.sip))
-      continue;
+  for (const auto& [id, state] : pending) {
+    if (!reaches(state->sip, tensor.sip)) continue;
     const bool own = state->rank == rank;
-    if (held.count(id) == 0 ? own || !stands_still()
-                            : own && may_use(*state, tensor))
-      list.push_back(state);
+    if (held.count(id) == 0 ? own || !stands_still() : own && may_use(*state, tensor)) list.push_back(state);
   }
   return list;
 }
 
 std::set<std::uint64_t> RuntimeImpl::held_up() const {
   std::set<std::uint64_t> held;
-  std::set<std::pair<const CallOrder *, std::size_t>>
-      calls; // some part is held up
+  std::set<std::pair<const CallOrder*, std::size_t>> calls;  // some part is held up
   for (bool more = true; more;) {
     more = false;
     std::set<Scheduling::Line> stopped;
-    for (const auto &[id, state] : pending) {
+    for (const auto& [id, state] : pending) {
       const Scheduling::Line line{state->sip, state->message->stream};
       const std::pair call{state->order, state->call};
       const bool is_call = state->order != nullptr;
-      const bool own_fault = is_call && (!state->order->complete(state->call) ||
-                                         calls.count(call) != 0);
-      if (!own_fault && stopped.count(line) == 0)
-        continue;
+      const bool own_fault = is_call && (!state->order->complete(state->call) || calls.count(call) != 0);
+      if (!own_fault && stopped.count(line) == 0) continue;
       stopped.insert(line);
       held.insert(id);
-      if (is_call && calls.insert(call).second)
-        more = true;
+      if (is_call && calls.insert(call).second) more = true;
     }
   }
   return held;
 }
 
-void RuntimeImpl::note_reach(const decltype(Message::body) &body, int sip) {
-  const auto note = [&](const PhysicalAddress &address) {
-    if (address.sip != sip)
-      foreign.insert({sip, address.sip});
+void RuntimeImpl::note_reach(const decltype(Message::body)& body, int sip) {
+  const auto note = [&](const PhysicalAddress& address) {
+    if (address.sip != sip) foreign.insert({sip, address.sip});
   };
-  if (const auto *mapping = std::get_if<MmuMapMessage>(&body)) {
-    for (const MapEntry &entry : mapping->entries)
-      note(entry.target);
-  } else if (const auto *queues = std::get_if<SfrWriteMessage>(&body)) {
-    for (const NeighbourEntry &entry : queues->entries) {
+  if (const auto* mapping = std::get_if<MmuMapMessage>(&body)) {
+    for (const MapEntry& entry : mapping->entries) note(entry.target);
+  } else if (const auto* queues = std::get_if<SfrWriteMessage>(&body)) {
+    for (const NeighbourEntry& entry : queues->entries) {
       note(entry.ring_base);
       note(entry.peer_ring_base);
     }
-  } else if (const auto *write = std::get_if<MemoryWriteMessage>(&body)) {
+  } else if (const auto* write = std::get_if<MemoryWriteMessage>(&body)) {
     note(write->to);
-  } else if (const auto *read = std::get_if<MemoryReadMessage>(&body)) {
+  } else if (const auto* read = std::get_if<MemoryReadMessage>(&body)) {
     note(read->from);
   }
 }
 
-void RuntimeImpl::throw_fault(Handle::State &state) {
-  if (state.message == nullptr || state.message->faults.empty())
-    return;
+void RuntimeImpl::throw_fault(Handle::State& state) {
+  if (state.message == nullptr || state.message->faults.empty()) return;
   state.fault_seen = true;
   throw DeviceFault(state.fault_text());
 }
 
 std::string Handle::State::fault_text() const {
   constexpr std::size_t kShown = 8;
-  const std::vector<Fault> &faults = message->faults;
+  const std::vector<Fault>& faults = message->faults;
   std::string text = fmt::format("{} failed", describe());
-  for (std::size_t i = 0; i < faults.size() && i < kShown; ++i)
-    text += "\n  " + faults[i].str();
-  if (faults.size() > kShown)
-    text += fmt::format("\n  ... and {} more", faults.size() - kShown);
+  for (std::size_t i = 0; i < faults.size() && i < kShown; ++i) text += "\n  " + faults[i].str();
+  if (faults.size() > kShown) text += fmt::format("\n  ... and {} more", faults.size() - kShown);
   return text;
 }
 
-} // namespace kernbench
+}  // namespace kernbench

@@ -48,15 +48,6 @@ struct Machine::Impl {
       if (end < plan.ends[end].peer) join(link_port(end), link_port(plan.ends[end].peer));
     }
     set_lookahead();
-    for (const auto& sip : sips) {
-      const auto debug = [this](NodeId memory, tlm::tlm_generic_payload& payload) {
-        return (*network_of(memory).interface(memory).to_endpoint)->transport_dbg(payload);
-      };
-      sip->io->pcie_ep.set_debug_access(debug);
-      for (const auto& cube : sip->cubes) {
-        for (const auto& [place, bridge] : cube->foreign_initiators) bridge->set_debug_access(debug);
-      }
-    }
   }
 
   /// Queues of the dispatcher go ahead of each other by what links take. Observers see instants in order, and foreign

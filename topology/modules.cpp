@@ -36,6 +36,7 @@ void NetworkModules::make_interface(const BuildContext& context, std::uint32_t i
   config.self = node;
   config.router = plan.map.node(node).at.router;
   config.longest = context.options.longest;
+  config.map = &plan.map;
   config.has_initiator = kind != NodeKind::hbm_port && kind != NodeKind::sram;
   const std::string name = names::leaf(names::network_interface(plan.map.name(node)));
   interfaces_.push_back(

@@ -8,6 +8,7 @@
 
 #include "tlm/ext/message.h"
 #include "tlm/machine/names.h"
+#include "tlm/sim/annotation.h"
 
 namespace kernbench {
 
@@ -228,7 +229,7 @@ struct InitiatorBridge::Impl final : sc_core::sc_module, tlm::tlm_fw_transport_i
     ++access.pending;
     ++in_flight;
     tlm::tlm_phase phase = tlm::BEGIN_REQ;
-    sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+    sc_core::sc_time delay = annotation(queue.now());
     module.out->nb_transport_fw(part, phase, delay);
   }
 
@@ -272,7 +273,7 @@ struct InitiatorBridge::Impl final : sc_core::sc_module, tlm::tlm_fw_transport_i
     } else {
       SC_REPORT_FATAL("kernbench/bridge", "a foreign initiator has no IPCQ");
     }
-    payload.release();
+    payload.set_response_status(tlm::TLM_OK_RESPONSE);
     return tlm::TLM_COMPLETED;
   }
 
@@ -291,15 +292,17 @@ struct InitiatorBridge::Impl final : sc_core::sc_module, tlm::tlm_fw_transport_i
     packet.message_class = MessageClass::response;
     put_command(payload, Command{kind, command.message, config.place, 0, kCommandBytes, 0, 0});
     tlm::tlm_phase phase = tlm::BEGIN_REQ;
-    sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+    sc_core::sc_time delay = annotation(queue.now());
     module.out->nb_transport_fw(payload, phase, delay);
+    payload.release();
   }
 
   unsigned transport_dbg(tlm::tlm_generic_payload& payload) override {
     const NodeId memory =
         payload.get_data_length() == 0 ? kNoNode : memory_at(payload.get_address(), payload.get_data_length());
-    if (memory == kNoNode || !debug_access) return 0;
-    return debug_access(memory, payload);
+    if (memory != kNoNode) return module.out->transport_dbg(payload);
+    payload.set_response_status(tlm::TLM_ADDRESS_ERROR_RESPONSE);
+    return 0;
   }
   bool get_direct_mem_ptr(tlm::tlm_generic_payload&, tlm::tlm_dmi& dmi) override {
     dmi.init();
@@ -314,7 +317,6 @@ struct InitiatorBridge::Impl final : sc_core::sc_module, tlm::tlm_fw_transport_i
   Dispatcher& dispatcher;
   EventQueue& queue;
   NetworkSide network;
-  DebugAccess debug_access;
   sc_core::sc_event wake{"wake"};
   tlm::tlm_generic_payload* request = nullptr;  // between BEGIN_REQ and END_REQ
   sc_core::sc_time request_at;
@@ -331,7 +333,5 @@ InitiatorBridge::InitiatorBridge(const sc_core::sc_module_name& name, const Conf
     : sc_module(name), impl_(std::make_unique<Impl>(*this, config, map, pool, options, dispatcher)) {}
 
 InitiatorBridge::~InitiatorBridge() = default;
-
-void InitiatorBridge::set_debug_access(DebugAccess access) { impl_->debug_access = std::move(access); }
 
 }  // namespace kernbench

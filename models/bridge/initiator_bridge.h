@@ -1,5 +1,4 @@
 #pragma once
-#include <functional>
 #include <memory>
 #include <systemc>
 #include <tlm>
@@ -18,20 +17,18 @@ namespace kernbench {
 /// b_transport waits for the annotated delay and then for the last response, on the caller's thread, and returns a
 /// delay of zero. Approximately timed: END_REQ when the packets are on their way, BEGIN_RESP when the last one is back;
 /// both from an SC_THREAD of the bridge, at the kernel's time, one request and one response at a time. transport_dbg
-/// goes to the memory itself. There is no DMI: the network's time would be lost. A streaming width below the length is
-/// TLM_BURST_ERROR, an address where no memory is TLM_ADDRESS_ERROR; errors of a packet become the access's. Commands
-/// of the machine's own CPUs are answered in the PE's stead; a kernel launched there fails.
+/// goes through the network to the memory. There is no DMI: the network's time would be lost. A streaming width below
+/// the length is TLM_BURST_ERROR, an address where no memory is TLM_ADDRESS_ERROR; errors of a packet become the
+/// access's. Commands of the machine's own CPUs are answered in the PE's stead; a kernel launched there fails.
 class InitiatorBridge : public sc_core::sc_module {
  public:
   struct Config {
     PeCoord place;              ///< of the PE that it replaces
     unsigned outstanding = 64;  ///< packets in flight
   };
-  using DebugAccess = std::function<unsigned(NodeId memory, tlm::tlm_generic_payload& payload)>;
   InitiatorBridge(const sc_core::sc_module_name& name, const Config& config, const MachineMap& map, PayloadPool& pool,
                   const RunOptions& options, Dispatcher& dispatcher);
   ~InitiatorBridge() override;
-  void set_debug_access(DebugAccess access);
 
   tlm::tlm_target_socket<> foreign{"foreign"};  ///< the initiator is bound to it
   tlm::tlm_initiator_socket<> out{"out"};       ///< to the network interface

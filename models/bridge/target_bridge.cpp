@@ -4,6 +4,7 @@
 
 #include "models/memory/memory_port.h"
 #include "tlm/machine/address.h"
+#include "tlm/sim/annotation.h"
 
 namespace kernbench {
 
@@ -49,13 +50,11 @@ struct TargetBridge::Impl final : sc_core::sc_module, MemoryBackend, tlm::tlm_bw
 
   /// Only from a thread that may wait: the target may.
   Ps serve(unsigned, tlm::tlm_generic_payload& payload, Ps start) override {
-    const Ps now = dispatcher.queue(config.sip).now();
-    sc_core::sc_time delay = sc_core::sc_time::from_value(start - now);
+    sc_core::sc_time delay = annotation(start);
     const std::uint64_t address = to_local(payload);
     module.foreign->b_transport(payload, delay);
     payload.set_address(address);
-    dispatcher.synchronise();
-    return dispatcher.queue(config.sip).now() + delay.value();
+    return instant(delay);
   }
 
   unsigned debug(unsigned, tlm::tlm_generic_payload& payload) override {

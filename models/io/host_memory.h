@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <stdexcept>
 #include <tlm>
 
 #include "models/memory/sparse_memory.h"
@@ -15,7 +16,12 @@ class HostMemory {
 
   /// Reads or writes and sets the response status. Returns the bytes moved.
   unsigned access(tlm::tlm_generic_payload& payload) {
-    const PhysicalAddress address = PhysicalAddress::decode(payload.get_address());
+    PhysicalAddress address;
+    try {
+      address = PhysicalAddress::decode(payload.get_address());
+    } catch (const std::invalid_argument&) {  // the bits name no memory
+      address.sip = static_cast<std::uint16_t>(~sip_);
+    }
     if (address.kind != MemoryKind::host || address.sip != sip_ || payload.get_byte_enable_ptr() != nullptr) {
       payload.set_response_status(tlm::TLM_ADDRESS_ERROR_RESPONSE);
       return 0;

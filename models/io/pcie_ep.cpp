@@ -16,6 +16,7 @@
 #include "models/io/pcie_link.h"
 #include "tlm/ext/message.h"
 #include "tlm/machine/names.h"
+#include "tlm/sim/annotation.h"
 #include "tlm/sim/serial_server.h"
 
 namespace kernbench {
@@ -67,7 +68,7 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
   struct HostSide : public tlm::tlm_fw_transport_if<> {
     explicit HostSide(Impl& ep) : ep(ep) {}
     tlm::tlm_sync_enum nb_transport_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
-                                       sc_core::sc_time&) override {
+                                       sc_core::sc_time& delay) override {
       const auto* extension = payload.get_extension<MessageExtension>();
       if (phase == tlm::END_RESP) return tlm::TLM_COMPLETED;
       if (phase != tlm::BEGIN_REQ || extension == nullptr || extension->message == nullptr) {
@@ -75,7 +76,7 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
         return tlm::TLM_COMPLETED;
       }
       if (payload.has_mm()) payload.acquire();
-      ep.submit(payload, *extension->message);
+      ep.submit(payload, *extension->message, std::max(ep.queue.host_now(), instant(delay)));
       phase = tlm::END_REQ;
       return tlm::TLM_UPDATED;
     }
@@ -88,8 +89,7 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
     Impl& ep;
   };
 
-  void submit(tlm::tlm_generic_payload& payload, Message& message) {
-    const Ps now = queue.host_now();
+  void submit(tlm::tlm_generic_payload& payload, Message& message, Ps now) {
     message.submitted = now;
     std::uint64_t bytes = message_bytes(message);
     if (const auto* write = std::get_if<MemoryWriteMessage>(&message.body)) bytes += write->data.size();
@@ -165,6 +165,7 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
       packet.message_class = MessageClass::command;
       packet.tag = tag;
       inject(payload);
+      payload.release();
     }
   }
 
@@ -177,7 +178,7 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
 
   void inject(tlm::tlm_generic_payload& payload) {
     tlm::tlm_phase phase = tlm::BEGIN_REQ;
-    sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+    sc_core::sc_time delay = annotation(queue.now());
     module.out->nb_transport_fw(payload, phase, delay);
   }
 
@@ -210,7 +211,7 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
     if (observer != nullptr && observer->wants_ops()) observer->op(host_record(message, sip));
     payload.set_response_status(message.faults.empty() ? tlm::TLM_OK_RESPONSE : tlm::TLM_GENERIC_ERROR_RESPONSE);
     tlm::tlm_phase phase = tlm::BEGIN_RESP;
-    sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+    sc_core::sc_time delay = annotation(message.completed);
     module.host->nb_transport_bw(payload, phase, delay);
     if (payload.has_mm()) payload.release();
   }
@@ -322,8 +323,10 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
 
   tlm::tlm_sync_enum nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                                      sc_core::sc_time&) override {
-    if (phase == tlm::BEGIN_RESP) burst_done(payload);
-    return phase == tlm::BEGIN_RESP ? tlm::TLM_COMPLETED : tlm::TLM_ACCEPTED;
+    if (phase != tlm::BEGIN_RESP) return tlm::TLM_ACCEPTED;
+    burst_done(payload);
+    payload.release();  // after it has issued others: this one is not theirs before its transaction has ended
+    return tlm::TLM_COMPLETED;
   }
   void invalidate_direct_mem_ptr(sc_dt::uint64, sc_dt::uint64) override {}
 
@@ -346,7 +349,6 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
       }
       copy.host_end = take(up, up_track, n).arrival;
     }
-    payload.release();
     if (copy.finished == copy.bytes) end_copy(copy);
     pump();
   }
@@ -396,9 +398,8 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
       if (phase != tlm::BEGIN_REQ) return tlm::TLM_COMPLETED;
       const Packet* packet = Packet::find(payload);
       if (packet != nullptr && packet->kind == PacketKind::command) {
-        Message* message = packet->command->message;
-        payload.release();
-        ep.complete(*message);
+        payload.set_response_status(tlm::TLM_OK_RESPONSE);
+        ep.complete(*packet->command->message);
         return tlm::TLM_COMPLETED;
       }
       payload.acquire();
@@ -443,21 +444,13 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
   void respond(tlm::tlm_generic_payload& payload) {
     memory.access(payload);
     tlm::tlm_phase phase = tlm::BEGIN_RESP;
-    sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+    sc_core::sc_time delay = annotation(queue.now());
     module.in->nb_transport_bw(payload, phase, delay);
     payload.release();
   }
 
   unsigned debug(tlm::tlm_generic_payload& payload) {
-    try {
-      const NodeId node = map.resolve(PhysicalAddress::decode(payload.get_address()));
-      if (node == self) return memory.access(payload);
-      if (node != kNoNode && debug_access) return debug_access(node, payload);
-    } catch (const std::invalid_argument&) {
-      // The bits name no memory.
-    }
-    payload.set_response_status(tlm::TLM_ADDRESS_ERROR_RESPONSE);
-    return 0;
+    return map.resolve(payload.get_address()) == self ? memory.access(payload) : module.out->transport_dbg(payload);
   }
 
   PcieEp& module;
@@ -474,7 +467,6 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
   SerialServer server;
   HostSide host_side;
   NetworkSide network_side;
-  DebugAccess debug_access;
   HostMemory memory;
 
   std::uint32_t next_tag = 0;
@@ -493,7 +485,5 @@ PcieEp::~PcieEp() = default;
 
 const PcieStats& PcieEp::down_stats() const { return impl_->down.stats(); }
 const PcieStats& PcieEp::up_stats() const { return impl_->up.stats(); }
-
-void PcieEp::set_debug_access(DebugAccess access) { impl_->debug_access = std::move(access); }
 
 }  // namespace kernbench

@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <systemc>
 #include <tlm>
@@ -43,10 +42,6 @@ class PcieEp : public sc_core::sc_module {
   tlm::tlm_target_socket<> host{"host"};
   tlm::tlm_initiator_socket<> out{"out"};
   tlm::tlm_target_socket<> in{"in"};
-
-  /// How debug accesses reach the memory endpoint of a node; set by the elaborator before the first access.
-  using DebugAccess = std::function<unsigned(NodeId memory, tlm::tlm_generic_payload& payload)>;
-  void set_debug_access(DebugAccess access);
 
   const PcieStats& down_stats() const;  ///< from the host
   const PcieStats& up_stats() const;    ///< to the host

@@ -67,6 +67,7 @@ struct LinkPort::Impl {
     void head(Packet&, Ps) override {}  // it goes once all of it has won its way
     void tail(Packet& packet, Ps head, Ps tail) override;
     void credit(unsigned network, unsigned packets, Ps when) override;
+    unsigned debug(BackDoor& access) override { return (*at.wire_out)->debug(access); }
     void enqueue(Packet& packet, unsigned network, Ps ready);
     QueuedPort::Release serve(Packet& packet, Cycle now, bool slips_in);
     QueuedPort& port(unsigned network) {
@@ -89,6 +90,11 @@ struct LinkPort::Impl {
     void enter(Packet& packet, Cycle first);
     void credit(unsigned, unsigned, Ps) override {}  // the source is the router's
     void injected(Packet& packet, Ps head, Ps tail) override;
+    unsigned debug(BackDoor& access) override;
+    RouteDecision route(NodeId destination, std::uint8_t dateline) const {
+      const Config& config = at.impl.config;
+      return at.impl.routes.enter(destination, config.routers[at.number], config.from_io, dateline);
+    }
 
     Connection& at;
   };
@@ -228,19 +234,24 @@ void LinkPort::Impl::Injection::tail(Packet& packet, Ps head, Ps) {
 
 void LinkPort::Impl::Injection::enter(Packet& packet, Cycle first) {
   const Impl& impl = at.impl;
-  const Config& config = impl.config;
   const Ps time = impl.clock.at(first);
   packet.charge(Delay::mesh, time - packet.head);  // to the next edge
   packet.head = time;
   packet.input = packet.vc;  // the wire's virtual network, to which the credit belongs
-  const RouteDecision route =
-      impl.routes.enter(packet.destination, config.routers[at.number], config.from_io, packet.dateline);
+  const RouteDecision route = this->route(packet.destination, packet.dateline);
   packet.exit_router = route.exit.router;
   packet.exit_port = route.exit.port;
   packet.vc_set = route.vc_set;
   packet.dateline = route.dateline;
   const Cycle last = impl.timing.last_injection(packet.bytes, first, packet.tail);
   at.router->offer(packet, time, impl.clock.at(last));
+}
+
+unsigned LinkPort::Impl::Injection::debug(BackDoor& access) {
+  const RouteDecision route = this->route(access.destination, access.dateline);
+  access.exit = route.exit;
+  access.dateline = route.dateline;
+  return at.router->debug(access);
 }
 
 void LinkPort::Impl::Injection::injected(Packet& packet, Ps head, Ps tail) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tlm/sim/annotation.h"
+
 namespace kernbench {
 
 namespace memory_access {
@@ -58,8 +60,8 @@ tlm::tlm_sync_enum MemoryPort::nb_transport_fw(tlm::tlm_generic_payload& payload
       SC_REPORT_FATAL("kernbench/protocol", "memory: BEGIN_REQ before END_REQ of the request before");
     payload.acquire();
     request_ = &payload;
-    if (delay != sc_core::SC_ZERO_TIME) {
-      queue_.at(queue_.now() + delay.value(), [this] { begin(*request_); });
+    if (const Ps at = instant(delay); at > queue_.now()) {
+      queue_.at(at, [this] { begin(*request_); });
       return tlm::TLM_ACCEPTED;
     }
     arrival_ = queue_.now();
@@ -73,7 +75,7 @@ tlm::tlm_sync_enum MemoryPort::nb_transport_fw(tlm::tlm_generic_payload& payload
     payload.release();
     if (!responses_.empty()) {
       // At the end of the annotated time, and never from within the initiator's own call.
-      queue_.at(queue_.now() + delay.value(), [this] {
+      queue_.at(std::max(instant(delay), queue_.now()), [this] {
         if (response_ != nullptr || responses_.empty()) return;
         tlm::tlm_generic_payload& next = *responses_.front();
         responses_.erase(responses_.begin());
@@ -91,7 +93,7 @@ void MemoryPort::begin(tlm::tlm_generic_payload& payload) {
   if (backend_.take(index_, payload)) {
     request_ = nullptr;
     tlm::tlm_phase phase = tlm::END_REQ;
-    sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+    sc_core::sc_time delay = annotation(queue_.now());
     socket_->nb_transport_bw(payload, phase, delay);
   }
 }
@@ -102,7 +104,7 @@ void MemoryPort::retry() {
   if (!backend_.take(index_, payload)) return;
   request_ = nullptr;  // the initiator may begin its next request within the call
   tlm::tlm_phase phase = tlm::END_REQ;
-  sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+  sc_core::sc_time delay = annotation(queue_.now());
   socket_->nb_transport_bw(payload, phase, delay);
 }
 
@@ -120,7 +122,7 @@ void MemoryPort::respond_now(tlm::tlm_generic_payload& payload) {
 
 void MemoryPort::send(tlm::tlm_generic_payload& payload) {
   tlm::tlm_phase phase = tlm::BEGIN_RESP;
-  sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+  sc_core::sc_time delay = annotation(queue_.now());
   response_ = &payload;
   const tlm::tlm_sync_enum answer = socket_->nb_transport_bw(payload, phase, delay);
   const bool ended = answer == tlm::TLM_COMPLETED || (answer == tlm::TLM_UPDATED && phase == tlm::END_RESP);
@@ -135,9 +137,8 @@ void MemoryPort::send(tlm::tlm_generic_payload& payload) {
 }
 
 void MemoryPort::b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& delay) {
-  const Ps start = queue_.now() + delay.value();
-  const Ps end = backend_.serve(index_, payload, start);
-  delay = sc_core::sc_time::from_value(end - queue_.now());
+  const Ps start = std::max(instant(delay), queue_.now());
+  delay = annotation(backend_.serve(index_, payload, start));
 }
 
 bool MemoryPort::get_direct_mem_ptr(tlm::tlm_generic_payload&, tlm::tlm_dmi& dmi) {

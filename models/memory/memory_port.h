@@ -51,7 +51,8 @@ class MemoryBackend {
 ///
 /// BEGIN_REQ is answered TLM_UPDATED/END_REQ when the backend takes the request, else TLM_ACCEPTED and END_REQ later;
 /// BEGIN_RESP may be answered with TLM_COMPLETED, END_RESP, or END_RESP later (the next response waits for it).
-/// An annotated delay postpones the request. Payloads need a memory manager, and no extension.
+/// A call takes place at sc_time_stamp() plus its delay: later than now it is put off, what is earlier begins now.
+/// Payloads need a memory manager, and no extension.
 class MemoryPort : public tlm::tlm_fw_transport_if<> {
  public:
   MemoryPort(tlm::tlm_target_socket<>& socket, unsigned index, MemoryBackend& backend, EventQueue& queue);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tlm/sim/annotation.h"
+
 namespace kernbench {
 
 using tlm::tlm_generic_payload;
@@ -29,16 +31,34 @@ struct NetworkInterface::Impl final : PacketForwardIf,
 
   // Endpoint to router.
 
-  tlm_sync_enum nb_transport_fw(tlm_generic_payload& payload, tlm_phase& phase, sc_core::sc_time&) override {
-    sc_assert(phase == tlm::BEGIN_REQ);  // BEGIN_RESP is answered with TLM_COMPLETED: no END_RESP follows
-    Packet& packet = Packet::of(payload);
-    packet.source = config.self;
-    crossed(*ni.from_endpoint, payload, phase);
-    const bool answered = packet.kind == PacketKind::read || packet.kind == PacketKind::write;
-    inject(packet);
+  tlm_sync_enum nb_transport_fw(tlm_generic_payload& payload, tlm_phase& phase, sc_core::sc_time& delay) override {
+    if (phase != tlm::BEGIN_REQ) return tlm::TLM_COMPLETED;
+    Packet* packet = Packet::find(payload);
+    if (packet == nullptr) {  // nothing says where it goes
+      payload.set_response_status(tlm::TLM_COMMAND_ERROR_RESPONSE);
+      return tlm::TLM_COMPLETED;
+    }
+    packet->source = config.self;
+    const bool answered = packet->kind == PacketKind::read || packet->kind == PacketKind::write;
+    if (!answered) {
+      payload.acquire();  // the network's own, until it has been delivered
+      payload.set_response_status(tlm::TLM_OK_RESPONSE);
+    }
+    at(delay, [this, packet] {
+      crossed(*ni.from_endpoint, *packet->payload, tlm::BEGIN_REQ);
+      inject(*packet);
+    });
     if (!answered) return tlm::TLM_COMPLETED;
     phase = tlm::END_REQ;
     return tlm::TLM_UPDATED;
+  }
+
+  /// When a call takes place: mostly now.
+  template <class F>
+  void at(const sc_core::sc_time& delay, const F& f) {
+    const Ps time = instant(delay);
+    if (time <= queue.now()) return f();
+    queue.at(time, f);
   }
 
   template <class Socket>
@@ -110,16 +130,17 @@ struct NetworkInterface::Impl final : PacketForwardIf,
     ejection->credit(vc, std::min(flits, depth), clock.at(cycle + config.noc.credit_delay));
   }
 
-  // The endpoint owns the payload afterwards and may have given it back already.
   void sink(Packet& packet) {
     sc_assert(target != nullptr);
-    const unsigned vc = packet.vc, flits = flits_of(packet);
+    tlm_generic_payload& payload = *packet.payload;
     tlm_phase phase = tlm::BEGIN_REQ;
-    sc_core::sc_time zero;
-    crossed(*ni.to_endpoint, *packet.payload, phase);
-    const tlm_sync_enum status = target->nb_transport_fw(*packet.payload, phase, zero);
+    sc_core::sc_time delay = annotation(queue.now());
+    crossed(*ni.to_endpoint, payload, phase);
+    payload.set_response_status(tlm::TLM_INCOMPLETE_RESPONSE);
+    const tlm_sync_enum status = target->nb_transport_fw(payload, phase, delay);
     sc_assert(status == tlm::TLM_COMPLETED);
-    free_buffer(vc, flits, queue.now());
+    free_buffer(packet.vc, flits_of(packet), queue.now());
+    payload.release();
   }
 
   void respond(Packet& packet) {
@@ -127,9 +148,9 @@ struct NetworkInterface::Impl final : PacketForwardIf,
     const unsigned vc = packet.vc, flits = flits_of(packet);
     const Ps gone = std::max(queue.now(), packet.complete);
     tlm_phase phase = tlm::BEGIN_RESP;
-    sc_core::sc_time zero;
+    sc_core::sc_time delay = annotation(queue.now());
     crossed(*ni.from_endpoint, *packet.payload, phase);
-    const tlm_sync_enum status = initiator->nb_transport_bw(*packet.payload, phase, zero);
+    const tlm_sync_enum status = initiator->nb_transport_bw(*packet.payload, phase, delay);
     sc_assert(status == tlm::TLM_COMPLETED || (status == tlm::TLM_UPDATED && phase == tlm::END_RESP));
     free_buffer(vc, flits, gone);
   }
@@ -150,23 +171,26 @@ struct NetworkInterface::Impl final : PacketForwardIf,
       packet.lead = clock.at(kSlowest * (flits_of(bytes) - flits_of(kMaxPacketBytes)));
     tlm_generic_payload& payload = *packet.payload;
     tlm_phase phase = tlm::BEGIN_REQ;
-    sc_core::sc_time zero;
+    sc_core::sc_time delay = annotation(queue.now());
     crossed(*ni.to_endpoint, payload, phase);
-    const tlm_sync_enum status = target->nb_transport_fw(payload, phase, zero);
+    const tlm_sync_enum status = target->nb_transport_fw(payload, phase, delay);
     if (status == tlm::TLM_ACCEPTED) return;
     if (status == tlm::TLM_UPDATED && phase == tlm::END_REQ) {
-      if (pending == &payload) taken();
+      at(delay, [this, &payload] { take(payload); });
       return;
     }
-    taken();
+    sc_assert(status == tlm::TLM_COMPLETED || phase == tlm::BEGIN_RESP);
     if (status == tlm::TLM_UPDATED) {
-      sc_assert(phase == tlm::BEGIN_RESP);
-      answer(payload);
-      phase = tlm::END_RESP;
-      target->nb_transport_fw(payload, phase, zero);
-    } else {
-      answer(payload);
+      tlm_phase end = tlm::END_RESP;
+      target->nb_transport_fw(payload, end, delay);
     }
+    at(delay, [this, &payload] {
+      take(payload);
+      answer(payload);
+    });
+  }
+  void take(const tlm_generic_payload& payload) {
+    if (pending == &payload) taken();  // BEGIN_RESP implies END_REQ
   }
 
   // The endpoint took the pending request: the next one follows in an event of its own, not inside the endpoint's call.
@@ -183,15 +207,17 @@ struct NetworkInterface::Impl final : PacketForwardIf,
     });
   }
 
-  tlm_sync_enum nb_transport_bw(tlm_generic_payload& payload, tlm_phase& phase, sc_core::sc_time&) override {
+  tlm_sync_enum nb_transport_bw(tlm_generic_payload& payload, tlm_phase& phase, sc_core::sc_time& delay) override {
     if (phase == tlm::END_REQ) {
       sc_assert(pending == &payload);
-      taken();
+      at(delay, [this, &payload] { take(payload); });
       return tlm::TLM_ACCEPTED;
     }
     sc_assert(phase == tlm::BEGIN_RESP);
-    if (pending == &payload) taken();  // BEGIN_RESP implies END_REQ
-    answer(payload);
+    at(delay, [this, &payload] {
+      take(payload);
+      answer(payload);
+    });
     return tlm::TLM_COMPLETED;
   }
 
@@ -212,12 +238,24 @@ struct NetworkInterface::Impl final : PacketForwardIf,
     stats.busy += busy;
   }
 
-  // Not spoken here: the network takes time, and memories behind it are reached one by one.
-  void b_transport(tlm_generic_payload&, sc_core::sc_time&) override {
-    SC_REPORT_FATAL("kernbench/noc", "a network interface has no b_transport; use nb_transport_fw");
+  void b_transport(tlm_generic_payload& payload, sc_core::sc_time&) override {
+    payload.set_response_status(tlm::TLM_COMMAND_ERROR_RESPONSE);
   }
-  bool get_direct_mem_ptr(tlm_generic_payload&, tlm::tlm_dmi&) override { return false; }
-  unsigned transport_dbg(tlm_generic_payload&) override { return 0; }
+  bool get_direct_mem_ptr(tlm_generic_payload&, tlm::tlm_dmi& dmi) override {
+    dmi.init();  // nowhere: the network's time would be lost
+    return false;
+  }
+  unsigned transport_dbg(tlm_generic_payload& payload) override {
+    const NodeId memory = config.map == nullptr ? kNoNode : config.map->resolve(payload.get_address());
+    if (memory == kNoNode) {
+      payload.set_response_status(tlm::TLM_ADDRESS_ERROR_RESPONSE);
+      return 0;
+    }
+    const RouteDecision route = routes.enter(memory, config.router, false, 0);
+    BackDoor access{payload, memory, route.exit, route.dateline};
+    return router->debug(access);
+  }
+  unsigned debug(BackDoor& access) override { return target == nullptr ? 0 : target->transport_dbg(access.payload); }
   void invalidate_direct_mem_ptr(sc_dt::uint64, sc_dt::uint64) override {}
 
   /// Looks up once what the sockets are bound to.

@@ -12,6 +12,7 @@ RouterNetwork::RouterNetwork(const NocConfig& config, const NetworkRoutes& route
            config.link_delay),
       period_(kPsPerSecond % config.clock_hz == 0 ? kPsPerSecond / config.clock_hz : 0),
       config_(config),
+      routes_(routes),
       grade_(grade) {
   check(config_);
   engine_ =
@@ -25,6 +26,11 @@ unsigned RouterNetwork::add(RouterPorts& router, RouterOutput* outputs, unsigned
   routers_.push_back(&router);
   outputs_.push_back(outputs);
   return static_cast<unsigned>(routers_.size()) - 1;
+}
+
+unsigned RouterNetwork::debug(unsigned router, BackDoor& access) const {
+  const std::uint8_t port = routes_.next_port(static_cast<std::uint16_t>(router), access.exit);
+  return outputs_[router][port].peer->debug(access);
 }
 
 void RouterNetwork::soon(unsigned router, unsigned output) {

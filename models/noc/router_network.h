@@ -13,6 +13,7 @@
 namespace kernbench {
 
 class RouterPorts;
+struct BackDoor;
 struct RouterOutput;
 
 /// One router network: a cube's mesh, an IO chiplet's crossbar or the fabric switch. Owns the engine that times its
@@ -34,6 +35,8 @@ class RouterNetwork final : MeshEngine::Actions {
 
   /// Routers are numbered in the order in which they are made, as in the network's routes.
   unsigned add(RouterPorts& router, RouterOutput* outputs, unsigned ports);
+  /// Hands an access that is at `router` to what the way on is bound to.
+  unsigned debug(unsigned router, BackDoor& access) const;
   /// First cycle at or after `time`.
   Cycle cycle(Ps time) const { return time == known_time_ ? known_cycle_ : near(time); }
   Cycle now() const { return near(queue_.now()); }
@@ -76,6 +79,7 @@ class RouterNetwork final : MeshEngine::Actions {
   std::vector<RouterOutput*> outputs_;  // by router: those of its first port
   std::vector<RouterPorts*> routers_;
   const NocConfig config_;
+  const NetworkRoutes& routes_;
   const Grade grade_;
 };
 

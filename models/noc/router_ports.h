@@ -30,6 +30,7 @@ struct alignas(64) RouterInput final : PacketForwardIf {
     packet.head += injection;
     network->engine().offer(router, port, packet, from, to, now);
   }
+  unsigned debug(BackDoor& access) override { return network->debug(router, access); }
   std::int64_t flits_of(const Packet& packet) const { return packet.flits(network->config().flit_bytes); }
   void publish(std::int64_t change) {
     level += change;

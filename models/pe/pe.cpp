@@ -79,7 +79,7 @@ tlm::tlm_sync_enum Pe::Impl::nb_transport_fw(tlm::tlm_generic_payload& payload, 
       cpu.ipcq().credit_arrived(*packet);
       break;
   }
-  payload.release();
+  payload.set_response_status(tlm::TLM_OK_RESPONSE);
   return tlm::TLM_COMPLETED;
 }
 

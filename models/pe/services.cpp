@@ -1,5 +1,9 @@
 #include "models/pe/services.h"
 
+#include <algorithm>
+
+#include "tlm/sim/annotation.h"
+
 namespace kernbench::pe {
 
 namespace {
@@ -20,10 +24,13 @@ MessageClass class_of(PacketKind kind) {
 tlm::tlm_generic_payload& Services::payload(PacketKind kind, NodeId destination, std::uint64_t address,
                                             std::uint32_t bytes) {
   tlm::tlm_generic_payload& payload = pool.acquire(options.data ? bytes : 0);
-  payload.set_command(kind == PacketKind::read ? tlm::TLM_READ_COMMAND : tlm::TLM_WRITE_COMMAND);
+  // The base protocol knows no access of no data; a message of a queue may have none.
+  payload.set_command(bytes == 0                 ? tlm::TLM_IGNORE_COMMAND
+                      : kind == PacketKind::read ? tlm::TLM_READ_COMMAND
+                                                 : tlm::TLM_WRITE_COMMAND);
   payload.set_address(address);
   payload.set_data_length(bytes);
-  payload.set_streaming_width(bytes);
+  payload.set_streaming_width(std::max(bytes, 1U));
   Packet& packet = Packet::of(payload);
   packet.source = self;
   packet.destination = destination;
@@ -46,12 +53,12 @@ void Services::check_races(const Message& launch, const std::string& kernel, con
 
 void Services::inject(tlm::tlm_generic_payload& payload) {
   tlm::tlm_phase phase = tlm::BEGIN_REQ;
-  sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+  sc_core::sc_time delay = annotation(now());
   const bool one_way = Packet::of(payload).message_class != MessageClass::request;
   const tlm::tlm_sync_enum answer = out->nb_transport_fw(payload, phase, delay);
   sc_assert(answer == (one_way ? tlm::TLM_COMPLETED : tlm::TLM_UPDATED));
   (void)answer;
-  (void)one_way;
+  if (one_way) payload.release();
 }
 
 }  // namespace kernbench::pe

@@ -46,6 +46,7 @@ struct Services {
 
   /// A payload of ours, addressed and ready to be filled and injected.
   tlm::tlm_generic_payload& payload(PacketKind kind, NodeId destination, std::uint64_t address, std::uint32_t bytes);
+  /// Hands it to the network, now. A one-way message is complete by that; of a request the response comes back.
   void inject(tlm::tlm_generic_payload& payload);
   /// What one payload may carry: a multiple of it is not crossed. Trains are made of packets of kMaxPacketBytes.
   std::uint32_t longest() const { return options.longest; }

@@ -37,6 +37,8 @@ class Host final : public sc_core::sc_module, tlm::tlm_bw_transport_if<> {
   Host(const sc_core::sc_module_name& name, topology::Machine& machine, Message& message) : sc_module(name) {
     extension_.message = &message;
     payload_.set_extension(&extension_);
+    payload_.set_command(tlm::TLM_IGNORE_COMMAND);
+    payload_.set_streaming_width(1);
     socket_.bind(*this);
     socket_.bind(machine.host_socket(0));
     machine.dispatcher().queue(0).at(0, [this] {

@@ -16,6 +16,7 @@
 #include "models/hbm/hbm.h"
 #include "sc_main/workloads/stream_pattern.h"
 #include "tlm/machine/address.h"
+#include "tlm/sim/annotation.h"
 
 namespace kernbench {
 
@@ -146,7 +147,7 @@ struct BareStream::Impl final : sc_core::sc_module, tlm::tlm_bw_transport_if<>, 
       burst.set_data_length(channel.burst_bytes);
       burst.set_streaming_width(channel.burst_bytes);
       tlm::tlm_phase phase = tlm::BEGIN_REQ;
-      sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+      sc_core::sc_time delay = annotation(queue.now());
       if (out->nb_transport_fw(burst, phase, delay) != tlm::TLM_UPDATED) {
         blocked = true;
         offered = &burst;

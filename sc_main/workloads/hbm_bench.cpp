@@ -8,6 +8,7 @@
 #include "models/hbm/hbm.h"
 #include "sc_main/workloads/stream_pattern.h"
 #include "tlm/machine/address.h"
+#include "tlm/sim/annotation.h"
 
 namespace kernbench {
 
@@ -161,7 +162,7 @@ class Source : public sc_core::sc_module, public tlm::tlm_bw_transport_if<>, pub
                                            : offset_of<false>(sent_, bytes_, config_.bytes)));
       ++sent_;
       tlm::tlm_phase phase = tlm::BEGIN_REQ;
-      sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+      sc_core::sc_time delay = annotation(queue_.now());
       blocked_ = out->nb_transport_fw(payload, phase, delay) != tlm::TLM_UPDATED;
     }
   }

@@ -1,12 +1,11 @@
 // Foreign modules in a whole machine: an initiator in a PE's place, a target in a memory's place, and the checker at
 // every endpoint.
 #include <gtest/gtest.h>
-#include <tlm_utils/simple_initiator_socket.h>
-
 #include <memory>
 
 #include "tests/interop/plain_initiator.h"
 #include "tests/interop/plain_target.h"
+#include "tests/interop/watched_machine.h"
 #include "tests/support/protocol_checker.h"
 #include "tests/topology/machines.h"
 #include "topology/machine.h"
@@ -21,20 +20,6 @@ using interop::Transaction;
 using test::ProtocolChecker;
 
 constexpr PeCoord kPlace{0, 0, 3};
-
-bool is_one_way(const tlm::tlm_generic_payload& payload) {
-  const Packet* packet = payload.get_extension<Packet>();
-  return packet != nullptr && packet->message_class != MessageClass::request &&
-         packet->message_class != MessageClass::response;
-}
-
-/// Something must be bound to the PCIe endpoint.
-struct SilentHost : sc_core::sc_module {
-  SilentHost(const sc_core::sc_module_name& name, Machine& machine) : sc_module(name) {
-    socket.bind(machine.host_socket(0));
-  }
-  tlm_utils::simple_initiator_socket<SilentHost> socket{"socket"};
-};
 
 /// A machine with checkers at all its endpoints, hosts that say nothing, and a foreign initiator.
 struct Bench {
@@ -58,9 +43,7 @@ struct Bench {
     if (foreign_sram) parts.memories = {plan.map.sram_of({0, 0})};
     parts.bind = [this](tlm::tlm_initiator_socket<>& from, tlm::tlm_target_socket<>& to) {
       const std::string name = "check" + std::to_string(checkers.size());
-      // The models run ahead of the kernel; their annotated times are zero and are checked at the foreign sockets.
-      checkers.push_back(std::make_unique<ProtocolChecker>(
-          name.c_str(), [] { return Ps{0}; }, is_one_way));
+      checkers.push_back(std::make_unique<ProtocolChecker>(name.c_str(), is_one_way));
       from.bind(checkers.back()->in);
       checkers.back()->out.bind(to);
     };

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "models/sram/sram.h"
 #include "tests/interop/plain_initiator.h"
@@ -50,6 +52,37 @@ TEST(InteropMemory, LooselyTimedAccessesAnnotateTheirTime) {
     EXPECT_EQ(read.data, (std::vector<unsigned char>{1, 2, 3}));
   });
   bench.run();
+}
+
+TEST(InteropMemory, AnAccessBeginsAtTheKernelsTimePlusItsDelay) {
+  // A memory without anything to do has no clock that goes on: it must not take an access for one of its last instant.
+  const sc_core::sc_time latency(2, sc_core::SC_NS), later(1, sc_core::SC_US), delay(5, sc_core::SC_NS);
+  Bench bench([&](PlainInitiator& self) {
+    sc_core::sc_time first, second;
+    Transaction read(tlm::TLM_READ_COMMAND, at(0), std::vector<unsigned char>(256));
+    self.socket->b_transport(read, first);
+    sc_core::wait(later);
+    read.set_response_status(tlm::TLM_INCOMPLETE_RESPONSE);
+    self.socket->b_transport(read, second);
+    EXPECT_EQ(second, first) << "its bank is free again";
+    sc_core::wait(later);
+    Transaction write(tlm::TLM_WRITE_COMMAND, at(0), std::vector<unsigned char>(256));
+    self.begin(write, delay);
+    self.wait_for_all();
+    EXPECT_EQ(sc_core::sc_time_stamp(), 2 * later + delay + first);
+  });
+  std::vector<std::pair<tlm::tlm_phase, Ps>> seen;
+  bench.checker.log = [&](const tlm::tlm_generic_payload&, const tlm::tlm_phase& phase, Ps at) {
+    seen.emplace_back(phase, at);
+  };
+  bench.run();
+  ASSERT_EQ(seen.size(), 4u);
+  const Ps begin = (2 * later + delay).value();
+  EXPECT_EQ(seen[0], std::make_pair(tlm::tlm_phase(tlm::BEGIN_REQ), begin));
+  EXPECT_EQ(seen[1], std::make_pair(tlm::tlm_phase(tlm::END_REQ), begin));
+  EXPECT_EQ(seen[2].first, tlm::tlm_phase(tlm::BEGIN_RESP));
+  EXPECT_GT(seen[2].second, begin + latency.value());
+  EXPECT_EQ(seen[3].second, seen[2].second);
 }
 
 TEST(InteropMemory, ApproximatelyTimedAccessesKeepToTheProtocol) {

@@ -29,7 +29,8 @@ class Transaction : public tlm::tlm_generic_payload, public tlm::tlm_mm_interfac
   std::vector<unsigned char> data;
 };
 
-/// Runs `body` on a thread; offers it loosely timed, approximately timed and debug accesses.
+/// Runs `body` on a thread; offers it loosely timed, approximately timed and debug accesses. What a target tells takes
+/// place at the end of the delay that it is annotated with, and the thread goes on then.
 class PlainInitiator : public sc_core::sc_module, tlm::tlm_bw_transport_if<> {
  public:
   SC_HAS_PROCESS(PlainInitiator);
@@ -51,19 +52,17 @@ class PlainInitiator : public sc_core::sc_module, tlm::tlm_bw_transport_if<> {
   /// Approximately timed: begins as soon as the one before has its END_REQ.
   void begin(Transaction& transaction, sc_core::sc_time delay = sc_core::SC_ZERO_TIME) {
     while (requesting_ != nullptr) sc_core::wait(changed_);
+    wait_until(free_);
     requesting_ = &transaction;
     ++open_;
     tlm::tlm_phase phase = tlm::BEGIN_REQ;
     const tlm::tlm_sync_enum status = socket->nb_transport_fw(transaction, phase, delay);
-    if (status == tlm::TLM_COMPLETED) {
-      requesting_ = nullptr;
-      end();
-    } else if (status == tlm::TLM_UPDATED) {
-      progress(transaction, phase);
-    }
+    if (status == tlm::TLM_COMPLETED) phase = tlm::BEGIN_RESP;
+    if (status != tlm::TLM_ACCEPTED) progress(transaction, phase, delay);
   }
   void wait_for_all() {
     while (open_ > 0) sc_core::wait(changed_);
+    wait_until(answered_);
   }
 
  private:
@@ -71,22 +70,28 @@ class PlainInitiator : public sc_core::sc_module, tlm::tlm_bw_transport_if<> {
     body_(*this);
     finished = true;
   }
-  void end() {
-    --open_;
-    changed_.notify(sc_core::SC_ZERO_TIME);
+  static void wait_until(const sc_core::sc_time& time) {
+    if (time > sc_core::sc_time_stamp()) sc_core::wait(time - sc_core::sc_time_stamp());
   }
-  void progress(tlm::tlm_generic_payload& transaction, const tlm::tlm_phase& phase) {
-    if (requesting_ == &transaction) requesting_ = nullptr;
+  void progress(tlm::tlm_generic_payload& transaction, const tlm::tlm_phase& phase, const sc_core::sc_time& delay) {
+    const sc_core::sc_time at = sc_core::sc_time_stamp() + delay;
+    if (requesting_ == &transaction) {
+      requesting_ = nullptr;
+      free_ = at;
+    }
+    if (phase == tlm::BEGIN_RESP) {
+      --open_;
+      answered_ = at;
+    }
     changed_.notify(sc_core::SC_ZERO_TIME);
-    if (phase == tlm::BEGIN_RESP) end();
   }
   tlm::tlm_sync_enum nb_transport_bw(tlm::tlm_generic_payload& transaction, tlm::tlm_phase& phase,
-                                     sc_core::sc_time&) override {
-    progress(transaction, phase);
+                                     sc_core::sc_time& delay) override {
+    progress(transaction, phase, delay);
     if (phase != tlm::BEGIN_RESP) return tlm::TLM_ACCEPTED;
     if (!end_response_later) return tlm::TLM_COMPLETED;
-    sc_core::sc_spawn([this, &transaction] {
-      sc_core::wait(sc_core::sc_time(7, sc_core::SC_NS));
+    sc_core::sc_spawn([this, &transaction, later = delay] {
+      sc_core::wait(later + sc_core::sc_time(7, sc_core::SC_NS));
       tlm::tlm_phase last = tlm::END_RESP;
       sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
       socket->nb_transport_fw(transaction, last, delay);
@@ -98,6 +103,7 @@ class PlainInitiator : public sc_core::sc_module, tlm::tlm_bw_transport_if<> {
   std::function<void(PlainInitiator&)> body_;
   tlm::tlm_generic_payload* requesting_ = nullptr;
   unsigned open_ = 0;
+  sc_core::sc_time free_, answered_;  // when the request, and the response, before ended
   sc_core::sc_event changed_;
 };
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tlm/ext/command_port.h"
+#include "tlm/sim/annotation.h"
 
 namespace kernbench::testing {
 
@@ -37,7 +38,11 @@ class FakeMachine::Fabric {
       sc_assert(packet.bytes <= kMaxPacketBytes);
       packet.source = node;
       fabric.carry(payload, packet.destination, true);
-      if (packet.kind == PacketKind::command) return tlm::TLM_COMPLETED;
+      if (packet.kind == PacketKind::command) {
+        payload.acquire();  // until it is delivered
+        payload.set_response_status(tlm::TLM_OK_RESPONSE);
+        return tlm::TLM_COMPLETED;
+      }
       phase = tlm::END_REQ;
       return tlm::TLM_UPDATED;
     }
@@ -50,7 +55,10 @@ class FakeMachine::Fabric {
     }
     void b_transport(tlm::tlm_generic_payload&, sc_core::sc_time&) override { sc_assert(false); }
     bool get_direct_mem_ptr(tlm::tlm_generic_payload&, tlm::tlm_dmi&) override { return false; }
-    unsigned transport_dbg(tlm::tlm_generic_payload&) override { return 0; }
+    unsigned transport_dbg(tlm::tlm_generic_payload& payload) override {
+      const NodeId memory = fabric.map_.resolve(payload.get_address());
+      return memory == kNoNode ? 0 : fabric.ports_.at(memory)->to->transport_dbg(payload);
+    }
     void invalidate_direct_mem_ptr(sc_dt::uint64, sc_dt::uint64) override {}
     Fabric& fabric;
     NodeId node;
@@ -62,11 +70,11 @@ class FakeMachine::Fabric {
     EventQueue& queue = dispatcher_.queue(map_.node(destination).at.sip);
     Port* port = ports_.at(destination).get();
     tlm::tlm_generic_payload* pointer = &payload;
-    queue.at(dispatcher_.now() + kHop, [port, pointer, request] {
-      sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+    queue.at(dispatcher_.now() + kHop, [port, pointer, request, &queue] {
+      sc_core::sc_time delay = annotation(queue.now());
       if (request) {
         tlm::tlm_phase phase = tlm::BEGIN_REQ;
-        port->to->nb_transport_fw(*pointer, phase, delay);
+        if (port->to->nb_transport_fw(*pointer, phase, delay) == tlm::TLM_COMPLETED) pointer->release();
       } else {
         tlm::tlm_phase phase = tlm::BEGIN_RESP;
         (*port->from)->nb_transport_bw(*pointer, phase, delay);
@@ -87,7 +95,8 @@ class FakeMachine::Pe : public sc_core::sc_module {
         machine_(machine),
         coord_(coord),
         queue_(machine.dispatcher_->queue(coord.sip)),
-        port_(machine.pool_, machine.map_.pe(coord), out, in, [this](const Command& c, std::uint32_t) { take(c); }) {}
+        port_(machine.pool_, queue_, machine.map_.pe(coord), out, in,
+              [this](const Command& c, std::uint32_t) { take(c); }) {}
   tlm::tlm_initiator_socket<> out{"out"};
   tlm::tlm_target_socket<> in{"in"};
 
@@ -204,7 +213,7 @@ class FakeMachine::Memory : public sc_core::sc_module, public tlm::tlm_fw_transp
       pointer->set_response_status(failing ? tlm::TLM_ADDRESS_ERROR_RESPONSE : tlm::TLM_OK_RESPONSE);
       if (!failing) transport_dbg(*pointer);
       tlm::tlm_phase phase = tlm::BEGIN_RESP;
-      sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+      sc_core::sc_time delay = annotation(queue_.now());
       in->nb_transport_bw(*pointer, phase, delay);
       pointer->release();
     });
@@ -266,9 +275,6 @@ FakeMachine::FakeMachine(const Shape& shape, const RunOptions& options, Observer
     pages_.emplace_back();
     endpoints_.push_back(std::make_unique<PcieEp>(fmt::format("pcie_ep{}", sip).c_str(), pcie_config_, sip, map_, pool_,
                                                   options, queue, observer));
-    endpoints_.back()->set_debug_access([this](NodeId memory, tlm::tlm_generic_payload& payload) {
-      return memories_.at(memory)->transport_dbg(payload);
-    });
     fabric_->attach(map_.pcie_ep(sip), &endpoints_.back()->out, endpoints_.back()->in);
     io_cpus_.push_back(std::make_unique<IoCpu>(fmt::format("io_cpu{}", sip).c_str(), io_config_, sip, map_,
                                                pages_.back(), pool_, queue, observer));

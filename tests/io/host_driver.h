@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/io/fake_machine.h"
+#include "tlm/sim/annotation.h"
 
 namespace kernbench::testing {
 
@@ -42,7 +43,7 @@ class HostDriver : public sc_core::sc_module, public tlm::tlm_bw_transport_if<> 
     Job* pointer = &job;
     queue_.at_host(time, [this, pointer] {
       tlm::tlm_phase phase = tlm::BEGIN_REQ;
-      sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+      sc_core::sc_time delay = annotation(queue_.host_now());
       const auto status = socket->nb_transport_fw(pointer->payload, phase, delay);
       sc_assert(status == tlm::TLM_UPDATED && phase == tlm::END_REQ);
     });

@@ -105,10 +105,11 @@ TEST(Hbm, AnswersErrorsWithAResponse) {
   EXPECT_EQ(status(empty), tlm::TLM_BURST_ERROR_RESPONSE);
   EXPECT_EQ(status(stream), tlm::TLM_BURST_ERROR_RESPONSE);
   EXPECT_EQ(status(enable), tlm::TLM_BYTE_ENABLE_ERROR_RESPONSE);
-  sc_core::sc_time delay(5, sc_core::SC_NS);
+  const Ps later = bench.queue.now() + 5'000;
+  sc_core::sc_time delay = annotation(later);
   bench.initiators[0].out->b_transport(beyond, delay);
   EXPECT_EQ(beyond.get_response_status(), tlm::TLM_ADDRESS_ERROR_RESPONSE);
-  EXPECT_EQ(delay.value(), 5'000 + kController);
+  EXPECT_EQ(instant(delay), later + kController);
   EXPECT_EQ(bench.initiators[0].out->transport_dbg(beyond), 0u);
 }
 
@@ -139,11 +140,10 @@ TEST(Hbm, LooselyTimedAgreesWithApproximatelyTimedWhenIdle) {
         lt(tlm::TLM_READ_COMMAND, address(offsets[i], 1), sizes[i]);
     bench.queue.run_all();
     time += 1'000'000;
-    sc_core::sc_time delay = sc_core::sc_time::from_value(time - bench.queue.now());
-    const Ps now = bench.queue.now();
+    sc_core::sc_time delay = annotation(time);
     bench.initiators[1].out->b_transport(lt, delay);
     EXPECT_EQ(lt.get_response_status(), tlm::TLM_OK_RESPONSE);
-    EXPECT_EQ(bench.run(time, at), now + delay.value() - time) << i;
+    EXPECT_EQ(bench.run(time, at), instant(delay) - time) << i;
   }
 }
 

@@ -153,9 +153,9 @@ TEST(WideSlice, LooselyTimedAgreesWithApproximatelyTimedWhenIdle) {
   TwoStacks stacks(options(Grade::fast, kLongestTrainBytes));
   for (const std::uint32_t bytes : {256U, kTrain, 8 * kTrain}) {
     const Ps start = stacks.queue.now() + 10'000'000;
-    sc_core::sc_time delay = sc_core::sc_time::from_value(start - stacks.queue.now());
+    sc_core::sc_time delay = annotation(start);
     stacks.each_in.out->b_transport(stacks.payload(false, 0, bytes), delay);
-    const Ps loose = stacks.queue.now() + delay.value();
+    const Ps loose = instant(delay);
     const std::size_t id = stacks.wide_in.send(start, stacks.payload(false, 0, bytes));
     stacks.queue.run_all();
     EXPECT_EQ(loose, stacks.wide_in.records[id].response) << bytes;

@@ -9,6 +9,7 @@
 #include <tlm>
 #include <vector>
 
+#include "tlm/sim/annotation.h"
 #include "tlm/sim/event_queue.h"
 
 namespace kernbench {
@@ -86,8 +87,8 @@ class TestInitiator : public sc_core::sc_module, public tlm::tlm_bw_transport_if
     queue_.at(queue_.now() + response_delay, [this, id] {
       --open_responses_;
       tlm::tlm_phase end = tlm::END_RESP;
-      sc_core::sc_time zero;
-      out->nb_transport_fw(*payloads_[id], end, zero);
+      sc_core::sc_time delay = annotation(queue_.now());
+      out->nb_transport_fw(*payloads_[id], end, delay);
     });
     return tlm::TLM_ACCEPTED;
   }
@@ -108,8 +109,8 @@ class TestInitiator : public sc_core::sc_module, public tlm::tlm_bw_transport_if
       busy_ = true;
       records[id].begun = queue_.now();
       tlm::tlm_phase phase = tlm::BEGIN_REQ;
-      sc_core::sc_time zero;
-      if (out->nb_transport_fw(*payloads_[id], phase, zero) == tlm::TLM_UPDATED) {
+      sc_core::sc_time delay = annotation(queue_.now());
+      if (out->nb_transport_fw(*payloads_[id], phase, delay) == tlm::TLM_UPDATED) {
         sc_assert(phase == tlm::END_REQ);
         records[id].end_request = queue_.now();
         busy_ = false;

@@ -10,6 +10,7 @@
 #include "models/noc/network_interface.h"
 #include "models/noc/router.h"
 #include "tlm/ext/payload_pool.h"
+#include "tlm/sim/annotation.h"
 #include "tlm/sim/dispatcher.h"
 
 namespace kernbench::test {
@@ -84,8 +85,8 @@ class Endpoint : public sc_core::sc_module, tlm::tlm_fw_transport_if<>, tlm::tlm
     sc_assert(held_ != nullptr);
     tlm::tlm_generic_payload& payload = *std::exchange(held_, nullptr);
     tlm::tlm_phase phase = tlm::END_REQ;
-    sc_core::sc_time zero;
-    from_ni->nb_transport_bw(payload, phase, zero);
+    sc_core::sc_time delay = annotation(queue.now());
+    from_ni->nb_transport_bw(payload, phase, delay);
     answer_later(payload);
   }
   bool holds_request() const { return held_ != nullptr; }
@@ -116,10 +117,11 @@ class Endpoint : public sc_core::sc_module, tlm::tlm_fw_transport_if<>, tlm::tlm
     packet.bytes = bytes;
     packet.tag = tag;
     tlm::tlm_phase phase = tlm::BEGIN_REQ;
-    sc_core::sc_time zero;
-    const tlm::tlm_sync_enum status = to_ni->nb_transport_fw(payload, phase, zero);
+    sc_core::sc_time delay = annotation(queue.now());
+    const tlm::tlm_sync_enum status = to_ni->nb_transport_fw(payload, phase, delay);
     const bool answered = kind == PacketKind::read || kind == PacketKind::write;
     sc_assert(answered ? status == tlm::TLM_UPDATED && phase == tlm::END_REQ : status == tlm::TLM_COMPLETED);
+    if (!answered) payload.release();
   }
   void log(tlm::tlm_generic_payload& payload) {
     const Packet& packet = Packet::of(payload);
@@ -137,8 +139,8 @@ class Endpoint : public sc_core::sc_module, tlm::tlm_fw_transport_if<>, tlm::tlm
       Packet::of(payload).charge(Delay::memory, service);
       payload.set_response_status(tlm::TLM_OK_RESPONSE);
       tlm::tlm_phase phase = tlm::BEGIN_RESP;
-      sc_core::sc_time zero;
-      const tlm::tlm_sync_enum status = from_ni->nb_transport_bw(payload, phase, zero);
+      sc_core::sc_time delay = annotation(queue.now());
+      const tlm::tlm_sync_enum status = from_ni->nb_transport_bw(payload, phase, delay);
       sc_assert(status == tlm::TLM_COMPLETED);
       payload.release();
     });
@@ -150,7 +152,7 @@ class Endpoint : public sc_core::sc_module, tlm::tlm_fw_transport_if<>, tlm::tlm
     log(payload);
     const PacketKind kind = Packet::of(payload).kind;
     if (kind != PacketKind::read && kind != PacketKind::write) {
-      payload.release();
+      payload.set_response_status(tlm::TLM_OK_RESPONSE);
       return tlm::TLM_COMPLETED;
     }
     sc_assert(held_ == nullptr);  // the base protocol's exclusion rule

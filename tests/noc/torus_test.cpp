@@ -92,8 +92,8 @@ class TorusNode : public sc_core::sc_module, tlm::tlm_fw_transport_if<>, tlm::tl
     packet.bytes = bytes;
     packet.tag = traffic_.sent[traffic_.flow(packet)]++;
     tlm::tlm_phase phase = tlm::BEGIN_REQ;
-    sc_core::sc_time zero;
-    (*to_ni_)->nb_transport_fw(payload, phase, zero);
+    sc_core::sc_time delay = annotation(queue_.now());
+    if ((*to_ni_)->nb_transport_fw(payload, phase, delay) == tlm::TLM_COMPLETED) payload.release();
   }
   void check(const Packet& packet) {
     if (packet.destination != self_ || packet.tag != traffic_.seen[traffic_.flow(packet)]++) ++traffic_.wrong;
@@ -120,7 +120,7 @@ class TorusNode : public sc_core::sc_module, tlm::tlm_fw_transport_if<>, tlm::tl
     } else {
       complete();
     }
-    payload.release();
+    payload.set_response_status(tlm::TLM_OK_RESPONSE);
     return tlm::TLM_COMPLETED;
   }
   void respond(tlm::tlm_generic_payload& payload) {
@@ -130,8 +130,8 @@ class TorusNode : public sc_core::sc_module, tlm::tlm_fw_transport_if<>, tlm::tl
     packet.tag = traffic_.sent[traffic_.flow(response)]++;
     payload.set_response_status(tlm::TLM_OK_RESPONSE);
     tlm::tlm_phase phase = tlm::BEGIN_RESP;
-    sc_core::sc_time zero;
-    (*from_ni_)->nb_transport_bw(payload, phase, zero);
+    sc_core::sc_time delay = annotation(queue_.now());
+    (*from_ni_)->nb_transport_bw(payload, phase, delay);
     payload.release();
   }
   tlm::tlm_sync_enum nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase&, sc_core::sc_time&) override {

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "tlm/sim/annotation.h"
+
 namespace kernbench::test {
 
 /// The network's side of one PE's sockets.
@@ -16,7 +18,11 @@ struct Bench::Port final : sc_core::sc_module, tlm::tlm_fw_transport_if<>, tlm::
                                      sc_core::sc_time&) override {
     const bool request = Packet::of(payload).message_class == MessageClass::request;
     bench.route(payload);
-    if (!request) return tlm::TLM_COMPLETED;
+    if (!request) {
+      payload.acquire();  // until it is delivered
+      payload.set_response_status(tlm::TLM_OK_RESPONSE);
+      return tlm::TLM_COMPLETED;
+    }
     phase = tlm::END_REQ;
     return tlm::TLM_UPDATED;
   }
@@ -130,9 +136,10 @@ void Bench::deliver(tlm::tlm_generic_payload& payload) {
     case NodeKind::pe: {
       const bool one_way = packet.message_class != MessageClass::request;
       tlm::tlm_phase phase = tlm::BEGIN_REQ;
-      sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+      sc_core::sc_time delay = annotation(queue.now());
       const auto answer = ports_[node.unit]->to_pe->nb_transport_fw(payload, phase, delay);
       EXPECT_EQ(answer, one_way ? tlm::TLM_COMPLETED : tlm::TLM_UPDATED);
+      if (one_way) payload.release();
       break;
     }
     default:
@@ -165,7 +172,7 @@ void Bench::respond(tlm::tlm_generic_payload& payload) {
   queue.at(queue.now() + options.latency, [this, moving] {
     const std::uint16_t pe = map.node(Packet::of(*moving).destination).unit;
     tlm::tlm_phase phase = tlm::BEGIN_RESP;
-    sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+    sc_core::sc_time delay = annotation(queue.now());
     EXPECT_EQ(ports_[pe]->from_pe->nb_transport_bw(*moving, phase, delay), tlm::TLM_COMPLETED);
   });
 }

@@ -6,6 +6,8 @@
 
 #include "tlm/ext/message.h"
 #include "tlm/ext/payload_pool.h"
+#include "tlm/sim/annotation.h"
+#include "tlm/sim/event_queue.h"
 
 namespace kernbench {
 
@@ -13,11 +15,11 @@ namespace kernbench {
 /// error.
 class CommandPort : public tlm::tlm_fw_transport_if<>, public tlm::tlm_bw_transport_if<> {
  public:
-  /// A command and the tag of its packet, copied out of the payload.
+  /// A command and the tag of its packet, both in the payload: to be copied.
   using Receiver = std::function<void(const Command& command, std::uint32_t tag)>;
-  CommandPort(PayloadPool& pool, NodeId self, tlm::tlm_initiator_socket<>& out, tlm::tlm_target_socket<>& in,
-              Receiver receiver)
-      : pool_(pool), self_(self), out_(out), receiver_(std::move(receiver)) {
+  CommandPort(PayloadPool& pool, const EventQueue& queue, NodeId self, tlm::tlm_initiator_socket<>& out,
+              tlm::tlm_target_socket<>& in, Receiver receiver)
+      : pool_(pool), queue_(queue), self_(self), out_(out), receiver_(std::move(receiver)) {
     in.bind(*this);
     out.bind(*this);
   }
@@ -33,9 +35,10 @@ class CommandPort : public tlm::tlm_fw_transport_if<>, public tlm::tlm_bw_transp
     packet.message_class = message_class;
     packet.tag = tag;
     tlm::tlm_phase phase = tlm::BEGIN_REQ;
-    sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+    sc_core::sc_time delay = annotation(queue_.now());
     const tlm::tlm_sync_enum status = out_->nb_transport_fw(payload, phase, delay);
     sc_assert(status == tlm::TLM_COMPLETED);
+    payload.release();
   }
 
   tlm::tlm_sync_enum nb_transport_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
@@ -45,10 +48,8 @@ class CommandPort : public tlm::tlm_fw_transport_if<>, public tlm::tlm_bw_transp
       payload.set_response_status(tlm::TLM_COMMAND_ERROR_RESPONSE);
       return tlm::TLM_COMPLETED;
     }
-    const Command command = *packet->command;
-    const std::uint32_t tag = packet->tag;
-    payload.release();
-    receiver_(command, tag);
+    payload.set_response_status(tlm::TLM_OK_RESPONSE);
+    receiver_(*packet->command, packet->tag);
     return tlm::TLM_COMPLETED;
   }
   void b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_time&) override {
@@ -63,6 +64,7 @@ class CommandPort : public tlm::tlm_fw_transport_if<>, public tlm::tlm_bw_transp
 
  private:
   PayloadPool& pool_;
+  const EventQueue& queue_;
   NodeId self_;
   tlm::tlm_initiator_socket<>& out_;
   Receiver receiver_;

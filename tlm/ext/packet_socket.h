@@ -4,10 +4,19 @@
 #include <tlm>
 
 #include "tlm/ext/packet.h"
+#include "tlm/machine/routing.h"
 
 namespace kernbench {
 
 struct PacketProtocol {};  // names the protocol to SystemC's binding check
+
+/// An untimed access (transport_dbg) on its way through the network.
+struct BackDoor {
+  tlm::tlm_generic_payload& payload;
+  NodeId destination;         ///< whose memory it is for
+  Exit exit{};                ///< out of the network that it is in
+  std::uint8_t dateline = 0;  ///< as of a packet
+};
 
 /// The lean protocol between routers, network interfaces, UCIe ports and link ports: packets forward, credits back.
 ///
@@ -24,6 +33,8 @@ class PacketForwardIf : public virtual sc_core::sc_interface {
   /// Inputs of routers: the packet waits outside to be injected; its flits can be from `first` >= now (the first) to
   /// `last` (the last), evenly spread. The router picks the time and, within packet.virtual_network(), the channel.
   virtual void offer(Packet& packet, Ps first, Ps last);
+  /// Passes an access on, the way that a packet would go, in no time. Returns the bytes that it moved.
+  virtual unsigned debug(BackDoor& access);
 };
 
 class PacketBackwardIf : public virtual sc_core::sc_interface {
@@ -41,6 +52,10 @@ class PacketBackwardIf : public virtual sc_core::sc_interface {
 };
 
 inline void PacketForwardIf::offer(Packet&, Ps, Ps) { sc_assert(!"only routers inject"); }
+inline unsigned PacketForwardIf::debug(BackDoor&) {
+  sc_assert(!"there is no memory behind it");
+  return 0;
+}
 inline void PacketBackwardIf::injected(Packet&, Ps, Ps) { sc_assert(!"nothing was offered"); }
 
 /// Sees every packet that crosses a bound socket, when its tail has been decided; for tests and `--debug`.

@@ -11,8 +11,9 @@
 namespace kernbench {
 
 /// Pooled generic payloads. Each keeps a Packet and a buffer of kMaxPacketBytes for life; acquire() hands it out with a
-/// reference count of one, the data pointer on its buffer, byte enables off and its packet cleared. Longer data, those
-/// of a train, are in a buffer that the payload has until it is returned: of kMaxTrainBytes, or their own length.
+/// reference count of one, the data pointer on its buffer, no data, byte enables off and its packet cleared. Longer
+/// data, those of a train, are in a buffer that the payload has until it is returned: of kMaxTrainBytes, or their own
+/// length.
 class PayloadPool : public tlm::tlm_mm_interface {
  public:
   PayloadPool();

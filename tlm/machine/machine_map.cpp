@@ -103,6 +103,14 @@ PeCoord MachineMap::coord(NodeId pe_node) const {
   return {n.at.sip, n.at.cube, n.unit};
 }
 
+NodeId MachineMap::resolve(std::uint64_t encoded) const {
+  try {
+    return resolve(PhysicalAddress::decode(encoded));
+  } catch (const std::invalid_argument&) {
+    return kNoNode;
+  }
+}
+
 NodeId MachineMap::resolve(const PhysicalAddress& address) const {
   if (address.rack != 0 || address.sip >= sips) return kNoNode;
   const CubeCoord cube{address.sip, address.cube};

@@ -110,6 +110,8 @@ class MachineMap {
   /// The memory endpoint that serves an address (HBM port, SRAM, the PE for TCM and SFR, PCIE_EP for host memory).
   /// kNoNode if the unit does not exist or the offset lies beyond its capacity.
   NodeId resolve(const PhysicalAddress& address) const;
+  /// The same for an encoded one; kNoNode also if its bits name no memory.
+  NodeId resolve(std::uint64_t encoded) const;
 
   /// Zero-load time of one packet of `bytes` from node to node: injection of the head to arrival of the tail.
   std::function<Ps(NodeId from, NodeId to, std::uint32_t bytes)> packet_latency;

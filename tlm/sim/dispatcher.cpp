@@ -4,13 +4,12 @@
 #include <numeric>
 #include <utility>
 
+#include "tlm/sim/annotation.h"
 #include "tlm/sim/main_stack.h"
 
 namespace kernbench {
 
 namespace {
-Ps kernel_now() { return sc_core::sc_time_stamp().value(); }
-
 /// In ways from the host: as far as a queue may be ahead of the last one. Signals are looked for between windows, and a
 /// promise that is not kept delays what the host hears by up to two ways less (Dispatcher::too_far).
 constexpr Ps kLongestWindow = 8;
