@@ -3,6 +3,7 @@
 #include <set>
 #include <tlm>
 
+#include "tlm/ext/packet_tap.h"
 #include "tlm/machine/ids.h"
 
 namespace kernbench::topology {
@@ -13,6 +14,9 @@ struct ForeignParts {
   std::set<NodeId> memories;     ///< SRAMs and HBM ports replaced by a bridge: Machine::foreign_memory()
   /// How an endpoint and its network interface are bound; empty: directly. A test puts a checker between.
   std::function<void(tlm::tlm_initiator_socket<>& from, tlm::tlm_target_socket<>& to)> bind;
+  /// How routers, network interfaces and link ports are bound to each other: every packet socket of the machine. A test
+  /// puts a PacketTap between.
+  PacketBinder bind_packets;
 };
 
 }  // namespace kernbench::topology

@@ -45,7 +45,7 @@ struct Machine::Impl {
     if (plan.has_fabric())
       fabric = std::make_unique<FabricModule>(names::parent(names::fabric_crossbar()).c_str(), context);
     for (std::uint32_t end = 0; end < plan.ends.size(); ++end) {
-      if (end < plan.ends[end].peer) join(link_port(end), link_port(plan.ends[end].peer));
+      if (end < plan.ends[end].peer) join(context, link_port(end), link_port(plan.ends[end].peer));
     }
     set_lookahead();
   }
@@ -140,10 +140,6 @@ void Machine::flush() {
   for (const auto& sip : impl_->sips) {
     for (const auto& cube : sip->cubes) cube->hbm.flush();
   }
-}
-
-void Machine::for_each_packet_socket(const std::function<void(PacketInitiatorSocket&)>& visit) {
-  for (std::uint32_t id = 0; id < impl_->plan.networks.size(); ++id) impl_->network(id).for_each_packet_socket(visit);
 }
 
 Router& Machine::router(std::uint32_t network, std::uint16_t index) { return impl_->network(network).router(index); }

@@ -1,5 +1,4 @@
 #pragma once
-#include <functional>
 #include <memory>
 #include <systemc>
 #include <tlm>
@@ -12,7 +11,6 @@
 #include "models/noc/router.h"
 #include "models/pe/pe.h"
 #include "models/sram/sram.h"
-#include "tlm/ext/packet_socket.h"
 #include "tlm/ext/payload_pool.h"
 #include "tlm/machine/machine_map.h"
 #include "tlm/machine/run_options.h"
@@ -48,10 +46,6 @@ class Machine {
   void explain(std::vector<Blocked>& blocked) const;
   /// To be called at the end of an observed run: models that evaluate lazily publish what they still hold.
   void flush();
-
-  /// Every bound packet socket of the machine, to set a PacketProbe on: router outputs, injections, link ports and
-  /// wires.
-  void for_each_packet_socket(const std::function<void(PacketInitiatorSocket&)>& visit);
 
   // Parts, for statistics and tests. Networks and link ends are numbered as in the plan.
   Router& router(std::uint32_t network, std::uint16_t index);

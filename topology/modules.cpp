@@ -25,7 +25,7 @@ NetworkModules::NetworkModules(const BuildContext& context, std::uint32_t id)
   for (std::size_t slot = 0; slot < network.ends.size(); ++slot) {
     if (network.ends[slot] != kNoEnd) make_link_port(context, network.ends[slot], slot);
   }
-  bind(plan, id);
+  bind(context, id);
 }
 
 void NetworkModules::make_interface(const BuildContext& context, std::uint32_t id, NodeId node) {
@@ -61,7 +61,8 @@ void NetworkModules::make_link_port(const BuildContext& context, std::uint32_t i
                                                  context.queue_of(plan.ends[end.peer].network), context.observer);
 }
 
-void NetworkModules::bind(const Plan& plan, std::uint32_t id) {
+void NetworkModules::bind(const BuildContext& context, std::uint32_t id) {
+  const Plan& plan = context.plan;
   const Network& network = plan.networks[id];
   for (std::uint16_t at = 0; at < network.routers(); ++at) {
     Router& router = *routers_[at];
@@ -71,19 +72,19 @@ void NetworkModules::bind(const Plan& plan, std::uint32_t id) {
         case Beyond::Kind::nothing:
           break;
         case Beyond::Kind::router:
-          router.out[port]->bind(*routers_[beyond.router]->in[beyond.in_port]);
+          context.bind(*router.out[port], *routers_[beyond.router]->in[beyond.in_port]);
           break;
         case Beyond::Kind::node: {
           NetworkInterface& ni = interface(beyond.node);
-          router.out[port]->bind(ni.from_router);
-          ni.to_router.bind(*router.in[port]);
+          context.bind(*router.out[port], ni.from_router);
+          context.bind(ni.to_router, *router.in[port]);
           break;
         }
         case Beyond::Kind::end: {
           const auto slot = std::find(network.ends.begin(), network.ends.end(), beyond.end) - network.ends.begin();
           LinkPort& link = *link_ports_[static_cast<std::size_t>(slot)];
-          router.out[port]->bind(*link.from_network[beyond.connection]);
-          link.to_network[beyond.connection]->bind(*router.in[port]);
+          context.bind(*router.out[port], *link.from_network[beyond.connection]);
+          context.bind(*link.to_network[beyond.connection], *router.in[port]);
           break;
         }
       }
@@ -95,20 +96,6 @@ NetworkInterface& NetworkModules::interface(NodeId node) {
   const auto found = std::find(nodes_.begin(), nodes_.end(), node);
   sc_assert(found != nodes_.end());
   return *interfaces_[static_cast<std::size_t>(found - nodes_.begin())];
-}
-
-void NetworkModules::for_each_packet_socket(const std::function<void(PacketInitiatorSocket&)>& visit) {
-  for (const auto& router : routers_) {
-    for (const auto& socket : router->out) {
-      if (socket != nullptr) visit(*socket);
-    }
-  }
-  for (const auto& interface : interfaces_) visit(interface->to_router);
-  for (const auto& port : link_ports_) {
-    if (port == nullptr) continue;
-    for (const auto& socket : port->to_network) visit(*socket);
-    for (const auto& socket : port->wire_out) visit(*socket);
-  }
 }
 
 namespace {
@@ -202,10 +189,10 @@ SipModule::SipModule(const sc_core::sc_module_name& name, const BuildContext& co
 FabricModule::FabricModule(const sc_core::sc_module_name& name, const BuildContext& context)
     : sc_module(name), network(context, context.plan.fabric_network()) {}
 
-void join(LinkPort& a, LinkPort& b) {
+void join(const BuildContext& context, LinkPort& a, LinkPort& b) {
   for (std::size_t i = 0; i < a.wire_out.size(); ++i) {
-    a.wire_out[i]->bind(*b.wire_in[i]);
-    b.wire_out[i]->bind(*a.wire_in[i]);
+    context.bind(*a.wire_out[i], *b.wire_in[i]);
+    context.bind(*b.wire_out[i], *a.wire_in[i]);
   }
 }
 

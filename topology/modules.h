@@ -1,5 +1,4 @@
 #pragma once
-#include <functional>
 #include <map>
 #include <memory>
 #include <systemc>
@@ -43,6 +42,10 @@ struct BuildContext {
   void bind(tlm::tlm_initiator_socket<>& from, tlm::tlm_target_socket<>& to) const {
     foreign.bind ? foreign.bind(from, to) : from.bind(to);
   }
+  /// Two ends of the packet protocol.
+  void bind(PacketInitiatorSocket& from, PacketTargetSocket& to) const {
+    foreign.bind_packets ? foreign.bind_packets(from, to) : from.bind(to);
+  }
 };
 
 /// Routers, network interfaces and link ports of one network, as children of the module in whose constructor it is
@@ -55,12 +58,11 @@ class NetworkModules {
   NetworkInterface& interface(NodeId node);
   /// By slot of Network::ends; null where nothing is.
   LinkPort* link_port(std::size_t slot) { return link_ports_[slot].get(); }
-  void for_each_packet_socket(const std::function<void(PacketInitiatorSocket&)>& visit);
 
  private:
   void make_interface(const BuildContext& context, std::uint32_t network, NodeId node);
   void make_link_port(const BuildContext& context, std::uint32_t end, std::size_t slot);
-  void bind(const Plan& plan, std::uint32_t network);
+  void bind(const BuildContext& context, std::uint32_t network);
 
   RouterNetwork network_;
   std::vector<std::unique_ptr<Router>> routers_;
@@ -116,6 +118,6 @@ class FabricModule : public sc_core::sc_module {
 };
 
 /// Binds the wires of two link ports, both ways.
-void join(LinkPort& a, LinkPort& b);
+void join(const BuildContext& context, LinkPort& a, LinkPort& b);
 
 }  // namespace kernbench::topology

@@ -109,7 +109,6 @@ struct LinkPort::Impl {
     PacketBackwardIf* from_network = nullptr;  ///< the router that sends to the wire
     PacketForwardIf* router = nullptr;         ///< that to_network is bound to
     PacketBackwardIf* far_end = nullptr;       ///< of wire_in
-    PacketInitiatorSocket* to_network = nullptr;
     PacketInitiatorSocket* wire_out = nullptr;
     Sender sender;
     Injection injection;
@@ -143,9 +142,8 @@ struct LinkPort::Impl {
 };
 
 void LinkPort::Impl::Connection::bound() {
-  to_network = impl.link_port.to_network[number].get();
   wire_out = impl.link_port.wire_out[number].get();
-  router = to_network->operator->();
+  router = impl.link_port.to_network[number]->operator->();
   from_network = impl.link_port.from_network[number]->operator->();
   far_end = impl.link_port.wire_in[number]->operator->();
 }
@@ -256,7 +254,6 @@ unsigned LinkPort::Impl::Injection::debug(BackDoor& access) {
 
 void LinkPort::Impl::Injection::injected(Packet& packet, Ps head, Ps tail) {
   const Impl& impl = at.impl;
-  at.to_network->crossed(packet, head, tail);
   const Ps link = impl.clock.at(impl.config.noc.link_delay), left = tail - link;
   const std::uint32_t units = places(impl.config.link.buffer_packets, packet.bytes);
   Ps free = left;  // of the first packet of a train: the others' places follow at the rate of the wire

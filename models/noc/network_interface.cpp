@@ -84,10 +84,7 @@ struct NetworkInterface::Impl final : PacketForwardIf,
     router->offer(packet, edge, last);
   }
 
-  void injected(Packet& packet, Ps head, Ps tail) override {
-    count(injected_stats, packet, clock.at(flits_of(packet)));
-    ni.to_router.crossed(packet, head, tail);
-  }
+  void injected(Packet& packet, Ps, Ps) override { count(injected_stats, packet, clock.at(flits_of(packet))); }
 
   void credit(unsigned, unsigned, Ps) override {}  // the source is the router's
 

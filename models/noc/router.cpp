@@ -97,7 +97,6 @@ Router::Router(const sc_core::sc_module_name& name, RouterNetwork& network, cons
     out[p] = std::make_unique<PacketInitiatorSocket>(("out_" + port).c_str());
     in[p]->bind(static_cast<PacketForwardIf&>(input));
     out[p]->bind(static_cast<PacketBackwardIf&>(output));
-    output.socket = out[p].get();
     output.observed = observer != nullptr;
     if (output.observed) {
       std::string waiting = this->name(), sent = this->name();
@@ -117,12 +116,9 @@ void Router::end_of_elaboration() {
     RouterOutput& output = ports_->output(p);
     output.peer = out[p]->operator->();
     ports_->input(p).peer = in[p]->operator->();
-    const auto* peer = dynamic_cast<const RouterInput*>(output.peer);
+    const auto* peer = dynamic_cast<const RouterInput*>(&output.peer->receiver());
     if (peer == nullptr || peer->network != &network) continue;
     network.engine().connect(ports_->index(), p, peer->router, peer->port);
-    output.inner = !output.observed && !out[p]->probed();
-    output.next_router = static_cast<std::uint16_t>(peer->router);
-    output.next_port = static_cast<std::uint8_t>(peer->port);
   }
 }
 

@@ -33,52 +33,40 @@ unsigned RouterNetwork::debug(unsigned router, BackDoor& access) const {
   return outputs_[router][port].peer->debug(access);
 }
 
-void RouterNetwork::soon(unsigned router, unsigned output) {
-  const RouterOutput& to = outputs_[router][output];
-  if (to.inner) return;
-  __builtin_prefetch(to.peer);
-  __builtin_prefetch(to.socket);
-}
+void RouterNetwork::soon(unsigned router, unsigned output) { __builtin_prefetch(outputs_[router][output].peer); }
 
-// A packet moves to what an output is bound to.
-inline void RouterNetwork::move(const RouterOutput& to, Packet& packet, Cycle head) {
+// What a hop adds to a packet's account. Returns when its head reaches what the output is bound to.
+inline Ps RouterNetwork::charge(Packet& packet, Cycle head) {
   const Ps time = this->time(head), least = time - clock_.at(head - hop_);
   packet.charge(Delay::mesh, least);
   packet.charge(Delay::contention, time - packet.head - least);
-  packet.head = time;
-  if (to.inner) {
-    engine_->arrive(to.next_router, to.next_port, packet, head);
-  } else {
-    to.peer->head(packet, time);
-  }
-}
-
-void RouterNetwork::head(unsigned router, unsigned, unsigned output, Packet& packet, Cycle head) {
-  move(outputs_[router][output], packet, head);
+  return packet.head = time;
 }
 
 // Statistics and tracks of a packet whose passage is final.
 inline void RouterNetwork::leave(RouterOutput& to, unsigned router, unsigned input, Packet& packet, Cycle head,
                                  Cycle tail) {
+  packet.tail = clock_.at(tail);
   to.stats.packets += packets_of(packet.bytes);
   to.stats.bytes += packet.bytes;
   to.stats.busy += clock_.at(flits_of_(packet));
   if (to.observed) routers_[router]->publish(input, to, packet, head, tail);
 }
 
+void RouterNetwork::head(unsigned router, unsigned, unsigned output, Packet& packet, Cycle head) {
+  outputs_[router][output].peer->head(packet, charge(packet, head));
+}
+
 void RouterNetwork::tail(unsigned router, unsigned input, unsigned output, Packet& packet, Cycle head, Cycle tail) {
   RouterOutput& to = outputs_[router][output];
   leave(to, router, input, packet, head, tail);
-  packet.tail = clock_.at(tail);
-  if (!to.inner) to.socket->tail(packet, clock_.at(head), packet.tail);
+  to.peer->tail(packet, clock_.at(head), packet.tail);
 }
 
 void RouterNetwork::pass(unsigned router, unsigned input, unsigned output, Packet& packet, Cycle head, Cycle tail) {
   RouterOutput& to = outputs_[router][output];
-  move(to, packet, head);
   leave(to, router, input, packet, head, tail);
-  packet.tail = clock_.at(tail);
-  if (!to.inner) to.socket->passed(packet, packet.head, packet.tail);
+  to.peer->pass(packet, charge(packet, head), packet.tail);
 }
 
 void RouterNetwork::injected(unsigned router, unsigned input, Packet& packet, Cycle head, Cycle tail) {

@@ -63,7 +63,7 @@ class RouterNetwork final : MeshEngine::Actions {
     if (ahead == period_) return step_cycle_ + 1;
     return ahead == 2 * period_ ? step_cycle_ + 2 : clock_.tick_at_or_after(time);
   }
-  void move(const RouterOutput& to, Packet& packet, Cycle head);
+  Ps charge(Packet& packet, Cycle head);
   void leave(RouterOutput& to, unsigned router, unsigned input, Packet& packet, Cycle head, Cycle tail);
 
   EventQueue& queue_;

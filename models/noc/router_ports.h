@@ -19,6 +19,7 @@ struct alignas(64) RouterInput final : PacketForwardIf {
     network->engine().arrive(router, port, packet, network->cycle(head));
   }
   void tail(Packet&, Ps, Ps) override {}
+  void pass(Packet& packet, Ps head, Ps) override { RouterInput::head(packet, head); }
   void offer(Packet& packet, Ps first, Ps last) override {
     if (track != kNoTrack) publish(flits_of(packet));
     const Cycle from = network->cycle(first);
@@ -51,13 +52,10 @@ struct alignas(64) RouterOutput final : PacketBackwardIf {
   void give(std::uint16_t vc, unsigned flits, Cycle when);
 
   PortStats stats;
+  PacketForwardIf* peer = nullptr;  ///< what its socket is bound to
   std::uint16_t router = 0;
-  std::uint16_t next_router = 0;  ///< inner: whose input `next_port` is bound
-  std::uint8_t port = 0, next_port = 0;
+  std::uint8_t port = 0;
   bool observed = false;
-  bool inner = false;  ///< leads to a router of the same network, and nobody watches
-  PacketInitiatorSocket* socket = nullptr;
-  PacketForwardIf* peer = nullptr;  ///< what `socket` is bound to
   RouterNetwork* network = nullptr;
 };
 

@@ -142,7 +142,6 @@ class MeshNode : public sc_core::sc_module, PacketForwardIf, PacketBackwardIf {
   }
 
   void injected(Packet& packet, Ps head, Ps tail) override {
-    to_router.crossed(packet, head, tail);
     packet.injected = head - shared_.injection;
     shared_.meter.injected((tail - shared_.injection) / kCycle);
     --offered_;

@@ -5,6 +5,7 @@
 #include <systemc>
 
 #include "models/link/link_port.h"
+#include "tlm/ext/packet_tap.h"
 #include "tlm/machine/routing.h"
 
 namespace kernbench {
@@ -82,9 +83,8 @@ struct LinkBench::Impl : sc_core::sc_module {
         far("far", {link, noc, {0}, false, Delay::ucie, noc.flit_bytes}, routes, there, here, nullptr),
         source(*this, near, "source_out", "source_in"),
         sink(*this, far, "sink_out", "sink_in"),
-        probe(*this) {
-    near.wire_out[0]->set_probe(&probe);
-    near.wire_out[0]->bind(*far.wire_in[0]);
+        probe(*this),
+        tap("tap", *near.wire_out[0], *far.wire_in[0], probe) {
     far.wire_out[0]->bind(*near.wire_in[0]);
   }
 
@@ -228,6 +228,7 @@ struct LinkBench::Impl : sc_core::sc_module {
   LinkPort near, far;
   End source, sink;
   Probe probe;
+  PacketTap tap;
 
   std::vector<LinkLoad> loads;
   std::vector<LinkPoint> points;

@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <set>
 #include <stdexcept>
@@ -217,28 +220,45 @@ TEST(Noc, ReadComesBackWithItsDataAndItsTimeAddsUp) {
   EXPECT_EQ(sum(got.spent), got.latency());
 }
 
+/// Stands between all the packet sockets of a mesh and keeps what crosses them.
 struct HopLog final : PacketProbe {
   struct Hop {
     std::string socket;
     std::uint32_t tag;
     Ps head, tail;
   };
+  void began(const char* socket, const Packet& packet, Ps head) override {
+    begun[socket].emplace_back(packet.payload, head);
+  }
   void crossed(const char* socket, const Packet& packet, Ps head, Ps tail) override {
     hops.push_back({socket, packet.tag, head, tail});
+    auto& open = begun[socket];
+    const auto same = std::find(open.begin(), open.end(), Head(packet.payload, head));
+    if (same == open.end()) return;  // an injection, or a tail without its head
+    open.erase(same);
+    ++whole;
+  }
+  PacketBinder binder() {
+    return [this](PacketInitiatorSocket& from, PacketTargetSocket& to) {
+      taps.push_back(std::make_unique<PacketTap>(sc_core::sc_gen_unique_name("tap"), from, to, *this));
+    };
   }
   std::vector<Hop> hops;
+  std::uint64_t whole = 0;  ///< of which the head was seen before, and told the same time
+  using Head = std::pair<const tlm::tlm_generic_payload*, Ps>;
+  std::map<std::string, std::vector<Head>> begun;
+  std::vector<std::unique_ptr<PacketTap>> taps;
 };
 
-TEST(Noc, AProbeSeesEveryHopInOrder) {
-  System system(mesh_config(2, 2));
+class SocketsOfRouters : public ::testing::TestWithParam<Grade> {};
+
+TEST_P(SocketsOfRouters, PassEveryHopInOrder) {
+  Dispatcher dispatcher("dispatcher", 1);
+  PayloadPool pool;
   HopLog log;
-  for (auto& router : system.mesh.routers) {
-    for (auto& socket : router->out) {
-      if (socket) socket->set_probe(&log);
-    }
-  }
-  for (auto& ni : system.mesh.interfaces) ni->to_router.set_probe(&log);
-  system.queue().at(0, [&] { system.mesh.node(0).send(node(3), MessageClass::ipcq_data, 64, 9); });
+  TestMesh mesh("mesh", mesh_config(2, 2), 0, dispatcher.queue(0), pool, TestMesh::kNoGate, nullptr, GetParam(),
+                log.binder());
+  dispatcher.queue(0).at(0, [&] { mesh.node(0).send(node(3), MessageClass::ipcq_data, 64, 9); });
   sc_core::sc_start();
   ASSERT_EQ(log.hops.size(), 4U);
   const std::array<std::pair<const char*, Ps>, 4> expected = {
@@ -248,6 +268,7 @@ TEST(Noc, AProbeSeesEveryHopInOrder) {
     EXPECT_EQ(log.hops[i].head, expected[i].second * kCycle);
     EXPECT_EQ(log.hops[i].tail, (expected[i].second + 1) * kCycle);
   }
+  EXPECT_EQ(log.whole, 3U);
 }
 
 // Random traffic of every class from every node. Tags count up per (source, destination, class).
@@ -312,50 +333,64 @@ void expect_conserved(TestMesh& mesh, const RandomTraffic& traffic) {
   EXPECT_EQ(responses, requests);
 }
 
-TEST(Noc, AProbeThatComesTooLateIsRefused) {
-  System system(mesh_config(1, 2));
-  HopLog log;
-  PacketInitiatorSocket& socket = *system.mesh.routers[0]->out[kEastPort];
-  socket.set_probe(&log);
-  std::string refused;
-  system.queue().at(kCycle, [&] {
-    socket.set_probe(nullptr);  // whoever watched may go
-    try {
-      socket.set_probe(&log);
-    } catch (const std::invalid_argument& error) {
-      refused = error.what();
+// A packet that no call on a bound socket brings to the next router never gets there.
+TEST_P(SocketsOfRouters, AreTheOnlyWay) {
+  struct Wall final : sc_core::sc_module, PacketForwardIf, PacketBackwardIf {
+    explicit Wall(const sc_core::sc_module_name& name) : sc_module(name) {
+      in.bind(static_cast<PacketForwardIf&>(*this));
+      out.bind(static_cast<PacketBackwardIf&>(*this));
     }
+    void head(Packet&, Ps) override { ++heads; }
+    void tail(Packet&, Ps, Ps) override {}
+    void credit(unsigned, unsigned, Ps) override {}
+    PacketForwardIf& receiver() override { return out->receiver(); }
+    unsigned heads = 0;
+    PacketTargetSocket in{"in"};
+    PacketInitiatorSocket out{"out"};
+  } wall("wall");
+  Dispatcher dispatcher("dispatcher", 1);
+  PayloadPool pool;
+  const auto binder = [&wall](PacketInitiatorSocket& from, PacketTargetSocket& to) {
+    if (from.name() != std::string("mesh.r1.out_e")) return from.bind(to);
+    from.bind(wall.in);
+    wall.out.bind(to);
+  };
+  TestMesh mesh("mesh", mesh_config(1, 4), 0, dispatcher.queue(0), pool, TestMesh::kNoGate, nullptr, GetParam(),
+                binder);
+  dispatcher.queue(0).at(0, [&] {
+    mesh.node(0).send(node(1), MessageClass::ipcq_data, 256, 1);  // not as far as the wall
+    mesh.node(0).send(node(3), MessageClass::ipcq_data, 256, 2);
   });
   sc_core::sc_start();
-  EXPECT_EQ(refused, "mesh.r0.out_e: a probe is set before the end of elaboration, or never");
+  EXPECT_EQ(mesh.node(1).got.size(), 1U);
+  EXPECT_EQ(wall.heads, 1U);
+  EXPECT_TRUE(mesh.node(3).got.empty());
 }
-
-class SocketsOfRouters : public ::testing::TestWithParam<Grade> {};
 
 TEST_P(SocketsOfRouters, MayBeWatchedOrNotAndPacketsTakeTheSameTime) {
   Dispatcher dispatcher("dispatcher", 2);
   PayloadPool pool;
-  TestMesh watched("watched", mesh_config(4, 4), 0, dispatcher.queue(0), pool, TestMesh::kNoGate, nullptr, GetParam());
-  TestMesh free("free", mesh_config(4, 4), 0, dispatcher.queue(1), pool, TestMesh::kNoGate, nullptr, GetParam());
   HopLog log;
-  for (auto& router : watched.routers) {
-    for (auto& socket : router->out) {
-      if (socket) socket->set_probe(&log);
-    }
-  }
+  TestMesh watched("watched", mesh_config(4, 4), 0, dispatcher.queue(0), pool, TestMesh::kNoGate, nullptr, GetParam(),
+                   log.binder());
+  TestMesh free("free", mesh_config(4, 4), 0, dispatcher.queue(1), pool, TestMesh::kNoGate, nullptr, GetParam());
   RandomTraffic first(watched, dispatcher.queue(0), 4, 20'000, 20);
   RandomTraffic second(free, dispatcher.queue(1), 4, 20'000, 20);
   sc_core::sc_start();
   expect_conserved(watched, first);
-  EXPECT_GT(log.hops.size(), 20'000U);
+  std::uint64_t hops = 0, packets = 0;
   for (std::size_t n = 0; n < watched.endpoints.size(); ++n) {
     const std::vector<Endpoint::Got>&a = watched.endpoints[n]->got, &b = free.endpoints[n]->got;
     ASSERT_EQ(a.size(), b.size());
     for (std::size_t i = 0; i < a.size(); ++i) {
       ASSERT_EQ(std::tie(a[i].source, a[i].message_class, a[i].tag, a[i].time, a[i].spent),
                 std::tie(b[i].source, b[i].message_class, b[i].tag, b[i].time, b[i].spent));
+      hops += watched.links(a[i].source, a[i].destination) + 1;
     }
+    packets += a.size();
   }
+  EXPECT_EQ(log.whole, hops);
+  EXPECT_EQ(log.hops.size(), hops + packets);  // and the injections
 }
 
 INSTANTIATE_TEST_SUITE_P(Noc, SocketsOfRouters, ::testing::Values(Grade::accurate, Grade::fast),

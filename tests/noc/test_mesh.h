@@ -9,6 +9,7 @@
 
 #include "models/noc/network_interface.h"
 #include "models/noc/router.h"
+#include "tlm/ext/packet_tap.h"
 #include "tlm/ext/payload_pool.h"
 #include "tlm/sim/annotation.h"
 #include "tlm/sim/dispatcher.h"
@@ -182,16 +183,19 @@ class Endpoint : public sc_core::sc_module, tlm::tlm_fw_transport_if<>, tlm::tlm
   tlm::tlm_generic_payload* held_ = nullptr;
 };
 
-/// A mesh of routers with an endpoint at each; `gate`: that router also has port 5, for a link port.
+/// A mesh of routers with an endpoint at each; `gate`: that router also has port 5, for a link port. `binder`: how its
+/// packet sockets are bound.
 class TestMesh : public sc_core::sc_module {
  public:
   static constexpr int kNoGate = -1;
   TestMesh(const sc_core::sc_module_name& name, const NocConfig& config, std::uint32_t first_node, EventQueue& queue,
-           PayloadPool& pool, int gate = kNoGate, Observer* observer = nullptr, Grade grade = Grade::accurate)
+           PayloadPool& pool, int gate = kNoGate, Observer* observer = nullptr, Grade grade = Grade::accurate,
+           PacketBinder binder = {})
       : sc_module(name),
         config(config),
         routes(config.rows, config.cols, first_node, static_cast<std::uint16_t>(gate == kNoGate ? 0 : gate)),
-        network(config, routes, queue, grade) {
+        network(config, routes, queue, grade),
+        binder_(std::move(binder)) {
     const int rows = config.rows, cols = config.cols;
     for (int r = 0; r < rows * cols; ++r) {
       const int x = r % cols, y = r / cols;
@@ -205,8 +209,8 @@ class TestMesh : public sc_core::sc_module {
       endpoints.push_back(std::make_unique<Endpoint>(("node" + number).c_str(), self, queue, pool));
       endpoints[id]->to_ni.bind(*interfaces[id]->from_endpoint);
       interfaces[id]->to_endpoint->bind(endpoints[id]->from_ni);
-      interfaces[id]->to_router.bind(*routers[id]->in[kFirstLocalPort]);
-      routers[id]->out[kFirstLocalPort]->bind(interfaces[id]->from_router);
+      bind(interfaces[id]->to_router, *routers[id]->in[kFirstLocalPort]);
+      bind(*routers[id]->out[kFirstLocalPort], interfaces[id]->from_router);
     }
     for (int r = 0; r < rows * cols; ++r) {
       if (r % cols + 1 < cols) join(r, kEastPort, r + 1, kWestPort);
@@ -231,9 +235,12 @@ class TestMesh : public sc_core::sc_module {
   void join(int a, unsigned a_port, int b, unsigned b_port) {
     Router& from = *routers[static_cast<std::size_t>(a)];
     Router& to = *routers[static_cast<std::size_t>(b)];
-    from.out[a_port]->bind(*to.in[b_port]);
-    to.out[b_port]->bind(*from.in[a_port]);
+    bind(*from.out[a_port], *to.in[b_port]);
+    bind(*to.out[b_port], *from.in[a_port]);
   }
+  void bind(PacketInitiatorSocket& from, PacketTargetSocket& to) { binder_ ? binder_(from, to) : from.bind(to); }
+
+  const PacketBinder binder_;
 };
 
 /// 1 GHz: a cycle is 1,000 ps.

@@ -198,7 +198,7 @@ void run(std::uint32_t vc_depth, std::uint32_t vcs) {
     return *networks[plan.ends[end].network]->modules.link_port(static_cast<std::size_t>(slot));
   };
   for (std::uint32_t end = 0; end < plan.ends.size(); ++end) {
-    if (end < plan.ends[end].peer) join(link_port(end), link_port(plan.ends[end].peer));
+    if (end < plan.ends[end].peer) join(context, link_port(end), link_port(plan.ends[end].peer));
   }
   ASSERT_GE(traffic.nodes.size(), 64U);
   sc_core::sc_start();

@@ -1,6 +1,4 @@
 #pragma once
-#include <stdexcept>
-#include <string>
 #include <tlm>
 
 #include "tlm/ext/packet.h"
@@ -21,7 +19,9 @@ struct BackDoor {
 /// The lean protocol between routers, network interfaces, UCIe ports and link ports: packets forward, credits back.
 ///
 /// A hop is two calls: head() when the first flit has been decided, tail() when the last one has; a sender that knows
-/// both makes them one after the other. Injection into a router's network is another: offer(), answered by injected().
+/// both makes one, pass(). Injection into a router's network is another: offer(), answered by injected(). Packets move
+/// by these calls alone, on what is bound to the sender's socket; a sender may look that up once, at the end of
+/// elaboration.
 class PacketForwardIf : public virtual sc_core::sc_interface {
  public:
   using protocol_types = PacketProtocol;
@@ -30,11 +30,19 @@ class PacketForwardIf : public virtual sc_core::sc_interface {
   virtual void head(Packet& packet, Ps head) = 0;
   /// Its last flit reaches this input at `tail` >= now, and its head has or will at `head`: final.
   virtual void tail(Packet& packet, Ps head, Ps tail) = 0;
+  /// Both in one call.
+  virtual void pass(Packet& packet, Ps head, Ps tail) {
+    this->head(packet, head);
+    this->tail(packet, head, tail);
+  }
   /// Inputs of routers: the packet waits outside to be injected; its flits can be from `first` >= now (the first) to
   /// `last` (the last), evenly spread. The router picks the time and, within packet.virtual_network(), the channel.
   virtual void offer(Packet& packet, Ps first, Ps last);
   /// Passes an access on, the way that a packet would go, in no time. Returns the bytes that it moved.
   virtual unsigned debug(BackDoor& access);
+  /// Whom packets reach through here: a module that stands between two others and passes all calls on names the one
+  /// behind it. Routers find their neighbours by it.
+  virtual PacketForwardIf& receiver() { return *this; }
 };
 
 class PacketBackwardIf : public virtual sc_core::sc_interface {
@@ -58,62 +66,18 @@ inline unsigned PacketForwardIf::debug(BackDoor&) {
 }
 inline void PacketBackwardIf::injected(Packet&, Ps, Ps) { sc_assert(!"nothing was offered"); }
 
-/// Sees every packet that crosses a bound socket, when its tail has been decided; for tests and `--debug`.
-class PacketProbe {
- public:
-  virtual ~PacketProbe() = default;
-  /// `socket` is the hierarchical name of the initiator socket.
-  virtual void crossed(const char* socket, const Packet& packet, Ps head, Ps tail) = 0;
-};
-
 class PacketInitiatorSocket : public tlm::tlm_base_initiator_socket<32, PacketForwardIf, PacketBackwardIf> {
  public:
   using Base = tlm::tlm_base_initiator_socket<32, PacketForwardIf, PacketBackwardIf>;
   explicit PacketInitiatorSocket(const char* name) : Base(name) {}
   const char* kind() const override { return "kernbench::PacketInitiatorSocket"; }
 
-  /// The two calls of a hop.
-  void head(Packet& packet, Ps head) {
-    packet.head = head;
-    peer().head(packet, head);
-  }
-  void tail(Packet& packet, Ps head, Ps tail) {
-    passed(packet, head, tail);
-    peer().tail(packet, head, tail);
-  }
-  /// tail() to a peer that has no use for it.
-  void passed(Packet& packet, Ps head, Ps tail) {
-    packet.tail = tail;
-    crossed(packet, head, tail);
-  }
-  /// Both, by a sender that knows the whole hop.
+  /// A whole hop.
   void send(Packet& packet, Ps head, Ps tail) {
-    this->head(packet, head);
-    this->tail(packet, head, tail);
+    packet.head = head;
+    packet.tail = tail;
+    (*this)->pass(packet, head, tail);
   }
-  /// To be called by the sender's injected(): the hop into the router, for the probe.
-  void crossed(const Packet& packet, Ps head, Ps tail) {
-    if (probe_ != nullptr) probe_->crossed(this->name(), packet, head, tail);
-  }
-  /// To be called before the end of elaboration: between routers that nobody watches packets pass beside the socket.
-  /// Throws std::invalid_argument later.
-  void set_probe(PacketProbe* probe) {
-    if (probe != nullptr && sc_core::sc_get_status() > sc_core::SC_BEFORE_END_OF_ELABORATION)
-      throw std::invalid_argument(std::string(this->name()) +
-                                  ": a probe is set before the end of elaboration, or never");
-    probe_ = probe;
-  }
-  bool probed() const { return probe_ != nullptr; }
-
- private:
-  /// What is bound, looked up once: the port keeps it in another cache line.
-  PacketForwardIf& peer() {
-    if (peer_ == nullptr) peer_ = this->operator->();
-    return *peer_;
-  }
-
-  PacketForwardIf* peer_ = nullptr;
-  PacketProbe* probe_ = nullptr;
 };
 
 class PacketTargetSocket : public tlm::tlm_base_target_socket<32, PacketForwardIf, PacketBackwardIf> {
