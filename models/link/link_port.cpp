@@ -65,6 +65,7 @@ struct LinkPort::Impl {
   struct Sender final : PacketForwardIf, PacketBackwardIf {
     explicit Sender(Connection& connection);
     void head(Packet&, Ps) override {}  // it goes once all of it has won its way
+    void pass(Packet& packet, Ps head, Ps tail) override { Sender::tail(packet, head, tail); }
     void tail(Packet& packet, Ps head, Ps tail) override;
     void credit(unsigned network, unsigned packets, Ps when) override;
     unsigned debug(BackDoor& access) override { return (*at.wire_out)->debug(access); }
@@ -86,6 +87,7 @@ struct LinkPort::Impl {
   struct Injection final : PacketForwardIf, PacketBackwardIf {
     explicit Injection(Connection& connection) : at(connection) {}
     void head(Packet&, Ps) override {}
+    void pass(Packet& packet, Ps head, Ps tail) override { Injection::tail(packet, head, tail); }
     void tail(Packet& packet, Ps head, Ps tail) override;
     void enter(Packet& packet, Cycle first);
     void credit(unsigned, unsigned, Ps) override {}  // the source is the router's

@@ -88,7 +88,6 @@ void HopCommitEngine::fetch(const Entry& entry) {
   __builtin_prefetch(entry.queue);
   if (entry.packet == nullptr) return;
   __builtin_prefetch(entry.packet);
-  __builtin_prefetch(&entry.packet->spent);
   __builtin_prefetch(entry.to);
 }
 
@@ -302,12 +301,8 @@ void HopCommitEngine::forward(Queue& queue, Network& net) {
   packet.last_cycle = tail + hop_;
   sent_to_ = &behind;
   sent_by_ = &link;
-  if (link.port != nullptr) {
-    actions_.pass(net.router, queue.port->number, net.output, packet, packet.first_cycle, packet.last_cycle);
-  } else {
-    actions_.head(net.router, queue.port->number, net.output, packet, packet.first_cycle);
-    leave(queue, packet, net, vc, {first, tail});
-  }
+  const Cycle there = link.port != nullptr ? packet.last_cycle : delivery(packet, behind, packet.last_cycle);
+  actions_.pass(net.router, queue.port->number, net.output, packet, packet.first_cycle, there);
   return true;
 }
 
@@ -374,16 +369,20 @@ void HopCommitEngine::push_aside(hop::Maps& output, hop::Maps& input, unsigned l
   }
   sent_to_ = &behind;
   sent_by_ = &link;
+  const Port& from = *queue.port;
   if (queue.source) {
     go_on(behind, packet, packet.first_cycle);
-  } else if (whole && link.port != nullptr) {
-    actions_.pass(queue.port->router, queue.port->number, queue.output, packet, packet.first_cycle, packet.last_cycle);
+    if (whole) finish(queue, packet, flits, net, passage);
+  } else if (!whole) {
+    actions_.head(from.router, from.number, queue.output, packet, packet.first_cycle);
+  } else if (link.port != nullptr) {
+    actions_.pass(from.router, from.number, queue.output, packet, packet.first_cycle, packet.last_cycle);
     settle(queue, flits, net, passage);
-    return;
   } else {
-    actions_.head(queue.port->router, queue.port->number, queue.output, packet, packet.first_cycle);
+    settle(queue, flits, net, passage);
+    const Cycle there = delivery(packet, behind, packet.last_cycle);
+    actions_.pass(from.router, from.number, queue.output, packet, packet.first_cycle, there);
   }
-  if (whole) finish(queue, packet, flits, net, passage);
 }
 
 // A packet that is longer than the buffer `buffer` goes on from there: the way of its tail to it is now known.
@@ -435,12 +434,7 @@ void HopCommitEngine::leave(Queue& queue, Packet& packet, Network& net, unsigned
     return;
   }
   Cycle tail = passage.last + hop_;
-  if (net.link->port == nullptr) {
-    if (late_) tail += packet.waited * kLateTenths / 10;
-    Cycle& before = net.vcs[vc].delivered;
-    tail = std::max(tail, before);  // in the order of departure
-    before = tail + 1;
-  }
+  if (net.link->port == nullptr) tail = delivery(packet, net.vcs[vc], tail);
   actions_.tail(from.router, from.number, queue.output, packet, passage.first + hop_, tail);
 }
 

@@ -127,6 +127,7 @@ class HopCommitEngine final : public MeshEngine {
   void finish(Queue& queue, Packet& packet, unsigned flits, Network& network, const Passage& passage);
   void settle(Queue& queue, unsigned flits, Network& network, const Passage& passage);
   void leave(Queue& queue, Packet& packet, Network& network, unsigned vc, const Passage& passage);
+  Cycle delivery(const Packet& packet, Queue& behind, Cycle tail) const;
   void serve_waiting(Network& network);
 
   const NocConfig config_;

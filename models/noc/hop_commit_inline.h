@@ -83,6 +83,14 @@ inline bool HopCommitEngine::decided(const Queue& buffer, unsigned flits, std::u
   return passage;
 }
 
+/// When the tail of a packet that leaves the network is there, in the order of departure.
+[[gnu::always_inline]] inline Cycle HopCommitEngine::delivery(const Packet& packet, Queue& behind, Cycle tail) const {
+  if (late_) tail += packet.waited * kLateTenths / 10;
+  tail = std::max(tail, behind.delivered);
+  behind.delivered = tail + 1;
+  return tail;
+}
+
 /// From when on nothing is taken of what the packet at the front of `queue` needs.
 inline Cycle HopCommitEngine::free_from(const Queue& queue, const Link& link, Cycle earliest) {
   if (!queue.source) earliest = std::max(earliest, queue.port->slots[queue.level].end());

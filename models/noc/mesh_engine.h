@@ -14,8 +14,7 @@ namespace kernbench {
 ///
 /// Plain class: knows no SystemC and no event queue; the modules (RouterNetwork, Router) turn its actions into calls on
 /// their sockets and its wakes into events. A packet moves only by those calls: the engine says head() when the head
-/// wins the switch, and learns of it at the next router when the call comes back as arrive(): through the bound
-/// sockets, or straight from RouterNetwork where nobody watches them.
+/// wins the switch, and learns of it at the next router when the call comes back through the bound sockets as arrive().
 /// FlitEngine is the accurate grade, HopCommitEngine the fast one.
 ///
 /// Injection is the engine's: what a network interface or link port offers waits in the source of that input (an
@@ -36,7 +35,7 @@ class MeshEngine {
     /// Its last flit has, too, and gets there at `tail`: final. At an output that leaves the network the packet is no
     /// longer the engine's.
     virtual void tail(unsigned router, unsigned input, unsigned output, Packet& packet, Cycle head, Cycle tail) = 0;
-    /// Both at once, of a packet on the way to a router of the same network.
+    /// Both at once.
     virtual void pass(unsigned router, unsigned input, unsigned output, Packet& packet, Cycle head, Cycle tail) {
       this->head(router, input, output, packet, head);
       this->tail(router, input, output, packet, head, tail);

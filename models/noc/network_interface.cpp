@@ -91,6 +91,7 @@ struct NetworkInterface::Impl final : PacketForwardIf,
   // Router to endpoint.
 
   void head(Packet&, Ps) override {}
+  void pass(Packet& packet, Ps head, Ps tail) override { Impl::tail(packet, head, tail); }
   void tail(Packet& packet, Ps head, Ps tail) override {
     Ps at = tail;
     if (packet.kind == PacketKind::read_data && packet.bytes > kMaxPacketBytes) {

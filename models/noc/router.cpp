@@ -52,6 +52,7 @@ RouterPorts::RouterPorts(RouterNetwork& network, unsigned ports, Observer* obser
       index_(network.add(*this, outputs_.get(), ports)) {
   for (unsigned port = 0; port < ports; ++port) {
     inputs_[port].network = outputs_[port].network = &network;
+    inputs_[port].engine = &network.engine();
     inputs_[port].router = index_;
     outputs_[port].router = static_cast<std::uint16_t>(index_);
     inputs_[port].port = port;
@@ -119,6 +120,7 @@ void Router::end_of_elaboration() {
     const auto* peer = dynamic_cast<const RouterInput*>(&output.peer->receiver());
     if (peer == nullptr || peer->network != &network) continue;
     network.engine().connect(ports_->index(), p, peer->router, peer->port);
+    output.leaves = false;
   }
 }
 

@@ -11,6 +11,7 @@ RouterNetwork::RouterNetwork(const NocConfig& config, const NetworkRoutes& route
       hop_(Cycle{config.routing_delay} + config.vc_alloc_delay + config.sw_alloc_delay + config.switch_delay +
            config.link_delay),
       period_(kPsPerSecond % config.clock_hz == 0 ? kPsPerSecond / config.clock_hz : 0),
+      hop_time_(hop_ * period_),
       config_(config),
       routes_(routes),
       grade_(grade) {
@@ -35,11 +36,15 @@ unsigned RouterNetwork::debug(unsigned router, BackDoor& access) const {
 
 void RouterNetwork::soon(unsigned router, unsigned output) { __builtin_prefetch(outputs_[router][output].peer); }
 
-// What a hop adds to a packet's account. Returns when its head reaches what the output is bound to.
-inline Ps RouterNetwork::charge(Packet& packet, Cycle head) {
-  const Ps time = this->time(head), least = time - clock_.at(head - hop_);
-  packet.charge(Delay::mesh, least);
-  packet.charge(Delay::contention, time - packet.head - least);
+// Returns when a packet's head reaches what an output is bound to. What of a hop is not waiting is charged at the ends:
+// the packet's entry (RouterInput::offer) has taken that time from `mesh`, its exit adds its own.
+inline Ps RouterNetwork::reach(const RouterOutput& to, Packet& packet, Cycle head) {
+  const Ps time = this->time(head), least = period_ != 0 ? hop_time_ : time - clock_.at(head - hop_);
+  if (const Ps waited = time - packet.head - least; waited != 0) {
+    packet.charge(Delay::contention, waited);
+    packet.charge(Delay::mesh, -waited);
+  }
+  if (to.leaves) packet.charge(Delay::mesh, time);
   return packet.head = time;
 }
 
@@ -54,7 +59,8 @@ inline void RouterNetwork::leave(RouterOutput& to, unsigned router, unsigned inp
 }
 
 void RouterNetwork::head(unsigned router, unsigned, unsigned output, Packet& packet, Cycle head) {
-  outputs_[router][output].peer->head(packet, charge(packet, head));
+  const RouterOutput& to = outputs_[router][output];
+  to.peer->head(packet, reach(to, packet, head));
 }
 
 void RouterNetwork::tail(unsigned router, unsigned input, unsigned output, Packet& packet, Cycle head, Cycle tail) {
@@ -66,7 +72,7 @@ void RouterNetwork::tail(unsigned router, unsigned input, unsigned output, Packe
 void RouterNetwork::pass(unsigned router, unsigned input, unsigned output, Packet& packet, Cycle head, Cycle tail) {
   RouterOutput& to = outputs_[router][output];
   leave(to, router, input, packet, head, tail);
-  to.peer->pass(packet, charge(packet, head), packet.tail);
+  to.peer->pass(packet, reach(to, packet, head), packet.tail);
 }
 
 void RouterNetwork::injected(unsigned router, unsigned input, Packet& packet, Cycle head, Cycle tail) {

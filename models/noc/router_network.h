@@ -63,15 +63,16 @@ class RouterNetwork final : MeshEngine::Actions {
     if (ahead == period_) return step_cycle_ + 1;
     return ahead == 2 * period_ ? step_cycle_ + 2 : clock_.tick_at_or_after(time);
   }
-  Ps charge(Packet& packet, Cycle head);
+  Ps reach(const RouterOutput& to, Packet& packet, Cycle head);
   void leave(RouterOutput& to, unsigned router, unsigned input, Packet& packet, Cycle head, Cycle tail);
 
   EventQueue& queue_;
   const Clock clock_;
   const FlitCounter flits_of_;
-  const Cycle hop_;   // of a head that nothing hinders
-  const Ps period_;   // 0: not a whole number of picoseconds
-  Ps step_time_ = 0;  // of the last step
+  const Cycle hop_;    // of a head that nothing hinders
+  const Ps period_;    // 0: not a whole number of picoseconds
+  const Ps hop_time_;  // of hop_, if the period is one
+  Ps step_time_ = 0;   // of the last step
   Cycle step_cycle_ = 0;
   Ps known_time_ = 0;
   Cycle known_cycle_ = 0;

@@ -16,7 +16,7 @@ namespace kernbench {
 struct alignas(64) RouterInput final : PacketForwardIf {
   void head(Packet& packet, Ps head) override {
     if (track != kNoTrack) publish(flits_of(packet));
-    network->engine().arrive(router, port, packet, network->cycle(head));
+    engine->arrive(router, port, packet, network->cycle(head));
   }
   void tail(Packet&, Ps, Ps) override {}
   void pass(Packet& packet, Ps head, Ps) override { RouterInput::head(packet, head); }
@@ -25,11 +25,11 @@ struct alignas(64) RouterInput final : PacketForwardIf {
     const Cycle from = network->cycle(first);
     const Cycle to = last == first ? from : network->cycle(last);
     const Cycle now = first == network->queue().now() ? from : network->now();
-    // The way from the source to the buffer is part of every first hop.
-    const Ps injection = network->injection(from);
-    packet.charge(Delay::mesh, injection);
-    packet.head += injection;
-    network->engine().offer(router, port, packet, from, to, now);
+    // The way from the source to the buffer is part of every first hop. Where the packet leaves the network, the time
+    // of that is added: what is charged to `mesh` in all is the way, without waiting.
+    packet.charge(Delay::mesh, -packet.head);
+    packet.head += network->injection(from);
+    engine->offer(router, port, packet, from, to, now);
   }
   unsigned debug(BackDoor& access) override { return network->debug(router, access); }
   std::int64_t flits_of(const Packet& packet) const { return packet.flits(network->config().flit_bytes); }
@@ -39,6 +39,7 @@ struct alignas(64) RouterInput final : PacketForwardIf {
   }
 
   RouterNetwork* network = nullptr;
+  MeshEngine* engine = nullptr;      ///< of the network
   PacketBackwardIf* peer = nullptr;  ///< what sends here
   Observer* observer = nullptr;
   std::uint32_t router = 0, port = 0;
@@ -56,6 +57,7 @@ struct alignas(64) RouterOutput final : PacketBackwardIf {
   std::uint16_t router = 0;
   std::uint8_t port = 0;
   bool observed = false;
+  bool leaves = true;  ///< leads out of the network
   RouterNetwork* network = nullptr;
 };
 

@@ -152,6 +152,7 @@ class MeshNode : public sc_core::sc_module, PacketForwardIf, PacketBackwardIf {
   void credit(unsigned, unsigned, Ps) override {}  // the source is the router's
 
   void head(Packet&, Ps) override {}
+  void pass(Packet& packet, Ps head, Ps tail) override { MeshNode::tail(packet, head, tail); }
   void tail(Packet& packet, Ps, Ps tail) override {
     shared_.meter.arrived(packet.op, packet.injected / kCycle, tail / kCycle,
                           shared_.routes.links(index(packet.source), self_));
