@@ -53,6 +53,7 @@ class PacketTap final : public sc_core::sc_module, PacketForwardIf, PacketBackwa
     probe_.offered(from_.name(), packet, first, last);
     out_->offer(packet, first, last);
   }
+  unsigned debug(BackDoor& access) override { return out_->debug(access); }
   PacketForwardIf& receiver() override { return out_->receiver(); }
 
   void credit(unsigned vc, unsigned units, Ps when) override { in_->credit(vc, units, when); }
