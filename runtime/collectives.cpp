@@ -19,7 +19,9 @@ struct CollectiveRequest {
   Tensor in, out;       ///< an empty handle: another rank has it
   Group group;
   std::optional<TensorForm> elsewhere{};
-  int distance = 0;  ///< of a shift
+  int distance = 0;      ///< of a shift
+  bool prepare = false;  ///< all but the call itself
+  bool columns = false;  ///< of an all_gather: blocks lie side by side
 };
 
 namespace {
@@ -89,6 +91,30 @@ TensorForm default_form(const TensorForm& here, std::int64_t count) {
   return {{rows, count / rows}, here.policy};
 }
 
+/// A tensor whose blocks of `width` columns stand side by side, as algorithms know blocks: one below the other. Shards
+/// that hold rows of several blocks become a piece for each row and block; all stay where they are in memory.
+LaunchMessage::TensorArg stacked(const LaunchMessage::TensorArg& tensor, std::int64_t width, std::size_t item) {
+  LaunchMessage::TensorArg blocks{tensor.base, {}, {tensor.shape.rows * (tensor.shape.cols / width), width}};
+  for (const TensorShard& shard : tensor.shards) {
+    for (std::int64_t left = shard.col; left < shard.col + shard.cols;) {
+      const std::int64_t block = left / width, right = std::min((block + 1) * width, shard.col + shard.cols);
+      const bool whole = right - left == shard.cols;
+      TensorShard part = shard;
+      part.rows = whole ? shard.rows : 1;
+      part.cols = right - left;
+      part.col = left % width;
+      part.nbytes = static_cast<std::uint64_t>(part.rows * part.cols) * item;
+      for (std::int64_t row = 0; row < shard.rows; row += part.rows) {
+        part.row = block * tensor.shape.rows + shard.row + row;
+        part.offset_bytes = shard.offset_bytes + static_cast<std::uint64_t>(row * shard.cols + left - shard.col) * item;
+        blocks.shards.push_back(part);
+      }
+      left = right;
+    }
+  }
+  return blocks;
+}
+
 /// One call while it is made.
 class Call {
  public:
@@ -96,24 +122,36 @@ class Call {
       : runtime_(runtime),
         request_(request),
         call_(request.call),
-        who_(name_of(request.call)),
+        who_((request.prepare ? "prepare_" : "") + name_of(request.call) + (request.columns ? "_columns" : "")),
         group_(request.group.get() != nullptr ? *request.group.get() : runtime.default_group(who_.c_str())),
         rank_(rank),
         member_(group_.group_rank(rank)) {}
 
   std::shared_ptr<Handle::State> submit();
+  /// Chooses the algorithm and returns when its queues are there.
+  void prepare();
 
  private:
+  /// A call that has its place in the order, and its algorithm.
+  struct Entered {
+    CallOrder& order;
+    std::size_t number;
+    ProcessGroup::Chosen chosen;
+  };
+  Entered enter();
+  std::shared_ptr<Handle::State> submit(const Entered& entered);
   void check_member();
   void check_tensors();
   void take_forms();
   void check_counts();
+  void check_columns();
   Side side_of(const Tensor& tensor) const;
   Side elsewhere(const Side& here, std::int64_t count) const;
   std::string text() const;
   std::string placed() const;
   CallOrder& order();
   ccl::TryOut try_out(const CallOrder& order, std::size_t number) const;
+  const LaunchMessage::TensorArg& out() const { return blocks_.shards.empty() ? out_.argument : blocks_; }
   /// On every rank. With a root each rank may do as it likes.
   bool all_in_place() const { return in_place_ && !ccl::rooted(call_.op); }
 
@@ -125,8 +163,9 @@ class Call {
   const int rank_, member_;
   bool in_place_ = false;
   Side in_, out_;
-  std::int64_t block_ = 0;   // elements
-  std::uint64_t bytes_ = 0;  // the size as nccl-tests counts it: one contribution, or the array of all blocks
+  LaunchMessage::TensorArg blocks_;  // `out` of blocks that lie side by side; without shards: it is as it is
+  std::int64_t block_ = 0;           // elements
+  std::uint64_t bytes_ = 0;          // the size as nccl-tests counts it: one contribution, or the array of all blocks
 };
 
 void Call::check_member() {
@@ -209,6 +248,21 @@ void Call::take_forms() {
   other = elsewhere(here, longer ? all : here.form.shape.count());
 }
 
+/// Blocks that lie side by side are named, for algorithms, as blocks that lie one below the other.
+void Call::check_columns() {
+  const Shape in = in_.form.shape, out = out_.form.shape;
+  if (in_place_) throw std::invalid_argument(fmt::format("{}: 'in' and 'out' are one tensor", who_));
+  if (group_.scope() != Scope::sip) {
+    throw std::invalid_argument(
+        fmt::format("{}: the group has scope {}; it needs sip", who_, to_string(group_.scope())));
+  }
+  if (out.rows != in.rows || out.cols != in.cols * group_.size()) {
+    throw std::invalid_argument(fmt::format("{}: 'in' is {}, 'out' {}: it needs {}", who_, in.str(), out.str(),
+                                            Shape{in.rows, in.cols * group_.size()}.str()));
+  }
+  if (in.rows > 1) blocks_ = stacked(out_.argument, in.cols, size_of(call_.dtype));
+}
+
 /// A tile of one side has as many elements as the operation makes of the other's.
 void Call::check_counts() {
   const Scope scope = group_.scope();
@@ -268,23 +322,41 @@ ccl::TryOut Call::try_out(const CallOrder& order, std::size_t number) const {
   return [this, &order, number](std::uint64_t most_events) { return Trial::run(runtime_, order, number, most_events); };
 }
 
-std::shared_ptr<Handle::State> Call::submit() {
+Call::Entered Call::enter() {
   check_member();
   check_tensors();
   take_forms();
+  if (request_.columns) check_columns();
   check_counts();
   CallOrder& order = this->order();
   const std::size_t number = order.enter(rank_, text(), placed());
-  const auto [chosen, choice] =
-      group_.algorithm_for(call_, in_.argument, out_.argument, bytes_, all_in_place(), member_, try_out(order, number));
+  const ProcessGroup::Chosen chosen =
+      group_.algorithm_for(call_, in_.argument, out(), bytes_, all_in_place(), member_, try_out(order, number));
   runtime_.reserve_rings(group_);
+  return {order, number, chosen};
+}
+
+void Call::prepare() {
+  const Entered entered = enter();
+  // A copy of the process is there to see how long the call takes.
+  if (runtime_.trial != nullptr) return runtime_.await(submit(entered));
+  runtime_.await_tables(group_, entered.chosen.number, rank_);
+  runtime_.barrier(rank_, who_.c_str(), &group_);
+}
+
+std::shared_ptr<Handle::State> Call::submit() { return submit(enter()); }
+
+std::shared_ptr<Handle::State> Call::submit(const Entered& entered) {
+  CallOrder& order = entered.order;
+  const std::size_t number = entered.number;
+  const auto [chosen, choice] = entered.chosen;
   runtime_.install_tables(group_, chosen, rank_);
   const auto ready = [&group = group_, &order, chosen = chosen] { return group.installed(chosen, order.ranks()); };
   if (runtime_.single_driver() && !ready()) runtime_.await_tables(group_, chosen, rank_);
 
   const std::string& algorithm = group_.algorithm(chosen).name();
   const int sip = group_.sip_of(member_);
-  ccl::Collective::Launch launched = group_.algorithm(chosen).bind(member_, call_, in_.argument, out_.argument);
+  ccl::Collective::Launch launched = group_.algorithm(chosen).bind(member_, call_, in_.argument, out());
   if (launched.targets.empty()) {
     auto state = std::make_shared<Handle::State>();
     state->kind = "collective";
@@ -292,6 +364,7 @@ std::shared_ptr<Handle::State> Call::submit() {
     state->rank = rank_;
     state->sip = sip;
     state->choice = choice;
+    state->operation = to_string(call_.op);
     state->order = &order;
     state->call = number;
     state->done = true;
@@ -318,12 +391,14 @@ std::shared_ptr<Handle::State> Call::submit() {
   auto state = runtime_.submit(std::move(launch), rank_, sip, runtime_.stream_of(rank_, 0), "collective", algorithm,
                                std::move(uses), &order, number, ready() ? std::function<bool()>() : ready);
   state->choice = choice;
+  state->operation = to_string(call_.op);
   return state;
 }
 
 }  // namespace
 
 Handle Context::collective(const CollectiveRequest& request) { return Handle(Call(runtime_, rank_, request).submit()); }
+void Context::prepare(const CollectiveRequest& request) { Call(runtime_, rank_, request).prepare(); }
 
 namespace {
 CollectiveCall reducing(Op op, ReduceOp reduce_op, int root = 0) {
@@ -355,6 +430,9 @@ Handle Context::all_reduce_async(const Tensor& in, const Tensor& out, ReduceOp o
 }
 Handle Context::all_gather_async(const Tensor& in, const Tensor& out, const Group& group) {
   return collective({moving(Op::all_gather), in, out, group});
+}
+Handle Context::all_gather_columns_async(const Tensor& in, const Tensor& out, const Group& group) {
+  return collective({moving(Op::all_gather), in, out, group, {}, 0, false, true});
 }
 Handle Context::reduce_scatter_async(const Tensor& in, const Tensor& out, ReduceOp op, const Group& group) {
   return collective({reducing(Op::reduce_scatter, op), in, out, group});
@@ -403,6 +481,9 @@ Handle Context::all_reduce(const Tensor& in, const Tensor& out, ReduceOp op, con
 Handle Context::all_gather(const Tensor& in, const Tensor& out, const Group& group) {
   return waited(all_gather_async(in, out, group));
 }
+Handle Context::all_gather_columns(const Tensor& in, const Tensor& out, const Group& group) {
+  return waited(all_gather_columns_async(in, out, group));
+}
 Handle Context::reduce_scatter(const Tensor& in, const Tensor& out, ReduceOp op, const Group& group) {
   return waited(reduce_scatter_async(in, out, op, group));
 }
@@ -434,6 +515,14 @@ Handle Context::recv(const Tensor& tensor, int from, const Group& group) {
 }
 Handle Context::shift(const Tensor& in, const Tensor& out, int distance, const Group& group) {
   return waited(shift_async(in, out, distance, group));
+}
+
+void Context::prepare_all_reduce(const Tensor& in, const Tensor& out, ReduceOp op, const Group& group) {
+  prepare({reducing(Op::all_reduce, op), in, out, group, {}, 0, true});
+}
+
+void Context::prepare_all_gather_columns(const Tensor& in, const Tensor& out, const Group& group) {
+  prepare({moving(Op::all_gather), in, out, group, {}, 0, true, true});
 }
 
 }  // namespace kernbench

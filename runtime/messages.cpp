@@ -155,7 +155,8 @@ tlm::tlm_sync_enum RuntimeImpl::nb_transport_bw(tlm::tlm_generic_payload& payloa
 
 void RuntimeImpl::complete(const std::shared_ptr<Handle::State>& state) {
   if (trial != nullptr) trial->completed(*state);
-  trace.push_back({state->kind, state->name, state->rank, state->sip, state->submitted, state->completed});
+  trace.push_back(
+      {state->kind, state->name, state->rank, state->sip, state->submitted, state->completed, state->operation});
   if (observer == nullptr) return;
   OpRecord record;
   record.start = state->submitted;

@@ -61,12 +61,13 @@ class Handle {
 
 /// One entry per launch and per collective, appended when its handle completes.
 struct HostTraceEntry {
-  std::string kind;   ///< "launch" or "collective"
-  std::string name;   ///< of the kernel; of the algorithm for a collective
-  int rank = 0;       ///< that submitted it
-  int sip = 0;        ///< where it ran
-  Ps t_submit = 0;    ///< simulated time
-  Ps t_complete = 0;  ///< simulated time
+  std::string kind;            ///< "launch" or "collective"
+  std::string name;            ///< of the kernel; of the algorithm for a collective
+  int rank = 0;                ///< that submitted it
+  int sip = 0;                 ///< where it ran
+  Ps t_submit = 0;             ///< simulated time
+  Ps t_complete = 0;           ///< simulated time
+  std::string operation = {};  ///< of a collective: "all_gather"; of a launch nothing
 };
 
 /// How the collectives of a process group run.
@@ -198,6 +199,11 @@ class Context {
   Handle all_gather_async(const Tensor& in, const Tensor& out, const Group& group = {});
   /// The same, complete on return.
   Handle all_gather(const Tensor& in, const Tensor& out, const Group& group = {});
+  /// The same with the blocks side by side: columns [r k, (r + 1) k) of `out` are the k columns of `in` of member r.
+  /// `out` has as many rows and p times as many columns. Not in place; of groups with scope sip.
+  Handle all_gather_columns_async(const Tensor& in, const Tensor& out, const Group& group = {});
+  /// The same, complete on return.
+  Handle all_gather_columns(const Tensor& in, const Tensor& out, const Group& group = {});
   /// `out` of member r is the reduction of all blocks r: `in` has p times as many elements. In place: the result takes
   /// the place of block r.
   Handle reduce_scatter_async(const Tensor& in, const Tensor& out, ReduceOp op = ReduceOp::sum,
@@ -257,6 +263,15 @@ class Context {
   /// The other end of send, complete on return.
   Handle recv(const Tensor& tensor, int from, const Group& group = {});
 
+  // Before a call, what its first one would do besides: chooses the algorithm and returns when all members have its
+  // queues. Every member calls it, as it would the collective itself, with the same tensors or such that lie alike; no
+  // data move. Takes simulated time, unless the queues are there already. Throw as the collectives do.
+
+  /// Of all_reduce(in, out, op, group).
+  void prepare_all_reduce(const Tensor& in, const Tensor& out, ReduceOp op = ReduceOp::sum, const Group& group = {});
+  /// Of all_gather_columns(in, out, group).
+  void prepare_all_gather_columns(const Tensor& in, const Tensor& out, const Group& group = {});
+
   /// Returns when every rank has called it. A matter of the host: takes no simulated time of its own.
   void barrier();
   /// Returns when every member has called it. Throws std::invalid_argument if this rank is no member.
@@ -267,6 +282,7 @@ class Context {
 
  private:
   Handle collective(const CollectiveRequest& request);
+  void prepare(const CollectiveRequest& request);
   Handle waited(Handle handle);
 
   RuntimeImpl& runtime_;

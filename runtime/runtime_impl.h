@@ -36,6 +36,7 @@ struct Handle::State {
   std::vector<Tensor> uses;             ///< kept alive until it completes
   std::function<bool()> ready;          ///< null: always. Otherwise it is kept from the machine until then
   const CallOrder* order = nullptr;     ///< of a collective: the calls that it is one of
+  std::string operation;                ///< likewise: "all_reduce"
   std::size_t call = 0;                 ///< its number there
 
   std::string fault_text() const;  ///< REQUIRES: the message has faults

@@ -101,6 +101,23 @@ TEST(CollectiveCall, ATensorThatIsNeededMustBeThere) {
                    "all_gather: 'out' is an empty handle"}));
 }
 
+TEST(CollectiveCall, GatheredColumnsNeedAsManyRowsAndAnOutputOfTheirOwn) {
+  const auto shaped = [](Context& ctx, Shape shape) { return ctx.full(1, shape, DType::f16, spread(), "t"); };
+  EXPECT_EQ(refusals({[&](Context& ctx) {
+                        ctx.all_gather_columns_async(shaped(ctx, {2, 5}), shaped(ctx, {6, 5}));
+                      },
+                      [&](Context& ctx) {
+                        ctx.all_gather_columns_async(shaped(ctx, {2, 5}), shaped(ctx, {2, 10}));
+                      },
+                      [&](Context& ctx) {
+                        const Tensor both = shaped(ctx, {2, 15});
+                        ctx.prepare_all_gather_columns(both, both);
+                      }}),
+            (Texts{"all_gather_columns: 'in' is 2x5, 'out' 6x5: it needs 2x15",
+                   "all_gather_columns: 'in' is 2x5, 'out' 2x10: it needs 2x15",
+                   "prepare_all_gather_columns: 'in' and 'out' are one tensor"}));
+}
+
 TEST(CollectiveCall, OnlySomeWorkInPlace) {
   EXPECT_EQ(refusals({[](Context& ctx) {
               const Tensor both = make(ctx, 30);
@@ -122,6 +139,36 @@ TEST(CollectiveMismatchText, NamesTheOperation) {
                     }),
             "process group 0: collective 0 of rank 1 is all_gather(20 x f16, sip), but rank 0 called all_reduce(sum, "
             "20 x f16, sip)" +
+                kSame);
+}
+
+TEST(CollectiveMismatchText, TellsAPreparationFromTheCallItself) {
+  EXPECT_EQ(failure(1,
+                    [](Context& ctx) {
+                      const Tensor t = make(ctx, 20);
+                      if (ctx.rank() == 1) {
+                        ctx.prepare_all_reduce(t, t);
+                      } else {
+                        ctx.all_reduce_async(t);
+                      }
+                    }),
+            "process group 0: collective 0 of rank 1 is prepare_all_reduce(sum, 20 x f16, sip), but rank 0 called "
+            "all_reduce(sum, 20 x f16, sip)" +
+                kSame);
+}
+
+TEST(CollectiveMismatchText, TellsBlocksThatLieSideBySideFromOthers) {
+  EXPECT_EQ(failure(1,
+                    [](Context& ctx) {
+                      const Tensor in = make(ctx, 20), out = make(ctx, 60);
+                      if (ctx.rank() == 1) {
+                        ctx.all_gather_columns_async(in, out);
+                      } else {
+                        ctx.all_gather_async(in, out);
+                      }
+                    }),
+            "process group 0: collective 0 of rank 1 is all_gather_columns(20 x f16, sip), but rank 0 called "
+            "all_gather(20 x f16, sip)" +
                 kSame);
 }
 

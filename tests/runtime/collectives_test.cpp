@@ -69,12 +69,67 @@ TEST_P(Collectives, AllReduceOutOfPlaceLeavesTheInput) {
   });
 }
 
+/// How long each of two calls takes from their submission to the start of their kernels, of rank 0.
+std::vector<Ps> starts_of(SchedulingKind scheduling, const ProcessGroupOptions& options, bool prepared) {
+  constexpr int kRanks = 3;
+  MachineRun host(machine_of(kRanks, 2, 2), scheduled(scheduling));
+  std::vector<Ps> starts;
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        ctx.init_process_group(options);
+        const Tensor t = ctx.full(ctx.rank() + 1, {1, 37}, DType::i32, spread(), "t");
+        if (prepared) {
+          ctx.prepare_all_reduce(t, t);
+          EXPECT_EQ(t.at(0, 36), ctx.rank() + 1) << "nothing has moved";
+          const Ps before = ctx.now();
+          ctx.prepare_all_reduce(t, t);
+          EXPECT_EQ(ctx.now(), before) << "there is nothing left to do";
+        }
+        for (const double expected : {6, 18}) {
+          ctx.barrier();
+          const Handle handle = ctx.all_reduce(t);
+          EXPECT_EQ(t.at(0, 36), expected);
+          if (ctx.rank() == 0) starts.push_back(handle.kernel_start() - handle.submitted());
+        }
+      },
+      std::tuple<>(), kRanks);
+  return starts;
+}
+
+TEST_P(Collectives, PreparationInstallsWhatTheFirstCallWouldInstall) {
+  ProcessGroupOptions later = ring_algorithm();
+  later.install_at_once = false;
+  for (const ProcessGroupOptions& options : {automatic(), later}) {
+    const std::vector<Ps> cold = starts_of(GetParam(), options, false), warm = starts_of(GetParam(), options, true);
+    ASSERT_EQ(cold.size(), 2u);
+    ASSERT_EQ(warm.size(), 2u);
+    EXPECT_GT(cold[0], cold[1] + 1000) << "the tables, ps";
+    EXPECT_NEAR(static_cast<double>(warm[0]), static_cast<double>(warm[1]), 10'000) << "a few cycles";
+  }
+}
+
 TEST_P(Collectives, AllGatherPutsBlocksInOrderOfRank) {
   run([](Context& ctx) {
     const Tensor in = own(ctx), out = blank(ctx, kRanks * kCount);
     ctx.all_gather(in, out);
     for (int rank = 0; rank < kRanks; ++rank) {
       for (std::int64_t i = 0; i < kCount; ++i) ASSERT_EQ(out.at(0, rank * kCount + i), value(rank, i));
+    }
+  });
+}
+
+TEST_P(Collectives, AllGatherOfColumnsSetsBlocksSideBySide) {
+  run([](Context& ctx) {
+    const Shape own{4, 5}, whole{4, kRanks * 5};  // blocks end within a PE's columns, and within copies' rows
+    const Tensor in = ctx.from_host(values(ctx.rank(), own.count()), own, DType::i32, spread(), "in");
+    for (const DPPolicy& policy : {spread(), DPPolicy()}) {
+      const Tensor out = ctx.full(-1, whole, DType::i32, policy, "out");
+      ctx.all_gather_columns(in, out);
+      for (std::int64_t row = 0; row < own.rows; ++row) {
+        for (std::int64_t col = 0; col < whole.cols; ++col) {
+          ASSERT_EQ(out.at(row, col), value(static_cast<int>(col / own.cols), row * own.cols + col % own.cols));
+        }
+      }
     }
   });
 }

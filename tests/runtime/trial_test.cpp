@@ -56,6 +56,30 @@ TEST(Trial, AProgramsOwnHostCodeRunsOnceUnlessItSaysOtherwise) { EXPECT_EQ(tried
 
 TEST(Trial, SeveralAreTriedWhereTheyAreAllowed) { EXPECT_GE(tried(trials(true)), 2); }
 
+/// The call that is prepared is the one that is tried: what is chosen then is what the call would have chosen.
+TEST(Trial, APreparationTriesAsItsCallWould) {
+  std::vector<std::string> chosen;
+  std::vector<std::ptrdiff_t> counts;
+  MachineRun run(machine_of(kRanks, 1, 1), trials(true));
+  run.runtime.program(
+      [&](Context& ctx) {
+        ctx.init_process_group();
+        const Tensor t = ctx.full(1, {1, 512}, DType::f16, spread(), "t");
+        ctx.prepare_all_reduce(t, t);
+        EXPECT_EQ(t.at(0, 511), 1) << "in the copy alone";
+        const Handle handle = ctx.all_reduce(t);
+        EXPECT_EQ(t.at(0, 511), kRanks);
+        if (ctx.rank() != 0) return;
+        chosen.push_back(handle.name());
+        counts.push_back(tried(handle));
+      },
+      kRanks);
+  run.runtime.run();
+  run.runtime.check();
+  ASSERT_EQ(counts.size(), 1u);
+  EXPECT_GE(counts[0], 2) << chosen[0];
+}
+
 /// Open files share their positions with a copy's: it must not have them.
 TEST(Trial, FilesThatAreOpenAreReadAndWrittenOnce) {
   const TestFolder folder;
