@@ -155,22 +155,6 @@ void check_operands(const std::string& name, const GemmOperands& operands) {
     }
   }
 }
-
-Piece overlap(std::int64_t begin, std::int64_t length, std::int64_t other, std::int64_t other_length) {
-  const std::int64_t from = std::max(begin, other), to = std::min(begin + length, other + other_length);
-  return {from, std::max<std::int64_t>(to - from, 0)};
-}
-
-void fill_zero(Tl& tl, const TensorView& view, std::int64_t row, std::int64_t rows, std::int64_t col, std::int64_t cols,
-               DType dtype) {
-  if (cols == 0) return;
-  for (const Piece& r : pieces(row, row + rows, {}, kRows)) {
-    for (const Piece& c : pieces(col, col + cols, {}, kDepth)) {
-      const TensorView::Place to = view.at(r.begin, c.begin);
-      tl.store(to.va, tl.fill({r.length, c.length}, dtype, 0), to.row_stride);
-    }
-  }
-}
 }  // namespace
 
 Handle gemm(Context& context, const std::string& name, const GemmOperands& operands) {
@@ -226,36 +210,28 @@ Handle add_bias(Context& context, const std::string& name, const Tensor& y, cons
 }
 
 Handle copy_columns(Context& context, const std::string& name, const Tensor& from, std::int64_t from_col,
-                    std::int64_t cols, const Tensor& to, std::int64_t to_col, bool zero_rest) {
-  if (from.dtype() != to.dtype() || from.shape().rows != to.shape().rows || from_col < 0 || to_col < 0 ||
-      from_col + cols > from.shape().cols || to_col + cols > to.shape().cols) {
-    throw std::invalid_argument(
-        fmt::format("copy of {} columns from {} of '{}' ({} {}) to {} of '{}' ({} {}): does "
-                    "not fit",
-                    cols, from_col, from.name(), from.shape().str(), to_string(from.dtype()), to_col, to.name(),
-                    to.shape().str(), to_string(to.dtype())));
+                    const Tensor& to) {
+  if (from.dtype() != to.dtype() || from.shape().rows != to.shape().rows || from_col < 0 ||
+      from_col + to.shape().cols > from.shape().cols) {
+    throw std::invalid_argument(fmt::format("copy from column {} of '{}' ({} {}) to '{}' ({} {}): does not fit",
+                                            from_col, from.name(), from.shape().str(), to_string(from.dtype()),
+                                            to.name(), to.shape().str(), to_string(to.dtype())));
   }
   Targets targets = targets_of(to);
   const DType dtype = to.dtype();
   const auto kernel = [parts = std::make_shared<const Parts>(std::move(targets.parts)), source = TensorView(from),
-                       target = TensorView(to), from_col, cols, to_col, zero_rest, dtype](Tl& tl) {
+                       target = TensorView(to), from_col, dtype](Tl& tl) {
     const Region& part = own_part(*parts, tl);
-    const Piece own = overlap(part.col, part.cols, to_col, cols);
-    const std::int64_t shift = from_col - to_col;
+    const std::int64_t first = part.col + from_col, end = first + part.cols;
     std::vector<std::int64_t> row_cuts, col_cuts;
     source.row_cuts(part.row, part.row + part.rows, row_cuts);
-    source.col_cuts(own.begin + shift, own.begin + own.length + shift, col_cuts);
+    source.col_cuts(first, end, col_cuts);
     for (const Piece& r : pieces(part.row, part.row + part.rows, row_cuts, kRows)) {
-      for (const Piece& c : pieces(own.begin + shift, own.begin + own.length + shift, col_cuts, kDepth)) {
-        const TensorView::Place in = source.at(r.begin, c.begin), out = target.at(r.begin, c.begin - shift);
+      for (const Piece& c : pieces(first, end, col_cuts, kDepth)) {
+        const TensorView::Place in = source.at(r.begin, c.begin), out = target.at(r.begin, c.begin - from_col);
         tl.store(out.va, tl.load(in.va, {r.length, c.length}, dtype, in.row_stride), out.row_stride);
       }
     }
-    if (!zero_rest) return;
-    if (own.length == 0) return fill_zero(tl, target, part.row, part.rows, part.col, part.cols, dtype);
-    fill_zero(tl, target, part.row, part.rows, part.col, own.begin - part.col, dtype);
-    const std::int64_t end = own.begin + own.length;
-    fill_zero(tl, target, part.row, part.rows, end, part.col + part.cols - end, dtype);
   };
   return context.launch_async(name, kernel, {from, to}, std::move(targets.pes));
 }

@@ -27,11 +27,9 @@ Handle gemm(Context& context, const std::string& name, const GemmOperands& opera
 /// y = activation(y + bias) in place, each PE its own shard; one launch. `bias`: 1 x columns of y, or an empty handle.
 Handle add_bias(Context& context, const std::string& name, const Tensor& y, const Tensor& bias, Activation activation);
 
-/// Copies a rectangle of `from` to (row 0, `to_col`) of `to`; what else the rows of `to` hold becomes zero if
-/// `zero_rest`. Each PE writes its own shard of `to`; one launch.
-///
-/// from_col, cols  columns of `from`; all of its rows
+/// Copies columns [from_col, from_col + columns of `to`) of `from` to `to`, all rows. Each PE writes its own shard of
+/// `to`; one launch.
 Handle copy_columns(Context& context, const std::string& name, const Tensor& from, std::int64_t from_col,
-                    std::int64_t cols, const Tensor& to, std::int64_t to_col, bool zero_rest);
+                    const Tensor& to);
 
 }  // namespace kernbench::tp

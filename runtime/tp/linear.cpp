@@ -31,6 +31,15 @@ void check_input(const char* kind, const LinearOptions& options, const Tensor& x
                                           to_string(options.dtype)));
 }
 
+/// A tensor of ForwardTensors is what place() made.
+void check_placed(const char* kind, const LinearOptions& options, const char* what, const Tensor& tensor, Shape shape) {
+  if (tensor && tensor.shape() == shape && tensor.dtype() == options.dtype) return;
+  throw std::invalid_argument(
+      fmt::format("{} '{}': {} is {}, not {} {}: give what place({}) returns", kind, options.name, what,
+                  tensor ? tensor.shape().str() + " " + to_string(tensor.dtype()) : std::string("an empty handle"),
+                  shape.str(), to_string(options.dtype), shape.rows));
+}
+
 /// Writes the part of `whole` that begins at (row, col).
 void load_part(Tensor tensor, const WeightPattern& whole, std::int64_t row, std::int64_t col) {
   const Shape shape = tensor.shape();
@@ -79,15 +88,44 @@ void ColumnParallelLinear::load_bias(const WeightPattern& whole) {
   load_part(bias_, whole, 0, state_.tensor_model_parallel_rank() * bias_.shape().cols);
 }
 
-Tensor ColumnParallelLinear::forward(const Tensor& input) const {
+ForwardTensors ColumnParallelLinear::place(std::int64_t rows) const {
+  Context& context = state_.context();
+  const auto make = [&](std::int64_t cols, const char* suffix) {
+    return context.empty({rows, cols}, options_.dtype, options_.placement.output, options_.name + suffix);
+  };
+  const std::int64_t own = weight_.shape().cols;
+  ForwardTensors tensors;
+  if (!gather_output_) {
+    tensors.output = make(own, ".output");
+    return tensors;
+  }
+  tensors.partial = make(own, ".output");
+  tensors.output = make(own * state_.tensor_model_parallel_world_size(), ".gathered");
+  return tensors;
+}
+
+void ColumnParallelLinear::prepare(const ForwardTensors& tensors) const {
+  if (gather_output_) prepare_gather_from_region(state_, tensors.partial, tensors.output);
+}
+
+Tensor ColumnParallelLinear::forward(const Tensor& x) const {
+  check_input(kColumn, options_, x, in_);
+  return forward(x, place(x.shape().rows));
+}
+
+Tensor ColumnParallelLinear::forward(const Tensor& input, const ForwardTensors& tensors) const {
   check_input(kColumn, options_, input, in_);
   Context& context = state_.context();
   const Tensor x = copy_to_region(state_, input);
-  Tensor y = context.empty({x.shape().rows, weight_.shape().cols}, options_.dtype, options_.placement.output,
-                           options_.name + ".output");
+  const std::int64_t rows = x.shape().rows, own = weight_.shape().cols;
+  const Tensor& y = gather_output_ ? tensors.partial : tensors.output;
+  check_placed(kColumn, options_, gather_output_ ? "partial" : "output", y, {rows, own});
+  if (gather_output_) {
+    check_placed(kColumn, options_, "output", tensors.output, {rows, own * state_.tensor_model_parallel_world_size()});
+  }
   context.wait(gemm(context, options_.name, {x, weight_, bias_, y, options_.activation}));
-  if (!gather_output_) return y;
-  return gather_from_region(state_, y, options_.placement.output, options_.name + ".gathered");
+  if (gather_output_) gather_from_region(state_, y, tensors.output);
+  return tensors.output;
 }
 
 RowParallelLinear::RowParallelLinear(const ParallelState& state, std::int64_t in, std::int64_t out,
@@ -111,14 +149,36 @@ void RowParallelLinear::load_bias(const WeightPattern& whole) {
   load_part(bias_, whole, 0, 0);
 }
 
-Tensor RowParallelLinear::forward(const Tensor& input) const {
+ForwardTensors RowParallelLinear::place(std::int64_t rows) const {
+  Context& context = state_.context();
+  ForwardTensors tensors;
+  if (!input_is_parallel_) {
+    tensors.scattered = context.empty({rows, weight_.shape().rows}, options_.dtype, options_.placement.input,
+                                      options_.name + ".scattered");
+  }
+  tensors.output = context.empty({rows, out_}, options_.dtype, options_.placement.output, options_.name + ".output");
+  return tensors;
+}
+
+void RowParallelLinear::prepare(const ForwardTensors& tensors) const {
+  state_.context().prepare_all_reduce(tensors.output, tensors.output);
+}
+
+Tensor RowParallelLinear::forward(const Tensor& x) const {
+  check_input(kRow, options_, x, input_is_parallel_ ? weight_.shape().rows : in_);
+  return forward(x, place(x.shape().rows));
+}
+
+Tensor RowParallelLinear::forward(const Tensor& input, const ForwardTensors& tensors) const {
   check_input(kRow, options_, input, input_is_parallel_ ? weight_.shape().rows : in_);
   Context& context = state_.context();
-  const Tensor x = input_is_parallel_
-                       ? input
-                       : scatter_to_region(state_, input, options_.placement.input, options_.name + ".scattered");
-  Tensor y =
-      context.empty({x.shape().rows, out_}, options_.dtype, options_.placement.output, options_.name + ".output");
+  const std::int64_t rows = input.shape().rows;
+  check_placed(kRow, options_, "output", tensors.output, {rows, out_});
+  if (!input_is_parallel_) {
+    check_placed(kRow, options_, "scattered", tensors.scattered, {rows, weight_.shape().rows});
+    scatter_to_region(state_, input, tensors.scattered);
+  }
+  const Tensor &x = input_is_parallel_ ? input : tensors.scattered, &y = tensors.output;
   context.wait(gemm(context, options_.name, {x, weight_, Tensor(), y, Activation::none}));
   reduce_from_region(state_, y);
   if (!bias_ && options_.activation == Activation::none) return y;

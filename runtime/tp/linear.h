@@ -32,6 +32,14 @@ struct LinearOptions {
   LinearPlacement placement;                 ///< inside each SIP
 };
 
+/// What a forward pass writes, placed beforehand: place() of a layer makes them. One set serves any number of passes,
+/// each of which overwrites it.
+struct ForwardTensors {
+  Tensor scattered;  ///< of a row layer whose input is not parallel: this rank's columns of it
+  Tensor partial;    ///< of a column layer that gathers: this rank's columns of the output
+  Tensor output;     ///< what forward returns
+};
+
 /// y = activation(x W + bias) with W split along its columns: rank r owns columns [r k, (r + 1) k), k = out / ranks.
 /// The input is the same on every rank; the bias is split like the columns and added in the GEMM.
 class ColumnParallelLinear {
@@ -47,9 +55,17 @@ class ColumnParallelLinear {
   void load_weight(const WeightPattern& whole);  ///< takes this rank's columns of (in, out)
   void load_bias(const WeightPattern& whole);    ///< takes this rank's columns of (1, out); REQUIRES: there is one
 
-  /// x (M, in) -> (M, out / ranks), or (M, out) with gather_output. One launch; gathering takes another and an
-  /// all-reduce. Waits for them. Throws std::invalid_argument on another shape or dtype.
+  /// x (M, in) -> (M, out / ranks), or (M, out) with gather_output. One launch; gathering takes an all-gather. Waits
+  /// for them. Places what it writes: that takes the simulated time of the map messages, and the first pass that of
+  /// installing queues. Throws std::invalid_argument on another shape or dtype.
   Tensor forward(const Tensor& x) const;
+  /// Places what a pass over `rows` rows writes; takes the simulated time of the map messages.
+  ForwardTensors place(std::int64_t rows) const;
+  /// Installs the queues of such passes; every rank calls it. Takes simulated time.
+  void prepare(const ForwardTensors& tensors) const;
+  /// The same pass into `tensors`, of place(x's rows): maps nothing, and after prepare() installs nothing. Returns
+  /// tensors.output. Throws std::invalid_argument on tensors of another shape, too.
+  Tensor forward(const Tensor& x, const ForwardTensors& tensors) const;
 
   const Tensor& weight() const { return weight_; }  ///< (in, out / ranks)
   const Tensor& bias() const { return bias_; }      ///< (1, out / ranks); an empty handle without one
@@ -78,8 +94,12 @@ class RowParallelLinear {
   void load_bias(const WeightPattern& whole);    ///< (1, out), on every rank; REQUIRES: there is one
 
   /// x -> (M, out). One launch and an all-reduce; another launch each for a bias or activation, and for scattering.
-  /// Waits for them. Throws std::invalid_argument on another shape or dtype.
+  /// Waits for them. Places what it writes, as a column layer does. Throws std::invalid_argument on another shape or
+  /// dtype.
   Tensor forward(const Tensor& x) const;
+  ForwardTensors place(std::int64_t rows) const;                         ///< as of a column layer
+  void prepare(const ForwardTensors& tensors) const;                     ///< as of a column layer
+  Tensor forward(const Tensor& x, const ForwardTensors& tensors) const;  ///< as of a column layer
 
   const Tensor& weight() const { return weight_; }  ///< (in / ranks, out)
   const Tensor& bias() const { return bias_; }      ///< (1, out); an empty handle without one

@@ -18,9 +18,16 @@ Tensor reduce_from_region(const ParallelState& state, const Tensor& x);
 /// policy  how the result spreads over this rank's SIP
 /// Throws  std::invalid_argument if the columns do not divide by the world size, naming `name`.
 Tensor scatter_to_region(const ParallelState& state, const Tensor& x, const DPPolicy& policy, const std::string& name);
+/// The same into a tensor that is there already: this rank's columns.
+void scatter_to_region(const ParallelState& state, const Tensor& x, const Tensor& part);
 
-/// Split in, full out: the columns of all ranks side by side; one launch and one all-reduce of a tensor that is zero
-/// outside of the rank's own columns. That moves twice what an all-gather would; there is none in this version.
+/// Split in, full out: the columns of all ranks side by side, by one all-gather and nothing else.
+///
+/// policy  how the result spreads over this rank's SIP
 Tensor gather_from_region(const ParallelState& state, const Tensor& x, const DPPolicy& policy, const std::string& name);
+/// The same into a tensor that is there already: as many rows, the columns of all ranks.
+void gather_from_region(const ParallelState& state, const Tensor& x, const Tensor& full);
+/// Installs the queues of gather_from_region(state, x, full); every rank calls it. Takes simulated time.
+void prepare_gather_from_region(const ParallelState& state, const Tensor& x, const Tensor& full);
 
 }  // namespace kernbench::tp

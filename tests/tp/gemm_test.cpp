@@ -151,6 +151,56 @@ TEST(TpRegions, ScatterTakesTheRanksColumnsAndGatherPutsThemBack) {
   EXPECT_EQ(checked, 4);
 }
 
+/// Placements of a gathered tensor whose shards lie within a rank's columns, across those of several ranks, and in
+/// copies.
+std::vector<DPPolicy> gathered_policies() {
+  return {policy_of(CubeSplit::column_wise, PeSplit::column_wise), policy_of(CubeSplit::replicate, PeSplit::replicate),
+          policy_of(CubeSplit::row_wise, PeSplit::tiled_row_major),
+          policy_of(CubeSplit::column_wise, PeSplit::row_wise), policy_of(CubeSplit::replicate, PeSplit::column_wise)};
+}
+
+class TpGather : public ::testing::TestWithParam<std::tuple<int, SchedulingKind>> {};
+INSTANTIATE_TEST_SUITE_P(Regions, TpGather,
+                         ::testing::Combine(::testing::Values(1, 2, 4),
+                                            ::testing::Values(SchedulingKind::concurrent, SchedulingKind::rounds)),
+                         [](const auto& info) {
+                           return "tp" + std::to_string(std::get<0>(info.param)) +
+                                  (std::get<1>(info.param) == SchedulingKind::rounds ? "_rounds" : "_concurrent");
+                         });
+
+TEST_P(TpGather, IsOneAllGatherAndNothingElse) {
+  const auto [ranks, scheduling] = GetParam();
+  MachineRun host(machine_of(static_cast<std::uint16_t>(ranks), 2, 2), scheduled(scheduling));
+  int gathered = 0;
+  host.runtime.spawn(
+      [&, ranks = ranks](Context& ctx) {
+        ctx.init_process_group();
+        const tp::ParallelState state = tp::initialize_model_parallel(ctx, ranks);
+        // One row, several; columns that neither the PEs nor the cubes divide.
+        for (const Shape own : {Shape{1, 7}, Shape{3, 5}, Shape{4, 8}, Shape{2, 1}}) {
+          const Shape whole{own.rows, own.cols * ranks};
+          const std::int64_t first = ctx.rank() * own.cols;
+          const Tensor x = ctx.from_host(values_of(own, weight_at, 0, first), own, DType::f16, spread(), "x");
+          for (const DPPolicy& policy : gathered_policies()) {
+            const Tensor full = tp::gather_from_region(state, x, policy, "full");
+            EXPECT_EQ(full.shape(), whole);
+            EXPECT_EQ(full.to_host(), values_of(whole, weight_at)) << own.str() << " " << to_string(policy);
+            for (std::size_t copy = 1; copy < full.copies(); ++copy) {
+              EXPECT_EQ(full.bytes_to_host(copy), full.bytes_to_host(0)) << own.str() << " " << to_string(policy);
+            }
+            ++gathered;
+          }
+        }
+      },
+      std::tuple<>(), ranks);
+  EXPECT_EQ(gathered, ranks * 4 * 5);
+  EXPECT_EQ(host.runtime.host_trace().size(), static_cast<std::size_t>(gathered));
+  for (const HostTraceEntry& entry : host.runtime.host_trace()) {
+    EXPECT_EQ(entry.kind, "collective") << entry.name;
+    EXPECT_EQ(entry.operation, "all_gather") << entry.name;
+  }
+}
+
 TEST(TpRegions, CopyIsTheIdentityAndReduceSumsOverTheRanks) {
   MachineRun host(machine_of(2, 1, 2));
   host.runtime.spawn(

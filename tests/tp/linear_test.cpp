@@ -200,6 +200,50 @@ TEST_P(Layers, EveryForwardYields) {
       std::tuple<>(), 1);
 }
 
+/// All of a pass into tensors that are there is launches and collectives, and in it no queue is installed: the second
+/// pass takes no less.
+TEST_P(Layers, APassIntoTensorsThatArePlacedAndPreparedIsLaunchesAndCollectivesAlone) {
+  MachineRun host(machine_of(kRanks, 2, 2), scheduled(GetParam()));
+  std::vector<Ps> times, starts;
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        const tp::ParallelState state = start(ctx);
+        const tp::LinearPlacement placement;
+        tp::ColumnParallelLinear column(state, kIn, kOut, options_of(placement), true);
+        tp::RowParallelLinear row(state, kOut, kIn, options_of(placement, true), false);
+        column.load_weight(weight_at);
+        row.load_weight([](std::int64_t r, std::int64_t c) { return r == c ? 1.0 : 0.0; });
+        const Tensor x = input(ctx, placement);
+        const tp::ForwardTensors hidden = column.place(kRows), y = row.place(kRows);
+        column.prepare(hidden);
+        row.prepare(y);
+        Values expected = in_f16(whole_product(false)), first;
+        for (std::int64_t r = 0; r < kRows; ++r) {  // the unit matrix, and fewer columns
+          first.insert(first.end(), expected.begin() + r * kOut, expected.begin() + r * kOut + kIn);
+        }
+        for (int pass = 0; pass < 2; ++pass) {
+          ctx.barrier();
+          const Ps begin = ctx.now();
+          const Tensor result = row.forward(column.forward(x, hidden), y);
+          if (ctx.rank() == 0) times.push_back(ctx.now() - begin);
+          if (ctx.rank() == 0) starts.push_back(begin);
+          EXPECT_EQ(result.va(), y.output.va());
+          EXPECT_EQ(result.to_host(), first);
+          EXPECT_EQ(hidden.output.to_host(), expected);
+        }
+      },
+      std::tuple<>(), kRanks);
+  ASSERT_EQ(times.size(), 2u);
+  EXPECT_NEAR(static_cast<double>(times[0]), static_cast<double>(times[1]), static_cast<double>(times[1]) / 20);
+  if (GetParam() == SchedulingKind::rounds) return;  // there a rank waits for the round, too
+  Ps called = 0;
+  for (const HostTraceEntry& entry : host.runtime.host_trace()) {
+    if (entry.rank == 0 && entry.t_submit >= starts[0] && entry.t_complete <= starts[0] + times[0])
+      called += entry.t_complete - entry.t_submit;
+  }
+  EXPECT_EQ(called, times[0]);
+}
+
 INSTANTIATE_TEST_SUITE_P(Schedulings, Layers, ::testing::Values(SchedulingKind::concurrent, SchedulingKind::rounds),
                          [](const auto& info) {
                            return info.param == SchedulingKind::rounds ? "rounds" : "concurrent";
@@ -243,6 +287,14 @@ TEST(Layer, AnInputThatDoesNotFitIsNamed) {
                   "ColumnParallelLinear 'layer': the input 'x' is 2x9 f16, not M x 8 f16");
         tp::ColumnParallelLinear bare(state, 8, 8, options_of({}));
         EXPECT_EQ(error_text([&] { bare.load_bias(bias_at); }), "ColumnParallelLinear 'layer' has no bias");
+        const Tensor two = ctx.zeros({2, 8}, DType::f16, {}, "x");
+        EXPECT_EQ(error_text([&] { layer.forward(two, layer.place(3)); }),
+                  "ColumnParallelLinear 'layer': output is 3x4 f16, not 2x4 f16: give what place(2) returns");
+        const tp::RowParallelLinear row(state, 8, 8, options_of({}), false);
+        EXPECT_EQ(error_text([&] {
+                    row.forward(two, {{}, {}, ctx.zeros({2, 8}, DType::f16, {}, "y")});
+                  }),
+                  "RowParallelLinear 'layer': scattered is an empty handle, not 2x4 f16: give what place(2) returns");
       },
       std::tuple<>(), kRanks);
 }
