@@ -1,11 +1,12 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
+#include <optional>
 #include <stdexcept>
 
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/tp_model.h"
+#include "sc_main/workloads/tp_times.h"
 #include "sc_main/workloads/workload.h"
 
 namespace kernbench {
@@ -58,28 +59,39 @@ class Qkv final : public Workload {
                     dtype};
     const tp::WeightPattern input = weight_pattern(seed, 3, dtype, 1);
     std::vector<double> x(static_cast<std::size_t>(tokens_ * hidden));
-    for (std::size_t i = 0; i < x.size(); ++i)
+    std::vector<std::uint8_t> x_bytes(x.size() * size_of(dtype));
+    for (std::size_t i = 0; i < x.size(); ++i) {
       x[i] = input(static_cast<std::int64_t>(i) / hidden, static_cast<std::int64_t>(i) % hidden);
+      store_element(x_bytes.data(), dtype, i, x[i]);
+    }
     const tp::LinearPlacement placement = common_.placement();
     std::vector<std::vector<double>> outputs(static_cast<std::size_t>(ranks));
-    Ps begin = kNever, end = 0;
+    TpTimes times(1, common_.warmup, common_.iterations);
     session.runtime().init_process_group(common_.group(session));
     session.run(ranks, [&](Context& ctx) {
+      using SetUp = TpTimes::SetUp;
       const tp::ParallelState state = tp::initialize_model_parallel(ctx, ranks);
       tp::LinearOptions options;
       options.name = "qkv";
       options.dtype = dtype;
       options.bias = true;
       options.placement = placement;
-      tp::ColumnParallelLinear projection(state, hidden, out, options);
-      projection.load_weight(layer.weight);
-      projection.load_bias(layer.bias);
-      const Tensor in = ctx.from_host(x, {tokens_, hidden}, dtype, placement.input, "x");
-      ctx.barrier();
-      begin = std::min(begin, ctx.now());
-      const Tensor y = projection.forward(in);
-      end = std::max(end, ctx.now());
-      if (common_.check == 1) outputs[static_cast<std::size_t>(ctx.rank())] = y.to_host();
+      std::optional<tp::ColumnParallelLinear> projection;
+      Tensor in;
+      tp::ForwardTensors y;
+      times.set_up(ctx, SetUp::mapping, [&] {
+        projection.emplace(state, hidden, out, options);
+        in = ctx.empty({tokens_, hidden}, dtype, placement.input, "x");
+        y = projection->place(tokens_);
+      });
+      times.set_up(ctx, SetUp::loading, [&] {
+        projection->load_weight(layer.weight);
+        projection->load_bias(layer.bias);
+        in.write_bytes(x_bytes);
+      });
+      times.set_up(ctx, SetUp::queues, [&] { projection->prepare(y); });
+      times.run(ctx, [&](std::size_t) { projection->forward(in, y); });
+      if (common_.check == 1) outputs[static_cast<std::size_t>(ctx.rank())] = y.output.to_host();
     });
     Comparison comparison;
     const bool checked = common_.checks(session);
@@ -92,21 +104,26 @@ class Qkv final : public Workload {
         }
       }
     }
-    return report(ranks, hidden, end - begin, checked, comparison);
+    return report(ranks, hidden, times, times.of_layer(0, session.runtime().host_trace()), checked, comparison);
   }
 
  private:
-  Report report(int ranks, std::int64_t hidden, Ps time, bool checked, const Comparison& comparison) const {
-    const double ns = static_cast<double>(time) / 1e3;
+  Report report(int ranks, std::int64_t hidden, const TpTimes& times, const TpTimes::Row& spent, bool checked,
+                const Comparison& comparison) const {
+    const double ns = times.mean_ns(spent.time);
     const double flops = 6.0 * static_cast<double>(tokens_) * static_cast<double>(hidden) * static_cast<double>(hidden);
-    Json row;
-    row["op"] = "qkv";
-    row["tokens"] = tokens_;
-    row["heads"] = heads_;
-    row["hidden"] = hidden;
-    row["dtype"] = to_string(common_.type());
-    row["ranks"] = ranks;
+    Json head;
+    head["op"] = "qkv";
+    head["tokens"] = tokens_;
+    head["heads"] = heads_;
+    head["hidden"] = hidden;
+    head["dtype"] = to_string(common_.type());
+    head["ranks"] = ranks;
+    Json set_up = head, row = std::move(head);
+    times.add_set_up_to(set_up);
+    row["layer"] = "qkv";
     row["time_ns"] = ns;
+    times.add_to(spent, row);
     row["tflops"] = ns > 0 ? flops / ns / 1e3 : 0;
     row["check"] = !checked ? "skipped" : comparison.mismatches == 0 ? "ok" : "wrong";
     row["mismatches"] = checked ? Json(comparison.mismatches) : Json();
@@ -114,11 +131,24 @@ class Qkv final : public Workload {
     Report report;
     report.text = fmt::format(
         "# qkv on {}: x ({} x {}) to queries, keys and values of {} heads, by heads over the SIPs\n"
-        "#{:>9} {:>7} {:>8} {:>6} {:>12} {:>9} {:>8}\n {:>9} {:>7} {:>8} {:>6} {:>12.2f} {:>9.3f} {:>8}\n",
-        counted(ranks, "SIP"), tokens_, hidden, heads_, "tokens", "hidden", "type", "ranks", "time (us)", "TFLOP/s",
-        "check", tokens_, hidden, to_string(common_.type()), ranks, ns / 1e3, row["tflops"].get<double>(),
-        row["check"].get<std::string>());
+        "# warm-up {}, iterations {}; times in ns, of rank 0: set-up, launch and waiting add up to time\n"
+        "#{:>9} {:>7} {:>8} {:>6} {:>14} {:>14} {:>14} {:>12} {:>9} {:>8}\n",
+        counted(ranks, "SIP"), tokens_, hidden, heads_, common_.warmup, common_.iterations, "tokens", "hidden", "type",
+        "ranks", "time", "set-up", "launch", "waiting", "TFLOP/s", "check");
+    const auto line = [&](const std::string& tokens, double time, const std::string& before, const std::string& launch,
+                          double waiting, const std::string& rate, const std::string& check) {
+      report.text += fmt::format(" {:>9} {:>7} {:>8} {:>6} {:>14.3f} {:>14} {:>14} {:>12.3f} {:>9} {:>8}\n", tokens,
+                                 hidden, to_string(common_.type()), ranks, time, before, launch, waiting, rate, check);
+    };
+    const TpTimes::Row& before = times.of_set_up();
+    line("set-up", in_ns(before.time), fmt::format("{:.3f}", in_ns(before.mapping + before.loading + before.queues)),
+         "-", in_ns(before.waiting), "-", "-");
+    line(std::to_string(tokens_), ns, "-", fmt::format("{:.3f}", times.mean_ns(spent.launch)),
+         times.mean_ns(spent.waiting), fmt::format("{:.3f}", row["tflops"].get<double>()),
+         row["check"].get<std::string>());
+    report.text += times.set_up_text();
     report.wrong = comparison.mismatches > 0;
+    report.results.push_back(std::move(set_up));
     report.results.push_back(std::move(row));
     return report;
   }

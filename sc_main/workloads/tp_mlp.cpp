@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
+#include <optional>
 #include <stdexcept>
 
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/tp_model.h"
+#include "sc_main/workloads/tp_times.h"
 #include "sc_main/workloads/workload.h"
 
 namespace kernbench {
@@ -15,14 +16,11 @@ namespace {
 namespace po = boost::program_options;
 using Json = nlohmann::ordered_json;
 
-/// What the ranks of the run share. Ranks take turns, so it needs no lock.
+/// A layer, or all of them: what the ranks of the run share. Ranks take turns, so it needs no lock.
 struct Layer {
   std::string name;
   std::int64_t in = 0, out = 0;
-  Ps begin = kNever, end = 0;                      ///< first rank enters forward, last one returns
-  Ps rank0_begin = 0, rank0_end = 0;               ///< of rank 0
-  std::size_t launches = 0, collectives = 0;       ///< of rank 0
-  Ps launch_time = 0, collective_time = 0;         ///< of rank 0, submit to wait
+  TpTimes::Row times;
   Comparison comparison;                           ///< over all ranks
   std::vector<std::vector<std::uint8_t>> outputs;  ///< by rank, as they stand in memory
 };
@@ -42,11 +40,11 @@ class TpMlp final : public Workload {
     tp::LinearPlacement placement;
   };
   Model model(const Session& session) const;
-  void rank_program(Context& ctx, const Model& model);
-  void forward(Context& ctx, Layer& layer, const std::function<Tensor()>& run, Tensor& y);
-  static void count(const std::vector<HostTraceEntry>& trace, Layer& layer);
+  void rank_program(Context& ctx, const Model& model, TpTimes& times);
   void check_outputs(const Session& session, const Model& model);
-  Json row(const Session& session, const Layer& layer) const;
+  Report report(const Session& session, const TpTimes& times);
+  Json head(const std::string& layer) const;
+  Json row(const Session& session, const Layer& layer, const TpTimes& times) const;
 
   std::int64_t batch_ = 1, in_ = 512, hidden_ = 2048, out_ = 512;
   int bias_ = 1, ranks_ = 1;
@@ -112,68 +110,57 @@ Report TpMlp::run(Session& session) {
   layers_[1].out = out_;
   for (Layer& layer : layers_) layer.outputs.resize(static_cast<std::size_t>(ranks_));
   session.runtime().init_process_group(common_.group(session));
-  session.run(ranks_, [&](Context& ctx) { rank_program(ctx, wanted); });
-  for (Layer& layer : layers_) count(session.runtime().host_trace(), layer);
+  TpTimes times(layers_.size(), common_.warmup, common_.iterations);
+  session.run(ranks_, [&](Context& ctx) { rank_program(ctx, wanted, times); });
+  const std::vector<HostTraceEntry>& trace = session.runtime().host_trace();
+  for (std::size_t i = 0; i < layers_.size(); ++i) layers_[i].times = times.of_layer(i, trace);
   if (common_.checks(session)) check_outputs(session, wanted);
+  Report made = report(session, times);
+  // The algorithm is known once the queues are there.
+  made.text = fmt::format("# tp_mlp on {}: {} x {} -> {} -> {}, {}, activation {}, bias {}, all-reduce {}\n",
+                          counted(ranks_, "SIP"), batch_, in_, hidden_, out_, common_.dtype, activation_,
+                          bias_ == 1 ? "yes" : "no", session.runtime().algorithm()) +
+              made.text;
+  return made;
+}
 
+Report TpMlp::report(const Session& session, const TpTimes& times) {
   Report report;
   report.text = fmt::format(
-      "# tp_mlp on {}: {} x {} -> {} -> {}, {}, activation {}, bias {}, all-reduce {}\n"
-      "#{:>7} {:>6} {:>7} {:>7} {:>11} {:>9} {:>12} {:>12} {:>12} {:>8}\n",
-      counted(ranks_, "SIP"), batch_, in_, hidden_, out_, common_.dtype, activation_, bias_ == 1 ? "yes" : "no",
-      session.runtime().algorithm(), "layer", "batch", "in", "out", "time (us)", "launches", "launch (us)",
-      "collectives", "coll. (us)", "check");
-  Layer whole;
-  whole.name = "mlp";
-  whole.in = in_;
-  whole.out = out_;
-  whole.begin = layers_[0].begin;
-  whole.end = layers_[1].end;
-  whole.comparison = layers_[1].comparison;
+      "# warm-up {}, iterations {}; times in ns, of rank 0: set-up, launch, coll. and waiting "
+      "add up to time; fc1 and fc2 to mlp\n#{:>7} {:>6} {:>7} {:>7} {:>14} {:>14} {:>8} {:>14} "
+      "{:>5} {:>14} {:>12} {:>8}\n",
+      common_.warmup, common_.iterations, "layer", "batch", "in", "out", "time", "set-up", "launches", "launch",
+      "colls", "coll.", "waiting", "check");
+  const TpTimes::Row& set_up = times.of_set_up();
+  Json first = head("set-up");
+  times.add_set_up_to(first);
+  report.results.push_back(std::move(first));
+  report.text +=
+      fmt::format(" {:>7} {:>6} {:>7} {:>7} {:>14.3f} {:>14.3f} {:>8} {:>14} {:>5} {:>14} {:>12.3f} {:>8}\n", "set-up",
+                  "-", "-", "-", in_ns(set_up.time), in_ns(set_up.mapping + set_up.loading + set_up.queues), "-", "-",
+                  "-", "-", in_ns(set_up.waiting), "-");
+  Layer whole{"mlp", in_, out_, {}, layers_.back().comparison, {}};
+  for (const Layer& layer : layers_) whole.times += layer.times;
+  layers_.push_back(std::move(whole));
   for (const Layer& layer : layers_) {
-    whole.launches += layer.launches;
-    whole.collectives += layer.collectives;
-    whole.launch_time += layer.launch_time;
-    whole.collective_time += layer.collective_time;
-  }
-  for (const Layer& layer : {layers_[0], layers_[1], whole}) {
-    Json result = row(session, layer);
-    report.text += fmt::format(" {:>7} {:>6} {:>7} {:>7} {:>11.2f} {:>9} {:>12.2f} {:>12} {:>12.2f} {:>8}\n",
-                               layer.name, batch_, layer.in, layer.out, result["time_ns"].get<double>() / 1e3,
-                               layer.launches, result["launch_ns"].get<double>() / 1e3, layer.collectives,
-                               result["collective_ns"].get<double>() / 1e3, result["check"].get<std::string>());
+    Json result = row(session, layer, times);
+    report.text += fmt::format(
+        " {:>7} {:>6} {:>7} {:>7} {:>14.3f} {:>14} {:>8} {:>14.3f} {:>5} {:>14.3f} {:>12.3f} {:>8}\n", layer.name,
+        batch_, layer.in, layer.out, result["time_ns"].get<double>(), "-", result["launches"].get<std::size_t>(),
+        result["launch_ns"].get<double>(), result["collectives"].get<std::size_t>(),
+        result["collective_ns"].get<double>(), result["waiting_ns"].get<double>(), result["check"].get<std::string>());
     report.wrong = report.wrong || layer.comparison.mismatches > 0;
     report.results.push_back(std::move(result));
   }
+  report.text += times.set_up_text();
   report.text +=
       fmt::format("# {:.0f} rows of the batch per second\n", report.results.back().at("rows_per_s").get<double>());
   return report;
 }
 
-/// Runs one layer and takes its times and its entries of the host trace.
-void TpMlp::forward(Context& ctx, Layer& layer, const std::function<Tensor()>& run, Tensor& y) {
-  ctx.barrier();
-  const Ps begin = ctx.now();
-  y = run();
-  layer.begin = std::min(layer.begin, begin);
-  layer.end = std::max(layer.end, ctx.now());
-  if (ctx.rank() == 0) {
-    layer.rank0_begin = begin;
-    layer.rank0_end = ctx.now();
-  }
-}
-
-/// The entries of rank 0 that belong to the layer.
-void TpMlp::count(const std::vector<HostTraceEntry>& trace, Layer& layer) {
-  for (const HostTraceEntry& entry : trace) {
-    if (entry.rank != 0 || entry.t_submit < layer.rank0_begin || entry.t_complete > layer.rank0_end) continue;
-    const bool launch = entry.kind == "launch";
-    ++(launch ? layer.launches : layer.collectives);
-    (launch ? layer.launch_time : layer.collective_time) += entry.t_complete - entry.t_submit;
-  }
-}
-
-void TpMlp::rank_program(Context& ctx, const Model& model) {
+void TpMlp::rank_program(Context& ctx, const Model& model, TpTimes& times) {
+  using SetUp = TpTimes::SetUp;
   const tp::ParallelState state = tp::initialize_model_parallel(ctx, ctx.world_size());
   tp::LinearOptions options;
   options.dtype = model.fc1.dtype;
@@ -181,26 +168,46 @@ void TpMlp::rank_program(Context& ctx, const Model& model) {
   options.placement = model.placement;
   options.name = "fc1";
   options.activation = model.fc1.activation;
-  tp::ColumnParallelLinear fc1(state, in_, hidden_, options);
-  options.name = "fc2";
-  options.activation = Activation::none;
-  tp::RowParallelLinear fc2(state, hidden_, out_, options);
-  fc1.load_weight(model.fc1.weight);
-  fc2.load_weight(model.fc2.weight);
-  if (options.bias) {
-    fc1.load_bias(model.fc1.bias);
-    fc2.load_bias(model.fc2.bias);
-  }
-  const Tensor x = ctx.full(input_, {batch_, in_}, options.dtype, model.placement.input, "x");
-  Tensor hidden, y;
-  forward(
-      ctx, layers_[0], [&] { return fc1.forward(x); }, hidden);
-  forward(
-      ctx, layers_[1], [&] { return fc2.forward(hidden); }, y);
+  std::optional<tp::ColumnParallelLinear> fc1;
+  std::optional<tp::RowParallelLinear> fc2;
+  Tensor x;
+  tp::ForwardTensors hidden, y;
+  times.set_up(ctx, SetUp::mapping, [&] {
+    fc1.emplace(state, in_, hidden_, options);
+    options.name = "fc2";
+    options.activation = Activation::none;
+    fc2.emplace(state, hidden_, out_, options);
+    x = ctx.empty({batch_, in_}, options.dtype, model.placement.input, "x");
+    hidden = fc1->place(batch_);
+    y = fc2->place(batch_);
+  });
+  times.set_up(ctx, SetUp::loading, [&] {
+    fc1->load_weight(model.fc1.weight);
+    fc2->load_weight(model.fc2.weight);
+    if (options.bias) {
+      fc1->load_bias(model.fc1.bias);
+      fc2->load_bias(model.fc2.bias);
+    }
+    std::vector<std::uint8_t> bytes(x.bytes());
+    for (std::size_t i = 0; i < bytes.size() / size_of(options.dtype); ++i)
+      store_element(bytes.data(), options.dtype, i, input_);
+    x.write_bytes(bytes);
+  });
+  times.set_up(ctx, SetUp::queues, [&] {
+    fc1->prepare(hidden);
+    fc2->prepare(y);
+  });
+  times.run(ctx, [&](std::size_t layer) {
+    if (layer == 0) {
+      fc1->forward(x, hidden);
+    } else {
+      fc2->forward(hidden.output, y);
+    }
+  });
   if (common_.check == 0) return;
-  // After both layers, and also without data: where host copies take time, they take it all the same.
-  layers_[0].outputs[static_cast<std::size_t>(ctx.rank())] = hidden.bytes_to_host();
-  layers_[1].outputs[static_cast<std::size_t>(ctx.rank())] = y.bytes_to_host();
+  // After all passes, and also without data: where host copies take time, they take it all the same.
+  layers_[0].outputs[static_cast<std::size_t>(ctx.rank())] = hidden.output.bytes_to_host();
+  layers_[1].outputs[static_cast<std::size_t>(ctx.rank())] = y.output.bytes_to_host();
 }
 
 /// Every rank's part of the hidden layer, and every rank's whole output, against the host's run of the whole model.
@@ -235,23 +242,27 @@ void TpMlp::check_outputs(const Session& session, const Model& model) {
   }
 }
 
-Json TpMlp::row(const Session& session, const Layer& layer) const {
-  const double ns = static_cast<double>(layer.end - layer.begin) / 1e3;
-  const bool checked = common_.checks(session);
+Json TpMlp::head(const std::string& layer) const {
   Json row;
   row["op"] = "tp_mlp";
-  row["layer"] = layer.name;
+  row["layer"] = layer;
   row["batch"] = batch_;
-  row["in"] = layer.in;
-  row["out"] = layer.out;
+  row["in"] = in_;
+  row["out"] = out_;
   row["dtype"] = to_string(common_.type());
   row["ranks"] = ranks_;
+  return row;
+}
+
+Json TpMlp::row(const Session& session, const Layer& layer, const TpTimes& times) const {
+  const double ns = times.mean_ns(layer.times.time);
+  const bool checked = common_.checks(session);
+  Json row = head(layer.name);
+  row["in"] = layer.in;
+  row["out"] = layer.out;
   row["time_ns"] = ns;
   row["rows_per_s"] = ns > 0 ? static_cast<double>(batch_) / ns * 1e9 : 0;
-  row["launches"] = layer.launches;
-  row["launch_ns"] = static_cast<double>(layer.launch_time) / 1e3;
-  row["collectives"] = layer.collectives;
-  row["collective_ns"] = static_cast<double>(layer.collective_time) / 1e3;
+  times.add_to(layer.times, row);
   row["check"] = !checked ? "skipped" : layer.comparison.mismatches == 0 ? "ok" : "wrong";
   row["mismatches"] = checked ? Json(layer.comparison.mismatches) : Json();
   row["max_abs_err"] = checked ? Json(layer.comparison.max_abs_error) : Json();

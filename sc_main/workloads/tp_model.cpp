@@ -117,12 +117,16 @@ void TpOptions::add(po::options_description& options) {
   add("output-placement", po::value(&output)->default_value(split), "likewise");
   add("input-placement", po::value(&input)->default_value(copy), "likewise");
   add("bias-placement", po::value(&bias)->default_value(copy), "likewise");
+  add("warmup,w", po::value(&warmup)->default_value(1), "passes before those that are timed");
+  add("iters,n", po::value(&iterations)->default_value(1), "timed passes; times are their mean");
   add("check,c", po::value(&check)->default_value(1)->implicit_value(1),
       "compare every element on every rank with the host: 0 or 1");
 }
 
 void TpOptions::check_into(Refusals& refusals) const {
   refusals.from([this] { type(); });
+  refusals.check_integer("-w", warmup, 0, kMostIterations);
+  refusals.check_integer("-n", iterations, 1, kMostIterations);
   refusals.check_flag("-c", check);
   refusals.from([this] { placement(); });
 }
@@ -139,6 +143,7 @@ ProcessGroupOptions TpOptions::group(Session& session) const {
   ProcessGroupOptions options;
   options.algorithm = algorithm;
   options.ccl_file = session.options().ccl_file;
+  options.install_at_once = false;
   const int ranks = session.runtime().world_size(options), sips = session.map().sips;
   if (ranks != sips) {
     throw std::invalid_argument(fmt::format(

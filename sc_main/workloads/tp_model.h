@@ -55,7 +55,7 @@ const char* to_string(Activation activation);
 struct TpOptions {
   std::string dtype = "f16", algorithm;
   std::string weight, input, output, bias;  ///< placements
-  int check = 1;
+  int check = 1, warmup = 1, iterations = 1;
 
   void add(boost::program_options::options_description& options);
   /// Whatever the machine.
@@ -63,7 +63,8 @@ struct TpOptions {
   // Both throw std::invalid_argument; placement() Refused, or ConfigError.
   DType type() const;
   tp::LinearPlacement placement() const;
-  /// Of the all-reduce. Throws std::invalid_argument where ccl.yaml makes ranks PEs.
+  /// Of the all-reduce; its queues are left to the program. Throws std::invalid_argument where ccl.yaml makes ranks
+  /// PEs.
   ProcessGroupOptions group(Session& session) const;
   bool checks(const Session& session) const { return check == 1 && session.options().run.data; }
 };

@@ -1,6 +1,10 @@
 #include <gmock/gmock.h>
 
+#include <cmath>
+#include <cstdint>
 #include <fstream>
+#include <numeric>
+#include <sstream>
 
 #include "tests/workloads/tool_json.h"
 
@@ -21,10 +25,34 @@ Args with(Args arguments, const Args& more) {
   return arguments;
 }
 const Args kMlp = {"run", "tp_mlp", "--batch", "3", "--in", "40", "--hidden", "64", "--out", "24"};
+const Args kQkv = {"run", "qkv", "--tokens", "5", "--heads", "8", "--head-size", "6"};
+
+/// The rows behind the set-up's.
+std::vector<nlohmann::ordered_json> passes_of(const Tool& tool, const Args& arguments) {
+  auto rows = rows_of(tool, arguments);
+  if (rows.empty()) return rows;
+  EXPECT_EQ(rows.front()["layer"], "set-up");
+  rows.erase(rows.begin());
+  return rows;
+}
+
+std::int64_t ps(const nlohmann::ordered_json& ns) { return std::llround(ns.get<double>() * 1000); }
+
+/// What a row says that its time went to.
+const Args kOfSetUp{"mapping_ns", "loading_ns", "queues_ns", "waiting_ns"};
+const Args kOfPass{"launch_ns", "collective_ns", "waiting_ns"};
+std::int64_t sum_of(const nlohmann::ordered_json& row, const Args& columns) {
+  std::int64_t sum = 0;
+  for (const std::string& column : columns) {
+    EXPECT_TRUE(row.contains(column)) << column << " of " << row;
+    if (row.contains(column)) sum += ps(row[column]);
+  }
+  return sum;
+}
 
 TEST(TpMlp, EveryRankAgreesWithTheHostsModel) {
   const Tool tool;
-  const auto rows = rows_of(tool, small(kMlp));
+  const auto rows = passes_of(tool, small(kMlp));
   ASSERT_EQ(rows.size(), 3u);
   for (const auto& row : rows) {
     EXPECT_EQ(row["check"], "ok") << row;
@@ -42,7 +70,7 @@ TEST(TpMlp, EveryRankAgreesWithTheHostsModel) {
 
 TEST(TpMlp, DefaultsAreThoseOfTheSpecification) {
   const Tool tool;
-  const auto rows = rows_of(tool, small({"run", "tp_mlp"}));
+  const auto rows = passes_of(tool, small({"run", "tp_mlp"}));
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(rows[0]["batch"], 1);
   EXPECT_EQ(rows[0]["in"], 512);
@@ -58,7 +86,7 @@ TEST(TpMlp, ServesTypesActivationsAndPlacements) {
                            Args{"--weight-placement", "cube=row_wise,pe=tiled_row_major", "--output-placement",
                                 "cube=replicate,pe=row_wise", "--activation", "none"},
                            Args{"--scheduling", "rounds"}, Args{"--host-io", "timed"}}) {
-    for (const auto& row : rows_of(tool, small(with(kMlp, more)))) EXPECT_EQ(row["check"], "ok") << row << more[1];
+    for (const auto& row : passes_of(tool, small(with(kMlp, more)))) EXPECT_EQ(row["check"], "ok") << row << more[1];
   }
 }
 
@@ -67,7 +95,7 @@ TEST(TpMlp, ServesEveryTypeWithSmallAndLargeInputs) {
   const Tool tool;
   for (const char* dtype : {"f16", "bf16", "f32", "f64"}) {
     for (const char* input : {"0.1", "-3", "100"}) {
-      for (const auto& row : rows_of(tool, small(with(kMlp, {"--dtype", dtype, "--input", input})))) {
+      for (const auto& row : passes_of(tool, small(with(kMlp, {"--dtype", dtype, "--input", input})))) {
         EXPECT_EQ(row["check"], "ok") << row << input;
         EXPECT_EQ(row["dtype"], dtype);
       }
@@ -77,7 +105,7 @@ TEST(TpMlp, ServesEveryTypeWithSmallAndLargeInputs) {
 
 TEST(TpMlp, RunsWithItsDefaultSizesOnAWholePreset) {
   const Tool tool;
-  const auto rows = rows_of(tool, {"run", "tp_mlp", "--topology", "ring8", "--fidelity", "fast"});
+  const auto rows = passes_of(tool, {"run", "tp_mlp", "--topology", "ring8", "--fidelity", "fast"});
   ASSERT_EQ(rows.size(), 3u);
   for (const auto& row : rows) {
     EXPECT_EQ(row["check"], "ok") << row;
@@ -98,8 +126,8 @@ TEST(TpMlp, RefusesRanksThatArePes) {
 TEST(TpMlp, TakesTheSameTimeWithoutData) {
   const Tool tool;
   for (const char* io : {"debug", "timed"}) {
-    const auto on = rows_of(tool, small(with(kMlp, {"--host-io", io})));
-    const auto off = rows_of(tool, small(with(kMlp, {"--host-io", io, "--data", "off"})));
+    const auto on = passes_of(tool, small(with(kMlp, {"--host-io", io})));
+    const auto off = passes_of(tool, small(with(kMlp, {"--host-io", io, "--data", "off"})));
     ASSERT_EQ(on.size(), off.size());
     for (std::size_t i = 0; i < on.size(); ++i) {
       EXPECT_EQ(off[i]["check"], "skipped");
@@ -108,6 +136,138 @@ TEST(TpMlp, TakesTheSameTimeWithoutData) {
       EXPECT_EQ(on[i]["collective_ns"], off[i]["collective_ns"]);
     }
   }
+}
+
+/// Runs that say where their time goes: both workloads in both schedulings, with and without timed host copies and
+/// biases; an algorithm that is named, and one that is chosen.
+std::vector<Args> timed_runs() {
+  std::vector<Args> runs;
+  for (const char* scheduling : {"concurrent", "rounds"}) {
+    for (const Args& run :
+         {kMlp, with(kMlp, {"--host-io", "timed"}), with(kMlp, {"--bias", "0", "--algorithm", "ring"}), kQkv}) {
+      runs.push_back(with(run, {"--scheduling", scheduling}));
+    }
+  }
+  return runs;
+}
+
+TEST(TpTimes, ColumnsAddUpToTheTimeOfTheirRowAndLayersToTheWhole) {
+  const Tool tool;
+  for (const Args& run : timed_runs()) {
+    for (const int passes : {1, 3}) {
+      const auto rows = rows_of(tool, small(with(run, {"-w", "0", "-n", std::to_string(passes)})));
+      const std::int64_t rounding = passes == 1 ? 0 : 4;  // ps: thirds of columns and of their sum
+      ASSERT_GE(rows.size(), 2u);
+      EXPECT_EQ(rows[0]["layer"], "set-up");
+      EXPECT_EQ(sum_of(rows[0], kOfSetUp), ps(rows[0]["time_ns"])) << rows[0];
+      EXPECT_GT(ps(rows[0]["mapping_ns"]), 0);
+      EXPECT_EQ(ps(rows[0]["loading_ns"]) > 0, run[run.size() - 3] == "timed") << rows[0];
+      for (std::size_t i = 1; i < rows.size(); ++i) {
+        EXPECT_NEAR(sum_of(rows[i], kOfPass), ps(rows[i]["time_ns"]), rounding) << rows[i];
+      }
+      if (rows.size() == 2) continue;  // one layer
+      ASSERT_EQ(rows.size(), 4u);
+      for (const char* column : {"time_ns", "launch_ns", "collective_ns", "waiting_ns"}) {
+        EXPECT_NEAR(ps(rows[1][column]) + ps(rows[2][column]), ps(rows[3][column]), rounding) << column;
+      }
+    }
+  }
+}
+
+/// The numbers of a line of a table, but for what is no number.
+std::vector<std::int64_t> numbers_of(const std::string& line) {
+  std::vector<std::int64_t> numbers;
+  std::istringstream words(line);
+  for (std::string word; words >> word;) {
+    const bool in_ps = word.size() > 4 && word[word.size() - 4] == '.';
+    if (in_ps) numbers.push_back(std::llround(std::stod(word) * 1000));
+  }
+  return numbers;
+}
+
+TEST(TpTimes, TheTextsColumnsAddUpToo) {
+  const Tool tool;
+  for (const Args& run : {kMlp, with(kMlp, {"--scheduling", "rounds"})}) {
+    const Outcome outcome = tool(small(with(run, {"-w", "0"})));
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    std::vector<std::vector<std::int64_t>> rows;
+    std::istringstream lines(outcome.out);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.rfind("#", 0) != 0) rows.push_back(numbers_of(line));
+    }
+    ASSERT_EQ(rows.size(), 4u) << outcome.out;
+    EXPECT_EQ(rows[0].size(), 3u) << "time, set-up, waiting";
+    for (std::size_t i = 1; i < 4; ++i) EXPECT_EQ(rows[i].size(), 4u) << "time, launch, collective, waiting";
+    for (const auto& row : rows) {
+      EXPECT_EQ(std::accumulate(row.begin() + 1, row.end(), std::int64_t{0}), row[0]) << outcome.out;
+    }
+    for (std::size_t c = 0; c < 4; ++c) EXPECT_EQ(rows[1][c] + rows[2][c], rows[3][c]) << outcome.out;
+  }
+}
+
+struct Op {
+  std::string name, component, message;
+  std::int64_t start = 0, end = 0;
+  std::string call;  ///< of a host_call
+};
+std::vector<Op> ops_of(const std::string& path) {
+  std::vector<Op> ops;
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) {
+    const auto json = parse_json(line);
+    if (!json.contains("op_name")) continue;
+    Op op{json["op_name"], json["component"], "", json["t_start"], json["t_end"], ""};
+    if (json["params"].contains("message")) op.message = json["params"]["message"];
+    if (json["params"].contains("call")) op.call = json["params"]["call"];
+    ops.push_back(std::move(op));
+  }
+  return ops;
+}
+
+/// Of the machine's own account: every map message and every neighbour table is through before the first pass begins,
+/// and what the passes call adds up to what their rows say.
+TEST(TpTimes, NothingIsMappedOrInstalledInAPass) {
+  const Tool tool;
+  for (const Args& run : timed_runs()) {
+    const auto rows = rows_of(tool, small(with(run, {"-w", "0", "--oplog", tool.file("ops")})));
+    ASSERT_GE(rows.size(), 2u);
+    const std::int64_t begin = ps(rows.front()["time_ns"]), end = begin + ps(rows.back()["time_ns"]);
+    std::int64_t launches = 0, collectives = 0;
+    std::size_t maps = 0, tables = 0;
+    for (const Op& op : ops_of(tool.file("ops"))) {
+      if (op.name == "mmu_map") ++maps;
+      if (op.message == "sfr_write") ++tables;
+      if (op.name == "mmu_map" || op.message == "sfr_write") {
+        EXPECT_LE(op.end, begin) << op.name << " " << op.message << " in a pass";
+      }
+      if (op.component != "host.rank0" || op.start < begin || op.end > end) continue;
+      (op.call == "launch" ? launches : collectives) += op.end - op.start;
+    }
+    EXPECT_GT(maps, 0u);
+    if (run[1] == "tp_mlp") EXPECT_GT(tables, 0u);
+    EXPECT_EQ(launches, ps(rows.back()["launch_ns"]));
+    EXPECT_EQ(collectives, ps(rows.back()["collective_ns"]));
+  }
+}
+
+TEST(TpTimes, WarmUpPassesRunAndDoNotCount) {
+  const Tool tool;
+  const auto rows = rows_of(tool, small(with(kMlp, {"-w", "2", "-n", "3", "--oplog", tool.file("ops")})));
+  ASSERT_EQ(rows.size(), 4u);
+  std::int64_t launches = 0, collectives = 0;
+  for (const Op& op : ops_of(tool.file("ops"))) {
+    if (op.component != "host.rank0") continue;
+    ++(op.call == "launch" ? launches : collectives);
+  }
+  EXPECT_EQ(rows[3]["launches"], 3) << "of one pass";
+  EXPECT_EQ(launches, (2 + 3) * 3);
+  EXPECT_EQ(collectives, 2 + 3);
+  // A pass without a warm-up finds its queues and pages: no more than refreshes and cold rows lie between them.
+  const auto cold = rows_of(tool, small(with(kMlp, {"-w", "0", "-n", "1"})));
+  for (std::size_t i = 1; i < 4; ++i) {
+    EXPECT_NEAR(cold[i]["time_ns"].get<double>() / rows[i]["time_ns"].get<double>(), 1, 0.1) << rows[i];
+  }
+  EXPECT_EQ(cold[0]["time_ns"], rows[0]["time_ns"]) << "the set-up is over before";
 }
 
 TEST(TpMlp, RefusesBadOptionsBeforeItRuns) {
@@ -121,6 +281,11 @@ TEST(TpMlp, RefusesBadOptionsBeforeItRuns) {
   const Outcome activation = tool(small({"run", "tp_mlp", "--activation", "glu"}));
   EXPECT_EQ(activation.code, 2);
   EXPECT_THAT(activation.err, HasSubstr("--activation is 'glu'; did you mean"));
+  const Outcome passes = tool(small({"run", "tp_mlp", "-w", "-1", "-n", "0"}));
+  EXPECT_EQ(passes.code, 2);
+  EXPECT_EQ(passes.err,
+            "kernbench: error: -w is -1; give an integer from 0 to 1000000\n"
+            "kernbench: error: -n is 0; give an integer from 1 to 1000000\n");
 }
 
 TEST(Placement, CommandLineNamesTheOptionAndWhatIsWrong) {
@@ -178,7 +343,7 @@ TEST(Placement, CommandLineRefusesASipAxisAndAFlatIndex) {
 
 TEST(Qkv, EveryRanksHeadsAgreeWithTheHost) {
   const Tool tool;
-  const auto rows = rows_of(tool, small({"run", "qkv", "--tokens", "5", "--heads", "8", "--head-size", "6"}));
+  const auto rows = passes_of(tool, small({"run", "qkv", "--tokens", "5", "--heads", "8", "--head-size", "6"}));
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(rows[0]["check"], "ok");
   EXPECT_EQ(rows[0]["hidden"], 48);
