@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <systemc>
+#include <tuple>
+#include <utility>
 
 #include "ccl/registry.h"
 #include "sc_main/workloads/plugin.h"
@@ -53,7 +56,10 @@ class CollectiveRows final : public Workload {
         "all "
         "but the first");
     add("spoil", po::value(&spoil_), "a row of this part whose result is made wrong by one bit: the check has to tell");
-    add("algorithm", po::value(&algorithm_)->default_value("auto"), "for all rows that it serves");
+    add("algorithm", po::value(&algorithm_)->default_value("auto"),
+        "for all rows of its operations and scopes; rows that it refuses are counted");
+    add("of-each", po::value(&of_each_)->default_value(0),
+        "so many rows of each operation, scope and placement, all else in turn; 0: all rows");
     add("in-flight", po::value(&in_flight_)->default_value(1), "rows that are started before the first is waited for");
   }
   Report run(Session& session) override;
@@ -65,16 +71,21 @@ class CollectiveRows final : public Workload {
   void rank_program(Context& ctx, Session& session);
   void run_batch(Context& ctx, std::uint64_t seed, const std::array<std::vector<Group>, kScopeCount>& groups);
   void judge(Report& report);
+  void thin_out();
+  std::string served() const;
 
   matrix::Machine machine_;
   std::string part_, groups_, algorithm_;
-  std::size_t first_ = 0, in_flight_ = 1, spoil_ = kNone;
+  std::size_t first_ = 0, in_flight_ = 1, spoil_ = kNone, of_each_ = 0;
   std::int64_t least_ = 1, most_ = 1;
 
   PlacementUnits units_;
   std::vector<std::vector<int>> members_;
   std::vector<Row> rows_;
-  std::vector<RowRun> batch_;  ///< what runs now; ranks take turns, so it needs no lock
+  std::vector<RowRun> batch_;                   ///< what runs now; ranks take turns, so it needs no lock
+  std::string refusal_;                         ///< why the algorithm does not serve the batch; empty: it does
+  std::map<std::string, std::size_t> refused_;  ///< rows, by reason
+  std::map<std::pair<CollectiveOp, Scope>, int> served_;  ///< rows
   Report report_;
 };
 
@@ -110,11 +121,36 @@ void CollectiveRows::select_rows(const std::string& ccl_file) {
     }
     if (number++ % parts == index) rows_.push_back(row);
   });
+  if (of_each_ > 0) thin_out();
+}
+
+void CollectiveRows::thin_out() {
+  std::map<std::tuple<CollectiveOp, Scope, std::string>, std::vector<Row>> kinds;
+  for (const Row& row : rows_) {
+    const CollectiveCase c = matrix::what(row);
+    kinds[{c.op, c.scope, to_string(c.in_policy)}].push_back(row);
+  }
+  rows_.clear();
+  constexpr std::size_t kStride = 7919;  // a prime: types, reduce ops, sizes and outputs come in turn
+  std::size_t at = 0;
+  for (const auto& [kind, rows] : kinds) {
+    for (std::size_t i = 0; i < std::min(of_each_, rows.size()); ++i, at += kStride)
+      rows_.push_back(rows[at % rows.size()]);
+  }
+}
+
+/// "all_reduce/sip all_reduce/cube ...", in order.
+std::string CollectiveRows::served() const {
+  std::string text;
+  for (const auto& [what, rows] : served_)
+    text += fmt::format("{}{}/{}", text.empty() ? "" : " ", to_string(what.first), to_string(what.second));
+  return text;
 }
 
 /// The rows from `first` on that run together.
 void CollectiveRows::prepare(std::size_t first) {
   batch_.clear();
+  refusal_.clear();
   for (std::size_t r = first; r < std::min(first + in_flight_, rows_.size()); ++r) {
     RowRun& run = batch_.emplace_back();
     run.number = r;
@@ -164,12 +200,19 @@ void CollectiveRows::run_batch(Context& ctx, std::uint64_t seed,
       }
     }
   }
-  for (Part& part : parts) {
+  const auto start = [&](Part& part) {
     const CollectiveCase& c = part.call.what;
     const Group& group = groups[static_cast<std::size_t>(c.scope)][part.call.group];
     part.handle = c.op == CollectiveOp::send_recv
                       ? ctx.shift_async(part.in, part.out, 1, group)
                       : start_collective(ctx, c.op, c, part.call.layout, part.in, part.out, group);
+  };
+  try {
+    for (Part& part : parts) start(part);
+  } catch (const ccl::Error& error) {  // on all ranks alike: nobody waits
+    if (algorithm_ == "auto" || in_flight_ > 1 || !(refusal_.empty() || refusal_ == error.what())) throw;
+    refusal_ = error.what();
+    return;
   }
   for (auto part = parts.rbegin(); part != parts.rend(); ++part) ctx.wait(part->handle);
   for (Part& part : parts) {
@@ -181,6 +224,14 @@ void CollectiveRows::run_batch(Context& ctx, std::uint64_t seed,
 }
 
 void CollectiveRows::judge(Report& report) {
+  if (!refusal_.empty()) {
+    ++refused_[refusal_];
+    return;
+  }
+  for (const RowRun& run : batch_) {
+    const CollectiveCase c = matrix::what(rows_[run.number]);
+    ++served_[{c.op, c.scope}];
+  }
   for (RowRun& run : batch_) {
     for (Call& call : run.calls) {
       if (run.number == spoil_) call.data.outputs[0].at(0).at(0) ^= 1;
@@ -230,6 +281,8 @@ Report CollectiveRows::run(Session& session) {
   session.run(machine_.ranks, [&](Context& ctx) { rank_program(ctx, session); });
   report_.text +=
       fmt::format("{} rows on {} {}\n", rows_.size() - std::min(first_, rows_.size()), machine_.ranks, machine_.kind);
+  for (const auto& [why, rows] : refused_) report_.text += fmt::format("{} rows refused: {}\n", rows, why);
+  report_.text += fmt::format("served: {}\n", served());
   report_.results.push_back({{"rows", rows_.size()}});
   return std::move(report_);
 }
