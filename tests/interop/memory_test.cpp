@@ -57,7 +57,7 @@ TEST(InteropMemory, LooselyTimedAccessesAnnotateTheirTime) {
 TEST(InteropMemory, AnAccessBeginsAtTheKernelsTimePlusItsDelay) {
   // A memory without anything to do has no clock that goes on: it must not take an access for one of its last instant.
   const sc_core::sc_time latency(2, sc_core::SC_NS), later(1, sc_core::SC_US), delay(5, sc_core::SC_NS);
-  Bench bench([&](PlainInitiator& self) {
+  MemoryBench bench([&](PlainInitiator& self) {
     sc_core::sc_time first, second;
     Transaction read(tlm::TLM_READ_COMMAND, at(0), std::vector<unsigned char>(256));
     self.socket->b_transport(read, first);

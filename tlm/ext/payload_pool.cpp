@@ -41,7 +41,7 @@ tlm::tlm_generic_payload& PayloadPool::acquire(std::uint32_t bytes) {
                      : entry.train    ? entry.train->data()
                                       : entry.buffer.data());
   entry.set_data_length(0);
-  entry.set_streaming_width(1);
+  entry.set_streaming_width(kLongestTrainBytes);  // none, whatever the length
   entry.set_byte_enable_ptr(nullptr);
   entry.set_dmi_allowed(false);
   entry.set_response_status(tlm::TLM_INCOMPLETE_RESPONSE);
