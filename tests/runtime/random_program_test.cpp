@@ -273,11 +273,8 @@ int run_batch(std::uint64_t first, int count, SchedulingKind scheduling) {
       ++shared.mismatches;
     }
     if (shared.mismatches == 0) continue;
-    std::fprintf(stderr,
-                 "program %llu: %d mismatches; failed: %s
-                 ", static_cast<unsigned long long>(seed),
-                 shared.mismatches,
-                 failed.c_str());
+    std::fprintf(stderr, "program %llu: %d mismatches; failed: %s\n", static_cast<unsigned long long>(seed),
+                 shared.mismatches, failed.c_str());
     ++bad;
   }
   return bad;
