@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <list>
+#include <map>
 #include <utility>
 
 #include "ccl/call_keys.h"
+#include "ccl/call_program.h"
 #include "ccl/layout.h"
 #include "ccl/legal.h"
 #include "ccl/neighbours.h"
@@ -18,21 +21,35 @@
 namespace kernbench::ccl {
 namespace {
 
-/// What a launch's kernels share: immutable, owned by the kernel body.
-struct CallPlan {
-  std::shared_ptr<const Algorithm> algorithm;
-  Layout layout;
-  std::vector<Argument> arguments;
-  Va tensor = 0;
+/// A kernel algorithm's calls: which part of the tensor is whose, and how copies get the result.
+class LayoutProgram final : public CallProgram {
+ public:
+  /// `layout`: of a tensor at base 0.
+  LayoutProgram(std::shared_ptr<const Algorithm> algorithm, Layout layout)
+      : CallProgram(std::move(algorithm)), layout_(std::move(layout)) {}
+  void start(const Argument* arguments, Tl& tl) const override;
+  /// A shard and a part of 24 B each, places in the tree of cubes and in the line of PEs: one header's worth.
+  std::uint64_t bytes(PeCoord) const override { return 2 * kProgramHeaderBytes; }
+
+ private:
+  const Layout layout_;
 };
 
-void run_on_pe(const CallPlan& plan, Tl& tl) {
-  const auto found = plan.layout.work.find({static_cast<int>(tl.program_id(1)), static_cast<int>(tl.program_id(0))});
-  sc_assert(found != plan.layout.work.end());
-  const PeWork& work = found->second;
+ShardView moved_to(Va base, ShardView view) {
+  view.va += base;
+  return view;
+}
+
+void LayoutProgram::start(const Argument* arguments, Tl& tl) const {
+  const auto found = layout_.work.find({static_cast<int>(tl.program_id(1)), static_cast<int>(tl.program_id(0))});
+  sc_assert(found != layout_.work.end());
+  PeWork work = found->second;
+  const Va base = arguments[0].va;
+  work.shard = moved_to(base, work.shard);
+  work.part = moved_to(base, work.part);
   if (work.reduces && work.part.count() > 0) {
-    PartTl part(tl, plan.tensor, work.part);
-    plan.algorithm->kernel.call(plan.arguments.data(), part);
+    PartTl part(tl, base, work.part);
+    kernel().call(arguments, part);
   }
   if (!work.cubes && work.line_size == 1) return;
   Verbs verbs(tl, 1);
@@ -45,6 +62,19 @@ void run_on_pe(const CallPlan& plan, Tl& tl) {
   }
   line_all_gather(verbs, parts, work.line_index, work.before, work.after);
 }
+
+/// The calls of a schedule algorithm, or of one that runs PE to PE.
+template <class Steps>
+class StepsProgram final : public CallProgram {
+ public:
+  StepsProgram(std::shared_ptr<const Algorithm> algorithm, Steps steps)
+      : CallProgram(std::move(algorithm)), steps_(std::move(steps)) {}
+  void run_steps(Tl& tl) const override { steps_.run(tl); }
+  std::uint64_t bytes(PeCoord pe) const override { return steps_.bytes(pe.cube, pe.pe); }
+
+ private:
+  const Steps steps_;
+};
 
 std::string signature(const std::vector<ArgumentType>& types) {
   std::string text = "(";
@@ -62,6 +92,13 @@ std::vector<ArgumentType> types_given(const Algorithm& algorithm) {
 
 const char* kind_name(std::int32_t kind) { return to_string(static_cast<SipTopology>(kind)); }
 
+/// Elements of the largest shard.
+std::int64_t largest_shard(const LaunchMessage::TensorArg& tensor) {
+  std::int64_t most = 0;
+  for (const TensorShard& shard : tensor.shards) most = std::max(most, shard.rows * shard.cols);
+  return most;
+}
+
 /// A rank that is a PE works on what lies there.
 void check_home(const Group& group, int rank, const std::vector<TensorShard>& shards) {
   const PeCoord home = group.pes.at(static_cast<std::size_t>(rank));
@@ -76,7 +113,6 @@ void check_home(const Group& group, int rank, const std::vector<TensorShard>& sh
 
 void check_signature(const AlgorithmEntry& entry) {
   const Algorithm& algorithm = *entry.algorithm;
-  if (algorithm.plan != nullptr || algorithm.pe_to_pe) return;
   const auto given = types_given(algorithm);
   const std::vector<ArgumentType> taken(algorithm.kernel.types, algorithm.kernel.types + algorithm.kernel.count);
   if (given == taken) return;
@@ -119,6 +155,17 @@ SipShape sip_shape(const AlgorithmEntry& entry, const MachineMap& map, const Gro
   return shape;
 }
 
+/// What calls of one shape launch on one rank: all that bases, data type and reduction do not change.
+struct BoundCall {
+  std::shared_ptr<const Program> program;
+  std::vector<PeCoord> targets;
+  int contributions = 0;
+  Ps least = 0;
+  // Arguments of kernel_args.
+  std::int64_t n_elem = 0;
+  int cube_w = 1, cube_h = 1;
+};
+
 struct Collective::Impl {
   AlgorithmEntry entry;
   std::shared_ptr<GroupQueues> queues;
@@ -128,6 +175,10 @@ struct Collective::Impl {
   ScheduleBinder schedules;
   PeToPeBinder messages;
   std::vector<std::pair<std::int32_t, std::int32_t>> joined{};  ///< PE to PE: in order
+  /// Shapes of calls, by rank, the last one first.   assumed: as many as a program needs in turn; each has a program on
+  /// the PEs
+  std::map<int, std::list<std::pair<CallTensors, BoundCall>>> shapes{};
+  static constexpr std::size_t kMostShapes = 16;
 
   Impl(AlgorithmEntry the_entry, std::shared_ptr<GroupQueues> the_queues, Scope the_scope)
       : entry(std::move(the_entry)),
@@ -148,10 +199,14 @@ struct Collective::Impl {
       throw Error(fmt::format("algorithm '{}' {}", entry.name, error.what()));
     }
   }
-  void bind_kernel(int rank, const LaunchMessage::TensorArg& tensor, Launch& launch) const;
-  void bind_schedule(int rank, const LaunchMessage::TensorArg& in, const LaunchMessage::TensorArg& out,
-                     Launch& launch) const;
-  void bind_messages(int rank, const CallTensors& tensors, Launch& launch) const;
+  /// Known of a call of the same shape, or made.
+  const BoundCall& bound(int rank, const CallTensors& tensors);
+  BoundCall make_bound(int rank, const CallTensors& tensors) const;
+  BoundCall bind_kernel(int rank, const CallTensors& tensors) const;
+  BoundCall bind_schedule(int rank, const CallTensors& tensors) const;
+  BoundCall bind_messages(int rank, const CallTensors& tensors) const;
+  /// The kernel with its positional parameters.
+  BoundKernel bind_arguments(int rank, Va in, const BoundCall& bound) const;
   Ps least_time(std::uint16_t sip, std::int64_t bytes) const;
 };
 
@@ -223,7 +278,6 @@ bool Collective::has_queues_for(const CallTensors& tensors) const {
 
 Collective::Launch Collective::bind(int rank, CollectiveCall call, const LaunchMessage::TensorArg& in,
                                     const LaunchMessage::TensorArg& out) const {
-  const Algorithm& algorithm = *impl_->entry.algorithm;
   check_serves(impl_->entry, call.op);
   if (reduces(call.op) && !legal(call.op, call.dtype, call.reduce_op)) {
     throw Error(fmt::format("{} of bool is not defined; use max (or) or min (and)", to_string(call.reduce_op)));
@@ -246,17 +300,14 @@ Collective::Launch Collective::bind(int rank, CollectiveCall call, const LaunchM
   call.parameters = impl_->entry.parameters;
   call.parameters[kSlotsKey] = group().queue.slots;
   call.parameters[kSlotBytesKey] = group().queue.slot_bytes;
+  const BoundCall& bound = impl_->bound(rank, {call, in, out});
   Launch launch;
-  launch.kernel = name();
+  launch.kernel = impl_->bind_arguments(rank, in.base, bound);
+  launch.program = bound.program;
+  launch.targets = bound.targets;
+  launch.contributions = bound.contributions;
+  launch.least = bound.least;
   launch.call = std::move(call);
-  if (algorithm.plan != nullptr) {
-    impl_->bind_schedule(rank, in, out, launch);
-  } else if (algorithm.pe_to_pe) {
-    impl_->bind_messages(rank, {launch.call, in, out}, launch);
-  } else {
-    if (in.base != out.base) throw Error(fmt::format("algorithm '{}' works in place only", name()));
-    impl_->bind_kernel(rank, in, launch);
-  }
   if (reduces(launch.call.op) && launch.call.reduce_op == ReduceOp::avg) {
     double divisor = 0;
     store_element(&divisor, launch.call.dtype, 0, launch.contributions);
@@ -268,47 +319,85 @@ Collective::Launch Collective::bind(int rank, CollectiveCall call, const LaunchM
   return launch;
 }
 
-void Collective::Impl::bind_kernel(int rank, const LaunchMessage::TensorArg& tensor, Launch& launch) const {
-  const Algorithm& algorithm = *entry.algorithm;
-  auto plan = std::make_shared<CallPlan>(
-      CallPlan{entry.algorithm,
-               Layout(queues->map(), tiles(), tensor.base, tensor.shards, size_of(launch.call.dtype)),
-               {},
-               tensor.base});
-  const Layout& layout = plan->layout;
-  launch.contributions = shape.ranks * layout.cube_w * layout.cube_h;
-  std::vector<Argument> leading(algorithm.kernel_args.count);
-  algorithm.kernel_args.call(shape.ranks, layout.n_elem, layout.cube_w, layout.cube_h, leading.data());
-  plan->arguments.emplace_back(tensor.base);
-  plan->arguments.insert(plan->arguments.end(), leading.begin(), leading.end());
-  for (const std::int32_t value : {rank, shape.kind, shape.w, shape.h}) plan->arguments.emplace_back(value);
+const BoundCall& Collective::Impl::bound(int rank, const CallTensors& tensors) {
+  std::list<std::pair<CallTensors, BoundCall>>& known = shapes[rank];
+  const auto found = std::find_if(known.begin(), known.end(), [&](const std::pair<CallTensors, BoundCall>& shape) {
+    const CallTensors& other = shape.first;
+    const CollectiveCall &a = other.call, &b = tensors.call;
+    return a.op == b.op && a.root == b.root && a.to == b.to && a.from == b.from &&
+           size_of(a.dtype) == size_of(b.dtype) && (a.in == a.out) == (b.in == b.out) &&
+           other.in.shape == tensors.in.shape && other.out.shape == tensors.out.shape &&
+           same_geometry(other.in, tensors.in) && same_geometry(other.out, tensors.out);
+  });
+  if (found != known.end()) {
+    known.splice(known.begin(), known, found);
+  } else {
+    known.emplace_front(tensors, make_bound(rank, tensors));
+    if (known.size() > kMostShapes) known.pop_back();
+  }
+  return known.front().second;
+}
+
+BoundCall Collective::Impl::make_bound(int rank, const CallTensors& tensors) const {
+  if (entry.algorithm->plan != nullptr) return bind_schedule(rank, tensors);
+  if (entry.algorithm->pe_to_pe) return bind_messages(rank, tensors);
+  if (tensors.in.base != tensors.out.base) throw Error(fmt::format("algorithm '{}' works in place only", entry.name));
+  return bind_kernel(rank, tensors);
+}
+
+BoundCall Collective::Impl::bind_kernel(int rank, const CallTensors& tensors) const {
+  Layout layout(queues->map(), tiles(), 0, tensors.in.shards, size_of(tensors.call.dtype));
+  BoundCall bound;
+  bound.n_elem = layout.n_elem;
+  bound.cube_w = layout.cube_w;
+  bound.cube_h = layout.cube_h;
+  bound.contributions = shape.ranks * layout.cube_w * layout.cube_h;
   const std::uint16_t sip = queues->group().sips.at(static_cast<std::size_t>(rank));
   for (const auto& [unit, work] : layout.work) {
-    launch.targets.push_back({sip, static_cast<std::uint16_t>(unit.first), static_cast<std::uint16_t>(unit.second)});
+    bound.targets.push_back({sip, static_cast<std::uint16_t>(unit.first), static_cast<std::uint16_t>(unit.second)});
   }
-  launch.body = [plan](Tl& tl) { run_on_pe(*plan, tl); };
+  bound.program = std::make_shared<LayoutProgram>(entry.algorithm, std::move(layout));
+  return bound;
 }
 
-void Collective::Impl::bind_schedule(int rank, const LaunchMessage::TensorArg& in, const LaunchMessage::TensorArg& out,
-                                     Launch& launch) const {
-  auto bound = std::make_shared<const RankCall>(schedules.bind(rank, launch.call, in, out));
-  launch.contributions = bound->call->contributions;
-  const std::uint16_t sip = queues->group().sips.at(static_cast<std::size_t>(rank));
-  for (const auto& [cube, pe] : bound->targets()) {
-    launch.targets.push_back({sip, static_cast<std::uint16_t>(cube), static_cast<std::uint16_t>(pe)});
+BoundCall Collective::Impl::bind_schedule(int rank, const CallTensors& tensors) const {
+  RankCall call = schedules.bind(rank, tensors.call, tensors.in, tensors.out);
+  BoundCall bound;
+  bound.n_elem = largest_shard(tensors.in);
+  if (const CallMaps& maps = call.call->plan.maps; maps.level != NodeLevel::rank) {
+    bound.cube_w = maps.node_w / maps.pes;
+    bound.cube_h = maps.node_h;
   }
-  launch.body = [bound](Tl& tl) { bound->run(tl); };
-  launch.least = least_time(sip, bound->to_come);
+  bound.contributions = call.call->contributions;
+  const std::uint16_t sip = queues->group().sips.at(static_cast<std::size_t>(rank));
+  for (const auto& [cube, pe] : call.targets()) {
+    bound.targets.push_back({sip, static_cast<std::uint16_t>(cube), static_cast<std::uint16_t>(pe)});
+  }
+  bound.least = least_time(sip, call.to_come);
+  bound.program = std::make_shared<StepsProgram<RankCall>>(entry.algorithm, std::move(call));
+  return bound;
 }
 
-void Collective::Impl::bind_messages(int rank, const CallTensors& tensors, Launch& launch) const {
-  auto bound = std::make_shared<const PeToPeCall>(messages.bind(rank, tensors));
-  launch.contributions = bound->messages->contributions();
+BoundCall Collective::Impl::bind_messages(int rank, const CallTensors& tensors) const {
+  PeToPeCall call = messages.bind(rank, tensors);
+  BoundCall bound;
+  bound.n_elem = largest_shard(tensors.in);
+  bound.contributions = call.messages->contributions();
   const std::uint16_t sip = queues->group().sips.at(static_cast<std::size_t>(rank));
-  for (const auto& [unit, steps] : bound->steps) {
-    launch.targets.push_back({sip, static_cast<std::uint16_t>(unit.first), static_cast<std::uint16_t>(unit.second)});
+  for (const auto& [unit, steps] : call.steps) {
+    bound.targets.push_back({sip, static_cast<std::uint16_t>(unit.first), static_cast<std::uint16_t>(unit.second)});
   }
-  launch.body = [bound](Tl& tl) { bound->run(tl); };
+  bound.program = std::make_shared<StepsProgram<PeToPeCall>>(entry.algorithm, std::move(call));
+  return bound;
+}
+
+BoundKernel Collective::Impl::bind_arguments(int rank, Va in, const BoundCall& bound) const {
+  const KernelArgs& leading = entry.algorithm->kernel_args;
+  std::vector<Argument> arguments(leading.count);
+  leading.call(shape.ranks, bound.n_elem, bound.cube_w, bound.cube_h, arguments.data());
+  arguments.insert(arguments.begin(), Argument(in));
+  for (const std::int32_t value : {rank, shape.kind, shape.w, shape.h}) arguments.emplace_back(value);
+  return bind_collective(*entry.algorithm, arguments);
 }
 
 /// No kernel of the SIP's ends before all that it is to receive has passed the links to the SIP.

@@ -56,12 +56,12 @@ class Collective {
 
   /// What one rank has to launch for one call.
   struct Launch {
-    std::string kernel;  ///< LaunchMessage::kernel
-    KernelBody body;
-    std::vector<PeCoord> targets;  ///< empty if no PE holds an element: nothing to launch
-    CollectiveCall call;           ///< completed: LaunchMessage::call
-    int contributions = 0;         ///< p of busbw
-    Ps least = 0;                  ///< LaunchMessage::least
+    BoundKernel kernel;                      ///< LaunchMessage::entry and arguments
+    std::shared_ptr<const Program> program;  ///< what the targets must have; the same for calls of the same shape
+    std::vector<PeCoord> targets;            ///< empty if no PE holds an element: nothing to launch
+    CollectiveCall call;                     ///< completed: LaunchMessage::call
+    int contributions = 0;                   ///< p of busbw
+    Ps least = 0;                            ///< LaunchMessage::least
   };
   /// `call`: op, reduce_op, dtype, root, to and from as the user gave them; the rest is filled in here. `in`, `out`:
   /// the tensors on this rank's SIP with all their shards, empty ones too. Shapes and shards must be alike on all

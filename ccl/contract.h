@@ -14,7 +14,7 @@
 namespace kernbench::ccl {
 
 /// Raised with every change of this file that an already built module would not survive.
-inline constexpr std::uint32_t kAbiVersion = 6;
+inline constexpr std::uint32_t kAbiVersion = 7;
 
 /// How SIPs are linked, as kernels receive it (`sip_topo_kind`). A module hands out its own copy, so that a kernel
 /// built against other numbers is refused.
@@ -103,17 +103,24 @@ struct Algorithm {
   std::uint32_t scopes = 0;      ///< bit(Scope), of a kernel sip and cube; none: sip
   std::uint32_t topologies = 0;  ///< topology_bit(kind); none: all, and the kernel refuses what it cannot serve
   std::uint32_t directions = 0;  ///< DirectionSet of a kernel; none: kCubeGrid and kGlobalGrid
-  /// Schedule modules: makes the lists of all nodes. The backend's own kernel runs them; kernel and kernel_args may
-  /// then be absent. Throws std::invalid_argument where it cannot serve the request.
+  /// Schedule modules: makes the lists of all nodes; `kernel` is schedule_kernel, which follows them. Throws
+  /// std::invalid_argument where it cannot serve the request.
   Plan (*plan)(const PlanRequest& request) = nullptr;
   /// Node pairs (a < b) that its schedules may use, whatever the operation, root and size (the request's are without
   /// meaning): the queues between them. Present if `plan` is. A kernel may have it for queues that depend on the
   /// request, such as its parameters: nodes are ranks, and rank b is global(b) to rank a.
   std::vector<std::pair<std::int32_t, std::int32_t>> (*links)(const PlanRequest& request) = nullptr;
-  /// In place of all these: the backend sends what a PE holds straight to the PE that gets it, and makes the queues
+  /// In place of these two: the backend sends what a PE holds straight to the PE that gets it, and makes the queues
   /// that a call needs for this (decision 0500).
   bool pe_to_pe = false;
 };
+
+/// `kernel_args` of schedule modules: n_elem, cube_w, cube_h, n_sips.
+std::tuple<std::int64_t, int, int, int> schedule_kernel_args(int world_size, std::int64_t n_elem, int cube_w,
+                                                             int cube_h);
+/// `kernel` of schedule modules: follows the steps that the backend has installed on its PE for the call.
+void schedule_kernel(Va t_ptr, std::int64_t n_elem, int cube_w, int cube_h, int n_sips, int sip_rank, int sip_topo_kind,
+                     int sip_topo_w, int sip_topo_h, Tl& tl);
 
 /// What `topo_name_to_kind` of the built-in algorithms is. Throws std::invalid_argument on an unknown name.
 std::int32_t standard_topology_kind(const char* name);

@@ -52,8 +52,8 @@ void check_served(const Algorithm& algorithm, const std::string& module) {
                     "reduce_scatter and all_to_all; name some of these in 'operations'",
                     module));
   }
-  if (algorithm.plan != nullptr || algorithm.kernel.call != nullptr)
-    throw Error(fmt::format("algorithm module '{}': 'pe_to_pe' stands in place of 'plan' and 'kernel'", module));
+  if (algorithm.plan != nullptr)
+    throw Error(fmt::format("algorithm module '{}': 'pe_to_pe' stands in place of 'plan'", module));
 }
 
 /// Throws Error if a descriptor is not one that this build can use.
@@ -71,10 +71,9 @@ void check_descriptor(const Algorithm* algorithm, const std::string& module) {
   if (algorithm->topology_kinds == nullptr) missing("topology_kinds");
   if (algorithm->plan != nullptr) {
     if (algorithm->links == nullptr) missing("links");
-  } else if (!algorithm->pe_to_pe) {
-    if (algorithm->kernel_args.call == nullptr) missing("kernel_args");
-    if (algorithm->kernel.call == nullptr) missing("kernel");
   }
+  if (algorithm->kernel_args.call == nullptr) missing("kernel_args");
+  if (algorithm->kernel.call == nullptr) missing("kernel");
   if (std::memcmp(algorithm->topology_kinds, &kTopologyKinds, sizeof(TopologyKinds)) != 0) {
     throw Error(fmt::format("algorithm module '{}': its topology kinds are numbered differently", module));
   }

@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "ccl/call_program.h"
 #include "ccl/legal.h"
 #include "ccl/registry.h"
 
@@ -146,6 +147,17 @@ void PeToPeCall::run(Tl& tl) const {
       }
     }
   }
+}
+
+/// 16 B for a step (kind, count, place in `in`), 16 B for each part of `out` that it writes, 2 B for each queue.
+std::uint64_t PeToPeCall::bytes(int cube, int pe) const {
+  constexpr std::uint64_t kStep = 16, kPart = 16, kQueue = 2;
+  std::uint64_t bytes = kProgramHeaderBytes;
+  for (const PeStep& step : steps.at({cube, pe})) {
+    bytes += kStep + kQueue * step.directions.size();
+    if (step.kind != PeStep::Kind::send) bytes += kPart * step.message->parts.size();
+  }
+  return bytes;
 }
 
 std::shared_ptr<const PeMessages> PeToPeBinder::messages(const CallTensors& tensors) const {

@@ -71,6 +71,8 @@ struct PeToPeCall {
   std::map<std::pair<int, int>, std::vector<PeStep>> steps;  ///< by (cube, PE)
 
   void run(Tl& tl) const;
+  /// Of what a PE keeps of it.
+  std::uint64_t bytes(int cube, int pe) const;
 };
 
 /// Binds the calls of one process group.

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "ccl/call_keys.h"
+#include "ccl/call_program.h"
 #include "ccl/level_cost.h"
 #include "ccl/schedule/check.h"
 
@@ -235,21 +236,76 @@ std::vector<std::pair<int, int>> RankCall::targets() const {
   return {found.begin(), found.end()};
 }
 
+RankCall::Part RankCall::part_of(int cube, int pe) const {
+  const CallMaps& maps = call->plan.maps;
+  const int node = maps.level == NodeLevel::rank ? 0 : maps.level == NodeLevel::cube ? cube : cube * maps.pes + pe;
+  Part part;
+  part.node = static_cast<std::size_t>(node);
+  const std::vector<NodeProgram>& lists = programs[part.node];
+  const std::map<LaneId, Lane>& lanes = call->plan.lanes->all();
+  const auto lane = lanes.find(lane_of(maps, cube, pe));
+  if (lane == lanes.end() || lists.front().empty()) return part;
+  const auto number = static_cast<std::size_t>(std::distance(lanes.begin(), lane));
+  part.lane = &lane->second;
+  part.program = &lists[number % lists.size()];
+  return part;
+}
+
 void RankCall::run(Tl& tl) const {
   const int cube = static_cast<int>(tl.program_id(1)), pe = static_cast<int>(tl.program_id(0));
-  const ExecutionPlan& plan = call->plan;
-  const CallMaps& maps = plan.maps;
-  const int node = maps.level == NodeLevel::rank ? 0 : maps.level == NodeLevel::cube ? cube : cube * maps.pes + pe;
-  const auto n = static_cast<std::size_t>(node);
+  const Part part = part_of(cube, pe);
   Verbs verbs(tl, call->contributions);
-  const auto lane = plan.lanes->all().find(lane_of(maps, cube, pe));
-  if (lane != plan.lanes->all().end() && !programs[n].front().empty()) {
-    const auto number = static_cast<std::size_t>(std::distance(plan.lanes->all().begin(), lane));
-    Executor(plan, programs[n][number % programs[n].size()], lane->second, first_node + static_cast<std::int32_t>(n),
-             call->in_place, verbs)
+  if (part.lane != nullptr) {
+    Executor(call->plan, *part.program, *part.lane, first_node + static_cast<std::int32_t>(part.node), call->in_place,
+             verbs)
         .run();
   }
-  spread(spreads[n], verbs, cube, pe);
+  spread(spreads[part.node], verbs, cube, pe);
+}
+
+namespace {
+
+/// Runs of a region that lie in [begin, begin + count).
+std::uint64_t runs_in(const RegionMap& map, std::int64_t begin, std::int64_t count) {
+  if (count <= 0 || map.empty()) return 0;
+  const auto ends_after = [](std::int64_t element, const Run& run) { return element < run.end(); };
+  const auto first = std::upper_bound(map.begin(), map.end(), begin, ends_after);
+  const auto last = std::upper_bound(first, map.end(), begin + count - 1, ends_after);
+  return static_cast<std::uint64_t>(last - first) + (last == map.end() ? 0 : 1);
+}
+
+/// Of the regions of a side: one that a lane works on may be of the other side only.
+std::uint64_t runs_of(const std::vector<RegionMap>& regions, std::int32_t region, const Lane::Interval& interval) {
+  const std::size_t number = regions.size() == 1 ? 0 : static_cast<std::size_t>(region);
+  return number < regions.size() ? runs_in(regions[number], interval.begin, interval.count) : 0;
+}
+
+}  // namespace
+
+/// 16 B for a step: kind and flags, queue, block, other block, stage, as a 128 bit instruction has room for (such as
+/// those of NVIDIA's GPUs from Volta on). 32 B for a block (regions, units, who has it), 24 B for an interval of a
+/// lane, 32 B for a segment, 16 B for each run of elements with one address (address and count), on either side.
+std::uint64_t RankCall::bytes(int cube, int pe) const {
+  constexpr std::uint64_t kStep = 16, kBlock = 32, kInterval = 24, kSegment = 32, kRun = 16;
+  const Part part = part_of(cube, pe);
+  std::uint64_t bytes = kProgramHeaderBytes;
+  if (part.lane != nullptr) {
+    const CallMaps& maps = call->plan.maps;
+    bytes += kStep * part.program->entries.size() + kBlock * part.program->blocks.size() +
+             kSegment * part.lane->segments.size() + kInterval * part.lane->bundle.size();
+    for (const auto& [region, intervals] : part.lane->regions) {
+      bytes += kInterval * intervals.size();
+      for (const Lane::Interval& interval : intervals) {
+        bytes +=
+            kRun * (runs_of(maps.in[part.node], region, interval) + runs_of(maps.out[part.node], region, interval));
+      }
+    }
+  }
+  const auto role = spreads[part.node].roles.find({cube, pe});
+  if (role == spreads[part.node].roles.end()) return bytes;
+  bytes += kBlock;
+  for (const auto& parts : role->second.parts) bytes += kRun * parts.size();
+  return bytes;
 }
 
 }  // namespace kernbench::ccl

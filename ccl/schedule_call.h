@@ -29,6 +29,17 @@ struct RankCall {
   /// (cube, PE) that have something to do.
   std::vector<std::pair<int, int>> targets() const;
   void run(Tl& tl) const;
+  /// Of what a PE keeps of it.
+  std::uint64_t bytes(int cube, int pe) const;
+
+ private:
+  /// What a PE works on: its node within the rank, the lane and the list; no list: only the spread.
+  struct Part {
+    std::size_t node = 0;
+    const Lane* lane = nullptr;
+    const NodeProgram* program = nullptr;
+  };
+  Part part_of(int cube, int pe) const;
 };
 
 /// Binds calls to the schedules that one algorithm makes for them.

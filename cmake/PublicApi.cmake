@@ -15,6 +15,7 @@ set(KERNBENCH_PUBLIC_HEADERS
   runtime/placement.h
   runtime/runtime.h
   runtime/tensor.h
+  runtime/tensor_geometry.h
   runtime/tp/gemm.h
   runtime/tp/linear.h
   runtime/tp/parallel_state.h
@@ -27,6 +28,8 @@ set(KERNBENCH_PUBLIC_HEADERS
   tlm/kernel/call.h
   tlm/kernel/direction.h
   tlm/kernel/dtype.h
+  tlm/kernel/launch.h
+  tlm/kernel/program.h
   tlm/kernel/tile.h
   tlm/kernel/tl.h
   tlm/machine/address.h

@@ -373,9 +373,17 @@ std::shared_ptr<Handle::State> Call::submit(const Entered& entered) {
     runtime_.complete(state);
     return state;
   }
+  const ProcessGroup::Slot slot = group_.program(member_, launched.program);
+  launched.call.program = slot.id;
+  const std::uint16_t stream = runtime_.stream_of(rank_, 0);
+  if (!slot.installed) {
+    runtime_.submit(program_message(slot.id, launched.program, launched.targets), rank_, sip, stream, {},
+                    "program of " + algorithm);
+  }
   LaunchMessage launch;
-  launch.kernel = std::move(launched.kernel);
-  launch.body = std::move(launched.body);
+  launch.kernel = algorithm;
+  launch.entry = launched.kernel.entry;
+  launch.arguments = std::move(launched.kernel.arguments);
   launch.targets = std::move(launched.targets);
   launch.group = group_.id();
   launch.call = std::move(launched.call);
@@ -388,8 +396,8 @@ std::shared_ptr<Handle::State> Call::submit(const Entered& entered) {
   };
   use(request_.in, in_);
   if (!in_place_) use(request_.out, out_);
-  auto state = runtime_.submit(std::move(launch), rank_, sip, runtime_.stream_of(rank_, 0), "collective", algorithm,
-                               std::move(uses), &order, number, ready() ? std::function<bool()>() : ready);
+  auto state = runtime_.submit(std::move(launch), rank_, sip, stream, "collective", algorithm, std::move(uses), &order,
+                               number, ready() ? std::function<bool()>() : ready);
   state->choice = choice;
   state->operation = to_string(call_.op);
   return state;

@@ -59,19 +59,21 @@ void Context::wait(const Handle& handle) {
   runtime_.throw_fault(*state);
 }
 
-Handle Context::launch_async(const std::string& name, KernelBody body, const std::vector<Tensor>& tensors,
-                             std::vector<PeCoord> targets, std::uint16_t stream) {
+Handle Context::launch_bound(const std::string& name, const LaunchOptions& options, BoundKernel kernel,
+                             const std::vector<Tensor>& tensors) {
   const std::string who = "launch '" + name + "'";
-  const int sip = tensors.empty() ? (targets.empty() ? device() : targets.front().sip) : tensors.front().sip();
-  if (tensors.size() > kMaxTensorArguments) {
-    throw std::invalid_argument(
-        fmt::format("{}: {} tensor arguments, at most {} fit its command", who, tensors.size(), kMaxTensorArguments));
+  if (kernel.arguments.size() > kMaxArgumentBytes) {
+    throw std::invalid_argument(fmt::format("{}: {} B of arguments, a launch carries at most {}", who,
+                                            kernel.arguments.size(), kMaxArgumentBytes));
   }
+  for (const Tensor& tensor : tensors) check_usable(tensor, who);
+  std::vector<PeCoord> targets = options.targets;
+  const int sip = tensors.empty() ? (targets.empty() ? device() : targets.front().sip) : tensors.front().sip();
   LaunchMessage launch;
   launch.kernel = name;
-  launch.body = std::move(body);
+  launch.entry = kernel.entry;
+  launch.arguments = std::move(kernel.arguments);
   for (const Tensor& tensor : tensors) {
-    check_usable(tensor, who);
     if (tensor.sip() != sip) {
       throw std::invalid_argument(
           fmt::format("{}: tensor '{}' is on sip{}, tensor '{}' on sip{}: all must be on one SIP", who,
@@ -95,15 +97,8 @@ Handle Context::launch_async(const std::string& name, KernelBody body, const std
   }
   if (targets.empty()) throw std::invalid_argument(who + ": no targets, and no tensor that has any");
   launch.targets = std::move(targets);
-  return Handle(
-      runtime_.submit(std::move(launch), rank_, sip, runtime_.stream_of(rank_, stream), "launch", name, tensors));
-}
-
-Handle Context::launch(const std::string& name, KernelBody body, const std::vector<Tensor>& tensors,
-                       std::vector<PeCoord> targets) {
-  Handle handle = launch_async(name, std::move(body), tensors, std::move(targets));
-  wait(handle);
-  return handle;
+  return Handle(runtime_.submit(std::move(launch), rank_, sip, runtime_.stream_of(rank_, options.stream), "launch",
+                                name, tensors));
 }
 
 }  // namespace kernbench

@@ -68,6 +68,7 @@ ProcessGroup::ProcessGroup(std::uint16_t id, const ProcessGroupOptions& options,
       queues_(make_queues(id, map, std::move(sips), std::move(pes), rings)),
       chooser_(registry_, map, queues_->group()),
       tables_(ranks.size()),
+      programs_(ranks.size()),
       order_(fmt::format("process group {}", id), "collective", std::move(ranks)) {
   if (options.backend != "ahbm") {
     throw std::invalid_argument(fmt::format("init_process_group: backend is '{}': give 'ahbm'", options.backend));
@@ -120,6 +121,20 @@ bool ProcessGroup::installed(std::size_t number, const std::vector<int>& ranks) 
            std::all_of(tables.begin(), tables.begin() + static_cast<std::ptrdiff_t>(number) + 1,
                        [](const auto& state) { return state == nullptr || state->done; });
   });
+}
+
+ProcessGroup::Slot ProcessGroup::program(int member, const std::shared_ptr<const Program>& program) {
+  std::vector<Kept>& kept = programs_[static_cast<std::size_t>(member)];
+  auto place = std::find_if(kept.begin(), kept.end(), [&](const Kept& one) { return one.program == program; });
+  const bool installed = place != kept.end();
+  if (!installed && kept.size() < kMostPrograms) {
+    place = kept.insert(kept.end(), Kept());
+  } else if (!installed) {
+    place = std::min_element(kept.begin(), kept.end(), [](const Kept& a, const Kept& b) { return a.used < b.used; });
+  }
+  *place = {program, ++program_uses_};
+  const auto number = static_cast<std::uint32_t>(place - kept.begin());
+  return {ProgramId{static_cast<std::uint32_t>(id()) << 16 | number}, installed};
 }
 
 CallOrder& ProcessGroup::transfers(int from, int to) {

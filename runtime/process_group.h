@@ -64,6 +64,14 @@ class ProcessGroup {
   /// These ranks have the queues of algorithm `number` and of those before it, which share some with it.
   bool installed(std::size_t number, const std::vector<int>& ranks) const;
 
+  /// The number that a program has on a member's PEs, and whether they have it there already; otherwise it has to be
+  /// installed before the next launch, on the stream of all the member's collectives: it may take another's place.
+  struct Slot {
+    ProgramId id{};
+    bool installed = false;
+  };
+  Slot program(int member, const std::shared_ptr<const Program>& program);
+
   CallOrder& order() { return order_; }  ///< of the collectives
   /// Of what member `from` sends to member `to`.
   CallOrder& transfers(int from, int to);
@@ -83,6 +91,15 @@ class ProcessGroup {
   ccl::Chooser chooser_;
   std::vector<std::unique_ptr<ccl::Collective>> algorithms_;  // in the order of their first use
   std::vector<Tables> tables_;                                // by group rank
+  /// Programs of a member, by their number in the group, and when each was used last.   assumed: a PE has room for 16
+  /// of a group; the one that was not used for the longest time makes room for the next
+  struct Kept {
+    std::shared_ptr<const Program> program;
+    std::uint64_t used = 0;
+  };
+  static constexpr std::size_t kMostPrograms = 16;
+  std::vector<std::vector<Kept>> programs_;  // by group rank
+  std::uint64_t program_uses_ = 0;
   CallOrder order_;
   std::map<std::pair<int, int>, CallOrder> transfers_;  // by group ranks
 };

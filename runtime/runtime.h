@@ -108,6 +108,52 @@ class Group {
   ProcessGroup* group_ = nullptr;
 };
 
+/// Where a launch runs, if not on all PEs that hold a part of its tensors.
+struct LaunchOptions {
+  std::vector<PeCoord> targets;  ///< all on one SIP; none: those that hold a non-empty shard of a tensor argument
+  std::uint16_t stream = 0;      ///< of Context::new_stream; 0: the rank's default stream
+};
+
+namespace detail {
+
+template <class T>
+const T& as_argument(const T& value) {
+  return value;
+}
+inline Va as_argument(const Tensor& tensor) { return tensor ? tensor.va() : 0; }
+
+template <class T>
+void add_tensor(const T&, std::vector<Tensor>&) {}
+inline void add_tensor(const Tensor& tensor, std::vector<Tensor>& tensors) { tensors.push_back(tensor); }
+
+/// A tensor is a Va to the kernel, not any number.
+template <class Parameters>
+struct TensorParameters;
+template <class... P>
+struct TensorParameters<std::tuple<P...>> {
+  template <class... Args>
+  static constexpr bool are_vas() {
+    if constexpr (sizeof...(P) == sizeof...(Args)) {
+      return ((!std::is_same_v<Args, Tensor> || std::is_same_v<P, Va>)&&...);
+    } else {
+      return true;  // said elsewhere
+    }
+  }
+};
+template <class Kernel, class... Args>
+constexpr void check_tensors() {
+  if constexpr (is_kernel_v<Kernel>) {
+    static_assert(TensorParameters<KernelParameters<Kernel>>::template are_vas<Args...>(),
+                  "a tensor argument is a Va to the kernel: declare its parameter so");
+  }
+}
+
+/// Not the options of the other form of launch.
+template <class Kernel>
+using IfKernel = std::enable_if_t<!std::is_same_v<Kernel, LaunchOptions>>;
+
+}  // namespace detail
+
 /// One rank's handle on the machine. Call it only from that rank's SC_THREAD, or from the main context if it is
 /// Runtime::main().
 class Context {
@@ -153,13 +199,37 @@ class Context {
   Handle promise(const std::string& name);
   /// Completes a promise, of any rank. Throws std::invalid_argument if it is none, std::logic_error if it is complete.
   void fulfil(const Handle& promise);
-  /// Runs `body` once on every PE that holds a non-empty shard of one of `tensors` (or on `targets` if given). All
-  /// tensors are on one SIP, where it is launched; without tensors on the current device. Never blocks.
-  Handle launch_async(const std::string& name, KernelBody body, const std::vector<Tensor>& tensors,
-                      std::vector<PeCoord> targets = {}, std::uint16_t stream = 0);
+  /// Runs `kernel` once on every PE that holds a non-empty shard of one of the tensors among `arguments` (or on
+  /// `options.targets`). All tensors are on one SIP, where it is launched; without any on the current device. Never
+  /// blocks.
+  ///
+  /// `kernel`: a function, or a lambda without captures, `void kernel(P..., Tl& tl)`; its parameters get the arguments
+  /// in order. A Tensor becomes its base, a Va, of which tl.shard() knows the PE's own tile; numbers and trivially
+  /// copyable structs without pointers go as they are. They travel in the message and count as bytes on the whole way.
+  /// Throws std::invalid_argument: more than kMaxArgumentBytes, tensors of several SIPs, no PE to run on.
+  template <class Kernel, class... Args>
+  Handle launch_async(const std::string& name, const LaunchOptions& options, const Kernel& kernel,
+                      const Args&... arguments) {
+    detail::check_tensors<Kernel, Args...>();
+    std::vector<Tensor> tensors;
+    (detail::add_tensor(arguments, tensors), ...);
+    return launch_bound(name, options, bind_kernel(kernel, detail::as_argument(arguments)...), tensors);
+  }
+  /// The same on the PEs that the tensors say.
+  template <class Kernel, class... Args, class = detail::IfKernel<Kernel>>
+  Handle launch_async(const std::string& name, const Kernel& kernel, const Args&... arguments) {
+    return launch_async(name, LaunchOptions(), kernel, arguments...);
+  }
   /// Submit and wait.
-  Handle launch(const std::string& name, KernelBody body, const std::vector<Tensor>& tensors,
-                std::vector<PeCoord> targets = {});
+  template <class Kernel, class... Args>
+  Handle launch(const std::string& name, const LaunchOptions& options, const Kernel& kernel, const Args&... arguments) {
+    return waited(launch_async(name, options, kernel, arguments...));
+  }
+  /// The same on the PEs that the tensors say.
+  template <class Kernel, class... Args, class = detail::IfKernel<Kernel>>
+  Handle launch(const std::string& name, const Kernel& kernel, const Args&... arguments) {
+    return waited(launch_async(name, LaunchOptions(), kernel, arguments...));
+  }
 
   /// Makes the default group of all ranks; each of them calls it, with the same options. Loads the algorithm, installs
   /// the neighbour tables of this rank's SIP (if it is to be at once: takes simulated time) and waits for the others.
@@ -284,6 +354,8 @@ class Context {
   Handle collective(const CollectiveRequest& request);
   void prepare(const CollectiveRequest& request);
   Handle waited(Handle handle);
+  Handle launch_bound(const std::string& name, const LaunchOptions& options, BoundKernel kernel,
+                      const std::vector<Tensor>& tensors);
 
   RuntimeImpl& runtime_;
   int rank_;

@@ -13,6 +13,8 @@ KERNBENCH_CCL_MODULE() {
     a.name = "point_to_point";
     a.topology_kinds = &kTopologyKinds;
     a.topo_name_to_kind = &standard_topology_kind;
+    a.kernel_args = make_kernel_args<&schedule_kernel_args>();
+    a.kernel = make_kernel<&schedule_kernel>();
     a.operations = kPeToPeOperations;
     a.scopes = kAllScopes;
     a.topologies = kAllTopologies;

@@ -44,6 +44,8 @@ Imported import_schedule(const std::string& file, std::optional<int> ranks) {
   a.name = named->name.c_str();
   a.topology_kinds = &kTopologyKinds;
   a.topo_name_to_kind = &standard_topology_kind;
+  a.kernel_args = make_kernel_args<&schedule_kernel_args>();
+  a.kernel = make_kernel<&schedule_kernel>();
   a.parameters = kImportParameters;
   a.parameter_count = 1;
   a.operations = bit(schedule->op);

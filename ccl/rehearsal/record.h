@@ -61,8 +61,9 @@ class RehearsalTl final : public Tl {
   using QueuesOfPe = std::unordered_map<std::uint16_t, Queues>;
   /// Thrown out of a kernel that asks for more than `most` ops, or for what no collective does.
   struct CannotRehearse {};
-  RehearsalTl(const MachineMap& map, const TensorPlaces& places, const CollectiveCall& call, std::size_t most)
-      : map_(map), places_(places), call_(call), most_(most) {}
+  RehearsalTl(const MachineMap& map, const TensorPlaces& places, const CollectiveCall& call, const Program& program,
+              std::size_t most)
+      : map_(map), places_(places), call_(call), program_(program), most_(most) {}
 
   void begin(PeCoord self, const QueuesOfPe& queues, std::uint32_t slot_bytes, std::vector<RehearsedOp>& ops);
 
@@ -70,6 +71,7 @@ class RehearsalTl final : public Tl {
   std::int64_t num_programs(int axis) const override;
   ShardView shard(Va tensor) const override { return places_.shard(tensor, self_); }
   const CollectiveCall& call() const override { return call_; }
+  const Program& program(ProgramId) const override { return program_; }
 
   Tile load(Va va, Shape shape, DType dtype, std::int64_t row_stride) override;
   void store(Va va, const Tile& tile, std::int64_t row_stride) override;
@@ -113,6 +115,7 @@ class RehearsalTl final : public Tl {
   const MachineMap& map_;
   const TensorPlaces& places_;
   const CollectiveCall& call_;
+  const Program& program_;
   const std::size_t most_;
   PeCoord self_;
   const QueuesOfPe* queues_ = nullptr;

@@ -69,12 +69,12 @@ bool Rehearsal::record(const Collective& collective, const CallTensors& tensors,
     const CallTensors here = of_rank(group, rank, tensors);
     const TensorPlaces places(map_, here);
     const Collective::Launch launch = collective.bind(static_cast<int>(rank), here.call, here.in, here.out);
-    RehearsalTl tl(map_, places, launch.call, most - total);
+    RehearsalTl tl(map_, places, launch.call, *launch.program, most - total);
     for (const PeCoord coord : launch.targets) {
       Pe pe(coord, map_.rates(coord));
       tl.begin(coord, directions_[number_of(coord)], group.queue.slot_bytes, pe.ops);
       try {
-        launch.body(tl);
+        launch.kernel.entry(launch.kernel.arguments.data(), tl);
       } catch (const RehearsalTl::CannotRehearse&) {
         return false;
       }

@@ -360,6 +360,8 @@ Algorithm schedule_algorithm(const ModuleTraits& traits) {
   algorithm.name = traits.name;
   algorithm.topology_kinds = &kTopologyKinds;
   algorithm.topo_name_to_kind = &standard_topology_kind;
+  algorithm.kernel_args = make_kernel_args<&schedule_kernel_args>();
+  algorithm.kernel = make_kernel<&schedule_kernel>();
   algorithm.parameters = kScheduleParameters;
   algorithm.parameter_count = 1;
   algorithm.operations = traits.operations;

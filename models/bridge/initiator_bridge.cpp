@@ -279,6 +279,8 @@ struct InitiatorBridge::Impl final : sc_core::sc_module, tlm::tlm_fw_transport_i
 
   void command(const Command& command) {
     if (command.kind == CommandKind::arm) {
+      if (++arm_packets < command.count) return;
+      arm_packets = 0;
       command.message->faults.push_back({Fault::Kind::kernel, names::pe(config.place),
                                          std::get<LaunchMessage>(command.message->body).kernel, "arm",
                                          "a foreign initiator is in this PE's place; it runs no kernels", queue.now()});
@@ -326,6 +328,7 @@ struct InitiatorBridge::Impl final : sc_core::sc_module, tlm::tlm_fw_transport_i
   std::list<Access> accesses;   // of nb_transport; packets point to them
   std::deque<Access*> waiting;  // for room among the packets in flight
   unsigned in_flight = 0;
+  std::uint32_t arm_packets = 0;  // of the launch that arms
 };
 
 InitiatorBridge::InitiatorBridge(const sc_core::sc_module_name& name, const Config& config, const MachineMap& map,

@@ -107,10 +107,11 @@ struct IoCpu::Impl {
       complete(message);
       return arm_next();
     }
-    Command command = command_for(CommandKind::arm, message);
-    command.bytes = kCommandBytes + kArgumentBytes * static_cast<std::uint32_t>(launch.tensors.size());
-    sc_assert(command.bytes <= kMaxPacketBytes);
-    for (const CubeCoord cube : work.cubes) send(command, cube, false);
+    sc_assert(launch.arguments.size() <= kMaxArgumentBytes);
+    const Command command = command_for(CommandKind::arm, message);
+    for (const CubeCoord cube : work.cubes) {
+      each_packet(command, message_bytes(*message), [&](const Command& packet) { send(packet, cube, false); });
+    }
   }
 
   void armed(Work& work, const Command& command) {
@@ -184,6 +185,15 @@ struct IoCpu::Impl {
         };
         send_runs(work, CommandKind::mmu_map, cube, mapping->entries.size(), seen_from, kMapEntryBytes,
                   kMapEntriesPerPacket);
+      }
+    } else if (const auto* program = std::get_if<ProgramMessage>(&message->body)) {
+      Command command = command_for(CommandKind::program, message);
+      command.count = 1;
+      for (const ProgramMessage::Part& part : program->parts) {
+        command.bytes = kCommandBytes + part.bytes;
+        ++work.pending;
+        send(command, part.pe.in_cube(), false);
+        ++command.first;
       }
     } else {
       for (const CubeCoord cube : cubes) {

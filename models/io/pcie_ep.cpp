@@ -148,17 +148,14 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
   /// The tags number the messages, so that IO_CPU can put them in order whatever the network did.
   void forward(const Incoming& incoming) {
     const std::uint32_t tag = next_tag++;
-    const std::uint64_t bytes = message_bytes(*incoming.message);
     Command command;
     command.message = incoming.message;
     command.pe = {sip, 0, 0};
     command.kind = kind_of(*incoming.message);
-    command.count = static_cast<std::uint32_t>((bytes + kMaxPacketBytes - 1) / kMaxPacketBytes);
-    for (std::uint64_t sent = 0; sent < bytes; sent += kMaxPacketBytes) {
-      command.bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(kMaxPacketBytes, bytes - sent));
+    each_packet(command, message_bytes(*incoming.message), [&](const Command& packet_command) {
       tlm::tlm_generic_payload& payload = pool.acquire();
       payload.set_command(tlm::TLM_IGNORE_COMMAND);
-      put_command(payload, command);
+      put_command(payload, packet_command);
       Packet& packet = Packet::of(payload);
       packet.source = self;
       packet.destination = map.io_cpu(sip);
@@ -166,13 +163,14 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
       packet.tag = tag;
       inject(payload);
       payload.release();
-    }
+    });
   }
 
   static CommandKind kind_of(const Message& message) {
     if (std::holds_alternative<MmuMapMessage>(message.body)) return CommandKind::mmu_map;
     if (std::holds_alternative<MmuUnmapMessage>(message.body)) return CommandKind::mmu_unmap;
     if (std::holds_alternative<SfrWriteMessage>(message.body)) return CommandKind::sfr_write;
+    if (std::holds_alternative<ProgramMessage>(message.body)) return CommandKind::program;
     return CommandKind::arm;
   }
 

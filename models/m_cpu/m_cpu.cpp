@@ -32,9 +32,10 @@ struct MCpu::Impl {
 
   /// A message that this cube works on.
   struct Work {
-    std::vector<PeCoord> running;  ///< launch: targets that accepted it, then those that have not ended
-    std::uint32_t pending = 0;     ///< answers of PEs that are outstanding
-    std::uint32_t owed = 0;        ///< table commands received and not yet answered
+    std::vector<PeCoord> running;   ///< launch: targets that accepted it, then those that have not ended
+    std::uint32_t pending = 0;      ///< answers of PEs that are outstanding
+    std::uint32_t owed = 0;         ///< table commands received and not yet answered
+    std::uint32_t arm_packets = 0;  ///< received, of the command's
     bool armed = false, failure_sent = false;
   };
 
@@ -51,6 +52,7 @@ struct MCpu::Impl {
       case CommandKind::abort:
         return to_running(command);
       case CommandKind::sfr_write:
+      case CommandKind::program:
       case CommandKind::mmu_map:
       case CommandKind::mmu_unmap:
         return distribute(command);
@@ -69,12 +71,13 @@ struct MCpu::Impl {
   void arm(const Command& command) {
     const auto& launch = std::get<LaunchMessage>(command.message->body);
     Work& work = works[command.message->id];
+    if (++work.arm_packets < command.count) return;
     for (const PeCoord pe : launch.targets) {
       if (pe.in_cube() != cube) continue;
       ++work.pending;
       Command down = command;
       down.pe = pe;
-      send_down(down);
+      each_packet(down, message_bytes(*command.message), [&](const Command& packet) { send_down(packet); });
     }
     sc_assert(work.pending > 0);
   }
@@ -122,6 +125,9 @@ struct MCpu::Impl {
     const std::uint32_t before = work.pending;
     if (command.kind == CommandKind::sfr_write) {
       distribute_sfr(command, work);
+    } else if (command.kind == CommandKind::program) {
+      const ProgramMessage::Part& part = std::get<ProgramMessage>(command.message->body).parts[command.first];
+      send_table(command, part.pe, command.first, 1, part.bytes, work);
     } else if (command.kind == CommandKind::mmu_map) {
       distribute_map(command, work);
     } else {

@@ -42,6 +42,7 @@ class PeCpu final : public OpSink, public TileSink {
   void start(const Command& command);
   void sfr_write(const Command& command);
   void mmu_changed(const Command& command);
+  void program(const Command& command);
   void abort(const Command& command);
   void answer(CommandKind kind, Message& message);
   KernelContext* context_of(const Message& message) const;
@@ -75,6 +76,8 @@ class PeCpu final : public OpSink, public TileSink {
   std::vector<std::unique_ptr<KernelContext>> contexts_;  // null: free
   std::vector<Command> commands_;                         // not handled yet, in order of arrival
   std::vector<Message*> waiting_arms_;                    // for a free context, in order of arrival
+  std::uint32_t arm_packets_ = 0;                         // of the launch that arms: of a SIP one does at a time
+  Programs programs_;
   std::uint64_t launches_ = 0;
   std::uint64_t sequence_ = 0;
   std::uint32_t next_context_ = 0;

@@ -28,11 +28,16 @@ void PeCpu::command(const Command& command) {
 void PeCpu::handle(const Command& command) {
   switch (command.kind) {
     case CommandKind::arm:
+      if (++arm_packets_ < command.count) break;
+      arm_packets_ = 0;
       waiting_arms_.push_back(command.message);
       arm_waiting();
       break;
     case CommandKind::sfr_write:
       sfr_write(command);
+      break;
+    case CommandKind::program:
+      program(command);
       break;
     case CommandKind::mmu_map:
     case CommandKind::mmu_unmap:
@@ -62,7 +67,7 @@ void PeCpu::arm_waiting() {
     contexts_[i] = std::make_unique<KernelContext>(
         i, message,
         KernelEnvironment{services_.coord, services_.config, services_.map, std::get<LaunchMessage>(message.body),
-                          ipcq_.directions(), std::move(arena), op_id(services_.self, launches_++),
+                          ipcq_.directions(), programs_, std::move(arena), op_id(services_.self, launches_++),
                           std::max(services_.options.recorder_window, 1u), *stacks_, nullptr});
     contexts_[i]->recorder.start();
     answer(CommandKind::armed, message);
@@ -112,6 +117,15 @@ void PeCpu::mmu_changed(const Command& command) {
       services_.mmu.invalidate(entries[i].va, entries[i].bytes);
     }
   }
+  answer(CommandKind::finished, *command.message);
+}
+
+/// There from the first of its parts on: nothing uses it before all have been answered.
+void PeCpu::program(const Command& command) {
+  const auto& message = std::get<ProgramMessage>(command.message->body);
+  const auto found = std::find_if(programs_.begin(), programs_.end(),
+                                  [&](const InstalledProgram& installed) { return installed.id == message.id; });
+  (found == programs_.end() ? programs_.emplace_back() : *found) = {message.id, message.program};
   answer(CommandKind::finished, *command.message);
 }
 

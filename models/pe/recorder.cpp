@@ -43,10 +43,10 @@ Recorder::Recorder(const KernelEnvironment& environment)
 // ---- Running the kernel ----
 
 void Recorder::start() {
-  fiber_.start([this, body = env_.launch.body] {
+  fiber_.start([this] {
     std::string reason;
     try {
-      body(*this);
+      env_.launch.entry(env_.launch.arguments.data(), *this);
       return;
     } catch (const KernelError& error) {
       reason = error.what();
@@ -442,6 +442,13 @@ ShardView Recorder::shard(Va tensor) const {
     return {tensor, 0, 0};
   }
   fail(fmt::format("shard({:#x})", tensor), "no tensor argument of this launch begins there");
+}
+
+const Program& Recorder::program(ProgramId id) const {
+  for (const InstalledProgram& installed : env_.programs) {
+    if (installed.id == id) return *used_.emplace_back(installed.program);
+  }
+  fail(fmt::format("program({:#x})", static_cast<std::uint32_t>(id)), "this PE has no program of that number");
 }
 
 const CollectiveCall& Recorder::call() const {

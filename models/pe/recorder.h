@@ -16,6 +16,13 @@ namespace kernbench::pe {
 
 class DirectionTable;
 
+/// What a PE has by number. Few: a process group has not many (runtime).
+struct InstalledProgram {
+  ProgramId id{};
+  std::shared_ptr<const Program> program;
+};
+using Programs = std::vector<InstalledProgram>;
+
 /// What a kernel can see and use of its PE. Everything outlives the recorder.
 struct KernelEnvironment {
   PeCoord self;
@@ -23,9 +30,10 @@ struct KernelEnvironment {
   const MachineMap& map;
   const LaunchMessage& launch;
   const DirectionTable& directions;  ///< queue pairs by (group, direction)
-  std::shared_ptr<TcmArena> arena;   ///< this launch's share of TCM
-  std::uint64_t first_op_id;         ///< its ops are numbered from there
-  unsigned window;                   ///< ops that may be recorded and not yet taken
+  const Programs& programs;
+  std::shared_ptr<TcmArena> arena;  ///< this launch's share of TCM
+  std::uint64_t first_op_id;        ///< its ops are numbered from there
+  unsigned window;                  ///< ops that may be recorded and not yet taken
   StackPool& stacks;
   KernelContext* context;
 };
@@ -54,6 +62,7 @@ class Recorder : public Tl {
   std::int64_t num_programs(int axis) const override;
   ShardView shard(Va tensor) const override;
   const CollectiveCall& call() const override;
+  const Program& program(ProgramId id) const override;
 
   Tile load(Va va, Shape shape, DType dtype, std::int64_t row_stride) override;
   void store(Va va, const Tile& tile, std::int64_t row_stride) override;
@@ -94,6 +103,7 @@ class Recorder : public Tl {
   void end_with_fault(const std::string& reason);
   Tile receive(Direction direction, Shape shape, DType dtype, bool async);
   KernelEnvironment env_;
+  mutable std::vector<std::shared_ptr<const Program>> used_;  ///< programs that the kernel follows
   std::uint64_t next_op_id_;
   /// TCM of the last composite's tiles. Kept until the next one, or until nothing else is free, so that the ops that
   /// follow a composite are not placed there and need not wait for it.

@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "runtime/tp/tensor_view.h"
 #include "tlm/kernel/activation.h"
@@ -19,28 +18,24 @@ namespace {
 /// fit the smallest TCM share that a kernel may have.
 constexpr std::int64_t kRows = 64, kCols = 64, kDepth = 256;
 
-/// What a kernel finds its own part with: by (cube, PE).
-using Parts = std::map<std::pair<int, int>, Region>;
-
-struct Targets {
-  Parts parts;
-  std::vector<PeCoord> pes;
-};
-
-/// The PEs that hold a non-empty shard, and which.
-Targets targets_of(const Tensor& tensor) {
-  Targets targets;
-  for (const ShardSpec& shard : tensor.shards()) {
-    if (shard.region.empty()) continue;
-    targets.parts[{shard.cube, shard.pe}] = shard.region;
-    targets.pes.push_back({static_cast<std::uint16_t>(shard.sip), static_cast<std::uint16_t>(shard.cube),
-                           static_cast<std::uint16_t>(shard.pe)});
+/// The region of a tensor that this PE holds a non-empty shard of.
+Region own_part(Va base, const TensorGeometry& geometry, const Tl& tl) {
+  const std::uint64_t offset = tl.shard(base).va - base;
+  for (const ShardSpec& shard : geometry.shards()) {
+    if (shard.nbytes > 0 && shard.offset_bytes == offset) return shard.region;
   }
-  return targets;
+  throw KernelError("the PE holds no part of the tensor that it is to write");
 }
 
-const Region& own_part(const Parts& parts, const Tl& tl) {
-  return parts.at({static_cast<int>(tl.program_id(1)), static_cast<int>(tl.program_id(0))});
+/// The PEs that hold a non-empty shard.
+LaunchOptions on_holders(const Tensor& tensor) {
+  LaunchOptions options;
+  for (const ShardSpec& shard : tensor.shards()) {
+    if (shard.region.empty()) continue;
+    options.targets.push_back({static_cast<std::uint16_t>(shard.sip), static_cast<std::uint16_t>(shard.cube),
+                               static_cast<std::uint16_t>(shard.pe)});
+  }
+  return options;
 }
 
 /// Type that sums and the epilogue are computed in.
@@ -53,14 +48,28 @@ Tile finish(Tl& tl, Tile sum, const std::optional<TensorView::Place>& bias, std:
   return sum.dtype() == dtype ? sum : tl.cast(sum, dtype);
 }
 
-/// A GEMM with its operands looked up; shared by the launch's kernels.
-struct GemmPlan {
-  TensorView a, b, bias, c;
-  bool has_bias = false;
+/// What a GEMM's kernel gets beside the bases of its operands.
+struct GemmCall {
+  TensorGeometry a, b, bias, c;
   Activation activation = Activation::none;
-  std::int64_t k = 0;
-  DType dtype = DType::f16;
-  Parts parts;
+};
+
+/// A GEMM as one PE works on it: where its operands lie. Without a or b, c is also the operand.
+struct GemmPlan {
+  GemmPlan(Va a_base, Va b_base, Va bias_base, Va c_base, const GemmCall& call)
+      : a(a_base, call.a),
+        b(b_base, call.b),
+        bias(bias_base, call.bias),
+        c(c_base, call.c),
+        has_bias(bias_base != 0),
+        activation(call.activation),
+        k(call.a.shape.cols),
+        dtype(call.c.dtype) {}
+  TensorView a, b, bias, c;
+  bool has_bias;
+  Activation activation;
+  std::int64_t k;
+  DType dtype;
 };
 
 std::optional<TensorView::Place> bias_at(const GemmPlan& plan, std::int64_t col) {
@@ -108,8 +117,9 @@ void summed_tile(const GemmPlan& plan, const Piece& rows, const Piece& cols, con
   tl.store(c.va, finish(tl, sum, bias_at(plan, cols.begin), cols.length, plan.dtype, plan.activation), c.row_stride);
 }
 
-void gemm_kernel(const GemmPlan& plan, Tl& tl) {
-  const Region& part = own_part(plan.parts, tl);
+void gemm_kernel(Va a, Va b, Va bias, Va c, const GemmCall& call, Tl& tl) {
+  const GemmPlan plan(a, b, bias, c, call);
+  const Region part = own_part(c, call.c, tl);
   std::vector<std::int64_t> row_cuts, col_cuts, a_depth, b_depth;
   plan.a.row_cuts(part.row, part.row + part.rows, row_cuts);
   plan.b.col_cuts(part.col, part.col + part.cols, col_cuts);
@@ -155,25 +165,54 @@ void check_operands(const std::string& name, const GemmOperands& operands) {
     }
   }
 }
+
+void bias_kernel(Va y, Va bias, const GemmCall& call, Tl& tl) {
+  const GemmPlan plan(0, 0, bias, y, call);
+  const Region part = own_part(y, call.c, tl);
+  std::vector<std::int64_t> cuts;
+  if (plan.has_bias) plan.bias.col_cuts(part.col, part.col + part.cols, cuts);
+  for (const Piece& rows : pieces(part.row, part.row + part.rows, {}, kRows)) {
+    for (const Piece& cols : pieces(part.col, part.col + part.cols, cuts, kDepth)) {
+      const TensorView::Place at = plan.c.at(rows.begin, cols.begin);
+      const Tile in = tl.load(at.va, {rows.length, cols.length}, plan.dtype, at.row_stride);
+      const Tile sum = in.dtype() == sum_type(plan.dtype) ? in : tl.cast(in, sum_type(plan.dtype));
+      tl.store(at.va, finish(tl, sum, bias_at(plan, cols.begin), cols.length, plan.dtype, plan.activation),
+               at.row_stride);
+    }
+  }
+}
+
+/// What a copy's kernel gets beside the bases.
+struct CopyCall {
+  TensorGeometry from, to;
+  std::int64_t from_col = 0;  ///< that becomes column 0
+};
+
+void copy_kernel(Va from, Va to, const CopyCall& call, Tl& tl) {
+  const TensorView source(from, call.from), target(to, call.to);
+  const Region part = own_part(to, call.to, tl);
+  const std::int64_t first = part.col + call.from_col, end = first + part.cols;
+  std::vector<std::int64_t> row_cuts, col_cuts;
+  source.row_cuts(part.row, part.row + part.rows, row_cuts);
+  source.col_cuts(first, end, col_cuts);
+  for (const Piece& r : pieces(part.row, part.row + part.rows, row_cuts, kRows)) {
+    for (const Piece& c : pieces(first, end, col_cuts, kDepth)) {
+      const TensorView::Place in = source.at(r.begin, c.begin), out = target.at(r.begin, c.begin - call.from_col);
+      tl.store(out.va, tl.load(in.va, {r.length, c.length}, call.to.dtype, in.row_stride), out.row_stride);
+    }
+  }
+}
 }  // namespace
 
 Handle gemm(Context& context, const std::string& name, const GemmOperands& operands) {
   check_operands(name, operands);
-  Targets targets = targets_of(operands.c);
-  auto plan = std::make_shared<GemmPlan>();
-  plan->a = TensorView(operands.a);
-  plan->b = TensorView(operands.b);
-  plan->c = TensorView(operands.c);
-  plan->has_bias = static_cast<bool>(operands.bias);
-  if (plan->has_bias) plan->bias = TensorView(operands.bias);
-  plan->activation = operands.activation;
-  plan->k = operands.a.shape().cols;
-  plan->dtype = operands.c.dtype();
-  plan->parts = std::move(targets.parts);
-  std::vector<Tensor> tensors = {operands.a, operands.b, operands.c};
-  if (plan->has_bias) tensors.push_back(operands.bias);
-  return context.launch_async(
-      name, [plan](Tl& tl) { gemm_kernel(*plan, tl); }, tensors, std::move(targets.pes));
+  const GemmCall call{geometry_of(operands.a), geometry_of(operands.b), geometry_of(operands.bias),
+                      geometry_of(operands.c), operands.activation};
+  const LaunchOptions options = on_holders(operands.c);
+  if (!operands.bias) {
+    return context.launch_async(name, options, gemm_kernel, operands.a, operands.b, Va{0}, operands.c, call);
+  }
+  return context.launch_async(name, options, gemm_kernel, operands.a, operands.b, operands.bias, operands.c, call);
 }
 
 Handle add_bias(Context& context, const std::string& name, const Tensor& y, const Tensor& bias, Activation activation) {
@@ -182,31 +221,9 @@ Handle add_bias(Context& context, const std::string& name, const Tensor& y, cons
                                             bias.shape().str(), to_string(bias.dtype()), y.name(), y.shape().str(),
                                             to_string(y.dtype())));
   }
-  Targets targets = targets_of(y);
-  auto plan = std::make_shared<GemmPlan>();
-  plan->c = TensorView(y);
-  plan->has_bias = static_cast<bool>(bias);
-  if (plan->has_bias) plan->bias = TensorView(bias);
-  plan->activation = activation;
-  plan->dtype = y.dtype();
-  plan->parts = std::move(targets.parts);
-  std::vector<Tensor> tensors = {y};
-  if (plan->has_bias) tensors.push_back(bias);
-  const auto kernel = [plan](Tl& tl) {
-    const Region& part = own_part(plan->parts, tl);
-    std::vector<std::int64_t> cuts;
-    if (plan->has_bias) plan->bias.col_cuts(part.col, part.col + part.cols, cuts);
-    for (const Piece& rows : pieces(part.row, part.row + part.rows, {}, kRows)) {
-      for (const Piece& cols : pieces(part.col, part.col + part.cols, cuts, kDepth)) {
-        const TensorView::Place at = plan->c.at(rows.begin, cols.begin);
-        const Tile in = tl.load(at.va, {rows.length, cols.length}, plan->dtype, at.row_stride);
-        const Tile sum = in.dtype() == sum_type(plan->dtype) ? in : tl.cast(in, sum_type(plan->dtype));
-        tl.store(at.va, finish(tl, sum, bias_at(*plan, cols.begin), cols.length, plan->dtype, plan->activation),
-                 at.row_stride);
-      }
-    }
-  };
-  return context.launch_async(name, kernel, tensors, std::move(targets.pes));
+  const GemmCall call{{}, {}, geometry_of(bias), geometry_of(y), activation};
+  if (!bias) return context.launch_async(name, on_holders(y), bias_kernel, y, Va{0}, call);
+  return context.launch_async(name, on_holders(y), bias_kernel, y, bias, call);
 }
 
 Handle copy_columns(Context& context, const std::string& name, const Tensor& from, std::int64_t from_col,
@@ -217,23 +234,8 @@ Handle copy_columns(Context& context, const std::string& name, const Tensor& fro
                                             from_col, from.name(), from.shape().str(), to_string(from.dtype()),
                                             to.name(), to.shape().str(), to_string(to.dtype())));
   }
-  Targets targets = targets_of(to);
-  const DType dtype = to.dtype();
-  const auto kernel = [parts = std::make_shared<const Parts>(std::move(targets.parts)), source = TensorView(from),
-                       target = TensorView(to), from_col, dtype](Tl& tl) {
-    const Region& part = own_part(*parts, tl);
-    const std::int64_t first = part.col + from_col, end = first + part.cols;
-    std::vector<std::int64_t> row_cuts, col_cuts;
-    source.row_cuts(part.row, part.row + part.rows, row_cuts);
-    source.col_cuts(first, end, col_cuts);
-    for (const Piece& r : pieces(part.row, part.row + part.rows, row_cuts, kRows)) {
-      for (const Piece& c : pieces(first, end, col_cuts, kDepth)) {
-        const TensorView::Place in = source.at(r.begin, c.begin), out = target.at(r.begin, c.begin - from_col);
-        tl.store(out.va, tl.load(in.va, {r.length, c.length}, dtype, in.row_stride), out.row_stride);
-      }
-    }
-  };
-  return context.launch_async(name, kernel, {from, to}, std::move(targets.pes));
+  const CopyCall call{geometry_of(from), geometry_of(to), from_col};
+  return context.launch_async(name, on_holders(to), copy_kernel, from, to, call);
 }
 
 }  // namespace kernbench::tp

@@ -25,9 +25,9 @@ bool joins(ShardSpec& block, const ShardSpec& next) {
 }
 }  // namespace
 
-TensorView::TensorView(const Tensor& tensor) : base_(tensor.va()), item_(size_of(tensor.dtype())) {
+TensorView::TensorView(Va base, const TensorGeometry& geometry) : base_(base), item_(size_of(geometry.dtype)) {
   std::set<std::uint64_t> seen;
-  for (const ShardSpec& shard : tensor.shards()) {
+  for (const ShardSpec& shard : geometry.shards()) {
     if (!shard.region.empty() && seen.insert(shard.offset_bytes).second) blocks_.push_back(shard);
   }
   for (std::size_t before = 0; before != blocks_.size();) {  // rows first, then what they make up

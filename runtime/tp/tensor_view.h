@@ -2,17 +2,17 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/runtime.h"
+#include "runtime/tensor_geometry.h"
 
 namespace kernbench::tp {
 
 /// Where the elements of a placed tensor lie in virtual memory, for kernels that reach any part of it from any PE. The
 /// packed range has no gaps, so shards that go on where the one before ends are one block: a single row is one whatever
-/// its placement. Metadata only: never waits.
+/// its placement.
 class TensorView {
  public:
   TensorView() = default;  ///< of no tensor
-  explicit TensorView(const Tensor& tensor);
+  TensorView(Va base, const TensorGeometry& geometry);
 
   /// First element of a part of a block, and the distance between its rows.
   struct Place {

@@ -59,14 +59,11 @@ class Host final : public sc_core::sc_module, tlm::tlm_bw_transport_if<> {
   MessageExtension extension_;
 };
 
-KernelBody body_of(const BareGemm& gemm, Va a, Va b, Va c) {
-  if (gemm.composite) {
-    return [=](Tl& tl) { tl.composite_gemm({a, b, c, gemm.m, gemm.n, gemm.k, gemm.dtype, 0, 0, 0, {}}); };
-  }
-  return [=](Tl& tl) {
-    const Tile left = tl.alloc({gemm.m, gemm.k}, gemm.dtype), right = tl.alloc({gemm.k, gemm.n}, gemm.dtype);
-    tl.dot(left, right);
-  };
+void bare_composite_kernel(CompositeGemm gemm, Tl& tl) { tl.composite_gemm(gemm); }
+
+void bare_dot_kernel(CompositeGemm gemm, Tl& tl) {
+  const Tile left = tl.alloc({gemm.m, gemm.k}, gemm.dtype), right = tl.alloc({gemm.k, gemm.n}, gemm.dtype);
+  tl.dot(left, right);
 }
 }  // namespace
 
@@ -86,7 +83,10 @@ BareGemmResult run_bare_gemm(const BareGemm& gemm) {
   message.id = 1;
   LaunchMessage launch;
   launch.kernel = "gemm";
-  launch.body = body_of(gemm, kA, b, c);
+  const CompositeGemm product{kA, b, c, gemm.m, gemm.n, gemm.k, gemm.dtype, 0, 0, 0, {}};
+  BoundKernel bound = bind_kernel(gemm.composite ? bare_composite_kernel : bare_dot_kernel, product);
+  launch.entry = bound.entry;
+  launch.arguments = std::move(bound.arguments);
   launch.targets = {pe};
   message.body = std::move(launch);
   machine.page_table(0).map({kA, c - kA + bytes(gemm.m, gemm.n), PhysicalAddress::hbm(pe, 0), {}});

@@ -102,7 +102,7 @@ void run_relay(const OneDirectionRing& config, Tl& tl) {
     tl.send(Direction::global_e(), tl.recv(Direction::global_w(), {1, count}, DType::f32));
 }
 
-void run_phases(const OneDirectionRing& config, Va tensor, Tl& tl) {
+void run_phases(Va tensor, const OneDirectionRing& config, Tl& tl) {
   const auto rank = static_cast<int>(tl.program_id(2) / sips_per_rank(config));
   if (tl.program_id(2) % sips_per_rank(config) != 0) return run_relay(config, tl);
   const int w = static_cast<int>(config.dims[0]), h = static_cast<int>(config.dims[1]);
@@ -217,8 +217,7 @@ RingTime run_one_direction_ring(const OneDirectionRing& ring) {
         const Tensor tensor =
             ring.data ? ctx.from_bytes(raw, shape, DType::f32, {}, "ring") : ctx.empty(shape, DType::f32, {}, "ring");
         ctx.barrier();
-        const Handle handle =
-            ctx.launch("one_direction_ring", [&ring, va = tensor.va()](Tl& tl) { run_phases(ring, va, tl); }, {tensor});
+        const Handle handle = ctx.launch("one_direction_ring", run_phases, tensor, ring);
         start = std::min(start, handle.kernel_start());
         end = std::max(end, handle.kernel_end());
         if (!ring.data || relay) return;

@@ -65,8 +65,22 @@ PeStatistics statistics_of(const Session& session, const std::vector<PeCoord>& p
   return sum;
 }
 
-/// Makes the kernel once the tensors have their addresses.
-using KernelMaker = std::function<KernelBody(Va a, Va b, Va c)>;
+/// The workload's kernels: operands, result, and the whole problem.
+using GemmKernel = void (*)(Va a, Va b, Va c, GemmShape p, Tl& tl);
+
+void composite_kernel(Va a, Va b, Va c, GemmShape p, Tl& tl) {
+  tl.composite_gemm({a, b, c, p.m, p.n, p.k, p.dtype, 0, 0, 0, {}});
+}
+
+void dot_kernel(Va a, Va b, Va c, GemmShape p, Tl& tl) {
+  tl.store(c, tl.dot(tl.load(a, {p.m, p.k}, p.dtype), tl.load(b, {p.k, p.n}, p.dtype)));
+}
+
+/// Each PE its own shard of c.
+void shard_kernel(Va a, Va b, Va c, GemmShape p, Tl& tl) {
+  const ShardView a_tile = tl.shard(a), b_tile = tl.shard(b), c_tile = tl.shard(c);
+  tl.composite_gemm({a_tile.va, b_tile.va, c_tile.va, c_tile.rows, c_tile.cols, p.k, p.dtype, 0, 0, 0, {}});
+}
 
 struct Outcome {
   Ps start = 0, end = 0;
@@ -107,7 +121,7 @@ class GemmBase : public Workload {
   }
 
   /// Runs one variant on the calling rank.
-  Outcome run_variant(Context& ctx, const Session& session, const std::string& name, const KernelMaker& kernel,
+  Outcome run_variant(Context& ctx, const Session& session, const std::string& name, GemmKernel kernel,
                       const DPPolicy& a_policy, const DPPolicy& b_policy, const DPPolicy& c_policy) {
     const GemmShape& p = problem_;
     const bool data = session.options().run.data;
@@ -119,14 +133,15 @@ class GemmBase : public Workload {
     };
     const Tensor a = make(1, {p.m, p.k}, a_policy, "a"), b = make(2, {p.k, p.n}, b_policy, "b");
     const Tensor c = ctx.zeros({p.m, p.n}, p.dtype, c_policy, "c");
-    std::vector<PeCoord> targets;
+    LaunchOptions on;
+    std::vector<PeCoord>& targets = on.targets;
     for (const ShardSpec& shard : c.shards()) {
       if (shard.region.empty()) continue;
       targets.push_back({static_cast<std::uint16_t>(shard.sip), static_cast<std::uint16_t>(shard.cube),
                          static_cast<std::uint16_t>(shard.pe)});
     }
     const PeStatistics before = statistics_of(session, targets);
-    const Handle handle = ctx.launch(name, kernel(a.va(), b.va(), c.va()), {a, b, c}, targets);
+    const Handle handle = ctx.launch(name, on, kernel, a, b, c, p);
     Outcome outcome{handle.kernel_start(), handle.kernel_end(), {}, before, statistics_of(session, targets)};
     if (checks(session)) outcome.comparison = compare(p, a.to_host(), b.to_host(), c.to_host());
     return outcome;
@@ -204,17 +219,11 @@ class GemmSinglePe final : public GemmBase {
     Report report;
     report.text = "# gemm_single_pe on sip0.cube0.pe0: operands and result in its own HBM slice\n" + header();
     session.run(1, [&](Context& ctx) {
-      const GemmShape p = problem_;
       DPPolicy one;
       one.num_cubes = one.num_pes = 1;
-      const KernelMaker composite = [p](Va a, Va b, Va c) {
-        return [=](Tl& tl) { tl.composite_gemm({a, b, c, p.m, p.n, p.k, p.dtype, 0, 0, 0, {}}); };
-      };
-      const KernelMaker dot = [p](Va a, Va b, Va c) {
-        return [=](Tl& tl) { tl.store(c, tl.dot(tl.load(a, {p.m, p.k}, p.dtype), tl.load(b, {p.k, p.n}, p.dtype))); };
-      };
-      add_row(session, "composite", 1, run_variant(ctx, session, "gemm_composite", composite, one, one, one), report);
-      add_row(session, "dot", 1, run_variant(ctx, session, "gemm_dot", dot, one, one, one), report);
+      add_row(session, "composite", 1, run_variant(ctx, session, "gemm_composite", composite_kernel, one, one, one),
+              report);
+      add_row(session, "dot", 1, run_variant(ctx, session, "gemm_dot", dot_kernel, one, one, one), report);
     });
     return report;
   }
@@ -235,19 +244,12 @@ class Gemm final : public GemmBase {
     report.text =
         "# gemm on sip0: rows of A and C over cubes, columns of B and C over PEs, the rest copied\n" + header();
     session.run(1, [&](Context& ctx) {
-      const GemmShape p = problem_;
       DPPolicy a, b, c;
       a.cube = CubeSplit::row_wise;
       b.pe = PeSplit::column_wise;
       c.cube = CubeSplit::row_wise;
       c.pe = PeSplit::column_wise;
-      const KernelMaker kernel = [p](Va a_base, Va b_base, Va c_base) {
-        return [=](Tl& tl) {
-          const ShardView a_tile = tl.shard(a_base), b_tile = tl.shard(b_base), c_tile = tl.shard(c_base);
-          tl.composite_gemm({a_tile.va, b_tile.va, c_tile.va, c_tile.rows, c_tile.cols, p.k, p.dtype, 0, 0, 0, {}});
-        };
-      };
-      const Outcome outcome = run_variant(ctx, session, "gemm", kernel, a, b, c);
+      const Outcome outcome = run_variant(ctx, session, "gemm", shard_kernel, a, b, c);
       add_row(session, "composite", pes_of(placement_units(ctx.map()), 0).size(), outcome, report);
     });
     return report;

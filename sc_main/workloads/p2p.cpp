@@ -17,6 +17,51 @@ namespace {
 namespace po = boost::program_options;
 using Json = nlohmann::ordered_json;
 
+/// PE that begins every exchange, and that reads.
+constexpr PeCoord kSelf{0, 0, 0};
+
+/// A ping-pong: queues of kSelf to the other PE and back.
+struct PingPong {
+  Direction to, back;
+  std::int64_t count = 0;  ///< bytes of the ball
+  int iterations = 0;
+
+  static bool is_first(const Tl& tl) {
+    return tl.program_id(0) == kSelf.pe && tl.program_id(1) == kSelf.cube && tl.program_id(2) == kSelf.sip;
+  }
+};
+
+void ping_pong_kernel(PingPong game, Tl& tl) {
+  const bool first = PingPong::is_first(tl);
+  const Direction peer = first ? game.to : game.back;
+  Tile ball = first ? tl.fill({1, game.count}, DType::i8, 1) : Tile();
+  for (int i = 0; i < game.iterations; ++i) {
+    if (first) tl.send(peer, ball);
+    ball = tl.recv(peer, {1, game.count}, DType::i8);
+    tl.wait(ball);
+    if (!first) tl.send(peer, ball);
+  }
+}
+
+/// The same once, with data: the first one's part of `sent` goes there and back; both store what they got.
+void check_kernel(Va sent, Va arrived, PingPong game, Tl& tl) {
+  const bool first = PingPong::is_first(tl);
+  const Direction peer = first ? game.to : game.back;
+  const Shape shape{1, game.count};
+  if (first) tl.send(peer, tl.load(tl.shard(sent).va, shape, DType::i8));
+  const Tile ball = tl.recv(peer, shape, DType::i8);
+  tl.store(tl.shard(arrived).va, ball);
+  if (!first) tl.send(peer, ball);
+}
+
+void read_kernel(Va from, std::int64_t count, int iterations, Tl& tl) {
+  for (int i = 0; i < iterations; ++i) tl.wait(tl.load(from, {1, count}, DType::i8));
+}
+
+void copy_kernel(Va from, std::int64_t count, Va to, Tl& tl) {
+  tl.store(tl.shard(to).va, tl.load(from, {1, count}, DType::i8));
+}
+
 /// PE to PE: IPCQ messages back and forth (latency is half a round trip, as in the OSU benchmarks), and DMA reads of
 /// the other PE's HBM slice. Always from sip0.cube0.pe0. What arrives is checked by an untimed launch of its own, which
 /// takes known bytes the same way and stores them where the host reads them.
@@ -69,8 +114,6 @@ class PeerToPeer final : public Workload {
   }
 
  private:
-  static constexpr PeCoord kSelf{0, 0, 0};
-
   /// Bytes of a tensor that has one part of equal size on every PE.
   struct Parts {
     Tensor tensor;
@@ -139,53 +182,23 @@ class PeerToPeer final : public Workload {
     const Direction to = first ? (grid ? Direction::global_s() : Direction::global_e())
                                : (grid ? Direction::global_n() : Direction::global_w());
     const PeCoord self{static_cast<std::uint16_t>(ctx.rank()), 0, 0};
-    const Handle handle = ctx.launch("p2p_ipcq", side(bytes, to, first), {}, {self});
+    const LaunchOptions on{{self}};
+    const PingPong game{to, to, static_cast<std::int64_t>(bytes), iterations_};
+    const Handle handle = ctx.launch("p2p_ipcq", on, ping_pong_kernel, game);
     starts_[ctx.rank()] = handle.kernel_start();
     ends_[ctx.rank()] = handle.kernel_end();
     const Parts sent = make_parts(ctx, bytes, "p2p_sent", 1), arrived = make_parts(ctx, bytes, "p2p_arrived", 0);
-    ctx.launch("p2p_check", check_side(sent, arrived, to, first), {sent.tensor, arrived.tensor}, {self});
+    ctx.launch("p2p_check", on, check_kernel, sent.tensor, arrived.tensor, game);
     wrong_[ctx.rank()] = differing(arrived, self, sent, {0, 0, 0});  // both ranks made the same bytes
-  }
-
-  /// One end of a ping-pong.
-  KernelBody side(std::uint64_t bytes, Direction peer, bool first) const {
-    const auto count = static_cast<std::int64_t>(bytes);
-    const int iterations = iterations_;
-    return [=](Tl& tl) {
-      Tile ball = first ? tl.fill({1, count}, DType::i8, 1) : Tile();
-      for (int i = 0; i < iterations; ++i) {
-        if (first) tl.send(peer, ball);
-        ball = tl.recv(peer, {1, count}, DType::i8);
-        tl.wait(ball);
-        if (!first) tl.send(peer, ball);
-      }
-    };
-  }
-  /// The same with data: the first one's part of `sent` goes there and back; both store what they got.
-  static KernelBody check_side(const Parts& sent, const Parts& arrived, Direction peer, bool first) {
-    const Va from = sent.tensor.va(), to = arrived.tensor.va();
-    const Shape shape{1, static_cast<std::int64_t>(sent.bytes)};
-    return [=](Tl& tl) {
-      if (first) tl.send(peer, tl.load(tl.shard(from).va, shape, DType::i8));
-      const Tile ball = tl.recv(peer, shape, DType::i8);
-      tl.store(tl.shard(to).va, ball);
-      if (!first) tl.send(peer, ball);
-    };
   }
 
   void ping_pong(Context& ctx, std::uint64_t bytes, PeCoord peer, Direction to, Direction back, const char* distance,
                  Report& report) {
-    const auto both = [](const KernelBody& here, const KernelBody& there) {
-      return [=](Tl& tl) {
-        const bool first = tl.program_id(0) == kSelf.pe && tl.program_id(1) == kSelf.cube;
-        (first ? here : there)(tl);
-      };
-    };
-    const Handle handle =
-        ctx.launch("p2p_ipcq", both(side(bytes, to, true), side(bytes, back, false)), {}, {kSelf, peer});
+    const LaunchOptions on{{kSelf, peer}};
+    const PingPong game{to, back, static_cast<std::int64_t>(bytes), iterations_};
+    const Handle handle = ctx.launch("p2p_ipcq", on, ping_pong_kernel, game);
     const Parts sent = make_parts(ctx, bytes, "p2p_sent", 1), arrived = make_parts(ctx, bytes, "p2p_arrived", 0);
-    ctx.launch("p2p_check", both(check_side(sent, arrived, to, true), check_side(sent, arrived, back, false)),
-               {sent.tensor, arrived.tensor}, {kSelf, peer});
+    ctx.launch("p2p_check", on, check_kernel, sent.tensor, arrived.tensor, game);
     std::optional<std::uint64_t> wrong = differing(arrived, kSelf, sent, kSelf);
     if (wrong) *wrong += *differing(arrived, peer, sent, kSelf);
     add_row("ipcq", distance, peer, bytes, handle.kernel_end() - handle.kernel_start(), 2 * iterations_, wrong, report);
@@ -221,17 +234,11 @@ class PeerToPeer final : public Workload {
 
   /// Reads of the owner's part, which stands at `va`.
   void read(Context& ctx, const Parts& parts, PeCoord owner, Va va, const char* distance, Report& report) {
-    const Shape shape{1, static_cast<std::int64_t>(parts.bytes)};
-    const int iterations = iterations_;
-    const KernelBody body = [=](Tl& tl) {
-      for (int i = 0; i < iterations; ++i) tl.wait(tl.load(va, shape, DType::i8));
-    };
+    const auto count = static_cast<std::int64_t>(parts.bytes);
+    const LaunchOptions on{{kSelf}};
     const Parts arrived = make_parts(ctx, parts.bytes, "p2p_arrived", 0);
-    const Handle handle = ctx.launch("p2p_dma", body, {arrived.tensor}, {kSelf});
-    const KernelBody copy = [va, shape, to = arrived.tensor.va()](Tl& tl) {
-      tl.store(tl.shard(to).va, tl.load(va, shape, DType::i8));
-    };
-    ctx.launch("p2p_check", copy, {arrived.tensor}, {kSelf});
+    const Handle handle = ctx.launch("p2p_dma", on, read_kernel, va, count, iterations_);
+    ctx.launch("p2p_check", on, copy_kernel, va, count, arrived.tensor);
     add_row("dma", distance, owner, parts.bytes, handle.kernel_end() - handle.kernel_start(), iterations_,
             differing(arrived, kSelf, parts, owner), report);
   }

@@ -42,6 +42,11 @@ DPPolicy one_slice_each() {
   return split;
 }
 
+/// `target`: what every issuer loads; 0: each its own slice.
+void probe_kernel(Va base, Va target, std::int64_t count, Tl& tl) {
+  tl.load(target == 0 ? tl.shard(base).va : target, {1, count}, DType::i8);
+}
+
 /// Predefined traffic on an idle machine; of a few runs the fastest. Times and breakdowns are measured: of the DMA op
 /// that ended last, by its last burst; of host copies, by the message.
 class Probe final : public Workload {
@@ -156,15 +161,15 @@ class Probe final : public Workload {
 
   ProbeMeasurement measure(Context& ctx, const Tensor& tensor, const Case& c, std::uint64_t bytes) {
     const Va base = tensor.va();
-    std::optional<Va> target;  // nothing: each its own
+    Va target = 0;
     if (c.target)
       target = c.target->sip == 0 ? base + tensor.shards()[shard_of(tensor, *c.target)].offset_bytes : kWindow;
     const auto count = static_cast<std::int64_t>(bytes);
-    const KernelBody body = [=](Tl& tl) { tl.load(target.value_or(tl.shard(base).va), {1, count}, DType::i8); };
+    const LaunchOptions on{c.issuers};
     ProbeMeasurement best;
     for (int i = 0; i < kRuns; ++i) {
       listener_.clear();
-      const Handle handle = ctx.launch("probe", body, {tensor}, c.issuers);
+      const Handle handle = ctx.launch("probe", on, probe_kernel, tensor, target, count);
       sc_assert(listener_.ops() == c.issuers.size());
       const double ns = static_cast<double>(handle.kernel_end() - handle.kernel_start()) / 1e3;
       if (i == 0 || ns < best.ns) best = {ns, static_cast<double>(listener_.last()) / 1e3, listener_.last_spent()};

@@ -31,6 +31,30 @@ struct Traffic {
 };
 constexpr Traffic kTraffic[] = {{"read", 1, 0}, {"write", 0, 1}, {"copy", 1, 1}, {"triad", 2, 1}};
 
+/// Arrays that a kernel reads and writes; elements of each array on a PE, and of a block.
+struct StreamCall {
+  std::int64_t count, per_block;
+  int reads, writes;
+};
+void stream_kernel(Va a, Va b, Va c, StreamCall call, Tl& tl) {
+  const Va own_a = tl.shard(a).va, own_b = tl.shard(b).va, own_c = tl.shard(c).va;
+  const Shape shape{1, call.per_block};
+  const Tile constant = tl.fill(shape, DType::f32, call.reads == 0 ? 1 : kScale);
+  for (std::int64_t i = 0; i < call.count; i += call.per_block) {
+    const Va at = static_cast<Va>(i) * 4;
+    Tile value = constant;
+    if (call.reads > 0) value = tl.load(own_a + at, shape, DType::f32);
+    if (call.reads > 1) value = value + tl.load(own_b + at, shape, DType::f32) * constant;
+    if (call.writes > 0) tl.store(own_c + at, value);
+  }
+}
+
+/// One element after the other, each waited for.
+void chase_kernel(Va a, Va, Va, std::int64_t loads, std::int64_t stride, Tl& tl) {
+  const Va own = tl.shard(a).va;
+  for (std::int64_t i = 0; i < loads; ++i) tl.wait(tl.load(own + static_cast<Va>(i * stride) * 4, {1, 1}, DType::f32));
+}
+
 /// Every PE works on its own HBM slice, block by block; all PEs of SIP 0 at once. Bytes count what is read and written.
 /// With --pattern instead: a synthetic stream on one channel of cube.hbm, beside the machine, which stays idle.
 class Stream final : public Workload {
@@ -170,24 +194,12 @@ class Stream final : public Workload {
   void rank_program(Context& ctx, const Session& session, std::uint64_t bytes, std::uint64_t block, Report& report) {
     const auto count = static_cast<std::int64_t>(bytes / 4), per_block = static_cast<std::int64_t>(block / 4);
     const Arrays arrays = make_arrays(ctx, session, count);
-    const Va va = arrays.a.va(), vb = arrays.b.va(), vc = arrays.c.va();
     const std::vector<PeCoord> pes = pes_of(placement_units(ctx.map()), 0);
     const double peak =
         static_cast<double>(ctx.map().hbm_slice.peak.bytes_per_second()) / 1e9 * static_cast<double>(pes.size());
     for (const Traffic& traffic : kTraffic) {
-      const KernelBody body = [=](Tl& tl) {
-        const Va own_a = tl.shard(va).va, own_b = tl.shard(vb).va, own_c = tl.shard(vc).va;
-        const Shape shape{1, per_block};
-        const Tile constant = tl.fill(shape, DType::f32, traffic.reads == 0 ? 1 : kScale);
-        for (std::int64_t i = 0; i < count; i += per_block) {
-          const Va at = static_cast<Va>(i) * 4;
-          Tile value = constant;
-          if (traffic.reads > 0) value = tl.load(own_a + at, shape, DType::f32);
-          if (traffic.reads > 1) value = value + tl.load(own_b + at, shape, DType::f32) * constant;
-          if (traffic.writes > 0) tl.store(own_c + at, value);
-        }
-      };
-      const Cost cost = run_timed(ctx, session, traffic.name, body, arrays, {});
+      const Cost cost = run_timed(ctx, session, traffic.name, {}, stream_kernel, arrays,
+                                  StreamCall{count, per_block, traffic.reads, traffic.writes});
       const std::uint64_t moved = bytes * static_cast<std::uint64_t>(traffic.reads + traffic.writes) * pes.size();
       add_row(traffic.name, moved, cost, static_cast<double>(moved) / cost.ns / peak, check(session, arrays, traffic),
               report);
@@ -195,14 +207,8 @@ class Stream final : public Workload {
     // One element after the other on one PE, each waited for, 4 KiB apart.
     constexpr std::int64_t kLoads = 64;
     const std::int64_t stride = std::max<std::int64_t>(std::min<std::int64_t>(1024, count / kLoads), 1);
-    const KernelBody chase = [=](Tl& tl) {
-      const Va own = tl.shard(va).va;
-      for (std::int64_t i = 0; i < kLoads && i * stride < count; ++i) {
-        tl.wait(tl.load(own + static_cast<Va>(i * stride) * 4, {1, 1}, DType::f32));
-      }
-    };
     const std::int64_t loads = std::min(kLoads, (count + stride - 1) / stride);
-    Cost cost = run_timed(ctx, session, "latency", chase, arrays, {pes.front()});
+    Cost cost = run_timed(ctx, session, "latency", {{pes.front()}}, chase_kernel, arrays, loads, stride);
     cost.mean_op_ns = cost.ns / static_cast<double>(loads);  // with dispatch and wait
     add_row("latency", static_cast<std::uint64_t>(loads) * 4, cost, {}, {}, report);
   }
@@ -233,11 +239,12 @@ class Stream final : public Workload {
     return arrays;
   }
 
-  Cost run_timed(Context& ctx, const Session& session, const char* name, const KernelBody& body, const Arrays& arrays,
-                 const std::vector<PeCoord>& targets) {
+  template <class Kernel, class... Args>
+  Cost run_timed(Context& ctx, const Session& session, const char* name, const LaunchOptions& on, Kernel kernel,
+                 const Arrays& arrays, const Args&... arguments) {
     const Hbm::Stats before = row_stats(ctx.map(), session);
     listener_.clear();
-    const Handle handle = ctx.launch(name, body, {arrays.a, arrays.b, arrays.c}, targets);
+    const Handle handle = ctx.launch(name, on, kernel, arrays.a, arrays.b, arrays.c, arguments...);
     Cost cost;
     cost.ns = static_cast<double>(handle.kernel_end() - handle.kernel_start()) / 1e3;
     cost.mean_op_ns = static_cast<double>(listener_.total()) / static_cast<double>(listener_.ops()) / 1e3;

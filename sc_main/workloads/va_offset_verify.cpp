@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <stdexcept>
 #include <utility>
 
+#include "runtime/tensor_geometry.h"
 #include "sc_main/workloads/numerics.h"
 #include "sc_main/workloads/placement_option.h"
 #include "sc_main/workloads/refusals.h"
@@ -19,12 +19,27 @@ namespace {
 namespace po = boost::program_options;
 using Json = nlohmann::ordered_json;
 
-/// Shards of `from` that a PE reads: those of the PE `distance` places after it in shard order.
-struct Copy {
-  Va from = 0, to = 0;
-  std::int64_t elements = 0;
-};
-using Copies = std::map<std::pair<int, int>, Copy>;  // by (cube, PE)
+/// Copies to this PE's row of `to` the shard of `from` of the PE `distance` places after it in shard order, empty
+/// shards not counted. `row_bytes`: of `to`, a row for each PE.
+void copy_shard(Va from, Va to, const TensorGeometry& source, std::uint64_t row_bytes, std::uint64_t distance, Tl& tl) {
+  const Va row = tl.shard(to).va;
+  const std::size_t place = (row - to) / row_bytes;
+  std::vector<ShardSpec> shards;
+  std::size_t reader = 0;
+  for (const ShardSpec& shard : source.shards()) {
+    if (place == static_cast<std::size_t>(shard.cube) * source.pes_of_cube + static_cast<std::size_t>(shard.pe))
+      reader = shards.size();
+    if (!shard.region.empty()) shards.push_back(shard);
+  }
+  const ShardSpec& read = shards[(reader + distance) % shards.size()];
+  const std::int64_t elements = read.region.rows * read.region.cols;
+  constexpr std::int64_t kChunk = 4096;  // elements; several are under way at once
+  for (std::int64_t at = 0; at < elements; at += kChunk) {
+    const std::int64_t n = std::min(kChunk, elements - at);
+    const Va shift = static_cast<Va>(at) * size_of(source.dtype);
+    tl.store(row + shift, tl.load(from + read.offset_bytes + shift, {1, n}, source.dtype));
+  }
+}
 
 /// Reads every shard of a placed tensor through its virtual address, va + offset_bytes, from other PEs than its own,
 /// and compares to the bit: whatever the placement, that address has to lead to the owner's memory.
@@ -112,30 +127,16 @@ class VaOffsetVerify final : public Workload {
     one_each.num_cubes = policy.num_cubes;
     one_each.num_pes = policy.num_pes;
     const Tensor result = ctx.zeros({static_cast<std::int64_t>(units(source)), longest}, dtype, one_each, "result");
-    auto copies = std::make_shared<Copies>();
-    std::vector<PeCoord> targets;
+    LaunchOptions on;
     std::vector<std::size_t> rows;  // of the result, by reader
     for (std::size_t i = 0; i < shards.size(); ++i) {
-      const ShardSpec &reader = *shards[i], &read = *shards[(i + distance) % shards.size()];
+      const ShardSpec& reader = *shards[i];
       rows.push_back(row_of(result, reader));
-      const auto row = result.shards()[rows.back()];
-      (*copies)[{reader.cube, reader.pe}] = {source.va() + read.offset_bytes, result.va() + row.offset_bytes,
-                                             read.region.rows * read.region.cols};
-      targets.push_back({static_cast<std::uint16_t>(reader.sip), static_cast<std::uint16_t>(reader.cube),
-                         static_cast<std::uint16_t>(reader.pe)});
+      on.targets.push_back({static_cast<std::uint16_t>(reader.sip), static_cast<std::uint16_t>(reader.cube),
+                            static_cast<std::uint16_t>(reader.pe)});
     }
-    const Handle handle = ctx.launch(
-        "va_offset_verify",
-        [copies, dtype](Tl& tl) {
-          const Copy& copy = copies->at({static_cast<int>(tl.program_id(1)), static_cast<int>(tl.program_id(0))});
-          constexpr std::int64_t kChunk = 4096;  // elements; several are under way at once
-          for (std::int64_t at = 0; at < copy.elements; at += kChunk) {
-            const std::int64_t n = std::min(kChunk, copy.elements - at);
-            const Va shift = static_cast<Va>(at) * size_of(dtype);
-            tl.store(copy.to + shift, tl.load(copy.from + shift, {1, n}, dtype));
-          }
-        },
-        {source, result}, targets);
+    const Handle handle = ctx.launch("va_offset_verify", on, copy_shard, source, result, geometry_of(source),
+                                     static_cast<std::uint64_t>(longest) * size_of(dtype), std::uint64_t{distance});
     std::uint64_t mismatches = 0;
     const std::vector<std::uint8_t> output = result.bytes_to_host();
     const std::size_t item = size_of(dtype);

@@ -13,8 +13,8 @@ namespace {
 /// Records the ops of one PE. Whatever collectives do not use throws.
 class Recorder final : public Tl {
  public:
-  Recorder(const MachineMap& map, PeCoord pe, const CollectiveCall& call, std::vector<Op>& ops)
-      : map_(map), pe_(pe), call_(call), ops_(ops) {}
+  Recorder(const MachineMap& map, PeCoord pe, const ccl::Collective::Launch& launch, std::vector<Op>& ops)
+      : map_(map), pe_(pe), call_(launch.call), program_(*launch.program), ops_(ops) {}
 
   std::int64_t program_id(int axis) const override { return axis == 0 ? pe_.pe : axis == 1 ? pe_.cube : pe_.sip; }
   std::int64_t num_programs(int axis) const override {
@@ -22,6 +22,7 @@ class Recorder final : public Tl {
   }
   ShardView shard(Va) const override { throw std::logic_error("the backend gives collectives their part"); }
   const CollectiveCall& call() const override { return call_; }
+  const Program& program(ProgramId) const override { return program_; }
 
   Tile load(Va va, Shape shape, DType dtype, std::int64_t) override {
     return add(Op{Op::Kind::load, 0, {}, va, shape, dtype, {}, {}, 0});
@@ -86,6 +87,7 @@ class Recorder final : public Tl {
   const MachineMap& map_;
   const PeCoord pe_;
   const CollectiveCall& call_;
+  const Program& program_;
   std::vector<Op>& ops_;
 };
 
@@ -256,8 +258,8 @@ std::string FakeMachine::run(const std::vector<ccl::Collective::Launch>& launche
     for (const PeCoord pe : launch.targets) {
       Process process;
       process.pe = pe;
-      Recorder recorder(map_, pe, launch.call, process.ops);
-      launch.body(recorder);
+      Recorder recorder(map_, pe, launch, process.ops);
+      launch.kernel.entry(launch.kernel.arguments.data(), recorder);
       processes.push_back(std::move(process));
     }
   }

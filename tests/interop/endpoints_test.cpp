@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "tests/interop/watched_machine.h"
+#include "tests/support/test_body.h"
 #include "tlm/kernel/tl.h"
 
 namespace kernbench::topology {
@@ -45,16 +46,12 @@ NeighbourEntry entry(PeCoord self, PeCoord peer, Direction direction, PhysicalAd
   return e;
 }
 
-LaunchMessage launch(const char* name, std::vector<PeCoord> targets, KernelBody body) {
-  LaunchMessage message;
-  message.kernel = name;
-  message.targets = std::move(targets);
-  message.body = std::move(body);
-  return message;
+LaunchMessage launch(const char* name, std::vector<PeCoord> targets, std::function<void(Tl&)> body) {
+  return testing::launch_of(name, std::move(targets), std::move(body));
 }
 
 /// Loads from and stores to every kind of memory, then a message there and one back.
-KernelBody all_around(bool starts, Shape shape) {
+std::function<void(Tl&)> all_around(bool starts, Shape shape) {
   return [starts, shape](Tl& tl) {
     Tile tile = tl.load(kOwn, shape, DType::f16);
     for (const Va at : {kNear, kFar, kSram, kTcm}) {
@@ -74,7 +71,7 @@ KernelBody all_around(bool starts, Shape shape) {
 }
 
 /// Every PE of a cube at one slice at once: more than its queue holds.
-KernelBody crowd() {
+std::function<void(Tl&)> crowd() {
   return [](Tl& tl) {
     const Va own = kShared + static_cast<Va>(tl.program_id(0)) * 8192;
     const Tile tile = tl.load(own, {1, 2048}, DType::f16);

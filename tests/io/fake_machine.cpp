@@ -111,6 +111,8 @@ class FakeMachine::Pe : public sc_core::sc_module {
     Message* message = command.message;
     switch (command.kind) {
       case CommandKind::arm: {
+        if (++arm_packets_ < command.count) return;
+        arm_packets_ = 0;
         const auto& launch = std::get<LaunchMessage>(message->body);
         const bool fails = machine_.fails_to_arm && machine_.fails_to_arm(coord_, launch);
         queue_.at(queue_.now() + kArm, [this, message, fails] { fails ? fail(message, "arm") : arm(message); });
@@ -124,6 +126,9 @@ class FakeMachine::Pe : public sc_core::sc_module {
           sc_assert(entry.self == coord_);
           machine_.sfr[coord_].push_back(entry);
         }
+        return answer(CommandKind::finished, message);
+      case CommandKind::program:
+        machine_.program_bytes[coord_] += command.bytes - kCommandBytes;
         return answer(CommandKind::finished, message);
       case CommandKind::mmu_map:
         machine_.map_entries[coord_] += command.count;
@@ -192,6 +197,7 @@ class FakeMachine::Pe : public sc_core::sc_module {
   const PeCoord coord_;
   EventQueue& queue_;
   std::map<std::uint64_t, Run> runs_;
+  std::uint32_t arm_packets_ = 0;
   CommandPort port_;
 };
 

@@ -60,6 +60,7 @@ class FakeMachine {
   std::vector<Record> launches;                        ///< in order of their ends
   std::map<PeCoord, std::vector<NeighbourEntry>> sfr;  ///< as written
   std::map<PeCoord, std::uint64_t> map_entries;        ///< entries that reached each PE
+  std::map<PeCoord, std::uint64_t> program_bytes;      ///< of programs, likewise
 
   /// Contents of a PE's HBM slice.
   void read(const PhysicalAddress& from, void* data, std::size_t bytes);

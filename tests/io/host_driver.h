@@ -78,7 +78,7 @@ class HostDriver : public sc_core::sc_module, public tlm::tlm_bw_transport_if<> 
 inline LaunchMessage launch_on(std::vector<PeCoord> targets, const char* kernel = "kernel") {
   LaunchMessage launch;
   launch.kernel = kernel;
-  launch.body = [](Tl&) {};
+  launch.entry = bind_kernel([](Tl&) {}).entry;
   launch.targets = std::move(targets);
   return launch;
 }

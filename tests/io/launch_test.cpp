@@ -55,6 +55,35 @@ TEST_F(Launch, OfOnePeTakesTheSumOfItsSteps) {
   EXPECT_EQ(machine->pool().outstanding(), 0u);
 }
 
+/// The rule, from the configuration: every byte crosses the host link in TLPs; then packets of at most 256 B with 64 B
+/// of descriptor in the first, each of which IO_CPU sends, and M_CPU takes and sends on, one after the other. M_CPU is
+/// the faster of the two, so that it has taken all but the last when that one comes.
+TEST_F(Launch, TakesTheTimeOfItsArguments) {
+  build({1, 1, 1, 1, 1 << 20});
+  const Ps hop = FakeMachine::kHop, io = machine->io_config().command, m = machine->m_config().command;
+  ASSERT_GE(io, m);
+  Ps at = 0;
+  std::vector<std::pair<std::size_t, Message*>> messages;
+  for (const std::size_t bytes :
+       {0u, 1u, 192u, 193u, 448u, 449u, 4096u}) {  // both sides of the borders of TLPs and packets
+    LaunchMessage launch = launch_on({{0, 0, 0}});
+    launch.arguments.resize(bytes);
+    messages.emplace_back(bytes, &host->at(at += 10'000'000, launch));
+  }
+  sc_core::sc_start();
+  for (const auto& [bytes, message] : messages) {
+    const Ps packets = (64 + bytes + 255) / 256;
+    const PcieConfig& pcie = machine->pcie_config();
+    const std::uint64_t tlps = (64 + bytes + pcie.tlp_payload_bytes - 1) / pcie.tlp_payload_bytes;
+    const Ps wire = Rate(pcie.bytes_per_second).time_for(64 + bytes + tlps * pcie.tlp_overhead_bytes);
+    const Ps at_io = message->submitted + wire + pcie.latency + pcie.doorbell + hop;
+    const Ps at_pe = at_io + io + packets * io + hop + m + packets * m + hop;
+    const Ps armed = at_pe + FakeMachine::kArm + hop + 2 * m + hop + io;
+    EXPECT_EQ(std::get<LaunchMessage>(message->body).first_start, armed + 2 * io + machine->map().worst_command_latency)
+        << bytes << " B of arguments";
+  }
+}
+
 TEST_F(Launch, StartsAllPesOfAllCubesInOneInstant) {
   build({1, 4, 4, 8, 1 << 20});
   host->at(0, launch_on(machine->map().pes(0)));

@@ -189,13 +189,17 @@ void Bench::send(std::uint16_t pe, CommandKind kind, Message& message, Ps start)
   if (const auto* sfr = std::get_if<SfrWriteMessage>(&message.body)) {
     command.count = static_cast<std::uint32_t>(sfr->entries.size());
   }
-  tlm::tlm_generic_payload& payload = pool.acquire();
-  put_command(payload, command);
-  Packet& packet = Packet::of(payload);
-  packet.message_class = MessageClass::command;
-  packet.destination = map.pe(coord(pe));
-  tlm::tlm_generic_payload* moving = &payload;
-  queue.at(queue.now() + options.latency, [this, moving] { deliver(*moving); });
+  const auto send_packet = [&](const Command& sent_command) {
+    tlm::tlm_generic_payload& payload = pool.acquire();
+    put_command(payload, sent_command);
+    Packet& packet = Packet::of(payload);
+    packet.message_class = MessageClass::command;
+    packet.destination = map.pe(coord(pe));
+    tlm::tlm_generic_payload* moving = &payload;
+    queue.at(queue.now() + options.latency, [this, moving] { deliver(*moving); });
+  };
+  if (kind != CommandKind::arm) return send_packet(command);
+  each_packet(command, message_bytes(message), send_packet);
 }
 
 std::size_t Bench::answers(const Message& message, CommandKind kind) const {
@@ -255,7 +259,11 @@ Message& Bench::prepare(const Bodies& bodies, const std::string& name, std::uint
   LaunchMessage launch;
   launch.kernel = name;
   launch.group = group;
-  launch.body = [bodies](Tl& tl) { bodies.at(static_cast<std::uint16_t>(tl.program_id(0)))(tl); };
+  BoundKernel kernel = bind_kernel(testing::run_test_body, testing::test_body([bodies](Tl& tl) {
+                                     bodies.at(static_cast<std::uint16_t>(tl.program_id(0)))(tl);
+                                   }));
+  launch.entry = kernel.entry;
+  launch.arguments = std::move(kernel.arguments);
   for (const auto& [pe, body] : bodies) launch.targets.push_back(coord(pe));
   message.body = std::move(launch);
   for (const auto& [pe, body] : bodies) send(pe, CommandKind::arm, message);

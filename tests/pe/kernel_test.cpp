@@ -155,6 +155,79 @@ TEST_F(PeKernel, KnowsWhereItIs) {
   EXPECT_EQ(seen, (std::vector<std::int64_t>{0, 1, 0, 1, 0, 1}));
 }
 
+/// From the arm command to its answer: every packet of it costs PE_CPU `command`.
+Ps time_to_arm(Bench& bench, std::size_t argument_bytes) {
+  Message message;
+  message.id = 77;
+  LaunchMessage launch;
+  launch.kernel = "arguments";
+  launch.entry = bind_kernel([](Tl&) {}).entry;
+  launch.arguments.resize(argument_bytes);
+  launch.targets = {bench.coord(0)};
+  message.body = std::move(launch);
+  const Ps sent = bench.now();
+  bench.send(0, CommandKind::arm, message);
+  bench.queue.run_all();
+  EXPECT_EQ(bench.answers(message, CommandKind::armed), 1u);
+  const Ps time = bench.sent.back().time - sent;
+  bench.send(0, CommandKind::abort, message);
+  bench.queue.run_all();
+  return time;
+}
+
+TEST_F(PeKernel, IsRecordedWhenTheLastPacketOfItsArgumentsIsThere) {
+  const Ps command = bench.options.config.cpu.command, latency = bench.options.latency;
+  EXPECT_EQ(time_to_arm(bench, 0), latency + command);
+  EXPECT_EQ(time_to_arm(bench, 192), latency + command);  // a packet of 256 B with the descriptor of 64 B
+  EXPECT_EQ(time_to_arm(bench, 193), latency + 2 * command);
+  EXPECT_EQ(time_to_arm(bench, 4096), latency + 17 * command);
+}
+
+struct Mixed {
+  std::int32_t small = 0;
+  double real = 0;
+  friend bool operator==(const Mixed& a, const Mixed& b) { return a.small == b.small && a.real == b.real; }
+};
+
+TEST(KernelArguments, AreWhatTheLaunchGaveInOrderAndOfTheKernelsTypes) {
+  const auto kernel = [](Va va, std::int64_t count, const Mixed& mixed, bool flag, Direction to, Tl& tl) {
+    if (va != 0x1234567890 || count != -7 || !(mixed == Mixed{3, 2.5}) || !flag || to != Direction::local(5))
+      throw KernelError("an argument is not what was given");
+    tl.fence();
+  };
+  Bench bench;
+  Message message;
+  LaunchMessage launch;
+  launch.kernel = "k";
+  const int count = -7;  // becomes what the parameter is
+  const BoundKernel bound = bind_kernel(kernel, Va{0x1234567890}, count, Mixed{3, 2.5}, true, Direction::local(5));
+  EXPECT_EQ(bound.arguments.size(), 8u + 8 + 16 + 1 + 2);
+  launch.entry = bound.entry;
+  launch.arguments = bound.arguments;
+  launch.targets = {bench.coord(0)};
+  message.body = std::move(launch);
+  bench.send(0, CommandKind::arm, message);
+  bench.queue.run_all();
+  bench.send(0, CommandKind::start, message, bench.now() + 2 * bench.options.latency);
+  bench.queue.run_all();
+  EXPECT_TRUE(message.faults.empty()) << message.faults.front().str();
+  EXPECT_EQ(bench.answers(message, CommandKind::done), 1u);
+}
+
+TEST(KernelArguments, ComeFromFunctionsAndLambdasWithoutCapturesOnly) {
+  const int captured = 1;
+  const auto free_of = [](Va, int, Tl&) {};
+  const auto with = [captured](Tl&) { (void)captured; };
+  EXPECT_TRUE(is_kernel_v<decltype(free_of)>);
+  EXPECT_TRUE(is_kernel_v<void (*)(double, Tl&)>);
+  EXPECT_TRUE(is_kernel_v<void(Tl&)>);
+  EXPECT_FALSE(is_kernel_v<decltype(with)>);
+  EXPECT_FALSE(is_kernel_v<std::function<void(Tl&)>>);
+  EXPECT_FALSE(is_kernel_v<int (*)(Tl&)>);           // returns something
+  EXPECT_FALSE((is_kernel_v<void (*)(Tl&, int)>));   // Tl is not the last
+  EXPECT_FALSE((is_kernel_v<void (*)(const Tl&)>));  // nothing could be recorded
+}
+
 TEST_F(PeKernel, ShardIsThisPesTileOrEmpty) {
   std::vector<ShardView> seen;
   Message& message = bench.prepare({{std::uint16_t{0}, [](Tl&) {}}});
@@ -163,7 +236,11 @@ TEST_F(PeKernel, ShardIsThisPesTileOrEmpty) {
   launch.kernel = "shards";
   launch.targets = {bench.coord(0)};
   launch.tensors = {{kA, {{{0, 0, 1}, 0, 64, 1, 32}, {{0, 0, 0}, 64, 32, 2, 8}}}, {kB, {{{0, 0, 1}, 0, 64, 1, 32}}}};
-  launch.body = [&](Tl& tl) { seen = {tl.shard(kA), tl.shard(kB)}; };
+  BoundKernel kernel = bind_kernel(testing::run_test_body, testing::test_body([&](Tl& tl) {
+                                     seen = {tl.shard(kA), tl.shard(kB)};
+                                   }));
+  launch.entry = kernel.entry;
+  launch.arguments = std::move(kernel.arguments);
   message.body = launch;
   bench.send(0, CommandKind::arm, message);
   bench.queue.run_all();

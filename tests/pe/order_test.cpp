@@ -226,7 +226,7 @@ TEST(PeOrder, AThirdLaunchIsArmedWhenAContextIsFree) {
   Message third;
   LaunchMessage launch;
   launch.kernel = "third";
-  launch.body = [](Tl&) {};
+  launch.entry = bind_kernel([](Tl&) {}).entry;
   launch.targets = {bench.coord(0)};
   third.body = launch;
   bench.send(0, CommandKind::arm, third);

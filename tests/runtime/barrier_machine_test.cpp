@@ -19,8 +19,8 @@ constexpr Va kForeign = Va{1} << 46;  ///< beyond what tensors are given
 constexpr Shape kRow{1, kEntryElements};
 
 /// Adds `term` to the eight elements at `va`, on each PE that runs it.
-KernelBody adding(Va va, double term) {
-  return [va, term](Tl& tl) { tl.store(va, tl.add(tl.load(va, kRow, DType::f32), tl.fill(kRow, DType::f32, term))); };
+void add_to(Va va, double term, Tl& tl) {
+  tl.store(va, tl.add(tl.load(va, kRow, DType::f32), tl.fill(kRow, DType::f32, term)));
 }
 
 std::string ns_of(Ps time) { return fmt::format("{}.{:03} ns", time / kPsPerNs, time % kPsPerNs); }
@@ -45,7 +45,8 @@ class BarrierOnMachine : public ::testing::TestWithParam<SchedulingKind> {
     const Va va = kForeign + (Va{windows_++} << 21);
     const std::uint16_t stream = ctx.new_stream();
     ctx.submit(MmuMapMessage{{{va, tensor.bytes(), tensor.pa(0), {}}}}, stream);
-    return ctx.launch_async("elsewhere", adding(va, 1), {}, {{static_cast<std::uint16_t>(ctx.device()), 0, 0}}, stream);
+    return ctx.launch_async("elsewhere", LaunchOptions{{{static_cast<std::uint16_t>(ctx.device()), 0, 0}}, stream},
+                            add_to, va, 1);
   }
   std::uint64_t waits() const {
     const HostAccessTable& table = host_->runtime.host_accesses();
@@ -82,7 +83,7 @@ TEST_P(BarrierOnMachine, EachEntryPointWaitsForALaunchOfAnyRank) {
         Tensor other = make(ctx, kOther, "other");
         if (ctx.rank() == 1) {
           tensor = make(ctx, kBefore);
-          writer = ctx.launch_async("writer", adding(tensor.va(), 1), {tensor});
+          writer = ctx.launch_async("writer", add_to, tensor, 1);
         }
         ctx.barrier();
         if (ctx.rank() == reader) use_after(entry, tensor, other, writer);
@@ -183,7 +184,7 @@ TEST_P(BarrierOnMachine, EachEntryPointWaitsForItsRanksOwnCollectiveThatPeersHav
         use_after(entry, tensor, other, own);
         order.emplace_back("rank 0 has read");
       } else {
-        for (int i = 0; i < 3; ++i) ctx.launch("busy", adding(other.va(), 1), {other});
+        for (int i = 0; i < 3; ++i) ctx.launch("busy", add_to, other, 1);
         order.emplace_back("rank 1 calls");
         ctx.wait(ctx.all_reduce_async(tensor));
       }
@@ -210,12 +211,12 @@ TEST_P(BarrierOnMachine, AReadWaitsForItsRanksOwnLaunchBehindACollectiveThatPeer
       if (ctx.rank() == 0) {
         ctx.all_reduce_async(reduced);
         const Tensor& written = same ? reduced : scaled;
-        const Handle launch = ctx.launch_async("behind", adding(written.va(), 10), {written});
+        const Handle launch = ctx.launch_async("behind", add_to, written, 10);
         EXPECT_EQ(written.at(0, 7), 12) << "1 + 1 + 10, or 2 + 10";
         EXPECT_TRUE(launch.done());
         read = true;
       } else {
-        ctx.launch("busy", adding(scaled.va(), 1), {scaled});
+        ctx.launch("busy", add_to, scaled, 1);
         ctx.all_reduce(reduced);
       }
     });
@@ -230,7 +231,7 @@ TEST_P(BarrierOnMachine, CopyFromWaitsForOwnCollectivesOnItsSourceAndItsTarget) 
     const auto rank = static_cast<std::size_t>(ctx.rank());
     const Tensor source = make(ctx, ctx.rank() + 1, "source");
     Tensor target = make(ctx, ctx.rank() + 10, "target");
-    if (rank == 1) ctx.launch("busy", adding(target.va(), 0), {target});
+    if (rank == 1) ctx.launch("busy", add_to, target, 0);
     ctx.all_reduce_async(source);
     ctx.all_reduce_async(target);
     target.copy_from(source);
@@ -252,7 +253,7 @@ TEST_P(BarrierOnMachine, AReadDoesNotWaitForAnothersCollectiveThatSomebodyHasNot
     behind[rank] = make(ctx, 6, "behind");
     if (rank == 1) {
       ctx.all_reduce_async(tensors[1]);
-      ctx.launch_async("behind", adding(behind[1].va(), 1), {behind[1]});
+      ctx.launch_async("behind", add_to, behind[1], 1);
     }
     ctx.barrier();
     if (rank == 0) {
@@ -329,14 +330,13 @@ TEST_P(BarrierOnMachine, AReadDoesNotWaitForAnothersKernelThatNeedsTheReader) {
   run([&](Context& ctx) {
     const auto rank = static_cast<std::size_t>(ctx.rank());
     tensors[rank] = make(ctx, ctx.rank() + 1);
-    const Va va = tensors[rank].va();
-    const auto receive = [va](Tl& tl) { tl.store(va, tl.recv(Direction::global_w(), kRow, DType::f32)); };
-    const auto send = [va](Tl& tl) { tl.send(Direction::global_e(), tl.load(va, kRow, DType::f32)); };
-    if (rank == 1) ctx.launch_async("receive", receive, {tensors[1]});
+    const auto receive = [](Va va, Tl& tl) { tl.store(va, tl.recv(Direction::global_w(), kRow, DType::f32)); };
+    const auto send = [](Va va, Tl& tl) { tl.send(Direction::global_e(), tl.load(va, kRow, DType::f32)); };
+    if (rank == 1) ctx.launch_async("receive", receive, tensors[1]);
     ctx.barrier();
     if (rank == 0) {
       read.push_back(tensors[1].at(0, 0));
-      ctx.launch_async("send", send, {tensors[0]});
+      ctx.launch_async("send", send, tensors[0]);
       read.push_back(tensors[1].at(0, 0));  // it can complete now
     } else {
       read.push_back(tensors[1].at(0, 0));  // its own launch: waits for it, whatever it takes
@@ -359,7 +359,7 @@ TEST_P(BarrierOnMachine, ReadersOfAllRanksInTheMiddleOfCollectivesAllGoOn) {
     for (int i = 0; i < 3; ++i) tensors.push_back(make(ctx, i + 1, "t" + std::to_string(i)));
     for (int i = 0; i < 3; ++i) {
       for (int k = 0; k < (ctx.rank() + i) % 3; ++k) {
-        ctx.launch("busy", adding(tensors[2].va(), 0), {tensors[2]});
+        ctx.launch("busy", add_to, tensors[2], 0);
       }
       ctx.all_reduce_async(tensors[static_cast<std::size_t>(i)]);
       if ((ctx.rank() + i) % 2 == 0) sums.push_back(tensors[static_cast<std::size_t>(i)].at(0, 0) / (i + 1));
@@ -405,7 +405,7 @@ TEST_P(BarrierOnMachine, AReadOfWhatStandsBehindACollectiveThatIsNeverCalledIsAD
       const Tensor tensor = make(ctx, 1, "grad"), loss = make(ctx, 1, "loss");
       if (ctx.rank() == 0) {
         ctx.all_reduce_async(tensor);
-        behind = ctx.launch_async("step", adding(loss.va(), 1), {loss});
+        behind = ctx.launch_async("step", add_to, loss, 1);
         loss.to_host();
       }
       ctx.barrier();
@@ -560,7 +560,7 @@ TEST_P(BarrierOnMachine, NoMetadataDrainsAnything) {
     ctx.barrier();
     if (rank == 0) {
       const Tensor& tensor = tensors[0];
-      const Handle launch = ctx.launch_async("writer", adding(tensor.va(), 1), {tensor});
+      const Handle launch = ctx.launch_async("writer", add_to, tensor, 1);
       const Handle own = ctx.all_reduce_async(tensor);
       const std::vector<std::function<void()>> accessors = {
           [&] { EXPECT_EQ(tensor.shape().count(), 8); },  [&] { EXPECT_EQ(tensor.dtype(), DType::f32); },

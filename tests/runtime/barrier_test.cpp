@@ -64,7 +64,7 @@ TEST_P(EntryPoint, WaitsForAPendingLaunch) {
       [&](Context& ctx) {
         Tensor tensor = make(ctx, kBefore), other = make_other(ctx);
         offset_[0] = tensor.pa(0).offset;
-        const Handle handle = ctx.launch_async("writer", kNoBody, {tensor});
+        const Handle handle = ctx.launch_async("writer", kNoBodyOf, tensor);
         EXPECT_EQ(use_entry_point(GetParam().entry.access, tensor, other), expected_of(GetParam().entry.access));
         EXPECT_TRUE(handle.done());
         EXPECT_EQ(waited(), 1u);
@@ -162,7 +162,7 @@ TEST_P(Metadata, NeverDrainsAPendingLaunch) {
   const auto outcome = host_.run(
       [&](Context& ctx) {
         const Tensor tensor = ctx.full(1, {2, 4}, DType::f16, {}, "t");
-        const Handle handle = ctx.launch_async("writer", kNoBody, {tensor});
+        const Handle handle = ctx.launch_async("writer", kNoBodyOf, tensor);
         expect_no_drain(tensor, handle);
         ctx.wait(handle);
       },
@@ -224,8 +224,8 @@ TEST_P(CopyFrom, OverPendingWritersOfBothRanksEndsWithTheLaterValues) {
         sources[rank] = ctx.full(1, {1, kEntryElements}, DType::f32, {}, "source");
         targets[rank] = ctx.full(2, {1, kEntryElements}, DType::f32, {}, "target");
         ctx.barrier();
-        ctx.launch_async("source", kNoBody, {sources[rank]});
-        ctx.launch_async("target", kNoBody, {targets[rank]}, {}, ctx.new_stream());
+        ctx.launch_async("source", kNoBodyOf, sources[rank]);
+        ctx.launch_async("target", LaunchOptions{{}, ctx.new_stream()}, kNoBodyOf, targets[rank]);
         ctx.barrier();  // all four writers are submitted
         targets[rank].copy_from(sources[1 - rank]);
         copied[rank] = targets[rank].to_host();
@@ -246,7 +246,7 @@ TEST(HostReadBarrier, LetsOtherWorkersHaveTheirTurns) {
         const Tensor tensor = ctx.zeros({1, 8}, DType::f32, {}, "t");
         ctx.barrier();
         if (ctx.rank() == 0) {
-          ctx.launch_async("writer", kNoBody, {tensor});
+          ctx.launch_async("writer", kNoBodyOf, tensor);
           order.push_back("reads");
           tensor.to_host();
           order.push_back("has read");

@@ -317,15 +317,15 @@ TEST_P(Collectives, OfOverlappingGroupsGoOnAtTheSameTime) {
 TEST_P(Collectives, FollowTheLaunchesBeforeThem) {
   run([](Context& ctx) {
     const Tensor in = own(ctx), out = blank(ctx, kRanks * kCount);
-    const Va va = in.va();
-    ctx.launch_async("negate",
-                     [va](Tl& tl) {
-                       const ShardView shard = tl.shard(va);
-                       if (shard.count() == 0) return;
-                       const Tile x = tl.load(shard.va, {shard.rows, shard.cols}, DType::i32);
-                       tl.store(shard.va, tl.fill({shard.rows, shard.cols}, DType::i32, 0) - x);
-                     },
-                     {in});
+    ctx.launch_async(
+        "negate",
+        [](Va va, Tl& tl) {
+          const ShardView shard = tl.shard(va);
+          if (shard.count() == 0) return;
+          const Tile x = tl.load(shard.va, {shard.rows, shard.cols}, DType::i32);
+          tl.store(shard.va, tl.fill({shard.rows, shard.cols}, DType::i32, 0) - x);
+        },
+        in);
     ctx.all_gather(in, out);
     for (int rank = 0; rank < kRanks; ++rank) ASSERT_EQ(out.at(0, rank * kCount), -value(rank, 0));
   });

@@ -26,7 +26,7 @@ TEST(Failure, OfOneWorkerEndsTheOthersAndNothingElse) {
       [&](Context& ctx) {
         const Guard guard{unwound};
         const auto sip = static_cast<std::uint16_t>(ctx.rank());
-        const Handle handle = ctx.launch_async("work", kNoBody, {}, {{sip, 0, 0}, {sip, 0, 1}});
+        const Handle handle = ctx.launch_async("work", LaunchOptions{{{sip, 0, 0}, {sip, 0, 1}}}, kNoBody);
         if (ctx.rank() == 2) throw std::runtime_error("made to fail");
         ctx.wait(handle);
         ++reached_end;
@@ -55,7 +55,7 @@ TEST(Failure, OfAKernelSurfacesInTheWorkerThatWaits) {
   const auto outcome = host.run(
       [&](Context& ctx) {
         const auto sip = static_cast<std::uint16_t>(ctx.rank());
-        ctx.launch("work", kNoBody, {}, {{sip, 0, 0}, {sip, 1, 0}});
+        ctx.launch("work", LaunchOptions{{{sip, 0, 0}, {sip, 1, 0}}}, kNoBody);
       },
       2, Ending::failure);
   ASSERT_EQ(outcome.failures.size(), 1u);
@@ -73,13 +73,13 @@ TEST(Failure, CanBeCaughtAndTheRankGoesOn) {
   int caught = 0;
   const auto outcome = host.run(
       [&](Context& ctx) {
-        const Handle bad = ctx.launch_async("bad", kNoBody, {}, {{0, 0, 0}});
+        const Handle bad = ctx.launch_async("bad", LaunchOptions{{{0, 0, 0}}}, kNoBody);
         for (int i = 0; i < 2; ++i) {
           try {
             ctx.wait(bad);
           } catch (const DeviceFault&) {
             ++caught;
-            ctx.launch("good", kNoBody, {}, {{0, 0, 0}});  // yields inside a handler
+            ctx.launch("good", LaunchOptions{{{0, 0, 0}}}, kNoBody);  // yields inside a handler
           }
         }
       },
@@ -93,7 +93,7 @@ TEST(Failure, ThatNobodyWaitedForIsInTheOutcome) {
   host.machine.fails = [](PeCoord, const LaunchMessage&) { return true; };
   const auto outcome = host.run(
       [&](Context& ctx) {
-        ctx.launch_async("bad", kNoBody, {}, {{0, 0, 0}});
+        ctx.launch_async("bad", LaunchOptions{{{0, 0, 0}}}, kNoBody);
       },
       1, Ending::failure);
   EXPECT_TRUE(outcome.finished);
@@ -110,7 +110,7 @@ TEST(Failure, InHandlersOfSeveralRanksDoesNotMixTheirExceptions) {
         try {
           throw std::runtime_error("of rank " + std::to_string(ctx.rank()));
         } catch (const std::exception&) {
-          for (int i = 0; i < 2; ++i) ctx.launch("work", kNoBody, {}, {{sip, 0, 0}});
+          for (int i = 0; i < 2; ++i) ctx.launch("work", LaunchOptions{{{sip, 0, 0}}}, kNoBody);
           try {
             throw;  // rethrows this rank's own
           } catch (const std::exception& own) {
@@ -137,7 +137,7 @@ TEST(Failure, WhileOthersAreInHandlersUnwindsThem) {
           try {
             throw std::runtime_error("handled");
           } catch (const std::runtime_error&) {
-            ctx.launch("work", kNoBody, {}, {{sip, 0, 0}});
+            ctx.launch("work", LaunchOptions{{{sip, 0, 0}}}, kNoBody);
           }
         }
         throw std::runtime_error("not handled");
@@ -154,7 +154,7 @@ TEST(Failure, LeavesMemoryAsItWas) {
       [&](Context& ctx) {
         const Tensor tensor = ctx.full(ctx.rank() + 1, {1, 8}, DType::f32, {}, "t");
         if (ctx.rank() == 1) throw std::runtime_error("made to fail");
-        ctx.launch("work", kNoBody, {tensor});
+        ctx.launch("work", kNoBodyOf, tensor);
       },
       2, Ending::failure);
   float value = 0;

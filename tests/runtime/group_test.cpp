@@ -172,7 +172,7 @@ TEST(ProcessGroup, NamesTheRankThatEndedWithoutACallOfOthers) {
                          ctx.init_process_group(ring_options());
                          const Tensor tensor = ctx.full(1, {1, 64}, DType::f16, spread_policy(), "t");
                          if (ctx.rank() == 0) ctx.all_reduce(tensor);
-                         if (ctx.rank() == 1) ctx.launch("long", kNoBody, {tensor});
+                         if (ctx.rank() == 1) ctx.launch("long", kNoBodyOf, tensor);
                        }),
             "process group 0: rank 1 has ended without calling collective 0, all_reduce(sum, 64 x f16, sip), which "
             "rank 0 called");
@@ -185,7 +185,7 @@ TEST(ProcessGroup, NamesTheCallerOfWhatAnEndedRankCannotCall) {
                          ctx.init_process_group(ring_options());
                          const Tensor tensor = ctx.full(1, {1, 64}, DType::f16, spread_policy(), "t");
                          if (ctx.rank() == 1) return;
-                         for (int i = 0; i < 3; ++i) ctx.launch("long", kNoBody, {tensor});
+                         for (int i = 0; i < 3; ++i) ctx.launch("long", kNoBodyOf, tensor);
                          ctx.all_reduce(tensor);
                        }),
             "process group 0: rank 0 calls collective 0, all_reduce(sum, 64 x f16, sip), but rank 1 has ended without "
@@ -265,7 +265,7 @@ TEST(Group, MustBeMadeAlikeByAllRanks) {
     if (ctx.rank() == 0) {
       ctx.new_group({0, 1}, ring_options());
     } else {
-      ctx.launch("work", kNoBody, {}, {{1, 0, 0}});
+      ctx.launch("work", LaunchOptions{{{1, 0, 0}}}, kNoBody);
       ctx.new_group({1, 0}, ring_options());
     }
   });

@@ -61,6 +61,9 @@ struct HostRun {
   }
 };
 
-inline const KernelBody kNoBody = [](Tl&) {};
+// Kernels that do nothing, of no tensor, one and two.
+inline constexpr auto kNoBody = [](Tl&) {};
+inline constexpr auto kNoBodyOf = [](Va, Tl&) {};
+inline constexpr auto kNoBodyOfTwo = [](Va, Va, Tl&) {};
 
 }  // namespace kernbench::testing

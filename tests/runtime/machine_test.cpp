@@ -9,23 +9,22 @@ extern "C" std::size_t __sanitizer_get_current_allocated_bytes();
 #endif
 
 #include "tests/runtime/machine_run.h"
+#include "tests/support/test_body.h"
 
 namespace kernbench::testing {
 namespace {
 using ::testing::HasSubstr;
 
 /// y = 2 x + 1 on every PE's own shard, in steps.
-KernelBody scale(Va va) {
-  return [va](Tl& tl) {
-    const ShardView shard = tl.shard(va);
-    const Shape row{1, shard.cols};
-    for (std::int64_t r = 0; r < shard.rows; ++r) {
-      const Va at = shard.va + static_cast<Va>(r * shard.cols) * 4;
-      const Tile x = tl.load(at, row, DType::f32);
-      const Tile one = tl.fill(row, DType::f32, 1);
-      tl.store(at, tl.add(tl.add(x, x), one));
-    }
-  };
+void scale(Va va, Tl& tl) {
+  const ShardView shard = tl.shard(va);
+  const Shape row{1, shard.cols};
+  for (std::int64_t r = 0; r < shard.rows; ++r) {
+    const Va at = shard.va + static_cast<Va>(r * shard.cols) * 4;
+    const Tile x = tl.load(at, row, DType::f32);
+    const Tile one = tl.fill(row, DType::f32, 1);
+    tl.store(at, tl.add(tl.add(x, x), one));
+  }
 }
 
 // The regression that once failed: kernels were children of whoever drove the event loop.
@@ -94,7 +93,8 @@ TEST_P(KernelOwnership, AKilledWorkerLeavesItsKernelsToFinish) {
     host.runtime.spawn(
         [&](Context& ctx) {
           const Tensor own = ctx.full(1, {1, 64}, DType::f32, {}, "own");  // goes with the worker's stack
-          const Handle handle = ctx.launch_async(name, scale(tensor.va()), {tensor, own});
+          const Handle handle = ctx.launch_async(
+              name, [](Va va, Va, Tl& tl) { scale(va, tl); }, tensor, own);
           ctx.wait(handle);
           if (i == 0) {
             submitted = handle.submitted() - begin;
@@ -165,7 +165,7 @@ TEST_P(KernelOwnership, AWorkerThatThrowsLeavesItsKernelsToFinish) {
                      const auto rank = static_cast<std::size_t>(ctx.rank());
                      kept[rank] = ctx.full(3, {4, 64}, DType::f32, spread(), "t");
                      ctx.barrier();
-                     const Handle handle = ctx.launch_async("scale", scale(kept[rank].va()), {kept[rank]});
+                     const Handle handle = ctx.launch_async("scale", scale, kept[rank]);
                      ctx.barrier();
                      if (rank == 1) throw std::runtime_error("made to fail");
                      ctx.wait(handle);
@@ -185,7 +185,7 @@ TEST(HostTrace, StandsInTheOpLogToo) {
       [&](Context& ctx) {
         ctx.init_process_group(ring_algorithm());
         const Tensor tensor = ctx.full(1, {1, 64}, DType::f32, {}, "t");
-        ctx.launch("scale", scale(tensor.va()), {tensor});
+        ctx.launch("scale", scale, tensor);
         ctx.all_reduce(tensor);
       },
       std::tuple<>(), 2);
@@ -210,8 +210,8 @@ std::string deadlock_of(MachineRun& host, const std::function<void(Tl&, int rank
         [&](Context& ctx) {
           ctx.init_process_group(ring_algorithm());
           const int rank = ctx.rank();
-          ctx.launch("exchange", [exchange, rank](Tl& tl) { exchange(tl, rank); }, {},
-                     {{static_cast<std::uint16_t>(rank), 0, 0}});
+          ctx.launch("exchange", LaunchOptions{{{static_cast<std::uint16_t>(rank), 0, 0}}}, run_test_body,
+                     test_body([exchange, rank](Tl& tl) { exchange(tl, rank); }));
         },
         std::tuple<>(), 2);
   } catch (const Deadlock& error) {
@@ -257,21 +257,22 @@ TEST_P(TalkingKernels, OfWhichOneIsLaunchedLaterDoNotHang) {
       [&](Context& ctx) {
         ctx.init_process_group(ring_algorithm());
         const Tensor tensor = ctx.full(ctx.rank(), {1, 8}, DType::f32, {}, "t");
-        const Va va = tensor.va();
         if (ctx.rank() == 0) {
-          ctx.launch("receive",
-                     [va](Tl& tl) {
-                       tl.store(va, tl.recv(Direction::global_w(), {1, 8}, DType::f32));
-                     },
-                     {tensor});
+          ctx.launch(
+              "receive",
+              [](Va va, Tl& tl) {
+                tl.store(va, tl.recv(Direction::global_w(), {1, 8}, DType::f32));
+              },
+              tensor);
           EXPECT_EQ(tensor.at(0, 7), 7);
         } else {
-          for (int i = 0; i < 2; ++i) ctx.launch("scale", scale(va), {tensor});
-          ctx.launch("send",
-                     [va](Tl& tl) {
-                       tl.send(Direction::global_e(), tl.load(va, {1, 8}, DType::f32));
-                     },
-                     {tensor});
+          for (int i = 0; i < 2; ++i) ctx.launch("scale", scale, tensor);
+          ctx.launch(
+              "send",
+              [](Va va, Tl& tl) {
+                tl.send(Direction::global_e(), tl.load(va, {1, 8}, DType::f32));
+              },
+              tensor);
         }
         ++ended;
       },
@@ -284,7 +285,9 @@ TEST(DeviceFault, NamesPeKernelOpAndTime) {
   try {
     host.runtime.spawn(
         [](Context& ctx) {
-          ctx.launch("stray", [](Tl& tl) { tl.load(0xdead'0000'0000, {1, 8}, DType::f16); }, {}, {{0, 0, 1}});
+          ctx.launch("stray", LaunchOptions{{{0, 0, 1}}}, [](Tl& tl) {
+            tl.load(0xdead'0000'0000, {1, 8}, DType::f16);
+          });
         },
         std::tuple<>(), 1);
     FAIL();

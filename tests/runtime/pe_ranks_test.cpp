@@ -139,7 +139,12 @@ TEST(PeRanks, DeadlockReportNamesTheRankOfEachPe) {
         [&](Context& ctx) {
           ctx.init_process_group(with(file, "mine"));
           const Tensor tensor = ctx.zeros({1, 8}, DType::f16, {}, "t");
-          ctx.launch("wait", [](Tl& tl) { tl.recv(Direction::global_w(), {1, 8}, DType::f16); }, {tensor});
+          ctx.launch(
+              "wait",
+              [](Va, Tl& tl) {
+                tl.recv(Direction::global_w(), {1, 8}, DType::f16);
+              },
+              tensor);
         },
         std::tuple<>(), 2);
     FAIL();

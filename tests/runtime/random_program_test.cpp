@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
@@ -28,20 +29,21 @@ void change(Tl& tl, Va va, std::int64_t count, double scale, double shift) {
 }
 
 /// On each PE's own shard.
-KernelBody affine(Va va, double scale, double shift) {
-  return [va, scale, shift](Tl& tl) {
-    const ShardView shard = tl.shard(va);
-    change(tl, shard.va, shard.count(), scale, shift);
-  };
+void affine(Va va, double scale, double shift, Tl& tl) {
+  const ShardView shard = tl.shard(va);
+  change(tl, shard.va, shard.count(), scale, shift);
 }
 
-/// On what these entries map.
-KernelBody affine_of(const std::vector<MapEntry>& entries, double scale, double shift) {
-  return [entries, scale, shift](Tl& tl) {
-    for (const MapEntry& entry : entries) {
-      change(tl, entry.va, static_cast<std::int64_t>(entry.bytes / sizeof(float)), scale, shift);
-    }
-  };
+/// Where a kernel sees the shards of another SIP's tensor.
+struct Windows {
+  std::array<Va, 4> va{};
+  std::array<std::int64_t, 4> count{};  ///< elements; 0: none
+};
+
+void affine_far(const Windows& windows, double scale, double shift, Tl& tl) {
+  for (std::size_t i = 0; i < windows.va.size() && windows.count[i] > 0; ++i) {
+    change(tl, windows.va[i], windows.count[i], scale, shift);
+  }
 }
 
 constexpr Va kWindows = Va{1} << 46;  ///< where ranks map each other's memory: beyond what tensors are given
@@ -137,7 +139,7 @@ class Interpreter {
   void launch(const Step& step) {
     const Tensor& tensor = mine_[step.tensor];
     const std::uint16_t stream = step.tensor == RandomProgram::kStreamed ? other_stream_ : std::uint16_t{0};
-    launches_.push_back(ctx_.launch_async("affine", affine(tensor.va(), step.scale, step.shift), {tensor}, {}, stream));
+    launches_.push_back(ctx_.launch_async("affine", LaunchOptions{{}, stream}, affine, tensor, step.scale, step.shift));
     if (step.kind == Step::Kind::launch) wait(launches_.back());
   }
 
@@ -150,10 +152,14 @@ class Interpreter {
       const Va va = kWindows + (Va{shared_.windows++} << 21);
       mapping.entries.push_back({va, tensor.shards()[i].nbytes, tensor.pa(i), {}});
     }
-    const KernelBody body = affine_of(mapping.entries, step.scale, step.shift);
+    Windows windows;
+    for (std::size_t i = 0; i < mapping.entries.size(); ++i) {
+      windows.va.at(i) = mapping.entries[i].va;
+      windows.count.at(i) = static_cast<std::int64_t>(mapping.entries[i].bytes / sizeof(float));
+    }
     ctx_.submit(std::move(mapping), other_stream_);
-    launches_.push_back(
-        ctx_.launch_async("affine_far", body, {}, {{static_cast<std::uint16_t>(ctx_.rank()), 0, 0}}, other_stream_));
+    const LaunchOptions one_pe{{{static_cast<std::uint16_t>(ctx_.rank()), 0, 0}}, other_stream_};
+    launches_.push_back(ctx_.launch_async("affine_far", one_pe, affine_far, windows, step.scale, step.shift));
   }
 
   void wait(const Handle& handle) {
@@ -212,12 +218,9 @@ class Interpreter {
 
   void fault() {
     const auto sip = static_cast<std::uint16_t>(ctx_.rank());
-    const Handle handle = ctx_.launch_async(
-        "stray",
-        [](Tl& tl) {
-          tl.load(0xdead'0000'0000, {1, 8}, DType::f16);
-        },
-        {}, {{sip, 0, 0}}, other_stream_);
+    const Handle handle = ctx_.launch_async("stray", LaunchOptions{{{sip, 0, 0}}, other_stream_}, [](Tl& tl) {
+      tl.load(0xdead'0000'0000, {1, 8}, DType::f16);
+    });
     try {
       ctx_.wait(handle);
       ++shared_.mismatches;

@@ -48,8 +48,8 @@ TEST_P(BothSchedulings, WaitReturnsOnlyWithItsHandleComplete) {
         const std::uint16_t other = ctx.new_stream();
         std::vector<Handle> handles;
         for (int i = 0; i < 12; ++i) {
-          handles.push_back(ctx.launch_async(std::string(static_cast<std::size_t>(i) % 5 + 1, 'k'), kNoBody, {},
-                                             {{sip_of(ctx), 0, 0}}, i % 2 == 0 ? 0 : other));
+          handles.push_back(ctx.launch_async(std::string(static_cast<std::size_t>(i) % 5 + 1, 'k'),
+                                             LaunchOptions{{{sip_of(ctx), 0, 0}}, i % 2 == 0 ? 0 : other}, kNoBody));
           const Handle& handle = handles[static_cast<std::size_t>(i * 5 % (i + 1))];
           ctx.wait(handle);
           EXPECT_TRUE(handle.done());
@@ -67,7 +67,7 @@ TEST_P(BothSchedulings, WaitingForACompleteHandleNeitherSwitchesNorQueues) {
   int checked = 0;
   host.run(
       [&](Context& ctx) {
-        const Handle handle = ctx.launch("work", kNoBody, {}, {{sip_of(ctx), 0, 0}});
+        const Handle handle = ctx.launch("work", LaunchOptions{{{sip_of(ctx), 0, 0}}}, kNoBody);
         const std::uint64_t switches = host.runtime.switches();
         const std::uint64_t executed = host.machine.dispatcher().executed();
         const std::size_t waits = host.runtime.pending_worker_waits();
@@ -85,9 +85,9 @@ TEST_P(BothSchedulings, LaunchYieldsOnceAndSubmitNever) {
   HostRun host({1, 1, 1, 1, 1 << 20}, with(GetParam()));
   host.run(
       [&](Context& ctx) {
-        ctx.launch_async("a", kNoBody, {}, {{0, 0, 0}});
+        ctx.launch_async("a", LaunchOptions{{{0, 0, 0}}}, kNoBody);
         EXPECT_EQ(host.runtime.switches(), 0u);
-        ctx.launch("b", kNoBody, {}, {{0, 0, 0}});
+        ctx.launch("b", LaunchOptions{{{0, 0, 0}}}, kNoBody);
         EXPECT_EQ(host.runtime.switches(), 1u);
       },
       1);
@@ -99,7 +99,7 @@ TEST_P(BothSchedulings, TwoRanksWaitForOneHandle) {
   int resumed = 0;
   const auto outcome = host.run(
       [&](Context& ctx) {
-        if (ctx.rank() == 0) shared = ctx.launch_async("work", kNoBody, {}, {{0, 0, 0}});
+        if (ctx.rank() == 0) shared = ctx.launch_async("work", LaunchOptions{{{0, 0, 0}}}, kNoBody);
         ctx.barrier();
         ctx.wait(shared);
         EXPECT_TRUE(shared.done());
@@ -118,7 +118,7 @@ TEST(Rounds, AllWorkersResumeAtOneDrainPoint) {
   host.run(
       [&](Context& ctx) {
         for (int i = 0; i < 3; ++i) {
-          ctx.launch("work", kNoBody, {}, {{sip_of(ctx), 0, 0}});
+          ctx.launch("work", LaunchOptions{{{sip_of(ctx), 0, 0}}}, kNoBody);
           order.push_back(ctx.rank());
           times.push_back(ctx.now());
         }
@@ -143,7 +143,7 @@ TEST(Rounds, DrainOnlyBeginsWhenEveryLiveWorkerHasYieldedOrEnded) {
           EXPECT_EQ(ctx.now(), 0u);
           return;
         }
-        ctx.launch("work", kNoBody, {}, {{sip_of(ctx), 0, 0}});
+        ctx.launch("work", LaunchOptions{{{sip_of(ctx), 0, 0}}}, kNoBody);
       },
       3);
   EXPECT_EQ(seen, 2u);
@@ -160,7 +160,7 @@ TEST(Rounds, WorkerWaitsDrainBeforeCollectives) {
         ctx.barrier();
         const Handle reduced = ctx.all_reduce_async(tensor);  // submitted first
         EXPECT_GT(host.runtime.pending_collectives(), 0u);
-        const Handle work = ctx.launch_async("work", kNoBody, {}, {{sip_of(ctx), 0, 0}}, other);
+        const Handle work = ctx.launch_async("work", LaunchOptions{{{sip_of(ctx), 0, 0}}, other}, kNoBody);
         ctx.wait(work);
         ctx.wait(reduced);
         EXPECT_GE(reduced.kernel_start(), work.completed());
@@ -208,7 +208,7 @@ TEST(Rounds, ACollectiveWaitsForItsLastMemberAndHoldsNobodyUp) {
           ctx.wait(first);
         } else {
           for (int i = 0; i < 3; ++i) {  // goes on although rank 0 waits for the collective
-            ctx.launch("work", kNoBody, {}, {{1, 0, 0}});
+            ctx.launch("work", LaunchOptions{{{1, 0, 0}}}, kNoBody);
             EXPECT_EQ(host.runtime.pending_collectives(), 1u);
             EXPECT_FALSE(first.done());
           }
@@ -229,9 +229,9 @@ TEST(Rounds, WhatStandsBehindACollectiveInItsStreamWaitsWithIt) {
       [&](Context& ctx) {
         const Tensor tensor = ctx.zeros({1, 64}, DType::f16, {}, "t");
         ctx.barrier();
-        if (ctx.rank() == 1) ctx.launch("first", kNoBody, {}, {{1, 0, 0}});
+        if (ctx.rank() == 1) ctx.launch("first", LaunchOptions{{{1, 0, 0}}}, kNoBody);
         const Handle reduced = ctx.all_reduce_async(tensor);
-        const Handle behind = ctx.launch_async("behind", kNoBody, {}, {{sip_of(ctx), 0, 0}});
+        const Handle behind = ctx.launch_async("behind", LaunchOptions{{{sip_of(ctx), 0, 0}}}, kNoBody);
         ctx.wait(behind);
         EXPECT_TRUE(reduced.done());
         EXPECT_GE(behind.kernel_start(), reduced.kernel_end());
@@ -251,7 +251,7 @@ TEST(Rounds, DrainsUntilNothingDrainableIsLeft) {
         ctx.barrier();
         const std::uint64_t before = host.runtime.switches();
         const Handle a = ctx.all_reduce_async(tensor);
-        ctx.launch_async("between", kNoBody, {}, {{sip_of(ctx), 0, 0}});
+        ctx.launch_async("between", LaunchOptions{{{sip_of(ctx), 0, 0}}}, kNoBody);
         const Handle b = ctx.all_reduce_async(tensor);
         if (ctx.rank() == 0) ctx.wait(b);
         if (ctx.rank() == 1) {
@@ -273,7 +273,7 @@ TEST(Rounds, AWorkerThatEndsDoesNotHoldTheDrainUp) {
   const auto outcome = host.run(
       [&](Context& ctx) {
         for (int i = 0; i < ctx.rank(); ++i) {
-          ctx.launch("work", kNoBody, {}, {{sip_of(ctx), 0, 0}});
+          ctx.launch("work", LaunchOptions{{{sip_of(ctx), 0, 0}}}, kNoBody);
           ++rounds;
         }
       },
@@ -293,8 +293,8 @@ TEST_P(BothSchedulings, SingleDriverNeverTouchesTheQueues) {
     EXPECT_EQ(ctx.world_size(), 1);
     EXPECT_EQ(ctx.device(), 0);
     ctx.set_device(1);
-    const Handle slow = ctx.launch_async("slow", kNoBody, {}, {{1, 0, 0}}, ctx.new_stream());
-    const Handle handle = ctx.launch_async("work", kNoBody, {}, {{1, 0, 0}});
+    const Handle slow = ctx.launch_async("slow", LaunchOptions{{{1, 0, 0}}, ctx.new_stream()}, kNoBody);
+    const Handle handle = ctx.launch_async("work", LaunchOptions{{{1, 0, 0}}}, kNoBody);
     ctx.wait(handle);
     EXPECT_EQ(handle.completed(), ctx.now()) << "no drain: it resumes with its own handle";
     EXPECT_FALSE(slow.done());
@@ -315,8 +315,8 @@ TEST_P(BothSchedulings, MainContextDrivesDirectlyAndNeverEnqueues) {
     return launch.kernel == "slow" ? Ps{9'000'000} : Ps{1'000'000};
   };
   Context& ctx = host.runtime.main();
-  const Handle slow = ctx.launch_async("slow", kNoBody, {}, {{0, 0, 0}}, ctx.new_stream());
-  const Handle quick = ctx.launch_async("quick", kNoBody, {}, {{0, 0, 0}});
+  const Handle slow = ctx.launch_async("slow", LaunchOptions{{{0, 0, 0}}, ctx.new_stream()}, kNoBody);
+  const Handle quick = ctx.launch_async("quick", LaunchOptions{{{0, 0, 0}}}, kNoBody);
   ctx.wait(quick);
   EXPECT_TRUE(quick.done());
   EXPECT_FALSE(slow.done()) << "drives only until its own handle is complete";
@@ -330,11 +330,11 @@ TEST_P(BothSchedulings, MainContextDrivesDirectlyAndNeverEnqueues) {
   const Ps before = ctx.now();
   host.runtime.spawn(
       [](Context& worker) {
-        worker.launch("work", kNoBody, {}, {{sip_of(worker), 0, 0}});
+        worker.launch("work", LaunchOptions{{{sip_of(worker), 0, 0}}}, kNoBody);
       },
       std::tuple<>(), 2);
   EXPECT_GT(ctx.now(), before);
-  ctx.wait(ctx.launch_async("after", kNoBody, {}, {{0, 0, 0}}));
+  ctx.wait(ctx.launch_async("after", LaunchOptions{{{0, 0, 0}}}, kNoBody));
   EXPECT_EQ(host.runtime.host_trace().size(), 5u);
   EXPECT_EQ(host.runtime.switches(), 2u) << "the workers' waits only";
 }
@@ -343,7 +343,7 @@ TEST(MainContext, ThatWaitsForWhatNeverComesIsToldSo) {
   HostRun host({1, 1, 1, 1, 1 << 20});
   host.machine.hangs = [](PeCoord, const LaunchMessage&) { return true; };
   Context& ctx = host.runtime.main();
-  const Handle handle = ctx.launch_async("work", kNoBody, {}, {{0, 0, 0}});
+  const Handle handle = ctx.launch_async("work", LaunchOptions{{{0, 0, 0}}}, kNoBody);
   EXPECT_THROW(ctx.wait(handle), Deadlock);
 }
 

@@ -27,7 +27,7 @@ TEST(Tensor, EmptyShardsHoldNothingAndTakePartInNothing) {
           EXPECT_EQ(shard.region.empty(), shard.pe >= 2);
         }
         EXPECT_THROW(tensor.pa(2), std::invalid_argument);
-        ctx.launch("work", kNoBody, {tensor});
+        ctx.launch("work", kNoBodyOf, tensor);
         ctx.all_reduce(tensor);
       },
       2);

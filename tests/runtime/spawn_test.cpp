@@ -43,7 +43,7 @@ TEST_P(Spawn, CallsFnWithRankAndArgumentsAndReturnsWhenAllHaveFinished) {
   std::vector<std::string> calls;
   host_.runtime.spawn(
       [&](int rank, const std::string& text, int number) {
-        host_.runtime.context().launch("work", kNoBody, {}, own_pe(host_.runtime.context()));
+        host_.runtime.context().launch("work", LaunchOptions{own_pe(host_.runtime.context())}, kNoBody);
         calls.push_back(std::to_string(rank) + text + std::to_string(number));
       },
       std::make_tuple(std::string("x"), 7), 3);
@@ -100,7 +100,7 @@ TEST_P(Spawn, ErrorHoldsRootCausesOnly) {
         [&](Context& ctx) {
           const Guard guard{unwound};
           ctx.barrier();
-          const Handle handle = ctx.launch_async("work", kNoBody, {}, own_pe(ctx));
+          const Handle handle = ctx.launch_async("work", LaunchOptions{own_pe(ctx)}, kNoBody);
           ctx.barrier();
           if (ctx.rank() == 2) throw std::out_of_range("made to fail");
           ctx.wait(handle);
@@ -160,7 +160,10 @@ TEST_P(Spawn, AfterAFailureTheMachineCanBeReadButNotUsed) {
   const std::string refused =
       "the machine cannot be used after a failed program: contents can be read, nothing can be submitted";
   EXPECT_EQ(message_of([&] { host_.runtime.spawn([](Context&) {}, kNoArguments, 2); }), refused);
-  EXPECT_EQ(message_of([&] { host_.runtime.main().launch_async("work", kNoBody, {}, {{0, 0, 0}}); }), refused);
+  EXPECT_EQ(message_of([&] {
+              host_.runtime.main().launch_async("work", LaunchOptions{{{0, 0, 0}}}, kNoBody);
+            }),
+            refused);
 }
 
 TEST_P(Spawn, SeveralProgramsRunOneAfterTheOther) {
@@ -169,7 +172,7 @@ TEST_P(Spawn, SeveralProgramsRunOneAfterTheOther) {
     host_.runtime.spawn(
         [&](Context& ctx) {
           EXPECT_EQ(ctx.world_size(), i);
-          ctx.launch("work", kNoBody, {}, own_pe(ctx));
+          ctx.launch("work", LaunchOptions{own_pe(ctx)}, kNoBody);
           calls.push_back(ctx.rank());
         },
         kNoArguments, i);
@@ -182,7 +185,7 @@ TEST_P(Spawn, FaultNobodyWaitedForIsAFailureOfItsRank) {
   host_.machine.fails = [](PeCoord, const LaunchMessage& launch) { return launch.kernel == "bad"; };
   try {
     host_.runtime.spawn(
-        [&](Context& ctx) { ctx.launch_async(ctx.rank() == 1 ? "bad" : "good", kNoBody, {}, own_pe(ctx)); },
+        [&](Context& ctx) { ctx.launch_async(ctx.rank() == 1 ? "bad" : "good", LaunchOptions{own_pe(ctx)}, kNoBody); },
         kNoArguments, 2);
     FAIL();
   } catch (const SpawnError& error) {
@@ -215,7 +218,8 @@ TEST_P(Spawn, DeadlockNamesRanksAtABarrierThatOneHasLeft) {
 
 TEST_P(Spawn, LimitOfSimulatedTimeEndsIt) {
   host_.machine.dispatcher().set_limit(500'000);
-  EXPECT_THROW(host_.runtime.spawn([](Context& ctx) { ctx.launch("work", kNoBody, {}, own_pe(ctx)); }, kNoArguments, 1),
+  EXPECT_THROW(host_.runtime.spawn([](Context& ctx) { ctx.launch("work", LaunchOptions{own_pe(ctx)}, kNoBody); },
+                                   kNoArguments, 1),
                RunStopped);
 }
 

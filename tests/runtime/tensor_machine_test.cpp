@@ -21,12 +21,13 @@ TEST(TensorOnMachine, AnyPeReachesAnyShard) {
       [](Context& ctx) {
         const Tensor in = ctx.from_host({10, 20, 30, 40}, {1, 4}, DType::f32, split_over_all(), "in");
         const Tensor out = ctx.zeros({4, 4}, DType::f32, split_over_all(), "out");  // column i: what PE i read
-        ctx.launch("read_all",
-                   [in = in.va(), out = out.va()](Tl& tl) {
-                     const ShardView own = tl.shard(out);
-                     for (Va i = 0; i < 4; ++i) tl.store(own.va + i * 4, tl.load(in + i * 4, {1, 1}, DType::f32));
-                   },
-                   {in, out});
+        ctx.launch(
+            "read_all",
+            [](Va in_base, Va out_base, Tl& tl) {
+              const ShardView own = tl.shard(out_base);
+              for (Va i = 0; i < 4; ++i) tl.store(own.va + i * 4, tl.load(in_base + i * 4, {1, 1}, DType::f32));
+            },
+            in, out);
         for (std::int64_t row = 0; row < 4; ++row) {
           for (std::int64_t pe = 0; pe < 4; ++pe) EXPECT_EQ(out.at(row, pe), 10 * (row + 1));
         }
@@ -42,9 +43,13 @@ TEST(TensorOnMachine, AccessAfterFreeIsAFaultThatNamesPeAddressKernelAndOp) {
         Tensor gone = ctx.zeros({1, 4}, DType::f32, {}, "gone");
         const Va va = gone.va();
         gone.free();
-        const Tensor any = ctx.zeros({1, 4}, DType::f32, {}, "any");
         try {
-          ctx.launch("late", [va](Tl& tl) { tl.load(va, {1, 4}, DType::f32); }, {any}, {{0, 0, 1}});
+          ctx.launch(
+              "late", LaunchOptions{{{0, 0, 1}}},
+              [](Va freed, Tl& tl) {
+                tl.load(freed, {1, 4}, DType::f32);
+              },
+              va);
         } catch (const DeviceFault& fault) {
           text = fault.what();
         }

@@ -158,18 +158,18 @@ TEST(Tensor, ReadsWaitForWhatIsPendingOnItsSip) {
               [&] { return shared(0, 0); }};
           for (const auto& read : entry_points) {
             shared.write_bytes({0, 0, 0, 0});
-            const Handle handle = ctx.launch_async("store", kNoBody, {shared});
+            const Handle handle = ctx.launch_async("store", kNoBodyOf, shared);
             EXPECT_EQ(shared.shape().count(), 1);
             EXPECT_FALSE(handle.done());
             EXPECT_EQ(read(), 42);
             EXPECT_TRUE(handle.done());
             ++reads;
           }
-          const Handle handle = ctx.launch_async("store", kNoBody, {shared});
+          const Handle handle = ctx.launch_async("store", kNoBodyOf, shared);
           shared.write_bytes({0, 0, 0, 0});  // overwrites what the launch stored
           EXPECT_TRUE(handle.done());
           EXPECT_EQ(shared.at(0, 0), 0);
-          ctx.launch_async("store", kNoBody, {shared});
+          ctx.launch_async("store", kNoBodyOf, shared);
           ctx.barrier();
         } else {
           ctx.barrier();
@@ -268,7 +268,7 @@ TEST(Tensor, IsKeptWhileALaunchUsesIt) {
         Handle handle;
         {
           const Tensor tensor = ctx.zeros({1, 8}, DType::f16, {}, "t");
-          handle = ctx.launch_async("work", kNoBody, {tensor});
+          handle = ctx.launch_async("work", kNoBodyOf, tensor);
         }
         EXPECT_EQ(free_bytes(host), FreeBytes{4096 - 256}) << "the launch holds it";
         ctx.wait(handle);
@@ -307,7 +307,7 @@ TEST(Tensor, MisuseIsNamed) {
         tensor.free();
         EXPECT_EQ(error_of([&] { tensor.free(); }), "tensor 'weights' is freed twice");
         EXPECT_EQ(error_of([&] { tensor.to_host(); }), "tensor 'weights' is used after it was freed");
-        EXPECT_EQ(error_of([&] { ctx.launch_async("k", kNoBody, {tensor}); }),
+        EXPECT_EQ(error_of([&] { ctx.launch_async("k", kNoBodyOf, tensor); }),
                   "launch 'k': tensor 'weights' is used after it was freed");
       },
       1);

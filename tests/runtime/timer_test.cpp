@@ -75,7 +75,7 @@ TEST(WaitAny, ReturnsWithTheFirstThatIsComplete) {
   host.run(
       [&](Context& ctx) {
         if (ctx.rank() != 0) return;
-        const Handle launch = ctx.launch_async("work", kNoBody, {}, {{0, 0, 0}});
+        const Handle launch = ctx.launch_async("work", LaunchOptions{{{0, 0, 0}}}, kNoBody);
         const Handle late = ctx.timer(900'000, "late"), early = ctx.timer(10, "early");
         EXPECT_EQ(ctx.wait_any({late, launch, early}), 2U);
         EXPECT_EQ(ctx.now(), early.completed());

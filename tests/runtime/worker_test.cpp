@@ -20,7 +20,7 @@ TEST(Workers, StartAndResumeInRankOrderAtOneInstant) {
       [&](Context& ctx) {
         order.push_back(ctx.rank());
         for (int i = 0; i < 3; ++i) {
-          ctx.launch("work", kNoBody, {}, {{static_cast<std::uint16_t>(ctx.rank()), 0, 0}});
+          ctx.launch("work", LaunchOptions{{{static_cast<std::uint16_t>(ctx.rank()), 0, 0}}}, kNoBody);
           order.push_back(ctx.rank());
           times.push_back(ctx.now());
         }
@@ -39,7 +39,7 @@ TEST(Workers, ResumeWhenTheirOwnHandleCompletes) {
   std::vector<int> order;
   host.run(
       [&](Context& ctx) {
-        ctx.launch("work", kNoBody, {}, {{static_cast<std::uint16_t>(ctx.rank()), 0, 0}});
+        ctx.launch("work", LaunchOptions{{{static_cast<std::uint16_t>(ctx.rank()), 0, 0}}}, kNoBody);
         order.push_back(ctx.rank());
       },
       3);
@@ -51,7 +51,7 @@ TEST(Wait, ReturnsWithTheHandleCompleteAndAtOnceTheSecondTime) {
   bool checked = false;
   host.run(
       [&](Context& ctx) {
-        const Handle handle = ctx.launch_async("work", kNoBody, {}, {{0, 0, 0}});
+        const Handle handle = ctx.launch_async("work", LaunchOptions{{{0, 0, 0}}}, kNoBody);
         EXPECT_FALSE(handle.done());
         EXPECT_EQ(handle.completed(), kNever);
         ctx.wait(handle);
@@ -73,8 +73,8 @@ TEST(Wait, ForAnEarlierHandleAfterALaterOneIsImmediate) {
   HostRun host({1, 1, 1, 1, 1 << 20});
   host.run(
       [&](Context& ctx) {
-        const Handle first = ctx.launch_async("a", kNoBody, {}, {{0, 0, 0}});
-        const Handle second = ctx.launch_async("b", kNoBody, {}, {{0, 0, 0}});
+        const Handle first = ctx.launch_async("a", LaunchOptions{{{0, 0, 0}}}, kNoBody);
+        const Handle second = ctx.launch_async("b", LaunchOptions{{{0, 0, 0}}}, kNoBody);
         ctx.wait(second);
         EXPECT_TRUE(first.done());
         const Ps now = ctx.now();
@@ -92,9 +92,9 @@ TEST(Launch, OfOneStreamFollowsInOrderAndOfAnotherOverlaps) {
   host.run(
       [&](Context& ctx) {
         const std::uint16_t other = ctx.new_stream();
-        const Handle a = ctx.launch_async("a", kNoBody, {}, {{0, 0, 0}});
-        const Handle b = ctx.launch_async("b", kNoBody, {}, {{0, 0, 0}});
-        const Handle c = ctx.launch_async("c", kNoBody, {}, {{0, 0, 0}}, other);
+        const Handle a = ctx.launch_async("a", LaunchOptions{{{0, 0, 0}}}, kNoBody);
+        const Handle b = ctx.launch_async("b", LaunchOptions{{{0, 0, 0}}}, kNoBody);
+        const Handle c = ctx.launch_async("c", LaunchOptions{{{0, 0, 0}}, other}, kNoBody);
         for (const Handle& handle : {a, b, c}) ctx.wait(handle);
         EXPECT_GE(b.kernel_start(), a.kernel_end());
         EXPECT_LT(c.kernel_start(), a.kernel_end());
@@ -110,7 +110,7 @@ TEST(Launch, GoesToThePesThatHoldANonEmptyShard) {
   host.run(
       [&](Context& ctx) {
         const Tensor tensor = ctx.zeros({3, 8}, DType::f16, policy, "t");  // PE 3 holds nothing
-        ctx.launch("work", kNoBody, {tensor});
+        ctx.launch("work", kNoBodyOf, tensor);
       },
       1);
   std::vector<PeCoord> pes;
@@ -133,19 +133,28 @@ TEST(Launch, RefusesWhatCannotBeLaunched) {
         const Tensor a = ctx.zeros({1, 8}, DType::f16, {}, "a");
         ctx.set_device(1);
         const Tensor b = ctx.zeros({1, 8}, DType::f16, {}, "b");
-        EXPECT_EQ(message([&] {
-                    ctx.launch_async("k", kNoBody, {a, b});
-                  }),
+        EXPECT_EQ(message([&] { ctx.launch_async("k", kNoBodyOfTwo, a, b); }),
                   "launch 'k': tensor 'a' is on sip0, tensor 'b' on sip1: all must be on one SIP");
-        EXPECT_EQ(message([&] { ctx.launch_async("k", kNoBody, {}); }),
+        EXPECT_EQ(message([&] { ctx.launch_async("k", kNoBody); }),
                   "launch 'k': no targets, and no tensor that has any");
         EXPECT_EQ(message([&] {
-                    ctx.launch_async("k", kNoBody, {}, {{0, 0, 7}});
+                    ctx.launch_async("k", LaunchOptions{{{0, 0, 7}}}, kNoBody);
                   }),
                   "the machine has no sip0.cube0.pe7");
         EXPECT_EQ(message([&] { ctx.set_device(2); }), "set_device: sip is 2: give 0 to 1");
-        EXPECT_EQ(message([&] { ctx.launch_async("k", kNoBody, std::vector<Tensor>(25, a)); }),
-                  "launch 'k': 25 tensor arguments, at most 24 fit its command");
+        struct Large {
+          std::array<char, kMaxArgumentBytes - 8> bytes{};
+        };
+        EXPECT_EQ(message([&] {
+                    ctx.launch_async(
+                        "k", [](Va, Large, char, Tl&) {}, a, Large(), 'x');
+                  }),
+                  "launch 'k': 4097 B of arguments, a launch carries at most 4096");
+        EXPECT_EQ(message([&] {
+                    ctx.launch(
+                        "k", [](Va, Large, Tl&) {}, a, Large());
+                  }),
+                  "");
       },
       1);
 }
@@ -158,7 +167,7 @@ TEST(Workers, BarrierLetsAllGoOnInTheSameInstantInOrderOfRanks) {
   host.run(
       [&](Context& ctx) {
         for (int i = 0; i < 2; ++i) {
-          ctx.launch("work", kNoBody, {}, {{static_cast<std::uint16_t>(ctx.rank()), 0, 0}});
+          ctx.launch("work", LaunchOptions{{{static_cast<std::uint16_t>(ctx.rank()), 0, 0}}}, kNoBody);
           ctx.barrier();
           times.push_back(ctx.now());
           order.push_back(ctx.rank());
@@ -176,7 +185,7 @@ TEST(Workers, ThatWaitForNothingThatComesAreReported) {
   host.machine.hangs = [](PeCoord pe, const LaunchMessage&) { return pe.sip == 1; };
   const auto outcome = host.run(
       [&](Context& ctx) {
-        ctx.launch("work", kNoBody, {}, {{static_cast<std::uint16_t>(ctx.rank()), 0, 0}});
+        ctx.launch("work", LaunchOptions{{{static_cast<std::uint16_t>(ctx.rank()), 0, 0}}}, kNoBody);
       },
       2, Ending::unfinished);
   EXPECT_FALSE(outcome.finished);
@@ -191,7 +200,7 @@ TEST(Workers, ThatReturnWithAKernelThatNeverEndsAreReported) {
   host.machine.hangs = [](PeCoord pe, const LaunchMessage&) { return pe.sip == 1; };
   const auto outcome = host.run(
       [&](Context& ctx) {
-        ctx.launch_async("work", kNoBody, {}, {{static_cast<std::uint16_t>(ctx.rank()), 0, 0}});
+        ctx.launch_async("work", LaunchOptions{{{static_cast<std::uint16_t>(ctx.rank()), 0, 0}}}, kNoBody);
       },
       2, Ending::unfinished);
   EXPECT_FALSE(outcome.finished);
@@ -204,7 +213,7 @@ TEST(Workers, EndingDoesNotEndTheirKernels) {
   HostRun host({1, 1, 1, 2, 1 << 20});
   const auto outcome = host.run(
       [&](Context& ctx) {
-        ctx.launch_async("work", kNoBody, {}, {{0, 0, 0}, {0, 0, 1}});
+        ctx.launch_async("work", LaunchOptions{{{0, 0, 0}, {0, 0, 1}}}, kNoBody);
       },
       1);
   EXPECT_TRUE(outcome.finished);
@@ -303,7 +312,7 @@ TEST(Limit, EndsTheRunAtASimulatedTime) {
   host.machine.dispatcher().set_limit(500'000);
   const auto outcome = host.run(
       [&](Context& ctx) {
-        ctx.launch("work", kNoBody, {}, {{0, 0, 0}});
+        ctx.launch("work", LaunchOptions{{{0, 0, 0}}}, kNoBody);
       },
       1, Ending::unfinished);
   EXPECT_TRUE(host.machine.dispatcher().limit_reached());

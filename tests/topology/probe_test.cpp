@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 
+#include "tests/support/test_body.h"
 #include "tests/topology/machines.h"
 #include "tests/topology/probe_rig.h"
 #include "tlm/kernel/tl.h"
@@ -60,12 +61,8 @@ NeighbourEntry queue_pair(const Traffic& traffic, PeCoord self, PeCoord to, PeCo
   return entry;
 }
 
-LaunchMessage launch(std::vector<PeCoord> targets, KernelBody body) {
-  LaunchMessage message;
-  message.kernel = "probe";
-  message.targets = std::move(targets);
-  message.body = std::move(body);
-  return message;
+LaunchMessage launch(std::vector<PeCoord> targets, std::function<void(Tl&)> body) {
+  return testing::launch_of("probe", std::move(targets), std::move(body));
 }
 
 // An idle machine: one packet is under way at a time, so that the right time is the closed form.
@@ -117,8 +114,10 @@ TEST_P(Probe, SeesEveryDmaAndIpcqTransactionOnEverySocketOfItsPath) {
 
   const PeCoord a = route.sender, b = route.receiver, memory = route.memory;
   const std::int64_t access = sizes.access / 2, message = sizes.message / 2;  // elements
-  const KernelBody receive = [message](Tl& tl) { tl.wait(tl.recv(Direction::global_w(), {1, message}, DType::f16)); };
-  const KernelBody send = [access, message](Tl& tl) {
+  const std::function<void(Tl&)> receive = [message](Tl& tl) {
+    tl.wait(tl.recv(Direction::global_w(), {1, message}, DType::f16));
+  };
+  const std::function<void(Tl&)> send = [access, message](Tl& tl) {
     const Tile tile = tl.load(kVa, {1, access}, DType::f16);
     tl.wait(tile);
     tl.store(kVa + (32 << 10), tile);
@@ -244,7 +243,7 @@ void run_busy(const Traffic& traffic, const Watchers& watchers,
     targets[self.sip].push_back(self);
   }
   const std::int64_t message = message_of(traffic) / 2;
-  const KernelBody body = [message](Tl& tl) {
+  const std::function<void(Tl&)> body = [message](Tl& tl) {
     const std::int64_t self = tl.program_id(0) + tl.num_programs(0) * tl.program_id(1);
     const Tile tile = tl.load(kVa + kAccess * self, {1, kAccess / 2}, DType::f16);
     tl.store(kVa + (4 << 20) + kAccess * self, tile);

@@ -1,7 +1,6 @@
 #pragma once
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <new>
 #include <optional>
@@ -14,15 +13,11 @@
 #include "tlm/ext/packet.h"
 #include "tlm/kernel/call.h"
 #include "tlm/kernel/direction.h"
+#include "tlm/kernel/launch.h"
 #include "tlm/machine/address.h"
 #include "tlm/sim/time.h"
 
 namespace kernbench {
-
-class Tl;
-
-/// A kernel with its arguments bound; runs once on every target PE.
-using KernelBody = std::function<void(Tl&)>;
 
 /// One shard as the machine needs to know it; the runtime's ShardSpec maps onto it.
 struct TensorShard {
@@ -33,12 +28,14 @@ struct TensorShard {
   std::int64_t row = 0, col = 0;  ///< of its first element in the tensor
 };
 
-/// Launches `body` on `targets`. All targets start in one instant. `tensors` gives tl.shard() its answers.
+/// Launches a kernel on `targets`, once on each. All targets start in one instant. `tensors` gives tl.shard() its
+/// answers.
 struct LaunchMessage {
-  std::string kernel;
-  KernelBody body;
-  std::vector<PeCoord> targets;  ///< all on the SIP that the message is submitted to
-  std::uint16_t group = 0;       ///< process group whose queues send and recv use
+  std::string kernel;                   ///< its name
+  KernelEntry entry;                    ///< in the descriptor, with `call` but for what is alike for all of a group
+  std::vector<std::uint8_t> arguments;  ///< behind the descriptor, at most kMaxArgumentBytes
+  std::vector<PeCoord> targets;         ///< all on the SIP that the message is submitted to
+  std::uint16_t group = 0;              ///< process group whose queues send and recv use
   std::uint16_t stream = 0;
   std::optional<CollectiveCall> call;
   struct TensorArg {
@@ -89,6 +86,18 @@ struct SfrWriteMessage {
   std::vector<NeighbourEntry> entries;
 };
 
+/// A program for PEs, in parts that fit a command packet each. It takes the place of what a PE had under its number.
+struct ProgramMessage {
+  ProgramId id{};
+  std::shared_ptr<const Program> program;
+  struct Part {
+    PeCoord pe;
+    std::uint32_t bytes = 0;
+  };
+  std::vector<Part> parts;  ///< by PE
+};
+ProgramMessage program_message(ProgramId id, std::shared_ptr<const Program> program, const std::vector<PeCoord>& pes);
+
 /// Host copies over the timed path (PCIE_EP as the initiator); `data` is read or filled.
 struct MemoryWriteMessage {
   PhysicalAddress to;
@@ -117,7 +126,8 @@ struct Message {
   std::uint64_t id = 0;  ///< unique in the run, in order of submission
   std::uint16_t sip = 0;
   std::uint16_t stream = 0;
-  std::variant<LaunchMessage, MmuMapMessage, MmuUnmapMessage, SfrWriteMessage, MemoryWriteMessage, MemoryReadMessage>
+  std::variant<LaunchMessage, MmuMapMessage, MmuUnmapMessage, SfrWriteMessage, ProgramMessage, MemoryWriteMessage,
+               MemoryReadMessage>
       body;
   std::vector<Fault> faults;
   Ps submitted = 0, completed = 0;
@@ -125,17 +135,23 @@ struct Message {
   std::array<Ps, kDelays> spent{};
 };
 
-/// Sizes of what a message carries, over PCIe and in command packets, in bytes. assumed: a 64 B descriptor; 8 B per
-/// tensor argument (its VA), 24 B per mapping (VA, length, PA), one 64 B register block per queue pair.
-inline constexpr std::uint32_t kCommandBytes = 64, kArgumentBytes = 8, kMapEntryBytes = 24, kSfrEntryBytes = 64;
+/// Sizes of what a message carries, over PCIe and in command packets, in bytes. assumed: a 64 B descriptor (of a
+/// launch: the kernel's address, stream, group and number of argument bytes, and of a collective its operation, types,
+/// root, peers and tensors, some 60 B); 24 B per mapping (VA, length, PA), one 64 B register block per queue pair. A
+/// launch's arguments are as long as they are.
+inline constexpr std::uint32_t kCommandBytes = 64, kMapEntryBytes = 24, kSfrEntryBytes = 64;
 /// Entries that fit one command packet beside its descriptor.
 inline constexpr std::uint32_t kMapEntriesPerPacket = (kMaxPacketBytes - kCommandBytes) / kMapEntryBytes;
 inline constexpr std::uint32_t kSfrEntriesPerPacket = (kMaxPacketBytes - kCommandBytes) / kSfrEntryBytes;
-/// Tensor arguments of a launch at most: an arm command is one packet.
-inline constexpr std::size_t kMaxTensorArguments = (kMaxPacketBytes - kCommandBytes) / kArgumentBytes;
+/// Of a program, in one packet.
+inline constexpr std::uint32_t kProgramBytesPerPacket = kMaxPacketBytes - kCommandBytes;
+/// Packets that so many bytes of descriptor and arguments take on their way; every one is a command to handle.
+inline constexpr std::uint32_t command_packets(std::uint64_t bytes) {
+  return static_cast<std::uint32_t>((bytes + kMaxPacketBytes - 1) / kMaxPacketBytes);
+}
 /// Descriptor and entries; the data of a host copy travel beside it.
 std::uint64_t message_bytes(const Message& message);
-/// "launch", "mmu_map", "mmu_unmap", "sfr_write", "memory_write", "memory_read".
+/// "launch", "mmu_map", "mmu_unmap", "sfr_write", "program", "memory_write", "memory_read".
 const char* message_kind(const Message& message);
 
 /// Carries a Message on a generic payload between host and PCIE_EP (BEGIN_REQ forward, BEGIN_RESP back when complete).
@@ -153,6 +169,7 @@ enum class CommandKind : std::uint8_t {
   start,
   done,
   sfr_write,
+  program,
   mmu_map,
   mmu_unmap,
   finished,
@@ -162,11 +179,23 @@ enum class CommandKind : std::uint8_t {
 struct Command {
   CommandKind kind = CommandKind::arm;
   Message* message = nullptr;
-  PeCoord pe;                          ///< target of a command to a PE; sender of an answer from one
-  Ps start = 0;                        ///< kind start: the common start time
-  std::uint32_t bytes = 64;            ///< size on the wire; entries of a table count
-  std::uint32_t first = 0, count = 0;  ///< kind sfr_write, mmu_map: the entries of the message that it carries
+  PeCoord pe;                ///< target of a command to a PE; sender of an answer from one
+  Ps start = 0;              ///< kind start: the common start time
+  std::uint32_t bytes = 64;  ///< size on the wire; entries of a table count
+  /// Kind sfr_write, program, mmu_map: the entries or parts of the message that it carries. arm: `count` packets make
+  /// up the command; armed, finished: so many commands are answered.
+  std::uint32_t first = 0, count = 0;
 };
+
+/// Calls send(command) for every packet of a command of `bytes`, which is longer than one packet may be.
+template <class Send>
+void each_packet(Command command, std::uint64_t bytes, Send&& send) {
+  command.count = command_packets(bytes);
+  for (std::uint64_t sent = 0; sent < bytes; sent += kMaxPacketBytes) {
+    command.bytes = static_cast<std::uint32_t>(bytes - sent < kMaxPacketBytes ? bytes - sent : kMaxPacketBytes);
+    send(command);
+  }
+}
 
 /// Writes `command` into the payload's own buffer, where it lives as long as the payload does: a receiver copies what
 /// it needs before it releases the payload. REQUIRES: `payload` came from a PayloadPool.

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tlm/kernel/program.h"
 #include "tlm/kernel/tile.h"
 #include "tlm/machine/ids.h"
 
@@ -46,6 +47,7 @@ struct CollectiveCall {
   /** send_recv: group ranks whom this one sends to and receives from; -1: none */ int to = -1, from = -1;
   Scope scope = Scope::sip;  ///< what contributes
   std::uint16_t group = 0;   ///< process group: selects the IPCQ queue pairs
+  ProgramId program{};       ///< what the call's kernels follow
   std::vector<int> ranks;    ///< members of the group, by group rank
   Parameters parameters;     ///< declared by the algorithm, from ccl.yaml
 };

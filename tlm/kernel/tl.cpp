@@ -12,6 +12,8 @@ Tile operator-(const Tile& a, const Tile& b) { return a.state().tl->math(MathOp:
 Tile operator*(const Tile& a, const Tile& b) { return a.state().tl->math(MathOp::mul, {a, b}); }
 Tile operator/(const Tile& a, const Tile& b) { return a.state().tl->math(MathOp::div, {a, b}); }
 
+const Program& Tl::program(ProgramId) const { throw KernelError("program: there are none here"); }
+
 const char* to_string(MathOp op) {
   static constexpr std::array kNames = {"add",  "sub",  "mul",  "div",    "minimum",    "maximum",  "neg",
                                         "abs",  "exp",  "log",  "sqrt",   "rsqrt",      "tanh",     "sigmoid",

@@ -7,6 +7,7 @@
 
 #include "tlm/kernel/call.h"
 #include "tlm/kernel/direction.h"
+#include "tlm/kernel/program.h"
 #include "tlm/kernel/tile.h"
 
 namespace kernbench {
@@ -83,6 +84,7 @@ class Tl {
   virtual std::int64_t num_programs(int axis) const = 0;  ///< of the machine: PEs per cube, cubes per SIP, SIPs
   virtual ShardView shard(Va tensor) const = 0;           ///< this PE's own tile of a tensor
   virtual const CollectiveCall& call() const = 0;         ///< throws KernelError outside a collective
+  virtual const Program& program(ProgramId id) const;     ///< throws KernelError if this PE has none of that number
 
   // Memory. `row_stride` in elements; 0: rows are contiguous.
   virtual Tile load(Va va, Shape shape, DType dtype, std::int64_t row_stride = 0) = 0;  ///< a copy in TCM

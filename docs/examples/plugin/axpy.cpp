@@ -7,7 +7,7 @@ namespace po = boost::program_options;
 using namespace kernbench;
 
 /// y = factor * x + y on this PE's shards, in chunks that fit TCM several times over.
-void axpy(Tl& tl, Va x_base, Va y_base, double factor) {
+void axpy(Va x_base, Va y_base, double factor, Tl& tl) {
   constexpr std::int64_t kChunk = 2048;
   const ShardView x = tl.shard(x_base), y = tl.shard(y_base);
   for (std::int64_t i = 0; i < x.count(); i += kChunk) {
@@ -40,8 +40,7 @@ class Axpy final : public Workload {
       policy.pe = PeSplit::column_wise;
       const Tensor x = ctx.full(ctx.rank() + 1, {1, elements_}, DType::f32, policy, "x");
       const Tensor y = ctx.full(0.5, {1, elements_}, DType::f32, policy, "y");
-      const Va x_base = x.va(), y_base = y.va();
-      const Handle handle = ctx.launch("axpy", [=](Tl& tl) { axpy(tl, x_base, y_base, 2); }, {x, y});
+      const Handle handle = ctx.launch("axpy", axpy, x, y, 2.0);
       ctx.all_reduce(y);
       const double expected = ranks * (ranks + 1) + 0.5 * ranks;  // sum over ranks r of 2 (r + 1) + 0.5
       std::uint64_t wrong = 0;

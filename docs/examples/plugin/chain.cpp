@@ -68,6 +68,8 @@ KERNBENCH_CCL_MODULE() {
     Algorithm a;
     a.name = "chain";
     a.topology_kinds = &kTopologyKinds;
+    a.kernel_args = make_kernel_args<&schedule_kernel_args>();
+    a.kernel = make_kernel<&schedule_kernel>();
     a.operations = bit(CollectiveOp::broadcast);
     a.scopes = bit(Scope::sip);
     a.topologies = topology_bit(kTopologyKinds.ring_1d);

@@ -7,6 +7,7 @@
 #include "tlm/kernel/call.h"
 #include "tlm/kernel/direction.h"
 #include "tlm/kernel/dtype.h"
+#include "tlm/kernel/launch.h"
 #include "tlm/kernel/tile.h"
 #include "tlm/kernel/tl.h"
 
@@ -15,6 +16,7 @@
 #include "runtime/placement.h"
 #include "runtime/runtime.h"
 #include "runtime/tensor.h"
+#include "runtime/tensor_geometry.h"
 
 // Tensor-parallel layers.
 #include "runtime/tp/gemm.h"
