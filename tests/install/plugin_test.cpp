@@ -28,7 +28,7 @@ TEST(WorkloadPlugin, AMissingFileIsNamed) {
 TEST(WorkloadPlugin, AnotherAbiIsRefused) {
   const Tool tool;
   expect_refused(tool({"run", "--plugin", KERNBENCH_OTHER_ABI, "axpy"}),
-                 "has ABI version 99, this KernBench has 7; build it again");
+                 "has ABI version 99, this KernBench has 8; build it again");
 }
 
 TEST(WorkloadPlugin, AMissingSymbolIsNamed) {
@@ -50,7 +50,7 @@ TEST(AlgorithmPlugin, AMissingFileIsNamed) {
 TEST(AlgorithmPlugin, AnotherAbiIsRefused) {
   const Tool tool;
   expect_refused(run_with_module(tool, KERNBENCH_OTHER_ABI),
-                 "has ABI version 99, this KernBench has 6; build it again");
+                 "has ABI version 99, this KernBench has 7; build it again");
 }
 
 TEST(AlgorithmPlugin, AMissingSymbolIsNamed) {
@@ -69,7 +69,9 @@ TEST(AlgorithmPlugin, WhatIsWrongWithItIsSaidInItsName) {
       {"topologies", "descriptor's 'topologies' is 0x2000000; bits of 0x1f have a meaning"},
       {"directions", "descriptor's 'directions' is 0x100000; bits of 0x3f have a meaning"},
       {"PE to PE", "what goes PE to PE serves all_gather, gather, scatter, reduce_scatter and all_to_all"},
-      {"PE to PE and plan", "'pe_to_pe' stands in place of 'plan' and 'kernel'"},
+      {"PE to PE and plan", "'pe_to_pe' stands in place of 'plan'"},
+      {"kernel_args", "descriptor lacks 'kernel_args'"},
+      {"kernel", "descriptor lacks 'kernel'"},
       {"topology", "algorithm 'mine': its topo_name_to_kind says 7 to ring_1d; give 0 to 4"},
       {"links throw", "algorithm 'mine': no links today"},
       {"links", "algorithm 'mine': its links have nodes (0, 99); give two of 0 to 7"},

@@ -72,6 +72,8 @@ KERNBENCH_CCL_MODULE() {
     a.name = wrong("name") ? "" : "wrong";
     a.topology_kinds = &kTopologyKinds;
     a.topo_name_to_kind = wrong("topology") ? &no_such_kind : &standard_topology_kind;
+    if (!wrong("kernel_args")) a.kernel_args = make_kernel_args<&schedule_kernel_args>();
+    if (!wrong("kernel")) a.kernel = make_kernel<&schedule_kernel>();
     a.plan = &plan;
     a.links = &links;
     if (wrong("operations")) a.operations = 1u << 25;

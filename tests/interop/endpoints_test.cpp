@@ -47,7 +47,7 @@ NeighbourEntry entry(PeCoord self, PeCoord peer, Direction direction, PhysicalAd
 }
 
 LaunchMessage launch(const char* name, std::vector<PeCoord> targets, std::function<void(Tl&)> body) {
-  return testing::launch_of(name, std::move(targets), std::move(body));
+  return launch_of(name, std::move(targets), std::move(body));
 }
 
 /// Loads from and stores to every kind of memory, then a message there and one back.

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <utility>
+
 #include "tests/io/host_driver.h"
 
 namespace kernbench::testing {
@@ -92,6 +95,32 @@ TEST_F(Tables, UnmappingTakesEffectWhenAllPesHaveHeardAndBeforeTheHostIsTold) {
   EXPECT_EQ(heard, machine.map().pes(0).size());
   EXPECT_EQ(host.completed.size(), 2u);
   EXPECT_FALSE(machine.pages(0).translate(0x1000, {0, 0, 0}).has_value());
+}
+
+/// PE i has so many bytes of it.
+struct SizedProgram final : Program {
+  explicit SizedProgram(std::vector<std::uint64_t> sizes) : sizes(std::move(sizes)) {}
+  std::uint64_t bytes(PeCoord pe) const override { return sizes[static_cast<std::size_t>(pe.cube * 2 + pe.pe)]; }
+  std::vector<std::uint64_t> sizes;
+};
+
+TEST_F(Tables, EachPeGetsTheBytesOfItsPartOfAProgramAndTheyCountOnTheWholeWay) {
+  const std::vector<std::uint64_t> sizes = {0, 1, 192, 193, 384, 385, 64, 5000};
+  const auto program = std::make_shared<SizedProgram>(sizes);
+  const Message& sent = host.at(0, program_message(ProgramId{3}, program, machine.map().pes(0)));
+  sc_core::sc_start();
+  ASSERT_EQ(host.completed.size(), 1u);
+  std::uint64_t all = 0, packets = 0;
+  for (const PeCoord pe : machine.map().pes(0)) {
+    EXPECT_EQ(machine.program_bytes[pe], program->bytes(pe)) << pe.cube << ", " << pe.pe;
+    all += program->bytes(pe);
+    packets += (program->bytes(pe) + 191) / 192;  // 256 B with the descriptor of 64 B
+  }
+  EXPECT_EQ(message_bytes(sent), 64 + all);
+  // The link carries every byte, and IO_CPU sends every packet, one after the other.
+  const Ps wire = Rate(machine.pcie_config().bytes_per_second).time_for(64 + all);
+  EXPECT_GT(sent.completed, wire + packets * machine.io_config().command);
+  EXPECT_EQ(machine.pool().outstanding(), 0u);
 }
 
 TEST_F(Tables, WithoutEntriesComplete) {

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "tests/support/test_body.h"
 #include "tlm/sim/annotation.h"
 
 namespace kernbench::test {
@@ -259,7 +260,7 @@ Message& Bench::prepare(const Bodies& bodies, const std::string& name, std::uint
   LaunchMessage launch;
   launch.kernel = name;
   launch.group = group;
-  BoundKernel kernel = bind_kernel(testing::run_test_body, testing::test_body([bodies](Tl& tl) {
+  BoundKernel kernel = bind_kernel(run_test_body, test_body([bodies](Tl& tl) {
                                      bodies.at(static_cast<std::uint16_t>(tl.program_id(0)))(tl);
                                    }));
   launch.entry = kernel.entry;

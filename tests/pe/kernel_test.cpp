@@ -1,6 +1,9 @@
 // One PE that runs kernels: identity, memory, compute, the time each op takes.
+#include <array>
+
 #include "models/pe/compute_timing.h"
 #include "tests/pe/harness.h"
+#include "tests/support/test_body.h"
 
 namespace kernbench {
 namespace {
@@ -156,8 +159,7 @@ TEST_F(PeKernel, KnowsWhereItIs) {
 }
 
 /// From the arm command to its answer: every packet of it costs PE_CPU `command`.
-Ps time_to_arm(Bench& bench, std::size_t argument_bytes) {
-  Message message;
+Ps time_to_arm(Bench& bench, Message& message, std::size_t argument_bytes) {
   message.id = 77;
   LaunchMessage launch;
   launch.kernel = "arguments";
@@ -177,10 +179,11 @@ Ps time_to_arm(Bench& bench, std::size_t argument_bytes) {
 
 TEST_F(PeKernel, IsRecordedWhenTheLastPacketOfItsArgumentsIsThere) {
   const Ps command = bench.options.config.cpu.command, latency = bench.options.latency;
-  EXPECT_EQ(time_to_arm(bench, 0), latency + command);
-  EXPECT_EQ(time_to_arm(bench, 192), latency + command);  // a packet of 256 B with the descriptor of 64 B
-  EXPECT_EQ(time_to_arm(bench, 193), latency + 2 * command);
-  EXPECT_EQ(time_to_arm(bench, 4096), latency + 17 * command);
+  std::array<Message, 4> messages;
+  EXPECT_EQ(time_to_arm(bench, messages[0], 0), latency + command);
+  EXPECT_EQ(time_to_arm(bench, messages[1], 192), latency + command);  // a packet of 256 B with the descriptor of 64 B
+  EXPECT_EQ(time_to_arm(bench, messages[2], 193), latency + 2 * command);
+  EXPECT_EQ(time_to_arm(bench, messages[3], 4096), latency + 17 * command);
 }
 
 struct Mixed {
@@ -236,9 +239,7 @@ TEST_F(PeKernel, ShardIsThisPesTileOrEmpty) {
   launch.kernel = "shards";
   launch.targets = {bench.coord(0)};
   launch.tensors = {{kA, {{{0, 0, 1}, 0, 64, 1, 32}, {{0, 0, 0}, 64, 32, 2, 8}}}, {kB, {{{0, 0, 1}, 0, 64, 1, 32}}}};
-  BoundKernel kernel = bind_kernel(testing::run_test_body, testing::test_body([&](Tl& tl) {
-                                     seen = {tl.shard(kA), tl.shard(kB)};
-                                   }));
+  BoundKernel kernel = bind_kernel(run_test_body, test_body([&](Tl& tl) { seen = {tl.shard(kA), tl.shard(kB)}; }));
   launch.entry = kernel.entry;
   launch.arguments = std::move(kernel.arguments);
   message.body = launch;

@@ -331,6 +331,72 @@ TEST_P(Collectives, FollowTheLaunchesBeforeThem) {
   });
 }
 
+/// Programs that the host sent, and the bytes of them.
+class ProgramCounter final : public Observer {
+ public:
+  TrackId add_track(const std::string&, TrackKind, const std::vector<std::string>&) override { return kNoTrack; }
+  void interval(TrackId, Ps, Ps, std::uint64_t) override {}
+  void interval(TrackId, Ps, Ps, const std::string&) override {}
+  void change(TrackId, Ps, std::uint64_t) override {}
+  bool wants_ops() const override { return true; }
+  void op(const OpRecord& record) override {
+    if (record.name != "host" || record.params.front().text != "program") return;
+    ++programs;
+    bytes += record.params.back().number;
+  }
+  int programs = 0;
+  std::int64_t bytes = 0;
+};
+
+/// Of all module kinds: schedule, PE to PE, kernel.
+class Programs : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Runtime, Programs, ::testing::Values("direct", "point_to_point", "ring_allreduce"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(Programs, AreInstalledOnceForCallsOfOneShapeAndOftenerThanAPeHasRoomFor) {
+  constexpr int kRanks = 3;
+  const std::string algorithm = GetParam();
+  ProgramCounter counter;
+  MachineRun host(machine_of(kRanks, 2, 2), {}, &counter);
+  std::vector<int> programs;
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        ProcessGroupOptions options;
+        options.algorithm = algorithm;
+        ctx.init_process_group(options);
+        const auto call = [&](std::int64_t count) {
+          const Tensor in = ctx.from_host(values(ctx.rank(), count), {1, count}, DType::i32, spread(), "in");
+          if (algorithm == "point_to_point") {
+            const Tensor out = ctx.full(-1, {1, kRanks * count}, DType::i32, spread(), "out");
+            ctx.all_gather(in, out);
+            for (std::int64_t i = 0; i < kRanks * count; ++i)
+              ASSERT_EQ(out.at(0, i), value(static_cast<int>(i / count), i % count));
+          } else {
+            ctx.all_reduce(in);
+            for (std::int64_t i = 0; i < count; ++i) ASSERT_EQ(in.at(0, i), value(0, i) + value(1, i) + value(2, i));
+          }
+          ctx.barrier();
+          if (ctx.rank() == 0) programs.push_back(counter.programs);
+          ctx.barrier();
+        };
+        call(37);
+        call(37);  // other tensors, the same shape
+        call(12);
+        call(37);
+        for (std::int64_t count = 40; count < 56; ++count) call(count);  // 16 others
+        call(37);
+      },
+      std::tuple<>(), kRanks);
+  ASSERT_EQ(programs.size(), 21u);
+  EXPECT_EQ(programs[0], kRanks);
+  EXPECT_EQ(programs[1], kRanks) << "a second call of the shape only launches";
+  EXPECT_EQ(programs[2], 2 * kRanks);
+  EXPECT_EQ(programs[3], 2 * kRanks);
+  EXPECT_EQ(programs[19], 18 * kRanks);
+  EXPECT_EQ(programs[20], 19 * kRanks) << "16 others have taken the place";
+  EXPECT_GT(counter.bytes, counter.programs * 64) << "their bytes count";
+}
+
 /// An observer keeps SIPs in step; else they are ahead of each other as far as launches promise.
 class EarlyFailure : public ::testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(Runtime, EarlyFailure, ::testing::Bool(),

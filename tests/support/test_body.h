@@ -9,7 +9,7 @@
 #include "tlm/ext/message.h"
 #include "tlm/kernel/launch.h"
 
-namespace kernbench::testing {
+namespace kernbench {
 
 /// A body that looks at the test around it, which no kernel can. The launch carries its place in the test.
 struct TestBody {
@@ -38,4 +38,4 @@ inline LaunchMessage launch_of(const std::string& name, std::vector<PeCoord> tar
   return message;
 }
 
-}  // namespace kernbench::testing
+}  // namespace kernbench

@@ -62,7 +62,7 @@ NeighbourEntry queue_pair(const Traffic& traffic, PeCoord self, PeCoord to, PeCo
 }
 
 LaunchMessage launch(std::vector<PeCoord> targets, std::function<void(Tl&)> body) {
-  return testing::launch_of("probe", std::move(targets), std::move(body));
+  return launch_of("probe", std::move(targets), std::move(body));
 }
 
 // An idle machine: one packet is under way at a time, so that the right time is the closed form.
