@@ -48,8 +48,9 @@ TEST_P(BothSchedulings, WaitReturnsOnlyWithItsHandleComplete) {
         const std::uint16_t other = ctx.new_stream();
         std::vector<Handle> handles;
         for (int i = 0; i < 12; ++i) {
-          handles.push_back(ctx.launch_async(std::string(static_cast<std::size_t>(i) % 5 + 1, 'k'),
-                                             LaunchOptions{{{sip_of(ctx), 0, 0}}, i % 2 == 0 ? 0 : other}, kNoBody));
+          handles.push_back(
+              ctx.launch_async(std::string(static_cast<std::size_t>(i) % 5 + 1, 'k'),
+                               LaunchOptions{{{sip_of(ctx), 0, 0}}, i % 2 == 0 ? std::uint16_t{0} : other}, kNoBody));
           const Handle& handle = handles[static_cast<std::size_t>(i * 5 % (i + 1))];
           ctx.wait(handle);
           EXPECT_TRUE(handle.done());
