@@ -76,6 +76,7 @@ std::vector<Run> runs() {
       run.algorithm = name;
       run.machine = machine_of(kSips[kind], list.size() / 2 % 2 == 1);
       run.fidelity = kGrades[list.size() % 2];
+      if (algorithm->pe_to_pe) run.of_each = "8";  // some of which have outputs without copies
       list.push_back(std::move(run));
     }
   }
