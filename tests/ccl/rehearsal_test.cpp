@@ -94,7 +94,10 @@ TEST(Rehearsal, ALoadWaitsForTheStoreOfWhatItLoads) {
   const MachineMap map = two_pes();
   const ccl::CallTensors tensors = tensors_of(CollectiveOp::all_reduce, 64);
   const ccl::TensorPlaces places(map, tensors);
-  ccl::RehearsalTl tl(map, places, tensors.call, kMany);
+  const struct : Program {
+    std::uint64_t bytes(PeCoord) const override { return 0; }
+  } none;
+  ccl::RehearsalTl tl(map, places, tensors.call, none, kMany);
   std::vector<ccl::RehearsedOp> ops;
   tl.begin({0, 0, 0}, {}, 4096, ops);
   const Tile tile = tl.load(kTensor, {1, 16}, DType::f32, 0);  // op 0

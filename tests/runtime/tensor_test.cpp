@@ -327,13 +327,13 @@ std::vector<Ps> tensor_times(bool data) {
         times.push_back(ctx.now());
         EXPECT_EQ(tensor.to_host(), std::vector<double>(32, data ? 3.0 : 0.0));
         times.push_back(ctx.now());
-        ctx.launch("work", kNoBody, {tensor});
+        ctx.launch("work", kNoBodyOf, tensor);
         times.push_back(ctx.now());
         Tensor copy = ctx.zeros({4, 8}, DType::f16, policy, "copy");
         times.push_back(ctx.now());
         copy.copy_from(tensor);
         copy.free();
-        ctx.launch("work", kNoBody, {tensor});  // behind the unmapping, in its stream
+        ctx.launch("work", kNoBodyOf, tensor);  // behind the unmapping, in its stream
         times.push_back(ctx.now());
       },
       1);
