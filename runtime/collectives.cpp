@@ -140,6 +140,10 @@ class Call {
   };
   Entered enter();
   std::shared_ptr<Handle::State> submit(const Entered& entered);
+  ccl::Collective::Launch bind(std::size_t algorithm) const;
+  /// Gives the launch the number of its program, and sends that to the PEs ahead of it in its stream. Null: they have
+  /// it.
+  std::shared_ptr<Handle::State> install_program(std::size_t algorithm, ccl::Collective::Launch& launch);
   void check_member();
   void check_tensors();
   void take_forms();
@@ -341,7 +345,22 @@ void Call::prepare() {
   // A copy of the process is there to see how long the call takes.
   if (runtime_.trial != nullptr) return runtime_.await(submit(entered));
   runtime_.await_tables(group_, entered.chosen.number, rank_);
+  if (ccl::Collective::Launch launch = bind(entered.chosen.number); !launch.targets.empty()) {
+    if (const auto program = install_program(entered.chosen.number, launch)) runtime_.await(program);
+  }
   runtime_.barrier(rank_, who_.c_str(), &group_);
+}
+
+ccl::Collective::Launch Call::bind(std::size_t algorithm) const {
+  return group_.algorithm(algorithm).bind(member_, call_, in_.argument, out());
+}
+
+std::shared_ptr<Handle::State> Call::install_program(std::size_t algorithm, ccl::Collective::Launch& launch) {
+  const ProcessGroup::Slot slot = group_.program(member_, launch.program);
+  launch.call.program = slot.id;
+  if (slot.installed) return nullptr;
+  return runtime_.submit(program_message(slot.id, launch.program, launch.targets), rank_, group_.sip_of(member_),
+                         runtime_.stream_of(rank_, 0), {}, "program of " + group_.algorithm(algorithm).name());
 }
 
 std::shared_ptr<Handle::State> Call::submit() { return submit(enter()); }
@@ -356,7 +375,7 @@ std::shared_ptr<Handle::State> Call::submit(const Entered& entered) {
 
   const std::string& algorithm = group_.algorithm(chosen).name();
   const int sip = group_.sip_of(member_);
-  ccl::Collective::Launch launched = group_.algorithm(chosen).bind(member_, call_, in_.argument, out());
+  ccl::Collective::Launch launched = bind(chosen);
   if (launched.targets.empty()) {
     auto state = std::make_shared<Handle::State>();
     state->kind = "collective";
@@ -373,13 +392,7 @@ std::shared_ptr<Handle::State> Call::submit(const Entered& entered) {
     runtime_.complete(state);
     return state;
   }
-  const ProcessGroup::Slot slot = group_.program(member_, launched.program);
-  launched.call.program = slot.id;
-  const std::uint16_t stream = runtime_.stream_of(rank_, 0);
-  if (!slot.installed) {
-    runtime_.submit(program_message(slot.id, launched.program, launched.targets), rank_, sip, stream, {},
-                    "program of " + algorithm);
-  }
+  install_program(chosen, launched);
   LaunchMessage launch;
   launch.kernel = algorithm;
   launch.entry = launched.kernel.entry;
@@ -396,8 +409,8 @@ std::shared_ptr<Handle::State> Call::submit(const Entered& entered) {
   };
   use(request_.in, in_);
   if (!in_place_) use(request_.out, out_);
-  auto state = runtime_.submit(std::move(launch), rank_, sip, stream, "collective", algorithm, std::move(uses), &order,
-                               number, ready() ? std::function<bool()>() : ready);
+  auto state = runtime_.submit(std::move(launch), rank_, sip, runtime_.stream_of(rank_, 0), "collective", algorithm,
+                               std::move(uses), &order, number, ready() ? std::function<bool()>() : ready);
   state->choice = choice;
   state->operation = to_string(call_.op);
   return state;

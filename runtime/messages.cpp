@@ -211,8 +211,7 @@ void RuntimeImpl::before_host_access(HostAccess access, const Tensor::State& ten
 }
 
 namespace {
-/// A message that may read or write a tensor's contents. Of a collective, only
-/// those of its own tensors.
+/// A message that may read or write a tensor's contents. Of a collective, only those of its own tensors.
 bool may_use(const Handle::State& state, const Tensor::State& tensor) {
   if (state.order == nullptr) {
     const auto& body = state.message->body;
@@ -231,7 +230,11 @@ std::vector<std::shared_ptr<Handle::State>> RuntimeImpl::awaited_before(const Te
   for (const auto& [id, state] : pending) {
     if (!reaches(state->sip, tensor.sip)) continue;
     const bool own = state->rank == rank;
-    if (held.count(id) == 0 ? own || !stands_still() : own && may_use(*state, tensor)) list.push_back(state);
+    // What another rank maps or installs changes no contents.
+    const bool touches = state->order != nullptr || may_use(*state, tensor);
+    if (held.count(id) == 0 ? own || (touches && !stands_still()) : own && may_use(*state, tensor)) {
+      list.push_back(state);
+    }
   }
   return list;
 }

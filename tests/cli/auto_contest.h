@@ -32,10 +32,12 @@ class AutoContest {
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     return nlohmann::ordered_json::parse(outcome.out, nullptr, false).value("results", nlohmann::ordered_json::array());
   }
-  /// What `auto` takes at each size, by `table` or by what ships (empty), is at most 5 % slower than the best of all.
+  /// What `auto` takes at each size, by `table` or by what ships (empty), is at most 5 % slower than the best of all;
+  /// of a machine that nobody has tuned 15 % (spec, collectives.md: the 90th percentile).
   /// Both times are those of `kernbench tune`: how the HBM's refreshes fall depends on what ran before, so a time of
   /// the run that chose is no match for them.
   void expect_close(const Sizes& sizes, const std::string& table) const {
+    const double most = table.empty() ? 1.15 : 1.05;
     tune(sizes, "all.yaml");
     const nlohmann::ordered_json chosen = rows(sizes, table);
     const std::map<std::string, std::vector<double>> measured = times("all.yaml");
@@ -49,7 +51,7 @@ class AutoContest {
         ASSERT_EQ(ns.size(), chosen.size()) << name;
         if (best.second.empty() || ns[i] < best.first) best = {ns[i], name};
       }
-      EXPECT_LE(measured.at(algorithm)[i], 1.05 * best.first)
+      EXPECT_LE(measured.at(algorithm)[i], most * best.first)
           << machine_.at(1) << (machine_.size() > 2 ? " " + machine_.at(3) : "") << ", scope " << scope_ << ": " << op_
           << " of " << chosen[i].at("bytes") << " B: " << algorithm << ", best " << best.second;
     }

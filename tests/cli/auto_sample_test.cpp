@@ -95,7 +95,8 @@ std::vector<double> shipped_times(const std::string& rows, const std::string& op
   return ns;
 }
 
-/// If this fails the machine has become another one: run 'kernbench tune' for the preset again.
+/// If this fails the machine has become another one: run 'kernbench tune' for the preset again. A refresh of the HBM
+/// takes 0.35 us and may fall into one of the four calls of 1 us and more or beside them: 9 %.
 TEST(Auto, ShippedTimesAreWhatARunTakes) {
   const Tool tool;
   for (const auto& [preset, op, algorithm] :
@@ -111,7 +112,7 @@ TEST(Auto, ShippedTimesAreWhatARunTakes) {
     const auto& rows = result.at("results");
     ASSERT_GE(shipped.size(), rows.size()) << preset << " " << op << " " << algorithm;
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      EXPECT_NEAR(shipped[i] / rows.at(i).at("time_ns").get<double>(), 1, 0.05)
+      EXPECT_NEAR(shipped[i] / rows.at(i).at("time_ns").get<double>(), 1, 0.10)
           << preset << " " << op << " of " << rows.at(i).at("bytes") << " B by " << algorithm;
     }
   }
