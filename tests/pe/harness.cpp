@@ -260,9 +260,8 @@ Message& Bench::prepare(const Bodies& bodies, const std::string& name, std::uint
   LaunchMessage launch;
   launch.kernel = name;
   launch.group = group;
-  BoundKernel kernel = bind_kernel(run_test_body, test_body([bodies](Tl& tl) {
-                                     bodies.at(static_cast<std::uint16_t>(tl.program_id(0)))(tl);
-                                   }));
+  BoundKernel kernel = bind_kernel(
+      run_test_body, test_body([bodies](Tl& tl) { bodies.at(static_cast<std::uint16_t>(tl.program_id(0)))(tl); }));
   launch.entry = kernel.entry;
   launch.arguments = std::move(kernel.arguments);
   for (const auto& [pe, body] : bodies) launch.targets.push_back(coord(pe));
