@@ -102,10 +102,31 @@ const char* to_string(PeSplit split) { return kPeSplitNames.at(static_cast<std::
 CubeSplit parse_cube_split(const std::string& name) { return parse<CubeSplit>("cube split", name, kCubeSplitNames); }
 PeSplit parse_pe_split(const std::string& name) { return parse<PeSplit>("pe split", name, kPeSplitNames); }
 
+DPPolicy DPPolicy::cube(CubeSplit split) const {
+  DPPolicy policy = *this;
+  policy.cube_ = split;
+  return policy;
+}
+DPPolicy DPPolicy::pe(PeSplit split) const {
+  DPPolicy policy = *this;
+  policy.pe_ = split;
+  return policy;
+}
+DPPolicy DPPolicy::pes(std::optional<int> first) const {
+  DPPolicy policy = *this;
+  policy.num_pes_ = first;
+  return policy;
+}
+DPPolicy DPPolicy::cubes(std::optional<int> first) const {
+  DPPolicy policy = *this;
+  policy.num_cubes_ = first;
+  return policy;
+}
+
 std::string to_string(const DPPolicy& policy) {
-  std::string text = fmt::format("cube={},pe={}", to_string(policy.cube), to_string(policy.pe));
-  if (policy.num_cubes) text += fmt::format(",cubes={}", *policy.num_cubes);
-  if (policy.num_pes) text += fmt::format(",pes={}", *policy.num_pes);
+  std::string text = fmt::format("cube={},pe={}", to_string(policy.cube()), to_string(policy.pe()));
+  if (const auto cubes = policy.num_cubes()) text += fmt::format(",cubes={}", *cubes);
+  if (const auto pes = policy.num_pes()) text += fmt::format(",pes={}", *pes);
   return text;
 }
 
@@ -121,7 +142,8 @@ Shape fold_shape(const std::vector<std::int64_t>& dimensions) {
   return shape;
 }
 
-std::vector<LocalShard> resolve_pe_split(PeSplit split, const Region& part, int itemsize, int num_pe) {
+std::vector<LocalShard> resolve_pe_split(PeSplit split, const Region& part, int itemsize, NumPes pes) {
+  const int num_pe = static_cast<int>(pes);
   std::vector<LocalShard> shards;
   shards.reserve(static_cast<std::size_t>(num_pe));
   std::uint64_t offset = 0;
@@ -134,19 +156,21 @@ std::vector<LocalShard> resolve_pe_split(PeSplit split, const Region& part, int 
   return shards;
 }
 
-std::vector<ShardSpec> resolve_dp_policy(const DPPolicy& policy, Shape shape, int itemsize, int num_pe, int num_cubes,
-                                         int target_sip) {
+std::vector<ShardSpec> resolve_dp_policy(const DPPolicy& policy, Shape shape, int itemsize, NumPes all_pes,
+                                         NumCubes all_cubes, SipNumber target_sip) {
+  const int num_pe = static_cast<int>(all_pes), num_cubes = static_cast<int>(all_cubes);
+  const int sip = static_cast<int>(target_sip);
   constexpr int kMaxUnits = 256;  // of a physical address
   constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
-  check_split("policy.cube", policy.cube, kCubeSplitNames);
-  check_split("policy.pe", policy.pe, kPeSplitNames);
+  check_split("policy.cube", policy.cube(), kCubeSplitNames);
+  check_split("policy.pe", policy.pe(), kPeSplitNames);
   check("num_pe", num_pe, 1, kMaxUnits);
   check("num_cubes", num_cubes, 1, kMaxUnits);
-  check("target_sip", target_sip, 0, kMaxSip);
+  check("target_sip", sip, 0, kMaxSip);
   check("itemsize", itemsize, 1, 8);
   check("rows", shape.rows, 1, kLargest);
   check("cols", shape.cols, 1, kLargest / itemsize / shape.rows);
-  const int pes = policy.num_pes.value_or(num_pe), cubes = policy.num_cubes.value_or(num_cubes);
+  const int pes = policy.num_pes().value_or(num_pe), cubes = policy.num_cubes().value_or(num_cubes);
   check("policy.num_pes", pes, 1, num_pe);
   check("policy.num_cubes", cubes, 1, num_cubes);
 
@@ -154,12 +178,11 @@ std::vector<ShardSpec> resolve_dp_policy(const DPPolicy& policy, Shape shape, in
   shards.reserve(static_cast<std::size_t>(cubes) * static_cast<std::size_t>(pes));
   std::uint64_t cube_offset = 0;
   for (int cube = 0; cube < cubes; ++cube) {
-    const Region part = cube_part(policy.cube, {0, 0, shape.rows, shape.cols}, cubes, cube);
-    for (const LocalShard& local : resolve_pe_split(policy.pe, part, itemsize, pes)) {
-      shards.push_back(
-          {target_sip, cube, local.local_pe, cube_offset + local.offset_bytes, local.nbytes, local.region});
+    const Region part = cube_part(policy.cube(), {0, 0, shape.rows, shape.cols}, cubes, cube);
+    for (const LocalShard& local : resolve_pe_split(policy.pe(), part, itemsize, NumPes{pes})) {
+      shards.push_back({sip, cube, local.local_pe, cube_offset + local.offset_bytes, local.nbytes, local.region});
     }
-    if (policy.cube != CubeSplit::replicate) cube_offset += bytes_of(part, itemsize);
+    if (policy.cube() != CubeSplit::replicate) cube_offset += bytes_of(part, itemsize);
   }
   return shards;
 }

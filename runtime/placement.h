@@ -25,11 +25,27 @@ Shape fold_shape(const std::vector<std::int64_t>& dimensions);
 
 /// How a tensor spreads over the cubes and PEs of one SIP. It has no SIP axis in any form: which rank owns which slice
 /// of a weight is tensor parallelism, decided by the rank and set_device(rank).
-struct DPPolicy {
-  CubeSplit cube = CubeSplit::replicate;  ///< the outer level
-  PeSplit pe = PeSplit::replicate;        ///< the inner level, inside each cube's part
-  std::optional<int> num_pes;             ///< use only the first n of each cube
-  std::optional<int> num_cubes;           ///< use only the first n
+///
+/// A value: every setter gives a new one, as in `DPPolicy().cube(CubeSplit::row_wise).pe(PeSplit::column_wise).pes(4)`.
+class DPPolicy {
+ public:
+  DPPolicy() = default;  ///< a copy on every PE
+
+  [[nodiscard]] DPPolicy cube(CubeSplit split) const;  ///< with another outer level
+  [[nodiscard]] DPPolicy pe(PeSplit split) const;      ///< with another inner level, inside each cube's part
+  [[nodiscard]] DPPolicy pes(
+      std::optional<int> first) const;  ///< on the first so many PEs of each cube only; nothing: all
+  [[nodiscard]] DPPolicy cubes(std::optional<int> first) const;  ///< on the first so many cubes only; nothing: all
+
+  CubeSplit cube() const { return cube_; }                     ///< the outer level
+  PeSplit pe() const { return pe_; }                           ///< the inner level
+  std::optional<int> num_pes() const { return num_pes_; }      ///< nothing: all
+  std::optional<int> num_cubes() const { return num_cubes_; }  ///< nothing: all
+
+ private:
+  CubeSplit cube_ = CubeSplit::replicate;
+  PeSplit pe_ = PeSplit::replicate;
+  std::optional<int> num_pes_, num_cubes_;
 };
 
 /// "cube=column_wise,pe=replicate", then ",cubes=4" and ",pes=2" if given.
@@ -62,9 +78,14 @@ struct LocalShard {
   Region region;                   ///< of the whole tensor
 };
 
+/// What a tensor is placed on; types of their own, so that one is not taken for another.
+enum class NumPes : int {};     ///< of each cube
+enum class NumCubes : int {};   ///< of the SIP
+enum class SipNumber : int {};  ///< of the machine
+
 /// Splits one cube's part over `num_pe` PEs, in PE order. Tiled: a grid of tiles as square as `num_pe` allows (its
 /// number of rows is the largest divisor not above the root), dealt to PEs along columns or along rows.
-std::vector<LocalShard> resolve_pe_split(PeSplit split, const Region& part, int itemsize, int num_pe);
+std::vector<LocalShard> resolve_pe_split(PeSplit split, const Region& part, int itemsize, NumPes num_pe);
 
 /// Two levels: the cube split first, then the PE split inside each cube's part; cube-major order. `offset_bytes` is the
 /// cube part's offset plus the local one. Replicas have equal offsets. Where a shape does not divide, the first units
@@ -73,7 +94,7 @@ std::vector<LocalShard> resolve_pe_split(PeSplit split, const Region& part, int 
 /// shape       rows x columns, elements
 /// target_sip  the SIP that holds it; same inputs with another one give the same list with only `sip` changed
 /// Throws      std::invalid_argument naming argument, value and allowed range.
-std::vector<ShardSpec> resolve_dp_policy(const DPPolicy& policy, Shape shape, int itemsize, int num_pe, int num_cubes,
-                                         int target_sip);
+std::vector<ShardSpec> resolve_dp_policy(const DPPolicy& policy, Shape shape, int itemsize, NumPes num_pe,
+                                         NumCubes num_cubes, SipNumber target_sip);
 
 }  // namespace kernbench

@@ -43,19 +43,19 @@ DPPolicy read_dp_policy(const ConfigNode& node, const std::string& what, Problem
   check_placement_keys(node, what, keys, problems);
   if (const ConfigNode* cube = node.find("cube")) {
     if (const auto split = read_name(*cube, dotted(what, "cube"), names_of<CubeSplit>(3), problems))
-      policy.cube = static_cast<CubeSplit>(*split);
+      policy = policy.cube(static_cast<CubeSplit>(*split));
   }
   if (const ConfigNode* pe = node.find("pe")) {
     if (const auto split = read_name(*pe, dotted(what, "pe"), names_of<PeSplit>(5), problems))
-      policy.pe = static_cast<PeSplit>(*split);
+      policy = policy.pe(static_cast<PeSplit>(*split));
   }
   if (const ConfigNode* count = node.find("num_cubes")) {
     if (const auto value = read_integer(*count, dotted(what, "num_cubes"), {1, kMaxUnits}, problems))
-      policy.num_cubes = static_cast<int>(*value);
+      policy = policy.cubes(static_cast<int>(*value));
   }
   if (const ConfigNode* count = node.find("num_pes")) {
     if (const auto value = read_integer(*count, dotted(what, "num_pes"), {1, kMaxUnits}, problems))
-      policy.num_pes = static_cast<int>(*value);
+      policy = policy.pes(static_cast<int>(*value));
   }
   return policy;
 }

@@ -71,13 +71,14 @@ std::vector<ShardSpec> place_shards(const DPPolicy& policy, Shape shape, int ite
                                     int target_sip) {
   if (units.cubes.empty()) throw std::invalid_argument("no PE exists on every SIP: there is nowhere to place a tensor");
   if (!units.all) {
-    check_count("policy.num_pes", policy.num_pes, static_cast<std::size_t>(units.pes_per_cube()),
+    check_count("policy.num_pes", policy.num_pes(), static_cast<std::size_t>(units.pes_per_cube()),
                 ", the PEs that every cube offers: some are missing on this machine");
-    check_count("policy.num_cubes", policy.num_cubes, units.cubes.size(),
+    check_count("policy.num_cubes", policy.num_cubes(), units.cubes.size(),
                 ", the cubes that offer PEs: some are missing on this machine");
   }
-  std::vector<ShardSpec> shards = resolve_dp_policy(policy, shape, itemsize, units.pes_per_cube(),
-                                                    static_cast<int>(units.cubes.size()), target_sip);
+  std::vector<ShardSpec> shards =
+      resolve_dp_policy(policy, shape, itemsize, NumPes{units.pes_per_cube()},
+                        NumCubes{static_cast<int>(units.cubes.size())}, SipNumber{target_sip});
   if (units.all) return shards;
   for (ShardSpec& shard : shards) {
     const auto position = static_cast<std::size_t>(shard.cube);

@@ -6,10 +6,8 @@ namespace kernbench {
 
 std::vector<ShardSpec> TensorGeometry::shards() const {
   if (cubes == 0) return {};
-  DPPolicy policy;
-  policy.cube = cube;
-  policy.pe = pe;
-  return resolve_dp_policy(policy, shape, static_cast<int>(size_of(dtype)), pes_of_cube, cubes, 0);
+  return resolve_dp_policy(DPPolicy().cube(cube).pe(pe), shape, static_cast<int>(size_of(dtype)), NumPes{pes_of_cube},
+                           NumCubes{cubes}, SipNumber{0});
 }
 
 TensorGeometry geometry_of(const Tensor& tensor) {
@@ -17,8 +15,8 @@ TensorGeometry geometry_of(const Tensor& tensor) {
   if (!tensor) return geometry;
   geometry.shape = tensor.shape();
   geometry.dtype = tensor.dtype();
-  geometry.cube = tensor.policy().cube;
-  geometry.pe = tensor.policy().pe;
+  geometry.cube = tensor.policy().cube();
+  geometry.pe = tensor.policy().pe();
   const std::vector<ShardSpec>& shards = tensor.shards();
   const int first = shards.front().cube;
   geometry.pes_of_cube = static_cast<std::uint16_t>(

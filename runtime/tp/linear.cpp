@@ -60,12 +60,7 @@ constexpr const char* kColumn = "ColumnParallelLinear";
 constexpr const char* kRow = "RowParallelLinear";
 }  // namespace
 
-DPPolicy LinearPlacement::split() {
-  DPPolicy policy;
-  policy.cube = CubeSplit::column_wise;
-  policy.pe = PeSplit::column_wise;
-  return policy;
-}
+DPPolicy LinearPlacement::split() { return DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::column_wise); }
 
 ColumnParallelLinear::ColumnParallelLinear(const ParallelState& state, std::int64_t in, std::int64_t out,
                                            LinearOptions options, bool gather_output)

@@ -39,10 +39,10 @@ bool tiles_differ(const CollectiveCase& c) {
 }
 
 int cubes_of(const DPPolicy& policy, const PlacementUnits& units) {
-  return policy.num_cubes.value_or(static_cast<int>(units.cubes.size()));
+  return policy.num_cubes().value_or(static_cast<int>(units.cubes.size()));
 }
 int pes_of(const DPPolicy& policy, const PlacementUnits& units) {
-  return policy.num_pes.value_or(units.pes_per_cube());
+  return policy.num_pes().value_or(units.pes_per_cube());
 }
 int tiles_of(Scope scope, const DPPolicy& policy, const PlacementUnits& units) {
   if (scope == Scope::sip) return 1;
@@ -58,7 +58,7 @@ Shape whole_of(Scope scope, const DPPolicy& policy, const PlacementUnits& units,
     for (int d = 1; d * d <= pes; ++d) {
       if (pes % d == 0) down = d;
     }
-    switch (policy.pe) {
+    switch (policy.pe()) {
       case PeSplit::replicate:
         break;
       case PeSplit::column_wise:
@@ -74,8 +74,8 @@ Shape whole_of(Scope scope, const DPPolicy& policy, const PlacementUnits& units,
         break;
     }
   }
-  if (policy.cube == CubeSplit::column_wise) tile.cols *= cubes_of(policy, units);
-  if (policy.cube == CubeSplit::row_wise) tile.rows *= cubes_of(policy, units);
+  if (policy.cube() == CubeSplit::column_wise) tile.cols *= cubes_of(policy, units);
+  if (policy.cube() == CubeSplit::row_wise) tile.rows *= cubes_of(policy, units);
   return tile;
 }
 
@@ -128,8 +128,8 @@ int contributions_of(const CollectiveCase& c, const PlacementUnits& units) {
 
 std::uint64_t size_of_shards(const CollectiveCase& c, const PlacementUnits& units, std::int64_t elements) {
   const DPPolicy& policy = in_is_whole(c.op) ? c.out_policy : c.in_policy;
-  const bool over_cubes = c.scope == Scope::sip && policy.cube != CubeSplit::replicate;
-  const bool over_pes = c.scope != Scope::pe && policy.pe != PeSplit::replicate;
+  const bool over_cubes = c.scope == Scope::sip && policy.cube() != CubeSplit::replicate;
+  const bool over_pes = c.scope != Scope::pe && policy.pe() != PeSplit::replicate;
   const int shards = (over_cubes ? cubes_of(policy, units) : 1) * (over_pes ? pes_of(policy, units) : 1);
   return static_cast<std::uint64_t>(elements * shards * blocks_in_size(c.op, contributions_of(c, units))) *
          size_of(c.dtype);
@@ -148,7 +148,7 @@ CollectiveLayout::CollectiveLayout(const CollectiveCase& c, const PlacementUnits
                     to_string(c.scope), per_rank_, tiles_of(c.scope, c.out_policy, units)));
   }
   const bool copies =
-      c.out_policy.cube == CubeSplit::replicate || (c.scope == Scope::pe && c.out_policy.pe == PeSplit::replicate);
+      c.out_policy.cube() == CubeSplit::replicate || (c.scope == Scope::pe && c.out_policy.pe() == PeSplit::replicate);
   if (c.scope != Scope::sip && copies && tiles_differ(c)) {
     throw std::invalid_argument(fmt::format(
         "--scope {}: {} leaves other data in every tile, but '{}' makes tiles copies of each other; split "

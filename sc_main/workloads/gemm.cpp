@@ -219,8 +219,7 @@ class GemmSinglePe final : public GemmBase {
     Report report;
     report.text = "# gemm_single_pe on sip0.cube0.pe0: operands and result in its own HBM slice\n" + header();
     session.run(1, [&](Context& ctx) {
-      DPPolicy one;
-      one.num_cubes = one.num_pes = 1;
+      const DPPolicy one = DPPolicy().cubes(1).pes(1);
       add_row(session, "composite", 1, run_variant(ctx, session, "gemm_composite", composite_kernel, one, one, one),
               report);
       add_row(session, "dot", 1, run_variant(ctx, session, "gemm_dot", dot_kernel, one, one, one), report);
@@ -244,11 +243,8 @@ class Gemm final : public GemmBase {
     report.text =
         "# gemm on sip0: rows of A and C over cubes, columns of B and C over PEs, the rest copied\n" + header();
     session.run(1, [&](Context& ctx) {
-      DPPolicy a, b, c;
-      a.cube = CubeSplit::row_wise;
-      b.pe = PeSplit::column_wise;
-      c.cube = CubeSplit::row_wise;
-      c.pe = PeSplit::column_wise;
+      const DPPolicy a = DPPolicy().cube(CubeSplit::row_wise), b = DPPolicy().pe(PeSplit::column_wise);
+      const DPPolicy c = a.pe(PeSplit::column_wise);
       const Outcome outcome = run_variant(ctx, session, "gemm", shard_kernel, a, b, c);
       add_row(session, "composite", pes_of(placement_units(ctx.map()), 0).size(), outcome, report);
     });

@@ -183,9 +183,7 @@ class Link final : public Workload {
   void measure_pcie(Context& ctx, const PcieConfig& config, const std::vector<std::uint64_t>& sizes, Json& rows,
                     std::string& text) const {
     const std::uint64_t most = std::max<std::uint64_t>(sizes.back(), 256);
-    DPPolicy one;
-    one.num_cubes = 1;
-    one.num_pes = 1;
+    const DPPolicy one = DPPolicy().cubes(1).pes(1);
     const Tensor tensor = ctx.zeros({1, static_cast<std::int64_t>(most)}, DType::i8, one, "link");
     const PhysicalAddress home = tensor.pa(0);
     const auto once = [&](bool write, std::uint64_t bytes) {

@@ -130,9 +130,7 @@ class PeerToPeer final : public Workload {
 
   /// `pattern` 0: zeros.
   Parts make_parts(Context& ctx, std::uint64_t bytes, const char* name, std::uint64_t pattern) const {
-    DPPolicy split;
-    split.cube = CubeSplit::column_wise;
-    split.pe = PeSplit::column_wise;
+    const DPPolicy split = DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::column_wise);
     const Shape shape{1, static_cast<std::int64_t>(bytes * ctx.map().cubes_per_sip()) * ctx.map().pes_per_cube};
     Parts parts;
     parts.bytes = bytes;

@@ -34,13 +34,13 @@ void read_item(const std::string& option, const std::string& item, std::set<std:
   const std::string key = item.substr(0, equals), value = equals == std::string::npos ? "" : item.substr(equals + 1);
   if (!given.insert(key).second) throw std::invalid_argument(fmt::format("{} gives {} twice", option, quote(key)));
   if (key == "cube") {
-    policy.cube = parse_name<CubeSplit>(option + " cube", value, 3);
+    policy = policy.cube(parse_name<CubeSplit>(option + " cube", value, 3));
   } else if (key == "pe") {
-    policy.pe = parse_name<PeSplit>(option + " pe", value, 5);
+    policy = policy.pe(parse_name<PeSplit>(option + " pe", value, 5));
   } else if (key == "cubes") {
-    policy.num_cubes = parse_count(option, key, value);
+    policy = policy.cubes(parse_count(option, key, value));
   } else if (key == "pes") {
-    policy.num_pes = parse_count(option, key, value);
+    policy = policy.pes(parse_count(option, key, value));
   } else if (const std::string instead = forbidden_placement_key(key); !instead.empty()) {
     throw std::invalid_argument(fmt::format("{} has no key {}: {}", option, quote(key), instead));
   } else {
@@ -69,9 +69,9 @@ DPPolicy parse_placement(const std::string& option, const std::string& text) {
 }
 
 Shape shape_for(const DPPolicy& policy, std::int64_t count, int row_multiple) {
-  const bool rows = policy.cube == CubeSplit::row_wise || policy.pe == PeSplit::row_wise;
-  const bool columns = policy.cube == CubeSplit::column_wise || policy.pe == PeSplit::column_wise;
-  if (!tiled(policy.pe)) {
+  const bool rows = policy.cube() == CubeSplit::row_wise || policy.pe() == PeSplit::row_wise;
+  const bool columns = policy.cube() == CubeSplit::column_wise || policy.pe() == PeSplit::column_wise;
+  if (!tiled(policy.pe())) {
     if (!rows) return {1, count};
     if (!columns) return {count, 1};
   }

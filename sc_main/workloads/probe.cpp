@@ -35,12 +35,7 @@ struct ProbeMeasurement {
   Breakdown spent{};
 };
 
-DPPolicy one_slice_each() {
-  DPPolicy split;
-  split.cube = CubeSplit::column_wise;
-  split.pe = PeSplit::column_wise;
-  return split;
-}
+DPPolicy one_slice_each() { return DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::column_wise); }
 
 /// `target`: what every issuer loads; 0: each its own slice.
 void probe_kernel(Va base, Va target, std::int64_t count, Tl& tl) {

@@ -215,9 +215,7 @@ class Stream final : public Workload {
 
   /// a and b hold values that differ from element to element; c is zero.
   static Arrays make_arrays(Context& ctx, const Session& session, std::int64_t count_per_pe) {
-    DPPolicy split;
-    split.cube = CubeSplit::column_wise;
-    split.pe = PeSplit::column_wise;
+    const DPPolicy split = DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::column_wise);
     const auto pes = static_cast<std::int64_t>(pes_of(placement_units(ctx.map()), 0).size());
     const Shape shape{1, count_per_pe * pes};
     Arrays arrays;

@@ -93,9 +93,7 @@ class VaOffsetVerify final : public Workload {
     std::vector<DPPolicy> list;
     for (int cube = 0; cube < 3; ++cube) {
       for (int pe = 0; pe < 5; ++pe) {
-        DPPolicy policy;
-        policy.cube = static_cast<CubeSplit>(cube);
-        policy.pe = static_cast<PeSplit>(pe);
+        const DPPolicy policy = DPPolicy().cube(static_cast<CubeSplit>(cube)).pe(static_cast<PeSplit>(pe));
         list.push_back(policy);
       }
     }
@@ -121,11 +119,8 @@ class VaOffsetVerify final : public Workload {
       longest = std::max(longest, shard.region.rows * shard.region.cols);
     }
     const std::size_t distance = step == 0 ? 0 : step == 1 ? 1 : shards.size() / 2;
-    DPPolicy one_each;
-    one_each.cube = CubeSplit::row_wise;
-    one_each.pe = PeSplit::row_wise;
-    one_each.num_cubes = policy.num_cubes;
-    one_each.num_pes = policy.num_pes;
+    const DPPolicy one_each =
+        DPPolicy().cube(CubeSplit::row_wise).pe(PeSplit::row_wise).cubes(policy.num_cubes()).pes(policy.num_pes());
     const Tensor result = ctx.zeros({static_cast<std::int64_t>(units(source)), longest}, dtype, one_each, "result");
     LaunchOptions on;
     std::vector<std::size_t> rows;  // of the result, by reader

@@ -22,7 +22,8 @@ Unit unit_of(Scope scope, const TensorShard& shard) {
 
 TensorArg place(const MachineMap& map, const DPPolicy& policy, Shape shape, Va base, std::uint16_t sip) {
   TensorArg tensor{base, {}, shape};
-  for (const ShardSpec& s : resolve_dp_policy(policy, shape, 4, map.pes_per_cube, map.cubes_per_sip(), sip)) {
+  for (const ShardSpec& s :
+       resolve_dp_policy(policy, shape, 4, NumPes{map.pes_per_cube}, NumCubes{map.cubes_per_sip()}, SipNumber{sip})) {
     tensor.shards.push_back({{sip, static_cast<std::uint16_t>(s.cube), static_cast<std::uint16_t>(s.pe)},
                              s.offset_bytes,
                              s.nbytes,

@@ -11,14 +11,14 @@ constexpr CollectiveOp kOps[] = {CollectiveOp::all_reduce, CollectiveOp::all_gat
                                  CollectiveOp::reduce,     CollectiveOp::broadcast,  CollectiveOp::all_to_all,
                                  CollectiveOp::gather,     CollectiveOp::scatter,    CollectiveOp::send_recv};
 
-const DPPolicy kSharded{CubeSplit::column_wise, PeSplit::column_wise, {}, {}};
-const DPPolicy kReplicated{CubeSplit::replicate, PeSplit::replicate, {}, {}};
-const DPPolicy kMixed{CubeSplit::replicate, PeSplit::column_wise, {}, {}};
-const DPPolicy kMixedInCube{CubeSplit::column_wise, PeSplit::replicate, {}, {}};
+const DPPolicy kSharded = DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::column_wise);
+const DPPolicy kReplicated;
+const DPPolicy kMixed = DPPolicy().pe(PeSplit::column_wise);
+const DPPolicy kMixedInCube = DPPolicy().cube(CubeSplit::column_wise);
 
 std::string name(const CollectiveCase& c) {
-  return std::string(to_string(c.op)) + " scope " + to_string(c.scope) + " in " + to_string(c.in.cube) + "/" +
-         to_string(c.in.pe) + " out " + to_string(c.out.cube) + "/" + to_string(c.out.pe) +
+  return std::string(to_string(c.op)) + " scope " + to_string(c.scope) + " in " + to_string(c.in.cube()) + "/" +
+         to_string(c.in.pe()) + " out " + to_string(c.out.cube()) + "/" + to_string(c.out.pe()) +
          (c.in_place ? " in place" : "") + (c.rows ? "" : " flat") + " count " + std::to_string(c.count);
 }
 
@@ -189,7 +189,7 @@ void all_of_what_it_serves(const std::string& algorithm, Scope scope, int cubes,
 
 // Blocks that end within a PE's part, several rounds of messages, one slot and many, copies that contribute.
 TEST(Funnel, BundlesServeEveryPlacement) {
-  const DPPolicy one_pe{CubeSplit::column_wise, PeSplit::column_wise, 1, {}};
+  const DPPolicy one_pe = DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::column_wise).pes(1);
   for (const MachineMap& map :
        {make_map(SipTopology::torus_2d, 6, 3, 2, 2, 2, 3), make_map(SipTopology::mesh_2d_no_wrap, 6, 2, 3, 3, 1, 2),
         make_map(SipTopology::fully_connected, 3, 0, 0, 2, 2, 1)}) {

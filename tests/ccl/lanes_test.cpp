@@ -135,7 +135,7 @@ TEST(Lanes, TwoPesShareWhatManyContributorsSend) {
 }
 
 TEST(Lanes, SharedBlocksArrive) {
-  const DPPolicy sharded{CubeSplit::column_wise, PeSplit::column_wise, {}, {}};
+  const DPPolicy sharded = DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::column_wise);
   for (const int pes : {2, 3}) {
     CollectiveCase c;
     c.op = CollectiveOp::all_to_all;
@@ -227,16 +227,16 @@ constexpr CollectiveOp kLaneOps[] = {CollectiveOp::all_gather, CollectiveOp::red
 
 TEST(Lanes, LittleDataArrivesWhateverTheWay) {
   const MachineMap map = column(3);
-  const DPPolicy sharded{CubeSplit::column_wise, PeSplit::column_wise, {}, {}};
-  const DPPolicy rows{CubeSplit::row_wise, PeSplit::column_wise, {}, {}};
+  const DPPolicy sharded = DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::column_wise);
+  const DPPolicy rows = DPPolicy().cube(CubeSplit::row_wise).pe(PeSplit::column_wise);
   for (const CollectiveOp op : kLaneOps) {
     for (const auto& [in, out] : {std::pair{sharded, sharded}, {sharded, rows}, {rows, sharded}}) {
       for (const std::int64_t count : {1, 5, 18}) {
         for (const Scope scope : {Scope::sip, Scope::cube}) {
-          if (scope == Scope::cube && (in.cube != CubeSplit::column_wise || out.cube != CubeSplit::column_wise))
+          if (scope == Scope::cube && (in.cube() != CubeSplit::column_wise || out.cube() != CubeSplit::column_wise))
             continue;
           for (const bool in_place : {false, true}) {
-            if (in_place && (scope == Scope::cube || in.cube != out.cube)) continue;
+            if (in_place && (scope == Scope::cube || in.cube() != out.cube())) continue;
             CollectiveCase c;
             c.op = op;
             c.scope = scope;

@@ -69,8 +69,7 @@ TEST(Msccl, AllGatherExampleWithTwoThreadBlocksThatWaitForEachOther) {
     c.in_place = true;  // the file copies the own block to the output, where it lies already
     EXPECT_EQ(run_collective(four(), c), "") << count;
     c.rows = false;  // every block on PEs of its own
-    c.in.cube = c.out.cube = CubeSplit::column_wise;
-    c.in.pe = c.out.pe = PeSplit::column_wise;
+    c.in = c.out = DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::column_wise);
     EXPECT_EQ(run_collective(four(), c), "") << count;
   }
 }

@@ -15,10 +15,10 @@ using TensorArg = LaunchMessage::TensorArg;
 constexpr CollectiveOp kServed[] = {CollectiveOp::all_gather, CollectiveOp::reduce_scatter, CollectiveOp::all_to_all,
                                     CollectiveOp::gather, CollectiveOp::scatter};
 
-const DPPolicy kCut{CubeSplit::column_wise, PeSplit::column_wise, {}, {}};
-const DPPolicy kOneCube{CubeSplit::column_wise, PeSplit::column_wise, 1, {}};
-const DPPolicy kOnePe{CubeSplit::column_wise, PeSplit::column_wise, 1, 1};
-const DPPolicy kCopied{CubeSplit::replicate, PeSplit::replicate, {}, {}};
+const DPPolicy kCut = DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::column_wise);
+const DPPolicy kOneCube = DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::column_wise).pes(1);
+const DPPolicy kOnePe = DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::column_wise).pes(1).cubes(1);
+const DPPolicy kCopied;
 
 CollectiveCase little(CollectiveOp op, std::int64_t count) {
   CollectiveCase c;

@@ -24,9 +24,7 @@ TEST_P(Programs, KeepToTheProtocolAtTheTimesThatTheHostHears) {
   runtime.spawn(
       [&](Context& ctx) {
         ctx.init_process_group();
-        DPPolicy policy;
-        policy.cube = CubeSplit::column_wise;
-        policy.pe = PeSplit::column_wise;
+        const DPPolicy policy = DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::column_wise);
         const Tensor tensor = ctx.full(ctx.rank() + 1, {4, 4096}, DType::f16, policy, "t");
         for (int i = 0; i < 2; ++i) ctx.all_reduce(tensor);
         for (const double value : tensor.to_host()) ASSERT_EQ(value, 6);

@@ -567,7 +567,7 @@ TEST_P(BarrierOnMachine, NoMetadataDrainsAnything) {
           [&] { EXPECT_EQ(tensor.name(), "t"); },         [&] { EXPECT_NE(tensor.va(), 0u); },
           [&] { EXPECT_EQ(tensor.pa(0).sip, 0); },        [&] { EXPECT_EQ(tensor.sip(), 0); },
           [&] { EXPECT_EQ(tensor.shards().size(), 1u); }, [&] { EXPECT_EQ(tensor.bytes(), 32u); },
-          [&] { EXPECT_EQ(tensor.copies(), 1u); },        [&] { EXPECT_FALSE(tensor.policy().num_pes.has_value()); },
+          [&] { EXPECT_EQ(tensor.copies(), 1u); },        [&] { EXPECT_FALSE(tensor.policy().num_pes().has_value()); },
       };
       const std::uint64_t switches = host_->runtime.switches();
       for (const auto& access : accessors) {

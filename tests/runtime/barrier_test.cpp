@@ -140,7 +140,7 @@ class Metadata : public ::testing::TestWithParam<SchedulingKind> {
         [&] { EXPECT_EQ(tensor.name(), "t"); },         [&] { EXPECT_NE(tensor.va(), 0u); },
         [&] { EXPECT_LT(tensor.pa(0).sip, 2); },        [&] { EXPECT_LT(tensor.sip(), 2); },
         [&] { EXPECT_EQ(tensor.shards().size(), 1u); }, [&] { EXPECT_EQ(tensor.bytes(), 16u); },
-        [&] { EXPECT_EQ(tensor.copies(), 1u); },        [&] { EXPECT_FALSE(tensor.policy().num_pes.has_value()); }};
+        [&] { EXPECT_EQ(tensor.copies(), 1u); },        [&] { EXPECT_FALSE(tensor.policy().num_pes().has_value()); }};
     const std::uint64_t switches = host_.runtime.switches();
     for (const auto& access : accessors) {
       access();

@@ -11,12 +11,7 @@
 namespace kernbench::testing {
 namespace {
 
-DPPolicy spread() {
-  DPPolicy policy;
-  policy.cube = CubeSplit::column_wise;
-  policy.pe = PeSplit::column_wise;
-  return policy;
-}
+DPPolicy spread() { return DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::column_wise); }
 
 Tensor make(Context& ctx, std::int64_t count, DType dtype = DType::f16, const DPPolicy& policy = spread()) {
   return ctx.full(1, {1, count}, dtype, policy, "t");

@@ -210,9 +210,7 @@ TEST_P(Collectives, GatherAndScatterAreEachOthersReverse) {
 
 TEST_P(Collectives, AFormSaysHowTheRootsTensorLies) {
   run([](Context& ctx) {
-    DPPolicy rows;
-    rows.cube = CubeSplit::row_wise;
-    rows.pe = PeSplit::replicate;
+    const DPPolicy rows = DPPolicy().cube(CubeSplit::row_wise).pe(PeSplit::replicate);
     const Shape shape{kRanks, kCount};
     const Tensor in = own(ctx), out = ctx.rank() == 0 ? ctx.full(-1, shape, DType::i32, rows, "out") : Tensor();
     ctx.gather(in, out, 0, {}, TensorForm{shape, rows});

@@ -8,12 +8,7 @@
 namespace kernbench::testing {
 namespace {
 
-DPPolicy spread_policy() {
-  DPPolicy policy;
-  policy.cube = CubeSplit::column_wise;
-  policy.pe = PeSplit::column_wise;
-  return policy;
-}
+DPPolicy spread_policy() { return DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::column_wise); }
 
 ProcessGroupOptions ring_options() {
   ProcessGroupOptions options;

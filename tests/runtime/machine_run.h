@@ -70,12 +70,7 @@ inline std::string name_of(const ::testing::TestParamInfo<BufferCase>& info) {
 }
 
 /// Columns over all cubes and PEs.
-inline DPPolicy spread() {
-  DPPolicy policy;
-  policy.cube = CubeSplit::column_wise;
-  policy.pe = PeSplit::column_wise;
-  return policy;
-}
+inline DPPolicy spread() { return DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::column_wise); }
 
 inline RunOptions scheduled(SchedulingKind kind) {
   RunOptions options;

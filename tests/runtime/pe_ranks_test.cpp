@@ -56,9 +56,7 @@ TEST_P(PeRanksInEveryMemory, ReduceOverPesOfOneCubeOfSeveralAndOfBothSips) {
         ctx.init_process_group(options);
         EXPECT_EQ(ctx.group_size(), 6);
         const PeCoord home = pes[static_cast<std::size_t>(ctx.rank())];
-        DPPolicy columns;
-        columns.cube = CubeSplit::column_wise;
-        columns.pe = PeSplit::column_wise;
+        const DPPolicy columns = DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::column_wise);
         const Tensor tensor = ctx.full(1 << ctx.rank(), {1, 33}, DType::f32, columns, "t");
         ASSERT_EQ(tensor.shards().size(), 1u);
         EXPECT_EQ(tensor.pa(0).str(), PhysicalAddress::hbm(home, tensor.pa(0).offset).str());

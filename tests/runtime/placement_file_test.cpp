@@ -22,10 +22,10 @@ TEST(PlacementFile, ReadsEveryField) {
   const TestFolder folder;
   std::ofstream(folder.file("p.yaml")) << "cube: row_wise\npe: tiled_row_major\nnum_cubes: 2\nnum_pes: 4\n";
   const DPPolicy policy = load_dp_policy(folder.file("p.yaml"));
-  EXPECT_EQ(policy.cube, CubeSplit::row_wise);
-  EXPECT_EQ(policy.pe, PeSplit::tiled_row_major);
-  EXPECT_EQ(policy.num_cubes, 2);
-  EXPECT_EQ(policy.num_pes, 4);
+  EXPECT_EQ(policy.cube(), CubeSplit::row_wise);
+  EXPECT_EQ(policy.pe(), PeSplit::tiled_row_major);
+  EXPECT_EQ(policy.num_cubes(), 2);
+  EXPECT_EQ(policy.num_pes(), 4);
 }
 
 TEST(PlacementFile, ASipAxisIsALocatedErrorThatSaysWhatToUse) {

@@ -53,9 +53,7 @@ TEST(PlacementUnits, ACubeWithoutPesIsLeftOut) {
 }
 
 TEST(PlacementUnits, ShardsCarryThePesThatExist) {
-  DPPolicy policy;
-  policy.cube = CubeSplit::row_wise;
-  policy.pe = PeSplit::column_wise;
+  const DPPolicy policy = DPPolicy().cube(CubeSplit::row_wise).pe(PeSplit::column_wise);
   const PlacementUnits units =
       placement_units(machine_without({{1, 1, 2}, {0, 0, 0}, {0, 0, 1}, {0, 0, 2}, {0, 0, 3}}));
   const auto shards = place_shards(policy, {4, 6}, 2, units, 1);
@@ -68,8 +66,7 @@ TEST(PlacementUnits, ShardsCarryThePesThatExist) {
 }
 
 TEST(PlacementUnits, ACountBeyondWhatIsLeftIsNamed) {
-  DPPolicy policy;
-  policy.num_pes = 4;
+  const DPPolicy policy = DPPolicy().pes(4);
   try {
     place_shards(policy, {4, 6}, 2, placement_units(machine_without({{1, 1, 2}})), 0);
     FAIL();

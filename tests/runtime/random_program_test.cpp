@@ -18,7 +18,7 @@ namespace {
 DPPolicy policy_of(int number) {
   DPPolicy policy;
   constexpr PeSplit kSplits[] = {PeSplit::replicate, PeSplit::column_wise, PeSplit::row_wise};
-  policy.pe = kSplits[number];
+  policy = policy.pe(kSplits[number]);
   return policy;
 }
 

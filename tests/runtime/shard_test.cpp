@@ -7,11 +7,7 @@
 namespace kernbench::testing {
 namespace {
 
-DPPolicy columns_over_pes() {
-  DPPolicy policy;
-  policy.pe = PeSplit::column_wise;
-  return policy;
-}
+DPPolicy columns_over_pes() { return DPPolicy().pe(PeSplit::column_wise); }
 
 TEST(Tensor, EmptyShardsHoldNothingAndTakePartInNothing) {
   HostRun host({2, 1, 1, 4, 1 << 20});
@@ -44,10 +40,9 @@ TEST(Tensor, KeepsAPolicyThatNobodyCanChange) {
       [&](Context& ctx) {
         DPPolicy policy = columns_over_pes();
         const Tensor tensor = ctx.zeros({1, 8}, DType::f16, policy, "t");
-        policy.pe = PeSplit::replicate;
-        policy.num_pes = 1;
-        EXPECT_EQ(tensor.policy().pe, PeSplit::column_wise);
-        EXPECT_FALSE(tensor.policy().num_pes.has_value());
+        policy = policy.pe(PeSplit::replicate).pes(1);
+        EXPECT_EQ(tensor.policy().pe(), PeSplit::column_wise);
+        EXPECT_FALSE(tensor.policy().num_pes().has_value());
         static_assert(std::is_same_v<decltype(tensor.policy()), const DPPolicy&>);
       },
       1);

@@ -73,9 +73,7 @@ TEST_P(Spawn, CurrentDeviceBelongsToTheWorker) {
 }
 
 TEST_P(Spawn, ShardsOfARanksTensorLieOnItsSip) {
-  DPPolicy policy;
-  policy.cube = CubeSplit::column_wise;
-  policy.pe = PeSplit::column_wise;
+  const DPPolicy policy = DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::column_wise);
   int checked = 0;
   host_.runtime.spawn(
       [&](Context& ctx) {

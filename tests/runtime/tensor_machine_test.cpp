@@ -8,12 +8,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-DPPolicy split_over_all() {
-  DPPolicy policy;
-  policy.cube = CubeSplit::column_wise;
-  policy.pe = PeSplit::column_wise;
-  return policy;
-}
+DPPolicy split_over_all() { return DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::column_wise); }
 
 TEST(TensorOnMachine, AnyPeReachesAnyShard) {
   MachineRun host(machine_of(1, 2, 2));

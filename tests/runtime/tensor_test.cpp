@@ -48,9 +48,7 @@ TEST(Tensor, ComesBackAsWrittenUnderEveryPolicy) {
           for (const PeSplit pe : {PeSplit::replicate, PeSplit::column_wise, PeSplit::row_wise,
                                    PeSplit::tiled_column_major, PeSplit::tiled_row_major}) {
             for (const Shape shape : {Shape{1, 1}, Shape{1, 13}, Shape{13, 1}, Shape{7, 9}, Shape{16, 32}}) {
-              DPPolicy policy;
-              policy.cube = cube;
-              policy.pe = pe;
+              const DPPolicy policy = DPPolicy().cube(cube).pe(pe);
               const std::vector<double> values = ramp(shape.count());
               const Tensor tensor = ctx.from_host(values, shape, DType::f16, policy, "t");
               EXPECT_EQ(tensor.to_host(), values);
@@ -76,9 +74,9 @@ TEST(Tensor, HasOneCopyPerReplica) {
       [&](Context& ctx) {
         DPPolicy policy;
         EXPECT_EQ(ctx.zeros({4, 8}, DType::f16, policy, "t").copies(), 8u);
-        policy.cube = CubeSplit::row_wise;
+        policy = policy.cube(CubeSplit::row_wise);
         EXPECT_EQ(ctx.zeros({4, 8}, DType::f16, policy, "t").copies(), 4u);
-        policy.pe = PeSplit::column_wise;
+        policy = policy.pe(PeSplit::column_wise);
         EXPECT_EQ(ctx.zeros({4, 8}, DType::f16, policy, "t").copies(), 1u);
       },
       1);
@@ -96,9 +94,7 @@ TEST(Tensor, EachPeSeesItsOwnCopyAndEverySharedRange) {
           ASSERT_TRUE(pages.translate(replicated.va(), owner).has_value());
           EXPECT_EQ(pages.translate(replicated.va(), owner)->target, replicated.pa(i));
         }
-        DPPolicy split;
-        split.cube = CubeSplit::column_wise;
-        split.pe = PeSplit::column_wise;
+        const DPPolicy split = DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::column_wise);
         const Tensor sharded = ctx.zeros({1, 8}, DType::f16, split, "s");
         for (std::size_t i = 0; i < sharded.shards().size(); ++i) {
           for (const PeCoord viewer : ctx.map().pes(0)) {
@@ -108,8 +104,8 @@ TEST(Tensor, EachPeSeesItsOwnCopyAndEverySharedRange) {
             EXPECT_EQ(seen->bytes, 4u);  // byte-exact, smaller than any page
           }
         }
-        DPPolicy between;  // a copy per cube, split over its PEs: a PE sees the copy of its own cube
-        between.pe = PeSplit::column_wise;
+        const DPPolicy between = DPPolicy().pe(
+            PeSplit::column_wise);  // a copy per cube, split over its PEs: a PE sees the copy of its own cube
         const Tensor mixed = ctx.zeros({1, 8}, DType::f16, between, "m");
         for (std::uint16_t cube = 0; cube < 2; ++cube) {
           for (std::uint16_t pe = 0; pe < 2; ++pe) {
@@ -117,8 +113,7 @@ TEST(Tensor, EachPeSeesItsOwnCopyAndEverySharedRange) {
             EXPECT_EQ(seen->target, mixed.pa(cube * 2u + 1));
           }
         }
-        DPPolicy first;  // only the first cube holds it: the others see that copy
-        first.num_cubes = 1;
+        const DPPolicy first = DPPolicy().cubes(1);  // only the first cube holds it: the others see that copy
         const Tensor one = ctx.zeros({1, 8}, DType::f16, first, "o");
         EXPECT_EQ(pages.translate(one.va(), {0, 1, 1})->target, one.pa(0));
       },
@@ -212,16 +207,14 @@ TEST(Tensor, EachShardTakesItsGrainsOfItsOwnSliceUntilItIsFreed) {
   host.run(
       [&](Context& ctx) {
         if (ctx.rank() == 0) return;
-        DPPolicy policy;
-        policy.cube = CubeSplit::column_wise;
-        policy.pe = PeSplit::column_wise;
+        DPPolicy policy = DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::column_wise);
         EXPECT_EQ(free_bytes(host), all);
         {
           // 225 columns of 8 B: one PE has 57 of them, three have 56; two grains of 256 B each.
           Tensor tensor = ctx.zeros({1, 225}, DType::f64, policy, "t");
           EXPECT_EQ(free_bytes(host), (FreeBytes{4096, 4096, 4096, 4096, 3584, 3584, 3584, 3584}));
           {
-            policy.num_cubes = 1;
+            policy = policy.cubes(1);
             const Tensor first =
                 ctx.zeros({1, 65}, DType::f64, policy, "first");  // 33 and 32 columns: two grains, and one
             EXPECT_EQ(free_bytes(host), (FreeBytes{4096, 4096, 4096, 4096, 3072, 3328, 3584, 3584}));
@@ -240,8 +233,7 @@ TEST(Tensor, ThatDoesNotFitOnOnePeKeepsNothingOfTheOthers) {
   HostRun host({1, 1, 1, 2, 4096});
   host.run(
       [&](Context& ctx) {
-        DPPolicy first;  // one column: PE 0 alone
-        first.pe = PeSplit::column_wise;
+        const DPPolicy first = DPPolicy().pe(PeSplit::column_wise);  // one column: PE 0 alone
         Tensor low = ctx.zeros({1, 64}, DType::f64, {}, "low");  // 512 B, a copy on each PE as where nothing is said
         Tensor more = ctx.zeros({1, 1}, DType::f64, first, "more");
         const Tensor wall = ctx.zeros({1, 32}, DType::f64, {}, "wall");
@@ -294,8 +286,7 @@ TEST(Tensor, MisuseIsNamed) {
                     ctx.from_host({1, 2, 3}, {1, 2}, DType::f16, {}, "short");
                   }),
                   "tensor 'short': 1x2 f16 has 4 bytes, the data 6");
-        DPPolicy policy;
-        policy.num_pes = 4;
+        const DPPolicy policy = DPPolicy().pes(4);
         EXPECT_EQ(error_of([&] {
                     ctx.zeros({1, 8}, DType::f16, policy, "p");
                   }),
@@ -321,8 +312,7 @@ std::vector<Ps> tensor_times(bool data) {
   std::vector<Ps> times;
   host.run(
       [&](Context& ctx) {
-        DPPolicy policy;
-        policy.pe = PeSplit::column_wise;
+        const DPPolicy policy = DPPolicy().pe(PeSplit::column_wise);
         const Tensor tensor = ctx.full(3, {4, 8}, DType::f16, policy, "t");
         times.push_back(ctx.now());
         EXPECT_EQ(tensor.to_host(), std::vector<double>(32, data ? 3.0 : 0.0));
@@ -413,9 +403,7 @@ TEST(Tensor, UnderSpawnEveryShardIsOnItsRanksSip) {
   int checked = 0;
   host.run(
       [&](Context& ctx) {
-        DPPolicy policy;
-        policy.cube = CubeSplit::column_wise;
-        policy.pe = PeSplit::column_wise;
+        const DPPolicy policy = DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::column_wise);
         const Tensor tensor = ctx.zeros({1, 128}, DType::f16, policy, "t");
         for (const ShardSpec& shard : tensor.shards()) {
           EXPECT_EQ(shard.sip, ctx.rank());
@@ -462,9 +450,7 @@ TEST(Tensor, FreeingReturnsExactlyTheBytesOfEachShard) {
   const FreeBytes all(4, 4096);
   host.run(
       [&](Context& ctx) {
-        DPPolicy policy;
-        policy.cube = CubeSplit::row_wise;
-        policy.pe = PeSplit::column_wise;
+        const DPPolicy policy = DPPolicy().cube(CubeSplit::row_wise).pe(PeSplit::column_wise);
         for (int i = 0; i < 50; ++i) {  // uneven shards, one of them empty, filling what there is
           Tensor fill = ctx.zeros({3, 1}, DType::f64, policy, "fill");
           EXPECT_EQ(free_bytes(host), (FreeBytes{4096 - 256, 4096, 4096 - 256, 4096})) << "2 rows, and 1";
@@ -497,8 +483,7 @@ std::vector<Ps> host_copy_times(HostRun& host, bool data) {
           times.push_back(ctx.now() - last);
           last = ctx.now();
         };
-        DPPolicy policy;
-        policy.pe = PeSplit::column_wise;
+        const DPPolicy policy = DPPolicy().pe(PeSplit::column_wise);
         const std::vector<double> values = ramp(512);
         Tensor a = ctx.from_host(values, {1, 512}, DType::f16, policy, "a");
         lap();

@@ -105,9 +105,7 @@ TEST(Launch, OfOneStreamFollowsInOrderAndOfAnotherOverlaps) {
 
 TEST(Launch, GoesToThePesThatHoldANonEmptyShard) {
   HostRun host({1, 2, 1, 4, 1 << 20});
-  DPPolicy policy;
-  policy.pe = PeSplit::row_wise;
-  policy.num_cubes = 1;
+  const DPPolicy policy = DPPolicy().pe(PeSplit::row_wise).cubes(1);
   host.run(
       [&](Context& ctx) {
         const Tensor tensor = ctx.zeros({3, 8}, DType::f16, policy, "t");  // PE 3 holds nothing

@@ -61,12 +61,7 @@ inline Values in_f16(Values values) {
   return values;
 }
 
-inline DPPolicy policy_of(CubeSplit cube, PeSplit pe) {
-  DPPolicy policy;
-  policy.cube = cube;
-  policy.pe = pe;
-  return policy;
-}
+inline DPPolicy policy_of(CubeSplit cube, PeSplit pe) { return DPPolicy().cube(cube).pe(pe); }
 
 /// Two placements of a layer's tensors that have nothing in common.
 inline std::vector<tp::LinearPlacement> two_placements() {

@@ -18,12 +18,7 @@ PlacementUnits units() {
   return units;
 }
 
-DPPolicy split() {
-  DPPolicy policy;
-  policy.cube = CubeSplit::column_wise;
-  policy.pe = PeSplit::column_wise;
-  return policy;
-}
+DPPolicy split() { return DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::column_wise); }
 
 CollectiveCase case_of(CollectiveOp op, Scope scope = Scope::sip, int ranks = 2) {
   CollectiveCase c;
@@ -105,10 +100,10 @@ TEST(CollectiveLayout, RefusesWhatCannotBeMeant) {
   c.in_place = true;
   EXPECT_THROW(CollectiveLayout(c, units(), 5), std::invalid_argument);
   c = case_of(CollectiveOp::reduce_scatter, Scope::cube);
-  c.out_policy.cube = CubeSplit::replicate;
+  c.out_policy = c.out_policy.cube(CubeSplit::replicate);
   EXPECT_THROW(CollectiveLayout(c, units(), 5), std::invalid_argument) << "copies that differ";
   c = case_of(CollectiveOp::all_reduce, Scope::cube);
-  c.out_policy.num_cubes = 1;
+  c.out_policy = c.out_policy.cubes(1);
   EXPECT_THROW(CollectiveLayout(c, units(), 5), std::invalid_argument) << "two tiles in, one out";
 }
 
@@ -118,8 +113,10 @@ TEST(CollectiveLayout, PlacesWithRowsHaveEqualTilesToo) {
       for (const Scope scope : {Scope::cube, Scope::pe}) {
         for (const std::int64_t n : {1, 7, 12}) {
           CollectiveCase c = case_of(CollectiveOp::all_reduce, scope);
-          c.in_policy.cube = c.out_policy.cube = cube;
-          c.in_policy.pe = c.out_policy.pe = pe;
+          c.in_policy = c.in_policy.cube(cube);
+          c.out_policy = c.out_policy.cube(cube);
+          c.in_policy = c.in_policy.pe(pe);
+          c.out_policy = c.out_policy.pe(pe);
           const CollectiveLayout layout(c, units(), n);
           EXPECT_EQ(layout.contributions(), scope == Scope::cube ? 4 : 8);
         }

@@ -35,9 +35,7 @@ class Axpy final : public Workload {
     group.ccl_file = session.options().ccl_file;
     session.runtime().init_process_group(group);
     session.run(ranks, [&](Context& ctx) {
-      DPPolicy policy;
-      policy.cube = CubeSplit::column_wise;
-      policy.pe = PeSplit::column_wise;
+      const DPPolicy policy = DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::column_wise);
       const Tensor x = ctx.full(ctx.rank() + 1, {1, elements_}, DType::f32, policy, "x");
       const Tensor y = ctx.full(0.5, {1, elements_}, DType::f32, policy, "y");
       const Handle handle = ctx.launch("axpy", axpy, x, y, 2.0);
