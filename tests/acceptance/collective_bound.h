@@ -14,12 +14,13 @@ struct LargeCase {
   std::vector<std::string> machine;
   const char* op;
   const char* bytes;
-  double least;  ///< of the bound
+  double least;              ///< of the bound
+  const char* warmup = "0";  ///< calls before the one that is looked at
 };
 
 inline double fraction_of_bound(const LargeCase& large) {
-  const nlohmann::ordered_json json = run_json(
-      with({"run", large.op, "-b", large.bytes, "--fidelity", "fast", "--data", "off", "-w", "0"}, large.machine));
+  const nlohmann::ordered_json json = run_json(with(
+      {"run", large.op, "-b", large.bytes, "--fidelity", "fast", "--data", "off", "-w", large.warmup}, large.machine));
   const nlohmann::ordered_json& row = json["results"].at(0);
   testing::Test::RecordProperty("fraction", std::to_string(row["bound_fraction"].get<double>()));
   return row["bound_fraction"];

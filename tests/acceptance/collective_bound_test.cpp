@@ -30,21 +30,22 @@ const std::vector<std::string> kTorus3x3{
     "--topology", "ring8",           "--set", "system.sips.count=9", "--set", "system.sips.topology=torus_2d",
     "--set",      "system.sips.w=3", "--set", "system.sips.h=3"};
 
-INSTANTIATE_TEST_SUITE_P(Collectives, LargeMessages,
-                         testing::Values(LargeCase{"pair", kDefault, "all_reduce", "4M", 0.93},
-                                         LargeCase{"pair", kDefault, "all_gather", "4M", 0.91},
-                                         LargeCase{"pair", kDefault, "reduce_scatter", "4M", 0.92},
-                                         LargeCase{"pair", kDefault, "all_to_all", "4M", 0.90},
-                                         LargeCase{"connected8", kConnected8, "reduce_scatter", "16M", 0.91},
-                                         LargeCase{"ring4", kRing4, "all_reduce", "16M", 0.89},
-                                         LargeCase{"ring4", kRing4, "all_gather", "16M", 0.86},
-                                         LargeCase{"ring4", kRing4, "reduce_scatter", "16M", 0.86},
-                                         LargeCase{"ring4", kRing4, "all_to_all", "16M", 0.90},
-                                         LargeCase{"ring3", kRing3, "all_to_all", "16M", 0.90},
-                                         LargeCase{"torus3x3", kTorus3x3, "reduce_scatter", "16M", 0.85},
-                                         LargeCase{"mesh4x4", {"--topology", "mesh4x4"}, "all_reduce", "16M", 0.89},
-                                         LargeCase{"mesh3x3", kMesh3, "all_reduce", "8M", 0.88}),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(
+    Collectives, LargeMessages,
+    testing::Values(
+        LargeCase{"pair", kDefault, "all_reduce", "4M", 0.93}, LargeCase{"pair", kDefault, "all_gather", "4M", 0.91},
+        LargeCase{"pair", kDefault, "reduce_scatter", "4M", 0.92},
+        LargeCase{"pair", kDefault, "all_to_all", "4M", 0.90},
+        // A second call: the first, behind its program, meets one refresh more (0.920).
+        LargeCase{"connected8", kConnected8, "all_reduce", "8M", 0.92, "1"},
+        LargeCase{"connected8", kConnected8, "reduce_scatter", "16M", 0.91},
+        LargeCase{"ring4", kRing4, "all_reduce", "16M", 0.89}, LargeCase{"ring4", kRing4, "all_gather", "16M", 0.86},
+        LargeCase{"ring4", kRing4, "reduce_scatter", "16M", 0.86},
+        LargeCase{"ring4", kRing4, "all_to_all", "16M", 0.90}, LargeCase{"ring3", kRing3, "all_to_all", "16M", 0.90},
+        LargeCase{"torus3x3", kTorus3x3, "reduce_scatter", "16M", 0.85},
+        LargeCase{"mesh4x4", {"--topology", "mesh4x4"}, "all_reduce", "16M", 0.89},
+        LargeCase{"mesh3x3", kMesh3, "all_reduce", "8M", 0.88}),
+    name_of);
 
 }  // namespace
 }  // namespace kernbench
