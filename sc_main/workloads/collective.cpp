@@ -80,7 +80,7 @@ class CollectiveWorkload final : public Workload {
   std::string name() const override { return to_string(op_); }
   std::string help() const override;
   std::string example() const override {
-    return fmt::format("kernbench run {} --topology default{}", name(), has_data() ? " -b 1K -e 1M -f 4" : "");
+    return fmt::format("kernbench run {} --topology default{}", name(), has_data() ? " -b 1K -e 64K -f 4" : "");
   }
   void add_options(po::options_description& options) override { options_.add_to(options); }
   void check_options() const override { options_.request(true); }

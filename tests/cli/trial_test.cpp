@@ -29,7 +29,7 @@ ordered_json row(const Tool& tool, const Arguments& arguments) {
 TEST(Trials, AutoTakesWhatTookTheLeast) {
   const Tool tool;
   const auto close = [&](const Arguments& call, const Arguments& algorithms) {
-    const Arguments fast = joined(call, {"--fidelity", "fast", "--data", "off", "-n", "8"});
+    const Arguments fast = joined(call, {"--fidelity", "fast", "--data", "off", "-n", "4"});
     const auto time = [&](const std::string& algorithm) {
       return row(tool, joined(fast, {"--algorithm", algorithm})).at("time_ns").get<double>();
     };
