@@ -45,7 +45,7 @@ TEST(CoveringArray, HoldsEveryPairThatALegalRowCanHold) {
 class CollectiveMatrix : public ::testing::TestWithParam<std::size_t> {
  public:
   static constexpr std::size_t kParts = 16;
-#ifdef __SANITIZE_ADDRESS__
+#ifdef KERNBENCH_SANITIZED
   static constexpr double kMostWork = 100'000;  // elements of all ranks: a sanitizer's build runs the short ones
 #else
   static constexpr double kMostWork = 1e12;

@@ -95,7 +95,7 @@ TEST(Failure, RanksThatSpinAtBarriersDoNotEscapeTheWatchdog) {
   EXPECT_THAT(outcome.err, HasSubstr("turns of ranks in which the machine got nothing to do"));
 }
 
-#ifdef __SANITIZE_ADDRESS__
+#ifdef KERNBENCH_SANITIZED
 constexpr const char* kLittleMemory = "";  // the sanitizer's own memory is beyond any limit
 #else
 constexpr const char* kLittleMemory = "ulimit -v 8000000; ";
