@@ -304,6 +304,18 @@ TEST(FlitEngine, ABlockedPacketWaitsWhereItIsFlitByFlit) {
   EXPECT_EQ(bench.run(), (std::vector<Seen>{{1, 1000 + 1 + 3, 1300 + 1 + 3}}));
 }
 
+TEST(FlitEngine, CreditsThatComeLateCountInFull) {
+  Bench bench(Bench::round(), 1, 4);  // room for one packet
+  for (std::uint64_t id = 1; id <= 3; ++id) bench.offer(id, {0, 4, 0, 5}, 0);
+  bench.run_to(1000);
+  EXPECT_EQ(bench.left.size(), 1U);
+  for (const Cycle now : {1000U, 2000U}) {
+    bench.engine->credit(0, 5, bench.packets[0].vc, 4, now - 500, now);  // could have been used long ago
+    bench.run_to(now + 500);
+    EXPECT_EQ(bench.left.size(), now / 1000 + 1);
+  }
+}
+
 TEST(FlitEngine, ABlockedChannelDoesNotBlockTheOthers) {
   Bench bench(Bench::round(), 1, 4);
   for (unsigned i = 0; i < 8; ++i) bench.offer(i, {0, 4, 0, 5}, 0);

@@ -11,16 +11,16 @@ namespace kernbench {
 namespace {
 using test::BareRoutes;
 
-/// A k x k mesh of the engine alone, to which packets are offered by hand.
+/// A k x k mesh of the engine alone, to which packets are offered by hand. `room`: flits behind its exits.
 class HandMesh final : MeshEngine::Actions {
  public:
-  HandMesh(const NocConfig& config, unsigned k) : k_(k), routes_(k) {
+  HandMesh(const NocConfig& config, unsigned k, unsigned room = MeshEngine::kUnlimited) : k_(k), routes_(k) {
     engine_ = make_hop_commit_engine(config, routes_, *this);
     for (unsigned r = 0; r < k * k; ++r) engine_->add_router(kFirstLocalPort + 1);
     for (unsigned r = 0; r < k * k; ++r) {
       if (r % k + 1 < k) join(r, kEastPort, r + 1, kWestPort);
       if (r + k < k * k) join(r, kSouthPort, r + k, kNorthPort);
-      engine_->announce(r, kFirstLocalPort, MeshEngine::kUnlimited);
+      engine_->announce(r, kFirstLocalPort, room);
     }
   }
   Packet& packet(unsigned from, unsigned to, unsigned flits, MessageClass message_class = MessageClass::ipcq_data) {
@@ -38,6 +38,12 @@ class HandMesh final : MeshEngine::Actions {
     run(at);
     engine_->offer(index(packet.source), kFirstLocalPort, packet, at, at + packet.bytes - 1, at);
   }
+  /// The exit of `router` has room again, as it has since `when`.
+  void credit(unsigned router, unsigned vc, unsigned flits, Cycle when) {
+    run(when);
+    engine_->credit(router, kFirstLocalPort, vc, flits, when, when);
+  }
+  bool delivered(const Packet& packet) const { return tails_.count(packet.tag) != 0; }
   /// Until `until`, or for ever.
   void run(Cycle until = kNoCycle) {
     while (wake_ != kNoCycle && wake_ < until) {
@@ -119,6 +125,22 @@ TEST(HopCommit, PacketsLongerThanTheBufferKeepTheirRateWhereCreditsComeInTime) {
   mesh.offer(packet, 0);
   mesh.run();
   EXPECT_EQ(mesh.tail(packet), 6U + 4 * 14 + 31);
+}
+
+TEST(HopCommit, ACreditFromOutsideIsUsedWhenTheSwitchHasSeenIt) {
+  const NocConfig config = hand_config(1, 8);
+  HandMesh mesh(config, 1, 4);  // room for one packet
+  Packet &first = mesh.packet(0, 0, 4), &second = mesh.packet(0, 0, 4);
+  mesh.offer(first, 0);
+  mesh.offer(second, 10);
+  mesh.run(1000);
+  EXPECT_TRUE(mesh.delivered(first));
+  EXPECT_FALSE(mesh.delivered(second));
+  mesh.credit(0, first.vc, 4, 1000);
+  mesh.run();
+  // Switch allocation, then a hop of 3, as in the accurate engine (FlitEngine.ABlockedPacketWaits...), and 3 flits
+  // more.
+  EXPECT_EQ(mesh.tail(second), 1000 + config.sw_alloc_delay + 3 + 3);
 }
 
 TEST(HopCommit, TrainsLongerThanAPortsMapKeepTheirRate) {

@@ -144,7 +144,9 @@ TEST(ReceiveRing, RefusesWhatDoesNotFit) {
   EXPECT_FALSE(ring.arrive(0, 256, 513));
   EXPECT_FALSE(ring.arrive(0, 256, 255));
   EXPECT_TRUE(ring.arrive(1, 4, 4));
-  EXPECT_FALSE(ring.arrive(1, 4, 4));  // full already
+  EXPECT_FALSE(ring.arrive(1, 4, 8));  // full already, however long the next message is
+  EXPECT_FALSE(ring.arrive(1, 4, 4));
+  EXPECT_EQ(ring.high_water(), 1);
 }
 
 // ---- Addresses ----

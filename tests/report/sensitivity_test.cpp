@@ -75,6 +75,9 @@ TEST(Sensitivity, SkipsPointsThatFailed) {
   const Sensitivity s = sensitivity(study, 0);
   EXPECT_FALSE(s.balanced);
   EXPECT_EQ(s.effects[0].levels[1].points, 1U);
+  study.points.back().values = {1000};  // what it had measured when it failed counts for nothing
+  EXPECT_EQ(sensitivity(study, 0).effects[0].levels[1].points, 1U);
+  EXPECT_DOUBLE_EQ(sensitivity(study, 0).effects[0].levels[1].highest, 2);
 }
 
 TEST(Sensitivity, CutsManyValuesIntoRangesOfEquallyManyPoints) {

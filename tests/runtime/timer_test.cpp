@@ -34,11 +34,12 @@ TEST_P(Timers, CompleteWhenTheirTimeHasPassed) {
         ctx.wait(timer);
         EXPECT_EQ(timer.completed(), begin + 1'500);
         ctx.wait(ctx.timer(0, "nothing"));
+        ctx.wait(ctx.timer(700, "more work"));  // counts from now, not from the beginning
         ends[static_cast<std::size_t>(ctx.rank())] = ctx.now() - begin;
       },
       2);
   EXPECT_TRUE(outcome.finished);
-  EXPECT_THAT(ends, ::testing::Each(Ps{1'500}));
+  EXPECT_THAT(ends, ::testing::Each(Ps{2'200}));
 }
 
 TEST_P(Timers, OfARankThatHasEndedHoldNobodyUp) {

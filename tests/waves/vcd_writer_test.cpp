@@ -108,6 +108,7 @@ TEST(VcdWriter, WindowClipsAndBeginsWithTheStateThatHeld) {
   vcd.interval(dma, 0, 90, 1);
   vcd.interval(dma, 95, 120, 2);
   vcd.interval(dma, 180, 300, 1);
+  vcd.interval(dma, 320, 350, 2);  // behind the window
   vcd.finish(400);
   EXPECT_EQ(changes(read(folder.file("run.vcd"))),
             "$dumpvars\nb100 !\nb0 #\nsidle $\n$end\nb10 #\nswait\\x20credit $\n#120\nb0 #\nsidle $\n#150\nb101 "

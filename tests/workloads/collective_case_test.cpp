@@ -141,6 +141,8 @@ TEST(CompareCollective, FindsEveryWrongElement) {
   // It is not the sum, and it is not what rank 0 has: one element that is wrong.
   EXPECT_EQ(compare_collective(c, layout, data).mismatches, 1u);
   EXPECT_EQ(compare_collective(c, layout, data).max_abs_error, 1);
+  data.outputs[1] = {bytes({11, 22, 33}), bytes({11, 22, 34})};
+  EXPECT_EQ(compare_collective(c, layout, data).mismatches, 1u) << "every copy counts";
 }
 
 /// Each within what rounding may do, and yet ranks do not agree.
