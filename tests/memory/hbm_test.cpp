@@ -27,6 +27,16 @@ TEST(HbmAddressMap, DealsASliceToItsPseudoChannelsInTurnsOfTheInterleave) {
   }
 }
 
+TEST(HbmAddressMap, CountsTheBurstsBetweenColumnsWithinAPseudoChannel) {
+  HbmConfig config = hbm3_6400();
+  for (const char* mapping : {"RoSiBaCoBg", "RoSiBaCoBgPc", "RoSiBaCoPcBg", "RoSiBaPcCoBg", "PcRoSiBaCoBg"}) {
+    config.mapping = mapping;
+    EXPECT_EQ(HbmAddressMap(config, 4).column_stride(), config.bank_groups) << mapping;
+  }
+  config.mapping = "RoSiBaBgPcCo";
+  EXPECT_EQ(HbmAddressMap(config, 4).column_stride(), 1U);
+}
+
 TEST(Hbm, IdleReadsTakeTheClosedFormsToTheClock) {
   HbmStack bench;
   PlainPayload a(tlm::TLM_READ_COMMAND, address(0), 32), b(tlm::TLM_READ_COMMAND, address(0), 32),
