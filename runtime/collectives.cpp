@@ -546,4 +546,12 @@ void Context::prepare_all_gather_columns(const Tensor& in, const Tensor& out, co
   prepare({moving(Op::all_gather), in, out, group, {}, 0, true, true});
 }
 
+void Context::prepare_all_gather(const Tensor& in, const Tensor& out, const Group& group) {
+  prepare({moving(Op::all_gather), in, out, group, {}, 0, true});
+}
+
+void Context::prepare_reduce_scatter(const Tensor& in, const Tensor& out, ReduceOp op, const Group& group) {
+  prepare({reducing(Op::reduce_scatter, op), in, out, group, {}, 0, true});
+}
+
 }  // namespace kernbench

@@ -341,6 +341,11 @@ class Context {
   void prepare_all_reduce(const Tensor& in, const Tensor& out, ReduceOp op = ReduceOp::sum, const Group& group = {});
   /// Of all_gather_columns(in, out, group).
   void prepare_all_gather_columns(const Tensor& in, const Tensor& out, const Group& group = {});
+  /// Of all_gather(in, out, group).
+  void prepare_all_gather(const Tensor& in, const Tensor& out, const Group& group = {});
+  /// Of reduce_scatter(in, out, op, group).
+  void prepare_reduce_scatter(const Tensor& in, const Tensor& out, ReduceOp op = ReduceOp::sum,
+                              const Group& group = {});
 
   /// Returns when every rank has called it. A matter of the host: takes no simulated time of its own.
   void barrier();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/tp/gemm.h"
+#include "runtime/tp/load_part.h"
 #include "runtime/tp/regions.h"
 
 namespace kernbench::tp {
@@ -40,7 +41,14 @@ void check_placed(const char* kind, const LinearOptions& options, const char* wh
                   shape.str(), to_string(options.dtype), shape.rows));
 }
 
-/// Writes the part of `whole` that begins at (row, col).
+void check_bias(const char* kind, const LinearOptions& options) {
+  if (!options.bias) throw std::logic_error(fmt::format("{} '{}' has no bias", kind, options.name));
+}
+
+constexpr const char* kColumn = "ColumnParallelLinear";
+constexpr const char* kRow = "RowParallelLinear";
+}  // namespace
+
 void load_part(Tensor tensor, const WeightPattern& whole, std::int64_t row, std::int64_t col) {
   const Shape shape = tensor.shape();
   std::vector<std::uint8_t> bytes(tensor.bytes());
@@ -51,14 +59,6 @@ void load_part(Tensor tensor, const WeightPattern& whole, std::int64_t row, std:
   }
   tensor.write_bytes(bytes);
 }
-
-void check_bias(const char* kind, const LinearOptions& options) {
-  if (!options.bias) throw std::logic_error(fmt::format("{} '{}' has no bias", kind, options.name));
-}
-
-constexpr const char* kColumn = "ColumnParallelLinear";
-constexpr const char* kRow = "RowParallelLinear";
-}  // namespace
 
 DPPolicy LinearPlacement::split() { return DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::column_wise); }
 
@@ -90,6 +90,9 @@ ForwardTensors ColumnParallelLinear::place(std::int64_t rows) const {
   };
   const std::int64_t own = weight_.shape().cols;
   ForwardTensors tensors;
+  if (options_.sequence_parallel) {
+    tensors.gathered = context.empty({rows, in_}, options_.dtype, options_.placement.input, options_.name + ".rows");
+  }
   if (!gather_output_) {
     tensors.output = make(own, ".output");
     return tensors;
@@ -99,20 +102,36 @@ ForwardTensors ColumnParallelLinear::place(std::int64_t rows) const {
   return tensors;
 }
 
+std::int64_t ColumnParallelLinear::rows_of(const Tensor& x) const {
+  return x.shape().rows * (options_.sequence_parallel ? state_.tensor_model_parallel_world_size() : 1);
+}
+
 void ColumnParallelLinear::prepare(const ForwardTensors& tensors) const {
+  if (options_.sequence_parallel) {
+    // An input of its own stands for the one to come: what queues are needed depends on its form alone.
+    const std::int64_t rows = tensors.gathered.shape().rows / state_.tensor_model_parallel_world_size();
+    const Tensor like = state_.context().empty({rows, in_}, options_.dtype, options_.placement.sequence, "like");
+    prepare_gather_from_sequence_region(state_, like, tensors.gathered);
+  }
   if (gather_output_) prepare_gather_from_region(state_, tensors.partial, tensors.output);
 }
 
 Tensor ColumnParallelLinear::forward(const Tensor& x) const {
   check_input(kColumn, options_, x, in_);
-  return forward(x, place(x.shape().rows));
+  return forward(x, place(rows_of(x)));
 }
 
 Tensor ColumnParallelLinear::forward(const Tensor& input, const ForwardTensors& tensors) const {
   check_input(kColumn, options_, input, in_);
   Context& context = state_.context();
-  const Tensor x = copy_to_region(state_, input);
-  const std::int64_t rows = x.shape().rows, own = weight_.shape().cols;
+  const std::int64_t rows = rows_of(input);
+  Tensor x = copy_to_region(state_, input);
+  if (options_.sequence_parallel) {
+    check_placed(kColumn, options_, "gathered", tensors.gathered, {rows, in_});
+    gather_from_sequence_region(state_, input, tensors.gathered);
+    x = tensors.gathered;
+  }
+  const std::int64_t own = weight_.shape().cols;
   const Tensor& y = gather_output_ ? tensors.partial : tensors.output;
   check_placed(kColumn, options_, gather_output_ ? "partial" : "output", y, {rows, own});
   if (gather_output_) {
@@ -151,12 +170,30 @@ ForwardTensors RowParallelLinear::place(std::int64_t rows) const {
     tensors.scattered = context.empty({rows, weight_.shape().rows}, options_.dtype, options_.placement.input,
                                       options_.name + ".scattered");
   }
-  tensors.output = context.empty({rows, out_}, options_.dtype, options_.placement.output, options_.name + ".output");
+  const auto make = [&](Shape shape, const DPPolicy& policy, const char* suffix) {
+    return context.empty(shape, options_.dtype, policy, options_.name + suffix);
+  };
+  if (!options_.sequence_parallel) {
+    tensors.output = make({rows, out_}, options_.placement.output, ".output");
+    return tensors;
+  }
+  tensors.partial = make({rows, out_}, options_.placement.output, ".partial");
+  tensors.output = make(output_shape(rows), options_.placement.sequence, ".output");
   return tensors;
 }
 
+Shape RowParallelLinear::output_shape(std::int64_t rows) const {
+  if (!options_.sequence_parallel) return {rows, out_};
+  return {share(kRow, options_.name, "rows", rows, state_.tensor_model_parallel_world_size()), out_};
+}
+
 void RowParallelLinear::prepare(const ForwardTensors& tensors) const {
-  state_.context().prepare_all_reduce(tensors.output, tensors.output);
+  if (options_.sequence_parallel) {
+    prepare_reduce_scatter_to_sequence_region(state_, tensors.partial, tensors.output);
+    return;
+  }
+  state_.context().prepare_all_reduce(tensors.output, tensors.output, ReduceOp::sum,
+                                      state_.tensor_model_parallel_group());
 }
 
 Tensor RowParallelLinear::forward(const Tensor& x) const {
@@ -168,14 +205,21 @@ Tensor RowParallelLinear::forward(const Tensor& input, const ForwardTensors& ten
   check_input(kRow, options_, input, input_is_parallel_ ? weight_.shape().rows : in_);
   Context& context = state_.context();
   const std::int64_t rows = input.shape().rows;
-  check_placed(kRow, options_, "output", tensors.output, {rows, out_});
+  check_placed(kRow, options_, "output", tensors.output, output_shape(rows));
+  const bool sequence = options_.sequence_parallel;
+  if (sequence) check_placed(kRow, options_, "partial", tensors.partial, {rows, out_});
   if (!input_is_parallel_) {
     check_placed(kRow, options_, "scattered", tensors.scattered, {rows, weight_.shape().rows});
     scatter_to_region(state_, input, tensors.scattered);
   }
   const Tensor &x = input_is_parallel_ ? input : tensors.scattered, &y = tensors.output;
-  context.wait(gemm(context, options_.name, {x, weight_, Tensor(), y, Activation::none}));
-  reduce_from_region(state_, y);
+  const Tensor& partial = sequence ? tensors.partial : y;
+  context.wait(gemm(context, options_.name, {x, weight_, Tensor(), partial, Activation::none}));
+  if (sequence) {
+    reduce_scatter_to_sequence_region(state_, partial, y);
+  } else {
+    reduce_from_region(state_, y);
+  }
   if (!bias_ && options_.activation == Activation::none) return y;
   context.wait(add_bias(context, options_.name + ".bias", y, bias_, options_.activation));
   return y;

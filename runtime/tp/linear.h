@@ -14,10 +14,11 @@ using WeightPattern = std::function<double(std::int64_t row, std::int64_t col)>;
 /// How the tensors of a layer spread over the cubes and PEs of each rank's SIP. Which rank owns what does not depend on
 /// it.
 struct LinearPlacement {
-  DPPolicy weight = split();  ///< (in, out) slice of the rank
-  DPPolicy output = split();  ///< of the layer
-  DPPolicy input;             ///< of tensors that the layer makes from its input; copied everywhere
-  DPPolicy bias;              ///< copied everywhere
+  DPPolicy weight = split();    ///< (in, out) slice of the rank
+  DPPolicy output = split();    ///< of the layer
+  DPPolicy input;               ///< of tensors that the layer makes from its input; copied everywhere
+  DPPolicy bias;                ///< copied everywhere
+  DPPolicy sequence = split();  ///< a rank's rows of a sequence-parallel layer
 
   /// column_wise over cubes, column_wise over PEs.
   static DPPolicy split();
@@ -29,6 +30,8 @@ struct LinearOptions {
   DType dtype = DType::f16;                  ///< of weights, input and output
   bool bias = false;                         ///< add a bias
   Activation activation = Activation::none;  ///< of the result
+  bool sequence_parallel = false;            ///< rows of the input of a column layer and of the output of a row layer
+                                             ///< are split over the ranks (regions.h)
   LinearPlacement placement;                 ///< inside each SIP
 };
 
@@ -36,7 +39,9 @@ struct LinearOptions {
 /// each of which overwrites it.
 struct ForwardTensors {
   Tensor scattered;  ///< of a row layer whose input is not parallel: this rank's columns of it
-  Tensor partial;    ///< of a column layer that gathers: this rank's columns of the output
+  Tensor gathered;   ///< of a sequence-parallel column layer: the rows of all ranks
+  Tensor partial;    ///< of a column layer that gathers: this rank's columns of the output; of a sequence-parallel row
+                     ///< layer: all rows, before they are reduced and scattered
   Tensor output;     ///< what forward returns
 };
 
@@ -57,9 +62,10 @@ class ColumnParallelLinear {
 
   /// x (M, in) -> (M, out / ranks), or (M, out) with gather_output. One launch; gathering takes an all-gather. Waits
   /// for them. Places what it writes: that takes the simulated time of the map messages, and the first pass that of
-  /// installing queues. Throws std::invalid_argument on another shape or dtype.
+  /// installing queues. Sequence-parallel: x is (M / ranks, in), and an all-gather comes first. Throws
+  /// std::invalid_argument on another shape or dtype.
   Tensor forward(const Tensor& x) const;
-  /// Places what a pass over `rows` rows writes; takes the simulated time of the map messages.
+  /// Places what a pass over `rows` rows (of all ranks together) writes; takes the simulated time of the map messages.
   ForwardTensors place(std::int64_t rows) const;
   /// Installs the queues of such passes; every rank calls it. Takes simulated time.
   void prepare(const ForwardTensors& tensors) const;
@@ -76,6 +82,8 @@ class ColumnParallelLinear {
   LinearOptions options_;
   bool gather_output_;
   Tensor weight_, bias_;
+
+  std::int64_t rows_of(const Tensor& x) const;  // of all ranks together
 };
 
 /// y = activation(x W + bias) with W split along its rows: rank r owns rows [r k, (r + 1) k), k = in / ranks. Each rank
@@ -94,6 +102,7 @@ class RowParallelLinear {
   void load_bias(const WeightPattern& whole);    ///< (1, out), on every rank; REQUIRES: there is one
 
   /// x -> (M, out). One launch and an all-reduce; another launch each for a bias or activation, and for scattering.
+  /// Sequence-parallel: a reduce-scatter instead, and the result is (M / ranks, out), this rank's rows.
   /// Waits for them. Places what it writes, as a column layer does. Throws std::invalid_argument on another shape or
   /// dtype.
   Tensor forward(const Tensor& x) const;
@@ -110,6 +119,8 @@ class RowParallelLinear {
   LinearOptions options_;
   bool input_is_parallel_;
   Tensor weight_, bias_;
+
+  Shape output_shape(std::int64_t rows) const;
 };
 
 }  // namespace kernbench::tp

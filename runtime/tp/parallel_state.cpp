@@ -3,11 +3,51 @@
 #include <fmt/format.h>
 
 #include <stdexcept>
+#include <vector>
 
 namespace kernbench::tp {
 
-int ParallelState::tensor_model_parallel_rank() const { return context().group_rank(); }
-int ParallelState::tensor_model_parallel_world_size() const { return context().group_size(); }
+namespace {
+void check_size(const char* name, int size) {
+  if (size >= 1) return;
+  throw std::invalid_argument(fmt::format("initialize_model_parallel: {} is {}: give 1 or more", name, size));
+}
+
+/// The cube of ranks: along each of its three axes there is a group for every pair of places on the other two.
+struct RankCube {
+  int tensor, data, pipeline;
+  int world() const { return tensor * data * pipeline; }
+};
+
+/// Makes all groups of `size` ranks that are `stride` apart, in order of their first rank, and returns this rank's.
+/// Every rank makes every group: the runtime asks for it.
+ParallelGroup make_groups(Context& context, const RankCube& cube, int size, int stride,
+                          const ProcessGroupOptions& options) {
+  const int self = context.group_rank();
+  ParallelGroup own;
+  own.rank = self / stride % size;
+  own.size = size;
+  if (size == cube.world()) return own;  // the default group
+  for (int first = 0; first < cube.world(); ++first) {
+    if (first / stride % size != 0) continue;
+    std::vector<int> ranks;
+    for (int i = 0; i < size; ++i) ranks.push_back(first + i * stride);
+    const Group group = context.new_group(ranks, options);
+    if (self - own.rank * stride == first) own.group = group;
+  }
+  return own;
+}
+}  // namespace
+
+int ParallelState::tensor_model_parallel_rank() const { return context(), tensor_.rank; }
+int ParallelState::tensor_model_parallel_world_size() const { return context(), tensor_.size; }
+const Group& ParallelState::tensor_model_parallel_group() const { return context(), tensor_.group; }
+int ParallelState::data_parallel_rank() const { return context(), data_.rank; }
+int ParallelState::data_parallel_world_size() const { return context(), data_.size; }
+const Group& ParallelState::data_parallel_group() const { return context(), data_.group; }
+int ParallelState::pipeline_model_parallel_rank() const { return context(), pipeline_.rank; }
+int ParallelState::pipeline_model_parallel_world_size() const { return context(), pipeline_.size; }
+const Group& ParallelState::pipeline_model_parallel_group() const { return context(), pipeline_.group; }
 
 Context& ParallelState::context() const {
   if (context_ == nullptr) {
@@ -18,17 +58,36 @@ Context& ParallelState::context() const {
   return *context_;
 }
 
-ParallelState initialize_model_parallel(Context& context, int tensor_model_parallel_size) {
+ProcessGroupOptions on_first_use() {
+  ProcessGroupOptions options;
+  options.install_at_once = false;
+  return options;
+}
+
+ParallelState initialize_model_parallel(Context& context, int tensor_model_parallel_size,
+                                        int pipeline_model_parallel_size, const ProcessGroupOptions& options) {
   if (!context.in_process_group()) {
     throw std::logic_error("initialize_model_parallel: there is no process group: call init_process_group first");
   }
-  if (tensor_model_parallel_size != context.group_size()) {
+  check_size("tensor_model_parallel_size", tensor_model_parallel_size);
+  check_size("pipeline_model_parallel_size", pipeline_model_parallel_size);
+  const int world = context.group_size();
+  // Neither is above the world, so that their product is no overflow.
+  if (tensor_model_parallel_size > world || pipeline_model_parallel_size > world ||
+      world % (tensor_model_parallel_size * pipeline_model_parallel_size) != 0) {
     throw std::invalid_argument(
-        fmt::format("initialize_model_parallel: tensor_model_parallel_size is {}, the world has {} ranks: give {}; "
-                    "other sizes are not in this version",
-                    tensor_model_parallel_size, context.group_size(), context.group_size()));
+        fmt::format("initialize_model_parallel: tensor_model_parallel_size {} times pipeline_model_parallel_size {} "
+                    "does not divide the {} ranks of the world",
+                    tensor_model_parallel_size, pipeline_model_parallel_size, world));
   }
-  return ParallelState(context);
+  const int tensor = tensor_model_parallel_size, pipeline = pipeline_model_parallel_size;
+  const RankCube cube{tensor, world / (tensor * pipeline), pipeline};
+  ParallelState state;
+  state.tensor_ = make_groups(context, cube, cube.tensor, 1, options);
+  state.data_ = make_groups(context, cube, cube.data, cube.tensor, options);
+  state.pipeline_ = make_groups(context, cube, cube.pipeline, cube.tensor * cube.data, options);
+  state.context_ = &context;
+  return state;
 }
 
 }  // namespace kernbench::tp

@@ -1,28 +1,55 @@
 #pragma once
+#include <string>
+
 #include "runtime/runtime.h"
 
 namespace kernbench::tp {
 
-/// One rank's place in the tensor-parallel group. Made by initialize_model_parallel; layers keep a copy. A
-/// default-constructed one stands for "not initialised": every use is a std::logic_error that says so.
+/// Ranks that split the model in one way, as one of them sees it.
+struct ParallelGroup {
+  int rank = 0;  ///< this one's number in the group
+  int size = 1;  ///< members
+  Group group;   ///< for collectives
+};
+
+/// One rank's place in the groups of tensor (TP), data (DP) and pipeline (PP) parallelism. Made by
+/// initialize_model_parallel; layers keep a copy. A default-constructed one stands for "not initialised": every use is
+/// a std::logic_error that says so.
 class ParallelState {
  public:
   ParallelState() = default;                     ///< not initialised
   int tensor_model_parallel_rank() const;        ///< 0 to world size - 1
   int tensor_model_parallel_world_size() const;  ///< ranks that share a layer
-  Context& context() const;                      ///< of the rank
+  const Group& tensor_model_parallel_group() const;
+  int data_parallel_rank() const;        ///< 0 to world size - 1
+  int data_parallel_world_size() const;  ///< ranks that hold the same weights
+  const Group& data_parallel_group() const;
+  int pipeline_model_parallel_rank() const;        ///< 0 to world size - 1: which stage
+  int pipeline_model_parallel_world_size() const;  ///< stages that the layers are dealt to
+  const Group& pipeline_model_parallel_group() const;
+  Context& context() const;  ///< of the rank
 
  private:
-  friend ParallelState initialize_model_parallel(Context& context, int tensor_model_parallel_size);
-  explicit ParallelState(Context& context) : context_(&context) {}
+  friend ParallelState initialize_model_parallel(Context& context, int tensor_model_parallel_size,
+                                                 int pipeline_model_parallel_size, const ProcessGroupOptions& options);
 
   Context* context_ = nullptr;
+  ParallelGroup tensor_, data_, pipeline_;
 };
 
-/// Joins this rank to the tensor-parallel group; takes no simulated time. `context` must outlive the state.
+/// What the groups that initialize_model_parallel makes install beforehand: nothing, their first call does.
+ProcessGroupOptions on_first_use();
+
+/// Cuts the ranks of the default group into TP x DP x PP groups in Megatron's order, TP fastest, then DP, then PP:
+/// rank = tp + TP (dp + DP pp), with DP = ranks / (TP PP). Every rank calls it, with the same arguments. A group of all
+/// ranks is the default one, and costs nothing; the others are made with `options`, which takes simulated time if they
+/// install at once. `context` must outlive
+/// the state.
 ///
-/// tensor_model_parallel_size  has to be the world size in this version: std::invalid_argument otherwise
-/// Throws                      std::logic_error if init_process_group has not been called
-ParallelState initialize_model_parallel(Context& context, int tensor_model_parallel_size);
+/// Throws  std::logic_error if init_process_group has not been called, std::invalid_argument on sizes below 1 and where
+///         TP PP does not divide the ranks
+ParallelState initialize_model_parallel(Context& context, int tensor_model_parallel_size,
+                                        int pipeline_model_parallel_size = 1,
+                                        const ProcessGroupOptions& options = on_first_use());
 
 }  // namespace kernbench::tp

@@ -292,7 +292,7 @@ TEST(Layer, AnInputThatDoesNotFitIsNamed) {
                   "ColumnParallelLinear 'layer': output is 3x4 f16, not 2x4 f16: give what place(2) returns");
         const tp::RowParallelLinear row(state, 8, 8, options_of({}), false);
         EXPECT_EQ(error_text([&] {
-                    row.forward(two, {{}, {}, ctx.zeros({2, 8}, DType::f16, {}, "y")});
+                    row.forward(two, {{}, {}, {}, ctx.zeros({2, 8}, DType::f16, {}, "y")});
                   }),
                   "RowParallelLinear 'layer': scattered is an empty handle, not 2x4 f16: give what place(2) returns");
       },

@@ -1,0 +1,151 @@
+#include "runtime/tp/attention.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <utility>
+
+#include "runtime/tp/attention_kernels.h"
+#include "runtime/tp/own_shard.h"
+
+namespace kernbench::tp {
+
+namespace {
+/// Heads of a rank. Throws std::invalid_argument naming layer, dimension and world size.
+std::int64_t own_heads(const AttentionOptions& options, const char* what, std::int64_t heads, int ranks) {
+  if (heads >= 1 && heads % ranks == 0) return heads / ranks;
+  throw std::invalid_argument(
+      fmt::format("SelfAttention '{}': {} is {}: give a positive multiple of the tensor-parallel world size {}",
+                  options.name, what, heads, ranks));
+}
+
+LinearOptions projection(const AttentionOptions& options, const char* suffix) {
+  LinearOptions linear;
+  linear.name = options.name + suffix;
+  linear.dtype = options.dtype;
+  linear.bias = options.bias;
+  linear.placement = options.placement;
+  return linear;
+}
+}  // namespace
+
+SelfAttention::SelfAttention(const ParallelState& state, std::int64_t width, AttentionOptions options)
+    : state_(state), width_(width), options_(std::move(options)) {
+  const int ranks = state_.tensor_model_parallel_world_size();
+  own_heads_ = own_heads(options_, "heads", options_.heads, ranks);
+  own_kv_heads_ = own_heads(options_, "kv heads", options_.kv_heads, ranks);
+  if (options_.heads % options_.kv_heads != 0) {
+    throw std::invalid_argument(fmt::format("SelfAttention '{}': heads is {}: give a multiple of the {} kv heads",
+                                            options_.name, options_.heads, options_.kv_heads));
+  }
+  if (options_.head_dim < 1) {
+    throw std::invalid_argument(
+        fmt::format("SelfAttention '{}': head dim is {}: give 1 or more", options_.name, options_.head_dim));
+  }
+  qkv_.emplace(state_, width_, own_columns() * ranks, projection(options_, ".qkv"));
+  out_.emplace(state_, options_.heads * options_.head_dim, width_, projection(options_, ".out"));
+}
+
+/// The ranks' [q heads | k heads | v heads] side by side, as the columns of the fused projection stand.
+WeightPattern SelfAttention::fused(const WeightPattern& q, const WeightPattern& k, const WeightPattern& v) const {
+  const std::int64_t own = own_columns(), queries = own_heads_ * options_.head_dim,
+                     keys = own_kv_heads_ * options_.head_dim;
+  return [=](std::int64_t row, std::int64_t col) {
+    const std::int64_t rank = col / own, within = col % own;
+    if (within < queries) return q(row, rank * queries + within);
+    if (within < queries + keys) return k(row, rank * keys + within - queries);
+    return v(row, rank * keys + within - queries - keys);
+  };
+}
+
+void SelfAttention::load_weights(const WeightPattern& q, const WeightPattern& k, const WeightPattern& v,
+                                 const WeightPattern& out) {
+  qkv_->load_weight(fused(q, k, v));
+  out_->load_weight(out);
+}
+
+void SelfAttention::load_biases(const WeightPattern& q, const WeightPattern& k, const WeightPattern& v,
+                                const WeightPattern& out) {
+  qkv_->load_bias(fused(q, k, v));
+  out_->load_bias(out);
+}
+
+KvCache SelfAttention::cache(std::int64_t batch, std::int64_t positions) const {
+  KvCacheOptions options;
+  options.name = options_.name;
+  options.dtype = options_.dtype;
+  options.batch = batch;
+  options.heads = own_kv_heads_;
+  options.head_dim = options_.head_dim;
+  options.positions = positions;
+  options.page = options_.page;
+  return KvCache(state_.context(), options);
+}
+
+AttentionTensors SelfAttention::place(const KvCache& cache, std::int64_t length) const {
+  if (length < 1) {
+    throw std::invalid_argument(fmt::format("SelfAttention '{}': length is {}: give 1 or more", options_.name, length));
+  }
+  Context& context = state_.context();
+  const std::int64_t rows = cache.options().batch * length, group = own_heads_ / own_kv_heads_;
+  AttentionTensors tensors;
+  tensors.qkv = qkv_->place(rows);
+  tensors.queries =
+      context.empty({rows * own_heads_, options_.head_dim}, options_.dtype, dense_rows(), options_.name + ".queries");
+  tensors.context =
+      context.empty({rows, own_heads_ * options_.head_dim}, options_.dtype, dense_rows(), options_.name + ".context");
+  if (splits_cache(cache.layout(), length)) {
+    const std::int64_t pes = cache.layout().pes;
+    const DType wide = compute_type(options_.dtype);
+    tensors.partial = context.empty({pes * group, options_.head_dim}, wide, dense_rows(), options_.name + ".partial");
+    tensors.numbers = context.empty({2 * pes, group}, wide, dense_rows(), options_.name + ".numbers");
+  }
+  tensors.output = out_->place(rows);
+  return tensors;
+}
+
+void SelfAttention::prepare(const AttentionTensors& tensors) const {
+  qkv_->prepare(tensors.qkv);
+  out_->prepare(tensors.output);
+}
+
+Tensor SelfAttention::forward(const Tensor& x, KvCache& cache, const RotaryTable& rotary) const {
+  const std::int64_t batch = cache.options().batch;
+  if (!x || x.shape().rows % batch != 0) {
+    throw std::invalid_argument(fmt::format("SelfAttention '{}': the input is {}, not the rows of {} sequences",
+                                            options_.name, x ? x.shape().str() : "an empty handle", batch));
+  }
+  return forward(x, cache, rotary, place(cache, x.shape().rows / batch));
+}
+
+Tensor SelfAttention::forward(const Tensor& x, KvCache& cache, const RotaryTable& rotary,
+                              const AttentionTensors& tensors) const {
+  Context& context = state_.context();
+  const KvCacheOptions& kept = cache.options();
+  if (kept.heads != own_kv_heads_ || kept.head_dim != options_.head_dim || kept.dtype != options_.dtype) {
+    throw std::invalid_argument(fmt::format(
+        "SelfAttention '{}': the cache has {} heads of {} {}, the layer {} of {} {}", options_.name, kept.heads,
+        kept.head_dim, to_string(kept.dtype), own_kv_heads_, options_.head_dim, to_string(options_.dtype)));
+  }
+  const std::int64_t rows = tensors.context.shape().rows, length = rows / kept.batch;
+  if (!x || x.shape() != Shape{rows, width_}) {
+    throw std::invalid_argument(fmt::format("SelfAttention '{}': the input is {}, the tensors are for {}",
+                                            options_.name, x ? x.shape().str() : "an empty handle",
+                                            Shape{rows, width_}.str()));
+  }
+  AttentionOperands operands;
+  operands.past = cache.append(length);
+  operands.layout = {own_kv_heads_, own_heads_ / own_kv_heads_, length, 1};
+  operands.layout.tile = query_tile(cache.layout(), operands.layout.group, length);
+  operands.queries = tensors.queries;
+  operands.context = tensors.context;
+  operands.partial = tensors.partial;
+  operands.numbers = tensors.numbers;
+  const Tensor qkv = qkv_->forward(x, tensors.qkv);
+  context.wait(rotate_and_store(context, options_.name + ".rotary", qkv, tensors.queries, operands.layout, cache,
+                                rotary, operands.past));
+  context.wait(attend(context, options_.name + ".scores", operands, cache));
+  return out_->forward(tensors.context, tensors.output);
+}
+
+}  // namespace kernbench::tp

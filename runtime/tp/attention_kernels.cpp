@@ -1,0 +1,252 @@
+#include "runtime/tp/attention_kernels.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "runtime/tp/own_shard.h"
+#include "runtime/tp/tensor_view.h"
+
+namespace kernbench::tp {
+
+namespace {
+constexpr std::int64_t kKeys = 128;        ///< of a step. assumed: four arrays high, so that its fill is hidden
+constexpr std::int64_t kQueryRows = 64;    ///< of a block. assumed: two arrays wide
+constexpr std::int64_t kFewestTokens = 8;  ///< of a block: fewer would read the keys again for too little work
+constexpr double kMasked = -1e30;          ///< a score that has no weight beside any other
+
+/// What the kernels get beside the bases.
+struct AttentionCall {
+  TensorGeometry queries, keys, values, context, partial, numbers;
+  Va partial_va = 0, numbers_va = 0;
+  QueryLayout layout;
+  CacheLayout cache;
+  std::int64_t head_dim = 0, past = 0;
+  double scale = 0;
+};
+
+/// The part of a sequence that one PE holds: positions of its pages, below `end`.
+struct KeyPart {
+  std::int64_t first_row = 0;  ///< of the cache
+  std::int64_t count = 0;      ///< rows that are there
+};
+KeyPart key_part(const CacheLayout& cache, std::int64_t sequence, std::int64_t place, std::int64_t end) {
+  KeyPart part;
+  const std::int64_t pages = (end + cache.page - 1) / cache.page;  // of all
+  if (place >= pages) return part;
+  const std::int64_t own = (pages - place + cache.run - 1) / cache.run;
+  part.first_row = cache.row(sequence, place * cache.page);
+  const std::int64_t last = place + (own - 1) * cache.run;  // its last page
+  part.count = (own - 1) * cache.page + std::min(cache.page, end - last * cache.page);
+  return part;
+}
+
+/// Queries of one block on their way over keys and values: the largest score of each so far, the sum of their weights,
+/// and the weighted sum of values, all in terms of that largest score.
+class OnlineSoftMax {
+ public:
+  OnlineSoftMax(Tl& tl, const AttentionCall& call, const Tile& queries)
+      : tl_(tl),
+        call_(call),
+        wide_(compute_type(call.queries.dtype)),
+        rows_(queries.shape().rows),
+        turned_(tl.transpose(queries)),
+        most_(tl.fill({rows_, 1}, wide_, kMasked)),
+        weight_(tl.fill({rows_, 1}, wide_, 0)),
+        sum_(tl.fill({rows_, call.head_dim}, wide_, 0)),
+        scale_(tl.fill({1, 1}, wide_, call.scale)) {}
+
+  /// `positions`: 1 x keys, or an empty tile where every query sees every key; `seen`: rows x 1, the last that each
+  /// sees.
+  void step(const Tile& keys, const Tile& values, const Tile& positions, const Tile& seen) {
+    const Tile none = tl_.fill({keys.shape().rows, rows_}, wide_, 0);
+    Tile scores = tl_.transpose(tl_.dot(keys, turned_, none)) * scale_;
+    if (positions) {
+      const Tile mask = tl_.math(MathOp::less_equal, {positions, seen});
+      scores = tl_.select(mask, scores, tl_.fill({1, 1}, wide_, kMasked));
+    }
+    const Tile most = tl_.maximum(most_, tl_.reduce(ReduceKind::max, scores, 1));
+    const Tile kept = tl_.exp(most_ - most), weights = tl_.exp(scores - most);
+    weight_ = weight_ * kept + tl_.reduce(ReduceKind::sum, weights, 1);
+    sum_ = tl_.dot(as_type(tl_, weights, call_.queries.dtype), values, sum_ * kept);
+    most_ = most;
+  }
+  Tile result() { return as_type(tl_, sum_ / weight_, call_.queries.dtype); }
+  const Tile& most() const { return most_; }
+  const Tile& weight() const { return weight_; }
+  const Tile& sum() const { return sum_; }
+
+ private:
+  Tl& tl_;
+  const AttentionCall& call_;
+  DType wide_;
+  std::int64_t rows_;
+  Tile turned_, most_, weight_, sum_, scale_;
+};
+
+/// Positions of keys [first, first + count) of what the PE at `place` holds of a sequence.
+Tile positions_of(Tl& tl, const CacheLayout& cache, std::int64_t place, std::int64_t first, std::int64_t count) {
+  const std::int64_t page = first / cache.page;
+  const bool together = cache.run == 1 || (first + count - 1) / cache.page == page;
+  const std::int64_t start = (page * cache.run + place) * cache.page + first % cache.page;
+  if (together) return tl.arange(count, DType::i32, start);
+  // Every page but the first is `run` pages behind the one before.
+  const auto number = [&](std::int64_t value) { return tl.fill({1, 1}, DType::i32, static_cast<double>(value)); };
+  const Tile slot = tl.arange(count, DType::i32, first), pages = slot / number(cache.page);
+  return slot + pages * number((cache.run - 1) * cache.page) + number(place * cache.page);
+}
+
+/// Where the kernels read, and one block of queries of a sequence over what one PE holds of its cache.
+struct AttentionViews {
+  AttentionViews(Va queries, Va keys, Va values, Va context, const AttentionCall& call)
+      : queries(queries, call.queries),
+        keys(keys, call.keys),
+        values(values, call.values),
+        context(context, call.context) {}
+  TensorView queries, keys, values, context;
+};
+
+Tile load_queries(Tl& tl, const AttentionViews& views, const AttentionCall& call, std::int64_t sequence,
+                  std::int64_t block) {
+  const std::int64_t rows = call.layout.tokens_of(block) * call.layout.group;
+  const TensorView::Place at = views.queries.at(call.layout.row(sequence, block), 0);
+  return tl.load(at.va, {rows, call.head_dim}, call.queries.dtype, at.row_stride);
+}
+
+/// `first`: position of the block's first token; `end`: behind its last. Keys that all of them see need no mask.
+void walk(Tl& tl, const AttentionViews& views, const AttentionCall& call, OnlineSoftMax& state, std::int64_t sequence,
+          std::int64_t place, std::int64_t first, std::int64_t end, const Tile& seen) {
+  const CacheLayout& cache = call.cache;
+  const KeyPart part = key_part(cache, sequence, place, end);
+  for (std::int64_t at = 0; at < part.count; at += kKeys) {
+    const std::int64_t count = std::min(kKeys, part.count - at), last = at + count - 1;
+    const Shape shape{count, call.head_dim};
+    const TensorView::Place key = views.keys.at(part.first_row + at, 0),
+                            value = views.values.at(part.first_row + at, 0);
+    const Tile keys = tl.load(key.va, shape, call.keys.dtype, key.row_stride);
+    const Tile values = tl.load(value.va, shape, call.keys.dtype, value.row_stride);
+    const std::int64_t latest = (last / cache.page * cache.run + place) * cache.page + last % cache.page;
+    state.step(keys, values, latest > first ? positions_of(tl, cache, place, at, count) : Tile(), seen);
+  }
+}
+
+/// For each row of a block, heads of the group one after the other, the position of its token.
+Tile seen_by(Tl& tl, std::int64_t group, std::int64_t tokens, std::int64_t first) {
+  const Tile rows = tl.arange(group * tokens, DType::i32);
+  const Tile count = tl.fill({1, 1}, DType::i32, static_cast<double>(tokens));
+  const Tile token = rows - rows / count * count;
+  return tl.transpose(token + tl.fill({1, 1}, DType::i32, static_cast<double>(first)));
+}
+
+/// Stores a block's result, heads [first, first + heads) of the group.
+void store_context(Tl& tl, const AttentionViews& views, const AttentionCall& call, std::int64_t sequence,
+                   std::int64_t block, std::int64_t first_head, std::int64_t heads, const Tile& result) {
+  const QueryLayout& layout = call.layout;
+  const std::int64_t tokens = layout.tokens_of(block);
+  const std::int64_t row = sequence / layout.kv_heads * layout.length + block * layout.tile;
+  for (std::int64_t head = 0; head < heads; ++head) {
+    const std::int64_t column = (sequence % layout.kv_heads * layout.group + first_head + head) * call.head_dim;
+    const TensorView::Place at = views.context.at(row, column);
+    tl.store(at.va, heads == 1 ? result : tl.slice(result, head * tokens, tokens), at.row_stride);
+  }
+}
+
+/// Blocks of queries dealt to the PEs of each sequence, there and back, so that late blocks, which see more, and early
+/// ones come to each.
+void attention_kernel(Va queries, Va keys, Va values, Va context, const AttentionCall& call, Tl& tl) {
+  const AttentionViews views(queries, keys, values, context, call);
+  const CacheLayout& cache = call.cache;
+  const QueryLayout& layout = call.layout;
+  const std::int64_t self = own_shard(keys, call.keys, tl).number;
+  const std::int64_t blocks = (layout.length + layout.tile - 1) / layout.tile;
+  for (std::int64_t sequence = 0; sequence < cache.sequences; ++sequence) {
+    const std::int64_t place = self - cache.pe_of(sequence, 0);
+    if (place < 0 || place >= cache.run) continue;
+    for (std::int64_t block = 0; block < blocks; ++block) {
+      const std::int64_t round = block / cache.run, turn = block % cache.run;
+      if ((round % 2 == 0 ? turn : cache.run - 1 - turn) != place) continue;
+      const std::int64_t tokens = layout.tokens_of(block), first = call.past + block * layout.tile;
+      OnlineSoftMax state(tl, call, load_queries(tl, views, call, sequence, block));
+      const Tile seen = tokens > 1 ? seen_by(tl, layout.group, tokens, first) : Tile();
+      for (std::int64_t i = 0; i < cache.run; ++i) {  // its own part first, so that not all ask the same PE at once
+        walk(tl, views, call, state, sequence, (place + i) % cache.run, first, first + tokens, seen);
+      }
+      store_context(tl, views, call, sequence, block, 0, layout.group, state.result());
+    }
+  }
+}
+
+/// A single token: each PE over its own part of the cache.
+void partial_kernel(Va queries, Va keys, Va values, Va context, const AttentionCall& call, Tl& tl) {
+  const AttentionViews views(queries, keys, values, context, call);
+  const TensorView sums(call.partial_va, call.partial), numbers(call.numbers_va, call.numbers);
+  const CacheLayout& cache = call.cache;
+  const std::int64_t self = own_shard(keys, call.keys, tl).number, sequence = self / cache.run;
+  const std::int64_t end = call.past + 1, pages = (end + cache.page - 1) / cache.page, place = self % cache.run;
+  if (sequence >= cache.sequences || place >= pages) return;
+  OnlineSoftMax state(tl, call, load_queries(tl, views, call, sequence, 0));
+  walk(tl, views, call, state, sequence, place, call.past, end, Tile());
+  tl.store(sums.at(self * call.layout.group, 0).va, state.sum());
+  tl.store(numbers.at(self, 0).va, tl.transpose(state.most()));
+  tl.store(numbers.at(cache.pes + self, 0).va, tl.transpose(state.weight()));
+}
+
+/// Puts the PEs' sums together, a head of a group on each PE of its sequence.
+void combine_kernel(Va keys, Va context, const AttentionCall& call, Tl& tl) {
+  const AttentionViews views(0, keys, 0, context, call);
+  const TensorView sums(call.partial_va, call.partial), numbers(call.numbers_va, call.numbers);
+  const CacheLayout& cache = call.cache;
+  const std::int64_t self = own_shard(keys, call.keys, tl).number, sequence = self / cache.run;
+  if (sequence >= cache.sequences) return;
+  const std::int64_t group = call.layout.group, place = self % cache.run, first = sequence * cache.run;
+  const std::int64_t used = std::min(cache.run, (call.past + cache.page) / cache.page);  // PEs that hold a position
+  if (place >= group) return;
+  const DType wide = call.partial.dtype;
+  const Tile most = tl.load(numbers.at(first, 0).va, {used, group}, wide);
+  const Tile weight = tl.load(numbers.at(cache.pes + first, 0).va, {used, group}, wide);
+  const Tile factor = tl.exp(most - tl.reduce(ReduceKind::max, most, 0));
+  const Tile total = tl.transpose(tl.reduce(ReduceKind::sum, weight * factor, 0));  // group x 1
+  const Tile turned = tl.transpose(factor);                                         // group x used
+  for (std::int64_t head = place; head < group; head += cache.run) {
+    const Tile parts = tl.load(sums.at(first * group + head, 0).va, {used, call.head_dim}, wide, group * call.head_dim);
+    const Tile own = group == 1 ? turned : tl.slice(turned, head, 1);  // a slice of a single row would be of columns
+    const Tile sum = tl.dot(own, parts) / tl.slice(total, head, 1);
+    store_context(tl, views, call, sequence, 0, head, 1, as_type(tl, sum, call.context.dtype));
+  }
+}
+}  // namespace
+
+std::int64_t query_tile(const CacheLayout& cache, std::int64_t group, std::int64_t length) {
+  const std::int64_t most = std::max<std::int64_t>(1, kQueryRows / group);
+  const std::int64_t fair = (length + cache.run - 1) / cache.run;  // a block for each PE of the sequence
+  return std::min(length, std::clamp(fair, std::min(kFewestTokens, most), most));
+}
+
+bool splits_cache(const CacheLayout& cache, std::int64_t length) { return length == 1 && cache.run > 1; }
+
+Handle attend(Context& context, const std::string& name, const AttentionOperands& operands, const KvCache& cache) {
+  AttentionCall call;
+  call.queries = geometry_of(operands.queries);
+  call.keys = geometry_of(cache.keys());
+  call.values = geometry_of(cache.values());
+  call.context = geometry_of(operands.context);
+  call.partial = geometry_of(operands.partial);
+  call.numbers = geometry_of(operands.numbers);
+  call.layout = operands.layout;
+  call.cache = cache.layout();
+  call.head_dim = cache.options().head_dim;
+  call.past = operands.past;
+  call.scale = 1 / std::sqrt(static_cast<double>(call.head_dim));
+  const LaunchOptions options = on_pes_of(cache.keys());
+  if (!operands.partial) {
+    return context.launch_async(name, options, attention_kernel, operands.queries, cache.keys(), cache.values(),
+                                operands.context, call);
+  }
+  call.partial_va = operands.partial.va();
+  call.numbers_va = operands.numbers.va();
+  context.launch_async(name, options, partial_kernel, operands.queries, cache.keys(), cache.values(), operands.context,
+                       call);
+  return context.launch_async(name + ".combine", options, combine_kernel, cache.keys(), operands.context, call);
+}
+
+}  // namespace kernbench::tp

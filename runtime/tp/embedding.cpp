@@ -1,0 +1,135 @@
+#include "runtime/tp/embedding.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "runtime/tp/own_shard.h"
+#include "runtime/tp/tensor_view.h"
+
+namespace kernbench::tp {
+
+namespace {
+/// Largest tile, elements. assumed: two of them in f64 are 1 MiB of a kernel's TCM.
+constexpr std::int64_t kLookUpElements = 65536;
+
+/// What the kernel gets beside the bases. `Most`: what the block has room for, so that few tokens are few bytes.
+template <int Most>
+struct LookUpCall {
+  TensorGeometry table, output;
+  std::int64_t first = 0;       ///< row of the output of the first token
+  std::int64_t count = 0;       ///< tokens
+  std::int32_t ids[Most] = {};  ///< rows of the table
+};
+
+template <int Most>
+void look_up_kernel(Va table, Va output, const LookUpCall<Most>& call, Tl& tl) {
+  const TensorView from(table, call.table), into(output, call.output);
+  const Region own = own_shard(output, call.output, tl).region;
+  const std::int64_t begin = std::max(own.row, call.first), end = std::min(own.row + own.rows, call.first + call.count);
+  if (begin >= end) return;
+  std::vector<std::int64_t> row_cuts, col_cuts;
+  from.row_cuts(0, call.table.shape.rows, row_cuts);
+  from.col_cuts(own.col, own.col + own.cols, col_cuts);
+  for (const Piece& cols : pieces(own.col, own.col + own.cols, col_cuts, kLookUpElements)) {
+    // A table in one piece gives many rows at once.
+    const std::int64_t most = row_cuts.empty() ? std::max<std::int64_t>(1, kLookUpElements / cols.length) : 1;
+    for (const Piece& rows : pieces(begin, end, {}, most)) {
+      const std::int32_t* ids = call.ids + (rows.begin - call.first);
+      const bool whole = row_cuts.empty();
+      const TensorView::Place in = from.at(whole ? 0 : ids[0], cols.begin), out = into.at(rows.begin, cols.begin);
+      const Tile found = whole ? tl.gather(in.va, std::vector<std::int64_t>(ids, ids + rows.length), cols.length,
+                                           call.table.dtype, in.row_stride)
+                               : tl.load(in.va, {1, cols.length}, call.table.dtype);
+      tl.store(out.va, found, out.row_stride);
+    }
+  }
+}
+
+template <int Most>
+Handle look_up(Context& context, const std::string& name, const Tensor& table, const Tensor& output, std::int64_t first,
+               const std::int32_t* ids, std::int64_t count) {
+  LookUpCall<Most> call;
+  call.table = geometry_of(table);
+  call.output = geometry_of(output);
+  call.first = first;
+  call.count = count;
+  std::copy(ids, ids + count, call.ids);
+  return context.launch_async(name, on_pes_of(output), look_up_kernel<Most>, table, output, call);
+}
+}  // namespace
+
+VocabParallelEmbedding::VocabParallelEmbedding(const ParallelState& state, std::int64_t vocabulary, std::int64_t width,
+                                               EmbeddingOptions options)
+    : state_(state), vocabulary_(vocabulary), width_(width), options_(std::move(options)) {
+  const int ranks = state_.tensor_model_parallel_world_size();
+  if (vocabulary < 1 || vocabulary % ranks != 0) {
+    throw std::invalid_argument(
+        fmt::format("VocabParallelEmbedding '{}': vocabulary is {}: give a positive multiple of the tensor-parallel "
+                    "world size {}",
+                    options_.name, vocabulary, ranks));
+  }
+  if (width < 1) {
+    throw std::invalid_argument(
+        fmt::format("VocabParallelEmbedding '{}': width is {}: give 1 or more", options_.name, width));
+  }
+  own_ = vocabulary / ranks;
+  weight_ = state_.context().zeros({own_ + 1, width}, options_.dtype, options_.weight, options_.name + ".weight");
+}
+
+void VocabParallelEmbedding::load_weight(const WeightPattern& whole) {
+  std::vector<std::uint8_t> bytes(weight_.bytes());  // the last row stays zero
+  const std::int64_t first = state_.tensor_model_parallel_rank() * own_;
+  for (std::int64_t r = 0; r < own_; ++r) {
+    for (std::int64_t c = 0; c < width_; ++c)
+      store_element(bytes.data(), options_.dtype, static_cast<std::size_t>(r * width_ + c), whole(first + r, c));
+  }
+  weight_.write_bytes(bytes);
+}
+
+Tensor VocabParallelEmbedding::place(std::int64_t rows) const {
+  return state_.context().empty({rows, width_}, options_.dtype, options_.output, options_.name + ".output");
+}
+
+void VocabParallelEmbedding::prepare(const Tensor& output) const {
+  state_.context().prepare_all_reduce(output, output, ReduceOp::sum, state_.tensor_model_parallel_group());
+}
+
+Tensor VocabParallelEmbedding::forward(const std::vector<std::int64_t>& tokens) const {
+  const Tensor output = place(static_cast<std::int64_t>(tokens.size()));
+  forward(tokens, output);
+  return output;
+}
+
+void VocabParallelEmbedding::forward(const std::vector<std::int64_t>& tokens, const Tensor& output) const {
+  const auto count = static_cast<std::int64_t>(tokens.size());
+  if (!output || output.shape() != Shape{count, width_} || output.dtype() != options_.dtype) {
+    throw std::invalid_argument(
+        fmt::format("VocabParallelEmbedding '{}': the output is not {}x{} {}: give what "
+                    "place({}) returns",
+                    options_.name, count, width_, to_string(options_.dtype), count));
+  }
+  const std::int64_t first = state_.tensor_model_parallel_rank() * own_;
+  std::vector<std::int32_t> ids;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i] < 0 || tokens[i] >= vocabulary_) {
+      throw std::invalid_argument(fmt::format("VocabParallelEmbedding '{}': token {} is {}: give 0 to {}",
+                                              options_.name, i, tokens[i], vocabulary_ - 1));
+    }
+    const std::int64_t row = tokens[i] - first;
+    ids.push_back(static_cast<std::int32_t>(row >= 0 && row < own_ ? row : own_));
+  }
+  Context& context = state_.context();
+  std::vector<Handle> launches;
+  for (std::int64_t at = 0; at < count; at += kMostTokens) {
+    const std::int64_t block = std::min(kMostTokens, count - at);
+    const auto submit = block <= 8 ? look_up<8> : block <= 64 ? look_up<64> : look_up<kMostTokens>;
+    launches.push_back(submit(context, options_.name, weight_, output, at, ids.data() + at, block));
+  }
+  for (const Handle& launch : launches) context.wait(launch);
+  context.all_reduce(output, ReduceOp::sum, state_.tensor_model_parallel_group());
+}
+
+}  // namespace kernbench::tp

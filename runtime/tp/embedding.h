@@ -1,0 +1,49 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/tp/linear.h"
+
+namespace kernbench::tp {
+
+/// Options of an embedding.
+struct EmbeddingOptions {
+  std::string name = "embedding";              ///< of the layer
+  DType dtype = DType::f16;                    ///< of the table and the output
+  DPPolicy weight = LinearPlacement::split();  ///< of the table: each PE the same columns of every row
+  DPPolicy output = LinearPlacement::split();  ///< of the result
+};
+
+/// Row `token` of a table whose rows are split over the ranks: rank r owns [r k, (r + 1) k), k = vocabulary / ranks. A
+/// rank looks up what it owns, zeros stand for the rest, and an all-reduce makes the rows whole on every rank.
+///
+/// The rank's table has one row more, of zeros: tokens of other ranks are looked up there, so that all rows of a block
+/// are one gather. Tokens are the host's: they travel as arguments, at most kMostTokens a launch.
+class VocabParallelEmbedding {
+ public:
+  static constexpr std::int64_t kMostTokens = 896;  ///< 3.5 KiB of the 4 KiB that a launch may carry
+
+  /// Places this rank's rows, zero-filled. Throws std::invalid_argument if the ranks do not divide the vocabulary.
+  VocabParallelEmbedding(const ParallelState& state, std::int64_t vocabulary, std::int64_t width,
+                         EmbeddingOptions options = {});
+
+  void load_weight(const WeightPattern& whole);  ///< takes this rank's rows of (vocabulary, width)
+
+  /// M tokens -> (M, width) on every rank. A launch for each kMostTokens tokens, and an all-reduce; waits for them.
+  /// Throws std::invalid_argument on a token that is not in the vocabulary, naming its place.
+  Tensor forward(const std::vector<std::int64_t>& tokens) const;
+  Tensor place(std::int64_t rows) const;     ///< what a pass over so many tokens writes
+  void prepare(const Tensor& output) const;  ///< installs the queues of such passes; every rank calls it
+  void forward(const std::vector<std::int64_t>& tokens, const Tensor& output) const;  ///< the same into it
+
+  const Tensor& weight() const { return weight_; }  ///< (vocabulary / ranks + 1, width)
+
+ private:
+  ParallelState state_;
+  std::int64_t vocabulary_, width_, own_;
+  EmbeddingOptions options_;
+  Tensor weight_;
+};
+
+}  // namespace kernbench::tp

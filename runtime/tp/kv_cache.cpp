@@ -1,0 +1,61 @@
+#include "runtime/tp/kv_cache.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <utility>
+
+#include "runtime/tp/own_shard.h"
+
+namespace kernbench::tp {
+
+namespace {
+std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// PEs that a tensor spreads over, by rows.
+std::int64_t pes_of(Context& context) {
+  const TensorGeometry geometry = geometry_of(context.empty({1, 1}, DType::i8, dense_rows(), "kv_cache.pes"));
+  return static_cast<std::int64_t>(geometry.cubes) * geometry.pes_of_cube;
+}
+}  // namespace
+
+KvCache::KvCache(Context& context, const KvCacheOptions& options) : options_(options) {
+  for (const auto& [what, value] : {std::pair("batch", options.batch), std::pair("kv heads", options.heads),
+                                    std::pair("head dim", options.head_dim), std::pair("positions", options.positions),
+                                    std::pair("page", options.page)}) {
+    if (value >= 1) continue;
+    throw std::invalid_argument(fmt::format("KV cache of '{}': {} is {}: give 1 or more", options.name, what, value));
+  }
+  layout_.sequences = options.batch * options.heads;
+  layout_.pes = pes_of(context);
+  layout_.run = std::max<std::int64_t>(1, layout_.pes / layout_.sequences);
+  layout_.of_each_pe = divide_up(layout_.sequences, layout_.pes);
+  layout_.page = options.page;
+  layout_.positions = options.positions;
+  layout_.pages = divide_up(divide_up(options.positions, options.page), layout_.run);
+  const Shape shape{layout_.rows(), options.head_dim};
+  try {
+    keys_ = context.empty(shape, options.dtype, dense_rows(), options.name + ".keys");
+    values_ = context.empty(shape, options.dtype, dense_rows(), options.name + ".values");
+  } catch (const OutOfDeviceMemory& error) {
+    throw OutOfDeviceMemory(fmt::format(
+        "KV cache of '{}': batch {} x kv heads {} x positions {} x head dim {} x 2 in {} takes {} B a rank, "
+        "which does not fit: {}",
+        options.name, options.batch, options.heads, options.positions, options.head_dim, to_string(options.dtype),
+        2 * shape.count() * static_cast<std::int64_t>(size_of(options.dtype)), error.what()));
+  }
+}
+
+std::int64_t KvCache::append(std::int64_t count) {
+  const std::int64_t first = length_;
+  if (count > options_.positions - first) {
+    throw std::invalid_argument(fmt::format("KV cache of '{}': positions {} to {} do not fit: it has {} positions",
+                                            options_.name, first, first + count - 1, options_.positions));
+  }
+  length_ += count;
+  return first;
+}
+
+std::uint64_t KvCache::bytes() const { return keys_.bytes() + values_.bytes(); }
+
+}  // namespace kernbench::tp

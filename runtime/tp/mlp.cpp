@@ -1,0 +1,61 @@
+#include "runtime/tp/mlp.h"
+
+#include <utility>
+
+#include "runtime/tp/pointwise.h"
+
+namespace kernbench::tp {
+
+Mlp::Mlp(const ParallelState& state, std::int64_t width, std::int64_t hidden, MlpOptions options)
+    : state_(state), options_(std::move(options)) {
+  const auto linear = [&](const char* suffix, Activation activation) {
+    LinearOptions made;
+    made.name = options_.name + suffix;
+    made.dtype = options_.dtype;
+    made.bias = options_.bias;
+    made.activation = activation;
+    made.placement = options_.placement;
+    return made;
+  };
+  up_.emplace(state_, width, hidden, linear(".up", options_.gated ? Activation::none : options_.activation));
+  if (options_.gated) gate_.emplace(state_, width, hidden, linear(".gate", options_.activation));
+  down_.emplace(state_, hidden, width, linear(".down", Activation::none));
+}
+
+void Mlp::load_weights(const WeightPattern& up, const WeightPattern& gate, const WeightPattern& down) {
+  up_->load_weight(up);
+  if (gate_) gate_->load_weight(gate);
+  down_->load_weight(down);
+}
+
+void Mlp::load_biases(const WeightPattern& up, const WeightPattern& gate, const WeightPattern& down) {
+  up_->load_bias(up);
+  if (gate_) gate_->load_bias(gate);
+  down_->load_bias(down);
+}
+
+MlpTensors Mlp::place(std::int64_t rows) const {
+  MlpTensors tensors;
+  tensors.up = up_->place(rows);
+  if (gate_) tensors.gate = gate_->place(rows);
+  tensors.down = down_->place(rows);
+  return tensors;
+}
+
+void Mlp::prepare(const MlpTensors& tensors) const {
+  up_->prepare(tensors.up);
+  if (gate_) gate_->prepare(tensors.gate);
+  down_->prepare(tensors.down);
+}
+
+Tensor Mlp::forward(const Tensor& x, const MlpTensors& tensors) const {
+  const Tensor hidden = up_->forward(x, tensors.up);
+  if (gate_) {
+    const Tensor gate = gate_->forward(x, tensors.gate);
+    Context& context = state_.context();
+    context.wait(multiply(context, options_.name + ".product", hidden, gate));
+  }
+  return down_->forward(hidden, tensors.down);
+}
+
+}  // namespace kernbench::tp

@@ -1,0 +1,170 @@
+#include "runtime/tp/norm.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "runtime/tp/load_part.h"
+#include "runtime/tp/row_parts.h"
+
+namespace kernbench::tp {
+
+namespace {
+/// Most elements of a tile. assumed: the tiles that live at once, eight of them in f32, take 512 KiB of a kernel's TCM,
+/// unless a single row is longer.
+constexpr std::int64_t kNormElements = 16384;
+
+/// What the kernel gets beside the bases; those of tensors that may be missing are here.
+struct NormCall {
+  TensorGeometry x, residual, weight, bias, sum, output;
+  Va residual_va = 0, bias_va = 0, sum_va = 0;
+  NormKind kind = NormKind::rms;
+  double epsilon = 0;
+};
+
+/// Some rows while they are normalised: a tile for each part, in the type of the arithmetic.
+class NormRows {
+ public:
+  NormRows(Tl& tl, const std::vector<RowPart>& parts, std::int64_t width) : tl_(tl), parts_(parts), width_(width) {}
+
+  std::vector<Tile> values;
+
+  /// The mean of f(values) over each row: rows x 1, or 1 x 1 of a row that is held in several parts.
+  template <class Of>
+  Tile mean(const Of& of) const {
+    Tile sum;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      Tile part = tl_.reduce(ReduceKind::sum, of(values[i]), 1);
+      if (parts_[i].parts > 1) part = tl_.reduce(ReduceKind::sum, part, 0);
+      sum = sum ? sum + part : part;
+    }
+    return sum * tl_.fill({1, 1}, sum.dtype(), 1.0 / static_cast<double>(width_));
+  }
+
+ private:
+  Tl& tl_;
+  const std::vector<RowPart>& parts_;
+  std::int64_t width_;
+};
+
+void norm_kernel(Va x, Va weight, Va output, const NormCall& call, Tl& tl) {
+  const TensorView in(x, call.x), other(call.residual_va, call.residual), scale(weight, call.weight),
+      shift(call.bias_va, call.bias), total(call.sum_va, call.sum), out(output, call.output);
+  const bool adds = call.residual_va != 0, biased = call.bias_va != 0;
+  const Region own = own_shard(output, call.output, tl).region;
+  const DType dtype = call.output.dtype, wide = compute_type(dtype);
+  const std::int64_t width = call.output.shape.cols, end_col = own.col + own.cols;
+  std::vector<const TensorView*> views = {&in, &scale, &out};
+  std::vector<std::int64_t> out_cuts, row_cuts;
+  out.col_cuts(0, width, out_cuts);
+  in.row_cuts(own.row, own.row + own.rows, row_cuts);
+  if (adds) {
+    views.insert(views.end(), {&other, &total});
+    other.row_cuts(own.row, own.row + own.rows, row_cuts);
+  }
+  if (biased) views.push_back(&shift);
+  const std::vector<RowPart> parts = row_parts(views, width, own.col, end_col, out_cuts.empty());
+  const auto written = [&](const RowPart& part) { return part.col >= own.col && part.col < end_col; };
+  std::vector<Tile> scales, shifts;
+  for (const RowPart& part : parts) {
+    scales.push_back(written(part) ? as_type(tl, load_rows(tl, scale, part, 0, 1, dtype), wide) : Tile());
+    shifts.push_back(biased && written(part) ? as_type(tl, load_rows(tl, shift, part, 0, 1, dtype), wide) : Tile());
+  }
+  const std::int64_t most = parts.front().parts > 1 ? 1 : std::max<std::int64_t>(1, kNormElements / width);
+  for (const Piece& rows : pieces(own.row, own.row + own.rows, std::move(row_cuts), most)) {
+    NormRows held(tl, parts, width);
+    for (const RowPart& part : parts) {
+      Tile value = as_type(tl, load_rows(tl, in, part, rows.begin, rows.length, dtype), wide);
+      if (adds) {
+        value = value + as_type(tl, load_rows(tl, other, part, rows.begin, rows.length, dtype), wide);
+        const Tile rounded = as_type(tl, value, dtype);
+        if (written(part)) store_rows(tl, total, part, rows.begin, rounded);
+        value = as_type(tl, rounded, wide);  // what the next layers read of it
+      }
+      held.values.push_back(value);
+    }
+    if (call.kind == NormKind::layer) {
+      const Tile mean = held.mean([](const Tile& value) { return value; });
+      for (Tile& value : held.values) value = value - mean;
+    }
+    const Tile square = held.mean([](const Tile& value) { return value * value; });
+    const Tile factor = tl.math(MathOp::rsqrt, {square + tl.fill({1, 1}, wide, call.epsilon)});
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      if (!written(parts[i])) continue;
+      Tile result = held.values[i] * factor * scales[i];
+      if (biased) result = result + shifts[i];
+      store_rows(tl, out, parts[i], rows.begin, as_type(tl, result, dtype));
+    }
+  }
+}
+
+void check_norm(const NormOptions& options, const char* what, const Tensor& tensor, Shape shape) {
+  if (tensor && tensor.shape() == shape && tensor.dtype() == options.dtype) return;
+  throw std::invalid_argument(
+      fmt::format("Norm '{}': {} is {}, not {} {}", options.name, what,
+                  tensor ? tensor.shape().str() + " " + to_string(tensor.dtype()) : std::string("an empty handle"),
+                  shape.str(), to_string(options.dtype)));
+}
+}  // namespace
+
+Norm::Norm(const ParallelState& state, std::int64_t width, NormOptions options)
+    : state_(state), width_(width), options_(std::move(options)) {
+  Context& context = state_.context();
+  if (width < 1)
+    throw std::invalid_argument(fmt::format("Norm '{}': width is {}: give 1 or more", options_.name, width));
+  weight_ = context.full(1, {1, width}, options_.dtype, options_.weight, options_.name + ".weight");
+  if (options_.kind == NormKind::layer) {
+    bias_ = context.zeros({1, width}, options_.dtype, options_.weight, options_.name + ".bias");
+  }
+}
+
+void Norm::load_weight(const WeightPattern& whole) { load_part(weight_, whole, 0, 0); }
+
+void Norm::load_bias(const WeightPattern& whole) {
+  if (!bias_) throw std::logic_error(fmt::format("Norm '{}' has no bias", options_.name));
+  load_part(bias_, whole, 0, 0);
+}
+
+Tensor Norm::place(std::int64_t rows) const {
+  return state_.context().empty({rows, width_}, options_.dtype, options_.output, options_.name + ".output");
+}
+
+Tensor Norm::forward(const Tensor& x) const {
+  check_norm(options_, "the input", x, {x ? x.shape().rows : 1, width_});
+  const Tensor output = place(x.shape().rows);
+  forward(x, output);
+  return output;
+}
+
+void Norm::forward(const Tensor& x, const Tensor& output) const { forward(x, Tensor(), Tensor(), output); }
+
+void Norm::forward(const Tensor& x, const Tensor& residual, const Tensor& sum, const Tensor& output) const {
+  const Shape shape{x ? x.shape().rows : 1, width_};
+  check_norm(options_, "the input", x, shape);
+  check_norm(options_, "the output", output, shape);
+  if (residual || sum) {
+    check_norm(options_, "the residual", residual, shape);
+    check_norm(options_, "the sum", sum, shape);
+    if (to_string(sum.policy()) != to_string(output.policy())) {
+      throw std::invalid_argument(fmt::format("Norm '{}': the sum is placed {}, the output {}: give place({}) for both",
+                                              options_.name, to_string(sum.policy()), to_string(output.policy()),
+                                              shape.rows));
+    }
+  }
+  NormCall call{geometry_of(x),     geometry_of(residual), geometry_of(weight_),
+                geometry_of(bias_), geometry_of(sum),      geometry_of(output)};
+  if (bias_) call.bias_va = bias_.va();
+  if (sum) {
+    call.residual_va = residual.va();
+    call.sum_va = sum.va();
+  }
+  call.kind = options_.kind;
+  call.epsilon = options_.epsilon;
+  Context& context = state_.context();
+  context.launch(options_.name, on_pes_of(output), norm_kernel, x, weight_, output, call);
+}
+
+}  // namespace kernbench::tp

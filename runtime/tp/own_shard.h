@@ -1,0 +1,34 @@
+#pragma once
+#include "runtime/runtime.h"
+#include "runtime/tensor_geometry.h"
+#include "tlm/kernel/tl.h"
+
+/// What kernels of layers work on: each PE its own part of what the layer writes.
+namespace kernbench::tp {
+
+/// A PE's shard among the distinct ones of a tensor.
+struct OwnShard {
+  Region region;   ///< of the tensor
+  int number = 0;  ///< of distinct non-empty shards, in the order of Tensor::shards(); copies have the same one
+};
+
+/// Of the PE that runs the kernel. Throws KernelError if it holds no element of the tensor.
+OwnShard own_shard(Va base, const TensorGeometry& geometry, const Tl& tl);
+/// How many distinct non-empty shards there are.
+int distinct_shards(const TensorGeometry& geometry);
+
+/// Launches on the PEs that hold a non-empty shard of `tensor`.
+LaunchOptions on_pes_of(const Tensor& tensor);
+
+/// Type that layers compute in: one rounding to the dtype of the tensors at the end.
+inline DType compute_type(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
+/// `tile` in another type; the tile itself if it has it.
+inline Tile as_type(Tl& tl, const Tile& tile, DType dtype) {
+  return tile.dtype() == dtype ? tile : tl.cast(tile, dtype);
+}
+
+/// Placement whose rows lie one after the other in virtual memory, whatever their number: any block of rows and columns
+/// is one strided range.
+DPPolicy dense_rows();
+
+}  // namespace kernbench::tp

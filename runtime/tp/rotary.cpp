@@ -1,0 +1,169 @@
+#include "runtime/tp/rotary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "runtime/tp/own_shard.h"
+
+namespace kernbench::tp {
+
+namespace {
+constexpr std::int64_t kRotaryRows = 256;  ///< of a tile. assumed: with the columns of half a head well below a share
+
+/// What the kernel gets beside the bases.
+struct RotaryCall {
+  TensorGeometry qkv, queries, keys, values, table;
+  QueryLayout layout;
+  CacheLayout cache;
+  std::int64_t head_dim = 0, start = 0;
+  Va table_va = 0;  ///< 0: heads are not turned
+};
+
+/// One head's part of the projection, as a kernel takes it apart.
+struct HeadPart {
+  enum class Kind { query, key, value } kind = Kind::query;
+  std::int64_t head = 0;    ///< of its kind
+  std::int64_t within = 0;  ///< column in the head
+};
+
+HeadPart head_part(const RotaryCall& call, std::int64_t col) {
+  const std::int64_t queries = call.layout.kv_heads * call.layout.group, head = col / call.head_dim;
+  HeadPart part;
+  part.within = col % call.head_dim;
+  part.kind = head < queries                          ? HeadPart::Kind::query
+              : head < queries + call.layout.kv_heads ? HeadPart::Kind::key
+                                                      : HeadPart::Kind::value;
+  part.head = part.kind == HeadPart::Kind::query ? head
+              : part.kind == HeadPart::Kind::key ? head - queries
+                                                 : head - queries - call.layout.kv_heads;
+  return part;
+}
+
+/// Columns [begin, end) of the projection in pieces that lie in one half of one head and are not cut, nor their
+/// partners in the other half.
+std::vector<Piece> head_pieces(const TensorView& qkv, const RotaryCall& call, std::int64_t begin, std::int64_t end) {
+  const std::int64_t half = call.head_dim / 2 > 0 ? call.head_dim / 2 : 1;
+  std::vector<std::int64_t> cuts, blocks;
+  for (std::int64_t col = (begin / half + 1) * half; col < end; col += half) cuts.push_back(col);
+  qkv.col_cuts(0, call.qkv.shape.cols, blocks);
+  for (const std::int64_t block : blocks) {
+    for (const std::int64_t cut : {block - half, block, block + half}) {
+      if (cut > begin && cut < end) cuts.push_back(cut);
+    }
+  }
+  return pieces(begin, end, std::move(cuts), half);
+}
+
+/// Row of the result of token `t` of batch entry `entry`, and how many tokens follow it there.
+struct Target {
+  TensorView::Place at;
+  std::int64_t tokens = 0;
+};
+Target target_of(const TensorView& queries, const TensorView& keys, const TensorView& values, const RotaryCall& call,
+                 const HeadPart& part, std::int64_t entry, std::int64_t t) {
+  const QueryLayout& layout = call.layout;
+  if (part.kind == HeadPart::Kind::query) {
+    const std::int64_t sequence = entry * layout.kv_heads + part.head / layout.group, block = t / layout.tile;
+    const std::int64_t count = layout.tokens_of(block), first = t - block * layout.tile;
+    const std::int64_t row = layout.row(sequence, block) + part.head % layout.group * count + first;
+    return {queries.at(row, part.within), count - first};
+  }
+  const std::int64_t position = call.start + t;
+  const std::int64_t row = call.cache.row(entry * layout.kv_heads + part.head, position);
+  const TensorView& view = part.kind == HeadPart::Kind::key ? keys : values;
+  return {view.at(row, part.within), call.cache.page - position % call.cache.page};
+}
+
+void rotary_kernel(Va qkv, Va queries, Va keys, Va values, const RotaryCall& call, Tl& tl) {
+  const TensorView in(qkv, call.qkv), query_view(queries, call.queries), key_view(keys, call.keys),
+      value_view(values, call.values), table(call.table_va, call.table);
+  const Region own = own_shard(qkv, call.qkv, tl).region;
+  const DType dtype = call.qkv.dtype, wide = compute_type(dtype);
+  const std::int64_t half = call.head_dim / 2, end = own.row + own.rows, length = call.layout.length;
+  for (const Piece& cols : head_pieces(in, call, own.col, own.col + own.cols)) {
+    const HeadPart part = head_part(call, cols.begin);
+    const bool turns = call.table_va != 0 && part.kind != HeadPart::Kind::value;
+    for (std::int64_t row = own.row; row < end;) {
+      // Rows of one sequence whose tokens lie together in the result.
+      const std::int64_t entry = row / length, t = row % length;
+      const Target first = target_of(query_view, key_view, value_view, call, part, entry, t);
+      const std::int64_t count = std::min({first.tokens, length - t, end - row, kRotaryRows});
+      std::vector<std::int64_t> row_cuts;
+      in.row_cuts(row, row + count, row_cuts);
+      for (const Piece& rows : pieces(row, row + count, row_cuts, count)) {
+        const Shape shape{rows.length, cols.length};
+        const TensorView::Place from = in.at(rows.begin, cols.begin);
+        Tile value = tl.load(from.va, shape, dtype, from.row_stride);
+        if (turns) {
+          const bool low = part.within < half;
+          const TensorView::Place other = in.at(rows.begin, cols.begin + (low ? half : -half));
+          const std::int64_t position = call.start + t + rows.begin - row, angle = part.within % half;
+          const TensorView::Place cosines = table.at(position, angle), sines = table.at(position, half + angle);
+          const auto angles = [&](const TensorView::Place& at) {
+            return as_type(tl, tl.load(at.va, shape, DType::f32, at.row_stride), wide);
+          };
+          const Tile along = as_type(tl, value, wide) * angles(cosines);
+          const Tile across = as_type(tl, tl.load(other.va, shape, dtype, other.row_stride), wide) * angles(sines);
+          value = as_type(tl, low ? along - across : along + across, dtype);
+        }
+        const Target to = target_of(query_view, key_view, value_view, call, part, entry, t + rows.begin - row);
+        tl.store(to.at.va, value, to.at.row_stride);
+      }
+      row += count;
+    }
+  }
+}
+}  // namespace
+
+RotaryTable::RotaryTable(const ParallelState& state, std::int64_t positions, std::int64_t head_dim, double theta) {
+  if (positions < 1 || head_dim < 2 || head_dim % 2 != 0 || !(theta > 0)) {
+    throw std::invalid_argument(
+        fmt::format("rotary table: positions {}, head dim {}, theta {}: give 1 or more positions, an even head dim and "
+                    "a positive theta",
+                    positions, head_dim, theta));
+  }
+  const std::int64_t half = head_dim / 2;
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(positions * head_dim) * size_of(DType::f32));
+  for (std::int64_t p = 0; p < positions; ++p) {
+    for (std::int64_t i = 0; i < half; ++i) {
+      const double angle =
+          static_cast<double>(p) / std::pow(theta, 2.0 * static_cast<double>(i) / static_cast<double>(head_dim));
+      store_element(bytes.data(), DType::f32, static_cast<std::size_t>(p * head_dim + i), std::cos(angle));
+      store_element(bytes.data(), DType::f32, static_cast<std::size_t>(p * head_dim + half + i), std::sin(angle));
+    }
+  }
+  table_ = state.context().from_bytes(bytes, {positions, head_dim}, DType::f32,
+                                      DPPolicy().cube(CubeSplit::replicate).pe(PeSplit::row_wise), "rotary");
+}
+
+Handle rotate_and_store(Context& context, const std::string& name, const Tensor& qkv, const Tensor& queries,
+                        const QueryLayout& layout, const KvCache& cache, const RotaryTable& rotary,
+                        std::int64_t start) {
+  const std::int64_t head_dim = cache.options().head_dim;
+  if (rotary && rotary.table().shape().cols != head_dim) {
+    throw std::invalid_argument(
+        fmt::format("'{}': the rotary table is for head dim {}, not {}", name, rotary.table().shape().cols, head_dim));
+  }
+  if (rotary && start + layout.length > rotary.table().shape().rows) {
+    throw std::invalid_argument(fmt::format("'{}': positions {} to {}: the rotary table has {}", name, start,
+                                            start + layout.length - 1, rotary.table().shape().rows));
+  }
+  RotaryCall call{geometry_of(qkv),
+                  geometry_of(queries),
+                  geometry_of(cache.keys()),
+                  geometry_of(cache.values()),
+                  geometry_of(rotary.table()),
+                  layout,
+                  cache.layout(),
+                  head_dim,
+                  start};
+  if (rotary) call.table_va = rotary.table().va();
+  return context.launch_async(name, on_pes_of(qkv), rotary_kernel, qkv, queries, cache.keys(), cache.values(), call);
+}
+
+}  // namespace kernbench::tp

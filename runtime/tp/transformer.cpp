@@ -1,0 +1,209 @@
+#include "runtime/tp/transformer.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <utility>
+
+#include "runtime/tp/load_part.h"
+#include "runtime/tp/pointwise.h"
+
+namespace kernbench::tp {
+
+namespace {
+NormOptions norm_options(const Model& model, const TransformerOptions& options, std::string name) {
+  NormOptions norm;
+  norm.name = std::move(name);
+  norm.kind = model.norm;
+  norm.dtype = options.dtype;
+  norm.epsilon = model.epsilon;
+  return norm;
+}
+
+AttentionOptions attention_options(const Model& model, const TransformerOptions& options, std::string name) {
+  AttentionOptions attention;
+  attention.name = std::move(name);
+  attention.dtype = options.dtype;
+  attention.heads = model.heads;
+  attention.kv_heads = model.kv_heads;
+  attention.head_dim = model.head_dim;
+  attention.bias = model.biases;
+  attention.page = options.page;
+  attention.placement = options.placement;
+  return attention;
+}
+
+MlpOptions mlp_options(const Model& model, const TransformerOptions& options, std::string name) {
+  MlpOptions mlp;
+  mlp.name = std::move(name);
+  mlp.dtype = options.dtype;
+  mlp.gated = model.gated;
+  mlp.activation = model.activation;
+  mlp.bias = model.biases;
+  mlp.placement = options.placement;
+  return mlp;
+}
+
+void load_norm(Norm& norm, NormKind kind, const ModelWeights& weights, const std::string& name) {
+  norm.load_weight(weights(name));
+  if (kind == NormKind::layer) norm.load_bias(weights(name + ".bias"));
+}
+}  // namespace
+
+TransformerLayer::TransformerLayer(const ParallelState& state, const Model& model, std::string name,
+                                   TransformerOptions options)
+    : state_(state),
+      name_(std::move(name)),
+      width_(model.width),
+      options_(std::move(options)),
+      biases_(model.biases),
+      gated_(model.gated),
+      norm_kind_(model.norm),
+      attention_norm_(state, model.width, norm_options(model, options_, name_ + ".attention_norm")),
+      mlp_norm_(state, model.width, norm_options(model, options_, name_ + ".mlp_norm")),
+      attention_(state, model.width, attention_options(model, options_, name_ + ".attention")),
+      mlp_(state, model.width, model.mlp_width, mlp_options(model, options_, name_ + ".mlp")) {}
+
+void TransformerLayer::load(const ModelWeights& weights) {
+  load_norm(attention_norm_, norm_kind_, weights, name_ + ".attention_norm");
+  load_norm(mlp_norm_, norm_kind_, weights, name_ + ".mlp_norm");
+  const auto attention = [&](const char* part) { return weights(name_ + ".attention." + part); };
+  const auto mlp = [&](const char* part) { return weights(name_ + ".mlp." + part); };
+  attention_.load_weights(attention("q"), attention("k"), attention("v"), attention("out"));
+  mlp_.load_weights(mlp("up"), gated_ ? mlp("gate") : WeightPattern(), mlp("down"));
+  if (!biases_) return;
+  attention_.load_biases(attention("q.bias"), attention("k.bias"), attention("v.bias"), attention("out.bias"));
+  mlp_.load_biases(mlp("up.bias"), gated_ ? mlp("gate.bias") : WeightPattern(), mlp("down.bias"));
+}
+
+LayerTensors TransformerLayer::place(const KvCache& cache, std::int64_t length) const {
+  const std::int64_t rows = cache.options().batch * length;
+  LayerTensors tensors;
+  tensors.attention_input = attention_norm_.place(rows);
+  tensors.attention = attention_.place(cache, length);
+  tensors.hidden = mlp_norm_.place(rows);
+  tensors.mlp_input = mlp_norm_.place(rows);
+  tensors.mlp = mlp_.place(rows);
+  return tensors;
+}
+
+void TransformerLayer::prepare(const LayerTensors& tensors) const {
+  attention_.prepare(tensors.attention);
+  mlp_.prepare(tensors.mlp);
+}
+
+Tensor TransformerLayer::attend(const Tensor& x, KvCache& cache, const RotaryTable& rotary,
+                                const LayerTensors& tensors) const {
+  attention_norm_.forward(x, tensors.attention_input);
+  return attention_.forward(tensors.attention_input, cache, rotary, tensors.attention);
+}
+
+Tensor TransformerLayer::mlp(const Tensor& x, const Tensor& attended, const LayerTensors& tensors) const {
+  mlp_norm_.forward(attended, x, tensors.hidden, tensors.mlp_input);
+  const Tensor down = mlp_.forward(tensors.mlp_input, tensors.mlp);
+  Context& context = state_.context();
+  context.wait(add(context, name_ + ".residual", down, tensors.hidden));
+  return down;
+}
+
+Tensor TransformerLayer::forward(const Tensor& x, KvCache& cache, const RotaryTable& rotary,
+                                 const LayerTensors& tensors) const {
+  return mlp(x, attend(x, cache, rotary, tensors), tensors);
+}
+
+Transformer::Transformer(const ParallelState& state, const Model& model, std::int64_t layers, std::int64_t batch,
+                         std::int64_t positions, TransformerOptions options)
+    : state_(state), model_(model), batch_(batch), options_(std::move(options)) {
+  if (layers < 1)
+    throw std::invalid_argument(fmt::format("transformer '{}': layers is {}: give 1 or more", model.name, layers));
+  if (model.position == PositionKind::learned && positions > model.positions) {
+    throw std::invalid_argument(fmt::format("transformer '{}': positions is {}: its table of learned positions has {}",
+                                            model.name, positions, model.positions));
+  }
+  Context& context = state_.context();
+  const std::int64_t vocabulary = model.padded_vocabulary(state_.tensor_model_parallel_world_size());
+  EmbeddingOptions embedding;
+  embedding.dtype = options_.dtype;
+  embedding_.emplace(state_, vocabulary, model.width, embedding);
+  if (model.position == PositionKind::learned) {
+    positions_ = context.zeros({positions, model.width}, options_.dtype, LinearPlacement::split(), "positions");
+  } else {
+    rotary_ = RotaryTable(state_, positions, model.head_dim, model.rope_theta);
+  }
+  for (std::int64_t i = 0; i < layers; ++i) {
+    layers_.emplace_back(state_, model, fmt::format("layer{}", i), options_);
+    caches_.push_back(layers_.back().cache(batch, positions));
+  }
+  norm_.emplace(state_, model.width, norm_options(model, options_, "norm"));
+  LinearOptions output;
+  output.name = "output";
+  output.dtype = options_.dtype;
+  output.placement = options_.placement;
+  output_.emplace(state_, model.width, vocabulary, output);
+}
+
+void Transformer::load(const ModelWeights& weights) {
+  // Rows and columns of the padding are zero: no token looks them up, and soft max and arg max leave them out.
+  const std::int64_t vocabulary = model_.vocabulary;
+  const WeightPattern table = weights("embedding");
+  embedding_->load_weight([=](std::int64_t row, std::int64_t col) { return row < vocabulary ? table(row, col) : 0.0; });
+  const WeightPattern output = model_.tied
+                                   ? WeightPattern([=](std::int64_t row, std::int64_t col) { return table(col, row); })
+                                   : weights("output");
+  output_->load_weight([=](std::int64_t row, std::int64_t col) { return col < vocabulary ? output(row, col) : 0.0; });
+  if (positions_) load_part(positions_, weights("positions"), 0, 0);
+  for (TransformerLayer& layer : layers_) layer.load(weights);
+  load_norm(*norm_, model_.norm, weights, "norm");
+}
+
+TransformerTensors Transformer::place(std::int64_t length) const {
+  TransformerTensors tensors;
+  tensors.embedded = embedding_->place(batch_ * length);
+  for (std::size_t i = 0; i < layers_.size(); ++i) tensors.layers.push_back(layers_[i].place(caches_[i], length));
+  tensors.normalised = norm_->place(batch_ * length);
+  tensors.logits = output_->place(batch_ * length);
+  return tensors;
+}
+
+void Transformer::prepare(const TransformerTensors& tensors) const {
+  embedding_->prepare(tensors.embedded);
+  for (std::size_t i = 0; i < layers_.size(); ++i) layers_[i].prepare(tensors.layers[i]);
+  output_->prepare(tensors.logits);
+}
+
+void Transformer::truncate(std::int64_t length) {
+  for (KvCache& cache : caches_) cache.truncate(length);
+}
+
+std::uint64_t Transformer::cache_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const KvCache& cache : caches_) bytes += cache.bytes();
+  return bytes;
+}
+
+Tensor Transformer::embed(const std::vector<std::int64_t>& tokens, const TransformerTensors& tensors) const {
+  embedding_->forward(tokens, tensors.embedded);
+  if (positions_) {
+    Context& context = state_.context();
+    context.wait(add_positions(context, "positions", tensors.embedded, positions_,
+                               tensors.embedded.shape().rows / batch_, length()));
+  }
+  return tensors.embedded;
+}
+
+Tensor Transformer::layer(std::size_t number, const Tensor& x, const TransformerTensors& tensors) {
+  return layers_[number].forward(x, caches_[number], rotary_, tensors.layers[number]);
+}
+
+Tensor Transformer::logits(const Tensor& x, const TransformerTensors& tensors) const {
+  norm_->forward(x, tensors.normalised);
+  return output_->forward(tensors.normalised, tensors.logits);
+}
+
+Tensor Transformer::forward(const std::vector<std::int64_t>& tokens, const TransformerTensors& tensors) {
+  Tensor x = embed(tokens, tensors);
+  for (std::size_t i = 0; i < layers_.size(); ++i) x = layer(i, x, tensors);
+  return logits(x, tensors);
+}
+
+}  // namespace kernbench::tp

@@ -1,0 +1,120 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/tp/attention.h"
+#include "runtime/tp/embedding.h"
+#include "runtime/tp/mlp.h"
+#include "runtime/tp/model.h"
+#include "runtime/tp/norm.h"
+#include "runtime/tp/vocabulary.h"
+
+namespace kernbench::tp {
+
+/// The weights of a model by name: "embedding", "positions", "layer3.attention.q", ".k", ".v", ".out",
+/// "layer3.attention_norm", "layer3.mlp.up", ".gate", ".down", "layer3.mlp_norm", "norm", "output"; a bias has ".bias"
+/// behind. Gives element (row, col) of the whole matrix (in, out).
+using ModelWeights = std::function<WeightPattern(const std::string& name)>;
+
+/// Options of the layers of a model.
+struct TransformerOptions {
+  DType dtype = DType::f16;   ///< of weights, activations and cache
+  std::int64_t page = 32;     ///< positions that a cache keeps together
+  LinearPlacement placement;  ///< inside each SIP
+};
+
+/// What a pass of one layer writes, placed beforehand.
+struct LayerTensors {
+  Tensor attention_input;  ///< normalised
+  AttentionTensors attention;
+  Tensor hidden, mlp_input;  ///< with the attention's result added; that, normalised
+  MlpTensors mlp;            ///< its output has `hidden` added, and is what forward returns
+};
+
+/// One decoder layer, norms first: h = x + attention(norm(x)), y = h + mlp(norm(h)).
+class TransformerLayer {
+ public:
+  /// Places the rank's weights, zero-filled (norms: ones). Throws as its parts do.
+  TransformerLayer(const ParallelState& state, const Model& model, std::string name, TransformerOptions options);
+
+  void load(const ModelWeights& weights);
+  KvCache cache(std::int64_t batch, std::int64_t positions) const { return attention_.cache(batch, positions); }
+  LayerTensors place(const KvCache& cache, std::int64_t length) const;  ///< of passes of `length` tokens a sequence
+  void prepare(const LayerTensors& tensors) const;                      ///< every rank calls it
+
+  // A pass in its two parts, so that each can be timed; forward is both.
+  /// attention(norm(x)).
+  Tensor attend(const Tensor& x, KvCache& cache, const RotaryTable& rotary, const LayerTensors& tensors) const;
+  /// h = x + attended, then h + mlp(norm(h)): the layer's result.
+  Tensor mlp(const Tensor& x, const Tensor& attended, const LayerTensors& tensors) const;
+
+  /// x (batch * length, width) -> the same shape on every rank; waits for all.
+  Tensor forward(const Tensor& x, KvCache& cache, const RotaryTable& rotary, const LayerTensors& tensors) const;
+
+ private:
+  ParallelState state_;
+  std::string name_;
+  std::int64_t width_;
+  TransformerOptions options_;
+  bool biases_, gated_;
+  NormKind norm_kind_;
+  Norm attention_norm_, mlp_norm_;
+  SelfAttention attention_;
+  Mlp mlp_;
+};
+
+/// What a pass of a whole model writes.
+struct TransformerTensors {
+  Tensor embedded;
+  std::vector<LayerTensors> layers;
+  Tensor normalised;      ///< of the last layer
+  ForwardTensors logits;  ///< this rank's columns of the padded vocabulary
+};
+
+/// Tokens to logits: embedding, layers, norm, output matrix.
+class Transformer {
+ public:
+  /// Places the weights of `layers` layers of the model (all of them: model.layers), zero-filled.
+  ///
+  /// batch      sequences that run at once
+  /// positions  that each may have; caches for as many are placed
+  /// Throws     as its parts do; std::invalid_argument on more positions than a table of learned ones has
+  Transformer(const ParallelState& state, const Model& model, std::int64_t layers, std::int64_t batch,
+              std::int64_t positions, TransformerOptions options = {});
+
+  void load(const ModelWeights& weights);
+  TransformerTensors place(std::int64_t length) const;    ///< of passes of `length` tokens a sequence
+  void prepare(const TransformerTensors& tensors) const;  ///< every rank calls it
+
+  std::size_t layers() const { return layers_.size(); }
+  std::int64_t length() const { return caches_.front().length(); }  ///< positions that the caches hold
+  void truncate(std::int64_t length);                               ///< forgets what is beyond
+  std::uint64_t cache_bytes() const;                                ///< of this rank
+
+  // The parts of a pass. forward is all of them.
+  Tensor embed(const std::vector<std::int64_t>& tokens, const TransformerTensors& tensors) const;
+  Tensor layer(std::size_t number, const Tensor& x, const TransformerTensors& tensors);
+  Tensor logits(const Tensor& x, const TransformerTensors& tensors) const;
+
+  /// tokens: batch * length of them, sequence after sequence, which follow what the caches hold -> logits
+  /// (batch * length, padded vocabulary / ranks), this rank's columns.
+  Tensor forward(const std::vector<std::int64_t>& tokens, const TransformerTensors& tensors);
+
+ private:
+  ParallelState state_;
+  Model model_;
+  std::int64_t batch_;
+  TransformerOptions options_;
+  std::optional<VocabParallelEmbedding> embedding_;
+  Tensor positions_;  // learned ones
+  RotaryTable rotary_;
+  std::vector<TransformerLayer> layers_;
+  std::vector<KvCache> caches_;
+  std::optional<Norm> norm_;
+  std::optional<ColumnParallelLinear> output_;
+};
+
+}  // namespace kernbench::tp

@@ -1,0 +1,75 @@
+#include "runtime/tp/model.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "tests/tp/tp_case.h"
+
+namespace kernbench::testing {
+namespace {
+
+/// The published counts, in 10^9; of GPT-3 174.6 with 2,048 positions (reference/silicon/models.md).
+TEST(Models, PresetsHaveThePublishedNumberOfWeights) {
+  for (const auto& [name, billions] : {std::pair("llama3-8b", 8.03), std::pair("llama3-70b", 70.55),
+                                       std::pair("llama3-405b", 405.85), std::pair("gpt3-175b", 174.6)}) {
+    EXPECT_NEAR(static_cast<double>(tp::load_model(name).parameters()) / 1e9, billions, 0.006 * billions / 8 + 0.005)
+        << name;
+  }
+  EXPECT_EQ(tp::model_presets().size(), 4u);
+  EXPECT_EQ(tp::model_presets()[1].summary, "Llama 3 of 8 billion weights");
+}
+
+TEST(Models, VocabularyIsPaddedToMultiplesOf128Ranks) {
+  const tp::Model model = tp::load_model("gpt3-175b");
+  EXPECT_EQ(model.padded_vocabulary(1), 50304);  // as published
+  EXPECT_EQ(model.padded_vocabulary(8), 51200);
+  EXPECT_EQ(tp::load_model("llama3-8b").padded_vocabulary(2), 128256);
+}
+
+constexpr const char* kModelText = R"(layers: 2
+width: 8
+heads: 4
+kv_heads: 2
+head_dim: 4
+mlp_width: 16
+gated: true
+activation: silu
+norm: rms
+epsilon: 1e-5
+vocabulary: 32
+position: rotary
+rope_theta: 10000
+positions: 16
+biases: false
+tied: false
+)";
+
+std::string with(const std::string& from, const std::string& to) {
+  std::string text = kModelText;
+  return text.replace(text.find(from), from.size(), to);
+}
+
+TEST(Models, WhatIsWrongInAFileIsNamedWithItsPlace) {
+  const auto text = [](const std::string& yaml) { return error_text([&] { tp::parse_model(yaml, "m.yaml"); }); };
+  EXPECT_EQ(text(kModelText), "nothing was thrown");
+  EXPECT_EQ(text(with("mlp_width: 16", "mlp_widht: 16")),
+            "m.yaml:1:1: error: missing key 'mlp_width'\n"
+            "m.yaml:6:1: error: unknown key 'mlp_widht'\n  hint: did you mean 'mlp_width'?");
+  EXPECT_EQ(text(with("activation: silu", "activation: sillu")),
+            "m.yaml:8:13: error: activation is 'sillu'\n  hint: did you mean 'silu'? valid values: relu, gelu, silu, "
+            "tanh, sigmoid");
+  EXPECT_EQ(text(with("epsilon: 1e-5", "epsilon: -1")),
+            "m.yaml:10:10: error: epsilon is '-1'\n  hint: give a number above 0, such as 1e-5");
+  EXPECT_EQ(text(with("kv_heads: 2", "kv_heads: 3")),
+            "m.yaml:4:11: error: kv_heads is '3'\n  hint: give a divisor of the 4 heads");
+  EXPECT_EQ(text(with("position: rotary", "position: learned")),
+            "m.yaml:13:13: error: rope_theta is given, but position is 'learned'\n  hint: leave it out");
+  EXPECT_EQ(error_text([] { tp::load_model("lama3-8b"); }),
+            "lama3-8b: error: is neither a model nor a file\n  hint: did you mean 'llama3-8b'? models: gpt3-175b, "
+            "llama3-8b, llama3-70b, llama3-405b");
+}
+
+}  // namespace
+}  // namespace kernbench::testing
