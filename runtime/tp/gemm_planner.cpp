@@ -164,6 +164,7 @@ class Problem {
   Reads a, b;
   std::vector<std::int64_t> a_cuts, b_cuts, columns;
   double cut_rate = 0;  // bytes per second, one way
+  Ps farthest = 0;      // one access of the farthest part of a
 
  private:
   std::map<int, std::vector<ShardSpec>> by_cube_;
@@ -184,6 +185,20 @@ Ps access(const Problem& p) {
   Ps way = 0;
   if (p.map.packet_latency) way = p.map.packet_latency(pe, port, kHeader) + p.map.packet_latency(port, pe, kBurst);
   return e.dma_setup + way + e.hbm_hit;
+}
+
+/// The same of the farthest slice that holds a part of a.
+Ps farthest_access(const Problem& p) {
+  Ps longest = access(p);
+  if (!p.map.packet_latency || p.a.far == 0) return longest;
+  constexpr std::uint32_t kHeader = 16, kBurst = 256;  // bytes of a request; of an answer
+  const NodeId pe = p.map.pe(p.pe);
+  for (const PeCoord holder : p.a_holders) {
+    const NodeId port = p.map.hbm_port(holder);
+    const Ps way = p.map.packet_latency(pe, port, kHeader) + p.map.packet_latency(port, pe, kBurst);
+    longest = std::max(longest, p.rates.engines.dma_setup + way + p.rates.engines.hbm_hit);
+  }
+  return longest;
 }
 
 Ps fill_and_drain(const PeEngines& e) {
@@ -254,6 +269,14 @@ GemmEstimate estimate(const Problem& p, const GemmMapping& mapping, std::uint64_
   const double b_slice = b_bytes * workers / static_cast<double>(p.b_holders.size());
   out.memory = static_cast<Ps>(static_cast<double>(time_of(a_slice + b_slice, p.rates.hbm_slice)) / kStreamShare);
   out.port = time_of((passed ? p.a.all() : a_bytes) + b_bytes, p.rates.port);
+  if (passed) {
+    // A round is a fetch from afar and messages to all of the cube; measured on `default`, rounds hardly overlap.
+    const double rounds = groups * static_cast<double>(parts(static_cast<std::int64_t>(steps.size()),
+                                                             static_cast<std::int64_t>(p.pes_of_cube())));
+    const double message = static_cast<double>(group * steps.front().length) * p.item;
+    out.port = std::max(
+        out.port, static_cast<Ps>(rounds * static_cast<double>(p.farthest + time_of(message, p.rates.hbm_slice))));
+  }
   if (p.cut_rate > 0) {
     const double far = p.a.far * passes / sharing + p.b.far * b_times;
     out.cut = static_cast<Ps>(workers / 2 * far / 2 / p.cut_rate * 1e12);
@@ -407,7 +430,8 @@ std::string GemmBound::binds() const {
 GemmPlan plan_gemm(const MachineMap& map, const std::string& name, const GemmOperands& operands,
                    const std::string& mapping) {
   check_operands(name, operands);
-  const Problem problem(map, operands);
+  Problem problem(map, operands);
+  problem.farthest = farthest_access(problem);
   GemmPlan plan;
   plan.bound = bound_of(problem, operands);
   // A launch's share of TCM, less what rings may take of it.   assumed: three quarters
@@ -420,8 +444,6 @@ GemmPlan plan_gemm(const MachineMap& map, const std::string& name, const GemmOpe
   for (const GemmMapping::Kind kind : gemm_mapping_kinds()) {
     if (forced && forced->kind != kind) continue;
     if (kind == GemmMapping::Kind::passed && (pes & (pes - 1)) == 0) continue;  // fewer than two PEs
-    // Every PE has its own copy of a.
-    if (kind == GemmMapping::Kind::passed && !forced && problem.a.cube + problem.a.far == 0) continue;
     std::vector<GemmMapping> list = candidates(problem, kind, room);
     if (forced && forced->whole()) list = {*forced};
     std::optional<GemmCandidate> best;
