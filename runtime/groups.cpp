@@ -105,6 +105,27 @@ void RuntimeImpl::reserve_rings(const ProcessGroup& group) {
   }
 }
 
+namespace {
+/// Process groups count from 0 up, those of queues inside cubes from here.
+constexpr std::uint16_t kFirstCubeGroup = 0x8000;
+}  // namespace
+
+std::uint16_t RuntimeImpl::cube_group(int rank, int sip, std::uint16_t stream) {
+  const auto next = static_cast<std::uint16_t>(kFirstCubeGroup + cube_groups.size());
+  const auto [found, fresh] = cube_groups.emplace(std::pair(sip, stream), next);
+  if (!fresh) return found->second;
+  const auto number = static_cast<std::uint16_t>(sip);
+  const ccl::QueueShape queue{map.ipcq_slots, map.ipcq_slot_bytes, map.ipcq_buffer};
+  ccl::GroupQueues queues(map, {next, {number}, queue}, rings);
+  const ccl::SipShape alone;  // a ring of one SIP
+  SfrWriteMessage rows{queues.rows(queues.add(alone, ccl::kLocalPeers, {}), 0)};
+  if (map.ipcq_buffer == MemoryKind::hbm) {
+    for (const PeCoord pe : map.pes(number)) memory.reserve(pe, rings.used(pe) * queue.ring_bytes());
+  }
+  if (!rows.entries.empty()) submit(std::move(rows), rank, sip, stream, {}, "queues of cubes");
+  return next;
+}
+
 void RuntimeImpl::install_tables(ProcessGroup& group, std::size_t algorithm, int rank) {
   const int member = group.group_rank(rank);
   if (member < 0) return;

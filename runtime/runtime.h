@@ -112,6 +112,9 @@ class Group {
 struct LaunchOptions {
   std::vector<PeCoord> targets;  ///< all on one SIP; none: those that hold a non-empty shard of a tensor argument
   std::uint16_t stream = 0;      ///< of Context::new_stream; 0: the rank's default stream
+  /// send and recv reach every other PE of the cube, by Direction::local: the first such launch of a stream on a SIP
+  /// installs the queues before it starts. Without it, they are those of the default process group.
+  bool cube_queues = false;
 };
 
 namespace detail {
@@ -220,6 +223,9 @@ class Context {
   Handle launch_async(const std::string& name, const Kernel& kernel, const Args&... arguments) {
     return launch_async(name, LaunchOptions(), kernel, arguments...);
   }
+  /// What the first launch on `sip` with LaunchOptions::cube_queues would do besides, ahead of it: submits the message
+  /// that installs the queues on the rank's default stream. Nothing if they are there.
+  void prepare_cube_queues(int sip);
   /// Submit and wait.
   template <class Kernel, class... Args>
   Handle launch(const std::string& name, const LaunchOptions& options, const Kernel& kernel, const Args&... arguments) {

@@ -240,6 +240,14 @@ PeEngines engines_of(const HbmConfig& hbm, const PeConfig& pe) {
   const Clock ck(hbm.ck_hz);
   engines.hbm_hit = hbm.controller_latency + ck.at(hbm.timing.t_cl + hbm.timing.t_dqsck + hbm.burst_ck);
   engines.hbm_open = ck.at(hbm.timing.t_rcd_rd);
+  engines.kernel_contexts = pe.cpu.kernel_contexts;
+  engines.gemm_hz = pe.gemm.clock_hz;
+  engines.gemm_rows = pe.gemm.rows;
+  engines.gemm_cols = pe.gemm.cols;
+  engines.weights_stay = pe.gemm.dataflow == GemmDataflow::weight_stationary;
+  engines.f8_rate = pe.gemm.f8_rate;
+  engines.f16_rate = pe.gemm.f16_rate;
+  engines.f32_cycles = pe.gemm.f32_cycles;
   return engines;
 }
 

@@ -16,11 +16,10 @@ struct GemmOperands {
 };
 
 /// c = activation(a b + bias): the project's GEMM kernel, for any placement of its operands. Submits one launch and
-/// returns at once.
+/// returns at once; one that passes a on between PEs is preceded, once, by the message that installs their queues.
 ///
-/// Each PE that holds a shard of c makes it, reading what it needs of a and b from wherever it lies on the SIP. Where a
-/// row of a and a column of b each lie in one piece, it is one composite GEMM; otherwise tiles of kRows x kCols are
-/// summed over the pieces of k in f32 and rounded once, which gives the same bits.
+/// Each PE that holds a shard of c makes it, in the mapping that plan_gemm() (runtime/tp/gemm_planner.h) chooses. Sums
+/// are kept in f32 (f64 for f64) and rounded once; their order depends on the mapping, never on timing.
 /// Throws std::invalid_argument on shapes, dtypes or SIPs that do not fit, naming `name`.
 Handle gemm(Context& context, const std::string& name, const GemmOperands& operands);
 

@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "models/pe/gemm_array.h"
-#include "runtime/placement_units.h"
+#include "runtime/tp/gemm_planner.h"
 #include "sc_main/workloads/numerics.h"
 #include "sc_main/workloads/refusals.h"
 #include "sc_main/workloads/sizes.h"
@@ -76,14 +76,9 @@ void dot_kernel(Va a, Va b, Va c, GemmShape p, Tl& tl) {
   tl.store(c, tl.dot(tl.load(a, {p.m, p.k}, p.dtype), tl.load(b, {p.k, p.n}, p.dtype)));
 }
 
-/// Each PE its own shard of c.
-void shard_kernel(Va a, Va b, Va c, GemmShape p, Tl& tl) {
-  const ShardView a_tile = tl.shard(a), b_tile = tl.shard(b), c_tile = tl.shard(c);
-  tl.composite_gemm({a_tile.va, b_tile.va, c_tile.va, c_tile.rows, c_tile.cols, p.k, p.dtype, 0, 0, 0, {}});
-}
-
 struct Outcome {
   Ps start = 0, end = 0;
+  std::size_t pes = 0;
   Comparison comparison;
   PeStatistics before, after;  // sums over the PEs
 };
@@ -120,9 +115,14 @@ class GemmBase : public Workload {
     return dtype;
   }
 
-  /// Runs one variant on the calling rank.
-  Outcome run_variant(Context& ctx, const Session& session, const std::string& name, GemmKernel kernel,
-                      const DPPolicy& a_policy, const DPPolicy& b_policy, const DPPolicy& c_policy) {
+  /// How the operands of a variant lie.
+  struct Policies {
+    DPPolicy a, b, c;
+  };
+
+  /// Makes the operands and runs `launch` on the calling rank.
+  Outcome run_variant(Context& ctx, const Session& session, const Policies& policies,
+                      const std::function<Handle(const Tensor& a, const Tensor& b, const Tensor& c)>& launch) {
     const GemmShape& p = problem_;
     const bool data = session.options().run.data;
     const Pattern pattern(session.options().seed, p.dtype, Pattern::Range::unit);
@@ -131,27 +131,29 @@ class GemmBase : public Workload {
                                    policy, tensor)
                   : ctx.empty(shape, p.dtype, policy, tensor);
     };
-    const Tensor a = make(1, {p.m, p.k}, a_policy, "a"), b = make(2, {p.k, p.n}, b_policy, "b");
-    const Tensor c = ctx.zeros({p.m, p.n}, p.dtype, c_policy, "c");
-    LaunchOptions on;
-    std::vector<PeCoord>& targets = on.targets;
+    const Tensor a = make(1, {p.m, p.k}, policies.a, "a"), b = make(2, {p.k, p.n}, policies.b, "b");
+    const Tensor c = ctx.zeros({p.m, p.n}, p.dtype, policies.c, "c");
+    std::vector<PeCoord> targets;
     for (const ShardSpec& shard : c.shards()) {
       if (shard.region.empty()) continue;
       targets.push_back({static_cast<std::uint16_t>(shard.sip), static_cast<std::uint16_t>(shard.cube),
                          static_cast<std::uint16_t>(shard.pe)});
     }
     const PeStatistics before = statistics_of(session, targets);
-    const Handle handle = ctx.launch(name, on, kernel, a, b, c, p);
-    Outcome outcome{handle.kernel_start(), handle.kernel_end(), {}, before, statistics_of(session, targets)};
+    const Handle handle = launch(a, b, c);
+    Outcome outcome{handle.kernel_start(),          handle.kernel_end(), targets.size(), {}, before,
+                    statistics_of(session, targets)};
     if (checks(session)) outcome.comparison = compare(p, a.to_host(), b.to_host(), c.to_host());
     return outcome;
   }
 
   bool checks(const Session& session) const { return check_ == 1 && session.options().run.data; }
 
-  void add_row(const Session& session, const std::string& variant, std::size_t pes, const Outcome& outcome,
-               Report& report) const {
+  /// `plan`: of a GEMM that was planned.
+  void add_row(const Session& session, const std::string& variant, const Outcome& outcome, Report& report,
+               const tp::GemmPlan* plan = nullptr) const {
     const GemmShape& p = problem_;
+    const std::size_t pes = outcome.pes;
     const double ns = static_cast<double>(outcome.end - outcome.start) / 1e3;
     const double flops = 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
     const double peak = 2 * peak_macs(session, p.dtype) * static_cast<double>(pes) / 1e9;  // flop per ns
@@ -171,14 +173,33 @@ class GemmBase : public Workload {
     row["check"] = !checks(session) ? "skipped" : outcome.comparison.mismatches == 0 ? "ok" : "wrong";
     row["mismatches"] = checks(session) ? Json(outcome.comparison.mismatches) : Json();
     row["max_abs_err"] = checks(session) ? Json(outcome.comparison.max_abs_error) : Json();
+    std::string bound = fmt::format(" {:>12} {:>6}  {}", "-", "-", "-");
+    if (plan != nullptr) bound = add_bound(*plan, outcome, row);
     const Json& stages = row["utilisation"];
     report.text += fmt::format(
-        " {:>10} {:>7} {:>7} {:>7} {:>8} {:>5} {:>12.1f} {:>9.3f} {:>6} {:>5.2f} {:>5.2f} {:>5.2f} {:>5.2f} {:>8}\n",
+        " {:>10} {:>7} {:>7} {:>7} {:>8} {:>5} {:>12.1f} {:>9.3f} {:>6} {:>5.2f} {:>5.2f} {:>5.2f} {:>5.2f} {:>8}{}\n",
         variant, p.m, p.n, p.k, to_string(p.dtype), pes, ns, row["tflops"].get<double>(),
         peak > 0 ? fmt::format("{:.3f}", fraction) : "-", stages["dma_in"].get<double>(), stages["gemm"].get<double>(),
-        stages["epilogue"].get<double>(), stages["dma_out"].get<double>(), row["check"].get<std::string>());
+        stages["epilogue"].get<double>(), stages["dma_out"].get<double>(), row["check"].get<std::string>(), bound);
     report.wrong = report.wrong || (checks(session) && outcome.comparison.mismatches > 0);
     report.results.push_back(std::move(row));
+  }
+
+  /// The mapping, its estimate, the bound and the share reached, into the row; the text of the last columns.
+  static std::string add_bound(const tp::GemmPlan& plan, const Outcome& outcome, Json& row) {
+    const Ps time = outcome.end - outcome.start;
+    if (time < plan.bound.time) {
+      throw std::logic_error(fmt::format("the GEMM took {:.3f} ns, less than its bound of {:.3f} ns",
+                                         static_cast<double>(time) / 1e3, static_cast<double>(plan.bound.time) / 1e3));
+    }
+    const double share = time > 0 ? static_cast<double>(plan.bound.time) / static_cast<double>(time) : 0;
+    row["mapping"] = plan.best.mapping.str();
+    row["estimate_ns"] = static_cast<double>(plan.best.estimate.time) / 1e3;
+    row["estimate_binds"] = plan.best.estimate.binds();
+    row["bound_ns"] = static_cast<double>(plan.bound.time) / 1e3;
+    row["bound_binds"] = plan.bound.binds();
+    row["bound_share"] = share;
+    return fmt::format(" {:>12.1f} {:>6.3f}  {}", row["bound_ns"].get<double>(), share, plan.bound.binds());
   }
 
   /// How busy the engines were while the kernel ran, mean over the PEs, and what the DMA moved.
@@ -198,9 +219,10 @@ class GemmBase : public Workload {
   }
 
   static std::string header() {
-    return fmt::format("#{:>10} {:>7} {:>7} {:>7} {:>8} {:>5} {:>12} {:>9} {:>6} {:>5} {:>5} {:>5} {:>5} {:>8}\n",
-                       "variant", "m", "n", "k", "type", "PEs", "time (ns)", "TFLOP/s", "peak", "in", "gemm", "epil",
-                       "out", "check");
+    return fmt::format(
+        "#{:>10} {:>7} {:>7} {:>7} {:>8} {:>5} {:>12} {:>9} {:>6} {:>5} {:>5} {:>5} {:>5} {:>8} {:>12} {:>6}  {}\n",
+        "variant", "m", "n", "k", "type", "PEs", "time (ns)", "TFLOP/s", "peak", "in", "gemm", "epil", "out", "check",
+        "bound (ns)", "share", "bound by");
   }
 
   GemmShape problem_;
@@ -220,9 +242,14 @@ class GemmSinglePe final : public GemmBase {
     report.text = "# gemm_single_pe on sip0.cube0.pe0: operands and result in its own HBM slice\n" + header();
     session.run(1, [&](Context& ctx) {
       const DPPolicy one = DPPolicy().cubes(1).pes(1);
-      add_row(session, "composite", 1, run_variant(ctx, session, "gemm_composite", composite_kernel, one, one, one),
-              report);
-      add_row(session, "dot", 1, run_variant(ctx, session, "gemm_dot", dot_kernel, one, one, one), report);
+      const auto variant = [&](const char* name, const std::string& launch, GemmKernel kernel) {
+        const auto run = [&](const Tensor& a, const Tensor& b, const Tensor& c) {
+          return ctx.launch(launch, kernel, a, b, c, problem_);
+        };
+        add_row(session, name, run_variant(ctx, session, {one, one, one}, run), report);
+      };
+      variant("composite", "gemm_composite", composite_kernel);
+      variant("dot", "gemm_dot", dot_kernel);
     });
     return report;
   }
@@ -234,25 +261,106 @@ class GemmSinglePe final : public GemmBase {
 class Gemm final : public GemmBase {
  public:
   std::string name() const override { return "gemm"; }
-  std::string help() const override { return "a GEMM over all PEs of one SIP: rows over cubes, columns over PEs"; }
-  std::string example() const override { return "kernbench run gemm --m 1024 --n 1024 --k 1024"; }
+  std::string help() const override {
+    return "a GEMM over all PEs of one SIP, in the mapping that the planner chooses";
+  }
+  std::string example() const override { return "kernbench run gemm --m 128 --n 4096 --k 4096 --explain"; }
+
+  void add_options(po::options_description& options) override {
+    GemmBase::add_options(options);
+    auto add = options.add_options();
+    add("mapping", po::value(&mappings_)->multitoken()->composing(),
+        "auto (default), stream, passed or vector, the latter also with tiles, as --explain prints them; a row for "
+        "each");
+    add("operands", po::value(&operands_)->default_value("column"),
+        "how they lie: column (a column-parallel layer: A copied to every PE, columns of B and C over all PEs), row (a "
+        "row-parallel one: columns of A over all PEs, too) or grid (rows of A and C over cubes, columns of B and C "
+        "over "
+        "the PEs of a cube)");
+    add("explain", po::bool_switch(&explain_),
+        "says how it is mapped, what each mapping should take, and what binds it");
+  }
+
+  void check_options() const override {
+    Refusals refusals;
+    refusals.from([this] { GemmBase::check_options(); });
+    refusals.from([this] { policies(); });
+    for (const std::string& mapping : mappings_) {
+      refusals.from([&] {
+        if (mapping != "auto") tp::parse_gemm_mapping(mapping);
+      });
+    }
+    refusals.throw_if_any();
+  }
 
   Report run(Session& session) override {
     problem_.dtype = type();
     Report report;
-    report.text =
-        "# gemm on sip0: rows of A and C over cubes, columns of B and C over PEs, the rest copied\n" + header();
+    report.text = fmt::format("# gemm on sip0, operands: {}\n", operands_) + header();
+    std::vector<std::string> mappings = mappings_;
+    if (mappings.empty()) mappings.push_back("auto");
     session.run(1, [&](Context& ctx) {
-      const DPPolicy a = DPPolicy().cube(CubeSplit::row_wise), b = DPPolicy().pe(PeSplit::column_wise);
-      const DPPolicy c = a.pe(PeSplit::column_wise);
-      const Outcome outcome = run_variant(ctx, session, "gemm", shard_kernel, a, b, c);
-      add_row(session, "composite", pes_of(placement_units(ctx.map()), 0).size(), outcome, report);
+      for (const std::string& mapping : mappings) {
+        tp::GemmPlan plan;
+        const auto run = [&](const Tensor& a, const Tensor& b, const Tensor& c) {
+          const tp::GemmOperands operands{a, b, Tensor(), c, Activation::none};
+          plan = tp::plan_gemm(ctx.map(), "gemm", operands, mapping);
+          if (plan.best.mapping.kind == tp::GemmMapping::Kind::passed) ctx.prepare_cube_queues(c.sip());
+          const Handle handle = tp::gemm(ctx, "gemm", operands, plan);
+          ctx.wait(handle);
+          return handle;
+        };
+        const Outcome outcome = run_variant(ctx, session, policies(), run);
+        add_row(session, to_string(plan.best.mapping.kind), outcome, report, &plan);
+        if (explain_) add_explanation(plan, report);
+      }
     });
     return report;
   }
 
  private:
   GemmShape preset() const override { return {512, 512, 512, DType::f16}; }
+
+  /// Throws std::invalid_argument.
+  Policies policies() const {
+    const DPPolicy columns = DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::column_wise);
+    if (operands_ == "column") return {DPPolicy(), columns, columns};
+    if (operands_ == "row") return {columns, columns, columns};
+    const DPPolicy rows = DPPolicy().cube(CubeSplit::row_wise);
+    if (operands_ == "grid") return {rows, DPPolicy().pe(PeSplit::column_wise), rows.pe(PeSplit::column_wise)};
+    throw std::invalid_argument(fmt::format("--operands is '{}'; give column, row or grid", operands_));
+  }
+
+  static void add_explanation(const tp::GemmPlan& plan, Report& report) {
+    report.text += fmt::format("# {}\n# {}\n", plan.best.mapping.str(), plan.best.mapping.loops());
+    const auto us = [](Ps time) { return static_cast<double>(time) / 1e6; };
+    report.text +=
+        fmt::format("# bound {:.2f} us: the larger of array {:.2f} and HBM {:.2f}, and latency {:.2f}\n",
+                    us(plan.bound.time), us(plan.bound.array), us(plan.bound.memory), us(plan.bound.latency));
+    Json& explain = report.results.back()["explain"];
+    explain["loops"] = plan.best.mapping.loops();
+    for (const tp::GemmCandidate& one : plan.considered) {
+      const tp::GemmEstimate& e = one.estimate;
+      report.text += fmt::format(
+          "# estimate {:.2f} us, bound by {}: array {:.2f}, HBM {:.2f}, PE port {:.2f}, UCIe {:.2f}, dispatch {:.2f}, "
+          "and latency {:.2f}: {}\n",
+          us(e.time), e.binds(), us(e.array), us(e.memory), us(e.port), us(e.cut), us(e.dispatch), us(e.latency),
+          one.mapping.str());
+      explain["considered"].push_back({{"mapping", one.mapping.str()},
+                                       {"estimate_ns", static_cast<double>(e.time) / 1e3},
+                                       {"binds", e.binds()},
+                                       {"array_ns", static_cast<double>(e.array) / 1e3},
+                                       {"hbm_ns", static_cast<double>(e.memory) / 1e3},
+                                       {"port_ns", static_cast<double>(e.port) / 1e3},
+                                       {"ucie_ns", static_cast<double>(e.cut) / 1e3},
+                                       {"dispatch_ns", static_cast<double>(e.dispatch) / 1e3},
+                                       {"latency_ns", static_cast<double>(e.latency) / 1e3}});
+    }
+  }
+
+  std::vector<std::string> mappings_;
+  std::string operands_;
+  bool explain_ = false;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "runtime/tp/gemm_planner.h"
 #include "runtime/tp/regions.h"
 #include "tests/tp/tp_case.h"
 
@@ -98,7 +99,8 @@ TEST(TpGemm, ARowCutOverPesIsReadInOnePiece) {
         for (const auto& [name, policy] : {std::pair("whole", DPPolicy()), std::pair("cut", columns)}) {
           const Tensor a = ctx.from_host(x, {1, k}, DType::f16, policy, "a");
           const Tensor c = ctx.empty({1, n}, DType::f16, columns, "c");
-          ctx.wait(tp::gemm(ctx, name, {a, b, Tensor(), c, Activation::none}));
+          const tp::GemmOperands operands{a, b, Tensor(), c, Activation::none};
+          ctx.wait(tp::gemm(ctx, name, operands, tp::plan_gemm(ctx.map(), name, operands, "stream")));
           EXPECT_EQ(c.to_host(), in_f16(product(x, w, 1, k, n)));
         }
       },

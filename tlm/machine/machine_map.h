@@ -53,8 +53,13 @@ struct PeEngines {
   std::uint32_t math_fill = 8;     ///< cycles before the first
   Ps tcm_latency = 0;
   std::uint32_t credit_bytes = 16;
-  Ps hbm_hit = 33'750;   ///< a read of an open row, until its data leave
-  Ps hbm_open = 19'375;  ///< what it takes longer if the row has to be opened
+  Ps hbm_hit = 33'750;                ///< a read of an open row, until its data leave
+  Ps hbm_open = 19'375;               ///< what it takes longer if the row has to be opened
+  std::uint32_t kernel_contexts = 2;  ///< launches that share the PE's TCM equally
+  std::uint64_t gemm_hz = 1'600'000'000;
+  std::uint32_t gemm_rows = 32, gemm_cols = 32;            ///< cells of the array
+  bool weights_stay = false;                               ///< weight stationary; otherwise outputs stay in the array
+  std::uint32_t f8_rate = 2, f16_rate = 1, f32_cycles = 4; /**< MACs of a cell per cycle; cycles of one in f32 */
 };
 
 /// What one PE meets.

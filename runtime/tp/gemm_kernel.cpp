@@ -1,0 +1,287 @@
+#include "runtime/tp/gemm_kernel.h"
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "tlm/kernel/activation.h"
+
+namespace kernbench::tp {
+
+Region own_part(Va base, const TensorGeometry& geometry, const Tl& tl) {
+  const std::uint64_t offset = tl.shard(base).va - base;
+  for (const ShardSpec& shard : geometry.shards()) {
+    if (shard.nbytes > 0 && shard.offset_bytes == offset) return shard.region;
+  }
+  throw KernelError("the PE holds no part of the tensor that it is to write");
+}
+
+Tile finish(Tl& tl, Tile sum, const std::optional<TensorView::Place>& bias, std::int64_t cols, DType dtype,
+            Activation activation) {
+  if (bias) sum = sum + tl.cast(tl.load(bias->va, {1, cols}, dtype), sum.dtype());
+  if (const auto op = to_math(activation)) sum = tl.math(*op, {sum});
+  return sum.dtype() == dtype ? sum : tl.cast(sum, dtype);
+}
+
+namespace {
+
+/// A GEMM as one PE works on it: where its operands lie, and its loops.
+class GemmLoops {
+ public:
+  GemmLoops(Va a, Va b, Va bias, Va c, const GemmCall& call, Tl& tl)
+      : a_(a, call.a),
+        b_(b, call.b),
+        bias_(bias, call.bias),
+        c_(c, call.c),
+        call_(call),
+        has_bias_(bias != 0),
+        part_(own_part(c, call.c, tl)),
+        tl_(tl) {
+    std::vector<std::int64_t> b_cuts;
+    b_.row_cuts(0, depth(), b_cuts);
+    steps_ = pieces(0, depth(), std::move(b_cuts), call.mapping.tile_k);
+    std::vector<std::int64_t> row_cuts, col_cuts;
+    const std::int64_t end = part_.row + part_.rows, end_col = part_.col + part_.cols;
+    a_.row_cuts(part_.row, end, row_cuts);
+    groups_ = pieces(part_.row, end, std::move(row_cuts), call.mapping.tile_m * call.mapping.row_blocks);
+    b_.col_cuts(part_.col, end_col, col_cuts);
+    if (has_bias_) bias_.col_cuts(part_.col, end_col, col_cuts);
+    columns_ = pieces(part_.col, end_col, std::move(col_cuts), call.mapping.tile_n);
+  }
+
+  void run() {
+    switch (call_.mapping.kind) {
+      case GemmMapping::Kind::vector:
+        for (const Piece& cols : columns_) vector_columns(cols);
+        return;
+      case GemmMapping::Kind::passed:
+        column_group(columns_);  // all PEs of a cube take part in every pass of a: one pass
+        return;
+      case GemmMapping::Kind::stream:
+        break;
+    }
+    for (std::size_t begin = 0; begin < columns_.size();) {
+      std::vector<Piece> group;
+      std::int64_t width = 0;
+      while (begin < columns_.size() && (group.empty() || width + columns_[begin].length <= call_.mapping.tile_n)) {
+        width += columns_[begin].length;
+        group.push_back(columns_[begin++]);
+      }
+      column_group(group);
+    }
+  }
+
+ private:
+  /// The sums of a block of c: steps of k go to `sums` in turn, so that one does not wait for the result of the last.
+  struct Block {
+    Piece rows, cols;
+    std::size_t column = 0;  ///< which of the group's
+    std::vector<Tile> sums{};
+    std::size_t next = 0;
+  };
+
+  std::int64_t depth() const { return call_.a.shape.cols; }
+  DType dtype() const { return call_.c.dtype; }
+
+  Tile load(const TensorView& view, const Piece& rows, const Piece& cols) const {
+    const TensorView::Place at = view.at(rows.begin, cols.begin);
+    return tl_.load(at.va, {rows.length, cols.length}, dtype(), at.row_stride);
+  }
+
+  /// The parts of k of a step in which a lies in one piece.
+  std::vector<Piece> parts_of(const Piece& step) const {
+    std::vector<std::int64_t> cuts;
+    a_.col_cuts(step.begin, step.begin + step.length, cuts);
+    return pieces(step.begin, step.begin + step.length, std::move(cuts), step.length);
+  }
+
+  void column_group(const std::vector<Piece>& columns) {
+    std::uint64_t bytes = 0;
+    for (const Piece& cols : columns) bytes += static_cast<std::uint64_t>(cols.length * depth()) * size_of(dtype());
+    keeps_ = groups_.size() > 1 && bytes <= call_.kept_bytes;
+    kept_.assign(columns.size() * steps_.size(), Tile());
+    for (const Piece& group : groups_) {
+      std::vector<Block> blocks = blocks_of(group, columns);
+      if (call_.mapping.kind == GemmMapping::Kind::passed) {
+        passed_rows(group, columns, blocks);
+      } else {
+        streamed_rows(columns, blocks);
+      }
+      for (Block& block : blocks) write(block);
+    }
+  }
+
+  std::vector<Block> blocks_of(const Piece& group, const std::vector<Piece>& columns) const {
+    std::vector<Block> blocks;
+    for (const Piece& rows : pieces(group.begin, group.begin + group.length, {}, call_.mapping.tile_m)) {
+      for (std::size_t column = 0; column < columns.size(); ++column) {
+        blocks.push_back({rows, columns[column], column});
+        blocks.back().sums.resize(static_cast<std::size_t>(call_.mapping.chains));
+      }
+    }
+    return blocks;
+  }
+
+  void streamed_rows(const std::vector<Piece>& columns, std::vector<Block>& blocks) {
+    for (std::size_t step = 0; step < steps_.size(); ++step) {
+      const std::vector<Tile> b = weights(columns, step);
+      for (const Piece& part : parts_of(steps_[step])) {
+        Tile x;
+        for (Block& block : blocks) {
+          if (block.column == 0) x = load(a_, block.rows, part);
+          add(block, x, rows_of(b[block.column], steps_[step], part));
+        }
+      }
+      if (!keeps_) forget(step, columns.size());
+    }
+  }
+
+  /// Each PE of the cube fetches every n-th part of a group's rows and passes it on; two rounds ahead of the products.
+  void passed_rows(const Piece& group, const std::vector<Piece>& columns, std::vector<Block>& blocks) {
+    const std::vector<unsigned> pes = pes_of_cube();
+    const auto self = static_cast<unsigned>(tl_.program_id(0));
+    struct Part {
+      std::size_t step;
+      Piece k;
+    };
+    std::vector<Part> parts;
+    for (std::size_t step = 0; step < steps_.size(); ++step) {
+      for (const Piece& k : parts_of(steps_[step])) parts.push_back({step, k});
+    }
+    const std::size_t rounds = (parts.size() + pes.size() - 1) / pes.size();
+    // Cubes begin at different parts, so that not all of them read from the same memories at once.
+    const auto first = static_cast<std::size_t>(tl_.program_id(1)) % rounds;
+    const auto part_of = [&](std::size_t round, std::size_t pe) {
+      return ((first + round) % rounds) * pes.size() + pe;
+    };
+    std::deque<Tile> own;
+    const auto fetch = [&](std::size_t round) {
+      for (std::size_t pe = 0; pe < pes.size(); ++pe) {
+        const std::size_t part = part_of(round, pe);
+        if (pes[pe] != self || part >= parts.size()) continue;
+        own.push_back(load(a_, group, parts[part].k));
+        for (std::size_t i = 1; i < pes.size(); ++i) {
+          tl_.send(Direction::local(pes[(pe + i) % pes.size()]), own.back());
+        }
+      }
+    };
+    constexpr std::size_t kAhead = 2;
+    for (std::size_t round = 0; round < std::min(kAhead, rounds); ++round) fetch(round);
+    for (std::size_t round = 0; round < rounds; ++round) {
+      std::vector<std::pair<const Part*, Tile>> here;
+      for (std::size_t pe = 0; pe < pes.size(); ++pe) {
+        const std::size_t index = part_of(round, pe);
+        if (index >= parts.size()) continue;
+        const Part& part = parts[index];
+        if (pes[pe] == self) {
+          here.emplace_back(&part, own.front());
+          own.pop_front();
+        } else {
+          here.emplace_back(&part, tl_.recv(Direction::local(pes[pe]), {group.length, part.k.length}, dtype()));
+        }
+      }
+      for (const auto& [part, x] : here) weights(columns, part->step);
+      if (round + kAhead < rounds) fetch(round + kAhead);
+      for (const auto& [part, x] : here) {
+        const std::vector<Tile> b = weights(columns, part->step);
+        for (Block& block : blocks) {
+          add(block, rows_of(x, group, block.rows), rows_of(b[block.column], steps_[part->step], part->k));
+        }
+      }
+    }
+    if (!keeps_) kept_.assign(kept_.size(), Tile());
+  }
+
+  std::vector<unsigned> pes_of_cube() const {
+    std::vector<unsigned> pes;
+    for (unsigned pe = 0; pe < 64; ++pe) {
+      if ((call_.pes_of_cube >> pe & 1) != 0) pes.push_back(pe);
+    }
+    return pes;
+  }
+
+  /// b of a step, by column of the group; loaded when first asked for.
+  std::vector<Tile> weights(const std::vector<Piece>& columns, std::size_t step) {
+    std::vector<Tile> tiles;
+    for (std::size_t column = 0; column < columns.size(); ++column) {
+      Tile& tile = kept_[step * columns.size() + column];
+      if (!tile) tile = load(b_, steps_[step], columns[column]);
+      tiles.push_back(tile);
+    }
+    return tiles;
+  }
+  void forget(std::size_t step, std::size_t columns) {
+    for (std::size_t column = 0; column < columns; ++column) kept_[step * columns + column] = Tile();
+  }
+
+  /// The rows `part` of a tile with the rows `whole`.
+  Tile rows_of(const Tile& tile, const Piece& whole, const Piece& part) const {
+    return part.length == whole.length ? tile : tl_.slice(tile, part.begin - whole.begin, part.length);
+  }
+
+  void add(Block& block, const Tile& x, const Tile& b) {
+    Tile& sum = block.sums[block.next];
+    if (!sum) sum = tl_.fill({block.rows.length, block.cols.length}, sum_type(dtype()), 0);
+    sum = tl_.dot(x, b, sum);
+    block.next = (block.next + 1) % block.sums.size();
+  }
+
+  void write(Block& block) {
+    Tile sum = block.sums.front();
+    for (std::size_t i = 1; i < block.sums.size(); ++i) {
+      if (block.sums[i]) sum = sum + block.sums[i];
+    }
+    store(block.rows, block.cols, std::move(sum));
+    block.sums.clear();
+  }
+
+  void store(const Piece& rows, const Piece& cols, Tile sum) {
+    std::optional<TensorView::Place> bias;
+    if (has_bias_) bias = bias_.at(0, cols.begin);
+    const Tile result = finish(tl_, std::move(sum), bias, cols.length, dtype(), call_.activation);
+    const TensorView::Place c = c_.at(rows.begin, cols.begin);
+    tl_.store(c.va, result, c.row_stride);
+  }
+
+  /// Without the array: each step of b is widened once, then weighted by a row of a and summed down its columns.
+  void vector_columns(const Piece& cols) {
+    for (const Piece& group : groups_) {
+      const auto rows = static_cast<std::size_t>(group.length);
+      std::vector<Tile> sums(rows);
+      for (const Piece& step : steps_) {
+        const Tile b = widened(load(b_, step, cols));
+        for (const Piece& part : parts_of(step)) {
+          const Tile own = rows_of(b, step, part);
+          for (std::size_t row = 0; row < rows; ++row) {
+            const TensorView::Place at = a_.at(group.begin + static_cast<std::int64_t>(row), part.begin);
+            const Tile x = widened(tl_.load(at.va, {part.length, 1}, dtype()));
+            const Tile sum = tl_.reduce(ReduceKind::sum, own * x, 0);
+            sums[row] = sums[row] ? sums[row] + sum : sum;
+          }
+        }
+      }
+      for (std::size_t row = 0; row < rows; ++row) {
+        store({group.begin + static_cast<std::int64_t>(row), 1}, cols, sums[row]);
+      }
+    }
+  }
+  Tile widened(const Tile& tile) {
+    return tile.dtype() == sum_type(dtype()) ? tile : tl_.cast(tile, sum_type(dtype()));
+  }
+
+  const TensorView a_, b_, bias_, c_;
+  const GemmCall& call_;
+  const bool has_bias_;
+  const Region part_;
+  Tl& tl_;
+  std::vector<Piece> steps_, groups_, columns_;  // of k, rows and columns
+  bool keeps_ = false;
+  std::vector<Tile> kept_;  // b, by step and column of the group
+};
+
+}  // namespace
+
+void gemm_kernel(Va a, Va b, Va bias, Va c, const GemmCall& call, Tl& tl) { GemmLoops(a, b, bias, c, call, tl).run(); }
+
+}  // namespace kernbench::tp

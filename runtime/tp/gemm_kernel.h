@@ -1,0 +1,33 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+
+#include "runtime/tp/gemm_mapping.h"
+#include "runtime/tp/tensor_view.h"
+#include "tlm/kernel/tl.h"
+
+namespace kernbench::tp {
+
+/// What a GEMM's kernel gets beside the bases of its operands.
+struct GemmCall {
+  TensorGeometry a, b, bias, c;
+  Activation activation = Activation::none;
+  GemmMapping mapping;
+  std::uint64_t kept_bytes = 0;   ///< of b that may stay in TCM over groups of rows
+  std::uint64_t pes_of_cube = 0;  ///< passed: bit p: PE p of each cube takes part
+};
+
+/// Makes this PE's part of c. All bases are those of tensors; `bias` 0: none.
+void gemm_kernel(Va a, Va b, Va bias, Va c, const GemmCall& call, Tl& tl);
+
+/// Type that sums and the epilogue are computed in.
+inline DType sum_type(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
+
+/// The region of a tensor that this PE holds a non-empty shard of.
+Region own_part(Va base, const TensorGeometry& geometry, const Tl& tl);
+
+/// `sum` with bias and activation, in `dtype`.
+Tile finish(Tl& tl, Tile sum, const std::optional<TensorView::Place>& bias, std::int64_t cols, DType dtype,
+            Activation activation);
+
+}  // namespace kernbench::tp

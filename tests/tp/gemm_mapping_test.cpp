@@ -1,0 +1,79 @@
+#include "runtime/tp/gemm_mapping.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <stdexcept>
+
+#include "tests/tp/gemm_cases.h"
+
+namespace kernbench::testing {
+namespace {
+
+TEST(TpGemmMapping, ItsTextIsReadBack) {
+  for (const std::string text :
+       {"stream", "passed", "vector", "stream:32x112x512,rows=4,chains=1", "vector:1x8x4096,rows=2,chains=2"}) {
+    EXPECT_EQ(tp::parse_gemm_mapping(text).str(), text);
+  }
+}
+
+TEST(TpGemmMapping, OtherTextIsRefused) {
+  for (const std::string text : {"", "Stream", "stream:1x2", "stream:0x1x1,rows=1,chains=1", "ring"}) {
+    EXPECT_EQ(error_text([&] { tp::parse_gemm_mapping(text); }),
+              "mapping '" + text +
+                  "': give stream, passed or vector, alone or followed by :MxNxK,rows=R,chains=C with numbers from 1");
+  }
+}
+
+TEST(TpGemmCases, StreamGivesTheExactSums) { check_gemm_cases(tp::GemmMapping::Kind::stream, 1, 20); }
+TEST(TpGemmCases, PassedGivesTheExactSums) { check_gemm_cases(tp::GemmMapping::Kind::passed, 2, 20); }
+TEST(TpGemmCases, VectorGivesTheExactSums) { check_gemm_cases(tp::GemmMapping::Kind::vector, 3, 20); }
+
+/// 64 x 64 x 256 in f16 over 4 PEs: 2 x 2 of them have 32 rows and 32 columns each, one fold of 256 cycles. All
+/// operands are 72 KiB.
+TEST(TpGemmBound, IsTheBestSplitOrTheBytesAndWhatNothingHides) {
+  MachineRun host(machine_of(1, 2, 2));
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        const DPPolicy columns = policy_of(CubeSplit::column_wise, PeSplit::column_wise);
+        const Tensor a = ctx.zeros({64, 256}, DType::f16, {}, "a"), b = ctx.zeros({256, 64}, DType::f16, columns, "b");
+        const Tensor c = ctx.zeros({64, 64}, DType::f16, columns, "c");
+        const tp::GemmPlan plan = tp::plan_gemm(ctx.map(), "g", {a, b, Tensor(), c, Activation::none});
+        const PeEngines& engines = ctx.map().engines;
+        ASSERT_EQ(engines.gemm_rows, 32u);
+        EXPECT_EQ(plan.bound.array, Clock(engines.gemm_hz).at(256));
+        const double bytes = (64 * 256 + 256 * 64 + 64 * 64) * 2.0 / 4;
+        EXPECT_NEAR(static_cast<double>(plan.bound.memory),
+                    bytes * 1e12 / static_cast<double>(ctx.map().hbm_slice.peak.bytes_per_second()), 1);
+        EXPECT_EQ(plan.bound.time, std::max(plan.bound.array, plan.bound.memory) + plan.bound.latency);
+        EXPECT_GT(plan.bound.latency, engines.hbm_hit);
+      },
+      std::tuple<>(), 1);
+}
+
+/// One row over columns that 112 PEs' arrays fold badly costs the array 32 rows' time, the math engine one's.
+TEST(TpGemmPlanner, ChoosesTheLeastEstimateAndSaysOfWhat) {
+  MachineRun host(machine_of(1, 2, 2));
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        const DPPolicy columns = policy_of(CubeSplit::column_wise, PeSplit::column_wise);
+        const auto plan = [&](std::int64_t m, std::int64_t n, std::int64_t k, const DPPolicy& of_a) {
+          const tp::GemmOperands operands{ctx.empty({m, k}, DType::f16, of_a, "a"),
+                                          ctx.empty({k, n}, DType::f16, columns, "b"), Tensor(),
+                                          ctx.empty({m, n}, DType::f16, columns, "c"), Activation::none};
+          const auto before = std::chrono::steady_clock::now();
+          const tp::GemmPlan made = tp::plan_gemm(ctx.map(), "g", operands);
+          // The contract is 50 ms in a release build; tests are compiled without optimisation.
+          EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(2));
+          for (const tp::GemmCandidate& one : made.considered) EXPECT_GE(one.estimate.time, made.best.estimate.time);
+          return made;
+        };
+        EXPECT_EQ(plan(1, 32, 4096, DPPolicy()).best.mapping.kind, tp::GemmMapping::Kind::vector);
+        EXPECT_EQ(plan(256, 512, 1024, DPPolicy()).best.mapping.kind, tp::GemmMapping::Kind::stream);
+        EXPECT_EQ(plan(256, 512, 1024, DPPolicy()).best.estimate.binds(), "array");
+      },
+      std::tuple<>(), 1);
+}
+
+}  // namespace
+}  // namespace kernbench::testing
