@@ -17,17 +17,17 @@ struct ParallelGroup {
 /// a std::logic_error that says so.
 class ParallelState {
  public:
-  ParallelState() = default;                     ///< not initialised
-  int tensor_model_parallel_rank() const;        ///< 0 to world size - 1
-  int tensor_model_parallel_world_size() const;  ///< ranks that share a layer
-  const Group& tensor_model_parallel_group() const;
-  int data_parallel_rank() const;        ///< 0 to world size - 1
-  int data_parallel_world_size() const;  ///< ranks that hold the same weights
-  const Group& data_parallel_group() const;
-  int pipeline_model_parallel_rank() const;        ///< 0 to world size - 1: which stage
-  int pipeline_model_parallel_world_size() const;  ///< stages that the layers are dealt to
-  const Group& pipeline_model_parallel_group() const;
-  Context& context() const;  ///< of the rank
+  ParallelState() = default;                           ///< not initialised
+  int tensor_model_parallel_rank() const;              ///< 0 to world size - 1
+  int tensor_model_parallel_world_size() const;        ///< ranks that share a layer
+  const Group& tensor_model_parallel_group() const;    ///< of ranks that share a layer
+  int data_parallel_rank() const;                      ///< 0 to world size - 1
+  int data_parallel_world_size() const;                ///< ranks that hold the same weights
+  const Group& data_parallel_group() const;            ///< of ranks that hold the same weights
+  int pipeline_model_parallel_rank() const;            ///< 0 to world size - 1: which stage
+  int pipeline_model_parallel_world_size() const;      ///< stages that the layers are dealt to
+  const Group& pipeline_model_parallel_group() const;  ///< of the stages
+  Context& context() const;                            ///< of the rank
 
  private:
   friend ParallelState initialize_model_parallel(Context& context, int tensor_model_parallel_size,

@@ -33,7 +33,7 @@ done | awk '
     may["waves"] = "tlm"
     may["ccl"] = "tlm config yaml"
     may["runtime"] = "tlm config yaml ccl"  # never a model: they meet at sockets
-    may["tp"] = "tlm ccl runtime"
+    may["tp"] = "tlm config ccl runtime"  # reads model files
     for (library in may) {
       count = split(may[library], list, " ")
       for (i = 1; i <= count; ++i) allowed[library, list[i]] = 1
