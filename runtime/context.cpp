@@ -98,10 +98,13 @@ Handle Context::launch_bound(const std::string& name, const LaunchOptions& optio
   if (targets.empty()) throw std::invalid_argument(who + ": no targets, and no tensor that has any");
   launch.targets = std::move(targets);
   const std::uint16_t stream = runtime_.stream_of(rank_, options.stream);
-  if (options.cube_queues) launch.group = runtime_.cube_group(rank_, sip, stream);
+  if (options.cube_queues) launch.group = runtime_.cube_queues(rank_, sip, stream).group;
   return Handle(runtime_.submit(std::move(launch), rank_, sip, stream, "launch", name, tensors));
 }
 
-void Context::prepare_cube_queues(int sip) { runtime_.cube_group(rank_, sip, runtime_.stream_of(rank_, 0)); }
+void Context::prepare_cube_queues(int sip) {
+  if (const auto state = runtime_.cube_queues(rank_, sip, runtime_.stream_of(rank_, 0)).installed)
+    runtime_.await(state);
+}
 
 }  // namespace kernbench

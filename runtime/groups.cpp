@@ -110,9 +110,9 @@ namespace {
 constexpr std::uint16_t kFirstCubeGroup = 0x8000;
 }  // namespace
 
-std::uint16_t RuntimeImpl::cube_group(int rank, int sip, std::uint16_t stream) {
+const RuntimeImpl::CubeQueues& RuntimeImpl::cube_queues(int rank, int sip, std::uint16_t stream) {
   const auto next = static_cast<std::uint16_t>(kFirstCubeGroup + cube_groups.size());
-  const auto [found, fresh] = cube_groups.emplace(std::pair(sip, stream), next);
+  const auto [found, fresh] = cube_groups.emplace(std::pair(sip, stream), CubeQueues{next, nullptr});
   if (!fresh) return found->second;
   const auto number = static_cast<std::uint16_t>(sip);
   const ccl::QueueShape queue{map.ipcq_slots, map.ipcq_slot_bytes, map.ipcq_buffer};
@@ -122,8 +122,10 @@ std::uint16_t RuntimeImpl::cube_group(int rank, int sip, std::uint16_t stream) {
   if (map.ipcq_buffer == MemoryKind::hbm) {
     for (const PeCoord pe : map.pes(number)) memory.reserve(pe, rings.used(pe) * queue.ring_bytes());
   }
-  if (!rows.entries.empty()) submit(std::move(rows), rank, sip, stream, {}, "queues of cubes");
-  return next;
+  if (!rows.entries.empty()) {
+    found->second.installed = submit(std::move(rows), rank, sip, stream, {}, "queues of cubes");
+  }
+  return found->second;
 }
 
 void RuntimeImpl::install_tables(ProcessGroup& group, std::size_t algorithm, int rank) {

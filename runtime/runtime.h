@@ -223,8 +223,8 @@ class Context {
   Handle launch_async(const std::string& name, const Kernel& kernel, const Args&... arguments) {
     return launch_async(name, LaunchOptions(), kernel, arguments...);
   }
-  /// What the first launch on `sip` with LaunchOptions::cube_queues would do besides, ahead of it: submits the message
-  /// that installs the queues on the rank's default stream. Nothing if they are there.
+  /// What the first launch on `sip` with LaunchOptions::cube_queues would do besides, ahead of it: installs the queues
+  /// of the rank's default stream, and waits for them. Nothing if they are there.
   void prepare_cube_queues(int sip);
   /// Submit and wait.
   template <class Kernel, class... Args>

@@ -169,9 +169,13 @@ struct RuntimeImpl : public tlm::tlm_bw_transport_if<>, public std::enable_share
   void await_tables(ProcessGroup& group, std::size_t algorithm, int rank);
   /// Rings in HBM: tensors stay below them.
   void reserve_rings(const ProcessGroup& group);
-  /// The group that launches of a stream on a SIP with queues between the PEs of a cube belong to; the first call
-  /// submits what installs them.
-  std::uint16_t cube_group(int rank, int sip, std::uint16_t stream);
+  /// What launches of a stream on a SIP with queues between the PEs of a cube need; the first call submits what
+  /// installs them.
+  struct CubeQueues {
+    std::uint16_t group = 0;
+    std::shared_ptr<Handle::State> installed;  ///< null: there are none
+  };
+  const CubeQueues& cube_queues(int rank, int sip, std::uint16_t stream);
   /// `members` empty: all workers.
   void barrier(int rank, const char* what, const ProcessGroup* group = nullptr);
   std::vector<BlockedRank> blocked_ranks() const;
@@ -223,11 +227,11 @@ struct RuntimeImpl : public tlm::tlm_bw_transport_if<>, public std::enable_share
   std::map<int, std::vector<std::uint16_t>> copy_streams;  ///< by rank; made with its first timed host copy
 
   ccl::RingNumbers rings;
-  std::vector<std::unique_ptr<ProcessGroup>> groups;                   ///< by id; 0 is the default group
-  std::map<std::pair<int, std::uint16_t>, std::uint16_t> cube_groups;  ///< by SIP and stream
-  ProcessGroupOptions group_options;                                   ///< of the default group
-  std::vector<PeCoord> rank_pes;     ///< by rank, where ranks are PEs; otherwise empty
-  std::vector<std::uint8_t> joined;  ///< ranks that called init_process_group themselves
+  std::vector<std::unique_ptr<ProcessGroup>> groups;                ///< by id; 0 is the default group
+  std::map<std::pair<int, std::uint16_t>, CubeQueues> cube_groups;  ///< by SIP and stream
+  ProcessGroupOptions group_options;                                ///< of the default group
+  std::vector<PeCoord> rank_pes;                                    ///< by rank, where ranks are PEs; otherwise empty
+  std::vector<std::uint8_t> joined;                                 ///< ranks that called init_process_group themselves
   struct NewGroup {
     std::uint16_t id;
     ProcessGroupOptions options;

@@ -104,9 +104,9 @@ AttentionTensors SelfAttention::place(const KvCache& cache, std::int64_t length)
   return tensors;
 }
 
-void SelfAttention::prepare(const AttentionTensors& tensors) const {
-  qkv_->prepare(tensors.qkv);
-  out_->prepare(tensors.output);
+void SelfAttention::prepare(const Tensor& x, const AttentionTensors& tensors) const {
+  qkv_->prepare(x, tensors.qkv);
+  out_->prepare(tensors.context, tensors.output);
 }
 
 Tensor SelfAttention::forward(const Tensor& x, KvCache& cache, const RotaryTable& rotary) const {

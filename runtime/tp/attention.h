@@ -53,7 +53,8 @@ class SelfAttention {
   KvCache cache(std::int64_t batch, std::int64_t positions) const;
   /// Tensors of passes of `length` tokens of each of the cache's sequences.
   AttentionTensors place(const KvCache& cache, std::int64_t length) const;
-  void prepare(const AttentionTensors& tensors) const;  ///< installs the queues of such passes; every rank calls it
+  void prepare(const Tensor& x,
+               const AttentionTensors& tensors) const;  ///< installs the queues of such passes; every rank calls it
 
   /// x (batch * length, width), sequence after sequence -> the same shape on every rank. The tokens' keys and values
   /// are appended to the cache; each token sees what was there and itself. 4 launches and an all-reduce, with a split

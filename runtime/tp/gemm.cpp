@@ -10,6 +10,7 @@
 
 #include "runtime/tp/gemm_kernel.h"
 #include "runtime/tp/gemm_planner.h"
+#include "runtime/tp/own_shard.h"
 #include "runtime/tp/tensor_view.h"
 
 namespace kernbench::tp {
@@ -19,16 +20,7 @@ namespace {
 /// kernel may have.
 constexpr std::int64_t kRows = 64, kDepth = 256;
 
-/// The PEs that hold a non-empty shard.
-LaunchOptions on_holders(const Tensor& tensor) {
-  LaunchOptions options;
-  for (const ShardSpec& shard : tensor.shards()) {
-    if (shard.region.empty()) continue;
-    options.targets.push_back({static_cast<std::uint16_t>(shard.sip), static_cast<std::uint16_t>(shard.cube),
-                               static_cast<std::uint16_t>(shard.pe)});
-  }
-  return options;
-}
+bool passes(const GemmPlan& plan) { return plan.best.mapping.kind == GemmMapping::Kind::passed; }
 
 /// What an elementwise kernel gets beside the bases.
 struct BiasCall {
@@ -39,14 +31,14 @@ struct BiasCall {
 void bias_kernel(Va y, Va bias, const BiasCall& call, Tl& tl) {
   const TensorView y_view(y, call.y), bias_view(bias, call.bias);
   const DType dtype = call.y.dtype;
-  const Region part = own_part(y, call.y, tl);
+  const Region part = own_shard(y, call.y, tl).region;
   std::vector<std::int64_t> cuts;
   if (bias != 0) bias_view.col_cuts(part.col, part.col + part.cols, cuts);
   for (const Piece& rows : pieces(part.row, part.row + part.rows, {}, kRows)) {
     for (const Piece& cols : pieces(part.col, part.col + part.cols, cuts, kDepth)) {
       const TensorView::Place at = y_view.at(rows.begin, cols.begin);
       const Tile in = tl.load(at.va, {rows.length, cols.length}, dtype, at.row_stride);
-      const Tile sum = in.dtype() == sum_type(dtype) ? in : tl.cast(in, sum_type(dtype));
+      const Tile sum = as_type(tl, in, compute_type(dtype));
       std::optional<TensorView::Place> bias_at;
       if (bias != 0) bias_at = bias_view.at(0, cols.begin);
       tl.store(at.va, finish(tl, sum, bias_at, cols.length, dtype, call.activation), at.row_stride);
@@ -62,7 +54,7 @@ struct CopyCall {
 
 void copy_kernel(Va from, Va to, const CopyCall& call, Tl& tl) {
   const TensorView source(from, call.from), target(to, call.to);
-  const Region part = own_part(to, call.to, tl);
+  const Region part = own_shard(to, call.to, tl).region;
   const std::int64_t first = part.col + call.from_col, end = first + part.cols;
   std::vector<std::int64_t> row_cuts, col_cuts;
   source.row_cuts(part.row, part.row + part.rows, row_cuts);
@@ -80,12 +72,16 @@ Handle gemm(Context& context, const std::string& name, const GemmOperands& opera
   return gemm(context, name, operands, plan_gemm(context.map(), name, operands));
 }
 
+void prepare_gemm(Context& context, const std::string& name, const GemmOperands& operands) {
+  if (passes(plan_gemm(context.map(), name, operands))) context.prepare_cube_queues(operands.c.sip());
+}
+
 Handle gemm(Context& context, const std::string& name, const GemmOperands& operands, const GemmPlan& plan) {
   GemmCall call{geometry_of(operands.a), geometry_of(operands.b), geometry_of(operands.bias),
                 geometry_of(operands.c), operands.activation,     plan.best.mapping,
                 plan.kept_bytes,         plan.pes_of_cube};
-  LaunchOptions options = on_holders(operands.c);
-  options.cube_queues = call.mapping.kind == GemmMapping::Kind::passed;
+  LaunchOptions options = on_pes_of(operands.c);
+  options.cube_queues = passes(plan);
   if (!operands.bias) {
     return context.launch_async(name, options, gemm_kernel, operands.a, operands.b, Va{0}, operands.c, call);
   }
@@ -99,8 +95,8 @@ Handle add_bias(Context& context, const std::string& name, const Tensor& y, cons
                                             to_string(y.dtype())));
   }
   const BiasCall call{geometry_of(bias), geometry_of(y), activation};
-  if (!bias) return context.launch_async(name, on_holders(y), bias_kernel, y, Va{0}, call);
-  return context.launch_async(name, on_holders(y), bias_kernel, y, bias, call);
+  if (!bias) return context.launch_async(name, on_pes_of(y), bias_kernel, y, Va{0}, call);
+  return context.launch_async(name, on_pes_of(y), bias_kernel, y, bias, call);
 }
 
 Handle copy_columns(Context& context, const std::string& name, const Tensor& from, std::int64_t from_col,
@@ -112,7 +108,7 @@ Handle copy_columns(Context& context, const std::string& name, const Tensor& fro
                                             to.name(), to.shape().str(), to_string(to.dtype())));
   }
   const CopyCall call{geometry_of(from), geometry_of(to), from_col};
-  return context.launch_async(name, on_holders(to), copy_kernel, from, to, call);
+  return context.launch_async(name, on_pes_of(to), copy_kernel, from, to, call);
 }
 
 }  // namespace kernbench::tp

@@ -22,6 +22,8 @@ struct GemmOperands {
 /// are kept in f32 (f64 for f64) and rounded once; their order depends on the mapping, never on timing.
 /// Throws std::invalid_argument on shapes, dtypes or SIPs that do not fit, naming `name`.
 Handle gemm(Context& context, const std::string& name, const GemmOperands& operands);
+/// Installs the queues that such a launch needs, if any, and waits for them: what gemm() then does is the launch alone.
+void prepare_gemm(Context& context, const std::string& name, const GemmOperands& operands);
 
 /// y = activation(y + bias) in place, each PE its own shard; one launch. `bias`: 1 x columns of y, or an empty handle.
 Handle add_bias(Context& context, const std::string& name, const Tensor& y, const Tensor& bias, Activation activation);

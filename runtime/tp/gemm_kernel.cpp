@@ -5,23 +5,16 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/tp/own_shard.h"
 #include "tlm/kernel/activation.h"
 
 namespace kernbench::tp {
-
-Region own_part(Va base, const TensorGeometry& geometry, const Tl& tl) {
-  const std::uint64_t offset = tl.shard(base).va - base;
-  for (const ShardSpec& shard : geometry.shards()) {
-    if (shard.nbytes > 0 && shard.offset_bytes == offset) return shard.region;
-  }
-  throw KernelError("the PE holds no part of the tensor that it is to write");
-}
 
 Tile finish(Tl& tl, Tile sum, const std::optional<TensorView::Place>& bias, std::int64_t cols, DType dtype,
             Activation activation) {
   if (bias) sum = sum + tl.cast(tl.load(bias->va, {1, cols}, dtype), sum.dtype());
   if (const auto op = to_math(activation)) sum = tl.math(*op, {sum});
-  return sum.dtype() == dtype ? sum : tl.cast(sum, dtype);
+  return as_type(tl, sum, dtype);
 }
 
 namespace {
@@ -36,7 +29,7 @@ class GemmLoops {
         c_(c, call.c),
         call_(call),
         has_bias_(bias != 0),
-        part_(own_part(c, call.c, tl)),
+        part_(own_shard(c, call.c, tl).region),
         tl_(tl) {
     std::vector<std::int64_t> b_cuts;
     b_.row_cuts(0, depth(), b_cuts);
@@ -222,7 +215,7 @@ class GemmLoops {
 
   void add(Block& block, const Tile& x, const Tile& b) {
     Tile& sum = block.sums[block.next];
-    if (!sum) sum = tl_.fill({block.rows.length, block.cols.length}, sum_type(dtype()), 0);
+    if (!sum) sum = tl_.fill({block.rows.length, block.cols.length}, compute_type(dtype()), 0);
     sum = tl_.dot(x, b, sum);
     block.next = (block.next + 1) % block.sums.size();
   }
@@ -267,7 +260,7 @@ class GemmLoops {
     }
   }
   Tile widened(const Tile& tile) {
-    return tile.dtype() == sum_type(dtype()) ? tile : tl_.cast(tile, sum_type(dtype()));
+    return tile.dtype() == compute_type(dtype()) ? tile : tl_.cast(tile, compute_type(dtype()));
   }
 
   const TensorView a_, b_, bias_, c_;

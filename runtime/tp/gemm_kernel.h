@@ -20,12 +20,6 @@ struct GemmCall {
 /// Makes this PE's part of c. All bases are those of tensors; `bias` 0: none.
 void gemm_kernel(Va a, Va b, Va bias, Va c, const GemmCall& call, Tl& tl);
 
-/// Type that sums and the epilogue are computed in.
-inline DType sum_type(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
-
-/// The region of a tensor that this PE holds a non-empty shard of.
-Region own_part(Va base, const TensorGeometry& geometry, const Tl& tl);
-
 /// `sum` with bias and activation, in `dtype`.
 Tile finish(Tl& tl, Tile sum, const std::optional<TensorView::Place>& bias, std::int64_t cols, DType dtype,
             Activation activation);

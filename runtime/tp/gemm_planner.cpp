@@ -9,7 +9,7 @@
 #include <tuple>
 #include <utility>
 
-#include "runtime/tp/gemm_kernel.h"
+#include "runtime/tp/own_shard.h"
 #include "runtime/tp/tensor_view.h"
 
 namespace kernbench::tp {
@@ -300,7 +300,7 @@ std::vector<GemmMapping> candidates(const Problem& p, GemmMapping::Kind kind, st
   std::vector<GemmMapping> list;
   const std::int64_t rows = p.part.rows, cols = p.part.cols;
   const auto bytes = [&](const GemmMapping& t, std::uint64_t kept) {
-    const double wide = static_cast<double>(size_of(sum_type(p.dtype)));
+    const double wide = static_cast<double>(size_of(compute_type(p.dtype)));
     const auto tk = static_cast<double>(std::min(t.tile_k, p.k)), tm = static_cast<double>(std::min(t.tile_m, rows));
     const auto tn = static_cast<double>(t.tile_n);
     const double group = tm * t.row_blocks;

@@ -106,13 +106,11 @@ std::int64_t ColumnParallelLinear::rows_of(const Tensor& x) const {
   return x.shape().rows * (options_.sequence_parallel ? state_.tensor_model_parallel_world_size() : 1);
 }
 
-void ColumnParallelLinear::prepare(const ForwardTensors& tensors) const {
-  if (options_.sequence_parallel) {
-    // An input of its own stands for the one to come: what queues are needed depends on its form alone.
-    const std::int64_t rows = tensors.gathered.shape().rows / state_.tensor_model_parallel_world_size();
-    const Tensor like = state_.context().empty({rows, in_}, options_.dtype, options_.placement.sequence, "like");
-    prepare_gather_from_sequence_region(state_, like, tensors.gathered);
-  }
+void ColumnParallelLinear::prepare(const Tensor& x, const ForwardTensors& tensors) const {
+  if (options_.sequence_parallel) prepare_gather_from_sequence_region(state_, x, tensors.gathered);
+  prepare_gemm(state_.context(), options_.name,
+               {options_.sequence_parallel ? tensors.gathered : x, weight_, bias_,
+                gather_output_ ? tensors.partial : tensors.output, options_.activation});
   if (gather_output_) prepare_gather_from_region(state_, tensors.partial, tensors.output);
 }
 
@@ -187,7 +185,10 @@ Shape RowParallelLinear::output_shape(std::int64_t rows) const {
   return {share(kRow, options_.name, "rows", rows, state_.tensor_model_parallel_world_size()), out_};
 }
 
-void RowParallelLinear::prepare(const ForwardTensors& tensors) const {
+void RowParallelLinear::prepare(const Tensor& x, const ForwardTensors& tensors) const {
+  prepare_gemm(state_.context(), options_.name,
+               {input_is_parallel_ ? x : tensors.scattered, weight_, Tensor(),
+                options_.sequence_parallel ? tensors.partial : tensors.output, Activation::none});
   if (options_.sequence_parallel) {
     prepare_reduce_scatter_to_sequence_region(state_, tensors.partial, tensors.output);
     return;

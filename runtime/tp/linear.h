@@ -67,8 +67,9 @@ class ColumnParallelLinear {
   Tensor forward(const Tensor& x) const;
   /// Places what a pass over `rows` rows (of all ranks together) writes; takes the simulated time of the map messages.
   ForwardTensors place(std::int64_t rows) const;
-  /// Installs the queues of such passes; every rank calls it. Takes simulated time.
-  void prepare(const ForwardTensors& tensors) const;
+  /// Installs the queues of such passes, of collectives and of the GEMM; every rank calls it. Takes simulated time.
+  /// x: what they will take, of which only the form counts.
+  void prepare(const Tensor& x, const ForwardTensors& tensors) const;
   /// The same pass into `tensors`, of place(x's rows): maps nothing, and after prepare() installs nothing. Returns
   /// tensors.output. Throws std::invalid_argument on tensors of another shape, too.
   Tensor forward(const Tensor& x, const ForwardTensors& tensors) const;
@@ -107,7 +108,7 @@ class RowParallelLinear {
   /// dtype.
   Tensor forward(const Tensor& x) const;
   ForwardTensors place(std::int64_t rows) const;                         ///< as of a column layer
-  void prepare(const ForwardTensors& tensors) const;                     ///< as of a column layer
+  void prepare(const Tensor& x, const ForwardTensors& tensors) const;    ///< as of a column layer
   Tensor forward(const Tensor& x, const ForwardTensors& tensors) const;  ///< as of a column layer
 
   const Tensor& weight() const { return weight_; }  ///< (in / ranks, out)

@@ -42,10 +42,10 @@ MlpTensors Mlp::place(std::int64_t rows) const {
   return tensors;
 }
 
-void Mlp::prepare(const MlpTensors& tensors) const {
-  up_->prepare(tensors.up);
-  if (gate_) gate_->prepare(tensors.gate);
-  down_->prepare(tensors.down);
+void Mlp::prepare(const Tensor& x, const MlpTensors& tensors) const {
+  up_->prepare(x, tensors.up);
+  if (gate_) gate_->prepare(x, tensors.gate);
+  down_->prepare(tensors.up.output, tensors.down);
 }
 
 Tensor Mlp::forward(const Tensor& x, const MlpTensors& tensors) const {

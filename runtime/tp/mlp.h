@@ -34,8 +34,9 @@ class Mlp {
   /// (1, columns) of the same.
   void load_biases(const WeightPattern& up, const WeightPattern& gate, const WeightPattern& down);
 
-  MlpTensors place(std::int64_t rows) const;      ///< of passes of so many rows
-  void prepare(const MlpTensors& tensors) const;  ///< installs the queues of such passes; every rank calls it
+  MlpTensors place(std::int64_t rows) const;  ///< of passes of so many rows
+  void prepare(const Tensor& x,
+               const MlpTensors& tensors) const;  ///< installs the queues of such passes; every rank calls it
   /// x (M, width) -> (M, width) on every rank. 2 launches, gated 4, with biases one more, and an all-reduce; waits for
   /// them.
   Tensor forward(const Tensor& x, const MlpTensors& tensors) const;

@@ -88,8 +88,8 @@ LayerTensors TransformerLayer::place(const KvCache& cache, std::int64_t length) 
 }
 
 void TransformerLayer::prepare(const LayerTensors& tensors) const {
-  attention_.prepare(tensors.attention);
-  mlp_.prepare(tensors.mlp);
+  attention_.prepare(tensors.attention_input, tensors.attention);
+  mlp_.prepare(tensors.mlp_input, tensors.mlp);
 }
 
 Tensor TransformerLayer::attend(const Tensor& x, KvCache& cache, const RotaryTable& rotary,
@@ -168,7 +168,7 @@ TransformerTensors Transformer::place(std::int64_t length) const {
 void Transformer::prepare(const TransformerTensors& tensors) const {
   embedding_->prepare(tensors.embedded);
   for (std::size_t i = 0; i < layers_.size(); ++i) layers_[i].prepare(tensors.layers[i]);
-  output_->prepare(tensors.logits);
+  output_->prepare(tensors.normalised, tensors.logits);
 }
 
 void Transformer::truncate(std::int64_t length) {

@@ -89,7 +89,7 @@ class Qkv final : public Workload {
         projection->load_bias(layer.bias);
         in.write_bytes(x_bytes);
       });
-      times.set_up(ctx, SetUp::queues, [&] { projection->prepare(y); });
+      times.set_up(ctx, SetUp::queues, [&] { projection->prepare(in, y); });
       times.run(ctx, [&](std::size_t) { projection->forward(in, y); });
       if (common_.check == 1) outputs[static_cast<std::size_t>(ctx.rank())] = y.output.to_host();
     });

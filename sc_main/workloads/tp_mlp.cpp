@@ -194,8 +194,8 @@ void TpMlp::rank_program(Context& ctx, const Model& model, TpTimes& times) {
     x.write_bytes(bytes);
   });
   times.set_up(ctx, SetUp::queues, [&] {
-    fc1->prepare(hidden);
-    fc2->prepare(y);
+    fc1->prepare(x, hidden);
+    fc2->prepare(hidden.output, y);
   });
   times.run(ctx, [&](std::size_t layer) {
     if (layer == 0) {

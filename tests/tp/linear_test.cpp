@@ -215,8 +215,8 @@ TEST_P(Layers, APassIntoTensorsThatArePlacedAndPreparedIsLaunchesAndCollectivesA
         row.load_weight([](std::int64_t r, std::int64_t c) { return r == c ? 1.0 : 0.0; });
         const Tensor x = input(ctx, placement);
         const tp::ForwardTensors hidden = column.place(kRows), y = row.place(kRows);
-        column.prepare(hidden);
-        row.prepare(y);
+        column.prepare(x, hidden);
+        row.prepare(hidden.output, y);
         Values expected = in_f16(whole_product(false)), first;
         for (std::int64_t r = 0; r < kRows; ++r) {  // the unit matrix, and fewer columns
           first.insert(first.end(), expected.begin() + r * kOut, expected.begin() + r * kOut + kIn);

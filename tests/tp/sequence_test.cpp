@@ -86,8 +86,8 @@ TEST_P(SequenceRegions, LinearLayersGatherBeforeAndReduceScatterAfter) {
         const Tensor x = ctx.from_host(values_of({own, kSequenceCols}, input_at, first, 0), {own, kSequenceCols},
                                        DType::f16, spread(), "x");
         const tp::ForwardTensors in = up.place(kSequenceRows), out = down.place(kSequenceRows);
-        up.prepare(in);
-        down.prepare(out);
+        up.prepare(x, in);
+        down.prepare(in.output, out);
         const Tensor result = down.forward(up.forward(x, in), out);
         EXPECT_EQ(result.shape(), (Shape{own, kSequenceCols}));
         const auto begin = y.begin() + first * kSequenceCols;
