@@ -6,23 +6,13 @@
 #include <utility>
 
 #include "ccl/legal.h"
+#include "runtime/collective_request.h"
 #include "runtime/runtime_impl.h"
 #include "runtime/trial.h"
 
 namespace kernbench {
 
 using Op = CollectiveOp;
-
-/// What a rank asks of its group.
-struct CollectiveRequest {
-  CollectiveCall call;  ///< op, reduce_op, root; to and from as group ranks
-  Tensor in, out;       ///< an empty handle: another rank has it
-  Group group;
-  std::optional<TensorForm> elsewhere{};
-  int distance = 0;      ///< of a shift
-  bool prepare = false;  ///< all but the call itself
-  bool columns = false;  ///< of an all_gather: blocks lie side by side
-};
 
 namespace {
 
@@ -420,138 +410,5 @@ std::shared_ptr<Handle::State> Call::submit(const Entered& entered) {
 
 Handle Context::collective(const CollectiveRequest& request) { return Handle(Call(runtime_, rank_, request).submit()); }
 void Context::prepare(const CollectiveRequest& request) { Call(runtime_, rank_, request).prepare(); }
-
-namespace {
-CollectiveCall reducing(Op op, ReduceOp reduce_op, int root = 0) {
-  CollectiveCall call;
-  call.op = op;
-  call.reduce_op = reduce_op;
-  call.root = root;
-  return call;
-}
-CollectiveCall moving(Op op, int root = 0) { return reducing(op, ReduceOp::sum, root); }
-CollectiveCall transfer(int to, int from) {
-  CollectiveCall call = moving(Op::send_recv);
-  call.to = to;
-  call.from = from;
-  return call;
-}
-}  // namespace
-
-Handle Context::waited(Handle handle) {
-  wait(handle);
-  return handle;
-}
-
-Handle Context::all_reduce_async(const Tensor& tensor, ReduceOp op, const Group& group) {
-  return collective({reducing(Op::all_reduce, op), tensor, tensor, group});
-}
-Handle Context::all_reduce_async(const Tensor& in, const Tensor& out, ReduceOp op, const Group& group) {
-  return collective({reducing(Op::all_reduce, op), in, out, group});
-}
-Handle Context::all_gather_async(const Tensor& in, const Tensor& out, const Group& group) {
-  return collective({moving(Op::all_gather), in, out, group});
-}
-Handle Context::all_gather_columns_async(const Tensor& in, const Tensor& out, const Group& group) {
-  return collective({moving(Op::all_gather), in, out, group, {}, 0, false, true});
-}
-Handle Context::reduce_scatter_async(const Tensor& in, const Tensor& out, ReduceOp op, const Group& group) {
-  return collective({reducing(Op::reduce_scatter, op), in, out, group});
-}
-Handle Context::all_to_all_async(const Tensor& in, const Tensor& out, const Group& group) {
-  return collective({moving(Op::all_to_all), in, out, group});
-}
-Handle Context::reduce_async(const Tensor& in, const Tensor& out, int root, ReduceOp op, const Group& group,
-                             const std::optional<TensorForm>& elsewhere) {
-  return collective({reducing(Op::reduce, op, root), in, out, group, elsewhere});
-}
-Handle Context::broadcast_async(const Tensor& tensor, int root, const Group& group) {
-  return collective({moving(Op::broadcast, root), tensor, tensor, group});
-}
-Handle Context::broadcast_async(const Tensor& in, const Tensor& out, int root, const Group& group,
-                                const std::optional<TensorForm>& elsewhere) {
-  return collective({moving(Op::broadcast, root), in, out, group, elsewhere});
-}
-Handle Context::gather_async(const Tensor& in, const Tensor& out, int root, const Group& group,
-                             const std::optional<TensorForm>& elsewhere) {
-  return collective({moving(Op::gather, root), in, out, group, elsewhere});
-}
-Handle Context::scatter_async(const Tensor& in, const Tensor& out, int root, const Group& group,
-                              const std::optional<TensorForm>& elsewhere) {
-  return collective({moving(Op::scatter, root), in, out, group, elsewhere});
-}
-Handle Context::send_async(const Tensor& tensor, int to, const Group& group) {
-  return collective({transfer(to, -1), tensor, {}, group});
-}
-Handle Context::recv_async(const Tensor& tensor, int from, const Group& group) {
-  return collective({transfer(-1, from), {}, tensor, group});
-}
-Handle Context::shift_async(const Tensor& in, const Tensor& out, int distance, const Group& group) {
-  const ProcessGroup& members = group.get() != nullptr ? *group.get() : runtime_.default_group("shift");
-  const int p = members.size(), own = members.group_rank(rank_);
-  const int by = (distance % p + p) % p;
-  return collective({transfer((own + by) % p, (own - by + p) % p), in, out, group, {}, by});
-}
-
-Handle Context::all_reduce(const Tensor& tensor, ReduceOp op, const Group& group) {
-  return waited(all_reduce_async(tensor, op, group));
-}
-Handle Context::all_reduce(const Tensor& in, const Tensor& out, ReduceOp op, const Group& group) {
-  return waited(all_reduce_async(in, out, op, group));
-}
-Handle Context::all_gather(const Tensor& in, const Tensor& out, const Group& group) {
-  return waited(all_gather_async(in, out, group));
-}
-Handle Context::all_gather_columns(const Tensor& in, const Tensor& out, const Group& group) {
-  return waited(all_gather_columns_async(in, out, group));
-}
-Handle Context::reduce_scatter(const Tensor& in, const Tensor& out, ReduceOp op, const Group& group) {
-  return waited(reduce_scatter_async(in, out, op, group));
-}
-Handle Context::all_to_all(const Tensor& in, const Tensor& out, const Group& group) {
-  return waited(all_to_all_async(in, out, group));
-}
-Handle Context::reduce(const Tensor& in, const Tensor& out, int root, ReduceOp op, const Group& group,
-                       const std::optional<TensorForm>& elsewhere) {
-  return waited(reduce_async(in, out, root, op, group, elsewhere));
-}
-Handle Context::broadcast(const Tensor& tensor, int root, const Group& group) {
-  return waited(broadcast_async(tensor, root, group));
-}
-Handle Context::broadcast(const Tensor& in, const Tensor& out, int root, const Group& group,
-                          const std::optional<TensorForm>& elsewhere) {
-  return waited(broadcast_async(in, out, root, group, elsewhere));
-}
-Handle Context::gather(const Tensor& in, const Tensor& out, int root, const Group& group,
-                       const std::optional<TensorForm>& elsewhere) {
-  return waited(gather_async(in, out, root, group, elsewhere));
-}
-Handle Context::scatter(const Tensor& in, const Tensor& out, int root, const Group& group,
-                        const std::optional<TensorForm>& elsewhere) {
-  return waited(scatter_async(in, out, root, group, elsewhere));
-}
-Handle Context::send(const Tensor& tensor, int to, const Group& group) { return waited(send_async(tensor, to, group)); }
-Handle Context::recv(const Tensor& tensor, int from, const Group& group) {
-  return waited(recv_async(tensor, from, group));
-}
-Handle Context::shift(const Tensor& in, const Tensor& out, int distance, const Group& group) {
-  return waited(shift_async(in, out, distance, group));
-}
-
-void Context::prepare_all_reduce(const Tensor& in, const Tensor& out, ReduceOp op, const Group& group) {
-  prepare({reducing(Op::all_reduce, op), in, out, group, {}, 0, true});
-}
-
-void Context::prepare_all_gather_columns(const Tensor& in, const Tensor& out, const Group& group) {
-  prepare({moving(Op::all_gather), in, out, group, {}, 0, true, true});
-}
-
-void Context::prepare_all_gather(const Tensor& in, const Tensor& out, const Group& group) {
-  prepare({moving(Op::all_gather), in, out, group, {}, 0, true});
-}
-
-void Context::prepare_reduce_scatter(const Tensor& in, const Tensor& out, ReduceOp op, const Group& group) {
-  prepare({reducing(Op::reduce_scatter, op), in, out, group, {}, 0, true});
-}
 
 }  // namespace kernbench

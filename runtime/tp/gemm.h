@@ -25,12 +25,4 @@ Handle gemm(Context& context, const std::string& name, const GemmOperands& opera
 /// Installs the queues that such a launch needs, if any, and waits for them: what gemm() then does is the launch alone.
 void prepare_gemm(Context& context, const std::string& name, const GemmOperands& operands);
 
-/// y = activation(y + bias) in place, each PE its own shard; one launch. `bias`: 1 x columns of y, or an empty handle.
-Handle add_bias(Context& context, const std::string& name, const Tensor& y, const Tensor& bias, Activation activation);
-
-/// Copies columns [from_col, from_col + columns of `to`) of `from` to `to`, all rows. Each PE writes its own shard of
-/// `to`; one launch.
-Handle copy_columns(Context& context, const std::string& name, const Tensor& from, std::int64_t from_col,
-                    const Tensor& to);
-
 }  // namespace kernbench::tp

@@ -8,6 +8,7 @@
 
 #include "runtime/tp/gemm.h"
 #include "runtime/tp/load_part.h"
+#include "runtime/tp/pointwise.h"
 #include "runtime/tp/regions.h"
 
 namespace kernbench::tp {

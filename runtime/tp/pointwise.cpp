@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
+#include "runtime/tp/gemm_kernel.h"
 #include "runtime/tp/own_shard.h"
 #include "runtime/tp/tensor_view.h"
 
@@ -23,6 +25,7 @@ struct PointCall {
   MathOp op = MathOp::copy;  ///< of y and x
   std::int64_t length = 0;   ///< rows of y after which those of x begin again; 0: never
   std::int64_t first = 0;    ///< row of x that belongs to row 0 of y
+  std::int64_t left = 0;     ///< column of x that belongs to column 0 of y
 };
 
 void point_kernel(Va y, Va x, const PointCall& call, Tl& tl) {
@@ -31,8 +34,9 @@ void point_kernel(Va y, Va x, const PointCall& call, Tl& tl) {
   const DType dtype = call.y.dtype, wide = compute_type(dtype);
   const std::int64_t length = call.length == 0 ? call.y.shape.rows : call.length, end = part.row + part.rows;
   std::vector<std::int64_t> col_cuts;
-  from.col_cuts(part.col, part.col + part.cols, col_cuts);
-  const std::vector<Piece> columns = pieces(part.col, part.col + part.cols, std::move(col_cuts), kPointCols);
+  const std::int64_t left = part.col + call.left;
+  from.col_cuts(left, left + part.cols, col_cuts);
+  const std::vector<Piece> columns = pieces(left, left + part.cols, std::move(col_cuts), kPointCols);
   for (std::int64_t row = part.row; row < end;) {
     const std::int64_t source = call.first + row % length;
     const std::int64_t stop = source + std::min(end - row, length - row % length);  // of this sequence
@@ -40,7 +44,7 @@ void point_kernel(Va y, Va x, const PointCall& call, Tl& tl) {
     from.row_cuts(source, stop, row_cuts);
     for (const Piece& rows : pieces(source, stop, std::move(row_cuts), kPointRows)) {
       for (const Piece& cols : columns) {
-        const TensorView::Place in = from.at(rows.begin, cols.begin), out = into.at(row, cols.begin);
+        const TensorView::Place in = from.at(rows.begin, cols.begin), out = into.at(row, cols.begin - call.left);
         const Shape shape{rows.length, cols.length};
         Tile value = tl.load(in.va, shape, dtype, in.row_stride);
         if (!call.copies) {
@@ -50,6 +54,30 @@ void point_kernel(Va y, Va x, const PointCall& call, Tl& tl) {
         tl.store(out.va, value, out.row_stride);
       }
       row += rows.length;
+    }
+  }
+}
+
+/// What an elementwise kernel gets beside the bases.
+struct BiasCall {
+  TensorGeometry bias, y;
+  Activation activation = Activation::none;
+};
+
+void bias_kernel(Va y, Va bias, const BiasCall& call, Tl& tl) {
+  const TensorView y_view(y, call.y), bias_view(bias, call.bias);
+  const DType dtype = call.y.dtype;
+  const Region part = own_shard(y, call.y, tl).region;
+  std::vector<std::int64_t> cuts;
+  if (bias != 0) bias_view.col_cuts(part.col, part.col + part.cols, cuts);
+  for (const Piece& rows : pieces(part.row, part.row + part.rows, {}, kPointRows)) {
+    for (const Piece& cols : pieces(part.col, part.col + part.cols, cuts, kPointCols)) {
+      const TensorView::Place at = y_view.at(rows.begin, cols.begin);
+      const Tile in = tl.load(at.va, {rows.length, cols.length}, dtype, at.row_stride);
+      const Tile sum = as_type(tl, in, compute_type(dtype));
+      std::optional<TensorView::Place> bias_at;
+      if (bias != 0) bias_at = bias_view.at(0, cols.begin);
+      tl.store(at.va, finish(tl, sum, bias_at, cols.length, dtype, call.activation), at.row_stride);
     }
   }
 }
@@ -66,7 +94,7 @@ void check_points(const std::string& name, const Tensor& y, const Tensor& x, boo
 
 Handle in_place(Context& context, const std::string& name, const Tensor& y, const Tensor& x, MathOp op) {
   check_points(name, y, x, y && x && y.shape() == x.shape());
-  const PointCall call{geometry_of(y), geometry_of(x), false, op, 0, 0};
+  const PointCall call{geometry_of(y), geometry_of(x), false, op};
   return context.launch_async(name, on_pes_of(y), point_kernel, y, x, call);
 }
 }  // namespace
@@ -78,6 +106,26 @@ Handle copy_rows(Context& context, const std::string& name, const Tensor& from, 
                    from_row + to.shape().rows <= from.shape().rows);
   const PointCall call{geometry_of(to), geometry_of(from), true, MathOp::copy, 0, from_row};
   return context.launch_async(name, on_pes_of(to), point_kernel, to, from, call);
+}
+
+Handle copy_columns(Context& context, const std::string& name, const Tensor& from, std::int64_t from_col,
+                    const Tensor& to) {
+  check_points(name, to, from,
+               from && to && from.shape().rows == to.shape().rows && from_col >= 0 &&
+                   from_col + to.shape().cols <= from.shape().cols);
+  const PointCall call{geometry_of(to), geometry_of(from), true, MathOp::copy, 0, 0, from_col};
+  return context.launch_async(name, on_pes_of(to), point_kernel, to, from, call);
+}
+
+Handle add_bias(Context& context, const std::string& name, const Tensor& y, const Tensor& bias, Activation activation) {
+  if (bias && (bias.shape() != Shape{1, y.shape().cols} || bias.dtype() != y.dtype())) {
+    throw std::invalid_argument(fmt::format("bias '{}' ({} {}) does not fit '{}' ({} {})", bias.name(),
+                                            bias.shape().str(), to_string(bias.dtype()), y.name(), y.shape().str(),
+                                            to_string(y.dtype())));
+  }
+  const BiasCall call{geometry_of(bias), geometry_of(y), activation};
+  if (!bias) return context.launch_async(name, on_pes_of(y), bias_kernel, y, Va{0}, call);
+  return context.launch_async(name, on_pes_of(y), bias_kernel, y, bias, call);
 }
 
 Handle multiply(Context& context, const std::string& name, const Tensor& y, const Tensor& x) {

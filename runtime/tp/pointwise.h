@@ -3,14 +3,22 @@
 #include <string>
 
 #include "runtime/runtime.h"
+#include "tlm/kernel/tl.h"
 
 /// Layers' work on single elements: each PE its own shard of the result, one launch, one pass. They submit and return
 /// at once. All throw std::invalid_argument on shapes, dtypes or SIPs that do not fit, naming `name`.
 namespace kernbench::tp {
 
+/// y = activation(y + bias) in place, each PE its own shard; one launch. `bias`: 1 x columns of y, or an empty handle.
+Handle add_bias(Context& context, const std::string& name, const Tensor& y, const Tensor& bias, Activation activation);
+
 /// Copies rows [from_row, from_row + rows of `to`) of `from` to `to`, all columns.
 Handle copy_rows(Context& context, const std::string& name, const Tensor& from, std::int64_t from_row,
                  const Tensor& to);
+
+/// Copies columns [from_col, from_col + columns of `to`) of `from` to `to`, all rows.
+Handle copy_columns(Context& context, const std::string& name, const Tensor& from, std::int64_t from_col,
+                    const Tensor& to);
 
 /// y = y * x: the gated half of an MLP, whose gate has its activation already.
 Handle multiply(Context& context, const std::string& name, const Tensor& y, const Tensor& x);
