@@ -6,8 +6,7 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "tests/runtime/entry_points.h"
-#include "tests/runtime/machine_run.h"
+#include "tests/runtime/barrier_machine.h"
 
 // Host-read barriers on the real machine: real launches, real collectives, real mappings.
 namespace kernbench::testing {
@@ -15,58 +14,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-constexpr Va kForeign = Va{1} << 46;  ///< beyond what tensors are given
-constexpr Shape kRow{1, kEntryElements};
-
-/// Adds `term` to the eight elements at `va`, on each PE that runs it.
-void add_to(Va va, double term, Tl& tl) {
-  tl.store(va, tl.add(tl.load(va, kRow, DType::f32), tl.fill(kRow, DType::f32, term)));
-}
-
-std::string ns_of(Ps time) { return fmt::format("{}.{:03} ns", time / kPsPerNs, time % kPsPerNs); }
-
-/// Programs of two or three ranks, one SIP of one PE for each, that run one after the other on one machine.
-class BarrierOnMachine : public ::testing::TestWithParam<SchedulingKind> {
- protected:
-  static bool rounds() { return GetParam() == SchedulingKind::rounds; }
-
-  void build(std::uint16_t sips = 2) {
-    host_ = std::make_unique<MachineRun>(machine_of(sips, 1, 1), scheduled(GetParam()));
-    host_->runtime.init_process_group(ring_algorithm());
-  }
-  void run(const std::function<void(Context&)>& program) {
-    host_->runtime.spawn(program, std::tuple<>(), host_->machine.map().sips);
-  }
-  static Tensor make(Context& ctx, double value, const std::string& name = "t") {
-    return ctx.full(value, kRow, DType::f32, {}, name);
-  }
-  /// A launch of `ctx`'s SIP that adds 1 to a tensor of another SIP; on a stream that nothing holds up.
-  Handle add_from_elsewhere(Context& ctx, const Tensor& tensor) {
-    const Va va = kForeign + (Va{windows_++} << 21);
-    const std::uint16_t stream = ctx.new_stream();
-    ctx.submit(MmuMapMessage{{{va, tensor.bytes(), tensor.pa(0), {}}}}, stream);
-    return ctx.launch_async("elsewhere", LaunchOptions{{{static_cast<std::uint16_t>(ctx.device()), 0, 0}}, stream},
-                            add_to, va, 1);
-  }
-  std::uint64_t waits() const {
-    const HostAccessTable& table = host_->runtime.host_accesses();
-    return std::accumulate(table.begin(), table.end(), std::uint64_t{0},
-                           [](std::uint64_t sum, const HostAccessCounts& counts) { return sum + counts.waited; });
-  }
-  /// Uses `entry` while `writer` is pending: the access has to come after it.
-  void use_after(const HostEntryPoint& entry, Tensor& tensor, Tensor& other, const Handle& writer) {
-    EXPECT_FALSE(writer.done()) << "nothing is tried otherwise";
-    const std::uint64_t before = waits();
-    EXPECT_EQ(use_entry_point(entry.access, tensor, other), expected_of(entry.access));
-    EXPECT_TRUE(writer.done());
-    EXPECT_GT(waits(), before);
-    ++tried_;
-  }
-
-  std::unique_ptr<MachineRun> host_;
-  unsigned windows_ = 0;
-  std::size_t tried_ = 0;
-};
 INSTANTIATE_TEST_SUITE_P(HostRead, BarrierOnMachine,
                          ::testing::Values(SchedulingKind::concurrent, SchedulingKind::rounds), [](const auto& info) {
                            return info.param == SchedulingKind::rounds ? "rounds" : "concurrent";
@@ -367,116 +314,6 @@ TEST_P(BarrierOnMachine, ReadersOfAllRanksInTheMiddleOfCollectivesAllGoOn) {
     for (int i = 0; i < 3; ++i) sums.push_back(tensors[static_cast<std::size_t>(i)].at(0, 5) / (i + 1));
   });
   EXPECT_EQ(sums, std::vector<double>(5 + 9, 3));
-}
-
-TEST_P(BarrierOnMachine, AReadWhoseCollectiveIsNeverCalledIsADeadlockThatSaysSo) {
-  build();
-  Handle own;
-  std::string text;
-  try {
-    run([&](Context& ctx) {
-      const Tensor tensor = make(ctx, 1, "grad");
-      if (ctx.rank() == 0) {
-        own = ctx.all_reduce_async(tensor);
-        tensor.at(0, 0);
-      }
-      ctx.barrier();
-    });
-  } catch (const Deadlock& error) {
-    text = error.what();
-  }
-  EXPECT_THAT(text, StartsWith(fmt::format(
-                        "deadlock at {}: nothing is left to happen, and 2 ranks have not finished\n"
-                        "\n"
-                        "  rank waits for\n"
-                        "  0    collective 'ring_allreduce' on sip0, submitted at {}, to use tensor 'grad' by "
-                        "at(row, col); process group 0, collective 0: not called by rank 1\n"
-                        "  1    barrier; not reached by rank 0\n"
-                        "\n",
-                        ns_of(host_->machine.dispatcher().latest()), ns_of(own.submitted()))));
-}
-
-TEST_P(BarrierOnMachine, AReadOfWhatStandsBehindACollectiveThatIsNeverCalledIsADeadlockThatSaysSo) {
-  build();
-  Handle behind;
-  std::string text;
-  try {
-    run([&](Context& ctx) {
-      const Tensor tensor = make(ctx, 1, "grad"), loss = make(ctx, 1, "loss");
-      if (ctx.rank() == 0) {
-        ctx.all_reduce_async(tensor);
-        behind = ctx.launch_async("step", add_to, loss, 1);
-        loss.to_host();
-      }
-      ctx.barrier();
-    });
-  } catch (const Deadlock& error) {
-    text = error.what();
-  }
-  EXPECT_THAT(text, HasSubstr(fmt::format("\n  0    launch 'step' on sip0, submitted at {}, to use tensor 'loss' by "
-                                          "to_host(); process group 0, collective 0: not called by rank 1\n",
-                                          ns_of(behind.submitted()))));
-}
-
-TEST_P(BarrierOnMachine, AReadWhoseCollectiveAPeerEndsWithoutIsAMismatchThatSaysSo) {
-  build();
-  std::string text;
-  try {
-    run([&](Context& ctx) {
-      const Tensor tensor = make(ctx, 1);
-      if (ctx.rank() == 1) return;
-      ctx.all_reduce_async(tensor);
-      tensor.to_host();
-      FAIL() << "no value is right";
-    });
-  } catch (const SpawnError& error) {
-    text = error.what();
-  }
-  EXPECT_THAT(text, HasSubstr("rank 1 has ended without calling"));
-}
-
-TEST_P(BarrierOnMachine, ATensorThatIsFreedWhileAReadWaitsIsAnErrorOfTheReader) {
-  build();
-  std::vector<Tensor> tensors(2);
-  std::string text;
-  run([&](Context& ctx) {
-    const auto rank = static_cast<std::size_t>(ctx.rank());
-    tensors[rank] = make(ctx, 1);
-    ctx.barrier();
-    const Handle own = rank == 0 ? ctx.all_reduce_async(tensors[0]) : Handle();
-    if (rank == 0) {
-      try {
-        tensors[0].at(0, 0);
-      } catch (const std::logic_error& error) {
-        text = error.what();
-      }
-    } else {
-      tensors[0].free();
-      ctx.all_reduce(tensors[1]);
-    }
-    ctx.barrier();
-    tensors[rank] = Tensor();
-  });
-  EXPECT_EQ(text, "tensor 't' was freed while rank 0 waited to use it by at(row, col)");
-}
-
-TEST_P(BarrierOnMachine, AfterAFailedProgramNothingIsWaitedFor) {
-  build();
-  std::vector<Tensor> tensors(2);
-  EXPECT_THROW(run([&](Context& ctx) {
-                 const auto rank = static_cast<std::size_t>(ctx.rank());
-                 tensors[rank] = make(ctx, 4);
-                 ctx.barrier();
-                 if (rank == 1) throw std::runtime_error("made to fail");
-                 ctx.all_reduce_async(tensors[rank]);
-                 tensors[rank].to_host();  // is ended here
-                 FAIL();
-               }),
-               SpawnError);
-  const std::uint64_t before = waits();
-  EXPECT_EQ(tensors[0].at(0, 0), 4);
-  EXPECT_EQ(tensors[1].at(0, 0), 4);
-  EXPECT_EQ(waits(), before);
 }
 
 TEST_P(BarrierOnMachine, TheMainContextWaitsForALaunchOfAnotherSip) {
