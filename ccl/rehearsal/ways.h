@@ -63,7 +63,7 @@ struct Way {
 };
 
 /// Ways of a machine, and what they have in common. XY inside a SIP; straight up to the IO chiplet and down from it;
-/// between SIPs along the row, then the column (docs/routing). Of the links between rows of cubes, and to the IO
+/// between SIPs along the row, then the column (docs/routing.md). Of the links between rows of cubes, and to the IO
 /// chiplet, a PE's packets take one; other bundles are taken whole, networks of cubes as free.
 class WayBook {
  public:

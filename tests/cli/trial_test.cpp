@@ -99,7 +99,8 @@ TEST(Trials, AreForLittleData) {
   EXPECT_FALSE(tried("8388736"));  // 128 B more
 }
 
-/// Queues are installed with the first call (0560): what is chosen begins when it does by its name, and takes as long.
+/// Queues are installed with the first call (decision 0100): what is chosen begins when it does by its name, and takes
+/// as long.
 TEST(Trials, AnAlgorithmTakesByItsNameWhatItTakesWhenAutoChoosesIt) {
   const Tool tool;
   const auto log = [&](const std::string& op, const std::string& algorithm, const Arguments& more) {
