@@ -403,6 +403,7 @@ std::shared_ptr<Handle::State> Call::submit(const Entered& entered) {
                                std::move(uses), &order, number, ready() ? std::function<bool()>() : ready);
   state->choice = choice;
   state->operation = to_string(call_.op);
+  state->bound.bytes = static_cast<double>(bytes_);
   return state;
 }
 

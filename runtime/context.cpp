@@ -99,7 +99,9 @@ Handle Context::launch_bound(const std::string& name, const LaunchOptions& optio
   launch.targets = std::move(targets);
   const std::uint16_t stream = runtime_.stream_of(rank_, options.stream);
   if (options.cube_queues) launch.group = runtime_.cube_queues(rank_, sip, stream).group;
-  return Handle(runtime_.submit(std::move(launch), rank_, sip, stream, "launch", name, tensors));
+  auto state = runtime_.submit(std::move(launch), rank_, sip, stream, "launch", name, tensors);
+  state->bound = options.bound;
+  return Handle(std::move(state));
 }
 
 void Context::prepare_cube_queues(int sip) {

@@ -157,6 +157,15 @@ void RuntimeImpl::complete(const std::shared_ptr<Handle::State>& state) {
   if (trial != nullptr) trial->completed(*state);
   trace.push_back(
       {state->kind, state->name, state->rank, state->sip, state->submitted, state->completed, state->operation});
+  HostTraceEntry& entry = trace.back();
+  if (state->message != nullptr) {
+    if (const auto* launch = std::get_if<LaunchMessage>(&state->message->body)) {
+      entry.kernel_start = launch->first_start;
+      entry.kernel_end = launch->last_end;
+    }
+    check_bound(*state, entry);
+  }
+  entry.bound = state->bound;
   if (observer == nullptr) return;
   OpRecord record;
   record.start = state->submitted;
@@ -167,6 +176,13 @@ void RuntimeImpl::complete(const std::shared_ptr<Handle::State>& state) {
   record.kernel = state->name;
   record.params = {{"call", state->kind, 0}, {"rank", "", state->rank}, {"sip", "", state->sip}};
   observer->op(record);
+}
+
+void RuntimeImpl::check_bound(const Handle::State& state, const HostTraceEntry& entry) {
+  const Ps took = entry.kernel_end - entry.kernel_start;
+  if (!state.message->faults.empty() || took >= state.bound.time || !beaten.empty()) return;
+  beaten = fmt::format("{} took {}.{:03} ns, less than its bound of {}.{:03} ns", state.describe(), took / kPsPerNs,
+                       took % kPsPerNs, state.bound.time / kPsPerNs, state.bound.time % kPsPerNs);
 }
 
 bool RuntimeImpl::open() const {

@@ -248,7 +248,10 @@ Runtime::Outcome Runtime::outcome() const {
 
 void Runtime::rethrow_failures() const {
   const Outcome result = outcome();
-  if (result.failures.empty()) return;
+  if (result.failures.empty()) {
+    if (!impl_->beaten.empty()) throw std::logic_error(impl_->beaten);
+    return;
+  }
   std::string ranks, reason;
   for (const auto& [rank, error] : result.failures) ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", rank);
   try {

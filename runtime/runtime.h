@@ -59,6 +59,17 @@ class Handle {
   std::shared_ptr<State> state_;
 };
 
+/// What no way of running a launch can beat, as who submits it says: what its engines and memories need, and what
+/// nothing hides. A launch that takes less ends the run with an error (Runtime::check).
+struct LaunchBound {
+  Ps time = 0;            ///< of the kernel, all PEs; 0: not known
+  const char* by = "";    ///< what binds it, a literal: "array", "math", "HBM", "latency"
+  double flops = 0;       ///< additions and multiplications
+  double bytes = 0;       ///< that memories have to give or take at least
+  const char* kind = "";  ///< what it computes, a literal: "gemm", "attention"
+  /** of a GEMM */ std::int64_t m = 0, n = 0, k = 0;
+};
+
 /// One entry per launch and per collective, appended when its handle completes.
 struct HostTraceEntry {
   std::string kind;            ///< "launch" or "collective"
@@ -68,6 +79,10 @@ struct HostTraceEntry {
   Ps t_submit = 0;             ///< simulated time
   Ps t_complete = 0;           ///< simulated time
   std::string operation = {};  ///< of a collective: "all_gather"; of a launch nothing
+  Ps kernel_start = 0;         ///< of the first PE that began
+  Ps kernel_end = 0;           ///< of the last PE that ended
+  LaunchBound bound = {};      ///< of a launch that has one; of a collective its bytes only, as nccl-tests
+                               ///< counts them
 };
 
 /// How the collectives of a process group run.
@@ -115,6 +130,7 @@ struct LaunchOptions {
   /// send and recv reach every other PE of the cube, by Direction::local: the first such launch of a stream on a SIP
   /// installs the queues before it starts. Without it, they are those of the default process group.
   bool cube_queues = false;
+  LaunchBound bound = {};  ///< for the host trace
 };
 
 namespace detail {
@@ -411,7 +427,8 @@ class Runtime : public sc_core::sc_module {
   void program(std::function<void(Context&)> fn, int nprocs);
   /// Lets the simulation run until nothing is left, or somebody ends it from outside.
   void run();
-  /// Throws what became of the run: RunStopped, SpawnError or Deadlock.
+  /// Throws what became of the run: RunStopped, SpawnError, Deadlock, or std::logic_error if a launch took less than
+  /// its LaunchBound.
   void check() const;
   /// Ends a worker where it stands; its kernels, its tensors in use and the other workers go on. From a SystemC process
   /// that is no worker; for tests of just that.

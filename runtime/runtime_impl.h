@@ -38,6 +38,7 @@ struct Handle::State {
   const CallOrder* order = nullptr;     ///< of a collective: the calls that it is one of
   std::string operation;                ///< likewise: "all_reduce"
   std::size_t call = 0;                 ///< its number there
+  LaunchBound bound;                    ///< of a launch that has one
 
   std::string fault_text() const;  ///< REQUIRES: the message has faults
   std::string describe() const;    ///< "launch 'gemm' on sip0, submitted at 12.000 ns"
@@ -117,7 +118,9 @@ struct RuntimeImpl : public tlm::tlm_bw_transport_if<>, public std::enable_share
   // Handles without a message (timers.cpp).
   std::shared_ptr<Handle::State> own_handle(int rank, std::string kind, std::string name);
   std::shared_ptr<Handle::State> start_timer(int rank, Ps time, std::string name);
-  void retire(const std::shared_ptr<Handle::State>& state);    ///< it is complete now
+  void retire(const std::shared_ptr<Handle::State>& state);  ///< it is complete now
+  /// Keeps the first launch that beats its bound, for Runtime::check.
+  void check_bound(const Handle::State& state, const HostTraceEntry& entry);
   void complete(const std::shared_ptr<Handle::State>& state);  ///< of launches and collectives: into the trace
   void throw_fault(Handle::State& state);
   tlm::tlm_sync_enum nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
@@ -198,6 +201,7 @@ struct RuntimeImpl : public tlm::tlm_bw_transport_if<>, public std::enable_share
   int devices_of_main = -1;          ///< kept while a program runs
   std::vector<int> program_devices;  ///< of the last program, after its end
   bool main_context = false;         ///< somebody uses it
+  std::string beaten;                ///< a launch that took less than its bound; empty: none
   std::string refused;               ///< why nothing can be submitted any more; empty: it can
   std::deque<Context> contexts;      ///< by rank
   std::vector<int> devices{-1};      ///< by rank; -1: none set. Outside a program: of the main context

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "runtime/tp/gemm_bound.h"
+#include "runtime/tp/launch_bound.h"
 #include "runtime/tp/own_shard.h"
 #include "runtime/tp/tensor_view.h"
 
@@ -224,6 +226,40 @@ std::int64_t query_tile(const CacheLayout& cache, std::int64_t group, std::int64
 
 bool splits_cache(const CacheLayout& cache, std::int64_t length) { return length == 1 && cache.run > 1; }
 
+namespace {
+/// Two products for every query and key that it sees, on the arrays or the math engines, and at least the exponential
+/// of every score; keys and values that are there, queries and result once.
+LaunchBound attention_bound(const MachineMap& map, const AttentionOperands& operands, const KvCache& cache) {
+  const KvCacheOptions& kept = cache.options();
+  const QueryLayout& layout = operands.layout;
+  const auto length = static_cast<double>(layout.length), past = static_cast<double>(operands.past);
+  const double queries = static_cast<double>(kept.batch * kept.heads * layout.group) * length;
+  const double scores = queries * (past + (length + 1) / 2), macs = 2 * scores * static_cast<double>(kept.head_dim);
+  const double there =
+      (past + length) * static_cast<double>(cache.layout().sequences) / static_cast<double>(cache.keys().shape().rows);
+  const std::set<PeCoord> pes = holders({cache.keys()});
+  const PeEngines e = map.rates(*pes.begin()).engines;
+  const CellRate cell = cell_rate(e, kept.dtype);
+  const auto all = static_cast<double>(pes.size());
+  LaunchBound bound = stream_bound(map, "attention",
+                                   {{operands.queries},
+                                    {cache.keys(), there},
+                                    {cache.values(), there},
+                                    {operands.context, operands.partial ? 0.0 : 1.0}});
+  const double lanes = static_cast<double>(e.math_lanes) * static_cast<double>(e.math_hz) * all;
+  const double cells = static_cast<double>(e.gemm_rows) * e.gemm_cols * static_cast<double>(cell.at_once) /
+                       static_cast<double>(cell.cycles) * static_cast<double>(e.gemm_hz) * all;
+  const Ps latency = e.dispatch + least_access(map, *pes.begin()) + way_there_and_back(map, *pes.begin());
+  const auto array = static_cast<Ps>(std::min(macs / cells, 2 * macs / lanes) * 1e12),
+             math = static_cast<Ps>(scores / lanes * 1e12);
+  bound.flops = 2 * macs;
+  if (latency + std::max(array, math) <= bound.time) return bound;
+  bound.time = latency + std::max(array, math);
+  bound.by = latency > std::max(array, math) ? "latency" : array >= math ? "array" : "math";
+  return bound;
+}
+}  // namespace
+
 Handle attend(Context& context, const std::string& name, const AttentionOperands& operands, const KvCache& cache) {
   AttentionCall call;
   call.queries = geometry_of(operands.queries);
@@ -237,7 +273,8 @@ Handle attend(Context& context, const std::string& name, const AttentionOperands
   call.head_dim = cache.options().head_dim;
   call.past = operands.past;
   call.scale = 1 / std::sqrt(static_cast<double>(call.head_dim));
-  const LaunchOptions options = on_pes_of(cache.keys());
+  LaunchOptions options = on_pes_of(cache.keys());
+  options.bound = attention_bound(context.map(), operands, cache);
   if (!operands.partial) {
     return context.launch_async(name, options, attention_kernel, operands.queries, cache.keys(), cache.values(),
                                 operands.context, call);
@@ -246,6 +283,7 @@ Handle attend(Context& context, const std::string& name, const AttentionOperands
   call.numbers_va = operands.numbers.va();
   context.launch_async(name, options, partial_kernel, operands.queries, cache.keys(), cache.values(), operands.context,
                        call);
+  options.bound = stream_bound(context.map(), "combine", {{operands.context}});
   return context.launch_async(name + ".combine", options, combine_kernel, cache.keys(), operands.context, call);
 }
 

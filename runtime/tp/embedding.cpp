@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "runtime/tp/launch_bound.h"
 #include "runtime/tp/own_shard.h"
 #include "runtime/tp/tensor_view.h"
 
@@ -57,7 +58,10 @@ Handle look_up(Context& context, const std::string& name, const Tensor& table, c
   call.first = first;
   call.count = count;
   std::copy(ids, ids + count, call.ids);
-  return context.launch_async(name, on_pes_of(output), look_up_kernel<Most>, table, output, call);
+  LaunchOptions options = on_pes_of(output);
+  const double share = static_cast<double>(count) / static_cast<double>(output.shape().rows);
+  options.bound = stream_bound(context.map(), "embedding", {{output, share}});  // rows read may be one and the same
+  return context.launch_async(name, options, look_up_kernel<Most>, table, output, call);
 }
 }  // namespace
 

@@ -2,21 +2,35 @@
 
 #include "runtime/tp/gemm_kernel.h"
 #include "runtime/tp/gemm_planner.h"
+#include "runtime/tp/gemm_problem.h"
 #include "runtime/tp/own_shard.h"
 
 namespace kernbench::tp {
 
-namespace {
-bool passes(const GemmPlan& plan) { return plan.best.mapping.kind == GemmMapping::Kind::passed; }
+bool talks(const GemmPlan& plan) {
+  return plan.best.mapping.kind == GemmMapping::Kind::passed || plan.best.mapping.kind == GemmMapping::Kind::split;
+}
 
+namespace {
+void prepare_planned(Context& context, const GemmOperands& operands, const GemmPlan& plan) {
+  if (talks(plan)) context.prepare_cube_queues(operands.c.sip());
+}
 }  // namespace
 
 Handle gemm(Context& context, const std::string& name, const GemmOperands& operands) {
   return gemm(context, name, operands, plan_gemm(context.map(), name, operands));
 }
 
+Handle gemm(Context& context, const std::string& name, const GemmOperands& operands, GemmPlans& plans) {
+  return gemm(context, name, operands, plans.of(context.map(), name, operands));
+}
+
 void prepare_gemm(Context& context, const std::string& name, const GemmOperands& operands) {
-  if (passes(plan_gemm(context.map(), name, operands))) context.prepare_cube_queues(operands.c.sip());
+  prepare_planned(context, operands, plan_gemm(context.map(), name, operands));
+}
+
+void prepare_gemm(Context& context, const std::string& name, const GemmOperands& operands, GemmPlans& plans) {
+  prepare_planned(context, operands, plans.of(context.map(), name, operands));
 }
 
 Handle gemm(Context& context, const std::string& name, const GemmOperands& operands, const GemmPlan& plan) {
@@ -24,7 +38,20 @@ Handle gemm(Context& context, const std::string& name, const GemmOperands& opera
                 geometry_of(operands.c), operands.activation,     plan.best.mapping,
                 plan.kept_bytes,         plan.pes_of_cube};
   LaunchOptions options = on_pes_of(operands.c);
-  options.cube_queues = passes(plan);
+  if (plan.best.mapping.kind == GemmMapping::Kind::split) {
+    const std::set<PeCoord> all = split_workers(operands);
+    options.targets.assign(all.begin(), all.end());
+  }
+  options.cube_queues = talks(plan);
+  const std::int64_t m = operands.c.shape().rows, n = operands.c.shape().cols, k = operands.a.shape().cols;
+  options.bound = {plan.bound.time,
+                   plan.bound.binds(),
+                   2 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k),
+                   plan.bound.bytes,
+                   "gemm",
+                   m,
+                   n,
+                   k};
   if (!operands.bias) {
     return context.launch_async(name, options, gemm_kernel, operands.a, operands.b, Va{0}, operands.c, call);
   }

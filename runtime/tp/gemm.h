@@ -6,6 +6,8 @@
 
 namespace kernbench::tp {
 
+class GemmPlans;
+
 /// Operands of gemm(). All on one SIP and of one floating-point dtype.
 struct GemmOperands {
   Tensor a;                                  ///< m x k
@@ -22,7 +24,11 @@ struct GemmOperands {
 /// are kept in f32 (f64 for f64) and rounded once; their order depends on the mapping, never on timing.
 /// Throws std::invalid_argument on shapes, dtypes or SIPs that do not fit, naming `name`.
 Handle gemm(Context& context, const std::string& name, const GemmOperands& operands);
+/// The same with the plan that `plans` has for such operands.
+Handle gemm(Context& context, const std::string& name, const GemmOperands& operands, GemmPlans& plans);
 /// Installs the queues that such a launch needs, if any, and waits for them: what gemm() then does is the launch alone.
 void prepare_gemm(Context& context, const std::string& name, const GemmOperands& operands);
+/// The same with the plan that `plans` has for such operands.
+void prepare_gemm(Context& context, const std::string& name, const GemmOperands& operands, GemmPlans& plans);
 
 }  // namespace kernbench::tp

@@ -29,11 +29,17 @@ class GemmLoops {
         c_(c, call.c),
         call_(call),
         has_bias_(bias != 0),
-        part_(own_shard(c, call.c, tl).region),
+        splits_(call.mapping.kind == GemmMapping::Kind::split),
         tl_(tl) {
+    k_ = {0, call.a.shape.cols};
+    if (splits_) {
+      look_around_cube();
+    } else {
+      part_ = own_shard(c, call.c, tl).region;
+    }
     std::vector<std::int64_t> b_cuts;
-    b_.row_cuts(0, depth(), b_cuts);
-    steps_ = pieces(0, depth(), std::move(b_cuts), call.mapping.tile_k);
+    b_.row_cuts(k_.begin, k_.begin + k_.length, b_cuts);
+    steps_ = pieces(k_.begin, k_.begin + k_.length, std::move(b_cuts), call.mapping.tile_k);
     std::vector<std::int64_t> row_cuts, col_cuts;
     const std::int64_t end = part_.row + part_.rows, end_col = part_.col + part_.cols;
     a_.row_cuts(part_.row, end, row_cuts);
@@ -52,6 +58,7 @@ class GemmLoops {
         column_group(columns_);  // all PEs of a cube take part in every pass of a: one pass
         return;
       case GemmMapping::Kind::stream:
+      case GemmMapping::Kind::split:
         break;
     }
     for (std::size_t begin = 0; begin < columns_.size();) {
@@ -74,7 +81,32 @@ class GemmLoops {
     std::size_t next = 0;
   };
 
-  std::int64_t depth() const { return call_.a.shape.cols; }
+  /// A PE of the cube, and the rows of c that it holds.
+  struct Owner {
+    unsigned pe = 0;
+    Piece rows;
+  };
+
+  /// Of a split k: this PE's part of it, who else has some, and who holds which rows of c.
+  void look_around_cube() {
+    const auto self = static_cast<int>(tl_.program_id(0)), cube = static_cast<int>(tl_.program_id(1));
+    k_ = {0, 0};
+    for (const ShardSpec& shard : call_.b.shards()) {
+      if (shard.cube != cube || shard.region.empty()) continue;
+      sharers_.push_back(static_cast<unsigned>(shard.pe));
+      if (shard.pe == self) k_ = {shard.region.row, shard.region.rows};
+    }
+    std::sort(sharers_.begin(), sharers_.end());
+    for (const ShardSpec& shard : call_.c.shards()) {
+      if (shard.cube != cube || shard.region.empty()) continue;
+      owners_.push_back({static_cast<unsigned>(shard.pe), {shard.region.row, shard.region.rows}});
+      const std::int64_t begin = part_.rows == 0 ? shard.region.row : std::min(part_.row, shard.region.row);
+      const std::int64_t end = std::max(part_.row + part_.rows, shard.region.row + shard.region.rows);
+      part_ = {begin, shard.region.col, end - begin, shard.region.cols};
+    }
+  }
+
+  std::int64_t depth() const { return k_.length; }
   DType dtype() const { return call_.c.dtype; }
 
   Tile load(const TensorView& view, const Piece& rows, const Piece& cols) const {
@@ -101,7 +133,13 @@ class GemmLoops {
       } else {
         streamed_rows(columns, blocks);
       }
-      for (Block& block : blocks) write(block);
+      for (Block& block : blocks) {
+        if (splits_) {
+          exchange(block);
+        } else {
+          store(block.rows, block.cols, sum_of(block));
+        }
+      }
     }
   }
 
@@ -122,7 +160,7 @@ class GemmLoops {
       for (const Piece& part : parts_of(steps_[step])) {
         Tile x;
         for (Block& block : blocks) {
-          if (block.column == 0) x = load(a_, block.rows, part);
+          if (block.column == 0) x = recent(load(a_, block.rows, part), of_a_, kTilesOfA);
           add(block, x, rows_of(b[block.column], steps_[step], part));
         }
       }
@@ -194,12 +232,21 @@ class GemmLoops {
     return pes;
   }
 
+  /// Keeps the last tiles of an operand, so that the next one does not take the place of one that the array still
+  /// reads: that many loads run ahead.
+  static constexpr std::size_t kTilesOfA = 8, kTilesOfB = 3;
+  static Tile recent(const Tile& tile, std::deque<Tile>& tiles, std::size_t most) {
+    tiles.push_back(tile);
+    if (tiles.size() > most) tiles.pop_front();
+    return tile;
+  }
+
   /// b of a step, by column of the group; loaded when first asked for.
   std::vector<Tile> weights(const std::vector<Piece>& columns, std::size_t step) {
     std::vector<Tile> tiles;
     for (std::size_t column = 0; column < columns.size(); ++column) {
       Tile& tile = kept_[step * columns.size() + column];
-      if (!tile) tile = load(b_, steps_[step], columns[column]);
+      if (!tile) tile = recent(load(b_, steps_[step], columns[column]), of_b_, kTilesOfB * columns.size());
       tiles.push_back(tile);
     }
     return tiles;
@@ -220,13 +267,44 @@ class GemmLoops {
     block.next = (block.next + 1) % block.sums.size();
   }
 
-  void write(Block& block) {
+  /// The sum of all chains; they are given up.
+  Tile sum_of(Block& block) {
     Tile sum = block.sums.front();
     for (std::size_t i = 1; i < block.sums.size(); ++i) {
       if (block.sums[i]) sum = sum + block.sums[i];
     }
-    store(block.rows, block.cols, std::move(sum));
     block.sums.clear();
+    return sum;
+  }
+
+  /// Every PE of the cube has a partial sum of the block: each sends to the others the rows of c that they hold, and
+  /// adds what it gets, always in the order of the PEs. Block by block, so that nobody's messages wait for ever.
+  void exchange(Block& block) {
+    const auto self = static_cast<unsigned>(tl_.program_id(0));
+    const Tile own = sum_of(block);
+    const auto common = [&](const Piece& rows) {
+      const std::int64_t begin = std::max(rows.begin, block.rows.begin);
+      return Piece{begin, std::min(rows.begin + rows.length, block.rows.begin + block.rows.length) - begin};
+    };
+    std::size_t first = 0;  // the owner behind this PE, so that not all send to one at once
+    while (first < owners_.size() && owners_[first].pe <= self) ++first;
+    for (std::size_t i = 0; own && i < owners_.size(); ++i) {
+      const Owner& owner = owners_[(first + i) % owners_.size()];
+      const Piece rows = common(owner.rows);
+      if (owner.pe != self && rows.length > 0) tl_.send(Direction::local(owner.pe), rows_of(own, block.rows, rows));
+    }
+    for (const Owner& owner : owners_) {
+      const Piece rows = common(owner.rows);
+      if (owner.pe != self || rows.length <= 0) continue;
+      Tile sum;
+      for (const unsigned pe : sharers_) {
+        const Tile part = pe == self
+                              ? rows_of(own, block.rows, rows)
+                              : tl_.recv(Direction::local(pe), {rows.length, block.cols.length}, compute_type(dtype()));
+        sum = sum ? sum + part : part;
+      }
+      store(rows, block.cols, std::move(sum));
+    }
   }
 
   void store(const Piece& rows, const Piece& cols, Tile sum) {
@@ -265,10 +343,14 @@ class GemmLoops {
 
   const TensorView a_, b_, bias_, c_;
   const GemmCall& call_;
-  const bool has_bias_;
-  const Region part_;
+  const bool has_bias_, splits_;
+  Region part_{0, 0, 0, 0};
+  Piece k_;                        // that this PE sums over
+  std::vector<unsigned> sharers_;  // of a split k: PEs of the cube that sum over some of it, in order
+  std::vector<Owner> owners_;      // likewise: of rows of c
   Tl& tl_;
   std::vector<Piece> steps_, groups_, columns_;  // of k, rows and columns
+  std::deque<Tile> of_a_, of_b_;
   bool keeps_ = false;
   std::vector<Tile> kept_;  // b, by step and column of the group
 };

@@ -13,6 +13,8 @@ const char* to_string(GemmMapping::Kind kind) {
       return "stream";
     case GemmMapping::Kind::passed:
       return "passed";
+    case GemmMapping::Kind::split:
+      return "split";
     case GemmMapping::Kind::vector:
       return "vector";
   }
@@ -21,7 +23,7 @@ const char* to_string(GemmMapping::Kind kind) {
 
 const std::vector<GemmMapping::Kind>& gemm_mapping_kinds() {
   static const std::vector<GemmMapping::Kind> kKinds = {GemmMapping::Kind::stream, GemmMapping::Kind::passed,
-                                                        GemmMapping::Kind::vector};
+                                                        GemmMapping::Kind::split, GemmMapping::Kind::vector};
   return kKinds;
 }
 
@@ -36,6 +38,12 @@ std::string GemmMapping::loops() const {
     case Kind::vector:
       return fmt::format("{}; temporal: n by {}, k by {} (b read once), each row of a on the math engine", space,
                          tile_n, tile_k);
+    case Kind::split:
+      return fmt::format(
+          "spatial: n over cubes and k over the PEs of each, as b lies; temporal: n by {} (b stays in TCM), m by {} x "
+          "{} "
+          "(sums stay in TCM, {} a block), k by {}; partial sums exchanged and added between PEs",
+          tile_n, row_blocks, tile_m, chains, tile_k);
     case Kind::stream:
     case Kind::passed:
       break;
@@ -63,10 +71,10 @@ GemmMapping parse_gemm_mapping(const std::string& text) {
       if (mapping.whole()) return mapping;
     }
   }
-  throw std::invalid_argument(
-      fmt::format("mapping '{}': give stream, passed or vector, alone or followed by :MxNxK,rows=R,chains=C with "
-                  "numbers from 1",
-                  text));
+  throw std::invalid_argument(fmt::format(
+      "mapping '{}': give stream, passed, split or vector, alone or followed by :MxNxK,rows=R,chains=C with "
+      "numbers from 1",
+      text));
 }
 
 }  // namespace kernbench::tp

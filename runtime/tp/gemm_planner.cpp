@@ -9,6 +9,8 @@
 #include <tuple>
 #include <utility>
 
+#include "runtime/tp/gemm_problem.h"
+#include "runtime/tp/launch_bound.h"
 #include "runtime/tp/own_shard.h"
 #include "runtime/tp/tensor_view.h"
 
@@ -18,23 +20,6 @@ namespace {
 
 std::uint64_t parts(std::int64_t whole, std::int64_t part) {
   return static_cast<std::uint64_t>((whole + part - 1) / part);
-}
-
-/// MACs that a cell of the array does in so many cycles.
-struct CellRate {
-  std::uint64_t cycles = 1, at_once = 1;
-};
-CellRate cell_rate(const PeEngines& engines, DType dtype) {
-  switch (size_of(dtype)) {
-    case 1:
-      return {1, engines.f8_rate};
-    case 2:
-      return {1, engines.f16_rate};
-    case 4:
-      return {engines.f32_cycles, 1};
-    default:
-      return {2 * std::uint64_t{engines.f32_cycles}, 1};
-  }
 }
 
 /// Cycles in which a product keeps the edge of the array busy (docs/pe.md), its fill and drain apart.
@@ -50,168 +35,39 @@ std::uint64_t array_cycles(const PeEngines& engines, DType dtype, std::int64_t m
   return parts(m, down) * columns * std::max<std::uint64_t>(parts(k, at_once) * rate.cycles, engines.gemm_rows);
 }
 
-Ps cycles_at(std::uint64_t cycles, std::uint64_t hertz) { return Clock(hertz).at(cycles); }
-
-PeCoord owner_of(const ShardSpec& shard) {
-  return {static_cast<std::uint16_t>(shard.sip), static_cast<std::uint16_t>(shard.cube),
-          static_cast<std::uint16_t>(shard.pe)};
-}
-
-/// Bytes that one PE reads of an operand, by how far away they lie.
-struct Reads {
-  double own = 0, cube = 0, far = 0;
-  double all() const { return own + cube + far; }
-};
-
-std::int64_t common(std::int64_t a, std::int64_t a_length, std::int64_t b, std::int64_t b_length) {
-  return std::max<std::int64_t>(0, std::min(a + a_length, b + b_length) - std::max(a, b));
-}
-
-/// Each block from the copy that the PE sees: its own, one in its cube, any.
-Reads reads_of(const Tensor& tensor, const Region& need, PeCoord pe) {
-  struct Block {
-    double bytes = 0;
-    int distance = 2;
-  };
-  std::map<std::uint64_t, Block> blocks;
-  for (const ShardSpec& shard : tensor.shards()) {
-    if (shard.region.empty()) continue;
-    const std::int64_t elements = common(shard.region.row, shard.region.rows, need.row, need.rows) *
-                                  common(shard.region.col, shard.region.cols, need.col, need.cols);
-    if (elements == 0) continue;
-    const PeCoord owner = owner_of(shard);
-    Block& block = blocks[shard.offset_bytes];
-    block.bytes = static_cast<double>(elements) * static_cast<double>(size_of(tensor.dtype()));
-    block.distance = std::min(block.distance, owner.cube != pe.cube ? 2 : owner.pe != pe.pe ? 1 : 0);
-  }
-  Reads reads;
-  for (const auto& [offset, block] : blocks) {
-    (block.distance == 0 ? reads.own : block.distance == 1 ? reads.cube : reads.far) += block.bytes;
-  }
-  return reads;
-}
-
-std::set<PeCoord> holders(const Tensor& tensor) {
-  std::set<PeCoord> found;
-  for (const ShardSpec& shard : tensor.shards()) {
-    if (!shard.region.empty()) found.insert(owner_of(shard));
-  }
-  return found;
-}
-
-/// What the estimates look at: the busiest PE, and where its operands lie.
-class Problem {
- public:
-  Problem(const MachineMap& map, const GemmOperands& operands)
-      : map(map),
-        m(operands.a.shape().rows),
-        n(operands.b.shape().cols),
-        k(operands.a.shape().cols),
-        dtype(operands.c.dtype()),
-        item(static_cast<double>(size_of(dtype))) {
-    for (const ShardSpec& shard : operands.c.shards()) {
-      if (shard.region.empty()) continue;
-      workers.insert(owner_of(shard));
-      if (shard.region.rows * shard.region.cols > part.rows * part.cols) {
-        part = shard.region;
-        pe = owner_of(shard);
-      }
-      by_cube_[shard.cube].push_back(shard);
-    }
-    rates = map.rates(pe);
-    a = reads_of(operands.a, {part.row, 0, part.rows, k}, pe);
-    b = reads_of(operands.b, {0, part.col, k, part.cols}, pe);
-    a_holders = holders(operands.a);
-    b_holders = holders(operands.b);
-    const TensorView a_view(0, geometry_of(operands.a)), b_view(0, geometry_of(operands.b));
-    a_view.col_cuts(0, k, a_cuts);
-    b_view.row_cuts(0, k, b_cuts);
-    b_view.col_cuts(part.col, part.col + part.cols, columns);
-    for (const LinkBundle& link : map.cube_links) {
-      if (link.sip != pe.sip || link.a == kIoChiplet || link.b == kIoChiplet) continue;
-      const auto half = [&](std::uint16_t cube) { return cube % map.cube_w < map.cube_w / 2; };
-      if (half(link.a) != half(link.b)) cut_rate += static_cast<double>(link.capacity.bytes_per_second());
-    }
-  }
-
-  /// Every cube's workers make parts with the same rows and are the same PEs: what passing on asks for.
-  std::uint64_t common_pes() const {
-    std::uint64_t common = 0;
-    for (const auto& [cube, shards] : by_cube_) {
-      std::uint64_t mask = 0;
-      for (const ShardSpec& shard : shards) {
-        if (shard.pe >= 64 || shard.region.row != shards.front().region.row ||
-            shard.region.rows != shards.front().region.rows) {
-          return 0;
-        }
-        mask |= std::uint64_t{1} << shard.pe;
-      }
-      if (common != 0 && mask != common) return 0;
-      common = mask;
-    }
-    return common;
-  }
-  std::size_t pes_of_cube() const { return by_cube_.empty() ? 1 : by_cube_.begin()->second.size(); }
-
-  const MachineMap& map;
-  std::int64_t m, n, k;
-  DType dtype;
-  double item;
-  std::set<PeCoord> workers, a_holders, b_holders;
-  Region part{0, 0, 0, 0};  // of the busiest PE
-  PeCoord pe;
-  PeRates rates;
-  Reads a, b;
-  std::vector<std::int64_t> a_cuts, b_cuts, columns;
-  double cut_rate = 0;  // bytes per second, one way
-  Ps farthest = 0;      // one access of the farthest part of a
-
- private:
-  std::map<int, std::vector<ShardSpec>> by_cube_;
-};
-
 /// Share of its peak that a slice gives to long reads.   measured: validate hbm, streams with refresh, 0.93 to 0.96
 constexpr double kStreamShare = 0.93;
 
-Ps time_of(double bytes, Rate rate) {
-  return static_cast<Ps>(bytes / static_cast<double>(rate.bytes_per_second()) * 1e12);
-}
-
-/// One access of an open row of the own slice, there and back.
-Ps access(const Problem& p) {
-  const NodeId pe = p.map.pe(p.pe), port = p.map.hbm_port(p.pe);
-  const PeEngines& e = p.rates.engines;
-  constexpr std::uint32_t kHeader = 16, kBurst = 256;  // bytes of a request; of an answer
-  Ps way = 0;
-  if (p.map.packet_latency) way = p.map.packet_latency(pe, port, kHeader) + p.map.packet_latency(port, pe, kBurst);
-  return e.dma_setup + way + e.hbm_hit;
-}
-
-/// The same of the farthest slice that holds a part of a.
-Ps farthest_access(const Problem& p) {
-  Ps longest = access(p);
-  if (!p.map.packet_latency || p.a.far == 0) return longest;
-  constexpr std::uint32_t kHeader = 16, kBurst = 256;  // bytes of a request; of an answer
-  const NodeId pe = p.map.pe(p.pe);
-  for (const PeCoord holder : p.a_holders) {
-    const NodeId port = p.map.hbm_port(holder);
-    const Ps way = p.map.packet_latency(pe, port, kHeader) + p.map.packet_latency(port, pe, kBurst);
-    longest = std::max(longest, p.rates.engines.dma_setup + way + p.rates.engines.hbm_hit);
-  }
+/// One access of the farthest slice that holds a part of a.
+Ps farthest_access(const GemmProblem& p) {
+  Ps longest = least_access(p.map, p.pe);
+  if (p.a.far == 0) return longest;
+  for (const PeCoord holder : p.a_holders) longest = std::max(longest, access_of(p.map, p.pe, holder));
   return longest;
-}
-
-Ps fill_and_drain(const PeEngines& e) {
-  return cycles_at(std::uint64_t{e.gemm_rows} + e.gemm_cols - 2 + e.gemm_rows, e.gemm_hz);
 }
 
 /// Rows of a that are short pieces of wide rows fall on few channels and open rows for little.   measured on `default`
 double strided_share(double piece_bytes, bool dense) {
-  constexpr double kLong = 1024;
-  return dense ? 1 : std::min(1.0, piece_bytes / kLong);
+  constexpr double kLong = 2048, kLeast = 0.25;
+  return dense ? 1 : std::clamp(piece_bytes / kLong, kLeast, 1.0);
 }
 
-GemmEstimate estimate(const Problem& p, const GemmMapping& mapping, std::uint64_t kept_bytes) {
+/// Partial sums of a split k: what a PE sends and gets, and its additions; of the last group nothing hides them.
+void add_exchange(const GemmProblem& p, double groups, GemmEstimate& out) {
+  const PeEngines& e = p.rates.engines;
+  const double wide = static_cast<double>(size_of(compute_type(p.dtype)));
+  const auto sums = static_cast<double>(p.part.rows * p.part.cols), own = static_cast<double>(p.own_rows * p.part.cols);
+  const auto others = static_cast<double>(p.sharers) - 1;
+  const double bytes = std::max(sums * others / static_cast<double>(p.sharers), own * others) * wide;
+  const Ps added = cycles_at(
+      static_cast<std::uint64_t>(own * others / e.math_lanes) + p.sharers * std::uint64_t{e.math_fill}, e.math_hz);
+  const Ps moved = time_of(bytes, p.rates.port);
+  out.port += moved;
+  out.dispatch += static_cast<Ps>(groups * 3 * others) * e.dispatch;
+  out.latency += static_cast<Ps>(static_cast<double>(moved + added) / groups) + 2 * way_there_and_back(p.map, p.pe);
+}
+
+GemmEstimate estimate(const GemmProblem& p, const GemmMapping& mapping, std::uint64_t kept_bytes) {
   const PeEngines& e = p.rates.engines;
   const bool passed = mapping.kind == GemmMapping::Kind::passed, vector = mapping.kind == GemmMapping::Kind::vector;
   const std::int64_t rows = p.part.rows, cols = p.part.cols;
@@ -221,7 +77,7 @@ GemmEstimate estimate(const Problem& p, const GemmMapping& mapping, std::uint64_
   const double groups = static_cast<double>(parts(rows, group)), passes = static_cast<double>(parts(cols, tile_n));
   std::vector<std::int64_t> cuts = p.b_cuts;
   cuts.insert(cuts.end(), p.a_cuts.begin(), p.a_cuts.end());
-  const std::vector<Piece> steps = pieces(0, p.k, cuts, mapping.tile_k);
+  const std::vector<Piece> steps = pieces(p.first_k, p.first_k + p.k, cuts, mapping.tile_k);
   const auto blocks = static_cast<double>(parts(group, tile_m)) * static_cast<double>(p.columns.size() + 1);
 
   GemmEstimate out;
@@ -261,7 +117,7 @@ GemmEstimate estimate(const Problem& p, const GemmMapping& mapping, std::uint64_
   const bool kept =
       vector || groups < 2 || static_cast<double>(tile_n * p.k) * p.item <= static_cast<double>(kept_bytes);
   const double b_times = kept && !vector ? 1 : groups;
-  const double sharing = passed ? static_cast<double>(p.pes_of_cube()) : 1;
+  const double sharing = passed ? static_cast<double>(p.pes_of_cube) : 1;
   const double a_bytes = p.a.all() * passes / sharing, b_bytes = p.b.all() * b_times;
   const double piece = static_cast<double>(steps.front().length) * p.item;
   const bool dense = p.a_cuts.empty() ? steps.front().length == p.k || rows == 1 : true;
@@ -272,7 +128,7 @@ GemmEstimate estimate(const Problem& p, const GemmMapping& mapping, std::uint64_
   if (passed) {
     // A round is a fetch from afar and messages to all of the cube; measured on `default`, rounds hardly overlap.
     const double rounds = groups * static_cast<double>(parts(static_cast<std::int64_t>(steps.size()),
-                                                             static_cast<std::int64_t>(p.pes_of_cube())));
+                                                             static_cast<std::int64_t>(p.pes_of_cube)));
     const double message = static_cast<double>(group * steps.front().length) * p.item;
     out.port = std::max(
         out.port, static_cast<Ps>(rounds * static_cast<double>(p.farthest + time_of(message, p.rates.hbm_slice))));
@@ -285,18 +141,26 @@ GemmEstimate estimate(const Problem& p, const GemmMapping& mapping, std::uint64_
                        (static_cast<double>(cols) + static_cast<double>(vector   ? rows
                                                                         : passed ? group
                                                                                  : tile_m));
-  const Ps way = access(p);
+  const Ps way = least_access(p.map, p.pe);
   out.latency =
       e.dispatch * 4 + way * (passed ? 3 : 2) + time_of(first, p.rates.hbm_slice) + fill_and_drain(e) +
       cycles_at(parts(tile_m * cols, e.math_lanes) * (2 + static_cast<std::uint64_t>(mapping.chains)) + 3 * e.math_fill,
                 e.math_hz) +
       time_of(static_cast<double>(tile_m * cols) * p.item, p.rates.hbm_slice);
+  if (kept && groups > 1) {
+    // All of b comes with the first group of rows.
+    const auto first_group =
+        static_cast<Ps>(static_cast<double>(time_of(a_slice / groups + b_slice, p.rates.hbm_slice)) / kStreamShare);
+    out.latency += std::max(first_group, static_cast<Ps>(static_cast<double>(out.array) / groups)) -
+                   static_cast<Ps>(static_cast<double>(out.array) / groups);
+  }
+  if (mapping.kind == GemmMapping::Kind::split) add_exchange(p, groups * passes, out);
   out.time = out.latency + std::max({out.array, out.memory, out.port, out.cut, out.dispatch});
   return out;
 }
 
 /// Tiles that fit, of one kind.
-std::vector<GemmMapping> candidates(const Problem& p, GemmMapping::Kind kind, std::uint64_t room) {
+std::vector<GemmMapping> candidates(const GemmProblem& p, GemmMapping::Kind kind, std::uint64_t room) {
   std::vector<GemmMapping> list;
   const std::int64_t rows = p.part.rows, cols = p.part.cols;
   const auto bytes = [&](const GemmMapping& t, std::uint64_t kept) {
@@ -305,8 +169,10 @@ std::vector<GemmMapping> candidates(const Problem& p, GemmMapping::Kind kind, st
     const auto tn = static_cast<double>(t.tile_n);
     const double group = tm * t.row_blocks;
     if (t.kind == GemmMapping::Kind::vector) return 4 * tk * tn * (p.item + 2 * wide) + group * tn * wide;
-    const double x = t.kind == GemmMapping::Kind::passed ? 3.5 * group * static_cast<double>(p.pes_of_cube()) : 4 * tm;
-    return static_cast<double>(kept) + 4 * tk * tn * p.item + x * tk * p.item + 3 * group * tn * wide * t.chains;
+    const double exchanged = t.kind == GemmMapping::Kind::split ? 2 * group * tn * wide : 0;
+    const double x = t.kind == GemmMapping::Kind::passed ? 3.5 * group * static_cast<double>(p.pes_of_cube) : 9 * tm;
+    return static_cast<double>(kept) + 4 * tk * tn * p.item + x * tk * p.item + 3 * group * tn * wide * t.chains +
+           exchanged;
   };
   const bool vector = kind == GemmMapping::Kind::vector;
   for (const std::int64_t tile_k : {64, 128, 256, 512, 1024, 2048, 4096}) {
@@ -319,7 +185,7 @@ std::vector<GemmMapping> candidates(const Problem& p, GemmMapping::Kind kind, st
           if (vector && chains > 1) break;
           GemmMapping t{kind, std::min(tile_m, rows), cols, std::min(tile_k, p.k), row_blocks, chains};
           const auto kept = [&] {
-            const bool once = kind == GemmMapping::Kind::stream && tile_m * row_blocks >= rows;
+            const bool once = kind != GemmMapping::Kind::passed && tile_m * row_blocks >= rows;
             return vector || once ? 0 : static_cast<std::uint64_t>(static_cast<double>(t.tile_n * p.k) * p.item);
           };
           while (t.tile_n > 1 && bytes(t, kept()) > static_cast<double>(room)) t.tile_n = (t.tile_n + 1) / 2;
@@ -337,55 +203,24 @@ std::vector<GemmMapping> candidates(const Problem& p, GemmMapping::Kind kind, st
   return list;
 }
 
-GemmBound bound_of(const Problem& p, const GemmOperands& operands) {
-  const PeEngines& e = p.rates.engines;
-  std::set<PeCoord> all;
-  for (const Tensor& tensor : {operands.a, operands.b, operands.c}) {
-    const std::set<PeCoord> some = holders(tensor);
-    all.insert(some.begin(), some.end());
+/// The least estimate. Of long GEMMs, whose estimates are no more exact than this, the longest pieces of memory among
+/// those that come near it.
+std::optional<GemmCandidate> best_of(const GemmProblem& p, const std::vector<GemmMapping>& list,
+                                     std::uint64_t kept_bytes) {
+  constexpr Ps kLongTime = 50'000'000;  // 50 us
+  constexpr double kNear = 1.03;
+  std::vector<GemmCandidate> all;
+  for (const GemmMapping& one : list) all.push_back({one, estimate(p, one, kept_bytes)});
+  const auto faster = [](const GemmCandidate& x, const GemmCandidate& y) { return x.estimate.time < y.estimate.time; };
+  const auto least = std::min_element(all.begin(), all.end(), faster);
+  if (least == all.end()) return std::nullopt;
+  GemmCandidate best = *least;
+  for (const GemmCandidate& one : all) {
+    if (least->estimate.time < kLongTime || one.mapping.tile_k < best.mapping.tile_k) continue;
+    const bool near = static_cast<double>(one.estimate.time) <= kNear * static_cast<double>(least->estimate.time);
+    if (near && (one.mapping.tile_k > best.mapping.tile_k || faster(one, best))) best = one;
   }
-  const auto pes = static_cast<std::int64_t>(all.size());
-  // Without padding is less than any split; with it, splits of m and n over up to all PEs, k over the rest.
-  std::uint64_t least = ~std::uint64_t{0};
-  const auto blocks_m = static_cast<std::int64_t>(parts(p.m, 1)), blocks_n = static_cast<std::int64_t>(parts(p.n, 1));
-  for (std::int64_t over_m = 1; over_m <= std::min(pes, blocks_m); ++over_m) {
-    for (std::int64_t over_n = 1; over_n <= std::min(pes / over_m, blocks_n); ++over_n) {
-      const std::int64_t over_k = std::min(pes / (over_m * over_n), p.k);
-      const CellRate rate = cell_rate(e, p.dtype);
-      const auto down = static_cast<std::int64_t>(e.gemm_rows), across = static_cast<std::int64_t>(e.gemm_cols);
-      const auto m = static_cast<std::int64_t>(parts(p.m, over_m)), n = static_cast<std::int64_t>(parts(p.n, over_n));
-      const auto k = static_cast<std::int64_t>(parts(p.k, over_k));
-      const auto at_once = static_cast<std::int64_t>(rate.at_once);
-      const std::uint64_t cycles =
-          e.weights_stay ? parts(k, down * at_once) * parts(n, across) * static_cast<std::uint64_t>(m) * rate.cycles
-                         : parts(m, down) * parts(n, across) * parts(k, at_once) * rate.cycles;
-      least = std::min(least, cycles);
-    }
-  }
-  GemmBound bound;
-  bound.array = cycles_at(least, e.gemm_hz);
-  const auto lanes = static_cast<double>(e.math_lanes) * static_cast<double>(pes);
-  const double macs = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
-  bound.array = std::min(bound.array, static_cast<Ps>(2 * macs / lanes / static_cast<double>(e.math_hz) * 1e12));
-
-  double bytes = 0;
-  for (const Tensor& tensor : {operands.a, operands.b, operands.c}) {
-    const double own = static_cast<double>(tensor.shape().count()) * p.item;
-    bytes += own;
-    const auto slices = static_cast<double>(holders(tensor).size());
-    bound.memory = std::max(bound.memory, time_of(own / slices, p.rates.hbm_slice));
-  }
-  bound.memory = std::max(bound.memory, time_of(bytes / static_cast<double>(pes), p.rates.hbm_slice));
-  Ps back = 0;
-  if (p.map.packet_latency) {
-    constexpr std::uint32_t kPacket = 16;  // bytes: the least that crosses the network
-    const NodeId pe = p.map.pe(p.pe), port = p.map.hbm_port(p.pe);
-    back = p.map.packet_latency(pe, port, kPacket) + p.map.packet_latency(port, pe, kPacket);
-  }
-  const Ps least_fill = std::min(fill_and_drain(e), cycles_at(2 * std::uint64_t{e.math_fill}, e.math_hz));
-  bound.latency = e.dispatch + access(p) + least_fill + back;
-  bound.time = std::max(bound.array, bound.memory) + bound.latency;
-  return bound;
+  return best;
 }
 
 void check_operands(const std::string& name, const GemmOperands& operands) {
@@ -423,41 +258,48 @@ std::string GemmEstimate::binds() const {
       ->second;
 }
 
-std::string GemmBound::binds() const {
-  return latency > std::max(array, memory) ? "latency" : array >= memory ? "array" : "HBM";
+const GemmPlan& GemmPlans::of(const MachineMap& map, const std::string& name, const GemmOperands& operands) {
+  std::string key;
+  for (const Tensor& tensor : {operands.a, operands.b, operands.bias, operands.c}) {
+    if (tensor)
+      key += fmt::format("{} {} {} {};", tensor.shape().str(), to_string(tensor.dtype()), to_string(tensor.policy()),
+                         tensor.sip());
+  }
+  const auto found = plans_.find(key);
+  if (found != plans_.end()) return found->second;
+  return plans_.emplace(key, plan_gemm(map, name, operands)).first->second;
 }
 
 GemmPlan plan_gemm(const MachineMap& map, const std::string& name, const GemmOperands& operands,
                    const std::string& mapping) {
   check_operands(name, operands);
-  Problem problem(map, operands);
+  GemmProblem problem = as_c_lies(map, operands);
   problem.farthest = farthest_access(problem);
+  const std::optional<GemmProblem> split = as_k_is_split(map, operands);
   GemmPlan plan;
-  plan.bound = bound_of(problem, operands);
+  plan.bound = gemm_bound(map, operands);
   // A launch's share of TCM, less what rings may take of it.   assumed: three quarters
   const std::uint64_t room = map.tcm.bytes / problem.rates.engines.kernel_contexts / 4 * 3;
   plan.kept_bytes = room;
-  const std::uint64_t pes = problem.common_pes();
+  const std::uint64_t pes = problem.common_pes;
   plan.pes_of_cube = pes;
   std::optional<GemmMapping> forced;
   if (mapping != "auto") forced = parse_gemm_mapping(mapping);
   for (const GemmMapping::Kind kind : gemm_mapping_kinds()) {
     if (forced && forced->kind != kind) continue;
     if (kind == GemmMapping::Kind::passed && (pes & (pes - 1)) == 0) continue;  // fewer than two PEs
-    std::vector<GemmMapping> list = candidates(problem, kind, room);
+    if (kind == GemmMapping::Kind::split && !split) continue;
+    const GemmProblem& p = kind == GemmMapping::Kind::split ? *split : problem;
+    std::vector<GemmMapping> list = candidates(p, kind, room);
     if (forced && forced->whole()) list = {*forced};
-    std::optional<GemmCandidate> best;
-    for (const GemmMapping& one : list) {
-      const GemmCandidate candidate{one, estimate(problem, one, room)};
-      if (!best || candidate.estimate.time < best->estimate.time) best = candidate;
-    }
-    if (best) plan.considered.push_back(*best);
+    if (const auto best = best_of(p, list, room)) plan.considered.push_back(*best);
   }
   if (plan.considered.empty()) {
-    throw std::invalid_argument(
-        fmt::format("gemm '{}': mapping {} does not serve these operands: the PEs of a cube have to make the same rows "
-                    "of the result, and TCM to hold their columns of b",
-                    name, mapping));
+    throw std::invalid_argument(fmt::format(
+        "gemm '{}': mapping {} does not serve these operands: of passed, the PEs of a cube have to make the "
+        "same rows of the result, and TCM to hold their columns of b; of split, to hold different rows of b "
+        "and the same columns of b and of the result",
+        name, mapping));
   }
   std::stable_sort(plan.considered.begin(), plan.considered.end(),
                    [](const auto& x, const auto& y) { return x.estimate.time < y.estimate.time; });

@@ -1,9 +1,10 @@
 #pragma once
-#include <optional>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "runtime/tp/gemm.h"
+#include "runtime/tp/gemm_bound.h"
 #include "runtime/tp/gemm_mapping.h"
 
 namespace kernbench::tp {
@@ -17,17 +18,6 @@ struct GemmEstimate {
   Ps cut = 0;       ///< UCIe links across the middle of the SIP
   Ps dispatch = 0;  ///< PE_CPU
   Ps latency = 0;   ///< first operands, fill, drain, epilogue, last store
-  std::string binds() const;
-};
-
-/// What no mapping can beat: all PEs of the SIP that hold a part of an operand work at once, at the best split.
-///   array    least over m, n and k split over PEs of ceil(m'/rows) ceil(n'/cols) k' cycles, or the math engines at one
-///            multiplication and one addition per lane and cycle each, if that is less
-///   memory   bytes of all operands, each once, at the rate of the slices that hold copies of them
-///   latency  one dispatch, one access of an open row, fill and drain of the array, one way there and back for the
-///   result
-struct GemmBound {
-  Ps time = 0, array = 0, memory = 0, latency = 0;
   std::string binds() const;
 };
 
@@ -50,6 +40,19 @@ struct GemmPlan {
 /// that does not serve them.
 GemmPlan plan_gemm(const MachineMap& map, const std::string& name, const GemmOperands& operands,
                    const std::string& mapping = "auto");
+
+/// Plans of GEMMs that come again and again, as layers' do: each is made once. Operands are alike in shapes, dtype and
+/// placement.
+class GemmPlans {
+ public:
+  const GemmPlan& of(const MachineMap& map, const std::string& name, const GemmOperands& operands);
+
+ private:
+  std::map<std::string, GemmPlan> plans_;
+};
+
+/// Its PEs talk to each other inside a cube: the launch needs cube queues.
+bool talks(const GemmPlan& plan);
 
 /// gemm() with a plan made before. REQUIRES: of these operands, or such that lie alike.
 Handle gemm(Context& context, const std::string& name, const GemmOperands& operands, const GemmPlan& plan);

@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "runtime/tp/own_shard.h"
 
@@ -54,6 +55,25 @@ std::int64_t KvCache::append(std::int64_t count) {
   }
   length_ += count;
   return first;
+}
+
+void KvCache::fill(std::int64_t count, const Contents& keys, const Contents& values) {
+  length_ = 0;
+  append(count);
+  const std::int64_t dim = options_.head_dim;
+  for (auto& [tensor, contents] : {std::pair(keys_, keys), std::pair(values_, values)}) {
+    std::vector<std::uint8_t> bytes(tensor.bytes());
+    for (std::int64_t sequence = 0; sequence < layout_.sequences; ++sequence) {
+      for (std::int64_t position = 0; position < count; ++position) {
+        const auto first = static_cast<std::size_t>(layout_.row(sequence, position) * dim);
+        for (std::int64_t i = 0; i < dim; ++i) {
+          store_element(bytes.data(), options_.dtype, first + static_cast<std::size_t>(i),
+                        contents(sequence / options_.heads, sequence % options_.heads, position, i));
+        }
+      }
+    }
+    Tensor(tensor).write_bytes(bytes);
+  }
 }
 
 std::uint64_t KvCache::bytes() const { return keys_.bytes() + values_.bytes(); }

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "runtime/tp/parallel_state.h"
@@ -59,6 +60,10 @@ class KvCache {
   /// Makes room for `count` positions more and returns where they begin. Throws std::invalid_argument with layer and
   /// numbers if the cache has fewer left.
   std::int64_t append(std::int64_t count);
+  /// Contents of positions [0, count), as if as many had been appended: value(entry, head, position, i) of the batch's
+  /// entry and this rank's head. Whatever there was is gone. Throws as append does.
+  using Contents = std::function<double(std::int64_t entry, std::int64_t head, std::int64_t position, std::int64_t i)>;
+  void fill(std::int64_t count, const Contents& keys, const Contents& values);
   /// Forgets what is beyond. REQUIRES: length <= length().
   void truncate(std::int64_t length) { length_ = length; }
   std::uint64_t bytes() const;  ///< of keys and values

@@ -61,6 +61,8 @@ void load_part(Tensor tensor, const WeightPattern& whole, std::int64_t row, std:
   tensor.write_bytes(bytes);
 }
 
+DPPolicy LinearPlacement::packed() { return DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::row_wise); }
+
 DPPolicy LinearPlacement::split() { return DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::column_wise); }
 
 ColumnParallelLinear::ColumnParallelLinear(const ParallelState& state, std::int64_t in, std::int64_t out,
@@ -111,7 +113,8 @@ void ColumnParallelLinear::prepare(const Tensor& x, const ForwardTensors& tensor
   if (options_.sequence_parallel) prepare_gather_from_sequence_region(state_, x, tensors.gathered);
   prepare_gemm(state_.context(), options_.name,
                {options_.sequence_parallel ? tensors.gathered : x, weight_, bias_,
-                gather_output_ ? tensors.partial : tensors.output, options_.activation});
+                gather_output_ ? tensors.partial : tensors.output, options_.activation},
+               state_.gemm_plans());
   if (gather_output_) prepare_gather_from_region(state_, tensors.partial, tensors.output);
 }
 
@@ -136,7 +139,7 @@ Tensor ColumnParallelLinear::forward(const Tensor& input, const ForwardTensors& 
   if (gather_output_) {
     check_placed(kColumn, options_, "output", tensors.output, {rows, own * state_.tensor_model_parallel_world_size()});
   }
-  context.wait(gemm(context, options_.name, {x, weight_, bias_, y, options_.activation}));
+  context.wait(gemm(context, options_.name, {x, weight_, bias_, y, options_.activation}, state_.gemm_plans()));
   if (gather_output_) gather_from_region(state_, y, tensors.output);
   return tensors.output;
 }
@@ -189,7 +192,8 @@ Shape RowParallelLinear::output_shape(std::int64_t rows) const {
 void RowParallelLinear::prepare(const Tensor& x, const ForwardTensors& tensors) const {
   prepare_gemm(state_.context(), options_.name,
                {input_is_parallel_ ? x : tensors.scattered, weight_, Tensor(),
-                options_.sequence_parallel ? tensors.partial : tensors.output, Activation::none});
+                options_.sequence_parallel ? tensors.partial : tensors.output, Activation::none},
+               state_.gemm_plans());
   if (options_.sequence_parallel) {
     prepare_reduce_scatter_to_sequence_region(state_, tensors.partial, tensors.output);
     return;
@@ -216,7 +220,7 @@ Tensor RowParallelLinear::forward(const Tensor& input, const ForwardTensors& ten
   }
   const Tensor &x = input_is_parallel_ ? input : tensors.scattered, &y = tensors.output;
   const Tensor& partial = sequence ? tensors.partial : y;
-  context.wait(gemm(context, options_.name, {x, weight_, Tensor(), partial, Activation::none}));
+  context.wait(gemm(context, options_.name, {x, weight_, Tensor(), partial, Activation::none}, state_.gemm_plans()));
   if (sequence) {
     reduce_scatter_to_sequence_region(state_, partial, y);
   } else {

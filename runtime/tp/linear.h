@@ -22,6 +22,9 @@ struct LinearPlacement {
 
   /// column_wise over cubes, column_wise over PEs.
   static DPPolicy split();
+  /// Columns over the cubes, rows over the PEs of a cube, so that its PEs hold one block of whole columns: a GEMM's
+  /// steps of k are long pieces of memory, and its PEs can share rows of the result or steps of k.
+  static DPPolicy packed();
 };
 
 /// Options of a layer.

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/tp/launch_bound.h"
 #include "runtime/tp/load_part.h"
 #include "runtime/tp/row_parts.h"
 
@@ -16,6 +17,9 @@ namespace {
 /// Most elements of a tile. assumed: the tiles that live at once, eight of them in f32, take 512 KiB of a kernel's TCM,
 /// unless a single row is longer.
 constexpr std::int64_t kNormElements = 16384;
+
+/// Of the largest batch that every cube normalises for itself. assumed: 8 rows a PE of the default machine.
+constexpr std::int64_t kFewRows = 64;
 
 /// What the kernel gets beside the bases; those of tensors that may be missing are here.
 struct NormCall {
@@ -129,7 +133,11 @@ void Norm::load_bias(const WeightPattern& whole) {
 }
 
 Tensor Norm::place(std::int64_t rows) const {
-  return state_.context().empty({rows, width_}, options_.dtype, options_.output, options_.name + ".output");
+  // A GEMM that follows reads its rows in every cube: of few it is cheaper to make them there than to fetch them from
+  // the PEs that would hold one each. Of many the arithmetic counts, done once.
+  const DPPolicy few = DPPolicy().pe(PeSplit::row_wise);
+  const DPPolicy policy = options_.output ? *options_.output : rows <= kFewRows ? few : dense_rows();
+  return state_.context().empty({rows, width_}, options_.dtype, policy, options_.name + ".output");
 }
 
 Tensor Norm::forward(const Tensor& x) const {
@@ -164,7 +172,9 @@ void Norm::forward(const Tensor& x, const Tensor& residual, const Tensor& sum, c
   call.kind = options_.kind;
   call.epsilon = options_.epsilon;
   Context& context = state_.context();
-  context.launch(options_.name, on_pes_of(output), norm_kernel, x, weight_, output, call);
+  LaunchOptions options = on_pes_of(output);
+  options.bound = stream_bound(context.map(), "norm", {{x}, {residual}, {sum}, {output}});
+  context.launch(options_.name, options, norm_kernel, x, weight_, output, call);
 }
 
 }  // namespace kernbench::tp

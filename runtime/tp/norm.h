@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "runtime/tp/linear.h"
@@ -12,12 +13,13 @@ enum class NormKind : std::uint8_t { rms, layer };
 
 /// Options of a normalisation.
 struct NormOptions {
-  std::string name = "norm";       ///< of the layer
-  NormKind kind = NormKind::rms;   ///< a LayerNorm has a bias, too
-  DType dtype = DType::f16;        ///< of weights, input and output; computed in f32
-  double epsilon = 1e-5;           ///< added to the mean square or the variance
-  DPPolicy weight;                 ///< copied everywhere
-  DPPolicy output = dense_rows();  ///< of what forward writes: whole rows on each PE, one after the other
+  std::string name = "norm";      ///< of the layer
+  NormKind kind = NormKind::rms;  ///< a LayerNorm has a bias, too
+  DType dtype = DType::f16;       ///< of weights, input and output; computed in f32
+  double epsilon = 1e-5;          ///< added to the mean square or the variance
+  DPPolicy weight;                ///< copied everywhere
+  /// Of what forward writes; nothing: whole rows on each PE, few of them in every cube, many each once.
+  std::optional<DPPolicy> output;
 };
 
 /// Normalises each row, on every rank alike. One launch, one pass over the data: each PE reads the whole rows of which

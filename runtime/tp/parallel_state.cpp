@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "runtime/tp/gemm_planner.h"
+
 namespace kernbench::tp {
 
 namespace {
@@ -58,6 +60,8 @@ Context& ParallelState::context() const {
   return *context_;
 }
 
+GemmPlans& ParallelState::gemm_plans() const { return context(), *plans_; }
+
 ProcessGroupOptions on_first_use() {
   ProcessGroupOptions options;
   options.install_at_once = false;
@@ -87,6 +91,7 @@ ParallelState initialize_model_parallel(Context& context, int tensor_model_paral
   state.data_ = make_groups(context, cube, cube.data, cube.tensor, options);
   state.pipeline_ = make_groups(context, cube, cube.pipeline, cube.tensor * cube.data, options);
   state.context_ = &context;
+  state.plans_ = std::make_shared<GemmPlans>();
   return state;
 }
 

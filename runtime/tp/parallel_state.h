@@ -1,9 +1,12 @@
 #pragma once
+#include <memory>
 #include <string>
 
 #include "runtime/runtime.h"
 
 namespace kernbench::tp {
+
+class GemmPlans;
 
 /// Ranks that split the model in one way, as one of them sees it.
 struct ParallelGroup {
@@ -28,12 +31,14 @@ class ParallelState {
   int pipeline_model_parallel_world_size() const;      ///< stages that the layers are dealt to
   const Group& pipeline_model_parallel_group() const;  ///< of the stages
   Context& context() const;                            ///< of the rank
+  GemmPlans& gemm_plans() const;                       ///< of the rank's layers, which are alike
 
  private:
   friend ParallelState initialize_model_parallel(Context& context, int tensor_model_parallel_size,
                                                  int pipeline_model_parallel_size, const ProcessGroupOptions& options);
 
   Context* context_ = nullptr;
+  std::shared_ptr<GemmPlans> plans_;
   ParallelGroup tensor_, data_, pipeline_;
 };
 

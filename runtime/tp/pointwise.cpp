@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/tp/gemm_kernel.h"
+#include "runtime/tp/launch_bound.h"
 #include "runtime/tp/own_shard.h"
 #include "runtime/tp/tensor_view.h"
 
@@ -26,6 +27,7 @@ struct PointCall {
   std::int64_t length = 0;   ///< rows of y after which those of x begin again; 0: never
   std::int64_t first = 0;    ///< row of x that belongs to row 0 of y
   std::int64_t left = 0;     ///< column of x that belongs to column 0 of y
+  std::int64_t stride = 1;   ///< rows of x from one row of y to the next; above 1 only where x does not begin again
 };
 
 void point_kernel(Va y, Va x, const PointCall& call, Tl& tl) {
@@ -38,8 +40,9 @@ void point_kernel(Va y, Va x, const PointCall& call, Tl& tl) {
   from.col_cuts(left, left + part.cols, col_cuts);
   const std::vector<Piece> columns = pieces(left, left + part.cols, std::move(col_cuts), kPointCols);
   for (std::int64_t row = part.row; row < end;) {
-    const std::int64_t source = call.first + row % length;
-    const std::int64_t stop = source + std::min(end - row, length - row % length);  // of this sequence
+    const std::int64_t source = call.first + row % length * call.stride;
+    const std::int64_t stop =
+        source + (call.stride > 1 ? 1 : std::min(end - row, length - row % length));  // of this sequence
     std::vector<std::int64_t> row_cuts;
     from.row_cuts(source, stop, row_cuts);
     for (const Piece& rows : pieces(source, stop, std::move(row_cuts), kPointRows)) {
@@ -95,7 +98,17 @@ void check_points(const std::string& name, const Tensor& y, const Tensor& x, boo
 Handle in_place(Context& context, const std::string& name, const Tensor& y, const Tensor& x, MathOp op) {
   check_points(name, y, x, y && x && y.shape() == x.shape());
   const PointCall call{geometry_of(y), geometry_of(x), false, op};
-  return context.launch_async(name, on_pes_of(y), point_kernel, y, x, call);
+  LaunchOptions options = on_pes_of(y);
+  options.bound = stream_bound(context.map(), "pointwise", {{y, 2}, {x}});
+  return context.launch_async(name, options, point_kernel, y, x, call);
+}
+
+Handle launch_copy(Context& context, const std::string& name, const Tensor& from, const Tensor& to,
+                   const PointCall& call) {
+  LaunchOptions options = on_pes_of(to);
+  const double share = static_cast<double>(to.shape().count()) / static_cast<double>(from.shape().count());
+  options.bound = stream_bound(context.map(), "copy", {{to}, {from, share}});
+  return context.launch_async(name, options, point_kernel, to, from, call);
 }
 }  // namespace
 
@@ -105,7 +118,16 @@ Handle copy_rows(Context& context, const std::string& name, const Tensor& from, 
                from && to && from.shape().cols == to.shape().cols && from_row >= 0 &&
                    from_row + to.shape().rows <= from.shape().rows);
   const PointCall call{geometry_of(to), geometry_of(from), true, MathOp::copy, 0, from_row};
-  return context.launch_async(name, on_pes_of(to), point_kernel, to, from, call);
+  return launch_copy(context, name, from, to, call);
+}
+
+Handle copy_last_rows(Context& context, const std::string& name, const Tensor& from, std::int64_t length,
+                      const Tensor& to) {
+  check_points(name, to, from,
+               from && to && from.shape().cols == to.shape().cols && length > 0 &&
+                   from.shape().rows == to.shape().rows * length);
+  const PointCall call{geometry_of(to), geometry_of(from), true, MathOp::copy, 0, length - 1, 0, length};
+  return launch_copy(context, name, from, to, call);
 }
 
 Handle copy_columns(Context& context, const std::string& name, const Tensor& from, std::int64_t from_col,
@@ -114,7 +136,7 @@ Handle copy_columns(Context& context, const std::string& name, const Tensor& fro
                from && to && from.shape().rows == to.shape().rows && from_col >= 0 &&
                    from_col + to.shape().cols <= from.shape().cols);
   const PointCall call{geometry_of(to), geometry_of(from), true, MathOp::copy, 0, 0, from_col};
-  return context.launch_async(name, on_pes_of(to), point_kernel, to, from, call);
+  return launch_copy(context, name, from, to, call);
 }
 
 Handle add_bias(Context& context, const std::string& name, const Tensor& y, const Tensor& bias, Activation activation) {
@@ -124,8 +146,10 @@ Handle add_bias(Context& context, const std::string& name, const Tensor& y, cons
                                             to_string(y.dtype())));
   }
   const BiasCall call{geometry_of(bias), geometry_of(y), activation};
-  if (!bias) return context.launch_async(name, on_pes_of(y), bias_kernel, y, Va{0}, call);
-  return context.launch_async(name, on_pes_of(y), bias_kernel, y, bias, call);
+  LaunchOptions options = on_pes_of(y);
+  options.bound = stream_bound(context.map(), "pointwise", {{y, 2}});
+  if (!bias) return context.launch_async(name, options, bias_kernel, y, Va{0}, call);
+  return context.launch_async(name, options, bias_kernel, y, bias, call);
 }
 
 Handle multiply(Context& context, const std::string& name, const Tensor& y, const Tensor& x) {
@@ -142,7 +166,9 @@ Handle add_positions(Context& context, const std::string& name, const Tensor& y,
                y && table && y.shape().cols == table.shape().cols && length > 0 && y.shape().rows % length == 0 &&
                    start >= 0 && start + length <= table.shape().rows);
   const PointCall call{geometry_of(y), geometry_of(table), false, MathOp::add, length, start};
-  return context.launch_async(name, on_pes_of(y), point_kernel, y, table, call);
+  LaunchOptions options = on_pes_of(y);
+  options.bound = stream_bound(context.map(), "pointwise", {{y, 2}});
+  return context.launch_async(name, options, point_kernel, y, table, call);
 }
 
 }  // namespace kernbench::tp

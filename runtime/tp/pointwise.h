@@ -20,6 +20,10 @@ Handle copy_rows(Context& context, const std::string& name, const Tensor& from, 
 Handle copy_columns(Context& context, const std::string& name, const Tensor& from, std::int64_t from_col,
                     const Tensor& to);
 
+/// Row b of `to` is the last one of the b-th `length` rows of `from`.
+Handle copy_last_rows(Context& context, const std::string& name, const Tensor& from, std::int64_t length,
+                      const Tensor& to);
+
 /// y = y * x: the gated half of an MLP, whose gate has its activation already.
 Handle multiply(Context& context, const std::string& name, const Tensor& y, const Tensor& x);
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/tp/launch_bound.h"
 #include "runtime/tp/own_shard.h"
 
 namespace kernbench::tp {
@@ -163,7 +164,9 @@ Handle rotate_and_store(Context& context, const std::string& name, const Tensor&
                   head_dim,
                   start};
   if (rotary) call.table_va = rotary.table().va();
-  return context.launch_async(name, on_pes_of(qkv), rotary_kernel, qkv, queries, cache.keys(), cache.values(), call);
+  LaunchOptions options = on_pes_of(qkv);
+  options.bound = stream_bound(context.map(), "rotary", {{qkv}, {queries}});
+  return context.launch_async(name, options, rotary_kernel, qkv, queries, cache.keys(), cache.values(), call);
 }
 
 }  // namespace kernbench::tp

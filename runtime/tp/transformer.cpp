@@ -122,18 +122,22 @@ Transformer::Transformer(const ParallelState& state, const Model& model, std::in
   }
   Context& context = state_.context();
   const std::int64_t vocabulary = model.padded_vocabulary(state_.tensor_model_parallel_world_size());
-  EmbeddingOptions embedding;
-  embedding.dtype = options_.dtype;
-  embedding_.emplace(state_, vocabulary, model.width, embedding);
-  if (model.position == PositionKind::learned) {
-    positions_ = context.zeros({positions, model.width}, options_.dtype, LinearPlacement::split(), "positions");
-  } else {
+  if (model.position == PositionKind::rotary) {
     rotary_ = RotaryTable(state_, positions, model.head_dim, model.rope_theta);
+  } else if (options_.ends) {
+    positions_ = context.zeros({positions, model.width}, options_.dtype, LinearPlacement::split(), "positions");
+  }
+  if (options_.ends) {
+    EmbeddingOptions embedding;
+    embedding.dtype = options_.dtype;
+    embedding.output = options_.placement.output;
+    embedding_.emplace(state_, vocabulary, model.width, embedding);
   }
   for (std::int64_t i = 0; i < layers; ++i) {
     layers_.emplace_back(state_, model, fmt::format("layer{}", i), options_);
     caches_.push_back(layers_.back().cache(batch, positions));
   }
+  if (!options_.ends) return;
   norm_.emplace(state_, model.width, norm_options(model, options_, "norm"));
   LinearOptions output;
   output.name = "output";
@@ -143,6 +147,8 @@ Transformer::Transformer(const ParallelState& state, const Model& model, std::in
 }
 
 void Transformer::load(const ModelWeights& weights) {
+  for (TransformerLayer& layer : layers_) layer.load(weights);
+  if (!options_.ends) return;
   // Rows and columns of the padding are zero: no token looks them up, and soft max and arg max leave them out.
   const std::int64_t vocabulary = model_.vocabulary;
   const WeightPattern table = weights("embedding");
@@ -152,27 +158,47 @@ void Transformer::load(const ModelWeights& weights) {
                                    : weights("output");
   output_->load_weight([=](std::int64_t row, std::int64_t col) { return col < vocabulary ? output(row, col) : 0.0; });
   if (positions_) load_part(positions_, weights("positions"), 0, 0);
-  for (TransformerLayer& layer : layers_) layer.load(weights);
   load_norm(*norm_, model_.norm, weights, "norm");
 }
 
 TransformerTensors Transformer::place(std::int64_t length) const {
   TransformerTensors tensors;
-  tensors.embedded = embedding_->place(batch_ * length);
+  if (options_.ends) tensors.embedded = embedding_->place(batch_ * length);
   for (std::size_t i = 0; i < layers_.size(); ++i) tensors.layers.push_back(layers_[i].place(caches_[i], length));
-  tensors.normalised = norm_->place(batch_ * length);
-  tensors.logits = output_->place(batch_ * length);
+  if (!options_.ends) return tensors;
+  const std::int64_t rows = options_.last_logits ? batch_ : batch_ * length;
+  if (options_.last_logits && length > 1) tensors.last = norm_->place(rows);
+  tensors.normalised = norm_->place(rows);
+  tensors.logits = output_->place(rows);
   return tensors;
 }
 
 void Transformer::prepare(const TransformerTensors& tensors) const {
-  embedding_->prepare(tensors.embedded);
+  if (options_.ends) embedding_->prepare(tensors.embedded);
   for (std::size_t i = 0; i < layers_.size(); ++i) layers_[i].prepare(tensors.layers[i]);
-  output_->prepare(tensors.normalised, tensors.logits);
+  if (options_.ends) output_->prepare(tensors.normalised, tensors.logits);
 }
 
 void Transformer::truncate(std::int64_t length) {
   for (KvCache& cache : caches_) cache.truncate(length);
+}
+
+void Transformer::fill(std::int64_t count, const Contents& keys, const Contents& values) {
+  for (std::size_t layer = 0; layer < caches_.size(); ++layer) {
+    const auto of = [layer](const Contents& contents) {
+      return [&contents, layer](std::int64_t entry, std::int64_t head, std::int64_t position, std::int64_t i) {
+        return contents(layer, entry, head, position, i);
+      };
+    };
+    caches_[layer].fill(count, of(keys), of(values));
+  }
+}
+
+void Transformer::skip(std::int64_t count) {
+  for (KvCache& cache : caches_) {
+    cache.truncate(0);
+    cache.append(count);
+  }
 }
 
 std::uint64_t Transformer::cache_bytes() const {
@@ -196,7 +222,11 @@ Tensor Transformer::layer(std::size_t number, const Tensor& x, const Transformer
 }
 
 Tensor Transformer::logits(const Tensor& x, const TransformerTensors& tensors) const {
-  norm_->forward(x, tensors.normalised);
+  if (tensors.last) {
+    Context& context = state_.context();
+    context.wait(copy_last_rows(context, "last", x, x.shape().rows / batch_, tensors.last));
+  }
+  norm_->forward(tensors.last ? tensors.last : x, tensors.normalised);
   return output_->forward(tensors.normalised, tensors.logits);
 }
 

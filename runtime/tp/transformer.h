@@ -24,6 +24,8 @@ struct TransformerOptions {
   DType dtype = DType::f16;   ///< of weights, activations and cache
   std::int64_t page = 32;     ///< positions that a cache keeps together
   LinearPlacement placement;  ///< inside each SIP
+  bool ends = true;           ///< embedding, last norm and output matrix; otherwise layers alone
+  bool last_logits = false;   ///< logits of the last token of each sequence only
 };
 
 /// What a pass of one layer writes, placed beforehand.
@@ -70,11 +72,12 @@ class TransformerLayer {
 struct TransformerTensors {
   Tensor embedded;
   std::vector<LayerTensors> layers;
+  Tensor last;            ///< the last row of each sequence, if logits are of those only
   Tensor normalised;      ///< of the last layer
   ForwardTensors logits;  ///< this rank's columns of the padded vocabulary
 };
 
-/// Tokens to logits: embedding, layers, norm, output matrix.
+/// Tokens to logits: embedding, layers, norm, output matrix; or layers alone.
 class Transformer {
  public:
   /// Places the weights of `layers` layers of the model (all of them: model.layers), zero-filled.
@@ -92,7 +95,12 @@ class Transformer {
   std::size_t layers() const { return layers_.size(); }
   std::int64_t length() const { return caches_.front().length(); }  ///< positions that the caches hold
   void truncate(std::int64_t length);                               ///< forgets what is beyond
-  std::uint64_t cache_bytes() const;                                ///< of this rank
+  /// Of every layer's cache; the layer comes first. Throws as KvCache::fill.
+  using Contents = std::function<double(std::size_t layer, std::int64_t entry, std::int64_t head, std::int64_t position,
+                                        std::int64_t i)>;
+  void fill(std::int64_t count, const Contents& keys, const Contents& values);
+  void skip(std::int64_t count);      ///< the caches hold so many positions, whatever their contents
+  std::uint64_t cache_bytes() const;  ///< of this rank
 
   // The parts of a pass. forward is all of them.
   Tensor embed(const std::vector<std::int64_t>& tokens, const TransformerTensors& tensors) const;
@@ -100,7 +108,7 @@ class Transformer {
   Tensor logits(const Tensor& x, const TransformerTensors& tensors) const;
 
   /// tokens: batch * length of them, sequence after sequence, which follow what the caches hold -> logits
-  /// (batch * length, padded vocabulary / ranks), this rank's columns.
+  /// (batch * length, or batch if of the last tokens only, padded vocabulary / ranks), this rank's columns.
   Tensor forward(const std::vector<std::int64_t>& tokens, const TransformerTensors& tensors);
 
  private:

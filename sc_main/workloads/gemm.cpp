@@ -6,6 +6,7 @@
 
 #include "models/pe/gemm_array.h"
 #include "runtime/tp/gemm_planner.h"
+#include "runtime/tp/linear.h"
 #include "sc_main/workloads/numerics.h"
 #include "sc_main/workloads/refusals.h"
 #include "sc_main/workloads/sizes.h"
@@ -270,13 +271,13 @@ class Gemm final : public GemmBase {
     GemmBase::add_options(options);
     auto add = options.add_options();
     add("mapping", po::value(&mappings_)->multitoken()->composing(),
-        "auto (default), stream, passed or vector, the latter also with tiles, as --explain prints them; a row for "
+        "auto (default), stream, passed, split or vector, also with tiles, as --explain prints them; a row for "
         "each");
     add("operands", po::value(&operands_)->default_value("column"),
         "how they lie: column (a column-parallel layer: A copied to every PE, columns of B and C over all PEs), row (a "
         "row-parallel one: columns of A over all PEs, too) or grid (rows of A and C over cubes, columns of B and C "
-        "over "
-        "the PEs of a cube)");
+        "over the PEs of a cube), packed (as column, but rows of B and C over the PEs of a cube) or packed-row (as "
+        "packed, and so is A)");
     add("explain", po::bool_switch(&explain_),
         "says how it is mapped, what each mapping should take, and what binds it");
   }
@@ -305,7 +306,7 @@ class Gemm final : public GemmBase {
         const auto run = [&](const Tensor& a, const Tensor& b, const Tensor& c) {
           const tp::GemmOperands operands{a, b, Tensor(), c, Activation::none};
           plan = tp::plan_gemm(ctx.map(), "gemm", operands, mapping);
-          if (plan.best.mapping.kind == tp::GemmMapping::Kind::passed) ctx.prepare_cube_queues(c.sip());
+          if (tp::talks(plan)) ctx.prepare_cube_queues(c.sip());
           const Handle handle = tp::gemm(ctx, "gemm", operands, plan);
           ctx.wait(handle);
           return handle;
@@ -328,7 +329,11 @@ class Gemm final : public GemmBase {
     if (operands_ == "row") return {columns, columns, columns};
     const DPPolicy rows = DPPolicy().cube(CubeSplit::row_wise);
     if (operands_ == "grid") return {rows, DPPolicy().pe(PeSplit::column_wise), rows.pe(PeSplit::column_wise)};
-    throw std::invalid_argument(fmt::format("--operands is '{}'; give column, row or grid", operands_));
+    const DPPolicy packed = tp::LinearPlacement::packed();
+    if (operands_ == "packed") return {DPPolicy(), packed, packed};
+    if (operands_ == "packed-row") return {packed, packed, packed};
+    throw std::invalid_argument(
+        fmt::format("--operands is '{}'; give column, row, grid, packed or packed-row", operands_));
   }
 
   static void add_explanation(const tp::GemmPlan& plan, Report& report) {

@@ -104,7 +104,9 @@ class Qkv final : public Workload {
         }
       }
     }
-    return report(ranks, hidden, times, times.of_layer(0, session.runtime().host_trace()), checked, comparison);
+    CollectiveBounds bounds(session.map(), ranks);
+    return report(ranks, hidden, times, times.of_layers(session.runtime().host_trace(), bounds).front(), checked,
+                  comparison);
   }
 
  private:

@@ -21,6 +21,7 @@ std::unique_ptr<Workload> make_probe();
 std::unique_ptr<Workload> make_noc_traffic();
 std::unique_ptr<Workload> make_link();
 std::unique_ptr<Workload> make_tp_mlp();
+std::unique_ptr<Workload> make_tp_transformer();
 std::unique_ptr<Workload> make_qkv();
 std::unique_ptr<Workload> make_va_offset_verify();
 std::unique_ptr<Workload> make_chakra();
@@ -44,6 +45,7 @@ const std::vector<WorkloadFactory>& workloads() {
                                                     &make_noc_traffic,
                                                     &make_link,
                                                     &make_tp_mlp,
+                                                    &make_tp_transformer,
                                                     &make_qkv,
                                                     &make_va_offset_verify,
                                                     &make_chakra};

@@ -112,8 +112,9 @@ Report TpMlp::run(Session& session) {
   session.runtime().init_process_group(common_.group(session));
   TpTimes times(layers_.size(), common_.warmup, common_.iterations);
   session.run(ranks_, [&](Context& ctx) { rank_program(ctx, wanted, times); });
-  const std::vector<HostTraceEntry>& trace = session.runtime().host_trace();
-  for (std::size_t i = 0; i < layers_.size(); ++i) layers_[i].times = times.of_layer(i, trace);
+  CollectiveBounds bounds(session.map(), ranks_);
+  const std::vector<TpTimes::Row> rows = times.of_layers(session.runtime().host_trace(), bounds);
+  for (std::size_t i = 0; i < layers_.size(); ++i) layers_[i].times = rows[i];
   if (common_.checks(session)) check_outputs(session, wanted);
   Report made = report(session, times);
   // The algorithm is known once the queues are there.
@@ -129,9 +130,9 @@ Report TpMlp::report(const Session& session, const TpTimes& times) {
   report.text = fmt::format(
       "# warm-up {}, iterations {}; times in ns, of rank 0: set-up, launch, coll. and waiting "
       "add up to time; fc1 and fc2 to mlp\n#{:>7} {:>6} {:>7} {:>7} {:>14} {:>14} {:>8} {:>14} "
-      "{:>5} {:>14} {:>12} {:>8}\n",
+      "{:>5} {:>14} {:>12} {:>8} {:>12} {:>5}  {}\n",
       common_.warmup, common_.iterations, "layer", "batch", "in", "out", "time", "set-up", "launches", "launch",
-      "colls", "coll.", "waiting", "check");
+      "colls", "coll.", "waiting", "check", "bound", "share", "bound by");
   const TpTimes::Row& set_up = times.of_set_up();
   Json first = head("set-up");
   times.add_set_up_to(first);
@@ -146,14 +147,17 @@ Report TpMlp::report(const Session& session, const TpTimes& times) {
   for (const Layer& layer : layers_) {
     Json result = row(session, layer, times);
     report.text += fmt::format(
-        " {:>7} {:>6} {:>7} {:>7} {:>14.3f} {:>14} {:>8} {:>14.3f} {:>5} {:>14.3f} {:>12.3f} {:>8}\n", layer.name,
-        batch_, layer.in, layer.out, result["time_ns"].get<double>(), "-", result["launches"].get<std::size_t>(),
-        result["launch_ns"].get<double>(), result["collectives"].get<std::size_t>(),
-        result["collective_ns"].get<double>(), result["waiting_ns"].get<double>(), result["check"].get<std::string>());
+        " {:>7} {:>6} {:>7} {:>7} {:>14.3f} {:>14} {:>8} {:>14.3f} {:>5} {:>14.3f} {:>12.3f} {:>8} {:>12.1f} {:>5.2f}  "
+        "{}\n",
+        layer.name, batch_, layer.in, layer.out, result["time_ns"].get<double>(), "-",
+        result["launches"].get<std::size_t>(), result["launch_ns"].get<double>(),
+        result["collectives"].get<std::size_t>(), result["collective_ns"].get<double>(),
+        result["waiting_ns"].get<double>(), result["check"].get<std::string>(), result["bound_ns"].get<double>(),
+        result["bound_share"].get<double>(), result["bound_binds"].get<std::string>());
     report.wrong = report.wrong || layer.comparison.mismatches > 0;
     report.results.push_back(std::move(result));
   }
-  report.text += times.set_up_text();
+  report.text += times.set_up_text() + TpTimes::kernels_text(report.results.back());
   report.text +=
       fmt::format("# {:.0f} rows of the batch per second\n", report.results.back().at("rows_per_s").get<double>());
   return report;

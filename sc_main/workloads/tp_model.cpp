@@ -21,6 +21,9 @@ double rounded(double value, DType dtype) {
   return load_element(raw, dtype, 0);
 }
 
+constexpr int kActivations = 6;
+}  // namespace
+
 double activate(Activation activation, double x) {
   switch (activation) {
     case Activation::relu:
@@ -37,9 +40,6 @@ double activate(Activation activation, double x) {
       return x;
   }
 }
-
-constexpr int kActivations = 6;
-}  // namespace
 
 tp::WeightPattern weight_pattern(std::uint64_t seed, std::uint64_t stream, DType dtype, double scale) {
   const std::uint64_t base = splitmix64(splitmix64(seed) + stream);
@@ -106,8 +106,9 @@ Activation parse_activation(const std::string& option, const std::string& text) 
   return parse_name<Activation>(option, text, kActivations);
 }
 
-void TpOptions::add(po::options_description& options) {
-  const std::string split = "cube=column_wise,pe=column_wise", copy = "cube=replicate,pe=replicate";
+void TpOptions::add(po::options_description& options, bool packed) {
+  const std::string split = packed ? "cube=column_wise,pe=row_wise" : "cube=column_wise,pe=column_wise",
+                    copy = "cube=replicate,pe=replicate";
   auto add = options.add_options();
   add("dtype,d", po::value(&dtype)->default_value("f16"), "f16, bf16, f32 or f64");
   add("algorithm", po::value(&algorithm),

@@ -47,6 +47,9 @@ HostValues exact(std::vector<double> values);
 void compare_layer(const std::vector<double>& got, const HostValues& expected, std::size_t first, DType dtype,
                    Comparison& into);
 
+/// On the host, in f64.
+double activate(Activation activation, double x);
+
 /// "gelu" and so on; "none". Throws std::invalid_argument naming `option`.
 Activation parse_activation(const std::string& option, const std::string& text);
 const char* to_string(Activation activation);
@@ -57,7 +60,8 @@ struct TpOptions {
   std::string weight, input, output, bias;  ///< placements
   int check = 1, warmup = 1, iterations = 1;
 
-  void add(boost::program_options::options_description& options);
+  /// `packed`: weights and outputs by default as LinearPlacement::packed, otherwise as LinearPlacement::split.
+  void add(boost::program_options::options_description& options, bool packed = false);
   /// Whatever the machine.
   void check_into(Refusals& refusals) const;
   // Both throw std::invalid_argument; placement() Refused, or ConfigError.

@@ -2,7 +2,25 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <stdexcept>
+
+#include "ccl/bounds.h"
+
 namespace kernbench {
+
+Ps CollectiveBounds::of(const std::string& operation, std::uint64_t bytes) {
+  const auto [known, fresh] = known_.emplace(std::pair(operation, bytes), 0);
+  if (!fresh) return known->second;
+  ccl::BoundInput input;
+  for (const CollectiveOp op : {CollectiveOp::all_reduce, CollectiveOp::all_gather, CollectiveOp::reduce_scatter}) {
+    if (operation == to_string(op)) input.op = op;
+  }
+  input.bytes = bytes;
+  for (int rank = 0; rank < ranks_; ++rank) input.sips.push_back(static_cast<std::uint16_t>(rank));
+  known->second = static_cast<Ps>(ccl::largest(ccl::collective_bounds(map_, input)).ns * 1e3);
+  return known->second;
+}
 
 TpTimes::Row& TpTimes::Row::operator+=(const Row& other) {
   time += other.time;
@@ -11,11 +29,75 @@ TpTimes::Row& TpTimes::Row::operator+=(const Row& other) {
   queues += other.queues;
   launch += other.launch;
   collective += other.collective;
+  hidden += other.hidden;
   waiting += other.waiting;
   launches += other.launches;
   collectives += other.collectives;
+  kernel += other.kernel;
+  launch_bound += other.launch_bound;
+  collective_bound += other.collective_bound;
+  for (const auto& [name, time_of] : other.by) by[name] += time_of;
+  flops += other.flops;
+  bytes += other.bytes;
+  for (const Launches& one : other.details) add_details(one);
   return *this;
 }
+
+void TpTimes::Row::add_details(const Launches& one) {
+  const auto found =
+      std::find_if(details.begin(), details.end(), [&](const Launches& own) { return own.name == one.name; });
+  if (found == details.end()) {
+    details.push_back(one);
+    return;
+  }
+  found->bound.time += one.bound.time;
+  found->bound.flops += one.bound.flops;
+  found->bound.bytes += one.bound.bytes;
+  found->kernel += one.kernel;
+  found->count += one.count;
+  for (const auto& [name, time_of] : one.by) found->by[name] += time_of;
+}
+
+void TpTimes::Row::join_layers() {
+  std::vector<Launches> all;
+  all.swap(details);
+  for (Launches& one : all) {
+    const std::size_t dot = one.name.find('.');
+    if (one.name.rfind("layer", 0) == 0 && dot != std::string::npos) one.name.erase(0, dot + 1);
+    add_details(one);
+  }
+}
+
+namespace {
+std::string most_of(const std::map<std::string, Ps>& by) {
+  const auto most =
+      std::max_element(by.begin(), by.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == by.end() ? "nothing" : most->first;
+}
+
+/// Adds the time in which launches, collectives or both of `entries`, all inside [begin, end), are under way.
+void add_spans(const std::vector<const HostTraceEntry*>& entries, Ps begin, Ps end, TpTimes::Row& row) {
+  std::vector<std::pair<Ps, std::pair<int, int>>> changes{{end, {0, 0}}};  // of launches, of collectives
+  for (const HostTraceEntry* entry : entries) {
+    const bool launch = entry->kind == "launch";
+    changes.push_back({entry->t_submit, {launch ? 1 : 0, launch ? 0 : 1}});
+    changes.push_back({entry->t_complete, {launch ? -1 : 0, launch ? 0 : -1}});
+  }
+  std::sort(changes.begin(), changes.end());
+  Ps last = begin;
+  int launches = 0, collectives = 0;
+  for (const auto& [time, change] : changes) {
+    const Ps span = time - last;
+    (launches > 0 ? row.launch : collectives > 0 ? row.collective : row.waiting) += span;
+    if (launches > 0 && collectives > 0) row.hidden += span;
+    last = time;
+    launches += change.first;
+    collectives += change.second;
+  }
+}
+}  // namespace
+
+std::string TpTimes::Row::binds() const { return most_of(by); }
 
 void TpTimes::add(Context& ctx, SetUp what, Ps begin) {
   if (ctx.rank() != 0) return;
@@ -40,34 +122,78 @@ void TpTimes::next(Context& ctx, std::size_t layer) {
   begin_ = now;
 }
 
-TpTimes::Row TpTimes::of_layer(std::size_t layer, const std::vector<HostTraceEntry>& trace) const {
-  Row row;
+std::vector<TpTimes::Row> TpTimes::of_layers(const std::vector<HostTraceEntry>& trace, CollectiveBounds& bounds) const {
+  std::vector<Row> rows(layers_);
   auto entry = trace.begin();  // in order of completion, as the passes are
   for (const Pass& pass : made_) {
-    Ps last = pass.begin;
     Row one;
+    std::vector<const HostTraceEntry*> own;
     for (; entry != trace.end() && entry->t_complete <= pass.end; ++entry) {
       if (entry->rank != 0 || entry->t_submit < pass.begin) continue;
-      const bool launch = entry->kind == "launch";
-      (launch ? one.launch : one.collective) += entry->t_complete - entry->t_submit;
-      ++(launch ? one.launches : one.collectives);
-      one.waiting += entry->t_submit - last;
-      last = entry->t_complete;
+      own.push_back(&*entry);
+      const LaunchBound& bound = entry->bound;
+      if (entry->kind != "launch") {
+        const Ps least = bounds.of(entry->operation, static_cast<std::uint64_t>(bound.bytes));
+        ++one.collectives;
+        one.collective_bound += least;
+        one.by["communication"] += least;
+        continue;
+      }
+      const Ps kernel = entry->kernel_end - entry->kernel_start;
+      Row launch;
+      launch.launches = 1;
+      launch.kernel = kernel;
+      launch.launch_bound = bound.time;
+      launch.by[bound.by] = bound.time;
+      launch.flops = bound.flops;
+      launch.bytes = bound.bytes;
+      launch.details.push_back({entry->name, bound, kernel, 1, {{bound.by, bound.time}}});
+      one += launch;
     }
-    one.waiting += pass.end - last;
+    add_spans(own, pass.begin, pass.end, one);
     one.time = pass.end - pass.begin;
-    if (pass.layer == layer) row += one;
+    if (one.bound() > one.time) {
+      throw std::logic_error(
+          fmt::format("a layer took {:.3f} ns, less than its bound of {:.3f} ns", in_ns(one.time), in_ns(one.bound())));
+    }
+    rows[pass.layer] += one;
   }
-  return row;
+  return rows;
 }
 
-void TpTimes::add_to(const Row& row, nlohmann::ordered_json& json) const {
-  const auto passes = static_cast<std::size_t>(passes_);
-  json["launches"] = row.launches / passes;
-  json["launch_ns"] = mean_ns(row.launch);
-  json["collectives"] = row.collectives / passes;
-  json["collective_ns"] = mean_ns(row.collective);
-  json["waiting_ns"] = mean_ns(row.waiting);
+void TpTimes::add_to(const Row& row, int passes, nlohmann::ordered_json& json) {
+  const auto count = static_cast<std::size_t>(passes);
+  const auto mean = [&](Ps sum) { return static_cast<double>(sum) / passes / 1e3; };
+  json["launches"] = row.launches / count;
+  json["launch_ns"] = mean(row.launch);
+  json["collectives"] = row.collectives / count;
+  json["collective_ns"] = mean(row.collective);
+  json["hidden_ns"] = mean(row.hidden);
+  json["waiting_ns"] = mean(row.waiting);
+  json["kernel_ns"] = mean(row.kernel);
+  json["bound_ns"] = mean(row.bound());
+  json["bound_share"] = row.time > 0 ? static_cast<double>(row.bound()) / static_cast<double>(row.time) : 0;
+  json["bound_binds"] = row.binds();
+  auto& list = json["kernels"] = nlohmann::ordered_json::array();
+  for (const Launches& one : row.details) {
+    const auto calls = static_cast<double>(one.count);
+    nlohmann::ordered_json kernel;
+    kernel["name"] = one.name;
+    kernel["kind"] = one.bound.kind;
+    kernel["launches"] = calls / passes;
+    if (one.bound.m > 0) {
+      kernel["m"] = one.bound.m;
+      kernel["n"] = one.bound.n;
+      kernel["k"] = one.bound.k;
+    }
+    kernel["kernel_ns"] = mean(one.kernel);
+    kernel["bound_ns"] = mean(one.bound.time);
+    kernel["bound_share"] = one.kernel > 0 ? static_cast<double>(one.bound.time) / static_cast<double>(one.kernel) : 0;
+    kernel["bound_binds"] = most_of(one.by);
+    kernel["flops"] = one.bound.flops / passes;
+    kernel["bytes"] = one.bound.bytes / passes;
+    list.push_back(std::move(kernel));
+  }
 }
 
 void TpTimes::add_set_up_to(nlohmann::ordered_json& json) const {
@@ -77,6 +203,24 @@ void TpTimes::add_set_up_to(nlohmann::ordered_json& json) const {
   json["loading_ns"] = in_ns(set_up_.loading);
   json["queues_ns"] = in_ns(set_up_.queues);
   json["waiting_ns"] = in_ns(set_up_.waiting);
+}
+
+std::string TpTimes::kernels_text(const nlohmann::ordered_json& row) {
+  std::string text = fmt::format("# {:>24} {:>8} {:>18} {:>14} {:>14} {:>6} {:>9} {:>9}  {}\n", "kernels", "launches",
+                                 "m x n x k", "kernel", "bound", "share", "TFLOP/s", "FLOP/B", "bound by");
+  for (const auto& one : row["kernels"]) {
+    const double ns = one["kernel_ns"].get<double>(), flops = one["flops"].get<double>();
+    const double bytes = one["bytes"].get<double>();
+    const std::string shape = one.contains("m")
+                                  ? fmt::format("{}x{}x{}", one["m"].get<std::int64_t>(), one["n"].get<std::int64_t>(),
+                                                one["k"].get<std::int64_t>())
+                                  : std::string("-");
+    text += fmt::format("# {:>24} {:>8} {:>18} {:>14.3f} {:>14.3f} {:>6.3f} {:>9.3f} {:>9.2f}  {}\n",
+                        one["name"].get<std::string>(), one["launches"].get<double>(), shape, ns,
+                        one["bound_ns"].get<double>(), one["bound_share"].get<double>(), ns > 0 ? flops / ns / 1e3 : 0,
+                        bytes > 0 ? flops / bytes : 0, one["bound_binds"].get<std::string>());
+  }
+  return text;
 }
 
 std::string TpTimes::set_up_text() const {

@@ -1,0 +1,167 @@
+#include "runtime/tp/gemm_problem.h"
+
+#include <algorithm>
+#include <map>
+
+#include "runtime/tp/launch_bound.h"
+#include "runtime/tp/tensor_view.h"
+
+namespace kernbench::tp {
+
+namespace {
+std::int64_t common(std::int64_t a, std::int64_t a_length, std::int64_t b, std::int64_t b_length) {
+  return std::max<std::int64_t>(0, std::min(a + a_length, b + b_length) - std::max(a, b));
+}
+
+/// Each block from the copy that the PE sees: its own, one in its cube, any.
+GemmReads reads_of(const Tensor& tensor, const Region& need, PeCoord pe) {
+  struct Block {
+    double bytes = 0;
+    int distance = 2;
+  };
+  std::map<std::uint64_t, Block> blocks;
+  for (const ShardSpec& shard : tensor.shards()) {
+    if (shard.region.empty()) continue;
+    const std::int64_t elements = common(shard.region.row, shard.region.rows, need.row, need.rows) *
+                                  common(shard.region.col, shard.region.cols, need.col, need.cols);
+    if (elements == 0) continue;
+    const PeCoord owner = owner_of(shard);
+    Block& block = blocks[shard.offset_bytes];
+    block.bytes = static_cast<double>(elements) * static_cast<double>(size_of(tensor.dtype()));
+    block.distance = std::min(block.distance, owner.cube != pe.cube ? 2 : owner.pe != pe.pe ? 1 : 0);
+  }
+  GemmReads reads;
+  for (const auto& [offset, block] : blocks) {
+    (block.distance == 0 ? reads.own : block.distance == 1 ? reads.cube : reads.far) += block.bytes;
+  }
+  return reads;
+}
+
+using ByCube = std::map<int, std::vector<ShardSpec>>;
+ByCube by_cube(const Tensor& tensor) {
+  ByCube cubes;
+  for (const ShardSpec& shard : tensor.shards()) {
+    if (!shard.region.empty()) cubes[shard.cube].push_back(shard);
+  }
+  return cubes;
+}
+
+/// Every cube's shards have the same rows and lie on the same PEs: what passing on asks for.
+std::uint64_t pes_in_common(const ByCube& cubes) {
+  std::uint64_t all = 0;
+  for (const auto& [cube, shards] : cubes) {
+    std::uint64_t mask = 0;
+    for (const ShardSpec& shard : shards) {
+      if (shard.pe >= 64 || shard.region.row != shards.front().region.row ||
+          shard.region.rows != shards.front().region.rows) {
+        return 0;
+      }
+      mask |= std::uint64_t{1} << shard.pe;
+    }
+    if (all != 0 && mask != all) return 0;
+    all = mask;
+  }
+  return all;
+}
+
+/// What follows from part, PE and the range of k.
+void look_at(const GemmOperands& operands, GemmProblem& p) {
+  p.dtype = operands.c.dtype();
+  p.item = static_cast<double>(size_of(p.dtype));
+  p.rates = p.map.rates(p.pe);
+  p.a = reads_of(operands.a, {p.part.row, p.first_k, p.part.rows, p.k}, p.pe);
+  p.b = reads_of(operands.b, {p.first_k, p.part.col, p.k, p.part.cols}, p.pe);
+  p.a_holders = holders({operands.a});
+  p.b_holders = holders({operands.b});
+  const TensorView a_view(0, geometry_of(operands.a)), b_view(0, geometry_of(operands.b));
+  a_view.col_cuts(p.first_k, p.first_k + p.k, p.a_cuts);
+  b_view.row_cuts(p.first_k, p.first_k + p.k, p.b_cuts);
+  b_view.col_cuts(p.part.col, p.part.col + p.part.cols, p.columns);
+  for (const LinkBundle& link : p.map.cube_links) {
+    if (link.sip != p.pe.sip || link.a == kIoChiplet || link.b == kIoChiplet) continue;
+    const auto half = [&](std::uint16_t cube) { return cube % p.map.cube_w < p.map.cube_w / 2; };
+    if (half(link.a) != half(link.b)) p.cut_rate += static_cast<double>(link.capacity.bytes_per_second());
+  }
+}
+
+/// Rows of b in one cube are all of k, each once, of the same columns as the shards of c there.
+bool splits_k(const std::vector<ShardSpec>& of_b, const std::vector<ShardSpec>& of_c, std::int64_t k) {
+  const Region& columns = of_c.front().region;
+  const auto alike = [&](const ShardSpec& shard) {
+    return shard.region.col == columns.col && shard.region.cols == columns.cols;
+  };
+  std::int64_t rows = 0;
+  std::set<std::int64_t> begins;
+  for (const ShardSpec& shard : of_b) {
+    rows += shard.region.rows;
+    begins.insert(shard.region.row);
+  }
+  return rows == k && begins.size() == of_b.size() && std::all_of(of_b.begin(), of_b.end(), alike) &&
+         std::all_of(of_c.begin(), of_c.end(), alike);
+}
+}  // namespace
+
+GemmProblem as_c_lies(const MachineMap& map, const GemmOperands& operands) {
+  GemmProblem p(map);
+  p.k = operands.a.shape().cols;
+  const ByCube cubes = by_cube(operands.c);
+  for (const auto& [cube, shards] : cubes) {
+    for (const ShardSpec& shard : shards) {
+      p.workers.insert(owner_of(shard));
+      if (shard.region.rows * shard.region.cols <= p.part.rows * p.part.cols) continue;
+      p.part = shard.region;
+      p.pe = owner_of(shard);
+    }
+  }
+  p.pes_of_cube = cubes.begin()->second.size();
+  p.common_pes = pes_in_common(cubes);
+  look_at(operands, p);
+  return p;
+}
+
+std::optional<GemmProblem> as_k_is_split(const MachineMap& map, const GemmOperands& operands) {
+  GemmProblem p(map);
+  const ByCube of_b = by_cube(operands.b);
+  std::int64_t most = 0;
+  for (const auto& [cube, shards] : by_cube(operands.c)) {
+    const auto found = of_b.find(cube);
+    if (found == of_b.end() || !splits_k(found->second, shards, operands.a.shape().cols)) return std::nullopt;
+    std::int64_t begin = shards.front().region.row, end = begin, own = 0;
+    for (const ShardSpec& shard : shards) {
+      begin = std::min(begin, shard.region.row);
+      end = std::max(end, shard.region.row + shard.region.rows);
+      own = std::max(own, shard.region.rows);
+    }
+    for (const ShardSpec& shard : found->second) {
+      const std::int64_t work = shard.region.rows * shard.region.cols * (end - begin);
+      if (work <= most) continue;
+      most = work;
+      p.pe = owner_of(shard);
+      p.first_k = shard.region.row;
+      p.k = shard.region.rows;
+      p.part = {begin, shard.region.col, end - begin, shard.region.cols};
+      p.sharers = found->second.size();
+      p.own_rows = own;
+    }
+  }
+  if (p.sharers < 2) return std::nullopt;
+  p.workers = split_workers(operands);
+  p.pes_of_cube = p.sharers;
+  look_at(operands, p);
+  return p;
+}
+
+std::set<PeCoord> split_workers(const GemmOperands& operands) {
+  std::set<PeCoord> workers;
+  const ByCube of_c = by_cube(operands.c);
+  for (const auto& [cube, shards] : of_c) {
+    for (const ShardSpec& shard : shards) workers.insert(owner_of(shard));
+  }
+  for (const auto& [cube, shards] : by_cube(operands.b)) {
+    if (of_c.count(cube) == 0) continue;
+    for (const ShardSpec& shard : shards) workers.insert(owner_of(shard));
+  }
+  return workers;
+}
+
+}  // namespace kernbench::tp

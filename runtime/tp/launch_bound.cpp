@@ -1,0 +1,83 @@
+#include "runtime/tp/launch_bound.h"
+
+#include <algorithm>
+
+namespace kernbench::tp {
+
+namespace {
+constexpr std::uint32_t kHeaderBytes = 16, kBurstBytes = 256;  // of a request, or the least packet; of an answer
+}  // namespace
+
+PeCoord owner_of(const ShardSpec& shard) {
+  return {static_cast<std::uint16_t>(shard.sip), static_cast<std::uint16_t>(shard.cube),
+          static_cast<std::uint16_t>(shard.pe)};
+}
+
+std::set<PeCoord> holders(const std::vector<Tensor>& tensors) {
+  std::set<PeCoord> found;
+  for (const Tensor& tensor : tensors) {
+    if (!tensor) continue;
+    for (const ShardSpec& shard : tensor.shards()) {
+      if (!shard.region.empty()) found.insert(owner_of(shard));
+    }
+  }
+  return found;
+}
+
+Ps cycles_at(std::uint64_t cycles, std::uint64_t hertz) { return Clock(hertz).at(cycles); }
+
+Ps time_of(double bytes, Rate rate) {
+  return static_cast<Ps>(bytes / static_cast<double>(rate.bytes_per_second()) * 1e12);
+}
+
+Ps fill_and_drain(const PeEngines& e) {
+  return cycles_at(std::uint64_t{e.gemm_rows} + e.gemm_cols - 2 + e.gemm_rows, e.gemm_hz);
+}
+
+Ps access_of(const MachineMap& map, PeCoord pe, PeCoord owner) {
+  const PeEngines e = map.rates(pe).engines;
+  const NodeId from = map.pe(pe), port = map.hbm_port(owner);
+  Ps way = 0;
+  if (map.packet_latency)
+    way = map.packet_latency(from, port, kHeaderBytes) + map.packet_latency(port, from, kBurstBytes);
+  return e.dma_setup + way + e.hbm_hit;
+}
+
+Ps least_access(const MachineMap& map, PeCoord pe) { return access_of(map, pe, pe); }
+
+Ps way_there_and_back(const MachineMap& map, PeCoord pe) {
+  if (!map.packet_latency) return 0;
+  const NodeId from = map.pe(pe), port = map.hbm_port(pe);
+  return map.packet_latency(from, port, kHeaderBytes) + map.packet_latency(port, from, kHeaderBytes);
+}
+
+Ps least_memory_time(const MachineMap& map, const std::vector<Moved>& moved, double* bytes) {
+  std::set<PeCoord> all;
+  double sum = 0;
+  Ps longest = 0;
+  for (const Moved& one : moved) {
+    if (!one.tensor) continue;
+    const std::set<PeCoord> some = holders({one.tensor});
+    const double own =
+        one.share * static_cast<double>(one.tensor.shape().count()) * static_cast<double>(size_of(one.tensor.dtype()));
+    longest = std::max(longest, time_of(own / static_cast<double>(some.size()), map.rates(*some.begin()).hbm_slice));
+    sum += own;
+    all.insert(some.begin(), some.end());
+  }
+  if (bytes != nullptr) *bytes = sum;
+  if (all.empty()) return 0;
+  return std::max(longest, time_of(sum / static_cast<double>(all.size()), map.rates(*all.begin()).hbm_slice));
+}
+
+LaunchBound stream_bound(const MachineMap& map, const char* kind, const std::vector<Moved>& moved) {
+  LaunchBound bound;
+  bound.kind = kind;
+  const PeCoord pe = *holders({moved.front().tensor}).begin();
+  const Ps memory = least_memory_time(map, moved, &bound.bytes);
+  const Ps latency = map.rates(pe).engines.dispatch + least_access(map, pe) + way_there_and_back(map, pe);
+  bound.time = memory + latency;
+  bound.by = memory >= latency ? "HBM" : "latency";
+  return bound;
+}
+
+}  // namespace kernbench::tp

@@ -1,0 +1,37 @@
+#pragma once
+#include <set>
+#include <vector>
+
+#include "runtime/runtime.h"
+
+/// What launches cannot beat: times that follow from the machine's parameters and from where tensors lie.
+namespace kernbench::tp {
+
+PeCoord owner_of(const ShardSpec& shard);
+/// PEs whose memory holds a part of one of the tensors, copies included. Empty handles hold nothing.
+std::set<PeCoord> holders(const std::vector<Tensor>& tensors);
+
+Ps cycles_at(std::uint64_t cycles, std::uint64_t hertz);
+Ps time_of(double bytes, Rate rate);
+/// Of the array: operands enter skewed, results leave row by row (docs/pe.md).
+Ps fill_and_drain(const PeEngines& engines);
+
+/// One read of an open row of `owner`'s slice by `pe`, there and back.
+Ps access_of(const MachineMap& map, PeCoord pe, PeCoord owner);
+/// The same of its own slice.
+Ps least_access(const MachineMap& map, PeCoord pe);
+/// Of the least packet to the own slice and its answer: a store's end.
+Ps way_there_and_back(const MachineMap& map, PeCoord pe);
+
+/// What a launch moves of a tensor.
+struct Moved {
+  Tensor tensor;
+  double share = 1;  ///< of its elements
+};
+/// All of it, each byte once, at the rate of the slices that hold copies; `bytes`, unless null, gets how much.
+Ps least_memory_time(const MachineMap& map, const std::vector<Moved>& moved, double* bytes = nullptr);
+
+/// Of a launch whose arithmetic is little: what it moves, and a dispatch, an access and the way of the result.
+LaunchBound stream_bound(const MachineMap& map, const char* kind, const std::vector<Moved>& moved);
+
+}  // namespace kernbench::tp

@@ -1,0 +1,42 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/tp/transformer.h"
+
+namespace kernbench {
+
+/// A language model on the host: whole matrices, no ranks, no tiles, in f64. What the machine keeps in memory is
+/// rounded to the dtype here, too.
+struct HostTransformer {
+  tp::Model model;
+  std::int64_t layers = 0;
+  DType dtype = DType::f16;
+  tp::ModelWeights weights;
+  std::int64_t context = 0;                ///< positions that the caches hold from the start
+  tp::Transformer::Contents keys, values;  ///< of those; heads of all ranks together
+
+  using Values = std::vector<double>;
+  /// Tokens, sequences of `length` one after the other -> rows of the embedding at positions from `context` on.
+  Values embed(const std::vector<std::int64_t>& tokens, std::int64_t length) const;
+  /// All layers, on rows of sequences of `length`.
+  Values run(Values x, std::int64_t length) const;
+  /// The last norm and the output matrix: (rows, vocabulary).
+  Values logits(const Values& x) const;
+
+ private:
+  Values linear(const Values& x, std::int64_t in, std::int64_t out, const std::string& name, bool round) const;
+  Values norm(const Values& x, const std::string& name) const;
+  Values attention(const Values& x, std::int64_t length, std::size_t layer, const std::string& name) const;
+  void attend(const Values& q, const Values& k, const Values& v, std::int64_t entry, std::int64_t length,
+              std::size_t layer, Values& into) const;
+  void turn(Values& x, std::int64_t heads, std::int64_t length) const;
+  Values mlp(const Values& x, const std::string& name) const;
+};
+
+/// How far results may lie from the host's: roundings of the dtype at some sixteen places of a layer and of the ends,
+/// of the order of the largest value.
+double transformer_tolerance(DType dtype, std::int64_t layers, const std::vector<double>& expected);
+
+}  // namespace kernbench

@@ -1,0 +1,174 @@
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "tests/workloads/tool_json.h"
+
+namespace kernbench {
+namespace {
+
+using ::testing::HasSubstr;
+using Args = std::vector<std::string>;
+
+constexpr const char* kSmallModel = R"(layers: 3
+width: 32
+heads: 8
+kv_heads: 4
+head_dim: 8
+mlp_width: 48
+gated: true
+activation: silu
+norm: rms
+epsilon: 1e-5
+vocabulary: 70
+position: rotary
+rope_theta: 1000
+positions: 64
+biases: false
+tied: false
+)";
+constexpr const char* kLearned = R"(layers: 2
+width: 24
+heads: 4
+kv_heads: 4
+head_dim: 6
+mlp_width: 40
+gated: false
+activation: gelu
+norm: layer
+epsilon: 1e-5
+vocabulary: 50
+position: learned
+positions: 40
+biases: true
+tied: true
+)";
+
+/// Four SIPs of two cubes of two PEs, two layers of a small model. `more` goes before the sizes given here.
+Args tiny(const Tool& tool, const Args& more, const char* text = kSmallModel) {
+  std::ofstream(tool.file("m.yaml")) << text;
+  Args arguments{"run",   "tp_transformer",      "--topology", "ring8",
+                 "--set", "system.sips.count=4", "--set",      "sip.cube_mesh.w=2",
+                 "--set", "sip.cube_mesh.h=1",   "--set",      "cube.pes=2"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  const std::vector<std::pair<const char*, const char*>> sizes{
+      {"--model", "m.yaml"}, {"--page", "4"},   {"--layers", "2"}, {"--batch", "2"},
+      {"--prompt", "5"},     {"--decode", "3"}, {"-w", "0"}};
+  for (const auto& [option, value] : sizes) {
+    if (std::find(more.begin(), more.end(), option) == more.end()) arguments.insert(arguments.end(), {option, value});
+  }
+  return arguments;
+}
+
+std::int64_t whole_ps(const nlohmann::ordered_json& ns) { return std::llround(ns.get<double>() * 1000); }
+
+/// Prefill and three decode steps of every rank against the host's model of the whole sequences: every kind of model,
+/// scheduling and type, a context that was there before, layers alone, fewer ranks than SIPs.
+TEST(TpTransformer, EveryRankAgreesWithTheHostsModel) {
+  const Tool tool;
+  const std::vector<std::pair<const char*, Args>> cases{
+      {kSmallModel, {}},
+      {kSmallModel, {"--scheduling", "rounds", "--tp", "2"}},
+      {kSmallModel, {"--dtype", "f32", "--context", "6", "--tp", "1"}},
+      {kSmallModel, {"--ends", "0", "--context", "9", "--prompt", "0"}},
+      {kLearned, {"--dtype", "bf16", "--decode", "1", "--seed", "7"}},
+      {kLearned, {"--dtype", "f32", "--ends", "0", "--tp", "2"}}};
+  for (const auto& [model, more] : cases) {
+    const auto rows = rows_of(tool, tiny(tool, more, model));
+    ASSERT_GE(rows.size(), 4u);
+    EXPECT_EQ(rows[0]["phase"], "set-up");
+    for (std::size_t i = 1; i < rows.size(); ++i) {
+      EXPECT_EQ(rows[i]["check"], "ok") << rows[i];
+      EXPECT_GT(rows[i]["max_abs_err"].get<double>(), 0) << "compared, and rounded";
+    }
+  }
+}
+
+TEST(TpTransformer, RowsOfEachPhaseAddUpAndHoldTheirBounds) {
+  const Tool tool;
+  for (const char* scheduling : {"concurrent", "rounds"}) {
+    const auto rows = rows_of(tool, tiny(tool, {"--scheduling", scheduling}));
+    std::map<std::string, std::vector<nlohmann::ordered_json>> phases;
+    for (const auto& row : rows) phases[row["phase"]].push_back(row);
+    ASSERT_EQ(phases.size(), 3u);
+    EXPECT_GT(whole_ps(phases["set-up"][0]["mapping_ns"]), 0);
+    for (const char* phase : {"prefill", "decode"}) {
+      const auto& of_phase = phases[phase];
+      const std::int64_t rounding = 8;  // ps: thirds of a decode step's parts
+      ASSERT_EQ(of_phase.size(), 5u) << "embedding, two layers, logits, all";
+      EXPECT_EQ(of_phase[1]["layer"], "layer0");
+      EXPECT_EQ(of_phase[4]["layer"], "all");
+      for (const char* column : {"time_ns", "launch_ns", "collective_ns", "waiting_ns", "kernel_ns"}) {
+        std::int64_t sum = 0;
+        for (std::size_t i = 0; i < 4; ++i) sum += whole_ps(of_phase[i][column]);
+        EXPECT_NEAR(sum, whole_ps(of_phase[4][column]), rounding) << phase << " " << column;
+      }
+      for (const auto& row : of_phase) {
+        EXPECT_NEAR(whole_ps(row["launch_ns"]) + whole_ps(row["collective_ns"]) + whole_ps(row["waiting_ns"]),
+                    whole_ps(row["time_ns"]), rounding)
+            << row;
+        EXPECT_GT(row["bound_share"].get<double>(), 0) << row;
+        EXPECT_LE(row["bound_share"].get<double>(), 1) << row;
+        for (const auto& kernel : row["kernels"])
+          EXPECT_LE(whole_ps(kernel["bound_ns"]), whole_ps(kernel["kernel_ns"])) << kernel;
+      }
+      // Norms 2, QKV, rotary, scores, out, up, gate, product, down, residual; two all-reduces. Of a single token the
+      // two caches lie on two PEs each, whose sums one launch more puts together.
+      EXPECT_EQ(of_phase[1]["collectives"], 2);
+      EXPECT_EQ(of_phase[1]["launches"], std::string(phase) == "prefill" ? 11 : 12);
+      for (const auto& kernel : of_phase[1]["kernels"]) {
+        if (kernel["name"] != "layer0.mlp.down") continue;
+        EXPECT_EQ(kernel["k"], 12) << "48 rows over four ranks";
+        EXPECT_EQ(kernel["m"], std::string(phase) == "prefill" ? 10 : 2);
+        EXPECT_EQ(kernel["flops"], 2.0 * kernel["m"].get<double>() * 32 * 12);
+      }
+    }
+    EXPECT_GT(phases["decode"][4]["tokens_per_s"].get<double>(), 0);
+  }
+}
+
+TEST(TpTransformer, TakesTheSameTimeWithoutDataAndChecksNothing) {
+  const Tool tool;
+  const auto on = rows_of(tool, tiny(tool, {})), off = rows_of(tool, tiny(tool, {"--data", "off"}));
+  ASSERT_EQ(on.size(), off.size());
+  for (std::size_t i = 1; i < on.size(); ++i) {
+    EXPECT_EQ(off[i]["check"], "skipped");
+    EXPECT_TRUE(off[i]["mismatches"].is_null());
+    EXPECT_EQ(on[i]["time_ns"], off[i]["time_ns"]);
+  }
+}
+
+TEST(TpTransformer, RefusesWhatDoesNotDivideOrFitWithLayerDimensionAndNumbers) {
+  const Tool tool;
+  const Outcome ranks = tool(tiny(tool, {"--tp", "3"}));
+  EXPECT_EQ(ranks.code, 2);
+  EXPECT_EQ(
+      ranks.err,
+      "kernbench: error: model 'm.yaml', layer0.attention: heads is 8: give a multiple of the 3 SIPs that --tp "
+      "makes share it\n"
+      "kernbench: error: model 'm.yaml', layer0.attention: kv_heads is 4: give a multiple of the 3 SIPs that --tp "
+      "makes share it\n");
+  const Outcome cache = tool(tiny(tool, {"--context", "8000000", "--data", "off", "--prompt", "0"}));
+  EXPECT_EQ(cache.code, 5);
+  EXPECT_THAT(cache.err,
+              HasSubstr("KV cache of 'layer0.attention': batch 2 x kv heads 1 x positions 8000003 x head dim 8 "
+                        "x 2 in f16 takes"));
+  const Outcome table = tool(tiny(tool, {"--prompt", "64"}, kLearned));
+  EXPECT_THAT(table.err, HasSubstr("positions is 67: its table of learned positions has 40"));
+  const Outcome sips = tool(tiny(tool, {"--tp", "5"}));
+  EXPECT_EQ(sips.err, "kernbench: error: --tp is 5; the machine has 4 SIPs\n");
+  const Outcome model = tool(tiny(tool, {}, "layers: 2\nwidht: 3\n"));
+  EXPECT_EQ(model.code, 2);
+  EXPECT_THAT(model.err, HasSubstr("m.yaml:2:1: error: unknown key 'widht'"));
+  const Outcome nothing = tool({"run", "tp_transformer", "--model", "llama3-9b"});
+  EXPECT_EQ(nothing.code, 2);
+  EXPECT_THAT(nothing.err, HasSubstr("did you mean 'llama3-8b'?"));
+}
+
+}  // namespace
+}  // namespace kernbench
