@@ -24,6 +24,7 @@ std::unique_ptr<Workload> make_tp_mlp();
 std::unique_ptr<Workload> make_qkv();
 std::unique_ptr<Workload> make_va_offset_verify();
 std::unique_ptr<Workload> make_chakra();
+std::unique_ptr<Workload> make_pipeline();
 
 const std::vector<WorkloadFactory>& workloads() {
   static const std::vector<WorkloadFactory> list = {&make_all_reduce,
@@ -46,7 +47,8 @@ const std::vector<WorkloadFactory>& workloads() {
                                                     &make_tp_mlp,
                                                     &make_qkv,
                                                     &make_va_offset_verify,
-                                                    &make_chakra};
+                                                    &make_chakra,
+                                                    &make_pipeline};
   return list;
 }
 

@@ -1,0 +1,78 @@
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/pipeline/evaluate.h"
+#include "runtime/pipeline/run/plan.h"
+#include "runtime/runtime.h"
+
+namespace kernbench::pipeline {
+
+/// What a cpu slot takes for its work: the longer of arithmetic and memory traffic. assumed: a server socket of 64
+/// cores with AVX-512 at a tenth of its peak, eight channels of DDR5-4800, and a PCIe 5.0 x16 link to each SIP
+struct HostModel {
+  double flops_per_s = 5e11, bytes_per_s = 3e11, link_bytes_per_s = 5e10;
+  Ps link_latency = 1'000'000;
+  Ps time_of(const HostWork& work) const;
+  Ps transfer(std::uint64_t bytes) const;  ///< over the link
+};
+
+struct RunSettings {
+  int warmup = 1, iterations = 1;  ///< passes
+  HostModel host;
+  bool data = true;                          ///< off: no contents
+  bool timed_host_io = false;                ///< host copies take simulated time by themselves
+  ProcessGroupOptions group;                 ///< of the exchanges
+  std::map<std::string, HostTensor> inputs;  ///< by tensor of the pipeline, of every supertask of kind `input`
+};
+
+/// One supertask of the last pass. Times from the begin of the pass.
+struct TaskTime {
+  const SuperTask* task = nullptr;
+  Ps begin = 0, end = 0;
+};
+
+/// What became of a run.
+struct RunOutcome {
+  std::vector<Ps> passes;  ///< that count: from the moment at which all slots begin to that at which the last one ends
+  std::vector<std::vector<TaskTime>> slots;   ///< by slot of the document, in order
+  Ps loading = 0;                             ///< of constants and inputs, on the slot that took longest
+  std::map<std::string, HostTensor> outputs;  ///< by tensor of the pipeline
+};
+
+/// A pipeline on the machine. Ranks are the machine's SIPs, then a worker for each cpu slot.
+class PipelineRun {
+ public:
+  /// The arguments outlive it.
+  PipelineRun(const Pipeline& pipeline, const Checked& checked, std::vector<SlotPlan> plans, RunSettings settings,
+              int sips);
+
+  int ranks() const { return sips_ + host_slots_; }
+  void rank_program(Context& context);        ///< every rank calls it
+  RunOutcome& outcome() { return outcome_; }  ///< once all have returned
+
+ private:
+  /// What goes between a cpu slot and another one, in one pass.
+  struct Transfer {
+    Handle ready;
+    HostTensor data;
+  };
+  class Worker;
+
+  const Pipeline& pipeline_;
+  const Checked& checked_;
+  const std::vector<SlotPlan> plans_;
+  const RunSettings settings_;
+  const int sips_;
+  int host_slots_ = 0;
+  std::map<std::pair<int, std::string>, Transfer> transfers_;  // by pass and group
+  RunOutcome outcome_;
+};
+
+/// Supertasks that decide the latency, first to last: each begins when the one before it has ended, or waits for it as
+/// a member of its exchange.
+std::vector<TaskTime> critical_path(const Checked& checked, const RunOutcome& outcome);
+
+}  // namespace kernbench::pipeline
