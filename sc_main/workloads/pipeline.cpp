@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <set>
 
 #include "runtime/pipeline/run/run.h"
 #include "runtime/pipeline/run/slices.h"
@@ -44,7 +45,7 @@ class PipelineWorkload final : public Workload {
   std::string file_, f8_, inputs_, outputs_, expect_, algorithm_, order_;
   std::vector<std::string> places_;
   double host_flops_ = 0, host_bandwidth_ = 0, host_link_ = 0;
-  int warmup_ = 1, iterations_ = 1;
+  int warmup_ = 1, iterations_ = 1, requests_ = 1;
   bool include_load_ = false;
 };
 
@@ -69,6 +70,8 @@ void PipelineWorkload::add_options(po::options_description& options) {
   add("host-link", po::value(&host_link_)->default_value(host.link_bytes_per_s / 1e9), "between it and a SIP, GB/s");
   add("include-load", po::bool_switch(&include_load_),
       "adds the loading of constants and inputs to the latency; they take time with --host-io timed");
+  add("requests", po::value(&requests_)->default_value(1),
+      "of a pass: stages on different slots overlap; gives throughput and latency");
   add("warmup,w", po::value(&warmup_)->default_value(1), "passes before those that are timed");
   add("iters,n", po::value(&iterations_)->default_value(1), "timed passes; the latency is their mean");
 }
@@ -79,6 +82,7 @@ void PipelineWorkload::check_options() const {
   if (file_.empty()) refusals.add("pipeline needs --file FILE, the document");
   refusals.check_integer("-w", warmup_, 0, kMost);
   refusals.check_integer("-n", iterations_, 1, kMost);
+  refusals.check_integer("--requests", requests_, 1, kMost);
   const auto one_of = [&](const char* option, const std::string& given, const std::vector<std::string>& values) {
     if (std::find(values.begin(), values.end(), given) == values.end())
       refusals.add(fmt::format("{} is {}; {}", option, quote(given), suggest(given, values, "valid values")));
@@ -108,6 +112,20 @@ std::map<std::string, DPPolicy> PipelineWorkload::placements() const {
 
 std::vector<std::string> PipelineWorkload::files() const {
   std::vector<std::string> files{file_};
+  // Its weights decide the result, too. What cannot be read is refused by the run.
+  Problems ignored;
+  pipeline::Pipeline document;
+  try {
+    document = pipeline::read_pipeline(load_config(file_, &ignored), {}, ignored);
+  } catch (const ConfigError&) {
+  }
+  std::set<std::string> weights;
+  pipeline::CheckOptions where;
+  where.folder = std::filesystem::path(file_).parent_path().string();
+  for (const pipeline::TensorInfo& tensor : document.tensors) {
+    if (tensor.value && tensor.value->file.given) weights.insert(pipeline::weight_path(where, *tensor.value));
+  }
+  files.insert(files.end(), weights.begin(), weights.end());
   for (const std::string& file : {inputs_, expect_}) {
     if (!file.empty()) files.push_back(file);
   }
@@ -118,6 +136,7 @@ pipeline::RunSettings PipelineWorkload::settings(Session& session, const pipelin
   pipeline::RunSettings settings;
   settings.warmup = warmup_;
   settings.iterations = iterations_;
+  settings.requests = requests_;
   settings.host.flops_per_s = host_flops_ * 1e9;
   settings.host.bytes_per_s = host_bandwidth_ * 1e9;
   settings.host.link_bytes_per_s = host_link_ * 1e9;
@@ -126,6 +145,7 @@ pipeline::RunSettings PipelineWorkload::settings(Session& session, const pipelin
   settings.group.algorithm = algorithm_;
   settings.group.ccl_file = session.options().ccl_file;
   settings.group.install_at_once = false;
+  settings.own_groups = order_ == "document";
   if (!inputs_.empty()) {
     settings.inputs = pipeline::cut_inputs(pipeline, pipeline::Safetensors(inputs_), inputs_);
     return settings;
@@ -176,9 +196,13 @@ Report PipelineWorkload::run(Session& session) {
 Report PipelineWorkload::report(const pipeline::Pipeline& pipeline, const pipeline::Checked& checked,
                                 const pipeline::RunOutcome& outcome) const {
   const auto ns = [](Ps time) { return static_cast<double>(time) / 1e3; };
-  double mean = 0;
-  for (const Ps pass : outcome.passes) mean += ns(pass) / static_cast<double>(outcome.passes.size());
-  const double latency = mean + (include_load_ ? ns(outcome.loading) : 0);
+  double pass = 0, latency = 0;
+  for (const Ps time : outcome.passes) pass += ns(time) / static_cast<double>(outcome.passes.size());
+  for (const auto& [begin, end] : outcome.requests)
+    latency += ns(end - begin) / static_cast<double>(outcome.requests.size());
+  if (requests_ == 1) latency = pass;
+  if (include_load_) latency += ns(outcome.loading);
+  const double per_second = pass > 0 ? requests_ / pass * 1e9 : 0;
   Report made;
   made.text = fmt::format(
       "# pipeline '{}': {} slots, {} supertasks; warm-up {}, iterations {}\n# latency {:.3f} ns{}, loading {:.3f} ns\n",
@@ -188,7 +212,12 @@ Report PipelineWorkload::report(const pipeline::Pipeline& pipeline, const pipeli
                   {"row", "pipeline"},
                   {"name", pipeline.name.value},
                   {"latency_ns", latency},
+                  {"requests", requests_},
+                  {"requests_per_s", per_second},
                   {"loading_ns", ns(outcome.loading)}};
+  if (requests_ > 1)
+    made.text += fmt::format("# {} requests in {:.3f} ns: {:.1f} per second; latency is their mean in the last pass\n",
+                             requests_, pass, per_second);
   Json path = Json::array();
   std::string path_text;
   for (const pipeline::TaskTime& time : pipeline::critical_path(checked, outcome)) {
@@ -197,9 +226,10 @@ Report PipelineWorkload::report(const pipeline::Pipeline& pipeline, const pipeli
   }
   summary["critical_path"] = path;
   made.results.push_back(std::move(summary));
-  made.text += fmt::format("# timeline of the last pass, ns\n#{:>15} {:>15} {:>15} {:>14} {:>14} {:>14}\n", "slot",
+  made.text += fmt::format("# timeline of the last request, ns\n#{:>15} {:>15} {:>15} {:>14} {:>14} {:>14}\n", "slot",
                            "supertask", "kind", "begin", "end", "time");
-  const double whole = outcome.passes.empty() ? 0 : ns(outcome.passes.back());
+  const double whole =
+      outcome.requests.empty() ? 0 : ns(outcome.requests.back().second - outcome.requests.back().first);
   std::string shares;
   for (std::size_t i = 0; i < outcome.slots.size(); ++i) {
     const std::string& slot = pipeline.devices[i].name;
@@ -226,8 +256,8 @@ Report PipelineWorkload::report(const pipeline::Pipeline& pipeline, const pipeli
                             {"computing", share(computing)},
                             {"communicating", share(communicating)}});
   }
-  made.text += fmt::format("# share of the last pass, %\n#{:>15} {:>10} {:>14} {:>10}\n{}# critical path: {}\n", "slot",
-                           "computing", "communicating", "idle", shares, path_text);
+  made.text += fmt::format("# share of the last request, %\n#{:>15} {:>10} {:>14} {:>10}\n{}# critical path: {}\n",
+                           "slot", "computing", "communicating", "idle", shares, path_text);
   return made;
 }
 

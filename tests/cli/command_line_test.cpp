@@ -23,8 +23,13 @@ TEST(CommandLine, PrintsVersionAndHelp) {
   EXPECT_EQ(version.code, 0);
   EXPECT_EQ(version.out, "kernbench " KERNBENCH_VERSION "\n");
   EXPECT_EQ(version.err, "");
-  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
-           {"--help"}, {"-h"}, {"run", "--help"}, {"topology", "--help"}, {"list", "--help"}, {"tune", "--help"}, {"pipeline", "--help"}}) {
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{{"--help"},
+                                                                                         {"-h"},
+                                                                                         {"run", "--help"},
+                                                                                         {"topology", "--help"},
+                                                                                         {"list", "--help"},
+                                                                                         {"tune", "--help"},
+                                                                                         {"pipeline", "--help"}}) {
     const Outcome help = tool(arguments);
     EXPECT_EQ(help.code, 0) << arguments.front();
     EXPECT_THAT(help.out, StartsWith("Usage: kernbench"));
@@ -272,8 +277,12 @@ TEST(CommandLine, OutputsThatFailWhileTheyAreWritten) {
 TEST(CommandLine, EveryExampleOfTheHelpWorksWhenPasted) {
   const Tool tool;
   int count = 0;
-  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
-           {"--help"}, {"run", "--help"}, {"topology", "--help"}, {"list", "--help"}, {"tune", "--help"}, {"pipeline", "--help"}}) {
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{{"--help"},
+                                                                                         {"run", "--help"},
+                                                                                         {"topology", "--help"},
+                                                                                         {"list", "--help"},
+                                                                                         {"tune", "--help"},
+                                                                                         {"pipeline", "--help"}}) {
     std::istringstream help(tool(arguments).out);
     bool examples = false;
     const std::string start = "  kernbench ";

@@ -135,7 +135,7 @@ TEST(PipelineCheck, EveryBrokenDocumentEndsWithTheExactText) {
   if (std::getenv("KERNBENCH_REGENERATE") != nullptr) std::ofstream(test_folder() / "broken.txt") << written;
 }
 
-TEST(PipelineCheck, AcceptsTheGoodDocumentInYamlAndJson) {
+TEST(PipelineCheck, AcceptsTheGoodDocument) {
   const WeightsFolder folder;
   const Outcome outcome = check_text(read_text_of(test_folder() / "good.yaml"), folder.path());
   EXPECT_EQ(outcome.errors, "");

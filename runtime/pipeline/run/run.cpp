@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "runtime/pipeline/evaluate.h"
 #include "runtime/pipeline/table.h"
@@ -49,7 +50,10 @@ class PipelineRun::Worker {
     for (pass_ = 0; pass_ < passes; ++pass_) {
       context_.barrier();
       const Ps start = context_.now();
-      if (slot_) pass(start);
+      if (slot_) {
+        run_.outcome_.requests.resize(static_cast<std::size_t>(run_.settings_.requests));
+        for (request_ = 0; request_ < run_.settings_.requests; ++request_) do_request(start);
+      }
       context_.barrier();
       if (context_.rank() == 0 && pass_ >= run_.settings_.warmup)
         run_.outcome_.passes.push_back(context_.now() - start);
@@ -74,14 +78,15 @@ class PipelineRun::Worker {
     std::vector<int> all(static_cast<std::size_t>(run_.sips_));
     std::iota(all.begin(), all.end(), 0);
     std::map<std::vector<int>, Group> made;
-    made[all] = Group();
+    if (!run_.settings_.own_groups) made[all] = Group();
     for (const SuperTask& task : run_.pipeline_.supertasks) {
       if (!task.group.given || groups_.count(task.group.value) > 0) continue;
       const auto& members = run_.checked_.groups.at(task.group.value);
       if (members.size() < 2 || host_in(members)) continue;
       std::vector<int> ranks;
       for (const SuperTask* member : members) ranks.push_back(rank_of_.at(member->device.value));
-      if (made.count(ranks) == 0) made[ranks] = context_.new_group(ranks, run_.settings_.group);
+      if (made.count(ranks) == 0 || run_.settings_.own_groups)
+        made[ranks] = context_.new_group(ranks, run_.settings_.group);
       groups_[task.group.value] = made[ranks];
     }
   }
@@ -105,7 +110,7 @@ class PipelineRun::Worker {
     }
   }
 
-  void pass(Ps start) {
+  void do_request(Ps start) {
     auto& times = run_.outcome_.slots[*slot_];
     times.clear();
     for (const TaskPlan& task : plan().tasks) {
@@ -119,6 +124,12 @@ class PipelineRun::Worker {
       }
       times.back().end = context_.now() - start;
     }
+    if (times.empty()) return;
+    auto& [begin, end] = run_.outcome_.requests[static_cast<std::size_t>(request_)];
+    // The first slot to come overwrites what an earlier pass left; slots of one request overlap.
+    const bool fresh = run_.seen_requests_.insert(pass_ * run_.settings_.requests + request_).second;
+    begin = fresh ? times.front().begin : std::min(begin, times.front().begin);
+    end = fresh ? times.back().end : std::max(end, times.back().end);
   }
 
   void execute(const Step& step) {
@@ -224,7 +235,7 @@ class PipelineRun::Worker {
   }
 
   Transfer& transfer_of(const SuperTask& task) {
-    Transfer& transfer = run_.transfers_[{pass_, task.group.value}];
+    Transfer& transfer = run_.transfers_[{pass_ * run_.settings_.requests + request_, task.group.value}];
     if (!transfer.ready) transfer.ready = context_.promise("group " + task.group.value);
     return transfer;
   }
@@ -295,7 +306,7 @@ class PipelineRun::Worker {
   std::map<std::string, Group> groups_;
   std::vector<Tensor> tensors_;  // by buffer
   std::map<std::string, HostTensor> host_;
-  int pass_ = 0;
+  int pass_ = 0, request_ = 0;
 };
 
 PipelineRun::PipelineRun(const Pipeline& pipeline, const Checked& checked, std::vector<SlotPlan> plans,

@@ -1,6 +1,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,14 +22,17 @@ struct HostModel {
 
 struct RunSettings {
   int warmup = 1, iterations = 1;  ///< passes
+  int requests = 1;  ///< of a pass: one follows the other on each slot, without waiting for the other slots
   HostModel host;
-  bool data = true;                          ///< off: no contents
-  bool timed_host_io = false;                ///< host copies take simulated time by themselves
-  ProcessGroupOptions group;                 ///< of the exchanges
+  bool data = true;            ///< off: no contents
+  bool timed_host_io = false;  ///< host copies take simulated time by themselves
+  ProcessGroupOptions group;   ///< of the exchanges
+  /// Each exchange has queues of its own, so that slots may come to exchanges of the same members in different orders.
+  bool own_groups = false;
   std::map<std::string, HostTensor> inputs;  ///< by tensor of the pipeline, of every supertask of kind `input`
 };
 
-/// One supertask of the last pass. Times from the begin of the pass.
+/// One supertask of the last request. Times from the begin of the pass.
 struct TaskTime {
   const SuperTask* task = nullptr;
   Ps begin = 0, end = 0;
@@ -37,7 +41,9 @@ struct TaskTime {
 /// What became of a run.
 struct RunOutcome {
   std::vector<Ps> passes;  ///< that count: from the moment at which all slots begin to that at which the last one ends
-  std::vector<std::vector<TaskTime>> slots;   ///< by slot of the document, in order
+  std::vector<std::vector<TaskTime>> slots;  ///< by slot of the document, in order
+  /// Of the last pass, by request: from the first slot's begin of it to the last one's end of it.
+  std::vector<std::pair<Ps, Ps>> requests;
   Ps loading = 0;                             ///< of constants and inputs, on the slot that took longest
   std::map<std::string, HostTensor> outputs;  ///< by tensor of the pipeline
 };
@@ -67,7 +73,8 @@ class PipelineRun {
   const RunSettings settings_;
   const int sips_;
   int host_slots_ = 0;
-  std::map<std::pair<int, std::string>, Transfer> transfers_;  // by pass and group
+  std::map<std::pair<int, std::string>, Transfer> transfers_;  // by request of all passes and group
+  std::set<int> seen_requests_;                                // of all passes, of which a slot has ended
   RunOutcome outcome_;
 };
 
