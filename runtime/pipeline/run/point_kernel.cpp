@@ -146,9 +146,36 @@ void placed_points(Va out, const PointCall& call, Tl& tl) {
   }
 }
 
-void point_kernel(Va out, const PointCall& call, Tl& tl) {
-  call.linear ? linear_points(out, call, tl) : placed_points(out, call, tl);
+/// What travels with a launch: no more than its operands need, for every byte takes time on its way to every PE.
+template <std::size_t N>
+struct PlacedPoints {
+  double number = 0;
+  PointOp op = PointOp::copy;
+  bool with_number = false;
+  std::array<TensorGeometry, N + 1> tensors{};
+
+  void run(Va out, const std::array<Va, N>& in, Tl& tl) const {
+    PointCall call;
+    call.number = number;
+    call.op = op;
+    call.with_number = with_number;
+    std::copy(tensors.begin(), tensors.end(), call.tensors.begin());
+    std::copy(in.begin(), in.end(), call.bases.begin());
+    placed_points(out, call, tl);
+  }
+};
+
+template <std::size_t N>
+PlacedPoints<N> placed_of(const PointCall& call) {
+  PlacedPoints<N> compact;
+  compact.number = call.number;
+  compact.op = call.op;
+  compact.with_number = call.with_number;
+  std::copy_n(call.tensors.begin(), N + 1, compact.tensors.begin());
+  return compact;
 }
+
+void linear_kernel(Va out, const PointCall& call, Tl& tl) { linear_points(out, call, tl); }
 
 }  // namespace
 
@@ -159,20 +186,27 @@ Handle point(Context& context, const std::string& name, const Tensor& out, const
     call.tensors[i + 1] = geometry_of(operands[i]);
     call.bases[i] = operands[i].va();
   }
-  // Every operand is named, so that the launch keeps it and waits for nobody else's.
+  const LaunchOptions options = tp::on_pes_of(out);
+  if (call.linear) return context.launch_async(name, options, linear_kernel, out, call);
   switch (operands.size()) {
     case 1:
       return context.launch_async(
-          name, tp::on_pes_of(out), [](Va o, Va, const PointCall& c, Tl& tl) { point_kernel(o, c, tl); }, out,
-          operands[0], call);
+          name, options, [](Va o, Va a, const PlacedPoints<1>& c, Tl& tl) { c.run(o, {a}, tl); }, out, operands[0],
+          placed_of<1>(call));
     case 2:
       return context.launch_async(
-          name, tp::on_pes_of(out), [](Va o, Va, Va, const PointCall& c, Tl& tl) { point_kernel(o, c, tl); }, out,
-          operands[0], operands[1], call);
+          name, options,
+          [](Va o, Va a, Va b, const PlacedPoints<2>& c, Tl& tl) {
+            c.run(o, {a, b}, tl);
+          },
+          out, operands[0], operands[1], placed_of<2>(call));
     default:
       return context.launch_async(
-          name, tp::on_pes_of(out), [](Va o, Va, Va, Va, const PointCall& c, Tl& tl) { point_kernel(o, c, tl); }, out,
-          operands[0], operands[1], operands[2], call);
+          name, options,
+          [](Va o, Va a, Va b, Va d, const PlacedPoints<3>& c, Tl& tl) {
+            c.run(o, {a, b, d}, tl);
+          },
+          out, operands[0], operands[1], operands[2], placed_of<3>(call));
   }
 }
 
