@@ -60,7 +60,9 @@ void RuntimeImpl::program(std::function<void(Context&)> fn, int count, bool sing
   if (count < 1 || count > 0x7FFF) {
     throw std::invalid_argument(fmt::format("spawn: nprocs is {}: give 1 to 32767", count));
   }
-  if (!groups.empty() && groups.front()->size() != count) {
+  // Workers behind those of the group are the host's own, where ranks are SIPs: they take part in no collective.
+  const bool own = rank_pes.empty() && count > map.sips;
+  if (!groups.empty() && groups.front()->size() != count && !(own && groups.front()->size() == map.sips)) {
     throw std::invalid_argument(
         fmt::format("spawn: nprocs is {}, the process group has {} ranks", count, groups.front()->size()));
   }

@@ -18,6 +18,7 @@ int sweep_command(const Arguments& arguments);
 int search_command(const Arguments& arguments);
 int report_command(const Arguments& arguments);
 int tune_command(const Arguments& arguments);
+int pipeline_command(const Arguments& arguments);
 int bench_command(const Arguments& arguments);
 
 }  // namespace kernbench

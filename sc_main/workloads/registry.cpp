@@ -25,6 +25,7 @@ std::unique_ptr<Workload> make_tp_transformer();
 std::unique_ptr<Workload> make_qkv();
 std::unique_ptr<Workload> make_va_offset_verify();
 std::unique_ptr<Workload> make_chakra();
+std::unique_ptr<Workload> make_pipeline();
 
 const std::vector<WorkloadFactory>& workloads() {
   static const std::vector<WorkloadFactory> list = {&make_all_reduce,
@@ -48,7 +49,8 @@ const std::vector<WorkloadFactory>& workloads() {
                                                     &make_tp_transformer,
                                                     &make_qkv,
                                                     &make_va_offset_verify,
-                                                    &make_chakra};
+                                                    &make_chakra,
+                                                    &make_pipeline};
   return list;
 }
 

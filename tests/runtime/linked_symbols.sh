@@ -34,6 +34,8 @@ done | awk '
     may["ccl"] = "tlm config yaml"
     may["runtime"] = "tlm config yaml ccl"  # never a model: they meet at sockets
     may["tp"] = "tlm config ccl runtime"  # reads model files
+    may["pipeline"] = "tlm config"  # the document alone: no machine
+    may["pipeline_run"] = "tlm config ccl runtime tp pipeline"
     for (library in may) {
       count = split(may[library], list, " ")
       for (i = 1; i <= count; ++i) allowed[library, list[i]] = 1

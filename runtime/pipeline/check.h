@@ -1,0 +1,57 @@
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/pipeline/graph.h"
+#include "runtime/pipeline/safetensors.h"
+
+namespace kernbench::pipeline {
+
+/// What the checker has to know beside the document.
+struct CheckOptions {
+  std::string folder;      ///< that file names are relative to; empty: the current one
+  int sips = 1;            ///< of the machine
+  int cubes = 1, pes = 1;  ///< of a SIP, of a cube
+};
+
+/// Files with weights, each opened once.
+class WeightFiles {
+ public:
+  /// Throws ConfigError as Safetensors does.
+  const Safetensors& open(const std::string& path);
+
+ private:
+  std::map<std::string, std::unique_ptr<Safetensors>> files_;
+};
+
+/// A document that holds together, and what was found out about it.
+struct Checked {
+  /// By supertask; of those that compute.
+  std::vector<std::optional<Graph>> graphs;
+  /// Supertasks in an order in which no exchange waits for a later one; members of one exchange stand together.
+  std::vector<std::size_t> order;
+  /// By tensor: who makes it, and on which slot; a constant has neither, a pipeline input has the slot that its slice
+  /// says, and none if it has no slice.
+  struct Origin {
+    const SuperTask* producer = nullptr;
+    std::string slot;
+  };
+  std::map<std::string, Origin> origins;
+  /// Members of each group, by device_idx.
+  std::map<std::string, std::vector<const SuperTask*>> groups;
+  std::shared_ptr<WeightFiles> weights = std::make_shared<WeightFiles>();
+};
+
+/// Checks everything that the page "Checking" of docs/pipeline.md lists, in one pass; `warnings` do not keep it from
+/// running. What is returned can be used if `problems` is empty.
+Checked check_pipeline(const Pipeline& pipeline, const CheckOptions& options, Problems& problems, Problems& warnings);
+
+/// "p.json:3:1: warning: ..." of each, one after the other.
+std::string warning_text(const Problems& warnings);
+
+/// The file of a constant, by the document's folder.
+std::string weight_path(const CheckOptions& options, const ParamValue& value);
+
+}  // namespace kernbench::pipeline

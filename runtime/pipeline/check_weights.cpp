@@ -1,0 +1,87 @@
+#include <fmt/format.h>
+
+#include "runtime/pipeline/checker.h"
+#include "tlm/config/nearest.h"
+
+namespace kernbench::pipeline {
+
+const Safetensors& WeightFiles::open(const std::string& path) {
+  auto& file = files_[path];
+  if (file == nullptr) file = std::make_unique<Safetensors>(path);
+  return *file;
+}
+
+void Checker::check_weights() {
+  std::set<std::string> refused;  // each file once
+  for (const TensorInfo& tensor : pipeline_.tensors) {
+    if (!tensor.value) continue;
+    const ParamValue& value = *tensor.value;
+    if (!value.format.given || !value.file.given || !value.name.given) continue;
+    if (value.format.value != ParamFormat::safetensors) {
+      add(value.format.where,
+          fmt::format("{} is '{}', which this build does not read", json_path(value.path, "format"),
+                      to_string(value.format.value)),
+          "write the weights as safetensors: safetensors.torch.save_file(model.state_dict(), FILE)");
+      continue;
+    }
+    const std::string path = weight_path(options_, value);
+    if (refused.count(path) > 0) continue;
+    try {
+      result_.weights->open(path);
+    } catch (const ConfigError& error) {
+      refused.insert(path);
+      for (const Problem& problem : error.problems())
+        add(value.file.where, fmt::format("{}: {} {}", json_path(value.path, "path"), quote(path), problem.text),
+            problem.hint);
+      continue;
+    }
+    check_weight(tensor, value);
+  }
+}
+
+void Checker::check_weight(const TensorInfo& tensor, const ParamValue& value) {
+  const Safetensors& file = result_.weights->open(weight_path(options_, value));
+  const Safetensors::Entry* entry = file.find(value.name.value);
+  if (entry == nullptr) {
+    add(value.name.where,
+        fmt::format("{} is {}, which {} does not hold", json_path(value.path, "name"), quote(value.name.value),
+                    quote(value.file.value)),
+        suggest(value.name.value, file.names(), "it holds"));
+    return;
+  }
+  if (tensor.dtype.given && entry->dtype != tensor.dtype.value) {
+    const bool eights =
+        std::string(document_type(entry->dtype)) == "f8" && std::string(document_type(tensor.dtype.value)) == "f8";
+    add(tensor.dtype.where,
+        fmt::format("{} is {}, but {} in {} is {}", json_path(tensor.path, "dtype"),
+                    kernbench::to_string(tensor.dtype.value), quote(value.name.value), quote(value.file.value),
+                    kernbench::to_string(entry->dtype)),
+        eights ? fmt::format("give --f8 {}", entry->dtype == DType::f8e5m2 ? "e5m2" : "e4m3")
+               : "constants are not converted: cast in a graph");
+  }
+  if (!value.placements.given) return;
+  const std::vector<Range>& ranges = value.placements.value;
+  const std::string path = json_path(value.path, "placements");
+  if (ranges.size() != entry->shape.size()) {
+    add(value.placements.where,
+        fmt::format("{} has {} pairs, but {} has {} dimensions", path, ranges.size(), quote(value.name.value),
+                    entry->shape.size()),
+        "give a pair for each dimension of the stored tensor");
+    return;
+  }
+  std::vector<std::uint64_t> shape;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    shape.push_back(ranges[i].end - ranges[i].begin);
+    if (ranges[i].end > static_cast<std::uint64_t>(entry->shape[i]))
+      add(ranges[i].where,
+          fmt::format("{} ends at {}, but dimension {} of {} has {} elements", json_path(path, i), ranges[i].end, i,
+                      quote(value.name.value), entry->shape[i]),
+          fmt::format("give at most {}", entry->shape[i]));
+  }
+  if (tensor.shape.given && shape != tensor.shape.value)
+    add(value.placements.where,
+        fmt::format("{} makes {}, but the tensor is {}", path, to_text(shape), to_text(tensor.shape.value)),
+        "the part has the tensor's shape");
+}
+
+}  // namespace kernbench::pipeline

@@ -1,0 +1,76 @@
+#include "runtime/pipeline/document.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cctype>
+
+#include "tlm/config/nearest.h"
+
+namespace kernbench::pipeline {
+
+const char* to_string(DeviceKind kind) { return kind == DeviceKind::cpu ? "cpu" : "npu"; }
+
+const char* to_string(ParamFormat format) {
+  switch (format) {
+    case ParamFormat::safetensors:
+      return "safetensors";
+    case ParamFormat::torch_save:
+      return "torch.save";
+    case ParamFormat::torch_export:
+      break;
+  }
+  return "torch.export";
+}
+
+const char* to_string(TaskKind kind) {
+  constexpr const char* kNames[] = {"dfg",        "FX",         "send",       "recv",
+                                    "reduce",     "all_gather", "all_reduce", "reduce_scatter",
+                                    "all_to_all", "broadcast",  "input",      "output"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+const MetadataEntry* SuperTask::entry(const std::string& key) const {
+  for (const MetadataEntry& entry : metadata.value) {
+    if (entry.key == key) return &entry;
+  }
+  return nullptr;
+}
+
+void Pipeline::index() {
+  for (std::size_t i = 0; i < devices.size(); ++i) device_at_.emplace(devices[i].name, i);
+  for (std::size_t i = 0; i < tensors.size(); ++i) tensor_at_.emplace(tensors[i].name, i);
+  for (std::size_t i = 0; i < supertasks.size(); ++i) supertask_at_.emplace(supertasks[i].name, i);
+}
+
+const Device* Pipeline::device(const std::string& name) const {
+  const auto found = device_at_.find(name);
+  return found == device_at_.end() ? nullptr : &devices[found->second];
+}
+
+const TensorInfo* Pipeline::tensor(const std::string& name) const {
+  const auto found = tensor_at_.find(name);
+  return found == tensor_at_.end() ? nullptr : &tensors[found->second];
+}
+
+const SuperTask* Pipeline::supertask(const std::string& name) const {
+  const auto found = supertask_at_.find(name);
+  return found == supertask_at_.end() ? nullptr : &supertasks[found->second];
+}
+
+std::string json_path(const std::string& parent, const std::string& key) {
+  const auto word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+  bool plain = !key.empty();
+  for (const char c : key) plain = plain && word(c);
+  return plain ? parent + "." + key : parent + "[" + quote(key) + "]";
+}
+
+std::string json_path(const std::string& parent, std::size_t item) { return fmt::format("{}[{}]", parent, item); }
+
+const char* document_type(DType dtype) {
+  return dtype == DType::f8e4m3 || dtype == DType::f8e5m2 ? "f8" : kernbench::to_string(dtype);
+}
+
+std::string to_text(const std::vector<std::uint64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+
+}  // namespace kernbench::pipeline

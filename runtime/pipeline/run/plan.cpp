@@ -1,0 +1,347 @@
+#include "runtime/pipeline/run/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "runtime/pipeline/emit.h"
+#include "runtime/pipeline/table.h"
+#include "tlm/config/nearest.h"
+
+namespace kernbench::pipeline {
+
+namespace {
+
+using Dims = std::vector<std::int64_t>;
+
+/// Plans all slots, supertask by supertask in the order of the run, so that members of an exchange agree on how their
+/// tensors lie.
+class Planner {
+ public:
+  Planner(const Pipeline& pipeline, const Checked& checked, const PlanOptions& options)
+      : pipeline_(pipeline), checked_(checked), options_(options) {}
+
+  std::vector<SlotPlan> make() {
+    refuse();
+    slots_.resize(pipeline_.devices.size());
+    for (std::size_t i = 0; i < slots_.size(); ++i) slots_[i].device = &pipeline_.devices[i];
+    std::set<std::string> exchanged;
+    for (const std::size_t number : checked_.order) {
+      const SuperTask& task = pipeline_.supertasks[number];
+      const KindRule& rule = rule_of(task.kind.value);
+      if (rule.is == KindRule::Class::boundary) continue;
+      if (rule.is == KindRule::Class::compute) {
+        compute(number);
+      } else if (exchanged.insert(task.group.value).second) {
+        exchange(checked_.groups.at(task.group.value));
+      }
+    }
+    outputs();
+    if (options_.document_order) {
+      for (SlotPlan& slot : slots_)
+        std::stable_sort(slot.tasks.begin(), slot.tasks.end(),
+                         [](const TaskPlan& a, const TaskPlan& b) { return a.task < b.task; });
+    }
+    return std::move(slots_);
+  }
+
+ private:
+  void refuse() const {
+    Problems problems;
+    for (const Device& device : pipeline_.devices) {
+      if (device.cubes.given || device.pes.given)
+        problems.add(device.where, device.path + " has a part of a SIP, which this version checks but does not run",
+                     "give it the whole SIP");
+      if (device.machine.given && device.machine.value != 0)
+        problems.add(device.machine.where,
+                     device.path + " is on another machine, which this version checks but does not run");
+    }
+    for (const TensorInfo& tensor : pipeline_.tensors) {
+      if (tensor.shape.value.size() > kMostDims - 2)
+        problems.add(tensor.shape.where, fmt::format("{} has {} dimensions; at most {} are run", tensor.path,
+                                                     tensor.shape.value.size(), kMostDims - 2));
+    }
+    for (const auto& [name, policy] : options_.placements) {
+      if (pipeline_.tensor(name) == nullptr)
+        problems.add({pipeline_.name.where.file, 0, 0},
+                     fmt::format("--place names {}, which is no tensor", quote(name)));
+    }
+    problems.throw_if_any();
+  }
+
+  SlotPlan& slot_of(const SuperTask& task) {
+    return slots_[static_cast<std::size_t>(pipeline_.device(task.device.value) - pipeline_.devices.data())];
+  }
+  static bool on_host(const SlotPlan& slot) { return slot.device->kind.value == DeviceKind::cpu; }
+
+  /// The value of a tensor on a slot: constants and inputs of the pipeline come to be when they are first read.
+  Value& value(SlotPlan& slot, const std::string& name) {
+    const auto found = slot.values.find(name);
+    if (found != slot.values.end()) return found->second;
+    const TensorInfo& tensor = *pipeline_.tensor(name);
+    Value& made = slot.values[name];
+    made.type = type_of(tensor);
+    if (tensor.value) {
+      auto& constant = constants_[name];
+      if (constant == nullptr)
+        constant = std::make_shared<const HostTensor>(load_constant(tensor, options_, *checked_.weights));
+      made.constant = constant;
+    } else if (!on_host(slot)) {
+      // assumed: a copy on each PE pays while 128 of them are a small part of a SIP's memory
+      constexpr std::int64_t kMostCopied = std::int64_t{1} << 20;
+      const auto bytes = made.type.count() * static_cast<std::int64_t>(size_of(made.type.dtype));
+      const auto wanted = options_.placements.find(name);
+      const DPPolicy policy = wanted != options_.placements.end() ? wanted->second
+                              : bytes <= kMostCopied              ? DPPolicy()
+                                                                  : Lowering::dense();
+      made.buffer = Lowering(slot, options_).add_buffer(name, made.type, policy);
+    }
+    return made;
+  }
+
+  void compute(std::size_t number) {
+    const SuperTask& task = pipeline_.supertasks[number];
+    SlotPlan& slot = slot_of(task);
+    for (const Text& name : task.inputs.value) value(slot, name.value);
+    TaskPlan plan;
+    plan.task = &task;
+    if (!on_host(slot)) {
+      Lowering(slot, options_).lower(task, *checked_.graphs[number], plan.before);
+    } else {
+      for (const Text& name : task.outputs.value) value(slot, name.value);
+    }
+    slot.tasks.push_back(std::move(plan));
+  }
+
+  struct Member {
+    SlotPlan* slot;
+    TaskPlan plan;
+    const Value* in = nullptr;
+  };
+
+  static std::size_t dim_of(const SuperTask& task, const char* key) {
+    return static_cast<std::size_t>(std::stoull(task.entry(key)->text));
+  }
+
+  void exchange(const std::vector<const SuperTask*>& tasks) {
+    std::vector<Member> members;
+    for (const SuperTask* task : tasks) {
+      members.push_back({&slot_of(*task), {}, nullptr});
+      members.back().plan.task = task;
+      for (const Text& name : task->inputs.value) members.back().in = &value(*members.back().slot, name.value);
+      for (const Text& name : task->outputs.value) {
+        if (on_host(*members.back().slot)) value(*members.back().slot, name.value);
+      }
+    }
+    const TaskKind kind = tasks.front()->kind.value;
+    switch (kind) {
+      case TaskKind::all_gather:
+        gather(members, dim_of(*tasks.front(), "dim"));
+        break;
+      case TaskKind::reduce_scatter:
+        scatter(members, dim_of(*tasks.front(), "dim"));
+        break;
+      case TaskKind::all_to_all:
+        transpose(members, dim_of(*tasks.front(), "src_dim"), dim_of(*tasks.front(), "dst_dim"));
+        break;
+      default:
+        plain(members);
+    }
+    for (Member& member : members) member.slot->tasks.push_back(std::move(member.plan));
+  }
+
+  /// Members' inputs as they lie if all lie alike, otherwise whole rows on each PE.
+  void inputs(std::vector<Member>& members, bool linear) {
+    std::set<std::string> forms;
+    for (Member& member : members) {
+      if (member.in == nullptr || on_host(*member.slot)) continue;
+      Lowering lowering(*member.slot, options_);
+      const Buffer& buffer = lowering.buffer(lowering.placed(*member.in, DPPolicy(), member.plan.before));
+      forms.insert(buffer.shape.str() + to_string(buffer.policy));
+      linear = linear || to_string(buffer.policy) == to_string(DPPolicy());
+    }
+    for (Member& member : members) {
+      if (member.in == nullptr || on_host(*member.slot)) continue;
+      Lowering lowering(*member.slot, options_);
+      int in = lowering.placed(*member.in, DPPolicy(), member.plan.before);
+      const Dims& shape = member.in->type.shape;
+      const Shape fold = shape.empty() ? Shape{1, 1} : fold_shape(shape);
+      if (linear || forms.size() > 1) {
+        const Buffer held = lowering.buffer(in);
+        const bool there = held.shape == fold && to_string(held.policy) == to_string(Lowering::dense());
+        if (!there) {
+          Value value = *member.in;
+          value.buffer = in;
+          const int from = lowering.linear(value, member.plan.before);
+          in = lowering.buffer(from).shape == fold &&
+                       to_string(lowering.buffer(from).policy) == to_string(Lowering::dense())
+                   ? from
+                   : lowering.moved(held.name + ".rows", from, shape, dense_strides(shape), 0, member.in->type,
+                                    member.plan.before);
+        }
+      }
+      member.plan.in = in;
+    }
+  }
+
+  int add_out(Member& member, const std::string& suffix, const TensorType& type, const DPPolicy& policy) {
+    return Lowering(*member.slot, options_).add_buffer(member.plan.task->name + suffix, type, policy);
+  }
+  void define(Member& member, int buffer) {
+    const std::string& name = member.plan.task->outputs.value.front().value;
+    Value& made = member.slot->values[name];
+    made.type = type_of(*pipeline_.tensor(name));
+    made.buffer = buffer;
+  }
+
+  /// Nobody else reads the input's buffer: the result may take its place.
+  bool in_place(const Member& member) const {
+    const std::string& name = member.plan.task->inputs.value.front().value;
+    const auto origin = checked_.origins.find(name);
+    if (origin == checked_.origins.end() || origin->second.producer == nullptr ||
+        origin->second.producer->kind.value == TaskKind::input)
+      return false;
+    if (member.slot->buffers[static_cast<std::size_t>(member.plan.in)].contents != nullptr) return false;
+    std::size_t readers = 0, names = 0;
+    for (const SuperTask& task : pipeline_.supertasks)
+      readers += static_cast<std::size_t>(std::count_if(task.inputs.value.begin(), task.inputs.value.end(),
+                                                        [&](const Text& text) { return text.value == name; }));
+    for (const auto& [other, value] : member.slot->values) names += value.buffer == member.plan.in ? 1 : 0;
+    return readers == 1 && names <= 1;
+  }
+
+  /// All-reduce, reduce, broadcast, send: the output lies as the inputs do.
+  void plain(std::vector<Member>& members) {
+    inputs(members, false);
+    const Member* first = nullptr;
+    for (const Member& member : members) {
+      if (first == nullptr && member.plan.in >= 0) first = &member;
+    }
+    for (Member& member : members) {
+      if (member.plan.task->outputs.value.empty() || on_host(*member.slot)) continue;
+      const bool reduces = member.plan.task->kind.value == TaskKind::all_reduce;
+      int out = member.plan.in;
+      if (!reduces || !in_place(member)) {
+        const TensorType type = type_of(*pipeline_.tensor(member.plan.task->outputs.value.front().value));
+        const DPPolicy policy = first == nullptr
+                                    ? Lowering::dense()
+                                    : first->slot->buffers[static_cast<std::size_t>(first->plan.in)].policy;
+        out = add_out(member, ".out", type, policy);
+        if (first != nullptr)
+          member.slot->buffers[static_cast<std::size_t>(out)].shape =
+              first->slot->buffers[static_cast<std::size_t>(first->plan.in)].shape;
+      }
+      member.plan.out = out;
+      define(member, out);
+    }
+  }
+
+  /// `dims` with dimension `at` taken apart in (count, rest).
+  static Dims parted(const Dims& dims, std::size_t at, std::int64_t count) {
+    Dims parts = dims;
+    parts[at] /= count;
+    parts.insert(parts.begin() + static_cast<std::ptrdiff_t>(at), count);
+    return parts;
+  }
+
+  void gather(std::vector<Member>& members, std::size_t dim) {
+    inputs(members, true);
+    const auto count = static_cast<std::int64_t>(members.size());
+    for (Member& member : members) {
+      const TensorType& in = member.in->type;
+      const TensorType out = type_of(*pipeline_.tensor(member.plan.task->outputs.value.front().value));
+      const bool outer = std::all_of(in.shape.begin(), in.shape.begin() + static_cast<std::ptrdiff_t>(dim),
+                                     [](std::int64_t size) { return size == 1; });
+      if (outer || dim + 1 == in.shape.size()) {
+        member.plan.columns = !outer;
+        member.plan.out = add_out(member, ".out", out, Lowering::dense());
+        define(member, member.plan.out);
+        continue;
+      }
+      Dims stacked = in.shape;
+      stacked.insert(stacked.begin(), count);
+      member.plan.out = add_out(member, ".blocks", {stacked, in.dtype}, Lowering::dense());
+      Dims strides = dense_strides(in.shape);
+      strides.insert(strides.begin() + static_cast<std::ptrdiff_t>(dim), in.count());
+      Lowering lowering(*member.slot, options_);
+      define(member, lowering.moved(member.plan.task->name + ".out", member.plan.out, parted(out.shape, dim, count),
+                                    strides, 0, out, member.plan.after));
+    }
+  }
+
+  /// Elements of a linear buffer with the parts of `dim` one below the other.
+  int stacked(Member& member, int from, const TensorType& type, std::size_t dim, std::int64_t count) {
+    Dims dims = parted(type.shape, dim, count), strides = dense_strides(dims);
+    std::rotate(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(dim),
+                dims.begin() + static_cast<std::ptrdiff_t>(dim) + 1);
+    std::rotate(strides.begin(), strides.begin() + static_cast<std::ptrdiff_t>(dim),
+                strides.begin() + static_cast<std::ptrdiff_t>(dim) + 1);
+    return Lowering(*member.slot, options_)
+        .moved(member.plan.task->name + ".blocks", from, dims, strides, 0, {dims, type.dtype}, member.plan.before);
+  }
+
+  void scatter(std::vector<Member>& members, std::size_t dim) {
+    inputs(members, true);
+    const auto count = static_cast<std::int64_t>(members.size());
+    for (Member& member : members) {
+      const TensorType& in = member.in->type;
+      const TensorType out = type_of(*pipeline_.tensor(member.plan.task->outputs.value.front().value));
+      const bool outer = std::all_of(in.shape.begin(), in.shape.begin() + static_cast<std::ptrdiff_t>(dim),
+                                     [](std::int64_t size) { return size == 1; });
+      if (!outer) member.plan.in = stacked(member, member.plan.in, in, dim, count);
+      member.plan.out = add_out(member, ".out", out, Lowering::dense());
+      define(member, member.plan.out);
+    }
+  }
+
+  void transpose(std::vector<Member>& members, std::size_t source, std::size_t target) {
+    inputs(members, true);
+    const auto count = static_cast<std::int64_t>(members.size());
+    for (Member& member : members) {
+      const TensorType& in = member.in->type;
+      const TensorType out = type_of(*pipeline_.tensor(member.plan.task->outputs.value.front().value));
+      member.plan.in = stacked(member, member.plan.in, in, source, count);
+      Dims part = in.shape;
+      part[source] /= count;
+      Dims blocks = part;
+      blocks.insert(blocks.begin(), count);
+      member.plan.out = add_out(member, ".received", {blocks, in.dtype}, Lowering::dense());
+      // Received pieces one after the other along `target`.
+      Dims strides = dense_strides(part);
+      strides.insert(strides.begin() + static_cast<std::ptrdiff_t>(target), TensorType{part, in.dtype}.count());
+      Lowering lowering(*member.slot, options_);
+      define(member, lowering.moved(member.plan.task->name + ".out", member.plan.out, parted(out.shape, target, count),
+                                    strides, 0, out, member.plan.after));
+    }
+  }
+
+  /// Constants and inputs that the pipeline's outputs are.
+  void outputs() {
+    for (const TensorSlice& slice : pipeline_.metadata.slices.outputs) {
+      const auto origin = checked_.origins.find(slice.name);
+      const bool boundary = origin == checked_.origins.end() || origin->second.producer == nullptr ||
+                            origin->second.producer->kind.value == TaskKind::input;
+      if (!boundary) continue;
+      SlotPlan& slot =
+          slots_[static_cast<std::size_t>(pipeline_.device(slice.device.value) - pipeline_.devices.data())];
+      Value& held = value(slot, slice.name);
+      std::vector<Step> none;
+      if (!on_host(slot) && held.buffer < 0) held.buffer = Lowering(slot, options_).linear(held, none);
+    }
+  }
+
+  const Pipeline& pipeline_;
+  const Checked& checked_;
+  const PlanOptions& options_;
+  std::vector<SlotPlan> slots_;
+  std::map<std::string, std::shared_ptr<const HostTensor>> constants_;
+};
+
+}  // namespace
+
+std::vector<SlotPlan> make_slot_plans(const Pipeline& pipeline, const Checked& checked, const PlanOptions& options) {
+  return Planner(pipeline, checked, options).make();
+}
+
+}  // namespace kernbench::pipeline

@@ -1,0 +1,140 @@
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/pipeline/check.h"
+#include "runtime/pipeline/run/kernels.h"
+#include "runtime/tp/gemm.h"
+
+/// What a pipeline does on the machine, worked out beforehand: which tensors each slot places and which kernels and
+/// collectives each supertask is.
+namespace kernbench::pipeline {
+
+/// A tensor of the runtime to be: a constant has contents.
+struct Buffer {
+  std::string name;
+  Shape shape;
+  DType dtype = DType::f32;
+  DPPolicy policy;
+  std::shared_ptr<const HostTensor> contents;
+  bool linear() const;  ///< elements lie one after the other in virtual memory
+};
+
+/// A value of a graph: a buffer's elements in the order of a shape, or a constant that has no place yet.
+struct Value {
+  int buffer = -1;
+  TensorType type;
+  std::shared_ptr<const HostTensor> constant;
+};
+
+/// One launch (of a look-up: as many as its indices need).
+struct Step {
+  enum class Kind : std::uint8_t { gemm, move, point, rows, product, attention, look_up } kind = Kind::move;
+  std::string name;
+  std::vector<int> in;  ///< buffers; -1: none
+  int out = -1;
+  Activation activation = Activation::none;
+  MoveCall move;
+  PointCall point;
+  RowCall row;
+  ProductCall product;
+  AttentionCall attention;
+};
+
+/// One supertask on its slot.
+struct TaskPlan {
+  const SuperTask* task = nullptr;
+  std::vector<Step> before, after;  ///< of a computation: all before; of an exchange: what rearranges its blocks
+  int in = -1, out = -1;            ///< buffers of an exchange
+  bool columns = false;             ///< of an all_gather: blocks stand side by side
+};
+
+/// A slot and all that it does, in order.
+struct SlotPlan {
+  const Device* device = nullptr;
+  std::vector<Buffer> buffers;
+  std::map<std::string, Value> values;  ///< by tensor of the pipeline
+  std::vector<TaskPlan> tasks;
+  std::map<std::pair<const HostTensor*, std::string>, int> placed;        ///< constants, by contents and placement
+  std::map<const HostTensor*, std::shared_ptr<const HostTensor>> turned;  ///< transposed copies of constants
+};
+
+struct PlanOptions {
+  std::string folder;
+  /// Placements that the user asks for, by tensor of the pipeline.
+  std::map<std::string, DPPolicy> placements;
+  bool document_order = false;  ///< slots work in the order of the document
+};
+
+/// Plans of all slots of the document, in its order; of a cpu slot the tasks only. Throws ConfigError on what this
+/// version does not run: slots of parts of a SIP, several machines, more than kMostDims dimensions.
+std::vector<SlotPlan> make_slot_plans(const Pipeline& pipeline, const Checked& checked, const PlanOptions& options);
+
+/// The part of the stored tensor that a constant is.
+HostTensor load_constant(const TensorInfo& tensor, const PlanOptions& options, WeightFiles& files);
+
+/// Turns graphs into steps on one slot.
+class Lowering {
+ public:
+  explicit Lowering(SlotPlan& slot, const PlanOptions& options) : slot_(slot), options_(options) {}
+
+  void lower(const SuperTask& task, const Graph& graph, std::vector<Step>& steps);
+
+  // For exchanges, too.
+  int add_buffer(const std::string& name, const TensorType& type, const DPPolicy& policy);
+  /// A buffer with the value's elements: any placement; linear; of exactly this shape. Appends copies where needed.
+  int placed(const Value& value, const DPPolicy& policy_of_constant, std::vector<Step>& steps);
+  int linear(const Value& value, std::vector<Step>& steps);
+  int shaped(const Value& value, Shape shape, const DPPolicy& policy_of_constant, std::vector<Step>& steps);
+  /// A new buffer of `type` that holds the elements of linear `from` at these strides.
+  int moved(const std::string& name, int from, const std::vector<std::int64_t>& dims,
+            const std::vector<std::int64_t>& strides, std::int64_t offset, const TensorType& type,
+            std::vector<Step>& steps);
+  const Buffer& buffer(int number) const { return slot_.buffers[static_cast<std::size_t>(number)]; }
+
+  static DPPolicy split();  ///< columns over cubes and PEs: what GEMMs read and write
+  static DPPolicy dense();  ///< whole rows on each PE
+
+ private:
+  struct Fused {
+    std::size_t last = 0;               ///< node whose value the GEMM makes
+    std::vector<std::size_t> absorbed;  ///< nodes that it stands for
+    std::optional<std::size_t> bias;
+    Activation activation = Activation::none;
+  };
+  void lower_node(std::size_t number);
+  bool fold(std::size_t number);
+  Fused fuse(std::size_t number) const;
+  std::optional<std::size_t> only_reader(std::size_t number) const;
+  TensorType final_type(std::size_t number) const;
+  void lower_matmul(std::size_t number);
+  void lower_batches(std::size_t number);
+  void lower_points(std::size_t number);
+  void lower_reduce(std::size_t number);
+  void lower_rows(std::size_t number);
+  void lower_cat(std::size_t number);
+  void lower_attention(std::size_t number);
+  Value expanded(const Value& value, const std::vector<std::int64_t>& shape);
+  /// dims of the node's first input with `last` behind all others, rearranged if they are not there already.
+  int rows_last(std::size_t number, const std::vector<std::int64_t>& last);
+  Step& add_step(Step::Kind kind, std::size_t number, std::vector<int> in, int out);
+  /// A buffer for the node's value. `anywhere`: its kernel serves every placement, so that the user's may be had at
+  /// once.
+  int result(std::size_t number, const DPPolicy& policy, bool anywhere = false);
+  void place_outputs();
+  Value& value_of(std::size_t node) { return values_[node]; }
+
+  SlotPlan& slot_;
+  const PlanOptions& options_;
+  const SuperTask* task_ = nullptr;
+  const Graph* graph_ = nullptr;
+  std::vector<Step>* steps_ = nullptr;
+  std::vector<Value> values_;
+  std::vector<bool> done_;
+};
+
+}  // namespace kernbench::pipeline

@@ -1,0 +1,350 @@
+#include "runtime/pipeline/run/run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "runtime/pipeline/evaluate.h"
+#include "runtime/pipeline/table.h"
+
+namespace kernbench::pipeline {
+
+namespace {
+constexpr double kPsPerSecond = 1e12;
+
+ReduceOp reduce_op_of(const SuperTask& task) {
+  const std::string op = task.entry("reduce_op")->text;
+  return op == "sum" ? ReduceOp::sum : op == "avg" ? ReduceOp::avg : op == "max" ? ReduceOp::max : ReduceOp::min;
+}
+}  // namespace
+
+Ps HostModel::time_of(const HostWork& work) const {
+  return static_cast<Ps>(std::ceil(std::max(work.flops / flops_per_s, work.bytes / bytes_per_s) * kPsPerSecond));
+}
+
+Ps HostModel::transfer(std::uint64_t bytes) const {
+  return link_latency + static_cast<Ps>(std::ceil(static_cast<double>(bytes) / link_bytes_per_s * kPsPerSecond));
+}
+
+/// One rank of a run: its slot's tensors, and what it does with them.
+class PipelineRun::Worker {
+ public:
+  Worker(PipelineRun& run, Context& context) : run_(run), context_(context) {
+    int host = 0;
+    for (std::size_t i = 0; i < run.plans_.size(); ++i) {
+      const Device& device = *run.plans_[i].device;
+      const bool cpu = device.kind.value == DeviceKind::cpu;
+      const int rank = cpu ? run.sips_ + host++ : static_cast<int>(device.idx.value);
+      if (rank == context.rank()) slot_ = i;
+      rank_of_[device.name] = rank;
+    }
+  }
+
+  void go() {
+    make_groups();
+    const Ps begin = context_.now();
+    if (slot_) load();
+    run_.outcome_.loading = std::max(run_.outcome_.loading, context_.now() - begin);
+    const int passes = run_.settings_.warmup + run_.settings_.iterations;
+    for (pass_ = 0; pass_ < passes; ++pass_) {
+      context_.barrier();
+      const Ps start = context_.now();
+      if (slot_) {
+        run_.outcome_.requests.resize(static_cast<std::size_t>(run_.settings_.requests));
+        for (request_ = 0; request_ < run_.settings_.requests; ++request_) do_request(start);
+      }
+      context_.barrier();
+      if (context_.rank() == 0 && pass_ >= run_.settings_.warmup)
+        run_.outcome_.passes.push_back(context_.now() - start);
+    }
+    if (slot_) read_outputs();
+  }
+
+ private:
+  const SlotPlan& plan() const { return run_.plans_[*slot_]; }
+  bool on_host() const { return plan().device->kind.value == DeviceKind::cpu; }
+  const Tensor& tensor(int buffer) const {
+    static const Tensor kNone;
+    return buffer < 0 ? kNone : tensors_[static_cast<std::size_t>(buffer)];
+  }
+  bool host_in(const std::vector<const SuperTask*>& members) const {
+    return std::any_of(members.begin(), members.end(),
+                       [&](const SuperTask* task) { return rank_of_.at(task->device.value) >= run_.sips_; });
+  }
+
+  /// Every rank makes the same groups in the same order; of all SIPs in order it is the default one.
+  void make_groups() {
+    std::vector<int> all(static_cast<std::size_t>(run_.sips_));
+    std::iota(all.begin(), all.end(), 0);
+    std::map<std::vector<int>, Group> made;
+    if (!run_.settings_.own_groups) made[all] = Group();
+    for (const SuperTask& task : run_.pipeline_.supertasks) {
+      if (!task.group.given || groups_.count(task.group.value) > 0) continue;
+      const auto& members = run_.checked_.groups.at(task.group.value);
+      if (members.size() < 2 || host_in(members)) continue;
+      std::vector<int> ranks;
+      for (const SuperTask* member : members) ranks.push_back(rank_of_.at(member->device.value));
+      if (made.count(ranks) == 0 || run_.settings_.own_groups)
+        made[ranks] = context_.new_group(ranks, run_.settings_.group);
+      groups_[task.group.value] = made[ranks];
+    }
+  }
+
+  void load() {
+    for (const Buffer& buffer : plan().buffers) {
+      const std::string name = plan().device->name + "." + buffer.name;
+      tensors_.push_back(
+          buffer.contents != nullptr && run_.settings_.data
+              ? context_.from_bytes(buffer.contents->bytes, buffer.shape, buffer.dtype, buffer.policy, name)
+              : context_.empty(buffer.shape, buffer.dtype, buffer.policy, name));
+    }
+    for (const auto& [name, value] : plan().values) {
+      const auto input = run_.settings_.inputs.find(name);
+      if (on_host()) {
+        if (value.constant != nullptr) host_[name] = *value.constant;
+        if (input != run_.settings_.inputs.end()) host_[name] = input->second;
+      } else if (input != run_.settings_.inputs.end()) {
+        Tensor(tensor(value.buffer)).write_bytes(input->second.bytes);
+      }
+    }
+  }
+
+  void do_request(Ps start) {
+    auto& times = run_.outcome_.slots[*slot_];
+    times.clear();
+    for (const TaskPlan& task : plan().tasks) {
+      times.push_back({task.task, context_.now() - start, 0});
+      if (on_host()) {
+        host_task(*task.task);
+      } else {
+        for (const Step& step : task.before) execute(step);
+        if (rule_of(task.task->kind.value).is == KindRule::Class::communication) exchange(task);
+        for (const Step& step : task.after) execute(step);
+      }
+      times.back().end = context_.now() - start;
+    }
+    if (times.empty()) return;
+    auto& [begin, end] = run_.outcome_.requests[static_cast<std::size_t>(request_)];
+    // The first slot to come overwrites what an earlier pass left; slots of one request overlap.
+    const bool fresh = run_.seen_requests_.insert(pass_ * run_.settings_.requests + request_).second;
+    begin = fresh ? times.front().begin : std::min(begin, times.front().begin);
+    end = fresh ? times.back().end : std::max(end, times.back().end);
+  }
+
+  void execute(const Step& step) {
+    const auto in = [&](std::size_t i) -> const Tensor& {
+      return i < step.in.size() ? tensor(step.in[i]) : tensor(-1);
+    };
+    const Tensor& out = tensor(step.out);
+    switch (step.kind) {
+      case Step::Kind::gemm:
+        context_.wait(tp::gemm(context_, step.name, {in(0), in(1), in(2), out, step.activation}));
+        return;
+      case Step::Kind::move:
+        context_.wait(move(context_, step.name, in(0), out, step.move));
+        return;
+      case Step::Kind::point: {
+        std::vector<Tensor> operands;
+        for (std::size_t i = 0; i < step.in.size(); ++i) operands.push_back(in(i));
+        context_.wait(point(context_, step.name, out, operands, step.point));
+        return;
+      }
+      case Step::Kind::rows:
+        context_.wait(rows(context_, step.name, in(0), in(1), in(2), out, step.row));
+        return;
+      case Step::Kind::product:
+        context_.wait(product(context_, step.name, in(0), in(1), out, step.product));
+        return;
+      case Step::Kind::attention:
+        context_.wait(attention(context_, step.name, in(0), in(1), in(2), in(3), out, step.attention));
+        return;
+      case Step::Kind::look_up:
+        look_up_indices(step, in(0), in(1), out);
+        return;
+    }
+  }
+
+  /// What is looked up depends on data, which kernels do not see: the host reads the indices.
+  void look_up_indices(const Step& step, const Tensor& table, const Tensor& indices, const Tensor& out) {
+    const std::vector<std::uint8_t> bytes = indices.bytes_to_host();
+    const std::int64_t height = table.shape().rows;
+    std::vector<std::int64_t> list(bytes.size() / size_of(indices.dtype()));
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      list[i] = load_integer(bytes.data(), indices.dtype(), i);
+      if (list[i] < 0 || list[i] >= height)
+        throw std::invalid_argument("'" + step.name + "': index " + std::to_string(list[i]) +
+                                    " is outside of the table's " + std::to_string(height) + " rows");
+    }
+    context_.wait(look_up(context_, step.name, table, list, out, table.shape().cols));
+  }
+
+  void exchange(const TaskPlan& plan) {
+    const SuperTask& task = *plan.task;
+    const auto& members = run_.checked_.groups.at(task.group.value);
+    const Tensor &in = tensor(plan.in), &out = tensor(plan.out);
+    if (host_in(members)) {
+      host_transfer(task, in, out);
+      return;
+    }
+    if (members.size() < 2) {
+      if (plan.in != plan.out) context_.wait(move_all(task, in, out));
+      return;
+    }
+    const Group& group = groups_.at(task.group.value);
+    const auto root = [&](const char* key) {
+      const auto found = std::find_if(members.begin(), members.end(), [&](const SuperTask* member) {
+        return member->device.value == task.entry(key)->text;
+      });
+      return static_cast<int>(found - members.begin());
+    };
+    const int other = context_.group_rank(group) == 0 ? 1 : 0;
+    switch (task.kind.value) {
+      case TaskKind::send:
+        context_.send(in, other, group);
+        return;
+      case TaskKind::recv:
+        context_.recv(out, other, group);
+        return;
+      case TaskKind::reduce:
+        context_.reduce(in, out, root("dst"), reduce_op_of(task), group);
+        return;
+      case TaskKind::all_gather:
+        plan.columns ? context_.all_gather_columns(in, out, group) : context_.all_gather(in, out, group);
+        return;
+      case TaskKind::all_reduce:
+        context_.all_reduce(in, out, reduce_op_of(task), group);
+        return;
+      case TaskKind::reduce_scatter:
+        context_.reduce_scatter(in, out, reduce_op_of(task), group);
+        return;
+      case TaskKind::all_to_all:
+        context_.all_to_all(in, out, group);
+        return;
+      case TaskKind::broadcast:
+        context_.broadcast(in, out, root("src"), group);
+        return;
+      default:
+        throw std::logic_error("no exchange");
+    }
+  }
+
+  /// An exchange of a slot with itself.
+  Handle move_all(const SuperTask& task, const Tensor& in, const Tensor& out) {
+    return point(context_, task.name, out, {in}, PointCall());
+  }
+
+  Transfer& transfer_of(const SuperTask& task) {
+    Transfer& transfer = run_.transfers_[{pass_ * run_.settings_.requests + request_, task.group.value}];
+    if (!transfer.ready) transfer.ready = context_.promise("group " + task.group.value);
+    return transfer;
+  }
+
+  /// A SIP's side of a transfer with a cpu slot: over the link, whose time is the host model's unless host copies have
+  /// their own.
+  void host_transfer(const SuperTask& task, const Tensor& in, const Tensor& out) {
+    Transfer& transfer = transfer_of(task);
+    const bool sends = task.kind.value == TaskKind::send;
+    const auto wait_for_link = [&](std::uint64_t bytes) {
+      if (!run_.settings_.timed_host_io)
+        context_.wait(context_.timer(run_.settings_.host.transfer(bytes), "host link"));
+    };
+    if (sends) {
+      transfer.data.bytes = in.bytes_to_host();
+      wait_for_link(in.bytes());
+      context_.fulfil(transfer.ready);
+      return;
+    }
+    context_.wait(transfer.ready);
+    wait_for_link(out.bytes());
+    if (run_.settings_.data) Tensor(out).write_bytes(transfer.data.bytes);
+  }
+
+  void host_task(const SuperTask& task) {
+    if (task.kind.value == TaskKind::send) {
+      Transfer& transfer = transfer_of(task);
+      transfer.data = host_[task.inputs.value.front().value];
+      context_.fulfil(transfer.ready);
+      return;
+    }
+    if (task.kind.value == TaskKind::recv) {
+      Transfer& transfer = transfer_of(task);
+      context_.wait(transfer.ready);
+      const std::string& name = task.outputs.value.front().value;
+      const TensorType type = type_of(*run_.pipeline_.tensor(name));
+      host_[name] = {type.shape, type.dtype, transfer.data.bytes};
+      return;
+    }
+    const auto number = static_cast<std::size_t>(&task - run_.pipeline_.supertasks.data());
+    const Graph& graph = *run_.checked_.graphs[number];
+    Ps time = 0;
+    for (const Node& node : graph.nodes) time += run_.settings_.host.time_of(work_of(graph, node));
+    if (run_.settings_.data) {
+      std::vector<HostTensor> inputs;
+      for (const Text& name : task.inputs.value) inputs.push_back(host_.at(name.value));
+      std::vector<HostTensor> outputs = evaluate(graph, inputs);
+      for (std::size_t i = 0; i < outputs.size(); ++i) host_[task.outputs.value[i].value] = std::move(outputs[i]);
+    }
+    context_.wait(context_.timer(time, task.name));
+  }
+
+  void read_outputs() {
+    for (const TensorSlice& slice : run_.pipeline_.metadata.slices.outputs) {
+      if (slice.device.value != plan().device->name) continue;
+      const TensorType type = type_of(*run_.pipeline_.tensor(slice.name));
+      HostTensor& output = run_.outcome_.outputs[slice.name];
+      output = {type.shape, type.dtype, {}};
+      output.bytes = on_host() ? host_[slice.name].bytes : tensor(plan().values.at(slice.name).buffer).bytes_to_host();
+      output.bytes.resize(static_cast<std::size_t>(type.count()) * size_of(type.dtype));
+    }
+  }
+
+  PipelineRun& run_;
+  Context& context_;
+  std::optional<std::size_t> slot_;
+  std::map<std::string, int> rank_of_;  // by slot
+  std::map<std::string, Group> groups_;
+  std::vector<Tensor> tensors_;  // by buffer
+  std::map<std::string, HostTensor> host_;
+  int pass_ = 0, request_ = 0;
+};
+
+PipelineRun::PipelineRun(const Pipeline& pipeline, const Checked& checked, std::vector<SlotPlan> plans,
+                         RunSettings settings, int sips)
+    : pipeline_(pipeline), checked_(checked), plans_(std::move(plans)), settings_(std::move(settings)), sips_(sips) {
+  for (const SlotPlan& plan : plans_) host_slots_ += plan.device->kind.value == DeviceKind::cpu ? 1 : 0;
+  outcome_.slots.resize(plans_.size());
+}
+
+void PipelineRun::rank_program(Context& context) { Worker(*this, context).go(); }
+
+std::vector<TaskTime> critical_path(const Checked& checked, const RunOutcome& outcome) {
+  std::map<const SuperTask*, TaskTime> times;
+  std::map<const SuperTask*, const SuperTask*> before;  // on the same slot
+  const TaskTime* last = nullptr;
+  for (const auto& slot : outcome.slots) {
+    for (std::size_t i = 0; i < slot.size(); ++i) {
+      times[slot[i].task] = slot[i];
+      before[slot[i].task] = i == 0 ? nullptr : slot[i - 1].task;
+      if (last == nullptr || slot[i].end > last->end) last = &slot[i];
+    }
+  }
+  std::vector<TaskTime> path;
+  const SuperTask* at = last == nullptr ? nullptr : last->task;
+  while (at != nullptr) {
+    path.push_back(times[at]);
+    // An exchange begins with its last member.
+    const SuperTask* latest = at;
+    if (at->group.given) {
+      for (const SuperTask* member : checked.groups.at(at->group.value)) {
+        if (times.count(member) > 0 && times[member].begin > times[latest].begin) latest = member;
+      }
+    }
+    if (latest != at) path.back() = times[latest];
+    at = before[latest];
+  }
+  std::reverse(path.begin(), path.end());
+  return path;
+}
+
+}  // namespace kernbench::pipeline

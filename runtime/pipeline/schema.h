@@ -1,0 +1,11 @@
+#pragma once
+#include <string>
+
+namespace kernbench::pipeline {
+
+/// Draft-07 JSON Schema of a pipeline, for editors and compilers; published as runtime/pipeline/pipeline.schema.json.
+std::string json_schema();
+/// Markdown tables of all fields and kinds, for docs/pipeline.md.
+std::string reference_page();
+
+}  // namespace kernbench::pipeline

@@ -1,0 +1,189 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <sstream>
+
+#include "runtime/pipeline/check.h"
+#include "runtime/pipeline/export.h"
+#include "sc_main/cli/machine.h"
+#include "sc_main/cli/options.h"
+#include "sc_main/cli/pipeline_drawing.h"
+#include "sc_main/cli/run.h"
+#include "sc_main/cli/usage_error.h"
+#include "sc_main/workloads/tp_model.h"
+#include "tlm/config/nearest.h"
+#include "topology/plan.h"
+#include "topology/resolve.h"
+#include "waves/output_file.h"
+
+namespace kernbench {
+namespace {
+constexpr const char* kPipelineUsage =
+    R"(Usage: kernbench pipeline check  FILE [OPTIONS]
+       kernbench pipeline show   FILE [OPTIONS]
+       kernbench pipeline run    FILE [OPTIONS]
+       kernbench pipeline export --output FILE.json [OPTIONS]
+
+check    reads and checks a pipeline; says what it is, or every problem in it
+show     draws the supertasks of each slot
+run      runs it on the modelled machine: 'kernbench run pipeline --file FILE', whose options it takes
+export   writes the perceptron of 'kernbench run tp_mlp' as a pipeline, its weights beside it as safetensors
+
+)";
+constexpr const char* kPipelineExamples = R"(Examples:
+  kernbench pipeline export --tp 2 --output mlp.json
+  kernbench pipeline check mlp.json
+  kernbench pipeline show mlp.json --output mlp.svg
+  kernbench pipeline run mlp.json
+)";
+
+struct PipelineOptions {
+  std::string action, file, f8 = "e4m3", format = "svg", output = "-", dtype = "f16", activation = "gelu";
+  MachineOptions machine;
+  pipeline::MlpExport mlp;
+  int bias = 1;
+  std::uint64_t seed = 1;
+
+  po::options_description describe() {
+    po::options_description options("Options of check and show"), of_export("Options of export, as of tp_mlp");
+    options.add_options()("f8", po::value(&f8)->value_name("e4m3|e5m2"), "what f8 means (default: e4m3)")(
+        "format", po::value(&format)->value_name("svg|dot"), "of the drawing (default: svg)")(
+        "output,o", po::value(&output)->value_name("FILE"), "instead of standard output")("help,h", "this text");
+    of_export.add_options()("tp", po::value(&mlp.tp)->default_value(1), "SIPs that share a layer")(
+        "pp", po::value(&mlp.pp)->default_value(1), "stages: 1, or 2 with a layer each")(
+        "batch", po::value(&mlp.batch)->default_value(1), "rows of the input")(
+        "in", po::value(&mlp.in)->default_value(512), "columns of the input")(
+        "hidden", po::value(&mlp.hidden)->default_value(2048), "columns between the layers")(
+        "out", po::value(&mlp.out)->default_value(512), "columns of the output")(
+        "dtype", po::value(&dtype)->default_value("f16"), "f16, bf16, f32 or f64")(
+        "activation", po::value(&activation)->default_value("gelu"), "none, relu, gelu, silu, tanh or sigmoid")(
+        "bias", po::value(&bias)->default_value(1), "biases in both layers: 0 or 1")(
+        "seed", po::value(&seed)->default_value(1), "of the weights");
+    options.add(of_export).add(machine.describe());
+    return options;
+  }
+};
+
+/// What reading and checking leaves.
+struct CheckedDocument {
+  pipeline::Pipeline document;
+  pipeline::Checked checked;
+};
+
+/// Throws ConfigError with every problem; warnings go to standard error.
+void check_document(const PipelineOptions& options, CheckedDocument& made) {
+  if (options.f8 != "e4m3" && options.f8 != "e5m2")
+    throw UsageError(fmt::format("--f8 is {}", quote(options.f8)), "give e4m3 or e5m2");
+  const topology::Resolved resolved = topology::resolve(options.machine.topology, options.machine.sets);
+  const topology::Plan plan = plan_of(resolved, options.machine.topology);
+  Problems problems, warnings;
+  pipeline::ReadOptions read;
+  read.f8 = options.f8 == "e5m2" ? DType::f8e5m2 : DType::f8e4m3;
+  const ConfigNode root = load_config(options.file, &problems);
+  made.document = pipeline::read_pipeline(root, read, problems);
+  pipeline::CheckOptions check;
+  check.folder = std::filesystem::path(options.file).parent_path().string();
+  check.sips = plan.map.sips;
+  check.cubes = plan.map.cubes_per_sip();
+  check.pes = plan.map.pes_per_cube;
+  made.checked = pipeline::check_pipeline(made.document, check, problems, warnings);
+  if (!warnings.empty()) std::fputs((pipeline::warning_text(warnings) + "\n").c_str(), stderr);
+  problems.throw_if_any();
+}
+
+std::string describe(const std::string& file, const CheckedDocument& made) {
+  std::size_t constants = 0;
+  for (const pipeline::TensorInfo& tensor : made.document.tensors) constants += tensor.value ? 1 : 0;
+  return fmt::format(
+      "{}: ok: pipeline '{}': {} slots, {} supertasks, {} exchanges among them, {} tensors, {} of them constants\n",
+      file, made.document.name.value, made.document.devices.size(), made.document.supertasks.size(),
+      made.checked.groups.size(), made.document.tensors.size(), constants);
+}
+
+/// Scales and streams of the weights are those of tp_mlp.
+void export_perceptron(PipelineOptions& options) {
+  if (options.output == "-")
+    throw UsageError("export without --output", "it writes two files: give the document's name");
+  pipeline::MlpExport& mlp = options.mlp;
+  const auto dtype = parse_dtype(options.dtype);
+  if (!dtype || !is_float(*dtype) || size_of(*dtype) == 1)
+    throw UsageError(fmt::format("--dtype is {}", quote(options.dtype)), "give f16, bf16, f32 or f64");
+  if (options.bias != 0 && options.bias != 1)
+    throw UsageError(fmt::format("--bias is {}", options.bias), "give 0 or 1");
+  mlp.dtype = *dtype;
+  mlp.activation = parse_activation("--activation", options.activation);
+  mlp.bias = options.bias == 1;
+  mlp.up = weight_pattern(options.seed, 1, *dtype, 8 / std::sqrt(static_cast<double>(mlp.in)));
+  mlp.down = weight_pattern(options.seed, 2, *dtype, 4 / std::sqrt(static_cast<double>(mlp.hidden)));
+  mlp.up_bias = weight_pattern(options.seed, 3, *dtype, 0.5);
+  mlp.down_bias = weight_pattern(options.seed, 4, *dtype, 0.5);
+  std::filesystem::path weights = options.output;
+  weights.replace_extension(".safetensors");
+  mlp.weights_file = weights.filename().string();
+  const pipeline::Exported exported = pipeline::export_mlp(mlp);
+  write_file(weights.string(), pipeline::to_safetensors(exported.weights));
+  write_file(options.output, exported.document);
+  std::fputs(fmt::format("wrote {} and {}\n", options.output, weights.string()).c_str(), stderr);
+}
+
+}  // namespace
+
+int pipeline_command(const Arguments& arguments) {
+  PipelineOptions options;
+  const po::options_description described = options.describe();
+  const bool runs = !arguments.empty() && arguments.front() == "run";
+  if (arguments.empty())
+    throw UsageError("no action given", "kernbench pipeline check|show|run|export; see 'kernbench pipeline --help'");
+  if (asks_for_help(arguments) && runs) return run_command({"pipeline", "--help"});
+  if (asks_for_help(arguments)) {
+    std::ostringstream text;
+    text << described;
+    fmt::print("{}{}\n{}", kPipelineUsage, text.str(), kPipelineExamples);
+    return 0;
+  }
+  if (runs) {
+    Arguments run{"pipeline"};
+    run.insert(run.end(), arguments.begin() + 1, arguments.end());
+    if (run.size() > 1 && run[1].rfind('-', 0) != 0) run.insert(run.begin() + 1, "--file");
+    return run_command(run);
+  }
+  po::options_description all;
+  all.add(described);
+  all.add_options()("action", po::value(&options.action))("pipeline-file", po::value(&options.file));
+  const Parsed parsed = parse(arguments, all, {"action", "pipeline-file"});
+  const std::vector<std::string> actions{"check", "show", "run", "export"};
+  if (std::find(actions.begin(), actions.end(), options.action) == actions.end())
+    throw UsageError(fmt::format("unknown action {}", quote(options.action)),
+                     suggest(options.action, actions, "actions"));
+  for (const char* option : {"tp", "pp", "batch", "in", "hidden", "out", "dtype", "activation", "bias", "seed"}) {
+    if (options.action != "export" && !parsed.values(option).empty())
+      throw UsageError(fmt::format("--{} together with '{}'", option, options.action),
+                       "it belongs to 'kernbench pipeline export'");
+  }
+  if (options.action == "export") {
+    if (!options.file.empty())
+      throw UsageError(fmt::format("export reads no file, but {} is given", quote(options.file)), "give --output FILE");
+    export_perceptron(options);
+    return 0;
+  }
+  if (options.file.empty())
+    throw UsageError("no file given", fmt::format("kernbench pipeline {} FILE", options.action));
+  if (options.format != "svg" && options.format != "dot")
+    throw UsageError(fmt::format("--format is {}", quote(options.format)), "give svg or dot");
+  CheckedDocument made;
+  check_document(options, made);
+  const std::string text = options.action == "check" ? describe(options.file, made)
+                                                     : draw_pipeline(made.document, made.checked, options.format);
+  if (options.output == "-") {
+    fmt::print("{}", text);
+  } else {
+    write_file(options.output, text);
+    std::fputs(fmt::format("wrote {}\n", options.output).c_str(), stderr);
+  }
+  return 0;
+}
+
+}  // namespace kernbench

@@ -1,0 +1,221 @@
+#include "runtime/pipeline/check.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+namespace kernbench::pipeline {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path test_folder() { return fs::path(KERNBENCH_SOURCE_DIR) / "tests" / "pipeline"; }
+
+std::string read_text_of(const fs::path& path) {
+  std::ifstream stream(path);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+/// A folder with the weights that the documents name.
+class WeightsFolder {
+ public:
+  WeightsFolder() {
+    path_ = (fs::temp_directory_path() / "kernbench_pipeline_XXXXXX").string();
+    if (::mkdtemp(path_.data()) == nullptr) std::abort();
+    std::map<std::string, HostTensor> tensors;
+    tensors["w"] = {{16, 8}, DType::f16, std::vector<std::uint8_t>(256)};
+    tensors["eight"] = {{8, 8}, DType::f8e5m2, std::vector<std::uint8_t>(64)};
+    std::ofstream(path_ + "/w.safetensors") << to_safetensors(tensors);
+    std::ofstream(path_ + "/broken.safetensors") << "no weights";
+  }
+  ~WeightsFolder() { fs::remove_all(path_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+struct Outcome {
+  std::string errors, warnings;
+  Checked checked;
+};
+
+Outcome check_text(const std::string& text, const std::string& folder) {
+  Problems problems, warnings;
+  Outcome outcome;
+  try {
+    const ConfigNode root = parse_config(text, "p.yaml", &problems);
+    const Pipeline pipeline = read_pipeline(root, {}, problems);
+    CheckOptions options;
+    options.folder = folder;
+    options.sips = 2;
+    options.cubes = 4;
+    options.pes = 4;
+    outcome.checked = check_pipeline(pipeline, options, problems, warnings);
+    outcome.errors = problems.str();
+    outcome.warnings = warning_text(warnings);
+  } catch (const ConfigError& error) {
+    outcome.errors = error.what();
+  }
+  // The folder's name is of this run.
+  for (std::size_t at; (at = outcome.errors.find(folder + "/")) != std::string::npos;)
+    outcome.errors.erase(at, folder.size() + 1);
+  return outcome;
+}
+
+/// tests/pipeline/broken.txt: each case is a line `# rule`, edits of good.yaml as lines `- old` and `+ new`, and the
+/// text that the checker ends with; an empty line ends it.
+struct Case {
+  std::string rule, expected;
+  std::vector<std::pair<std::string, std::string>> edits;
+};
+
+/// In an edit the symbol for a line feed (U+240A) stands for one.
+constexpr const char* kLineFeed = "\xE2\x90\x8A";
+std::string with_lines(std::string text) {
+  for (std::size_t at; (at = text.find(kLineFeed)) != std::string::npos;) text.replace(at, 3, "\n");
+  return text;
+}
+std::string without_lines(std::string text) {
+  for (std::size_t at; (at = text.find('\n')) != std::string::npos;) text.replace(at, 1, kLineFeed);
+  return text;
+}
+
+std::vector<Case> read_cases() {
+  std::istringstream file(read_text_of(test_folder() / "broken.txt"));
+  std::vector<Case> cases;
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("# ", 0) == 0) {
+      cases.push_back({line.substr(2), "", {}});
+    } else if (line.rfind("- ", 0) == 0) {
+      cases.back().edits.emplace_back(with_lines(line.substr(2)), "");
+    } else if (line.rfind("+", 0) == 0) {
+      cases.back().edits.back().second = with_lines(line.size() > 2 ? line.substr(2) : "");
+    } else if (!line.empty()) {
+      cases.back().expected += line + "\n";
+    }
+  }
+  return cases;
+}
+
+std::string edited(const std::string& good, const Case& one) {
+  std::string text = good;
+  for (const auto& [old, with] : one.edits) {
+    const std::size_t at = text.find(old);
+    EXPECT_NE(at, std::string::npos) << one.rule << ": '" << old << "' is not in the document";
+    if (at != std::string::npos) text.replace(at, old.size(), with);
+  }
+  return text;
+}
+
+TEST(PipelineCheck, EveryBrokenDocumentEndsWithTheExactText) {
+  const WeightsFolder folder;
+  const std::string good = read_text_of(test_folder() / "good.yaml");
+  const std::vector<Case> cases = read_cases();
+  EXPECT_GE(cases.size(), 80U);
+  std::string written;
+  std::set<std::string> rules;
+  for (const Case& one : cases) {
+    EXPECT_TRUE(rules.insert(one.rule).second) << one.rule << " is there twice";
+    const std::string found = check_text(edited(good, one), folder.path()).errors + "\n";
+    EXPECT_NE(found, "\n") << one.rule << " is not refused";
+    EXPECT_EQ(found, one.expected) << one.rule;
+    written += "# " + one.rule + "\n";
+    for (const auto& [old, with] : one.edits)
+      written += "- " + without_lines(old) + "\n" + (with.empty() ? "+" : "+ " + without_lines(with)) + "\n";
+    written += found + "\n";
+  }
+  if (std::getenv("KERNBENCH_REGENERATE") != nullptr) std::ofstream(test_folder() / "broken.txt") << written;
+}
+
+TEST(PipelineCheck, AcceptsTheGoodDocument) {
+  const WeightsFolder folder;
+  const Outcome outcome = check_text(read_text_of(test_folder() / "good.yaml"), folder.path());
+  EXPECT_EQ(outcome.errors, "");
+  EXPECT_EQ(outcome.warnings, "");
+  EXPECT_EQ(outcome.checked.graphs.size(), 19U);
+}
+
+/// Members of an exchange stand together, behind all that feeds them.
+TEST(PipelineCheck, OrdersSupertasksSoThatNoExchangeWaitsForALaterOne) {
+  const WeightsFolder folder;
+  Problems problems, warnings;
+  const Pipeline pipeline =
+      read_pipeline(parse_config(read_text_of(test_folder() / "good.yaml"), "p.yaml"), {}, problems);
+  const Checked checked = check_pipeline(pipeline, {folder.path(), 2, 4, 4}, problems, warnings);
+  ASSERT_EQ(checked.order.size(), pipeline.supertasks.size());
+  std::set<std::string> made;
+  std::map<std::string, std::set<std::size_t>> places;
+  for (std::size_t i = 0; i < checked.order.size(); ++i) {
+    const SuperTask& task = pipeline.supertasks[checked.order[i]];
+    for (const Text& name : task.inputs.value)
+      EXPECT_TRUE(made.count(name.value) > 0 || pipeline.tensor(name.value)->value) << name.value;
+    for (const Text& name : task.outputs.value) made.insert(name.value);
+    if (task.group.given) places[task.group.value].insert(i);
+  }
+  for (const auto& [group, at] : places) EXPECT_EQ(*at.rbegin() - *at.begin(), at.size() - 1) << group;
+}
+
+TEST(PipelineCheck, WarnsOfUnusedPartsAndTensors) {
+  const WeightsFolder folder;
+  std::string text = read_text_of(test_folder() / "good.yaml");
+  const auto replace = [&](const std::string& old, const std::string& with) {
+    text.replace(text.find(old), old.size(), with);
+  };
+  replace("tokens: {shape: [8, 8]", "tokens: {shape: [10, 8]");
+  replace("  c: {shape: [4, 8], dtype: f16}", "  c: {shape: [4, 8], dtype: f16}\n  spare: {shape: [], dtype: i64}");
+  const Outcome outcome = check_text(text, folder.path());
+  EXPECT_EQ(outcome.errors, "");
+  EXPECT_EQ(
+      outcome.warnings,
+      "p.yaml:25:3: warning: $.tensors.spare is used by no supertask\n"
+      "p.yaml:50:7: warning: $.metadata.tensors.inputs.tokens: no slice of tensor_slices.inputs holds element [8, 0]\n"
+      "  hint: that part is unused");
+}
+
+/// Seeded edits of the good document: whatever comes out, the checker ends with a text or accepts, and never crashes.
+TEST(PipelineCheck, SurvivesMutatedDocuments) {
+  const WeightsFolder folder;
+  const std::string good = read_text_of(test_folder() / "good.yaml");
+  std::mt19937 random(1);
+  const char* env = std::getenv("KERNBENCH_PIPELINE_MUTANTS");
+  const int mutants = env != nullptr ? std::atoi(env) : 2000;
+  int refused = 0;
+  for (int i = 0; i < mutants; ++i) {
+    std::string text = good;
+    const unsigned edits = 1 + random() % 3;
+    for (unsigned edit = 0; edit < edits; ++edit) {
+      const std::size_t at = random() % text.size(), length = 1 + random() % 12, from = random() % text.size();
+      switch (random() % 4) {
+        case 0:
+          text.erase(at, length);
+          break;
+        case 1:
+          text.insert(at, text.substr(from, length));
+          break;
+        case 2:
+          text[at] = "0123456789[]{}:,-x'\""[random() % 20];
+          break;
+        default: {  // two lines change places: another order, other owners of fields
+          const std::size_t a = text.find('\n', at), b = text.find('\n', from);
+          if (a == std::string::npos || b == std::string::npos) break;
+          const std::string line = text.substr(a, text.find('\n', a + 1) - a);
+          text.insert(b, line);
+          break;
+        }
+      }
+    }
+    refused += check_text(text, folder.path()).errors.empty() ? 0 : 1;
+  }
+  EXPECT_GT(refused, mutants / 2);
+}
+
+}  // namespace
+}  // namespace kernbench::pipeline
