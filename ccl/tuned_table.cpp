@@ -77,7 +77,7 @@ void TunedTable::read(const ConfigNode& list, const std::vector<std::string>& al
     const ConfigNode *machine = need("machine"), *op = need("op"), *scope = need("scope"), *bytes = need("bytes"),
                      *times = need("time_ns");
     if (machine == nullptr || op == nullptr || scope == nullptr || bytes == nullptr || times == nullptr) continue;
-    const std::size_t others = problems.size();
+    const std::size_t others = problems.reported();
     Row row;
     if (const auto text = read_text(*machine, "tuned.machine", problems)) row.machine = *text;
     if (const auto index = read_name(*op, "tuned.op", names_of<CollectiveOp>(kCollectiveOps), problems))
@@ -98,7 +98,7 @@ void TunedTable::read(const ConfigNode& list, const std::vector<std::string>& al
                      "give one time for each of tuned.bytes");
       row.ns[name].assign(ns->begin(), ns->end());
     }
-    if (problems.size() != others) continue;
+    if (problems.reported() != others) continue;
     if (find(row.machine, row.op, row.scope) != nullptr) {
       problems.add(
           machine->where,

@@ -268,6 +268,11 @@ void check_refresh(const HbmConfig& hbm, const CheckContext& context) {
 }
 
 void check_hbm(const HbmConfig& hbm, std::uint32_t pes, const CheckContext& context) {
+  if (hbm.write_high < hbm.write_low) {
+    context.add({"cube.hbm.write_high", "cube.hbm.write_low"},
+                fmt::format("cube.hbm.write_high is {}, below write_low, {}", hbm.write_high, hbm.write_low),
+                "batches of writes start above write_high and end below write_low: give a larger write_high");
+  }
   check_hbm_slices(hbm, pes, context);
   check_mapping(hbm, context);
   if (hbm.interleave_bytes % hbm.burst_bytes != 0) {

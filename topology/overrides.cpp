@@ -303,16 +303,16 @@ class OverrideReader {
   }
 
   bool bind_and_check(CubeReading& reading, const std::vector<CubePatch>& patches) {
-    const std::size_t before = problems_.size();
+    const std::size_t before = problems_.reported();
     std::set<std::string> failed;
     read_section(cube_section(), with_hbm_generation(*reading.tree.find("cube")), &reading.spec, "cube", problems_,
                  failed);
     read_section(pe_section(), *reading.tree.find("pe"), &reading.spec.pe, "pe", problems_, failed);
     report_uniform(cube_section(), &spec_.cube, &reading.spec, "cube", patches.front().patch->where, reading.tree);
     report_uniform(pe_section(), &spec_.cube.pe, &reading.spec.pe, "pe", patches.front().patch->where, reading.tree);
-    if (problems_.size() != before) return false;
+    if (problems_.reported() != before) return false;
     check_cube(reading.spec, {reading.tree, context_.layer_files, failed, problems_});
-    return problems_.size() == before;
+    return problems_.reported() == before;
   }
 
   /// Memory layout, queues and shape are the same everywhere: placement and neighbour tables rely on it.
@@ -360,11 +360,11 @@ class OverrideReader {
     for (const ConfigNode* patch : patches) pe = merge(std::move(pe), *patch);
     PeConfig config = cube.pe;
     std::set<std::string> failed;
-    const std::size_t before = problems_.size();
+    const std::size_t before = problems_.reported();
     read_section(pe_section(), pe, &config, "pe", problems_, failed);
     report_uniform(pe_section(), &spec_.cube.pe, &config, "pe", patches.front()->where, tree);
-    if (problems_.size() == before) check_pe(config, cube, {tree, context_.layer_files, failed, problems_});
-    if (problems_.size() != before || to_json(pe_section(), &config) == to_json(pe_section(), &cube.pe))
+    if (problems_.reported() == before) check_pe(config, cube, {tree, context_.layer_files, failed, problems_});
+    if (problems_.reported() != before || to_json(pe_section(), &config) == to_json(pe_section(), &cube.pe))
       return std::nullopt;
     return config;
   }

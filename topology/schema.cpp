@@ -126,7 +126,7 @@ void read_section(const Section& section, const ConfigNode& map, void* target, c
   for (const Field& field : section.fields) {
     const ConfigNode* node = map.find(field.key);
     const std::string what = dotted(path, field.key);
-    const std::size_t before = problems.size();
+    const std::size_t before = problems.reported();
     if (node == nullptr || (node->is_null() && field.optional)) {
       if (!field.optional) {
         problems.add(map.where, fmt::format("missing key '{}'", what), field.doc);
@@ -136,9 +136,9 @@ void read_section(const Section& section, const ConfigNode& map, void* target, c
       read_section(*field.section, *node, field.enter(target), what, problems, failed);
     } else if (field.set) {
       const FieldValue value = read_value(field, *node, what, problems);
-      if (problems.size() == before) field.set(target, value);
+      if (problems.reported() == before) field.set(target, value);
     }
-    if (problems.size() != before && field.kind != FieldKind::section) failed.insert(what);
+    if (problems.reported() != before && field.kind != FieldKind::section) failed.insert(what);
   }
 }
 

@@ -26,8 +26,9 @@ ChannelTiming::ChannelTiming(const HbmConfig& config, unsigned queue_bursts, con
       gaps_(gaps),
       queue_bursts_(queue_bursts),
       // More than so many percent of the queue, fewer than so many: rounded towards what is exact in whole bursts.
+      // Fewer than one is none: reads that wait for fewer than none would wait for ever.
       write_above_(config.write_high * queue_bursts / 100),
-      write_below_((config.write_low * queue_bursts + 99) / 100),
+      write_below_(std::max(1U, (config.write_low * queue_bursts + 99) / 100)),
       shared_(config.scheduler == SchedulerPolicy::shared),
       banks_per_stack_(config.bank_groups * config.banks_per_group),
       banks_per_pseudo_channel_(banks_per_stack_ * config.stack_ids),

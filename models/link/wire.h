@@ -73,7 +73,9 @@ class Wire {
   Passage slip_in(std::uint32_t bytes, Ps now, Ps complete) {
     if (free_ <= now) return send(bytes, now, complete);
     const Ps packet = held(kWireUnitBytes);
-    const Ps start = std::min(free_, now <= began_ ? began_ : began_ + (now - began_ + packet - 1) / packet * packet);
+    // What replays have moved on lies behind them, this packet too.
+    const Ps between = now <= began_ ? began_ : began_ + (now - began_ + packet - 1) / packet * packet;
+    const Ps start = std::max(std::min(free_, between), epoch_);
     const std::uint64_t framed = this->framed(bytes);
     Passage passage;
     passage.start = start;

@@ -192,7 +192,7 @@ void DmaEngine::arrived(Job& job, tlm::tlm_generic_payload& payload, const Packe
                             payload.get_response_string()));
   } else if (kind_ == Kind::read) {
     const std::uint32_t bytes = payload.get_data_length();
-    job.last_write = services_.tcm.reserve_write(services_.now() - services_.streamed(bytes), packet.tag, bytes);
+    job.last_write = services_.tcm.reserve_write(services_.streaming_since(packet, bytes), packet.tag, bytes);
     if (services_.options.data) services_.tcm.write(packet.tag, payload.get_data_ptr(), bytes);
   }
   complete_when_done(job);

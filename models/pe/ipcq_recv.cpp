@@ -21,7 +21,7 @@ void Ipcq::data_arrived(tlm::tlm_generic_payload& payload, const Packet& packet)
   } else if (pair->ring_in_tcm()) {
     const std::uint64_t offset = PhysicalAddress::decode(payload.get_address()).offset;
     sc_assert(services_.tcm.holds(offset, bytes));
-    const Ps written = services_.tcm.reserve_write(services_.now() - services_.streamed(bytes), offset, bytes);
+    const Ps written = services_.tcm.reserve_write(services_.streaming_since(packet, bytes), offset, bytes);
     if (services_.options.data) services_.tcm.write(offset, payload.get_data_ptr(), bytes);
     services_.queue.at(written,
                        [pair, slot, bytes, message_bytes] { pair->unit.arrived(*pair, slot, bytes, message_bytes); });
@@ -200,7 +200,7 @@ void RingReader::on_response(tlm::tlm_generic_payload& payload, Packet& packet) 
         fmt::format("reading a slot at {} answered {}", PhysicalAddress::decode(payload.get_address()).str(),
                     payload.get_response_string()));
   } else {
-    written_ = services.tcm.reserve_write(services.now() - services.streamed(payload.get_data_length()), packet.tag,
+    written_ = services.tcm.reserve_write(services.streaming_since(packet, payload.get_data_length()), packet.tag,
                                           payload.get_data_length());
     if (services.options.data) services.tcm.write(packet.tag, payload.get_data_ptr(), payload.get_data_length());
   }

@@ -56,6 +56,12 @@ struct Services {
     const Rate port(config.tcm.bytes_per_second);
     return port.time_for(bytes) - port.time_for(kMaxPacketBytes);
   }
+  /// From when on TCM's port takes the data of `packet`, of which the owner is told now: a train's have come all the
+  /// while, in the time that they took on the wire.
+  Ps streaming_since(const Packet& packet, std::uint32_t bytes) const {
+    const Ps wire = std::max(packet.complete, now()) - std::min(packet.head, now());
+    return now() - std::min({now(), wire, streamed(bytes)});
+  }
   /// Tells the race detector, and reports what it finds.
   void check_races(const Message& launch, const std::string& kernel, const RaceDetector::Text& op,
                    const PhysicalAddress& at, std::uint64_t bytes, bool write);

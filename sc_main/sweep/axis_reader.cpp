@@ -36,7 +36,7 @@ class AxisReader {
   }
 
   std::optional<Axis> read() {
-    const std::size_t before = problems_.size();
+    const std::size_t before = problems_.reported();
     const ConfigNode& node = entry_.value;
     if (node.is_list() && !node.items.empty() && node.items.front().is_map()) {
       read_maps();
@@ -52,7 +52,7 @@ class AxisReader {
         problems_.add(node.where, fmt::format("axis '{}' is no list and no range", axis_.name),
                       "give [value, value, ...] or {from: ..., to: ..., steps: ...}");
     }
-    if (problems_.size() != before) return std::nullopt;
+    if (problems_.reported() != before) return std::nullopt;
     return std::move(axis_);
   }
 
@@ -209,9 +209,9 @@ class AxisReader {
   }
 
   void spread() {
-    const std::size_t before = problems_.size();
+    const std::size_t before = problems_.reported();
     const auto steps = figure("steps", 2), step = figure("step", 1e-12), factor = figure("factor", 1.0001);
-    if (problems_.size() != before) return;
+    if (problems_.reported() != before) return;
     if ((steps ? 1 : 0) + (step ? 1 : 0) + (factor ? 1 : 0) > 1) {
       problems_.add(entry_.value.where,
                     fmt::format("axis '{}' has more than one of 'steps', 'step' and 'factor'", axis_.name),

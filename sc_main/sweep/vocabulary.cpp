@@ -162,7 +162,7 @@ void Vocabulary::check_option(const std::string& name, const std::string& text, 
 
 std::optional<Setting> Vocabulary::read(const ValueKind& kind, const std::string& name, const ConfigNode& node,
                                         Problems& problems) const {
-  const std::size_t before = problems.size();
+  const std::size_t before = problems.reported();
   Setting setting{name, flow_text(node), std::nullopt, kind.flag};
   if (kind.field != nullptr) {
     topology::read_value(*kind.field, node, name, problems);
@@ -172,7 +172,7 @@ std::optional<Setting> Vocabulary::read(const ValueKind& kind, const std::string
     setting.text = name == "topology" || name == "ccl" ? anchored(folder_, node.text) : node.text;
     check_option(name, setting.text, node.where, problems);
   }
-  if (problems.size() != before) return std::nullopt;
+  if (problems.reported() != before) return std::nullopt;
   setting.number = kind.number_of(setting.text);
   return setting;
 }
@@ -185,9 +185,9 @@ std::optional<Expression> Vocabulary::formula(const ConfigNode& node, const std:
   }
   try {
     Expression expression(node.text);
-    const std::size_t before = problems.size();
+    const std::size_t before = problems.reported();
     for (const std::string& name : expression.names()) check_name(name, node.where, what, metrics, problems);
-    if (problems.size() != before) return std::nullopt;
+    if (problems.reported() != before) return std::nullopt;
     return expression;
   } catch (const std::invalid_argument& error) {
     problems.add(node.where, fmt::format("{} {}", what, error.what()), "docs/sweep.md lists operators and functions");

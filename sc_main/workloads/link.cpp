@@ -84,8 +84,9 @@ class Link final : public Workload {
       ucie->start(points);
     }
     if (wants("inter_sip") && session.map().sips > 1) {
+      // Both ends on one clock: those of two SIPs may be further apart than this one wire.
       inter_sip = std::make_unique<LinkBench>("link_bench_sip", spec.links.link, spec.sip.io.crossbar,
-                                              dispatcher.queue(0), dispatcher.queue(1), machine.pool());
+                                              dispatcher.queue(0), dispatcher.queue(0), machine.pool());
       inter_sip->start(points);
     } else if (kind_ == "inter_sip") {
       throw std::invalid_argument("--kind is 'inter_sip', but the machine has one SIP");

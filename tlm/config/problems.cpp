@@ -16,6 +16,7 @@ std::string Problem::str() const {
 }
 
 void Problems::add(Location where, std::string text, std::string hint) {
+  ++reported_;
   const bool known = std::any_of(list_.begin(), list_.end(),
                                  [&](const Problem& old) { return old.where == where && old.text == text; });
   if (!known) list_.push_back({std::move(where), std::move(text), std::move(hint)});

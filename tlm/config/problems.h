@@ -32,6 +32,8 @@ class Problems {
   void add(Location where, std::string text, std::string hint = {});
   bool empty() const { return list_.empty(); }
   std::size_t size() const { return list_.size(); }
+  /// How often something was reported, what is known already included: unchanged by reading what is right.
+  std::size_t reported() const { return reported_; }
   /// Files in the order in which they first occur, each by line and column.
   std::vector<Problem> sorted() const;
   /// All of them, one after the other, with no newline at the end.
@@ -41,6 +43,7 @@ class Problems {
 
  private:
   std::vector<Problem> list_;
+  std::size_t reported_ = 0;
 };
 
 /// The user's input is wrong. what() is the text of all problems.
