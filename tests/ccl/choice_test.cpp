@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <fstream>
 #include <numeric>
-#include <set>
 
 #include "tests/ccl/fake_machine.h"
 #include "tlm/config/problems.h"
@@ -105,34 +104,6 @@ TEST(Choice, MeasuredTimesAreThoseOfTensorsOverAllPes) {
   EXPECT_FALSE(measured(tensor(512, {{0, 256}, {256, 256}}))) << "one cube of two";
   EXPECT_FALSE(measured(tensor(512, {{0, 256}, {256, 256}, {0, 256}, {256, 256}}))) << "a copy in each cube";
   EXPECT_FALSE(measured(tensor(512, {{0, 512}, {0, 512}, {0, 512}, {0, 512}}))) << "a copy in each PE";
-}
-
-/// Copies on all PEs are many small pieces: in the time in which columns over them have come to an end, they have not.
-TEST(Choice, WhatIsManySmallPiecesIsTriedForLonger) {
-  const MachineMap map = make_map(SipTopology::ring_1d, 4, 0, 0, 2, 1, 2);
-  const ccl::Registry registry = registry_of(
-      "algorithms:\n  one: { module: kernbench.ccl.ring_allreduce }\n  two: { module: kernbench.ccl.ring_allreduce "
-      "}\n");
-  const ccl::Group group = everybody(map);
-  const auto patience = [&](const LaunchMessage::TensorArg& lies) {
-    ccl::Chooser chooser(registry, map, group);
-    CollectiveCall call;
-    call.op = CollectiveOp::all_reduce;
-    call.dtype = DType::f16;
-    const ccl::CallTensors tensors{call, lies, lies};
-    std::set<std::uint64_t> limits;
-    const auto try_out = [&](std::uint64_t most_events) {
-      limits.insert(most_events);
-      return ccl::Tried{};
-    };
-    chooser.choose({CollectiveOp::all_reduce, Scope::sip, 1024, 0, true, &tensors}, try_out);
-    EXPECT_EQ(limits.size(), 1U) << "all candidates have the same";
-    return limits.empty() ? 0 : *limits.begin();
-  };
-  const std::uint64_t columns = patience(tensor(512, {{0, 128}, {128, 128}, {256, 128}, {384, 128}}));
-  const std::uint64_t copies = patience(tensor(512, {{0, 512}, {0, 512}, {0, 512}, {0, 512}}));
-  EXPECT_GT(columns, 0U);
-  EXPECT_GT(copies, columns);
 }
 
 TEST(Choice, OtherMachinesAndSizesAreNotTuned) {
