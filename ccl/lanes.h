@@ -50,11 +50,12 @@ enum class LaneKey : std::uint8_t { in, out, lesser };
 /// the middle cube, if `out` has copies in several. Every rank and every cube gets the same lanes.
 ///
 /// Where different regions lie on different PEs, few lanes would serve each link: large regions are then dealt evenly
-/// to all lanes, which load and store at other PEs (decision 0135).
+/// to all lanes, which load and store at other PEs.
 ///
-/// Little data without copies (decision 0145) go to the PEs that hold them in `in`; between ranks, what has a long way
+/// Little data without copies go to the PEs that hold them in `in`; between ranks, what has a long way
 /// from there goes to those that hold it in `out`, where that is shorter. An all_to_all's region, which one PE of a
-/// cube holds, is shared by two PEs of that cube if those that get it store it in many places (decision 0362).
+/// cube holds, is shared by two PEs of that cube if those that get it store it in many places. Reasons and figures:
+/// docs/collectives.md, Lanes.
 class Lanes {
  public:
   Lanes(const MachineMap& map, const CallMaps& maps, CollectiveOp op, bool in_place, std::size_t item);

@@ -88,7 +88,7 @@ void ring_all_reduce(Verbs& verbs, const RingPosition& ring, Slice slice);
 ///
 /// Each edge carries the slice once in each direction; 2 * height dependent steps. The root's sum is what all copy. A
 /// node at depth d works on message m upwards and m - 2 d (1 + lambda) downwards in the same round, which never blocks
-/// with 1 + lambda slots, whatever the real latency (reference/collectives/methods.md, section 4).
+/// with 1 + lambda slots, whatever the real latency (docs/constructions.md, Queues).
 void tree_all_reduce(Verbs& verbs, const TreePosition& tree, Slice slice);
 
 /// Copies the root's `slices` to every node of the tree.

@@ -1,4 +1,4 @@
-// How the tool's memory is allocated: docs/decisions/0125-allocator.md.
+// How the tool's memory is allocated: docs/fidelity.md, Speed.
 
 /// jemalloc reads its options here. Huge pages: a machine's state is many times larger than what the TLB reaches with
 /// pages of 4 KiB.

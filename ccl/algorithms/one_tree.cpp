@@ -7,7 +7,7 @@ namespace kernbench::ccl {
 namespace {
 
 Plan plan(const PlanRequest& request) {
-  // What a gather becomes where the cubes of a SIP hide their data behind one address (decision 0091).
+  // What a gather becomes where the cubes of a SIP hide their data behind one address (docs/collectives.md, Lanes).
   if (request.op == CollectiveOp::all_gather && request.cubes() > 1) return plan_hierarchical("one_tree", request);
   return plan_rooted("one_tree", request, true);
 }

@@ -5,7 +5,7 @@
 #include "ccl/schedule/machine.h"
 #include "ccl/schedule/schedule.h"
 
-/// Operations as schedules, one function per construction of reference/collectives/methods.md. Every result passes
+/// Operations as schedules, one function per construction of docs/constructions.md. Every result passes
 /// check(). `lambda`: assumed latency in chunk times of a link.
 namespace kernbench::ccl {
 
@@ -21,19 +21,19 @@ struct Operation {
 /// distances d, for lanes to take in turn.
 Schedule direct_schedule(Operation operation, int nodes, int pieces, int lambda, bool ports, int turns = 1);
 
-/// all_gather, reduce_scatter, and all_reduce as both, on row- and column-combs from every node (section 2).
+/// all_gather, reduce_scatter, and all_reduce as both, on row- and column-combs from every node (Combs).
 /// `diagonals`: of each piece, roots (x, y) with (x + y) mod diagonals = 0 go first, then those with 1, and so on; the
 /// last quarter of a reduce_scatter's pieces goes as a whole. A diagonal has as many roots in every row and column, so
 /// that it loads all links alike; with rows one after the other in memory it is spread over all of it (decision 0340).
 Schedule comb_gather_schedule(Operation operation, const Lattice& grid, int pieces, int lambda, int diagonals = 1);
 
-/// all_reduce on the comb-tree packing, periodic (section 3). `turns`: lists, each with its share of the trees, for
+/// all_reduce on the comb-tree packing, periodic (Packings). `turns`: lists, each with its share of the trees, for
 /// lanes to take in turn (decision 0370); it divides packing_trees().
 Schedule packing_schedule(const Lattice& grid, int lambda, int tries, int turns = 1);
 /// Trees of the packing, each with its unit of the data.
 int packing_trees(const Lattice& grid);
 
-/// all_to_all along rows and columns in two colours, farthest first (section 9).
+/// all_to_all along rows and columns in two colours, farthest first (all_to_all).
 Schedule exchange_schedule(const Lattice& grid, int pieces, int lambda);
 /// Parts of a region that one piece of it consists of: colours, and ways round to the opposite node of an even ring.
 int exchange_parts(const Lattice& grid);
@@ -52,23 +52,23 @@ struct FloodShape {
 /// Longest line of nodes that have queues straight to each other.
 inline constexpr std::int32_t kMostStraight = 16;
 
-/// all_reduce in as many steps as there are hops, or in fewer longer ones (section 7). Every node's whole vector floods
-/// one dimension after the other and is added in the order of the nodes; of two units one takes the dimensions the
-/// other way round. at_top: cubes of a SIP add along columns, then along the top row to the cube of the unit, those
+/// all_reduce in as many steps as there are hops, or in fewer longer ones (Little data). Every node's whole vector
+/// floods one dimension after the other and is added in the order of the nodes; of two units one takes the dimensions
+/// the other way round. at_top: cubes of a SIP add along columns, then along the top row to the cube of the unit, those
 /// flood between the SIPs, and the sum goes back.
 Schedule flood_schedule(const PlanRequest& request, const FloodShape& shape, int lambda);
 NodePairs flood_links(const PlanRequest& request);
 
 /// reduce_scatter of small data in few steps and few messages, each of which has what a node has for many owners
-/// (decision 0360): up the columns of cubes to the row next to the IO chiplet, straight along the columns of SIPs to
+/// (decision 0146): up the columns of cubes to the row next to the IO chiplet, straight along the columns of SIPs to
 /// the owners' row, along the row to the owners' SIP, there to the owners. `to_columns`: along the row a message for
 /// each owner, to the top of its column of cubes, and down. Lines of SIPs of at most kMostStraight.
 Schedule funnel_schedule(const PlanRequest& request, bool to_columns);
 NodePairs funnel_links(const PlanRequest& request);
 
 /// all_reduce, reduce, broadcast over SIPs and cubes: a tree of the SIPs' packing united with one of the cubes' in
-/// every SIP, for each pair in turn; periodic (section 6). Columns of cubes take turns to reach the other SIPs, so that
-/// the latency assumed there may be `columns` times `lambda`.
+/// every SIP, for each pair in turn; periodic (Two levels). Columns of cubes take turns to reach the other SIPs, so
+/// that the latency assumed there may be `columns` times `lambda`.
 Schedule product_schedule(const PlanRequest& request, int lambda, int columns, int tries);
 
 /// all_gather, reduce_scatter, and all_reduce as both, over SIPs and cubes: inside the SIPs on combs to the owner's

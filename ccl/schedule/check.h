@@ -17,7 +17,7 @@ namespace kernbench::ccl {
 void check(const Schedule& schedule, int slots = 0);
 
 /// Slots that a queue needs for an assumed latency of `lambda` ticks with messages of `width` ticks: with fewer, lists
-/// that count on the latency may deadlock (methods.md, section 4).
+/// that count on the latency may deadlock (docs/constructions.md, Queues).
 constexpr std::int32_t slots_for(std::int32_t lambda, std::int32_t width) { return 1 + (lambda + width - 1) / width; }
 
 /// Units that the busiest direction of any link carries in one round, over the units of a region. Lanes that take turns

@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-/// Grids of nodes and the trees on them that load all links alike: reference/collectives/methods.md, sections 1 and 6.
+/// Grids of nodes and the trees on them that load all links alike: docs/constructions.md, Combs and Packings.
 namespace kernbench::ccl {
 
 /// w x h nodes, row by row; a wrapped dimension of three or more is a ring, a shorter one a line.

@@ -26,7 +26,8 @@ constexpr double kEnoughPieces = 8;
 constexpr std::int64_t kShortPiece = 4096;  ///< with 4 slots; fewer slots need longer ones to have as much under way
 
 /// Rounds of full slots from which on a periodic list leaves half of the slots free: messages of other lanes come in
-/// between, and who waits for a slot holds up the trees of all other directions (decision 0240).
+/// between, and who waits for a slot holds up the trees of all other directions: 64 MiB on mesh4x4 0.847 to 0.964 of
+/// the bound.
 constexpr double kManyRounds = 8;
 
 /// Of lanes that carry one tree each, messages are halved only for a gain by more than this: estimates do not know what
@@ -228,7 +229,7 @@ constexpr int kMostTurns = 8;
 
 /// Messages of all lanes for each link, in those that cover its latency. What waits at the link is what makes lanes
 /// equal: with so much of it a message takes nearly as long from PEs near the IO chiplet as from far ones. assumed:
-/// once on the way, and five times that in front of the link (decision 0250)
+/// once on the way, and five times that in front of the link (decision 0170)
 constexpr double kCovered = 6;
 
 /// Messages of `message` bytes that a lane may wait for at once, so that all lanes together fill the links of a fully

@@ -15,7 +15,7 @@ namespace kernbench::ccl {
 std::int64_t message_limit(const PlanRequest& request, std::int64_t preset);
 
 /// The assumed latency in 0 .. slots - 1 chunk times that lets messages of `bytes` per lane flow fastest, one slot kept
-/// spare where there are enough (methods.md, section 4).
+/// spare where there are enough (docs/constructions.md, Queues).
 int choose_lambda(const PlanRequest& request, const LevelCost& level, double bytes);
 
 /// Pieces of a plain list and rounds of it, so that no message exceeds `limit`. `part_bytes`: of what is cut, per lane;

@@ -112,7 +112,7 @@ inline std::int64_t unit_border(std::int64_t elements, std::int64_t rounds, std:
   return begin + (end - begin) * unit / units;
 }
 
-/// What one link of a level can do; see methods.md, section 10.
+/// What one link of a level can do.
 struct LevelCost {
   double bytes_per_second = 128e9;  ///< payload of a link, each way
   double hop_seconds = 1e-6;        ///< send to received, of a minimal message
@@ -154,7 +154,7 @@ struct PlanRequest {
 struct Plan {
   std::shared_ptr<const Schedule> schedule;
   std::int64_t rounds = 1;  ///< M
-  double seconds = 0;       ///< what it should take: methods.md, section 10
+  double seconds = 0;       ///< what it should take: estimate.h
   bool at_least = false;    ///< `seconds` is above PlanRequest::most_seconds already, what it takes was not asked
 };
 

@@ -129,8 +129,8 @@ struct Times {
 Times list_schedule(const TaskGraph& graph, bool ports = false);
 
 /// A schedule of one round that can begin again every `period` ticks, period = the load of the busiest link
-/// (methods.md, section 3), or `least_period` if that is more. `tries`: random orders of ties, of which the shortest is
-/// kept.
+/// (docs/constructions.md, Packings), or `least_period` if that is more. `tries`: random orders of ties, of which the
+/// shortest is kept.
 Times modulo_schedule(const TaskGraph& graph, int tries, std::int64_t least_period = 0);
 
 /// Lists of all nodes from the times of all messages. Marks completions and finds the queue slots that are needed.

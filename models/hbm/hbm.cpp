@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kForeign = ~std::uint64_t{0};
 
-/// The fast grade: a decision takes up to four bursts of a row (reference/hbm/method.md, section 6).
+/// The fast grade: a decision takes up to four bursts of a row (docs/hbm.md, The fast grade).
 constexpr std::uint32_t kFastGrain = 4;
 
 HbmConfig graded(HbmConfig config, const RunOptions& options) {

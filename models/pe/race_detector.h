@@ -16,7 +16,7 @@ struct Message;
 /// Finds PEs of one launch that race on a range of memory (`--debug`): two accesses by different PEs to a byte, at
 /// least one a write, that nothing orders, so that the result depends on timing.
 ///
-/// What orders (spec, kernels.md): a store is before whatever another PE does after it has received a message that was
+/// What orders (spec): a store is before whatever another PE does after it has received a message that was
 /// sent after a fence behind that store. A read is before what follows a message that was sent after it, fence or not:
 /// what is sent may depend on what was read. Messages pass order on. The end of a launch orders it before the next one.
 /// Kept as vector clocks per launch and PE, and the last accesses to each range; one detector per SIP. A message from

@@ -17,15 +17,15 @@ struct Measured {
   double idle_percent = 0;  ///< of the time that the cores were to work; of sweeps
 };
 
-/// A bound of the specification (hardware.md, "Speed to reach").
+/// A bound of the specification ("Speed to reach").
 struct Bound {
   enum class Of { none, loops_per_unit, cpu_s, peak_bytes, overhead_ms, idle_percent };
   Of of = Of::none;
   double most = 0;
 };
 
-/// What another simulator needs for the same unit of work, on the machine where a loop took 26 ns. Source: hardware.md,
-/// "Speed to reach".
+/// What another simulator needs for the same unit of work, on the machine where a loop took 26 ns. Source: the
+/// specification, "Speed to reach".
 struct Peer {
   const char* name = nullptr;
   double loops = 0;

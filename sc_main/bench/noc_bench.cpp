@@ -5,7 +5,7 @@
 
 namespace kernbench::bench {
 namespace {
-/// 8 x 8, uniform, packets of 8 flits, 4 virtual channels of 8 flits: the case of hardware.md, "Speed to reach".
+/// 8 x 8, uniform, packets of 8 flits, 4 virtual channels of 8 flits: the case of the specification, "Speed to reach".
 Measured run_mesh(double load, bool fast) {
   BareMeshConfig config;
   config.load = load;

@@ -19,7 +19,7 @@
 namespace kernbench::validate {
 namespace {
 
-constexpr double kAccurateLimit = 0.05, kFastCollectiveLimit = 0.10;  // spec, hardware.md: accuracy to reach
+constexpr double kAccurateLimit = 0.05, kFastCollectiveLimit = 0.10;  // spec: accuracy to reach
 constexpr double kSynthesisLimit = 0.10;                              // the same: or better
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 constexpr double kSamplePackets = 8'000;  // a run takes some 0.1 s

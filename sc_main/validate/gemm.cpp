@@ -14,7 +14,7 @@ std::vector<Group> gemm_groups(const Request& request);
 
 namespace {
 
-constexpr double kGemmLimit = 0.01;  // spec, hardware.md: closed forms
+constexpr double kGemmLimit = 0.01;  // spec: closed forms
 constexpr double kClockHz = 1.6e9;   // set for every case
 constexpr double kPsPerCycle = 1e12 / kClockHz;
 

@@ -1,4 +1,4 @@
-/// HBM channels against the tables of reference/hbm: its README says what each column is.
+/// HBM channels against the tables of bench/reference/hbm: its README says what each column is.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>

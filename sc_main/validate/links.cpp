@@ -18,7 +18,7 @@ namespace kernbench::validate {
 
 namespace {
 
-constexpr double kLimit = 0.01;               // hardware.md: links and GEMM
+constexpr double kLimit = 0.01;               // spec: links and GEMM
 constexpr std::uint32_t kManyPlaces = 8'192;  // at the receiver, for packets of a byte
 const std::vector<std::uint64_t> kSizes = {1, 64, 256, 1000, 4096, 65'536};
 

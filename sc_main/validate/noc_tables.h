@@ -7,7 +7,7 @@
 
 namespace kernbench::validate {
 
-/// Limits of hardware.md, "Accuracy to reach", for one grade of the network.
+/// Limits of the specification, "Accuracy to reach", for one grade of the network.
 struct NocLimits {
   double latency, saturation, long_packets_held_saturation, accepted;
 };

@@ -82,7 +82,7 @@ int contributions_of(const CollectiveCase& c, const PlacementUnits& units);
 /// Blocks that the operation counts in its size: nccl-tests takes the whole array of p blocks for some, one block for
 /// the others.
 int blocks_in_size(CollectiveOp op, int contributions);
-/// busbw / algbw for p contributions. Source: nccl-tests, doc/PERFORMANCE.md.
+/// busbw / algbw for p contributions. Source: the notes on performance of nccl-tests.
 double bus_factor(CollectiveOp op, int contributions);
 
 /// What the ranks' inputs are made of, rank r's of stream r: exact to reduce.

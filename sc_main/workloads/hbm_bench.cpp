@@ -14,7 +14,7 @@ namespace kernbench {
 
 namespace {
 
-/// Source of the timing: reference/hbm/timing.yaml, ramulator21_hbm2_2000.
+/// Source of the timing: bench/reference/hbm/timing.yaml, ramulator21_hbm2_2000.
 HbmConfig bench_channel(bool fast) {
   HbmConfig c;
   c.ck_hz = 1'000'000'000;

@@ -10,7 +10,7 @@ namespace kernbench {
 struct HbmBench {
   const char* name;  ///< e.g. "hbm_engine_sequential"
   const char* unit;  ///< what run() counts: "request of 32 B", "burst of 32 B"
-  double loops;      ///< at most so many calibration loops per unit (hardware.md, Speed to reach)
+  double loops;      ///< at most so many calibration loops per unit (spec, Speed to reach)
   /// Makes at least `requests` requests; returns the units. Once per process where it needs SystemC.
   std::uint64_t (*run)(std::uint64_t requests);
 };

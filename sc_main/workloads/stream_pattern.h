@@ -7,7 +7,7 @@
 
 namespace kernbench {
 
-/// The place of every burst of a synthetic stream on one HBM channel, as reference/hbm/README.md defines them.
+/// The place of every burst of a synthetic stream on one HBM channel, as bench/reference/hbm/README.md defines them.
 ///
 /// Patterns: seq, rand, stride_S (bytes), rand_hit, rowconf_Nbank_bgfirst, rowconf_Nbank_samebg, bankpar_kK, triad;
 /// what follows the name of seq, rand and triad (_read, _mix_2R1W, _64B) does not matter here.

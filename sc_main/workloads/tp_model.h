@@ -43,7 +43,7 @@ struct HostLayer {
 HostValues exact(std::vector<double> values);
 
 /// Compares elements [first, first + got.size()) of `expected`: within their error, or within 1e-2 (1 + |expected|) for
-/// f16 (spec, tensor_parallel.md; for other dtypes in proportion to their roundoff).
+/// f16 (spec; for other dtypes in proportion to their roundoff).
 void compare_layer(const std::vector<double>& got, const HostValues& expected, std::size_t first, DType dtype,
                    Comparison& into);
 

@@ -23,7 +23,7 @@ class Machine;
 /// What a workload leaves behind.
 struct Report {
   nlohmann::ordered_json results =
-      nlohmann::ordered_json::array();  ///< rows of the JSON's `results`; keys as in docs/json.md
+      nlohmann::ordered_json::array();  ///< rows of the JSON's `results`; keys as in sc_main/results.schema.json
   std::string text;    ///< the table for a terminal; lines that start with # are comments, as in nccl-tests
   bool wrong = false;  ///< a check failed: exit code 1
 };

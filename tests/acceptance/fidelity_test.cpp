@@ -9,7 +9,7 @@ namespace kernbench {
 namespace {
 using nlohmann::ordered_json;
 
-/// Largest deviation of a collective's time in the fast grade from the accurate one. Source: spec, hardware.md,
+/// Largest deviation of a collective's time in the fast grade from the accurate one. Source: spec,
 /// Accuracy: collectives within 10%.
 constexpr double kBand = 0.10;
 

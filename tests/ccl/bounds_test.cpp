@@ -49,7 +49,7 @@ double bound(const MachineMap& map, const char* name, Scope scope = Scope::sip) 
   return -1;
 }
 
-// reference/collectives/bounds.md, section 4: worked values and formulas, in units of S/B.
+// bench/reference/collectives/bounds.md, section 4: worked values and formulas, in units of S/B.
 TEST(Bounds, SipPartitionHasTheWorkedValues) {
   EXPECT_NEAR(bound(linked(SipTopology::ring_1d, 2, 0, 0), "sip_partition"), 1.0, 1e-9);
   EXPECT_NEAR(bound(linked(SipTopology::ring_1d, 4, 0, 0), "sip_partition"), 0.750, 1e-9);

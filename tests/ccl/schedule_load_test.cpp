@@ -11,7 +11,7 @@
 #include "tests/ccl/schedule_support.h"
 
 /// How much the busiest link carries and how long a list takes, against the closed forms of
-/// reference/collectives/bounds.md, section 4. Units: regions of one node, times of the whole data on one link.
+/// bench/reference/collectives/bounds.md, section 4. Units: regions of one node, times of the whole data on one link.
 namespace kernbench::ccl {
 namespace {
 
@@ -201,7 +201,7 @@ TEST(CombPacking, PeriodIsTheLoadOfTheBusiestLink) {
   const Schedule schedule = packing_schedule({4, 4}, 0, 10);
   EXPECT_EQ(schedule.period, 5);
   EXPECT_EQ(schedule.units, 8);
-  // 64 rounds: k M / (k (M - 1) + L), methods.md section 3, whose L is 16.
+  // 64 rounds: k M / (k (M - 1) + L) with L = 16 (docs/constructions.md, Packings).
   const double rounds = 64, k = 5, length = static_cast<double>(schedule.length);
   EXPECT_GT(k * rounds / (k * (rounds - 1) + length), 0.95);
 }

@@ -112,8 +112,7 @@ TEST(Plans, EveryOperationIsServedOnEveryTopology) {
   }
 }
 
-/// The machine of methods.md, section 4: 512 GB/s, 35 ns per hop, 2 ns to send, 4 ns + b / 512 GB/s to receive, 8
-/// lanes.
+/// A machine: 512 GB/s, 35 ns per hop, 2 ns to send, 4 ns + b / 512 GB/s to receive, 8 lanes.
 double fraction(const char* module, CollectiveOp op, std::int32_t kind, int w, int h, double bound,
                 std::int64_t bytes) {
   PlanRequest request = test::machine(op, kind, w, h);

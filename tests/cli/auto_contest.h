@@ -33,7 +33,7 @@ class AutoContest {
     return nlohmann::ordered_json::parse(outcome.out, nullptr, false).value("results", nlohmann::ordered_json::array());
   }
   /// What `auto` takes at each size, by `table` or by what ships (empty), is at most 5 % slower than the best of all;
-  /// of a machine that nobody has tuned 15 % (spec, collectives.md: the 90th percentile).
+  /// of a machine that nobody has tuned 15 % (spec: the 90th percentile).
   /// Both times are those of `kernbench tune`: how the HBM's refreshes fall depends on what ran before, so a time of
   /// the run that chose is no match for them.
   void expect_close(const Sizes& sizes, const std::string& table) const {

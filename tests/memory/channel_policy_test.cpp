@@ -243,7 +243,7 @@ TEST(ChannelTiming, WritesStartAboveTheUpperMarkAndEndBelowTheLower) {
   EXPECT_EQ(channel.waiting(true), 1u);
 }
 
-/// Clock counts of DRAMSys 5.1, reference/hbm/dramsys_hbm2.csv, timing set R.
+/// Clock counts of DRAMSys 5.1, bench/reference/hbm/dramsys_hbm2.csv, timing set R.
 struct Reference {
   const char* id;
   unsigned pseudo_channels;

@@ -61,7 +61,7 @@ class EveryDevice : public ::testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Hbm, EveryDevice, ::testing::Values("HBM2_1600", "HBM2_2000", "HBM3_6400", "HBM3_6400_1sid"),
                          [](const auto& info) { return std::string(info.param); });
 
-// Closed forms: reference/hbm/latency_single.csv.
+// Closed forms: bench/reference/hbm/latency_single.csv.
 TEST_P(EveryDevice, IdleLatencyIsTheClosedForm) {
   const HbmTiming& t = config().timing;
   const Tick burst = config().burst_ck;
@@ -219,7 +219,7 @@ Tick saturate(ChannelTiming& channel, std::uint64_t bursts, const Traffic& traff
   return last;
 }
 
-std::uint64_t mix(std::uint64_t i) {  // reference/hbm/README.md: smix(1, i)
+std::uint64_t mix(std::uint64_t i) {  // bench/reference/hbm/README.md: smix(1, i)
   std::uint64_t z = 1 + (i + 1) * 0x9E3779B97F4A7C15ull;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
@@ -347,7 +347,7 @@ TEST_P(EveryDevice, TimeInOneStepIsTimeInManySteps) {
   EXPECT_EQ(lazy.stats().refreshes, eager.stats().refreshes);
 }
 
-// Clock counts of Ramulator 2.1; reference/hbm/bandwidth.csv, column case_id.
+// Clock counts of Ramulator 2.1; bench/reference/hbm/bandwidth.csv, column case_id.
 struct Reference {
   const char* id;
   const char* device;

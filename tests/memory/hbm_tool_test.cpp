@@ -52,7 +52,7 @@ TEST(HbmValidation, BrokenTablesNameTheirLine) {
 
 TEST(StreamPattern, TakesTheClocksOfTheReferenceAndReportsAsTheSchemaSays) {
   const Tool tool;
-  // reference/hbm/bandwidth.csv, S002: 100032 clocks.
+  // bench/reference/hbm/bandwidth.csv, S002: 100032 clocks.
   const Outcome outcome =
       tool({"run", "stream", "--pattern", "seq_read", "--mapping", "RoBaCoBg", "--topology", "minimal", "--set",
             "cube.hbm.generation=HBM2-2000", "--set", "cube.hbm.refresh=none", "--json", "-"});

@@ -124,7 +124,7 @@ TEST(Noc, ACreditRoundTripLimitsAShallowBuffer) {
   sc_core::sc_start();
   const auto& got = system.mesh.node(1).got;
   ASSERT_EQ(got.size(), kPackets);
-  // A slot comes back 7 cycles after a head flit was granted (reference/noc/README.md): 2 flits in 7 cycles.
+  // A slot comes back 7 cycles after a head flit was granted (bench/reference/noc/README.md): 2 flits in 7 cycles.
   EXPECT_NEAR(static_cast<double>(got.back().time - got.front().time) / kCycle, (kPackets - 1) * 7.0 / 2, 7);
 }
 

@@ -4,7 +4,7 @@
 
 #include <chrono>
 #if defined(__SANITIZE_ADDRESS__)
-// Of sanitizer/allocator_interface.h, which g++ does not bring along.
+// Of the allocator interface of the sanitizers, which g++ does not bring along.
 extern "C" std::size_t __sanitizer_get_current_allocated_bytes();
 #endif
 

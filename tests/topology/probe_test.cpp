@@ -13,8 +13,8 @@
 #include "tests/topology/probe_rig.h"
 #include "tlm/kernel/tl.h"
 
-// The contract of spec/hardware.md: in both fidelities every DMA and IPCQ transaction is seen on every bound socket of
-// its path, in order, with the right times: from the endpoint's TLM-2.0 socket over routers, ports and wires to the
+// The contract (docs/noc.md, Watching): in both fidelities every DMA and IPCQ transaction is seen on every bound socket
+// of its path, in order, with the right times: from the endpoint's TLM-2.0 socket over routers, ports and wires to the
 // other endpoint's. Every packet socket is bound through a tap, so that what it does not see did not pass there.
 namespace kernbench::topology {
 namespace {

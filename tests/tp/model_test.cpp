@@ -10,7 +10,7 @@
 namespace kernbench::testing {
 namespace {
 
-/// The published counts, in 10^9; of GPT-3 174.6 with 2,048 positions (reference/silicon/models.md).
+/// The published counts, in 10^9; of GPT-3 174.6 with 2,048 positions.
 TEST(Models, PresetsHaveThePublishedNumberOfWeights) {
   for (const auto& [name, billions] : {std::pair("llama3-8b", 8.03), std::pair("llama3-70b", 70.55),
                                        std::pair("llama3-405b", 405.85), std::pair("gpt3-175b", 174.6)}) {

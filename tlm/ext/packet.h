@@ -21,10 +21,10 @@ inline constexpr int kVirtualNetworks = kMessageClasses * kVcSets;
 
 enum class PacketKind : std::uint8_t { read, write, read_data, write_ack, ipcq_data, ipcq_credit, command };
 
-/// Largest payload of one packet, in bytes: one DMA burst. Source: spec, hardware.md, Packets.
+/// Largest payload of one packet, in bytes: one DMA burst. Source: spec, Packets.
 inline constexpr std::uint32_t kMaxPacketBytes = 256;
 /// A train of the fast grade travels as one Packet that takes what its packets of kMaxPacketBytes would: so many bytes,
-/// cut at multiples of it, or more where queues have longer slots (train.h). Source: spec, hardware.md, fidelity.
+/// cut at multiples of it, or more where queues have longer slots (train.h). Source: spec, fidelity.
 inline constexpr std::uint32_t kMaxTrainBytes = 4096;
 /// Packets of kMaxPacketBytes that `bytes` are.
 constexpr std::uint32_t packets_of(std::uint32_t bytes) {

@@ -21,7 +21,7 @@ struct Node {
   Attachment at;
 };
 
-/// Constants are part of the algorithm contract (spec, collectives.md).
+/// Constants are part of the algorithm contract (spec).
 enum class SipTopology : std::uint8_t { ring_1d, torus_2d, mesh_2d_no_wrap, switch_star, fully_connected };
 const char* to_string(SipTopology topology);  ///< the name used in topology.yaml
 

@@ -34,7 +34,7 @@ class Dispatcher : public sc_core::sc_module {
     Ps latency;
   };
   /// `neighbours`: by queue. The host and a SIP do not reach each other in less than `host`. Each queue runs ahead as
-  /// far as its neighbours and the host's answers to what it may hear cannot be felt (docs/decisions/0440): that keeps
+  /// far as its neighbours and the host's answers to what it may hear cannot be felt (decision 0440): that keeps
   /// a SIP's state in the processor's caches. If a latency is 0, or no call: (time, SIP) order throughout.
   void set_lookahead(std::vector<std::vector<Neighbour>> neighbours, Ps host);
 
