@@ -270,6 +270,7 @@ Plan Chooser::planned(const AlgorithmEntry& entry, const SipShape& shape, const 
   request.slots = group_.queue.slots;
   request.slot_bytes = group_.queue.slot_bytes;
   request.most_seconds = most_ns / 1e9;
+  if (!cubes && !group_.ranks_are_pes()) spread_regions(map_, request);
   Plan plan = entry.plan(request);
   if (plan.schedule->slots() > group_.queue.slots) {
     throw Error(fmt::format("needs queues of {} slots, they have {}", plan.schedule->slots(), group_.queue.slots));

@@ -120,7 +120,7 @@ double estimate_messages(const MachineMap& map, const Group& group, Scope scope,
     }
   }
   const double engines = machine.send_seconds + machine.receive_seconds + 2 * kOpsOfEnd * machine.issue_seconds;
-  return 2 * machine.memory_seconds + engines + way + loads.busiest();
+  return machine.load_seconds + machine.store_seconds + engines + way + loads.busiest();
 }
 
 }  // namespace kernbench::ccl
