@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "ccl/grid.h"
-#include "ccl/legal.h"
 #include "ccl/level_cost.h"
 #include "ccl/schedule/machine.h"
 
@@ -32,6 +31,7 @@ class MessageLoads {
         pes_(index(ranks_) * map.pes_per_sip(), 0) {}
 
   void add(int from, int to) {
+    const double way = head_way(from, to);
     double bytes = 0, count = 0;
     for (const PeMessage& m : messages_.between(from, to)) {
       const double its = static_cast<double>(m.count) * item_;
@@ -39,48 +39,63 @@ class MessageLoads {
       ++count;
       at_pe(from, m.from, its);
       at_pe(to, m.to, its);
+      last_ = std::max(last_, way + its / r_.sip.bytes_per_second);
       if (r_.column_bytes_per_second <= 0) continue;
-      column(kOut, from, m.from) += its / r_.column_bytes_per_second;
-      column(kIn, to, m.to) += its / r_.column_bytes_per_second;
+      column(kOut, from, m.from).push_back({way, its / r_.column_bytes_per_second});
+      column(kIn, to, m.to).push_back({way, its / r_.column_bytes_per_second});
     }
-    const double takes = bytes / r_.sip.bytes_per_second + count * r_.sip.message_seconds;
+    const Passage passage{way, bytes / r_.sip.bytes_per_second + count * r_.sip.message_seconds};
     if (r_.kind == kSwitch) {
-      shared_[{kPortOut, from, 0}] += takes;
-      shared_[{kPortIn, to, 0}] += takes;
+      shared_[{kPortOut, from, 0}].push_back(passage);
+      shared_[{kPortIn, to, 0}].push_back(passage);
       return;
     }
-    const std::vector<std::int32_t> way = sip_way(r_, from, to);
-    for (std::size_t i = 0; i + 1 < way.size(); ++i) shared_[{kLink, way[i], way[i + 1]}] += takes;
+    const std::vector<std::int32_t> ranks = sip_way(r_, from, to);
+    for (std::size_t i = 0; i + 1 < ranks.size(); ++i) shared_[{kLink, ranks[i], ranks[i + 1]}].push_back(passage);
   }
 
-  double busiest() const {
-    double most = pes_.empty() ? 0 : *std::max_element(pes_.begin(), pes_.end());
-    for (const auto& [what, seconds] : shared_) most = std::max(most, seconds);
-    return most;
-  }
-
-  /// Of a message on its own: the longest.
-  double way(int from, int to) const {
-    double most = 0;
-    if (!map_.packet_latency) return r_.sip.hop_seconds;
-    for (const PeMessage& m : messages_.between(from, to)) {
-      const auto bytes = static_cast<double>(m.count) * item_;
-      const auto packet = static_cast<std::uint32_t>(std::min<double>(bytes, kMostPacket));
-      const double rest = (bytes - packet) / r_.sip.bytes_per_second;
-      most = std::max(most, rest + seconds(map_.packet_latency(node(from, m.from), node(to, m.to), packet)));
-    }
-    return most;
+  /// When the last message is there, by whatever keeps it the longest.
+  double seconds() {
+    double last = last_;
+    for (auto& [what, passages] : shared_) last = std::max(last, end_of(passages));
+    const auto busiest = std::max_element(pes_.begin(), pes_.end());
+    return busiest == pes_.end() ? last : std::max(last, *busiest);
   }
 
  private:
   enum Kind : std::int32_t { kOut, kIn, kLink, kPortOut, kPortIn };
+  /// Of messages through something that several share: on an idle network the first byte would reach its end at `way`.
+  struct Passage {
+    double way = 0, takes = 0;
+  };
+  using Passages = std::vector<Passage>;
+
+  /// Those that come from near pass before those from far arrive.
+  static double end_of(Passages& passages) {
+    std::sort(passages.begin(), passages.end(), [](const Passage& a, const Passage& b) { return a.way < b.way; });
+    double end = 0;
+    for (const Passage& passage : passages) end = std::max(end, passage.way) + passage.takes;
+    return end;
+  }
+
   static std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
   void at_pe(int rank, std::int32_t place, double bytes) {
     const double moved = r_.lane_bytes_per_second > 0 ? bytes / r_.lane_bytes_per_second : 0;
     pes_[index(rank) * map_.pes_per_sip() + index(place)] += std::max(kOpsOfEnd * r_.issue_seconds, moved);
   }
-  double& column(Kind kind, int rank, std::int32_t place) {
+  /// Of a packet on its own between two ranks: the longer one of the first message's PEs and of the last one's.
+  double head_way(int from, int to) const {
+    if (!map_.packet_latency) return r_.sip.hop_seconds;
+    const std::vector<PeMessage>& all = messages_.between(from, to);
+    const auto way = [&](const PeMessage& m) {
+      const auto packet =
+          static_cast<std::uint32_t>(std::min<double>(static_cast<double>(m.count) * item_, kMostPacket));
+      return ccl::seconds(map_.packet_latency(node(from, m.from), node(to, m.to), packet));
+    };
+    return all.empty() ? 0 : std::max(way(all.front()), way(all.back()));
+  }
+  Passages& column(Kind kind, int rank, std::int32_t place) {
     return shared_[{kind, rank, place / map_.pes_per_cube % map_.cube_w}];
   }
   NodeId node(int rank, std::int32_t place) const {
@@ -94,8 +109,9 @@ class MessageLoads {
   const PeMessages& messages_;
   const double item_;
   const int ranks_;
-  std::vector<double> pes_;                                                        // by rank and PE
-  std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, double> shared_;  // columns, links, ports
+  double last_ = 0;          ///< of messages that meet no others
+  std::vector<double> pes_;  // by rank and PE
+  std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, Passages> shared_;  // columns, links, ports
 };
 
 }  // namespace
@@ -109,18 +125,15 @@ double estimate_messages(const MachineMap& map, const Group& group, Scope scope,
   const PeMessages messages(map, group, make_call_maps(map, call.op, scope, ranks, tensors.in, tensors.out, item), call,
                             in_place);
   MessageLoads loads(map, group, machine, messages, item);
-  // On grids without ends all ranks are alike; on others the first is a corner.
-  const int end = rooted(call.op) ? call.root : 0;
-  double way = 0;
   for (int from = 0; from < ranks; ++from) {
     for (int to = 0; to < ranks; ++to) {
-      if (!messages.sends(from, to)) continue;
-      loads.add(from, to);
-      if (from == end || to == end) way = std::max(way, loads.way(from, to));
+      if (messages.sends(from, to)) loads.add(from, to);
     }
   }
+  const double moving = loads.seconds();
+  if (in_place && moving <= 0) return 0;
   const double engines = machine.send_seconds + machine.receive_seconds + 2 * kOpsOfEnd * machine.issue_seconds;
-  return machine.load_seconds + machine.store_seconds + engines + way + loads.busiest();
+  return machine.load_seconds + machine.store_seconds + engines + moving;
 }
 
 }  // namespace kernbench::ccl

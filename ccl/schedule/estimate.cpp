@@ -487,6 +487,7 @@ Estimate estimate(const Schedule& schedule, const PlanRequest& request, std::int
     if (const double least = run.least(rounds); least > request.most_seconds) return {least, true};
   }
   const double whole = run.run();
+  if (whole <= 0) return {};  // one node, which has all
   if (rounds <= enough) return {memory + whole};
   const double half = DataFlow(schedule, request, enough / 2, rounds).run();
   const double round = (whole - half) / static_cast<double>(enough - enough / 2);

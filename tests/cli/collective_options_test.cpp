@@ -251,15 +251,15 @@ TEST(Auto, SaysWhatTheOthersAreLeftOutFor) {
   EXPECT_THAT(outcome.out, ContainsRegex("funnel .* left out: does not serve all_reduce\n"));
 }
 
-TEST(Auto, LeavesOutAKernelThatThrowsAndSaysWhy) {
+/// One that throws (4), and one that does nothing (0), which would be the fastest.
+TEST(Auto, TakesAKernelOfWhichNothingIsKnownOnlyWhereNothingElseServes) {
   const Tool tool;
-  expect_ring_instead(tool, 4, "left out: refuses: broken: not this time\n");
+  for (const int mode : {0, 4}) expect_ring_instead(tool, mode, "nothing is known of it");
   const Outcome alone = run_auto(tool, 4, "");
-  EXPECT_EQ(alone.code, 2);
-  EXPECT_THAT(alone.err, HasSubstr("\n  broken: refuses: broken: not this time"));
+  EXPECT_EQ(alone.code, 8);
+  EXPECT_THAT(alone.err, HasSubstr("kernel error in kernel 'broken', at "));
+  EXPECT_THAT(alone.err, HasSubstr(": broken: not this time"));
 }
-
-TEST(Auto, DoesNotTakeAKernelThatDoesNothingForTheFastest) { expect_ring_instead(Tool(), 0, "nothing is known of it"); }
 
 /// Queues are installed with the first call: what is chosen begins when it does by its name, and takes as long.
 TEST(Auto, AnAlgorithmTakesByItsNameWhatItTakesWhenChosen) {
