@@ -7,11 +7,10 @@
 #include <cmath>
 #include <new>
 
-#include "ccl/crowding.h"
 #include "ccl/lanes.h"
 #include "ccl/legal.h"
 #include "ccl/level_cost.h"
-#include "ccl/rehearsal/rehearsal.h"
+#include "ccl/message_estimate.h"
 #include "ccl/schedule_call.h"
 #include "ccl/tuned_table.h"
 
@@ -41,32 +40,9 @@ std::int64_t bytes_of_node(const ChoiceInput& input, const MachineMap& map, bool
 /// assumed: a factor of 4 from size to size, and times that grow with anything between no and the full power of it
 constexpr double kNear = 1.3;
 
-/// A rehearsal replaces estimates up to so many times the least one.   assumed: the estimates of small data that do not
-/// divide are up to this far off
-constexpr double kWorthRehearsing = 2.5;
-
-/// So, too, where data do not lie as estimates take them to.   assumed: twice what was met (flood, 2.6 times what it
-/// takes, of copies on the PEs of a cube; funnel, 2.1 times and 5 times the least, of rows over cubes)
-constexpr double kWorthRehearsingElsewhere = 8;
-
-/// Times what is worth rehearsing: what its busiest link alone keeps for longer is not estimated. If in the end nothing
+/// What its busiest link alone keeps for this many times the least estimate is not estimated. If in the end nothing
 /// better is left, all are estimated.
 constexpr double kNotWorthEstimating = 1.25;
-
-/// Bytes that the ranks together bring at most, where algorithms are tried out.   assumed: tenths of a second, in the
-/// fast grade
-constexpr double kMostTriedBytes = 32 << 20;
-
-/// Ops of a rehearsal at most; beyond that all algorithms are estimated.   assumed: half a second
-constexpr std::size_t kMostOps = 600'000;
-
-/// So, too, where data do not lie as estimates take them to: many small pieces, which take the machine longer yet.
-/// assumed: two seconds
-constexpr std::size_t kMostOpsElsewhere = 3'000'000;
-
-/// Events of the simulation in which a trial must have come to an end, there and elsewhere.   assumed: two seconds,
-/// eight
-constexpr std::uint64_t kMostEvents = 3'000'000, kMostEventsElsewhere = 12'000'000;
 
 /// How many ranks on each one sends in a send_recv that all ranks make; 0: another call, or one of two ranks.
 int distance_of(const ChoiceInput& input, const Group& group) {
@@ -117,18 +93,6 @@ bool lies_as_measured(const CallTensors* tensors, const MachineMap& map) {
          ((rooted(op) && op != CollectiveOp::scatter) || fits(tensors->out));
 }
 
-double worth_rehearsing(const ChoiceInput& input, const MachineMap& map) {
-  return lies_as_measured(input.tensors, map) ? kWorthRehearsing : kWorthRehearsingElsewhere;
-}
-
-std::size_t most_ops(const ChoiceInput& input, const MachineMap& map) {
-  return lies_as_measured(input.tensors, map) ? kMostOps : kMostOpsElsewhere;
-}
-
-std::uint64_t most_events(const ChoiceInput& input, const MachineMap& map) {
-  return lies_as_measured(input.tensors, map) ? kMostEvents : kMostEventsElsewhere;
-}
-
 /// An error's text without the name of its algorithm, behind which it is to stand.
 std::string without_name(const std::string& text, const std::string& algorithm) {
   const std::string begin = fmt::format("algorithm '{}'", algorithm);
@@ -160,11 +124,7 @@ std::string reason(const Choice& choice, const ChoiceInput& input) {
   if (choice.candidates.size() > 1 && choice.candidates[1].unfit.empty()) second = &choice.candidates[1];
   std::string text = fmt::format("{} of {} B: ", to_string(input.op), input.bytes);
   if (!best.known) return text + "nothing that serves it has a model or was tuned";
-  text += fmt::format("{} {}",
-                      best.tried      ? "took in a trial"
-                      : best.measured ? "tuned to take"
-                                      : "should take",
-                      in_words(best.ns));
+  text += fmt::format("{} {}", best.measured ? "tuned to take" : "should take", in_words(best.ns));
   if (second == nullptr) return text + "; nothing else serves it";
   if (!second->known) return text + fmt::format("; of {} nothing is known", second->name);
   return text + fmt::format(", next {} {}{}", second->name, second->at_least ? "at least " : "", in_words(second->ns));
@@ -178,10 +138,10 @@ Chooser::Key Chooser::key_of(const ChoiceInput& input) const {
           input.in_place, places_of(input.tensors, group_.ranks_are_pes())};
 }
 
-const Choice& Chooser::choose(const ChoiceInput& input, const TryOut& try_out) {
+const Choice& Chooser::choose(const ChoiceInput& input) {
   const Key key = key_of(input);
   auto found = made_.find(key);
-  if (found == made_.end()) found = made_.emplace(key, decide(input, try_out)).first;
+  if (found == made_.end()) found = made_.emplace(key, decide(input)).first;
   return found->second;
 }
 
@@ -193,42 +153,30 @@ const Choice& Chooser::choose_other(const ChoiceInput& input, const std::string&
   return choice;
 }
 
-std::vector<Candidate> Chooser::ranked(const ChoiceInput& input, double limit, bool tries) const {
+std::vector<Candidate> Chooser::ranked(const ChoiceInput& input, double limit) const {
   std::vector<Candidate> candidates;
   const std::int32_t lanes = lanes_of(input);
   double least = 0;  // of those that the models know
   for (const std::string& name : names()) {
     const Candidate& candidate = candidates.emplace_back(judge(name, input, lanes, least * limit));
-    if (candidate.unfit.empty() && candidate.estimate_ns > 0 && (least == 0 || candidate.estimate_ns < least))
-      least = candidate.estimate_ns;
+    const bool estimated = candidate.unfit.empty() && candidate.known && !candidate.measured;
+    if (estimated && candidate.ns > 0 && (least == 0 || candidate.ns < least)) least = candidate.ns;
   }
   refine(candidates, input, lanes);
-  rehearse_near(candidates, input, tries);
   leave_out_bundled(candidates);
-  if (!tries) leave_out_unordered(candidates);
   sort_by_time(candidates, registry_.default_algorithm());
   prefer_plain(candidates);
-  prefer_few_ops(candidates);
   return candidates;
 }
 
-Choice Chooser::decide(const ChoiceInput& input, const TryOut& try_out) const {
+Choice Chooser::decide(const ChoiceInput& input) const {
   Choice choice;
-  // Estimates sort out nothing of ranks that are PEs, and then decide between equal rehearsals.
-  const double limit = group_.ranks_are_pes() ? 0 : kNotWorthEstimating * worth_rehearsing(input, map_);
-  const bool tries = try_out && worth_trying(input);
-  choice.candidates = ranked(input, limit, tries);
+  choice.candidates = ranked(input, kNotWorthEstimating);
   const bool unknown = !choice.candidates.empty() && choice.candidates.front().unfit.empty() &&
                        choice.candidates.front().at_least;  // the least estimate was of what is unfit, or wrong
-  if (unknown) choice.candidates = ranked(input, 0, tries);
-  if (tries) try_near(choice.candidates, [&] { return try_out(most_events(input, map_)); });
+  if (unknown) choice.candidates = ranked(input, 0);
   take_first(choice, input);
   return choice;
-}
-
-bool Chooser::worth_trying(const ChoiceInput& input) const {
-  const auto bytes = static_cast<double>(bytes_of_node(input, map_, group_.ranks_are_pes()));
-  return bytes * static_cast<double>(group_.sips.size()) <= kMostTriedBytes;
 }
 
 void Chooser::take_first(Choice& choice, const ChoiceInput& input) const {
@@ -322,6 +270,7 @@ Plan Chooser::planned(const AlgorithmEntry& entry, const SipShape& shape, const 
   request.slots = group_.queue.slots;
   request.slot_bytes = group_.queue.slot_bytes;
   request.most_seconds = most_ns / 1e9;
+  if (!cubes && !group_.ranks_are_pes()) spread_regions(map_, request);
   Plan plan = entry.plan(request);
   if (plan.schedule->slots() > group_.queue.slots) {
     throw Error(fmt::format("needs queues of {} slots, they have {}", plan.schedule->slots(), group_.queue.slots));
@@ -345,79 +294,26 @@ Candidate Chooser::judge(const std::string& name, const ChoiceInput& input, std:
     const auto ns = row == nullptr ? std::nullopt : TunedTable::ns_at(*row, name, input.bytes);
     const auto around = ns ? TunedTable::between(*row, name, input.bytes) : std::nullopt;
     const bool between = around && around->low != around->high;
-    // Without a model nothing says when a time that hardly grew begins to: between sizes a rehearsal alone knows it.
-    if (ns && !(between && algorithm.pe_to_pe)) {
+    if (ns) {
       candidate.ns = *ns;
       candidate.known = candidate.measured = true;
       candidate.between = between;
     }
-    candidate.unordered = algorithm.pe_to_pe && !candidate.measured && crowds(entry, shape, input);
-    if (candidate.measured || algorithm.plan == nullptr) return;
+    if (candidate.measured) return;
+    if (algorithm.pe_to_pe && input.tensors != nullptr) {
+      const PlanRequest machine = ScheduleBinder::base_request(entry, map_, shape);
+      candidate.ns = estimate_messages(map_, group_, input.scope, machine, *input.tensors) * 1e9;
+      candidate.known = true;
+    }
+    if (algorithm.plan == nullptr) return;
     const Plan plan = planned(entry, shape, input, lanes, most);
-    candidate.ns = candidate.estimate_ns = plan.seconds * 1e9;
+    candidate.ns = plan.seconds * 1e9;
     candidate.known = true;
     candidate.at_least = plan.at_least;
     candidate.periodic = plan.schedule->period > 0;
     candidate.bundled = plan.schedule->bundles && plan.rounds > 1;
-    for (const auto& list : plan.schedule->steps) candidate.ops += static_cast<double>(list.size());
-    candidate.ops *= static_cast<double>(plan.rounds) * lanes;
   });
   return candidate;
-}
-
-bool Chooser::crowds(const AlgorithmEntry& entry, const SipShape& shape, const ChoiceInput& input) const {
-  return !group_.ranks_are_pes() && crowds_columns(map_, ScheduleBinder::base_request(entry, map_, shape), input.op,
-                                                   static_cast<double>(input.bytes), input.tensors);
-}
-
-void Chooser::rehearse_near(std::vector<Candidate>& candidates, const ChoiceInput& input, bool tries) const {
-  if (input.tensors == nullptr || (input.op == CollectiveOp::send_recv && distance_of(input, group_) == 0)) return;
-  std::optional<double> least;
-  for (const Candidate& c : candidates) {
-    if (c.unfit.empty() && c.known) least = std::min(c.ns, least.value_or(c.ns));
-  }
-  // Estimates know ranks as SIPs: of ranks that are PEs they cannot sort out anything.
-  const bool all = group_.ranks_are_pes();
-  const double worth = worth_rehearsing(input, map_);
-  const std::size_t ops = most_ops(input, map_);
-  const auto near = [&](const Candidate& c) {
-    if (!c.unfit.empty() || (c.unordered && !tries) || (c.measured && !c.between)) return false;
-    return all || !c.known || c.ns <= *least * (c.between ? kNear : worth);
-  };
-  for (const Candidate& c : candidates) {
-    if (near(c) && c.ops > static_cast<double>(ops)) return;
-  }
-  std::vector<std::pair<Candidate*, double>> rehearsed;
-  std::optional<double> best;
-  /// False: it is known and has too many ops.
-  const auto rehearse_it = [&](Candidate& candidate) {
-    std::optional<double> seconds;
-    attempt(candidate, [&] {
-      RingNumbers rings;
-      const Collective collective(load(candidate.name), map_, group_, input.scope, rings, input.tensors);
-      seconds = rehearse(map_, collective, *input.tensors, ops);
-    });
-    if (!candidate.unfit.empty()) return true;
-    if (!seconds) return !candidate.known;
-    if (*seconds == 0 && group_.sips.size() > 1) return true;  // whatever that kernel is for, it is not this
-    rehearsed.emplace_back(&candidate, *seconds * 1e9);
-    best = std::min(*seconds * 1e9, best.value_or(*seconds * 1e9));
-    return true;
-  };
-  // Those near the least, and then whatever an estimate puts before the best of these, or not far behind.
-  for (Candidate& candidate : candidates) {
-    if (near(candidate) && !rehearse_it(candidate)) return;
-  }
-  for (Candidate& candidate : candidates) {
-    const bool open = candidate.unfit.empty() && candidate.known && !candidate.measured && !near(candidate);
-    if (open && best && candidate.ns < *best * kNear && !rehearse_it(candidate)) return;
-  }
-  for (const auto& [candidate, ns] : rehearsed) {
-    // Between measured sizes both count: a rehearsal knows this size, the measurements how far the algorithm is off.
-    candidate->ns = candidate->between ? std::sqrt(candidate->ns * ns) : ns;
-    candidate->known = candidate->rehearsed = true;
-    candidate->at_least = false;
-  }
 }
 
 void Chooser::refine(std::vector<Candidate>& candidates, const ChoiceInput& input, std::int32_t lanes) const {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "ccl/candidates.h"
+#include "ccl/collective.h"
 #include "ccl/neighbours.h"
 #include "ccl/registry.h"
-#include "ccl/rehearsal/record.h"
 #include "tlm/machine/machine_map.h"
 
 namespace kernbench::ccl {
@@ -21,7 +21,7 @@ struct ChoiceInput {
   std::uint64_t bytes = 0;  ///< S as in nccl-tests
   int root = 0;
   bool in_place = true;                  ///< algorithms that are kernels work in place only
-  const CallTensors* tensors = nullptr;  ///< where the data lie, for a rehearsal; null: by estimates alone
+  const CallTensors* tensors = nullptr;  ///< where the data lie; null: over all PEs
 };
 
 struct Choice {
@@ -30,26 +30,19 @@ struct Choice {
   std::vector<Candidate> candidates;  ///< the choice first, then by time; those that cannot at the end
 };
 
-/// Copies the process to try the choice's first candidate, and returns in both. The copy gives up after `most_events`
-/// of its simulation.
-using TryOut = std::function<Tried(std::uint64_t most_events)>;
-
 /// What `auto` stands for, call by call: of the algorithms that serve a call the one that should be fastest. Times come
 /// from the tuned table of ccl.yaml where it has this machine and size, else from the table that ships, otherwise from
-/// rehearsals (rehearsal.h) of those that the models of the algorithms' schedules bring near the least; of little data
-/// those that come out near each other are tried out. One of which nothing is known is taken only if there is no other,
-/// the default algorithm first. Between two measured sizes the
-/// model says how the time grows, and the measurements how far it is from the truth. One for each process group: it
-/// remembers.
+/// estimates. One of which nothing is known is taken only if there is no other, the default algorithm first. Between
+/// two measured sizes the model says how the time grows, and the measurements how far it is from the truth. One for
+/// each process group: it remembers.
 class Chooser {
  public:
   /// All of them outlive it.
   Chooser(const Registry& registry, const MachineMap& map, const Group& group)
       : registry_(registry), map_(map), group_(group) {}
 
-  /// The same for the same input, on all ranks. `try_out`: for little data those that are near the best are tried out;
-  /// null: they are not. Throws Error if no algorithm serves it.
-  const Choice& choose(const ChoiceInput& input, const TryOut& try_out = {});
+  /// The same for the same input, on all ranks. Throws Error if no algorithm serves it.
+  const Choice& choose(const ChoiceInput& input);
   /// Another choice for what was chosen and turned out not to serve it; `why` is to be read behind its name. Throws
   /// Error if there is none.
   const Choice& choose_other(const ChoiceInput& input, const std::string& why);
@@ -60,14 +53,11 @@ class Chooser {
   Candidate judge(const std::string& name, const ChoiceInput& input, std::int32_t lanes, double most) const;
   /// All entries, those for few topologies first: one that was made for this one is likely to be good.
   std::vector<std::string> names() const;
-  Choice decide(const ChoiceInput& input, const TryOut& try_out) const;
-  /// What is so little that trying it out is worth its time.
-  bool worth_trying(const ChoiceInput& input) const;
+  Choice decide(const ChoiceInput& input) const;
   /// Takes the first of its candidates. Throws Error if that cannot.
   void take_first(Choice& choice, const ChoiceInput& input) const;
-  /// The best first. `limit`: times the least estimate, above which none is made; 0: all are. `tries`: they will be
-  /// tried out, so what rehearsals are not right for is among them.
-  std::vector<Candidate> ranked(const ChoiceInput& input, double limit, bool tries) const;
+  /// The best first. `limit`: times the least estimate, above which none is made; 0: all are.
+  std::vector<Candidate> ranked(const ChoiceInput& input, double limit) const;
   /// What was measured of an entry's operation, with tensors that lie as these do; null: nothing.
   const TunedTable::Row* measured(const AlgorithmEntry& entry, const ChoiceInput& input) const;
   /// Tries an algorithm's queues. Throws Error if they do not fit.
@@ -76,10 +66,6 @@ class Chooser {
   /// By the model. Throws Error if it cannot be.
   Plan planned(const AlgorithmEntry& entry, const SipShape& shape, const ChoiceInput& input, std::int32_t lanes,
                double most_ns = 0) const;
-  /// What runs PE to PE takes longer than its rehearsal says (crowding.h).
-  bool crowds(const AlgorithmEntry& entry, const SipShape& shape, const ChoiceInput& input) const;
-  /// Rehearses those that might be the fastest and were not measured at this size.
-  void rehearse_near(std::vector<Candidate>& candidates, const ChoiceInput& input, bool tries) const;
   /// Times between measured sizes, of those that might be the fastest.
   void refine(std::vector<Candidate>& candidates, const ChoiceInput& input, std::int32_t lanes) const;
 

@@ -66,7 +66,28 @@ int two_links_away(const MachineMap& map) {
   }
 }
 
+/// Of a load or store of one flit by a PE at the memory of another.
+double access_seconds(const MachineMap& map, PeCoord from, PeCoord owner) {
+  const NodeId pe = map.pe(from), hbm = map.hbm_port(owner);
+  return seconds(map.packet_latency(pe, hbm, 0) + map.packet_latency(hbm, pe, kOneFlitMessage) + map.engines.hbm_hit);
+}
+
+/// The farthest of a SIP.
+double farthest_access_seconds(const MachineMap& map) {
+  double most = 0;
+  const PeCoord first = LevelWays::at(0, 0, 0);
+  for (const PeCoord owner : map.pes(0)) most = std::max(most, access_seconds(map, first, owner));
+  return most;
+}
+
 }  // namespace
+
+void spread_regions(const MachineMap& map, PlanRequest& request) {
+  if (!map.packet_latency || request.lanes < 2 || !map.has(LevelWays::at(0, 0, 0))) return;
+  const double far = farthest_access_seconds(map);
+  if (regions_in(request.op, request.ranks) > 1) request.load_seconds = far;
+  if (regions_out(request.op, request.ranks) > 1) request.store_seconds = far;
+}
 
 void describe_machine(const MachineMap& map, PlanRequest& request) {
   request.sip = slowest(map, true);
@@ -105,8 +126,7 @@ void describe_machine(const MachineMap& map, PlanRequest& request) {
     }
   }
   if (const PeCoord first = LevelWays::at(0, 0, 0); map.has(first)) {
-    const NodeId pe = map.pe(first), hbm = map.hbm_port(first);
-    request.memory_seconds = seconds(map.packet_latency(pe, hbm, 0) + map.packet_latency(hbm, pe, kOneFlitMessage));
+    request.load_seconds = request.store_seconds = access_seconds(map, first, first);
   }
 }
 

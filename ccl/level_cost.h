@@ -15,4 +15,8 @@ void describe_machine(const MachineMap& map, PlanRequest& request);
 /// REQUIRES: describe_machine was called before, this only once.
 void set_nodes(PlanRequest& request, std::int32_t cube_w, std::int32_t cube_h);
 
+/// A region of several lies on few PEs each, and every lane has a part of all of them: its loads, or stores, go as far
+/// as the farthest PE of the SIP. REQUIRES: nodes are SIPs; operation and lanes are known.
+void spread_regions(const MachineMap& map, PlanRequest& request);
+
 }  // namespace kernbench::ccl

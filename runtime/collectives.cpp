@@ -8,7 +8,6 @@
 #include "ccl/legal.h"
 #include "runtime/collective_request.h"
 #include "runtime/runtime_impl.h"
-#include "runtime/trial.h"
 
 namespace kernbench {
 
@@ -144,7 +143,6 @@ class Call {
   std::string text() const;
   std::string placed() const;
   CallOrder& order();
-  ccl::TryOut try_out(const CallOrder& order, std::size_t number) const;
   const LaunchMessage::TensorArg& out() const { return blocks_.shards.empty() ? out_.argument : blocks_; }
   /// On every rank. With a root each rank may do as it likes.
   bool all_in_place() const { return in_place_ && !ccl::rooted(call_.op); }
@@ -309,13 +307,6 @@ CallOrder& Call::order() {
   return call_.from < 0 ? group_.transfers(member_, call_.to) : group_.transfers(call_.from, member_);
 }
 
-/// Null: what rehearsals say is enough, or nothing can be tried.
-ccl::TryOut Call::try_out(const CallOrder& order, std::size_t number) const {
-  const bool tries = runtime_.options.trials && runtime_.trial == nullptr && runtime_.scheduler.current() >= 0;
-  if (!tries || is_transfer(call_)) return {};
-  return [this, &order, number](std::uint64_t most_events) { return Trial::run(runtime_, order, number, most_events); };
-}
-
 Call::Entered Call::enter() {
   check_member();
   check_tensors();
@@ -325,15 +316,13 @@ Call::Entered Call::enter() {
   CallOrder& order = this->order();
   const std::size_t number = order.enter(rank_, text(), placed());
   const ProcessGroup::Chosen chosen =
-      group_.algorithm_for(call_, in_.argument, out(), bytes_, all_in_place(), member_, try_out(order, number));
+      group_.algorithm_for(call_, in_.argument, out(), bytes_, all_in_place(), member_);
   runtime_.reserve_rings(group_);
   return {order, number, chosen};
 }
 
 void Call::prepare() {
   const Entered entered = enter();
-  // A copy of the process is there to see how long the call takes.
-  if (runtime_.trial != nullptr) return runtime_.await(submit(entered));
   runtime_.await_tables(group_, entered.chosen.number, rank_);
   if (ccl::Collective::Launch launch = bind(entered.chosen.number); !launch.targets.empty()) {
     if (const auto program = install_program(entered.chosen.number, launch)) runtime_.await(program);

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "runtime/runtime_impl.h"
-#include "runtime/trial.h"
 #include "tlm/sim/annotation.h"
 
 namespace kernbench {
@@ -154,7 +153,6 @@ tlm::tlm_sync_enum RuntimeImpl::nb_transport_bw(tlm::tlm_generic_payload& payloa
 }
 
 void RuntimeImpl::complete(const std::shared_ptr<Handle::State>& state) {
-  if (trial != nullptr) trial->completed(*state);
   trace.push_back(
       {state->kind, state->name, state->rank, state->sip, state->submitted, state->completed, state->operation});
   HostTraceEntry& entry = trace.back();

@@ -92,11 +92,11 @@ std::size_t ProcessGroup::load(const std::string& name, const ccl::CallTensors* 
 
 ProcessGroup::Chosen ProcessGroup::algorithm_for(const CollectiveCall& call, const LaunchMessage::TensorArg& in,
                                                  const LaunchMessage::TensorArg& out, std::uint64_t bytes,
-                                                 bool in_place, int member, const ccl::TryOut& try_out) {
+                                                 bool in_place, int member) {
   const ccl::CallTensors tensors{call, in, out, member};
   if (algorithm_ != kAuto) return {load(algorithm_, &tensors), nullptr};
   const ccl::ChoiceInput input{call.op, options_.scope, bytes, call.root, in_place, &tensors};
-  for (const ccl::Choice* choice = &chooser_.choose(input, try_out);;) {
+  for (const ccl::Choice* choice = &chooser_.choose(input);;) {
     try {
       return {load(choice->algorithm, &tensors), choice};
     } catch (const ccl::Error& error) {  // its queues do not fit beside those that are there

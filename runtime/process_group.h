@@ -48,11 +48,9 @@ class ProcessGroup {
     const ccl::Choice* choice = nullptr;
   };
   /// The algorithm for a call of size `bytes`, as nccl-tests counts it: the one asked for, or what `auto` chooses; the
-  /// same on every member, of which `member` is the one that calls. `try_out`: tries what rehearsals do not tell apart;
-  /// null: nothing does. Throws ccl::Error if there is none.
+  /// same on every member, of which `member` is the one that calls. Throws ccl::Error if there is none.
   Chosen algorithm_for(const CollectiveCall& call, const LaunchMessage::TensorArg& in,
-                       const LaunchMessage::TensorArg& out, std::uint64_t bytes, bool in_place, int member,
-                       const ccl::TryOut& try_out);
+                       const LaunchMessage::TensorArg& out, std::uint64_t bytes, bool in_place, int member);
   std::size_t algorithms() const { return algorithms_.size(); }  ///< in use so far
   /// Of the last one that came into use; "auto" before there is any.
   const std::string& algorithm_name() const;

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "runtime/runtime_impl.h"
-#include "runtime/trial.h"
 #include "tlm/sim/main_stack.h"
 
 namespace kernbench {
@@ -109,22 +108,11 @@ void RuntimeImpl::failed_program() {
   }
 }
 
-namespace {
-/// A copy of the process has nothing to do behind its simulation.
-struct TrialEnd {
-  const RuntimeImpl& runtime;
-  ~TrialEnd() {
-    if (runtime.trial != nullptr) runtime.trial->end();
-  }
-};
-}  // namespace
-
 void RuntimeImpl::go(const std::shared_ptr<Handle::State>& state, const std::string& text) {
   if (sc_core::sc_get_status() == sc_core::SC_RUNNING) {
     throw std::logic_error((state ? state->describe() : "run") + ": only a worker or the main context can wait for it");
   }
   main_target = state;
-  const TrialEnd trial_end{*this};
   do {
     sc_core::sc_start();
     back_on_main_stack();

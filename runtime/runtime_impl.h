@@ -18,7 +18,6 @@
 
 namespace kernbench {
 
-class Trial;
 
 /// What a handle stands for. In the pending set until its message has come back.
 struct Handle::State {
@@ -223,7 +222,6 @@ struct RuntimeImpl : public tlm::tlm_bw_transport_if<>, public std::enable_share
   std::vector<HostTraceEntry> trace;
   class Payloads;
   std::unique_ptr<Payloads> payloads;
-  std::unique_ptr<Trial> trial;  ///< this is a copy of the process, made to try an algorithm
 
   DeviceMemory memory;
   const PlacementUnits units;

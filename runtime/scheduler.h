@@ -18,7 +18,6 @@ struct HostProgress {
   std::atomic<int> running_rank{-1};     ///< whose host code runs; -1: none
   std::atomic<std::uint64_t> turns{0};   ///< that workers were given
   std::atomic<std::uint64_t> ended{0};   ///< workers
-  std::atomic<std::uint64_t> copies{0};  ///< signs of life from copies of the process (trial.h)
 };
 
 /// The workers: one SC_THREAD per rank, of which one runs at a time.
@@ -79,7 +78,6 @@ class Scheduler {
 
   /// Rank whose thread is running; -1: none (the hardware or the main context).
   int current() const { return progress_.running_rank.load(std::memory_order_relaxed); }
-  void copy_at_work() { progress_.copies.fetch_add(1, std::memory_order_relaxed); }
   const HostProgress& progress() const { return progress_; }  ///< for the watchdog's thread
   /// A worker failed: the others have been ended, or are being ended now.
   bool aborting() const { return aborting_; }

@@ -26,14 +26,14 @@ Watchdog::~Watchdog() {
 void Watchdog::watch() {
   struct Seen {
     Ps now;
-    std::uint64_t instants, ended, copies;
+    std::uint64_t instants, ended;
     bool operator==(const Seen& other) const {
-      return now == other.now && instants == other.instants && ended == other.ended && copies == other.copies;
+      return now == other.now && instants == other.instants && ended == other.ended;
     }
   };
   const auto look = [this] {
     return Seen{dispatcher_.published_now(), dispatcher_.published_instants(),
-                host_.ended.load(std::memory_order_relaxed), host_.copies.load(std::memory_order_relaxed)};
+                host_.ended.load(std::memory_order_relaxed)};
   };
   const auto turns = [this] { return host_.turns.load(std::memory_order_relaxed); };
   Seen last = look();

@@ -12,7 +12,7 @@
 namespace kernbench {
 
 /// Watches, from a thread outside the simulation, that it gets on: reports when for `seconds` of wall clock nothing has
-/// happened on the machine or a copy of it (trial.h) and no worker has ended. Turns that workers pass around among
+/// happened on the machine and no worker has ended. Turns that workers pass around among
 /// themselves, as at barriers, are no progress. Reads published atomics only.
 class Watchdog {
  public:

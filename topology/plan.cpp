@@ -34,8 +34,6 @@ Plan::Plan(SystemSpec the_spec) : spec(std::move(the_spec)) {
   map.packet_latency = [latency](NodeId from, NodeId to, std::uint32_t bytes) {
     return latency->packet(from, to, bytes);
   };
-  map.io_command = spec.sip.io.cpu.command;
-  map.io_cycle = Rate(spec.sip.io.crossbar.clock_hz).time_for(1);
   map.worst_command_latency = latency->worst_command();
 }
 
@@ -75,7 +73,6 @@ void Plan::fill_nodes() {
       for (std::uint16_t pe = 0; pe < map.pes_per_cube; ++pe) {
         const bool missing = spec.missing_pes.count({sip, cube, pe}) != 0;
         map.pe_nodes.push_back(missing ? kNoNode : add(NodeKind::pe, pe, sip, cube, layout.pes[pe]));
-        map.pe_links.push_back(layout.nearest_connection(Side::north, layout.routers[layout.pes[pe].router].col));
       }
       for (std::uint16_t pe = 0; pe < map.pes_per_cube; ++pe) {
         map.hbm_nodes.push_back(add(NodeKind::hbm_port, pe, sip, cube, layout.hbm_ports[pe]));
@@ -227,7 +224,6 @@ namespace {
 PeEngines engines_of(const HbmConfig& hbm, const PeConfig& pe) {
   PeEngines engines;
   engines.dispatch = pe.cpu.dispatch;
-  engines.dma_queue = pe.dma.queue_depth;
   engines.math_queue = pe.math.queue_depth;
   engines.ipcq_queue = pe.ipcq.queue_depth;
   engines.dma_setup = pe.dma.setup;
@@ -235,11 +231,8 @@ PeEngines engines_of(const HbmConfig& hbm, const PeConfig& pe) {
   engines.math_hz = pe.math.clock_hz;
   engines.math_lanes = pe.math.lanes;
   engines.math_fill = pe.math.pipeline_cycles;
-  engines.tcm_latency = pe.tcm.latency;
-  engines.credit_bytes = pe.ipcq.credit_bytes;
   const Clock ck(hbm.ck_hz);
   engines.hbm_hit = hbm.controller_latency + ck.at(hbm.timing.t_cl + hbm.timing.t_dqsck + hbm.burst_ck);
-  engines.hbm_open = ck.at(hbm.timing.t_rcd_rd);
   engines.kernel_contexts = pe.cpu.kernel_contexts;
   engines.gemm_hz = pe.gemm.clock_hz;
   engines.gemm_rows = pe.gemm.rows;
@@ -290,7 +283,6 @@ void Plan::fill_capacities() {
     bundle.latency = link.latency + link.rate().time_for(link.header_bytes);
     bundle.sip = a.sip;
     bundle.packets = link.buffer_packets * static_cast<std::uint32_t>(end.spots->size());
-    bundle.links = static_cast<std::uint16_t>(end.spots->size());
     (between_sips ? map.sip_links : map.cube_links).push_back(bundle);
   }
 }

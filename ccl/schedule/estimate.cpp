@@ -481,12 +481,13 @@ Estimate estimate(const Schedule& schedule, const PlanRequest& request, std::int
   }
   const std::int64_t least = 2 * (schedule.last_round() + 2);
   const std::int64_t enough = std::max(least, std::int64_t{400000} / steps);
-  const double memory = 2 * request.memory_seconds;  // the first load and the last store
+  const double memory = request.load_seconds + request.store_seconds;
   DataFlow run(schedule, request, std::min(rounds, enough), rounds);
   if (request.most_seconds > 0) {
     if (const double least = run.least(rounds); least > request.most_seconds) return {least, true};
   }
   const double whole = run.run();
+  if (whole <= 0) return {};  // one node, which has all
   if (rounds <= enough) return {memory + whole};
   const double half = DataFlow(schedule, request, enough / 2, rounds).run();
   const double round = (whole - half) / static_cast<double>(enough - enough / 2);

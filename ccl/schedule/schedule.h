@@ -140,8 +140,8 @@ struct PlanRequest {
   double column_bytes_per_second = 0;  ///< of a column of cubes to the IO chiplet, each way; 0: never limits
   std::int32_t columns = 1;            ///< of a SIP
   double climb_seconds = 0;            ///< between SIPs: what the bottom row of cubes takes longer than the top row
-  double memory_seconds = 0;           ///< a load, or a store
-  Parameters parameters;               ///< declared by the algorithm
+  double load_seconds = 0, store_seconds = 0;  ///< the first load, the last store
+  Parameters parameters;                       ///< declared by the algorithm
   /// Given: of a plan that takes longer nobody asks how much longer, or for the best cut; `seconds` may then be
   /// anything from this to what it takes (Plan::at_least).
   double most_seconds = 0;

@@ -240,7 +240,6 @@ RunOptions CommonOptions::run_options() const {
   options.fidelity = parse_fidelity(fidelity);
   options.timed_host_io = host_io == "timed";
   options.scheduling = scheduling == "rounds" ? SchedulingKind::rounds : SchedulingKind::concurrent;
-  options.trials = plugins.empty();  // programs that are not ours are not run twice
   return options;
 }
 

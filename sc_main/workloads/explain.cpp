@@ -198,8 +198,6 @@ void add_choice(const std::string& algorithm, const ccl::Choice* choice, nlohman
                                   {"expected_ns", candidate.known ? Json(candidate.ns) : Json()},
                                   {"at_least", candidate.at_least},
                                   {"measured", candidate.measured},
-                                  {"rehearsed", candidate.rehearsed},
-                                  {"tried", candidate.tried},
                                   {"unfit", candidate.unfit}});
   }
 }
@@ -212,11 +210,9 @@ std::string choice_text(const std::string& algorithm, const ccl::Choice* choice)
     const std::string left_out = candidate.unfit.empty() ? "" : "left out: " + candidate.unfit;
     if (candidate.known)
       text += fmt::format("#     {:<28} {:>12.3f} us {}{}{}\n", candidate.name, candidate.ns / 1e3,
-                          candidate.tried       ? "tried"
-                          : candidate.rehearsed ? candidate.measured ? "tuned and rehearsed" : "rehearsed"
-                          : candidate.measured  ? "tuned"
-                          : candidate.at_least  ? "or more, by its links"
-                                                : "by its model",
+                          candidate.measured   ? "tuned"
+                          : candidate.at_least ? "or more, by its links"
+                                               : "by its model",
                           left_out.empty() ? "" : ", ", left_out);
     else
       text += fmt::format("#     {:<28} {:>12} us {}\n", candidate.name, "-",

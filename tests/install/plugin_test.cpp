@@ -50,7 +50,7 @@ TEST(AlgorithmPlugin, AMissingFileIsNamed) {
 TEST(AlgorithmPlugin, AnotherAbiIsRefused) {
   const Tool tool;
   expect_refused(run_with_module(tool, KERNBENCH_OTHER_ABI),
-                 "has ABI version 99, this KernBench has 7; build it again");
+                 "has ABI version 99, this KernBench has 8; build it again");
 }
 
 TEST(AlgorithmPlugin, AMissingSymbolIsNamed) {

@@ -97,7 +97,6 @@ TEST(MachineMap, EnginesAreThoseOfTheSpec) {
   EXPECT_EQ(engines.math_lanes, 64u);
   EXPECT_EQ(engines.math_queue, 3u);
   EXPECT_EQ(engines.hbm_hit, 20'000u + 20'000u + 1'000u * spec.cube.hbm.burst_ck);
-  EXPECT_EQ(engines.hbm_open, 31'000u);
   EXPECT_EQ(plan.map.rates({0, 0, 4}).engines.dispatch, 7'000u);
   EXPECT_EQ(plan.map.rates({0, 0, 5}).engines.dispatch, 9'000u);
 }
@@ -196,23 +195,6 @@ TEST(Names, OfNetworkInterfacesAndTheFabric) {
   EXPECT_EQ(names::network_interface("sip0.cube3.pe5"), "sip0.cube3.ni_pe5");
   EXPECT_EQ(names::network_interface("sip0.io0.pcie_ep"), "sip0.io0.ni_pcie_ep");
   EXPECT_EQ(names::fabric_link(3), "fabric.link3");
-}
-
-// PEs at r0c1, r0c3, r1c0, r1c2, r2c1, r2c3, r3c0, r3c2; a face has a link per column of routers.
-TEST(MachineMap, SaysWhichLinkOfAColumnsBundlesAPeTakes) {
-  const Plan plan(small_machine(2, 1, 2));
-  const MachineMap& map = plan.map;
-  ASSERT_EQ(map.pe_links.size(), map.pe_nodes.size());
-  const std::uint16_t columns[] = {1, 3, 0, 2, 1, 3, 0, 2};
-  for (std::size_t i = 0; i < map.pe_links.size(); ++i) EXPECT_EQ(map.pe_links[i], columns[i % 8]) << i;
-  for (const LinkBundle& link : map.cube_links) EXPECT_EQ(link.links, 4);
-  for (const LinkBundle& link : map.sip_links) EXPECT_EQ(link.links, 1);
-}
-
-TEST(MachineMap, SaysHowLongACycleOfTheIoChipletIs) {
-  SystemSpec spec = small_machine(1, 1, 1);
-  spec.sip.io.crossbar.clock_hz = 1'000'000'000;
-  EXPECT_EQ(Plan(spec).map.io_cycle, 1'000);
 }
 
 TEST(MachineMap, SaysHowManyPacketsTheReceiversOfABundleHold) {

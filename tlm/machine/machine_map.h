@@ -33,7 +33,6 @@ struct LinkBundle {
   Ps latency = 0;             ///< zero-load, of a minimal packet, one way
   std::uint16_t sip = 0;      ///< of a link between cubes
   std::uint32_t packets = 0;  ///< that the receivers of one direction hold; 0: no limit
-  std::uint16_t links = 1;    ///< in the bundle, alike
 };
 
 /// What a memory endpoint looks like to software.
@@ -44,17 +43,14 @@ struct MemoryInfo {
 
 /// What the engines of a PE take, and the memory behind the port of its slice.   defaults: those of preset default
 struct PeEngines {
-  Ps dispatch = 2'000;                                             ///< that PE_CPU is busy with an op
-  std::uint32_t dma_queue = 16, math_queue = 16, ipcq_queue = 16;  ///< ops that wait
-  Ps dma_setup = 0;                                                ///< per op
-  std::uint64_t dma_bytes = 16'384;                                ///< of loads under way, and of stores
+  Ps dispatch = 2'000;                             ///< that PE_CPU is busy with an op
+  std::uint32_t math_queue = 16, ipcq_queue = 16;  ///< ops that wait
+  Ps dma_setup = 0;                                ///< per op
+  std::uint64_t dma_bytes = 16'384;                ///< of loads under way, and of stores
   std::uint64_t math_hz = 1'600'000'000;
-  std::uint32_t math_lanes = 128;  ///< elements of up to 32 bits per cycle
-  std::uint32_t math_fill = 8;     ///< cycles before the first
-  Ps tcm_latency = 0;
-  std::uint32_t credit_bytes = 16;
+  std::uint32_t math_lanes = 128;     ///< elements of up to 32 bits per cycle
+  std::uint32_t math_fill = 8;        ///< cycles before the first
   Ps hbm_hit = 33'750;                ///< a read of an open row, until its data leave
-  Ps hbm_open = 19'375;               ///< what it takes longer if the row has to be opened
   std::uint32_t kernel_contexts = 2;  ///< launches that share the PE's TCM equally
   std::uint64_t gemm_hz = 1'600'000'000;
   std::uint32_t gemm_rows = 32, gemm_cols = 32;            ///< cells of the array
@@ -90,8 +86,6 @@ class MachineMap {
   std::vector<LinkBundle> cube_links;        ///< between cubes of a SIP, and between its row-0 cubes and the IO chiplet
   /// 16 hex digits over every value of the machine that moves times of collectives; empty: nobody has made them.
   std::string fingerprint;
-  Ps io_command = 0;             ///< that IO_CPU is busy with a command
-  Ps io_cycle = 0;               ///< of the IO chiplet's crossbar: the least time that a packet keeps one of its ports
   Ps worst_command_latency = 0;  ///< IO_CPU to the farthest PE, with every hop's worst wait (commands have priority)
 
   std::uint16_t cubes_per_sip() const { return static_cast<std::uint16_t>(cube_w * cube_h); }
@@ -124,7 +118,6 @@ class MachineMap {
   // Filled by topology. `first_of_cube` etc. index `nodes`; kNoNode where a unit is missing.
   std::vector<Node> nodes;
   std::vector<NodeId> pe_nodes, hbm_nodes;       ///< by (sip, cube, pe), row-major
-  std::vector<std::uint16_t> pe_links;           ///< so, too: which link of its column's bundles its packets take
   std::vector<NodeId> sram_nodes, m_cpu_nodes;   ///< by (sip, cube)
   std::vector<NodeId> io_cpu_nodes, pcie_nodes;  ///< by sip
 

@@ -16,7 +16,6 @@ struct RunOptions {
   bool timed_host_io = false;      ///< host copies travel through the PCIe endpoint and take simulated time
   SchedulingKind scheduling = SchedulingKind::concurrent;  ///< of the host's ranks
   std::uint32_t longest = 256;  ///< bytes that travel as one packet; the machine raises it where there are trains
-  bool trials = false;          ///< `auto` may try algorithms on copies of the process: host programs run there, too
 };
 
 }  // namespace kernbench
