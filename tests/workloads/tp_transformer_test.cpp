@@ -153,10 +153,11 @@ TEST(TpTransformer, RefusesWhatDoesNotDivideOrFitWithLayerDimensionAndNumbers) {
       "makes share it\n"
       "kernbench: error: model 'm.yaml', layer0.attention: kv_heads is 4: give a multiple of the 3 SIPs that --tp "
       "makes share it\n");
-  const Outcome cache = tool(tiny(tool, {"--context", "8000000", "--data", "off", "--prompt", "0"}));
+  const Outcome cache =
+      tool(tiny(tool, {"--batch", "65536", "--context", "60000", "--data", "off", "--prompt", "0", "--decode", "1"}));
   EXPECT_EQ(cache.code, 5);
   EXPECT_THAT(cache.err,
-              HasSubstr("KV cache of 'layer0.attention': batch 2 x kv heads 1 x positions 8000003 x head dim 8 "
+              HasSubstr("KV cache of 'layer0.attention': batch 65536 x kv heads 1 x positions 60001 x head dim 8 "
                         "x 2 in f16 takes"));
   const Outcome table = tool(tiny(tool, {"--prompt", "64"}, kLearned));
   EXPECT_THAT(table.err, HasSubstr("positions is 67: its table of learned positions has 40"));
