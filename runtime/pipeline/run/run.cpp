@@ -73,6 +73,11 @@ class PipelineRun::Worker {
                        [&](const SuperTask* task) { return rank_of_.at(task->device.value) >= run_.sips_; });
   }
 
+  /// An exchange with itself. An all-reduce of one member is a call all the same, as tensor-parallel layers make it.
+  bool alone(const SuperTask& task) const {
+    return run_.checked_.groups.at(task.group.value).size() < 2 && task.kind.value != TaskKind::all_reduce;
+  }
+
   /// Every rank makes the same groups in the same order; of all SIPs in order it is the default one.
   void make_groups() {
     std::vector<int> all(static_cast<std::size_t>(run_.sips_));
@@ -82,7 +87,7 @@ class PipelineRun::Worker {
     for (const SuperTask& task : run_.pipeline_.supertasks) {
       if (!task.group.given || groups_.count(task.group.value) > 0) continue;
       const auto& members = run_.checked_.groups.at(task.group.value);
-      if (members.size() < 2 || host_in(members)) continue;
+      if (alone(task) || host_in(members)) continue;
       std::vector<int> ranks;
       for (const SuperTask* member : members) ranks.push_back(rank_of_.at(member->device.value));
       if (made.count(ranks) == 0 || run_.settings_.own_groups)
@@ -187,7 +192,7 @@ class PipelineRun::Worker {
       host_transfer(task, in, out);
       return;
     }
-    if (members.size() < 2) {
+    if (alone(task)) {
       if (plan.in != plan.out) context_.wait(move_all(task, in, out));
       return;
     }
