@@ -168,6 +168,7 @@ void Scheduler::run(Worker& worker) {
   } catch (...) {
     error = std::current_exception();
   }
+  if (aborting_) error = nullptr;  // it was being ended: whatever it made of that is no cause
   if (error) {
     fail(worker, error);
   } else {

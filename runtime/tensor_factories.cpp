@@ -70,19 +70,28 @@ Tensor Context::from_host(const std::vector<double>& data, Shape shape, DType dt
 }
 
 Tensor Context::full(double value, Shape shape, DType dtype, const DPPolicy& policy, const std::string& name) {
-  const auto count = static_cast<std::size_t>(std::max<std::int64_t>(shape.count(), 0));
-  return from_host(std::vector<double>(count, value), shape, dtype, policy, name);
+  Tensor tensor = empty(shape, dtype, policy, name);  // before any data: what the device cannot hold, the host may not
+  const std::size_t item = size_of(dtype), bytes = static_cast<std::size_t>(shape.count()) * item;
+  std::vector<std::uint8_t> raw(bytes);
+  if (bytes > 0) store_element(raw.data(), dtype, 0, value);
+  for (std::size_t done = item; done < bytes; done *= 2)
+    std::memcpy(raw.data() + done, raw.data(), std::min(done, bytes - done));
+  runtime_.write_contents(tensor.state(), raw.data());
+  return tensor;
 }
 
 Tensor Context::randn(std::uint64_t seed, Shape shape, DType dtype, const DPPolicy& policy, const std::string& name) {
   constexpr double kTwoPi = 6.283185307179586;
-  std::vector<double> values(static_cast<std::size_t>(std::max<std::int64_t>(shape.count(), 0)));
-  for (std::size_t i = 0; i < values.size(); ++i) {
+  Tensor tensor = empty(shape, dtype, policy, name);
+  const auto count = static_cast<std::size_t>(shape.count());
+  std::vector<std::uint8_t> raw(count * size_of(dtype));
+  for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t a = mix(mix(seed) + 2 * i), b = mix(mix(seed) + 2 * i + 1);
     const double u = (static_cast<double>(a >> 11) + 1) * 0x1p-53, v = static_cast<double>(b >> 11) * 0x1p-53;
-    values[i] = std::sqrt(-2 * std::log(u)) * std::cos(kTwoPi * v);  // Box-Muller
+    store_element(raw.data(), dtype, i, std::sqrt(-2 * std::log(u)) * std::cos(kTwoPi * v));  // Box-Muller
   }
-  return from_host(values, shape, dtype, policy, name);
+  runtime_.write_contents(tensor.state(), raw.data());
+  return tensor;
 }
 
 }  // namespace kernbench

@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
 
 namespace kernbench {
+namespace {
+constexpr std::chrono::duration<double> kLongestPause{0.5};
+}  // namespace
 
 Watchdog::Watchdog(double seconds, const Dispatcher& dispatcher, const HostProgress& host,
                    std::function<void(const std::string&)> expired)
@@ -39,14 +43,20 @@ void Watchdog::watch() {
   Seen last = look();
   std::uint64_t turns_then = turns();
   std::unique_lock lock(mutex_);
-  while (!wake_.wait_for(lock, period_, [this] { return stop_; })) {
+  // It looks more often than once in its period, and so ends soon after it.
+  const std::chrono::duration<double> pause = std::min(period_ / 4, kLongestPause);
+  auto since = std::chrono::steady_clock::now();
+  while (!wake_.wait_for(lock, pause, [this] { return stop_; })) {
     const Seen seen = look();
     const std::uint64_t turns_now = turns();
+    const auto now = std::chrono::steady_clock::now();
     if (!(seen == last)) {
       last = seen;
       turns_then = turns_now;
+      since = now;
       continue;
     }
+    if (now - since < period_) continue;
     expired_(fmt::format("watchdog: no progress for {:g} s of wall clock at {}.{:03} ns of simulated time; running: {}",
                          period_.count(), seen.now / kPsPerNs, seen.now % kPsPerNs, who(turns_now - turns_then)));
     return;

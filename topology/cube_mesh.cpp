@@ -1,15 +1,17 @@
 #include "topology/cube_mesh.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <stdexcept>
 
 #include "tlm/config/config_node.h"
+#include "tlm/config/new_file.h"
 #include "tlm/config/read.h"
 
 namespace kernbench::topology {
@@ -165,11 +167,14 @@ void write_cube_mesh(const std::string& path, const std::string& text) {
   const std::filesystem::path target(path);
   std::error_code failure;
   if (target.has_parent_path()) std::filesystem::create_directories(target.parent_path(), failure);
-  const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
-  {
-    std::ofstream file(temporary, std::ios::binary);
-    file << text << std::flush;
-    if (!file) throw std::runtime_error("cannot write " + temporary);
+  std::string temporary;
+  const int created = create_beside(path, temporary);
+  if (created < 0) throw std::runtime_error(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
+  std::FILE* file = ::fdopen(created, "wb");
+  const bool written = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  if (file == nullptr || std::fclose(file) != 0 || !written) {
+    std::filesystem::remove(temporary, failure);
+    throw std::runtime_error("cannot write " + path);
   }
   std::filesystem::rename(temporary, target, failure);
   if (failure) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tlm/config/json_text.h"
 #include "topology/overrides.h"
 #include "topology/resolve.h"
 #include "topology/schema.h"
@@ -37,7 +38,7 @@ nlohmann::ordered_json without(const nlohmann::ordered_json& config) {
 std::string fingerprint(const SystemSpec& spec) {
   nlohmann::ordered_json config = to_json(root_section(), &spec);
   config["overrides"] = overrides_to_json(spec);
-  return hash_of(without(config).dump()).substr(0, 16);
+  return hash_of(json_text(without(config))).substr(0, 16);
 }
 
 }  // namespace kernbench::topology

@@ -1,15 +1,12 @@
 #include "topology/resolve.h"
 
 #include <fmt/format.h>
-
 #include <xxhash.h>
 
 #include <algorithm>
-
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
+#include "tlm/config/json_text.h"
 #include "topology/check.h"
 #include "topology/overrides.h"
 #include "topology/parse.h"
@@ -26,11 +23,10 @@ namespace {
 
 constexpr const char* kBasePreset = "default";  ///< gives what a file does not say
 
+/// Empty where there is no such file: whoever reads it will say so.
 std::string contents_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored) ? load_text(path) : std::string();
 }
 
 /// merge() of whole files.
@@ -151,7 +147,7 @@ Resolved resolve_layers(Parsed layers, const std::vector<std::string>& sets) {
   resolved.config = to_json(root_section(), &spec);
   if (auto overrides = overrides_to_json(spec); !overrides.empty()) resolved.config["overrides"] = std::move(overrides);
   list_sources(root_section(), tree, resolved.config, "", resolved.sources);
-  resolved.hash = hash_of(resolved.config.dump() + (spec.cube_mesh.empty() ? "" : contents_of(spec.cube_mesh)));
+  resolved.hash = hash_of(json_text(resolved.config) + (spec.cube_mesh.empty() ? "" : contents_of(spec.cube_mesh)));
   return resolved;
 }
 
@@ -168,7 +164,7 @@ Resolved resolve_text(const std::string& text, const std::string& name, const st
 
 Resolved resolve_json(const nlohmann::ordered_json& config, const std::string& name,
                       const std::vector<std::string>& sets) {
-  return resolve_text(config.dump(2), name, sets, "");
+  return resolve_text(json_text(config, 2), name, sets, "");
 }
 
 namespace {
@@ -186,11 +182,11 @@ void print(const nlohmann::ordered_json& config, const std::string& path, std::s
     }
     if (what == "overrides") {
       out += head + "\n";
-      for (const auto& entry : value) out += "  - " + entry.dump() + "\n";
+      for (const auto& entry : value) out += "  - " + json_text(entry) + "\n";
       continue;
     }
     const bool plain = value.is_string() && value.get<std::string>().find_first_of(":#[]{},&*'\"") == std::string::npos;
-    const std::string line = head + " " + (plain ? value.get<std::string>() : value.dump());
+    const std::string line = head + " " + (plain ? value.get<std::string>() : json_text(value));
     const auto source = sources.find(what);
     out += source == sources.end() ? line + "\n" : fmt::format("{:<44} # {}\n", line, source->second);
   }

@@ -16,7 +16,7 @@ void OpLogWriter::op(const OpRecord& record) {
   const nlohmann::ordered_json row{{"t_start", record.start}, {"t_end", record.end},    {"component", record.component},
                                    {"op_kind", record.kind},  {"op_name", record.name}, {"op", record.op},
                                    {"kernel", record.kernel}, {"params", params},       {"stage", record.stage}};
-  file_.write(row.dump() + "\n");
+  file_.write(row.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace kernbench

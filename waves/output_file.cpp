@@ -8,18 +8,28 @@
 #include <filesystem>
 #include <utility>
 
+#include "tlm/config/new_file.h"
+
 namespace kernbench {
 namespace fs = std::filesystem;
 
 OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
   std::error_code ignored;
   const fs::file_status status = fs::status(path_, ignored);
-  if (!fs::exists(status) || fs::is_regular_file(status)) temporary_ = fmt::format("{}.{}.tmp", path_, ::getpid());
   if (fs::is_directory(status)) {
     errno = EISDIR;
     fail("write");
   }
-  file_ = std::fopen((temporary_.empty() ? path_ : temporary_).c_str(), "wb");
+  if (!fs::exists(status) || fs::is_regular_file(status)) {
+    const int created = create_beside(path_, temporary_);
+    if (created < 0) {
+      temporary_.clear();  // whatever has the name is not ours
+      fail("write");
+    }
+    file_ = ::fdopen(created, "wb");
+  } else {
+    file_ = std::fopen(path_.c_str(), "wb");
+  }
   if (file_ == nullptr) fail("write");
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <deque>
 #include <filesystem>
@@ -15,6 +16,8 @@
 
 #include "ccl/import/msccl_file.h"
 #include "ccl/schedule/check.h"
+#include "tlm/config/bounded_text.h"
+#include "tlm/config/json_text.h"
 
 namespace kernbench::ccl {
 namespace {
@@ -46,6 +49,12 @@ struct Held {
   Datum datum;                          ///< which part of the data it is
   std::vector<std::uint64_t> summands;  ///< gpus, a bit each
   const FileStep* by = nullptr;         ///< the last that put something here; null: none, it is the gpu's input
+};
+
+/// Thread blocks that wait for each other; with more slots perhaps not.
+class Stuck : public ConfigError {
+ public:
+  using ConfigError::ConfigError;
 };
 
 class Importer {
@@ -387,8 +396,8 @@ class Importer {
       if (worker.next == worker.steps.size() || problems.size() >= kMostProblems) continue;
       problems.add(step_of(worker).where, "waits for ever: " + awaited_by(worker));
     }
-    problems.throw_if_any();
-    throw std::logic_error("import of a schedule: nobody waits");
+    if (problems.empty()) throw std::logic_error("import of a schedule: nobody waits");
+    throw Stuck(problems);
   }
 
   std::string awaited_by(const Worker& worker) const {
@@ -479,8 +488,15 @@ class Importer {
 
 }  // namespace
 
+/// assumed: what a machine may be given; MSCCL's own runtime has 8 slots of 512 KiB, which hold many small messages
+constexpr int kMostSlots = 64;
+
 Schedule parse_msccl(const std::string& text, const std::string& name, std::optional<int> ranks, int lambda) {
   const File file = parse(text, name);
+  static std::set<std::string> said;  // a file is read for each group that uses it
+  for (const std::string& warning : file.ignored) {
+    if (said.insert(warning).second) std::fputs((printable(warning) + "\n").c_str(), stderr);
+  }
   const auto gpus = static_cast<std::int32_t>(file.gpus.size());
   if (ranks && *ranks != gpus) {
     Schedule head;
@@ -489,20 +505,46 @@ Schedule parse_msccl(const std::string& text, const std::string& name, std::opti
     head.nodes = gpus;
     return head;
   }
-  return Importer(file, lambda).run();
+  // With more slots a file waits no longer: as few as it needs, found by halving.
+  std::optional<Schedule> found;
+  int too_few = lambda - 1, enough = lambda;
+  std::optional<Stuck> stuck;
+  while (!found) {
+    try {
+      found = Importer(file, enough).run();
+    } catch (const Stuck& error) {
+      if (!stuck) stuck = error;
+      too_few = enough;
+      if (enough + 1 >= kMostSlots) throw ConfigError(*stuck);
+      enough = std::min(2 * enough + 1, kMostSlots - 1);
+    }
+  }
+  while (enough - too_few > 1) {
+    const int middle = (enough + too_few) / 2;
+    try {
+      found = Importer(file, middle).run();
+      enough = middle;
+    } catch (const Stuck&) {
+      too_few = middle;
+    }
+  }
+  return std::move(*found);
 }
+
+/// assumed: the largest public file has 4 MiB
+constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 
 Schedule read_msccl(const std::string& file, std::optional<int> ranks, int lambda) {
   errno = 0;
   std::ifstream in(file, std::ios::binary);
   if (!in) throw ConfigError(Location{file, 0, 0}, fmt::format("cannot be read: {}", std::strerror(errno)));
-  std::ostringstream text;
-  text << in.rdbuf();
+  const std::optional<std::string> text = bounded_text(in, kMostBytes);
   if (in.bad() || std::filesystem::is_directory(file)) {
     throw ConfigError(Location{file, 0, 0}, "cannot be read: it is no file");
   }
-  if (text.str().empty()) throw ConfigError(Location{file, 0, 0}, "the file is empty", "give an MSCCL algorithm file");
-  return parse_msccl(text.str(), file, ranks, lambda);
+  if (!text) throw ConfigError(Location{file, 0, 0}, fmt::format("is larger than {} MiB", kMostBytes >> 20));
+  if (text->empty()) throw ConfigError(Location{file, 0, 0}, "the file is empty", "give an MSCCL algorithm file");
+  return parse_msccl(*text, file, ranks, lambda);
 }
 
 }  // namespace kernbench::ccl

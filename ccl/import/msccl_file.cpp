@@ -8,6 +8,7 @@
 #include <optional>
 #include <pugixml.hpp>
 #include <set>
+#include <utility>
 
 #include "tlm/config/nearest.h"
 
@@ -93,6 +94,7 @@ class Reader {
       wrong(algo, fmt::format("there is no gpu {}", missing - seen.begin()),
             fmt::format("give one for each of ngpus = {}", gpus));
     problems_.throw_if_any();
+    file.ignored = std::move(ignored_);
     return file;
   }
 
@@ -159,6 +161,12 @@ class Reader {
       refuse_text(child);
       if (child.type() != pugi::node_element) continue;
       if (name == nullptr || std::string(child.name()) != name) {
+        const std::set<std::string> known{"algo", "gpu", "tb", "step"};
+        if (known.count(child.name()) == 0) {  // of a dialect
+          ignored_.push_back(fmt::format("{}: warning: '{}' inside of '{}' is ignored", where(child).str(),
+                                         child.name(), node.name()));
+          continue;
+        }
         wrong(child, fmt::format("'{}' inside of '{}'", child.name(), node.name()),
               name == nullptr ? "remove it" : fmt::format("give '{}' only", name));
         continue;
@@ -286,6 +294,7 @@ class Reader {
   const std::string& name_;
   std::vector<std::size_t> lines_{0};  ///< where they begin
   Problems problems_;
+  std::vector<std::string> ignored_;
   std::size_t troubles_ = 0;  ///< with elements so far, also such as follow from what was said
 };
 

@@ -53,8 +53,9 @@ struct File {
   std::string name;  ///< of the algorithm
   CollectiveOp op = CollectiveOp::all_reduce;
   bool in_place = true;
-  std::int32_t chunks = 1;  ///< of the whole operation
-  std::vector<Gpu> gpus;    ///< by id
+  std::int32_t chunks = 1;             ///< of the whole operation
+  std::vector<Gpu> gpus;               ///< by id
+  std::vector<std::string> ignored{};  ///< elements that nobody knows, each a warning
   Location where;
 };
 

@@ -157,7 +157,7 @@ class Checker {
       if (granted < link.slots) {
         fail(fmt::format(
             "the queues between nodes {} and {} need {} slots and have {}: with fewer, lists that count on a "
-            "latency of {} ticks may deadlock",
+            "latency of {} ticks may deadlock; raise pe.ipcq.slots",
             link.a, link.b, link.slots, granted, link.lambda));
       }
     }

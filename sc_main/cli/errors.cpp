@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <new>
 #include <set>
+#include <string_view>
 #include <system_error>
 #include <systemc>
 
@@ -51,9 +52,14 @@ ExitCode classify(const std::exception_ptr& error, std::string& text) {
     text = std::ferror(stdout) != 0 ? kNoStandardOutput : e.what();
     return ExitCode::environment;
   } catch (const std::bad_alloc&) {
-    text = "this computer has not enough memory for the run";
+    text = kNoMemory;
     return ExitCode::environment;
   } catch (const sc_core::sc_report& e) {
+    // What a process throws comes as a report of SystemC's own.
+    if (std::string_view(e.what()).find("std::bad_alloc") != std::string_view::npos) {
+      text = kNoMemory;
+      return ExitCode::environment;
+    }
     text = fmt::format("internal error: {} ({}:{})", e.what(), e.get_file_name(), e.get_line_number());
     return ExitCode::internal;
   } catch (const std::exception& e) {

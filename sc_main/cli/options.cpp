@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <type_traits>
@@ -300,8 +301,13 @@ Parsed parse(const Arguments& arguments, const po::options_description& options,
   po::positional_options_description order;
   for (const std::string& name : positional) order.add(name.c_str(), 1);
   try {
-    Parsed parsed{po::command_line_parser(arguments).options(options).positional(order).style(style).run(), {}};
-    const po::parsed_options before = po::command_line_parser(earlier).options(options).style(style).run();
+    Parsed parsed{po::command_line_parser(arguments).options(options).positional(order).style(style).run(), {}, {}};
+    po::parsed_options before = po::command_line_parser(earlier).options(options).style(style).run();
+    for (auto option = before.options.begin(); option != before.options.end();) {
+      const bool holds = decides_result(option->string_key);
+      if (!holds) parsed.dropped.push_back("--" + option->string_key);
+      option = holds ? std::next(option) : before.options.erase(option);
+    }
     refuse_values(parsed.given, options);
     po::variables_map variables;
     po::store(parsed.given, variables);

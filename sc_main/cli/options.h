@@ -51,13 +51,15 @@ struct Parsed {
   /// What decides the result: without outputs, display and test options; earlier options that were not given again
   /// first.
   Arguments reproducible;
+  std::vector<std::string> dropped;  ///< earlier options that decide no result, outputs among them: they do not hold
 
   std::vector<std::string> values(const std::string& option) const;  ///< as given, in order
 };
 
 /// Parses `arguments` into the variables of `options`; `positional` are taken in order. `earlier`: options of an
-/// earlier command line that hold where `arguments` do not say otherwise. Throws UsageError: an unknown option with the
-/// nearest name, an option of a later version by name, a value that does not fit.
+/// earlier command line that hold where `arguments` do not say otherwise; outputs and display do not. Throws
+/// UsageError: an unknown option with the nearest name, an option of a later version by name, a value that does not
+/// fit.
 Parsed parse(const Arguments& arguments, const po::options_description& options,
              const std::vector<std::string>& positional = {}, const Arguments& earlier = {});
 

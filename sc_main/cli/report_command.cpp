@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "sc_main/cli/options.h"
+#include "sc_main/cli/terminal.h"
 #include "sc_main/cli/tool.h"
 #include "sc_main/cli/usage_error.h"
 #include "sc_main/report/page.h"
@@ -79,8 +80,8 @@ int report_command(const Arguments& arguments) {
         report::read_study(store.database(), choose(report::stored_sweeps(store.database()), options));
     if (!options.title.empty()) study.title = options.title;
     write_file(options.output, report::render(study));
-    fmt::print(stderr, "kernbench: wrote {}: {} points, {} on the front\n", options.output, study.points.size(),
-               study.front().size());
+    say(fmt::format("kernbench: wrote {}: {} points, {} on the front\n", options.output, study.points.size(),
+                    study.front().size()));
   } catch (const SQLite::Exception& error) {
     throw OutputError(fmt::format("cannot read '{}': {}", options.store, error.what()));
   }

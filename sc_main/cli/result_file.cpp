@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -13,10 +14,14 @@
 #include "sc_main/cli/fidelity_option.h"
 #include "sc_main/cli/usage_error.h"
 #include "sc_main/cli/version.h"
+#include "tlm/config/bounded_text.h"
+#include "tlm/config/json_text.h"
 #include "waves/output_file.h"
 
 namespace kernbench {
 namespace {
+constexpr std::size_t kMostBytes = std::size_t{1} << 30;  ///< of any file that is read whole
+
 double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 double seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
@@ -92,20 +97,26 @@ nlohmann::ordered_json to_json(const RunResult& result, const HostClock& host) {
 std::string read_file(const std::string& path) {
   errno = 0;
   std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
   if (in && in.peek() == std::ifstream::traits_type::eof() && !in.bad()) return {};  // << of nothing would be an error
   // A folder opens, but cannot be read.
-  if (!in || !(text << in.rdbuf()))
+  const bool opened = static_cast<bool>(in);
+  std::optional<std::string> text = bounded_text(in, kMostBytes);
+  if (!opened || in.bad() || text == "")
     throw OutputError(fmt::format("cannot read '{}': {}", path, std::strerror(errno == 0 ? EISDIR : errno)));
-  return text.str();
+  if (!text) throw OutputError(fmt::format("cannot read '{}': it is larger than {} GiB", path, kMostBytes >> 30));
+  return std::move(*text);
 }
 
 EarlierRun read_result(const std::string& path) {
   const std::string text = read_file(path);
   const std::string hint = "give a file that 'kernbench run ... --json FILE' wrote";
   if (text.empty()) throw UsageError(fmt::format("--from '{}' is not a result file (empty)", path), hint);
-  const auto json = nlohmann::ordered_json::parse(text, nullptr, false);
-  if (json.is_discarded()) throw UsageError(fmt::format("--from '{}' is not JSON", path), hint);
+  nlohmann::ordered_json json;
+  try {
+    json = parse_json(text);
+  } catch (const JsonError& error) {
+    throw UsageError(fmt::format("--from '{}' {}", path, error.what()), hint);
+  }
   const auto command = json.is_object() ? json.find("command") : json.end();
   const bool usable = json.is_object() && command != json.end() && command->is_array() && command->size() >= 2 &&
                       (*command)[0] == "run" && json.contains("config") && json["config"].is_object();
@@ -115,6 +126,9 @@ EarlierRun read_result(const std::string& path) {
   run.ccl = json.value("ccl", nlohmann::ordered_json());
   run.tuned = json.value("tuned", nlohmann::ordered_json());
   run.files = json.value("files", nlohmann::ordered_json::object());
+  const bool texts = run.files.is_object() &&
+                     std::all_of(run.files.begin(), run.files.end(), [](const auto& hash) { return hash.is_string(); });
+  if (!texts) throw UsageError(fmt::format("--from '{}': 'files' holds something other than hashes", path), hint);
   for (std::size_t i = 1; i < command->size(); ++i) {
     if (!(*command)[i].is_string())
       throw UsageError(fmt::format("--from '{}': 'command' holds something other than text", path), hint);

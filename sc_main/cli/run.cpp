@@ -7,16 +7,23 @@
 #include <exception>
 #include <filesystem>
 #include <iterator>
+#include <set>
+#include <stdexcept>
+#include <system_error>
+#include <systemc>
 
 #include "ccl/registry.h"
 #include "ccl/tuned_table.h"
+#include "sc_main/cli/errors.h"
 #include "sc_main/cli/exit_code.h"
 #include "sc_main/cli/fidelity_option.h"
 #include "sc_main/cli/machine.h"
 #include "sc_main/cli/progress.h"
 #include "sc_main/cli/simulation.h"
+#include "sc_main/cli/terminal.h"
 #include "sc_main/cli/usage_error.h"
 #include "tlm/config/config_node.h"
+#include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
 #include "waves/output_file.h"
 
@@ -55,6 +62,53 @@ std::string describe(std::vector<topology::EnergyRow> rows) {
                      total > 0 ? 100 * standing / total : 0.0, parts);
 }
 
+/// Without the values of `option`, which it returns.
+Arguments taken_out(const std::string& option, Arguments& arguments) {
+  const Arguments values = values_of(option, arguments);
+  Arguments rest;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == option && i + 1 < arguments.size())
+      ++i;
+    else if (arguments[i].rfind(option + "=", 0) != 0)
+      rest.push_back(arguments[i]);
+  }
+  arguments = rest;
+  return values;
+}
+
+/// What `before` would load is loaded only if the user names it himself: a result file comes from anywhere.
+void refuse_code(const std::string& from, const Arguments& before, const Arguments& arguments) {
+  if (!values_of("--ccl", arguments).empty()) return;
+  for (const std::string& file : values_of("--ccl", before)) {
+    for (const std::string& module : ccl::Registry(file).module_files()) {
+      if (std::filesystem::path(module).extension() == ".xml") continue;  // a schedule
+      throw UsageError(fmt::format("--from '{}' is of a run with the module {} of {}, and a result file runs no code",
+                                   from, quote(module), quote(file)),
+                       fmt::format("give --ccl {} again if you trust it", file));
+    }
+  }
+}
+
+/// What a plug-in throws is its program's failure, whatever its type says of the tool's own workloads; what it has from
+/// the tool and the machine stays what it is.
+void rethrow_as_programs(const std::exception_ptr& error) {
+  std::string text;
+  try {
+    std::rethrow_exception(error);
+  } catch (const SpawnError& failure) {
+    if (classify(error, text) != ExitCode::bad_input) throw;
+    text = failure.what();
+  } catch (const std::system_error&) {
+    throw;
+  } catch (const std::exception& failure) {
+    if (classify(error, text) != ExitCode::internal || dynamic_cast<const std::logic_error*>(&failure) != nullptr ||
+        dynamic_cast<const sc_core::sc_report*>(&failure) != nullptr)
+      throw;
+    text = failure.what();
+  }
+  throw RunEnded(ExitCode::program_failed, text);
+}
+
 /// Thrown where the simulation would begin, when a run is only checked.
 struct NothingRefused {};
 }  // namespace
@@ -85,8 +139,13 @@ Run::Run(Arguments arguments) {
     earlier_ = read_result(from);
     before = earlier_->command;
   }
-  const bool own_plugins = !values_of("--plugin", arguments).empty();
-  const WorkloadCatalogue catalogue = catalogue_of(own_plugins ? arguments : before);
+  const Arguments plugins = taken_out("--plugin", before);
+  if (!plugins.empty() && values_of("--plugin", arguments).empty())
+    throw UsageError(fmt::format("--from '{}' is of a run with the plug-in {}, and a result file runs no code", from,
+                                 quote(plugins.front())),
+                     fmt::format("give --plugin {} again if you trust it", plugins.front()));
+  refuse_code(from, before, arguments);
+  const WorkloadCatalogue catalogue = catalogue_of(arguments);
   std::string name = take_workload(catalogue, arguments);
   if (!from.empty()) {
     const std::string earlier_name = take_workload(catalogue, before);
@@ -100,10 +159,14 @@ Run::Run(Arguments arguments) {
   if (!workload_)
     throw UsageError(fmt::format("unknown workload {}", quote(name)), suggest(name, catalogue.names(), "workloads"));
 
+  foreign_ = !catalogue.is_own(name);
   po::options_description all, own;
   workload_->add_options(own);
   all.add(own).add(machine_.describe()).add(common_.describe());
   const Parsed parsed = parse(arguments, all, {}, before);
+  if (!parsed.dropped.empty())
+    say(fmt::format("kernbench: warning: what '{}' says of {} is left out: a result file names no outputs\n", from,
+                    join(parsed.dropped)));
   Refusals refusals;
   common_.check(refusals);
   if (machine_.topology.empty())
@@ -124,13 +187,25 @@ Run::Run(Arguments arguments) {
                      "give --ccl FILE to run with it all the same");
   }
   hash_files();
-  if (earlier_) compare_files(given);
+  if (earlier_) {
+    compare_plugins(plugins);
+    compare_files(given);
+  }
   result_.command = {"run", name};
   result_.command.insert(result_.command.end(), parsed.reproducible.begin(), parsed.reproducible.end());
+  if (!common_.json.empty()) refuse_foreign_text();
   result_.workload = name;
   result_.seed = common_.seed;
   result_.data = common_.data == "on";
   result_.fidelity = common_.run_options().fidelity;
+}
+
+/// JSON is UTF-8; before the run, since afterwards its result would be lost.
+void Run::refuse_foreign_text() const {
+  for (const std::string& word : result_.command) {
+    if (!is_utf8(word))
+      throw UsageError(fmt::format("{} is no UTF-8, as the JSON of --json has to be", quote(word)), "rename the file");
+  }
 }
 
 void Run::hash_files() {
@@ -143,6 +218,18 @@ void Run::hash_files() {
   std::sort(files.begin(), files.end());
   for (const std::string& file : files) {
     if (std::filesystem::is_regular_file(file)) result_.files[file] = topology::hash_of(read_file(file));
+  }
+}
+
+void Run::compare_plugins(const Arguments& before) const {
+  std::set<std::string> known;
+  for (const std::string& file : before) {
+    if (earlier_->files.contains(file)) known.insert(earlier_->files[file].get<std::string>());
+  }
+  for (const std::string& file : before.empty() ? Arguments() : common_.plugins) {
+    if (known.count(result_.files.value(file, "")) == 0)
+      throw UsageError(fmt::format("{} is not the plug-in of the earlier run", quote(file)),
+                       "give the one that it was, or the whole command without --from");
   }
 }
 
@@ -204,12 +291,13 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
     error = std::current_exception();
   }
   for (const std::string& glob : simulation.unmatched_filters()) {
-    std::fputs(fmt::format("kernbench: warning: --wave-filter {} matches no signal\n", quote(glob)).c_str(), stderr);
+    say(fmt::format("kernbench: warning: --wave-filter {} matches no signal\n", quote(glob)));
   }
   result_.sim_time = simulation.now();
   result_.energy = topology::energy(simulation.machine(), plan, result_.sim_time);
   if (common_.verbose) say_more(simulation);
   simulation.finish_outputs();  // also of a run that failed: its waves say why
+  if (error && foreign_) rethrow_as_programs(error);
   if (error) std::rethrow_exception(error);
 
   result_.results = std::move(report.results);
@@ -217,15 +305,20 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
 }
 
 ExitCode Run::execute() {
-  const Interrupt interrupt;
+  const Interrupt interrupt(Interrupt::If::soon);
   const topology::Resolved resolved = resolve();
   const topology::Plan plan = plan_of(resolved, machine_name());
   // Opened before the run: an hour of simulation shall not end at a folder that does not exist.
   std::optional<OutputFile> json;
   if (!common_.json.empty() && common_.json != "-") json.emplace(common_.json);
   OutputFile* file = json ? &*json : nullptr;
+  if (json) interrupt.owns(json->temporary());
   const Report report = simulate(resolved, plan, interrupt, file);
   publish(report, file);
+  if (const int races = sc_core::sc_report_handler::get_count("kernbench/race"); races > 0) {
+    say(fmt::format("kernbench: error: --debug found {} race{}\n", races, races == 1 ? "" : "s"));
+    return ExitCode::check_failed;
+  }
   return report.wrong ? ExitCode::check_failed : ExitCode::success;
 }
 
@@ -253,13 +346,13 @@ void Run::say_more(Simulation& simulation) const {
       result_.config_hash, machine["sips"].get<int>(), machine["cubes"].get<std::uint64_t>(),
       machine["pes"].get<std::uint64_t>(), readable(simulation.now()), simulation.machine().dispatcher().executed(),
       host["wall_s"].get<double>(), host["cpu_s"].get<double>(), host["peak_rss_bytes"].get<double>() / (1 << 20));
-  std::fputs((text + describe(result_.energy)).c_str(), stderr);
+  say(text + describe(result_.energy));
 }
 
 void Run::publish(const Report& report, OutputFile* json) {
   if (common_.json != "-") fmt::print("{}# {}\n", report.text, describe(result_.fidelity));
   if (common_.json.empty()) return;
-  const std::string text = to_json(result_, host_).dump(2) + "\n";
+  const std::string text = json_text(to_json(result_, host_), 2) + "\n";
   if (json == nullptr) {
     fmt::print("{}", text);
     return;

@@ -53,6 +53,9 @@ class Run {
   const std::string& machine_name() const { return earlier_ ? common_.from : machine_.topology; }
   /// Hashes the files that the run reads by name; those that are not there are refused by what reads them.
   void hash_files();
+  void refuse_foreign_text() const;
+  /// Those given now have to be those of the earlier run, wherever they are.
+  void compare_plugins(const Arguments& before) const;
   /// Throws UsageError if one is not what it was in the earlier run and `given` does not name it again.
   void compare_files(const Arguments& given) const;
   Report simulate(const topology::Resolved& resolved, const topology::Plan& plan, const Interrupt& interrupt,
@@ -62,6 +65,7 @@ class Run {
 
   HostClock host_;
   std::unique_ptr<Workload> workload_;
+  bool foreign_ = false;  // a plug-in's
   MachineOptions machine_;
   CommonOptions common_;
   std::optional<EarlierRun> earlier_;

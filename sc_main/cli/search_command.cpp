@@ -15,6 +15,7 @@
 #include "sc_main/cli/usage_error.h"
 #include "sc_main/cli/version.h"
 #include "sc_main/search/study.h"
+#include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
 #include "waves/output_file.h"
 
@@ -120,9 +121,9 @@ class SearchCommand {
     const std::vector<FrontPoint> front = study.front(result.front);
     if (!quiet_text()) print_front(front);
     const ordered_json out = to_json(name, result, front);
-    if (given_.json == "-") fmt::print("{}\n", out.dump(2));
+    if (given_.json == "-") fmt::print("{}\n", json_text(out, 2));
     if (json) {
-      json->write(out.dump(2) + "\n");
+      json->write(json_text(out, 2) + "\n");
       json->commit();
     }
     say_end(result, study.progress());
@@ -206,10 +207,10 @@ class SearchCommand {
 
   void say_end(const search::Result& result, const sweep::Progress& progress) const {
     if (given_.quiet) return;
-    if (result.failed > 0) fmt::print(stderr, "kernbench: {} points failed; the store says why\n", result.failed);
-    if (result.exhausted) fmt::print(stderr, "kernbench: every point that the constraints allow has been run\n");
-    fmt::print(stderr, "kernbench: {} points, {} of them from the store; see 'kernbench report {} --sweep {}'\n",
-               result.generations.back().evaluated, progress.cached, given_.store, file_.name);
+    if (result.failed > 0) say(fmt::format("kernbench: {} points failed; the store says why\n", result.failed));
+    if (result.exhausted) say("kernbench: every point that the constraints allow has been run\n");
+    say(fmt::format("kernbench: {} points, {} of them from the store; see 'kernbench report {} --sweep {}'\n",
+                    result.generations.back().evaluated, progress.cached, given_.store, file_.name));
   }
 
   SearchOptions given_;

@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <systemc>
 
 #include "runtime/deadlock.h"
 #include "runtime/watchdog.h"
+#include "sc_main/cli/errors.h"
 #include "sc_main/cli/progress.h"
+#include "sc_main/cli/terminal.h"
 #include "tlm/sim/main_stack.h"
 #include "waves/output_file.h"
 
@@ -31,11 +34,14 @@ Simulation::Simulation(const topology::Plan& plan, const CommonOptions& options,
   if (!options.vcd.empty()) hub_.add(vcd_.emplace(options.vcd, options.waves()));
   if (!options.oplog.empty()) hub_.add(oplog_.emplace(options.oplog));
   if (listener != nullptr) hub_.add(*listener);
+  if (vcd_) interrupt.owns(vcd_->temporary());
+  if (oplog_) interrupt.owns(oplog_->temporary());
   Observer* observer = vcd_ || oplog_ || listener != nullptr ? &hub_ : nullptr;
   model_ = std::make_unique<Model>(plan, options.run_options(), observer);
 }
 
 Simulation::~Simulation() {
+  interrupt_.heard();  // its files are whole or gone
 #ifndef KERNBENCH_TEARDOWN
   static_cast<void>(model_.release());
 #endif
@@ -58,10 +64,13 @@ void Simulation::run() {
     std::optional<Watchdog> watchdog;
     if (options_.watchdog > 0)
       watchdog.emplace(options_.watchdog, dispatcher, model_->runtime.host_progress(), end_at_once());
+    running_ = this;
     model_->runtime.run();
+    running_ = nullptr;
   }
   dispatcher.set_stop(nullptr);
 
+  if (dispatcher.stopped()) interrupt_.heard();
   if (dispatcher.stopped())
     throw RunEnded(ExitCode::interrupted, fmt::format("interrupted at {} of simulated time", readable(now())));
   if (dispatcher.limit_reached()) {
@@ -69,6 +78,11 @@ void Simulation::run() {
                                                 readable(options_.limit())));
   }
   model_->runtime.rethrow_failures();
+  if (sc_core::sc_end_of_simulation_invoked() || sc_core::sc_get_status() == sc_core::SC_STOPPED)
+    throw RunEnded(
+        ExitCode::program_failed,
+        fmt::format("the program called sc_stop() at {} of simulated time: it may only return from its ranks",
+                    readable(now())));
   const Runtime::Outcome outcome = model_->runtime.outcome();
   if (!outcome.finished) {
     std::vector<Blocked> blocked;
@@ -77,12 +91,33 @@ void Simulation::run() {
   }
 }
 
-std::function<void(const std::string&)> Simulation::end_at_once() const {
-  // A host thread that never yields cannot be ended in an orderly way; what it would have written is removed.
+Simulation* Simulation::running_ = nullptr;
+
+void Simulation::end_by_cause() {
+  if (running_ == nullptr) return;
+  try {
+    running_->model_->runtime.rethrow_failures();
+  } catch (...) {
+    std::string text;
+    ExitCode code = classify(std::current_exception(), text);
+    if (code == ExitCode::internal || code == ExitCode::bad_input) code = ExitCode::program_failed;
+    say("kernbench: error: " + text + "\n");
+    for (const std::string& file : running_->temporaries()) std::remove(file.c_str());
+    std::fflush(nullptr);
+    std::_Exit(static_cast<int>(code));
+  }
+}
+
+std::vector<std::string> Simulation::temporaries() const {
   std::vector<std::string> temporaries = temporaries_;
   if (vcd_) temporaries.push_back(vcd_->temporary());
   if (oplog_) temporaries.push_back(oplog_->temporary());
-  return [temporaries](const std::string& report) {
+  return temporaries;
+}
+
+std::function<void(const std::string&)> Simulation::end_at_once() const {
+  // A host thread that never yields cannot be ended in an orderly way; what it would have written is removed.
+  return [temporaries = temporaries()](const std::string& report) {
     for (const std::string& file : temporaries) std::remove(file.c_str());
     Watchdog::exit_with_report(report);
   };

@@ -43,6 +43,10 @@ class Simulation {
   /// Runs until nothing is left. Throws SpawnError, RunEnded.
   void run();
 
+  /// A rank that was being ended, since another one has failed, has swallowed that. SystemC would abort: says the cause
+  /// instead, and ends the process. Returns where no rank has failed.
+  static void end_by_cause();
+
   /// Entries of --wave-filter that no signal has matched.
   std::vector<std::string> unmatched_filters() const;
 
@@ -52,6 +56,8 @@ class Simulation {
  private:
   struct Model;  // the SystemC side
   std::function<void(const std::string&)> end_at_once() const;
+  std::vector<std::string> temporaries() const;
+  static Simulation* running_;
 
   const CommonOptions& options_;
   const Interrupt& interrupt_;

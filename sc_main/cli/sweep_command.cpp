@@ -13,9 +13,11 @@
 #include "sc_main/cli/exit_code.h"
 #include "sc_main/cli/interrupt.h"
 #include "sc_main/cli/simulation.h"
+#include "sc_main/cli/terminal.h"
 #include "sc_main/cli/usage_error.h"
 #include "sc_main/sweep/point_check.h"
 #include "sc_main/sweep/remote_plan.h"
+#include "tlm/config/json_text.h"
 #include "waves/output_file.h"
 
 namespace kernbench {
@@ -126,7 +128,7 @@ class Exports {
     if (options_.json.empty()) return;
     nlohmann::ordered_json all = store.json(sweep);
     if (!host.is_null()) all["host"] = host;
-    put(json_, all.dump(2) + "\n");
+    put(json_, json_text(all, 2) + "\n");
   }
 
  private:
@@ -243,7 +245,7 @@ int run_sweep(const SweepOptions& options) {
   const Progress progress = evaluator->progress();
   if (options.text_wanted()) print_summary(file, progress, all, results, evaluator->maker(), path);
   exports.write(store, file.name, host_json(progress, options.execution.jobs));
-  if (!options.quiet) fmt::print(stderr, "kernbench: 'kernbench report {}' draws it\n", path);
+  if (!options.quiet) say(fmt::format("kernbench: 'kernbench report {}' draws it\n", path));
   return static_cast<int>(progress.failed + progress.lost > 0 ? ExitCode::sweep_failed : ExitCode::success);
 }
 }  // namespace

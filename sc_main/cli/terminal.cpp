@@ -2,8 +2,11 @@
 
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <string_view>
+
+#include "tlm/config/json_text.h"
 
 namespace kernbench {
 namespace {
@@ -17,5 +20,7 @@ Terminal::Terminal(ColorMode mode) {
   interactive_ = ::isatty(STDERR_FILENO) != 0 && environment("TERM") != "dumb";
   color_ = interactive_ && mode == ColorMode::automatic && environment("NO_COLOR").empty();
 }
+
+void say(const std::string& text) { std::fputs(printable(text).c_str(), stderr); }
 
 }  // namespace kernbench

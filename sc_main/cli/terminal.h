@@ -18,4 +18,8 @@ class Terminal {
   bool color_ = false;
 };
 
+/// Writes to standard error, escaped as printable() does. One that is gone or full stops nothing: results do not go
+/// there.
+void say(const std::string& text);
+
 }  // namespace kernbench

@@ -1,14 +1,19 @@
 #include "sc_main/cli/tool.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <new>
+#include <string_view>
 #include <systemc>
 
 #include "sc_main/cli/errors.h"
 #include "sc_main/cli/exit_code.h"
+#include "sc_main/cli/simulation.h"
 #include "sc_main/cli/terminal.h"
 #include "sc_main/cli/usage_error.h"
 #include "sc_main/cli/version.h"
@@ -66,12 +71,21 @@ int dispatch(const Arguments& arguments) {
   throw UsageError(fmt::format("unknown command {}", quote(name)), suggest(name, names, "commands"));
 }
 
-/// Not by fmt, which throws when standard error cannot be written.
 void print_own(const std::string& text) {
-  std::fputs(fmt::format("kernbench: {}: {}\n", Terminal().error(), text).c_str(), stderr);
+  std::fputs(fmt::format("kernbench: {}: ", Terminal().error()).c_str(), stderr);
+  say(text + "\n");
 }
 
-void print_located(const std::string& text) { std::fputs((text + "\n").c_str(), stderr); }
+void print_located(const std::string& text) { say(text + "\n"); }
+
+/// A file that the run opens must not take the number of a standard stream that is closed: it would get its texts.
+/// What is put in the place of standard output refuses them.
+void keep_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) != -1) continue;
+    static_cast<void>(::open("/dev/null", stream == STDERR_FILENO ? O_WRONLY : O_RDONLY));
+  }
+}
 
 /// A ConfigError's text locates itself ("file:line:column: error: ..."); everything else gets the tool's name.
 void print_error(const std::exception_ptr& error, const std::string& text) {
@@ -90,35 +104,57 @@ void print_error(const std::exception_ptr& error, const std::string& text) {
 /// SystemC's reports go to standard error, never to standard output; errors of ours arrive as exceptions.
 void on_report(const sc_core::sc_report& report, const sc_core::sc_actions&) {
   if (report.get_severity() == sc_core::SC_INFO) return;
+  if (std::string_view(report.get_msg_type()) == sc_core::SC_ID_RETHROW_UNWINDING_) Simulation::end_by_cause();
   if (report.get_severity() == sc_core::SC_WARNING) {
-    fmt::print(stderr, "kernbench: warning: SystemC: {}: {}\n", report.get_msg_type(), report.get_msg());
+    say(fmt::format("kernbench: warning: SystemC: {}: {}\n", report.get_msg_type(), report.get_msg()));
     return;
   }
   throw report;
 }
 
+/// Says it without memory.
+[[noreturn]] void end_without_memory() {
+  constexpr std::string_view kBefore = "kernbench: error: ", kAfter = "\n";
+  for (const std::string_view text : {kBefore, std::string_view(kNoMemory), kAfter})
+    static_cast<void>(!::write(STDERR_FILENO, text.data(), text.size()));
+  std::_Exit(static_cast<int>(ExitCode::environment));
+}
+
 [[noreturn]] void terminate() {
+  try {
+    if (const std::exception_ptr error = std::current_exception()) std::rethrow_exception(error);
+  } catch (const std::bad_alloc&) {
+    end_without_memory();
+  } catch (...) {  // said below
+  }
   std::string text = "internal error: terminate called";
   if (const std::exception_ptr error = std::current_exception()) classify(error, text);
   print_own(text);
   std::_Exit(static_cast<int>(ExitCode::internal));
 }
+/// Before anything else: other initialisers may find no memory.
+[[gnu::constructor(101)]] void watch_start() { std::set_terminate(terminate); }
 }  // namespace
 
 int run_tool(int argc, const char* const* argv) {
+  keep_standard_streams();
   sc_core::sc_report_handler::set_handler(on_report);
-  std::set_terminate(terminate);
   std::signal(SIGXFSZ, SIG_IGN);  // a file that reaches its limit is a write error, with a text
   int code = 0;
   try {
     code = dispatch(Arguments(argv + (argc > 0 ? 1 : 0), argv + argc));
   } catch (...) {
-    std::string text;
     const std::exception_ptr error = std::current_exception();
-    code = static_cast<int>(classify(error, text));
-    print_error(error, text);
+    try {
+      std::string text;
+      code = static_cast<int>(classify(error, text));
+      print_error(error, text);
+    } catch (const std::bad_alloc&) {
+      end_without_memory();
+    }
   }
-  if (std::fflush(stdout) != 0 && code == 0) {
+  // What was lost earlier, before a flush that somebody did on the way, is lost as well.
+  if ((std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && code == 0) {
     print_own(kNoStandardOutput);
     code = static_cast<int>(ExitCode::environment);
   }

@@ -7,6 +7,7 @@
 
 #include "sc_main/cli/machine.h"
 #include "sc_main/cli/options.h"
+#include "sc_main/cli/terminal.h"
 #include "sc_main/cli/usage_error.h"
 #include "tlm/config/nearest.h"
 #include "tlm/machine/names.h"
@@ -161,7 +162,7 @@ int topology_command(const Arguments& arguments) {
     fmt::print("{}", text);
   } else {
     write_file(options.output, text);
-    std::fputs(fmt::format("wrote {}\n", options.output).c_str(), stderr);
+    say(fmt::format("wrote {}\n", options.output));
   }
   return 0;
 }

@@ -18,6 +18,7 @@
 #include "sc_main/cli/result_file.h"
 #include "sc_main/cli/run.h"
 #include "sc_main/cli/simulation.h"
+#include "sc_main/cli/terminal.h"
 #include "sc_main/cli/usage_error.h"
 #include "sc_main/validate/process_pool.h"
 #include "sc_main/workloads/sizes.h"
@@ -179,7 +180,7 @@ class Tuning {
       if (!registry_.world_size(name)) {
         names.push_back(name);
       } else if (!options_.quiet) {
-        std::fputs(fmt::format("# {}: not measured: its ranks are PEs (world_size)\n", name).c_str(), stderr);
+        say(fmt::format("# {}: not measured: its ranks are PEs (world_size)\n", name));
       }
     }
     return names;
@@ -223,8 +224,7 @@ class Tuning {
     } catch (...) {
       std::string reason;
       if (classify(std::current_exception(), reason) == ExitCode::interrupted) throw;
-      if (!options_.quiet)
-        std::fputs(fmt::format("# {} {}: not measured: {}\n", to_string(op), name, reason).c_str(), stderr);
+      if (!options_.quiet) say(fmt::format("# {} {}: not measured: {}\n", to_string(op), name, reason));
       return {};
     }
     return found;
@@ -236,16 +236,16 @@ class Tuning {
         fmt::format("# {}, scope {}, {} (us)\n# {:<28}", to_string(row.op), to_string(row.scope), row.machine, "")
             .c_str(),
         stderr);
-    for (const std::uint64_t size : row.bytes) std::fputs(fmt::format(" {:>11}", readable_bytes(size)).c_str(), stderr);
-    std::fputs("\n", stderr);
+    for (const std::uint64_t size : row.bytes) say(fmt::format(" {:>11}", readable_bytes(size)));
+    say("\n");
     for (const auto& [name, ns] : row.ns) {
-      std::fputs(fmt::format("# {:<28}", name).c_str(), stderr);
+      say(fmt::format("# {:<28}", name));
       for (std::size_t i = 0; i < ns.size(); ++i) {
         const bool best = std::all_of(row.ns.begin(), row.ns.end(),
                                       [i, own = ns[i]](const auto& other) { return other.second[i] >= own; });
-        std::fputs(fmt::format(" {:>10.2f}{}", ns[i] / 1e3, best ? '*' : ' ').c_str(), stderr);
+        say(fmt::format(" {:>10.2f}{}", ns[i] / 1e3, best ? '*' : ' '));
       }
-      std::fputs("\n", stderr);
+      say("\n");
     }
   }
 

@@ -16,11 +16,13 @@
 #include "sc_main/cli/options.h"
 #include "sc_main/cli/result_file.h"
 #include "sc_main/cli/simulation.h"
+#include "sc_main/cli/terminal.h"
 #include "sc_main/cli/usage_error.h"
 #include "sc_main/cli/version.h"
 #include "sc_main/validate/process_pool.h"
 #include "sc_main/validate/reference_folder.h"
 #include "sc_main/validate/validate.h"
+#include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
 #include "waves/output_file.h"
 
@@ -118,6 +120,10 @@ class Validation {
     if (!options_.json.empty() && options_.json != "-") json.emplace(options_.json);
     make_plot_folder();
     const std::vector<Group> groups = selected();
+    for (const Group& group : groups) {
+      for (const std::string& row : group.skipped) say(row + "\n  that row is skipped\n");
+      skipped_ += group.skipped.size();
+    }
     const std::vector<validate::Figures> figures = run(groups);
 
     std::size_t next = 0;
@@ -133,7 +139,7 @@ class Validation {
     const Summary summary(cases_);
     if (options_.json != "-") print(summary);
     if (!options_.json.empty()) {
-      const std::string text = to_json(summary).dump(2) + "\n";
+      const std::string text = json_text(to_json(summary), 2) + "\n";
       if (json) {
         json->write(text);
         json->commit();
@@ -211,9 +217,10 @@ class Validation {
                  : one.judged ? "within"
                               : "reported only: " + one.reason);
     }
-    fmt::print("# {}: {} of {} judged cases within their limits, worst error {:.2f}% ({}); {} reported only\n",
+    fmt::print("# {}: {} of {} judged cases within their limits, worst error {:.2f}% ({}); {} reported only{}\n",
                domain_.name, summary.within, summary.judged, summary.worst * 100,
-               summary.worst_case.empty() ? "none" : summary.worst_case, summary.cases - summary.judged);
+               summary.worst_case.empty() ? "none" : summary.worst_case, summary.cases - summary.judged,
+               skipped_ == 0 ? std::string() : fmt::format(", {} rows skipped", skipped_));
   }
 
   nlohmann::ordered_json to_json(const Summary& summary) const {
@@ -237,6 +244,7 @@ class Validation {
     json["summary"] = {{"cases", summary.cases},
                        {"judged", summary.judged},
                        {"within", summary.within},
+                       {"skipped", skipped_},
                        {"worst_error", number(summary.worst)},
                        {"worst_case", summary.worst_case}};
     json["host"] = host_.json();
@@ -248,6 +256,7 @@ class Validation {
   const Domain& domain_;
   Fidelity fidelity_;
   std::vector<Case> cases_;
+  std::size_t skipped_ = 0;  // rows of tables
 };
 }  // namespace
 

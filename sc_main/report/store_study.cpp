@@ -9,6 +9,9 @@
 #include <set>
 #include <utility>
 
+#include "sc_main/sweep/stored_json.h"
+#include "tlm/config/nearest.h"
+
 namespace kernbench::report {
 namespace {
 using nlohmann::ordered_json;
@@ -67,6 +70,11 @@ class Reader {
   }
 
  private:
+  template <class F>
+  auto of_sweep(const F& read) const {
+    return sweep::stored(database_.getFilename(), "sweep " + quote(name_), read);
+  }
+
   void read_sweep() {
     SQLite::Statement row(database_, "SELECT text, version, base, axes, objectives FROM sweeps WHERE name = ?");
     row.bind(1, name_);
@@ -77,16 +85,20 @@ class Reader {
     study_.base = text_or_empty(row.getColumn(2));
     axes_text_ = row.getColumn(3).getString();
     objectives_text_ = row.getColumn(4).getString();
-    for (const ordered_json& axis : ordered_json::parse(axes_text_)) add_axis(axis);
-    for (const ordered_json& objective : ordered_json::parse(objectives_text_)) {
-      Metric metric;
-      metric.column.name = objective.at("name");
-      metric.column.unit = objective.value("unit", "");
-      if (metric.column.unit.empty()) metric.column.unit = unit_of(metric.column.name);
-      metric.goal = objective.at("goal") == "maximize" ? search::Goal::maximize : search::Goal::minimize;
-      metric.objective = true;
-      study_.metrics.push_back(std::move(metric));
-    }
+    of_sweep([&] {
+      for (const ordered_json& axis : parse_json(axes_text_)) add_axis(axis);
+      for (const ordered_json& objective : parse_json(objectives_text_)) add_objective(objective);
+    });
+  }
+
+  void add_objective(const ordered_json& objective) {
+    Metric metric;
+    metric.column.name = objective.at("name");
+    metric.column.unit = objective.value("unit", "");
+    if (metric.column.unit.empty()) metric.column.unit = unit_of(metric.column.name);
+    metric.goal = objective.at("goal") == "maximize" ? search::Goal::maximize : search::Goal::minimize;
+    metric.objective = true;
+    study_.metrics.push_back(std::move(metric));
   }
 
   void add_axis(const ordered_json& axis) {
@@ -112,20 +124,26 @@ class Reader {
   void read_points() {
     SQLite::Statement rows(database_,
                            "SELECT s.key, s.coordinates, p.status, p.exit_code, p.error, p.command, c.config, "
-                           "json_extract(p.result, '$.energy') "
+                           "CASE WHEN p.result IS NULL OR json_valid(p.result) THEN json_extract(p.result, '$.energy') "
+                           "ELSE p.result END "
                            "FROM sweep_points s LEFT JOIN points p ON p.key = s.key "
                            "LEFT JOIN configs c ON c.hash = p.config_hash WHERE s.sweep = ? ORDER BY s.position");
     rows.bind(1, name_);
     while (rows.executeStep()) {
       Point point;
       point.key = rows.getColumn(0).getString();
-      place(point, ordered_json::parse(rows.getColumn(1).getString()));
+      const auto of_point = [&](const auto& read) {
+        sweep::stored(database_.getFilename(), "point " + point.key, read);
+      };
+      of_point([&] { place(point, parse_json(rows.getColumn(1).getString())); });
       point.status = rows.getColumn(2).isNull() ? "not run" : rows.getColumn(2).getString();
       point.exit_code = rows.getColumn(3).isNull() ? 0 : rows.getColumn(3).getInt();
       point.error = text_or_empty(rows.getColumn(4));
       point.command = text_or_empty(rows.getColumn(5));
-      if (!rows.getColumn(6).isNull()) point.config = ordered_json::parse(rows.getColumn(6).getString());
-      if (!rows.getColumn(7).isNull()) read_energy(point.energy, ordered_json::parse(rows.getColumn(7).getString()));
+      of_point([&] {
+        if (!rows.getColumn(6).isNull()) point.config = parse_json(rows.getColumn(6).getString());
+        if (!rows.getColumn(7).isNull()) read_energy(point.energy, parse_json(rows.getColumn(7).getString()));
+      });
       study_.points.push_back(std::move(point));
     }
   }
@@ -249,10 +267,10 @@ class Reader {
                              "WHERE sweep = ? ORDER BY generation");
       rows.bind(1, runs.getColumn(0).getString());
       while (rows.executeStep()) {
-        run.generations.push_back({rows.getColumn(0).getUInt(), static_cast<std::size_t>(rows.getColumn(1).getInt64()),
-                                   static_cast<std::size_t>(rows.getColumn(2).getInt64()),
-                                   rows.getColumn(3).getDouble(),
-                                   yardstick.share(ordered_json::parse(rows.getColumn(4).getString()))});
+        run.generations.push_back(
+            {rows.getColumn(0).getUInt(), static_cast<std::size_t>(rows.getColumn(1).getInt64()),
+             static_cast<std::size_t>(rows.getColumn(2).getInt64()), rows.getColumn(3).getDouble(),
+             of_sweep([&] { return yardstick.share(parse_json(rows.getColumn(4).getString())); })});
       }
       study_.searches.push_back(std::move(run));
     }

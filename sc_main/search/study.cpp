@@ -7,6 +7,8 @@
 #include <cmath>
 #include <utility>
 
+#include "tlm/config/nearest.h"
+#include "tlm/config/problems.h"
 #include "waves/output_file.h"
 
 namespace kernbench::search {
@@ -53,7 +55,7 @@ sweep::Coordinates Space::coordinates(const Candidate& candidate) const {
 
 Costs to_costs(const std::vector<sweep::Objective>& objectives, const std::vector<double>& figures) {
   Costs out;
-  for (std::size_t i = 0; i < objectives.size(); ++i)
+  for (std::size_t i = 0; i < figures.size(); ++i)
     out.push_back(objectives[i].goal == sweep::Goal::minimize ? figures[i] : -figures[i]);
   return out;
 }
@@ -75,7 +77,9 @@ Result StudySearch::execute(const Shown& shown) {
   problem.variables = space_.variables();
   problem.objectives = file_.objectives.size();
   problem.allowed = [this](const Candidate& candidate) {
-    return evaluator_.maker().make(space_.coordinates(candidate)).refused.empty();
+    const std::string refused = evaluator_.maker().make(space_.coordinates(candidate)).refused;
+    if (!refused.empty()) refusals_.insert(refused);
+    return refused.empty();
   };
   problem.run = [this](const std::vector<Candidate>& candidates) { return run(candidates); };
   try {
@@ -92,6 +96,12 @@ Result StudySearch::execute(const Shown& shown) {
       note(generation, members);
       if (shown) shown(generation, members);
     });
+    if (result.generations.back().evaluated == 0 && !refusals_.empty()) {
+      throw ConfigError(file_.where,
+                        "no point is left: all that were looked at are refused by " +
+                            join(std::vector<std::string>(refusals_.begin(), refusals_.end()), " or "),
+                        "loosen a constraint, or give axes that it allows");
+    }
     evaluator_.check_objectives();
     SQLite::Statement reference(store_.database(), "UPDATE search_runs SET reference = ? WHERE sweep = ?");
     reference.bind(1, nlohmann::ordered_json(to_costs(file_.objectives, result.reference)).dump());

@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -75,9 +76,11 @@ class StudySearch {
   const Space space_;
   sweep::Evaluator evaluator_;
   std::map<Candidate, sweep::Evaluated> known_;
+  std::set<std::string> refusals_;  // why points were not allowed
 };
 
 /// As costs: figures of objectives to be large change their sign. The same the other way.
+/// None of none, as of a search that has found nothing.
 Costs to_costs(const std::vector<sweep::Objective>& objectives, const std::vector<double>& figures);
 
 /// Points to run if nobody says: 15 % of a finite space, at least 40; of an infinite one 200.

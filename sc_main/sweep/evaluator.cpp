@@ -9,6 +9,7 @@
 
 #include "sc_main/sweep/pool.h"
 #include "sc_main/sweep/task.h"
+#include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
 
 namespace kernbench::sweep {
@@ -147,7 +148,7 @@ Evaluator::Evaluator(const SweepFile& file, Store& store, Options options, const
 Evaluator::~Evaluator() = default;
 
 std::size_t Evaluator::position_of(const Point& point) {
-  return positions_.emplace(to_json(file_.axes, point.coordinates).dump(), positions_.size()).first->second;
+  return positions_.emplace(json_text(to_json(file_.axes, point.coordinates)), positions_.size()).first->second;
 }
 
 std::vector<double> Evaluator::objectives_of(const Point& point, const std::map<std::string, double>& metrics) {

@@ -15,6 +15,7 @@
 #include "sc_main/sweep/cluster_executors.h"
 #include "sc_main/sweep/program.h"
 #include "sc_main/sweep/remote_plan.h"
+#include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
 #include "waves/output_file.h"
 
@@ -101,7 +102,7 @@ void ParallelExecutor::run_round(const std::vector<Task*>& missing, Merge& merge
   std::string input;
   std::size_t longest = 0;
   for (const auto& shard : shards) {
-    const std::string line = plan_of_tasks(shard, limits_).dump() + "\n";
+    const std::string line = json_text(plan_of_tasks(shard, limits_)) + "\n";
     longest = std::max(longest, line.size());
     input += line;
   }

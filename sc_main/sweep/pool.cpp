@@ -219,7 +219,9 @@ Record record_of(const std::string& key, const Ending& ending, const Limits& lim
       set(Status::failed, static_cast<int>(ExitCode::internal), "ended without an answer");
     } else {
       const int code = answer.value("exit_code", static_cast<int>(ExitCode::internal));
-      const bool lost = code == static_cast<int>(ExitCode::interrupted);
+      // What this computer lacked says nothing of the point, which stays open.
+      const bool lost =
+          code == static_cast<int>(ExitCode::interrupted) || code == static_cast<int>(ExitCode::environment);
       set(code == 0 ? Status::ok : lost ? Status::lost : Status::failed, code, answer.value("error", std::string()));
       record.result = answer.value("result", nlohmann::ordered_json());
       record.model_cpu_s = answer.value("model_cpu_s", 0.0);

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "sc_main/cli/terminal.h"
+
 namespace kernbench::sweep {
 namespace {
 constexpr double kRedrawS = 0.2, kLineS = 10;
@@ -34,7 +36,7 @@ void ProgressView::show(const Progress& progress) {
   if (!wanted_ || progress.elapsed_s - shown_s_ < (bar_ ? kRedrawS : kLineS)) return;
   shown_s_ = progress.elapsed_s;
   if (!bar_) {
-    std::fputs(fmt::format("kernbench: {}\n", counts(progress)).c_str(), stderr);
+    kernbench::say(fmt::format("kernbench: {}\n", counts(progress)));
     return;
   }
   const std::size_t filled = progress.total == 0 ? 0 : kBarWidth * progress.done / progress.total;
@@ -55,7 +57,7 @@ void ProgressView::clear() {
 
 void ProgressView::say(const std::string& text) {
   clear();
-  std::fputs((text + "\n").c_str(), stderr);
+  kernbench::say(text + "\n");
 }
 
 }  // namespace kernbench::sweep

@@ -12,6 +12,7 @@
 #include "sc_main/cli/usage_error.h"
 #include "sc_main/cli/version.h"
 #include "sc_main/sweep/pool.h"
+#include "tlm/config/json_text.h"
 #include "waves/output_file.h"
 
 namespace kernbench::sweep {
@@ -85,8 +86,12 @@ std::unique_ptr<Task> task_of(const Json& point, const Json& configs) {
 
 Json read_plan(const std::string& path) {
   const std::string text = path == "-" ? std::string(std::istreambuf_iterator<char>(std::cin), {}) : read_file(path);
-  Json plan = Json::parse(text, nullptr, false);
-  if (plan.is_discarded() || !plan.is_object() || !plan.contains("points"))
+  Json plan;
+  try {
+    plan = parse_json(text);
+  } catch (const JsonError&) {  // as what is no plan
+  }
+  if (!plan.is_object() || !plan.contains("points") || !plan["points"].is_array() || !plan.contains("configs"))
     throw UsageError(fmt::format("--worker '{}' is no plan of a sweep", path),
                      "'kernbench sweep --executor' makes plans");
   if (plan.value("version", "") != kVersion || plan.value("build", "") != build_id())
@@ -122,8 +127,12 @@ Merge::Merge(const std::vector<std::unique_ptr<Task>>& tasks, const Executor::Do
 }
 
 void Merge::add(const std::string& line) {
-  const Json json = Json::parse(line, nullptr, false);
-  if (json.is_discarded()) return;
+  Json json;
+  try {
+    json = parse_json(line);
+  } catch (const JsonError&) {  // a line that was cut short
+    return;
+  }
   const auto record = Record::from_json(json);
   if (!record || record->status == Status::lost) return;
   const auto found = open_.find(record->key);
@@ -165,13 +174,13 @@ void run_worker(const std::string& plan_path, const std::string& results, unsign
     while (cursor < plan["points"].size()) {
       auto task = task_of(plan["points"][cursor++], plan["configs"]);
       if (task->refusal.empty()) return task;
-      file.write(refused_record(task->identity.key, task->refusal_code, task->refusal).json().dump());
+      file.write(json_text(refused_record(task->identity.key, task->refusal_code, task->refusal).json()));
     }
     return nullptr;
   };
   LocalExecutor local(jobs, limits);
   local.run(
-      next, [&](const Task&, const Record& record) { file.write(record.json().dump()); }, [](std::size_t) {}, stop);
+      next, [&](const Task&, const Record& record) { file.write(json_text(record.json())); }, [](std::size_t) {}, stop);
 }
 
 }  // namespace kernbench::sweep

@@ -14,6 +14,7 @@
 #include "sc_main/sweep/cluster_executors.h"
 #include "sc_main/sweep/program.h"
 #include "sc_main/sweep/remote_plan.h"
+#include "tlm/config/json_text.h"
 #include "waves/output_file.h"
 
 namespace kernbench::sweep {
@@ -98,7 +99,8 @@ void SlurmExecutor::submit_round(int round, const std::vector<Task*>& missing) {
   if (error) throw OutputError(fmt::format("cannot write '{}': {}", folder.string(), error.message()));
   const auto shards = shards_of(missing, std::min(options_.tasks, most_tasks()));
   for (std::size_t i = 0; i < shards.size(); ++i)
-    write_file((folder / fmt::format("shard-{}.json", i)).string(), plan_of_tasks(shards[i], limits_).dump() + "\n");
+    write_file((folder / fmt::format("shard-{}.json", i)).string(),
+               json_text(plan_of_tasks(shards[i], limits_)) + "\n");
   const std::string place = shell_quoted(folder.string());
   write_file(
       (folder / "job.sh").string(),

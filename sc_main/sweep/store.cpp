@@ -5,11 +5,14 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <thread>
 
 #include "sc_main/cli/usage_error.h"
 #include "sc_main/cli/version.h"
+#include "sc_main/sweep/stored_json.h"
 #include "sc_main/sweep/task.h"
 #include "tlm/config/nearest.h"
 #include "waves/output_file.h"
@@ -19,6 +22,9 @@ namespace {
 constexpr int kApplicationId = 0x4b425253;  ///< "KBRS", in the file's header
 constexpr int kSchemaVersion = 1;
 constexpr int kBusyMs = 30'000;  ///< how long another writer is waited for
+
+/// Takes the right to write with the first statement: a reader that becomes a writer would not wait for another one.
+constexpr SQLite::TransactionBehavior kAtOnce = SQLite::TransactionBehavior::IMMEDIATE;
 
 constexpr const char* kSchema = R"(
 CREATE TABLE points (
@@ -74,6 +80,20 @@ auto guarded(const std::string& path, const char* doing, const F& work) {
     return work();
   } catch (const SQLite::Exception& error) {
     fail(path, doing, error);
+  }
+}
+
+/// Several processes may write. The change to a log needs the file for an instant, and does not wait for it by itself.
+void share(SQLite::Database& database) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kBusyMs);
+  for (;;) {
+    try {
+      database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
+      return;
+    } catch (const SQLite::Exception& error) {
+      if (error.getErrorCode() != SQLITE_BUSY || std::chrono::steady_clock::now() > end) throw;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
   }
 }
 
@@ -160,9 +180,10 @@ std::map<std::string, double> metrics_of(const nlohmann::ordered_json& result) {
 
 Store::Store(const std::string& path, Mode mode) : path_(path), mode_(mode), database_(open(path, mode)) {
   try {
+    // In this order: another process that makes the store meanwhile makes all of it in one step.
+    const int tables = database_.execAndGet("SELECT count(*) FROM sqlite_master").getInt();
     const int id = database_.execAndGet("PRAGMA application_id").getInt();
     const int version = database_.execAndGet("PRAGMA user_version").getInt();
-    const int tables = database_.execAndGet("SELECT count(*) FROM sqlite_master").getInt();
     if (id != kApplicationId && (tables > 0 || mode == Mode::read))
       throw UsageError(fmt::format("'{}' is no result store", path), "give a file that 'kernbench sweep' wrote");
     if (id == kApplicationId && version != kSchemaVersion)
@@ -170,9 +191,10 @@ Store::Store(const std::string& path, Mode mode) : path_(path), mode_(mode), dat
                                    version, kSchemaVersion),
                        "give another file");
     if (mode == Mode::read) return;
-    database_.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
+    share(database_);
     if (id == kApplicationId) return;
-    SQLite::Transaction transaction(database_);
+    SQLite::Transaction transaction(database_, kAtOnce);
+    if (database_.execAndGet("PRAGMA application_id").getInt() == kApplicationId) return;  // another process was first
     database_.exec(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}", kApplicationId, kSchemaVersion));
     database_.exec(kSchema);
     transaction.commit();
@@ -190,7 +212,7 @@ Store::~Store() {
 
 void Store::begin(const SweepFile& file, const std::string& kind, const std::string& base_command) {
   guarded(path_, "write", [&] {
-    SQLite::Transaction transaction(database_);
+    SQLite::Transaction transaction(database_, kAtOnce);
     SQLite::Statement same(database_, "SELECT 1 FROM sweeps WHERE name = ? AND kind = ? AND text = ? AND build = ?");
     same.bind(1, file.name);
     same.bind(2, kind);
@@ -208,8 +230,8 @@ void Store::begin(const SweepFile& file, const std::string& kind, const std::str
     for (const std::string& text : {file.name, kind, file.path, file.text, std::string(to_string(file.method))})
       note.bind(++column, text);
     note.bind(++column, static_cast<std::int64_t>(file.seed));
-    for (const std::string& text :
-         {std::string(kVersion), build_id(), base_command, file.axes_json().dump(), file.objectives_json().dump()})
+    for (const std::string& text : {std::string(kVersion), build_id(), base_command, json_text(file.axes_json()),
+                                    json_text(file.objectives_json())})
       note.bind(++column, text);
     note.exec();
     transaction.commit();
@@ -232,8 +254,8 @@ void Store::list(const std::string& sweep, std::size_t position, const std::stri
     insert.bind(1, sweep);
     insert.bind(2, static_cast<std::int64_t>(position));
     insert.bind(3, key);
-    insert.bind(4, coordinates.dump());
-    insert.bind(5, settings.dump());
+    insert.bind(4, json_text(coordinates));
+    insert.bind(5, json_text(settings));
     insert.exec();
   });
 }
@@ -258,7 +280,7 @@ std::optional<Record> Store::find(const std::string& key) {
     record.exit_code = query.getColumn(1).getInt();
     record.error = query.getColumn(2).getString();
     if (!query.getColumn(3).isNull())
-      record.result = nlohmann::ordered_json::parse(query.getColumn(3).getString(), nullptr, false);
+      record.result = stored(path_, "point " + key, [&] { return parse_json(query.getColumn(3).getString()); });
     return record;
   });
 }
@@ -275,7 +297,7 @@ std::map<std::string, double> Store::metrics(const std::string& key) {
 
 void Store::add(const PointIdentity& point, const Record& record, const std::function<void()>& also) {
   guarded(path_, "write", [&] {
-    SQLite::Transaction transaction(database_);
+    SQLite::Transaction transaction(database_, kAtOnce);
     SQLite::Statement row(database_,
                           "INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
     row.bind(1, record.key);
@@ -287,7 +309,7 @@ void Store::add(const PointIdentity& point, const Record& record, const std::fun
     row.bind(7, point.workload);
     row.bind(8, point.command);
     bind_text_or_null(row, 9, point.config_hash);
-    bind_text_or_null(row, 10, record.result.is_null() ? std::string() : record.result.dump());
+    bind_text_or_null(row, 10, record.result.is_null() ? std::string() : json_text(record.result));
     row.bind(11, record.wall_s);
     row.bind(12, record.cpu_s);
     row.bind(13, static_cast<std::int64_t>(record.peak_rss_bytes));
@@ -334,7 +356,7 @@ void Store::set_objectives(const std::string& sweep, std::size_t position, const
 
 void Store::in_one_step(const std::function<void()>& work) {
   guarded(path_, "write", [&] {
-    SQLite::Transaction transaction(database_);
+    SQLite::Transaction transaction(database_, kAtOnce);
     work();
     transaction.commit();
   });

@@ -5,6 +5,7 @@
 
 #include "sc_main/cli/usage_error.h"
 #include "sc_main/sweep/store.h"
+#include "sc_main/sweep/stored_json.h"
 #include "tlm/config/nearest.h"
 #include "waves/output_file.h"
 
@@ -32,7 +33,34 @@ Json numbers(SQLite::Database& database, const std::string& query, const std::st
 }
 
 std::string text_of(const Json& value) {
-  return value.is_null() ? std::string() : value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_null() ? std::string() : value.is_string() ? value.get<std::string>() : json_text(value);
+}
+
+std::string csv_of(const Json& all) {
+  std::vector<std::string> axes, objectives;
+  for (const Json& axis : all["axes"]) axes.push_back(axis.at("name"));
+  for (const Json& objective : all["objectives"]) objectives.push_back(objective.at("name"));
+  std::set<std::string> metrics;
+  for (const Json& point : all["points"]) {
+    for (const auto& [name, value] : point["metrics"].items()) metrics.insert(name);
+  }
+  // An axis or objective that is a metric, too, stands once.
+  for (const std::string& axis : axes) metrics.erase(axis);
+  for (const std::string& objective : objectives) metrics.erase(objective);
+  std::string text = "position,status";
+  for (const auto& names : {axes, objectives, std::vector<std::string>(metrics.begin(), metrics.end())}) {
+    for (const std::string& name : names) text += "," + csv_field(name);
+  }
+  text += ",exit_code,error,key,command\n";
+  for (const Json& point : all["points"]) {
+    text += fmt::format("{},{}", point["position"].get<std::int64_t>(), point["status"].get<std::string>());
+    for (const std::string& axis : axes) text += "," + csv_field(point["coordinates"].at(axis).at("label"));
+    for (const std::string& name : objectives) text += "," + text_of(point["objectives"].value(name, Json()));
+    for (const std::string& name : metrics) text += "," + text_of(point["metrics"].value(name, Json()));
+    text += fmt::format(",{},{},{},{}\n", point["exit_code"].get<int>(), csv_field(text_of(point["error"])),
+                        point["key"].get<std::string>(), csv_field(point["command"]));
+  }
+  return text;
 }
 }  // namespace
 
@@ -50,6 +78,9 @@ Json Store::json(const std::string& sweep) {
     head.bind(1, name);
     if (!head.executeStep())
       throw UsageError(fmt::format("'{}' holds no sweep {}", path_, quote(name)), suggest(name, names, "sweeps"));
+    const auto sweep_json = [&](int column) {
+      return stored(path_, "sweep " + quote(name), [&] { return parse_json(head.getColumn(column).getString()); });
+    };
     Json json{{"name", name},
               {"kind", head.getColumn(0).getString()},
               {"method", head.getColumn(1).getString()},
@@ -57,8 +88,8 @@ Json Store::json(const std::string& sweep) {
               {"version", head.getColumn(3).getString()},
               {"build", head.getColumn(4).getString()},
               {"base", head.getColumn(5).getString()},
-              {"axes", Json::parse(head.getColumn(6).getString())},
-              {"objectives", Json::parse(head.getColumn(7).getString())},
+              {"axes", sweep_json(6)},
+              {"objectives", sweep_json(7)},
               {"points", Json::array()},
               {"configs", Json::object()}};
     SQLite::Statement row(database_,
@@ -69,13 +100,16 @@ Json Store::json(const std::string& sweep) {
     while (row.executeStep()) {
       const std::string key = row.getColumn(1).getString();
       const std::int64_t position = row.getColumn(0).getInt64();
+      const auto point_json = [&](int column) {
+        return stored(path_, "point " + key, [&] { return parse_json(row.getColumn(column).getString()); });
+      };
       Json point{{"position", position},
                  {"key", key},
                  {"status", row.getColumn(4).getString()},
                  {"exit_code", row.getColumn(5).getInt()},
                  {"error", text_or_null(row.getColumn(6))},
-                 {"coordinates", Json::parse(row.getColumn(2).getString())},
-                 {"settings", Json::parse(row.getColumn(3).getString())}};
+                 {"coordinates", point_json(2)},
+                 {"settings", point_json(3)}};
       point["objectives"] =
           numbers(database_,
                   "SELECT name, value FROM objective_values WHERE sweep = ? AND position = ? ORDER BY "
@@ -84,9 +118,9 @@ Json Store::json(const std::string& sweep) {
       point["metrics"] = numbers(database_, "SELECT name, value FROM metrics WHERE key = ? ORDER BY name", key);
       point["command"] = row.getColumn(7).getString();
       point["config_hash"] = text_or_null(row.getColumn(8));
-      point["result"] = row.getColumn(9).isNull() ? Json() : Json::parse(row.getColumn(9).getString());
+      point["result"] = row.getColumn(9).isNull() ? Json() : point_json(9);
       if (!row.getColumn(8).isNull() && !row.getColumn(10).isNull())
-        json["configs"][row.getColumn(8).getString()] = Json::parse(row.getColumn(10).getString());
+        json["configs"][row.getColumn(8).getString()] = point_json(10);
       json["points"].push_back(std::move(point));
     }
     return json;
@@ -97,30 +131,7 @@ Json Store::json(const std::string& sweep) {
 
 std::string Store::csv(const std::string& sweep) {
   const Json all = json(sweep);
-  std::vector<std::string> axes, objectives;
-  for (const Json& axis : all["axes"]) axes.push_back(axis["name"]);
-  for (const Json& objective : all["objectives"]) objectives.push_back(objective["name"]);
-  std::set<std::string> metrics;
-  for (const Json& point : all["points"]) {
-    for (const auto& [name, value] : point["metrics"].items()) metrics.insert(name);
-  }
-  // An axis or objective that is a metric, too, stands once.
-  for (const std::string& axis : axes) metrics.erase(axis);
-  for (const std::string& objective : objectives) metrics.erase(objective);
-  std::string text = "position,status";
-  for (const auto& names : {axes, objectives, std::vector<std::string>(metrics.begin(), metrics.end())}) {
-    for (const std::string& name : names) text += "," + csv_field(name);
-  }
-  text += ",exit_code,error,key,command\n";
-  for (const Json& point : all["points"]) {
-    text += fmt::format("{},{}", point["position"].get<std::int64_t>(), point["status"].get<std::string>());
-    for (const std::string& axis : axes) text += "," + csv_field(point["coordinates"][axis]["label"]);
-    for (const std::string& name : objectives) text += "," + text_of(point["objectives"].value(name, Json()));
-    for (const std::string& name : metrics) text += "," + text_of(point["metrics"].value(name, Json()));
-    text += fmt::format(",{},{},{},{}\n", point["exit_code"].get<int>(), csv_field(text_of(point["error"])),
-                        point["key"].get<std::string>(), csv_field(point["command"]));
-  }
-  return text;
+  return stored(path_, "sweep " + quote(all["name"].get<std::string>()), [&] { return csv_of(all); });
 }
 
 }  // namespace kernbench::sweep

@@ -187,6 +187,7 @@ class SweepReader {
         continue;
       }
       const std::string name = vocabulary.canonical(entry.key);
+      if (name == "topology" && root_.find("topology") != nullptr) claims_.emplace(name, "topology");
       claim(name, entry.key_where, part);
       if (const auto setting = vocabulary.read(*kind, name, entry.value, problems_)) {
         vocabulary.add_text(setting->text);

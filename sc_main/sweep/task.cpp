@@ -10,6 +10,7 @@
 
 #include "sc_main/cli/errors.h"
 #include "sc_main/cli/version.h"
+#include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
 #include "tlm/config/problems.h"
 
@@ -77,7 +78,7 @@ std::unique_ptr<Task> make_task(const SweepFile& file, const PointMaker& maker, 
     task->run = std::make_unique<Run>(task->arguments);
     task->resolved = std::make_unique<topology::Resolved>(task->run->resolve());
     task->identity.config_hash = task->resolved->hash;
-    task->identity.config = task->resolved->config.dump();
+    task->identity.config = json_text(task->resolved->config);
   } catch (...) {
     ExitCode code{};
     task->refusal = placeless_text(std::current_exception(), code);
@@ -109,7 +110,7 @@ std::string answer_of(const std::function<void(Json& answer)>& work) {
     answer["exit_code"] = static_cast<int>(code);
   }
   answer["model_cpu_s"] = cpu_s() - begin;
-  return answer.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(answer);
 }
 }  // namespace
 

@@ -9,6 +9,7 @@
 #include "sc_main/validate/table.h"
 #include "sc_main/validate/validate.h"
 #include "sc_main/workloads/bare_stream.h"
+#include "sc_main/workloads/stream_pattern.h"
 
 namespace kernbench::validate {
 
@@ -72,6 +73,18 @@ std::function<Figures()> run_of(const BareStreamConfig& config) {
   };
 }
 
+/// Whether the row can be run; notes why not, and then the group runs the others.
+bool known_stream(const Table& table, std::size_t row, const BareStreamConfig& c, Group& group) {
+  try {
+    StreamPattern(c.pattern, c.hbm, c.pseudo_channels, c.rows, c.mapping, c.request_bytes);
+    return true;
+  } catch (const std::invalid_argument& error) {
+    const bool mapping = std::string_view(error.what()).substr(0, 7) == "mapping";
+    group.skipped.emplace_back(table.problem(row, mapping ? "mapping" : "pattern", error.what()).what());
+    return false;
+  }
+}
+
 /// Rows of a table that are run: all, or for a sample every n-th.
 std::vector<std::size_t> rows_of(const Table& table, const Request& request, std::size_t step) {
   std::vector<std::size_t> rows;
@@ -85,8 +98,8 @@ Group bandwidth(const Table& table, const HbmDevices& devices, const Request& re
                  "n_bursts_32B", "sim_cycles_ck", "avg_read_lat_ns"});
   Group group;
   group.name = table.name();
-  const std::vector<std::size_t> rows = rows_of(table, request, 23);
-  for (const std::size_t row : rows) {
+  std::vector<std::size_t> rows;
+  for (const std::size_t row : rows_of(table, request, 23)) {
     const HbmDevice device = grade(devices, table, row);
     BareStreamConfig c;
     c.hbm = device.config;
@@ -104,6 +117,8 @@ Group bandwidth(const Table& table, const HbmDevices& devices, const Request& re
     c.queue = static_cast<unsigned>(table.integer(row, "queue_depth"));
     c.requests = table.integer(row, "n_requests");
     c.fast = request.fast;
+    if (!known_stream(table, row, c, group)) continue;
+    rows.push_back(row);
     group.runs.push_back(run_of(c));
   }
   const double limit = request.fast ? kFastLimit : kRamulatorLimit;
@@ -135,8 +150,8 @@ Group dramsys(const Table& table, const HbmDevices& devices, const Request& requ
                  "avg_read_lat_ns"});
   Group group;
   group.name = table.name();
-  const std::vector<std::size_t> rows = rows_of(table, request, 9);
-  for (const std::size_t row : rows) {
+  std::vector<std::size_t> rows;
+  for (const std::size_t row : rows_of(table, request, 9)) {
     const std::string& set = table.text(row, "timing_set");
     if (set != "R" && set != "D") table.fail(row, "timing_set", "give R or D");
     HbmDevice device = set == "R" ? devices.grade("HBM2_2000") : devices.device("dramsys_hbm2");
@@ -161,6 +176,8 @@ Group dramsys(const Table& table, const HbmDevices& devices, const Request& requ
       c.outstanding = static_cast<unsigned>(table.integer(row, "max_outstanding"));
     }
     c.fast = request.fast;
+    if (!known_stream(table, row, c, group)) continue;
+    rows.push_back(row);
     group.runs.push_back(run_of(c));
   }
   group.verdict = [table, rows, fast = request.fast](const std::vector<Figures>& figures) {
@@ -271,13 +288,15 @@ Group closed_loop(const Table& table, const HbmDevices& devices, const Request& 
                  "achieved_gbps", "frac_peak", "avg_read_lat_ns"});
   Group group;
   group.name = table.name();
-  const std::vector<std::size_t> rows = rows_of(table, request, 11);
-  for (const std::size_t row : rows) {
+  std::vector<std::size_t> rows;
+  for (const std::size_t row : rows_of(table, request, 11)) {
     BareStreamConfig c = stream_of(table, devices, row);
     c.arrivals = BareStreamConfig::Arrivals::closed_loop;
     c.outstanding = static_cast<unsigned>(table.integer(row, "outstanding"));
     c.requests = 20'000;
     c.fast = request.fast;
+    if (!known_stream(table, row, c, group)) continue;
+    rows.push_back(row);
     group.runs.push_back(run_of(c));
   }
   group.verdict = [table, rows, devices, fast = request.fast](const std::vector<Figures>& figures) {
@@ -306,8 +325,8 @@ Group open_loop(const Table& table, const HbmDevices& devices, const Request& re
                  "offered_frac_of_peak", "avg_read_lat_from_acceptance_ns", "avg_read_lat_from_arrival_ns"});
   Group group;
   group.name = table.name();
-  const std::vector<std::size_t> rows = rows_of(table, request, 6);
-  for (const std::size_t row : rows) {
+  std::vector<std::size_t> rows;
+  for (const std::size_t row : rows_of(table, request, 6)) {
     BareStreamConfig c = stream_of(table, devices, row);
     const std::string& arrivals = table.text(row, "arrivals");
     if (arrivals != "poisson" && arrivals != "fixed") table.fail(row, "arrivals", "give poisson or fixed");
@@ -315,6 +334,8 @@ Group open_loop(const Table& table, const HbmDevices& devices, const Request& re
     c.load = table.number(row, "offered_frac_of_peak");
     c.requests = 100'000;
     c.fast = request.fast;
+    if (!known_stream(table, row, c, group)) continue;
+    rows.push_back(row);
     group.runs.push_back(run_of(c));
   }
   group.verdict = [table, rows, fast = request.fast](const std::vector<Figures>& figures) {

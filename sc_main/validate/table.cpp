@@ -9,6 +9,7 @@
 #include <fstream>
 #include <regex>
 
+#include "tlm/config/bounded_text.h"
 #include "tlm/config/nearest.h"
 #include "tlm/config/problems.h"
 
@@ -71,8 +72,12 @@ Table::Table(const fs::path& file) : file_(file.string()), name_(file.stem().str
   std::ifstream in(file);
   std::error_code ignored;
   if (!in || fs::is_directory(file, ignored)) throw ConfigError({file_, 0, 0}, "cannot read this table");
+  constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+  const std::optional<std::string> text = bounded_text(in, kMostBytes);
+  if (!text) throw ConfigError({file_, 0, 0}, fmt::format("is larger than {} MiB", kMostBytes >> 20));
+  std::istringstream lines(*text);
   unsigned number = 0;
-  for (std::string line; std::getline(in, line);) {
+  for (std::string line; std::getline(lines, line);) {
     ++number;
     if (!line.empty() && line.back() == '\r') line.pop_back();
     if (line.empty()) continue;
@@ -169,10 +174,14 @@ std::vector<std::vector<std::string>> Table::matches(const std::string& expressi
 }
 
 void Table::fail(std::size_t row, const std::string& name, const std::string& hint) const {
+  throw problem(row, name, hint);
+}
+
+ConfigError Table::problem(std::size_t row, const std::string& name, const std::string& hint) const {
   const Row& at = rows_.at(row);
   unsigned begin = 1;
   for (std::size_t i = 0; i < column(name); ++i) begin += static_cast<unsigned>(at.fields[i].size()) + 1;
-  throw ConfigError({file_, at.line, begin}, fmt::format("'{}' is {}", name, quote(text(row, name))), hint);
+  return {{file_, at.line, begin}, fmt::format("'{}' is {}", name, quote(text(row, name))), hint};
 }
 
 void Table::fail_parameter(const std::string& key, const std::string& hint) const {

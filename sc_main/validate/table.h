@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "tlm/config/problems.h"
+
 namespace kernbench::validate {
 
 /// A CSV file of a reference: comment lines that start with '#', a line of column names, rows.
@@ -40,6 +42,8 @@ class Table {
 
   /// Throws: what stands here is not what `hint` asks for.
   [[noreturn]] void fail(std::size_t row, const std::string& column, const std::string& hint) const;
+  /// What fail() throws.
+  ConfigError problem(std::size_t row, const std::string& column, const std::string& hint) const;
   [[noreturn]] void fail_parameter(const std::string& key, const std::string& hint) const;
 
  private:

@@ -50,6 +50,8 @@ struct Group {
   std::vector<std::function<Figures()>> runs;
   /// In the tool's own process, after all runs; `figures[i]` came from runs[i].
   std::function<Judged(const std::vector<Figures>& figures)> verdict;
+  /// Rows of the table that this version does not know how to run: where, and why. The others are run all the same.
+  std::vector<std::string> skipped{};
 };
 
 /// What the command line asks for.

@@ -239,7 +239,7 @@ std::string CollectiveWorkload::header(const Session& session, const CollectiveR
 
 void CollectiveWorkload::refresh(const Session& session, const CollectiveCase& c, Buffers& buffers, int member,
                                  std::size_t group) {
-  if (!session.options().run.data) return;
+  if (!makes_copies(session)) return;
   if (c.in_place) {
     buffers.in.write_bytes(measured_[group].data.inputs[static_cast<std::size_t>(member)]);
   } else if (buffers.out) {  // what is not written shows
@@ -263,7 +263,7 @@ CollectiveWorkload::Buffers CollectiveWorkload::make_buffers(Context& ctx, const
 
 void CollectiveWorkload::fill(const Session& session, const CollectiveCase& c, Buffers& buffers, int member,
                               std::size_t group) {
-  if (!session.options().run.data || !buffers.in) return;
+  if (!makes_copies(session) || !buffers.in) return;
   auto& input = measured_[group].data.inputs[static_cast<std::size_t>(member)];
   const std::uint64_t stream = static_cast<std::uint64_t>(group) << 32 | static_cast<std::uint64_t>(member);
   const Pattern pattern = input_pattern(c, units_, session.options().seed);
@@ -328,11 +328,13 @@ void CollectiveWorkload::measure(Context& ctx, const CollectiveRequest& request,
   ctx.barrier();
   if (options_.explain() && ctx.rank() == 0) after_ = count_work(*session.options().plan, *session.options().machine);
   ctx.barrier();
+  const bool reads = makes_copies(session) && options_.request(true).check;
   for (const Part& part : parts) {
-    if (!request.check || !part.buffers.out) continue;
+    if (!reads || !part.buffers.out) continue;
     for (std::size_t copy = 0; copy < part.buffers.out.copies(); ++copy) {
-      measured_[part.group].data.outputs[static_cast<std::size_t>(part.member)].push_back(
-          part.buffers.out.bytes_to_host(copy));
+      std::vector<std::uint8_t> bytes = part.buffers.out.bytes_to_host(copy);
+      if (request.check)
+        measured_[part.group].data.outputs[static_cast<std::size_t>(part.member)].push_back(std::move(bytes));
     }
   }
   ctx.barrier();

@@ -2,11 +2,14 @@
 
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "models/pe/gemm_array.h"
 #include "runtime/tp/gemm_planner.h"
 #include "runtime/tp/linear.h"
+#include "sc_main/workloads/gemm_check.h"
 #include "sc_main/workloads/numerics.h"
 #include "sc_main/workloads/refusals.h"
 #include "sc_main/workloads/sizes.h"
@@ -20,29 +23,6 @@ namespace {
 
 namespace po = boost::program_options;
 using Json = nlohmann::ordered_json;
-
-struct GemmShape {
-  std::int64_t m = 0, n = 0, k = 0;
-  DType dtype = DType::f16;
-};
-
-/// c = a b on the host: sums in f64 of the operands as they stand in memory.
-Comparison compare(const GemmShape& p, const std::vector<double>& a, const std::vector<double>& b,
-                   const std::vector<double>& c) {
-  Comparison comparison;
-  for (std::int64_t i = 0; i < p.m; ++i) {
-    for (std::int64_t j = 0; j < p.n; ++j) {
-      double sum = 0, magnitude = 0;
-      for (std::int64_t l = 0; l < p.k; ++l) {
-        const double product = a[static_cast<std::size_t>(i * p.k + l)] * b[static_cast<std::size_t>(l * p.n + j)];
-        sum += product;
-        magnitude += std::abs(product);
-      }
-      comparison.add(c[static_cast<std::size_t>(i * p.n + j)], sum, gemm_tolerance(p.dtype, p.k, sum, magnitude));
-    }
-  }
-  return comparison;
-}
 
 /// Multiply-accumulates per second of one PE at its best; 0 where the configuration is not known.
 double peak_macs(const Session& session, DType dtype) {
@@ -80,6 +60,7 @@ void dot_kernel(Va a, Va b, Va c, GemmShape p, Tl& tl) {
 struct Outcome {
   Ps start = 0, end = 0;
   std::size_t pes = 0;
+  std::vector<std::uint8_t> result;  // as it stood in memory
   Comparison comparison;
   PeStatistics before, after;  // sums over the PEs
 };
@@ -125,11 +106,9 @@ class GemmBase : public Workload {
   Outcome run_variant(Context& ctx, const Session& session, const Policies& policies,
                       const std::function<Handle(const Tensor& a, const Tensor& b, const Tensor& c)>& launch) {
     const GemmShape& p = problem_;
-    const bool data = session.options().run.data;
-    const Pattern pattern(session.options().seed, p.dtype, Pattern::Range::unit);
+    const bool data = makes_copies(session);
     const auto make = [&](std::uint64_t stream, Shape shape, const DPPolicy& policy, const char* tensor) {
-      return data ? ctx.from_bytes(pattern.bytes(stream, static_cast<std::size_t>(shape.count())), shape, p.dtype,
-                                   policy, tensor)
+      return data ? ctx.from_bytes(operand(session, stream, shape.count()), shape, p.dtype, policy, tensor)
                   : ctx.empty(shape, p.dtype, policy, tensor);
     };
     const Tensor a = make(1, {p.m, p.k}, policies.a, "a"), b = make(2, {p.k, p.n}, policies.b, "b");
@@ -142,10 +121,33 @@ class GemmBase : public Workload {
     }
     const PeStatistics before = statistics_of(session, targets);
     const Handle handle = launch(a, b, c);
-    Outcome outcome{handle.kernel_start(),          handle.kernel_end(), targets.size(), {}, before,
+    Outcome outcome{handle.kernel_start(),          handle.kernel_end(), targets.size(), {}, {}, before,
                     statistics_of(session, targets)};
-    if (checks(session)) outcome.comparison = compare(p, a.to_host(), b.to_host(), c.to_host());
+    if (check_ == 1 && makes_copies(session)) outcome.result = c.bytes_to_host();
     return outcome;
+  }
+
+  std::vector<std::uint8_t> operand(const Session& session, std::uint64_t stream, std::int64_t count) const {
+    return Pattern(session.options().seed, problem_.dtype, Pattern::Range::unit)
+        .bytes(stream, static_cast<std::size_t>(count));
+  }
+
+  /// What ran, until it is checked: that is for after the simulation, where nothing waits for it.
+  struct Ran {
+    std::string variant;
+    Outcome outcome;
+    std::optional<tp::GemmPlan> plan;  ///< of a GEMM that was planned
+  };
+  std::vector<Ran> ran_;
+
+  void check(const Session& session) {
+    if (!checks(session)) return;
+    const GemmShape& p = problem_;
+    const std::vector<std::uint8_t> a = operand(session, 1, p.m * p.k), b = operand(session, 2, p.k * p.n);
+    for (Ran& one : ran_) {
+      one.outcome.comparison = check_gemm(p, a, b, one.outcome.result);
+      one.outcome.result = {};
+    }
   }
 
   bool checks(const Session& session) const { return check_ == 1 && session.options().run.data; }
@@ -247,11 +249,13 @@ class GemmSinglePe final : public GemmBase {
         const auto run = [&](const Tensor& a, const Tensor& b, const Tensor& c) {
           return ctx.launch(launch, kernel, a, b, c, problem_);
         };
-        add_row(session, name, run_variant(ctx, session, {one, one, one}, run), report);
+        ran_.push_back({name, run_variant(ctx, session, {one, one, one}, run), {}});
       };
       variant("composite", "gemm_composite", composite_kernel);
       variant("dot", "gemm_dot", dot_kernel);
     });
+    check(session);
+    for (const Ran& one : ran_) add_row(session, one.variant, one.outcome, report);
     return report;
   }
 
@@ -311,11 +315,15 @@ class Gemm final : public GemmBase {
           ctx.wait(handle);
           return handle;
         };
-        const Outcome outcome = run_variant(ctx, session, policies(), run);
-        add_row(session, to_string(plan.best.mapping.kind), outcome, report, &plan);
-        if (explain_) add_explanation(plan, report);
+        Outcome outcome = run_variant(ctx, session, policies(), run);
+        ran_.push_back({to_string(plan.best.mapping.kind), std::move(outcome), std::move(plan)});
       }
     });
+    check(session);
+    for (const Ran& one : ran_) {
+      add_row(session, one.variant, one.outcome, report, &*one.plan);
+      if (explain_) add_explanation(*one.plan, report);
+    }
     return report;
   }
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "runtime/placement_units.h"
 #include "sc_main/workloads/numerics.h"
 #include "sc_main/workloads/refusals.h"
 #include "sc_main/workloads/sizes.h"
@@ -96,6 +97,8 @@ class PeerToPeer final : public Workload {
                       readable_bytes(session.map().tcm.bytes)));
     }
     const MachineMap& map = session.map();
+    if (!has_part(map, kSelf))
+      throw std::invalid_argument("p2p begins at sip0.cube0.pe0, which this machine does not have or leaves idle");
     session.runtime().init_process_group({"ring_allreduce", "", Scope::sip, {}});
     Report report;
     report.text = fmt::format(
@@ -103,6 +106,7 @@ class PeerToPeer final : public Workload {
         "#{:>5} {:>12} {:>20} {:>10} {:>12} {:>9} {:>8}\n",
         iterations_, "how", "distance", "peer", "size (B)", "time (ns)", "GB/s", "check");
     data_ = session.options().run.data;
+    copies_ = makes_copies(session);
     seed_ = session.options().seed;
     session.run(map.sips, [&](Context& ctx) {
       for (const std::uint64_t bytes : sizes) {
@@ -120,10 +124,14 @@ class PeerToPeer final : public Workload {
     std::vector<std::uint8_t> host;  ///< what was put into it; empty with data off
     std::uint64_t bytes = 0;         ///< of a part
 
-    const ShardSpec& shard(PeCoord pe) const {
+    const ShardSpec* find(PeCoord pe) const {
       for (const ShardSpec& shard : tensor.shards()) {
-        if (shard.cube == pe.cube && shard.pe == pe.pe) return shard;
+        if (shard.cube == pe.cube && shard.pe == pe.pe) return &shard;
       }
+      return nullptr;  // where PEs are missing, some stay idle
+    }
+    const ShardSpec& shard(PeCoord pe) const {
+      if (const ShardSpec* shard = find(pe)) return *shard;
       throw std::invalid_argument(fmt::format("{} has no part of tensor '{}'", names::pe(pe), tensor.name()));
     }
   };
@@ -134,7 +142,7 @@ class PeerToPeer final : public Workload {
     const Shape shape{1, static_cast<std::int64_t>(bytes * ctx.map().cubes_per_sip()) * ctx.map().pes_per_cube};
     Parts parts;
     parts.bytes = bytes;
-    if (pattern == 0 || !data_) {
+    if (pattern == 0 || !copies_) {
       parts.tensor = ctx.zeros(shape, DType::i8, split, name);
       return parts;
     }
@@ -146,8 +154,9 @@ class PeerToPeer final : public Workload {
 
   /// Bytes of the part of `arrived` on `pe` that differ from the part of `sent` on `owner`; nothing with data off.
   std::optional<std::uint64_t> differing(const Parts& arrived, PeCoord pe, const Parts& sent, PeCoord owner) const {
-    if (!data_) return {};
+    if (!copies_) return {};
     const std::vector<std::uint8_t> all = arrived.tensor.bytes_to_host();
+    if (!data_) return {};
     const auto at = static_cast<std::uint64_t>(arrived.shard(pe).region.col),
                from = static_cast<std::uint64_t>(sent.shard(owner).region.col);
     std::uint64_t count = 0;
@@ -155,16 +164,26 @@ class PeerToPeer final : public Workload {
     return count;
   }
 
+  /// What a PE receives is checked in its part of a tensor, which it has not where other cubes have fewer PEs.
+  static bool has_part(const MachineMap& map, PeCoord pe) {
+    const PlacementUnits units = placement_units(map);
+    for (std::size_t i = 0; i < units.cubes.size(); ++i) {
+      const std::vector<int>& pes = units.pes[i];
+      if (units.cubes[i] == pe.cube) return std::find(pes.begin(), pes.end(), pe.pe) != pes.end();
+    }
+    return false;
+  }
+
   void measure_ipcq(Context& ctx, std::uint64_t bytes, Report& report) {
     const MachineMap& map = ctx.map();
     if (ctx.rank() == 0) {
-      if (map.has({0, 0, 1}))
+      if (has_part(map, {0, 0, 1}))
         ping_pong(ctx, bytes, {0, 0, 1}, Direction::local(1), Direction::local(0), "same cube", report);
-      if (map.cube_w > 1 && map.has({0, 1, 0}))
+      if (map.cube_w > 1 && has_part(map, {0, 1, 0}))
         ping_pong(ctx, bytes, {0, 1, 0}, Direction::east(), Direction::west(), "next cube", report);
     }
     ctx.barrier();
-    if (map.sips < 2 || !map.has({1, 0, 0})) return;
+    if (map.sips < 2 || !has_part(map, {1, 0, 0})) return;
     if (ctx.rank() <= 1) ping_pong_other_sip(ctx, bytes);
     ctx.barrier();
     if (ctx.rank() > 0) return;
@@ -198,7 +217,8 @@ class PeerToPeer final : public Workload {
     const Parts sent = make_parts(ctx, bytes, "p2p_sent", 1), arrived = make_parts(ctx, bytes, "p2p_arrived", 0);
     ctx.launch("p2p_check", on, check_kernel, sent.tensor, arrived.tensor, game);
     std::optional<std::uint64_t> wrong = differing(arrived, kSelf, sent, kSelf);
-    if (wrong) *wrong += *differing(arrived, peer, sent, kSelf);
+    const std::optional<std::uint64_t> there = differing(arrived, peer, sent, kSelf);
+    if (wrong && there) *wrong += *there;
     add_row("ipcq", distance, peer, bytes, handle.kernel_end() - handle.kernel_start(), 2 * iterations_, wrong, report);
   }
 
@@ -211,14 +231,14 @@ class PeerToPeer final : public Workload {
       const auto last_cube = static_cast<std::uint16_t>(map.cubes_per_sip() - 1);
       const auto last_pe = static_cast<std::uint16_t>(map.pes_per_cube - 1);
       const auto local = [&](PeCoord owner, const char* distance) {
-        if (!map.has(owner)) return;
+        if (parts.find(owner) == nullptr) return;
         read(ctx, parts, owner, parts.tensor.va() + parts.shard(owner).offset_bytes, distance, report);
       };
       local({0, 0, 0}, "own slice");
       if (last_pe > 0) local({0, 0, last_pe}, "same cube");
       if (map.cube_w > 1) local({0, 1, 0}, "next cube");
       if (last_cube > 0) local({0, last_cube, last_pe}, "farthest cube");
-      if (remote_ && map.has({1, 0, 0})) {
+      if (remote_ && remote_->find({1, 0, 0}) != nullptr) {
         constexpr Va kWindow = Va{1} << 46;  // beyond what tensors are given
         const auto shard = static_cast<std::size_t>(&remote_->shard({1, 0, 0}) - remote_->tensor.shards().data());
         ctx.wait(ctx.submit(MmuMapMessage{{{kWindow, bytes, remote_->tensor.pa(shard), {}}}}));
@@ -262,7 +282,7 @@ class PeerToPeer final : public Workload {
 
   SizeRange sizes_;
   int iterations_ = 4;
-  bool data_ = true;
+  bool data_ = true, copies_ = true;
   std::uint64_t seed_ = 1;
   Ps starts_[2] = {}, ends_[2] = {};
   std::optional<std::uint64_t> wrong_[2];  ///< other SIP, by rank

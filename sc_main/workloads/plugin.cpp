@@ -57,6 +57,11 @@ std::unique_ptr<Workload> WorkloadCatalogue::make(const std::string& name) const
   return nullptr;
 }
 
+bool WorkloadCatalogue::is_own(const std::string& name) const {
+  const std::vector<WorkloadFactory> own = workloads();
+  return std::any_of(own.begin(), own.end(), [&](const WorkloadFactory factory) { return factory()->name() == name; });
+}
+
 std::vector<std::string> WorkloadCatalogue::names() const {
   std::vector<std::string> names;
   for (const WorkloadFactory factory : factories_) names.push_back(factory()->name());

@@ -45,6 +45,7 @@ class WorkloadCatalogue {
   void add_plugin(const std::string& path);
 
   std::unique_ptr<Workload> make(const std::string& name) const;  ///< nothing if there is none of that name
+  bool is_own(const std::string& name) const;                     ///< one of the tool's
   std::vector<std::string> names() const;                         ///< in the order in which they were added
   const std::vector<WorkloadFactory>& factories() const { return factories_; }  ///< likewise
 

@@ -219,7 +219,7 @@ class Stream final : public Workload {
     const auto pes = static_cast<std::int64_t>(pes_of(placement_units(ctx.map()), 0).size());
     const Shape shape{1, count_per_pe * pes};
     Arrays arrays;
-    if (!session.options().run.data) {
+    if (!makes_copies(session)) {
       arrays.a = ctx.empty(shape, DType::f32, split, "a");
       arrays.b = ctx.empty(shape, DType::f32, split, "b");
     } else {
@@ -266,8 +266,9 @@ class Stream final : public Workload {
 
   /// Elements of c that are not what the kernel had to write, to the bit; nothing if it wrote none, or with data off.
   static std::optional<std::uint64_t> check(const Session& session, const Arrays& arrays, const Traffic& traffic) {
-    if (traffic.writes == 0 || !session.options().run.data) return {};
+    if (traffic.writes == 0 || !makes_copies(session)) return {};
     const std::vector<std::uint8_t> bytes = arrays.c.bytes_to_host();
+    if (!session.options().run.data) return {};
     std::uint64_t mismatches = 0;
     for (std::size_t i = 0; i < arrays.host_a.size(); ++i) {
       float got = 0;

@@ -39,7 +39,7 @@ void StreamPattern::parse(const std::string& pattern) {
     if (parameter_ == 0) throw std::invalid_argument("pattern '" + pattern + "': a stride is at least a burst");
   } else if (starts("rowconf_")) {
     kind_ = Kind::rowconf;
-    parameter_ = number(pattern, 8);
+    parameter_ = number(pattern, starts("rowconf_write_") ? 14 : 8);  // the mix says what is written
     same_group_ = pattern.find("samebg") != std::string::npos;
     if (parameter_ > std::uint64_t{config_.bank_groups} * config_.banks_per_group * config_.stack_ids)
       throw std::invalid_argument("pattern '" + pattern + "': more banks than a pseudo channel has");
@@ -54,9 +54,10 @@ void StreamPattern::parse(const std::string& pattern) {
   } else if (starts("triad")) {
     kind_ = Kind::triad;
   } else if (!starts("seq")) {
-    throw std::invalid_argument("pattern '" + pattern +
-                                "': give seq, rand, stride_S, rand_hit, rowconf_Nbank_bgfirst, rowconf_Nbank_samebg, "
-                                "bankpar_kK or triad");
+    throw std::invalid_argument(
+        "pattern '" + pattern +
+        "': give seq, rand, stride_S, rand_hit, rowconf_Nbank_bgfirst, rowconf_Nbank_samebg, rowconf_write_Nbank_..., "
+        "bankpar_kK or triad");
   }
 }
 

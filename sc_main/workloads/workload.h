@@ -61,6 +61,12 @@ class Session {
   std::function<void()> simulate_;
 };
 
+/// Whether the host makes its copies: for their data, or for the time that they take. Times are those of a run with
+/// data.
+inline bool makes_copies(const Session& session) {
+  return session.options().run.data || session.options().run.timed_host_io;
+}
+
 /// One workload: one file that adds a line to workloads().
 class Workload {
  public:

@@ -1,4 +1,5 @@
 #include "sc_main/workloads/numerics.h"
+#include "sc_main/workloads/gemm_check.h"
 
 #include <gtest/gtest.h>
 
@@ -111,6 +112,31 @@ TEST(GemmTolerance, AllowsTheErrorsOfTheSumAndNotMore) {
   const double tolerance = gemm_tolerance(DType::f32, 128, 0, 128);
   EXPECT_GE(tolerance, 128 * 0x1p-24 * 128);
   EXPECT_LE(tolerance, 1.02 * 128 * 0x1p-24 * 128);
+}
+
+/// Over several blocks of rows, and with shapes that are no multiples of anything.
+TEST(GemmCheck, CountsTheElementsThatAreWrongAndNoOther) {
+  const GemmShape shape{300, 7, 33, DType::f16};
+  const Pattern pattern(1, shape.dtype, Pattern::Range::unit);
+  const std::vector<std::uint8_t> a = pattern.bytes(1, 300 * 33), b = pattern.bytes(2, 33 * 7);
+  std::vector<std::uint8_t> c(300 * 7 * 2);
+  for (std::size_t i = 0; i < 300; ++i) {
+    for (std::size_t j = 0; j < 7; ++j) {
+      float sum = 0;  // as the machine adds
+      for (std::size_t l = 0; l < 33; ++l)
+        sum += static_cast<float>(load_element(a.data(), shape.dtype, i * 33 + l) *
+                                  load_element(b.data(), shape.dtype, l * 7 + j));
+      store_element(c.data(), shape.dtype, i * 7 + j, sum);
+    }
+  }
+  EXPECT_EQ(check_gemm(shape, a, b, c).mismatches, 0u);
+  for (const std::size_t at : {std::size_t{0}, std::size_t{256 * 7}, std::size_t{300 * 7 - 1}}) {
+    const double right = load_element(c.data(), shape.dtype, at);
+    store_element(c.data(), shape.dtype, at, right + std::max(std::abs(right) * 0.002, 1e-3));  // two ulps
+  }
+  const Comparison wrong = check_gemm(shape, a, b, c);
+  EXPECT_EQ(wrong.mismatches, 3u);
+  EXPECT_LT(wrong.max_abs_error, 0.1);
 }
 
 /// The outcome for an element of `dtype` of a reduction of `values`, that is `result`.

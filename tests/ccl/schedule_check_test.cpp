@@ -223,7 +223,7 @@ TEST(ScheduleCheck, NamesTheSlotsThatAreMissing) {
   expect_refused(
       s,
       "the queues between nodes 0 and 1 need 3 slots and have 2: with fewer, lists that count on a latency of 2 "
-      "ticks may deadlock",
+      "ticks may deadlock; raise pe.ipcq.slots",
       2);
 }
 

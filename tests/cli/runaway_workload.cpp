@@ -1,11 +1,16 @@
 // A plug-in whose host code goes wrong as `--mode` says; the tool has to say so.
 #include <new>
+#include <stdexcept>
 #include <string>
+#include <systemc>
 
 #include "sc_main/workloads/plugin.h"
+#include "tlm/kernel/tl.h"
 
 namespace kernbench {
 namespace {
+
+void race_kernel(Va at, Tl& tl) { tl.store(at, tl.fill({1, 32}, DType::f16, 1)); }
 
 class Runaway final : public Workload {
  public:
@@ -15,14 +20,33 @@ class Runaway final : public Workload {
   void add_options(boost::program_options::options_description& options) override {
     options.add_options()(
         "mode", boost::program_options::value(&mode_)->default_value("loop"),
-        "loop: rank 1 never yields; barrier: all ranks spin at barriers; memory: rank 1 takes too much");
+        "loop: rank 1 never yields; barrier: all ranks spin at barriers; memory: rank 1 takes too much; runtime, "
+        "invalid: rank 1 throws; swallow: and rank 0 catches everything; stop: sc_stop(); outside: no rank throws; "
+        "race: two PEs write "
+        "one place");
   }
   Report run(Session& session) override {
+    if (mode_ == "outside") throw std::runtime_error("the cause");
     session.run(2, [this](Context& ctx) {
       for (volatile bool forever = mode_ == "loop" && ctx.rank() == 1; forever;) {
       }
       while (mode_ == "barrier") ctx.barrier();
       if (mode_ == "memory" && ctx.rank() == 1) throw std::bad_alloc();  // what `new` does when there is no more
+      if (mode_ == "runtime" && ctx.rank() == 1) throw std::runtime_error("the cause");
+      if (mode_ == "invalid" && ctx.rank() == 1) throw std::invalid_argument("the cause");
+      if (mode_ == "race" && ctx.rank() == 0) {
+        const Tensor tensor = ctx.zeros({1, 32}, DType::f16, DPPolicy().cubes(1).pes(1), "shared");
+        ctx.launch("race", LaunchOptions{{{0, 0, 0}, {0, 0, 1}}}, race_kernel, tensor.va());
+      }
+      if (mode_ == "stop" && ctx.rank() == 1) sc_core::sc_stop();
+      if (mode_ == "swallow") {
+        if (ctx.rank() == 1) throw std::runtime_error("the cause");
+        try {
+          ctx.barrier();
+        } catch (...) {  // the end of this rank, too
+        }
+        throw std::runtime_error("a consequence");
+      }
       ctx.barrier();
     });
     return {};

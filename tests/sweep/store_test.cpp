@@ -3,7 +3,11 @@
 #include <SQLiteCpp/Statement.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "sc_main/cli/usage_error.h"
 #include "tests/support/test_folder.h"
@@ -54,6 +58,59 @@ TEST(Store, CanBeReadWhileItIsWritten) {
   });
   writer.add({"b", "gemm", "c", "h", "{}"}, good("b", 1));
   EXPECT_EQ(reader.status("b"), Status::ok);
+}
+
+/// Whatever the other one does meanwhile: it waits, instead of failing where it becomes a writer.
+TEST(Store, TwoMayBeOpenedAndWrittenAtOnce) {
+  const TestFolder folder;
+  const std::string file = folder.file("s.sqlite");
+  std::vector<std::thread> threads;
+  std::atomic<int> failed{0};
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      try {
+        for (int i = 0; i < 5; ++i) {
+          Store store(file, Store::Mode::write);
+          const std::string key = std::to_string(t) + "-" + std::to_string(i);
+          store.add({key, "gemm", "c", "h", "{}"}, good(key, 1));
+        }
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << error.what();
+        ++failed;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failed, 0);
+  EXPECT_EQ(Store(file, Store::Mode::read).database().execAndGet("SELECT count(*) FROM points").getInt(), 20);
+}
+
+/// A store is a file that anybody may have changed.
+TEST(Store, SaysWhichPointsJsonIsBroken) {
+  const TestFolder folder;
+  Store store(folder.file("s.sqlite"), Store::Mode::write);
+  store.add({"k", "gemm", "c", "h", "{}"}, good("k", 1));
+  store.database().exec(
+      "INSERT INTO sweeps VALUES ('s', 'sweep', 'f', 't', 'grid', 1, 'v', 'b', 'c', '[]', '[]'); "
+      "INSERT INTO sweep_points VALUES ('s', 0, 'k', '{}', '{}')");
+  EXPECT_EQ(store.json("s").at("points").size(), 1u);
+  const auto said = [&](const std::string& statement) {
+    store.database().exec(statement);
+    try {
+      store.csv("s");
+    } catch (const OutputError& error) {
+      return std::string(error.what());
+    }
+    return std::string("nothing");
+  };
+  const std::string before = "cannot read '" + folder.file("s.sqlite") + "': what it has of ";
+  EXPECT_EQ(said("UPDATE points SET result = '{broken'"), before + "point k is no JSON (byte 2)");
+  EXPECT_EQ(said("UPDATE points SET result = '{}'"), "nothing");
+  const std::string deep(100'000, '[');
+  EXPECT_EQ(said("UPDATE sweep_points SET coordinates = '" + deep + "'"),
+            before + "point k is nested deeper than 100 levels");
+  EXPECT_EQ(said("UPDATE sweep_points SET coordinates = '{}'; UPDATE sweeps SET axes = '[5]'"),
+            before + "sweep 's' is not what kernbench writes");
 }
 
 TEST(Store, IsOnePlainFileWhenItIsClosed) {

@@ -96,6 +96,40 @@ TEST_F(ChakraTool, ComputesOneNodeAtATimeBesideCommunication) {
   EXPECT_EQ(nodes[4]["begin_ns"], 8'000);
 }
 
+/// As today's converter of PyTorch traces writes them: a CPU node for the metadata, and the host's call beside a
+/// collective. The call's 3 us are the host's; a second call has no time.
+TEST_F(ChakraTool, TheHostsCallsAreTimeOfTheHost) {
+  const auto one = [] {
+    TraceWriter rank;
+    rank.add(1, "[pytorch] meta", kMetadata).with_flag("is_cpu_op", true);
+    rank.add(2, "nccl:all_reduce", kCollective, {1}).with_flag("is_cpu_op", true);
+    rank.node().set_duration_micros(3);
+    rank.add(3, "record_param_comms", kSend, {2}).with_flag("is_cpu_op", true);
+    return rank.collective(4, kAllReduce, 1024, {3});
+  };
+  const auto nodes = rows({one(), one()}, "node");
+  ASSERT_EQ(nodes.size(), 8U);
+  EXPECT_EQ(nodes[1]["end_ns"], 3'000);
+  EXPECT_EQ(nodes[2]["end_ns"], 3'000);
+  EXPECT_EQ(nodes[3]["ready_ns"], 3'000);
+  const Outcome outcome = tool_(command({one(), one()}));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("# 2 nodes had no time\n"), std::string::npos) << outcome.out;
+}
+
+/// Rank 0 sends to the rank opposite, with which no link joins it.
+TEST_F(ChakraTool, TransfersNeedNoNeighboursWhateverTheAlgorithm) {
+  std::vector<TraceWriter> ranks(4);
+  ranks[0].send(1, 2, 8192).collective(2, kAllReduce, 4096, {1});
+  ranks[2].receive(1, 0, 8192).collective(2, kAllReduce, 4096, {1});
+  for (const std::size_t other : {1, 3}) ranks[other].collective(2, kAllReduce, 4096);
+  for (const char* algorithm : {"ring", "one_tree"}) {
+    const auto found = rows(ranks, "communication", {"--algorithm", algorithm});
+    ASSERT_EQ(found.size(), 2U) << algorithm;
+    for (const Json& row : found) EXPECT_EQ(row["check"], "ok") << algorithm << row;
+  }
+}
+
 TEST_F(ChakraTool, RooflineTakesTheLongerOfComputingAndMoving) {
   TraceWriter rank;
   rank.add(1, "moves", kCompute).with("num_ops", 1).with("tensor_size", 1 << 20);

@@ -57,6 +57,8 @@ ConfigNode parse_config(const std::string& text, const std::string& file, Proble
 ConfigNode parse_config_value(const std::string& text, const Location& where);
 /// Reads and parses a file. Throws ConfigError, also if it does not exist, is a directory, is empty or too large.
 ConfigNode load_config(const std::string& path, Problems* problems = nullptr);
+/// What load_config() parses. Throws ConfigError: it cannot be read, or has more than kMaxConfigBytes.
+std::string load_text(const std::string& path);
 
 /// `over` laid on `base`: maps merge key by key, everything else is replaced. Locations stay those of the winner.
 ConfigNode merge(ConfigNode base, const ConfigNode& over);

@@ -5,6 +5,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <string_view>
+
+#include "tlm/config/json_text.h"
+#include "tlm/config/utf8.h"
 
 namespace kernbench {
 
@@ -65,16 +69,18 @@ std::string quote(const std::string& text) {
   constexpr std::size_t kLongest = 60;
   std::string result = "'";
   std::size_t shown = 0;
-  for (const char c : text) {
-    const bool starts_character = (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-    if (starts_character && ++shown > kLongest) return result + "...'";
+  for (std::string_view rest = text; !rest.empty();) {
+    if (++shown > kLongest) return result + "...'";
+    const std::size_t taken = std::max<std::size_t>(utf8_length(rest), 1);
+    const char c = rest.front();
     if (c == '\n') {
       result += "\\n";
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
-      result += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    } else if (c == '\t') {
+      result += "\\x09";
     } else {
-      result += c;
+      result += printable(rest.substr(0, taken));
     }
+    rest.remove_prefix(taken);
   }
   return result + "'";
 }

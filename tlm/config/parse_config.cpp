@@ -12,8 +12,11 @@
 #include <map>
 #include <sstream>
 
+#include "tlm/config/bounded_text.h"
 #include "tlm/config/config_node.h"
+#include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
+#include "tlm/config/utf8.h"
 
 namespace kernbench {
 
@@ -57,24 +60,6 @@ class Places {
   std::vector<std::size_t> line_begin_;
 };
 
-/// Length of the UTF-8 character at `i`; 0 if it is none. Rejects overlong forms, surrogates and values above 0x10FFFF.
-std::size_t utf8_length(const std::string& text, std::size_t i) {
-  const auto byte = [&](std::size_t k) { return k < text.size() ? static_cast<unsigned char>(text[k]) : 0u; };
-  const auto tail = [&](std::size_t k) { return (byte(k) & 0xC0) == 0x80; };
-  const unsigned first = byte(i);
-  if (first < 0x80) return 1;
-  if (first >= 0xC2 && first <= 0xDF) return tail(i + 1) ? 2 : 0;
-  if (first >= 0xE0 && first <= 0xEF) {
-    const bool bad = (first == 0xE0 && byte(i + 1) < 0xA0) || (first == 0xED && byte(i + 1) > 0x9F);
-    return !bad && tail(i + 1) && tail(i + 2) ? 3 : 0;
-  }
-  if (first >= 0xF0 && first <= 0xF4) {
-    const bool bad = (first == 0xF0 && byte(i + 1) < 0x90) || (first == 0xF4 && byte(i + 1) > 0x8F);
-    return !bad && tail(i + 1) && tail(i + 2) && tail(i + 3) ? 4 : 0;
-  }
-  return 0;
-}
-
 void check_characters(const std::string& text, const Places& places) {
   for (std::size_t i = 0; i < text.size();) {
     const auto c = static_cast<unsigned char>(text[i]);
@@ -82,7 +67,7 @@ void check_characters(const std::string& text, const Places& places) {
       throw ConfigError(places.at_offset(i), fmt::format("byte 0x{:02x} is a control character", c),
                         "this is probably not a text file");
     }
-    const std::size_t length = utf8_length(text, i);
+    const std::size_t length = utf8_length(std::string_view(text).substr(i));
     if (length == 0) {
       throw ConfigError(places.at_offset(i), fmt::format("byte 0x{:02x} is not valid UTF-8", c),
                         "save the file as UTF-8");
@@ -154,14 +139,13 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
   void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, ConfigNode::Kind kind) {
-    constexpr std::size_t kDeepest = 100;
     Open level;
     level.node.kind = kind;
     level.node.where = places_.at(mark);
     level.anchor = anchor;
     check_tag(tag, level.node.where);
-    if (stack_.size() >= kDeepest) {
-      throw ConfigError(level.node.where, fmt::format("values are nested deeper than {} levels", kDeepest));
+    if (stack_.size() >= kDeepestValues) {
+      throw ConfigError(level.node.where, fmt::format("values are nested deeper than {} levels", kDeepestValues));
     }
     stack_.push_back(std::move(level));
   }
@@ -312,6 +296,10 @@ ConfigNode parse_config_value(const std::string& text, const Location& where) {
 }
 
 ConfigNode load_config(const std::string& path, Problems* problems) {
+  return parse_config(load_text(path), path, problems);
+}
+
+std::string load_text(const std::string& path) {
   const Location file{path, 0, 0};
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
@@ -320,15 +308,13 @@ ConfigNode load_config(const std::string& path, Problems* problems) {
   if (S_ISDIR(info.st_mode)) throw ConfigError(file, "is a directory", "give a YAML file");
   std::ifstream stream(path, std::ios::binary);
   if (!stream) throw ConfigError(file, fmt::format("cannot be read: {}", std::strerror(errno)));
-  std::string text(kMaxConfigBytes + 1, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  std::optional<std::string> text = bounded_text(stream, kMaxConfigBytes);
   if (stream.bad()) throw ConfigError(file, "cannot be read: input error");
-  text.resize(static_cast<std::size_t>(stream.gcount()));
-  if (text.size() > kMaxConfigBytes) {
+  if (!text) {
     throw ConfigError(file, fmt::format("is larger than {} MiB", kMaxConfigBytes >> 20),
                       "this is probably not a configuration");
   }
-  return parse_config(text, path, problems);
+  return std::move(*text);
 }
 
 }  // namespace kernbench

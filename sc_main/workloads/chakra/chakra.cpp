@@ -150,7 +150,7 @@ Report ChakraWorkload::run(Session& session) {
   options.rates = rates(session);
   options.warm_up = warmup_ == 1;
   options.check = check_ == 1 && session.options().run.data;
-  options.data = session.options().run.data;
+  options.data = makes_copies(session);
   options.seed = session.options().seed;
   if (ProcessGroup::world_size(options.group)) {
     throw std::invalid_argument("chakra: world_size in ccl.yaml makes ranks PEs; ranks of a trace are SIPs");
@@ -171,6 +171,8 @@ Report ChakraWorkload::run(Session& session) {
       prefix_, counted(session.map().sips, "SIP"), to_string(session.map().sip_topology),
       whole["nodes"].get<std::uint64_t>(), program.communications.size(), redop_, dtype_, to_string(options.policy),
       options.seed, compute_, options.rates.operations_per_second / 1e12, options.rates.bytes_per_second / 1e9);
+  if (const auto timeless = whole["nodes_without_time"].get<std::uint64_t>(); timeless > 0)
+    report.text += fmt::format("# {} nodes had no time\n", timeless);
   report_ranks(walk, report);
   report_communications(session, walk, report);
   report_nodes(walk, report);

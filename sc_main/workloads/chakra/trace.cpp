@@ -15,6 +15,8 @@
 #include <set>
 #include <sstream>
 
+#include "tlm/config/bounded_text.h"
+#include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
 
 namespace kernbench::chakra {
@@ -107,7 +109,9 @@ class NodeReader {
     }
     node_.kind = *kind;
     node_.on_host = whole("is_cpu_op", 1).value_or(0) == 1;
-    switch (*kind) {
+    const bool communicates = *kind != NodeKind::compute && *kind != NodeKind::metadata;
+    if (communicates && node_.on_host && !says_what_moves()) node_.kind = NodeKind::compute;
+    switch (node_.kind) {
       case NodeKind::compute:
         compute();
         break;
@@ -121,11 +125,17 @@ class NodeReader {
       case NodeKind::metadata:
         break;
     }
-    if (*kind != NodeKind::compute && node_.on_host) complain("communicates and is_cpu_op is true", "");
+    if (communicates && node_.kind == *kind && node_.on_host) complain("communicates and is_cpu_op is true", "");
     return right_ ? std::optional(node_) : std::nullopt;
   }
 
  private:
+  /// The converter keeps the host's call of a communication beside what the device did of it: the call is work of the
+  /// host and says nothing of this.
+  bool says_what_moves() const {
+    return std::any_of(attributes_.begin(), attributes_.end(),
+                       [](const auto& attribute) { return attribute.first.rfind("comm_", 0) == 0; });
+  }
   void complain(const std::string& what, const std::string& hint) {
     problems_.add(where_, fmt::format("{} {}", in_words(node_), what), hint);
     right_ = false;
@@ -212,13 +222,17 @@ void read_metadata(const wire::Node& wire, RankTrace& trace, Problems& problems)
   const std::string& text = wire.inputs().values();
   const std::size_t begin = text.find("[{"), end = text.rfind("}]");
   if (begin == std::string::npos || end == std::string::npos || end < begin) return;  // of something else
-  const Json list = Json::parse(text.substr(begin, end + 2 - begin), nullptr, false);
   const auto wrong = [&] {
     problems.add(trace.where(),
                  fmt::format("node {} {}: its process groups cannot be read", wire.id(), quote(wire.name())),
                  "expected a list of objects with pg_name and ranks");
   };
-  if (list.is_discarded()) return wrong();
+  Json list;
+  try {
+    list = parse_json(text.substr(begin, end + 2 - begin));
+  } catch (const JsonError&) {
+    return wrong();
+  }
   for (const Json& each : list) {
     if (!each.is_object() || !each.contains("pg_name") || !each["pg_name"].is_string()) return wrong();
     std::vector<int> ranks;
@@ -233,14 +247,17 @@ void read_metadata(const wire::Node& wire, RankTrace& trace, Problems& problems)
   }
 }
 
+/// Of a rank's file.   assumed: protobuf's own reader counts to 2 GiB
+constexpr std::size_t kMostBytes = std::size_t{1} << 30;
+
 std::string contents_of(const std::string& file) {
   std::ifstream in(file, std::ios::binary);
   if (!in) throw ConfigError({file, 0, 0}, fmt::format("cannot be read: {}", std::strerror(errno)));
   if (fs::is_directory(file)) throw ConfigError({file, 0, 0}, "is a directory");
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (!in) throw ConfigError({file, 0, 0}, "cannot be read: input error");
-  return text.str();
+  std::optional<std::string> text = bounded_text(in, kMostBytes);
+  if (in.bad()) throw ConfigError({file, 0, 0}, "cannot be read: input error");
+  if (!text) throw ConfigError({file, 0, 0}, fmt::format("is larger than {} MiB", kMostBytes >> 20));
+  return std::move(*text);
 }
 
 /// Messages of a file, one after the other.
@@ -383,17 +400,10 @@ std::vector<std::string> trace_files(const std::string& prefix) {
 namespace {
 constexpr const char* kGroups = "expected as in {\"1\": [0, 1], \"2\": [2, 3]}";
 
-/// Where a text stops being JSON; the file alone if that is not known, as of numbers that are too large.
-Location end_of_json(const std::string& file, const std::string& text) {
-  std::size_t last = 0;
-  try {
-    const Json ignored = Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    last = error.byte;  // counted from 1
-  } catch (const Json::exception&) {
-    return {file, 0, 0};
-  }
-  const std::string before = text.substr(0, last > 0 ? last - 1 : 0);
+/// Line and column of a byte, counted from 1; the file alone if that is not known, as of numbers that are too large.
+Location place_of(const std::string& file, const std::string& text, std::size_t byte) {
+  if (byte == 0) return {file, 0, 0};
+  const std::string before = text.substr(0, byte - 1);
   const auto lines = static_cast<unsigned>(std::count(before.begin(), before.end(), '\n'));
   return {file, lines + 1, static_cast<unsigned>(before.size() - (before.rfind('\n') + 1)) + 1};
 }
@@ -409,8 +419,13 @@ std::map<std::string, std::vector<int>> read_groups(const std::string& file) {
       wrong(fmt::format("group {} is given twice", quote(key.get<std::string>())));
     return true;
   };
-  const Json json = Json::parse(text, note, false);
-  if (json.is_discarded()) throw ConfigError(end_of_json(file, text), "not valid JSON", kGroups);
+  Json json;
+  try {
+    json = parse_json(text);
+    json = Json::parse(text, note);
+  } catch (const JsonError& error) {
+    throw ConfigError(place_of(file, text, error.byte), error.too_deep ? error.what() : "not valid JSON", kGroups);
+  }
   if (!json.is_object()) throw ConfigError({file, 0, 0}, "no JSON object", kGroups);
   std::map<std::string, std::vector<int>> groups;
   for (const auto& [name, ranks] : json.items()) {

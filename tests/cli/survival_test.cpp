@@ -1,0 +1,232 @@
+/// What once crashed, hung or lost a result, each as it was found.
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/tool_runner.h"
+
+namespace kernbench {
+namespace {
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct Line {
+  const char* what;
+  std::string command;  ///< after the tool's name
+  int code;
+  std::string said;  ///< on either stream
+};
+
+void expect_lines(const Tool& tool, const std::vector<Line>& lines) {
+  for (const Line& line : lines) {
+    const Outcome outcome = tool.shell("timeout -s KILL 20 " + quoted(KERNBENCH_BINARY) + " " + line.command);
+    EXPECT_EQ(outcome.code, line.code) << line.what << "\n" << outcome.err;
+    EXPECT_THAT(outcome.out + outcome.err, HasSubstr(line.said)) << line.what;
+    EXPECT_THAT(outcome.err, Not(HasSubstr("internal error"))) << line.what;
+  }
+}
+
+TEST(Survival, EveryAcceptedMachineRunsToItsEnd) {
+  const Tool tool;
+  const std::string ring =
+      "run all_reduce -b 256K -e 256K --topology ring8 --algorithm ring --fidelity fast --set "
+      "system.links.flit_size=256B ";
+  const std::string tcm = "--topology minimal --set 'pe.tcm.bandwidth=1 GB/s' --fidelity fast ";
+  const std::string writes = "--topology minimal --set cube.hbm.write_low=0 ";
+  expect_lines(
+      tool,
+      {{"SIPs behind a switch are two wires apart",
+        "run link --kind inter_sip -n 20 -e 256 --set system.sips.topology=switch", 0, "inter_sip"},
+       {"a packet that slips in behind a replay", ring + "--set system.links.bit_errors=1000000000000", 0, " ring; "},
+       {"the same over UCIe", "run p2p -b 64K -e 64K --fidelity fast --set cube.ucie.bit_errors=1000000000000", 0,
+        " ok"},
+       {"a port slower than the trains that it takes",
+        "run all_reduce -b 20K -e 20K --algorithm direct --set system.sips.count=2 " + tcm, 0, " direct; "},
+       {"the same behind a read", "run stream --bytes 16K " + tcm, 0, "triad"},
+       {"reads that wait for fewer than no writes", "run stream --bytes 16K " + writes, 0, "triad"},
+       {"the same in the fast grade", "run stream --bytes 16K --fidelity fast " + writes, 0, "triad"},
+       {"p2p without its first PE", "run p2p --topology none.yaml", 2, "none.yaml"}});
+  std::ofstream(tool.file("holes.yaml"))
+      << "extends: minimal\ncube: {pes: 2}\noverrides: [{match: sip0.cube0.pe0, missing: true}]\n";
+  expect_lines(tool, {{"p2p without its first PE", "run p2p -b 64 -e 64 --topology holes.yaml", 2,
+                       "p2p begins at sip0.cube0.pe0"},
+                      {"marks the wrong way round", "topology check minimal --set cube.hbm.write_high=10", 2,
+                       "cube.hbm.write_high is 10, below write_low, 20"}});
+}
+
+/// The same problem, found again in every override: it is said once, and no value of its is used.
+TEST(Survival, AnInvalidValueUnderOverridesIsReportedAndTheRestIsChecked) {
+  const Tool tool;
+  std::ofstream(tool.file("m.yaml")) << "extends: default\ncube: {hbm: {generation: HBM3E}}\n"
+                                        "overrides:\n  - {match: sip0.cube3, pe: {gemm: {rows: 64}}}\n"
+                                        "  - {match: sip0.cube4, pe: {gemm: {rows: 0}}}\n";
+  const Outcome outcome = tool({"topology", "check", "m.yaml"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("m.yaml:2:26: error: cube.hbm.generation is 'HBM3E'"));
+  EXPECT_THAT(outcome.err, HasSubstr("m.yaml:5:43: error: pe.gemm.rows is '0'"));
+}
+
+std::string deep(int levels) { return std::string(levels, '[') + std::string(levels, ']'); }
+
+TEST(Survival, FilesOfOthersAreReadWithinLimitsAndSaidInPrintableText) {
+  const Tool tool;
+  const auto write = [&](const char* name, const std::string& text) {
+    std::ofstream(tool.file(name), std::ios::binary) << text;
+  };
+  write("from.json", R"({"command": ["run", "probe"], "config": {"a": )" + deep(100'000) + "}}");
+  write("groups.json", deep(100'000));
+  write("deep.yaml", deep(5'000));
+  write("escape.xml", "<algo name=\"a\" proto=\"\033[31m\" coll=\"x\033[31m\xff\" ngpus=\"2\"></algo>");
+  write("mesh.yaml", "extends: minimal\ncube_mesh: /dev/zero\n");
+  const std::string reduce = "run all_reduce -b 1K -e 1K --topology minimal ";
+  expect_lines(tool,
+               {{"a result file", "run --from from.json", 2, "is nested deeper than 100 levels"},
+                {"communicators",
+                 "run chakra --workload-configuration " KERNBENCH_SOURCE_DIR
+                 "/docs/examples/chakra/training_step --comm-group-configuration groups.json",
+                 2, "groups.json:1:101: error: is nested deeper than 100 levels"},
+                {"a machine", "topology check deep.yaml", 2, "deeper than"},
+                {"a device as a layout", "topology check mesh.yaml", 2, "/dev/zero: error: is larger than 16 MiB"},
+                {"a device as a schedule", reduce + "--algorithm /dev/zero", 2, ""}});
+  for (const std::string& command :
+       {reduce + "--algorithm escape.xml", reduce + "--algorithm \"$(printf 'x\\033[31m\\377.xml')\"",
+        std::string("topology check \"$(printf 'x\\033[31m\\377.yaml')\"")}) {
+    const Outcome outcome = tool.shell(quoted(KERNBENCH_BINARY) + " " + command);
+    EXPECT_EQ(outcome.code, 2) << command;
+    EXPECT_THAT(outcome.err, HasSubstr("\\x1b[31m\\xff")) << command;
+    EXPECT_EQ((outcome.out + outcome.err).find('\033'), std::string::npos) << command;
+  }
+}
+
+TEST(Survival, AResultFileRunsNoCodeAndNamesNoOutputs) {
+  const Tool tool;
+  const Outcome first = tool({"run", "probe", "--topology", "minimal", "--json", "first.json"});
+  ASSERT_EQ(first.code, 0) << first.err;
+  auto result = nlohmann::ordered_json::parse(read(tool.file("first.json")));
+  const nlohmann::ordered_json command = result["command"];
+  const auto with = [&](const char* name, const std::vector<std::string>& more) {
+    result["command"] = command;
+    for (const std::string& word : more) result["command"].push_back(word);
+    std::ofstream(tool.file(name)) << result.dump();
+  };
+  with("outputs.json", {"--vcd", "stolen.vcd", "--oplog=stolen.log", "--json", "stolen.json"});
+  const Outcome outputs = tool({"run", "--from", "outputs.json"});
+  EXPECT_EQ(outputs.code, 0) << outputs.err;
+  EXPECT_THAT(outputs.err, HasSubstr("what 'outputs.json' says of --vcd, --oplog, --json is left out"));
+  for (const char* name : {"stolen.vcd", "stolen.log", "stolen.json"})
+    EXPECT_FALSE(std::filesystem::exists(tool.file(name))) << name;
+
+  with("plugin.json", {"--plugin", KERNBENCH_RUNAWAY_WORKLOAD});
+  const Outcome plugin = tool({"run", "--from", "plugin.json"});
+  EXPECT_EQ(plugin.code, 2);
+  EXPECT_THAT(plugin.err, HasSubstr("a result file runs no code"));
+  const Outcome other = tool({"run", "--from", "plugin.json", "--plugin", KERNBENCH_RUNAWAY_WORKLOAD});
+  EXPECT_EQ(other.code, 2) << "its hash is not in the file";
+  EXPECT_THAT(other.err, HasSubstr("is not the plug-in of the earlier run"));
+
+  std::ofstream(tool.file("ccl.yaml")) << "algorithms:\n  broken:\n    module: " KERNBENCH_BROKEN_ALGORITHM "\n";
+  with("ccl.json", {"--ccl", "ccl.yaml"});
+  const Outcome ccl = tool({"run", "--from", "ccl.json"});
+  EXPECT_EQ(ccl.code, 2);
+  EXPECT_THAT(ccl.err, HasSubstr("a result file runs no code"));
+}
+
+TEST(Survival, ANameThatJsonCannotHoldIsRefusedBeforeTheRun) {
+  const Tool tool;
+  std::ofstream(tool.file("n\xff.yaml")) << "extends: minimal\n";
+  const Outcome outcome = tool({"run", "probe", "--topology", "n\xff.yaml", "--json", "result.json"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("'n\\xff.yaml' is no UTF-8"));
+  EXPECT_EQ(tool({"run", "probe", "--topology", "n\xff.yaml"}).code, 0) << "without JSON it may have any name";
+}
+
+/// Code that does not come back hears no flag; one signal is enough all the same, and leaves nothing behind.
+TEST(Survival, OneSignalEndsARunThatDoesNotListen) {
+  const Tool tool;
+  const Outcome outcome =
+      tool.shell("timeout -k 20 1 " + quoted(KERNBENCH_BINARY) + " run --plugin " + KERNBENCH_RUNAWAY_WORKLOAD +
+                 " runaway --topology minimal --mode loop --json r.json --vcd r.vcd; echo $?");
+  EXPECT_EQ(outcome.out, "124\n") << "137: it had to be killed";
+  EXPECT_THAT(outcome.err, HasSubstr("kernbench: error: interrupted"));
+  for (const auto& entry : std::filesystem::directory_iterator(tool.folder().path())) {
+    const std::string name = entry.path().filename().string();
+    EXPECT_TRUE(name == ".out" || name == ".err") << name;
+  }
+}
+
+/// What a plug-in throws is its program's failure and names the cause, also where another rank catches everything.
+TEST(Survival, ARanksFailureIsTheCauseWhateverOthersCatch) {
+  const Tool tool;
+  for (const char* mode : {"runtime", "invalid", "swallow", "stop", "outside"}) {
+    const Outcome outcome =
+        tool({"run", "--plugin", KERNBENCH_RUNAWAY_WORKLOAD, "runaway", "--topology", "minimal", "--mode", mode});
+    EXPECT_EQ(outcome.code, 8) << mode << "\n" << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(std::string(mode) == "stop" ? "sc_stop()" : "the cause")) << mode;
+  }
+}
+
+TEST(Survival, RacesThatDebugFindsAreNoSuccess) {
+  const Tool tool;
+  const std::vector<std::string> race{
+      "run",    "--plugin", KERNBENCH_RUNAWAY_WORKLOAD, "runaway", "--topology", "minimal", "--set", "cube.pes=2",
+      "--mode", "race"};
+  EXPECT_EQ(tool(race).code, 0) << "nobody looks";
+  std::vector<std::string> debug = race;
+  debug.push_back("--debug");
+  const Outcome outcome = tool(debug);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("kernel 'race'"));
+  EXPECT_THAT(outcome.err, HasSubstr("kernbench: error: --debug found 1 race"));
+}
+
+TEST(Survival, ASearchThatFindsNothingSaysWhy) {
+  const Tool tool;
+  const std::string file =
+      "workload: gemm_single_pe\ntopology: minimal\naxes: {m: [32, 64], n: [64, 128]}\n"
+      "objectives: [{name: time_ns, goal: minimize}, {name: rows, goal: maximize, value: m}]\n";
+  std::ofstream(tool.file("none.yaml")) << file << "constraints: [m < 0]\n";
+  std::ofstream(tool.file("late.yaml")) << file;
+  std::ofstream(tool.file("twice.yaml")) << file << "options: {topology: ring8}\n";
+  std::vector<Line> lines{{"every point fails", "search late.yaml --point-time '1 ms'", 6, "4 points failed"},
+                          {"said twice", "sweep twice.yaml", 2, "'topology' is set in 'topology' and in 'options'"}};
+  for (const char* algorithm : {"nsga2", "nspso", "moead", "random"})
+    lines.push_back({"no point is allowed", std::string("search none.yaml --algorithm ") + algorithm, 2,
+                     "all that were looked at are refused by constraint 'm < 0'"});
+  expect_lines(tool, lines);
+}
+
+/// What is lost on standard output is an error; a standard error that is gone is none.
+TEST(Survival, StandardStreamsThatAreFullOrClosed) {
+  const Tool tool;
+  std::ofstream(tool.file("s.yaml"))
+      << "workload: gemm\ntopology: minimal\noptions: {m: 32, n: 32, k: 32}\n"
+         "axes: {cube.hbm.channels: [1]}\nobjectives: [{name: time_ns, goal: minimize}]\n";
+  const std::string sweep = quoted(KERNBENCH_BINARY) + " sweep s.yaml ";
+  EXPECT_EQ(tool.shell(sweep + "--dry-run > /dev/full").code, 7);
+  EXPECT_EQ(tool.shell(sweep + "--dry-run >&-").code, 7);
+  EXPECT_EQ(tool.shell(sweep + "-o full.sqlite 2> /dev/full").code, 0);
+  EXPECT_EQ(tool.shell(sweep + "-o closed.sqlite 2>&-").code, 0);
+  EXPECT_EQ(tool.shell(sweep + "-o closed.sqlite --export closed.sqlite 2>&-").code, 2);
+  EXPECT_EQ(tool.shell(quoted(KERNBENCH_BINARY) + " sweep --export closed.sqlite --csv -").code, 0)
+      << "no text got into it";
+}
+
+/// An output appears under a name that nobody can have prepared, and keeps the mode of what it replaces.
+TEST(Survival, OutputsFollowNoLinksAndKeepTheirMode) {
+  const Tool tool;
+  const std::string result = tool.file("r.json");
+  std::ofstream(result) << "old";
+  ASSERT_EQ(::chmod(result.c_str(), 0600), 0);
+  ASSERT_EQ(tool({"run", "probe", "--topology", "minimal", "--json", "r.json"}).code, 0);
+  struct stat info {};
+  ASSERT_EQ(::stat(result.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0600u);
+  EXPECT_EQ(read(result).front(), '{');
+  for (const auto& entry : std::filesystem::directory_iterator(tool.folder().path()))
+    EXPECT_EQ(entry.path().string().find(".tmp"), std::string::npos) << entry.path();
+}
+}  // namespace
+}  // namespace kernbench

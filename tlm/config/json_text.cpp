@@ -1,0 +1,68 @@
+#include "tlm/config/json_text.h"
+
+#include <fmt/format.h>
+
+#include "tlm/config/utf8.h"
+
+namespace kernbench {
+
+nlohmann::ordered_json parse_json(const std::string& text) {
+  // Counted before the parser, which would build all of it.
+  std::size_t depth = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      in_string = c != '"';
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > kDeepestValues)
+        throw JsonError(fmt::format("is nested deeper than {} levels", kDeepestValues), i + 1, true);
+    } else if ((c == ']' || c == '}') && depth > 0) {
+      --depth;
+    }
+  }
+  try {
+    return nlohmann::ordered_json::parse(text);
+  } catch (const nlohmann::ordered_json::parse_error& error) {
+    throw JsonError(fmt::format("is no JSON (byte {})", error.byte), error.byte);
+  } catch (const nlohmann::ordered_json::exception&) {  // a number that no double holds
+    throw JsonError("is no JSON that can be read: a number is too large", 0);
+  }
+}
+
+std::string json_text(const nlohmann::ordered_json& json, int indent) {
+  return json.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+std::string printable(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    const auto first = static_cast<unsigned char>(text.front());
+    const std::size_t length = utf8_length(text);
+    // 0x80 to 0x9f are commands of a terminal, too.
+    const bool command = length == 1 ? (first < 0x20 && first != '\n' && first != '\t') || first == 0x7F
+                                     : first == 0xC2 && static_cast<unsigned char>(text[1]) < 0xA0;
+    const std::size_t taken = length == 0 ? 1 : length;
+    if (length == 0 || command) {
+      for (std::size_t i = 0; i < taken; ++i) result += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[i]));
+    } else {
+      result += text.substr(0, taken);
+    }
+    text.remove_prefix(taken);
+  }
+  return result;
+}
+
+}  // namespace kernbench

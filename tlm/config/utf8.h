@@ -1,0 +1,23 @@
+#pragma once
+#include <cstddef>
+#include <string_view>
+
+namespace kernbench {
+
+/// Bytes of the character that `text` begins with; 0: what is there is no UTF-8. REQUIRES: !text.empty().
+/// Source: RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF.
+inline std::size_t utf8_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t length = first >= 0xC2 && first < 0xE0 ? 2 : first >= 0xE0 && first < 0xF0 ? 3 : 4;
+  if (first < 0xC2 || first > 0xF4 || text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  const bool wrong = (first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) >= 0xA0) ||
+                     (first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) >= 0x90);
+  return wrong ? 0 : length;
+}
+
+}  // namespace kernbench
