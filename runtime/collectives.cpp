@@ -315,8 +315,7 @@ Call::Entered Call::enter() {
   check_counts();
   CallOrder& order = this->order();
   const std::size_t number = order.enter(rank_, text(), placed());
-  const ProcessGroup::Chosen chosen =
-      group_.algorithm_for(call_, in_.argument, out(), bytes_, all_in_place(), member_);
+  const ProcessGroup::Chosen chosen = group_.algorithm_for(call_, in_.argument, out(), bytes_, all_in_place(), member_);
   runtime_.reserve_rings(group_);
   return {order, number, chosen};
 }

@@ -18,7 +18,6 @@
 
 namespace kernbench {
 
-
 /// What a handle stands for. In the pending set until its message has come back.
 struct Handle::State {
   std::unique_ptr<Message> message;  ///< null: a collective that no PE takes part in, a timer, a promise

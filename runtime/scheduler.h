@@ -15,9 +15,9 @@ namespace kernbench {
 
 /// What the host publishes for readers outside of the simulation.
 struct HostProgress {
-  std::atomic<int> running_rank{-1};     ///< whose host code runs; -1: none
-  std::atomic<std::uint64_t> turns{0};   ///< that workers were given
-  std::atomic<std::uint64_t> ended{0};   ///< workers
+  std::atomic<int> running_rank{-1};    ///< whose host code runs; -1: none
+  std::atomic<std::uint64_t> turns{0};  ///< that workers were given
+  std::atomic<std::uint64_t> ended{0};  ///< workers
 };
 
 /// The workers: one SC_THREAD per rank, of which one runs at a time.

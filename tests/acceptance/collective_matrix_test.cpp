@@ -23,7 +23,7 @@ void expect_right(const Row& row) {
   std::string line = "kernbench";
   for (const std::string& word : command) line += " " + quoted(word);
   ASSERT_EQ(outcome.code, 0) << line << "\n" << outcome.err;
-  const auto json = parse_json(outcome.out);
+  const auto json = json_of(outcome.out);
   ASSERT_FALSE(json.is_discarded()) << line;
   ASSERT_EQ(json["results"].size(), 1u) << line;
   EXPECT_EQ(json["results"][0]["check"], "ok") << line;

@@ -22,7 +22,7 @@ inline nlohmann::ordered_json run_json(const std::vector<std::string>& arguments
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.err, "");
   // The parser takes the whole text: what stands before or after the document is an error.
-  nlohmann::ordered_json json = parse_json(outcome.out);
+  nlohmann::ordered_json json = json_of(outcome.out);
   if (json.is_discarded()) {
     ADD_FAILURE() << "not one JSON document: " << outcome.out;
     return nlohmann::ordered_json::object({{"results", nlohmann::ordered_json::array()}});

@@ -25,7 +25,7 @@ ordered_json run(const Tool& tool, const std::vector<std::string>& arguments) {
   const Outcome outcome = tool(with(arguments, {"--json", "-"}));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.err, "");
-  ordered_json json = parse_json(outcome.out);
+  ordered_json json = json_of(outcome.out);
   EXPECT_FALSE(json.is_discarded()) << outcome.out;
   return json;
 }
@@ -93,7 +93,7 @@ TEST(Run, WavesAndOpLogChangeNothing) {
   EXPECT_THAT(read(tool.file("run.gtkw")), HasSubstr("sip0.cube0.pe0"));
   std::istringstream log(read(tool.file("ops.jsonl")));
   std::size_t rows = 0;
-  for (std::string line; std::getline(log, line); ++rows) EXPECT_FALSE(parse_json(line).is_discarded()) << line;
+  for (std::string line; std::getline(log, line); ++rows) EXPECT_FALSE(json_of(line).is_discarded()) << line;
   EXPECT_GT(rows, 0U);
 }
 
@@ -102,7 +102,7 @@ TEST(Run, WritesJsonToAFileAndATableToStandardOutput) {
   const Outcome outcome = tool(with(kSmall, {"--json", "result.json"}));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("busbw"));
-  EXPECT_EQ(schema_errors(parse_json(read(tool.file("result.json")))), "");
+  EXPECT_EQ(schema_errors(json_of(read(tool.file("result.json")))), "");
 }
 
 TEST(Run, RunsAgainFromItsResult) {
@@ -282,7 +282,7 @@ TEST(Run, EveryWorkloadsExampleWorksWhenPasted) {
     const Outcome outcome =
         tool.shell(quoted(KERNBENCH_BINARY) + " " + example.substr(0, example.find('\n')) + " --json result.json");
     EXPECT_EQ(outcome.code, 0) << example << outcome.err;
-    EXPECT_EQ(schema_errors(parse_json(read(tool.file("result.json")))), "") << example;
+    EXPECT_EQ(schema_errors(json_of(read(tool.file("result.json")))), "") << example;
   }
   EXPECT_GE(count, 6);
 }

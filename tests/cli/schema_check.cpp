@@ -9,9 +9,7 @@
 
 namespace kernbench {
 
-nlohmann::ordered_json parse_json(const std::string& text) {
-  return nlohmann::ordered_json::parse(text, nullptr, false);
-}
+nlohmann::ordered_json json_of(const std::string& text) { return nlohmann::ordered_json::parse(text, nullptr, false); }
 
 std::string schema_errors(const nlohmann::ordered_json& ordered, const std::string& name) {
   std::ifstream in(KERNBENCH_SOURCE_DIR "/sc_main/" + name);

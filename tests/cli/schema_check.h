@@ -6,7 +6,7 @@ namespace kernbench {
 
 /// The whole of `text`; `is_discarded()` where it is not one JSON document. Here rather than in every test: the parser
 /// is slow to compile.
-nlohmann::ordered_json parse_json(const std::string& text);
+nlohmann::ordered_json json_of(const std::string& text);
 
 /// Where `json` departs from a schema in sc_main; empty if nowhere.
 std::string schema_errors(const nlohmann::ordered_json& json, const std::string& schema = "results.schema.json");

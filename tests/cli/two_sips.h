@@ -17,7 +17,7 @@ inline void write(const std::string& path, const std::string& text) { std::ofstr
 
 inline nlohmann::ordered_json parsed(const Outcome& outcome) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  nlohmann::ordered_json json = parse_json(outcome.out);
+  nlohmann::ordered_json json = json_of(outcome.out);
   EXPECT_FALSE(json.is_discarded()) << outcome.out;
   return json;
 }

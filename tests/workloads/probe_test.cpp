@@ -77,7 +77,7 @@ TEST(Probe, AllPesOfALaunchStartTogether) {
   // Every PE's load is its kernel's first op: of one launch, all begin in one instant.
   std::map<std::uint64_t, std::set<std::string>> issuers;
   for (std::string line; std::getline(log, line);) {
-    const ordered_json record = parse_json(line);
+    const ordered_json record = json_of(line);
     if (record["op_name"] == "dma_read") issuers[record["t_start"]].insert(record["component"]);
   }
   std::map<std::size_t, int> launches;  // by number of PEs

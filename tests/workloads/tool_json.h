@@ -15,7 +15,7 @@ inline std::vector<nlohmann::ordered_json> rows_of(const Tool& tool, std::vector
   arguments.insert(arguments.end(), {"--json", "-"});
   const Outcome outcome = tool(arguments);
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  const auto json = parse_json(outcome.out);
+  const auto json = json_of(outcome.out);
   EXPECT_FALSE(json.is_discarded()) << outcome.out;
   if (json.is_discarded()) return {};
   EXPECT_EQ(schema_errors(json), "");

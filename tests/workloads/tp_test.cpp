@@ -216,7 +216,7 @@ std::vector<Op> ops_of(const std::string& path) {
   std::vector<Op> ops;
   std::ifstream in(path);
   for (std::string line; std::getline(in, line);) {
-    const auto json = parse_json(line);
+    const auto json = json_of(line);
     if (!json.contains("op_name")) continue;
     Op op{json["op_name"], json["component"], "", json["t_start"], json["t_end"], ""};
     if (json["params"].contains("message")) op.message = json["params"]["message"];
