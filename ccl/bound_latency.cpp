@@ -92,7 +92,9 @@ class LatencyWays {
   }
 
  private:
+  /// 0 where a machine lacks one of them: no element comes from there.
   Ps way(PeCoord from, PeCoord to) const {
+    if (!map_.has(from) || !map_.has(to)) return 0;
     return from == to ? 0 : map_.packet_latency(map_.pe(from), map_.pe(to), kMinimalMessage);
   }
   static PeCoord on(std::uint16_t sip, PeCoord pe) { return {sip, pe.cube, pe.pe}; }
@@ -171,7 +173,8 @@ double latency_ns(const MachineMap& map, const BoundInput& input, const std::vec
     }
   }
   const PeCoord first = in.front().owner, last = out.front().owner;
-  const auto round_trip = [&](PeCoord pe) {
+  const auto round_trip = [&](PeCoord pe) -> Ps {
+    if (!map.has(pe)) return 0;
     const NodeId self = map.pe(pe), hbm = map.hbm_port(pe);
     return map.packet_latency(self, hbm, 0) + map.packet_latency(hbm, self, kMinimalMessage);
   };

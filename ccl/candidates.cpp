@@ -32,11 +32,11 @@ void prefer_plain(std::vector<Candidate>& candidates) {
   if (plain != candidates.end()) std::rotate(candidates.begin(), plain, std::next(plain));
 }
 
-void leave_out_bundled(std::vector<Candidate>& candidates) {
-  const auto known = [](const Candidate& c) { return c.unfit.empty() && c.known && !c.bundled; };
+void leave_out_little(std::vector<Candidate>& candidates) {
+  const auto known = [](const Candidate& c) { return c.unfit.empty() && c.known && c.little.empty(); };
   if (std::none_of(candidates.begin(), candidates.end(), known)) return;
   for (Candidate& c : candidates) {
-    if (c.unfit.empty() && c.bundled && !c.measured) c.unfit = "sends bundles, which are for little data";
+    if (c.unfit.empty() && !c.little.empty() && !c.measured) c.unfit = c.little + ", which is for little data";
   }
 }
 

@@ -163,7 +163,7 @@ std::vector<Candidate> Chooser::ranked(const ChoiceInput& input, double limit) c
     if (estimated && candidate.ns > 0 && (least == 0 || candidate.ns < least)) least = candidate.ns;
   }
   refine(candidates, input, lanes);
-  leave_out_bundled(candidates);
+  leave_out_little(candidates);
   sort_by_time(candidates, registry_.default_algorithm());
   prefer_plain(candidates);
   return candidates;
@@ -302,8 +302,10 @@ Candidate Chooser::judge(const std::string& name, const ChoiceInput& input, std:
     if (candidate.measured) return;
     if (algorithm.pe_to_pe && input.tensors != nullptr) {
       const PlanRequest machine = ScheduleBinder::base_request(entry, map_, shape);
-      candidate.ns = estimate_messages(map_, group_, input.scope, machine, *input.tensors) * 1e9;
+      const MessageEstimate estimate = estimate_messages(map_, group_, input.scope, machine, *input.tensors);
+      candidate.ns = estimate.seconds * 1e9;
       candidate.known = true;
+      if (estimate.crowded) candidate.little = "sends in no order";
     }
     if (algorithm.plan == nullptr) return;
     const Plan plan = planned(entry, shape, input, lanes, most);
@@ -311,7 +313,7 @@ Candidate Chooser::judge(const std::string& name, const ChoiceInput& input, std:
     candidate.known = true;
     candidate.at_least = plan.at_least;
     candidate.periodic = plan.schedule->period > 0;
-    candidate.bundled = plan.schedule->bundles && plan.rounds > 1;
+    if (plan.schedule->bundles && plan.rounds > 1) candidate.little = "sends bundles";
   });
   return candidate;
 }

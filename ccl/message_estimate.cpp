@@ -54,6 +54,20 @@ class MessageLoads {
     for (std::size_t i = 0; i + 1 < ranks.size(); ++i) shared_[{kLink, ranks[i], ranks[i + 1]}].push_back(passage);
   }
 
+  /// Something that several share is busy for longer than the longest way takes.
+  bool crowded() const {
+    double way = 0, most = 0;
+    for (const auto& [what, passages] : shared_) {
+      double takes = 0;
+      for (const Passage& passage : passages) {
+        takes += passage.takes;
+        way = std::max(way, passage.way);
+      }
+      most = std::max(most, takes);
+    }
+    return most > way;
+  }
+
   /// When the last message is there, by whatever keeps it the longest.
   double seconds() {
     double last = last_;
@@ -116,8 +130,8 @@ class MessageLoads {
 
 }  // namespace
 
-double estimate_messages(const MachineMap& map, const Group& group, Scope scope, const PlanRequest& machine,
-                         const CallTensors& tensors) {
+MessageEstimate estimate_messages(const MachineMap& map, const Group& group, Scope scope, const PlanRequest& machine,
+                                  const CallTensors& tensors) {
   const CollectiveCall& call = tensors.call;
   const int ranks = static_cast<int>(group.sips.size());
   const std::size_t item = size_of(call.dtype);
@@ -131,9 +145,9 @@ double estimate_messages(const MachineMap& map, const Group& group, Scope scope,
     }
   }
   const double moving = loads.seconds();
-  if (in_place && moving <= 0) return 0;
+  if (in_place && moving <= 0) return {};
   const double engines = machine.send_seconds + machine.receive_seconds + 2 * kOpsOfEnd * machine.issue_seconds;
-  return machine.load_seconds + machine.store_seconds + engines + moving;
+  return {machine.load_seconds + machine.store_seconds + engines + moving, loads.crowded()};
 }
 
 }  // namespace kernbench::ccl

@@ -173,7 +173,7 @@ TEST(Choice, SeveralRoundsOfBundlesAreOnlyForThoseWhoHaveNothingElse) {
     return funnel->unfit;
   };
   EXPECT_EQ(unfit_of(128 << 10), "");
-  EXPECT_EQ(unfit_of(16 << 20), "sends bundles, which are for little data");
+  EXPECT_EQ(unfit_of(16 << 20), "sends bundles, which is for little data");
   ccl::Chooser only(alone, map, group);
   EXPECT_EQ(only.choose({CollectiveOp::reduce_scatter, Scope::sip, 16 << 20}).algorithm, "f");
 }

@@ -1,7 +1,15 @@
 #!/bin/sh
 # What a launch may not be does not compile, and the message says what to do. The same file without it does compile.
 #   wrong_launch.sh <compiler> <source folder>
-compile() { "$1" -std=c++17 -fsyntax-only -DFMT_SHARED -DWRONG="$3" -I "$2" "$2/tests/runtime/wrong_launch.cpp" 2>&1; }
+# What it includes is compiled once.
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf "$folder"' EXIT
+grep '^#include' "$2/tests/runtime/wrong_launch.cpp" > "$folder/headers.h"
+"$1" -std=c++17 -DFMT_SHARED -I "$2" -x c++-header -o "$folder/headers.h.gch" "$folder/headers.h" || exit 1
+compile() {
+  "$1" -std=c++17 -fsyntax-only -DFMT_SHARED -DWRONG="$3" -I "$2" -include "$folder/headers.h" \
+    "$2/tests/runtime/wrong_launch.cpp" 2>&1
+}
 
 compile "$1" "$2" 0 || exit 1
 number=0
