@@ -63,7 +63,7 @@ class Stream final : public Workload {
   std::string help() const override {
     return "HBM bandwidth (read, write, copy, triad on all PEs) and latency; synthetic streams on one channel";
   }
-  std::string example() const override { return "kernbench run stream --bytes 256K"; }
+  std::string example() const override { return "kernbench run stream --bytes 64K"; }
   void add_options(po::options_description& options) override {
     auto add = options.add_options();
     add("bytes", po::value(&bytes_)->default_value("256K"), "bytes of each array on each PE");
