@@ -93,21 +93,21 @@ class CollectiveWorkload final : public Workload {
     Tensor in, out;
   };
   bool has_data() const { return op_ != CollectiveOp::barrier; }
-  std::string header(const Session& session, const CollectiveRequest& request, int ranks, bool grouped) const;
+  std::string header(const Session& session, const CollectiveRun& request, int ranks, bool grouped) const;
 
-  void rank_program(Context& ctx, const CollectiveRequest& request, const Session& session, Report& report);
-  void measure(Context& ctx, const CollectiveRequest& request, const Session& session, const std::vector<Group>& groups,
+  void rank_program(Context& ctx, const CollectiveRun& request, const Session& session, Report& report);
+  void measure(Context& ctx, const CollectiveRun& request, const Session& session, const std::vector<Group>& groups,
                std::uint64_t bytes, Report& report);
   Buffers make_buffers(Context& ctx, const CollectiveCase& c, const CollectiveLayout& layout, int member) const;
   void fill(const Session& session, const CollectiveCase& c, Buffers& buffers, int member, std::size_t group);
   void refresh(const Session& session, const CollectiveCase& c, Buffers& buffers, int member, std::size_t group);
   Handle start(Context& ctx, const CollectiveCase& c, const CollectiveLayout& layout, const Buffers& buffers,
                const Group& group) const;
-  ccl::BoundInput input_of(const Session& session, const CollectiveRequest& request, std::size_t group,
+  ccl::BoundInput input_of(const Session& session, const CollectiveRun& request, std::size_t group,
                            const CollectiveLayout& layout) const;
-  Json row(const Session& session, const CollectiveRequest& request, std::size_t group,
+  Json row(const Session& session, const CollectiveRun& request, std::size_t group,
            const std::vector<CollectiveLayout>& layouts);
-  std::string text_row(const CollectiveRequest& request, const Json& result) const;
+  std::string text_row(const CollectiveRun& request, const Json& result) const;
   void explain(const Session& session, const std::vector<ccl::BoundInput>& inputs, const Measurement& measured,
                int iterations, Json& result);
 
@@ -157,7 +157,7 @@ void CollectiveWorkload::explain(const Session& session, const std::vector<ccl::
 }
 
 Report CollectiveWorkload::run(Session& session) {
-  CollectiveRequest wanted = options_.request(session.options().run.data);
+  CollectiveRun wanted = options_.request(session.options().run.data);
   ProcessGroupOptions options{options_.algorithm(), session.options().ccl_file, wanted.what.scope, {}};
   options.install_at_once = false;  // as `auto`: what it chooses takes the time that it takes by its name
   const ccl::Registry registry(options.ccl_file);
@@ -212,7 +212,7 @@ Report CollectiveWorkload::run(Session& session) {
   return report;
 }
 
-std::string CollectiveWorkload::header(const Session& session, const CollectiveRequest& request, int ranks,
+std::string CollectiveWorkload::header(const Session& session, const CollectiveRun& request, int ranks,
                                        bool grouped) const {
   const CollectiveCase& c = request.what;
   const bool one = grouped && request.groups.size() == 1;
@@ -277,7 +277,7 @@ Handle CollectiveWorkload::start(Context& ctx, const CollectiveCase& c, const Co
   return start_collective(ctx, op_, c, layout, buffers.in, buffers.out, group);
 }
 
-void CollectiveWorkload::measure(Context& ctx, const CollectiveRequest& request, const Session& session,
+void CollectiveWorkload::measure(Context& ctx, const CollectiveRun& request, const Session& session,
                                  const std::vector<Group>& groups, std::uint64_t bytes, Report& report) {
   struct Part {
     std::size_t group;
@@ -348,7 +348,7 @@ void CollectiveWorkload::measure(Context& ctx, const CollectiveRequest& request,
   ctx.barrier();  // nobody touches what the rows are made of before they are made
 }
 
-std::string CollectiveWorkload::text_row(const CollectiveRequest& request, const Json& result) const {
+std::string CollectiveWorkload::text_row(const CollectiveRun& request, const Json& result) const {
   const Json& fraction = result["bound_fraction"];
   const std::string wrong = request.check ? std::to_string(result["mismatches"].get<std::uint64_t>()) : "N/A";
   std::string text = fmt::format(
@@ -362,8 +362,8 @@ std::string CollectiveWorkload::text_row(const CollectiveRequest& request, const
   return text + "\n" + explanation_;
 }
 
-ccl::BoundInput CollectiveWorkload::input_of(const Session& session, const CollectiveRequest& request,
-                                             std::size_t group, const CollectiveLayout& layout) const {
+ccl::BoundInput CollectiveWorkload::input_of(const Session& session, const CollectiveRun& request, std::size_t group,
+                                             const CollectiveLayout& layout) const {
   CollectiveCase c = request.what;
   c.ranks = static_cast<int>(request.groups[group].size());
   const auto bytes = static_cast<std::uint64_t>(layout.block()) * size_of(c.dtype) *
@@ -371,7 +371,7 @@ ccl::BoundInput CollectiveWorkload::input_of(const Session& session, const Colle
   return bound_input(session.map(), c, layout, request.groups[group], bytes);
 }
 
-Json CollectiveWorkload::row(const Session& session, const CollectiveRequest& request, std::size_t group,
+Json CollectiveWorkload::row(const Session& session, const CollectiveRun& request, std::size_t group,
                              const std::vector<CollectiveLayout>& layouts) {
   const Measurement& measured = measured_[group];
   const CollectiveLayout& layout = layouts[group];

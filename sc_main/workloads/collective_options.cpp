@@ -85,8 +85,8 @@ std::vector<std::vector<int>> CollectiveOptions::groups(int ranks) const {
   return groups;
 }
 
-CollectiveRequest CollectiveOptions::request(bool data) const {
-  CollectiveRequest request;
+CollectiveRun CollectiveOptions::request(bool data) const {
+  CollectiveRun request;
   CollectiveCase& c = request.what;
   Refusals refusals;
   refusals.from([&] { request.sizes = sizes(); });
@@ -153,7 +153,7 @@ std::vector<std::string> CollectiveOptions::files() const {
   return files;
 }
 
-std::int64_t CollectiveRequest::block(int ranks, const PlacementUnits& units, std::uint64_t bytes) const {
+std::int64_t CollectiveRun::block(int ranks, const PlacementUnits& units, std::uint64_t bytes) const {
   CollectiveCase c = what;
   c.ranks = ranks;
   const int blocks = blocks_in_size(c.op, contributions_of(c, units));
@@ -167,7 +167,7 @@ std::int64_t CollectiveRequest::block(int ranks, const PlacementUnits& units, st
   return n;
 }
 
-void CollectiveRequest::check_layouts(const PlacementUnits& units) const {
+void CollectiveRun::check_layouts(const PlacementUnits& units) const {
   for (const auto& [option, policy] :
        {std::pair("--placement", &what.in_policy), std::pair("--out-placement", &what.out_policy)}) {
     try {

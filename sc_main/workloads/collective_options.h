@@ -12,7 +12,7 @@
 namespace kernbench {
 
 /// What a run of a collective is asked for, checked.
-struct CollectiveRequest {
+struct CollectiveRun {
   std::vector<std::uint64_t> sizes;      ///< in bytes, as nccl-tests counts them
   bool sized = true;                     ///< the user said them
   CollectiveCase what;                   ///< `ranks` set per group
@@ -33,7 +33,7 @@ class CollectiveOptions {
   void add_to(boost::program_options::options_description& options);
 
   // After boost::program_options::notify; all throw std::invalid_argument; request() Refused, with all that is wrong.
-  CollectiveRequest request(bool data) const;             ///< without groups; data: of the run
+  CollectiveRun request(bool data) const;                 ///< without groups; data: of the run
   std::vector<std::vector<int>> groups(int ranks) const;  ///< of a run with so many ranks, after request()
   std::string algorithm() const;                          ///< entry of ccl.yaml, file, "auto", or empty: ccl.yaml says
   std::vector<std::string> files() const;                 ///< schedules
