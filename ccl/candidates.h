@@ -26,9 +26,9 @@ void prefer_plain(std::vector<Candidate>& candidates);
 
 /// Where estimates decide, what is for little data is out if anything else is known. Rounds of bundles hand all data to
 /// few PEs and so to one connection of a bundle of UCIe links, which estimates do not know (fc8, reduce_scatter of 16
-/// MiB: 17.4 us expected of `funnel`, 19.2 taken, 17.7 by `direct`). What runs PE to PE sends in no order: messages that
-/// stand in line keep others from links that are idle (fc8, reduce_scatter of 16 MiB: 0.62 of the bound, by `direct`
-/// 0.92).
+/// MiB: 17.4 us expected of `funnel`, 19.2 taken, 17.7 by `direct`). What runs PE to PE sends in no order: messages
+/// that stand in line keep others from links that are idle (fc8, reduce_scatter of 16 MiB: 0.62 of the bound, by
+/// `direct` 0.92).
 void leave_out_little(std::vector<Candidate>& candidates);
 
 }  // namespace kernbench::ccl
