@@ -35,7 +35,7 @@ mkdir -p build; printf '%-24s %5d s\n' '$(1)' $$(($$(date +%s) - begin)) >> $(ST
 endef
 
 .NOTPARALLEL:
-.PHONY: help run docs studies test packages test-packages release dev asan test-release test-dev test-asan mutants same-times new-stages format format-check lint lint-all clean
+.PHONY: help run docs studies test packages test-packages release dev asan test-release test-dev test-asan test-slow mutants same-times new-stages format format-check lint lint-all clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -77,6 +77,10 @@ test-release: test-packages
 test-asan: test-packages
 	$(call stage,build (sanitized),cmake --preset asan && cmake --build --preset asan -j $(JOBS))
 	$(call stage,tests (sanitized),ctest --preset asan -j $(JOBS))
+test-slow: test-packages ## complete products and sweeps of cases, hours: the label slow
+	cmake --preset release -DBUILD_TESTING=ON -DKERNBENCH_SLOW_TESTS=ON
+	cmake --build --preset release -j $(JOBS)
+	ctest --test-dir build/release -L '^slow$$' --output-on-failure -j $(JOBS)
 asan: test-asan ## tests under AddressSanitizer and UndefinedBehaviorSanitizer
 MUTANTS ?=
 mutants: test-packages ## faults made on purpose, which tests have to find: tests/mutants/README.md; MUTANTS='noc-*' for some
