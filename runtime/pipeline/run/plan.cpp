@@ -245,14 +245,19 @@ class Planner {
     return parts;
   }
 
+  /// Nothing but single elements stands before dimension `dim`: its parts lie one behind the other.
+  static bool outermost(const Dims& dims, std::size_t dim) {
+    return std::all_of(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(dim),
+                       [](std::int64_t size) { return size == 1; });
+  }
+
   void gather(std::vector<Member>& members, std::size_t dim) {
     inputs(members, true);
     const auto count = static_cast<std::int64_t>(members.size());
     for (Member& member : members) {
       const TensorType& in = member.in->type;
       const TensorType out = type_of(*pipeline_.tensor(member.plan.task->outputs.value.front().value));
-      const bool outer = std::all_of(in.shape.begin(), in.shape.begin() + static_cast<std::ptrdiff_t>(dim),
-                                     [](std::int64_t size) { return size == 1; });
+      const bool outer = outermost(in.shape, dim);
       if (outer || dim + 1 == in.shape.size()) {
         member.plan.columns = !outer;
         member.plan.out = add_out(member, ".out", out, Lowering::dense());
@@ -287,8 +292,7 @@ class Planner {
     for (Member& member : members) {
       const TensorType& in = member.in->type;
       const TensorType out = type_of(*pipeline_.tensor(member.plan.task->outputs.value.front().value));
-      const bool outer = std::all_of(in.shape.begin(), in.shape.begin() + static_cast<std::ptrdiff_t>(dim),
-                                     [](std::int64_t size) { return size == 1; });
+      const bool outer = outermost(in.shape, dim);
       if (!outer) member.plan.in = stacked(member, member.plan.in, in, dim, count);
       member.plan.out = add_out(member, ".out", out, Lowering::dense());
       define(member, member.plan.out);
