@@ -68,7 +68,9 @@ TEST(SparseMemory, ReportsUnwrittenBytesOnlyWhereTheyAreTracked) {
   EXPECT_TRUE(tracked.read(100, data, 4));
   EXPECT_FALSE(tracked.read(100, data, 5));
   EXPECT_FALSE(tracked.read(99, data, 2));
+  EXPECT_FALSE(tracked.read(1 << 20, data, 8)) << "of a page that has nothing at all";
   EXPECT_TRUE(plain.read(99, data, 8));
+  EXPECT_TRUE(plain.read(1 << 20, data, 8));
 }
 
 }  // namespace
