@@ -23,7 +23,7 @@ namespace {
 class GemmLoops {
  public:
   GemmLoops(Va a, Va b, Va bias, Va c, const GemmCall& call, Tl& tl)
-      : a_(a, call.a),
+      : a_(a, call.a, call.first_row),
         b_(b, call.b),
         bias_(bias, call.bias),
         c_(c, call.c),

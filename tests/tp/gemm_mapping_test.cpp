@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <fstream>
 #include <stdexcept>
 
 #include "tests/tp/gemm_cases.h"
@@ -18,12 +19,37 @@ TEST(TpGemmMapping, ItsTextIsReadBack) {
 }
 
 TEST(TpGemmMapping, OtherTextIsRefused) {
-  for (const std::string text : {"", "Stream", "stream:1x2", "stream:0x1x1,rows=1,chains=1", "ring"}) {
+  for (const std::string text : {"Stream", "straem", "stream2:1x2x3,rows=1,chains=1"}) {
+    EXPECT_EQ(error_text([&] { tp::parse_gemm_mapping(text); }), "mapping '" + text + "': did you mean 'stream'?");
+  }
+  for (const std::string text : {"", "stream:1x2", "stream:0x1x1,rows=1,chains=1", "rings"}) {
     EXPECT_EQ(
         error_text([&] { tp::parse_gemm_mapping(text); }),
         "mapping '" + text +
             "': give stream, passed, split or vector, alone or followed by :MxNxK,rows=R,chains=C with numbers from 1");
   }
+}
+
+/// What --explain prints is a file that gives the same mapping; what is wrong in one is said with its place.
+TEST(TpGemmMapping, AFileIsReadBack) {
+  const std::string file = ::testing::TempDir() + "gemm_mapping_test.yaml";
+  for (const std::string text : {"split", "stream:32x112x512,rows=4,chains=1"}) {
+    std::ofstream(file) << tp::parse_gemm_mapping(text).yaml();
+    EXPECT_EQ(tp::load_gemm_mapping(file).str(), text);
+  }
+  const auto error_of = [&](const std::string& text) {
+    std::ofstream(file) << text;
+    const std::string error = error_text([&] { tp::load_gemm_mapping(file); });
+    EXPECT_EQ(error.rfind(file, 0), 0u) << error;
+    return error.substr(std::min(error.size(), file.size()));
+  };
+  const auto says = [&](const std::string& text, const std::string& what) {
+    EXPECT_NE(error_of(text).find(what), std::string::npos) << error_of(text);
+  };
+  says("mapping: spilt\n", ":1:10: error: mapping is 'spilt'\n  hint: did you mean 'split'?");
+  says("mapping: split\ntile_m: 0\n", ":2:9: error: tile_m is '0'");
+  says("mapping: split\ntile_m: 8\n", "missing key 'tile_n'");
+  says("tile_m: 8\ntiles: 3\n", "missing key 'mapping'");
 }
 
 TEST(TpGemmCases, StreamGivesTheExactSums) { check_gemm_cases(tp::GemmMapping::Kind::stream, 1, 20); }
