@@ -225,7 +225,7 @@ std::vector<GemmMapping> candidates(const GemmProblem& p, GemmMapping::Kind kind
 /// those that come near it.
 std::optional<GemmCandidate> best_of(const GemmProblem& p, const std::vector<GemmMapping>& list,
                                      std::uint64_t kept_bytes) {
-  constexpr Ps kLongTime = 50'000'000;  // 50 us
+  constexpr Ps kLongTime = 10'000'000;  // 10 us
   constexpr double kNear = 1.03;
   std::vector<GemmCandidate> all;
   for (const GemmMapping& one : list) all.push_back({one, estimate(p, one, kept_bytes)});

@@ -2,7 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <algorithm>
+#include <ctime>
 #include <fstream>
 #include <stdexcept>
 
@@ -89,16 +90,42 @@ TEST(TpGemmPlanner, ChoosesTheLeastEstimateAndSaysOfWhat) {
           const tp::GemmOperands operands{ctx.empty({m, k}, DType::f16, of_a, "a"),
                                           ctx.empty({k, n}, DType::f16, columns, "b"), Tensor(),
                                           ctx.empty({m, n}, DType::f16, columns, "c"), Activation::none};
-          const auto before = std::chrono::steady_clock::now();
           const tp::GemmPlan made = tp::plan_gemm(ctx.map(), "g", operands);
-          // The contract is 50 ms in a release build; tests are compiled without optimisation.
-          EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(2));
           for (const tp::GemmCandidate& one : made.considered) EXPECT_GE(one.estimate.time, made.best.estimate.time);
           return made;
         };
         EXPECT_EQ(plan(1, 32, 4096, DPPolicy()).best.mapping.kind, tp::GemmMapping::Kind::vector);
         EXPECT_EQ(plan(256, 512, 1024, DPPolicy()).best.mapping.kind, tp::GemmMapping::Kind::stream);
         EXPECT_EQ(plan(256, 512, 1024, DPPolicy()).best.estimate.binds(), "array");
+      },
+      std::tuple<>(), 1);
+}
+
+/// 50 ms of CPU a shape, at a SIP's full size: 16 cubes of 8 PEs; shapes of language models, whole and as 8 ranks share
+/// them, few rows and many, operands as layers leave them.
+TEST(TpGemmPlanner, TakesAtMost50MsAShape) {
+  topology::SystemSpec spec = topology::small_machine(1, 4, 4);
+  spec.cube.pes = 8;
+  MachineRun host(std::move(spec));
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        const DPPolicy packed = tp::LinearPlacement::packed(), split = tp::LinearPlacement::split();
+        double longest = 0;
+        for (const auto& [n, k] : {std::pair(14336, 4096), std::pair(512, 4096), std::pair(4096, 1792)}) {
+          for (const int m : {1, 128, 2048}) {
+            for (const auto& [a, bc] :
+                 {std::pair(DPPolicy(), packed), std::pair(packed, packed), std::pair(split, split)}) {
+              const tp::GemmOperands operands{ctx.empty({m, k}, DType::f16, a, "a"),
+                                              ctx.empty({k, n}, DType::f16, bc, "b"), Tensor(),
+                                              ctx.empty({m, n}, DType::f16, bc, "c"), Activation::none};
+              const std::clock_t before = std::clock();
+              tp::plan_gemm(ctx.map(), "g", operands);
+              longest = std::max(longest, static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC);
+            }
+          }
+        }
+        RecordProperty("longest_us", static_cast<int>(longest * 1e6));
+        EXPECT_LE(longest, 0.050);
       },
       std::tuple<>(), 1);
 }
