@@ -232,11 +232,15 @@ std::optional<GemmCandidate> best_of(const GemmProblem& p, const std::vector<Gem
   const auto faster = [](const GemmCandidate& x, const GemmCandidate& y) { return x.estimate.time < y.estimate.time; };
   const auto least = std::min_element(all.begin(), all.end(), faster);
   if (least == all.end()) return std::nullopt;
+  if (least->estimate.time < kLongTime) return *least;
+  // Elements of k that lie in one piece, whatever a step could have.
+  const auto piece = [&](const GemmCandidate& one) {
+    return std::min(p.a.width, pieces(p.first_k, p.first_k + p.k, p.b_cuts, one.mapping.tile_k).front().length);
+  };
   GemmCandidate best = *least;
   for (const GemmCandidate& one : all) {
-    if (least->estimate.time < kLongTime || one.mapping.tile_k < best.mapping.tile_k) continue;
     const bool near = static_cast<double>(one.estimate.time) <= kNear * static_cast<double>(least->estimate.time);
-    if (near && (one.mapping.tile_k > best.mapping.tile_k || faster(one, best))) best = one;
+    if (near && (piece(one) > piece(best) || (piece(one) == piece(best) && faster(one, best)))) best = one;
   }
   return best;
 }
