@@ -16,10 +16,19 @@ set(KERNBENCH_PUBLIC_HEADERS
   runtime/runtime.h
   runtime/tensor.h
   runtime/tensor_geometry.h
+  runtime/tp/attention.h
+  runtime/tp/embedding.h
   runtime/tp/gemm.h
+  runtime/tp/kv_cache.h
   runtime/tp/linear.h
+  runtime/tp/mlp.h
+  runtime/tp/model.h
+  runtime/tp/norm.h
   runtime/tp/parallel_state.h
   runtime/tp/regions.h
+  runtime/tp/rotary.h
+  runtime/tp/transformer.h
+  runtime/tp/vocabulary.h
   sc_main/workloads/plugin.h
   sc_main/workloads/workload.h
   tlm/ext/message.h

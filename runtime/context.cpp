@@ -104,8 +104,8 @@ Handle Context::launch_bound(const std::string& name, const LaunchOptions& optio
   return Handle(std::move(state));
 }
 
-void Context::prepare_cube_queues(int sip) {
-  if (const auto state = runtime_.cube_queues(rank_, sip, runtime_.stream_of(rank_, 0)).installed)
+void Context::prepare_cube_queues(int sip, std::uint16_t stream) {
+  if (const auto state = runtime_.cube_queues(rank_, sip, runtime_.stream_of(rank_, stream)).installed)
     runtime_.await(state);
 }
 

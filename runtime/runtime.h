@@ -240,8 +240,8 @@ class Context {
     return launch_async(name, LaunchOptions(), kernel, arguments...);
   }
   /// What the first launch on `sip` with LaunchOptions::cube_queues would do besides, ahead of it: installs the queues
-  /// of the rank's default stream, and waits for them. Nothing if they are there.
-  void prepare_cube_queues(int sip);
+  /// of the stream, and waits for them. Nothing if they are there.
+  void prepare_cube_queues(int sip, std::uint16_t stream = 0);
   /// Submit and wait.
   template <class Kernel, class... Args>
   Handle launch(const std::string& name, const LaunchOptions& options, const Kernel& kernel, const Args&... arguments) {

@@ -11,12 +11,22 @@
 namespace kernbench::tp {
 
 namespace {
-/// Heads of a rank. Throws std::invalid_argument naming layer, dimension and world size.
-std::int64_t own_heads(const AttentionOptions& options, const char* what, std::int64_t heads, int ranks) {
-  if (heads >= 1 && heads % ranks == 0) return heads / ranks;
+/// Query heads of a rank. Throws std::invalid_argument naming layer, dimension and world size.
+std::int64_t heads_of_rank(const AttentionOptions& options, int ranks) {
+  if (options.heads >= 1 && options.heads % ranks == 0) return options.heads / ranks;
   throw std::invalid_argument(
-      fmt::format("SelfAttention '{}': {} is {}: give a positive multiple of the tensor-parallel world size {}",
-                  options.name, what, heads, ranks));
+      fmt::format("SelfAttention '{}': heads is {}: give a positive multiple of the tensor-parallel world size {}",
+                  options.name, options.heads, ranks));
+}
+
+/// Key/value heads of a rank; where there are fewer than ranks, ranks one behind the other have the same one.
+std::int64_t kv_heads_of_rank(const AttentionOptions& options, int ranks) {
+  if (options.kv_heads >= 1 && options.kv_heads % ranks == 0) return options.kv_heads / ranks;
+  if (options.kv_heads >= 1 && ranks % options.kv_heads == 0) return 1;
+  throw std::invalid_argument(
+      fmt::format("SelfAttention '{}': kv heads is {}: give a multiple or a divisor of the tensor-parallel world size "
+                  "{}",
+                  options.name, options.kv_heads, ranks));
 }
 
 LinearOptions projection(const AttentionOptions& options, const char* suffix) {
@@ -25,6 +35,7 @@ LinearOptions projection(const AttentionOptions& options, const char* suffix) {
   linear.dtype = options.dtype;
   linear.bias = options.bias;
   linear.placement = options.placement;
+  linear.sequence_parallel = options.sequence_parallel;
   return linear;
 }
 }  // namespace
@@ -32,8 +43,8 @@ LinearOptions projection(const AttentionOptions& options, const char* suffix) {
 SelfAttention::SelfAttention(const ParallelState& state, std::int64_t width, AttentionOptions options)
     : state_(state), width_(width), options_(std::move(options)) {
   const int ranks = state_.tensor_model_parallel_world_size();
-  own_heads_ = own_heads(options_, "heads", options_.heads, ranks);
-  own_kv_heads_ = own_heads(options_, "kv heads", options_.kv_heads, ranks);
+  own_heads_ = heads_of_rank(options_, ranks);
+  own_kv_heads_ = kv_heads_of_rank(options_, ranks);
   if (options_.heads % options_.kv_heads != 0) {
     throw std::invalid_argument(fmt::format("SelfAttention '{}': heads is {}: give a multiple of the {} kv heads",
                                             options_.name, options_.heads, options_.kv_heads));
@@ -43,18 +54,21 @@ SelfAttention::SelfAttention(const ParallelState& state, std::int64_t width, Att
         fmt::format("SelfAttention '{}': head dim is {}: give 1 or more", options_.name, options_.head_dim));
   }
   qkv_.emplace(state_, width_, own_columns() * ranks, projection(options_, ".qkv"));
-  out_.emplace(state_, options_.heads * options_.head_dim, width_, projection(options_, ".out"));
+  LinearOptions out = projection(options_, ".out");
+  out.overlap_chunks = options_.overlap_chunks;
+  out_.emplace(state_, options_.heads * options_.head_dim, width_, out);
 }
 
 /// The ranks' [q heads | k heads | v heads] side by side, as the columns of the fused projection stand.
 WeightPattern SelfAttention::fused(const WeightPattern& q, const WeightPattern& k, const WeightPattern& v) const {
   const std::int64_t own = own_columns(), queries = own_heads_ * options_.head_dim,
-                     keys = own_kv_heads_ * options_.head_dim;
+                     keys = own_kv_heads_ * options_.head_dim, kv_heads = options_.kv_heads,
+                     head_dim = options_.head_dim, ranks = state_.tensor_model_parallel_world_size();
   return [=](std::int64_t row, std::int64_t col) {
-    const std::int64_t rank = col / own, within = col % own;
+    const std::int64_t rank = col / own, within = col % own, first = rank * kv_heads / ranks * head_dim;
     if (within < queries) return q(row, rank * queries + within);
-    if (within < queries + keys) return k(row, rank * keys + within - queries);
-    return v(row, rank * keys + within - queries - keys);
+    if (within < queries + keys) return k(row, first + within - queries);
+    return v(row, first + within - queries - keys);
   };
 }
 
@@ -68,6 +82,10 @@ void SelfAttention::load_biases(const WeightPattern& q, const WeightPattern& k, 
                                 const WeightPattern& out) {
   qkv_->load_bias(fused(q, k, v));
   out_->load_bias(out);
+}
+
+int SelfAttention::row_shares() const {
+  return options_.sequence_parallel ? state_.tensor_model_parallel_world_size() : 1;
 }
 
 KvCache SelfAttention::cache(std::int64_t batch, std::int64_t positions) const {
@@ -110,12 +128,12 @@ void SelfAttention::prepare(const Tensor& x, const AttentionTensors& tensors) co
 }
 
 Tensor SelfAttention::forward(const Tensor& x, KvCache& cache, const RotaryTable& rotary) const {
-  const std::int64_t batch = cache.options().batch;
-  if (!x || x.shape().rows % batch != 0) {
+  const std::int64_t batch = cache.options().batch, rows = x ? x.shape().rows * row_shares() : 0;
+  if (!x || rows % batch != 0) {
     throw std::invalid_argument(fmt::format("SelfAttention '{}': the input is {}, not the rows of {} sequences",
                                             options_.name, x ? x.shape().str() : "an empty handle", batch));
   }
-  return forward(x, cache, rotary, place(cache, x.shape().rows / batch));
+  return forward(x, cache, rotary, place(cache, rows / batch));
 }
 
 Tensor SelfAttention::forward(const Tensor& x, KvCache& cache, const RotaryTable& rotary,
@@ -128,10 +146,10 @@ Tensor SelfAttention::forward(const Tensor& x, KvCache& cache, const RotaryTable
         kept.head_dim, to_string(kept.dtype), own_kv_heads_, options_.head_dim, to_string(options_.dtype)));
   }
   const std::int64_t rows = tensors.context.shape().rows, length = rows / kept.batch;
-  if (!x || x.shape() != Shape{rows, width_}) {
+  const Shape own{rows / row_shares(), width_};
+  if (!x || x.shape() != own) {
     throw std::invalid_argument(fmt::format("SelfAttention '{}': the input is {}, the tensors are for {}",
-                                            options_.name, x ? x.shape().str() : "an empty handle",
-                                            Shape{rows, width_}.str()));
+                                            options_.name, x ? x.shape().str() : "an empty handle", own.str()));
   }
   AttentionOperands operands;
   operands.past = cache.append(length);

@@ -14,9 +14,12 @@ struct AttentionOptions {
   std::string name = "attention";  ///< of the layer: prefix of its tensors' and launches' names
   DType dtype = DType::f16;        ///< of weights, input, output and cache; scores are f32
   std::int64_t heads = 1;          ///< query heads of all ranks
-  std::int64_t kv_heads = 1;       ///< key/value heads of all ranks; each serves heads / kv_heads query heads
+  std::int64_t kv_heads = 1;       ///< key/value heads of all ranks; each serves heads / kv_heads query heads. Fewer
+                                   ///< than ranks: several ranks keep a copy of the same one, as in Megatron
   std::int64_t head_dim = 1;       ///< elements of a head
   bool bias = false;               ///< of both projections
+  bool sequence_parallel = false;  ///< rows of input and output are split over the ranks (regions.h)
+  int overlap_chunks = 1;          ///< of the rows, in the output projection (LinearOptions)
   std::int64_t page = 32;          ///< positions that a cache keeps together
   LinearPlacement placement;       ///< inside each SIP, of both projections
 };
@@ -39,7 +42,8 @@ struct AttentionTensors {
 class SelfAttention {
  public:
   /// Places the rank's weights, zero-filled. Throws std::invalid_argument naming layer, dimension and world size where
-  /// the ranks do not divide the heads, or the key/value heads the query heads.
+  /// the ranks do not divide the heads, of ranks and key/value heads neither divides the other, or the key/value heads
+  /// do not divide the query heads.
   ///
   /// width  columns of input and output
   SelfAttention(const ParallelState& state, std::int64_t width, AttentionOptions options);
@@ -59,12 +63,14 @@ class SelfAttention {
   /// x (batch * length, width), sequence after sequence -> the same shape on every rank. The tokens' keys and values
   /// are appended to the cache; each token sees what was there and itself. 4 launches and an all-reduce, with a split
   /// cache 5 launches, with biases one more; waits for them. Throws as KvCache::append, and on another shape or dtype.
+  /// Sequence-parallel: both are this rank's rows, by an all-gather and a reduce-scatter.
   ///
   /// rotary  an empty one: positions are not turned
   Tensor forward(const Tensor& x, KvCache& cache, const RotaryTable& rotary, const AttentionTensors& tensors) const;
   Tensor forward(const Tensor& x, KvCache& cache, const RotaryTable& rotary) const;  ///< places the tensors, too
 
  private:
+  int row_shares() const;  // of the rows of input and output
   std::int64_t own_columns() const { return (own_heads_ + 2 * own_kv_heads_) * options_.head_dim; }
   WeightPattern fused(const WeightPattern& q, const WeightPattern& k, const WeightPattern& v) const;
 

@@ -8,6 +8,7 @@
 
 #include "runtime/tp/launch_bound.h"
 #include "runtime/tp/own_shard.h"
+#include "runtime/tp/regions.h"
 #include "runtime/tp/tensor_view.h"
 
 namespace kernbench::tp {
@@ -93,22 +94,43 @@ void VocabParallelEmbedding::load_weight(const WeightPattern& whole) {
   weight_.write_bytes(bytes);
 }
 
-Tensor VocabParallelEmbedding::place(std::int64_t rows) const {
-  return state_.context().empty({rows, width_}, options_.dtype, options_.output, options_.name + ".output");
+ForwardTensors VocabParallelEmbedding::place(std::int64_t rows) const {
+  const auto make = [&](std::int64_t count, const char* suffix) {
+    return state_.context().empty({count, width_}, options_.dtype, options_.output, options_.name + suffix);
+  };
+  ForwardTensors tensors;
+  if (!options_.sequence_parallel) {
+    tensors.output = make(rows, ".output");
+    return tensors;
+  }
+  const int ranks = state_.tensor_model_parallel_world_size();
+  if (rows < 1 || rows % ranks != 0) {
+    throw std::invalid_argument(
+        fmt::format("VocabParallelEmbedding '{}': tokens is {}: give a positive multiple of the tensor-parallel world "
+                    "size {}",
+                    options_.name, rows, ranks));
+  }
+  tensors.partial = make(rows, ".partial");
+  tensors.output = make(rows / ranks, ".output");
+  return tensors;
 }
 
-void VocabParallelEmbedding::prepare(const Tensor& output) const {
-  state_.context().prepare_all_reduce(output, output, ReduceOp::sum, state_.tensor_model_parallel_group());
+void VocabParallelEmbedding::prepare(const ForwardTensors& tensors) const {
+  if (options_.sequence_parallel) {
+    prepare_reduce_scatter_to_sequence_region(state_, tensors.partial, tensors.output);
+    return;
+  }
+  state_.context().prepare_all_reduce(tensors.output, tensors.output, ReduceOp::sum,
+                                      state_.tensor_model_parallel_group());
 }
 
 Tensor VocabParallelEmbedding::forward(const std::vector<std::int64_t>& tokens) const {
-  const Tensor output = place(static_cast<std::int64_t>(tokens.size()));
-  forward(tokens, output);
-  return output;
+  return forward(tokens, place(static_cast<std::int64_t>(tokens.size())));
 }
 
-void VocabParallelEmbedding::forward(const std::vector<std::int64_t>& tokens, const Tensor& output) const {
+Tensor VocabParallelEmbedding::forward(const std::vector<std::int64_t>& tokens, const ForwardTensors& tensors) const {
   const auto count = static_cast<std::int64_t>(tokens.size());
+  const Tensor& output = options_.sequence_parallel ? tensors.partial : tensors.output;
   if (!output || output.shape() != Shape{count, width_} || output.dtype() != options_.dtype) {
     throw std::invalid_argument(
         fmt::format("VocabParallelEmbedding '{}': the output is not {}x{} {}: give what "
@@ -133,7 +155,12 @@ void VocabParallelEmbedding::forward(const std::vector<std::int64_t>& tokens, co
     launches.push_back(submit(context, options_.name, weight_, output, at, ids.data() + at, block));
   }
   for (const Handle& launch : launches) context.wait(launch);
-  context.all_reduce(output, ReduceOp::sum, state_.tensor_model_parallel_group());
+  if (options_.sequence_parallel) {
+    reduce_scatter_to_sequence_region(state_, output, tensors.output);
+  } else {
+    reduce_from_region(state_, output);
+  }
+  return tensors.output;
 }
 
 }  // namespace kernbench::tp

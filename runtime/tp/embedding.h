@@ -13,6 +13,7 @@ struct EmbeddingOptions {
   DType dtype = DType::f16;                    ///< of the table and the output
   DPPolicy weight = LinearPlacement::split();  ///< of the table: each PE the same columns of every row
   DPPolicy output = LinearPlacement::split();  ///< of the result
+  bool sequence_parallel = false;              ///< each rank ends with its own rows (regions.h)
 };
 
 /// Row `token` of a table whose rows are split over the ranks: rank r owns [r k, (r + 1) k), k = vocabulary / ranks. A
@@ -31,11 +32,13 @@ class VocabParallelEmbedding {
   void load_weight(const WeightPattern& whole);  ///< takes this rank's rows of (vocabulary, width)
 
   /// M tokens -> (M, width) on every rank. A launch for each kMostTokens tokens, and an all-reduce; waits for them.
-  /// Throws std::invalid_argument on a token that is not in the vocabulary, naming its place.
+  /// Throws std::invalid_argument on a token that is not in the vocabulary, naming its place. Sequence-parallel: (M /
+  /// ranks, width), this rank's rows, by a reduce-scatter.
   Tensor forward(const std::vector<std::int64_t>& tokens) const;
-  Tensor place(std::int64_t rows) const;     ///< what a pass over so many tokens writes
-  void prepare(const Tensor& output) const;  ///< installs the queues of such passes; every rank calls it
-  void forward(const std::vector<std::int64_t>& tokens, const Tensor& output) const;  ///< the same into it
+  ForwardTensors place(std::int64_t rows) const;      ///< what a pass over so many tokens writes
+  void prepare(const ForwardTensors& tensors) const;  ///< installs the queues of such passes; every rank calls it
+  /// The same into `tensors`. Returns tensors.output.
+  Tensor forward(const std::vector<std::int64_t>& tokens, const ForwardTensors& tensors) const;
 
   const Tensor& weight() const { return weight_; }  ///< (vocabulary / ranks + 1, width)
 

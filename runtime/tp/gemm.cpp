@@ -12,8 +12,8 @@ bool talks(const GemmPlan& plan) {
 }
 
 namespace {
-void prepare_planned(Context& context, const GemmOperands& operands, const GemmPlan& plan) {
-  if (talks(plan)) context.prepare_cube_queues(operands.c.sip());
+void prepare_planned(Context& context, const GemmOperands& operands, const GemmPlan& plan, std::uint16_t stream) {
+  if (talks(plan)) context.prepare_cube_queues(operands.c.sip(), stream);
 }
 }  // namespace
 
@@ -21,23 +21,27 @@ Handle gemm(Context& context, const std::string& name, const GemmOperands& opera
   return gemm(context, name, operands, plan_gemm(context.map(), name, operands));
 }
 
-Handle gemm(Context& context, const std::string& name, const GemmOperands& operands, GemmPlans& plans) {
-  return gemm(context, name, operands, plans.of(context.map(), name, operands));
+Handle gemm(Context& context, const std::string& name, const GemmOperands& operands, GemmPlans& plans,
+            std::uint16_t stream) {
+  return gemm(context, name, operands, plans.of(context.map(), name, operands), stream);
 }
 
 void prepare_gemm(Context& context, const std::string& name, const GemmOperands& operands) {
-  prepare_planned(context, operands, plan_gemm(context.map(), name, operands));
+  prepare_planned(context, operands, plan_gemm(context.map(), name, operands), 0);
 }
 
-void prepare_gemm(Context& context, const std::string& name, const GemmOperands& operands, GemmPlans& plans) {
-  prepare_planned(context, operands, plans.of(context.map(), name, operands));
+void prepare_gemm(Context& context, const std::string& name, const GemmOperands& operands, GemmPlans& plans,
+                  std::uint16_t stream) {
+  prepare_planned(context, operands, plans.of(context.map(), name, operands), stream);
 }
 
-Handle gemm(Context& context, const std::string& name, const GemmOperands& operands, const GemmPlan& plan) {
+Handle gemm(Context& context, const std::string& name, const GemmOperands& operands, const GemmPlan& plan,
+            std::uint16_t stream) {
   GemmCall call{geometry_of(operands.a), geometry_of(operands.b), geometry_of(operands.bias),
                 geometry_of(operands.c), operands.activation,     plan.best.mapping,
-                plan.kept_bytes,         plan.pes_of_cube};
+                plan.kept_bytes,         plan.pes_of_cube,        operands.first_row.value_or(0)};
   LaunchOptions options = on_pes_of(operands.c);
+  options.stream = stream;
   if (plan.best.mapping.kind == GemmMapping::Kind::split) {
     const std::set<PeCoord> all = split_workers(operands);
     options.targets.assign(all.begin(), all.end());

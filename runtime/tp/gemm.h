@@ -1,4 +1,6 @@
 #pragma once
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "runtime/runtime.h"
@@ -10,11 +12,12 @@ class GemmPlans;
 
 /// Operands of gemm(). All on one SIP and of one floating-point dtype.
 struct GemmOperands {
-  Tensor a;                                  ///< m x k
-  Tensor b;                                  ///< k x n
-  Tensor bias;                               ///< 1 x n, added to every row; an empty handle: none
-  Tensor c;                                  ///< m x n: the result
-  Activation activation = Activation::none;  ///< of a b + bias
+  Tensor a;                                    ///< m x k, or some of its rows are
+  Tensor b;                                    ///< k x n
+  Tensor bias;                                 ///< 1 x n, added to every row; an empty handle: none
+  Tensor c;                                    ///< m x n: the result
+  Activation activation = Activation::none;    ///< of a b + bias
+  std::optional<std::int64_t> first_row = {};  ///< the m rows of a from here on; nothing: a has no others
 };
 
 /// c = activation(a b + bias): the project's GEMM kernel, for any placement of its operands. Submits one launch and
@@ -24,11 +27,13 @@ struct GemmOperands {
 /// are kept in f32 (f64 for f64) and rounded once; their order depends on the mapping, never on timing.
 /// Throws std::invalid_argument on shapes, dtypes or SIPs that do not fit, naming `name`.
 Handle gemm(Context& context, const std::string& name, const GemmOperands& operands);
-/// The same with the plan that `plans` has for such operands.
-Handle gemm(Context& context, const std::string& name, const GemmOperands& operands, GemmPlans& plans);
+/// The same with the plan that `plans` has for such operands, on a stream of Context::new_stream.
+Handle gemm(Context& context, const std::string& name, const GemmOperands& operands, GemmPlans& plans,
+            std::uint16_t stream = 0);
 /// Installs the queues that such a launch needs, if any, and waits for them: what gemm() then does is the launch alone.
 void prepare_gemm(Context& context, const std::string& name, const GemmOperands& operands);
-/// The same with the plan that `plans` has for such operands.
-void prepare_gemm(Context& context, const std::string& name, const GemmOperands& operands, GemmPlans& plans);
+/// The same with the plan that `plans` has for such operands, of a launch on that stream.
+void prepare_gemm(Context& context, const std::string& name, const GemmOperands& operands, GemmPlans& plans,
+                  std::uint16_t stream = 0);
 
 }  // namespace kernbench::tp

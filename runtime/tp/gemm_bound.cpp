@@ -64,7 +64,8 @@ GemmBound gemm_bound(const MachineMap& map, const GemmOperands& operands) {
   const auto lanes = static_cast<double>(e.math_lanes) * static_cast<double>(pes);
   const double macs = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   bound.array = std::min(bound.array, static_cast<Ps>(2 * macs / lanes / static_cast<double>(e.math_hz) * 1e12));
-  bound.memory = least_memory_time(map, {{operands.a}, {operands.b}, {operands.c}}, &bound.bytes);
+  const double of_a = static_cast<double>(m) / static_cast<double>(operands.a.shape().rows);
+  bound.memory = least_memory_time(map, {{operands.a, of_a}, {operands.b}, {operands.c}}, &bound.bytes);
   const Ps least_fill = std::min(fill_and_drain(e), cycles_at(2 * std::uint64_t{e.math_fill}, e.math_hz));
   bound.latency = e.dispatch + least_access(map, pe) + least_fill + way_there_and_back(map, pe);
   bound.time = std::max(bound.array, bound.memory) + bound.latency;

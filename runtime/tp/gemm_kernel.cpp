@@ -23,7 +23,7 @@ namespace {
 class GemmLoops {
  public:
   GemmLoops(Va a, Va b, Va bias, Va c, const GemmCall& call, Tl& tl)
-      : a_(a, call.a),
+      : a_(a, call.a, call.first_row),
         b_(b, call.b),
         bias_(bias, call.bias),
         c_(c, call.c),
@@ -40,6 +40,7 @@ class GemmLoops {
     std::vector<std::int64_t> b_cuts;
     b_.row_cuts(k_.begin, k_.begin + k_.length, b_cuts);
     steps_ = pieces(k_.begin, k_.begin + k_.length, std::move(b_cuts), call.mapping.tile_k);
+    if (call.mapping.kind == GemmMapping::Kind::stream) begin_at_own_rows();
     std::vector<std::int64_t> row_cuts, col_cuts;
     const std::int64_t end = part_.row + part_.rows, end_col = part_.col + part_.cols;
     a_.row_cuts(part_.row, end, row_cuts);
@@ -108,6 +109,18 @@ class GemmLoops {
 
   std::int64_t depth() const { return k_.length; }
   DType dtype() const { return call_.c.dtype; }
+
+  /// Where PEs hold different rows of b, each begins with its own and goes round: otherwise all would read from one
+  /// memory at a time.
+  void begin_at_own_rows() {
+    const auto self = static_cast<int>(tl_.program_id(0)), cube = static_cast<int>(tl_.program_id(1));
+    for (const ShardSpec& shard : call_.b.shards()) {
+      if (shard.cube != cube || shard.pe != self || shard.region.empty()) continue;
+      const auto own = [&](const Piece& step) { return step.begin >= shard.region.row; };
+      std::rotate(steps_.begin(), std::find_if(steps_.begin(), steps_.end(), own), steps_.end());
+      return;
+    }
+  }
 
   Tile load(const TensorView& view, const Piece& rows, const Piece& cols) const {
     const TensorView::Place at = view.at(rows.begin, cols.begin);

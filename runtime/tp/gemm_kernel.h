@@ -15,6 +15,7 @@ struct GemmCall {
   GemmMapping mapping;
   std::uint64_t kept_bytes = 0;   ///< of b that may stay in TCM over groups of rows
   std::uint64_t pes_of_cube = 0;  ///< passed: bit p: PE p of each cube takes part
+  std::int64_t first_row = 0;     ///< of a, that belongs to row 0 of c
 };
 
 /// Makes this PE's part of c. All bases are those of tensors; `bias` 0: none.

@@ -2,10 +2,25 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <regex>
 #include <stdexcept>
+#include <type_traits>
+
+#include "tlm/config/nearest.h"
+#include "tlm/config/read.h"
 
 namespace kernbench::tp {
+
+namespace {
+constexpr std::uint64_t kMostOfATile = 9'999'999;  // seven digits, as in the text form
+
+std::vector<std::string> kind_names() {
+  std::vector<std::string> names;
+  for (const GemmMapping::Kind kind : gemm_mapping_kinds()) names.emplace_back(to_string(kind));
+  return names;
+}
+}  // namespace
 
 const char* to_string(GemmMapping::Kind kind) {
   switch (kind) {
@@ -30,6 +45,13 @@ const std::vector<GemmMapping::Kind>& gemm_mapping_kinds() {
 std::string GemmMapping::str() const {
   if (!whole()) return to_string(kind);
   return fmt::format("{}:{}x{}x{},rows={},chains={}", to_string(kind), tile_m, tile_n, tile_k, row_blocks, chains);
+}
+
+std::string GemmMapping::yaml() const {
+  std::string text = fmt::format("mapping: {}\n", to_string(kind));
+  if (!whole()) return text;
+  return text + fmt::format("tile_m: {}\ntile_n: {}\ntile_k: {}\nrow_blocks: {}\nchains: {}\n", tile_m, tile_n, tile_k,
+                            row_blocks, chains);
 }
 
 std::string GemmMapping::loops() const {
@@ -71,10 +93,50 @@ GemmMapping parse_gemm_mapping(const std::string& text) {
       if (mapping.whole()) return mapping;
     }
   }
-  throw std::invalid_argument(fmt::format(
-      "mapping '{}': give stream, passed, split or vector, alone or followed by :MxNxK,rows=R,chains=C with "
-      "numbers from 1",
-      text));
+  const std::string name = text.substr(0, text.find(':')), near = nearest(name, kind_names());
+  if (near != name && !near.empty()) {
+    throw std::invalid_argument(fmt::format("mapping {}: did you mean '{}'?", quote(text), near));
+  }
+  throw std::invalid_argument(
+      fmt::format("mapping {}: give stream, passed, split or vector, alone or followed by :MxNxK,rows=R,chains=C with "
+                  "numbers from 1",
+                  quote(text)));
+}
+
+bool names_mapping_file(const std::string& text) {
+  const std::string extension = std::filesystem::path(text).extension().string();
+  return text.find('/') != std::string::npos || extension == ".yaml" || extension == ".yml" || extension == ".json";
+}
+
+GemmMapping load_gemm_mapping(const std::string& file) {
+  Problems problems;
+  const ConfigNode root = load_config(file, &problems);
+  check_keys(root, "", {"mapping", "tile_m", "tile_n", "tile_k", "row_blocks", "chains"}, problems);
+  GemmMapping mapping;
+  if (const ConfigNode* kind = root.find("mapping")) {
+    if (const auto which = read_name(*kind, "mapping", kind_names(), problems))
+      mapping.kind = gemm_mapping_kinds()[*which];
+  } else {
+    problems.add(root.where, "missing key 'mapping'");
+  }
+  std::vector<std::string> missing;
+  const auto read = [&](const char* key, std::uint64_t most, auto& value) {
+    const ConfigNode* node = root.find(key);
+    if (node == nullptr) return missing.emplace_back(key), void();
+    using Value = std::decay_t<decltype(value)>;
+    if (const auto number = read_integer(*node, key, {1, most}, problems)) value = static_cast<Value>(*number);
+  };
+  read("tile_m", kMostOfATile, mapping.tile_m);
+  read("tile_n", kMostOfATile, mapping.tile_n);
+  read("tile_k", kMostOfATile, mapping.tile_k);
+  read("row_blocks", 9999, mapping.row_blocks);
+  read("chains", 99, mapping.chains);
+  if (!missing.empty() && missing.size() < 5) {
+    problems.add(root.where, fmt::format("missing key '{}'", missing.front()),
+                 "give 'mapping' alone, or with all of tile_m, tile_n, tile_k, row_blocks and chains");
+  }
+  problems.throw_if_any();
+  return mapping;
 }
 
 }  // namespace kernbench::tp

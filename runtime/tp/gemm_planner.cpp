@@ -52,13 +52,24 @@ double strided_share(double piece_bytes, bool dense) {
   return dense ? 1 : std::clamp(piece_bytes / kLong, kLeast, 1.0);
 }
 
-/// Partial sums of a split k: what a PE sends and gets, and its additions; of the last group nothing hides them.
-void add_exchange(const GemmProblem& p, double groups, GemmEstimate& out) {
+/// Reading `bytes` in pieces of memory of `piece` bytes, with as many packets under way as the DMA engine has: each is
+/// there a latency after it was asked for, and only then another one may be (Little's law).
+Ps windowed(const PeEngines& e, double bytes, double piece, Ps latency) {
+  const double packets = bytes / std::min<double>(piece, kPacketBytes);
+  return static_cast<Ps>(packets * static_cast<double>(latency) / (static_cast<double>(e.dma_bytes) / kPacketBytes));
+}
+
+/// Partial sums of a split k: what a PE sends and gets, and its additions; of the last group nothing hides them. Of a
+/// group of rows those PEs get that hold them in the end: of few rows few PEs, one group after the other.
+void add_exchange(const GemmProblem& p, std::int64_t group, double passes, GemmEstimate& out) {
   const PeEngines& e = p.rates.engines;
   const double wide = static_cast<double>(size_of(compute_type(p.dtype)));
-  const auto sums = static_cast<double>(p.part.rows * p.part.cols), own = static_cast<double>(p.own_rows * p.part.cols);
-  const auto others = static_cast<double>(p.sharers) - 1;
-  const double bytes = std::max(sums * others / static_cast<double>(p.sharers), own * others) * wide;
+  const auto row_groups = static_cast<double>(parts(p.part.rows, group)), groups = row_groups * passes;
+  const auto others = static_cast<double>(p.sharers) - 1, cols = static_cast<double>(p.part.cols);
+  const auto own = static_cast<double>(p.own_rows) * cols;
+  const double sent = static_cast<double>(group) * others / static_cast<double>(p.sharers);
+  const double received = static_cast<double>(std::min(p.own_rows, group)) * others;
+  const double bytes = row_groups * std::max(sent, received) * cols * wide;
   const Ps added = cycles_at(
       static_cast<std::uint64_t>(own * others / e.math_lanes) + p.sharers * std::uint64_t{e.math_fill}, e.math_hz);
   const Ps moved = time_of(bytes, p.rates.port);
@@ -119,12 +130,18 @@ GemmEstimate estimate(const GemmProblem& p, const GemmMapping& mapping, std::uin
   const double b_times = kept && !vector ? 1 : groups;
   const double sharing = passed ? static_cast<double>(p.pes_of_cube) : 1;
   const double a_bytes = p.a.all() * passes / sharing, b_bytes = p.b.all() * b_times;
-  const double piece = static_cast<double>(steps.front().length) * p.item;
-  const bool dense = p.a_cuts.empty() ? steps.front().length == p.k || rows == 1 : true;
+  const std::int64_t a_piece = std::min(steps.front().length, p.a.width), b_piece = std::min(tile_n, p.b.width);
+  const bool dense = rows == 1 || a_piece == (p.a_cuts.empty() ? p.k : p.a.width);
+  const double piece = static_cast<double>(a_piece) * p.item;
   const double a_slice = a_bytes * workers / static_cast<double>(p.a_holders.size()) / strided_share(piece, dense);
   const double b_slice = b_bytes * workers / static_cast<double>(p.b_holders.size());
   out.memory = static_cast<Ps>(static_cast<double>(time_of(a_slice + b_slice, p.rates.hbm_slice)) / kStreamShare);
   out.port = time_of((passed ? p.a.all() : a_bytes) + b_bytes, p.rates.port);
+  const double whole = kPacketBytes;
+  out.port = std::max(
+      out.port,
+      windowed(e, a_bytes, dense ? whole : piece, p.a.latency) +
+          windowed(e, b_bytes, b_piece == p.b.width ? whole : static_cast<double>(b_piece) * p.item, p.b.latency));
   if (passed) {
     // A round is a fetch from afar and messages to all of the cube; measured on `default`, rounds hardly overlap.
     const double rounds = groups * static_cast<double>(parts(static_cast<std::int64_t>(steps.size()),
@@ -143,7 +160,8 @@ GemmEstimate estimate(const GemmProblem& p, const GemmMapping& mapping, std::uin
                                                                                  : tile_m));
   const Ps way = least_access(p.map, p.pe);
   out.latency =
-      e.dispatch * 4 + way * (passed ? 3 : 2) + time_of(first, p.rates.hbm_slice) + fill_and_drain(e) +
+      e.dispatch * 4 + way * (passed ? 2 : 1) + std::max(way, p.a.latency) + time_of(first, p.rates.hbm_slice) +
+      fill_and_drain(e) +
       cycles_at(parts(tile_m * cols, e.math_lanes) * (2 + static_cast<std::uint64_t>(mapping.chains)) + 3 * e.math_fill,
                 e.math_hz) +
       time_of(static_cast<double>(tile_m * cols) * p.item, p.rates.hbm_slice);
@@ -154,7 +172,7 @@ GemmEstimate estimate(const GemmProblem& p, const GemmMapping& mapping, std::uin
     out.latency += std::max(first_group, static_cast<Ps>(static_cast<double>(out.array) / groups)) -
                    static_cast<Ps>(static_cast<double>(out.array) / groups);
   }
-  if (mapping.kind == GemmMapping::Kind::split) add_exchange(p, groups * passes, out);
+  if (mapping.kind == GemmMapping::Kind::split) add_exchange(p, group, passes, out);
   out.time = out.latency + std::max({out.array, out.memory, out.port, out.cut, out.dispatch});
   return out;
 }
@@ -207,18 +225,22 @@ std::vector<GemmMapping> candidates(const GemmProblem& p, GemmMapping::Kind kind
 /// those that come near it.
 std::optional<GemmCandidate> best_of(const GemmProblem& p, const std::vector<GemmMapping>& list,
                                      std::uint64_t kept_bytes) {
-  constexpr Ps kLongTime = 50'000'000;  // 50 us
+  constexpr Ps kLongTime = 10'000'000;  // 10 us
   constexpr double kNear = 1.03;
   std::vector<GemmCandidate> all;
   for (const GemmMapping& one : list) all.push_back({one, estimate(p, one, kept_bytes)});
   const auto faster = [](const GemmCandidate& x, const GemmCandidate& y) { return x.estimate.time < y.estimate.time; };
   const auto least = std::min_element(all.begin(), all.end(), faster);
   if (least == all.end()) return std::nullopt;
+  if (least->estimate.time < kLongTime) return *least;
+  // Elements of k that lie in one piece, whatever a step could have.
+  const auto piece = [&](const GemmCandidate& one) {
+    return std::min(p.a.width, pieces(p.first_k, p.first_k + p.k, p.b_cuts, one.mapping.tile_k).front().length);
+  };
   GemmCandidate best = *least;
   for (const GemmCandidate& one : all) {
-    if (least->estimate.time < kLongTime || one.mapping.tile_k < best.mapping.tile_k) continue;
     const bool near = static_cast<double>(one.estimate.time) <= kNear * static_cast<double>(least->estimate.time);
-    if (near && (one.mapping.tile_k > best.mapping.tile_k || faster(one, best))) best = one;
+    if (near && (piece(one) > piece(best) || (piece(one) == piece(best) && faster(one, best)))) best = one;
   }
   return best;
 }
@@ -228,7 +250,9 @@ void check_operands(const std::string& name, const GemmOperands& operands) {
     throw std::invalid_argument(fmt::format("gemm '{}': an operand is an empty handle", name));
   }
   const Shape a = operands.a.shape(), b = operands.b.shape(), c = operands.c.shape();
-  if (a.cols != b.rows || c.rows != a.rows || c.cols != b.cols) {
+  const auto& first = operands.first_row;
+  const bool rows_fit = first ? *first >= 0 && *first + c.rows <= a.rows : c.rows == a.rows;
+  if (a.cols != b.rows || !rows_fit || c.cols != b.cols) {
     throw std::invalid_argument(
         fmt::format("gemm '{}': {} times {} does not give {}", name, a.str(), b.str(), c.str()));
   }
@@ -265,6 +289,7 @@ const GemmPlan& GemmPlans::of(const MachineMap& map, const std::string& name, co
       key += fmt::format("{} {} {} {};", tensor.shape().str(), to_string(tensor.dtype()), to_string(tensor.policy()),
                          tensor.sip());
   }
+  key += std::to_string(operands.first_row.value_or(0));
   const auto found = plans_.find(key);
   if (found != plans_.end()) return found->second;
   return plans_.emplace(key, plan_gemm(map, name, operands)).first->second;

@@ -41,8 +41,8 @@ struct GemmPlan {
 GemmPlan plan_gemm(const MachineMap& map, const std::string& name, const GemmOperands& operands,
                    const std::string& mapping = "auto");
 
-/// Plans of GEMMs that come again and again, as layers' do: each is made once. Operands are alike in shapes, dtype and
-/// placement.
+/// Plans of GEMMs that come again and again, as layers' do: each is made once. Operands are alike in shapes, dtype,
+/// placement and rows of a.
 class GemmPlans {
  public:
   const GemmPlan& of(const MachineMap& map, const std::string& name, const GemmOperands& operands);
@@ -55,6 +55,7 @@ class GemmPlans {
 bool talks(const GemmPlan& plan);
 
 /// gemm() with a plan made before. REQUIRES: of these operands, or such that lie alike.
-Handle gemm(Context& context, const std::string& name, const GemmOperands& operands, const GemmPlan& plan);
+Handle gemm(Context& context, const std::string& name, const GemmOperands& operands, const GemmPlan& plan,
+            std::uint16_t stream = 0);
 
 }  // namespace kernbench::tp

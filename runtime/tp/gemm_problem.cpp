@@ -14,10 +14,11 @@ std::int64_t common(std::int64_t a, std::int64_t a_length, std::int64_t b, std::
 }
 
 /// Each block from the copy that the PE sees: its own, one in its cube, any.
-GemmReads reads_of(const Tensor& tensor, const Region& need, PeCoord pe) {
+GemmReads reads_of(const MachineMap& map, const Tensor& tensor, const Region& need, PeCoord pe) {
   struct Block {
     double bytes = 0;
-    int distance = 2;
+    int distance = 3;
+    PeCoord owner{};
   };
   std::map<std::uint64_t, Block> blocks;
   for (const ShardSpec& shard : tensor.shards()) {
@@ -28,12 +29,19 @@ GemmReads reads_of(const Tensor& tensor, const Region& need, PeCoord pe) {
     const PeCoord owner = owner_of(shard);
     Block& block = blocks[shard.offset_bytes];
     block.bytes = static_cast<double>(elements) * static_cast<double>(size_of(tensor.dtype()));
-    block.distance = std::min(block.distance, owner.cube != pe.cube ? 2 : owner.pe != pe.pe ? 1 : 0);
+    const int distance = owner.cube != pe.cube ? 2 : owner.pe != pe.pe ? 1 : 0;
+    if (distance >= block.distance) continue;
+    block.distance = distance;
+    block.owner = owner;
   }
   GemmReads reads;
+  double waits = 0;  // bytes times picoseconds
   for (const auto& [offset, block] : blocks) {
     (block.distance == 0 ? reads.own : block.distance == 1 ? reads.cube : reads.far) += block.bytes;
+    waits += block.bytes * static_cast<double>(access_of(map, pe, block.owner));
   }
+  if (reads.all() > 0) reads.latency = static_cast<Ps>(waits / reads.all());
+  reads.width = TensorView(0, geometry_of(tensor)).at(need.row, need.col).row_stride;
   return reads;
 }
 
@@ -69,8 +77,8 @@ void look_at(const GemmOperands& operands, GemmProblem& p) {
   p.dtype = operands.c.dtype();
   p.item = static_cast<double>(size_of(p.dtype));
   p.rates = p.map.rates(p.pe);
-  p.a = reads_of(operands.a, {p.part.row, p.first_k, p.part.rows, p.k}, p.pe);
-  p.b = reads_of(operands.b, {p.first_k, p.part.col, p.k, p.part.cols}, p.pe);
+  p.a = reads_of(p.map, operands.a, {p.part.row + operands.first_row.value_or(0), p.first_k, p.part.rows, p.k}, p.pe);
+  p.b = reads_of(p.map, operands.b, {p.first_k, p.part.col, p.k, p.part.cols}, p.pe);
   p.a_holders = holders({operands.a});
   p.b_holders = holders({operands.b});
   const TensorView a_view(0, geometry_of(operands.a)), b_view(0, geometry_of(operands.b));

@@ -10,6 +10,8 @@ namespace kernbench::tp {
 /// Bytes that one PE reads of an operand, by how far away they lie.
 struct GemmReads {
   double own = 0, cube = 0, far = 0;
+  Ps latency = 0;          ///< of one packet, mean over the bytes, nothing else under way
+  std::int64_t width = 1;  ///< elements of a row that lie in one piece, where the part begins
   double all() const { return own + cube + far; }
 };
 

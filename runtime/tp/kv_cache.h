@@ -20,7 +20,9 @@ struct CacheLayout {
   std::int64_t pages = 0;       ///< of one sequence on one PE
   std::int64_t page = 0;        ///< positions
   std::int64_t positions = 0;   ///< that a sequence may have
+  /// That a PE keeps, of all its sequences.
   std::int64_t rows_of_pe() const { return of_each_pe * pages * page; }
+  /// Of all PEs.
   std::int64_t rows() const { return pes * rows_of_pe(); }
   /// Number of the PE, in the order of shards, that has page `index` of a sequence.
   std::int64_t pe_of(std::int64_t sequence, std::int64_t index) const {
@@ -52,17 +54,17 @@ class KvCache {
   /// OutOfDeviceMemory with layer, dimensions and bytes if the memory of a PE is too small.
   KvCache(Context& context, const KvCacheOptions& options);
 
-  const Tensor& keys() const { return keys_; }      ///< a position a row, by layout()
-  const Tensor& values() const { return values_; }  ///< likewise
-  const CacheLayout& layout() const { return layout_; }
-  const KvCacheOptions& options() const { return options_; }
-  std::int64_t length() const { return length_; }  ///< positions that are there
+  const Tensor& keys() const { return keys_; }                ///< a position a row, by layout()
+  const Tensor& values() const { return values_; }            ///< likewise
+  const CacheLayout& layout() const { return layout_; }       ///< where rows lie
+  const KvCacheOptions& options() const { return options_; }  ///< as given
+  std::int64_t length() const { return length_; }             ///< positions that are there
   /// Makes room for `count` positions more and returns where they begin. Throws std::invalid_argument with layer and
   /// numbers if the cache has fewer left.
   std::int64_t append(std::int64_t count);
-  /// Contents of positions [0, count), as if as many had been appended: value(entry, head, position, i) of the batch's
-  /// entry and this rank's head. Whatever there was is gone. Throws as append does.
+  /// value(entry, head, position, i) of the batch's entry and this rank's head.
   using Contents = std::function<double(std::int64_t entry, std::int64_t head, std::int64_t position, std::int64_t i)>;
+  /// Contents of positions [0, count), as if as many had been appended. Whatever there was is gone. Throws as append.
   void fill(std::int64_t count, const Contents& keys, const Contents& values);
   /// Forgets what is beyond. REQUIRES: length <= length().
   void truncate(std::int64_t length) { length_ = length; }

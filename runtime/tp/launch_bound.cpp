@@ -5,7 +5,7 @@
 namespace kernbench::tp {
 
 namespace {
-constexpr std::uint32_t kHeaderBytes = 16, kBurstBytes = 256;  // of a request, or the least packet; of an answer
+constexpr std::uint32_t kHeaderBytes = 16;  // of a request, or the least packet
 }  // namespace
 
 PeCoord owner_of(const ShardSpec& shard) {
@@ -39,7 +39,7 @@ Ps access_of(const MachineMap& map, PeCoord pe, PeCoord owner) {
   const NodeId from = map.pe(pe), port = map.hbm_port(owner);
   Ps way = 0;
   if (map.packet_latency)
-    way = map.packet_latency(from, port, kHeaderBytes) + map.packet_latency(port, from, kBurstBytes);
+    way = map.packet_latency(from, port, kHeaderBytes) + map.packet_latency(port, from, kPacketBytes);
   return e.dma_setup + way + e.hbm_hit;
 }
 

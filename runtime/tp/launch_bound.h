@@ -16,6 +16,9 @@ Ps time_of(double bytes, Rate rate);
 /// Of the array: operands enter skewed, results leave row by row (docs/pe.md).
 Ps fill_and_drain(const PeEngines& engines);
 
+/// Bytes of the largest packet.   spec: packets of at most 256 B
+inline constexpr std::uint32_t kPacketBytes = 256;
+
 /// One read of an open row of `owner`'s slice by `pe`, there and back.
 Ps access_of(const MachineMap& map, PeCoord pe, PeCoord owner);
 /// The same of its own slice.

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "runtime/tp/gemm.h"
 #include "runtime/tp/load_part.h"
+#include "runtime/tp/own_shard.h"
 #include "runtime/tp/pointwise.h"
 #include "runtime/tp/regions.h"
 
@@ -94,7 +96,7 @@ ForwardTensors ColumnParallelLinear::place(std::int64_t rows) const {
   const std::int64_t own = weight_.shape().cols;
   ForwardTensors tensors;
   if (options_.sequence_parallel) {
-    tensors.gathered = context.empty({rows, in_}, options_.dtype, options_.placement.input, options_.name + ".rows");
+    tensors.gathered = context.empty({rows, in_}, options_.dtype, rows_for_gemm(rows), options_.name + ".rows");
   }
   if (!gather_output_) {
     tensors.output = make(own, ".output");
@@ -149,6 +151,15 @@ RowParallelLinear::RowParallelLinear(const ParallelState& state, std::int64_t in
     : state_(state), in_(in), out_(out), options_(std::move(options)), input_is_parallel_(input_is_parallel) {
   const std::int64_t own = share(kRow, options_.name, "in", in, state_.tensor_model_parallel_world_size());
   share(kRow, options_.name, "out", out, 1);
+  if (options_.overlap_chunks < 1 || options_.overlap_chunks > kMostOverlapChunks) {
+    throw std::invalid_argument(fmt::format("{} '{}': overlap chunks is {}: give 1 to {}", kRow, options_.name,
+                                            options_.overlap_chunks, kMostOverlapChunks));
+  }
+  if (overlaps() && options_.sequence_parallel) {
+    throw std::invalid_argument(
+        fmt::format("{} '{}': overlap chunks is {}, but a sequence-parallel layer has no all-reduce: give 1", kRow,
+                    options_.name, options_.overlap_chunks));
+  }
   Context& context = state_.context();
   weight_ = context.zeros({own, out}, options_.dtype, options_.placement.weight, options_.name + ".weight");
   if (options_.bias) {
@@ -175,6 +186,10 @@ ForwardTensors RowParallelLinear::place(std::int64_t rows) const {
   const auto make = [&](Shape shape, const DPPolicy& policy, const char* suffix) {
     return context.empty(shape, options_.dtype, policy, options_.name + suffix);
   };
+  const std::int64_t of_chunk = chunk_rows(rows);
+  for (std::int64_t first = 0; overlaps() && first < rows; first += of_chunk) {
+    tensors.chunks.push_back(make({std::min(of_chunk, rows - first), out_}, options_.placement.output, ".chunk"));
+  }
   if (!options_.sequence_parallel) {
     tensors.output = make({rows, out_}, options_.placement.output, ".output");
     return tensors;
@@ -189,10 +204,27 @@ Shape RowParallelLinear::output_shape(std::int64_t rows) const {
   return {share(kRow, options_.name, "rows", rows, state_.tensor_model_parallel_world_size()), out_};
 }
 
-void RowParallelLinear::prepare(const Tensor& x, const ForwardTensors& tensors) const {
+/// Whole rows of the array, where a chunk has as many: none is padded but the last.
+std::int64_t RowParallelLinear::chunk_rows(std::int64_t rows) const {
+  const std::int64_t least = (rows + options_.overlap_chunks - 1) / options_.overlap_chunks;
+  const MachineMap& map = state_.context().map();
+  const auto sip = static_cast<std::uint16_t>(weight_.sip());
+  const std::int64_t unit = map.rates({sip, 0, 0}).engines.gemm_rows;
+  return least < unit ? least : (least + unit - 1) / unit * unit;
+}
+
+void RowParallelLinear::prepare(const Tensor& input, const ForwardTensors& tensors) const {
+  const Tensor& x = input_is_parallel_ ? input : tensors.scattered;
+  std::int64_t first = 0;
+  for (const Tensor& chunk : tensors.chunks) {
+    prepare_gemm(state_.context(), options_.name, {x, weight_, Tensor(), chunk, Activation::none, first},
+                 state_.gemm_plans(), state_.work_stream());
+    state_.context().prepare_all_reduce(chunk, chunk, ReduceOp::sum, state_.tensor_model_parallel_group());
+    first += chunk.shape().rows;
+  }
+  if (overlaps()) return;
   prepare_gemm(state_.context(), options_.name,
-               {input_is_parallel_ ? x : tensors.scattered, weight_, Tensor(),
-                options_.sequence_parallel ? tensors.partial : tensors.output, Activation::none},
+               {x, weight_, Tensor(), options_.sequence_parallel ? tensors.partial : tensors.output, Activation::none},
                state_.gemm_plans());
   if (options_.sequence_parallel) {
     prepare_reduce_scatter_to_sequence_region(state_, tensors.partial, tensors.output);
@@ -219,6 +251,10 @@ Tensor RowParallelLinear::forward(const Tensor& input, const ForwardTensors& ten
     scatter_to_region(state_, input, tensors.scattered);
   }
   const Tensor &x = input_is_parallel_ ? input : tensors.scattered, &y = tensors.output;
+  if (overlaps()) {
+    overlapped(x, tensors);
+    return y;
+  }
   const Tensor& partial = sequence ? tensors.partial : y;
   context.wait(gemm(context, options_.name, {x, weight_, Tensor(), partial, Activation::none}, state_.gemm_plans()));
   if (sequence) {
@@ -229,6 +265,32 @@ Tensor RowParallelLinear::forward(const Tensor& input, const ForwardTensors& ten
   if (!bias_ && options_.activation == Activation::none) return y;
   context.wait(add_bias(context, options_.name + ".bias", y, bias_, options_.activation));
   return y;
+}
+
+/// The next chunk's GEMM is submitted before the one before is waited for, so that it begins when that ends.
+void RowParallelLinear::overlapped(const Tensor& x, const ForwardTensors& tensors) const {
+  Context& context = state_.context();
+  const std::int64_t rows = x.shape().rows, of_chunk = chunk_rows(rows);
+  check_placed(kRow, options_, "chunks", tensors.chunks.empty() ? Tensor() : tensors.chunks.front(),
+               {std::min(of_chunk, rows), out_});
+  std::vector<Handle> products, sums;
+  const auto multiply_next = [&] {
+    const std::size_t chunk = products.size();
+    if (chunk == tensors.chunks.size()) return;
+    const auto first = static_cast<std::int64_t>(chunk) * of_chunk;
+    products.push_back(gemm(context, options_.name,
+                            {x, weight_, Tensor(), tensors.chunks[chunk], Activation::none, first}, state_.gemm_plans(),
+                            state_.work_stream()));
+  };
+  multiply_next();
+  for (std::size_t chunk = 0; chunk < tensors.chunks.size(); ++chunk) {
+    multiply_next();
+    context.wait(products[chunk]);
+    sums.push_back(
+        context.all_reduce_async(tensors.chunks[chunk], ReduceOp::sum, state_.tensor_model_parallel_group()));
+  }
+  for (const Handle& sum : sums) context.wait(sum);
+  context.wait(join_rows(context, options_.name + ".join", tensors.chunks, tensors.output, bias_, options_.activation));
 }
 
 }  // namespace kernbench::tp

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "runtime/tp/parallel_state.h"
 #include "tlm/kernel/tl.h"
@@ -16,7 +17,7 @@ using WeightPattern = std::function<double(std::int64_t row, std::int64_t col)>;
 struct LinearPlacement {
   DPPolicy weight = split();    ///< (in, out) slice of the rank
   DPPolicy output = split();    ///< of the layer
-  DPPolicy input;               ///< of tensors that the layer makes from its input; copied everywhere
+  DPPolicy input;               ///< of the columns that a layer takes from its input; copied everywhere
   DPPolicy bias;                ///< copied everywhere
   DPPolicy sequence = split();  ///< a rank's rows of a sequence-parallel layer
 
@@ -35,17 +36,23 @@ struct LinearOptions {
   Activation activation = Activation::none;  ///< of the result
   bool sequence_parallel = false;            ///< rows of the input of a column layer and of the output of a row layer
                                              ///< are split over the ranks (regions.h)
+  int overlap_chunks = 1;                    ///< of the rows of a row layer: the GEMM of one goes on while the sums of
+                                             ///< the one before are all-reduced. 1: one after the other
   LinearPlacement placement;                 ///< inside each SIP
 };
+
+/// Of a row layer.
+inline constexpr int kMostOverlapChunks = 16;
 
 /// What a forward pass writes, placed beforehand: place() of a layer makes them. One set serves any number of passes,
 /// each of which overwrites it.
 struct ForwardTensors {
   Tensor scattered;  ///< of a row layer whose input is not parallel: this rank's columns of it
-  Tensor gathered;   ///< of a sequence-parallel column layer: the rows of all ranks
+  Tensor gathered;   ///< of a sequence-parallel column layer: the rows of all ranks, placed by rows_for_gemm()
   Tensor partial;    ///< of a column layer that gathers: this rank's columns of the output; of a sequence-parallel row
                      ///< layer: all rows, before they are reduced and scattered
-  Tensor output;     ///< what forward returns
+  std::vector<Tensor> chunks;  ///< of a row layer that overlaps: its rows before bias and activation
+  Tensor output;               ///< what forward returns
 };
 
 /// y = activation(x W + bias) with W split along its columns: rank r owns columns [r k, (r + 1) k), k = out / ranks.
@@ -96,6 +103,7 @@ class ColumnParallelLinear {
 class RowParallelLinear {
  public:
   /// As ColumnParallelLinear, with `in` divided.
+  /// Throws std::invalid_argument on chunks that are not 1 to kMostOverlapChunks, or that meet sequence parallelism.
   ///
   /// input_is_parallel  each rank's x is its own columns already, (M, in / ranks); otherwise x is (M, in) on every rank
   ///                    and is scattered first
@@ -107,6 +115,9 @@ class RowParallelLinear {
 
   /// x -> (M, out). One launch and an all-reduce; another launch each for a bias or activation, and for scattering.
   /// Sequence-parallel: a reduce-scatter instead, and the result is (M / ranks, out), this rank's rows.
+  /// With chunks: a launch and an all-reduce for each, and one launch that puts the rows together, with bias and
+  /// activation. The GEMMs run on ParallelState::work_stream(). Each chunk is a GEMM of its own and an all-reduce of
+  /// its own: alike on all ranks to the bit, but sums may be taken in another order than without chunks.
   /// Waits for them. Places what it writes, as a column layer does. Throws std::invalid_argument on another shape or
   /// dtype.
   Tensor forward(const Tensor& x) const;
@@ -125,6 +136,9 @@ class RowParallelLinear {
   Tensor weight_, bias_;
 
   Shape output_shape(std::int64_t rows) const;
+  std::int64_t chunk_rows(std::int64_t rows) const;  // of every chunk but the last
+  bool overlaps() const { return options_.overlap_chunks > 1; }
+  void overlapped(const Tensor& x, const ForwardTensors& tensors) const;
 };
 
 }  // namespace kernbench::tp

@@ -15,11 +15,18 @@ Mlp::Mlp(const ParallelState& state, std::int64_t width, std::int64_t hidden, Ml
     made.bias = options_.bias;
     made.activation = activation;
     made.placement = options_.placement;
+    made.sequence_parallel = options_.sequence_parallel;
     return made;
   };
   up_.emplace(state_, width, hidden, linear(".up", options_.gated ? Activation::none : options_.activation));
-  if (options_.gated) gate_.emplace(state_, width, hidden, linear(".gate", options_.activation));
-  down_.emplace(state_, hidden, width, linear(".down", Activation::none));
+  if (options_.gated) {
+    LinearOptions gate = linear(".gate", options_.activation);
+    gate.sequence_parallel = false;  // it reads what the other gathered
+    gate_.emplace(state_, width, hidden, gate);
+  }
+  LinearOptions down = linear(".down", Activation::none);
+  down.overlap_chunks = options_.overlap_chunks;
+  down_.emplace(state_, hidden, width, down);
 }
 
 void Mlp::load_weights(const WeightPattern& up, const WeightPattern& gate, const WeightPattern& down) {
@@ -44,14 +51,19 @@ MlpTensors Mlp::place(std::int64_t rows) const {
 
 void Mlp::prepare(const Tensor& x, const MlpTensors& tensors) const {
   up_->prepare(x, tensors.up);
-  if (gate_) gate_->prepare(x, tensors.gate);
+  if (gate_) gate_->prepare(options_.sequence_parallel ? tensors.up.gathered : x, tensors.gate);
   down_->prepare(tensors.up.output, tensors.down);
+}
+
+Tensor Mlp::forward(const Tensor& x) const {
+  const int ranks = options_.sequence_parallel ? state_.tensor_model_parallel_world_size() : 1;
+  return forward(x, place(x.shape().rows * ranks));
 }
 
 Tensor Mlp::forward(const Tensor& x, const MlpTensors& tensors) const {
   const Tensor hidden = up_->forward(x, tensors.up);
   if (gate_) {
-    const Tensor gate = gate_->forward(x, tensors.gate);
+    const Tensor gate = gate_->forward(options_.sequence_parallel ? tensors.up.gathered : x, tensors.gate);
     Context& context = state_.context();
     context.wait(multiply(context, options_.name + ".product", hidden, gate));
   }

@@ -14,6 +14,8 @@ struct MlpOptions {
   bool gated = false;                        ///< activation(x gate) * (x up), as SwiGLU has it; else activation(x up)
   Activation activation = Activation::gelu;  ///< silu makes a gated one SwiGLU
   bool bias = false;                         ///< of every matrix
+  bool sequence_parallel = false;            ///< rows of input and output are split over the ranks (regions.h)
+  int overlap_chunks = 1;                    ///< of the rows, in the last matrix (LinearOptions)
   LinearPlacement placement;                 ///< inside each SIP
 };
 
@@ -38,9 +40,9 @@ class Mlp {
   void prepare(const Tensor& x,
                const MlpTensors& tensors) const;  ///< installs the queues of such passes; every rank calls it
   /// x (M, width) -> (M, width) on every rank. 2 launches, gated 4, with biases one more, and an all-reduce; waits for
-  /// them.
+  /// them. Sequence-parallel: both are (M / ranks, width), the rank's rows, by an all-gather and a reduce-scatter.
   Tensor forward(const Tensor& x, const MlpTensors& tensors) const;
-  Tensor forward(const Tensor& x) const { return forward(x, place(x.shape().rows)); }  ///< places the tensors, too
+  Tensor forward(const Tensor& x) const;  ///< places the tensors, too
 
  private:
   ParallelState state_;

@@ -13,22 +13,22 @@ enum class PositionKind : std::uint8_t { rotary, learned };
 
 /// Sizes of a decoder-only language model: what its layers are made from. All of the whole model, before it is split.
 struct Model {
-  std::string name;                          ///< preset or file
-  std::int64_t layers = 0;                   ///< transformer layers
-  std::int64_t width = 0;                    ///< of the hidden state, elements
-  std::int64_t heads = 0, kv_heads = 0;      ///< query heads; key/value heads, which divide them
-  std::int64_t head_dim = 0;                 ///< elements of a head
-  std::int64_t mlp_width = 0;                ///< elements between the MLP's matrices
-  bool gated = false;                        ///< three matrices in the MLP: activation(gate x) * (up x), then down
-  Activation activation = Activation::gelu;  ///< of the MLP
-  NormKind norm = NormKind::rms;             ///< before attention, before the MLP, and at the end
-  double epsilon = 1e-5;                     ///< of the norms
-  std::int64_t vocabulary = 0;               ///< tokens
-  PositionKind position = PositionKind::rotary;
-  double rope_theta = 0;       ///< base of rotary positions; 0 of learned ones
-  std::int64_t positions = 0;  ///< that the model was trained for
-  bool biases = false;         ///< of every matrix
-  bool tied = false;           ///< the output matrix is the embedding's
+  std::string name;                              ///< preset or file
+  std::int64_t layers = 0;                       ///< transformer layers
+  std::int64_t width = 0;                        ///< of the hidden state, elements
+  std::int64_t heads = 0, kv_heads = 0;          ///< query heads; key/value heads, which divide them
+  std::int64_t head_dim = 0;                     ///< elements of a head
+  std::int64_t mlp_width = 0;                    ///< elements between the MLP's matrices
+  bool gated = false;                            ///< three matrices in the MLP: activation(gate x) * (up x), then down
+  Activation activation = Activation::gelu;      ///< of the MLP
+  NormKind norm = NormKind::rms;                 ///< before attention, before the MLP, and at the end
+  double epsilon = 1e-5;                         ///< of the norms
+  std::int64_t vocabulary = 0;                   ///< tokens
+  PositionKind position = PositionKind::rotary;  ///< how it knows where a token stands
+  double rope_theta = 0;                         ///< base of rotary positions; 0 of learned ones
+  std::int64_t positions = 0;                    ///< that the model was trained for
+  bool biases = false;                           ///< of every matrix
+  bool tied = false;                             ///< the output matrix is the embedding's
 
   /// Weights, biases, norms and tables included; a tied matrix once.
   std::int64_t parameters() const;
@@ -38,9 +38,10 @@ struct Model {
 
 /// A model that ships with the tool.
 struct ModelPreset {
-  std::string name;
+  std::string name;     ///< as load_model takes it
   std::string summary;  ///< first comment line of its file
 };
+/// All of them, by name.
 std::vector<ModelPreset> model_presets();
 
 /// Reads a preset, or a YAML file of the same form. Throws ConfigError with file:line:column for every key that is

@@ -9,6 +9,7 @@
 
 #include "runtime/tp/launch_bound.h"
 #include "runtime/tp/load_part.h"
+#include "runtime/tp/own_shard.h"
 #include "runtime/tp/row_parts.h"
 
 namespace kernbench::tp {
@@ -17,9 +18,6 @@ namespace {
 /// Most elements of a tile. assumed: the tiles that live at once, eight of them in f32, take 512 KiB of a kernel's TCM,
 /// unless a single row is longer.
 constexpr std::int64_t kNormElements = 16384;
-
-/// Of the largest batch that every cube normalises for itself. assumed: 8 rows a PE of the default machine.
-constexpr std::int64_t kFewRows = 64;
 
 /// What the kernel gets beside the bases; those of tensors that may be missing are here.
 struct NormCall {
@@ -133,10 +131,7 @@ void Norm::load_bias(const WeightPattern& whole) {
 }
 
 Tensor Norm::place(std::int64_t rows) const {
-  // A GEMM that follows reads its rows in every cube: of few it is cheaper to make them there than to fetch them from
-  // the PEs that would hold one each. Of many the arithmetic counts, done once.
-  const DPPolicy few = DPPolicy().pe(PeSplit::row_wise);
-  const DPPolicy policy = options_.output ? *options_.output : rows <= kFewRows ? few : dense_rows();
+  const DPPolicy policy = options_.output ? *options_.output : rows_for_gemm(rows);
   return state_.context().empty({rows, width_}, options_.dtype, policy, options_.name + ".output");
 }
 

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "runtime/tp/linear.h"
-#include "runtime/tp/own_shard.h"
 
 namespace kernbench::tp {
 
@@ -18,7 +17,7 @@ struct NormOptions {
   DType dtype = DType::f16;       ///< of weights, input and output; computed in f32
   double epsilon = 1e-5;          ///< added to the mean square or the variance
   DPPolicy weight;                ///< copied everywhere
-  /// Of what forward writes; nothing: whole rows on each PE, few of them in every cube, many each once.
+  /// Of what forward writes; nothing: as rows_for_gemm() has it.
   std::optional<DPPolicy> output;
 };
 

@@ -34,6 +34,13 @@ LaunchOptions on_pes_of(const Tensor& tensor) {
   return options;
 }
 
+namespace {
+/// Of the largest batch that every cube holds for itself. assumed: 8 rows a PE of the default machine.
+constexpr std::int64_t kFewRows = 64;
+}  // namespace
+
+DPPolicy rows_for_gemm(std::int64_t rows) { return rows <= kFewRows ? DPPolicy().pe(PeSplit::row_wise) : dense_rows(); }
+
 DPPolicy dense_rows() { return DPPolicy().cube(CubeSplit::row_wise).pe(PeSplit::row_wise); }
 
 }  // namespace kernbench::tp

@@ -31,4 +31,9 @@ inline Tile as_type(Tl& tl, const Tile& tile, DType dtype) {
 /// is one strided range.
 DPPolicy dense_rows();
 
+/// Placement of rows that a GEMM reads next: whole rows on each PE, few of them in every cube, many each once. A GEMM
+/// reads its rows in every cube: of few it is cheaper to make them there than to fetch them from the PEs that would
+/// hold one each. Of many the arithmetic counts, done once.
+DPPolicy rows_for_gemm(std::int64_t rows);
+
 }  // namespace kernbench::tp

@@ -62,6 +62,12 @@ Context& ParallelState::context() const {
 
 GemmPlans& ParallelState::gemm_plans() const { return context(), *plans_; }
 
+std::uint16_t ParallelState::work_stream() const {
+  Context& of_rank = context();
+  if (*work_stream_ == 0) *work_stream_ = of_rank.new_stream();
+  return *work_stream_;
+}
+
 ProcessGroupOptions on_first_use() {
   ProcessGroupOptions options;
   options.install_at_once = false;
@@ -92,6 +98,7 @@ ParallelState initialize_model_parallel(Context& context, int tensor_model_paral
   state.pipeline_ = make_groups(context, cube, cube.pipeline, cube.tensor * cube.data, options);
   state.context_ = &context;
   state.plans_ = std::make_shared<GemmPlans>();
+  state.work_stream_ = std::make_shared<std::uint16_t>(std::uint16_t{0});
   return state;
 }
 

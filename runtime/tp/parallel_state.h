@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -32,6 +33,8 @@ class ParallelState {
   const Group& pipeline_model_parallel_group() const;  ///< of the stages
   Context& context() const;                            ///< of the rank
   GemmPlans& gemm_plans() const;                       ///< of the rank's layers, which are alike
+  /// Of GEMMs that go on beside collectives, which run on the rank's default stream; made when first asked for.
+  std::uint16_t work_stream() const;
 
  private:
   friend ParallelState initialize_model_parallel(Context& context, int tensor_model_parallel_size,
@@ -39,6 +42,7 @@ class ParallelState {
 
   Context* context_ = nullptr;
   std::shared_ptr<GemmPlans> plans_;
+  std::shared_ptr<std::uint16_t> work_stream_;  // 0: none yet
   ParallelGroup tensor_, data_, pipeline_;
 };
 

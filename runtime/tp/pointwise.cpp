@@ -28,6 +28,7 @@ struct PointCall {
   std::int64_t first = 0;    ///< row of x that belongs to row 0 of y
   std::int64_t left = 0;     ///< column of x that belongs to column 0 of y
   std::int64_t stride = 1;   ///< rows of x from one row of y to the next; above 1 only where x does not begin again
+  std::int64_t begun = 0;    ///< rows of the first `length` of them that y lacks
 };
 
 void point_kernel(Va y, Va x, const PointCall& call, Tl& tl) {
@@ -40,9 +41,9 @@ void point_kernel(Va y, Va x, const PointCall& call, Tl& tl) {
   from.col_cuts(left, left + part.cols, col_cuts);
   const std::vector<Piece> columns = pieces(left, left + part.cols, std::move(col_cuts), kPointCols);
   for (std::int64_t row = part.row; row < end;) {
-    const std::int64_t source = call.first + row % length * call.stride;
+    const std::int64_t within = (row + call.begun) % length, source = call.first + within * call.stride;
     const std::int64_t stop =
-        source + (call.stride > 1 ? 1 : std::min(end - row, length - row % length));  // of this sequence
+        source + (call.stride > 1 ? 1 : std::min(end - row, length - within));  // of this sequence
     std::vector<std::int64_t> row_cuts;
     from.row_cuts(source, stop, row_cuts);
     for (const Piece& rows : pieces(source, stop, std::move(row_cuts), kPointRows)) {
@@ -85,6 +86,48 @@ void bias_kernel(Va y, Va bias, const BiasCall& call, Tl& tl) {
   }
 }
 
+/// What puts rows together gets beside the bases of y and bias.
+struct JoinCall {
+  TensorGeometry bias, y, part, last;  ///< part: of each source but the last
+  Activation activation = Activation::none;
+  std::int64_t count = 0;  ///< of sources
+  Va parts[16] = {};
+};
+
+void join_kernel(Va y, Va bias, const JoinCall& call, Tl& tl) {
+  const TensorView y_view(y, call.y), bias_view(bias, call.bias);
+  const DType dtype = call.y.dtype;
+  const Region own = own_shard(y, call.y, tl).region;
+  const std::int64_t end_col = own.col + own.cols;
+  for (std::int64_t number = 0; number < call.count; ++number) {
+    const bool last = number == call.count - 1;
+    const TensorView part(call.parts[number], last ? call.last : call.part);
+    const std::int64_t first = number * call.part.shape.rows;
+    const std::int64_t begin = std::max(own.row, first);
+    const std::int64_t end = std::min(own.row + own.rows, first + (last ? call.last : call.part).shape.rows);
+    if (begin >= end) continue;
+    std::vector<std::int64_t> row_cuts, col_cuts;
+    part.row_cuts(begin - first, end - first, row_cuts);
+    part.col_cuts(own.col, end_col, col_cuts);
+    if (bias != 0) bias_view.col_cuts(own.col, end_col, col_cuts);
+    const std::vector<Piece> columns = pieces(own.col, end_col, std::move(col_cuts), kPointCols);
+    for (const Piece& rows : pieces(begin - first, end - first, std::move(row_cuts), kPointRows)) {
+      for (const Piece& cols : columns) {
+        const TensorView::Place in = part.at(rows.begin, cols.begin), out = y_view.at(first + rows.begin, cols.begin);
+        const Tile value = tl.load(in.va, {rows.length, cols.length}, dtype, in.row_stride);
+        if (bias == 0 && call.activation == Activation::none) {
+          tl.store(out.va, value, out.row_stride);
+          continue;
+        }
+        std::optional<TensorView::Place> bias_at;
+        if (bias != 0) bias_at = bias_view.at(0, cols.begin);
+        const Tile sum = as_type(tl, value, compute_type(dtype));
+        tl.store(out.va, finish(tl, sum, bias_at, cols.length, dtype, call.activation), out.row_stride);
+      }
+    }
+  }
+}
+
 void check_points(const std::string& name, const Tensor& y, const Tensor& x, bool fits) {
   if (y && x && fits && y.dtype() == x.dtype() && y.sip() == x.sip()) return;
   const auto text = [](const Tensor& tensor) {
@@ -93,6 +136,13 @@ void check_points(const std::string& name, const Tensor& y, const Tensor& x, boo
                        tensor.sip());
   };
   throw std::invalid_argument(fmt::format("'{}': {} does not fit {}", name, text(x), text(y)));
+}
+
+void check_bias_fits(const Tensor& y, const Tensor& bias) {
+  if (!bias || (bias.shape() == Shape{1, y.shape().cols} && bias.dtype() == y.dtype())) return;
+  throw std::invalid_argument(fmt::format("bias '{}' ({} {}) does not fit '{}' ({} {})", bias.name(),
+                                          bias.shape().str(), to_string(bias.dtype()), y.name(), y.shape().str(),
+                                          to_string(y.dtype())));
 }
 
 Handle in_place(Context& context, const std::string& name, const Tensor& y, const Tensor& x, MathOp op) {
@@ -140,16 +190,36 @@ Handle copy_columns(Context& context, const std::string& name, const Tensor& fro
 }
 
 Handle add_bias(Context& context, const std::string& name, const Tensor& y, const Tensor& bias, Activation activation) {
-  if (bias && (bias.shape() != Shape{1, y.shape().cols} || bias.dtype() != y.dtype())) {
-    throw std::invalid_argument(fmt::format("bias '{}' ({} {}) does not fit '{}' ({} {})", bias.name(),
-                                            bias.shape().str(), to_string(bias.dtype()), y.name(), y.shape().str(),
-                                            to_string(y.dtype())));
-  }
+  check_bias_fits(y, bias);
   const BiasCall call{geometry_of(bias), geometry_of(y), activation};
   LaunchOptions options = on_pes_of(y);
   options.bound = stream_bound(context.map(), "pointwise", {{y, 2}});
   if (!bias) return context.launch_async(name, options, bias_kernel, y, Va{0}, call);
   return context.launch_async(name, options, bias_kernel, y, bias, call);
+}
+
+Handle join_rows(Context& context, const std::string& name, const std::vector<Tensor>& parts, const Tensor& y,
+                 const Tensor& bias, Activation activation) {
+  JoinCall call{geometry_of(bias), geometry_of(y), {}, {}, activation};
+  std::int64_t rows = 0;
+  bool alike = !parts.empty() && parts.size() <= std::size(call.parts);
+  for (std::size_t i = 0; alike && i < parts.size(); ++i) {
+    const Tensor& part = parts[i];
+    alike = part && part.shape().cols == y.shape().cols && part.dtype() == y.dtype() && part.sip() == y.sip() &&
+            (i + 1 == parts.size() || part.shape().rows == parts.front().shape().rows);
+    if (!alike) break;
+    call.parts[i] = part.va();
+    rows += part.shape().rows;
+  }
+  check_points(name, y, parts.empty() ? Tensor() : parts.front(), alike && rows == y.shape().rows);
+  check_bias_fits(y, bias);
+  call.part = geometry_of(parts.front());
+  call.last = geometry_of(parts.back());
+  call.count = static_cast<std::int64_t>(parts.size());
+  LaunchOptions options = on_pes_of(y);
+  options.bound = stream_bound(context.map(), "pointwise", {{y, 2}});
+  if (!bias) return context.launch_async(name, options, join_kernel, y, Va{0}, call);
+  return context.launch_async(name, options, join_kernel, y, bias, call);
 }
 
 Handle multiply(Context& context, const std::string& name, const Tensor& y, const Tensor& x) {
@@ -161,11 +231,12 @@ Handle add(Context& context, const std::string& name, const Tensor& y, const Ten
 }
 
 Handle add_positions(Context& context, const std::string& name, const Tensor& y, const Tensor& table,
-                     std::int64_t length, std::int64_t start) {
+                     std::int64_t length, std::int64_t start, std::int64_t from) {
   check_points(name, y, table,
-               y && table && y.shape().cols == table.shape().cols && length > 0 && y.shape().rows % length == 0 &&
-                   start >= 0 && start + length <= table.shape().rows);
-  const PointCall call{geometry_of(y), geometry_of(table), false, MathOp::add, length, start};
+               y && table && y.shape().cols == table.shape().cols && length > 0 && from >= 0 && start >= 0 &&
+                   start + length <= table.shape().rows);
+  PointCall call{geometry_of(y), geometry_of(table), false, MathOp::add, length, start};
+  call.begun = from % length;
   LaunchOptions options = on_pes_of(y);
   options.bound = stream_bound(context.map(), "pointwise", {{y, 2}});
   return context.launch_async(name, options, point_kernel, y, table, call);

@@ -8,8 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/tp/attention_kernels.h"
 #include "runtime/tp/launch_bound.h"
 #include "runtime/tp/own_shard.h"
+#include "runtime/tp/tensor_view.h"
 
 namespace kernbench::tp {
 

@@ -25,7 +25,8 @@ bool joins(ShardSpec& block, const ShardSpec& next) {
 }
 }  // namespace
 
-TensorView::TensorView(Va base, const TensorGeometry& geometry) : base_(base), item_(size_of(geometry.dtype)) {
+TensorView::TensorView(Va base, const TensorGeometry& geometry, std::int64_t first_row)
+    : base_(base), item_(size_of(geometry.dtype)), first_row_(first_row) {
   std::set<std::uint64_t> seen;
   for (const ShardSpec& shard : geometry.shards()) {
     if (!shard.region.empty() && seen.insert(shard.offset_bytes).second) blocks_.push_back(shard);
@@ -42,7 +43,7 @@ TensorView::TensorView(Va base, const TensorGeometry& geometry) : base_(base), i
 
 TensorView::Place TensorView::at(std::int64_t row, std::int64_t col) const {
   for (const ShardSpec& shard : blocks_) {
-    const std::int64_t r = row - shard.region.row, c = col - shard.region.col;
+    const std::int64_t r = row + first_row_ - shard.region.row, c = col - shard.region.col;
     if (r < 0 || r >= shard.region.rows || c < 0 || c >= shard.region.cols) continue;
     const auto element = static_cast<std::uint64_t>(r * shard.region.cols + c);
     return {base_ + shard.offset_bytes + element * item_, shard.region.cols};
@@ -52,7 +53,8 @@ TensorView::Place TensorView::at(std::int64_t row, std::int64_t col) const {
 
 void TensorView::row_cuts(std::int64_t begin, std::int64_t end, std::vector<std::int64_t>& cuts) const {
   for (const ShardSpec& shard : blocks_) {
-    if (shard.region.row > begin && shard.region.row < end) cuts.push_back(shard.region.row);
+    const std::int64_t row = shard.region.row - first_row_;
+    if (row > begin && row < end) cuts.push_back(row);
   }
 }
 

@@ -12,7 +12,8 @@ namespace kernbench::tp {
 class TensorView {
  public:
   TensorView() = default;  ///< of no tensor
-  TensorView(Va base, const TensorGeometry& geometry);
+  /// Of its rows from `first_row` on, which is row 0 of the view.
+  TensorView(Va base, const TensorGeometry& geometry, std::int64_t first_row = 0);
 
   /// First element of a part of a block, and the distance between its rows.
   struct Place {
@@ -29,6 +30,7 @@ class TensorView {
  private:
   Va base_ = 0;
   std::uint64_t item_ = 1;
+  std::int64_t first_row_ = 0;
   std::vector<ShardSpec> blocks_;  // one of each set of copies, none empty; neighbours in memory joined
 };
 

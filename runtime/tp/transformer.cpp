@@ -7,6 +7,7 @@
 
 #include "runtime/tp/load_part.h"
 #include "runtime/tp/pointwise.h"
+#include "runtime/tp/regions.h"
 
 namespace kernbench::tp {
 
@@ -29,6 +30,8 @@ AttentionOptions attention_options(const Model& model, const TransformerOptions&
   attention.head_dim = model.head_dim;
   attention.bias = model.biases;
   attention.page = options.page;
+  attention.sequence_parallel = options.sequence_parallel;
+  attention.overlap_chunks = options.overlap_chunks;
   attention.placement = options.placement;
   return attention;
 }
@@ -40,6 +43,8 @@ MlpOptions mlp_options(const Model& model, const TransformerOptions& options, st
   mlp.gated = model.gated;
   mlp.activation = model.activation;
   mlp.bias = model.biases;
+  mlp.sequence_parallel = options.sequence_parallel;
+  mlp.overlap_chunks = options.overlap_chunks;
   mlp.placement = options.placement;
   return mlp;
 }
@@ -78,11 +83,18 @@ void TransformerLayer::load(const ModelWeights& weights) {
 
 LayerTensors TransformerLayer::place(const KvCache& cache, std::int64_t length) const {
   const std::int64_t rows = cache.options().batch * length;
+  const int shares = options_.sequence_parallel ? state_.tensor_model_parallel_world_size() : 1;
+  if (rows % shares != 0) {
+    throw std::invalid_argument(
+        fmt::format("TransformerLayer '{}': batch {} x length {} are {} tokens: sequence parallelism takes a multiple "
+                    "of the tensor-parallel world size {}",
+                    name_, cache.options().batch, length, rows, shares));
+  }
   LayerTensors tensors;
-  tensors.attention_input = attention_norm_.place(rows);
+  tensors.attention_input = attention_norm_.place(rows / shares);
   tensors.attention = attention_.place(cache, length);
-  tensors.hidden = mlp_norm_.place(rows);
-  tensors.mlp_input = mlp_norm_.place(rows);
+  tensors.hidden = mlp_norm_.place(rows / shares);
+  tensors.mlp_input = mlp_norm_.place(rows / shares);
   tensors.mlp = mlp_.place(rows);
   return tensors;
 }
@@ -131,6 +143,7 @@ Transformer::Transformer(const ParallelState& state, const Model& model, std::in
     EmbeddingOptions embedding;
     embedding.dtype = options_.dtype;
     embedding.output = options_.placement.output;
+    embedding.sequence_parallel = options_.sequence_parallel;
     embedding_.emplace(state_, vocabulary, model.width, embedding);
   }
   for (std::int64_t i = 0; i < layers; ++i) {
@@ -143,6 +156,7 @@ Transformer::Transformer(const ParallelState& state, const Model& model, std::in
   output.name = "output";
   output.dtype = options_.dtype;
   output.placement = options_.placement;
+  output.sequence_parallel = options_.sequence_parallel && !options_.last_logits;
   output_.emplace(state_, model.width, vocabulary, output);
 }
 
@@ -168,7 +182,9 @@ TransformerTensors Transformer::place(std::int64_t length) const {
   if (!options_.ends) return tensors;
   const std::int64_t rows = options_.last_logits ? batch_ : batch_ * length;
   if (options_.last_logits && length > 1) tensors.last = norm_->place(rows);
-  tensors.normalised = norm_->place(rows);
+  if (options_.sequence_parallel && options_.last_logits) tensors.gathered = norm_->place(batch_ * length);
+  const bool own_rows = options_.sequence_parallel && !options_.last_logits;
+  tensors.normalised = norm_->place(own_rows ? rows / state_.tensor_model_parallel_world_size() : rows);
   tensors.logits = output_->place(rows);
   return tensors;
 }
@@ -176,7 +192,10 @@ TransformerTensors Transformer::place(std::int64_t length) const {
 void Transformer::prepare(const TransformerTensors& tensors) const {
   if (options_.ends) embedding_->prepare(tensors.embedded);
   for (std::size_t i = 0; i < layers_.size(); ++i) layers_[i].prepare(tensors.layers[i]);
-  if (options_.ends) output_->prepare(tensors.normalised, tensors.logits);
+  if (!options_.ends) return;
+  if (tensors.gathered)
+    prepare_gather_from_sequence_region(state_, tensors.layers.back().mlp.down.output, tensors.gathered);
+  output_->prepare(tensors.normalised, tensors.logits);
 }
 
 void Transformer::truncate(std::int64_t length) {
@@ -208,20 +227,23 @@ std::uint64_t Transformer::cache_bytes() const {
 }
 
 Tensor Transformer::embed(const std::vector<std::int64_t>& tokens, const TransformerTensors& tensors) const {
-  embedding_->forward(tokens, tensors.embedded);
+  const Tensor x = embedding_->forward(tokens, tensors.embedded);
   if (positions_) {
     Context& context = state_.context();
-    context.wait(add_positions(context, "positions", tensors.embedded, positions_,
-                               tensors.embedded.shape().rows / batch_, length()));
+    const std::int64_t from = options_.sequence_parallel ? state_.tensor_model_parallel_rank() * x.shape().rows : 0;
+    context.wait(add_positions(context, "positions", x, positions_, static_cast<std::int64_t>(tokens.size()) / batch_,
+                               length(), from));
   }
-  return tensors.embedded;
+  return x;
 }
 
 Tensor Transformer::layer(std::size_t number, const Tensor& x, const TransformerTensors& tensors) {
   return layers_[number].forward(x, caches_[number], rotary_, tensors.layers[number]);
 }
 
-Tensor Transformer::logits(const Tensor& x, const TransformerTensors& tensors) const {
+Tensor Transformer::logits(const Tensor& input, const TransformerTensors& tensors) const {
+  if (tensors.gathered) gather_from_sequence_region(state_, input, tensors.gathered);
+  const Tensor& x = tensors.gathered ? tensors.gathered : input;
   if (tensors.last) {
     Context& context = state_.context();
     context.wait(copy_last_rows(context, "last", x, x.shape().rows / batch_, tensors.last));

@@ -26,14 +26,18 @@ struct TransformerOptions {
   LinearPlacement placement;  ///< inside each SIP
   bool ends = true;           ///< embedding, last norm and output matrix; otherwise layers alone
   bool last_logits = false;   ///< logits of the last token of each sequence only
+  /// Between attention and MLP each rank has its own rows: reduce-scatters and all-gathers in place of all-reduces, and
+  /// norms and residuals of a rank's rows. Passes then take numbers of tokens that the ranks divide.
+  bool sequence_parallel = false;
+  int overlap_chunks = 1;  ///< of the rows of row-parallel matrices (LinearOptions)
 };
 
 /// What a pass of one layer writes, placed beforehand.
 struct LayerTensors {
-  Tensor attention_input;  ///< normalised
-  AttentionTensors attention;
-  Tensor hidden, mlp_input;  ///< with the attention's result added; that, normalised
-  MlpTensors mlp;            ///< its output has `hidden` added, and is what forward returns
+  Tensor attention_input;      ///< normalised
+  AttentionTensors attention;  ///< of attention(norm(x))
+  Tensor hidden, mlp_input;    ///< with the attention's result added; that, normalised
+  MlpTensors mlp;              ///< its output has `hidden` added, and is what forward returns
 };
 
 /// One decoder layer, norms first: h = x + attention(norm(x)), y = h + mlp(norm(h)).
@@ -42,10 +46,13 @@ class TransformerLayer {
   /// Places the rank's weights, zero-filled (norms: ones). Throws as its parts do.
   TransformerLayer(const ParallelState& state, const Model& model, std::string name, TransformerOptions options);
 
-  void load(const ModelWeights& weights);
+  void load(const ModelWeights& weights);  ///< takes this rank's parts of weights that begin with the layer's name
+  /// Of this layer; throws as KvCache does.
   KvCache cache(std::int64_t batch, std::int64_t positions) const { return attention_.cache(batch, positions); }
-  LayerTensors place(const KvCache& cache, std::int64_t length) const;  ///< of passes of `length` tokens a sequence
-  void prepare(const LayerTensors& tensors) const;                      ///< every rank calls it
+  /// Of passes of `length` tokens a sequence. Throws std::invalid_argument if the layer is sequence-parallel and the
+  /// ranks do not divide the tokens.
+  LayerTensors place(const KvCache& cache, std::int64_t length) const;
+  void prepare(const LayerTensors& tensors) const;  ///< every rank calls it
 
   // A pass in its two parts, so that each can be timed; forward is both.
   /// attention(norm(x)).
@@ -53,7 +60,8 @@ class TransformerLayer {
   /// h = x + attended, then h + mlp(norm(h)): the layer's result.
   Tensor mlp(const Tensor& x, const Tensor& attended, const LayerTensors& tensors) const;
 
-  /// x (batch * length, width) -> the same shape on every rank; waits for all.
+  /// x (batch * length, width) -> the same shape on every rank; waits for all. Sequence-parallel: this rank's rows of
+  /// both, (batch * length / ranks, width).
   Tensor forward(const Tensor& x, KvCache& cache, const RotaryTable& rotary, const LayerTensors& tensors) const;
 
  private:
@@ -70,8 +78,9 @@ class TransformerLayer {
 
 /// What a pass of a whole model writes.
 struct TransformerTensors {
-  Tensor embedded;
-  std::vector<LayerTensors> layers;
+  ForwardTensors embedded;           ///< of tokens
+  std::vector<LayerTensors> layers;  ///< in order
+  Tensor gathered;        ///< of sequence-parallel layers, if logits are of last tokens only: all rows of the result
   Tensor last;            ///< the last row of each sequence, if logits are of those only
   Tensor normalised;      ///< of the last layer
   ForwardTensors logits;  ///< this rank's columns of the padded vocabulary
@@ -88,23 +97,27 @@ class Transformer {
   Transformer(const ParallelState& state, const Model& model, std::int64_t layers, std::int64_t batch,
               std::int64_t positions, TransformerOptions options = {});
 
-  void load(const ModelWeights& weights);
+  void load(const ModelWeights& weights);                 ///< takes this rank's parts
   TransformerTensors place(std::int64_t length) const;    ///< of passes of `length` tokens a sequence
   void prepare(const TransformerTensors& tensors) const;  ///< every rank calls it
 
-  std::size_t layers() const { return layers_.size(); }
+  std::size_t layers() const { return layers_.size(); }             ///< that were made
   std::int64_t length() const { return caches_.front().length(); }  ///< positions that the caches hold
   void truncate(std::int64_t length);                               ///< forgets what is beyond
-  /// Of every layer's cache; the layer comes first. Throws as KvCache::fill.
+  /// As of KvCache; the layer comes first.
   using Contents = std::function<double(std::size_t layer, std::int64_t entry, std::int64_t head, std::int64_t position,
                                         std::int64_t i)>;
+  /// Of every layer's cache. Throws as KvCache::fill.
   void fill(std::int64_t count, const Contents& keys, const Contents& values);
   void skip(std::int64_t count);      ///< the caches hold so many positions, whatever their contents
   std::uint64_t cache_bytes() const;  ///< of this rank
 
   // The parts of a pass. forward is all of them.
+  /// Rows of the table, and positions where they are learned. REQUIRES: the model has its ends.
   Tensor embed(const std::vector<std::int64_t>& tokens, const TransformerTensors& tensors) const;
+  /// One layer. Sequence-parallel: of this rank's rows.
   Tensor layer(std::size_t number, const Tensor& x, const TransformerTensors& tensors);
+  /// Last norm and output matrix. REQUIRES: the model has its ends.
   Tensor logits(const Tensor& x, const TransformerTensors& tensors) const;
 
   /// tokens: batch * length of them, sequence after sequence, which follow what the caches hold -> logits

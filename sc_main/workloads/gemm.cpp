@@ -3,6 +3,7 @@
 #include <cmath>
 #include <functional>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <utility>
 
@@ -275,8 +276,8 @@ class Gemm final : public GemmBase {
     GemmBase::add_options(options);
     auto add = options.add_options();
     add("mapping", po::value(&mappings_)->multitoken()->composing(),
-        "auto (default), stream, passed, split or vector, also with tiles, as --explain prints them; a row for "
-        "each");
+        "auto (default), stream, passed, split or vector, also with tiles, as --explain prints them, or a YAML file "
+        "of that form; a row for each");
     add("operands", po::value(&operands_)->default_value("column"),
         "how they lie: column (a column-parallel layer: A copied to every PE, columns of B and C over all PEs), row (a "
         "row-parallel one: columns of A over all PEs, too) or grid (rows of A and C over cubes, columns of B and C "
@@ -291,11 +292,17 @@ class Gemm final : public GemmBase {
     refusals.from([this] { GemmBase::check_options(); });
     refusals.from([this] { policies(); });
     for (const std::string& mapping : mappings_) {
-      refusals.from([&] {
-        if (mapping != "auto") tp::parse_gemm_mapping(mapping);
-      });
+      refusals.from([&] { mapping_text(mapping); });
     }
     refusals.throw_if_any();
+  }
+
+  std::vector<std::string> files() const override {
+    std::vector<std::string> names;
+    for (const std::string& mapping : mappings_) {
+      if (tp::names_mapping_file(mapping)) names.push_back(mapping);
+    }
+    return names;
   }
 
   Report run(Session& session) override {
@@ -309,7 +316,7 @@ class Gemm final : public GemmBase {
         tp::GemmPlan plan;
         const auto run = [&](const Tensor& a, const Tensor& b, const Tensor& c) {
           const tp::GemmOperands operands{a, b, Tensor(), c, Activation::none};
-          plan = tp::plan_gemm(ctx.map(), "gemm", operands, mapping);
+          plan = tp::plan_gemm(ctx.map(), "gemm", operands, mapping_text(mapping));
           if (tp::talks(plan)) ctx.prepare_cube_queues(c.sip());
           const Handle handle = tp::gemm(ctx, "gemm", operands, plan);
           ctx.wait(handle);
@@ -330,6 +337,12 @@ class Gemm final : public GemmBase {
  private:
   GemmShape preset() const override { return {512, 512, 512, DType::f16}; }
 
+  /// "auto", or the text of a mapping, which may stand in a file. Throws std::invalid_argument or ConfigError.
+  static std::string mapping_text(const std::string& option) {
+    if (option == "auto") return option;
+    return (tp::names_mapping_file(option) ? tp::load_gemm_mapping(option) : tp::parse_gemm_mapping(option)).str();
+  }
+
   /// Throws std::invalid_argument.
   Policies policies() const {
     const DPPolicy columns = DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::column_wise);
@@ -344,6 +357,13 @@ class Gemm final : public GemmBase {
         fmt::format("--operands is '{}'; give column, row, grid, packed or packed-row", operands_));
   }
 
+  static std::string commented(const std::string& lines) {
+    std::string text;
+    std::istringstream in(lines);
+    for (std::string line; std::getline(in, line);) text += "#   " + line + "\n";
+    return text;
+  }
+
   static void add_explanation(const tp::GemmPlan& plan, Report& report) {
     report.text += fmt::format("# {}\n# {}\n", plan.best.mapping.str(), plan.best.mapping.loops());
     const auto us = [](Ps time) { return static_cast<double>(time) / 1e6; };
@@ -352,6 +372,8 @@ class Gemm final : public GemmBase {
                     us(plan.bound.time), us(plan.bound.array), us(plan.bound.memory), us(plan.bound.latency));
     Json& explain = report.results.back()["explain"];
     explain["loops"] = plan.best.mapping.loops();
+    explain["mapping"] = plan.best.mapping.yaml();
+    report.text += "# as a file for --mapping:\n" + commented(plan.best.mapping.yaml());
     for (const tp::GemmCandidate& one : plan.considered) {
       const tp::GemmEstimate& e = one.estimate;
       report.text += fmt::format(

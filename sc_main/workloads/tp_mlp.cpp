@@ -47,7 +47,7 @@ class TpMlp final : public Workload {
   Json row(const Session& session, const Layer& layer, const TpTimes& times) const;
 
   std::int64_t batch_ = 1, in_ = 512, hidden_ = 2048, out_ = 512;
-  int bias_ = 1, ranks_ = 1;
+  int bias_ = 1, overlap_ = 1, ranks_ = 1;
   double input_ = 0.1;
   std::string activation_;
   TpOptions common_;
@@ -63,6 +63,8 @@ void TpMlp::add_options(po::options_description& options) {
   add("input", po::value(&input_)->default_value(0.1, "0.1"), "every element of the input");
   add("activation", po::value(&activation_)->default_value("gelu"), "none, relu, gelu, silu, tanh or sigmoid");
   add("bias", po::value(&bias_)->default_value(1), "biases in both layers: 0 or 1");
+  add("overlap", po::value(&overlap_)->default_value(1),
+      "chunks of rows of a row-parallel GEMM, each all-reduced while the next is multiplied; 1: one after the other");
   common_.add(options);
 }
 
@@ -72,6 +74,7 @@ void TpMlp::check_options() const {
        {std::pair("--batch", batch_), std::pair("--in", in_), std::pair("--hidden", hidden_), std::pair("--out", out_)})
     refusals.check_integer(name, value, 1, 1 << 20);
   refusals.check_flag("--bias", bias_);
+  refusals.check_integer("--overlap", overlap_, 1, tp::kMostOverlapChunks);
   if (!std::isfinite(input_)) refusals.add("--input is not a finite number");
   refusals.from([this] { parse_activation("--activation", activation_); });
   common_.check_into(refusals);
@@ -157,7 +160,8 @@ Report TpMlp::report(const Session& session, const TpTimes& times) {
     report.wrong = report.wrong || layer.comparison.mismatches > 0;
     report.results.push_back(std::move(result));
   }
-  report.text += times.set_up_text() + TpTimes::kernels_text(report.results.back());
+  report.text +=
+      times.set_up_text() + TpTimes::overlap_text(report.results.back()) + TpTimes::kernels_text(report.results.back());
   report.text +=
       fmt::format("# {:.0f} rows of the batch per second\n", report.results.back().at("rows_per_s").get<double>());
   return report;
@@ -180,6 +184,7 @@ void TpMlp::rank_program(Context& ctx, const Model& model, TpTimes& times) {
     fc1.emplace(state, in_, hidden_, options);
     options.name = "fc2";
     options.activation = Activation::none;
+    options.overlap_chunks = overlap_;
     fc2.emplace(state, hidden_, out_, options);
     x = ctx.empty({batch_, in_}, options.dtype, model.placement.input, "x");
     hidden = fc1->place(batch_);

@@ -169,6 +169,7 @@ void TpTimes::add_to(const Row& row, int passes, nlohmann::ordered_json& json) {
   json["collectives"] = row.collectives / count;
   json["collective_ns"] = mean(row.collective);
   json["hidden_ns"] = mean(row.hidden);
+  json["communication_ns"] = mean(row.collective + row.hidden);
   json["waiting_ns"] = mean(row.waiting);
   json["kernel_ns"] = mean(row.kernel);
   json["bound_ns"] = mean(row.bound());
@@ -203,6 +204,14 @@ void TpTimes::add_set_up_to(nlohmann::ordered_json& json) const {
   json["loading_ns"] = in_ns(set_up_.loading);
   json["queues_ns"] = in_ns(set_up_.queues);
   json["waiting_ns"] = in_ns(set_up_.waiting);
+}
+
+std::string TpTimes::overlap_text(const nlohmann::ordered_json& row) {
+  const double whole = row["communication_ns"].get<double>();
+  if (whole <= 0) return "";
+  const double hidden = row["hidden_ns"].get<double>();
+  return fmt::format("# communication (ns): {:.3f}, hidden behind launches {:.3f} ({:.1f}%), exposed {:.3f}\n", whole,
+                     hidden, 100 * hidden / whole, row["collective_ns"].get<double>());
 }
 
 std::string TpTimes::kernels_text(const nlohmann::ordered_json& row) {

@@ -102,6 +102,8 @@ class TpTimes {
   /// The set-up's row: what all tensor-parallel workloads say of it.
   void add_set_up_to(nlohmann::ordered_json& json) const;
   std::string set_up_text() const;  ///< a comment for the terminal
+  /// Comment for the terminal: how much of a row's communication launches hide; nothing without communication.
+  static std::string overlap_text(const nlohmann::ordered_json& row);
   /// Comments for the terminal: what stands in `kernels` of a row.
   static std::string kernels_text(const nlohmann::ordered_json& row);
 

@@ -64,7 +64,7 @@ class TpTransformer final : public Workload {
 
   std::string model_;
   std::int64_t layers_ = 1, batch_ = 1, prompt_ = 128, decode_ = 1, context_ = 0, page_ = 32, tp_ = 0;
-  int ends_ = 1;
+  int ends_ = 1, overlap_ = 1, sequence_ = 0;
   TpOptions common_;
 };
 
@@ -82,6 +82,10 @@ void TpTransformer::add_options(po::options_description& options) {
   add("ends", po::value(&ends_)->default_value(1),
       "embedding, last norm and output matrix (logits of last tokens), too: 0 or 1");
   add("page", po::value(&page_)->default_value(32), "positions that a KV cache keeps together");
+  add("sequence-parallel", po::value(&sequence_)->default_value(0)->implicit_value(1),
+      "between attention and MLP each rank has its own rows; the tokens of a step are a multiple of --tp: 0 or 1");
+  add("overlap", po::value(&overlap_)->default_value(1),
+      "chunks of rows of a row-parallel GEMM, each all-reduced while the next is multiplied; 1: one after the other");
   common_.add(options, true);
 }
 
@@ -96,6 +100,9 @@ void TpTransformer::check_options() const {
   refusals.check_integer("--tp", tp_, 0, 1 << 16);
   refusals.check_integer("--page", page_, 1, 1 << 16);
   refusals.check_flag("--ends", ends_);
+  refusals.check_flag("--sequence-parallel", sequence_);
+  refusals.check_integer("--overlap", overlap_, 1, tp::kMostOverlapChunks);
+  if (sequence_ == 1 && overlap_ > 1) refusals.add("--overlap is of all-reduces, and --sequence-parallel has none");
   if (prompt_ == 0 && decode_ == 0) refusals.add("--prompt and --decode are 0; give one of them a token");
   common_.check_into(refusals);
   refusals.throw_if_any();
@@ -134,11 +141,21 @@ tp::ModelWeights TpTransformer::weights(const tp::Model& model, std::uint64_t se
 void TpTransformer::check_divides(const tp::Model& model) const {
   Refusals refusals;
   for (const auto& [what, value] :
-       {std::pair("attention: heads", model.heads), std::pair("attention: kv_heads", model.kv_heads),
-        std::pair("mlp: mlp_width", model.mlp_width)}) {
+       {std::pair("attention: heads", model.heads), std::pair("mlp: mlp_width", model.mlp_width)}) {
     if (value % tp_ == 0) continue;
     refusals.add(fmt::format("model '{}', layer0.{} is {}: give a multiple of the {} that --tp makes share it",
                              model.name, what, value, counted(tp_, "SIP")));
+  }
+  if (model.kv_heads % tp_ != 0 && tp_ % model.kv_heads != 0) {
+    refusals.add(fmt::format(
+        "model '{}', layer0.attention: kv_heads is {}: give a multiple or a divisor of the {} that --tp makes share it",
+        model.name, model.kv_heads, counted(tp_, "SIP")));
+  }
+  for (const auto& [option, tokens] :
+       {std::pair("--prompt", prompt_), std::pair("--decode", std::min<std::int64_t>(decode_, 1))}) {
+    if (sequence_ == 0 || batch_ * tokens % tp_ == 0) continue;
+    refusals.add(fmt::format("a step of {} has {}: with --sequence-parallel give a multiple of --tp, {}", option,
+                             counted(batch_ * tokens, "token"), tp_));
   }
   refusals.throw_if_any();
 }
@@ -205,6 +222,8 @@ void TpTransformer::rank_program(Context& ctx, Case& run, TpTimes& times) const 
   options.placement = common_.placement();
   options.ends = ends_ == 1;
   options.last_logits = true;
+  options.sequence_parallel = sequence_ == 1;
+  options.overlap_chunks = overlap_;
   std::optional<tp::Transformer> model;
   std::vector<tp::TransformerTensors> tensors;  // by phase
   std::vector<Tensor> inputs;                   // by step, where there is no embedding
@@ -213,13 +232,13 @@ void TpTransformer::rank_program(Context& ctx, Case& run, TpTimes& times) const 
     for (const TransformerPhase& phase : run.phases) {
       tensors.push_back(model->place(phase.length));
       for (std::int64_t step = 0; !options.ends && step < phase.steps; ++step) {
-        inputs.push_back(
-            ctx.empty({batch_ * phase.length, run.model.width}, options.dtype, options.placement.output, "input"));
+        inputs.push_back(ctx.empty({batch_ * phase.length / (sequence_ == 1 ? tp_ : 1), run.model.width}, options.dtype,
+                                   options.placement.output, "input"));
       }
     }
   });
   times.set_up(ctx, SetUp::loading, [&] {
-    const std::int64_t heads = run.model.kv_heads / tp_, first = ctx.rank() * heads;
+    const std::int64_t first = ctx.rank() * run.model.kv_heads / tp_;
     const auto of_rank = [&](const tp::Transformer::Contents& contents) -> tp::Transformer::Contents {
       return [&contents, first](std::size_t layer, std::int64_t entry, std::int64_t head, std::int64_t position,
                                 std::int64_t i) { return contents(layer, entry, first + head, position, i); };
@@ -230,7 +249,9 @@ void TpTransformer::rank_program(Context& ctx, Case& run, TpTimes& times) const 
     for (std::size_t step = 0; step < inputs.size(); ++step) {
       std::vector<std::uint8_t> bytes(inputs[step].bytes());
       const HostTransformer::Values values = input(run, step);
-      for (std::size_t i = 0; i < values.size(); ++i) store_element(bytes.data(), options.dtype, i, values[i]);
+      const std::size_t count = bytes.size() / size_of(options.dtype);
+      const std::size_t own = sequence_ == 1 ? static_cast<std::size_t>(ctx.rank()) * count : 0;
+      for (std::size_t i = 0; i < count; ++i) store_element(bytes.data(), options.dtype, i, values[own + i]);
       inputs[step].write_bytes(bytes);
     }
   });
@@ -300,18 +321,20 @@ Comparison TpTransformer::compare(const Case& run) const {
     const double tolerance = transformer_tolerance(run.host.dtype, run.host.layers, wanted);
     for (std::int64_t rank = 0; rank < tp_; ++rank) {
       const std::vector<std::uint8_t>& bytes = run.outputs[step][static_cast<std::size_t>(rank)];
-      const std::int64_t rows = static_cast<std::int64_t>(wanted.size()) / columns, left = ends_ == 1 ? rank * own : 0;
+      const bool own_rows = ends_ == 0 && sequence_ == 1;
+      const std::int64_t rows = static_cast<std::int64_t>(wanted.size()) / columns / (own_rows ? tp_ : 1),
+                         left = ends_ == 1 ? rank * own : 0, top = own_rows ? rank * rows : 0;
       if (static_cast<std::int64_t>(bytes.size() / size_of(run.host.dtype)) != rows * own) ++comparison.mismatches;
       for (std::int64_t row = 0; row < rows; ++row) {
         for (std::int64_t col = 0; col < own; ++col) {
           const std::int64_t column = left + col;  // padding of the vocabulary is zero
-          const double want = column < columns ? wanted[static_cast<std::size_t>(row * columns + column)] : 0;
+          const double want = column < columns ? wanted[static_cast<std::size_t>((top + row) * columns + column)] : 0;
           comparison.add(load_element(bytes.data(), run.host.dtype, static_cast<std::size_t>(row * own + col)), want,
                          tolerance);
         }
       }
       // What every rank has, all have to the bit.
-      if (ends_ == 0 && bytes != run.outputs[step].front()) ++comparison.mismatches;
+      if (ends_ == 0 && !own_rows && bytes != run.outputs[step].front()) ++comparison.mismatches;
     }
   }
   return comparison;

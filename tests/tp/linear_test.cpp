@@ -123,39 +123,6 @@ TEST_P(Layers, RowScattersAnInputThatIsNotParallel) {
       std::tuple<>(), kRanks);
 }
 
-/// The whole model against the host; the activation lies between the layers and is not linear, so that a missing or
-/// doubled one shows.
-TEST_P(Layers, MlpEqualsTheHostsModelOnEveryRank) {
-  constexpr int kWorld = 4;
-  MachineRun host(machine_of(kWorld, 2, 1), scheduled(GetParam()));
-  const std::int64_t in = 12, hidden = 16, out = 10;
-  Values h = product(values_of({kRows, in}, input_at), values_of({in, hidden}, weight_at), kRows, in, hidden);
-  for (std::size_t i = 0; i < h.size(); ++i)
-    h[i] = std::max(0.0, h[i] + bias_at(0, static_cast<std::int64_t>(i) % hidden));
-  Values y = product(in_f16(h), values_of({hidden, out}, weight_at), kRows, hidden, out);
-  for (std::size_t i = 0; i < y.size(); ++i) y[i] += bias_at(0, static_cast<std::int64_t>(i) % out);
-  std::map<int, std::vector<std::uint8_t>> outputs;
-  host.runtime.spawn(
-      [&](Context& ctx) {
-        const tp::ParallelState state = start(ctx);
-        tp::LinearOptions options = options_of({}, true);
-        options.activation = Activation::relu;
-        tp::ColumnParallelLinear fc1(state, in, hidden, options);
-        options.activation = Activation::none;
-        tp::RowParallelLinear fc2(state, hidden, out, options);
-        fc1.load_weight(weight_at);
-        fc1.load_bias(bias_at);
-        fc2.load_weight(weight_at);
-        fc2.load_bias(bias_at);
-        const Tensor result = fc2.forward(fc1.forward(input(ctx, {}, in)));
-        expect_close(result.to_host(), y, "mlp");
-        outputs[ctx.rank()] = result.bytes_to_host();
-      },
-      std::tuple<>(), kWorld);
-  ASSERT_EQ(outputs.size(), static_cast<std::size_t>(kWorld));
-  for (const auto& [rank, bytes] : outputs) EXPECT_EQ(bytes, outputs[0]) << "rank " << rank;
-}
-
 TEST_P(Layers, TraceHasOneEntryPerLaunchAndPerCollective) {
   MachineRun host(machine_of(kRanks, 1, 2), scheduled(GetParam()));
   host.runtime.spawn(
@@ -249,6 +216,111 @@ INSTANTIATE_TEST_SUITE_P(Schedulings, Layers, ::testing::Values(SchedulingKind::
                            return info.param == SchedulingKind::rounds ? "rounds" : "concurrent";
                          });
 
+/// The whole model against the host; the activation lies between the layers and is not linear, so that a missing or
+/// doubled one shows. All ranks to the bit. f32: sums of a few dozen terms below 8, 2^-24 of each.
+class MlpOfRanks : public ::testing::TestWithParam<std::tuple<SchedulingKind, int, DType>> {};
+
+TEST_P(MlpOfRanks, EqualsTheHostsModelOnEveryRank) {
+  const auto [scheduling, world, dtype] = GetParam();
+  RunOptions options_of_run = scheduled(scheduling);
+  if (world < 8 || dtype == DType::f32) options_of_run.fidelity = Fidelity::all(Grade::fast);
+  MachineRun host(machine_of(static_cast<std::uint16_t>(world), 2, 1), options_of_run);
+  const std::int64_t in = 12, hidden = 32, out = 10;
+  Values h = product(values_of({kRows, in}, input_at), values_of({in, hidden}, weight_at), kRows, in, hidden);
+  for (std::size_t i = 0; i < h.size(); ++i)
+    h[i] = std::max(0.0, h[i] + bias_at(0, static_cast<std::int64_t>(i) % hidden));
+  if (dtype == DType::f16) h = in_f16(h);
+  Values y = product(h, values_of({hidden, out}, weight_at), kRows, hidden, out);
+  for (std::size_t i = 0; i < y.size(); ++i) y[i] += bias_at(0, static_cast<std::int64_t>(i) % out);
+  std::map<int, std::vector<std::uint8_t>> outputs;
+  host.runtime.spawn(
+      [&, type = dtype](Context& ctx) {
+        const tp::ParallelState state = start(ctx);
+        tp::LinearOptions options = options_of({}, true);
+        options.dtype = type;
+        options.activation = Activation::relu;
+        tp::ColumnParallelLinear fc1(state, in, hidden, options);
+        options.activation = Activation::none;
+        tp::RowParallelLinear fc2(state, hidden, out, options);
+        fc1.load_weight(weight_at);
+        fc1.load_bias(bias_at);
+        fc2.load_weight(weight_at);
+        fc2.load_bias(bias_at);
+        const Tensor x = ctx.from_host(values_of({kRows, in}, input_at), {kRows, in}, type, {}, "x");
+        const Tensor result = fc2.forward(fc1.forward(x));
+        const Values got = result.to_host();
+        ASSERT_EQ(got.size(), y.size());
+        for (std::size_t i = 0; i < got.size(); ++i)
+          ASSERT_LE(std::abs(got[i] - y[i]), (type == DType::f16 ? 1e-2 : 1e-5) * (1 + std::abs(y[i]))) << i;
+        outputs[ctx.rank()] = result.bytes_to_host();
+      },
+      std::tuple<>(), world);
+  ASSERT_EQ(outputs.size(), static_cast<std::size_t>(world));
+  for (const auto& [rank, bytes] : outputs) EXPECT_EQ(bytes, outputs[0]) << "rank " << rank;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, MlpOfRanks,
+                         ::testing::Combine(::testing::Values(SchedulingKind::concurrent, SchedulingKind::rounds),
+                                            ::testing::Values(1, 2, 4, 8), ::testing::Values(DType::f32, DType::f16)));
+
+/// Chunks of rows: 3 chunks of 7 rows, 40 of which 32 fill the array and 8 do not, more chunks than rows. Every rank
+/// ends with the same bits, and since sums here are exact in any order, with those of the layer without chunks. One
+/// GEMM and one all-reduce a chunk, one launch that joins them.
+class OverlappedRow : public ::testing::TestWithParam<std::tuple<SchedulingKind, std::tuple<std::int64_t, int, int>>> {
+};
+
+TEST_P(OverlappedRow, GivesTheBitsOfTheLayerWithoutChunks) {
+  const auto [rows, chunks, pieces] = std::get<1>(GetParam());
+  const SchedulingKind scheduling = std::get<0>(GetParam());
+  MachineRun host(machine_of(kRanks, 2, 2), scheduled(scheduling));
+  std::map<int, std::vector<std::uint8_t>> outputs;
+  Ps overlapped = 0;  // begin of the passes in chunks
+  host.runtime.spawn(
+      [&, rows = rows, chunks = chunks](Context& ctx) {
+        const tp::ParallelState state = start(ctx);
+        for (const tp::LinearPlacement& placement : two_placements()) {
+          std::vector<Values> results;
+          for (const int count : {1, chunks}) {
+            tp::LinearOptions options = options_of(placement, true);
+            options.overlap_chunks = count;
+            options.activation = Activation::relu;
+            tp::RowParallelLinear layer(state, kIn, kOut, options);
+            layer.load_weight(weight_at);
+            layer.load_bias(bias_at);
+            const std::int64_t own = kIn / kRanks;
+            const Tensor x = ctx.from_host(values_of({rows, own}, input_at, 0, ctx.rank() * own), {rows, own},
+                                           DType::f16, placement.input, "x");
+            const tp::ForwardTensors tensors = layer.place(rows);
+            layer.prepare(x, tensors);
+            ctx.barrier();
+            if (count > 1) overlapped = ctx.now();
+            const Tensor y = layer.forward(x, tensors);
+            EXPECT_EQ(y.shape(), (Shape{rows, kOut}));
+            results.push_back(y.to_host());
+            if (count > 1) outputs[ctx.rank()] = y.bytes_to_host();
+          }
+          EXPECT_EQ(results[0], results[1]);
+          Values expected =
+              product(values_of({rows, kIn}, input_at), values_of({kIn, kOut}, weight_at), rows, kIn, kOut);
+          for (std::size_t i = 0; i < expected.size(); ++i)
+            expected[i] = std::max(0.0, expected[i] + bias_at(0, static_cast<std::int64_t>(i) % kOut));
+          expect_close(results[1], expected, "chunks");
+        }
+      },
+      std::tuple<>(), kRanks);
+  for (const auto& [rank, bytes] : outputs) EXPECT_EQ(bytes, outputs[0]) << "rank " << rank;
+  std::map<std::string, int> entries;  // of rank 0, of the last pass
+  for (const HostTraceEntry& entry : host.runtime.host_trace()) {
+    if (entry.rank == 0 && entry.t_submit >= overlapped) ++entries[entry.kind];
+  }
+  EXPECT_EQ(entries, (std::map<std::string, int>{{"launch", pieces + 1}, {"collective", pieces}}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Rows, OverlappedRow,
+                         ::testing::Combine(::testing::Values(SchedulingKind::concurrent, SchedulingKind::rounds),
+                                            ::testing::Values(std::tuple(7, 3, 3), std::tuple(40, 2, 2),
+                                                              std::tuple(2, 16, 2))));
+
 TEST(Layer, WeightsDefaultToZeroAndGiveZero) {
   MachineRun host(machine_of(kRanks, 1, 2));
   host.runtime.spawn(
@@ -272,6 +344,15 @@ TEST(Layer, DimensionsThatTheRanksDoNotDivideAreNamed) {
             "ColumnParallelLinear 'layer': out is 7: give a positive multiple of the tensor-parallel world size 2");
         EXPECT_EQ(error_text([&] { tp::RowParallelLinear(state, 7, 8, options_of({})); }),
                   "RowParallelLinear 'layer': in is 7: give a positive multiple of the tensor-parallel world size 2");
+        tp::LinearOptions options = options_of({});
+        options.overlap_chunks = 17;
+        EXPECT_EQ(error_text([&] { tp::RowParallelLinear(state, 8, 8, options); }),
+                  "RowParallelLinear 'layer': overlap chunks is 17: give 1 to 16");
+        options.overlap_chunks = 2;
+        options.sequence_parallel = true;
+        EXPECT_EQ(error_text([&] { tp::RowParallelLinear(state, 8, 8, options); }),
+                  "RowParallelLinear 'layer': overlap chunks is 2, but a sequence-parallel layer has no all-reduce: "
+                  "give 1");
       },
       std::tuple<>(), kRanks);
 }
@@ -292,7 +373,7 @@ TEST(Layer, AnInputThatDoesNotFitIsNamed) {
                   "ColumnParallelLinear 'layer': output is 3x4 f16, not 2x4 f16: give what place(2) returns");
         const tp::RowParallelLinear row(state, 8, 8, options_of({}), false);
         EXPECT_EQ(error_text([&] {
-                    row.forward(two, {{}, {}, {}, ctx.zeros({2, 8}, DType::f16, {}, "y")});
+                    row.forward(two, {{}, {}, {}, {}, ctx.zeros({2, 8}, DType::f16, {}, "y")});
                   }),
                   "RowParallelLinear 'layer': scattered is an empty handle, not 2x4 f16: give what place(2) returns");
       },

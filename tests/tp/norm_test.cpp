@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/tp/own_shard.h"
 #include "runtime/tp/pointwise.h"
 #include "tests/tp/tp_case.h"
 

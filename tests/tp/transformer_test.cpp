@@ -108,7 +108,7 @@ width: 12
 heads: 8
 kv_heads: 4
 head_dim: 6
-mlp_width: 20
+mlp_width: 40
 gated: true
 activation: silu
 norm: rms
@@ -137,25 +137,36 @@ biases: true
 tied: true
 )";
 
-class Transformers : public ::testing::TestWithParam<std::tuple<SchedulingKind, int, bool, DType>> {};
+/// Scheduling, ranks, grouped or multi-head, dtype; sequence-parallel, and chunks that overlap.
+struct TransformerCase {
+  SchedulingKind scheduling;
+  int ranks;
+  bool grouped;
+  DType dtype;
+  bool sequence = false;
+  int chunks = 1;
+  bool last_logits = false;
+};
 
 /// Prefill of some tokens and decode of the rest, against the whole sequences on the host: logits element by element,
 /// every rank its columns, zeros in the padding. f32: roundoff through 2 layers; f16: values of several units whose
 /// roundings, 2^-11 of each of them, add up over some ten stages.
-TEST_P(Transformers, PrefillAndDecodeGiveTheLogitsOfTheWholeSequence) {
-  const auto [scheduling, ranks, grouped, dtype] = GetParam();
-  const tp::Model model = tp::parse_model(grouped ? kGrouped : kMultiHead, "test.yaml");
-  const std::int64_t batch = 2, total = 9;
-  const std::vector<std::vector<std::int64_t>> tokens = {{3, 1, 29, 14, 15, 9, 26, 5, 3},
-                                                         {27, 18, 28, 18, 2, 8, 4, 5, 9}};
+void expect_logits_of_the_whole_sequence(const TransformerCase& wanted, const std::vector<std::int64_t>& lengths) {
+  const tp::Model model = tp::parse_model(wanted.grouped ? kGrouped : kMultiHead, "test.yaml");
+  const std::int64_t batch = 2, total = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+  const int ranks = wanted.ranks;
+  const DType dtype = wanted.dtype;
+  const std::vector<std::vector<std::int64_t>> tokens = {{3, 1, 29, 14, 15, 9, 26, 5, 3, 8, 11, 2},
+                                                         {27, 18, 28, 18, 2, 8, 4, 5, 9, 0, 21, 7}};
   std::vector<Values> expected;
-  for (const auto& sequence : tokens) expected.push_back(model_on_host(model, sequence, dtype));
+  for (const auto& sequence : tokens)
+    expected.push_back(model_on_host(model, {sequence.begin(), sequence.begin() + total}, dtype));
   double largest = 0;
   for (const Values& values : expected) {
     for (const double value : values) largest = std::max(largest, std::abs(value));
   }
   const double tolerance = (dtype == DType::f16 ? 2e-2 : 2e-5) * largest;
-  MachineRun machine(machine_of(static_cast<std::uint16_t>(ranks), 2, 2), scheduled(scheduling));
+  MachineRun machine(machine_of(static_cast<std::uint16_t>(ranks), 2, 2), scheduled(wanted.scheduling));
   int compared = 0;
   machine.runtime.spawn(
       [&](Context& ctx) {
@@ -164,24 +175,27 @@ TEST_P(Transformers, PrefillAndDecodeGiveTheLogitsOfTheWholeSequence) {
         tp::TransformerOptions options;
         options.dtype = dtype;
         options.page = 4;
+        options.sequence_parallel = wanted.sequence;
+        options.overlap_chunks = wanted.chunks;
+        options.last_logits = wanted.last_logits;
         tp::Transformer transformer(state, model, model.layers, batch, total, options);
         transformer.load(model_weight);
         std::int64_t first = 0;
-        for (const std::int64_t length : {5, 1, 2, 1}) {
+        for (const std::int64_t length : lengths) {
           std::vector<std::int64_t> now;
           for (const auto& sequence : tokens)
             now.insert(now.end(), sequence.begin() + first, sequence.begin() + first + length);
           const tp::TransformerTensors tensors = transformer.place(length);
           transformer.prepare(tensors);
           const Tensor logits = transformer.forward(now, tensors);
-          const std::int64_t own = model.padded_vocabulary(ranks) / ranks;
-          ASSERT_EQ(logits.shape(), (Shape{batch * length, own}));
+          const std::int64_t own = model.padded_vocabulary(ranks) / ranks, of_each = wanted.last_logits ? 1 : length;
+          ASSERT_EQ(logits.shape(), (Shape{batch * of_each, own}));
           const Values got = logits.to_host();
-          for (std::int64_t row = 0; row < batch * length; ++row) {
+          for (std::int64_t row = 0; row < batch * of_each; ++row) {
             for (std::int64_t col = 0; col < own; ++col) {
-              const std::int64_t token = ctx.rank() * own + col, at = first + row % length;
+              const std::int64_t token = ctx.rank() * own + col, at = first + length - of_each + row % of_each;
               const double want = token < model.vocabulary
-                                      ? expected[static_cast<std::size_t>(row / length)]
+                                      ? expected[static_cast<std::size_t>(row / of_each)]
                                                 [static_cast<std::size_t>(at * model.vocabulary + token)]
                                       : 0;
               ASSERT_NEAR(got[static_cast<std::size_t>(row * own + col)], want, tolerance)
@@ -194,7 +208,15 @@ TEST_P(Transformers, PrefillAndDecodeGiveTheLogitsOfTheWholeSequence) {
         EXPECT_EQ(transformer.length(), total);
       },
       std::tuple<>(), ranks);
-  EXPECT_EQ(compared, batch * total * model.padded_vocabulary(ranks));
+  const auto rows = wanted.last_logits ? static_cast<std::int64_t>(lengths.size()) : total;
+  EXPECT_EQ(compared, batch * rows * model.padded_vocabulary(ranks));
+}
+
+class Transformers : public ::testing::TestWithParam<std::tuple<SchedulingKind, int, bool, DType>> {};
+
+TEST_P(Transformers, PrefillAndDecodeGiveTheLogitsOfTheWholeSequence) {
+  const auto [scheduling, ranks, grouped, dtype] = GetParam();
+  expect_logits_of_the_whole_sequence({scheduling, ranks, grouped, dtype}, {5, 1, 2, 1});
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Transformers,
@@ -202,40 +224,120 @@ INSTANTIATE_TEST_SUITE_P(Models, Transformers,
                                             ::testing::Values(1, 2, 4), ::testing::Bool(),
                                             ::testing::Values(DType::f32, DType::f16)));
 
+/// Eight ranks, one query head each, with half as many key/value heads: two ranks keep each.
+class TransformersOfEight : public ::testing::TestWithParam<std::tuple<SchedulingKind, DType>> {};
+
+TEST_P(TransformersOfEight, PrefillAndDecodeGiveTheLogitsOfTheWholeSequence) {
+  const auto [scheduling, dtype] = GetParam();
+  expect_logits_of_the_whole_sequence({scheduling, 8, true, dtype}, {3, 1});
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, TransformersOfEight,
+                         ::testing::Combine(::testing::Values(SchedulingKind::concurrent, SchedulingKind::rounds),
+                                            ::testing::Values(DType::f32, DType::f16)));
+
+/// What is computed on a rank's own rows, or in chunks, is what the plain layers compute: the host's model. Row cuts of
+/// ranks and of chunks lie inside of sequences; positions that are learned are those of the row's token.
+class TransformersInParts : public ::testing::TestWithParam<
+                                std::tuple<SchedulingKind, std::pair<TransformerCase, std::vector<std::int64_t>>>> {};
+
+TEST_P(TransformersInParts, GiveTheLogitsOfTheWholeSequence) {
+  auto [one, lengths] = std::get<1>(GetParam());
+  one.scheduling = std::get<0>(GetParam());
+  expect_logits_of_the_whole_sequence(one, lengths);
+}
+
+std::vector<std::pair<TransformerCase, std::vector<std::int64_t>>> parts_cases() {
+  constexpr SchedulingKind kAny = SchedulingKind::concurrent;
+  return {{{kAny, 2, true, DType::f32, true}, {5, 1, 2}},        {{kAny, 2, false, DType::f16, true}, {5, 1, 2}},
+          {{kAny, 4, false, DType::f32, true, 1, true}, {6, 2}}, {{kAny, 8, true, DType::f16, true}, {4}},
+          {{kAny, 2, true, DType::f16, false, 3}, {5, 1, 2}},    {{kAny, 4, false, DType::f32, false, 2}, {3, 1}}};
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, TransformersInParts,
+                         ::testing::Combine(::testing::Values(SchedulingKind::concurrent, SchedulingKind::rounds),
+                                            ::testing::ValuesIn(parts_cases())));
+
 /// One layer of a gated model: norms 2, QKV, rotary, scores, out, up, gate, product, down and the last residual 1 each;
 /// a batch of 2 on 4 PEs and 2 ranks splits caches of one head each over two of them, so that a single token takes one
-/// launch more. Two all-reduces.
-TEST(TransformerLayer, TraceHasTheLaunchesAndCollectivesThatALayerImplies) {
-  MachineRun machine(machine_of(2, 2, 2));
+/// launch more. Two all-reduces; sequence-parallel, each is a gather before and a scatter behind. Chunks: of 6 tokens
+/// three of 2, each a GEMM and an all-reduce, and one launch joins them; of 2 tokens two of one.
+using Counts = std::map<std::string, int>;
+struct TraceCase {
+  bool sequence;
+  int chunks;
+  Counts prefill, decode;
+};
+std::vector<TraceCase> trace_cases() {
+  return {{false, 1, {{"launch", 11}, {"all_reduce", 2}}, {{"launch", 12}, {"all_reduce", 2}}},
+          {true,
+           1,
+           {{"launch", 11}, {"all_gather", 2}, {"reduce_scatter", 2}},
+           {{"launch", 12}, {"all_gather", 2}, {"reduce_scatter", 2}}},
+          {false, 3, {{"launch", 11 + 2 * 3}, {"all_reduce", 6}}, {{"launch", 12 + 2 * 2}, {"all_reduce", 4}}}};
+}
+
+class LayerTrace : public ::testing::TestWithParam<std::tuple<SchedulingKind, TraceCase>> {};
+
+TEST_P(LayerTrace, HasTheLaunchesAndCollectivesThatALayerImplies) {
+  const TraceCase one = std::get<1>(GetParam());
   tp::Model model = tp::parse_model(kGrouped, "test.yaml");
   model.heads = 4;
   model.kv_heads = 2;
-  std::vector<std::map<std::string, int>> entries(2);
+  MachineRun machine(machine_of(2, 2, 2), scheduled(std::get<0>(GetParam())));
+  std::vector<Counts> entries(2);
   machine.runtime.spawn(
       [&](Context& ctx) {
         ctx.init_process_group();
         const tp::ParallelState state = tp::initialize_model_parallel(ctx, 2);
-        const tp::TransformerLayer layer(state, model, "layer0", {});
+        tp::TransformerOptions options;
+        options.sequence_parallel = one.sequence;
+        options.overlap_chunks = one.chunks;
+        const tp::TransformerLayer layer(state, model, "layer0", options);
         tp::KvCache cache = layer.cache(2, 8);
         const tp::RotaryTable rotary(state, 8, model.head_dim, model.rope_theta);
         int at = 0;
         for (const std::int64_t length : {3, 1}) {
           const std::size_t before = machine.runtime.host_trace().size();
-          const Tensor x = ctx.zeros({2 * length, model.width}, DType::f16, {}, "x");
-          layer.forward(x, cache, rotary, layer.place(cache, length));
+          const Tensor x = ctx.zeros({(one.sequence ? 1 : 2) * length, model.width}, DType::f16, {}, "x");
+          const Tensor y = layer.forward(x, cache, rotary, layer.place(cache, length));
+          EXPECT_EQ(y.shape(), x.shape());
           ctx.barrier();
           if (ctx.rank() == 0) {
             const auto& trace = machine.runtime.host_trace();
             for (std::size_t i = before; i < trace.size(); ++i) {
-              if (trace[i].rank == 0) ++entries[static_cast<std::size_t>(at)][trace[i].kind];
+              if (trace[i].rank != 0) continue;
+              ++entries[static_cast<std::size_t>(at)][trace[i].kind == "launch" ? "launch" : trace[i].operation];
             }
           }
           ++at;
         }
       },
       std::tuple<>(), 2);
-  EXPECT_EQ(entries[0], (std::map<std::string, int>{{"launch", 11}, {"collective", 2}}));
-  EXPECT_EQ(entries[1], (std::map<std::string, int>{{"launch", 12}, {"collective", 2}}));
+  EXPECT_EQ(entries[0], one.prefill);
+  EXPECT_EQ(entries[1], one.decode);
+}
+
+INSTANTIATE_TEST_SUITE_P(Layers, LayerTrace,
+                         ::testing::Combine(::testing::Values(SchedulingKind::concurrent, SchedulingKind::rounds),
+                                            ::testing::ValuesIn(trace_cases())));
+
+TEST(TransformerLayer, TokensThatTheRanksDoNotDivideAreNamed) {
+  MachineRun machine(machine_of(2, 1, 1));
+  machine.runtime.spawn(
+      [&](Context& ctx) {
+        ctx.init_process_group();
+        const tp::ParallelState state = tp::initialize_model_parallel(ctx, 2);
+        tp::TransformerOptions options;
+        options.sequence_parallel = true;
+        const tp::TransformerLayer layer(state, tp::parse_model(kGrouped, "test.yaml"), "layer7", options);
+        const tp::KvCache cache = layer.cache(3, 8);
+        EXPECT_EQ(
+            error_text([&] { layer.place(cache, 5); }),
+            "TransformerLayer 'layer7': batch 3 x length 5 are 15 tokens: sequence parallelism takes a multiple of "
+            "the tensor-parallel world size 2");
+      },
+      std::tuple<>(), 2);
 }
 
 }  // namespace

@@ -77,7 +77,10 @@ TEST(TpTransformer, EveryRankAgreesWithTheHostsModel) {
       {kSmallModel, {"--dtype", "f32", "--context", "6", "--tp", "1"}},
       {kSmallModel, {"--ends", "0", "--context", "9", "--prompt", "0"}},
       {kLearned, {"--dtype", "bf16", "--decode", "1", "--seed", "7"}},
-      {kLearned, {"--dtype", "f32", "--ends", "0", "--tp", "2"}}};
+      {kLearned, {"--dtype", "f32", "--ends", "0", "--tp", "2"}},
+      {kSmallModel, {"--sequence-parallel", "--tp", "2"}},
+      {kLearned, {"--sequence-parallel", "--ends", "0", "--decode", "0", "--prompt", "6", "--scheduling", "rounds"}},
+      {kSmallModel, {"--overlap", "2"}}};
   for (const auto& [model, more] : cases) {
     const auto rows = rows_of(tool, tiny(tool, more, model));
     ASSERT_GE(rows.size(), 4u);
@@ -151,8 +154,15 @@ TEST(TpTransformer, RefusesWhatDoesNotDivideOrFitWithLayerDimensionAndNumbers) {
       ranks.err,
       "kernbench: error: model 'm.yaml', layer0.attention: heads is 8: give a multiple of the 3 SIPs that --tp "
       "makes share it\n"
-      "kernbench: error: model 'm.yaml', layer0.attention: kv_heads is 4: give a multiple of the 3 SIPs that --tp "
-      "makes share it\n");
+      "kernbench: error: model 'm.yaml', layer0.attention: kv_heads is 4: give a multiple or a divisor of the 3 SIPs "
+      "that --tp makes share it\n");
+  const Outcome tokens = tool(tiny(tool, {"--sequence-parallel", "--prompt", "3"}));
+  EXPECT_EQ(tokens.code, 2);
+  EXPECT_EQ(tokens.err,
+            "kernbench: error: a step of --prompt has 6 tokens: with --sequence-parallel give a multiple of --tp, 4\n"
+            "kernbench: error: a step of --decode has 2 tokens: with --sequence-parallel give a multiple of --tp, 4\n");
+  const Outcome both = tool(tiny(tool, {"--sequence-parallel", "--overlap", "2"}));
+  EXPECT_EQ(both.err, "kernbench: error: --overlap is of all-reduces, and --sequence-parallel has none\n");
   const Outcome cache =
       tool(tiny(tool, {"--batch", "65536", "--context", "60000", "--data", "off", "--prompt", "0", "--decode", "1"}));
   EXPECT_EQ(cache.code, 5);

@@ -18,11 +18,20 @@
 #include "runtime/tensor.h"
 #include "runtime/tensor_geometry.h"
 
-// Tensor-parallel layers.
+// Tensor-parallel layers and models.
+#include "runtime/tp/attention.h"
+#include "runtime/tp/embedding.h"
 #include "runtime/tp/gemm.h"
+#include "runtime/tp/kv_cache.h"
 #include "runtime/tp/linear.h"
+#include "runtime/tp/mlp.h"
+#include "runtime/tp/model.h"
+#include "runtime/tp/norm.h"
 #include "runtime/tp/parallel_state.h"
 #include "runtime/tp/regions.h"
+#include "runtime/tp/rotary.h"
+#include "runtime/tp/transformer.h"
+#include "runtime/tp/vocabulary.h"
 
 // Collective algorithms.
 #include "ccl/contract.h"
