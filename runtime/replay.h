@@ -104,6 +104,9 @@ class Replay {
   ReplayKind& make_kind(const std::string& name);
   void read(int sip, std::vector<double>& into) const;
   std::vector<double> added(int sip, const std::vector<double>& before) const;
+  bool says_enough(const ReplayKind& kind) const;
+  /// A repeat of `parts` messages takes the mean, and that of the run's time is off by as much more.
+  void takes_mean(ReplayKind& kind, std::uint64_t parts);
   bool sampled(ReplayKind& kind) const;
 
   RuntimeImpl& runtime_;
@@ -118,6 +121,8 @@ class Replay {
   std::unordered_map<const ReplayKind*, FlightPtr> leaders_;  // simulated now
   std::unordered_map<std::uint64_t, Due> due_;                // by message
   std::map<std::pair<const CallOrder*, std::size_t>, CallPtr> calls_;
+  std::unordered_map<const ReplayKind*, double> variances_;  ///< of what repeats of the mean have taken, ps^2
+  double variance_ = 0;                                      ///< their sum
   std::string key_, text_;
   ReplayReport report_;
 };

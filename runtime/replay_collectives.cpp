@@ -37,7 +37,7 @@ void Replay::collective(const StatePtr& state) {
     call.before = sip.last;
     const auto known = call.base->after.find(call.before);
     call.expected = known == call.base->after.end() ? nullptr : known->second;
-    if (call.expected != nullptr && call.expected->kind->known()) {
+    if (call.expected != nullptr && call.expected->kind->known() && says_enough(*call.expected->kind)) {
       call.sample = sampled(*call.expected->kind);
       call.held = !call.sample;
     }
@@ -84,7 +84,7 @@ void Replay::all_here(Call& call) {
   call.held = false;
   call.repeats = true;
   ReplayKind& kind = *call.expected->kind;
-  kind.repeats(1);
+  takes_mean(kind, call.parts.size());
   const std::vector<ReplayTimes> times = kind.mean();
   for (std::size_t i = 0; i < times.size(); ++i) repeat(call.parts[i].state, call.first, times[i]);
 }

@@ -20,9 +20,12 @@ void ReplayKind::add(const std::vector<ReplayTimes>& times, const std::vector<do
   const auto n = static_cast<double>(simulated_), took = static_cast<double>(last), before = took - mean_;
   mean_ += before / n;
   squares_ += before * (took - mean_);
-  if (known_ || simulated_ < kLeast) return;
-  const double error = std::sqrt(squares_ / (n - 1) / n);
-  known_ = simulated_ >= kMost || error <= kError * mean_;
+}
+
+double ReplayKind::error() const {
+  if (simulated_ < 2) return 0;
+  const auto n = static_cast<double>(simulated_);
+  return static_cast<double>(of_mean_) * std::sqrt(squares_ / (n - 1) / n);
 }
 
 std::vector<ReplayTimes> ReplayKind::mean() const {
