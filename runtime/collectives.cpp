@@ -371,6 +371,7 @@ std::shared_ptr<Handle::State> Call::submit(const Entered& entered) {
     return state;
   }
   install_program(chosen, launched);
+  const std::shared_ptr<const Program> program = launched.program;
   LaunchMessage launch;
   launch.kernel = algorithm;
   launch.entry = launched.kernel.entry;
@@ -390,6 +391,7 @@ std::shared_ptr<Handle::State> Call::submit(const Entered& entered) {
   auto state = runtime_.submit(std::move(launch), rank_, sip, runtime_.stream_of(rank_, 0), "collective", algorithm,
                                std::move(uses), &order, number, ready() ? std::function<bool()>() : ready);
   state->choice = choice;
+  state->program = program;
   state->operation = to_string(call_.op);
   state->bound.bytes = static_cast<double>(bytes_);
   return state;

@@ -101,6 +101,8 @@ Handle Context::launch_bound(const std::string& name, const LaunchOptions& optio
   if (options.cube_queues) launch.group = runtime_.cube_queues(rank_, sip, stream).group;
   auto state = runtime_.submit(std::move(launch), rank_, sip, stream, "launch", name, tensors);
   state->bound = options.bound;
+  state->cube_queues = options.cube_queues;
+  state->alone = options.alone || options.cube_queues || runtime_.groups.empty();
   return Handle(std::move(state));
 }
 

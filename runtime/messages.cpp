@@ -124,6 +124,11 @@ std::shared_ptr<Handle::State> RuntimeImpl::submit(decltype(Message::body) body,
 
 void RuntimeImpl::send(const std::shared_ptr<Handle::State>& state) {
   dispatcher.synchronise();
+  if (replay == nullptr || !replay->take(state)) transmit(state);
+}
+
+void RuntimeImpl::transmit(const std::shared_ptr<Handle::State>& state) {
+  dispatcher.synchronise();
   ++sends;
   state->sent = true;
   Message& message = *state->message;
@@ -138,18 +143,23 @@ tlm::tlm_sync_enum RuntimeImpl::nb_transport_bw(tlm::tlm_generic_payload& payloa
                                                 sc_core::sc_time&) {
   if (phase != tlm::BEGIN_RESP) return tlm::TLM_ACCEPTED;
   const Message& message = *payload.get_extension<MessageExtension>()->message;
-  const auto found = pending.find(message.id);
-  const std::shared_ptr<Handle::State> state = found->second;
-  pending.erase(found);
+  const std::shared_ptr<Handle::State> state = pending.at(message.id);
   payload.release();
+  arrived(state);
+  return tlm::TLM_COMPLETED;
+}
+
+void RuntimeImpl::arrived(const std::shared_ptr<Handle::State>& state) {
+  const Message& message = *state->message;
+  pending.erase(message.id);
   state->done = true;
   state->completed = message.completed;
   if (!message.faults.empty()) failed.push_back(state);
+  if (replay != nullptr) replay->came_back(state);
   if (state->kind == "launch" || state->kind == "collective") complete(state);
   scheduling->completed(state);
   if (state == main_target.lock()) dispatcher.notify_host(*main_resumes);
   state->uses.clear();  // may free tensors, which submits their unmapping
-  return tlm::TLM_COMPLETED;
 }
 
 void RuntimeImpl::complete(const std::shared_ptr<Handle::State>& state) {
@@ -164,6 +174,7 @@ void RuntimeImpl::complete(const std::shared_ptr<Handle::State>& state) {
     check_bound(*state, entry);
   }
   entry.bound = state->bound;
+  entry.repeated = state->repeated;
   if (observer == nullptr) return;
   OpRecord record;
   record.start = state->submitted;
@@ -188,7 +199,9 @@ bool RuntimeImpl::open() const {
 }
 
 void RuntimeImpl::await(const std::shared_ptr<Handle::State>& state) {
-  if (!state->done) await(state, state->describe(), [] { return false; });
+  if (state->done) return;
+  if (replay != nullptr) replay->awaits(state);
+  await(state, state->describe(), [] { return false; });
 }
 
 void RuntimeImpl::await(const std::shared_ptr<Handle::State>& state, const std::string& text,

@@ -259,6 +259,15 @@ void Runtime::rethrow_failures() const {
 }
 
 const std::vector<HostTraceEntry>& Runtime::host_trace() const { return impl_->trace; }
+void Runtime::set_replay(const ReplayOptions& options) {
+  if (impl_->options.data) throw std::invalid_argument("replay: repeated work has no contents: run with data off");
+  if (options.sample < 1) throw std::invalid_argument("replay: sample is 0: give 1 or more");
+  impl_->replay = std::make_unique<Replay>(*impl_, options);
+  impl_->scheduler.set_before_yield([replay = impl_->replay.get()] { replay->flush(); });
+}
+bool Runtime::replays() const { return impl_->replay != nullptr; }
+ReplayReport Runtime::replay_report() const { return impl_->replay->report(); }
+std::vector<double> Runtime::replay_counts() const { return impl_->replay->counts(); }
 const HostProgress& Runtime::host_progress() const { return impl_->scheduler.progress(); }
 
 }  // namespace kernbench

@@ -16,6 +16,7 @@
 #include "runtime/deadlock.h"
 #include "runtime/errors.h"
 #include "runtime/host_access.h"
+#include "runtime/replay_options.h"
 #include "runtime/tensor.h"
 #include "tlm/ext/message.h"
 #include "tlm/machine/machine_map.h"
@@ -83,6 +84,7 @@ struct HostTraceEntry {
   Ps kernel_end = 0;           ///< of the last PE that ended
   LaunchBound bound = {};      ///< of a launch that has one; of a collective its bytes only, as nccl-tests
                                ///< counts them
+  bool repeated = false;       ///< not simulated: it took what equal ones took (docs/replay.md)
 };
 
 /// How the collectives of a process group run.
@@ -130,6 +132,9 @@ struct LaunchOptions {
   /// send and recv reach every other PE of the cube, by Direction::local: the first such launch of a stream on a SIP
   /// installs the queues before it starts. Without it, they are those of the default process group.
   bool cube_queues = false;
+  /// Its kernels use no queues of a process group: no kernel of another launch can matter to them. Implied by
+  /// cube_queues, and where there is no process group. Others are never repeated (docs/replay.md).
+  bool alone = false;
   LaunchBound bound = {};  ///< for the host trace
 };
 
@@ -468,6 +473,13 @@ class Runtime : public sc_core::sc_module {
   std::size_t pending_worker_waits() const;
   std::size_t pending_collectives() const;    ///< likewise
   const HostProgress& host_progress() const;  ///< may be read from other threads
+
+  /// Equal work is simulated once (docs/replay.md). Before the simulation starts; throws std::invalid_argument if
+  /// contents are wanted (RunOptions::data).
+  void set_replay(const ReplayOptions& options);
+  bool replays() const;
+  ReplayReport replay_report() const;         ///< REQUIRES: replays()
+  std::vector<double> replay_counts() const;  ///< what repeats would have added to the counters. REQUIRES: replays()
 
  private:
   static void check_join(bool join);

@@ -11,6 +11,7 @@
 #include "runtime/host_access.h"
 #include "runtime/placement_units.h"
 #include "runtime/process_group.h"
+#include "runtime/replay.h"
 #include "runtime/runtime.h"
 #include "runtime/scheduler.h"
 #include "runtime/scheduling.h"
@@ -29,14 +30,18 @@ struct Handle::State {
   bool queued = false;      ///< in a queue of the scheduling
   bool fault_seen = false;  ///< some worker has been told
   Ps submitted = 0, completed = kNever;
-  std::vector<int> waiters;             ///< ranks
-  const ccl::Choice* choice = nullptr;  ///< of a collective: the group's
-  std::vector<Tensor> uses;             ///< kept alive until it completes
-  std::function<bool()> ready;          ///< null: always. Otherwise it is kept from the machine until then
-  const CallOrder* order = nullptr;     ///< of a collective: the calls that it is one of
-  std::string operation;                ///< likewise: "all_reduce"
-  std::size_t call = 0;                 ///< its number there
-  LaunchBound bound;                    ///< of a launch that has one
+  std::vector<int> waiters;                ///< ranks
+  const ccl::Choice* choice = nullptr;     ///< of a collective: the group's
+  std::vector<Tensor> uses;                ///< kept alive until it completes
+  std::function<bool()> ready;             ///< null: always. Otherwise it is kept from the machine until then
+  const CallOrder* order = nullptr;        ///< of a collective: the calls that it is one of
+  std::string operation;                   ///< likewise: "all_reduce"
+  std::size_t call = 0;                    ///< its number there
+  LaunchBound bound;                       ///< of a launch that has one
+  bool alone = false;                      ///< of a launch: its kernels use no queues, or those of their cubes only
+  bool cube_queues = false;                ///< of a launch: LaunchOptions::cube_queues
+  bool repeated = false;                   ///< it took what an equal one took (replay.h)
+  std::shared_ptr<const Program> program;  ///< of a collective: what its kernels follow
 
   std::string fault_text() const;  ///< REQUIRES: the message has faults
   std::string describe() const;    ///< "launch 'gemm' on sip0, submitted at 12.000 ns"
@@ -63,7 +68,8 @@ struct Tensor::State {
   std::vector<ShardSpec> shards;
   std::vector<std::uint64_t> offsets;  ///< in the owner's HBM slice, by shard
   std::size_t copies = 1;
-  bool allocated = false;  ///< false once freed
+  std::uint32_t placement = 0;  ///< number of equal placements in Replay; 0: not asked for yet
+  bool allocated = false;       ///< false once freed
 
   PeCoord owner(std::size_t shard) const;
   /// The shards of copy `copy`: for each range of the packed tensor the copy-th owner.
@@ -82,7 +88,9 @@ struct RuntimeImpl : public tlm::tlm_bw_transport_if<>, public std::enable_share
                                         std::string kind, std::string name, std::vector<Tensor> uses = {},
                                         const CallOrder* order = nullptr, std::size_t call = 0,
                                         std::function<bool()> ready = nullptr);
-  void send(const std::shared_ptr<Handle::State>& state);  ///< to the machine
+  void send(const std::shared_ptr<Handle::State>& state);      ///< to the machine, or it is replayed
+  void transmit(const std::shared_ptr<Handle::State>& state);  ///< to the machine
+  void arrived(const std::shared_ptr<Handle::State>& state);   ///< its message is back: it is complete
   /// Returns when it is done: a worker yields, the main context drives the simulation. Throws Deadlock or RunStopped in
   /// the main context, std::logic_error where nobody can wait.
   void await(const std::shared_ptr<Handle::State>& state);
@@ -222,6 +230,7 @@ struct RuntimeImpl : public tlm::tlm_bw_transport_if<>, public std::enable_share
   class Payloads;
   std::unique_ptr<Payloads> payloads;
 
+  std::unique_ptr<Replay> replay;  ///< null: everything is simulated
   DeviceMemory memory;
   const PlacementUnits units;
   std::vector<Va> next_va;                                 ///< by SIP

@@ -144,6 +144,7 @@ void Scheduler::line_up(const std::string& waits_for) {
 }
 
 void Scheduler::yield(Worker& worker, State state) {
+  if (before_yield_) before_yield_();
   worker.state = state;
   ++switches_;
   set_running(-1);
@@ -168,6 +169,7 @@ void Scheduler::run(Worker& worker) {
   } catch (...) {
     error = std::current_exception();
   }
+  if (before_yield_) before_yield_();
   if (aborting_) error = nullptr;  // it was being ended: whatever it made of that is no cause
   if (error) {
     fail(worker, error);

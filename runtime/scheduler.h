@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <systemc>
+#include <utility>
 
 #include "tlm/sim/dispatcher.h"
 
@@ -67,6 +68,8 @@ class Scheduler {
 
   /// `all_yielded` is called when no worker runs or is ready; `failed` when one has thrown and the others have ended.
   void set_hooks(std::function<void()> all_yielded, std::function<void()> failed);
+  /// Called in a worker's turn, before it ends or gives it up.
+  void set_before_yield(std::function<void()> before_yield) { before_yield_ = std::move(before_yield); }
 
   /// Ends a worker where it stands: its stack unwinds. What it submitted goes on, and so do the others. From a SystemC
   /// process that is no worker.
@@ -98,7 +101,7 @@ class Scheduler {
 
   Dispatcher& dispatcher_;
   std::function<void(int)> body_;
-  std::function<void()> all_yielded_, failed_;
+  std::function<void()> all_yielded_, failed_, before_yield_;
   std::deque<Worker> workers_;
   std::set<int> ready_;
   HostProgress progress_;

@@ -43,9 +43,18 @@ class Row {
   double elapsed_;
 };
 
-EnergyRow pes(Machine& machine, const Plan& plan, Ps elapsed) {
+/// SIPs [first, last).
+struct Part {
+  std::uint16_t first = 0, last = 0;
+  bool whole = false;  ///< what belongs to no SIP, too
+  bool has(const Network& network) const {
+    return network.kind == NetworkKind::fabric ? whole : network.sip >= first && network.sip < last;
+  }
+};
+
+EnergyRow pes(Machine& machine, const Plan& plan, Part part, Ps elapsed) {
   Row row("pe", elapsed);
-  for (std::uint16_t sip = 0; sip < plan.map.sips; ++sip) {
+  for (std::uint16_t sip = part.first; sip < part.last; ++sip) {
     for (const PeCoord at : plan.map.pes(sip)) {
       const PeEnergyConfig& each = plan.spec.pe_at(at).energy;
       const PeStatistics done = machine.pe(at).statistics();
@@ -71,10 +80,11 @@ const char* router_key(NetworkKind kind) {
                                    : "system.links.switch.energy_per_bit";
 }
 
-EnergyRow routers(Machine& machine, const Plan& plan, Ps elapsed) {
+EnergyRow routers(Machine& machine, const Plan& plan, Part part, Ps elapsed) {
   Row row("noc", elapsed);
   for (std::uint32_t id = 0; id < plan.networks.size(); ++id) {
     const Network& network = plan.networks[id];
+    if (!part.has(network)) continue;
     std::uint64_t bytes = 0;
     for (std::uint16_t at = 0; at < network.routers(); ++at) {
       const Router& router = machine.router(id, at);
@@ -95,12 +105,12 @@ const char* wire_key(LinkEnd::Kind kind) {
                                           : "system.links.energy_per_bit";
 }
 
-EnergyRow wires(Machine& machine, const Plan& plan, bool between_sips) {
+EnergyRow wires(Machine& machine, const Plan& plan, Part part, bool between_sips) {
   Row row(between_sips ? "inter_sip" : "ucie", 0);
   for (std::uint32_t id = 0; id < plan.ends.size(); ++id) {
     const LinkEnd& end = plan.ends[id];
     const bool inter_sip = end.kind == LinkEnd::Kind::io_link || end.kind == LinkEnd::Kind::fabric_link;
-    if (inter_sip != between_sips) continue;
+    if (inter_sip != between_sips || !part.has(plan.networks[end.network])) continue;
     const LinkPort& port = machine.link_port(id);
     for (unsigned i = 0; i < end.spots->size(); ++i) {
       row.work(wire_key(end.kind), "raw bit", 8.0 * static_cast<double>(port.wire_stats(i).raw_bytes),
@@ -110,9 +120,9 @@ EnergyRow wires(Machine& machine, const Plan& plan, bool between_sips) {
   return row.row();
 }
 
-EnergyRow host_links(Machine& machine, const Plan& plan) {
+EnergyRow host_links(Machine& machine, const Plan& plan, Part part) {
   Row row("pcie", 0);
-  for (std::uint16_t sip = 0; sip < plan.map.sips; ++sip) {
+  for (std::uint16_t sip = part.first; sip < part.last; ++sip) {
     const PcieEp& port = machine.pcie_ep(sip);
     row.work("sip.io.pcie.energy_per_bit", "raw bit",
              8.0 * static_cast<double>(port.down_stats().raw_bytes + port.up_stats().raw_bytes),
@@ -121,9 +131,9 @@ EnergyRow host_links(Machine& machine, const Plan& plan) {
   return row.row();
 }
 
-EnergyRow srams(Machine& machine, const Plan& plan, Ps elapsed) {
+EnergyRow srams(Machine& machine, const Plan& plan, Part part, Ps elapsed) {
   Row row("sram", elapsed);
-  for (std::uint16_t sip = 0; sip < plan.map.sips; ++sip) {
+  for (std::uint16_t sip = part.first; sip < part.last; ++sip) {
     for (std::uint16_t cube = 0; cube < plan.map.cubes_per_sip(); ++cube) {
       const SramConfig& config = plan.spec.cube_at({sip, cube}).sram;
       row.work("cube.sram.energy_per_byte", "B", static_cast<double>(machine.sram({sip, cube}).bytes_moved()),
@@ -134,9 +144,9 @@ EnergyRow srams(Machine& machine, const Plan& plan, Ps elapsed) {
   return row.row();
 }
 
-EnergyRow stacks(Machine& machine, const Plan& plan, Ps elapsed) {
+EnergyRow stacks(Machine& machine, const Plan& plan, Part part, Ps elapsed) {
   Row row("hbm", elapsed);
-  for (std::uint16_t sip = 0; sip < plan.map.sips; ++sip) {
+  for (std::uint16_t sip = part.first; sip < part.last; ++sip) {
     for (std::uint16_t cube = 0; cube < plan.map.cubes_per_sip(); ++cube) {
       const HbmConfig& config = plan.spec.cube_at({sip, cube}).hbm;
       const Hbm::Stats done = machine.hbm({sip, cube}).stats();
@@ -151,12 +161,21 @@ EnergyRow stacks(Machine& machine, const Plan& plan, Ps elapsed) {
   return row.row();
 }
 
+std::vector<EnergyRow> rows(Machine& machine, const Plan& plan, Part part, Ps elapsed) {
+  return {pes(machine, plan, part, elapsed),  routers(machine, plan, part, elapsed),
+          wires(machine, plan, part, false),  wires(machine, plan, part, true),
+          host_links(machine, plan, part),    stacks(machine, plan, part, elapsed),
+          srams(machine, plan, part, elapsed)};
+}
+
 }  // namespace
 
 std::vector<EnergyRow> energy(Machine& machine, const Plan& plan, Ps elapsed) {
-  return {pes(machine, plan, elapsed),  routers(machine, plan, elapsed), wires(machine, plan, false),
-          wires(machine, plan, true),   host_links(machine, plan),       stacks(machine, plan, elapsed),
-          srams(machine, plan, elapsed)};
+  return rows(machine, plan, {0, plan.map.sips, true}, elapsed);
+}
+
+std::vector<EnergyRow> work_of_sip(Machine& machine, const Plan& plan, std::uint16_t sip) {
+  return rows(machine, plan, {sip, static_cast<std::uint16_t>(sip + 1), false}, 0);
 }
 
 double total_pj(const std::vector<EnergyRow>& rows) {

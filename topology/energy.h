@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,8 @@ struct EnergyRow {
 
 /// Since the start of the run, `elapsed` ago. Not counted: M_CPU, IO_CPU, PE_CPU's instructions.
 std::vector<EnergyRow> energy(Machine& machine, const Plan& plan, Ps elapsed);
+/// The same of one SIP's components, without static energy; the fabric switch belongs to none.
+std::vector<EnergyRow> work_of_sip(Machine& machine, const Plan& plan, std::uint16_t sip);
 double total_pj(const std::vector<EnergyRow>& rows);
 
 }  // namespace kernbench::topology

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "runtime/tp/model_config_json.h"
 #include "tlm/config/embedded_text.h"
 #include "tlm/config/nearest.h"
 #include "tlm/config/read.h"
@@ -80,6 +81,7 @@ class ModelReader {
 };
 
 Model read_model(const ConfigNode& root, const std::string& name, Problems& problems) {
+  if (is_config_json(root)) return read_config_json(root, name, problems);
   ModelReader reader(root, problems);
   Model model;
   model.name = name;

@@ -26,6 +26,7 @@ int distinct_shards(const TensorGeometry& geometry) {
 
 LaunchOptions on_pes_of(const Tensor& tensor) {
   LaunchOptions options;
+  options.alone = true;
   for (const ShardSpec& shard : tensor.shards()) {
     if (shard.region.empty()) continue;
     options.targets.push_back({static_cast<std::uint16_t>(shard.sip), static_cast<std::uint16_t>(shard.cube),

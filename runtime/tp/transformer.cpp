@@ -178,7 +178,8 @@ void Transformer::load(const ModelWeights& weights) {
 TransformerTensors Transformer::place(std::int64_t length) const {
   TransformerTensors tensors;
   if (options_.ends) tensors.embedded = embedding_->place(batch_ * length);
-  for (std::size_t i = 0; i < layers_.size(); ++i) tensors.layers.push_back(layers_[i].place(caches_[i], length));
+  // One layer after the other uses the same ones: its input is read for the last time before its output is written.
+  tensors.layers.assign(layers_.size(), layers_.front().place(caches_.front(), length));
   if (!options_.ends) return tensors;
   const std::int64_t rows = options_.last_logits ? batch_ : batch_ * length;
   if (options_.last_logits && length > 1) tensors.last = norm_->place(rows);

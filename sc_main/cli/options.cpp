@@ -189,6 +189,9 @@ po::options_description CommonOptions::describe() {
       "ranks resume each when its own work is done, or all at one point in rounds (default: concurrent)");
   add("host-io", po::value(&host_io)->value_name("debug|timed"),
       "host copies of tensors take no simulated time, or go through the PCIe endpoint (default: debug)");
+  add("replay", po::value(&replay)->value_name("on|off|N"),
+      "launches and collectives that equal earlier ones take their times, with --data off; one repeat in N (on: 64) is "
+      "simulated and compared (default: on in the fast grade, unless ops or waves are written)");
   add("seed", po::value(&seed)->value_name("N"), "of the data (default: 1)");
   add("debug", po::bool_switch(&debug), "extra checks: reads of unwritten bytes, races between PEs");
   add("json", po::value(&json)->value_name("FILE|-"),
@@ -231,6 +234,24 @@ void CommonOptions::check(Refusals& refusals) const {
   refusals.from([this] { waves(); });
   refusals.from([this] { limit(); });
   refusals.from([this] { run_options(); });
+  if (!replay.empty()) refusals.from([this] { replay_sample(); });
+}
+
+std::uint64_t CommonOptions::replay_sample() const {
+  constexpr std::uint64_t kSample = 64;
+  const bool written = !vcd.empty() || !oplog.empty();
+  if (replay == "off") return 0;
+  if (replay.empty()) return data == "off" && parse_fidelity(fidelity).trains() && !written ? kSample : 0;
+  const bool number = replay.size() <= 9 && replay.find_first_not_of("0123456789") == std::string::npos;
+  const std::uint64_t sample = replay == "on" ? kSample : number ? std::stoull(replay) : 0;
+  if (sample == 0)
+    throw UsageError(fmt::format("--replay is {}", quote(replay)), "give on, off or an integer of at least 1");
+  if (data != "off")
+    throw UsageError(fmt::format("--replay {} needs --data off", replay), "what is repeated has no contents");
+  if (written)
+    throw UsageError(fmt::format("--replay {} with --vcd or --oplog", replay),
+                     "repeats have no waves and no ops: leave it out");
+  return sample;
 }
 
 RunOptions CommonOptions::run_options() const {

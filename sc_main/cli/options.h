@@ -25,7 +25,7 @@ struct MachineOptions {
 /// Options that every run has.
 struct CommonOptions {
   std::string ccl, data = "on", fidelity = "accurate", json, vcd, oplog, wave_window, max_sim_time, color = "auto",
-                   from, scheduling = "concurrent", host_io = "debug";
+                   from, scheduling = "concurrent", host_io = "debug", replay;
   std::vector<std::string> wave_filters, plugins;
   std::uint64_t seed = 1;
   unsigned recorder_window = 64;
@@ -37,6 +37,8 @@ struct CommonOptions {
   void check(Refusals& refusals) const;
 
   RunOptions run_options() const;  ///< throws UsageError
+  /// One repeat in so many is simulated; 0: nothing is repeated. Throws UsageError.
+  std::uint64_t replay_sample() const;
   ColorMode color_mode() const { return color == "never" ? ColorMode::never : ColorMode::automatic; }
   WaveSelection waves() const;  ///< throws UsageError
   Ps limit() const;             ///< throws UsageError; kNever without --max-sim-time

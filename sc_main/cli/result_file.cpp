@@ -89,6 +89,22 @@ nlohmann::ordered_json to_json(const RunResult& result, const HostClock& host) {
                               {"static_pj", row.static_pj},
                               {"operations", std::move(operations)}});
   }
+  if (result.replay) {
+    const ReplayReport& replay = *result.replay;
+    json["replay"] = {{"launches", replay.launches},
+                      {"collectives", replay.collectives},
+                      {"repeated_launches", replay.repeated_launches},
+                      {"repeated_collectives", replay.repeated_collectives},
+                      {"shared", replay.shared},
+                      {"kinds", replay.kinds},
+                      {"repeated_time_share", replay.time > 0 ? replay.repeated / replay.time : 0},
+                      {"samples", replay.samples},
+                      {"difference", replay.all},
+                      {"largest_difference", replay.largest},
+                      {"largest_difference_of", replay.largest_of},
+                      {"refused_kinds", replay.refused},
+                      {"disturbed", replay.disturbed}};
+  }
   json["results"] = result.results;
   json["host"] = host.json();
   return json;

@@ -1,9 +1,11 @@
 #pragma once
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "runtime/replay_options.h"
 #include "sc_main/cli/tool.h"
 #include "tlm/machine/fidelity.h"
 #include "tlm/machine/machine_map.h"
@@ -38,6 +40,7 @@ struct RunResult {
   const MachineMap* map = nullptr;
   Ps sim_time = 0;
   std::vector<topology::EnergyRow> energy;
+  std::optional<ReplayReport> replay;  ///< nothing: all was simulated
   nlohmann::ordered_json results;
 };
 nlohmann::ordered_json to_json(const RunResult& result, const HostClock& host);

@@ -19,6 +19,7 @@
 #include "sc_main/cli/fidelity_option.h"
 #include "sc_main/cli/machine.h"
 #include "sc_main/cli/progress.h"
+#include "sc_main/cli/replay_energy.h"
 #include "sc_main/cli/simulation.h"
 #include "sc_main/cli/terminal.h"
 #include "sc_main/cli/usage_error.h"
@@ -60,6 +61,21 @@ std::string describe(std::vector<topology::EnergyRow> rows) {
   const double total = topology::total_pj(rows);
   return fmt::format("kernbench: energy {}, {:.1f} % of it static{}\n", joules(total),
                      total > 0 ? 100 * standing / total : 0.0, parts);
+}
+
+std::string describe_replay(const std::optional<ReplayReport>& replay) {
+  if (!replay) return {};
+  const std::uint64_t repeated = replay->repeated_launches + replay->repeated_collectives;
+  const std::uint64_t all = replay->launches + replay->collectives;
+  std::string text = fmt::format("# replay: {} of {} launches and collectives repeated, {:.1f} % of their time; ",
+                                 repeated, all, replay->time > 0 ? 100 * replay->repeated / replay->time : 0.0);
+  text += replay->samples == 0
+              ? "none simulated as well"
+              : fmt::format("{} simulated as well: {:+.2f} % in all, at most {:.2f} % ({})", replay->samples,
+                            100 * replay->all, 100 * replay->largest, replay->largest_of);
+  if (replay->refused > 0) text += fmt::format("; {} of {} kinds not repeated", replay->refused, replay->kinds);
+  if (replay->disturbed > 0) text += fmt::format("; {} repeats met by others", replay->disturbed);
+  return text + "\n";
 }
 
 /// Without the values of `option`, which it returns.
@@ -251,6 +267,14 @@ topology::Resolved Run::resolve() const {
                   : topology::resolve(machine_.topology, machine_.sets);
 }
 
+/// Not where somebody looks at what the machine does. Asking for it there is refused.
+bool Run::may_replay() const {
+  if (workload_->observer() == nullptr && workload_->may_replay()) return true;
+  if (common_.replay.empty()) return false;
+  throw UsageError(fmt::format("--replay {} with {}", common_.replay, result_.workload),
+                   "it reports what the machine counts, which repeats do not: leave it out");
+}
+
 Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& plan, const Interrupt& interrupt,
                      OutputFile* json) {
   result_.config = resolved.config;
@@ -271,6 +295,10 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
 
   Simulation simulation(plan, common_, interrupt, workload_->observer());
   if (json != nullptr) simulation.owns(json->temporary());
+  ReplayEnergy replayed(simulation.machine(), plan);
+  if (const std::uint64_t sample = common_.replay_sample(); sample > 0 && may_replay()) {
+    simulation.runtime().set_replay({sample, common_.seed, alike_sips(plan), &replayed});
+  }
   Session::Options options;
   options.seed = common_.seed;
   options.ccl_file = common_.ccl;
@@ -295,6 +323,10 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
   }
   result_.sim_time = simulation.now();
   result_.energy = topology::energy(simulation.machine(), plan, result_.sim_time);
+  if (simulation.runtime().replays()) {
+    result_.replay = simulation.runtime().replay_report();
+    replayed.add(simulation.runtime().replay_counts(), result_.energy);
+  }
   if (common_.verbose) say_more(simulation);
   simulation.finish_outputs();  // also of a run that failed: its waves say why
   if (error && foreign_) rethrow_as_programs(error);
@@ -350,7 +382,8 @@ void Run::say_more(Simulation& simulation) const {
 }
 
 void Run::publish(const Report& report, OutputFile* json) {
-  if (common_.json != "-") fmt::print("{}# {}\n", report.text, describe(result_.fidelity));
+  if (common_.json != "-")
+    fmt::print("{}{}# {}\n", report.text, describe_replay(result_.replay), describe(result_.fidelity));
   if (common_.json.empty()) return;
   const std::string text = json_text(to_json(result_, host_), 2) + "\n";
   if (json == nullptr) {

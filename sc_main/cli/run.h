@@ -60,6 +60,7 @@ class Run {
   void compare_files(const Arguments& given) const;
   Report simulate(const topology::Resolved& resolved, const topology::Plan& plan, const Interrupt& interrupt,
                   OutputFile* json);
+  bool may_replay() const;
   void say_more(Simulation& simulation) const;
   void publish(const Report& report, OutputFile* json);
 

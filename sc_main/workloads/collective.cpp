@@ -85,6 +85,7 @@ class CollectiveWorkload final : public Workload {
   void add_options(po::options_description& options) override { options_.add_to(options); }
   void check_options() const override { options_.request(true); }
   std::vector<std::string> files() const override { return options_.files(); }
+  bool may_replay() const override { return false; }
   Report run(Session& session) override;
 
  private:

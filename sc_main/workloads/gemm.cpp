@@ -240,6 +240,7 @@ class GemmSinglePe final : public GemmBase {
   std::string help() const override { return "one GEMM on one PE: streamed as a composite, and from TCM with dot"; }
   std::string example() const override { return "kernbench run gemm_single_pe --m 32 --n 32 --k 128"; }
 
+  bool may_replay() const override { return false; }
   Report run(Session& session) override {
     problem_.dtype = type();
     Report report;
@@ -305,6 +306,7 @@ class Gemm final : public GemmBase {
     return names;
   }
 
+  bool may_replay() const override { return false; }
   Report run(Session& session) override {
     problem_.dtype = type();
     Report report;

@@ -56,6 +56,7 @@ class Link final : public Workload {
     refusals.throw_if_any();
   }
 
+  bool may_replay() const override { return false; }
   Report run(Session& session) override {
     const auto sizes = sizes_.sizes();
     const auto loads = parse_loads(loads_);

@@ -64,6 +64,7 @@ class NocTraffic final : public Workload {
     refusals.throw_if_any();
   }
 
+  bool may_replay() const override { return false; }
   Report run(Session& session) override {
     const std::vector<BareMeshConfig> configs = this->configs(session);
     EventQueue& queue = session.options().machine->dispatcher().queue(0);

@@ -57,6 +57,7 @@ class Probe final : public Workload {
   Observer* observer() override { return &listener_; }
   void check_options() const override { parse_size("--bytes", bytes_); }
 
+  bool may_replay() const override { return false; }
   Report run(Session& session) override {
     const std::uint64_t bytes = parse_size("--bytes", bytes_);
     if (bytes < 256 || bytes % 256 != 0 || bytes > session.map().tcm.bytes / 8) {

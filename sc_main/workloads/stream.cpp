@@ -101,6 +101,7 @@ class Stream final : public Workload {
     refusals.throw_if_any();
   }
 
+  bool may_replay() const override { return false; }
   Report run(Session& session) override {
     if (!pattern_.empty()) return run_pattern(session);
     const std::uint64_t bytes = parse_size("--bytes", bytes_), block = std::min(parse_size("--block", block_), bytes);

@@ -10,6 +10,7 @@
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/tp_model.h"
 #include "sc_main/workloads/tp_reference.h"
+#include "sc_main/workloads/tp_summary.h"
 #include "sc_main/workloads/tp_times.h"
 #include "sc_main/workloads/workload.h"
 
@@ -18,6 +19,8 @@ namespace {
 
 namespace po = boost::program_options;
 using Json = nlohmann::ordered_json;
+
+constexpr std::int64_t kShownLayers = 8;
 
 /// Prefill, or the decode steps: `steps` passes over `length` tokens of each sequence.
 struct TransformerPhase {
@@ -32,7 +35,7 @@ class TpTransformer final : public Workload {
     return "layers of a language model, prefill and decode, tensor-parallel, checked";
   }
   std::string example() const override {
-    return "kernbench run tp_transformer --model llama3-8b --ends 0 --prompt 0 --context 128 -w 0 --data off "
+    return "kernbench run tp_transformer --model llama3-8b --layers 1 --ends 0 --prompt 0 --context 128 -w 0 --data off "
            "--fidelity fast";
   }
   void add_options(po::options_description& options) override;
@@ -51,6 +54,7 @@ class TpTransformer final : public Workload {
     std::int64_t pieces = 0;                                      ///< of a step
     std::uint64_t cache_bytes = 0;                                ///< of a rank
     bool loads = true;                                            ///< contents are there, or take time
+    std::optional<TpMemory> memory;
   };
   Case make_case(const Session& session) const;
   void check_divides(const tp::Model& model) const;
@@ -63,7 +67,7 @@ class TpTransformer final : public Workload {
   std::string piece_name(std::int64_t piece) const;
 
   std::string model_;
-  std::int64_t layers_ = 1, batch_ = 1, prompt_ = 128, decode_ = 1, context_ = 0, page_ = 32, tp_ = 0;
+  std::int64_t layers_ = -1, batch_ = 1, prompt_ = 128, decode_ = 1, context_ = 0, page_ = 32, tp_ = 0;
   int ends_ = 1, overlap_ = 1, sequence_ = 0;
   TpOptions common_;
 };
@@ -71,8 +75,8 @@ class TpTransformer final : public Workload {
 void TpTransformer::add_options(po::options_description& options) {
   auto add = options.add_options();
   add("model", po::value(&model_)->default_value("llama3-8b"),
-      "a preset (kernbench list), or a YAML file of that form");
-  add("layers", po::value(&layers_)->default_value(1), "layers of it; 0: all");
+      "a preset (kernbench list), a YAML file of that form, or a config.json of Hugging Face (llama, mistral)");
+  add("layers", po::value(&layers_), "layers of it; 0: all (default: 1; with --data off: all)");
   add("batch", po::value(&batch_)->default_value(1), "sequences");
   add("prompt", po::value(&prompt_)->default_value(128),
       "tokens of each that the prefill takes at once; 0: no prefill");
@@ -92,7 +96,7 @@ void TpTransformer::add_options(po::options_description& options) {
 void TpTransformer::check_options() const {
   Refusals refusals;
   refusals.from([this] { tp::load_model(model_); });
-  refusals.check_integer("--layers", layers_, 0, 1 << 16);
+  if (layers_ != -1) refusals.check_integer("--layers", layers_, 0, 1 << 16);
   refusals.check_integer("--batch", batch_, 1, 1 << 16);
   refusals.check_integer("--prompt", prompt_, 0, 1 << 20);
   refusals.check_integer("--decode", decode_, 0, 1 << 20);
@@ -346,7 +350,11 @@ Report TpTransformer::run(Session& session) {
     throw std::invalid_argument(fmt::format("--tp is {}; the machine has {}", tp_, counted(session.map().sips, "SIP")));
   }
   const ProcessGroupOptions group = common_.group(session);
+  if (layers_ < 0) layers_ = session.options().run.data ? 1 : 0;
   Case run = make_case(session);
+  run.memory.emplace(run.model, session.map(), run.host.layers, tp_, batch_, context_ + prompt_ + decode_,
+                     batch_ * std::max<std::int64_t>(prompt_, 1), run.host.dtype, ends_ == 1);
+  run.memory->check(run.model.name);
   TpTimes times(run.tokens.size() * static_cast<std::size_t>(run.pieces), common_.warmup, common_.iterations);
   session.run(static_cast<int>(tp_), [&](Context& ctx) {
     ctx.init_process_group(group);
@@ -386,6 +394,8 @@ Report TpTransformer::report(Session& session, const Case& run, const TpTimes& t
   Json set_up = head("set-up", "set-up");
   times.add_set_up_to(set_up);
   set_up["cache_bytes"] = run.cache_bytes;
+  set_up["hbm_need_bytes"] = run.memory->need();
+  set_up["hbm_bytes"] = run.memory->have;
   report.results.push_back(std::move(set_up));
   report.text += fmt::format(" {:>8} {:>10} {:>7} {:>15.3f}\n", "set-up", "-", "-", in_ns(times.of_set_up().time));
   std::string details;
@@ -393,7 +403,7 @@ Report TpTransformer::report(Session& session, const Case& run, const TpTimes& t
   for (const TransformerPhase& phase : run.phases) {
     const int passes = common_.iterations * static_cast<int>(phase.steps);
     TpTimes::Row all;
-    const auto add_row = [&](const std::string& part, const TpTimes::Row& row) {
+    const auto add_row = [&](const std::string& part, const TpTimes::Row& row, bool shown) {
       Json json = head(phase.name, part);
       json["tokens"] = batch_ * phase.length;
       json["steps"] = phase.steps;
@@ -403,12 +413,13 @@ Report TpTransformer::report(Session& session, const Case& run, const TpTimes& t
       json["mismatches"] = checked ? Json(comparison.mismatches) : Json();
       json["max_abs_err"] = checked ? Json(comparison.max_abs_error) : Json();
       const auto ns = [&](const char* key) { return json[key].get<double>(); };
-      report.text += fmt::format(
-          " {:>8} {:>10} {:>7} {:>15.3f} {:>15.3f} {:>14.3f} {:>12.3f} {:>12.3f} {:>15.3f} {:>14.3f} {:>6.3f} {:>8}  "
-          "{}\n",
-          phase.name, part, batch_ * phase.length, ns("time_ns"), ns("launch_ns"), ns("collective_ns"), ns("hidden_ns"),
-          ns("waiting_ns"), ns("kernel_ns"), ns("bound_ns"), ns("bound_share"), check,
-          json["bound_binds"].get<std::string>());
+      if (shown)
+        report.text += fmt::format(
+            " {:>8} {:>10} {:>7} {:>15.3f} {:>15.3f} {:>14.3f} {:>12.3f} {:>12.3f} {:>15.3f} {:>14.3f} {:>6.3f} {:>8}  "
+            "{}\n",
+            phase.name, part, batch_ * phase.length, ns("time_ns"), ns("launch_ns"), ns("collective_ns"),
+            ns("hidden_ns"), ns("waiting_ns"), ns("kernel_ns"), ns("bound_ns"), ns("bound_share"), check,
+            json["bound_binds"].get<std::string>());
       report.results.push_back(std::move(json));
     };
     for (std::int64_t piece = 0; piece < run.pieces; ++piece) {
@@ -416,20 +427,34 @@ Report TpTransformer::report(Session& session, const Case& run, const TpTimes& t
       for (std::int64_t step = 0; step < phase.steps; ++step)
         sum += rows[first + static_cast<std::size_t>(step * run.pieces + piece)];
       all += sum;
-      add_row(piece_name(piece), sum);
+      // Of many layers, which are alike, the terminal shows the first.
+      add_row(piece_name(piece), sum,
+              run.host.layers <= kShownLayers || piece <= ends_ || piece >= ends_ + run.host.layers);
     }
     all.join_layers();
-    add_row("all", all);
+    add_row("all", all, true);
     Json& whole = report.results.back();
     whole["tokens_per_s"] = static_cast<double>(batch_ * phase.length) / whole["time_ns"].get<double>() * 1e9;
     details += fmt::format("# {}: {:.0f} tokens per second, {:.3f} us {}\n", phase.name,
                            whole["tokens_per_s"].get<double>(), whole["time_ns"].get<double>() / 1e3,
                            phase.name == "decode" ? "per output token" : "to the first token");
+    whole["where"] = where_time_goes(all, passes);
+    const auto share = [&](const char* part) {
+      return 100 * whole["where"][part].get<double>() / whole["time_ns"].get<double>();
+    };
+    details += fmt::format(
+        "# {}: of the time {:.1f} % compute-bound kernels, {:.1f} % HBM-bound ones, {:.1f} % kernels bound by latency, "
+        "{:.1f} % "
+        "launching, {:.1f} % exposed communication, {:.1f} % waiting for other ranks\n",
+        phase.name, share("compute_ns"), share("hbm_ns"), share("latency_ns"), share("host_ns"), share("exposed_ns"),
+        share("waiting_ns"));
     details += TpTimes::kernels_text(whole);
     first += static_cast<std::size_t>(phase.steps * run.pieces);
   }
   report.text += times.set_up_text() + details;
-  report.text += fmt::format("# KV caches of a rank: {} B\n", run.cache_bytes);
+  report.text +=
+      fmt::format("# KV caches of a rank: {} B; HBM needed on a SIP: {:.3f} of {:.3f} GB\n", run.cache_bytes,
+                  static_cast<double>(run.memory->need()) / 1e9, static_cast<double>(run.memory->have) / 1e9);
   return report;
 }
 

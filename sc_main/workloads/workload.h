@@ -84,6 +84,9 @@ class Workload {
   /// Hears the ops of the machine, beside the listeners of the command line; null: the workload does not listen. Asked
   /// once, before the machine is built. Lives as long as the workload.
   virtual Observer* observer() { return nullptr; }
+  /// Whether launches may be repeated instead of simulated (docs/replay.md): false where the workload reads what the
+  /// machine counts, or hears its ops.
+  virtual bool may_replay() const { return true; }
   /// Checks its options (std::invalid_argument: exit code 2), runs, reports.
   virtual Report run(Session& session) = 0;
 };

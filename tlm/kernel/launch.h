@@ -101,8 +101,19 @@ struct Arguments<std::tuple<P...>> {
   static std::vector<std::uint8_t> pack(const P&... values) {
     std::vector<std::uint8_t> packed(bytes);
     [[maybe_unused]] std::uint8_t* at = packed.data();
-    ((std::memcpy(at, &values, sizeof(P)), at += sizeof(P)), ...);
+    ((put(values, at), at += sizeof(P)), ...);
     return packed;
+  }
+
+  /// Bytes between members are zero: equal arguments are equal byte by byte.
+  template <class T>
+  static void put(T value, std::uint8_t* at) {
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_clear_padding)
+    __builtin_clear_padding(&value);
+#endif
+#endif
+    std::memcpy(at, &value, sizeof(T));
   }
 
   template <class T>

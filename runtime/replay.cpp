@@ -1,0 +1,299 @@
+#include "runtime/replay.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/replay_call.h"
+#include "runtime/runtime_impl.h"
+
+namespace kernbench {
+
+Replay::Replay(RuntimeImpl& runtime, ReplayOptions options)
+    : runtime_(runtime), options_(std::move(options)), sips_(runtime.map.sips) {}
+
+Replay::~Replay() = default;
+
+Replay::Sip& Replay::sip_of(const Handle::State& state) { return sips_[static_cast<std::size_t>(state.sip)]; }
+
+bool Replay::take(const StatePtr& state) {
+  Sip& sip = sip_of(*state);
+  if (sip.user != state->rank) {
+    sip.shared = sip.shared || sip.user >= 0;
+    sip.user = state->rank;
+  }
+  const bool own_turn = runtime_.scheduler.current() == state->rank;
+  const bool launch = std::holds_alternative<LaunchMessage>(state->message->body);
+  if (own_turn && launch && !sip.shared && runtime_.foreign.empty()) {
+    held_.push_back(state);
+    return true;
+  }
+  flush();
+  begins(state);
+  return false;
+}
+
+void Replay::flush() {
+  if (held_.empty()) return;
+  std::vector<StatePtr> states;
+  states.swap(held_);
+  for (const StatePtr& state : states) go(state);
+}
+
+/// It goes to the machine, and whatever is under way on its SIP meets it.
+void Replay::begins(const StatePtr& state) {
+  Sip& sip = sip_of(*state);
+  for (const FlightPtr& flight : sip.flights) {
+    if (flight->disturbed) continue;
+    flight->disturbed = true;
+    flight->kind->refuse();
+    if (!flight->simulated) ++report_.disturbed;
+  }
+  if (sip.call != nullptr && sip.call->under_way(state->sip) && !sip.call->disturbed) {
+    sip.call->disturbed = true;
+    if (sip.call->repeats) {
+      sip.call->expected->kind->refuse();
+      ++report_.disturbed;
+    }
+  }
+  ++sip.busy;
+  sip.last = 0;
+  if (state->order == nullptr) return;
+  Call& call = call_of(*state);
+  if (call.held) release(call);
+  call.disturbed = true;
+  call.enter(state, runtime_.dispatcher.now());
+  sip.call = calls_.at({state->order, state->call});
+}
+
+void Replay::go(const StatePtr& state) {
+  begins(state);
+  runtime_.transmit(state);
+}
+
+/// What is held is of one SIP and one stream, ends with what is waited for, and needs nobody else.
+bool Replay::is_batch(const StatePtr& awaited) const {
+  if (held_.back() != awaited) return false;
+  const Handle::State& last = *awaited;
+  if (sips_[static_cast<std::size_t>(last.sip)].busy != 0) return false;
+  if (last.order != nullptr) return held_.size() == 1;
+  return std::all_of(held_.begin(), held_.end(), [&](const StatePtr& state) {
+    return state->sip == last.sip && state->message->stream == last.message->stream && state->order == nullptr &&
+           state->alone;
+  });
+}
+
+void Replay::awaits(const StatePtr& state) {
+  if (held_.empty()) return;
+  if (!is_batch(state)) return flush();
+  if (state->order == nullptr) return batch();
+  held_.clear();
+  collective(state);
+}
+
+/// What the rest of the group may still do when a SIP's own part of a collective has ended. 0: nothing.
+std::uint64_t Replay::token(const Sip& sip) const {
+  return sip.call != nullptr && sip.call->going_on() ? sip.call->base->number : 0;
+}
+
+void Replay::batch() {
+  const auto flight = std::make_shared<Flight>();
+  flight->states.swap(held_);
+  flight->times.resize(flight->states.size());
+  flight->left = flight->states.size();
+  flight->sip = flight->states.front()->sip;
+  flight->start = runtime_.dispatcher.now();
+  Sip& sip = sip_of(*flight->states.front());
+  start_key(token(sip));
+  for (const StatePtr& state : flight->states) add_key(*state);
+  ReplayKind*& kind = batches_[key_];
+  if (kind == nullptr) kind = &make_kind(flight->states.back()->name);
+  flight->kind = kind;
+  sip.last = kind->number();
+  sip.busy += static_cast<unsigned>(flight->states.size());
+  sip.flights.push_back(flight);
+  for (const StatePtr& state : flight->states) flights_.emplace(state->message->id, flight);
+
+  if (!kind->refused()) {
+    const auto leader = leaders_.find(kind);
+    if (leader != leaders_.end() && !leader->second->disturbed) return follow(leader->second, flight);
+    if (kind->known() && says_enough(*kind)) {
+      flight->sample = sampled(*kind);
+      if (!flight->sample) {
+        takes_mean(*kind, 1);
+        const std::vector<ReplayTimes> times = kind->mean();
+        for (std::size_t i = 0; i < times.size(); ++i) repeat(flight->states[i], flight->start, times[i]);
+        return;
+      }
+    }
+  }
+  flight->simulated = true;
+  leaders_[kind] = flight;
+  read(flight->sip, flight->before);
+  for (const StatePtr& state : flight->states) runtime_.transmit(state);
+}
+
+/// What the leader has done already the other one does, too.
+void Replay::follow(const FlightPtr& leader, const FlightPtr& flight) {
+  leader->followers.push_back(flight);
+  ++report_.shared;
+  for (std::size_t i = 0; i < flight->states.size(); ++i) {
+    if (leader->states[i]->done) {
+      repeat(flight->states[i], flight->start, leader->times[i]);
+    } else {
+      flight->states[i]->sent = true;  // a drain may wait for it
+    }
+  }
+}
+
+void Replay::repeat(const StatePtr& state, Ps start, const ReplayTimes& times) {
+  state->sent = true;
+  ++runtime_.sends;
+  const std::uint64_t id = state->message->id;
+  const Ps now = runtime_.dispatcher.now(), completed = std::max(start + times.completed, now);
+  due_.emplace(id, Due{state, start + times.start, start + times.end, completed});
+  runtime_.dispatcher.queue(static_cast<unsigned>(state->sip)).host_at(completed, [this, id] { due(id); });
+}
+
+void Replay::due(std::uint64_t message) {
+  const auto found = due_.find(message);
+  const Due due = std::move(found->second);
+  due_.erase(found);
+  auto& launch = std::get<LaunchMessage>(due.state->message->body);
+  launch.first_start = due.start;
+  launch.last_end = due.end;
+  due.state->message->submitted = due.state->submitted;
+  due.state->message->completed = due.completed;
+  due.state->repeated = true;
+  runtime_.arrived(due.state);
+}
+
+void Replay::came_back(const StatePtr& state) {
+  Sip& sip = sip_of(*state);
+  --sip.busy;
+  if (state->kind == "launch" || state->kind == "collective") count(*state);
+  const auto found = flights_.find(state->message->id);
+  if (found != flights_.end()) {
+    const FlightPtr flight = found->second;
+    flights_.erase(found);
+    batch_ended(flight, state);
+  } else if (state->order != nullptr) {
+    part_ended(state);
+  }
+}
+
+void Replay::batch_ended(const FlightPtr& flight, const StatePtr& state) {
+  const auto place =
+      static_cast<std::size_t>(std::find(flight->states.begin(), flight->states.end(), state) - flight->states.begin());
+  const auto& launch = std::get<LaunchMessage>(state->message->body);
+  const bool failed = !state->message->faults.empty();
+  if (flight->simulated && !failed) {
+    flight->times[place] = {launch.first_start - flight->start, launch.last_end - flight->start,
+                            state->completed - flight->start};
+  }
+  flight->disturbed = flight->disturbed || failed;
+  for (const FlightPtr& follower : flight->followers) {
+    const StatePtr& same = follower->states[place];
+    if (!failed) {
+      repeat(same, follower->start, flight->times[place]);
+    } else if (!same->done && due_.count(same->message->id) == 0) {
+      runtime_.transmit(same);  // it fails by itself, and says where
+    }
+  }
+  if (--flight->left > 0) return;
+  std::vector<FlightPtr>& flights = sips_[static_cast<std::size_t>(flight->sip)].flights;
+  flights.erase(std::find(flights.begin(), flights.end(), flight));
+  if (!flight->simulated) return;
+  if (const auto leader = leaders_.find(flight->kind); leader != leaders_.end() && leader->second == flight) {
+    leaders_.erase(leader);
+  }
+  flight->kind->repeat(0, flight->followers.size());
+  if (flight->disturbed) return;
+  if (flight->sample) flight->kind->check(static_cast<double>(flight->times.back().completed));
+  flight->kind->add(flight->times, added(flight->sip, flight->before));
+}
+
+void Replay::count(const Handle::State& state) {
+  const auto took = static_cast<double>(state.completed - state.submitted);
+  const bool launch = state.order == nullptr;
+  ++(launch ? report_.launches : report_.collectives);
+  report_.time += took;
+  if (!state.repeated) return;
+  ++(launch ? report_.repeated_launches : report_.repeated_collectives);
+  report_.repeated += took;
+}
+
+namespace {
+/// Of the run's time: standard error of what repeats have taken. A fifth of a percent is half a percent in one run of
+/// eighty.
+constexpr double kError = 0.002;
+}  // namespace
+
+/// Another occurrence would make the run's time no more certain than it has to be, or others should come first.
+bool Replay::says_enough(const ReplayKind& kind) const {
+  if (kind.simulated() >= ReplayKind::kMost || variance_ <= kError * report_.time * kError * report_.time) return true;
+  const auto own = variances_.find(&kind);
+  return own == variances_.end() || own->second * static_cast<double>(variances_.size()) < variance_;
+}
+
+void Replay::takes_mean(ReplayKind& kind, std::uint64_t parts) {
+  kind.repeat(1, 0);
+  const double error = kind.error() * static_cast<double>(parts);
+  double& known = variances_[&kind];
+  variance_ += error * error - known;
+  known = error * error;
+}
+
+ReplayKind& Replay::make_kind(const std::string& name) {
+  kinds_.push_back(std::make_unique<ReplayKind>(name, kinds_.size() + 1));
+  return *kinds_.back();
+}
+
+void Replay::read(int sip, std::vector<double>& into) const {
+  if (options_.counters != nullptr) options_.counters->read(sip, into);
+}
+
+std::vector<double> Replay::added(int sip, const std::vector<double>& before) const {
+  std::vector<double> now;
+  read(sip, now);
+  for (std::size_t i = 0; i < before.size(); ++i) now[i] -= before[i];
+  return now;
+}
+
+namespace {
+/// splitmix64: every number gives another one, evenly.   source: Steele et al., OOPSLA 2014
+std::uint64_t mixed(std::uint64_t value) {
+  value += 0x9E3779B97F4A7C15u;
+  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9u;
+  value = (value ^ (value >> 27)) * 0x94D049BB133111EBu;
+  return value ^ (value >> 31);
+}
+}  // namespace
+
+bool Replay::sampled(ReplayKind& kind) const {
+  return mixed(mixed(options_.seed + kind.number()) + kind.next_repeat()) % options_.sample == 0;
+}
+
+ReplayReport Replay::report() const {
+  ReplayReport report = report_;
+  report.kinds = kinds_.size();
+  double sampled = 0, expected = 0;
+  for (const auto& kind : kinds_) {
+    report.samples += kind->samples();
+    sampled += kind->sampled_time();
+    expected += kind->expected_time();
+    if (kind->refused()) ++report.refused;
+    if (kind->difference() <= report.largest) continue;
+    report.largest = kind->difference();
+    report.largest_of = kind->name();
+  }
+  if (expected > 0) report.all = sampled / expected - 1;
+  return report;
+}
+
+std::vector<double> Replay::counts() const {
+  std::vector<double> counts;
+  for (const auto& kind : kinds_) kind->add_counts(counts);
+  return counts;
+}
+
+}  // namespace kernbench

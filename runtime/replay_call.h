@@ -1,0 +1,82 @@
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "runtime/call_order.h"
+#include "runtime/replay.h"
+#include "runtime/runtime_impl.h"
+
+namespace kernbench {
+
+/// How the members of a collective come to it: when, after the first of them, and in which state their SIPs are.
+struct Replay::Pattern {
+  std::vector<Ps> skews;              ///< by place in the call order
+  std::vector<std::uint64_t> states;  ///< likewise: of what still goes on, and of the member's own key
+  ReplayKind* kind = nullptr;
+  Ps last() const { return *std::max_element(skews.begin(), skews.end()); }
+  /// Within a tolerance of times: a quarter of a percent of what the collective takes, or a nanosecond.
+  bool matches(const std::vector<Ps>& others, const std::vector<std::uint64_t>& other_states) const {
+    if (other_states != states) return false;
+    const Ps tolerance = this->tolerance();
+    for (std::size_t i = 0; i < skews.size(); ++i) {
+      const Ps low = std::min(skews[i], others[i]), high = std::max(skews[i], others[i]);
+      if (high - low > tolerance) return false;
+    }
+    return true;
+  }
+  Ps tolerance() const { return std::max<Ps>(1'000, static_cast<Ps>(kind->mean_time() * 0.0025)); }
+};
+
+/// Collectives whose first member's part has one key: the patterns in which members have come to them.
+struct Replay::Base {
+  std::uint64_t number = 0;
+  std::vector<std::unique_ptr<Pattern>> patterns;
+  /// By what ran before on the first member's SIP: the pattern in which members came after that the last time. Not
+  /// there: the next one is simulated, and says it.
+  std::map<std::uint64_t, Pattern*> after;
+};
+
+/// A collective on its way.
+struct Replay::Call {
+  struct Part {
+    StatePtr state;
+    Ps start = 0;
+    std::uint64_t sip_state = 0;
+    bool ended = false;
+    std::vector<double> before, added;  ///< counters
+    ReplayTimes times;                  ///< from the first member's start on
+  };
+  Base* base = nullptr;
+  std::vector<Part> parts;         ///< by place in the call order
+  std::size_t here = 0, left = 0;  ///< members that have submitted it; parts under way
+  Ps first = 0;
+  std::uint64_t before = 0;     ///< Base::after
+  Pattern* expected = nullptr;  ///< null: it is simulated whatever comes
+  bool held = false;            ///< until all are here
+  bool repeats = false, sample = false, disturbed = false;
+
+  bool going_on() const { return here < parts.size() || left > 0; }
+  bool under_way(int sip) const {
+    return std::any_of(parts.begin(), parts.end(), [&](const Part& part) {
+      return part.state != nullptr && part.state->sip == sip && !part.ended;
+    });
+  }
+  std::size_t place_of(const Handle::State& state) const {
+    const std::vector<int>& ranks = state.order->ranks();
+    return static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), state.rank) - ranks.begin());
+  }
+  Part& enter(const StatePtr& state, Ps now) {
+    Part& part = parts[place_of(*state)];
+    part.state = state;
+    part.start = now;
+    if (here == 0) first = now;
+    ++here;
+    ++left;
+    return part;
+  }
+};
+
+}  // namespace kernbench

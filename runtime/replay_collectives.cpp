@@ -1,0 +1,153 @@
+#include <algorithm>
+#include <utility>
+
+#include "runtime/replay.h"
+#include "runtime/replay_call.h"
+#include "runtime/runtime_impl.h"
+
+namespace kernbench {
+
+Replay::Call& Replay::call_of(const Handle::State& state) {
+  CallPtr& call = calls_[{state.order, state.call}];
+  if (call != nullptr) return *call;
+  call = std::make_shared<Call>();
+  call->parts.resize(state.order->ranks().size());
+  start_key(0);
+  add_key(state);
+  std::unique_ptr<Base>& base = bases_[key_];
+  if (base == nullptr) {
+    base = std::make_unique<Base>();
+    base->number = intern("collective" + key_);
+  }
+  call->base = base.get();
+  return *call;
+}
+
+/// A member has submitted its part and waits for it. The first decides whether all are held; those that are held when
+/// another one does not come as expected go to the machine then.
+void Replay::collective(const StatePtr& state) {
+  Call& call = call_of(*state);
+  Sip& sip = sip_of(*state);
+  const Ps now = runtime_.dispatcher.now();
+  Call::Part& part = call.enter(state, now);
+  start_key(token(sip));
+  add_key(*state);
+  part.sip_state = intern(key_);
+  if (call.here == 1) {
+    call.before = sip.last;
+    const auto known = call.base->after.find(call.before);
+    call.expected = known == call.base->after.end() ? nullptr : known->second;
+    if (call.expected != nullptr && call.expected->kind->known() && says_enough(*call.expected->kind)) {
+      call.sample = sampled(*call.expected->kind);
+      call.held = !call.sample;
+    }
+  }
+  sip.call = calls_.at({state->order, state->call});
+  sip.last = call.base->number;
+  ++sip.busy;
+  if (!call.held) {
+    read(state->sip, part.before);
+    runtime_.transmit(state);
+    return;
+  }
+  if (call.here == call.parts.size()) return all_here(call);
+  if (call.here > 1) return;
+  const Ps limit = now + call.expected->last() + call.expected->tolerance() + 1;
+  runtime_.dispatcher.queue(static_cast<unsigned>(state->sip))
+      .host_at(limit, [this, order = state->order, number = state->call] { too_late(order, number); });
+}
+
+void Replay::too_late(const CallOrder* order, std::size_t number) {
+  const auto call = calls_.find({order, number});
+  if (call != calls_.end() && call->second->held) release(*call->second);
+}
+
+namespace {
+struct Coming {
+  std::vector<Ps> skews;
+  std::vector<std::uint64_t> states;
+};
+template <class Call>
+Coming coming_of(const Call& call) {
+  Coming coming;
+  for (const auto& part : call.parts) {
+    coming.skews.push_back(part.start - call.first);
+    coming.states.push_back(part.sip_state);
+  }
+  return coming;
+}
+}  // namespace
+
+void Replay::all_here(Call& call) {
+  const Coming coming = coming_of(call);
+  if (!call.expected->matches(coming.skews, coming.states)) return release(call);
+  call.held = false;
+  call.repeats = true;
+  ReplayKind& kind = *call.expected->kind;
+  takes_mean(kind, call.parts.size());
+  const std::vector<ReplayTimes> times = kind.mean();
+  for (std::size_t i = 0; i < times.size(); ++i) repeat(call.parts[i].state, call.first, times[i]);
+}
+
+/// Members came otherwise than expected: what was held goes to the machine, late by what it was held.
+void Replay::release(Call& call) {
+  call.held = false;
+  call.disturbed = true;
+  call.base->after.erase(call.before);
+  ++report_.disturbed;
+  for (const Call::Part& part : call.parts) {
+    if (part.state == nullptr || part.state->sent) continue;
+    if (runtime_.pending.count(part.state->message->id) != 0) runtime_.transmit(part.state);
+  }
+}
+
+void Replay::part_ended(const StatePtr& state) {
+  const auto found = calls_.find({state->order, state->call});
+  if (found == calls_.end()) return;
+  const CallPtr call = found->second;
+  Call::Part& part = call->parts[call->place_of(*state)];
+  part.ended = true;
+  --call->left;
+  if (!state->message->faults.empty()) call->disturbed = true;
+  if (!call->repeats && !call->disturbed) {
+    const auto& launch = std::get<LaunchMessage>(state->message->body);
+    part.times = {launch.first_start - call->first, launch.last_end - call->first, state->completed - call->first};
+    part.added = added(state->sip, part.before);
+  }
+  if (call->left > 0 || !state->order->complete(state->call)) return;
+  calls_.erase(found);
+  if (call->here < call->parts.size() || call->repeats) return;
+  if (!call->disturbed) learn(*call);
+}
+
+void Replay::learn(Call& call) {
+  const Coming coming = coming_of(call);
+  auto& patterns = call.base->patterns;
+  const auto same = std::find_if(patterns.begin(), patterns.end(), [&](const std::unique_ptr<Pattern>& pattern) {
+    return pattern->matches(coming.skews, coming.states);
+  });
+  Pattern* pattern = same == patterns.end() ? nullptr : same->get();
+  if (pattern == nullptr) {
+    ReplayKind& kind = make_kind(call.parts.front().state->name);
+    pattern = patterns.emplace_back(std::make_unique<Pattern>(Pattern{coming.skews, coming.states, &kind})).get();
+  }
+  std::vector<ReplayTimes> times;
+  std::vector<double> counts;
+  Ps all = 0;
+  for (const Call::Part& part : call.parts) {
+    times.push_back(part.times);
+    all = std::max(all, part.times.completed);
+    counts.resize(std::max(counts.size(), part.added.size()));
+    for (std::size_t i = 0; i < part.added.size(); ++i) counts[i] += part.added[i];
+  }
+  if (call.sample && pattern == call.expected) pattern->kind->check(static_cast<double>(all));
+  pattern->kind->add(times, counts);
+  call.base->after[call.before] = pattern;
+  // One whose part ends before the last has come could not be held until then.
+  const Ps last = *std::max_element(coming.skews.begin(), coming.skews.end());
+  if (std::any_of(times.begin(), times.end(), [&](const ReplayTimes& one) { return one.completed <= last; })) {
+    pattern->kind->refuse();
+  }
+}
+
+}  // namespace kernbench

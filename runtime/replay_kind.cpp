@@ -1,0 +1,62 @@
+#include "runtime/replay_kind.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kernbench {
+
+void ReplayKind::add(const std::vector<ReplayTimes>& times, const std::vector<double>& counts) {
+  sums_.resize(times.size());
+  Ps last = 0;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    sums_[i].start += static_cast<double>(times[i].start);
+    sums_[i].end += static_cast<double>(times[i].end);
+    sums_[i].completed += static_cast<double>(times[i].completed);
+    last = std::max(last, times[i].completed);
+  }
+  counts_.resize(std::max(counts_.size(), counts.size()));
+  for (std::size_t i = 0; i < counts.size(); ++i) counts_[i] += counts[i];
+  ++simulated_;
+  const auto n = static_cast<double>(simulated_), took = static_cast<double>(last), before = took - mean_;
+  mean_ += before / n;
+  squares_ += before * (took - mean_);
+}
+
+double ReplayKind::error() const {
+  if (simulated_ < 2) return 0;
+  const auto n = static_cast<double>(simulated_);
+  return static_cast<double>(of_mean_) * std::sqrt(squares_ / (n - 1) / n);
+}
+
+std::vector<ReplayTimes> ReplayKind::mean() const {
+  std::vector<ReplayTimes> times;
+  const auto of = [this](double sum) { return static_cast<Ps>(std::llround(sum / static_cast<double>(simulated_))); };
+  for (const Sums& sums : sums_) times.push_back({of(sums.start), of(sums.end), of(sums.completed)});
+  return times;
+}
+
+void ReplayKind::check(double took) {
+  ++samples_;
+  sampled_ += took;
+  expected_ += mean_;
+  const auto n = static_cast<double>(simulated_), checks = static_cast<double>(samples_);
+  const double deviation = n < 2 ? 0 : std::sqrt(squares_ / (n - 1));
+  // Three standard errors: one kind in several hundred is refused without need.
+  const double one = 3 * deviation * std::sqrt(1 + 1 / n), all = 3 * deviation * std::sqrt(1 / checks + 1 / n);
+  const double tolerance = kTolerance * mean_;
+  if (std::abs(took - mean_) > std::max(one, tolerance) ||
+      std::abs(sampled_ - expected_) / checks > std::max(all, tolerance)) {
+    refused_ = true;
+  }
+}
+
+void ReplayKind::add_counts(std::vector<double>& into) const {
+  if (into.size() < counts_.size()) into.resize(counts_.size());
+  if (counted_ == 0 || simulated_ == 0) return;
+  const double times = static_cast<double>(counted_) / static_cast<double>(simulated_);
+  for (std::size_t i = 0; i < counts_.size(); ++i) into[i] += counts_[i] * times;
+}
+
+double ReplayKind::difference() const { return samples_ == 0 ? 0 : std::abs(sampled_ - expected_) / expected_; }
+
+}  // namespace kernbench

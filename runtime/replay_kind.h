@@ -1,0 +1,77 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tlm/sim/time.h"
+
+namespace kernbench {
+
+/// When things of a launch happen, from its submission on.
+struct ReplayTimes {
+  Ps start = 0, end = 0;  ///< of its kernels: first, last
+  Ps completed = 0;       ///< the host knows
+};
+
+/// What is known of one kind of work: how long its occurrences take that were simulated, and whether that says enough.
+///
+/// The first two occurrences are simulated. Refreshes make equal work differ, so that repeats take the mean, and what
+/// it is off adds up over them: error() says by how much, and Replay simulates another one where that is too much of
+/// the run, up to `kMost`. Some repeats are simulated as well: they correct the mean, and where they lie further from
+/// it than the spread of the others explains, and by more than `kTolerance`, the kind is refused: simulated from then
+/// on.
+class ReplayKind {
+ public:
+  static constexpr unsigned kLeast = 2, kMost = 32;
+  static constexpr double kTolerance = 0.005;  ///< spec: tensor_parallel.md, "Whole models in seconds"
+
+  ReplayKind(std::string name, std::uint64_t number) : name_(std::move(name)), number_(number) {}
+
+  const std::string& name() const { return name_; }
+  std::uint64_t number() const { return number_; }  ///< in the order in which kinds were made, from 1 on
+
+  /// An occurrence that was simulated, `times` of each of its messages, `counts` of what it added up.
+  void add(const std::vector<ReplayTimes>& times, const std::vector<double>& counts);
+  /// Repeats may take the mean.
+  bool known() const { return simulated_ >= kLeast && !refused_; }
+  /// It must be simulated from now on.
+  void refuse() { refused_ = true; }
+  bool refused() const { return refused_; }
+  std::vector<ReplayTimes> mean() const;
+  double mean_time() const { return mean_; }  ///< ps, from the first submission to the last completion
+
+  /// A repeat that was simulated as well; add() is called, too. Refuses the kind if it differs too much.
+  void check(double took);
+  std::uint64_t next_repeat() { return repeats_++; }
+  /// So many add their counts: those that took the mean, or the times of one that was being simulated.
+  void repeat(std::uint64_t of_mean, std::uint64_t of_one) {
+    of_mean_ += of_mean;
+    counted_ += of_mean + of_one;
+  }
+  /// Standard error of what the repeats of the mean have taken in all, ps.
+  double error() const;
+  /// Adds what the repeats would have counted.
+  void add_counts(std::vector<double>& into) const;
+
+  std::uint64_t simulated() const { return simulated_; }
+  std::uint64_t samples() const { return samples_; }
+  double sampled_time() const { return sampled_; }    ///< ps, sum
+  double expected_time() const { return expected_; }  ///< ps: what repeats would have taken in their place
+  double difference() const;                          ///< of the two, as a share; 0 without samples
+
+ private:
+  struct Sums {
+    double start = 0, end = 0, completed = 0;
+  };
+  const std::string name_;
+  const std::uint64_t number_;
+  std::vector<Sums> sums_;      // by message
+  std::vector<double> counts_;  // of the occurrences
+  std::uint64_t simulated_ = 0, repeats_ = 0, of_mean_ = 0, counted_ = 0, samples_ = 0;
+  double mean_ = 0, squares_ = 0;  // Welford
+  double sampled_ = 0, expected_ = 0;
+  bool refused_ = false;
+};
+
+}  // namespace kernbench

@@ -1,0 +1,41 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kernbench {
+
+/// What work adds up in the machine, such as the bits that a network has carried; repeats add what simulated ones did.
+class ReplayCounters {
+ public:
+  virtual ~ReplayCounters() = default;
+  /// Appends the counters of a SIP, always in the same order, new ones behind the others: sums that nothing but work
+  /// increases.
+  virtual void read(int sip, std::vector<double>& into) = 0;
+};
+
+/// How work is repeated (runtime/replay.h).
+struct ReplayOptions {
+  std::uint64_t sample = 64;  ///< one repeat in so many is simulated as well, and compared; at least 1
+  std::uint64_t seed = 1;     ///< of the choice which
+  /// By SIP: those of one number are equal in all that a launch of theirs can meet. Empty: no two are.
+  std::vector<std::uint32_t> alike;
+  ReplayCounters* counters = nullptr;  ///< null: nobody asks for sums
+};
+
+/// What replay has made of a run.
+struct ReplayReport {
+  std::uint64_t launches = 0, collectives = 0;  ///< parts of collectives, one for each member
+  std::uint64_t repeated_launches = 0, repeated_collectives = 0;
+  std::uint64_t shared = 0;       ///< of the repeated: with an equal one that was being simulated
+  std::uint64_t kinds = 0;        ///< of work that differs
+  double time = 0, repeated = 0;  ///< ps: sums over launches and parts of what they took; of the repeated ones
+  std::uint64_t samples = 0;      ///< repeats that were simulated as well
+  double largest = 0;           ///< of a kind with samples: how far their mean is from that of the repeats, as a share
+  std::string largest_of;       ///< its name
+  double all = 0;               ///< the samples' sum against that of what they would have been as repeats, as a share
+  std::uint64_t refused = 0;    ///< kinds whose samples differed by more than they may: simulated since
+  std::uint64_t disturbed = 0;  ///< repeats that something met that came later
+};
+
+}  // namespace kernbench

@@ -1,0 +1,120 @@
+#include "runtime/tp/model_config_json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "tlm/config/read.h"
+
+namespace kernbench::tp {
+
+namespace {
+/// What is read below.
+const std::vector<std::string> kRead = {"model_type",          "num_hidden_layers", "hidden_size",
+                                        "num_attention_heads", "head_dim",          "hidden_act",
+                                        "num_key_value_heads", "intermediate_size", "vocab_size",
+                                        "rms_norm_eps",        "rope_theta",        "max_position_embeddings",
+                                        "attention_bias",      "mlp_bias",          "tie_word_embeddings",
+                                        "rope_scaling",        "sliding_window"};
+/// Of training, text and file: they change neither sizes nor work. The type of the weights is --dtype.
+const std::vector<std::string> kWithoutEffect = {
+    "architectures",  "torch_dtype",       "dtype",        "transformers_version", "bos_token_id",
+    "eos_token_id",   "pad_token_id",      "use_cache",    "_name_or_path",        "initializer_range",
+    "pretraining_tp", "attention_dropout", "unk_token_id", "hidden_dropout"};
+
+class Reader {
+ public:
+  Reader(const ConfigNode& root, Problems& problems) : root_(root), problems_(problems) {
+    std::vector<std::string> known = kRead;
+    known.insert(known.end(), kWithoutEffect.begin(), kWithoutEffect.end());
+    check_keys(root, "", known, problems);
+  }
+  const ConfigNode* value(const char* key) const {
+    const ConfigNode* node = root_.find(key);
+    return node == nullptr || node->is_null() || (node->is_scalar() && !node->quoted && node->text == "null") ? nullptr
+                                                                                                              : node;
+  }
+  /// `otherwise` 0: it has to be there.
+  std::int64_t integer(const char* key, std::int64_t otherwise = 0) {
+    const ConfigNode* node = value(key);
+    if (node == nullptr) {
+      if (otherwise == 0) problems_.add(root_.where, fmt::format("missing key '{}'", key));
+      return otherwise;
+    }
+    const auto read = read_integer(*node, key, {1, 1u << 24}, problems_);
+    return read ? static_cast<std::int64_t>(*read) : 0;
+  }
+  double number(const char* key, double otherwise) {
+    const ConfigNode* node = value(key);
+    if (node == nullptr) return otherwise;
+    char* end = nullptr;
+    const double number = std::strtod(node->text.c_str(), &end);
+    if (node->is_scalar() && !node->text.empty() && *end == '\0' && std::isfinite(number) && number > 0) return number;
+    problems_.add(node->where, fmt::format("{} is not a number above 0", key), "give one, such as 1e-5");
+    return otherwise;
+  }
+  bool flag(const char* key) {
+    const ConfigNode* node = value(key);
+    if (node == nullptr) return false;
+    return read_bool(*node, key, problems_).value_or(false);
+  }
+  void refuse(const char* key, const std::string& hint) {
+    problems_.add(root_.find(key)->where, fmt::format("{} is not supported", key), hint);
+  }
+
+ private:
+  const ConfigNode& root_;
+  Problems& problems_;
+};
+}  // namespace
+
+bool is_config_json(const ConfigNode& root) { return root.find("model_type") != nullptr; }
+
+Model read_config_json(const ConfigNode& root, const std::string& name, Problems& problems) {
+  Model model;
+  model.name = name;
+  if (!read_name(*root.find("model_type"), "model_type", {"llama", "mistral"}, problems)) return model;
+  Reader reader(root, problems);
+  model.layers = reader.integer("num_hidden_layers");
+  model.width = reader.integer("hidden_size");
+  model.heads = reader.integer("num_attention_heads");
+  model.kv_heads = reader.integer("num_key_value_heads", model.heads);
+  model.mlp_width = reader.integer("intermediate_size");
+  model.vocabulary = reader.integer("vocab_size");
+  model.positions = reader.integer("max_position_embeddings");
+  model.head_dim = reader.integer("head_dim", model.heads > 0 ? model.width / model.heads : 1);
+  model.epsilon = reader.number("rms_norm_eps", 1e-6);
+  model.rope_theta = reader.number("rope_theta", 10'000);
+  model.tied = reader.flag("tie_word_embeddings");
+  model.gated = true;
+  model.norm = NormKind::rms;
+  model.position = PositionKind::rotary;
+  model.activation = Activation::silu;
+  if (const ConfigNode* act = reader.value("hidden_act")) {
+    static_cast<void>(read_name(*act, "hidden_act", {"silu"}, problems));
+  }
+  const bool attention = reader.flag("attention_bias"), mlp = reader.flag("mlp_bias");
+  model.biases = attention && mlp;
+  if (attention != mlp) {
+    reader.refuse(attention ? "attention_bias" : "mlp_bias", "all matrices have a bias here, or none");
+  }
+  if (reader.value("rope_scaling") != nullptr) {
+    reader.refuse("rope_scaling", "null: positions as the model was first trained; no time depends on it");
+  }
+  if (reader.value("sliding_window") != nullptr) reader.refuse("sliding_window", "null: every token sees all before");
+  if (model.kv_heads > 0 && model.heads % model.kv_heads != 0) {
+    problems.add(root.find("num_key_value_heads")->where, fmt::format("num_key_value_heads is '{}'", model.kv_heads),
+                 fmt::format("give a divisor of the {} heads", model.heads));
+  }
+  if (model.head_dim % 2 != 0) {
+    problems.add(root.where, fmt::format("heads are of {} elements", model.head_dim),
+                 "rotary positions need an even size");
+  }
+  return model;
+}
+
+}  // namespace kernbench::tp

@@ -1,0 +1,349 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <random>
+#include <type_traits>
+
+#include "runtime/replay_kind.h"
+#include "tests/runtime/machine_run.h"
+
+namespace kernbench::testing {
+namespace {
+
+std::vector<ReplayTimes> took(Ps time) { return {{0, time, time}}; }
+
+TEST(ReplayKind, TakesTheMeanAndKnowsByHowMuchItIsOff) {
+  ReplayKind equal("equal", 1);
+  equal.add(took(1'000), {});
+  EXPECT_FALSE(equal.known()) << "one occurrence says nothing of how they differ";
+  equal.add(took(1'000), {});
+  EXPECT_TRUE(equal.known());
+  EXPECT_EQ(equal.mean().front().completed, 1'000u);
+  equal.repeat(100, 0);
+  EXPECT_EQ(equal.error(), 0);
+
+  ReplayKind spread("spread", 2);
+  for (const Ps time : {900, 1'100, 900, 1'100}) spread.add(took(time), {});
+  EXPECT_EQ(spread.mean().front().completed, 1'000u);
+  spread.repeat(100, 50);
+  // Deviation of the four: 100 sqrt(4/3); of their mean half of that; the hundred all take it.
+  EXPECT_NEAR(spread.error(), 100 * 100 * std::sqrt(4.0 / 3) / 2, 1e-6);
+}
+
+TEST(ReplayKind, IsRefusedWhenASampleLiesBeyondTheToleranceAndItsSpread) {
+  ReplayKind equal("equal", 1);
+  for (int i = 0; i < 2; ++i) equal.add(took(1'000'000), {});
+  equal.check(1'004'000);
+  EXPECT_TRUE(equal.known()) << "0.4 %";
+  equal.check(1'006'000);
+  EXPECT_FALSE(equal.known()) << "0.6 %";
+
+  ReplayKind spread("spread", 2);
+  for (unsigned i = 0; i < 8; ++i) spread.add(took(i % 2 == 0 ? 900'000 : 1'100'000), {});
+  spread.check(1'150'000);
+  EXPECT_TRUE(spread.known()) << "as far as others are from each other";
+  EXPECT_DOUBLE_EQ(spread.difference(), 0.15);
+  for (int i = 0; i < 40; ++i) spread.check(1'150'000);
+  EXPECT_TRUE(spread.refused()) << "all of them on one side";
+}
+
+TEST(ReplayKind, RepeatsAddWhatTheMeanOfTheOccurrencesCounted) {
+  ReplayKind kind("kind", 1);
+  kind.add(took(10), {100, 1});
+  kind.add(took(10), {300, 1});
+  kind.repeat(3, 2);
+  std::vector<double> counts;
+  kind.add_counts(counts);
+  EXPECT_EQ(counts, (std::vector<double>{1'000, 5}));
+}
+
+/// Twice what is there, by each PE on its own shard.
+void twice(Va va, double factor, Tl& tl) {
+  const ShardView shard = tl.shard(va);
+  const Shape flat{1, shard.count()};
+  tl.store(shard.va, tl.math(MathOp::mul, {tl.load(shard.va, flat, DType::f16), tl.fill(flat, DType::f16, factor)}));
+}
+
+LaunchOptions alone(std::uint16_t stream = 0) {
+  LaunchOptions options;
+  options.alone = true;
+  options.stream = stream;
+  return options;
+}
+
+DPPolicy rows() { return DPPolicy().cube(CubeSplit::row_wise).pe(PeSplit::row_wise); }
+
+/// What a run says, as it goes through a pipe.
+struct Outcome {
+  Ps end = 0;
+  std::uint64_t launches = 0, repeated_launches = 0, repeated_collectives = 0, shared = 0, samples = 0, refused = 0,
+                disturbed = 0, entries = 0, marked = 0, last_marked = 0;
+};
+static_assert(std::is_trivially_copyable_v<Outcome>);
+
+struct How {
+  topology::SystemSpec spec = machine_of(2, 2, 2);
+  std::vector<std::uint32_t> alike{0, 0};
+  std::uint64_t sample = 64;
+  bool replay = true;
+  Grade grade = Grade::fast;
+};
+
+Outcome outcome_of(const How& how, const std::function<void(Context&)>& program) {
+  RunOptions options;
+  options.data = false;
+  options.fidelity = Fidelity::all(how.grade);
+  MachineRun run(how.spec, options);
+  if (how.replay) run.runtime.set_replay({how.sample, 1, how.alike, nullptr});
+  run.runtime.spawn(program, std::tuple<>(), how.spec.sips);
+  Outcome outcome;
+  for (const HostTraceEntry& entry : run.runtime.host_trace()) {
+    outcome.end = std::max(outcome.end, entry.t_complete);
+    ++outcome.entries;
+    outcome.marked += entry.repeated ? 1 : 0;
+    outcome.last_marked = entry.repeated ? 1 : 0;
+  }
+  if (!how.replay) return outcome;
+  const ReplayReport report = run.runtime.replay_report();
+  outcome.launches = report.launches;
+  outcome.repeated_launches = report.repeated_launches;
+  outcome.repeated_collectives = report.repeated_collectives;
+  outcome.shared = report.shared;
+  outcome.samples = report.samples;
+  outcome.refused = report.refused;
+  outcome.disturbed = report.disturbed;
+  return outcome;
+}
+
+/// In a process of its own: SystemC elaborates once in each.
+Outcome run_apart(const How& how, const std::function<void(Context&)>& program) {
+  int ends[2];
+  if (pipe(ends) != 0) std::abort();
+  const pid_t child = fork();
+  if (child == 0) {
+    const Outcome outcome = outcome_of(how, program);
+    const bool written = write(ends[1], &outcome, sizeof outcome) == static_cast<ssize_t>(sizeof outcome);
+    _exit(written ? 0 : 1);
+  }
+  close(ends[1]);
+  Outcome outcome;
+  EXPECT_EQ(read(ends[0], &outcome, sizeof outcome), static_cast<ssize_t>(sizeof outcome));
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  return outcome;
+}
+
+/// Runs with and without; the times differ by half a percent at most.
+Outcome replayed(How how, const std::function<void(Context&)>& program, double tolerance = 0.005) {
+  const Outcome with = run_apart(how, program);
+  how.replay = false;
+  const Outcome without = run_apart(how, program);
+  EXPECT_NEAR(static_cast<double>(with.end), static_cast<double>(without.end),
+              tolerance * static_cast<double>(without.end));
+  EXPECT_EQ(with.entries, without.entries) << "the host trace is as complete";
+  EXPECT_EQ(with.marked, with.repeated_launches + with.repeated_collectives);
+  return with;
+}
+
+constexpr std::int64_t kColumns = 32 * 1024;
+
+TEST(Replay, EqualLaunchesAreSimulatedOnceOnOneSipAndTakeTheSameTimeOnAll) {
+  How how;
+  how.sample = 1u << 30;
+  const Outcome outcome = replayed(how, [](Context& context) {
+    std::vector<Tensor> tensors;  // as the weights of layers: alike, somewhere else
+    for (int i = 0; i < 4; ++i) tensors.push_back(context.zeros({1, kColumns}, DType::f16, spread(), "x"));
+    for (int i = 0; i < 40; ++i) context.launch("twice", alone(), twice, tensors[i % 4], 2.0);
+  });
+  EXPECT_EQ(outcome.launches, 80u);
+  EXPECT_GE(outcome.repeated_launches, 80u - ReplayKind::kMost);
+  EXPECT_GE(outcome.shared, 2u);
+  EXPECT_EQ(outcome.disturbed, 0u);
+}
+
+TEST(Replay, OneRepeatInSoManyIsSimulated) {
+  How how;
+  how.sample = 4;
+  const Outcome outcome = replayed(how, [](Context& context) {
+    const Tensor x = context.zeros({1, kColumns}, DType::f16, spread(), "x");
+    for (int i = 0; i < 100; ++i) context.launch("twice", alone(), twice, x, 2.0);
+  });
+  EXPECT_GT(outcome.samples, 20u);
+  EXPECT_LT(outcome.samples, 80u) << "of 196";
+  EXPECT_EQ(outcome.refused, 0u);
+}
+
+TEST(Replay, LaunchesThatMayMeetOthersAreSimulated) {
+  const Outcome outcome = replayed(
+      How(),
+      [](Context& context) {
+        const Tensor x = context.zeros({1, kColumns}, DType::f16, spread(), "x");
+        const Tensor y = context.zeros({1, kColumns}, DType::f16, spread(), "y");
+        const std::uint16_t other = context.new_stream();
+        for (int i = 0; i < 12; ++i) {
+          const Handle beside = context.launch_async("beside", alone(other), twice, y, 2.0);
+          context.launch("twice", alone(), twice, x, 2.0);
+          context.wait(beside);
+        }
+      },
+      0);
+  EXPECT_EQ(outcome.marked, 0u);
+}
+
+TEST(Replay, ALaunchThatFollowsInItsStreamBelongsToTheOneBefore) {
+  How how;
+  how.sample = 1u << 30;
+  const Outcome outcome = replayed(how, [](Context& context) {
+    const Tensor x = context.zeros({1, kColumns}, DType::f16, spread(), "x");
+    const Tensor y = context.zeros({1, kColumns / 4}, DType::f16, spread(), "y");
+    for (int i = 0; i < 20; ++i) {
+      context.launch_async("first", alone(), twice, x, 2.0);
+      context.launch("second", alone(), twice, y, 2.0);
+    }
+  });
+  EXPECT_GE(outcome.repeated_launches, 80u - 2 * ReplayKind::kMost);
+}
+
+TEST(Replay, AnotherPlacementIsAnotherKindOfWork) {
+  How how;
+  how.spec = machine_of(1, 2, 2);
+  how.alike = {0};
+  const Outcome outcome = replayed(how, [](Context& context) {
+    const Tensor x = context.zeros({64, kColumns / 64}, DType::f16, spread(), "x");
+    const Tensor y = context.zeros({64, kColumns / 64}, DType::f16, rows(), "y");
+    for (int i = 0; i < 20; ++i) context.launch("twice", alone(), twice, x, 2.0);
+    context.launch("twice", alone(), twice, y, 2.0);
+  });
+  EXPECT_GT(outcome.marked, 0u);
+  EXPECT_EQ(outcome.last_marked, 0u) << "the first of its kind";
+}
+
+TEST(Replay, ASlowerCubeIsAnotherPartOfTheMachine) {
+  How how;
+  topology::CubeSpec slow = how.spec.cube;
+  slow.pe.math.lanes /= 8;
+  how.spec.cubes[{1, 0}] = slow;
+  how.alike = {0, 2};
+  const Outcome outcome = replayed(how, [](Context& context) {
+    const Tensor x = context.zeros({1, kColumns}, DType::f16, spread(), "x");
+    for (int i = 0; i < 20; ++i) context.launch("twice", alone(), twice, x, 2.0);
+  });
+  EXPECT_EQ(outcome.shared, 0u);
+  EXPECT_GT(outcome.marked, 0u);
+}
+
+TEST(Replay, KernelsThatMayTalkToOthersAreSimulated) {
+  const Outcome outcome = replayed(
+      How(),
+      [](Context& context) {
+        context.init_process_group(ring_algorithm());
+        const Tensor x = context.zeros({1, kColumns}, DType::f16, spread(), "x");
+        for (int i = 0; i < 6; ++i) context.launch("twice", twice, x, 2.0);
+      },
+      0);
+  EXPECT_EQ(outcome.marked, 0u);
+}
+
+TEST(Replay, CollectivesAreRepeatedWithAllTheirMembersOrNone) {
+  How how;
+  how.sample = 1u << 30;
+  how.spec = machine_of(4, 2, 2);
+  how.alike = {0, 0, 0, 0};
+  for (const Grade grade : {Grade::fast, Grade::accurate}) {
+    how.grade = grade;
+    const Outcome outcome = replayed(how, [](Context& context) {
+      context.init_process_group(ring_algorithm());
+      const Tensor x = context.zeros({1, kColumns}, DType::f16, spread(), "x");
+      for (int i = 0; i < 40; ++i) {
+        context.launch("twice", alone(), twice, x, 2.0);
+        context.all_reduce(x);
+      }
+    });
+    EXPECT_GE(outcome.repeated_collectives, 60u) << "of 160";
+    EXPECT_EQ(outcome.repeated_collectives % 4, 0u);
+  }
+}
+
+TEST(Replay, CollectivesToWhichMembersComeInOtherOrdersAreSimulated) {
+  const Outcome outcome = replayed(How(), [](Context& context) {
+    context.init_process_group(ring_algorithm());
+    const Tensor x = context.zeros({1, kColumns}, DType::f16, spread(), "x");
+    for (int i = 0; i < 12; ++i) {
+      // Never the same times twice.
+      const Ps late = context.rank() == i % 2 ? 1'000'000 + 50'000 * static_cast<Ps>(i * i) : 0;
+      if (late > 0) context.wait(context.timer(late, "late"));
+      context.all_reduce(x);
+    }
+  });
+  EXPECT_EQ(outcome.repeated_collectives, 0u);
+}
+
+/// Ranks do the same, as of a model: bodies of launches and collectives that come again and again, with others that
+/// overlap in between.
+void random_program(std::uint64_t seed, Context& context) {
+  std::mt19937_64 random(seed);  // the same on every rank
+  const auto upto = [&](std::uint64_t n) { return random() % n; };
+  context.init_process_group(ring_algorithm());
+  std::vector<Tensor> tensors;
+  for (int i = 0; i < 3; ++i) {
+    const auto columns = static_cast<std::int64_t>(1024 << upto(6));
+    tensors.push_back(context.zeros({4, columns}, DType::f16, upto(2) == 0 ? spread() : rows(), "x"));
+  }
+  const std::uint16_t other = context.new_stream();
+  for (int body = 0; body < 3; ++body) {
+    struct Step {
+      std::uint64_t kind, tensor;
+      bool skewed;
+    };
+    std::vector<Step> steps;
+    for (std::uint64_t i = 0, n = 1 + upto(4); i < n; ++i) steps.push_back({upto(6), upto(3), upto(4) == 0});
+    for (std::uint64_t i = 0, n = 4 + upto(12); i < n; ++i) {
+      for (const Step& step : steps) {
+        const Tensor& x = tensors[step.tensor];
+        if (step.skewed) context.wait(context.timer(1'000 + 20'000 * static_cast<Ps>(context.rank()), "skew"));
+        if (step.kind < 3) {
+          context.launch("twice", alone(), twice, x, 2.0);
+        } else if (step.kind == 3) {
+          const Handle beside = context.launch_async("beside", alone(other), twice, x, 2.0);
+          context.launch("twice", alone(), twice, tensors[(step.tensor + 1) % 3], 2.0);
+          context.wait(beside);
+        } else if (step.kind == 4) {
+          context.all_reduce(x);
+        } else {
+          const Handle sum = context.all_reduce_async(x);
+          context.launch("twice", alone(other), twice, tensors[(step.tensor + 1) % 3], 2.0);
+          context.wait(sum);
+        }
+      }
+    }
+  }
+}
+
+TEST(ReplayPrograms, TakeTheTimeThatTheyTakeWithoutReplay) {
+  const char* const asked = std::getenv("KERNBENCH_RANDOM_PROGRAMS");  // 200 with the label slow
+  const std::uint64_t count = asked != nullptr ? std::strtoull(asked, nullptr, 10) : 6;
+  std::uint64_t marked = 0, entries = 0;
+  for (std::uint64_t seed = 1; seed <= count; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    How how;
+    how.sample = 16;
+    how.spec = machine_of(2, static_cast<std::uint16_t>(1 + seed % 2), 2);
+    if (seed % 3 == 0) {
+      how.spec.cube.hbm.refresh = RefreshPolicy::all_bank;
+      how.spec.cube.hbm.timing.t_refi = 6'240;  // HBM3 at 6.4 Gb/s: 3.9 us and 350 ns
+      how.spec.cube.hbm.timing.t_rfc_ab = 560;
+    }
+    how.grade = seed % 4 == 0 ? Grade::accurate : Grade::fast;
+    const Outcome outcome = replayed(how, [seed](Context& context) { random_program(seed, context); });
+    marked += outcome.marked;
+    entries += outcome.entries;
+  }
+  EXPECT_GT(4 * marked, entries) << "more than a quarter is repeated";
+}
+
+}  // namespace
+}  // namespace kernbench::testing
