@@ -29,10 +29,10 @@ constexpr std::array<std::pair<const char*, const char*>, 2> kLaterOptions{{
 }};
 
 /// Options that never change a result: outputs, display, testing; and what finds the configuration that is embedded.
-constexpr std::array<const char*, 15> kNotPartOfResult{
+constexpr std::array<const char*, 16> kNotPartOfResult{
     "json",     "vcd",          "oplog", "wave-filter", "wave-window", "recorder-window",
     "watchdog", "max-sim-time", "quiet", "verbose",     "no-progress", "color",
-    "from",     "help",         "debug"};
+    "from",     "help",         "debug", "what-if"};
 
 Ps parse_time(const std::string& option, const std::string& text) {
   const QuantityResult time = parse_quantity(text, Dimension::time);
@@ -198,6 +198,9 @@ po::options_description CommonOptions::describe() {
       "only these signals, e.g. 'sip0.cube3.**'; repeatable");
   add("wave-window", po::value(&wave_window)->value_name("FROM..TO"), "only this time, e.g. '10us..20us'");
   add("oplog", po::value(&oplog)->value_name("FILE"), "every op of every engine, as JSON lines");
+  add("what-if", po::bool_switch(&what_if),
+      "afterwards, the run again with every rate and room of the machine doubled and every time halved, one by one: "
+      "which change saves most; see 'kernbench what-if --help'");
   add("watchdog", po::value(&watchdog)->value_name("SECONDS"),
       "ends a run that makes no progress for so long, by the wall clock; 0: never (default: 600)");
   add("max-sim-time", po::value(&max_sim_time)->value_name("TIME"),

@@ -30,7 +30,7 @@ struct CommonOptions {
   std::uint64_t seed = 1;
   unsigned recorder_window = 64;
   double watchdog = 600;  ///< s without progress
-  bool debug = false, quiet = false, verbose = false, no_progress = false;
+  bool debug = false, quiet = false, verbose = false, no_progress = false, what_if = false;
 
   po::options_description describe();
   /// Checks what the parser cannot.

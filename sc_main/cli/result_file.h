@@ -39,6 +39,7 @@ struct RunResult {
   Ps sim_time = 0;
   std::vector<topology::EnergyRow> energy;
   nlohmann::ordered_json results;
+  nlohmann::ordered_json what_if;  ///< of --what-if; null without
 };
 nlohmann::ordered_json to_json(const RunResult& result, const HostClock& host);
 
@@ -51,6 +52,8 @@ struct EarlierRun {
 };
 /// Contents of a file; throws OutputError.
 std::string read_file(const std::string& path);
+/// The whole of a result file. `name`: how messages call it, such as "--from 'a.json'". Throws as read_result().
+nlohmann::ordered_json read_result_json(const std::string& path, const std::string& name);
 /// Throws UsageError if the file is no result of `run`, OutputError if it cannot be read.
 EarlierRun read_result(const std::string& path);
 

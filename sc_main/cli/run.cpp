@@ -257,7 +257,7 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
   // Algorithms and tuned times of ccl.yaml decide the result as the machine does.
   const std::string tuned = ccl::TunedTable::shipped(ccl::machine_key(plan.map)).yaml();
   if (!tuned.empty()) result_.tuned = tuned;
-  if (earlier_ && earlier_->tuned != result_.tuned && machine_.sets.empty()) {
+  if (earlier_ && earlier_->tuned != result_.tuned && earlier_->config == resolved.config) {
     throw UsageError("the times that ship for this machine are not those of the earlier run",
                      "run it with the version that wrote the file, or with --algorithm NAME and without --from");
   }

@@ -44,6 +44,10 @@ class Run {
   /// options. Once per process. Throws what the run would be refused with.
   void check(const topology::Resolved& resolved);
 
+  /// Stands in the result of execute() and of --json.
+  void attach_what_if(nlohmann::ordered_json what_if) { result_.what_if = std::move(what_if); }
+  /// What decides the result, as `--from` would hold it: follows `run`.
+  Arguments reproducible() const { return {result_.command.begin() + 1, result_.command.end()}; }
   const std::string& workload() const { return result_.workload; }
   const CommonOptions& common() const { return common_; }
   const nlohmann::ordered_json& files() const { return result_.files; }  ///< as in RunResult
