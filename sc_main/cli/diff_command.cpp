@@ -8,13 +8,14 @@
 #include "sc_main/cli/tool.h"
 #include "sc_main/cli/usage_error.h"
 #include "sc_main/compare/diff.h"
+#include "sc_main/report/run_page.h"
 #include "tlm/config/json_text.h"
 #include "waves/output_file.h"
 
 namespace kernbench {
 namespace {
 struct DiffOptions {
-  std::string a, b, json;
+  std::string a, b, json, html;
 
   po::options_description describe() {
     po::options_description options("Options");
@@ -22,6 +23,7 @@ struct DiffOptions {
     add("a", po::value(&a)->value_name("A.json"), "a result of 'kernbench run --json'; also the first argument");
     add("b", po::value(&b)->value_name("B.json"), "another one; also the second argument");
     add("json", po::value(&json)->value_name("FILE|-"), "the differences as JSON");
+    add("html", po::value(&html)->value_name("FILE"), "the differences as a page for the browser");
     add("help,h", "this text");
     return options;
   }
@@ -51,11 +53,17 @@ int diff_command(const Arguments& arguments) {
                                b = read_result_json(options.b, fmt::format("'{}'", options.b));
   std::optional<OutputFile> json;
   if (!options.json.empty() && options.json != "-") json.emplace(options.json);
+  std::optional<OutputFile> html;
+  if (!options.html.empty()) html.emplace(options.html);
   const nlohmann::ordered_json found = compare::diff(a, b);
   if (options.json == "-") {
     fmt::print("{}\n", json_text(found, 2));
   } else {
     fmt::print("{}", compare::diff_text(found, options.a, options.b));
+  }
+  if (html) {
+    html->write(report::render_diff(found, options.a, options.b));
+    html->commit();
   }
   if (json) {
     json->write(json_text(found, 2) + "\n");

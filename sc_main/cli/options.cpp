@@ -23,16 +23,15 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Options of the specification that this version does not have, and what to do instead.
-constexpr std::array<std::pair<const char*, const char*>, 2> kLaterOptions{{
+constexpr std::array<std::pair<const char*, const char*>, 1> kLaterOptions{{
     {"--trace", "use --vcd FILE for waves or --oplog FILE for the list of ops"},
-    {"--report", "use --json FILE for results and --vcd FILE for waves"},
 }};
 
 /// Options that never change a result: outputs, display, testing; and what finds the configuration that is embedded.
-constexpr std::array<const char*, 16> kNotPartOfResult{
+constexpr std::array<const char*, 17> kNotPartOfResult{
     "json",     "vcd",          "oplog", "wave-filter", "wave-window", "recorder-window",
     "watchdog", "max-sim-time", "quiet", "verbose",     "no-progress", "color",
-    "from",     "help",         "debug", "what-if"};
+    "from",     "help",         "debug", "what-if",     "report"};
 
 Ps parse_time(const std::string& option, const std::string& text) {
   const QuantityResult time = parse_quantity(text, Dimension::time);
@@ -117,13 +116,13 @@ UsageError unknown(const std::string& given, const po::options_description& opti
 }
 
 /// Empty, these would say nothing of what was meant, as in --ccl "$CCL" of a script.
-constexpr std::array kNeverEmpty{"algorithm",  "ccl",          "comm-group-configuration",
-                                 "csv",        "export",       "from",
-                                 "json",       "max-sim-time", "maxbytes",
-                                 "minbytes",   "oplog",        "output",
-                                 "plot",       "schedule",     "stepbytes",
-                                 "store",      "vcd",          "wave-filter",
-                                 "wave-window"};
+constexpr std::array kNeverEmpty{"algorithm",   "ccl",          "comm-group-configuration",
+                                 "csv",         "export",       "from",
+                                 "json",        "max-sim-time", "maxbytes",
+                                 "minbytes",    "oplog",        "output",
+                                 "plot",        "report",       "schedule",
+                                 "stepbytes",   "store",        "vcd",
+                                 "wave-filter", "wave-window"};
 
 bool is_empty(const po::option& option) {
   return option.value == std::vector<std::string>{""} &&
@@ -198,6 +197,8 @@ po::options_description CommonOptions::describe() {
       "only these signals, e.g. 'sip0.cube3.**'; repeatable");
   add("wave-window", po::value(&wave_window)->value_name("FROM..TO"), "only this time, e.g. '10us..20us'");
   add("oplog", po::value(&oplog)->value_name("FILE"), "every op of every engine, as JSON lines");
+  add("report", po::value(&report)->value_name("FILE.html"),
+      "a page for the browser: where the time went, timeline, the machine, roofline, bounds");
   add("what-if", po::bool_switch(&what_if),
       "afterwards, the run again with every rate and room of the machine doubled and every time halved, one by one: "
       "which change saves most; see 'kernbench what-if --help'");
@@ -248,7 +249,8 @@ RunOptions CommonOptions::run_options() const {
 }
 
 void CommonOptions::check_outputs() const {
-  for (const auto& [option, path] : {std::pair("--vcd", &vcd), std::pair("--oplog", &oplog)}) {
+  for (const auto& [option, path] :
+       {std::pair("--vcd", &vcd), std::pair("--oplog", &oplog), std::pair("--report", &report)}) {
     if (*path == "-")
       throw UsageError(fmt::format("{} is '-'", option), "give a file; only --json goes to standard output");
   }
@@ -261,8 +263,11 @@ void CommonOptions::check_outputs() const {
     return path == other && !device;
   };
   const std::string save_file = vcd.empty() ? std::string() : gtkw_path(vcd);
-  const std::array<std::pair<const char*, const std::string*>, 4> outputs{
-      {{"--json", &json}, {"--vcd", &vcd}, {"--oplog", &oplog}, {"the save file of --vcd", &save_file}}};
+  const std::array<std::pair<const char*, const std::string*>, 5> outputs{{{"--json", &json},
+                                                                           {"--report", &report},
+                                                                           {"--vcd", &vcd},
+                                                                           {"--oplog", &oplog},
+                                                                           {"the save file of --vcd", &save_file}}};
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     for (std::size_t j = i + 1; j < outputs.size(); ++j) {
       if (same(*outputs[i].second, *outputs[j].second))

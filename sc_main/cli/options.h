@@ -25,7 +25,7 @@ struct MachineOptions {
 /// Options that every run has.
 struct CommonOptions {
   std::string ccl, data = "on", fidelity = "accurate", json, vcd, oplog, wave_window, max_sim_time, color = "auto",
-                   from, scheduling = "concurrent", host_io = "debug";
+                   from, scheduling = "concurrent", host_io = "debug", report;
   std::vector<std::string> wave_filters, plugins;
   std::uint64_t seed = 1;
   unsigned recorder_window = 64;

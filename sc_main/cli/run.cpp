@@ -252,7 +252,7 @@ topology::Resolved Run::resolve() const {
 }
 
 Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& plan, const Interrupt& interrupt,
-                     OutputFile* json) {
+                     const std::vector<const OutputFile*>& files) {
   result_.config = resolved.config;
   // Algorithms and tuned times of ccl.yaml decide the result as the machine does.
   const std::string tuned = ccl::TunedTable::shipped(ccl::machine_key(plan.map)).yaml();
@@ -270,7 +270,7 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
   result_.map = &plan.map;
 
   Simulation simulation(plan, common_, interrupt, workload_->observer());
-  if (json != nullptr) simulation.owns(json->temporary());
+  for (const OutputFile* file : files) simulation.owns(file->temporary());
   Session::Options options;
   options.seed = common_.seed;
   options.ccl_file = common_.ccl;
@@ -309,12 +309,17 @@ ExitCode Run::execute() {
   const topology::Resolved resolved = resolve();
   const topology::Plan plan = plan_of(resolved, machine_name());
   // Opened before the run: an hour of simulation shall not end at a folder that does not exist.
-  std::optional<OutputFile> json;
+  std::optional<OutputFile> json, page;
   if (!common_.json.empty() && common_.json != "-") json.emplace(common_.json);
-  OutputFile* file = json ? &*json : nullptr;
-  if (json) interrupt.owns(json->temporary());
-  const Report report = simulate(resolved, plan, interrupt, file);
-  publish(report, file);
+  if (!common_.report.empty() && render_) page.emplace(common_.report);
+  std::vector<const OutputFile*> files;
+  for (const auto* file : {&json, &page}) {
+    if (!*file) continue;
+    interrupt.owns((*file)->temporary());
+    files.push_back(&**file);
+  }
+  const Report report = simulate(resolved, plan, interrupt, files);
+  publish(report, plan, json ? &*json : nullptr, page ? &*page : nullptr);
   if (const int races = sc_core::sc_report_handler::get_count("kernbench/race"); races > 0) {
     say(fmt::format("kernbench: error: --debug found {} race{}\n", races, races == 1 ? "" : "s"));
     return ExitCode::check_failed;
@@ -326,7 +331,7 @@ void Run::check(const topology::Resolved& resolved) {
   const Interrupt interrupt;
   only_check_ = true;
   try {
-    simulate(resolved, plan_of(resolved, machine_name()), interrupt, nullptr);
+    simulate(resolved, plan_of(resolved, machine_name()), interrupt, {});
   } catch (const NothingRefused&) {
   }
 }
@@ -334,7 +339,7 @@ void Run::check(const topology::Resolved& resolved) {
 Run::Finished Run::execute_silently(const topology::Resolved& resolved) {
   const Interrupt interrupt;
   const topology::Plan plan = plan_of(resolved, machine_name());
-  const bool wrong = simulate(resolved, plan, interrupt, nullptr).wrong;
+  const bool wrong = simulate(resolved, plan, interrupt, {}).wrong;
   return {to_json(result_, host_), wrong};
 }
 
@@ -349,15 +354,17 @@ void Run::say_more(Simulation& simulation) const {
   say(text + describe(result_.energy));
 }
 
-void Run::publish(const Report& report, OutputFile* json) {
+void Run::publish(const Report& report, const topology::Plan& plan, OutputFile* json, OutputFile* page) {
   if (common_.json != "-") fmt::print("{}# {}\n", report.text, describe(result_.fidelity));
-  if (common_.json.empty()) return;
-  const std::string text = json_text(to_json(result_, host_), 2) + "\n";
-  if (json == nullptr) {
-    fmt::print("{}", text);
-    return;
+  if (common_.json.empty() && page == nullptr) return;
+  const nlohmann::ordered_json result = to_json(result_, host_);
+  if (page != nullptr) {
+    page->write(render_(result, plan));
+    page->commit();
   }
-  json->write(text);
+  if (common_.json == "-") fmt::print("{}\n", json_text(result, 2));
+  if (json == nullptr) return;
+  json->write(json_text(result, 2) + "\n");
   json->commit();
 }
 

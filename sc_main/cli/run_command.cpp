@@ -8,6 +8,7 @@
 #include "sc_main/cli/run.h"
 #include "sc_main/cli/usage_error.h"
 #include "sc_main/cli/what_if_run.h"
+#include "sc_main/report/run_page.h"
 #include "tlm/config/nearest.h"
 
 namespace kernbench {
@@ -62,6 +63,9 @@ int run_command(const Arguments& arguments) {
     return print_help(catalogue, workload.get());
   }
   Run run(arguments);
+  run.render_with([&run](const nlohmann::ordered_json& result, const topology::Plan& plan) {
+    return report::render_run(result, plan, run.workload() + " on " + plan.spec.name);
+  });
   if (run.common().what_if) return run_with_what_if(run);
   return static_cast<int>(run.execute());
 }

@@ -12,6 +12,7 @@
 #include "sc_main/cli/usage_error.h"
 #include "sc_main/cli/what_if_run.h"
 #include "sc_main/compare/what_if.h"
+#include "sc_main/report/run_page.h"
 #include "sc_main/sweep/executor.h"
 #include "sc_main/sweep/progress_view.h"
 #include "tlm/config/json_text.h"
@@ -20,7 +21,7 @@
 namespace kernbench {
 namespace {
 struct WhatIfOptions {
-  std::string file, json, measure = "rows", ccl, color = "auto";
+  std::string file, json, html, measure = "rows", ccl, color = "auto";
   std::vector<std::string> keys, plugins;
   unsigned jobs = 0;
   bool all_keys = false, pairs = false, quiet = false, no_progress = false;
@@ -38,6 +39,7 @@ struct WhatIfOptions {
         "the time that counts: of the rows of the result, or of the whole run with set-up (default: rows)");
     add("jobs,j", po::value(&jobs)->value_name("N"), "runs at a time (default: one per core)");
     add("json", po::value(&json)->value_name("FILE|-"), "the result file once more, with what was found as 'what_if'");
+    add("html", po::value(&html)->value_name("FILE"), "the ranking as a page for the browser");
     add("plugin", po::value(&plugins)->value_name("FILE")->composing(),
         "of the run, as 'kernbench run --from' wants it");
     add("ccl", po::value(&ccl)->value_name("FILE"), "of the run, likewise");
@@ -106,12 +108,18 @@ int what_if_command(const Arguments& arguments) {
   nlohmann::ordered_json result = what.recorded;
   std::optional<OutputFile> json;
   if (!options.json.empty() && options.json != "-") json.emplace(options.json);
+  std::optional<OutputFile> html;
+  if (!options.html.empty()) html.emplace(options.html);
   const ColorMode colors = options.color == "never" ? ColorMode::never : ColorMode::automatic;
   nlohmann::ordered_json block = search(std::move(what), Terminal(colors), !options.no_progress && !options.quiet);
   if (!options.quiet && options.json != "-") fmt::print("{}", compare::text_of(block));
   const bool failed = compare::failures(block) > 0;
   result["what_if"] = std::move(block);
   if (options.json == "-") fmt::print("{}\n", json_text(result, 2));
+  if (html) {
+    html->write(report::render_what_if(result, "What if: " + options.file));
+    html->commit();
+  }
   if (json) {
     json->write(json_text(result, 2) + "\n");
     json->commit();
