@@ -29,10 +29,10 @@ constexpr std::array<std::pair<const char*, const char*>, 2> kLaterOptions{{
 }};
 
 /// Options that never change a result: outputs, display, testing; and what finds the configuration that is embedded.
-constexpr std::array<const char*, 15> kNotPartOfResult{
-    "json",     "vcd",          "oplog", "wave-filter", "wave-window", "recorder-window",
-    "watchdog", "max-sim-time", "quiet", "verbose",     "no-progress", "color",
-    "from",     "help",         "debug"};
+constexpr std::array<const char*, 18> kNotPartOfResult{
+    "json",     "vcd",          "oplog", "wave-filter", "wave-window",   "recorder-window",
+    "watchdog", "max-sim-time", "quiet", "verbose",     "no-progress",   "color",
+    "from",     "help",         "debug", "stats",       "stats-in-json", "stats-slices"};
 
 Ps parse_time(const std::string& option, const std::string& text) {
   const QuantityResult time = parse_quantity(text, Dimension::time);
@@ -198,6 +198,11 @@ po::options_description CommonOptions::describe() {
       "only these signals, e.g. 'sip0.cube3.**'; repeatable");
   add("wave-window", po::value(&wave_window)->value_name("FROM..TO"), "only this time, e.g. '10us..20us'");
   add("oplog", po::value(&oplog)->value_name("FILE"), "every op of every engine, as JSON lines");
+  add("stats", po::value(&stats)->value_name("FILE"),
+      "what every part of the machine did, in total and over time, as JSON; docs/statistics.md");
+  add("stats-in-json", po::bool_switch(&stats_in_json), "the same in the file of --json, as 'statistics'");
+  add("stats-slices", po::value(&stats_slices)->value_name("N"),
+      "slices of time in the statistics, at most (default: 256)");
   add("watchdog", po::value(&watchdog)->value_name("SECONDS"),
       "ends a run that makes no progress for so long, by the wall clock; 0: never (default: 600)");
   add("max-sim-time", po::value(&max_sim_time)->value_name("TIME"),
@@ -223,6 +228,9 @@ void CommonOptions::check(Refusals& refusals) const {
   one_of("--host-io", host_io, "debug", "timed");
   one_of("--color", color, "auto", "never");
   if (recorder_window == 0) refusals.add("--recorder-window is '0'", "give an integer of at least 1");
+  if (stats_slices < 2 || stats_slices > 65536)
+    refusals.add(fmt::format("--stats-slices is '{}'", stats_slices), "give an integer from 2 to 65536");
+  if (stats_in_json && json.empty()) refusals.add("--stats-in-json without --json", "give --json FILE as well");
   if (!(watchdog >= 0 && watchdog <= 1e9))
     refusals.add(fmt::format("--watchdog is '{}'", watchdog), "give seconds, 0 for never");
   refusals.from([this] { check_outputs(); });
@@ -245,7 +253,8 @@ RunOptions CommonOptions::run_options() const {
 }
 
 void CommonOptions::check_outputs() const {
-  for (const auto& [option, path] : {std::pair("--vcd", &vcd), std::pair("--oplog", &oplog)}) {
+  for (const auto& [option, path] :
+       {std::pair("--vcd", &vcd), std::pair("--oplog", &oplog), std::pair("--stats", &stats)}) {
     if (*path == "-")
       throw UsageError(fmt::format("{} is '-'", option), "give a file; only --json goes to standard output");
   }
@@ -258,8 +267,11 @@ void CommonOptions::check_outputs() const {
     return path == other && !device;
   };
   const std::string save_file = vcd.empty() ? std::string() : gtkw_path(vcd);
-  const std::array<std::pair<const char*, const std::string*>, 4> outputs{
-      {{"--json", &json}, {"--vcd", &vcd}, {"--oplog", &oplog}, {"the save file of --vcd", &save_file}}};
+  const std::array<std::pair<const char*, const std::string*>, 5> outputs{{{"--json", &json},
+                                                                           {"--vcd", &vcd},
+                                                                           {"--oplog", &oplog},
+                                                                           {"--stats", &stats},
+                                                                           {"the save file of --vcd", &save_file}}};
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     for (std::size_t j = i + 1; j < outputs.size(); ++j) {
       if (same(*outputs[i].second, *outputs[j].second))

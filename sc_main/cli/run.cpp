@@ -295,6 +295,13 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
   }
   result_.sim_time = simulation.now();
   result_.energy = topology::energy(simulation.machine(), plan, result_.sim_time);
+  nlohmann::ordered_json statistics;
+  try {
+    statistics = simulation.statistics(!error, result_.energy);
+  } catch (const std::logic_error&) {
+    if (!error) error = std::current_exception();
+  }
+  if (common_.stats_in_json) result_.statistics = std::move(statistics);
   if (common_.verbose) say_more(simulation);
   simulation.finish_outputs();  // also of a run that failed: its waves say why
   if (error && foreign_) rethrow_as_programs(error);
