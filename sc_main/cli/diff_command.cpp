@@ -35,9 +35,9 @@ int print_help(DiffOptions& options) {
   fmt::print(
       "Usage: kernbench diff A.json B.json [OPTIONS]\n\nWhat changed from one run to another: settings, configuration "
       "by dotted key, results row by row (matched by\nwhat they measure: op, size, layer), layers and their kernels, "
-      "energy.\n\n{}\nExample:\n  kernbench run p2p --topology minimal --json a.json && kernbench run p2p --topology "
-      "minimal --set "
-      "cube.noc.clock=\"2 GHz\" --json b.json && kernbench diff a.json b.json\n",
+      "energy.\n\n{}\nExample:\n  kernbench run p2p --topology minimal --json a.json\n"
+      "  kernbench run p2p --topology minimal --set cube.noc.clock=\"2 GHz\" --json b.json\n"
+      "  kernbench diff a.json b.json\n",
       text.str());
   return 0;
 }

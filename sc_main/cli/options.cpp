@@ -28,10 +28,11 @@ constexpr std::array<std::pair<const char*, const char*>, 1> kLaterOptions{{
 }};
 
 /// Options that never change a result: outputs, display, testing; and what finds the configuration that is embedded.
-constexpr std::array<const char*, 17> kNotPartOfResult{
-    "json",     "vcd",          "oplog", "wave-filter", "wave-window", "recorder-window",
-    "watchdog", "max-sim-time", "quiet", "verbose",     "no-progress", "color",
-    "from",     "help",         "debug", "what-if",     "report"};
+constexpr std::array<const char*, 20> kNotPartOfResult{
+    "json",     "vcd",          "oplog", "wave-filter", "wave-window",   "recorder-window",
+    "watchdog", "max-sim-time", "quiet", "verbose",     "no-progress",   "color",
+    "from",     "help",         "debug", "stats",       "stats-in-json", "stats-slices",
+    "what-if",  "report"};
 
 Ps parse_time(const std::string& option, const std::string& text) {
   const QuantityResult time = parse_quantity(text, Dimension::time);
@@ -202,6 +203,11 @@ po::options_description CommonOptions::describe() {
   add("what-if", po::bool_switch(&what_if),
       "afterwards, the run again with every rate and room of the machine doubled and every time halved, one by one: "
       "which change saves most; see 'kernbench what-if --help'");
+  add("stats", po::value(&stats)->value_name("FILE"),
+      "what every part of the machine did, in total and over time, as JSON; docs/statistics.md");
+  add("stats-in-json", po::bool_switch(&stats_in_json), "the same in the file of --json, as 'statistics'");
+  add("stats-slices", po::value(&stats_slices)->value_name("N"),
+      "slices of time in the statistics, at most (default: 256)");
   add("watchdog", po::value(&watchdog)->value_name("SECONDS"),
       "ends a run that makes no progress for so long, by the wall clock; 0: never (default: 600)");
   add("max-sim-time", po::value(&max_sim_time)->value_name("TIME"),
@@ -227,6 +233,9 @@ void CommonOptions::check(Refusals& refusals) const {
   one_of("--host-io", host_io, "debug", "timed");
   one_of("--color", color, "auto", "never");
   if (recorder_window == 0) refusals.add("--recorder-window is '0'", "give an integer of at least 1");
+  if (stats_slices < 2 || stats_slices > 65536)
+    refusals.add(fmt::format("--stats-slices is '{}'", stats_slices), "give an integer from 2 to 65536");
+  if (stats_in_json && json.empty()) refusals.add("--stats-in-json without --json", "give --json FILE as well");
   if (!(watchdog >= 0 && watchdog <= 1e9))
     refusals.add(fmt::format("--watchdog is '{}'", watchdog), "give seconds, 0 for never");
   refusals.from([this] { check_outputs(); });
@@ -249,8 +258,8 @@ RunOptions CommonOptions::run_options() const {
 }
 
 void CommonOptions::check_outputs() const {
-  for (const auto& [option, path] :
-       {std::pair("--vcd", &vcd), std::pair("--oplog", &oplog), std::pair("--report", &report)}) {
+  for (const auto& [option, path] : {std::pair("--vcd", &vcd), std::pair("--oplog", &oplog),
+                                     std::pair("--stats", &stats), std::pair("--report", &report)}) {
     if (*path == "-")
       throw UsageError(fmt::format("{} is '-'", option), "give a file; only --json goes to standard output");
   }
@@ -263,10 +272,11 @@ void CommonOptions::check_outputs() const {
     return path == other && !device;
   };
   const std::string save_file = vcd.empty() ? std::string() : gtkw_path(vcd);
-  const std::array<std::pair<const char*, const std::string*>, 5> outputs{{{"--json", &json},
+  const std::array<std::pair<const char*, const std::string*>, 6> outputs{{{"--json", &json},
                                                                            {"--report", &report},
                                                                            {"--vcd", &vcd},
                                                                            {"--oplog", &oplog},
+                                                                           {"--stats", &stats},
                                                                            {"the save file of --vcd", &save_file}}};
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     for (std::size_t j = i + 1; j < outputs.size(); ++j) {

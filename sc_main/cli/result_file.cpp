@@ -90,6 +90,7 @@ nlohmann::ordered_json to_json(const RunResult& result, const HostClock& host) {
                               {"operations", std::move(operations)}});
   }
   json["results"] = result.results;
+  if (!result.statistics.is_null()) json["statistics"] = result.statistics;
   if (!result.what_if.is_null()) json["what_if"] = result.what_if;
   json["host"] = host.json();
   return json;

@@ -39,6 +39,7 @@ struct RunResult {
   Ps sim_time = 0;
   std::vector<topology::EnergyRow> energy;
   nlohmann::ordered_json results;
+  nlohmann::ordered_json statistics;  ///< docs/statistics.md; null: not asked for
   nlohmann::ordered_json what_if;  ///< of --what-if; null without
 };
 nlohmann::ordered_json to_json(const RunResult& result, const HostClock& host);

@@ -295,6 +295,13 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
   }
   result_.sim_time = simulation.now();
   result_.energy = topology::energy(simulation.machine(), plan, result_.sim_time);
+  nlohmann::ordered_json statistics;
+  try {
+    statistics = simulation.statistics(!error, result_.energy);
+  } catch (const std::logic_error&) {
+    if (!error) error = std::current_exception();
+  }
+  if (common_.stats_in_json || !common_.report.empty()) result_.statistics = std::move(statistics);
   if (common_.verbose) say_more(simulation);
   simulation.finish_outputs();  // also of a run that failed: its waves say why
   if (error && foreign_) rethrow_as_programs(error);
@@ -357,11 +364,12 @@ void Run::say_more(Simulation& simulation) const {
 void Run::publish(const Report& report, const topology::Plan& plan, OutputFile* json, OutputFile* page) {
   if (common_.json != "-") fmt::print("{}# {}\n", report.text, describe(result_.fidelity));
   if (common_.json.empty() && page == nullptr) return;
-  const nlohmann::ordered_json result = to_json(result_, host_);
+  nlohmann::ordered_json result = to_json(result_, host_);
   if (page != nullptr) {
     page->write(render_(result, plan));
     page->commit();
   }
+  if (!common_.stats_in_json) result.erase("statistics");
   if (common_.json == "-") fmt::print("{}\n", json_text(result, 2));
   if (json == nullptr) return;
   json->write(json_text(result, 2) + "\n");

@@ -31,7 +31,7 @@ Commands:
   run WORKLOAD    run a workload on a modelled machine
   sweep FILE      run a workload at many points of a design space
   search FILE     look for the best points of a design space
-  report STORE    draw the results of a sweep or a search
+  report FILE     draw the results of a sweep or a search, or of a run
   diff A B        what changed between two results
   what-if RESULT  which change of its machine would make a run faster
   topology        show, check or export a machine

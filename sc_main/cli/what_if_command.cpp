@@ -61,8 +61,8 @@ int print_help(WhatIfOptions& options) {
       "keys of the topology by the time that they\nsave. The schema of the topology says which values there are; those "
       "that no legal machine can have are named\nas refused. Whole parts are tried first: keys of a part that changes "
       "nothing are left out.\n\n{}\nExample:\n  kernbench run all_reduce -b 16K -e 16K --topology ring8 --json "
-      "run.json && "
-      "kernbench what-if run.json --keys 'system.*'\n",
+      "run.json\n"
+      "  kernbench what-if run.json --keys 'system.*'\n",
       text.str());
   return 0;
 }

@@ -208,6 +208,51 @@ Json energy_of(const Json& a, const Json& b) {
   return list;
 }
 
+/// Resources of both files' statistics, the one first whose busy time has changed most.
+Json resources_of(const Json& a, const Json& b) {
+  constexpr std::size_t kMostResources = 500;
+  if (!a.contains("statistics") || !b.contains("statistics")) return nullptr;
+  Json list = Json::array();
+  const auto name_of = [](const Json& resource) { return resource.value("name", std::string()); };
+  const auto add = [&](const std::string& name, const Json& one, const Json& other) {
+    const auto number = [](const Json& r, const char* key) { return r.is_object() ? r.value(key, 0.0) : 0.0; };
+    const auto waits = [](const Json& r) {
+      double sum = 0;
+      for (const Json& ps : r.is_object() ? r.value("waiting_ps", Json::object()) : Json::object())
+        sum += ps.get<double>();
+      return sum;
+    };
+    const double change = number(other, "busy_ps") - number(one, "busy_ps"), waiting = waits(other) - waits(one);
+    if (change == 0 && waiting == 0 && number(one, "bytes") == number(other, "bytes")) return;
+    list.push_back({{"name", name},
+                    {"kind", (one.is_object() ? one : other)["kind"]},
+                    {"a_busy_ps", number(one, "busy_ps")},
+                    {"b_busy_ps", number(other, "busy_ps")},
+                    {"change_ps", change},
+                    {"ratio", ratio_of(number(one, "busy_ps"), number(other, "busy_ps"))},
+                    {"a_utilisation", number(one, "utilisation")},
+                    {"b_utilisation", number(other, "utilisation")},
+                    {"a_waiting_ps", waits(one)},
+                    {"b_waiting_ps", waits(other)},
+                    {"a_bytes", number(one, "bytes")},
+                    {"b_bytes", number(other, "bytes")}});
+  };
+  const Json &of_a = a["statistics"]["resources"], &of_b = b["statistics"]["resources"];
+  const auto [only_a, only_b] = matched(of_a, of_b, name_of, add);
+  const std::set<std::string> gone(only_a.begin(), only_a.end()), fresh(only_b.begin(), only_b.end());
+  for (const Json& resource : of_a) {
+    if (gone.count(name_of(resource)) > 0) add(name_of(resource), resource, nullptr);
+  }
+  for (const Json& resource : of_b) {
+    if (fresh.count(name_of(resource)) > 0) add(name_of(resource), nullptr, resource);
+  }
+  std::stable_sort(list.begin(), list.end(), [](const Json& x, const Json& y) {
+    return std::abs(x["change_ps"].get<double>()) > std::abs(y["change_ps"].get<double>());
+  });
+  if (list.size() > kMostResources) list.erase(list.begin() + kMostResources, list.end());
+  return list;
+}
+
 Json side(const Json& run) {
   Json out;
   for (const char* key : {"version", "command", "config_hash", "workload", "fidelity", "data", "seed", "sim_time_ps",
@@ -252,6 +297,7 @@ Json diff(const Json& a, const Json& b) {
       differences(flattened(a.value("config", Json::object())), flattened(b.value("config", Json::object())));
   out["results"] = results_of(a.value("results", Json::array()), b.value("results", Json::array()));
   out["layers"] = layers_of(a.value("results", Json::array()), b.value("results", Json::array()));
+  if (Json resources = resources_of(a, b); !resources.is_null()) out["resources"] = std::move(resources);
   out["energy"] = energy_of(a.value("energy", Json::array()), b.value("energy", Json::array()));
   return out;
 }

@@ -81,6 +81,18 @@ std::string layers_text(const Json& layers) {
   }
   return text;
 }
+std::string resources_text(const Json& resources) {
+  constexpr std::size_t kMostResources = 15;
+  std::string text = fmt::format("# resources: {} differ, the largest change of busy time first\n", resources.size());
+  for (std::size_t i = 0; i < std::min(resources.size(), kMostResources); ++i) {
+    const Json& one = resources[i];
+    text += fmt::format("  {:<36}  {:>11}  busy {:>5.1f}% -> {:>5.1f}%  waiting (us) {} -> {}\n",
+                        one["name"].get<std::string>(), one["kind"].get<std::string>(),
+                        100 * one["a_utilisation"].get<double>(), 100 * one["b_utilisation"].get<double>(),
+                        us(one["a_waiting_ps"].get<double>() / 1e3), us(one["b_waiting_ps"].get<double>() / 1e3));
+  }
+  return text;
+}
 }  // namespace
 
 std::string diff_text(const Json& diff, const std::string& a, const std::string& b) {
@@ -92,6 +104,7 @@ std::string diff_text(const Json& diff, const std::string& a, const std::string&
   text += pairs_text(diff["config"], "configuration");
   text += rows_text(diff["results"]);
   text += layers_text(diff["layers"]);
+  if (diff.contains("resources")) text += resources_text(diff["resources"]);
   for (const Json& one : diff["energy"])
     text += fmt::format("# energy of {}: {:.4g} -> {:.4g} uJ, {}\n", one["component"].get<std::string>(),
                         one["a_pj"].get<double>() / 1e6, one["b_pj"].get<double>() / 1e6, times(one["ratio"]));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <optional>
 
 #include "sc_main/cli/exit_code.h"
@@ -212,12 +213,15 @@ std::vector<Part> parts_of(const std::vector<Change>& changes) {
   return parts;
 }
 
+/// In whole picoseconds, the clock of the machine: nothing less than one is a difference.
+double saved_ns(double before, double after) { return std::round((before - after) * 1e3) / 1e3; }
+
 void add_outcome(Json& entry, const Attempt& attempt, const Attempt& baseline) {
   entry["state"] = attempt.state;
   const bool ran = attempt.state == "ran";
   entry["time_ns"] = ran ? Json(attempt.ns) : Json();
-  entry["saved_ns"] = ran ? Json(baseline.ns - attempt.ns) : Json();
-  entry["saved_fraction"] = ran && baseline.ns > 0 ? Json((baseline.ns - attempt.ns) / baseline.ns) : Json();
+  entry["saved_ns"] = ran ? Json(saved_ns(baseline.ns, attempt.ns)) : Json();
+  entry["saved_fraction"] = ran && baseline.ns > 0 ? Json(saved_ns(baseline.ns, attempt.ns) / baseline.ns) : Json();
   if (ran && attempt.algorithms != baseline.algorithms) entry["algorithms"] = attempt.algorithms;
   if (attempt.state == "failed" || attempt.state == "refused") entry["error"] = attempt.error;
   if (attempt.state == "failed") entry["exit_code"] = attempt.exit_code;

@@ -2,8 +2,9 @@
 (function () {
   if (!data.views) return;
   const holder = section("machine", "The machine");
-  const state = {view: "system", at: "", slice: -1, measure: "busiest part"};
-  const measures = {"busiest part": null};
+  const state = {view: "system", at: "", slice: -1, measure: "busiest, without commands"};
+  const measures = {"busiest, without commands": null, "busiest": null};
+  if (stats) measures["busiest, without commands"] = kClasses.slice(0, -1).flatMap(c => c.kinds).concat("dma_r", "dma_w", "tcm", "ipcq");
   if (stats) for (const c of kClasses) measures[c.name] = c.kinds;
   const controls = holder.select(".controls"), trail = controls.append("span").attr("class", "trail");
   if (stats) {

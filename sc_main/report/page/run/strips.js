@@ -38,7 +38,11 @@ function strips(holder, id, options) {
     status.text(`${rows.length} rows, ${time(from)} to ${time(to)} of ${time(stats.time_ps)}. The wheel zooms, dragging moves, a double click shows all.`);
   }
   const behaviour = d3.zoom().scaleExtent([1, Math.max(1, stats.slices / 4)]).translateExtent([[left, 0], [width - 10, 0]]).extent([[left, 0], [width - 10, 0]])
-    .on("zoom", () => { x = d3.event.transform.rescaleX(full); draw(); });
+    .on("zoom", () => {
+      x = d3.event.transform.rescaleX(full);
+      draw();
+      if (options.onRange) options.onRange(...x.domain().map(ps => Math.max(0, Math.min(stats.time_ps, Math.round(ps)))));
+    });
   // The canvas may be shown larger or smaller than it is drawn.
   const place = event => { const box = canvas.getBoundingClientRect(); return [(event.clientX - box.left) * width / box.width, (event.clientY - box.top) * (rows.length * high + 2) / box.height]; };
   const reset = () => d3.select(canvas).call(behaviour.transform, d3.zoomIdentity);

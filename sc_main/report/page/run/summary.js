@@ -14,7 +14,13 @@
   if (data.host) tile(`${data.host.wall_s.toFixed(2)} s`, "on the host");
   const words = [];
   if (stats) {
-    const best = d3.range(stats.count).filter(i => stats.classOf(i) >= 0).sort((a, b) => stats.utilisation[b] - stats.utilisation[a]).slice(0, 5);
+    // Three of a class at most: machines have many parts that are alike.
+    const order = d3.range(stats.count).filter(i => stats.classOf(i) >= 0).sort((a, b) => stats.utilisation[b] - stats.utilisation[a] || a - b);
+    const seen = new Map(), best = order.filter(i => {
+      const times = (seen.get(stats.classOf(i)) || 0) + 1;
+      seen.set(stats.classOf(i), times);
+      return times <= 3;
+    }).slice(0, 10);
     table(holder, "Busiest parts over the whole run", [["part"], ["kind"], ["busy", 1], ["bytes", 1]], best.map(i => [stats.names[i], stats.kind(i), percent(stats.utilisation[i]), bytes(stats.bytes[i])]));
   }
   const best = data.what_if && data.what_if.changes[0];

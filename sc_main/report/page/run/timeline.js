@@ -2,7 +2,7 @@
 (function () {
   if (!stats) return;
   const holder = section("timeline", "Timeline");
-  const view = strips(holder, "timeline-canvas", {height: 430, label: "how busy the parts of the machine were over time"});
+  const view = strips(holder, "timeline-canvas", {height: 430, onRange: stats.onRange, label: "how busy the parts of the machine were over time"});
   const ranks = () => stats.ranks.slice(0, 64).flatMap(rank => kClasses.map((c, i) => ({name: `${rank.sip} ${c.name}`, course: rank.courses[i], colour: c.colour, tip: "its busiest part"}))
     .filter(row => row.course.some(value => value > 0)));
   const natural = (a, b) => a.localeCompare(b, "en", {numeric: true});
