@@ -42,7 +42,7 @@ TEST(PageInABrowser, DrawsEveryChartWithACleanConsole) {
   const Rendered page = render_in_browser(folder, render(sample_study()));
   EXPECT_TRUE(page.quiet()) << page.log;
   EXPECT_NE(page.dom.find("data-drawn=\"yes\""), std::string::npos);
-  for (const char* chart : {"scatter", "parallel", "sensitivity", "energy", "convergence"})
+  for (const char* chart : {"scatter", "lines", "pivot", "parallel", "sensitivity", "energy", "convergence"})
     EXPECT_NE(page.dom.find("aria-labelledby=\"" + std::string(chart) + "-chart-t"), std::string::npos) << chart;
   EXPECT_EQ(count_of(page.dom, "class=\"dot"), 39U);
   EXPECT_EQ(count_of(page.dom, "class=\"thread"), 39U);

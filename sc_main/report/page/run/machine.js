@@ -85,14 +85,16 @@
     lines = plan.lines.map(line => ({line, list: stats ? joined(line.ends) : [], mark: lineGroup.append("path").attr("class", "wire").attr("d", path(line)).attr("fill", "none").attr("stroke", line.colour).attr("stroke-width", ["inter_sip", "ucie"].includes(line.kind) ? 5 : 3.5)}));
     boxes = plan.boxes.map(box => {
       const group = (container(box) ? frames : svg).append("g");
-      const mark = group.append("rect").attr("class", "part").attr("x", box.x - box.w / 2).attr("y", box.y - box.h / 2).attr("width", box.w).attr("height", box.h).attr("rx", 4).attr("fill", box.fill).attr("stroke", box.stroke);
+      const mark = group.append("rect").attr("class", "block").attr("x", box.x - box.w / 2).attr("y", box.y - box.h / 2).attr("width", box.w).attr("height", box.h).attr("rx", 4).attr("fill", box.fill).attr("stroke", box.stroke);
       const size = Math.max(7, Math.min(12, 1.7 * box.w / Math.max(1, box.label.length)));
       group.append("text").attr("x", container(box) ? box.x - box.w / 2 + 20 : box.x).attr("y", box.y - box.h / 2 + box.h * box.label_at + (box.note ? -3 : 4)).attr("text-anchor", "middle").attr("font-size", size).text(box.label);
       if (box.note) group.append("text").attr("x", box.x).attr("y", box.y + box.h * (box.label_at - 0.5) + 11).attr("text-anchor", "middle").attr("font-size", 10).attr("class", "soft").text(box.note);
       const inner = below[state.view];
       if (inner && pattern[inner].test(box.id)) group.attr("class", "opens").attr("tabindex", 0).attr("role", "button").attr("aria-label", "open " + box.id)
         .on("click", () => go(inner, box.id)).on("keydown", () => { if (d3.event.key === "Enter") go(inner, box.id); });
-      const list = stats && box.style !== "outside" && box.style !== "zone" ? stats.under.get(box.id) || [] : [];
+      // Ports of the stack share its channels.
+      const id = box.style === "hbm" ? box.id.replace(/\.hbm.*$/, ".hbm") : box.id;
+      const list = stats && box.style !== "outside" && box.style !== "zone" ? stats.under.get(id) || [] : [];
       return {box, list, mark, group};
     });
     for (const entry of [...boxes, ...lines]) {
