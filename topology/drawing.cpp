@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 namespace kernbench::topology {
@@ -199,6 +200,36 @@ std::string Drawing::svg() const {
     out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#333333\">{}</text>\n", x + 30, y + 4, escape(text));
   }
   return out + "</svg>\n";
+}
+
+std::string Drawing::json() const {
+  using Json = nlohmann::ordered_json;
+  Json boxes = Json::array(), lines = Json::array();
+  for (const Box& box : boxes_) {
+    const Style& style = style_of(box.style);
+    boxes.push_back({{"id", box.id},
+                     {"label", box.label},
+                     {"note", box.note},
+                     {"style", box.style},
+                     {"fill", style.fill},
+                     {"stroke", style.stroke},
+                     {"x", box.x},
+                     {"y", box.y},
+                     {"w", box.w},
+                     {"h", box.h},
+                     {"label_at", box.label_at}});
+  }
+  for (const Line& line : lines_) {
+    lines.push_back({{"from", line.from},
+                     {"to", line.to},
+                     {"kind", line.kind},
+                     {"colour", colour_of(line.kind)},
+                     {"label", line.label},
+                     {"bend", line.bend},
+                     {"label_at", line.label_at},
+                     {"ends", line.ends.empty() ? line.from + " " + line.to : line.ends}});
+  }
+  return Json{{"title", title_}, {"subtitle", subtitle_}, {"boxes", boxes}, {"lines", lines}}.dump();
 }
 
 std::string Drawing::dot() const {

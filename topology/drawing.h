@@ -23,6 +23,7 @@ class Drawing {
     double bend = 0;  ///< sideways offset of the middle of a curve
     std::optional<double> utilisation;
     double label_at = 0.5;  ///< along the line
+    std::string ends = {};  ///< structural names of what it joins, "a b", where they are not those of the boxes
   };
   void add(Box box) { boxes_.push_back(std::move(box)); }
   void add(Line line) { lines_.push_back(std::move(line)); }
@@ -31,6 +32,7 @@ class Drawing {
 
   std::string svg() const;
   std::string dot() const;
+  std::string json() const;  ///< {title, subtitle, boxes, lines}, as the members are called; for pages that draw it
 
  private:
   struct Extent {

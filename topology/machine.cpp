@@ -149,6 +149,8 @@ Hbm& Machine::hbm(CubeCoord cube) { return impl_->sips.at(cube.sip)->cubes.at(cu
 Sram& Machine::sram(CubeCoord cube) { return impl_->sips.at(cube.sip)->cubes.at(cube.cube)->sram; }
 PageTable& Machine::page_table(std::uint16_t sip) { return impl_->sips.at(sip)->pages; }
 PcieEp& Machine::pcie_ep(std::uint16_t sip) { return impl_->sips.at(sip)->io->pcie_ep; }
+IoCpu& Machine::io_cpu(std::uint16_t sip) { return impl_->sips.at(sip)->io->io_cpu; }
+MCpu& Machine::m_cpu(CubeCoord cube) { return impl_->sips.at(cube.sip)->cubes.at(cube.cube)->m_cpu; }
 Pe& Machine::pe(PeCoord pe) { return *impl_->sips.at(pe.sip)->cubes.at(pe.cube)->pes.at(pe.pe); }
 
 }  // namespace kernbench::topology

@@ -5,8 +5,10 @@
 #include <vector>
 
 #include "models/hbm/hbm.h"
+#include "models/io/io_cpu.h"
 #include "models/io/pcie_ep.h"
 #include "models/link/link_port.h"
+#include "models/m_cpu/m_cpu.h"
 #include "models/noc/network_interface.h"
 #include "models/noc/router.h"
 #include "models/pe/pe.h"
@@ -54,6 +56,8 @@ class Machine {
   Hbm& hbm(CubeCoord cube);
   Sram& sram(CubeCoord cube);
   PcieEp& pcie_ep(std::uint16_t sip);
+  IoCpu& io_cpu(std::uint16_t sip);
+  MCpu& m_cpu(CubeCoord cube);
   Pe& pe(PeCoord pe);
   PageTable& page_table(std::uint16_t sip);  ///< to map memory without messages
 

@@ -29,6 +29,13 @@ enum class FieldKind : std::uint8_t {
   overrides,  ///< the list of overrides: topology/overrides.h
 };
 
+/// Which change of a value makes a machine faster, as far as that value alone goes: `kernbench what-if` tries it.
+enum class Better : std::uint8_t {
+  none,     ///< no such direction: shapes, policies, sizes that programs see, energy
+  larger,   ///< rates; widths, buffers, slots, ports, units
+  smaller,  ///< times, cycles, bytes that carry nothing
+};
+
 using FieldValue = std::variant<std::monostate, std::uint64_t, Ratio, std::vector<GridPoint>, std::string>;
 
 /// One key of topology.yaml: how it reads, what it may be, where it goes.
@@ -42,6 +49,8 @@ struct Field {
   bool required = false;                ///< a file that extends nothing must say it; all else is as in preset `default`
   bool optional = false;                ///< may have no value at all
   bool uniform = false;                 ///< overrides must not change it
+  Better better = Better::none;         ///< rates and times have theirs by their dimension
+  bool paces_block = false;             ///< a clock that all else in its section follows, widths and pipeline alike
   std::shared_ptr<const Section> section = {};
 
   // The member of the config struct behind it; REQUIRES: the pointer is to the struct of the field's section.

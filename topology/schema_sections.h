@@ -41,6 +41,9 @@ class SectionOf {
     Field& field = add<Member>(key, FieldKind::quantity, member, doc);
     field.dimension = dimension;
     field.range = range;
+    const bool rate =
+        dimension == Dimension::bandwidth || dimension == Dimension::frequency || dimension == Dimension::transfers;
+    field.better = rate ? Better::larger : dimension == Dimension::time ? Better::smaller : Better::none;
     return *this;
   }
   template <class Member>
@@ -136,6 +139,9 @@ class SectionOf {
   SectionOf& required() { return section_.fields.back().required = true, *this; }
   SectionOf& optional() { return section_.fields.back().optional = true, *this; }
   SectionOf& uniform() { return section_.fields.back().uniform = true, *this; }
+  SectionOf& larger_is_better() { return section_.fields.back().better = Better::larger, *this; }
+  SectionOf& smaller_is_better() { return section_.fields.back().better = Better::smaller, *this; }
+  SectionOf& paces_block() { return section_.fields.back().paces_block = true, *this; }
   operator Section() const { return section_; }  // NOLINT(google-explicit-constructor): ends the chain
 
  private:

@@ -10,19 +10,27 @@ constexpr IntegerRange kStage{0, 32};
 SectionOf<NocConfig> noc_pipeline() {
   return SectionOf<NocConfig>()
       .integer("routing", &NocConfig::routing_delay, kStage, "Route computation, in cycles; 0 with look-ahead routing.")
+      .smaller_is_better()
       .integer("vc_allocation", &NocConfig::vc_alloc_delay, kStage, "Virtual channel allocation, in cycles.")
+      .smaller_is_better()
       .integer("switch_allocation", &NocConfig::sw_alloc_delay, kStage, "Switch allocation, in cycles.")
+      .smaller_is_better()
       .integer("switch_traversal", &NocConfig::switch_delay, kStage, "Switch traversal, in cycles.")
+      .smaller_is_better()
       .integer("link", &NocConfig::link_delay, {1, 32}, "Wire to the next router or network interface, in cycles.")
+      .smaller_is_better()
       .integer("credit", &NocConfig::credit_delay, {1, 32},
-               "From a freed buffer slot to a usable credit upstream, in cycles.");
+               "From a freed buffer slot to a usable credit upstream, in cycles.")
+      .smaller_is_better();
 }
 
 SectionOf<NocConfig> crossbar() {
   return SectionOf<NocConfig>()
       .quantity("flit_size", &NocConfig::flit_bytes, Dimension::bytes, {8, 256, true},
                 "Bytes that move per cycle on one port.")
+      .larger_is_better()
       .quantity("clock", &NocConfig::clock_hz, Dimension::frequency, kAnyClock, "Clock of the routers and their links.")
+      .paces_block()
       .enumeration("arbitration", &NocConfig::arbitration, {"round_robin", "weighted_round_robin"},
                    "Per-output arbitration.")
       .enumeration("vc_choice", &NocConfig::vc_choice, {"per_flow", "any"},
@@ -34,8 +42,10 @@ SectionOf<NocConfig> crossbar() {
                "Whether a packet takes over the output channel of the one before it; off: one channel idles a cycle "
                "between packets.")
       .integer("vcs_per_set", &NocConfig::vcs_per_set, {1, 16}, "Virtual channels of each message class and VC set.")
+      .larger_is_better()
       .integer("vc_depth", &NocConfig::vc_depth_flits, {1, 4'096},
                "Buffer of one virtual channel at an input port, in flits.")
+      .larger_is_better()
       .group("pipeline", noc_pipeline(), "Router pipeline.")
       .quantity("energy_per_bit", &NocConfig::energy_per_bit_aj, Dimension::energy, kAnyEnergy,
                 "Per bit of payload and router: buffer, switch and the wire to the next hop.")
@@ -64,8 +74,10 @@ Section ucie() {
   return SectionOf<UcieConfig>()
       .integer("connections", &UcieConfig::connections, {1, 64},
                "Connections per side, spread over the routers of the edge.")
+      .larger_is_better()
       .uniform()
       .integer("lanes", &UcieConfig::lanes, {1, 1'024}, "Lanes per connection and direction.")
+      .larger_is_better()
       .quantity("lane_rate", &UcieConfig::transfers_per_second, Dimension::transfers, {kMHz, 1000 * kGHz},
                 "Transfer rate of a lane; one bit per transfer.")
       .enumeration("width", &UcieConfig::width, {"full", "half", "quarter"},
@@ -75,9 +87,12 @@ Section ucie() {
                    "neither flits nor checks.")
       .time("latency_per_side", &UcieConfig::latency_per_side, "PHY and adapter of one side; a hop has two sides.")
       .quantity("header_size", &UcieConfig::header_bytes, Dimension::bytes, {0, 4'096}, "Added to every packet.")
+      .smaller_is_better()
       .integer("buffer_packets", &UcieConfig::buffer_packets, {2, 4'096},
                "Receiver's room for whole packets, per message class and VC set.")
+      .larger_is_better()
       .integer("bit_errors", &UcieConfig::bit_errors, kErrors, "Bit errors per 10^18 bits; a bad flit is sent again.")
+      .smaller_is_better()
       .integer("error_seed", &UcieConfig::error_seed, {0, ~std::uint32_t{0}}, "Which bits; with the wire's name.")
       .quantity("energy_per_bit", &UcieConfig::energy_per_bit_aj, Dimension::energy, kBitEnergy,
                 "Per raw bit, both sides together.");
@@ -91,18 +106,23 @@ Section io() {
       SectionOf<PcieConfig>()
           .integer("generation", &PcieConfig::generation, {3, 6}, "PCIe generation.")
           .integer("lanes", &PcieConfig::lanes, {1, 32, true}, "Lanes.")
+          .larger_is_better()
           .quantity("bandwidth", &PcieConfig::bytes_per_second, Dimension::bandwidth, kAnyBandwidth,
                     "One direction, after line encoding; without it, what generation and lanes give.")
           .optional()
           .quantity("tlp_payload", &PcieConfig::tlp_payload_bytes, Dimension::bytes, {64, 4'096, true},
                     "Largest payload of a transaction layer packet.")
+          .larger_is_better()
           .quantity("tlp_overhead", &PcieConfig::tlp_overhead_bytes, Dimension::bytes, {0, 256},
                     "Framing, sequence number, header and CRC of each packet.")
+          .smaller_is_better()
           .time("latency", &PcieConfig::latency, "One way, host to endpoint.")
           .time("doorbell", &PcieConfig::doorbell, "Endpoint's handling of one message.")
           .integer("credits", &PcieConfig::credits, {1, 65'536},
                    "TLPs that the receiver holds; a credit is back after a round trip.")
+          .larger_is_better()
           .integer("outstanding", &PcieConfig::outstanding, {1, 4'096}, "Bursts of host copies in flight.")
+          .larger_is_better()
           .quantity("energy_per_bit", &PcieConfig::energy_per_bit_aj, Dimension::energy, kBitEnergy,
                     "Per bit of TLPs, both ends together.");
   return SectionOf<IoSpec>()
@@ -131,6 +151,7 @@ Section system() {
   };
   const Section links = SectionOf<InterSipSpec>()
                             .integer("lanes", &InterSipSpec::lanes, {1, 1'024}, "Lanes of a link, each way.")
+                            .larger_is_better()
                             .quantity("lane_rate", &InterSipSpec::transfers_per_second, Dimension::transfers,
                                       {kMHz, 1000 * kGHz}, "Transfer rate of a lane; one bit per transfer.")
                             .quantity("bandwidth", link(&LinkConfig::bytes_per_second), Dimension::bandwidth,
@@ -143,6 +164,7 @@ Section system() {
                                       "they come, unchecked.")
                             .quantity("header_size", link(&LinkConfig::header_bytes), Dimension::bytes, {0, 4'096},
                                       "Added to every packet.")
+                            .smaller_is_better()
                             .time("serdes", &InterSipSpec::serdes_per_side, "PHY, FEC and link layer of one end.")
                             .time("propagation", &InterSipSpec::propagation, "Board or cable.")
                             .quantity("latency", link(&LinkConfig::latency), Dimension::time, {1, kMillisecond},
@@ -150,17 +172,21 @@ Section system() {
                             .optional()
                             .integer("buffer_packets", link(&LinkConfig::buffer_packets), {2, 65'536},
                                      "Receiver's room for whole packets, per message class and VC set.")
+                            .larger_is_better()
                             .integer("send_packets", link(&LinkConfig::send_packets), {0, 65'536},
                                      "Sender's room for packets that wait for the wire, per message class and VC "
                                      "set, shared by its VCs; each has room for two of the longest packets at least.")
+                            .larger_is_better()
                             .integer("bit_errors", link(&LinkConfig::bit_errors), kErrors,
                                      "Bit errors per 10^18 bits; a bad flit is sent again.")
+                            .smaller_is_better()
                             .integer("error_seed", link(&LinkConfig::error_seed), {0, ~std::uint32_t{0}},
                                      "Which bits; with the wire's name.")
                             .quantity("energy_per_bit", link(&LinkConfig::energy_per_bit_aj), Dimension::energy,
                                       kBitEnergy, "Per raw bit, both ends together.")
                             .integer("per_neighbour", &InterSipSpec::links_per_neighbour, {1, 64},
                                      "Parallel links between two neighbours.")
+                            .larger_is_better()
                             .time("switch_latency", &InterSipSpec::switch_latency,
                                   "What the fabric switch takes beside its crossbar; topology 'switch' only.")
                             .section("switch", &InterSipSpec::switch_crossbar, crossbar(),

@@ -85,6 +85,7 @@ Drawing system_view(const Plan& plan, const ViewOptions& options) {
     line.kind = to_string(EdgeKind::inter_sip);
     line.label = fmt::format("{} - {}", names::leaf(plan.end_name(id)), names::leaf(plan.end_name(end.peer)));
     line.utilisation = utilisation(options, plan.end_name(id), plan.end_name(end.peer));
+    line.ends = plan.end_name(id) + " " + plan.end_name(end.peer);
     if (map.sip_w > 0) {  // wrap links of a torus go round the SIPs between
       const unsigned w = map.sip_w, dx = there.sip % w > a % w ? there.sip % w - a % w : a % w - there.sip % w;
       const unsigned dy = there.sip / w > a / w ? there.sip / w - a / w : a / w - there.sip / w;
@@ -133,8 +134,8 @@ Drawing sip_view(const Plan& plan, const ViewOptions& options) {
     const std::string to = plan.end_name(plan.ends[end].peer), name = plan.end_name(end);
     drawing.add(Drawing::Box{to, names::leaf(name), "to " + names::parent(to), "outside", middle + 10 + i * 110,
                              -2 * kDy + 10, 100, 40});
-    drawing.add(
-        Drawing::Line{to, names::crossbar(sip), to_string(EdgeKind::inter_sip), "", 0, utilisation(options, name, to)});
+    drawing.add(Drawing::Line{to, names::crossbar(sip), to_string(EdgeKind::inter_sip), "", 0,
+                              utilisation(options, name, to), 0.5, name + " " + to});
   }
   for (std::uint16_t cube = 0; cube < plan.map.cubes_per_sip(); ++cube) {
     const std::string name = names::cube({sip, cube});
@@ -156,7 +157,9 @@ Drawing sip_view(const Plan& plan, const ViewOptions& options) {
                          to_string(EdgeKind::ucie),
                          "",
                          0,
-                         utilisation(options, plan.end_name(end), plan.end_name(plan.ends[end].peer))};
+                         utilisation(options, plan.end_name(end), plan.end_name(plan.ends[end].peer)),
+                         0.5,
+                         plan.end_name(end) + " " + plan.end_name(plan.ends[end].peer)};
       if (there.kind == NetworkKind::io) {  // straight up, not to the chiplet's middle
         const std::string port = plan.end_name(plan.ends[end].peer);
         drawing.add(Drawing::Box{port, names::leaf(port), "", "ucie", cube * kDx, -kDy + 35, 56, 20});
@@ -312,12 +315,14 @@ Drawing pe_view(const Plan& plan, const ViewOptions& options) {
 
 std::string show_view(const Plan& plan, const std::string& view, const std::string& format,
                       const ViewOptions& options) {
-  if (format != "svg" && format != "dot")
-    throw std::invalid_argument(fmt::format("format is '{}'; give svg or dot", format));
+  if (format != "svg" && format != "dot" && format != "json")
+    throw std::invalid_argument(fmt::format("format is '{}'; give svg, dot or json", format));
   if (!(options.at.sip < plan.map.sips && options.at.cube < plan.map.cubes_per_sip())) {
     throw std::out_of_range(fmt::format("the machine has no {}", names::cube(options.at.in_cube())));
   }
-  const auto write = [&](const Drawing& drawing) { return format == "svg" ? drawing.svg() : drawing.dot(); };
+  const auto write = [&](const Drawing& drawing) {
+    return format == "svg" ? drawing.svg() : format == "dot" ? drawing.dot() : drawing.json();
+  };
   if (view == "system") return write(system_view(plan, options));
   if (view == "sip") return write(sip_view(plan, options));
   if (view == "cube") return write(cube_view(plan, options));

@@ -15,7 +15,8 @@ struct ViewOptions {
   std::map<std::string, double> utilisation;
 };
 
-/// A projection of the machine: `view` is system, sip, cube or pe, `format` svg or dot (with positions: `neato -n`).
+/// A projection of the machine: `view` is system, sip, cube or pe, `format` svg, dot (with positions: `neato -n`) or
+/// json.
 /// Throws std::invalid_argument for other words, std::out_of_range for a unit that is not there.
 std::string show_view(const Plan& plan, const std::string& view, const std::string& format,
                       const ViewOptions& options = {});

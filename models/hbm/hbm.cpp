@@ -85,6 +85,7 @@ Hbm::Impl::Channel& Hbm::Impl::make_channel(unsigned index) {
   std::unique_ptr<Channel>& slot = channels[index];
   slot = std::make_unique<Channel>(wide ? wide->config : config, queue_bursts, wide ? wide->gaps : gaps);
   if (wide) slot->timing.take_whole_runs(wide->banks);
+  if (!usages.empty()) slot->usage = usages[index];
   if (!tracks.empty())
     slot->timing.set_listener(wide ? static_cast<CommandListener*>(wide_tracks[index].get()) : tracks[index].get());
   return *slot;
@@ -185,6 +186,16 @@ void Hbm::flush() {
   for (std::unique_ptr<Impl::Channel>& channel : impl_->channels) {
     if (channel) impl_->advance(*channel, now);
   }
+}
+
+unsigned Hbm::usages() const { return static_cast<unsigned>(impl_->channels.size()); }
+bool Hbm::by_slice() const { return impl_->wide.has_value(); }
+unsigned Hbm::pseudo_channels_of_usage() const {
+  return impl_->wide ? impl_->pseudo_channels_per_slice : impl_->config.pseudo_channels;
+}
+void Hbm::observe_usage(unsigned unit, Usage* usage) {
+  impl_->usages.resize(usages(), nullptr);
+  impl_->usages[unit] = usage;
 }
 
 Ps Hbm::drain() {

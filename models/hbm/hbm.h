@@ -13,6 +13,8 @@
 
 namespace kernbench {
 
+class Usage;
+
 /// The HBM stack of one cube. port[i] serves the slice of PE i: pseudo channels [i*n, (i+1)*n), interleaved every
 /// `interleave_bytes`. TLM-2.0 base protocol: nb_transport (queues, backpressure by a late END_REQ), b_transport
 /// (annotated delay, no wait), transport_dbg (returns 0 without data). Addresses are encoded PhysicalAddress values.
@@ -38,6 +40,12 @@ class Hbm : public sc_core::sc_module {
   };
   Stats stats();
   Stats channel_stats(unsigned channel);  ///< of one channel; `bytes` are those of its bursts
+  /// Books what the data buses do; a unit is a pseudo channel. `unit`: below usages().
+  void observe_usage(unsigned unit, Usage* usage);
+  /// Channels; or slices, where the pseudo channels of a slice go in step.
+  unsigned usages() const;
+  bool by_slice() const;
+  unsigned pseudo_channels_of_usage() const;
   /// Evaluates every channel up to the present instant, for statistics and observers: idle ones lag behind.
   void flush();
   /// At the end of a simulation: issues what still waits in the write queues. Returns the end of the last data.

@@ -4,10 +4,23 @@
 
 namespace kernbench {
 
+/// Sums of times are those of sums of bursts: half ticks are no whole picoseconds.
+void Hbm::Impl::book(Channel& target, const ChannelTiming::Decided& burst) {
+  const std::uint64_t each = wide ? config.pseudo_channels : 1;
+  const auto busy = [&](std::uint64_t bursts) {
+    return clock.span(bursts * each * gaps.burst) * (wide ? pseudo_channels_per_slice / config.pseudo_channels : 1);
+  };
+  const Ps end = clock.time(burst.end), length = clock.span(burst.count * gaps.burst);
+  const std::uint64_t before = target.booked;
+  target.booked += burst.count;
+  target.usage->busy(end - std::min(end, length), end, busy(target.booked) - busy(before), burst.count * burst_bytes);
+}
+
 /// Books the column commands that a channel has decided.
 void Hbm::Impl::decide(Channel& target) {
   std::vector<ChannelTiming::Decided>& decided = target.timing.decided();
   for (const ChannelTiming::Decided& burst : decided) {
+    if (target.usage != nullptr) book(target, burst);
     if (burst.write) continue;
     target.open_reads -= burst.count;
     Access& access = accesses[burst.tag];
@@ -36,6 +49,8 @@ void Hbm::Impl::finish(Channel& target, std::uint32_t id) {
     const Ps service = std::min(total, clock.span(own) + config.controller_latency);
     packet->charge(Delay::memory, service);
     packet->charge(Delay::contention, total - service);
+    if (target.usage != nullptr && total > service)
+      target.usage->wait(access.arrived, access.arrived + total - service);
     const Tick packet_there = access.first + (std::max(1U, kMaxPacketBytes / config.burst_bytes) - 1) * gaps.ccd_s;
     end = answer_time(packet, clock.time(std::min(packet_there, access.last)) + config.controller_latency, end,
                       queue.now());

@@ -10,6 +10,7 @@
 #include "models/hbm/hbm.h"
 #include "models/hbm/wide_slice.h"
 #include "models/memory/memory_port.h"
+#include "tlm/observe/usage.h"
 
 namespace kernbench {
 
@@ -55,7 +56,10 @@ struct Hbm::Impl final : MemoryBackend {
     std::vector<Ready> ready;       ///< in order of time, from `answered` on
     std::size_t answered = 0;
     Ps wake = kNever;
+    Usage* usage = nullptr;    ///< null: nobody wants it
+    std::uint64_t booked = 0;  ///< bursts that it knows of
   };
+  void book(Channel& target, const ChannelTiming::Decided& burst);
 
   Impl(const std::string& name, const HbmConfig& config, CubeCoord cube, std::uint32_t slices,
        const RunOptions& options, EventQueue& queue, Observer* observer);
@@ -108,6 +112,7 @@ struct Hbm::Impl final : MemoryBackend {
   std::vector<std::uint64_t> bases;                           // by slice: its first address
   std::vector<std::unique_ptr<ChannelTracks>> tracks;         // by channel; empty: nobody listens
   std::vector<std::unique_ptr<WideSliceTracks>> wide_tracks;  // by slice, the same
+  std::vector<Usage*> usages;                                 // by channel; empty: nobody wants them
   std::vector<std::unique_ptr<Channel>> channels;             // made on first use; wide: by slice
   std::vector<std::unique_ptr<SparseMemory>> contents;        // by slice; made on first use
   std::vector<std::unique_ptr<MemoryPort>> ports;

@@ -308,5 +308,6 @@ IoCpu::IoCpu(const sc_core::sc_module_name& name, const IoCpuConfig& config, std
     : sc_module(name), impl_(std::make_unique<Impl>(*this, config, sip, map, pages, pool, queue, observer)) {}
 
 IoCpu::~IoCpu() = default;
+SerialServer::Served& IoCpu::served() { return impl_->server.served(); }
 
 }  // namespace kernbench

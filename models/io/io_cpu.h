@@ -7,6 +7,7 @@
 #include "tlm/machine/machine_map.h"
 #include "tlm/observe/observer.h"
 #include "tlm/sim/event_queue.h"
+#include "tlm/sim/serial_server.h"
 
 namespace kernbench {
 
@@ -25,6 +26,8 @@ class IoCpu : public sc_core::sc_module {
   ~IoCpu() override;
   tlm::tlm_initiator_socket<> out{"out"};
   tlm::tlm_target_socket<> in{"in"};
+
+  SerialServer::Served& served();  ///< commands
 
  private:
   struct Impl;

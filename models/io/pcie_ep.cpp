@@ -16,6 +16,7 @@
 #include "models/io/pcie_link.h"
 #include "tlm/ext/message.h"
 #include "tlm/machine/names.h"
+#include "tlm/observe/usage.h"
 #include "tlm/sim/annotation.h"
 #include "tlm/sim/serial_server.h"
 
@@ -60,6 +61,10 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
   PcieDirection::Slot take(PcieDirection& direction, TrackId track, std::uint64_t bytes, Ps now) {
     const PcieDirection::Slot slot = direction.take(now, bytes);
     if (track != kNoTrack) observer->interval(track, slot.begin, slot.end, 1);
+    if (Usage* usage = &direction == &down ? down_usage : up_usage) {
+      if (slot.begin > now) usage->wait(now, slot.begin);
+      usage->busy(slot.begin, slot.end, bytes);
+    }
     return slot;
   }
 
@@ -461,6 +466,7 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
   EventQueue& queue;
   Observer* observer;
   TrackId down_track = kNoTrack, up_track = kNoTrack;
+  Usage *down_usage = nullptr, *up_usage = nullptr;
   PcieDirection down, up;  ///< from the host, to the host
   SerialServer server;
   HostSide host_side;
@@ -481,6 +487,10 @@ PcieEp::PcieEp(const sc_core::sc_module_name& name, const PcieConfig& config, st
 
 PcieEp::~PcieEp() = default;
 
+void PcieEp::observe_usage(Usage* down, Usage* up) {
+  impl_->down_usage = down;
+  impl_->up_usage = up;
+}
 const PcieStats& PcieEp::down_stats() const { return impl_->down.stats(); }
 const PcieStats& PcieEp::up_stats() const { return impl_->up.stats(); }
 

@@ -12,6 +12,8 @@
 
 namespace kernbench {
 
+class Usage;
+
 /// Host link: PCIe generation, lanes and TLP efficiency give the rate. Sources: topology preset.
 struct PcieConfig {
   std::uint32_t generation = 5, lanes = 16;
@@ -43,6 +45,8 @@ class PcieEp : public sc_core::sc_module {
   tlm::tlm_initiator_socket<> out{"out"};
   tlm::tlm_target_socket<> in{"in"};
 
+  /// Books what crosses the link: from the host, and to it.
+  void observe_usage(Usage* down, Usage* up);
   const PcieStats& down_stats() const;  ///< from the host
   const PcieStats& up_stats() const;    ///< to the host
 

@@ -6,6 +6,7 @@
 
 #include "models/link/link_timing.h"
 #include "models/noc/queued_port.h"
+#include "tlm/observe/usage.h"
 
 namespace kernbench {
 
@@ -80,6 +81,8 @@ struct LinkPort::Impl {
     Wire wire;
     Lane ordinary, first;
     TrackId track = kNoTrack;
+    Usage* usage = nullptr;        // null: nobody wants it
+    unsigned queued = 0;           // packets that are ready
     unsigned coming = 0;           // packets that are known, but not ready yet
     std::uint32_t far_buffer = 0;  // places of each virtual network at the far end, which may have more or fewer
   };
@@ -99,6 +102,7 @@ struct LinkPort::Impl {
     }
 
     Connection& at;
+    std::uint64_t bytes = 0;  // of payload that have come
   };
 
   struct Connection {
@@ -179,6 +183,8 @@ void LinkPort::Impl::Sender::tail(Packet& packet, Ps head, Ps tail) {
 void LinkPort::Impl::Sender::enqueue(Packet& packet, unsigned network, Ps ready) {
   packet.charge(Delay::wire, ready - packet.head);
   packet.head = ready;
+  ++queued;
+  if (usage != nullptr) usage->level(queued);
   port(network).offer(packet, network, ready);
 }
 
@@ -186,11 +192,20 @@ QueuedPort::Release LinkPort::Impl::Sender::serve(Packet& packet, Cycle now, boo
   const Impl& impl = at.impl;
   const NocConfig& noc = impl.config.noc;
   const Ps complete = impl.timing.complete(packet.bytes, packet.tail);
+  const Ps free = slips_in ? now : wire.free();
   const Wire::Passage passage = slips_in ? wire.slip_in(packet.bytes, now, complete)
                                          : wire.send(packet.bytes, std::max<Ps>(now, wire.free()), complete);
   packet.charge(Delay::contention, passage.start - packet.head + passage.replayed);
   packet.charge(impl.config.delay, impl.config.link.latency);
   packet.charge(Delay::wire, passage.head - passage.start - impl.config.link.latency - passage.replayed);
+  --queued;
+  if (usage != nullptr) {
+    // It waits for the wire as long as others are on it, then for the far end.
+    const Ps taken = std::clamp(free, packet.head, passage.start);
+    if (taken > packet.head) usage->wait(packet.head, taken, kWire);
+    if (passage.start > taken) usage->wait(taken, passage.start, slips_in ? kWire : kCredit);
+    usage->busy(passage.start, passage.end, packet.bytes);
+  }
   if (track != kNoTrack) {
     impl.observer->interval(track, passage.start, passage.end, passage.replays == 0 ? kBusy : kReplay);
   }
@@ -238,6 +253,7 @@ void LinkPort::Impl::Injection::enter(Packet& packet, Cycle first) {
   packet.charge(Delay::mesh, time - packet.head);  // to the next edge
   packet.head = time;
   packet.input = packet.vc;  // the wire's virtual network, to which the credit belongs
+  bytes += packet.bytes;
   const RouteDecision route = this->route(packet.destination, packet.dateline);
   packet.exit_router = route.exit.router;
   packet.exit_port = route.exit.port;
@@ -305,5 +321,8 @@ void LinkPort::end_of_elaboration() {
 
 const Wire& LinkPort::wire(unsigned i) const { return impl_->connections.at(i)->sender.wire; }
 const WireStats& LinkPort::wire_stats(unsigned i) const { return wire(i).stats(); }
+
+std::uint64_t LinkPort::received_bytes(unsigned i) const { return impl_->connections.at(i)->injection.bytes; }
+void LinkPort::observe_usage(unsigned i, Usage* usage) { impl_->connections.at(i)->sender.usage = usage; }
 
 }  // namespace kernbench

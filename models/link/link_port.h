@@ -15,6 +15,8 @@
 
 namespace kernbench {
 
+class Usage;
+
 /// One end of a bundle of connections between two router networks: a cube's UCIe port (models/ucie) or an IO chiplet's
 /// inter-SIP link port. A packet hop: wormhole ends here. Each connection forwards a packet cut-through once it holds
 /// a whole-packet credit of the far end for the packet's virtual network, and injects what arrives like any source.
@@ -53,6 +55,11 @@ class LinkPort : public sc_core::sc_module {
   /// What connection `i` sent over the wire; the wire itself, for its energy.
   const WireStats& wire_stats(unsigned i) const;
   const Wire& wire(unsigned i) const;
+  /// Bytes of payload that have come over the wire of connection `i`.
+  std::uint64_t received_bytes(unsigned i) const;
+  enum Reason : unsigned { kWire, kCredit };  ///< why a packet waits: the wire is taken; the far end has no room
+  /// Books the passages of what connection `i` sends, and the waits for them.
+  void observe_usage(unsigned i, Usage* usage);
   unsigned connections() const { return static_cast<unsigned>(wire_out.size()); }
 
  private:

@@ -220,5 +220,6 @@ MCpu::MCpu(const sc_core::sc_module_name& name, const MCpuConfig& config, CubeCo
     : sc_module(name), impl_(std::make_unique<Impl>(*this, config, cube, map, pool, queue, observer)) {}
 
 MCpu::~MCpu() = default;
+SerialServer::Served& MCpu::served() { return impl_->server.served(); }
 
 }  // namespace kernbench

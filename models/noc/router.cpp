@@ -53,9 +53,9 @@ RouterPorts::RouterPorts(RouterNetwork& network, unsigned ports, Observer* obser
   for (unsigned port = 0; port < ports; ++port) {
     inputs_[port].network = outputs_[port].network = &network;
     inputs_[port].engine = &network.engine();
-    inputs_[port].router = index_;
+    inputs_[port].router = static_cast<std::uint16_t>(index_);
     outputs_[port].router = static_cast<std::uint16_t>(index_);
-    inputs_[port].port = port;
+    inputs_[port].port = static_cast<std::uint16_t>(port);
     outputs_[port].port = static_cast<std::uint8_t>(port);
   }
 }
@@ -125,5 +125,7 @@ void Router::end_of_elaboration() {
 }
 
 const PortStats& Router::output_stats(unsigned port) const { return ports_->stats(port); }
+std::uint64_t Router::input_bytes(unsigned port) const { return ports_->input(port).bytes; }
+void Router::observe_usage(unsigned port, Usage* usage) { ports_->output(port).usage = usage; }
 
 }  // namespace kernbench

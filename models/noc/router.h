@@ -12,6 +12,7 @@
 namespace kernbench {
 
 class RouterPorts;
+class Usage;
 
 /// A router of a cube's mesh, or an IO chiplet's crossbar, or the fabric switch: only the number of ports differs.
 ///
@@ -30,6 +31,9 @@ class Router : public sc_core::sc_module {
 
   /// What left through output `port`.
   const PortStats& output_stats(unsigned port) const;
+  std::uint64_t input_bytes(unsigned port) const;  ///< of payload that came in through input `port`
+  /// Books the passages of an output, and the waits of heads for it.
+  void observe_usage(unsigned port, Usage* usage);
 
  private:
   void end_of_elaboration() override;

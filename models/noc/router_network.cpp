@@ -43,6 +43,7 @@ inline Ps RouterNetwork::reach(const RouterOutput& to, Packet& packet, Cycle hea
   if (const Ps waited = time - packet.head - least; waited != 0) {
     packet.charge(Delay::contention, waited);
     packet.charge(Delay::mesh, -waited);
+    if (to.usage != nullptr) to.usage->wait(time - waited, time);
   }
   if (to.leaves) packet.charge(Delay::mesh, time);
   return packet.head = time;
@@ -54,7 +55,9 @@ inline void RouterNetwork::leave(RouterOutput& to, unsigned router, unsigned inp
   packet.tail = clock_.at(tail);
   to.stats.packets += packets_of(packet.bytes);
   to.stats.bytes += packet.bytes;
-  to.stats.busy += clock_.at(flits_of_(packet));
+  const Ps busy = clock_.at(flits_of_(packet));
+  to.stats.busy += busy;
+  if (to.usage != nullptr) to.usage->busy(packet.tail - busy, packet.tail, packet.bytes);
   if (to.observed) routers_[router]->publish(input, to, packet, head, tail);
 }
 

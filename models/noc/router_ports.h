@@ -8,6 +8,7 @@
 #include "models/noc/virtual_channel.h"
 #include "tlm/ext/packet_socket.h"
 #include "tlm/observe/observer.h"
+#include "tlm/observe/usage.h"
 
 // Behind the sockets of a Router: private to models/noc.
 namespace kernbench {
@@ -15,12 +16,14 @@ namespace kernbench {
 /// What arrives at an input is handed to the network's engine.
 struct alignas(64) RouterInput final : PacketForwardIf {
   void head(Packet& packet, Ps head) override {
+    bytes += packet.bytes;
     if (track != kNoTrack) publish(flits_of(packet));
     engine->arrive(router, port, packet, network->cycle(head));
   }
   void tail(Packet&, Ps, Ps) override {}
   void pass(Packet& packet, Ps head, Ps) override { RouterInput::head(packet, head); }
   void offer(Packet& packet, Ps first, Ps last) override {
+    bytes += packet.bytes;
     if (track != kNoTrack) publish(flits_of(packet));
     const Cycle from = network->cycle(first);
     const Cycle to = last == first ? from : network->cycle(last);
@@ -42,9 +45,10 @@ struct alignas(64) RouterInput final : PacketForwardIf {
   MeshEngine* engine = nullptr;      ///< of the network
   PacketBackwardIf* peer = nullptr;  ///< what sends here
   Observer* observer = nullptr;
-  std::uint32_t router = 0, port = 0;
+  std::uint16_t router = 0, port = 0;
   TrackId track = kNoTrack;
-  std::int64_t level = 0;  ///< flits of packets that are here or on the way
+  std::int64_t level = 0;   ///< flits of packets that are here or on the way
+  std::uint64_t bytes = 0;  ///< of payload that have come
 };
 
 /// What has left through an output, and the credits for it. What a hop needs of it is in its first cache line.
@@ -59,6 +63,7 @@ struct alignas(64) RouterOutput final : PacketBackwardIf {
   bool observed = false;
   bool leaves = true;  ///< leads out of the network
   RouterNetwork* network = nullptr;
+  Usage* usage = nullptr;  ///< null: nobody wants it
 };
 
 /// A router's side of its sockets.

@@ -70,6 +70,8 @@ void ComputeEngine::begin(Op& op) {
   if (services_.options.data) execute(op, services_.tcm);
   const Span span = take(op);
   op.started = span.begin;
+  Usage* const usage = kind_ == Kind::gemm ? services_.usages.gemm : services_.usages.math;
+  if (usage != nullptr) book_waits(*usage, op);
   holder_ = op.stays && !op.aborted ? op.context : nullptr;
   if (span.accepts > now) {
     accepting_ = false;
@@ -125,8 +127,10 @@ void ComputeEngine::finish(Op& op) {
   if (now > from) {  // pipelined ops overlap; the track shows each from the end of the one before
     track_.interval(from, now, label(op));
     (kind_ == Kind::gemm ? services_.statistics.gemm_busy : services_.statistics.math_busy) += now - from;
+    if (Usage* usage = kind_ == Kind::gemm ? services_.usages.gemm : services_.usages.math) usage->busy(from, now, 0);
     shown_until_ = now;
   }
+  ++(kind_ == Kind::gemm ? services_.statistics.gemm_ops : services_.statistics.math_ops);
   log_op(services_, op, kind_ == Kind::gemm ? "gemm" : "math");
   sink_.completed(op);
   advance();

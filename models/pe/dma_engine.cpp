@@ -96,6 +96,7 @@ bool DmaEngine::begin_job() {
   Op* op = lanes_.pop_ready();
   if (op == nullptr) return false;
   op->started = services_.now();
+  if (Usage* usage = kind_ == Kind::read ? services_.usages.dma_r : services_.usages.dma_w) book_waits(*usage, *op);
   if (jobs_++ == 0) busy_since_ = services_.now();
   issuing_ = new Job(*this, *op);
   link(*issuing_);
@@ -169,6 +170,8 @@ void DmaEngine::inject() {
   ++job.pending;
   outstanding_ += packets_of(burst_.bytes);
   (kind_ == Kind::read ? services_.statistics.dma_read_bytes : services_.statistics.dma_write_bytes) += burst_.bytes;
+  if (Usage* usage = kind_ == Kind::read ? services_.usages.dma_r : services_.usages.dma_w)
+    usage->busy(services_.now(), services_.now(), burst_.bytes);
   services_.inject(payload);
 }
 
@@ -207,9 +210,12 @@ void DmaEngine::complete_when_done(Job& job) {
 
 void DmaEngine::complete(Job& job) {
   Op& op = job.op;
+  PeStatistics& statistics = services_.statistics;
+  ++(kind_ == Kind::read ? statistics.dma_reads : statistics.dma_writes);
   if (--jobs_ == 0) {
     track_.interval(busy_since_, services_.now(), 1);
-    PeStatistics& statistics = services_.statistics;
+    if (Usage* usage = kind_ == Kind::read ? services_.usages.dma_r : services_.usages.dma_w)
+      usage->busy(busy_since_, services_.now(), 0);
     (kind_ == Kind::read ? statistics.dma_read_busy : statistics.dma_write_busy) += services_.now() - busy_since_;
   }
   const Ps setup = job.first_burst == kNever ? 0 : job.first_burst - op.started;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "models/pe/ipcq_memory.h"
 #include "models/pe/kernel_context.h"
 
@@ -52,6 +54,13 @@ std::string Ipcq::install(const NeighbourEntry& entry) {
   if (old != nullptr && (old->sending != nullptr || old->receiving != nullptr))
     return problem("the queue pair is in use");
   auto pair = std::make_unique<QueuePair>(*this, entry);
+  if (old != nullptr && old->entry.peer == entry.peer && old->entry.source == entry.source) {
+    pair->statistics = old->statistics;
+    pair->statistics.high_water = std::max(old->statistics.high_water, old->ring.high_water());
+    pair->statistics.slots = entry.slots;
+  } else if (services_.usage_book != nullptr) {
+    pair->statistics.usage = services_.usage_book->add();
+  }
   if (!pair->ring_in_tcm()) {
     pair->writer = std::make_unique<RingWriter>(*pair);
     pair->reader = std::make_unique<RingReader>(*pair);
@@ -136,7 +145,7 @@ std::vector<QueueStatistics> Ipcq::statistics() const {
   std::vector<QueueStatistics> list;
   for (const auto& pair : pairs_) {
     list.push_back(pair->statistics);
-    list.back().high_water = pair->ring.high_water();
+    list.back().high_water = std::max(list.back().high_water, pair->ring.high_water());
   }
   return list;
 }

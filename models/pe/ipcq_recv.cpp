@@ -84,6 +84,8 @@ void Ipcq::advance_receive(QueuePair& pair) {
   }
   if (pair.no_data_since != kNever) {
     pair.statistics.blocked_for_data += services_.now() - pair.no_data_since;
+    if (Usage* usage = pair.statistics.usage)
+      usage->wait(pair.no_data_since, services_.now(), static_cast<unsigned>(QueueWait::data));
     pair.no_data_since = kNever;
   }
   const std::uint64_t expected = std::min<std::uint64_t>(pair.entry.slot_bytes, op.out.bytes() - pair.received);

@@ -47,6 +47,8 @@ bool Ipcq::begin_message(QueuePair& pair) {
   }
   if (pair.no_credit_since != kNever) {
     pair.statistics.blocked_for_credit += services_.now() - pair.no_credit_since;
+    if (Usage* usage = pair.statistics.usage)
+      usage->wait(pair.no_credit_since, services_.now(), static_cast<unsigned>(QueueWait::credit));
     pair.no_credit_since = kNever;
   }
   if (pair.sending->started == kNever) pair.sending->started = services_.now();
@@ -85,6 +87,7 @@ void Ipcq::hand_over(QueuePair& pair, std::uint32_t bytes, Ps read) {
     pair.in_message = false;
     ++pair.statistics.messages_sent;
     pair.statistics.bytes_sent += pair.message_bytes;
+    if (Usage* usage = pair.statistics.usage) usage->busy(services_.now(), services_.now(), pair.message_bytes);
     if (pair.sent == op.in[0].bytes() || op.aborted) end_send(pair);
   }
   advance_send(pair);

@@ -66,6 +66,7 @@ struct Op : Hazard {
   std::uint64_t target = 0;        ///< wait: id of the op waited for
   std::unique_ptr<OpDetail> detail;
   Ps issued = 0, started = 0;
+  Ps ready = 0;  ///< its last operand came; before `issued`: it never waited
   TileRef out;
   std::array<TileRef, 3> in{};
   std::uint32_t flight = 0;  ///< its place in the context's list of ops in flight

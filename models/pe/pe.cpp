@@ -60,6 +60,20 @@ PeStatistics Pe::statistics() const {
   return statistics;
 }
 
+void Pe::observe_usage(UsageBook& book) {
+  Services& services = impl_->services;
+  services.usage_book = &book;
+  PeUsages& usages = services.usages;
+  for (Usage** usage : {&usages.cpu, &usages.dma_r, &usages.dma_w, &usages.gemm, &usages.math}) *usage = book.add();
+  TcmTiming& tcm = services.tcm.timing();
+  for (TcmTraffic* traffic : {&tcm.reads(), &tcm.writes(), &tcm.streamed()}) traffic->usage = book.add();
+}
+const PeUsages& Pe::usages() const { return impl_->services.usages; }
+const TcmTraffic& Pe::tcm_traffic(TcmPart part) const {
+  TcmTiming& tcm = impl_->services.tcm.timing();
+  return part == TcmPart::read ? tcm.reads() : part == TcmPart::write ? tcm.writes() : tcm.streamed();
+}
+
 tlm::tlm_sync_enum Pe::Impl::nb_transport_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                                              sc_core::sc_time& delay) {
   const Packet* packet = Packet::find(payload);

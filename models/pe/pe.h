@@ -18,6 +18,7 @@ namespace kernbench {
 
 class PageTable;  // models/pe/page_table.h: shared by the PEs of a SIP
 class StackPool;  // models/pe/stack_pool.h: shared by the PEs of a machine
+class UsageBook;
 
 /// A processing element: PE_CPU, DMA read and write, GEMM and math engines, TCM, MMU and IPCQ unit, as parts.
 /// Takes commands (arm, start, sfr_write, ...) as packets at `in`; injects at `out`. TCM is reachable over `in` too
@@ -35,6 +36,12 @@ class Pe : public sc_core::sc_module, public Explainer {
   void explain(std::vector<Blocked>& blocked) const override;
   std::vector<QueueStatistics> ipcq_statistics() const;  ///< by queue pair, in order of installation
   PeStatistics statistics() const;
+  /// From now on its parts book what they do in usages of `book`.
+  void observe_usage(UsageBook& book);
+  const PeUsages& usages() const;
+  /// Ports of TCM, and what the engines stream.
+  enum class TcmPart { read, write, stream };
+  const TcmTraffic& tcm_traffic(TcmPart part) const;
 
  private:
   struct Impl;

@@ -49,7 +49,7 @@ void PeCpu::advance() {
       busy_ = false;
       const Command command = commands_.front();
       commands_.erase(commands_.begin());
-      track_.interval(services_.now() - services_.config.cpu.command, services_.now(), kCommand);
+      worked(services_.config.cpu.command, kCommand);
       handle(command);
       advance();
     });
@@ -81,7 +81,7 @@ bool PeCpu::may_issue(KernelContext& context) {
 
 void PeCpu::dispatched(std::uint32_t index) {
   busy_ = false;
-  track_.interval(services_.now() - services_.config.cpu.dispatch, services_.now(), kDispatch);
+  worked(services_.config.cpu.dispatch, kDispatch);
   KernelContext& context = *contexts_[index];
   context.dispatching = false;
   if (context.state == KernelContext::State::running) issue(context.recorder.pop());
@@ -102,7 +102,21 @@ void PeCpu::resume(KernelContext& context) {
   if (!op_tracks_.empty() && op_tracks_[context.index].wanted()) {
     op_tracks_[context.index].interval(context.stalled_since, services_.now(), stall_texts_[context.index]);
   }
+  if (Usage* usage = services_.usages.cpu) {
+    const char what = *context.stalled_at;  // KernelContext::stalled_at
+    const CpuWait why = what == '\0' ? CpuWait::full : what == 'f' ? CpuWait::fence : CpuWait::op;
+    usage->wait(context.stalled_since, services_.now(), static_cast<unsigned>(why));
+  }
   context.stalled_at = nullptr;
+}
+
+/// It has been at a command or a dispatch for `time`.
+void PeCpu::worked(Ps time, std::uint64_t state) {
+  const Ps now = services_.now();
+  track_.interval(now - time, now, state);
+  services_.statistics.cpu_busy += time;
+  ++(state == kCommand ? services_.statistics.commands : services_.statistics.dispatches);
+  if (services_.usages.cpu != nullptr) services_.usages.cpu->busy(now - time, now, 0);
 }
 
 // ---- Issue ----
@@ -247,6 +261,7 @@ void PeCpu::issue_tile(Op& tile) {
 void PeCpu::wake(const std::vector<Hazard*>& ready) {
   for (Hazard* hazard : ready) {
     Op& op = *static_cast<Op*>(hazard);
+    op.ready = services_.now();
     switch (op.unit) {
       case Unit::dma_r:
         dma_r_.advance();

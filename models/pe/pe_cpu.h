@@ -55,6 +55,7 @@ class PeCpu final : public OpSink, public TileSink {
   void enter_hazards(Op& op);
   void stall(KernelContext& context, const char* what, const Op* op);
   void resume(KernelContext& context);
+  void worked(Ps time, std::uint64_t state);
   bool fits(const Op& op) const;
   void enqueue(Op& op);
   void wake(const std::vector<Hazard*>& ready);

@@ -7,7 +7,9 @@
 
 namespace kernbench {
 
-/// What one IPCQ queue pair of a PE has done since it was installed.
+class Usage;
+
+/// What one IPCQ queue pair of a PE has done since it was first installed between its peers.
 struct QueueStatistics {
   std::uint16_t group = 0;
   Direction direction;
@@ -18,6 +20,7 @@ struct QueueStatistics {
   Ps blocked_for_data = 0;       ///< a recv was next and the own ring was empty
   std::uint16_t high_water = 0;  ///< most complete messages in the ring at once
   std::uint16_t slots = 0;
+  Usage* usage = nullptr;  ///< over time; null: nobody wants it
 };
 
 }  // namespace kernbench

@@ -11,6 +11,7 @@
 #include "tlm/machine/machine_map.h"
 #include "tlm/machine/run_options.h"
 #include "tlm/observe/observer.h"
+#include "tlm/observe/usage.h"
 #include "tlm/sim/event_queue.h"
 
 namespace kernbench::pe {
@@ -79,8 +80,17 @@ struct Services {
   Tcm tcm;
   Mmu mmu;
   PeStatistics statistics;
+  UsageBook* usage_book = nullptr;  ///< null: nobody wants what happens over time
+  PeUsages usages;
   unsigned race_reports = 0;
 };
+
+/// What an op that starts now has waited for.
+inline void book_waits(Usage& usage, const Op& op) {
+  const Ps ready = std::max(op.issued, op.ready);
+  if (ready > op.issued) usage.wait(op.issued, ready, static_cast<unsigned>(EngineWait::operands));
+  if (op.started > ready) usage.wait(ready, op.started, static_cast<unsigned>(EngineWait::engine));
+}
 
 /// What engines tell PE_CPU. Calls come from events of the queue; an engine's state is consistent when it calls.
 class OpSink {

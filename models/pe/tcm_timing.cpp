@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "tlm/observe/usage.h"
+
 namespace kernbench::pe {
 
 TcmTiming::TcmTiming(const TcmConfig& config)
@@ -28,9 +30,8 @@ std::uint64_t TcmTiming::left_at(Ps now) const {
   return std::max(kWhole - std::min(taken, kWhole), kWhole / (running + 1));
 }
 
-Ps TcmTiming::access(Ps& port_free, Ps now, std::uint64_t offset, std::uint64_t bytes) {
-  if (bytes == 0) return std::max(now, port_free) + config_.latency;
-  bytes_ += bytes;
+Ps TcmTiming::access(Port& port, Ps now, std::uint64_t offset, std::uint64_t bytes) {
+  if (bytes == 0) return std::max(now, port.free) + config_.latency;
   const std::uint64_t first = offset / config_.bank_bytes;
   const std::uint64_t count = (offset + bytes - 1) / config_.bank_bytes - first + 1;
   const std::uint64_t touched = std::min<std::uint64_t>(count, config_.banks);
@@ -42,7 +43,8 @@ Ps TcmTiming::access(Ps& port_free, Ps now, std::uint64_t offset, std::uint64_t 
       if (++bank == config_.banks) bank = 0;
     }
   };
-  Ps begin = std::max(now, port_free);
+  const Ps taken = std::max(now, port.free);  // by others
+  Ps begin = taken;
   each_bank([&](std::uint64_t, Ps free) { begin = std::max(begin, free); });
   const std::uint64_t left = left_at(now);
   const auto stretched = [&](Ps time) { return left == kWhole ? time : time * kWhole / left; };
@@ -55,19 +57,31 @@ Ps TcmTiming::access(Ps& port_free, Ps now, std::uint64_t offset, std::uint64_t 
   // The port goes on at its rate unless the streams leave less than that of all banks; this access's own words wait for
   // their turns.
   const Ps through = port_.time_for(bytes);
-  port_free = begin + std::max(through, stretched(banks_.time_for(bytes)));
+  port.free = begin + std::max(through, stretched(banks_.time_for(bytes)));
+  TcmTraffic& traffic = port.traffic;
+  ++traffic.accesses;
+  traffic.bytes += bytes;
+  traffic.busy += port.free - begin;
+  if (traffic.usage != nullptr) {
+    if (taken > now) traffic.usage->wait(now, taken, static_cast<unsigned>(TcmWait::port));
+    if (begin > taken) traffic.usage->wait(taken, begin, static_cast<unsigned>(TcmWait::bank));
+    traffic.usage->busy(begin, port.free, bytes);
+  }
   const Ps turns = longest * (kWhole - left) / left;
-  return std::max(port_free, begin + through + turns) + config_.latency;
+  return std::max(port.free, begin + through + turns) + config_.latency;
 }
 
 Ps TcmTiming::stream(Ps now, Ps begin, Ps end, std::uint64_t bytes) {
-  bytes_ += bytes;
+  streamed_.bytes += bytes;
   streams_.erase(
       std::remove_if(streams_.begin(), streams_.end(), [&](const Stream& stream) { return stream.end <= now; }),
       streams_.end());
-  if (bytes == 0 || end <= begin) return 0;
-  const auto share =
-      static_cast<std::uint64_t>(static_cast<unsigned __int128>(banks_.time_for(bytes)) * kWhole / (end - begin));
+  if (bytes == 0 || end <= begin) {
+    if (streamed_.usage != nullptr) streamed_.usage->busy(begin, begin, bytes);
+    return 0;
+  }
+  const Ps banks_time = banks_.time_for(bytes);
+  const auto share = static_cast<std::uint64_t>(static_cast<unsigned __int128>(banks_time) * kWhole / (end - begin));
   std::uint64_t total = share;
   for (const Stream& stream : streams_) {
     if (stream.end > begin) total += stream.share;
@@ -75,6 +89,10 @@ Ps TcmTiming::stream(Ps now, Ps begin, Ps end, std::uint64_t bytes) {
   const Ps longer =
       total <= kWhole ? 0 : static_cast<Ps>(static_cast<unsigned __int128>(end - begin) * (total - kWhole) / kWhole);
   streams_.push_back({begin, end + longer, std::min(share, kWhole)});
+  const Ps busy = std::min(banks_time, end + longer - begin);
+  ++streamed_.accesses;
+  streamed_.busy += busy;
+  if (streamed_.usage != nullptr) streamed_.usage->busy(begin, end + longer, busy, bytes);
   return longer;
 }
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "models/pe/pe_config.h"
+#include "models/pe/pe_statistics.h"
 
 namespace kernbench::pe {
 
@@ -21,11 +22,15 @@ class TcmTiming {
  public:
   explicit TcmTiming(const TcmConfig& config);
 
-  Ps read(Ps now, std::uint64_t offset, std::uint64_t bytes) { return access(read_free_, now, offset, bytes); }
-  Ps write(Ps now, std::uint64_t offset, std::uint64_t bytes) { return access(write_free_, now, offset, bytes); }
+  Ps read(Ps now, std::uint64_t offset, std::uint64_t bytes) { return access(read_, now, offset, bytes); }
+  Ps write(Ps now, std::uint64_t offset, std::uint64_t bytes) { return access(write_, now, offset, bytes); }
   /// An engine will move `bytes` from `begin` to `end`, known at `now`. Returns by how much it takes longer.
   Ps stream(Ps now, Ps begin, Ps end, std::uint64_t bytes);
-  std::uint64_t bytes() const { return bytes_; }  ///< that have passed so far, streams included
+  /// That have passed so far, streams included.
+  std::uint64_t bytes() const { return read_.traffic.bytes + write_.traffic.bytes + streamed_.bytes; }
+  TcmTraffic& reads() { return read_.traffic; }
+  TcmTraffic& writes() { return write_.traffic; }
+  TcmTraffic& streamed() { return streamed_; }
 
  private:
   /// Of all banks' cycles, in units of 2^-20.
@@ -34,17 +39,21 @@ class TcmTiming {
     Ps begin, end;
     std::uint64_t share;
   };
-  Ps access(Ps& port_free, Ps now, std::uint64_t offset, std::uint64_t bytes);
+  struct Port {
+    Ps free = 0;
+    TcmTraffic traffic;
+  };
+  Ps access(Port& port, Ps now, std::uint64_t offset, std::uint64_t bytes);
   std::uint64_t left_at(Ps now) const;
 
   TcmConfig config_;
   Rate port_;
   Rate bank_;   // of one bank
   Rate banks_;  // of all of them
-  Ps read_free_ = 0, write_free_ = 0;
+  Port read_, write_;
   std::vector<Ps> bank_free_;
   std::vector<Stream> streams_;  // those that may still run; at most a few
-  std::uint64_t bytes_ = 0;
+  TcmTraffic streamed_;          // busy: of all banks together
 };
 
 }  // namespace kernbench::pe

@@ -8,6 +8,7 @@
 #include "models/sram/bank_timing.h"
 #include "tlm/ext/packet.h"
 #include "tlm/machine/address.h"
+#include "tlm/observe/usage.h"
 
 namespace kernbench {
 
@@ -87,7 +88,9 @@ struct Sram::Impl final : MemoryBackend {
 
   SramTiming::Span book(tlm::tlm_generic_payload& payload, std::uint64_t offset, Ps start) {
     payload.set_response_status(tlm::TLM_OK_RESPONSE);
-    bytes_moved += payload.get_data_length();
+    ++served.requests;
+    served.bytes += payload.get_data_length();
+    if (usage != nullptr) usage->busy(start, start, payload.get_data_length());
     if (options.data && !memory_access::apply(payload, offset, contents) && unwritten_reports++ < 10) {
       SC_REPORT_WARNING("kernbench/unwritten",
                         (name + ": a read of " + std::to_string(payload.get_data_length()) + " B at " +
@@ -97,6 +100,10 @@ struct Sram::Impl final : MemoryBackend {
     return timing.book(offset, payload.get_data_length(), start, [&](unsigned bank, Ps begin, Ps end) {
       if (observer != nullptr && tracks[bank] != kNoTrack)
         observer->interval(tracks[bank], begin, end, payload.is_write() ? 2 : 1);
+      served.busy += end - begin;
+      if (usage == nullptr) return;
+      if (begin > start) usage->wait(start, begin);
+      usage->busy(begin, end, 0);
     });
   }
 
@@ -118,7 +125,8 @@ struct Sram::Impl final : MemoryBackend {
   SramTiming timing;
   SparseMemory contents;
   MemoryPort port;
-  std::uint64_t bytes_moved = 0;
+  Served served;
+  Usage* usage = nullptr;
   std::uint32_t in_service = 0;
   bool blocked = false;
   std::vector<TrackId> tracks;
@@ -131,6 +139,8 @@ Sram::Sram(const sc_core::sc_module_name& name, const SramConfig& config, const 
     : sc_module(name), impl_(std::make_unique<Impl>(*this, config, options, queue, observer)) {}
 
 Sram::~Sram() = default;
-std::uint64_t Sram::bytes_moved() const { return impl_->bytes_moved; }
+std::uint64_t Sram::bytes_moved() const { return impl_->served.bytes; }
+const Sram::Served& Sram::served() const { return impl_->served; }
+void Sram::observe_usage(Usage* usage) { impl_->usage = usage; }
 
 }  // namespace kernbench

@@ -23,16 +23,16 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Options of the specification that this version does not have, and what to do instead.
-constexpr std::array<std::pair<const char*, const char*>, 2> kLaterOptions{{
+constexpr std::array<std::pair<const char*, const char*>, 1> kLaterOptions{{
     {"--trace", "use --vcd FILE for waves or --oplog FILE for the list of ops"},
-    {"--report", "use --json FILE for results and --vcd FILE for waves"},
 }};
 
 /// Options that never change a result: outputs, display, testing; and what finds the configuration that is embedded.
-constexpr std::array<const char*, 15> kNotPartOfResult{
-    "json",     "vcd",          "oplog", "wave-filter", "wave-window", "recorder-window",
-    "watchdog", "max-sim-time", "quiet", "verbose",     "no-progress", "color",
-    "from",     "help",         "debug"};
+constexpr std::array<const char*, 20> kNotPartOfResult{
+    "json",     "vcd",          "oplog", "wave-filter", "wave-window",   "recorder-window",
+    "watchdog", "max-sim-time", "quiet", "verbose",     "no-progress",   "color",
+    "from",     "help",         "debug", "stats",       "stats-in-json", "stats-slices",
+    "what-if",  "report"};
 
 Ps parse_time(const std::string& option, const std::string& text) {
   const QuantityResult time = parse_quantity(text, Dimension::time);
@@ -117,13 +117,13 @@ UsageError unknown(const std::string& given, const po::options_description& opti
 }
 
 /// Empty, these would say nothing of what was meant, as in --ccl "$CCL" of a script.
-constexpr std::array kNeverEmpty{"algorithm",  "ccl",          "comm-group-configuration",
-                                 "csv",        "export",       "from",
-                                 "json",       "max-sim-time", "maxbytes",
-                                 "minbytes",   "oplog",        "output",
-                                 "plot",       "schedule",     "stepbytes",
-                                 "store",      "vcd",          "wave-filter",
-                                 "wave-window"};
+constexpr std::array kNeverEmpty{"algorithm",   "ccl",          "comm-group-configuration",
+                                 "csv",         "export",       "from",
+                                 "json",        "max-sim-time", "maxbytes",
+                                 "minbytes",    "oplog",        "output",
+                                 "plot",        "report",       "schedule",
+                                 "stepbytes",   "store",        "vcd",
+                                 "wave-filter", "wave-window"};
 
 bool is_empty(const po::option& option) {
   return option.value == std::vector<std::string>{""} &&
@@ -201,6 +201,16 @@ po::options_description CommonOptions::describe() {
       "only these signals, e.g. 'sip0.cube3.**'; repeatable");
   add("wave-window", po::value(&wave_window)->value_name("FROM..TO"), "only this time, e.g. '10us..20us'");
   add("oplog", po::value(&oplog)->value_name("FILE"), "every op of every engine, as JSON lines");
+  add("report", po::value(&report)->value_name("FILE.html"),
+      "a page for the browser: where the time went, timeline, the machine, roofline, bounds");
+  add("what-if", po::bool_switch(&what_if),
+      "afterwards, the run again with every rate and room of the machine doubled and every time halved, one by one: "
+      "which change saves most; see 'kernbench what-if --help'");
+  add("stats", po::value(&stats)->value_name("FILE"),
+      "what every part of the machine did, in total and over time, as JSON; docs/statistics.md");
+  add("stats-in-json", po::bool_switch(&stats_in_json), "the same in the file of --json, as 'statistics'");
+  add("stats-slices", po::value(&stats_slices)->value_name("N"),
+      "slices of time in the statistics, at most (default: 256)");
   add("watchdog", po::value(&watchdog)->value_name("SECONDS"),
       "ends a run that makes no progress for so long, by the wall clock; 0: never (default: 600)");
   add("max-sim-time", po::value(&max_sim_time)->value_name("TIME"),
@@ -226,6 +236,9 @@ void CommonOptions::check(Refusals& refusals) const {
   one_of("--host-io", host_io, "debug", "timed");
   one_of("--color", color, "auto", "never");
   if (recorder_window == 0) refusals.add("--recorder-window is '0'", "give an integer of at least 1");
+  if (stats_slices < 2 || stats_slices > 65536)
+    refusals.add(fmt::format("--stats-slices is '{}'", stats_slices), "give an integer from 2 to 65536");
+  if (stats_in_json && json.empty()) refusals.add("--stats-in-json without --json", "give --json FILE as well");
   if (!(watchdog >= 0 && watchdog <= 1e9))
     refusals.add(fmt::format("--watchdog is '{}'", watchdog), "give seconds, 0 for never");
   refusals.from([this] { check_outputs(); });
@@ -239,7 +252,7 @@ void CommonOptions::check(Refusals& refusals) const {
 
 std::uint64_t CommonOptions::replay_sample() const {
   constexpr std::uint64_t kSample = 64;
-  const bool written = !vcd.empty() || !oplog.empty();
+  const bool written = !vcd.empty() || !oplog.empty() || !stats.empty() || stats_in_json || !report.empty();
   if (replay == "off") return 0;
   if (replay.empty()) return data == "off" && parse_fidelity(fidelity).trains() && !written ? kSample : 0;
   const bool number = replay.size() <= 9 && replay.find_first_not_of("0123456789") == std::string::npos;
@@ -249,8 +262,8 @@ std::uint64_t CommonOptions::replay_sample() const {
   if (data != "off")
     throw UsageError(fmt::format("--replay {} needs --data off", replay), "what is repeated has no contents");
   if (written)
-    throw UsageError(fmt::format("--replay {} with --vcd or --oplog", replay),
-                     "repeats have no waves and no ops: leave it out");
+    throw UsageError(fmt::format("--replay {} with --vcd, --oplog, --stats or --report", replay),
+                     "repeats have no waves, no ops and no statistics: leave it out");
   return sample;
 }
 
@@ -266,7 +279,8 @@ RunOptions CommonOptions::run_options() const {
 }
 
 void CommonOptions::check_outputs() const {
-  for (const auto& [option, path] : {std::pair("--vcd", &vcd), std::pair("--oplog", &oplog)}) {
+  for (const auto& [option, path] : {std::pair("--vcd", &vcd), std::pair("--oplog", &oplog),
+                                     std::pair("--stats", &stats), std::pair("--report", &report)}) {
     if (*path == "-")
       throw UsageError(fmt::format("{} is '-'", option), "give a file; only --json goes to standard output");
   }
@@ -279,8 +293,12 @@ void CommonOptions::check_outputs() const {
     return path == other && !device;
   };
   const std::string save_file = vcd.empty() ? std::string() : gtkw_path(vcd);
-  const std::array<std::pair<const char*, const std::string*>, 4> outputs{
-      {{"--json", &json}, {"--vcd", &vcd}, {"--oplog", &oplog}, {"the save file of --vcd", &save_file}}};
+  const std::array<std::pair<const char*, const std::string*>, 6> outputs{{{"--json", &json},
+                                                                           {"--report", &report},
+                                                                           {"--vcd", &vcd},
+                                                                           {"--oplog", &oplog},
+                                                                           {"--stats", &stats},
+                                                                           {"the save file of --vcd", &save_file}}};
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     for (std::size_t j = i + 1; j < outputs.size(); ++j) {
       if (same(*outputs[i].second, *outputs[j].second))

@@ -24,13 +24,14 @@ struct MachineOptions {
 
 /// Options that every run has.
 struct CommonOptions {
-  std::string ccl, data = "on", fidelity = "accurate", json, vcd, oplog, wave_window, max_sim_time, color = "auto",
-                   from, scheduling = "concurrent", host_io = "debug", replay;
+  std::string ccl, data = "on", fidelity = "accurate", json, vcd, oplog, stats, wave_window, max_sim_time,
+                   color = "auto", from, scheduling = "concurrent", host_io = "debug", report, replay;
   std::vector<std::string> wave_filters, plugins;
   std::uint64_t seed = 1;
   unsigned recorder_window = 64;
+  unsigned stats_slices = 256;
   double watchdog = 600;  ///< s without progress
-  bool debug = false, quiet = false, verbose = false, no_progress = false;
+  bool stats_in_json = false, debug = false, quiet = false, verbose = false, no_progress = false, what_if = false;
 
   po::options_description describe();
   /// Checks what the parser cannot.

@@ -3,16 +3,21 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <sstream>
 
+#include "sc_main/cli/machine.h"
 #include "sc_main/cli/options.h"
+#include "sc_main/cli/result_file.h"
 #include "sc_main/cli/terminal.h"
 #include "sc_main/cli/tool.h"
 #include "sc_main/cli/usage_error.h"
 #include "sc_main/report/page.h"
+#include "sc_main/report/run_page.h"
 #include "sc_main/report/store_study.h"
 #include "sc_main/sweep/store.h"
 #include "tlm/config/nearest.h"
+#include "topology/resolve.h"
 #include "waves/output_file.h"
 
 namespace kernbench {
@@ -24,11 +29,13 @@ struct ReportOptions {
   po::options_description describe() {
     po::options_description options("Options");
     auto add = options.add_options();
-    add("store", po::value(&store)->value_name("FILE"), "results of a sweep or a search; also the first argument");
+    add("store", po::value(&store)->value_name("FILE"),
+        "results of a sweep or a search, or the JSON of a run; also the first argument");
     add("output,o", po::value(&output)->value_name("FILE.html"),
-        "the report (default: beside the store, with ending .html)");
+        "the report (default: beside the file, with ending .html)");
     add("sweep", po::value(&sweep)->value_name("NAME"), "which, if the store holds several");
-    add("title", po::value(&title)->value_name("TEXT"), "heading of the report (default: the sweep's name)");
+    add("title", po::value(&title)->value_name("TEXT"),
+        "heading of the report (default: the sweep's name, or the run)");
     add("help,h", "this text");
     return options;
   }
@@ -38,10 +45,13 @@ int print_help(ReportOptions& options) {
   std::ostringstream text;
   text << options.describe();
   fmt::print(
-      "Usage: kernbench report STORE [OPTIONS]\n\nDraws the results of a sweep or a search: one HTML file with "
+      "Usage: kernbench report STORE|RUN.json [OPTIONS]\n\nDraws the results of a sweep or a search: one HTML file "
+      "with "
       "summary, "
       "scatter and Pareto front,\nparallel coordinates, sensitivity of each axis, convergence of searches, and every "
-      "point with its\nconfiguration and the command that reproduces it. It needs no network.\n\n{}\nExample:\n  "
+      "point with its\nconfiguration and the command that reproduces it. Of a run's JSON: where "
+      "the time went, timeline, the machine, roofline, bounds and what-if,\nas far as the file has them. It needs no "
+      "network.\n\n{}\nExample:\n  "
       "kernbench sweep sweep.yaml --store results.sqlite && kernbench report results.sqlite -o report.html\n",
       text.str());
   return 0;
@@ -66,6 +76,23 @@ std::string choose(const std::vector<report::StoredSweep>& stored, const ReportO
   throw UsageError(fmt::format("{} holds {} sweeps", quote(options.store), names.size()),
                    "choose one with --sweep: " + join(names));
 }
+/// A result of `run --json`, not a store: it is text and begins with a brace.
+bool is_json(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  char first = 0;
+  return in >> first && first == '{';
+}
+
+int report_run(const ReportOptions& options) {
+  if (!options.sweep.empty()) throw UsageError("--sweep with a result of 'kernbench run'", "leave it out");
+  const nlohmann::ordered_json result = read_result_json(options.store, fmt::format("'{}'", options.store));
+  const topology::Plan plan = plan_of(topology::resolve_json(result["config"], options.store), options.store);
+  const std::string title =
+      options.title.empty() ? result.value("workload", "run") + ": " + options.store : options.title;
+  write_file(options.output, report::render_run(result, plan, title));
+  say(fmt::format("kernbench: wrote {}\n", options.output));
+  return 0;
+}
 }  // namespace
 
 int report_command(const Arguments& arguments) {
@@ -74,6 +101,7 @@ int report_command(const Arguments& arguments) {
   parse(arguments, options.describe(), {"store"});
   if (options.store.empty()) throw UsageError("no store given", "name the file that 'kernbench sweep' has written");
   if (options.output.empty()) options.output = std::filesystem::path(options.store).replace_extension(".html").string();
+  if (is_json(options.store)) return report_run(options);
   sweep::Store store(options.store, sweep::Store::Mode::read);
   try {
     report::Study study =

@@ -106,6 +106,8 @@ nlohmann::ordered_json to_json(const RunResult& result, const HostClock& host) {
                       {"disturbed", replay.disturbed}};
   }
   json["results"] = result.results;
+  if (!result.statistics.is_null()) json["statistics"] = result.statistics;
+  if (!result.what_if.is_null()) json["what_if"] = result.what_if;
   json["host"] = host.json();
   return json;
 }
@@ -123,20 +125,33 @@ std::string read_file(const std::string& path) {
   return std::move(*text);
 }
 
-EarlierRun read_result(const std::string& path) {
+namespace {
+constexpr const char* kResultHint = "give a file that 'kernbench run ... --json FILE' wrote";
+}  // namespace
+
+nlohmann::ordered_json read_result_json(const std::string& path, const std::string& name) {
   const std::string text = read_file(path);
-  const std::string hint = "give a file that 'kernbench run ... --json FILE' wrote";
-  if (text.empty()) throw UsageError(fmt::format("--from '{}' is not a result file (empty)", path), hint);
+  if (text.empty()) throw UsageError(fmt::format("{} is not a result file (empty)", name), kResultHint);
   nlohmann::ordered_json json;
   try {
     json = parse_json(text);
   } catch (const JsonError& error) {
-    throw UsageError(fmt::format("--from '{}' {}", path, error.what()), hint);
+    throw UsageError(fmt::format("{} {}", name, error.what()), kResultHint);
   }
   const auto command = json.is_object() ? json.find("command") : json.end();
   const bool usable = json.is_object() && command != json.end() && command->is_array() && command->size() >= 2 &&
                       (*command)[0] == "run" && json.contains("config") && json["config"].is_object();
-  if (!usable) throw UsageError(fmt::format("--from '{}' is no result of 'kernbench run'", path), hint);
+  if (!usable) throw UsageError(fmt::format("{} is no result of 'kernbench run'", name), kResultHint);
+  for (std::size_t i = 1; i < command->size(); ++i) {
+    if (!(*command)[i].is_string())
+      throw UsageError(fmt::format("{}: 'command' holds something other than text", name), kResultHint);
+  }
+  return json;
+}
+
+EarlierRun read_result(const std::string& path) {
+  const std::string name = fmt::format("--from '{}'", path);
+  const nlohmann::ordered_json json = read_result_json(path, name);
   EarlierRun run;
   run.config = json["config"];
   run.ccl = json.value("ccl", nlohmann::ordered_json());
@@ -144,12 +159,8 @@ EarlierRun read_result(const std::string& path) {
   run.files = json.value("files", nlohmann::ordered_json::object());
   const bool texts = run.files.is_object() &&
                      std::all_of(run.files.begin(), run.files.end(), [](const auto& hash) { return hash.is_string(); });
-  if (!texts) throw UsageError(fmt::format("--from '{}': 'files' holds something other than hashes", path), hint);
-  for (std::size_t i = 1; i < command->size(); ++i) {
-    if (!(*command)[i].is_string())
-      throw UsageError(fmt::format("--from '{}': 'command' holds something other than text", path), hint);
-    run.command.push_back((*command)[i].get<std::string>());
-  }
+  if (!texts) throw UsageError(fmt::format("{}: 'files' holds something other than hashes", name), kResultHint);
+  for (std::size_t i = 1; i < json["command"].size(); ++i) run.command.push_back(json["command"][i].get<std::string>());
   return run;
 }
 

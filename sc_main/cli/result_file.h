@@ -42,6 +42,8 @@ struct RunResult {
   std::vector<topology::EnergyRow> energy;
   std::optional<ReplayReport> replay;  ///< nothing: all was simulated
   nlohmann::ordered_json results;
+  nlohmann::ordered_json statistics;  ///< docs/statistics.md; null: not asked for
+  nlohmann::ordered_json what_if;  ///< of --what-if; null without
 };
 nlohmann::ordered_json to_json(const RunResult& result, const HostClock& host);
 
@@ -54,6 +56,8 @@ struct EarlierRun {
 };
 /// Contents of a file; throws OutputError.
 std::string read_file(const std::string& path);
+/// The whole of a result file. `name`: how messages call it, such as "--from 'a.json'". Throws as read_result().
+nlohmann::ordered_json read_result_json(const std::string& path, const std::string& name);
 /// Throws UsageError if the file is no result of `run`, OutputError if it cannot be read.
 EarlierRun read_result(const std::string& path);
 

@@ -276,12 +276,12 @@ bool Run::may_replay() const {
 }
 
 Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& plan, const Interrupt& interrupt,
-                     OutputFile* json) {
+                     const std::vector<const OutputFile*>& files) {
   result_.config = resolved.config;
   // Algorithms and tuned times of ccl.yaml decide the result as the machine does.
   const std::string tuned = ccl::TunedTable::shipped(ccl::machine_key(plan.map)).yaml();
   if (!tuned.empty()) result_.tuned = tuned;
-  if (earlier_ && earlier_->tuned != result_.tuned && machine_.sets.empty()) {
+  if (earlier_ && earlier_->tuned != result_.tuned && earlier_->config == resolved.config) {
     throw UsageError("the times that ship for this machine are not those of the earlier run",
                      "run it with the version that wrote the file, or with --algorithm NAME and without --from");
   }
@@ -294,7 +294,7 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
   result_.map = &plan.map;
 
   Simulation simulation(plan, common_, interrupt, workload_->observer());
-  if (json != nullptr) simulation.owns(json->temporary());
+  for (const OutputFile* file : files) simulation.owns(file->temporary());
   ReplayEnergy replayed(simulation.machine(), plan);
   if (const std::uint64_t sample = common_.replay_sample(); sample > 0 && may_replay()) {
     simulation.runtime().set_replay({sample, common_.seed, alike_sips(plan), &replayed});
@@ -327,6 +327,13 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
     result_.replay = simulation.runtime().replay_report();
     replayed.add(simulation.runtime().replay_counts(), result_.energy);
   }
+  nlohmann::ordered_json statistics;
+  try {
+    statistics = simulation.statistics(!error, result_.energy);
+  } catch (const std::logic_error&) {
+    if (!error) error = std::current_exception();
+  }
+  if (common_.stats_in_json || !common_.report.empty()) result_.statistics = std::move(statistics);
   if (common_.verbose) say_more(simulation);
   simulation.finish_outputs();  // also of a run that failed: its waves say why
   if (error && foreign_) rethrow_as_programs(error);
@@ -341,12 +348,17 @@ ExitCode Run::execute() {
   const topology::Resolved resolved = resolve();
   const topology::Plan plan = plan_of(resolved, machine_name());
   // Opened before the run: an hour of simulation shall not end at a folder that does not exist.
-  std::optional<OutputFile> json;
+  std::optional<OutputFile> json, page;
   if (!common_.json.empty() && common_.json != "-") json.emplace(common_.json);
-  OutputFile* file = json ? &*json : nullptr;
-  if (json) interrupt.owns(json->temporary());
-  const Report report = simulate(resolved, plan, interrupt, file);
-  publish(report, file);
+  if (!common_.report.empty() && render_) page.emplace(common_.report);
+  std::vector<const OutputFile*> files;
+  for (const auto* file : {&json, &page}) {
+    if (!*file) continue;
+    interrupt.owns((*file)->temporary());
+    files.push_back(&**file);
+  }
+  const Report report = simulate(resolved, plan, interrupt, files);
+  publish(report, plan, json ? &*json : nullptr, page ? &*page : nullptr);
   if (const int races = sc_core::sc_report_handler::get_count("kernbench/race"); races > 0) {
     say(fmt::format("kernbench: error: --debug found {} race{}\n", races, races == 1 ? "" : "s"));
     return ExitCode::check_failed;
@@ -358,7 +370,7 @@ void Run::check(const topology::Resolved& resolved) {
   const Interrupt interrupt;
   only_check_ = true;
   try {
-    simulate(resolved, plan_of(resolved, machine_name()), interrupt, nullptr);
+    simulate(resolved, plan_of(resolved, machine_name()), interrupt, {});
   } catch (const NothingRefused&) {
   }
 }
@@ -366,7 +378,7 @@ void Run::check(const topology::Resolved& resolved) {
 Run::Finished Run::execute_silently(const topology::Resolved& resolved) {
   const Interrupt interrupt;
   const topology::Plan plan = plan_of(resolved, machine_name());
-  const bool wrong = simulate(resolved, plan, interrupt, nullptr).wrong;
+  const bool wrong = simulate(resolved, plan, interrupt, {}).wrong;
   return {to_json(result_, host_), wrong};
 }
 
@@ -381,16 +393,19 @@ void Run::say_more(Simulation& simulation) const {
   say(text + describe(result_.energy));
 }
 
-void Run::publish(const Report& report, OutputFile* json) {
+void Run::publish(const Report& report, const topology::Plan& plan, OutputFile* json, OutputFile* page) {
   if (common_.json != "-")
     fmt::print("{}{}# {}\n", report.text, describe_replay(result_.replay), describe(result_.fidelity));
-  if (common_.json.empty()) return;
-  const std::string text = json_text(to_json(result_, host_), 2) + "\n";
-  if (json == nullptr) {
-    fmt::print("{}", text);
-    return;
+  if (common_.json.empty() && page == nullptr) return;
+  nlohmann::ordered_json result = to_json(result_, host_);
+  if (page != nullptr) {
+    page->write(render_(result, plan));
+    page->commit();
   }
-  json->write(text);
+  if (!common_.stats_in_json) result.erase("statistics");
+  if (common_.json == "-") fmt::print("{}\n", json_text(result, 2));
+  if (json == nullptr) return;
+  json->write(json_text(result, 2) + "\n");
   json->commit();
 }
 

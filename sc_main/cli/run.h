@@ -1,8 +1,11 @@
 #pragma once
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "sc_main/cli/exit_code.h"
 #include "sc_main/cli/interrupt.h"
@@ -44,6 +47,13 @@ class Run {
   /// options. Once per process. Throws what the run would be refused with.
   void check(const topology::Resolved& resolved);
 
+  /// Writes the page of --report from the result, as --json has it. Called by execute(), if --report is given.
+  using Render = std::function<std::string(const nlohmann::ordered_json& result, const topology::Plan& plan)>;
+  void render_with(Render render) { render_ = std::move(render); }
+  /// Stands in the result of execute() and of --json.
+  void attach_what_if(nlohmann::ordered_json what_if) { result_.what_if = std::move(what_if); }
+  /// What decides the result, as `--from` would hold it: follows `run`.
+  Arguments reproducible() const { return {result_.command.begin() + 1, result_.command.end()}; }
   const std::string& workload() const { return result_.workload; }
   const CommonOptions& common() const { return common_; }
   const nlohmann::ordered_json& files() const { return result_.files; }  ///< as in RunResult
@@ -58,11 +68,12 @@ class Run {
   void compare_plugins(const Arguments& before) const;
   /// Throws UsageError if one is not what it was in the earlier run and `given` does not name it again.
   void compare_files(const Arguments& given) const;
+  /// `files`: are removed if the process is ended.
   Report simulate(const topology::Resolved& resolved, const topology::Plan& plan, const Interrupt& interrupt,
-                  OutputFile* json);
+                  const std::vector<const OutputFile*>& files);
   bool may_replay() const;
   void say_more(Simulation& simulation) const;
-  void publish(const Report& report, OutputFile* json);
+  void publish(const Report& report, const topology::Plan& plan, OutputFile* json, OutputFile* page);
 
   HostClock host_;
   std::unique_ptr<Workload> workload_;
@@ -72,6 +83,7 @@ class Run {
   std::optional<EarlierRun> earlier_;
   RunResult result_;
   bool only_check_ = false;
+  Render render_;
 };
 
 /// Takes the workload's name out of the arguments: the first one, or wherever a workload is named.

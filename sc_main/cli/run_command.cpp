@@ -7,6 +7,8 @@
 #include "sc_main/cli/options.h"
 #include "sc_main/cli/run.h"
 #include "sc_main/cli/usage_error.h"
+#include "sc_main/cli/what_if_run.h"
+#include "sc_main/report/run_page.h"
 #include "tlm/config/nearest.h"
 
 namespace kernbench {
@@ -38,6 +40,16 @@ int print_help(const WorkloadCatalogue& catalogue, Workload* workload) {
   return 0;
 }
 
+/// The run again and again first, in processes of their own: no machine may stand in this one yet.
+int run_with_what_if(Run& run) {
+  const topology::Resolved resolved = run.resolve();
+  const nlohmann::ordered_json block = try_what_if(run, resolved);
+  run.attach_what_if(block);
+  const ExitCode code = run.execute();
+  std::FILE* out = run.common().json == "-" ? stderr : stdout;
+  std::fputs(compare::text_of(block).c_str(), out);
+  return static_cast<int>(code == ExitCode::success && compare::failures(block) > 0 ? ExitCode::sweep_failed : code);
+}
 }  // namespace
 
 int run_command(const Arguments& arguments) {
@@ -50,7 +62,12 @@ int run_command(const Arguments& arguments) {
       throw UsageError(fmt::format("unknown workload {}", quote(name)), suggest(name, catalogue.names(), "workloads"));
     return print_help(catalogue, workload.get());
   }
-  return static_cast<int>(Run(arguments).execute());
+  Run run(arguments);
+  run.render_with([&run](const nlohmann::ordered_json& result, const topology::Plan& plan) {
+    return report::render_run(result, plan, run.workload() + " on " + plan.spec.name);
+  });
+  if (run.common().what_if) return run_with_what_if(run);
+  return static_cast<int>(run.execute());
 }
 
 }  // namespace kernbench

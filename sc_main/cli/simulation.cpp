@@ -11,6 +11,7 @@
 #include "runtime/watchdog.h"
 #include "sc_main/cli/errors.h"
 #include "sc_main/cli/progress.h"
+#include "sc_main/cli/statistics_file.h"
 #include "sc_main/cli/terminal.h"
 #include "tlm/sim/main_stack.h"
 #include "waves/output_file.h"
@@ -37,7 +38,10 @@ Simulation::Simulation(const topology::Plan& plan, const CommonOptions& options,
   if (vcd_) interrupt.owns(vcd_->temporary());
   if (oplog_) interrupt.owns(oplog_->temporary());
   Observer* observer = vcd_ || oplog_ || listener != nullptr ? &hub_ : nullptr;
+  if (!options.stats.empty()) interrupt.owns(stats_.emplace(options.stats).temporary());
   model_ = std::make_unique<Model>(plan, options.run_options(), observer);
+  if (stats_ || options.stats_in_json || !options.report.empty())
+    usage_.emplace(model_->machine, plan, options.stats_slices);
 }
 
 Simulation::~Simulation() {
@@ -112,6 +116,7 @@ std::vector<std::string> Simulation::temporaries() const {
   std::vector<std::string> temporaries = temporaries_;
   if (vcd_) temporaries.push_back(vcd_->temporary());
   if (oplog_) temporaries.push_back(oplog_->temporary());
+  if (stats_) temporaries.push_back(stats_->temporary());
   return temporaries;
 }
 
@@ -125,6 +130,19 @@ std::function<void(const std::string&)> Simulation::end_at_once() const {
 
 std::vector<std::string> Simulation::unmatched_filters() const {
   return vcd_ ? vcd_->unmatched_globs() : std::vector<std::string>();
+}
+
+nlohmann::ordered_json Simulation::statistics(bool whole, const std::vector<topology::EnergyRow>& energy) {
+  if (!usage_) return nullptr;
+  topology::RunStatistics statistics = usage_->collect(now(), whole);
+  compare(statistics, energy);
+  nlohmann::ordered_json json = to_json(statistics);
+  if (stats_) {
+    stats_->write(statistics_text(json));
+    stats_->commit();
+  }
+  if (!statistics.violations.empty()) throw std::logic_error(statistics.violations.front());
+  return json;
 }
 
 void Simulation::finish_outputs() {

@@ -1,6 +1,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -12,8 +13,10 @@
 #include "sc_main/cli/options.h"
 #include "topology/machine.h"
 #include "topology/plan.h"
+#include "topology/statistics.h"
 #include "waves/observer_hub.h"
 #include "waves/op_log.h"
+#include "waves/output_file.h"
 #include "waves/vcd_writer.h"
 
 namespace kernbench {
@@ -50,6 +53,10 @@ class Simulation {
   /// Entries of --wave-filter that no signal has matched.
   std::vector<std::string> unmatched_filters() const;
 
+  /// What every part did; null without --stats, --stats-in-json and --report. After the run; `whole`: it came to its end.
+  /// Throws std::logic_error if what has to hold of it does not.
+  nlohmann::ordered_json statistics(bool whole, const std::vector<topology::EnergyRow>& energy);
+
   /// Closes the waves and the op log, whatever became of the run. Throws OutputError.
   void finish_outputs();
 
@@ -66,6 +73,8 @@ class Simulation {
   std::optional<OpLogWriter> oplog_;
   ObserverHub hub_;
   std::unique_ptr<Model> model_;
+  std::optional<OutputFile> stats_;
+  std::optional<topology::MachineUsage> usage_;
 };
 
 }  // namespace kernbench

@@ -31,7 +31,9 @@ Commands:
   run WORKLOAD    run a workload on a modelled machine
   sweep FILE      run a workload at many points of a design space
   search FILE     look for the best points of a design space
-  report STORE    draw the results of a sweep or a search
+  report FILE     draw the results of a sweep or a search, or of a run
+  diff A B        what changed between two results
+  what-if RESULT  which change of its machine would make a run faster
   topology        show, check or export a machine
   list            workloads, presets, algorithms, dtypes, limits
   validate        hold the model against reference tables and closed forms
@@ -49,11 +51,11 @@ struct CommandEntry {
   const char* name;
   int (*run)(const Arguments&);
 };
-constexpr CommandEntry kCommands[] = {{"run", run_command},           {"sweep", sweep_command},
-                                      {"search", search_command},     {"report", report_command},
-                                      {"topology", topology_command}, {"list", list_command},
-                                      {"validate", validate_command}, {"bench", bench_command},
-                                      {"tune", tune_command},         {"pipeline", pipeline_command}};
+constexpr CommandEntry kCommands[] = {
+    {"run", run_command},           {"sweep", sweep_command},       {"search", search_command},
+    {"report", report_command},     {"topology", topology_command}, {"list", list_command},
+    {"validate", validate_command}, {"bench", bench_command},       {"tune", tune_command},
+    {"pipeline", pipeline_command}, {"diff", diff_command},         {"what-if", what_if_command}};
 
 int dispatch(const Arguments& arguments) {
   if (arguments.empty()) throw UsageError("no command given", "try 'kernbench --help'");

@@ -16,6 +16,8 @@ int list_command(const Arguments& arguments);
 int validate_command(const Arguments& arguments);
 int sweep_command(const Arguments& arguments);
 int search_command(const Arguments& arguments);
+int diff_command(const Arguments& arguments);
+int what_if_command(const Arguments& arguments);
 int report_command(const Arguments& arguments);
 int tune_command(const Arguments& arguments);
 int pipeline_command(const Arguments& arguments);

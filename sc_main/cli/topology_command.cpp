@@ -48,7 +48,7 @@ struct TopologyOptions {
     auto add = options.add_options();
     add("stage", po::value(&stage)->value_name("1..6"), "which stage to show (default: 2)");
     add("view", po::value(&view)->value_name("VIEW"), "system, sip, cube or pe");
-    add("format", po::value(&format)->value_name("dot|svg"), "of a view (default: dot)");
+    add("format", po::value(&format)->value_name("dot|svg|json"), "of a view (default: dot)");
     add("at", po::value(&at)->value_name("PE"), "which part a view shows, e.g. sip0.cube3.pe5 (default: the first)");
     add("what", po::value(&what)->value_name("WHAT"), "what to export: config, cube-mesh or schema (default: config)");
     add("set", po::value(&sets)->value_name("KEY=VALUE")->composing(), "changes a value of the topology; repeatable");
@@ -108,7 +108,7 @@ std::string show(const TopologyOptions& options) {
   const topology::Plan plan = plan_of(resolved, options.machine);
   if (options.view.empty()) return topology::show(plan, options.stage);
   require("--view", options.view, {"system", "sip", "cube", "pe"});
-  require("--format", options.format, {"dot", "svg"});
+  require("--format", options.format, {"dot", "svg", "json"});
   topology::ViewOptions view;
   if (!options.at.empty()) view.at = names::parse_pe(options.at);
   if (!plan.map.has(view.at))

@@ -1,5 +1,5 @@
-# Writes OUTPUT: the parts of the report's page as C++ raw string literals. PAGE: their folder; SCRIPTS: names in it, in
-# their order; D3: the minified library.
+# Writes OUTPUT: the parts of the report's page as C++ raw string literals. PAGE: their folder; SCRIPTS and RUN_SCRIPTS: names in
+# it, in their order; D3: the minified library.
 set(code "// Written by sc_main/report/embed.cmake.\n#include \"sc_main/report/resources.h\"\n\nnamespace kernbench::report {\n")
 function(embed name)
   set(text "")
@@ -8,7 +8,7 @@ function(embed name)
     string(APPEND text "${part}")
   endforeach()
   # An HTML parser ends a script at this, wherever it stands.
-  if(name MATCHES "^(kScript|kD3)$" AND text MATCHES "</script")
+  if(name MATCHES "^(kScript|kRunScript|kD3)$" AND text MATCHES "</script")
     message(FATAL_ERROR "${ARGN}: '</script' cannot be embedded")
   endif()
   set(code "${code}\nconst char* const ${name} = R\"_part_(${text})_part_\";\n" PARENT_SCOPE)
@@ -17,6 +17,10 @@ embed(kPageTemplate ${PAGE}/page.mustache)
 embed(kStyle ${PAGE}/style.css)
 list(TRANSFORM SCRIPTS PREPEND "${PAGE}/")
 embed(kScript ${SCRIPTS})
+embed(kRunTemplate ${PAGE}/run/run.mustache)
+embed(kRunStyle ${PAGE}/run/style.css)
+list(TRANSFORM RUN_SCRIPTS PREPEND "${PAGE}/")
+embed(kRunScript ${RUN_SCRIPTS})
 embed(kD3 ${D3})
 embed(kD3Licence ${PAGE}/d3_license.txt)
 file(WRITE "${OUTPUT}" "${code}\n}  // namespace kernbench::report\n")

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "sc_main/report/resources.h"
+#include "sc_main/report/script_text.h"
 #include "sc_main/report/sensitivity.h"
 
 namespace kernbench::report {
@@ -134,14 +135,6 @@ ordered_json to_json(const Study& study) {
   json["searches"] = ordered_json::array();
   for (const SearchRun& run : study.searches) json["searches"].push_back(to_json(run));
   return json;
-}
-
-/// As text of a script element: no '<' in it, so that nothing ends the element early.
-std::string script_text(const ordered_json& json) {
-  std::string out;
-  for (const char c : json.dump(-1, ' ', false, ordered_json::error_handler_t::replace))
-    out += c == '<' ? std::string("\\u003c") : std::string(1, c);
-  return out;
 }
 
 std::string figure(double value) { return std::isnan(value) ? "-" : fmt::format("{:.6g}", value); }

@@ -29,6 +29,8 @@ TEST(CommandLine, PrintsVersionAndHelp) {
                                                                                          {"topology", "--help"},
                                                                                          {"list", "--help"},
                                                                                          {"tune", "--help"},
+                                                                                         {"diff", "--help"},
+                                                                                         {"what-if", "--help"},
                                                                                          {"pipeline", "--help"}}) {
     const Outcome help = tool(arguments);
     EXPECT_EQ(help.code, 0) << arguments.front();
@@ -52,9 +54,6 @@ TEST(CommandLine, SaysWhatIsNotInThisVersion) {
   expect_refused(
       tool({"run", "all_reduce", "--trace=t.json"}),
       "option '--trace' is not in this version\n  hint: use --vcd FILE for waves or --oplog FILE for the list of ops");
-  expect_refused(
-      tool({"run", "all_reduce", "--report", "x"}),
-      "option '--report' is not in this version\n  hint: use --json FILE for results and --vcd FILE for waves");
 }
 
 TEST(CommandLine, RefusesGroupsThatThereAreNot) {
@@ -282,6 +281,8 @@ TEST(CommandLine, EveryExampleOfTheHelpWorksWhenPasted) {
                                                                                          {"topology", "--help"},
                                                                                          {"list", "--help"},
                                                                                          {"tune", "--help"},
+                                                                                         {"diff", "--help"},
+                                                                                         {"what-if", "--help"},
                                                                                          {"pipeline", "--help"}}) {
     std::istringstream help(tool(arguments).out);
     bool examples = false;

@@ -1,8 +1,11 @@
 #pragma once
+#include <algorithm>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <utility>
 
+#include "tlm/observe/usage.h"
 #include "tlm/sim/event_queue.h"
 
 namespace kernbench {
@@ -17,17 +20,27 @@ class SerialServer {
   SerialServer& operator=(const SerialServer&) = delete;
 
   void add(Ps cost, Job job, bool urgent = false) {
-    (urgent ? urgent_ : normal_).push_back({cost, std::move(job)});
+    (urgent ? urgent_ : normal_).push_back({cost, queue_.now(), std::move(job)});
+    served_.most_waiting = std::max<std::uint64_t>(served_.most_waiting, urgent_.size() + normal_.size());
     if (!busy_) serve();
   }
   bool busy() const { return busy_; }
+
+  /// What it has served so far.
+  struct Served {
+    std::uint64_t jobs = 0;
+    Ps busy = 0;
+    std::uint64_t most_waiting = 0;
+    Usage* usage = nullptr;  ///< over time; null: nobody wants it
+  };
+  Served& served() { return served_; }
 
   /// Called with (begin, end) of every service; for waves.
   void set_observer(std::function<void(Ps, Ps)> observer) { observer_ = std::move(observer); }
 
  private:
   struct Entry {
-    Ps cost = 0;
+    Ps cost = 0, since = 0;
     Job job;
   };
   void serve() {
@@ -37,6 +50,12 @@ class SerialServer {
     current_ = std::move(source.front());
     source.pop_front();
     const Ps end = queue_.now() + current_.cost;
+    ++served_.jobs;
+    served_.busy += current_.cost;
+    if (served_.usage != nullptr) {
+      if (current_.since < queue_.now()) served_.usage->wait(current_.since, queue_.now());
+      served_.usage->busy(queue_.now(), end, 0);
+    }
     if (observer_) observer_(queue_.now(), end);
     queue_.at(end, [this] {
       busy_ = false;
@@ -51,6 +70,7 @@ class SerialServer {
   Entry current_;
   std::deque<Entry> urgent_, normal_;
   std::function<void(Ps, Ps)> observer_;
+  Served served_;
 };
 
 }  // namespace kernbench

@@ -1,0 +1,75 @@
+#include <fmt/format.h>
+
+#include <optional>
+#include <sstream>
+
+#include "sc_main/cli/options.h"
+#include "sc_main/cli/result_file.h"
+#include "sc_main/cli/tool.h"
+#include "sc_main/cli/usage_error.h"
+#include "sc_main/compare/diff.h"
+#include "sc_main/report/run_page.h"
+#include "tlm/config/json_text.h"
+#include "waves/output_file.h"
+
+namespace kernbench {
+namespace {
+struct DiffOptions {
+  std::string a, b, json, html;
+
+  po::options_description describe() {
+    po::options_description options("Options");
+    auto add = options.add_options();
+    add("a", po::value(&a)->value_name("A.json"), "a result of 'kernbench run --json'; also the first argument");
+    add("b", po::value(&b)->value_name("B.json"), "another one; also the second argument");
+    add("json", po::value(&json)->value_name("FILE|-"), "the differences as JSON");
+    add("html", po::value(&html)->value_name("FILE"), "the differences as a page for the browser");
+    add("help,h", "this text");
+    return options;
+  }
+};
+
+int print_help(DiffOptions& options) {
+  std::ostringstream text;
+  text << options.describe();
+  fmt::print(
+      "Usage: kernbench diff A.json B.json [OPTIONS]\n\nWhat changed from one run to another: settings, configuration "
+      "by dotted key, results row by row (matched by\nwhat they measure: op, size, layer), layers and their kernels, "
+      "energy.\n\n{}\nExample:\n  kernbench run p2p --topology minimal --json a.json\n"
+      "  kernbench run p2p --topology minimal --set cube.noc.clock=\"2 GHz\" --json b.json\n"
+      "  kernbench diff a.json b.json\n",
+      text.str());
+  return 0;
+}
+}  // namespace
+
+int diff_command(const Arguments& arguments) {
+  DiffOptions options;
+  if (asks_for_help(arguments)) return print_help(options);
+  parse(arguments, options.describe(), {"a", "b"});
+  if (options.a.empty() || options.b.empty())
+    throw UsageError("two result files are wanted", "kernbench diff A.json B.json");
+  const nlohmann::ordered_json a = read_result_json(options.a, fmt::format("'{}'", options.a)),
+                               b = read_result_json(options.b, fmt::format("'{}'", options.b));
+  std::optional<OutputFile> json;
+  if (!options.json.empty() && options.json != "-") json.emplace(options.json);
+  std::optional<OutputFile> html;
+  if (!options.html.empty()) html.emplace(options.html);
+  const nlohmann::ordered_json found = compare::diff(a, b);
+  if (options.json == "-") {
+    fmt::print("{}\n", json_text(found, 2));
+  } else {
+    fmt::print("{}", compare::diff_text(found, options.a, options.b));
+  }
+  if (html) {
+    html->write(report::render_diff(found, options.a, options.b));
+    html->commit();
+  }
+  if (json) {
+    json->write(json_text(found, 2) + "\n");
+    json->commit();
+  }
+  return 0;
+}
+
+}  // namespace kernbench

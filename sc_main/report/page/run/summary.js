@@ -1,0 +1,29 @@
+// What ran, and what came of it.
+(function () {
+  const run = data.run;
+  if (!run) return;
+  const holder = section("summary", "Summary").select(".chart"), tiles = holder.append("div").attr("class", "tiles");
+  const tile = (figure, what) => { const one = tiles.append("div").attr("class", "tile"); one.append("span").attr("class", "figure").text(figure); one.append("span").attr("class", "what").text(what); };
+  if (data.time) tile(nanoseconds(data.time.ns), data.time.of);
+  tile(time(run.sim_time_ps), "simulated, with set-up");
+  tile(`${run.machine.sips} / ${run.machine.cubes} / ${run.machine.pes}`, "SIPs / cubes / PEs");
+  tile(`${figure(run.energy_pj / 1e6)} uJ`, "energy");
+  const checks = (run.results || []).map(row => row.check).filter(Boolean);
+  if (checks.length) tile(checks.includes("wrong") ? "wrong" : checks.includes("ok") ? "ok" : "skipped", "check of the numerics");
+  tile(run.fidelity.includes("=") ? "mixed" : run.fidelity, "fidelity");
+  if (data.host) tile(`${data.host.wall_s.toFixed(2)} s`, "on the host");
+  const words = [];
+  if (stats) {
+    // Three of a class at most: machines have many parts that are alike.
+    const order = d3.range(stats.count).filter(i => stats.classOf(i) >= 0).sort((a, b) => stats.utilisation[b] - stats.utilisation[a] || a - b);
+    const seen = new Map(), best = order.filter(i => {
+      const times = (seen.get(stats.classOf(i)) || 0) + 1;
+      seen.set(stats.classOf(i), times);
+      return times <= 3;
+    }).slice(0, 10);
+    table(holder, "Busiest parts over the whole run", [["part"], ["kind"], ["busy", 1], ["bytes", 1]], best.map(i => [stats.names[i], stats.kind(i), percent(stats.utilisation[i]), bytes(stats.bytes[i])]));
+  }
+  const best = data.what_if && data.what_if.changes[0];
+  if (best && best.saved_ns > 0) words.push(`Of single values, ${best.key}${best.place ? " of " + best.place : ""} helps most: ${said(best.from)} to ${said(best.to)} saves ${percent(best.saved_fraction)}.`);
+  if (words.length) holder.append("p").text(words.join(" "));
+})();

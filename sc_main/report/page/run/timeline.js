@@ -1,0 +1,16 @@
+// The course of every rank by class, or of the parts of one rank, cube or PE.
+(function () {
+  if (!stats) return;
+  const holder = section("timeline", "Timeline");
+  const view = strips(holder, "timeline-canvas", {height: 430, onRange: stats.onRange, label: "how busy the parts of the machine were over time"});
+  const ranks = () => stats.ranks.slice(0, 64).flatMap(rank => kClasses.map((c, i) => ({name: `${rank.sip} ${c.name}`, course: rank.courses[i], colour: c.colour, tip: "its busiest part"}))
+    .filter(row => row.course.some(value => value > 0)));
+  const natural = (a, b) => a.localeCompare(b, "en", {numeric: true});
+  const cubes = [...new Set([...stats.under.keys()].filter(name => /^sip\d+\.cube\d+$/.test(name)))].sort(natural);
+  const parts = name => stats.under.get(name).filter(i => ["gemm", "math", "dma_r", "dma_w", "hbm_channel", "cpu", "ipcq", "tcm", "sram"].includes(stats.kind(i)))
+    .sort((a, b) => natural(stats.names[a], stats.names[b])).slice(0, 400)
+    .map(i => ({name: stats.names[i], course: stats.most([i]), colour: (kClasses[stats.classOf(i)] || {colour: "#7a5195"}).colour, tip: resourceTip(i)}));
+  const kMostCubes = 256;
+  choice(holder, "show", ["ranks", ...cubes.slice(0, kMostCubes)], name => view.set(name === "ranks" ? ranks() : parts(name)), "ranks");
+  view.set(ranks());
+})();

@@ -1,0 +1,89 @@
+#include <gmock/gmock.h>
+
+#include <fstream>
+
+#include "tests/cli/schema_check.h"
+#include "tests/cli/tool_runner.h"
+#include "tests/report/browser.h"
+
+namespace kernbench {
+namespace {
+using Json = nlohmann::ordered_json;
+using ::testing::HasSubstr;
+
+/// Two runs that differ in the HBM's clock alone: a.json and b.json.
+class Diff : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(tool({"run", "tp_mlp", "--topology", "minimal", "--data", "off", "--json", "a.json", "-q"}).code, 0);
+    ASSERT_EQ(tool({"run", "tp_mlp", "--topology", "minimal", "--data", "off", "--set", "cube.hbm.clock=800 MHz",
+                    "--json", "b.json", "-q"})
+                  .code,
+              0);
+  }
+  Json of(const std::string& name) const { return json_of(read(tool.file(name))); }
+  Tool tool;
+};
+
+TEST_F(Diff, NamesTheKeyThatDiffersTheRatioOfEveryRowAndTheKernelsBehindIt) {
+  const Outcome found = tool({"diff", "a.json", "b.json", "--json", "-"});
+  ASSERT_EQ(found.code, 0) << found.err;
+  const Json diff = json_of(found.out), a = of("a.json"), b = of("b.json");
+  ASSERT_EQ(diff["config"].size(), 1U);
+  EXPECT_EQ(diff["config"][0], (Json{{"key", "cube.hbm.clock"}, {"a", "1.6 GHz"}, {"b", "800 MHz"}}));
+  ASSERT_EQ(diff["results"]["rows"].size(), a["results"].size());
+  for (std::size_t i = 0; i < a["results"].size(); ++i) {
+    const double before = a["results"][i]["time_ns"], after = b["results"][i]["time_ns"];
+    EXPECT_DOUBLE_EQ(diff["results"]["rows"][i]["ratio"].get<double>(), after / before);
+  }
+  // What a layer takes longer its parts take longer, the parts added up.
+  for (const Json& layer : diff["layers"]) {
+    double parts = 0;
+    for (const Json& part : layer["parts"]) parts += part["part"] == "hidden_ns" ? 0 : part["change_ns"].get<double>();
+    EXPECT_NEAR(parts, layer["b_ns"].get<double>() - layer["a_ns"].get<double>(), 1e-6) << layer["layer"];
+  }
+  const Json& fc1 = diff["layers"][1];
+  EXPECT_EQ(fc1["layer"], "tp_mlp, fc1");
+  EXPECT_EQ(fc1["kernels"][0]["kernel"], "fc1");
+  EXPECT_GT(fc1["kernels"][0]["change_ns"].get<double>(), 0) << "half the clock makes a kernel bound by HBM slower";
+}
+
+TEST_F(Diff, OfAFileWithItselfIsNothing) {
+  const Json diff = json_of(tool({"diff", "a.json", "a.json", "--json", "-"}).out);
+  EXPECT_TRUE(diff["config"].empty());
+  EXPECT_TRUE(diff["settings"].empty());
+  EXPECT_EQ(diff["time"]["ratio"], 1.0);
+  for (const Json& row : diff["results"]["rows"]) EXPECT_TRUE(row["values"].empty()) << row;
+}
+
+TEST_F(Diff, RowsOfOneSideOnlyAreNamed) {
+  Json b = of("b.json");
+  b["results"].erase(1);
+  std::ofstream(tool.file("b.json")) << b.dump();
+  const Json diff = json_of(tool({"diff", "a.json", "b.json", "--json", "-"}).out);
+  EXPECT_EQ(diff["results"]["only_a"], Json::array({"tp_mlp, fc1"}));
+  EXPECT_TRUE(diff["results"]["only_b"].empty());
+}
+
+TEST_F(Diff, RefusesWhatIsNoResult) {
+  std::ofstream(tool.file("bad.json")) << "{\"a\":";
+  const Outcome broken = tool({"diff", "a.json", "bad.json"}), gone = tool({"diff", "a.json", "gone.json"});
+  EXPECT_EQ(broken.code, 2);
+  EXPECT_THAT(broken.err, HasSubstr("'bad.json' is no JSON (byte "));
+  EXPECT_EQ(gone.code, 7);
+  EXPECT_THAT(gone.err, HasSubstr("cannot read 'gone.json': No such file or directory"));
+  EXPECT_EQ(tool({"diff", "a.json"}).code, 2);
+}
+
+TEST_F(Diff, PageHasTheSameInABrowser) {
+  NEEDS_A_BROWSER();
+  ASSERT_EQ(tool({"diff", "a.json", "b.json", "--html", "diff.html"}).code, 0);
+  const Rendered page = render_in_browser(tool.folder(), read(tool.file("diff.html")));
+  EXPECT_TRUE(page.quiet()) << page.log;
+  EXPECT_NE(page.dom.find("data-drawn=\"yes\""), std::string::npos);
+  EXPECT_NE(page.dom.find("<td>cube.hbm.clock</td><td>1.6 GHz</td><td>800 MHz</td>"), std::string::npos);
+  EXPECT_EQ(count_of(page.dom, "class=\"b\""), 4U);  // set-up, two layers, their sum
+}
+
+}  // namespace
+}  // namespace kernbench

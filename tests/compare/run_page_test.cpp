@@ -1,0 +1,94 @@
+#include <regex>
+
+#include "tests/cli/tool_runner.h"
+#include "tests/report/browser.h"
+
+namespace kernbench {
+namespace {
+
+/// The page of an all_reduce on two SIPs of 2 x 2 cubes.
+std::string page_of_a_run(const Tool& tool) {
+  const Outcome done = tool({"run", "all_reduce", "-b", "16K", "-e", "16K", "--topology", "ring8", "--set",
+                             "system.sips.count=2", "--data", "off", "--report", "run.html", "-q"});
+  EXPECT_EQ(done.code, 0) << done.err;
+  return read(tool.file("run.html"));
+}
+std::string with_script(std::string page, const std::string& script) {
+  page.insert(page.rfind("</body>"), "<script>" + script + "</script>");
+  return page;
+}
+
+TEST(RunPage, NamesNothingOutsideItself) {
+  const Tool tool;
+  const std::string page = page_of_a_run(tool);
+  EXPECT_NE(page.find("default-src 'none'"), std::string::npos);
+  EXPECT_FALSE(
+      std::regex_search(page.substr(0, 3000), std::regex("<(script|img|iframe|link)[^>]*(src|href)=.?(https?:|//|/)")));
+}
+
+TEST(RunPage, DrawsEverySectionWithACleanConsole) {
+  NEEDS_A_BROWSER();
+  const Tool tool;
+  const Rendered page = render_in_browser(tool.folder(), page_of_a_run(tool));
+  EXPECT_TRUE(page.quiet()) << page.log;
+  EXPECT_NE(page.dom.find("data-drawn=\"yes\""), std::string::npos);
+  for (const char* section :
+       {"summary", "where", "timeline", "machine", "heat", "bounds", "results", "errors", "energy", "configuration"})
+    EXPECT_NE(page.dom.find("<section id=\"" + std::string(section) + "\""), std::string::npos) << section;
+  EXPECT_EQ(count_of(page.dom, "class=\"share\""), 3 * 7U);  // two ranks and their mean, seven classes
+  EXPECT_EQ(count_of(page.dom.substr(0, page.dom.find("<footer>")), "NaN"), 0U) << "a mark has no place";
+}
+
+TEST(RunPage, SliderColoursTheMachineAndAClickOpensAPart) {
+  NEEDS_A_BROWSER();
+  const Tool tool;
+  const std::string page = page_of_a_run(tool);
+  const Rendered whole = render_in_browser(tool.folder(), page);
+  EXPECT_NE(whole.dom.find("id=\"slice-text\">whole run<"), std::string::npos);
+  const Rendered moved = render_in_browser(tool.folder(), with_script(page, R"(
+    const slider = document.getElementById("slice");
+    slider.value = 3;
+    slider.dispatchEvent(new Event("input"));
+    const open = name => [...document.querySelectorAll("#machine .opens")].find(g => g.getAttribute("aria-label") === "open " + name).dispatchEvent(new MouseEvent("click", {bubbles: true}));
+    open("sip1");
+    open("sip1.cube2");
+    open("sip1.cube2.pe3");
+  )"));
+  EXPECT_TRUE(moved.quiet()) << moved.log;
+  EXPECT_EQ(moved.dom.find("id=\"slice-text\">whole run<"), std::string::npos);
+  EXPECT_NE(moved.dom.find(">sip1.cube2.pe3: at sip1.cube2."), std::string::npos) << "the view of that PE";
+  EXPECT_NE(moved.dom.find("data-busy=\""), std::string::npos);
+}
+
+TEST(RunPage, WheelZoomsTheTimelineAndWithItWhereTheTimeWent) {
+  NEEDS_A_BROWSER();
+  const Tool tool;
+  const Rendered zoomed = render_in_browser(tool.folder(), with_script(page_of_a_run(tool), R"(
+    const canvas = document.getElementById("timeline-canvas"), box = canvas.getBoundingClientRect();
+    canvas.dispatchEvent(new WheelEvent("wheel", {deltaY: -600, clientX: box.left + box.width * 0.6, clientY: box.top + 20, bubbles: true, cancelable: true}));
+  )"));
+  EXPECT_TRUE(zoomed.quiet()) << zoomed.log;
+  const std::size_t timeline = zoomed.dom.find("id=\"timeline\"");
+  const std::string status = zoomed.dom.substr(zoomed.dom.find("role=\"status\"", timeline), 200);
+  EXPECT_EQ(status.find("rows, 0 ps to"), std::string::npos) << status;
+  EXPECT_NE(zoomed.dom.find("as the timeline shows"), std::string::npos);
+}
+
+TEST(RunPage, OfAResultFileHasWhatTheFileHas) {
+  NEEDS_A_BROWSER();
+  const Tool tool;
+  ASSERT_EQ(
+      tool({"run", "tp_mlp", "--topology", "minimal", "--data", "off", "--stats-in-json", "--json", "run.json", "-q"})
+          .code,
+      0);
+  ASSERT_EQ(tool({"what-if", "run.json", "--keys", "cube.hbm.*", "--json", "tried.json", "-q"}).code, 0);
+  ASSERT_EQ(tool({"report", "tried.json"}).code, 0);
+  const Rendered page = render_in_browser(tool.folder(), read(tool.file("tried.html")));
+  EXPECT_TRUE(page.quiet()) << page.log;
+  EXPECT_EQ(count_of(page.dom, "class=\"launch\""), 2U) << "the two GEMMs; a bias computes nothing";
+  EXPECT_NE(page.dom.find("class=\"saving\""), std::string::npos);
+  EXPECT_NE(page.dom.find("id=\"timeline\""), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kernbench

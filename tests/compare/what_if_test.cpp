@@ -1,0 +1,164 @@
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "tests/cli/schema_check.h"
+#include "tests/compare/throttled.h"
+
+namespace kernbench {
+namespace {
+using Json = nlohmann::ordered_json;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+/// Two SIPs of one cube with four PEs each: what a run of few milliseconds needs.
+const std::vector<std::string> kSmall{
+    "--topology",        "ring8",  "--set", "system.sips.count=2", "--set", "sip.cube_mesh.w=1", "--set",
+    "sip.cube_mesh.h=1", "--data", "off"};
+
+std::vector<std::string> small_all_reduce(const std::string& bytes, const std::vector<std::string>& more) {
+  std::vector<std::string> run{"all_reduce", "-b", bytes, "-e", bytes};
+  run.insert(run.end(), kSmall.begin(), kSmall.end());
+  run.insert(run.end(), more.begin(), more.end());
+  return run;
+}
+
+TEST(WhatIf, NamesSlowDispatchFirstAndItsSavingIsThatOfARunWithTheValue) {
+  const Tool tool;
+  const Throttled machine{"slow dispatch", small_all_reduce("4K", {"--set", "pe.cpu.dispatch=300 ns"}), "",
+                          "pe.cpu.dispatch", ""};
+  const Json found = what_if_of(tool, machine);
+  ASSERT_FALSE(found.is_null());
+  EXPECT_THAT(named_first(found), Contains(wanted(machine)));
+  EXPECT_TRUE(found["same"].get<bool>());
+  EXPECT_EQ(found["changes"][0]["to"], "150 ns");
+  const Json whole = json_of(read(tool.file("tried.json")));
+  EXPECT_EQ(schema_errors(whole), "");
+
+  ASSERT_EQ(tool({"run", "--from", "run.json", "--set", "pe.cpu.dispatch=150 ns", "--json", "faster.json", "-q"}).code,
+            0);
+  const double before = whole["results"][0]["time_ns"],
+               after = json_of(read(tool.file("faster.json")))["results"][0]["time_ns"];
+  EXPECT_DOUBLE_EQ(found["changes"][0]["time_ns"].get<double>(), after);
+  EXPECT_NEAR(found["changes"][0]["saved_ns"].get<double>(), before - after, 5e-4);  // whole picoseconds
+  // Ranked by what they save, those that did not run last.
+  double last = before;
+  for (const Json& change : found["changes"]) {
+    if (change["state"] != "ran") continue;
+    EXPECT_LE(change["saved_ns"].get<double>(), last + 1e-9) << change["key"];
+    last = change["saved_ns"];
+  }
+}
+
+TEST(WhatIf, NamesFewSlotsFirst) {
+  const Tool tool;
+  const Throttled machine{"few slots", small_all_reduce("128K", {"--set", "pe.ipcq.slots=1"}), "", "pe.ipcq.slots", ""};
+  const Json found = what_if_of(tool, machine);
+  ASSERT_FALSE(found.is_null());
+  EXPECT_THAT(named_first(found), Contains(wanted(machine)));
+}
+
+TEST(WhatIf, NamesTheOneSlowCubeFirst) {
+  const Tool tool;
+  const Throttled machine{"one slow cube",
+                          {"all_reduce", "-b", "16K", "-e", "16K", "--topology", "machine.yaml", "--set",
+                           "sip.cube_mesh.h=1", "--data", "off"},
+                          "- match: sip1.cube1\n  cube: {noc: {clock: 50 MHz}}\n",
+                          "cube.noc.clock",
+                          "sip1.cube1"};
+  write_machine(tool, machine, 2);
+  const Json found = what_if_of(tool, machine);
+  ASSERT_FALSE(found.is_null());
+  EXPECT_THAT(named_first(found), Contains(wanted(machine)));
+}
+
+TEST(WhatIf, TriesOnlyTheKeysThatAreAskedForAndTheirPairs) {
+  const Tool tool;
+  std::vector<std::string> run = small_all_reduce("16K", {"--json", "run.json", "-q"});
+  run.insert(run.begin(), "run");
+  ASSERT_EQ(tool(run).code, 0);
+  const Outcome tried =
+      tool({"what-if", "run.json", "--keys", "system.links.l*", "--keys", "cube.noc.clock", "--pairs", "--json", "-"});
+  ASSERT_EQ(tried.code, 0) << tried.err;
+  const Json found = json_of(tried.out)["what_if"];
+  std::set<std::string> keys;
+  for (const Json& change : found["changes"]) keys.insert(change["key"]);
+  EXPECT_EQ(keys, (std::set<std::string>{"cube.noc.clock", "system.links.lanes", "system.links.lane_rate",
+                                         "system.links.latency"}));
+  ASSERT_TRUE(found.contains("pairs"));
+  ASSERT_FALSE(found["pairs"].empty());  // of those that save something: latency and clock
+  EXPECT_EQ(found["pairs"][0]["state"], "ran");
+}
+
+TEST(WhatIf, ARunThatIsNotWhatItWasIsSaid) {
+  const Tool tool;
+  std::vector<std::string> run = small_all_reduce("4K", {"--json", "run.json", "-q"});
+  run.insert(run.begin(), "run");
+  ASSERT_EQ(tool(run).code, 0);
+  Json file = json_of(read(tool.file("run.json")));
+  file["results"][0]["time_ns"] = file["results"][0]["time_ns"].get<double>() + 1;
+  std::ofstream(tool.file("run.json")) << file.dump();
+  const Outcome tried = tool({"what-if", "run.json", "--keys", "cube.noc.clock"});
+  EXPECT_EQ(tried.code, 0);
+  EXPECT_THAT(tried.out, HasSubstr("# WARNING: the run itself takes"));
+}
+
+TEST(WhatIf, AValueThatNoMachineCanHaveIsNamedAndStopsNothing) {
+  const Tool tool;
+  // 11 rings of 256 * 4 KiB fit into the TCM of 16 MiB, rings of twice the size do not.
+  std::vector<std::string> run = small_all_reduce("4K", {"--set", "pe.ipcq.slots=256", "--json", "run.json", "-q"});
+  run.insert(run.begin(), "run");
+  ASSERT_EQ(tool(run).code, 0);
+  const Outcome tried =
+      tool({"what-if", "run.json", "--keys", "pe.ipcq.slot_size", "--keys", "pe.cpu.dispatch", "--json", "-"});
+  EXPECT_EQ(tried.code, 0) << tried.err;
+  const Json found = json_of(tried.out)["what_if"];
+  ASSERT_EQ(found["changes"].size(), 2U);
+  EXPECT_EQ(found["changes"][0]["key"], "pe.cpu.dispatch");
+  EXPECT_EQ(found["changes"][0]["state"], "ran");
+  EXPECT_EQ(found["changes"][1]["state"], "refused");
+  EXPECT_THAT(found["changes"][1]["error"].get<std::string>(), HasSubstr("pe.tcm.size is 16 MiB"));
+}
+
+TEST(WhatIf, AFailingRunIsNotedAndEndsWithItsExitCode) {
+  const Tool tool;
+  // Rings of twice the slots fit into the TCM, and leave too little of it for the tiles: a legal machine, no legal run.
+  ASSERT_EQ(tool({"run", "gemm", "--topology", "minimal", "--m", "512", "--n", "512", "--k", "512", "--set",
+                  "pe.tcm.size=192 KiB", "--set", "pe.ipcq.slots=2", "--data", "off", "--json", "run.json", "-q"})
+                .code,
+            0);
+  const Outcome tried =
+      tool({"what-if", "run.json", "--keys", "pe.ipcq.slots", "--keys", "pe.gemm.clock", "--json", "-"});
+  EXPECT_EQ(tried.code, 6) << tried.err;
+  const Json found = json_of(tried.out)["what_if"];
+  ASSERT_EQ(found["changes"].size(), 2U);
+  EXPECT_EQ(found["changes"][0]["key"], "pe.gemm.clock");
+  EXPECT_EQ(found["changes"][0]["state"], "ran");
+  EXPECT_EQ(found["changes"][1]["state"], "failed");
+  EXPECT_EQ(found["changes"][1]["exit_code"], 8);
+}
+
+TEST(WhatIf, RefusesWhatIsNoResult) {
+  const Tool tool;
+  EXPECT_EQ(tool({"what-if", "none.json"}).code, 7);
+  std::ofstream(tool.file("text.json")) << "{\"command\": [\"sweep\"]}";
+  const Outcome refused = tool({"what-if", "text.json"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("'text.json' is no result of 'kernbench run'"));
+  EXPECT_EQ(tool({"what-if"}).code, 2);
+}
+
+TEST(WhatIf, OfARunStandsInItsResult) {
+  const Tool tool;
+  std::vector<std::string> run = small_all_reduce("4K", {"--what-if", "--json", "run.json"});
+  run.insert(run.begin(), "run");
+  const Outcome done = tool(run);
+  ASSERT_EQ(done.code, 0) << done.err;
+  EXPECT_THAT(done.out, HasSubstr("# what if: time_ns of all_reduce, 4096 B"));
+  const Json file = json_of(read(tool.file("run.json")));
+  EXPECT_EQ(schema_errors(file), "");
+  EXPECT_EQ(file["what_if"]["baseline_ns"], file["results"][0]["time_ns"]);
+}
+
+}  // namespace
+}  // namespace kernbench

@@ -1,0 +1,87 @@
+#include "tlm/observe/usage.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace kernbench {
+namespace {
+
+Usage::Slice sum_of(const std::vector<Usage::Slice>& slices) {
+  Usage::Slice sum;
+  for (const Usage::Slice& slice : slices) sum += slice;
+  return sum;
+}
+
+TEST(Usage, SpreadsAnIntervalOverTheSlicesThatItMeets) {
+  Usage usage(8);
+  usage.busy(512, 512 + 2048, 64);
+  const auto slices = usage.slices(Usage::kLeastShift, 3072);
+  ASSERT_EQ(slices.size(), 3U);
+  EXPECT_EQ(slices[0].busy, 512U);
+  EXPECT_EQ(slices[1].busy, 1024U);
+  EXPECT_EQ(slices[2].busy, 512U);
+  EXPECT_EQ(slices[0].bytes, 16U);
+  EXPECT_EQ(slices[1].bytes, 32U);
+  EXPECT_EQ(slices[2].bytes, 16U);
+}
+
+// Folding loses nothing and never more than halves what it can tell apart.
+TEST(Usage, KeepsItsSumsInBoundedSlicesHoweverLongTheRun) {
+  Usage usage(8);
+  std::mt19937_64 random(1);
+  Ps busy = 0, waiting = 0, last = 0;
+  std::uint64_t bytes = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    const Ps begin = last + random() % 5000, end = begin + random() % 3000;
+    usage.busy(begin, end, i % 97);
+    busy += end - begin;
+    bytes += static_cast<std::uint64_t>(i % 97);
+    const Ps since = begin - std::min<Ps>(begin, random() % 9000);  // of an earlier slice, mostly
+    usage.wait(since, begin, static_cast<unsigned>(i % 3));
+    waiting += begin - since;
+    last = end;
+  }
+  const auto slices = usage.slices(usage.shift(), last);
+  EXPECT_LE(slices.size(), 8U);
+  EXPECT_GT(slices.size(), 4U);
+  const Usage::Slice sum = sum_of(slices);
+  EXPECT_EQ(sum.busy, busy);
+  EXPECT_EQ(sum.waiting, waiting);
+  EXPECT_EQ(sum.bytes, bytes);
+  EXPECT_EQ(usage.waited(0) + usage.waited(1) + usage.waited(2), waiting);
+}
+
+// A router books a packet's flits at its tail, a wire what slips in over what is under way.
+TEST(Usage, FillsNoSliceBeyondItsLength) {
+  Usage usage(8);
+  usage.busy(0, 500, 1);
+  usage.busy(1024, 2048, 1);
+  usage.busy(1100, 1600, 1);  // 500 ps more than the second slice has: they were in the first
+  const auto slices = usage.slices(Usage::kLeastShift, 2048);
+  EXPECT_EQ(slices[0].busy, 1000U);
+  EXPECT_EQ(slices[1].busy, 1024U);
+}
+
+TEST(Usage, CountsSeveralUnitsTogether) {
+  Usage usage(8, 2);
+  usage.busy(0, 1024, 2048, 7);
+  EXPECT_EQ(usage.slices(Usage::kLeastShift, 1024)[0].busy, 2048U);
+}
+
+TEST(UsageBook, GivesAllResourcesTheSlicesOfTheLongest) {
+  UsageBook book(16);
+  Usage* early = book.add();
+  Usage* late = book.add();
+  early->busy(0, 10, 1);
+  late->busy(1'000'000, 1'000'010, 1);
+  const std::uint32_t shift = book.shift(2'000'000);
+  EXPECT_LE((2'000'000U >> shift) + 1, 16U);
+  const auto first = early->slices(shift, 2'000'000), second = late->slices(shift, 2'000'000);
+  EXPECT_EQ(first.size(), second.size());
+  EXPECT_EQ(first[0].busy, 10U);
+  EXPECT_EQ(sum_of(second).busy, 10U);
+}
+
+}  // namespace
+}  // namespace kernbench

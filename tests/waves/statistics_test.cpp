@@ -1,0 +1,129 @@
+// `run --stats`: the tool's own statistics of small runs.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/schema_check.h"
+#include "tests/cli/tool_runner.h"
+
+namespace kernbench {
+namespace {
+using nlohmann::ordered_json;
+
+std::vector<std::string> with(std::vector<std::string> arguments, const std::vector<std::string>& more) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+const std::vector<std::string> kAllReduce{"run", "all_reduce", "-b", "64K", "-e", "64K", "-w", "0"};
+
+ordered_json statistics_of(const Tool& tool, const std::vector<std::string>& arguments) {
+  const Outcome outcome = tool(with(arguments, {"--stats", "stats.json"}));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  ordered_json json = json_of(read(tool.file("stats.json")));
+  EXPECT_FALSE(json.is_discarded());
+  EXPECT_EQ(schema_errors(json, "statistics.schema.json"), "");
+  return json;
+}
+
+/// Its `bytes` summed over the resources of a kind.
+std::uint64_t bytes_of(const ordered_json& statistics, const std::string& kind) {
+  std::uint64_t bytes = 0;
+  for (const auto& resource : statistics["resources"]) {
+    if (resource["kind"] == kind) bytes += resource["bytes"].get<std::uint64_t>();
+  }
+  return bytes;
+}
+
+TEST(Statistics, ChangeNoResultAndStandInTheResultFileOnDemand) {
+  const Tool tool;
+  for (const char* fidelity : {"accurate", "fast"}) {
+    const auto arguments = with(kAllReduce, {"--fidelity", fidelity, "--json", "-"});
+    ordered_json without = json_of(tool(arguments).out);
+    ordered_json watched = json_of(tool(with(arguments, {"--stats-in-json", "--stats", "stats.json"})).out);
+    ASSERT_FALSE(without.is_discarded());
+    EXPECT_EQ(schema_errors(watched), "");
+    EXPECT_EQ(watched["statistics"], json_of(read(tool.file("stats.json"))));
+    watched.erase("statistics");
+    watched.erase("host");
+    without.erase("host");
+    EXPECT_EQ(without, watched) << fidelity;
+  }
+}
+
+// Two ranks of 64 KiB that end with the sum have each to tell the other at least their 64 KiB between them.
+TEST(Statistics, CountWhatAnAllReduceHasToMove) {
+  const Tool tool;
+  const ordered_json json = statistics_of(tool, kAllReduce);
+  EXPECT_GE(bytes_of(json, "link"), 2U * 65536);
+  EXPECT_EQ(json["totals"]["link"]["bytes"], bytes_of(json, "link"));
+  EXPECT_GE(bytes_of(json, "ipcq"), 2U * 65536);
+  EXPECT_GE(bytes_of(json, "engine"), 4U * 65536) << "DMA reads and writes every element of both";
+  double busiest_link = 0;
+  for (const auto& resource : json["resources"]) {
+    for (const auto& [key, numbers] : resource["over_time"].items()) {
+      EXPECT_EQ(numbers.size(), json["slices"]) << resource["name"];
+      std::uint64_t sum = 0;
+      for (const auto& number : numbers) {
+        sum += number.get<std::uint64_t>();
+        if (key == "busy_ps")
+          EXPECT_LE(number, json["slice_ps"].get<std::uint64_t>() * resource["units"].get<std::uint64_t>());
+      }
+      std::uint64_t waiting = 0;
+      for (const auto& wait : resource["waiting_ps"]) waiting += wait.get<std::uint64_t>();
+      EXPECT_EQ(sum, key == "waiting_ps" ? waiting : resource[key].get<std::uint64_t>()) << resource["name"] << key;
+    }
+    if (resource["kind"] == "link") busiest_link = std::max(busiest_link, resource["utilisation"].get<double>());
+  }
+  EXPECT_GT(busiest_link, 0.05);
+}
+
+// The wire's share of the time is what its bytes and headers need at its rate, whatever the run.
+TEST(Statistics, BusyTimeOfALinkIsThatOfItsBytes) {
+  const Tool tool;
+  const ordered_json json = statistics_of(tool, kAllReduce);
+  unsigned links = 0;
+  for (const auto& resource : json["resources"]) {
+    if (resource["kind"] != "link") continue;
+    ++links;
+    const double needed = resource["bytes"].get<double>() * 1e12 / resource["rate_bytes_per_s"].get<double>();
+    EXPECT_GE(resource["busy_ps"].get<double>(), needed);
+    EXPECT_LE(resource["busy_ps"].get<double>(), 1.5 * needed + 5000 * resource["messages"].get<double>());
+  }
+  EXPECT_GE(links, 2U);
+}
+
+TEST(Statistics, AreOfAtMostSoManySlices) {
+  const Tool tool;
+  const ordered_json few = statistics_of(tool, with(kAllReduce, {"--stats-slices", "4"}));
+  EXPECT_LE(few["slices"], 4);
+  EXPECT_EQ(tool(with(kAllReduce, {"--stats-slices", "1"})).code, 2);
+}
+
+// The narrow side is where things wait: of a machine with a tenth of the links' rate, packets wait for the wire.
+TEST(Statistics, TellWhatIsWaitedFor) {
+  const Tool tool;
+  const auto waited = [&](const std::vector<std::string>& more, const char* kind, const char* reason) {
+    double sum = 0;
+    const ordered_json json = statistics_of(tool, with(kAllReduce, more));
+    for (const auto& resource : json["resources"]) {
+      if (resource["kind"] == kind) sum += resource["waiting_ps"].value(reason, 0.0);
+    }
+    return sum;
+  };
+  EXPECT_GT(waited({"--set", "system.links.lanes=1"}, "link", "wire"), 2 * waited({}, "link", "wire"));
+}
+
+TEST(Statistics, OfARunThatIsCutShortAreWritten) {
+  const Tool tool;
+  const Outcome outcome = tool(with(kAllReduce, {"--max-sim-time", "2us", "--stats", "stats.json"}));
+  EXPECT_EQ(outcome.code, 4);
+  const ordered_json json = json_of(read(tool.file("stats.json")));
+  EXPECT_EQ(json["time_ps"], 2'000'000);
+  EXPECT_EQ(schema_errors(json, "statistics.schema.json"), "");
+}
+
+}  // namespace
+}  // namespace kernbench

@@ -1,0 +1,142 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "tlm/sim/time.h"
+
+namespace kernbench {
+
+/// What a step of a chain of causes is spent on; docs/critical_path.md.
+enum class Spent : std::uint8_t {
+  other,         ///< nothing that is known
+  host,          ///< the host's own time
+  pcie,          ///< host link: serialisation, flight and credits
+  command,       ///< PCIE_EP, IO_CPU, M_CPU or PE_CPU handles a command
+  command_wait,  ///< and others before it
+  start,         ///< armed PEs wait for the launch's common instant
+  dispatch,      ///< PE_CPU issues an op
+  setup,         ///< DMA engine: setup of an op, walks of the MMU
+  gemm,
+  math,
+  tcm,           ///< ports and banks of TCM
+  noc,           ///< routers, without waiting
+  noc_wait,      ///< packets of others in a router network
+  wire,          ///< serialisation on a link
+  wire_wait,     ///< others are on the link
+  wire_credit,   ///< the link's far end has no room
+  wire_latency,  ///< flight, PHY and adapter of a link
+  memory,        ///< HBM, SRAM or a foreign memory
+  memory_wait,   ///< others before it there
+  slots,         ///< a send waits for a slot of its peer's ring
+};
+inline constexpr int kSpents = 20;
+const char* to_string(Spent spent);
+
+class CauseLog;
+
+/// The end of a chain of causes: an instant, and why it was not sooner. Chains share their beginnings; a step is
+/// forgotten with the last chain that has it. Empty: the start of the run, or no log.
+class Cause {
+ public:
+  Cause() = default;
+  Cause(const Cause& other) : step_(other.step_) { acquire(); }
+  Cause(Cause&& other) noexcept : step_(other.step_) { other.step_ = 0; }
+  Cause& operator=(const Cause& other) {
+    Cause copy(other);
+    return *this = static_cast<Cause&&>(copy);
+  }
+  Cause& operator=(Cause&& other) noexcept {
+    const std::uint32_t mine = step_;
+    step_ = other.step_;
+    other.step_ = mine;
+    return *this;
+  }
+  ~Cause() {
+    if (step_ != 0) release();
+  }
+
+ private:
+  friend class CauseLog;
+  explicit Cause(std::uint32_t step) : step_(step) {}
+  void acquire() const;
+  void release();
+  std::uint32_t step_ = 0;
+};
+
+/// Where a resource stands in the log; known to it by name on first use.
+struct CausePlace {
+  std::uint32_t id = 0;
+};
+
+/// Keeps, for everything under way, the chain of steps that led to it: each step begins where the one before it ends.
+/// Of steps that nothing under way comes from any more nothing is kept. One per process, while it is there.
+///
+/// Models say a step where they know what an instant is due to: `current` is the chain of the event that is being
+/// executed. Whoever makes an event takes it along, whoever is called by one sets it.
+class CauseLog {
+ public:
+  struct Segment {
+    Ps begin = 0, end = 0;
+    Spent spent = Spent::other;
+    std::uint32_t place = 0;
+  };
+
+  CauseLog();
+  ~CauseLog();
+  CauseLog(const CauseLog&) = delete;
+  CauseLog& operator=(const CauseLog&) = delete;
+
+  /// Null: nobody wants to know, and nothing is to be said.
+  static CauseLog* active() { return active_; }
+
+  /// The chain `cause` goes on to `end`, spent on `spent` at `place`. A step of no length is none. What `cause` has
+  /// beyond `end` does not count.
+  Cause step(Spent spent, std::uint32_t place, Ps end, const Cause& cause);
+  /// The same, of the chain that is being executed.
+  void step(Spent spent, std::uint32_t place, Ps end) { current = step(spent, place, end, current); }
+  /// A place's number; `name` makes its text on first use.
+  template <class Name>
+  std::uint32_t place(CausePlace& place, const Name& name) {
+    if (place.id == 0) place.id = intern(name());
+    return place.id;
+  }
+  const std::string& place_name(std::uint32_t place) const { return places_[place]; }
+
+  /// From `from` to the end of the chain, in order; the first one may begin earlier and is cut. They add up to
+  /// end_of(cause) - from.
+  std::vector<Segment> chain(const Cause& cause, Ps from = 0) const;
+  Ps end_of(const Cause& cause) const { return steps_[cause.step_].end; }
+  std::size_t most_steps() const { return steps_.size() - 1; }  ///< that were kept at once
+
+  Cause current;
+  Cause host;  ///< of what the host has heard last
+
+ private:
+  friend class Cause;
+  struct Step {
+    Ps end = 0;
+    std::uint32_t previous = 0;  // of a free one: the next free one
+    std::uint32_t references = 0;
+    std::uint32_t place = 0;
+    Spent spent = Spent::other;
+  };
+  std::uint32_t intern(const std::string& name);
+  void release(std::uint32_t step);
+
+  static CauseLog* active_;
+  std::vector<Step> steps_;  // [0]: the start of the run
+  std::uint32_t free_ = 0;
+  std::vector<std::string> places_;
+  std::unordered_map<std::string, std::uint32_t> by_name_;
+};
+
+inline void Cause::acquire() const {
+  if (step_ != 0) ++CauseLog::active_->steps_[step_].references;
+}
+inline void Cause::release() {
+  if (CauseLog::active_ != nullptr) CauseLog::active_->release(step_);
+}
+
+}  // namespace kernbench

@@ -1,0 +1,113 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "tlm/sim/time.h"
+
+namespace kernbench {
+
+/// What a resource did over time, in slices of equal length; the totals are the model's own counters.
+///
+/// A slice is 2^shift ps long. When a run outgrows the slices, neighbours are merged, so that memory is bounded by
+/// their number. A record within the slice that was written last costs two comparisons and two additions; nothing is
+/// allocated before the first one, and afterwards only where a resource reaches its last slice for the first time.
+/// Records come in any order of time.
+class Usage {
+ public:
+  struct Slice {
+    std::uint64_t busy = 0;     ///< ps
+    std::uint64_t waiting = 0;  ///< ps
+    std::uint64_t bytes = 0;
+    Slice& operator+=(const Slice& other) {
+      busy += other.busy;
+      waiting += other.waiting;
+      bytes += other.bytes;
+      return *this;
+    }
+  };
+  static constexpr unsigned kReasons = 3;
+  static constexpr std::uint32_t kLeastShift = 10;  ///< 1.024 ns
+
+  /// `slices`: at most, a multiple of 2. `units`: how many things are in use at once at most.
+  explicit Usage(std::uint32_t slices, std::uint32_t units = 1) : most_(slices), units_(units) {}
+
+  /// In use from `begin` to `end`, for `bytes`. REQUIRES: begin <= end.
+  void busy(Ps begin, Ps end, std::uint64_t bytes) {
+    if (begin >= from_ && end <= to_) {
+      here_.busy += end - begin;
+      here_.bytes += bytes;
+      return;
+    }
+    spread(begin, end, {end - begin, 0, bytes});
+  }
+  /// Of several units, `busy` ps in all.
+  void busy(Ps begin, Ps end, Ps busy, std::uint64_t bytes) {
+    if (begin >= from_ && end <= to_) {
+      here_.busy += busy;
+      here_.bytes += bytes;
+      return;
+    }
+    spread(begin, end, {busy, 0, bytes});
+  }
+  /// Something waited for it, or it for something, from `begin` to `end`.
+  void wait(Ps begin, Ps end, unsigned reason = 0) {
+    waited_[reason] += end - begin;
+    if (begin >= from_ && end <= to_) {
+      here_.waiting += end - begin;
+      return;
+    }
+    spread(begin, end, {0, end - begin, 0});
+  }
+  /// So many at once.
+  void level(std::uint64_t count) {
+    if (count > high_water_) high_water_ = count;
+  }
+
+  bool used() const { return !slices_.empty(); }
+  Ps waited(unsigned reason) const { return waited_[reason]; }
+  std::uint64_t high_water() const { return high_water_; }
+  std::uint32_t units() const { return units_; }
+  std::uint32_t shift() const { return shift_; }
+  /// Slices of 2^shift ps of a run that ended at `end`; what is booked for later counts for the last one.
+  /// REQUIRES: shift >= shift().
+  ///
+  /// Models book what is spread a little at one place (a packet's flits at its tail), so that a slice may be booked for
+  /// longer than it is: what is too much moves to the slice before, or behind where that is full, too.
+  std::vector<Slice> slices(std::uint32_t shift, Ps end) const;
+
+ private:
+  void spread(Ps begin, Ps end, const Slice& what);
+  void move_to(std::size_t slice);
+  void fold();
+
+  Ps from_ = 1, to_ = 0;  // of the slice that `here_` belongs to; none yet
+  Slice here_;            // not in slices_ yet
+  std::array<Ps, kReasons> waited_{};
+  std::uint64_t high_water_ = 0;
+  std::vector<Slice> slices_;
+  std::size_t slice_ = 0;  // of `here_`
+  std::uint32_t shift_ = kLeastShift;
+  std::uint32_t most_, units_;
+};
+
+/// The usages of a machine. They stay where they are.
+class UsageBook {
+ public:
+  /// `slices`: at most; an odd number counts as one less.
+  explicit UsageBook(std::uint32_t slices = 256) : slices_(slices < 2 ? 2 : slices / 2 * 2) {}
+  UsageBook(const UsageBook&) = delete;
+  UsageBook& operator=(const UsageBook&) = delete;
+
+  Usage* add(std::uint32_t units = 1) { return &usages_.emplace_back(slices_, units); }
+  std::uint32_t most_slices() const { return slices_; }
+  /// Of the slices that hold a run that ended at `end`, every usage's among them.
+  std::uint32_t shift(Ps end) const;
+
+ private:
+  std::deque<Usage> usages_;
+  const std::uint32_t slices_;
+};
+
+}  // namespace kernbench
