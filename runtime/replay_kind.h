@@ -16,14 +16,14 @@ struct ReplayTimes {
 
 /// What is known of one kind of work: how long its occurrences take that were simulated, and whether that says enough.
 ///
-/// The first two occurrences are simulated. Refreshes make equal work differ, so that repeats take the mean, and what
+/// The first four occurrences are simulated: the very first finds rows closed that later ones find open. Refreshes make equal work differ, so that repeats take the mean, and what
 /// it is off adds up over them: error() says by how much, and Replay simulates another one where that is too much of
 /// the run, up to `kMost`. Some repeats are simulated as well: they correct the mean, and where they lie further from
 /// it than the spread of the others explains, and by more than `kTolerance`, the kind is refused: simulated from then
 /// on.
 class ReplayKind {
  public:
-  static constexpr unsigned kLeast = 2, kMost = 32;
+  static constexpr unsigned kLeast = 4, kMost = 32;
   static constexpr double kTolerance = 0.005;  ///< spec: tensor_parallel.md, "Whole models in seconds"
 
   ReplayKind(std::string name, std::uint64_t number) : name_(std::move(name)), number_(number) {}

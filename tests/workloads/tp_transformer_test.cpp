@@ -166,9 +166,9 @@ TEST(TpTransformer, RefusesWhatDoesNotDivideOrFitWithLayerDimensionAndNumbers) {
   const Outcome cache =
       tool(tiny(tool, {"--batch", "65536", "--context", "60000", "--data", "off", "--prompt", "0", "--decode", "1"}));
   EXPECT_EQ(cache.code, 5);
-  EXPECT_THAT(cache.err,
-              HasSubstr("KV cache of 'layer0.attention': batch 65536 x kv heads 1 x positions 60001 x head dim 8 "
-                        "x 2 in f16 takes"));
+  EXPECT_THAT(cache.err, HasSubstr("model 'm.yaml' needs 251"))
+      << "2 layers x 2 x 65536 x 60001 x 8 x 2 B, and weights";
+  EXPECT_THAT(cache.err, HasSubstr("most of it, 251662434304 B, are KV caches"));
   const Outcome table = tool(tiny(tool, {"--prompt", "64"}, kLearned));
   EXPECT_THAT(table.err, HasSubstr("positions is 67: its table of learned positions has 40"));
   const Outcome sips = tool(tiny(tool, {"--tp", "5"}));
@@ -179,6 +179,55 @@ TEST(TpTransformer, RefusesWhatDoesNotDivideOrFitWithLayerDimensionAndNumbers) {
   const Outcome nothing = tool({"run", "tp_transformer", "--model", "llama3-9b"});
   EXPECT_EQ(nothing.code, 2);
   EXPECT_THAT(nothing.err, HasSubstr("did you mean 'llama3-8b'?"));
+}
+
+/// Whole models: with replay the same time within half a percent, and the result says how much was repeated.
+TEST(TpTransformer, WithReplayTakesTheTimeThatItTakesWithout) {
+  const Tool tool;
+  for (const char* grade : {"fast", "accurate"}) {
+    const Args sizes{"--data", "off", "--decode", "4", "--layers", "2", "--fidelity", grade};
+    Args with = tiny(tool, sizes), without = with;
+    with.insert(with.end(), {"--replay", "8", "--json", "-"});
+    without.insert(without.end(), {"--replay", "off", "--json", "-"});
+    const auto replayed = json_of(tool(with).out), simulated = json_of(tool(without).out);
+    EXPECT_EQ(schema_errors(replayed), "");
+    EXPECT_FALSE(simulated.contains("replay"));
+    EXPECT_GT(replayed["replay"]["repeated_launches"].get<int>(), replayed["replay"]["launches"].get<int>() / 2);
+    double sum[2] = {0, 0};
+    for (const auto& row : replayed["results"]) {
+      if (row["layer"] == "all") sum[0] += row["time_ns"].get<double>() * row["steps"].get<double>();
+    }
+    for (const auto& row : simulated["results"]) {
+      if (row["layer"] == "all") sum[1] += row["time_ns"].get<double>() * row["steps"].get<double>();
+    }
+    EXPECT_NEAR(sum[0], sum[1], 0.005 * sum[1]) << grade;
+  }
+  const Outcome data = tool(tiny(tool, {"--replay", "on"}));
+  EXPECT_EQ(data.code, 2);
+  EXPECT_THAT(data.err, HasSubstr("--replay on needs --data off"));
+}
+
+constexpr const char* kConfig = R"({
+  "architectures": ["LlamaForCausalLM"],
+  "model_type": "llama",
+  "hidden_act": "silu", "hidden_size": 32, "intermediate_size": 48,
+  "num_attention_heads": 8, "num_key_value_heads": 4, "num_hidden_layers": 2,
+  "max_position_embeddings": 64, "rms_norm_eps": 1e-05, "rope_theta": 1000.0,
+  "rope_scaling": null, "tie_word_embeddings": false, "vocab_size": 70
+})";
+
+TEST(TpTransformer, ReadsConfigJsonAsTheModelThatItDescribes) {
+  const Tool tool;
+  const auto here = rows_of(tool, tiny(tool, {"--data", "off"}));
+  const auto there = rows_of(tool, tiny(tool, {"--data", "off"}, kConfig));
+  ASSERT_EQ(here.size(), there.size());
+  for (std::size_t i = 0; i < here.size(); ++i) EXPECT_EQ(here[i]["time_ns"], there[i]["time_ns"]);
+
+  std::string scaled = kConfig;
+  scaled.replace(scaled.find("null"), 4, "{\"rope_type\": \"llama3\"}");
+  const Outcome refused = tool(tiny(tool, {}, scaled.c_str()));
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("m.yaml:7:19: error: rope_scaling is not supported"));
 }
 
 }  // namespace
