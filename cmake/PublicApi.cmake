@@ -58,7 +58,7 @@ foreach(header IN LISTS KERNBENCH_PUBLIC_HEADERS)
   get_filename_component(folder ${header} DIRECTORY)
   install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kernbench/${folder} COMPONENT kernbench)
 endforeach()
-install(FILES sc_main/api/kernbench/kernbench.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kernbench COMPONENT kernbench)
+install(FILES sc_main/api/kernbench/kernbench.h sc_main/api/kernbench/program.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kernbench COMPONENT kernbench)
 
 # What a plug-in is compiled with. It links nothing of ours: the tool that opens it exports what it needs.
 add_library(kernbench_api INTERFACE)
@@ -81,3 +81,30 @@ configure_package_config_file(cmake/kernbenchConfig.cmake.in ${PROJECT_BINARY_DI
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/kernbenchConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/kernbenchConfig.cmake ${PROJECT_BINARY_DIR}/kernbenchConfigVersion.cmake
   cmake/SystemC.cmake DESTINATION ${config_folder} COMPONENT kernbench)
+install(FILES ${PROJECT_BINARY_DIR}/kernbenchConfig.cmake ${PROJECT_BINARY_DIR}/kernbenchConfigVersion.cmake
+  cmake/SystemC.cmake DESTINATION ${config_folder} COMPONENT libraries EXCLUDE_FROM_ALL)
+
+# The machine and single models as libraries, for a SystemC program of a user: the component `libraries`, in two sets, so
+# that who takes one model needs no packages of the configuration.
+#   find_package(kernbench COMPONENTS hbm noc link)   kernbench::hbm, ::noc, ::link
+#   find_package(kernbench COMPONENTS machine)        the same, ::machine, and ::spec for topology files alone
+set(library_folder ${CMAKE_INSTALL_LIBDIR}/kernbench)
+function(kernbench_install_libraries set)
+  foreach(name IN LISTS ARGN)
+    set_target_properties(kernbench_${name} PROPERTIES EXPORT_NAME ${name})
+    target_include_directories(kernbench_${name} INTERFACE
+      $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/kernbench>)
+    install(TARGETS kernbench_${name} EXPORT ${set} ARCHIVE DESTINATION ${library_folder} COMPONENT libraries)
+  endforeach()
+  install(EXPORT ${set} NAMESPACE kernbench:: DESTINATION ${config_folder} COMPONENT libraries)
+endfunction()
+kernbench_install_libraries(kernbenchModels tlm memory noc link ucie hbm)
+add_library(kernbench_machine INTERFACE)
+target_link_libraries(kernbench_machine INTERFACE kernbench_topology kernbench_runtime kernbench_tp)
+set_target_properties(kernbench_topology_spec PROPERTIES EXPORT_NAME spec)
+kernbench_install_libraries(kernbenchMachine
+  arith sram pe m_cpu io bridge models config topology_spec topology_plan topology ccl runtime tp machine)
+# Their headers include each other; the umbrella headers of sc_main/api say which are meant to be included.
+install(DIRECTORY ccl models runtime tlm topology DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kernbench COMPONENT libraries
+  FILES_MATCHING PATTERN *.h)
+install(DIRECTORY sc_main/api/kernbench DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT libraries FILES_MATCHING PATTERN *.h)

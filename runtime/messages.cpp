@@ -79,7 +79,7 @@ RuntimeImpl::RuntimeImpl(Runtime& module, const MachineMap& map, Dispatcher& dis
       dispatcher(dispatcher),
       options(options),
       observer(observer != nullptr && observer->wants_ops() ? observer : nullptr),
-      scheduler(dispatcher),
+      scheduler(dispatcher, module),
       scheduling(make_scheduling(*this, options.scheduling)),
       payloads(std::make_unique<Payloads>()),
       memory(map),

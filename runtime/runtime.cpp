@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "runtime/runtime_impl.h"
+#include "tlm/sim/hierarchy.h"
 #include "tlm/sim/main_stack.h"
 
 namespace kernbench {
@@ -169,6 +170,7 @@ void Runtime::check() const {
 Context& Runtime::main() {
   RuntimeImpl& impl = *impl_;
   if (impl.main_resumes == nullptr) {
+    const HierarchyScope scope(*this);
     impl.main_resumes = std::make_unique<sc_core::sc_event>("main_resumes");
     sc_core::sc_spawn_options options;
     options.spawn_method();

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "tlm/sim/hierarchy.h"
 #include "tlm/sim/main_stack.h"
 
 namespace kernbench {
@@ -49,6 +50,7 @@ void Scheduler::spawn(int count, std::function<void(int)> body) {
   }
   workers_.clear();
   body_ = std::move(body);
+  const HierarchyScope scope(parent_);
   if (turn_ == nullptr) make_processes();
   for (int rank = 0; rank < count; ++rank) workers_.emplace_back(rank);
   for (Worker& worker : workers_) {

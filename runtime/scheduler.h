@@ -29,7 +29,8 @@ struct HostProgress {
 /// stops only after it has executed the whole instant.
 class Scheduler {
  public:
-  explicit Scheduler(Dispatcher& dispatcher) : dispatcher_(dispatcher) {}
+  /// The workers' threads live under `parent`.
+  Scheduler(Dispatcher& dispatcher, sc_core::sc_module& parent) : dispatcher_(dispatcher), parent_(parent) {}
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
@@ -100,6 +101,7 @@ class Scheduler {
   static constexpr int kStackBytes = 512 * 1024;  ///< committed page by page, so generous costs nothing
 
   Dispatcher& dispatcher_;
+  sc_core::sc_module& parent_;
   std::function<void(int)> body_;
   std::function<void()> all_yielded_, failed_, before_yield_;
   std::deque<Worker> workers_;

@@ -157,7 +157,8 @@ void CubeModule::bind_memory(const BuildContext& context, NodeId node, tlm::tlm_
   const std::string name = "foreign" + std::to_string(foreign_memories.size());
   auto& bridge = foreign_memories[node];
   const std::uint16_t sip = context.plan.networks[context.plan.network_of(node)].sip;
-  bridge = std::make_unique<TargetBridge>(name.c_str(), TargetBridge::Config{sip, 16}, context.dispatcher);
+  bridge = std::make_unique<TargetBridge>(name.c_str(), TargetBridge::Config{sip, 16, context.foreign.at_once},
+                                          context.dispatcher);
   context.bind(from, bridge->in);
   auto unused = std::make_unique<NoInitiator>((name + "_replaced").c_str());
   unused->bind(memory);

@@ -1,5 +1,6 @@
 #include "models/bridge/target_bridge.h"
 
+#include <algorithm>
 #include <deque>
 
 #include "models/memory/memory_port.h"
@@ -9,7 +10,6 @@
 namespace kernbench {
 
 struct TargetBridge::Impl final : sc_core::sc_module, MemoryBackend, tlm::tlm_bw_transport_if<> {
-  SC_HAS_PROCESS(Impl);
   Impl(TargetBridge& module, const Config& config, Dispatcher& dispatcher)
       : sc_module(sc_core::sc_module_name("thread")),
         module(module),
@@ -17,14 +17,16 @@ struct TargetBridge::Impl final : sc_core::sc_module, MemoryBackend, tlm::tlm_bw
         dispatcher(dispatcher),
         port(module.in, 0, *this, dispatcher.queue(config.sip)) {
     module.foreign.bind(*this);
-    SC_THREAD(run);
+    for (unsigned i = 0; i < std::max(config.at_once, 1U); ++i)
+      sc_core::sc_spawn([this] { run(); }, sc_core::sc_gen_unique_name("serve"));
   }
 
   bool take(unsigned, tlm::tlm_generic_payload& payload) override {
-    if (requests.size() == config.queue_depth) {
+    if (held == config.queue_depth) {
       blocked = true;
       return false;
     }
+    ++held;
     requests.push_back(&payload);
     dispatcher.notify_host(wake);
     return true;
@@ -34,13 +36,14 @@ struct TargetBridge::Impl final : sc_core::sc_module, MemoryBackend, tlm::tlm_bw
     while (true) {
       while (requests.empty()) wait(wake);
       tlm::tlm_generic_payload& payload = *requests.front();
+      requests.pop_front();
       sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
       const std::uint64_t address = to_local(payload);
       module.foreign->b_transport(payload, delay);
       payload.set_address(address);
       if (delay != sc_core::SC_ZERO_TIME) wait(delay);
       dispatcher.synchronise();
-      requests.pop_front();
+      --held;
       port.respond(payload, dispatcher.queue(config.sip).now());
       if (!blocked) continue;
       blocked = false;
@@ -82,7 +85,8 @@ struct TargetBridge::Impl final : sc_core::sc_module, MemoryBackend, tlm::tlm_bw
   Dispatcher& dispatcher;
   MemoryPort port;
   sc_core::sc_event wake{"wake"};
-  std::deque<tlm::tlm_generic_payload*> requests;  // the first one is being served
+  std::deque<tlm::tlm_generic_payload*> requests;  // that wait
+  unsigned held = 0;                               // those, and those being served
   bool blocked = false;
 };
 

@@ -1,23 +1,6 @@
 # Installs BUILD, builds docs/examples/plugin against it, and runs both plug-ins.
 set(work ${BUILD}/tests/install/work)
-file(REMOVE_RECURSE ${work})
-file(MAKE_DIRECTORY ${work})
-
-function(run)
-  execute_process(COMMAND ${ARGN} WORKING_DIRECTORY ${work}/example RESULT_VARIABLE code OUTPUT_VARIABLE out ERROR_VARIABLE out)
-  if(NOT code EQUAL 0)
-    list(JOIN ARGN " " command)
-    message(FATAL_ERROR "${command} ended with ${code}:\n${out}")
-  endif()
-  set(out "${out}" PARENT_SCOPE)
-endfunction()
-
-function(expect text)
-  string(FIND "${out}" "${text}" found)
-  if(found EQUAL -1)
-    message(FATAL_ERROR "expected '${text}' in:\n${out}")
-  endif()
-endfunction()
+include(${CMAKE_CURRENT_LIST_DIR}/install.cmake)
 
 # Out of the source tree, so that nothing is found there by accident.
 file(COPY ${SOURCE}/docs/examples/plugin/ DESTINATION ${work}/example)

@@ -23,9 +23,9 @@ constexpr PeCoord kPlace{0, 0, 3};
 
 /// A machine with checkers at all its endpoints, hosts that say nothing, and a foreign initiator.
 struct Bench {
-  Bench(std::function<void(PlainInitiator&)> body, bool foreign_sram = false)
+  Bench(std::function<void(PlainInitiator&)> body, bool foreign_sram = false, unsigned at_once = 1)
       : plan(small_machine(1, 2, 1)),
-        machine(plan, RunOptions{}, nullptr, parts(foreign_sram)),
+        machine(plan, RunOptions{}, nullptr, parts(foreign_sram, at_once)),
         initiator("initiator", std::move(body)),
         at_initiator("at_initiator") {
     initiator.socket.bind(at_initiator.in);
@@ -37,8 +37,9 @@ struct Bench {
       at_memory->out.bind(memory->socket);
     }
   }
-  ForeignParts parts(bool foreign_sram) {
+  ForeignParts parts(bool foreign_sram, unsigned at_once) {
     ForeignParts parts;
+    parts.at_once = at_once;
     parts.initiators = {kPlace};
     if (foreign_sram) parts.memories = {plan.map.sram_of({0, 0})};
     parts.bind = [this](tlm::tlm_initiator_socket<>& from, tlm::tlm_target_socket<>& to) {
@@ -218,6 +219,40 @@ TEST(Interop, AForeignTargetTakesTheSramsPlaceAndMayWait) {
       true);
   bench.run();
   EXPECT_EQ(bench.memory->accesses, 3u + 3 + 1 + 40);
+}
+
+/// 40 writes of one packet each to a memory of 30 ns: one by one they take 40 times as long; it holds four at once.
+sc_core::sc_time time_of_forty(unsigned at_once) {
+  sc_core::sc_time took;
+  Bench bench(
+      [&](PlainInitiator& self) {
+        const std::uint64_t sram = PhysicalAddress::sram({0, 0}, 0).encode();
+        std::vector<std::unique_ptr<Transaction>> many;
+        const sc_core::sc_time begin = sc_core::sc_time_stamp();
+        for (std::uint64_t i = 0; i < 40; ++i) {
+          many.push_back(std::make_unique<Transaction>(tlm::TLM_WRITE_COMMAND, sram + 256 * i, pattern(256)));
+          self.begin(*many.back());
+        }
+        self.wait_for_all();
+        took = sc_core::sc_time_stamp() - begin;
+        for (const auto& one : many) EXPECT_EQ(one->get_response_status(), tlm::TLM_OK_RESPONSE);
+        Transaction read(tlm::TLM_READ_COMMAND, sram + 256 * 39, std::vector<unsigned char>(256));
+        EXPECT_EQ(self.access(read), tlm::TLM_OK_RESPONSE);
+        EXPECT_EQ(read.data, pattern(256));
+      },
+      true, at_once);
+  bench.run();
+  EXPECT_EQ(bench.memory->accesses, 41u);
+  return took;
+}
+constexpr double kLatency = 30;  // ns, of the foreign SRAM
+TEST(Interop, AForeignTargetIsCalledWithOneRequestAfterTheOther) {
+  EXPECT_GE(time_of_forty(1), sc_core::sc_time(40 * kLatency, sc_core::SC_NS));
+}
+TEST(Interop, AForeignTargetThatTakesFourRequestsAtOnceServesThemInAFourthOfTheTime) {
+  const sc_core::sc_time took = time_of_forty(4);
+  EXPECT_GE(took, sc_core::sc_time(10 * kLatency, sc_core::SC_NS));
+  EXPECT_LT(took, sc_core::sc_time(10 * kLatency + 150, sc_core::SC_NS)) << "and the way there and back";
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ TEST_P(Programs, KeepToTheProtocolAtTheTimesThatTheHostHears) {
   runtime.spawn(
       [&](Context& ctx) {
         ctx.init_process_group();
+        EXPECT_EQ(sc_core::sc_get_current_process_handle().name(), "host.rank" + std::to_string(ctx.rank()));
         const DPPolicy policy = DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::column_wise);
         const Tensor tensor = ctx.full(ctx.rank() + 1, {4, 4096}, DType::f16, policy, "t");
         for (int i = 0; i < 2; ++i) ctx.all_reduce(tensor);

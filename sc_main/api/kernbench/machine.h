@@ -1,0 +1,12 @@
+#pragma once
+
+/// The whole machine in a SystemC program of your own (docs/api.md, "The machine as a library"): read a topology, lay
+/// the machine out, elaborate it, and run programs of ranks on it. Link kernbench::machine.
+
+#include "kernbench/program.h"
+#include "models/bridge/initiator_bridge.h"
+#include "models/bridge/target_bridge.h"
+#include "topology/foreign.h"
+#include "topology/machine.h"
+#include "topology/plan.h"
+#include "topology/resolve.h"
