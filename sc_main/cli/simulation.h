@@ -53,8 +53,8 @@ class Simulation {
   /// Entries of --wave-filter that no signal has matched.
   std::vector<std::string> unmatched_filters() const;
 
-  /// What every part did; null without --stats, --stats-in-json and --report. After the run; `whole`: it came to its end.
-  /// Throws std::logic_error if what has to hold of it does not.
+  /// What every part did; null without --stats, --stats-in-json and --report. After the run; `whole`: it came to its
+  /// end. Throws std::logic_error if what has to hold of it does not.
   nlohmann::ordered_json statistics(bool whole, const std::vector<topology::EnergyRow>& energy);
 
   /// Closes the waves and the op log, whatever became of the run. Throws OutputError.

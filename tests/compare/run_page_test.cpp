@@ -81,7 +81,7 @@ TEST(RunPage, OfAResultFileHasWhatTheFileHas) {
       tool({"run", "tp_mlp", "--topology", "minimal", "--data", "off", "--stats-in-json", "--json", "run.json", "-q"})
           .code,
       0);
-  ASSERT_EQ(tool({"what-if", "run.json", "--keys", "cube.hbm.*", "--json", "tried.json", "-q"}).code, 0);
+  ASSERT_EQ(tool({"what-if", "run.json", "--keys", "cube.hbm.c*", "--json", "tried.json", "-q"}).code, 0);
   ASSERT_EQ(tool({"report", "tried.json"}).code, 0);
   const Rendered page = render_in_browser(tool.folder(), read(tool.file("tried.html")));
   EXPECT_TRUE(page.quiet()) << page.log;

@@ -37,8 +37,10 @@
       const like = views.cubes[state.at] ? state.at : Object.keys(views.cubes).find(name => name.split(".")[1] === words[1]) || Object.keys(views.cubes)[0];
       return renamed(views.cubes[like], like.split(".")[0] + ".", words[0] + ".");
     }
-    const [like] = Object.keys(views.pes);
-    return renamed(views.pes[like], like, state.at);
+    const [like] = Object.keys(views.pes), pe = renamed(views.pes[like], like, state.at);
+    const [, sip, cube] = state.at.match(/^(sip\d+)\.(cube\d+)\./), mesh = views.cubes["sip0." + cube];
+    const port = mesh && mesh.lines.find(line => line.to === state.at.replace(sip + ".", "sip0."));
+    return {...pe, subtitle: port ? "at " + port.from.replace("sip0.", sip + ".") : ""};
   }
   const below = {system: "sip", sip: "cube", cube: "pe"}, pattern = {sip: /^sip\d+$/, cube: /^sip\d+\.cube\d+$/, pe: /^sip\d+\.cube\d+\.pe\d+$/};
   function go(view, at) { state.view = view; state.at = at; draw(); }
