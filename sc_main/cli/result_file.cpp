@@ -90,6 +90,7 @@ nlohmann::ordered_json to_json(const RunResult& result, const HostClock& host) {
                               {"operations", std::move(operations)}});
   }
   json["results"] = result.results;
+  if (!result.critical_path.is_null()) json["critical_path"] = result.critical_path;
   if (!result.statistics.is_null()) json["statistics"] = result.statistics;
   json["host"] = host.json();
   return json;

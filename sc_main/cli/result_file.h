@@ -39,7 +39,8 @@ struct RunResult {
   Ps sim_time = 0;
   std::vector<topology::EnergyRow> energy;
   nlohmann::ordered_json results;
-  nlohmann::ordered_json statistics;  ///< docs/statistics.md; null: not asked for
+  nlohmann::ordered_json critical_path;  ///< docs/critical_path.md; null: not asked for
+  nlohmann::ordered_json statistics;     ///< docs/statistics.md; null: not asked for
 };
 nlohmann::ordered_json to_json(const RunResult& result, const HostClock& host);
 

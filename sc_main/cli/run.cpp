@@ -14,6 +14,7 @@
 
 #include "ccl/registry.h"
 #include "ccl/tuned_table.h"
+#include "sc_main/cli/critical_path.h"
 #include "sc_main/cli/errors.h"
 #include "sc_main/cli/exit_code.h"
 #include "sc_main/cli/fidelity_option.h"
@@ -301,6 +302,7 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
   } catch (const std::logic_error&) {
     if (!error) error = std::current_exception();
   }
+  if (!error) result_.critical_path = simulation.critical_path();
   if (common_.stats_in_json) result_.statistics = std::move(statistics);
   if (common_.verbose) say_more(simulation);
   simulation.finish_outputs();  // also of a run that failed: its waves say why
@@ -358,6 +360,8 @@ void Run::say_more(Simulation& simulation) const {
 
 void Run::publish(const Report& report, OutputFile* json) {
   if (common_.json != "-") fmt::print("{}# {}\n", report.text, describe(result_.fidelity));
+  if (common_.json != "-" && !result_.critical_path.is_null())
+    fmt::print("{}", critical_path_text(result_.critical_path));
   if (common_.json.empty()) return;
   const std::string text = json_text(to_json(result_, host_), 2) + "\n";
   if (json == nullptr) {

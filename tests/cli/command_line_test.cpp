@@ -50,9 +50,6 @@ TEST(CommandLine, NamesTheNearestCommand) {
 TEST(CommandLine, SaysWhatIsNotInThisVersion) {
   const Tool tool;
   expect_refused(
-      tool({"run", "all_reduce", "--trace=t.json"}),
-      "option '--trace' is not in this version\n  hint: use --vcd FILE for waves or --oplog FILE for the list of ops");
-  expect_refused(
       tool({"run", "all_reduce", "--report", "x"}),
       "option '--report' is not in this version\n  hint: use --json FILE for results and --vcd FILE for waves");
 }
