@@ -32,14 +32,17 @@ class UsageWalk {
     observing_ = true;
     all();
   }
-  RunStatistics collect(Ps end, bool whole) {
+  using Take = std::function<void(const RunStatistics&, const ResourceUse&)>;
+  RunStatistics collect(Ps end, bool whole, const Take& take) {
     whole_ = whole;
+    take_ = &take;
     for_cubes([&](CubeCoord at) { machine_.hbm(at).flush(); });
     result_.time = end;
     result_.shift = book_.shift(end);
-    result_.most_slices = book_.most_slices();
     all();
-    if (whole) hold(kQueues, sent_ == received_, fmt::format("{} B were sent and {} received", sent_, received_));
+    if (whole)
+      hold(kQueues, sent_ == received_,
+           [&] { return fmt::format("{} B were sent and {} received", sent_, received_); });
     return std::move(result_);
   }
 
@@ -51,12 +54,13 @@ class UsageWalk {
     }
   }
 
-  void hold(const char* check, bool ok, const std::string& what) {
+  template <class What>
+  void hold(const char* check, bool ok, const What& what) {
     auto found = std::find_if(result_.checks.begin(), result_.checks.end(),
                               [&](const RunStatistics::Check& known) { return known.what == check; });
     if (found == result_.checks.end()) found = result_.checks.insert(found, {check, 0});
     ++found->compared;
-    if (!ok) result_.violations.push_back(fmt::format("statistics: that {} does not hold: {}", check, what));
+    if (!ok) result_.violations.push_back(fmt::format("statistics: that {} does not hold: {}", check, what()));
   }
   KindUse& total(const char* kind) {
     for (KindUse& known : result_.totals) {
@@ -96,19 +100,20 @@ class UsageWalk {
     use.slices = usage.slices(result_.shift, result_.time);
     Usage::Slice all;
     for (const Usage::Slice& slice : use.slices) all += slice;
-    hold(kSlices, all.busy == use.busy && all.waiting == waiting && all.bytes == use.bytes,
-         fmt::format("{}: busy {}, waiting {}, {} B; its slices {}, {}, {}", use.name, use.busy, waiting, use.bytes,
-                     all.busy, all.waiting, all.bytes));
+    hold(kSlices, all.busy == use.busy && all.waiting == waiting && all.bytes == use.bytes, [&] {
+      return fmt::format("{}: busy {}, waiting {}, {} B; its slices {}, {}, {}", use.name, use.busy, waiting, use.bytes,
+                         all.busy, all.waiting, all.bytes);
+    });
     if (whole_) {
       hold(kUtilisation, use.busy <= result_.time * use.units,
-           fmt::format("{}: {} ps of {}", use.name, use.busy, result_.time * use.units));
+           [&] { return fmt::format("{}: {} ps of {}", use.name, use.busy, result_.time * use.units); });
     }
     ++sum.used;
     sum.busy += use.busy;
     sum.waiting += waiting;
     sum.bytes += use.bytes;
     sum.messages += use.messages;
-    result_.resources.push_back(std::move(use));
+    (*take_)(result_, use);
   }
 
   void all() {
@@ -146,7 +151,8 @@ class UsageWalk {
         if (observing_ || !whole_) continue;
         const std::uint64_t in = port.wire_stats(i).bytes, out = peer.received_bytes(i);
         if (in != 0 || out != 0)
-          hold(kWires, in == out, fmt::format("{}.wire{}: {} B in, {} B out", plan_.end_name(id), i, in, out));
+          hold(kWires, in == out,
+               [&] { return fmt::format("{}.wire{}: {} B in, {} B out", plan_.end_name(id), i, in, out); });
       }
     }
   }
@@ -197,7 +203,8 @@ class UsageWalk {
           const std::uint64_t in = router.output_stats(port).bytes;
           const std::uint64_t out = machine_.router(id, beyond.router).input_bytes(beyond.in_port);
           if (in != 0 || out != 0)
-            hold(kWires, in == out, fmt::format("{}: {} B in, {} B out", router.out[port]->name(), in, out));
+            hold(kWires, in == out,
+                 [&] { return fmt::format("{}: {} B in, {} B out", router.out[port]->name(), in, out); });
         }
       }
     }
@@ -235,8 +242,9 @@ class UsageWalk {
     if (observing_) return;
     const Hbm::Stats all = hbm.stats();
     if (all.reads + all.writes != 0)
-      hold(kStacks, bursts == all.reads + all.writes,
-           fmt::format("{}: {} bursts, its channels {}", names::hbm(at), all.reads + all.writes, bursts));
+      hold(kStacks, bursts == all.reads + all.writes, [&] {
+        return fmt::format("{}: {} bursts, its channels {}", names::hbm(at), all.reads + all.writes, bursts);
+      });
   }
 
   void sram(CubeCoord at) {
@@ -316,6 +324,7 @@ class UsageWalk {
   UsageBook& book_;
   std::vector<Usage*>& usages_;
   bool observing_ = false, whole_ = false;
+  const Take* take_ = nullptr;
   std::size_t next_ = 0;
   RunStatistics result_;
   std::uint64_t sent_ = 0, received_ = 0;
@@ -359,8 +368,9 @@ MachineUsage::MachineUsage(Machine& machine, const Plan& plan, std::uint32_t sli
   UsageWalk(machine, plan, book_, usages_).observe();
 }
 
-RunStatistics MachineUsage::collect(Ps end, bool whole) {
-  return UsageWalk(machine_, plan_, book_, usages_).collect(end, whole);
+RunStatistics MachineUsage::collect(Ps end, bool whole,
+                                    const std::function<void(const RunStatistics&, const ResourceUse&)>& take) {
+  return UsageWalk(machine_, plan_, book_, usages_).collect(end, whole, take);
 }
 
 }  // namespace kernbench::topology

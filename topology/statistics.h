@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -49,8 +50,6 @@ struct RunStatistics {
   };
   Ps time = 0;              ///< length of the run
   std::uint32_t shift = 0;  ///< slices are 2^shift ps long
-  std::uint32_t most_slices = 0;
-  std::vector<ResourceUse> resources;  ///< those that did anything, by kind, in the machine's order
   std::vector<KindUse> totals;
   std::vector<Check> checks;            ///< that were made
   std::vector<std::string> violations;  ///< what did not hold: errors of the simulator
@@ -67,7 +66,10 @@ class MachineUsage {
   MachineUsage(Machine& machine, const Plan& plan, std::uint32_t slices);
   /// What was booked, up to `end`, the end of the run. `whole`: the run came to its end, so that nothing is under way
   /// and all that went in somewhere came out.
-  RunStatistics collect(Ps end, bool whole);
+  /// `take` is handed those that did anything, one after the other, in the order of a walk over the machine; `known`
+  /// are the length of the run and that of a slice.
+  RunStatistics collect(Ps end, bool whole,
+                        const std::function<void(const RunStatistics& known, const ResourceUse&)>& take);
 
  private:
   Machine& machine_;

@@ -52,6 +52,12 @@ void ObserverHub::op(const OpRecord& record) {
   }
 }
 
+void ObserverHub::kernel(const OpRecord& record) {
+  for (std::size_t i = 0; i < listeners_.size(); ++i) {
+    if (listeners_[i].observer->wants_ops()) hand(i, [&](Observer& to) { to.kernel(record); });
+  }
+}
+
 bool ObserverHub::wants_ops() const {
   return std::any_of(listeners_.begin(), listeners_.end(),
                      [](const Listener& listener) { return listener.observer->wants_ops(); });

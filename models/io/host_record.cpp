@@ -24,6 +24,7 @@ OpRecord host_record(const Message& message, std::uint16_t sip) {
   op.start = message.submitted;
   op.end = message.completed;
   op.component = names::pcie_ep(sip);
+  op.launch = message.id;
   op.kind = "host";
   if (const auto* mapping = std::get_if<MmuMapMessage>(&message.body)) {
     op.name = "mmu_map";

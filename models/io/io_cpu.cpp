@@ -24,7 +24,7 @@ struct IoCpu::Impl {
         map(map),
         pages(pages),
         queue(queue),
-        server(queue),
+        server(queue, names::io_cpu(sip)),
         port(pool, queue, map.io_cpu(sip), module.out, module.in,
              [this](const Command& command, std::uint32_t tag) { receive(command, tag); }) {
     for (std::uint16_t cube = 0; cube < map.cubes_per_sip(); ++cube) {
@@ -146,7 +146,9 @@ struct IoCpu::Impl {
     auto& launch = std::get<LaunchMessage>(message->body);
     launch.first_start = command.start;
     for (const CubeCoord cube : work.accepted) send(command, cube, true);
+    if (const CauseLog* log = CauseLog::active()) started = log->current;
     queue.at(command.start, [this] {
+      if (CauseLog* log = CauseLog::active()) log->current = started;
       starting = false;
       start_next();
     });
@@ -300,6 +302,7 @@ struct IoCpu::Impl {
   std::map<std::uint64_t, Work> works;                    ///< by message id
   std::deque<Message*> to_arm, to_start;
   bool arming = false, starting = false;
+  Cause started;
   CommandPort port;
 };
 

@@ -16,6 +16,7 @@
 #include "models/io/pcie_link.h"
 #include "tlm/ext/message.h"
 #include "tlm/machine/names.h"
+#include "tlm/observe/cause.h"
 #include "tlm/observe/usage.h"
 #include "tlm/sim/annotation.h"
 #include "tlm/sim/serial_server.h"
@@ -39,7 +40,7 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
         observer(observer),
         down(config),
         up(config),
-        server(queue),
+        server(queue, names::pcie_ep(sip)),
         host_side(*this),
         network_side(*this),
         memory(sip, options.data) {
@@ -99,10 +100,16 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
     std::uint64_t bytes = message_bytes(message);
     if (const auto* write = std::get_if<MemoryWriteMessage>(&message.body)) bytes += write->data.size();
     const PcieDirection::Slot slot = take(down, down_track, bytes, now);
-    Incoming* incoming = &incomings.emplace(message.id, Incoming{&payload, &message, slot}).first->second;
+    Incoming* incoming = &incomings.emplace(message.id, Incoming{&payload, &message, slot, {}}).first->second;
     // The doorbell is rung by the descriptor, which travels first; the data of a write stream in behind it.
     const Ps rung = down.sent(slot, message_bytes(message)) + down.latency();
+    if (CauseLog* log = CauseLog::active()) {
+      const Cause host =
+          log->step(Spent::host, log->place(host_place, [] { return std::string("host"); }), now, log->host);
+      incoming->cause = log->step(Spent::pcie, link_at(*log), rung, host);
+    }
     queue.from_host(rung, [this, incoming] {
+      if (CauseLog* log = CauseLog::active()) log->current = incoming->cause;
       server.add(config.doorbell, [this, incoming] {
         Stream& stream = streams[incoming->message->stream];
         stream.waiting.push_back(incoming);
@@ -127,6 +134,7 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
     tlm::tlm_generic_payload* payload;
     Message* message;
     PcieDirection::Slot slot;
+    Cause cause;  ///< of what happened to it last: its doorbell, or its answer
   };
   struct Stream {
     std::deque<Incoming*> waiting;
@@ -179,6 +187,10 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
     return CommandKind::arm;
   }
 
+  std::uint32_t link_at(CauseLog& log) {
+    return log.place(link_place, [this] { return names::pcie_ep(sip); });
+  }
+
   void inject(tlm::tlm_generic_payload& payload) {
     tlm::tlm_phase phase = tlm::BEGIN_REQ;
     sc_core::sc_time delay = annotation(queue.now());
@@ -203,14 +215,20 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
 
   void notify(Message& message, Ps time) {
     Message* pointer = &message;
+    if (CauseLog* log = CauseLog::active())
+      incomings.at(message.id).cause = log->step(Spent::pcie, link_at(*log), time, log->current);
     queue.at_host(time, [this, pointer] { answer(*pointer); });
   }
 
   void answer(Message& message) {
     const auto found = incomings.find(message.id);
     tlm::tlm_generic_payload& payload = *found->second.payload;
-    incomings.erase(found);
     message.completed = queue.host_now();
+    if (CauseLog* log = CauseLog::active()) {
+      const auto* launch = std::get_if<LaunchMessage>(&message.body);
+      log->heard(found->second.cause, launch != nullptr ? launch->kernel.c_str() : nullptr, sip, message.submitted);
+    }
+    incomings.erase(found);
     if (observer != nullptr && observer->wants_ops()) observer->op(host_record(message, sip));
     payload.set_response_status(message.faults.empty() ? tlm::TLM_OK_RESPONSE : tlm::TLM_GENERIC_ERROR_RESPONSE);
     tlm::tlm_phase phase = tlm::BEGIN_RESP;
@@ -296,7 +314,12 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
     }
     if (wake != kNever && (wake < next_wake || next_wake <= queue.now())) {
       next_wake = wake;
-      queue.at(wake, [this] { pump(); });
+      if (const CauseLog* log = CauseLog::active()) pumped = log->current;
+      queue.at(wake, [this] {
+        if (CauseLog* log = CauseLog::active())
+          log->current = log->step(Spent::pcie, link_at(*log), queue.now(), pumped);
+        pump();
+      });
     }
   }
 
@@ -467,6 +490,8 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
   Observer* observer;
   TrackId down_track = kNoTrack, up_track = kNoTrack;
   Usage *down_usage = nullptr, *up_usage = nullptr;
+  CausePlace host_place, link_place;
+  Cause pumped;
   PcieDirection down, up;  ///< from the host, to the host
   SerialServer server;
   HostSide host_side;

@@ -6,6 +6,7 @@
 
 #include "models/link/link_timing.h"
 #include "models/noc/queued_port.h"
+#include "tlm/machine/names.h"
 #include "tlm/observe/usage.h"
 
 namespace kernbench {
@@ -72,6 +73,7 @@ struct LinkPort::Impl {
     unsigned debug(BackDoor& access) override { return (*at.wire_out)->debug(access); }
     void enqueue(Packet& packet, unsigned network, Ps ready);
     QueuedPort::Release serve(Packet& packet, Cycle now, bool slips_in);
+    void crosses(CauseLog& log, Packet& packet, const Wire::Passage& passage, Ps taken);
     QueuedPort& port(unsigned network) {
       return trains && has_priority(static_cast<int>(network)) ? first.port : ordinary.port;
     }
@@ -81,6 +83,7 @@ struct LinkPort::Impl {
     Wire wire;
     Lane ordinary, first;
     TrackId track = kNoTrack;
+    CausePlace network_place, wire_place;
     Usage* usage = nullptr;        // null: nobody wants it
     unsigned queued = 0;           // packets that are ready
     unsigned coming = 0;           // packets that are known, but not ready yet
@@ -199,6 +202,7 @@ QueuedPort::Release LinkPort::Impl::Sender::serve(Packet& packet, Cycle now, boo
   packet.charge(impl.config.delay, impl.config.link.latency);
   packet.charge(Delay::wire, passage.head - passage.start - impl.config.link.latency - passage.replayed);
   --queued;
+  if (CauseLog* log = CauseLog::active()) crosses(*log, packet, passage, std::clamp(free, packet.head, passage.start));
   if (usage != nullptr) {
     // It waits for the wire as long as others are on it, then for the far end.
     const Ps taken = std::clamp(free, packet.head, passage.start);
@@ -219,6 +223,23 @@ QueuedPort::Release LinkPort::Impl::Sender::serve(Packet& packet, Cycle now, boo
   packet.vc = static_cast<std::uint8_t>(packet.virtual_network());
   at.wire_out->send(packet, passage.head, passage.tail);
   return {passage.end, passage.end};
+}
+
+/// Through the network until it was ready, then behind others on the wire until `taken`, and over it.
+void LinkPort::Impl::Sender::crosses(CauseLog& log, Packet& packet, const Wire::Passage& passage, Ps taken) {
+  const LinkPort& port = at.impl.link_port;
+  const std::uint32_t network = log.place(network_place, [&] { return names::parent(port.name()); });
+  const std::uint32_t place =
+      log.place(wire_place, [&] { return std::string(port.name()) + ".wire" + std::to_string(at.number); });
+  const Ps contention = packet.spent[static_cast<std::size_t>(Delay::contention)];
+  const Ps on_link = passage.start - packet.head + passage.replayed;  // charged already
+  Cause cause =
+      log.travelled(packet.cause, contention - std::min(contention, packet.contended + on_link), network, packet.head);
+  cause = log.step(Spent::wire_wait, place, taken, cause);
+  cause = log.step(Spent::wire_credit, place, passage.start, cause);
+  cause = log.step(Spent::wire, place, passage.tail - at.impl.config.link.latency, cause);
+  packet.cause = log.step(Spent::wire_latency, place, passage.tail, cause);
+  packet.contended = contention;
 }
 
 void LinkPort::Impl::Lane::wake(Cycle time) {

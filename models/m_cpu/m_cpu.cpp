@@ -18,7 +18,7 @@ struct MCpu::Impl {
       : config(config),
         cube(cube),
         map(map),
-        server(queue),
+        server(queue, names::m_cpu(cube)),
         port(pool, queue, map.m_cpu(cube), module.out, module.in,
              [this](const Command& c, std::uint32_t) { receive(c); }) {
     for (std::uint16_t pe = 0; pe < map.pes_per_cube; ++pe) {

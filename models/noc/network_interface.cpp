@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tlm/machine/names.h"
 #include "tlm/sim/annotation.h"
 
 namespace kernbench {
@@ -39,6 +40,7 @@ struct NetworkInterface::Impl final : PacketForwardIf,
       return tlm::TLM_COMPLETED;
     }
     packet->source = config.self;
+    if (const CauseLog* log = CauseLog::active()) packet->cause = log->current;
     const bool answered = packet->kind == PacketKind::read || packet->kind == PacketKind::write;
     if (!answered) {
       payload.acquire();  // the network's own, until it has been delivered
@@ -128,8 +130,28 @@ struct NetworkInterface::Impl final : PacketForwardIf,
     ejection->credit(vc, std::min(flits, depth), clock.at(cycle + config.noc.credit_delay));
   }
 
+  /// The packet has come through the network until now.
+  void travelled(CauseLog& log, Packet& packet) {
+    log.current =
+        log.travelled(packet.cause, packet.spent[static_cast<std::size_t>(Delay::contention)] - packet.contended,
+                      log.place(network_place, [this] { return names::parent(ni.name()); }), queue.now());
+    packet.contended = packet.spent[static_cast<std::size_t>(Delay::contention)];
+    packet.cause = log.current;
+  }
+  /// The endpoint has had the request until now.
+  void served(CauseLog& log, Packet& packet) {
+    const std::uint32_t place = log.place(endpoint_place, [this] { return config.map->name(config.self); });
+    const Ps waited = packet.spent[static_cast<std::size_t>(Delay::contention)] - packet.contended;
+    packet.contended += waited;
+    const Ps arrived = log.end_of(packet.cause), now = queue.now();
+    log.current = log.step(Spent::memory_wait, place, std::min(arrived + waited, now), packet.cause);
+    log.step(Spent::memory, place, now);
+    packet.cause = log.current;
+  }
+
   void sink(Packet& packet) {
     sc_assert(target != nullptr);
+    if (CauseLog* log = CauseLog::active()) travelled(*log, packet);
     tlm_generic_payload& payload = *packet.payload;
     tlm_phase phase = tlm::BEGIN_REQ;
     sc_core::sc_time delay = annotation(queue.now());
@@ -143,6 +165,7 @@ struct NetworkInterface::Impl final : PacketForwardIf,
 
   void respond(Packet& packet) {
     sc_assert(initiator != nullptr);
+    if (CauseLog* log = CauseLog::active()) travelled(*log, packet);
     const unsigned vc = packet.vc, flits = flits_of(packet);
     const Ps gone = std::max(queue.now(), packet.complete);
     tlm_phase phase = tlm::BEGIN_RESP;
@@ -162,6 +185,7 @@ struct NetworkInterface::Impl final : PacketForwardIf,
   void present(Packet& packet) {
     sc_assert(target != nullptr);
     packet.charge(Delay::contention, queue.now() - packet.tail);
+    if (CauseLog* log = CauseLog::active()) travelled(*log, packet);
     pending = packet.payload;
     pending_vc = packet.vc;
     pending_flits = flits_of(packet);
@@ -221,6 +245,7 @@ struct NetworkInterface::Impl final : PacketForwardIf,
 
   void answer(tlm_generic_payload& payload) {
     Packet& packet = Packet::of(payload);
+    if (CauseLog* log = CauseLog::active(); log != nullptr && config.map != nullptr) served(*log, packet);
     crossed(*ni.to_endpoint, payload, tlm::BEGIN_RESP);
     if (packet.kind == PacketKind::read) {
       make_response(packet, PacketKind::read_data, payload.is_response_ok() ? payload.get_data_length() : 0);
@@ -281,6 +306,7 @@ struct NetworkInterface::Impl final : PacketForwardIf,
   Packet* last_request = nullptr;
   PortStats injected_stats, ejected_stats;
   TransactionProbe* probe = nullptr;
+  CausePlace network_place, endpoint_place;
 };
 
 NetworkInterface::NetworkInterface(const sc_core::sc_module_name& name, const Config& config,

@@ -67,6 +67,7 @@ void ComputeEngine::advance() {
 
 void ComputeEngine::begin(Op& op) {
   const Ps now = services_.now();
+  op.cause = Services::cause();
   if (services_.options.data) execute(op, services_.tcm);
   const Span span = take(op);
   op.started = span.begin;
@@ -75,15 +76,20 @@ void ComputeEngine::begin(Op& op) {
   holder_ = op.stays && !op.aborted ? op.context : nullptr;
   if (span.accepts > now) {
     accepting_ = false;
+    cause_ = op.cause;
     services_.queue.at(span.accepts, [this] {
       accepting_ = true;
+      spend(cause_);
       advance();
     });
   }
   Op* running = &op;
   // A composite's next operands may take the place of these as soon as the last of them has entered the array.
   if (op.composite != nullptr && span.read < span.done) {
-    services_.queue.at(std::max(span.read, now), [this, running] { sink_.reads_done(*running); });
+    services_.queue.at(std::max(span.read, now), [this, running] {
+      spend(running->cause);
+      sink_.reads_done(*running);
+    });
   }
   services_.queue.at(span.done, [this, running] { finish(*running); });
   sink_.room();
@@ -122,7 +128,14 @@ ComputeEngine::Span ComputeEngine::take_math(const Op& op) {
   return {now, done, done, done};
 }
 
+void ComputeEngine::spend(const Cause& cause) {
+  Services::follow(cause);
+  services_.spend(kind_ == Kind::gemm ? Spent::gemm : Spent::math,
+                  kind_ == Kind::gemm ? Services::Part::gemm : Services::Part::math);
+}
+
 void ComputeEngine::finish(Op& op) {
+  spend(op.cause);
   const Ps from = std::max(op.started, shown_until_), now = services_.now();
   if (now > from) {  // pipelined ops overlap; the track shows each from the end of the one before
     track_.interval(from, now, label(op));

@@ -44,7 +44,10 @@ class ComputeEngine {
   bool accepting_ = true, advancing_ = false;
   const KernelContext* holder_ = nullptr;  // whose composite has sums in the array
   Ps shown_until_ = 0;                     // busy up to here has been counted and published
+  void spend(const Cause& cause);          // the time since then
+
   Track track_;
+  Cause cause_;  // of the op that holds the engine
 };
 
 }  // namespace kernbench::pe

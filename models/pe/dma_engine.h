@@ -55,6 +55,7 @@ class DmaEngine {
   std::uint32_t jobs_ = 0;
   Ps busy_since_ = 0;
   Track track_;
+  Cause cause_;  // of the pause
 };
 
 }  // namespace kernbench::pe

@@ -39,6 +39,8 @@ struct QueuePair {
   bool in_message = false;
   bool handing_over = false;  ///< a packet's data are being read from TCM
   Ps no_credit_since = kNever;
+  Cause send_cause;  ///< of what it sends, or of its being blocked
+  CausePlace place;
 
   // Receiving.
   ReceiveRing ring;
@@ -47,6 +49,8 @@ struct QueuePair {
   std::uint64_t received = 0;
   bool copying = false;
   Ps no_data_since = kNever;
+  Cause receive_cause;                 ///< of the copy under way
+  std::vector<Cause> slot_causes;      ///< by slot: of what fills it
   std::unique_ptr<RingWriter> writer;  ///< rings in SRAM or HBM
   std::unique_ptr<RingReader> reader;
 
@@ -99,6 +103,7 @@ class Ipcq {
   void end_receive(QueuePair& pair, Ps written);
   void return_credit(QueuePair& pair, std::uint16_t slot);
   void publish_level(Direction direction);
+  static std::uint64_t ring_id(NodeId pe, std::uint16_t ring) { return (std::uint64_t{index(pe)} + 1) << 16 | ring; }
   static std::uint64_t slot_offset(const QueuePair& pair, std::uint16_t slot) {
     return std::uint64_t{slot} * pair.entry.slot_bytes;
   }

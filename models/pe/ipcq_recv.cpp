@@ -23,8 +23,15 @@ void Ipcq::data_arrived(tlm::tlm_generic_payload& payload, const Packet& packet)
     sc_assert(services_.tcm.holds(offset, bytes));
     const Ps written = services_.tcm.reserve_write(services_.streaming_since(packet, bytes), offset, bytes);
     if (services_.options.data) services_.tcm.write(offset, payload.get_data_ptr(), bytes);
-    services_.queue.at(written,
-                       [pair, slot, bytes, message_bytes] { pair->unit.arrived(*pair, slot, bytes, message_bytes); });
+    if (CauseLog::active() != nullptr) {
+      pair->slot_causes.resize(pair->entry.slots);
+      if (slot < pair->entry.slots) pair->slot_causes[slot] = Services::cause();
+    }
+    services_.queue.at(written, [pair, slot, bytes, message_bytes] {
+      if (slot < pair->slot_causes.size()) Services::follow(pair->slot_causes[slot]);
+      pair->unit.services_.spend(Spent::tcm, Services::Part::tcm);
+      pair->unit.arrived(*pair, slot, bytes, message_bytes);
+    });
   } else {
     write_to_memory(*pair, payload, packet);
   }
@@ -119,7 +126,12 @@ void Ipcq::copy_from_tcm(QueuePair& pair) {
     services_.tcm.read(from, data.data(), bytes);
     services_.tcm.write(to, data.data(), bytes);
   }
-  services_.queue.at(read, [this, &pair, written] { slot_read(pair, written); });
+  pair.receive_cause = Services::cause();
+  services_.queue.at(read, [this, &pair, written] {
+    Services::follow(pair.receive_cause);
+    services_.spend(Spent::tcm, Services::Part::tcm);
+    slot_read(pair, written);
+  });
 }
 
 /// The slot may be used again; its data are in the tile at `written`.
@@ -144,8 +156,13 @@ void Ipcq::slot_read(QueuePair& pair, Ps written) {
 void Ipcq::end_receive(QueuePair& pair, Ps written) {
   Op* op = pair.receiving;
   pair.receiving = nullptr;
+  op->cause = Services::cause();
+  op->target = pair.statistics.messages_received;
   services_.queue.at(std::max(written, services_.now()), [this, &pair, op] {
-    log_op(services_, *op, "ipcq_recv", {std::nullopt, pair.entry.source, nullptr, 0});
+    Services::follow(op->cause);
+    services_.spend(Spent::tcm, Services::Part::tcm);
+    log_op(services_, *op, "ipcq_recv",
+           {std::nullopt, pair.entry.source, nullptr, 0, ring_id(services_.self, pair.entry.ring), op->target});
     sink_.completed(*op);
   });
 }

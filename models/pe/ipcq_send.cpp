@@ -1,9 +1,12 @@
 // The sending half of the IPCQ unit.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "models/pe/ipcq.h"
 #include "models/pe/kernel_context.h"
 #include "models/pe/op_record.h"
+#include "tlm/machine/names.h"
 
 namespace kernbench::pe {
 
@@ -33,6 +36,7 @@ void Ipcq::advance_send(QueuePair& pair) {
   const auto bytes =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(pair.message_bytes - pair.message_sent, to_boundary));
   pair.handing_over = true;
+  pair.send_cause = Services::cause();
   const Ps read = services_.tcm.reserve_read(services_.now(), pair.sending->in[0].tcm + pair.sent, bytes);
   // A train leaves with its first packet.
   services_.queue.at(std::max(services_.now(), read - std::min(read, services_.streamed(bytes))),
@@ -42,7 +46,10 @@ void Ipcq::advance_send(QueuePair& pair) {
 /// Takes the next slot of the peer's ring; false if there is none.
 bool Ipcq::begin_message(QueuePair& pair) {
   if (pair.credits.available() == 0) {
-    if (pair.no_credit_since == kNever) pair.no_credit_since = services_.now();
+    if (pair.no_credit_since == kNever) {
+      pair.no_credit_since = services_.now();
+      pair.send_cause = Services::cause();
+    }
     return false;
   }
   if (pair.no_credit_since != kNever) {
@@ -50,6 +57,13 @@ bool Ipcq::begin_message(QueuePair& pair) {
     if (Usage* usage = pair.statistics.usage)
       usage->wait(pair.no_credit_since, services_.now(), static_cast<unsigned>(QueueWait::credit));
     pair.no_credit_since = kNever;
+    if (CauseLog* log = CauseLog::active()) {
+      // More slots would have spared the wait, whatever the peer did meanwhile: the chain stays here.
+      const std::uint32_t place = log->place(pair.place, [&] {
+        return names::pe_part(services_.coord, fmt::format("ipcq.{}.{}", pair.entry.group, pair.entry.direction.str()));
+      });
+      log->current = log->step(Spent::slots, place, services_.now(), pair.send_cause);
+    }
   }
   if (pair.sending->started == kNever) pair.sending->started = services_.now();
   pair.slot = pair.credits.take();
@@ -66,6 +80,8 @@ bool Ipcq::begin_message(QueuePair& pair) {
 void Ipcq::hand_over(QueuePair& pair, std::uint32_t bytes, Ps read) {
   Op& op = *pair.sending;
   pair.handing_over = false;
+  Services::follow(pair.send_cause);
+  services_.spend(Spent::tcm, Services::Part::tcm);
   const PhysicalAddress to = further(pair.entry.peer_ring_base, slot_offset(pair, pair.slot) + pair.message_sent);
   tlm::tlm_generic_payload& payload =
       services_.payload(PacketKind::ipcq_data, services_.map.pe(pair.entry.peer), to.encode(), bytes);
@@ -96,7 +112,9 @@ void Ipcq::hand_over(QueuePair& pair, std::uint32_t bytes, Ps read) {
 void Ipcq::end_send(QueuePair& pair) {
   Op& op = *pair.sending;
   pair.sending = nullptr;
-  log_op(services_, op, "ipcq_send", {std::nullopt, pair.entry.peer, nullptr, 0});
+  log_op(services_, op, "ipcq_send",
+         {std::nullopt, pair.entry.peer, nullptr, 0, ring_id(services_.map.pe(pair.entry.peer), pair.entry.peer_ring),
+          pair.statistics.messages_sent});
   sink_.completed(op);
 }
 

@@ -52,6 +52,7 @@ class KernelContext {
   bool dispatching = false;     ///< PE_CPU is issuing its next op
   std::uint64_t waits_for = 0;  ///< id of the op that a wait waits for; 0: none
   bool at_fence = false;
+  Cause cause;             ///< of its start
   bool abandoned = false;  ///< failed, and its queued ops are gone
   Ps stalled_since = 0;
   const char* stalled_at = nullptr;  ///< "wait for ", "fence", "" before the op; null: it does not stall

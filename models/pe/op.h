@@ -7,6 +7,7 @@
 
 #include "models/pe/scoreboard.h"
 #include "tlm/kernel/tl.h"
+#include "tlm/observe/cause.h"
 #include "tlm/sim/time.h"
 
 namespace kernbench::pe {
@@ -63,10 +64,11 @@ struct Op : Hazard {
   Va va = 0;                       ///< load, store, gather: first byte
   std::uint64_t stride_bytes = 0;  ///< of rows at `va`
   double value = 0;                ///< fill: the value; arange: the first one
-  std::uint64_t target = 0;        ///< wait: id of the op waited for
+  std::uint64_t target = 0;        ///< wait: id of the op waited for; recv: number of its last message
   std::unique_ptr<OpDetail> detail;
   Ps issued = 0, started = 0;
   Ps ready = 0;  ///< its last operand came; before `issued`: it never waited
+  Cause cause;   ///< why it started, or came to an end, when it did
   TileRef out;
   std::array<TileRef, 3> in{};
   std::uint32_t flight = 0;  ///< its place in the context's list of ops in flight

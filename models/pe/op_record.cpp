@@ -140,6 +140,9 @@ void log_op(const Services& services, const Op& op, const char* component, const
   record.kernel = op.context->launch().kernel;
   record.stage = to_string(op.stage);
   record.op = op.id;
+  record.launch = op.context->message.id;
+  record.queue = far_end.queue;
+  record.message = far_end.message;
   describe(record, services, op, far_end);
   if (far_end.spent != nullptr) {
     record.spent.assign(far_end.spent->begin(), far_end.spent->end());
@@ -149,6 +152,18 @@ void log_op(const Services& services, const Op& op, const char* component, const
     if (sum < total) record.spent[static_cast<std::size_t>(Delay::contention)] += total - sum;
   }
   services.observer->op(record);
+}
+
+void log_kernel(const Services& services, const Message& message, Ps start) {
+  if (services.observer == nullptr || !services.observer->wants_ops()) return;
+  OpRecord record;
+  record.start = start;
+  record.end = services.now();
+  record.component = names::pe(services.coord);
+  record.kind = record.name = "kernel";
+  record.kernel = std::get<LaunchMessage>(message.body).kernel;
+  record.launch = message.id;
+  services.observer->kernel(record);
 }
 
 void log_mark(const Services& services, const std::string& kernel, const std::string& label, Ps start) {

@@ -45,8 +45,11 @@ void PeCpu::advance() {
   if (busy_) return;
   if (!commands_.empty()) {
     busy_ = true;
+    cause_ = Services::cause();
     services_.queue.at(services_.now() + services_.config.cpu.command, [this] {
       busy_ = false;
+      Services::follow(cause_);
+      services_.spend(Spent::command, Services::Part::cpu);
       const Command command = commands_.front();
       commands_.erase(commands_.begin());
       worked(services_.config.cpu.command, kCommand);
@@ -62,6 +65,7 @@ void PeCpu::advance() {
     next_context_ = (index + 1) % count;
     busy_ = true;
     contexts_[index]->dispatching = true;
+    cause_ = Services::cause();
     services_.queue.at(services_.now() + services_.config.cpu.dispatch, [this, index] { dispatched(index); });
     return;
   }
@@ -81,6 +85,8 @@ bool PeCpu::may_issue(KernelContext& context) {
 
 void PeCpu::dispatched(std::uint32_t index) {
   busy_ = false;
+  Services::follow(cause_);
+  services_.spend(Spent::dispatch, Services::Part::cpu);
   worked(services_.config.cpu.dispatch, kDispatch);
   KernelContext& context = *contexts_[index];
   context.dispatching = false;
@@ -354,6 +360,7 @@ void PeCpu::finish_if_done(KernelContext& context) {
   if (!kernel_tracks_.empty() && kernel_tracks_[context.index].wanted()) {
     kernel_tracks_[context.index].interval(context.started, services_.now(), launch.kernel);
   }
+  log_kernel(services_, context.message, context.started);
   answer(failed ? CommandKind::failed : CommandKind::done, context.message);
   if (services_.options.debug) services_.pages.races.ended(context.message, services_.coord);
   contexts_[context.index] = nullptr;

@@ -83,6 +83,7 @@ class PeCpu final : public OpSink, public TileSink {
   std::uint64_t sequence_ = 0;
   std::uint32_t next_context_ = 0;
   bool busy_ = false;
+  Cause cause_;  // of what it is at
   Track track_;
   std::vector<Track> kernel_tracks_, op_tracks_;  // by context
   std::vector<std::string> stall_texts_;          // by context, where op_tracks_ are wanted

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tlm/machine/names.h"
 #include "tlm/sim/annotation.h"
 
 namespace kernbench::pe {
@@ -49,6 +50,12 @@ void Services::check_races(const Message& launch, const std::string& kernel, con
     if (race_reports++ < kReports)
       SC_REPORT_WARNING("kernbench/race", ("kernel '" + kernel + "': " + race.str()).c_str());
   }
+}
+
+std::uint32_t Services::place(CauseLog& log, Part part) {
+  static constexpr const char* kParts[] = {"cpu", "dma_r", "dma_w", "gemm", "math", "tcm"};
+  const auto number = static_cast<std::size_t>(part);
+  return log.place(places[number], [&] { return names::pe_part(coord, kParts[number]); });
 }
 
 void Services::inject(tlm::tlm_generic_payload& payload) {

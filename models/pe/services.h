@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <tlm>
 
 #include "models/pe/mmu.h"
@@ -45,6 +46,19 @@ struct Services {
 
   Ps now() const { return queue.now(); }
 
+  // Why what happens now happens now; nothing without a CauseLog.
+  enum class Part : std::uint8_t { cpu, dma_r, dma_w, gemm, math, tcm };
+  static Cause cause() { return CauseLog::active() == nullptr ? Cause() : CauseLog::active()->current; }
+  /// An event goes on with what its maker had.
+  static void follow(const Cause& cause) {
+    if (CauseLog* log = CauseLog::active()) log->current = cause;
+  }
+  /// The time since then went for `spent`.
+  void spend(Spent spent, Part part) {
+    if (CauseLog* log = CauseLog::active()) log->step(spent, place(*log, part), now());
+  }
+  std::uint32_t place(CauseLog& log, Part part);
+
   /// A payload of ours, addressed and ready to be filled and injected.
   tlm::tlm_generic_payload& payload(PacketKind kind, NodeId destination, std::uint64_t address, std::uint32_t bytes);
   /// Hands it to the network, now. A one-way message is complete by that; of a request the response comes back.
@@ -83,6 +97,7 @@ struct Services {
   UsageBook* usage_book = nullptr;  ///< null: nobody wants what happens over time
   PeUsages usages;
   unsigned race_reports = 0;
+  std::array<CausePlace, 6> places;  // by Part
 };
 
 /// What an op that starts now has waited for.

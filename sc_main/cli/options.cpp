@@ -22,17 +22,13 @@ namespace kernbench {
 namespace {
 namespace fs = std::filesystem;
 
-/// Options of the specification that this version does not have, and what to do instead.
-constexpr std::array<std::pair<const char*, const char*>, 1> kLaterOptions{{
-    {"--trace", "use --vcd FILE for waves or --oplog FILE for the list of ops"},
-}};
-
 /// Options that never change a result: outputs, display, testing; and what finds the configuration that is embedded.
-constexpr std::array<const char*, 20> kNotPartOfResult{
-    "json",     "vcd",          "oplog", "wave-filter", "wave-window",   "recorder-window",
-    "watchdog", "max-sim-time", "quiet", "verbose",     "no-progress",   "color",
-    "from",     "help",         "debug", "stats",       "stats-in-json", "stats-slices",
-    "what-if",  "report"};
+constexpr std::array<const char*, 25> kNotPartOfResult{
+    "json",     "vcd",          "oplog",        "wave-filter",  "wave-window",   "recorder-window",
+    "watchdog", "max-sim-time", "quiet",        "verbose",      "no-progress",   "color",
+    "from",     "help",         "debug",        "stats",        "stats-in-json", "stats-slices",
+    "trace",    "trace-filter", "trace-window", "trace-detail", "critical-path", "what-if",
+    "report"};
 
 Ps parse_time(const std::string& option, const std::string& text) {
   const QuantityResult time = parse_quantity(text, Dimension::time);
@@ -108,22 +104,21 @@ std::vector<std::string> names_of(const po::options_description& options) {
 
 UsageError unknown(const std::string& given, const po::options_description& options) {
   const std::string name = given.substr(0, given.find('='));
-  for (const auto& [later, instead] : kLaterOptions) {
-    if (name == later) return UsageError(fmt::format("option '{}' is not in this version", name), instead);
-  }
   const std::string near = nearest(name, names_of(options));
   return UsageError(fmt::format("unknown option {}", quote(name)),
                     near.empty() ? "see --help" : fmt::format("did you mean '{}'?", near));
 }
 
 /// Empty, these would say nothing of what was meant, as in --ccl "$CCL" of a script.
-constexpr std::array kNeverEmpty{"algorithm",   "ccl",          "comm-group-configuration",
-                                 "csv",         "export",       "from",
-                                 "json",        "max-sim-time", "maxbytes",
-                                 "minbytes",    "oplog",        "output",
-                                 "plot",        "report",       "schedule",
-                                 "stepbytes",   "store",        "vcd",
-                                 "wave-filter", "wave-window"};
+constexpr std::array kNeverEmpty{"algorithm",    "ccl",          "comm-group-configuration",
+                                 "csv",          "export",       "from",
+                                 "json",         "max-sim-time", "maxbytes",
+                                 "minbytes",     "oplog",        "output",
+                                 "plot",         "report",       "schedule",
+                                 "stats",        "stepbytes",    "store",
+                                 "trace",        "trace-detail", "trace-filter",
+                                 "trace-window", "vcd",          "wave-filter",
+                                 "wave-window"};
 
 bool is_empty(const po::option& option) {
   return option.value == std::vector<std::string>{""} &&
@@ -211,6 +206,15 @@ po::options_description CommonOptions::describe() {
   add("stats-in-json", po::bool_switch(&stats_in_json), "the same in the file of --json, as 'statistics'");
   add("stats-slices", po::value(&stats_slices)->value_name("N"),
       "slices of time in the statistics, at most (default: 256)");
+  add("critical-path", po::bool_switch(&critical_path),
+      "the chain of causes of the run and of each launch: what the time went for, and where; docs/critical_path.md");
+  add("trace", po::value(&trace)->value_name("FILE.json[.gz]"),
+      "ops, states and levels as Chrome trace events, for Perfetto; docs/trace.md");
+  add("trace-filter", po::value(&trace_filters)->value_name("GLOB")->composing(),
+      "only these tracks, e.g. 'sip0.cube3.**'; repeatable");
+  add("trace-window", po::value(&trace_window)->value_name("FROM..TO"), "only this time, e.g. '10us..20us'");
+  add("trace-detail", po::value(&trace_detail)->value_name("TIME"),
+      "what of a state or level is closer together is shown as one (default: 10 ns)");
   add("watchdog", po::value(&watchdog)->value_name("SECONDS"),
       "ends a run that makes no progress for so long, by the wall clock; 0: never (default: 600)");
   add("max-sim-time", po::value(&max_sim_time)->value_name("TIME"),
@@ -245,6 +249,10 @@ void CommonOptions::check(Refusals& refusals) const {
   if (vcd.empty() && !wave_filters.empty()) refusals.add("--wave-filter without --vcd", "give --vcd FILE as well");
   if (vcd.empty() && !wave_window.empty()) refusals.add("--wave-window without --vcd", "give --vcd FILE as well");
   refusals.from([this] { waves(); });
+  if (trace.empty() && (!trace_filters.empty() || !trace_window.empty()))
+    refusals.add("--trace-filter or --trace-window without --trace", "give --trace FILE as well");
+  refusals.from([this] { traced(); });
+  refusals.from([this] { traced_detail(); });
   refusals.from([this] { limit(); });
   refusals.from([this] { run_options(); });
   if (!replay.empty()) refusals.from([this] { replay_sample(); });
@@ -252,7 +260,8 @@ void CommonOptions::check(Refusals& refusals) const {
 
 std::uint64_t CommonOptions::replay_sample() const {
   constexpr std::uint64_t kSample = 64;
-  const bool written = !vcd.empty() || !oplog.empty() || !stats.empty() || stats_in_json || !report.empty();
+  const bool written = critical_path || stats_in_json ||
+                       !(vcd.empty() && oplog.empty() && stats.empty() && trace.empty() && report.empty());
   if (replay == "off") return 0;
   if (replay.empty()) return data == "off" && parse_fidelity(fidelity).trains() && !written ? kSample : 0;
   const bool number = replay.size() <= 9 && replay.find_first_not_of("0123456789") == std::string::npos;
@@ -262,8 +271,8 @@ std::uint64_t CommonOptions::replay_sample() const {
   if (data != "off")
     throw UsageError(fmt::format("--replay {} needs --data off", replay), "what is repeated has no contents");
   if (written)
-    throw UsageError(fmt::format("--replay {} with --vcd, --oplog, --stats or --report", replay),
-                     "repeats have no waves, no ops and no statistics: leave it out");
+    throw UsageError(fmt::format("--replay {} with waves, a trace, ops, statistics, a critical path or a report", replay),
+                     "repeats have none of them: leave it out");
   return sample;
 }
 
@@ -280,7 +289,8 @@ RunOptions CommonOptions::run_options() const {
 
 void CommonOptions::check_outputs() const {
   for (const auto& [option, path] : {std::pair("--vcd", &vcd), std::pair("--oplog", &oplog),
-                                     std::pair("--stats", &stats), std::pair("--report", &report)}) {
+                                     std::pair("--stats", &stats), std::pair("--trace", &trace),
+                                     std::pair("--report", &report)}) {
     if (*path == "-")
       throw UsageError(fmt::format("{} is '-'", option), "give a file; only --json goes to standard output");
   }
@@ -293,11 +303,12 @@ void CommonOptions::check_outputs() const {
     return path == other && !device;
   };
   const std::string save_file = vcd.empty() ? std::string() : gtkw_path(vcd);
-  const std::array<std::pair<const char*, const std::string*>, 6> outputs{{{"--json", &json},
+  const std::array<std::pair<const char*, const std::string*>, 7> outputs{{{"--json", &json},
                                                                            {"--report", &report},
                                                                            {"--vcd", &vcd},
                                                                            {"--oplog", &oplog},
                                                                            {"--stats", &stats},
+                                                                           {"--trace", &trace},
                                                                            {"the save file of --vcd", &save_file}}};
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     for (std::size_t j = i + 1; j < outputs.size(); ++j) {
@@ -309,19 +320,26 @@ void CommonOptions::check_outputs() const {
   }
 }
 
-WaveSelection CommonOptions::waves() const {
+namespace {
+WaveSelection selection_of(const std::string& option, const std::vector<std::string>& globs,
+                           const std::string& window) {
   WaveSelection selection;
-  selection.globs = wave_filters;
-  if (wave_window.empty()) return selection;
-  const auto dots = wave_window.find("..");
+  selection.globs = globs;
+  if (window.empty()) return selection;
+  const auto dots = window.find("..");
   const std::string hint = "give FROM..TO, e.g. '10us..20us'";
-  if (dots == std::string::npos) throw UsageError(fmt::format("--wave-window is {}", quote(wave_window)), hint);
-  if (dots > 0) selection.from = parse_time("--wave-window", wave_window.substr(0, dots));
-  if (dots + 2 < wave_window.size()) selection.to = parse_time("--wave-window", wave_window.substr(dots + 2));
+  if (dots == std::string::npos) throw UsageError(fmt::format("{} is {}", option, quote(window)), hint);
+  if (dots > 0) selection.from = parse_time(option, window.substr(0, dots));
+  if (dots + 2 < window.size()) selection.to = parse_time(option, window.substr(dots + 2));
   if (selection.from >= selection.to)
-    throw UsageError(fmt::format("--wave-window is {}, which is empty", quote(wave_window)), hint);
+    throw UsageError(fmt::format("{} is {}, which is empty", option, quote(window)), hint);
   return selection;
 }
+}  // namespace
+
+WaveSelection CommonOptions::waves() const { return selection_of("--wave-window", wave_filters, wave_window); }
+WaveSelection CommonOptions::traced() const { return selection_of("--trace-window", trace_filters, trace_window); }
+Ps CommonOptions::traced_detail() const { return parse_time("--trace-detail", trace_detail); }
 
 Ps CommonOptions::limit() const { return max_sim_time.empty() ? kNever : parse_time("--max-sim-time", max_sim_time); }
 

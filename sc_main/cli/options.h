@@ -24,14 +24,16 @@ struct MachineOptions {
 
 /// Options that every run has.
 struct CommonOptions {
-  std::string ccl, data = "on", fidelity = "accurate", json, vcd, oplog, stats, wave_window, max_sim_time,
-                   color = "auto", from, scheduling = "concurrent", host_io = "debug", report, replay;
-  std::vector<std::string> wave_filters, plugins;
+  std::string ccl, data = "on", fidelity = "accurate", json, vcd, oplog, stats, trace, trace_window,
+                   trace_detail = "10 ns", wave_window, max_sim_time, color = "auto", from, scheduling = "concurrent",
+                   host_io = "debug", report, replay;
+  std::vector<std::string> wave_filters, trace_filters, plugins;
   std::uint64_t seed = 1;
   unsigned recorder_window = 64;
   unsigned stats_slices = 256;
   double watchdog = 600;  ///< s without progress
-  bool stats_in_json = false, debug = false, quiet = false, verbose = false, no_progress = false, what_if = false;
+  bool stats_in_json = false, critical_path = false, debug = false, quiet = false, verbose = false, no_progress = false,
+       what_if = false;
 
   po::options_description describe();
   /// Checks what the parser cannot.
@@ -41,8 +43,10 @@ struct CommonOptions {
   /// One repeat in so many is simulated; 0: nothing is repeated. Throws UsageError.
   std::uint64_t replay_sample() const;
   ColorMode color_mode() const { return color == "never" ? ColorMode::never : ColorMode::automatic; }
-  WaveSelection waves() const;  ///< throws UsageError
-  Ps limit() const;             ///< throws UsageError; kNever without --max-sim-time
+  WaveSelection waves() const;   ///< throws UsageError
+  WaveSelection traced() const;  ///< the same of --trace
+  Ps traced_detail() const;      ///< of --trace-detail; throws UsageError
+  Ps limit() const;              ///< throws UsageError; kNever without --max-sim-time
 
  private:
   void check_outputs() const;

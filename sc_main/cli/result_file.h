@@ -42,8 +42,9 @@ struct RunResult {
   std::vector<topology::EnergyRow> energy;
   std::optional<ReplayReport> replay;  ///< nothing: all was simulated
   nlohmann::ordered_json results;
-  nlohmann::ordered_json statistics;  ///< docs/statistics.md; null: not asked for
-  nlohmann::ordered_json what_if;     ///< of --what-if; null without
+  nlohmann::ordered_json critical_path;  ///< docs/critical_path.md; null: not asked for
+  nlohmann::ordered_json statistics;     ///< docs/statistics.md; null: not asked for
+  nlohmann::ordered_json what_if;        ///< of --what-if; null without
 };
 nlohmann::ordered_json to_json(const RunResult& result, const HostClock& host);
 

@@ -14,6 +14,7 @@
 
 #include "ccl/registry.h"
 #include "ccl/tuned_table.h"
+#include "sc_main/cli/critical_path.h"
 #include "sc_main/cli/errors.h"
 #include "sc_main/cli/exit_code.h"
 #include "sc_main/cli/fidelity_option.h"
@@ -333,6 +334,7 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
   } catch (const std::logic_error&) {
     if (!error) error = std::current_exception();
   }
+  if (!error) result_.critical_path = simulation.critical_path();
   if (common_.stats_in_json || !common_.report.empty()) result_.statistics = std::move(statistics);
   if (common_.verbose) say_more(simulation);
   simulation.finish_outputs();  // also of a run that failed: its waves say why
@@ -396,6 +398,8 @@ void Run::say_more(Simulation& simulation) const {
 void Run::publish(const Report& report, const topology::Plan& plan, OutputFile* json, OutputFile* page) {
   if (common_.json != "-")
     fmt::print("{}{}# {}\n", report.text, describe_replay(result_.replay), describe(result_.fidelity));
+  if (common_.json != "-" && !result_.critical_path.is_null())
+    fmt::print("{}", critical_path_text(result_.critical_path));
   if (common_.json.empty() && page == nullptr) return;
   nlohmann::ordered_json result = to_json(result_, host_);
   if (page != nullptr) {

@@ -9,6 +9,7 @@
 
 #include "runtime/deadlock.h"
 #include "runtime/watchdog.h"
+#include "sc_main/cli/critical_path.h"
 #include "sc_main/cli/errors.h"
 #include "sc_main/cli/progress.h"
 #include "sc_main/cli/statistics_file.h"
@@ -31,16 +32,19 @@ struct Simulation::Model {
 
 Simulation::Simulation(const topology::Plan& plan, const CommonOptions& options, const Interrupt& interrupt,
                        Observer* listener)
-    : options_(options), interrupt_(interrupt) {
+    : options_(options), interrupt_(interrupt), plan_(plan) {
   if (!options.vcd.empty()) hub_.add(vcd_.emplace(options.vcd, options.waves()));
   if (!options.oplog.empty()) hub_.add(oplog_.emplace(options.oplog));
+  if (!options.trace.empty()) hub_.add(trace_.emplace(options.trace, options.traced(), options.traced_detail()));
   if (listener != nullptr) hub_.add(*listener);
   if (vcd_) interrupt.owns(vcd_->temporary());
   if (oplog_) interrupt.owns(oplog_->temporary());
-  Observer* observer = vcd_ || oplog_ || listener != nullptr ? &hub_ : nullptr;
+  if (trace_) interrupt.owns(trace_->temporary());
+  Observer* observer = vcd_ || oplog_ || trace_ || listener != nullptr ? &hub_ : nullptr;
   if (!options.stats.empty()) interrupt.owns(stats_.emplace(options.stats).temporary());
+  if (options.critical_path) causes_ = std::make_unique<CauseLog>();
   model_ = std::make_unique<Model>(plan, options.run_options(), observer);
-  if (stats_ || options.stats_in_json || !options.report.empty())
+  if (stats_ || options.stats_in_json || !options.report.empty() || trace_)
     usage_.emplace(model_->machine, plan, options.stats_slices);
 }
 
@@ -116,6 +120,7 @@ std::vector<std::string> Simulation::temporaries() const {
   std::vector<std::string> temporaries = temporaries_;
   if (vcd_) temporaries.push_back(vcd_->temporary());
   if (oplog_) temporaries.push_back(oplog_->temporary());
+  if (trace_) temporaries.push_back(trace_->temporary());
   if (stats_) temporaries.push_back(stats_->temporary());
   return temporaries;
 }
@@ -132,17 +137,36 @@ std::vector<std::string> Simulation::unmatched_filters() const {
   return vcd_ ? vcd_->unmatched_globs() : std::vector<std::string>();
 }
 
+/// Rates of links become counters of the trace.
+void Simulation::trace_rates(const topology::RunStatistics& known, const topology::ResourceUse& use) {
+  const std::string_view kind = use.kind;
+  if (kind != "link" && kind != "ucie" && kind != "pcie") return;
+  std::vector<std::uint64_t> bytes;
+  for (const Usage::Slice& slice : use.slices) bytes.push_back(slice.bytes);
+  trace_->rate(use.name, Ps{1} << known.shift, bytes);
+}
+
 nlohmann::ordered_json Simulation::statistics(bool whole, const std::vector<topology::EnergyRow>& energy) {
   if (!usage_) return nullptr;
-  topology::RunStatistics statistics = usage_->collect(now(), whole);
+  StatisticsText writer;
+  const bool writes = stats_ || options_.stats_in_json;
+  const auto take = [&](const topology::RunStatistics& known, const topology::ResourceUse& use) {
+    if (writes) writer.take(known, use);
+    if (trace_) trace_rates(known, use);
+  };
+  topology::RunStatistics statistics = usage_->collect(now(), whole, take);
   compare(statistics, energy);
-  nlohmann::ordered_json json = to_json(statistics);
+  const std::string text = writes ? writer.finish(statistics) : std::string();
   if (stats_) {
-    stats_->write(statistics_text(json));
+    stats_->write(text);
     stats_->commit();
   }
   if (!statistics.violations.empty()) throw std::logic_error(statistics.violations.front());
-  return json;
+  return options_.stats_in_json ? nlohmann::ordered_json::parse(text) : nullptr;
+}
+
+nlohmann::ordered_json Simulation::critical_path() {
+  return causes_ == nullptr ? nlohmann::ordered_json() : critical_path_of(*causes_, plan_, now());
 }
 
 void Simulation::finish_outputs() {
@@ -154,9 +178,10 @@ void Simulation::finish_outputs() {
       if (!error) error = std::current_exception();
     }
   };
-  if (vcd_) attempt([this] { model_->machine.flush(); });
+  if (vcd_ || trace_) attempt([this] { model_->machine.flush(); });
   if (vcd_) attempt([this] { vcd_->finish(now()); });
   if (oplog_) attempt([this] { oplog_->finish(); });
+  if (trace_) attempt([this] { trace_->finish(); });
   if (error) std::rethrow_exception(error);
 }
 

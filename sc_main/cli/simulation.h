@@ -11,12 +11,14 @@
 #include "sc_main/cli/exit_code.h"
 #include "sc_main/cli/interrupt.h"
 #include "sc_main/cli/options.h"
+#include "tlm/observe/cause.h"
 #include "topology/machine.h"
 #include "topology/plan.h"
 #include "topology/statistics.h"
 #include "waves/observer_hub.h"
 #include "waves/op_log.h"
 #include "waves/output_file.h"
+#include "waves/trace_writer.h"
 #include "waves/vcd_writer.h"
 
 namespace kernbench {
@@ -57,6 +59,10 @@ class Simulation {
   /// end. Throws std::logic_error if what has to hold of it does not.
   nlohmann::ordered_json statistics(bool whole, const std::vector<topology::EnergyRow>& energy);
 
+  /// What the run's time was spent on, up to now(); null without --critical-path. Throws std::logic_error if its
+  /// segments do not add up to the run.
+  nlohmann::ordered_json critical_path();
+
   /// Closes the waves and the op log, whatever became of the run. Throws OutputError.
   void finish_outputs();
 
@@ -64,6 +70,7 @@ class Simulation {
   struct Model;  // the SystemC side
   std::function<void(const std::string&)> end_at_once() const;
   std::vector<std::string> temporaries() const;
+  void trace_rates(const topology::RunStatistics& known, const topology::ResourceUse& use);
   static Simulation* running_;
 
   const CommonOptions& options_;
@@ -71,7 +78,10 @@ class Simulation {
   std::vector<std::string> temporaries_;
   std::optional<VcdWriter> vcd_;
   std::optional<OpLogWriter> oplog_;
+  std::optional<TraceWriter> trace_;
   ObserverHub hub_;
+  std::unique_ptr<CauseLog> causes_;  // before the model, whose parts point into it
+  const topology::Plan& plan_;
   std::unique_ptr<Model> model_;
   std::optional<OutputFile> stats_;
   std::optional<topology::MachineUsage> usage_;

@@ -1,15 +1,22 @@
 #pragma once
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "topology/statistics.h"
 
 namespace kernbench {
 
-/// The object of docs/statistics.md.
-nlohmann::ordered_json to_json(const topology::RunStatistics& statistics);
+/// Makes the JSON of docs/statistics.md, as text: a line per resource. (As a tree of values it would take longer than
+/// the run of a small collective.)
+class StatisticsText {
+ public:
+  void take(const topology::RunStatistics& known, const topology::ResourceUse& use);
+  /// The whole document.
+  std::string finish(const topology::RunStatistics& statistics);
 
-/// It as a file: a line per resource.
-std::string statistics_text(const nlohmann::ordered_json& statistics);
+ private:
+  void begin(const topology::RunStatistics& known);
+  std::string text_;
+  bool any_ = false;
+};
 
 }  // namespace kernbench

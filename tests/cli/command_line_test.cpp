@@ -49,13 +49,6 @@ TEST(CommandLine, NamesTheNearestCommand) {
                  "list, validate, bench, tune, pipeline");
 }
 
-TEST(CommandLine, SaysWhatIsNotInThisVersion) {
-  const Tool tool;
-  expect_refused(
-      tool({"run", "all_reduce", "--trace=t.json"}),
-      "option '--trace' is not in this version\n  hint: use --vcd FILE for waves or --oplog FILE for the list of ops");
-}
-
 TEST(CommandLine, RefusesGroupsThatThereAreNot) {
   const Tool tool;
   const auto group = [&](const std::string& text) { return tool({"run", "all_reduce", "--group", text}); };

@@ -7,6 +7,8 @@
 namespace kernbench {
 namespace {
 
+constexpr std::uint32_t kShift = 10;  // slices of 1024 ps
+
 Usage::Slice sum_of(const std::vector<Usage::Slice>& slices) {
   Usage::Slice sum;
   for (const Usage::Slice& slice : slices) sum += slice;
@@ -14,9 +16,10 @@ Usage::Slice sum_of(const std::vector<Usage::Slice>& slices) {
 }
 
 TEST(Usage, SpreadsAnIntervalOverTheSlicesThatItMeets) {
-  Usage usage(8);
+  std::uint32_t shift = kShift;
+  Usage usage(8, shift);
   usage.busy(512, 512 + 2048, 64);
-  const auto slices = usage.slices(Usage::kLeastShift, 3072);
+  const auto slices = usage.slices(kShift, 3072);
   ASSERT_EQ(slices.size(), 3U);
   EXPECT_EQ(slices[0].busy, 512U);
   EXPECT_EQ(slices[1].busy, 1024U);
@@ -28,7 +31,8 @@ TEST(Usage, SpreadsAnIntervalOverTheSlicesThatItMeets) {
 
 // Folding loses nothing and never more than halves what it can tell apart.
 TEST(Usage, KeepsItsSumsInBoundedSlicesHoweverLongTheRun) {
-  Usage usage(8);
+  std::uint32_t shift = kShift;
+  Usage usage(8, shift);
   std::mt19937_64 random(1);
   Ps busy = 0, waiting = 0, last = 0;
   std::uint64_t bytes = 0;
@@ -54,19 +58,21 @@ TEST(Usage, KeepsItsSumsInBoundedSlicesHoweverLongTheRun) {
 
 // A router books a packet's flits at its tail, a wire what slips in over what is under way.
 TEST(Usage, FillsNoSliceBeyondItsLength) {
-  Usage usage(8);
+  std::uint32_t shift = kShift;
+  Usage usage(8, shift);
   usage.busy(0, 500, 1);
   usage.busy(1024, 2048, 1);
   usage.busy(1100, 1600, 1);  // 500 ps more than the second slice has: they were in the first
-  const auto slices = usage.slices(Usage::kLeastShift, 2048);
+  const auto slices = usage.slices(kShift, 2048);
   EXPECT_EQ(slices[0].busy, 1000U);
   EXPECT_EQ(slices[1].busy, 1024U);
 }
 
 TEST(Usage, CountsSeveralUnitsTogether) {
-  Usage usage(8, 2);
+  std::uint32_t shift = kShift;
+  Usage usage(8, shift, 2);
   usage.busy(0, 1024, 2048, 7);
-  EXPECT_EQ(usage.slices(Usage::kLeastShift, 1024)[0].busy, 2048U);
+  EXPECT_EQ(usage.slices(kShift, 1024)[0].busy, 2048U);
 }
 
 TEST(UsageBook, GivesAllResourcesTheSlicesOfTheLongest) {

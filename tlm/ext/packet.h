@@ -4,6 +4,7 @@
 #include <tlm>
 
 #include "tlm/machine/ids.h"
+#include "tlm/observe/cause.h"
 #include "tlm/sim/time.h"
 
 namespace kernbench {
@@ -80,6 +81,10 @@ struct alignas(64) Packet final : tlm::tlm_extension<Packet> {
   bool last = false;                ///< its last packet: data and pointer become visible together
 
   Command* command = nullptr;  ///< kind command
+
+  // While there is a CauseLog: why it is where it is, and its contention that is in that.
+  Cause cause;
+  Ps contended = 0;
 
   void charge(Delay delay, Ps time) { spent[static_cast<std::size_t>(delay)] += time; }
   int virtual_network() const { return static_cast<int>(message_class) * kVcSets + vc_set; }

@@ -96,6 +96,11 @@ class CauseLog {
   Cause step(Spent spent, std::uint32_t place, Ps end, const Cause& cause);
   /// The same, of the chain that is being executed.
   void step(Spent spent, std::uint32_t place, Ps end) { current = step(spent, place, end, current); }
+  /// The chain goes through a router network, `waited` of the time behind others.
+  Cause travelled(const Cause& cause, Ps waited, std::uint32_t place, Ps end) {
+    const Ps begin = end_of(cause), least = end > begin ? end - begin : 0;
+    return step(Spent::noc, place, end, step(Spent::noc_wait, place, begin + (waited < least ? waited : least), cause));
+  }
   /// A place's number; `name` makes its text on first use.
   template <class Name>
   std::uint32_t place(CausePlace& place, const Name& name) {
@@ -109,6 +114,22 @@ class CauseLog {
   std::vector<Segment> chain(const Cause& cause, Ps from = 0) const;
   Ps end_of(const Cause& cause) const { return steps_[cause.step_].end; }
   std::size_t most_steps() const { return steps_.size() - 1; }  ///< that were kept at once
+
+  /// A launch whose end the host has heard of, and what its time was spent on.
+  struct Launch {
+    std::string kernel;
+    std::uint16_t sip = 0;
+    Ps submitted = 0, completed = 0;
+    std::vector<Segment> largest;  ///< by (spent, place), most first; begin is 0, end the sum; the last one is the rest
+  };
+  static constexpr std::size_t kMostLaunches = 1024;
+  static constexpr std::size_t kMostParts = 24;
+  /// The host hears of what it submitted at `submitted`: a launch, or of something else (null).
+  void heard(const Cause& cause, const char* kernel, std::uint16_t sip, Ps submitted);
+  /// Sums by (spent, place), most first.
+  static std::vector<Segment> sums(const std::vector<Segment>& chain);
+  const std::vector<Launch>& launches() const { return launches_; }
+  std::uint64_t launches_seen() const { return launches_seen_; }
 
   Cause current;
   Cause host;  ///< of what the host has heard last
@@ -129,6 +150,8 @@ class CauseLog {
   std::vector<Step> steps_;  // [0]: the start of the run
   std::uint32_t free_ = 0;
   std::vector<std::string> places_;
+  std::vector<Launch> launches_;  // the first kMostLaunches
+  std::uint64_t launches_seen_ = 0;
   std::unordered_map<std::string, std::uint32_t> by_name_;
 };
 

@@ -26,6 +26,10 @@ struct OpRecord {
   /// dma_read, dma_write: where the time went, by Delay (tlm/ext/packet.h), of the burst that ended last; adds up to
   /// end - start. Empty for other ops. Not part of the op log's files.
   std::vector<Ps> spent;
+  // For arrows between records; not part of the op log's files either.
+  std::uint64_t launch = 0;   ///< id of the host's message: of a kernel, and of the host's record of its launch
+  std::uint64_t queue = 0;    ///< ipcq_copy: the ring, unique in the run
+  std::uint64_t message = 0;  ///< ipcq_copy: number of the last slot message that it took, counted from 1
 };
 
 /// Handle of a signal that a model publishes.
@@ -55,6 +59,9 @@ class Observer {
   virtual void change(TrackId track, Ps time, std::uint64_t value) = 0;
   virtual void op(const OpRecord& record) = 0;
   virtual bool wants_ops() const = 0;
+  /// A kernel has ended on a PE: `component` is the PE, `kernel`, `launch` and the times are its own. Only if
+  /// wants_ops().
+  virtual void kernel(const OpRecord&) {}
 };
 
 }  // namespace kernbench

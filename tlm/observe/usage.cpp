@@ -11,16 +11,20 @@ std::uint64_t share(std::uint64_t whole, Ps begin, Ps at, Ps end) {
 }
 }  // namespace
 
-void Usage::fold() {
+void Usage::fold_to(std::uint32_t shift) {
+  const std::uint32_t by = shift - shift_;
+  shift_ = shift;
+  if (slices_.empty()) return;
+  const std::size_t count = ((slices_.size() - 1) >> by) + 1;
   for (std::size_t i = 0; i < slices_.size(); ++i) {
-    if (i % 2 == 0) {
-      slices_[i / 2] = slices_[i];
-    } else {
-      slices_[i / 2] += slices_[i];
+    const std::size_t to = i >> by;
+    if (i != to << by) {
+      slices_[to] += slices_[i];
+    } else if (to != i) {
+      slices_[to] = slices_[i];
     }
   }
-  slices_.resize((slices_.size() + 1) / 2);
-  ++shift_;
+  slices_.resize(count);
 }
 
 void Usage::move_to(std::size_t slice) {
@@ -33,7 +37,8 @@ void Usage::spread(Ps begin, Ps end, const Slice& what) {
   if (!slices_.empty()) slices_[slice_] += here_;
   here_ = Slice();
   const Ps final = end > begin ? end - 1 : end;  // an instant that it holds
-  while (final >> shift_ >= most_) fold();
+  while (final >> common_ >= most_) ++common_;
+  if (common_ > shift_) fold_to(common_);
   const std::size_t first = begin >> shift_, last = final >> shift_;
   if (slices_.size() <= last) slices_.resize(last + 1);
   Slice done;
@@ -66,13 +71,6 @@ std::vector<Usage::Slice> Usage::slices(std::uint32_t shift, Ps end) const {
   for (std::size_t i = count; i-- > 1;) pass_on(i, i - 1);
   for (std::size_t i = 0; i + 1 < count; ++i) pass_on(i, i + 1);
   return result;
-}
-
-std::uint32_t UsageBook::shift(Ps end) const {
-  std::uint32_t shift = Usage::kLeastShift;
-  for (const Usage& usage : usages_) shift = std::max(shift, usage.shift());
-  while (end > 0 && (end - 1) >> shift >= slices_) ++shift;
-  return shift;
 }
 
 }  // namespace kernbench

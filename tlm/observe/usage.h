@@ -28,10 +28,12 @@ class Usage {
     }
   };
   static constexpr unsigned kReasons = 3;
-  static constexpr std::uint32_t kLeastShift = 10;  ///< 1.024 ns
+  static constexpr std::uint32_t kLeastShift = 12;  ///< 4.096 ns
 
-  /// `slices`: at most, a multiple of 2. `units`: how many things are in use at once at most.
-  explicit Usage(std::uint32_t slices, std::uint32_t units = 1) : most_(slices), units_(units) {}
+  /// `slices`: at most. `shift`: of the usages that are compared with it, not below kLeastShift; all take the largest
+  /// that one of them needs, when they next have something to say. `units`: how many things are in use at once at most.
+  Usage(std::uint32_t slices, std::uint32_t& shift, std::uint32_t units = 1)
+      : shift_(shift), most_(slices), units_(units), common_(shift) {}
 
   /// In use from `begin` to `end`, for `bytes`. REQUIRES: begin <= end.
   void busy(Ps begin, Ps end, std::uint64_t bytes) {
@@ -80,7 +82,7 @@ class Usage {
  private:
   void spread(Ps begin, Ps end, const Slice& what);
   void move_to(std::size_t slice);
-  void fold();
+  void fold_to(std::uint32_t shift);
 
   Ps from_ = 1, to_ = 0;  // of the slice that `here_` belongs to; none yet
   Slice here_;            // not in slices_ yet
@@ -88,26 +90,30 @@ class Usage {
   std::uint64_t high_water_ = 0;
   std::vector<Slice> slices_;
   std::size_t slice_ = 0;  // of `here_`
-  std::uint32_t shift_ = kLeastShift;
-  std::uint32_t most_, units_;
+  std::uint32_t shift_;
+  const std::uint32_t most_, units_;
+  std::uint32_t& common_;
 };
 
 /// The usages of a machine. They stay where they are.
 class UsageBook {
  public:
-  /// `slices`: at most; an odd number counts as one less.
-  explicit UsageBook(std::uint32_t slices = 256) : slices_(slices < 2 ? 2 : slices / 2 * 2) {}
+  explicit UsageBook(std::uint32_t slices) : slices_(slices) {}  ///< at most
   UsageBook(const UsageBook&) = delete;
   UsageBook& operator=(const UsageBook&) = delete;
 
-  Usage* add(std::uint32_t units = 1) { return &usages_.emplace_back(slices_, units); }
-  std::uint32_t most_slices() const { return slices_; }
+  Usage* add(std::uint32_t units = 1) { return &usages_.emplace_back(slices_, shift_, units); }
   /// Of the slices that hold a run that ended at `end`, every usage's among them.
-  std::uint32_t shift(Ps end) const;
+  std::uint32_t shift(Ps end) const {
+    std::uint32_t shift = shift_;
+    while (end > 0 && (end - 1) >> shift >= slices_) ++shift;
+    return shift;
+  }
 
  private:
   std::deque<Usage> usages_;
   const std::uint32_t slices_;
+  std::uint32_t shift_ = Usage::kLeastShift;
 };
 
 }  // namespace kernbench

@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <string>
 #include <utility>
 
+#include "tlm/observe/cause.h"
 #include "tlm/observe/usage.h"
 #include "tlm/sim/event_queue.h"
 
@@ -15,12 +17,15 @@ namespace kernbench {
 class SerialServer {
  public:
   using Job = std::function<void()>;
-  explicit SerialServer(EventQueue& queue) : queue_(queue) {}
+  /// `name`: structural.
+  SerialServer(EventQueue& queue, std::string name) : queue_(queue), name_(std::move(name)) {}
   SerialServer(const SerialServer&) = delete;
   SerialServer& operator=(const SerialServer&) = delete;
 
   void add(Ps cost, Job job, bool urgent = false) {
-    (urgent ? urgent_ : normal_).push_back({cost, queue_.now(), std::move(job)});
+    (urgent ? urgent_ : normal_)
+        .push_back({cost, queue_.now(), std::move(job),
+                    CauseLog::active() == nullptr ? Cause() : CauseLog::active()->current});
     served_.most_waiting = std::max<std::uint64_t>(served_.most_waiting, urgent_.size() + normal_.size());
     if (!busy_) serve();
   }
@@ -42,6 +47,7 @@ class SerialServer {
   struct Entry {
     Ps cost = 0, since = 0;
     Job job;
+    Cause cause;
   };
   void serve() {
     std::deque<Entry>& source = urgent_.empty() ? normal_ : urgent_;
@@ -57,9 +63,15 @@ class SerialServer {
       served_.usage->busy(queue_.now(), end, 0);
     }
     if (observer_) observer_(queue_.now(), end);
+    if (CauseLog* log = CauseLog::active()) {
+      const std::uint32_t place = log->place(place_, [this] { return name_; });
+      current_.cause = log->step(Spent::command_wait, place, queue_.now(), current_.cause);
+      current_.cause = log->step(Spent::command, place, end, current_.cause);
+    }
     queue_.at(end, [this] {
       busy_ = false;
       const Job job = std::move(current_.job);
+      if (CauseLog* log = CauseLog::active()) log->current = std::move(current_.cause);
       job();
       if (!busy_) serve();
     });
@@ -71,6 +83,8 @@ class SerialServer {
   std::deque<Entry> urgent_, normal_;
   std::function<void(Ps, Ps)> observer_;
   Served served_;
+  const std::string name_;
+  CausePlace place_;
 };
 
 }  // namespace kernbench

@@ -1,0 +1,120 @@
+// `run --critical-path`: the chain of causes.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/schema_check.h"
+#include "tests/cli/tool_runner.h"
+#include "tlm/observe/cause.h"
+
+namespace kernbench {
+namespace {
+using nlohmann::ordered_json;
+
+ordered_json path_of(const Tool& tool, std::vector<std::string> arguments) {
+  arguments.insert(arguments.end(), {"--critical-path", "--json", "-"});
+  const Outcome outcome = tool(arguments);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  ordered_json json = json_of(outcome.out);
+  EXPECT_EQ(schema_errors(json), "");
+  EXPECT_EQ(json["critical_path"]["time_ps"], json["sim_time_ps"]);
+  return json["critical_path"];
+}
+
+/// The share of the last launch that went for what is named so.
+double share_of(const ordered_json& path, const std::string& spent) {
+  double share = 0;
+  for (const auto& part : path["launches"].back()["parts"]) {
+    if (part["spent"].get<std::string>().rfind(spent, 0) == 0) share += part["share"].get<double>();
+  }
+  return share;
+}
+
+const std::vector<std::string> kPathRun{"run", "all_reduce", "-b", "256K", "-e", "256K", "-w", "0"};
+
+std::vector<std::string> path_arguments(std::vector<std::string> arguments, const std::vector<std::string>& more) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+TEST(CauseLog, KeepsOnlyWhatSomethingComesFrom) {
+  CauseLog log;
+  {
+    Cause cause;
+    for (Ps time = 10; time <= 1000; time += 10) cause = log.step(Spent::gemm, 0, time, cause);
+    EXPECT_EQ(log.most_steps(), 100U);
+    EXPECT_EQ(log.chain(cause).size(), 100U);
+  }
+  Cause other;
+  for (Ps time = 10; time <= 1000; time += 10) other = log.step(Spent::math, 0, time, other);
+  EXPECT_EQ(log.most_steps(), 100U) << "the places of the first chain are taken again";
+  Cause branch = log.step(Spent::tcm, 0, 1500, other);
+  other = Cause();
+  const auto chain = log.chain(branch, 995);
+  ASSERT_EQ(chain.size(), 2U);
+  EXPECT_EQ(chain[0].begin, 995U);
+  EXPECT_EQ(chain[1].begin, 1000U);
+  EXPECT_EQ(chain[1].end, 1500U);
+}
+
+TEST(CauseLog, LeavesOutWhatACauseHasBeyondTheEnd) {
+  CauseLog log;
+  const Cause early = log.step(Spent::host, 0, 100, Cause()), late = log.step(Spent::wire, 0, 300, early);
+  const auto chain = log.chain(log.step(Spent::gemm, 0, 200, late));
+  ASSERT_EQ(chain.size(), 2U);
+  EXPECT_EQ(chain[1].begin, 100U);
+  EXPECT_EQ(chain[1].end, 200U);
+  EXPECT_EQ(chain[1].spent, Spent::gemm);
+}
+
+TEST(CriticalPath, AddsUpToTheRunAndToEveryLaunch) {
+  const Tool tool;
+  for (const char* fidelity : {"accurate", "fast"}) {
+    const ordered_json path = path_of(tool, path_arguments(kPathRun, {"--fidelity", fidelity}));
+    std::uint64_t at = 0, sum = 0;
+    EXPECT_EQ(path["segments_left_out"], 0);
+    for (const auto& segment : path["segments"]) {
+      EXPECT_EQ(segment["begin_ps"], at);
+      at = segment["end_ps"];
+    }
+    EXPECT_EQ(at, path["time_ps"]);
+    for (const auto& part : path["parts"]) sum += part["time_ps"].get<std::uint64_t>();
+    EXPECT_EQ(sum, path["time_ps"]);
+    ASSERT_FALSE(path["launches"].empty());
+    for (const auto& launch : path["launches"]) {
+      sum = 0;
+      for (const auto& part : launch["parts"]) sum += part["time_ps"].get<std::uint64_t>();
+      EXPECT_EQ(sum, launch["time_ps"]) << launch["kernel"];
+    }
+    for (const auto& kind : path["kinds"])
+      EXPECT_TRUE(kind["spent"] != "other" || kind["share"].get<double>() < 0.05) << fidelity;
+  }
+}
+
+TEST(CriticalPath, ChangesNoTime) {
+  const Tool tool;
+  const ordered_json json = json_of(tool(path_arguments(kPathRun, {"--json", "-"})).out);
+  EXPECT_EQ(path_of(tool, kPathRun)["time_ps"], json["sim_time_ps"]);
+}
+
+// A machine that is throttled in one place spends more of its time there than one that is not, and that place leads.
+TEST(CriticalPath, NamesWhatAMachineIsThrottledBy) {
+  const Tool tool;
+  const ordered_json free = path_of(tool, kPathRun);
+  const ordered_json narrow = path_of(tool, path_arguments(kPathRun, {"--set", "system.links.lanes=1"}));
+  EXPECT_GT(share_of(narrow, "wire"), 0.5);
+  EXPECT_EQ(narrow["launches"].back()["parts"][0]["joins"].get<std::string>().rfind("sip", 0), 0U);
+  EXPECT_GT(share_of(narrow, "wire"), share_of(free, "wire"));
+  const ordered_json slow = path_of(tool, path_arguments(kPathRun, {"--set", "pe.cpu.dispatch=2us"}));
+  EXPECT_GT(share_of(slow, "dispatch"), 0.5);
+}
+
+TEST(CriticalPath, IsToldBelowTheResults) {
+  const Tool tool;
+  const Outcome outcome = tool(path_arguments(kPathRun, {"--critical-path"}));
+  EXPECT_NE(outcome.out.find("# critical path of the run, "), std::string::npos);
+  EXPECT_NE(outcome.out.find("# critical path of the last launch of "), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kernbench

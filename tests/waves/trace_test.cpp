@@ -1,0 +1,111 @@
+// `run --trace`: what viewers need of Chrome trace events.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/schema_check.h"
+#include "tests/cli/tool_runner.h"
+
+namespace kernbench {
+namespace {
+using nlohmann::ordered_json;
+
+const std::vector<std::string> kTraced{"run", "all_reduce", "-b", "64K", "-e", "64K", "-w", "0", "--trace", "t.json"};
+
+ordered_json trace_of(const Tool& tool, std::vector<std::string> arguments) {
+  const Outcome outcome = tool(arguments);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  ordered_json json = json_of(read(tool.file("t.json")));
+  EXPECT_FALSE(json.is_discarded());
+  return json;
+}
+
+/// Picoseconds of a time in microseconds.
+std::int64_t ps(const ordered_json& us) { return std::llround(us.get<double>() * 1e6); }
+
+TEST(Trace, SlicesOfAThreadNestAndArrowsJoinSlices) {
+  const Tool tool;
+  const ordered_json json = trace_of(tool, kTraced);
+  using Thread = std::pair<int, int>;
+  std::map<Thread, std::vector<std::pair<std::int64_t, std::int64_t>>> slices;
+  std::map<Thread, std::string> names;
+  std::map<int, std::pair<int, int>> arrows;
+  for (const auto& event : json["traceEvents"]) {
+    const Thread thread{event["pid"], event["tid"]};
+    if (event["ph"] == "X") slices[thread].emplace_back(ps(event["ts"]), ps(event["ts"]) + ps(event["dur"]));
+    if (event["ph"] == "M" && event["name"] == "thread_name") names[thread] = event["args"]["name"];
+    if (event["ph"] == "s") ++arrows[event["id"]].first;
+    if (event["ph"] == "f") ++arrows[event["id"]].second;
+  }
+  for (auto& [thread, all] : slices) {
+    EXPECT_EQ(names.count(thread), 1U) << "a thread has a name";
+    std::sort(all.begin(), all.end());
+    for (std::size_t i = 1; i < all.size(); ++i) {
+      EXPECT_TRUE(all[i].first >= all[i - 1].second || all[i].second <= all[i - 1].second) << names[thread];
+    }
+  }
+  unsigned messages = 0, launches = 0;
+  for (const auto& event : json["traceEvents"]) {
+    if (event["ph"] != "s" && event["ph"] != "f") continue;
+    (event["name"] == "message" ? messages : launches) += event["ph"] == "s";
+    const std::int64_t at = ps(event["ts"]);
+    const auto& all = slices[{event["pid"], event["tid"]}];
+    auto after = std::upper_bound(all.begin(), all.end(), std::pair(at, std::int64_t{0x7FFFFFFFFFFFFFFF}));
+    EXPECT_TRUE(after != all.begin() && at < std::prev(after)->second);
+  }
+  for (const auto& [id, ends] : arrows) EXPECT_EQ(ends, (std::pair<int, int>{1, 1})) << id;
+  EXPECT_GE(messages, 256U) << "every PE of both SIPs hears of its peer";
+  EXPECT_GE(launches, 32U) << "every cube is launched";
+}
+
+TEST(Trace, HasEveryOpOfTheOpLogOnce) {
+  const Tool tool;
+  auto arguments = kTraced;
+  arguments.insert(arguments.end(), {"--oplog", "ops.jsonl"});
+  const ordered_json json = trace_of(tool, arguments);
+  std::map<std::string, long> logged, traced;
+  std::istringstream lines(read(tool.file("ops.jsonl")));
+  for (std::string line; std::getline(lines, line);) ++logged[json_of(line)["op_kind"].get<std::string>()];
+  for (const auto& event : json["traceEvents"]) {
+    if (event["ph"] == "X") ++traced[event["cat"].get<std::string>()];
+  }
+  for (const auto& [kind, count] : logged) EXPECT_EQ(traced[kind], count) << kind;
+  EXPECT_GT(logged["dma"], 0);
+}
+
+TEST(Trace, KeepsWhatFilterAndWindowAllow) {
+  const Tool tool;
+  auto arguments = kTraced;
+  arguments.insert(arguments.end(), {"--trace-filter", "sip0.cube3.**", "--trace-window", "10us..1ms"});
+  const ordered_json json = trace_of(tool, arguments);
+  EXPECT_EQ(schema_errors(json, "trace.schema.json"), "");
+  unsigned slices = 0;
+  for (const auto& event : json["traceEvents"]) {
+    EXPECT_TRUE(event["name"] != "process_name" || event["args"]["name"] == "sip0.cube3");
+    if (event["ph"] != "X") continue;
+    ++slices;
+    EXPECT_GE(ps(event["ts"]) + ps(event["dur"]), 10'000'000);
+  }
+  EXPECT_GT(slices, 0U);
+}
+
+TEST(Trace, ChangesNoResultAndIsTheSameCompressed) {
+  const Tool tool;
+  auto compressed = kTraced;
+  compressed.back() = "t.json.gz";
+  auto plain = kTraced;
+  plain.insert(plain.end(), {"--json", "with.json"});
+  compressed.insert(compressed.end(), {"--json", "without.json"});
+  ASSERT_EQ(tool(plain).code, 0);
+  ASSERT_EQ(tool(compressed).code, 0);
+  ASSERT_EQ(tool.shell("gzip -dc t.json.gz | cmp - t.json").code, 0);
+  ASSERT_EQ(tool({"run", "all_reduce", "-b", "64K", "-e", "64K", "-w", "0", "--json", "untraced.json"}).code, 0);
+  const auto time = [&](const char* file) { return json_of(read(tool.file(file)))["sim_time_ps"]; };
+  EXPECT_EQ(time("with.json"), time("untraced.json"));
+}
+
+}  // namespace
+}  // namespace kernbench

@@ -1,0 +1,281 @@
+#include "waves/trace_writer.h"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "tlm/machine/names.h"
+
+namespace kernbench {
+
+namespace {
+/// A level changes with every packet: it is told more rarely than states.
+constexpr Ps kLevel = 10;
+constexpr std::size_t kBuffer = std::size_t{1} << 20;
+/// Delays of OpRecord::spent, as arguments of a slice.
+constexpr std::array<const char*, 7> kDelayNames{"setup", "mesh", "ucie", "fabric", "wire", "memory", "contention"};
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out += {'\\', c};
+    } else if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7F) {
+      out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+/// Microseconds, exact to the picosecond.
+std::string us(Ps time) { return fmt::format("{}.{:06}", time / 1'000'000, time % 1'000'000); }
+
+/// The process that a component's slices stand in: its cube, its IO chiplet, or the first part of its name.
+std::string process_name(const std::string& component) {
+  const std::size_t first = component.find('.');
+  if (first == std::string::npos) return component;
+  const std::size_t second = component.find('.', first + 1);
+  if (component.compare(0, 3, "sip") != 0) return component.substr(0, first);
+  return component.substr(0, second);
+}
+}  // namespace
+
+struct TraceWriter::Deflate {
+  Deflate() { ok = deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK; }
+  ~Deflate() { deflateEnd(&stream); }
+  z_stream stream{};
+  bool ok = false;
+};
+
+TraceWriter::TraceWriter(const std::string& path, WaveSelection selection, Ps detail)
+    : file_(path), selection_(std::move(selection)), detail_(detail) {
+  if (path.size() > 3 && path.compare(path.size() - 3, 3, ".gz") == 0) {
+    deflate_ = std::make_unique<Deflate>();
+    if (!deflate_->ok) throw OutputError(fmt::format("cannot compress '{}'", path));
+  }
+  buffer_ = "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"generator\":\"kernbench\"},\"traceEvents\":[";
+}
+
+TraceWriter::~TraceWriter() = default;
+
+bool TraceWriter::wanted(const std::string& name) const {
+  return selection_.globs.empty() || std::any_of(selection_.globs.begin(), selection_.globs.end(),
+                                                 [&](const std::string& glob) { return names::matches(glob, name); });
+}
+
+// What of it goes out.
+
+void TraceWriter::write(const char* data, std::size_t size, bool last) {
+  if (deflate_ == nullptr) return file_.write({data, size});
+  std::array<char, 65536> out;
+  z_stream& stream = deflate_->stream;
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(data));
+  stream.avail_in = static_cast<uInt>(size);
+  do {
+    stream.next_out = reinterpret_cast<Bytef*>(out.data());
+    stream.avail_out = out.size();
+    deflate(&stream, last ? Z_FINISH : Z_NO_FLUSH);
+    file_.write({out.data(), out.size() - stream.avail_out});
+  } while (stream.avail_out == 0);
+}
+
+void TraceWriter::event(const std::string& text) {
+  buffer_ += any_ ? ",\n" : "\n";
+  any_ = true;
+  buffer_ += text;
+  if (buffer_.size() < kBuffer) return;
+  write(buffer_.data(), buffer_.size(), false);
+  buffer_.clear();
+}
+
+std::uint32_t TraceWriter::process_of(const std::string& name) {
+  const auto [known, is_new] = processes_.emplace(name, static_cast<std::uint32_t>(processes_.size()) + 1);
+  if (is_new) {
+    event(fmt::format("{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{},\"tid\":0,\"args\":{{\"name\":{}}}}}",
+                      known->second, quoted(name)));
+  }
+  return known->second;
+}
+
+std::uint32_t TraceWriter::thread_of(const std::string& component) {
+  const auto known = by_component_.find(component);
+  if (known != by_component_.end()) return known->second;
+  const std::string process = process_name(component);
+  Thread thread;
+  thread.process = process_of(process);
+  thread.name = component.size() > process.size() ? component.substr(process.size() + 1) : component;
+  threads_.push_back(std::move(thread));
+  return by_component_[component] = static_cast<std::uint32_t>(threads_.size()) - 1;
+}
+
+TraceWriter::Place TraceWriter::slice(std::uint32_t number, Ps begin, Ps end, const std::string& name,
+                                      const char* category, const std::string& arguments) {
+  Thread& thread = threads_[number];
+  std::size_t lane = 0;
+  while (lane < thread.ends.size() && thread.ends[lane] > begin) ++lane;
+  if (lane == thread.ends.size()) {
+    thread.ends.push_back(0);
+    thread.ids.push_back(next_thread_++);
+    const std::string label = lane == 0 ? thread.name : fmt::format("{} ({})", thread.name, lane + 1);
+    event(fmt::format("{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{},\"tid\":{},\"args\":{{\"name\":{}}}}}",
+                      thread.process, thread.ids[lane], quoted(label)));
+  }
+  thread.ends[lane] = end;
+  event(fmt::format(
+      "{{\"ph\":\"X\",\"name\":{},\"cat\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{},\"args\":{{{}}}}}",
+      quoted(name), category, thread.process, thread.ids[lane], us(begin), us(end - begin), arguments));
+  return {thread.process, thread.ids[lane], begin, 0};
+}
+
+void TraceWriter::arrow(const Place& from, const Place& to, const char* name) {
+  const std::uint64_t id = next_arrow_++;
+  event(fmt::format("{{\"ph\":\"s\",\"name\":\"{}\",\"cat\":\"flow\",\"id\":{},\"pid\":{},\"tid\":{},\"ts\":{}}}", name,
+                    id, from.process, from.thread, us(from.start)));
+  event(fmt::format(
+      "{{\"ph\":\"f\",\"bp\":\"e\",\"name\":\"{}\",\"cat\":\"flow\",\"id\":{},\"pid\":{},\"tid\":{},\"ts\":{}}}", name,
+      id, to.process, to.thread, us(to.start)));
+}
+
+// Tracks.
+
+TrackId TraceWriter::add_track(const std::string& name, TrackKind kind, const std::vector<std::string>& labels) {
+  // Ops and kernels are told with more by their records; ids of packets are no use in slices.
+  const std::string leaf = names::leaf(name);
+  const bool engine = leaf == "dma_r" || leaf == "dma_w" || leaf == "gemm" || leaf == "math";
+  const bool kernel = kind == TrackKind::text && leaf.rfind("kernel", 0) == 0;
+  if (kind == TrackKind::number || engine || kernel || !wanted(name)) return kNoTrack;
+  State state;
+  state.name = name;
+  state.kind = kind;
+  state.labels = labels;
+  states_.push_back(std::move(state));
+  return TrackId{static_cast<std::uint32_t>(states_.size()) - 1};
+}
+
+void TraceWriter::flush(State& state) {
+  if (!std::exchange(state.pending, false)) return;
+  if (state.kind == TrackKind::level) {
+    const std::string process = process_name(state.name);
+    const std::uint32_t id = process_of(process);
+    event(fmt::format("{{\"ph\":\"C\",\"name\":{},\"pid\":{},\"tid\":0,\"ts\":{},\"args\":{{\"value\":{}}}}}",
+                      quoted(state.name.size() > process.size() ? state.name.substr(process.size() + 1) : state.name),
+                      id, us(state.begin), state.value));
+    return;
+  }
+  const bool is_text = state.kind == TrackKind::text;
+  const std::string& name = is_text                             ? state.text
+                            : state.value < state.labels.size() ? state.labels[state.value]
+                                                                : state.name;
+  slice(thread_of(state.name), state.begin, state.end, name, is_text ? "stall" : "state",
+        state.merged > 0 ? fmt::format("\"intervals\":{}", state.merged + 1) : std::string());
+}
+
+void TraceWriter::interval(TrackId track, Ps begin, Ps end, std::uint64_t value) {
+  if (end <= begin || value == 0 || !in_window(begin, end)) return;
+  State& state = states_[static_cast<std::uint32_t>(track)];
+  if (state.pending && state.value == value && begin >= state.begin && begin <= state.end + detail_) {
+    state.end = std::max(state.end, end);
+    ++state.merged;
+    return;
+  }
+  flush(state);
+  state.pending = true;
+  state.begin = begin;
+  state.end = end;
+  state.value = value;
+  state.merged = 0;
+}
+
+void TraceWriter::interval(TrackId track, Ps begin, Ps end, const std::string& text) {
+  if (end <= begin || end - begin < detail_ || !in_window(begin, end)) return;
+  State& state = states_[static_cast<std::uint32_t>(track)];
+  slice(thread_of(state.name), begin, end, text, "stall", {});
+}
+
+void TraceWriter::change(TrackId track, Ps time, std::uint64_t value) {
+  if (!in_window(time, time)) return;
+  State& state = states_[static_cast<std::uint32_t>(track)];
+  if (state.pending && time < state.begin + kLevel * detail_) {
+    state.value = value;
+    return;
+  }
+  flush(state);
+  state.pending = true;
+  state.begin = time;
+  state.value = value;
+}
+
+void TraceWriter::rate(const std::string& name, Ps length, const std::vector<std::uint64_t>& bytes) {
+  if (!wanted(name)) return;
+  const std::string process = process_name(name);
+  const std::uint32_t id = process_of(process);
+  const std::string counter = quoted(name.substr(std::min(name.size(), process.size() + 1)) + " GB/s");
+  std::uint64_t before = 0;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const bool again = i > 0 && bytes[i] == before;
+    before = bytes[i];
+    if (again || !in_window(i * length, (i + 1) * length)) continue;
+    event(fmt::format("{{\"ph\":\"C\",\"name\":{},\"pid\":{},\"tid\":0,\"ts\":{},\"args\":{{\"GB/s\":{:.4g}}}}}",
+                      counter, id, us(i * length), static_cast<double>(bytes[i]) * 1e3 / static_cast<double>(length)));
+  }
+}
+
+// Ops and kernels.
+
+void TraceWriter::op(const OpRecord& record) {
+  if (!wanted(record.component) || !in_window(record.start, record.end)) return;
+  std::string arguments = fmt::format("\"op\":{}", record.op);
+  if (!record.kernel.empty()) arguments += ",\"kernel\":" + quoted(record.kernel);
+  if (!record.stage.empty()) arguments += ",\"stage\":" + quoted(record.stage);
+  for (const OpRecord::Param& param : record.params) {
+    arguments +=
+        fmt::format(",\"{}\":{}", param.name, param.text.empty() ? std::to_string(param.number) : quoted(param.text));
+  }
+  for (std::size_t i = 0; i < std::min(record.spent.size(), kDelayNames.size()); ++i) {
+    if (record.spent[i] != 0) arguments += fmt::format(",\"{} ps\":{}", kDelayNames[i], record.spent[i]);
+  }
+  const std::string& name = record.name == "host_call" && !record.kernel.empty() ? record.kernel : record.name;
+  Place place = slice(thread_of(record.component), record.start, record.end, name, record.kind.c_str(), arguments);
+  if (record.queue != 0 && record.end > record.start) {
+    place.message = record.message;
+    std::deque<Place>& sends = sends_[record.queue];
+    if (names::leaf(record.component) == "ipcq_send") {
+      sends.push_back(place);
+    } else {
+      while (!sends.empty() && sends.front().message < record.message) sends.pop_front();
+      if (!sends.empty()) arrow(sends.front(), place, "message");
+    }
+  }
+  if (record.kind == "host" && record.launch != 0) {
+    const auto found = kernels_.find(record.launch);
+    if (found == kernels_.end()) return;
+    for (const Place& kernel : found->second) arrow(place, kernel, "launch");
+    kernels_.erase(found);
+  }
+}
+
+void TraceWriter::kernel(const OpRecord& record) {
+  const std::string component = record.component + ".kernel";
+  if (!wanted(component) || !in_window(record.start, record.end)) return;
+  const Place place = slice(thread_of(component), record.start, record.end, record.kernel, "kernel",
+                            fmt::format("\"launch\":{}", record.launch));
+  std::vector<Place>& kernels = kernels_[record.launch];
+  const bool first =
+      std::none_of(kernels.begin(), kernels.end(), [&](const Place& known) { return known.process == place.process; });
+  if (first && record.end > record.start) kernels.push_back(place);
+}
+
+void TraceWriter::finish() {
+  for (State& state : states_) flush(state);
+  buffer_ += "\n]}\n";
+  write(buffer_.data(), buffer_.size(), true);
+  buffer_.clear();
+  file_.commit();
+}
+
+}  // namespace kernbench
