@@ -244,7 +244,7 @@ void Replay::takes_mean(ReplayKind& kind, std::uint64_t parts) {
 }
 
 ReplayKind& Replay::make_kind(const std::string& name) {
-  kinds_.push_back(std::make_unique<ReplayKind>(name, kinds_.size() + 1));
+  kinds_.push_back(std::make_unique<ReplayKind>(name, kinds_.size() + 1, options_.refresh));
   return *kinds_.back();
 }
 

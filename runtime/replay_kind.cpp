@@ -22,10 +22,14 @@ void ReplayKind::add(const std::vector<ReplayTimes>& times, const std::vector<do
   squares_ += before * (took - mean_);
 }
 
+double ReplayKind::variance() const {
+  const double seen = simulated_ < 2 ? 0 : squares_ / static_cast<double>(simulated_ - 1);
+  return std::max(seen, refresh_.variance(mean_));
+}
+
 double ReplayKind::error() const {
-  if (simulated_ < 2) return 0;
-  const auto n = static_cast<double>(simulated_);
-  return static_cast<double>(of_mean_) * std::sqrt(squares_ / (n - 1) / n);
+  if (simulated_ == 0) return 0;
+  return static_cast<double>(of_mean_) * std::sqrt(variance() / static_cast<double>(simulated_));
 }
 
 std::vector<ReplayTimes> ReplayKind::mean() const {
@@ -40,7 +44,7 @@ void ReplayKind::check(double took) {
   sampled_ += took;
   expected_ += mean_;
   const auto n = static_cast<double>(simulated_), checks = static_cast<double>(samples_);
-  const double deviation = n < 2 ? 0 : std::sqrt(squares_ / (n - 1));
+  const double deviation = std::sqrt(variance());
   // Three standard errors: one kind in several hundred is refused without need.
   const double one = 3 * deviation * std::sqrt(1 + 1 / n), all = 3 * deviation * std::sqrt(1 / checks + 1 / n);
   const double tolerance = kTolerance * mean_;

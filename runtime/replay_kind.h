@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/replay_options.h"
 #include "tlm/sim/time.h"
 
 namespace kernbench {
@@ -16,17 +17,18 @@ struct ReplayTimes {
 
 /// What is known of one kind of work: how long its occurrences take that were simulated, and whether that says enough.
 ///
-/// The first four occurrences are simulated: the very first finds rows closed that later ones find open. Refreshes make equal work differ, so that repeats take the mean, and what
-/// it is off adds up over them: error() says by how much, and Replay simulates another one where that is too much of
-/// the run, up to `kMost`. Some repeats are simulated as well: they correct the mean, and where they lie further from
-/// it than the spread of the others explains, and by more than `kTolerance`, the kind is refused: simulated from then
-/// on.
+/// Refreshes make equal work differ, so that repeats take the mean, and what it is off adds up over them: error() says
+/// by how much, out of what occurrences differed by and at least what refreshes can make them differ by, which few
+/// occurrences may not show. Replay simulates another one where that is too much of the run, up to `kMost`. Some
+/// repeats are simulated as well: they correct the mean, and where they lie further from it than the spread of the
+/// others explains, and by more than `kTolerance`, the kind is refused: simulated from then on.
 class ReplayKind {
  public:
-  static constexpr unsigned kLeast = 4, kMost = 32;
+  static constexpr unsigned kLeast = 2, kMost = 32;
   static constexpr double kTolerance = 0.005;  ///< spec: tensor_parallel.md, "Whole models in seconds"
 
-  ReplayKind(std::string name, std::uint64_t number) : name_(std::move(name)), number_(number) {}
+  ReplayKind(std::string name, std::uint64_t number, const ReplayRefresh& refresh = {})
+      : name_(std::move(name)), number_(number), refresh_(refresh) {}
 
   const std::string& name() const { return name_; }
   std::uint64_t number() const { return number_; }  ///< in the order in which kinds were made, from 1 on
@@ -61,11 +63,14 @@ class ReplayKind {
   double difference() const;                          ///< of the two, as a share; 0 without samples
 
  private:
+  double variance() const;  ///< of what occurrences take, ps^2
+
   struct Sums {
     double start = 0, end = 0, completed = 0;
   };
   const std::string name_;
   const std::uint64_t number_;
+  const ReplayRefresh refresh_;
   std::vector<Sums> sums_;      // by message
   std::vector<double> counts_;  // of the occurrences
   std::uint64_t simulated_ = 0, repeats_ = 0, of_mean_ = 0, counted_ = 0, samples_ = 0;

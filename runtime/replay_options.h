@@ -14,6 +14,18 @@ class ReplayCounters {
   virtual void read(int sip, std::vector<double>& into) = 0;
 };
 
+/// What makes equal work differ that comes at different times: every `every` ps the memory stands for up to `takes` ps.
+struct ReplayRefresh {
+  double every = 0, takes = 0;  ///< 0: it does not
+
+  /// ps^2: work of that length meets whole refreshes, and one more as often as the rest of its length says.
+  double variance(double length) const {
+    if (every <= 0) return 0;
+    const double turns = length / every, rest = turns - static_cast<double>(static_cast<std::uint64_t>(turns));
+    return rest * (1 - rest) * takes * takes;
+  }
+};
+
 /// How work is repeated (runtime/replay.h).
 struct ReplayOptions {
   std::uint64_t sample = 64;  ///< one repeat in so many is simulated as well, and compared; at least 1
@@ -21,6 +33,7 @@ struct ReplayOptions {
   /// By SIP: those of one number are equal in all that a launch of theirs can meet. Empty: no two are.
   std::vector<std::uint32_t> alike;
   ReplayCounters* counters = nullptr;  ///< null: nobody asks for sums
+  ReplayRefresh refresh;               ///< of the memory
 };
 
 /// What replay has made of a run.

@@ -271,8 +271,9 @@ std::uint64_t CommonOptions::replay_sample() const {
   if (data != "off")
     throw UsageError(fmt::format("--replay {} needs --data off", replay), "what is repeated has no contents");
   if (written)
-    throw UsageError(fmt::format("--replay {} with waves, a trace, ops, statistics, a critical path or a report", replay),
-                     "repeats have none of them: leave it out");
+    throw UsageError(
+        fmt::format("--replay {} with waves, a trace, ops, statistics, a critical path or a report", replay),
+        "repeats have none of them: leave it out");
   return sample;
 }
 
@@ -288,9 +289,9 @@ RunOptions CommonOptions::run_options() const {
 }
 
 void CommonOptions::check_outputs() const {
-  for (const auto& [option, path] : {std::pair("--vcd", &vcd), std::pair("--oplog", &oplog),
-                                     std::pair("--stats", &stats), std::pair("--trace", &trace),
-                                     std::pair("--report", &report)}) {
+  for (const auto& [option, path] :
+       {std::pair("--vcd", &vcd), std::pair("--oplog", &oplog), std::pair("--stats", &stats),
+        std::pair("--trace", &trace), std::pair("--report", &report)}) {
     if (*path == "-")
       throw UsageError(fmt::format("{} is '-'", option), "give a file; only --json goes to standard output");
   }

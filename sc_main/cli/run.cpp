@@ -268,6 +268,18 @@ topology::Resolved Run::resolve() const {
                   : topology::resolve(machine_.topology, machine_.sets);
 }
 
+namespace {
+/// Of the first cube's memory.
+ReplayRefresh refresh_of(const topology::Plan& plan) {
+  const HbmConfig& hbm = plan.spec.cube.hbm;
+  const bool all = hbm.refresh == RefreshPolicy::all_bank;
+  if (hbm.refresh == RefreshPolicy::none) return {};
+  const double clock_ps = 1e12 / static_cast<double>(hbm.ck_hz);
+  return {clock_ps * (all ? hbm.timing.t_refi : hbm.timing.t_refi_pb),
+          clock_ps * (all ? hbm.timing.t_rfc_ab : hbm.timing.t_rfc_pb)};
+}
+}  // namespace
+
 /// Not where somebody looks at what the machine does. Asking for it there is refused.
 bool Run::may_replay() const {
   if (workload_->observer() == nullptr && workload_->may_replay()) return true;
@@ -298,7 +310,7 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
   for (const OutputFile* file : files) simulation.owns(file->temporary());
   ReplayEnergy replayed(simulation.machine(), plan);
   if (const std::uint64_t sample = common_.replay_sample(); sample > 0 && may_replay()) {
-    simulation.runtime().set_replay({sample, common_.seed, alike_sips(plan), &replayed});
+    simulation.runtime().set_replay({sample, common_.seed, alike_sips(plan), &replayed, refresh_of(plan)});
   }
   Session::Options options;
   options.seed = common_.seed;

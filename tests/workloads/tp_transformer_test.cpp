@@ -200,8 +200,7 @@ TEST(TpTransformer, WithReplayTakesTheTimeThatItTakesWithout) {
     for (const auto& row : simulated["results"]) {
       if (row["layer"] == "all") sum[1] += row["time_ns"].get<double>() * row["steps"].get<double>();
     }
-    // A model of kernels below a microsecond, which meet a refresh or none: 1 % off (docs/replay.md).
-    EXPECT_NEAR(sum[0], sum[1], 0.015 * sum[1]) << grade;
+    EXPECT_NEAR(sum[0], sum[1], 0.005 * sum[1]) << grade;
   }
   const Outcome data = tool(tiny(tool, {"--replay", "on"}));
   EXPECT_EQ(data.code, 2);
