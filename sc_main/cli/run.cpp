@@ -410,7 +410,7 @@ void Run::say_more(Simulation& simulation) const {
 void Run::publish(const Report& report, const topology::Plan& plan, OutputFile* json, OutputFile* page) {
   if (common_.json != "-")
     fmt::print("{}{}# {}\n", report.text, describe_replay(result_.replay), describe(result_.fidelity));
-  if (common_.json != "-" && !result_.critical_path.is_null())
+  if (common_.json != "-" && common_.critical_path && !result_.critical_path.is_null())
     fmt::print("{}", critical_path_text(result_.critical_path));
   if (common_.json.empty() && page == nullptr) return;
   nlohmann::ordered_json result = to_json(result_, host_);
@@ -419,6 +419,7 @@ void Run::publish(const Report& report, const topology::Plan& plan, OutputFile* 
     page->commit();
   }
   if (!common_.stats_in_json) result.erase("statistics");
+  if (!common_.critical_path) result.erase("critical_path");
   if (common_.json == "-") fmt::print("{}\n", json_text(result, 2));
   if (json == nullptr) return;
   json->write(json_text(result, 2) + "\n");

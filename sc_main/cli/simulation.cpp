@@ -42,7 +42,7 @@ Simulation::Simulation(const topology::Plan& plan, const CommonOptions& options,
   if (trace_) interrupt.owns(trace_->temporary());
   Observer* observer = vcd_ || oplog_ || trace_ || listener != nullptr ? &hub_ : nullptr;
   if (!options.stats.empty()) interrupt.owns(stats_.emplace(options.stats).temporary());
-  if (options.critical_path) causes_ = std::make_unique<CauseLog>();
+  if (options.critical_path || !options.report.empty()) causes_ = std::make_unique<CauseLog>();
   model_ = std::make_unique<Model>(plan, options.run_options(), observer);
   if (stats_ || options.stats_in_json || !options.report.empty() || trace_)
     usage_.emplace(model_->machine, plan, options.stats_slices);
@@ -149,7 +149,7 @@ void Simulation::trace_rates(const topology::RunStatistics& known, const topolog
 nlohmann::ordered_json Simulation::statistics(bool whole, const std::vector<topology::EnergyRow>& energy) {
   if (!usage_) return nullptr;
   StatisticsText writer;
-  const bool writes = stats_ || options_.stats_in_json;
+  const bool in_result = options_.stats_in_json || !options_.report.empty(), writes = stats_ || in_result;
   const auto take = [&](const topology::RunStatistics& known, const topology::ResourceUse& use) {
     if (writes) writer.take(known, use);
     if (trace_) trace_rates(known, use);
@@ -162,7 +162,7 @@ nlohmann::ordered_json Simulation::statistics(bool whole, const std::vector<topo
     stats_->commit();
   }
   if (!statistics.violations.empty()) throw std::logic_error(statistics.violations.front());
-  return options_.stats_in_json ? nlohmann::ordered_json::parse(text) : nullptr;
+  return in_result ? nlohmann::ordered_json::parse(text) : nullptr;
 }
 
 nlohmann::ordered_json Simulation::critical_path() {

@@ -34,6 +34,20 @@ TEST(ReplayKind, TakesTheMeanAndKnowsByHowMuchItIsOff) {
   EXPECT_NEAR(spread.error(), 100 * 100 * std::sqrt(4.0 / 3) / 2, 1e-6);
 }
 
+/// Of a length of k + f intervals every f-th occurrence meets one refresh more: a variance of f (1 - f).
+TEST(ReplayKind, IsOffByWhatRefreshesMayMakeOfItThoughItsOccurrencesWereEqual) {
+  const ReplayRefresh refresh{4'000'000, 300'000};
+  ReplayKind half("half", 1, refresh), whole("whole", 2, refresh);
+  for (int i = 0; i < 4; ++i) {
+    half.add({{0, 0, 6'000'000}}, {});
+    whole.add({{0, 0, 8'000'000}}, {});
+  }
+  half.repeat(10, 0);
+  whole.repeat(10, 0);
+  EXPECT_DOUBLE_EQ(half.error(), 10 * 0.5 * 300'000 / std::sqrt(4.0));
+  EXPECT_DOUBLE_EQ(whole.error(), 0);
+}
+
 TEST(ReplayKind, IsRefusedWhenASampleLiesBeyondTheToleranceAndItsSpread) {
   ReplayKind equal("equal", 1);
   for (int i = 0; i < 4; ++i) equal.add(took(1'000'000), {});
@@ -98,7 +112,7 @@ Outcome outcome_of(const How& how, const std::function<void(Context&)>& program)
   options.data = false;
   options.fidelity = Fidelity::all(how.grade);
   MachineRun run(how.spec, options);
-  if (how.replay) run.runtime.set_replay({how.sample, 1, how.alike, nullptr});
+  if (how.replay) run.runtime.set_replay({how.sample, 1, how.alike, nullptr, {}});
   run.runtime.spawn(program, std::tuple<>(), how.spec.sips);
   Outcome outcome;
   for (const HostTraceEntry& entry : run.runtime.host_trace()) {
