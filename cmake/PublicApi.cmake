@@ -13,6 +13,7 @@ set(KERNBENCH_PUBLIC_HEADERS
   runtime/errors.h
   runtime/host_access.h
   runtime/placement.h
+  runtime/replay_options.h
   runtime/runtime.h
   runtime/tensor.h
   runtime/tensor_geometry.h
@@ -48,6 +49,7 @@ set(KERNBENCH_PUBLIC_HEADERS
   tlm/machine/routing.h
   tlm/machine/run_options.h
   tlm/machine/scheduling_kind.h
+  tlm/observe/cause.h
   tlm/observe/observer.h
   tlm/observe/wait_for.h
   tlm/sim/dispatcher.h

@@ -24,7 +24,8 @@ struct ReplayTimes {
 /// others explains, and by more than `kTolerance`, the kind is refused: simulated from then on.
 class ReplayKind {
  public:
-  static constexpr unsigned kLeast = 2, kMost = 32;
+  static constexpr unsigned kLeast = 4, kLeastLong = 2, kMost = 32;
+  static constexpr double kLong = 30e6;  ///< ps: rows that the first occurrence finds closed are 0.5 % of it at most
   static constexpr double kTolerance = 0.005;  ///< spec: tensor_parallel.md, "Whole models in seconds"
 
   ReplayKind(std::string name, std::uint64_t number, const ReplayRefresh& refresh = {})
@@ -36,7 +37,7 @@ class ReplayKind {
   /// An occurrence that was simulated, `times` of each of its messages, `counts` of what it added up.
   void add(const std::vector<ReplayTimes>& times, const std::vector<double>& counts);
   /// Repeats may take the mean.
-  bool known() const { return simulated_ >= kLeast && !refused_; }
+  bool known() const { return simulated_ >= (mean_ < kLong ? kLeast : kLeastLong) && !refused_; }
   /// It must be simulated from now on.
   void refuse() { refused_ = true; }
   bool refused() const { return refused_; }

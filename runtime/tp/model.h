@@ -44,8 +44,8 @@ struct ModelPreset {
 /// All of them, by name.
 std::vector<ModelPreset> model_presets();
 
-/// Reads a preset, a YAML file of the same form, or a config.json of Hugging Face (model_config_json.h). Throws ConfigError with file:line:column for every key that is
-/// unknown, missing or wrong.
+/// Reads a preset, a YAML file of the same form, or a config.json of Hugging Face (model_config_json.h). Throws
+/// ConfigError with file:line:column for every key that is unknown, missing or wrong.
 Model load_model(const std::string& preset_or_file);
 /// The same from text; `name` stands for the file in messages.
 Model parse_model(const std::string& text, const std::string& name);

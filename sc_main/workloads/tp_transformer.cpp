@@ -35,7 +35,8 @@ class TpTransformer final : public Workload {
     return "layers of a language model, prefill and decode, tensor-parallel, checked";
   }
   std::string example() const override {
-    return "kernbench run tp_transformer --model llama3-8b --layers 1 --ends 0 --prompt 0 --context 128 -w 0 --data off "
+    return "kernbench run tp_transformer --model llama3-8b --layers 1 --ends 0 --prompt 0 --context 128 -w 0 --data "
+           "off "
            "--fidelity fast";
   }
   void add_options(po::options_description& options) override;

@@ -46,7 +46,7 @@ TEST(CommandLine, NamesTheNearestCommand) {
   expect_refused(tool({"rnu"}), "unknown command 'rnu'\n  hint: did you mean 'run'?");
   expect_refused(tool({"--topology", "default"}),
                  "unknown option '--topology'\n  hint: give a command first: run, sweep, search, report, topology, "
-                 "list, validate, bench, tune, pipeline");
+                 "list, validate, bench, tune, pipeline, diff, what-if");
 }
 
 TEST(CommandLine, RefusesGroupsThatThereAreNot) {

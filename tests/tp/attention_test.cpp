@@ -156,9 +156,10 @@ TEST(AttentionErrors, NameLayerDimensionAndNumbers) {
         options.heads = 4;
         options.kv_heads = 3;
         options.head_dim = 64;
-        EXPECT_EQ(error_text([&] { tp::SelfAttention(state, 8, options); }),
-                  "SelfAttention 'layer3.attention': kv heads is 3: give a multiple or a divisor of the tensor-parallel "
-                  "world size 2");
+        EXPECT_EQ(
+            error_text([&] { tp::SelfAttention(state, 8, options); }),
+            "SelfAttention 'layer3.attention': kv heads is 3: give a multiple or a divisor of the tensor-parallel "
+            "world size 2");
         options.heads = 3;
         EXPECT_EQ(error_text([&] { tp::SelfAttention(state, 8, options); }),
                   "SelfAttention 'layer3.attention': heads is 3: give a positive multiple of the tensor-parallel world "

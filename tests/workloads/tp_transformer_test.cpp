@@ -211,7 +211,7 @@ constexpr const char* kConfig = R"({
   "architectures": ["LlamaForCausalLM"],
   "model_type": "llama",
   "hidden_act": "silu", "hidden_size": 32, "intermediate_size": 48,
-  "num_attention_heads": 8, "num_key_value_heads": 4, "num_hidden_layers": 2,
+  "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 8, "num_hidden_layers": 2,
   "max_position_embeddings": 64, "rms_norm_eps": 1e-05, "rope_theta": 1000.0,
   "rope_scaling": null, "tie_word_embeddings": false, "vocab_size": 70
 })";

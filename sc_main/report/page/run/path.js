@@ -9,7 +9,7 @@
   const x = d3.scaleLinear().domain([0, path.time_ps]).range([left, width - 20]);
   let at = 0;
   for (const kind of path.kinds) {
-    svg.append("rect").attr("class", "share").attr("x", x(at)).attr("y", 4).attr("width", Math.max(0, x(at + kind.time_ps) - x(at))).attr("height", 26).attr("fill", colour(kind.spent))
+    svg.append("rect").attr("class", "cause").attr("x", x(at)).attr("y", 4).attr("width", Math.max(0, x(at + kind.time_ps) - x(at))).attr("height", 26).attr("fill", colour(kind.spent))
       .append("title").text(`${kind.spent}: ${time(kind.time_ps)}, ${percent(kind.share)}`);
     at += kind.time_ps;
   }
