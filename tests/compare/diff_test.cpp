@@ -76,7 +76,6 @@ TEST_F(Diff, RefusesWhatIsNoResult) {
 }
 
 TEST_F(Diff, PageHasTheSameInABrowser) {
-  NEEDS_A_BROWSER();
   ASSERT_EQ(tool({"diff", "a.json", "b.json", "--html", "diff.html"}).code, 0);
   const Rendered page = render_in_browser(tool.folder(), read(tool.file("diff.html")));
   EXPECT_TRUE(page.quiet()) << page.log;

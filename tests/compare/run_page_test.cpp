@@ -27,7 +27,6 @@ TEST(RunPage, NamesNothingOutsideItself) {
 }
 
 TEST(RunPage, DrawsEverySectionWithACleanConsole) {
-  NEEDS_A_BROWSER();
   const Tool tool;
   const Rendered page = render_in_browser(tool.folder(), page_of_a_run(tool));
   EXPECT_TRUE(page.quiet()) << page.log;
@@ -40,7 +39,6 @@ TEST(RunPage, DrawsEverySectionWithACleanConsole) {
 }
 
 TEST(RunPage, SliderColoursTheMachineAndAClickOpensAPart) {
-  NEEDS_A_BROWSER();
   const Tool tool;
   const std::string page = page_of_a_run(tool);
   const Rendered whole = render_in_browser(tool.folder(), page);
@@ -61,7 +59,6 @@ TEST(RunPage, SliderColoursTheMachineAndAClickOpensAPart) {
 }
 
 TEST(RunPage, WheelZoomsTheTimelineAndWithItWhereTheTimeWent) {
-  NEEDS_A_BROWSER();
   const Tool tool;
   const Rendered zoomed = render_in_browser(tool.folder(), with_script(page_of_a_run(tool), R"(
     const canvas = document.getElementById("timeline-canvas"), box = canvas.getBoundingClientRect();
@@ -75,7 +72,6 @@ TEST(RunPage, WheelZoomsTheTimelineAndWithItWhereTheTimeWent) {
 }
 
 TEST(RunPage, OfAResultFileHasWhatTheFileHas) {
-  NEEDS_A_BROWSER();
   const Tool tool;
   ASSERT_EQ(
       tool({"run", "tp_mlp", "--topology", "minimal", "--data", "off", "--stats-in-json", "--json", "run.json", "-q"})

@@ -37,7 +37,6 @@ TEST(Page, SummaryCountsPointsAndNamesTheBest) {
 }
 
 TEST(PageInABrowser, DrawsEveryChartWithACleanConsole) {
-  NEEDS_A_BROWSER();
   const TestFolder folder;
   const Rendered page = render_in_browser(folder, render(sample_study()));
   EXPECT_TRUE(page.quiet()) << page.log;
@@ -54,7 +53,6 @@ TEST(PageInABrowser, DrawsEveryChartWithACleanConsole) {
 }
 
 TEST(PageInABrowser, AxesNameTheirUnits) {
-  NEEDS_A_BROWSER();
   const TestFolder folder;
   const std::string dom = render_in_browser(folder, render(sample_study())).dom;
   for (const char* label :
@@ -63,7 +61,6 @@ TEST(PageInABrowser, AxesNameTheirUnits) {
 }
 
 TEST(PageInABrowser, ALinkToAPointShowsItsConfigurationAndCommand) {
-  NEEDS_A_BROWSER();
   const TestFolder folder;
   const Study study = sample_study();
   const Rendered page = render_in_browser(folder, render(study), "#point=" + study.points[17].key);
@@ -74,7 +71,6 @@ TEST(PageInABrowser, ALinkToAPointShowsItsConfigurationAndCommand) {
 }
 
 TEST(PageInABrowser, EnergyIsDrawnByComponentWithItsStaticPart) {
-  NEEDS_A_BROWSER();
   const TestFolder folder;
   const Study study = sample_study();
   const Rendered page = render_in_browser(folder, render(study), "#point=" + study.points[0].key);
@@ -92,7 +88,6 @@ TEST(PageInABrowser, EnergyIsDrawnByComponentWithItsStaticPart) {
 }
 
 TEST(PageInABrowser, DraggingAlongALineKeepsThePointsWithin) {
-  NEEDS_A_BROWSER();
   const TestFolder folder;
   std::string page = render(sample_study());
   // From the top of the first line, which is the width of the mesh, down to between 3 and 4.
@@ -114,7 +109,6 @@ TEST(PageInABrowser, DraggingAlongALineKeepsThePointsWithin) {
 }
 
 TEST(PageInABrowser, AStudyWithoutFiguresSaysSo) {
-  NEEDS_A_BROWSER();
   const TestFolder folder;
   Study study = sample_study();
   study.searches.clear();
