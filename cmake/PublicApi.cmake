@@ -4,11 +4,11 @@ include(GNUInstallDirs)
 
 # Headers behind <kernbench/kernbench.h>; a test keeps the list complete. They keep their folders under include/kernbench.
 set(KERNBENCH_PUBLIC_HEADERS
-  ccl/contract.h
-  ccl/grid.h
+  ccl/contract/contract.h
+  ccl/contract/grid.h
   ccl/schedule/check.h
   ccl/schedule/schedule.h
-  ccl/verbs.h
+  ccl/contract/verbs.h
   runtime/deadlock.h
   runtime/errors.h
   runtime/host_access.h

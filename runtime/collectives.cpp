@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "ccl/legal.h"
+#include "ccl/contract/legal.h"
 #include "runtime/collective_request.h"
 #include "runtime/runtime_impl.h"
 

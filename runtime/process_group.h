@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "ccl/choice.h"
-#include "ccl/collective.h"
-#include "ccl/neighbours.h"
-#include "ccl/registry.h"
+#include "ccl/contract/collective.h"
+#include "ccl/contract/registry.h"
+#include "ccl/run/neighbours.h"
+#include "ccl/select/choice.h"
 #include "runtime/call_order.h"
 #include "runtime/runtime.h"
 

@@ -1,6 +1,6 @@
 #include <tuple>
 
-#include "ccl/verbs.h"
+#include "ccl/contract/verbs.h"
 
 /// Hierarchical all-reduce, left-right alternating broadcast.
 ///

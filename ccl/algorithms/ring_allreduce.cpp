@@ -1,13 +1,13 @@
 #include <tuple>
 
-#include "ccl/verbs.h"
+#include "ccl/contract/verbs.h"
 
 /// Ring all-reduce over SIPs: reduce-scatter, then all-gather, in both directions at once.
 ///
 /// Every PE that holds a shard reduces it with the same PE of the other SIPs. On a torus or mesh the ring is embedded
-/// over the ranks (ring_order in ccl/grid.h). Cost for p ranks and a link of B bytes per second each way, links full
-/// duplex: 2(p-1) a + (p-1)/p S/B on a ring, which is its bound; half of the bound on a square torus, 0.67 on a 4 x 4
-/// mesh.
+/// over the ranks (ring_order in ccl/contract/grid.h). Cost for p ranks and a link of B bytes per second each way,
+/// links full duplex: 2(p-1) a + (p-1)/p S/B on a ring, which is its bound; half of the bound on a square torus, 0.67
+/// on a 4 x 4 mesh.
 namespace kernbench::ccl {
 namespace {
 

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "ccl/grid.h"
+#include "ccl/contract/grid.h"
+#include "ccl/contract/registry.h"
 #include "ccl/import/msccl.h"
-#include "ccl/registry.h"
 #include "ccl/schedule/check.h"
 #include "ccl/schedule/estimate.h"
 

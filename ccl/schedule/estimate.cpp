@@ -8,11 +8,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ccl/earliest.h"
-#include "ccl/grid.h"
-#include "ccl/numbered.h"
+#include "ccl/contract/grid.h"
+#include "ccl/schedule/earliest.h"
 #include "ccl/schedule/index.h"
 #include "ccl/schedule/machine.h"
+#include "ccl/schedule/numbered.h"
 #include "ccl/schedule/under_way.h"
 
 namespace kernbench::ccl {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "ccl/grid.h"
+#include "ccl/contract/grid.h"
 
 namespace kernbench::ccl {
 Lattice sip_lattice(const PlanRequest& request) {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "ccl/grid.h"
+#include "ccl/contract/grid.h"
 #include "ccl/schedule/check.h"
 #include "ccl/schedule/estimate.h"
 #include "ccl/schedule/machine.h"

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "ccl/contract.h"
+#include "ccl/contract/contract.h"
 #include "ccl/schedule/build.h"
 #include "ccl/schedule/machine.h"
 #include "ccl/schedule/schedule.h"

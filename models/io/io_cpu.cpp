@@ -5,7 +5,7 @@
 #include <map>
 #include <variant>
 
-#include "models/pe/page_table.h"
+#include "models/pe/dma/page_table.h"
 #include "tlm/ext/command_port.h"
 #include "tlm/machine/names.h"
 #include "tlm/sim/serial_server.h"

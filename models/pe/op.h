@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "models/pe/scoreboard.h"
+#include "models/pe/cpu/scoreboard.h"
 #include "tlm/kernel/tl.h"
 #include "tlm/observe/cause.h"
 #include "tlm/sim/time.h"

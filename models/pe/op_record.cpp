@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "models/pe/composite_plan.h"
-#include "models/pe/kernel_context.h"
+#include "models/pe/compute/composite_plan.h"
+#include "models/pe/cpu/kernel_context.h"
 #include "tlm/machine/names.h"
 
 namespace kernbench::pe {

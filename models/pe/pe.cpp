@@ -1,8 +1,8 @@
 #include "models/pe/pe.h"
 
-#include "models/pe/pe_cpu.h"
+#include "models/pe/cpu/pe_cpu.h"
 #include "models/pe/services.h"
-#include "models/pe/tcm_port.h"
+#include "models/pe/tcm/tcm_port.h"
 
 namespace kernbench {
 

@@ -4,9 +4,9 @@
 #include <systemc>
 #include <tlm>
 
+#include "models/pe/ipcq/queue_statistics.h"
 #include "models/pe/pe_config.h"
 #include "models/pe/pe_statistics.h"
-#include "models/pe/queue_statistics.h"
 #include "tlm/ext/payload_pool.h"
 #include "tlm/machine/machine_map.h"
 #include "tlm/machine/run_options.h"
@@ -16,8 +16,8 @@
 
 namespace kernbench {
 
-class PageTable;  // models/pe/page_table.h: shared by the PEs of a SIP
-class StackPool;  // models/pe/stack_pool.h: shared by the PEs of a machine
+class PageTable;  // models/pe/dma/page_table.h: shared by the PEs of a SIP
+class StackPool;  // models/pe/cpu/stack_pool.h: shared by the PEs of a machine
 class UsageBook;
 
 /// A processing element: PE_CPU, DMA read and write, GEMM and math engines, TCM, MMU and IPCQ unit, as parts.

@@ -2,11 +2,11 @@
 #include <array>
 #include <tlm>
 
-#include "models/pe/mmu.h"
+#include "models/pe/dma/mmu.h"
 #include "models/pe/op.h"
 #include "models/pe/pe_config.h"
 #include "models/pe/pe_statistics.h"
-#include "models/pe/tcm.h"
+#include "models/pe/tcm/tcm.h"
 #include "tlm/ext/message.h"
 #include "tlm/ext/payload_pool.h"
 #include "tlm/machine/machine_map.h"

@@ -1,50 +1,26 @@
 #include <fmt/format.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 #include <systemc>
 #include <vector>
 
 #include "runtime/runtime.h"
 #include "sc_main/bench/bench.h"
+#include "sc_main/process/program.h"
 #include "tlm/machine/run_options.h"
-#include "topology/machine.h"
-#include "topology/plan.h"
-#include "topology/resolve.h"
+#include "topology/machine/machine.h"
+#include "topology/plan/plan.h"
+#include "topology/spec/resolve.h"
 
 namespace kernbench::bench {
 namespace {
-double seconds(const timeval& time) {
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-}
-
 /// The tool itself as a process, with its output dropped.
-Measured run_tool_process(const std::vector<std::string>& arguments) {
-  const pid_t process = ::fork();
-  if (process < 0) throw std::system_error(errno, std::generic_category(), "fork");
-  if (process == 0) {
-    if (std::freopen("/dev/null", "w", stdout) == nullptr) ::_exit(127);
-    std::string tool = "/proc/self/exe";
-    std::vector<std::string> copies = arguments;
-    std::vector<char*> argv{tool.data()};
-    for (std::string& argument : copies) argv.push_back(argument.data());
-    argv.push_back(nullptr);
-    ::execv(tool.c_str(), argv.data());
-    ::_exit(127);
-  }
-  int status = 0;
-  rusage usage{};
-  while (::wait4(process, &status, 0, &usage) < 0) {
-    if (errno != EINTR) throw std::system_error(errno, std::generic_category(), "wait4");
-  }
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    throw std::runtime_error(fmt::format("'kernbench {}' failed", fmt::join(arguments, " ")));
-  return {1, seconds(usage.ru_utime), 0, static_cast<double>(usage.ru_maxrss) * 1024};
+Measured run_tool_process(std::vector<std::string> words) {
+  words.insert(words.begin(), process::own_path());
+  const process::ProgramEnd end = process::run_program(words);
+  if (end.code != 0) throw std::runtime_error(fmt::format("'{}' failed", fmt::join(words, " ")));
+  return {1, end.user_s, 0, end.peak_bytes};
 }
 
 /// A machine and its host, as a run has them. Its process ends without taking it down.

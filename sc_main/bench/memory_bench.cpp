@@ -1,7 +1,7 @@
 #include <string>
 
 #include "sc_main/bench/bench.h"
-#include "sc_main/workloads/hbm_bench.h"
+#include "sc_main/rigs/hbm_bench.h"
 
 namespace kernbench::bench {
 namespace {

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "sc_main/bench/bench.h"
-#include "sc_main/workloads/bare_mesh.h"
+#include "sc_main/rigs/bare_mesh.h"
 
 namespace kernbench::bench {
 namespace {

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,6 +11,7 @@
 #include <system_error>
 
 #include "sc_main/bench/bench.h"
+#include "sc_main/process/program.h"
 
 namespace kernbench::bench {
 namespace {
@@ -50,19 +50,9 @@ std::string sweep_text(Grade grade) {
 Measured run_sweep(Grade grade) {
   const Folder folder;
   std::ofstream(folder.file("sweep.yaml")) << sweep_text(grade);
-  const pid_t process = ::fork();
-  if (process < 0) throw std::system_error(errno, std::generic_category(), "fork");
-  if (process == 0) {
-    const std::string file = folder.file("sweep.yaml"), store = folder.file("s.sqlite"), json = folder.file("s.json");
-    if (std::freopen("/dev/null", "w", stdout) == nullptr) ::_exit(127);
-    ::execl("/proc/self/exe", "kernbench", "sweep", file.c_str(), "--store", store.c_str(), "--json", json.c_str(),
-            "-q", nullptr);
-    ::_exit(127);
-  }
-  int status = 0;
-  while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) throw std::runtime_error("the sweep of the benchmark failed");
+  const std::vector<std::string> words{process::own_path(),     "sweep",  folder.file("sweep.yaml"), "--store",
+                                       folder.file("s.sqlite"), "--json", folder.file("s.json"),     "-q"};
+  if (process::run_program(words).code != 0) throw std::runtime_error("the sweep of the benchmark failed");
   std::ifstream in(folder.file("s.json"));
   const auto host = nlohmann::json::parse(in).at("host");
   Measured measured;

@@ -8,15 +8,15 @@
 #include <sstream>
 
 #include "sc_main/bench/bench.h"
-#include "sc_main/cli/exit_code.h"
-#include "sc_main/cli/fidelity_option.h"
-#include "sc_main/cli/interrupt.h"
-#include "sc_main/cli/options.h"
-#include "sc_main/cli/result_file.h"
-#include "sc_main/cli/simulation.h"
-#include "sc_main/cli/usage_error.h"
-#include "sc_main/cli/version.h"
-#include "sc_main/validate/process_pool.h"
+#include "sc_main/process/figures.h"
+#include "sc_main/run/exit_code.h"
+#include "sc_main/run/fidelity_option.h"
+#include "sc_main/run/interrupt.h"
+#include "sc_main/run/options.h"
+#include "sc_main/run/result_file.h"
+#include "sc_main/run/simulation.h"
+#include "sc_main/run/usage_error.h"
+#include "sc_main/run/version.h"
 #include "tlm/config/nearest.h"
 #include "waves/output_file.h"
 
@@ -78,12 +78,12 @@ struct Outcome {
 
 /// In a process of its own.
 Measured run_apart(const std::function<Measured()>& run, const Interrupt& interrupt) {
-  const auto figures = validate::run_forked({[&run] {
-                                              const Measured m = run();
-                                              return std::vector<double>{m.units,      m.cpu_s,       m.extra,
-                                                                         m.peak_bytes, m.overhead_ms, m.idle_percent};
-                                            }},
-                                            1, interrupt.flag());
+  const auto figures = process::run_forked({[&run] {
+                                             const Measured m = run();
+                                             return std::vector<double>{m.units,      m.cpu_s,       m.extra,
+                                                                        m.peak_bytes, m.overhead_ms, m.idle_percent};
+                                           }},
+                                           1, interrupt.flag());
   const std::vector<double>& m = figures.front();
   return {m.at(0), m.at(1), m.at(2), m.at(3), m.at(4), m.at(5)};
 }
@@ -225,7 +225,7 @@ int bench_command(const Arguments& arguments) {
       json["benches"].push_back(to_json(outcome));
       passed = passed && outcome.passed();
     }
-  } catch (const validate::Interrupted&) {
+  } catch (const process::Interrupted&) {
     throw RunEnded(ExitCode::interrupted, "interrupted");
   }
   json["host"] = host.json();

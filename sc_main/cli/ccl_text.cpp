@@ -7,7 +7,7 @@
 #include <sstream>
 #include <vector>
 
-#include "ccl/registry.h"
+#include "ccl/contract/registry.h"
 #include "tlm/config/config_node.h"
 
 namespace kernbench {

@@ -3,12 +3,12 @@
 #include <optional>
 #include <sstream>
 
-#include "sc_main/cli/options.h"
-#include "sc_main/cli/result_file.h"
 #include "sc_main/cli/tool.h"
-#include "sc_main/cli/usage_error.h"
-#include "sc_main/compare/diff.h"
-#include "sc_main/report/run_page.h"
+#include "sc_main/explore/compare/diff.h"
+#include "sc_main/explore/report/run_page.h"
+#include "sc_main/run/options.h"
+#include "sc_main/run/result_file.h"
+#include "sc_main/run/usage_error.h"
 #include "tlm/config/json_text.h"
 #include "waves/output_file.h"
 

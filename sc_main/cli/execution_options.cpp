@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "sc_main/cli/usage_error.h"
-#include "sc_main/sweep/cluster_executors.h"
+#include "sc_main/explore/sweep/cluster_executors.h"
+#include "sc_main/run/usage_error.h"
 #include "tlm/config/units.h"
 
 namespace kernbench {

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "sc_main/cli/options.h"
-#include "sc_main/sweep/evaluator.h"
-#include "sc_main/sweep/progress_view.h"
+#include "sc_main/explore/sweep/evaluator.h"
+#include "sc_main/explore/sweep/progress_view.h"
+#include "sc_main/run/options.h"
 
 namespace kernbench {
 

@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 
-#include "ccl/registry.h"
+#include "ccl/contract/registry.h"
 #include "sc_main/cli/limits.h"
-#include "sc_main/cli/options.h"
+#include "sc_main/run/options.h"
 #include "sc_main/workloads/plugin.h"
 #include "tlm/kernel/dtype.h"
-#include "topology/resolve.h"
+#include "topology/spec/resolve.h"
 
 namespace kernbench {
 namespace {

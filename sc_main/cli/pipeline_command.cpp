@@ -8,15 +8,15 @@
 
 #include "runtime/pipeline/check.h"
 #include "runtime/pipeline/export.h"
-#include "sc_main/cli/machine.h"
-#include "sc_main/cli/options.h"
 #include "sc_main/cli/pipeline_drawing.h"
-#include "sc_main/cli/run.h"
-#include "sc_main/cli/usage_error.h"
+#include "sc_main/run/machine.h"
+#include "sc_main/run/options.h"
+#include "sc_main/run/run.h"
+#include "sc_main/run/usage_error.h"
 #include "sc_main/workloads/tp_model.h"
 #include "tlm/config/nearest.h"
-#include "topology/plan.h"
-#include "topology/resolve.h"
+#include "topology/plan/plan.h"
+#include "topology/spec/resolve.h"
 #include "waves/output_file.h"
 
 namespace kernbench {

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "runtime/pipeline/table.h"
-#include "topology/drawing.h"
+#include "topology/show/drawing.h"
 
 namespace kernbench {
 

@@ -6,18 +6,18 @@
 #include <fstream>
 #include <sstream>
 
-#include "sc_main/cli/machine.h"
-#include "sc_main/cli/options.h"
-#include "sc_main/cli/result_file.h"
-#include "sc_main/cli/terminal.h"
 #include "sc_main/cli/tool.h"
-#include "sc_main/cli/usage_error.h"
-#include "sc_main/report/page.h"
-#include "sc_main/report/run_page.h"
-#include "sc_main/report/store_study.h"
-#include "sc_main/sweep/store.h"
+#include "sc_main/explore/report/page.h"
+#include "sc_main/explore/report/run_page.h"
+#include "sc_main/explore/report/store_study.h"
+#include "sc_main/explore/sweep/store.h"
+#include "sc_main/run/machine.h"
+#include "sc_main/run/options.h"
+#include "sc_main/run/result_file.h"
+#include "sc_main/run/terminal.h"
+#include "sc_main/run/usage_error.h"
 #include "tlm/config/nearest.h"
-#include "topology/resolve.h"
+#include "topology/spec/resolve.h"
 #include "waves/output_file.h"
 
 namespace kernbench {

@@ -3,12 +3,12 @@
 #include <memory>
 #include <sstream>
 
-#include "sc_main/cli/exit_code.h"
-#include "sc_main/cli/options.h"
-#include "sc_main/cli/run.h"
-#include "sc_main/cli/usage_error.h"
 #include "sc_main/cli/what_if_run.h"
-#include "sc_main/report/run_page.h"
+#include "sc_main/explore/report/run_page.h"
+#include "sc_main/run/exit_code.h"
+#include "sc_main/run/options.h"
+#include "sc_main/run/run.h"
+#include "sc_main/run/usage_error.h"
 #include "tlm/config/nearest.h"
 
 namespace kernbench {

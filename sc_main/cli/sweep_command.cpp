@@ -10,13 +10,13 @@
 #include <sstream>
 
 #include "sc_main/cli/execution_options.h"
-#include "sc_main/cli/exit_code.h"
-#include "sc_main/cli/interrupt.h"
-#include "sc_main/cli/simulation.h"
-#include "sc_main/cli/terminal.h"
-#include "sc_main/cli/usage_error.h"
-#include "sc_main/sweep/point_check.h"
-#include "sc_main/sweep/remote_plan.h"
+#include "sc_main/explore/sweep/point_check.h"
+#include "sc_main/explore/sweep/remote_plan.h"
+#include "sc_main/run/exit_code.h"
+#include "sc_main/run/interrupt.h"
+#include "sc_main/run/simulation.h"
+#include "sc_main/run/terminal.h"
+#include "sc_main/run/usage_error.h"
 #include "tlm/config/json_text.h"
 #include "waves/output_file.h"
 

@@ -11,12 +11,12 @@
 #include <string_view>
 #include <systemc>
 
-#include "sc_main/cli/errors.h"
-#include "sc_main/cli/exit_code.h"
-#include "sc_main/cli/simulation.h"
-#include "sc_main/cli/terminal.h"
-#include "sc_main/cli/usage_error.h"
-#include "sc_main/cli/version.h"
+#include "sc_main/run/errors.h"
+#include "sc_main/run/exit_code.h"
+#include "sc_main/run/simulation.h"
+#include "sc_main/run/terminal.h"
+#include "sc_main/run/usage_error.h"
+#include "sc_main/run/version.h"
 #include "tlm/config/nearest.h"
 #include "tlm/config/problems.h"
 

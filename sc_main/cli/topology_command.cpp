@@ -5,18 +5,18 @@
 #include <cstdio>
 #include <sstream>
 
-#include "sc_main/cli/machine.h"
-#include "sc_main/cli/options.h"
-#include "sc_main/cli/terminal.h"
-#include "sc_main/cli/usage_error.h"
+#include "sc_main/run/machine.h"
+#include "sc_main/run/options.h"
+#include "sc_main/run/terminal.h"
+#include "sc_main/run/usage_error.h"
 #include "tlm/config/nearest.h"
 #include "tlm/machine/names.h"
-#include "topology/cube_mesh.h"
-#include "topology/plan.h"
-#include "topology/resolve.h"
-#include "topology/schema.h"
-#include "topology/show.h"
-#include "topology/view.h"
+#include "topology/plan/cube_mesh.h"
+#include "topology/plan/plan.h"
+#include "topology/show/show.h"
+#include "topology/show/view.h"
+#include "topology/spec/resolve.h"
+#include "topology/spec/schema.h"
 #include "waves/output_file.h"
 
 namespace kernbench {

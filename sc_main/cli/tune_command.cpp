@@ -7,25 +7,25 @@
 #include <sstream>
 #include <thread>
 
-#include "ccl/registry.h"
+#include "ccl/contract/registry.h"
 #include "sc_main/cli/ccl_text.h"
-#include "sc_main/cli/errors.h"
-#include "sc_main/cli/exit_code.h"
-#include "sc_main/cli/fidelity_option.h"
-#include "sc_main/cli/interrupt.h"
-#include "sc_main/cli/machine.h"
-#include "sc_main/cli/options.h"
-#include "sc_main/cli/result_file.h"
-#include "sc_main/cli/run.h"
-#include "sc_main/cli/simulation.h"
-#include "sc_main/cli/terminal.h"
-#include "sc_main/cli/usage_error.h"
-#include "sc_main/validate/process_pool.h"
+#include "sc_main/process/figures.h"
+#include "sc_main/run/errors.h"
+#include "sc_main/run/exit_code.h"
+#include "sc_main/run/fidelity_option.h"
+#include "sc_main/run/interrupt.h"
+#include "sc_main/run/machine.h"
+#include "sc_main/run/options.h"
+#include "sc_main/run/result_file.h"
+#include "sc_main/run/run.h"
+#include "sc_main/run/simulation.h"
+#include "sc_main/run/terminal.h"
+#include "sc_main/run/usage_error.h"
 #include "sc_main/workloads/sizes.h"
 #include "tlm/config/enum_names.h"
 #include "tlm/config/nearest.h"
-#include "topology/plan.h"
-#include "topology/resolve.h"
+#include "topology/plan/plan.h"
+#include "topology/spec/resolve.h"
 #include "waves/output_file.h"
 
 namespace kernbench {
@@ -128,15 +128,15 @@ class Tuning {
 
  private:
   /// What times_of has returned of each operation and, within it, of each of `names`.
-  validate::Interrupted measure(const std::vector<std::string>& names) const {
+  process::Interrupted measure(const std::vector<std::string>& names) const {
     std::vector<std::function<std::vector<double>()>> runs;
     for (const CollectiveOp op : ops_) {
       for (const std::string& name : names) runs.push_back([this, op, name] { return times_of(op, name); });
     }
     const Interrupt interrupt;
     try {
-      return {validate::run_forked(runs, options_.jobs, interrupt.flag()), std::vector<bool>(runs.size(), true)};
-    } catch (const validate::Interrupted& left) {
+      return {process::run_forked(runs, options_.jobs, interrupt.flag()), std::vector<bool>(runs.size(), true)};
+    } catch (const process::Interrupted& left) {
       return left;
     }
   }

@@ -10,16 +10,16 @@
 #include <sstream>
 #include <thread>
 
-#include "sc_main/cli/exit_code.h"
-#include "sc_main/cli/fidelity_option.h"
-#include "sc_main/cli/interrupt.h"
-#include "sc_main/cli/options.h"
-#include "sc_main/cli/result_file.h"
-#include "sc_main/cli/simulation.h"
-#include "sc_main/cli/terminal.h"
-#include "sc_main/cli/usage_error.h"
-#include "sc_main/cli/version.h"
-#include "sc_main/validate/process_pool.h"
+#include "sc_main/process/figures.h"
+#include "sc_main/run/exit_code.h"
+#include "sc_main/run/fidelity_option.h"
+#include "sc_main/run/interrupt.h"
+#include "sc_main/run/options.h"
+#include "sc_main/run/result_file.h"
+#include "sc_main/run/simulation.h"
+#include "sc_main/run/terminal.h"
+#include "sc_main/run/usage_error.h"
+#include "sc_main/run/version.h"
 #include "sc_main/validate/reference_folder.h"
 #include "sc_main/validate/validate.h"
 #include "tlm/config/json_text.h"
@@ -192,10 +192,10 @@ class Validation {
       if (progress) std::fputs(fmt::format("\r{} of {} runs\033[K", finished, runs.size()).c_str(), stderr);
     };
     try {
-      std::vector<validate::Figures> figures = validate::run_forked(runs, options_.jobs, interrupt.flag(), done);
+      std::vector<validate::Figures> figures = process::run_forked(runs, options_.jobs, interrupt.flag(), done);
       if (progress) std::fputs("\r\033[K", stderr);
       return figures;
-    } catch (const validate::Interrupted&) {
+    } catch (const process::Interrupted&) {
       throw RunEnded(ExitCode::interrupted, "interrupted");
     }
   }

@@ -3,18 +3,18 @@
 #include <optional>
 #include <sstream>
 
-#include "sc_main/cli/options.h"
-#include "sc_main/cli/result_file.h"
-#include "sc_main/cli/run.h"
-#include "sc_main/cli/simulation.h"
-#include "sc_main/cli/terminal.h"
 #include "sc_main/cli/tool.h"
-#include "sc_main/cli/usage_error.h"
 #include "sc_main/cli/what_if_run.h"
-#include "sc_main/compare/what_if.h"
-#include "sc_main/report/run_page.h"
-#include "sc_main/sweep/executor.h"
-#include "sc_main/sweep/progress_view.h"
+#include "sc_main/explore/compare/what_if.h"
+#include "sc_main/explore/report/run_page.h"
+#include "sc_main/explore/sweep/executor.h"
+#include "sc_main/explore/sweep/progress_view.h"
+#include "sc_main/run/options.h"
+#include "sc_main/run/result_file.h"
+#include "sc_main/run/run.h"
+#include "sc_main/run/simulation.h"
+#include "sc_main/run/terminal.h"
+#include "sc_main/run/usage_error.h"
 #include "tlm/config/json_text.h"
 #include "waves/output_file.h"
 

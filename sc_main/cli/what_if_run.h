@@ -1,8 +1,8 @@
 #pragma once
 #include <nlohmann/json.hpp>
 
-#include "sc_main/compare/what_if.h"
-#include "topology/resolve.h"
+#include "sc_main/explore/compare/what_if.h"
+#include "topology/spec/resolve.h"
 
 namespace kernbench {
 

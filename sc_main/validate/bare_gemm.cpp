@@ -5,12 +5,12 @@
 #include <systemc>
 #include <tlm>
 
-#include "models/pe/page_table.h"
+#include "models/pe/dma/page_table.h"
 #include "tlm/ext/message.h"
 #include "tlm/kernel/tl.h"
-#include "topology/machine.h"
-#include "topology/plan.h"
-#include "topology/resolve.h"
+#include "topology/machine/machine.h"
+#include "topology/plan/plan.h"
+#include "topology/spec/resolve.h"
 
 namespace kernbench {
 

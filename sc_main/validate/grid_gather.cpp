@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "runtime/runtime.h"
-#include "topology/machine.h"
-#include "topology/plan.h"
-#include "topology/resolve.h"
+#include "topology/machine/machine.h"
+#include "topology/plan/plan.h"
+#include "topology/spec/resolve.h"
 
 namespace kernbench::validate {
 

@@ -5,11 +5,11 @@
 #include <map>
 #include <stdexcept>
 
+#include "sc_main/rigs/bare_stream.h"
+#include "sc_main/rigs/stream_pattern.h"
 #include "sc_main/validate/hbm_devices.h"
 #include "sc_main/validate/table.h"
 #include "sc_main/validate/validate.h"
-#include "sc_main/workloads/bare_stream.h"
-#include "sc_main/workloads/stream_pattern.h"
 
 namespace kernbench::validate {
 

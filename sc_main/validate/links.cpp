@@ -7,8 +7,8 @@
 
 #include "models/io/pcie_link.h"
 #include "models/ucie/ucie_config.h"
+#include "sc_main/rigs/link_bench.h"
 #include "sc_main/validate/validate.h"
-#include "sc_main/workloads/link_bench.h"
 #include "tlm/sim/dispatcher.h"
 
 // Wires and the host link against closed forms, which are worked out from the configuration alone: latency of a message

@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <tuple>
 
-#include "sc_main/workloads/traffic_pattern.h"
+#include "sc_main/rigs/traffic_pattern.h"
 
 namespace kernbench::validate {
 namespace {

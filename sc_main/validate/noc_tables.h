@@ -1,9 +1,9 @@
 #pragma once
 #include <vector>
 
+#include "sc_main/rigs/bare_mesh.h"
 #include "sc_main/validate/table.h"
 #include "sc_main/validate/validate.h"
-#include "sc_main/workloads/bare_mesh.h"
 
 namespace kernbench::validate {
 

@@ -10,9 +10,9 @@
 
 #include "runtime/runtime.h"
 #include "tlm/kernel/tl.h"
-#include "topology/machine.h"
-#include "topology/plan.h"
-#include "topology/resolve.h"
+#include "topology/machine/machine.h"
+#include "topology/plan/plan.h"
+#include "topology/spec/resolve.h"
 
 namespace kernbench::validate {
 namespace {

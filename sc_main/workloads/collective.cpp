@@ -4,9 +4,9 @@
 #include <memory>
 #include <optional>
 
-#include "ccl/bounds.h"
-#include "ccl/choice.h"
-#include "ccl/legal.h"
+#include "ccl/bounds/bounds.h"
+#include "ccl/contract/legal.h"
+#include "ccl/select/choice.h"
 #include "runtime/process_group.h"
 #include "sc_main/workloads/collective_options.h"
 #include "sc_main/workloads/explain.h"

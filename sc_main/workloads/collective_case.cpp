@@ -8,7 +8,7 @@
 #include <map>
 #include <stdexcept>
 
-#include "ccl/legal.h"
+#include "ccl/contract/legal.h"
 #include "sc_main/workloads/placement_option.h"
 
 namespace kernbench {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/placement_units.h"
-#include "sc_main/workloads/numerics.h"
+#include "sc_main/check/numerics.h"
 #include "tlm/kernel/call.h"
 
 namespace kernbench {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "ccl/contract/legal.h"
 #include "ccl/import/import.h"
-#include "ccl/legal.h"
 #include "sc_main/workloads/placement_option.h"
 #include "tlm/config/enum_names.h"
 

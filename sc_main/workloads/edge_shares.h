@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "topology/paths.h"
+#include "topology/plan/paths.h"
 
 namespace kernbench {
 

@@ -6,8 +6,8 @@
 
 #include "sc_main/workloads/sizes.h"
 #include "tlm/machine/names.h"
-#include "topology/machine.h"
-#include "topology/plan.h"
+#include "topology/machine/machine.h"
+#include "topology/plan/plan.h"
 
 namespace kernbench {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "ccl/bounds.h"
-#include "ccl/choice.h"
+#include "ccl/bounds/bounds.h"
+#include "ccl/select/choice.h"
 #include "tlm/sim/time.h"
 
 namespace kernbench {

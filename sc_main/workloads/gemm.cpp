@@ -7,17 +7,17 @@
 #include <stdexcept>
 #include <utility>
 
-#include "models/pe/gemm_array.h"
+#include "models/pe/compute/gemm_array.h"
 #include "runtime/tp/gemm_planner.h"
 #include "runtime/tp/linear.h"
-#include "sc_main/workloads/gemm_check.h"
-#include "sc_main/workloads/numerics.h"
+#include "sc_main/check/gemm_check.h"
+#include "sc_main/check/numerics.h"
 #include "sc_main/workloads/refusals.h"
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/workload.h"
 #include "tlm/kernel/tl.h"
-#include "topology/machine.h"
-#include "topology/plan.h"
+#include "topology/machine/machine.h"
+#include "topology/plan/plan.h"
 
 namespace kernbench {
 namespace {

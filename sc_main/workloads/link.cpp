@@ -5,14 +5,14 @@
 #include <stdexcept>
 
 #include "models/io/pcie_link.h"
-#include "sc_main/workloads/link_bench.h"
-#include "sc_main/workloads/pcie_bench.h"
+#include "sc_main/rigs/link_bench.h"
+#include "sc_main/rigs/pcie_bench.h"
 #include "sc_main/workloads/refusals.h"
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/workload.h"
 #include "tlm/ext/message.h"
-#include "topology/machine.h"
-#include "topology/plan.h"
+#include "topology/machine/machine.h"
+#include "topology/plan/plan.h"
 
 namespace kernbench {
 namespace {

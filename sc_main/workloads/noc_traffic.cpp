@@ -4,10 +4,10 @@
 #include <stdexcept>
 #include <vector>
 
-#include "sc_main/workloads/bare_mesh.h"
+#include "sc_main/rigs/bare_mesh.h"
 #include "sc_main/workloads/refusals.h"
 #include "sc_main/workloads/workload.h"
-#include "topology/machine.h"
+#include "topology/machine/machine.h"
 
 namespace kernbench {
 namespace {

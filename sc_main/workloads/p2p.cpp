@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "runtime/placement_units.h"
-#include "sc_main/workloads/numerics.h"
+#include "sc_main/check/numerics.h"
 #include "sc_main/workloads/refusals.h"
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/workload.h"

@@ -7,7 +7,7 @@
 
 #include "runtime/pipeline/run/run.h"
 #include "runtime/pipeline/run/slices.h"
-#include "sc_main/workloads/numerics.h"
+#include "sc_main/check/numerics.h"
 #include "sc_main/workloads/placement_option.h"
 #include "sc_main/workloads/refusals.h"
 #include "sc_main/workloads/workload.h"

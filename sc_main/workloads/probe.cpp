@@ -11,7 +11,7 @@
 #include "sc_main/workloads/workload.h"
 #include "tlm/kernel/tl.h"
 #include "tlm/machine/names.h"
-#include "topology/plan.h"
+#include "topology/plan/plan.h"
 
 namespace kernbench {
 namespace {

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "ccl/registry.h"
+#include "ccl/contract/registry.h"
 
 namespace kernbench {
 

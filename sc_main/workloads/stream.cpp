@@ -6,15 +6,15 @@
 #include <stdexcept>
 
 #include "runtime/placement_units.h"
-#include "sc_main/workloads/bare_stream.h"
+#include "sc_main/check/numerics.h"
+#include "sc_main/rigs/bare_stream.h"
 #include "sc_main/workloads/dma_listener.h"
-#include "sc_main/workloads/numerics.h"
 #include "sc_main/workloads/refusals.h"
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/workload.h"
 #include "tlm/kernel/tl.h"
-#include "topology/machine.h"
-#include "topology/plan.h"
+#include "topology/machine/machine.h"
+#include "topology/plan/plan.h"
 
 namespace kernbench {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/tp/linear.h"
-#include "sc_main/workloads/numerics.h"
+#include "sc_main/check/numerics.h"
 #include "sc_main/workloads/refusals.h"
 #include "sc_main/workloads/workload.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "ccl/bounds.h"
+#include "ccl/bounds/bounds.h"
 
 namespace kernbench {
 

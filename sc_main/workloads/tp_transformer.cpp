@@ -7,9 +7,9 @@
 #include <stdexcept>
 
 #include "runtime/tp/transformer.h"
+#include "sc_main/check/tp_reference.h"
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/tp_model.h"
-#include "sc_main/workloads/tp_reference.h"
 #include "sc_main/workloads/tp_summary.h"
 #include "sc_main/workloads/tp_times.h"
 #include "sc_main/workloads/workload.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "runtime/tensor_geometry.h"
-#include "sc_main/workloads/numerics.h"
+#include "sc_main/check/numerics.h"
 #include "sc_main/workloads/placement_option.h"
 #include "sc_main/workloads/refusals.h"
 #include "sc_main/workloads/sizes.h"

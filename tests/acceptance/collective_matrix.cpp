@@ -6,7 +6,7 @@
 #include <array>
 #include <cctype>
 
-#include "ccl/legal.h"
+#include "ccl/contract/legal.h"
 #include "sc_main/workloads/collective_case.h"
 #include "sc_main/workloads/placement_option.h"
 

@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "ccl/registry.h"
+#include "ccl/contract/registry.h"
 
 namespace kernbench {
 namespace {

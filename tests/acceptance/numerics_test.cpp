@@ -1,5 +1,5 @@
-#include "sc_main/workloads/numerics.h"
-#include "sc_main/workloads/gemm_check.h"
+#include "sc_main/check/numerics.h"
+#include "sc_main/check/gemm_check.h"
 
 #include <gtest/gtest.h>
 

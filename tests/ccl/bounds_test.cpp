@@ -1,10 +1,10 @@
-#include "ccl/bounds.h"
+#include "ccl/bounds/bounds.h"
 
 #include <gtest/gtest.h>
 
 #include <numeric>
 
-#include "ccl/grid.h"
+#include "ccl/contract/grid.h"
 #include "tests/ccl/fake_machine.h"
 
 namespace kernbench::test {

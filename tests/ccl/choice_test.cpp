@@ -1,4 +1,4 @@
-#include "ccl/choice.h"
+#include "ccl/select/choice.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

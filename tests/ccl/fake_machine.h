@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ccl/collective.h"
+#include "ccl/contract/collective.h"
 #include "tlm/kernel/tl.h"
 #include "tlm/machine/machine_map.h"
 

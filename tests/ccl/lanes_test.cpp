@@ -1,4 +1,4 @@
-#include "ccl/lanes.h"
+#include "ccl/data/lanes.h"
 
 #include <gtest/gtest.h>
 

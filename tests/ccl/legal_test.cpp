@@ -1,4 +1,4 @@
-#include "ccl/legal.h"
+#include "ccl/contract/legal.h"
 
 #include <gtest/gtest.h>
 

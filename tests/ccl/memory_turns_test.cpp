@@ -1,5 +1,5 @@
 // In which order a lane reads memories that all lanes need, and how far ahead of its list.
-#include "ccl/memory_turns.h"
+#include "ccl/data/memory_turns.h"
 
 #include <gtest/gtest.h>
 

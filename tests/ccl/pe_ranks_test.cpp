@@ -6,7 +6,7 @@
 #include <tuple>
 #include <vector>
 
-#include "ccl/collective.h"
+#include "ccl/contract/collective.h"
 #include "tests/ccl/fake_machine.h"
 #include "tests/support/thrown.h"
 

@@ -1,11 +1,11 @@
-#include "ccl/pe_to_pe.h"
+#include "ccl/run/pe_to_pe.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "ccl/collective.h"
-#include "ccl/registry.h"
+#include "ccl/contract/collective.h"
+#include "ccl/contract/registry.h"
 #include "tests/ccl/collective_case.h"
 
 namespace kernbench::test {

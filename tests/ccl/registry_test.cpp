@@ -1,4 +1,4 @@
-#include "ccl/registry.h"
+#include "ccl/contract/registry.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <map>
 #include <tuple>
 
-#include "ccl/collective.h"
+#include "ccl/contract/collective.h"
 #include "tests/ccl/fake_machine.h"
 #include "tests/support/thrown.h"
 #include "tlm/config/problems.h"

@@ -1,5 +1,5 @@
 #pragma once
-#include "ccl/grid.h"
+#include "ccl/contract/grid.h"
 #include "ccl/schedule/lattice.h"
 #include "ccl/schedule/schedule.h"
 

@@ -1,7 +1,7 @@
 // A plug-in whose `mode` says how it goes wrong; the tool has to say so.
 #include <tuple>
 
-#include "ccl/contract.h"
+#include "ccl/contract/contract.h"
 
 namespace kernbench::ccl {
 namespace {

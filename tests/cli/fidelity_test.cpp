@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sc_main/cli/fidelity_option.h"
+#include "sc_main/run/fidelity_option.h"
 #include "tests/cli/tool_runner.h"
 
 namespace kernbench {

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "tests/support/files_with_texts.h"
-#include "topology/resolve.h"
+#include "topology/spec/resolve.h"
 
 namespace kernbench::topology {
 namespace {

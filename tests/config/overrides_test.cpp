@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "topology/resolve.h"
+#include "topology/spec/resolve.h"
 
 namespace kernbench::topology {
 namespace {

@@ -1,4 +1,4 @@
-#include "topology/resolve.h"
+#include "topology/spec/resolve.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "topology/schema.h"
+#include "topology/spec/schema.h"
 
 namespace kernbench::topology {
 namespace {

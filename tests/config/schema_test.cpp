@@ -1,4 +1,4 @@
-#include "topology/schema.h"
+#include "topology/spec/schema.h"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "topology/parse.h"
-#include "topology/resolve.h"
+#include "topology/spec/parse.h"
+#include "topology/spec/resolve.h"
 
 namespace kernbench::topology {
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "ccl/contract.h"
+#include "ccl/contract/contract.h"
 
 namespace kernbench::ccl {
 namespace {

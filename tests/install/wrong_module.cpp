@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "ccl/contract.h"
+#include "ccl/contract/contract.h"
 
 namespace kernbench::ccl {
 namespace {

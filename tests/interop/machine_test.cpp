@@ -8,8 +8,8 @@
 #include "tests/interop/watched_machine.h"
 #include "tests/support/protocol_checker.h"
 #include "tests/topology/machines.h"
-#include "topology/machine.h"
-#include "topology/plan.h"
+#include "topology/machine/machine.h"
+#include "topology/plan/plan.h"
 
 namespace kernbench::topology {
 namespace {

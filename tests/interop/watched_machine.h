@@ -17,8 +17,8 @@
 #include "tests/topology/machines.h"
 #include "tlm/ext/message.h"
 #include "tlm/observe/observer.h"
-#include "topology/machine.h"
-#include "topology/plan.h"
+#include "topology/machine/machine.h"
+#include "topology/plan/plan.h"
 
 namespace kernbench::topology {
 

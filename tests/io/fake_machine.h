@@ -13,7 +13,7 @@
 #include "models/io/pcie_ep.h"
 #include "models/m_cpu/m_cpu.h"
 #include "models/memory/sparse_memory.h"
-#include "models/pe/page_table.h"
+#include "models/pe/dma/page_table.h"
 #include "tlm/ext/message.h"
 #include "tlm/ext/payload_pool.h"
 #include "tlm/machine/machine_map.h"

@@ -1,4 +1,4 @@
-#include "sc_main/workloads/pcie_bench.h"
+#include "sc_main/rigs/pcie_bench.h"
 
 #include <gtest/gtest.h>
 

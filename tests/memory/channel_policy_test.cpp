@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "models/hbm/channel_timing.h"
-#include "sc_main/workloads/stream_pattern.h"
+#include "sc_main/rigs/stream_pattern.h"
 #include "tests/memory/hbm_presets.h"
 
 namespace kernbench {

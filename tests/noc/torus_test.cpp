@@ -7,8 +7,8 @@
 
 #include "tests/noc/test_mesh.h"
 #include "tests/topology/machines.h"
-#include "topology/modules.h"
-#include "topology/plan.h"
+#include "topology/machine/modules.h"
+#include "topology/plan/plan.h"
 
 #ifndef KERNBENCH_TRANSFERS
 #define KERNBENCH_TRANSFERS 40'000

@@ -3,8 +3,8 @@
 #include <array>
 #include <cmath>
 
-#include "models/pe/composite_plan.h"
-#include "models/pe/compute_timing.h"
+#include "models/pe/compute/composite_plan.h"
+#include "models/pe/compute/compute_timing.h"
 #include "tests/pe/harness.h"
 
 namespace kernbench {

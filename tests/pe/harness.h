@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "models/memory/sparse_memory.h"
-#include "models/pe/page_table.h"
+#include "models/pe/cpu/stack_pool.h"
+#include "models/pe/dma/page_table.h"
 #include "models/pe/pe.h"
-#include "models/pe/stack_pool.h"
 #include "tlm/ext/message.h"
 #include "tlm/ext/payload_pool.h"
 #include "tlm/kernel/tl.h"

@@ -1,7 +1,7 @@
 // One PE that runs kernels: identity, memory, compute, the time each op takes.
 #include <array>
 
-#include "models/pe/compute_timing.h"
+#include "models/pe/compute/compute_timing.h"
 #include "tests/pe/harness.h"
 #include "tests/support/test_body.h"
 

@@ -5,12 +5,12 @@
 #include <random>
 #include <set>
 
-#include "models/pe/compute_timing.h"
-#include "models/pe/fiber.h"
-#include "models/pe/ipcq_rules.h"
-#include "models/pe/mmu.h"
-#include "models/pe/tcm_arena.h"
-#include "models/pe/tcm_timing.h"
+#include "models/pe/compute/compute_timing.h"
+#include "models/pe/cpu/fiber.h"
+#include "models/pe/dma/mmu.h"
+#include "models/pe/ipcq/ipcq_rules.h"
+#include "models/pe/tcm/tcm_arena.h"
+#include "models/pe/tcm/tcm_timing.h"
 
 namespace kernbench::pe {
 namespace {

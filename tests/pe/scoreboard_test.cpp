@@ -1,4 +1,4 @@
-#include "models/pe/scoreboard.h"
+#include "models/pe/cpu/scoreboard.h"
 
 #include <gtest/gtest.h>
 

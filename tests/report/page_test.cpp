@@ -1,4 +1,4 @@
-#include "sc_main/report/page.h"
+#include "sc_main/explore/report/page.h"
 
 #include <gtest/gtest.h>
 

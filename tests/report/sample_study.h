@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "sc_main/report/study.h"
+#include "sc_main/explore/report/study.h"
 
 namespace kernbench::report {
 

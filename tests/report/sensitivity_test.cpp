@@ -1,4 +1,4 @@
-#include "sc_main/report/sensitivity.h"
+#include "sc_main/explore/report/sensitivity.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "sc_main/report/store_study.h"
+#include "sc_main/explore/report/store_study.h"
 #include "tests/support/test_folder.h"
 
 namespace kernbench::report {

@@ -1,4 +1,4 @@
-#include "sc_main/report/study.h"
+#include "sc_main/explore/report/study.h"
 
 #include <gtest/gtest.h>
 

@@ -11,8 +11,8 @@
 #include "runtime/runtime.h"
 #include "tests/topology/machines.h"
 #include "tlm/kernel/tl.h"
-#include "topology/machine.h"
-#include "topology/plan.h"
+#include "topology/machine/machine.h"
+#include "topology/plan/plan.h"
 
 namespace kernbench::testing {
 

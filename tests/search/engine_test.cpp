@@ -1,4 +1,4 @@
-#include "sc_main/search/engine.h"
+#include "sc_main/explore/search/engine.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sc_main/search/pareto.h"
+#include "sc_main/explore/search/pareto.h"
 
 #include <gtest/gtest.h>
 

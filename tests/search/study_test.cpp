@@ -5,7 +5,7 @@
 #include <map>
 #include <sstream>
 
-#include "sc_main/search/engine.h"
+#include "sc_main/explore/search/engine.h"
 
 namespace kernbench::search {
 namespace {

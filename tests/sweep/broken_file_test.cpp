@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "sc_main/sweep/sweep_file.h"
+#include "sc_main/explore/sweep/sweep_file.h"
 #include "tests/support/files_with_texts.h"
 
 namespace kernbench::sweep {

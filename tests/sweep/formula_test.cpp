@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "sc_main/sweep/expression.h"
+#include "sc_main/explore/sweep/expression.h"
 
 namespace kernbench::sweep {
 namespace {

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "sc_main/sweep/remote_plan.h"
+#include "sc_main/explore/sweep/remote_plan.h"
 
 namespace kernbench::sweep {
 namespace {

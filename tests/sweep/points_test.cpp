@@ -3,8 +3,8 @@
 #include <cmath>
 #include <set>
 
-#include "sc_main/sweep/points.h"
-#include "sc_main/sweep/sampling.h"
+#include "sc_main/explore/sweep/points.h"
+#include "sc_main/explore/sweep/sampling.h"
 
 namespace kernbench::sweep {
 namespace {

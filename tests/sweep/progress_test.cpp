@@ -1,6 +1,6 @@
 #include <fstream>
 
-#include "sc_main/sweep/progress_view.h"
+#include "sc_main/explore/sweep/progress_view.h"
 #include "tests/cli/tool_runner.h"
 #include "tests/sweep/sweep_texts.h"
 

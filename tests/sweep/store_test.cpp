@@ -1,4 +1,4 @@
-#include "sc_main/sweep/store.h"
+#include "sc_main/explore/sweep/store.h"
 
 #include <SQLiteCpp/Statement.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "sc_main/cli/usage_error.h"
+#include "sc_main/run/usage_error.h"
 #include "tests/support/test_folder.h"
 #include "waves/output_file.h"
 

@@ -1,4 +1,4 @@
-#include "topology/cube_mesh.h"
+#include "topology/plan/cube_mesh.h"
 
 #include <gmock/gmock.h>
 
@@ -8,7 +8,7 @@
 
 #include "tests/topology/machines.h"
 #include "tlm/config/problems.h"
-#include "topology/plan.h"
+#include "topology/plan/plan.h"
 
 namespace kernbench::topology {
 namespace {

@@ -1,10 +1,10 @@
-#include "topology/deadlock.h"
+#include "topology/plan/deadlock.h"
 
 #include <gmock/gmock.h>
 
 #include "tests/topology/machines.h"
 #include "tlm/config/problems.h"
-#include "topology/plan.h"
+#include "topology/plan/plan.h"
 
 namespace kernbench::topology {
 namespace {

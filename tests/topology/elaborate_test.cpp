@@ -3,9 +3,9 @@
 
 #include "tests/topology/machines.h"
 #include "tlm/machine/names.h"
-#include "topology/machine.h"
-#include "topology/plan.h"
-#include "topology/resolve.h"
+#include "topology/machine/machine.h"
+#include "topology/plan/plan.h"
+#include "topology/spec/resolve.h"
 
 namespace kernbench::topology {
 namespace {

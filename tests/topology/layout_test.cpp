@@ -1,4 +1,4 @@
-#include "topology/layout.h"
+#include "topology/plan/layout.h"
 
 #include <gmock/gmock.h>
 

@@ -4,7 +4,7 @@
 
 #include "tests/topology/machines.h"
 #include "tlm/machine/names.h"
-#include "topology/plan.h"
+#include "topology/plan/plan.h"
 
 namespace kernbench::topology {
 namespace {

@@ -1,5 +1,5 @@
 #pragma once
-#include "topology/spec.h"
+#include "topology/spec/spec.h"
 
 /// Machines made in code, so that a test does not depend on the presets' figures.
 namespace kernbench::topology {

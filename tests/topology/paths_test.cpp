@@ -1,4 +1,4 @@
-#include "topology/paths.h"
+#include "topology/plan/paths.h"
 
 #include <gmock/gmock.h>
 

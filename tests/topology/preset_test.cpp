@@ -2,9 +2,9 @@
 
 #include <optional>
 
-#include "topology/deadlock.h"
-#include "topology/plan.h"
-#include "topology/resolve.h"
+#include "topology/plan/deadlock.h"
+#include "topology/plan/plan.h"
+#include "topology/spec/resolve.h"
 
 namespace kernbench::topology {
 namespace {

@@ -13,9 +13,9 @@
 #include "models/noc/zero_load.h"
 #include "tlm/ext/message.h"
 #include "tlm/ext/packet_tap.h"
-#include "topology/machine.h"
-#include "topology/plan.h"
-#include "topology/walk.h"
+#include "topology/machine/machine.h"
+#include "topology/plan/plan.h"
+#include "topology/plan/walk.h"
 
 // Watches every bound packet socket of a machine, and says what a packet's way through it must look like.
 namespace kernbench::topology {

@@ -1,4 +1,4 @@
-#include "topology/routes.h"
+#include "topology/plan/routes.h"
 
 #include <gmock/gmock.h>
 
@@ -6,9 +6,9 @@
 
 #include "tests/topology/machines.h"
 #include "tlm/config/problems.h"
-#include "topology/mesh_routes.h"
-#include "topology/plan.h"
-#include "topology/walk.h"
+#include "topology/plan/mesh_routes.h"
+#include "topology/plan/plan.h"
+#include "topology/plan/walk.h"
 
 namespace kernbench::topology {
 namespace {

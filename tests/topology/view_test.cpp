@@ -1,12 +1,12 @@
-#include "topology/view.h"
+#include "topology/show/view.h"
 
 #include <gmock/gmock.h>
 
 #include <regex>
 
 #include "tests/topology/machines.h"
-#include "topology/plan.h"
-#include "topology/show.h"
+#include "topology/plan/plan.h"
+#include "topology/show/show.h"
 
 namespace kernbench::topology {
 namespace {

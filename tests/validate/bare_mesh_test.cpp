@@ -1,4 +1,4 @@
-#include "sc_main/workloads/bare_mesh.h"
+#include "sc_main/rigs/bare_mesh.h"
 
 #include <gtest/gtest.h>
 

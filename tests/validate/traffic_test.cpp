@@ -3,8 +3,8 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "sc_main/workloads/traffic_pattern.h"
-#include "sc_main/workloads/traffic_source.h"
+#include "sc_main/rigs/traffic_pattern.h"
+#include "sc_main/rigs/traffic_source.h"
 
 namespace kernbench {
 namespace {

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "ccl/legal.h"
+#include "ccl/contract/legal.h"
 
 namespace kernbench {
 namespace {

@@ -33,7 +33,7 @@
 #include "runtime/tp/vocabulary.h"
 
 // Collective algorithms.
-#include "ccl/contract.h"
-#include "ccl/grid.h"
+#include "ccl/contract/contract.h"
+#include "ccl/contract/grid.h"
+#include "ccl/contract/verbs.h"
 #include "ccl/schedule/check.h"
-#include "ccl/verbs.h"

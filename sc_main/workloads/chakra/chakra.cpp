@@ -5,7 +5,7 @@
 #include <optional>
 #include <set>
 
-#include "models/pe/gemm_array.h"
+#include "models/pe/compute/gemm_array.h"
 #include "runtime/placement_units.h"
 #include "sc_main/workloads/chakra/walk.h"
 #include "sc_main/workloads/collective_case.h"
@@ -15,7 +15,7 @@
 #include "sc_main/workloads/start_collective.h"
 #include "sc_main/workloads/workload.h"
 #include "tlm/config/nearest.h"
-#include "topology/plan.h"
+#include "topology/plan/plan.h"
 
 namespace kernbench {
 namespace {

@@ -6,8 +6,8 @@
 #include <set>
 #include <tuple>
 
-#include "ccl/legal.h"
-#include "sc_main/workloads/numerics.h"
+#include "ccl/contract/legal.h"
+#include "sc_main/check/numerics.h"
 
 namespace kernbench::chakra {
 

@@ -1,0 +1,23 @@
+#pragma once
+#include <vector>
+
+#include "ccl/bounds/bounds.h"
+
+/// Bounds from cuts through the links between SIPs. For bounds.cpp alone.
+namespace kernbench::ccl {
+
+/// Largest of 2 (k-1) S / (capacity into the parts) over partitions of the group's SIPs into k parts: all of them up to
+/// 8 SIPs; beyond, every SIP on its own and every single SIP against the rest.
+double partition_ns(const MachineMap& map, const std::vector<std::uint16_t>& sips, double bytes);
+
+/// Bytes that must enter or leave a set of ranks, whichever is more. `inside`: by rank; neither all nor none of them.
+double crossing_bytes(const BoundInput& input, double contributions_per_sip, const std::vector<bool>& inside);
+
+/// Largest of crossing_bytes / capacity over sets of the group's SIPs: all sets up to 10 SIPs; beyond, every range of
+/// ranks (up to 64) or every range from the first rank on, single SIPs, and ranges of columns of a grid.
+double cut_ns(const MachineMap& map, const BoundInput& input, double contributions_per_sip);
+
+/// Least number of links between SIPs from one to another, by the positions of `sips`; -1: no way.
+std::vector<std::vector<int>> sip_distances(const MachineMap& map, const std::vector<std::uint16_t>& sips);
+
+}  // namespace kernbench::ccl

@@ -1,0 +1,184 @@
+#include "ccl/bounds/bound_latency.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace kernbench::ccl {
+namespace {
+
+constexpr std::size_t kMaxPlaces = 16, kMaxSips = 32;
+constexpr std::uint32_t kMinimalMessage = 8;  // a minimal message: one flit
+
+/// Bytes [begin, end) of a tile.
+struct Range {
+  double begin = 0, end = 0;
+};
+
+/// Of a tensor of one row its columns; of another one the place in its packed range, which is the same on all sides
+/// that are placed alike.
+Range range_of(const TensorShard& shard) {
+  const auto bytes = static_cast<double>(shard.nbytes), packed = static_cast<double>(shard.offset_bytes);
+  if (shard.rows != 1 || shard.cols == 0 || shard.row != 0) return {packed, packed + bytes};
+  const double begin = bytes / static_cast<double>(shard.cols) * static_cast<double>(shard.col);
+  return {begin, begin + bytes};
+}
+
+/// Which bytes of rank i's input rank j needs for bytes `out` of its output; nothing if none.
+std::optional<Range> needed(const BoundInput& input, std::size_t i, std::size_t j, const Range& out, double block) {
+  const bool picks = input.op == CollectiveOp::all_gather || input.op == CollectiveOp::gather ||
+                     input.op == CollectiveOp::all_to_all;  // of the output, what comes from i
+  const bool placed = input.op == CollectiveOp::reduce_scatter || input.op == CollectiveOp::scatter ||
+                      input.op == CollectiveOp::all_to_all;  // in the input, what goes to j
+  Range part = out;
+  if (picks) {
+    const double begin = block * static_cast<double>(i);
+    part = {std::max(out.begin, begin) - begin, std::min(out.end, begin + block) - begin};
+    if (part.end <= part.begin) return {};
+  }
+  const double shift = placed ? block * static_cast<double>(j) : 0;
+  return Range{part.begin + shift, part.end + shift};
+}
+
+/// Rank i's elements go to rank j.
+bool goes(const BoundInput& input, std::size_t i, std::size_t j) {
+  const auto root = static_cast<std::size_t>(input.root);
+  switch (input.op) {
+    case CollectiveOp::reduce:
+    case CollectiveOp::gather:
+      return j == root;
+    case CollectiveOp::broadcast:
+    case CollectiveOp::scatter:
+      return i == root;
+    case CollectiveOp::send_recv:
+      return input.to.empty() ? j == (i + 1) % input.sips.size() : input.to[i] == static_cast<int>(j);
+    default:
+      return true;
+  }
+}
+
+std::vector<TensorShard> sample(const std::vector<TensorShard>& shards) {
+  const std::size_t stride = std::max<std::size_t>(1, shards.size() / kMaxPlaces);
+  std::vector<TensorShard> some;
+  for (std::size_t k = 0; k < shards.size(); k += stride) some.push_back(shards[k]);
+  return some;
+}
+
+class LatencyWays {
+ public:
+  LatencyWays(const MachineMap& map, const BoundInput& input, const std::vector<TensorShard>& in,
+              const std::vector<TensorShard>& out)
+      : map_(map), input_(input), in_(in), targets_(sample(out)) {
+    for (const TensorShard& shard : in) in_bytes_ = std::max(in_bytes_, range_of(shard).end);
+    for (const TensorShard& shard : out) out_bytes_ = std::max(out_bytes_, range_of(shard).end);
+    sources_ = sample(in);
+  }
+
+  Ps between(std::size_t i, std::size_t j) const {
+    return input_.scope == Scope::sip ? of_elements(i, j) : of_tiles(i, j);
+  }
+  /// Within SIP i: where every tile gives to every tile, or to or from the first one.
+  Ps within(std::size_t i) const {
+    switch (input_.op) {
+      case CollectiveOp::all_reduce:
+      case CollectiveOp::reduce_scatter:
+      case CollectiveOp::all_to_all:
+        return of_tiles(i, i);
+      case CollectiveOp::reduce:
+      case CollectiveOp::broadcast:
+        return i == static_cast<std::size_t>(input_.root) ? of_first_tile(i) : 0;
+      default:
+        return 0;
+    }
+  }
+
+ private:
+  /// 0 where a machine lacks one of them: no element comes from there.
+  Ps way(PeCoord from, PeCoord to) const {
+    if (!map_.has(from) || !map_.has(to)) return 0;
+    return from == to ? 0 : map_.packet_latency(map_.pe(from), map_.pe(to), kMinimalMessage);
+  }
+  static PeCoord on(std::uint16_t sip, PeCoord pe) { return {sip, pe.cube, pe.pe}; }
+
+  /// Of the copies the nearest one supplies.
+  Ps of_elements(std::size_t i, std::size_t j) const {
+    const bool exchanges = input_.op == CollectiveOp::all_to_all;  // a block for each rank on both sides
+    const double block =
+        exchanges ? in_bytes_ / static_cast<double>(input_.sips.size()) : std::min(in_bytes_, out_bytes_);
+    Ps longest = 0;
+    for (const TensorShard& target : targets_) {
+      const auto part = needed(input_, i, j, range_of(target), block);
+      if (!part) continue;
+      Ps best = kNever;
+      std::size_t looked_at = 0;
+      for (const TensorShard& source : in_) {
+        const Range has = range_of(source);
+        if (has.end <= part->begin || has.begin >= part->end) continue;
+        best = std::min(best, way(on(input_.sips[i], source.owner), on(input_.sips[j], target.owner)));
+        if (++looked_at == kMaxPlaces) break;
+      }
+      if (best != kNever) longest = std::max(longest, best);
+    }
+    return longest;
+  }
+
+  /// Every tile counts, so the farthest does.
+  Ps of_tiles(std::size_t i, std::size_t j) const {
+    Ps longest = 0;
+    for (const TensorShard& target : targets_) {
+      for (const TensorShard& source : sources_) {
+        if (input_.scope == Scope::cube && source.owner.pe != target.owner.pe) continue;
+        longest = std::max(longest, way(on(input_.sips[i], source.owner), on(input_.sips[j], target.owner)));
+      }
+    }
+    return longest;
+  }
+
+  Ps of_first_tile(std::size_t i) const {
+    const std::uint16_t sip = input_.sips[i];
+    Ps longest = 0;
+    for (const TensorShard& other : sources_) {
+      PeCoord first = in_.front().owner;
+      if (input_.scope == Scope::cube) first.pe = other.owner.pe;
+      const PeCoord a = on(sip, other.owner), b = on(sip, first);
+      longest = std::max(longest, input_.op == CollectiveOp::reduce ? way(a, b) : way(b, a));
+    }
+    return longest;
+  }
+
+  const MachineMap& map_;
+  const BoundInput& input_;
+  const std::vector<TensorShard>& in_;
+  const std::vector<TensorShard> targets_;
+  std::vector<TensorShard> sources_;
+  double in_bytes_ = 0, out_bytes_ = 0;
+};
+
+}  // namespace
+
+double latency_ns(const MachineMap& map, const BoundInput& input, const std::vector<TensorShard>& in,
+                  const std::vector<TensorShard>& out) {
+  if (!map.packet_latency || in.empty() || out.empty()) return 0;
+  const LatencyWays ways(map, input, in, out);
+  // A transfer has one partner for each rank; of other pairs some are enough.
+  const bool pairs = input.op == CollectiveOp::send_recv;
+  const std::size_t stride = pairs ? 1 : std::max<std::size_t>(1, input.sips.size() / kMaxSips);
+  std::vector<std::size_t> ranks;
+  for (std::size_t rank = 0; rank < input.sips.size(); rank += stride) ranks.push_back(rank);
+  ranks.push_back(static_cast<std::size_t>(input.root));
+  Ps longest = 0;
+  for (const std::size_t i : ranks) {
+    if (input.scope != Scope::sip) longest = std::max(longest, ways.within(i));
+    for (const std::size_t j : ranks) {
+      if (i != j && goes(input, i, j)) longest = std::max(longest, ways.between(i, j));
+    }
+  }
+  const PeCoord first = in.front().owner, last = out.front().owner;
+  const auto round_trip = [&](PeCoord pe) -> Ps {
+    if (!map.has(pe)) return 0;
+    const NodeId self = map.pe(pe), hbm = map.hbm_port(pe);
+    return map.packet_latency(self, hbm, 0) + map.packet_latency(hbm, self, kMinimalMessage);
+  };
+  return static_cast<double>(longest + round_trip(first) + round_trip(last)) / 1e3;
+}
+
+}  // namespace kernbench::ccl

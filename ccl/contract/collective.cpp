@@ -1,0 +1,414 @@
+#include "ccl/contract/collective.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <list>
+#include <map>
+#include <utility>
+
+#include "ccl/contract/call_keys.h"
+#include "ccl/contract/legal.h"
+#include "ccl/contract/verbs.h"
+#include "ccl/data/layout.h"
+#include "ccl/run/call_program.h"
+#include "ccl/run/neighbours.h"
+#include "ccl/run/part_tl.h"
+#include "ccl/run/pe_to_pe.h"
+#include "ccl/run/schedule_call.h"
+#include "tlm/machine/names.h"
+
+namespace kernbench::ccl {
+namespace {
+
+/// A kernel algorithm's calls: which part of the tensor is whose, and how copies get the result.
+class LayoutProgram final : public CallProgram {
+ public:
+  /// `layout`: of a tensor at base 0.
+  LayoutProgram(std::shared_ptr<const Algorithm> algorithm, Layout layout)
+      : CallProgram(std::move(algorithm)), layout_(std::move(layout)) {}
+  void start(const Argument* arguments, Tl& tl) const override;
+  /// A shard and a part of 24 B each, places in the tree of cubes and in the line of PEs: one header's worth.
+  std::uint64_t bytes(PeCoord) const override { return 2 * kProgramHeaderBytes; }
+
+ private:
+  const Layout layout_;
+};
+
+ShardView moved_to(Va base, ShardView view) {
+  view.va += base;
+  return view;
+}
+
+void LayoutProgram::start(const Argument* arguments, Tl& tl) const {
+  const auto found = layout_.work.find({static_cast<int>(tl.program_id(1)), static_cast<int>(tl.program_id(0))});
+  sc_assert(found != layout_.work.end());
+  PeWork work = found->second;
+  const Va base = arguments[0].va;
+  work.shard = moved_to(base, work.shard);
+  work.part = moved_to(base, work.part);
+  if (work.reduces && work.part.count() > 0) {
+    PartTl part(tl, base, work.part);
+    kernel().call(arguments, part);
+  }
+  if (!work.cubes && work.line_size == 1) return;
+  Verbs verbs(tl, 1);
+  const std::size_t item = size_of(tl.call().dtype);
+  if (work.cubes) tree_broadcast(verbs, *work.cubes, {{work.part.va, work.part.count(), item}});
+  std::vector<std::vector<Slice>> parts;
+  parts.reserve(static_cast<std::size_t>(work.line_size));
+  for (int i = 0; i < work.line_size; ++i) {
+    parts.push_back({Slice{work.shard.va, work.shard.count(), item}.part(i, work.line_size)});
+  }
+  line_all_gather(verbs, parts, work.line_index, work.before, work.after);
+}
+
+/// The calls of a schedule algorithm, or of one that runs PE to PE.
+template <class Steps>
+class StepsProgram final : public CallProgram {
+ public:
+  StepsProgram(std::shared_ptr<const Algorithm> algorithm, Steps steps)
+      : CallProgram(std::move(algorithm)), steps_(std::move(steps)) {}
+  void run_steps(Tl& tl) const override { steps_.run(tl); }
+  std::uint64_t bytes(PeCoord pe) const override { return steps_.bytes(pe.cube, pe.pe); }
+
+ private:
+  const Steps steps_;
+};
+
+std::string signature(const std::vector<ArgumentType>& types) {
+  std::string text = "(";
+  for (const ArgumentType type : types) text += std::string(to_string(type)) + ", ";
+  return text + "Tl&)";
+}
+
+/// t_ptr, what kernel_args returns, and the four that the backend appends.
+std::vector<ArgumentType> types_given(const Algorithm& algorithm) {
+  std::vector<ArgumentType> types{ArgumentType::va};
+  types.insert(types.end(), algorithm.kernel_args.types, algorithm.kernel_args.types + algorithm.kernel_args.count);
+  types.insert(types.end(), 4, ArgumentType::int32);
+  return types;
+}
+
+const char* kind_name(std::int32_t kind) { return to_string(static_cast<SipTopology>(kind)); }
+
+/// Elements of the largest shard.
+std::int64_t largest_shard(const LaunchMessage::TensorArg& tensor) {
+  std::int64_t most = 0;
+  for (const TensorShard& shard : tensor.shards) most = std::max(most, shard.rows * shard.cols);
+  return most;
+}
+
+/// A rank that is a PE works on what lies there.
+void check_home(const Group& group, int rank, const std::vector<TensorShard>& shards) {
+  const PeCoord home = group.pes.at(static_cast<std::size_t>(rank));
+  for (const TensorShard& shard : shards) {
+    if (shard.rows * shard.cols == 0 || shard.owner == home) continue;
+    throw Error(fmt::format("rank {} of process group {} is {}, but its tensor lies on {}; make it after the group",
+                            rank, group.id, names::pe(home), names::pe(shard.owner)));
+  }
+}
+
+}  // namespace
+
+void check_signature(const AlgorithmEntry& entry) {
+  const Algorithm& algorithm = *entry.algorithm;
+  const auto given = types_given(algorithm);
+  const std::vector<ArgumentType> taken(algorithm.kernel.types, algorithm.kernel.types + algorithm.kernel.count);
+  if (given == taken) return;
+  throw Error(
+      fmt::format("algorithm '{}' ({}): kernel_args and kernel do not agree\n"
+                  "  kernel gets  {}\n"
+                  "  kernel takes {}\n"
+                  "  (t_ptr, what kernel_args returns, then sip_rank, sip_topo_kind, sip_topo_w, sip_topo_h, tl)",
+                  entry.name, entry.module, signature(given), signature(taken)));
+}
+
+SipShape sip_shape(const AlgorithmEntry& entry, const MachineMap& map, const Group& group) {
+  SipShape shape;
+  shape.ranks = static_cast<int>(group.sips.size());
+  bool whole = shape.ranks == map.sips && !group.ranks_are_pes();
+  for (std::size_t r = 0; r < group.sips.size(); ++r) whole = whole && group.sips[r] == r;
+  const bool grid = map.sip_topology == SipTopology::torus_2d || map.sip_topology == SipTopology::mesh_2d_no_wrap;
+  // Part of a grid is no grid: its ranks form a ring of routed queues.
+  const bool ring = group.ranks_are_pes() || (grid && !whole);
+  const SipTopology topology = ring ? SipTopology::ring_1d : map.sip_topology;
+  const Algorithm& algorithm = *entry.algorithm;
+  shape.kind = algorithm.topo_name_to_kind ? algorithm.topo_name_to_kind(to_string(topology)) : kRing1d;
+  if (shape.kind < 0 || shape.kind > kFullyConnected) {
+    throw Error(fmt::format("algorithm '{}': its topo_name_to_kind says {} to {}; give 0 to {}", entry.name, shape.kind,
+                            to_string(topology), kFullyConnected));
+  }
+  if ((algorithm.topologies & topology_bit(shape.kind)) == 0) {
+    std::string served;
+    for (std::int32_t kind = 0; kind <= kFullyConnected; ++kind) {
+      if (algorithm.topologies & topology_bit(kind))
+        served += (served.empty() ? "" : ", ") + std::string(kind_name(kind));
+    }
+    throw Error(fmt::format("algorithm '{}': unsupported topology kind {}; it serves {}", entry.name,
+                            to_string(topology), served));
+  }
+  if (shape.kind == kTorus2d || shape.kind == kMesh2d) {
+    shape.w = map.sip_w;
+    shape.h = map.sip_h;
+  }
+  return shape;
+}
+
+/// What calls of one shape launch on one rank: all that bases, data type and reduction do not change.
+struct BoundCall {
+  std::shared_ptr<const Program> program;
+  std::vector<PeCoord> targets;
+  int contributions = 0;
+  Ps least = 0;
+  // Arguments of kernel_args.
+  std::int64_t n_elem = 0;
+  int cube_w = 1, cube_h = 1;
+};
+
+struct Collective::Impl {
+  AlgorithmEntry entry;
+  std::shared_ptr<GroupQueues> queues;
+  Scope scope;
+  SipShape shape;
+  GroupQueues::Added added;
+  ScheduleBinder schedules;
+  PeToPeBinder messages;
+  std::vector<std::pair<std::int32_t, std::int32_t>> joined{};  ///< PE to PE: in order
+  /// Shapes of calls, by rank, the last one first.   assumed: as many as a program needs in turn; each has a program on
+  /// the PEs
+  std::map<int, std::list<std::pair<CallTensors, BoundCall>>> shapes{};
+  static constexpr std::size_t kMostShapes = 16;
+
+  Impl(AlgorithmEntry the_entry, std::shared_ptr<GroupQueues> the_queues, Scope the_scope)
+      : entry(std::move(the_entry)),
+        queues(std::move(the_queues)),
+        scope(the_scope),
+        shape(sip_shape(entry, queues->map(), queues->group())),
+        schedules(entry, *queues, shape, tiles()),
+        messages(*queues, tiles()) {}
+
+  /// A rank that is a PE is one contribution in every scope.
+  Scope tiles() const { return queues->group().ranks_are_pes() ? Scope::sip : scope; }
+
+  /// Throws Error, with the algorithm's name, where the call cannot run PE to PE.
+  std::vector<std::pair<std::int32_t, std::int32_t>> links_of(const CallTensors& tensors) const {
+    try {
+      return messages.links(tensors);
+    } catch (const Error& error) {
+      throw Error(fmt::format("algorithm '{}' {}", entry.name, error.what()));
+    }
+  }
+  /// Known of a call of the same shape, or made.
+  const BoundCall& bound(int rank, const CallTensors& tensors);
+  BoundCall make_bound(int rank, const CallTensors& tensors) const;
+  BoundCall bind_kernel(int rank, const CallTensors& tensors) const;
+  BoundCall bind_schedule(int rank, const CallTensors& tensors) const;
+  BoundCall bind_messages(int rank, const CallTensors& tensors) const;
+  /// The kernel with its positional parameters.
+  BoundKernel bind_arguments(int rank, Va in, const BoundCall& bound) const;
+  Ps least_time(std::uint16_t sip, std::int64_t bytes) const;
+};
+
+namespace {
+
+/// The names of the first `count` values whose bits are set.
+template <class Enum>
+std::string served(std::uint32_t bits, int count) {
+  std::string list;
+  for (int i = 0; i < count; ++i) {
+    if (bits >> i & 1) list += (list.empty() ? "" : ", ") + std::string(to_string(static_cast<Enum>(i)));
+  }
+  return list;
+}
+
+constexpr int kScopes = 3, kOperations = static_cast<int>(CollectiveOp::barrier) + 1;
+
+}  // namespace
+
+void check_serves(const AlgorithmEntry& entry, CollectiveOp op) {
+  if (entry.algorithm->operations & bit(op)) return;
+  throw Error(fmt::format("algorithm '{}' does not serve {}; it serves {}", entry.name, to_string(op),
+                          served<CollectiveOp>(entry.algorithm->operations, kOperations)));
+}
+
+Collective::Collective(AlgorithmEntry entry, std::shared_ptr<GroupQueues> queues, Scope scope,
+                       const CallTensors* tensors) {
+  const Algorithm& algorithm = *entry.algorithm;
+  check_signature(entry);
+  if (!(algorithm.scopes & bit(scope))) {
+    throw Error(fmt::format("algorithm '{}' does not serve scope {}; it serves {}", entry.name, to_string(scope),
+                            served<Scope>(algorithm.scopes, kScopes)));
+  }
+  auto impl = std::make_unique<Impl>(std::move(entry), std::move(queues), scope);
+  const MachineMap& map = impl->queues->map();
+  std::uint32_t directions = algorithm.directions;
+  const bool one_pe = impl->queues->group().ranks_are_pes();
+  if (!one_pe) {
+    if (map.cubes_per_sip() > 1) directions |= kCubeGrid;                               // copies spread over cubes
+    if (map.pes_per_cube > 1) directions |= lacks_pes(map) ? kLocalPeers : kLocalLine;  // and over PEs
+  }
+  NodeLinks links;
+  if (algorithm.plan != nullptr || algorithm.links != nullptr) {
+    links = ScheduleBinder::links(impl->entry, map, impl->shape, impl->tiles());
+  }
+  if (algorithm.pe_to_pe && tensors != nullptr) links.pes = impl->joined = impl->links_of(*tensors);
+  impl->added = impl->queues->add(impl->shape, directions, links, algorithm.pe_to_pe);
+  impl_ = std::move(impl);
+}
+
+Collective::Collective(AlgorithmEntry entry, const MachineMap& map, Group group, Scope scope, RingNumbers& rings,
+                       const CallTensors* tensors)
+    : Collective(std::move(entry), std::make_shared<GroupQueues>(map, std::move(group), rings), scope, tensors) {}
+
+Collective::~Collective() = default;
+Collective::Collective(Collective&&) noexcept = default;
+Collective& Collective::operator=(Collective&&) noexcept = default;
+
+const std::string& Collective::name() const { return impl_->entry.name; }
+Scope Collective::scope() const { return impl_->scope; }
+bool Collective::is_schedule() const { return impl_->entry.algorithm->plan != nullptr; }
+const Group& Collective::group() const { return impl_->queues->group(); }
+std::vector<NeighbourEntry> Collective::neighbours(int rank) const { return impl_->queues->rows(impl_->added, rank); }
+
+bool Collective::has_queues_for(const CallTensors& tensors) const {
+  if (!impl_->entry.algorithm->pe_to_pe) return true;
+  const auto links = impl_->links_of(tensors);
+  return std::includes(impl_->joined.begin(), impl_->joined.end(), links.begin(), links.end());
+}
+
+Collective::Launch Collective::bind(int rank, CollectiveCall call, const LaunchMessage::TensorArg& in,
+                                    const LaunchMessage::TensorArg& out) const {
+  check_serves(impl_->entry, call.op);
+  if (reduces(call.op) && !legal(call.op, call.dtype, call.reduce_op)) {
+    throw Error(fmt::format("{} of bool is not defined; use max (or) or min (and)", to_string(call.reduce_op)));
+  }
+  const int ranks = impl_->shape.ranks;
+  if (call.root < 0 || call.root >= ranks) {
+    throw Error(
+        fmt::format("{}: root is rank {}; the group has ranks 0 to {}", to_string(call.op), call.root, ranks - 1));
+  }
+  if (group().ranks_are_pes()) {
+    check_home(group(), rank, in.shards);
+    check_home(group(), rank, out.shards);
+  }
+  call.in = in.base;
+  call.out = out.base;
+  call.scope = impl_->scope;
+  call.group = group().id;
+  call.ranks.resize(static_cast<std::size_t>(ranks));
+  for (int r = 0; r < ranks; ++r) call.ranks[static_cast<std::size_t>(r)] = r;
+  call.parameters = impl_->entry.parameters;
+  call.parameters[kSlotsKey] = group().queue.slots;
+  call.parameters[kSlotBytesKey] = group().queue.slot_bytes;
+  const BoundCall& bound = impl_->bound(rank, {call, in, out});
+  Launch launch;
+  launch.kernel = impl_->bind_arguments(rank, in.base, bound);
+  launch.program = bound.program;
+  launch.targets = bound.targets;
+  launch.contributions = bound.contributions;
+  launch.least = bound.least;
+  launch.call = std::move(call);
+  if (reduces(launch.call.op) && launch.call.reduce_op == ReduceOp::avg) {
+    double divisor = 0;
+    store_element(&divisor, launch.call.dtype, 0, launch.contributions);
+    if (load_element(&divisor, launch.call.dtype, 0) != launch.contributions) {
+      throw Error(fmt::format("avg of {} contributions: {} cannot hold {}", launch.contributions,
+                              to_string(launch.call.dtype), launch.contributions));
+    }
+  }
+  return launch;
+}
+
+const BoundCall& Collective::Impl::bound(int rank, const CallTensors& tensors) {
+  std::list<std::pair<CallTensors, BoundCall>>& known = shapes[rank];
+  const auto found = std::find_if(known.begin(), known.end(), [&](const std::pair<CallTensors, BoundCall>& shape) {
+    const CallTensors& other = shape.first;
+    const CollectiveCall &a = other.call, &b = tensors.call;
+    return a.op == b.op && a.root == b.root && a.to == b.to && a.from == b.from &&
+           size_of(a.dtype) == size_of(b.dtype) && (a.in == a.out) == (b.in == b.out) &&
+           other.in.shape == tensors.in.shape && other.out.shape == tensors.out.shape &&
+           same_geometry(other.in, tensors.in) && same_geometry(other.out, tensors.out);
+  });
+  if (found != known.end()) {
+    known.splice(known.begin(), known, found);
+  } else {
+    known.emplace_front(tensors, make_bound(rank, tensors));
+    if (known.size() > kMostShapes) known.pop_back();
+  }
+  return known.front().second;
+}
+
+BoundCall Collective::Impl::make_bound(int rank, const CallTensors& tensors) const {
+  if (entry.algorithm->plan != nullptr) return bind_schedule(rank, tensors);
+  if (entry.algorithm->pe_to_pe) return bind_messages(rank, tensors);
+  if (tensors.in.base != tensors.out.base) throw Error(fmt::format("algorithm '{}' works in place only", entry.name));
+  return bind_kernel(rank, tensors);
+}
+
+BoundCall Collective::Impl::bind_kernel(int rank, const CallTensors& tensors) const {
+  Layout layout(queues->map(), tiles(), 0, tensors.in.shards, size_of(tensors.call.dtype));
+  BoundCall bound;
+  bound.n_elem = layout.n_elem;
+  bound.cube_w = layout.cube_w;
+  bound.cube_h = layout.cube_h;
+  bound.contributions = shape.ranks * layout.cube_w * layout.cube_h;
+  const std::uint16_t sip = queues->group().sips.at(static_cast<std::size_t>(rank));
+  for (const auto& [unit, work] : layout.work) {
+    bound.targets.push_back({sip, static_cast<std::uint16_t>(unit.first), static_cast<std::uint16_t>(unit.second)});
+  }
+  bound.program = std::make_shared<LayoutProgram>(entry.algorithm, std::move(layout));
+  return bound;
+}
+
+BoundCall Collective::Impl::bind_schedule(int rank, const CallTensors& tensors) const {
+  RankCall call = schedules.bind(rank, tensors.call, tensors.in, tensors.out);
+  BoundCall bound;
+  bound.n_elem = largest_shard(tensors.in);
+  if (const CallMaps& maps = call.call->plan.maps; maps.level != NodeLevel::rank) {
+    bound.cube_w = maps.node_w / maps.pes;
+    bound.cube_h = maps.node_h;
+  }
+  bound.contributions = call.call->contributions;
+  const std::uint16_t sip = queues->group().sips.at(static_cast<std::size_t>(rank));
+  for (const auto& [cube, pe] : call.targets()) {
+    bound.targets.push_back({sip, static_cast<std::uint16_t>(cube), static_cast<std::uint16_t>(pe)});
+  }
+  bound.least = least_time(sip, call.to_come);
+  bound.program = std::make_shared<StepsProgram<RankCall>>(entry.algorithm, std::move(call));
+  return bound;
+}
+
+BoundCall Collective::Impl::bind_messages(int rank, const CallTensors& tensors) const {
+  PeToPeCall call = messages.bind(rank, tensors);
+  BoundCall bound;
+  bound.n_elem = largest_shard(tensors.in);
+  bound.contributions = call.messages->contributions();
+  const std::uint16_t sip = queues->group().sips.at(static_cast<std::size_t>(rank));
+  for (const auto& [unit, steps] : call.steps) {
+    bound.targets.push_back({sip, static_cast<std::uint16_t>(unit.first), static_cast<std::uint16_t>(unit.second)});
+  }
+  bound.program = std::make_shared<StepsProgram<PeToPeCall>>(entry.algorithm, std::move(call));
+  return bound;
+}
+
+BoundKernel Collective::Impl::bind_arguments(int rank, Va in, const BoundCall& bound) const {
+  const KernelArgs& leading = entry.algorithm->kernel_args;
+  std::vector<Argument> arguments(leading.count);
+  leading.call(shape.ranks, bound.n_elem, bound.cube_w, bound.cube_h, arguments.data());
+  arguments.insert(arguments.begin(), Argument(in));
+  for (const std::int32_t value : {rank, shape.kind, shape.w, shape.h}) arguments.emplace_back(value);
+  return bind_collective(*entry.algorithm, arguments);
+}
+
+/// No kernel of the SIP's ends before all that it is to receive has passed the links to the SIP.
+Ps Collective::Impl::least_time(std::uint16_t sip, std::int64_t bytes) const {
+  if (queues->group().ranks_are_pes() || bytes == 0) return 0;
+  std::uint64_t bytes_per_second = 0;
+  for (const LinkBundle& link : queues->map().sip_links) {
+    if (link.a == sip || link.b == sip) bytes_per_second += link.capacity.bytes_per_second();
+  }
+  return bytes_per_second == 0 ? 0 : Rate(bytes_per_second).time_for(static_cast<std::uint64_t>(bytes));
+}
+
+}  // namespace kernbench::ccl

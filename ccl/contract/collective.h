@@ -1,0 +1,80 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "ccl/contract/contract.h"
+#include "ccl/contract/registry.h"
+#include "ccl/run/queues.h"
+#include "tlm/ext/message.h"
+#include "tlm/machine/machine_map.h"
+
+namespace kernbench::ccl {
+
+class GroupQueues;
+
+/// The tensors of a collective call on a SIP; places are alike on all ranks, but that one which is a PE has them there.
+struct CallTensors {
+  CollectiveCall call;
+  LaunchMessage::TensorArg in, out;
+  int first = 0;  ///< group rank that launches before the others: the one that asks
+};
+
+/// Throws Error, with both signatures, if kernel_args and kernel disagree.
+void check_signature(const AlgorithmEntry& entry);
+/// Throws Error if the algorithm does not serve the operation.
+void check_serves(const AlgorithmEntry& entry, CollectiveOp op);
+
+/// One algorithm bound to machine, group and scope: neighbour tables at set-up, then one kernel per call and rank.
+/// One instance per process group, shared by its ranks. Immutable; takes no simulated time.
+class Collective {
+ public:
+  /// `queues`: the group's, shared by its collectives; what this algorithm needs is added to them. Throws Error:
+  /// unsupported topology kind or scope, both signatures if kernel_args and kernel disagree, rings that do not fit.
+  /// `tensors`: a call for which it is; what runs PE to PE has queues for this one and what needs no others.
+  Collective(AlgorithmEntry entry, std::shared_ptr<GroupQueues> queues, Scope scope,
+             const CallTensors* tensors = nullptr);
+  /// With queues of its own.
+  Collective(AlgorithmEntry entry, const MachineMap& map, Group group, Scope scope, RingNumbers& rings,
+             const CallTensors* tensors = nullptr);
+  ~Collective();
+  Collective(Collective&&) noexcept;
+  Collective& operator=(Collective&&) noexcept;
+
+  const std::string& name() const;  ///< the algorithm's: names launches and the host trace
+  Scope scope() const;
+  const Group& group() const;
+  bool is_schedule() const;  ///< all ranks take part in every call
+  /// It has all queues that the call needs. Throws Error where the call cannot run PE to PE, but has to.
+  bool has_queues_for(const CallTensors& tensors) const;
+
+  /// Rows of the neighbour tables of all PEs of group rank `rank`'s SIP that this collective added to its group's, in
+  /// (cube, pe, ring) order. Every rank's rows must be installed before any rank launches. Same answer each time.
+  std::vector<NeighbourEntry> neighbours(int rank) const;
+
+  /// What one rank has to launch for one call.
+  struct Launch {
+    BoundKernel kernel;                      ///< LaunchMessage::entry and arguments
+    std::shared_ptr<const Program> program;  ///< what the targets must have; the same for calls of the same shape
+    std::vector<PeCoord> targets;            ///< empty if no PE holds an element: nothing to launch
+    CollectiveCall call;                     ///< completed: LaunchMessage::call
+    int contributions = 0;                   ///< p of busbw
+    Ps least = 0;                            ///< LaunchMessage::least
+  };
+  /// `call`: op, reduce_op, dtype, root, to and from as the user gave them; the rest is filled in here. `in`, `out`:
+  /// the tensors on this rank's SIP with all their shards, empty ones too. Shapes and shards must be alike on all
+  /// ranks, also where a rank has no such tensor (base 0), since both ends of a queue cut messages by them. Equal
+  /// tensors: in place. Throws Error: operation, reduce op or dtype not served; shapes or placement that do not suit
+  /// the operation.
+  Launch bind(int rank, CollectiveCall call, const LaunchMessage::TensorArg& in,
+              const LaunchMessage::TensorArg& out) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace kernbench::ccl

@@ -1,0 +1,107 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "ccl/contract/contract.h"
+#include "ccl/select/tuned_table.h"
+#include "tlm/config/config_node.h"
+#include "tlm/machine/machine_map.h"
+
+namespace kernbench::ccl {
+
+/// What the user asked of a collective cannot be done; says why and what to do. Bad input: exit code 2.
+class Error : public std::invalid_argument {
+ public:
+  using std::invalid_argument::invalid_argument;
+};
+
+/// One entry of ccl.yaml with its module loaded.
+struct AlgorithmEntry {
+  std::string name;  ///< of the entry
+  std::string module;
+  std::shared_ptr<const Algorithm> algorithm;  ///< keeps a shared library open
+  Parameters parameters;                       ///< every declared one, with ccl.yaml's value or its preset
+  std::optional<int> world_size{};             ///< given: a rank is a PE, and there are as many; see Group::pes
+  std::shared_ptr<const Schedule> schedule{};  ///< of a module that is a schedule file; used instead of planning
+
+  bool is_built_in() const;
+  /// A built-in one under its own name, with no parameter changed: what was measured of it holds.
+  bool is_as_shipped() const;
+  /// What the algorithm, or the file, has for a request. REQUIRES: it gives schedules. Throws Error if it has nothing.
+  Plan plan(const PlanRequest& request) const;
+  /// Node pairs that it uses.
+  std::vector<std::pair<std::int32_t, std::int32_t>> links(const PlanRequest& request) const;
+};
+
+/// The entries of a ccl.yaml, or the built-in ones.
+class Registry {
+ public:
+  /// One entry per built-in algorithm, named after it.
+  Registry();
+  /// Reads `file`; empty: the built-in entries. Throws ConfigError with file:line:column.
+  explicit Registry(const std::string& file);
+
+  /// Runs where nobody names one: `defaults.algorithm`, otherwise "auto".
+  const std::string& algorithm() const { return algorithm_; }
+  /// The entry that goes first where nothing else decides: `defaults.algorithm`, otherwise the published one.
+  const std::string& default_algorithm() const { return default_algorithm_; }
+  /// `n_elem` of entry `name`, otherwise of the defaults: elements of a shard where nobody gives a size.
+  std::optional<std::int64_t> n_elem(const std::string& name) const;
+  /// `world_size` of entry `name`, otherwise of the defaults. None: ranks are SIPs.
+  std::optional<int> world_size(const std::string& name) const;
+  /// The PEs that are ranks, as many as world_size(name), in (sip, cube, pe) order. Throws ConfigError, where the file
+  /// says the number, if the machine has fewer. REQUIRES: world_size(name).
+  std::vector<PeCoord> rank_pes(const std::string& name, const MachineMap& map) const;
+  std::vector<std::string> names() const;
+  /// Where entry `name` gives its module. REQUIRES: there is one.
+  const Location& where(const std::string& name) const { return entries_.at(name).where; }
+  /// Files that entries name as their modules, resolved against the file's folder.
+  std::vector<std::string> module_files() const;
+  const TunedTable& tuned() const { return tuned_; }  ///< measured times, for Chooser
+  /// Loads the module of entry `name`, which may also be the path of a schedule file, and checks it. `overrides`
+  /// replace parameters of ccl.yaml. Throws Error: unknown entry (with the nearest), missing file, missing symbol,
+  /// other ABI version, unknown parameter, or one out of its range. `ranks`, where they are known: a schedule file for
+  /// another number is not proved, and refused once it is asked for a plan.
+  AlgorithmEntry load(const std::string& name, const Parameters& overrides = {}, std::optional<int> ranks = {}) const;
+
+ private:
+  struct Entry {
+    std::string module;  ///< built-in name, or path resolved against the file's folder
+    Location where;      ///< of the module's name in the file; no file: built in
+    ConfigNode keys;     ///< the entry's map, for the parameters
+    std::optional<int> world_size{};
+    std::optional<std::int64_t> n_elem{};
+  };
+  void read(const ConfigNode& root, Problems& problems);
+  void read_entry(const std::string& name, const Location& where, const ConfigNode& keys, Problems& problems);
+  void read_defaults(const ConfigNode& defaults, std::vector<std::string> valid, Problems& problems);
+  Parameters parameters_of(const Entry& entry, const Algorithm& algorithm) const;
+
+  std::string algorithm_, default_algorithm_;
+  std::optional<std::int64_t> default_n_elem_;
+  std::optional<int> default_world_size_;
+  Location default_world_size_where_;
+  std::map<std::string, Entry> entries_;
+  TunedTable tuned_;
+};
+
+/// Keys that every entry may have, whatever its algorithm declares.
+inline const std::vector<std::string> kEntryKeys = {"module", "world_size", "n_elem"};
+
+inline constexpr const char* kBuiltinPrefix = "kernbench.ccl.";  ///< of the modules that need no file
+bool is_builtin(const std::string& module);
+/// Names of the built-in algorithms, without their prefix.
+std::vector<std::string> builtin_algorithms();
+
+inline constexpr const char* kAuto = "auto";  ///< in place of an entry's name: the choice among all
+
+/// Opens a module: `kernbench.ccl.<name>` or the path of a shared library. Does nothing else with it. What the
+/// descriptor leaves out is filled in. Throws Error.
+std::shared_ptr<const Algorithm> load_module(const std::string& module);
+
+}  // namespace kernbench::ccl

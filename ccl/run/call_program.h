@@ -1,0 +1,36 @@
+#pragma once
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "ccl/contract/contract.h"
+#include "tlm/kernel/launch.h"
+#include "tlm/kernel/program.h"
+
+namespace kernbench::ccl {
+
+/// Of every program on a PE, beside its steps and tables.   assumed: lengths, numbers of nodes and rounds
+inline constexpr std::uint64_t kProgramHeaderBytes = 64;
+
+/// What the PEs of one rank keep for all calls of one shape: the step list of each, and the tables that say where its
+/// data lie. Bases, data type and reduction come with the call.
+class CallProgram : public Program {
+ public:
+  explicit CallProgram(std::shared_ptr<const Algorithm> algorithm) : algorithm_(std::move(algorithm)) {}
+
+  /// The installed program of a collective's launch.
+  static const CallProgram& of(const Tl& tl);
+  /// Runs the algorithm's kernel on one PE.
+  virtual void start(const Argument* arguments, Tl& tl) const { kernel().call(arguments, tl); }
+  /// What the kernel of a schedule algorithm does. Throws KernelError where there are no steps.
+  virtual void run_steps(Tl& tl) const;
+  const Kernel& kernel() const { return algorithm_->kernel; }
+
+ private:
+  const std::shared_ptr<const Algorithm> algorithm_;
+};
+
+/// A launch of the algorithm's kernel, with its positional parameters.
+BoundKernel bind_collective(const Algorithm& algorithm, const std::vector<Argument>& arguments);
+
+}  // namespace kernbench::ccl

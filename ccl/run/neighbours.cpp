@@ -1,0 +1,270 @@
+#include "ccl/run/neighbours.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "ccl/contract/contract.h"
+#include "ccl/contract/registry.h"
+#include "tlm/machine/names.h"
+
+namespace kernbench::ccl {
+namespace {
+
+constexpr Side kAllSides[] = {Side::north, Side::south, Side::east, Side::west};
+
+}  // namespace
+
+RingMemory ring_memory(const MachineMap& map, MemoryKind kind, PeCoord pe) {
+  constexpr std::uint64_t kGrain = 256;  // a packet never crosses a multiple of it
+  switch (kind) {
+    case MemoryKind::tcm:
+      return {PhysicalAddress::tcm(pe, 0), map.tcm.bytes, "TCM"};
+    case MemoryKind::hbm:
+      return {PhysicalAddress::hbm(pe, 0), map.hbm_slice.bytes / kGrain * kGrain, "its HBM slice"};
+    case MemoryKind::sram: {
+      const std::uint64_t share = map.sram.bytes / map.pes_per_cube / kGrain * kGrain;
+      const std::uint64_t top = map.sram.bytes / kGrain * kGrain - pe.pe * share;
+      return {PhysicalAddress::sram({pe.sip, pe.cube}, top - share), share, "its share of the cube's SRAM"};
+    }
+    default:
+      throw Error(fmt::format("IPCQ rings cannot lie in {} memory; use tcm, sram or hbm", to_string(kind)));
+  }
+}
+
+void RingNumbers::check(PeCoord pe, std::uint16_t count, const QueueShape& queue, const RingMemory& memory) const {
+  const std::uint64_t bytes = (std::uint64_t{used(pe)} + count) * queue.ring_bytes();
+  if (bytes <= memory.bytes) return;
+  throw Error(
+      fmt::format("{}: {} IPCQ rings of {} x {} B need {} B of {}, which has {} B; use fewer slots or smaller ones",
+                  names::pe(pe), used(pe) + count, queue.slots, queue.slot_bytes, bytes, memory.name, memory.bytes));
+}
+
+std::uint16_t RingNumbers::take(PeCoord pe, std::uint16_t count, const QueueShape& queue, const RingMemory& memory) {
+  check(pe, count, queue, memory);
+  std::uint16_t& used = used_[pe];
+  const std::uint16_t first = used;
+  used = static_cast<std::uint16_t>(used + count);
+  return first;
+}
+
+std::uint16_t RingNumbers::used(PeCoord pe) const {
+  const auto found = used_.find(pe);
+  return found == used_.end() ? std::uint16_t{0} : found->second;
+}
+
+std::vector<PeCoord> rank_pes(const MachineMap& map, int world_size) {
+  std::vector<PeCoord> all;
+  all.reserve(std::size_t{map.sips} * map.pes_per_sip());
+  for (std::uint16_t sip = 0; sip < map.sips; ++sip) {
+    const std::vector<PeCoord> here = map.pes(sip);
+    all.insert(all.end(), here.begin(), here.end());
+  }
+  if (world_size < 1 || static_cast<std::size_t>(world_size) > all.size()) {
+    throw Error(fmt::format("world_size is {}; give 1 to {}, the PEs of the machine", world_size, all.size()));
+  }
+  all.resize(static_cast<std::size_t>(world_size));
+  return all;
+}
+
+GroupQueues::GroupQueues(const MachineMap& map, Group group, RingNumbers& rings)
+    : map_(map), group_(std::move(group)), rings_(rings) {
+  if (group_.sips.empty()) throw Error("a process group needs at least one rank");
+  for (const std::uint16_t sip : group_.sips) {
+    if (sip >= map.sips) {
+      throw Error(fmt::format("process group {}: {} does not exist; the machine has {} SIPs", group_.id,
+                              names::sip(sip), map.sips));
+    }
+    if (!group_.ranks_are_pes() && std::count(group_.sips.begin(), group_.sips.end(), sip) > 1) {
+      throw Error(fmt::format("process group {}: {} stands in it twice", group_.id, names::sip(sip)));
+    }
+  }
+  if (group_.queue.slots == 0 || group_.queue.slot_bytes < 8) throw Error("IPCQ rings need at least one slot of 8 B");
+}
+
+GroupQueues::Wanted GroupQueues::wanted(const SipShape& shape, std::uint32_t directions, int rank, std::uint16_t cube,
+                                        std::uint16_t pe) const {
+  Wanted found;
+  const auto sip_of = [&](int r) { return group_.sips[static_cast<std::size_t>(r)]; };
+  const auto facing = [&](int r) {
+    return group_.ranks_are_pes() ? group_.pes[static_cast<std::size_t>(r)] : PeCoord{sip_of(r), cube, pe};
+  };
+  const bool inside = !group_.ranks_are_pes();  // nothing of a rank lies beside its PE
+  const auto add = [&](Direction direction, PeCoord peer, Direction back) { found.push_back({direction, peer, back}); };
+  if (inside && (directions & kCubeGrid)) {
+    const Grid cubes = Grid::mesh(map_.cube_w, map_.cubes_per_sip());
+    for (const Side side : kAllSides) {
+      const auto other = cubes.neighbour(cube, side);
+      if (other)
+        add(direction_of(side, false), {sip_of(rank), static_cast<std::uint16_t>(*other), pe},
+            direction_of(opposite(side), false));
+    }
+  }
+  if (directions & (kGlobalGrid | kGlobalRing)) {
+    const Grid sips = Grid::sips(shape.kind, shape.w, shape.h, shape.ranks);
+    for (const Side side : kAllSides) {
+      const auto other = sips.neighbour(rank, side);
+      if (other) add(direction_of(side, true), facing(*other), direction_of(opposite(side), true));
+    }
+  }
+  const auto global = [&](int other) {
+    add(Direction::global(static_cast<unsigned>(other)), facing(other), Direction::global(static_cast<unsigned>(rank)));
+  };
+  if (directions & kGlobalPeers) {
+    for (int other = 0; other < shape.ranks; ++other) {
+      if (other != rank) global(other);
+    }
+  } else if (directions & kGlobalRing) {
+    const auto closure = routed_closure(shape.kind, shape.w, shape.h, shape.ranks);
+    if (closure && closure->first == rank) global(closure->second);
+    if (closure && closure->second == rank) global(closure->first);
+  }
+  if (inside && (directions & (kLocalLine | kLocalPeers))) {
+    for (std::uint16_t other = 0; other < map_.pes_per_cube; ++other) {
+      const bool next = other + 1 == pe || pe + 1 == other;
+      if (other == pe || (!next && !(directions & kLocalPeers))) continue;
+      add(Direction::local(other), {sip_of(rank), cube, other}, Direction::local(pe));
+    }
+  }
+  return found;
+}
+
+std::vector<PeCoord> GroupQueues::members(int rank) const {
+  const auto at = static_cast<std::size_t>(rank);
+  if (group_.ranks_are_pes()) return {group_.pes.at(at)};
+  return map_.pes(group_.sips.at(at));
+}
+
+void GroupQueues::add_pair(PeCoord self, const Pair& pair) {
+  if (map_.has(pair.peer) && find(self, pair.direction) == nullptr) pairs_[self].push_back(pair);
+}
+
+const GroupQueues::Pair* GroupQueues::find(PeCoord pe, Direction direction) const {
+  const auto of_pe = pairs_.find(pe);
+  if (of_pe == pairs_.end()) return nullptr;
+  const auto found = std::find_if(of_pe->second.begin(), of_pe->second.end(),
+                                  [&](const Pair& pair) { return pair.direction == direction; });
+  return found == of_pe->second.end() ? nullptr : &*found;
+}
+
+Direction GroupQueues::direction(NodeLevel level, int nodes_per_rank, std::int32_t from, std::int32_t to) const {
+  const int rank = to / nodes_per_rank;
+  if (from % nodes_per_rank == to % nodes_per_rank) return Direction::global(static_cast<unsigned>(rank));
+  const int pes = level == NodeLevel::pe ? map_.pes_per_cube : 1;
+  const int a = from % nodes_per_rank, b = to % nodes_per_rank;
+  if (from / nodes_per_rank == rank) {
+    if (a / pes == b / pes) return Direction::local(static_cast<unsigned>(b % pes));
+    const Grid grid = Grid::mesh(map_.cube_w, map_.cubes_per_sip());
+    for (const Side side : kAllSides) {
+      if (a % pes == b % pes && grid.neighbour(a / pes, side) == b / pes) return direction_of(side, false);
+    }
+  }
+  const int ranks = static_cast<int>(group_.sips.size()), cubes = map_.cubes_per_sip();
+  const int first = level == NodeLevel::pe ? ranks + ranks * cubes : ranks;
+  return Direction::global(static_cast<unsigned>(first + rank * cubes * pes + b));
+}
+
+GroupQueues::Added GroupQueues::add(const SipShape& shape, std::uint32_t directions, const NodeLinks& links,
+                                    bool sparing) {
+  Added added;
+  const int ranks = static_cast<int>(group_.sips.size()), cubes = map_.cubes_per_sip();
+  for (int rank = 0; rank < ranks; ++rank) {
+    for (const PeCoord pe : members(rank)) {
+      added[pe].first = static_cast<std::uint32_t>(pairs_[pe].size());
+      for (const Pair& pair : wanted(shape, directions, rank, pe.cube, pe.pe)) add_pair(pe, pair);
+    }
+  }
+  const auto join = [&](PeCoord a, PeCoord b, Direction forth, Direction back) {
+    if (!map_.has(a) || !map_.has(b)) return;
+    add_pair(a, {forth, b, back});
+    add_pair(b, {back, a, forth});
+  };
+  const auto join_all = [&](NodeLevel level, int nodes, std::int32_t a, std::int32_t b) {
+    const Direction forth = direction(level, nodes, a, b), back = direction(level, nodes, b, a);
+    if (group_.ranks_are_pes()) {
+      join(group_.pes.at(static_cast<std::size_t>(a)), group_.pes.at(static_cast<std::size_t>(b)), forth, back);
+      return;
+    }
+    const std::uint16_t sip_a = group_.sips.at(static_cast<std::size_t>(a / nodes));
+    const std::uint16_t sip_b = group_.sips.at(static_cast<std::size_t>(b / nodes));
+    for (int place = 0; place < cubes * map_.pes_per_cube; ++place) {
+      const int cube = place / map_.pes_per_cube, pe = place % map_.pes_per_cube;
+      const auto of = [&](std::uint16_t sip, int node) {
+        if (level == NodeLevel::rank)
+          return PeCoord{sip, static_cast<std::uint16_t>(cube), static_cast<std::uint16_t>(pe)};
+        const int node_cube = level == NodeLevel::cube ? node : node / map_.pes_per_cube;
+        const int node_pe = level == NodeLevel::cube ? pe : node % map_.pes_per_cube;
+        return PeCoord{sip, static_cast<std::uint16_t>(node_cube), static_cast<std::uint16_t>(node_pe)};
+      };
+      if ((level != NodeLevel::rank && cube > 0) || (level == NodeLevel::pe && pe > 0)) break;
+      join(of(sip_a, a % nodes), of(sip_b, b % nodes), forth, back);
+    }
+  };
+  for (const auto& [a, b] : links.ranks) join_all(NodeLevel::rank, 1, a, b);
+  for (const auto& [a, b] : links.cubes) join_all(NodeLevel::cube, cubes, a, b);
+  for (const auto& [a, b] : links.pes) join_all(NodeLevel::pe, cubes * map_.pes_per_cube, a, b);
+  number(added, sparing);
+  return added;
+}
+
+/// Gives the pairs that were added their rings. If these do not fit, nothing was added.
+void GroupQueues::number(Added& added, bool sparing) {
+  const QueueShape& queue = group_.queue;
+  const auto count = [&](PeCoord pe, std::uint32_t first) {
+    return static_cast<std::uint16_t>(pairs_[pe].size() - first);
+  };
+  const auto memory_of = [&](PeCoord pe) {
+    RingMemory memory = ring_memory(map_, queue.memory, pe);
+    if (!sparing) return memory;
+    return RingMemory{memory.base, memory.bytes / 2, "half of " + memory.name};
+  };
+  try {
+    for (const auto& [pe, range] : added) {
+      if (const std::uint16_t more = count(pe, range.first); more > 0) rings_.check(pe, more, queue, memory_of(pe));
+    }
+  } catch (const Error&) {
+    for (const auto& [pe, range] : added) pairs_[pe].resize(range.first);
+    throw;
+  }
+  for (auto& [pe, range] : added) {
+    std::vector<Pair>& pairs = pairs_[pe];
+    range.second = static_cast<std::uint32_t>(pairs.size());
+    std::uint16_t ring = rings_.take(pe, count(pe, range.first), queue, ring_memory(map_, queue.memory, pe));
+    for (std::uint32_t i = range.first; i < range.second; ++i) pairs[i].ring = ring++;
+  }
+}
+
+PhysicalAddress GroupQueues::ring_base(PeCoord pe, std::uint16_t ring) const {
+  const RingMemory memory = ring_memory(map_, group_.queue.memory, pe);
+  PhysicalAddress base = memory.base;
+  base.offset += memory.bytes - (std::uint64_t{ring} + 1) * group_.queue.ring_bytes();
+  return base;
+}
+
+std::vector<NeighbourEntry> GroupQueues::rows(const Added& added, int rank) const {
+  std::vector<NeighbourEntry> entries;
+  for (const PeCoord self : members(rank)) {
+    const auto& [first, last] = added.at(self);
+    for (std::uint32_t i = first; i < last; ++i) {
+      const Pair& pair = pairs_.at(self)[i];
+      const Pair* other = find(pair.peer, pair.back);
+      sc_assert(other != nullptr && other->peer == self);
+      NeighbourEntry entry;
+      entry.self = self;
+      entry.group = group_.id;
+      entry.direction = pair.direction;
+      entry.ring = entry.queue = pair.ring;
+      entry.peer = entry.source = pair.peer;
+      entry.peer_ring = entry.source_queue = other->ring;
+      entry.slots = group_.queue.slots;
+      entry.slot_bytes = group_.queue.slot_bytes;
+      entry.ring_base = ring_base(self, entry.ring);
+      entry.peer_ring_base = ring_base(pair.peer, entry.peer_ring);
+      entries.push_back(entry);
+    }
+  }
+  return entries;
+}
+
+}  // namespace kernbench::ccl

@@ -1,0 +1,76 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "ccl/contract/grid.h"
+#include "ccl/contract/registry.h"
+#include "ccl/data/region_map.h"
+#include "ccl/run/queues.h"
+#include "tlm/machine/machine_map.h"
+
+namespace kernbench::ccl {
+
+/// The SIPs of a group as an algorithm is told of them.
+struct SipShape {
+  std::int32_t kind = kRing1d;
+  int w = 0, h = 0;  ///< 0 where there is no grid
+  int ranks = 1;
+};
+
+/// The SIPs of a group as an algorithm sees them: part of a grid, and ranks that are PEs, are a ring. Throws Error if
+/// the algorithm does not serve that.
+SipShape sip_shape(const AlgorithmEntry& entry, const MachineMap& map, const Group& group);
+
+/// Node pairs that schedules of one algorithm use, where nodes are ranks, all cubes, or all PEs of each rank.
+struct NodeLinks {
+  std::vector<std::pair<std::int32_t, std::int32_t>> ranks, cubes, pes;
+};
+
+/// The queue pairs of a process group: whom a direction reaches, and in which ring it arrives. The only place that
+/// knows. All algorithms of the group share them: a pair that two of them use exists once.
+class GroupQueues {
+ public:
+  /// Throws Error: no rank, a SIP that does not exist or stands in the group twice, rings without a slot.
+  GroupQueues(const MachineMap& map, Group group, RingNumbers& rings);
+
+  const MachineMap& map() const { return map_; }
+  const Group& group() const { return group_; }
+
+  /// Rows that one add() made: consecutive ones of every PE.
+  using Added = std::map<PeCoord, std::pair<std::uint32_t, std::uint32_t>>;
+  /// Adds what is missing of `directions` (DirectionSet) and `links`. Throws Error, and adds nothing, if the rings do
+  /// not fit; `sparing`: into half of their memory, so that other algorithms find room as well.
+  Added add(const SipShape& shape, std::uint32_t directions, const NodeLinks& links, bool sparing = false);
+  /// Those rows of one rank's SIP, in (cube, pe, ring) order.
+  std::vector<NeighbourEntry> rows(const Added& added, int rank) const;
+
+  /// The queue from a node to another; `nodes_per_rank` may be fewer than there are. global(rank) to the same place in
+  /// another rank; N S E W to a neighbouring cube, local(j) to a PE of the cube. To any other place global(k), where k
+  /// goes on from the ranks: the cubes of all ranks, then the PEs of all ranks.
+  Direction direction(NodeLevel level, int nodes_per_rank, std::int32_t from, std::int32_t to) const;
+
+ private:
+  struct Pair {
+    Direction direction;
+    PeCoord peer;
+    Direction back;  ///< under which the peer knows this queue pair
+    std::uint16_t ring = 0;
+  };
+  using Wanted = std::vector<Pair>;
+  std::vector<PeCoord> members(int rank) const;  // a SIP's PEs, or the one PE that the rank is
+  Wanted wanted(const SipShape& shape, std::uint32_t directions, int rank, std::uint16_t cube, std::uint16_t pe) const;
+  void add_pair(PeCoord self, const Pair& pair);
+  void number(Added& added, bool sparing);
+  const Pair* find(PeCoord pe, Direction direction) const;
+  PhysicalAddress ring_base(PeCoord pe, std::uint16_t ring) const;
+
+  const MachineMap& map_;
+  const Group group_;
+  RingNumbers& rings_;
+  std::map<PeCoord, std::vector<Pair>> pairs_;
+};
+
+}  // namespace kernbench::ccl

@@ -1,0 +1,270 @@
+#include "ccl/run/pe_to_pe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "ccl/contract/legal.h"
+#include "ccl/contract/registry.h"
+#include "ccl/run/call_program.h"
+
+namespace kernbench::ccl {
+namespace {
+
+/// Bytes of a message whose way is asked for: one flit.
+constexpr std::uint32_t kOneElement = 8;
+
+bool gathers(CollectiveOp op) { return op == CollectiveOp::all_gather || op == CollectiveOp::gather; }
+
+const RegionMap& region(const std::vector<RegionMap>& regions, int number) {
+  return regions[regions.size() == 1 ? 0 : static_cast<std::size_t>(number)];
+}
+
+/// The queues' own numbers end here: Direction::global(k) of a PE of any rank.
+constexpr std::int64_t kMostPeers = 0xC000;
+
+}  // namespace
+
+PeMessages::PeMessages(const MachineMap& map, const Group& group, CallMaps maps, const CollectiveCall& call,
+                       bool in_place)
+    : maps_(std::move(maps)),
+      op_(call.op),
+      ranks_(static_cast<int>(group.sips.size())),
+      root_(call.root),
+      in_place_(in_place),
+      pes_(map.pes_per_cube),
+      item_(static_cast<std::int64_t>(size_of(call.dtype))),
+      most_(std::max<std::int64_t>(group.queue.slot_bytes / item_, 1)) {
+  if (group.ranks_are_pes()) throw Error("is for ranks that are SIPs");
+  if (maps_.level != NodeLevel::rank) throw Error("is for data that cubes or PEs of a rank need not combine");
+  if (in_place_ && op_ == CollectiveOp::all_to_all) throw Error("does not exchange blocks in place");
+  if (ranks_ * (1 + map.cubes_per_sip() + std::int64_t{map.pes_per_sip()}) > kMostPeers) {
+    throw Error(fmt::format("is for machines whose PEs can have {} partners", kMostPeers));
+  }
+  for (int a = 0; a < ranks_; ++a) {
+    for (int b = 0; b < ranks_; ++b) {
+      const std::pair<int, int> key{in_region(a, b), out_region(a, b)};
+      if ((a != b && !sends(a, b)) || messages_.count(key) > 0) continue;
+      messages_[key] = cut(region(maps_.in[0], key.first), region(maps_.out[0], key.second));
+    }
+  }
+}
+
+bool PeMessages::sends(int from, int to) const {
+  if (from == to || maps_.elements == 0) return false;
+  if (op_ == CollectiveOp::gather) return to == root_;
+  return op_ != CollectiveOp::scatter || from == root_;
+}
+
+int PeMessages::in_region(int from, int to) const { return maps_.in[0].size() == 1 ? 0 : gathers(op_) ? from : to; }
+
+int PeMessages::out_region(int from, int to) const {
+  const bool of_receiver = op_ == CollectiveOp::reduce_scatter || op_ == CollectiveOp::scatter;
+  return maps_.out[0].size() == 1 ? 0 : of_receiver ? to : from;
+}
+
+bool PeMessages::stays(const PeMessage& message) const {
+  return in_place_ && message.parts.size() == 1 && message.parts.front().offset == message.offset;
+}
+
+const std::vector<PeMessage>& PeMessages::between(int from, int to) const {
+  return messages_.at({in_region(from, to), out_region(from, to)});
+}
+
+/// As long as the elements follow each other in one memory of the sender, and all go to one PE.
+std::vector<PeMessage> PeMessages::cut(const RegionMap& in, const RegionMap& out) const {
+  const auto place_of = [&](const Run& run) -> const Place& {
+    if (run.places.size() != 1) throw Error("is for data without copies");
+    return run.places.front();
+  };
+  const auto number = [&](const Place& place) { return place.cube * pes_ + place.pe; };
+  std::vector<PeMessage> messages;
+  std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> rounds;
+  for (std::int64_t at = 0; at < maps_.elements;) {
+    const Run &from = run_at(in, at), &to = run_at(out, at);
+    const std::uint64_t source = place_of(from).offset + static_cast<std::uint64_t>((at - from.begin) * item_);
+    const std::uint64_t target = place_of(to).offset + static_cast<std::uint64_t>((at - to.begin) * item_);
+    const std::pair<std::int32_t, std::int32_t> ends{number(place_of(from)), number(place_of(to))};
+    const auto goes_on = [&](const PeMessage& m) {
+      return m.from == ends.first && m.to == ends.second && m.count < most_ &&
+             m.offset + static_cast<std::uint64_t>(m.count * item_) == source;
+    };
+    if (messages.empty() || !goes_on(messages.back())) {
+      messages.push_back({ends.first, ends.second, rounds[ends]++, 0, source, {}});
+    }
+    PeMessage& message = messages.back();
+    const std::int64_t count = std::min({from.end() - at, to.end() - at, maps_.elements - at, most_ - message.count});
+    std::vector<PeMessage::Part>& parts = message.parts;
+    if (!parts.empty() && parts.back().offset + static_cast<std::uint64_t>(parts.back().count * item_) == target) {
+      parts.back().count += count;
+    } else {
+      parts.push_back({message.count, count, target});
+    }
+    message.count += count;
+    at += count;
+  }
+  return messages;
+}
+
+void PeToPeCall::run(Tl& tl) const {
+  const auto found = steps.find({static_cast<int>(tl.program_id(1)), static_cast<int>(tl.program_id(0))});
+  sc_assert(found != steps.end());
+  Verbs verbs(tl, messages->contributions());
+  std::map<std::pair<std::uint64_t, std::int64_t>, Tile> loaded;  // in this round: what goes to several ranks
+  const auto load = [&](const PeMessage& message) -> const Tile& {
+    Tile& tile = loaded[{message.offset, message.count}];
+    if (!tile) tile = verbs.load(verbs.in() + message.offset, message.count);
+    return tile;
+  };
+  const auto store = [&](const PeMessage& message, const Tile& tile) {
+    for (const PeMessage::Part& part : message.parts) {
+      const bool whole = part.count == message.count;
+      verbs.store(verbs.out() + part.offset, whole ? tile : verbs.slice(tile, part.begin, part.count));
+    }
+  };
+  std::int32_t round = 0;
+  for (const PeStep& step : found->second) {
+    const PeMessage& message = *step.message;
+    if (message.round != round) loaded.clear();
+    round = message.round;
+    switch (step.kind) {
+      case PeStep::Kind::send:
+        verbs.send(step.directions.front(), load(message));
+        break;
+      case PeStep::Kind::keep:
+        store(message, load(message));
+        break;
+      case PeStep::Kind::take:
+        store(message, verbs.receive(step.directions.front(), message.count));
+        break;
+      case PeStep::Kind::sum: {
+        Tile sum = load(message);
+        for (const Direction from : step.directions) sum = verbs.combine(sum, verbs.receive(from, message.count));
+        store(message, verbs.finish(sum));
+        break;
+      }
+    }
+  }
+}
+
+/// 16 B for a step (kind, count, place in `in`), 16 B for each part of `out` that it writes, 2 B for each queue.
+std::uint64_t PeToPeCall::bytes(int cube, int pe) const {
+  constexpr std::uint64_t kStep = 16, kPart = 16, kQueue = 2;
+  std::uint64_t bytes = kProgramHeaderBytes;
+  for (const PeStep& step : steps.at({cube, pe})) {
+    bytes += kStep + kQueue * step.directions.size();
+    if (step.kind != PeStep::Kind::send) bytes += kPart * step.message->parts.size();
+  }
+  return bytes;
+}
+
+std::shared_ptr<const PeMessages> PeToPeBinder::messages(const CallTensors& tensors) const {
+  const CollectiveCall &call = tensors.call, &last = last_.call;
+  const auto in_place = [](const CallTensors& t) { return t.in.base == t.out.base && same_geometry(t.in, t.out); };
+  const auto alike = [](const LaunchMessage::TensorArg& a, const LaunchMessage::TensorArg& b) {
+    return a.shape == b.shape && same_geometry(a, b);
+  };
+  if (made_ && last.op == call.op && last.root == call.root && size_of(last.dtype) == size_of(call.dtype) &&
+      alike(last_.in, tensors.in) && alike(last_.out, tensors.out) && in_place(last_) == in_place(tensors))
+    return made_;
+  const int ranks = static_cast<int>(queues_.group().sips.size());
+  CallMaps maps = make_call_maps(queues_.map(), call.op, scope_, ranks, tensors.in, tensors.out, size_of(call.dtype));
+  made_ = std::make_shared<PeMessages>(queues_.map(), queues_.group(), std::move(maps), call, in_place(tensors));
+  last_ = tensors;
+  return made_;
+}
+
+std::vector<std::pair<std::int32_t, std::int32_t>> PeToPeBinder::links(const CallTensors& tensors) const {
+  const auto made = messages(tensors);
+  const int ranks = static_cast<int>(queues_.group().sips.size());
+  const auto pes = static_cast<std::int32_t>(queues_.map().pes_per_sip());
+  std::set<std::pair<std::int32_t, std::int32_t>> pairs;
+  for (int a = 0; a < ranks; ++a) {
+    for (int b = 0; b < ranks; ++b) {
+      if (!made->sends(a, b)) continue;
+      for (const PeMessage& m : made->between(a, b)) pairs.insert(std::minmax(a * pes + m.from, b * pes + m.to));
+    }
+  }
+  return {pairs.begin(), pairs.end()};
+}
+
+Ps PeToPeBinder::way(int rank_a, std::int32_t a, int rank_b, std::int32_t b) const {
+  const MachineMap& map = queues_.map();
+  if (!map.packet_latency) return 0;
+  const auto pe = [&](int rank, std::int32_t place) {
+    return map.pe({queues_.group().sips[static_cast<std::size_t>(rank)],
+                   static_cast<std::uint16_t>(place / map.pes_per_cube),
+                   static_cast<std::uint16_t>(place % map.pes_per_cube)});
+  };
+  return map.packet_latency(pe(rank_a, a), pe(rank_b, b), kOneElement);
+}
+
+namespace {
+
+/// Steps in the order in which a PE does them: round by round, which needs one slot of a queue, first what it sends,
+/// what has the longest way before the rest, then what stays, then what it receives, the nearest first. Of ways alike
+/// every rank begins with the next one.
+struct Ordered {
+  std::int32_t round = 0, kind = 0;
+  Ps way = 0;
+  int turn = 0;
+  std::size_t number = 0;
+  PeStep step;
+  auto key() const { return std::tuple(round, kind, way, turn, number); }
+};
+
+}  // namespace
+
+PeToPeCall PeToPeBinder::bind(int rank, const CallTensors& tensors) const {
+  PeToPeCall call{messages(tensors), {}};
+  const int ranks = static_cast<int>(queues_.group().sips.size());
+  const auto pes = static_cast<std::int32_t>(queues_.map().pes_per_sip());
+  const bool sums = tensors.call.op == CollectiveOp::reduce_scatter;
+  std::map<std::int32_t, std::vector<Ordered>> found;
+  const auto add = [&](std::int32_t pe, PeStep::Kind kind, const PeMessage& m, Ps way, int turn,
+                       std::vector<Direction> directions) {
+    std::vector<Ordered>& steps = found[pe];
+    steps.push_back(
+        {m.round, static_cast<std::int32_t>(kind), way, turn, steps.size(), {kind, &m, std::move(directions)}});
+  };
+  const auto direction = [&](std::int32_t pe, int other, std::int32_t peer) {
+    return queues_.direction(NodeLevel::pe, pes, rank * pes + pe, other * pes + peer);
+  };
+  for (int turn = 1; turn < ranks; ++turn) {
+    const int to = (rank + turn) % ranks, from = (rank + ranks - turn) % ranks;
+    if (call.messages->sends(rank, to)) {
+      for (const PeMessage& m : call.messages->between(rank, to))
+        add(m.from, PeStep::Kind::send, m, -way(rank, m.from, to, m.to), turn, {direction(m.from, to, m.to)});
+    }
+    if (sums || !call.messages->sends(from, rank)) continue;
+    for (const PeMessage& m : call.messages->between(from, rank))
+      add(m.to, PeStep::Kind::take, m, way(from, m.from, rank, m.to), turn, {direction(m.to, from, m.from)});
+  }
+  if (sums) {
+    for (const PeMessage& m : call.messages->between(rank, rank)) {
+      std::vector<std::tuple<Ps, int, Direction>> others;
+      for (int turn = 1; turn < ranks; ++turn) {
+        const int from = (rank + ranks - turn) % ranks;
+        others.emplace_back(way(from, m.from, rank, m.to), turn, direction(m.to, from, m.from));
+      }
+      std::sort(others.begin(), others.end());
+      std::vector<Direction> directions;
+      for (const auto& [way, turn, other] : others) directions.push_back(other);
+      add(m.to, PeStep::Kind::sum, m, 0, 0, std::move(directions));
+    }
+  } else if (!rooted(tensors.call.op) || rank == tensors.call.root) {
+    for (const PeMessage& m : call.messages->between(rank, rank)) {
+      if (!call.messages->stays(m)) add(m.from, PeStep::Kind::keep, m, 0, 0, {});
+    }
+  }
+  for (auto& [pe, steps] : found) {
+    std::sort(steps.begin(), steps.end(), [](const Ordered& x, const Ordered& y) { return x.key() < y.key(); });
+    auto& list = call.steps[{pe / queues_.map().pes_per_cube, pe % queues_.map().pes_per_cube}];
+    for (Ordered& ordered : steps) list.push_back(std::move(ordered.step));
+  }
+  return call;
+}
+
+}  // namespace kernbench::ccl

@@ -1,0 +1,98 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "ccl/contract/collective.h"
+#include "ccl/contract/verbs.h"
+#include "ccl/data/region_map.h"
+#include "ccl/run/neighbours.h"
+
+/// Calls that run PE to PE: who holds elements sends them straight to the PE that gets them (decision 0500).
+namespace kernbench::ccl {
+
+/// Elements that lie together on one PE of a rank and go to one PE of another.
+struct PeMessage {
+  /// Of the message, in a row.
+  struct Part {
+    std::int64_t begin = 0, count = 0;  ///< elements
+    std::uint64_t offset = 0;           ///< in `out`, B
+  };
+  std::int32_t from = 0, to = 0;  ///< cube * PEs of a cube + PE
+  std::int32_t round = 0;         ///< so many messages go before it from and to the same PEs
+  std::int64_t count = 0;         ///< elements
+  std::uint64_t offset = 0;       ///< in `in`, B
+  std::vector<Part> parts;
+};
+
+/// The messages of one call, of all ranks. What goes from one rank to another hangs on no more than two regions.
+class PeMessages {
+ public:
+  /// Throws Error where the data are too many, or lie so that no PE can send them on its own.
+  PeMessages(const MachineMap& map, const Group& group, CallMaps maps, const CollectiveCall& call, bool in_place);
+
+  const std::vector<PeMessage>& between(int from, int to) const;  ///< group ranks that may be the same
+  bool sends(int from, int to) const;                             ///< they have messages; every rank keeps its own
+  bool stays(const PeMessage& message) const;                     ///< of a rank to itself: it lies where it has to
+  int contributions() const { return maps_.contributions; }
+
+ private:
+  int in_region(int from, int to) const;
+  int out_region(int from, int to) const;
+  std::vector<PeMessage> cut(const RegionMap& in, const RegionMap& out) const;
+
+  const CallMaps maps_;
+  const CollectiveOp op_;
+  const int ranks_, root_;
+  const bool in_place_;
+  const int pes_;                                                   // of a cube
+  const std::int64_t item_, most_;                                  // bytes of an element; elements of a message
+  std::map<std::pair<int, int>, std::vector<PeMessage>> messages_;  // by region of in and of out
+};
+
+/// What one PE does, in this order.
+struct PeStep {
+  enum class Kind : std::uint8_t {
+    send,  ///< loads the message and sends it
+    keep,  ///< loads what stays on its rank and stores it
+    take,  ///< receives the message and stores it
+    sum    ///< loads what its rank contributes, adds what it receives from all others, stores it
+  };
+  Kind kind = Kind::send;
+  const PeMessage* message = nullptr;
+  std::vector<Direction> directions;  ///< sum: of all others, in the order of addition; keep: none
+};
+
+/// One rank's part of a call: what its kernels share.
+struct PeToPeCall {
+  std::shared_ptr<const PeMessages> messages;
+  std::map<std::pair<int, int>, std::vector<PeStep>> steps;  ///< by (cube, PE)
+
+  void run(Tl& tl) const;
+  /// Of what a PE keeps of it.
+  std::uint64_t bytes(int cube, int pe) const;
+};
+
+/// Binds the calls of one process group.
+class PeToPeBinder {
+ public:
+  PeToPeBinder(const GroupQueues& queues, Scope scope) : queues_(queues), scope_(scope) {}
+
+  /// The queues that a call needs, as pairs of NodeLinks::pes. Throws Error where it cannot run PE to PE.
+  std::vector<std::pair<std::int32_t, std::int32_t>> links(const CallTensors& tensors) const;
+  /// Throws likewise. REQUIRES: those queues exist.
+  PeToPeCall bind(int rank, const CallTensors& tensors) const;
+
+ private:
+  std::shared_ptr<const PeMessages> messages(const CallTensors& tensors) const;
+  Ps way(int rank_a, std::int32_t a, int rank_b, std::int32_t b) const;
+
+  const GroupQueues& queues_;
+  const Scope scope_;
+  mutable CallTensors last_;  ///< whose messages follow
+  mutable std::shared_ptr<const PeMessages> made_;
+};
+
+}  // namespace kernbench::ccl

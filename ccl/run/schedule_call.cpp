@@ -1,0 +1,311 @@
+#include "ccl/run/schedule_call.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "ccl/contract/call_keys.h"
+#include "ccl/run/call_program.h"
+#include "ccl/schedule/check.h"
+#include "ccl/schedule/level_cost.h"
+
+namespace kernbench::ccl {
+namespace {
+
+using TensorArg = LaunchMessage::TensorArg;
+
+bool alike(const TensorArg& a, const TensorArg& b) { return a.shape == b.shape && same_geometry(a, b); }
+
+/// Sender and receiver of a send_recv as schedules number them: sender -1 if everybody sends `peer` ranks on.
+std::pair<int, int> ends(int rank, const CollectiveCall& call, int ranks) {
+  if (call.to < 0 && call.from < 0) throw Error("send_recv needs a rank to send to or to receive from");
+  for (const int other : {call.to, call.from}) {
+    if (other >= ranks) throw Error(fmt::format("send_recv: rank {} does not exist; the group has {}", other, ranks));
+  }
+  if (call.from < 0) return {rank, call.to};
+  if (call.to < 0) return {call.from, rank};
+  const int shift = (call.to - rank + ranks) % ranks;
+  if ((call.from + shift) % ranks != rank) {
+    throw Error(
+        fmt::format("send_recv of rank {}: to rank {} and from rank {} are not the same distance in the ring of "
+                    "ranks",
+                    rank, call.to, call.from));
+  }
+  return {-1, shift};
+}
+
+/// Throws Error if a schedule of a module sends where there are no queues.
+void check_declared(const Schedule& schedule, const std::vector<std::pair<std::int32_t, std::int32_t>>& declared) {
+  std::set<std::pair<std::int32_t, std::int32_t>> pairs;
+  for (const auto& [a, b] : declared) pairs.emplace(std::minmax(a, b));
+  for (const ScheduleLink& link : schedule.links) {
+    if (pairs.count(std::minmax(link.a, link.b)) != 0) continue;
+    throw Error(
+        fmt::format("it links nodes {} and {}, which `links` does not: that is asked once for all operations, "
+                    "roots and sizes",
+                    link.a, link.b));
+  }
+}
+
+bool holds(const Block& block, std::int32_t node) { return block.holder == kEveryNode || block.holder == node; }
+
+}  // namespace
+
+PlanRequest ScheduleBinder::base_request(const AlgorithmEntry& entry, const MachineMap& map, const SipShape& shape) {
+  PlanRequest request;
+  request.kind = shape.kind;
+  request.sip_w = shape.w;
+  request.sip_h = shape.h;
+  request.ranks = shape.ranks;
+  describe_machine(map, request);
+  request.parameters = entry.parameters;
+  return request;
+}
+
+NodeLinks ScheduleBinder::links(const AlgorithmEntry& entry, const MachineMap& map, const SipShape& shape,
+                                Scope scope) {
+  NodeLinks links;
+  PlanRequest request = base_request(entry, map, shape);
+  links.ranks = entry.links(request);
+  if (entry.algorithm->plan == nullptr) return links;  // of a kernel
+  if (scope != Scope::sip) {
+    request.cube_w = map.cube_w;
+    request.cube_h = map.cube_h;
+    links.cubes = entry.links(request);
+  }
+  if (scope == Scope::pe && map.pes_per_cube > 1) {
+    request.cube_w *= map.pes_per_cube;
+    links.pes = entry.links(request);
+  }
+  return links;
+}
+
+PlanRequest ScheduleBinder::request(int rank, const CollectiveCall& call, const CallMaps& maps,
+                                    std::size_t lanes) const {
+  PlanRequest request = base_request(entry_, queues_.map(), shape_);
+  request.op = maps.op;
+  set_nodes(request, maps.node_w, maps.node_h);
+  request.root = call.root * request.cubes();
+  if (call.op == CollectiveOp::send_recv) std::tie(request.root, request.peer) = ends(rank, call, shape_.ranks);
+  const std::size_t regions = std::max(maps.in[0].size(), maps.out[0].size());
+  request.bytes = maps.elements * static_cast<std::int64_t>(regions * size_of(call.dtype));
+  request.lanes = static_cast<std::int32_t>(std::max<std::size_t>(lanes, 1));
+  request.slots = queues_.group().queue.slots;
+  request.slot_bytes = queues_.group().queue.slot_bytes;
+  return request;
+}
+
+std::shared_ptr<const ScheduleCall> ScheduleBinder::make(int rank, const CollectiveCall& call, const TensorArg& in,
+                                                         const TensorArg& out) const {
+  const std::size_t item = size_of(call.dtype);
+  auto made = std::make_shared<ScheduleCall>();
+  ExecutionPlan& plan = made->plan;
+  plan.maps = make_call_maps(queues_.map(), call.op, scope_, shape_.ranks, in, out, item);
+  made->contributions = plan.maps.contributions;
+  if (plan.maps.elements == 0) return made;
+  made->in_place = in.base == out.base && alike(in, out);
+  auto lanes = std::make_shared<Lanes>(queues_.map(), plan.maps, call.op, made->in_place, item);
+  const PlanRequest wanted = request(rank, call, plan.maps, lanes->all().size());
+  const Plan planned = entry_.plan(wanted);
+  const Schedule& schedule = *planned.schedule;
+  if (schedule.nodes != wanted.nodes() || schedule.op != plan.maps.op) {
+    throw Error(fmt::format("algorithm '{}': its schedule is {} on {} nodes, not {} on {}", entry_.name,
+                            to_string(schedule.op), schedule.nodes, to_string(plan.maps.op), wanted.nodes()));
+  }
+  if (!entry_.is_built_in() && !entry_.schedule) {  // files are proved as they are read
+    try {
+      check(schedule);
+      PlanRequest any = base_request(entry_, queues_.map(), shape_);
+      set_nodes(any, plan.maps.node_w, plan.maps.node_h);
+      check_declared(schedule, entry_.links(any));
+    } catch (const Error& error) {
+      throw Error(
+          fmt::format("algorithm '{}' ({}): its schedule is wrong: {}", entry_.name, entry_.module, error.what()));
+    }
+  }
+  const QueueShape& queue = queues_.group().queue;
+  if (schedule.slots() > queue.slots) {
+    throw Error(fmt::format("algorithm '{}': its schedule needs queues of {} slots, they have {}; raise pe.ipcq.slots",
+                            entry_.name, schedule.slots(), queue.slots));
+  }
+  if (schedule.bundles) lanes->bundle(queues_.map(), plan.maps);
+  const auto chunk = entry_.parameters.find("chunk_bytes");
+  const bool given = chunk != entry_.parameters.end() && chunk->second > 0;
+  lanes->cut(plan.maps, schedule, given ? std::min<std::int64_t>(chunk->second, queue.slot_bytes) : queue.slot_bytes,
+             given ? 1 : planned.rounds);
+  plan.schedule = planned.schedule;
+  plan.lanes = std::move(lanes);
+  return made;
+}
+
+std::vector<NodeProgram> ScheduleBinder::programs(const ScheduleCall& call, std::int32_t node) const {
+  const CallMaps& maps = call.plan.maps;
+  std::vector<NodeProgram> made;
+  for (std::size_t turn = 0; turn <= call.plan.schedule->turns.size(); ++turn) {
+    made.push_back(make_program(*call.plan.schedule, node, turn, [&](std::int32_t peer) {
+      return queues_.direction(maps.level, maps.nodes_per_rank(), node, peer);
+    }));
+  }
+  return made;
+}
+
+/// Bytes that reach a node from other ranks after its launch, at least: all but what its receive rings can hold before.
+/// A whole ring of each lane and sender, however little that one sends: safe, not tight. Where rounds take turns at
+/// several lists, a block counts as often as every one of them receives it.
+std::int64_t ScheduleBinder::to_come(const ScheduleCall& call, std::int32_t node, std::size_t item) const {
+  const Schedule& schedule = *call.plan.schedule;
+  const std::int32_t mine = call.plan.maps.nodes_per_rank();
+  std::map<std::int32_t, std::int64_t> messages;  // by block: so often each lane receives its part
+  std::set<std::int32_t> senders;
+  for (std::size_t turn = 0; turn <= schedule.turns.size(); ++turn) {
+    std::map<std::int32_t, std::int64_t> list;
+    for (const Step& step : schedule.lists(turn)[static_cast<std::size_t>(node)]) {
+      const bool received = step.kind == StepKind::receive_copy || step.kind == StepKind::receive_reduce;
+      if (!received || step.peer / mine == node / mine) continue;
+      ++list[step.block];
+      senders.insert(step.peer);
+    }
+    if (turn == 0) messages = list;
+    for (auto& [block, count] : messages) count = std::min(count, list[block]);
+  }
+  std::int64_t rounds = 0, elements = 0;
+  for (const auto& [id, lane] : call.plan.lanes->all()) rounds += lane.rounds();
+  for (const auto& [number, count] : messages) {
+    const Block& block = schedule.blocks[static_cast<std::size_t>(number)];
+    const std::int64_t part = call.plan.maps.elements * (block.end - block.begin) / schedule.units * block.regions;
+    elements += count * std::max<std::int64_t>(0, part - rounds);  // a round's borders are whole elements
+  }
+  const std::size_t rings = senders.size() * call.plan.lanes->all().size();
+  return std::max<std::int64_t>(0, elements * static_cast<std::int64_t>(item) -
+                                       static_cast<std::int64_t>(rings * queues_.group().queue.ring_bytes()));
+}
+
+RankCall ScheduleBinder::bind(int rank, const CollectiveCall& call, const TensorArg& in, const TensorArg& out) const {
+  const bool known = last_.made && last_.call.op == call.op && last_.call.root == call.root && call.to < 0 &&
+                     call.from < 0 && size_of(last_.call.dtype) == size_of(call.dtype) && alike(last_.in, in) &&
+                     alike(last_.out, out) && (last_.in.base == last_.out.base) == (in.base == out.base);
+  if (!known) {
+    last_.made = make(rank, call, in, out);
+    last_.call = call;
+    last_.in = in;
+    last_.out = out;
+  }
+  RankCall mine;
+  mine.call = last_.made;
+  const CallMaps& maps = mine.call->plan.maps;
+  if (maps.elements == 0) return mine;
+  mine.first_node = rank * maps.nodes_per_rank();
+  for (std::int32_t n = 0; n < maps.nodes_per_rank(); ++n) {
+    const std::int32_t node = mine.first_node + n;
+    mine.programs.push_back(programs(*mine.call, node));
+    mine.to_come += to_come(*mine.call, node, size_of(call.dtype));
+    if (call.op == CollectiveOp::gather && rank != call.root) {
+      for (NodeProgram& program : mine.programs.back()) {
+        for (NodeProgram::LocalBlock& block : program.blocks) block.holds = false;
+      }
+      mine.spreads.emplace_back();
+      continue;
+    }
+    std::set<std::int32_t> written;
+    for (const Block& block : mine.call->plan.schedule->blocks) {
+      if (holds(block, node)) written.insert(mine.call->plan.lanes->out_region(block));
+    }
+    const bool idle = mine.call->in_place && mine.call->plan.schedule->nodes == 1;
+    mine.spreads.push_back(idle || maps.level == NodeLevel::pe
+                               ? Spread{}
+                               : make_spread(queues_.map(), maps, *mine.call->plan.lanes, n,
+                                             {written.begin(), written.end()}, size_of(call.dtype)));
+  }
+  return mine;
+}
+
+std::vector<std::pair<int, int>> RankCall::targets() const {
+  std::set<std::pair<int, int>> found;
+  for (std::size_t n = 0; n < programs.size(); ++n) {
+    if (!programs[n].front().empty()) {
+      const CallMaps& maps = call->plan.maps;
+      const int node = static_cast<int>(n), cube = maps.cube_of(node);
+      for (const auto& [id, lane] : call->plan.lanes->all()) {
+        found.emplace(maps.level == NodeLevel::rank ? id.first : cube,
+                      maps.level == NodeLevel::pe ? node % maps.pes : id.second);
+      }
+    }
+    for (const auto& [pe, role] : spreads[n].roles) found.insert(pe);
+  }
+  return {found.begin(), found.end()};
+}
+
+RankCall::Part RankCall::part_of(int cube, int pe) const {
+  const CallMaps& maps = call->plan.maps;
+  const int node = maps.level == NodeLevel::rank ? 0 : maps.level == NodeLevel::cube ? cube : cube * maps.pes + pe;
+  Part part;
+  part.node = static_cast<std::size_t>(node);
+  const std::vector<NodeProgram>& lists = programs[part.node];
+  const std::map<LaneId, Lane>& lanes = call->plan.lanes->all();
+  const auto lane = lanes.find(lane_of(maps, cube, pe));
+  if (lane == lanes.end() || lists.front().empty()) return part;
+  const auto number = static_cast<std::size_t>(std::distance(lanes.begin(), lane));
+  part.lane = &lane->second;
+  part.program = &lists[number % lists.size()];
+  return part;
+}
+
+void RankCall::run(Tl& tl) const {
+  const int cube = static_cast<int>(tl.program_id(1)), pe = static_cast<int>(tl.program_id(0));
+  const Part part = part_of(cube, pe);
+  Verbs verbs(tl, call->contributions);
+  if (part.lane != nullptr) {
+    Executor(call->plan, *part.program, *part.lane, first_node + static_cast<std::int32_t>(part.node), call->in_place,
+             verbs)
+        .run();
+  }
+  spread(spreads[part.node], verbs, cube, pe);
+}
+
+namespace {
+
+/// Runs of a region that lie in [begin, begin + count).
+std::uint64_t runs_in(const RegionMap& map, std::int64_t begin, std::int64_t count) {
+  if (count <= 0 || map.empty()) return 0;
+  const auto ends_after = [](std::int64_t element, const Run& run) { return element < run.end(); };
+  const auto first = std::upper_bound(map.begin(), map.end(), begin, ends_after);
+  const auto last = std::upper_bound(first, map.end(), begin + count - 1, ends_after);
+  return static_cast<std::uint64_t>(last - first) + (last == map.end() ? 0 : 1);
+}
+
+/// Of the regions of a side: one that a lane works on may be of the other side only.
+std::uint64_t runs_of(const std::vector<RegionMap>& regions, std::int32_t region, const Lane::Interval& interval) {
+  const std::size_t number = regions.size() == 1 ? 0 : static_cast<std::size_t>(region);
+  return number < regions.size() ? runs_in(regions[number], interval.begin, interval.count) : 0;
+}
+
+}  // namespace
+
+/// 16 B for a step: kind and flags, queue, block, other block, stage, as a 128 bit instruction has room for (such as
+/// those of NVIDIA's GPUs from Volta on). 32 B for a block (regions, units, who has it), 24 B for an interval of a
+/// lane, 32 B for a segment, 16 B for each run of elements with one address (address and count), on either side.
+std::uint64_t RankCall::bytes(int cube, int pe) const {
+  constexpr std::uint64_t kStep = 16, kBlock = 32, kInterval = 24, kSegment = 32, kRun = 16;
+  const Part part = part_of(cube, pe);
+  std::uint64_t bytes = kProgramHeaderBytes;
+  if (part.lane != nullptr) {
+    const CallMaps& maps = call->plan.maps;
+    bytes += kStep * part.program->entries.size() + kBlock * part.program->blocks.size() +
+             kSegment * part.lane->segments.size() + kInterval * part.lane->bundle.size();
+    for (const auto& [region, intervals] : part.lane->regions) {
+      bytes += kInterval * intervals.size();
+      for (const Lane::Interval& interval : intervals) {
+        bytes +=
+            kRun * (runs_of(maps.in[part.node], region, interval) + runs_of(maps.out[part.node], region, interval));
+      }
+    }
+  }
+  const auto role = spreads[part.node].roles.find({cube, pe});
+  if (role == spreads[part.node].roles.end()) return bytes;
+  bytes += kBlock;
+  for (const auto& parts : role->second.parts) bytes += kRun * parts.size();
+  return bytes;
+}
+
+}  // namespace kernbench::ccl

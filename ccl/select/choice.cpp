@@ -1,0 +1,345 @@
+#include "ccl/select/choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bitset>
+#include <cmath>
+#include <new>
+
+#include "ccl/contract/legal.h"
+#include "ccl/data/lanes.h"
+#include "ccl/run/schedule_call.h"
+#include "ccl/schedule/level_cost.h"
+#include "ccl/select/message_estimate.h"
+#include "ccl/select/tuned_table.h"
+
+namespace kernbench::ccl {
+namespace {
+
+/// Nodes of a schedule are cubes where their tiles are combined, or are alike in the end; elsewhere ranks.
+bool nodes_are_cubes(const ChoiceInput& input) {
+  return (reduces(input.op) || input.op == CollectiveOp::broadcast) && input.scope != Scope::sip;
+}
+
+/// Where nodes are ranks, several contributors of a rank may each bring a tile of their own.
+std::int64_t bytes_of_node(const ChoiceInput& input, const MachineMap& map, bool ranks_are_pes) {
+  const auto bytes = static_cast<std::int64_t>(input.bytes);
+  if (ranks_are_pes || (input.op != CollectiveOp::all_to_all && input.op != CollectiveOp::send_recv)) return bytes;
+  switch (input.scope) {
+    case Scope::cube:
+      return bytes * map.cubes_per_sip();
+    case Scope::pe:
+      return bytes * map.pes_per_sip();
+    default:
+      return bytes;
+  }
+}
+
+/// Of algorithms whose times between measured sizes lie farther apart than this, the slower one is not the faster one.
+/// assumed: a factor of 4 from size to size, and times that grow with anything between no and the full power of it
+constexpr double kNear = 1.3;
+
+/// What its busiest link alone keeps for this many times the least estimate is not estimated. If in the end nothing
+/// better is left, all are estimated.
+constexpr double kNotWorthEstimating = 1.25;
+
+/// How many ranks on each one sends in a send_recv that all ranks make; 0: another call, or one of two ranks.
+int distance_of(const ChoiceInput& input, const Group& group) {
+  if (input.tensors == nullptr || input.op != CollectiveOp::send_recv) return 0;
+  const CollectiveCall& call = input.tensors->call;
+  const auto ranks = static_cast<int>(group.sips.size());
+  return call.to < 0 || call.from < 0 ? 0 : (call.to - input.tensors->first + ranks) % ranks;
+}
+
+/// Everything that tells the places of two calls' data apart. Where ranks are PEs their tensors lie there.
+std::vector<std::uint64_t> places_of(const CallTensors* tensors, bool ranks_are_pes) {
+  std::vector<std::uint64_t> places;
+  if (tensors == nullptr) return places;
+  places.push_back(size_of(tensors->call.dtype));
+  for (const LaunchMessage::TensorArg* argument : {&tensors->in, &tensors->out}) {
+    places.push_back(argument->shards.size());
+    places.push_back(static_cast<std::uint64_t>(argument->shape.cols));
+    for (const TensorShard& shard : argument->shards) {
+      const std::uint64_t owner =
+          ranks_are_pes ? 0 : std::uint64_t{shard.owner.cube} << 48 | std::uint64_t{shard.owner.pe} << 32;
+      places.push_back(owner | static_cast<std::uint64_t>(shard.row));
+      places.push_back(static_cast<std::uint64_t>(shard.col));
+      places.push_back(shard.offset_bytes);
+      places.push_back(shard.nbytes);
+    }
+  }
+  return places;
+}
+
+/// Whether a tensor lies as those that are measured do: its columns over all PEs of a SIP, each element once.
+bool spread_over_all(const LaunchMessage::TensorArg& tensor, const MachineMap& map) {
+  std::int64_t shards = 0, next = 0;
+  for (const TensorShard& shard : tensor.shards) {
+    if (shard.nbytes == 0) continue;
+    if (shard.rows != tensor.shape.rows || shard.col != next) return false;
+    next += shard.cols;
+    ++shards;
+  }
+  return shards == std::min<std::int64_t>(tensor.shape.cols, map.pes_per_sip());
+}
+
+/// The same on all ranks: of what only the root has nothing is asked.
+bool lies_as_measured(const CallTensors* tensors, const MachineMap& map) {
+  if (tensors == nullptr) return true;
+  const auto fits = [&](const LaunchMessage::TensorArg& t) { return t.shards.empty() || spread_over_all(t, map); };
+  const CollectiveOp op = tensors->call.op;
+  return (op == CollectiveOp::scatter || fits(tensors->in)) &&
+         ((rooted(op) && op != CollectiveOp::scatter) || fits(tensors->out));
+}
+
+/// An error's text without the name of its algorithm, behind which it is to stand.
+std::string without_name(const std::string& text, const std::string& algorithm) {
+  const std::string begin = fmt::format("algorithm '{}'", algorithm);
+  if (text.rfind(begin, 0) != 0) return text;
+  return text.substr(std::min(text.find_first_not_of(": ", begin.size()), text.size()));
+}
+
+/// Tries something of an algorithm. What it throws is why it cannot: a plug-in may throw anything.
+template <class Trial>
+void attempt(Candidate& candidate, Trial&& trial) {
+  try {
+    trial();
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::invalid_argument& error) {
+    candidate.unfit = without_name(error.what(), candidate.name);
+  } catch (const ConfigError& error) {
+    candidate.unfit = error.what();
+  } catch (const std::exception& error) {
+    candidate.unfit = fmt::format("refuses: {}", error.what());
+  }
+}
+
+std::string in_words(double ns) { return ns < 1e4 ? fmt::format("{:.0f} ns", ns) : fmt::format("{:.4g} us", ns / 1e3); }
+
+std::string reason(const Choice& choice, const ChoiceInput& input) {
+  const Candidate& best = choice.candidates.front();
+  const Candidate* second = nullptr;
+  if (choice.candidates.size() > 1 && choice.candidates[1].unfit.empty()) second = &choice.candidates[1];
+  std::string text = fmt::format("{} of {} B: ", to_string(input.op), input.bytes);
+  if (!best.known) return text + "nothing that serves it has a model or was tuned";
+  text += fmt::format("{} {}", best.measured ? "tuned to take" : "should take", in_words(best.ns));
+  if (second == nullptr) return text + "; nothing else serves it";
+  if (!second->known) return text + fmt::format("; of {} nothing is known", second->name);
+  return text + fmt::format(", next {} {}{}", second->name, second->at_least ? "at least " : "", in_words(second->ns));
+}
+
+}  // namespace
+
+Chooser::Key Chooser::key_of(const ChoiceInput& input) const {
+  return {input.op,       input.scope,
+          input.bytes,    input.root + distance_of(input, group_),  // a call has one of them
+          input.in_place, places_of(input.tensors, group_.ranks_are_pes())};
+}
+
+const Choice& Chooser::choose(const ChoiceInput& input) {
+  const Key key = key_of(input);
+  auto found = made_.find(key);
+  if (found == made_.end()) found = made_.emplace(key, decide(input)).first;
+  return found->second;
+}
+
+const Choice& Chooser::choose_other(const ChoiceInput& input, const std::string& why) {
+  Choice& choice = made_.at(key_of(input));
+  choice.candidates.front().unfit = without_name(why, choice.algorithm);
+  std::rotate(choice.candidates.begin(), std::next(choice.candidates.begin()), choice.candidates.end());
+  take_first(choice, input);
+  return choice;
+}
+
+std::vector<Candidate> Chooser::ranked(const ChoiceInput& input, double limit) const {
+  std::vector<Candidate> candidates;
+  const std::int32_t lanes = lanes_of(input);
+  double least = 0;  // of those that the models know
+  for (const std::string& name : names()) {
+    const Candidate& candidate = candidates.emplace_back(judge(name, input, lanes, least * limit));
+    const bool estimated = candidate.unfit.empty() && candidate.known && !candidate.measured;
+    if (estimated && candidate.ns > 0 && (least == 0 || candidate.ns < least)) least = candidate.ns;
+  }
+  refine(candidates, input, lanes);
+  leave_out_little(candidates);
+  sort_by_time(candidates, registry_.default_algorithm());
+  prefer_plain(candidates);
+  return candidates;
+}
+
+Choice Chooser::decide(const ChoiceInput& input) const {
+  Choice choice;
+  choice.candidates = ranked(input, kNotWorthEstimating);
+  const bool unknown = !choice.candidates.empty() && choice.candidates.front().unfit.empty() &&
+                       choice.candidates.front().at_least;  // the least estimate was of what is unfit, or wrong
+  if (unknown) choice.candidates = ranked(input, 0);
+  take_first(choice, input);
+  return choice;
+}
+
+void Chooser::take_first(Choice& choice, const ChoiceInput& input) const {
+  if (choice.candidates.empty() || !choice.candidates.front().unfit.empty()) {
+    std::string all;
+    for (const Candidate& c : choice.candidates) all += fmt::format("\n  {}: {}", c.name, c.unfit);
+    throw Error(fmt::format("no algorithm serves {} with scope {} on {} SIP{} ({}):{}", to_string(input.op),
+                            to_string(input.scope), group_.sips.size(), group_.sips.size() == 1 ? "" : "s",
+                            to_string(map_.sip_topology), all));
+  }
+  choice.algorithm = choice.candidates.front().name;
+  choice.why = reason(choice, input);
+}
+
+std::vector<std::string> Chooser::names() const {
+  std::vector<std::string> names = registry_.names();
+  std::map<std::string, std::size_t> topologies;
+  for (const std::string& name : names) {
+    Candidate unused;
+    attempt(unused, [&] { topologies[name] = std::bitset<32>(load(name).algorithm->topologies).count(); });
+  }
+  std::stable_sort(names.begin(), names.end(),
+                   [&](const auto& a, const auto& b) { return topologies[a] < topologies[b]; });
+  return names;
+}
+
+AlgorithmEntry Chooser::load(const std::string& name) const {
+  return registry_.load(name, {}, static_cast<int>(group_.sips.size()));
+}
+
+const TunedTable::Row* Chooser::measured(const AlgorithmEntry& entry, const ChoiceInput& input) const {
+  const bool whole = group_.sips.size() == map_.sips && !group_.ranks_are_pes();
+  if (!whole || !lies_as_measured(input.tensors, map_)) return nullptr;
+  const std::string machine = machine_key(map_);
+  if (const TunedTable::Row* row = registry_.tuned().find(machine, input.op, input.scope)) return row;
+  if (!entry.is_as_shipped()) return nullptr;
+  if (!shipped_) shipped_ = TunedTable::shipped(machine);
+  return shipped_->find(machine, input.op, input.scope);
+}
+
+void Chooser::check_queues(const AlgorithmEntry& entry, const SipShape& shape, Scope scope) const {
+  const Algorithm& algorithm = *entry.algorithm;
+  NodeLinks links;
+  std::size_t most = 4 + 4 + map_.pes_per_cube;  // directions of a grid, and PEs of a cube
+  if (algorithm.directions & kGlobalPeers) most += group_.sips.size();
+  if (algorithm.plan != nullptr || algorithm.links != nullptr) {
+    links = ScheduleBinder::links(entry, map_, shape, scope);
+    for (const auto* pairs : {&links.ranks, &links.cubes, &links.pes}) {
+      std::map<std::int32_t, std::size_t> degrees;
+      std::size_t degree = 0;
+      for (const auto& [a, b] : *pairs) degree = std::max({degree, ++degrees[a], ++degrees[b]});
+      most += degree;
+    }
+  }
+  const RingMemory memory = ring_memory(map_, group_.queue.memory, PeCoord{});
+  if (most * group_.queue.ring_bytes() <= memory.bytes) return;
+  RingNumbers rings;
+  GroupQueues(map_, group_, rings).add(shape, algorithm.directions, links);
+}
+
+/// PEs of a node between which the call's data are dealt; where they are not known, or do not suit it: all.
+std::int32_t Chooser::lanes_of(const ChoiceInput& input) const {
+  if (group_.ranks_are_pes()) return 1;
+  if (input.tensors != nullptr) {
+    const CallTensors& tensors = *input.tensors;
+    const std::size_t item = size_of(tensors.call.dtype);
+    const int ranks = static_cast<int>(group_.sips.size());
+    try {
+      const CallMaps maps = make_call_maps(map_, input.op, input.scope, ranks, tensors.in, tensors.out, item);
+      if (maps.elements > 0)
+        return static_cast<std::int32_t>(Lanes(map_, maps, input.op, input.in_place, item).all().size());
+    } catch (const Error&) {  // the call will say so
+    }
+  }
+  return static_cast<std::int32_t>(nodes_are_cubes(input) ? map_.pes_per_cube : map_.pes_per_sip());
+}
+
+Plan Chooser::planned(const AlgorithmEntry& entry, const SipShape& shape, const ChoiceInput& input, std::int32_t lanes,
+                      double most_ns) const {
+  PlanRequest request = ScheduleBinder::base_request(entry, map_, shape);
+  const bool cubes = nodes_are_cubes(input) && !group_.ranks_are_pes();
+  request.op = input.op;
+  set_nodes(request, cubes ? map_.cube_w : 1, cubes ? map_.cube_h : 1);
+  request.root = input.root * request.cubes();
+  if (input.op == CollectiveOp::send_recv) {
+    request.root = -1;
+    request.peer = std::max(1, distance_of(input, group_));
+  }
+  request.bytes = bytes_of_node(input, map_, group_.ranks_are_pes());
+  request.lanes = lanes;
+  request.slots = group_.queue.slots;
+  request.slot_bytes = group_.queue.slot_bytes;
+  request.most_seconds = most_ns / 1e9;
+  if (!cubes && !group_.ranks_are_pes()) spread_regions(map_, request);
+  Plan plan = entry.plan(request);
+  if (plan.schedule->slots() > group_.queue.slots) {
+    throw Error(fmt::format("needs queues of {} slots, they have {}", plan.schedule->slots(), group_.queue.slots));
+  }
+  return plan;
+}
+
+Candidate Chooser::judge(const std::string& name, const ChoiceInput& input, std::int32_t lanes, double most) const {
+  Candidate candidate;
+  candidate.name = name;
+  attempt(candidate, [&] {
+    const AlgorithmEntry entry = load(name);
+    const Algorithm& algorithm = *entry.algorithm;
+    if ((algorithm.operations & bit(input.op)) == 0) throw Error(fmt::format("does not serve {}", to_string(input.op)));
+    if ((algorithm.scopes & bit(input.scope)) == 0)
+      throw Error(fmt::format("does not serve scope {}", to_string(input.scope)));
+    if (algorithm.plan == nullptr && !algorithm.pe_to_pe && !input.in_place) throw Error("works in place only");
+    const SipShape shape = sip_shape(entry, map_, group_);
+    check_queues(entry, shape, input.scope);
+    const TunedTable::Row* row = measured(entry, input);
+    const auto ns = row == nullptr ? std::nullopt : TunedTable::ns_at(*row, name, input.bytes);
+    const auto around = ns ? TunedTable::between(*row, name, input.bytes) : std::nullopt;
+    const bool between = around && around->low != around->high;
+    if (ns) {
+      candidate.ns = *ns;
+      candidate.known = candidate.measured = true;
+      candidate.between = between;
+    }
+    if (candidate.measured) return;
+    if (algorithm.pe_to_pe && input.tensors != nullptr) {
+      const PlanRequest machine = ScheduleBinder::base_request(entry, map_, shape);
+      const MessageEstimate estimate = estimate_messages(map_, group_, input.scope, machine, *input.tensors);
+      candidate.ns = estimate.seconds * 1e9;
+      candidate.known = true;
+      if (estimate.crowded) candidate.little = "sends in no order";
+    }
+    if (algorithm.plan == nullptr) return;
+    const Plan plan = planned(entry, shape, input, lanes, most);
+    candidate.ns = plan.seconds * 1e9;
+    candidate.known = true;
+    candidate.at_least = plan.at_least;
+    candidate.periodic = plan.schedule->period > 0;
+    if (plan.schedule->bundles && plan.rounds > 1) candidate.little = "sends bundles";
+  });
+  return candidate;
+}
+
+void Chooser::refine(std::vector<Candidate>& candidates, const ChoiceInput& input, std::int32_t lanes) const {
+  double least = 0;
+  for (const Candidate& c : candidates) {
+    if (c.measured && (least == 0 || c.ns < least)) least = c.ns;
+  }
+  for (Candidate& candidate : candidates) {
+    if (!candidate.measured || candidate.ns > least * kNear) continue;
+    const AlgorithmEntry entry = load(candidate.name);
+    if (entry.algorithm->plan == nullptr) continue;
+    const auto around = TunedTable::between(*measured(entry, input), candidate.name, input.bytes);
+    if (around->low == around->high) continue;
+    const SipShape shape = sip_shape(entry, map_, group_);
+    const auto model = [&](std::uint64_t bytes) {
+      ChoiceInput at = input;
+      at.bytes = bytes;
+      return planned(entry, shape, at, lanes).seconds * 1e9;
+    };
+    attempt(candidate, [&] {
+      candidate.ns = model(input.bytes) * std::pow(around->low_ns / model(around->low), 1 - around->share) *
+                     std::pow(around->high_ns / model(around->high), around->share);
+    });
+  }
+}
+
+}  // namespace kernbench::ccl

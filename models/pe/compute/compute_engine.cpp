@@ -1,0 +1,165 @@
+#include "models/pe/compute/compute_engine.h"
+
+#include <algorithm>
+
+#include "models/pe/compute/compute_timing.h"
+#include "models/pe/compute/execute.h"
+#include "models/pe/cpu/kernel_context.h"
+#include "models/pe/op_record.h"
+
+namespace kernbench::pe {
+
+namespace {
+constexpr int kMathOps = static_cast<int>(MathOp::transpose) + 1;
+constexpr int kReductions = 3;
+
+std::vector<std::string> labels(ComputeEngine::Kind kind) {
+  std::vector<std::string> list = {"idle"};
+  if (kind == ComputeEngine::Kind::gemm) {
+    list.push_back("gemm");
+    return list;
+  }
+  for (int op = 0; op < kMathOps; ++op) list.push_back(to_string(static_cast<MathOp>(op)));
+  for (int op = 0; op < kReductions; ++op)
+    list.push_back(std::string("reduce_") + to_string(static_cast<ReduceKind>(op)));
+  list.push_back("softmax");
+  return list;
+}
+}  // namespace
+
+ComputeEngine::ComputeEngine(Kind kind, Services& services, OpSink& sink)
+    : services_(services),
+      sink_(sink),
+      kind_(kind),
+      clock_(kind == Kind::gemm ? services.config.gemm.clock_hz : services.config.math.clock_hz),
+      lanes_(services.config.cpu.kernel_contexts,
+             kind == Kind::gemm ? services.config.gemm.queue_depth : services.config.math.queue_depth),
+      array_(services.config.gemm) {
+  if (services.observer != nullptr) {
+    track_ = Track(services, kind == Kind::gemm ? "gemm" : "math", TrackKind::state, labels(kind));
+  }
+}
+
+bool ComputeEngine::full(const Op& op) const { return lanes_.full(op, op.context->index); }
+
+void ComputeEngine::enqueue(Op& op) {
+  lanes_.push(op, op.context->index);
+  advance();
+}
+
+void ComputeEngine::remove(const KernelContext& context, std::vector<Op*>& removed) {
+  lanes_.remove(context, removed);
+  if (holder_ == &context) holder_ = nullptr;
+}
+
+Op* ComputeEngine::next() { return holder_ != nullptr ? lanes_.pop_ready_tile(holder_->index) : lanes_.pop_ready(); }
+
+void ComputeEngine::advance() {
+  if (advancing_) return;
+  advancing_ = true;
+  while (accepting_) {
+    Op* op = next();
+    if (op == nullptr) break;
+    begin(*op);
+  }
+  advancing_ = false;
+}
+
+void ComputeEngine::begin(Op& op) {
+  const Ps now = services_.now();
+  op.cause = Services::cause();
+  if (services_.options.data) execute(op, services_.tcm);
+  const Span span = take(op);
+  op.started = span.begin;
+  Usage* const usage = kind_ == Kind::gemm ? services_.usages.gemm : services_.usages.math;
+  if (usage != nullptr) book_waits(*usage, op);
+  holder_ = op.stays && !op.aborted ? op.context : nullptr;
+  if (span.accepts > now) {
+    accepting_ = false;
+    cause_ = op.cause;
+    services_.queue.at(span.accepts, [this] {
+      accepting_ = true;
+      spend(cause_);
+      advance();
+    });
+  }
+  Op* running = &op;
+  // A composite's next operands may take the place of these as soon as the last of them has entered the array.
+  if (op.composite != nullptr && span.read < span.done) {
+    services_.queue.at(std::max(span.read, now), [this, running] {
+      spend(running->cause);
+      sink_.reads_done(*running);
+    });
+  }
+  services_.queue.at(span.done, [this, running] { finish(*running); });
+  sink_.room();
+}
+
+ComputeEngine::Span ComputeEngine::take(const Op& op) { return kind_ == Kind::gemm ? take_product(op) : take_math(op); }
+
+ComputeEngine::Span ComputeEngine::take_product(const Op& op) {
+  const Ps now = services_.now();
+  const GemmWork work = gemm_work_of(op);
+  if (work.m == 0 || work.n == 0 || work.k == 0) return {now, now, now, now};
+  const std::uint64_t cycle = clock_.tick_at_or_after(now);
+  GemmArray::Times times = array_.take(cycle, work);
+  const Ps longer = services_.tcm.timing().stream(now, clock_.at(times.begin), clock_.at(times.read),
+                                                  tcm_bytes_of(services_.config.gemm, op));
+  if (longer > 0) {
+    const std::uint64_t stall = clock_.tick_at_or_after(longer);
+    array_.stall(stall);
+    times.accepts += stall;
+    times.read += stall;
+    times.done += stall;
+  }
+  services_.statistics.count_macs(work.dtype, work.m * work.n * work.k);
+  return {times.begin == cycle ? now : clock_.at(times.begin), clock_.at(times.accepts), clock_.at(times.read),
+          clock_.at(times.done)};
+}
+
+ComputeEngine::Span ComputeEngine::take_math(const Op& op) {
+  const Ps now = services_.now();
+  const std::uint64_t cycles = math_cycles_of(services_.config.math, op);
+  if (cycles == 0) return {now, now, now, now};
+  Ps done = clock_.after(now, cycles);
+  const Ps longer = services_.tcm.timing().stream(now, now, done, tcm_bytes_of(services_.config.gemm, op));
+  if (longer > 0) done = clock_.edge(done + longer);
+  services_.statistics.math_lane_cycles += lane_cycles_of(services_.config.math, op);
+  return {now, done, done, done};
+}
+
+void ComputeEngine::spend(const Cause& cause) {
+  Services::follow(cause);
+  services_.spend(kind_ == Kind::gemm ? Spent::gemm : Spent::math,
+                  kind_ == Kind::gemm ? Services::Part::gemm : Services::Part::math);
+}
+
+void ComputeEngine::finish(Op& op) {
+  spend(op.cause);
+  const Ps from = std::max(op.started, shown_until_), now = services_.now();
+  if (now > from) {  // pipelined ops overlap; the track shows each from the end of the one before
+    track_.interval(from, now, label(op));
+    (kind_ == Kind::gemm ? services_.statistics.gemm_busy : services_.statistics.math_busy) += now - from;
+    if (Usage* usage = kind_ == Kind::gemm ? services_.usages.gemm : services_.usages.math) usage->busy(from, now, 0);
+    shown_until_ = now;
+  }
+  ++(kind_ == Kind::gemm ? services_.statistics.gemm_ops : services_.statistics.math_ops);
+  log_op(services_, op, kind_ == Kind::gemm ? "gemm" : "math");
+  sink_.completed(op);
+  advance();
+}
+
+std::uint64_t ComputeEngine::label(const Op& op) const {
+  switch (op.kind) {
+    case OpKind::math:
+      return 1 + static_cast<std::uint64_t>(op.math);
+    case OpKind::reduce:
+      return 1 + kMathOps + static_cast<std::uint64_t>(op.reduce);
+    case OpKind::softmax:
+      return 1 + kMathOps + kReductions;
+    default:
+      return 1;
+  }
+}
+
+}  // namespace kernbench::pe

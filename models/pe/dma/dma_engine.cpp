@@ -1,0 +1,249 @@
+#include "models/pe/dma/dma_engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "models/pe/cpu/kernel_context.h"
+#include "models/pe/op_record.h"
+#include "tlm/ext/train.h"
+
+namespace kernbench::pe {
+
+/// An op under way.
+struct DmaEngine::Job final : ResponseHandler {
+  Job(DmaEngine& engine, Op& op) : engine(engine), op(op), plan(op, longest()) {}
+  /// Trains are made of full packets: smaller bursts travel alone. Four may be outstanding, so that they follow each
+  /// other as their packets would; two where queues have long slots, too.
+  std::uint32_t longest() const {
+    const Services& services = engine.services_;
+    const std::uint32_t burst = services.config.dma.burst_bytes;
+    if (burst != kMaxPacketBytes) return burst;
+    const std::uint32_t together = services.longest() > kMaxTrainBytes ? 2 : 4;
+    std::uint32_t train = std::min(services.longest(), kLongestAccessBytes);
+    while (train > burst && train > services.config.dma.outstanding * burst / together) train /= 2;
+    return train;
+  }
+  /// Each packet gives its place back when it is here, and the next train's packets take them one by one: that train
+  /// goes now.
+  void on_first_packet(tlm::tlm_generic_payload& payload) override {
+    engine.outstanding_ -= packets_of(payload.get_data_length());
+    engine.advance();
+  }
+  void on_response(tlm::tlm_generic_payload& payload, Packet& packet) override {
+    engine.arrived(*this, payload, packet);
+  }
+
+  DmaEngine& engine;
+  Op& op;
+  BurstPlan plan;
+  std::uint32_t pending = 0;  // responses to come
+  bool all_issued = false;
+  Ps first_burst = kNever;          // when it was injected
+  std::array<Ps, kDelays> spent{};  // of the burst that ended last
+  Ps last_write = 0;                // when TCM holds all that has arrived
+  std::optional<MemoryKind> space;
+  RaceDetector::Text text;  // --debug
+  Job* next = nullptr;
+  Job* previous = nullptr;
+};
+
+DmaEngine::DmaEngine(Kind kind, Services& services, OpSink& sink)
+    : services_(services),
+      sink_(sink),
+      kind_(kind),
+      lanes_(services.config.cpu.kernel_contexts, services.config.dma.queue_depth) {
+  if (services.observer != nullptr) {
+    track_ = Track(services, component(), TrackKind::state, {"idle", kind == Kind::read ? "read" : "write"});
+  }
+}
+
+DmaEngine::~DmaEngine() {
+  while (all_ != nullptr) {
+    Job* job = all_;
+    all_ = job->next;
+    delete job;
+  }
+}
+
+bool DmaEngine::full(const Op& op) const { return lanes_.full(op, op.context->index); }
+
+void DmaEngine::enqueue(Op& op) {
+  lanes_.push(op, op.context->index);
+  advance();
+}
+
+void DmaEngine::advance() {
+  if (advancing_) return;
+  advancing_ = true;
+  while (!paused_ && (issuing_ == nullptr ? begin_job() : next_burst())) {
+  }
+  advancing_ = false;
+}
+
+void DmaEngine::pause_until(Ps time, Then then) {
+  paused_ = true;
+  cause_ = Services::cause();
+  services_.queue.at(time, [this, then] {
+    paused_ = false;
+    Services::follow(cause_);
+    services_.spend(then == Then::inject ? Spent::tcm : Spent::setup, then == Then::inject  ? Services::Part::tcm
+                                                                      : kind_ == Kind::read ? Services::Part::dma_r
+                                                                                            : Services::Part::dma_w);
+    if (then == Then::inject) inject();
+    advance();
+  });
+}
+
+/// False if no op can begin.
+bool DmaEngine::begin_job() {
+  Op* op = lanes_.pop_ready();
+  if (op == nullptr) return false;
+  op->started = services_.now();
+  if (Usage* usage = kind_ == Kind::read ? services_.usages.dma_r : services_.usages.dma_w) book_waits(*usage, *op);
+  if (jobs_++ == 0) busy_since_ = services_.now();
+  issuing_ = new Job(*this, *op);
+  link(*issuing_);
+  if (services_.config.dma.setup > 0) pause_until(services_.now() + services_.config.dma.setup, Then::go_on);
+  sink_.room();
+  return true;
+}
+
+/// One step of the op whose bursts are being issued; false if it has to wait for a response.
+bool DmaEngine::next_burst() {
+  Job& job = *issuing_;
+  if (job.op.aborted) {
+    end_of_bursts();
+    return true;
+  }
+  if (!has_burst_) {
+    const BurstPlan::Next next = job.plan.next(services_.mmu, burst_);
+    if (next == BurstPlan::Next::fault) {
+      sink_.fault(job.op, Fault::Kind::mmu, component(),
+                  fmt::format("VA {:#x} is not mapped for {}", job.plan.fault_va(), names::pe(services_.coord)));
+    }
+    if (next != BurstPlan::Next::burst) {
+      end_of_bursts();
+      return true;
+    }
+    has_burst_ = true;
+    if (burst_.walk > 0) {
+      pause_until(services_.now() + burst_.walk, Then::go_on);
+      return true;
+    }
+  }
+  if (outstanding_ > 0 && outstanding_ + packets_of(burst_.bytes) > services_.config.dma.outstanding) return false;
+  if (kind_ == Kind::write) {
+    read_ = services_.tcm.reserve_read(services_.now(), burst_.tcm, burst_.bytes);
+    const Ps ready = read_ - std::min(read_, services_.streamed(burst_.bytes));
+    if (ready > services_.now()) {
+      pause_until(ready, Then::inject);
+      return true;
+    }
+  }
+  inject();
+  return true;
+}
+
+void DmaEngine::inject() {
+  Job& job = *issuing_;
+  has_burst_ = false;
+  const NodeId node = services_.map.resolve(burst_.at);
+  if (node == kNoNode) {
+    sink_.fault(job.op, Fault::Kind::bus, component(), fmt::format("there is no memory at {}", burst_.at.str()));
+    return;
+  }
+  if (!job.space) job.space = burst_.at.kind;
+  if (services_.options.debug) {
+    if (job.text == nullptr) job.text = std::make_shared<const std::string>(text_of(job.op));
+    const KernelContext& context = *job.op.context;
+    services_.check_races(context.message, context.launch().kernel, job.text, burst_.at, burst_.bytes,
+                          kind_ == Kind::write);
+  }
+  const PacketKind kind = kind_ == Kind::read ? PacketKind::read : PacketKind::write;
+  tlm::tlm_generic_payload& payload = services_.payload(kind, node, burst_.at.encode(), burst_.bytes);
+  if (kind_ == Kind::write && services_.options.data) {
+    services_.tcm.read(burst_.tcm, payload.get_data_ptr(), burst_.bytes);
+  }
+  Packet& packet = Packet::of(payload);
+  packet.op = job.op.id;
+  packet.user = static_cast<ResponseHandler*>(&job);
+  packet.tag = burst_.tcm;
+  if (kind_ == Kind::write && burst_.bytes > kMaxPacketBytes) packet.complete = read_;
+  if (job.first_burst == kNever) job.first_burst = services_.now();
+  ++job.pending;
+  outstanding_ += packets_of(burst_.bytes);
+  (kind_ == Kind::read ? services_.statistics.dma_read_bytes : services_.statistics.dma_write_bytes) += burst_.bytes;
+  if (Usage* usage = kind_ == Kind::read ? services_.usages.dma_r : services_.usages.dma_w)
+    usage->busy(services_.now(), services_.now(), burst_.bytes);
+  services_.inject(payload);
+}
+
+void DmaEngine::end_of_bursts() {
+  Job& job = *issuing_;
+  issuing_ = nullptr;
+  has_burst_ = false;
+  job.all_issued = true;
+  if (kind_ == Kind::write) sink_.reads_done(job.op);
+  complete_when_done(job);
+}
+
+void DmaEngine::arrived(Job& job, tlm::tlm_generic_payload& payload, const Packet& packet) {
+  if (packet.complete == 0) outstanding_ -= packets_of(payload.get_data_length());
+  --job.pending;
+  job.spent = packet.spent;
+  if (payload.get_response_status() != tlm::TLM_OK_RESPONSE) {
+    sink_.fault(job.op, Fault::Kind::bus, component(),
+                fmt::format("{} at {} of {} B answered {}", kind_ == Kind::read ? "read" : "write",
+                            PhysicalAddress::decode(payload.get_address()).str(), payload.get_data_length(),
+                            payload.get_response_string()));
+  } else if (kind_ == Kind::read) {
+    const std::uint32_t bytes = payload.get_data_length();
+    job.last_write = services_.tcm.reserve_write(services_.streaming_since(packet, bytes), packet.tag, bytes);
+    if (services_.options.data) services_.tcm.write(packet.tag, payload.get_data_ptr(), bytes);
+  }
+  complete_when_done(job);
+  advance();
+}
+
+void DmaEngine::complete_when_done(Job& job) {
+  if (!job.all_issued || job.pending > 0) return;
+  Job* done = &job;
+  job.op.cause = Services::cause();
+  services_.queue.at(std::max(job.last_write, services_.now()), [this, done] { complete(*done); });
+}
+
+void DmaEngine::complete(Job& job) {
+  Op& op = job.op;
+  Services::follow(op.cause);
+  services_.spend(Spent::tcm, Services::Part::tcm);
+  PeStatistics& statistics = services_.statistics;
+  ++(kind_ == Kind::read ? statistics.dma_reads : statistics.dma_writes);
+  if (--jobs_ == 0) {
+    track_.interval(busy_since_, services_.now(), 1);
+    if (Usage* usage = kind_ == Kind::read ? services_.usages.dma_r : services_.usages.dma_w)
+      usage->busy(busy_since_, services_.now(), 0);
+    (kind_ == Kind::read ? statistics.dma_read_busy : statistics.dma_write_busy) += services_.now() - busy_since_;
+  }
+  const Ps setup = job.first_burst == kNever ? 0 : job.first_burst - op.started;
+  log_op(services_, op, component(), {job.space, std::nullopt, &job.spent, setup});
+  unlink(job);
+  delete &job;
+  sink_.completed(op);
+}
+
+void DmaEngine::remove(const KernelContext& context, std::vector<Op*>& removed) { lanes_.remove(context, removed); }
+
+void DmaEngine::link(Job& job) {
+  job.next = all_;
+  if (all_ != nullptr) all_->previous = &job;
+  all_ = &job;
+}
+
+void DmaEngine::unlink(Job& job) {
+  (job.previous == nullptr ? all_ : job.previous->next) = job.next;
+  if (job.next != nullptr) job.next->previous = job.previous;
+}
+
+}  // namespace kernbench::pe

@@ -1,0 +1,230 @@
+// The receiving half of the IPCQ unit.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/pe/cpu/kernel_context.h"
+#include "models/pe/ipcq/ipcq_memory.h"
+#include "models/pe/op_record.h"
+
+namespace kernbench::pe {
+
+// ---- From the network into the ring ----
+
+void Ipcq::data_arrived(tlm::tlm_generic_payload& payload, const Packet& packet) {
+  QueuePair* pair = packet.ring < by_ring_.size() ? by_ring_[packet.ring] : nullptr;
+  sc_assert(pair != nullptr);
+  const std::uint32_t bytes = packet.bytes, message_bytes = packet.message_bytes;
+  const std::uint16_t slot = packet.slot;
+  if (bytes == 0) {
+    arrived(*pair, slot, 0, message_bytes);
+  } else if (pair->ring_in_tcm()) {
+    const std::uint64_t offset = PhysicalAddress::decode(payload.get_address()).offset;
+    sc_assert(services_.tcm.holds(offset, bytes));
+    const Ps written = services_.tcm.reserve_write(services_.streaming_since(packet, bytes), offset, bytes);
+    if (services_.options.data) services_.tcm.write(offset, payload.get_data_ptr(), bytes);
+    if (CauseLog::active() != nullptr) {
+      pair->slot_causes.resize(pair->entry.slots);
+      if (slot < pair->entry.slots) pair->slot_causes[slot] = Services::cause();
+    }
+    services_.queue.at(written, [pair, slot, bytes, message_bytes] {
+      if (slot < pair->slot_causes.size()) Services::follow(pair->slot_causes[slot]);
+      pair->unit.services_.spend(Spent::tcm, Services::Part::tcm);
+      pair->unit.arrived(*pair, slot, bytes, message_bytes);
+    });
+  } else {
+    write_to_memory(*pair, payload, packet);
+  }
+}
+
+void Ipcq::arrived(QueuePair& pair, std::uint16_t slot, std::uint32_t bytes, std::uint32_t message_bytes) {
+  if (!pair.ring.arrive(slot, bytes, message_bytes) && pair.error.empty()) {
+    pair.error =
+        fmt::format("{} sent a message of {} B to slot {}, which does not fit a ring of {} slots of {} B",
+                    names::pe(pair.entry.source), message_bytes, slot, pair.entry.slots, pair.entry.slot_bytes);
+  }
+  publish_level(pair.entry.direction);
+  advance_receive(pair);
+}
+
+void Ipcq::write_to_memory(QueuePair& pair, tlm::tlm_generic_payload& payload, const Packet& packet) {
+  const NodeId node = services_.map.resolve(PhysicalAddress::decode(payload.get_address()));
+  sc_assert(node != kNoNode);  // install() checked the ring's base
+  tlm::tlm_generic_payload& write = services_.payload(PacketKind::write, node, payload.get_address(), packet.bytes);
+  if (services_.options.data) std::copy_n(payload.get_data_ptr(), packet.bytes, write.get_data_ptr());
+  Packet& request = Packet::of(write);
+  request.op = packet.op;
+  request.slot = packet.slot;
+  request.message_bytes = packet.message_bytes;
+  request.user = static_cast<ResponseHandler*>(pair.writer.get());
+  services_.inject(write);
+}
+
+void RingWriter::on_response(tlm::tlm_generic_payload& payload, Packet& packet) {
+  if (payload.get_response_status() != tlm::TLM_OK_RESPONSE && pair.error.empty()) {
+    pair.error = fmt::format("writing a slot at {} answered {}", PhysicalAddress::decode(payload.get_address()).str(),
+                             payload.get_response_string());
+  }
+  pair.unit.arrived(pair, packet.slot, payload.get_data_length(), packet.message_bytes);
+}
+
+// ---- From the ring into a tile ----
+
+void Ipcq::advance_receive(QueuePair& pair) {
+  if (pair.copying) return;
+  if (pair.receiving == nullptr) {
+    if (pair.receives.head == nullptr || pair.receives.head->pending > 0) return;
+    pair.receiving = &pair.receives.pop();
+    pair.receiving->started = kNever;
+    pair.received = 0;
+    sink_.room();
+  }
+  Op& op = *pair.receiving;
+  if (op.aborted) return;  // about to be taken out
+  if (!pair.error.empty()) {
+    sink_.fault(op, Fault::Kind::ipcq, "ipcq_recv", pair.error);
+    return;
+  }
+  if (pair.ring.visible() == 0) {
+    if (pair.no_data_since == kNever) pair.no_data_since = services_.now();
+    return;
+  }
+  if (pair.no_data_since != kNever) {
+    pair.statistics.blocked_for_data += services_.now() - pair.no_data_since;
+    if (Usage* usage = pair.statistics.usage)
+      usage->wait(pair.no_data_since, services_.now(), static_cast<unsigned>(QueueWait::data));
+    pair.no_data_since = kNever;
+  }
+  const std::uint64_t expected = std::min<std::uint64_t>(pair.entry.slot_bytes, op.out.bytes() - pair.received);
+  if (pair.ring.head_bytes() != expected) {
+    sink_.fault(op, Fault::Kind::ipcq, "ipcq_recv",
+                fmt::format("the next message from {} has {} B, this recv takes {} B; send and recv must agree in size",
+                            names::pe(pair.entry.source), pair.ring.head_bytes(), expected));
+    return;
+  }
+  if (op.started == kNever) op.started = services_.now();
+  pair.copying = true;
+  if (expected == 0) {
+    slot_read(pair, services_.now());
+  } else if (pair.ring_in_tcm()) {
+    copy_from_tcm(pair);
+  } else {
+    pair.reader->start();
+  }
+}
+
+void Ipcq::copy_from_tcm(QueuePair& pair) {
+  const std::uint32_t bytes = pair.ring.head_bytes();
+  const std::uint64_t from = pair.entry.ring_base.offset + slot_offset(pair, pair.ring.head());
+  const std::uint64_t to = pair.receiving->out.tcm + pair.received;
+  // Both ports at once; banks that both ends need serve the read first.
+  const Ps read = services_.tcm.reserve_read(services_.now(), from, bytes);
+  // itself.
+  const Ps written = std::max(read, services_.tcm.reserve_write(services_.now(), to, bytes));
+  if (services_.options.data) {
+    std::vector<unsigned char> data(bytes);
+    services_.tcm.read(from, data.data(), bytes);
+    services_.tcm.write(to, data.data(), bytes);
+  }
+  pair.receive_cause = Services::cause();
+  services_.queue.at(read, [this, &pair, written] {
+    Services::follow(pair.receive_cause);
+    services_.spend(Spent::tcm, Services::Part::tcm);
+    slot_read(pair, written);
+  });
+}
+
+/// The slot may be used again; its data are in the tile at `written`.
+void Ipcq::slot_read(QueuePair& pair, Ps written) {
+  const std::uint16_t slot = pair.ring.head();
+  const std::uint32_t bytes = pair.ring.head_bytes();
+  if (services_.options.debug) {
+    services_.pages.races.received(pair.receiving->context->message, services_.coord, pair.entry.source,
+                                   pair.entry.ring);
+  }
+  pair.ring.pop();
+  publish_level(pair.entry.direction);
+  return_credit(pair, slot);
+  pair.copying = false;
+  pair.received += bytes;
+  ++pair.statistics.messages_received;
+  pair.statistics.bytes_received += bytes;
+  if (pair.received == pair.receiving->out.bytes() || pair.receiving->aborted) end_receive(pair, written);
+  advance_receive(pair);
+}
+
+void Ipcq::end_receive(QueuePair& pair, Ps written) {
+  Op* op = pair.receiving;
+  pair.receiving = nullptr;
+  op->cause = Services::cause();
+  op->target = pair.statistics.messages_received;
+  services_.queue.at(std::max(written, services_.now()), [this, &pair, op] {
+    Services::follow(op->cause);
+    services_.spend(Spent::tcm, Services::Part::tcm);
+    log_op(services_, *op, "ipcq_recv",
+           {std::nullopt, pair.entry.source, nullptr, 0, ring_id(services_.self, pair.entry.ring), op->target});
+    sink_.completed(*op);
+  });
+}
+
+void Ipcq::return_credit(QueuePair& pair, std::uint16_t slot) {
+  tlm::tlm_generic_payload& payload = services_.payload(PacketKind::ipcq_credit, services_.map.pe(pair.entry.source), 0,
+                                                        std::min(services_.config.ipcq.credit_bytes, kMaxPacketBytes));
+  Packet& packet = Packet::of(payload);
+  packet.ring = pair.entry.source_queue;
+  packet.slot = slot;
+  services_.inject(payload);
+}
+
+void RingReader::start() {
+  bytes_ = pair.ring.head_bytes();
+  issued_ = 0;
+  written_ = 0;
+  issue();
+}
+
+void RingReader::issue() {
+  Services& services = pair.unit.services_;
+  while (issued_ < bytes_ && in_flight_ < services.config.dma.outstanding) {
+    PhysicalAddress from = pair.entry.ring_base;
+    from.offset += Ipcq::slot_offset(pair, pair.ring.head()) + issued_;
+    const std::uint64_t longest = std::min(services.longest(), kMaxTrainBytes);
+    const std::uint64_t to_boundary = longest - from.offset % longest;
+    const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes_ - issued_, to_boundary));
+    tlm::tlm_generic_payload& read =
+        services.payload(PacketKind::read, services.map.resolve(from), from.encode(), bytes);
+    Packet& packet = Packet::of(read);
+    packet.op = pair.receiving->id;
+    packet.user = static_cast<ResponseHandler*>(this);
+    packet.tag = static_cast<std::uint32_t>(pair.receiving->out.tcm + pair.received + issued_);
+    issued_ += bytes;
+    ++pending_;
+    in_flight_ += packets_of(bytes);
+    services.inject(read);
+  }
+}
+
+void RingReader::on_first_packet(tlm::tlm_generic_payload& payload) {
+  in_flight_ -= packets_of(payload.get_data_length());
+  issue();
+}
+
+void RingReader::on_response(tlm::tlm_generic_payload& payload, Packet& packet) {
+  Services& services = pair.unit.services_;
+  --pending_;
+  if (packet.complete == 0) in_flight_ -= packets_of(payload.get_data_length());
+  if (payload.get_response_status() != tlm::TLM_OK_RESPONSE) {
+    pair.unit.sink_.fault(
+        *pair.receiving, Fault::Kind::bus, "ipcq_recv",
+        fmt::format("reading a slot at {} answered {}", PhysicalAddress::decode(payload.get_address()).str(),
+                    payload.get_response_string()));
+  } else {
+    written_ = services.tcm.reserve_write(services.streaming_since(packet, payload.get_data_length()), packet.tag,
+                                          payload.get_data_length());
+    if (services.options.data) services.tcm.write(packet.tag, payload.get_data_ptr(), payload.get_data_length());
+  }
+  issue();
+  if (pending_ == 0 && issued_ == bytes_) pair.unit.slot_read(pair, written_);
+}
+
+}  // namespace kernbench::pe

@@ -1,0 +1,130 @@
+// The sending half of the IPCQ unit.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/pe/cpu/kernel_context.h"
+#include "models/pe/ipcq/ipcq.h"
+#include "models/pe/op_record.h"
+#include "tlm/machine/names.h"
+
+namespace kernbench::pe {
+
+namespace {
+PhysicalAddress further(PhysicalAddress address, std::uint64_t bytes) {
+  address.offset += bytes;
+  return address;
+}
+}  // namespace
+
+void Ipcq::advance_send(QueuePair& pair) {
+  if (pair.handing_over) return;
+  if (pair.sending == nullptr) {
+    if (pair.sends.head == nullptr || pair.sends.head->pending > 0) return;
+    pair.sending = &pair.sends.pop();
+    pair.sent = 0;
+    pair.sending->started = kNever;
+    sink_.room();
+  }
+  if (!pair.in_message && !begin_message(pair)) return;
+  const std::uint64_t at = slot_offset(pair, pair.slot) + pair.message_sent;
+  const PhysicalAddress& ring = pair.entry.peer_ring_base;
+  const bool in_tcm = ring.kind == MemoryKind::tcm;
+  const std::uint64_t longest = in_tcm ? services_.longest() : std::min(services_.longest(), kMaxTrainBytes);
+  const std::uint64_t origin = in_tcm && ring.offset % kMaxPacketBytes == 0 ? 0 : ring.offset;
+  const std::uint64_t to_boundary = longest - (origin + at) % longest;
+  const auto bytes =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(pair.message_bytes - pair.message_sent, to_boundary));
+  pair.handing_over = true;
+  pair.send_cause = Services::cause();
+  const Ps read = services_.tcm.reserve_read(services_.now(), pair.sending->in[0].tcm + pair.sent, bytes);
+  // A train leaves with its first packet.
+  services_.queue.at(std::max(services_.now(), read - std::min(read, services_.streamed(bytes))),
+                     [this, &pair, bytes, read] { hand_over(pair, bytes, read); });
+}
+
+/// Takes the next slot of the peer's ring; false if there is none.
+bool Ipcq::begin_message(QueuePair& pair) {
+  if (pair.credits.available() == 0) {
+    if (pair.no_credit_since == kNever) {
+      pair.no_credit_since = services_.now();
+      pair.send_cause = Services::cause();
+    }
+    return false;
+  }
+  if (pair.no_credit_since != kNever) {
+    pair.statistics.blocked_for_credit += services_.now() - pair.no_credit_since;
+    if (Usage* usage = pair.statistics.usage)
+      usage->wait(pair.no_credit_since, services_.now(), static_cast<unsigned>(QueueWait::credit));
+    pair.no_credit_since = kNever;
+    if (CauseLog* log = CauseLog::active()) {
+      // More slots would have spared the wait, whatever the peer did meanwhile: the chain stays here.
+      const std::uint32_t place = log->place(pair.place, [&] {
+        return names::pe_part(services_.coord, fmt::format("ipcq.{}.{}", pair.entry.group, pair.entry.direction.str()));
+      });
+      log->current = log->step(Spent::slots, place, services_.now(), pair.send_cause);
+    }
+  }
+  if (pair.sending->started == kNever) pair.sending->started = services_.now();
+  pair.slot = pair.credits.take();
+  pair.message_bytes = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(pair.entry.slot_bytes, pair.sending->in[0].bytes() - pair.sent));
+  pair.message_sent = 0;
+  pair.in_message = true;
+  if (services_.options.debug) {
+    services_.pages.races.sent(pair.sending->context->message, services_.coord, pair.entry.peer, pair.entry.peer_ring);
+  }
+  return true;
+}
+
+void Ipcq::hand_over(QueuePair& pair, std::uint32_t bytes, Ps read) {
+  Op& op = *pair.sending;
+  pair.handing_over = false;
+  Services::follow(pair.send_cause);
+  services_.spend(Spent::tcm, Services::Part::tcm);
+  const PhysicalAddress to = further(pair.entry.peer_ring_base, slot_offset(pair, pair.slot) + pair.message_sent);
+  tlm::tlm_generic_payload& payload =
+      services_.payload(PacketKind::ipcq_data, services_.map.pe(pair.entry.peer), to.encode(), bytes);
+  if (services_.options.data && bytes > 0) {
+    services_.tcm.read(op.in[0].tcm + pair.sent, payload.get_data_ptr(), bytes);
+  }
+  pair.sent += bytes;
+  pair.message_sent += bytes;
+  Packet& packet = Packet::of(payload);
+  packet.op = op.id;
+  if (bytes > kMaxPacketBytes) packet.complete = read;
+  packet.ring = pair.entry.peer_ring;
+  packet.slot = pair.slot;
+  packet.message_bytes = pair.message_bytes;
+  packet.last = pair.message_sent == pair.message_bytes;
+  const bool last = packet.last;
+  services_.inject(payload);
+  if (last) {
+    pair.in_message = false;
+    ++pair.statistics.messages_sent;
+    pair.statistics.bytes_sent += pair.message_bytes;
+    if (Usage* usage = pair.statistics.usage) usage->busy(services_.now(), services_.now(), pair.message_bytes);
+    if (pair.sent == op.in[0].bytes() || op.aborted) end_send(pair);
+  }
+  advance_send(pair);
+}
+
+void Ipcq::end_send(QueuePair& pair) {
+  Op& op = *pair.sending;
+  pair.sending = nullptr;
+  log_op(services_, op, "ipcq_send",
+         {std::nullopt, pair.entry.peer, nullptr, 0, ring_id(services_.map.pe(pair.entry.peer), pair.entry.peer_ring),
+          pair.statistics.messages_sent});
+  sink_.completed(op);
+}
+
+void Ipcq::credit_arrived(const Packet& packet) {
+  QueuePair* pair = packet.ring < by_queue_.size() ? by_queue_[packet.ring] : nullptr;
+  sc_assert(pair != nullptr);
+  const bool within = pair->credits.give_back();
+  sc_assert(within);
+  (void)within;
+  advance_send(*pair);
+}
+
+}  // namespace kernbench::pe

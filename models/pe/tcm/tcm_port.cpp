@@ -1,0 +1,76 @@
+#include "models/pe/tcm/tcm_port.h"
+
+#include <stdexcept>
+
+namespace kernbench::pe {
+
+bool TcmPort::take(unsigned, tlm::tlm_generic_payload& payload) {
+  std::uint64_t offset = 0;
+  const tlm::tlm_response_status status = locate(payload, offset);
+  payload.set_response_status(status);
+  const Ps now = services_.now();
+  if (status != tlm::TLM_OK_RESPONSE) {
+    port_.respond(payload, now);
+    return true;
+  }
+  if (in_service_ == services_.config.tcm.queue_depth) {
+    blocked_ = true;
+    return false;
+  }
+  const Ps end = book(payload, offset, now);
+  if (Packet* packet = Packet::find(payload)) {
+    const Ps own =
+        Rate(services_.config.tcm.bytes_per_second).time_for(payload.get_data_length()) + services_.config.tcm.latency;
+    const Ps total = end - port_.arrival();
+    packet->charge(Delay::memory, std::min(own, total));
+    packet->charge(Delay::contention, total - std::min(own, total));
+  }
+  ++in_service_;
+  port_.respond(payload, answer_time(payload.is_read() ? Packet::find(payload) : nullptr,
+                                     end - services_.streamed(payload.get_data_length()), end, now));
+  services_.queue.at(end, [this] {
+    --in_service_;
+    if (!blocked_) return;
+    blocked_ = false;
+    port_.retry();
+  });
+  return true;
+}
+
+Ps TcmPort::serve(unsigned, tlm::tlm_generic_payload& payload, Ps start) {
+  std::uint64_t offset = 0;
+  const tlm::tlm_response_status status = locate(payload, offset);
+  payload.set_response_status(status);
+  return status == tlm::TLM_OK_RESPONSE ? book(payload, offset, start) : start;
+}
+
+unsigned TcmPort::debug(unsigned, tlm::tlm_generic_payload& payload) {
+  std::uint64_t offset = 0;
+  const tlm::tlm_response_status status = locate(payload, offset);
+  payload.set_response_status(status);
+  if (status != tlm::TLM_OK_RESPONSE || !services_.options.data) return 0;
+  memory_access::apply(payload, offset, services_.tcm.contents());
+  return payload.get_data_length();
+}
+
+/// Moves the data; when the access is complete.
+Ps TcmPort::book(tlm::tlm_generic_payload& payload, std::uint64_t offset, Ps start) {
+  if (services_.options.data) memory_access::apply(payload, offset, services_.tcm.contents());
+  const std::uint64_t bytes = payload.get_data_length();
+  return payload.is_read() ? services_.tcm.reserve_read(start, offset, bytes)
+                           : services_.tcm.reserve_write(start, offset, bytes);
+}
+
+tlm::tlm_response_status TcmPort::locate(const tlm::tlm_generic_payload& payload, std::uint64_t& offset) const {
+  try {
+    const PhysicalAddress address = PhysicalAddress::decode(payload.get_address());
+    offset = address.offset;
+    if (address.kind == MemoryKind::tcm && PeCoord{address.sip, address.cube, address.unit} == services_.coord) {
+      return memory_access::check(payload, offset, services_.tcm.bytes());
+    }
+  } catch (const std::invalid_argument&) {  // the bits name no memory
+  }
+  return tlm::TLM_ADDRESS_ERROR_RESPONSE;
+}
+
+}  // namespace kernbench::pe

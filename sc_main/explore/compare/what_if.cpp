@@ -1,0 +1,379 @@
+#include "sc_main/explore/compare/what_if.h"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <optional>
+
+#include "sc_main/explore/compare/changes.h"
+#include "sc_main/explore/sweep/executor.h"
+#include "sc_main/explore/sweep/record.h"
+#include "sc_main/explore/sweep/task.h"
+#include "sc_main/process/pool.h"
+#include "sc_main/run/exit_code.h"
+#include "sc_main/run/machine.h"
+#include "sc_main/run/run.h"
+#include "sc_main/run/simulation.h"
+#include "sc_main/run/usage_error.h"
+#include "tlm/config/json_text.h"
+#include "tlm/config/nearest.h"
+#include "topology/spec/resolve.h"
+
+namespace kernbench::compare {
+namespace {
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kPairedKeys = 6;  ///< 15 pairs: as many runs as a few parts have keys
+constexpr double kNearlyAsGood = 0.9;   ///< of what a clock saves, for a value of its block to stand before it
+constexpr int kPollMs = 100;
+
+/// A run of its own process.
+struct Attempt {
+  std::string state;  ///< "ran", "refused", "failed"
+  double ns = 0;
+  int exit_code = 0;
+  std::string error;
+  Json algorithms;  ///< of its rows
+  Json result;      ///< as a file has it, without the machine; null unless asked for
+};
+
+Json algorithms_of(const Json& result) {
+  Json names = Json::array();
+  for (const Json& row : result["results"]) {
+    if (row.contains("algorithm") && row["algorithm"].is_string()) names.push_back(row["algorithm"]);
+  }
+  return names;
+}
+
+/// In a process of its own: builds the machine, runs, and answers as sweep::record_of() reads it.
+std::string answer_of(const Arguments& arguments, const Json& config, const std::string& name, TimeOf measure,
+                      bool whole) {
+  Json answer{{"exit_code", 0}, {"error", ""}, {"result", nullptr}};
+  try {
+    Run run(arguments);
+    const Run::Finished finished = run.execute_silently(topology::resolve_json(config, name));
+    const RunTime time = time_of(finished.json, measure);
+    answer["result"] = {{"ns", time.ns}, {"algorithms", algorithms_of(finished.json)}};
+    for (const char* key : {"sim_time_ps", "results", "data"}) {
+      if (whole) answer["result"]["whole"][key] = finished.json[key];
+    }
+    if (finished.wrong) {
+      answer["exit_code"] = static_cast<int>(ExitCode::check_failed);
+      answer["error"] = "the workload's own check failed";
+    }
+  } catch (...) {
+    ExitCode code{};
+    answer["error"] = sweep::placeless_text(std::current_exception(), code);
+    answer["exit_code"] = static_cast<int>(code);
+  }
+  return json_text(answer);
+}
+
+Attempt read(const sweep::Record& record) {
+  Attempt attempt;
+  attempt.exit_code = record.exit_code;
+  attempt.error = record.error;
+  const bool refused = record.exit_code == static_cast<int>(ExitCode::bad_input);
+  attempt.state = record.status == sweep::Status::ok ? "ran" : refused ? "refused" : "failed";
+  if (!record.result.is_object()) return attempt;
+  attempt.ns = record.result.value("ns", 0.0);
+  attempt.algorithms = record.result.value("algorithms", Json::array());
+  attempt.result = record.result.value("whole", Json());
+  return attempt;
+}
+
+/// Runs of the same program on several machines.
+class Trials {
+ public:
+  Trials(const WhatIf& run, const std::atomic<bool>& stop)
+      : run_(run), stop_(stop), jobs_(run.jobs == 0 ? sweep::usable_cores() : run.jobs), start_(Clock::now()) {}
+
+  /// In the order of `machines`.
+  std::vector<Attempt> operator()(const Arguments& arguments, const std::vector<Json>& machines, bool whole = false) {
+    std::vector<Attempt> attempts(machines.size());
+    progress_.total += machines.size();
+    process::Pool pool(jobs_, {});
+    const auto ended = [&](std::size_t id, const process::Ending& ending) {
+      attempts[id] = read(sweep::record_of({}, ending, {}));
+      ++progress_.done;
+      progress_.failed += attempts[id].state == "failed" ? 1 : 0;
+    };
+    for (std::size_t next = 0; next < machines.size() || pool.running() > 0;) {
+      if (stop_.load(std::memory_order_relaxed)) throw sweep::Interrupted();
+      if (next < machines.size() && !pool.full()) {
+        pool.start(next, [&, next] { return answer_of(arguments, machines[next], run_.name, run_.measure, whole); });
+        ++next;
+        continue;
+      }
+      pool.wait(kPollMs, ended);
+      progress_.running = pool.running();
+      progress_.elapsed_s = std::chrono::duration<double>(Clock::now() - start_).count();
+      if (run_.progress) run_.progress(progress_);
+    }
+    return attempts;
+  }
+  std::size_t count() const { return progress_.done; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const WhatIf& run_;
+  const std::atomic<bool>& stop_;
+  const unsigned jobs_;
+  const Clock::time_point start_;
+  sweep::Progress progress_;
+};
+
+bool has_option(const Arguments& arguments, const std::string& option) {
+  return std::any_of(arguments.begin(), arguments.end(),
+                     [&](const std::string& word) { return word == option || word.rfind(option + "=", 0) == 0; });
+}
+
+/// The algorithm of a run of collectives that took one throughout by its own choice; empty: anything else. Held fast,
+/// since times that ship for a machine are none of a changed one's.
+std::string own_choice(const Arguments& arguments, const Json& recorded) {
+  if (has_option(arguments, "--algorithm") || !recorded.is_object()) return {};
+  for (const Json& row : recorded["results"]) {
+    if (!row.contains("redop")) return {};
+  }
+  const Json names = algorithms_of(recorded);
+  const bool one =
+      !names.empty() && std::all_of(names.begin(), names.end(), [&](const Json& n) { return n == names[0]; });
+  return one ? names[0].get<std::string>() : std::string();
+}
+
+/// The run without a change, and the words of its command line that hold throughout: without contents where the times
+/// are the same without.
+struct Baseline {
+  Arguments arguments;
+  Json recorded;
+  Attempt attempt;
+  bool same = false;
+};
+
+[[noreturn]] void end_as(const Attempt& attempt) {
+  throw RunEnded(static_cast<ExitCode>(attempt.exit_code),
+                 fmt::format("the run itself, without a change: {}", attempt.error));
+}
+
+Baseline find_baseline(const WhatIf& run, Trials& trials) {
+  Baseline baseline;
+  baseline.recorded = run.recorded;
+  if (!baseline.recorded.is_object()) {
+    const Attempt first = trials(run.arguments, {run.config}, true).front();
+    if (first.state != "ran") end_as(first);
+    baseline.recorded = first.result;
+  }
+  const double recorded_ns = time_of(baseline.recorded, run.measure).ns;
+  Arguments plain = run.arguments;
+  if (!has_option(plain, "--data") && baseline.recorded.value("data", false))
+    plain.insert(plain.end(), {"--data", "off"});
+  std::vector<Arguments> ways;
+  if (const std::string algorithm = own_choice(run.arguments, baseline.recorded); !algorithm.empty()) {
+    ways.push_back(plain);
+    ways.back().insert(ways.back().end(), {"--algorithm", algorithm});
+  }
+  ways.push_back(plain);
+  if (plain != run.arguments) ways.push_back(run.arguments);
+  for (const Arguments& way : ways) {
+    baseline.arguments = way;
+    baseline.attempt = trials(way, {run.config}).front();
+    baseline.same = baseline.attempt.state == "ran" && baseline.attempt.ns == recorded_ns;
+    if (baseline.same) break;
+  }
+  if (baseline.attempt.state != "ran") end_as(baseline.attempt);
+  return baseline;
+}
+
+bool chosen(const Change& change, const std::vector<std::string>& globs) {
+  return globs.empty() || std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) {
+           return ::fnmatch(glob.c_str(), change.key.c_str(), 0) == 0;
+         });
+}
+
+/// Changes of one section and place.
+struct Part {
+  std::string name;
+  std::vector<std::size_t> changes;
+  Attempt attempt;
+};
+
+std::vector<Part> parts_of(const std::vector<Change>& changes) {
+  std::vector<Part> parts;
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    const std::string name = changes[i].part_name();
+    const auto known = std::find_if(parts.begin(), parts.end(), [&](const Part& part) { return part.name == name; });
+    if (known == parts.end()) {
+      parts.push_back({name, {i}, {}});
+    } else {
+      known->changes.push_back(i);
+    }
+  }
+  return parts;
+}
+
+/// In whole picoseconds, the clock of the machine: nothing less than one is a difference.
+double saved_ns(double before, double after) { return std::round((before - after) * 1e3) / 1e3; }
+
+void add_outcome(Json& entry, const Attempt& attempt, const Attempt& baseline) {
+  entry["state"] = attempt.state;
+  const bool ran = attempt.state == "ran";
+  entry["time_ns"] = ran ? Json(attempt.ns) : Json();
+  entry["saved_ns"] = ran ? Json(saved_ns(baseline.ns, attempt.ns)) : Json();
+  entry["saved_fraction"] = ran && baseline.ns > 0 ? Json(saved_ns(baseline.ns, attempt.ns) / baseline.ns) : Json();
+  if (ran && attempt.algorithms != baseline.algorithms) entry["algorithms"] = attempt.algorithms;
+  if (attempt.state == "failed" || attempt.state == "refused") entry["error"] = attempt.error;
+  if (attempt.state == "failed") entry["exit_code"] = attempt.exit_code;
+}
+
+double saved(const Json& entry) { return entry["saved_ns"].is_number() ? entry["saved_ns"].get<double>() : 0; }
+std::string part_of(const Json& entry) {
+  return entry["part"].get<std::string>() + " of " + entry["place"].get<std::string>();
+}
+
+/// By the time saved; then a clock behind what nearly does the same in its block; equal times share a rank.
+void rank(Json& entries) {
+  const auto before = [](const Json& a, const Json& b) {
+    const bool ran = a["state"] == "ran", other = b["state"] == "ran";
+    return ran != other ? ran : saved(a) > saved(b);
+  };
+  std::stable_sort(entries.begin(), entries.end(), before);
+  for (std::size_t at = 0; at < entries.size(); ++at) {
+    if (!entries[at].value("paces_block", false) || saved(entries[at]) <= 0) continue;
+    const Json clock = entries[at];
+    std::size_t behind = at;
+    for (std::size_t i = at + 1; i < entries.size() && saved(entries[i]) >= kNearlyAsGood * saved(clock); ++i) {
+      if (part_of(entries[i]) == part_of(clock)) behind = i;
+    }
+    if (behind == at) continue;
+    entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(at));
+    entries.insert(entries.begin() + static_cast<std::ptrdiff_t>(behind), clock);
+    entries[behind]["paces_block"] = false;  // it has its place
+  }
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const bool shared = i > 0 && entries[i]["saved_ns"] == entries[i - 1]["saved_ns"];
+    entries[i]["rank"] = entries[i]["state"] != "ran" ? Json() : shared ? entries[i - 1]["rank"] : Json(i + 1);
+    entries[i].erase("paces_block");
+  }
+}
+
+Json pairs_of(const std::vector<Change>& changes, const Json& ranked, const WhatIf& run, const Baseline& baseline,
+              Trials& trials) {
+  std::vector<const Change*> best;
+  std::vector<double> alone;
+  for (const Json& entry : ranked) {
+    if (best.size() == kPairedKeys || saved(entry) <= 0) break;
+    const std::size_t index = entry["index"].get<std::size_t>();
+    best.push_back(&changes[index]);
+    alone.push_back(saved(entry));
+  }
+  std::vector<std::pair<std::size_t, std::size_t>> pairs;
+  std::vector<Json> machines;
+  for (std::size_t a = 0; a < best.size(); ++a) {
+    for (std::size_t b = a + 1; b < best.size(); ++b) {
+      pairs.emplace_back(a, b);
+      machines.push_back(changed(run.config, {best[a], best[b]}));
+    }
+  }
+  const std::vector<Attempt> attempts = trials(baseline.arguments, machines);
+  Json entries = Json::array();
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const auto [a, b] = pairs[i];
+    Json entry{{"keys", {best[a]->name(), best[b]->name()}}, {"sum_of_single_ns", alone[a] + alone[b]}};
+    add_outcome(entry, attempts[i], baseline.attempt);
+    entries.push_back(std::move(entry));
+  }
+  std::stable_sort(entries.begin(), entries.end(), [](const Json& a, const Json& b) { return saved(a) > saved(b); });
+  return entries;
+}
+}  // namespace
+
+Json what_if(const WhatIf& run, const std::atomic<bool>& stop) {
+  std::vector<Change> changes;
+  for (Change& change : changes_of(run.config)) {
+    if (chosen(change, run.keys)) changes.push_back(std::move(change));
+  }
+  if (changes.empty())
+    throw UsageError(fmt::format("no key of this machine matches {}", quote(join(run.keys))),
+                     "give keys as 'kernbench topology show --stage 2' has them, e.g. 'cube.ucie.*'");
+  Trials trials(run, stop);
+  const Baseline baseline = find_baseline(run, trials);
+
+  std::vector<Part> parts = parts_of(changes);
+  std::vector<Json> machines;
+  for (const Part& part : parts) {
+    std::vector<const Change*> all;
+    for (const std::size_t i : part.changes) all.push_back(&changes[i]);
+    machines.push_back(changed(run.config, all));
+  }
+  const std::vector<Attempt> of_parts = trials(baseline.arguments, machines);
+  std::vector<std::optional<Attempt>> of_changes(changes.size());
+  std::vector<std::size_t> wanted;
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    parts[p].attempt = of_parts[p];
+    const bool nothing = of_parts[p].state == "ran" && of_parts[p].ns == baseline.attempt.ns;
+    if (parts[p].changes.size() == 1) {
+      of_changes[parts[p].changes.front()] = of_parts[p];
+    } else if (!nothing || run.all_keys) {
+      wanted.insert(wanted.end(), parts[p].changes.begin(), parts[p].changes.end());
+    }
+  }
+  machines.clear();
+  for (const std::size_t i : wanted) machines.push_back(changed(run.config, {&changes[i]}));
+  const std::vector<Attempt> of_wanted = trials(baseline.arguments, machines);
+  for (std::size_t i = 0; i < wanted.size(); ++i) of_changes[wanted[i]] = of_wanted[i];
+
+  Json entries = Json::array(), of_part_entries = Json::array(), untried = Json::array();
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    const Change& change = changes[i];
+    if (!of_changes[i]) {
+      untried.push_back(change.name());
+      continue;
+    }
+    Json entry{{"rank", nullptr},
+               {"key", change.key},
+               {"place", change.place},
+               {"part", change.part},
+               {"from", change.from},
+               {"to", change.to},
+               {"index", i},
+               {"paces_block", change.paces_block}};
+    add_outcome(entry, *of_changes[i], baseline.attempt);
+    entries.push_back(std::move(entry));
+  }
+  rank(entries);
+  for (const Part& part : parts) {
+    Json entry{{"part", part.name}, {"keys", part.changes.size()}};
+    add_outcome(entry, part.attempt, baseline.attempt);
+    of_part_entries.push_back(std::move(entry));
+  }
+  std::stable_sort(of_part_entries.begin(), of_part_entries.end(),
+                   [](const Json& a, const Json& b) { return saved(a) > saved(b); });
+
+  const RunTime recorded = time_of(baseline.recorded, run.measure);
+  Json block{{"measure", recorded.of},
+             {"options", baseline.arguments},
+             {"recorded_ns", recorded.ns},
+             {"baseline_ns", baseline.attempt.ns},
+             {"same", baseline.same}};
+  if (run.pairs) block["pairs"] = pairs_of(changes, entries, run, baseline, trials);
+  for (Json& entry : entries) entry.erase("index");
+  block["changes"] = std::move(entries);
+  block["parts"] = std::move(of_part_entries);
+  block["untried"] = std::move(untried);
+  block["runs"] = trials.count();
+  return block;
+}
+
+std::size_t failures(const Json& what_if) {
+  std::size_t count = 0;
+  for (const char* list : {"changes", "parts", "pairs"}) {
+    if (!what_if.contains(list)) continue;
+    for (const Json& entry : what_if[list]) count += entry["state"] == "failed" ? 1 : 0;
+  }
+  return count;
+}
+
+}  // namespace kernbench::compare

@@ -1,0 +1,113 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sc_main/explore/compare/what_if.h"
+
+namespace kernbench::compare {
+namespace {
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kMostRows = 25;  ///< of a table: the rest saves less
+constexpr int kBarWidth = 30;          ///< characters of the longest bar
+
+std::string value_text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+
+std::string bar(double saved, double most) {
+  const int length = most > 0 ? static_cast<int>(std::lround(std::abs(saved) / most * kBarWidth)) : 0;
+  return std::string(static_cast<std::size_t>(length), saved < 0 ? '-' : '#');
+}
+
+double saved_ns(const Json& entry) { return entry["saved_ns"].is_number() ? entry["saved_ns"].get<double>() : 0; }
+
+double most_of(const Json& entries) {
+  double most = 0;
+  for (const Json& entry : entries) most = std::max(most, std::abs(saved_ns(entry)));
+  return most;
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+std::string name_of(const Json& change) {
+  const std::string place = change["place"].get<std::string>();
+  return change["key"].get<std::string>() + (place.empty() ? "" : " of " + place);
+}
+
+std::string changes_table(const Json& changes) {
+  std::size_t width = 4, rows = 0, nothing = 0, refused = 0;
+  for (const Json& change : changes) {
+    if (change["state"] == "ran" && saved_ns(change) != 0 && rows < kMostRows) {
+      width = std::max(width, name_of(change).size());
+      ++rows;
+    }
+    nothing += change["state"] == "ran" && saved_ns(change) == 0 ? 1 : 0;
+    refused += change["state"] == "refused" ? 1 : 0;
+  }
+  std::string text = fmt::format("# {:>4}  {:<{}}  {:>14}  {:>14}  {:>13}  {:>13}  {:>6}\n", "rank", "key", width,
+                                 "from", "to", "time (us)", "saved (us)", "saved");
+  const double most = most_of(changes);
+  std::size_t shown = 0;
+  for (const Json& change : changes) {
+    if (change["state"] != "ran" || saved_ns(change) == 0 || shown == kMostRows) continue;
+    ++shown;
+    text +=
+        fmt::format("  {:>4}  {:<{}}  {:>14}  {:>14}  {:>13.3f}  {:>13.3f}  {:>5.1f}%  {}{}\n",
+                    change["rank"].get<std::size_t>(), name_of(change), width, value_text(change["from"]),
+                    value_text(change["to"]), change["time_ns"].get<double>() / 1e3, saved_ns(change) / 1e3,
+                    100 * change["saved_fraction"].get<double>(), bar(saved_ns(change), most),
+                    change.contains("algorithms") ? "  other algorithm: " + value_text(change["algorithms"][0]) : "");
+  }
+  if (shown == 0) text += "  no key changes the time\n";
+  text += fmt::format("# {} keys change nothing; {} are refused: no legal machine has twice their value\n", nothing,
+                      refused);
+  for (const Json& change : changes) {
+    if (change["state"] == "failed")
+      text += fmt::format("# failed: {} {} -> {} (exit code {}): {}\n", name_of(change), value_text(change["from"]),
+                          value_text(change["to"]), change["exit_code"].get<int>(),
+                          first_line(change["error"].get<std::string>()));
+  }
+  return text;
+}
+}  // namespace
+
+std::string text_of(const Json& what_if) {
+  std::string text = fmt::format("# what if: {}, {:.3f} us; {} runs; rates and rooms doubled, times halved\n",
+                                 what_if["measure"].get<std::string>(), what_if["baseline_ns"].get<double>() / 1e3,
+                                 what_if["runs"].get<std::size_t>());
+  if (!what_if["same"].get<bool>())
+    text += fmt::format(
+        "# WARNING: the run itself takes {:.3f} us now, and took {:.3f} us in the file: savings count from now\n",
+        what_if["baseline_ns"].get<double>() / 1e3, what_if["recorded_ns"].get<double>() / 1e3);
+  text += changes_table(what_if["changes"]);
+  text += "# whole parts, all of their values at once:\n";
+  std::size_t idle = 0;
+  for (const Json& part : what_if["parts"]) {
+    if (part["state"] == "ran" && saved_ns(part) != 0)
+      text += fmt::format("  {:<40}  {:>3} keys  {:>13.3f} us saved  {:>5.1f}%\n", part["part"].get<std::string>(),
+                          part["keys"].get<std::size_t>(), saved_ns(part) / 1e3,
+                          100 * part["saved_fraction"].get<double>());
+    idle += part["state"] == "ran" && saved_ns(part) == 0 ? 1 : 0;
+    if (part["state"] == "failed")
+      text += fmt::format("# failed: all of {}: {}\n", part["part"].get<std::string>(),
+                          first_line(part["error"].get<std::string>()));
+  }
+  text += fmt::format("# {} parts change nothing; their {} keys were not tried one by one\n", idle,
+                      what_if["untried"].size());
+  if (!what_if.contains("pairs")) return text;
+  text += "# pairs of the best keys:\n";
+  for (const Json& pair : what_if["pairs"]) {
+    const std::string names = pair["keys"][0].get<std::string>() + " + " + pair["keys"][1].get<std::string>();
+    if (pair["state"] != "ran") {
+      text += fmt::format("# {}: {}: {}\n", pair["state"].get<std::string>(), names,
+                          first_line(pair["error"].get<std::string>()));
+      continue;
+    }
+    text +=
+        fmt::format("  {:<64}  {:>13.3f} us saved  {:>5.1f}%  alone and added up {:.3f}\n", names, saved_ns(pair) / 1e3,
+                    100 * pair["saved_fraction"].get<double>(), pair["sum_of_single_ns"].get<double>() / 1e3);
+  }
+  return text;
+}
+
+}  // namespace kernbench::compare

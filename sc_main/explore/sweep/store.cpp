@@ -1,0 +1,374 @@
+#include "sc_main/explore/sweep/store.h"
+
+#include <SQLiteCpp/Statement.h>
+#include <SQLiteCpp/Transaction.h>
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <thread>
+
+#include "sc_main/explore/sweep/stored_json.h"
+#include "sc_main/explore/sweep/task.h"
+#include "sc_main/run/usage_error.h"
+#include "sc_main/run/version.h"
+#include "tlm/config/nearest.h"
+#include "waves/output_file.h"
+
+namespace kernbench::sweep {
+namespace {
+constexpr int kApplicationId = 0x4b425253;  ///< "KBRS", in the file's header
+constexpr int kSchemaVersion = 1;
+constexpr int kBusyMs = 30'000;  ///< how long another writer is waited for
+
+/// Takes the right to write with the first statement: a reader that becomes a writer would not wait for another one.
+constexpr SQLite::TransactionBehavior kAtOnce = SQLite::TransactionBehavior::IMMEDIATE;
+
+constexpr const char* kSchema = R"(
+CREATE TABLE points (
+  key TEXT PRIMARY KEY NOT NULL, status TEXT NOT NULL CHECK (status IN ('ok', 'failed', 'lost')),
+  exit_code INTEGER NOT NULL, error TEXT, version TEXT NOT NULL, build TEXT NOT NULL, workload TEXT NOT NULL,
+  command TEXT NOT NULL, config_hash TEXT, result TEXT, wall_s REAL NOT NULL, cpu_s REAL NOT NULL,
+  peak_rss_bytes INTEGER NOT NULL, finished TEXT NOT NULL, attempt INTEGER NOT NULL) STRICT;
+CREATE TABLE configs (hash TEXT PRIMARY KEY NOT NULL, config TEXT NOT NULL) STRICT;
+CREATE TABLE metrics (
+  key TEXT NOT NULL, name TEXT NOT NULL, value REAL NOT NULL, PRIMARY KEY (key, name)) STRICT, WITHOUT ROWID;
+CREATE TABLE sweeps (
+  name TEXT PRIMARY KEY NOT NULL, kind TEXT NOT NULL, file TEXT NOT NULL, text TEXT NOT NULL, method TEXT NOT NULL,
+  seed INTEGER NOT NULL, version TEXT NOT NULL, build TEXT NOT NULL, base TEXT NOT NULL, axes TEXT NOT NULL,
+  objectives TEXT NOT NULL) STRICT;
+CREATE TABLE sweep_points (
+  sweep TEXT NOT NULL, position INTEGER NOT NULL, key TEXT NOT NULL, coordinates TEXT NOT NULL, settings TEXT NOT NULL,
+  PRIMARY KEY (sweep, position)) STRICT, WITHOUT ROWID;
+CREATE INDEX sweep_points_by_key ON sweep_points (key);
+CREATE TABLE objective_values (
+  sweep TEXT NOT NULL, position INTEGER NOT NULL, name TEXT NOT NULL, value REAL NOT NULL,
+  PRIMARY KEY (sweep, position, name)) STRICT, WITHOUT ROWID;
+)";
+
+[[noreturn]] void fail(const std::string& path, const char* doing, const SQLite::Exception& error) {
+  // SQLite has no words of its own for a file that may not grow.
+  const bool no_room = error.getExtendedErrorCode() == SQLITE_IOERR_WRITE;
+  throw OutputError(fmt::format("cannot {} '{}': {}{}", doing, path, error.what(),
+                                no_room ? " (is the disk full, or a limit of file sizes reached?)" : ""));
+}
+
+SQLite::Database open(const std::string& path, Store::Mode mode) {
+  std::error_code ignored;
+  const bool there = std::filesystem::exists(path, ignored);
+  if (mode == Store::Mode::read && !there) throw OutputError(fmt::format("cannot read '{}': no such file", path));
+  if (std::filesystem::is_directory(path, ignored))
+    throw OutputError(fmt::format("cannot write '{}': it is a folder", path));
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (!there && !folder.empty() && !std::filesystem::is_directory(folder, ignored))
+    throw OutputError(fmt::format("cannot write '{}': there is no folder '{}'", path, folder.string()));
+  try {
+    return SQLite::Database(
+        path, mode == Store::Mode::read ? SQLite::OPEN_READONLY : SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE,
+        kBusyMs);
+  } catch (const SQLite::Exception& error) {
+    fail(path, mode == Store::Mode::read ? "read" : "write", error);
+  }
+}
+
+/// Runs `work` and makes an error of the database one of the environment.
+template <class F>
+auto guarded(const std::string& path, const char* doing, const F& work) {
+  try {
+    return work();
+  } catch (const SQLite::Exception& error) {
+    fail(path, doing, error);
+  }
+}
+
+/// Several processes may write. The change to a log needs the file for an instant, and does not wait for it by itself.
+void share(SQLite::Database& database) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kBusyMs);
+  for (;;) {
+    try {
+      database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
+      return;
+    } catch (const SQLite::Exception& error) {
+      if (error.getErrorCode() != SQLITE_BUSY || std::chrono::steady_clock::now() > end) throw;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }
+}
+
+Status status_of(const std::string& text) {
+  return text == "ok" ? Status::ok : text == "failed" ? Status::failed : Status::lost;
+}
+
+void add_numbers(const nlohmann::ordered_json& json, const std::string& name, std::map<std::string, double>& numbers) {
+  if (json.is_number()) {
+    numbers[name] = json.get<double>();
+  } else if (json.is_object()) {
+    for (const auto& [key, value] : json.items())
+      add_numbers(value, name.empty() ? key : fmt::format("{}.{}", name, key), numbers);
+  }
+}
+
+void bind_text_or_null(SQLite::Statement& statement, int index, const std::string& text) {
+  if (text.empty())
+    statement.bind(index);
+  else
+    statement.bind(index, text);
+}
+}  // namespace
+
+const char* to_string(Status status) {
+  switch (status) {
+    case Status::ok:
+      return "ok";
+    case Status::failed:
+      return "failed";
+    case Status::lost:
+      return "lost";
+    case Status::infeasible:
+      return "infeasible";
+  }
+  return "";
+}
+
+nlohmann::ordered_json Record::json() const {
+  return {{"key", key},
+          {"status", to_string(status)},
+          {"exit_code", exit_code},
+          {"error", error},
+          {"result", result},
+          {"wall_s", wall_s},
+          {"cpu_s", cpu_s},
+          {"peak_rss_bytes", peak_rss_bytes},
+          {"finished", finished},
+          {"attempt", attempt}};
+}
+
+std::optional<Record> Record::from_json(const nlohmann::ordered_json& json) {
+  try {
+    Record record;
+    record.key = json.at("key").get<std::string>();
+    record.status = status_of(json.at("status").get<std::string>());
+    record.exit_code = json.at("exit_code").get<int>();
+    record.error = json.at("error").get<std::string>();
+    record.result = json.at("result");
+    record.wall_s = json.at("wall_s").get<double>();
+    record.cpu_s = json.at("cpu_s").get<double>();
+    record.peak_rss_bytes = json.at("peak_rss_bytes").get<std::uint64_t>();
+    record.finished = json.at("finished").get<std::string>();
+    record.attempt = json.at("attempt").get<int>();
+    return record;
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
+}
+
+std::map<std::string, double> metrics_of(const nlohmann::ordered_json& result) {
+  std::map<std::string, double> numbers;
+  if (!result.is_object()) return numbers;
+  for (const char* name : {"sim_time_ps", "energy_pj"}) {
+    if (result.contains(name)) add_numbers(result[name], name, numbers);
+  }
+  const auto rows = result.find("results");
+  if (rows == result.end() || !rows->is_array() || rows->empty()) return numbers;
+  add_numbers(rows->back(), "", numbers);
+  for (std::size_t i = 0; rows->size() > 1 && i < rows->size(); ++i)
+    add_numbers((*rows)[i], fmt::format("row{}", i), numbers);
+  return numbers;
+}
+
+Store::Store(const std::string& path, Mode mode) : path_(path), mode_(mode), database_(open(path, mode)) {
+  try {
+    // In this order: another process that makes the store meanwhile makes all of it in one step.
+    const int tables = database_.execAndGet("SELECT count(*) FROM sqlite_master").getInt();
+    const int id = database_.execAndGet("PRAGMA application_id").getInt();
+    const int version = database_.execAndGet("PRAGMA user_version").getInt();
+    if (id != kApplicationId && (tables > 0 || mode == Mode::read))
+      throw UsageError(fmt::format("'{}' is no result store", path), "give a file that 'kernbench sweep' wrote");
+    if (id == kApplicationId && version != kSchemaVersion)
+      throw UsageError(fmt::format("'{}' is a result store of version {}, and this program reads version {}", path,
+                                   version, kSchemaVersion),
+                       "give another file");
+    if (mode == Mode::read) return;
+    share(database_);
+    if (id == kApplicationId) return;
+    SQLite::Transaction transaction(database_, kAtOnce);
+    if (database_.execAndGet("PRAGMA application_id").getInt() == kApplicationId) return;  // another process was first
+    database_.exec(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}", kApplicationId, kSchemaVersion));
+    database_.exec(kSchema);
+    transaction.commit();
+  } catch (const SQLite::Exception& error) {
+    if (error.getErrorCode() == SQLITE_NOTADB)
+      throw UsageError(fmt::format("'{}' is no result store", path), "give a file that 'kernbench sweep' wrote");
+    fail(path, mode == Mode::read ? "read" : "write", error);
+  }
+}
+
+Store::~Store() {
+  // One plain file when nobody else has it open: it can be copied, and read from a folder that cannot be written.
+  if (mode_ == Mode::write) database_.tryExec("PRAGMA journal_mode = DELETE");
+}
+
+void Store::begin(const SweepFile& file, const std::string& kind, const std::string& base_command) {
+  guarded(path_, "write", [&] {
+    SQLite::Transaction transaction(database_, kAtOnce);
+    SQLite::Statement same(database_, "SELECT 1 FROM sweeps WHERE name = ? AND kind = ? AND text = ? AND build = ?");
+    same.bind(1, file.name);
+    same.bind(2, kind);
+    same.bind(3, file.text);
+    same.bind(4, build_id());
+    if (!same.executeStep()) {
+      for (const char* table : {"sweep_points", "objective_values"}) {
+        SQLite::Statement forget(database_, fmt::format("DELETE FROM {} WHERE sweep = ?", table));
+        forget.bind(1, file.name);
+        forget.exec();
+      }
+    }
+    SQLite::Statement note(database_, "INSERT OR REPLACE INTO sweeps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+    int column = 0;
+    for (const std::string& text : {file.name, kind, file.path, file.text, std::string(to_string(file.method))})
+      note.bind(++column, text);
+    note.bind(++column, static_cast<std::int64_t>(file.seed));
+    for (const std::string& text : {std::string(kVersion), build_id(), base_command, json_text(file.axes_json()),
+                                    json_text(file.objectives_json())})
+      note.bind(++column, text);
+    note.exec();
+    transaction.commit();
+  });
+}
+
+void Store::list(const std::string& sweep, std::size_t position, const std::string& key,
+                 const nlohmann::ordered_json& coordinates, const nlohmann::ordered_json& settings) {
+  guarded(path_, "write", [&] {
+    // What another point left at this place is none of this one's.
+    SQLite::Statement forget(
+        database_,
+        "DELETE FROM objective_values WHERE sweep = ?1 AND position = ?2 AND EXISTS (SELECT 1 FROM "
+        "sweep_points WHERE sweep = ?1 AND position = ?2 AND key <> ?3)");
+    forget.bind(1, sweep);
+    forget.bind(2, static_cast<std::int64_t>(position));
+    forget.bind(3, key);
+    forget.exec();
+    SQLite::Statement insert(database_, "INSERT OR REPLACE INTO sweep_points VALUES (?, ?, ?, ?, ?)");
+    insert.bind(1, sweep);
+    insert.bind(2, static_cast<std::int64_t>(position));
+    insert.bind(3, key);
+    insert.bind(4, json_text(coordinates));
+    insert.bind(5, json_text(settings));
+    insert.exec();
+  });
+}
+
+std::optional<Status> Store::status(const std::string& key) {
+  return guarded(path_, "read", [&]() -> std::optional<Status> {
+    SQLite::Statement query(database_, "SELECT status FROM points WHERE key = ?");
+    query.bind(1, key);
+    if (!query.executeStep()) return std::nullopt;
+    return status_of(query.getColumn(0).getString());
+  });
+}
+
+std::optional<Record> Store::find(const std::string& key) {
+  return guarded(path_, "read", [&]() -> std::optional<Record> {
+    SQLite::Statement query(database_, "SELECT status, exit_code, error, result FROM points WHERE key = ?");
+    query.bind(1, key);
+    if (!query.executeStep()) return std::nullopt;
+    Record record;
+    record.key = key;
+    record.status = status_of(query.getColumn(0).getString());
+    record.exit_code = query.getColumn(1).getInt();
+    record.error = query.getColumn(2).getString();
+    if (!query.getColumn(3).isNull())
+      record.result = stored(path_, "point " + key, [&] { return parse_json(query.getColumn(3).getString()); });
+    return record;
+  });
+}
+
+std::map<std::string, double> Store::metrics(const std::string& key) {
+  return guarded(path_, "read", [&] {
+    std::map<std::string, double> numbers;
+    SQLite::Statement query(database_, "SELECT name, value FROM metrics WHERE key = ?");
+    query.bind(1, key);
+    while (query.executeStep()) numbers[query.getColumn(0).getString()] = query.getColumn(1).getDouble();
+    return numbers;
+  });
+}
+
+void Store::add(const PointIdentity& point, const Record& record, const std::function<void()>& also) {
+  guarded(path_, "write", [&] {
+    SQLite::Transaction transaction(database_, kAtOnce);
+    SQLite::Statement row(database_,
+                          "INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+    row.bind(1, record.key);
+    row.bind(2, to_string(record.status));
+    row.bind(3, record.exit_code);
+    bind_text_or_null(row, 4, record.error);
+    row.bind(5, kVersion);
+    row.bind(6, build_id());
+    row.bind(7, point.workload);
+    row.bind(8, point.command);
+    bind_text_or_null(row, 9, point.config_hash);
+    bind_text_or_null(row, 10, record.result.is_null() ? std::string() : json_text(record.result));
+    row.bind(11, record.wall_s);
+    row.bind(12, record.cpu_s);
+    row.bind(13, static_cast<std::int64_t>(record.peak_rss_bytes));
+    row.bind(14, record.finished);
+    row.bind(15, record.attempt);
+    row.exec();
+    if (!point.config_hash.empty()) {
+      SQLite::Statement config(database_, "INSERT OR IGNORE INTO configs VALUES (?, ?)");
+      config.bind(1, point.config_hash);
+      config.bind(2, point.config);
+      config.exec();
+    }
+    SQLite::Statement forget(database_, "DELETE FROM metrics WHERE key = ?");
+    forget.bind(1, record.key);
+    forget.exec();
+    SQLite::Statement metric(database_, "INSERT INTO metrics VALUES (?, ?, ?)");
+    for (const auto& [name, value] : metrics_of(record.result)) {
+      metric.bind(1, record.key);
+      metric.bind(2, name);
+      metric.bind(3, value);
+      metric.exec();
+      metric.reset();
+    }
+    if (also) also();
+    transaction.commit();
+  });
+}
+
+void Store::set_objectives(const std::string& sweep, std::size_t position, const std::vector<Objective>& objectives,
+                           const std::vector<double>& values) {
+  guarded(path_, "write", [&] {
+    SQLite::Statement insert(database_, "INSERT OR REPLACE INTO objective_values VALUES (?, ?, ?, ?)");
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (std::isnan(values[i])) continue;
+      insert.bind(1, sweep);
+      insert.bind(2, static_cast<std::int64_t>(position));
+      insert.bind(3, objectives[i].name);
+      insert.bind(4, values[i]);
+      insert.exec();
+      insert.reset();
+    }
+  });
+}
+
+void Store::in_one_step(const std::function<void()>& work) {
+  guarded(path_, "write", [&] {
+    SQLite::Transaction transaction(database_, kAtOnce);
+    work();
+    transaction.commit();
+  });
+}
+
+std::vector<std::string> Store::sweeps() {
+  return guarded(path_, "read", [&] {
+    std::vector<std::string> names;
+    SQLite::Statement query(database_, "SELECT name FROM sweeps ORDER BY name");
+    while (query.executeStep()) names.push_back(query.getColumn(0).getString());
+    return names;
+  });
+}
+
+}  // namespace kernbench::sweep

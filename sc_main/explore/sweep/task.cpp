@@ -1,0 +1,132 @@
+#include "sc_main/explore/sweep/task.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <ctime>
+#include <exception>
+#include <functional>
+
+#include "sc_main/run/errors.h"
+#include "sc_main/run/version.h"
+#include "tlm/config/json_text.h"
+#include "tlm/config/nearest.h"
+#include "tlm/config/problems.h"
+
+namespace kernbench::sweep {
+namespace {
+using Json = nlohmann::ordered_json;
+
+/// 128 bits as 32 hex digits.
+std::string hash_of(const std::string& text) {
+  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
+  return fmt::format("{:016x}{:016x}", static_cast<std::uint64_t>(hash.high64), static_cast<std::uint64_t>(hash.low64));
+}
+
+double cpu_s() {
+  timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+/// Options in an order of their own, without what the resolved machine holds.
+std::vector<std::string> canonical_options(const Arguments& arguments, bool machine) {
+  std::vector<std::string> options;
+  for (std::size_t i = 1; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    const bool pair = word == "--topology" || word == "--set" || word == "--plugin" || word == "--max-sim-time";
+    if (pair && i + 1 < arguments.size()) {
+      const bool of_machine = word == "--topology" || word == "--set";
+      if (machine ? of_machine : false) options.push_back(word + "=" + arguments[i + 1]);
+      ++i;
+    } else {
+      options.push_back(word);
+    }
+  }
+  std::sort(options.begin(), options.end());
+  return options;
+}
+}  // namespace
+
+const std::string& build_id() {
+  static const std::string id = hash_of(read_file("/proc/self/exe")).substr(0, 16);
+  return id;
+}
+
+std::string placeless_text(const std::exception_ptr& error, ExitCode& code) {
+  std::string text;
+  code = classify(error, text);
+  try {
+    std::rethrow_exception(error);
+  } catch (const ConfigError& config) {
+    std::vector<std::string> lines;
+    for (const Problem& problem : config.problems())
+      lines.push_back(problem.hint.empty() ? problem.text : fmt::format("{} (hint: {})", problem.text, problem.hint));
+    return join(lines, "\n");
+  } catch (...) {
+    return text;
+  }
+}
+
+std::unique_ptr<Task> make_task(const SweepFile& file, const PointMaker& maker, const Point& point) {
+  auto task = std::make_unique<Task>();
+  task->arguments = maker.arguments(point);
+  task->identity.workload = file.workload;
+  task->identity.command = maker.command(point);
+  try {
+    task->run = std::make_unique<Run>(task->arguments);
+    task->resolved = std::make_unique<topology::Resolved>(task->run->resolve());
+    task->identity.config_hash = task->resolved->hash;
+    task->identity.config = json_text(task->resolved->config);
+  } catch (...) {
+    ExitCode code{};
+    task->refusal = placeless_text(std::current_exception(), code);
+    task->refusal_code = static_cast<int>(code);
+  }
+  std::string text =
+      fmt::format("kernbench point 1\n{}\n{}\n{}\n{}\n{}\n", kVersion, build_id(), file.workload,
+                  task->identity.config_hash, join(canonical_options(task->arguments, !task->resolved), "\n"));
+  if (task->run && !task->run->common().ccl.empty())
+    text += "ccl " + hash_of(read_file(task->run->common().ccl)) + "\n";
+  for (const std::string& plugin : file.plugins) text += "plugin " + hash_of(read_file(plugin)) + "\n";
+  if (task->run) {
+    for (const auto& [name, hash] : task->run->files().items()) text += "file " + hash.get<std::string>() + "\n";
+  }
+  task->identity.key = hash_of(text);
+  return task;
+}
+
+namespace {
+/// Does `work` and says how it ended.
+std::string answer_of(const std::function<void(Json& answer)>& work) {
+  const double begin = cpu_s();
+  Json answer{{"exit_code", 0}, {"error", ""}, {"result", nullptr}};
+  try {
+    work(answer);
+  } catch (...) {
+    ExitCode code{};
+    answer["error"] = placeless_text(std::current_exception(), code);
+    answer["exit_code"] = static_cast<int>(code);
+  }
+  answer["model_cpu_s"] = cpu_s() - begin;
+  return json_text(answer);
+}
+}  // namespace
+
+std::string run_task(Task& task) {
+  return answer_of([&task](Json& answer) {
+    Run::Finished finished = task.run->execute_silently(*task.resolved);
+    for (const char* key : {"config", "command", "host"}) finished.json.erase(key);
+    answer["result"] = std::move(finished.json);
+    if (!finished.wrong) return;
+    answer["exit_code"] = static_cast<int>(ExitCode::check_failed);
+    answer["error"] = "the workload's own check failed";
+  });
+}
+
+std::string check_task(Task& task) {
+  return answer_of([&task](Json&) { task.run->check(*task.resolved); });
+}
+
+}  // namespace kernbench::sweep

@@ -1,0 +1,37 @@
+#pragma once
+#include <memory>
+#include <string>
+
+#include "sc_main/explore/sweep/points.h"
+#include "sc_main/explore/sweep/store.h"
+#include "sc_main/run/run.h"
+
+namespace kernbench::sweep {
+
+/// Everything that it takes to run a point, here or elsewhere.
+struct Task {
+  PointIdentity identity;
+  Arguments arguments;  ///< what follows `run`; without the machine if `config` says it
+  std::unique_ptr<Run> run;
+  std::unique_ptr<topology::Resolved> resolved;
+  std::string refusal;  ///< the point cannot even start: bad values; empty: it can
+  int refusal_code = 0;
+  int attempt = 0;
+};
+
+/// Identifies this program: a hash over its executable.
+const std::string& build_id();
+
+/// Resolves a point's machine and names the point: the key is a hash over the program, the workload, the options that
+/// decide the result, the resolved machine, and the contents of the files that are named.
+std::unique_ptr<Task> make_task(const SweepFile& file, const PointMaker& maker, const Point& point);
+
+/// Runs a task in this process and says how it ended, for Record: {"exit_code", "error", "result"}. Once per process.
+std::string run_task(Task& task);
+/// The same up to the simulation, which is left out: says whether the task would be refused.
+std::string check_task(Task& task);
+
+/// Text of what was thrown without places in files, which differ with where a point runs.
+std::string placeless_text(const std::exception_ptr& error, ExitCode& code);
+
+}  // namespace kernbench::sweep

@@ -1,0 +1,25 @@
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+namespace kernbench::process {
+
+/// Runs functions in forked processes, `jobs` at a time, and returns what they found in the order in which they were
+/// given, whatever the order in which they ended.
+///
+/// `done(n)` is called after each. Ends early, with its children, when `stop` becomes true: throws Interrupted, with
+/// what had ended until then. A function that throws std::invalid_argument (also: ConfigError) ends the pool with the
+/// same; anything else, a signal included, with std::runtime_error.
+/// REQUIRES: this process has one thread, and no SystemC elaboration has begun.
+std::vector<std::vector<double>> run_forked(const std::vector<std::function<std::vector<double>()>>& runs,
+                                            unsigned jobs, const std::atomic<bool>& stop,
+                                            const std::function<void(std::size_t)>& done = {});
+
+struct Interrupted {
+  std::vector<std::vector<double>> results;  ///< of all functions
+  std::vector<bool> ended;                   ///< which of them have one
+};
+
+}  // namespace kernbench::process

@@ -1,0 +1,162 @@
+#include "sc_main/run/critical_path.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+#include <unordered_map>
+
+#include "tlm/machine/names.h"
+#include "topology/plan/plan.h"
+
+namespace kernbench {
+
+namespace {
+using Json = nlohmann::ordered_json;
+using Segments = std::vector<CauseLog::Segment>;
+
+constexpr std::size_t kMostSegments = 4096;  ///< in the JSON
+constexpr std::size_t kMostLines = 8;        ///< of a table for people
+
+double share(Ps part, Ps whole) { return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole); }
+
+/// What a link joins: "sip3-sip4", as people call it; empty for other places.
+class Wires {
+ public:
+  explicit Wires(const topology::Plan& plan) {
+    using Kind = topology::LinkEnd::Kind;
+    for (std::uint32_t id = 0; id < plan.ends.size(); ++id) {
+      const topology::LinkEnd &end = plan.ends[id], &peer = plan.ends[end.peer];
+      const bool between_sips = end.kind == Kind::io_link || end.kind == Kind::fabric_link;
+      const auto side = [&](std::uint32_t at, const topology::LinkEnd& which) {
+        if (!between_sips) return names::parent(plan.end_name(at));
+        return which.kind == Kind::fabric_link ? std::string("fabric") : names::sip(plan.networks[which.network].sip);
+      };
+      const std::string text = side(id, end) + "-" + side(end.peer, peer);
+      for (std::size_t i = 0; i < end.spots->size(); ++i) joins_[fmt::format("{}.wire{}", plan.end_name(id), i)] = text;
+    }
+  }
+  std::string of(const std::string& place) const {
+    const auto found = joins_.find(place);
+    return found == joins_.end() ? std::string() : found->second;
+  }
+
+ private:
+  std::unordered_map<std::string, std::string> joins_;
+};
+
+Json parts_of(const CauseLog& log, const Wires& wires, const Segments& sums, Ps whole) {
+  Json parts = Json::array();
+  for (const CauseLog::Segment& part : sums) {
+    const std::string& place = log.place_name(part.place);
+    Json entry{{"spent", to_string(part.spent)}, {"place", place}};
+    if (const std::string joins = wires.of(place); !joins.empty()) entry["joins"] = joins;
+    entry["time_ps"] = part.end - part.begin;
+    entry["share"] = share(part.end - part.begin, whole);
+    parts.push_back(std::move(entry));
+  }
+  return parts;
+}
+
+Json kinds_of(const Segments& sums, Ps whole) {
+  std::map<Spent, Ps> by_kind;
+  for (const CauseLog::Segment& part : sums) by_kind[part.spent] += part.end - part.begin;
+  std::vector<std::pair<Spent, Ps>> order(by_kind.begin(), by_kind.end());
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  Json kinds = Json::array();
+  for (const auto& [spent, time] : order)
+    kinds.push_back({{"spent", to_string(spent)}, {"time_ps", time}, {"share", share(time, whole)}});
+  return kinds;
+}
+
+void check_sum(const Segments& segments, Ps from, Ps to) {
+  Ps at = from;
+  for (const CauseLog::Segment& segment : segments) {
+    if (segment.begin != at || segment.end <= segment.begin) break;
+    at = segment.end;
+  }
+  if (at != to)
+    throw std::logic_error(fmt::format("critical path: segments cover {} ps to {} ps, not to {} ps", from, at, to));
+}
+
+std::string line(const Json& part) {
+  const std::string where = part.value("joins", part["place"].get<std::string>());
+  return fmt::format("{:.0f}% {}{}{}", 100 * part["share"].get<double>(), part["spent"].get<std::string>(),
+                     where.empty() ? "" : " ", where);
+}
+
+std::string headline(const Json& parts) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min<std::size_t>(parts.size(), 4); ++i)
+    text += (i == 0 ? "" : ", ") + line(parts[i]);
+  return text;
+}
+}  // namespace
+
+Json critical_path_of(CauseLog& log, const topology::Plan& plan, Ps end) {
+  // What still happens when the host has heard everything: credits and acknowledgements on their way.
+  const Cause last = log.step(Spent::other, 0, end, log.host);
+  Segments segments = log.chain(last);
+  check_sum(segments, 0, end);
+  const Wires wires(plan);
+  const Segments sums = CauseLog::sums(segments);
+  Json json{{"time_ps", end}, {"kinds", kinds_of(sums, end)}, {"parts", parts_of(log, wires, sums, end)}};
+  Json& list = json["segments"] = Json::array();
+  const std::size_t left_out = segments.size() - std::min(segments.size(), kMostSegments);
+  for (std::size_t i = left_out; i < segments.size(); ++i) {
+    list.push_back({{"begin_ps", segments[i].begin},
+                    {"end_ps", segments[i].end},
+                    {"spent", to_string(segments[i].spent)},
+                    {"place", log.place_name(segments[i].place)}});
+  }
+  json["segments_left_out"] = left_out;
+  Json& launches = json["launches"] = Json::array();
+  for (const CauseLog::Launch& launch : log.launches()) {
+    const Ps time = launch.completed - launch.submitted;
+    Ps sum = 0;
+    for (const CauseLog::Segment& part : launch.largest) sum += part.end;
+    if (sum != time) {
+      throw std::logic_error(
+          fmt::format("critical path: the parts of '{}' add up to {} ps, and it took {} ps", launch.kernel, sum, time));
+    }
+    launches.push_back({{"kernel", launch.kernel},
+                        {"sip", launch.sip},
+                        {"submitted_ps", launch.submitted},
+                        {"time_ps", time},
+                        {"parts", parts_of(log, wires, launch.largest, time)}});
+  }
+  json["launches_left_out"] = log.launches_seen() - log.launches().size();
+  return json;
+}
+
+std::string critical_path_text(const Json& path) {
+  const auto us = [](const Json& ps) { return ps.get<double>() / 1e6; };
+  std::string text =
+      fmt::format("# critical path of the run, {:.3f} us: {}\n", us(path["time_ps"]), headline(path["parts"]));
+  text += "#   time (us)  share  spent on              where\n";
+  const auto table = [&](const Json& parts) {
+    for (std::size_t i = 0; i < std::min(parts.size(), kMostLines); ++i) {
+      const Json& part = parts[i];
+      text += fmt::format("# {:11.3f} {:5.1f}%  {:<20}  {}{}\n", us(part["time_ps"]), 100 * part["share"].get<double>(),
+                          part["spent"].get<std::string>(), part["place"].get<std::string>(),
+                          part.contains("joins") ? fmt::format(" ({})", part["joins"].get<std::string>()) : "");
+    }
+  };
+  table(path["parts"]);
+  // Of each kernel the slowest of its last launches: those of one instant are one collective's.
+  std::map<std::string, const Json*> last;
+  for (const Json& launch : path["launches"]) {
+    const Json*& known = last[launch["kernel"].get<std::string>()];
+    const bool together = known != nullptr && (*known)["submitted_ps"] == launch["submitted_ps"];
+    if (known == nullptr || !together || (*known)["time_ps"] < launch["time_ps"]) known = &launch;
+  }
+  for (const auto& [kernel, launch] : last) {
+    text += fmt::format("# critical path of the last launch of {}, {:.3f} us: {}\n", kernel, us((*launch)["time_ps"]),
+                        headline((*launch)["parts"]));
+    table((*launch)["parts"]);
+  }
+  return text;
+}
+
+}  // namespace kernbench

@@ -1,0 +1,136 @@
+#include "sc_main/run/fidelity_option.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <set>
+
+#include "sc_main/run/usage_error.h"
+#include "tlm/config/nearest.h"
+
+namespace kernbench {
+namespace {
+
+/// The one place for what is known about the error of each grade. Figures: the worst judged case of `kernbench
+/// validate` on the tables in bench/reference (docs/fidelity.md).
+constexpr std::array<ErrorBand, 10> kBands{{
+    {Subsystem::noc, Grade::accurate, "mean packet latency up to 0.8 of saturation, against BookSim2", 2.3},
+    {Subsystem::noc, Grade::fast, "mean packet latency up to 0.8 of saturation, against BookSim2", 9.8},
+    {Subsystem::ucie, Grade::accurate, "latency and bandwidth, against closed forms", 0.4},
+    {Subsystem::ucie, Grade::fast, "latency and bandwidth, against closed forms", 0.4},
+    {Subsystem::link, Grade::accurate, "latency and bandwidth, against closed forms", 0.4},
+    {Subsystem::link, Grade::fast, "latency and bandwidth, against closed forms", 0.4},
+    {Subsystem::hbm, Grade::accurate, "bandwidth per pattern, against Ramulator2", 0.2},
+    {Subsystem::hbm, Grade::fast, "bandwidth per pattern, against Ramulator2", 9.4},
+    {Subsystem::pe, Grade::accurate, "GEMM times, against closed forms", 0.9},
+    {Subsystem::pe, Grade::fast, "GEMM times, against closed forms", 0.9},
+}};
+
+/// Where transfers travel in trains: the largest deviation of `probe`, `p2p`, `stream` and collectives on the presets
+/// from the same in the accurate grade, of `stream` on one cube, too; on `default` with slots of 16 KiB
+/// (docs/fidelity.md, Trains).
+constexpr ErrorBand kTrains{Subsystem::pe, Grade::fast,
+                            "times of transfers in trains, against the accurate grade; 18% where slots exceed 4 KiB",
+                            9.2};
+
+const std::vector<std::string> kGrades{"accurate", "fast"};
+
+std::vector<std::string> part_names() {
+  std::vector<std::string> names;
+  names.reserve(kSubsystems.size());
+  for (const Subsystem part : kSubsystems) names.emplace_back(to_string(part));
+  return names;
+}
+
+/// One text between commas, and where it stands: the error messages say so.
+struct Entry {
+  std::string text;
+  std::size_t number;  // from 1
+};
+
+[[noreturn]] void refuse(const std::string& all, const Entry& entry, const std::string& problem,
+                         const std::string& hint) {
+  throw UsageError(fmt::format("--fidelity is {}, entry {}: {}", quote(all), entry.number, problem), hint);
+}
+
+std::vector<Entry> split(const std::string& text) {
+  std::vector<Entry> entries;
+  std::size_t from = 0;
+  for (;;) {
+    const std::size_t comma = std::min(text.find(',', from), text.size());
+    entries.push_back({text.substr(from, comma - from), entries.size() + 1});
+    if (comma == text.size()) return entries;
+    from = comma + 1;
+  }
+}
+
+Grade read_grade(const std::string& all, const Entry& entry, const std::string& word) {
+  if (word == "accurate") return Grade::accurate;
+  if (word == "fast") return Grade::fast;
+  refuse(all, entry, fmt::format("unknown grade {}", quote(word)), suggest(word, kGrades, "grades"));
+}
+
+void refuse_missing(const Fidelity& fidelity) {
+  std::vector<std::string> missing, present;
+  for (const Subsystem part : kSubsystems) {
+    if (has_grade(part, Grade::fast)) present.push_back(fmt::format("{}=fast", to_string(part)));
+    if (!has_grade(part, fidelity.of(part))) missing.emplace_back(to_string(part));
+  }
+  if (missing.empty()) return;
+  throw UsageError(
+      fmt::format("--fidelity: this version has no grade 'fast' of {}", join(missing)),
+      present.empty() ? "leave --fidelity out" : fmt::format("give '{}' or part of it", join(present, ",")));
+}
+}  // namespace
+
+Fidelity parse_fidelity(const std::string& text) {
+  Fidelity fidelity;
+  std::set<std::string> seen;
+  for (const Entry& entry : split(text)) {
+    const std::size_t equals = entry.text.find('=');
+    if (equals == std::string::npos) {
+      if (entry.number > 1) {
+        refuse(text, entry, fmt::format("{} says nothing of a part", quote(entry.text)),
+               "a grade for all parts comes first, then PART=GRADE; parts: " + join(part_names()));
+      }
+      fidelity = Fidelity::all(read_grade(text, entry, entry.text));
+      continue;
+    }
+    const std::string name = entry.text.substr(0, equals);
+    const auto part = std::find_if(kSubsystems.begin(), kSubsystems.end(),
+                                   [&](const Subsystem candidate) { return name == to_string(candidate); });
+    if (part == kSubsystems.end())
+      refuse(text, entry, fmt::format("unknown part {}", quote(name)), suggest(name, part_names(), "parts"));
+    if (!seen.insert(name).second)
+      refuse(text, entry, fmt::format("{} for the second time", quote(name)), "give each part once");
+    fidelity.set(*part, read_grade(text, entry, entry.text.substr(equals + 1)));
+  }
+  refuse_missing(fidelity);
+  return fidelity;
+}
+
+std::vector<ErrorBand> error_bands(const Fidelity& fidelity) {
+  std::vector<ErrorBand> bands;
+  for (const ErrorBand& band : kBands) {
+    if (fidelity.of(band.part) == band.grade) bands.push_back(band);
+  }
+  if (fidelity.trains()) bands.push_back(kTrains);
+  return bands;
+}
+
+std::string describe(const Fidelity& fidelity) {
+  std::vector<std::string> known, unknown;
+  for (const ErrorBand& band : error_bands(fidelity)) {
+    if (band.percent < 0) {
+      unknown.emplace_back(to_string(band.part));
+    } else {
+      known.push_back(fmt::format("{} {:g}% ({})", to_string(band.part), band.percent, band.measure));
+    }
+  }
+  if (!unknown.empty()) known.push_back(fmt::format("{} not measured", join(unknown)));
+  return fmt::format("fidelity {}; known error: {}", to_string(fidelity), join(known, "; "));
+}
+
+}  // namespace kernbench

@@ -1,0 +1,78 @@
+#pragma once
+#include <boost/program_options.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sc_main/cli/tool.h"
+#include "sc_main/run/terminal.h"
+#include "sc_main/workloads/refusals.h"
+#include "tlm/machine/run_options.h"
+#include "tlm/sim/time.h"
+#include "waves/vcd_writer.h"
+
+namespace kernbench {
+namespace po = boost::program_options;
+
+/// Options of every command that reads a machine.
+struct MachineOptions {
+  std::string topology = "default";
+  std::vector<std::string> sets;
+
+  po::options_description describe();
+};
+
+/// Options that every run has.
+struct CommonOptions {
+  std::string ccl, data = "on", fidelity = "accurate", json, vcd, oplog, stats, trace, trace_window,
+                   trace_detail = "10 ns", wave_window, max_sim_time, color = "auto", from, scheduling = "concurrent",
+                   host_io = "debug", report, replay;
+  std::vector<std::string> wave_filters, trace_filters, plugins;
+  std::uint64_t seed = 1;
+  unsigned recorder_window = 64;
+  unsigned stats_slices = 256;
+  double watchdog = 600;  ///< s without progress
+  bool stats_in_json = false, critical_path = false, debug = false, quiet = false, verbose = false, no_progress = false,
+       what_if = false;
+
+  po::options_description describe();
+  /// Checks what the parser cannot.
+  void check(Refusals& refusals) const;
+
+  RunOptions run_options() const;  ///< throws UsageError
+  /// One repeat in so many is simulated; 0: nothing is repeated. Throws UsageError.
+  std::uint64_t replay_sample() const;
+  ColorMode color_mode() const { return color == "never" ? ColorMode::never : ColorMode::automatic; }
+  WaveSelection waves() const;   ///< throws UsageError
+  WaveSelection traced() const;  ///< the same of --trace
+  Ps traced_detail() const;      ///< of --trace-detail; throws UsageError
+  Ps limit() const;              ///< throws UsageError; kNever without --max-sim-time
+
+ private:
+  void check_outputs() const;
+};
+
+/// A command line, parsed.
+struct Parsed {
+  po::parsed_options given;  ///< the options that stand in it
+  /// What decides the result: without outputs, display and test options; earlier options that were not given again
+  /// first.
+  Arguments reproducible;
+  std::vector<std::string> dropped;  ///< earlier options that decide no result, outputs among them: they do not hold
+
+  std::vector<std::string> values(const std::string& option) const;  ///< as given, in order
+};
+
+/// Parses `arguments` into the variables of `options`; `positional` are taken in order. `earlier`: options of an
+/// earlier command line that hold where `arguments` do not say otherwise; outputs and display do not. Throws
+/// UsageError: an unknown option with the nearest name, an option of a later version by name, a value that does not
+/// fit.
+Parsed parse(const Arguments& arguments, const po::options_description& options,
+             const std::vector<std::string>& positional = {}, const Arguments& earlier = {});
+
+bool asks_for_help(const Arguments& arguments);
+
+/// Whether an option, by its long name, decides the result; outputs, display and test options do not.
+bool decides_result(const std::string& option);
+
+}  // namespace kernbench

@@ -1,0 +1,65 @@
+#pragma once
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/replay_options.h"
+#include "sc_main/cli/tool.h"
+#include "tlm/machine/fidelity.h"
+#include "tlm/machine/machine_map.h"
+#include "tlm/sim/time.h"
+#include "topology/machine/energy.h"
+
+namespace kernbench {
+
+/// What the host spent on a run.
+class HostClock {
+ public:
+  HostClock();
+  nlohmann::ordered_json json() const;  ///< wall_s, cpu_s, peak_rss_bytes, start
+
+ private:
+  std::time_t start_;
+  double begin_s_;
+};
+
+/// Everything that `run --json` writes but the host block; sc_main/results.schema.json describes it.
+struct RunResult {
+  Arguments command;              ///< reproduces the run together with `config`
+  nlohmann::ordered_json config;  ///< the resolved machine
+  std::string config_hash;
+  nlohmann::ordered_json ccl;                                       ///< text of --ccl FILE; null without
+  nlohmann::ordered_json files = nlohmann::ordered_json::object();  ///< hashes of those that are named only
+  nlohmann::ordered_json tuned;  ///< times of collectives that ship for this machine, as below `tuned:`; null: none
+  std::uint64_t seed = 0;
+  std::string workload;
+  Fidelity fidelity;
+  bool data = true;
+  const MachineMap* map = nullptr;
+  Ps sim_time = 0;
+  std::vector<topology::EnergyRow> energy;
+  std::optional<ReplayReport> replay;  ///< nothing: all was simulated
+  nlohmann::ordered_json results;
+  nlohmann::ordered_json critical_path;  ///< docs/critical_path.md; null: not asked for
+  nlohmann::ordered_json statistics;     ///< docs/statistics.md; null: not asked for
+  nlohmann::ordered_json what_if;        ///< of --what-if; null without
+};
+nlohmann::ordered_json to_json(const RunResult& result, const HostClock& host);
+
+/// A result file that `run --from` reads.
+struct EarlierRun {
+  Arguments command;  ///< from its workload on
+  nlohmann::ordered_json config;
+  nlohmann::ordered_json ccl, tuned;  ///< text, or null
+  nlohmann::ordered_json files;       ///< hash by name
+};
+/// Contents of a file; throws OutputError.
+std::string read_file(const std::string& path);
+/// The whole of a result file. `name`: how messages call it, such as "--from 'a.json'". Throws as read_result().
+nlohmann::ordered_json read_result_json(const std::string& path, const std::string& name);
+/// Throws UsageError if the file is no result of `run`, OutputError if it cannot be read.
+EarlierRun read_result(const std::string& path);
+
+}  // namespace kernbench

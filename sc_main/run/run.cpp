@@ -1,0 +1,429 @@
+#include "sc_main/run/run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <iterator>
+#include <set>
+#include <stdexcept>
+#include <system_error>
+#include <systemc>
+
+#include "ccl/contract/registry.h"
+#include "ccl/select/tuned_table.h"
+#include "sc_main/run/critical_path.h"
+#include "sc_main/run/errors.h"
+#include "sc_main/run/exit_code.h"
+#include "sc_main/run/fidelity_option.h"
+#include "sc_main/run/machine.h"
+#include "sc_main/run/progress.h"
+#include "sc_main/run/replay_energy.h"
+#include "sc_main/run/simulation.h"
+#include "sc_main/run/terminal.h"
+#include "sc_main/run/usage_error.h"
+#include "tlm/config/config_node.h"
+#include "tlm/config/json_text.h"
+#include "tlm/config/nearest.h"
+#include "waves/output_file.h"
+
+namespace kernbench {
+namespace {
+/// Values of an option, before the parser can run: plug-ins and an earlier run say which options there are.
+Arguments values_of(const std::string& option, const Arguments& arguments) {
+  Arguments values;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == option && i + 1 < arguments.size()) values.push_back(arguments[++i]);
+    if (arguments[i].rfind(option + "=", 0) == 0) values.push_back(arguments[i].substr(option.size() + 1));
+  }
+  return values;
+}
+
+/// With the prefix that people read: "51.2 uJ".
+std::string joules(double pj) {
+  static constexpr const char* kUnits[] = {"pJ", "nJ", "uJ", "mJ", "J"};
+  std::size_t unit = 0;
+  for (; pj >= 1e3 && unit + 1 < std::size(kUnits); ++unit) pj /= 1e3;
+  return fmt::format("{:.4g} {}", pj, kUnits[unit]);
+}
+
+/// Energy of a run and of its components, the largest first.
+std::string describe(std::vector<topology::EnergyRow> rows) {
+  const auto sum = [](const topology::EnergyRow& row) { return row.dynamic_pj + row.static_pj; };
+  std::stable_sort(rows.begin(), rows.end(), [&](const auto& a, const auto& b) { return sum(a) > sum(b); });
+  double standing = 0;
+  std::string parts;
+  for (const topology::EnergyRow& row : rows) {
+    standing += row.static_pj;
+    if (sum(row) > 0) parts += fmt::format("{} {} {}", parts.empty() ? ":" : ",", row.component, joules(sum(row)));
+  }
+  const double total = topology::total_pj(rows);
+  return fmt::format("kernbench: energy {}, {:.1f} % of it static{}\n", joules(total),
+                     total > 0 ? 100 * standing / total : 0.0, parts);
+}
+
+std::string describe_replay(const std::optional<ReplayReport>& replay) {
+  if (!replay) return {};
+  const std::uint64_t repeated = replay->repeated_launches + replay->repeated_collectives;
+  const std::uint64_t all = replay->launches + replay->collectives;
+  std::string text = fmt::format("# replay: {} of {} launches and collectives repeated, {:.1f} % of their time; ",
+                                 repeated, all, replay->time > 0 ? 100 * replay->repeated / replay->time : 0.0);
+  text += replay->samples == 0
+              ? "none simulated as well"
+              : fmt::format("{} simulated as well: {:+.2f} % in all, at most {:.2f} % ({})", replay->samples,
+                            100 * replay->all, 100 * replay->largest, replay->largest_of);
+  if (replay->refused > 0) text += fmt::format("; {} of {} kinds not repeated", replay->refused, replay->kinds);
+  if (replay->disturbed > 0) text += fmt::format("; {} repeats met by others", replay->disturbed);
+  return text + "\n";
+}
+
+/// Without the values of `option`, which it returns.
+Arguments taken_out(const std::string& option, Arguments& arguments) {
+  const Arguments values = values_of(option, arguments);
+  Arguments rest;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == option && i + 1 < arguments.size())
+      ++i;
+    else if (arguments[i].rfind(option + "=", 0) != 0)
+      rest.push_back(arguments[i]);
+  }
+  arguments = rest;
+  return values;
+}
+
+/// What `before` would load is loaded only if the user names it himself: a result file comes from anywhere.
+void refuse_code(const std::string& from, const Arguments& before, const Arguments& arguments) {
+  if (!values_of("--ccl", arguments).empty()) return;
+  for (const std::string& file : values_of("--ccl", before)) {
+    for (const std::string& module : ccl::Registry(file).module_files()) {
+      if (std::filesystem::path(module).extension() == ".xml") continue;  // a schedule
+      throw UsageError(fmt::format("--from '{}' is of a run with the module {} of {}, and a result file runs no code",
+                                   from, quote(module), quote(file)),
+                       fmt::format("give --ccl {} again if you trust it", file));
+    }
+  }
+}
+
+/// What a plug-in throws is its program's failure, whatever its type says of the tool's own workloads; what it has from
+/// the tool and the machine stays what it is.
+void rethrow_as_programs(const std::exception_ptr& error) {
+  std::string text;
+  try {
+    std::rethrow_exception(error);
+  } catch (const SpawnError& failure) {
+    if (classify(error, text) != ExitCode::bad_input) throw;
+    text = failure.what();
+  } catch (const std::system_error&) {
+    throw;
+  } catch (const std::exception& failure) {
+    if (classify(error, text) != ExitCode::internal || dynamic_cast<const std::logic_error*>(&failure) != nullptr ||
+        dynamic_cast<const sc_core::sc_report*>(&failure) != nullptr)
+      throw;
+    text = failure.what();
+  }
+  throw RunEnded(ExitCode::program_failed, text);
+}
+
+/// Thrown where the simulation would begin, when a run is only checked.
+struct NothingRefused {};
+}  // namespace
+
+std::string take_workload(const WorkloadCatalogue& catalogue, Arguments& arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const bool first = i == 0 && arguments[i].rfind('-', 0) != 0;
+    if (!first && catalogue.make(arguments[i]) == nullptr) continue;
+    std::string name = arguments[i];
+    arguments.erase(arguments.begin() + static_cast<std::ptrdiff_t>(i));
+    return name;
+  }
+  return {};
+}
+
+WorkloadCatalogue catalogue_of(const Arguments& arguments) {
+  WorkloadCatalogue catalogue;
+  for (const std::string& plugin : values_of("--plugin", arguments)) catalogue.add_plugin(plugin);
+  return catalogue;
+}
+
+Run::Run(Arguments arguments) {
+  const Arguments given = arguments;
+  Arguments before;
+  const Arguments from_option = values_of("--from", arguments);
+  const std::string from = from_option.empty() ? std::string() : from_option.front();
+  if (!from.empty()) {
+    earlier_ = read_result(from);
+    before = earlier_->command;
+  }
+  const Arguments plugins = taken_out("--plugin", before);
+  if (!plugins.empty() && values_of("--plugin", arguments).empty())
+    throw UsageError(fmt::format("--from '{}' is of a run with the plug-in {}, and a result file runs no code", from,
+                                 quote(plugins.front())),
+                     fmt::format("give --plugin {} again if you trust it", plugins.front()));
+  refuse_code(from, before, arguments);
+  const WorkloadCatalogue catalogue = catalogue_of(arguments);
+  std::string name = take_workload(catalogue, arguments);
+  if (!from.empty()) {
+    const std::string earlier_name = take_workload(catalogue, before);
+    if (name.empty()) name = earlier_name;
+    if (name != earlier_name)
+      throw UsageError(fmt::format("--from '{}' is a run of '{}', not of {}", from, earlier_name, quote(name)),
+                       "leave the workload out");
+  }
+  if (name.empty()) throw UsageError("no workload given", "workloads: " + join(catalogue.names()));
+  workload_ = catalogue.make(name);
+  if (!workload_)
+    throw UsageError(fmt::format("unknown workload {}", quote(name)), suggest(name, catalogue.names(), "workloads"));
+
+  foreign_ = !catalogue.is_own(name);
+  po::options_description all, own;
+  workload_->add_options(own);
+  all.add(own).add(machine_.describe()).add(common_.describe());
+  const Parsed parsed = parse(arguments, all, {}, before);
+  if (!parsed.dropped.empty())
+    say(fmt::format("kernbench: warning: what '{}' says of {} is left out: a result file names no outputs\n", from,
+                    join(parsed.dropped)));
+  Refusals refusals;
+  common_.check(refusals);
+  if (machine_.topology.empty())
+    refusals.add("--topology is ''", "give a file or a preset; 'kernbench list' names the presets");
+  refusals.from([this] { workload_->check_options(); });
+  refusals.throw_if_any();
+  if (earlier_) {
+    if (!parsed.values("topology").empty())
+      throw UsageError("--topology together with --from", "the result file brings its machine; change it with --set");
+    machine_.sets = parsed.values("set");  // the earlier ones are part of its configuration
+  }
+  if (!common_.ccl.empty()) {
+    const ccl::Registry checked(common_.ccl);  // a ConfigError, as for every file of the user's, whatever the workload
+    result_.ccl = read_file(common_.ccl);
+  }
+  if (earlier_ && parsed.values("ccl").empty() && earlier_->ccl != result_.ccl) {
+    throw UsageError(fmt::format("'{}' is not what it was in the earlier run", common_.ccl),
+                     "give --ccl FILE to run with it all the same");
+  }
+  hash_files();
+  if (earlier_) {
+    compare_plugins(plugins);
+    compare_files(given);
+  }
+  result_.command = {"run", name};
+  result_.command.insert(result_.command.end(), parsed.reproducible.begin(), parsed.reproducible.end());
+  if (!common_.json.empty()) refuse_foreign_text();
+  result_.workload = name;
+  result_.seed = common_.seed;
+  result_.data = common_.data == "on";
+  result_.fidelity = common_.run_options().fidelity;
+}
+
+/// JSON is UTF-8; before the run, since afterwards its result would be lost.
+void Run::refuse_foreign_text() const {
+  for (const std::string& word : result_.command) {
+    if (!is_utf8(word))
+      throw UsageError(fmt::format("{} is no UTF-8, as the JSON of --json has to be", quote(word)), "rename the file");
+  }
+}
+
+void Run::hash_files() {
+  std::vector<std::string> files = workload_->files();
+  files.insert(files.end(), common_.plugins.begin(), common_.plugins.end());
+  if (!common_.ccl.empty()) {
+    const std::vector<std::string> modules = ccl::Registry(common_.ccl).module_files();
+    files.insert(files.end(), modules.begin(), modules.end());
+  }
+  std::sort(files.begin(), files.end());
+  for (const std::string& file : files) {
+    if (std::filesystem::is_regular_file(file)) result_.files[file] = topology::hash_of(read_file(file));
+  }
+}
+
+void Run::compare_plugins(const Arguments& before) const {
+  std::set<std::string> known;
+  for (const std::string& file : before) {
+    if (earlier_->files.contains(file)) known.insert(earlier_->files[file].get<std::string>());
+  }
+  for (const std::string& file : before.empty() ? Arguments() : common_.plugins) {
+    if (known.count(result_.files.value(file, "")) == 0)
+      throw UsageError(fmt::format("{} is not the plug-in of the earlier run", quote(file)),
+                       "give the one that it was, or the whole command without --from");
+  }
+}
+
+void Run::compare_files(const Arguments& given) const {
+  const bool other_ccl = !values_of("--ccl", given).empty();
+  for (const auto& [file, hash] : earlier_->files.items()) {
+    const auto now = result_.files.find(file);
+    const bool named = std::any_of(given.begin(), given.end(), [&file = file](const std::string& word) {
+      return word.find(file) != std::string::npos;
+    });
+    if (now == result_.files.end() || *now == hash || named || other_ccl) continue;
+    throw UsageError(fmt::format("'{}' is not what it was in the earlier run", file),
+                     "give the option that names it again to run with it all the same");
+  }
+}
+
+topology::Resolved Run::resolve() const {
+  return earlier_ ? topology::resolve_json(earlier_->config, common_.from, machine_.sets)
+                  : topology::resolve(machine_.topology, machine_.sets);
+}
+
+namespace {
+/// Of the first cube's memory.
+ReplayRefresh refresh_of(const topology::Plan& plan) {
+  const HbmConfig& hbm = plan.spec.cube.hbm;
+  const bool all = hbm.refresh == RefreshPolicy::all_bank;
+  if (hbm.refresh == RefreshPolicy::none) return {};
+  const double clock_ps = 1e12 / static_cast<double>(hbm.ck_hz);
+  return {clock_ps * (all ? hbm.timing.t_refi : hbm.timing.t_refi_pb),
+          clock_ps * (all ? hbm.timing.t_rfc_ab : hbm.timing.t_rfc_pb)};
+}
+}  // namespace
+
+/// Not where somebody looks at what the machine does. Asking for it there is refused.
+bool Run::may_replay() const {
+  if (workload_->observer() == nullptr && workload_->may_replay()) return true;
+  if (common_.replay.empty()) return false;
+  throw UsageError(fmt::format("--replay {} with {}", common_.replay, result_.workload),
+                   "it reports what the machine counts, which repeats do not: leave it out");
+}
+
+Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& plan, const Interrupt& interrupt,
+                     const std::vector<const OutputFile*>& files) {
+  result_.config = resolved.config;
+  // Algorithms and tuned times of ccl.yaml decide the result as the machine does.
+  const std::string tuned = ccl::TunedTable::shipped(ccl::machine_key(plan.map)).yaml();
+  if (!tuned.empty()) result_.tuned = tuned;
+  if (earlier_ && earlier_->tuned != result_.tuned && earlier_->config == resolved.config) {
+    throw UsageError("the times that ship for this machine are not those of the earlier run",
+                     "run it with the version that wrote the file, or with --algorithm NAME and without --from");
+  }
+  result_.config_hash = resolved.hash;
+  for (const nlohmann::ordered_json* text : {&result_.ccl, &result_.tuned}) {
+    if (!text->is_null()) result_.config_hash = topology::hash_of(result_.config_hash + text->get<std::string>());
+  }
+  for (const auto& [file, hash] : result_.files.items())
+    result_.config_hash = topology::hash_of(result_.config_hash + hash.get<std::string>());
+  result_.map = &plan.map;
+
+  Simulation simulation(plan, common_, interrupt, workload_->observer());
+  for (const OutputFile* file : files) simulation.owns(file->temporary());
+  ReplayEnergy replayed(simulation.machine(), plan);
+  if (const std::uint64_t sample = common_.replay_sample(); sample > 0 && may_replay()) {
+    simulation.runtime().set_replay({sample, common_.seed, alike_sips(plan), &replayed, refresh_of(plan)});
+  }
+  Session::Options options;
+  options.seed = common_.seed;
+  options.ccl_file = common_.ccl;
+  options.topology = resolved.spec.name;
+  options.run = common_.run_options();
+  options.plan = &plan;
+  options.machine = &simulation.machine();
+  Session session(plan.map, simulation.runtime(), options, [this, &simulation] {
+    if (only_check_) throw NothingRefused();
+    simulation.run();
+  });
+
+  Report report;
+  std::exception_ptr error;
+  try {
+    report = workload_->run(session);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  for (const std::string& glob : simulation.unmatched_filters()) {
+    say(fmt::format("kernbench: warning: --wave-filter {} matches no signal\n", quote(glob)));
+  }
+  result_.sim_time = simulation.now();
+  result_.energy = topology::energy(simulation.machine(), plan, result_.sim_time);
+  if (simulation.runtime().replays()) {
+    result_.replay = simulation.runtime().replay_report();
+    replayed.add(simulation.runtime().replay_counts(), result_.energy);
+  }
+  nlohmann::ordered_json statistics;
+  try {
+    statistics = simulation.statistics(!error, result_.energy);
+  } catch (const std::logic_error&) {
+    if (!error) error = std::current_exception();
+  }
+  if (!error) result_.critical_path = simulation.critical_path();
+  if (common_.stats_in_json || !common_.report.empty()) result_.statistics = std::move(statistics);
+  if (common_.verbose) say_more(simulation);
+  simulation.finish_outputs();  // also of a run that failed: its waves say why
+  if (error && foreign_) rethrow_as_programs(error);
+  if (error) std::rethrow_exception(error);
+
+  result_.results = std::move(report.results);
+  return report;
+}
+
+ExitCode Run::execute() {
+  const Interrupt interrupt(Interrupt::If::soon);
+  const topology::Resolved resolved = resolve();
+  const topology::Plan plan = plan_of(resolved, machine_name());
+  // Opened before the run: an hour of simulation shall not end at a folder that does not exist.
+  std::optional<OutputFile> json, page;
+  if (!common_.json.empty() && common_.json != "-") json.emplace(common_.json);
+  if (!common_.report.empty() && render_) page.emplace(common_.report);
+  std::vector<const OutputFile*> files;
+  for (const auto* file : {&json, &page}) {
+    if (!*file) continue;
+    interrupt.owns((*file)->temporary());
+    files.push_back(&**file);
+  }
+  const Report report = simulate(resolved, plan, interrupt, files);
+  publish(report, plan, json ? &*json : nullptr, page ? &*page : nullptr);
+  if (const int races = sc_core::sc_report_handler::get_count("kernbench/race"); races > 0) {
+    say(fmt::format("kernbench: error: --debug found {} race{}\n", races, races == 1 ? "" : "s"));
+    return ExitCode::check_failed;
+  }
+  return report.wrong ? ExitCode::check_failed : ExitCode::success;
+}
+
+void Run::check(const topology::Resolved& resolved) {
+  const Interrupt interrupt;
+  only_check_ = true;
+  try {
+    simulate(resolved, plan_of(resolved, machine_name()), interrupt, {});
+  } catch (const NothingRefused&) {
+  }
+}
+
+Run::Finished Run::execute_silently(const topology::Resolved& resolved) {
+  const Interrupt interrupt;
+  const topology::Plan plan = plan_of(resolved, machine_name());
+  const bool wrong = simulate(resolved, plan, interrupt, {}).wrong;
+  return {to_json(result_, host_), wrong};
+}
+
+void Run::say_more(Simulation& simulation) const {
+  const nlohmann::ordered_json all = to_json(result_, host_), &machine = all["machine"], &host = all["host"];
+  const std::string text = fmt::format(
+      "kernbench: configuration {}: {} SIPs, {} cubes, {} PEs\n"
+      "kernbench: {} of simulated time, {} events; wall {:.2f} s, CPU {:.2f} s, memory {:.0f} MiB\n",
+      result_.config_hash, machine["sips"].get<int>(), machine["cubes"].get<std::uint64_t>(),
+      machine["pes"].get<std::uint64_t>(), readable(simulation.now()), simulation.machine().dispatcher().executed(),
+      host["wall_s"].get<double>(), host["cpu_s"].get<double>(), host["peak_rss_bytes"].get<double>() / (1 << 20));
+  say(text + describe(result_.energy));
+}
+
+void Run::publish(const Report& report, const topology::Plan& plan, OutputFile* json, OutputFile* page) {
+  if (common_.json != "-")
+    fmt::print("{}{}# {}\n", report.text, describe_replay(result_.replay), describe(result_.fidelity));
+  if (common_.json != "-" && common_.critical_path && !result_.critical_path.is_null())
+    fmt::print("{}", critical_path_text(result_.critical_path));
+  if (common_.json.empty() && page == nullptr) return;
+  nlohmann::ordered_json result = to_json(result_, host_);
+  if (page != nullptr) {
+    page->write(render_(result, plan));
+    page->commit();
+  }
+  if (!common_.stats_in_json) result.erase("statistics");
+  if (!common_.critical_path) result.erase("critical_path");
+  if (common_.json == "-") fmt::print("{}\n", json_text(result, 2));
+  if (json == nullptr) return;
+  json->write(json_text(result, 2) + "\n");
+  json->commit();
+}
+
+}  // namespace kernbench

@@ -1,0 +1,376 @@
+#include "topology/machine/statistics.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "tlm/machine/names.h"
+#include "topology/machine/machine.h"
+#include "topology/plan/plan.h"
+
+namespace kernbench::topology {
+
+namespace {
+
+constexpr const char* kUtilisation = "busy is at most the time of the run";
+constexpr const char* kSlices = "slices add up to the totals";
+constexpr const char* kWires = "bytes into a wire are the bytes out of it";
+constexpr const char* kQueues = "bytes sent over queues are the bytes received";
+constexpr const char* kStacks = "channels of a stack add up to it";
+
+using Reasons = std::vector<const char*>;
+
+/// One walk over the resources of a machine, always in the same order: the first makes their usages, the second
+/// collects what they hold.
+class UsageWalk {
+ public:
+  UsageWalk(Machine& machine, const Plan& plan, UsageBook& book, std::vector<Usage*>& usages)
+      : machine_(machine), plan_(plan), book_(book), usages_(usages) {}
+
+  void observe() {
+    observing_ = true;
+    all();
+  }
+  using Take = std::function<void(const RunStatistics&, const ResourceUse&)>;
+  RunStatistics collect(Ps end, bool whole, const Take& take) {
+    whole_ = whole;
+    take_ = &take;
+    for_cubes([&](CubeCoord at) { machine_.hbm(at).flush(); });
+    result_.time = end;
+    result_.shift = book_.shift(end);
+    all();
+    if (whole)
+      hold(kQueues, sent_ == received_,
+           [&] { return fmt::format("{} B were sent and {} received", sent_, received_); });
+    return std::move(result_);
+  }
+
+ private:
+  template <class Body>
+  void for_cubes(const Body& body) {
+    for (std::uint16_t sip = 0; sip < plan_.map.sips; ++sip) {
+      for (std::uint16_t cube = 0; cube < plan_.map.cubes_per_sip(); ++cube) body(CubeCoord{sip, cube});
+    }
+  }
+
+  template <class What>
+  void hold(const char* check, bool ok, const What& what) {
+    auto found = std::find_if(result_.checks.begin(), result_.checks.end(),
+                              [&](const RunStatistics::Check& known) { return known.what == check; });
+    if (found == result_.checks.end()) found = result_.checks.insert(found, {check, 0});
+    ++found->compared;
+    if (!ok) result_.violations.push_back(fmt::format("statistics: that {} does not hold: {}", check, what()));
+  }
+  KindUse& total(const char* kind) {
+    for (KindUse& known : result_.totals) {
+      if (std::string_view(known.kind) == kind) return known;
+    }
+    result_.totals.emplace_back().kind = kind;
+    return result_.totals.back();
+  }
+
+  /// The usage of the resource that the walk has come to; a new one, which attach(usage) gives it, in the first walk.
+  /// Null if nothing is to be told of it: describe(use) fills in the rest.
+  template <class Attach, class Describe>
+  void resource(const char* kind, std::uint32_t units, const Reasons& reasons, const Attach& attach,
+                const Describe& describe) {
+    if (observing_) {
+      usages_.push_back(book_.add(units));
+      attach(usages_.back());
+    } else {
+      report(kind, *usages_[next_++], reasons, describe);
+    }
+  }
+  template <class Describe>
+  void report(const char* kind, const Usage& usage, const Reasons& reasons, const Describe& describe) {
+    KindUse& sum = total(kind);
+    ++sum.resources;
+    if (!usage.used()) return;
+    ResourceUse use;
+    use.kind = kind;
+    use.units = usage.units();
+    use.high_water = usage.high_water();
+    describe(use);
+    Ps waiting = 0;
+    for (unsigned i = 0; i < reasons.size(); ++i) {
+      use.waits.push_back({reasons[i], usage.waited(i)});
+      waiting += usage.waited(i);
+    }
+    use.slices = usage.slices(result_.shift, result_.time);
+    Usage::Slice all;
+    for (const Usage::Slice& slice : use.slices) all += slice;
+    hold(kSlices, all.busy == use.busy && all.waiting == waiting && all.bytes == use.bytes, [&] {
+      return fmt::format("{}: busy {}, waiting {}, {} B; its slices {}, {}, {}", use.name, use.busy, waiting, use.bytes,
+                         all.busy, all.waiting, all.bytes);
+    });
+    if (whole_) {
+      hold(kUtilisation, use.busy <= result_.time * use.units,
+           [&] { return fmt::format("{}: {} ps of {}", use.name, use.busy, result_.time * use.units); });
+    }
+    ++sum.used;
+    sum.busy += use.busy;
+    sum.waiting += waiting;
+    sum.bytes += use.bytes;
+    sum.messages += use.messages;
+    (*take_)(result_, use);
+  }
+
+  void all() {
+    wires();
+    host_links();
+    router_ports();
+    for_cubes([&](CubeCoord at) { stack(at); });
+    for_cubes([&](CubeCoord at) { sram(at); });
+    for (std::uint16_t sip = 0; sip < plan_.map.sips; ++sip) {
+      for (const PeCoord at : plan_.map.pes(sip)) pe(at);
+    }
+    for_cubes([&](CubeCoord at) { server(machine_.m_cpu(at).served(), names::m_cpu(at)); });
+    for (std::uint16_t sip = 0; sip < plan_.map.sips; ++sip) server(machine_.io_cpu(sip).served(), names::io_cpu(sip));
+  }
+
+  void wires() {
+    for (std::uint32_t id = 0; id < plan_.ends.size(); ++id) {
+      const LinkEnd& end = plan_.ends[id];
+      const bool inter_sip = end.kind == LinkEnd::Kind::io_link || end.kind == LinkEnd::Kind::fabric_link;
+      LinkPort &port = machine_.link_port(id), &peer = machine_.link_port(end.peer);
+      for (unsigned i = 0; i < port.connections(); ++i) {
+        resource(
+            inter_sip ? "link" : "ucie", 1, {"wire", "credit"}, [&](Usage* usage) { port.observe_usage(i, usage); },
+            [&](ResourceUse& use) {
+              const WireStats& stats = port.wire_stats(i);
+              use.from = plan_.end_name(id);
+              use.to = plan_.end_name(end.peer);
+              use.name = fmt::format("{}.wire{}", use.from, i);
+              use.rate = end.link.rate().bytes_per_second();
+              use.busy = stats.busy;
+              use.bytes = stats.bytes;
+              use.messages = stats.packets;
+              use.high_water_unit = "packets";
+            });
+        if (observing_ || !whole_) continue;
+        const std::uint64_t in = port.wire_stats(i).bytes, out = peer.received_bytes(i);
+        if (in != 0 || out != 0)
+          hold(kWires, in == out,
+               [&] { return fmt::format("{}.wire{}: {} B in, {} B out", plan_.end_name(id), i, in, out); });
+      }
+    }
+  }
+
+  void host_links() {
+    for (std::uint16_t sip = 0; sip < plan_.map.sips; ++sip) {
+      PcieEp& endpoint = machine_.pcie_ep(sip);
+      Usage* down = nullptr;
+      for (const bool up : {false, true}) {
+        resource(
+            "pcie", 1, {"wire"},
+            [&](Usage* usage) { up ? endpoint.observe_usage(down, usage) : static_cast<void>(down = usage); },
+            [&](ResourceUse& use) {
+              const PcieStats& stats = up ? endpoint.up_stats() : endpoint.down_stats();
+              use.name = names::pcie_ep(sip) + (up ? ".up" : ".down");
+              use.from = up ? names::pcie_ep(sip) : "host";
+              use.to = up ? "host" : names::pcie_ep(sip);
+              use.rate = plan_.spec.sip.io.pcie.bytes_per_second;
+              use.busy = stats.busy;
+              use.bytes = stats.bytes;
+              use.messages = stats.tlps;
+            });
+      }
+    }
+  }
+
+  void router_ports() {
+    for (std::uint32_t id = 0; id < plan_.networks.size(); ++id) {
+      const Network& network = plan_.networks[id];
+      for (std::uint16_t at = 0; at < network.routers(); ++at) {
+        Router& router = machine_.router(id, at);
+        for (std::uint8_t port = 0; port < network.ports(at); ++port) {
+          if (router.out[port] == nullptr) continue;
+          resource(
+              "router_port", 1, {"contention"}, [&](Usage* usage) { router.observe_usage(port, usage); },
+              [&](ResourceUse& use) {
+                const PortStats& stats = router.output_stats(port);
+                use.name = router.out[port]->name();
+                use.from = plan_.router_name(id, at);
+                use.to = beyond_name(id, at, port);
+                use.rate = network.noc->clock_hz * network.noc->flit_bytes;
+                use.busy = stats.busy;
+                use.bytes = stats.bytes;
+                use.messages = stats.packets;
+              });
+          const Beyond beyond = plan_.beyond(id, at, port);
+          if (observing_ || !whole_ || beyond.kind != Beyond::Kind::router) continue;
+          const std::uint64_t in = router.output_stats(port).bytes;
+          const std::uint64_t out = machine_.router(id, beyond.router).input_bytes(beyond.in_port);
+          if (in != 0 || out != 0)
+            hold(kWires, in == out,
+                 [&] { return fmt::format("{}: {} B in, {} B out", router.out[port]->name(), in, out); });
+        }
+      }
+    }
+  }
+  std::string beyond_name(std::uint32_t id, std::uint16_t router, std::uint8_t port) const {
+    const Beyond beyond = plan_.beyond(id, router, port);
+    return beyond.kind == Beyond::Kind::router ? plan_.router_name(id, beyond.router)
+           : beyond.kind == Beyond::Kind::node ? plan_.map.name(beyond.node)
+           : beyond.kind == Beyond::Kind::end  ? plan_.end_name(beyond.end)
+                                               : std::string();
+  }
+
+  void stack(CubeCoord at) {
+    Hbm& hbm = machine_.hbm(at);
+    const HbmConfig& config = plan_.spec.cube_at(at).hbm;
+    const unsigned channels = config.channels / hbm.usages();  // of a usage
+    std::uint64_t bursts = 0;
+    for (unsigned unit = 0; unit < hbm.usages(); ++unit) {
+      resource(
+          "hbm_channel", hbm.pseudo_channels_of_usage(), {"queue"},
+          [&](Usage* usage) { hbm.observe_usage(unit, usage); },
+          [&](ResourceUse& use) {
+            use.name = hbm.by_slice() ? names::hbm_port({at.sip, at.cube, static_cast<std::uint16_t>(unit)})
+                                      : names::parent(names::pseudo_channel(at, static_cast<int>(unit), 0));
+            use.rate = config.pseudo_channel_peak().bytes_per_second() * hbm.pseudo_channels_of_usage();
+            for (unsigned i = 0; i < channels; ++i) {
+              const Hbm::Stats stats = hbm.channel_stats(unit * channels + i);
+              use.busy += stats.busy;
+              use.bytes += stats.bytes;
+              use.messages += stats.reads + stats.writes;
+            }
+            bursts += use.messages;
+          });
+    }
+    if (observing_) return;
+    const Hbm::Stats all = hbm.stats();
+    if (all.reads + all.writes != 0)
+      hold(kStacks, bursts == all.reads + all.writes, [&] {
+        return fmt::format("{}: {} bursts, its channels {}", names::hbm(at), all.reads + all.writes, bursts);
+      });
+  }
+
+  void sram(CubeCoord at) {
+    Sram& memory = machine_.sram(at);
+    const SramConfig& config = plan_.spec.cube_at(at).sram;
+    resource(
+        "sram", config.banks, {"bank"}, [&](Usage* usage) { memory.observe_usage(usage); },
+        [&](ResourceUse& use) {
+          use.name = names::sram(at);
+          use.rate = config.bytes_per_second;
+          use.busy = memory.served().busy;
+          use.bytes = memory.served().bytes;
+          use.messages = memory.served().requests;
+        });
+  }
+
+  void pe(PeCoord at) {
+    Pe& pe = machine_.pe(at);
+    if (observing_) return pe.observe_usage(book_);
+    const PeConfig& config = plan_.spec.pe_at(at);
+    const PeStatistics done = pe.statistics();
+    const PeUsages& usages = pe.usages();
+    const auto part = [&](const char* kind, const char* name, const Usage* usage, const Reasons& reasons, Ps busy,
+                          std::uint64_t bytes, std::uint64_t messages, std::uint64_t rate = 0) {
+      report(kind, *usage, reasons, [&](ResourceUse& use) {
+        use.name = names::pe_part(at, name);
+        use.rate = rate;
+        use.busy = busy;
+        use.bytes = bytes;
+        use.messages = messages;
+      });
+    };
+    const Reasons engine{"operands", "engine"};
+    part("cpu", "cpu", usages.cpu, {"full", "op", "fence"}, done.cpu_busy, 0, done.dispatches + done.commands);
+    part("engine", "dma_r", usages.dma_r, engine, done.dma_read_busy, done.dma_read_bytes, done.dma_reads);
+    part("engine", "dma_w", usages.dma_w, engine, done.dma_write_busy, done.dma_write_bytes, done.dma_writes);
+    part("engine", "gemm", usages.gemm, engine, done.gemm_busy, 0, done.gemm_ops);
+    part("engine", "math", usages.math, engine, done.math_busy, 0, done.math_ops);
+    const auto memory = [&](const char* name, Pe::TcmPart which, std::uint64_t rate) {
+      const TcmTraffic& passed = pe.tcm_traffic(which);
+      part("tcm", name, passed.usage, {"port", "bank"}, passed.busy, passed.bytes, passed.accesses, rate);
+    };
+    const TcmConfig& tcm = config.tcm;
+    memory("tcm.read", Pe::TcmPart::read, tcm.bytes_per_second);
+    memory("tcm.write", Pe::TcmPart::write, tcm.bytes_per_second);
+    memory("tcm.engines", Pe::TcmPart::stream, tcm.clock_hz * tcm.bank_bytes * tcm.banks);
+    for (const QueueStatistics& queue : pe.ipcq_statistics()) {
+      sent_ += queue.bytes_sent;
+      received_ += queue.bytes_received;
+      report("ipcq", *queue.usage, {"credit", "data"}, [&](ResourceUse& use) {
+        use.name = names::pe_part(at, fmt::format("ipcq.{}.{}", queue.group, queue.direction.str()));
+        use.from = names::pe(at);
+        use.to = names::pe(queue.peer);
+        use.has_busy = false;
+        use.bytes = queue.bytes_sent;
+        use.messages = queue.messages_sent;
+        use.high_water = queue.high_water;
+        use.high_water_unit = "slots";
+      });
+    }
+  }
+
+  void server(SerialServer::Served& served, const std::string& name) {
+    resource(
+        "cpu", 1, {"busy"}, [&](Usage* usage) { served.usage = usage; },
+        [&](ResourceUse& use) {
+          use.name = name;
+          use.busy = served.busy;
+          use.messages = served.jobs;
+          use.high_water = served.most_waiting;
+          use.high_water_unit = "commands";
+        });
+  }
+
+  Machine& machine_;
+  const Plan& plan_;
+  UsageBook& book_;
+  std::vector<Usage*>& usages_;
+  bool observing_ = false, whole_ = false;
+  const Take* take_ = nullptr;
+  std::size_t next_ = 0;
+  RunStatistics result_;
+  std::uint64_t sent_ = 0, received_ = 0;
+};
+
+}  // namespace
+
+void compare(RunStatistics& statistics, const std::vector<EnergyRow>& energy) {
+  struct Pair {
+    const char *kind, *component, *operation;  // an empty operation: all of them
+    double per_byte;
+  };
+  static constexpr Pair kPairs[] = {{"router_port", "noc", "", 8},
+                                    {"sram", "sram", "", 1},
+                                    {"hbm_channel", "hbm", "cube.hbm.energy_per_bit", 8},
+                                    {"tcm", "pe", "pe.energy.tcm_byte", 1},
+                                    {"engine", "pe", "pe.energy.dma_byte", 1}};
+  RunStatistics::Check check{"bytes are those that the energy was counted of", 0};
+  for (const Pair& pair : kPairs) {
+    double counted = 0;
+    for (const EnergyRow& row : energy) {
+      for (const EnergyOperation& done : row.operations) {
+        if (row.component == pair.component && (*pair.operation == '\0' || done.operation == pair.operation))
+          counted += done.count;
+      }
+    }
+    for (const KindUse& kind : statistics.totals) {
+      if (std::string_view(kind.kind) != pair.kind) continue;
+      ++check.compared;
+      if (static_cast<double>(kind.bytes) * pair.per_byte != counted) {
+        statistics.violations.push_back(
+            fmt::format("statistics: {} B of {}, and energy of {}", kind.bytes, kind.kind, counted / pair.per_byte));
+      }
+    }
+  }
+  statistics.checks.push_back(check);
+}
+
+MachineUsage::MachineUsage(Machine& machine, const Plan& plan, std::uint32_t slices)
+    : machine_(machine), plan_(plan), book_(slices) {
+  UsageWalk(machine, plan, book_, usages_).observe();
+}
+
+RunStatistics MachineUsage::collect(Ps end, bool whole,
+                                    const std::function<void(const RunStatistics&, const ResourceUse&)>& take) {
+  return UsageWalk(machine_, plan_, book_, usages_).collect(end, whole, take);
+}
+
+}  // namespace kernbench::topology

@@ -1,0 +1,81 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tlm/observe/usage.h"
+#include "topology/machine/energy.h"
+
+namespace kernbench::topology {
+
+class Machine;
+struct Plan;
+
+/// What one resource did from the start of a run to its end; docs/statistics.md.
+struct ResourceUse {
+  struct Wait {
+    const char* reason;
+    Ps time;
+  };
+  std::string name;         ///< structural
+  const char* kind = "";    ///< link, ucie, pcie, router_port, hbm_channel, sram, tcm, engine, ipcq, cpu
+  std::string from, to;     ///< wires, router ports and queues: what they join; empty otherwise
+  std::uint64_t rate = 0;   ///< bytes per second; 0: it has none
+  std::uint32_t units = 1;  ///< that may be busy at once
+  bool has_busy = true;
+  Ps busy = 0;
+  std::uint64_t bytes = 0, messages = 0;
+  std::vector<Wait> waits;
+  std::uint64_t high_water = 0;
+  const char* high_water_unit = "";  ///< empty: no mark
+  std::vector<Usage::Slice> slices;
+
+  double utilisation(Ps time) const {
+    return time == 0 ? 0 : static_cast<double>(busy) / (static_cast<double>(time) * units);
+  }
+};
+
+/// Sums over all resources of a kind, idle ones among them.
+struct KindUse {
+  const char* kind = "";
+  std::uint64_t resources = 0, used = 0, bytes = 0, messages = 0;
+  Ps busy = 0, waiting = 0;
+};
+
+struct RunStatistics {
+  struct Check {
+    const char* what;
+    std::uint64_t compared = 0;
+  };
+  Ps time = 0;              ///< length of the run
+  std::uint32_t shift = 0;  ///< slices are 2^shift ps long
+  std::vector<KindUse> totals;
+  std::vector<Check> checks;            ///< that were made
+  std::vector<std::string> violations;  ///< what did not hold: errors of the simulator
+};
+
+/// Compares the sums of a run with the counts of its energy, which are other counters; adds a check, and violations.
+void compare(RunStatistics& statistics, const std::vector<EnergyRow>& energy);
+
+/// Makes every part of a machine book what it does over time; the counters that the parts have anyway are the totals.
+/// Costs no simulated time.
+class MachineUsage {
+ public:
+  /// Before the run. `slices`: at most. The machine and its plan outlive it.
+  MachineUsage(Machine& machine, const Plan& plan, std::uint32_t slices);
+  /// What was booked, up to `end`, the end of the run. `whole`: the run came to its end, so that nothing is under way
+  /// and all that went in somewhere came out.
+  /// `take` is handed those that did anything, one after the other, in the order of a walk over the machine; `known`
+  /// are the length of the run and that of a slice.
+  RunStatistics collect(Ps end, bool whole,
+                        const std::function<void(const RunStatistics& known, const ResourceUse&)>& take);
+
+ private:
+  Machine& machine_;
+  const Plan& plan_;
+  UsageBook book_;
+  std::vector<Usage*> usages_;  // in the order of the walk over the machine
+};
+
+}  // namespace kernbench::topology

@@ -1,0 +1,211 @@
+#include "topology/plan/cube_mesh.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <stdexcept>
+
+#include "tlm/config/config_node.h"
+#include "tlm/config/new_file.h"
+#include "tlm/config/read.h"
+
+namespace kernbench::topology {
+
+namespace {
+
+/// Of place(): a cached layout of an older rule is not read.
+constexpr int kRuleVersion = 2;
+
+std::string attachments(const CubeMesh& mesh) {
+  std::string text = fmt::format("pes: {}\nhbm_ports: {}\nm_cpu: {}\nsram: {}\nucie:\n", to_string(mesh.pes),
+                                 to_string(mesh.hbm_ports), to_string(mesh.m_cpu), to_string(mesh.sram));
+  for (int side = 0; side < kSides; ++side) {
+    text += fmt::format("  {}: {}\n", letter(static_cast<Side>(side)),
+                        to_string(mesh.ucie[static_cast<std::size_t>(side)]));
+  }
+  return text;
+}
+
+std::string checksum(const std::string& text) {
+  Determinants as_text;
+  as_text.value[0] = text;
+  return as_text.hash();
+}
+
+/// Reads positions ("r2c1") and checks that each may carry an attachment.
+class MeshReader {
+ public:
+  MeshReader(const CubeSpec& spec, Problems& problems) : spec_(spec), problems_(problems) {}
+
+  std::vector<GridPoint> list(const ConfigNode& map, const std::string& key, std::size_t count) {
+    std::vector<GridPoint> points;
+    const ConfigNode* node = find(map, key);
+    if (node == nullptr || !expect_list(*node, key, "router positions such as r0c1", problems_)) return points;
+    for (const ConfigNode& item : node->items) points.push_back(point(item, key));
+    if (points.size() != count) {
+      problems_.add(node->where, fmt::format("'{}' has {} positions", key, points.size()),
+                    fmt::format("give {}", count));
+    }
+    return points;
+  }
+  GridPoint one(const ConfigNode& map, const std::string& key) {
+    const ConfigNode* node = find(map, key);
+    return node == nullptr ? GridPoint{} : point(*node, key);
+  }
+  const ConfigNode* find(const ConfigNode& map, const std::string& key) {
+    const ConfigNode* node = map.find(key);
+    if (node == nullptr) problems_.add(map.where, fmt::format("missing key '{}'", key));
+    return node;
+  }
+
+ private:
+  GridPoint point(const ConfigNode& node, const std::string& what) {
+    unsigned row = 0, col = 0;
+    int end = 0;
+    const bool ok = node.is_scalar() && std::sscanf(node.text.c_str(), "r%5uc%5u%n", &row, &col, &end) == 2 &&
+                    static_cast<std::size_t>(end) == node.text.size();
+    const GridPoint point{static_cast<std::uint16_t>(row), static_cast<std::uint16_t>(col)};
+    const auto within = [&](const std::vector<GridPoint>& list) {
+      return std::find(list.begin(), list.end(), point) != list.end();
+    };
+    if (!ok) {
+      problems_.add(node.where, fmt::format("'{}' holds '{}'", what, node.text), "give a router position such as r0c1");
+    } else if (row >= spec_.noc.rows || col >= spec_.noc.cols) {
+      problems_.add(node.where, fmt::format("'{}' names {}, outside the mesh", what, node.text),
+                    fmt::format("the mesh has {} rows and {} columns", spec_.noc.rows, spec_.noc.cols));
+    } else if (within(spec_.placement.holes) || within(spec_.placement.exclusion)) {
+      problems_.add(node.where, fmt::format("'{}' names {}, where nothing may be attached", what, node.text),
+                    "holes and the exclusion zone are in cube.placement");
+    }
+    return point;
+  }
+
+  const CubeSpec& spec_;
+  Problems& problems_;
+};
+
+void refuse_if_stale(const ConfigNode& root, const std::string& path, const CubeSpec& spec) {
+  const Determinants now = determinants(spec);
+  std::string reasons;
+  if (const ConfigNode* then = root.find("determined_by"); then != nullptr && then->is_map()) {
+    for (std::size_t i = 0; i < Determinants::kCount; ++i) {
+      const ConfigNode* value = then->find(Determinants::names()[i]);
+      const std::string old = value != nullptr && value->is_scalar() ? value->text : "nothing";
+      if (old != now.value[i])
+        reasons += fmt::format("\n    {}: '{}' there, '{}' now", Determinants::names()[i], old, now.value[i]);
+    }
+  }
+  const ConfigNode* hash = root.find("hash");
+  if (reasons.empty() && hash != nullptr && hash->text == now.hash()) return;
+  if (reasons.empty()) reasons = "\n    its hash is not that of its own 'determined_by'";
+  throw ConfigError(hash != nullptr ? hash->where : Location{path, 0, 0},
+                    "this layout is stale: it was made for another cube" + reasons,
+                    "export it again with 'kernbench topology export', or remove it");
+}
+
+CubeMesh read_mesh(const ConfigNode& root, const std::string& path, const CubeSpec& spec) {
+  refuse_if_stale(root, path, spec);
+  Problems problems;
+  check_keys(root, "", {"hash", "sum", "determined_by", "pes", "hbm_ports", "m_cpu", "sram", "ucie"}, problems);
+  MeshReader reader(spec, problems);
+  CubeMesh mesh;
+  mesh.pes = reader.list(root, "pes", spec.pes);
+  mesh.hbm_ports = reader.list(root, "hbm_ports", spec.pes);
+  mesh.m_cpu = reader.one(root, "m_cpu");
+  mesh.sram = reader.one(root, "sram");
+  if (const ConfigNode* ucie = reader.find(root, "ucie");
+      ucie != nullptr && expect_map(*ucie, "ucie", {"n", "s", "e", "w"}, problems)) {
+    check_keys(*ucie, "ucie", {"n", "s", "e", "w"}, problems);
+    for (int side = 0; side < kSides; ++side) {
+      mesh.ucie[static_cast<std::size_t>(side)] =
+          reader.list(*ucie, letter(static_cast<Side>(side)), spec.ucie.connections);
+    }
+  }
+  problems.throw_if_any();
+  return mesh;
+}
+
+}  // namespace
+
+std::string export_cube_mesh(const CubeSpec& spec, const CubeMesh& mesh) {
+  const Determinants inputs = determinants(spec);
+  std::string text =
+      "# Where the parts of a cube are attached (row r, column c of the router mesh). Edit positions below "
+      "'determined_by' and keep\n"
+      "# the file as cube_mesh.yaml beside a topology file, or name it there: 'cube_mesh: FILE'.\n";
+  text += fmt::format("hash: \"{}\"\ndetermined_by:\n", inputs.hash());
+  for (std::size_t i = 0; i < Determinants::kCount; ++i)
+    text += fmt::format("  {}: \"{}\"\n", Determinants::names()[i], inputs.value[i]);
+  return text + attachments(mesh);
+}
+
+CubeMesh load_cube_mesh(const std::string& path, const CubeSpec& spec) {
+  return read_mesh(load_config(path), path, spec);
+}
+
+std::string cached_cube_mesh_path(const CubeSpec& spec) {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  std::filesystem::path folder;
+  if (cache != nullptr && *cache != '\0') {
+    folder = cache;
+  } else if (home != nullptr && *home != '\0') {
+    folder = std::filesystem::path(home) / ".cache";
+  } else {
+    return {};
+  }
+  return (folder / "kernbench" / "cube_mesh" / fmt::format("{}-v{}.yaml", determinants(spec).hash(), kRuleVersion))
+      .string();
+}
+
+void write_cube_mesh(const std::string& path, const std::string& text) {
+  const std::filesystem::path target(path);
+  std::error_code failure;
+  if (target.has_parent_path()) std::filesystem::create_directories(target.parent_path(), failure);
+  std::string temporary;
+  const int created = create_beside(path, temporary);
+  if (created < 0) throw std::runtime_error(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
+  std::FILE* file = ::fdopen(created, "wb");
+  const bool written = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  if (file == nullptr || std::fclose(file) != 0 || !written) {
+    std::filesystem::remove(temporary, failure);
+    throw std::runtime_error("cannot write " + path);
+  }
+  std::filesystem::rename(temporary, target, failure);
+  if (failure) {
+    std::filesystem::remove(temporary);
+    throw std::runtime_error(fmt::format("cannot write {}: {}", path, failure.message()));
+  }
+}
+
+std::string cache_cube_mesh(const CubeSpec& spec) {
+  std::string path = cached_cube_mesh_path(spec);
+  if (path.empty()) throw std::runtime_error("no cache folder: neither XDG_CACHE_HOME nor HOME is set");
+  const CubeMesh mesh = place(spec);
+  write_cube_mesh(path, export_cube_mesh(spec, mesh) + fmt::format("sum: \"{}\"\n", checksum(attachments(mesh))));
+  return path;
+}
+
+CubeLayout find_layout(const CubeSpec& spec, const std::string& pinned) {
+  if (!pinned.empty()) return attach(spec, load_cube_mesh(pinned, spec));
+  const std::string cached = cached_cube_mesh_path(spec);
+  std::error_code failure;
+  if (!cached.empty() && std::filesystem::is_regular_file(cached, failure)) {
+    try {
+      const ConfigNode root = load_config(cached);
+      CubeMesh mesh = read_mesh(root, cached, spec);
+      const ConfigNode* sum = root.find("sum");
+      if (sum != nullptr && sum->text == checksum(attachments(mesh))) return attach(spec, std::move(mesh));
+    } catch (const ConfigError&) {
+      // Not what the tool wrote: as if it were not there.
+    }
+  }
+  return layout(spec);
+}
+
+}  // namespace kernbench::topology

@@ -1,0 +1,93 @@
+#include "topology/plan/network.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tlm/machine/names.h"
+#include "topology/machine/machine_error.h"
+
+namespace kernbench::topology {
+
+namespace {
+
+std::vector<Spot> add_ports(CrossbarLayout& layout, CrossbarPort::Kind kind, std::uint16_t end,
+                            std::size_t connections) {
+  std::vector<Spot> spots;
+  for (std::size_t i = 0; i < connections; ++i) {
+    layout.ports.push_back({kind, end, static_cast<std::uint16_t>(i)});
+    // Numbers past the limit are refused before anybody uses them.
+    spots.push_back({0, static_cast<std::uint8_t>(kFirstLocalPort + layout.ports.size() - 1)});
+  }
+  return spots;
+}
+
+void check_ports(const CrossbarLayout& layout, const std::string& name, const char* key, const char* hint) {
+  const std::size_t ports = kFirstLocalPort + layout.ports.size();
+  if (ports <= kNoPort) return;
+  throw MachineError(
+      key, fmt::format("{} would need {} ports; {} is the most", name, layout.ports.size(), kNoPort - kFirstLocalPort),
+      hint);
+}
+
+}  // namespace
+
+std::vector<std::uint16_t> sip_neighbours(const SystemSpec& spec, std::uint16_t sip) {
+  std::vector<std::uint16_t> list;
+  const auto add = [&](unsigned other) {
+    const auto id = static_cast<std::uint16_t>(other);
+    if (other != sip && std::find(list.begin(), list.end(), id) == list.end()) list.push_back(id);
+  };
+  switch (spec.topology) {
+    case SipTopology::ring_1d:
+      add((sip + 1u) % spec.sips);
+      add((sip + spec.sips - 1u) % spec.sips);
+      break;
+    case SipTopology::torus_2d:
+    case SipTopology::mesh_2d_no_wrap: {
+      const bool wrap = spec.topology == SipTopology::torus_2d;
+      const unsigned w = spec.sip_w, h = spec.sip_h, x = sip % w, y = sip / w;
+      if (wrap || x + 1 < w) add(y * w + (x + 1) % w);
+      if (wrap || x > 0) add(y * w + (x + w - 1) % w);
+      if (wrap || y + 1 < h) add((y + 1) % h * w + x);
+      if (wrap || y > 0) add((y + h - 1) % h * w + x);
+      break;
+    }
+    case SipTopology::switch_star:
+      if (spec.sips > 1) list.push_back(kFabric);
+      break;
+    case SipTopology::fully_connected:
+      for (unsigned other = 0; other < spec.sips; ++other) add(other);
+      break;
+  }
+  return list;
+}
+
+CrossbarLayout layout_io(const SystemSpec& spec, std::uint16_t sip) {
+  CrossbarLayout layout;
+  layout.pcie_ep = add_ports(layout, CrossbarPort::Kind::pcie_ep, 0, 1).front();
+  layout.io_cpu = add_ports(layout, CrossbarPort::Kind::io_cpu, 0, 1).front();
+  for (std::uint16_t column = 0; column < spec.sip.cube_w; ++column) {
+    layout.ucie.push_back(add_ports(layout, CrossbarPort::Kind::ucie, column, spec.sip.io.ucie.connections));
+  }
+  for (const std::uint16_t other : sip_neighbours(spec, sip)) {
+    const auto number = static_cast<std::uint16_t>(layout.links.size());
+    layout.links.push_back(add_ports(layout, CrossbarPort::Kind::link, number, spec.links.links_per_neighbour));
+    layout.neighbours.push_back(other);
+  }
+  check_ports(layout, names::crossbar(sip), "sip.io",
+              "use fewer links per neighbour, fewer UCIe connections or another system.topology");
+  return layout;
+}
+
+CrossbarLayout layout_fabric(const SystemSpec& spec) {
+  CrossbarLayout layout;
+  for (std::uint16_t sip = 0; sip < spec.sips; ++sip) {
+    layout.links.push_back(add_ports(layout, CrossbarPort::Kind::link, sip, spec.links.links_per_neighbour));
+    layout.neighbours.push_back(sip);
+  }
+  check_ports(layout, names::fabric_crossbar(), "system", "use fewer SIPs or fewer links per neighbour");
+  return layout;
+}
+
+}  // namespace kernbench::topology

@@ -1,0 +1,82 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "tlm/machine/ids.h"
+#include "tlm/machine/routing.h"
+#include "topology/plan/layout.h"
+#include "topology/spec/spec.h"
+
+namespace kernbench::topology {
+
+inline constexpr std::uint32_t kNoEnd = 0xFFFF'FFFF;
+
+/// What hangs on a port of an IO chiplet's crossbar or of the fabric switch.
+struct CrossbarPort {
+  enum class Kind : std::uint8_t { pcie_ep, io_cpu, ucie, link } kind = Kind::ucie;
+  std::uint16_t end = 0;         ///< ucie: column; link: number of the link port
+  std::uint16_t connection = 0;  ///< of that UCIe or link port
+};
+
+/// A crossbar's ports, numbered from kFirstLocalPort: PCIE_EP, IO_CPU, UCIe ports by column, link ports. The fabric
+/// switch has one link port per SIP and nothing else.
+struct CrossbarLayout {
+  std::vector<CrossbarPort> ports;
+  Spot pcie_ep, io_cpu;
+  std::vector<std::vector<Spot>> ucie;    ///< by column, by connection
+  std::vector<std::vector<Spot>> links;   ///< by link port, by connection
+  std::vector<std::uint16_t> neighbours;  ///< by link port: the SIP at the other end; kFabric: the fabric switch
+};
+inline constexpr std::uint16_t kFabric = 0xFFFF;
+
+/// SIPs that `sip` has a link bundle to, in the order E, W, S, N of the grid (a dimension of length 2 has one bundle);
+/// ring_1d counts as a grid of one row. For `switch`: {kFabric}.
+std::vector<std::uint16_t> sip_neighbours(const SystemSpec& spec, std::uint16_t sip);
+
+/// Throws ConfigError if a crossbar would need more ports than a port number holds.
+CrossbarLayout layout_io(const SystemSpec& spec, std::uint16_t sip);
+CrossbarLayout layout_fabric(const SystemSpec& spec);
+
+enum class NetworkKind : std::uint8_t { cube, io, fabric };
+
+/// One router network of the machine: a cube's mesh, an IO chiplet's crossbar, or the fabric switch.
+struct Network {
+  NetworkKind kind = NetworkKind::cube;
+  std::uint16_t sip = 0, cube = 0;
+  const CubeLayout* layout = nullptr;        ///< kind cube
+  const CrossbarLayout* crossbar = nullptr;  ///< kinds io and fabric
+  const NocConfig* noc = nullptr;
+  const NetworkRoutes* routes = nullptr;
+  std::vector<std::uint32_t> ends;  ///< link ends: by side (kNoEnd: nothing there); by column, then link port; by SIP
+
+  std::uint16_t routers() const {
+    return kind == NetworkKind::cube ? static_cast<std::uint16_t>(layout->routers.size()) : 1;
+  }
+  unsigned ports(std::uint16_t router) const {
+    return kind == NetworkKind::cube ? layout->ports(router)
+                                     : kFirstLocalPort + static_cast<unsigned>(crossbar->ports.size());
+  }
+};
+
+/// One end of a bundle of connections between two networks: a LinkPort of the machine.
+struct LinkEnd {
+  enum class Kind : std::uint8_t { cube_ucie, io_ucie, io_link, fabric_link } kind = Kind::cube_ucie;
+  std::uint32_t network = 0;
+  std::uint32_t peer = kNoEnd;               ///< the other end
+  std::uint16_t number = 0;                  ///< side, column, link port or SIP
+  const std::vector<Spot>* spots = nullptr;  ///< by connection
+  bool from_io = false;                      ///< what arrives here comes from an IO chiplet
+  LinkConfig link;                           ///< of what leaves here
+};
+
+/// What lies beyond a port of a router.
+struct Beyond {
+  enum class Kind : std::uint8_t { nothing, router, node, end } kind = Kind::nothing;
+  std::uint16_t router = 0;  ///< neighbour
+  std::uint8_t in_port = 0;  ///< its input
+  NodeId node = kNoNode;
+  std::uint32_t end = kNoEnd;
+  std::uint16_t connection = 0;  ///< of that end
+};
+
+}  // namespace kernbench::topology

@@ -1,0 +1,379 @@
+#include "topology/plan/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "tlm/machine/names.h"
+#include "topology/machine/machine_error.h"
+#include "topology/plan/cube_mesh.h"
+#include "topology/plan/deadlock.h"
+#include "topology/plan/latency.h"
+#include "topology/spec/fingerprint.h"
+
+namespace kernbench::topology {
+
+Plan::Plan(SystemSpec the_spec) : spec(std::move(the_spec)) {
+  map.sips = spec.sips;
+  map.cube_w = spec.sip.cube_w;
+  map.cube_h = spec.sip.cube_h;
+  map.pes_per_cube = spec.cube.pes;
+  map.sip_topology = spec.topology;
+  const bool grid = spec.topology == SipTopology::torus_2d || spec.topology == SipTopology::mesh_2d_no_wrap;
+  map.sip_w = grid ? spec.sip_w : 0;
+  map.sip_h = grid ? spec.sip_h : 0;
+  lay_out();
+  fill_nodes();
+  connect();
+  route();
+  fill_capacities();
+  check_deadlock(*this, Coverage::representatives);
+  const auto latency = std::make_shared<const LatencyModel>(*this);
+  map.packet_latency = [latency](NodeId from, NodeId to, std::uint32_t bytes) {
+    return latency->packet(from, to, bytes);
+  };
+  map.worst_command_latency = latency->worst_command();
+}
+
+void Plan::lay_out() {
+  std::map<std::string, const CubeLayout*> known;
+  std::map<std::string, const MeshRoutes*> routed;
+  for (std::uint16_t sip = 0; sip < spec.sips; ++sip) {
+    for (std::uint16_t cube = 0; cube < map.cubes_per_sip(); ++cube) {
+      const CubeSpec& here = spec.cube_at({sip, cube});
+      const bool first = sip == 0 && cube == 0;
+      if (!first && &here == &spec.cube && layout_of.front() != nullptr && &spec.cube_at({0, 0}) == &spec.cube) {
+        layout_of.push_back(layout_of.front());
+        mesh_of.push_back(mesh_of.front());
+        continue;
+      }
+      const std::string hash = determinants(here).hash();
+      const CubeLayout*& layout = known[hash];
+      if (layout == nullptr) layout = &layouts.emplace_back(find_layout(here, spec.cube_mesh));
+      const MeshRoutes*& mesh = routed[hash + std::to_string(static_cast<int>(here.noc.routing))];
+      if (mesh == nullptr) mesh = &meshes.emplace_back(route_mesh(*layout, here.noc.routing));
+      layout_of.push_back(layout);
+      mesh_of.push_back(mesh);
+    }
+    crossbars.push_back(layout_io(spec, sip));
+  }
+  if (has_fabric()) crossbars.push_back(layout_fabric(spec));
+}
+
+void Plan::fill_nodes() {
+  const auto add = [&](NodeKind kind, std::uint16_t unit, std::uint16_t sip, std::uint16_t cube, Spot spot) {
+    map.nodes.push_back({kind, unit, {sip, cube, spot.router, spot.port}});
+    return NodeId{static_cast<std::uint32_t>(map.nodes.size() - 1)};
+  };
+  for (std::uint16_t sip = 0; sip < spec.sips; ++sip) {
+    for (std::uint16_t cube = 0; cube < map.cubes_per_sip(); ++cube) {
+      const CubeLayout& layout = *layout_of[cube_network({sip, cube})];
+      for (std::uint16_t pe = 0; pe < map.pes_per_cube; ++pe) {
+        const bool missing = spec.missing_pes.count({sip, cube, pe}) != 0;
+        map.pe_nodes.push_back(missing ? kNoNode : add(NodeKind::pe, pe, sip, cube, layout.pes[pe]));
+      }
+      for (std::uint16_t pe = 0; pe < map.pes_per_cube; ++pe) {
+        map.hbm_nodes.push_back(add(NodeKind::hbm_port, pe, sip, cube, layout.hbm_ports[pe]));
+      }
+      map.sram_nodes.push_back(add(NodeKind::sram, 0, sip, cube, layout.sram));
+      map.m_cpu_nodes.push_back(add(NodeKind::m_cpu, 0, sip, cube, layout.m_cpu));
+    }
+    map.pcie_nodes.push_back(add(NodeKind::pcie_ep, 0, sip, kIoChiplet, crossbars[sip].pcie_ep));
+    map.io_cpu_nodes.push_back(add(NodeKind::io_cpu, 0, sip, kIoChiplet, crossbars[sip].io_cpu));
+  }
+}
+
+void Plan::connect() {
+  const std::uint16_t w = map.cube_w, cubes = map.cubes_per_sip();
+  for (std::uint16_t sip = 0; sip < spec.sips; ++sip) {
+    for (std::uint16_t cube = 0; cube < cubes; ++cube) {
+      Network network;
+      network.kind = NetworkKind::cube;
+      network.sip = sip;
+      network.cube = cube;
+      network.layout = layout_of[cube_network({sip, cube})];
+      network.noc = &spec.cube_at({sip, cube}).noc;
+      network.ends.assign(kSides, kNoEnd);
+      networks.push_back(std::move(network));
+    }
+  }
+  const auto nodes = static_cast<std::uint16_t>(crossbars.size());
+  for (std::uint16_t sip = 0; sip < nodes; ++sip) {
+    Network network;
+    network.kind = sip < spec.sips ? NetworkKind::io : NetworkKind::fabric;
+    network.sip = sip;
+    network.cube = kIoChiplet;
+    network.crossbar = &crossbars[sip];
+    network.noc = sip < spec.sips ? &spec.sip.io.crossbar : &spec.links.switch_crossbar;
+    network.ends.assign(crossbars[sip].ucie.size() + crossbars[sip].links.size(), kNoEnd);
+    networks.push_back(std::move(network));
+  }
+
+  const auto join = [&](LinkEnd a, std::size_t slot_a, LinkEnd b, std::size_t slot_b) {
+    if (a.spots->size() != b.spots->size()) {
+      throw MachineError(
+          "overrides",
+          fmt::format("{} UCIe connections of a cube face {} of its neighbour", a.spots->size(), b.spots->size()),
+          "give both the same ucie.connections");
+    }
+    if (a.kind != LinkEnd::Kind::io_link) {  // trained to what both can do
+      a.link.bytes_per_second = b.link.bytes_per_second = std::min(a.link.bytes_per_second, b.link.bytes_per_second);
+    }
+    const auto first = static_cast<std::uint32_t>(ends.size());
+    a.peer = first + 1;
+    b.peer = first;
+    networks[a.network].ends[slot_a] = first;
+    networks[b.network].ends[slot_b] = first + 1;
+    ends.push_back(a);
+    ends.push_back(b);
+  };
+  const auto cube_end = [&](std::uint16_t sip, std::uint16_t cube, Side side, bool from_io) {
+    LinkEnd end;
+    end.kind = LinkEnd::Kind::cube_ucie;
+    end.network = cube_network({sip, cube});
+    end.number = static_cast<std::uint16_t>(side);
+    end.spots = &networks[end.network].layout->ucie[static_cast<std::size_t>(side)];
+    end.from_io = from_io;
+    end.link = spec.cube_at({sip, cube}).ucie.link();
+    return end;
+  };
+  for (std::uint16_t sip = 0; sip < spec.sips; ++sip) {
+    for (std::uint16_t cube = 0; cube < cubes; ++cube) {
+      for (const Side side : {Side::east, Side::south}) {
+        const bool east = side == Side::east;
+        const auto other = static_cast<std::uint16_t>(cube + (east ? 1 : w));
+        if (east ? other % w == 0 : other >= cubes) continue;
+        if (spec.broken_cube_links.count({CubeCoord{sip, cube}, other}) != 0) continue;
+        join(cube_end(sip, cube, side, false), static_cast<std::size_t>(side),
+             cube_end(sip, other, opposite(side), false), static_cast<std::size_t>(opposite(side)));
+      }
+    }
+    for (std::uint16_t column = 0; column < w; ++column) {
+      LinkEnd end;
+      end.kind = LinkEnd::Kind::io_ucie;
+      end.network = io_network(sip);
+      end.number = column;
+      end.spots = &crossbars[sip].ucie[column];
+      end.link = spec.sip.io.ucie.link();
+      join(end, column, cube_end(sip, column, Side::north, true), static_cast<std::size_t>(Side::north));
+    }
+  }
+  const auto link_end = [&](std::uint16_t sip, std::uint16_t number) {
+    LinkEnd end;
+    end.kind = sip < spec.sips ? LinkEnd::Kind::io_link : LinkEnd::Kind::fabric_link;
+    end.network = io_network(sip);
+    end.number = number;
+    end.spots = &crossbars[sip].links[number];
+    end.from_io = true;
+    end.link = spec.links.link;
+    if (end.kind == LinkEnd::Kind::fabric_link) end.link.latency += spec.links.switch_latency;
+    return end;
+  };
+  for (std::uint16_t sip = 0; sip < spec.sips; ++sip) {
+    const auto neighbours = static_cast<std::uint16_t>(crossbars[sip].neighbours.size());
+    for (std::uint16_t number = 0; number < neighbours; ++number) {
+      const std::uint16_t other = crossbars[sip].neighbours[number];
+      const std::size_t slot = crossbars[sip].ucie.size() + number;
+      if (other == kFabric) {
+        join(link_end(sip, number), slot, link_end(spec.sips, sip), sip);
+      } else if (other > sip && spec.broken_sip_links.count({sip, other}) == 0) {
+        std::uint16_t back = 0;
+        while (crossbars[other].neighbours[back] != sip) ++back;
+        join(link_end(sip, number), slot, link_end(other, back), crossbars[other].ucie.size() + back);
+      }
+    }
+  }
+}
+
+void Plan::route() {
+  const std::uint16_t cubes = map.cubes_per_sip();
+  std::map<CubeTable::Broken, const CubeTable*> known;
+  for (std::uint16_t sip = 0; sip < spec.sips; ++sip) {
+    CubeTable::Broken broken;
+    for (const auto& [cube, other] : spec.broken_cube_links) {
+      if (cube.sip == sip) broken.insert({cube.cube, other});
+    }
+    const CubeTable*& table = known[broken];
+    if (table == nullptr) table = &cube_tables.emplace_back(map.cube_w, map.cube_h, broken, sip);
+    cube_table_of.push_back(table);
+  }
+  sip_table.emplace(spec);
+  for (Network& network : networks) {
+    switch (network.kind) {
+      case NetworkKind::cube: {
+        const std::size_t slot = std::size_t{network.sip} * cubes + network.cube;
+        routes.push_back(std::make_unique<CubeRoutes>(map, layout_of, *cube_table_of[network.sip], *network.layout,
+                                                      *mesh_of[slot], CubeCoord{network.sip, network.cube}));
+        break;
+      }
+      case NetworkKind::io:
+        routes.push_back(std::make_unique<IoRoutes>(map, layout_of, *sip_table, *network.crossbar, network.sip));
+        break;
+      case NetworkKind::fabric:
+        routes.push_back(std::make_unique<FabricRoutes>(map, *network.crossbar));
+        break;
+    }
+    network.routes = routes.back().get();
+  }
+}
+
+namespace {
+
+PeEngines engines_of(const HbmConfig& hbm, const PeConfig& pe) {
+  PeEngines engines;
+  engines.dispatch = pe.cpu.dispatch;
+  engines.math_queue = pe.math.queue_depth;
+  engines.ipcq_queue = pe.ipcq.queue_depth;
+  engines.dma_setup = pe.dma.setup;
+  engines.dma_bytes = std::uint64_t{pe.dma.outstanding} * pe.dma.burst_bytes;
+  engines.math_hz = pe.math.clock_hz;
+  engines.math_lanes = pe.math.lanes;
+  engines.math_fill = pe.math.pipeline_cycles;
+  const Clock ck(hbm.ck_hz);
+  engines.hbm_hit = hbm.controller_latency + ck.at(hbm.timing.t_cl + hbm.timing.t_dqsck + hbm.burst_ck);
+  engines.kernel_contexts = pe.cpu.kernel_contexts;
+  engines.gemm_hz = pe.gemm.clock_hz;
+  engines.gemm_rows = pe.gemm.rows;
+  engines.gemm_cols = pe.gemm.cols;
+  engines.weights_stay = pe.gemm.dataflow == GemmDataflow::weight_stationary;
+  engines.f8_rate = pe.gemm.f8_rate;
+  engines.f16_rate = pe.gemm.f16_rate;
+  engines.f32_cycles = pe.gemm.f32_cycles;
+  return engines;
+}
+
+PeRates rates_of(const CubeSpec& cube, const PeConfig& pe) {
+  const HbmConfig& hbm = cube.hbm;
+  return {Rate(hbm.pseudo_channel_peak().bytes_per_second() * (hbm.total_pseudo_channels() / cube.pes)),
+          Rate(pe.tcm.bytes_per_second), cube.noc.link_rate(), engines_of(hbm, pe)};
+}
+
+}  // namespace
+
+void Plan::fill_capacities() {
+  const CubeSpec& cube = spec.cube;
+  const PeRates usual = rates_of(cube, cube.pe);
+  map.hbm_slice = {cube.hbm.bytes / cube.pes, usual.hbm_slice};
+  map.tcm = {cube.pe.tcm.bytes, usual.tcm};
+  map.sram = {cube.sram.bytes, Rate(cube.sram.bytes_per_second)};
+  map.pe_port = usual.port;
+  map.engines = usual.engines;
+  map.fingerprint = fingerprint(spec);
+  for (const auto& [at, odd] : spec.cubes) {
+    for (std::uint16_t pe = 0; pe < map.pes_per_cube; ++pe) map.odd_pes[{at.sip, at.cube, pe}] = rates_of(odd, odd.pe);
+  }
+  for (const auto& [at, odd] : spec.pes) map.odd_pes[at] = rates_of(spec.cube_at(at.in_cube()), odd);
+  map.ipcq_slots = static_cast<std::uint16_t>(cube.pe.ipcq.slots);
+  map.ipcq_slot_bytes = cube.pe.ipcq.slot_bytes;
+  constexpr MemoryKind kBuffers[] = {MemoryKind::tcm, MemoryKind::sram, MemoryKind::hbm};  // by IpcqBuffer
+  map.ipcq_buffer = kBuffers[static_cast<std::size_t>(cube.pe.ipcq.buffer)];
+  for (const LinkEnd& end : ends) {
+    const LinkEnd& peer = ends[end.peer];
+    const Network& a = networks[end.network];
+    const Network& b = networks[peer.network];
+    if (&end > &peer) continue;
+    const bool between_sips = end.kind == LinkEnd::Kind::io_link;
+    const LinkConfig& link = end.link;
+    LinkBundle bundle;
+    bundle.a = between_sips ? a.sip : a.cube;
+    bundle.b = between_sips ? (b.kind == NetworkKind::fabric ? kFabric : b.sip) : b.cube;
+    bundle.capacity = Rate(link.payload_rate().bytes_per_second() * end.spots->size());
+    bundle.latency = link.latency + link.rate().time_for(link.header_bytes);
+    bundle.sip = a.sip;
+    bundle.packets = link.buffer_packets * static_cast<std::uint32_t>(end.spots->size());
+    (between_sips ? map.sip_links : map.cube_links).push_back(bundle);
+  }
+}
+
+std::uint32_t Plan::network_of(NodeId node) const {
+  const Attachment& at = map.node(node).at;
+  return at.cube == kIoChiplet ? io_network(at.sip) : cube_network({at.sip, at.cube});
+}
+
+Beyond Plan::beyond(std::uint32_t id, std::uint16_t router, std::uint8_t port) const {
+  const Network& network = networks[id];
+  Beyond out;
+  const auto to_node = [&](NodeId node) {
+    out.kind = node == kNoNode ? Beyond::Kind::nothing : Beyond::Kind::node;
+    out.node = node;
+  };
+  const auto to_end = [&](std::uint32_t end, std::uint16_t connection) {
+    out.kind = end == kNoEnd ? Beyond::Kind::nothing : Beyond::Kind::end;
+    out.end = end;
+    out.connection = connection;
+  };
+  if (port >= network.ports(router)) return out;
+  if (port < kFirstLocalPort) {
+    if (network.kind != NetworkKind::cube || network.layout->neighbours[router][port] == kNoRouter) return out;
+    out.kind = Beyond::Kind::router;
+    out.router = network.layout->neighbours[router][port];
+    out.in_port = static_cast<std::uint8_t>(opposite(static_cast<Side>(port)));
+    return out;
+  }
+  if (network.kind == NetworkKind::cube) {
+    const LocalPort& local = network.layout->locals[router][port - kFirstLocalPort];
+    const std::size_t first = std::size_t{id} * map.pes_per_cube;
+    switch (local.kind) {
+      case LocalKind::pe:
+        to_node(map.pe_nodes[first + local.unit]);
+        break;
+      case LocalKind::hbm_port:
+        to_node(map.hbm_nodes[first + local.unit]);
+        break;
+      case LocalKind::m_cpu:
+        to_node(map.m_cpu_nodes[id]);
+        break;
+      case LocalKind::sram:
+        to_node(map.sram_nodes[id]);
+        break;
+      case LocalKind::ucie:
+        to_end(network.ends[static_cast<std::size_t>(local.side)], local.unit);
+        break;
+    }
+    return out;
+  }
+  const CrossbarPort& local = network.crossbar->ports[port - kFirstLocalPort];
+  switch (local.kind) {
+    case CrossbarPort::Kind::pcie_ep:
+      to_node(map.pcie_nodes[network.sip]);
+      break;
+    case CrossbarPort::Kind::io_cpu:
+      to_node(map.io_cpu_nodes[network.sip]);
+      break;
+    case CrossbarPort::Kind::ucie:
+      to_end(network.ends[local.end], local.connection);
+      break;
+    case CrossbarPort::Kind::link:
+      to_end(network.ends[network.crossbar->ucie.size() + local.end], local.connection);
+      break;
+  }
+  return out;
+}
+
+std::string Plan::router_name(std::uint32_t id, std::uint16_t router) const {
+  const Network& network = networks[id];
+  if (network.kind == NetworkKind::fabric) return names::fabric_crossbar();
+  if (network.kind == NetworkKind::io) return names::crossbar(network.sip);
+  const GridPoint at = network.layout->routers[router];
+  return names::router({network.sip, network.cube}, at.row, at.col);
+}
+
+std::string Plan::end_name(std::uint32_t id) const {
+  const LinkEnd& end = ends[id];
+  const Network& network = networks[end.network];
+  switch (end.kind) {
+    case LinkEnd::Kind::cube_ucie:
+      return names::ucie({network.sip, network.cube}, static_cast<Side>(end.number));
+    case LinkEnd::Kind::io_ucie:
+      return names::io_ucie(network.sip, end.number);
+    case LinkEnd::Kind::io_link:
+      return names::link_port(network.sip, end.number);
+    case LinkEnd::Kind::fabric_link:
+      return names::fabric_link(end.number);
+  }
+  return "?";
+}
+
+}  // namespace kernbench::topology

@@ -1,0 +1,191 @@
+#include "topology/spec/parse.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <stdexcept>
+
+#include "tlm/config/nearest.h"
+#include "tlm/config/read.h"
+#include "topology/spec/embedded_presets.h"
+#include "topology/spec/hbm_presets.h"
+#include "topology/spec/resolve.h"
+
+namespace kernbench::topology {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kGenerationsFile = "hbm_generations";
+
+const EmbeddedText* find_embedded(const std::string& name) {
+  for (const EmbeddedText* preset = kEmbeddedPresets; preset->name != nullptr; ++preset) {
+    if (name == preset->name) return preset;
+  }
+  return nullptr;
+}
+
+/// First comment line of a file, without its mark.
+std::string summary_of(const std::string& text) {
+  const std::size_t end = text.find('\n');
+  const std::size_t begin = text.find_first_not_of("# ");
+  return text.substr(begin, end - begin);
+}
+
+std::vector<std::string> preset_names() {
+  std::vector<std::string> names;
+  for (const PresetInfo& preset : presets()) names.push_back(preset.name);
+  return names;
+}
+
+bool is_preset(const std::string& name) { return name != kGenerationsFile && find_embedded(name) != nullptr; }
+
+bool looks_like_path(const std::string& text) {
+  const std::string extension = fs::path(text).extension().string();
+  return text.find('/') != std::string::npos || extension == ".yaml" || extension == ".yml" || extension == ".json";
+}
+
+std::string relative_to(const std::string& folder, const std::string& path) {
+  return (fs::path(folder) / path).lexically_normal().string();
+}
+
+/// `cube_mesh` of a file is relative to the file.
+void anchor_paths(Layer& layer) {
+  ConfigNode* mesh = layer.tree.find("cube_mesh");
+  if (mesh != nullptr && mesh->is_scalar() && !layer.preset) mesh->text = relative_to(layer.folder, mesh->text);
+}
+
+Layer load_layer(const std::string& path) {
+  Layer layer;
+  layer.file = path;
+  layer.folder = fs::path(path).parent_path().string();
+  layer.on_disk = true;
+  layer.tree = load_config(path, &layer.problems);
+  anchor_paths(layer);
+  return layer;
+}
+
+/// What `name` stands for: a preset, or a file relative to `folder`. `where`: who asks; its line is 0 for the command
+/// line.
+Layer find_layer(const std::string& name, const std::string& folder, const Location& where) {
+  if (is_preset(name)) return parse_preset(name);
+  const std::string path = relative_to(folder, name);
+  std::error_code ignored;
+  if (looks_like_path(name) || fs::exists(path, ignored)) {
+    if (where.line != 0 && !fs::exists(path, ignored)) {
+      throw ConfigError(where, fmt::format("extends the file {}, which does not exist", quote(path)),
+                        "paths are relative to the file that names them");
+    }
+    return load_layer(path);
+  }
+  const std::string near = nearest(name, preset_names());
+  throw ConfigError(
+      where,
+      where.line == 0 ? "is neither a preset nor a file"
+                      : fmt::format("extends is {}, which is neither a preset nor a file", quote(name)),
+      (near.empty() ? std::string() : fmt::format("did you mean '{}'? ", near)) + "presets: " + join(preset_names()));
+}
+
+/// Identity of a layer for the search of cycles.
+std::string identity(const Layer& layer) {
+  std::error_code ignored;
+  return layer.preset ? "preset:" + layer.file : fs::weakly_canonical(layer.file, ignored).string();
+}
+
+/// Puts what `last` extends before it.
+Parsed follow(Layer last) {
+  Parsed chain;
+  std::vector<std::string> seen = {identity(last)}, files = {last.file};
+  chain.push_back(std::move(last));
+  for (;;) {
+    const Layer& first = chain.front();
+    const ConfigNode* extends = first.tree.find("extends");
+    if (extends == nullptr) return chain;
+    Problems problems;
+    const auto name = read_text(*extends, "extends", problems);
+    problems.throw_if_any();
+    Layer base = find_layer(*name, first.folder, extends->where);
+    files.push_back(base.file);
+    if (std::find(seen.begin(), seen.end(), identity(base)) != seen.end()) {
+      throw ConfigError(extends->where, fmt::format("extends makes a cycle: {}", join(files, " -> ")),
+                        "a file cannot extend itself");
+    }
+    seen.push_back(identity(base));
+    chain.insert(chain.begin(), std::move(base));
+  }
+}
+
+}  // namespace
+
+std::string embedded_preset(const std::string& name) {
+  const EmbeddedText* preset = find_embedded(name);
+  if (preset == nullptr) throw std::out_of_range("no preset '" + name + "'");
+  return preset->text;
+}
+
+std::string embedded_preset_file(const std::string& name) { return "presets/" + name + ".yaml"; }
+
+std::vector<PresetInfo> presets() {
+  std::vector<PresetInfo> result;
+  for (const EmbeddedText* preset = kEmbeddedPresets; preset->name != nullptr; ++preset) {
+    if (preset->name != std::string(kGenerationsFile)) result.push_back({preset->name, summary_of(preset->text)});
+  }
+  return result;
+}
+
+std::string preset_text(const std::string& name) {
+  if (!is_preset(name)) throw std::out_of_range("no preset '" + name + "'");
+  return embedded_preset(name);
+}
+
+Layer parse_preset(const std::string& name) {
+  Layer layer;
+  layer.file = embedded_preset_file(name);
+  layer.preset = true;
+  layer.tree = parse_config(preset_text(name), layer.file);
+  return layer;
+}
+
+Parsed parse(const std::string& preset_or_file) {
+  return follow(find_layer(preset_or_file, "", {preset_or_file, 0, 0}));
+}
+
+Parsed parse_text(const std::string& text, const std::string& name, const std::string& folder) {
+  Layer layer;
+  layer.file = name;
+  layer.folder = folder;
+  layer.tree = parse_config(text, name, &layer.problems);
+  anchor_paths(layer);
+  return follow(std::move(layer));
+}
+
+Layer parse_set(const std::string& entry) {
+  Layer layer;
+  layer.file = "--set " + entry;
+  const Location where{layer.file, 0, 0};
+  const std::size_t equals = entry.find('=');
+  const std::string path = entry.substr(0, equals);
+  const bool shaped = equals != std::string::npos && !path.empty() && path.front() != '.' && path.back() != '.' &&
+                      path.find("..") == std::string::npos;
+  if (!shaped) throw ConfigError(where, "is not of the form key=value", "write for example --set cube.noc.rows=8");
+  ConfigNode value = parse_config_value(entry.substr(equals + 1), where);
+  for (std::size_t end = path.size(); end != std::string::npos;) {
+    const std::size_t dot = path.rfind('.', end - 1);
+    ConfigNode map = ConfigNode::make_map(where);
+    map.set(path.substr(dot == std::string::npos ? 0 : dot + 1, end - (dot == std::string::npos ? 0 : dot + 1)), where,
+            std::move(value));
+    value = std::move(map);
+    end = dot;
+  }
+  layer.tree = std::move(value);
+  if (layer.tree.find("extends") != nullptr) {
+    throw ConfigError(where, "'extends' cannot be set here", "name the preset or file with --topology");
+  }
+  return layer;
+}
+
+std::string show_parsed(const std::string& preset_or_file) { return print_located(parse(preset_or_file).back().tree); }
+
+}  // namespace kernbench::topology

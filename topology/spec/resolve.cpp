@@ -1,0 +1,212 @@
+#include "topology/spec/resolve.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "tlm/config/json_text.h"
+#include "topology/spec/check.h"
+#include "topology/spec/overrides.h"
+#include "topology/spec/parse.h"
+#include "topology/spec/schema.h"
+
+namespace kernbench::topology {
+
+std::string hash_of(const std::string& text) {
+  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
+  return fmt::format("{:016x}{:016x}", static_cast<std::uint64_t>(hash.high64), static_cast<std::uint64_t>(hash.low64));
+}
+
+namespace {
+
+constexpr const char* kBasePreset = "default";  ///< gives what a file does not say
+
+/// Empty where there is no such file: whoever reads it will say so.
+std::string contents_of(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored) ? load_text(path) : std::string();
+}
+
+/// merge() of whole files.
+ConfigNode merge_layer(ConfigNode base, const ConfigNode& over) {
+  ConfigNode* cube = base.find("cube");
+  const ConfigNode* cube_over = over.find("cube");
+  if (cube == nullptr || cube_over == nullptr) return merge(std::move(base), over);
+  ConfigNode rest = over;
+  *rest.find("cube") = merge_cube(std::move(*cube), *cube_over);
+  *cube = ConfigNode();  // replaced as a whole
+  return merge(std::move(base), rest);
+}
+
+ConfigNode merge_layers(const Parsed& layers) {
+  ConfigNode tree = ConfigNode::make_map(layers.back().tree.where);
+  for (const Layer& layer : layers) tree = merge_layer(std::move(tree), layer.tree);
+  tree.entries.erase(std::remove_if(tree.entries.begin(), tree.entries.end(),
+                                    [](const ConfigNode::Entry& entry) { return entry.key == "extends"; }),
+                     tree.entries.end());
+  return tree;
+}
+
+/// A file that extends nothing must say what shapes the machine.
+void check_required(const ConfigNode& tree, const Location& file, Problems& problems) {
+  for (const std::string& path : required_paths(root_section())) {
+    if (tree.at_path(path) != nullptr) continue;
+    std::string parent = path;
+    const ConfigNode* node = nullptr;
+    while (node == nullptr && parent.find('.') != std::string::npos) {
+      parent.erase(parent.rfind('.'));
+      node = tree.at_path(parent);
+    }
+    if (node != nullptr && !node->is_map()) continue;  // reported as no map
+    problems.add(node == nullptr ? file : node->where, fmt::format("missing key '{}'", path),
+                 fmt::format("give it, or start from a preset: 'extends: {}'", kBasePreset));
+  }
+}
+
+void list_sources(const Section& section, const ConfigNode& tree, const nlohmann::ordered_json& config,
+                  const std::string& path, std::vector<std::pair<std::string, Location>>& sources) {
+  for (const auto& [key, value] : config.items()) {
+    const Field* field = section.find(key);
+    const ConfigNode* node = tree.find(key);
+    if (field != nullptr && field->kind == FieldKind::section) {
+      static const ConfigNode nothing;
+      list_sources(*field->section, node == nullptr ? nothing : *node, value, dotted(path, key), sources);
+    } else {
+      sources.emplace_back(dotted(path, key), node == nullptr ? Location{"derived", 0, 0} : node->where);
+    }
+  }
+}
+
+/// Values that follow from others.
+void derive(SystemSpec& spec, const ConfigNode& tree) {
+  PcieConfig& pcie = spec.sip.io.pcie;
+  const ConfigNode* bandwidth = tree.at_path("sip.io.pcie.bandwidth");
+  if (bandwidth == nullptr || bandwidth->is_null()) pcie.bytes_per_second = pcie_bandwidth(pcie.generation, pcie.lanes);
+  InterSipSpec& links = spec.links;
+  bandwidth = tree.at_path("system.links.bandwidth");
+  if (bandwidth == nullptr || bandwidth->is_null())
+    links.link.bytes_per_second = links.lanes * links.transfers_per_second / 8;
+  const ConfigNode* latency = tree.at_path("system.links.latency");
+  if (latency == nullptr || latency->is_null()) links.link.latency = 2 * links.serdes_per_side + links.propagation;
+  links.link.check_bytes = links.link.flit_bytes;
+  const bool grid = spec.topology == SipTopology::torus_2d || spec.topology == SipTopology::mesh_2d_no_wrap;
+  if (!grid) spec.sip_w = spec.sip_h = 0;
+  for (NocConfig* crossbar : {&spec.sip.io.crossbar, &spec.links.switch_crossbar}) crossbar->rows = crossbar->cols = 1;
+}
+
+/// A pinned layout lies beside the topology file.
+void find_cube_mesh(SystemSpec& spec, const Layer& main) {
+  if (!spec.cube_mesh.empty() || !main.on_disk) return;
+  const std::filesystem::path path = (std::filesystem::path(main.folder) / "cube_mesh.yaml").lexically_normal();
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(path, ignored)) spec.cube_mesh = path.string();
+}
+
+Resolved resolve_layers(Parsed layers, const std::vector<std::string>& sets) {
+  Problems problems;
+  for (const Layer& layer : layers) {
+    for (const Problem& problem : layer.problems.sorted()) problems.add(problem.where, problem.text, problem.hint);
+  }
+  const Layer main = layers.back();
+  const bool complete = layers.front().preset;
+  for (const std::string& entry : sets) {
+    try {
+      layers.push_back(parse_set(entry));
+    } catch (const ConfigError& error) {
+      for (const Problem& problem : error.problems()) problems.add(problem.where, problem.text, problem.hint);
+    }
+  }
+  if (!complete) {
+    check_required(merge_layers(layers), {main.file, 0, 0}, problems);
+    layers.insert(layers.begin(), parse_preset(kBasePreset));
+  }
+  std::vector<std::string> layer_files;
+  for (const Layer& layer : layers) layer_files.push_back(layer.file);
+
+  const ConfigNode merged = merge_layers(layers);
+  ConfigNode tree = merged;
+  if (ConfigNode* cube = tree.find("cube")) *cube = with_hbm_generation(std::move(*cube));
+
+  Resolved resolved;
+  SystemSpec& spec = resolved.spec;
+  spec.name = main.preset ? std::filesystem::path(main.file).stem().string() : main.file;
+  std::set<std::string> failed;
+  read_section(root_section(), tree, &spec, "", problems, failed);
+  derive(spec, tree);
+  find_cube_mesh(spec, main);
+
+  const CheckContext context{tree, layer_files, failed, problems};
+  check_system(spec, context);
+  check_cube(spec.cube, context);
+  // Overrides are laid on the values as written.
+  apply_overrides(spec, {merged, layer_files, failed, problems});
+  problems.throw_if_any();
+
+  resolved.config = to_json(root_section(), &spec);
+  if (auto overrides = overrides_to_json(spec); !overrides.empty()) resolved.config["overrides"] = std::move(overrides);
+  list_sources(root_section(), tree, resolved.config, "", resolved.sources);
+  resolved.hash = hash_of(json_text(resolved.config) + (spec.cube_mesh.empty() ? "" : contents_of(spec.cube_mesh)));
+  return resolved;
+}
+
+}  // namespace
+
+Resolved resolve(const std::string& preset_or_file, const std::vector<std::string>& sets) {
+  return resolve_layers(parse(preset_or_file), sets);
+}
+
+Resolved resolve_text(const std::string& text, const std::string& name, const std::vector<std::string>& sets,
+                      const std::string& folder) {
+  return resolve_layers(parse_text(text, name, folder), sets);
+}
+
+Resolved resolve_json(const nlohmann::ordered_json& config, const std::string& name,
+                      const std::vector<std::string>& sets) {
+  return resolve_text(json_text(config, 2), name, sets, "");
+}
+
+namespace {
+
+/// `config` as YAML in block style, lists in flow style; a comment names the place that each value comes from.
+void print(const nlohmann::ordered_json& config, const std::string& path, std::size_t indent,
+           const std::map<std::string, std::string>& sources, std::string& out) {
+  for (const auto& [key, value] : config.items()) {
+    const std::string what = dotted(path, key);
+    const std::string head = std::string(indent, ' ') + key + ":";
+    if (value.is_object()) {
+      out += head + "\n";
+      print(value, what, indent + 2, sources, out);
+      continue;
+    }
+    if (what == "overrides") {
+      out += head + "\n";
+      for (const auto& entry : value) out += "  - " + json_text(entry) + "\n";
+      continue;
+    }
+    const bool plain = value.is_string() && value.get<std::string>().find_first_of(":#[]{},&*'\"") == std::string::npos;
+    const std::string line = head + " " + (plain ? value.get<std::string>() : json_text(value));
+    const auto source = sources.find(what);
+    out += source == sources.end() ? line + "\n" : fmt::format("{:<44} # {}\n", line, source->second);
+  }
+}
+
+}  // namespace
+
+Location Resolved::place_of(const std::string& key) const {
+  const auto found = std::find_if(sources.begin(), sources.end(), [&](const auto& source) {
+    return source.first == key || source.first.rfind(key + ".", 0) == 0;
+  });
+  return found == sources.end() ? Location{} : found->second;
+}
+
+std::string show_resolved(const Resolved& resolved) {
+  std::map<std::string, std::string> sources;
+  for (const auto& [path, where] : resolved.sources) sources[path] = where.str();
+  std::string out = fmt::format("# {}, configuration {}\n", resolved.spec.name, resolved.hash);
+  print(resolved.config, "", 0, sources, out);
+  return out;
+}
+
+}  // namespace kernbench::topology

@@ -1,0 +1,56 @@
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tlm/config/config_node.h"
+#include "topology/spec/spec.h"
+
+namespace kernbench::topology {
+
+/// Stage 2's result.
+struct Resolved {
+  SystemSpec spec;
+  /// Every value of the machine, in the form of topology.yaml with units: itself a valid, complete topology file.
+  nlohmann::ordered_json config;
+  /// 32 hex digits over `config`; the same machine has the same hash, however it was written down.
+  std::string hash;
+  /// Where each value was written: ("cube.noc.rows", location), in the order of `config`.
+  std::vector<std::pair<std::string, Location>> sources;
+
+  /// Of a value, or of the first value of a section; no place if there is no such key.
+  Location place_of(const std::string& key) const;
+};
+
+/// Stages 1 and 2: reads a preset or file, what it extends, and `--set key=value` entries; checks everything.
+///
+/// preset_or_file  a preset's name, or the path of a YAML file
+/// sets            "cube.noc.rows=8"; later ones win
+/// Throws          ConfigError with every problem found.
+Resolved resolve(const std::string& preset_or_file, const std::vector<std::string>& sets = {});
+/// The same for text in memory; `name` stands for the file in messages. `extends` of files is relative to `folder`.
+Resolved resolve_text(const std::string& text, const std::string& name, const std::vector<std::string>& sets = {},
+                      const std::string& folder = ".");
+/// The same for a configuration from a result file.
+Resolved resolve_json(const nlohmann::ordered_json& config, const std::string& name,
+                      const std::vector<std::string>& sets = {});
+
+/// 128 bits of XXH3 as 32 hex digits: how configurations are hashed.
+std::string hash_of(const std::string& text);
+
+/// A preset that ships with the tool.
+struct PresetInfo {
+  std::string name;
+  std::string summary;  ///< first comment line of its file
+};
+std::vector<PresetInfo> presets();
+/// Text of a preset's file; throws std::out_of_range.
+std::string preset_text(const std::string& name);
+
+/// `topology show --stage 1`: the located tree of the file alone.
+std::string show_parsed(const std::string& preset_or_file);
+/// `topology show --stage 2`: the resolved configuration as YAML, each value with the place it comes from.
+std::string show_resolved(const Resolved& resolved);
+
+}  // namespace kernbench::topology
