@@ -13,15 +13,15 @@ NodePairs direct_links(const PlanRequest& request) {
   return request.cubes() > 1 ? machine_links(request) : peer_links(request);
 }
 
-Plan plan(const PlanRequest& request) { return plan_direct("direct", request); }
+Plan direct_plan(const PlanRequest& request) { return plan_direct("direct", request); }
 
 }  // namespace
 }  // namespace kernbench::ccl
 
-KERNBENCH_CCL_MODULE() {
+KERNBENCH_CCL_BUILT_IN(direct) {
   using namespace kernbench;
   using namespace kernbench::ccl;
   static const Algorithm algorithm =
-      schedule_algorithm({"direct", kAllOperations, kAllScopes, kAllTopologies, &plan, &direct_links});
+      schedule_algorithm({"direct", kAllOperations, kAllScopes, kAllTopologies}, &direct_plan, &direct_links);
   return &algorithm;
 }

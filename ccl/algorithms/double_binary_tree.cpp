@@ -7,17 +7,18 @@
 namespace kernbench::ccl {
 namespace {
 
-Plan plan(const PlanRequest& request) {
+Plan double_binary_tree_plan(const PlanRequest& request) {
   return plan_rounds("double_binary_tree", request, 1, [&](int l) { return double_tree_schedule(request.ranks, l); });
 }
 
 }  // namespace
 }  // namespace kernbench::ccl
 
-KERNBENCH_CCL_MODULE() {
+KERNBENCH_CCL_BUILT_IN(double_binary_tree) {
   using namespace kernbench;
   using namespace kernbench::ccl;
-  static const Algorithm algorithm = schedule_algorithm(
-      {"double_binary_tree", bit(CollectiveOp::all_reduce), bit(Scope::sip), kAllTopologies, &plan, &peer_links});
+  static const Algorithm algorithm =
+      schedule_algorithm({"double_binary_tree", bit(CollectiveOp::all_reduce), bit(Scope::sip), kAllTopologies},
+                         &double_binary_tree_plan, &peer_links);
   return &algorithm;
 }

@@ -15,7 +15,7 @@ namespace {
 /// From here on estimates of several shapes take longer than the difference is worth.
 constexpr std::int32_t kManyNodes = 512;
 
-Plan plan(const PlanRequest& request) {
+Plan flood_plan(const PlanRequest& request) {
   const std::int64_t limit = message_limit(request, request.slot_bytes);
   const double lane = static_cast<double>(request.bytes) / std::max(request.lanes, 1);
   Plan best;
@@ -48,10 +48,10 @@ Plan plan(const PlanRequest& request) {
 }  // namespace
 }  // namespace kernbench::ccl
 
-KERNBENCH_CCL_MODULE() {
+KERNBENCH_CCL_BUILT_IN(flood) {
   using namespace kernbench;
   using namespace kernbench::ccl;
-  static const Algorithm algorithm =
-      schedule_algorithm({"flood", bit(CollectiveOp::all_reduce), kAllScopes, kAllTopologies, &plan, &flood_links});
+  static const Algorithm algorithm = schedule_algorithm(
+      {"flood", bit(CollectiveOp::all_reduce), kAllScopes, kAllTopologies}, &flood_plan, &flood_links);
   return &algorithm;
 }

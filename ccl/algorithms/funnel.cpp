@@ -14,7 +14,7 @@ namespace {
 /// takes some 20 ns, a message less on the longest way, within a SIP, some 100 ns
 constexpr std::int32_t kFewOwners = 4;
 
-Plan plan(const PlanRequest& request) {
+Plan funnel_plan(const PlanRequest& request) {
   const double lane = static_cast<double>(request.bytes) / std::max(request.lanes, 1);
   const Cut cut = cut_pieces(lane, message_limit(request, request.slot_bytes), 1);
   const bool to_columns = request.nodes() <= kFewOwners * std::max(request.lanes, 1) && request.cube_h <= request.slots;
@@ -25,11 +25,11 @@ Plan plan(const PlanRequest& request) {
 }  // namespace
 }  // namespace kernbench::ccl
 
-KERNBENCH_CCL_MODULE() {
+KERNBENCH_CCL_BUILT_IN(funnel) {
   using namespace kernbench;
   using namespace kernbench::ccl;
-  static const Algorithm algorithm =
-      schedule_algorithm({"funnel", bit(CollectiveOp::reduce_scatter), bit(Scope::sip) | bit(Scope::cube),
-                          kAllTopologies, &plan, &funnel_links});
+  static const Algorithm algorithm = schedule_algorithm(
+      {"funnel", bit(CollectiveOp::reduce_scatter), bit(Scope::sip) | bit(Scope::cube), kAllTopologies}, &funnel_plan,
+      &funnel_links);
   return &algorithm;
 }

@@ -9,7 +9,7 @@
 namespace kernbench::ccl {
 namespace {
 
-Plan plan(const PlanRequest& request) {
+Plan halving_doubling_plan(const PlanRequest& request) {
   const double part = static_cast<double>(request.bytes) / std::max(request.lanes, 1) / request.ranks;
   const Cut cut = cut_pieces(2 * part, message_limit(request, request.slot_bytes), 1);
   return plan_with("halving_doubling", request, choose_lambda(request, request.sip, part), cut.rounds * cut.pieces,
@@ -19,10 +19,11 @@ Plan plan(const PlanRequest& request) {
 }  // namespace
 }  // namespace kernbench::ccl
 
-KERNBENCH_CCL_MODULE() {
+KERNBENCH_CCL_BUILT_IN(halving_doubling) {
   using namespace kernbench;
   using namespace kernbench::ccl;
-  static const Algorithm algorithm = schedule_algorithm(
-      {"halving_doubling", bit(CollectiveOp::all_reduce), bit(Scope::sip), kAllTopologies, &plan, &peer_links});
+  static const Algorithm algorithm =
+      schedule_algorithm({"halving_doubling", bit(CollectiveOp::all_reduce), bit(Scope::sip), kAllTopologies},
+                         &halving_doubling_plan, &peer_links);
   return &algorithm;
 }

@@ -9,18 +9,19 @@
 namespace kernbench::ccl {
 namespace {
 
-Plan plan(const PlanRequest& request) { return plan_hierarchical("hierarchical", request); }
+Plan hierarchical_plan(const PlanRequest& request) { return plan_hierarchical("hierarchical", request); }
 
 }  // namespace
 }  // namespace kernbench::ccl
 
-KERNBENCH_CCL_MODULE() {
+KERNBENCH_CCL_BUILT_IN(hierarchical) {
   using namespace kernbench;
   using namespace kernbench::ccl;
   static const Algorithm algorithm =
       schedule_algorithm({"hierarchical",
                           bit(CollectiveOp::all_reduce) | bit(CollectiveOp::reduce) | bit(CollectiveOp::broadcast) |
                               bit(CollectiveOp::reduce_scatter) | bit(CollectiveOp::all_gather),
-                          kAllScopes, kAllTopologies, &plan, &machine_links});
+                          kAllScopes, kAllTopologies},
+                         &hierarchical_plan, &machine_links);
   return &algorithm;
 }

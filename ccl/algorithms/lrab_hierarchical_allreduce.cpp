@@ -13,12 +13,12 @@
 namespace kernbench::ccl {
 namespace {
 
-std::tuple<std::int64_t, int, int, int> kernel_args(int world_size, std::int64_t n_elem, int cube_w, int cube_h) {
+std::tuple<std::int64_t, int, int, int> lrab_args(int world_size, std::int64_t n_elem, int cube_w, int cube_h) {
   return {n_elem, cube_w, cube_h, world_size};
 }
 
-void kernel(Va t_ptr, std::int64_t /*n_elem*/, int cube_w, int cube_h, int n_sips, int sip_rank, int sip_topo_kind,
-            int sip_topo_w, int sip_topo_h, Tl& tl) {
+void lrab_kernel(Va t_ptr, std::int64_t /*n_elem*/, int cube_w, int cube_h, int n_sips, int sip_rank, int sip_topo_kind,
+                 int sip_topo_w, int sip_topo_h, Tl& tl) {
   TreePosition tree = tree_position(Grid::sips(sip_topo_kind, sip_topo_w, sip_topo_h, n_sips), sip_rank, true);
   const int cubes = cube_w * cube_h;
   if (cubes > 1) tree = join(tree, tree_position(Grid::mesh(cube_w, cubes), static_cast<int>(tl.program_id(1)), false));
@@ -26,29 +26,15 @@ void kernel(Va t_ptr, std::int64_t /*n_elem*/, int cube_w, int cube_h, int n_sip
   tree_all_reduce(verbs, tree, verbs.own(t_ptr));
 }
 
-constexpr Parameter kLrabParameters[] = {
-    {"chunk_bytes", Parameter::Unit::bytes, 0, 0, 1 << 30, "bytes of a message; 0: by size; at most a slot"}};
-
 }  // namespace
 }  // namespace kernbench::ccl
 
-KERNBENCH_CCL_MODULE() {
+KERNBENCH_CCL_BUILT_IN(lrab_hierarchical_allreduce) {
   using namespace kernbench;
   using namespace kernbench::ccl;
-  static const Algorithm algorithm = [] {
-    Algorithm a;
-    a.name = "lrab_hierarchical_allreduce";
-    a.topology_kinds = &kTopologyKinds;
-    a.topo_name_to_kind = &standard_topology_kind;
-    a.kernel_args = make_kernel_args<&kernel_args>();
-    a.kernel = make_kernel<&kernel>();
-    a.parameters = kLrabParameters;
-    a.parameter_count = 1;
-    a.operations = bit(CollectiveOp::all_reduce);
-    a.scopes = bit(Scope::sip) | bit(Scope::cube);
-    a.topologies = topology_bit(kRing1d) | topology_bit(kTorus2d) | topology_bit(kMesh2d);
-    a.directions = kCubeGrid | kGlobalGrid;
-    return a;
-  }();
+  static const Algorithm algorithm = kernel_algorithm<&lrab_args, &lrab_kernel>(
+      {"lrab_hierarchical_allreduce", bit(CollectiveOp::all_reduce), bit(Scope::sip) | bit(Scope::cube),
+       topology_bit(kRing1d) | topology_bit(kTorus2d) | topology_bit(kMesh2d)},
+      kCubeGrid | kGlobalGrid, kChunkBytes);
   return &algorithm;
 }

@@ -6,7 +6,7 @@
 namespace kernbench::ccl {
 namespace {
 
-Plan plan(const PlanRequest& request) {
+Plan one_tree_plan(const PlanRequest& request) {
   // What a gather becomes where the cubes of a SIP hide their data behind one address (docs/collectives.md, Lanes).
   if (request.op == CollectiveOp::all_gather && request.cubes() > 1) return plan_hierarchical("one_tree", request);
   return plan_rooted("one_tree", request, true);
@@ -15,13 +15,14 @@ Plan plan(const PlanRequest& request) {
 }  // namespace
 }  // namespace kernbench::ccl
 
-KERNBENCH_CCL_MODULE() {
+KERNBENCH_CCL_BUILT_IN(one_tree) {
   using namespace kernbench;
   using namespace kernbench::ccl;
   static const Algorithm algorithm =
       schedule_algorithm({"one_tree",
                           bit(CollectiveOp::all_reduce) | bit(CollectiveOp::reduce) | bit(CollectiveOp::broadcast) |
                               bit(CollectiveOp::gather) | bit(CollectiveOp::scatter) | bit(CollectiveOp::send_recv),
-                          kAllScopes, kAllTopologies, &plan, &machine_links});
+                          kAllScopes, kAllTopologies},
+                         &one_tree_plan, &machine_links);
   return &algorithm;
 }

@@ -11,40 +11,23 @@
 namespace kernbench::ccl {
 namespace {
 
-std::tuple<std::int64_t, int, int, int> kernel_args(int world_size, std::int64_t n_elem, int cube_w, int cube_h) {
+std::tuple<std::int64_t, int, int, int> ring_args(int world_size, std::int64_t n_elem, int cube_w, int cube_h) {
   return {n_elem, cube_w, cube_h, world_size};
 }
 
-void kernel(Va t_ptr, std::int64_t /*n_elem*/, int /*cube_w*/, int /*cube_h*/, int n_sips, int sip_rank,
-            int sip_topo_kind, int sip_topo_w, int sip_topo_h, Tl& tl) {
+void ring_kernel(Va t_ptr, std::int64_t /*n_elem*/, int /*cube_w*/, int /*cube_h*/, int n_sips, int sip_rank,
+                 int sip_topo_kind, int sip_topo_w, int sip_topo_h, Tl& tl) {
   Verbs verbs(tl, n_sips);
   ring_all_reduce(verbs, ring_position(sip_topo_kind, sip_topo_w, sip_topo_h, n_sips, sip_rank), verbs.own(t_ptr));
 }
 
-constexpr Parameter kRingParameters[] = {
-    {"chunk_bytes", Parameter::Unit::bytes, 0, 0, 1 << 30, "bytes of a message; 0: by size; at most a slot"}};
-
 }  // namespace
 }  // namespace kernbench::ccl
 
-KERNBENCH_CCL_MODULE() {
+KERNBENCH_CCL_BUILT_IN(ring_allreduce) {
   using namespace kernbench;
   using namespace kernbench::ccl;
-  static const Algorithm algorithm = [] {
-    Algorithm a;
-    a.name = "ring_allreduce";
-    a.topology_kinds = &kTopologyKinds;
-    a.topo_name_to_kind = &standard_topology_kind;
-    a.kernel_args = make_kernel_args<&kernel_args>();
-    a.kernel = make_kernel<&kernel>();
-    a.parameters = kRingParameters;
-    a.parameter_count = 1;
-    a.operations = bit(CollectiveOp::all_reduce);
-    a.scopes = bit(Scope::sip);
-    a.topologies = topology_bit(kRing1d) | topology_bit(kTorus2d) | topology_bit(kMesh2d) | topology_bit(kSwitch) |
-                   topology_bit(kFullyConnected);
-    a.directions = kGlobalRing;
-    return a;
-  }();
+  static const Algorithm algorithm = kernel_algorithm<&ring_args, &ring_kernel>(
+      {"ring_allreduce", bit(CollectiveOp::all_reduce), bit(Scope::sip), kAllTopologies}, kGlobalRing, kChunkBytes);
   return &algorithm;
 }

@@ -16,7 +16,7 @@ NodePairs ring_links(const PlanRequest& request) {
   return pairs;
 }
 
-Plan plan(const PlanRequest& request) {
+Plan ring_one_direction_plan(const PlanRequest& request) {
   const double part = static_cast<double>(request.bytes) / std::max(request.lanes, 1) / request.ranks;
   const Cut cut = cut_pieces(part, message_limit(request, request.slot_bytes), 16);
   return plan_with("ring_one_direction", request, choose_lambda(request, request.sip, part / cut.pieces), cut.rounds,
@@ -26,7 +26,7 @@ Plan plan(const PlanRequest& request) {
 }  // namespace
 }  // namespace kernbench::ccl
 
-KERNBENCH_CCL_MODULE() {
+KERNBENCH_CCL_BUILT_IN(ring_one_direction) {
   using namespace kernbench;
   using namespace kernbench::ccl;
   static const Algorithm algorithm = schedule_algorithm(
@@ -34,7 +34,7 @@ KERNBENCH_CCL_MODULE() {
        bit(CollectiveOp::all_reduce) | bit(CollectiveOp::all_gather) | bit(CollectiveOp::reduce_scatter),
        bit(Scope::sip),
        topology_bit(kTopologyKinds.ring_1d) | topology_bit(kTopologyKinds.switch_star) |
-           topology_bit(kTopologyKinds.fully_connected),
-       &plan, &ring_links});
+           topology_bit(kTopologyKinds.fully_connected)},
+      &ring_one_direction_plan, &ring_links);
   return &algorithm;
 }

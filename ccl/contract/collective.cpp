@@ -249,11 +249,12 @@ Collective::Collective(AlgorithmEntry entry, std::shared_ptr<GroupQueues> queues
     if (map.pes_per_cube > 1) directions |= lacks_pes(map) ? kLocalPeers : kLocalLine;  // and over PEs
   }
   NodeLinks links;
-  if (algorithm.plan != nullptr || algorithm.links != nullptr) {
+  if (algorithm.links != nullptr) {
     links = ScheduleBinder::links(impl->entry, map, impl->shape, impl->tiles());
   }
-  if (algorithm.pe_to_pe && tensors != nullptr) links.pes = impl->joined = impl->links_of(*tensors);
-  impl->added = impl->queues->add(impl->shape, directions, links, algorithm.pe_to_pe);
+  const bool messages = algorithm.kind() == AlgorithmKind::pe_to_pe;
+  if (messages && tensors != nullptr) links.pes = impl->joined = impl->links_of(*tensors);
+  impl->added = impl->queues->add(impl->shape, directions, links, messages);
   impl_ = std::move(impl);
 }
 
@@ -267,12 +268,12 @@ Collective& Collective::operator=(Collective&&) noexcept = default;
 
 const std::string& Collective::name() const { return impl_->entry.name; }
 Scope Collective::scope() const { return impl_->scope; }
-bool Collective::is_schedule() const { return impl_->entry.algorithm->plan != nullptr; }
+bool Collective::is_schedule() const { return impl_->entry.algorithm->kind() == AlgorithmKind::schedule; }
 const Group& Collective::group() const { return impl_->queues->group(); }
 std::vector<NeighbourEntry> Collective::neighbours(int rank) const { return impl_->queues->rows(impl_->added, rank); }
 
 bool Collective::has_queues_for(const CallTensors& tensors) const {
-  if (!impl_->entry.algorithm->pe_to_pe) return true;
+  if (impl_->entry.algorithm->kind() != AlgorithmKind::pe_to_pe) return true;
   const auto links = impl_->links_of(tensors);
   return std::includes(impl_->joined.begin(), impl_->joined.end(), links.begin(), links.end());
 }
@@ -340,8 +341,14 @@ const BoundCall& Collective::Impl::bound(int rank, const CallTensors& tensors) {
 }
 
 BoundCall Collective::Impl::make_bound(int rank, const CallTensors& tensors) const {
-  if (entry.algorithm->plan != nullptr) return bind_schedule(rank, tensors);
-  if (entry.algorithm->pe_to_pe) return bind_messages(rank, tensors);
+  switch (entry.algorithm->kind()) {
+    case AlgorithmKind::schedule:
+      return bind_schedule(rank, tensors);
+    case AlgorithmKind::pe_to_pe:
+      return bind_messages(rank, tensors);
+    case AlgorithmKind::kernel:
+      break;
+  }
   if (tensors.in.base != tensors.out.base) throw Error(fmt::format("algorithm '{}' works in place only", entry.name));
   return bind_kernel(rank, tensors);
 }

@@ -89,6 +89,34 @@ constexpr std::uint32_t bit(Scope scope) { return 1u << static_cast<unsigned>(sc
 /// A place in Algorithm::topologies.
 constexpr std::uint32_t topology_bit(std::int32_t kind) { return 1u << kind; }
 
+/// Every kind of kTopologyKinds.
+inline constexpr std::uint32_t kAllTopologies =
+    topology_bit(kTopologyKinds.ring_1d) | topology_bit(kTopologyKinds.torus_2d) |
+    topology_bit(kTopologyKinds.mesh_2d_no_wrap) | topology_bit(kTopologyKinds.switch_star) |
+    topology_bit(kTopologyKinds.fully_connected);
+/// Every scope.
+inline constexpr std::uint32_t kAllScopes = bit(Scope::sip) | bit(Scope::cube) | bit(Scope::pe);
+/// Every operation but barrier, which has no data.
+inline constexpr std::uint32_t kAllOperations =
+    bit(CollectiveOp::all_reduce) | bit(CollectiveOp::all_gather) | bit(CollectiveOp::reduce_scatter) |
+    bit(CollectiveOp::reduce) | bit(CollectiveOp::broadcast) | bit(CollectiveOp::all_to_all) |
+    bit(CollectiveOp::gather) | bit(CollectiveOp::scatter) | bit(CollectiveOp::send_recv);
+/// What may go straight from PE to PE: every element as it is, from one place.
+inline constexpr std::uint32_t kPeToPeOperations = bit(CollectiveOp::all_gather) | bit(CollectiveOp::reduce_scatter) |
+                                                   bit(CollectiveOp::all_to_all) | bit(CollectiveOp::gather) |
+                                                   bit(CollectiveOp::scatter);
+
+/// The parameter that nearly all algorithms have.
+inline constexpr Parameter kChunkBytes[] = {
+    {"chunk_bytes", Parameter::Unit::bytes, 0, 0, 1 << 30, "bytes of a message; 0: by size; at most a slot"}};
+
+/// How an algorithm says what is to be done; each has a maker below.
+enum class AlgorithmKind : std::uint8_t {
+  kernel,    ///< a program that every PE runs: kernel_algorithm()
+  schedule,  ///< lists of steps, made for each request: schedule_algorithm()
+  pe_to_pe,  ///< nothing: the backend sends each block straight to where it goes: pe_to_pe_algorithm()
+};
+
 /// The descriptor. Functions are called from any SIP, with no state between calls.
 struct Algorithm {
   std::uint32_t abi_version = kAbiVersion;        ///< first, so that a module of another version can be recognised
@@ -113,6 +141,12 @@ struct Algorithm {
   /// In place of these two: the backend sends what a PE holds straight to the PE that gets it, and makes the queues
   /// that a call needs for this (decision 0500).
   bool pe_to_pe = false;
+
+  /// Which of the three it is.
+  AlgorithmKind kind() const {
+    if (plan != nullptr) return AlgorithmKind::schedule;
+    return pe_to_pe ? AlgorithmKind::pe_to_pe : AlgorithmKind::kernel;
+  }
 };
 
 /// `kernel_args` of schedule modules: n_elem, cube_w, cube_h, n_sips.
@@ -225,12 +259,57 @@ constexpr Kernel make_kernel() {
   return {Traits::Types::types, Traits::Types::count, &Traits::call};
 }
 
+/// What a maker of any kind asks for: bits as in Algorithm.
+struct AlgorithmTraits {
+  const char* name = nullptr;                                ///< for messages
+  std::uint32_t operations = 0, scopes = 0, topologies = 0;  ///< none: as in Algorithm
+};
+
+/// An algorithm of `kernel_args` and `kernel` (see make_kernel_args and make_kernel) on `directions`.
+template <auto KernelArgsFunction, auto KernelFunction>
+Algorithm kernel_algorithm(const AlgorithmTraits& traits, std::uint32_t directions) {
+  Algorithm algorithm;
+  algorithm.name = traits.name;
+  algorithm.topology_kinds = &kTopologyKinds;
+  algorithm.topo_name_to_kind = &standard_topology_kind;
+  algorithm.kernel_args = make_kernel_args<KernelArgsFunction>();
+  algorithm.kernel = make_kernel<KernelFunction>();
+  algorithm.operations = traits.operations;
+  algorithm.scopes = traits.scopes;
+  algorithm.topologies = traits.topologies;
+  algorithm.directions = directions;
+  return algorithm;
+}
+
+/// The same with parameters that ccl.yaml may set.
+template <auto KernelArgsFunction, auto KernelFunction, std::size_t N>
+Algorithm kernel_algorithm(const AlgorithmTraits& traits, std::uint32_t directions, const Parameter (&parameters)[N]) {
+  Algorithm algorithm = kernel_algorithm<KernelArgsFunction, KernelFunction>(traits, directions);
+  algorithm.parameters = parameters;
+  algorithm.parameter_count = N;
+  return algorithm;
+}
+
+/// An algorithm of step lists: `plan` makes them, `links` says which nodes they join (see Algorithm).
+inline Algorithm schedule_algorithm(const AlgorithmTraits& traits, decltype(Algorithm::plan) plan,
+                                    decltype(Algorithm::links) links) {
+  Algorithm algorithm = kernel_algorithm<&schedule_kernel_args, &schedule_kernel>(traits, 0, kChunkBytes);
+  algorithm.plan = plan;
+  algorithm.links = links;
+  return algorithm;
+}
+
+/// An algorithm that leaves everything to the backend.
+inline Algorithm pe_to_pe_algorithm(const AlgorithmTraits& traits) {
+  Algorithm algorithm = kernel_algorithm<&schedule_kernel_args, &schedule_kernel>(traits, 0);
+  algorithm.pe_to_pe = true;
+  return algorithm;
+}
+
 }  // namespace kernbench::ccl
 
-/// The one symbol of a module: `KERNBENCH_CCL_MODULE() { static const Algorithm a = ...; return &a; }`. The build of
-/// the built-in algorithms gives each file a symbol of its own; a shared library exports `kernbench_ccl_algorithm`.
-#ifndef KERNBENCH_CCL_SYMBOL
-#define KERNBENCH_CCL_SYMBOL kernbench_ccl_algorithm
-#endif
+/// The one symbol of a shared library: `KERNBENCH_CCL_MODULE() { static const Algorithm a = ...; return &a; }`.
 #define KERNBENCH_CCL_MODULE() \
-  extern "C" __attribute__((visibility("default"))) const ::kernbench::ccl::Algorithm* KERNBENCH_CCL_SYMBOL()
+  extern "C" __attribute__((visibility("default"))) const ::kernbench::ccl::Algorithm* kernbench_ccl_algorithm()
+/// The same for an algorithm that is built in under kernbench.ccl.NAME.
+#define KERNBENCH_CCL_BUILT_IN(name) extern "C" const ::kernbench::ccl::Algorithm* kernbench_ccl_##name()

@@ -69,15 +69,13 @@ void check_descriptor(const Algorithm* algorithm, const std::string& module) {
   };
   if (algorithm->name == nullptr || *algorithm->name == '\0') missing("name");
   if (algorithm->topology_kinds == nullptr) missing("topology_kinds");
-  if (algorithm->plan != nullptr) {
-    if (algorithm->links == nullptr) missing("links");
-  }
+  if (algorithm->plan != nullptr && algorithm->links == nullptr) missing("links");
   if (algorithm->kernel_args.call == nullptr) missing("kernel_args");
   if (algorithm->kernel.call == nullptr) missing("kernel");
   if (std::memcmp(algorithm->topology_kinds, &kTopologyKinds, sizeof(TopologyKinds)) != 0) {
     throw Error(fmt::format("algorithm module '{}': its topology kinds are numbered differently", module));
   }
-  if (algorithm->plan == nullptr && !algorithm->pe_to_pe && (algorithm->scopes & bit(Scope::pe)) != 0) {
+  if (algorithm->kind() == AlgorithmKind::kernel && (algorithm->scopes & bit(Scope::pe)) != 0) {
     throw Error(
         fmt::format("algorithm module '{}': a kernel serves scopes sip and cube; for scope pe it has to be a "
                     "schedule",
@@ -100,7 +98,7 @@ std::shared_ptr<const Algorithm> completed(std::shared_ptr<void> library, const 
   if (a.operations == 0) a.operations = bit(CollectiveOp::all_reduce);
   if (a.scopes == 0) a.scopes = bit(Scope::sip);
   if (a.topologies == 0) a.topologies = kAllTopologies;
-  if (a.directions == 0 && a.plan == nullptr && !a.pe_to_pe) a.directions = kCubeGrid | kGlobalGrid;
+  if (a.directions == 0 && a.kind() == AlgorithmKind::kernel) a.directions = kCubeGrid | kGlobalGrid;
   return {loaded, &a};
 }
 

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 #include <vector>
+#include "ccl/contract/error.h"
 
 #include "ccl/contract/contract.h"
 #include "ccl/select/tuned_table.h"
@@ -13,12 +14,6 @@
 #include "tlm/machine/machine_map.h"
 
 namespace kernbench::ccl {
-
-/// What the user asked of a collective cannot be done; says why and what to do. Bad input: exit code 2.
-class Error : public std::invalid_argument {
- public:
-  using std::invalid_argument::invalid_argument;
-};
 
 /// One entry of ccl.yaml with its module loaded.
 struct AlgorithmEntry {

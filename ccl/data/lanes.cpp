@@ -5,7 +5,7 @@
 #include <set>
 
 #include "ccl/contract/grid.h"
-#include "ccl/contract/registry.h"
+#include "ccl/contract/error.h"
 #include "ccl/data/layout.h"
 #include "tlm/kernel/rounding.h"
 #include "tlm/machine/names.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "ccl/contract/registry.h"
+#include "ccl/contract/error.h"
 #include "ccl/contract/verbs.h"
 #include "ccl/data/spread.h"
 #include "tlm/machine/names.h"

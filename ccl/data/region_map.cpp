@@ -7,7 +7,7 @@
 #include <set>
 #include <tuple>
 
-#include "ccl/contract/registry.h"
+#include "ccl/contract/error.h"
 #include "tlm/machine/names.h"
 
 namespace kernbench::ccl {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "ccl/contract/registry.h"
+#include "ccl/contract/error.h"
 #include "ccl/data/layout.h"
 #include "tlm/machine/names.h"
 

@@ -11,9 +11,6 @@
 namespace kernbench::ccl {
 namespace {
 
-constexpr Parameter kImportParameters[] = {
-    {"chunk_bytes", Parameter::Unit::bytes, 0, 0, 1 << 30, "bytes of a message; 0: by size; at most a slot"}};
-
 /// Never called: an entry with a schedule does not ask its algorithm.
 Plan no_plan(const PlanRequest&) { return {}; }
 std::vector<std::pair<std::int32_t, std::int32_t>> no_links(const PlanRequest&) { return {}; }
@@ -40,20 +37,8 @@ Imported import_schedule(const std::string& file, std::optional<int> ranks) {
   }
   auto named = std::make_shared<Named>();
   named->name = schedule->algorithm;
-  Algorithm& a = named->algorithm;
-  a.name = named->name.c_str();
-  a.topology_kinds = &kTopologyKinds;
-  a.topo_name_to_kind = &standard_topology_kind;
-  a.kernel_args = make_kernel_args<&schedule_kernel_args>();
-  a.kernel = make_kernel<&schedule_kernel>();
-  a.parameters = kImportParameters;
-  a.parameter_count = 1;
-  a.operations = bit(schedule->op);
-  a.scopes = bit(Scope::sip);
-  a.topologies = topology_bit(kRing1d) | topology_bit(kTorus2d) | topology_bit(kMesh2d) | topology_bit(kSwitch) |
-                 topology_bit(kFullyConnected);
-  a.plan = &no_plan;
-  a.links = &no_links;
+  named->algorithm = schedule_algorithm({named->name.c_str(), bit(schedule->op), bit(Scope::sip), kAllTopologies},
+                                        &no_plan, &no_links);
   return {std::shared_ptr<const Algorithm>(named, &named->algorithm), std::move(schedule)};
 }
 

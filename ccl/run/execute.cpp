@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "ccl/contract/registry.h"
+#include "ccl/contract/error.h"
 
 namespace kernbench::ccl {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "ccl/contract/contract.h"
-#include "ccl/contract/registry.h"
+#include "ccl/contract/error.h"
 #include "tlm/machine/names.h"
 
 namespace kernbench::ccl {

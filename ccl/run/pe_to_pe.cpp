@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "ccl/contract/legal.h"
-#include "ccl/contract/registry.h"
+#include "ccl/contract/error.h"
 #include "ccl/run/call_program.h"
 
 namespace kernbench::ccl {

@@ -68,7 +68,7 @@ NodeLinks ScheduleBinder::links(const AlgorithmEntry& entry, const MachineMap& m
   NodeLinks links;
   PlanRequest request = base_request(entry, map, shape);
   links.ranks = entry.links(request);
-  if (entry.algorithm->plan == nullptr) return links;  // of a kernel
+  if (entry.algorithm->kind() == AlgorithmKind::kernel) return links;
   if (scope != Scope::sip) {
     request.cube_w = map.cube_w;
     request.cube_h = map.cube_h;

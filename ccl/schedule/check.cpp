@@ -9,7 +9,7 @@
 #include <set>
 #include <vector>
 
-#include "ccl/contract/registry.h"
+#include "ccl/contract/error.h"
 #include "ccl/schedule/index.h"
 
 namespace kernbench::ccl {

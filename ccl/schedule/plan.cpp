@@ -14,9 +14,6 @@
 namespace kernbench::ccl {
 namespace {
 
-constexpr Parameter kScheduleParameters[] = {
-    {"chunk_bytes", Parameter::Unit::bytes, 0, 0, 1 << 30, "bytes of a message; 0: by size; at most a slot"}};
-
 /// Messages below this are not worth cutting further: their fixed costs outweigh what the pipeline gains.
 constexpr double kLeastPiece = 1024;
 
@@ -354,23 +351,6 @@ Plan plan_rooted(const char* algorithm, const PlanRequest& request, bool one_tre
   return plan_with(algorithm, request, lambda, cut.rounds, [&](int l) {
     return rooted_schedule({request.op, request.root, request.peer}, sip_graph(request), 1, cut.pieces, l);
   });
-}
-
-Algorithm schedule_algorithm(const ModuleTraits& traits) {
-  Algorithm algorithm;
-  algorithm.name = traits.name;
-  algorithm.topology_kinds = &kTopologyKinds;
-  algorithm.topo_name_to_kind = &standard_topology_kind;
-  algorithm.kernel_args = make_kernel_args<&schedule_kernel_args>();
-  algorithm.kernel = make_kernel<&schedule_kernel>();
-  algorithm.parameters = kScheduleParameters;
-  algorithm.parameter_count = 1;
-  algorithm.operations = traits.operations;
-  algorithm.scopes = traits.scopes;
-  algorithm.topologies = traits.topologies;
-  algorithm.plan = traits.plan;
-  algorithm.links = traits.links;
-  return algorithm;
 }
 
 }  // namespace kernbench::ccl

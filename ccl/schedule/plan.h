@@ -48,27 +48,4 @@ Plan plan_hierarchical(const char* algorithm, const PlanRequest& request);
 /// Operations with a root on one tree or several.
 Plan plan_rooted(const char* algorithm, const PlanRequest& request, bool one_tree);
 
-/// Descriptor of a schedule module; the module adds its name, operations and so on.
-struct ModuleTraits {
-  const char* name = nullptr;
-  std::uint32_t operations = 0, scopes = 0, topologies = 0;
-  Plan (*plan)(const PlanRequest& request) = nullptr;
-  NodePairs (*links)(const PlanRequest& request) = nullptr;
-};
-Algorithm schedule_algorithm(const ModuleTraits& traits);
-
-inline constexpr std::uint32_t kAllTopologies =
-    topology_bit(kTopologyKinds.ring_1d) | topology_bit(kTopologyKinds.torus_2d) |
-    topology_bit(kTopologyKinds.mesh_2d_no_wrap) | topology_bit(kTopologyKinds.switch_star) |
-    topology_bit(kTopologyKinds.fully_connected);
-inline constexpr std::uint32_t kAllScopes = bit(Scope::sip) | bit(Scope::cube) | bit(Scope::pe);
-inline constexpr std::uint32_t kAllOperations =
-    bit(CollectiveOp::all_reduce) | bit(CollectiveOp::all_gather) | bit(CollectiveOp::reduce_scatter) |
-    bit(CollectiveOp::reduce) | bit(CollectiveOp::broadcast) | bit(CollectiveOp::all_to_all) |
-    bit(CollectiveOp::gather) | bit(CollectiveOp::scatter) | bit(CollectiveOp::send_recv);
-/// What may go straight from PE to PE: every element as it is, from one place.
-inline constexpr std::uint32_t kPeToPeOperations = bit(CollectiveOp::all_gather) | bit(CollectiveOp::reduce_scatter) |
-                                                   bit(CollectiveOp::all_to_all) | bit(CollectiveOp::gather) |
-                                                   bit(CollectiveOp::scatter);
-
 }  // namespace kernbench::ccl

@@ -31,6 +31,7 @@ struct Block {
   std::int32_t regions = 1;               ///< of `in`, from in_region on; more than one: Schedule::bundles
 };
 
+/// What a node does in a step.
 enum class StepKind : std::uint8_t {
   send,            ///< the block's value goes to node `peer`
   receive_copy,    ///< the next message of node `peer` becomes the block's value

@@ -222,7 +222,7 @@ void Chooser::check_queues(const AlgorithmEntry& entry, const SipShape& shape, S
   NodeLinks links;
   std::size_t most = 4 + 4 + map_.pes_per_cube;  // directions of a grid, and PEs of a cube
   if (algorithm.directions & kGlobalPeers) most += group_.sips.size();
-  if (algorithm.plan != nullptr || algorithm.links != nullptr) {
+  if (algorithm.links != nullptr) {
     links = ScheduleBinder::links(entry, map_, shape, scope);
     for (const auto* pairs : {&links.ranks, &links.cubes, &links.pes}) {
       std::map<std::int32_t, std::size_t> degrees;
@@ -287,7 +287,7 @@ Candidate Chooser::judge(const std::string& name, const ChoiceInput& input, std:
     if ((algorithm.operations & bit(input.op)) == 0) throw Error(fmt::format("does not serve {}", to_string(input.op)));
     if ((algorithm.scopes & bit(input.scope)) == 0)
       throw Error(fmt::format("does not serve scope {}", to_string(input.scope)));
-    if (algorithm.plan == nullptr && !algorithm.pe_to_pe && !input.in_place) throw Error("works in place only");
+    if (algorithm.kind() == AlgorithmKind::kernel && !input.in_place) throw Error("works in place only");
     const SipShape shape = sip_shape(entry, map_, group_);
     check_queues(entry, shape, input.scope);
     const TunedTable::Row* row = measured(entry, input);
@@ -300,14 +300,14 @@ Candidate Chooser::judge(const std::string& name, const ChoiceInput& input, std:
       candidate.between = between;
     }
     if (candidate.measured) return;
-    if (algorithm.pe_to_pe && input.tensors != nullptr) {
+    if (algorithm.kind() == AlgorithmKind::pe_to_pe && input.tensors != nullptr) {
       const PlanRequest machine = ScheduleBinder::base_request(entry, map_, shape);
       const MessageEstimate estimate = estimate_messages(map_, group_, input.scope, machine, *input.tensors);
       candidate.ns = estimate.seconds * 1e9;
       candidate.known = true;
       if (estimate.crowded) candidate.little = "sends in no order";
     }
-    if (algorithm.plan == nullptr) return;
+    if (algorithm.kind() != AlgorithmKind::schedule) return;
     const Plan plan = planned(entry, shape, input, lanes, most);
     candidate.ns = plan.seconds * 1e9;
     candidate.known = true;
@@ -326,7 +326,7 @@ void Chooser::refine(std::vector<Candidate>& candidates, const ChoiceInput& inpu
   for (Candidate& candidate : candidates) {
     if (!candidate.measured || candidate.ns > least * kNear) continue;
     const AlgorithmEntry entry = load(candidate.name);
-    if (entry.algorithm->plan == nullptr) continue;
+    if (entry.algorithm->kind() != AlgorithmKind::schedule) continue;
     const auto around = TunedTable::between(*measured(entry, input), candidate.name, input.bytes);
     if (around->low == around->high) continue;
     const SipShape shape = sip_shape(entry, map_, group_);

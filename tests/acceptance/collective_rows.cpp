@@ -113,7 +113,7 @@ void CollectiveRows::select_rows(const std::string& ccl_file) {
     if (!(matrix::machine(row) == machine_) || matrix::elements(row) < least_ || matrix::elements(row) > most_) return;
     CollectiveCase c = matrix::what(row);
     if (algorithm && !(algorithm->operations & ccl::bit(c.op) && algorithm->scopes & ccl::bit(c.scope))) return;
-    const bool kernel = algorithm && algorithm->plan == nullptr && !algorithm->pe_to_pe;
+    const bool kernel = algorithm && algorithm->kind() == ccl::AlgorithmKind::kernel;
     if (kernel && !c.in_place) return;  // they work in place only
     for (const std::vector<int>& group : members_) {
       c.ranks = static_cast<int>(group.size());

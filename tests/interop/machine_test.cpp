@@ -98,6 +98,22 @@ TEST(Interop, AForeignInitiatorReachesEveryMemoryOfTheMachine) {
   bench.run();
 }
 
+TEST(DocsSnippets, AMachineWithForeignPartsIsBuiltAsTheTlmPageSays) {
+  const Plan plan(small_machine(1, 2, 1));
+  const RunOptions options;
+  PlainInitiator my_initiator("my_initiator", [](PlainInitiator& self) {
+    Transaction write(tlm::TLM_WRITE_COMMAND, PhysicalAddress::sram({0, 0}, 40).encode(), pattern(100));
+    EXPECT_EQ(self.access(write), tlm::TLM_OK_RESPONSE);
+  });
+  PlainMemory my_memory("my_memory", 1 << 16, sc_core::sc_time(30, sc_core::SC_NS));
+#include "snippets/tlm_1.inc"
+  const SilentHost host("host", machine);
+  sc_core::sc_start();
+  EXPECT_TRUE(my_initiator.finished);
+  EXPECT_EQ(std::vector<unsigned char>(my_memory.contents.begin() + 40, my_memory.contents.begin() + 140),
+            pattern(100));
+}
+
 TEST(Interop, ItsTimeIsThatOfTheNetworkAndGrowsWithTheDistance) {
   Bench bench([](PlainInitiator& self) {
     const auto time = [&](std::uint64_t address, sc_core::sc_time delay = sc_core::SC_ZERO_TIME) {

@@ -134,7 +134,7 @@ TEST_P(ModuleContract, EveryBuiltInIsLaunchedByItsFourSymbolsAlone) {
   ccl::RingNumbers rings;
   const ccl::Group group{0, {0, 1, 2, 3}, {map.ipcq_slots, map.ipcq_slot_bytes, map.ipcq_buffer}};
   std::unique_ptr<ccl::Collective> backend;  // makes queues and programs
-  const bool in_place = algorithm.plan == nullptr && !algorithm.pe_to_pe;
+  const bool in_place = algorithm.kind() == ccl::AlgorithmKind::kernel;
   int ended = 0;
   host.runtime.spawn(
       [&, op = op](Context& ctx) {

@@ -38,6 +38,7 @@ struct LaunchMessage {
   std::uint16_t group = 0;              ///< process group whose queues send and recv use
   std::uint16_t stream = 0;
   std::optional<CollectiveCall> call;
+  /// A tensor among the arguments.
   struct TensorArg {
     Va base = 0;
     std::vector<TensorShard> shards;
@@ -58,9 +59,11 @@ struct MapEntry {
   PhysicalAddress target;
   std::vector<PeCoord> viewers;
 };
+/// Adds ranges to page tables.
 struct MmuMapMessage {
   std::vector<MapEntry> entries;
 };
+/// Takes a range away from the page tables that have it.
 struct MmuUnmapMessage {
   Va va = 0;
   std::uint64_t bytes = 0;
@@ -82,6 +85,7 @@ struct NeighbourEntry {
   PhysicalAddress ring_base;       ///< of the own ring: TCM (of self), SRAM or HBM
   PhysicalAddress peer_ring_base;  ///< of the peer's
 };
+/// Writes the queue pairs of PEs: their special function registers.
 struct SfrWriteMessage {
   std::vector<NeighbourEntry> entries;
 };
@@ -90,6 +94,7 @@ struct SfrWriteMessage {
 struct ProgramMessage {
   ProgramId id{};
   std::shared_ptr<const Program> program;
+  /// What one PE gets.
   struct Part {
     PeCoord pe;
     std::uint32_t bytes = 0;
@@ -103,6 +108,7 @@ struct MemoryWriteMessage {
   PhysicalAddress to;
   std::vector<std::uint8_t> data;
 };
+/// The other way.
 struct MemoryReadMessage {
   PhysicalAddress from;
   std::vector<std::uint8_t> data;
@@ -111,6 +117,7 @@ struct MemoryReadMessage {
 
 /// Why a message failed: the component, kernel, op and reason, at a simulated time.
 struct Fault {
+  /// Where it was found.
   enum class Kind : std::uint8_t { kernel, mmu, bus, ipcq, out_of_memory };
   Kind kind = Kind::kernel;
   std::string component, kernel, op, reason;
@@ -176,6 +183,7 @@ enum class CommandKind : std::uint8_t {
   failed,
   abort
 };
+/// One command or answer of the control path.
 struct Command {
   CommandKind kind = CommandKind::arm;
   Message* message = nullptr;

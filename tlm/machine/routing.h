@@ -29,6 +29,7 @@ struct RouteDecision {
 
 /// Where a node sits. `cube` is kIoChiplet for nodes of an IO chiplet, whose only router is 0.
 inline constexpr std::uint16_t kIoChiplet = 0xFFFF;
+/// A router and one of its local ports.
 struct Attachment {
   std::uint16_t sip = 0, cube = 0, router = 0;
   std::uint8_t port = kNoPort;

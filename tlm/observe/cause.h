@@ -77,6 +77,7 @@ struct CausePlace {
 /// executed. Whoever makes an event takes it along, whoever is called by one sets it.
 class CauseLog {
  public:
+  /// A stretch of the chain: what the time went to, and where.
   struct Segment {
     Ps begin = 0, end = 0;
     Spent spent = Spent::other;

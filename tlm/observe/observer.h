@@ -10,6 +10,7 @@ namespace kernbench {
 /// One op that an engine completed: a row of the op log. `params` are the fixed fields of its op name, see
 /// docs/oplog.md.
 struct OpRecord {
+  /// A field of its op name.
   struct Param {
     const char* name;
     std::string text;  ///< empty: `number` is meant

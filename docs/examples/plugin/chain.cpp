@@ -64,18 +64,7 @@ std::vector<std::pair<std::int32_t, std::int32_t>> links(const PlanRequest& requ
 }  // namespace
 
 KERNBENCH_CCL_MODULE() {
-  static const Algorithm algorithm = [] {
-    Algorithm a;
-    a.name = "chain";
-    a.topology_kinds = &kTopologyKinds;
-    a.kernel_args = make_kernel_args<&schedule_kernel_args>();
-    a.kernel = make_kernel<&schedule_kernel>();
-    a.operations = bit(CollectiveOp::broadcast);
-    a.scopes = bit(Scope::sip);
-    a.topologies = topology_bit(kTopologyKinds.ring_1d);
-    a.plan = &plan;
-    a.links = &links;
-    return a;
-  }();
+  static const Algorithm algorithm = schedule_algorithm(
+      {"chain", bit(CollectiveOp::broadcast), bit(Scope::sip), topology_bit(kTopologyKinds.ring_1d)}, &plan, &links);
   return &algorithm;
 }

@@ -8,8 +8,6 @@ using namespace kernbench::ccl;
 
 namespace {
 
-std::int32_t topology_kind(const char* name) { return std::string(name) == "ring_1d" ? kTopologyKinds.ring_1d : -1; }
-
 std::tuple<std::int64_t, std::int32_t> kernel_args(int world_size, std::int64_t n_elem, int, int) {
   return {n_elem, world_size};
 }
@@ -38,18 +36,8 @@ void kernel(Va t_ptr, std::int64_t, std::int32_t ranks, std::int32_t, std::int32
 }  // namespace
 
 KERNBENCH_CCL_MODULE() {
-  static const Algorithm algorithm = [] {
-    Algorithm a;
-    a.name = "pass_around";
-    a.topology_kinds = &kTopologyKinds;
-    a.topo_name_to_kind = &topology_kind;
-    a.kernel_args = make_kernel_args<&kernel_args>();
-    a.kernel = make_kernel<&kernel>();
-    a.operations = bit(CollectiveOp::all_reduce);
-    a.scopes = bit(Scope::sip);
-    a.topologies = topology_bit(kTopologyKinds.ring_1d);
-    a.directions = kGlobalGrid;
-    return a;
-  }();
+  static const Algorithm algorithm = kernel_algorithm<&kernel_args, &kernel>(
+      {"pass_around", bit(CollectiveOp::all_reduce), bit(Scope::sip), topology_bit(kTopologyKinds.ring_1d)},
+      kGlobalGrid);
   return &algorithm;
 }
