@@ -15,6 +15,7 @@ BUILD_PACKAGES := g++ cmake ninja-build pkg-config ccache libsystemc-dev libyaml
 TEST_PACKAGES := libgtest-dev libgmock-dev librapidcheck-dev libvalijson-dev doxygen clang-format lld gtkwave xvfb xauth slurm-wlm parallel chromium
 LINT_PACKAGES := clang-tidy
 DOC_PACKAGES := doxygen
+PACKAGE_PACKAGES := dpkg-dev
 
 # $(call install,PACKAGES): installs what is missing; needs root or sudo only then.
 define install
@@ -35,18 +36,28 @@ mkdir -p build; printf '%-24s %5d s\n' '$(1)' $$(($$(date +%s) - begin)) >> $(ST
 endef
 
 .NOTPARALLEL:
-.PHONY: help run docs studies test packages test-packages release dev asan test-release test-dev test-asan test-slow mutants same-times new-stages format format-check lint lint-all clean
+.PHONY: help run install package docs studies test packages test-packages release dev asan test-release test-dev test-asan test-slow mutants same-times new-stages format format-check lint lint-all clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
 
 run: release ## install, build, and run a checked all_reduce on the default machine
 	build/release/sc_main/kernbench run all_reduce -b 1K -e 1M -f 4
+	@echo 'Next: add --report report.html to see where the time goes; build/release/sc_main/kernbench list; docs/look.md'
 
 test: new-stages test-packages format-check test-release test-asan same-times ## install, build, and run every test, plain and sanitized
 	@echo "== all stages passed"; cat $(STAGES); awk '{s += $$(NF-1)} END {printf "%-24s %5d s\n", "total", s}' $(STAGES)
 new-stages:
 	@rm -f $(STAGES)
+
+PREFIX ?= /usr/local
+install: release ## the tool, its libraries and headers, presets, references, pages, man page: PREFIX=/usr/local
+	cmake --build --preset release -j $(JOBS) --target kernbench_man
+	cmake --install build/release --prefix $(PREFIX)
+package: release ## the same as a Debian package: build/release/kernbench_*.deb
+	@$(call install,$(PACKAGE_PACKAGES))
+	cmake --build --preset release -j $(JOBS) --target kernbench_man
+	cd build/release && cpack -G DEB
 
 docs: ## reference of the public API: build/docs/html/index.html
 	@$(call install,$(DOC_PACKAGES))

@@ -4,8 +4,8 @@
 #include <numeric>
 #include <set>
 
-#include "ccl/contract/grid.h"
 #include "ccl/contract/error.h"
+#include "ccl/contract/grid.h"
 #include "ccl/data/layout.h"
 #include "tlm/kernel/rounding.h"
 #include "tlm/machine/names.h"

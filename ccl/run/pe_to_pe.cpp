@@ -6,8 +6,8 @@
 #include <set>
 #include <tuple>
 
-#include "ccl/contract/legal.h"
 #include "ccl/contract/error.h"
+#include "ccl/contract/legal.h"
 #include "ccl/run/call_program.h"
 
 namespace kernbench::ccl {

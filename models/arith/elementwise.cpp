@@ -1,7 +1,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "models/arith/lanes.h"
+#include "models/arith/block.h"
 
 namespace kernbench::arith {
 
@@ -21,7 +21,7 @@ void map(In a, const Out& out, F f) {
   const bool whole = a.shape == out.shape;
   if (whole) a = flat(a);
   for_pieces(out.shape, whole, [&](std::int64_t row, std::int64_t col, std::size_t n) {
-    C x[kLanes], result[kLanes];
+    C x[kBlock], result[kBlock];
     const C* from = fetch(a, row, col, n, x);
     for (std::size_t i = 0; i < n; ++i) result[i] = f(from[i]);
     store(result, out.data, out.dtype, row * out.shape.cols + col, n);
@@ -34,8 +34,8 @@ void map(In a, In b, const Out& out, F f) {
   const bool whole = a.shape == out.shape && b.shape == out.shape;
   if (whole) a = flat(a), b = flat(b);
   for_pieces(out.shape, whole, [&](std::int64_t row, std::int64_t col, std::size_t n) {
-    C x[kLanes], y[kLanes];
-    R result[kLanes];
+    C x[kBlock], y[kBlock];
+    R result[kBlock];
     const C* left = fetch(a, row, col, n, x);
     const C* right = fetch(b, row, col, n, y);
     for (std::size_t i = 0; i < n; ++i) result[i] = f(left[i], right[i]);
@@ -180,10 +180,10 @@ void transpose(const In& a, const Out& out) {
     using T = decltype(unit);
     const auto* from = static_cast<const T*>(a.data);
     auto* to = static_cast<T*>(out.data);
-    constexpr std::int64_t kBlock = 32;  // both sides stay in the first-level cache
-    for (std::int64_t r0 = 0; r0 < a.shape.rows; r0 += kBlock) {
-      for (std::int64_t c0 = 0; c0 < a.shape.cols; c0 += kBlock) {
-        const std::int64_t r1 = std::min(r0 + kBlock, a.shape.rows), c1 = std::min(c0 + kBlock, a.shape.cols);
+    constexpr std::int64_t kSide = 32;  // both sides stay in the first-level cache
+    for (std::int64_t r0 = 0; r0 < a.shape.rows; r0 += kSide) {
+      for (std::int64_t c0 = 0; c0 < a.shape.cols; c0 += kSide) {
+        const std::int64_t r1 = std::min(r0 + kSide, a.shape.rows), c1 = std::min(c0 + kSide, a.shape.cols);
         for (std::int64_t row = r0; row < r1; ++row) {
           for (std::int64_t col = c0; col < c1; ++col) to[col * a.shape.rows + row] = from[row * a.shape.cols + col];
         }

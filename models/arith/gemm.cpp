@@ -1,7 +1,7 @@
 #include <cstring>
 #include <vector>
 
-#include "models/arith/lanes.h"
+#include "models/arith/block.h"
 
 namespace kernbench::arith {
 

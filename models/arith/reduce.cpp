@@ -3,7 +3,7 @@
 #include <limits>
 #include <vector>
 
-#include "models/arith/lanes.h"
+#include "models/arith/block.h"
 
 namespace kernbench::arith {
 
@@ -28,7 +28,7 @@ C combine(ReduceKind kind, C a, C b) {
 template <class C>
 void over_rows(ReduceKind kind, const In& in, const Out& out) {
   for_pieces(out.shape, true, [&](std::int64_t, std::int64_t col, std::size_t n) {
-    C total[kLanes], buffer[kLanes];
+    C total[kBlock], buffer[kBlock];
     load(in.data, in.dtype, col, total, n);
     for (std::int64_t row = 1; row < in.shape.rows; ++row) {
       const C* x = fetch(In{in.data, in.shape, in.dtype}, row, col, n, buffer);
@@ -40,13 +40,13 @@ void over_rows(ReduceKind kind, const In& in, const Out& out) {
 
 template <class C>
 C row_total(ReduceKind kind, const In& in, std::int64_t row) {
-  constexpr std::size_t kPartial = 8;  // kLanes is a multiple: element j stays in lane j mod 8
+  constexpr std::size_t kPartial = 8;  // kBlock is a multiple: element j stays in lane j mod 8
   const auto cols = static_cast<std::size_t>(in.shape.cols);
-  C lane[kPartial], buffer[kLanes];
+  C lane[kPartial], buffer[kBlock];
   const std::size_t used = std::min(cols, kPartial);
   load(in.data, in.dtype, row * in.shape.cols, lane, used);
-  for (std::size_t col = 0; col < cols; col += kLanes) {
-    const std::size_t n = std::min(kLanes, cols - col);
+  for (std::size_t col = 0; col < cols; col += kBlock) {
+    const std::size_t n = std::min(kBlock, cols - col);
     const C* x = fetch(in, row, static_cast<std::int64_t>(col), n, buffer);
     for (std::size_t i = col == 0 ? used : 0; i < n; ++i) lane[i % kPartial] = combine(kind, lane[i % kPartial], x[i]);
   }

@@ -10,6 +10,16 @@ run(${CMAKE_COMMAND} -S . -B build -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${work}/p
 run(${CMAKE_COMMAND} --build build)
 
 set(tool ${work}/prefix/bin/kernbench)
+foreach(file share/man/man1/kernbench.1 share/kernbench/presets/default.yaml share/kernbench/reference/noc
+        share/doc/kernbench/cli.md share/doc/kernbench/examples/plugin/axpy.cpp)
+  if(NOT EXISTS ${work}/prefix/${file})
+    message(FATAL_ERROR "not installed: ${file}")
+  endif()
+endforeach()
+file(READ ${work}/prefix/share/man/man1/kernbench.1 out)
+foreach(line ".B run WORKLOAD" ".B what\\-if RESULT" ".B 70" ".B 130")
+  expect("${line}")
+endforeach()
 set(machine --topology ring8 --set system.sips.count=2 --set sip.cube_mesh.w=1 --set sip.cube_mesh.h=1)
 run(${tool} run --plugin build/axpy.so axpy --help)
 expect("--elements")

@@ -105,11 +105,11 @@ struct RingHop {
 };
 
 /// A ring, or a line, of SIPs along one dimension: how far each reaches in either direction.
-class Lane {
+class Line {
  public:
   /// `broken(i)`: the link between i and i + 1, of the last one the wrap link.
   template <class Broken>
-  Lane(unsigned n, bool wrap, const Broken& broken) : n_(n), up_(n), down_(n) {
+  Line(unsigned n, bool wrap, const Broken& broken) : n_(n), up_(n), down_(n) {
     wrap = wrap && n > 2;  // a dimension of length 2 has one link
     const auto crossed = [&](unsigned i) { return (i + 1 < n || wrap) && !broken(i); };
     for (unsigned at = 0; at < n; ++at) {
@@ -142,7 +142,7 @@ SipTable::SipTable(const SystemSpec& spec)
   const bool grid = spec.topology == SipTopology::torus_2d || spec.topology == SipTopology::mesh_2d_no_wrap;
   const unsigned w = grid ? spec.sip_w : sips_, h = grid ? spec.sip_h : 1;
   const bool wrap = spec.topology != SipTopology::mesh_2d_no_wrap;
-  std::vector<Lane> rows, columns;
+  std::vector<Line> rows, columns;
   const bool lanes = grid || spec.topology == SipTopology::ring_1d;
   for (unsigned y = 0; lanes && y < h; ++y)
     rows.emplace_back(w, wrap, [&](unsigned i) { return is_broken(y * w + i, y * w + (i + 1) % w); });

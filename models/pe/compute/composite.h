@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "models/pe/compute/composite_plan.h"
-#include "models/pe/lanes.h"
+#include "models/pe/engine_queues.h"
 #include "models/pe/services.h"
 
 namespace kernbench::pe {

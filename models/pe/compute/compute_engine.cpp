@@ -32,27 +32,27 @@ ComputeEngine::ComputeEngine(Kind kind, Services& services, OpSink& sink)
       sink_(sink),
       kind_(kind),
       clock_(kind == Kind::gemm ? services.config.gemm.clock_hz : services.config.math.clock_hz),
-      lanes_(services.config.cpu.kernel_contexts,
-             kind == Kind::gemm ? services.config.gemm.queue_depth : services.config.math.queue_depth),
+      queues_(services.config.cpu.kernel_contexts,
+              kind == Kind::gemm ? services.config.gemm.queue_depth : services.config.math.queue_depth),
       array_(services.config.gemm) {
   if (services.observer != nullptr) {
     track_ = Track(services, kind == Kind::gemm ? "gemm" : "math", TrackKind::state, labels(kind));
   }
 }
 
-bool ComputeEngine::full(const Op& op) const { return lanes_.full(op, op.context->index); }
+bool ComputeEngine::full(const Op& op) const { return queues_.full(op, op.context->index); }
 
 void ComputeEngine::enqueue(Op& op) {
-  lanes_.push(op, op.context->index);
+  queues_.push(op, op.context->index);
   advance();
 }
 
 void ComputeEngine::remove(const KernelContext& context, std::vector<Op*>& removed) {
-  lanes_.remove(context, removed);
+  queues_.remove(context, removed);
   if (holder_ == &context) holder_ = nullptr;
 }
 
-Op* ComputeEngine::next() { return holder_ != nullptr ? lanes_.pop_ready_tile(holder_->index) : lanes_.pop_ready(); }
+Op* ComputeEngine::next() { return holder_ != nullptr ? queues_.pop_ready_tile(holder_->index) : queues_.pop_ready(); }
 
 void ComputeEngine::advance() {
   if (advancing_) return;

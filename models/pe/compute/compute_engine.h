@@ -1,6 +1,6 @@
 #pragma once
 #include "models/pe/compute/gemm_array.h"
-#include "models/pe/lanes.h"
+#include "models/pe/engine_queues.h"
 #include "models/pe/services.h"
 #include "models/pe/tracks.h"
 
@@ -39,7 +39,7 @@ class ComputeEngine {
   OpSink& sink_;
   const Kind kind_;
   const Clock clock_;
-  Lanes lanes_;
+  EngineQueues queues_;
   GemmArray array_;
   bool accepting_ = true, advancing_ = false;
   const KernelContext* holder_ = nullptr;  // whose composite has sums in the array

@@ -53,7 +53,7 @@ DmaEngine::DmaEngine(Kind kind, Services& services, OpSink& sink)
     : services_(services),
       sink_(sink),
       kind_(kind),
-      lanes_(services.config.cpu.kernel_contexts, services.config.dma.queue_depth) {
+      queues_(services.config.cpu.kernel_contexts, services.config.dma.queue_depth) {
   if (services.observer != nullptr) {
     track_ = Track(services, component(), TrackKind::state, {"idle", kind == Kind::read ? "read" : "write"});
   }
@@ -67,10 +67,10 @@ DmaEngine::~DmaEngine() {
   }
 }
 
-bool DmaEngine::full(const Op& op) const { return lanes_.full(op, op.context->index); }
+bool DmaEngine::full(const Op& op) const { return queues_.full(op, op.context->index); }
 
 void DmaEngine::enqueue(Op& op) {
-  lanes_.push(op, op.context->index);
+  queues_.push(op, op.context->index);
   advance();
 }
 
@@ -98,7 +98,7 @@ void DmaEngine::pause_until(Ps time, Then then) {
 
 /// False if no op can begin.
 bool DmaEngine::begin_job() {
-  Op* op = lanes_.pop_ready();
+  Op* op = queues_.pop_ready();
   if (op == nullptr) return false;
   op->started = services_.now();
   if (Usage* usage = kind_ == Kind::read ? services_.usages.dma_r : services_.usages.dma_w) book_waits(*usage, *op);
@@ -233,7 +233,7 @@ void DmaEngine::complete(Job& job) {
   sink_.completed(op);
 }
 
-void DmaEngine::remove(const KernelContext& context, std::vector<Op*>& removed) { lanes_.remove(context, removed); }
+void DmaEngine::remove(const KernelContext& context, std::vector<Op*>& removed) { queues_.remove(context, removed); }
 
 void DmaEngine::link(Job& job) {
   job.next = all_;

@@ -1,6 +1,6 @@
 #pragma once
 #include "models/pe/dma/burst_plan.h"
-#include "models/pe/lanes.h"
+#include "models/pe/engine_queues.h"
 #include "models/pe/services.h"
 #include "models/pe/tracks.h"
 
@@ -43,7 +43,7 @@ class DmaEngine {
   Services& services_;
   OpSink& sink_;
   const Kind kind_;
-  Lanes lanes_;
+  EngineQueues queues_;
   Job* issuing_ = nullptr;  // whose bursts are being issued
   Job* all_ = nullptr;      // that one and those that wait for responses
   Burst burst_;

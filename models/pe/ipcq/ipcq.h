@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "models/pe/engine_queues.h"
 #include "models/pe/ipcq/directions.h"
 #include "models/pe/ipcq/ipcq_rules.h"
 #include "models/pe/ipcq/queue_statistics.h"
-#include "models/pe/lanes.h"
 #include "models/pe/services.h"
 #include "models/pe/tracks.h"
 #include "tlm/observe/wait_for.h"

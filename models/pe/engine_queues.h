@@ -44,15 +44,15 @@ struct OpQueue {
 /// its composites. Of those whose head is ready, the head that was issued first goes next. (With one queue for all, a
 /// kernel could wait behind another kernel's op that waits for it, or a composite's tile behind an op that waits for
 /// the composite.)
-class Lanes {
+class EngineQueues {
  public:
-  Lanes(std::uint32_t contexts, std::uint32_t depth) : lanes_(std::size_t{2} * contexts), depth_(depth) {}
-  bool full(const Op& op, std::uint32_t context) const { return lanes_[lane(op, context)].size >= depth_; }
-  void push(Op& op, std::uint32_t context) { lanes_[lane(op, context)].push(op); }
+  EngineQueues(std::uint32_t contexts, std::uint32_t depth) : queues_(std::size_t{2} * contexts), depth_(depth) {}
+  bool full(const Op& op, std::uint32_t context) const { return queues_[queue_of(op, context)].size >= depth_; }
+  void push(Op& op, std::uint32_t context) { queues_[queue_of(op, context)].push(op); }
   /// The op to start, taken out; null if no head is ready.
   Op* pop_ready() {
     OpQueue* best = nullptr;
-    for (OpQueue& queue : lanes_) {
+    for (OpQueue& queue : queues_) {
       if (queue.head == nullptr || queue.head->pending > 0) continue;
       if (best == nullptr || queue.head->sequence < best->head->sequence) best = &queue;
     }
@@ -60,18 +60,18 @@ class Lanes {
   }
   /// The same, of the composite's tiles of one context alone.
   Op* pop_ready_tile(std::uint32_t context) {
-    OpQueue& queue = lanes_[2 * context + 1];
+    OpQueue& queue = queues_[2 * context + 1];
     return queue.head == nullptr || queue.head->pending > 0 ? nullptr : &queue.pop();
   }
   void remove(const KernelContext& context, std::vector<Op*>& removed) {
-    for (OpQueue& queue : lanes_) queue.remove(context, removed);
+    for (OpQueue& queue : queues_) queue.remove(context, removed);
   }
 
  private:
-  static std::size_t lane(const Op& op, std::uint32_t context) {
+  static std::size_t queue_of(const Op& op, std::uint32_t context) {
     return 2 * context + (op.composite != nullptr ? 1 : 0);
   }
-  std::vector<OpQueue> lanes_;
+  std::vector<OpQueue> queues_;
   std::uint32_t depth_;
 };
 

@@ -11,7 +11,7 @@
 /// Elements on their way between a tile and a loop over the type that it computes in: float, double or int64_t.
 namespace kernbench::arith {
 
-inline constexpr std::size_t kLanes = 512;  ///< elements that a loop holds at once, on the stack
+inline constexpr std::size_t kBlock = 512;  ///< elements that a loop holds at once, on the stack
 
 [[noreturn]] inline void reject(const std::string& what) { throw std::invalid_argument("arith: " + what); }
 
@@ -91,14 +91,14 @@ const C* fetch(const In& in, std::int64_t row, std::int64_t col, std::size_t n, 
   return buffer;
 }
 
-/// Calls body(row, first column, n) over `out` in pieces of at most kLanes; one long row if nothing is broadcast.
+/// Calls body(row, first column, n) over `out` in pieces of at most kBlock; one long row if nothing is broadcast.
 template <class Body>
 void for_pieces(Shape shape, bool flat, const Body& body) {
   if (flat) shape = Shape{1, shape.count()};
   for (std::int64_t row = 0; row < shape.rows; ++row) {
-    for (std::int64_t col = 0; col < shape.cols; col += static_cast<std::int64_t>(kLanes)) {
+    for (std::int64_t col = 0; col < shape.cols; col += static_cast<std::int64_t>(kBlock)) {
       body(row, col,
-           static_cast<std::size_t>(std::min<std::int64_t>(static_cast<std::int64_t>(kLanes), shape.cols - col)));
+           static_cast<std::size_t>(std::min<std::int64_t>(static_cast<std::int64_t>(kBlock), shape.cols - col)));
     }
   }
 }
