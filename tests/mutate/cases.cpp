@@ -1,0 +1,313 @@
+#include "tests/mutate/cases.h"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <stdexcept>
+
+namespace kernbench::mutate {
+namespace {
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+std::string read(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) throw std::runtime_error("no file " + file.string());
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+void write(const fs::path& file, const std::string& text) { std::ofstream(file, std::ios::binary) << text; }
+
+/// Nothing takes long: what a wrong value makes slow ends with exit code 4.
+const Words kBounds = {"--max-sim-time", "1 ms", "--watchdog", "10", "--no-progress"};
+
+Words operator+(Words a, const Words& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+Words small_run(const std::string& workload) {
+  return Words{"run", workload, "--topology", "minimal", "--set", "system.sips.count=2", "-b", "1K", "-e", "1K"} +
+         kBounds;
+}
+
+/// A file of which mutated copies are read. Its words may name files beside it: `companions`.
+class FileKind final : public Kind {
+ public:
+  struct Parts {
+    std::string name, file;          ///< `file`: how a copy is called
+    std::vector<std::string> texts;  ///< right ones
+    Words words;                     ///< of the tool; `{}` stands for the copy's path, `{folder}` for its folder
+    bool binary = false;
+    std::map<std::string, std::string> companions{};
+    Words then{};
+  };
+  explicit FileKind(Parts parts) : parts_(std::move(parts)) {
+    for (const std::string& text : parts_.texts) {
+      const Words found = parts_.binary ? Words() : words_of(text);
+      words_.insert(words_.end(), found.begin(), found.end());
+    }
+  }
+  std::string name() const override { return parts_.name; }
+  Case make(std::size_t number, const fs::path& folder, Random& random) override {
+    // The right ones come first, so that a wrong way of calling the tool is seen.
+    const std::string text = number < parts_.texts.size()
+                                 ? parts_.texts[number]
+                                 : mutated(random.of(parts_.texts), words_, parts_.binary, random);
+    const fs::path file = folder / parts_.file;
+    write(file, text);
+    for (const auto& [name, content] : parts_.companions) write(folder / name, content);
+    const auto filled = [&](Words words) {
+      for (std::string& word : words) {
+        word = std::regex_replace(word, std::regex("\\{\\}"), file.string());
+        word = std::regex_replace(word, std::regex("\\{folder\\}"), folder.string());
+      }
+      return words;
+    };
+    return {filled(parts_.words), parts_.file, filled(parts_.then)};
+  }
+
+ private:
+  Parts parts_;
+  Words words_;
+};
+
+/// Command lines: right options with values of others, extreme ones and none.
+class OptionsKind final : public Kind {
+ public:
+  std::string name() const override { return "options"; }
+  Case make(std::size_t, const fs::path&, Random& random) override {
+    static const Words kWorkloads = {
+        "all_reduce", "all_gather",  "broadcast", "p2p",    "gemm_single_pe",  "gemm", "stream", "link",
+        "probe",      "noc_traffic", "qkv",       "tp_mlp", "va_offset_verify"};
+    static const Words kOptions = {"-b",
+                                   "-e",
+                                   "-f",
+                                   "-i",
+                                   "--dtype",
+                                   "--in-place",
+                                   "--placement",
+                                   "--out-placement",
+                                   "--op",
+                                   "--check",
+                                   "-w",
+                                   "-n",
+                                   "--scope",
+                                   "--group",
+                                   "--algorithm",
+                                   "--root",
+                                   "--m",
+                                   "--n",
+                                   "--k",
+                                   "--bytes",
+                                   "--pattern",
+                                   "--load",
+                                   "--cols",
+                                   "--rows",
+                                   "--kind",
+                                   "--set",
+                                   "--data",
+                                   "--fidelity",
+                                   "--scheduling",
+                                   "--host-io",
+                                   "--seed",
+                                   "--wave-window",
+                                   "--wave-filter",
+                                   "--mapping",
+                                   "--batch",
+                                   "--in",
+                                   "--hidden",
+                                   "--out",
+                                   "--debug",
+                                   "--explain",
+                                   "--stats-slices",
+                                   "--replay",
+                                   "--color",
+                                   "--verbose",
+                                   "--quiet"};
+    static const Words kValues = {"1K",
+                                  "4",
+                                  "0",
+                                  "f16",
+                                  "sum",
+                                  "avg",
+                                  "sip",
+                                  "cube",
+                                  "pe",
+                                  "auto",
+                                  "ring",
+                                  "fast",
+                                  "noc=fast",
+                                  "cube=row_wise,pe=replicate",
+                                  "0,1",
+                                  "1,1",
+                                  "ucie",
+                                  "inter_sip",
+                                  "on",
+                                  "off",
+                                  "rounds",
+                                  "timed",
+                                  "sip.cube_mesh.w=2",
+                                  "pe.ipcq.slots=8",
+                                  "1us..2us",
+                                  "sip0.**"};
+    Words words{"run", random.of(kWorkloads), "--topology", "minimal"};
+    for (std::size_t left = 1 + random.below(4); left > 0; --left) {
+      words.push_back(random.of(kOptions));
+      if (!random.one_in(5)) words.push_back(random.one_in(3) ? random.of(extremes()) : random.of(kValues));
+    }
+    for (std::string& word : words) word = word.substr(0, word.find('\0'));  // as a shell would
+    if (random.one_in(10)) words[1] = mutated(words[1], kValues, false, random).substr(0, 200);
+    if (words[1].find('\0') != std::string::npos) words[1] = "allreduce";
+    return {words + kBounds, "", {}};
+  }
+};
+
+/// A key of topology.yaml at one of the ends of its range, as docs/topology.md states it.
+class EdgesKind final : public Kind {
+ public:
+  explicit EdgesKind(const std::string& page) {
+    std::string section;
+    std::size_t at = page.find("<!-- keys: begin -->");
+    while (at < page.size()) {
+      const std::size_t end = std::min(page.find('\n', at), page.size());
+      add(page.substr(at, end - at), section);
+      at = end + 1;
+    }
+    if (settings_.size() < 300) throw std::runtime_error("docs/topology.md: fewer keys than there are");
+  }
+  std::string name() const override { return "edges"; }
+  std::size_t count() const override { return settings_.size(); }
+  Case make(std::size_t number, const fs::path&, Random&) override {
+    const std::string& setting = settings_[number % settings_.size()];
+    const Words machine{"--topology", "minimal", "--set", "system.sips.count=2", "--set", setting};
+    return {Words{"topology", "check", "minimal", "--set", setting}, "",
+            Words{"run", "all_reduce", "-b", "512", "-e", "512"} + machine + kBounds};
+  }
+
+ private:
+  void add(const std::string& line, std::string& section) {
+    static const std::regex kSection("^#### (?:`([^`]+)`|top level)"), kRow("^\\| `([^`]+)`[^|]*\\| ([^|]*) \\|.*"),
+        kRange("^(?:.* from |.*, )?([0-9.]+(?: ?[A-Za-z/]+)?) to ([0-9.]+(?: ?[A-Za-z/]+)?)(?:,.*)?$");
+    std::smatch found;
+    if (std::regex_search(line, found, kSection)) {
+      section = found[1].matched ? found[1].str() + "." : "";
+    } else if (std::regex_match(line, found, kRow)) {
+      const std::string key = section + found[1].str(), allowed = found[2].str();
+      std::smatch range;
+      if (std::regex_match(allowed, range, kRange)) {
+        settings_.push_back(key + "=" + range[1].str());
+        settings_.push_back(key + "=" + range[2].str());
+      } else if (allowed.find(", ") != std::string::npos && allowed.find("ratio") == std::string::npos) {
+        for (std::size_t from = 0; from < allowed.size();) {
+          const std::size_t to = std::min(allowed.find(", ", from), allowed.size());
+          settings_.push_back(key + "=" + allowed.substr(from, to - from));
+          from = to + 2;
+        }
+      }
+    }
+  }
+  Words settings_;
+};
+
+const char* const kPinned = "extends: minimal\ncube_mesh: cube_mesh.yaml\n";
+const char* const kCcl =
+    "algorithms:\n  ring: {module: kernbench.ccl.ring, chunk_bytes: 4 KiB}\n  mine: {module: kernbench.ccl.flood}\n"
+    "defaults: {algorithm: auto}\n";
+const char* const kSweep =
+    "name: small\nworkload: gemm_single_pe\ntopology: minimal\noptions: {fidelity: fast, check: 0, m: 8, n: 8}\n"
+    "axes:\n  k: [8, 16]\n  cube.hbm.channels: {from: 1, to: 2}\nconstraints:\n  - k * cube.hbm.channels <= 32\n"
+    "objectives:\n  - {name: time_ns, goal: minimize}\n  - {name: channels, goal: minimize, value: cube.hbm.channels}\n"
+    "limits: {time: 10 s, memory: 1 GiB}\nsearch: {algorithm: random, points: 4, seed: 1}\n";
+
+}  // namespace
+
+std::vector<std::unique_ptr<Kind>> all_kinds(const fs::path& source, const fs::path& work,
+                                             const std::function<int(const Words&)>& run) {
+  const auto produced = [&](const Words& words, const fs::path& file) {
+    if (const int code = run(words); code != 0)
+      throw std::runtime_error(file.filename().string() + ": the tool ended with " + std::to_string(code));
+    return read(file);
+  };
+  const auto file_of = [&](const char* name) { return (work / name).string(); };
+  const std::string mesh = produced(
+      {"topology", "export", "minimal", "--what", "cube-mesh", "-o", file_of("mesh.yaml")}, work / "mesh.yaml");
+  const std::string resolved =
+      produced({"topology", "export", "minimal", "-o", file_of("all.yaml")}, work / "all.yaml");
+  const std::string result =
+      produced(small_run("all_reduce") + Words{"--json", file_of("run.json")}, work / "run.json");
+  write(work / "sweep.yaml", kSweep);
+  const std::string store =
+      produced({"sweep", file_of("sweep.yaml"), "--store", file_of("s.sqlite"), "-q"}, work / "s.sqlite");
+  const fs::path schedules = source / "docs/examples/schedules", traces = source / "docs/examples/chakra";
+  std::map<std::string, std::string> other_ranks;
+  for (const char* rank : {"1", "2", "3"}) {
+    const std::string name = std::string("training_step.") + rank + ".et";
+    other_ranks[name] = read(traces / name);
+  }
+
+  std::vector<std::unique_ptr<Kind>> kinds;
+  const auto add = [&](FileKind::Parts parts) { kinds.push_back(std::make_unique<FileKind>(std::move(parts))); };
+  const Words both = Words{"run", "all_reduce", "-b", "512", "-e", "512", "--topology", "{}"} + kBounds;
+  add({"topology",
+       "machine.yaml",
+       {read(source / "topology/presets/minimal.yaml"), resolved,
+        "extends: default\nsystem: {sips: {count: 2}}\nsip: {cube_mesh: {w: 2, h: 1}}\n"
+        "overrides:\n  - match: sip0.cube1\n    cube: {hbm: {generation: HBM3E}}\n  - {match: '**.pe3', pe: {gemm: "
+        "{rows: 8}}}\n"},
+       {"topology", "check", "{}"},
+       false,
+       {},
+       both});
+  add({"pins",
+       "cube_mesh.yaml",
+       {mesh},
+       {"topology", "check", "{folder}/machine.yaml"},
+       false,
+       {{"machine.yaml", kPinned}}});
+  add({"ccl",
+       "ccl.yaml",
+       {kCcl, "algorithms:\n  two: {module: kernbench.ccl.one_tree}\n"},
+       small_run("all_reduce") + Words{"--ccl", "{}"}});
+  add({"tuned",
+       "tuned.yaml",
+       {read(source / "ccl/select/tuned/ring8.yaml")},
+       small_run("all_reduce") + Words{"--ccl", "{}"}});
+  add({"placement",
+       "placement.yaml",
+       {"cube: column_wise\npe: row_wise\n", "cube: replicate\npe: column_wise\nnum_pes: 1\n"},
+       small_run("all_reduce") + Words{"--placement", "{}"}});
+  add({"sweep", "sweep.yaml", {kSweep, read(source / "docs/examples/sweep.yaml")}, {"sweep", "{}", "--dry-run"}});
+  add({"search",
+       "sweep.yaml",
+       {kSweep},
+       {"search", "{}", "--store", "{folder}/s.sqlite", "-q", "-j", "1", "--points", "2"}});
+  add({"msccl",
+       "schedule.xml",
+       {read(schedules / "ring4_all_reduce.xml"), read(schedules / "doubling4_all_gather.xml")},
+       Words{"run", "all_reduce", "--topology", "minimal", "--set", "system.sips.count=4", "-b", "1K", "-e", "1K",
+             "--schedule", "{}"} +
+           kBounds});
+  add({"chakra",
+       "training_step.0.et",
+       {read(traces / "training_step.0.et")},
+       Words{"run", "chakra", "--topology", "minimal", "--set", "system.sips.count=4", "--fidelity", "fast",
+             "--workload-configuration", "{folder}/training_step"} +
+           kBounds,
+       true,
+       other_ranks});
+  add({"reference",
+       "latency_single.csv",
+       {read(source / "bench/reference/hbm/latency_single.csv")},
+       {"validate", "hbm", "--reference", "{folder}", "--filter", "nothing*", "-q", "--no-progress"}});
+  add({"from", "run.json", {result}, Words{"run", "--from", "{}"} + kBounds});
+  add({"report", "run.json", {result}, {"report", "{}", "-o", "{folder}/report.html"}});
+  add({"diff", "run.json", {result}, {"diff", "{}", file_of("run.json")}});
+  add({"store", "s.sqlite", {store}, {"sweep", "--export", "{}", "--csv", "{folder}/s.csv"}, true});
+  add({"store_report", "s.sqlite", {store}, {"report", "{}", "-o", "{folder}/report.html"}, true});
+  kinds.push_back(std::make_unique<OptionsKind>());
+  kinds.push_back(std::make_unique<EdgesKind>(read(source / "docs/topology.md")));
+  return kinds;
+}
+
+}  // namespace kernbench::mutate
