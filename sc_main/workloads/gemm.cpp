@@ -271,7 +271,7 @@ class Gemm final : public GemmBase {
   std::string help() const override {
     return "a GEMM over all PEs of one SIP, in the mapping that the planner chooses";
   }
-  std::string example() const override { return "kernbench run gemm --m 128 --n 4096 --k 4096 --explain --data off"; }
+  std::string example() const override { return "kernbench run gemm --m 128 --n 1024 --k 1024 --explain --data off"; }
 
   void add_options(po::options_description& options) override {
     GemmBase::add_options(options);
