@@ -340,6 +340,20 @@ int number_from(const char* variable, int otherwise) {
   return given != nullptr ? std::atoi(given) : otherwise;
 }
 
+/// What the next tests look with: an element in a hundred that is off by more than roundings, another shape.
+TEST(PipelineMutants, AResultThatIsWrongAnywhereDoesNotAgree) {
+  HostTensor want{{10, 10}, DType::f16, std::vector<std::uint8_t>(200)};
+  for (std::size_t i = 0; i < 100; ++i) store_element(want.bytes.data(), DType::f16, i, static_cast<double>(i) / 100);
+  HostTensor got = want;
+  store_element(got.bytes.data(), DType::f16, 57, 0.575);
+  EXPECT_TRUE(agrees(got, want));
+  store_element(got.bytes.data(), DType::f16, 57, 0.6);
+  EXPECT_FALSE(agrees(got, want));
+  got = want;
+  got.shape = {5, 20};
+  EXPECT_FALSE(agrees(got, want));
+}
+
 TEST(PipelineMutants, DocumentsAsTheyAreRunToTheResultOfTheHost) {
   const Seeds seeds;
   EXPECT_GE(seeds.all().size(), 14U);

@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -103,7 +102,8 @@ metadata:
     EXPECT_EQ(good.code, 0) << good.err;
     const Outcome stuck = tool(with({"pipeline", "run", "p.yaml", "--order", "document"}, kTwoSips));
     EXPECT_EQ(stuck.code, 3) << stuck.out << stuck.err;
-    EXPECT_NE(stuck.err.find("deadlock"), std::string::npos) << stuck.err;
+    // The words of every deadlock, which name what is blocked; `up` and `down`, `one` and `two` wait for each other.
+    EXPECT_NE(stuck.err.find("deadlock at "), std::string::npos) << stuck.err;
   }
 }
 
@@ -115,27 +115,6 @@ TEST(PipelineTool, ProblemsOfADocumentEndWithCode2) {
                              "  hint: give 0 to 0, or a larger machine with --topology"),
             std::string::npos)
       << outcome.err;
-}
-
-/// The direct run of the same perceptron takes as long, within 2%: means of eight passes, for a single one depends on
-/// which rows the one before left open.
-TEST(PipelineTool, AnExportedPerceptronTakesAsLongAsTheDirectRun) {
-  const Tool tool;
-  for (const char* sips : {"1", "2", "4"}) {
-    const std::vector<std::string> sizes{"--batch", "4", "--in", "64", "--hidden", "256", "--out", "64"};
-    const std::vector<std::string> machine{
-        "--topology", "default",           "--set", std::string("system.sips.count=") + sips,
-        "--set",      "sip.cube_mesh.w=2", "--set", "sip.cube_mesh.h=2"};
-    const Outcome exported = tool(with({"pipeline", "export", "--tp", sips, "--output", "mlp.json"}, sizes));
-    ASSERT_EQ(exported.code, 0) << exported.err;
-    const Outcome piped = tool(with({"pipeline", "run", "mlp.json", "-n", "8", "--json", "-"}, machine));
-    ASSERT_EQ(piped.code, 0) << piped.err;
-    const Outcome direct = tool(with(with({"run", "tp_mlp", "-n", "8", "--json", "-"}, sizes), machine));
-    ASSERT_EQ(direct.code, 0) << direct.err;
-    const double here = row_of(piped, "row", "pipeline")["latency_ns"],
-                 there = row_of(direct, "layer", "mlp")["time_ns"];
-    EXPECT_LE(std::abs(here - there), 0.02 * there) << sips << " SIPs: " << here << " ns, directly " << there << " ns";
-  }
 }
 
 /// Two stages of about equal length: while the second works on a request, the first works on the next.
@@ -153,6 +132,35 @@ TEST(PipelineTool, StagesOverlapSuccessiveRequests) {
                several = row_of(four, "row", "pipeline")["requests_per_s"];
   EXPECT_GT(several, 1.1 * single);
   EXPECT_LT(several, 2 * single);  // no stage is longer than half of a request
+  // A request is not faster for the others, and the last of four does not wait for all of them twice.
+  const double alone = row_of(one, "row", "pipeline")["latency_ns"],
+               among = row_of(four, "row", "pipeline")["latency_ns"];
+  EXPECT_GE(among, 0.99 * alone);
+  EXPECT_LE(among, 4 / several * 1e9);
+  // No slot is busy for longer than all requests take.
+  for (const auto& row : nlohmann::json::parse(four.out)["results"]) {
+    if (row["row"] != "slot") continue;
+    EXPECT_LE(row["computing"].get<double>() + row["communicating"].get<double>(), 1.0001);
+  }
+}
+
+TEST(PipelineTool, ExportSaysWhichOptionsBelongTogether) {
+  const Tool tool;
+  const auto refused = [&](std::vector<std::string> more) {
+    const Outcome outcome = tool(with({"pipeline", "export", "--output", "p.json"}, more));
+    EXPECT_EQ(outcome.code, 2) << outcome.out;
+    return outcome.err;
+  };
+  EXPECT_EQ(refused({"--model", "llama3-8b", "--hidden", "64"}),
+            "kernbench: error: --hidden together with --model\n  hint: the model says its sizes\n");
+  EXPECT_EQ(refused({"--prompt", "4"}),
+            "kernbench: error: --prompt without --model\n  hint: it is of layers of a language model\n");
+  EXPECT_EQ(refused({"--model", "llama3-8b", "--layers", "33"}),
+            "kernbench: error: --layers is 33\n  hint: model 'llama3-8b' has 32\n");
+  EXPECT_EQ(refused({"--model", "llama3-8b", "--pp", "2"}),
+            "kernbench: error: --pp is 2: give 1 to 1, the number of layers\n");
+  EXPECT_EQ(refused({"--model", "llama3-8b", "--tp", "3"}),
+            "kernbench: error: --tp is 3: give a divisor of the 32 heads\n");
 }
 
 }  // namespace

@@ -86,7 +86,9 @@ struct PlanOptions {
   std::string folder;
   /// Placements that the user asks for, by tensor of the pipeline.
   std::map<std::string, DPPolicy> placements;
-  bool document_order = false;  ///< slots work in the order of the document
+  DPPolicy gemm =
+      DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::column_wise);  ///< of weights and results of GEMMs
+  bool document_order = false;                                           ///< slots work in the order of the document
 };
 
 /// Plans of all slots of the document, in its order; of a cpu slot the tasks only. Throws ConfigError on what this
@@ -115,8 +117,8 @@ class Lowering {
             std::vector<Step>& steps);
   const Buffer& buffer(int number) const { return slot_.buffers[static_cast<std::size_t>(number)]; }
 
-  static DPPolicy split();  ///< columns over cubes and PEs: what GEMMs read and write
-  static DPPolicy dense();  ///< whole rows on each PE
+  const DPPolicy& split() const { return options_.gemm; }  ///< what GEMMs read and write
+  static DPPolicy dense();                                 ///< whole rows on each PE
 
  private:
   struct Fused {
