@@ -232,12 +232,11 @@ Report PipelineWorkload::report(const pipeline::Pipeline& pipeline, const pipeli
   made.results.push_back(std::move(summary));
   made.text += fmt::format("# timeline of the last request, ns\n#{:>15} {:>15} {:>15} {:>14} {:>14} {:>14}\n", "slot",
                            "supertask", "kind", "begin", "end", "time");
-  const double whole =
-      outcome.requests.empty() ? 0 : ns(outcome.requests.back().second - outcome.requests.back().first);
+  const double whole = outcome.passes.empty() ? 0 : ns(outcome.passes.back());
   std::string shares;
   for (std::size_t i = 0; i < outcome.slots.size(); ++i) {
     const std::string& slot = pipeline.devices[i].name;
-    double computing = 0, communicating = 0;
+    const double computing = ns(outcome.busy[i].computing), communicating = ns(outcome.busy[i].communicating);
     for (const pipeline::TaskTime& time : outcome.slots[i]) {
       const std::string kind = to_string(time.task->kind.value);
       made.text += fmt::format(" {:>15} {:>15} {:>15} {:>14.3f} {:>14.3f} {:>14.3f}\n", slot, time.task->name, kind,
@@ -249,7 +248,6 @@ Report PipelineWorkload::report(const pipeline::Pipeline& pipeline, const pipeli
                               {"kind", kind},
                               {"begin_ns", ns(time.begin)},
                               {"end_ns", ns(time.end)}});
-      (time.task->group.given ? communicating : computing) += ns(time.end - time.begin);
     }
     const auto share = [whole](double time) { return whole > 0 ? time / whole : 0; };
     shares += fmt::format(" {:>15} {:>10.1f} {:>14.1f} {:>10.1f}\n", slot, 100 * share(computing),
@@ -260,8 +258,8 @@ Report PipelineWorkload::report(const pipeline::Pipeline& pipeline, const pipeli
                             {"computing", share(computing)},
                             {"communicating", share(communicating)}});
   }
-  made.text += fmt::format("# share of the last request, %\n#{:>15} {:>10} {:>14} {:>10}\n{}# critical path: {}\n",
-                           "slot", "computing", "communicating", "idle", shares, path_text);
+  made.text += fmt::format("# share of the last pass, %\n#{:>15} {:>10} {:>14} {:>10}\n{}# critical path: {}\n", "slot",
+                           "computing", "communicating", "idle", shares, path_text);
   return made;
 }
 

@@ -139,6 +139,10 @@ class PipelineRun::Worker {
       times.back().end = context_.now() - start;
     }
     if (times.empty()) return;
+    SlotTimes& busy = run_.outcome_.busy[*slot_];
+    if (request_ == 0) busy = SlotTimes();
+    for (const TaskTime& time : times)
+      (time.task->group.given ? busy.communicating : busy.computing) += time.end - time.begin;
     auto& [begin, end] = run_.outcome_.requests[static_cast<std::size_t>(request_)];
     // The first slot to come overwrites what an earlier pass left; slots of one request overlap.
     const bool fresh = run_.seen_requests_.insert(pass_ * run_.settings_.requests + request_).second;
@@ -378,6 +382,7 @@ PipelineRun::PipelineRun(const Pipeline& pipeline, const Checked& checked, std::
     : pipeline_(pipeline), checked_(checked), plans_(std::move(plans)), settings_(std::move(settings)), sips_(sips) {
   for (const SlotPlan& plan : plans_) host_slots_ += plan.device->kind.value == DeviceKind::cpu ? 1 : 0;
   outcome_.slots.resize(plans_.size());
+  outcome_.busy.resize(plans_.size());
 }
 
 void PipelineRun::rank_program(Context& context) { Worker(*this, context).go(); }
