@@ -7,6 +7,7 @@
 
 #include "models/pe/compute/composite_plan.h"
 #include "models/pe/cpu/kernel_context.h"
+#include "tlm/kernel/activation.h"
 #include "tlm/machine/names.h"
 
 namespace kernbench::pe {
@@ -24,24 +25,6 @@ const char* to_string(Stage stage) {
       return "epilogue";
     case Stage::dma_out:
       return "dma_out";
-  }
-  return "";
-}
-
-const char* to_string(Activation activation) {
-  switch (activation) {
-    case Activation::none:
-      return "none";
-    case Activation::relu:
-      return "relu";
-    case Activation::gelu:
-      return "gelu";
-    case Activation::silu:
-      return "silu";
-    case Activation::tanh:
-      return "tanh";
-    case Activation::sigmoid:
-      return "sigmoid";
   }
   return "";
 }

@@ -9,6 +9,9 @@
 
 namespace kernbench::pipeline {
 
+/// An element of a whole weight, as tp::WeightPattern gives it.
+using WeightElement = std::function<double(std::int64_t row, std::int64_t col)>;
+
 /// A two-layer perceptron, split as runtime/tp does it: columns of the first matrix and rows of the second over `tp`
 /// SIPs; with two pipeline stages the layers are on SIPs of their own.
 struct MlpExport {
@@ -16,10 +19,28 @@ struct MlpExport {
   DType dtype = DType::f16;
   Activation activation = Activation::gelu;
   bool bias = true;
-  int tp = 1, pp = 1;        ///< pp: 1 or 2
+  int tp = 1, pp = 1;                          ///< pp: 1 or 2
+  std::string weights_file;                    ///< as the document names it
+  WeightElement up, up_bias, down, down_bias;  ///< (in, hidden), (1, hidden), (hidden, out), (1, out)
+};
+
+/// Decoder layers of a language model, norms first, as tp::TransformerLayer has them: h = x + attention(norm(x)),
+/// y = h + mlp(norm(h)), on `batch` prompts of `length` tokens with nothing before them. Heads and the MLP's columns
+/// are split over `tp` SIPs, layers are dealt to `pp` stages, each on SIPs of its own.
+struct TransformerExport {
+  std::string model;  ///< its name
+  std::int64_t layers = 1, batch = 1, length = 1;
+  std::int64_t width = 0, heads = 0, kv_heads = 0, head_dim = 0, mlp_width = 0;
+  DType dtype = DType::f16;
+  Activation activation = Activation::silu;
+  bool gated = false, biases = false;
+  bool rms = true;        ///< otherwise layer norms, which have biases
+  double epsilon = 1e-5;  ///< of the norms
+  double rope_theta = 0;  ///< base of rotary positions; 0: heads are not turned
+  int tp = 1, pp = 1;
   std::string weights_file;  ///< as the document names it
-  using Element = std::function<double(std::int64_t row, std::int64_t col)>;
-  Element up, up_bias, down, down_bias;  ///< (in, hidden), (1, hidden), (hidden, out), (1, out)
+  /// By the names of tp::ModelWeights.
+  std::function<WeightElement(const std::string& name)> weights;
 };
 
 struct Exported {
@@ -29,5 +50,9 @@ struct Exported {
 
 /// Throws std::invalid_argument if `tp` does not divide `hidden`, or on sizes below 1 or another `pp`.
 Exported export_mlp(const MlpExport& model);
+
+/// Throws std::invalid_argument if `tp` does not divide the heads and the MLP's columns, or is neither a divisor nor a
+/// multiple of the key/value heads, if there are fewer layers than stages, or on sizes below 1.
+Exported export_transformer(const TransformerExport& model);
 
 }  // namespace kernbench::pipeline

@@ -157,19 +157,24 @@ void Norm::forward(const Tensor& x, const Tensor& residual, const Tensor& sum, c
                                               shape.rows));
     }
   }
-  NormCall call{geometry_of(x),     geometry_of(residual), geometry_of(weight_),
-                geometry_of(bias_), geometry_of(sum),      geometry_of(output)};
-  if (bias_) call.bias_va = bias_.va();
+  state_.context().wait(normalise(state_.context(), options_.name,
+                                  {x, weight_, bias_, residual, sum, output, options_.kind, options_.epsilon}));
+}
+
+Handle normalise(Context& context, const std::string& name, const NormOperands& operands) {
+  const auto& [x, weight, bias, residual, sum, output, kind, epsilon] = operands;
+  NormCall call{geometry_of(x),    geometry_of(residual), geometry_of(weight),
+                geometry_of(bias), geometry_of(sum),      geometry_of(output)};
+  if (bias) call.bias_va = bias.va();
   if (sum) {
     call.residual_va = residual.va();
     call.sum_va = sum.va();
   }
-  call.kind = options_.kind;
-  call.epsilon = options_.epsilon;
-  Context& context = state_.context();
+  call.kind = kind;
+  call.epsilon = epsilon;
   LaunchOptions options = on_pes_of(output);
   options.bound = stream_bound(context.map(), "norm", {{x}, {residual}, {sum}, {output}});
-  context.launch(options_.name, options, norm_kernel, x, weight_, output, call);
+  return context.launch_async(name, options, norm_kernel, x, weight, output, call);
 }
 
 }  // namespace kernbench::tp

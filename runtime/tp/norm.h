@@ -10,6 +10,18 @@ namespace kernbench::tp {
 /// rms: x / sqrt(mean(x^2) + epsilon) * weight. layer: (x - mean) / sqrt(variance + epsilon) * weight + bias.
 enum class NormKind : std::uint8_t { rms, layer };
 
+/// Operands of one launch of a norm: x and output (M, width), any placement each; weight (1, width).
+struct NormOperands {
+  Tensor x, weight;
+  Tensor bias;           ///< (1, width), or an empty handle
+  Tensor residual, sum;  ///< sum = x + residual is written, and normalised; or empty handles. `sum` lies as `output`
+  Tensor output;
+  NormKind kind = NormKind::rms;
+  double epsilon = 1e-5;
+};
+/// Submits it and returns at once. REQUIRES: shapes and dtypes fit.
+Handle normalise(Context& context, const std::string& name, const NormOperands& operands);
+
 /// Options of a normalisation.
 struct NormOptions {
   std::string name = "norm";      ///< of the layer

@@ -48,9 +48,9 @@ HeadPart head_part(const RotaryCall& call, std::int64_t col) {
 }
 
 /// Columns [begin, end) of the projection in pieces that lie in one half of one head and are not cut, nor their
-/// partners in the other half.
+/// partners in the other half. A head of an odd number of elements is not turned: it has one part.
 std::vector<Piece> head_pieces(const TensorView& qkv, const RotaryCall& call, std::int64_t begin, std::int64_t end) {
-  const std::int64_t half = call.head_dim / 2 > 0 ? call.head_dim / 2 : 1;
+  const std::int64_t half = call.head_dim % 2 == 0 ? call.head_dim / 2 : call.head_dim;
   std::vector<std::int64_t> cuts, blocks;
   for (std::int64_t col = (begin / half + 1) * half; col < end; col += half) cuts.push_back(col);
   qkv.col_cuts(0, call.qkv.shape.cols, blocks);

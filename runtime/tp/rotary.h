@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <utility>
 
 #include "runtime/tp/parallel_state.h"
 
@@ -13,6 +14,8 @@ class RotaryTable {
   RotaryTable() = default;  ///< none: heads stay as they are
   /// Places and fills it, a copy in each cube. Throws std::invalid_argument on an odd head dimension.
   RotaryTable(const ParallelState& state, std::int64_t positions, std::int64_t head_dim, double theta);
+  /// Of a table that is placed already: (positions, head_dim) f32, cosines in the first half of a row, sines behind.
+  explicit RotaryTable(Tensor table) : table_(std::move(table)) {}
   explicit operator bool() const { return static_cast<bool>(table_); }  ///< there is one
   const Tensor& table() const { return table_; }                        ///< (positions, head_dim): cosines, sines
 

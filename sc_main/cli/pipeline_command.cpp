@@ -30,7 +30,8 @@ constexpr const char* kPipelineUsage =
 check    reads and checks a pipeline; says what it is, or every problem in it
 show     draws the supertasks of each slot
 run      runs it on the modelled machine: 'kernbench run pipeline --file FILE', whose options it takes
-export   writes the perceptron of 'kernbench run tp_mlp' as a pipeline, its weights beside it as safetensors
+export   writes the perceptron of 'kernbench run tp_mlp' as a pipeline, or with --model layers of a language model, as
+         'kernbench run tp_transformer --ends 0 --decode 0' has them; the weights beside it as safetensors
 
 )";
 constexpr const char* kPipelineExamples = R"(Examples:
@@ -38,30 +39,37 @@ constexpr const char* kPipelineExamples = R"(Examples:
   kernbench pipeline check mlp.json
   kernbench pipeline show mlp.json --output mlp.svg
   kernbench pipeline run mlp.json
+  kernbench pipeline export --model llama3-8b --layers 2 --pp 2 --prompt 16 --output llama.json
 )";
 
 struct PipelineOptions {
   std::string action, file, f8 = "e4m3", format = "svg", output = "-", dtype = "f16", activation = "gelu";
   MachineOptions machine;
   pipeline::MlpExport mlp;
+  std::string model;
+  std::int64_t layers = 1, prompt = 16;
   int bias = 1;
   std::uint64_t seed = 1;
 
   po::options_description describe() {
-    po::options_description options("Options of check and show"), of_export("Options of export, as of tp_mlp");
+    po::options_description options("Options of check and show"),
+        of_export("Options of export, as of tp_mlp and tp_transformer");
     options.add_options()("f8", po::value(&f8)->value_name("e4m3|e5m2"), "what f8 means (default: e4m3)")(
         "format", po::value(&format)->value_name("svg|dot"), "of the drawing (default: svg)")(
         "output,o", po::value(&output)->value_name("FILE"), "instead of standard output")("help,h", "this text");
     of_export.add_options()("tp", po::value(&mlp.tp)->default_value(1), "SIPs that share a layer")(
-        "pp", po::value(&mlp.pp)->default_value(1), "stages: 1, or 2 with a layer each")(
-        "batch", po::value(&mlp.batch)->default_value(1), "rows of the input")(
+        "pp", po::value(&mlp.pp)->default_value(1), "stages that the layers are dealt to, each with SIPs of its own")(
+        "batch", po::value(&mlp.batch)->default_value(1), "rows of the input; with --model sequences")(
         "in", po::value(&mlp.in)->default_value(512), "columns of the input")(
         "hidden", po::value(&mlp.hidden)->default_value(2048), "columns between the layers")(
         "out", po::value(&mlp.out)->default_value(512), "columns of the output")(
         "dtype", po::value(&dtype)->default_value("f16"), "f16, bf16, f32 or f64")(
         "activation", po::value(&activation)->default_value("gelu"), "none, relu, gelu, silu, tanh or sigmoid")(
         "bias", po::value(&bias)->default_value(1), "biases in both layers: 0 or 1")(
-        "seed", po::value(&seed)->default_value(1), "of the weights");
+        "seed", po::value(&seed)->default_value(1), "of the weights")(
+        "model", po::value(&model), "layers of this language model: a preset, or a file as tp_transformer takes it")(
+        "layers", po::value(&layers)->default_value(1), "of the model")(
+        "prompt", po::value(&prompt)->default_value(16), "tokens of each sequence, with nothing before them");
     options.add(of_export).add(machine.describe());
     return options;
   }
@@ -104,26 +112,75 @@ std::string describe(const std::string& file, const CheckedDocument& made) {
 }
 
 /// Scales and streams of the weights are those of tp_mlp.
-void export_perceptron(PipelineOptions& options) {
+pipeline::Exported export_perceptron(const PipelineOptions& options, DType dtype, const std::string& weights) {
+  pipeline::MlpExport mlp = options.mlp;
+  if (options.bias != 0 && options.bias != 1)
+    throw UsageError(fmt::format("--bias is {}", options.bias), "give 0 or 1");
+  mlp.dtype = dtype;
+  mlp.activation = parse_activation("--activation", options.activation);
+  mlp.bias = options.bias == 1;
+  mlp.up = weight_pattern(options.seed, 1, dtype, 8 / std::sqrt(static_cast<double>(mlp.in)));
+  mlp.down = weight_pattern(options.seed, 2, dtype, 4 / std::sqrt(static_cast<double>(mlp.hidden)));
+  mlp.up_bias = weight_pattern(options.seed, 3, dtype, 0.5);
+  mlp.down_bias = weight_pattern(options.seed, 4, dtype, 0.5);
+  mlp.weights_file = weights;
+  return pipeline::export_mlp(mlp);
+}
+
+/// Weights are those of tp_transformer.
+pipeline::Exported export_layers(const PipelineOptions& options, DType dtype, const std::string& weights) {
+  const tp::Model model = tp::load_model(options.model);
+  if (options.layers > model.layers)
+    throw UsageError(fmt::format("--layers is {}", options.layers),
+                     fmt::format("model '{}' has {}", model.name, model.layers));
+  pipeline::TransformerExport layers;
+  layers.model = model.name;
+  layers.layers = options.layers;
+  layers.batch = options.mlp.batch;
+  layers.length = options.prompt;
+  layers.width = model.width;
+  layers.heads = model.heads;
+  layers.kv_heads = model.kv_heads;
+  layers.head_dim = model.head_dim;
+  layers.mlp_width = model.mlp_width;
+  layers.dtype = dtype;
+  layers.activation = model.activation;
+  layers.gated = model.gated;
+  layers.biases = model.biases;
+  layers.rms = model.norm == tp::NormKind::rms;
+  layers.epsilon = model.epsilon;
+  layers.rope_theta = model.position == tp::PositionKind::rotary ? model.rope_theta : 0;
+  layers.tp = options.mlp.tp;
+  layers.pp = options.mlp.pp;
+  layers.weights_file = weights;
+  layers.weights = transformer_weights(model, dtype, options.seed);
+  return pipeline::export_transformer(layers);
+}
+
+/// Options of export that belong to a perceptron, or to layers of a language model.
+constexpr const char* kOfPerceptron[] = {"in", "hidden", "out", "activation", "bias"};
+constexpr const char* kOfLayers[] = {"layers", "prompt"};
+
+void export_pipeline(const PipelineOptions& options, const Parsed& parsed) {
   if (options.output == "-")
     throw UsageError("export without --output", "it writes two files: give the document's name");
-  pipeline::MlpExport& mlp = options.mlp;
   const auto dtype = parse_dtype(options.dtype);
   if (!dtype || !is_float(*dtype) || size_of(*dtype) == 1)
     throw UsageError(fmt::format("--dtype is {}", quote(options.dtype)), "give f16, bf16, f32 or f64");
-  if (options.bias != 0 && options.bias != 1)
-    throw UsageError(fmt::format("--bias is {}", options.bias), "give 0 or 1");
-  mlp.dtype = *dtype;
-  mlp.activation = parse_activation("--activation", options.activation);
-  mlp.bias = options.bias == 1;
-  mlp.up = weight_pattern(options.seed, 1, *dtype, 8 / std::sqrt(static_cast<double>(mlp.in)));
-  mlp.down = weight_pattern(options.seed, 2, *dtype, 4 / std::sqrt(static_cast<double>(mlp.hidden)));
-  mlp.up_bias = weight_pattern(options.seed, 3, *dtype, 0.5);
-  mlp.down_bias = weight_pattern(options.seed, 4, *dtype, 0.5);
+  const bool layers = !options.model.empty();
+  for (const char* option : kOfPerceptron) {
+    if (layers && !parsed.values(option).empty())
+      throw UsageError(fmt::format("--{} together with --model", option), "the model says its sizes");
+  }
+  for (const char* option : kOfLayers) {
+    if (!layers && !parsed.values(option).empty())
+      throw UsageError(fmt::format("--{} without --model", option), "it is of layers of a language model");
+  }
   std::filesystem::path weights = options.output;
   weights.replace_extension(".safetensors");
-  mlp.weights_file = weights.filename().string();
-  const pipeline::Exported exported = pipeline::export_mlp(mlp);
+  const std::string file = weights.filename().string();
+  const pipeline::Exported exported =
+      layers ? export_layers(options, *dtype, file) : export_perceptron(options, *dtype, file);
   write_file(weights.string(), pipeline::to_safetensors(exported.weights));
   write_file(options.output, exported.document);
   std::fputs(fmt::format("wrote {} and {}\n", options.output, weights.string()).c_str(), stderr);
@@ -158,7 +215,8 @@ int pipeline_command(const Arguments& arguments) {
   if (std::find(actions.begin(), actions.end(), options.action) == actions.end())
     throw UsageError(fmt::format("unknown action {}", quote(options.action)),
                      suggest(options.action, actions, "actions"));
-  for (const char* option : {"tp", "pp", "batch", "in", "hidden", "out", "dtype", "activation", "bias", "seed"}) {
+  for (const char* option : {"tp", "pp", "batch", "in", "hidden", "out", "dtype", "activation", "bias", "seed", "model",
+                             "layers", "prompt"}) {
     if (options.action != "export" && !parsed.values(option).empty())
       throw UsageError(fmt::format("--{} together with '{}'", option, options.action),
                        "it belongs to 'kernbench pipeline export'");
@@ -166,7 +224,7 @@ int pipeline_command(const Arguments& arguments) {
   if (options.action == "export") {
     if (!options.file.empty())
       throw UsageError(fmt::format("export reads no file, but {} is given", quote(options.file)), "give --output FILE");
-    export_perceptron(options);
+    export_pipeline(options, parsed);
     return 0;
   }
   if (options.file.empty())

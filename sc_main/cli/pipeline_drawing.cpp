@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "runtime/pipeline/table.h"
 #include "topology/show/drawing.h"
@@ -14,6 +15,8 @@ std::string draw_pipeline(const pipeline::Pipeline& pipeline, const pipeline::Ch
                           const std::string& format) {
   using pipeline::KindRule;
   constexpr double kColumn = 220, kRow = 70, kWidth = 170, kHeight = 44;
+  // Bends of lines, whose middles are off by half as much: into the gaps between columns and between rows.
+  constexpr double kAround = -kColumn, kBelow = kRow;
   topology::Drawing drawing(
       "Pipeline " + pipeline.name.value,
       fmt::format("{} slots, {} supertasks", pipeline.devices.size(), pipeline.supertasks.size()));
@@ -62,6 +65,7 @@ std::string draw_pipeline(const pipeline::Pipeline& pipeline, const pipeline::Ch
                                        fmt::format("{} {}", to_string(device.kind.value), device.idx.value), "sip",
                                        static_cast<double>(i) * kColumn, 0, kWidth, kHeight});
   }
+  std::set<std::string> named;
   for (const pipeline::SuperTask& task : pipeline.supertasks) {
     const KindRule& rule = rule_of(task.kind.value);
     const double row = row_of.count(&task) > 0 ? row_of[&task] : next;
@@ -75,14 +79,25 @@ std::string draw_pipeline(const pipeline::Pipeline& pipeline, const pipeline::Ch
                                        kHeight});
     for (const pipeline::Text& name : task.inputs.value) {
       const auto origin = checked.origins.find(name.value);
-      if (origin != checked.origins.end() && origin->second.producer != nullptr)
-        drawing.add(
-            topology::Drawing::Line{origin->second.producer->name, task.name, "command", name.value, 0, {}, 0.5});
+      if (origin == checked.origins.end() || origin->second.producer == nullptr) continue;
+      const pipeline::SuperTask& producer = *origin->second.producer;
+      // Around what stands between them in a column. A tensor has its name once.
+      const bool over = column_of(producer) == column_of(task) && row > row_of[&producer] + 1.5;
+      drawing.add(topology::Drawing::Line{producer.name,
+                                          task.name,
+                                          "command",
+                                          named.insert(name.value).second ? name.value : "",
+                                          over ? kAround : 0,
+                                          {},
+                                          0.5});
     }
   }
   for (const auto& [group, members] : checked.groups) {
-    for (std::size_t i = 1; i < members.size(); ++i)
-      drawing.add(topology::Drawing::Line{members[i - 1]->name, members[i]->name, "inter_sip", "", 0, {}, 0.5});
+    for (std::size_t i = 1; i < members.size(); ++i) {
+      const double step = column_of(*members[i]) - column_of(*members[i - 1]);
+      const double below = step > 1.5 ? kBelow : step < -1.5 ? -kBelow : 0;  // under the slots between them
+      drawing.add(topology::Drawing::Line{members[i - 1]->name, members[i]->name, "inter_sip", "", below, {}, 0.5});
+    }
   }
   drawing.explain("engine", "computes");
   drawing.explain("ucie", "communicates");

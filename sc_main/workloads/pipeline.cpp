@@ -42,7 +42,7 @@ class PipelineWorkload final : public Workload {
   void check_outputs(const Session& session, const pipeline::Pipeline& pipeline, const pipeline::RunOutcome& outcome,
                      Report& report) const;
 
-  std::string file_, f8_, inputs_, outputs_, expect_, algorithm_, order_;
+  std::string file_, f8_, inputs_, outputs_, expect_, algorithm_, order_, gemm_placement_;
   std::vector<std::string> places_;
   double host_flops_ = 0, host_bandwidth_ = 0, host_link_ = 0;
   int warmup_ = 1, iterations_ = 1, requests_ = 1;
@@ -60,6 +60,8 @@ void PipelineWorkload::add_options(po::options_description& options) {
   add("f8", po::value(&f8_)->default_value("e4m3"), "what f8 means: e4m3 or e5m2");
   add("place", po::value(&places_)->value_name("TENSOR:POLICY")->composing(),
       "how a tensor of the pipeline spreads over its SIP: TENSOR:cube=SPLIT,pe=SPLIT[,cubes=N][,pes=N]; repeatable");
+  add("gemm-placement", po::value(&gemm_placement_)->default_value("cube=column_wise,pe=column_wise"),
+      "of weights and results of GEMMs: cube=SPLIT,pe=SPLIT[,cubes=N][,pes=N]");
   add("order", po::value(&order_)->default_value("flow"),
       "of a slot's supertasks: flow (what is ready, exchanges in one order for all), document (as they stand there)");
   add("algorithm", po::value(&algorithm_),
@@ -96,6 +98,7 @@ void PipelineWorkload::check_options() const {
       refusals.add(fmt::format("{} is {}; give a number above 0 and below 10^9", option, value));
   }
   refusals.from([this] { placements(); });
+  refusals.from([this] { parse_placement("--gemm-placement", gemm_placement_); });
   refusals.throw_if_any();
 }
 
@@ -182,6 +185,7 @@ Report PipelineWorkload::run(Session& session) {
   pipeline::PlanOptions plan;
   plan.folder = check.folder;
   plan.placements = placements();
+  plan.gemm = parse_placement("--gemm-placement", gemm_placement_);
   plan.document_order = order_ == "document";
   pipeline::RunSettings set = settings(session, document);
   session.runtime().init_process_group(set.group);
@@ -228,12 +232,11 @@ Report PipelineWorkload::report(const pipeline::Pipeline& pipeline, const pipeli
   made.results.push_back(std::move(summary));
   made.text += fmt::format("# timeline of the last request, ns\n#{:>15} {:>15} {:>15} {:>14} {:>14} {:>14}\n", "slot",
                            "supertask", "kind", "begin", "end", "time");
-  const double whole =
-      outcome.requests.empty() ? 0 : ns(outcome.requests.back().second - outcome.requests.back().first);
+  const double whole = outcome.passes.empty() ? 0 : ns(outcome.passes.back());
   std::string shares;
   for (std::size_t i = 0; i < outcome.slots.size(); ++i) {
     const std::string& slot = pipeline.devices[i].name;
-    double computing = 0, communicating = 0;
+    const double computing = ns(outcome.busy[i].computing), communicating = ns(outcome.busy[i].communicating);
     for (const pipeline::TaskTime& time : outcome.slots[i]) {
       const std::string kind = to_string(time.task->kind.value);
       made.text += fmt::format(" {:>15} {:>15} {:>15} {:>14.3f} {:>14.3f} {:>14.3f}\n", slot, time.task->name, kind,
@@ -245,7 +248,6 @@ Report PipelineWorkload::report(const pipeline::Pipeline& pipeline, const pipeli
                               {"kind", kind},
                               {"begin_ns", ns(time.begin)},
                               {"end_ns", ns(time.end)}});
-      (time.task->group.given ? communicating : computing) += ns(time.end - time.begin);
     }
     const auto share = [whole](double time) { return whole > 0 ? time / whole : 0; };
     shares += fmt::format(" {:>15} {:>10.1f} {:>14.1f} {:>10.1f}\n", slot, 100 * share(computing),
@@ -256,8 +258,8 @@ Report PipelineWorkload::report(const pipeline::Pipeline& pipeline, const pipeli
                             {"computing", share(computing)},
                             {"communicating", share(communicating)}});
   }
-  made.text += fmt::format("# share of the last request, %\n#{:>15} {:>10} {:>14} {:>10}\n{}# critical path: {}\n",
-                           "slot", "computing", "communicating", "idle", shares, path_text);
+  made.text += fmt::format("# share of the last pass, %\n#{:>15} {:>10} {:>14} {:>10}\n{}# critical path: {}\n", "slot",
+                           "computing", "communicating", "idle", shares, path_text);
   return made;
 }
 

@@ -5,9 +5,11 @@
 #include <vector>
 
 #include "runtime/tp/linear.h"
+#include "runtime/tp/model.h"
 #include "sc_main/check/numerics.h"
 #include "sc_main/workloads/refusals.h"
 #include "sc_main/workloads/workload.h"
+#include "tlm/kernel/activation.h"
 
 namespace kernbench {
 
@@ -17,6 +19,10 @@ namespace kernbench {
 /// stream  another weight of the same run
 /// scale   values lie in [-scale, scale)
 tp::WeightPattern weight_pattern(std::uint64_t seed, std::uint64_t stream, DType dtype, double scale);
+
+/// Weights of a language model by their names (tp::ModelWeights), at scales that keep a layer's values around 1.
+std::function<tp::WeightPattern(const std::string& name)> transformer_weights(const tp::Model& model, DType dtype,
+                                                                              std::uint64_t seed);
 
 /// Values that the host computed, and how far the machine's may lie from each.
 struct HostValues {
@@ -52,7 +58,6 @@ double activate(Activation activation, double x);
 
 /// "gelu" and so on; "none". Throws std::invalid_argument naming `option`.
 Activation parse_activation(const std::string& option, const std::string& text);
-const char* to_string(Activation activation);
 
 /// Options that tensor-parallel workloads share.
 struct TpOptions {

@@ -59,7 +59,6 @@ class TpTransformer final : public Workload {
   };
   Case make_case(const Session& session) const;
   void check_divides(const tp::Model& model) const;
-  tp::ModelWeights weights(const tp::Model& model, std::uint64_t seed) const;
   HostTransformer::Values input(const Case& run, std::size_t step) const;
   void rank_program(Context& ctx, Case& run, TpTimes& times) const;
   Comparison compare(const Case& run) const;
@@ -121,28 +120,6 @@ std::vector<std::string> TpTransformer::files() const {
 }
 
 /// Uniform values of a scale that keeps activations around 1; norms around 1.
-tp::ModelWeights TpTransformer::weights(const tp::Model& model, std::uint64_t seed) const {
-  const DType dtype = common_.type();
-  return [=](const std::string& name) -> tp::WeightPattern {
-    std::uint64_t stream = 0;
-    for (const char c : name) stream = splitmix64(stream + static_cast<std::uint64_t>(static_cast<unsigned char>(c)));
-    const auto ends_with = [&](const std::string& tail) {
-      return name.size() >= tail.size() && name.compare(name.size() - tail.size(), tail.size(), tail) == 0;
-    };
-    if (ends_with(".bias")) return weight_pattern(seed, stream, dtype, 0.25);
-    if (ends_with("norm")) {
-      const tp::WeightPattern around = weight_pattern(seed, stream, dtype, 0.25);
-      // A multiple of 2^-6 from 0.75 to 1.25: exact in every type.
-      return [=](std::int64_t row, std::int64_t col) { return 1 + std::round(around(row, col) * 64) / 64; };
-    }
-    if (name == "embedding" || name == "positions") return weight_pattern(seed, stream, dtype, 1);
-    const std::int64_t in = ends_with(".out")    ? model.heads * model.head_dim
-                            : ends_with(".down") ? model.mlp_width
-                                                 : model.width;
-    return weight_pattern(seed, stream, dtype, std::sqrt(3 / static_cast<double>(in)));
-  };
-}
-
 void TpTransformer::check_divides(const tp::Model& model) const {
   Refusals refusals;
   for (const auto& [what, value] :
@@ -174,7 +151,7 @@ TpTransformer::Case TpTransformer::make_case(const Session& session) const {
   host.model = run.model;
   host.layers = layers_ == 0 ? run.model.layers : layers_;
   host.dtype = common_.type();
-  host.weights = weights(run.model, seed);
+  host.weights = transformer_weights(run.model, common_.type(), seed);
   host.context = context_;
   const auto contents = [&](std::uint64_t stream) -> tp::Transformer::Contents {
     return [=, heads = run.model.kv_heads, context = context_, dtype = host.dtype](

@@ -124,7 +124,7 @@ constexpr const char* kMultiHead = R"(layers: 2
 width: 12
 heads: 4
 kv_heads: 4
-head_dim: 3
+head_dim: 5
 mlp_width: 24
 gated: false
 activation: gelu

@@ -5,6 +5,11 @@
 
 namespace kernbench {
 
+inline const char* to_string(Activation activation) {
+  constexpr const char* kNames[] = {"none", "relu", "gelu", "silu", "tanh", "sigmoid"};
+  return kNames[static_cast<std::size_t>(activation)];
+}
+
 /// The elementwise op of an activation; nothing for none.
 inline std::optional<MathOp> to_math(Activation activation) {
   switch (activation) {

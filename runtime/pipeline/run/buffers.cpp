@@ -11,7 +11,6 @@ namespace {
 Shape folded(const std::vector<std::int64_t>& shape) { return shape.empty() ? Shape{1, 1} : fold_shape(shape); }
 }  // namespace
 
-DPPolicy Lowering::split() { return DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::column_wise); }
 DPPolicy Lowering::dense() { return tp::dense_rows(); }
 
 bool Buffer::linear() const {

@@ -45,6 +45,8 @@ void Lowering::lower(const SuperTask& task, const Graph& graph, std::vector<Step
   steps_ = &steps;
   values_.assign(graph.nodes.size(), Value());
   done_.assign(graph.nodes.size(), false);
+  attentions_.clear();
+  find_layers();
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     if (!done_[i]) lower_node(i);
   }
@@ -134,7 +136,7 @@ void Lowering::lower_node(std::size_t number) {
     values_[number] = slot_.values.at(task_->inputs.value[node.number_of].value);
     return;
   }
-  if (fold(number)) return;
+  if (fold(number) || lower_self_attention(number) || lower_sum_and_norm(number)) return;
   switch (node.op) {
     case Op::input:
       return;
@@ -161,8 +163,10 @@ void Lowering::lower_node(std::size_t number) {
       return lower_points(number);
     case Op::reduce:
       return lower_reduce(number);
-    case Op::softmax:
     case Op::norm:
+      if (is_layer_norm(number)) return lower_norm(number);
+      return lower_rows(number);
+    case Op::softmax:
       return lower_rows(number);
     case Op::matmul:
       return graph_->nodes[node.inputs[1]].type.shape.size() == 2 ? lower_matmul(number) : lower_batches(number);

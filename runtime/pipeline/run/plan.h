@@ -8,6 +8,7 @@
 
 #include "runtime/pipeline/check.h"
 #include "runtime/pipeline/run/kernels.h"
+#include "runtime/pipeline/run/self_attention.h"
 #include "runtime/tp/gemm.h"
 
 /// What a pipeline does on the machine, worked out beforehand: which tensors each slot places and which kernels and
@@ -31,18 +32,34 @@ struct Value {
   std::shared_ptr<const HostTensor> constant;
 };
 
+/// Sizes of a decoder layer's self-attention.
+struct SelfAttentionCall {
+  std::int64_t batch = 1, length = 1, heads = 1, kv_heads = 1, head_dim = 1;
+};
+
 /// One launch (of a look-up: as many as its indices need).
 struct Step {
-  enum class Kind : std::uint8_t { gemm, move, point, rows, product, attention, look_up } kind = Kind::move;
+  enum class Kind : std::uint8_t {
+    gemm,
+    move,
+    point,
+    rows,
+    norm,  ///< of runtime/tp: x, weight, bias, then what is added to x beforehand; the sum is second_out
+    product,
+    attention,
+    self_attention,  ///< of runtime/tp: projection, rotary table
+    look_up
+  } kind = Kind::move;
   std::string name;
   std::vector<int> in;  ///< buffers; -1: none
-  int out = -1;
+  int out = -1, second_out = -1;
   Activation activation = Activation::none;
   MoveCall move;
   PointCall point;
   RowCall row;
   ProductCall product;
   AttentionCall attention;
+  SelfAttentionCall self_attention;
 };
 
 /// One supertask on its slot.
@@ -61,13 +78,17 @@ struct SlotPlan {
   std::vector<TaskPlan> tasks;
   std::map<std::pair<const HostTensor*, std::string>, int> placed;        ///< constants, by contents and placement
   std::map<const HostTensor*, std::shared_ptr<const HostTensor>> turned;  ///< transposed copies of constants
+  /// Tables of both, by cosines and sines.
+  std::map<std::pair<const HostTensor*, const HostTensor*>, std::shared_ptr<const HostTensor>> rotary;
 };
 
 struct PlanOptions {
   std::string folder;
   /// Placements that the user asks for, by tensor of the pipeline.
   std::map<std::string, DPPolicy> placements;
-  bool document_order = false;  ///< slots work in the order of the document
+  DPPolicy gemm =
+      DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::column_wise);  ///< of weights and results of GEMMs
+  bool document_order = false;                                           ///< slots work in the order of the document
 };
 
 /// Plans of all slots of the document, in its order; of a cpu slot the tasks only. Throws ConfigError on what this
@@ -96,8 +117,8 @@ class Lowering {
             std::vector<Step>& steps);
   const Buffer& buffer(int number) const { return slot_.buffers[static_cast<std::size_t>(number)]; }
 
-  static DPPolicy split();  ///< columns over cubes and PEs: what GEMMs read and write
-  static DPPolicy dense();  ///< whole rows on each PE
+  const DPPolicy& split() const { return options_.gemm; }  ///< what GEMMs read and write
+  static DPPolicy dense();                                 ///< whole rows on each PE
 
  private:
   struct Fused {
@@ -118,6 +139,13 @@ class Lowering {
   void lower_rows(std::size_t number);
   void lower_cat(std::size_t number);
   void lower_attention(std::size_t number);
+  // Layers of language models (lower_layers.cpp).
+  void find_layers();
+  bool lower_self_attention(std::size_t number);
+  bool is_layer_norm(std::size_t number) const;
+  int norm_factor(std::size_t number, bool has, std::size_t input);
+  void lower_norm(std::size_t number);
+  bool lower_sum_and_norm(std::size_t number);
   Value expanded(const Value& value, const std::vector<std::int64_t>& shape);
   /// dims of the node's first input with `last` behind all others, rearranged if they are not there already.
   int rows_last(std::size_t number, const std::vector<std::int64_t>& last);
@@ -135,6 +163,11 @@ class Lowering {
   std::vector<Step>* steps_ = nullptr;
   std::vector<Value> values_;
   std::vector<bool> done_;
+  struct SelfAttention {
+    SelfAttentionMatch match;
+    std::shared_ptr<const HostTensor> table;
+  };
+  std::map<std::size_t, SelfAttention> attentions_;  // by the node of their result
 };
 
 }  // namespace kernbench::pipeline

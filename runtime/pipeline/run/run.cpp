@@ -7,6 +7,9 @@
 
 #include "runtime/pipeline/evaluate.h"
 #include "runtime/pipeline/table.h"
+#include "runtime/tp/attention_kernels.h"
+#include "runtime/tp/norm.h"
+#include "runtime/tp/own_shard.h"
 
 namespace kernbench::pipeline {
 
@@ -104,6 +107,12 @@ class PipelineRun::Worker {
               ? context_.from_bytes(buffer.contents->bytes, buffer.shape, buffer.dtype, buffer.policy, name)
               : context_.empty(buffer.shape, buffer.dtype, buffer.policy, name));
     }
+    for (const TaskPlan& task : plan().tasks) {
+      for (const Step& step : task.before) {
+        if (step.kind == Step::Kind::self_attention)
+          rooms_.emplace(&step, attention_room(step, tensor(step.out).dtype()));
+      }
+    }
     for (const auto& [name, value] : plan().values) {
       const auto input = run_.settings_.inputs.find(name);
       if (on_host()) {
@@ -130,6 +139,10 @@ class PipelineRun::Worker {
       times.back().end = context_.now() - start;
     }
     if (times.empty()) return;
+    SlotTimes& busy = run_.outcome_.busy[*slot_];
+    if (request_ == 0) busy = SlotTimes();
+    for (const TaskTime& time : times)
+      (time.task->group.given ? busy.communicating : busy.computing) += time.end - time.begin;
     auto& [begin, end] = run_.outcome_.requests[static_cast<std::size_t>(request_)];
     // The first slot to come overwrites what an earlier pass left; slots of one request overlap.
     const bool fresh = run_.seen_requests_.insert(pass_ * run_.settings_.requests + request_).second;
@@ -158,16 +171,65 @@ class PipelineRun::Worker {
       case Step::Kind::rows:
         context_.wait(rows(context_, step.name, in(0), in(1), in(2), out, step.row));
         return;
+      case Step::Kind::norm:
+        context_.wait(tp::normalise(
+            context_, step.name,
+            {in(0), in(1), in(2), in(3), tensor(step.second_out), out,
+             step.row.op == RowOp::rms_norm ? tp::NormKind::rms : tp::NormKind::layer, step.row.epsilon}));
+        return;
       case Step::Kind::product:
         context_.wait(product(context_, step.name, in(0), in(1), out, step.product));
         return;
       case Step::Kind::attention:
         context_.wait(attention(context_, step.name, in(0), in(1), in(2), in(3), out, step.attention));
         return;
+      case Step::Kind::self_attention:
+        attend(step, in(0), in(1), out);
+        return;
       case Step::Kind::look_up:
         look_up_indices(step, in(0), in(1), out);
         return;
     }
+  }
+
+  /// Room for keys and values, and for queries in the order in which they are read: what tp::SelfAttention places.
+  struct AttentionRoom {
+    tp::KvCache cache;
+    tp::AttentionOperands operands;
+  };
+  AttentionRoom attention_room(const Step& step, DType dtype) {
+    const SelfAttentionCall& call = step.self_attention;
+    tp::KvCacheOptions options;
+    options.name = plan().device->name + "." + step.name;
+    options.dtype = dtype;
+    options.batch = call.batch;
+    options.heads = call.kv_heads;
+    options.head_dim = call.head_dim;
+    options.positions = call.length;
+    AttentionRoom room{tp::KvCache(context_, options), {}};
+    const std::int64_t rows = call.batch * call.length, group = call.heads / call.kv_heads;
+    tp::AttentionOperands& operands = room.operands;
+    operands.layout = {call.kv_heads, group, call.length, 1};
+    operands.layout.tile = tp::query_tile(room.cache.layout(), group, call.length);
+    operands.queries =
+        context_.empty({rows * call.heads, call.head_dim}, dtype, tp::dense_rows(), options.name + ".queries");
+    if (tp::splits_cache(room.cache.layout(), call.length)) {
+      const std::int64_t pes = room.cache.layout().pes;
+      const DType wide = tp::compute_type(dtype);
+      operands.partial =
+          context_.empty({pes * group, call.head_dim}, wide, tp::dense_rows(), options.name + ".partial");
+      operands.numbers = context_.empty({2 * pes, group}, wide, tp::dense_rows(), options.name + ".numbers");
+    }
+    return room;
+  }
+
+  void attend(const Step& step, const Tensor& qkv, const Tensor& table, const Tensor& out) {
+    AttentionRoom& room = rooms_.at(&step);
+    room.operands.context = out;
+    const tp::RotaryTable rotary = table ? tp::RotaryTable(table) : tp::RotaryTable();
+    context_.wait(tp::rotate_and_store(context_, step.name + ".rotary", qkv, room.operands.queries,
+                                       room.operands.layout, room.cache, rotary, 0));
+    context_.wait(tp::attend(context_, step.name, room.operands, room.cache));
   }
 
   /// What is looked up depends on data, which kernels do not see: the host reads the indices.
@@ -310,6 +372,7 @@ class PipelineRun::Worker {
   std::map<std::string, int> rank_of_;  // by slot
   std::map<std::string, Group> groups_;
   std::vector<Tensor> tensors_;  // by buffer
+  std::map<const Step*, AttentionRoom> rooms_;
   std::map<std::string, HostTensor> host_;
   int pass_ = 0, request_ = 0;
 };
@@ -319,6 +382,7 @@ PipelineRun::PipelineRun(const Pipeline& pipeline, const Checked& checked, std::
     : pipeline_(pipeline), checked_(checked), plans_(std::move(plans)), settings_(std::move(settings)), sips_(sips) {
   for (const SlotPlan& plan : plans_) host_slots_ += plan.device->kind.value == DeviceKind::cpu ? 1 : 0;
   outcome_.slots.resize(plans_.size());
+  outcome_.busy.resize(plans_.size());
 }
 
 void PipelineRun::rank_program(Context& context) { Worker(*this, context).go(); }

@@ -38,10 +38,16 @@ struct TaskTime {
   Ps begin = 0, end = 0;
 };
 
+/// What a slot spends a pass with; the rest it idles.
+struct SlotTimes {
+  Ps computing = 0, communicating = 0;  ///< the latter with waiting for the other members of exchanges
+};
+
 /// What became of a run.
 struct RunOutcome {
   std::vector<Ps> passes;  ///< that count: from the moment at which all slots begin to that at which the last one ends
   std::vector<std::vector<TaskTime>> slots;  ///< by slot of the document, in order
+  std::vector<SlotTimes> busy;               ///< by slot, in the last pass, all requests together
   /// Of the last pass, by request: from the first slot's begin of it to the last one's end of it.
   std::vector<std::pair<Ps, Ps>> requests;
   Ps loading = 0;                             ///< of constants and inputs, on the slot that took longest
