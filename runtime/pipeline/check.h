@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/pipeline/graph.h"
-#include "runtime/pipeline/safetensors.h"
+#include "runtime/pipeline/weight_file.h"
 
 namespace kernbench::pipeline {
 
@@ -19,11 +19,11 @@ struct CheckOptions {
 /// Files with weights, each opened once.
 class WeightFiles {
  public:
-  /// Throws ConfigError as Safetensors does.
-  const Safetensors& open(const std::string& path);
+  /// Throws ConfigError as the reader of the format does.
+  const WeightFile& open(const std::string& path, ParamFormat format);
 
  private:
-  std::map<std::string, std::unique_ptr<Safetensors>> files_;
+  std::map<std::pair<std::string, ParamFormat>, std::unique_ptr<WeightFile>> files_;
 };
 
 /// A document that holds together, and what was found out about it.

@@ -9,6 +9,8 @@
 #include <random>
 #include <sstream>
 
+#include "runtime/pipeline/safetensors.h"
+
 namespace kernbench::pipeline {
 namespace {
 
