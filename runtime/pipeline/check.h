@@ -48,6 +48,11 @@ struct Checked {
 /// running. What is returned can be used if `problems` is empty.
 Checked check_pipeline(const Pipeline& pipeline, const CheckOptions& options, Problems& problems, Problems& warnings);
 
+/// SIPs are dealt to the document's machines in order, each as many: machine 1 of two has the second half.
+int machines_of(const Pipeline& pipeline);
+/// SIP of the whole system that an npu slot is, or is a part of.
+int sip_of(const Pipeline& pipeline, const Device& device, int sips);
+
 /// "p.json:3:1: warning: ..." of each, one after the other.
 std::string warning_text(const Problems& warnings);
 
