@@ -10,9 +10,9 @@ export CCACHE_NOHASHDIR := 1
 export CCACHE_DEPEND := 1
 
 BUILD_PACKAGES := g++ cmake ninja-build pkg-config ccache libsystemc-dev libyaml-cpp-dev libboost-program-options-dev \
-  libboost-context-dev libeigen3-dev nlohmann-json3-dev libfmt-dev libxxhash-dev zlib1g-dev libpugixml-dev libsqlite3-dev libsqlitecpp-dev \
+  libboost-context-dev libeigen3-dev nlohmann-json3-dev libfmt-dev libxxhash-dev zlib1g-dev libminizip-dev libpugixml-dev libsqlite3-dev libsqlitecpp-dev \
   libjemalloc-dev libmuparser-dev libpagmo-dev libkainjow-mustache-dev libprotobuf-dev protobuf-compiler node-d3
-TEST_PACKAGES := libgtest-dev libgmock-dev librapidcheck-dev libvalijson-dev doxygen clang-format lld gtkwave xvfb xauth slurm-wlm parallel chromium
+TEST_PACKAGES := libgtest-dev libgmock-dev librapidcheck-dev libvalijson-dev python3-torch doxygen clang-format lld gtkwave xvfb xauth slurm-wlm parallel chromium
 LINT_PACKAGES := clang-tidy
 DOC_PACKAGES := doxygen
 PACKAGE_PACKAGES := dpkg-dev

@@ -40,6 +40,29 @@ void Context::set_device(int sip) {
   runtime_.devices[static_cast<std::size_t>(rank_)] = sip;
 }
 
+void Context::set_part(int first_cube, int cubes, int first_pe, int pes) {
+  if (!runtime_.rank_pes.empty()) throw std::invalid_argument("set_part: ranks are PEs");
+  PlacementUnits part;
+  part.all = false;
+  const auto inside = [](int at, int first, int count) { return at >= first && at < first + count; };
+  for (std::size_t i = 0; i < runtime_.units.cubes.size(); ++i) {
+    if (!inside(runtime_.units.cubes[i], first_cube, cubes)) continue;
+    part.cubes.push_back(runtime_.units.cubes[i]);
+    part.pes.emplace_back();
+    for (const int pe : runtime_.units.pes[i]) {
+      if (inside(pe, first_pe, pes)) part.pes.back().push_back(pe);
+    }
+    if (part.pes.back().size() != static_cast<std::size_t>(std::max(pes, 0))) part.cubes.clear();
+    if (part.cubes.empty()) break;
+  }
+  if (cubes < 1 || pes < 1 || part.cubes.size() != static_cast<std::size_t>(cubes)) {
+    throw std::invalid_argument(
+        fmt::format("set_part: cubes {} to {} with PEs {} to {} of each are not all there on every SIP", first_cube,
+                    first_cube + cubes - 1, first_pe, first_pe + pes - 1));
+  }
+  runtime_.parts[rank_] = std::move(part);
+}
+
 int Context::device() const { return std::max(runtime_.device(rank_), 0); }
 
 std::uint16_t Context::new_stream() {

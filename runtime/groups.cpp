@@ -64,6 +64,7 @@ int RuntimeImpl::device(int rank) const {
 
 PlacementUnits RuntimeImpl::units_of(int rank) const {
   const auto at = static_cast<std::size_t>(rank);
+  if (const auto part = parts.find(rank); in_program && part != parts.end()) return part->second;
   if (!in_program || at >= rank_pes.size()) return units;
   PlacementUnits own;
   own.cubes = {rank_pes[at].cube};
@@ -80,7 +81,8 @@ ProcessGroup& RuntimeImpl::make_group(const ProcessGroupOptions& wanted, std::ve
   std::vector<PeCoord> pes;
   for (const int rank : ranks) {
     if (rank_pes.empty()) {
-      sips.push_back(static_cast<std::uint16_t>(rank));  // rank r drives SIP r
+      // Rank r drives SIP r; a worker of the host's own the one that it has set.
+      sips.push_back(static_cast<std::uint16_t>(rank < map.sips ? rank : std::max(device(rank), 0)));
     } else {
       pes.push_back(rank_pes[static_cast<std::size_t>(rank)]);
       sips.push_back(pes.back().sip);
@@ -242,12 +244,19 @@ Group Context::new_group(const std::vector<int>& ranks, const ProcessGroupOption
   const std::string shown = fmt::format("[{}]", fmt::join(ranks, ", "));
   if (ranks.empty()) throw std::invalid_argument("new_group: the list of ranks is empty");
   for (const int rank : ranks) {
-    if (world.group_rank(rank) < 0) {
+    // A worker of the host's own stands for the SIP that it has set.
+    const bool own =
+        runtime_.rank_pes.empty() && rank >= runtime_.map.sips && rank < world_size() && runtime_.device(rank) >= 0;
+    if (world.group_rank(rank) < 0 && !own) {
       throw std::invalid_argument(
           fmt::format("new_group{}: there is no rank {}: give 0 to {}", shown, rank, world.size() - 1));
     }
     if (std::count(ranks.begin(), ranks.end(), rank) > 1) {
       throw std::invalid_argument(fmt::format("new_group{}: rank {} stands in it twice", shown, rank));
+    }
+    for (const int other : ranks) {
+      if (own && other != rank && runtime_.device(other) == runtime_.device(rank))
+        throw std::invalid_argument(fmt::format("new_group{}: ranks {} and {} are on one SIP", shown, rank, other));
     }
   }
   std::size_t& next = runtime_.next_new_group[static_cast<std::size_t>(rank_)];

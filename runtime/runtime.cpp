@@ -83,6 +83,7 @@ void RuntimeImpl::program(std::function<void(Context&)> fn, int count, bool sing
   next_new_group.assign(static_cast<std::size_t>(count), 0);
   barriers.clear();
   new_groups.clear();
+  parts.clear();
   for (const auto& group : groups) group->restart();
   in_program = true;
 }

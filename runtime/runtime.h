@@ -187,6 +187,10 @@ class Context {
   /// Where new tensors and launches without tensors go. Throws std::invalid_argument if the machine has no such SIP.
   /// Unused where ranks are PEs (`world_size` in ccl.yaml): from init_process_group on, a rank's tensors lie on its PE.
   void set_device(int sip);
+  /// What of each SIP new tensors of this rank may use, until the program ends: these cubes, and of each these PEs.
+  /// Policies spread over them alone. Throws std::invalid_argument if one of them does not exist, or where ranks are
+  /// PEs.
+  void set_part(int first_cube, int cubes, int first_pe, int pes);
   int device() const;             ///< SIP 0 if none is set; where ranks are PEs, that of the rank's PE
   const MachineMap& map() const;  ///< what the machine looks like
   Ps now() const;                 ///< simulated time

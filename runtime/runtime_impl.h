@@ -167,7 +167,7 @@ struct RuntimeImpl : public tlm::tlm_bw_transport_if<>, public std::enable_share
   std::string deadlock_text(const std::string& main = {}) const;
   void check_stopped() const;  ///< throws RunStopped
   int device(int rank) const;  ///< SIP of the rank's PE, or its current device; -1: none set
-  /// Where a rank's tensors go: its PE where ranks are PEs.
+  /// Where a rank's tensors go: its PE where ranks are PEs, its part of a SIP if it has one.
   PlacementUnits units_of(int rank) const;
   ProcessGroup& default_group(const char* who);
   void make_default_group(const ProcessGroupOptions& options, int world_size);
@@ -201,16 +201,17 @@ struct RuntimeImpl : public tlm::tlm_bw_transport_if<>, public std::enable_share
   std::function<void(Context&)> function;  ///< of the program
   int nprocs = 0;
   bool driver = false;
-  bool in_program = false;           ///< workers are declared, and the run has not ended
-  bool made_beforehand = false;      ///< the default group, by Runtime::init_process_group
-  bool tables_installed = false;     ///< of the default group
-  int devices_of_main = -1;          ///< kept while a program runs
-  std::vector<int> program_devices;  ///< of the last program, after its end
-  bool main_context = false;         ///< somebody uses it
-  std::string beaten;                ///< a launch that took less than its bound; empty: none
-  std::string refused;               ///< why nothing can be submitted any more; empty: it can
-  std::deque<Context> contexts;      ///< by rank
-  std::vector<int> devices{-1};      ///< by rank; -1: none set. Outside a program: of the main context
+  bool in_program = false;              ///< workers are declared, and the run has not ended
+  bool made_beforehand = false;         ///< the default group, by Runtime::init_process_group
+  bool tables_installed = false;        ///< of the default group
+  int devices_of_main = -1;             ///< kept while a program runs
+  std::vector<int> program_devices;     ///< of the last program, after its end
+  bool main_context = false;            ///< somebody uses it
+  std::string beaten;                   ///< a launch that took less than its bound; empty: none
+  std::string refused;                  ///< why nothing can be submitted any more; empty: it can
+  std::deque<Context> contexts;         ///< by rank
+  std::vector<int> devices{-1};         ///< by rank; -1: none set. Outside a program: of the main context
+  std::map<int, PlacementUnits> parts;  ///< by rank, of Context::set_part
   std::function<void(std::vector<Blocked>&)> explain;  ///< asks the machine
   std::unique_ptr<Context> main_handle;
   std::weak_ptr<Handle::State> main_target;  ///< what the main context waits for

@@ -25,6 +25,18 @@ std::string counted_text(int count, const char* what) {
 }
 }  // namespace
 
+int machines_of(const Pipeline& pipeline) {
+  std::uint64_t most = 0;
+  for (const Device& device : pipeline.devices) most = std::max(most, device.machine.given ? device.machine.value : 0);
+  constexpr std::uint64_t kMost = 1 << 20;
+  return static_cast<int>(std::min(most, kMost)) + 1;
+}
+
+int sip_of(const Pipeline& pipeline, const Device& device, int sips) {
+  const int machine = device.machine.given ? static_cast<int>(device.machine.value) : 0;
+  return machine * (sips / machines_of(pipeline)) + static_cast<int>(device.idx.value);
+}
+
 std::string Checker::name_of(const Task& task) { return quote(task.name); }
 
 std::vector<std::string> Checker::slots() const { return part_names(pipeline_.devices); }
@@ -48,15 +60,26 @@ void Checker::check_devices() {
   const auto overlap = [](const Located<Range>& a, const Located<Range>& b) {
     return !a.given || !b.given || (a.value.begin < b.value.end && b.value.begin < a.value.end);
   };
+  const int machines = machines_of(pipeline_), sips = options_.sips / machines;
+  if (machines > 1 && (sips == 0 || options_.sips % machines != 0)) {
+    for (const Device& device : pipeline_.devices) {
+      if (!device.machine.given || device.machine.value + 1 < static_cast<std::uint64_t>(machines)) continue;
+      add(device.machine.where,
+          fmt::format("{} is {}, of {} machines, but the topology has {} SIPs, which are no even parts",
+                      json_path(device.path, "machine"), device.machine.value, machines, options_.sips),
+          fmt::format("give a topology whose SIPs {} machines divide", machines));
+      return;
+    }
+  }
   for (const Device& device : pipeline_.devices) {
     inside(device, device.cubes, "cubes", options_.cubes);
     inside(device, device.pes, "pes", options_.pes);
     if (!device.kind.given || !device.idx.given) continue;
-    if (device.kind.value == DeviceKind::npu && device.idx.value >= static_cast<std::uint64_t>(options_.sips))
+    if (device.kind.value == DeviceKind::npu && device.idx.value >= static_cast<std::uint64_t>(sips))
       add(device.idx.where,
-          fmt::format("{} is {}, but the machine has {} SIPs", json_path(device.path, "idx"), device.idx.value,
-                      options_.sips),
-          fmt::format("give 0 to {}, or a larger machine with --topology", options_.sips - 1));
+          fmt::format("{} is {}, but {} machine has {} SIPs", json_path(device.path, "idx"), device.idx.value,
+                      machines > 1 ? "each" : "the", sips),
+          fmt::format("give 0 to {}, or a larger machine with --topology", sips - 1));
     for (const Device& other : pipeline_.devices) {
       if (&other == &device) break;
       const bool same = other.kind.given && other.idx.given && other.kind.value == device.kind.value &&
@@ -233,7 +256,9 @@ void Checker::check_graphs() {
 Checked Checker::run() {
   if (pipeline_.name.given && pipeline_.name.value.empty())
     add(pipeline_.name.where, "$.name is ''", "give the pipeline a name");
+  const std::size_t before = problems_.size();
   check_devices();
+  devices_sound_ = problems_.size() == before;
   // Every size that the checks work with fits 64 bits.
   constexpr double kMostElements = 1e13;
   for (const TensorInfo& tensor : pipeline_.tensors) {

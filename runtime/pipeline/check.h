@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/pipeline/graph.h"
-#include "runtime/pipeline/safetensors.h"
+#include "runtime/pipeline/weight_file.h"
 
 namespace kernbench::pipeline {
 
@@ -19,11 +19,11 @@ struct CheckOptions {
 /// Files with weights, each opened once.
 class WeightFiles {
  public:
-  /// Throws ConfigError as Safetensors does.
-  const Safetensors& open(const std::string& path);
+  /// Throws ConfigError as the reader of the format does.
+  const WeightFile& open(const std::string& path, ParamFormat format);
 
  private:
-  std::map<std::string, std::unique_ptr<Safetensors>> files_;
+  std::map<std::pair<std::string, ParamFormat>, std::unique_ptr<WeightFile>> files_;
 };
 
 /// A document that holds together, and what was found out about it.
@@ -47,6 +47,11 @@ struct Checked {
 /// Checks everything that the page "Checking" of docs/pipeline.md lists, in one pass; `warnings` do not keep it from
 /// running. What is returned can be used if `problems` is empty.
 Checked check_pipeline(const Pipeline& pipeline, const CheckOptions& options, Problems& problems, Problems& warnings);
+
+/// SIPs are dealt to the document's machines in order, each as many: machine 1 of two has the second half.
+int machines_of(const Pipeline& pipeline);
+/// SIP of the whole system that an npu slot is, or is a part of.
+int sip_of(const Pipeline& pipeline, const Device& device, int sips);
 
 /// "p.json:3:1: warning: ..." of each, one after the other.
 std::string warning_text(const Problems& warnings);

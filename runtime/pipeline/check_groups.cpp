@@ -23,6 +23,7 @@ void Checker::check_groups() {
   for (auto& [group, members] : result_.groups) {
     const std::size_t before = problems_.size();
     check_members(group, members);
+    if (devices_sound_ && problems_.size() == before) check_places(group, members);
     for (const Task* member : members) check_sides(*member);
     if (problems_.size() == before) check_shapes(group, members);
   }
@@ -90,6 +91,50 @@ void Checker::check_members(const std::string& group, std::vector<const Task*>& 
   }
   std::stable_sort(members.begin(), members.end(),
                    [](const Task* a, const Task* b) { return a->device_idx.value < b->device_idx.value; });
+}
+
+/// Members on parts of SIPs, and on several machines: what exchanges can reach.
+void Checker::check_places(const std::string& group, const std::vector<const Task*>& members) {
+  const Task& first = *members.front();
+  const bool transfer = first.kind.value == TaskKind::send || first.kind.value == TaskKind::recv;
+  std::vector<const Device*> slots;
+  for (const Task* member : members) {
+    slots.push_back(member->device.given ? pipeline_.device(member->device.value) : nullptr);
+    if (slots.back() == nullptr || !slots.back()->kind.given || !slots.back()->idx.given) return;
+  }
+  const auto machine = [](const Device& slot) { return slot.machine.given ? slot.machine.value : 0; };
+  const auto same = [](const Located<Range>& a, const Located<Range>& b) {
+    return a.given == b.given && a.value.begin == b.value.begin && a.value.end == b.value.end;
+  };
+  for (std::size_t i = 1; i < members.size(); ++i) {
+    const Device& slot = *slots[i];
+    const Location& where = members[i]->device.where;
+    const std::string path = json_path(members[i]->path, "device");
+    const bool host = slot.kind.value == DeviceKind::cpu || slots[0]->kind.value == DeviceKind::cpu;
+    if (host && machine(slot) != machine(*slots[0]))
+      add(where,
+          fmt::format("{} is on machine {}, but in group {} {} is on machine {}, and one of them is a cpu slot", path,
+                      machine(slot), quote(group), quote(slots[0]->name), machine(*slots[0])),
+          "between machines npu slots exchange: send to one of the own machine first");
+    if (host) continue;
+    for (std::size_t j = 0; j < i; ++j) {
+      const bool one_sip = slots[j]->idx.value == slot.idx.value && machine(*slots[j]) == machine(slot);
+      const bool parted = !one_sip && (!same(slots[j]->cubes, slot.cubes) || !same(slots[j]->pes, slot.pes));
+      if (!parted && (!one_sip || transfer)) continue;
+      if (!apart_.emplace(slots[j], &slot).second) break;  // in another group
+      if (one_sip) {
+        add(where,
+            fmt::format("{} is a part of the SIP that {} is a part of, too, in group {}", path, quote(slots[j]->name),
+                        quote(group)),
+            "parts of one SIP exchange by send and recv");
+      } else {
+        add(where,
+            fmt::format("{} has other cubes or PEs than {}, in group {}", path, quote(slots[j]->name), quote(group)),
+            "slots of several SIPs exchange if they have the same cubes and PEs of them: pass it on inside the SIP");
+      }
+      break;
+    }
+  }
 }
 
 /// Reduce has its output on dst, broadcast its input on src, and only there.

@@ -1,35 +1,35 @@
 #include <fmt/format.h>
 
 #include "runtime/pipeline/checker.h"
+#include "runtime/pipeline/safetensors.h"
+#include "runtime/pipeline/torch_file.h"
 #include "tlm/config/nearest.h"
 
 namespace kernbench::pipeline {
 
-const Safetensors& WeightFiles::open(const std::string& path) {
-  auto& file = files_[path];
-  if (file == nullptr) file = std::make_unique<Safetensors>(path);
+const WeightFile& WeightFiles::open(const std::string& path, ParamFormat format) {
+  auto& file = files_[{path, format}];
+  if (file != nullptr) return *file;
+  if (format == ParamFormat::safetensors) {
+    file = std::make_unique<Safetensors>(path);
+  } else {
+    file = std::make_unique<TorchFile>(path, format == ParamFormat::torch_export);
+  }
   return *file;
 }
 
 void Checker::check_weights() {
-  std::set<std::string> refused;  // each file once
+  std::set<std::pair<std::string, ParamFormat>> refused;  // each file once
   for (const TensorInfo& tensor : pipeline_.tensors) {
     if (!tensor.value) continue;
     const ParamValue& value = *tensor.value;
     if (!value.format.given || !value.file.given || !value.name.given) continue;
-    if (value.format.value != ParamFormat::safetensors) {
-      add(value.format.where,
-          fmt::format("{} is '{}', which this build does not read", json_path(value.path, "format"),
-                      to_string(value.format.value)),
-          "write the weights as safetensors: safetensors.torch.save_file(model.state_dict(), FILE)");
-      continue;
-    }
     const std::string path = weight_path(options_, value);
-    if (refused.count(path) > 0) continue;
+    if (refused.count({path, value.format.value}) > 0) continue;
     try {
-      result_.weights->open(path);
+      result_.weights->open(path, value.format.value);
     } catch (const ConfigError& error) {
-      refused.insert(path);
+      refused.insert({path, value.format.value});
       for (const Problem& problem : error.problems())
         add(value.file.where, fmt::format("{}: {} {}", json_path(value.path, "path"), quote(path), problem.text),
             problem.hint);
@@ -40,8 +40,8 @@ void Checker::check_weights() {
 }
 
 void Checker::check_weight(const TensorInfo& tensor, const ParamValue& value) {
-  const Safetensors& file = result_.weights->open(weight_path(options_, value));
-  const Safetensors::Entry* entry = file.find(value.name.value);
+  const WeightFile& file = result_.weights->open(weight_path(options_, value), value.format.value);
+  const WeightFile::Entry* entry = file.find(value.name.value);
   if (entry == nullptr) {
     add(value.name.where,
         fmt::format("{} is {}, which {} does not hold", json_path(value.path, "name"), quote(value.name.value),

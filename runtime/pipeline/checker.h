@@ -33,6 +33,7 @@ class Checker {
   // check_groups.cpp
   void check_groups();
   void check_members(const std::string& group, std::vector<const Task*>& members);
+  void check_places(const std::string& group, const std::vector<const Task*>& members);
   void check_sides(const Task& task);
   void check_shapes(const std::string& group, const std::vector<const Task*>& members);
   void check_output(const Task& task, const TensorType& expected);
@@ -75,6 +76,8 @@ class Checker {
   Problems& warnings_;
   Checked result_;
   std::map<std::string, std::vector<const Task*>> consumers_;  // by tensor
+  bool devices_sound_ = true;
+  std::set<std::pair<const Device*, const Device*>> apart_;  // slots that were said not to reach each other
 };
 
 }  // namespace kernbench::pipeline

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "runtime/pipeline/safetensors.h"
+
 namespace kernbench::pipeline {
 namespace {
 

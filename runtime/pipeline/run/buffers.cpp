@@ -92,7 +92,7 @@ int Lowering::moved(const std::string& name, int from, const std::vector<std::in
 HostTensor load_constant(const TensorInfo& tensor, const PlanOptions& options, WeightFiles& files) {
   CheckOptions where;
   where.folder = options.folder;
-  const Safetensors& file = files.open(weight_path(where, *tensor.value));
+  const WeightFile& file = files.open(weight_path(where, *tensor.value), tensor.value->format.value);
   std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
   for (const Range& range : tensor.value->placements.value)
     ranges.emplace_back(static_cast<std::int64_t>(range.begin), static_cast<std::int64_t>(range.end));

@@ -49,14 +49,6 @@ class Planner {
  private:
   void refuse() const {
     Problems problems;
-    for (const Device& device : pipeline_.devices) {
-      if (device.cubes.given || device.pes.given)
-        problems.add(device.where, device.path + " has a part of a SIP, which this version checks but does not run",
-                     "give it the whole SIP");
-      if (device.machine.given && device.machine.value != 0)
-        problems.add(device.machine.where,
-                     device.path + " is on another machine, which this version checks but does not run");
-    }
     for (const TensorInfo& tensor : pipeline_.tensors) {
       if (tensor.shape.value.size() > kMostDims - 2)
         problems.add(tensor.shape.where, fmt::format("{} has {} dimensions; at most {} are run", tensor.path,
@@ -185,6 +177,11 @@ class Planner {
     }
   }
 
+  bool transfers_inside(const SuperTask& task) const {
+    const auto& members = checked_.groups.at(task.group.value);
+    return inside_one_sip(pipeline_, members);
+  }
+
   int add_out(Member& member, const std::string& suffix, const TensorType& type, const DPPolicy& policy) {
     return Lowering(*member.slot, options_).add_buffer(member.plan.task->name + suffix, type, policy);
   }
@@ -213,7 +210,9 @@ class Planner {
 
   /// All-reduce, reduce, broadcast, send: the output lies as the inputs do.
   void plain(std::vector<Member>& members) {
-    inputs(members, false);
+    // Between parts of a SIP elements are moved as they follow each other.
+    const bool inside = transfers_inside(*members.front().plan.task);
+    inputs(members, inside);
     const Member* first = nullptr;
     for (const Member& member : members) {
       if (first == nullptr && member.plan.in >= 0) first = &member;
@@ -224,7 +223,7 @@ class Planner {
       int out = member.plan.in;
       if (!reduces || !in_place(member)) {
         const TensorType type = type_of(*pipeline_.tensor(member.plan.task->outputs.value.front().value));
-        const DPPolicy policy = first == nullptr
+        const DPPolicy policy = first == nullptr || inside
                                     ? Lowering::dense()
                                     : first->slot->buffers[static_cast<std::size_t>(first->plan.in)].policy;
         out = add_out(member, ".out", type, policy);
@@ -343,6 +342,14 @@ class Planner {
 };
 
 }  // namespace
+
+bool inside_one_sip(const Pipeline& pipeline, const std::vector<const SuperTask*>& members) {
+  if (members.size() != 2) return false;
+  const Device &a = *pipeline.device(members[0]->device.value), &b = *pipeline.device(members[1]->device.value);
+  const auto machine = [](const Device& slot) { return slot.machine.given ? slot.machine.value : 0; };
+  return a.kind.value == DeviceKind::npu && b.kind.value == DeviceKind::npu && a.idx.value == b.idx.value &&
+         machine(a) == machine(b);
+}
 
 std::vector<SlotPlan> make_slot_plans(const Pipeline& pipeline, const Checked& checked, const PlanOptions& options) {
   return Planner(pipeline, checked, options).make();

@@ -70,6 +70,9 @@ struct TaskPlan {
   bool columns = false;             ///< of an all_gather: blocks stand side by side
 };
 
+/// A transfer between slots that are parts of one SIP: no packets between SIPs, but a copy on the machine.
+bool inside_one_sip(const Pipeline& pipeline, const std::vector<const SuperTask*>& members);
+
 /// A slot and all that it does, in order.
 struct SlotPlan {
   const Device* device = nullptr;
@@ -91,8 +94,8 @@ struct PlanOptions {
   bool document_order = false;                                           ///< slots work in the order of the document
 };
 
-/// Plans of all slots of the document, in its order; of a cpu slot the tasks only. Throws ConfigError on what this
-/// version does not run: slots of parts of a SIP, several machines, more than kMostDims dimensions.
+/// Plans of all slots of the document, in its order; of a cpu slot the tasks only. Throws ConfigError on
+/// tensors of more dimensions than are run.
 std::vector<SlotPlan> make_slot_plans(const Pipeline& pipeline, const Checked& checked, const PlanOptions& options);
 
 /// The part of the stored tensor that a constant is.

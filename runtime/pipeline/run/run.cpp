@@ -34,17 +34,27 @@ Ps HostModel::transfer(std::uint64_t bytes) const {
 class PipelineRun::Worker {
  public:
   Worker(PipelineRun& run, Context& context) : run_(run), context_(context) {
-    int host = 0;
     for (std::size_t i = 0; i < run.plans_.size(); ++i) {
-      const Device& device = *run.plans_[i].device;
-      const bool cpu = device.kind.value == DeviceKind::cpu;
-      const int rank = cpu ? run.sips_ + host++ : static_cast<int>(device.idx.value);
-      if (rank == context.rank()) slot_ = i;
-      rank_of_[device.name] = rank;
+      if (run.rank_of_[i] == context.rank()) slot_ = i;
+      rank_of_[run.plans_[i].device->name] = run.rank_of_[i];
     }
+    if (!slot_ || on_host()) return;
+    const Device& device = *plan().device;
+    if (context.rank() >= run.sips_) context.set_device(sip_of(run.pipeline_, device, run.sips_));
+    if (!device.cubes.given && !device.pes.given) return;
+    const auto first = [](const Located<Range>& range) {
+      return range.given ? static_cast<int>(range.value.begin) : 0;
+    };
+    const auto count = [](const Located<Range>& range, int all) {
+      return range.given ? static_cast<int>(range.value.end - range.value.begin) : all;
+    };
+    context.set_part(first(device.cubes), count(device.cubes, context.map().cubes_per_sip()), first(device.pes),
+                     count(device.pes, context.map().pes_per_cube));
   }
 
   void go() {
+    // A group's SIPs are its ranks' devices: all have set them by now.
+    if (run_.own_workers_ > 0) context_.barrier();
     make_groups();
     const Ps begin = context_.now();
     if (slot_) load();
@@ -72,8 +82,9 @@ class PipelineRun::Worker {
     return buffer < 0 ? kNone : tensors_[static_cast<std::size_t>(buffer)];
   }
   bool host_in(const std::vector<const SuperTask*>& members) const {
-    return std::any_of(members.begin(), members.end(),
-                       [&](const SuperTask* task) { return rank_of_.at(task->device.value) >= run_.sips_; });
+    return std::any_of(members.begin(), members.end(), [&](const SuperTask* task) {
+      return run_.pipeline_.device(task->device.value)->kind.value == DeviceKind::cpu;
+    });
   }
 
   /// An exchange with itself. An all-reduce of one member is a call all the same, as tensor-parallel layers make it.
@@ -90,7 +101,7 @@ class PipelineRun::Worker {
     for (const SuperTask& task : run_.pipeline_.supertasks) {
       if (!task.group.given || groups_.count(task.group.value) > 0) continue;
       const auto& members = run_.checked_.groups.at(task.group.value);
-      if (alone(task) || host_in(members)) continue;
+      if (alone(task) || host_in(members) || inside_one_sip(run_.pipeline_, members)) continue;
       std::vector<int> ranks;
       for (const SuperTask* member : members) ranks.push_back(rank_of_.at(member->device.value));
       if (made.count(ranks) == 0 || run_.settings_.own_groups)
@@ -254,6 +265,10 @@ class PipelineRun::Worker {
       host_transfer(task, in, out);
       return;
     }
+    if (inside_one_sip(run_.pipeline_, members)) {
+      transfer_inside(task, in, out);
+      return;
+    }
     if (alone(task)) {
       if (plan.in != plan.out) context_.wait(move_all(task, in, out));
       return;
@@ -327,6 +342,24 @@ class PipelineRun::Worker {
     if (run_.settings_.data) Tensor(out).write_bytes(transfer.data.bytes);
   }
 
+  /// Between parts of one SIP the receiver's PEs copy what the sender's hold; the sender may go on once they have.
+  void transfer_inside(const SuperTask& task, const Tensor& in, const Tensor& out) {
+    Transfer& transfer = transfer_of(task);
+    if (!transfer.taken) transfer.taken = context_.promise("group " + task.group.value);
+    if (task.kind.value == TaskKind::send) {
+      transfer.tensor = in;
+      context_.fulfil(transfer.ready);
+      context_.wait(transfer.taken);
+      return;
+    }
+    context_.wait(transfer.ready);
+    MoveCall call;
+    call.dims[0] = out.shape().rows * out.shape().cols;
+    call.from[0] = call.to[0] = 1;
+    context_.wait(move(context_, task.name, transfer.tensor, out, call));
+    context_.fulfil(transfer.taken);
+  }
+
   void host_task(const SuperTask& task) {
     if (task.kind.value == TaskKind::send) {
       Transfer& transfer = transfer_of(task);
@@ -380,7 +413,12 @@ class PipelineRun::Worker {
 PipelineRun::PipelineRun(const Pipeline& pipeline, const Checked& checked, std::vector<SlotPlan> plans,
                          RunSettings settings, int sips)
     : pipeline_(pipeline), checked_(checked), plans_(std::move(plans)), settings_(std::move(settings)), sips_(sips) {
-  for (const SlotPlan& plan : plans_) host_slots_ += plan.device->kind.value == DeviceKind::cpu ? 1 : 0;
+  std::set<int> driven;
+  for (const SlotPlan& plan : plans_) {
+    const bool cpu = plan.device->kind.value == DeviceKind::cpu;
+    const int sip = cpu ? -1 : sip_of(pipeline_, *plan.device, sips_);
+    rank_of_.push_back(!cpu && driven.insert(sip).second ? sip : sips_ + own_workers_++);
+  }
   outcome_.slots.resize(plans_.size());
   outcome_.busy.resize(plans_.size());
 }

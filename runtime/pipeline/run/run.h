@@ -54,22 +54,24 @@ struct RunOutcome {
   std::map<std::string, HostTensor> outputs;  ///< by tensor of the pipeline
 };
 
-/// A pipeline on the machine. Ranks are the machine's SIPs, then a worker for each cpu slot.
+/// A pipeline on the machine. Ranks are the machine's SIPs, each of which drives the first slot on it, then a worker
+/// for each cpu slot and for each further slot of a SIP.
 class PipelineRun {
  public:
   /// The arguments outlive it.
   PipelineRun(const Pipeline& pipeline, const Checked& checked, std::vector<SlotPlan> plans, RunSettings settings,
               int sips);
 
-  int ranks() const { return sips_ + host_slots_; }
+  int ranks() const { return sips_ + own_workers_; }
   void rank_program(Context& context);        ///< every rank calls it
   RunOutcome& outcome() { return outcome_; }  ///< once all have returned
 
  private:
-  /// What goes between a cpu slot and another one, in one pass.
+  /// What goes between a cpu slot and another one, or between parts of a SIP, in one pass.
   struct Transfer {
-    Handle ready;
+    Handle ready, taken;
     HostTensor data;
+    Tensor tensor;  ///< between parts of a SIP: the sender's
   };
   class Worker;
 
@@ -78,7 +80,8 @@ class PipelineRun {
   const std::vector<SlotPlan> plans_;
   const RunSettings settings_;
   const int sips_;
-  int host_slots_ = 0;
+  int own_workers_ = 0;
+  std::vector<int> rank_of_;                                   // by slot
   std::map<std::pair<int, std::string>, Transfer> transfers_;  // by request of all passes and group
   std::set<int> seen_requests_;                                // of all passes, of which a slot has ended
   RunOutcome outcome_;
