@@ -13,6 +13,7 @@ set(KERNBENCH_PUBLIC_HEADERS
   runtime/errors.h
   runtime/host_access.h
   runtime/placement.h
+  runtime/launch_options.h
   runtime/replay_options.h
   runtime/runtime.h
   runtime/tensor.h

@@ -125,6 +125,7 @@ Handle Context::launch_bound(const std::string& name, const LaunchOptions& optio
   auto state = runtime_.submit(std::move(launch), rank_, sip, stream, "launch", name, tensors);
   state->bound = options.bound;
   state->cube_queues = options.cube_queues;
+  state->work = options.work;
   state->alone = options.alone || options.cube_queues || runtime_.groups.empty();
   return Handle(std::move(state));
 }

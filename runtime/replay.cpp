@@ -270,7 +270,8 @@ std::uint64_t mixed(std::uint64_t value) {
 }  // namespace
 
 bool Replay::sampled(ReplayKind& kind) const {
-  return mixed(mixed(options_.seed + kind.number()) + kind.next_repeat()) % options_.sample == 0;
+  const std::uint64_t rarer = kind.samples() < ReplayKind::kManySamples ? 1 : ReplayKind::kManySamples;
+  return mixed(mixed(options_.seed + kind.number()) + kind.next_repeat()) % (options_.sample * rarer) == 0;
 }
 
 ReplayReport Replay::report() const {

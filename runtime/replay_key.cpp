@@ -63,6 +63,11 @@ void Replay::add_key(const Handle::State& state) {
   }
   add(key_, intern(text_));
 
+  add(key_, state.work.size());
+  if (!state.work.empty()) {
+    for (const std::int64_t number : state.work) add(key_, number);
+    return;
+  }
   // A tensor's base says only which tensor it is.
   add(key_, launch.arguments.size());
   const std::size_t begin = key_.size();

@@ -26,6 +26,8 @@ class ReplayKind {
  public:
   static constexpr unsigned kLeast = 4, kLeastLong = 2, kMost = 32;
   static constexpr double kLong = 30e6;  ///< ps: rows that the first occurrence finds closed are 0.5 % of it at most
+  /// So many samples that agree make further ones rarer by as much.
+  static constexpr std::uint64_t kManySamples = 16;
   static constexpr double kTolerance = 0.005;  ///< spec: tensor_parallel.md, "Whole models in seconds"
 
   ReplayKind(std::string name, std::uint64_t number, const ReplayRefresh& refresh = {})

@@ -40,6 +40,7 @@ struct Handle::State {
   LaunchBound bound;                       ///< of a launch that has one
   bool alone = false;                      ///< of a launch: its kernels use no queues, or those of their cubes only
   bool cube_queues = false;                ///< of a launch: LaunchOptions::cube_queues
+  std::vector<std::int64_t> work;          ///< of a launch: LaunchOptions::work
   bool repeated = false;                   ///< it took what an equal one took (replay.h)
   std::shared_ptr<const Program> program;  ///< of a collective: what its kernels follow
 

@@ -227,6 +227,23 @@ std::int64_t query_tile(const CacheLayout& cache, std::int64_t group, std::int64
 bool splits_cache(const CacheLayout& cache, std::int64_t length) { return length == 1 && cache.run > 1; }
 
 namespace {
+/// Numbers that differ by less than one in `parts` become one.
+std::int64_t coarse(std::int64_t value, std::int64_t parts) {
+  std::int64_t step = 1;
+  while (2 * step * parts <= value) step *= 2;
+  return value / step * step;
+}
+}  // namespace
+
+std::vector<std::int64_t> decode_work(const QueryLayout& layout, const CacheLayout& cache, std::int64_t head_dim,
+                                      std::int64_t past) {
+  const std::int64_t end = past + 1, pages = (end + cache.page - 1) / cache.page, used = std::min(cache.run, pages);
+  const std::int64_t longest = key_part(cache, 0, 0, end).count;  // the first PE has the first page of each round
+  return {layout.kv_heads, layout.group, cache.sequences,      cache.run,      cache.page,
+          head_dim,        used,         coarse(longest, 256), coarse(end, 64)};
+}
+
+namespace {
 /// Two products for every query and key that it sees, on the arrays or the math engines, and at least the exponential
 /// of every score; keys and values that are there, queries and result once.
 LaunchBound attention_bound(const MachineMap& map, const AttentionOperands& operands, const KvCache& cache) {
@@ -275,6 +292,8 @@ Handle attend(Context& context, const std::string& name, const AttentionOperands
   call.scale = 1 / std::sqrt(static_cast<double>(call.head_dim));
   LaunchOptions options = on_pes_of(cache.keys());
   options.bound = attention_bound(context.map(), operands, cache);
+  if (operands.layout.length == 1)
+    options.work = decode_work(operands.layout, cache.layout(), call.head_dim, call.past);
   if (!operands.partial) {
     return context.launch_async(name, options, attention_kernel, operands.queries, cache.keys(), cache.values(),
                                 operands.context, call);

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "runtime/tp/kv_cache.h"
 #include "runtime/tp/rotary.h"
@@ -28,6 +29,12 @@ struct QueryLayout {
 /// launch and one pass, on the PEs that hold the projection. Submits and returns at once.
 Handle rotate_and_store(Context& context, const std::string& name, const Tensor& qkv, const Tensor& queries,
                         const QueryLayout& layout, const KvCache& cache, const RotaryTable& rotary, std::int64_t start);
+
+/// What the attention of one token after `past` others costs, as LaunchOptions::work: how many PEs of a sequence hold a
+/// position, how many positions the PE with the most holds (to a 256th: they set the time) and how many there are in
+/// all (to a 64th: they set the energy). The last page, which grows, lies on a PE that waits for fuller ones.
+std::vector<std::int64_t> decode_work(const QueryLayout& layout, const CacheLayout& cache, std::int64_t head_dim,
+                                      std::int64_t past);
 
 /// Tensors of the launches of an attention. All on one SIP, of the cache's dtype but for the partial sums.
 struct AttentionOperands {

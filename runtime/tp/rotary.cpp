@@ -168,6 +168,11 @@ Handle rotate_and_store(Context& context, const std::string& name, const Tensor&
   if (rotary) call.table_va = rotary.table().va();
   LaunchOptions options = on_pes_of(qkv);
   options.bound = stream_bound(context.map(), "rotary", {{qkv}, {queries}});
+  // Tokens of one page go to the same PEs, from the same ones.
+  if (layout.length == 1) {
+    options.work = {layout.kv_heads, layout.group, call.cache.sequences, call.cache.run,
+                    call.cache.page, head_dim,     call.table_va != 0,   start / call.cache.page};
+  }
   return context.launch_async(name, options, rotary_kernel, qkv, queries, cache.keys(), cache.values(), call);
 }
 

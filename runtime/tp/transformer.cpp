@@ -136,10 +136,10 @@ Transformer::Transformer(const ParallelState& state, const Model& model, std::in
   const std::int64_t vocabulary = model.padded_vocabulary(state_.tensor_model_parallel_world_size());
   if (model.position == PositionKind::rotary) {
     rotary_ = RotaryTable(state_, positions, model.head_dim, model.rope_theta);
-  } else if (options_.ends) {
+  } else if (embeds()) {
     positions_ = context.zeros({positions, model.width}, options_.dtype, LinearPlacement::split(), "positions");
   }
-  if (options_.ends) {
+  if (embeds()) {
     EmbeddingOptions embedding;
     embedding.dtype = options_.dtype;
     embedding.output = options_.placement.output;
@@ -147,10 +147,12 @@ Transformer::Transformer(const ParallelState& state, const Model& model, std::in
     embedding_.emplace(state_, vocabulary, model.width, embedding);
   }
   for (std::int64_t i = 0; i < layers; ++i) {
-    layers_.emplace_back(state_, model, fmt::format("layer{}", i), options_);
-    caches_.push_back(layers_.back().cache(batch, positions));
+    layers_.emplace_back(state_, model, fmt::format("layer{}", options_.first_layer + i), options_);
   }
-  if (!options_.ends) return;
+  for (std::int64_t micro = 0; micro < options_.micro_batches; ++micro) {
+    for (const TransformerLayer& layer : layers_) caches_.push_back(layer.cache(batch, positions));
+  }
+  if (!gives_logits()) return;
   norm_.emplace(state_, model.width, norm_options(model, options_, "norm"));
   LinearOptions output;
   output.name = "output";
@@ -162,25 +164,28 @@ Transformer::Transformer(const ParallelState& state, const Model& model, std::in
 
 void Transformer::load(const ModelWeights& weights) {
   for (TransformerLayer& layer : layers_) layer.load(weights);
-  if (!options_.ends) return;
   // Rows and columns of the padding are zero: no token looks them up, and soft max and arg max leave them out.
   const std::int64_t vocabulary = model_.vocabulary;
-  const WeightPattern table = weights("embedding");
-  embedding_->load_weight([=](std::int64_t row, std::int64_t col) { return row < vocabulary ? table(row, col) : 0.0; });
+  const WeightPattern table = options_.ends ? weights("embedding") : WeightPattern();
+  if (embeds()) {
+    embedding_->load_weight(
+        [=](std::int64_t row, std::int64_t col) { return row < vocabulary ? table(row, col) : 0.0; });
+    if (positions_) load_part(positions_, weights("positions"), 0, 0);
+  }
+  if (!gives_logits()) return;
   const WeightPattern output = model_.tied
                                    ? WeightPattern([=](std::int64_t row, std::int64_t col) { return table(col, row); })
                                    : weights("output");
   output_->load_weight([=](std::int64_t row, std::int64_t col) { return col < vocabulary ? output(row, col) : 0.0; });
-  if (positions_) load_part(positions_, weights("positions"), 0, 0);
   load_norm(*norm_, model_.norm, weights, "norm");
 }
 
 TransformerTensors Transformer::place(std::int64_t length) const {
   TransformerTensors tensors;
-  if (options_.ends) tensors.embedded = embedding_->place(batch_ * length);
+  if (embeds()) tensors.embedded = embedding_->place(batch_ * length);
   // One layer after the other uses the same ones: its input is read for the last time before its output is written.
   tensors.layers.assign(layers_.size(), layers_.front().place(caches_.front(), length));
-  if (!options_.ends) return tensors;
+  if (!gives_logits()) return tensors;
   const std::int64_t rows = options_.last_logits ? batch_ : batch_ * length;
   if (options_.last_logits && length > 1) tensors.last = norm_->place(rows);
   if (options_.sequence_parallel && options_.last_logits) tensors.gathered = norm_->place(batch_ * length);
@@ -191,9 +196,9 @@ TransformerTensors Transformer::place(std::int64_t length) const {
 }
 
 void Transformer::prepare(const TransformerTensors& tensors) const {
-  if (options_.ends) embedding_->prepare(tensors.embedded);
+  if (embeds()) embedding_->prepare(tensors.embedded);
   for (std::size_t i = 0; i < layers_.size(); ++i) layers_[i].prepare(tensors.layers[i]);
-  if (!options_.ends) return;
+  if (!gives_logits()) return;
   if (tensors.gathered)
     prepare_gather_from_sequence_region(state_, tensors.layers.back().mlp.down.output, tensors.gathered);
   output_->prepare(tensors.normalised, tensors.logits);
@@ -204,13 +209,15 @@ void Transformer::truncate(std::int64_t length) {
 }
 
 void Transformer::fill(std::int64_t count, const Contents& keys, const Contents& values) {
-  for (std::size_t layer = 0; layer < caches_.size(); ++layer) {
-    const auto of = [layer](const Contents& contents) {
-      return [&contents, layer](std::int64_t entry, std::int64_t head, std::int64_t position, std::int64_t i) {
-        return contents(layer, entry, head, position, i);
+  for (std::size_t cache = 0; cache < caches_.size(); ++cache) {
+    const std::size_t layer = cache % layers_.size();
+    const std::int64_t first = static_cast<std::int64_t>(cache / layers_.size()) * batch_;
+    const auto of = [layer, first](const Contents& contents) {
+      return [&contents, layer, first](std::int64_t entry, std::int64_t head, std::int64_t position, std::int64_t i) {
+        return contents(layer, first + entry, head, position, i);
       };
     };
-    caches_[layer].fill(count, of(keys), of(values));
+    caches_[cache].fill(count, of(keys), of(values));
   }
 }
 
@@ -227,19 +234,21 @@ std::uint64_t Transformer::cache_bytes() const {
   return bytes;
 }
 
-Tensor Transformer::embed(const std::vector<std::int64_t>& tokens, const TransformerTensors& tensors) const {
+Tensor Transformer::embed(const std::vector<std::int64_t>& tokens, const TransformerTensors& tensors,
+                          std::size_t micro_batch) const {
   const Tensor x = embedding_->forward(tokens, tensors.embedded);
   if (positions_) {
     Context& context = state_.context();
     const std::int64_t from = options_.sequence_parallel ? state_.tensor_model_parallel_rank() * x.shape().rows : 0;
     context.wait(add_positions(context, "positions", x, positions_, static_cast<std::int64_t>(tokens.size()) / batch_,
-                               length(), from));
+                               caches_[micro_batch * layers_.size()].length(), from));
   }
   return x;
 }
 
-Tensor Transformer::layer(std::size_t number, const Tensor& x, const TransformerTensors& tensors) {
-  return layers_[number].forward(x, caches_[number], rotary_, tensors.layers[number]);
+Tensor Transformer::layer(std::size_t number, const Tensor& x, const TransformerTensors& tensors,
+                          std::size_t micro_batch) {
+  return layers_[number].forward(x, caches_[micro_batch * layers_.size() + number], rotary_, tensors.layers[number]);
 }
 
 Tensor Transformer::logits(const Tensor& input, const TransformerTensors& tensors) const {

@@ -30,6 +30,11 @@ struct TransformerOptions {
   /// norms and residuals of a rank's rows. Passes then take numbers of tokens that the ranks divide.
   bool sequence_parallel = false;
   int overlap_chunks = 1;  ///< of the rows of row-parallel matrices (LinearOptions)
+  // Of a stage of a pipeline: which part of the model it has.
+  std::int64_t first_layer = 0;    ///< number of its first layer in the model
+  bool begins = true;              ///< it has the embedding, if the model has its ends
+  bool finishes = true;            ///< it has the last norm and the output matrix, if the model has its ends
+  std::int64_t micro_batches = 1;  ///< that go through it one behind the other, each with caches of its own
 };
 
 /// What a pass of one layer writes, placed beforehand.
@@ -91,7 +96,7 @@ class Transformer {
  public:
   /// Places the weights of `layers` layers of the model (all of them: model.layers), zero-filled.
   ///
-  /// batch      sequences that run at once
+  /// batch      sequences that run at once, of one micro-batch
   /// positions  that each may have; caches for as many are placed
   /// Throws     as its parts do; std::invalid_argument on more positions than a table of learned ones has
   Transformer(const ParallelState& state, const Model& model, std::int64_t layers, std::int64_t batch,
@@ -107,16 +112,18 @@ class Transformer {
   /// As of KvCache; the layer comes first.
   using Contents = std::function<double(std::size_t layer, std::int64_t entry, std::int64_t head, std::int64_t position,
                                         std::int64_t i)>;
-  /// Of every layer's cache. Throws as KvCache::fill.
+  /// Of every layer's cache; layers and entries count from the first of this stage and of the first micro-batch. Throws
+  /// as KvCache::fill.
   void fill(std::int64_t count, const Contents& keys, const Contents& values);
   void skip(std::int64_t count);      ///< the caches hold so many positions, whatever their contents
   std::uint64_t cache_bytes() const;  ///< of this rank
 
   // The parts of a pass. forward is all of them.
   /// Rows of the table, and positions where they are learned. REQUIRES: the model has its ends.
-  Tensor embed(const std::vector<std::int64_t>& tokens, const TransformerTensors& tensors) const;
-  /// One layer. Sequence-parallel: of this rank's rows.
-  Tensor layer(std::size_t number, const Tensor& x, const TransformerTensors& tensors);
+  Tensor embed(const std::vector<std::int64_t>& tokens, const TransformerTensors& tensors,
+               std::size_t micro_batch = 0) const;
+  /// One layer of this stage. Sequence-parallel: of this rank's rows.
+  Tensor layer(std::size_t number, const Tensor& x, const TransformerTensors& tensors, std::size_t micro_batch = 0);
   /// Last norm and output matrix. REQUIRES: the model has its ends.
   Tensor logits(const Tensor& x, const TransformerTensors& tensors) const;
 
@@ -125,6 +132,9 @@ class Transformer {
   Tensor forward(const std::vector<std::int64_t>& tokens, const TransformerTensors& tensors);
 
  private:
+  bool embeds() const { return options_.ends && options_.begins; }
+  bool gives_logits() const { return options_.ends && options_.finishes; }
+
   ParallelState state_;
   Model model_;
   std::int64_t batch_;
@@ -133,7 +143,7 @@ class Transformer {
   Tensor positions_;  // learned ones
   RotaryTable rotary_;
   std::vector<TransformerLayer> layers_;
-  std::vector<KvCache> caches_;
+  std::vector<KvCache> caches_;  // of the layers, micro-batch after micro-batch
   std::optional<Norm> norm_;
   std::optional<ColumnParallelLinear> output_;
 };

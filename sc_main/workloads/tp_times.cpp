@@ -13,6 +13,7 @@ Ps CollectiveBounds::of(const std::string& operation, std::uint64_t bytes) {
   const auto [known, fresh] = known_.emplace(std::pair(operation, bytes), 0);
   if (!fresh) return known->second;
   ccl::BoundInput input;
+  if (operation == "send" || operation == "recv") return 0;  // of the waiting for the other stage nothing is known
   for (const CollectiveOp op : {CollectiveOp::all_reduce, CollectiveOp::all_gather, CollectiveOp::reduce_scatter}) {
     if (operation == to_string(op)) input.op = op;
   }

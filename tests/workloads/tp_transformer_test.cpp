@@ -92,6 +92,42 @@ TEST(TpTransformer, EveryRankAgreesWithTheHostsModel) {
   }
 }
 
+/// Stages in Megatron's order, data-parallel groups and micro-batches: every rank of the last stage against the host's
+/// model of the whole sequences, as one rank is.
+TEST(TpTransformer, StagesAndDataParallelGroupsGiveTheNumbersOfOneRank) {
+  const Tool tool;
+  const Args eight{"--set", "system.sips.count=8", "--tp", "2", "--dp", "2", "--pp", "2", "--dtype", "f32"};
+  const std::vector<std::pair<const char*, Args>> cases{
+      {kSmallModel, {"--batch", "4", "--context", "3"}},
+      {kSmallModel, {"--batch", "2", "--ends", "0", "--scheduling", "rounds", "--decode", "1"}},
+      {kLearned, {"--batch", "2", "--decode", "1"}}};
+  for (const auto& [model, more] : cases) {
+    Args arguments = eight;
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const auto rows = rows_of(tool, tiny(tool, arguments, model));
+    ASSERT_EQ(rows.size(), 3u) << "set-up, and all of each phase";
+    for (std::size_t i = 1; i < rows.size(); ++i) {
+      EXPECT_EQ(rows[i]["check"], "ok") << rows[i];
+      EXPECT_GT(rows[i]["max_abs_err"].get<double>(), 0);
+      EXPECT_EQ(rows[i]["pp"], 2);
+    }
+  }
+}
+
+/// Four micro-batches of a sequence each on two stages take five turns where one after the other would take eight. A
+/// turn is bound by latency and takes as long for one sequence.
+TEST(TpTransformer, MicroBatchesAreInSeveralStagesAtOnce) {
+  const Tool tool;
+  const auto time = [&](const Args& more) {
+    Args arguments{"--tp", "2", "--pp", "2", "--data", "off", "--ends", "0", "--decode", "0"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return rows_of(tool, tiny(tool, arguments)).back()["time_ns"].get<double>();
+  };
+  const double one = time({"--batch", "1"}), four = time({"--batch", "4", "--micro-batches", "4"});
+  EXPECT_LT(four, 0.8 * 4 * one);
+  EXPECT_GT(four, 1.5 * one);
+}
+
 TEST(TpTransformer, RowsOfEachPhaseAddUpAndHoldTheirBounds) {
   const Tool tool;
   for (const char* scheduling : {"concurrent", "rounds"}) {

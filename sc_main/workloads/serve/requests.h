@@ -1,0 +1,28 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tlm/sim/time.h"
+
+namespace kernbench::serve {
+
+/// What somebody asks of a model.
+struct Request {
+  Ps arrival = 0;           ///< after the first one
+  std::int64_t prompt = 0;  ///< tokens
+  std::int64_t output = 0;  ///< tokens, at least 1
+};
+
+/// The first `most` requests (0: all) of a CSV file with a header line, in order of arrival. Columns, in any order and
+/// among others: TIMESTAMP (date and time, UTC), ContextTokens, GeneratedTokens, as the public Azure LLM inference
+/// traces have them; or `arrival` (seconds), `prompt`, `output`. Requests of the traces that generate nothing are left
+/// out. Throws ConfigError with file, line and column.
+std::vector<Request> read_requests(const std::string& file, std::size_t most = 0);
+
+/// `count` requests of one size whose arrivals are a Poisson process of `rate` per second; the same for the same seed
+/// on every platform.
+std::vector<Request> make_requests(double rate, std::size_t count, std::uint64_t seed, std::int64_t prompt,
+                                   std::int64_t output);
+
+}  // namespace kernbench::serve
