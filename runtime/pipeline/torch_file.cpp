@@ -125,7 +125,7 @@ void TorchFile::add_exported() {
     }
     return;
   }
-  // PyTorch 2.8 and later. source: docs/source/export/pt2_archive.md, torch/csrc/export/pt2_archive_constants.h
+  // PyTorch 2.8 and later. source: PyTorch, "PT2 Archive Spec" and its archive constants
   const std::string root = root_with(zip, "archive_format");
   if (root.empty() || zip.text(root + "archive_format") != "pt2")
     throw BrokenFile("is no archive of torch.export",

@@ -67,7 +67,7 @@ int print_help(WhatIfOptions& options) {
   return 0;
 }
 
-nlohmann::ordered_json search(compare::WhatIf what, const Terminal& terminal, bool progress) {
+nlohmann::ordered_json ranked(compare::WhatIf what, const Terminal& terminal, bool progress) {
   const Interrupt interrupt;
   sweep::ProgressView view(terminal, progress);
   what.progress = [&view](const sweep::Progress& now) { view.show(now); };
@@ -84,7 +84,7 @@ nlohmann::ordered_json try_what_if(const Run& run, const topology::Resolved& res
   what.arguments = run.reproducible();
   what.config = resolved.config;
   what.name = "what-if";
-  return search(std::move(what), Terminal(run.common().color_mode()), !run.common().no_progress && !run.common().quiet);
+  return ranked(std::move(what), Terminal(run.common().color_mode()), !run.common().no_progress && !run.common().quiet);
 }
 
 int what_if_command(const Arguments& arguments) {
@@ -111,7 +111,7 @@ int what_if_command(const Arguments& arguments) {
   std::optional<OutputFile> html;
   if (!options.html.empty()) html.emplace(options.html);
   const ColorMode colors = options.color == "never" ? ColorMode::never : ColorMode::automatic;
-  nlohmann::ordered_json block = search(std::move(what), Terminal(colors), !options.no_progress && !options.quiet);
+  nlohmann::ordered_json block = ranked(std::move(what), Terminal(colors), !options.no_progress && !options.quiet);
   if (!options.quiet && options.json != "-") fmt::print("{}", compare::text_of(block));
   const bool failed = compare::failures(block) > 0;
   result["what_if"] = std::move(block);

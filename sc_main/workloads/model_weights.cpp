@@ -24,7 +24,7 @@ struct FileName {
   bool turned = false;
 };
 
-/// source: transformers, models/llama/modeling_llama.py, names of LlamaForCausalLM's parameters
+/// source: Hugging Face transformers, names of LlamaForCausalLM's parameters
 FileName file_name(const std::string& ours) {
   if (ours == "embedding") return {"model.embed_tokens.weight"};
   if (ours == "output") return {"lm_head.weight", true};

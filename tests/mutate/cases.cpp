@@ -11,11 +11,6 @@ namespace {
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
-std::string read(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) throw std::runtime_error("no file " + file.string());
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
 void write(const fs::path& file, const std::string& text) { std::ofstream(file, std::ios::binary) << text; }
 
 /// Nothing takes long: what a wrong value makes slow ends with exit code 4.
@@ -221,6 +216,12 @@ const char* const kSweep =
     "limits: {time: 10 s, memory: 1 GiB}\nsearch: {algorithm: random, points: 4, seed: 1}\n";
 
 }  // namespace
+
+std::string read(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) throw std::runtime_error("no file " + file.string());
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
 
 std::vector<std::unique_ptr<Kind>> all_kinds(const fs::path& source, const fs::path& work,
                                              const std::function<int(const Words&)>& run) {

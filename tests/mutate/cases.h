@@ -11,6 +11,9 @@
 
 namespace kernbench::mutate {
 
+/// All of a file.
+std::string read(const std::filesystem::path& file);
+
 /// A call of the tool: its words, and the file that is wrong, for the errors have to name it.
 struct Case {
   std::vector<std::string> words;

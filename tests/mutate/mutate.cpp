@@ -47,11 +47,6 @@ std::string run_here(const std::vector<std::string>& words, const fs::path& fold
   std::_Exit(code);
 }
 
-std::string read(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
-
 /// The first byte that a terminal or a reader of UTF-8 would stumble over.
 std::optional<std::size_t> raw_byte(const std::string& text) {
   for (std::size_t at = 0; at < text.size();) {
