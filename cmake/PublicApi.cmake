@@ -52,6 +52,7 @@ set(KERNBENCH_PUBLIC_HEADERS
   tlm/machine/scheduling_kind.h
   tlm/observe/cause.h
   tlm/observe/observer.h
+  tlm/observe/stretch.h
   tlm/observe/wait_for.h
   tlm/sim/dispatcher.h
   tlm/sim/event_queue.h

@@ -27,6 +27,13 @@ void check_usable(const Tensor& tensor, const std::string& who) {
 }
 
 const MachineMap& Context::map() const { return runtime_.map; }
+void Context::begin_stretch(const std::string& name, bool timed) {
+  if (rank_ != 0) return;
+  const Ps now = this->now();
+  if (!runtime_.stretches.empty() && runtime_.stretches.back().begin == now) runtime_.stretches.pop_back();
+  runtime_.stretches.push_back({name, now, now, timed});
+}
+
 Ps Context::now() const {
   runtime_.dispatcher.synchronise();
   return runtime_.dispatcher.now();

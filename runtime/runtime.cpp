@@ -262,6 +262,15 @@ void Runtime::rethrow_failures() const {
 }
 
 const std::vector<HostTraceEntry>& Runtime::host_trace() const { return impl_->trace; }
+std::vector<Stretch> Runtime::stretches(Ps end) const {
+  std::vector<Stretch> named;
+  const std::vector<Stretch>& all = impl_->stretches;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Ps until = i + 1 < all.size() ? all[i + 1].begin : end;
+    if (!all[i].name.empty() && until > all[i].begin) named.push_back({all[i].name, all[i].begin, until, all[i].timed});
+  }
+  return named;
+}
 void Runtime::set_replay(const ReplayOptions& options) {
   if (impl_->options.data) throw std::invalid_argument("replay: repeated work has no contents: run with data off");
   if (options.sample < 1) throw std::invalid_argument("replay: sample is 0: give 1 or more");

@@ -23,6 +23,7 @@
 #include "tlm/machine/machine_map.h"
 #include "tlm/machine/run_options.h"
 #include "tlm/observe/observer.h"
+#include "tlm/observe/stretch.h"
 #include "tlm/observe/wait_for.h"
 #include "tlm/sim/dispatcher.h"
 
@@ -131,6 +132,9 @@ class Context {
   int device() const;             ///< SIP 0 if none is set; where ranks are PEs, that of the rank's PE
   const MachineMap& map() const;  ///< what the machine looks like
   Ps now() const;                 ///< simulated time
+  /// What the program does from now on, such as an iteration: waves and traces show it by this name. Empty: nothing.
+  /// `timed`: its time counts, it is no warm-up. Rank 0 says it for all; of others it is not heard. No time passes.
+  void begin_stretch(const std::string& name, bool timed = true);
 
   /// Places a tensor on the current device's SIP and maps it; takes the simulated time of the map message.
   /// Throws std::invalid_argument on an empty shape or a bad policy; OutOfDeviceMemory.
@@ -407,9 +411,11 @@ class Runtime : public sc_core::sc_module {
   void rethrow_failures() const;
 
   const std::vector<HostTraceEntry>& host_trace() const;  ///< in order of completion
-  const HostAccessTable& host_accesses() const;           ///< by HostAccess
-  std::uint64_t free_bytes(PeCoord pe) const;  ///< of its HBM slice: what neither tensors nor IPCQ rings hold
-  std::uint64_t switches() const;              ///< times that a worker gave up its turn
+  /// What the program has named (Context::begin_stretch), in order of time; the last one may be open: it ends at `end`.
+  std::vector<Stretch> stretches(Ps end) const;
+  const HostAccessTable& host_accesses() const;  ///< by HostAccess
+  std::uint64_t free_bytes(PeCoord pe) const;    ///< of its HBM slice: what neither tensors nor IPCQ rings hold
+  std::uint64_t switches() const;                ///< times that a worker gave up its turn
   /// Entries in the queues of the scheduling; none where there are no queues.
   std::size_t pending_worker_waits() const;
   std::size_t pending_collectives() const;    ///< likewise

@@ -229,6 +229,7 @@ struct RuntimeImpl : public tlm::tlm_bw_transport_if<>, public std::enable_share
   std::map<std::uint64_t, std::shared_ptr<Handle::State>> timers;  ///< that run
   std::vector<std::shared_ptr<Handle::State>> failed;  ///< kept: the machine may still refer to their messages
   std::vector<HostTraceEntry> trace;
+  std::vector<Stretch> stretches;  ///< the end of one is the beginning of the next; without a name: there is none
   class Payloads;
   std::unique_ptr<Payloads> payloads;
 

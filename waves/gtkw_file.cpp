@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -46,9 +47,7 @@ const char* label_colour(std::size_t i, const std::string& label) {
   static constexpr std::array<const char*, 6> kColours{"DarkGreen",   "navy",          "purple4",
                                                        "SaddleBrown", "DarkSlateGray", "MidnightBlue"};
   if (i == 0) return "gray15";
-  for (const char* waiting : {"wait", "block", "stall", "full", "empty"}) {
-    if (label.find(waiting) != std::string::npos) return "firebrick4";
-  }
+  if (is_waiting(label)) return "firebrick4";
   return kColours[(i - 1) % kColours.size()];
 }
 
@@ -84,16 +83,26 @@ class Rows {
  public:
   explicit Rows(Filters& filters) : filters_(filters) {}
 
+  /// In its group.
   void add(const Track& track) {
     std::vector<std::string> parts = components(track.name);
-    const std::string leaf = vcd_name(parts.back());
     parts.pop_back();
     for (std::string& part : parts) part = vcd_name(part);
     enter(parts);
-    std::string full;
-    for (const std::string& part : parts) full += part + ".";
-    full += leaf;
+    row(track);
+  }
 
+  /// The busiest ones under a heading of their own, which stays open.
+  void add_first(const std::string& heading, const std::vector<const Track*>& tracks) {
+    if (tracks.empty()) return;
+    text_ += fmt::format("@{:x}\n-{}\n", kOpenBegin, heading);
+    for (const Track* track : tracks) row(*track);
+    text_ += fmt::format("@{:x}\n-{}\n", kOpenEnd, heading);
+  }
+
+  void row(const Track& track) {
+    std::string full;
+    for (const std::string& part : components(track.name)) full += (full.empty() ? "" : ".") + vcd_name(part);
     const unsigned hidden = closed() ? kHidden : 0;
     if (const int c = colour(track.name); c != 0) text_ += fmt::format("[color] {}\n", c);
     switch (track.kind) {
@@ -157,20 +166,64 @@ class Rows {
 
 std::string gtkw_path(const std::string& vcd_path) { return fs::path(vcd_path).replace_extension(".gtkw").string(); }
 
-void write_gtkw(const std::string& vcd_path, const std::vector<Track>& tracks, Ps end) {
+namespace {
+constexpr std::size_t kBusiest = 12, kOfAKind = 3;
+constexpr std::size_t kMarkers = 26;
+
+/// The busiest tracks, of those that differ in numbers only the first few.
+std::vector<const Track*> busiest(const std::vector<Track>& tracks) {
+  std::vector<const Track*> order;
+  for (const std::uint32_t i : in_natural_order(tracks)) {
+    const bool row = components(tracks[i].name).back() == "row";  // of a bank: an open row does no work
+    if (tracks[i].busy > 0 && !row) order.push_back(&tracks[i]);
+  }
+  std::stable_sort(order.begin(), order.end(), [](const Track* a, const Track* b) { return a->busy > b->busy; });
+  std::map<std::string, std::size_t> seen;
+  std::vector<const Track*> first;
+  for (const Track* track : order) {
+    std::string kind;
+    for (const char c : track->name)
+      kind += std::isdigit(static_cast<unsigned char>(c)) != 0 ? std::string() : std::string(1, c);
+    if (first.size() < kBusiest && seen[kind]++ < kOfAKind) first.push_back(track);
+  }
+  return first;
+}
+
+/// Where the view stands: about 1,200 pixels show `focus`. Zoom is -log2 of the time units in a pixel.
+std::string view(const Stretch& focus, const std::vector<Stretch>& stretches) {
+  const Ps margin = (focus.end - focus.begin) / 20, from = focus.begin - std::min(margin, focus.begin);
+  std::string text = fmt::format("[timestart] {}\n[size] 1600 900\n", from);
+  const double length = static_cast<double>(focus.end + margin - from);
+  text += fmt::format("*{:.6f} {}", -std::log2(std::max(1.0, length / 1200.0)), focus.begin);
+  const std::size_t first = stretches.size() - std::min(stretches.size(), kMarkers);
+  std::string named;
+  for (std::size_t i = 0; i < kMarkers; ++i) {
+    if (first + i >= stretches.size()) {
+      text += " -1";
+      continue;
+    }
+    text += fmt::format(" {}", stretches[first + i].begin);
+    named += fmt::format("[markername] {}{}\n", static_cast<char>('A' + i), stretches[first + i].name);
+  }
+  return text + "\n" + named;
+}
+}  // namespace
+
+void write_gtkw(const std::string& vcd_path, const std::vector<Track>& tracks, const Stretch& focus,
+                const std::vector<Stretch>& stretches) {
   const fs::path vcd = fs::absolute(vcd_path).lexically_normal();
   const fs::path gtkw = gtkw_path(vcd.string());
   Filters filters(fs::path(vcd).replace_extension(".states"));
   Rows rows(filters);
-  for (const std::uint32_t i : in_natural_order(tracks)) {
-    if (tracks[i].active) rows.add(tracks[i]);
+  for (const Track& track : tracks) {
+    if (track.active && track.name == kStretchTrack) rows.row(track);
   }
-  std::string text =
-      fmt::format("[*] KernBench\n[dumpfile] \"{}\"\n[savefile] \"{}\"\n[timestart] 0\n[size] 1600 900\n", vcd.string(),
-                  gtkw.string());
-  // Zoom is -log2 of the time units in a pixel; about 1,200 pixels show the run.
-  text += fmt::format("*{:.6f} 0 {}\n", -std::log2(std::max(1.0, static_cast<double>(end) / 1200.0)),
-                      "-1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1");
+  rows.add_first(focus.name.empty() ? "busiest" : "busiest in " + focus.name, busiest(tracks));
+  for (const std::uint32_t i : in_natural_order(tracks)) {
+    if (tracks[i].active && tracks[i].name != kStretchTrack) rows.add(tracks[i]);
+  }
+  std::string text = fmt::format("[*] KernBench\n[dumpfile] \"{}\"\n[savefile] \"{}\"\n", vcd.string(), gtkw.string());
+  text += view(focus, stretches);
   text += rows.take();
   write_file(gtkw.string(), text);
 }

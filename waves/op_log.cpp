@@ -2,9 +2,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "waves/op_database.h"
+#include "waves/op_params.h"
+#include "waves/output_file.h"
+
 namespace kernbench {
 
-void OpLogWriter::op(const OpRecord& record) {
+nlohmann::ordered_json params_json(const OpRecord& record) {
   nlohmann::ordered_json params = nlohmann::ordered_json::object();
   for (const OpRecord::Param& param : record.params) {
     if (param.text.empty()) {
@@ -13,10 +17,40 @@ void OpLogWriter::op(const OpRecord& record) {
       params[param.name] = param.text;
     }
   }
-  const nlohmann::ordered_json row{{"t_start", record.start}, {"t_end", record.end},    {"component", record.component},
-                                   {"op_kind", record.kind},  {"op_name", record.name}, {"op", record.op},
-                                   {"kernel", record.kernel}, {"params", params},       {"stage", record.stage}};
-  file_.write(row.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  return params;
+}
+
+std::string json_line(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+namespace {
+class JsonLines final : public OpLog {
+ public:
+  explicit JsonLines(const std::string& path) : file_(path) {}
+
+  void op(const OpRecord& record) override {
+    const nlohmann::ordered_json row{
+        {"t_start", record.start}, {"t_end", record.end},           {"component", record.component},
+        {"op_kind", record.kind},  {"op_name", record.name},        {"op", record.op},
+        {"kernel", record.kernel}, {"params", params_json(record)}, {"stage", record.stage}};
+    file_.write(json_line(row) + "\n");
+  }
+  void finish() override { file_.commit(); }
+  const std::string& temporary() const override { return file_.temporary(); }
+
+ private:
+  OutputFile file_;
+};
+
+bool ends_in(const std::string& text, const std::string& end) {
+  return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+}  // namespace
+
+std::unique_ptr<OpLog> open_op_log(const std::string& path) {
+  if (ends_in(path, ".sqlite")) return open_op_database(path);
+  return std::make_unique<JsonLines>(path);
 }
 
 }  // namespace kernbench

@@ -1,29 +1,27 @@
 #pragma once
+#include <memory>
 #include <string>
 
 #include "tlm/observe/observer.h"
-#include "waves/output_file.h"
 
 namespace kernbench {
 
-/// `--oplog`: one JSON object a line for every op that an engine completed, in the order
-/// in which the models publish them (mostly that of completion); see docs/oplog.md.
-class OpLogWriter final : public Observer {
+/// `--oplog`: every op that an engine completed, in the order in which the models publish them (mostly that of
+/// completion); see docs/oplog.md.
+class OpLog : public Observer {
  public:
-  explicit OpLogWriter(const std::string& path) : file_(path) {}  ///< throws OutputError
+  TrackId add_track(const std::string&, TrackKind, const std::vector<std::string>&) final { return kNoTrack; }
+  void interval(TrackId, Ps, Ps, std::uint64_t) final {}
+  void interval(TrackId, Ps, Ps, const std::string&) final {}
+  void change(TrackId, Ps, std::uint64_t) final {}
+  bool wants_ops() const final { return true; }
 
-  TrackId add_track(const std::string&, TrackKind, const std::vector<std::string>&) override { return kNoTrack; }
-  void interval(TrackId, Ps, Ps, std::uint64_t) override {}
-  void interval(TrackId, Ps, Ps, const std::string&) override {}
-  void change(TrackId, Ps, std::uint64_t) override {}
-  void op(const OpRecord& record) override;
-  bool wants_ops() const override { return true; }
-
-  void finish() { file_.commit(); }
-  const std::string& temporary() const { return file_.temporary(); }
-
- private:
-  OutputFile file_;
+  /// The file appears under its name. Throws OutputError.
+  virtual void finish() = 0;
+  virtual const std::string& temporary() const = 0;
 };
+
+/// A database if the name ends in .sqlite, otherwise one JSON object a line. Throws OutputError.
+std::unique_ptr<OpLog> open_op_log(const std::string& path);
 
 }  // namespace kernbench

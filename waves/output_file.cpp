@@ -45,6 +45,11 @@ void OutputFile::write(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), file_) != text.size()) fail("write");
 }
 
+void OutputFile::flush() {
+  if (file_ == nullptr) throw OutputError(failure_);
+  if (std::fflush(file_) != 0) fail("write");
+}
+
 void OutputFile::commit() {
   if (file_ == nullptr) throw OutputError(failure_);
   if (std::fflush(file_) != 0) fail("write");

@@ -21,8 +21,9 @@ class OutputFile {
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
-  // Both throw OutputError; a file that has failed once throws the same again, whatever is asked of it.
+  // All throw OutputError; a file that has failed once throws the same again, whatever is asked of it.
   void write(std::string_view text);
+  void flush();   ///< what is written can be read under temporary()
   void commit();  ///< once, if it succeeds
   const std::string& path() const { return path_; }
   const std::string& temporary() const { return temporary_; }  ///< empty for devices and pipes

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tlm/observe/observer.h"
+#include "tlm/observe/stretch.h"
 #include "waves/output_file.h"
 #include "waves/vcd_writer.h"
 
@@ -35,6 +36,9 @@ class TraceWriter final : public Observer {
 
   /// A rate over time: `bytes` in each stretch of `length`.
   void rate(const std::string& name, Ps length, const std::vector<std::uint64_t>& bytes);
+
+  /// What the program did meanwhile, as a thread of its own.
+  void add(const std::vector<Stretch>& stretches);
 
   void finish();
   const std::string& temporary() const { return file_.temporary(); }
@@ -73,6 +77,8 @@ class TraceWriter final : public Observer {
   void flush(State& state);
   void arrow(const Place& from, const Place& to, const char* name);
   void event(const std::string& text);
+  void begin_event();
+  void end_event();
   void write(const char* data, std::size_t size, bool last);
 
   OutputFile file_;

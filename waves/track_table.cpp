@@ -1,6 +1,7 @@
 #include "waves/track_table.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <numeric>
 
@@ -8,6 +9,12 @@ namespace kernbench {
 namespace {
 bool digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 }  // namespace
+
+bool is_waiting(const std::string& label) {
+  static constexpr std::array<const char*, 5> kWords{"wait", "block", "stall", "full", "empty"};
+  return std::any_of(kWords.begin(), kWords.end(),
+                     [&](const char* word) { return label.find(word) != std::string::npos; });
+}
 
 std::string vcd_name(const std::string& component) {
   std::string out;

@@ -7,6 +7,9 @@
 
 namespace kernbench {
 
+/// Signal of the program's stretches.
+inline constexpr const char* kStretchTrack = "program.iteration";
+
 /// A declared signal, and how it stands in the VCD and its save file.
 struct Track {
   std::string name;  ///< structural, e.g. sip0.cube3.pe5.dma_r
@@ -14,7 +17,11 @@ struct Track {
   std::vector<std::string> labels;  ///< of a state track
   unsigned bits = 1;                ///< width of its vector; unused by text tracks
   bool active = false;              ///< left its idle value at some time
+  Ps busy = 0;                      ///< of a state track: neither idle nor waiting, in what the save file opens on
 };
+
+/// A state in which its owner stands still for something, by its name.
+bool is_waiting(const std::string& label);
 
 /// Name in a VCD: characters that viewers read as syntax become '_' (local(3) -> local_3).
 std::string vcd_name(const std::string& component);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tlm/machine/names.h"
+#include "waves/fst_file.h"
 #include "waves/gtkw_file.h"
 
 namespace kernbench {
@@ -46,11 +47,24 @@ void append_bits(std::string& out, std::uint64_t value) {
 }  // namespace
 
 VcdWriter::VcdWriter(const std::string& path, WaveSelection selection, std::size_t sort_buffer)
-    : file_(path),
+    : file_(is_fst(path) ? path + ".vcd" : path),
       path_(path),
       selection_(std::move(selection)),
       glob_matched_(selection_.globs.size(), false),
-      sorter_(sort_buffer) {}
+      sorter_(sort_buffer) {
+  if (!is_fst(path)) return;
+  check_vcd2fst(path);
+  fst_.emplace(path);
+  for (const OutputFile* file : {&file_, &*fst_}) {
+    if (file->temporary().empty()) throw OutputError(fmt::format("cannot write '{}': an FST has to be a file", path));
+  }
+}
+
+std::vector<std::string> VcdWriter::temporaries() const {
+  std::vector<std::string> names{file_.temporary()};
+  if (fst_) names.push_back(fst_->temporary());
+  return names;
+}
 
 std::vector<std::string> VcdWriter::unmatched_globs() const {
   std::vector<std::string> globs;
@@ -169,7 +183,15 @@ void VcdWriter::write_value(std::uint32_t i, std::uint64_t value) {
   file_.write(line_);
 }
 
-void VcdWriter::replay(Ps end) {
+/// The value that `state` had until `end` counts as far as it lies in `focus`.
+void VcdWriter::count_busy(std::uint32_t i, const Replay& state, Ps end, const Stretch& focus) {
+  Track& track = tracks_[i];
+  if (track.kind != TrackKind::state || state.written == 0 || state.written >= track.labels.size()) return;
+  const Ps from = std::max(state.since, focus.begin), to = std::min(end, focus.end);
+  if (from < to && !is_waiting(track.labels[state.written])) track.busy += to - from;
+}
+
+void VcdWriter::replay(Ps end, const Stretch& focus) {
   std::vector<Replay> state(tracks_.size());
   for (std::uint32_t i = 0; i < tracks_.size(); ++i) {
     state[i].value = state[i].written = before_window_[i].value;
@@ -188,7 +210,9 @@ void VcdWriter::replay(Ps end) {
       if (now != shown) file_.write(fmt::format("#{}\n", now));
       shown = now;
       write_value(i, track.value);
+      count_busy(i, track, now, focus);
       track.written = track.value;
+      track.since = now;
     }
     dirty.clear();
   };
@@ -212,15 +236,33 @@ void VcdWriter::replay(Ps end) {
   });
   flush();
   const Ps last = std::min(end, selection_.to);
+  for (std::uint32_t i = 0; i < tracks_.size(); ++i) count_busy(i, state[i], last, focus);
   if (last > shown) file_.write(fmt::format("#{}\n", last));
 }
 
-void VcdWriter::finish(Ps end) {
+void VcdWriter::finish(Ps end, const std::vector<Stretch>& stretches) {
+  const Ps from = std::min(selection_.from, end), to = std::max(std::min(selection_.to, end), from + 1);
+  Stretch focus{"", from, to, false};  // the last one that counts, if the window shows it
+  if (!stretches.empty()) {
+    tracks_.push_back({kStretchTrack, TrackKind::text, {}, 1, false, 0});
+    before_window_.push_back({0, 0, static_cast<std::uint32_t>(tracks_.size() - 1), Change::Kind::set});
+  }
+  for (const Stretch& stretch : stretches) {
+    interval(TrackId{static_cast<std::uint32_t>(tracks_.size() - 1)}, stretch.begin, stretch.end, stretch.name);
+    if (stretch.timed && stretch.begin < to && stretch.end > from)
+      focus = {stretch.name, std::max(stretch.begin, from), std::min(stretch.end, to), true};
+  }
   for (std::uint32_t i = 0; i < tracks_.size(); ++i) note(i, before_window_[i].value);
   write_header(std::min(selection_.from, end));
-  replay(end);
-  file_.commit();
-  write_gtkw(path_, tracks_, std::max(end, Ps{1}));
+  replay(end, focus);
+  if (fst_) {
+    file_.flush();
+    run_vcd2fst(file_.temporary(), fst_->temporary(), path_);
+    fst_->commit();
+  } else {
+    file_.commit();
+  }
+  write_gtkw(path_, tracks_, focus, stretches);
 }
 
 }  // namespace kernbench

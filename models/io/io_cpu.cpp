@@ -146,9 +146,9 @@ struct IoCpu::Impl {
     auto& launch = std::get<LaunchMessage>(message->body);
     launch.first_start = command.start;
     for (const CubeCoord cube : work.accepted) send(command, cube, true);
-    if (const CauseLog* log = CauseLog::active()) started = log->current;
+    if (const CauseLog* log = queue.causes()) started = log->current;
     queue.at(command.start, [this] {
-      if (CauseLog* log = CauseLog::active()) log->current = started;
+      if (CauseLog* log = queue.causes()) log->current = started;
       starting = false;
       start_next();
     });

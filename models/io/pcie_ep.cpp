@@ -103,13 +103,13 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
     Incoming* incoming = &incomings.emplace(message.id, Incoming{&payload, &message, slot, {}}).first->second;
     // The doorbell is rung by the descriptor, which travels first; the data of a write stream in behind it.
     const Ps rung = down.sent(slot, message_bytes(message)) + down.latency();
-    if (CauseLog* log = CauseLog::active()) {
+    if (CauseLog* log = queue.causes()) {
       const Cause host =
           log->step(Spent::host, log->place(host_place, [] { return std::string("host"); }), now, log->host);
       incoming->cause = log->step(Spent::pcie, link_at(*log), rung, host);
     }
     queue.from_host(rung, [this, incoming] {
-      if (CauseLog* log = CauseLog::active()) log->current = incoming->cause;
+      if (CauseLog* log = queue.causes()) log->current = incoming->cause;
       server.add(config.doorbell, [this, incoming] {
         Stream& stream = streams[incoming->message->stream];
         stream.waiting.push_back(incoming);
@@ -215,7 +215,7 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
 
   void notify(Message& message, Ps time) {
     Message* pointer = &message;
-    if (CauseLog* log = CauseLog::active())
+    if (CauseLog* log = queue.causes())
       incomings.at(message.id).cause = log->step(Spent::pcie, link_at(*log), time, log->current);
     queue.at_host(time, [this, pointer] { answer(*pointer); });
   }
@@ -224,7 +224,7 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
     const auto found = incomings.find(message.id);
     tlm::tlm_generic_payload& payload = *found->second.payload;
     message.completed = queue.host_now();
-    if (CauseLog* log = CauseLog::active()) {
+    if (CauseLog* log = queue.causes()) {
       const auto* launch = std::get_if<LaunchMessage>(&message.body);
       log->heard(found->second.cause, launch != nullptr ? launch->kernel.c_str() : nullptr, sip, message.submitted);
     }
@@ -314,10 +314,9 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
     }
     if (wake != kNever && (wake < next_wake || next_wake <= queue.now())) {
       next_wake = wake;
-      if (const CauseLog* log = CauseLog::active()) pumped = log->current;
+      if (const CauseLog* log = queue.causes()) pumped = log->current;
       queue.at(wake, [this] {
-        if (CauseLog* log = CauseLog::active())
-          log->current = log->step(Spent::pcie, link_at(*log), queue.now(), pumped);
+        if (CauseLog* log = queue.causes()) log->current = log->step(Spent::pcie, link_at(*log), queue.now(), pumped);
         pump();
       });
     }

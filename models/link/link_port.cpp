@@ -202,7 +202,7 @@ QueuedPort::Release LinkPort::Impl::Sender::serve(Packet& packet, Cycle now, boo
   packet.charge(impl.config.delay, impl.config.link.latency);
   packet.charge(Delay::wire, passage.head - passage.start - impl.config.link.latency - passage.replayed);
   --queued;
-  if (CauseLog* log = CauseLog::active()) crosses(*log, packet, passage, std::clamp(free, packet.head, passage.start));
+  if (CauseLog* log = impl.queue.causes()) crosses(*log, packet, passage, std::clamp(free, packet.head, passage.start));
   if (usage != nullptr) {
     // It waits for the wire as long as others are on it, then for the far end.
     const Ps taken = std::clamp(free, packet.head, passage.start);

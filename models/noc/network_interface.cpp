@@ -40,7 +40,7 @@ struct NetworkInterface::Impl final : PacketForwardIf,
       return tlm::TLM_COMPLETED;
     }
     packet->source = config.self;
-    if (const CauseLog* log = CauseLog::active()) packet->cause = log->current;
+    if (const CauseLog* log = queue.causes()) packet->cause = log->current;
     const bool answered = packet->kind == PacketKind::read || packet->kind == PacketKind::write;
     if (!answered) {
       payload.acquire();  // the network's own, until it has been delivered
@@ -151,7 +151,7 @@ struct NetworkInterface::Impl final : PacketForwardIf,
 
   void sink(Packet& packet) {
     sc_assert(target != nullptr);
-    if (CauseLog* log = CauseLog::active()) travelled(*log, packet);
+    if (CauseLog* log = queue.causes()) travelled(*log, packet);
     tlm_generic_payload& payload = *packet.payload;
     tlm_phase phase = tlm::BEGIN_REQ;
     sc_core::sc_time delay = annotation(queue.now());
@@ -165,7 +165,7 @@ struct NetworkInterface::Impl final : PacketForwardIf,
 
   void respond(Packet& packet) {
     sc_assert(initiator != nullptr);
-    if (CauseLog* log = CauseLog::active()) travelled(*log, packet);
+    if (CauseLog* log = queue.causes()) travelled(*log, packet);
     const unsigned vc = packet.vc, flits = flits_of(packet);
     const Ps gone = std::max(queue.now(), packet.complete);
     tlm_phase phase = tlm::BEGIN_RESP;
@@ -185,7 +185,7 @@ struct NetworkInterface::Impl final : PacketForwardIf,
   void present(Packet& packet) {
     sc_assert(target != nullptr);
     packet.charge(Delay::contention, queue.now() - packet.tail);
-    if (CauseLog* log = CauseLog::active()) travelled(*log, packet);
+    if (CauseLog* log = queue.causes()) travelled(*log, packet);
     pending = packet.payload;
     pending_vc = packet.vc;
     pending_flits = flits_of(packet);
@@ -245,7 +245,7 @@ struct NetworkInterface::Impl final : PacketForwardIf,
 
   void answer(tlm_generic_payload& payload) {
     Packet& packet = Packet::of(payload);
-    if (CauseLog* log = CauseLog::active(); log != nullptr && config.map != nullptr) served(*log, packet);
+    if (CauseLog* log = queue.causes(); log != nullptr && config.map != nullptr) served(*log, packet);
     crossed(*ni.to_endpoint, payload, tlm::BEGIN_RESP);
     if (packet.kind == PacketKind::read) {
       make_response(packet, PacketKind::read_data, payload.is_response_ok() ? payload.get_data_length() : 0);

@@ -55,7 +55,7 @@ RouterPorts::RouterPorts(RouterNetwork& network, unsigned ports, Observer* obser
     inputs_[port].engine = &network.engine();
     inputs_[port].router = static_cast<std::uint16_t>(index_);
     outputs_[port].router = static_cast<std::uint16_t>(index_);
-    inputs_[port].port = static_cast<std::uint16_t>(port);
+    inputs_[port].port = static_cast<std::uint8_t>(port);
     outputs_[port].port = static_cast<std::uint8_t>(port);
   }
 }
@@ -63,6 +63,7 @@ RouterPorts::RouterPorts(RouterNetwork& network, unsigned ports, Observer* obser
 void RouterPorts::observe(unsigned port, const std::string& input, const std::string& output) {
   inputs_[port].observer = observer_;
   inputs_[port].track = observer_->add_track(input, TrackKind::level);
+  inputs_[port].watched = inputs_[port].track != kNoTrack;
   tracks_[port].id = observer_->add_track(output, TrackKind::number);
 }
 
@@ -80,7 +81,7 @@ void RouterPorts::publish(unsigned input, const RouterOutput& to, const Packet& 
     observer_->interval(track.id, begin, track.published, packet.op);
   }
   RouterInput& from = inputs_[input];
-  if (from.track != kNoTrack) from.publish(-from.flits_of(packet));
+  if (from.track != kNoTrack) from.publish(-static_cast<std::int32_t>(from.flits_of(packet)));
 }
 
 Router::Router(const sc_core::sc_module_name& name, RouterNetwork& network, const std::vector<bool>& connected,
@@ -126,6 +127,21 @@ void Router::end_of_elaboration() {
 
 const PortStats& Router::output_stats(unsigned port) const { return ports_->stats(port); }
 std::uint64_t Router::input_bytes(unsigned port) const { return ports_->input(port).bytes; }
-void Router::observe_usage(unsigned port, Usage* usage) { ports_->output(port).usage = usage; }
+std::optional<std::uint64_t> Router::most_packets(unsigned port) const {
+  if (ports_->network().grade() == Grade::fast) return std::nullopt;
+  return ports_->input(port).most;
+}
+const std::vector<VcUse>& Router::virtual_channels(unsigned port) const {
+  static const std::vector<VcUse> kNone;
+  const auto& use = ports_->output(port).use;
+  return use == nullptr ? kNone : use->vcs;
+}
+void Router::observe_usage(unsigned port, Usage* usage) {
+  auto& use = ports_->output(port).use;
+  use = std::make_unique<PortUse>();
+  use->usage = usage;
+  use->vcs.resize(std::size_t{kVirtualNetworks} * ports_->network().config().vcs_per_set);
+  ports_->input(port).watched = true;
+}
 
 }  // namespace kernbench

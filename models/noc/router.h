@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <systemc>
 #include <vector>
 
@@ -32,7 +33,12 @@ class Router : public sc_core::sc_module {
   /// What left through output `port`.
   const PortStats& output_stats(unsigned port) const;
   std::uint64_t input_bytes(unsigned port) const;  ///< of payload that came in through input `port`
-  /// Books the passages of an output, and the waits of heads for it.
+  // If somebody observes its usage.
+  /// Most packets at once in the buffers of input `port`, or on the wire to them. Known in the accurate grade only: the
+  /// other tells of passages before their time.
+  std::optional<std::uint64_t> most_packets(unsigned port) const;
+  const std::vector<VcUse>& virtual_channels(unsigned port) const;  ///< of output `port`
+  /// Books the passages of an output, and the waits of heads for it; counts what is in the input of that number.
   void observe_usage(unsigned port, Usage* usage);
 
  private:

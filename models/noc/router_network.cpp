@@ -43,7 +43,15 @@ inline Ps RouterNetwork::reach(const RouterOutput& to, Packet& packet, Cycle hea
   if (const Ps waited = time - packet.head - least; waited != 0) {
     packet.charge(Delay::contention, waited);
     packet.charge(Delay::mesh, -waited);
-    if (to.usage != nullptr) to.usage->wait(time - waited, time);
+    if (to.use != nullptr) {
+      to.use->usage->wait(time - waited, time);
+      to.use->vcs[packet.vc].waiting += waited;
+    }
+  }
+  if (to.use != nullptr) {  // the tail may find the next router's channel in the packet
+    VcUse& vc = to.use->vcs[packet.vc];
+    vc.packets += packets_of(packet.bytes);
+    vc.bytes += packet.bytes;
   }
   if (to.leaves) packet.charge(Delay::mesh, time);
   return packet.head = time;
@@ -57,7 +65,10 @@ inline void RouterNetwork::leave(RouterOutput& to, unsigned router, unsigned inp
   to.stats.bytes += packet.bytes;
   const Ps busy = clock_.at(flits_of_(packet));
   to.stats.busy += busy;
-  if (to.usage != nullptr) to.usage->busy(packet.tail - busy, packet.tail, packet.bytes);
+  if (to.use != nullptr) {
+    to.use->usage->busy(packet.tail - busy, packet.tail, packet.bytes);
+    --routers_[router]->input(input).here;
+  }
   if (to.observed) routers_[router]->publish(input, to, packet, head, tail);
 }
 

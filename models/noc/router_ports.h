@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -17,14 +18,14 @@ namespace kernbench {
 struct alignas(64) RouterInput final : PacketForwardIf {
   void head(Packet& packet, Ps head) override {
     bytes += packet.bytes;
-    if (track != kNoTrack) publish(flits_of(packet));
+    if (watched) arrived(packet);
     engine->arrive(router, port, packet, network->cycle(head));
   }
   void tail(Packet&, Ps, Ps) override {}
   void pass(Packet& packet, Ps head, Ps) override { RouterInput::head(packet, head); }
   void offer(Packet& packet, Ps first, Ps last) override {
     bytes += packet.bytes;
-    if (track != kNoTrack) publish(flits_of(packet));
+    if (watched) arrived(packet);
     const Cycle from = network->cycle(first);
     const Cycle to = last == first ? from : network->cycle(last);
     const Cycle now = first == network->queue().now() ? from : network->now();
@@ -36,7 +37,11 @@ struct alignas(64) RouterInput final : PacketForwardIf {
   }
   unsigned debug(BackDoor& access) override { return network->debug(router, access); }
   std::int64_t flits_of(const Packet& packet) const { return packet.flits(network->config().flit_bytes); }
-  void publish(std::int64_t change) {
+  void arrived(const Packet& packet) {
+    most = std::max(most, ++here);
+    if (track != kNoTrack) publish(static_cast<std::int32_t>(flits_of(packet)));
+  }
+  void publish(std::int32_t change) {
     level += change;
     observer->change(track, network->queue().now(), static_cast<std::uint64_t>(level));
   }
@@ -45,10 +50,19 @@ struct alignas(64) RouterInput final : PacketForwardIf {
   MeshEngine* engine = nullptr;      ///< of the network
   PacketBackwardIf* peer = nullptr;  ///< what sends here
   Observer* observer = nullptr;
-  std::uint16_t router = 0, port = 0;
+  std::uint16_t router = 0;
+  std::uint8_t port = 0;
+  bool watched = false;  ///< somebody wants the level or the marks
   TrackId track = kNoTrack;
-  std::int64_t level = 0;   ///< flits of packets that are here or on the way
-  std::uint64_t bytes = 0;  ///< of payload that have come
+  std::int32_t level = 0;            ///< flits of packets that are here or on the way
+  std::uint16_t here = 0, most = 0;  ///< such packets, if somebody wants the marks; and the most at once
+  std::uint64_t bytes = 0;           ///< of payload that have come
+};
+
+/// What statistics want of an output.
+struct PortUse {
+  Usage* usage = nullptr;
+  std::vector<VcUse> vcs;  ///< by virtual channel
 };
 
 /// What has left through an output, and the credits for it. What a hop needs of it is in its first cache line.
@@ -63,7 +77,7 @@ struct alignas(64) RouterOutput final : PacketBackwardIf {
   bool observed = false;
   bool leaves = true;  ///< leads out of the network
   RouterNetwork* network = nullptr;
-  Usage* usage = nullptr;  ///< null: nobody wants it
+  std::unique_ptr<PortUse> use;  ///< null: nobody wants it
 };
 
 /// A router's side of its sockets.

@@ -85,6 +85,12 @@ class VcSplit {
   unsigned shift_ = 0;
 };
 
+/// What has gone through a virtual channel of an output; of packets whose head has.
+struct VcUse {
+  std::uint64_t packets = 0, bytes = 0;
+  Ps waiting = 0;  ///< of heads, for it
+};
+
 /// Longest stretch of a router's pipeline, in cycles: state that is kept per flit looks this far ahead.
 inline constexpr std::uint64_t kMaxPipelineCycles = 32;
 

@@ -105,8 +105,8 @@ tlm::tlm_sync_enum Pe::Impl::nb_transport_bw(tlm::tlm_generic_payload& payload, 
   auto* const handler = static_cast<ResponseHandler*>(packet.user);
   if (packet.complete > services.now()) {
     services.queue.at(packet.complete, [this, &payload, &packet, handler] {
-      if (CauseLog* log = CauseLog::active()) {  // the rest of a train, behind its first packet
-        Services::follow(packet.cause);
+      if (CauseLog* log = services.queue.causes()) {  // the rest of a train, behind its first packet
+        services.follow(packet.cause);
         log->step(Spent::noc, services.place(*log, Services::Part::dma_r), services.now());
       }
       handler->on_response(payload, packet);

@@ -48,14 +48,14 @@ struct Services {
 
   // Why what happens now happens now; nothing without a CauseLog.
   enum class Part : std::uint8_t { cpu, dma_r, dma_w, gemm, math, tcm };
-  static Cause cause() { return CauseLog::active() == nullptr ? Cause() : CauseLog::active()->current; }
+  Cause cause() const { return queue.causes() == nullptr ? Cause() : queue.causes()->current; }
   /// An event goes on with what its maker had.
-  static void follow(const Cause& cause) {
-    if (CauseLog* log = CauseLog::active()) log->current = cause;
+  void follow(const Cause& cause) const {
+    if (CauseLog* log = queue.causes()) log->current = cause;
   }
   /// The time since then went for `spent`.
   void spend(Spent spent, Part part) {
-    if (CauseLog* log = CauseLog::active()) log->step(spent, place(*log, part), now());
+    if (CauseLog* log = queue.causes()) log->step(spent, place(*log, part), now());
   }
   std::uint32_t place(CauseLog& log, Part part);
 

@@ -191,11 +191,13 @@ po::options_description CommonOptions::describe() {
   add("debug", po::bool_switch(&debug), "extra checks: reads of unwritten bytes, races between PEs");
   add("json", po::value(&json)->value_name("FILE|-"),
       "results as JSON; '-' is standard output, with nothing else on it");
-  add("vcd", po::value(&vcd)->value_name("FILE"), "waves, with a GTKWave save file beside it");
+  add("vcd", po::value(&vcd)->value_name("FILE"),
+      "waves, with a GTKWave save file beside it; an FST if the name ends in .fst");
   add("wave-filter", po::value(&wave_filters)->value_name("GLOB")->composing(),
       "only these signals, e.g. 'sip0.cube3.**'; repeatable");
   add("wave-window", po::value(&wave_window)->value_name("FROM..TO"), "only this time, e.g. '10us..20us'");
-  add("oplog", po::value(&oplog)->value_name("FILE"), "every op of every engine, as JSON lines");
+  add("oplog", po::value(&oplog)->value_name("FILE"),
+      "every op of every engine, as JSON lines; as a database if the name ends in .sqlite; docs/oplog.md");
   add("report", po::value(&report)->value_name("FILE.html"),
       "a page for the browser: where the time went, timeline, the machine, roofline, bounds");
   add("what-if", po::bool_switch(&what_if),
@@ -208,6 +210,9 @@ po::options_description CommonOptions::describe() {
       "slices of time in the statistics, at most (default: 256)");
   add("critical-path", po::bool_switch(&critical_path),
       "the chain of causes of the run and of each launch: what the time went for, and where; docs/critical_path.md");
+  add("explain", po::bool_switch(&explain),
+      "why launches take as long as they do: use of the arrays, bytes against the least, roofline, what they wait for "
+      "and the keys that govern it; of a collective its bounds, and why auto chose what it chose");
   add("trace", po::value(&trace)->value_name("FILE.json[.gz]"),
       "ops, states and levels as Chrome trace events, for Perfetto; docs/trace.md");
   add("trace-filter", po::value(&trace_filters)->value_name("GLOB")->composing(),
@@ -260,7 +265,7 @@ void CommonOptions::check(Refusals& refusals) const {
 
 std::uint64_t CommonOptions::replay_sample() const {
   constexpr std::uint64_t kSample = 64;
-  const bool written = critical_path || stats_in_json ||
+  const bool written = critical_path || explain || stats_in_json ||
                        !(vcd.empty() && oplog.empty() && stats.empty() && trace.empty() && report.empty());
   if (replay == "off") return 0;
   if (replay.empty()) return data == "off" && parse_fidelity(fidelity).trains() && !written ? kSample : 0;
@@ -272,7 +277,8 @@ std::uint64_t CommonOptions::replay_sample() const {
     throw UsageError(fmt::format("--replay {} needs --data off", replay), "what is repeated has no contents");
   if (written)
     throw UsageError(
-        fmt::format("--replay {} with waves, a trace, ops, statistics, a critical path or a report", replay),
+        fmt::format("--replay {} with waves, a trace, ops, statistics, a critical path, an explanation or a report",
+                    replay),
         "repeats have none of them: leave it out");
   return sample;
 }

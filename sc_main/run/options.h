@@ -32,8 +32,8 @@ struct CommonOptions {
   unsigned recorder_window = 64;
   unsigned stats_slices = 256;
   double watchdog = 600;  ///< s without progress
-  bool stats_in_json = false, critical_path = false, debug = false, quiet = false, verbose = false, no_progress = false,
-       what_if = false;
+  bool stats_in_json = false, critical_path = false, explain = false, debug = false, quiet = false, verbose = false,
+       no_progress = false, what_if = false;
 
   po::options_description describe();
   /// Checks what the parser cannot.

@@ -106,6 +106,7 @@ nlohmann::ordered_json to_json(const RunResult& result, const HostClock& host) {
                       {"disturbed", replay.disturbed}};
   }
   json["results"] = result.results;
+  if (!result.explanation.is_null()) json["explain"] = {{"launches", result.explanation}};
   if (!result.critical_path.is_null()) json["critical_path"] = result.critical_path;
   if (!result.statistics.is_null()) json["statistics"] = result.statistics;
   if (!result.what_if.is_null()) json["what_if"] = result.what_if;

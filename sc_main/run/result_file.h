@@ -43,6 +43,7 @@ struct RunResult {
   std::optional<ReplayReport> replay;  ///< nothing: all was simulated
   nlohmann::ordered_json results;
   nlohmann::ordered_json critical_path;  ///< docs/critical_path.md; null: not asked for
+  nlohmann::ordered_json explanation;    ///< docs/look.md, "Explain"; null: not asked for
   nlohmann::ordered_json statistics;     ///< docs/statistics.md; null: not asked for
   nlohmann::ordered_json what_if;        ///< of --what-if; null without
 };

@@ -18,6 +18,7 @@
 #include "sc_main/run/errors.h"
 #include "sc_main/run/exit_code.h"
 #include "sc_main/run/fidelity_option.h"
+#include "sc_main/run/launch_table.h"
 #include "sc_main/run/machine.h"
 #include "sc_main/run/progress.h"
 #include "sc_main/run/replay_energy.h"
@@ -315,6 +316,7 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
   Session::Options options;
   options.seed = common_.seed;
   options.ccl_file = common_.ccl;
+  options.explain = common_.explain;
   options.topology = resolved.spec.name;
   options.run = common_.run_options();
   options.plan = &plan;
@@ -347,6 +349,7 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
     if (!error) error = std::current_exception();
   }
   if (!error) result_.critical_path = simulation.critical_path();
+  if (!error) result_.explanation = simulation.explanation();
   if (common_.stats_in_json || !common_.report.empty()) result_.statistics = std::move(statistics);
   if (common_.verbose) say_more(simulation);
   simulation.finish_outputs();  // also of a run that failed: its waves say why
@@ -410,6 +413,7 @@ void Run::say_more(Simulation& simulation) const {
 void Run::publish(const Report& report, const topology::Plan& plan, OutputFile* json, OutputFile* page) {
   if (common_.json != "-")
     fmt::print("{}{}# {}\n", report.text, describe_replay(result_.replay), describe(result_.fidelity));
+  if (common_.json != "-" && common_.explain) fmt::print("{}", LaunchTable::text(result_.explanation));
   if (common_.json != "-" && common_.critical_path && !result_.critical_path.is_null())
     fmt::print("{}", critical_path_text(result_.critical_path));
   if (common_.json.empty() && page == nullptr) return;

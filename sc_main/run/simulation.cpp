@@ -34,16 +34,17 @@ Simulation::Simulation(const topology::Plan& plan, const CommonOptions& options,
                        Observer* listener)
     : options_(options), interrupt_(interrupt), plan_(plan) {
   if (!options.vcd.empty()) hub_.add(vcd_.emplace(options.vcd, options.waves()));
-  if (!options.oplog.empty()) hub_.add(oplog_.emplace(options.oplog));
+  if (!options.oplog.empty()) hub_.add(*(oplog_ = open_op_log(options.oplog)));
   if (!options.trace.empty()) hub_.add(trace_.emplace(options.trace, options.traced(), options.traced_detail()));
+  if (options.explain) hub_.add(launches_.emplace(plan));
   if (listener != nullptr) hub_.add(*listener);
-  if (vcd_) interrupt.owns(vcd_->temporary());
-  if (oplog_) interrupt.owns(oplog_->temporary());
-  if (trace_) interrupt.owns(trace_->temporary());
-  Observer* observer = vcd_ || oplog_ || trace_ || listener != nullptr ? &hub_ : nullptr;
+  for (const std::string& file : temporaries()) interrupt.owns(file);
+  Observer* observer = vcd_ || oplog_ || trace_ || launches_ || listener != nullptr ? &hub_ : nullptr;
   if (!options.stats.empty()) interrupt.owns(stats_.emplace(options.stats).temporary());
-  if (options.critical_path || !options.report.empty()) causes_ = std::make_unique<CauseLog>();
+  if (options.critical_path || options.explain || !options.report.empty()) causes_ = std::make_unique<CauseLog>();
   model_ = std::make_unique<Model>(plan, options.run_options(), observer);
+  Dispatcher& dispatcher = model_->machine.dispatcher();
+  for (unsigned sip = 0; sip < dispatcher.sips(); ++sip) dispatcher.queue(sip).set_causes(causes_.get());
   if (stats_ || options.stats_in_json || !options.report.empty() || trace_)
     usage_.emplace(model_->machine, plan, options.stats_slices);
 }
@@ -118,7 +119,7 @@ void Simulation::end_by_cause() {
 
 std::vector<std::string> Simulation::temporaries() const {
   std::vector<std::string> temporaries = temporaries_;
-  if (vcd_) temporaries.push_back(vcd_->temporary());
+  for (const std::string& file : vcd_ ? vcd_->temporaries() : std::vector<std::string>()) temporaries.push_back(file);
   if (oplog_) temporaries.push_back(oplog_->temporary());
   if (trace_) temporaries.push_back(trace_->temporary());
   if (stats_) temporaries.push_back(stats_->temporary());
@@ -166,7 +167,24 @@ nlohmann::ordered_json Simulation::statistics(bool whole, const std::vector<topo
 }
 
 nlohmann::ordered_json Simulation::critical_path() {
-  return causes_ == nullptr ? nlohmann::ordered_json() : critical_path_of(*causes_, plan_, now());
+  const bool wanted = options_.critical_path || !options_.report.empty();
+  return wanted ? critical_path_of(*causes_, plan_, now()) : nlohmann::ordered_json();
+}
+
+nlohmann::ordered_json Simulation::explanation() const {
+  return launches_ ? launches_->json(model_->runtime.host_trace(), *causes_) : nlohmann::ordered_json();
+}
+
+/// As the program names them; if it does not, what rank 0 has waited for, one after the other.
+std::vector<Stretch> Simulation::stretches() {
+  std::vector<Stretch> stretches = model_->runtime.stretches(now());
+  if (!stretches.empty()) return stretches;
+  for (const HostTraceEntry& entry : model_->runtime.host_trace()) {
+    const Ps last = stretches.empty() ? 0 : stretches.back().end;
+    if (entry.rank == 0 && entry.t_submit >= last && entry.t_complete > entry.t_submit)
+      stretches.push_back({entry.name, entry.t_submit, entry.t_complete, true});
+  }
+  return stretches;
 }
 
 void Simulation::finish_outputs() {
@@ -179,7 +197,9 @@ void Simulation::finish_outputs() {
     }
   };
   if (vcd_ || trace_) attempt([this] { model_->machine.flush(); });
-  if (vcd_) attempt([this] { vcd_->finish(now()); });
+  const std::vector<Stretch> stretches = vcd_ || trace_ ? this->stretches() : std::vector<Stretch>();
+  if (trace_) trace_->add(stretches);
+  if (vcd_) attempt([&] { vcd_->finish(now(), stretches); });
   if (oplog_) attempt([this] { oplog_->finish(); });
   if (trace_) attempt([this] { trace_->finish(); });
   if (error) std::rethrow_exception(error);

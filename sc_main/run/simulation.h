@@ -10,6 +10,7 @@
 #include "runtime/runtime.h"
 #include "sc_main/run/exit_code.h"
 #include "sc_main/run/interrupt.h"
+#include "sc_main/run/launch_table.h"
 #include "sc_main/run/options.h"
 #include "tlm/observe/cause.h"
 #include "topology/machine/machine.h"
@@ -63,6 +64,9 @@ class Simulation {
   /// segments do not add up to the run.
   nlohmann::ordered_json critical_path();
 
+  /// What the launches of each kernel did, and waited for; null without --explain.
+  nlohmann::ordered_json explanation() const;
+
   /// Closes the waves and the op log, whatever became of the run. Throws OutputError.
   void finish_outputs();
 
@@ -70,6 +74,7 @@ class Simulation {
   struct Model;  // the SystemC side
   std::function<void(const std::string&)> end_at_once() const;
   std::vector<std::string> temporaries() const;
+  std::vector<Stretch> stretches();
   void trace_rates(const topology::RunStatistics& known, const topology::ResourceUse& use);
   static Simulation* running_;
 
@@ -77,8 +82,9 @@ class Simulation {
   const Interrupt& interrupt_;
   std::vector<std::string> temporaries_;
   std::optional<VcdWriter> vcd_;
-  std::optional<OpLogWriter> oplog_;
+  std::unique_ptr<OpLog> oplog_;
   std::optional<TraceWriter> trace_;
+  std::optional<LaunchTable> launches_;
   ObserverHub hub_;
   std::unique_ptr<CauseLog> causes_;  // before the model, whose parts point into it
   const topology::Plan& plan_;

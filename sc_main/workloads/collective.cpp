@@ -311,7 +311,11 @@ void CollectiveWorkload::measure(Context& ctx, const CollectiveRun& request, con
       for (Part& part : parts) refresh(session, part.what, part.buffers, part.member, part.group);
     }
     ctx.barrier();
-    if (options_.explain() && ctx.rank() == 0 && i == request.warmup)
+    const bool timed = i >= request.warmup;
+    ctx.begin_stretch(
+        fmt::format("{} B, {} {}", bytes, timed ? "iteration" : "warm-up", timed ? i - request.warmup + 1 : i + 1),
+        timed);
+    if (session.options().explain && ctx.rank() == 0 && i == request.warmup)
       before_ = count_work(*session.options().plan, *session.options().machine);
     std::vector<Handle> handles;
     handles.reserve(parts.size());
@@ -327,7 +331,9 @@ void CollectiveWorkload::measure(Context& ctx, const CollectiveRun& request, con
     }
   }
   ctx.barrier();
-  if (options_.explain() && ctx.rank() == 0) after_ = count_work(*session.options().plan, *session.options().machine);
+  ctx.begin_stretch("");
+  if (session.options().explain && ctx.rank() == 0)
+    after_ = count_work(*session.options().plan, *session.options().machine);
   ctx.barrier();
   const bool reads = makes_copies(session) && options_.request(true).check;
   for (const Part& part : parts) {
@@ -419,8 +425,8 @@ Json CollectiveWorkload::row(const Session& session, const CollectiveRun& reques
   if (!c.in_place) result["out_placement"] = to_string(c.out_policy);
   if (ccl::rooted(op_)) result["root"] = c.root;
   result["group"] = request.groups[group];
-  if (options_.explain() && !ranks_are_pes_) explain(session, inputs, measured, request.iterations, result);
-  if (options_.explain() && ranks_are_pes_) {
+  if (session.options().explain && !ranks_are_pes_) explain(session, inputs, measured, request.iterations, result);
+  if (session.options().explain && ranks_are_pes_) {
     const ccl::Choice* choice = measured.choice ? &*measured.choice : nullptr;
     add_choice(measured.algorithm, choice, result["explain"]);
     explanation_ = "#   ranks are PEs (world_size in ccl.yaml): there are bounds for ranks that are SIPs only\n" +

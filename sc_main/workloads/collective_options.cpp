@@ -47,8 +47,6 @@ void CollectiveOptions::add_to(po::options_description& options) {
       "entry of ccl.yaml, an MSCCL file (.xml), or auto (default: that of ccl.yaml, or auto)");
   add("schedule", po::value(&schedule_)->value_name("FILE.xml"),
       "runs a schedule of MSCCL's format, once it is proven");
-  add("explain", po::bool_switch(&explain_),
-      "says what limits: bounds, use of links and memories, waiting, and why auto chose what it chose");
 }
 
 namespace {

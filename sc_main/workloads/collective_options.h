@@ -37,7 +37,6 @@ class CollectiveOptions {
   std::vector<std::vector<int>> groups(int ranks) const;  ///< of a run with so many ranks, after request()
   std::string algorithm() const;                          ///< entry of ccl.yaml, file, "auto", or empty: ccl.yaml says
   std::vector<std::string> files() const;                 ///< schedules
-  bool explain() const { return explain_; }
   bool placed_elsewhere() const { return !out_placement_.empty(); }  ///< the output
 
  private:
@@ -51,7 +50,6 @@ class CollectiveOptions {
               algorithm_, schedule_;
   std::vector<std::string> groups_;
   int warmup_ = 1, iterations_ = 1, check_ = 1, in_place_ = 1, root_ = 0;
-  bool explain_ = false;
 };
 
 }  // namespace kernbench

@@ -284,8 +284,6 @@ class Gemm final : public GemmBase {
         "row-parallel one: columns of A over all PEs, too) or grid (rows of A and C over cubes, columns of B and C "
         "over the PEs of a cube), packed (as column, but rows of B and C over the PEs of a cube) or packed-row (as "
         "packed, and so is A)");
-    add("explain", po::bool_switch(&explain_),
-        "says how it is mapped, what each mapping should take, and what binds it");
   }
 
   void check_options() const override {
@@ -331,7 +329,7 @@ class Gemm final : public GemmBase {
     check(session);
     for (const Ran& one : ran_) {
       add_row(session, one.variant, one.outcome, report, &*one.plan);
-      if (explain_) add_explanation(*one.plan, report);
+      if (session.options().explain) add_explanation(*one.plan, report);
     }
     return report;
   }
@@ -397,7 +395,6 @@ class Gemm final : public GemmBase {
 
   std::vector<std::string> mappings_;
   std::string operands_;
-  bool explain_ = false;
 };
 
 }  // namespace

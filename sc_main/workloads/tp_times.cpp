@@ -110,6 +110,12 @@ void TpTimes::add(Context& ctx, SetUp what, Ps begin) {
   begin_ = ctx.now();
 }
 
+void TpTimes::begin(Context& ctx, int pass, std::size_t layer) const {
+  const bool timed = pass >= warmup_;
+  ctx.begin_stretch(
+      fmt::format("{} {}, layer {}", timed ? "pass" : "warm-up", timed ? pass - warmup_ + 1 : pass + 1, layer), timed);
+}
+
 void TpTimes::next(Context& ctx, std::size_t layer) {
   ctx.barrier();
   if (ctx.rank() != 0) return;

@@ -83,10 +83,12 @@ class TpTimes {
     next(ctx, kSetUp);
     for (int i = 0; i < warmup_ + passes_; ++i) {
       for (std::size_t layer = 0; layer < layers_; ++layer) {
+        begin(ctx, i, layer);
         pass(layer);
         next(ctx, i < warmup_ ? kWarmUp : layer);
       }
     }
+    ctx.begin_stretch("");
   }
 
   // After the run.
@@ -115,6 +117,7 @@ class TpTimes {
     Ps begin, end;
   };
   void add(Context& ctx, SetUp what, Ps begin);
+  void begin(Context& ctx, int pass, std::size_t layer) const;
   void next(Context& ctx, std::size_t layer);
 
   const std::size_t layers_;

@@ -35,6 +35,7 @@ class Session {
   struct Options {
     std::uint64_t seed = 1;                ///< --seed
     std::string ccl_file;                  ///< --ccl; empty: the built-in algorithms
+    bool explain = false;                  ///< --explain
     std::string topology;                  ///< preset or file, as it is to stand in results
     RunOptions run;                        ///< data, debug, recorder window
     const topology::Plan* plan = nullptr;  ///< configuration of the engines, for peak rates; edges of paths

@@ -70,6 +70,28 @@ TEST(PageInABrowser, ALinkToAPointShowsItsConfigurationAndCommand) {
   EXPECT_NE(page.dom.find(study.points[17].config.dump(2).substr(0, 30)), std::string::npos);
 }
 
+TEST(PageInABrowser, TwoPointsAreSetSideBySide) {
+  const TestFolder folder;
+  const Study study = sample_study();
+  const Point &base = study.points[0], &other = study.points[39 - 2];  // of the narrowest and of the widest mesh
+  const Rendered page = render_in_browser(folder, render(study), "#point=" + other.key + "&against=" + base.key);
+  EXPECT_TRUE(page.quiet()) << page.log;
+  EXPECT_NE(page.dom.find("<h3>Point " + other.key + " against " + base.key + "</h3>"), std::string::npos);
+  EXPECT_EQ(count_of(page.dom, "class=\"plain difference\""), 3U) << "axes and texts, figures, configuration";
+  const auto row = [](const std::string& name, const std::string& a, const std::string& b) {
+    return "<th scope=\"row\">" + name + "</th><td class=\"num\">" + a + "</td><td class=\"num\">" + b + "</td>";
+  };
+  EXPECT_NE(page.dom.find(row("cube.mesh.w", "1", "5")), std::string::npos);
+  EXPECT_NE(page.dom.find(row("limited_by", "links between SIPs", "longest &lt;way&gt;")), std::string::npos);
+  EXPECT_EQ(page.dom.find(row("algorithm", "ring", "ring")), std::string::npos) << "only what differs";
+  const double area = other.values[1] - base.values[1];
+  EXPECT_NE(
+      page.dom.find(row("area_mm2 (mm2)", fmt::format("{:g}", base.values[1]), fmt::format("{:g}", other.values[1])) +
+                    "<td class=\"num\">+" + fmt::format("{:g}", area) + "</td>"),
+      std::string::npos);
+  EXPECT_EQ(count_of(page.dom, ">links between SIPs</td>"), 2U * 8 + 1) << "a column of the list, and the difference";
+}
+
 TEST(PageInABrowser, EnergyIsDrawnByComponentWithItsStaticPart) {
   const TestFolder folder;
   const Study study = sample_study();

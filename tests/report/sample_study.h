@@ -17,6 +17,7 @@ inline Study sample_study() {
   study.axes = {{"cube.mesh.w", "", Column::Scale::linear, {}},
                 {"ucie.bandwidth", "GB/s", Column::Scale::linear, {}},
                 {"algorithm", "", Column::Scale::category, {"ring", "tree"}}};
+  study.texts = {"limited_by"};
   study.components = {"hbm", "ucie"};
   study.operations = {{"cube.hbm.energy_per_bit", "bit", 0}};
   study.metrics = {{{"time_ns", "ns", Column::Scale::linear, {}}, search::Goal::minimize, true},
@@ -32,6 +33,7 @@ inline Study sample_study() {
         point.labels = {std::to_string(w), fmt::format("{} GB/s", rate), study.axes[2].categories[algorithm]};
         const double time = 65536 / rate * (algorithm == 0 ? 2 - 1.0 / w : std::log2(w + 1)) + 9000.0 / w;
         point.values = {time, w * w * 4 + rate / 16, 65536 / time};
+        point.texts = {w < 3 ? "links between SIPs" : "longest <way>"};
         point.config = {{"cube", {{"mesh", {{"w", w}}}}}, {"ucie", {{"bandwidth", fmt::format("{}GB/s", rate)}}}};
         point.energy = {{2e6 * w, time}, {1e3 * time, 0}, {4e6 * w}, {2e6 * w}};
         point.command = fmt::format("kernbench run all_reduce -b 64K --set cube.mesh.w={}", w);

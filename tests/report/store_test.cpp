@@ -25,11 +25,13 @@ class StoreStudy : public ::testing::Test {
       CREATE TABLE objective_values(sweep TEXT, position INTEGER, name TEXT, value REAL,
                                     PRIMARY KEY(sweep, position, name));
       INSERT INTO configs VALUES('c1', '{"ucie": {"bandwidth": "64 GB/s"}}');
-      INSERT INTO points VALUES('k1', 'ok', 0, NULL, 'kernbench run x', 'c1', '{"energy": [
+      INSERT INTO points VALUES('k1', 'ok', 0, NULL, 'kernbench run x', 'c1', '{"results": [
+        {"algorithm": "ring", "mapping": "m", "limited_by": "links"},
+        {"algorithm": "tree", "mapping": "m", "limited_by": "latency"}], "energy": [
         {"component": "pe", "dynamic_pj": 3, "static_pj": 4, "operations": [
           {"operation": "pe.energy.mac_16bit", "unit": "MAC", "count": 8, "pj_each": 0.375, "dynamic_pj": 3}]},
         {"component": "hbm", "dynamic_pj": 1, "static_pj": 2, "operations": []}]}'),
-                               ('k2', 'ok', 0, NULL, 'kernbench run y', 'c1', '{"energy": [
+                               ('k2', 'ok', 0, NULL, 'kernbench run y', 'c1', '{"results": [{"algorithm": "ring", "mapping": "m", "limited_by": "links"}], "energy": [
         {"component": "hbm", "dynamic_pj": 5, "static_pj": 6, "operations": [
           {"operation": "cube.hbm.energy_per_bit", "unit": "bit", "count": 2, "pj_each": 2.5, "dynamic_pj": 5}]}]}'),
                                ('k3', 'failed', 3, 'deadlock', 'kernbench run z', NULL, NULL);
@@ -62,6 +64,14 @@ class StoreStudy : public ::testing::Test {
   TestFolder folder;
   SQLite::Database database;
 };
+
+TEST_F(StoreStudy, WhatResultsSayInWordsIsAColumnIfItDiffersAndIsNoAxis) {
+  const Study study = read_study(database, "grid");
+  EXPECT_EQ(study.texts, std::vector<std::string>{"limited_by"});
+  EXPECT_EQ(study.points[0].texts, std::vector<std::string>{"links; latency"});
+  EXPECT_EQ(study.points[1].texts, std::vector<std::string>{"links"});
+  EXPECT_EQ(study.points[2].texts, std::vector<std::string>{""}) << "it failed";
+}
 
 TEST_F(StoreStudy, ListsWhatIsStored) {
   const auto sweeps = stored_sweeps(database);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # The simulator has no mutable globals: what it defines in writable memory are constants that are set once, named kLikeThis
-# or held by a function (such a one has a guard variable). One exception: the log of causes, one per process as SystemC
-# itself, which packets and models of every kind reach (docs/critical_path.md). Arguments: nm, then the static libraries.
+# or held by a function (such a one has a guard variable). Arguments: nm, then the
+# static libraries.
 nm=$1
 shift
 found=$(for library in "$@"; do "$nm" -C -f sysv "$library" 2>/dev/null; done | awk -F'|' '
@@ -13,7 +13,7 @@ found=$(for library in "$@"; do "$nm" -C -f sysv "$library" 2>/dev/null; done | 
     ++symbols
   }
   END {
-    for (name in writable) if (!(name in guarded) && name != "kernbench::CauseLog::active_") print name
+    for (name in writable) if (!(name in guarded)) print name
     if (symbols == 0) print "no symbols: are these the libraries?"
   }')
 test -z "$found" && exit 0

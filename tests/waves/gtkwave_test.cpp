@@ -26,7 +26,7 @@ void write_example(const std::string& path) {
   for (std::uint64_t i = 0; i < 8; ++i) vcd.change(fill, 1000 * (i + 1), i % 4);
   const TrackId packet = vcd.add_track("sip0.io0.link0.packet", TrackKind::number, {});
   vcd.interval(packet, 2000, 5000, 42);
-  vcd.finish(10000);
+  vcd.finish(10000, {{"warm-up 1", 500, 4000, false}, {"iteration 1", 4000, 9000, true}});
 }
 
 TEST(Gtkw, GroupsColoursAndDecodes) {
@@ -35,12 +35,12 @@ TEST(Gtkw, GroupsColoursAndDecodes) {
   const std::string save = read(folder.file("run.gtkw"));
   EXPECT_THAT(save, HasSubstr("[dumpfile] \"" + folder.file("run.vcd") + "\"\n[savefile] \"" + folder.file("run.gtkw") +
                               "\"\n"));
-  EXPECT_THAT(save, HasSubstr("@800200\n-pe0\n[color] 5\n@2022\n^1 " + folder.file("run.states/1.txt") +
+  EXPECT_THAT(save, HasSubstr("@800200\n-pe0\n[color] 5\n@2022\n^2 " + folder.file("run.states/2.txt") +
                               "\nsip0.cube0.pe0.dma_r[3:0]\n"));
   EXPECT_THAT(save, HasSubstr("@c00200\n-pe1\n[color] 5\n@3022\n"));
   EXPECT_THAT(save, Not(HasSubstr("math"))) << "never left its idle state";
   EXPECT_EQ(
-      read(folder.file("run.states/1.txt")),
+      read(folder.file("run.states/2.txt")),
       "# states of sip0.cube0.pe0.dma_r and its like\n0 ?gray15?idle\n1 ?DarkGreen?read\n2 ?firebrick4?wait credit\n");
 }
 
@@ -56,16 +56,31 @@ std::string gtkwave(const TestFolder& folder, const std::string& script) {
   return read(out);
 }
 
+TEST(Gtkw, BeginsWithTheIterationAndWhatIsBusiestInIt) {
+  const TestFolder folder;
+  write_example(folder.file("run.vcd"));
+  const std::string states = folder.file("run.states/1.txt");
+  EXPECT_THAT(read(folder.file("run.gtkw")),
+              HasSubstr("@28\nprogram.iteration\n@800200\n-busiest in iteration 1\n[color] 4\n@2022\n^1 " + states +
+                        "\nsip0.cube0.pe0.gemm[3:0]\n[color] 4\n@2022\n^1 " + states +
+                        "\nsip0.cube0.pe1.gemm[3:0]\n@1000200\n-busiest in iteration 1\n"))
+      << "the DMA engines read before it";
+}
+
 TEST(Gtkw, OpensInGtkwaveWithEveryRow) {
   const TestFolder folder;
   write_example(folder.file("run.vcd"));
-  const std::string out = gtkwave(folder,
-                                  "puts \"displayed [gtkwave::getTotalNumTraces]\"\ngtkwave::/File/Grab_To_File "
-                                  "run.png\ngtkwave::/File/Write_Save_File_As back.gtkw");
+  const std::string out =
+      gtkwave(folder,
+              "puts \"displayed [gtkwave::getTotalNumTraces]\"\nputs \"marked [gtkwave::getMarker] "
+              "[gtkwave::getNamedMarker A] [gtkwave::getNamedMarker B]\"\ngtkwave::/File/Grab_To_File "
+              "run.png\ngtkwave::/File/Write_Save_File_As back.gtkw");
   EXPECT_THAT(out, Not(HasSubstr("Could not open")));
   const std::string back = read(folder.file("back.gtkw"));
-  // 8 signals, and a begin and an end for each of sip0, cube0, pe0, ipcq, pe1, io0, link0.
-  EXPECT_THAT(out, HasSubstr("displayed 22\n"));
+  // 8 signals, and a begin and an end for each of sip0, cube0, pe0, ipcq, pe1, io0, link0; before them the iteration,
+  // and two signals between a begin and an end.
+  EXPECT_THAT(out, HasSubstr("displayed 27\n"));
+  EXPECT_THAT(out, HasSubstr("marked 4000 500 4000\n"));
   for (const char* row : {"sip0.cube0.pe0.dma_r[3:0]", "sip0.cube0.pe0.gemm[3:0]", "sip0.cube0.pe0.kernel",
                           "sip0.cube0.pe0.ipcq.W_recv[31:0]", "sip0.cube0.pe1.dma_r[3:0]", "sip0.cube0.pe1.gemm[3:0]",
                           "sip0.cube0.pe1.kernel", "sip0.io0.link0.packet[31:0]"}) {
@@ -80,7 +95,7 @@ TEST(Gtkw, ReadsAVcdThatWasCutShort) {
   const std::string whole = read(folder.file("run.vcd"));
   std::ofstream(folder.file("run.vcd"), std::ios::trunc) << whole.substr(0, whole.size() * 9 / 10);
   const std::string out = gtkwave(folder, "puts \"displayed [gtkwave::getTotalNumTraces]\"");
-  EXPECT_THAT(out, HasSubstr("displayed 22\n"));
+  EXPECT_THAT(out, HasSubstr("displayed 27\n"));
 }
 
 }  // namespace

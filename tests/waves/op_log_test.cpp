@@ -3,13 +3,14 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/test_folder.h"
+#include "waves/output_file.h"
 
 namespace kernbench {
 namespace {
 
-TEST(OpLogWriter, WritesOneJsonObjectALine) {
+TEST(OpLog, WritesOneJsonObjectALine) {
   const TestFolder folder;
-  OpLogWriter log(folder.file("ops.jsonl"));
+  const auto log = open_op_log(folder.file("ops.jsonl"));
   OpRecord record;
   record.start = 10;
   record.end = 25;
@@ -19,9 +20,9 @@ TEST(OpLogWriter, WritesOneJsonObjectALine) {
   record.kernel = "gemm_single_pe";
   record.op = 7;
   record.params = {{"m", "", 32}, {"dtype", "f16", 0}};
-  log.op(record);
-  log.op(record);
-  log.finish();
+  log->op(record);
+  log->op(record);
+  log->finish();
   const std::string line =
       R"({"t_start":10,"t_end":25,"component":"sip0.cube3.pe5.gemm","op_kind":"gemm","op_name":"gemm","op":7,)"
       R"("kernel":"gemm_single_pe","params":{"m":32,"dtype":"f16"},"stage":""})"

@@ -7,8 +7,6 @@
 
 namespace kernbench {
 
-CauseLog* CauseLog::active_ = nullptr;
-
 const char* to_string(Spent spent) {
   static constexpr std::array<const char*, kSpents> kNames{
       "other",  "host",   "PCIe",        "command path", "command path busy", "common start", "dispatch",  "DMA setup",
@@ -17,36 +15,30 @@ const char* to_string(Spent spent) {
   return kNames[static_cast<std::size_t>(spent)];
 }
 
-CauseLog::CauseLog() : steps_(1), places_(1) { active_ = this; }
-
-CauseLog::~CauseLog() { active_ = nullptr; }
+void Cause::forget() { step_->log->forget(step_); }
 
 Cause CauseLog::step(Spent spent, std::uint32_t place, Ps end, const Cause& cause) {
-  std::uint32_t previous = cause.step_;
-  while (steps_[previous].end > end) previous = steps_[previous].previous;
-  if (steps_[previous].end == end) {
-    if (previous != 0) ++steps_[previous].references;
-    return Cause(previous);
-  }
-  if (previous != 0) ++steps_[previous].references;
-  std::uint32_t step = free_;
-  if (step == 0) {
-    step = static_cast<std::uint32_t>(steps_.size());
-    steps_.emplace_back();
+  Step* previous = cause.step_;
+  while (end_of(previous) > end) previous = previous->previous;
+  if (previous != nullptr) ++previous->references;
+  if (end_of(previous) == end) return Cause(previous);
+  Step* step = free_;
+  if (step == nullptr) {
+    step = &steps_.emplace_back();
   } else {
-    free_ = steps_[step].previous;
+    free_ = step->previous;
   }
-  steps_[step] = {end, previous, 1, place, spent};
+  *step = {this, previous, end, 1, place, static_cast<std::uint32_t>(spent)};
   return Cause(step);
 }
 
-void CauseLog::release(std::uint32_t step) {
-  while (step != 0 && --steps_[step].references == 0) {
-    const std::uint32_t previous = steps_[step].previous;
-    steps_[step].previous = free_;
+void CauseLog::forget(Step* step) {
+  do {
+    Step* const previous = step->previous;
+    step->previous = free_;
     free_ = step;
     step = previous;
-  }
+  } while (step != nullptr && --step->references == 0);
 }
 
 std::uint32_t CauseLog::intern(const std::string& name) {
@@ -80,9 +72,9 @@ void CauseLog::heard(const Cause& cause, const char* kernel, std::uint16_t sip, 
 
 std::vector<CauseLog::Segment> CauseLog::chain(const Cause& cause, Ps from) const {
   std::vector<Segment> segments;
-  for (std::uint32_t at = cause.step_; at != 0 && steps_[at].end > from; at = steps_[at].previous) {
-    const Step& step = steps_[at];
-    segments.push_back({std::max(steps_[step.previous].end, from), step.end, step.spent, step.place});
+  for (const Step* step = cause.step_; end_of(step) > from; step = step->previous) {
+    segments.push_back(
+        {std::max(end_of(step->previous), from), step->end, static_cast<Spent>(step->spent), step->place});
   }
   std::reverse(segments.begin(), segments.end());
   return segments;

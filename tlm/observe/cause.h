@@ -1,5 +1,7 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -37,32 +39,41 @@ const char* to_string(Spent spent);
 class CauseLog;
 
 /// The end of a chain of causes: an instant, and why it was not sooner. Chains share their beginnings; a step is
-/// forgotten with the last chain that has it. Empty: the start of the run, or no log.
+/// forgotten with the last chain that has it. Empty: the start of the run, or no log. REQUIRES: the log outlives it.
 class Cause {
  public:
   Cause() = default;
-  Cause(const Cause& other) : step_(other.step_) { acquire(); }
-  Cause(Cause&& other) noexcept : step_(other.step_) { other.step_ = 0; }
+  Cause(const Cause& other) : step_(other.step_) {
+    if (step_ != nullptr) ++step_->references;
+  }
+  Cause(Cause&& other) noexcept : step_(other.step_) { other.step_ = nullptr; }
   Cause& operator=(const Cause& other) {
     Cause copy(other);
     return *this = static_cast<Cause&&>(copy);
   }
   Cause& operator=(Cause&& other) noexcept {
-    const std::uint32_t mine = step_;
+    Step* const mine = step_;
     step_ = other.step_;
     other.step_ = mine;
     return *this;
   }
   ~Cause() {
-    if (step_ != 0) release();
+    if (step_ != nullptr && --step_->references == 0) forget();
   }
 
  private:
   friend class CauseLog;
-  explicit Cause(std::uint32_t step) : step_(step) {}
-  void acquire() const;
-  void release();
-  std::uint32_t step_ = 0;
+  struct Step {
+    CauseLog* log = nullptr;
+    Step* previous = nullptr;  // null: the start of the run. Of a free one: the next free one
+    Ps end = 0;
+    std::uint32_t references = 0;
+    std::uint32_t place : 24;
+    std::uint32_t spent : 8;  // Spent
+  };
+  explicit Cause(Step* step) : step_(step) {}
+  void forget();
+  Step* step_ = nullptr;
 };
 
 /// Where a resource stands in the log; known to it by name on first use.
@@ -71,7 +82,7 @@ struct CausePlace {
 };
 
 /// Keeps, for everything under way, the chain of steps that led to it: each step begins where the one before it ends.
-/// Of steps that nothing under way comes from any more nothing is kept. One per process, while it is there.
+/// Of steps that nothing under way comes from any more nothing is kept. The event queues of a machine hold it.
 ///
 /// Models say a step where they know what an instant is due to: `current` is the chain of the event that is being
 /// executed. Whoever makes an event takes it along, whoever is called by one sets it.
@@ -84,13 +95,9 @@ class CauseLog {
     std::uint32_t place = 0;
   };
 
-  CauseLog();
-  ~CauseLog();
+  CauseLog() = default;
   CauseLog(const CauseLog&) = delete;
   CauseLog& operator=(const CauseLog&) = delete;
-
-  /// Null: nobody wants to know, and nothing is to be said.
-  static CauseLog* active() { return active_; }
 
   /// The chain `cause` goes on to `end`, spent on `spent` at `place`. A step of no length is none. What `cause` has
   /// beyond `end` does not count.
@@ -113,8 +120,8 @@ class CauseLog {
   /// From `from` to the end of the chain, in order; the first one may begin earlier and is cut. They add up to
   /// end_of(cause) - from.
   std::vector<Segment> chain(const Cause& cause, Ps from = 0) const;
-  Ps end_of(const Cause& cause) const { return steps_[cause.step_].end; }
-  std::size_t most_steps() const { return steps_.size() - 1; }  ///< that were kept at once
+  static Ps end_of(const Cause& cause) { return end_of(cause.step_); }
+  std::size_t most_steps() const { return steps_.size(); }  ///< that were kept at once
 
   /// A launch whose end the host has heard of, and what its time was spent on.
   struct Launch {
@@ -132,35 +139,24 @@ class CauseLog {
   const std::vector<Launch>& launches() const { return launches_; }
   std::uint64_t launches_seen() const { return launches_seen_; }
 
-  Cause current;
-  Cause host;  ///< of what the host has heard last
-
  private:
   friend class Cause;
-  struct Step {
-    Ps end = 0;
-    std::uint32_t previous = 0;  // of a free one: the next free one
-    std::uint32_t references = 0;
-    std::uint32_t place = 0;
-    Spent spent = Spent::other;
-  };
+  using Step = Cause::Step;
+  static Ps end_of(const Step* step) { return step == nullptr ? 0 : step->end; }
   std::uint32_t intern(const std::string& name);
-  void release(std::uint32_t step);
+  void forget(Step* step);
 
-  static CauseLog* active_;
-  std::vector<Step> steps_;  // [0]: the start of the run
-  std::uint32_t free_ = 0;
-  std::vector<std::string> places_;
-  std::vector<Launch> launches_;  // the first kMostLaunches
+  std::deque<Step> steps_;
+  Step* free_ = nullptr;
+  std::vector<std::string> places_{std::string()};  // [0]: nowhere
+  std::vector<Launch> launches_;                    // the first kMostLaunches
   std::uint64_t launches_seen_ = 0;
   std::unordered_map<std::string, std::uint32_t> by_name_;
-};
 
-inline void Cause::acquire() const {
-  if (step_ != 0) ++CauseLog::active_->steps_[step_].references;
-}
-inline void Cause::release() {
-  if (CauseLog::active_ != nullptr) CauseLog::active_->release(step_);
-}
+ public:
+  // Last: they go before the steps.
+  Cause current;  ///< of the event that is being executed
+  Cause host;     ///< of what the host has heard last
+};
 
 }  // namespace kernbench

@@ -7,6 +7,8 @@ namespace kernbench {
 namespace {
 /// `part` of `whole` for the time from `begin` to `at` of `begin` to `end`.
 std::uint64_t share(std::uint64_t whole, Ps begin, Ps at, Ps end) {
+  if (whole == 0) return 0;
+  if (whole == end - begin) return at - begin;  // of one unit, the whole time
   return static_cast<std::uint64_t>(static_cast<unsigned __int128>(whole) * (at - begin) / (end - begin));
 }
 }  // namespace
@@ -63,6 +65,7 @@ std::vector<Usage::Slice> Usage::slices(std::uint32_t shift, Ps end) const {
     return (to - from) * units_;
   };
   const auto pass_on = [&](std::size_t i, std::size_t to) {
+    if (result[i].busy == 0) return;
     const Ps most = room(i);
     if (result[i].busy <= most) return;
     result[to].busy += result[i].busy - most;

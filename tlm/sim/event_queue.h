@@ -14,6 +14,8 @@
 
 namespace kernbench {
 
+class CauseLog;
+
 /// A call-back held in place: small trivially copyable closures only, so that nothing on a hot path allocates.
 class Callback {
  public:
@@ -122,6 +124,10 @@ class EventQueue {
     if (time > now_) now_ = time;
   }
 
+  /// Keeps the chains of causes of what runs here; null: nobody wants to know, and nothing is to be said.
+  CauseLog* causes() const { return causes_; }
+  void set_causes(CauseLog* log) { causes_ = log; }  ///< it outlives what runs here
+
   /// Called whenever the earliest time may have become earlier.
   void set_wake(std::function<void()> wake) { wake_ = std::move(wake); }
 
@@ -159,6 +165,7 @@ class EventQueue {
   std::vector<HostEvent> host_events_;  // a heap, earliest first
   Ps host_now_ = 0;
   Ps window_end_ = 0;
+  CauseLog* causes_ = nullptr;
   std::function<void()> wake_;
   std::function<Ps()> silent_until_;
 };

@@ -24,8 +24,8 @@ class SerialServer {
 
   void add(Ps cost, Job job, bool urgent = false) {
     (urgent ? urgent_ : normal_)
-        .push_back({cost, queue_.now(), std::move(job),
-                    CauseLog::active() == nullptr ? Cause() : CauseLog::active()->current});
+        .push_back(
+            {cost, queue_.now(), std::move(job), queue_.causes() == nullptr ? Cause() : queue_.causes()->current});
     served_.most_waiting = std::max<std::uint64_t>(served_.most_waiting, urgent_.size() + normal_.size());
     if (!busy_) serve();
   }
@@ -63,7 +63,7 @@ class SerialServer {
       served_.usage->busy(queue_.now(), end, 0);
     }
     if (observer_) observer_(queue_.now(), end);
-    if (CauseLog* log = CauseLog::active()) {
+    if (CauseLog* log = queue_.causes()) {
       const std::uint32_t place = log->place(place_, [this] { return name_; });
       current_.cause = log->step(Spent::command_wait, place, queue_.now(), current_.cause);
       current_.cause = log->step(Spent::command, place, end, current_.cause);
@@ -71,7 +71,7 @@ class SerialServer {
     queue_.at(end, [this] {
       busy_ = false;
       const Job job = std::move(current_.job);
-      if (CauseLog* log = CauseLog::active()) log->current = std::move(current_.cause);
+      if (CauseLog* log = queue_.causes()) log->current = std::move(current_.cause);
       job();
       if (!busy_) serve();
     });

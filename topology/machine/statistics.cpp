@@ -17,6 +17,7 @@ constexpr const char* kUtilisation = "busy is at most the time of the run";
 constexpr const char* kSlices = "slices add up to the totals";
 constexpr const char* kWires = "bytes into a wire are the bytes out of it";
 constexpr const char* kQueues = "bytes sent over queues are the bytes received";
+constexpr const char* kChannels = "bytes of the virtual channels of a router port add up to it";
 constexpr const char* kStacks = "channels of a stack add up to it";
 
 using Reasons = std::vector<const char*>;
@@ -197,6 +198,13 @@ class UsageWalk {
                 use.busy = stats.busy;
                 use.bytes = stats.bytes;
                 use.messages = stats.packets;
+                channels(router.virtual_channels(port), network.noc->vcs_per_set, use);
+                const Beyond behind = plan_.beyond(id, at, port);
+                if (behind.kind != Beyond::Kind::router) return;
+                if (const auto most = machine_.router(id, behind.router).most_packets(behind.in_port)) {
+                  use.high_water = *most;
+                  use.high_water_unit = "packets";
+                }
               });
           const Beyond beyond = plan_.beyond(id, at, port);
           if (observing_ || !whole_ || beyond.kind != Beyond::Kind::router) continue;
@@ -207,6 +215,24 @@ class UsageWalk {
                  [&] { return fmt::format("{}: {} B in, {} B out", router.out[port]->name(), in, out); });
         }
       }
+    }
+  }
+  /// Those that were used. What has gone through all of them is what has gone through the port.
+  void channels(const std::vector<VcUse>& all, unsigned vcs_per_set, ResourceUse& use) {
+    static constexpr std::array<const char*, kMessageClasses> kClasses{"command", "data", "request", "response",
+                                                                       "credit"};
+    std::uint64_t bytes = 0, messages = 0;
+    for (std::size_t vc = 0; vc < all.size(); ++vc) {
+      if (all[vc].packets == 0) continue;
+      const std::size_t network = vc / vcs_per_set;
+      use.channels.push_back({fmt::format("{}{}.{}", kClasses[network / kVcSets], network % kVcSets, vc % vcs_per_set),
+                              all[vc].bytes, all[vc].packets, all[vc].waiting});
+      bytes += all[vc].bytes;
+      messages += all[vc].packets;
+    }
+    if (whole_) {
+      hold(kChannels, bytes == use.bytes,
+           [&] { return fmt::format("{}: {} B, of its virtual channels {} B", use.name, use.bytes, bytes); });
     }
   }
   std::string beyond_name(std::uint32_t id, std::uint16_t router, std::uint8_t port) const {

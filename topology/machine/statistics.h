@@ -18,6 +18,12 @@ struct ResourceUse {
     const char* reason;
     Ps time;
   };
+  /// Of a router port, a channel that packets went through.
+  struct Channel {
+    std::string name;  ///< its class of messages, set and number: request0.1
+    std::uint64_t bytes, messages;
+    Ps waiting;
+  };
   std::string name;         ///< structural
   const char* kind = "";    ///< link, ucie, pcie, router_port, hbm_channel, sram, tcm, engine, ipcq, cpu
   std::string from, to;     ///< wires, router ports and queues: what they join; empty otherwise
@@ -27,6 +33,7 @@ struct ResourceUse {
   Ps busy = 0;
   std::uint64_t bytes = 0, messages = 0;
   std::vector<Wait> waits;
+  std::vector<Channel> channels;
   std::uint64_t high_water = 0;
   const char* high_water_unit = "";  ///< empty: no mark
   std::vector<Usage::Slice> slices;

@@ -71,9 +71,9 @@ void Composite::finish_when_done() {
   if (active_ == nullptr || !in_flight_.empty() || finishing_) return;
   if (plan_ && !active_->aborted) return;
   finishing_ = true;
-  active_->cause = Services::cause();
+  active_->cause = services_.cause();
   services_.queue.at(services_.now(), [this] {
-    Services::follow(active_->cause);
+    services_.follow(active_->cause);
     Op& op = *active_;
     active_ = nullptr;
     next_ = nullptr;

@@ -67,7 +67,7 @@ void ComputeEngine::advance() {
 
 void ComputeEngine::begin(Op& op) {
   const Ps now = services_.now();
-  op.cause = Services::cause();
+  op.cause = services_.cause();
   if (services_.options.data) execute(op, services_.tcm);
   const Span span = take(op);
   op.started = span.begin;
@@ -129,7 +129,7 @@ ComputeEngine::Span ComputeEngine::take_math(const Op& op) {
 }
 
 void ComputeEngine::spend(const Cause& cause) {
-  Services::follow(cause);
+  services_.follow(cause);
   services_.spend(kind_ == Kind::gemm ? Spent::gemm : Spent::math,
                   kind_ == Kind::gemm ? Services::Part::gemm : Services::Part::math);
 }

@@ -45,10 +45,10 @@ void PeCpu::advance() {
   if (busy_) return;
   if (!commands_.empty()) {
     busy_ = true;
-    cause_ = Services::cause();
+    cause_ = services_.cause();
     services_.queue.at(services_.now() + services_.config.cpu.command, [this] {
       busy_ = false;
-      Services::follow(cause_);
+      services_.follow(cause_);
       services_.spend(Spent::command, Services::Part::cpu);
       const Command command = commands_.front();
       commands_.erase(commands_.begin());
@@ -65,7 +65,7 @@ void PeCpu::advance() {
     next_context_ = (index + 1) % count;
     busy_ = true;
     contexts_[index]->dispatching = true;
-    cause_ = Services::cause();
+    cause_ = services_.cause();
     services_.queue.at(services_.now() + services_.config.cpu.dispatch, [this, index] { dispatched(index); });
     return;
   }
@@ -85,7 +85,7 @@ bool PeCpu::may_issue(KernelContext& context) {
 
 void PeCpu::dispatched(std::uint32_t index) {
   busy_ = false;
-  Services::follow(cause_);
+  services_.follow(cause_);
   services_.spend(Spent::dispatch, Services::Part::cpu);
   worked(services_.config.cpu.dispatch, kDispatch);
   KernelContext& context = *contexts_[index];

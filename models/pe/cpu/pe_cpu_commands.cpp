@@ -79,12 +79,12 @@ void PeCpu::start(const Command& command) {
   sc_assert(context != nullptr && context->state == KernelContext::State::armed);
   sc_assert(command.start >= services_.now());  // the IO_CPU allows for the slowest way
   context->started = command.start;
-  context->cause = Services::cause();
+  context->cause = services_.cause();
   services_.queue.at(command.start, [this, message = command.message] {
     KernelContext* context = context_of(*message);
     if (context == nullptr || context->state != KernelContext::State::armed) return;  // aborted meanwhile
     context->state = KernelContext::State::running;
-    Services::follow(context->cause);
+    services_.follow(context->cause);
     services_.spend(Spent::start, Services::Part::cpu);
     LaunchMessage& launch = context->launch();
     launch.first_start = std::min(launch.first_start, services_.now());

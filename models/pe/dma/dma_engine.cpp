@@ -84,10 +84,10 @@ void DmaEngine::advance() {
 
 void DmaEngine::pause_until(Ps time, Then then) {
   paused_ = true;
-  cause_ = Services::cause();
+  cause_ = services_.cause();
   services_.queue.at(time, [this, then] {
     paused_ = false;
-    Services::follow(cause_);
+    services_.follow(cause_);
     services_.spend(then == Then::inject ? Spent::tcm : Spent::setup, then == Then::inject  ? Services::Part::tcm
                                                                       : kind_ == Kind::read ? Services::Part::dma_r
                                                                                             : Services::Part::dma_w);
@@ -210,13 +210,13 @@ void DmaEngine::arrived(Job& job, tlm::tlm_generic_payload& payload, const Packe
 void DmaEngine::complete_when_done(Job& job) {
   if (!job.all_issued || job.pending > 0) return;
   Job* done = &job;
-  job.op.cause = Services::cause();
+  job.op.cause = services_.cause();
   services_.queue.at(std::max(job.last_write, services_.now()), [this, done] { complete(*done); });
 }
 
 void DmaEngine::complete(Job& job) {
   Op& op = job.op;
-  Services::follow(op.cause);
+  services_.follow(op.cause);
   services_.spend(Spent::tcm, Services::Part::tcm);
   PeStatistics& statistics = services_.statistics;
   ++(kind_ == Kind::read ? statistics.dma_reads : statistics.dma_writes);

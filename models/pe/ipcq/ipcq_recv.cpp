@@ -23,12 +23,12 @@ void Ipcq::data_arrived(tlm::tlm_generic_payload& payload, const Packet& packet)
     sc_assert(services_.tcm.holds(offset, bytes));
     const Ps written = services_.tcm.reserve_write(services_.streaming_since(packet, bytes), offset, bytes);
     if (services_.options.data) services_.tcm.write(offset, payload.get_data_ptr(), bytes);
-    if (CauseLog::active() != nullptr) {
+    if (services_.queue.causes() != nullptr) {
       pair->slot_causes.resize(pair->entry.slots);
-      if (slot < pair->entry.slots) pair->slot_causes[slot] = Services::cause();
+      if (slot < pair->entry.slots) pair->slot_causes[slot] = services_.cause();
     }
     services_.queue.at(written, [pair, slot, bytes, message_bytes] {
-      if (slot < pair->slot_causes.size()) Services::follow(pair->slot_causes[slot]);
+      if (slot < pair->slot_causes.size()) pair->unit.services_.follow(pair->slot_causes[slot]);
       pair->unit.services_.spend(Spent::tcm, Services::Part::tcm);
       pair->unit.arrived(*pair, slot, bytes, message_bytes);
     });
@@ -126,9 +126,9 @@ void Ipcq::copy_from_tcm(QueuePair& pair) {
     services_.tcm.read(from, data.data(), bytes);
     services_.tcm.write(to, data.data(), bytes);
   }
-  pair.receive_cause = Services::cause();
+  pair.receive_cause = services_.cause();
   services_.queue.at(read, [this, &pair, written] {
-    Services::follow(pair.receive_cause);
+    services_.follow(pair.receive_cause);
     services_.spend(Spent::tcm, Services::Part::tcm);
     slot_read(pair, written);
   });
@@ -156,10 +156,10 @@ void Ipcq::slot_read(QueuePair& pair, Ps written) {
 void Ipcq::end_receive(QueuePair& pair, Ps written) {
   Op* op = pair.receiving;
   pair.receiving = nullptr;
-  op->cause = Services::cause();
+  op->cause = services_.cause();
   op->target = pair.statistics.messages_received;
   services_.queue.at(std::max(written, services_.now()), [this, &pair, op] {
-    Services::follow(op->cause);
+    services_.follow(op->cause);
     services_.spend(Spent::tcm, Services::Part::tcm);
     log_op(services_, *op, "ipcq_recv",
            {std::nullopt, pair.entry.source, nullptr, 0, ring_id(services_.self, pair.entry.ring), op->target});

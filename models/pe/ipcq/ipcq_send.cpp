@@ -36,7 +36,7 @@ void Ipcq::advance_send(QueuePair& pair) {
   const auto bytes =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(pair.message_bytes - pair.message_sent, to_boundary));
   pair.handing_over = true;
-  pair.send_cause = Services::cause();
+  pair.send_cause = services_.cause();
   const Ps read = services_.tcm.reserve_read(services_.now(), pair.sending->in[0].tcm + pair.sent, bytes);
   // A train leaves with its first packet.
   services_.queue.at(std::max(services_.now(), read - std::min(read, services_.streamed(bytes))),
@@ -48,7 +48,7 @@ bool Ipcq::begin_message(QueuePair& pair) {
   if (pair.credits.available() == 0) {
     if (pair.no_credit_since == kNever) {
       pair.no_credit_since = services_.now();
-      pair.send_cause = Services::cause();
+      pair.send_cause = services_.cause();
     }
     return false;
   }
@@ -57,7 +57,7 @@ bool Ipcq::begin_message(QueuePair& pair) {
     if (Usage* usage = pair.statistics.usage)
       usage->wait(pair.no_credit_since, services_.now(), static_cast<unsigned>(QueueWait::credit));
     pair.no_credit_since = kNever;
-    if (CauseLog* log = CauseLog::active()) {
+    if (CauseLog* log = services_.queue.causes()) {
       // More slots would have spared the wait, whatever the peer did meanwhile: the chain stays here.
       const std::uint32_t place = log->place(pair.place, [&] {
         return names::pe_part(services_.coord, fmt::format("ipcq.{}.{}", pair.entry.group, pair.entry.direction.str()));
@@ -80,7 +80,7 @@ bool Ipcq::begin_message(QueuePair& pair) {
 void Ipcq::hand_over(QueuePair& pair, std::uint32_t bytes, Ps read) {
   Op& op = *pair.sending;
   pair.handing_over = false;
-  Services::follow(pair.send_cause);
+  services_.follow(pair.send_cause);
   services_.spend(Spent::tcm, Services::Part::tcm);
   const PhysicalAddress to = further(pair.entry.peer_ring_base, slot_offset(pair, pair.slot) + pair.message_sent);
   tlm::tlm_generic_payload& payload =

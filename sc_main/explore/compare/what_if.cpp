@@ -27,7 +27,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kPairedKeys = 6;  ///< 15 pairs: as many runs as a few parts have keys
-constexpr double kNearlyAsGood = 0.9;   ///< of what a clock saves, for a value of its block to stand before it
+constexpr double kNearlyAsGood =
+    0.9;  ///< of what a clock saves, for a value of its block to stand before it, and the like
 constexpr int kPollMs = 100;
 
 /// A run of its own process.
@@ -233,7 +234,14 @@ std::string part_of(const Json& entry) {
   return entry["part"].get<std::string>() + " of " + entry["place"].get<std::string>();
 }
 
-/// By the time saved; then a clock behind what nearly does the same in its block; equal times share a rank.
+/// A clock that paces its whole block, and a value of the whole machine, say less of what is lacking than a value of
+/// the same block, or of one place, that saves nearly as much.
+bool says_less(const Json& entry, const Json& other) {
+  if (entry.value("paces_block", false) && part_of(entry) == part_of(other)) return true;
+  return entry["place"] == "" && other["place"] != "" && entry["part"] == other["part"];
+}
+
+/// By the time saved; then what says less behind what says more; equal times share a rank.
 void rank(Json& entries) {
   const auto before = [](const Json& a, const Json& b) {
     const bool ran = a["state"] == "ran", other = b["state"] == "ran";
@@ -241,21 +249,23 @@ void rank(Json& entries) {
   };
   std::stable_sort(entries.begin(), entries.end(), before);
   for (std::size_t at = 0; at < entries.size(); ++at) {
-    if (!entries[at].value("paces_block", false) || saved(entries[at]) <= 0) continue;
-    const Json clock = entries[at];
+    if (entries[at].contains("placed") || saved(entries[at]) <= 0) continue;
+    Json entry = entries[at];
     std::size_t behind = at;
-    for (std::size_t i = at + 1; i < entries.size() && saved(entries[i]) >= kNearlyAsGood * saved(clock); ++i) {
-      if (part_of(entries[i]) == part_of(clock)) behind = i;
+    for (std::size_t i = at + 1; i < entries.size() && saved(entries[i]) >= kNearlyAsGood * saved(entry); ++i) {
+      if (says_less(entry, entries[i])) behind = i;
     }
     if (behind == at) continue;
+    entry["placed"] = true;
     entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(at));
-    entries.insert(entries.begin() + static_cast<std::ptrdiff_t>(behind), clock);
-    entries[behind]["paces_block"] = false;  // it has its place
+    entries.insert(entries.begin() + static_cast<std::ptrdiff_t>(behind), entry);
+    --at;  // what has moved up
   }
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const bool shared = i > 0 && entries[i]["saved_ns"] == entries[i - 1]["saved_ns"];
     entries[i]["rank"] = entries[i]["state"] != "ran" ? Json() : shared ? entries[i - 1]["rank"] : Json(i + 1);
     entries[i].erase("paces_block");
+    entries[i].erase("placed");
   }
 }
 

@@ -109,6 +109,7 @@ ordered_json to_json(const Study& study) {
     one["objective"] = metric.objective;
     json["metrics"].push_back(std::move(one));
   }
+  json["texts"] = study.texts;
   json["config"] = study.points.empty() ? ordered_json::object() : study.points.front().config;
   json["points"] = ordered_json::array();
   for (const Point& point : study.points) {
@@ -118,6 +119,7 @@ ordered_json to_json(const Study& study) {
                               {"axes", numbers(point.axes)},
                               {"values", numbers(point.values)},
                               {"labels", point.labels},
+                              {"texts", point.texts},
                               {"energy", to_json(point.energy)},
                               {"config", merge_patch_between(json["config"], point.config)},
                               {"command", point.command},

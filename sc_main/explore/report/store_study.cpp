@@ -2,6 +2,8 @@
 
 #include <SQLiteCpp/Statement.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -62,6 +64,7 @@ class Reader {
   Study read() {
     read_sweep();
     read_points();
+    add_texts();
     read_objectives();
     read_metrics();
     read_searches();
@@ -125,7 +128,8 @@ class Reader {
     SQLite::Statement rows(database_,
                            "SELECT s.key, s.coordinates, p.status, p.exit_code, p.error, p.command, c.config, "
                            "CASE WHEN p.result IS NULL OR json_valid(p.result) THEN json_extract(p.result, '$.energy') "
-                           "ELSE p.result END "
+                           "ELSE p.result END, "
+                           "CASE WHEN json_valid(p.result) THEN json_extract(p.result, '$.results') END "
                            "FROM sweep_points s LEFT JOIN points p ON p.key = s.key "
                            "LEFT JOIN configs c ON c.hash = p.config_hash WHERE s.sweep = ? ORDER BY s.position");
     rows.bind(1, name_);
@@ -143,8 +147,37 @@ class Reader {
       of_point([&] {
         if (!rows.getColumn(6).isNull()) point.config = parse_json(rows.getColumn(6).getString());
         if (!rows.getColumn(7).isNull()) read_energy(point.energy, parse_json(rows.getColumn(7).getString()));
+        if (!rows.getColumn(8).isNull()) read_texts(study_.points.size(), parse_json(rows.getColumn(8).getString()));
       });
       study_.points.push_back(std::move(point));
+    }
+  }
+
+  /// What the rows of a result say in words; different words of one key are told one after the other.
+  void read_texts(std::size_t point, const ordered_json& rows) {
+    for (const char* key : {"algorithm", "limited_by", "mapping", "bound_binds"}) {
+      std::vector<std::string> words;
+      for (const ordered_json& row : rows) {
+        const auto found = row.find(key);
+        if (found == row.end() || !found->is_string()) continue;
+        index_of(words, found->get<std::string>());
+      }
+      if (!words.empty()) texts_[key][point] = fmt::format("{}", fmt::join(words, "; "));
+    }
+  }
+  /// Those that tell points apart, and that no axis does, become columns.
+  void add_texts() {
+    for (const auto& [name, by_point] : texts_) {
+      std::set<std::string> all;
+      for (const auto& [point, text] : by_point) all.insert(text);
+      const bool is_axis = std::any_of(study_.axes.begin(), study_.axes.end(),
+                                       [&name = name](const Column& axis) { return axis.name == name; });
+      if (all.size() < 2 || is_axis) continue;
+      study_.texts.push_back(name);
+      for (std::size_t i = 0; i < study_.points.size(); ++i) {
+        const auto found = by_point.find(i);
+        study_.points[i].texts.push_back(found == by_point.end() ? "" : found->second);
+      }
     }
   }
 
@@ -306,7 +339,8 @@ class Reader {
   SQLite::Database& database_;
   const std::string name_;
   std::string axes_text_, objectives_text_;
-  std::vector<double> factors_;  // by axis: from the store's unit to the reader's
+  std::map<std::string, std::map<std::size_t, std::string>> texts_;  // by name and point
+  std::vector<double> factors_;                                      // by axis: from the store's unit to the reader's
   Study study_;
 };
 }  // namespace

@@ -48,6 +48,7 @@ struct Point {
   std::vector<double> axes;         ///< by axis: its value, or the index of its category; NaN: none
   std::vector<double> values;       ///< by metric; NaN: none
   std::vector<std::string> labels;  ///< by axis: its value as written in the sweep file; empty: none
+  std::vector<std::string> texts = {};  ///< by text of the study; empty: none
   Energy energy;
   nlohmann::ordered_json config;  ///< the resolved machine
   std::string command;            ///< reproduces the run in a shell
@@ -77,6 +78,7 @@ struct Study {
   std::string source;   ///< text of the sweep file
   std::vector<Column> axes;
   std::vector<Metric> metrics;  ///< the objectives first
+  std::vector<std::string> texts = {};  ///< names of what results say in words, such as the algorithm
   std::vector<Point> points;    ///< in the order of their keys' first plan
   std::vector<SearchRun> searches;
   std::vector<std::string> components;      ///< of the runs' energies, in the order in which results have them

@@ -4,15 +4,21 @@ const study = JSON.parse(document.getElementById("study").textContent);
 const columns = [];
 study.axes.forEach((axis, i) => columns.push({...axis, of: point => point.axes[i], label: point => point.labels[i] || "-", kind: "axis"}));
 study.metrics.forEach((metric, i) => columns.push({...metric, of: point => point.values[i], kind: "metric"}));
+(study.texts || []).forEach((name, i) => {
+  const categories = [...new Set(study.points.map(point => point.texts[i]).filter(text => text))].sort();
+  const of = point => (at => at < 0 ? null : at)(categories.indexOf(point.texts[i]));
+  columns.push({name, unit: "", scale: "category", categories, of, label: point => point.texts[i] || "-", kind: "text"});
+});
 const metrics = columns.filter(column => column.kind === "metric");
 const objectives = metrics.filter(metric => metric.objective);
 const measured = study.points.filter(point => point.status === "ok");
 
-const state = {shown: new Set(measured.map(point => point.index)), chosen: null, listeners: []};
+const state = {shown: new Set(measured.map(point => point.index)), chosen: null, base: null, listeners: []};
 function changed() { state.listeners.forEach(listener => listener()); }
 function choose(point) {
   state.chosen = point ? point.index : null;
-  if (point) history.replaceState(null, "", "#point=" + point.key);
+  const base = state.base === null ? "" : "&against=" + study.points[state.base].key;
+  if (point) history.replaceState(null, "", "#point=" + point.key + base);
   changed();
 }
 
@@ -21,7 +27,7 @@ const isCategory = column => column.scale === "category";
 function shown(column, point) {
   const value = column.of(point);
   if (value === null) return "-";
-  if (column.kind === "axis") return column.label(point);
+  if (column.kind !== "metric") return column.label(point);
   return figure(value);
 }
 /// Values of an axis whose title has no unit as the sweep file has them ("64K"), where points have them.

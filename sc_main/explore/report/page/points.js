@@ -16,7 +16,7 @@
   const fields = [
     {name: "point", text: p => p.key.slice(0, 10), by: p => p.index},
     {name: "status", text: p => best.has(p.index) ? "ok, on the front" : p.status, by: p => (best.has(p.index) ? 0 : p.status === "ok" ? 1 : 2)},
-    ...columns.filter(c => c.kind === "axis" || c.objective || !objectives.length).map(c => ({name: titled(c), text: p => shown(c, p), by: c.of, num: !isCategory(c)}))];
+    ...columns.filter(c => c.kind !== "metric" || c.objective || !objectives.length).map(c => ({name: titled(c), text: p => shown(c, p), by: c.of, num: !isCategory(c)}))];
 
   function rows() {
     let list = study.points.filter(p => view.failed ? p.status !== "ok" : p.status !== "ok" || state.shown.has(p.index));
@@ -91,8 +91,12 @@
         d3.select(this).text(document.execCommand("copy") ? "Copied" : "Marked: copy it by hand");
       });
     }
+    const base = state.base === null ? null : study.points[state.base];
+    holder.append("button").attr("type", "button").attr("id", "against").text(base ? "Compare with no other point" : "Compare other points with this one")
+      .on("click", () => { state.base = base ? null : point.index; choose(point); });
+    if (base && base !== point) difference(holder, base, point, configuration, flat);
     const both = holder.append("div").attr("class", "columns");
-    pairs(both.append("div"), "Axes", study.axes.map((axis, i) => [axis.name, point.labels[i] || "-"]));
+    pairs(both.append("div"), "Axes", columns.filter(c => c.kind !== "metric").map(c => [c.name, c.label(point)]));
     pairs(both.append("div"), "Figures", metrics.filter(m => m.of(point) !== null).map(m => [titled(m), figure(m.of(point))]));
     energyTables(both, point);
     const whole = configuration(point);
@@ -105,9 +109,11 @@
     }
   }
   function linked() {
-    const match = /^#point=(.+)$/.exec(location.hash);
+    const match = /^#point=([^&]+)(?:&against=(.+))?$/.exec(location.hash);
     const point = match && study.points.find(p => p.key === match[1]);
     if (!point) return;
+    const base = study.points.find(p => p.key === match[2]);
+    state.base = base ? base.index : null;
     choose(point);
     document.getElementById("point").scrollIntoView();
   }

@@ -1,0 +1,263 @@
+#include "sc_main/run/launch_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <optional>
+#include <utility>
+
+#include "models/pe/compute/gemm_array.h"
+#include "sc_main/workloads/sizes.h"
+#include "tlm/kernel/dtype.h"
+#include "tlm/machine/names.h"
+#include "topology/plan/plan.h"
+
+namespace kernbench {
+namespace {
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kMostSpent = 4;  ///< of a kernel's critical path, kinds that are named
+constexpr double kWorthNaming = 0.05;  ///< of its time
+
+/// Without "layer<k>.".
+std::string kind_of(const std::string& kernel) {
+  constexpr std::size_t kLayer = 5;
+  if (kernel.rfind("layer", 0) != 0) return kernel;
+  const std::size_t dot = kernel.find_first_not_of("0123456789", kLayer);
+  return dot != std::string::npos && dot > kLayer && kernel[dot] == '.' ? kernel.substr(dot + 1) : kernel;
+}
+
+const OpRecord::Param* find(const OpRecord& record, const char* name) {
+  const auto found = std::find_if(record.params.begin(), record.params.end(),
+                                  [&](const OpRecord::Param& param) { return std::string_view(param.name) == name; });
+  return found == record.params.end() ? nullptr : &*found;
+}
+double number(const OpRecord& record, const char* name) {
+  const OpRecord::Param* param = find(record, name);
+  return param == nullptr ? 0 : static_cast<double>(param->number);
+}
+std::string word(const OpRecord& record, const char* name) {
+  const OpRecord::Param* param = find(record, name);
+  return param == nullptr ? std::string() : param->text;
+}
+
+double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
+/// What the host says of the launches of one kernel.
+struct Known {
+  LaunchBound bound;  // sums
+  Ps time = 0;
+  std::size_t launches = 0;
+};
+std::map<std::string, Known> known_of(const std::vector<HostTraceEntry>& trace) {
+  std::map<std::string, Known> all;
+  for (const HostTraceEntry& entry : trace) {
+    if (entry.kind != "launch" || entry.bound.time == 0) continue;
+    Known& known = all[kind_of(entry.name)];
+    known.bound.time += entry.bound.time;
+    known.bound.flops += entry.bound.flops;
+    known.bound.bytes += entry.bound.bytes;
+    known.time += entry.kernel_end - entry.kernel_start;
+    ++known.launches;
+  }
+  return all;
+}
+
+/// Critical paths of the launches of one kernel, by what their time went for.
+struct Path {
+  struct Part {
+    Ps time = 0;
+    std::map<std::string, Ps> places;
+  };
+  Ps time = 0;
+  std::map<Spent, Part> parts;
+};
+std::map<std::string, Path> paths_of(const CauseLog& causes) {
+  std::map<std::string, Path> all;
+  for (const CauseLog::Launch& launch : causes.launches()) {
+    Path& path = all[kind_of(launch.kernel)];
+    path.time += launch.completed - launch.submitted;
+    for (const CauseLog::Segment& part : launch.largest) {
+      Path::Part& sum = path.parts[part.spent];
+      sum.time += part.end;
+      sum.places[causes.place_name(part.place)] += part.end;
+    }
+  }
+  return all;
+}
+
+Json binds_of(const Path& path) {
+  std::vector<std::pair<Spent, const Path::Part*>> order;
+  for (const auto& [spent, part] : path.parts) order.emplace_back(spent, &part);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.second->time > b.second->time; });
+  Json binds = Json::array();
+  for (const auto& [spent, part] : order) {
+    const double share = ratio(static_cast<double>(part->time), static_cast<double>(path.time));
+    if (binds.size() == kMostSpent || share < kWorthNaming) break;
+    const auto place = std::max_element(part->places.begin(), part->places.end(),
+                                        [](const auto& a, const auto& b) { return a.second < b.second; });
+    binds.push_back({{"spent", to_string(spent)},
+                     {"share", share},
+                     {"place", place->first},
+                     {"keys", keys_of(spent, place->first)}});
+  }
+  return binds;
+}
+
+double hbm_of(const std::map<std::string, double>& bytes) {
+  const auto found = bytes.find("hbm");
+  return found == bytes.end() ? 0 : found->second;
+}
+}  // namespace
+
+LaunchTable::Work& LaunchTable::Work::operator+=(const Work& other) {
+  for (std::size_t i = 0; i < kEngines; ++i) busy[i] += other.busy[i];
+  flops += other.flops;
+  array_s += other.array_s;
+  for (const auto& [space, count] : other.bytes) bytes[space] += count;
+  sent += other.sent;
+  return *this;
+}
+
+void LaunchTable::op(const OpRecord& record) {
+  if (record.kind == "host") {
+    const auto found = open_.find(record.launch);
+    if (found == open_.end()) return;
+    close(found->second);
+    open_.erase(found);
+    return;
+  }
+  if (record.launch == 0) return;
+  Work& work = open_[record.launch].work;
+  const std::string leaf = names::leaf(record.component);
+  static constexpr std::array<const char*, kEngines> kNames{"gemm", "math", "dma_r", "dma_w"};
+  for (std::size_t engine = 0; engine < kEngines; ++engine) {
+    if (leaf != kNames[engine]) continue;
+    Ps& until = until_[record.component];  // ops of a pipeline overlap
+    work.busy[engine] += record.end - std::min(record.end, std::max(record.start, until));
+    until = std::max(until, record.end);
+  }
+  if (record.name == "gemm") {
+    const double flops = 2 * number(record, "m") * number(record, "n") * number(record, "k");
+    work.flops += flops;
+    const std::optional<DType> dtype = parse_dtype(word(record, "dtype"));
+    const double peak = dtype ? 2 * pe::peak_macs_per_second(plan_.spec.cube.pe.gemm, *dtype) : 0;
+    work.array_s += ratio(flops, peak);
+  } else if (record.kind == "dma") {
+    work.bytes[word(record, "space")] += number(record, "nbytes");
+  } else if (leaf == "ipcq_send") {
+    work.sent += number(record, "nbytes");
+  }
+}
+
+void LaunchTable::kernel(const OpRecord& record) {
+  Open& launch = open_[record.launch];
+  launch.kernel = record.kernel;
+  launch.begin = std::min(launch.begin, record.start);
+  launch.end = std::max(launch.end, record.end);
+  launch.pe_time += record.end - record.start;
+  ++launch.pes;
+  launch.hbm_rate +=
+      static_cast<double>(plan_.map.rates(names::parse_pe(record.component)).hbm_slice.bytes_per_second());
+}
+
+void LaunchTable::close(const Open& launch) {
+  if (launch.pes == 0) return;  // it failed before a kernel of it had ended
+  const std::string name = kind_of(launch.kernel);
+  const auto [found, is_new] = sums_.try_emplace(name);
+  if (is_new) order_.push_back(name);
+  Sum& sum = found->second;
+  ++sum.launches;
+  sum.pes += launch.pes;
+  sum.time += launch.end - launch.begin;
+  sum.pe_time += static_cast<Ps>(launch.pes) * (launch.end - launch.begin);
+  sum.hbm_s += ratio(hbm_of(launch.work.bytes), launch.hbm_rate);
+  sum.work += launch.work;
+}
+
+Json LaunchTable::json(const std::vector<HostTraceEntry>& trace, const CauseLog& causes) const {
+  const std::map<std::string, Known> known = known_of(trace);
+  const std::map<std::string, Path> paths = paths_of(causes);
+  Json launches = Json::array();
+  for (const std::string& name : order_) {
+    const Sum& sum = sums_.at(name);
+    const auto count = static_cast<double>(sum.launches);
+    const double time_s = static_cast<double>(sum.time) * 1e-12, pe_s = static_cast<double>(sum.pe_time) * 1e-12;
+    const auto use = [&](Engine engine) { return ratio(static_cast<double>(sum.work.busy[engine]) * 1e-12, pe_s); };
+    const double hbm = hbm_of(sum.work.bytes), of_peak = ratio(sum.work.array_s, pe_s),
+                 of_hbm = ratio(sum.hbm_s, time_s);
+    Json bytes = Json::object();
+    for (const auto& [space, moved] : sum.work.bytes) bytes[space] = moved / count;
+    Json row{{"kernel", name},
+             {"launches", sum.launches},
+             {"pes", static_cast<double>(sum.pes) / count},
+             {"time_ns", time_s * 1e9 / count},
+             {"flops", sum.work.flops / count},
+             {"bytes", std::move(bytes)},
+             {"sent_bytes", sum.work.sent / count},
+             {"array_busy", use(gemm)},
+             {"math_busy", use(math)},
+             {"dma_busy", std::max(use(dma_r), use(dma_w))},
+             {"array_of_peak", of_peak},
+             {"hbm_of_peak", of_hbm},
+             {"tflops", ratio(sum.work.flops, time_s) / 1e12},
+             {"flop_per_byte", hbm > 0 ? Json(sum.work.flops / hbm) : Json()},
+             {"roof", of_peak >= of_hbm ? "array" : "HBM"},
+             {"roof_share", std::max(of_peak, of_hbm)},
+             {"least_bytes", nullptr},
+             {"bound_ns", nullptr},
+             {"bound_share", nullptr},
+             {"binds", Json::array()}};
+    if (of_peak <= 0 && of_hbm <= 0) row["roof"] = nullptr;
+    if (const auto said = known.find(name); said != known.end()) {
+      const auto of = static_cast<double>(said->second.launches);
+      row["least_bytes"] = said->second.bound.bytes / of;
+      row["bound_ns"] = static_cast<double>(said->second.bound.time) / 1e3 / of;
+      row["bound_share"] = ratio(static_cast<double>(said->second.bound.time), static_cast<double>(said->second.time));
+    }
+    if (const auto path = paths.find(name); path != paths.end()) row["binds"] = binds_of(path->second);
+    launches.push_back(std::move(row));
+  }
+  return launches;
+}
+
+std::string LaunchTable::text(const Json& launches) {
+  if (launches.empty()) return {};
+  std::string text = fmt::format(
+      "# {:>28} {:>8} {:>5} {:>11} {:>5} {:>5} {:>5} {:>10} {:>7} {:>8} {:>8} {:>13} {:>6}\n", "launches of", "number",
+      "PEs", "time (us)", "array", "math", "DMA", "moved (B)", "x least", "FLOP/B", "TFLOP/s", "of the roof", "bound");
+  const auto percent = [](const Json& share) { return fmt::format("{:.0f}%", 100 * share.get<double>()); };
+  for (const Json& row : launches) {
+    double moved = 0;
+    for (const Json& bytes : row["bytes"]) moved += bytes.get<double>();
+    const bool bound = row["least_bytes"].is_number();
+    text += fmt::format(
+        "# {:>28} {:>8} {:>5.4g} {:>11.3f} {:>5} {:>5} {:>5} {:>10.0f} {:>7} {:>8} {:>8.3f} {:>13} {:>6}\n",
+        row["kernel"].get<std::string>(), row["launches"].get<std::size_t>(), row["pes"].get<double>(),
+        row["time_ns"].get<double>() / 1e3, percent(row["array_busy"]), percent(row["math_busy"]),
+        percent(row["dma_busy"]), moved,
+        bound && row["least_bytes"].get<double>() > 0
+            ? fmt::format("{:.2f}", row["bytes"].value("hbm", 0.0) / row["least_bytes"].get<double>())
+            : "-",
+        row["flop_per_byte"].is_number() ? fmt::format("{:.1f}", row["flop_per_byte"].get<double>()) : "-",
+        row["tflops"].get<double>(),
+        row["roof"].is_string() ? fmt::format("{} of {}", percent(row["roof_share"]), row["roof"].get<std::string>())
+                                : "-",
+        bound ? fmt::format("{:.3f}", row["bound_share"].get<double>()) : "-");
+  }
+  for (const Json& row : launches) {
+    text += fmt::format("# {} waits for:\n", row["kernel"].get<std::string>());
+    for (const Json& one : row["binds"]) {
+      const std::string place = one["place"].get<std::string>();
+      std::string keys;
+      for (const Json& key : one["keys"]) keys += (keys.empty() ? "" : ", ") + key.get<std::string>();
+      text += fmt::format("#   {:>4} {}{}{}\n", percent(one["share"]), one["spent"].get<std::string>(),
+                          place.empty() ? "" : ", most at " + place, keys.empty() ? "" : "; governed by " + keys);
+    }
+  }
+  return text;
+}
+
+}  // namespace kernbench

@@ -1,0 +1,113 @@
+// `run --explain`: what the launches of every workload did, and what they wait for.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/schema_check.h"
+#include "tests/cli/tool_runner.h"
+
+namespace kernbench {
+namespace {
+using Json = nlohmann::ordered_json;
+
+Json explained(const Tool& tool, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "run");
+  arguments.insert(arguments.end(), {"--explain", "--json", "-"});
+  const Outcome outcome = tool(arguments);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  Json json = Json::parse(outcome.out);
+  EXPECT_EQ(schema_errors(json), "");
+  return json;
+}
+
+/// "pe.gemm.cols" is a key of the machine.
+bool is_key(const Json& config, const std::string& key) {
+  std::string pointer = "/" + key;
+  for (char& c : pointer) c = c == '.' ? '/' : c;
+  return config.contains(Json::json_pointer(pointer));
+}
+
+TEST(Explain, OfAGemmIsWhatItsRowSays) {
+  const Tool tool;
+  const Json json = explained(tool, {"gemm", "--m", "128", "--n", "192", "--k", "256", "--topology", "minimal"});
+  const Json& row = json["results"][0];
+  ASSERT_EQ(json["explain"]["launches"].size(), 1U);
+  const Json& launch = json["explain"]["launches"][0];
+  const double flops = 2.0 * 128 * 192 * 256;
+  EXPECT_EQ(launch["launches"], 1);
+  EXPECT_EQ(launch["pes"], row["pes"]);
+  EXPECT_DOUBLE_EQ(launch["time_ns"].get<double>(), row["time_ns"].get<double>());
+  EXPECT_DOUBLE_EQ(launch["flops"].get<double>(), flops);
+  EXPECT_NEAR(launch["array_of_peak"].get<double>(), row["fraction_of_peak"].get<double>(), 1e-9);
+  EXPECT_NEAR(launch["array_busy"].get<double>(), row["utilisation"]["gemm"].get<double>(), 1e-9);
+  EXPECT_NEAR(launch["bound_share"].get<double>(), row["bound_share"].get<double>(), 1e-9);
+  EXPECT_EQ(launch["bytes"]["hbm"].get<double>(), row["dma_bytes"].get<double>());
+  EXPECT_EQ(launch["least_bytes"].get<double>(), 2.0 * (128 * 256 + 256 * 192 + 128 * 192)) << "each element once";
+  EXPECT_NEAR(launch["flop_per_byte"].get<double>(), flops / row["dma_bytes"].get<double>(), 1e-9);
+}
+
+TEST(Explain, SaysOfEveryWorkloadWhatItsLaunchesWaitFor) {
+  const std::vector<std::vector<std::string>> runs{
+      {"all_reduce", "-b", "4K", "-e", "4K", "-w", "0", "--topology", "ring8", "--set", "system.sips.count=2", "--set",
+       "sip.cube_mesh.w=1", "--set", "sip.cube_mesh.h=1"},
+      {"stream", "--bytes", "4K", "--topology", "minimal"},
+      {"gemm_single_pe", "--topology", "minimal"},
+      {"va_offset_verify", "--topology", "minimal"},
+      {"tp_mlp", "--topology", "minimal", "--data", "off", "-w", "0"},
+      {"tp_transformer", "--topology", "minimal", "--data", "off", "--layers", "2", "-w", "0"}};
+  for (const std::vector<std::string>& run : runs) {
+    const Tool tool;
+    const Json json = explained(tool, run);
+    const Json& launches = json["explain"]["launches"];
+    EXPECT_FALSE(launches.empty()) << run[0];
+    for (const Json& launch : launches) {
+      double sum = 0;
+      ASSERT_FALSE(launch["binds"].empty()) << run[0];
+      for (const Json& one : launch["binds"]) {
+        sum += one["share"].get<double>();
+        for (const Json& key : one["keys"])
+          EXPECT_TRUE(is_key(json["config"], key.get<std::string>())) << key << " of " << one["spent"];
+      }
+      EXPECT_LE(sum, 1 + 1e-9);
+      EXPECT_GE(sum, 0.5) << run[0] << ": " << launch["kernel"] << " mostly waits for what is named";
+      if (launch["least_bytes"].is_number())
+        EXPECT_GE(launch["bytes"].value("hbm", 0.0), launch["least_bytes"].get<double>()) << launch["kernel"];
+    }
+    if (run[0] != "tp_transformer") continue;
+    for (const Json& launch : launches)
+      EXPECT_NE(launch["kernel"].get<std::string>().rfind("layer", 0), 0U) << "the layers' kernels are one";
+  }
+}
+
+TEST(Explain, NamesTheKeyThatIsThrottled) {
+  const std::vector<std::string> small{"all_reduce",
+                                       "-w",
+                                       "0",
+                                       "--topology",
+                                       "ring8",
+                                       "--set",
+                                       "system.sips.count=2",
+                                       "--set",
+                                       "sip.cube_mesh.w=1",
+                                       "--set",
+                                       "sip.cube_mesh.h=1",
+                                       "--data",
+                                       "off"};
+  struct Case {
+    const char *bytes, *set, *key;
+  };
+  for (const Case& c : {Case{"4K", "pe.cpu.dispatch=300 ns", "pe.cpu.dispatch"},
+                        Case{"64K", "system.links.bandwidth=4 GB/s", "system.links.bandwidth"},
+                        Case{"4K", "system.links.latency=20 us", "system.links.latency"},
+                        Case{"64K", "pe.ipcq.slots=1", "pe.ipcq.slots"}}) {
+    const Tool tool;
+    std::vector<std::string> run = small;
+    run.insert(run.end(), {"-b", c.bytes, "-e", c.bytes, "--set", c.set});
+    const Json json = explained(tool, run);
+    const Json& keys = json["explain"]["launches"][0]["binds"][0]["keys"];
+    EXPECT_NE(std::find(keys.begin(), keys.end(), c.key), keys.end()) << c.key << ", not " << keys;
+  }
+}
+
+}  // namespace
+}  // namespace kernbench
