@@ -43,11 +43,11 @@ struct Energy {
 
 /// One run of the study.
 struct Point {
-  std::string key;                  ///< hash of configuration and version
-  std::string status;               ///< "ok", or why there are no figures
-  std::vector<double> axes;         ///< by axis: its value, or the index of its category; NaN: none
-  std::vector<double> values;       ///< by metric; NaN: none
-  std::vector<std::string> labels;  ///< by axis: its value as written in the sweep file; empty: none
+  std::string key;                      ///< hash of configuration and version
+  std::string status;                   ///< "ok", or why there are no figures
+  std::vector<double> axes;             ///< by axis: its value, or the index of its category; NaN: none
+  std::vector<double> values;           ///< by metric; NaN: none
+  std::vector<std::string> labels;      ///< by axis: its value as written in the sweep file; empty: none
   std::vector<std::string> texts = {};  ///< by text of the study; empty: none
   Energy energy;
   nlohmann::ordered_json config;  ///< the resolved machine
@@ -77,9 +77,9 @@ struct Study {
   std::string base;     ///< command line that all points share
   std::string source;   ///< text of the sweep file
   std::vector<Column> axes;
-  std::vector<Metric> metrics;  ///< the objectives first
+  std::vector<Metric> metrics;          ///< the objectives first
   std::vector<std::string> texts = {};  ///< names of what results say in words, such as the algorithm
-  std::vector<Point> points;    ///< in the order of their keys' first plan
+  std::vector<Point> points;            ///< in the order of their keys' first plan
   std::vector<SearchRun> searches;
   std::vector<std::string> components;      ///< of the runs' energies, in the order in which results have them
   std::vector<EnergyOperation> operations;  ///< in the order of their first run
