@@ -134,12 +134,12 @@ class TransformerWriter {
   /// Sums the ranks' partial results and adds the bias.
   std::string parallel(const std::string& name, const std::string& part, const std::string& own) {
     const Sizes shape{rows_, model_.width};
-    const std::string reduced = document_.variable(here(name + "_sum"), shape);
+    std::string reduced = document_.variable(here(name + "_sum"), shape);
     document_.exchange(here("reduce_" + name), "all_reduce", {own}, {reduced}, slot(),
                        fmt::format("{}{}", name, layer_), rank_, {{"reduce_op", "sum"}});
     if (!model_.biases) return reduced;
     const std::string bias = weight(part + ".bias", {model_.width}, {{0, model_.width}});
-    const std::string made = document_.variable(here(name + "_biased"), shape);
+    std::string made = document_.variable(here(name + "_biased"), shape);
     FxWriter fx;
     fx.input("x");
     fx.constant(name_in_graph(part + ".bias"));
@@ -241,7 +241,7 @@ class TransformerWriter {
             {{"is_causal", true}});
     fx.call("back", "transpose.int", {fx.node("attended"), 1, 2});
     fx.call("context", "reshape.default", {fx.node("back"), Sizes{rows_, own_heads_ * dim}});
-    const std::string made = document_.variable(here("attention_part"), {rows_, model_.width});
+    std::string made = document_.variable(here("attention_part"), {rows_, model_.width});
     const std::string result = partial(fx, inputs, "context", "attention.out", model_.heads * dim);
     document_.compute(here("attention"), slot(), inputs, {made}, fx.end({result}));
     return made;
@@ -268,7 +268,7 @@ class TransformerWriter {
       hidden = activated(hidden);
     }
     const std::string result = partial(fx, inputs, hidden, "mlp.down", model_.mlp_width);
-    const std::string made = document_.variable(here("mlp_part"), {rows_, model_.width}),
+    std::string made = document_.variable(here("mlp_part"), {rows_, model_.width}),
                       sum = document_.variable(here("h"), {rows_, model_.width});
     document_.compute(here("mlp"), slot(), inputs, {made, sum}, fx.end({result, "h"}));
     return made;

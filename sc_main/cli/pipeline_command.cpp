@@ -39,7 +39,6 @@ constexpr const char* kPipelineExamples = R"(Examples:
   kernbench pipeline check mlp.json
   kernbench pipeline show mlp.json --output mlp.svg
   kernbench pipeline run mlp.json
-  kernbench pipeline export --model llama3-8b --layers 2 --pp 2 --prompt 16 --output llama.json
 )";
 
 struct PipelineOptions {
