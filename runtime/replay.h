@@ -98,6 +98,8 @@ class Replay {
   // Keys (replay_key.cpp).
   void start_key(std::uint64_t token);
   void add_key(const Handle::State& state);
+  void add_call_key(const Handle::State& state);
+  void add_call(const CollectiveCall& call);
   std::uint32_t placement(const Tensor& tensor);
   std::uint32_t intern(const std::string& text);
 

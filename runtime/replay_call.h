@@ -17,7 +17,9 @@ struct Replay::Pattern {
   std::vector<std::uint64_t> states;  ///< likewise: of what still goes on, and of the member's own key
   ReplayKind* kind = nullptr;
   Ps last() const { return *std::max_element(skews.begin(), skews.end()); }
-  /// Within a tolerance of times: a quarter of a percent of what the collective takes, or a nanosecond.
+  /// Within a tolerance of times: 400 ns, but a tenth of what the collective takes at most and a 400th at least. Nobody
+  /// ends before the last has come, so that what all take counts from there; what the others' coming changes is in the
+  /// spread of occurrences.
   bool matches(const std::vector<Ps>& others, const std::vector<std::uint64_t>& other_states) const {
     if (other_states != states) return false;
     const Ps tolerance = this->tolerance();
@@ -27,10 +29,22 @@ struct Replay::Pattern {
     }
     return true;
   }
-  Ps tolerance() const { return std::max<Ps>(1'000, static_cast<Ps>(kind->mean_time() * 0.0025)); }
+  Ps tolerance() const {
+    const double takes = kind->mean_time();
+    return static_cast<Ps>(std::max({1e3, 0.0025 * takes, std::min(0.1 * takes, kNear)}));
+  }
+  static constexpr double kNear = 400e3;  ///< ps. measured: ends of equal launches and collectives on equal SIPs
 };
 
-/// Collectives whose first member's part has one key: the patterns in which members have come to them.
+/// The same, so much later.
+inline ReplayTimes shifted(const ReplayTimes& times, std::int64_t by) {
+  const auto at = [by](Ps time) {
+    return static_cast<Ps>(std::max<std::int64_t>(static_cast<std::int64_t>(time) + by, 0));
+  };
+  return {at(times.start), at(times.end), at(times.completed)};
+}
+
+/// Collectives of one group, operation and placement: the patterns in which members have come to them.
 struct Replay::Base {
   std::uint64_t number = 0;
   std::vector<std::unique_ptr<Pattern>> patterns;

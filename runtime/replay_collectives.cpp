@@ -13,7 +13,7 @@ Replay::Call& Replay::call_of(const Handle::State& state) {
   call = std::make_shared<Call>();
   call->parts.resize(state.order->ranks().size());
   start_key(0);
-  add_key(state);
+  add_call_key(state);
   std::unique_ptr<Base>& base = bases_[key_];
   if (base == nullptr) {
     base = std::make_unique<Base>();
@@ -67,6 +67,10 @@ struct Coming {
   std::vector<Ps> skews;
   std::vector<std::uint64_t> states;
 };
+/// How much later the last has come than the last of the pattern.
+std::int64_t lateness(const std::vector<Ps>& skews, Ps last) {
+  return static_cast<std::int64_t>(*std::max_element(skews.begin(), skews.end())) - static_cast<std::int64_t>(last);
+}
 template <class Call>
 Coming coming_of(const Call& call) {
   Coming coming;
@@ -86,7 +90,8 @@ void Replay::all_here(Call& call) {
   ReplayKind& kind = *call.expected->kind;
   takes_mean(kind, call.parts.size());
   const std::vector<ReplayTimes> times = kind.mean();
-  for (std::size_t i = 0; i < times.size(); ++i) repeat(call.parts[i].state, call.first, times[i]);
+  const std::int64_t later = lateness(coming.skews, call.expected->last());
+  for (std::size_t i = 0; i < times.size(); ++i) repeat(call.parts[i].state, call.first, shifted(times[i], later));
 }
 
 /// Members came otherwise than expected: what was held goes to the machine, late by what it was held.
@@ -134,9 +139,10 @@ void Replay::learn(Call& call) {
   std::vector<ReplayTimes> times;
   std::vector<double> counts;
   Ps all = 0;
+  const std::int64_t later = lateness(coming.skews, pattern->last());
   for (const Call::Part& part : call.parts) {
-    times.push_back(part.times);
-    all = std::max(all, part.times.completed);
+    times.push_back(shifted(part.times, -later));
+    all = std::max(all, times.back().completed);
     counts.resize(std::max(counts.size(), part.added.size()));
     for (std::size_t i = 0; i < part.added.size(); ++i) counts[i] += part.added[i];
   }
@@ -144,7 +150,7 @@ void Replay::learn(Call& call) {
   pattern->kind->add(times, counts);
   call.base->after[call.before] = pattern;
   // One whose part ends before the last has come could not be held until then.
-  const Ps last = *std::max_element(coming.skews.begin(), coming.skews.end());
+  const Ps last = pattern->last();
   if (std::any_of(times.begin(), times.end(), [&](const ReplayTimes& one) { return one.completed <= last; })) {
     pattern->kind->refuse();
   }

@@ -82,8 +82,19 @@ void Replay::add_key(const Handle::State& state) {
       add(key_, at - begin);
     }
   }
-  if (!launch.call) return;
-  const CollectiveCall& call = *launch.call;
+  if (launch.call) add_call(*launch.call);
+}
+
+/// Of a collective, whichever member asks: what its members' own keys differ by is in the states of its patterns.
+void Replay::add_call_key(const Handle::State& state) {
+  add(key_, state.order);
+  add(key_, state.uses.size());
+  for (const Tensor& tensor : state.uses) add(key_, placement(tensor));
+  const auto& launch = std::get<LaunchMessage>(state.message->body);
+  if (launch.call) add_call(*launch.call);
+}
+
+void Replay::add_call(const CollectiveCall& call) {
   add(key_, call.op);
   add(key_, call.reduce_op);
   add(key_, call.dtype);

@@ -66,7 +66,8 @@ class ReplayKind {
   double difference() const;                          ///< of the two, as a share; 0 without samples
 
  private:
-  double variance() const;  ///< of what occurrences take, ps^2
+  double seen() const;      ///< how occurrences have differed, ps^2
+  double variance() const;  ///< of what occurrences take, ps^2: at least what refreshes make
 
   struct Sums {
     double start = 0, end = 0, completed = 0;

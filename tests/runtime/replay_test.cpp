@@ -57,12 +57,20 @@ TEST(ReplayKind, IsRefusedWhenASampleLiesBeyondTheToleranceAndItsSpread) {
   EXPECT_FALSE(equal.known()) << "0.6 %";
 
   ReplayKind spread("spread", 2);
-  for (unsigned i = 0; i < 8; ++i) spread.add(took(i % 2 == 0 ? 900'000 : 1'100'000), {});
+  for (unsigned i = 0; i < 32; ++i) spread.add(took(i % 2 == 0 ? 900'000 : 1'100'000), {});
   spread.check(1'150'000);
   EXPECT_TRUE(spread.known()) << "as far as others are from each other";
   EXPECT_DOUBLE_EQ(spread.difference(), 0.15);
   for (int i = 0; i < 40; ++i) spread.check(1'150'000);
   EXPECT_TRUE(spread.refused()) << "all of them on one side";
+
+  // Two occurrences say nearly nothing of how far the next one may lie: 1 % is no reason here, 40 % is.
+  ReplayKind few("few", 3);
+  for (const Ps time : {1'000'000, 1'001'000}) few.add(took(time), {});
+  few.check(1'010'000);
+  EXPECT_FALSE(few.refused());
+  few.check(1'900'000);
+  EXPECT_TRUE(few.refused());
 }
 
 TEST(ReplayKind, RepeatsAddWhatTheMeanOfTheOccurrencesCounted) {
