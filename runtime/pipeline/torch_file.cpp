@@ -1,5 +1,6 @@
 #include "runtime/pipeline/torch_file.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -75,14 +76,16 @@ void TorchFile::add(const std::string& name, Entry entry, std::int64_t offset, s
   auto last = static_cast<std::uint64_t>(offset);
   std::int64_t elements = 1;
   constexpr std::int64_t kMost = std::int64_t{1} << 40;  // of a view that repeats its elements
+  for (const std::int64_t size : entry.shape) {
+    if (size > kMost / elements) throw BrokenFile(who + "it has more than 2^40 elements");
+    elements *= std::max<std::int64_t>(size, 1);  // of an empty one, too: its strides are products
+  }
   for (std::size_t i = 0; i < entry.shape.size() && !empty; ++i) {
     const auto steps = static_cast<std::uint64_t>(entry.shape[i] - 1),
                stride = static_cast<std::uint64_t>(entry.strides[i]);
     if (last >= count || (stride != 0 && steps > (count - last) / stride))
       throw BrokenFile(who + "it reaches beyond its storage");
     last += steps * stride;
-    if (entry.shape[i] > kMost / elements) throw BrokenFile(who + "it has more than 2^40 elements");
-    elements *= entry.shape[i];
   }
   if (!empty && last >= count) throw BrokenFile(who + "it reaches beyond its storage");
   if (!empty) entry.begin += static_cast<std::uint64_t>(offset) * item;
