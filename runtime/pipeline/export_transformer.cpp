@@ -269,7 +269,7 @@ class TransformerWriter {
     }
     const std::string result = partial(fx, inputs, hidden, "mlp.down", model_.mlp_width);
     std::string made = document_.variable(here("mlp_part"), {rows_, model_.width}),
-                      sum = document_.variable(here("h"), {rows_, model_.width});
+                sum = document_.variable(here("h"), {rows_, model_.width});
     document_.compute(here("mlp"), slot(), inputs, {made, sum}, fx.end({result, "h"}));
     return made;
   }
