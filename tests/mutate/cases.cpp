@@ -72,88 +72,47 @@ class OptionsKind final : public Kind {
  public:
   std::string name() const override { return "options"; }
   Case make(std::size_t, const fs::path&, Random& random) override {
-    static const Words kWorkloads = {
-        "all_reduce", "all_gather",  "broadcast", "p2p",    "gemm_single_pe",  "gemm", "stream", "link",
-        "probe",      "noc_traffic", "qkv",       "tp_mlp", "va_offset_verify"};
-    static const Words kOptions = {"-b",
-                                   "-e",
-                                   "-f",
-                                   "-i",
-                                   "--dtype",
-                                   "--in-place",
-                                   "--placement",
-                                   "--out-placement",
-                                   "--op",
-                                   "--check",
-                                   "-w",
-                                   "-n",
-                                   "--scope",
-                                   "--group",
-                                   "--algorithm",
-                                   "--root",
-                                   "--m",
-                                   "--n",
-                                   "--k",
-                                   "--bytes",
-                                   "--pattern",
-                                   "--load",
-                                   "--cols",
-                                   "--rows",
-                                   "--kind",
-                                   "--set",
-                                   "--data",
-                                   "--fidelity",
-                                   "--scheduling",
-                                   "--host-io",
-                                   "--seed",
-                                   "--wave-window",
-                                   "--wave-filter",
-                                   "--mapping",
-                                   "--batch",
-                                   "--in",
-                                   "--hidden",
-                                   "--out",
-                                   "--debug",
-                                   "--explain",
-                                   "--stats-slices",
-                                   "--replay",
-                                   "--color",
-                                   "--verbose",
-                                   "--quiet"};
-    static const Words kValues = {"1K",
-                                  "4",
-                                  "0",
-                                  "f16",
-                                  "sum",
-                                  "avg",
-                                  "sip",
-                                  "cube",
-                                  "pe",
-                                  "auto",
-                                  "ring",
-                                  "fast",
-                                  "noc=fast",
-                                  "cube=row_wise,pe=replicate",
-                                  "0,1",
-                                  "1,1",
-                                  "ucie",
-                                  "inter_sip",
-                                  "on",
-                                  "off",
-                                  "rounds",
-                                  "timed",
-                                  "sip.cube_mesh.w=2",
-                                  "pe.ipcq.slots=8",
-                                  "1us..2us",
-                                  "sip0.**"};
-    Words words{"run", random.of(kWorkloads), "--topology", "minimal"};
+    static const Words kWorkloads = {"gemm_single_pe", "gemm",        "stream", "p2p",    "link",
+                                     "probe",          "noc_traffic", "qkv",    "tp_mlp", "all_to_all"};
+    static const std::vector<Words> kPairs = {{"-b", "1K"},
+                                              {"-e", "4K"},
+                                              {"-f", "4"},
+                                              {"--dtype", "f32"},
+                                              {"--op", "max"},
+                                              {"--scope", "cube"},
+                                              {"--placement", "cube=row_wise,pe=replicate"},
+                                              {"--algorithm", "ring"},
+                                              {"--fidelity", "noc=fast"},
+                                              {"--data", "off"},
+                                              {"--scheduling", "rounds"},
+                                              {"--host-io", "timed"},
+                                              {"--seed", "7"},
+                                              {"-n", "2"},
+                                              {"-w", "0"},
+                                              {"--in-place", "0"},
+                                              {"--explain"},
+                                              {"--group", "0,1"},
+                                              {"--set", "pe.ipcq.slots=8"},
+                                              {"--set", "system.sips.count=2"},
+                                              {"--check", "0"},
+                                              {"--debug"},
+                                              {"--replay", "off"},
+                                              {"--color", "never"},
+                                              {"--out-placement", "cube=column_wise,pe=column_wise"},
+                                              {"--wave-filter", "sip0.**"},
+                                              {"--stats-slices", "4"},
+                                              {"--max-sim-time", "1 us"},
+                                              {"--root", "1"},
+                                              {"--m", "8"},
+                                              {"--bytes", "64"},
+                                              {"--load", "0.1"}};
+    Words words{"run", random.one_in(4) ? random.of(kWorkloads) : "all_reduce", "--topology", "minimal"};
     for (std::size_t left = 1 + random.below(4); left > 0; --left) {
-      words.push_back(random.of(kOptions));
-      if (!random.one_in(5)) words.push_back(random.one_in(3) ? random.of(extremes()) : random.of(kValues));
+      Words pair = random.of(kPairs);
+      if (random.one_in(3)) pair.back() = random.one_in(2) ? random.of(extremes()) : random.of(kPairs).back();
+      words.insert(words.end(), pair.begin(), pair.end());
     }
     for (std::string& word : words) word = word.substr(0, word.find('\0'));  // as a shell would
-    if (random.one_in(10)) words[1] = mutated(words[1], kValues, false, random).substr(0, 200);
-    if (words[1].find('\0') != std::string::npos) words[1] = "allreduce";
     return {words + kBounds, "", {}};
   }
 };
@@ -300,7 +259,10 @@ std::vector<std::unique_ptr<Kind>> all_kinds(const fs::path& source, const fs::p
   add({"reference",
        "latency_single.csv",
        {read(source / "bench/reference/hbm/latency_single.csv")},
-       {"validate", "hbm", "--reference", "{folder}", "--filter", "nothing*", "-q", "--no-progress"}});
+       {"validate", "hbm", "--reference", "{folder}", "--filter", "latency_single*", "-q", "--no-progress", "--jobs",
+        "1"},
+       false,
+       {{"timing.yaml", read(source / "bench/reference/hbm/timing.yaml")}}});
   add({"from", "run.json", {result}, Words{"run", "--from", "{}"} + kBounds});
   add({"report", "run.json", {result}, {"report", "{}", "-o", "{folder}/report.html"}});
   add({"diff", "run.json", {result}, {"diff", "{}", file_of("run.json")}});
