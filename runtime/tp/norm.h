@@ -12,12 +12,12 @@ enum class NormKind : std::uint8_t { rms, layer };
 
 /// Operands of one launch of a norm: x and output (M, width), any placement each; weight (1, width).
 struct NormOperands {
-  Tensor x, weight;
+  Tensor x, weight;      ///< input; weight of the norm
   Tensor bias;           ///< (1, width), or an empty handle
   Tensor residual, sum;  ///< sum = x + residual is written, and normalised; or empty handles. `sum` lies as `output`
-  Tensor output;
-  NormKind kind = NormKind::rms;
-  double epsilon = 1e-5;
+  Tensor output;         ///< written
+  NormKind kind = NormKind::rms;  ///< which formula
+  double epsilon = 1e-5;          ///< added to the mean square or the variance
 };
 /// Submits it and returns at once. REQUIRES: shapes and dtypes fit.
 Handle normalise(Context& context, const std::string& name, const NormOperands& operands);

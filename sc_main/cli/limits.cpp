@@ -37,8 +37,8 @@ const std::vector<Limitation>& limitations() {
        "a rank of a Chakra trace communicates one thing at a time, and its computing is time only: it takes no memory "
        "bandwidth from communication. Memory, storage and checkpoint nodes are refused."},
       {"pipelines",
-       "a slot is a whole SIP or the host, on one machine; a slot does one supertask at a time, and its tensors keep "
-       "their place; an embedding's indices are read by the host. `torch.save` and `torch.export` files are refused."},
+       "parts of one SIP exchange by send and recv alone; a slot does one supertask at a time, and its tensors keep "
+       "their place; an embedding's indices are read by the host."},
       {"foreign TLM",
        "a foreign initiator takes the place of a PE and a foreign target that of a memory, which serves one request at "
        "a "

@@ -70,11 +70,12 @@ void Interrupt::heard() const {
   wait_at_most(0);
 }
 
-void Interrupt::owns(const std::string& temporary) const {
+void Interrupt::owns(std::string temporary) const {
   if (temporary.empty()) return;
+  const char* const name = owned_.emplace_back(std::move(temporary)).c_str();
   for (std::atomic<const char*>& file : temporaries) {
     const char* none = nullptr;
-    if (file.compare_exchange_strong(none, temporary.c_str())) return;
+    if (file.compare_exchange_strong(none, name)) return;
   }
 }
 

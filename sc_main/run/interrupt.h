@@ -1,5 +1,6 @@
 #pragma once
 #include <atomic>
+#include <deque>
 #include <string>
 
 namespace kernbench {
@@ -19,8 +20,11 @@ class Interrupt {
   const std::atomic<bool>& flag() const;
   /// Whoever acts on the flag: the run ends in an orderly way, in its own time.
   void heard() const;
-  /// Removed if the process is ended all the same. A few; the text must stay where it is.
-  void owns(const std::string& temporary) const;
+  /// Removed if the process is ended all the same. A few.
+  void owns(std::string temporary) const;
+
+ private:
+  mutable std::deque<std::string> owned_;  ///< where the handler of the signal finds them
 };
 
 }  // namespace kernbench

@@ -176,7 +176,7 @@ void all_of_what_it_serves(const std::string& algorithm, Scope scope, int cubes,
         c.scope = scope;
         c.algorithm = algorithm;
         c.in = c.out = kSharded;
-        c.in_place = descriptor.kind() == AlgorithmKind::kernel;
+        c.in_place = descriptor.kind() == ccl::AlgorithmKind::kernel;
         c.count = count;
         c.rows = scope == Scope::sip;
         c.root = machine.sips - 1;

@@ -59,7 +59,8 @@ class FileKind final : public Kind {
       }
       return words;
     };
-    return {filled(parts_.words), parts_.file, filled(parts_.then)};
+    return {filled(parts_.words), parts_.file.substr(0, parts_.file.find('.')), parts_.name == "reference",
+            filled(parts_.then)};
   }
 
  private:
@@ -113,7 +114,7 @@ class OptionsKind final : public Kind {
       words.insert(words.end(), pair.begin(), pair.end());
     }
     for (std::string& word : words) word = word.substr(0, word.find('\0'));  // as a shell would
-    return {words + kBounds, "", {}};
+    return {words + kBounds, "", false, {}};
   }
 };
 
@@ -135,7 +136,7 @@ class EdgesKind final : public Kind {
   Case make(std::size_t number, const fs::path&, Random&) override {
     const std::string& setting = settings_[number % settings_.size()];
     const Words machine{"--topology", "minimal", "--set", "system.sips.count=2", "--set", setting};
-    return {Words{"topology", "check", "minimal", "--set", setting}, "",
+    return {Words{"topology", "check", "minimal", "--set", setting}, "", false,
             Words{"run", "all_reduce", "-b", "512", "-e", "512"} + machine + kBounds};
   }
 
@@ -241,7 +242,7 @@ std::vector<std::unique_ptr<Kind>> all_kinds(const fs::path& source, const fs::p
   add({"search",
        "sweep.yaml",
        {kSweep},
-       {"search", "{}", "--store", "{folder}/s.sqlite", "-q", "-j", "1", "--points", "2"}});
+       {"search", "{}", "--store", "{folder}/s.sqlite", "--no-progress", "-j", "1", "--points", "2"}});
   add({"msccl",
        "schedule.xml",
        {read(schedules / "ring4_all_reduce.xml"), read(schedules / "doubling4_all_gather.xml")},
@@ -252,8 +253,7 @@ std::vector<std::unique_ptr<Kind>> all_kinds(const fs::path& source, const fs::p
        "training_step.0.et",
        {read(traces / "training_step.0.et")},
        Words{"run", "chakra", "--topology", "minimal", "--set", "system.sips.count=4", "--fidelity", "fast",
-             "--workload-configuration", "{folder}/training_step"} +
-           kBounds,
+             "--workload-configuration", "{folder}/training_step", "--max-sim-time", "1 s", "--watchdog", "10"},
        true,
        other_ranks});
   add({"reference",
