@@ -269,7 +269,8 @@ Report Serving::report() const {
                                of("mean_waiting"), of("tokens_per_s"), of("array_share"), of("hbm_share"));
   }
   report.text += fmt::format(
-      "# {} steps out of {} that were simulated, the others between them; {} simulated as they are: at most {:.2f} % "
+      "# {} steps, from {} simulated ones and what lies between them; {} checked by simulating them as they are: at "
+      "most {:.2f} % "
       "off\n",
       schedule_.steps.size(), simulated_, compared_, 100 * largest_);
   report.results.push_back(std::move(row));
