@@ -275,6 +275,7 @@ TEST_F(ResolveFiles, PinnedLayoutLiesBesideTheFile) {
   const Resolved with = resolve("sub/machine.yaml");
   EXPECT_EQ(with.spec.cube_mesh, "sub/cube_mesh.yaml");
   EXPECT_NE(with.hash, without.hash);
+  fs::create_directories("sub/layouts");
   write("sub/layouts/mine.yaml", "pinned: 1\n");
   write("sub/other.yaml", "extends: minimal\ncube_mesh: layouts/mine.yaml\n");
   EXPECT_EQ(resolve("sub/other.yaml").spec.cube_mesh, "sub/layouts/mine.yaml");
