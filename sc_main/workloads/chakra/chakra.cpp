@@ -14,6 +14,7 @@
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/start_collective.h"
 #include "sc_main/workloads/workload.h"
+#include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
 #include "topology/plan/plan.h"
 
@@ -261,11 +262,12 @@ void ChakraWorkload::report_communications(const Session&, const chakra::Walk& w
     row["check"] = !walk.options().check ? "skipped" : result.comparison.mismatches == 0 ? "ok" : "wrong";
     row["mismatches"] = walk.options().check ? Json(result.comparison.mismatches) : Json();
     if (c < kShown) {
-      report.text += fmt::format(
-          " {:>15} {:>12} {:>12.3f} {:>12.3f} {:>10.3f} {:>8.3f} {:>7}  {:<22} {}: {}\n", to_string(each.op),
-          each.bytes, ns(result.begin) / 1e3, ns(result.end) / 1e3, time / 1e3, algbw,
-          walk.options().check ? std::to_string(result.comparison.mismatches) : "N/A", result.algorithm,
-          each.group == 0 && !each.transfer() ? "all" : fmt::format("{}", fmt::join(each.ranks, ",")), sample.name);
+      report.text +=
+          fmt::format(" {:>15} {:>12} {:>12.3f} {:>12.3f} {:>10.3f} {:>8.3f} {:>7}  {:<22} {}: {}\n",
+                      to_string(each.op), each.bytes, ns(result.begin) / 1e3, ns(result.end) / 1e3, time / 1e3, algbw,
+                      walk.options().check ? std::to_string(result.comparison.mismatches) : "N/A", result.algorithm,
+                      each.group == 0 && !each.transfer() ? "all" : fmt::format("{}", fmt::join(each.ranks, ",")),
+                      printable(sample.name));
     }
     report.results.push_back(std::move(row));
   }
