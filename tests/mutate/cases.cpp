@@ -59,8 +59,8 @@ class FileKind final : public Kind {
       }
       return words;
     };
-    return {filled(parts_.words), parts_.file.substr(0, parts_.file.find('.')), parts_.name == "reference",
-            filled(parts_.then)};
+    return {filled(parts_.words), parts_.name == "from" ? "" : parts_.file.substr(0, parts_.file.find('.')),
+            parts_.name == "reference", filled(parts_.then)};
   }
 
  private:

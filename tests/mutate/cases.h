@@ -17,7 +17,7 @@ std::string read(const std::filesystem::path& file);
 /// A call of the tool: its words, and the file that is wrong, for the errors have to name it.
 struct Case {
   std::vector<std::string> words;
-  std::string file;        ///< as the words name it; empty: options are wrong
+  std::string file;        ///< as the words name it; empty: options are wrong, those in a result file among them
   bool reference = false;  ///< what is wrong may be what results are held against: exit code 1
   /// What to try once this one has ended well, in both grades; empty: nothing.
   std::vector<std::string> then;
