@@ -9,6 +9,7 @@
 
 #include "runtime/pipeline/evaluate.h"
 #include "runtime/pipeline/graph_text.h"
+#include "tests/support/test_folder.h"
 
 namespace kernbench::pipeline {
 namespace {
@@ -55,16 +56,16 @@ std::string document_of(const CaseJson& one) {
       .dump();
 }
 
-/// Every FX target, f32, f16 and bf16, against PyTorch itself; the machine against the host: PipelineOps in run_test.
+/// Every FX target, f32, f16 and bf16, against PyTorch itself; the machine against the host: PipelineOps in
+/// run_operations_test.
 TEST(PipelineOperations, TheHostComputesWhatPyTorchDoes) {
-  std::string path = (fs::temp_directory_path() / "kernbench_operations_XXXXXX").string();
-  ASSERT_GE(::mkstemp(path.data()), 0);
+  const TestFolder folder;
+  const std::string path = folder.file("cases.json");
   const std::string script = std::string(KERNBENCH_SOURCE_DIR) + "/tests/pipeline/write_operations.py";
   ASSERT_EQ(std::system((std::string(KERNBENCH_PYTHON) + " " + script + " " + path).c_str()), 0)
       << "needs Debian's python3-torch, which make test installs";
   std::ifstream file(path);
   const CaseJson cases = CaseJson::parse(file);
-  fs::remove(path);
   std::set<std::string> targets{"operator.getitem"};
   for (const CaseJson& one : cases) {
     targets.insert(one["target"].get<std::string>());

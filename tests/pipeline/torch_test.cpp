@@ -11,6 +11,7 @@
 
 #include "runtime/pipeline/mapped_zip.h"
 #include "runtime/pipeline/unpickle.h"
+#include "tests/support/test_folder.h"
 #include "tlm/config/problems.h"
 
 namespace kernbench::pipeline {
@@ -29,15 +30,12 @@ std::string content_of(const fs::path& path) {
 class PipelineTorch : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = (fs::temp_directory_path() / "kernbench_torch_XXXXXX").string();
-    ASSERT_NE(::mkdtemp(folder_.data()), nullptr);
     const std::string script = std::string(KERNBENCH_SOURCE_DIR) + "/tests/pipeline/write_torch.py";
-    ASSERT_EQ(std::system((std::string(KERNBENCH_PYTHON) + " " + script + " " + folder_).c_str()), 0)
+    ASSERT_EQ(std::system((std::string(KERNBENCH_PYTHON) + " " + script + " " + folder_.path().string()).c_str()), 0)
         << "needs Debian's python3-torch, which make test installs";
   }
-  void TearDown() override { fs::remove_all(folder_); }
 
-  std::string path(const std::string& name) const { return folder_ + "/" + name; }
+  std::string path(const std::string& name) const { return folder_.file(name); }
 
   /// What the reader says of a file, without its place; "" if it takes it.
   std::string refusal(const std::string& name, bool exported) const {
@@ -56,7 +54,7 @@ class PipelineTorch : public ::testing::Test {
   void expect_damage_to_end_with_a_text() const;
   void expect_damaged_pickles_to_end_with_a_text() const;
 
-  std::string folder_;
+  TestFolder folder_;
 };
 
 std::string hex_of(const std::vector<std::uint8_t>& bytes) {
