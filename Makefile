@@ -36,7 +36,7 @@ mkdir -p build; printf '%-24s %5d s\n' '$(1)' $$(($$(date +%s) - begin)) >> $(ST
 endef
 
 .NOTPARALLEL:
-.PHONY: help run install package docs studies test packages test-packages release dev asan test-release test-dev test-asan test-slow mutants mutate same-times new-stages format format-check lint lint-all clean
+.PHONY: help run install package docs studies test packages test-packages tool-and-test-packages release dev asan test-release test-dev test-asan test-slow mutants mutate same-times new-stages format format-check lint lint-all clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -45,7 +45,7 @@ run: release ## install, build, and run a checked all_reduce on the default mach
 	build/release/sc_main/kernbench run all_reduce -b 1K -e 1M -f 4
 	@echo 'Next: add --report report.html to see where the time goes; build/release/sc_main/kernbench list; docs/look.md'
 
-test: new-stages test-packages format-check test-release test-asan same-times ## install, build, and run every test, plain and sanitized
+test: new-stages tool-and-test-packages format-check test-release test-asan same-times ## install, build, and run every test, plain and sanitized
 	@echo "== all stages passed"; cat $(STAGES); awk '{s += $$(NF-1)} END {printf "%-24s %5d s\n", "total", s}' $(STAGES)
 new-stages:
 	@rm -f $(STAGES)
@@ -71,6 +71,12 @@ packages: ## install what the build needs (Debian packages)
 	$(call stage,packages of the build,$(call install,$(BUILD_PACKAGES)))
 test-packages: packages ## install what the tests need as well
 	$(call stage,packages of the tests,$(call install,$(TEST_PACKAGES)))
+
+# What the tests need is fetched while the tool is compiled.
+tool-and-test-packages: packages
+	@[ -f build/release/CMakeCache.txt ] || cmake --preset release -DBUILD_TESTING=OFF
+	$(call stage,tool and test packages,($(call install,$(TEST_PACKAGES))) > build/test_packages.log 2>&1 & packages=$$!; \
+	cmake --build --preset release -j $(JOBS) --target kernbench; wait $$packages || { cat build/test_packages.log; exit 1; })
 
 # Tests are built only where they are run: `make run` needs none of their packages.
 release: packages ## the optimised tool: build/release/sc_main/kernbench

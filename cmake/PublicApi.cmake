@@ -25,6 +25,8 @@ set(KERNBENCH_PUBLIC_HEADERS
   runtime/tp/linear.h
   runtime/tp/mlp.h
   runtime/tp/model.h
+  runtime/tp/moe.h
+  runtime/tp/moe_routing.h
   runtime/tp/norm.h
   runtime/tp/parallel_state.h
   runtime/tp/regions.h
@@ -55,6 +57,7 @@ set(KERNBENCH_PUBLIC_HEADERS
   tlm/observe/stretch.h
   tlm/observe/wait_for.h
   tlm/sim/dispatcher.h
+  tlm/sim/activity.h
   tlm/sim/event_queue.h
   tlm/sim/time.h
 )
@@ -69,6 +72,8 @@ add_library(kernbench_api INTERFACE)
 set_target_properties(kernbench_api PROPERTIES EXPORT_NAME api)
 target_compile_features(kernbench_api INTERFACE cxx_std_17)
 target_compile_definitions(kernbench_api INTERFACE SC_ENABLE_ASSERTIONS)
+# A kernel's stack has a guard below it, which a frame must not jump over.
+target_compile_options(kernbench_api INTERFACE -fstack-clash-protection)
 target_include_directories(kernbench_api INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/sc_main/api>
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/kernbench>)

@@ -112,7 +112,7 @@ class Call {
         request_(request),
         call_(request.call),
         who_((request.prepare ? "prepare_" : "") + name_of(request.call) + (request.columns ? "_columns" : "")),
-        group_(request.group.get() != nullptr ? *request.group.get() : runtime.default_group(who_.c_str())),
+        group_(request.group.get() != nullptr ? *request.group.get() : runtime.groups.default_group(who_.c_str())),
         rank_(rank),
         member_(group_.group_rank(rank)) {}
 
@@ -221,7 +221,7 @@ Side Call::elsewhere(const Side& here, std::int64_t count) const {
   side.argument.shape = side.form.shape;
   side.argument.shards =
       machine_shards(place_shards(side.form.policy, side.form.shape, static_cast<int>(size_of(call_.dtype)),
-                                  runtime_.units_of(rank_), group_.sip_of(member_)));
+                                  runtime_.tensors.units_of(rank_), group_.sip_of(member_)));
   return side;
 }
 
@@ -316,17 +316,17 @@ Call::Entered Call::enter() {
   CallOrder& order = this->order();
   const std::size_t number = order.enter(rank_, text(), placed());
   const ProcessGroup::Chosen chosen = group_.algorithm_for(call_, in_.argument, out(), bytes_, all_in_place(), member_);
-  runtime_.reserve_rings(group_);
+  runtime_.groups.reserve_rings(group_);
   return {order, number, chosen};
 }
 
 void Call::prepare() {
   const Entered entered = enter();
-  runtime_.await_tables(group_, entered.chosen.number, rank_);
+  runtime_.groups.await_tables(group_, entered.chosen.number, rank_);
   if (ccl::Collective::Launch launch = bind(entered.chosen.number); !launch.targets.empty()) {
-    if (const auto program = install_program(entered.chosen.number, launch)) runtime_.await(program);
+    if (const auto program = install_program(entered.chosen.number, launch)) runtime_.messages.await(program);
   }
-  runtime_.barrier(rank_, who_.c_str(), &group_);
+  runtime_.groups.barrier(rank_, who_.c_str(), &group_);
 }
 
 ccl::Collective::Launch Call::bind(std::size_t algorithm) const {
@@ -337,8 +337,9 @@ std::shared_ptr<Handle::State> Call::install_program(std::size_t algorithm, ccl:
   const ProcessGroup::Slot slot = group_.program(member_, launch.program);
   launch.call.program = slot.id;
   if (slot.installed) return nullptr;
-  return runtime_.submit(program_message(slot.id, launch.program, launch.targets), rank_, group_.sip_of(member_),
-                         runtime_.stream_of(rank_, 0), {}, "program of " + group_.algorithm(algorithm).name());
+  return runtime_.messages.submit(program_message(slot.id, launch.program, launch.targets), rank_,
+                                  group_.sip_of(member_), runtime_.messages.stream_of(rank_, 0), {},
+                                  "program of " + group_.algorithm(algorithm).name());
 }
 
 std::shared_ptr<Handle::State> Call::submit() { return submit(enter()); }
@@ -347,9 +348,9 @@ std::shared_ptr<Handle::State> Call::submit(const Entered& entered) {
   CallOrder& order = entered.order;
   const std::size_t number = entered.number;
   const auto [chosen, choice] = entered.chosen;
-  runtime_.install_tables(group_, chosen, rank_);
+  runtime_.groups.install_tables(group_, chosen, rank_);
   const auto ready = [&group = group_, &order, chosen = chosen] { return group.installed(chosen, order.ranks()); };
-  if (runtime_.single_driver() && !ready()) runtime_.await_tables(group_, chosen, rank_);
+  if (runtime_.program.single_driver() && !ready()) runtime_.groups.await_tables(group_, chosen, rank_);
 
   const std::string& algorithm = group_.algorithm(chosen).name();
   const int sip = group_.sip_of(member_);
@@ -367,7 +368,8 @@ std::shared_ptr<Handle::State> Call::submit(const Entered& entered) {
     state->done = true;
     runtime_.dispatcher.synchronise();
     state->submitted = state->completed = runtime_.dispatcher.now();
-    runtime_.complete(state);
+    runtime_.messages.leftovers().no_part(order, number);
+    runtime_.messages.complete(state);
     return state;
   }
   install_program(chosen, launched);
@@ -388,8 +390,9 @@ std::shared_ptr<Handle::State> Call::submit(const Entered& entered) {
   };
   use(request_.in, in_);
   if (!in_place_) use(request_.out, out_);
-  auto state = runtime_.submit(std::move(launch), rank_, sip, runtime_.stream_of(rank_, 0), "collective", algorithm,
-                               std::move(uses), &order, number, ready() ? std::function<bool()>() : ready);
+  auto state =
+      runtime_.messages.submit(std::move(launch), rank_, sip, runtime_.messages.stream_of(rank_, 0), "collective",
+                               algorithm, std::move(uses), &order, number, ready() ? std::function<bool()>() : ready);
   state->choice = choice;
   state->program = program;
   state->operation = to_string(call_.op);

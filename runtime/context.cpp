@@ -28,10 +28,7 @@ void check_usable(const Tensor& tensor, const std::string& who) {
 
 const MachineMap& Context::map() const { return runtime_.map; }
 void Context::begin_stretch(const std::string& name, bool timed) {
-  if (rank_ != 0) return;
-  const Ps now = this->now();
-  if (!runtime_.stretches.empty() && runtime_.stretches.back().begin == now) runtime_.stretches.pop_back();
-  runtime_.stretches.push_back({name, now, now, timed});
+  if (rank_ == 0) runtime_.program.begin_stretch(name, now(), timed);
 }
 
 Ps Context::now() const {
@@ -40,53 +37,30 @@ Ps Context::now() const {
 }
 
 void Context::set_device(int sip) {
-  if (static_cast<std::size_t>(rank_) < runtime_.rank_pes.size() && runtime_.in_program) return;
+  if (static_cast<std::size_t>(rank_) < runtime_.groups.rank_pes().size() && runtime_.program.running()) return;
   if (sip < 0 || sip >= runtime_.map.sips) {
     throw std::invalid_argument(fmt::format("set_device: sip is {}: give 0 to {}", sip, runtime_.map.sips - 1));
   }
-  runtime_.devices[static_cast<std::size_t>(rank_)] = sip;
+  runtime_.program.set_device(rank_, sip);
 }
 
 void Context::set_part(int first_cube, int cubes, int first_pe, int pes) {
-  if (!runtime_.rank_pes.empty()) throw std::invalid_argument("set_part: ranks are PEs");
-  PlacementUnits part;
-  part.all = false;
-  const auto inside = [](int at, int first, int count) { return at >= first && at < first + count; };
-  for (std::size_t i = 0; i < runtime_.units.cubes.size(); ++i) {
-    if (!inside(runtime_.units.cubes[i], first_cube, cubes)) continue;
-    part.cubes.push_back(runtime_.units.cubes[i]);
-    part.pes.emplace_back();
-    for (const int pe : runtime_.units.pes[i]) {
-      if (inside(pe, first_pe, pes)) part.pes.back().push_back(pe);
-    }
-    if (part.pes.back().size() != static_cast<std::size_t>(std::max(pes, 0))) part.cubes.clear();
-    if (part.cubes.empty()) break;
-  }
-  if (cubes < 1 || pes < 1 || part.cubes.size() != static_cast<std::size_t>(cubes)) {
-    throw std::invalid_argument(
-        fmt::format("set_part: cubes {} to {} with PEs {} to {} of each are not all there on every SIP", first_cube,
-                    first_cube + cubes - 1, first_pe, first_pe + pes - 1));
-  }
-  runtime_.parts[rank_] = std::move(part);
+  runtime_.tensors.set_part(rank_, first_cube, cubes, first_pe, pes);
 }
 
-int Context::device() const { return std::max(runtime_.device(rank_), 0); }
+int Context::device() const { return std::max(runtime_.program.device(rank_), 0); }
 
-std::uint16_t Context::new_stream() {
-  if (runtime_.next_stream == 0xFFFF) throw std::length_error("new_stream: all 65,535 streams are taken");
-  return runtime_.next_stream++;
-}
+std::uint16_t Context::new_stream() { return runtime_.messages.new_streams("new_stream", 1); }
 
 Handle Context::submit(decltype(Message::body) body, std::uint16_t stream) {
-  runtime_.note_reach(body, device());
-  return Handle(runtime_.submit(std::move(body), rank_, device(), runtime_.stream_of(rank_, stream), {}, {}));
+  runtime_.messages.note_reach(body, device());
+  return Handle(
+      runtime_.messages.submit(std::move(body), rank_, device(), runtime_.messages.stream_of(rank_, stream), {}, {}));
 }
 
 void Context::wait(const Handle& handle) {
   if (!handle) throw std::invalid_argument("wait: the handle is empty");
-  const std::shared_ptr<Handle::State> state = handle.state_;
-  runtime_.await(state);
-  runtime_.throw_fault(*state);
+  runtime_.messages.await_done(handle.state_);
 }
 
 Handle Context::launch_bound(const std::string& name, const LaunchOptions& options, BoundKernel kernel,
@@ -127,19 +101,19 @@ Handle Context::launch_bound(const std::string& name, const LaunchOptions& optio
   }
   if (targets.empty()) throw std::invalid_argument(who + ": no targets, and no tensor that has any");
   launch.targets = std::move(targets);
-  const std::uint16_t stream = runtime_.stream_of(rank_, options.stream);
-  if (options.cube_queues) launch.group = runtime_.cube_queues(rank_, sip, stream).group;
-  auto state = runtime_.submit(std::move(launch), rank_, sip, stream, "launch", name, tensors);
+  const std::uint16_t stream = runtime_.messages.stream_of(rank_, options.stream);
+  if (options.cube_queues) launch.group = runtime_.groups.cube_queues(rank_, sip, stream).group;
+  auto state = runtime_.messages.submit(std::move(launch), rank_, sip, stream, "launch", name, tensors);
   state->bound = options.bound;
   state->cube_queues = options.cube_queues;
   state->work = options.work;
-  state->alone = options.alone || options.cube_queues || runtime_.groups.empty();
+  state->alone = options.alone || options.cube_queues || runtime_.groups.all().empty();
   return Handle(std::move(state));
 }
 
 void Context::prepare_cube_queues(int sip, std::uint16_t stream) {
-  if (const auto state = runtime_.cube_queues(rank_, sip, runtime_.stream_of(rank_, stream)).installed)
-    runtime_.await(state);
+  if (const auto state = runtime_.groups.cube_queues(rank_, sip, runtime_.messages.stream_of(rank_, stream)).installed)
+    runtime_.messages.await(state);
 }
 
 }  // namespace kernbench

@@ -73,7 +73,7 @@ Handle Context::recv_async(const Tensor& tensor, int from, const Group& group) {
   return collective({transfer(-1, from), {}, tensor, group});
 }
 Handle Context::shift_async(const Tensor& in, const Tensor& out, int distance, const Group& group) {
-  const ProcessGroup& members = group.get() != nullptr ? *group.get() : runtime_.default_group("shift");
+  const ProcessGroup& members = group.get() != nullptr ? *group.get() : runtime_.groups.default_group("shift");
   const int p = members.size(), own = members.group_rank(rank_);
   const int by = (distance % p + p) % p;
   return collective({transfer((own + by) % p, (own - by + p) % p), in, out, group, {}, by});

@@ -13,6 +13,12 @@ class OutOfDeviceMemory : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// The memory of this computer does not suffice for what a program wants: what is needed, what there is, what helps.
+class HostShortage : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 /// A fault of the simulated machine, raised in the worker that waits for the launch.
 class DeviceFault : public std::runtime_error {
  public:

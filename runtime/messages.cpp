@@ -11,7 +11,7 @@ namespace kernbench {
 
 /// Generic payloads for the host sockets: one per message under way, with its
 /// MessageExtension for life.
-class RuntimeImpl::Payloads : public tlm::tlm_mm_interface {
+class Messages::Payloads : public tlm::tlm_mm_interface {
  public:
   tlm::tlm_generic_payload& acquire(Message& message) {
     if (free_.empty()) {
@@ -47,63 +47,58 @@ std::string Handle::State::describe() const {
   return name.empty() ? fmt::format("{} {}", kind, at) : fmt::format("{} '{}' {}", kind, name, at);
 }
 
-bool Handle::done() const { return state_->done; }
-const std::string& Handle::name() const { return state_->name; }
-const ccl::Choice* Handle::choice() const { return state_->choice; }
-Ps Handle::submitted() const { return state_->submitted; }
-Ps Handle::completed() const { return state_->completed; }
+Handle::State& Handle::of(const char* call) const {
+  if (state_ == nullptr) throw std::invalid_argument(fmt::format("Handle::{}: the handle is empty", call));
+  return *state_;
+}
+
+bool Handle::done() const { return of("done").done; }
+const std::string& Handle::name() const { return of("name").name; }
+const ccl::Choice* Handle::choice() const { return of("choice").choice; }
+Ps Handle::submitted() const { return of("submitted").submitted; }
+Ps Handle::completed() const { return of("completed").completed; }
 const Message& Handle::message() const {
-  if (state_->message == nullptr) throw std::logic_error(state_->describe() + ": the handle has no message");
-  return *state_->message;
+  const State& state = of("message");
+  if (state.message == nullptr) throw std::logic_error(state.describe() + ": the handle has no message");
+  return *state.message;
 }
-Ps Handle::kernel_start() const {
-  if (state_->message == nullptr) return state_->submitted;
-  return std::get<LaunchMessage>(state_->message->body).first_start;
+Ps Handle::kernel_time(const char* call, Ps LaunchMessage::*time) const {
+  const State& state = of(call);
+  if (state.message == nullptr) return state.submitted;
+  const auto* launch = std::get_if<LaunchMessage>(&state.message->body);
+  if (launch == nullptr) throw std::logic_error(fmt::format("Handle::{}: {} has no kernel", call, state.describe()));
+  return launch->*time;
 }
-Ps Handle::kernel_end() const {
-  if (state_->message == nullptr) return state_->submitted;
-  return std::get<LaunchMessage>(state_->message->body).last_end;
+Ps Handle::kernel_start() const { return kernel_time("kernel_start", &LaunchMessage::first_start); }
+Ps Handle::kernel_end() const { return kernel_time("kernel_end", &LaunchMessage::last_end); }
+
+Messages::Messages(RuntimeImpl& runtime, Observer* observer)
+    : runtime_(runtime),
+      observer_(observer != nullptr && observer->wants_ops() ? observer : nullptr),
+      payloads_(std::make_unique<Payloads>()) {}
+
+Messages::~Messages() = default;
+
+std::uint16_t Messages::new_streams(const char* who, std::uint16_t count) {
+  if (next_stream_ > 0xFFFF - count) throw std::length_error(std::string(who) + ": all 65,535 streams are taken");
+  return static_cast<std::uint16_t>((next_stream_ += count) - count);
 }
 
-namespace {
-std::unique_ptr<Scheduling> make_scheduling(RuntimeImpl& runtime, SchedulingKind kind) {
-  if (kind == SchedulingKind::rounds) return std::make_unique<RoundsScheduling>(runtime);
-  return std::make_unique<ConcurrentScheduling>(runtime);
-}
-}  // namespace
-
-RuntimeImpl::RuntimeImpl(Runtime& module, const MachineMap& map, Dispatcher& dispatcher, const RunOptions& options,
-                         Observer* observer)
-    : module(module),
-      map(map),
-      dispatcher(dispatcher),
-      options(options),
-      observer(observer != nullptr && observer->wants_ops() ? observer : nullptr),
-      scheduler(dispatcher, module),
-      scheduling(make_scheduling(*this, options.scheduling)),
-      payloads(std::make_unique<Payloads>()),
-      memory(map),
-      units(placement_units(map)),
-      next_va(map.sips, Va{1} << 32) {
-  scheduler.set_hooks([this] { scheduling->all_yielded(); }, [this] { failed_program(); });
+void Messages::drop_unsent() {
+  for (auto state = pending_.begin(); state != pending_.end();) {
+    state = state->second->sent ? std::next(state) : pending_.erase(state);
+  }
 }
 
-RuntimeImpl::~RuntimeImpl() = default;
-
-std::uint16_t RuntimeImpl::stream_of(int rank, std::uint16_t stream) const {
-  return stream == 0 ? static_cast<std::uint16_t>(rank) : stream;
-}
-
-std::shared_ptr<Handle::State> RuntimeImpl::submit(decltype(Message::body) body, int rank, int sip,
-                                                   std::uint16_t stream, std::string kind, std::string name,
-                                                   std::vector<Tensor> uses, const CallOrder* order, std::size_t call,
-                                                   std::function<bool()> ready) {
-  if (!refused.empty()) throw std::logic_error(refused);
-  dispatcher.synchronise();
+Messages::StatePtr Messages::submit(decltype(Message::body) body, int rank, int sip, std::uint16_t stream,
+                                    std::string kind, std::string name, std::vector<Tensor> uses,
+                                    const CallOrder* order, std::size_t call, std::function<bool()> ready) {
+  runtime_.program.check_open();
+  runtime_.dispatcher.synchronise();
   auto state = std::make_shared<Handle::State>();
   state->message = std::make_unique<Message>();
   Message& message = *state->message;
-  message.id = next_message++;
+  message.id = next_message_++;
   message.sip = static_cast<std::uint16_t>(sip);
   message.stream = stream;
   message.body = std::move(body);
@@ -116,56 +111,58 @@ std::shared_ptr<Handle::State> RuntimeImpl::submit(decltype(Message::body) body,
   state->order = order;
   state->call = call;
   state->ready = std::move(ready);
-  state->submitted = dispatcher.now();
-  pending.emplace(message.id, state);
-  scheduling->submitted(state);
+  state->submitted = runtime_.dispatcher.now();
+  pending_.emplace(message.id, state);
+  runtime_.program.scheduling().submitted(state);
   return state;
 }
 
-void RuntimeImpl::send(const std::shared_ptr<Handle::State>& state) {
-  dispatcher.synchronise();
-  if (replay == nullptr || !replay->take(state)) transmit(state);
+void Messages::send(const StatePtr& state) {
+  runtime_.dispatcher.synchronise();
+  if (runtime_.replay == nullptr || !runtime_.replay->take(state)) transmit(state);
 }
 
-void RuntimeImpl::transmit(const std::shared_ptr<Handle::State>& state) {
-  dispatcher.synchronise();
-  ++sends;
+void Messages::transmit(const StatePtr& state) {
+  runtime_.dispatcher.synchronise();
+  ++sends_;
   state->sent = true;
   Message& message = *state->message;
-  tlm::tlm_generic_payload& payload = payloads->acquire(message);
+  tlm::tlm_generic_payload& payload = payloads_->acquire(message);
   tlm::tlm_phase phase = tlm::BEGIN_REQ;
-  sc_core::sc_time delay = annotation(dispatcher.now());
-  const auto status = (*module.pcie[message.sip])->nb_transport_fw(payload, phase, delay);
+  sc_core::sc_time delay = annotation(runtime_.dispatcher.now());
+  const auto status = (*runtime_.module.pcie[message.sip])->nb_transport_fw(payload, phase, delay);
   sc_assert(status != tlm::TLM_COMPLETED);  // would mean that the endpoint refused it
 }
 
-tlm::tlm_sync_enum RuntimeImpl::nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
-                                                sc_core::sc_time&) {
+tlm::tlm_sync_enum Messages::nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
+                                             sc_core::sc_time&) {
   if (phase != tlm::BEGIN_RESP) return tlm::TLM_ACCEPTED;
   const Message& message = *payload.get_extension<MessageExtension>()->message;
-  const std::shared_ptr<Handle::State> state = pending.at(message.id);
+  const StatePtr state = pending_.at(message.id);
   payload.release();
   arrived(state);
   return tlm::TLM_COMPLETED;
 }
 
-void RuntimeImpl::arrived(const std::shared_ptr<Handle::State>& state) {
-  const Message& message = *state->message;
-  pending.erase(message.id);
+void Messages::arrived(const StatePtr& state) {
+  Message& message = *state->message;
+  pending_.erase(message.id);
+  runtime_.dispatcher.activity().completed();
   state->done = true;
   state->completed = message.completed;
-  if (!message.faults.empty()) failed.push_back(state);
-  if (replay != nullptr) replay->came_back(state);
+  leftovers_.came_back(message, state->order, state->call, state->repeated);
+  if (!message.faults.empty()) failed_.push_back(state);
+  if (runtime_.replay != nullptr) runtime_.replay->came_back(state);
   if (state->kind == "launch" || state->kind == "collective") complete(state);
-  scheduling->completed(state);
-  if (state == main_target.lock()) dispatcher.notify_host(*main_resumes);
+  runtime_.program.scheduling().completed(state);
+  runtime_.program.notify_main(state);
   state->uses.clear();  // may free tensors, which submits their unmapping
 }
 
-void RuntimeImpl::complete(const std::shared_ptr<Handle::State>& state) {
-  trace.push_back(
+void Messages::complete(const StatePtr& state) {
+  trace_.push_back(
       {state->kind, state->name, state->rank, state->sip, state->submitted, state->completed, state->operation});
-  HostTraceEntry& entry = trace.back();
+  HostTraceEntry& entry = trace_.back();
   if (state->message != nullptr) {
     if (const auto* launch = std::get_if<LaunchMessage>(&state->message->body)) {
       entry.kernel_start = launch->first_start;
@@ -175,7 +172,7 @@ void RuntimeImpl::complete(const std::shared_ptr<Handle::State>& state) {
   }
   entry.bound = state->bound;
   entry.repeated = state->repeated;
-  if (observer == nullptr) return;
+  if (observer_ == nullptr) return;
   OpRecord record;
   record.start = state->submitted;
   record.end = state->completed;
@@ -184,45 +181,40 @@ void RuntimeImpl::complete(const std::shared_ptr<Handle::State>& state) {
   record.name = "host_call";
   record.kernel = state->name;
   record.params = {{"call", state->kind, 0}, {"rank", "", state->rank}, {"sip", "", state->sip}};
-  observer->op(record);
+  observer_->op(record);
 }
 
-void RuntimeImpl::check_bound(const Handle::State& state, const HostTraceEntry& entry) {
+void Messages::check_bound(const Handle::State& state, const HostTraceEntry& entry) {
   const Ps took = entry.kernel_end - entry.kernel_start;
-  if (!state.message->faults.empty() || took >= state.bound.time || !beaten.empty()) return;
-  beaten = fmt::format("{} took {}.{:03} ns, less than its bound of {}.{:03} ns", state.describe(), took / kPsPerNs,
-                       took % kPsPerNs, state.bound.time / kPsPerNs, state.bound.time % kPsPerNs);
+  if (!state.message->faults.empty() || took >= state.bound.time || !beaten_.empty()) return;
+  beaten_ = fmt::format("{} took {}.{:03} ns, less than its bound of {}.{:03} ns", state.describe(), took / kPsPerNs,
+                        took % kPsPerNs, state.bound.time / kPsPerNs, state.bound.time % kPsPerNs);
 }
 
-bool RuntimeImpl::open() const {
-  return refused.empty() && !scheduler.aborting() && (main_context || sc_core::sc_get_status() == sc_core::SC_RUNNING);
-}
-
-void RuntimeImpl::await(const std::shared_ptr<Handle::State>& state) {
+void Messages::await(const StatePtr& state) {
   if (state->done) return;
-  if (replay != nullptr) replay->awaits(state);
+  if (runtime_.replay != nullptr) runtime_.replay->awaits(state);
   await(state, state->describe(), [] { return false; });
 }
 
-void RuntimeImpl::await(const std::shared_ptr<Handle::State>& state, const std::string& text,
-                        const std::function<bool()>& give_up) {
-  const int rank = scheduler.current();
-  if (rank < 0) return go(state, text);
-  if (!refused.empty()) throw std::logic_error(refused);
-  scheduling->waited_for(state, rank);
-  scheduler.wait(text, [&] { return state->done || give_up(); });
+void Messages::await(const StatePtr& state, const std::string& text, const std::function<bool()>& give_up) {
+  const int rank = runtime_.program.scheduler().current();
+  if (rank < 0) return runtime_.program.go(state, text);
+  runtime_.program.check_open();
+  runtime_.program.scheduling().waited_for(state, rank);
+  runtime_.program.scheduler().wait(text, [&] { return state->done || give_up(); });
 }
 
-void RuntimeImpl::before_host_access(HostAccess access, const Tensor::State& tensor) {
-  HostAccessCounts& counts = accesses[static_cast<std::size_t>(access)];
+void Messages::before_host_access(HostAccess access, const Tensor::State& tensor) {
+  HostAccessCounts& counts = accesses_[static_cast<std::size_t>(access)];
   ++counts.used;
-  if (!refused.empty()) return;
-  const int rank = std::max(scheduler.current(), 0);  // the main context submits as rank 0
+  if (runtime_.program.refuses()) return;
+  const int rank = std::max(runtime_.program.scheduler().current(), 0);  // the main context submits as rank 0
   const char* const entry = kHostEntryPoints[static_cast<std::size_t>(access)].name;
   bool waited = false;
   for (auto list = awaited_before(tensor, rank); !list.empty(); list = awaited_before(tensor, rank)) {
     waited = true;
-    for (const auto& state : list) scheduling->announced(state);  // one drain for all of them
+    for (const auto& state : list) runtime_.program.scheduling().announced(state);  // one drain for all of them
     for (const auto& state : list) {
       if (state->done) continue;
       await(state, fmt::format("{}, to use tensor '{}' by {}", state->describe(), tensor.name, entry),
@@ -250,11 +242,11 @@ bool may_use(const Handle::State& state, const Tensor::State& tensor) {
 }
 }  // namespace
 
-std::vector<std::shared_ptr<Handle::State>> RuntimeImpl::awaited_before(const Tensor::State& tensor, int rank) const {
-  std::vector<std::shared_ptr<Handle::State>> list;
-  if (pending.empty()) return list;
+std::vector<Messages::StatePtr> Messages::awaited_before(const Tensor::State& tensor, int rank) const {
+  std::vector<StatePtr> list;
+  if (pending_.empty()) return list;
   const std::set<std::uint64_t> held = held_up();
-  for (const auto& [id, state] : pending) {
+  for (const auto& [id, state] : pending_) {
     if (!reaches(state->sip, tensor.sip)) continue;
     const bool own = state->rank == rank;
     // What another rank maps or installs changes no contents.
@@ -266,13 +258,13 @@ std::vector<std::shared_ptr<Handle::State>> RuntimeImpl::awaited_before(const Te
   return list;
 }
 
-std::set<std::uint64_t> RuntimeImpl::held_up() const {
+std::set<std::uint64_t> Messages::held_up() const {
   std::set<std::uint64_t> held;
   std::set<std::pair<const CallOrder*, std::size_t>> calls;  // some part is held up
   for (bool more = true; more;) {
     more = false;
     std::set<Scheduling::Line> stopped;
-    for (const auto& [id, state] : pending) {
+    for (const auto& [id, state] : pending_) {
       const Scheduling::Line line{state->sip, state->message->stream};
       const std::pair call{state->order, state->call};
       const bool is_call = state->order != nullptr;
@@ -286,9 +278,9 @@ std::set<std::uint64_t> RuntimeImpl::held_up() const {
   return held;
 }
 
-void RuntimeImpl::note_reach(const decltype(Message::body)& body, int sip) {
+void Messages::note_reach(const decltype(Message::body)& body, int sip) {
   const auto note = [&](const PhysicalAddress& address) {
-    if (address.sip != sip) foreign.insert({sip, address.sip});
+    if (address.sip != sip) foreign_.insert({sip, address.sip});
   };
   if (const auto* mapping = std::get_if<MmuMapMessage>(&body)) {
     for (const MapEntry& entry : mapping->entries) note(entry.target);
@@ -304,7 +296,12 @@ void RuntimeImpl::note_reach(const decltype(Message::body)& body, int sip) {
   }
 }
 
-void RuntimeImpl::throw_fault(Handle::State& state) {
+void Messages::await_done(const StatePtr& state) {
+  await(state);
+  throw_fault(*state);
+}
+
+void Messages::throw_fault(Handle::State& state) {
   if (state.message == nullptr || state.message->faults.empty()) return;
   state.fault_seen = true;
   throw DeviceFault(state.fault_text());

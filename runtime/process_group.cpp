@@ -68,11 +68,18 @@ ProcessGroup::ProcessGroup(std::uint16_t id, const ProcessGroupOptions& options,
       queues_(make_queues(id, map, std::move(sips), std::move(pes), rings)),
       chooser_(registry_, map, queues_->group()),
       tables_(ranks.size()),
+      own_tables_(ranks.size()),
       programs_(ranks.size()),
       order_(fmt::format("process group {}", id), "collective", std::move(ranks)) {
   if (options.backend != "ahbm") {
     throw std::invalid_argument(fmt::format("init_process_group: backend is '{}': give 'ahbm'", options.backend));
   }
+  if ((options.directions & ~ccl::kAllDirections) != 0) {
+    throw std::invalid_argument(fmt::format("init_process_group: directions is {:#x}: bits of {:#x} have a meaning",
+                                            options.directions, ccl::kAllDirections));
+  }
+  if (options.directions != 0)
+    own_queues_ = queues_->add(ccl::sip_shape(map, queues_->group()), options.directions, {});
   if (algorithm_ != kAuto) {
     load(algorithm_);
     return;

@@ -62,6 +62,13 @@ class ProcessGroup {
   /// These ranks have the queues of algorithm `number` and of those before it, which share some with it.
   bool installed(std::size_t number, const std::vector<int>& ranks) const;
 
+  /// Queues of ProcessGroupOptions::directions on a member's SIP.
+  std::vector<NeighbourEntry> own_queues(int member) const {
+    return own_queues_.empty() ? std::vector<NeighbourEntry>() : queues_->rows(own_queues_, member);
+  }
+  /// What installs them; null before.
+  std::shared_ptr<Handle::State>& own_table(int member) { return own_tables_[static_cast<std::size_t>(member)]; }
+
   /// The number that a program has on a member's PEs, and whether they have it there already; otherwise it has to be
   /// installed before the next launch, on the stream of all the member's collectives: it may take another's place.
   struct Slot {
@@ -89,6 +96,8 @@ class ProcessGroup {
   ccl::Chooser chooser_;
   std::vector<std::unique_ptr<ccl::Collective>> algorithms_;  // in the order of their first use
   std::vector<Tables> tables_;                                // by group rank
+  ccl::GroupQueues::Added own_queues_;
+  std::vector<std::shared_ptr<Handle::State>> own_tables_;  // by group rank
   /// Programs of a member, by their number in the group, and when each was used last.   assumed: a PE has room for 16
   /// of a group; the one that was not used for the longest time makes room for the next
   struct Kept {

@@ -21,9 +21,9 @@ bool Replay::take(const StatePtr& state) {
     sip.shared = sip.shared || sip.user >= 0;
     sip.user = state->rank;
   }
-  const bool own_turn = runtime_.scheduler.current() == state->rank;
+  const bool own_turn = runtime_.program.scheduler().current() == state->rank;
   const bool launch = std::holds_alternative<LaunchMessage>(state->message->body);
-  if (own_turn && launch && !sip.shared && runtime_.foreign.empty()) {
+  if (own_turn && launch && !sip.shared && !runtime_.messages.reach_known()) {
     held_.push_back(state);
     return true;
   }
@@ -67,7 +67,7 @@ void Replay::begins(const StatePtr& state) {
 
 void Replay::go(const StatePtr& state) {
   begins(state);
-  runtime_.transmit(state);
+  runtime_.messages.transmit(state);
 }
 
 /// What is held is of one SIP and one stream, ends with what is waited for, and needs nobody else.
@@ -129,7 +129,7 @@ void Replay::batch() {
   flight->simulated = true;
   leaders_[kind] = flight;
   read(flight->sip, flight->before);
-  for (const StatePtr& state : flight->states) runtime_.transmit(state);
+  for (const StatePtr& state : flight->states) runtime_.messages.transmit(state);
 }
 
 /// What the leader has done already the other one does, too.
@@ -147,7 +147,7 @@ void Replay::follow(const FlightPtr& leader, const FlightPtr& flight) {
 
 void Replay::repeat(const StatePtr& state, Ps start, const ReplayTimes& times) {
   state->sent = true;
-  ++runtime_.sends;
+  runtime_.messages.count_send();
   const std::uint64_t id = state->message->id;
   const Ps now = runtime_.dispatcher.now(), completed = std::max(start + times.completed, now);
   due_.emplace(id, Due{state, start + times.start, start + times.end, completed});
@@ -164,7 +164,7 @@ void Replay::due(std::uint64_t message) {
   due.state->message->submitted = due.state->submitted;
   due.state->message->completed = due.completed;
   due.state->repeated = true;
-  runtime_.arrived(due.state);
+  runtime_.messages.arrived(due.state);
 }
 
 void Replay::came_back(const StatePtr& state) {
@@ -196,7 +196,7 @@ void Replay::batch_ended(const FlightPtr& flight, const StatePtr& state) {
     if (!failed) {
       repeat(same, follower->start, flight->times[place]);
     } else if (!same->done && due_.count(same->message->id) == 0) {
-      runtime_.transmit(same);  // it fails by itself, and says where
+      runtime_.messages.transmit(same);  // it fails by itself, and says where
     }
   }
   if (--flight->left > 0) return;

@@ -47,7 +47,7 @@ void Replay::collective(const StatePtr& state) {
   ++sip.busy;
   if (!call.held) {
     read(state->sip, part.before);
-    runtime_.transmit(state);
+    runtime_.messages.transmit(state);
     return;
   }
   if (call.here == call.parts.size()) return all_here(call);
@@ -102,7 +102,7 @@ void Replay::release(Call& call) {
   ++report_.disturbed;
   for (const Call::Part& part : call.parts) {
     if (part.state == nullptr || part.state->sent) continue;
-    if (runtime_.pending.count(part.state->message->id) != 0) runtime_.transmit(part.state);
+    if (runtime_.messages.pending().count(part.state->message->id) != 0) runtime_.messages.transmit(part.state);
   }
 }
 

@@ -44,21 +44,24 @@ class Handle {
   /// For the runtime.
   explicit Handle(std::shared_ptr<State> state) : state_(std::move(state)) {}
   explicit operator bool() const { return state_ != nullptr; }  ///< not an empty handle
-  bool done() const;                                            ///< it is complete
-  const std::string& name() const;                              ///< as in the host trace
+  // All of these throw std::invalid_argument, which names the call, of an empty handle.
+  bool done() const;                ///< it is complete
+  const std::string& name() const;  ///< as in the host trace
   /// Of a collective, what `auto` decided, as long as the process group lives; null: its algorithm was asked for.
   const ccl::Choice* choice() const;
   Ps submitted() const;     ///< simulated time
   Ps completed() const;     ///< simulated time; kNever before
-  Ps kernel_start() const;  ///< of a launch: the common start time
-  Ps kernel_end() const;    ///< of a launch: when the last PE finished
-  /// The message with its results, e.g. what a MemoryReadMessage read. REQUIRES: the handle has a message (only a
-  /// collective that no PE takes part in has none).
+  Ps kernel_start() const;  ///< of a launch or collective, std::logic_error of others: the common start time
+  Ps kernel_end() const;    ///< likewise: when the last PE finished
+  /// The message with its results, e.g. what a MemoryReadMessage read. Throws std::logic_error if there is none: of
+  /// timers, promises, and collectives that no PE takes part in.
   const Message& message() const;
   State& state() const { return *state_; }  ///< for the runtime
 
  private:
   friend class Context;
+  State& of(const char* call) const;
+  Ps kernel_time(const char* call, Ps LaunchMessage::*time) const;
   std::shared_ptr<State> state_;
 };
 
@@ -85,13 +88,15 @@ struct ProcessGroupOptions {
   Scope scope = Scope::sip;      ///< what contributes: a SIP's whole tensor, or each cube's part
   Parameters parameters;         ///< of the algorithm, over those of ccl.yaml
   std::string backend = "ahbm";  ///< the only one
+  std::uint32_t directions = 0;  ///< queues for kernels of launches, whatever collectives run: bits of
+                                 ///< ccl::DirectionSet; 0: those of the algorithm alone, with `auto` none
   bool install_at_once = true;   ///< neighbour tables, for kernels that use queues without a
                                  ///< collective; otherwise an algorithm's first call does
 
   /// Everything equal: what all ranks must pass.
   friend bool operator==(const ProcessGroupOptions& a, const ProcessGroupOptions& b) {
-    return std::tie(a.algorithm, a.ccl_file, a.scope, a.parameters, a.backend, a.install_at_once) ==
-           std::tie(b.algorithm, b.ccl_file, b.scope, b.parameters, b.backend, b.install_at_once);
+    return std::tie(a.algorithm, a.ccl_file, a.scope, a.parameters, a.backend, a.directions, a.install_at_once) ==
+           std::tie(b.algorithm, b.ccl_file, b.scope, b.parameters, b.backend, b.directions, b.install_at_once);
   }
 };
 

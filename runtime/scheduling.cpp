@@ -23,7 +23,7 @@ void wake_waiters(Scheduler& scheduler, Handle::State& state) {
 
 void ConcurrentScheduling::submitted(const StatePtr& state) {
   const Line line{state->sip, state->message->stream};
-  if (held_.count(line) == 0 && (!state->ready || state->ready())) return runtime_.send(state);
+  if (held_.count(line) == 0 && (!state->ready || state->ready())) return runtime_.messages.send(state);
   held_[line].push_back(state);
 }
 
@@ -34,7 +34,7 @@ void ConcurrentScheduling::readied() {
     while (!behind.empty() && (!behind.front()->ready || behind.front()->ready())) {
       const StatePtr state = behind.front();
       behind.pop_front();
-      runtime_.send(state);
+      runtime_.messages.send(state);
     }
     line = behind.empty() ? held_.erase(line) : std::next(line);
   }
@@ -42,20 +42,20 @@ void ConcurrentScheduling::readied() {
 
 void ConcurrentScheduling::waited_for(const StatePtr& state, int rank) { add_waiter(*state, rank); }
 void ConcurrentScheduling::completed(const StatePtr& state) {
-  wake_waiters(runtime_.scheduler, *state);
+  wake_waiters(runtime_.program.scheduler(), *state);
   readied();
 }
-void ConcurrentScheduling::satisfied(int rank) { runtime_.scheduler.make_ready(rank); }
-void ConcurrentScheduling::barrier_passed(const std::string& barrier) { runtime_.scheduler.line_up(barrier); }
+void ConcurrentScheduling::satisfied(int rank) { runtime_.program.scheduler().make_ready(rank); }
+void ConcurrentScheduling::barrier_passed(const std::string& barrier) { runtime_.program.scheduler().line_up(barrier); }
 
 void RoundsScheduling::submitted(const StatePtr& state) {
   const auto line = held_.find({state->sip, state->message->stream});
-  if (runtime_.single_driver()) {
-    if (line == held_.end() && (!state->ready || state->ready())) return runtime_.send(state);
+  if (runtime_.program.single_driver()) {
+    if (line == held_.end() && (!state->ready || state->ready())) return runtime_.messages.send(state);
     held_[{state->sip, state->message->stream}].push_back(state);  // needs ranks that are not there
     return;
   }
-  if (state->order == nullptr && line == held_.end()) return runtime_.send(state);
+  if (state->order == nullptr && line == held_.end()) return runtime_.messages.send(state);
   held_[{state->sip, state->message->stream}].push_back(state);
   if (state->order == nullptr) return;
   const auto known = std::find_if(collectives_.begin(), collectives_.end(), [&](const Collective& collective) {
@@ -69,25 +69,25 @@ void RoundsScheduling::submitted(const StatePtr& state) {
 }
 
 void RoundsScheduling::waited_for(const StatePtr& state, int rank) {
-  if (runtime_.single_driver()) return add_waiter(*state, rank);
+  if (runtime_.program.single_driver()) return add_waiter(*state, rank);
   announced(state);
 }
 
 void RoundsScheduling::announced(const StatePtr& state) {
-  if (runtime_.single_driver()) return;
+  if (runtime_.program.single_driver()) return;
   if (state->order != nullptr || state->queued) return;  // a collective is in its own queue since its submission
   state->queued = true;
   waits_.push_back(state);
 }
 
 void RoundsScheduling::completed(const StatePtr& state) {
-  wake_waiters(runtime_.scheduler, *state);
-  if (draining_ && all_done(target_)) runtime_.scheduler.poke();
+  wake_waiters(runtime_.program.scheduler(), *state);
+  if (draining_ && all_done(target_)) runtime_.program.scheduler().poke();
 }
 
 /// It resumes with the others.
 void RoundsScheduling::barrier_passed(const std::string& barrier) {
-  runtime_.scheduler.give_up_turn(barrier, [] { return true; });
+  runtime_.program.scheduler().give_up_turn(barrier, [] { return true; });
 }
 
 void RoundsScheduling::all_yielded() {
@@ -96,7 +96,7 @@ void RoundsScheduling::all_yielded() {
   target_.clear();
   if (drain_waits() || drain_collectives()) return;
   draining_ = false;  // nothing drainable is left: the common resume point
-  runtime_.scheduler.resume_satisfied();
+  runtime_.program.scheduler().resume_satisfied();
 }
 
 /// Waits that are drainable, in order; false if there is none.
@@ -136,7 +136,7 @@ void RoundsScheduling::release(Collective& collective) {
     const auto line = held_.find({state->sip, state->message->stream});
     std::deque<StatePtr>& behind = line->second;
     do {
-      runtime_.send(behind.front());
+      runtime_.messages.send(behind.front());
       behind.pop_front();
     } while (!behind.empty() && behind.front()->order == nullptr);
     if (behind.empty()) held_.erase(line);
@@ -153,9 +153,9 @@ bool RoundsScheduling::starved() {
     release(*next);
     return true;
   }
-  if (!runtime_.scheduler.any_satisfied()) return false;
+  if (!runtime_.program.scheduler().any_satisfied()) return false;
   draining_ = false;
-  runtime_.scheduler.resume_satisfied();
+  runtime_.program.scheduler().resume_satisfied();
   return true;
 }
 

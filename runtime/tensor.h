@@ -21,6 +21,8 @@ class Tensor {
   explicit Tensor(std::shared_ptr<State> state) : state_(std::move(state)) {}  ///< for the runtime
   explicit operator bool() const { return state_ != nullptr; }                 ///< not an empty handle
 
+  // All of these throw std::invalid_argument, which names the call, of an empty handle.
+
   // Metadata: never drains, takes no simulated time.
   Shape shape() const;                           ///< rows x columns, in elements
   DType dtype() const;                           ///< of the elements
@@ -59,6 +61,7 @@ class Tensor {
   State& state() const { return *state_; }  ///< for the runtime. REQUIRES: not an empty handle
 
  private:
+  State& of(const char* call) const;
   std::vector<std::uint8_t> read_bytes(HostAccess access, std::size_t copy) const;
   std::vector<double> read_values(HostAccess access) const;
   double read_element(HostAccess access, std::int64_t row, std::int64_t col) const;

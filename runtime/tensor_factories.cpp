@@ -33,7 +33,7 @@ bool debug_asked(const RuntimeImpl& runtime) {
 
 /// The SIP that a rank's new tensor lives on.
 int placement_device(const RuntimeImpl& runtime, int rank, const std::string& tensor) {
-  const int device = runtime.device(rank);
+  const int device = runtime.program.device(rank);
   if (device < 0 && debug_asked(runtime)) {
     std::fprintf(stderr,
                  "kernbench: warning: tensor '%s' of rank %d goes to sip0, for no current device is set: "
@@ -45,11 +45,11 @@ int placement_device(const RuntimeImpl& runtime, int rank, const std::string& te
 }  // namespace
 
 Tensor Context::zeros(Shape shape, DType dtype, const DPPolicy& policy, const std::string& name) {
-  return runtime_.place(rank_, placement_device(runtime_, rank_, name), shape, dtype, policy, name, true);
+  return runtime_.tensors.place(rank_, placement_device(runtime_, rank_, name), shape, dtype, policy, name, true);
 }
 
 Tensor Context::empty(Shape shape, DType dtype, const DPPolicy& policy, const std::string& name) {
-  return runtime_.place(rank_, placement_device(runtime_, rank_, name), shape, dtype, policy, name, false);
+  return runtime_.tensors.place(rank_, placement_device(runtime_, rank_, name), shape, dtype, policy, name, false);
 }
 
 Tensor Context::from_bytes(const std::vector<std::uint8_t>& data, Shape shape, DType dtype, const DPPolicy& policy,
@@ -60,7 +60,7 @@ Tensor Context::from_bytes(const std::vector<std::uint8_t>& data, Shape shape, D
                                             to_string(dtype), bytes, data.size()));
   }
   Tensor tensor = empty(shape, dtype, policy, name);
-  runtime_.write_contents(tensor.state(), data.data());
+  runtime_.tensors.write_contents(tensor.state(), data.data());
   return tensor;
 }
 
@@ -76,7 +76,7 @@ Tensor Context::full(double value, Shape shape, DType dtype, const DPPolicy& pol
   if (bytes > 0) store_element(raw.data(), dtype, 0, value);
   for (std::size_t done = item; done < bytes; done *= 2)
     std::memcpy(raw.data() + done, raw.data(), std::min(done, bytes - done));
-  runtime_.write_contents(tensor.state(), raw.data());
+  runtime_.tensors.write_contents(tensor.state(), raw.data());
   return tensor;
 }
 
@@ -90,7 +90,7 @@ Tensor Context::randn(std::uint64_t seed, Shape shape, DType dtype, const DPPoli
     const double u = (static_cast<double>(a >> 11) + 1) * 0x1p-53, v = static_cast<double>(b >> 11) * 0x1p-53;
     store_element(raw.data(), dtype, i, std::sqrt(-2 * std::log(u)) * std::cos(kTwoPi * v));  // Box-Muller
   }
-  runtime_.write_contents(tensor.state(), raw.data());
+  runtime_.tensors.write_contents(tensor.state(), raw.data());
   return tensor;
 }
 

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "runtime/host_memory.h"
 #include "runtime/runtime_impl.h"
 
 namespace kernbench {
@@ -42,16 +43,58 @@ Tensor::State::~State() {
   if (!allocated) return;
   const std::shared_ptr<RuntimeImpl> impl = runtime.lock();
   // Nothing is given back after the run, and after a failure memory stays as it was.
-  if (impl == nullptr || !impl->open()) return;
-  impl->release(*this);
+  if (impl == nullptr || !impl->program.open()) return;
+  impl->tensors.release(*this);
 }
 
-void RuntimeImpl::release(Tensor::State& tensor) {
+TensorMemory::TensorMemory(RuntimeImpl& runtime)
+    : runtime_(runtime),
+      device_(runtime.map),
+      units_(placement_units(runtime.map)),
+      next_va_(runtime.map.sips, Va{1} << 32) {}
+
+PlacementUnits TensorMemory::units_of(int rank) const {
+  const auto at = static_cast<std::size_t>(rank);
+  if (const auto part = parts_.find(rank); runtime_.program.running() && part != parts_.end()) return part->second;
+  const std::vector<PeCoord>& pes = runtime_.groups.rank_pes();
+  if (!runtime_.program.running() || at >= pes.size()) return units_;
+  PlacementUnits own;
+  own.cubes = {pes[at].cube};
+  own.pes = {{pes[at].pe}};
+  own.all = false;
+  return own;
+}
+
+void TensorMemory::set_part(int rank, int first_cube, int cubes, int first_pe, int pes) {
+  if (!runtime_.groups.rank_pes().empty()) throw std::invalid_argument("set_part: ranks are PEs");
+  PlacementUnits part;
+  part.all = false;
+  const auto inside = [](int at, int first, int count) { return at >= first && at < first + count; };
+  for (std::size_t i = 0; i < units_.cubes.size(); ++i) {
+    if (!inside(units_.cubes[i], first_cube, cubes)) continue;
+    part.cubes.push_back(units_.cubes[i]);
+    part.pes.emplace_back();
+    for (const int pe : units_.pes[i]) {
+      if (inside(pe, first_pe, pes)) part.pes.back().push_back(pe);
+    }
+    if (part.pes.back().size() != static_cast<std::size_t>(std::max(pes, 0))) part.cubes.clear();
+    if (part.cubes.empty()) break;
+  }
+  if (cubes < 1 || pes < 1 || part.cubes.size() != static_cast<std::size_t>(cubes)) {
+    throw std::invalid_argument(
+        fmt::format("set_part: cubes {} to {} with PEs {} to {} of each are not all there on every SIP", first_cube,
+                    first_cube + cubes - 1, first_pe, first_pe + pes - 1));
+  }
+  parts_[rank] = std::move(part);
+}
+
+void TensorMemory::release(Tensor::State& tensor) {
   for (std::size_t i = 0; i < tensor.shards.size(); ++i) {
-    if (tensor.shards[i].nbytes > 0) memory.free(tensor.owner(i), tensor.offsets[i], tensor.shards[i].nbytes);
+    if (tensor.shards[i].nbytes > 0) device_.free(tensor.owner(i), tensor.offsets[i], tensor.shards[i].nbytes);
   }
   tensor.allocated = false;
-  submit(MmuUnmapMessage{tensor.va, tensor.va_bytes}, tensor.rank, tensor.sip, tensor.stream, {}, tensor.name);
+  runtime_.messages.submit(MmuUnmapMessage{tensor.va, tensor.va_bytes}, tensor.rank, tensor.sip, tensor.stream, {},
+                           tensor.name);
 }
 
 namespace {
@@ -90,20 +133,20 @@ void map_range(const MachineMap& map, const Tensor::State& tensor, const std::ve
 }
 }  // namespace
 
-Tensor RuntimeImpl::place(int rank, int sip, Shape shape, DType dtype, const DPPolicy& policy, const std::string& name,
-                          bool clear) {
+Tensor TensorMemory::place(int rank, int sip, Shape shape, DType dtype, const DPPolicy& policy, const std::string& name,
+                           bool clear) {
   if (shape.rows < 1 || shape.cols < 1) {
     throw std::invalid_argument(fmt::format("tensor '{}': shape {} is empty: give at least 1x1", name, shape.str()));
   }
   auto tensor = std::make_shared<Tensor::State>();
-  tensor->runtime = weak_from_this();
+  tensor->runtime = runtime_.weak_from_this();
   tensor->name = name;
   tensor->shape = shape;
   tensor->dtype = dtype;
   tensor->policy = policy;
   tensor->sip = sip;
   tensor->rank = rank;
-  tensor->stream = stream_of(rank, 0);
+  tensor->stream = runtime_.messages.stream_of(rank, 0);
   try {
     tensor->shards = place_shards(policy, shape, static_cast<int>(size_of(dtype)), units_of(rank), sip);
   } catch (const std::invalid_argument& error) {
@@ -116,14 +159,15 @@ Tensor RuntimeImpl::place(int rank, int sip, Shape shape, DType dtype, const DPP
   try {
     for (; done < tensor->shards.size(); ++done) {
       if (tensor->shards[done].nbytes == 0) continue;
-      const auto block = memory.allocate(tensor->owner(done), tensor->shards[done].nbytes, name);
+      const auto block = device_.allocate(tensor->owner(done), tensor->shards[done].nbytes, name);
       tensor->offsets[done] = block.offset;
-      if (!block.fresh || options.debug || options.timed_host_io) stale.push_back(done);
+      if (block.fresh) tensor->untouched += tensor->shards[done].nbytes;
+      if (!block.fresh || runtime_.options.debug || runtime_.options.timed_host_io) stale.push_back(done);
     }
   } catch (...) {
     while (done-- > 0) {
       if (tensor->shards[done].nbytes > 0) {
-        memory.free(tensor->owner(done), tensor->offsets[done], tensor->shards[done].nbytes);
+        device_.free(tensor->owner(done), tensor->offsets[done], tensor->shards[done].nbytes);
       }
     }
     throw;
@@ -133,16 +177,16 @@ Tensor RuntimeImpl::place(int rank, int sip, Shape shape, DType dtype, const DPP
   for (const ShardSpec& shard : tensor->shards) {
     tensor->va_bytes = std::max(tensor->va_bytes, shard.offset_bytes + shard.nbytes);
   }
-  Va& next = next_va[static_cast<std::size_t>(sip)];
+  Va& next = next_va_[static_cast<std::size_t>(sip)];
   tensor->va = next;
   next += (tensor->va_bytes / kVaGrain + 1) * kVaGrain;
 
   MmuMapMessage mapping;
   for (const auto& [offset, owners] : owners_of(tensor->shards)) {
     tensor->copies = owners.size();
-    map_range(map, *tensor, owners, mapping.entries);
+    map_range(runtime_.map, *tensor, owners, mapping.entries);
   }
-  const auto state = submit(std::move(mapping), rank, sip, tensor->stream, {}, name);
+  const auto state = runtime_.messages.submit(std::move(mapping), rank, sip, tensor->stream, {}, name);
   Tensor handle(tensor);
   const auto clear_stale = [&] {
     std::vector<HostCopy> copies;
@@ -152,32 +196,31 @@ Tensor RuntimeImpl::place(int rank, int sip, Shape shape, DType dtype, const DPP
     }
     host_copies(*tensor, copies, true);
   };
-  if (clear && options.data && !options.timed_host_io) clear_stale();
-  await(state);
-  throw_fault(*state);
-  if (clear && options.timed_host_io) clear_stale();
+  if (clear && runtime_.options.data && !runtime_.options.timed_host_io) clear_stale();
+  runtime_.messages.await_done(state);
+  if (clear && runtime_.options.timed_host_io) clear_stale();
   return handle;
 }
 
-std::uint16_t RuntimeImpl::copy_stream(int rank, std::size_t queue) {
-  constexpr std::size_t kQueues = 4;  // assumed: DMA queues that a host driver gives to one process
-  std::vector<std::uint16_t>& streams = copy_streams[rank];
+std::uint16_t TensorMemory::copy_stream(int rank, std::size_t queue) {
+  constexpr std::uint16_t kQueues = 4;  // assumed: DMA queues that a host driver gives to one process
+  std::vector<std::uint16_t>& streams = copy_streams_[rank];
   if (streams.empty()) {
-    if (next_stream > 0xFFFF - kQueues) throw std::length_error("host copies: all 65,535 streams are taken");
-    for (std::size_t i = 0; i < kQueues; ++i) streams.push_back(next_stream++);
+    const std::uint16_t first = runtime_.messages.new_streams("host copies", kQueues);
+    for (std::uint16_t i = 0; i < kQueues; ++i) streams.push_back(static_cast<std::uint16_t>(first + i));
   }
   return streams[queue % kQueues];
 }
 
-void RuntimeImpl::host_copies(const Tensor::State& tensor, std::vector<HostCopy>& copies, bool write) {
-  if (!options.timed_host_io) {
-    if (!options.data) return;
+void TensorMemory::host_copies(const Tensor::State& tensor, std::vector<HostCopy>& copies, bool write) {
+  if (!runtime_.options.timed_host_io) {
+    if (!runtime_.options.data) return;
     for (HostCopy& copy : copies) {
       debug_access(tensor, copy.shard, copy.offset, copy.data.data(), copy.data.size(), write);
     }
     return;
   }
-  const int rank = scheduler.current() < 0 ? tensor.rank : scheduler.current();
+  const int rank = runtime_.program.scheduler().current() < 0 ? tensor.rank : runtime_.program.scheduler().current();
   std::vector<std::shared_ptr<Handle::State>> states;
   for (std::size_t i = 0; i < copies.size(); ++i) {
     HostCopy& copy = copies[i];
@@ -185,26 +228,26 @@ void RuntimeImpl::host_copies(const Tensor::State& tensor, std::vector<HostCopy>
     address.offset += copy.offset;
     const std::uint16_t stream = copy_stream(rank, i);
     if (write) {
-      states.push_back(
-          submit(MemoryWriteMessage{address, std::move(copy.data)}, rank, tensor.sip, stream, {}, tensor.name));
+      states.push_back(runtime_.messages.submit(MemoryWriteMessage{address, std::move(copy.data)}, rank, tensor.sip,
+                                                stream, {}, tensor.name));
     } else {
       MemoryReadMessage read;
       read.from = address;
       read.bytes = copy.data.size();
-      states.push_back(submit(std::move(read), rank, tensor.sip, stream, {}, tensor.name));
+      states.push_back(runtime_.messages.submit(std::move(read), rank, tensor.sip, stream, {}, tensor.name));
     }
   }
-  for (const auto& state : states) await(state);
+  for (const auto& state : states) runtime_.messages.await(state);
   for (std::size_t i = 0; i < copies.size(); ++i) {
-    throw_fault(*states[i]);
+    runtime_.messages.throw_fault(*states[i]);
     if (!write) copies[i].data = std::move(std::get<MemoryReadMessage>(states[i]->message->body).data);
   }
 }
 
-void RuntimeImpl::debug_access(const Tensor::State& tensor, std::size_t shard, std::uint64_t offset, void* data,
-                               std::uint64_t bytes, bool write) {
+void TensorMemory::debug_access(const Tensor::State& tensor, std::size_t shard, std::uint64_t offset, void* data,
+                                std::uint64_t bytes, bool write) {
   constexpr std::uint64_t kChunk = std::uint64_t{1} << 30;  // a payload's length has 32 bits
-  auto& socket = *module.pcie[static_cast<std::size_t>(tensor.sip)];
+  auto& socket = *runtime_.module.pcie[static_cast<std::size_t>(tensor.sip)];
   PhysicalAddress address = PhysicalAddress::hbm(tensor.owner(shard), tensor.offsets[shard] + offset);
   auto* bytes_at = static_cast<unsigned char*>(data);
   while (bytes > 0) {
@@ -249,8 +292,15 @@ std::shared_ptr<RuntimeImpl> usable(const Tensor::State& tensor) {
 }
 }  // namespace
 
-void RuntimeImpl::write_contents(const Tensor::State& tensor, const std::uint8_t* data) {
+void TensorMemory::write_contents(const Tensor::State& tensor, const std::uint8_t* data) {
+  const RunOptions& options = runtime_.options;
   if (!options.data && !options.timed_host_io) return;
+  // Pages of the modelled memory are made when they are written. Asking the system is not worth it for less.
+  constexpr std::uint64_t kLarge = std::uint64_t{64} << 20;
+  if (const std::uint64_t bytes = std::exchange(tensor.untouched, 0); options.data && bytes >= kLarge) {
+    require_host_memory(bytes, fmt::format("contents of tensor '{}'", tensor.name),
+                        "--data off needs none of it, smaller tensors or fewer ranks less");
+  }
   std::vector<HostCopy> copies;
   for (std::size_t i = 0; i < tensor.shards.size(); ++i) {
     const ShardSpec& shard = tensor.shards[i];
@@ -259,46 +309,56 @@ void RuntimeImpl::write_contents(const Tensor::State& tensor, const std::uint8_t
     for_each_row(tensor, shard, [&](std::uint64_t logical, std::uint64_t at, std::uint64_t n) {
       std::memcpy(copies.back().data.data() + at, data + logical, n);
     });
-    if (options.timed_host_io) continue;
+    if (runtime_.options.timed_host_io) continue;
     host_copies(tensor, copies, true);  // one at a time: a large tensor is not held twice
     copies.clear();
   }
   host_copies(tensor, copies, true);
 }
 
-Shape Tensor::shape() const { return state_->shape; }
-DType Tensor::dtype() const { return state_->dtype; }
-const std::string& Tensor::name() const { return state_->name; }
-Va Tensor::va() const { return state_->va; }
-int Tensor::sip() const { return state_->sip; }
-const DPPolicy& Tensor::policy() const { return state_->policy; }
-const std::vector<ShardSpec>& Tensor::shards() const { return state_->shards; }
-std::size_t Tensor::copies() const { return state_->copies; }
+Tensor::State& Tensor::of(const char* call) const {
+  if (state_ == nullptr) throw std::invalid_argument(fmt::format("Tensor::{}: the tensor is an empty handle", call));
+  return *state_;
+}
+
+Shape Tensor::shape() const { return of("shape").shape; }
+DType Tensor::dtype() const { return of("dtype").dtype; }
+const std::string& Tensor::name() const { return of("name").name; }
+Va Tensor::va() const { return of("va").va; }
+int Tensor::sip() const { return of("sip").sip; }
+const DPPolicy& Tensor::policy() const { return of("policy").policy; }
+const std::vector<ShardSpec>& Tensor::shards() const { return of("shards").shards; }
+std::size_t Tensor::copies() const { return of("copies").copies; }
 std::uint64_t Tensor::bytes() const {
-  return static_cast<std::uint64_t>(state_->shape.count()) * size_of(state_->dtype);
+  const State& state = of("bytes");
+  return static_cast<std::uint64_t>(state.shape.count()) * size_of(state.dtype);
 }
 
 PhysicalAddress Tensor::pa(std::size_t shard) const {
-  if (shard >= state_->shards.size() || state_->shards[shard].nbytes == 0) {
+  if (shard >= of("pa").shards.size() || state_->shards[shard].nbytes == 0) {
     throw std::invalid_argument(fmt::format("tensor '{}' has no shard {} with contents (it has {})", state_->name,
                                             shard, state_->shards.size()));
   }
   return PhysicalAddress::hbm(state_->owner(shard), state_->offsets[shard]);
 }
 
+namespace {
+const char* name_of(HostAccess access) { return kHostEntryPoints[static_cast<std::size_t>(access)].name; }
+}  // namespace
+
 std::vector<std::uint8_t> Tensor::read_bytes(HostAccess access, std::size_t copy) const {
-  const auto runtime = usable(*state_);
+  const auto runtime = usable(of(name_of(access)));
   if (copy >= state_->copies) {
     throw std::invalid_argument(
         fmt::format("tensor '{}': copy {} does not exist: give 0 to {}", state_->name, copy, state_->copies - 1));
   }
-  runtime->before_host_access(access, *state_);
+  runtime->messages.before_host_access(access, *state_);
   std::vector<std::uint8_t> logical(bytes(), 0);
   if (!runtime->options.data && !runtime->options.timed_host_io) return logical;
-  std::vector<RuntimeImpl::HostCopy> copies;
+  std::vector<TensorMemory::HostCopy> copies;
   const auto fetch = [&] {
-    runtime->host_copies(*state_, copies, false);
-    for (const RuntimeImpl::HostCopy& from : copies) {
+    runtime->tensors.host_copies(*state_, copies, false);
+    for (const TensorMemory::HostCopy& from : copies) {
       for_each_row(*state_, state_->shards[from.shard], [&](std::uint64_t at, std::uint64_t packed, std::uint64_t n) {
         std::memcpy(logical.data() + at, from.data.data() + packed, n);
       });
@@ -352,37 +412,38 @@ std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
 }
 
 double Tensor::read_element(HostAccess access, std::int64_t row, std::int64_t col) const {
-  const auto runtime = usable(*state_);
+  const auto runtime = usable(of(name_of(access)));
   const Shape shape = state_->shape;
   if (row < 0 || row >= shape.rows || col < 0 || col >= shape.cols) {
     throw std::invalid_argument(
         fmt::format("tensor '{}': element ({}, {}) is outside of {}", state_->name, row, col, shape.str()));
   }
-  runtime->before_host_access(access, *state_);
+  runtime->messages.before_host_access(access, *state_);
   const std::uint64_t item = size_of(state_->dtype);
   for (const std::size_t i : state_->shards_of(0)) {
     const Region& region = state_->shards[i].region;
     const std::int64_t r = row - region.row, c = col - region.col;
     if (r < 0 || r >= region.rows || c < 0 || c >= region.cols) continue;
-    std::vector<RuntimeImpl::HostCopy> element(1);
+    std::vector<TensorMemory::HostCopy> element(1);
     element[0] = {i, static_cast<std::uint64_t>(r * region.cols + c) * item, std::vector<std::uint8_t>(item)};
-    runtime->host_copies(*state_, element, false);
+    runtime->tensors.host_copies(*state_, element, false);
     return load_element(element[0].data.data(), state_->dtype, 0);
   }
   throw std::logic_error(fmt::format("tensor '{}': no shard holds element ({}, {})", state_->name, row, col));
 }
 
 void Tensor::write_bytes(const std::vector<std::uint8_t>& data) {
-  const auto runtime = usable(*state_);
+  const auto runtime = usable(of("write_bytes"));
   if (data.size() != bytes()) {
     throw std::invalid_argument(
         fmt::format("tensor '{}' has {} bytes, the data {}", state_->name, bytes(), data.size()));
   }
-  runtime->before_host_access(HostAccess::write_bytes, *state_);
-  runtime->write_contents(*state_, data.data());
+  runtime->messages.before_host_access(HostAccess::write_bytes, *state_);
+  runtime->tensors.write_contents(*state_, data.data());
 }
 
 void Tensor::copy_from(const Tensor& source) {
+  of("copy_from");
   if (!source) throw std::invalid_argument(fmt::format("copy to tensor '{}': the source is an empty handle", name()));
   if (source.shape() != shape() || source.dtype() != dtype()) {
     throw std::invalid_argument(
@@ -393,17 +454,17 @@ void Tensor::copy_from(const Tensor& source) {
   usable(*state_);
   const std::vector<std::uint8_t> data = source.read_bytes(HostAccess::copy_from_source, 0);
   const auto runtime = usable(*state_);  // reading may have given others a turn
-  runtime->before_host_access(HostAccess::copy_from_target, *state_);
-  runtime->write_contents(*state_, data.data());
+  runtime->messages.before_host_access(HostAccess::copy_from_target, *state_);
+  runtime->tensors.write_contents(*state_, data.data());
 }
 
 void Tensor::free() {
-  const auto runtime = state_->runtime.lock();
+  const auto runtime = of("free").runtime.lock();
   if (!state_->allocated) throw std::logic_error(fmt::format("tensor '{}' is freed twice", state_->name));
   if (runtime == nullptr) throw std::logic_error(fmt::format("tensor '{}' is freed after its run", state_->name));
-  runtime->before_host_access(HostAccess::free, *state_);
+  runtime->messages.before_host_access(HostAccess::free, *state_);
   if (!state_->allocated) throw std::logic_error(fmt::format("tensor '{}' is freed twice", state_->name));
-  runtime->release(*state_);
+  runtime->tensors.release(*state_);
 }
 
 }  // namespace kernbench

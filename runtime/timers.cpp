@@ -12,50 +12,51 @@ namespace {
 constexpr const char* kPromise = "promise";
 }
 
-std::shared_ptr<Handle::State> RuntimeImpl::own_handle(int rank, std::string kind, std::string name) {
-  if (!refused.empty()) throw std::logic_error(refused);
-  dispatcher.synchronise();
+Messages::StatePtr Messages::own_handle(int rank, std::string kind, std::string name) {
+  runtime_.program.check_open();
+  runtime_.dispatcher.synchronise();
   auto state = std::make_shared<Handle::State>();
   state->kind = std::move(kind);
   state->name = std::move(name);
   state->rank = rank;
-  state->sip = std::max(device(rank), 0);
-  state->submitted = dispatcher.now();
+  state->sip = std::max(runtime_.program.device(rank), 0);
+  state->submitted = runtime_.dispatcher.now();
   return state;
 }
 
-std::shared_ptr<Handle::State> RuntimeImpl::start_timer(int rank, Ps time, std::string name) {
+Messages::StatePtr Messages::start_timer(int rank, Ps time, std::string name) {
   auto state = own_handle(rank, "timer", std::move(name));
   state->sent = true;  // it completes by itself: a drain may wait for it
-  const std::uint64_t number = next_timer++;
-  timers.emplace(number, state);
-  dispatcher.queue(static_cast<unsigned>(state->sip)).host_at(state->submitted + time, [this, number] {
-    const auto found = timers.find(number);
-    const std::shared_ptr<Handle::State> due = found->second;
-    timers.erase(found);
+  const std::uint64_t number = next_timer_++;
+  timers_.emplace(number, state);
+  runtime_.dispatcher.queue(static_cast<unsigned>(state->sip)).host_at(state->submitted + time, [this, number] {
+    const auto found = timers_.find(number);
+    const StatePtr due = found->second;
+    timers_.erase(found);
     retire(due);
   });
   return state;
 }
 
-void RuntimeImpl::retire(const std::shared_ptr<Handle::State>& state) {
+void Messages::retire(const StatePtr& state) {
+  runtime_.dispatcher.activity().completed();
   state->done = true;
-  state->completed = dispatcher.now();
-  scheduling->completed(state);
-  if (state == main_target.lock()) dispatcher.notify_host(*main_resumes);
+  state->completed = runtime_.dispatcher.now();
+  runtime_.program.scheduling().completed(state);
+  runtime_.program.notify_main(state);
 }
 
-std::size_t RuntimeImpl::await_any(const std::vector<std::shared_ptr<Handle::State>>& states) {
-  const auto is_done = [](const std::shared_ptr<Handle::State>& state) { return state->done; };
+std::size_t Messages::await_any(const std::vector<StatePtr>& states) {
+  const auto is_done = [](const StatePtr& state) { return state->done; };
   const auto first = [&] { return std::find_if(states.begin(), states.end(), is_done); };
   if (first() == states.end()) {
-    if (!refused.empty()) throw std::logic_error(refused);
-    const int rank = scheduler.current();
+    runtime_.program.check_open();
+    const int rank = runtime_.program.scheduler().current();
     if (rank < 0) throw std::logic_error("wait_any: only a worker can wait for one of several handles");
     std::string text = states.front()->describe();
     if (states.size() > 1) text += fmt::format(", or one of {} more", states.size() - 1);
-    for (const auto& state : states) scheduling->waited_for(state, rank);
-    scheduler.wait(text, [&] { return first() != states.end(); });
+    for (const auto& state : states) runtime_.program.scheduling().waited_for(state, rank);
+    runtime_.program.scheduler().wait(text, [&] { return first() != states.end(); });
   }
   return static_cast<std::size_t>(first() - states.begin());
 }
@@ -67,20 +68,22 @@ std::size_t Context::wait_any(const std::vector<Handle>& handles) {
     if (!handle) throw std::invalid_argument("wait_any: a handle is empty");
     states.push_back(handle.state_);
   }
-  const std::size_t place = runtime_.await_any(states);
-  runtime_.throw_fault(*states[place]);
+  const std::size_t place = runtime_.messages.await_any(states);
+  runtime_.messages.throw_fault(*states[place]);
   return place;
 }
 
-Handle Context::timer(Ps time, const std::string& name) { return Handle(runtime_.start_timer(rank_, time, name)); }
+Handle Context::timer(Ps time, const std::string& name) {
+  return Handle(runtime_.messages.start_timer(rank_, time, name));
+}
 
-Handle Context::promise(const std::string& name) { return Handle(runtime_.own_handle(rank_, kPromise, name)); }
+Handle Context::promise(const std::string& name) { return Handle(runtime_.messages.own_handle(rank_, kPromise, name)); }
 
 void Context::fulfil(const Handle& promise) {
   if (!promise || promise.state().kind != kPromise) throw std::invalid_argument("fulfil: the handle is no promise");
   if (promise.done()) throw std::logic_error("fulfil: " + promise.state().describe() + " is complete already");
   runtime_.dispatcher.synchronise();
-  runtime_.retire(promise.state_);
+  runtime_.messages.retire(promise.state_);
 }
 
 }  // namespace kernbench

@@ -11,9 +11,9 @@
 
 namespace kernbench {
 
-/// Watches, from a thread outside the simulation, that it gets on: reports when for `seconds` of wall clock nothing has
-/// happened on the machine and no worker has ended. Turns that workers pass around among
-/// themselves, as at barriers, are no progress. Reads published atomics only.
+/// Watches, from a thread outside the simulation, that it gets on: reports when for `seconds` of wall clock no work has
+/// come to its end on the machine (Activity::completed) and no worker has ended. Neither turns that workers pass around
+/// among themselves, as at barriers, nor simulated time that passes are progress. Reads published atomics only.
 class Watchdog {
  public:
   /// `expired` gets the report, once; the usual one prints it and leaves the process with exit code 4, since a thread
@@ -28,8 +28,8 @@ class Watchdog {
 
  private:
   void watch();
-  /// Who runs; `turns`: how many ranks were given while nothing happened.
-  std::string who(std::uint64_t turns) const;
+  /// Who runs; `turns`: how many ranks were given, and `instants` how many passed, while nothing came to its end.
+  std::string who(std::uint64_t turns, std::uint64_t instants) const;
 
   const std::chrono::duration<double> period_;
   const Dispatcher& dispatcher_;

@@ -5,10 +5,10 @@
 #include <numeric>
 #include <queue>
 
+#include "ccl/schedule/level_cost.h"
+
 namespace kernbench::ccl {
 namespace {
-
-double in_bytes_per_second(Rate r) { return static_cast<double>(r.bytes_per_second()); }
 
 /// By SIP of the machine (and switch): its place in the group, or -1.
 std::vector<int> ranks_of(const MachineMap& map, const std::vector<std::uint16_t>& sips) {
@@ -19,14 +19,14 @@ std::vector<int> ranks_of(const MachineMap& map, const std::vector<std::uint16_t
   return rank;
 }
 
-/// Capacity into the parts, summed: `part` by rank. What belongs to no part forwards, but does not reduce.
-double capacity_into(const MachineMap& map, const std::vector<int>& rank, const std::vector<int>& part) {
-  double sum = 0;
+/// What enters the parts, together: `part` by rank. What belongs to no part forwards, but does not reduce.
+Across into_parts(const MachineMap& map, const std::vector<int>& rank, const std::vector<int>& part) {
+  Across sum;
   for (const LinkBundle& link : map.sip_links) {
     const int ra = rank[link.a], rb = rank[link.b];
     const int a = ra < 0 ? -1 : part[static_cast<std::size_t>(ra)],
               b = rb < 0 ? -1 : part[static_cast<std::size_t>(rb)];
-    if (a != b) sum += in_bytes_per_second(link.capacity) * ((a >= 0 ? 1 : 0) + (b >= 0 ? 1 : 0));
+    if (a != b) sum.add(link, networks_between_sips(map), (a >= 0 ? 1 : 0) + (b >= 0 ? 1 : 0));
   }
   return sum;
 }
@@ -78,13 +78,25 @@ void for_each_set(const MachineMap& map, const std::vector<std::uint16_t>& sips,
 
 }  // namespace
 
+void Across::add(const LinkBundle& link, unsigned networks, double times) {
+  const auto capacity = static_cast<double>(link.capacity.bytes_per_second());
+  const double lasting = lasting_rate(link, networks);
+  capacity_ += times * capacity;
+  lasting_ += times * lasting;
+  if (lasting < capacity) burst_ += times * window_bytes(link) * networks;
+}
+
+double Across::ns(double bytes) const { return std::max(bytes / capacity_, (bytes - burst_) / lasting_) * 1e9; }
+
+unsigned networks_between_sips(const MachineMap& map) { return map.sip_topology == SipTopology::switch_star ? 1 : 2; }
+
 double partition_ns(const MachineMap& map, const std::vector<std::uint16_t>& sips, double bytes) {
   const std::vector<int> rank = ranks_of(map, sips);
   const int ranks = static_cast<int>(sips.size());
   double worst = 0;
   const auto try_partition = [&](const std::vector<int>& part, int parts) {
-    const double capacity = capacity_into(map, rank, part);
-    if (capacity > 0) worst = std::max(worst, 2.0 * (parts - 1) * bytes / capacity * 1e9);
+    const Across links = into_parts(map, rank, part);
+    if (links.any()) worst = std::max(worst, links.ns(2.0 * (parts - 1) * bytes));
   };
   // A switch joins its ports only: a part of several SIPs has no links inside, so larger parts prove nothing.
   const bool direct = map.sip_topology != SipTopology::switch_star;
@@ -140,12 +152,12 @@ double cut_ns(const MachineMap& map, const BoundInput& input, double contributio
   double worst = 0;
   std::vector<int> part(input.sips.size());
   for_each_set(map, input.sips, [&](const std::vector<bool>& inside) {
-    double capacity = 0;  // into the set, and out of it
+    Across links;  // into the set, and out of it
     for (const LinkBundle& link : map.sip_links) {
       const auto holds = [&](int r) { return r >= 0 && inside[static_cast<std::size_t>(r)]; };
-      if (holds(rank[link.a]) != holds(rank[link.b])) capacity += in_bytes_per_second(link.capacity);
+      if (holds(rank[link.a]) != holds(rank[link.b])) links.add(link, networks_between_sips(map));
     }
-    if (capacity > 0) worst = std::max(worst, crossing_bytes(input, contributions_per_sip, inside) / capacity * 1e9);
+    if (links.any()) worst = std::max(worst, links.ns(crossing_bytes(input, contributions_per_sip, inside)));
   });
   return worst;
 }

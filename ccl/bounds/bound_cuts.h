@@ -6,6 +6,26 @@
 /// Bounds from cuts through the links between SIPs. For bounds.cpp alone.
 namespace kernbench::ccl {
 
+/// What bundles of links carry together.
+///
+/// By time T a bundle has passed at most rate x T, and where credits return later than its receivers fill at most two
+/// figures together: a window that goes at once, and then a window per round trip.
+class Across {
+ public:
+  /// Counts `times` directions of a bundle whose data take up to `networks` virtual networks.
+  void add(const LinkBundle& link, unsigned networks, double times = 1);
+  bool any() const { return capacity_ > 0; }
+  /// The least time in which `bytes` pass.
+  double ns(double bytes) const;
+
+ private:
+  double capacity_ = 0, lasting_ = 0, burst_ = 0;
+};
+
+/// Virtual networks that data between two SIPs may take on one link: a set of channels behind a switch, elsewhere two,
+/// on either side of a dateline (docs/routing.md).
+unsigned networks_between_sips(const MachineMap& map);
+
 /// Largest of 2 (k-1) S / (capacity into the parts) over partitions of the group's SIPs into k parts: all of them up to
 /// 8 SIPs; beyond, every SIP on its own and every single SIP against the rest.
 double partition_ns(const MachineMap& map, const std::vector<std::uint16_t>& sips, double bytes);

@@ -11,4 +11,9 @@ namespace kernbench::ccl {
 double latency_ns(const MachineMap& map, const BoundInput& input, const std::vector<TensorShard>& in,
                   const std::vector<TensorShard>& out);
 
+/// Shortest way of a packet from any PE of the group's SIPs to one of another, one load and one store included: what
+/// every byte between SIPs has to do besides waiting its turn. 0 where cubes or SIPs differ, or PEs are missing: what
+/// is shortest there says nothing of the others.
+double shortest_way_ns(const MachineMap& map, const BoundInput& input);
+
 }  // namespace kernbench::ccl

@@ -12,6 +12,8 @@ namespace {
 
 double ns_for(double bytes, double bytes_per_second) { return bytes / bytes_per_second * 1e9; }
 double rate(Rate r) { return static_cast<double>(r.bytes_per_second()); }
+constexpr double kPacketBytes = 256;   // of a full packet
+constexpr unsigned kNetworksOfIo = 2;  // sets of channels of the messages that come down from an IO chiplet
 bool at_io(const LinkBundle& link) { return link.a == kIoChiplet || link.b == kIoChiplet; }
 
 /// Where one side of a collective lies on a rank's SIP.
@@ -153,16 +155,33 @@ void add_sip_bounds(const Case& c, std::vector<Bound>& bounds) {
     bounds.push_back({"sip_cut", "links between SIPs", ns});
   }
   // What enters or leaves a SIP passes its IO chiplet, which does not reduce. all_reduce: the mean over the SIPs.
-  const std::vector<double> ports = cube_link_capacity(c, [](const LinkBundle& link) { return at_io(link) ? 1 : 0; });
+  std::vector<Across> by_sip(c.map.sips);
+  for (const LinkBundle& link : c.map.cube_links) {
+    if (at_io(link)) by_sip[link.sip].add(link, kNetworksOfIo);
+  }
   double worst = 0;
-  for (std::size_t rank = 0; rank < ports.size(); ++rank) {
-    std::vector<bool> inside(ports.size());
+  for (std::size_t rank = 0; rank < c.input.sips.size(); ++rank) {
+    const Across& ports = by_sip[c.input.sips[rank]];
+    std::vector<bool> inside(c.input.sips.size());
     inside[rank] = true;
     const bool mean = c.input.op == CollectiveOp::all_reduce || c.input.op == CollectiveOp::barrier;
     const double crossing = mean ? 2 * (c.ranks - 1) / c.ranks * c.bytes : crossing_bytes(c.input, c.per_sip, inside);
-    if (ports[rank] > 0) worst = std::max(worst, ns_for(crossing, ports[rank]));
+    if (ports.any()) worst = std::max(worst, ports.ns(crossing));
   }
   if (worst > 0) bounds.push_back({"io_ports", "IO chiplet's links to its cubes", worst});
+}
+
+/// What passes the links between SIPs cannot begin before the first of it is there, and its last byte has a way to go.
+void add_passage(const Case& c, std::vector<Bound>& bounds) {
+  const Bound links = largest(bounds);
+  const double way = shortest_way_ns(c.map, c.input);
+  if (links.ns <= 0 || way <= 0) return;
+  Across one;  // the way is that of a packet, which is on its link for a time that counts once
+  for (const LinkBundle& link : c.map.sip_links) {
+    if (!one.any()) one.add(link, 1);
+  }
+  const double packet = one.any() ? one.ns(kPacketBytes) : 0;
+  bounds.push_back({"sip_passage", "links between SIPs and the way there", way + std::max(links.ns - packet, 0.0)});
 }
 
 /// Every cube a part of its own, where every cube contributes.
@@ -292,7 +311,10 @@ std::vector<Bound> collective_bounds(const MachineMap& map, const BoundInput& in
   const Case c = case_of(map, input);
   if (c.contributions < 2 || (c.in_shards.empty() && c.out_shards.empty())) return {{"none", "nothing to combine", 0}};
   std::vector<Bound> bounds;
-  if (input.sips.size() > 1) add_sip_bounds(c, bounds);
+  if (input.sips.size() > 1) {
+    add_sip_bounds(c, bounds);
+    add_passage(c, bounds);
+  }
   add_cube_partition(c, bounds);
   add_cube_in(c, bounds);
   add_pe_bounds(c, bounds);

@@ -20,6 +20,8 @@ struct SipShape {
   int ranks = 1;
 };
 
+/// The SIPs of a group as they are: part of a grid, and ranks that are PEs, are a ring.
+SipShape sip_shape(const MachineMap& map, const Group& group);
 /// The SIPs of a group as an algorithm sees them: part of a grid, and ranks that are PEs, are a ring. Throws Error if
 /// the algorithm does not serve that.
 SipShape sip_shape(const AlgorithmEntry& entry, const MachineMap& map, const Group& group);

@@ -10,6 +10,8 @@ constexpr std::uint32_t kOneFlitMessage = 64;  // bytes of a message whose size 
 constexpr double kSumOverFill = 1.2;
 /// Bytes of an element where the lanes of the math engine have to tell how many bytes they sum.   assumed: f32
 constexpr double kSumItem = 4;
+/// Virtual networks that the messages between two neighbours take.
+constexpr unsigned kNetworksOfMessages = 1;
 
 /// Zero-load times between PEs, where the map knows them.
 class LevelWays {
@@ -43,7 +45,7 @@ LevelCost slowest(const MachineMap& map, bool between_sips) {
   bool any = false;
   for (const LinkBundle& link : between_sips ? map.sip_links : map.cube_links) {
     if (!between_sips && (link.a == kIoChiplet || link.b == kIoChiplet)) continue;
-    const auto rate = static_cast<double>(link.capacity.bytes_per_second());
+    const double rate = lasting_rate(link, kNetworksOfMessages);
     if (any && rate >= cost.bytes_per_second) continue;
     any = true;
     cost.bytes_per_second = rate;
@@ -82,6 +84,14 @@ double farthest_access_seconds(const MachineMap& map) {
 
 }  // namespace
 
+double window_bytes(const LinkBundle& link) { return 256.0 * link.packets; }
+
+double lasting_rate(const LinkBundle& link, unsigned networks) {
+  const auto wire = static_cast<double>(link.capacity.bytes_per_second());
+  const double round_trip = 2 * seconds(link.latency) + 256.0 / wire;
+  return link.packets == 0 ? wire : std::min(wire, window_bytes(link) * networks / round_trip);
+}
+
 void spread_regions(const MachineMap& map, PlanRequest& request) {
   if (!map.packet_latency || request.lanes < 2 || !map.has(LevelWays::at(0, 0, 0))) return;
   const double far = farthest_access_seconds(map);
@@ -95,7 +105,7 @@ void describe_machine(const MachineMap& map, PlanRequest& request) {
   request.columns = map.cube_w;
   for (const LinkBundle& link : map.cube_links) {
     if (link.a != kIoChiplet && link.b != kIoChiplet) continue;
-    const auto rate = static_cast<double>(link.capacity.bytes_per_second());
+    const double rate = lasting_rate(link, kNetworksOfMessages);
     if (request.column_bytes_per_second <= 0 || rate < request.column_bytes_per_second)
       request.column_bytes_per_second = rate;
   }

@@ -6,6 +6,12 @@ namespace kernbench::ccl {
 
 inline double seconds(Ps time) { return static_cast<double>(time) * 1e-12; }
 
+/// Bytes per second that last on a bundle where `networks` virtual networks carry data: each sends as much as its
+/// receivers hold, then waits for credits, which a place is worth a round trip after its packet began.
+double lasting_rate(const LinkBundle& link, unsigned networks);
+/// What the receivers of one direction hold of a virtual network, in bytes.
+double window_bytes(const LinkBundle& link);
+
 /// Fills in what links, memories and ports of the machine take: everything of a request that `estimate` runs
 /// on. Rates are those of the slowest link of a level; times are those of packets on an idle network, of the PEs that
 /// are farthest, since the last lane ends an operation.

@@ -1,16 +1,19 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "ccl/select/tuned_table.h"
 
 namespace kernbench::ccl {
 
 /// An algorithm that might do it.
 struct Candidate {
   std::string name;
-  double ns = 0;          ///< what it should take
-  bool known = false;     ///< `ns` is: a call of one rank may well take 0
-  bool measured = false;  ///< from a tuned table
-  bool between = false;   ///< measured, but at sizes on both sides of this one
+  double ns = 0;                                 ///< what it should take
+  bool known = false;                            ///< `ns` is: a call of one rank may well take 0
+  bool measured = false;                         ///< from a tuned table
+  std::optional<TunedTable::Between> between{};  ///< measured: what the table has at this size, or on both sides of it
   bool at_least = false;  ///< it takes `ns` or longer, which already is too long: it was not estimated
   std::string unfit;      ///< why it cannot, to be read behind its name; empty: it can
   bool periodic = false;  ///< a list of rounds that overlap

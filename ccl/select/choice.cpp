@@ -290,16 +290,13 @@ Candidate Chooser::judge(const std::string& name, const ChoiceInput& input, std:
     if (algorithm.kind() == AlgorithmKind::kernel && !input.in_place) throw Error("works in place only");
     const SipShape shape = sip_shape(entry, map_, group_);
     check_queues(entry, shape, input.scope);
-    const TunedTable::Row* row = measured(entry, input);
-    const auto ns = row == nullptr ? std::nullopt : TunedTable::ns_at(*row, name, input.bytes);
-    const auto around = ns ? TunedTable::between(*row, name, input.bytes) : std::nullopt;
-    const bool between = around && around->low != around->high;
-    if (ns) {
-      candidate.ns = *ns;
+    if (const TunedTable::Row* row = measured(entry, input))
+      candidate.between = TunedTable::between(*row, name, input.bytes);
+    if (candidate.between) {
+      candidate.ns = candidate.between->ns();
       candidate.known = candidate.measured = true;
-      candidate.between = between;
+      return;
     }
-    if (candidate.measured) return;
     if (algorithm.kind() == AlgorithmKind::pe_to_pe && input.tensors != nullptr) {
       const PlanRequest machine = ScheduleBinder::base_request(entry, map_, shape);
       const MessageEstimate estimate = estimate_messages(map_, group_, input.scope, machine, *input.tensors);
@@ -324,11 +321,10 @@ void Chooser::refine(std::vector<Candidate>& candidates, const ChoiceInput& inpu
     if (c.measured && (least == 0 || c.ns < least)) least = c.ns;
   }
   for (Candidate& candidate : candidates) {
-    if (!candidate.measured || candidate.ns > least * kNear) continue;
+    const auto& around = candidate.between;
+    if (!around || around->exact() || candidate.ns > least * kNear) continue;
     const AlgorithmEntry entry = load(candidate.name);
     if (entry.algorithm->kind() != AlgorithmKind::schedule) continue;
-    const auto around = TunedTable::between(*measured(entry, input), candidate.name, input.bytes);
-    if (around->low == around->high) continue;
     const SipShape shape = sip_shape(entry, map_, group_);
     const auto model = [&](std::uint64_t bytes) {
       ChoiceInput at = input;

@@ -155,12 +155,6 @@ std::optional<TunedTable::Between> TunedTable::between(const Row& row, const std
   return Between{row.bytes[low], row.bytes[high], ns[low], ns[high], share};
 }
 
-std::optional<double> TunedTable::ns_at(const Row& row, const std::string& algorithm, std::uint64_t bytes) {
-  const auto found = between(row, algorithm, bytes);
-  if (!found) return {};
-  return found->low_ns * std::pow(found->high_ns / found->low_ns, found->share);
-}
-
 TunedTable TunedTable::shipped(const std::string& machine) {
   TunedTable table;
   for (const EmbeddedText* times = kShippedTimes; times->name != nullptr; ++times) {

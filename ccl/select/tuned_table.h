@@ -1,4 +1,5 @@
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -47,12 +48,12 @@ class TunedTable {
     std::uint64_t low = 0, high = 0;
     double low_ns = 0, high_ns = 0;
     double share = 0;  ///< of the way from one to the other, by the logarithm of the size
+    /// Between two measured sizes times are taken to follow a power of the size.
+    double ns() const { return low_ns * std::pow(high_ns / low_ns, share); }
+    bool exact() const { return low == high; }  ///< the size itself was measured
   };
   /// Nothing outside of the measured sizes, or if the algorithm did not run at both. At a measured size both are that.
   static std::optional<Between> between(const Row& row, const std::string& algorithm, std::uint64_t bytes);
-  /// Between two measured sizes times are taken to follow a power of the size. Nothing outside of the measured sizes,
-  /// or if the algorithm did not run at both.
-  static std::optional<double> ns_at(const Row& row, const std::string& algorithm, std::uint64_t bytes);
 
  private:
   std::vector<Row> rows_;

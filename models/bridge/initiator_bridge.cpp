@@ -71,17 +71,18 @@ struct InitiatorBridge::Impl final : sc_core::sc_module, tlm::tlm_fw_transport_i
   // ---- Loosely timed ----
 
   void b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& delay) override {
-    if (delay != sc_core::SC_ZERO_TIME) {
-      sc_core::wait(delay);
+    Access access;
+    access.payload = &payload;
+    if (!prepare(access)) return;  // needs no time: the caller may run on ahead of it
+    sc_core::sc_event done;
+    access.done = &done;
+    dispatcher.synchronise();
+    if (delay == sc_core::SC_ZERO_TIME) {
+      issue(access);
+    } else {  // the network waits for its time, not the caller, who waits for the response alone
+      queue.from_host(std::max(queue.now(), instant(delay)), [this, &access] { issue(access); });
       delay = sc_core::SC_ZERO_TIME;
     }
-    Access access;
-    sc_core::sc_event done;
-    access.payload = &payload;
-    access.done = &done;
-    if (!prepare(access)) return;
-    dispatcher.synchronise();
-    issue(access);
     while (!access.complete()) sc_core::wait(done);
   }
 
@@ -239,6 +240,7 @@ struct InitiatorBridge::Impl final : sc_core::sc_module, tlm::tlm_fw_transport_i
     tlm::tlm_generic_payload& whole = *access.payload;
     --access.pending;
     --in_flight;
+    dispatcher.activity().completed();
     if (part.get_response_status() != tlm::TLM_OK_RESPONSE) {
       whole.set_response_status(part.get_response_status());
     } else if (whole.is_read()) {

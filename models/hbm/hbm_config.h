@@ -6,11 +6,15 @@
 
 namespace kernbench {
 
+// Policies, each with its names in topology.yaml.
 enum class PagePolicy : std::uint8_t { open, closed };
+inline constexpr const char* kPagePolicies[] = {"open", "closed"};
 enum class RefreshPolicy : std::uint8_t { none, all_bank, per_bank };
+inline constexpr const char* kRefreshPolicies[] = {"none", "all_bank", "per_bank"};
 /// batched: a queue for reads and one for writes, writes in batches (as Ramulator 2.1). shared: one queue, per bank the
 /// oldest hit of either direction (as DRAMSys FrFcfs with its Shared buffer). docs/hbm.md.
 enum class SchedulerPolicy : std::uint8_t { batched, shared };
+inline constexpr const char* kSchedulerPolicies[] = {"batched", "shared"};
 
 /// JEDEC timing, in CK cycles. Names as in the standard (tRCDRD, tRP, ...). Sources: the HBM presets in
 /// topology/presets.

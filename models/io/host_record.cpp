@@ -1,5 +1,7 @@
 #include "models/io/host_record.h"
 
+#include <algorithm>
+#include <numeric>
 #include <variant>
 
 #include "tlm/machine/names.h"
@@ -17,6 +19,24 @@ std::uint64_t copied_bytes(const Message& message) {
 bool is_copy(const Message& message) {
   return std::holds_alternative<MemoryWriteMessage>(message.body) ||
          std::holds_alternative<MemoryReadMessage>(message.body);
+}
+
+void account_copy(Message& message, const std::array<Ps, kDelays>& burst, const HostShare& host, Ps end) {
+  message.spent = burst;
+  const auto part = [&](Delay delay) -> Ps& { return message.spent[static_cast<std::size_t>(delay)]; };
+  part(Delay::setup) += host.doorbell;
+  part(Delay::fabric) += host.latency;
+  part(Delay::wire) += host.wire;
+  Ps& rest = part(Delay::contention);
+  const Ps sum = std::accumulate(message.spent.begin(), message.spent.end(), Ps{0}), total = end - message.submitted;
+  if (sum <= total) {
+    rest += total - sum;
+    return;
+  }
+  // The data of a long copy stream: its wire time overlaps the bursts' own way.
+  const Ps cut = std::min(part(Delay::wire), sum - total);
+  part(Delay::wire) -= cut;
+  rest -= std::min(rest, sum - total - cut);
 }
 
 OpRecord host_record(const Message& message, std::uint16_t sip) {

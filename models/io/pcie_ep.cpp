@@ -362,6 +362,7 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
     const std::uint64_t offset = PhysicalAddress::decode(payload.get_address()).offset - copy.address.offset;
     --in_flight;
     copy.finished += n;
+    queue.completed();
     copy.spent = packet.spent;
     if (payload.get_response_status() != tlm::TLM_OK_RESPONSE) {
       copy.message->faults.push_back(
@@ -384,34 +385,12 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
     Stream& stream = streams.at(message.stream);
     stream.copying = false;
     const Ps end = read ? copy.host_end : take(up, up_track, 0).arrival;
-    account(copy, end);
+    const Ps wire = down.occupancy(message_bytes(message) + (copy.write ? copy.bytes : 0)) +
+                    up.occupancy(copy.write ? 0 : copy.bytes);
+    account_copy(message, copy.spent, {config.doorbell, 2 * config.latency, wire}, end);
     copies.remove_if([&](const Copy& other) { return &other == &copy; });
     notify(message, end);
     dispatch(stream);
-  }
-
-  /// PCIe and endpoint shares of the last burst's time; what is left is waiting.
-  void account(const Copy& copy, Ps end) const {
-    Message& message = *copy.message;
-    message.spent = copy.spent;
-    const auto add = [&](Delay delay, Ps time) { message.spent[static_cast<std::size_t>(delay)] += time; };
-    add(Delay::setup, config.doorbell);
-    add(Delay::fabric, 2 * config.latency);
-    add(Delay::wire, down.occupancy(message_bytes(message) + (copy.write ? copy.bytes : 0)) +
-                         up.occupancy(copy.write ? 0 : copy.bytes));
-    Ps& rest = message.spent[static_cast<std::size_t>(Delay::contention)];
-    Ps sum = 0;
-    for (const Ps part : message.spent) sum += part;
-    const Ps total = end - message.submitted;
-    if (sum <= total) {
-      rest += total - sum;
-      return;
-    }
-    // The data of a long copy stream: its wire time overlaps the bursts' own way.
-    Ps& wire = message.spent[static_cast<std::size_t>(Delay::wire)];
-    const Ps cut = std::min(wire, sum - total);
-    wire -= cut;
-    rest -= std::min(rest, sum - total - cut);
   }
 
   // Network side: answers of IO_CPU, and requests to host memory.

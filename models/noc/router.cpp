@@ -67,11 +67,6 @@ void RouterPorts::observe(unsigned port, const std::string& input, const std::st
   tracks_[port].id = observer_->add_track(output, TrackKind::number);
 }
 
-void RouterPorts::injected(unsigned input, Packet& packet, Cycle head, Cycle tail) {
-  const Clock& clock = network_.clock();
-  inputs_[input].peer->injected(packet, clock.at(head), clock.at(tail));
-}
-
 void RouterPorts::publish(unsigned input, const RouterOutput& to, const Packet& packet, Cycle head, Cycle tail) {
   const Clock& clock = network_.clock();
   Track& track = tracks_[to.port];

@@ -90,7 +90,7 @@ void RouterNetwork::pass(unsigned router, unsigned input, unsigned output, Packe
 }
 
 void RouterNetwork::injected(unsigned router, unsigned input, Packet& packet, Cycle head, Cycle tail) {
-  routers_[router]->injected(input, packet, head, tail);
+  routers_[router]->input(input).peer->injected(packet, clock_.at(head), clock_.at(tail));
 }
 
 void RouterNetwork::wake(Cycle at) {

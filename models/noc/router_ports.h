@@ -92,8 +92,6 @@ class RouterPorts {
   const PortStats& stats(unsigned port) const { return outputs_[port].stats; }
   /// Declares the tracks of a port.
   void observe(unsigned port, const std::string& input, const std::string& output);
-
-  void injected(unsigned input, Packet& packet, Cycle head, Cycle tail);
   void publish(unsigned input, const RouterOutput& to, const Packet& packet, Cycle head, Cycle tail);
 
  private:

@@ -96,7 +96,6 @@ struct Services {
   PeStatistics statistics;
   UsageBook* usage_book = nullptr;  ///< null: nobody wants what happens over time
   PeUsages usages;
-  unsigned race_reports = 0;
   std::array<CausePlace, 6> places;  // by Part
 };
 

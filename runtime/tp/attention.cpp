@@ -138,19 +138,30 @@ Tensor SelfAttention::forward(const Tensor& x, KvCache& cache, const RotaryTable
 
 Tensor SelfAttention::forward(const Tensor& x, KvCache& cache, const RotaryTable& rotary,
                               const AttentionTensors& tensors) const {
-  Context& context = state_.context();
   const KvCacheOptions& kept = cache.options();
   if (kept.heads != own_kv_heads_ || kept.head_dim != options_.head_dim || kept.dtype != options_.dtype) {
     throw std::invalid_argument(fmt::format(
         "SelfAttention '{}': the cache has {} heads of {} {}, the layer {} of {} {}", options_.name, kept.heads,
         kept.head_dim, to_string(kept.dtype), own_kv_heads_, options_.head_dim, to_string(options_.dtype)));
   }
-  const std::int64_t rows = tensors.context.shape().rows, length = rows / kept.batch;
+  const std::int64_t rows = tensors.context.shape().rows;
   const Shape own{rows / row_shares(), width_};
   if (!x || x.shape() != own) {
     throw std::invalid_argument(fmt::format("SelfAttention '{}': the input is {}, the tensors are for {}",
                                             options_.name, x ? x.shape().str() : "an empty handle", own.str()));
   }
+  core(project(x, tensors), cache, rotary, tensors);
+  return output(tensors);
+}
+
+Tensor SelfAttention::project(const Tensor& x, const AttentionTensors& tensors) const {
+  return qkv_->forward(x, tensors.qkv);
+}
+
+void SelfAttention::core(const Tensor& qkv, KvCache& cache, const RotaryTable& rotary,
+                         const AttentionTensors& tensors) const {
+  Context& context = state_.context();
+  const std::int64_t length = tensors.context.shape().rows / cache.options().batch;
   AttentionOperands operands;
   operands.past = cache.append(length);
   operands.layout = {own_kv_heads_, own_heads_ / own_kv_heads_, length, 1};
@@ -159,10 +170,12 @@ Tensor SelfAttention::forward(const Tensor& x, KvCache& cache, const RotaryTable
   operands.context = tensors.context;
   operands.partial = tensors.partial;
   operands.numbers = tensors.numbers;
-  const Tensor qkv = qkv_->forward(x, tensors.qkv);
   context.wait(rotate_and_store(context, options_.name + ".rotary", qkv, tensors.queries, operands.layout, cache,
                                 rotary, operands.past));
   context.wait(attend(context, options_.name + ".scores", operands, cache));
+}
+
+Tensor SelfAttention::output(const AttentionTensors& tensors) const {
   return out_->forward(tensors.context, tensors.output);
 }
 

@@ -69,6 +69,12 @@ class SelfAttention {
   Tensor forward(const Tensor& x, KvCache& cache, const RotaryTable& rotary, const AttentionTensors& tensors) const;
   Tensor forward(const Tensor& x, KvCache& cache, const RotaryTable& rotary) const;  ///< places the tensors, too
 
+  // The parts of forward, one after the other, so that each can be timed.
+  Tensor project(const Tensor& x, const AttentionTensors& tensors) const;  ///< queries, keys and values
+  /// Rotary embedding, cache and scores: what goes by positions, into `tensors.context`.
+  void core(const Tensor& qkv, KvCache& cache, const RotaryTable& rotary, const AttentionTensors& tensors) const;
+  Tensor output(const AttentionTensors& tensors) const;  ///< of `tensors.context`
+
  private:
   int row_shares() const;  // of the rows of input and output
   std::int64_t own_columns() const { return (own_heads_ + 2 * own_kv_heads_) * options_.head_dim; }

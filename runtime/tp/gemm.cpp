@@ -8,7 +8,7 @@
 namespace kernbench::tp {
 
 bool talks(const GemmPlan& plan) {
-  return plan.best.mapping.kind == GemmMapping::Kind::passed || plan.best.mapping.kind == GemmMapping::Kind::split;
+  return plan.best.mapping.kind == GemmMapping::Kind::passed || exchanges_sums(plan.best.mapping.kind);
 }
 
 namespace {
@@ -37,12 +37,19 @@ void prepare_gemm(Context& context, const std::string& name, const GemmOperands&
 
 Handle gemm(Context& context, const std::string& name, const GemmOperands& operands, const GemmPlan& plan,
             std::uint16_t stream) {
-  GemmCall call{geometry_of(operands.a), geometry_of(operands.b), geometry_of(operands.bias),
-                geometry_of(operands.c), operands.activation,     plan.best.mapping,
-                plan.kept_bytes,         plan.pes_of_cube,        operands.first_row.value_or(0)};
+  GemmCall call{geometry_of(operands.a),
+                geometry_of(operands.b),
+                geometry_of(operands.bias),
+                geometry_of(operands.c),
+                operands.activation,
+                plan.best.mapping,
+                plan.kept_bytes,
+                plan.span,
+                plan.pes_of_cube,
+                operands.first_row.value_or(0)};
   LaunchOptions options = on_pes_of(operands.c);
   options.stream = stream;
-  if (plan.best.mapping.kind == GemmMapping::Kind::split) {
+  if (exchanges_sums(plan.best.mapping.kind)) {
     const std::set<PeCoord> all = split_workers(operands);
     options.targets.assign(all.begin(), all.end());
   }

@@ -1,6 +1,9 @@
 #include "runtime/tp/gemm_bound.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "runtime/tp/launch_bound.h"
 
@@ -22,6 +25,28 @@ CellRate cell_rate(const PeEngines& engines, DType dtype) {
 namespace {
 std::uint64_t shares(std::int64_t whole, std::int64_t part) {
   return static_cast<std::uint64_t>((whole + part - 1) / part);
+}
+
+/// An element of the result needs all of its row of a and of its column of b: the part of them that lies farthest from
+/// the result's place has to be read and to come all the way, one way. Parts of which there are copies are left out.
+Ps farthest_part(const MachineMap& map, const Tensor& operand, const Tensor& c, bool rows, std::int64_t first_row) {
+  std::map<std::uint64_t, int> copies;
+  for (const ShardSpec& shard : operand.shards()) ++copies[shard.offset_bytes];
+  std::set<std::pair<int, int>> seen;  // one pair of PEs for each pair of cubes
+  Ps longest = 0;
+  for (const ShardSpec& to : c.shards()) {
+    if (to.region.empty()) continue;
+    const std::int64_t begin = rows ? to.region.row + first_row : to.region.col;
+    const std::int64_t end = begin + (rows ? to.region.rows : to.region.cols);
+    for (const ShardSpec& from : operand.shards()) {
+      const std::int64_t first = rows ? from.region.row : from.region.col;
+      const std::int64_t length = rows ? from.region.rows : from.region.cols;
+      if (from.region.empty() || first >= end || first + length <= begin || copies[from.offset_bytes] > 1) continue;
+      if (seen.insert({from.cube, to.cube}).second)
+        longest = std::max(longest, one_way(map, owner_of(from), owner_of(to)));
+    }
+  }
+  return longest;
 }
 
 /// Array cycles of the best split of m, n and k over `pes` PEs. Without padding is less than any split; with it, splits
@@ -67,7 +92,10 @@ GemmBound gemm_bound(const MachineMap& map, const GemmOperands& operands) {
   const double of_a = static_cast<double>(m) / static_cast<double>(operands.a.shape().rows);
   bound.memory = least_memory_time(map, {{operands.a, of_a}, {operands.b}, {operands.c}}, &bound.bytes);
   const Ps least_fill = std::min(fill_and_drain(e), cycles_at(2 * std::uint64_t{e.math_fill}, e.math_hz));
-  bound.latency = e.dispatch + least_access(map, pe) + least_fill + way_there_and_back(map, pe);
+  const Ps access =
+      std::max({least_access(map, pe), farthest_part(map, operands.a, operands.c, true, operands.first_row.value_or(0)),
+                farthest_part(map, operands.b, operands.c, false, 0)});
+  bound.latency = e.dispatch + access + least_fill + way_there_and_back(map, pe);
   bound.time = std::max(bound.array, bound.memory) + bound.latency;
   return bound;
 }

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/tp/gemm_exchange.h"
 #include "runtime/tp/own_shard.h"
 #include "tlm/kernel/activation.h"
 
@@ -29,11 +30,12 @@ class GemmLoops {
         c_(c, call.c),
         call_(call),
         has_bias_(bias != 0),
-        splits_(call.mapping.kind == GemmMapping::Kind::split),
         tl_(tl) {
+    if (exchanges_sums(call.mapping.kind)) exchange_.emplace(call, tl);
     k_ = {0, call.a.shape.cols};
-    if (splits_) {
-      look_around_cube();
+    if (exchange_) {
+      k_ = exchange_->own_k();
+      part_ = exchange_->sums();
     } else {
       part_ = own_shard(c, call.c, tl).region;
     }
@@ -44,7 +46,9 @@ class GemmLoops {
     std::vector<std::int64_t> row_cuts, col_cuts;
     const std::int64_t end = part_.row + part_.rows, end_col = part_.col + part_.cols;
     a_.row_cuts(part_.row, end, row_cuts);
-    groups_ = pieces(part_.row, end, std::move(row_cuts), call.mapping.tile_m * call.mapping.row_blocks);
+    groups_ = pieces(part_.row, end, std::move(row_cuts), block_rows() * call.mapping.row_blocks);
+    begin_by_cube();
+    find_spans();
     b_.col_cuts(part_.col, end_col, col_cuts);
     if (has_bias_) bias_.col_cuts(part_.col, end_col, col_cuts);
     columns_ = pieces(part_.col, end_col, std::move(col_cuts), call.mapping.tile_n);
@@ -60,6 +64,7 @@ class GemmLoops {
         return;
       case GemmMapping::Kind::stream:
       case GemmMapping::Kind::split:
+      case GemmMapping::Kind::lanes:
         break;
     }
     for (std::size_t begin = 0; begin < columns_.size();) {
@@ -71,9 +76,18 @@ class GemmLoops {
       }
       column_group(group);
     }
+    pass_on(0);
+    store_received();
   }
 
  private:
+  /// Steps in which a lies in one piece, and of those the neighbours that are loaded at once.
+  struct Part {
+    std::size_t step = 0;
+    Piece k;
+    std::size_t span = 0;
+  };
+
   /// The sums of a block of c: steps of k go to `sums` in turn, so that one does not wait for the result of the last.
   struct Block {
     Piece rows, cols;
@@ -82,32 +96,8 @@ class GemmLoops {
     std::size_t next = 0;
   };
 
-  /// A PE of the cube, and the rows of c that it holds.
-  struct Owner {
-    unsigned pe = 0;
-    Piece rows;
-  };
-
-  /// Of a split k: this PE's part of it, who else has some, and who holds which rows of c.
-  void look_around_cube() {
-    const auto self = static_cast<int>(tl_.program_id(0)), cube = static_cast<int>(tl_.program_id(1));
-    k_ = {0, 0};
-    for (const ShardSpec& shard : call_.b.shards()) {
-      if (shard.cube != cube || shard.region.empty()) continue;
-      sharers_.push_back(static_cast<unsigned>(shard.pe));
-      if (shard.pe == self) k_ = {shard.region.row, shard.region.rows};
-    }
-    std::sort(sharers_.begin(), sharers_.end());
-    for (const ShardSpec& shard : call_.c.shards()) {
-      if (shard.cube != cube || shard.region.empty()) continue;
-      owners_.push_back({static_cast<unsigned>(shard.pe), {shard.region.row, shard.region.rows}});
-      const std::int64_t begin = part_.rows == 0 ? shard.region.row : std::min(part_.row, shard.region.row);
-      const std::int64_t end = std::max(part_.row + part_.rows, shard.region.row + shard.region.rows);
-      part_ = {begin, shard.region.col, end - begin, shard.region.cols};
-    }
-  }
-
   std::int64_t depth() const { return k_.length; }
+  std::int64_t block_rows() const { return call_.mapping.kind == GemmMapping::Kind::lanes ? 1 : call_.mapping.tile_m; }
   DType dtype() const { return call_.c.dtype; }
 
   /// Where PEs hold different rows of b, each begins with its own and goes round: otherwise all would read from one
@@ -119,6 +109,47 @@ class GemmLoops {
       const auto own = [&](const Piece& step) { return step.begin >= shard.region.row; };
       std::rotate(steps_.begin(), std::find_if(steps_.begin(), steps_.end(), own), steps_.end());
       return;
+    }
+  }
+
+  /// Where k is cut over cubes, or some PEs of all cubes read the same part of a, each cube begins somewhere else: all
+  /// would read from one memory at a time. By `split`, at other rows first.
+  void begin_by_cube() {
+    std::vector<std::int64_t> cuts;
+    a_.col_cuts(0, call_.a.shape.cols, cuts);
+    if (cuts.empty() || steps_.empty() || groups_.empty() || call_.mapping.kind == GemmMapping::Kind::passed) return;
+    const auto cube = static_cast<std::size_t>(tl_.program_id(1)),
+               cubes = static_cast<std::size_t>(tl_.num_programs(1));
+    if (!exchange_) {
+      const std::size_t first = cube * steps_.size() / cubes;
+      std::rotate(steps_.begin(), steps_.begin() + static_cast<std::ptrdiff_t>(first), steps_.end());
+      return;
+    }
+    const auto blocks = static_cast<std::size_t>(call_.mapping.row_blocks);
+    const std::size_t group = cube % groups_.size(), step = cube / groups_.size() / blocks % steps_.size();
+    std::rotate(groups_.begin(), groups_.begin() + static_cast<std::ptrdiff_t>(group), groups_.end());
+    std::rotate(steps_.begin(), steps_.begin() + static_cast<std::ptrdiff_t>(step), steps_.end());
+    first_block_ = cube / groups_.size();
+  }
+
+  /// Rows of a that are short pieces of long ones fall on few channels: up to `span` of them come at once, and steps
+  /// are cut out of them in TCM.
+  void find_spans() {
+    std::vector<std::int64_t> cuts;
+    a_.col_cuts(0, call_.a.shape.cols, cuts);
+    const auto widest = std::max(call_.mapping.tile_k, call_.span);
+    for (std::size_t step = 0; step < steps_.size(); ++step) {
+      for (const Piece& k : parts_of(steps_[step])) {
+        const bool joins = !spans_.empty() && spans_.back().begin + spans_.back().length == k.begin &&
+                           spans_.back().length + k.length <= widest &&
+                           std::find(cuts.begin(), cuts.end(), k.begin) == cuts.end();
+        if (joins) {
+          spans_.back().length += k.length;
+        } else {
+          spans_.push_back(k);
+        }
+        parts_.push_back({step, k, spans_.size() - 1});
+      }
     }
   }
 
@@ -139,26 +170,35 @@ class GemmLoops {
     for (const Piece& cols : columns) bytes += static_cast<std::uint64_t>(cols.length * depth()) * size_of(dtype());
     keeps_ = groups_.size() > 1 && bytes <= call_.kept_bytes;
     kept_.assign(columns.size() * steps_.size(), Tile());
-    for (const Piece& group : groups_) {
+    for (std::size_t at = 0; at < groups_.size(); ++at) {
+      const Piece& group = groups_[at];
       std::vector<Block> blocks = blocks_of(group, columns);
       if (call_.mapping.kind == GemmMapping::Kind::passed) {
         passed_rows(group, columns, blocks);
+      } else if (call_.mapping.kind == GemmMapping::Kind::lanes) {
+        weighted_rows(columns, blocks);
       } else {
-        streamed_rows(columns, blocks);
+        streamed_rows(columns, blocks, at + 1 < groups_.size() ? rows_of_group(groups_[at + 1]) : std::vector<Piece>());
       }
-      for (Block& block : blocks) {
-        if (splits_) {
-          exchange(block);
-        } else {
-          store(block.rows, block.cols, sum_of(block));
-        }
+      if (exchange_) {
+        pass_on(0);
+        for (Block& block : blocks) finished_.push_back(std::move(block));
+        pass_on(finished_.size() - 1);
+      } else {
+        for (Block& block : blocks) store(block.rows, block.cols, sum_of(block));
       }
     }
   }
 
+  std::vector<Piece> rows_of_group(const Piece& group) const {
+    std::vector<Piece> rows = pieces(group.begin, group.begin + group.length, {}, block_rows());
+    std::rotate(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(first_block_ % rows.size()), rows.end());
+    return rows;
+  }
+
   std::vector<Block> blocks_of(const Piece& group, const std::vector<Piece>& columns) const {
     std::vector<Block> blocks;
-    for (const Piece& rows : pieces(group.begin, group.begin + group.length, {}, call_.mapping.tile_m)) {
+    for (const Piece& rows : rows_of_group(group)) {
       for (std::size_t column = 0; column < columns.size(); ++column) {
         blocks.push_back({rows, columns[column], column});
         blocks.back().sums.resize(static_cast<std::size_t>(call_.mapping.chains));
@@ -167,17 +207,89 @@ class GemmLoops {
     return blocks;
   }
 
-  void streamed_rows(const std::vector<Piece>& columns, std::vector<Block>& blocks) {
-    for (std::size_t step = 0; step < steps_.size(); ++step) {
-      const std::vector<Tile> b = weights(columns, step);
-      for (const Piece& part : parts_of(steps_[step])) {
-        Tile x;
-        for (Block& block : blocks) {
-          if (block.column == 0) x = recent(load(a_, block.rows, part), of_a_, kTilesOfA);
-          add(block, x, rows_of(b[block.column], steps_[step], part));
-        }
+  /// What there is of a for one block of rows: a span, on its side where steps are cut out of it, and the next one.
+  struct Rows {
+    std::size_t span = kNone;
+    Tile tile, next;
+  };
+
+  /// The columns `part` of the block's rows. A tile's columns are no tile, but rows are: a span of several parts is
+  /// turned over on the math engine, cut, and the part turned back.
+  Tile part_of_a(Rows& have, const Block& block, const Part& part) {
+    const Piece& span = spans_[part.span];
+    const bool cut = span.length != part.k.length, one_row = block.rows.length == 1;
+    if (have.span != part.span) {
+      const Tile tile = have.next ? have.next : recent(load(a_, block.rows, span), of_a_, kTilesOfA);
+      have = {part.span, cut && !one_row ? tl_.transpose(tile) : tile, Tile()};
+    }
+    if (!cut) return have.tile;
+    const Tile own = tl_.slice(have.tile, part.k.begin - span.begin, part.k.length);
+    return one_row ? own : tl_.transpose(own);
+  }
+
+  /// `next`: the rows that follow, whose first span is asked for ahead.
+  void streamed_rows(const std::vector<Piece>& columns, std::vector<Block>& blocks, const std::vector<Piece>& next) {
+    std::vector<Rows> have(blocks.size() / columns.size());
+    for (std::size_t row = 0; row < std::min(have.size(), ahead_.size()); ++row) have[row].next = ahead_[row];
+    ahead_.clear();
+    std::vector<Tile> x(have.size());
+    const std::size_t every = std::max<std::size_t>(1, parts_.size() / (finished_.size() + 2));
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      const Part& part = parts_[i];
+      // a first: it may come from afar.
+      x.front() = part_of_a(have.front(), blocks.front(), part);
+      const std::vector<Tile> b = weights(columns, part.step);
+      for (std::size_t row = 1; row < x.size(); ++row) {
+        x[row] = part_of_a(have[row], blocks[row * columns.size()], part);
       }
-      if (!keeps_) forget(step, columns.size());
+      const bool begins = i == 0 || parts_[i - 1].span != part.span;
+      for (std::size_t row = 0; exchange_ && begins && part.span + 1 < spans_.size() && row < x.size(); ++row) {
+        have[row].next = load(a_, blocks[row * columns.size()].rows, spans_[part.span + 1]);
+      }
+      for (std::size_t row = 0; exchange_ && i + 1 == parts_.size() && row < next.size(); ++row) {
+        ahead_.push_back(load(a_, next[row], spans_.front()));
+      }
+      for (std::size_t at = 0; at < blocks.size(); ++at) {
+        add(blocks[at], x[at / columns.size()], rows_of(b[blocks[at].column], steps_[part.step], part.k));
+      }
+      if (!keeps_) forget(i, columns.size());
+      if ((i + 1) % every != 0) continue;
+      finished_.empty() ? store_received() : pass_on(finished_.size() - 1);
+    }
+  }
+
+  /// On the math engine: each step of b is widened once, then weighted by a row of a and summed down its columns.
+  void weighted_rows(const std::vector<Piece>& columns, std::vector<Block>& blocks) {
+    std::vector<std::vector<Tile>> x(blocks.size() / columns.size());
+    for (std::size_t row = 0; row < x.size(); ++row) {
+      for (const Piece& span : spans_) {
+        const TensorView::Place at = a_.at(blocks[row * columns.size()].rows.begin, span.begin);
+        x[row].push_back(tl_.load(at.va, {span.length, 1}, dtype()));
+      }
+    }
+    const auto wide = [&](std::size_t i) {
+      std::vector<Tile> tiles;
+      if (i == parts_.size()) return tiles;
+      const Part& part = parts_[i];
+      for (const Tile& tile : weights(columns, part.step)) {
+        tiles.push_back(widened(rows_of(tile, steps_[part.step], part.k)));
+      }
+      if (!keeps_) forget(i, columns.size());
+      return tiles;
+    };
+    std::vector<Tile> next = wide(0);
+    for (std::vector<Tile>& row : x) {
+      for (Tile& tile : row) tile = widened(tile);
+    }
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      const std::vector<Tile> own = std::exchange(next, wide(i + 1));
+      const Piece &k = parts_[i].k, &span = spans_[parts_[i].span];
+      for (std::size_t at = 0; at < blocks.size(); ++at) {
+        const Tile weight = tl_.slice(x[at / columns.size()][parts_[i].span], k.begin - span.begin, k.length);
+        const Tile sum = tl_.reduce(ReduceKind::sum, own[blocks[at].column] * weight, 0);
+        Tile& all = blocks[at].sums.front();
+        all = all ? all + sum : sum;
+      }
     }
   }
 
@@ -185,14 +297,7 @@ class GemmLoops {
   void passed_rows(const Piece& group, const std::vector<Piece>& columns, std::vector<Block>& blocks) {
     const std::vector<unsigned> pes = pes_of_cube();
     const auto self = static_cast<unsigned>(tl_.program_id(0));
-    struct Part {
-      std::size_t step;
-      Piece k;
-    };
-    std::vector<Part> parts;
-    for (std::size_t step = 0; step < steps_.size(); ++step) {
-      for (const Piece& k : parts_of(steps_[step])) parts.push_back({step, k});
-    }
+    const std::vector<Part>& parts = parts_;
     const std::size_t rounds = (parts.size() + pes.size() - 1) / pes.size();
     // Cubes begin at different parts, so that not all of them read from the same memories at once.
     const auto first = static_cast<std::size_t>(tl_.program_id(1)) % rounds;
@@ -248,6 +353,7 @@ class GemmLoops {
   /// Keeps the last tiles of an operand, so that the next one does not take the place of one that the array still
   /// reads: that many loads run ahead.
   static constexpr std::size_t kTilesOfA = 8, kTilesOfB = 3;
+  static constexpr std::size_t kNone = ~std::size_t{0};
   static Tile recent(const Tile& tile, std::deque<Tile>& tiles, std::size_t most) {
     tiles.push_back(tile);
     if (tiles.size() > most) tiles.pop_front();
@@ -264,7 +370,10 @@ class GemmLoops {
     }
     return tiles;
   }
-  void forget(std::size_t step, std::size_t columns) {
+  /// b of a step whose last part has been used.
+  void forget(std::size_t part, std::size_t columns) {
+    const std::size_t step = parts_[part].step;
+    if (part + 1 < parts_.size() && parts_[part + 1].step == step) return;
     for (std::size_t column = 0; column < columns; ++column) kept_[step * columns + column] = Tile();
   }
 
@@ -290,34 +399,19 @@ class GemmLoops {
     return sum;
   }
 
-  /// Every PE of the cube has a partial sum of the block: each sends to the others the rows of c that they hold, and
-  /// adds what it gets, always in the order of the PEs. Block by block, so that nobody's messages wait for ever.
-  void exchange(Block& block) {
-    const auto self = static_cast<unsigned>(tl_.program_id(0));
-    const Tile own = sum_of(block);
-    const auto common = [&](const Piece& rows) {
-      const std::int64_t begin = std::max(rows.begin, block.rows.begin);
-      return Piece{begin, std::min(rows.begin + rows.length, block.rows.begin + block.rows.length) - begin};
-    };
-    std::size_t first = 0;  // the owner behind this PE, so that not all send to one at once
-    while (first < owners_.size() && owners_[first].pe <= self) ++first;
-    for (std::size_t i = 0; own && i < owners_.size(); ++i) {
-      const Owner& owner = owners_[(first + i) % owners_.size()];
-      const Piece rows = common(owner.rows);
-      if (owner.pe != self && rows.length > 0) tl_.send(Direction::local(owner.pe), rows_of(own, block.rows, rows));
+  /// Of a split k: blocks whose products are issued are sent and added, one after the other, until `left` of them are
+  /// left.
+  void pass_on(std::size_t left) {
+    while (finished_.size() > left) {
+      store_received();
+      Block& block = finished_.front();
+      exchange_->send(block.rows, block.cols, sum_of(block));
+      finished_.pop_front();
     }
-    for (const Owner& owner : owners_) {
-      const Piece rows = common(owner.rows);
-      if (owner.pe != self || rows.length <= 0) continue;
-      Tile sum;
-      for (const unsigned pe : sharers_) {
-        const Tile part = pe == self
-                              ? rows_of(own, block.rows, rows)
-                              : tl_.recv(Direction::local(pe), {rows.length, block.cols.length}, compute_type(dtype()));
-        sum = sum ? sum + part : part;
-      }
-      store(rows, block.cols, std::move(sum));
-    }
+  }
+  void store_received() {
+    if (!exchange_) return;
+    for (SumExchange::Sum& sum : exchange_->receive()) store(sum.rows, sum.cols, std::move(sum.tile));
   }
 
   void store(const Piece& rows, const Piece& cols, Tile sum) {
@@ -356,13 +450,17 @@ class GemmLoops {
 
   const TensorView a_, b_, bias_, c_;
   const GemmCall& call_;
-  const bool has_bias_, splits_;
+  const bool has_bias_;
   Region part_{0, 0, 0, 0};
-  Piece k_;                        // that this PE sums over
-  std::vector<unsigned> sharers_;  // of a split k: PEs of the cube that sum over some of it, in order
-  std::vector<Owner> owners_;      // likewise: of rows of c
+  Piece k_;                              // that this PE sums over
+  std::optional<SumExchange> exchange_;  // of a split k
   Tl& tl_;
   std::vector<Piece> steps_, groups_, columns_;  // of k, rows and columns
+  std::vector<Part> parts_;
+  std::vector<Piece> spans_;
+  std::size_t first_block_ = 0;  // of a group's rows
+  std::vector<Tile> ahead_;      // of a: the next group's first span, by block of rows
+  std::deque<Block> finished_;   // of a split k: to be exchanged
   std::deque<Tile> of_a_, of_b_;
   bool keeps_ = false;
   std::vector<Tile> kept_;  // b, by step and column of the group

@@ -32,13 +32,16 @@ const char* to_string(GemmMapping::Kind kind) {
       return "split";
     case GemmMapping::Kind::vector:
       return "vector";
+    case GemmMapping::Kind::lanes:
+      return "lanes";
   }
   return "?";
 }
 
 const std::vector<GemmMapping::Kind>& gemm_mapping_kinds() {
   static const std::vector<GemmMapping::Kind> kKinds = {GemmMapping::Kind::stream, GemmMapping::Kind::passed,
-                                                        GemmMapping::Kind::split, GemmMapping::Kind::vector};
+                                                        GemmMapping::Kind::split, GemmMapping::Kind::vector,
+                                                        GemmMapping::Kind::lanes};
   return kKinds;
 }
 
@@ -66,6 +69,12 @@ std::string GemmMapping::loops() const {
           "{} "
           "(sums stay in TCM, {} a block), k by {}; partial sums exchanged and added between PEs",
           tile_n, row_blocks, tile_m, chains, tile_k);
+    case Kind::lanes:
+      return fmt::format(
+          "spatial: n over cubes and k over the PEs of each, as b lies; temporal: n by {}, k by {} (b read once), each "
+          "of "
+          "{} rows of a on the math engine; partial sums exchanged and added between PEs",
+          tile_n, tile_k, row_blocks);
     case Kind::stream:
     case Kind::passed:
       break;
@@ -97,10 +106,10 @@ GemmMapping parse_gemm_mapping(const std::string& text) {
   if (near != name && !near.empty()) {
     throw std::invalid_argument(fmt::format("mapping {}: did you mean '{}'?", quote(text), near));
   }
-  throw std::invalid_argument(
-      fmt::format("mapping {}: give stream, passed, split or vector, alone or followed by :MxNxK,rows=R,chains=C with "
-                  "numbers from 1",
-                  quote(text)));
+  throw std::invalid_argument(fmt::format(
+      "mapping {}: give stream, passed, split, vector or lanes, alone or followed by :MxNxK,rows=R,chains=C with "
+      "numbers from 1",
+      quote(text)));
 }
 
 bool names_mapping_file(const std::string& text) {

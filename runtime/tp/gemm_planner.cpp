@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "runtime/tp/gemm_kernel.h"
 #include "runtime/tp/gemm_problem.h"
 #include "runtime/tp/launch_bound.h"
 #include "runtime/tp/own_shard.h"
@@ -37,6 +38,9 @@ std::uint64_t array_cycles(const PeEngines& engines, DType dtype, std::int64_t m
 
 /// Share of its peak that a slice gives to long reads.   measured: validate hbm, streams with refresh, 0.93 to 0.96
 constexpr double kStreamShare = 0.93;
+
+/// What an access of a far slice takes while all PEs read, of one alone.   measured on `default`: 1.3 to 1.8
+constexpr double kBusyWay = 1.5;
 
 /// One access of the farthest slice that holds a part of a.
 Ps farthest_access(const GemmProblem& p) {
@@ -78,9 +82,23 @@ void add_exchange(const GemmProblem& p, std::int64_t group, double passes, GemmE
   out.latency += static_cast<Ps>(static_cast<double>(moved + added) / groups) + 2 * way_there_and_back(p.map, p.pe);
 }
 
+/// Of a row of a that a split k loads at once where steps are shorter: steps are then cut out on the math engine. 0: a
+/// step at a time.   measured on `default`: half of kSpanBytes is slow; of more than a block of rows, cutting keeps
+/// narrow columns waiting for longer than short pieces do (512 x 512 x 4096: 0.44 of its bound against 0.68)
+std::int64_t longest_span(const GemmProblem& p) {
+  constexpr std::int64_t kSpanBytes = 2048, kFewRows = 32, kWide = 128;
+  return p.part.rows <= kFewRows || p.part.cols >= kWide ? kSpanBytes / static_cast<std::int64_t>(p.item) : 0;
+}
+
+/// Elements of a row of a that are loaded at once, by a step of so many.
+std::int64_t span_of(const GemmProblem& p, const GemmMapping& mapping, std::int64_t step) {
+  const std::int64_t dense = std::min(p.a.width, p.k);
+  return std::min(dense, exchanges_sums(mapping.kind) ? std::max(step, longest_span(p)) : step);
+}
+
 GemmEstimate estimate(const GemmProblem& p, const GemmMapping& mapping, std::uint64_t kept_bytes) {
   const PeEngines& e = p.rates.engines;
-  const bool passed = mapping.kind == GemmMapping::Kind::passed, vector = mapping.kind == GemmMapping::Kind::vector;
+  const bool passed = mapping.kind == GemmMapping::Kind::passed, vector = on_math_engine(mapping.kind);
   const std::int64_t rows = p.part.rows, cols = p.part.cols;
   const std::int64_t tile_n = passed ? cols : std::min(mapping.tile_n, cols);
   const std::int64_t tile_m = std::min(mapping.tile_m, rows);
@@ -117,6 +135,12 @@ GemmEstimate estimate(const GemmProblem& p, const GemmMapping& mapping, std::uin
       cycles += busy * std::max(1.0, alone);
     }
     out.array = cycles_at(static_cast<std::uint64_t>(cycles), e.gemm_hz);
+    if (span_of(p, mapping, steps.front().length) > steps.front().length && rows > 1) {  // a turned over and back
+      // Measured: of few rows hidden, of more than a block of them hardly.
+      const double turned = 2 * static_cast<double>(rows * p.k) * passes / e.math_lanes;
+      const Ps time = cycles_at(static_cast<std::uint64_t>(turned), e.math_hz);
+      out.array = rows > tile_m ? out.array + time : std::max(out.array, time);
+    }
     ops =
         k_steps * (static_cast<double>(parts(rows, tile_m)) * static_cast<double>(p.columns.size() + 1) * 2 + groups) +
         6 * static_cast<double>(parts(rows, tile_m));
@@ -125,23 +149,27 @@ GemmEstimate estimate(const GemmProblem& p, const GemmMapping& mapping, std::uin
   out.dispatch = static_cast<Ps>(ops) * e.dispatch;
 
   const auto workers = static_cast<double>(p.workers.size());
+  const bool streamed = mapping.kind == GemmMapping::Kind::vector;
   const bool kept =
-      vector || groups < 2 || static_cast<double>(tile_n * p.k) * p.item <= static_cast<double>(kept_bytes);
-  const double b_times = kept && !vector ? 1 : groups;
+      streamed || groups < 2 || static_cast<double>(tile_n * p.k) * p.item <= static_cast<double>(kept_bytes);
+  const double b_times = kept && !streamed ? 1 : groups;
   const double sharing = passed ? static_cast<double>(p.pes_of_cube) : 1;
   const double a_bytes = p.a.all() * passes / sharing, b_bytes = p.b.all() * b_times;
-  const std::int64_t a_piece = std::min(steps.front().length, p.a.width), b_piece = std::min(tile_n, p.b.width);
-  const bool dense = rows == 1 || a_piece == (p.a_cuts.empty() ? p.k : p.a.width);
-  const double piece = static_cast<double>(a_piece) * p.item;
-  const double a_slice = a_bytes * workers / static_cast<double>(p.a_holders.size()) / strided_share(piece, dense);
-  const double b_slice = b_bytes * workers / static_cast<double>(p.b_holders.size());
-  out.memory = static_cast<Ps>(static_cast<double>(time_of(a_slice + b_slice, p.rates.hbm_slice)) / kStreamShare);
+  const std::int64_t span = span_of(p, mapping, steps.front().length), b_piece = std::min(tile_n, p.b.width);
+  const bool dense = rows == 1 || span == (p.a_cuts.empty() ? p.k : p.a.width);
+  const double piece = static_cast<double>(span) * p.item, share = strided_share(piece, dense);
+  const double slice = static_cast<double>(p.rates.hbm_slice.bytes_per_second()) * kStreamShare / 1e12;
+  const double a_time = a_bytes * workers / static_cast<double>(p.a_holders.size()) / share / slice;
+  const double b_time = b_bytes * workers / static_cast<double>(p.b_holders.size()) / slice;
+  out.memory = static_cast<Ps>(a_time + b_time);
   out.port = time_of((passed ? p.a.all() : a_bytes) + b_bytes, p.rates.port);
+  // A DMA engine works at one operand after the other, each at the slices' rate or as its window allows.
   const double whole = kPacketBytes;
-  out.port = std::max(
-      out.port,
-      windowed(e, a_bytes, dense ? whole : piece, p.a.latency) +
-          windowed(e, b_bytes, b_piece == p.b.width ? whole : static_cast<double>(b_piece) * p.item, p.b.latency));
+  const Ps window_a = windowed(e, a_bytes, dense ? whole : piece, p.a.latency);
+  const Ps window_b =
+      windowed(e, b_bytes, b_piece == p.b.width ? whole : static_cast<double>(b_piece) * p.item, p.b.latency);
+  out.port =
+      std::max(out.port, std::max(window_a, static_cast<Ps>(a_time)) + std::max(window_b, static_cast<Ps>(b_time)));
   if (passed) {
     // A round is a fetch from afar and messages to all of the cube; measured on `default`, rounds hardly overlap.
     const double rounds = groups * static_cast<double>(parts(static_cast<std::int64_t>(steps.size()),
@@ -154,54 +182,77 @@ GemmEstimate estimate(const GemmProblem& p, const GemmMapping& mapping, std::uin
     const double far = p.a.far * passes / sharing + p.b.far * b_times;
     out.cut = static_cast<Ps>(workers / 2 * far / 2 / p.cut_rate * 1e12);
   }
-  const double first = p.item * static_cast<double>(steps.front().length) *
-                       (static_cast<double>(cols) + static_cast<double>(vector   ? rows
-                                                                        : passed ? group
-                                                                                 : tile_m));
+  // Before the first product: a of all rows that are summed at once, and the first step of b.
+  const double first_a = static_cast<double>(group * (passed ? steps.front().length : span)) * p.item / share;
+  const double first_b = static_cast<double>(steps.front().length * cols) * p.item;
   const Ps way = least_access(p.map, p.pe);
+  const auto here = static_cast<Ps>((first_a + first_b) / slice);
+  const auto from_afar = static_cast<Ps>(kBusyWay * static_cast<double>(p.a.latency) + first_a / slice);
   out.latency =
-      e.dispatch * 4 + way * (passed ? 2 : 1) + std::max(way, p.a.latency) + time_of(first, p.rates.hbm_slice) +
-      fill_and_drain(e) +
+      e.dispatch * 4 + std::max(way * (passed ? 2 : 1) + here, from_afar) + fill_and_drain(e) +
       cycles_at(parts(tile_m * cols, e.math_lanes) * (2 + static_cast<std::uint64_t>(mapping.chains)) + 3 * e.math_fill,
                 e.math_hz) +
       time_of(static_cast<double>(tile_m * cols) * p.item, p.rates.hbm_slice);
+  if (span > steps.front().length && rows > 1) {  // the first one is turned over before it is cut
+    out.latency += cycles_at(parts(tile_m * span, e.math_lanes) + 2 * std::uint64_t{e.math_fill}, e.math_hz);
+  }
   if (kept && groups > 1) {
     // All of b comes with the first group of rows.
-    const auto first_group =
-        static_cast<Ps>(static_cast<double>(time_of(a_slice / groups + b_slice, p.rates.hbm_slice)) / kStreamShare);
-    out.latency += std::max(first_group, static_cast<Ps>(static_cast<double>(out.array) / groups)) -
-                   static_cast<Ps>(static_cast<double>(out.array) / groups);
+    const auto of_a_group = static_cast<Ps>(static_cast<double>(out.array) / groups);
+    out.latency += std::max(static_cast<Ps>(a_time / groups + b_time), of_a_group) - of_a_group;
   }
-  if (mapping.kind == GemmMapping::Kind::split) add_exchange(p, group, passes, out);
+  if (exchanges_sums(mapping.kind)) add_exchange(p, group, passes, out);
   out.time = out.latency + std::max({out.array, out.memory, out.port, out.cut, out.dispatch});
   return out;
+}
+
+/// Most rows that the math engine is asked to weight b by: from some on the array is always faster.
+constexpr std::int64_t kMostWeighted = 8;
+
+/// Steps of k: powers of two, and such that a shard of a has whole ones.
+std::vector<std::int64_t> steps_of_k(const GemmProblem& p) {
+  std::vector<std::int64_t> list;
+  std::int64_t longest = 0;  // no step reaches over a border between rows of b
+  for (const Piece& piece : pieces(p.first_k, p.first_k + p.k, p.b_cuts, p.k))
+    longest = std::max(longest, piece.length);
+  for (std::int64_t k = 32; k <= 4096; k *= 2) {
+    if (k == 32 || k / 2 < longest) list.push_back(std::min(k, p.k));
+  }
+  for (const std::int64_t k : {p.a.width / 2, p.a.width}) {
+    if (k >= 32 && k < p.k && std::find(list.begin(), list.end(), k) == list.end()) list.push_back(k);
+  }
+  return list;
 }
 
 /// Tiles that fit, of one kind.
 std::vector<GemmMapping> candidates(const GemmProblem& p, GemmMapping::Kind kind, std::uint64_t room) {
   std::vector<GemmMapping> list;
   const std::int64_t rows = p.part.rows, cols = p.part.cols;
+  const bool lanes = kind == GemmMapping::Kind::lanes;
+  if (lanes && rows > kMostWeighted) return list;
   const auto bytes = [&](const GemmMapping& t, std::uint64_t kept) {
     const double wide = static_cast<double>(size_of(compute_type(p.dtype)));
     const auto tk = static_cast<double>(std::min(t.tile_k, p.k)), tm = static_cast<double>(std::min(t.tile_m, rows));
     const auto tn = static_cast<double>(t.tile_n);
     const double group = tm * t.row_blocks;
-    if (t.kind == GemmMapping::Kind::vector) return 4 * tk * tn * (p.item + 2 * wide) + group * tn * wide;
+    const double weights = lanes ? group * static_cast<double>(p.k) * (p.item + wide) + 3 * group * tn * wide : 0;
+    if (on_math_engine(t.kind)) return 4 * tk * tn * (p.item + 2 * wide) + group * tn * wide + weights;
     const double exchanged = t.kind == GemmMapping::Kind::split ? 2 * group * tn * wide : 0;
-    const double x = t.kind == GemmMapping::Kind::passed ? 3.5 * group * static_cast<double>(p.pes_of_cube) : 9 * tm;
-    return static_cast<double>(kept) + 4 * tk * tn * p.item + x * tk * p.item + 3 * group * tn * wide * t.chains +
-           exchanged;
+    const double x = t.kind == GemmMapping::Kind::passed
+                         ? 3.5 * group * static_cast<double>(p.pes_of_cube) * tk
+                         : 9 * tm * tk + (2 * group + 9 * tm) * static_cast<double>(span_of(p, t, t.tile_k));
+    return static_cast<double>(kept) + 4 * tk * tn * p.item + x * p.item + 3 * group * tn * wide * t.chains + exchanged;
   };
-  const bool vector = kind == GemmMapping::Kind::vector;
-  for (const std::int64_t tile_k : {64, 128, 256, 512, 1024, 2048, 4096}) {
-    if (tile_k > 64 && tile_k / 2 >= p.k) break;
+  const bool vector = on_math_engine(kind);
+  for (const std::int64_t tile_k : steps_of_k(p)) {
     for (const std::int64_t tile_m : {32, 64, 128}) {
       if (tile_m > 32 && (tile_m / 2 >= rows || vector)) break;
-      for (const std::int32_t row_blocks : {1, 2, 4, 8}) {
+      for (std::int32_t row_blocks : {1, 2, 4, 8, 16}) {
         if (row_blocks > 1 && tile_m * row_blocks / 2 >= rows) break;
+        if (lanes) row_blocks = static_cast<std::int32_t>(rows);
         for (const std::int32_t chains : {1, 2, 4}) {
           if (vector && chains > 1) break;
-          GemmMapping t{kind, std::min(tile_m, rows), cols, std::min(tile_k, p.k), row_blocks, chains};
+          GemmMapping t{kind, lanes ? 1 : std::min(tile_m, rows), cols, tile_k, row_blocks, chains};
           const auto kept = [&] {
             const bool once = kind != GemmMapping::Kind::passed && tile_m * row_blocks >= rows;
             return vector || once ? 0 : static_cast<std::uint64_t>(static_cast<double>(t.tile_n * p.k) * p.item);
@@ -211,35 +262,39 @@ std::vector<GemmMapping> candidates(const GemmProblem& p, GemmMapping::Kind kind
           if (t.tile_n < cols && t.tile_n < 32 && t.tile_n * 4 < cols) continue;
           list.push_back(t);
         }
+        if (lanes) break;
       }
     }
   }
-  if (list.empty() && kind != GemmMapping::Kind::passed) {  // the least that there is
+  if (list.empty() && !lanes && kind != GemmMapping::Kind::passed) {  // the least that there is
     list.push_back({kind, std::min<std::int64_t>(rows, 32), std::min<std::int64_t>(cols, 32),
                     std::min<std::int64_t>(p.k, 64), 1, 1});
   }
   return list;
 }
 
-/// The least estimate. Of long GEMMs, whose estimates are no more exact than this, the longest pieces of memory among
-/// those that come near it.
+/// The least estimate. Of those that come near it, the longest pieces of memory, where they tell more than estimates:
+/// of long GEMMs, and where the array waits for a from afar (each product takes new TCM for its sums, so that short
+/// ones are soon as far ahead as loads may be).
 std::optional<GemmCandidate> best_of(const GemmProblem& p, const std::vector<GemmMapping>& list,
                                      std::uint64_t kept_bytes) {
   constexpr Ps kLongTime = 10'000'000;  // 10 us
-  constexpr double kNear = 1.03;
   std::vector<GemmCandidate> all;
   for (const GemmMapping& one : list) all.push_back({one, estimate(p, one, kept_bytes)});
   const auto faster = [](const GemmCandidate& x, const GemmCandidate& y) { return x.estimate.time < y.estimate.time; };
   const auto least = std::min_element(all.begin(), all.end(), faster);
   if (least == all.end()) return std::nullopt;
-  if (least->estimate.time < kLongTime) return *least;
+  const bool is_long = least->estimate.time >= kLongTime;
+  const bool waits_for_far = 2 * p.a.far > p.a.all() && least->estimate.binds() == "array";
+  if (!is_long && !waits_for_far) return *least;
+  const double factor = is_long ? 1.03 : 1.1;  // measured: as good as estimates are
   // Elements of k that lie in one piece, whatever a step could have.
   const auto piece = [&](const GemmCandidate& one) {
     return std::min(p.a.width, pieces(p.first_k, p.first_k + p.k, p.b_cuts, one.mapping.tile_k).front().length);
   };
   GemmCandidate best = *least;
   for (const GemmCandidate& one : all) {
-    const bool near = static_cast<double>(one.estimate.time) <= kNear * static_cast<double>(least->estimate.time);
+    const bool near = static_cast<double>(one.estimate.time) <= factor * static_cast<double>(least->estimate.time);
     if (near && (piece(one) > piece(best) || (piece(one) == piece(best) && faster(one, best)))) best = one;
   }
   return best;
@@ -313,8 +368,8 @@ GemmPlan plan_gemm(const MachineMap& map, const std::string& name, const GemmOpe
   for (const GemmMapping::Kind kind : gemm_mapping_kinds()) {
     if (forced && forced->kind != kind) continue;
     if (kind == GemmMapping::Kind::passed && (pes & (pes - 1)) == 0) continue;  // fewer than two PEs
-    if (kind == GemmMapping::Kind::split && !split) continue;
-    const GemmProblem& p = kind == GemmMapping::Kind::split ? *split : problem;
+    if (exchanges_sums(kind) && !split) continue;
+    const GemmProblem& p = exchanges_sums(kind) ? *split : problem;
     std::vector<GemmMapping> list = candidates(p, kind, room);
     if (forced && forced->whole()) list = {*forced};
     if (const auto best = best_of(p, list, room)) plan.considered.push_back(*best);
@@ -322,13 +377,14 @@ GemmPlan plan_gemm(const MachineMap& map, const std::string& name, const GemmOpe
   if (plan.considered.empty()) {
     throw std::invalid_argument(fmt::format(
         "gemm '{}': mapping {} does not serve these operands: of passed, the PEs of a cube have to make the "
-        "same rows of the result, and TCM to hold their columns of b; of split, to hold different rows of b "
+        "same rows of the result, and TCM to hold their columns of b; of split and lanes, to hold different rows of b "
         "and the same columns of b and of the result",
         name, mapping));
   }
   std::stable_sort(plan.considered.begin(), plan.considered.end(),
                    [](const auto& x, const auto& y) { return x.estimate.time < y.estimate.time; });
   plan.best = plan.considered.front();
+  if (exchanges_sums(plan.best.mapping.kind)) plan.span = longest_span(*split);
   return plan;
 }
 

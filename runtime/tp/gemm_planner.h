@@ -32,6 +32,7 @@ struct GemmPlan {
   GemmBound bound;
   std::vector<GemmCandidate> considered;  ///< the best tiles of each kind that serves, the best kind first
   std::uint64_t kept_bytes = 0;           ///< of b that may stay in TCM
+  std::int64_t span = 0;                  ///< GemmCall
   std::uint64_t pes_of_cube = 0;          ///< bit p: PE p of each cube makes a part of c
 };
 

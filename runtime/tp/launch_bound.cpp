@@ -45,6 +45,12 @@ Ps access_of(const MachineMap& map, PeCoord pe, PeCoord owner) {
 
 Ps least_access(const MachineMap& map, PeCoord pe) { return access_of(map, pe, pe); }
 
+Ps one_way(const MachineMap& map, PeCoord owner, PeCoord pe) {
+  const PeEngines e = map.rates(owner).engines;
+  return e.dma_setup + e.hbm_hit +
+         (map.packet_latency ? map.packet_latency(map.hbm_port(owner), map.pe(pe), kHeaderBytes) : 0);
+}
+
 Ps way_there_and_back(const MachineMap& map, PeCoord pe) {
   if (!map.packet_latency) return 0;
   const NodeId from = map.pe(pe), port = map.hbm_port(pe);

@@ -23,6 +23,9 @@ inline constexpr std::uint32_t kPacketBytes = 256;
 Ps access_of(const MachineMap& map, PeCoord pe, PeCoord owner);
 /// The same of its own slice.
 Ps least_access(const MachineMap& map, PeCoord pe);
+/// An open row of `owner`'s slice read, and the least packet from there to `pe`: what no program can beat, asked for or
+/// sent.
+Ps one_way(const MachineMap& map, PeCoord owner, PeCoord pe);
 /// Of the least packet to the own slice and its answer: a store's end.
 Ps way_there_and_back(const MachineMap& map, PeCoord pe);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -21,8 +22,9 @@ constexpr std::uint64_t kMostOfAModel = 1 << 24;  ///< of any size in a model's 
 
 const std::vector<std::string>& model_keys() {
   static const std::vector<std::string> keys = {
-      "layers", "width",   "heads",      "kv_heads", "head_dim",   "mlp_width", "gated",  "activation",
-      "norm",   "epsilon", "vocabulary", "position", "rope_theta", "positions", "biases", "tied"};
+      "layers",     "width",      "heads",  "kv_heads", "head_dim",   "mlp_width",
+      "gated",      "activation", "norm",   "epsilon",  "vocabulary", "position",
+      "rope_theta", "positions",  "biases", "tied",     "experts",    "experts_per_token"};
   return keys;
 }
 
@@ -97,6 +99,14 @@ Model read_model(const ConfigNode& root, const std::string& name, Problems& prob
   reader.read("positions", model.positions);
   reader.read("biases", model.biases);
   reader.read("tied", model.tied);
+  if (reader.has("experts") || reader.has("experts_per_token")) {
+    reader.read("experts", model.experts);
+    reader.read("experts_per_token", model.experts_per_token);
+    if (const std::string why = wrong_mixture(model); !why.empty())
+      reader.refuse("experts_per_token", fmt::format("is '{}'", model.experts_per_token), why);
+    if (!model.gated) reader.refuse("gated", "is 'false'", "give true: experts are gated MLPs");
+    if (model.biases) reader.refuse("biases", "is 'true'", "give false: experts have no biases");
+  }
   // In the order of Activation, which begins with none.
   if (const auto which = reader.read("activation", {"relu", "gelu", "silu", "tanh", "sigmoid"}))
     model.activation = static_cast<Activation>(*which + 1);
@@ -125,10 +135,18 @@ bool names_a_file(const std::string& text) {
 }
 }  // namespace
 
+std::string wrong_mixture(const Model& model) {
+  const std::int64_t most = std::min(model.experts, kMostExpertsPerToken);
+  if (model.experts_per_token >= 1 && model.experts_per_token <= most) return "";
+  return fmt::format("give 1 to {}, of the {} experts", most, model.experts);
+}
+
 std::int64_t Model::parameters() const {
   const std::int64_t queries = heads * head_dim, keys = kv_heads * head_dim, up = gated ? 2 : 1;
   const std::int64_t of_norm = norm == NormKind::layer ? 2 * width : width;
-  std::int64_t of_layer = width * (queries + 2 * keys) + queries * width + (up + 1) * width * mlp_width + 2 * of_norm;
+  std::int64_t of_mlp = (up + 1) * width * mlp_width;
+  if (mixture()) of_mlp = experts * (of_mlp + width);  // a column of the router each
+  std::int64_t of_layer = width * (queries + 2 * keys) + queries * width + of_mlp + 2 * of_norm;
   if (biases) of_layer += queries + 2 * keys + width + up * mlp_width + width;
   const std::int64_t tables = position == PositionKind::learned ? positions * width : 0;
   return layers * of_layer + of_norm + tables + (tied ? 1 : 2) * vocabulary * width;

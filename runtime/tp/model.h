@@ -18,7 +18,9 @@ struct Model {
   std::int64_t width = 0;                        ///< of the hidden state, elements
   std::int64_t heads = 0, kv_heads = 0;          ///< query heads; key/value heads, which divide them
   std::int64_t head_dim = 0;                     ///< elements of a head
-  std::int64_t mlp_width = 0;                    ///< elements between the MLP's matrices
+  std::int64_t mlp_width = 0;                    ///< elements between the MLP's matrices, of one expert's
+  std::int64_t experts = 0;                      ///< MLPs of a layer, a mixture; 0: a single one
+  std::int64_t experts_per_token = 0;            ///< of a mixture, those that each token goes to
   bool gated = false;                            ///< three matrices in the MLP: activation(gate x) * (up x), then down
   Activation activation = Activation::gelu;      ///< of the MLP
   NormKind norm = NormKind::rms;                 ///< before attention, before the MLP, and at the end
@@ -30,11 +32,18 @@ struct Model {
   bool biases = false;                           ///< of every matrix
   bool tied = false;                             ///< the output matrix is the embedding's
 
+  bool mixture() const { return experts > 0; }  ///< its layers have experts
+
   /// Weights, biases, norms and tables included; a tied matrix once.
   std::int64_t parameters() const;
   /// The vocabulary as it is split: the next multiple of 128 ranks (as Megatron pads it).
   std::int64_t padded_vocabulary(int ranks) const;
 };
+
+/// Of any model.
+inline constexpr std::int64_t kMostExpertsPerToken = 64;
+/// What to give for experts_per_token, if it is wrong; empty: it is right.
+std::string wrong_mixture(const Model& model);
 
 /// A model that ships with the tool.
 struct ModelPreset {

@@ -20,6 +20,11 @@ const std::vector<std::string> kRead = {"model_type",          "num_hidden_layer
                                         "rms_norm_eps",        "rope_theta",        "max_position_embeddings",
                                         "attention_bias",      "mlp_bias",          "tie_word_embeddings",
                                         "rope_scaling",        "sliding_window"};
+/// Of mixtral only.
+const std::vector<std::string> kOfExperts = {"num_local_experts", "num_experts_per_tok"};
+/// Of mixtral's training.
+const std::vector<std::string> kOfExpertsWithoutEffect = {"router_aux_loss_coef", "output_router_logits",
+                                                          "router_jitter_noise"};
 /// Of training, text and file: they change neither sizes nor work. The type of the weights is --dtype.
 const std::vector<std::string> kWithoutEffect = {
     "architectures",  "torch_dtype",       "dtype",        "transformers_version", "bos_token_id",
@@ -28,9 +33,13 @@ const std::vector<std::string> kWithoutEffect = {
 
 class Reader {
  public:
-  Reader(const ConfigNode& root, Problems& problems) : root_(root), problems_(problems) {
+  Reader(const ConfigNode& root, bool mixture, Problems& problems) : root_(root), problems_(problems) {
     std::vector<std::string> known = kRead;
     known.insert(known.end(), kWithoutEffect.begin(), kWithoutEffect.end());
+    if (mixture) {
+      known.insert(known.end(), kOfExperts.begin(), kOfExperts.end());
+      known.insert(known.end(), kOfExpertsWithoutEffect.begin(), kOfExpertsWithoutEffect.end());
+    }
     check_keys(root, "", known, problems);
   }
   const ConfigNode* value(const char* key) const {
@@ -77,8 +86,10 @@ bool is_config_json(const ConfigNode& root) { return root.find("model_type") != 
 Model read_config_json(const ConfigNode& root, const std::string& name, Problems& problems) {
   Model model;
   model.name = name;
-  if (!read_name(*root.find("model_type"), "model_type", {"llama", "mistral"}, problems)) return model;
-  Reader reader(root, problems);
+  const auto family = read_name(*root.find("model_type"), "model_type", {"llama", "mistral", "mixtral"}, problems);
+  if (!family) return model;
+  const bool mixture = *family == 2;
+  Reader reader(root, mixture, problems);
   model.layers = reader.integer("num_hidden_layers");
   model.width = reader.integer("hidden_size");
   model.heads = reader.integer("num_attention_heads");
@@ -87,8 +98,17 @@ Model read_config_json(const ConfigNode& root, const std::string& name, Problems
   model.vocabulary = reader.integer("vocab_size");
   model.positions = reader.integer("max_position_embeddings");
   model.head_dim = reader.integer("head_dim", model.heads > 0 ? model.width / model.heads : 1);
-  model.epsilon = reader.number("rms_norm_eps", 1e-6);
-  model.rope_theta = reader.number("rope_theta", 10'000);
+  model.epsilon = reader.number("rms_norm_eps", mixture ? 1e-5 : 1e-6);
+  model.rope_theta = reader.number("rope_theta", mixture ? 1'000'000 : 10'000);
+  if (mixture) {
+    model.experts = reader.integer("num_local_experts", 8);
+    model.experts_per_token = reader.integer("num_experts_per_tok", 2);
+    if (const std::string why = wrong_mixture(model); !why.empty()) {
+      const ConfigNode* node = reader.value("num_experts_per_tok");
+      problems.add(node == nullptr ? root.where : node->where,
+                   fmt::format("num_experts_per_tok is '{}'", model.experts_per_token), why);
+    }
+  }
   model.tied = reader.flag("tie_word_embeddings");
   model.gated = true;
   model.norm = NormKind::rms;
@@ -99,7 +119,9 @@ Model read_config_json(const ConfigNode& root, const std::string& name, Problems
   }
   const bool attention = reader.flag("attention_bias"), mlp = reader.flag("mlp_bias");
   model.biases = attention && mlp;
-  if (attention != mlp) {
+  if (mixture && (attention || mlp)) {
+    reader.refuse(attention ? "attention_bias" : "mlp_bias", "false: experts have no biases");
+  } else if (attention != mlp) {
     reader.refuse(attention ? "attention_bias" : "mlp_bias", "all matrices have a bias here, or none");
   }
   if (reader.value("rope_scaling") != nullptr) {

@@ -8,8 +8,8 @@ namespace kernbench::tp {
 bool is_config_json(const ConfigNode& root);
 /// The model that it describes. Adds what is missing, wrong, unknown or not supported to `problems`, at its place.
 ///
-/// Families: llama (Llama 2 and 3) and mistral, which have the same layers. Source of names and defaults: transformers,
-/// LlamaConfig and MistralConfig.
+/// Families: llama (Llama 2 and 3) and mistral, which have the same layers, and mixtral, with experts in place of the
+/// MLP. Source of names and defaults: transformers, LlamaConfig, MistralConfig and MixtralConfig.
 Model read_config_json(const ConfigNode& root, const std::string& name, Problems& problems);
 
 }  // namespace kernbench::tp

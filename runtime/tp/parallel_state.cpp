@@ -50,6 +50,12 @@ const Group& ParallelState::data_parallel_group() const { return context(), data
 int ParallelState::pipeline_model_parallel_rank() const { return context(), pipeline_.rank; }
 int ParallelState::pipeline_model_parallel_world_size() const { return context(), pipeline_.size; }
 const Group& ParallelState::pipeline_model_parallel_group() const { return context(), pipeline_.group; }
+int ParallelState::expert_model_parallel_rank() const { return context(), expert_.rank; }
+int ParallelState::expert_model_parallel_world_size() const { return context(), expert_.size; }
+const Group& ParallelState::expert_model_parallel_group() const { return context(), expert_.group; }
+int ParallelState::expert_tensor_parallel_rank() const { return context(), expert_tensor_.rank; }
+int ParallelState::expert_tensor_parallel_world_size() const { return context(), expert_tensor_.size; }
+const Group& ParallelState::expert_tensor_parallel_group() const { return context(), expert_tensor_.group; }
 
 Context& ParallelState::context() const {
   if (context_ == nullptr) {
@@ -75,7 +81,8 @@ ProcessGroupOptions on_first_use() {
 }
 
 ParallelState initialize_model_parallel(Context& context, int tensor_model_parallel_size,
-                                        int pipeline_model_parallel_size, const ProcessGroupOptions& options) {
+                                        int pipeline_model_parallel_size, const ProcessGroupOptions& options,
+                                        int expert_model_parallel_size) {
   if (!context.in_process_group()) {
     throw std::logic_error("initialize_model_parallel: there is no process group: call init_process_group first");
   }
@@ -90,12 +97,27 @@ ParallelState initialize_model_parallel(Context& context, int tensor_model_paral
                     "does not divide the {} ranks of the world",
                     tensor_model_parallel_size, pipeline_model_parallel_size, world));
   }
+  if (expert_model_parallel_size < 0 ||
+      (expert_model_parallel_size > 0 && tensor_model_parallel_size % expert_model_parallel_size != 0)) {
+    throw std::invalid_argument(
+        fmt::format("initialize_model_parallel: expert_model_parallel_size {} does not divide "
+                    "tensor_model_parallel_size {}",
+                    expert_model_parallel_size, tensor_model_parallel_size));
+  }
   const int tensor = tensor_model_parallel_size, pipeline = pipeline_model_parallel_size;
   const RankCube cube{tensor, world / (tensor * pipeline), pipeline};
   ParallelState state;
   state.tensor_ = make_groups(context, cube, cube.tensor, 1, options);
   state.data_ = make_groups(context, cube, cube.data, cube.tensor, options);
   state.pipeline_ = make_groups(context, cube, cube.pipeline, cube.tensor * cube.data, options);
+  const int experts = expert_model_parallel_size == 0 ? tensor : expert_model_parallel_size;
+  // Ranks that have an expert each are the TP group, as ranks that share all of them are.
+  state.expert_ = experts == tensor ? state.tensor_ : ParallelGroup();
+  state.expert_tensor_ = experts == 1 ? state.tensor_ : ParallelGroup();
+  if (experts > 1 && experts < tensor) {
+    state.expert_ = make_groups(context, cube, experts, tensor / experts, options);
+    state.expert_tensor_ = make_groups(context, cube, tensor / experts, 1, options);
+  }
   state.context_ = &context;
   state.plans_ = std::make_shared<GemmPlans>();
   state.work_stream_ = std::make_shared<std::uint16_t>(std::uint16_t{0});

@@ -31,6 +31,12 @@ class ParallelState {
   int pipeline_model_parallel_rank() const;            ///< 0 to world size - 1: which stage
   int pipeline_model_parallel_world_size() const;      ///< stages that the layers are dealt to
   const Group& pipeline_model_parallel_group() const;  ///< of the stages
+  int expert_model_parallel_rank() const;              ///< 0 to world size - 1
+  int expert_model_parallel_world_size() const;        ///< ranks that the experts of a layer are dealt to
+  const Group& expert_model_parallel_group() const;    ///< of ranks that the experts of a layer are dealt to
+  int expert_tensor_parallel_rank() const;             ///< 0 to world size - 1
+  int expert_tensor_parallel_world_size() const;       ///< ranks that share each expert
+  const Group& expert_tensor_parallel_group() const;   ///< of ranks that share each expert
   Context& context() const;                            ///< of the rank
   GemmPlans& gemm_plans() const;                       ///< of the rank's layers, which are alike
   /// Of GEMMs that go on beside collectives, which run on the rank's default stream; made when first asked for.
@@ -38,12 +44,13 @@ class ParallelState {
 
  private:
   friend ParallelState initialize_model_parallel(Context& context, int tensor_model_parallel_size,
-                                                 int pipeline_model_parallel_size, const ProcessGroupOptions& options);
+                                                 int pipeline_model_parallel_size, const ProcessGroupOptions& options,
+                                                 int expert_model_parallel_size);
 
   Context* context_ = nullptr;
   std::shared_ptr<GemmPlans> plans_;
   std::shared_ptr<std::uint16_t> work_stream_;  // 0: none yet
-  ParallelGroup tensor_, data_, pipeline_;
+  ParallelGroup tensor_, data_, pipeline_, expert_, expert_tensor_;
 };
 
 /// What the groups that initialize_model_parallel makes install beforehand: nothing, their first call does.
@@ -55,10 +62,14 @@ ProcessGroupOptions on_first_use();
 /// install at once. `context` must outlive
 /// the state.
 ///
+/// Experts are dealt to `expert_model_parallel_size` ranks (EP) of each TP group, 0: to all of them; those that share
+/// an expert are fastest: tensor-parallel rank = etp + TP / EP ep.
+///
 /// Throws  std::logic_error if init_process_group has not been called, std::invalid_argument on sizes below 1 and where
-///         TP PP does not divide the ranks
+///         TP PP does not divide the ranks, or EP not TP
 ParallelState initialize_model_parallel(Context& context, int tensor_model_parallel_size,
                                         int pipeline_model_parallel_size = 1,
-                                        const ProcessGroupOptions& options = on_first_use());
+                                        const ProcessGroupOptions& options = on_first_use(),
+                                        int expert_model_parallel_size = 0);
 
 }  // namespace kernbench::tp

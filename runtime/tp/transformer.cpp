@@ -49,6 +49,19 @@ MlpOptions mlp_options(const Model& model, const TransformerOptions& options, st
   return mlp;
 }
 
+MoeOptions moe_options(const Model& model, const TransformerOptions& options, std::string name) {
+  MoeOptions moe;
+  moe.name = std::move(name);
+  moe.dtype = options.dtype;
+  moe.experts = model.experts;
+  moe.per_token = model.experts_per_token;
+  moe.activation = model.activation;
+  moe.sequence_parallel = options.sequence_parallel;
+  moe.placement = options.placement;
+  moe.run = options.moe;
+  return moe;
+}
+
 void load_norm(Norm& norm, NormKind kind, const ModelWeights& weights, const std::string& name) {
   norm.load_weight(weights(name));
   if (kind == NormKind::layer) norm.load_bias(weights(name + ".bias"));
@@ -67,7 +80,13 @@ TransformerLayer::TransformerLayer(const ParallelState& state, const Model& mode
       attention_norm_(state, model.width, norm_options(model, options_, name_ + ".attention_norm")),
       mlp_norm_(state, model.width, norm_options(model, options_, name_ + ".mlp_norm")),
       attention_(state, model.width, attention_options(model, options_, name_ + ".attention")),
-      mlp_(state, model.width, model.mlp_width, mlp_options(model, options_, name_ + ".mlp")) {}
+      experts_(model.experts) {
+  if (model.mixture()) {
+    moe_.emplace(state, model.width, model.mlp_width, moe_options(model, options_, name_ + ".moe"));
+  } else {
+    mlp_.emplace(state, model.width, model.mlp_width, mlp_options(model, options_, name_ + ".mlp"));
+  }
+}
 
 void TransformerLayer::load(const ModelWeights& weights) {
   load_norm(attention_norm_, norm_kind_, weights, name_ + ".attention_norm");
@@ -75,10 +94,19 @@ void TransformerLayer::load(const ModelWeights& weights) {
   const auto attention = [&](const char* part) { return weights(name_ + ".attention." + part); };
   const auto mlp = [&](const char* part) { return weights(name_ + ".mlp." + part); };
   attention_.load_weights(attention("q"), attention("k"), attention("v"), attention("out"));
-  mlp_.load_weights(mlp("up"), gated_ ? mlp("gate") : WeightPattern(), mlp("down"));
+  if (moe_) {
+    moe_->load_router(weights(name_ + ".moe.router"));
+    for (std::int64_t i = 0; i < experts_; ++i) {
+      if (!moe_->owns(i)) continue;
+      const std::string expert = fmt::format("{}.moe.expert{}", name_, i);
+      moe_->load_expert(i, weights(expert + ".up"), weights(expert + ".gate"), weights(expert + ".down"));
+    }
+  } else {
+    mlp_->load_weights(mlp("up"), gated_ ? mlp("gate") : WeightPattern(), mlp("down"));
+  }
   if (!biases_) return;
   attention_.load_biases(attention("q.bias"), attention("k.bias"), attention("v.bias"), attention("out.bias"));
-  mlp_.load_biases(mlp("up.bias"), gated_ ? mlp("gate.bias") : WeightPattern(), mlp("down.bias"));
+  mlp_->load_biases(mlp("up.bias"), gated_ ? mlp("gate.bias") : WeightPattern(), mlp("down.bias"));
 }
 
 LayerTensors TransformerLayer::place(const KvCache& cache, std::int64_t length) const {
@@ -95,13 +123,21 @@ LayerTensors TransformerLayer::place(const KvCache& cache, std::int64_t length) 
   tensors.attention = attention_.place(cache, length);
   tensors.hidden = mlp_norm_.place(rows / shares);
   tensors.mlp_input = mlp_norm_.place(rows / shares);
-  tensors.mlp = mlp_.place(rows);
+  if (moe_) {
+    tensors.moe = moe_->place(rows);
+  } else {
+    tensors.mlp = mlp_->place(rows);
+  }
   return tensors;
 }
 
 void TransformerLayer::prepare(const LayerTensors& tensors) const {
   attention_.prepare(tensors.attention_input, tensors.attention);
-  mlp_.prepare(tensors.mlp_input, tensors.mlp);
+  if (moe_) {
+    moe_->prepare(tensors.moe);
+  } else {
+    mlp_->prepare(tensors.mlp_input, tensors.mlp);
+  }
 }
 
 Tensor TransformerLayer::attend(const Tensor& x, KvCache& cache, const RotaryTable& rotary,
@@ -112,7 +148,8 @@ Tensor TransformerLayer::attend(const Tensor& x, KvCache& cache, const RotaryTab
 
 Tensor TransformerLayer::mlp(const Tensor& x, const Tensor& attended, const LayerTensors& tensors) const {
   mlp_norm_.forward(attended, x, tensors.hidden, tensors.mlp_input);
-  const Tensor down = mlp_.forward(tensors.mlp_input, tensors.mlp);
+  const Tensor down =
+      moe_ ? moe_->forward(tensors.mlp_input, tensors.moe) : mlp_->forward(tensors.mlp_input, tensors.mlp);
   Context& context = state_.context();
   context.wait(add(context, name_ + ".residual", down, tensors.hidden));
   return down;
@@ -121,6 +158,12 @@ Tensor TransformerLayer::mlp(const Tensor& x, const Tensor& attended, const Laye
 Tensor TransformerLayer::forward(const Tensor& x, KvCache& cache, const RotaryTable& rotary,
                                  const LayerTensors& tensors) const {
   return mlp(x, attend(x, cache, rotary, tensors), tensors);
+}
+
+Tensor TransformerLayer::dense(const Tensor& x, const LayerTensors& tensors) const {
+  attention_norm_.forward(x, tensors.attention_input);
+  attention_.project(tensors.attention_input, tensors.attention);
+  return mlp(x, attention_.output(tensors.attention), tensors);
 }
 
 Transformer::Transformer(const ParallelState& state, const Model& model, std::int64_t layers, std::int64_t batch,
@@ -180,12 +223,12 @@ void Transformer::load(const ModelWeights& weights) {
   load_norm(*norm_, model_.norm, weights, "norm");
 }
 
-TransformerTensors Transformer::place(std::int64_t length) const {
+TransformerTensors Transformer::place(std::int64_t length, bool logits) const {
   TransformerTensors tensors;
   if (embeds()) tensors.embedded = embedding_->place(batch_ * length);
   // One layer after the other uses the same ones: its input is read for the last time before its output is written.
   tensors.layers.assign(layers_.size(), layers_.front().place(caches_.front(), length));
-  if (!gives_logits()) return tensors;
+  if (!gives_logits() || !logits) return tensors;
   const std::int64_t rows = options_.last_logits ? batch_ : batch_ * length;
   if (options_.last_logits && length > 1) tensors.last = norm_->place(rows);
   if (options_.sequence_parallel && options_.last_logits) tensors.gathered = norm_->place(batch_ * length);
@@ -198,9 +241,8 @@ TransformerTensors Transformer::place(std::int64_t length) const {
 void Transformer::prepare(const TransformerTensors& tensors) const {
   if (embeds()) embedding_->prepare(tensors.embedded);
   for (std::size_t i = 0; i < layers_.size(); ++i) layers_[i].prepare(tensors.layers[i]);
-  if (!gives_logits()) return;
-  if (tensors.gathered)
-    prepare_gather_from_sequence_region(state_, tensors.layers.back().mlp.down.output, tensors.gathered);
+  if (!tensors.normalised) return;
+  if (tensors.gathered) prepare_gather_from_sequence_region(state_, tensors.layers.back().output(), tensors.gathered);
   output_->prepare(tensors.normalised, tensors.logits);
 }
 
@@ -249,6 +291,10 @@ Tensor Transformer::embed(const std::vector<std::int64_t>& tokens, const Transfo
 Tensor Transformer::layer(std::size_t number, const Tensor& x, const TransformerTensors& tensors,
                           std::size_t micro_batch) {
   return layers_[number].forward(x, caches_[micro_batch * layers_.size() + number], rotary_, tensors.layers[number]);
+}
+
+Tensor Transformer::dense(std::size_t number, const Tensor& x, const TransformerTensors& tensors) const {
+  return layers_[number].dense(x, tensors.layers[number]);
 }
 
 Tensor Transformer::logits(const Tensor& input, const TransformerTensors& tensors) const {

@@ -9,6 +9,7 @@
 #include "runtime/tp/embedding.h"
 #include "runtime/tp/mlp.h"
 #include "runtime/tp/model.h"
+#include "runtime/tp/moe.h"
 #include "runtime/tp/norm.h"
 #include "runtime/tp/vocabulary.h"
 
@@ -16,7 +17,8 @@ namespace kernbench::tp {
 
 /// The weights of a model by name: "embedding", "positions", "layer3.attention.q", ".k", ".v", ".out",
 /// "layer3.attention_norm", "layer3.mlp.up", ".gate", ".down", "layer3.mlp_norm", "norm", "output"; a bias has ".bias"
-/// behind. Gives element (row, col) of the whole matrix (in, out).
+/// behind. Of experts "layer3.moe.router" and "layer3.moe.expert5.up", ".gate", ".down". Gives element (row, col) of
+/// the whole matrix (in, out).
 using ModelWeights = std::function<WeightPattern(const std::string& name)>;
 
 /// Options of the layers of a model.
@@ -30,6 +32,7 @@ struct TransformerOptions {
   /// norms and residuals of a rank's rows. Passes then take numbers of tokens that the ranks divide.
   bool sequence_parallel = false;
   int overlap_chunks = 1;  ///< of the rows of row-parallel matrices (LinearOptions)
+  MoeRun moe;              ///< of models with experts
   // Of a stage of a pipeline: which part of the model it has.
   std::int64_t first_layer = 0;    ///< number of its first layer in the model
   bool begins = true;              ///< it has the embedding, if the model has its ends
@@ -42,10 +45,14 @@ struct LayerTensors {
   Tensor attention_input;      ///< normalised
   AttentionTensors attention;  ///< of attention(norm(x))
   Tensor hidden, mlp_input;    ///< with the attention's result added; that, normalised
-  MlpTensors mlp;              ///< its output has `hidden` added, and is what forward returns
+  MlpTensors mlp;              ///< of an MLP
+  MoeTensors moe;              ///< of experts
+  /// What forward returns: the MLP's or the experts' result with `hidden` added.
+  const Tensor& output() const { return moe.output ? moe.output : mlp.down.output; }
 };
 
-/// One decoder layer, norms first: h = x + attention(norm(x)), y = h + mlp(norm(h)).
+/// One decoder layer, norms first: h = x + attention(norm(x)), y = h + mlp(norm(h)), where mlp may be a mixture of
+/// experts.
 class TransformerLayer {
  public:
   /// Places the rank's weights, zero-filled (norms: ones). Throws as its parts do.
@@ -68,6 +75,10 @@ class TransformerLayer {
   /// x (batch * length, width) -> the same shape on every rank; waits for all. Sequence-parallel: this rank's rows of
   /// both, (batch * length / ranks, width).
   Tensor forward(const Tensor& x, KvCache& cache, const RotaryTable& rotary, const LayerTensors& tensors) const;
+  /// forward without the middle of its attention (SelfAttention::core): what goes by the number of tokens alone, for
+  /// its time. The result's numbers mean nothing.
+  Tensor dense(const Tensor& x, const LayerTensors& tensors) const;
+  const SelfAttention& attention() const { return attention_; }  ///< its core and what stands around it
 
  private:
   ParallelState state_;
@@ -78,7 +89,9 @@ class TransformerLayer {
   NormKind norm_kind_;
   Norm attention_norm_, mlp_norm_;
   SelfAttention attention_;
-  Mlp mlp_;
+  std::optional<Mlp> mlp_;  // or
+  std::optional<MoeMlp> moe_;
+  std::int64_t experts_;
 };
 
 /// What a pass of a whole model writes.
@@ -102,8 +115,9 @@ class Transformer {
   Transformer(const ParallelState& state, const Model& model, std::int64_t layers, std::int64_t batch,
               std::int64_t positions, TransformerOptions options = {});
 
-  void load(const ModelWeights& weights);                 ///< takes this rank's parts
-  TransformerTensors place(std::int64_t length) const;    ///< of passes of `length` tokens a sequence
+  void load(const ModelWeights& weights);  ///< takes this rank's parts
+  /// Of passes of `length` tokens a sequence; `logits`: up to the last norm and the output matrix.
+  TransformerTensors place(std::int64_t length, bool logits = true) const;
   void prepare(const TransformerTensors& tensors) const;  ///< every rank calls it
 
   std::size_t layers() const { return layers_.size(); }             ///< that were made
@@ -124,6 +138,10 @@ class Transformer {
                std::size_t micro_batch = 0) const;
   /// One layer of this stage. Sequence-parallel: of this rank's rows.
   Tensor layer(std::size_t number, const Tensor& x, const TransformerTensors& tensors, std::size_t micro_batch = 0);
+  /// As TransformerLayer::dense.
+  Tensor dense(std::size_t number, const Tensor& x, const TransformerTensors& tensors) const;
+  const SelfAttention& attention(std::size_t number) const { return layers_[number].attention(); }  ///< of a layer
+  const RotaryTable& rotary() const { return rotary_; }                                             ///< of all layers
   /// Last norm and output matrix. REQUIRES: the model has its ends.
   Tensor logits(const Tensor& x, const TransformerTensors& tensors) const;
 

@@ -163,12 +163,63 @@ HostRows HostTransformer::mlp(const Values& x, const std::string& name) const {
   return linear(kept_in(std::move(up), dtype), model.mlp_width, model.width, name + ".down", true);
 }
 
+HostRows HostTransformer::experts(const Values& x, std::size_t layer, const std::string& name) const {
+  const auto width = static_cast<std::size_t>(model.width), k = static_cast<std::size_t>(model.experts_per_token),
+             count = static_cast<std::size_t>(model.experts), rows = x.size() / width;
+  const HostRows logits = linear(x, model.width, model.experts, name + ".router", true);
+  const double tolerance = transformer_tolerance(dtype, layers, logits);
+  std::vector<std::vector<std::pair<std::size_t, double>>> of_expert(count);  // rows and weights
+  for (std::size_t row = 0; row < rows; ++row) {
+    const double* own = logits.data() + row * count;
+    std::vector<std::int32_t> best(count);
+    for (std::size_t e = 0; e < count; ++e) best[e] = static_cast<std::int32_t>(e);
+    std::stable_sort(best.begin(), best.end(), [&](std::int32_t a, std::int32_t b) { return own[a] > own[b]; });
+    const double least = own[best[k - 1]];
+    best.resize(k);
+    std::vector<std::int32_t> chosen = best;
+    if (!routing.empty()) {
+      const auto begin = routing[layer].begin() + static_cast<std::ptrdiff_t>(row * k);
+      chosen.assign(begin, begin + static_cast<std::ptrdiff_t>(k));
+    }
+    double sum = 0;
+    std::vector<bool> seen(count);
+    for (const std::int32_t choice : chosen) {
+      const auto expert = static_cast<std::size_t>(choice < 0 ? ~choice : choice);
+      if (own[expert] < least - 2 * tolerance || seen[expert]) ++misrouted;
+      seen[expert] = true;
+      sum += std::exp(own[expert] - own[best.front()]);
+    }
+    for (const std::int32_t choice : chosen) {
+      if (choice < 0) continue;
+      const auto expert = static_cast<std::size_t>(choice);
+      of_expert[expert].emplace_back(row, std::exp(own[expert] - own[best.front()]) / sum);
+    }
+  }
+  HostRows y(x.size());
+  for (std::size_t expert = 0; expert < count; ++expert) {
+    if (of_expert[expert].empty()) continue;
+    HostRows inputs;
+    for (const auto& [row, weight] : of_expert[expert]) {
+      const auto begin = x.begin() + static_cast<std::ptrdiff_t>(row * width);
+      inputs.insert(inputs.end(), begin, begin + static_cast<std::ptrdiff_t>(width));
+    }
+    const HostRows results = mlp(inputs, name + ".expert" + std::to_string(expert));
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const auto& [row, weight] = of_expert[expert][i / width];
+      y[row * width + i % width] += weight * results[i];
+    }
+  }
+  return kept_in(std::move(y), dtype);
+}
+
 HostRows HostTransformer::run(Values x, std::int64_t length) const {
   for (std::int64_t i = 0; i < layers; ++i) {
     const std::string name = "layer" + std::to_string(i);
     add_to(x, attention(norm(x, name + ".attention_norm"), length, static_cast<std::size_t>(i), name + ".attention"));
     x = kept_in(std::move(x), dtype);
-    add_to(x, mlp(norm(x, name + ".mlp_norm"), name + ".mlp"));
+    const Values normalised = norm(x, name + ".mlp_norm");
+    add_to(x, model.mixture() ? experts(normalised, static_cast<std::size_t>(i), name + ".moe")
+                              : mlp(normalised, name + ".mlp"));
     x = kept_in(std::move(x), dtype);
   }
   return x;

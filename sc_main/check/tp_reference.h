@@ -17,6 +17,12 @@ struct HostTransformer {
   std::int64_t context = 0;                ///< positions that the caches hold from the start
   tp::Transformer::Contents keys, values;  ///< of those; heads of all ranks together
 
+  /// Of models with experts, by layer: the machine's choices for each row of run(), ~expert where it was dropped. The
+  /// host follows them where its own logits say so, too, up to roundings; empty: it chooses by itself.
+  std::vector<std::vector<std::int32_t>> routing;
+  /// Choices of the machine for which that does not hold, or that are one twice.
+  mutable std::uint64_t misrouted = 0;
+
   using Values = std::vector<double>;
   /// Tokens, sequences of `length` one after the other -> rows of the embedding at positions from `context` on.
   Values embed(const std::vector<std::int64_t>& tokens, std::int64_t length) const;
@@ -33,6 +39,7 @@ struct HostTransformer {
               std::size_t layer, Values& into) const;
   void turn(Values& x, std::int64_t heads, std::int64_t length) const;
   Values mlp(const Values& x, const std::string& name) const;
+  Values experts(const Values& x, std::size_t layer, const std::string& name) const;
 };
 
 /// How far results may lie from the host's: roundings of the dtype at some sixteen places of a layer and of the ends,

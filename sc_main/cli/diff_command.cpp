@@ -8,6 +8,8 @@
 #include "sc_main/explore/report/run_page.h"
 #include "sc_main/run/options.h"
 #include "sc_main/run/result_file.h"
+#include "sc_main/run/show_text.h"
+#include "sc_main/run/terminal.h"
 #include "sc_main/run/usage_error.h"
 #include "tlm/config/json_text.h"
 #include "waves/output_file.h"
@@ -59,7 +61,7 @@ int diff_command(const Arguments& arguments) {
   if (options.json == "-") {
     fmt::print("{}\n", json_text(found, 2));
   } else {
-    fmt::print("{}", compare::diff_text(found, options.a, options.b));
+    show_format("{}", compare::diff_text(found, options.a, options.b));
   }
   if (html) {
     html->write(report::render_diff(found, options.a, options.b));

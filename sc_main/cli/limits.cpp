@@ -40,9 +40,7 @@ const std::vector<Limitation>& limitations() {
        "parts of one SIP exchange by send and recv alone; a slot does one supertask at a time, and its tensors keep "
        "their place; an embedding's indices are read by the host."},
       {"foreign TLM",
-       "a foreign initiator takes the place of a PE and a foreign target that of a memory, which serves one request at "
-       "a "
-       "time; there is no DMI."},
+       "a foreign initiator takes the place of a PE and a foreign target that of a memory; there is no DMI."},
       {"checks", "`--debug` finds races between PEs of one launch on one SIP, in the order of this run."},
       {"op log", "JSON lines; there is no SQLite."},
   };

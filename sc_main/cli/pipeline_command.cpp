@@ -12,6 +12,7 @@
 #include "sc_main/run/machine.h"
 #include "sc_main/run/options.h"
 #include "sc_main/run/run.h"
+#include "sc_main/run/show_text.h"
 #include "sc_main/run/usage_error.h"
 #include "sc_main/workloads/tp_model.h"
 #include "tlm/config/nearest.h"
@@ -129,6 +130,9 @@ pipeline::Exported export_perceptron(const PipelineOptions& options, DType dtype
 /// Weights are those of tp_transformer.
 pipeline::Exported export_layers(const PipelineOptions& options, DType dtype, const std::string& weights) {
   const tp::Model model = tp::load_model(options.model);
+  if (model.mixture())
+    throw UsageError(fmt::format("--model is '{}', whose layers have experts", model.name),
+                     "give one without: where tokens go is known only when a pipeline runs");
   if (options.layers > model.layers)
     throw UsageError(fmt::format("--layers is {}", options.layers),
                      fmt::format("model '{}' has {}", model.name, model.layers));
@@ -235,7 +239,7 @@ int pipeline_command(const Arguments& arguments) {
   const std::string text = options.action == "check" ? describe(options.file, made)
                                                      : draw_pipeline(made.document, made.checked, options.format);
   if (options.output == "-") {
-    fmt::print("{}", text);
+    show_text(text);
   } else {
     write_file(options.output, text);
     std::fputs(fmt::format("wrote {}\n", options.output).c_str(), stderr);

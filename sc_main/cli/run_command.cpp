@@ -8,6 +8,8 @@
 #include "sc_main/run/exit_code.h"
 #include "sc_main/run/options.h"
 #include "sc_main/run/run.h"
+#include "sc_main/run/show_text.h"
+#include "sc_main/run/terminal.h"
 #include "sc_main/run/usage_error.h"
 #include "tlm/config/nearest.h"
 
@@ -46,8 +48,7 @@ int run_with_what_if(Run& run) {
   const nlohmann::ordered_json block = try_what_if(run, resolved);
   run.attach_what_if(block);
   const ExitCode code = run.execute();
-  std::FILE* out = run.common().json == "-" ? stderr : stdout;
-  std::fputs(compare::text_of(block).c_str(), out);
+  (run.common().json == "-" ? say : show_text)(compare::text_of(block));
   return static_cast<int>(code == ExitCode::success && compare::failures(block) > 0 ? ExitCode::sweep_failed : code);
 }
 }  // namespace

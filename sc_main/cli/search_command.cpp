@@ -11,6 +11,7 @@
 #include "sc_main/explore/search/study.h"
 #include "sc_main/run/exit_code.h"
 #include "sc_main/run/interrupt.h"
+#include "sc_main/run/show_text.h"
 #include "sc_main/run/simulation.h"
 #include "sc_main/run/terminal.h"
 #include "sc_main/run/usage_error.h"
@@ -135,10 +136,10 @@ class SearchCommand {
 
   void print_head(const std::string& name, std::size_t space) const {
     if (quiet_text() || given_.quiet) return;
-    fmt::print("# search of {}: {}, seed {}, population {}, at most {} of {} points\n", name, options_.algorithm,
-               options_.seed, options_.population, options_.budget,
-               space == 0 ? "infinitely many" : std::to_string(space));
-    fmt::print("# {:>10}{:>12}{:>8}  hypervolume\n", "generation", "evaluated", "front");
+    show_format("# search of {}: {}, seed {}, population {}, at most {} of {} points\n", name, options_.algorithm,
+                options_.seed, options_.population, options_.budget,
+                space == 0 ? "infinitely many" : std::to_string(space));
+    show_format("# {:>10}{:>12}{:>8}  hypervolume\n", "generation", "evaluated", "front");
   }
 
   void add(const Generation& generation, const std::vector<FrontPoint>& front) {
@@ -149,8 +150,8 @@ class SearchCommand {
                             {"hypervolume", generation.hypervolume},
                             {"front", std::move(members)}});
     if (quiet_text() || given_.quiet) return;
-    fmt::print("  {:>10}{:>12}{:>8}  {:.6g}\n", generation.number, generation.evaluated, generation.front,
-               generation.hypervolume);
+    show_format("  {:>10}{:>12}{:>8}  {:.6g}\n", generation.number, generation.evaluated, generation.front,
+                generation.hypervolume);
     std::fflush(stdout);
   }
 
@@ -167,15 +168,15 @@ class SearchCommand {
       for (const double figure : point.objectives) row.push_back(fmt::format("{:.6g}", figure));
       row.push_back(point.key);
     }
-    fmt::print("# Pareto front: {} points\n", front.size());
+    show_format("# Pareto front: {} points\n", front.size());
     std::vector<std::size_t> widths(rows[0].size(), 0);
     for (const auto& row : rows) {
       for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
     }
     for (std::size_t r = 0; r < rows.size(); ++r) {
-      fmt::print("{}", r == 0 ? "#" : " ");
-      for (std::size_t i = 0; i < rows[r].size(); ++i) fmt::print(" {:>{}}", rows[r][i], widths[i]);
-      fmt::print("\n");
+      show_format("{}", r == 0 ? "#" : " ");
+      for (std::size_t i = 0; i < rows[r].size(); ++i) show_format(" {:>{}}", rows[r][i], widths[i]);
+      show_format("\n");
     }
   }
 

@@ -14,6 +14,7 @@
 #include "sc_main/explore/sweep/remote_plan.h"
 #include "sc_main/run/exit_code.h"
 #include "sc_main/run/interrupt.h"
+#include "sc_main/run/show_text.h"
 #include "sc_main/run/simulation.h"
 #include "sc_main/run/terminal.h"
 #include "sc_main/run/usage_error.h"
@@ -98,20 +99,20 @@ void list_points(const SweepFile& file, const PointMaker& maker, const std::vect
     widths.push_back(file.axes[i].name.size());
     for (const Point& point : all) widths[i] = std::max(widths[i], point.coordinates[i].label.size());
   }
-  fmt::print("#{:>7}", "point");
-  for (std::size_t i = 0; i < widths.size(); ++i) fmt::print("  {:<{}}", file.axes[i].name, widths[i]);
-  fmt::print("\n");
+  show_format("#{:>7}", "point");
+  for (std::size_t i = 0; i < widths.size(); ++i) show_format("  {:<{}}", file.axes[i].name, widths[i]);
+  show_format("\n");
   std::size_t number = 0;
   for (const Point& point : all) {
-    fmt::print(" {:>7}", point.refused.empty() ? std::to_string(number++) : "-");
-    for (std::size_t i = 0; i < widths.size(); ++i) fmt::print("  {:<{}}", point.coordinates[i].label, widths[i]);
-    fmt::print("{}\n", point.refused.empty() ? "" : "  refused: " + point.refused);
+    show_format(" {:>7}", point.refused.empty() ? std::to_string(number++) : "-");
+    for (std::size_t i = 0; i < widths.size(); ++i) show_format("  {:<{}}", point.coordinates[i].label, widths[i]);
+    show_format("{}\n", point.refused.empty() ? "" : "  refused: " + point.refused);
   }
-  fmt::print("# {} point{} of sweep {}, {} more refused\n", number, number == 1 ? "" : "s", file.name,
-             all.size() - number);
+  show_format("# {} point{} of sweep {}, {} more refused\n", number, number == 1 ? "" : "s", file.name,
+              all.size() - number);
   for (const Point& point : all) {
     if (!point.refused.empty()) continue;
-    fmt::print("# the first: {}\n", maker.command(point));
+    show_format("# the first: {}\n", maker.command(point));
     return;
   }
 }
@@ -170,7 +171,7 @@ nlohmann::ordered_json host_json(const Progress& progress, unsigned jobs) {
 void print_summary(const SweepFile& file, const Progress& progress, const std::vector<Point>& all,
                    const std::vector<Evaluated>& results, const PointMaker& maker, const std::string& store) {
   const std::size_t good = progress.done - progress.failed - progress.lost;
-  fmt::print(
+  show_format(
       "# sweep {}: {} points, {} ok, {} failed, {} lost, {} refused; {} ran now, {} were in the store\n# store {}\n",
       file.name, progress.total, good, progress.failed, progress.lost, progress.refused, progress.ran, progress.cached,
       store);
@@ -185,11 +186,11 @@ void print_summary(const SweepFile& file, const Progress& progress, const std::v
       if (better) best = i;
     }
     if (!best) continue;
-    fmt::print("best {} ({}): {:.6g}{}{}\n", objective.name, to_string(objective.goal), results[*best].objectives[o],
-               objective.unit.empty() ? "" : " ", objective.unit);
+    show_format("best {} ({}): {:.6g}{}{}\n", objective.name, to_string(objective.goal), results[*best].objectives[o],
+                objective.unit.empty() ? "" : " ", objective.unit);
     for (std::size_t i = 0; i < file.axes.size(); ++i)
-      fmt::print("  {} = {}\n", file.axes[i].name, all[*best].coordinates[i].label);
-    fmt::print("  {}\n", maker.command(all[*best]));
+      show_format("  {} = {}\n", file.axes[i].name, all[*best].coordinates[i].label);
+    show_format("  {}\n", maker.command(all[*best]));
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "sc_main/run/machine.h"
 #include "sc_main/run/options.h"
+#include "sc_main/run/show_text.h"
 #include "sc_main/run/terminal.h"
 #include "sc_main/run/usage_error.h"
 #include "tlm/config/nearest.h"
@@ -90,6 +91,7 @@ void check_combination(const TopologyOptions& options, const Parsed& parsed) {
 std::string check(const TopologyOptions& options) {
   const topology::Resolved resolved = topology::resolve(options.machine, options.sets);
   const topology::Plan plan = plan_of(resolved, options.machine);
+  say(throttle_warnings(resolved, plan, options.machine));
   const MachineMap& map = plan.map;
   std::uint64_t pes = 0;
   for (std::uint16_t sip = 0; sip < map.sips; ++sip) pes += map.pes(sip).size();
@@ -159,7 +161,7 @@ int topology_command(const Arguments& arguments) {
     text = export_it(options);
   }
   if (options.output == "-") {
-    fmt::print("{}", text);
+    show_text(text);
   } else {
     write_file(options.output, text);
     say(fmt::format("wrote {}\n", options.output));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <new>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -223,7 +224,9 @@ class Tuning {
       }
     } catch (...) {
       std::string reason;
-      if (classify(std::current_exception(), reason) == ExitCode::interrupted) throw;
+      const ExitCode code = classify(std::current_exception(), reason);
+      if (code == ExitCode::interrupted) throw;
+      if (code == ExitCode::environment) throw std::bad_alloc();  // says nothing of the algorithm
       if (!options_.quiet) say(fmt::format("# {} {}: not measured: {}\n", to_string(op), name, reason));
       return {};
     }

@@ -16,6 +16,7 @@
 #include "sc_main/run/interrupt.h"
 #include "sc_main/run/options.h"
 #include "sc_main/run/result_file.h"
+#include "sc_main/run/show_text.h"
 #include "sc_main/run/simulation.h"
 #include "sc_main/run/terminal.h"
 #include "sc_main/run/usage_error.h"
@@ -74,10 +75,10 @@ int print_help(ValidateOptions& options) {
   fmt::print(
       "Usage: kernbench validate DOMAIN [OPTIONS]\n\nRuns the cases of reference tables and closed forms and "
       "compares.\n\nDomains:\n");
-  for (const Domain& domain : validate::domains()) fmt::print("  {:<18}{}\n", domain.name, domain.help);
+  for (const Domain& domain : validate::domains()) show_format("  {:<18}{}\n", domain.name, domain.help);
   std::ostringstream text;
   text << options.describe();
-  fmt::print("\n{}\nExample:\n  kernbench validate noc --sample\n", text.str());
+  show_format("\n{}\nExample:\n  kernbench validate noc --sample\n", text.str());
   return 0;
 }
 
@@ -205,22 +206,22 @@ class Validation {
   }
 
   void print(const Summary& summary) const {
-    fmt::print("# {}, {}{}\n", domain_.name, to_string(fidelity_), options_.sample ? ", sample" : "");
-    fmt::print("# {:<57} {:<45} {:>12}{:>12} {:>10}{:>9}  verdict\n", "case", "metric", "reference", "measured",
-               "error", "limit");
+    show_format("# {}, {}{}\n", domain_.name, to_string(fidelity_), options_.sample ? ", sample" : "");
+    show_format("# {:<57} {:<45} {:>12}{:>12} {:>10}{:>9}  verdict\n", "case", "metric", "reference", "measured",
+                "error", "limit");
     for (const Case& one : cases_) {
       const bool outside = one.judged && !one.within();
       if (options_.quiet && !outside) continue;
-      fmt::print("  {:<57} {:<45} {:>12.6g}{:>12.6g} {:>10}{:>9}  {}\n", one.name, one.metric, one.reference,
-                 one.measured, percent(one.error), fmt::format("{:.4g}%", one.limit * 100),
-                 outside      ? "OUTSIDE"
-                 : one.judged ? "within"
-                              : "reported only: " + one.reason);
+      show_format("  {:<57} {:<45} {:>12.6g}{:>12.6g} {:>10}{:>9}  {}\n", one.name, one.metric, one.reference,
+                  one.measured, percent(one.error), fmt::format("{:.4g}%", one.limit * 100),
+                  outside      ? "OUTSIDE"
+                  : one.judged ? "within"
+                               : "reported only: " + one.reason);
     }
-    fmt::print("# {}: {} of {} judged cases within their limits, worst error {:.2f}% ({}); {} reported only{}\n",
-               domain_.name, summary.within, summary.judged, summary.worst * 100,
-               summary.worst_case.empty() ? "none" : summary.worst_case, summary.cases - summary.judged,
-               skipped_ == 0 ? std::string() : fmt::format(", {} rows skipped", skipped_));
+    show_format("# {}: {} of {} judged cases within their limits, worst error {:.2f}% ({}); {} reported only{}\n",
+                domain_.name, summary.within, summary.judged, summary.worst * 100,
+                summary.worst_case.empty() ? "none" : summary.worst_case, summary.cases - summary.judged,
+                skipped_ == 0 ? std::string() : fmt::format(", {} rows skipped", skipped_));
   }
 
   nlohmann::ordered_json to_json(const Summary& summary) const {

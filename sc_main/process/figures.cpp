@@ -5,8 +5,10 @@
 
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 #include "sc_main/process/pool.h"
 #include "tlm/config/problems.h"
@@ -16,9 +18,10 @@ namespace {
 using Run = std::function<std::vector<double>()>;
 
 constexpr int kPollMs = 200;
+constexpr int kNoMemoryCode = 7;  ///< of a process that found no memory to say so: docs/cli.md
 
 /// First byte of an answer; then figures or a text.
-enum class Answer : char { figures = 'f', refused = 'r', failed = 'e' };
+enum class Answer : char { figures = 'f', refused = 'r', failed = 'e', no_memory = 'm' };
 
 std::string answer(Answer kind, const std::string& rest) { return static_cast<char>(kind) + rest; }
 
@@ -32,6 +35,10 @@ std::string answer_of(const Run& run) {
     return answer(Answer::refused, error.what());
   } catch (const std::invalid_argument& error) {
     return answer(Answer::refused, error.what());
+  } catch (const std::bad_alloc&) {
+    return answer(Answer::no_memory, "");
+  } catch (const std::system_error&) {  // neither a thread nor memory for one
+    return answer(Answer::no_memory, "");
   } catch (const std::exception& error) {
     return answer(Answer::failed, error.what());
   } catch (...) {
@@ -43,6 +50,7 @@ std::vector<double> figures_of(const Ending& ending) {
   if (!ending.errors.empty()) fmt::print(stderr, "{}\n", ending.errors);
   if (WIFSIGNALED(ending.status))
     throw std::runtime_error(fmt::format("a run ended by signal {}", WTERMSIG(ending.status)));
+  if (WEXITSTATUS(ending.status) == kNoMemoryCode) throw std::bad_alloc();
   if (ending.answer.empty() || WEXITSTATUS(ending.status) != 0)
     throw std::runtime_error("a run ended without a result");
   const std::string rest = ending.answer.substr(1);
@@ -51,6 +59,8 @@ std::vector<double> figures_of(const Ending& ending) {
       throw std::invalid_argument(rest);
     case Answer::failed:
       throw std::runtime_error(rest);
+    case Answer::no_memory:
+      throw std::bad_alloc();
     case Answer::figures:
       break;
   }

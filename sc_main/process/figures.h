@@ -11,7 +11,8 @@ namespace kernbench::process {
 ///
 /// `done(n)` is called after each. Ends early, with its children, when `stop` becomes true: throws Interrupted, with
 /// what had ended until then. A function that throws std::invalid_argument (also: ConfigError) ends the pool with the
-/// same; anything else, a signal included, with std::runtime_error.
+/// same; a shortage of this computer's (std::bad_alloc, std::system_error) with std::bad_alloc; anything else, a signal
+/// included, with std::runtime_error.
 /// REQUIRES: this process has one thread, and no SystemC elaboration has begun.
 std::vector<std::vector<double>> run_forked(const std::vector<std::function<std::vector<double>()>>& runs,
                                             unsigned jobs, const std::atomic<bool>& stop,

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <unordered_map>
 
+#include "sc_main/run/launch_table.h"
 #include "tlm/machine/names.h"
 #include "topology/plan/plan.h"
 
@@ -25,13 +26,13 @@ double share(Ps part, Ps whole) { return whole == 0 ? 0 : static_cast<double>(pa
 class Wires {
  public:
   explicit Wires(const topology::Plan& plan) {
-    using Kind = topology::LinkEnd::Kind;
     for (std::uint32_t id = 0; id < plan.ends.size(); ++id) {
       const topology::LinkEnd &end = plan.ends[id], &peer = plan.ends[end.peer];
-      const bool between_sips = end.kind == Kind::io_link || end.kind == Kind::fabric_link;
       const auto side = [&](std::uint32_t at, const topology::LinkEnd& which) {
-        if (!between_sips) return names::parent(plan.end_name(at));
-        return which.kind == Kind::fabric_link ? std::string("fabric") : names::sip(plan.networks[which.network].sip);
+        const std::string of = names::parent(plan.end_name(at));  // a cube, an IO chiplet or the fabric switch
+        const topology::Network& network = plan.networks[which.network];
+        const bool io = end.kind->between_sips && network.kind == topology::NetworkKind::io;
+        return io ? names::sip(network.sip) : of;
       };
       const std::string text = side(id, end) + "-" + side(end.peer, peer);
       for (std::size_t i = 0; i < end.spots->size(); ++i) joins_[fmt::format("{}.wire{}", plan.end_name(id), i)] = text;
@@ -54,6 +55,7 @@ Json parts_of(const CauseLog& log, const Wires& wires, const Segments& sums, Ps 
     if (const std::string joins = wires.of(place); !joins.empty()) entry["joins"] = joins;
     entry["time_ps"] = part.end - part.begin;
     entry["share"] = share(part.end - part.begin, whole);
+    if (const std::vector<std::string> keys = keys_of(part.spent, place); !keys.empty()) entry["keys"] = keys;
     parts.push_back(std::move(entry));
   }
   return parts;
@@ -92,9 +94,33 @@ std::string headline(const Json& parts) {
     text += (i == 0 ? "" : ", ") + line(parts[i]);
   return text;
 }
+/// The part of the chain within each stretch: an iteration, a layer. It tiles time, so that this adds up as well.
+Json of_stretches(const CauseLog& log, const Wires& wires, const Segments& chain,
+                  const std::vector<Stretch>& stretches) {
+  Json list = Json::array();
+  auto at = chain.begin();
+  for (std::size_t i = 0; i < std::min(stretches.size(), CauseLog::kMostLaunches); ++i) {
+    const Stretch& stretch = stretches[i];
+    while (at != chain.end() && at->end <= stretch.begin) ++at;
+    Segments within;
+    for (auto segment = at; segment != chain.end() && segment->begin < stretch.end; ++segment) {
+      within.push_back(*segment);
+      within.back().begin = std::max(segment->begin, stretch.begin);
+      within.back().end = std::min(segment->end, stretch.end);
+    }
+    check_sum(within, stretch.begin, stretch.end);
+    const Ps time = stretch.end - stretch.begin;
+    list.push_back({{"name", stretch.name},
+                    {"timed", stretch.timed},
+                    {"begin_ps", stretch.begin},
+                    {"time_ps", time},
+                    {"parts", parts_of(log, wires, CauseLog::largest(within), time)}});
+  }
+  return list;
+}
 }  // namespace
 
-Json critical_path_of(CauseLog& log, const topology::Plan& plan, Ps end) {
+Json critical_path_of(CauseLog& log, const topology::Plan& plan, Ps end, const std::vector<Stretch>& stretches) {
   // What still happens when the host has heard everything: credits and acknowledgements on their way.
   const Cause last = log.step(Spent::other, 0, end, log.host);
   Segments segments = log.chain(last);
@@ -111,6 +137,8 @@ Json critical_path_of(CauseLog& log, const topology::Plan& plan, Ps end) {
                     {"place", log.place_name(segments[i].place)}});
   }
   json["segments_left_out"] = left_out;
+  json["stretches"] = of_stretches(log, wires, segments, stretches);
+  json["stretches_left_out"] = stretches.size() - json["stretches"].size();
   Json& launches = json["launches"] = Json::array();
   for (const CauseLog::Launch& launch : log.launches()) {
     const Ps time = launch.completed - launch.submitted;
@@ -134,16 +162,26 @@ std::string critical_path_text(const Json& path) {
   const auto us = [](const Json& ps) { return ps.get<double>() / 1e6; };
   std::string text =
       fmt::format("# critical path of the run, {:.3f} us: {}\n", us(path["time_ps"]), headline(path["parts"]));
-  text += "#   time (us)  share  spent on              where\n";
+  text += "#   time (us)  share  spent on              where; keys that govern it\n";
   const auto table = [&](const Json& parts) {
     for (std::size_t i = 0; i < std::min(parts.size(), kMostLines); ++i) {
       const Json& part = parts[i];
-      text += fmt::format("# {:11.3f} {:5.1f}%  {:<20}  {}{}\n", us(part["time_ps"]), 100 * part["share"].get<double>(),
-                          part["spent"].get<std::string>(), part["place"].get<std::string>(),
-                          part.contains("joins") ? fmt::format(" ({})", part["joins"].get<std::string>()) : "");
+      text += fmt::format(
+          "# {:11.3f} {:5.1f}%  {:<20}  {}{}{}\n", us(part["time_ps"]), 100 * part["share"].get<double>(),
+          part["spent"].get<std::string>(), part["place"].get<std::string>(),
+          part.contains("joins") ? fmt::format(" ({})", part["joins"].get<std::string>()) : "",
+          part.contains("keys") ? fmt::format("; {}", fmt::join(part["keys"].get<std::vector<std::string>>(), ", "))
+                                : std::string());
     }
   };
   table(path["parts"]);
+  std::size_t told = 0;
+  for (const Json& stretch : path["stretches"]) {
+    if (!stretch["timed"].get<bool>() || ++told > kMostLines) continue;
+    text += fmt::format("# critical path of {}, {:.3f} us: {}\n", stretch["name"].get<std::string>(),
+                        us(stretch["time_ps"]), headline(stretch["parts"]));
+  }
+  if (told > kMostLines) text += fmt::format("# {} more of them are in --json\n", told - kMostLines);
   // Of each kernel the slowest of its last launches: those of one instant are one collective's.
   std::map<std::string, const Json*> last;
   for (const Json& launch : path["launches"]) {

@@ -31,6 +31,9 @@ ExitCode classify(const std::exception_ptr& error, std::string& text) {
   } catch (const OutputError& e) {
     text = e.what();
     return ExitCode::environment;
+  } catch (const HostShortage& e) {
+    text = e.what();
+    return ExitCode::environment;
   } catch (const OutOfDeviceMemory& e) {
     text = e.what();
     return ExitCode::out_of_resource;
@@ -56,7 +59,8 @@ ExitCode classify(const std::exception_ptr& error, std::string& text) {
     return ExitCode::environment;
   } catch (const sc_core::sc_report& e) {
     // What a process throws comes as a report of SystemC's own.
-    if (std::string_view(e.what()).find("std::bad_alloc") != std::string_view::npos) {
+    const bool no_stack = std::string_view(e.get_msg_type()) == sc_core::SC_ID_STACK_SETUP_FAILED_;  // for a rank
+    if (no_stack || std::string_view(e.what()).find("std::bad_alloc") != std::string_view::npos) {
       text = kNoMemory;
       return ExitCode::environment;
     }

@@ -28,8 +28,8 @@ constexpr std::array<ErrorBand, 10> kBands{{
     {Subsystem::pe, Grade::fast, "GEMM times, against closed forms", 0.9},
 }};
 
-/// Where transfers travel in trains: the largest deviation of `probe`, `p2p`, `stream` and collectives on the presets
-/// from the same in the accurate grade, of `stream` on one cube, too; on `default` with slots of 16 KiB
+/// Where transfers travel in trains: the largest deviation of `probe`, `p2p`, `stream`, layers and collectives on the
+/// presets from the same in the accurate grade, of `stream` on one cube, too; on `default` with slots of 16 KiB
 /// (docs/fidelity.md, Trains).
 constexpr ErrorBand kTrains{Subsystem::pe, Grade::fast,
                             "times of transfers in trains, against the accurate grade; 18% where slots exceed 4 KiB",

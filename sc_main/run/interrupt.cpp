@@ -7,6 +7,7 @@
 #include <csignal>
 #include <string_view>
 
+#include "models/pe/cpu/stack_guard.h"
 #include "sc_main/run/exit_code.h"
 
 namespace kernbench {
@@ -33,12 +34,17 @@ void handle(int signal) {
   std::signal(signal, SIG_DFL);
 }
 
-/// Nobody has heard. Calls only what a signal handler may call.
-void end_unheard(int) {
-  if (!waits_to_be_heard.load(std::memory_order_relaxed)) return;
+/// Calls only what a signal handler may call.
+void remove_temporaries() {
   for (const std::atomic<const char*>& file : temporaries) {
     if (const char* name = file.load(std::memory_order_relaxed)) ::unlink(name);
   }
+}
+
+/// Nobody has heard. Calls only what a signal handler may call.
+void end_unheard(int) {
+  if (!waits_to_be_heard.load(std::memory_order_relaxed)) return;
+  remove_temporaries();
   constexpr std::string_view kText = "kernbench: error: interrupted\n";
   static_cast<void>(!::write(STDERR_FILENO, kText.data(), kText.size()));
   ::_exit(static_cast<int>(ExitCode::interrupted));
@@ -48,6 +54,7 @@ void end_unheard(int) {
 Interrupt::Interrupt(If ends) {
   requested_by_signal = false;
   waits_to_be_heard = ends == If::soon;
+  pe::StackGuard::before_end(remove_temporaries);
   std::signal(SIGVTALRM, end_unheard);
   std::signal(SIGINT, handle);
   std::signal(SIGTERM, handle);

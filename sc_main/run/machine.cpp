@@ -1,6 +1,9 @@
 #include "sc_main/run/machine.h"
 
-#include "topology/machine/machine_error.h"
+#include <fmt/format.h>
+
+#include "topology/plan/machine_error.h"
+#include "topology/plan/throttles.h"
 
 namespace kernbench {
 
@@ -25,6 +28,16 @@ topology::Plan plan_of(const topology::Resolved& resolved, const std::string& na
   } catch (const ConfigError& error) {
     rethrow_at({}, error, name);
   }
+}
+
+std::string throttle_warnings(const topology::Resolved& resolved, const topology::Plan& plan, const std::string& name) {
+  std::string text;
+  for (const topology::Throttle& throttle : topology::throttles(plan)) {
+    Location place = resolved.place_of(throttle.key);
+    if (place.file.empty()) place = {name, 0, 0};
+    text += fmt::format("{}: warning: {}\n  hint: {}\n", place.str(), throttle.text, throttle.hint);
+  }
+  return text;
 }
 
 }  // namespace kernbench

@@ -1,4 +1,5 @@
 #include "sc_main/run/run.h"
+#include "sc_main/run/show_text.h"
 
 #include <fmt/format.h>
 
@@ -14,6 +15,7 @@
 
 #include "ccl/contract/registry.h"
 #include "ccl/select/tuned_table.h"
+#include "models/pe/cpu/race_detector.h"
 #include "sc_main/run/critical_path.h"
 #include "sc_main/run/errors.h"
 #include "sc_main/run/exit_code.h"
@@ -281,6 +283,20 @@ ReplayRefresh refresh_of(const topology::Plan& plan) {
 }
 }  // namespace
 
+namespace {
+/// "kernbench: error: --debug found 128 races" and what they are; empty: none.
+std::string races_text(const std::vector<RaceKind>& kinds) {
+  std::uint64_t races = 0;
+  std::string text;
+  for (const RaceKind& kind : kinds) {
+    races += kind.races;
+    text += fmt::format("  {} x kernel '{}': {} and {}\n", kind.races, kind.kernel, kind.first_op, kind.second_op);
+  }
+  if (races == 0) return {};
+  return fmt::format("kernbench: error: --debug found {} race{}\n{}", races, races == 1 ? "" : "s", text);
+}
+}  // namespace
+
 /// Not where somebody looks at what the machine does. Asking for it there is refused.
 bool Run::may_replay() const {
   if (workload_->observer() == nullptr && workload_->may_replay()) return true;
@@ -348,6 +364,7 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
   } catch (const std::logic_error&) {
     if (!error) error = std::current_exception();
   }
+  races_ = races_text(simulation.machine().races());
   if (!error) result_.critical_path = simulation.critical_path();
   if (!error) result_.explanation = simulation.explanation();
   if (common_.stats_in_json || !common_.report.empty()) result_.statistics = std::move(statistics);
@@ -364,6 +381,7 @@ ExitCode Run::execute() {
   const Interrupt interrupt(Interrupt::If::soon);
   const topology::Resolved resolved = resolve();
   const topology::Plan plan = plan_of(resolved, machine_name());
+  say(throttle_warnings(resolved, plan, machine_name()));
   // Opened before the run: an hour of simulation shall not end at a folder that does not exist.
   std::optional<OutputFile> json, page;
   if (!common_.json.empty() && common_.json != "-") json.emplace(common_.json);
@@ -376,8 +394,8 @@ ExitCode Run::execute() {
   }
   const Report report = simulate(resolved, plan, interrupt, files);
   publish(report, plan, json ? &*json : nullptr, page ? &*page : nullptr);
-  if (const int races = sc_core::sc_report_handler::get_count("kernbench/race"); races > 0) {
-    say(fmt::format("kernbench: error: --debug found {} race{}\n", races, races == 1 ? "" : "s"));
+  if (!races_.empty()) {
+    say(races_);
     return ExitCode::check_failed;
   }
   return report.wrong ? ExitCode::check_failed : ExitCode::success;
@@ -412,7 +430,7 @@ void Run::say_more(Simulation& simulation) const {
 
 void Run::publish(const Report& report, const topology::Plan& plan, OutputFile* json, OutputFile* page) {
   if (common_.json != "-")
-    fmt::print("{}{}# {}\n", report.text, describe_replay(result_.replay), describe(result_.fidelity));
+    show_format("{}{}# {}\n", report.text, describe_replay(result_.replay), describe(result_.fidelity));
   if (common_.json != "-" && common_.explain) fmt::print("{}", LaunchTable::text(result_.explanation));
   if (common_.json != "-" && common_.critical_path && !result_.critical_path.is_null())
     fmt::print("{}", critical_path_text(result_.critical_path));

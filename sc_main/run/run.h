@@ -82,6 +82,7 @@ class Run {
   CommonOptions common_;
   std::optional<EarlierRun> earlier_;
   RunResult result_;
+  std::string races_;  // what --debug found, in words
   bool only_check_ = false;
   Render render_;
 };

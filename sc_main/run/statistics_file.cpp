@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
 
 namespace kernbench {
@@ -19,9 +20,9 @@ void add_over_time(std::string& text, const char*& separator, const char* key, c
   if (std::none_of(slices.begin(), slices.end(), [&](const Usage::Slice& slice) { return slice.*member != 0; })) return;
   text.append(separator).append("\"").append(key).append("\":[");
   constexpr std::size_t kMostDigits = 20;
-  const std::size_t begin = text.size();
-  text.resize(begin + slices.size() * (kMostDigits + 1));
-  char* out = &text[begin];
+  fmt::memory_buffer list;  // whose contents nobody clears
+  list.resize(slices.size() * (kMostDigits + 1));
+  char* out = list.data();
   for (const Usage::Slice& slice : slices) {
     if (const std::uint64_t value = slice.*member; value == 0) {
       *out++ = '0';
@@ -32,7 +33,7 @@ void add_over_time(std::string& text, const char*& separator, const char* key, c
     *out++ = ',';
   }
   out[-1] = ']';
-  text.resize(static_cast<std::size_t>(out - text.data()));
+  text.append(list.data(), out);
   separator = ",";
 }
 }  // namespace
@@ -47,23 +48,24 @@ void StatisticsText::begin(const topology::RunStatistics& known) {
 void StatisticsText::take(const topology::RunStatistics& known, const topology::ResourceUse& use) {
   if (!any_) begin(known);
   const auto out = std::back_inserter(text_);
-  fmt::format_to(out, "{}\n{{\"name\":\"{}\",\"kind\":\"{}\"", any_ ? "," : "", use.name, use.kind);
+  fmt::format_to(out, FMT_COMPILE("{}\n{{\"name\":\"{}\",\"kind\":\"{}\""), any_ ? "," : "", use.name, use.kind);
   any_ = true;
-  if (!use.from.empty()) fmt::format_to(out, ",\"from\":\"{}\"", use.from);
-  if (!use.to.empty()) fmt::format_to(out, ",\"to\":\"{}\"", use.to);
-  if (use.rate != 0) fmt::format_to(out, ",\"rate_bytes_per_s\":{}", use.rate);
-  fmt::format_to(out, ",\"units\":{}", use.units);
+  if (!use.from.empty()) fmt::format_to(out, FMT_COMPILE(",\"from\":\"{}\""), use.from);
+  if (!use.to.empty()) fmt::format_to(out, FMT_COMPILE(",\"to\":\"{}\""), use.to);
+  if (use.rate != 0) fmt::format_to(out, FMT_COMPILE(",\"rate_bytes_per_s\":{}"), use.rate);
+  fmt::format_to(out, FMT_COMPILE(",\"units\":{}"), use.units);
   if (use.has_busy)
-    fmt::format_to(out, ",\"busy_ps\":{},\"utilisation\":{:.6g}", use.busy, use.utilisation(known.time));
+    fmt::format_to(out, FMT_COMPILE(",\"busy_ps\":{},\"utilisation\":{:.6g}"), use.busy, use.utilisation(known.time));
   text_ += ",\"waiting_ps\":{";
   const char* separator = "";
   for (const topology::ResourceUse::Wait& wait : use.waits) {
-    fmt::format_to(out, "{}\"{}\":{}", separator, wait.reason, wait.time);
+    fmt::format_to(out, FMT_COMPILE("{}\"{}\":{}"), separator, wait.reason, wait.time);
     separator = ",";
   }
-  fmt::format_to(out, "}},\"bytes\":{},\"messages\":{}", use.bytes, use.messages);
+  fmt::format_to(out, FMT_COMPILE("}},\"bytes\":{},\"messages\":{}"), use.bytes, use.messages);
   if (*use.high_water_unit != '\0')
-    fmt::format_to(out, ",\"high_water\":{},\"high_water_unit\":\"{}\"", use.high_water, use.high_water_unit);
+    fmt::format_to(out, FMT_COMPILE(",\"high_water\":{},\"high_water_unit\":\"{}\""), use.high_water,
+                   use.high_water_unit);
   if (!use.channels.empty()) {
     separator = ",\"virtual_channels\":{";
     for (const topology::ResourceUse::Channel& channel : use.channels) {

@@ -8,6 +8,7 @@
 #include "ccl/contract/legal.h"
 #include "ccl/select/choice.h"
 #include "runtime/process_group.h"
+#include "sc_main/workloads/collective_memory.h"
 #include "sc_main/workloads/collective_options.h"
 #include "sc_main/workloads/explain.h"
 #include "sc_main/workloads/start_collective.h"
@@ -186,6 +187,7 @@ Report CollectiveWorkload::run(Session& session) {
   }
   measured_.resize(wanted.groups.size());
   wanted.check_layouts(units_);
+  check_host_memory(session, name(), wanted, units_);
   ProcessGroupOptions whole = options;
   if (grouped && !ranks_are_pes_) whole.algorithm = ccl::kAuto;  // what serves the groups may not serve all ranks
   session.runtime().init_process_group(ProcessGroup::world_size(whole) ? options : whole);
@@ -232,7 +234,7 @@ std::string CollectiveWorkload::header(const Session& session, const CollectiveR
       blocks_in_size(op_, 2) == 1 ? "of one contribution" : "the whole array, one block for each contribution");
   const char* const kLine = "#{:>11} {:>12} {:>8} {:>6} {:>10} {:>8} {:>8} {:>6} {:>7}  {}\n";
   text += fmt::format(kLine, "size", "count", "type", "redop", "time", "algbw", "busbw", "bound", "#wrong",
-                      "algorithm; limited by");
+                      "algorithm; largest bound");
   text += fmt::format(kLine, "(B)", "(elements)", "", "", "(us)", "(GB/s)", "(GB/s)", "", "",
                       request.groups.size() > 1 ? "group" : "");
   return text;

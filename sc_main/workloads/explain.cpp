@@ -19,24 +19,6 @@ constexpr double kAtBound = 0.85;  // of a bound, or of a resource's rate: that 
 constexpr double kMostly = 0.5;    // of a link's rate: what limits, if nothing else stands out
 constexpr double kWaiting = 0.25;  // of the time: worth saying
 
-const char* class_name(LinkEnd::Kind kind) {
-  switch (kind) {
-    case LinkEnd::Kind::cube_ucie:
-      return "UCIe between cubes";
-    case LinkEnd::Kind::io_ucie:
-      return "UCIe of the IO chiplets";
-    default:
-      return "links between SIPs";
-  }
-}
-
-/// A cube's end towards the IO chiplet belongs with that one's.
-LinkEnd::Kind kind_of(const topology::Plan& plan, const LinkEnd& end) {
-  return plan.ends[end.peer].kind == LinkEnd::Kind::io_ucie ? LinkEnd::Kind::io_ucie
-         : end.kind == LinkEnd::Kind::fabric_link           ? LinkEnd::Kind::io_link
-                                                            : end.kind;
-}
-
 std::string percent(double share) { return fmt::format("{:.0f}%", share * 100); }
 
 }  // namespace
@@ -77,17 +59,20 @@ Explanation::Explanation(const topology::Plan& plan, const std::vector<ccl::Boun
 }
 
 void Explanation::count_links(const WorkCount& before, const WorkCount& after) {
-  std::map<LinkEnd::Kind, LinkClass> classes;
   for (std::uint32_t id = 0; id < plan_.ends.size(); ++id) {
     const LinkEnd& end = plan_.ends[id];
-    const LinkEnd::Kind kind = kind_of(plan_, end);
-    LinkClass& links = classes[kind];
+    const topology::LinkKind& kind = *end.kind;
+    auto known =
+        std::find_if(links_.begin(), links_.end(), [&](const LinkClass& one) { return one.name == kind.people; });
+    if (known == links_.end()) known = links_.insert(known, LinkClass{});
+    LinkClass& links = *known;
     const double rate =
         static_cast<double>(end.link.payload_rate().bytes_per_second()) * static_cast<double>(end.spots->size());
     const double bytes = static_cast<double>(after.link_bytes[id] - before.link_bytes[id]) / operations_;
     const double use = ns_ > 0 ? bytes / (rate * ns_ * 1e-9) : 0;
     if (links.directions++ == 0) {
-      links.name = class_name(kind);
+      links.name = kind.people;
+      links.between_sips = kind.between_sips;
       links.bytes_per_second = rate;
     }
     links.bytes += bytes;
@@ -97,11 +82,8 @@ void Explanation::count_links(const WorkCount& before, const WorkCount& after) {
       links.busiest = plan_.end_name(id);
     }
   }
-  for (auto& [kind, links] : classes) {
-    links.mean /= static_cast<double>(links.directions);
-    links_.push_back(links);
-  }
-  std::reverse(links_.begin(), links_.end());  // the outermost first
+  for (LinkClass& links : links_) links.mean /= static_cast<double>(links.directions);
+  std::reverse(links_.begin(), links_.end());  // the outermost first: a plan has them innermost first
 }
 
 void Explanation::count_rest(const WorkCount& before, const WorkCount& after) {
@@ -150,12 +132,13 @@ std::string Explanation::judge() const {
   const auto busiest = std::max_element(links_.begin(), links_.end(),
                                         [](const LinkClass& a, const LinkClass& b) { return a.most < b.most; });
   const bool any = busiest != links_.end();
-  if (bound.name == "latency" && fraction(latency) >= 1 / 2.0)
+  const bool no_matter_of_size = bound.name == "latency" || bound.name == "sip_passage";
+  if (no_matter_of_size && fraction(latency) >= 1 / 2.0)
     return fmt::format("latency: the way between the farthest contributors alone takes {} of the time",
                        percent(fraction(latency)));
   if (any && busiest->most >= kAtBound) {
     std::string text = fmt::format("{}: {} is {} used", busiest->name, busiest->busiest, percent(busiest->most));
-    if (busiest->name == std::string("links between SIPs") && volume_.sip_link_bytes > 0) {
+    if (busiest->between_sips && volume_.sip_link_bytes > 0) {
       const double times = busiest->bytes / volume_.sip_link_bytes;
       text += times > 1.05 ? fmt::format("; all of them carry {:.2f} times the least", times)
                            : fmt::format("; all of them carry the least there is");
@@ -230,12 +213,11 @@ nlohmann::ordered_json Explanation::json(const std::string& algorithm, const ccl
         {{"name", bound.name}, {"bound_ns", bound.ns}, {"fraction", fraction(bound)}, {"of", bound.limited_by}});
   json["links"] = Json::array();
   for (const LinkClass& links : links_) {
-    const bool least = links.name == std::string(class_name(LinkEnd::Kind::io_link));
     json["links"].push_back({{"class", links.name},
                              {"directions", links.directions},
                              {"gbps_each", links.bytes_per_second / 1e9},
                              {"moved_bytes", links.bytes},
-                             {"least_bytes", least ? Json(volume_.sip_link_bytes) : Json()},
+                             {"least_bytes", links.between_sips ? Json(volume_.sip_link_bytes) : Json()},
                              {"mean_utilisation", links.mean},
                              {"max_utilisation", links.most},
                              {"busiest", links.busiest}});
@@ -261,7 +243,7 @@ std::string Explanation::text(const std::string& algorithm, const ccl::Choice* c
     text += fmt::format("#   {:<24} {:>5} x {:>7.1f} GB/s  mean {:>4} most {:>4} used ({}), {} B moved", links.name,
                         links.directions, links.bytes_per_second / 1e9, percent(links.mean), percent(links.most),
                         links.busiest, static_cast<std::uint64_t>(links.bytes));
-    if (links.name == std::string(class_name(LinkEnd::Kind::io_link)) && volume_.sip_link_bytes > 0) {
+    if (links.between_sips && volume_.sip_link_bytes > 0) {
       text += fmt::format(", least {} B ({:.3f} times)", static_cast<std::uint64_t>(volume_.sip_link_bytes),
                           links.bytes / volume_.sip_link_bytes);
     }

@@ -31,7 +31,8 @@ WorkCount count_work(const topology::Plan& plan, topology::Machine& machine);
 
 /// Links of one kind, and what went over them.
 struct LinkClass {
-  std::string name;             ///< "links between SIPs"
+  std::string name;  ///< "links between SIPs"
+  bool between_sips = false;
   std::size_t directions = 0;   ///< ends that send
   double bytes_per_second = 0;  ///< payload of one direction of the first one
   double bytes = 0;             ///< over all of them, of one operation

@@ -277,8 +277,8 @@ class Gemm final : public GemmBase {
     GemmBase::add_options(options);
     auto add = options.add_options();
     add("mapping", po::value(&mappings_)->multitoken()->composing(),
-        "auto (default), stream, passed, split or vector, also with tiles, as --explain prints them, or a YAML file "
-        "of that form; a row for each");
+        "auto (default), stream, passed, split, vector or lanes, also with tiles, as --explain prints them, or a YAML "
+        "file of that form; a row for each");
     add("operands", po::value(&operands_)->default_value("column"),
         "how they lie: column (a column-parallel layer: A copied to every PE, columns of B and C over all PEs), row (a "
         "row-parallel one: columns of A over all PEs, too) or grid (rows of A and C over cubes, columns of B and C "

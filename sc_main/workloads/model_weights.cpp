@@ -24,6 +24,15 @@ struct FileName {
   bool turned = false;
 };
 
+/// "router", "expert5.up": of a mixture of experts.
+/// source: Hugging Face transformers, names of MixtralForCausalLM's parameters; w1 is the gate
+std::string expert_name(const std::string& ours) {
+  if (ours == "router") return "block_sparse_moe.gate";
+  static const std::map<std::string, const char*> kMatrices{{"gate", "w1"}, {"down", "w2"}, {"up", "w3"}};
+  const std::size_t dot = ours.find('.');
+  return fmt::format("block_sparse_moe.experts.{}.{}", ours.substr(6, dot - 6), kMatrices.at(ours.substr(dot + 1)));
+}
+
 /// source: Hugging Face transformers, names of LlamaForCausalLM's parameters
 FileName file_name(const std::string& ours) {
   if (ours == "embedding") return {"model.embed_tokens.weight"};
@@ -40,6 +49,8 @@ FileName file_name(const std::string& ours) {
                                                       {"mlp.up", {"mlp.up_proj", true}},
                                                       {"mlp.gate", {"mlp.gate_proj", true}},
                                                       {"mlp.down", {"mlp.down_proj", true}}};
+  if (part.rfind("moe.", 0) == 0)
+    return {fmt::format("model.layers.{}.{}.weight", ours.substr(5, dot - 5), expert_name(part.substr(4))), true};
   const auto found = kParts.find(part);
   if (found == kParts.end()) throw std::logic_error("no safetensors name for weight '" + ours + "'");
   return {fmt::format("model.layers.{}.{}.weight", ours.substr(5, dot - 5), found->second.name), found->second.turned};
@@ -102,7 +113,7 @@ void ModelWeightFiles::check(const std::string& path, const tp::Model& model, st
   const Location where{path, 0, 0};
   if (model.position != tp::PositionKind::rotary || model.biases || !model.gated || model.norm != tp::NormKind::rms)
     throw ConfigError(where, fmt::format("model '{}' is of no family that safetensors are read for", model.name),
-                      "llama, mistral: rotary positions, gated MLP, RMS norms, no biases");
+                      "llama, mistral, mixtral: rotary positions, gated MLPs, RMS norms, no biases");
   Problems problems;
   const auto needs = [&](const std::string& ours, std::int64_t rows, std::int64_t cols) {
     const FileName file = file_name(ours);
@@ -129,9 +140,15 @@ void ModelWeightFiles::check(const std::string& path, const tp::Model& model, st
     needs(layer + "attention.k", model.width, keys);
     needs(layer + "attention.v", model.width, keys);
     needs(layer + "attention.out", queries, model.width);
-    needs(layer + "mlp.up", model.width, model.mlp_width);
-    needs(layer + "mlp.gate", model.width, model.mlp_width);
-    needs(layer + "mlp.down", model.mlp_width, model.width);
+    const auto needs_mlp = [&](const std::string& mlp) {
+      needs(mlp + ".up", model.width, model.mlp_width);
+      needs(mlp + ".gate", model.width, model.mlp_width);
+      needs(mlp + ".down", model.mlp_width, model.width);
+    };
+    if (!model.mixture()) needs_mlp(layer + "mlp");
+    if (model.mixture()) needs(layer + "moe.router", model.width, model.experts);
+    for (std::int64_t expert = 0; expert < model.experts; ++expert)
+      needs_mlp(fmt::format("{}moe.expert{}", layer, expert));
   }
   needs("embedding", model.vocabulary, model.width);
   if (ends) needs("norm", 1, model.width);

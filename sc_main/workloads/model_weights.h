@@ -11,9 +11,9 @@
 
 namespace kernbench {
 
-/// Weights of a model in safetensors files, named as Hugging Face does for llama and mistral: one file, or several with
-/// an index (model.safetensors.index.json) that says which tensor is in which. Elements are read where they lie, and
-/// rounded to the dtype of the run.
+/// Weights of a model in safetensors files, named as Hugging Face does for llama, mistral and mixtral: one file, or
+/// several with an index (model.safetensors.index.json) that says which tensor is in which. Elements are read where
+/// they lie, and rounded to the dtype of the run.
 class ModelWeightFiles {
  public:
   /// `path`: a file, an index, or a folder with model.safetensors.index.json or model.safetensors. Every tensor that

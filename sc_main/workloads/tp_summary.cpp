@@ -9,18 +9,26 @@
 namespace kernbench {
 
 TpMemory::TpMemory(const tp::Model& model, const MachineMap& map, std::int64_t layers, std::int64_t ranks,
-                   std::int64_t batch, std::int64_t positions, std::int64_t rows, DType dtype, bool ends) {
+                   std::int64_t batch, std::int64_t positions, std::int64_t rows, DType dtype, std::int64_t ends) {
   const auto item = static_cast<std::int64_t>(size_of(dtype));
-  const std::int64_t queries = model.heads * model.head_dim / ranks, keys = model.kv_heads * model.head_dim / ranks;
+  const std::int64_t queries = model.heads * model.head_dim / ranks,
+                     keys = std::max<std::int64_t>(model.kv_heads / ranks, 1) * model.head_dim;
   const std::int64_t inner = model.mlp_width / ranks, up = model.gated ? 2 : 1;
   const auto add = [&](const char* name, std::int64_t elements) {
     terms.push_back({name, static_cast<std::uint64_t>(elements * item)});
   };
-  add("weights of the layers", layers * model.width * (2 * queries + 2 * keys + (up + 1) * inner));
-  if (ends)
-    add("embedding and output matrix", 2 * model.padded_vocabulary(static_cast<int>(ranks)) / ranks * model.width);
+  const std::int64_t of_mlp = model.mixture() ? model.experts : (up + 1) * inner;  // of a mixture the router
+  add("weights of the layers", layers * model.width * (2 * queries + 2 * keys + of_mlp));
+  if (model.mixture()) add("experts", layers * model.experts * (up + 1) * model.width * model.mlp_width / ranks);
+  if (ends > 0)
+    add(ends == 2 ? "embedding and output matrix" : "embedding or output matrix",
+        ends * model.padded_vocabulary(static_cast<int>(ranks)) / ranks * model.width);
   add("KV caches", layers * 2 * batch * positions * keys);
-  add("activations", rows * (4 * model.width + 2 * queries + 2 * keys + up * inner));
+  // Of experts: tokens on their way there and back, and a balanced one's share of the rows.
+  const std::int64_t k = model.experts_per_token;
+  const std::int64_t of_row =
+      model.mixture() ? k * (2 * model.width / ranks + up * model.mlp_width / model.experts) : up * inner;
+  add("activations", rows * (4 * model.width + 2 * queries + 2 * keys + of_row));
   have = map.hbm_slice.bytes * map.pes(0).size();
 }
 

@@ -19,10 +19,10 @@ struct TpMemory {
   std::vector<Term> terms;
   std::uint64_t have = 0;  ///< HBM of the SIP
 
-  /// `positions`: of each of `batch` sequences; `rows`: tokens of the longest pass; `ends`: with embedding and output
-  /// matrix.
+  /// `positions`: of each of `batch` sequences; `rows`: tokens of the longest pass; `ends`: of embedding and
+  /// output matrix, how many are there.
   TpMemory(const tp::Model& model, const MachineMap& map, std::int64_t layers, std::int64_t ranks, std::int64_t batch,
-           std::int64_t positions, std::int64_t rows, DType dtype, bool ends);
+           std::int64_t positions, std::int64_t rows, DType dtype, std::int64_t ends);
   std::uint64_t need() const;
   /// Throws OutOfDeviceMemory that says what is needed, what there is, and the largest term.
   void check(const std::string& model) const;

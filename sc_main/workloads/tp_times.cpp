@@ -9,17 +9,25 @@
 
 namespace kernbench {
 
+CollectiveBounds::CollectiveBounds(const MachineMap& map, int ranks) : map_(map), groups_(1) {
+  for (int rank = 0; rank < ranks; ++rank) groups_.front().push_back(static_cast<std::uint16_t>(rank));
+}
+
 Ps CollectiveBounds::of(const std::string& operation, std::uint64_t bytes) {
   const auto [known, fresh] = known_.emplace(std::pair(operation, bytes), 0);
   if (!fresh) return known->second;
   ccl::BoundInput input;
   if (operation == "send" || operation == "recv") return 0;  // of the waiting for the other stage nothing is known
-  for (const CollectiveOp op : {CollectiveOp::all_reduce, CollectiveOp::all_gather, CollectiveOp::reduce_scatter}) {
+  for (const CollectiveOp op :
+       {CollectiveOp::all_reduce, CollectiveOp::all_gather, CollectiveOp::reduce_scatter, CollectiveOp::all_to_all}) {
     if (operation == to_string(op)) input.op = op;
   }
   input.bytes = bytes;
-  for (int rank = 0; rank < ranks_; ++rank) input.sips.push_back(static_cast<std::uint16_t>(rank));
-  known->second = static_cast<Ps>(ccl::largest(ccl::collective_bounds(map_, input)).ns * 1e3);
+  for (const std::vector<std::uint16_t>& group : groups_) {
+    input.sips = group;
+    const auto bound = static_cast<Ps>(ccl::largest(ccl::collective_bounds(map_, input)).ns * 1e3);
+    known->second = &group == &groups_.front() ? bound : std::min(known->second, bound);
+  }
   return known->second;
 }
 
@@ -166,6 +174,19 @@ std::vector<TpTimes::Row> TpTimes::of_layers(const std::vector<HostTraceEntry>& 
     rows[pass.layer] += one;
   }
   return rows;
+}
+
+TpTimes::Row TpTimes::between(const std::vector<HostTraceEntry>& trace, Ps begin, Ps end) {
+  std::vector<const HostTraceEntry*> own;
+  auto entry = std::lower_bound(trace.begin(), trace.end(), begin,
+                                [](const HostTraceEntry& one, Ps time) { return one.t_complete < time; });
+  for (; entry != trace.end() && entry->t_complete <= end; ++entry) {
+    if (entry->rank == 0 && entry->t_submit >= begin) own.push_back(&*entry);
+  }
+  Row row;
+  add_spans(own, begin, end, row);
+  row.time = end - begin;
+  return row;
 }
 
 void TpTimes::add_to(const Row& row, int passes, nlohmann::ordered_json& json) {

@@ -14,16 +14,20 @@ namespace kernbench {
 
 inline double in_ns(Ps time) { return static_cast<double>(time) / 1e3; }
 
-/// Bounds of collectives over SIPs 0 to ranks - 1 whose tensors spread over all PEs; each is worked out once.
+/// Bounds of collectives whose tensors spread over all PEs; each is worked out once.
 class CollectiveBounds {
  public:
-  CollectiveBounds(const MachineMap& map, int ranks) : map_(map), ranks_(ranks) {}
+  /// Over SIPs 0 to ranks - 1.
+  CollectiveBounds(const MachineMap& map, int ranks);
+  /// Over one or another of these groups of SIPs: the least bound of them, for a trace does not say which.
+  CollectiveBounds(const MachineMap& map, std::vector<std::vector<std::uint16_t>> groups)
+      : map_(map), groups_(std::move(groups)) {}
   /// `operation`: as in the host trace; `bytes`: as nccl-tests counts.
   Ps of(const std::string& operation, std::uint64_t bytes);
 
  private:
   const MachineMap& map_;
-  int ranks_;
+  std::vector<std::vector<std::uint16_t>> groups_;
   std::map<std::pair<std::string, std::uint64_t>, Ps> known_;
 };
 
@@ -92,6 +96,15 @@ class TpTimes {
   }
 
   // After the run.
+  /// A timed layer of a pass, from one barrier to the next, on rank 0.
+  struct Pass {
+    std::size_t layer;
+    Ps begin, end;
+  };
+  const std::vector<Pass>& passes() const { return made_; }  ///< in order
+  /// What rank 0 had under way between two times: time, launch, collective, hidden, waiting. REQUIRES: it had waited
+  /// for all that it had submitted by either of them.
+  static Row between(const std::vector<HostTraceEntry>& trace, Ps begin, Ps end);
   const Row& of_set_up() const { return set_up_; }
   /// A row for each layer. `trace`: of the run.
   std::vector<Row> of_layers(const std::vector<HostTraceEntry>& trace, CollectiveBounds& bounds) const;
@@ -111,11 +124,6 @@ class TpTimes {
 
  private:
   static constexpr std::size_t kSetUp = static_cast<std::size_t>(-1), kWarmUp = kSetUp - 1;
-  /// From one barrier to the next, on rank 0.
-  struct Pass {
-    std::size_t layer;
-    Ps begin, end;
-  };
   void add(Context& ctx, SetUp what, Ps begin);
   void begin(Context& ctx, int pass, std::size_t layer) const;
   void next(Context& ctx, std::size_t layer);

@@ -19,16 +19,24 @@ namespace po = boost::program_options;
 void TpTransformer::add_options(po::options_description& options) {
   auto add = options.add_options();
   add("model", po::value(&model_)->default_value("llama3-8b"),
-      "a preset (kernbench list), a YAML file of that form, or a config.json of Hugging Face (llama, mistral)");
+      "a preset (kernbench list), a YAML file of that form, or a config.json of Hugging Face (llama, mistral, "
+      "mixtral)");
   add("weights", po::value(&weights_),
-      "of llama and mistral: a safetensors file, an index of several (model.safetensors.index.json), or their folder; "
+      "of llama, mistral and mixtral: a safetensors file, an index of several (model.safetensors.index.json), or their "
+      "folder; "
       "otherwise a pattern");
   add("layers", po::value(&layers_), "layers of it; 0: all (default: 1; with --data off: all)");
-  add("batch", po::value(&batch_)->default_value(1), "sequences; with --requests: that run at once, at most");
+  add("batch", po::value(&batch_)->default_value(1),
+      "sequences; with --requests: that a replica runs at once, at most");
   add("requests", po::value(&serving_.requests),
       "serve requests, with --data off: a CSV file (TIMESTAMP,ContextTokens,GeneratedTokens or arrival,prompt,output), "
       "or a number of them, of --prompt and --decode tokens, that come by chance");
   add("rate", po::value(&serving_.rate)->default_value(0), "of --requests N: how many come in a second");
+  add("lengths", po::value(&serving_.lengths)->default_value(serving_.lengths),
+      "of --requests N: fixed (--prompt and --decode), or conversation (as a public trace has them)");
+  add("scheduler", po::value(&serving_.scheduler)->default_value(serving_.scheduler),
+      "of --requests: prefill_first (whole prompts, before decode) or chunked (parts of prompts beside decode)");
+  add("chunk", po::value(&serving_.chunk)->default_value(0), "of --scheduler chunked: tokens of a step, at most");
   add("most-requests", po::value(&serving_.most)->default_value(0), "of a file the first so many; 0: all");
   add("prompt", po::value(&prompt_)->default_value(128),
       "tokens of each that the prefill takes at once; 0: no prefill");
@@ -49,12 +57,13 @@ void TpTransformer::add_options(po::options_description& options) {
       "between attention and MLP each rank has its own rows; the tokens of a step are a multiple of --tp: 0 or 1");
   add("overlap", po::value(&overlap_)->default_value(1),
       "chunks of rows of a row-parallel GEMM, each all-reduced while the next is multiplied; 1: one after the other");
+  moe_.add(options);
   common_.add(options, true);
 }
 
 void TpTransformer::check_options() const {
   Refusals refusals;
-  refusals.from([this] { tp::load_model(model_); });
+  refusals.from([&] { moe_.check_into(refusals, model_, tp::load_model(model_).mixture()); });
   if (layers_ != -1) refusals.check_integer("--layers", layers_, 0, 1 << 16);
   refusals.check_integer("--batch", batch_, 1, 1 << 16);
   refusals.check_integer("--prompt", prompt_, 0, 1 << 20);
@@ -66,16 +75,17 @@ void TpTransformer::check_options() const {
   refusals.check_integer("--micro-batches", micro_, 0, 1 << 16);
   if (pp_ == 1 && micro_ > 1) refusals.add("--micro-batches is of the stages of --pp, which is 1");
   if (sequence_ == 1 && dp_ * pp_ > 1) refusals.add("--sequence-parallel goes with neither --dp nor --pp");
-  if (serving_.asked() && dp_ * pp_ > 1) refusals.add("--requests goes with neither --dp nor --pp");
+  if (serving_.asked() && moe_.ep != 0 && moe_.ep != tp_)
+    refusals.add("--requests deals experts to all of --tp: leave --ep out");
   refusals.check_integer("--page", page_, 1, 1 << 16);
   refusals.check_flag("--ends", ends_);
   refusals.check_flag("--sequence-parallel", sequence_);
   refusals.check_integer("--overlap", overlap_, 1, tp::kMostOverlapChunks);
-  refusals.check_integer("--most-requests", serving_.most, 0, 1 << 30);
-  if (!serving_.asked() && (serving_.rate != 0 || serving_.most != 0))
-    refusals.add("--rate and --most-requests are of --requests, which is not given");
-  if (serving_.asked() && (context_ != 0 || sequence_ == 1))
-    refusals.add("--requests goes with neither --context nor --sequence-parallel");
+  serve::ServingOptions serving = serving_;
+  serving.batch = batch_;
+  serving.check_into(refusals);
+  if (serving_.asked() && (context_ != 0 || sequence_ == 1 || micro_ != 0))
+    refusals.add("--requests goes with none of --context, --sequence-parallel and --micro-batches");
   if (sequence_ == 1 && overlap_ > 1) refusals.add("--overlap is of all-reduces, and --sequence-parallel has none");
   if (prompt_ == 0 && decode_ == 0) refusals.add("--prompt and --decode are 0; give one of them a token");
   common_.check_into(refusals);
@@ -95,18 +105,23 @@ std::vector<std::string> TpTransformer::files() const {
 /// Uniform values of a scale that keeps activations around 1; norms around 1.
 void TpTransformer::check_divides(const tp::Model& model) const {
   Refusals refusals;
-  for (const auto& [what, value] :
-       {std::pair("attention: heads", model.heads), std::pair("mlp: mlp_width", model.mlp_width)}) {
-    if (value % tp_ == 0) continue;
+  const auto check_shared = [&](const char* what, std::int64_t value) {
+    if (value % tp_ == 0) return;
     refusals.add(fmt::format("model '{}', layer0.{} is {}: give a multiple of the {} that --tp makes share it",
                              model.name, what, value, counted(tp_, "SIP")));
+  };
+  check_shared("attention: heads", model.heads);
+  if (model.mixture()) {
+    moe_.check_divides(refusals, model, tp_, sequence_ == 1);
+  } else {
+    check_shared("mlp: mlp_width", model.mlp_width);
   }
   if (model.kv_heads % tp_ != 0 && tp_ % model.kv_heads != 0) {
     refusals.add(fmt::format(
         "model '{}', layer0.attention: kv_heads is {}: give a multiple or a divisor of the {} that --tp makes share it",
         model.name, model.kv_heads, counted(tp_, "SIP")));
   }
-  if (batch_ % (dp_ * std::max<std::int64_t>(micro_, 1)) != 0) {
+  if (!serving_.asked() && batch_ % (dp_ * std::max<std::int64_t>(micro_, 1)) != 0) {
     refusals.add(fmt::format("--batch is {}: give a multiple of the {} that --dp and --micro-batches make share it",
                              batch_, counted(dp_ * std::max<std::int64_t>(micro_, 1), "part")));
   }
@@ -164,6 +179,7 @@ TpTransformer::Case TpTransformer::make_case(const Session& session) const {
   }
   run.pieces = pp_ > 1 ? 1 : host.layers + (ends_ == 1 ? 2 : 0);
   run.outputs.assign(run.tokens.size(), std::vector<std::vector<std::uint8_t>>(static_cast<std::size_t>(tp_)));
+  run.moe = moe_run(session);
   run.loads = session.options().run.data || session.options().run.timed_host_io;
   return run;
 }
@@ -186,6 +202,18 @@ tp::TransformerOptions TpTransformer::transformer_options() const {
   return options;
 }
 
+/// Without values nothing routes: what is assumed takes the router's place.
+tp::MoeRun TpTransformer::moe_run(const Session& session) const {
+  const bool data = session.options().run.data;
+  if (moe_.skew && data)
+    throw std::invalid_argument("--expert-skew takes the place of values that --data off leaves out, and --data is on");
+  tp::MoeRun run;
+  run.capacity_factor = moe_.capacity_factor;
+  if (!data) run.assumed = tp::AssumedRouting{moe_.skew, session.options().seed};
+  run.log = std::make_shared<tp::MoeLog>();
+  return run;
+}
+
 /// Requests instead of passes (docs/serving.md).
 Report TpTransformer::serve(Session& session) const {
   if (session.options().run.data)
@@ -197,16 +225,23 @@ Report TpTransformer::serve(Session& session) const {
   serving.prompt = prompt_;
   serving.output = decode_;
   serving.batch = batch_;
+  serving.replicas = dp_;
+  serving.stages = pp_;
   std::vector<serve::Request> requests = serving.read(seed);
   std::int64_t longest = 1;
   for (const serve::Request& request : requests) longest = std::max(longest, request.prompt);
+  if (serving.chunked()) longest = serving.chunk;
   const std::int64_t layers = layers_ == 0 ? model.layers : layers_;
-  const TpMemory memory(model, session.map(), layers, tp_, 1, 0, longest, common_.type(), ends_ == 1);
+  const TpMemory memory(model, session.map(), layers / pp_, tp_, 1, 0, longest, common_.type(), ends_of_stage());
   memory.check(model.name);
-  serve::Serving program(session.map(), model, transformer_options(), layers, tp_, serving, std::move(requests), seed,
+  tp::TransformerOptions options = transformer_options();
+  options.moe = moe_run(session);
+  options.moe.log.reset();  // it reports steps
+  serve::Serving program(session.map(), model, std::move(options), layers, tp_, serving, std::move(requests), seed,
                          memory.need(), memory.have);
   const ProcessGroupOptions group = common_.group(session);
-  session.run(static_cast<int>(tp_), [&](Context& ctx) {
+  // Replicas are alike: one is simulated.
+  session.run(static_cast<int>(tp_ * pp_), [&](Context& ctx) {
     ctx.init_process_group(group);
     program.run(ctx, session.runtime());
   });
@@ -228,7 +263,7 @@ Report TpTransformer::run(Session& session) {
   if (serving_.asked()) return serve(session);
   Case run = make_case(session);
   run.memory.emplace(run.model, session.map(), run.host.layers / pp_, tp_, batch_ / dp_, context_ + prompt_ + decode_,
-                     batch_ / dp_ * std::max<std::int64_t>(prompt_, 1), run.host.dtype, ends_ == 1);
+                     batch_ / dp_ * std::max<std::int64_t>(prompt_, 1), run.host.dtype, ends_of_stage());
   run.memory->check(run.model.name);
   run.of_phase.assign(run.phases.size(), 0);
   run.energy = [&session](Ps now) {
@@ -243,7 +278,7 @@ Report TpTransformer::run(Session& session) {
     ctx.init_process_group(group);
     Rank(*this, ctx, run, times).program();
   });
-  CollectiveBounds bounds(session.map(), static_cast<int>(tp_));
+  CollectiveBounds bounds(session.map(), moe_.groups(tp_));
   const std::vector<TpTimes::Row> rows = times.of_layers(session.runtime().host_trace(), bounds);
   return report(session, run, times, rows, common_.checks(session) ? compare(run) : Comparison());
 }

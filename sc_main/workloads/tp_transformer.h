@@ -11,6 +11,7 @@
 #include "sc_main/workloads/model_weights.h"
 #include "sc_main/workloads/serve/serving.h"
 #include "sc_main/workloads/tp_model.h"
+#include "sc_main/workloads/tp_moe.h"
 #include "sc_main/workloads/tp_summary.h"
 #include "sc_main/workloads/tp_times.h"
 #include "sc_main/workloads/workload.h"
@@ -55,15 +56,21 @@ class TpTransformer final : public Workload {
     std::optional<TpMemory> memory;
     std::function<double(Ps)> energy;  ///< of the machine since the start, pJ
     std::vector<double> of_phase;      ///< pJ, of all timed passes
+    tp::MoeRun moe;
   };
   Case make_case(const Session& session) const;
   void check_divides(const tp::Model& model) const;
   tp::TransformerOptions transformer_options() const;
+  tp::MoeRun moe_run(const Session& session) const;
+  /// Of every layer, for the rows of whole sequences.
+  std::vector<std::vector<std::int32_t>> routing(const Case& run) const;
   Report serve(Session& session) const;
   class Rank;
   /// Sequences of a micro-batch.
   std::int64_t entries() const { return batch_ / dp_ / micro_; }
   std::int64_t world() const { return tp_ * dp_ * pp_; }
+  /// Of embedding and output matrix, how many the stage with most has.
+  std::int64_t ends_of_stage() const { return ends_ == 0 ? 0 : pp_ == 1 ? 2 : 1; }
   HostTransformer::Values input(const Case& run, const std::vector<std::int64_t>& tokens) const;
   Comparison compare(const Case& run) const;
   Report report(Session& session, const Case& run, const TpTimes& times, const std::vector<TpTimes::Row>& rows,
@@ -74,6 +81,7 @@ class TpTransformer final : public Workload {
   std::int64_t layers_ = -1, batch_ = 1, prompt_ = 128, decode_ = 1, context_ = 0, page_ = 32, tp_ = 0, dp_ = 1,
                pp_ = 1, micro_ = 0;
   int ends_ = 1, overlap_ = 1, sequence_ = 0;
+  MoeSettings moe_;
   serve::ServingOptions serving_;
   TpOptions common_;
 };

@@ -20,12 +20,14 @@ TpTransformer::Rank::Rank(const TpTransformer& work, Context& ctx, Case& run, Tp
       ctx_(ctx),
       run_(run),
       times_(times),
-      state_(tp::initialize_model_parallel(ctx, static_cast<int>(work.tp_), static_cast<int>(work.pp_))),
+      state_(tp::initialize_model_parallel(ctx, static_cast<int>(work.tp_), static_cast<int>(work.pp_),
+                                           tp::on_first_use(), work.moe_.ranks(work.tp_))),
       tensor_(state_.tensor_model_parallel_rank()),
       data_(state_.data_parallel_rank()),
       stage_(state_.pipeline_model_parallel_rank()),
       micro_(static_cast<std::size_t>(work.micro_)),
       options_(work.transformer_options()) {
+  options_.moe = run.moe;
   options_.first_layer = stage_ * (run.host.layers / work.pp_);
   options_.begins = first();
   options_.finishes = last();
@@ -43,20 +45,22 @@ void TpTransformer::Rank::place() {
   const std::int64_t rows_of_one = work_.entries(), shares = work_.sequence_ == 1 ? work_.tp_ : 1;
   model_.emplace(state_, run_.model, run_.host.layers / work_.pp_, work_.entries(),
                  work_.context_ + work_.prompt_ + work_.decode_, options_);
-  const auto make = [&](std::int64_t length, const char* name) {
+  const auto make = [&](std::int64_t length) {
     return ctx_.empty({rows_of_one * length / shares, run_.model.width}, options_.dtype, options_.placement.output,
-                      name);
+                      "input");
   };
   for (const TransformerPhase& phase : run_.phases) {
     tensors_.emplace_back();
     received_.emplace_back();
     for (std::size_t micro = 0; micro < micro_; ++micro) {
       tensors_.back().push_back(model_->place(phase.length));
-      if (!first()) received_.back().push_back(make(phase.length, "received"));
+      // As the stage before leaves it, whose layers are alike.
+      const Tensor& result = tensors_.back().back().layers.back().output();
+      if (!first()) received_.back().push_back(ctx_.empty(result.shape(), options_.dtype, result.policy(), "received"));
     }
     for (std::int64_t step = 0; first() && !options_.ends && step < phase.steps; ++step) {
       inputs_.emplace_back();
-      for (std::size_t micro = 0; micro < micro_; ++micro) inputs_.back().push_back(make(phase.length, "input"));
+      for (std::size_t micro = 0; micro < micro_; ++micro) inputs_.back().push_back(make(phase.length));
     }
   }
 }
@@ -92,7 +96,7 @@ void TpTransformer::Rank::prepare() {
   for (std::size_t phase = 0; phase < tensors_.size(); ++phase) {
     for (const tp::TransformerTensors& of_micro : tensors_[phase]) model_->prepare(of_micro);
     if (!first()) ctx_.recv(received_[phase].front(), static_cast<int>(stage_) - 1, stages);
-    if (!last()) ctx_.send(tensors_[phase].front().layers.back().mlp.down.output, static_cast<int>(stage_) + 1, stages);
+    if (!last()) ctx_.send(tensors_[phase].front().layers.back().output(), static_cast<int>(stage_) + 1, stages);
   }
 }
 
@@ -175,7 +179,8 @@ void TpTransformer::Rank::program() {
   });
   meter(pieces);
   if (work_.common_.check == 0 || !run_.loads) return;
-  // A pass more, of which every step's result is read.
+  // A pass more, of which every step's result is read, and the choices of experts.
+  run_.moe.log->keeps = true;
   for (std::size_t number = 0; number < pieces; ++number) piece(number, true);
 }
 

@@ -11,6 +11,31 @@ using Json = nlohmann::ordered_json;
 constexpr std::int64_t kShownLayers = 8;
 }  // namespace
 
+std::vector<std::vector<std::int32_t>> TpTransformer::routing(const Case& run) const {
+  const std::int64_t length = prompt_ + decode_, k = run.model.experts_per_token;
+  std::vector<std::vector<std::int32_t>> layers;
+  for (std::int64_t layer = 0; run.model.mixture() && layer < run.host.layers; ++layer) {
+    std::vector<std::int32_t>& rows = layers.emplace_back(static_cast<std::size_t>(batch_ * length * k));
+    for (std::int64_t group = 0; group < dp_; ++group) {
+      const auto& passes = run.moe.log->choices.at({fmt::format("layer{}.moe", layer), static_cast<int>(group)});
+      std::int64_t first = 0;  // position of the step's first token
+      for (std::size_t step = 0; step < run.tokens.size(); ++step) {
+        const std::int64_t here = static_cast<std::int64_t>(run.tokens[step].size()) / batch_;
+        for (std::int64_t micro = 0; micro < micro_; ++micro) {
+          const auto& choices = passes.at(step * static_cast<std::size_t>(micro_) + static_cast<std::size_t>(micro));
+          for (std::int64_t i = 0; i < static_cast<std::int64_t>(choices.size()); ++i) {
+            const std::int64_t entry = (group * micro_ + micro) * entries() + i / k / here;
+            rows[static_cast<std::size_t>((entry * length + first + i / k % here) * k + i % k)] =
+                choices[static_cast<std::size_t>(i)];
+          }
+        }
+        first += here;
+      }
+    }
+  }
+  return layers;
+}
+
 /// Every rank's results of every step, against the whole sequences on the host.
 Comparison TpTransformer::compare(const Case& run) const {
   const std::int64_t length = prompt_ + decode_, width = run.model.width, vocabulary = run.model.vocabulary;
@@ -32,10 +57,13 @@ Comparison TpTransformer::compare(const Case& run) const {
     }
   }
   if (ends_ == 1) x = run.host.embed(tokens, length);
-  x = run.host.run(std::move(x), length);
+  HostTransformer host = run.host;
+  host.routing = routing(run);
+  x = host.run(std::move(x), length);
   const std::int64_t columns = ends_ == 1 ? vocabulary : width;
   const std::int64_t own = ends_ == 1 ? run.model.padded_vocabulary(static_cast<int>(tp_)) / tp_ : width;
   Comparison comparison;
+  comparison.mismatches += host.misrouted;
   std::int64_t first = 0;
   for (std::size_t step = 0; step < steps; ++step) {
     const auto here = static_cast<std::int64_t>(run.tokens[step].size()) / batch_;
@@ -76,16 +104,17 @@ Report TpTransformer::report(Session& session, const Case& run, const TpTimes& t
   Report report;
   report.wrong = checked && comparison.mismatches > 0;
   report.text = fmt::format(
-      "# tp_transformer, {}: {} of {}, batch {}, context {}, prompt {}, decode {}, {}, TP {}{} of {}, all-reduce {}\n"
+      "# tp_transformer, {}: {} of {}, batch {}, context {}, prompt {}, decode {}, {}, TP {}{} of {}, all-reduce {}{}\n"
       "# warm-up {}, iterations {}; times in ns of one step, of rank 0: launch, coll. (exposed) and waiting add up to "
       "time, parts to all; hidden: communication beside launches; kernels: in launches, on the PEs\n"
       "#{:>8} {:>10} {:>7} {:>15} {:>15} {:>14} {:>12} {:>12} {:>15} {:>14} {:>6} {:>8}  {}\n",
       run.model.name, counted(run.host.layers, "layer"), run.model.layers, batch_, context_, prompt_, decode_,
       common_.dtype, tp_,
       dp_ * pp_ > 1 ? fmt::format(" x DP {} x PP {} (micro-batches: {})", dp_, pp_, micro_) : std::string(),
-      counted(session.map().sips, "SIP"), session.runtime().algorithm(), common_.warmup, common_.iterations, "phase",
-      "part", "tokens", "time", "launch", "coll.", "hidden", "waiting", "kernels", "bound", "share", "check",
-      "bound by");
+      counted(session.map().sips, "SIP"), session.runtime().algorithm(),
+      run.model.mixture() ? moe_.text(tp_, session.options().run.data) : std::string(), common_.warmup,
+      common_.iterations, "phase", "part", "tokens", "time", "launch", "coll.", "hidden", "waiting", "kernels", "bound",
+      "share", "check", "bound by");
   const auto head = [&](const std::string& phase, const std::string& part) {
     Json row;
     row["op"] = "tp_transformer";
@@ -98,6 +127,11 @@ Report TpTransformer::report(Session& session, const Case& run, const TpTimes& t
       row["dp"] = dp_;
       row["pp"] = pp_;
       row["micro_batches"] = micro_;
+    }
+    if (run.model.mixture()) {
+      row["ep"] = moe_.ranks(tp_);
+      row["capacity_factor"] = moe_.capacity_factor;
+      row["routing"] = moe_.routing_text(session.options().run.data);
     }
     row["dtype"] = to_string(run.host.dtype);
     return row;
@@ -165,6 +199,11 @@ Report TpTransformer::report(Session& session, const Case& run, const TpTimes& t
         "launching, {:.1f} % exposed communication, {:.1f} % waiting for other ranks\n",
         phase.name, share("compute_ns"), share("hbm_ns"), share("latency_ns"), share("host_ns"), share("exposed_ns"),
         share("waiting_ns"));
+    if (run.model.mixture()) {
+      whole["experts"] = experts_of(*run.moe.log, times, session.runtime().host_trace(), first,
+                                    first + static_cast<std::size_t>(phase.steps * run.pieces), passes);
+      details += experts_text(phase.name, whole["experts"], kShownLayers);
+    }
     details += TpTimes::kernels_text(whole);
     first += static_cast<std::size_t>(phase.steps * run.pieces);
   }

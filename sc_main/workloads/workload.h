@@ -68,7 +68,7 @@ inline bool makes_copies(const Session& session) {
   return session.options().run.data || session.options().run.timed_host_io;
 }
 
-/// One workload: one file that adds a line to workloads().
+/// One workload: a file, and its name in CMakeLists.txt beside it.
 class Workload {
  public:
   virtual ~Workload() = default;

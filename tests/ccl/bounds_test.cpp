@@ -242,5 +242,49 @@ TEST(Bounds, LatencyOfATransferKnowsThePartnersOfLargeGroups) {
   EXPECT_EQ(latency(70), latency(8));
 }
 
+// A virtual network sends what its receiver holds, and the first place of that is known to be free a packet and two
+// latencies after it began: of D bytes the last begins no sooner than D / W - 1 round trips after the first.
+TEST(Bounds, CreditsOfALinkCountWhereTheyAreSlowerThanTheWire) {
+  const auto with_room = [](SipTopology topology, int sips, std::uint32_t packets) {
+    MachineMap map = linked(topology, sips, 0, 0);
+    for (LinkBundle& link : map.sip_links) {
+      link.packets = packets;
+      link.latency = 500'000;
+    }
+    return map;
+  };
+  const double round_trip = 2 * 500e-9 + 256.0 / kLink, window = 256 * 100;  // 25 of the wire's 100 GB/s
+  const double all = 14.0 * kBytes, ports = 8;                               // into eight parts, over a port each
+  EXPECT_NEAR(bound(with_room(SipTopology::switch_star, 8, 100), "sip_partition"),
+              (all - ports * window) / (ports * window / round_trip) * 1e9 / 10'000, 1e-9);
+  EXPECT_NEAR(bound(with_room(SipTopology::switch_star, 8, 1000), "sip_partition"), 14.0 / 8, 1e-9) << "room enough";
+  // On a ring data take two sets of channels, each with its own room. Two parts: 2 S over one link, both ways.
+  EXPECT_NEAR(bound(with_room(SipTopology::ring_1d, 2, 100), "sip_partition"),
+              (2.0 * kBytes - 4 * window) / (4 * window / round_trip) * 1e9 / 10'000, 1e-9);
+}
+
+// The first byte comes to the links after a load and a way, the last has a way to go and a store.
+TEST(Bounds, WhatPassesBetweenSipsHasTheShortestWayToGoBesides) {
+  MachineMap map = ring(8);
+  const std::vector<Node> nodes = map.nodes;
+  map.packet_latency = [nodes](NodeId from, NodeId to, std::uint32_t) -> Ps {
+    const int a = nodes[index(from)].at.sip, b = nodes[index(to)].at.sip, apart = std::min((a - b) & 7, (b - a) & 7);
+    return static_cast<Ps>(10'000 + 90'000 * apart);
+  };
+  ccl::BoundInput input{kBytes, Scope::sip, std::vector<std::uint16_t>(map.sips), {}};
+  std::iota(input.sips.begin(), input.sips.end(), std::uint16_t{0});
+  const auto bounds = ccl::collective_bounds(map, input);
+  const double links = ccl::named(bounds, "sip_partition").ns;
+  // One hop, a load and a store; less what clocks may round, and a packet that the way has already.
+  EXPECT_NEAR(ccl::named(bounds, "sip_passage").ns, links + 100 + 2 * 20 - 2 - 256e9 / kLink, 1e-6);
+  EXPECT_NEAR(ccl::named(bounds, "latency").ns, 370 + 2 * 20, 1e-6) << "to the SIP opposite";
+  input.sips = {0, 2, 4};  // no neighbours
+  const auto apart = ccl::collective_bounds(map, input);
+  EXPECT_NEAR(ccl::named(apart, "sip_passage").ns,
+              ccl::named(apart, "sip_partition").ns + 190 + 2 * 20 - 2 - 256e9 / kLink, 1e-6);
+  map.odd_pes[{1, 0, 0}] = {map.hbm_slice.peak, map.tcm.peak, map.pe_port};  // links are not alike any more
+  EXPECT_EQ(ccl::named(ccl::collective_bounds(map, input), "sip_passage").ns, 0);
+}
+
 }  // namespace
 }  // namespace kernbench::test

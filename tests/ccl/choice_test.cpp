@@ -296,8 +296,8 @@ TEST(TunedTable, TextReadsBackAsItWas) {
   EXPECT_EQ(registry.tuned().yaml(), table.yaml());
   const ccl::TunedTable::Row* row = registry.tuned().find("here", CollectiveOp::all_gather, Scope::cube);
   ASSERT_NE(row, nullptr);
-  EXPECT_EQ(ccl::TunedTable::ns_at(*row, "b", 8), std::nullopt);
-  EXPECT_EQ(ccl::TunedTable::ns_at(*row, "b", 64), 5);
+  EXPECT_FALSE(ccl::TunedTable::between(*row, "b", 8));
+  EXPECT_EQ(ccl::TunedTable::between(*row, "b", 64).value().ns(), 5);
 }
 
 TEST(TunedTable, WhatShipsBelongsToOneMachineAndNamesBuiltInAlgorithms) {

@@ -96,6 +96,39 @@ TEST(Msccl, EveryStepTypeAndOperation) {
                         step(0, "r", "i", 0, "i", 0, "cnt=\"2\""))));
 }
 
+// Gpu 0 sends on channel 0 and then on channel 1; gpu 1 wants what comes on channel 1 first. With a queue for each that
+// is right, so it is here, where the two share one.
+TEST(Msccl, ChannelsOvertakeEachOther) {
+  const std::string after = "cnt=\"1\" depid=\"0\" deps=\"0\"";
+  const auto block = [](int id, const std::string& ends, const std::string& steps) {
+    return "<tb id=\"" + std::to_string(id) + "\" " + ends + ">\n" + steps + "</tb>\n";
+  };
+  const auto file = [&](const std::string& coll, const std::string& kind, const std::string& zero,
+                        const std::string& one) {
+    return "<algo name=\"two\" nchunksperloop=\"2\" ngpus=\"2\" inplace=\"1\" coll=\"" + coll +
+           "\">\n<gpu id=\"0\">\n" + block(0, "send=\"1\" recv=\"-1\" chan=\"0\"", step(0, "s", "i", 0, "i", 0)) +
+           block(1, "send=\"1\" recv=\"-1\" chan=\"1\"", step(0, "s", "i", 1, "i", 1, after)) + zero +
+           "</gpu>\n<gpu id=\"1\">\n" + block(0, "send=\"-1\" recv=\"0\" chan=\"1\"", step(0, kind, "i", 1, "i", 1)) +
+           block(1, "send=\"-1\" recv=\"0\" chan=\"0\"", step(0, kind, "i", 0, "i", 0, after)) + one +
+           "</gpu>\n</algo>\n";
+  };
+  EXPECT_EQ(error_of(file("broadcast", "r", "", "")), "nothing was thrown");
+  const std::string back = step(0, "s", "i", 0, "i", 0, "cnt=\"2\" depid=\"1\" deps=\"0\"");
+  const std::string sums =
+      file("allreduce", "rrc", block(2, "send=\"-1\" recv=\"1\" chan=\"0\"", step(0, "r", "i", 0, "i", 0, "cnt=\"2\"")),
+           block(2, "send=\"0\" recv=\"-1\" chan=\"0\"", back));
+  EXPECT_EQ(error_of(sums), "nothing was thrown");
+  const TestFolder folder;
+  std::ofstream(folder.file("sums.xml")) << sums;
+  for (const std::int64_t count : {1, 48, 201}) {
+    CollectiveCase c;
+    c.algorithm = folder.file("sums.xml");
+    c.count = count;
+    c.in_place = true;
+    EXPECT_EQ(run_collective(make_map(SipTopology::ring_1d, 2, 0, 0, 2, 1, 2), c), "") << count;
+  }
+}
+
 TEST(Msccl, WrongResultsAreRefused) {
   // Neither gets the sum of the other's chunk.
   const std::string hint = "\n  hint: its result would be wrong; nothing was run";

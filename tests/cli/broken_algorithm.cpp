@@ -5,7 +5,7 @@
 
 namespace kernbench::ccl {
 namespace {
-enum Mode : std::int64_t { nothing, deadlock, misuse, silence, refusal };
+enum Mode : std::int64_t { nothing, deadlock, misuse, silence, refusal, surplus };
 
 std::int32_t topology_kind(const char*) { return kTopologyKinds.ring_1d; }
 
@@ -23,6 +23,9 @@ void kernel(Va, std::int64_t, int sip_rank, int, int, int, Tl& tl) {
       if (sip_rank != 0) tl.send(Direction::global_e(), tl.fill(Shape{1, 8}, DType::f16, 1));
       tl.recv(Direction::global_w(), Shape{1, 8}, DType::f16);
       break;
+    case surplus:  // rank 0 sends what nobody receives
+      for (int i = 0; i < 3 && sip_rank == 0; ++i) tl.send(Direction::global_e(), tl.fill(Shape{1, 8}, DType::f16, 1));
+      break;
     case refusal:
       throw KernelError("broken: not this time");
     default:
@@ -31,8 +34,9 @@ void kernel(Va, std::int64_t, int sip_rank, int, int, int, Tl& tl) {
 }
 
 constexpr Parameter kParameters[] = {
-    {"mode", Parameter::Unit::none, nothing, 0, 4,
-     "0: does nothing, 1: deadlocks, 2: reads an unmapped address, 3: one rank does not send, 4: throws"}};
+    {"mode", Parameter::Unit::none, nothing, 0, 5,
+     "0: does nothing, 1: deadlocks, 2: reads an unmapped address, 3: one rank does not send, 4: throws, 5: one sends "
+     "too much"}};
 }  // namespace
 }  // namespace kernbench::ccl
 

@@ -107,6 +107,23 @@ TEST(Explain, NamesWhatLimits) {
               StartsWith("limited by links between SIPs: sip"));
 }
 
+/// Eight SIPs behind a switch of 448 GB/s, on a machine whose ports and receivers were made for 128: what is expected
+/// and what is possible follow the ports and the credits, and warnings name the keys.
+TEST(Explain, ExpectationsAndBoundsKnowPortsAndCredits) {
+  const Tool tool;
+  const Outcome outcome = tool({"run", "all_reduce", "--topology", "ring8", "--set", "system.sips.topology=switch",
+                                "--set", "system.links.lane_rate=112 GT/s", "-b", "1M", "--fidelity", "fast", "--data",
+                                "off", "--explain", "--json", "-"});
+  for (const char* key :
+       {"system.links.buffer_packets is 512", "system.links.switch.clock is 4 GHz", "sip.io.crossbar.clock is 4 GHz"})
+    EXPECT_THAT(outcome.err, HasSubstr(std::string("warning: ") + key));
+  const ordered_json row = parsed(outcome).at("results").at(0);
+  const double time = row.at("time_ns"), expected = row.at("explain").at("candidates").at(0).at("expected_ns");
+  EXPECT_NEAR(expected / time, 1, 0.1);
+  EXPECT_GT(row.at("bound_fraction"), 0.85);
+  EXPECT_LE(row.at("bound_fraction"), 1);
+}
+
 TEST(Explain, AutoSaysWhatItConsideredAndTakesTheFirst) {
   const Tool tool;
   const ordered_json json = parsed(tool(all_reduce({"-b", "4K", "--explain", "--json", "-"})));

@@ -62,6 +62,18 @@ TEST(Failure, DeviceFaultNamesPeAndKernel) {
   EXPECT_FALSE(std::filesystem::exists(tool.file("result.json")));
 }
 
+TEST(Failure, MessagesThatNobodyReceivesAreAnError) {
+  const Tool tool;
+  for (const char* grade : {"accurate", "fast"}) {
+    const Outcome outcome = run_broken(tool, 5, std::string("--fidelity ") + grade);
+    EXPECT_EQ(outcome.code, 8) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("sip0.cube0.pe0.ipcq: IPCQ error in kernel 'broken', op send(global_E), at "));
+    EXPECT_THAT(outcome.err, HasSubstr("3 messages to sip1.cube0.pe0 were never received"));
+    EXPECT_THAT(outcome.err, Not(HasSubstr("sip1.cube0.pe0.ipcq"))) << "rank 1 sent nothing";
+    EXPECT_FALSE(std::filesystem::exists(tool.file("result.json")));
+  }
+}
+
 /// Names of the files that a run left, beside those of its streams.
 std::vector<std::string> left_in(const Tool& tool) {
   std::vector<std::string> names;
@@ -95,6 +107,39 @@ TEST(Failure, RanksThatSpinAtBarriersDoNotEscapeTheWatchdog) {
   EXPECT_THAT(outcome.err, HasSubstr("turns of ranks in which the machine got nothing to do"));
 }
 
+TEST(Failure, KernelsThatDoNotComeBackAreNamed) {
+  const Tool tool;
+  const Outcome endless = run_runaway(tool, "kernel");
+  EXPECT_EQ(endless.code, 4) << endless.err;
+  EXPECT_THAT(endless.err, HasSubstr("; running: the code of kernel 'endless' on sip0.cube0.pe0"));
+  EXPECT_THAT(left_in(tool), ::testing::IsEmpty());
+}
+
+/// Frames that are entered page by page, and one that a compiler without stack clash protection enters at its far end.
+TEST(Failure, AKernelThatOverflowsItsStackIsNamed) {
+  const Tool tool;
+  for (const char* mode : {"locals", "recursion"}) {
+    const Outcome outcome = run_runaway(tool, mode);
+    EXPECT_EQ(outcome.code, 8) << mode << outcome.err;
+    EXPECT_EQ(outcome.err, std::string("kernbench: error: kernel '") + mode +
+                               "' on sip0.cube0.pe0 overflowed its stack of 128 KiB: keep large arrays in vectors\n");
+    EXPECT_THAT(left_in(tool), ::testing::IsEmpty()) << mode;
+  }
+}
+
+TEST(Failure, EmptyTilesAreErrorsThatNameTheCall) {
+  const Tool tool;
+  const Outcome one = run_runaway(tool, "one_tile"), both = run_runaway(tool, "tiles"),
+                shape = run_runaway(tool, "shape");
+  for (const Outcome& outcome : {one, both, shape}) {
+    EXPECT_EQ(outcome.code, 8) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("on sip0.cube0.pe0: ")) << "PE";
+  }
+  EXPECT_THAT(one.err, HasSubstr("kernel 'one_tile' on sip0.cube0.pe0: add: a tile is empty: it was never made"));
+  EXPECT_THAT(both.err, HasSubstr("kernel 'tiles' on sip0.cube0.pe0: mul: both tiles are empty"));
+  EXPECT_THAT(shape.err, HasSubstr("kernel 'shape' on sip0.cube0.pe0: Tile::shape: the tile is empty"));
+}
+
 #ifdef KERNBENCH_SANITIZED
 constexpr const char* kLittleMemory = "";  // the sanitizer's own memory is beyond any limit
 #else
@@ -113,6 +158,49 @@ TEST(Failure, DataThatTheDeviceHasNoRoomForAreTheDevicesFault) {
     }
   }
 }
+
+#ifndef KERNBENCH_SANITIZED
+/// Asked before there is any of it, with both figures and what helps; without data it runs.
+TEST(Failure, DataThatThisComputerHasNoRoomForIsTheEnvironmentsFault) {
+  const Tool tool;
+  const std::string run = "ulimit -v 600000; exec " + quoted(KERNBENCH_BINARY) +
+                          " run all_reduce --topology minimal --set system.sips.count=8 -b 32M -e 32M -w 0 -n 1 ";
+  const Outcome refused = tool.shell(run);
+  EXPECT_EQ(refused.code, 7) << refused.err;
+  EXPECT_EQ(refused.out, "");
+  EXPECT_THAT(refused.err, ::testing::MatchesRegex("kernbench: error: all_reduce of 33554432 B on 8 ranks: needs 768 "
+                                                   "MiB of this computer's memory, [0-9]+ MiB are left .ulimit -v.: "
+                                                   "--data off needs none of it, .*\n"));
+  EXPECT_EQ(tool.shell(run + "--data off --fidelity fast").code, 0);
+  EXPECT_THAT(tool.shell(run + "-c 0").err, HasSubstr("needs 512 MiB")) << "nothing is kept to compare";
+}
+
+/// Whatever there is too little of, and whenever: before main, for a rank's stack, in a child.
+TEST(Failure, LittleAddressSpaceIsTheEnvironmentsFaultAtAnyLimit) {
+  const Tool tool;
+  std::ofstream(tool.file("s.yaml")) << "workload: gemm\ntopology: minimal\noptions: {m: 32, n: 32, k: 32}\n"
+                                        "axes: {cube.hbm.channels: [1]}\n"
+                                        "objectives: [{name: time_ns, goal: minimize}]\n";
+  const std::vector<std::string> commands{
+      "run all_reduce -b 1K -e 1K --topology minimal",
+      "tune --ops all_reduce -b 1K -e 1K --topology minimal --set system.sips.count=2 --jobs 1 -q",
+      "sweep s.yaml -o store.sqlite --jobs 1"};
+  for (int limit = 56; limit < 160; limit += 8) {  // MB; with less the dynamic linker ends it
+    for (const std::string& command : commands) {
+      std::filesystem::remove(tool.file("store.sqlite"));
+      const Outcome outcome =
+          tool.shell("ulimit -v " + std::to_string(limit) + "000; exec " + quoted(KERNBENCH_BINARY) + " " + command);
+      const bool sweep = command == commands[2];
+      EXPECT_TRUE(outcome.code == 0 || outcome.code == 7 || (sweep && outcome.code == 6))
+          << limit << " MB, " << command << ": " << outcome.code << "\n"
+          << outcome.err;
+      EXPECT_THAT(outcome.err, Not(HasSubstr("internal error"))) << limit << command;
+      if (!sweep) continue;
+      EXPECT_THAT(outcome.err, Not(HasSubstr("failed (exit code"))) << "points stay open: " << limit;
+    }
+  }
+}
+#endif
 
 TEST(Failure, ARankWithoutHostMemoryIsTheEnvironmentsFault) {
   const Tool tool;

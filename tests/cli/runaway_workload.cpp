@@ -1,4 +1,5 @@
 // A plug-in whose host code goes wrong as `--mode` says; the tool has to say so.
+#include <map>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -12,6 +13,30 @@ namespace {
 
 void race_kernel(Va at, Tl& tl) { tl.store(at, tl.fill({1, 32}, DType::f16, 1)); }
 
+void endless_kernel(Tl&) {
+  for (volatile bool forever = true; forever;) {
+  }
+}
+/// Touches the far end of its frame first.
+__attribute__((noinline, optimize("no-stack-clash-protection"))) void locals_kernel(Tl& tl) {
+  volatile char locals[200'000];
+  locals[0] = 1;
+  tl.fill({1, locals[0]}, DType::f16, 1);
+}
+__attribute__((noinline)) int deeper(int depth) {
+  volatile char page[1024] = {};
+  return depth == 0 ? page[0] : deeper(depth - 1) + page[1];
+}
+void recursion_kernel(Tl& tl) { tl.fill({1, 1 + deeper(1000)}, DType::f16, 1); }
+void one_tile_kernel(Tl& tl) { static_cast<void>(Tile() + tl.fill({1, 1}, DType::f16, 1)); }
+void tiles_kernel(Tl&) { static_cast<void>(Tile() * Tile()); }
+void shape_kernel(Tl&) { static_cast<void>(Tile().shape()); }
+
+/// Kernels that go wrong by themselves, by mode.
+const std::map<std::string, void (*)(Tl&)> kKernels{{"kernel", endless_kernel},      {"locals", locals_kernel},
+                                                    {"recursion", recursion_kernel}, {"one_tile", one_tile_kernel},
+                                                    {"tiles", tiles_kernel},         {"shape", shape_kernel}};
+
 class Runaway final : public Workload {
  public:
   std::string name() const override { return "runaway"; }
@@ -22,8 +47,7 @@ class Runaway final : public Workload {
         "mode", boost::program_options::value(&mode_)->default_value("loop"),
         "loop: rank 1 never yields; barrier: all ranks spin at barriers; memory: rank 1 takes too much; runtime, "
         "invalid: rank 1 throws; swallow: and rank 0 catches everything; stop: sc_stop(); outside: no rank throws; "
-        "race: two PEs write "
-        "one place");
+        "race: two PEs write one place; or a kernel of kKernels");
   }
   Report run(Session& session) override {
     if (mode_ == "outside") throw std::runtime_error("the cause");
@@ -38,6 +62,8 @@ class Runaway final : public Workload {
         const Tensor tensor = ctx.zeros({1, 32}, DType::f16, DPPolicy().cubes(1).pes(1), "shared");
         ctx.launch("race", LaunchOptions{{{0, 0, 0}, {0, 0, 1}}}, race_kernel, tensor.va());
       }
+      if (const auto kernel = kKernels.find(mode_); kernel != kKernels.end() && ctx.rank() == 0)
+        ctx.launch(mode_ == "kernel" ? "endless" : mode_, LaunchOptions{{{0, 0, 0}}}, kernel->second);
       if (mode_ == "stop" && ctx.rank() == 1) sc_core::sc_stop();
       if (mode_ == "swallow") {
         if (ctx.rank() == 1) throw std::runtime_error("the cause");

@@ -99,6 +99,10 @@ TEST(Survival, FilesOfOthersAreReadWithinLimitsAndSaidInPrintableText) {
     EXPECT_THAT(outcome.err, HasSubstr("\\x1b[31m\\xff")) << command;
     EXPECT_EQ((outcome.out + outcome.err).find('\033'), std::string::npos) << command;
   }
+  write("y\033[31m\xff.yaml", "extends: minimal\n");  // a right one is named in what goes to standard output
+  const Outcome right = tool.shell(quoted(KERNBENCH_BINARY) + " topology check \"$(printf 'y\\033[31m\\377.yaml')\"");
+  EXPECT_EQ(right.code, 0) << right.err;
+  EXPECT_THAT(right.out, HasSubstr("y\\x1b[31m\\xff.yaml: ok"));
 }
 
 TEST(Survival, AResultFileRunsNoCodeAndNamesNoOutputs) {

@@ -114,6 +114,24 @@ TEST(DocsSnippets, AMachineWithForeignPartsIsBuiltAsTheTlmPageSays) {
             pattern(100));
 }
 
+/// A caller that is ahead of the kernel stays there where nothing has to happen first.
+TEST(Interop, WhatIsRefusedNeedsNoTimeAndLeavesTheDelay) {
+  Bench bench([](PlainInitiator& self) {
+    Transaction nowhere(tlm::TLM_READ_COMMAND, ~std::uint64_t{0}, std::vector<unsigned char>(64));
+    sc_core::sc_time delay(500, sc_core::SC_NS);
+    const sc_core::sc_time begin = sc_core::sc_time_stamp();
+    self.socket->b_transport(nowhere, delay);
+    EXPECT_EQ(nowhere.get_response_status(), tlm::TLM_ADDRESS_ERROR_RESPONSE);
+    EXPECT_EQ(delay, sc_core::sc_time(500, sc_core::SC_NS));
+    EXPECT_EQ(sc_core::sc_time_stamp(), begin);
+    Transaction read(tlm::TLM_READ_COMMAND, hbm(0, 3, 0), std::vector<unsigned char>(64));
+    self.socket->b_transport(read, delay);
+    EXPECT_EQ(delay, sc_core::SC_ZERO_TIME);
+    EXPECT_GT(sc_core::sc_time_stamp(), begin + sc_core::sc_time(520, sc_core::SC_NS));
+  });
+  bench.run();
+}
+
 TEST(Interop, ItsTimeIsThatOfTheNetworkAndGrowsWithTheDistance) {
   Bench bench([](PlainInitiator& self) {
     const auto time = [&](std::uint64_t address, sc_core::sc_time delay = sc_core::SC_ZERO_TIME) {

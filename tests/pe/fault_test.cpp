@@ -144,6 +144,29 @@ TEST(PeFault, MisuseOfTheApiNamesOpShapesAndKernel) {
             where + "composite_gemm(8x8x8 f16): lda is 4; give 0 or at least 8");
 }
 
+TEST(PeFault, AnEmptyTileNamesTheCallKernelAndPe) {
+  Bench bench;
+  const std::string whose = "kernel 'k' on sip0.cube0.pe0: ";
+  EXPECT_EQ(reason_of(bench,
+                      [](Tl& tl) {
+                        static_cast<void>(Tile() + tl.fill({1, 1}, DType::f16, 1));
+                      }),
+            whose + "add: a tile is empty: it was never made");
+  EXPECT_EQ(reason_of(bench,
+                      [](Tl& tl) {
+                        static_cast<void>(tl.fill({1, 1}, DType::f16, 1) / Tile());
+                      }),
+            whose + "div: a tile is empty: it was never made");
+  EXPECT_EQ(reason_of(bench, [](Tl&) { static_cast<void>(Tile() * Tile()); }),
+            whose + "mul: both tiles are empty: they were never made");
+  EXPECT_EQ(reason_of(bench, [](Tl&) { static_cast<void>(Tile().shape()); }),
+            whose + "Tile::shape: the tile is empty: it was never made");
+  EXPECT_EQ(reason_of(bench, [](Tl&) { static_cast<void>(Tile().bytes()); }),
+            whose + "Tile::bytes: the tile is empty: it was never made");
+  EXPECT_EQ(reason_of(bench, [](Tl& tl) { tl.store(kMapped, Tile()); }),
+            whose + "store: a tile is empty: it was never made");
+}
+
 TEST(PeFault, TcmThatDoesNotFitListsWhatOccupiesIt) {
   Bench::Options options;
   options.config.tcm.bytes = 1 << 20;

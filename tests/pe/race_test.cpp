@@ -1,6 +1,7 @@
 // --debug: PEs that race on a range of memory.
 #include <algorithm>
 
+#include "models/pe/cpu/race_detector.h"
 #include "tests/pe/harness.h"
 
 namespace kernbench {
@@ -24,6 +25,7 @@ struct Races {
     });
     bench.map_hbm(0, 1 << 24);
     bench.join(0, 1);
+    bench.pages.races.share(&kinds);
   }
   ~Races() { sc_core::sc_report_handler::set_handler(nullptr); }
   static Bench::Options options() {
@@ -38,10 +40,12 @@ struct Races {
   }
   std::size_t count(std::function<void(Tl&)> first, std::function<void(Tl&)> second) {
     texts().clear();
+    kinds.clear();
     Message& message = bench.launch({{std::uint16_t{0}, std::move(first)}, {std::uint16_t{1}, std::move(second)}});
     EXPECT_EQ(bench.answers(message, CommandKind::done), 2u);
     return texts().size();
   }
+  std::vector<RaceKind> kinds;  ///< of the last launch
   Bench bench;
 };
 
@@ -59,6 +63,43 @@ TEST(PeRaces, TwoWritersOfAByteAreReportedWithTheirOpsAndTheRange) {
   EXPECT_NE(text.find("store(0x10000, 1x32 f16)"), std::string::npos) << text;
   EXPECT_NE(text.find("store(0x1003e, 1x32 f16)"), std::string::npos) << text;
   EXPECT_NE(text.find("race on 2 B at"), std::string::npos) << text;
+}
+
+TEST(PeRaces, TheSameMistakeIsSaidOnceAndCounted) {
+  Races races;
+  const auto writer = [](Tl& tl) {
+    for (Va at = 0; at < 128; ++at) put(tl, kShared + 0x100 * at);
+  };
+  EXPECT_EQ(races.count(writer, writer), 1u);
+  ASSERT_EQ(races.kinds.size(), 1u);
+  EXPECT_EQ(races.kinds[0].races, 128u);
+  EXPECT_EQ(races.kinds[0].kernel, "k");
+  EXPECT_EQ(races.kinds[0].first_op, "store(..., 1x32 f16)");
+  EXPECT_NE(Races::texts().at(0).find("a fence() behind the store, then a send(); on the other PE wait() for what "
+                                      "recv() gives"),
+            std::string::npos)
+      << Races::texts().at(0);
+}
+
+// A PE with nothing to do may have ended before another one's first access.
+TEST(RaceDetector, ForgetsALaunchWhenAllOfItsPesHaveEndedInWhateverOrder) {
+  RaceDetector detector;
+  const PeCoord idle{0, 0, 0}, busy{0, 0, 1};
+  Message message;
+  message.id = 1;
+  LaunchMessage launch;
+  launch.targets = {idle, busy};
+  message.body = launch;
+  const auto text = std::make_shared<const std::string>("op");
+  const PhysicalAddress at = PhysicalAddress::hbm(busy, 0);
+  std::vector<RaceDetector::Race> races;
+  detector.ended(message, idle);
+  detector.access(message, busy, text, at, 64, true, races);
+  detector.ended(message, busy);
+  detector.access(message, idle, text, at, 64, false, races);
+  EXPECT_TRUE(races.empty()) << "a launch after it";
+  detector.access(message, busy, text, at, 64, true, races);
+  EXPECT_EQ(races.size(), 1U) << "in one";
 }
 
 TEST(PeRaces, NeighbouringRangesReadersAndLaunchesOneAfterTheOtherAreFine) {

@@ -378,9 +378,12 @@ TEST(MathCycles, GroupsOfLanesThenThePipeline) {
 
 // ---- Fibers ----
 
+const std::string kKernel = "k";
+const KernelLabel kLabel{kKernel, {0, 1, 2}};
+
 TEST(KernelFiber, SuspendsResumesAndGivesItsStackBack) {
   StackPool pool;
-  KernelFiber fiber(pool);
+  KernelFiber fiber(pool, kLabel);
   std::vector<int> order;
   fiber.start([&] {
     order.push_back(1);
@@ -398,7 +401,7 @@ TEST(KernelFiber, SuspendsResumesAndGivesItsStackBack) {
 
 TEST(KernelFiber, ExceptionsStayInsideOrComeOutAsTheError) {
   StackPool pool;
-  KernelFiber fiber(pool);
+  KernelFiber fiber(pool, kLabel);
   fiber.start([&] {
     try {
       fiber.suspend();
@@ -420,7 +423,7 @@ TEST(KernelFiber, CancelUnwindsEvenThroughACatchAll) {
     ~Guard() { ++count; }
   };
   {
-    KernelFiber fiber(pool);
+    KernelFiber fiber(pool, kLabel);
     fiber.start([&] {
       const Guard outer{unwound};
       try {
@@ -435,12 +438,48 @@ TEST(KernelFiber, CancelUnwindsEvenThroughACatchAll) {
   EXPECT_EQ(pool.in_use(), 0u);
 }
 
+/// Whose code runs is known while it does, and only then: at its start, while it waits, when it goes on.
+TEST(KernelFiber, SaysWhoseCodeRuns) {
+  StackPool pool;
+  Activity activity;
+  KernelFiber fiber(pool, {kKernel, {0, 1, 2}, &activity});
+  std::vector<std::string> running;
+  fiber.start([&] {
+    running.push_back(activity.kernel());
+    fiber.suspend();
+    running.push_back(activity.kernel());
+  });
+  EXPECT_EQ(activity.kernel(), "");
+  fiber.resume();
+  EXPECT_EQ(activity.kernel(), "");
+  EXPECT_EQ(running, std::vector<std::string>(2, "kernel 'k' on sip0.cube1.pe2"));
+  const std::string longest(200, 'x');
+  activity.enter(longest, {});
+  EXPECT_EQ(activity.kernel(), "kernel '" + longest.substr(0, 64) + "' on sip0.cube0.pe0");
+}
+
+/// Any place of the guard, the far one too, and of a stack without a guard the end of what was written.
+TEST(KernelFiberDeathTest, AnOverflowEndsTheProcessWithTheKernelsName) {
+  const auto touch = [](std::size_t below) {
+    StackPool pool;
+    KernelFiber fiber(pool, kLabel);
+    fiber.start([&] {
+      const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+      *reinterpret_cast<volatile char*>(here - StackPool::kStackBytes - below) = 1;
+    });
+  };
+  for (const std::size_t below : {std::size_t{0}, std::size_t{100'000}, StackPool::kGuardBytes - 8192}) {
+    EXPECT_EXIT(touch(below), ::testing::ExitedWithCode(8),
+                "kernbench: error: kernel 'k' on sip0.cube1.pe2 overflowed its stack of 128 KiB");
+  }
+}
+
 TEST(KernelFiber, ThousandsAreAliveAtOnce) {
   StackPool pool;
   std::vector<std::unique_ptr<KernelFiber>> fibers;
   std::uint64_t sum = 0;
   for (std::uint64_t i = 0; i < 20'000; ++i) {
-    fibers.push_back(std::make_unique<KernelFiber>(pool));
+    fibers.push_back(std::make_unique<KernelFiber>(pool, kLabel));
     KernelFiber* self = fibers.back().get();
     self->start([&sum, self, i] {
       self->suspend();

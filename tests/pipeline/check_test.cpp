@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "runtime/pipeline/safetensors.h"
+#include "tests/support/test_folder.h"
 
 namespace kernbench::pipeline {
 namespace {
@@ -17,30 +17,22 @@ namespace fs = std::filesystem;
 
 fs::path test_folder() { return fs::path(KERNBENCH_SOURCE_DIR) / "tests" / "pipeline"; }
 
-std::string read_text_of(const fs::path& path) {
-  std::ifstream stream(path);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
-
-/// A folder with the weights that the documents name.
+/// A folder with the weights that the documents name; the test works in it.
 class WeightsFolder {
  public:
   WeightsFolder() {
-    path_ = (fs::temp_directory_path() / "kernbench_pipeline_XXXXXX").string();
-    if (::mkdtemp(path_.data()) == nullptr) std::abort();
+    fs::current_path(folder_.path());
     std::map<std::string, HostTensor> tensors;
     tensors["w"] = {{16, 8}, DType::f16, std::vector<std::uint8_t>(256)};
     tensors["eight"] = {{8, 8}, DType::f8e5m2, std::vector<std::uint8_t>(64)};
-    std::ofstream(path_ + "/w.safetensors") << to_safetensors(tensors);
-    std::ofstream(path_ + "/broken.safetensors") << "no weights";
+    std::ofstream(folder_.file("w.safetensors")) << to_safetensors(tensors);
+    std::ofstream(folder_.file("broken.safetensors")) << "no weights";
   }
-  ~WeightsFolder() { fs::remove_all(path_); }
-  const std::string& path() const { return path_; }
+  /// As it is to be named: messages shorten long names.
+  std::string path() const { return "."; }
 
  private:
-  std::string path_;
+  TestFolder folder_;
 };
 
 struct Outcome {
@@ -65,7 +57,6 @@ Outcome check_text(const std::string& text, const std::string& folder) {
   } catch (const ConfigError& error) {
     outcome.errors = error.what();
   }
-  // The folder's name is of this run.
   for (std::size_t at; (at = outcome.errors.find(folder + "/")) != std::string::npos;)
     outcome.errors.erase(at, folder.size() + 1);
   return outcome;
@@ -90,7 +81,7 @@ std::string without_lines(std::string text) {
 }
 
 std::vector<Case> read_cases() {
-  std::istringstream file(read_text_of(test_folder() / "broken.txt"));
+  std::istringstream file(read(test_folder() / "broken.txt"));
   std::vector<Case> cases;
   for (std::string line; std::getline(file, line);) {
     if (line.rfind("# ", 0) == 0) {
@@ -118,7 +109,7 @@ std::string edited(const std::string& good, const Case& one) {
 
 TEST(PipelineCheck, EveryBrokenDocumentEndsWithTheExactText) {
   const WeightsFolder folder;
-  const std::string good = read_text_of(test_folder() / "good.yaml");
+  const std::string good = read(test_folder() / "good.yaml");
   const std::vector<Case> cases = read_cases();
   EXPECT_GE(cases.size(), 80U);
   std::string written;
@@ -138,7 +129,7 @@ TEST(PipelineCheck, EveryBrokenDocumentEndsWithTheExactText) {
 
 TEST(PipelineCheck, AcceptsTheGoodDocument) {
   const WeightsFolder folder;
-  const Outcome outcome = check_text(read_text_of(test_folder() / "good.yaml"), folder.path());
+  const Outcome outcome = check_text(read(test_folder() / "good.yaml"), folder.path());
   EXPECT_EQ(outcome.errors, "");
   EXPECT_EQ(outcome.warnings, "");
   EXPECT_EQ(outcome.checked.graphs.size(), 19U);
@@ -148,8 +139,7 @@ TEST(PipelineCheck, AcceptsTheGoodDocument) {
 TEST(PipelineCheck, OrdersSupertasksSoThatNoExchangeWaitsForALaterOne) {
   const WeightsFolder folder;
   Problems problems, warnings;
-  const Pipeline pipeline =
-      read_pipeline(parse_config(read_text_of(test_folder() / "good.yaml"), "p.yaml"), {}, problems);
+  const Pipeline pipeline = read_pipeline(parse_config(read(test_folder() / "good.yaml"), "p.yaml"), {}, problems);
   const Checked checked = check_pipeline(pipeline, {folder.path(), 2, 4, 4}, problems, warnings);
   ASSERT_EQ(checked.order.size(), pipeline.supertasks.size());
   std::set<std::string> made;
@@ -166,7 +156,7 @@ TEST(PipelineCheck, OrdersSupertasksSoThatNoExchangeWaitsForALaterOne) {
 
 TEST(PipelineCheck, WarnsOfUnusedPartsAndTensors) {
   const WeightsFolder folder;
-  std::string text = read_text_of(test_folder() / "good.yaml");
+  std::string text = read(test_folder() / "good.yaml");
   const auto replace = [&](const std::string& old, const std::string& with) {
     text.replace(text.find(old), old.size(), with);
   };

@@ -16,17 +16,13 @@
 #include "runtime/pipeline/run/slices.h"
 #include "tests/pipeline/host_run.h"
 #include "tests/runtime/machine_run.h"
+#include "tests/support/test_folder.h"
 
 namespace kernbench::pipeline {
 namespace {
 
 namespace fs = std::filesystem;
 const fs::path kSource = KERNBENCH_SOURCE_DIR;
-
-std::string text_of(const fs::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
 
 /// A good document and the folder that its weights are in.
 struct Seed {
@@ -37,14 +33,12 @@ struct Seed {
 class Seeds {
  public:
   Seeds() {
-    folder_ = (fs::temp_directory_path() / "kernbench_mutants_XXXXXX").string();
-    if (::mkdtemp(folder_.data()) == nullptr) std::abort();
     const fs::path examples = kSource / "docs" / "examples" / "pipeline";
     for (const fs::path& where : {examples, examples / "kinds"}) {
       for (const fs::directory_entry& entry : fs::directory_iterator(where)) {
         const std::string extension = entry.path().extension().string();
         if (extension == ".yaml" || extension == ".json")
-          seeds_.push_back({entry.path().filename().string(), text_of(entry.path()), where.string()});
+          seeds_.push_back({entry.path().filename().string(), read(entry.path()), where.string()});
       }
     }
     std::sort(seeds_.begin(), seeds_.end(), [](const Seed& a, const Seed& b) { return a.name < b.name; });
@@ -52,8 +46,8 @@ class Seeds {
     weights["w"] = {{16, 8}, DType::f16, std::vector<std::uint8_t>(256)};
     for (std::size_t i = 0; i < 128; ++i)
       store_element(weights["w"].bytes.data(), DType::f16, i, static_cast<double>(i * 37 % 23) / 16 - 0.7);
-    std::ofstream(folder_ + "/w.safetensors", std::ios::binary) << to_safetensors(weights);
-    seeds_.push_back({"good.yaml", text_of(kSource / "tests" / "pipeline" / "good.yaml"), folder_});
+    std::ofstream(folder_.file("w.safetensors"), std::ios::binary) << to_safetensors(weights);
+    seeds_.push_back({"good.yaml", read(kSource / "tests" / "pipeline" / "good.yaml"), folder_.path().string()});
     const WeightElement element = [](std::int64_t row, std::int64_t col) {
       return static_cast<double>((row * 7 + col * 13) % 17 - 8) / 32;
     };
@@ -78,16 +72,15 @@ class Seeds {
     layer.weights = [element](const std::string&) { return element; };
     add("layer", export_transformer(layer));
   }
-  ~Seeds() { fs::remove_all(folder_); }
   const std::vector<Seed>& all() const { return seeds_; }
 
  private:
   void add(const std::string& name, const Exported& exported) {
-    std::ofstream(folder_ + "/" + name + ".safetensors", std::ios::binary) << to_safetensors(exported.weights);
-    seeds_.push_back({name + ".json", exported.document, folder_});
+    std::ofstream(folder_.file(name + ".safetensors"), std::ios::binary) << to_safetensors(exported.weights);
+    seeds_.push_back({name + ".json", exported.document, folder_.path().string()});
   }
   std::vector<Seed> seeds_;
-  std::string folder_;
+  TestFolder folder_;
 };
 
 /// Edits of one to three places: characters as a slip of a hand leaves them, and words that stand where other words of

@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
 #include <fstream>
 #include <numeric>
 
@@ -11,6 +10,7 @@
 #include "runtime/tp/transformer.h"
 #include "tests/pipeline/host_run.h"
 #include "tests/runtime/machine_run.h"
+#include "tests/support/test_folder.h"
 
 namespace kernbench::pipeline {
 namespace {
@@ -34,15 +34,14 @@ class ExportedRun {
  public:
   ExportedRun(const Exported& exported, int sips, const HostTensor& x)
       : machine(machine_of(static_cast<std::uint16_t>(sips), 2, 2)) {
-    folder_ = (std::filesystem::temp_directory_path() / "kernbench_export_XXXXXX").string();
-    if (::mkdtemp(folder_.data()) == nullptr) std::abort();
-    std::ofstream(folder_ + "/w.safetensors", std::ios::binary) << to_safetensors(exported.weights);
+    const std::string folder = folder_.path().string();
+    std::ofstream(folder_.file("w.safetensors"), std::ios::binary) << to_safetensors(exported.weights);
     Problems problems, warnings;
     pipeline_ = read_pipeline(parse_config(exported.document, "exported.json"), {}, problems);
-    checked_ = check_pipeline(pipeline_, {folder_, sips, 2, 2}, problems, warnings);
+    checked_ = check_pipeline(pipeline_, {folder, sips, 2, 2}, problems, warnings);
     EXPECT_EQ(problems.str() + warnings.str(), "");
     PlanOptions plan;
-    plan.folder = folder_;
+    plan.folder = folder;
     RunSettings settings;
     settings.iterations = kPasses;
     settings.inputs = cut_inputs(pipeline_, {{"x", x}});
@@ -51,7 +50,6 @@ class ExportedRun {
     machine.runtime.init_process_group(settings.group);
     run.emplace(pipeline_, checked_, make_slot_plans(pipeline_, checked_, plan), settings, sips);
   }
-  ~ExportedRun() { std::filesystem::remove_all(folder_); }
 
   /// A single pass depends on which rows of the memories the one before left open: what is compared is a mean.
   static constexpr int kPasses = 4;
@@ -74,7 +72,7 @@ class ExportedRun {
 
   /// The largest difference of a tensor from what the host computes, as a share of its largest element.
   double error_of(const std::string& tensor) {
-    const HostTensor want = run_on_host(pipeline_, checked_, inputs_, folder_).at(tensor);
+    const HostTensor want = run_on_host(pipeline_, checked_, inputs_, folder_.path().string()).at(tensor);
     const std::vector<std::uint8_t>& got = run->outcome().outputs.at(tensor).bytes;
     double error = 0, most = 0;
     for (std::size_t i = 0; i < static_cast<std::size_t>(want.count()); ++i) {
@@ -91,7 +89,7 @@ class ExportedRun {
 
  private:
   std::map<std::string, HostTensor> inputs_;
-  std::string folder_;
+  TestFolder folder_;
   Pipeline pipeline_;
   Checked checked_;
 };

@@ -2,28 +2,22 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 
+#include "tests/support/test_folder.h"
 #include "tlm/config/problems.h"
 
 namespace kernbench::pipeline {
 namespace {
 
-/// A file of these bytes, removed at the end.
+/// A file of these bytes; one at a time in a test.
 class WeightFile {
  public:
-  explicit WeightFile(const std::string& content) {
-    path_ = (std::filesystem::temp_directory_path() / "kernbench_weights_XXXXXX").string();
-    if (::mkstemp(path_.data()) < 0) std::abort();
-    std::ofstream(path_, std::ios::binary) << content;
-  }
-  ~WeightFile() { std::filesystem::remove(path_); }
-  const std::string& path() const { return path_; }
+  explicit WeightFile(const std::string& content) { std::ofstream(path(), std::ios::binary) << content; }
+  std::string path() const { return folder_.file("w.safetensors"); }
 
  private:
-  std::string path_;
+  TestFolder folder_;
 };
 
 /// As the format's page puts a file together, written out once more.

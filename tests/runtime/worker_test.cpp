@@ -294,6 +294,56 @@ bool expires_during(const Step& step) {
   return expired;
 }
 
+/// An event that makes itself again: time passes, and nothing comes to its end.
+struct Restless {
+  EventQueue& queue;
+  const std::atomic<bool>& over;
+  void again() {
+    queue.at(queue.now() + 1000, [this] {
+      if (!over) again();
+    });
+  }
+};
+
+TEST(Watchdog, TakesSimulatedTimeAloneForNoProgress) {
+  HostRun host({1, 1, 1, 1, 1 << 20});
+  std::atomic<bool> expired{false};
+  std::string report;
+  Restless restless{host.machine.dispatcher().queue(0), expired};
+  const auto begin = std::chrono::steady_clock::now();
+  {
+    Watchdog watchdog(0.2, host.machine.dispatcher(), host.runtime.host_progress(), [&](const std::string& text) {
+      report = text;
+      expired = true;
+    });
+    restless.again();
+    host.run([](Context&) {}, 1);
+  }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  EXPECT_TRUE(expired);
+  EXPECT_LT(took.count(), 0.2 + 1) << "within a second";
+  EXPECT_THAT(report, ::testing::MatchesRegex("watchdog: no progress for 0.2 s of wall clock at [0-9]+\\.[0-9]+ ns of "
+                                              "simulated time; running: the machine's event queue, [0-9]+ instants in "
+                                              "which no work came to its end"));
+}
+
+/// A launch now and then is progress, whatever else happens.
+TEST(Watchdog, TakesALaunchThatEndsForProgress) {
+  HostRun host({1, 1, 1, 1, 1 << 20});
+  std::atomic<bool> expired{false};
+  const Watchdog watchdog(0.5, host.machine.dispatcher(), host.runtime.host_progress(),
+                          [&](const std::string&) { expired = true; });
+  host.run(
+      [](Context& ctx) {
+        for (int i = 0; i < 8; ++i) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(100));
+          ctx.launch("work", LaunchOptions{{{0, 0, 0}}}, kNoBody);
+        }
+      },
+      1);
+  EXPECT_FALSE(expired);
+}
+
 TEST(Watchdog, TakesAWorkerThatEndsForProgress) {
   EXPECT_FALSE(expires_during([](HostProgress& progress) { ++progress.ended; }));
 }

@@ -27,13 +27,14 @@ class PrivateSlurm {
     for (const char* part : {"state", "spool", "log"}) std::filesystem::create_directories(folder + "/" + part);
     std::ofstream(folder + "/slurm.conf") << fmt::format(
         "ClusterName=kbtest\nSlurmctldHost={0}(127.0.0.1)\nSlurmctldPort={1}\nAuthType=auth/none\nCredType=cred/none\n"
-        "AuthInfo=cred_expire=5\nSlurmUser={2}\nSlurmdUser={2}\nSlurmdParameters=config_overrides\nSlurmdTimeout=10\n"
+        "AuthInfo=cred_expire=5\nSlurmUser={2}\nSlurmdUser={2}\nSlurmdParameters=config_overrides\nSlurmdTimeout=6\n"
         "StateSaveLocation={3}/state\nSlurmdSpoolDir={3}/spool/%n\nSlurmctldPidFile={3}/ctld.pid\n"
         "SlurmdPidFile={3}/slurmd-%n.pid\nSlurmctldLogFile={3}/log/ctld.log\nSlurmdLogFile={3}/log/slurmd-%n.log\n"
         "ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nJobAcctGatherType=jobacct_gather/"
         "none\nMpiDefault=none\n"
         "SwitchType=switch/none\nSchedulerType=sched/backfill\nSelectType=select/cons_tres\n"
         "SelectTypeParameters=CR_Core\nReturnToService=2\nMailProg=/bin/true\n"
+        "SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,sched_interval=1\n"
         "NodeName=n[0-2] NodeHostname={0} NodeAddr=127.0.0.1 Port=[{4}-{5}] CPUs=1 State=UNKNOWN\n"
         "PartitionName=local Nodes=n[0-2] Default=YES MaxTime=INFINITE State=UP\n",
         host, port, user, folder, port + 1, port + 3);

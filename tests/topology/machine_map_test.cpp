@@ -197,13 +197,26 @@ TEST(Names, OfNetworkInterfacesAndTheFabric) {
   EXPECT_EQ(names::fabric_link(3), "fabric.link3");
 }
 
-TEST(MachineMap, SaysHowManyPacketsTheReceiversOfABundleHold) {
+TEST(MachineMap, SaysWhatTheReceiversOfABundleHoldAndHowFarTheyAre) {
   SystemSpec spec = small_machine(2, 1, 1);
   spec.links.links_per_neighbour = 3;
   spec.links.link.buffer_packets = 7;
-  const Plan plan(spec);
-  ASSERT_EQ(plan.map.sip_links.size(), 1U);
-  EXPECT_EQ(plan.map.sip_links[0].packets, 3U * 7U);
+  const Ps header = spec.links.link.rate().time_for(16);
+  EXPECT_EQ(Plan(spec).map.sip_links.at(0).packets, 3U * 7U);
+  EXPECT_EQ(Plan(spec).map.sip_links.at(0).latency, 400'000 + header);
+  spec.topology = SipTopology::switch_star;
+  spec.links.switch_latency = 200'000;  // on the way from the switch only
+  EXPECT_EQ(Plan(spec).map.sip_links.at(0).latency, 500'000 + header);
+}
+
+TEST(MachineMap, ABundleCarriesNoMoreThanTheRouterPortsAtItsEnds) {
+  SystemSpec spec = small_machine(2, 1, 1);
+  const std::uint64_t wire = spec.links.link.payload_rate().bytes_per_second();
+  EXPECT_EQ(Plan(spec).map.sip_links[0].capacity.bytes_per_second(), wire);
+  spec.sip.io.crossbar.clock_hz = 1'000'000'000;  // 64 B a cycle
+  EXPECT_EQ(Plan(spec).map.sip_links[0].capacity.bytes_per_second(), 64'000'000'000U);
+  spec.sip.io.crossbar.flit_bytes = 96;  // a packet of 256 B takes three
+  EXPECT_EQ(Plan(spec).map.sip_links[0].capacity.bytes_per_second(), std::uint64_t{1'000'000'000} * 256 / 3);
 }
 
 }  // namespace

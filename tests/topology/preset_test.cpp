@@ -4,6 +4,7 @@
 
 #include "topology/plan/deadlock.h"
 #include "topology/plan/plan.h"
+#include "topology/plan/throttles.h"
 #include "topology/spec/resolve.h"
 
 namespace kernbench::topology {
@@ -16,6 +17,7 @@ class EveryPreset : public ::testing::TestWithParam<std::string> {};
 TEST_P(EveryPreset, HasNoCycleOfChannels) {
   std::optional<Plan> plan;
   ASSERT_NO_THROW(plan.emplace(resolve(GetParam()).spec));  // throws on a cycle among representatives
+  EXPECT_TRUE(throttles(*plan).empty()) << throttles(*plan).front().text;
   if (plan->map.sips > 64) return;
   EXPECT_GT(check_deadlock(*plan, Coverage::everything).dependencies, 0u);
 }

@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
 #include <regex>
 
 #include "tests/topology/machines.h"
@@ -46,6 +49,43 @@ TEST(View, ShowsEveryUnitOnce) {
   EXPECT_EQ(count(cube, "  \"sip0.cube0.r"),
             16u + 24u + 8u + 8u + 2u + 3u * 4u);  // routers, and the lines that start at one
   EXPECT_EQ(count(pe, " [label=\"GEMM"), 1u);
+}
+
+/// Of machines of any shape: a picture that fits a screen, on which no SIP hides another one.
+TEST(View, ThePictureOfManySipsFitsAScreen) {
+  const auto of = [](SipTopology topology, std::uint16_t w, std::uint16_t h) {
+    SystemSpec spec = grid_machine(topology, w, h);
+    const bool grid = topology == SipTopology::torus_2d || topology == SipTopology::mesh_2d_no_wrap;
+    if (!grid) spec.sip_w = spec.sip_h = 0;
+    return spec;
+  };
+  using T = SipTopology;
+  for (const SystemSpec& spec :
+       {of(T::switch_star, 72, 1), of(T::switch_star, 9, 1), of(T::ring_1d, 72, 1), of(T::fully_connected, 30, 1),
+        of(T::mesh_2d_no_wrap, 72, 1), of(T::mesh_2d_no_wrap, 1, 72), of(T::torus_2d, 36, 2), of(T::torus_2d, 8, 9)}) {
+    const std::string name = std::string(to_string(spec.topology)) + " " + std::to_string(spec.sip_w);
+    const Plan plan(spec);
+    const std::string svg = show_view(plan, "system", "svg");
+    std::smatch size;
+    ASSERT_TRUE(std::regex_search(svg, size, std::regex("width=\"([0-9]+)\" height=\"([0-9]+)\""))) << name;
+    const double width = std::stod(size[1]), height = std::stod(size[2]);
+    EXPECT_LE(std::max(width / height, height / width), 4) << name << ": " << width << " x " << height;
+    const auto drawn = nlohmann::ordered_json::parse(show_view(plan, "system", "json"));
+    std::vector<std::array<double, 4>> boxes;  // of SIPs: edges
+    for (const auto& box : drawn["boxes"]) {
+      if (box["id"].get<std::string>().rfind("sip", 0) != 0) continue;
+      const double x = box["x"], y = box["y"], w = box["w"], h = box["h"];
+      boxes.push_back({x - w / 2, x + w / 2, y - h / 2, y + h / 2});
+    }
+    ASSERT_EQ(boxes.size(), spec.sips) << name;
+    for (std::size_t a = 0; a < boxes.size(); ++a) {
+      for (std::size_t b = 0; b < a; ++b) {
+        const bool apart = boxes[a][0] >= boxes[b][1] || boxes[b][0] >= boxes[a][1] || boxes[a][2] >= boxes[b][3] ||
+                           boxes[b][2] >= boxes[a][3];
+        EXPECT_TRUE(apart) << name << ": SIPs " << b << " and " << a;
+      }
+    }
+  }
 }
 
 TEST(View, IsColouredByUtilisation) {

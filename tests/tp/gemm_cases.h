@@ -29,7 +29,7 @@ inline void check_gemm_cases(tp::GemmMapping::Kind kind, unsigned seed, int coun
   };
   // Few random placements split k inside a cube: those of b and c are drawn from such as may.
   const auto suit = [&](std::array<DPPolicy, 4>& policies) {
-    if (kind != tp::GemmMapping::Kind::split) return;
+    if (!tp::exchanges_sums(kind)) return;
     constexpr std::array kPairs = {std::pair(CubeSplit::column_wise, CubeSplit::column_wise),
                                    std::pair(CubeSplit::replicate, CubeSplit::row_wise),
                                    std::pair(CubeSplit::replicate, CubeSplit::replicate)};
@@ -65,7 +65,7 @@ inline void check_gemm_cases(tp::GemmMapping::Kind kind, unsigned seed, int coun
             plan = tp::plan_gemm(ctx.map(), "case", operands, mapping);
           } catch (const std::invalid_argument&) {
             // The others serve everything.
-            EXPECT_TRUE(kind == tp::GemmMapping::Kind::passed || kind == tp::GemmMapping::Kind::split);
+            EXPECT_TRUE(kind == tp::GemmMapping::Kind::passed || tp::exchanges_sums(kind));
             continue;
           }
           const Handle handle = tp::gemm(ctx, "case", operands, plan);

@@ -13,7 +13,7 @@ namespace kernbench::testing {
 namespace {
 
 TEST(TpGemmMapping, ItsTextIsReadBack) {
-  for (const std::string text : {"stream", "passed", "split", "vector", "stream:32x112x512,rows=4,chains=1",
+  for (const std::string text : {"stream", "passed", "split", "vector", "lanes", "stream:32x112x512,rows=4,chains=1",
                                  "vector:1x8x4096,rows=2,chains=2"}) {
     EXPECT_EQ(tp::parse_gemm_mapping(text).str(), text);
   }
@@ -24,10 +24,10 @@ TEST(TpGemmMapping, OtherTextIsRefused) {
     EXPECT_EQ(error_text([&] { tp::parse_gemm_mapping(text); }), "mapping '" + text + "': did you mean 'stream'?");
   }
   for (const std::string text : {"", "stream:1x2", "stream:0x1x1,rows=1,chains=1", "rings"}) {
-    EXPECT_EQ(
-        error_text([&] { tp::parse_gemm_mapping(text); }),
-        "mapping '" + text +
-            "': give stream, passed, split or vector, alone or followed by :MxNxK,rows=R,chains=C with numbers from 1");
+    EXPECT_EQ(error_text([&] { tp::parse_gemm_mapping(text); }),
+              "mapping '" + text +
+                  "': give stream, passed, split, vector or lanes, alone or followed by :MxNxK,rows=R,chains=C with "
+                  "numbers from 1");
   }
 }
 
@@ -56,6 +56,7 @@ TEST(TpGemmMapping, AFileIsReadBack) {
 TEST(TpGemmCases, StreamGivesTheExactSums) { check_gemm_cases(tp::GemmMapping::Kind::stream, 1, 20); }
 TEST(TpGemmCases, PassedGivesTheExactSums) { check_gemm_cases(tp::GemmMapping::Kind::passed, 2, 20); }
 TEST(TpGemmCases, SplitGivesTheExactSums) { check_gemm_cases(tp::GemmMapping::Kind::split, 4, 20); }
+TEST(TpGemmCases, LanesGiveTheExactSums) { check_gemm_cases(tp::GemmMapping::Kind::lanes, 5, 20); }
 TEST(TpGemmCases, VectorGivesTheExactSums) { check_gemm_cases(tp::GemmMapping::Kind::vector, 3, 20); }
 
 /// 64 x 64 x 256 in f16 over 4 PEs: 2 x 2 of them have 32 rows and 32 columns each, one fold of 256 cycles. All

@@ -10,14 +10,15 @@
 namespace kernbench::testing {
 namespace {
 
-/// The published counts, in 10^9; of GPT-3 174.6 with 2,048 positions.
+/// The published counts, in 10^9, of Mixtral the sum over its matrices; of GPT-3 174.6 with 2,048 positions.
 TEST(Models, PresetsHaveThePublishedNumberOfWeights) {
-  for (const auto& [name, billions] : {std::pair("llama3-8b", 8.03), std::pair("llama3-70b", 70.55),
-                                       std::pair("llama3-405b", 405.85), std::pair("gpt3-175b", 174.6)}) {
+  for (const auto& [name, billions] :
+       {std::pair("llama3-8b", 8.03), std::pair("llama3-70b", 70.55), std::pair("llama3-405b", 405.85),
+        std::pair("gpt3-175b", 174.6), std::pair("mixtral-8x7b", 46.70)}) {
     EXPECT_NEAR(static_cast<double>(tp::load_model(name).parameters()) / 1e9, billions, 0.006 * billions / 8 + 0.005)
         << name;
   }
-  EXPECT_EQ(tp::model_presets().size(), 4u);
+  EXPECT_EQ(tp::model_presets().size(), 5u);
   EXPECT_EQ(tp::model_presets()[1].summary, "Llama 3 of 8 billion weights");
 }
 
@@ -68,7 +69,7 @@ TEST(Models, WhatIsWrongInAFileIsNamedWithItsPlace) {
             "m.yaml:13:13: error: rope_theta is given, but position is 'learned'\n  hint: leave it out");
   EXPECT_EQ(error_text([] { tp::load_model("lama3-8b"); }),
             "lama3-8b: error: is neither a model nor a file\n  hint: did you mean 'llama3-8b'? models: gpt3-175b, "
-            "llama3-8b, llama3-70b, llama3-405b");
+            "llama3-8b, llama3-70b, llama3-405b, mixtral-8x7b");
 }
 
 }  // namespace

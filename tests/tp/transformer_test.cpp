@@ -322,6 +322,61 @@ INSTANTIATE_TEST_SUITE_P(Layers, LayerTrace,
                          ::testing::Combine(::testing::Values(SchedulingKind::concurrent, SchedulingKind::rounds),
                                             ::testing::ValuesIn(trace_cases())));
 
+/// What a layer gives its last token: after a prefill of n + 1, and after one of n and a decode step. The same sums in
+/// other orders (many rows, other kernels for a single token): within what f32 loses in them.
+class PrefillThenDecode : public ::testing::TestWithParam<int> {};
+
+TEST_P(PrefillThenDecode, GivesWhatALongerPrefillGives) {
+  constexpr std::int64_t kBatch = 2, kTokens = 7;
+  const int ranks = GetParam();
+  const tp::Model model = tp::parse_model(kGrouped, "test.yaml");
+  MachineRun machine(machine_of(static_cast<std::uint16_t>(ranks), 2, 2));
+  std::vector<int> compared(static_cast<std::size_t>(ranks));
+  machine.runtime.spawn(
+      [&](Context& ctx) {
+        ctx.init_process_group();
+        const tp::ParallelState state = tp::initialize_model_parallel(ctx, ranks);
+        tp::TransformerOptions options;
+        options.dtype = DType::f32;
+        options.page = 2;
+        tp::TransformerLayer layer(state, model, "layer0", options);
+        layer.load(model_weight);
+        const tp::RotaryTable rotary(state, kTokens + 1, model.head_dim, model.rope_theta);
+        /// Rows of tokens [first, first + length) of each sequence, through the layer.
+        const auto pass = [&](tp::KvCache& cache, std::int64_t first, std::int64_t length) {
+          Tensor x = ctx.zeros({kBatch * length, model.width}, DType::f32, {}, "x");
+          std::vector<std::uint8_t> bytes(x.bytes());
+          for (std::int64_t row = 0; row < kBatch * length; ++row) {
+            const std::int64_t token = row / length * (kTokens + 1) + first + row % length;
+            for (std::int64_t c = 0; c < model.width; ++c)
+              store_element(bytes.data(), DType::f32, static_cast<std::size_t>(row * model.width + c),
+                            weight_at(token, c + 5));
+          }
+          x.write_bytes(bytes);
+          return layer.forward(x, cache, rotary, layer.place(cache, length)).bytes_to_host();
+        };
+        tp::KvCache whole = layer.cache(kBatch, kTokens + 1), parts = layer.cache(kBatch, kTokens + 1);
+        const std::vector<std::uint8_t> longer = pass(whole, 0, kTokens + 1);
+        pass(parts, 0, kTokens);
+        const std::vector<std::uint8_t> last = pass(parts, kTokens, 1);
+        for (std::int64_t entry = 0; entry < kBatch; ++entry) {
+          for (std::int64_t c = 0; c < model.width; ++c) {
+            const double one =
+                load_element(longer.data(), DType::f32,
+                             static_cast<std::size_t>((entry * (kTokens + 1) + kTokens) * model.width + c));
+            const double other =
+                load_element(last.data(), DType::f32, static_cast<std::size_t>(entry * model.width + c));
+            EXPECT_NEAR(one, other, 1e-5 * (1 + std::abs(one))) << "rank " << ctx.rank() << ", column " << c;
+            compared[static_cast<std::size_t>(ctx.rank())] += one != 0 ? 1 : 0;
+          }
+        }
+      },
+      std::tuple<>(), ranks);
+  for (const int count : compared) EXPECT_GT(count, kBatch * model.width / 2) << "elements that are not zero";
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, PrefillThenDecode, ::testing::Values(1, 2, 4));
+
 TEST(TransformerLayer, TokensThatTheRanksDoNotDivideAreNamed) {
   MachineRun machine(machine_of(2, 1, 1));
   machine.runtime.spawn(

@@ -1,7 +1,10 @@
 // `run --critical-path`: the chain of causes.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "tests/cli/schema_check.h"
 #include "tests/cli/tool_runner.h"
@@ -88,6 +91,30 @@ TEST(CriticalPath, AddsUpToTheRunAndToEveryLaunch) {
     }
     for (const auto& kind : path["kinds"])
       EXPECT_TRUE(kind["spent"] != "other" || kind["share"].get<double>() < 0.05) << fidelity;
+  }
+}
+
+TEST(CriticalPath, AddsUpToEveryLayerThatTheResultsTimed) {
+  const Tool tool;
+  const std::vector<std::string> mlp{"run",      "tp_mlp", "--topology", "minimal", "--in",    "64",
+                                     "--hidden", "256",    "--out",      "64",      "--batch", "16"};
+  const Outcome outcome = tool(path_arguments(mlp, {"--critical-path", "--json", tool.file("r.json")}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const ordered_json result = json_of(read(tool.file("r.json"))), path = result["critical_path"];
+  std::map<std::string, std::uint64_t> layers;
+  for (const auto& stretch : path["stretches"]) {
+    std::uint64_t sum = 0;
+    for (const auto& part : stretch["parts"]) sum += part["time_ps"].get<std::uint64_t>();
+    EXPECT_EQ(sum, stretch["time_ps"]) << stretch["name"];
+    layers[stretch["name"]] = sum;
+    const bool timed = stretch["timed"];
+    EXPECT_EQ(outcome.out.find("# critical path of " + stretch["name"].get<std::string>()) != std::string::npos, timed);
+  }
+  for (const auto& row : result["results"]) {
+    if (row["layer"] != "fc1" && row["layer"] != "fc2") continue;
+    const char* stretch = row["layer"] == "fc1" ? "pass 1, layer 0" : "pass 1, layer 1";
+    ASSERT_EQ(layers.count(stretch), 1U) << path["stretches"].dump();
+    EXPECT_EQ(layers[stretch], std::llround(row["time_ns"].get<double>() * 1e3)) << stretch;
   }
 }
 

@@ -149,9 +149,24 @@ TEST_F(ChakraProgram, RefusesRanksThatWaitForEachOther) {
       wrong({TraceWriter().send(1, 1, 64).receive(2, 1, 64, {1}), TraceWriter().send(1, 0, 64).receive(2, 0, 64, {1})}),
       "t.0.et: error: node 1 'send' can never begin: transfer (nodes 1 of rank 0, 2 of rank 1) after transfer "
       "(nodes 1 of rank 1, 2 of rank 0) after the first\n"
-      "  hint: a send or collective begins when all that take part are ready");
+      "  hint: a collective, and a send above --eager, begins when all that take part are ready");
   EXPECT_EQ(wrong({TraceWriter().send(1, 1, 64).receive(2, 1, 64), TraceWriter().send(1, 0, 64).receive(2, 0, 64)}),
             "");
+}
+
+// A send that is buffered waits for nobody, so its rank goes on to its receive; not one that is larger.
+TEST_F(ChakraProgram, RanksThatAllSendFirstRunUpToTheEagerSize) {
+  const auto exchange = [](std::uint64_t bytes) {
+    return std::vector<TraceWriter>{TraceWriter().send(1, 1, bytes).receive(2, 1, bytes, {1}),
+                                    TraceWriter().send(1, 0, bytes).receive(2, 0, bytes, {1})};
+  };
+  options_.eager_bytes = 64;
+  EXPECT_EQ(wrong(exchange(64)), "");
+  EXPECT_THAT(wrong(exchange(66)), ::testing::HasSubstr("can never begin"));
+  // A receive still waits for its send.
+  EXPECT_THAT(
+      wrong({TraceWriter().receive(2, 1, 64).send(1, 1, 64, {2}), TraceWriter().receive(2, 0, 64).send(1, 0, 64, {2})}),
+      ::testing::HasSubstr("can never begin"));
 }
 
 TEST_F(ChakraProgram, ListsAllNodesThatCannotRunInOnePass) {

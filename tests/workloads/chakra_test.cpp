@@ -117,17 +117,48 @@ TEST_F(ChakraTool, TheHostsCallsAreTimeOfTheHost) {
   EXPECT_NE(outcome.out.find("# 2 nodes had no time\n"), std::string::npos) << outcome.out;
 }
 
-/// Rank 0 sends to the rank opposite, with which no link joins it.
+/// Rank 0 sends to the rank opposite, with which no link joins it; then all reduce.
 TEST_F(ChakraTool, TransfersNeedNoNeighboursWhateverTheAlgorithm) {
-  std::vector<TraceWriter> ranks(4);
-  ranks[0].send(1, 2, 8192).collective(2, kAllReduce, 4096, {1});
-  ranks[2].receive(1, 0, 8192).collective(2, kAllReduce, 4096, {1});
-  for (const std::size_t other : {1, 3}) ranks[other].collective(2, kAllReduce, 4096);
-  for (const char* algorithm : {"ring", "one_tree"}) {
-    const auto found = rows(ranks, "communication", {"--algorithm", algorithm});
-    ASSERT_EQ(found.size(), 2U) << algorithm;
-    for (const Json& row : found) EXPECT_EQ(row["check"], "ok") << algorithm << row;
+  const std::vector<std::string> torus{"--set", "system.sips.topology=torus_2d"};
+  const std::vector<std::string> mesh{"--set", "system.sips.topology=mesh_2d_no_wrap"};
+  const std::vector<std::string> square{"--set", "system.sips.w=2", "--set", "system.sips.h=2"};
+  struct Run {
+    const char* algorithm;
+    std::size_t opposite;
+    std::vector<std::string> machine;
+  };
+  for (const Run& run :
+       {Run{"ring", 2, {}}, Run{"one_tree", 2, {}}, Run{"torus_2d", 3, torus}, Run{"mesh_2d", 3, mesh}}) {
+    std::vector<TraceWriter> ranks(4);
+    ranks[0].send(1, static_cast<int>(run.opposite), 8192).collective(2, kAllReduce, 4096, {1});
+    ranks[run.opposite].receive(1, 0, 8192).collective(2, kAllReduce, 4096, {1});
+    for (std::size_t other = 1; other < 4; ++other) {
+      if (other != run.opposite) ranks[other].collective(2, kAllReduce, 4096);
+    }
+    std::vector<std::string> options{"--algorithm", run.algorithm};
+    options.insert(options.end(), run.machine.begin(), run.machine.end());
+    if (!run.machine.empty()) options.insert(options.end(), square.begin(), square.end());
+    const auto found = rows(ranks, "communication", options);
+    ASSERT_EQ(found.size(), 2U) << run.algorithm;
+    for (const Json& row : found) EXPECT_EQ(row["check"], "ok") << run.algorithm << row;
   }
+}
+
+/// Both send, and then receive, the second after 50 us of computing.
+TEST_F(ChakraTool, RanksThatAllSendFirstExchangeUpToTheEagerSize) {
+  const std::vector<TraceWriter> ranks{TraceWriter().send(1, 1, 8192).receive(2, 1, 8192, {1}),
+                                       TraceWriter().send(1, 0, 8192).compute(2, 50, {1}).receive(3, 0, 8192, {2})};
+  for (const Json& row : rows(ranks, "communication")) EXPECT_EQ(row["check"], "ok") << row;
+  const auto nodes = rows(ranks, "node");
+  ASSERT_EQ(nodes.size(), 5U);
+  EXPECT_LT(nodes[0]["end_ns"], 50'000) << "its receiver computes still";
+  EXPECT_EQ(nodes[4]["begin_ns"], nodes[3]["end_ns"]);
+  EXPECT_EQ(nodes[4]["time_ns"], 0) << "what it waits for has come long ago";
+  EXPECT_EQ(tool_(command(ranks, {"--eager", "8K"})).code, 0);
+  const Outcome refused = tool_(command(ranks, {"--eager", "8190"}));
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("can never begin"), std::string::npos) << refused.err;
+  EXPECT_EQ(tool_(command(ranks, {"--eager", "0"})).code, 2);
 }
 
 TEST_F(ChakraTool, RooflineTakesTheLongerOfComputingAndMoving) {

@@ -107,6 +107,51 @@ TEST(ModelWeights, OfOneFileOrSeveralAreTheFilesElementsTurned) {
   }
 }
 
+/// As Hugging Face stores mixtral: w1 is the gate, w3 goes up, w2 down.
+TEST(ModelWeights, OfExpertsHaveTheNamesOfMixtral) {
+  const Tool tool;
+  tp::Model model = tp::parse_model(kModel, "m.yaml");
+  model.experts = 2;
+  model.experts_per_token = 1;
+  Tensors tensors = llama();
+  std::size_t number = 50;
+  for (const char* layer : {"model.layers.0.", "model.layers.1."}) {
+    for (const char* part : {"mlp.up_proj", "mlp.gate_proj", "mlp.down_proj"})
+      tensors.erase(std::string(layer) + part + ".weight");
+    const std::string moe = std::string(layer) + "block_sparse_moe.";
+    tensors[moe + "gate.weight"] = numbered({2, 8}, ++number);
+    for (const char* expert : {"experts.0.", "experts.1."}) {
+      tensors[moe + expert + "w1.weight"] = numbered({6, 8}, ++number);
+      tensors[moe + expert + "w2.weight"] = numbered({8, 6}, ++number);
+      tensors[moe + expert + "w3.weight"] = numbered({6, 8}, ++number);
+    }
+  }
+  const fs::path path = tool.file("moe.safetensors");
+  write(path, pipeline::to_safetensors(tensors));
+  const ModelWeightFiles files(path.string(), model, 2, true);
+  const auto element = [&](const char* name, std::size_t i) {
+    return load_element(tensors.at(name).bytes.data(), DType::f32, i);
+  };
+  const auto weight = [&](const char* name, std::int64_t row, std::int64_t col) {
+    return files.weight(name, DType::f32)(row, col);
+  };
+  EXPECT_EQ(weight("layer1.moe.router", 5, 1), element("model.layers.1.block_sparse_moe.gate.weight", 13));
+  EXPECT_EQ(weight("layer0.moe.expert1.gate", 7, 4),
+            element("model.layers.0.block_sparse_moe.experts.1.w1.weight", 39));
+  EXPECT_EQ(weight("layer1.moe.expert0.down", 3, 6),
+            element("model.layers.1.block_sparse_moe.experts.0.w2.weight", 39));
+  EXPECT_EQ(weight("layer1.moe.expert1.up", 2, 5), element("model.layers.1.block_sparse_moe.experts.1.w3.weight", 42));
+  model.experts = 3;
+  try {
+    ModelWeightFiles(path.string(), model, 1, true);
+    ADD_FAILURE() << "a third expert is not there";
+  } catch (const ConfigError& problem) {
+    EXPECT_THAT(problem.what(), HasSubstr("there is no tensor 'model.layers.0.block_sparse_moe.experts.2.w3.weight'"));
+    EXPECT_THAT(problem.what(),
+                HasSubstr("'model.layers.0.block_sparse_moe.gate.weight' is [2, 8], the model's is [3, 8]"));
+  }
+}
+
 TEST(ModelWeights, RunOnEveryRankAsOnTheHost) {
   const Tool tool;
   write(tool.file("m.yaml"), kModel);

@@ -11,9 +11,12 @@
 namespace kernbench {
 namespace {
 
+using serve::Chunk;
 using serve::Cost;
+using serve::Part;
 using serve::Request;
 using serve::Step;
+using serve::StepCost;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -42,8 +45,11 @@ std::string written(const Tool& tool, const std::string& text) {
 }
 
 /// A prompt takes 10 ps a token, a decode step 100 and one more for each sequence.
-Cost simple_cost(const Step& step) {
-  return {step.prefill ? 10 * step.positions : 100 + static_cast<double>(step.batch)};
+StepCost simple_cost(const Step& step) {
+  StepCost cost;
+  cost.layers.time = 10 * static_cast<double>(step.prompt_tokens());
+  if (step.batch > 0) cost.layers.time += 100 + static_cast<double>(step.batch);
+  return cost;
 }
 
 /// Three requests, two places: the third waits for the first, though its prompt would fit.
@@ -78,21 +84,124 @@ TEST(Serving, WaitsForRoomInTheCachesAndForArrivals) {
   EXPECT_THROW(serve::check_room({{0, 10, 5}}, {8, 14}), std::invalid_argument);
 }
 
-TEST(Serving, CostsBetweenSimulatedStepsAreLinear) {
-  using Point = std::pair<std::int64_t, std::int64_t>;
-  std::vector<Point> asked;
-  serve::StepCosts costs([&](const serve::StepKind& kind) {
-    asked.emplace_back(kind.batch, kind.positions);
-    return Cost{1000.0 + 3.0 * static_cast<double>(kind.batch) * static_cast<double>(kind.positions), 0,
-                static_cast<double>(kind.positions)};
-  });
-  EXPECT_EQ(costs.of({true, 1, 96}).time, 1000) << "a point: prompts are batch 0";
-  EXPECT_EQ(costs.of({false, 5, 20}).time, 1000 + 3 * 5 * 20) << "bilinear: exact for a product";
-  EXPECT_EQ(costs.of({false, 5, 20}).bytes, 20);
-  EXPECT_EQ(costs.simulated(), 5u);
-  EXPECT_THAT(asked, ElementsAre(Point(0, 96), Point(4, 16), Point(4, 24), Point(6, 16), Point(6, 24)));
-  EXPECT_EQ(costs.of({false, 1, 1}).time, 1003);
-  EXPECT_EQ(costs.of({false, 3, 3}).time, 1027);
+/// Four tokens a step: each running sequence's, then prompts, in parts.
+TEST(Serving, ChunksFillUpWhatDecodeLeavesOfAStep) {
+  const std::vector<Request> requests{{0, 6, 3}, {10, 3, 2}, {11, 1, 1}};
+  const serve::Schedule schedule = serve::serve(requests, {2, 1000, 4}, simple_cost);
+  // 0: 4 of 6, to 40. The other 2 and 2 of the second's 3, to 80: the first's first token. Its second beside the last
+  // of the second's, to 80 + 10 + 101 = 191: that one's first. One more of each, to 293, the last of both. Then the
+  // third.
+  ASSERT_EQ(schedule.steps.size(), 5u);
+  EXPECT_EQ(schedule.steps[1].step.prompts.size(), 2u);
+  EXPECT_EQ(schedule.steps[1].step.prompts[0].past, 4);
+  EXPECT_EQ(schedule.steps[2].step.batch, 1);
+  EXPECT_EQ(schedule.steps[2].step.prompts.front().past, 2);
+  EXPECT_EQ(schedule.steps[2].waiting, 1) << "no place for the third";
+  EXPECT_EQ(schedule.served[0].first, 80u);
+  EXPECT_EQ(schedule.served[1].first, 191u);
+  EXPECT_EQ(schedule.served[0].last, 293u);
+  EXPECT_EQ(schedule.served[1].last, 293u);
+  EXPECT_EQ(schedule.served[2].first, 303u);
+}
+
+/// Whatever the scheduler, replicas and stages: every token of a prompt is taken once, in order, every token is given
+/// once, no step is above its limit, and nobody runs beside more than there are places for.
+TEST(Serving, TakesAndGivesEveryTokenOnce) {
+  std::vector<Request> requests = serve::make_requests(5e8, 300, 7, 1, 1);  // 2,000 ps apart
+  serve::give_conversation_lengths(requests, 7);
+  std::int64_t prompt = 0, output = 0;
+  for (const Request& request : requests) {
+    prompt += request.prompt;
+    output += request.output;
+  }
+  for (const std::int64_t chunk : {0, 96}) {
+    for (const auto& [replicas, stages] : {std::pair(1, 1), std::pair(3, 1), std::pair(1, 4), std::pair(2, 2)}) {
+      const serve::Limits limits{8, 12'000, chunk, replicas, stages};
+      const serve::Schedule schedule = serve::serve(requests, limits, simple_cost);
+      std::int64_t taken = 0, given = 0, ends = 0;
+      for (const serve::Taken& one : schedule.steps) {
+        EXPECT_LE(one.step.batch, 8 / stages);
+        EXPECT_TRUE(chunk == 0 || one.step.tokens() <= chunk);
+        taken += one.step.prompt_tokens();
+        given += one.step.batch + one.step.ends;
+        ends += one.step.ends;
+      }
+      EXPECT_EQ(taken, prompt) << chunk << " " << replicas << " " << stages;
+      EXPECT_EQ(given, output);
+      EXPECT_EQ(ends, 300);
+      for (std::size_t i = 0; i < requests.size(); ++i) {
+        EXPECT_GT(schedule.served[i].first, requests[i].arrival);
+        EXPECT_GE(schedule.served[i].last, schedule.served[i].first + (requests[i].output > 1 ? 1 : 0));
+      }
+    }
+  }
+}
+
+/// Two replicas: the second request does not wait for the first. One queue: the third goes to whoever is done first.
+TEST(Serving, ReplicasServeOneQueue) {
+  const std::vector<Request> requests{{0, 10, 1}, {1, 30, 1}, {2, 5, 1}};
+  const serve::Schedule schedule = serve::serve(requests, {1, 1000, 0, 2}, simple_cost);
+  EXPECT_EQ(schedule.served[0].last, 100u);
+  EXPECT_EQ(schedule.served[1].last, 301u);
+  EXPECT_EQ(schedule.served[2].last, 150u);
+  EXPECT_EQ(schedule.steps[2].replica, 0);
+}
+
+/// Two stages of 50 each, 7 between them: the second prompt is in the first stage while the first is in the second.
+TEST(Serving, StagesWorkOnSeveralFlowsAtOnce) {
+  const auto cost = [](const Step&) {
+    StepCost cost;
+    cost.layers.time = 80;
+    cost.embedding.time = 10;
+    cost.logits.time = 20;
+    cost.send = 7;
+    return cost;
+  };
+  const serve::Schedule schedule = serve::serve({{0, 5, 2}, {0, 5, 1}}, {2, 1000, 0, 1, 2}, cost);
+  EXPECT_EQ(schedule.served[0].first, 117u) << "10 + 40, 7, 40 + 20";
+  EXPECT_EQ(schedule.served[1].first, 177u) << "behind it in the second stage, which is the longer one";
+  EXPECT_EQ(schedule.served[0].last, 237u) << "first stage 117 to 167, second from 177, when it is free";
+}
+
+TEST(Serving, CostsBetweenSimulatedPartsAreLinear) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> dense, decode, prompts;
+  const auto measure = [&](const Part& part) -> Cost {
+    const auto size = static_cast<double>(part.size), past = static_cast<double>(part.past);
+    const std::pair at(part.size, part.past);
+    if (part.kind == Part::Kind::dense) return dense.push_back(at), Cost{1000 + 5 * size, size, 0};
+    if (part.kind == Part::Kind::decode) return decode.push_back(at), Cost{3 * size * past, 0, past};
+    if (part.kind == Part::Kind::prompt) return prompts.push_back(at), Cost{7 * size + size * (size + past), 0, 0};
+    return {part.kind == Part::Kind::logits ? 10 * size : 1, 0, 0};
+  };
+  serve::StepCosts costs({700, 3000, true, false}, measure);
+  const auto close = [](double got, double expected) { EXPECT_NEAR(got, expected, 1e-9 * expected); };
+  Step step{{{600, 0}}, 0, 0, 1};
+  close(costs.of(step).layers.time, 1000 + 5 * 600 + 7 * 600 + 600 * 600);
+  EXPECT_EQ(costs.of(step).logits.time, 10);
+  EXPECT_THAT(dense, ElementsAre(std::pair(512, 0), std::pair(700, 0))) << "no more than can come";
+  EXPECT_THAT(prompts, ElementsAre(std::pair(512, 0), std::pair(700, 0)));
+  step = {{}, 5, 100, 0};
+  close(costs.of(step).all().time, 1025 + 3 * 5 * 100 + 1 + 50);
+  EXPECT_THAT(decode, ElementsAre(std::pair(4, 64), std::pair(4, 128), std::pair(6, 64), std::pair(6, 128)));
+  step = {{{96, 40}}, 2, 20, 0};
+  close(costs.of(step).layers.time, 1000 + 5 * 98 + 7 * 96 + 96 * 136 + 3 * 2 * 20);
+  EXPECT_EQ(costs.of(step).logits.time, 20);
+  const std::size_t before = costs.simulated();
+  close(costs.exactly(step).layers.time, costs.of(step).layers.time);
+  EXPECT_EQ(costs.simulated(), before) << "as it is, and kept apart";
+}
+
+/// Means of the groups that the lengths are made of, to three standard errors.
+TEST(Serving, ConversationsHaveTheLengthsOfTheTrace) {
+  std::vector<Request> requests(20'000);
+  serve::give_conversation_lengths(requests, 1);
+  double prompt = 0, output = 0;
+  for (const Request& request : requests) {
+    prompt += static_cast<double>(request.prompt);
+    output += static_cast<double>(request.output);
+  }
+  EXPECT_NEAR(prompt / 20'000, 986, 3 * 950 / std::sqrt(20'000.0));
+  EXPECT_NEAR(output / 20'000, 262, 3 * 150 / std::sqrt(20'000.0));
 }
 
 TEST(Serving, ReadsTheTracesColumnsAsTheyAre) {
@@ -188,6 +297,45 @@ TEST(Serving, OnTheMachineTakesWhatItsStepsTake) {
   EXPECT_EQ(served["over_time"].size(), 10u);
   EXPECT_GT(served["over_time"][0]["prefill_share"].get<double>(), 0);
   EXPECT_EQ(served["over_time"][5]["prefill_share"].get<double>(), 0) << "idle";
+}
+
+/// Chunks, replicas and stages on the machine: as many tokens, each step's cost as its parts', compared with steps that
+/// are simulated as they are.
+TEST(Serving, ChunksReplicasAndStagesAreServedOnTheMachine) {
+  const Tool tool;
+  std::ofstream(tool.file("m.yaml")) << kServedModel;
+  const auto run = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments{"run",        "tp_transformer",
+                                       "--topology", "ring8",
+                                       "--set",      "system.sips.count=4",
+                                       "--set",      "sip.cube_mesh.w=2",
+                                       "--set",      "sip.cube_mesh.h=1",
+                                       "--set",      "cube.pes=2",
+                                       "--model",    "m.yaml",
+                                       "--page",     "4",
+                                       "--layers",   "2",
+                                       "--tp",       "2",
+                                       "--data",     "off",
+                                       "--fidelity", "fast",
+                                       "--requests", "6",
+                                       "--rate",     "20000",
+                                       "--prompt",   "13",
+                                       "--decode",   "4",
+                                       "--batch",    "4"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return rows_of(tool, arguments).at(0);
+  };
+  const auto one = run({"--scheduler", "chunked", "--chunk", "8"});
+  EXPECT_EQ(one["output_tokens"], 24);
+  EXPECT_GT(one["mixed_share"].get<double>(), 0);
+  EXPECT_LT(one["largest_difference"].get<double>(), 0.1);
+  const auto whole = run({}), two = run({"--dp", "2"});
+  EXPECT_EQ(two["dp"], 2);
+  EXPECT_LT(two["ttft_ms"]["mean"].get<double>(), whole["ttft_ms"]["mean"].get<double>()) << "two serve the queue";
+  const auto staged = run({"--pp", "2"});
+  EXPECT_EQ(staged["pp"], 2);
+  EXPECT_LT(staged["largest_difference"].get<double>(), 0.1);
+  EXPECT_GE(staged["cache_positions"].get<std::int64_t>(), 2 * one["cache_positions"].get<std::int64_t>());
 }
 
 }  // namespace

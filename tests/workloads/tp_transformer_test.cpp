@@ -205,6 +205,14 @@ TEST(TpTransformer, RefusesWhatDoesNotDivideOrFitWithLayerDimensionAndNumbers) {
   EXPECT_THAT(cache.err, HasSubstr("model 'm.yaml' needs 251"))
       << "2 layers x 2 x 65536 x 60001 x 8 x 2 B, and weights";
   EXPECT_THAT(cache.err, HasSubstr("most of it, 251662434304 B, are KV caches"));
+  // A stage has one layer's weights and caches, and of embedding and output matrix one: 36 rows of 32 in f16.
+  const auto needs = [&](const Args& more) {
+    Args arguments{"--data", "off", "--prompt", "0", "--decode", "1", "--context", "60000", "--tp", "2"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return rows_of(tool, tiny(tool, arguments)).at(0)["hbm_need_bytes"].get<std::int64_t>();
+  };
+  const std::int64_t activations = needs({"--layers", "1", "--ends", "0"}) * 2 - needs({"--ends", "0"});
+  EXPECT_EQ(needs({"--pp", "2"}) - activations, (needs({}) - activations) / 2);
   const Outcome table = tool(tiny(tool, {"--prompt", "64"}, kLearned));
   EXPECT_THAT(table.err, HasSubstr("positions is 67: its table of learned positions has 40"));
   const Outcome sips = tool(tiny(tool, {"--tp", "5"}));

@@ -28,6 +28,15 @@ struct TensorShard {
   std::int64_t row = 0, col = 0;  ///< of its first element in the tensor
 };
 
+/// What one PE's kernel did with a ring: messages (of a slot at most) that it put in, or took out (less than 0).
+struct RingCount {
+  PeCoord owner;           ///< whose ring it is
+  std::uint16_t ring = 0;  ///< its number there
+  PeCoord sender;          ///< who fills it
+  Direction direction;     ///< of the PE that counts
+  std::int64_t messages = 0;
+};
+
 /// Launches a kernel on `targets`, once on each. All targets start in one instant. `tensors` gives tl.shard() its
 /// answers.
 struct LaunchMessage {
@@ -49,6 +58,7 @@ struct LaunchMessage {
   Ps least = 0;
   // Results.
   Ps first_start = kNever, last_end = 0;
+  std::vector<RingCount> rings;  ///< of kernels that did not fail
 };
 
 /// Maps a byte-exact range of virtual addresses of the SIP. `viewers` empty: for every PE of the SIP; otherwise for

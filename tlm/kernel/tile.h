@@ -35,17 +35,28 @@ class Tile {
   Tile() = default;
   /** for recorders */ explicit Tile(std::shared_ptr<const State> state) : state_(std::move(state)) {}
   explicit operator bool() const { return state_ != nullptr; }  ///< not an empty handle
-  Shape shape() const { return state_->shape; }                 ///< in elements
-  DType dtype() const { return state_->dtype; }                 ///< of the elements
-  std::uint64_t bytes() const { return static_cast<std::uint64_t>(state_->shape.count()) * size_of(state_->dtype); }
-  const State& state() const { return *state_; }  ///< for recorders
+  // Of an empty handle they throw KernelError.
+  Shape shape() const { return of("shape").shape; }  ///< in elements
+  DType dtype() const { return of("dtype").dtype; }  ///< of the elements
+  std::uint64_t bytes() const {
+    const State& state = of("bytes");
+    return static_cast<std::uint64_t>(state.shape.count()) * size_of(state.dtype);
+  }
+  const State& state() const { return of("state"); }  ///< for recorders
 
  private:
+  [[noreturn]] static void throw_empty(const char* call);
+  const State& of(const char* call) const {
+    if (state_ == nullptr) throw_empty(call);
+    return *state_;
+  }
+
   std::shared_ptr<const State> state_;
 };
 
 // Elementwise, on the math engine of the PE that made the operands. Shapes must agree, or one operand is 1 x n, n x 1
-// or 1 x 1 and is broadcast. The result has the operands' dtype, which must agree.
+// or 1 x 1 and is broadcast. The result has the operands' dtype, which must agree. They throw KernelError as Tl::math
+// does.
 Tile operator+(const Tile& a, const Tile& b);
 Tile operator-(const Tile& a, const Tile& b);
 Tile operator*(const Tile& a, const Tile& b);

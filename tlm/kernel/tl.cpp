@@ -7,10 +7,22 @@
 
 namespace kernbench {
 
-Tile operator+(const Tile& a, const Tile& b) { return a.state().tl->math(MathOp::add, {a, b}); }
-Tile operator-(const Tile& a, const Tile& b) { return a.state().tl->math(MathOp::sub, {a, b}); }
-Tile operator*(const Tile& a, const Tile& b) { return a.state().tl->math(MathOp::mul, {a, b}); }
-Tile operator/(const Tile& a, const Tile& b) { return a.state().tl->math(MathOp::div, {a, b}); }
+namespace {
+/// By whom one of the operands was made: an empty one is its to refuse.
+Tile elementwise(MathOp op, const Tile& a, const Tile& b) {
+  if (!a && !b) throw KernelError(fmt::format("{}: both tiles are empty: they were never made", to_string(op)));
+  return (a ? a : b).state().tl->math(op, {a, b});
+}
+}  // namespace
+
+void Tile::throw_empty(const char* call) {
+  throw KernelError(fmt::format("Tile::{}: the tile is empty: it was never made", call));
+}
+
+Tile operator+(const Tile& a, const Tile& b) { return elementwise(MathOp::add, a, b); }
+Tile operator-(const Tile& a, const Tile& b) { return elementwise(MathOp::sub, a, b); }
+Tile operator*(const Tile& a, const Tile& b) { return elementwise(MathOp::mul, a, b); }
+Tile operator/(const Tile& a, const Tile& b) { return elementwise(MathOp::div, a, b); }
 
 const Program& Tl::program(ProgramId) const { throw KernelError("program: there are none here"); }
 

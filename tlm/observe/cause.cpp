@@ -56,18 +56,21 @@ std::vector<CauseLog::Segment> CauseLog::sums(const std::vector<Segment>& chain)
   return sums;
 }
 
+std::vector<CauseLog::Segment> CauseLog::largest(const std::vector<Segment>& chain) {
+  std::vector<Segment> parts = sums(chain);
+  if (parts.size() <= kMostParts) return parts;
+  Segment rest{0, 0, Spent::other, 0};
+  for (std::size_t i = kMostParts - 1; i < parts.size(); ++i) rest.end += parts[i].end;
+  parts.resize(kMostParts - 1);
+  parts.push_back(rest);
+  return parts;
+}
+
 void CauseLog::heard(const Cause& cause, const char* kernel, std::uint16_t sip, Ps submitted) {
   current = cause;
   if (end_of(cause) >= end_of(host)) host = cause;
   if (kernel == nullptr || launches_seen_++ >= kMostLaunches) return;
-  Launch launch{kernel, sip, submitted, end_of(cause), sums(chain(cause, submitted))};
-  if (launch.largest.size() > kMostParts) {
-    Segment rest{0, 0, Spent::other, 0};
-    for (std::size_t i = kMostParts - 1; i < launch.largest.size(); ++i) rest.end += launch.largest[i].end;
-    launch.largest.resize(kMostParts - 1);
-    launch.largest.push_back(rest);
-  }
-  launches_.push_back(std::move(launch));
+  launches_.push_back({kernel, sip, submitted, end_of(cause), largest(chain(cause, submitted))});
 }
 
 std::vector<CauseLog::Segment> CauseLog::chain(const Cause& cause, Ps from) const {

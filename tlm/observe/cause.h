@@ -136,6 +136,8 @@ class CauseLog {
   void heard(const Cause& cause, const char* kernel, std::uint16_t sip, Ps submitted);
   /// Sums by (spent, place), most first.
   static std::vector<Segment> sums(const std::vector<Segment>& chain);
+  /// The kMostParts largest of them, as in Launch.
+  static std::vector<Segment> largest(const std::vector<Segment>& chain);
   const std::vector<Launch>& launches() const { return launches_; }
   std::uint64_t launches_seen() const { return launches_seen_; }
 

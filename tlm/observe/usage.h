@@ -12,7 +12,8 @@ namespace kernbench {
 ///
 /// A slice is 2^shift ps long. When a run outgrows the slices, neighbours are merged, so that memory is bounded by
 /// their number. A record within the slice that was written last costs two comparisons and two additions; nothing is
-/// allocated before the first one, and afterwards only where a resource reaches its last slice for the first time.
+/// allocated before the first one, afterwards only where a resource is used later than before, and no slice before its
+/// first use.
 /// Records come in any order of time.
 class Usage {
  public:
@@ -81,6 +82,7 @@ class Usage {
 
  private:
   void spread(Ps begin, Ps end, const Slice& what);
+  void hold(std::size_t first, std::size_t last);
   void move_to(std::size_t slice);
   void fold_to(std::uint32_t shift);
 
@@ -88,7 +90,8 @@ class Usage {
   Slice here_;            // not in slices_ yet
   std::array<Ps, kReasons> waited_{};
   std::uint64_t high_water_ = 0;
-  std::vector<Slice> slices_;
+  std::vector<Slice> slices_;  // from slice base_ on
+  std::size_t base_ = 0;
   std::size_t slice_ = 0;  // of `here_`
   std::uint32_t shift_;
   const std::uint32_t most_, units_;

@@ -41,6 +41,7 @@ Dispatcher::Dispatcher(const sc_core::sc_module_name& name, unsigned sips) : sc_
   for (unsigned sip = 0; sip < sips; ++sip) {
     queues_.emplace_back(sip);
     queues_.back().set_wake([this] { wake(); });
+    queues_.back().set_activity(&activity_);
   }
   SC_METHOD(step);
   sensitive << event_;

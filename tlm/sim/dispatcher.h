@@ -54,7 +54,11 @@ class Dispatcher : public sc_core::sc_module {
   bool stopped() const { return stopped_; }
   bool stop_wanted() const { return stop_ != nullptr && stop_->load(std::memory_order_relaxed); }
 
-  /// Simulated time and count of instants, for readers outside the simulation (progress bar, watchdog).
+  /// Work that comes to its end, for readers outside of the simulation (watchdog).
+  Activity& activity() { return activity_; }
+  const Activity& activity() const { return activity_; }
+
+  /// Simulated time and count of instants, likewise.
   Ps published_now() const { return published_now_.load(std::memory_order_relaxed); }
   std::uint64_t published_instants() const { return published_instants_.load(std::memory_order_relaxed); }
 
@@ -87,6 +91,7 @@ class Dispatcher : public sc_core::sc_module {
   bool limit_reached_ = false;
   const std::atomic<bool>* stop_ = nullptr;
   bool stopped_ = false;
+  Activity activity_;
   std::atomic<Ps> published_now_{0};
   std::atomic<std::uint64_t> published_instants_{0};
   bool stepping_ = false;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "tlm/sim/activity.h"
 #include "tlm/sim/time.h"
 
 namespace kernbench {
@@ -128,6 +129,15 @@ class EventQueue {
   CauseLog* causes() const { return causes_; }
   void set_causes(CauseLog* log) { causes_ = log; }  ///< it outlives what runs here
 
+  /// Counts what comes to its end here, and names the kernel whose code runs; null, as without a Dispatcher: nobody
+  /// asks.
+  Activity* activity() const { return activity_; }
+  void set_activity(Activity* activity) { activity_ = activity; }  ///< it outlives what runs here
+  /// A piece of work has come to its end (Activity::completed).
+  void completed() const {
+    if (activity_ != nullptr) activity_->completed();
+  }
+
   /// Called whenever the earliest time may have become earlier.
   void set_wake(std::function<void()> wake) { wake_ = std::move(wake); }
 
@@ -166,6 +176,7 @@ class EventQueue {
   Ps host_now_ = 0;
   Ps window_end_ = 0;
   CauseLog* causes_ = nullptr;
+  Activity* activity_ = nullptr;
   std::function<void()> wake_;
   std::function<Ps()> silent_until_;
 };

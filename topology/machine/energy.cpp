@@ -99,21 +99,14 @@ EnergyRow routers(Machine& machine, const Plan& plan, Part part, Ps elapsed) {
   return row.row();
 }
 
-const char* wire_key(LinkEnd::Kind kind) {
-  return kind == LinkEnd::Kind::cube_ucie ? "cube.ucie.energy_per_bit"
-         : kind == LinkEnd::Kind::io_ucie ? "sip.io.ucie.energy_per_bit"
-                                          : "system.links.energy_per_bit";
-}
-
-EnergyRow wires(Machine& machine, const Plan& plan, Part part, bool between_sips) {
-  Row row(between_sips ? "inter_sip" : "ucie", 0);
+EnergyRow wires(Machine& machine, const Plan& plan, Part part, EdgeKind edge) {
+  Row row(to_string(edge), 0);
   for (std::uint32_t id = 0; id < plan.ends.size(); ++id) {
     const LinkEnd& end = plan.ends[id];
-    const bool inter_sip = end.kind == LinkEnd::Kind::io_link || end.kind == LinkEnd::Kind::fabric_link;
-    if (inter_sip != between_sips || !part.has(plan.networks[end.network])) continue;
+    if (end.kind->edge != edge || !part.has(plan.networks[end.network])) continue;
     const LinkPort& port = machine.link_port(id);
     for (unsigned i = 0; i < end.spots->size(); ++i) {
-      row.work(wire_key(end.kind), "raw bit", 8.0 * static_cast<double>(port.wire_stats(i).raw_bytes),
+      row.work(end.kind->energy_key, "raw bit", 8.0 * static_cast<double>(port.wire_stats(i).raw_bytes),
                port.wire(i).config().energy_per_bit_aj);
     }
   }
@@ -162,9 +155,12 @@ EnergyRow stacks(Machine& machine, const Plan& plan, Part part, Ps elapsed) {
 }
 
 std::vector<EnergyRow> rows(Machine& machine, const Plan& plan, Part part, Ps elapsed) {
-  return {pes(machine, plan, part, elapsed),  routers(machine, plan, part, elapsed),
-          wires(machine, plan, part, false),  wires(machine, plan, part, true),
-          host_links(machine, plan, part),    stacks(machine, plan, part, elapsed),
+  return {pes(machine, plan, part, elapsed),
+          routers(machine, plan, part, elapsed),
+          wires(machine, plan, part, EdgeKind::ucie),
+          wires(machine, plan, part, EdgeKind::inter_sip),
+          host_links(machine, plan, part),
+          stacks(machine, plan, part, elapsed),
           srams(machine, plan, part, elapsed)};
 }
 

@@ -98,10 +98,13 @@ struct Machine::Impl {
   const BuildContext context;
   std::vector<std::unique_ptr<SipModule>> sips;
   std::unique_ptr<FabricModule> fabric;
+  std::vector<RaceKind> races;
 };
 
 Machine::Machine(const Plan& plan, const RunOptions& options, Observer* observer, ForeignParts foreign)
-    : impl_(std::make_unique<Impl>(plan, options, observer, std::move(foreign))) {}
+    : impl_(std::make_unique<Impl>(plan, options, observer, std::move(foreign))) {
+  for (const auto& sip : impl_->sips) sip->pages.races.share(&impl_->races);
+}
 
 Machine::~Machine() {
 #ifndef KERNBENCH_TEARDOWN
@@ -147,6 +150,7 @@ LinkPort& Machine::link_port(std::uint32_t end) { return impl_->link_port(end); 
 NetworkInterface& Machine::network_interface(NodeId node) { return impl_->network_of(node).interface(node); }
 Hbm& Machine::hbm(CubeCoord cube) { return impl_->sips.at(cube.sip)->cubes.at(cube.cube)->hbm; }
 Sram& Machine::sram(CubeCoord cube) { return impl_->sips.at(cube.sip)->cubes.at(cube.cube)->sram; }
+const std::vector<RaceKind>& Machine::races() const { return impl_->races; }
 PageTable& Machine::page_table(std::uint16_t sip) { return impl_->sips.at(sip)->pages; }
 PcieEp& Machine::pcie_ep(std::uint16_t sip) { return impl_->sips.at(sip)->io->pcie_ep; }
 IoCpu& Machine::io_cpu(std::uint16_t sip) { return impl_->sips.at(sip)->io->io_cpu; }

@@ -21,6 +21,10 @@
 #include "tlm/sim/dispatcher.h"
 #include "topology/machine/foreign.h"
 
+namespace kernbench {
+struct RaceKind;  // models/pe/cpu/race_detector.h
+}
+
 namespace kernbench::topology {
 
 struct Plan;  // topology/plan/plan.h: results of stages 2 to 5
@@ -60,6 +64,8 @@ class Machine {
   MCpu& m_cpu(CubeCoord cube);
   Pe& pe(PeCoord pe);
   PageTable& page_table(std::uint16_t sip);  ///< to map memory without messages
+  /// What `--debug` has found, in the order of the first of each kind.
+  const std::vector<RaceKind>& races() const;
 
  private:
   struct Impl;

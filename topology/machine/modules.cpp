@@ -47,15 +47,14 @@ void NetworkModules::make_interface(const BuildContext& context, std::uint32_t i
 void NetworkModules::make_link_port(const BuildContext& context, std::uint32_t id, std::size_t slot) {
   const Plan& plan = context.plan;
   const LinkEnd& end = plan.ends[id];
-  const bool ucie = end.kind == LinkEnd::Kind::cube_ucie || end.kind == LinkEnd::Kind::io_ucie;
   LinkPort::Config config;
   config.link = end.link;
   config.noc = *plan.networks[end.network].noc;
   config.far_flit_bytes = plan.networks[plan.ends[end.peer].network].noc->flit_bytes;
   for (const Spot spot : *end.spots) config.routers.push_back(spot.router);
-  config.from_io = end.from_io;
+  config.from_io = end.kind->from_io;
   config.longest = context.options.longest;
-  config.delay = ucie ? Delay::ucie : Delay::fabric;
+  config.delay = end.kind->delay;
   link_ports_[slot] = std::make_unique<LinkPort>(names::leaf(plan.end_name(id)).c_str(), config,
                                                  *plan.networks[end.network].routes, context.queue_of(end.network),
                                                  context.queue_of(plan.ends[end.peer].network), context.observer);

@@ -133,11 +133,10 @@ class UsageWalk {
   void wires() {
     for (std::uint32_t id = 0; id < plan_.ends.size(); ++id) {
       const LinkEnd& end = plan_.ends[id];
-      const bool inter_sip = end.kind == LinkEnd::Kind::io_link || end.kind == LinkEnd::Kind::fabric_link;
       LinkPort &port = machine_.link_port(id), &peer = machine_.link_port(end.peer);
       for (unsigned i = 0; i < port.connections(); ++i) {
         resource(
-            inter_sip ? "link" : "ucie", 1, {"wire", "credit"}, [&](Usage* usage) { port.observe_usage(i, usage); },
+            end.kind->statistics, 1, {"wire", "credit"}, [&](Usage* usage) { port.observe_usage(i, usage); },
             [&](ResourceUse& use) {
               const WireStats& stats = port.wire_stats(i);
               use.from = plan_.end_name(id);

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "topology/machine/machine_error.h"
+#include "topology/plan/machine_error.h"
 #include "topology/plan/plan.h"
 
 namespace kernbench::topology {
@@ -132,7 +132,7 @@ class DependencyGraph {
 
   Entry arrival(std::uint32_t end, std::uint16_t connection, std::uint8_t set, std::uint8_t dateline) const {
     const LinkEnd& there = plan_.ends[end];
-    return {there.network, (*there.spots)[connection].router,    there.from_io,
+    return {there.network, (*there.spots)[connection].router,    there.kind->from_io,
             dateline,      channels_.wire(end, connection, set), end,
             connection};
   }

@@ -59,17 +59,14 @@ class Builder {
       }
     }
     for (std::uint32_t end = 0; end < plan_.ends.size(); ++end) {
-      const bool ucie =
-          plan_.ends[end].kind == LinkEnd::Kind::cube_ucie || plan_.ends[end].kind == LinkEnd::Kind::io_ucie;
-      ends_.push_back(add(ucie ? PartKind::ucie : PartKind::link_port, plan_.end_name(end)));
+      ends_.push_back(add(plan_.ends[end].kind->part, plan_.end_name(end)));
     }
     for (std::uint32_t node = 0; node < plan_.map.nodes.size(); ++node) add_endpoint(NodeId{node});
     for (std::uint32_t id = 0; id < plan_.networks.size(); ++id) add_network_edges(id);
     for (std::uint32_t end = 0; end < plan_.ends.size(); ++end) {
       const LinkEnd& at = plan_.ends[end];
-      const bool between_sips = at.kind == LinkEnd::Kind::io_link || at.kind == LinkEnd::Kind::fabric_link;
-      join(ends_[end], ends_[at.peer], between_sips ? EdgeKind::inter_sip : EdgeKind::ucie,
-           at.link.rate().bytes_per_second() * at.spots->size(), at.link.latency);
+      join(ends_[end], ends_[at.peer], at.kind->edge, at.link.rate().bytes_per_second() * at.spots->size(),
+           at.link.latency);
     }
     for (std::uint16_t sip = 0; sip < plan_.map.sips; ++sip) {
       const std::uint32_t ep = endpoints_[index(plan_.map.pcie_ep(sip))];

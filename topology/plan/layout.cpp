@@ -1,5 +1,5 @@
 #include "topology/plan/layout.h"
-#include "topology/machine/machine_error.h"
+#include "topology/plan/machine_error.h"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "tlm/machine/names.h"
-#include "topology/machine/machine_error.h"
+#include "topology/plan/machine_error.h"
 
 namespace kernbench::topology {
 

@@ -5,6 +5,7 @@
 #include "tlm/machine/ids.h"
 #include "tlm/machine/routing.h"
 #include "topology/plan/layout.h"
+#include "topology/plan/link_kind.h"
 #include "topology/spec/spec.h"
 
 namespace kernbench::topology {
@@ -60,12 +61,11 @@ struct Network {
 
 /// One end of a bundle of connections between two networks: a LinkPort of the machine.
 struct LinkEnd {
-  enum class Kind : std::uint8_t { cube_ucie, io_ucie, io_link, fabric_link } kind = Kind::cube_ucie;
+  const LinkKind* kind = nullptr;
   std::uint32_t network = 0;
   std::uint32_t peer = kNoEnd;               ///< the other end
   std::uint16_t number = 0;                  ///< side, column, link port or SIP
   const std::vector<Spot>* spots = nullptr;  ///< by connection
-  bool from_io = false;                      ///< what arrives here comes from an IO chiplet
   LinkConfig link;                           ///< of what leaves here
 };
 

@@ -1,16 +1,13 @@
 #include "topology/plan/plan.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <map>
 #include <utility>
 
 #include "tlm/machine/names.h"
-#include "topology/machine/machine_error.h"
 #include "topology/plan/cube_mesh.h"
 #include "topology/plan/deadlock.h"
 #include "topology/plan/latency.h"
+#include "topology/plan/throttles.h"
 #include "topology/spec/fingerprint.h"
 
 namespace kernbench::topology {
@@ -82,108 +79,6 @@ void Plan::fill_nodes() {
     }
     map.pcie_nodes.push_back(add(NodeKind::pcie_ep, 0, sip, kIoChiplet, crossbars[sip].pcie_ep));
     map.io_cpu_nodes.push_back(add(NodeKind::io_cpu, 0, sip, kIoChiplet, crossbars[sip].io_cpu));
-  }
-}
-
-void Plan::connect() {
-  const std::uint16_t w = map.cube_w, cubes = map.cubes_per_sip();
-  for (std::uint16_t sip = 0; sip < spec.sips; ++sip) {
-    for (std::uint16_t cube = 0; cube < cubes; ++cube) {
-      Network network;
-      network.kind = NetworkKind::cube;
-      network.sip = sip;
-      network.cube = cube;
-      network.layout = layout_of[cube_network({sip, cube})];
-      network.noc = &spec.cube_at({sip, cube}).noc;
-      network.ends.assign(kSides, kNoEnd);
-      networks.push_back(std::move(network));
-    }
-  }
-  const auto nodes = static_cast<std::uint16_t>(crossbars.size());
-  for (std::uint16_t sip = 0; sip < nodes; ++sip) {
-    Network network;
-    network.kind = sip < spec.sips ? NetworkKind::io : NetworkKind::fabric;
-    network.sip = sip;
-    network.cube = kIoChiplet;
-    network.crossbar = &crossbars[sip];
-    network.noc = sip < spec.sips ? &spec.sip.io.crossbar : &spec.links.switch_crossbar;
-    network.ends.assign(crossbars[sip].ucie.size() + crossbars[sip].links.size(), kNoEnd);
-    networks.push_back(std::move(network));
-  }
-
-  const auto join = [&](LinkEnd a, std::size_t slot_a, LinkEnd b, std::size_t slot_b) {
-    if (a.spots->size() != b.spots->size()) {
-      throw MachineError(
-          "overrides",
-          fmt::format("{} UCIe connections of a cube face {} of its neighbour", a.spots->size(), b.spots->size()),
-          "give both the same ucie.connections");
-    }
-    if (a.kind != LinkEnd::Kind::io_link) {  // trained to what both can do
-      a.link.bytes_per_second = b.link.bytes_per_second = std::min(a.link.bytes_per_second, b.link.bytes_per_second);
-    }
-    const auto first = static_cast<std::uint32_t>(ends.size());
-    a.peer = first + 1;
-    b.peer = first;
-    networks[a.network].ends[slot_a] = first;
-    networks[b.network].ends[slot_b] = first + 1;
-    ends.push_back(a);
-    ends.push_back(b);
-  };
-  const auto cube_end = [&](std::uint16_t sip, std::uint16_t cube, Side side, bool from_io) {
-    LinkEnd end;
-    end.kind = LinkEnd::Kind::cube_ucie;
-    end.network = cube_network({sip, cube});
-    end.number = static_cast<std::uint16_t>(side);
-    end.spots = &networks[end.network].layout->ucie[static_cast<std::size_t>(side)];
-    end.from_io = from_io;
-    end.link = spec.cube_at({sip, cube}).ucie.link();
-    return end;
-  };
-  for (std::uint16_t sip = 0; sip < spec.sips; ++sip) {
-    for (std::uint16_t cube = 0; cube < cubes; ++cube) {
-      for (const Side side : {Side::east, Side::south}) {
-        const bool east = side == Side::east;
-        const auto other = static_cast<std::uint16_t>(cube + (east ? 1 : w));
-        if (east ? other % w == 0 : other >= cubes) continue;
-        if (spec.broken_cube_links.count({CubeCoord{sip, cube}, other}) != 0) continue;
-        join(cube_end(sip, cube, side, false), static_cast<std::size_t>(side),
-             cube_end(sip, other, opposite(side), false), static_cast<std::size_t>(opposite(side)));
-      }
-    }
-    for (std::uint16_t column = 0; column < w; ++column) {
-      LinkEnd end;
-      end.kind = LinkEnd::Kind::io_ucie;
-      end.network = io_network(sip);
-      end.number = column;
-      end.spots = &crossbars[sip].ucie[column];
-      end.link = spec.sip.io.ucie.link();
-      join(end, column, cube_end(sip, column, Side::north, true), static_cast<std::size_t>(Side::north));
-    }
-  }
-  const auto link_end = [&](std::uint16_t sip, std::uint16_t number) {
-    LinkEnd end;
-    end.kind = sip < spec.sips ? LinkEnd::Kind::io_link : LinkEnd::Kind::fabric_link;
-    end.network = io_network(sip);
-    end.number = number;
-    end.spots = &crossbars[sip].links[number];
-    end.from_io = true;
-    end.link = spec.links.link;
-    if (end.kind == LinkEnd::Kind::fabric_link) end.link.latency += spec.links.switch_latency;
-    return end;
-  };
-  for (std::uint16_t sip = 0; sip < spec.sips; ++sip) {
-    const auto neighbours = static_cast<std::uint16_t>(crossbars[sip].neighbours.size());
-    for (std::uint16_t number = 0; number < neighbours; ++number) {
-      const std::uint16_t other = crossbars[sip].neighbours[number];
-      const std::size_t slot = crossbars[sip].ucie.size() + number;
-      if (other == kFabric) {
-        join(link_end(sip, number), slot, link_end(spec.sips, sip), sip);
-      } else if (other > sip && spec.broken_sip_links.count({sip, other}) == 0) {
-        std::uint16_t back = 0;
-        while (crossbars[other].neighbours[back] != sip) ++back;
-        join(link_end(sip, number), slot, link_end(other, back), crossbars[other].ucie.size() + back);
-      }
-    }
   }
 }
 
@@ -274,15 +169,19 @@ void Plan::fill_capacities() {
     const Network& a = networks[end.network];
     const Network& b = networks[peer.network];
     if (&end > &peer) continue;
-    const bool between_sips = end.kind == LinkEnd::Kind::io_link;
+    const bool between_sips = end.kind->between_sips;
     const LinkConfig& link = end.link;
     LinkBundle bundle;
     bundle.a = between_sips ? a.sip : a.cube;
     bundle.b = between_sips ? (b.kind == NetworkKind::fabric ? kFabric : b.sip) : b.cube;
-    bundle.capacity = Rate(link.payload_rate().bytes_per_second() * end.spots->size());
-    bundle.latency = link.latency + link.rate().time_for(link.header_bytes);
+    const std::size_t connections = end.spots->size();
+    bundle.capacity =
+        Rate(std::min({link.payload_rate().bytes_per_second(), port_payload_rate(*a.noc), port_payload_rate(*b.noc)}) *
+             connections);
+    // There and back may differ: behind a switch one way has its latency, too.
+    bundle.latency = (link.latency + peer.link.latency) / 2 + link.rate().time_for(link.header_bytes);
     bundle.sip = a.sip;
-    bundle.packets = link.buffer_packets * static_cast<std::uint32_t>(end.spots->size());
+    bundle.packets = std::max(link.buffer_packets, peer.link.buffer_packets) * static_cast<std::uint32_t>(connections);
     (between_sips ? map.sip_links : map.cube_links).push_back(bundle);
   }
 }
@@ -362,18 +261,7 @@ std::string Plan::router_name(std::uint32_t id, std::uint16_t router) const {
 
 std::string Plan::end_name(std::uint32_t id) const {
   const LinkEnd& end = ends[id];
-  const Network& network = networks[end.network];
-  switch (end.kind) {
-    case LinkEnd::Kind::cube_ucie:
-      return names::ucie({network.sip, network.cube}, static_cast<Side>(end.number));
-    case LinkEnd::Kind::io_ucie:
-      return names::io_ucie(network.sip, end.number);
-    case LinkEnd::Kind::io_link:
-      return names::link_port(network.sip, end.number);
-    case LinkEnd::Kind::fabric_link:
-      return names::fabric_link(end.number);
-  }
-  return "?";
+  return end.kind->name(networks[end.network], end.number);
 }
 
 }  // namespace kernbench::topology

@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "tlm/machine/names.h"
-#include "topology/machine/machine_error.h"
+#include "topology/plan/machine_error.h"
 
 namespace kernbench::topology {
 

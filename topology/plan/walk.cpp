@@ -41,7 +41,7 @@ std::vector<RouterStep> walk_from(const Plan& plan, std::uint32_t network, std::
     network = there.network;
     router = spot.router;
     in_port = spot.port;
-    from_io = there.from_io;
+    from_io = there.kind->from_io;
     dateline = decision.dateline;
   }
   throw std::logic_error(

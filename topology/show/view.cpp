@@ -35,26 +35,120 @@ std::optional<double> utilisation(const ViewOptions& options, const std::string&
   return most;
 }
 
-/// Places of the SIPs: the grid, a row, or a circle.
-std::vector<std::pair<double, double>> sip_places(const Plan& plan) {
-  const unsigned sips = plan.map.sips, w = plan.map.sip_w;
-  constexpr double kDx = 260, kDy = 170;
-  std::vector<std::pair<double, double>> places;
-  const bool row = sips <= 2 || plan.map.sip_topology == SipTopology::switch_star;
-  const double radius = std::max(180.0, sips * 190 / (2 * kPi));
-  for (unsigned sip = 0; sip < sips; ++sip) {
-    if (w > 0) {
-      const unsigned column = sip % w, line = sip / w;
-      places.push_back({column * kDx, line * kDy});
-    } else if (row) {
-      places.push_back({sip * kDx, 0});
+/// SIPs of a picture: centres, a step apart, and what lies between them.
+class SipPlaces {
+ public:
+  explicit SipPlaces(const Plan& plan) {
+    const MachineMap& map = plan.map;
+    const unsigned sips = map.sips;
+    if (map.sip_w > 0) {
+      fold(map.sip_w, map.sip_h);
+    } else if (plan.has_fabric() || sips <= 2) {
+      const unsigned wide = sips <= kMostInRow ? sips : columns_of(sips, 1);
+      for (unsigned sip = 0; sip < sips; ++sip) add(sip % wide, sip / wide);
+    } else if (map.sip_topology == SipTopology::ring_1d && sips > kMostInCircle) {
+      const unsigned rows =
+          2 * std::max(1U, (sips / columns_of(sips, 1) + 1) / 2);  // so that the ring ends where it began
+      snake(sips, (sips + rows - 1) / rows);
     } else {
-      const double angle = 2 * kPi * sip / sips - kPi / 2;
-      places.push_back({radius * 1.3 * std::cos(angle), radius * std::sin(angle)});
+      const double radius = std::max(180.0, sips * 190 / (2 * kPi));
+      for (unsigned sip = 0; sip < sips; ++sip) {
+        const double angle = 2 * kPi * sip / sips - kPi / 2;
+        at_.push_back({radius * 1.3 * std::cos(angle), radius * std::sin(angle)});
+      }
     }
   }
-  return places;
-}
+
+  struct Point {
+    double x = 0, y = 0;
+  };
+  const Point& operator[](std::size_t sip) const { return at_[sip]; }
+  const std::vector<Point>& all() const { return at_; }
+
+  /// Sideways offset of a line that would run through other SIPs of its row or column; 0: it does not.
+  double bend(std::size_t a, std::size_t b) const {
+    const Point &from = at_[a], &to = at_[b];
+    const bool row = from.y == to.y, column = from.x == to.x;
+    const bool hides = (row || column) && std::any_of(at_.begin(), at_.end(), [&](const Point& p) {
+                         const bool inside = row ? p.y == from.y && (p.x - from.x) * (p.x - to.x) < 0
+                                                 : p.x == from.x && (p.y - from.y) * (p.y - to.y) < 0;
+                         return inside;
+                       });
+    if (!hides || row) return hides ? 110 : 0;
+    const bool outside = from.x == 0 && to.y > from.y;  // left of the first column; right of the others
+    return outside ? 230 : -230;
+  }
+
+  static constexpr double kDx = 260, kDy = 170;
+
+ private:
+  static constexpr unsigned kMostInRow = 8, kMostInCircle = 16;
+  static constexpr double kAspect = 1.6;  // of a picture that fits a screen
+
+  /// Columns of a picture of `count` things that are each `lines` rows high.
+  static unsigned columns_of(unsigned count, unsigned lines) {
+    return std::max(1U, static_cast<unsigned>(std::lround(std::sqrt(kAspect * kDy * lines * count / kDx))));
+  }
+  void add(unsigned column, unsigned line) { at_.push_back({column * kDx, line * kDy}); }
+  /// Line after line, every second one backwards: neighbours stay neighbours.
+  void snake(unsigned count, unsigned wide) {
+    for (unsigned i = 0; i < count; ++i) {
+      const unsigned line = i / wide, place = i % wide;
+      add(line % 2 == 0 ? place : wide - 1 - place, line);
+    }
+  }
+  /// A grid as it is; one that is much longer than high in bands, every second one mirrored, and the same of one that
+  /// is much higher than long.
+  void fold(unsigned w, unsigned h) {
+    const bool tall = h > w;
+    const unsigned length = tall ? h : w, depth = tall ? w : h;
+    const double ratio = tall ? length * kDy / (depth * kDx) : length * kDx / (depth * kDy);
+    const unsigned wide = length <= kMostInRow || ratio <= 6 ? length : std::max(2U, columns_of(length, depth));
+    for (unsigned sip = 0; sip < w * h; ++sip) {
+      const unsigned along = tall ? sip / w : sip % w, across = tall ? sip % w : sip / w;
+      const unsigned band = along / wide, place = along % wide;
+      add(band % 2 == 0 ? place : wide - 1 - place, band * depth + across);
+    }
+  }
+
+  std::vector<Point> at_;
+};
+
+/// A switch of few SIPs above them; of many at their side, with an arm above every row, on which each SIP has its port.
+class SwitchDrawing {
+ public:
+  SwitchDrawing(Drawing& drawing, const Plan& plan, const SipPlaces& places)
+      : drawing_(drawing), name_(names::parent(names::fabric_crossbar())) {
+    const SipPlaces::Point last = places.all().back();
+    arms_ = last.y > 0;
+    double right = 0;
+    for (const SipPlaces::Point& point : places.all()) right = std::max(right, point.x);
+    if (!arms_) {
+      drawing_.add(Drawing::Box{name_, name_, "switch", "fabric", last.x / 2, -170, 130, 56});
+      return;
+    }
+    constexpr double kLeft = -SipPlaces::kDx * 0.6, kBody = 130;
+    const double bottom = last.y - kUp;
+    drawing_.add(Drawing::Box{name_, name_, "switch", "fabric", kLeft, (bottom - kUp) / 2, kBody, bottom + kUp + kArm});
+    for (double y = 0; y <= last.y; y += SipPlaces::kDy) {
+      const double begin = kLeft + kBody / 2, end = right + 65;
+      drawing_.add(Drawing::Box{fmt::format("{} row {:g}", name_, y / SipPlaces::kDy), "", "", "fabric",
+                                (begin + end) / 2, y - kUp, end - begin, kArm});
+    }
+    for (std::uint16_t sip = 0; sip < plan.map.sips; ++sip)
+      drawing_.add(
+          Drawing::Box{names::fabric_link(sip), "", "", "fabric", places[sip].x, places[sip].y - kUp, 26, kArm});
+  }
+  /// What a SIP's line ends at.
+  std::string port(std::uint16_t sip) const { return arms_ ? names::fabric_link(sip) : name_; }
+
+ private:
+  static constexpr double kUp = 76, kArm = 16;
+
+  Drawing& drawing_;
+  std::string name_;
+  bool arms_ = false;
+};
 
 Drawing system_view(const Plan& plan, const ViewOptions& options) {
   const MachineMap& map = plan.map;
@@ -65,33 +159,29 @@ Drawing system_view(const Plan& plan, const ViewOptions& options) {
                       : fmt::format("{} SIPs, {}; links {} each way, {}", map.sips, to_string(map.sip_topology),
                                     format_rate(link.rate().bytes_per_second() * plan.spec.links.links_per_neighbour),
                                     format_time(link.latency)));
-  const auto places = sip_places(plan);
+  const SipPlaces places(plan);
   for (std::uint16_t sip = 0; sip < map.sips; ++sip) {
     drawing.add(Drawing::Box{names::sip(sip), names::sip(sip),
                              fmt::format("{} cubes, {} PEs", map.cubes_per_sip(), map.pes(sip).size()), "cube",
-                             places[sip].first, places[sip].second, 130, 56});
+                             places[sip].x, places[sip].y, 130, 56});
   }
-  const std::string fabric = names::parent(names::fabric_crossbar());
-  if (plan.has_fabric())
-    drawing.add(Drawing::Box{fabric, fabric, "switch", "fabric", places.back().first / 2, -170, 130, 56});
+  std::optional<SwitchDrawing> fabric;
+  if (plan.has_fabric()) fabric.emplace(drawing, plan, places);
   for (std::uint32_t id = 0; id < plan.ends.size(); ++id) {
     const LinkEnd& end = plan.ends[id];
-    if (end.kind != LinkEnd::Kind::io_link || id > end.peer) continue;
+    if (!end.kind->between_sips || id > end.peer) continue;
     const Network& there = plan.networks[plan.ends[end.peer].network];
     const std::uint16_t a = plan.networks[end.network].sip;
     Drawing::Line line;
     line.from = names::sip(a);
-    line.to = there.kind == NetworkKind::fabric ? fabric : names::sip(there.sip);
+    line.to = there.kind == NetworkKind::fabric ? fabric->port(a) : names::sip(there.sip);
     line.kind = to_string(EdgeKind::inter_sip);
     line.label = fmt::format("{} - {}", names::leaf(plan.end_name(id)), names::leaf(plan.end_name(end.peer)));
     line.utilisation = utilisation(options, plan.end_name(id), plan.end_name(end.peer));
     line.ends = plan.end_name(id) + " " + plan.end_name(end.peer);
-    if (map.sip_w > 0) {  // wrap links of a torus go round the SIPs between
-      const unsigned w = map.sip_w, dx = there.sip % w > a % w ? there.sip % w - a % w : a % w - there.sip % w;
-      const unsigned dy = there.sip / w > a / w ? there.sip / w - a / w : a / w - there.sip / w;
-      if (dx > 1) line.bend = 110;
-      if (dy > 1) line.bend = -230;
-      if (dx > 1 || dy > 1) line.label_at = 0.25;
+    if (there.kind != NetworkKind::fabric) {  // such as wrap links of a torus
+      line.bend = places.bend(a, there.sip);
+      if (line.bend != 0) line.label_at = 0.25;
     }
     drawing.add(line);
   }
@@ -127,13 +217,14 @@ Drawing sip_view(const Plan& plan, const ViewOptions& options) {
                             0,
                             {}});
   const auto& neighbours = plan.crossbars[sip].neighbours;
-  const auto links = static_cast<std::uint16_t>(neighbours.size());
-  for (std::uint16_t i = 0; i < links; ++i) {
-    const std::uint32_t end = plan.networks[plan.io_network(sip)].ends[w + i];
+  const auto links = static_cast<int>(neighbours.size());
+  const int per_row = std::max<int>(6, w);  // of many links
+  for (int i = 0; i < links; ++i) {
+    const std::uint32_t end = plan.networks[plan.io_network(sip)].ends[static_cast<std::size_t>(w + i)];
     if (end == kNoEnd) continue;
     const std::string to = plan.end_name(plan.ends[end].peer), name = plan.end_name(end);
-    drawing.add(Drawing::Box{to, names::leaf(name), "to " + names::parent(to), "outside", middle + 10 + i * 110,
-                             -2 * kDy + 10, 100, 40});
+    drawing.add(Drawing::Box{to, names::leaf(name), "to " + names::parent(to), "outside",
+                             middle + 10 + i % per_row * 110, -2 * kDy + 10 - i / per_row * 60, 100, 40});
     drawing.add(Drawing::Line{to, names::crossbar(sip), to_string(EdgeKind::inter_sip), "", 0,
                               utilisation(options, name, to), 0.5, name + " " + to});
   }

@@ -98,9 +98,9 @@ Section hbm() {
       .quantity("static_power", &HbmConfig::static_uw, Dimension::power, kAnyPower, "Of the stack.")
       .integer("queue_depth", &HbmConfig::queue_depth, kQueue, "Requests waiting per pseudo channel, in bursts.")
       .larger_is_better()
-      .enumeration("page_policy", &HbmConfig::page_policy, {"open", "closed"}, "What happens to a row after an access.")
-      .enumeration("refresh", &HbmConfig::refresh, {"none", "all_bank", "per_bank"}, "Refresh mode.")
-      .enumeration("scheduler", &HbmConfig::scheduler, {"batched", "shared"},
+      .enumeration("page_policy", &HbmConfig::page_policy, kPagePolicies, "What happens to a row after an access.")
+      .enumeration("refresh", &HbmConfig::refresh, kRefreshPolicies, "Refresh mode.")
+      .enumeration("scheduler", &HbmConfig::scheduler, kSchedulerPolicies,
                    "Queues and order: read and write queue with batches of writes, or one queue for both.")
       .boolean("protect_row_hits", &HbmConfig::protect_row_hits,
                "A row with an older waiting hit is not closed; false: plain FR-FCFS.")

@@ -61,6 +61,10 @@ class SectionOf {
     add<Member>(key, FieldKind::enumeration, member, doc).names = names;
     return *this;
   }
+  template <class Member, std::size_t N>
+  SectionOf& enumeration(const char* key, Member member, const char* const (&names)[N], const char* doc) {
+    return enumeration(key, member, std::vector<std::string>(names, names + N), doc);
+  }
   template <class Parts, class Whole>
   SectionOf& ratio(const char* key, Parts parts, Whole whole, const char* doc) {
     Field field;

@@ -22,4 +22,5 @@ add_library(kernbench_topology_spec
   ${KERNBENCH_PRESETS_CPP}
 )
 add_library(kernbench::topology_spec ALIAS kernbench_topology_spec)
+kernbench_cold(kernbench_topology_spec)
 target_link_libraries(kernbench_topology_spec PUBLIC kernbench::config kernbench::tlm PRIVATE PkgConfig::XXHASH)

@@ -1,7 +1,8 @@
 #include "models/pe/cpu/fiber.h"
 
-#include <stdexcept>
 #include <utility>
+
+#include "models/pe/cpu/stack_guard.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -60,10 +61,15 @@ void KernelFiber::run() {
 }
 
 void KernelFiber::switch_in() {
-  leave(&fake_outside_, stack_.base, stack_.bytes);
-  inside_ = std::move(inside_).resume();
-  arrive(fake_outside_, nullptr, nullptr);
-  if (!StackPool::intact(stack_)) throw std::logic_error("a kernel overflowed its stack of 128 KiB");
+  if (label_.activity != nullptr) label_.activity->enter(label_.kernel, label_.pe);
+  {
+    const StackGuard guard(stack_.base - stack_.guard_bytes, stack_.base, label_.kernel, label_.pe);
+    leave(&fake_outside_, stack_.base, stack_.bytes);
+    inside_ = std::move(inside_).resume();
+    arrive(fake_outside_, nullptr, nullptr);
+    if (!StackPool::intact(stack_)) guard.overflowed();
+  }
+  if (label_.activity != nullptr) label_.activity->leave();
   if (active_) return;
 #if KERNBENCH_ASAN
   __asan_unpoison_memory_region(stack_.base, stack_.bytes);  // frames that an exception skipped leave red zones

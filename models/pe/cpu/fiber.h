@@ -3,21 +3,32 @@
 #include <cstddef>
 #include <exception>
 #include <functional>
+#include <string>
 #include <utility>
 
 #include "models/pe/cpu/stack_pool.h"
+#include "tlm/machine/ids.h"
+#include "tlm/sim/activity.h"
 
 namespace kernbench::pe {
+
+/// Whose code a fiber runs: for whoever asks while it does not come back, or overflows its stack.
+struct KernelLabel {
+  const std::string& kernel;
+  PeCoord pe;
+  Activity* activity = nullptr;  ///< told when the code runs; null: nobody asks
+};
 
 /// Runs a function on a stack of its own, until it suspends itself, and on again from there.
 class KernelFiber {
  public:
-  explicit KernelFiber(StackPool& pool) : pool_(pool) {}
+  explicit KernelFiber(StackPool& pool, const KernelLabel& label) : pool_(pool), label_(label) {}
   ~KernelFiber() { cancel(); }
   KernelFiber(const KernelFiber&) = delete;
   KernelFiber& operator=(const KernelFiber&) = delete;
 
-  /// Runs `body` until it suspends or returns. REQUIRES: not active.
+  /// Runs `body` until it suspends or returns. REQUIRES: not active. This and resume() end the
+  /// process if it overflows its stack (StackGuard).
   void start(std::function<void()> body);
   void resume();   ///< REQUIRES: active, called from outside
   void suspend();  ///< called by `body`: returns to start() or resume()
@@ -34,6 +45,7 @@ class KernelFiber {
   void switch_in();
 
   StackPool& pool_;
+  const KernelLabel label_;
   StackPool::Stack stack_;
   std::function<void()> body_;
   boost::context::fiber inside_, outside_;

@@ -35,6 +35,18 @@ class KernelContext {
     }
     return nullptr;
   }
+  /// Messages that went through a queue pair.
+  struct QueueCount {
+    Direction direction;
+    std::uint32_t sent = 0, received = 0;
+  };
+  QueueCount& queue(Direction direction) {
+    for (QueueCount& count : queues) {
+      if (count.direction == direction) return count;
+    }
+    queues.push_back({direction});
+    return queues.back();
+  }
   /// Whether a fence would wait.
   bool fenced() const {
     for (const Op* op : in_flight) {
@@ -48,6 +60,7 @@ class KernelContext {
   Recorder recorder;
   Scoreboard scoreboard;
   std::vector<Op*> in_flight;  ///< issued and not complete; tiles of composites are not counted
+  std::vector<QueueCount> queues;
   State state = State::armed;
   bool dispatching = false;     ///< PE_CPU is issuing its next op
   std::uint64_t waits_for = 0;  ///< id of the op that a wait waits for; 0: none

@@ -53,6 +53,7 @@ void PeCpu::advance() {
       const Command command = commands_.front();
       commands_.erase(commands_.begin());
       worked(services_.config.cpu.command, kCommand);
+      services_.queue.completed();
       handle(command);
       advance();
     });
@@ -305,6 +306,7 @@ void PeCpu::reads_done(Op& op) {
 }
 
 void PeCpu::completed(Op& op) {
+  services_.queue.completed();
   std::vector<Hazard*> ready;
   if (op.composite != nullptr) {
     Composite& composite = *op.composite;
@@ -361,10 +363,24 @@ void PeCpu::finish_if_done(KernelContext& context) {
     kernel_tracks_[context.index].interval(context.started, services_.now(), launch.kernel);
   }
   log_kernel(services_, context.message, context.started);
+  if (!failed) count_rings(context);
   answer(failed ? CommandKind::failed : CommandKind::done, context.message);
   if (services_.options.debug) services_.pages.races.ended(context.message, services_.coord);
   contexts_[context.index] = nullptr;
   arm_waiting();
+}
+
+void PeCpu::count_rings(const KernelContext& context) const {
+  LaunchMessage& launch = context.launch();
+  for (const KernelContext::QueueCount& count : context.queues) {
+    const QueuePair* pair = ipcq_.directions().find(launch.group, count.direction);
+    if (pair == nullptr) continue;
+    const NeighbourEntry& entry = pair->entry;
+    if (count.sent > 0)
+      launch.rings.push_back({entry.peer, entry.peer_ring, entry.self, count.direction, std::int64_t{count.sent}});
+    if (count.received > 0)
+      launch.rings.push_back({entry.self, entry.ring, entry.source, count.direction, -std::int64_t{count.received}});
+  }
 }
 
 void PeCpu::fault(Op& op, Fault::Kind kind, const char* component, const std::string& reason) {

@@ -63,6 +63,7 @@ class PeCpu final : public OpSink, public TileSink {
   void finish_if_done(KernelContext& context);
   void end_mark(KernelContext& context);
   void fail(KernelContext& context);
+  void count_rings(const KernelContext& context) const;
   void abandon(KernelContext& context);
   void drop(Op& op);
   Composite& composite_of(const Op& op) { return *composites_[op.context->index]; }

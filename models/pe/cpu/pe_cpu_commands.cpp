@@ -68,7 +68,8 @@ void PeCpu::arm_waiting() {
         i, message,
         KernelEnvironment{services_.coord, services_.config, services_.map, std::get<LaunchMessage>(message.body),
                           ipcq_.directions(), programs_, std::move(arena), op_id(services_.self, launches_++),
-                          std::max(services_.options.recorder_window, 1u), *stacks_, nullptr});
+                          std::max(services_.options.recorder_window, 1u), *stacks_, nullptr,
+                          services_.queue.activity()});
     contexts_[i]->recorder.start();
     answer(CommandKind::armed, message);
   }

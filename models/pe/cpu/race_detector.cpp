@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <iterator>
 
 #include "tlm/ext/message.h"
@@ -12,8 +13,35 @@ namespace kernbench {
 
 std::string RaceDetector::Race::str() const {
   return fmt::format(
-      "{} {} and {} {} race on {} B at {}: the result depends on timing; a fence, then a message orders them",
+      "{} {} and {} {} race on {} B at {}: the result depends on timing. To order them: a fence() behind the store, "
+      "then "
+      "a send(); on the other PE wait() for what recv() gives, then touch the range",
       names::pe(first), first_op, names::pe(second), second_op, bytes, at.str());
+}
+
+namespace {
+/// "store(0x10000, 1x32 f16)" without the address.
+std::string without_addresses(const std::string& op) {
+  std::string text;
+  for (std::size_t i = 0; i < op.size(); ++i) {
+    text += op[i];
+    if (text.size() < 2 || text.compare(text.size() - 2, 2, "0x") != 0) continue;
+    text.replace(text.size() - 2, 2, "...");
+    while (i + 1 < op.size() && std::isxdigit(static_cast<unsigned char>(op[i + 1])) != 0) ++i;
+  }
+  return text;
+}
+}  // namespace
+
+bool RaceDetector::count(const std::string& kernel, const Race& race) {
+  const std::string first = without_addresses(race.first_op), second = without_addresses(race.second_op);
+  for (RaceKind& kind : *kinds_) {
+    if (kind.kernel != kernel || kind.first_op != first || kind.second_op != second) continue;
+    ++kind.races;
+    return false;
+  }
+  kinds_->push_back({kernel, first, second, 1});
+  return true;
 }
 
 RaceDetector::Pe& RaceDetector::pe_of(Launch& launch, PeCoord pe) {
@@ -43,7 +71,7 @@ void RaceDetector::split(Launch& launch, std::uint64_t at) {
 void RaceDetector::access(const Message& message, PeCoord pe, const Text& op, const PhysicalAddress& address,
                           std::uint64_t bytes, bool write, std::vector<Race>& races) {
   if (bytes == 0) return;
-  Launch& launch = launches_[&message];
+  Launch& launch = launches_[message.id];
   const Clock& known = pe_of(launch, pe).known;
   const Times now = known.at(pe);
   const std::uint64_t begin = address.encode(), end = begin + bytes;
@@ -78,7 +106,7 @@ void RaceDetector::access(const Message& message, PeCoord pe, const Text& op, co
 }
 
 void RaceDetector::fenced(const Message& message, PeCoord pe) {
-  Pe& self = pe_of(launches_[&message], pe);
+  Pe& self = pe_of(launches_[message.id], pe);
   self.released[pe].stores = self.known[pe].stores++;
   Clock others = self.known;
   others.erase(pe);
@@ -87,7 +115,7 @@ void RaceDetector::fenced(const Message& message, PeCoord pe) {
 
 void RaceDetector::sent(const Message& message, PeCoord pe, PeCoord to, std::uint16_t ring) {
   if (to.sip != pe.sip) return;
-  Pe& self = pe_of(launches_[&message], pe);
+  Pe& self = pe_of(launches_[message.id], pe);
   Clock passed = self.released;
   passed[pe].reads = self.known[pe].reads++;
   for (const auto& [other, times] : self.known) {
@@ -97,7 +125,7 @@ void RaceDetector::sent(const Message& message, PeCoord pe, PeCoord to, std::uin
 }
 
 void RaceDetector::received(const Message& message, PeCoord pe, PeCoord from, std::uint16_t ring) {
-  Launch& launch = launches_[&message];
+  Launch& launch = launches_[message.id];
   Pe& self = pe_of(launch, pe);
   if (from.sip != pe.sip) {
     for (const auto& [other, state] : launch.pes) {
@@ -112,8 +140,8 @@ void RaceDetector::received(const Message& message, PeCoord pe, PeCoord from, st
 }
 
 void RaceDetector::ended(const Message& message, PeCoord) {
-  const auto found = launches_.find(&message);
-  if (found == launches_.end()) return;
+  // Also of a PE that ends before another one's first access: the count has to be whole.
+  const auto found = launches_.try_emplace(message.id).first;
   if (++found->second.ended == std::get<LaunchMessage>(message.body).targets.size()) launches_.erase(found);
 }
 

@@ -13,6 +13,12 @@ namespace kernbench {
 
 struct Message;
 
+/// Races of the same ops of a kernel, wherever they meet: mostly one mistake.
+struct RaceKind {
+  std::string kernel, first_op, second_op;  ///< ops without addresses
+  std::uint64_t races = 0;
+};
+
 /// Finds PEs of one launch that race on a range of memory (`--debug`): two accesses by different PEs to a byte, at
 /// least one a write, that nothing orders, so that the result depends on timing.
 ///
@@ -32,6 +38,9 @@ class RaceDetector {
     /// "sip0.cube0.pe0 store(...) and sip0.cube0.pe1 load(...) race on 64 B at ..."
     std::string str() const;
   };
+  /// Counts a race; true: the first of its kind. A machine's detectors share one list.
+  bool count(const std::string& kernel, const Race& race);
+  void share(std::vector<RaceKind>* kinds) { kinds_ = kinds; }
   using Text = std::shared_ptr<const std::string>;  ///< an op, in words; shared by its bursts
 
   /// `pe`, running `launch`, reads or writes; appends the races with what others did before.
@@ -42,6 +51,10 @@ class RaceDetector {
   void sent(const Message& launch, PeCoord pe, PeCoord to, std::uint16_t ring);
   void received(const Message& launch, PeCoord pe, PeCoord from, std::uint16_t ring);
   void ended(const Message& launch, PeCoord pe);
+
+  RaceDetector() = default;
+  RaceDetector(const RaceDetector&) = delete;
+  RaceDetector& operator=(const RaceDetector&) = delete;
 
  private:
   struct Times {
@@ -71,7 +84,9 @@ class RaceDetector {
   static void split(Launch& launch, std::uint64_t at);
   static void join(Clock& into, const Clock& from);
 
-  std::map<const Message*, Launch> launches_;
+  std::map<std::uint64_t, Launch> launches_;  // by id of the message, until all of its PEs have ended
+  std::vector<RaceKind> own_kinds_;
+  std::vector<RaceKind>* kinds_ = &own_kinds_;
   std::map<std::pair<PeCoord, std::uint16_t>, std::deque<Clock>> on_their_way_;  ///< by receiver and ring
 };
 

@@ -38,7 +38,9 @@ TileRef ref(const Tile& tile) {
 }  // namespace
 
 Recorder::Recorder(const KernelEnvironment& environment)
-    : env_(environment), next_op_id_(env_.first_op_id), fiber_(env_.stacks) {}
+    : env_(environment),
+      next_op_id_(env_.first_op_id),
+      fiber_(env_.stacks, {env_.launch.kernel, env_.self, env_.activity}) {}
 
 // ---- Running the kernel ----
 
@@ -48,11 +50,11 @@ void Recorder::start() {
     try {
       env_.launch.entry(env_.launch.arguments.data(), *this);
       return;
-    } catch (const KernelError& error) {
-      reason = error.what();
     } catch (const std::exception& error) {
-      reason = fmt::format("kernel '{}' on {}: {}", env_.launch.kernel, names::pe(env_.self), error.what());
+      reason = error.what();
     }
+    const std::string whose = fmt::format("kernel '{}' on {}: ", env_.launch.kernel, names::pe(env_.self));
+    if (reason.compare(0, whose.size(), whose) != 0) reason = whose + reason;
     end_with_fault(reason);
   });
 }
@@ -63,6 +65,7 @@ void Recorder::end_with_fault(const std::string& reason) {
   fault->detail->text = reason;
   ops_.push_back(std::move(fault));
 }
+
 const Op* Recorder::front() {
   while (ops_.empty() && fiber_.active()) fiber_.resume();
   if (ops_.empty() && fiber_.take_error() != nullptr) {

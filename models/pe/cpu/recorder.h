@@ -36,6 +36,7 @@ struct KernelEnvironment {
   unsigned window;                  ///< ops that may be recorded and not yet taken
   StackPool& stacks;
   KernelContext* context;
+  Activity* activity;  ///< null: nobody asks
 };
 
 /// Turns a kernel into a stream of ops. The kernel runs on a fiber; it is suspended while `window` ops are waiting to

@@ -1,7 +1,6 @@
 #include "models/pe/cpu/stack_pool.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <cstring>
@@ -12,25 +11,38 @@ namespace kernbench {
 namespace {
 constexpr std::uint64_t kCanary = 0x6B65'726E'2D73'7461;
 
-std::size_t page_bytes() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
+std::byte* map_bytes(std::size_t bytes) {
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory);
+}
 }  // namespace
 
+StackPool::Stack StackPool::map() {
+  if (guarded_ < kGuarded) {
+    if (std::byte* memory = map_bytes(kGuardBytes + kStackBytes)) {
+      if (mprotect(memory, kGuardBytes, PROT_NONE) == 0) {
+        ++guarded_;
+        return {memory + kGuardBytes, kStackBytes, kGuardBytes};
+      }
+      munmap(memory, kGuardBytes + kStackBytes);
+    }
+  }
+  std::byte* memory = map_bytes(kStackBytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  return {memory, kStackBytes, 0};
+}
+
+void StackPool::unmap(const Stack& stack) { munmap(stack.base - stack.guard_bytes, stack.guard_bytes + stack.bytes); }
+
 StackPool::Stack StackPool::take() {
-  ++in_use_;
   Stack stack;
   if (!free_.empty()) {
     stack = free_.back();
     free_.pop_back();
   } else {
-    void* memory =
-        mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) throw std::bad_alloc();
-    stack = {static_cast<std::byte*>(memory), kStackBytes, false};
-    if (guarded_ < kGuarded && mprotect(memory, page_bytes(), PROT_NONE) == 0) {
-      stack = {stack.base + page_bytes(), kStackBytes - page_bytes(), true};
-      ++guarded_;
-    }
+    stack = map();
   }
+  ++in_use_;
   std::memcpy(stack.base, &kCanary, sizeof kCanary);
   return stack;
 }
@@ -41,14 +53,14 @@ void StackPool::give_back(const Stack& stack) {
     free_.push_back(stack);
     return;
   }
-  if (stack.guarded) --guarded_;
-  munmap(stack.base - (stack.guarded ? page_bytes() : 0), kStackBytes);
+  if (stack.guard_bytes > 0) --guarded_;
+  unmap(stack);
 }
 
 bool StackPool::intact(const Stack& stack) { return std::memcmp(stack.base, &kCanary, sizeof kCanary) == 0; }
 
 StackPool::~StackPool() {
-  for (const Stack& stack : free_) munmap(stack.base - (stack.guarded ? page_bytes() : 0), kStackBytes);
+  for (const Stack& stack : free_) unmap(stack);
 }
 
 }  // namespace kernbench

@@ -192,6 +192,7 @@ void DmaEngine::end_of_bursts() {
 void DmaEngine::arrived(Job& job, tlm::tlm_generic_payload& payload, const Packet& packet) {
   if (packet.complete == 0) outstanding_ -= packets_of(payload.get_data_length());
   --job.pending;
+  services_.queue.completed();
   job.spent = packet.spent;
   if (payload.get_response_status() != tlm::TLM_OK_RESPONSE) {
     sink_.fault(job.op, Fault::Kind::bus, component(),

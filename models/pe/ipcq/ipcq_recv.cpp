@@ -43,6 +43,7 @@ void Ipcq::arrived(QueuePair& pair, std::uint16_t slot, std::uint32_t bytes, std
         fmt::format("{} sent a message of {} B to slot {}, which does not fit a ring of {} slots of {} B",
                     names::pe(pair.entry.source), message_bytes, slot, pair.entry.slots, pair.entry.slot_bytes);
   }
+  services_.queue.completed();
   publish_level(pair.entry.direction);
   advance_receive(pair);
 }
@@ -149,6 +150,7 @@ void Ipcq::slot_read(QueuePair& pair, Ps written) {
   pair.received += bytes;
   ++pair.statistics.messages_received;
   pair.statistics.bytes_received += bytes;
+  ++pair.receiving->context->queue(pair.receiving->direction).received;
   if (pair.received == pair.receiving->out.bytes() || pair.receiving->aborted) end_receive(pair, written);
   advance_receive(pair);
 }

@@ -103,6 +103,7 @@ void Ipcq::hand_over(QueuePair& pair, std::uint32_t bytes, Ps read) {
     pair.in_message = false;
     ++pair.statistics.messages_sent;
     pair.statistics.bytes_sent += pair.message_bytes;
+    ++op.context->queue(op.direction).sent;
     if (Usage* usage = pair.statistics.usage) usage->busy(services_.now(), services_.now(), pair.message_bytes);
     if (pair.sent == op.in[0].bytes() || op.aborted) end_send(pair);
   }

@@ -56,7 +56,8 @@ Record record_of(const std::string& key, const process::Ending& ending, const pr
         fmt::format("ended by signal {} ({})", signal, ::strsignal(signal)));
   } else if (WEXITSTATUS(ending.status) != 0) {
     const std::string& text = ending.errors;
-    set(Status::failed, WEXITSTATUS(ending.status),
+    const bool lost = WEXITSTATUS(ending.status) == static_cast<int>(ExitCode::environment);
+    set(lost ? Status::lost : Status::failed, WEXITSTATUS(ending.status),
         text.empty() ? fmt::format("ended with exit code {} and no answer", WEXITSTATUS(ending.status)) : text);
   } else {
     const auto answer = nlohmann::ordered_json::parse(ending.answer, nullptr, false);

@@ -1,7 +1,6 @@
 #include "sc_main/explore/sweep/task.h"
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <ctime>
@@ -17,12 +16,7 @@
 namespace kernbench::sweep {
 namespace {
 using Json = nlohmann::ordered_json;
-
-/// 128 bits as 32 hex digits.
-std::string hash_of(const std::string& text) {
-  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
-  return fmt::format("{:016x}{:016x}", static_cast<std::uint64_t>(hash.high64), static_cast<std::uint64_t>(hash.low64));
-}
+using topology::hash_of;
 
 double cpu_s() {
   timespec time{};
@@ -37,8 +31,7 @@ std::vector<std::string> canonical_options(const Arguments& arguments, bool mach
     const std::string& word = arguments[i];
     const bool pair = word == "--topology" || word == "--set" || word == "--plugin" || word == "--max-sim-time";
     if (pair && i + 1 < arguments.size()) {
-      const bool of_machine = word == "--topology" || word == "--set";
-      if (machine ? of_machine : false) options.push_back(word + "=" + arguments[i + 1]);
+      if (machine && (word == "--topology" || word == "--set")) options.push_back(word + "=" + arguments[i + 1]);
       ++i;
     } else {
       options.push_back(word);

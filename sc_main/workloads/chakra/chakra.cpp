@@ -53,7 +53,7 @@ class ChakraWorkload final : public Workload {
   void report_communications(const Session& session, const chakra::Walk& walk, Report& report) const;
   void report_nodes(const chakra::Walk& walk, Report& report) const;
 
-  std::string prefix_, groups_, dtype_, redop_, placement_, algorithm_, compute_;
+  std::string prefix_, groups_, dtype_, redop_, placement_, algorithm_, compute_, eager_;
   int warmup_ = 1, check_ = 1;
 };
 
@@ -66,6 +66,8 @@ void ChakraWorkload::add_options(po::options_description& options) {
   add("compute", po::value(&compute_)->default_value("auto"),
       "how long computing takes: roofline (num_ops, tensor_size and the machine's rates), recorded (the trace's own "
       "times), auto (roofline where there is num_ops)");
+  add("eager", po::value(&eager_)->default_value("4M"),
+      "largest send that goes before its receive is ready, as libraries buffer it; 0: none");
   add("dtype,d", po::value(&dtype_)->default_value("f16"), "what is moved; traces say bytes only");
   add("op,o", po::value(&redop_)->default_value("sum"), "of all reductions: sum, max, min");
   add("placement", po::value(&placement_)->default_value("cube=column_wise,pe=column_wise"),
@@ -96,6 +98,7 @@ void ChakraWorkload::check_options() const {
   one_of("--op", redop_, {"sum", "max", "min"});
   if (dtype == DType::boolean && redop_ == "sum")
     refusals.add("--op sum is not defined for bool; give max (or) or min (and)");
+  refusals.from([this] { parse_size("--eager", eager_); });
   refusals.from([this] { parse_placement("--placement", placement_); });
   one_of("--compute", compute_, {"auto", "roofline", "recorded"});
   if (prefix_.empty()) {
@@ -116,6 +119,7 @@ chakra::Program ChakraWorkload::read(const Session& session) const {
   options.ranks = map.sips;
   options.dimensions = map.sip_w > 0 ? std::vector<int>{map.sip_w, map.sip_h} : std::vector<int>{map.sips};
   options.dtype = parse_dtype_option(dtype_);
+  options.eager_bytes = parse_size("--eager", eager_);
   if (!groups_.empty()) options.groups = chakra::read_groups(groups_);
   Problems problems;
   std::vector<chakra::RankTrace> traces = chakra::read_traces(prefix_, problems);
@@ -168,10 +172,13 @@ Report ChakraWorkload::run(Session& session) {
   report.text = fmt::format(
       "# chakra {} on {} ({}): {} nodes, {} communications; {} of {}, {}, seed {}\n"
       "# computing: {}; at most {:.1f} TFLOP/s and {:.1f} GB/s of a SIP, one node at a time\n"
-      "# rank i is SIP i; communications begin when all that take part are ready, one at a time on a rank\n",
+      "# rank i is SIP i; communications begin when all that take part are ready, sends of up to {} when the sender "
+      "is; one "
+      "at a time on a rank\n",
       prefix_, counted(session.map().sips, "SIP"), to_string(session.map().sip_topology),
       whole["nodes"].get<std::uint64_t>(), program.communications.size(), redop_, dtype_, to_string(options.policy),
-      options.seed, compute_, options.rates.operations_per_second / 1e12, options.rates.bytes_per_second / 1e9);
+      options.seed, compute_, options.rates.operations_per_second / 1e12, options.rates.bytes_per_second / 1e9,
+      readable_bytes(parse_size("--eager", eager_)));
   if (const auto timeless = whole["nodes_without_time"].get<std::uint64_t>(); timeless > 0)
     report.text += fmt::format("# {} nodes had no time\n", timeless);
   report_ranks(walk, report);

@@ -317,6 +317,7 @@ class Maker {
           communication.ranks = {from, to};
           communication.nodes = {sent[k], received[k]};
           communication.bytes = node(from, sent[k]).bytes;
+          communication.eager = communication.bytes <= options_.eager_bytes;
           add(std::move(communication));
         }
       }
@@ -342,7 +343,7 @@ class Maker {
     program_.communications.push_back(std::move(communication));
   }
 
-  /// All ranks' graphs as one, in which a communication is one vertex.
+  /// All ranks' graphs as one, in which a communication is one vertex; of an eager transfer the receive is another.
   void put_in_order() {
     std::vector<Communication>& list = program_.communications;
     for (std::size_t c = 0; c < list.size(); ++c) {
@@ -352,10 +353,14 @@ class Maker {
     alone.reserve(list.size());
     for (const Communication& each : list) alone.emplace_back(each.ranks[0], each.nodes[0]);
     std::vector<std::vector<std::size_t>> vertices;
+    std::vector<std::pair<std::size_t, std::size_t>> arrivals;  // an eager transfer and its receive
     for (int rank = 0; rank < options_.ranks; ++rank) {
       auto& own = vertices.emplace_back(program_.communication_of[static_cast<std::size_t>(rank)]);
       for (std::size_t place = 0; place < own.size(); ++place) {
-        if (own[place] != Program::kNone) continue;
+        const bool apart =
+            own[place] == Program::kNone || (list[own[place]].eager && node(rank, place).kind == NodeKind::receive);
+        if (!apart) continue;
+        if (own[place] != Program::kNone) arrivals.emplace_back(own[place], alone.size());
         own[place] = alone.size();
         alone.emplace_back(rank, place);
       }
@@ -369,6 +374,10 @@ class Maker {
           ++waits[vertices[rank][next]];
         }
       }
+    }
+    for (const auto& [transfer, receive] : arrivals) {
+      followers[transfer].push_back(receive);
+      ++waits[receive];
     }
     const auto order = order_of(followers, waits, [&](std::size_t v) {
       return std::pair(node(alone[v].first, alone[v].second).id, alone[v].first);
@@ -402,7 +411,7 @@ class Maker {
     words.push_back("the first");
     const auto& [rank, place] = alone[cycle.front()];
     complain(rank, node(rank, place), fmt::format("can never begin: {}", join(words, " after ")),
-             "a send or collective begins when all that take part are ready");
+             "a collective, and a send above --eager, begins when all that take part are ready");
   }
 
   std::size_t& communication_of(const Communication& each, std::size_t member) {

@@ -20,6 +20,7 @@ struct Communication {
   std::uint64_t bytes = 0;                     ///< comm_size
   std::int64_t elements = 0;                   ///< of a block, as docs/collectives.md counts
   int root = 0;                                ///< member
+  bool eager = false;                          ///< a transfer that goes before its receiver is ready
 
   bool transfer() const { return op == CollectiveOp::send_recv; }
 };
@@ -44,11 +45,13 @@ struct ProgramOptions {
   std::vector<int> dimensions;                     ///< of the machine's ranks, the fastest first: for involved_dim
   std::map<std::string, std::vector<int>> groups;  ///< by name, from a file of communicator groups
   DType dtype = DType::f16;                        ///< sizes are whole numbers of it
+  std::uint64_t eager_bytes = 0;                   ///< the largest transfer that waits for no receiver
 };
 
 /// Puts the graphs together and proves that they can run: every id exists, nothing waits for itself, all members of a
 /// group call the same collectives of the same size in the same order, every send has its receive, and no ranks wait
-/// for each other. What is not so goes to `problems`; the program is of use if there are none.
+/// for each other. A send of up to `eager_bytes` waits for its own rank only, and its receive for it. What is not so
+/// goes to `problems`; the program is of use if there are none.
 Program make_program(std::vector<RankTrace> traces, const ProgramOptions& options, Problems& problems);
 
 }  // namespace kernbench::chakra

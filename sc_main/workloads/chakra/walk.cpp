@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -181,7 +182,7 @@ class Walk::RankWalk {
           times_.nodes[place].begin = now();
           finish(place, now());
         } else {
-          arrive(walk_.program_.communication_of[rank_][place]);
+          arrive(walk_.program_.communication_of[rank_][place], place);
         }
       }
       compute(device_);
@@ -199,15 +200,37 @@ class Walk::RankWalk {
     tasks_.push_back({ctx_.timer(compute_time(nodes_[place], walk_.options_.rates), nodes_[place].name), place});
   }
 
-  /// The last one to be ready lets all members submit it.
-  void arrive(std::size_t c) {
-    const std::vector<int>& ranks = walk_.program_.communications[c].ranks;
-    if (++walk_.calls_[c].arrived < ranks.size()) return;
+  bool eager_receive(std::size_t place) const {
+    return nodes_[place].kind == NodeKind::receive &&
+           walk_.program_.communications[walk_.program_.communication_of[rank_][place]].eager;
+  }
+
+  /// The last one to be ready lets all members submit it; of an eager transfer its sender.
+  void arrive(std::size_t c, std::size_t place) {
+    const Communication& communication = walk_.program_.communications[c];
+    if (eager_receive(place)) {
+      const auto came = came_.find(place);
+      if (came == came_.end()) {
+        awaited_.insert(place);
+      } else {
+        receive(place, came->second);
+      }
+      return;
+    }
+    const std::vector<int>& ranks = communication.ranks;
+    if (!communication.eager && ++walk_.calls_[c].arrived < ranks.size()) return;
     for (const int member : ranks) {
       const auto other = static_cast<std::size_t>(member);
       walk_.inbox_[other].push_back(c);
       if (other != rank_ && !walk_.bell_[other].done()) ctx_.fulfil(walk_.bell_[other]);
     }
+  }
+
+  /// What came by an eager transfer is there for its node from now on.
+  void receive(std::size_t place, Ps came) {
+    NodeTimes& times = times_.nodes[place];
+    times.begin = std::max(times.begin, times.ready);
+    finish(place, std::max(came, times.ready));
   }
 
   void submit() {
@@ -237,7 +260,13 @@ class Walk::RankWalk {
         result.begin = std::min(result.begin, times_.nodes[task.place].begin);
         result.end = std::max(result.end, task.handle.completed() - begin_);
       }
-      finish(task.place, task.handle.completed() - begin_);
+      const Ps end = task.handle.completed() - begin_;
+      if (!computes(task.place) && eager_receive(task.place)) {
+        came_.emplace(task.place, end);
+        if (awaited_.count(task.place) != 0) receive(task.place, end);
+      } else {
+        finish(task.place, end);
+      }
     }
   }
 
@@ -264,6 +293,8 @@ class Walk::RankWalk {
   std::set<std::pair<std::uint64_t, std::size_t>> ready_;
   Engine device_, host_;
   std::vector<Task> tasks_;
+  std::map<std::size_t, Ps> came_;  ///< by the place of a receive: when an eager transfer had brought its data
+  std::set<std::size_t> awaited_;   ///< receives that are ready before that
   std::size_t left_ = nodes_.size();
 };
 

@@ -61,7 +61,8 @@ struct CommunicationResult {
 /// id first. A rank's device computes one node at a time, its host too.
 ///
 /// A communication begins when all its members are ready for it, and is then submitted on each of them, in one order
-/// for the whole machine. The merged graph has no cycle, so none can wait for another for ever.
+/// for the whole machine. The merged graph has no cycle, so none can wait for another for ever. An eager transfer
+/// begins when its sender is ready; its receive ends when it has come and the receiver is ready, too.
 class Walk {
  public:
   Walk(Program program, const WalkOptions& options, const PlacementUnits& units);

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 
 #include "sc_main/check/numerics.h"
 #include "tlm/config/problems.h"
@@ -143,6 +144,40 @@ std::vector<Request> make_requests(double rate, std::size_t count, std::uint64_t
     seconds -= std::log(uniform) / rate;
   }
   return requests;
+}
+
+namespace {
+/// Requests that resemble each other: their share of all, least and largest numbers of tokens.
+struct Lengths {
+  double share;
+  std::int64_t prompt[2], output[2];
+};
+// source: AzureLLMInferenceTrace_conv.csv (Azure/AzurePublicDataset, CC-BY 4.0), the first 430 requests, as counted by
+// eye into groups; its longest prompts, up to 14,050 tokens, are not among these.
+constexpr Lengths kConversation[] = {
+    {0.46, {850, 1240}, {375, 455}}, {0.13, {163, 218}, {150, 220}},   {0.11, {372, 445}, {54, 125}},
+    {0.08, {120, 181}, {85, 250}},   {0.07, {1312, 1378}, {137, 220}}, {0.05, {4073, 4107}, {27, 82}},
+    {0.05, {1792, 2903}, {15, 170}}, {0.03, {91, 340}, {12, 24}},      {0.02, {2, 78}, {93, 245}}};
+
+/// In [0, 1).
+double next_uniform(std::uint64_t& random) {
+  random = splitmix64(random);
+  return static_cast<double>(random >> 11) * 0x1p-53;
+}
+}  // namespace
+
+void give_conversation_lengths(std::vector<Request>& requests, std::uint64_t seed) {
+  std::uint64_t random = splitmix64(seed + 19);
+  for (Request& request : requests) {
+    double left = next_uniform(random);
+    const Lengths* group = kConversation;
+    while (left >= group->share && group + 1 != std::end(kConversation)) left -= (group++)->share;
+    const auto between = [&](const std::int64_t(&sides)[2]) {
+      return sides[0] + static_cast<std::int64_t>(next_uniform(random) * static_cast<double>(sides[1] - sides[0] + 1));
+    };
+    request.prompt = between(group->prompt);
+    request.output = between(group->output);
+  }
 }
 
 }  // namespace kernbench::serve

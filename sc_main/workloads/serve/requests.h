@@ -25,4 +25,7 @@ std::vector<Request> read_requests(const std::string& file, std::size_t most = 0
 std::vector<Request> make_requests(double rate, std::size_t count, std::uint64_t seed, std::int64_t prompt,
                                    std::int64_t output);
 
+/// Prompts and outputs as the public trace of conversations has them (docs/serving.md), drawn one by one.
+void give_conversation_lengths(std::vector<Request>& requests, std::uint64_t seed);
+
 }  // namespace kernbench::serve

@@ -4,18 +4,31 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <stdexcept>
+#include <utility>
 
 namespace kernbench::serve {
 
-namespace {
-/// A sequence that runs.
-struct Running {
-  std::size_t request;
-  std::int64_t positions;  ///< in its cache
-  std::int64_t left;       ///< tokens to come
-};
-}  // namespace
+std::int64_t Step::prompt_tokens() const {
+  std::int64_t sum = 0;
+  for (const Chunk& chunk : prompts) sum += chunk.tokens;
+  return sum;
+}
+
+Cost& Cost::operator+=(const Cost& other) {
+  time += other.time;
+  flops += other.flops;
+  bytes += other.bytes;
+  return *this;
+}
+
+Cost StepCost::all() const {
+  Cost sum = layers;
+  sum += embedding;
+  sum += logits;
+  return sum;
+}
 
 void check_room(const std::vector<Request>& requests, const Limits& limits) {
   for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -26,53 +39,198 @@ void check_room(const std::vector<Request>& requests, const Limits& limits) {
   }
 }
 
-Schedule serve(const std::vector<Request>& requests, const Limits& limits,
-               const std::function<Cost(const Step&)>& cost_of) {
-  Schedule schedule;
-  schedule.served.resize(requests.size());
+namespace {
+/// A sequence that runs.
+struct Running {
+  std::size_t request;
+  std::int64_t positions;  ///< in its cache
+  std::int64_t prompt;     ///< tokens of it to come
+  std::int64_t left;       ///< tokens to give
+  std::int64_t taken = 0;  ///< tokens in the step that is under way
+};
+
+struct Replica {
+  std::int64_t held = 0;  ///< positions, of all that run
+  std::vector<Ps> free;   ///< by stage: from when on
+};
+
+/// Steps that follow each other.
+struct Flow {
+  std::size_t replica;
   std::vector<Running> running;
-  std::int64_t held = 0;  // positions, of all that run
-  std::size_t next = 0, arrived = 0;
-  Ps now = 0;
-  const auto take = [&](const Step& step) {
-    const Cost cost = cost_of(step);
-    Taken taken{step, now, now + static_cast<Ps>(std::llround(cost.time)), 0, cost};
-    taken.waiting = static_cast<std::int64_t>(arrived - next) - (step.prefill ? 1 : 0);
-    schedule.steps.push_back(taken);
-    now = taken.end;
-  };
-  const auto gives_token = [&](std::size_t request, std::int64_t left) {
-    if (left == requests[request].output - 1) schedule.served[request].first = now;
-    if (left > 0) return false;
-    schedule.served[request].last = now;
-    held -= requests[request].prompt + requests[request].output;
-    return true;
-  };
-  while (next < requests.size() || !running.empty()) {
-    if (running.empty()) now = std::max(now, requests[next].arrival);
-    while (arrived < requests.size() && requests[arrived].arrival <= now) ++arrived;
-    const bool place = next < arrived && static_cast<std::int64_t>(running.size()) < limits.batch;
-    if (place && held + requests[next].prompt + requests[next].output <= limits.positions) {
-      const Request& request = requests[next];
-      held += request.prompt + request.output;
-      take({true, 1, static_cast<double>(request.prompt)});
-      if (!gives_token(next, request.output - 1)) running.push_back({next, request.prompt, request.output - 1});
-      ++next;
-      continue;
+  Ps ready = 0;            ///< the last step's end, or when to look again
+  bool under_way = false;  ///< a step whose end has not been seen
+  bool done = false;
+};
+
+class Server {
+ public:
+  Server(const std::vector<Request>& requests, const Limits& limits,
+         const std::function<StepCost(const Step&)>& cost_of)
+      : requests_(requests),
+        limits_(limits),
+        cost_of_(cost_of),
+        places_(static_cast<std::size_t>(std::max<std::int64_t>(limits.batch / limits.stages, 1))),
+        replicas_(static_cast<std::size_t>(limits.replicas)) {
+    schedule_.served.resize(requests.size());
+    for (Replica& replica : replicas_) replica.free.resize(static_cast<std::size_t>(limits.stages));
+    for (std::size_t stage = 0; stage < static_cast<std::size_t>(limits.stages); ++stage) {
+      for (std::size_t replica = 0; replica < replicas_.size(); ++replica) flows_.push_back({replica, {}});
     }
-    double positions = 0;
-    for (const Running& one : running) positions += static_cast<double>(one.positions);
-    take({false, static_cast<std::int64_t>(running.size()), positions / static_cast<double>(running.size())});
-    for (Running& one : running) {
-      ++one.positions;
-      --one.left;
-    }
-    running.erase(std::remove_if(running.begin(), running.end(),
-                                 [&](const Running& one) { return gives_token(one.request, one.left); }),
-                  running.end());
   }
-  schedule.end = now;
-  return schedule;
+
+  Schedule run() {
+    while (Flow* flow = next()) begin(*flow, begin_of(*flow));
+    return std::move(schedule_);
+  }
+
+ private:
+  Ps begin_of(const Flow& flow) const { return std::max(flow.ready, replicas_[flow.replica].free.front()); }
+
+  /// The flow that can begin first, after the ends of all steps until then.
+  Flow* next() {
+    const auto rank = [this](const Flow& flow) { return std::pair(begin_of(flow), flow.running.empty()); };
+    for (;;) {
+      Flow* first = nullptr;
+      for (Flow& flow : flows_) {
+        if (!flow.done && (first == nullptr || rank(flow) < rank(*first))) first = &flow;
+      }
+      if (first == nullptr) return nullptr;
+      const Ps now = begin_of(*first);
+      bool ended = false;
+      for (Flow& flow : flows_) {
+        if (!flow.under_way || flow.ready > now) continue;
+        end(flow);
+        ended = true;
+      }
+      if (!ended) return first;
+    }
+  }
+
+  void end(Flow& flow) {
+    flow.under_way = false;
+    for (Running& one : flow.running) {
+      if (one.taken == 0) continue;
+      const bool prompted = one.prompt > 0;
+      one.positions += one.taken;
+      if (prompted) one.prompt -= one.taken;
+      one.taken = 0;
+      if (one.prompt > 0) continue;
+      Served& served = schedule_.served[one.request];
+      if (prompted) served.first = flow.ready;
+      if (--one.left > 0) continue;
+      served.last = flow.ready;
+      replicas_[flow.replica].held -= requests_[one.request].prompt + requests_[one.request].output;
+    }
+    flow.running.erase(
+        std::remove_if(flow.running.begin(), flow.running.end(), [](const Running& one) { return one.left == 0; }),
+        flow.running.end());
+    schedule_.end = std::max(schedule_.end, flow.ready);
+  }
+
+  bool admits(const Flow& flow) const {
+    if (next_ >= arrived_ || flow.running.size() >= places_) return false;
+    const Request& request = requests_[next_];
+    return replicas_[flow.replica].held + request.prompt + request.output <= limits_.positions;
+  }
+  Running& admit(Flow& flow) {
+    const Request& request = requests_[next_];
+    replicas_[flow.replica].held += request.prompt + request.output;
+    flow.running.push_back({next_++, 0, request.prompt, request.output});
+    return flow.running.back();
+  }
+  void take(Step& step, Running& one, std::int64_t most) {
+    one.taken = std::min(one.prompt, most);
+    step.prompts.push_back({one.taken, one.positions});
+    if (one.taken == one.prompt) ++step.ends;
+  }
+  void add_decode(Step& step, Flow& flow) const {
+    for (Running& one : flow.running) {
+      if (one.prompt > 0) continue;
+      ++step.batch;
+      one.taken = 1;
+      step.positions += static_cast<double>(one.positions);
+    }
+    if (step.batch > 0) step.positions /= static_cast<double>(step.batch);
+  }
+
+  Step prefill_first(Flow& flow) {
+    Step step;
+    if (admits(flow)) {
+      Running& one = admit(flow);
+      take(step, one, one.prompt);
+    } else {
+      add_decode(step, flow);
+    }
+    return step;
+  }
+
+  Step chunked(Flow& flow) {
+    Step step;
+    add_decode(step, flow);
+    std::int64_t left = limits_.chunk - step.batch;
+    const auto fill = [&](Running& one) {
+      take(step, one, left);
+      left -= one.taken;
+    };
+    for (Running& one : flow.running) {
+      if (one.prompt > 0 && left > 0) fill(one);
+    }
+    while (left > 0 && admits(flow)) fill(admit(flow));
+    return step;
+  }
+
+  void begin(Flow& flow, Ps now) {
+    while (arrived_ < requests_.size() && requests_[arrived_].arrival <= now) ++arrived_;
+    Step step = limits_.chunk > 0 ? chunked(flow) : prefill_first(flow);
+    if (step.tokens() == 0) return idle(flow, now);
+    Taken taken{std::move(step), now, now, 0, static_cast<std::int64_t>(flow.replica), {}};
+    taken.cost = cost_of_(taken.step);
+    taken.waiting = static_cast<std::int64_t>(arrived_ - next_);
+    std::vector<Ps>& free = replicas_[flow.replica].free;
+    const double share = taken.cost.layers.time / static_cast<double>(free.size());
+    Ps at = now;
+    for (std::size_t stage = 0; stage < free.size(); ++stage) {
+      const double takes = share + (stage == 0 ? taken.cost.embedding.time : 0) +
+                           (stage + 1 == free.size() ? taken.cost.logits.time : 0);
+      if (stage > 0) at += static_cast<Ps>(std::llround(taken.cost.send));
+      at = std::max(at, free[stage]) + static_cast<Ps>(std::llround(takes));
+      free[stage] = at;
+    }
+    taken.end = flow.ready = at;
+    flow.under_way = true;
+    schedule_.steps.push_back(std::move(taken));
+  }
+
+  /// Nothing to do: until the next request comes, or another flow's step ends and makes room.
+  void idle(Flow& flow, Ps now) {
+    if (next_ >= requests_.size()) {
+      flow.done = true;
+    } else if (next_ == arrived_) {
+      flow.ready = std::max(now, requests_[next_].arrival);
+    } else {
+      // Room is what is missing, and those that hold it are under way: flows with work come first.
+      flow.ready = std::numeric_limits<Ps>::max();
+      for (const Flow& other : flows_) {
+        if (other.replica == flow.replica && other.under_way) flow.ready = std::min(flow.ready, other.ready);
+      }
+    }
+  }
+
+  const std::vector<Request>& requests_;
+  const Limits& limits_;
+  const std::function<StepCost(const Step&)>& cost_of_;
+  const std::size_t places_;
+  std::vector<Replica> replicas_;
+  std::vector<Flow> flows_;
+  std::size_t next_ = 0, arrived_ = 0;
+  Schedule schedule_;
+};
+}  // namespace
+
+Schedule serve(const std::vector<Request>& requests, const Limits& limits,
+               const std::function<StepCost(const Step&)>& cost_of) {
+  return Server(requests, limits, cost_of).run();
 }
 
 }  // namespace kernbench::serve

@@ -7,23 +7,45 @@
 
 namespace kernbench::serve {
 
-/// What the machine does in one go: a whole prompt, or one token more for each running sequence.
-struct Step {
-  bool prefill = false;
-  std::int64_t batch = 1;  ///< sequences
-  double positions = 0;    ///< prefill: of the prompt. Decode: that a sequence has before, mean over the batch
+/// A part of a prompt, or all of it: so many tokens behind so many others.
+struct Chunk {
+  std::int64_t tokens = 0, past = 0;
 };
 
-/// What a step takes.
+/// What a model does in one go: parts of prompts, and one token more for each sequence whose prompt is done.
+struct Step {
+  std::vector<Chunk> prompts;
+  std::int64_t batch = 0;  ///< sequences that get a token
+  double positions = 0;    ///< that such a sequence has before, mean over them
+  std::int64_t ends = 0;   ///< prompts that end with the step, which gives their first tokens
+
+  std::int64_t prompt_tokens() const;
+  std::int64_t tokens() const { return prompt_tokens() + batch; }
+};
+
+/// What a part of a step takes.
 struct Cost {
   double time = 0;   ///< ps
   double flops = 0;  ///< of one rank's launches: additions and multiplications
   double bytes = 0;  ///< likewise: that memories have to give or take at least
+  Cost& operator+=(const Cost& other);
+};
+
+/// What a step takes, by what the stages of a pipeline share.
+struct StepCost {
+  Cost layers;       ///< of all stages, which share them equally
+  Cost embedding;    ///< of the first stage
+  Cost logits;       ///< of the last one
+  double send = 0;   ///< ps, from a stage to the next
+  Cost all() const;  ///< but for sends
 };
 
 struct Limits {
-  std::int64_t batch = 1;      ///< sequences that run at once
-  std::int64_t positions = 0;  ///< that all their KV caches hold together
+  std::int64_t batch = 1;      ///< sequences that a replica runs at once
+  std::int64_t positions = 0;  ///< that all KV caches of a replica hold together
+  std::int64_t chunk = 0;      ///< tokens of a step, at most, at least `batch`; 0: whole prompts, before decode
+  std::int64_t replicas = 1;   ///< of the model, with machines of their own
+  std::int64_t stages = 1;     ///< of each, a pipeline
 };
 
 /// What became of a request; the same order as the requests.
@@ -37,7 +59,8 @@ struct Taken {
   Step step;
   Ps begin = 0, end = 0;
   std::int64_t waiting = 0;  ///< requests that have arrived and do not run
-  Cost cost;
+  std::int64_t replica = 0;
+  StepCost cost;
 };
 
 struct Schedule {
@@ -46,15 +69,22 @@ struct Schedule {
   Ps end = 0;  ///< last token of all
 };
 
-/// Continuous batching, the simplest: first come first served, prefill before decode.
+/// Continuous batching, first come first served, one queue before all replicas.
 ///
-/// Whenever a step ends, the longest waiting request that has arrived is admitted if `limits.batch` leaves a place and
-/// the caches have room for its prompt and output beside those of all that run; nobody overtakes it. Its whole prompt
-/// is the next step, which ends with its first token. If nobody is admitted, one step gives each running sequence a
-/// token. A request leaves with its last one. If nothing runs, time passes until the next arrives.
+/// A replica admits the longest waiting request whenever a step is to begin, if `limits.batch` leaves a place and the
+/// caches have room for its prompt and output beside those of all that run; nobody overtakes it. With chunk 0 its whole
+/// prompt is the next step, and if nobody is admitted, a step gives each running sequence a token (prefill first).
+/// Otherwise a step gives each sequence whose prompt is done a token, and fills up to `chunk` tokens with prompts, the
+/// oldest first, in parts where they are longer (chunked). A prompt's last part gives the first token. A request leaves
+/// with its last one. If nothing runs, time passes until the next arrives.
+///
+/// A pipeline of P stages has P flows of steps with `batch / P` places each (at least one): the steps of a flow follow
+/// each other, those of different flows are in different stages at once. A stage takes them in the order of their
+/// beginning. Of replicas that could begin, the one that can first does; of several the one that has work, then the
+/// first.
 /// REQUIRES: check_room.
 Schedule serve(const std::vector<Request>& requests, const Limits& limits,
-               const std::function<Cost(const Step&)>& cost_of);
+               const std::function<StepCost(const Step&)>& cost_of);
 
 /// Throws std::invalid_argument naming the first request that does not fit into the caches alone.
 void check_room(const std::vector<Request>& requests, const Limits& limits);

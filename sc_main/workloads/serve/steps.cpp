@@ -1,52 +1,89 @@
 #include "sc_main/workloads/serve/steps.h"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace kernbench::serve {
 
 namespace {
-/// Points of the grid on both sides of a value that is at least 1; equal where it is one.
-std::pair<std::int64_t, std::int64_t> around(double value) {
+constexpr std::int64_t kFine = 64;  ///< below, powers of two and half as much again; from there on powers of two
+
+/// Simulated numbers on both sides of a value that is at least 1 and at most `most`; equal where it is one.
+std::pair<std::int64_t, std::int64_t> around(double value, std::int64_t most) {
   std::int64_t low = 1;
   while (static_cast<double>(2 * low) <= value) low *= 2;
   std::int64_t high = 2 * low;
-  if (low > 1 && value >= 1.5 * static_cast<double>(low)) {
-    low += low / 2;
-  } else if (low > 1) {
-    high = low + low / 2;
+  if (low > 1 && low < kFine) {
+    const std::int64_t middle = low + low / 2;
+    (value >= static_cast<double>(middle) ? low : high) = middle;
   }
-  return {low, value == static_cast<double>(low) ? low : high};
+  if (value <= static_cast<double>(most)) high = std::min(high, most);
+  if (value == static_cast<double>(low)) return {low, low};
+  return {value == static_cast<double>(high) ? high : low, high};
 }
 
-Cost between(const Cost& a, const Cost& b, double share) {
-  const auto mix = [share](double low, double high) { return low + (high - low) * share; };
-  return {mix(a.time, b.time), mix(a.flops, b.flops), mix(a.bytes, b.bytes)};
+Cost mix(const Cost& a, const Cost& b, double of_b) {
+  const auto of = [of_b](double low, double high) { return low + (high - low) * of_b; };
+  return {of(a.time, b.time), of(a.flops, b.flops), of(a.bytes, b.bytes)};
 }
+
+Cost times(const Cost& cost, double factor) { return {cost.time * factor, cost.flops * factor, cost.bytes * factor}; }
 
 double share_of(double value, std::int64_t low, std::int64_t high) {
   return low == high ? 0 : (value - static_cast<double>(low)) / static_cast<double>(high - low);
 }
 }  // namespace
 
-const Cost& StepCosts::at(const StepKind& kind) {
-  const auto found = known_.find(kind);
+const Cost& StepCosts::at(const Part& part) {
+  const auto found = known_.find(part);
   if (found != known_.end()) return found->second;
-  return known_.emplace(kind, simulate_(kind)).first->second;
+  return known_.emplace(part, measure_(part)).first->second;
 }
 
-Cost StepCosts::along(std::int64_t batch, double positions) {
-  const auto [low, high] = around(positions);
-  const Cost first = at({batch, low});
-  return low == high ? first : between(first, at({batch, high}), share_of(positions, low, high));
+Cost StepCosts::along(Part::Kind kind, std::int64_t size, double past) {
+  if (past == 0) return at({kind, size, 0});
+  std::pair<std::int64_t, std::int64_t> sides{0, std::min(kFine, range_.positions)};
+  if (past >= static_cast<double>(kFine)) sides = around(past, range_.positions);
+  const auto [low, high] = sides;
+  const Cost first = at({kind, size, low});
+  return low == high ? first : mix(first, at({kind, size, high}), share_of(past, low, high));
 }
 
-Cost StepCosts::of(const Step& step) {
-  if (step.prefill) return along(0, step.positions);
-  const auto [low, high] = around(static_cast<double>(step.batch));
-  const Cost first = along(low, step.positions);
-  return low == high
-             ? first
-             : between(first, along(high, step.positions), share_of(static_cast<double>(step.batch), low, high));
+Cost StepCosts::between(Part::Kind kind, double size, double past) {
+  const auto [low, high] = around(size, range_.tokens);
+  const Cost first = along(kind, low, past);
+  if (low == high) return first;
+  const Cost second = along(kind, high, past);
+  const double share = share_of(size, low, high);
+  if (kind != Part::Kind::prompt) return mix(first, second, share);
+  return times(mix(times(first, 1 / static_cast<double>(low)), times(second, 1 / static_cast<double>(high)), share),
+               size);
+}
+
+StepCost StepCosts::sum(const Step& step, const CostOf& cost_of) const {
+  using Kind = Part::Kind;
+  StepCost cost;
+  const auto tokens = static_cast<double>(step.tokens());
+  cost.layers = cost_of(Kind::dense, tokens, 0);
+  for (const Chunk& chunk : step.prompts)
+    cost.layers += cost_of(Kind::prompt, static_cast<double>(chunk.tokens), static_cast<double>(chunk.past));
+  if (step.batch > 0) cost.layers += cost_of(Kind::decode, static_cast<double>(step.batch), step.positions);
+  if (range_.ends) cost.embedding = cost_of(Kind::embedding, tokens, 0);
+  if (range_.ends && step.batch + step.ends > 0)
+    cost.logits = cost_of(Kind::logits, static_cast<double>(step.batch + step.ends), 0);
+  if (range_.sends) cost.send = cost_of(Kind::send, tokens, 0).time;
+  return cost;
+}
+
+StepCost StepCosts::of(const Step& step) {
+  return sum(step, [this](Part::Kind kind, double size, double past) { return between(kind, size, past); });
+}
+
+StepCost StepCosts::exactly(const Step& step) {
+  return sum(step, [this](Part::Kind kind, double size, double past) {
+    return measure_({kind, std::llround(size), std::llround(past)});
+  });
 }
 
 }  // namespace kernbench::serve

@@ -2,38 +2,63 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <utility>
+#include <tuple>
 
 #include "sc_main/workloads/serve/schedule.h"
 
 namespace kernbench::serve {
 
-/// A step that the machine can take: whole numbers. Prompts have batch 0.
-struct StepKind {
-  std::int64_t batch = 0, positions = 0;
-  friend bool operator<(const StepKind& a, const StepKind& b) {
-    return std::pair(a.batch, a.positions) < std::pair(b.batch, b.positions);
+/// A part of a step that the machine can be asked for: whole numbers.
+struct Part {
+  enum class Kind {
+    embedding,  ///< of `size` tokens
+    dense,      ///< all of the layers but the middle of the attention: goes by the number of tokens alone
+    prompt,     ///< that middle (rotary embedding, scores), of `size` tokens behind `past` others
+    decode,     ///< the same of `size` sequences with a token each behind `past` others
+    logits,     ///< of `size` rows
+    send        ///< `size` rows from a stage to the next
+  };
+  Kind kind = Kind::dense;
+  std::int64_t size = 0, past = 0;
+  friend bool operator<(const Part& a, const Part& b) {
+    return std::tie(a.kind, a.size, a.past) < std::tie(b.kind, b.size, b.past);
   }
 };
 
-/// What steps cost, out of few that are simulated: between them cost is linear in positions and in the batch.
+/// What steps can have, beforehand.
+struct StepRange {
+  std::int64_t tokens = 1;     ///< of a step, at most
+  std::int64_t positions = 1;  ///< of a sequence, at most
+  bool ends = true;            ///< embedding and logits
+  bool sends = false;          ///< there are stages
+};
+
+/// What steps cost, out of parts that are simulated when first needed, few of them.
 ///
-/// Simulated positions and batches are 1, 2, 3, 4, 6, 8, 12, ...: powers of two and half as much again, a step of which
-/// costs a constant, a part in proportion to each and, of prompts, one to the square: between neighbours a third or a
-/// half apart the last is off by 4 % of it at most. Each point is simulated when first needed.
+/// Launches of a layer follow each other, so that a step takes what its parts take. A part's size is simulated at 1, 2,
+/// 3, 4, 6, 8, ..., 64, 128, 256, ... and at the largest that can come; between two of these cost is linear, that of
+/// prompts' attention for each token (it has a constant, a part in proportion and one to the square, of which the last
+/// two are exact). Likewise positions: 0, 64, 128, ...
 class StepCosts {
  public:
-  explicit StepCosts(std::function<Cost(const StepKind&)> simulate) : simulate_(std::move(simulate)) {}
-  Cost of(const Step& step);
-  /// Points that were simulated.
+  using Measure = std::function<Cost(const Part&)>;
+  StepCosts(const StepRange& range, Measure measure) : range_(range), measure_(std::move(measure)) {}
+  StepCost of(const Step& step);
+  /// Every part as it is, but positions in whole numbers.
+  StepCost exactly(const Step& step);
+  /// Parts that were simulated, for `of`.
   std::size_t simulated() const { return known_.size(); }
 
  private:
-  const Cost& at(const StepKind& kind);
-  Cost along(std::int64_t batch, double positions);
+  using CostOf = std::function<Cost(Part::Kind, double size, double past)>;
+  StepCost sum(const Step& step, const CostOf& cost_of) const;
+  const Cost& at(const Part& part);
+  Cost between(Part::Kind kind, double size, double past);
+  Cost along(Part::Kind kind, std::int64_t size, double past);
 
-  std::function<Cost(const StepKind&)> simulate_;
-  std::map<StepKind, Cost> known_;
+  const StepRange range_;
+  const Measure measure_;
+  std::map<Part, Cost> known_;
 };
 
 }  // namespace kernbench::serve

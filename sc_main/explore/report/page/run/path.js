@@ -24,6 +24,8 @@
   const longest = path.segments.slice().sort((a, b) => (b.end_ps - b.begin_ps) - (a.end_ps - a.begin_ps) || a.begin_ps - b.begin_ps).slice(0, kMost);
   table(holder, `Its longest segments${path.segments_left_out ? ` of the last ${path.segments.length}` : ""}`, [["from", 1], ["to", 1], ["takes", 1], ["spent on"], ["place"]],
     longest.map(one => [time(one.begin_ps), time(one.end_ps), time(one.end_ps - one.begin_ps), one.spent, one.place]));
+  if (path.stretches.length) table(holder, "Iterations and layers, and what most of each was spent on", [["name"], ["from", 1], ["time", 1], ["most of it"], ["place"], ["share", 1]],
+    path.stretches.slice(0, kMost).map(one => [one.name, time(one.begin_ps), time(one.time_ps), ...(one.parts.length ? [one.parts[0].spent, one.parts[0].place, percent(one.parts[0].share)] : ["-", "-", "-"])]));
   if (path.launches.length) table(holder, "Launches, and what most of each was spent on", [["kernel"], ["SIP", 1], ["submitted", 1], ["time", 1], ["most of it"], ["place"], ["share", 1]],
     path.launches.slice(0, kMost).map(one => [one.kernel, String(one.sip), time(one.submitted_ps), time(one.time_ps), ...(one.parts.length ? [one.parts[0].spent, one.parts[0].place, percent(one.parts[0].share)] : ["-", "-", "-"])]));
 })();

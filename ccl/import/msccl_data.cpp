@@ -1,0 +1,105 @@
+#include "ccl/import/msccl_data.h"
+
+namespace kernbench::ccl::msccl {
+
+Place DataMap::resolve(std::int32_t gpu, Place place) const {
+  if (!file_.in_place || place.buffer == Buffer::scratch) return place;
+  const std::int32_t own = gpu * schedule_.units;
+  switch (file_.op) {
+    case CollectiveOp::all_gather:
+      return place.buffer == Buffer::input ? Place{Buffer::output, own + place.chunk} : place;
+    case CollectiveOp::reduce_scatter:
+      return place.buffer == Buffer::output ? Place{Buffer::input, own + place.chunk} : place;
+    default:
+      return {Buffer::input, place.chunk};
+  }
+}
+
+std::int32_t DataMap::chunks_of(Buffer buffer) const {
+  if (buffer == Buffer::scratch) return 1 << 16;
+  const bool part = (file_.op == CollectiveOp::all_gather && buffer == Buffer::input) ||
+                    (file_.op == CollectiveOp::reduce_scatter && buffer == Buffer::output);
+  return part ? schedule_.units : file_.chunks;
+}
+
+Datum DataMap::in(std::int32_t gpu, std::int32_t chunk) const {
+  const std::int32_t region = chunk / schedule_.units, unit = chunk % schedule_.units;
+  switch (file_.op) {
+    case CollectiveOp::all_gather:
+      return {gpu, 0, gpu, unit};
+    case CollectiveOp::reduce_scatter:
+      return {kEveryNode, region, 0, unit};
+    case CollectiveOp::all_to_all:
+      return {gpu, region, gpu, unit};
+    case CollectiveOp::broadcast:
+      return {schedule_.root, 0, 0, unit};
+    default:
+      return {kEveryNode, 0, 0, unit};
+  }
+}
+
+Datum DataMap::out(std::int32_t gpu, std::int32_t chunk) const {
+  const std::int32_t region = chunk / schedule_.units, unit = chunk % schedule_.units;
+  switch (file_.op) {
+    case CollectiveOp::all_gather:
+      return {region, 0, region, unit};
+    case CollectiveOp::reduce_scatter:
+      return {kEveryNode, gpu, 0, unit};
+    case CollectiveOp::all_to_all:
+      return {region, gpu, region, unit};
+    case CollectiveOp::broadcast:
+      return {schedule_.root, 0, 0, unit};
+    default:
+      return {kEveryNode, 0, 0, unit};
+  }
+}
+
+/// Who has a datum in the end.
+std::int32_t DataMap::holder_of(const Datum& datum) const {
+  const bool one = file_.op == CollectiveOp::reduce_scatter || file_.op == CollectiveOp::all_to_all;
+  return one ? datum.in_region : kEveryNode;
+}
+
+std::int32_t DataMap::new_block(const Datum& datum, std::int32_t contributor, std::int32_t holder) {
+  schedule_.blocks.push_back({contributor, holder, datum.in_region, datum.out_region, datum.unit, datum.unit + 1});
+  return static_cast<std::int32_t>(schedule_.blocks.size()) - 1;
+}
+
+std::int32_t DataMap::input_block(const Datum& datum) {
+  const auto found = inputs_.find(datum.key());
+  if (found != inputs_.end()) return found->second;
+  const bool stays = file_.in_place && file_.op != CollectiveOp::all_to_all;
+  const std::int32_t block = new_block(datum, datum.origin, stays ? holder_of(datum) : kNobody);
+  inputs_[datum.key()] = block;
+  if (stays) outputs_[datum.key()] = block;
+  return block;
+}
+
+std::int32_t DataMap::output_block(const Datum& datum) {
+  if (file_.in_place && file_.op != CollectiveOp::all_to_all) return input_block(datum);
+  const auto found = outputs_.find(datum.key());
+  if (found != outputs_.end()) return found->second;
+  return outputs_[datum.key()] = new_block(datum, kNobody, holder_of(datum));
+}
+
+/// Somewhere else.
+std::int32_t DataMap::scratch_block(bool temporary, const Place& place, const Datum& datum) {
+  const auto key = std::tuple(temporary, place.buffer, place.chunk, datum.key());
+  const auto found = scratch_.find(key);
+  if (found != scratch_.end()) return found->second;
+  return scratch_[key] = new_block(datum, kNobody, kNobody);
+}
+
+std::int32_t DataMap::block_at(std::int32_t gpu, Place place, const Datum& datum) {
+  place = resolve(gpu, place);
+  if (place.buffer == Buffer::scratch) return scratch_block(false, place, datum);
+  // In place the output of a reduce-scatter is part of the input, the input of an all-gather part of the output.
+  const bool parts = file_.in_place && file_.op == CollectiveOp::reduce_scatter;
+  if (place.buffer == Buffer::output && datum == out(gpu, place.chunk)) return output_block(datum);
+  if (place.buffer == Buffer::input && file_.in_place && !parts && datum == out(gpu, place.chunk))
+    return output_block(datum);
+  if (place.buffer == Buffer::input && datum == in(gpu, place.chunk)) return input_block(datum);
+  return scratch_block(false, place, datum);
+}
+
+}  // namespace kernbench::ccl::msccl

@@ -1,0 +1,230 @@
+#include "sc_main/workloads/serve/machine_steps.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sc_main/check/numerics.h"
+
+namespace kernbench::serve {
+
+namespace {
+constexpr std::int64_t kSimulatedLayers = 2;
+/// ps. A layer of so much stands for all: the first finds rows closed, some 100 ns for each of 13 launches, half a
+/// percent at most.
+constexpr double kLongLayer = 300e6;
+}  // namespace
+
+/// What one rank has and does.
+class MachineSteps::Rank {
+ public:
+  Rank(MachineSteps& all, Context& ctx)
+      : all_(all),
+        ctx_(ctx),
+        state_(tp::initialize_model_parallel(ctx, static_cast<int>(all.ranks_),
+                                             ctx.world_size() / static_cast<int>(all.ranks_))),
+        stage_(state_.pipeline_model_parallel_rank()) {
+    if (stage_ > 0) return;
+    // Parts go by the tokens of a step, whose positions no table has to hold but that of rotary embeddings.
+    std::int64_t positions = all.range_.positions + all.range_.tokens;
+    if (all.model_.position == tp::PositionKind::learned) positions = std::min(positions, all.model_.positions);
+    tp::TransformerOptions options = all.options_;
+    options.last_logits = false;
+    model_.emplace(state_, all.model_, std::min(kSimulatedLayers, all.layers_), 1, positions, options);
+  }
+
+  void start() { ctx_.barrier(); }
+  /// The task of all; between barriers, so that rank 0's clock sees the slowest.
+  void work() {
+    const Task& task = all_.task_;
+    if (!task.part) {
+      return whole(task.step);
+    }
+    const Part& part = *task.part;
+    switch (part.kind) {
+      case Part::Kind::send:
+        return send(part.size);
+      case Part::Kind::prompt:
+        return attention(1, part.size, part.past);
+      case Part::Kind::decode:
+        return attention(part.size, 1, part.past);
+      default:
+        return rows(part);
+    }
+  }
+
+ private:
+  /// A lap of the task.
+  template <class Work>
+  void timed(const Work& work) {
+    ctx_.barrier();
+    const Ps begin = ctx_.now();
+    const std::size_t entries = ctx_.rank() == 0 ? all_.runtime_->host_trace().size() : 0;
+    work();
+    ctx_.barrier();
+    if (ctx_.rank() != 0) return;
+    all_.laps_.push_back(all_.since(entries, ctx_.now() - begin));
+    all_.long_lap_ = all_.laps_.back().time >= kLongLayer;
+  }
+
+  /// Of all layers: some are simulated, and the last of them stands for the rest.
+  template <class Layer>
+  void layers(const Layer& layer) {
+    const std::int64_t simulated = std::min(kSimulatedLayers, all_.layers_);
+    std::int64_t made = 0;
+    for (; made < simulated; ++made) {
+      timed([&] { layer(static_cast<std::size_t>(made)); });
+      ctx_.barrier();  // rank 0 has said whether it is a long one, and goes to another lap with all others only
+      if (all_.long_lap_) {
+        ++made;
+        break;
+      }
+    }
+    if (ctx_.rank() != 0) return;
+    std::vector<Cost>& laps = all_.laps_;
+    const Cost last = laps.back();
+    for (; made < all_.layers_; ++made) laps.push_back(last);
+  }
+
+  Tensor activations(std::int64_t rows) const {
+    return ctx_.empty({rows, all_.model_.width}, all_.options_.dtype, all_.options_.placement.output, "input");
+  }
+
+  void rows(const Part& part) {
+    if (stage_ > 0) return part.kind == Part::Kind::dense ? layers([](std::size_t) {}) : timed([] {});
+    const bool logits = part.kind == Part::Kind::logits;
+    const tp::TransformerTensors tensors = model_->place(part.size, logits);
+    model_->prepare(tensors);
+    const Tensor x = activations(part.size);
+    if (logits) {
+      timed([&] { model_->logits(x, tensors); });
+    } else if (part.kind == Part::Kind::embedding) {
+      model_->truncate(0);
+      timed([&] { model_->embed(tokens(part.size), tensors); });
+    } else {
+      layers(
+          [&](std::size_t layer) { model_->dense(layer, layer == 0 ? x : tensors.layers.front().output(), tensors); });
+    }
+  }
+
+  void attention(std::int64_t batch, std::int64_t length, std::int64_t past) {
+    if (stage_ > 0) return layers([](std::size_t) {});
+    const tp::SelfAttention& attention = model_->attention(0);
+    tp::KvCache cache = attention.cache(batch, past + length);
+    const tp::AttentionTensors tensors = attention.place(cache, length);
+    layers([&](std::size_t) {
+      cache.truncate(0);
+      cache.append(past);
+      attention.core(tensors.qkv.output, cache, model_->rotary(), tensors);
+    });
+  }
+
+  void send(std::int64_t rows) {
+    const Tensor x = activations(rows);
+    const Group& stages = state_.pipeline_model_parallel_group();
+    const auto go = [&] {
+      if (stage_ == 0) ctx_.send(x, 1, stages);
+      if (stage_ == 1) ctx_.recv(x, 0, stages);
+    };
+    go();  // installs the queues
+    timed(go);
+  }
+
+  std::vector<std::int64_t> tokens(std::int64_t count) const {
+    std::vector<std::int64_t> tokens;
+    std::uint64_t random = splitmix64(all_.seed_ + 7);
+    for (std::int64_t i = 0; i < count; ++i) {
+      random = splitmix64(random);
+      tokens.push_back(static_cast<std::int64_t>(random % static_cast<std::uint64_t>(all_.model_.vocabulary)));
+    }
+    return tokens;
+  }
+
+  void whole(const Step& step) {
+    const bool ends = all_.options_.ends;
+    if (stage_ > 0) {
+      if (ends) timed([] {});
+      layers([](std::size_t) {});
+      if (ends) timed([] {});
+      return;
+    }
+    const bool prompt = !step.prompts.empty();
+    const std::int64_t batch = prompt ? 1 : step.batch, length = prompt ? step.prompts.front().tokens : 1,
+                       past = prompt ? step.prompts.front().past : static_cast<std::int64_t>(step.positions);
+    tp::Transformer model(state_, all_.model_, std::min(kSimulatedLayers, all_.layers_), batch, past + length,
+                          all_.options_);
+    const tp::TransformerTensors tensors = model.place(length);
+    model.skip(past);
+    model.prepare(tensors);
+    Tensor x;
+    if (ends) {
+      timed([&] { x = model.embed(tokens(batch * length), tensors); });
+    } else {
+      x = activations(batch * length);
+    }
+    layers([&](std::size_t layer) { x = model.layer(layer, x, tensors); });
+    if (ends) timed([&] { model.logits(x, tensors); });
+  }
+
+  MachineSteps& all_;
+  Context& ctx_;
+  const tp::ParallelState state_;
+  const int stage_;
+  std::optional<tp::Transformer> model_;
+};
+
+MachineSteps::MachineSteps(tp::Model model, tp::TransformerOptions options, std::int64_t layers, std::int64_t ranks,
+                           const StepRange& range, std::uint64_t seed)
+    : model_(std::move(model)),
+      options_(std::move(options)),
+      layers_(layers),
+      ranks_(ranks),
+      range_(range),
+      seed_(seed) {}
+
+void MachineSteps::run(Context& ctx, const Runtime& runtime, const std::function<void()>& body) {
+  Rank rank(*this, ctx);
+  if (ctx.rank() != 0) {
+    for (ctx.barrier(); !task_.ends; ctx.barrier()) rank.work();
+    return;
+  }
+  first_ = &rank;
+  runtime_ = &runtime;
+  body();
+  task_.ends = true;
+  ctx.barrier();
+}
+
+Cost MachineSteps::since(std::size_t entries, Ps time) const {
+  Cost cost;
+  const std::vector<HostTraceEntry>& trace = runtime_->host_trace();
+  for (std::size_t i = entries; i < trace.size(); ++i) {
+    if (trace[i].rank != 0 || trace[i].kind != "launch") continue;
+    cost.flops += trace[i].bound.flops;
+    cost.bytes += trace[i].bound.bytes;
+  }
+  cost.time = static_cast<double>(time);
+  return cost;
+}
+
+Cost MachineSteps::part(const Part& part) {
+  task_.part = part;
+  return simulate();
+}
+
+Cost MachineSteps::whole(const Step& step) {
+  task_.part.reset();
+  task_.step = step;
+  return simulate();
+}
+
+/// Of all layers.
+Cost MachineSteps::simulate() {
+  laps_.clear();
+  first_->start();
+  first_->work();
+  Cost sum;
+  for (const Cost& lap : laps_) sum += lap;
+  return sum;
+}
+
+}  // namespace kernbench::serve

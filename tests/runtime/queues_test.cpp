@@ -1,0 +1,176 @@
+// Queues of kernels that are no collectives': what a program asks for, and what it leaves in them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ccl/contract/contract.h"
+#include "tests/runtime/machine_run.h"
+
+namespace kernbench::testing {
+namespace {
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+const Shape kShape{1, 32};
+const LaunchOptions kBoth{{{0, 0, 0}, {0, 0, 1}}, 0, true};  // two PEs of a cube, and its queues
+
+void talk(std::int64_t received, Tl& tl) {
+  if (tl.program_id(0) == 0) {
+    for (int i = 0; i < 2; ++i) tl.send(Direction::local(1), tl.fill(kShape, DType::f16, i));
+  } else {
+    for (std::int64_t i = 0; i < received; ++i) tl.recv(Direction::local(0), kShape, DType::f16);
+  }
+}
+
+void send_to_other(Tl& tl) {
+  const auto other = static_cast<unsigned>(1 - tl.program_id(2));
+  tl.send(Direction::global(other), tl.fill(kShape, DType::f16, 7));
+}
+void recv_from_other(Va at, Tl& tl) {
+  const auto other = static_cast<unsigned>(1 - tl.program_id(2));
+  tl.store(at, tl.recv(Direction::global(other), kShape, DType::f16));
+}
+
+std::string failure_of(const std::function<void()>& run) {
+  try {
+    run();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(Leftover, OfALaunchIsAFaultThatSaysWhoSentHowMany) {
+  MachineRun host(machine_of(1, 1, 2));
+  const std::string text = failure_of(
+      [&] { host.runtime.spawn([](Context& ctx) { ctx.launch("talk", kBoth, talk, 1); }, std::tuple<>(), 1); });
+  EXPECT_THAT(text, HasSubstr("sip0.cube0.pe0.ipcq: IPCQ error in kernel 'talk', op send(local(1)), at "));
+  EXPECT_THAT(text, HasSubstr("1 message to sip0.cube0.pe1 was never received: each send needs its recv"));
+}
+
+TEST(Leftover, ThereIsNoneWhereEachSendHasItsRecv) {
+  MachineRun host(machine_of(1, 1, 2));
+  EXPECT_EQ(failure_of([&] {
+              host.runtime.spawn(
+                  [](Context& ctx) {
+                    for (int i = 0; i < 3; ++i) ctx.launch("talk", kBoth, talk, 2);
+                  },
+                  std::tuple<>(), 1);
+            }),
+            "");
+}
+
+ProcessGroupOptions with_peers() {
+  ProcessGroupOptions options;  // auto: it has no queues of its own before the first collective
+  options.directions = ccl::kGlobalPeers;
+  return options;
+}
+
+/// A launch of another SIP may receive, also later: only the end of the program tells that nobody does.
+TEST(Leftover, BetweenLaunchesIsLookedForAtTheEndOfTheProgram) {
+  MachineRun host(machine_of(2, 1, 1));
+  const auto program = [](Context& ctx, bool receives) {
+    ctx.init_process_group(with_peers());
+    const auto sip = static_cast<std::uint16_t>(ctx.rank());
+    const Tensor out = ctx.zeros(kShape, DType::f16, {}, "out");
+    if (ctx.rank() == 0) ctx.launch("send", LaunchOptions{{{sip, 0, 0}}}, send_to_other);
+    ctx.barrier();
+    if (ctx.rank() == 1 && receives) {
+      ctx.launch("recv", LaunchOptions{{{sip, 0, 0}}}, recv_from_other, out.va());
+      EXPECT_EQ(out.at(0, 31), 7);
+    }
+    ctx.barrier();
+  };
+  EXPECT_EQ(failure_of([&] { host.runtime.spawn(program, std::tuple(true), 2); }), "");
+  const std::string text = failure_of([&] {
+    host.runtime.spawn(
+        [](Context& ctx) {
+          if (ctx.rank() == 0) ctx.launch("send", LaunchOptions{{{0, 0, 0}}}, send_to_other);
+        },
+        std::tuple<>(), 2);
+  });
+  EXPECT_THAT(text, AllOf(HasSubstr("messages are left in queues at the end of the program"),
+                          HasSubstr("sip0.cube0.pe0: kernel 'send', send(global(1)): 1 message to sip1.cube0.pe0")));
+}
+
+TEST(GroupDirections, AreThereForKernelsAndForCollectivesUnderAuto) {
+  MachineRun host(machine_of(2, 1, 1));
+  host.runtime.spawn(
+      [](Context& ctx) {
+        ctx.init_process_group(with_peers());
+        const auto sip = static_cast<std::uint16_t>(ctx.rank());
+        const Tensor t = ctx.full(1, kShape, DType::f16, spread(), "t"), out = ctx.zeros(kShape, DType::f16, {}, "out");
+        for (int i = 0; i < 2; ++i) {
+          const LaunchOptions here{{{sip, 0, 0}}};
+          const Handle send = ctx.launch_async("send", here, send_to_other);
+          ctx.launch("recv", here, recv_from_other, out.va());
+          ctx.wait(send);
+          EXPECT_EQ(out.at(0, 0), 7);
+          ctx.all_reduce(t);
+          EXPECT_EQ(t.at(0, 0), 2 << i) << "its queues are its own, or shared in turn";
+        }
+      },
+      std::tuple<>(), 2);
+}
+
+TEST(GroupDirections, WithoutThemAKernelIsToldWhichThereAre) {
+  MachineRun host(machine_of(2, 1, 1));
+  const std::string text = failure_of([&] {
+    host.runtime.spawn(
+        [](Context& ctx) {
+          ctx.init_process_group();
+          if (ctx.rank() == 0) ctx.launch("send", LaunchOptions{{{0, 0, 0}}}, send_to_other);
+        },
+        std::tuple<>(), 2);
+  });
+  EXPECT_THAT(text, HasSubstr("group 0 has no neighbour in direction global(1); it has none"));
+}
+
+TEST(GroupDirections, UnknownBitsAreRefused) {
+  MachineRun host(machine_of(1, 1, 1));
+  ProcessGroupOptions options;
+  options.directions = 1u << 20;
+  EXPECT_THAT(failure_of([&] { host.runtime.init_process_group(options); }),
+              HasSubstr("directions is 0x100000: bits of 0x3f have a meaning"));
+}
+
+/// What throws of an empty handle, and the call that its text names.
+TEST(EmptyHandles, EveryCallSaysWhichItWas) {
+  const Tensor tensor;
+  const Handle handle;
+  Tensor writable;
+  const std::map<std::string, std::function<void()>> calls{
+      {"Tensor::shape: ", [&] { tensor.shape(); }},
+      {"Tensor::dtype: ", [&] { tensor.dtype(); }},
+      {"Tensor::name: ", [&] { tensor.name(); }},
+      {"Tensor::va: ", [&] { tensor.va(); }},
+      {"Tensor::sip: ", [&] { tensor.sip(); }},
+      {"Tensor::policy: ", [&] { tensor.policy(); }},
+      {"Tensor::shards: ", [&] { tensor.shards(); }},
+      {"Tensor::pa: ", [&] { tensor.pa(0); }},
+      {"Tensor::bytes: ", [&] { tensor.bytes(); }},
+      {"Tensor::copies: ", [&] { tensor.copies(); }},
+      {"Tensor::to_host(): ", [&] { tensor.to_host(); }},
+      {"Tensor::data(): ", [&] { tensor.data(); }},
+      {"Tensor::bytes_to_host(copy): ", [&] { tensor.bytes_to_host(); }},
+      {"Tensor::at(row, col): ", [&] { tensor.at(0, 0); }},
+      {"Tensor::operator()(row, col): ", [&] { tensor(0, 0); }},
+      {"Tensor::to_string(tensor): ", [&] { to_string(tensor); }},
+      {"Tensor::copy_from: ", [&] { writable.copy_from(tensor); }},
+      {"Tensor::write_bytes: ", [&] { writable.write_bytes({}); }},
+      {"Tensor::free: ", [&] { writable.free(); }},
+      {"Handle::done: ", [&] { handle.done(); }},
+      {"Handle::name: ", [&] { handle.name(); }},
+      {"Handle::choice: ", [&] { handle.choice(); }},
+      {"Handle::submitted: ", [&] { handle.submitted(); }},
+      {"Handle::completed: ", [&] { handle.completed(); }},
+      {"Handle::kernel_start: ", [&] { handle.kernel_start(); }},
+      {"Handle::kernel_end: ", [&] { handle.kernel_end(); }},
+      {"Handle::message: ", [&] { handle.message(); }}};
+  for (const auto& [text, call] : calls) {
+    EXPECT_THROW(call(), std::invalid_argument) << text;
+    EXPECT_THAT(failure_of(call), HasSubstr(text));
+  }
+}
+
+}  // namespace
+}  // namespace kernbench::testing

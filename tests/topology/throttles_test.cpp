@@ -1,0 +1,70 @@
+#include "topology/plan/throttles.h"
+
+#include <gmock/gmock.h>
+
+#include <map>
+
+#include "topology/plan/plan.h"
+#include "topology/spec/resolve.h"
+
+namespace kernbench::topology {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::map<std::string, std::string> found(const std::vector<std::string>& sets) {
+  std::map<std::string, std::string> hints;
+  for (const Throttle& throttle : throttles(Plan(resolve("ring8", sets).spec))) {
+    EXPECT_TRUE(hints.emplace(throttle.key, throttle.hint).second) << throttle.key << " twice: " << throttle.text;
+  }
+  return hints;
+}
+
+// Eight SIPs behind a switch of 448 GB/s: the rest of the machine is made for 128.
+const std::vector<std::string> kFastSwitch{"system.sips.topology=switch", "system.links.lane_rate=112 GT/s"};
+
+TEST(Throttles, AFastLinkAsksForRoomAndForPorts) {
+  const auto hints = found(kFastSwitch);
+  ASSERT_EQ(hints.size(), 3U);
+  // 448 GB/s over 400 ns there and 600 ns back, and 5 ns in between: 1,757 packets and the one that is sent.
+  EXPECT_EQ(hints.at("system.links.buffer_packets"), "give at least 1758");
+  EXPECT_EQ(hints.at("system.links.switch.clock"), "give at least 7 GHz, or larger flits");
+  EXPECT_EQ(hints.at("sip.io.crossbar.clock"), "give at least 7 GHz, or larger flits");
+}
+
+TEST(Throttles, NothingIsSaidOfAMachineThatHasWhatWasAskedFor) {
+  auto sets = kFastSwitch;
+  for (const char* set :
+       {"system.links.buffer_packets=1758", "system.links.switch.clock=7 GHz", "sip.io.crossbar.clock=7 GHz"})
+    sets.emplace_back(set);
+  EXPECT_TRUE(found(sets).empty());
+  sets.back() = "sip.io.crossbar.flit_size=128 B";
+  EXPECT_TRUE(found(sets).empty());
+}
+
+TEST(Throttles, EveryKindIsFoundOnceAtItsKey) {
+  const auto one = [](const std::string& set, const char* key) {
+    const auto hints = found({set});
+    EXPECT_EQ(hints.size(), 1U) << set;
+    EXPECT_EQ(hints.count(key), 1U) << set;
+  };
+  one("system.links.buffer_packets=400", "system.links.buffer_packets");
+  one("cube.ucie.buffer_packets=20", "cube.ucie.buffer_packets");
+  one("sip.io.ucie.buffer_packets=20", "sip.io.ucie.buffer_packets");
+  one("sip.io.ucie.lane_rate=8 GT/s", "sip.io.ucie.lane_rate");
+  one("cube.ucie.width=half", "cube.ucie.lane_rate");
+  one("cube.noc.clock=1 GHz", "cube.noc.clock");
+  one("sip.io.pcie.credits=50", "sip.io.pcie.credits");
+  one("cube.noc.vc_depth=4", "cube.noc.vc_depth");
+}
+
+TEST(Throttles, ACubeThatAnOverrideChangesIsNamed) {
+  const std::string text = "extends: ring8\noverrides:\n  - {match: sip0.cube3, cube: {noc: {clock: 1 GHz}}}\n";
+  const auto all = throttles(Plan(resolve_text(text, "machine.yaml").spec));
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0].key, "overrides");
+  EXPECT_THAT(all[0].text, HasSubstr("cube.noc.clock of sip0.cube3 is 1 GHz"));
+}
+
+}  // namespace
+}  // namespace kernbench::topology

@@ -1,0 +1,168 @@
+#include "topology/plan/throttles.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/noc/virtual_channel.h"
+#include "tlm/config/units.h"
+#include "topology/plan/plan.h"
+#include "topology/show/show.h"
+
+namespace kernbench::topology {
+namespace {
+
+bool between_sips(const LinkEnd& end) { return end.kind->between_sips; }
+
+class ThrottleSearch {
+ public:
+  explicit ThrottleSearch(const Plan& plan) : plan_(plan) {}
+
+  std::vector<Throttle> run() {
+    for (const bool outer : {true, false}) {
+      for (const LinkEnd& end : plan_.ends) {
+        if (between_sips(end) != outer) continue;
+        const LinkEnd& peer = plan_.ends[end.peer];
+        look_at_room(end, peer);
+        look_at_port(end);
+        if (!outer && &end < &peer) look_at_ends(end, peer);
+      }
+    }
+    look_at_pcie();
+    for (const Network& network : plan_.networks) look_at_buffers(network);
+    return std::move(found_);
+  }
+
+ private:
+  void add(std::string key, std::string text, std::string hint) {
+    const auto known = [&](const Throttle& other) { return other.key == key && other.text == text; };
+    if (std::none_of(found_.begin(), found_.end(), known))
+      found_.push_back({std::move(key), std::move(text), std::move(hint)});
+  }
+
+  bool of_io_chiplet(const LinkEnd& end) const { return plan_.networks[end.network].kind == NetworkKind::io; }
+  bool odd(const Network& network) const {
+    return network.kind == NetworkKind::cube && plan_.spec.cubes.count({network.sip, network.cube}) != 0;
+  }
+  /// A key as messages name it, and the place that leads to it.
+  struct Named {
+    std::string name, place;
+  };
+  Named of_link(const LinkEnd& end, const char* key) const {
+    const char* section = between_sips(end) ? "system.links" : of_io_chiplet(end) ? "sip.io.ucie" : "cube.ucie";
+    return named(plan_.networks[end.network], fmt::format("{}.{}", section, key));
+  }
+  Named of_network(const Network& network, const char* key) const {
+    const char* section = network.kind == NetworkKind::cube ? "cube.noc"
+                          : network.kind == NetworkKind::io ? "sip.io.crossbar"
+                                                            : "system.links.switch";
+    return named(network, fmt::format("{}.{}", section, key));
+  }
+  Named named(const Network& network, std::string key) const {
+    if (odd(network) && key.rfind("cube.", 0) == 0)
+      return {fmt::format("{} of sip{}.cube{}", key, network.sip, network.cube), "overrides"};
+    return {key, key};
+  }
+
+  /// What leaves `end` and waits for room at `peer`.
+  void look_at_room(const LinkEnd& end, const LinkEnd& peer) {
+    const std::uint32_t wanted = packets_to_cover(end, peer), has = peer.link.buffer_packets;
+    if (has >= wanted) return;
+    const Named key = of_link(peer, "buffer_packets");
+    const double loop = static_cast<double>(has) * kWireUnitBytes / static_cast<double>(round_trip(end, peer)) * 1e12;
+    add(key.place,
+        fmt::format("{} is {}, less than {} over a round trip of {}: about {} reach the far end", key.name, has,
+                    format_rate(end.link.rate().bytes_per_second()), format_time(round_trip(end, peer)),
+                    format_rate(static_cast<std::uint64_t>(loop))),
+        fmt::format("give at least {}", wanted));
+  }
+
+  /// Of the network that `end` belongs to.
+  void look_at_port(const LinkEnd& end) {
+    const Network& network = plan_.networks[end.network];
+    const std::uint64_t port = port_payload_rate(*network.noc), link = end.link.payload_rate().bytes_per_second();
+    if (port >= link) return;
+    constexpr std::uint64_t kMostHz = 100'000'000'000;  // of topology.yaml: there is nothing better to be had
+    if (network.noc->clock_hz >= kMostHz && network.noc->flit_bytes >= kWireUnitBytes) return;
+    const Named key = of_network(network, "clock");
+    const std::uint64_t flits = FlitCounter(network.noc->flit_bytes)(kWireUnitBytes);
+    const std::uint64_t clock = (link * flits + kWireUnitBytes - 1) / kWireUnitBytes;
+    add(key.place,
+        fmt::format("{} is {}: with flits of {} a port passes {}, less than a link of {} brings, {}", key.name,
+                    format_quantity(network.noc->clock_hz, Dimension::frequency),
+                    format_quantity(network.noc->flit_bytes, Dimension::bytes), format_rate(port),
+                    between_sips(end) ? "system.links" : "UCIe", format_rate(link)),
+        fmt::format("give at least {}, or larger flits", format_quantity(clock, Dimension::frequency)));
+  }
+
+  void look_at_ends(const LinkEnd& a, const LinkEnd& b) {
+    const UcieConfig &here = ucie_of(a), &there = ucie_of(b);
+    const std::uint64_t rate = here.link().rate().bytes_per_second(), other = there.link().rate().bytes_per_second();
+    if (rate == other) return;
+    const LinkEnd& slow = rate < other ? a : b;
+    const LinkEnd& fast = rate < other ? b : a;
+    const Named key = of_link(slow, "lane_rate"), faster = of_link(fast, "lane_rate");
+    const auto section = [](const Named& named) {
+      const std::size_t at = named.name.find(".lane_rate");
+      return named.name.substr(0, at) + named.name.substr(at + std::string(".lane_rate").size());
+    };
+    add(key.place,
+        fmt::format("{} gives {} a connection, and {} at its other end {}: they are trained to the lower rate",
+                    section(key), format_rate(std::min(rate, other)), section(faster),
+                    format_rate(std::max(rate, other))),
+        fmt::format("give both the same lanes, lane_rate, width and flit"));
+  }
+  const UcieConfig& ucie_of(const LinkEnd& end) const {
+    const Network& network = plan_.networks[end.network];
+    return of_io_chiplet(end) ? plan_.spec.sip.io.ucie : plan_.spec.cube_at({network.sip, network.cube}).ucie;
+  }
+
+  /// Credits go one per TLP of payload and overhead, and come back two latencies after it began.
+  void look_at_pcie() {
+    const PcieConfig& pcie = plan_.spec.sip.io.pcie;
+    const Ps trip = 2 * pcie.latency,
+             one = Rate(pcie.bytes_per_second).time_for(pcie.tlp_payload_bytes + pcie.tlp_overhead_bytes);
+    const std::uint64_t wanted = (trip + one - 1) / one;
+    if (pcie.credits >= wanted) return;
+    add("sip.io.pcie.credits",
+        fmt::format("sip.io.pcie.credits is {}, less than {} over a round trip of {}", pcie.credits,
+                    format_rate(pcie.bytes_per_second), format_time(trip)),
+        fmt::format("give at least {}", wanted));
+  }
+
+  /// A flow keeps to one virtual channel: its flits, and their credits, go round that one's buffer.
+  void look_at_buffers(const Network& network) {
+    const NocConfig& noc = *network.noc;
+    const std::uint32_t wanted = noc.sw_alloc_delay + noc.switch_delay + noc.link_delay + noc.credit_delay;
+    if (noc.vc_depth_flits >= wanted) return;
+    const Named key = of_network(network, "vc_depth");
+    add(key.place,
+        fmt::format("{} is {}, but a credit is back after {} cycles: a flow gets {} of {} cycles of a port", key.name,
+                    noc.vc_depth_flits, wanted, noc.vc_depth_flits, wanted),
+        fmt::format("give at least {}", wanted));
+  }
+
+  const Plan& plan_;
+  std::vector<Throttle> found_;
+};
+
+}  // namespace
+
+std::uint64_t port_payload_rate(const NocConfig& noc) {
+  return noc.clock_hz * kWireUnitBytes / FlitCounter(noc.flit_bytes)(kWireUnitBytes);
+}
+
+Ps round_trip(const LinkEnd& from, const LinkEnd& peer) {
+  const LinkConfig& link = from.link;
+  return link.rate().time_for(kWireUnitBytes + link.header_bytes) + link.latency + peer.link.latency;
+}
+
+std::uint32_t packets_to_cover(const LinkEnd& from, const LinkEnd& peer) {
+  LinkConfig both = from.link;
+  both.latency = (from.link.latency + peer.link.latency + 1) / 2;
+  return both.packets_to_cover();
+}
+
+std::vector<Throttle> throttles(const Plan& plan) { return ThrottleSearch(plan).run(); }
+
+}  // namespace kernbench::topology
