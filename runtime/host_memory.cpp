@@ -13,14 +13,20 @@ namespace kernbench {
 namespace {
 using Limits = std::numeric_limits<std::uint64_t>;
 
-/// The number behind `key` in a file of lines "key: number kB"; the largest there is if it is not there.
-std::uint64_t kilobytes(const char* path, const std::string& key) {
+/// The number behind `key` in a file of lines "key number"; `missing` if it is not there.
+std::uint64_t number_of(const std::string& path, const std::string& key, std::uint64_t missing) {
   std::ifstream file(path);
   for (std::string word; file >> word;) {
     std::uint64_t number = 0;
-    if (word == key && file >> number) return number * 1024;
+    if (word == key && file >> number) return number;
   }
-  return Limits::max();
+  return missing;
+}
+
+/// The same where it is in kB; the largest there is if it is not there.
+std::uint64_t kilobytes(const char* path, const std::string& key) {
+  const std::uint64_t number = number_of(path, key, Limits::max());
+  return number == Limits::max() ? number : number * 1024;
 }
 
 /// The one number that a file holds; the largest there is for "max", and where there is no such file.
@@ -53,15 +59,22 @@ std::uint64_t left_of_cgroups() {
     const std::string root = one ? "/sys/fs/cgroup/memory" : "/sys/fs/cgroup";
     for (std::string group = line.substr(path + 1);; group.resize(group.find_last_of('/'))) {
       if (!group.empty() && group.back() == '/') group.pop_back();
-      const std::uint64_t limit = number_in(root + group + (one ? "/memory.limit_in_bytes" : "/memory.max"));
-      const std::uint64_t used = number_in(root + group + (one ? "/memory.usage_in_bytes" : "/memory.current"));
-      if (limit != Limits::max() && used != Limits::max()) least = std::min(least, less(limit, used));
+      least = std::min(least, left_of_cgroup(root + group, one ? CgroupVersion::one : CgroupVersion::two));
       if (group.empty()) break;
     }
   }
   return least;
 }
 }  // namespace
+
+std::uint64_t left_of_cgroup(const std::string& folder, CgroupVersion version) {
+  const bool one = version == CgroupVersion::one;
+  const std::uint64_t limit = number_in(folder + (one ? "/memory.limit_in_bytes" : "/memory.max"));
+  const std::uint64_t used = number_in(folder + (one ? "/memory.usage_in_bytes" : "/memory.current"));
+  if (limit == Limits::max() || used == Limits::max()) return Limits::max();
+  const std::uint64_t cached = number_of(folder + "/memory.stat", one ? "total_inactive_file" : "inactive_file", 0);
+  return less(limit, less(used, cached));
+}
 
 HostMemoryLeft host_memory_left() {
   HostMemoryLeft left;
