@@ -225,8 +225,7 @@ class Tuning {
     } catch (...) {
       std::string reason;
       const ExitCode code = classify(std::current_exception(), reason);
-      if (code == ExitCode::interrupted) throw;
-      if (code == ExitCode::environment) throw std::bad_alloc();  // says nothing of the algorithm
+      if (code == ExitCode::interrupted || code == ExitCode::environment) throw;  // says nothing of the algorithm
       if (!options_.quiet) say(fmt::format("# {} {}: not measured: {}\n", to_string(op), name, reason));
       return {};
     }
@@ -235,10 +234,7 @@ class Tuning {
 
   void report(const ccl::TunedTable::Row& row) const {
     if (options_.quiet) return;
-    std::fputs(
-        fmt::format("# {}, scope {}, {} (us)\n# {:<28}", to_string(row.op), to_string(row.scope), row.machine, "")
-            .c_str(),
-        stderr);
+    say(fmt::format("# {}, scope {}, {} (us)\n# {:<28}", to_string(row.op), to_string(row.scope), row.machine, ""));
     for (const std::uint64_t size : row.bytes) say(fmt::format(" {:>11}", readable_bytes(size)));
     say("\n");
     for (const auto& [name, ns] : row.ns) {

@@ -4,9 +4,12 @@
 
 #include <cmath>
 #include <csignal>
+#include <filesystem>
 #include <stdexcept>
 
+#include "runtime/errors.h"
 #include "sc_main/process/figures.h"
+#include "sc_main/run/simulation.h"
 #include "sc_main/validate/plot.h"
 #include "sc_main/validate/validate.h"
 
@@ -57,6 +60,25 @@ TEST(ProcessPool, FailuresOfARunEndThePool) {
   };
   EXPECT_THROW(run([]() -> std::vector<double> { throw std::invalid_argument("x"); }), std::invalid_argument);
   EXPECT_THROW(run([]() -> std::vector<double> { throw std::logic_error("x"); }), std::runtime_error);
+  const auto code = [&](const std::function<std::vector<double>()>& failing, const std::string& said) {
+    try {
+      run(failing);
+    } catch (const RunEnded& error) {
+      EXPECT_NE(std::string(error.what()).find(said), std::string::npos) << error.what();
+      return error.code;
+    }
+    return ExitCode::success;
+  };
+  using Figures = std::vector<double>;
+  EXPECT_EQ(code([]() -> Figures { throw HostShortage("needs 768 MiB"); }, "needs 768 MiB"), ExitCode::environment);
+  const auto in_a_rank = [](const std::exception_ptr& error) { return SpawnError("rank 1 of 2", {{1, error}}); };
+  EXPECT_EQ(code([&]() -> Figures { throw in_a_rank(std::make_exception_ptr(std::bad_alloc())); }, "rank 1 of 2"),
+            ExitCode::environment);
+  EXPECT_EQ(code([&]() -> Figures { throw in_a_rank(std::make_exception_ptr(std::runtime_error("x"))); }, "rank 1"),
+            ExitCode::program_failed);
+  EXPECT_EQ(code([]() -> Figures { throw std::filesystem::filesystem_error("no folder", {}); }, "no folder"),
+            ExitCode::environment)
+      << "no shortage of memory";
   EXPECT_THROW(run([]() -> std::vector<double> { ::_exit(3); }), std::runtime_error);
   EXPECT_THROW(run([]() -> std::vector<double> { std::raise(SIGKILL), ::_exit(0); }), std::runtime_error);
 }
