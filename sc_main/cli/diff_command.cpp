@@ -9,7 +9,6 @@
 #include "sc_main/run/options.h"
 #include "sc_main/run/result_file.h"
 #include "sc_main/run/show_text.h"
-#include "sc_main/run/terminal.h"
 #include "sc_main/run/usage_error.h"
 #include "tlm/config/json_text.h"
 #include "waves/output_file.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <sstream>
 
@@ -13,6 +12,7 @@
 #include "sc_main/run/options.h"
 #include "sc_main/run/run.h"
 #include "sc_main/run/show_text.h"
+#include "sc_main/run/terminal.h"
 #include "sc_main/run/usage_error.h"
 #include "sc_main/workloads/tp_model.h"
 #include "tlm/config/nearest.h"
@@ -98,7 +98,7 @@ void check_document(const PipelineOptions& options, CheckedDocument& made) {
   check.cubes = plan.map.cubes_per_sip();
   check.pes = plan.map.pes_per_cube;
   made.checked = pipeline::check_pipeline(made.document, check, problems, warnings);
-  if (!warnings.empty()) std::fputs((pipeline::warning_text(warnings) + "\n").c_str(), stderr);
+  if (!warnings.empty()) say(pipeline::warning_text(warnings) + "\n");
   problems.throw_if_any();
 }
 
@@ -186,7 +186,7 @@ void export_pipeline(const PipelineOptions& options, const Parsed& parsed) {
       layers ? export_layers(options, *dtype, file) : export_perceptron(options, *dtype, file);
   write_file(weights.string(), pipeline::to_safetensors(exported.weights));
   write_file(options.output, exported.document);
-  std::fputs(fmt::format("wrote {} and {}\n", options.output, weights.string()).c_str(), stderr);
+  say(fmt::format("wrote {} and {}\n", options.output, weights.string()));
 }
 
 }  // namespace
@@ -239,10 +239,10 @@ int pipeline_command(const Arguments& arguments) {
   const std::string text = options.action == "check" ? describe(options.file, made)
                                                      : draw_pipeline(made.document, made.checked, options.format);
   if (options.output == "-") {
-    show_text(text);
+    options.action == "check" ? show_text(text) : show_document(text);
   } else {
     write_file(options.output, text);
-    std::fputs(fmt::format("wrote {}\n", options.output).c_str(), stderr);
+    say(fmt::format("wrote {}\n", options.output));
   }
   return 0;
 }

@@ -161,7 +161,8 @@ int topology_command(const Arguments& arguments) {
     text = export_it(options);
   }
   if (options.output == "-") {
-    show_text(text);
+    const bool document = options.action == "export" || !options.view.empty();
+    document ? show_document(text) : show_text(text);
   } else {
     write_file(options.output, text);
     say(fmt::format("wrote {}\n", options.output));

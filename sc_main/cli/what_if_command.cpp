@@ -12,6 +12,7 @@
 #include "sc_main/run/options.h"
 #include "sc_main/run/result_file.h"
 #include "sc_main/run/run.h"
+#include "sc_main/run/show_text.h"
 #include "sc_main/run/simulation.h"
 #include "sc_main/run/terminal.h"
 #include "sc_main/run/usage_error.h"
@@ -112,7 +113,7 @@ int what_if_command(const Arguments& arguments) {
   if (!options.html.empty()) html.emplace(options.html);
   const ColorMode colors = options.color == "never" ? ColorMode::never : ColorMode::automatic;
   nlohmann::ordered_json block = ranked(std::move(what), Terminal(colors), !options.no_progress && !options.quiet);
-  if (!options.quiet && options.json != "-") fmt::print("{}", compare::text_of(block));
+  if (!options.quiet && options.json != "-") show_text(compare::text_of(block));
   const bool failed = compare::failures(block) > 0;
   result["what_if"] = std::move(block);
   if (options.json == "-") fmt::print("{}\n", json_text(result, 2));

@@ -333,6 +333,7 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
   options.seed = common_.seed;
   options.ccl_file = common_.ccl;
   options.explain = common_.explain;
+  options.only_checked = only_check_;
   options.topology = resolved.spec.name;
   options.run = common_.run_options();
   options.plan = &plan;
@@ -431,9 +432,9 @@ void Run::say_more(Simulation& simulation) const {
 void Run::publish(const Report& report, const topology::Plan& plan, OutputFile* json, OutputFile* page) {
   if (common_.json != "-")
     show_format("{}{}# {}\n", report.text, describe_replay(result_.replay), describe(result_.fidelity));
-  if (common_.json != "-" && common_.explain) fmt::print("{}", LaunchTable::text(result_.explanation));
+  if (common_.json != "-" && common_.explain) show_text(LaunchTable::text(result_.explanation));
   if (common_.json != "-" && common_.critical_path && !result_.critical_path.is_null())
-    fmt::print("{}", critical_path_text(result_.critical_path));
+    show_text(critical_path_text(result_.critical_path));
   if (common_.json.empty() && page == nullptr) return;
   nlohmann::ordered_json result = to_json(result_, host_);
   if (page != nullptr) {

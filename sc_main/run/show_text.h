@@ -16,4 +16,7 @@ void show_format(fmt::format_string<Args...> format, Args&&... args) {
   show_text(fmt::format(format, std::forward<Args>(args)...));
 }
 
+/// Documents, for programs and browsers, go out as they are.
+inline void show_document(const std::string& text) { fmt::print("{}", text); }
+
 }  // namespace kernbench

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "runtime/host_memory.h"
@@ -52,11 +53,11 @@ bool fits_device(Session& session, const std::vector<std::vector<int>>& groups, 
 
 void check_host_memory(Session& session, const std::string& name, const CollectiveRun& request,
                        const PlacementUnits& units) {
-  if (!makes_copies(session) || request.sizes.empty()) return;
+  if (session.options().only_checked || !makes_copies(session) || request.sizes.empty()) return;
   const std::uint64_t largest = *std::max_element(request.sizes.begin(), request.sizes.end());
   const bool data = session.options().run.data;
   std::uint64_t host = 0;
-  std::size_t tensors = 0;
+  std::set<int> all;  // one that is in several groups counts once
   std::vector<Held> held;
   for (const std::vector<int>& ranks : request.groups) {
     CollectiveCase c = request.what;
@@ -65,16 +66,16 @@ void check_host_memory(Session& session, const std::string& name, const Collecti
     const std::uint64_t in = Held::bytes(here.in), out = c.in_place ? in : Held::bytes(here.out);
     const auto logical =
         static_cast<std::uint64_t>(here.layout.in_shape().count()) * static_cast<std::uint64_t>(here.item);
+    all.insert(ranks.begin(), ranks.end());
     for (int member = 0; member < c.ranks; ++member) {
       const bool has_in = here.layout.has_in(member), has_out = here.layout.has_out(member);
       if (has_in) host += logical + (data ? in : 0);
       if (has_out && !c.in_place && data) host += out;
       if (has_out && data && request.check) host += out;  // every copy is compared
-      ++tensors;
     }
   }
   if (host <= host_memory_left().bytes || !fits_device(session, request.groups, held)) return;
-  require_host_memory(host, fmt::format("{} of {} B on {} ranks", name, largest, tensors),
+  require_host_memory(host, fmt::format("{} of {} B on {} ranks", name, largest, all.size()),
                       "--data off needs none of it, fewer ranks (--group), a smaller -e or -c 0 less");
 }
 

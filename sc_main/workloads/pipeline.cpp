@@ -11,6 +11,7 @@
 #include "sc_main/workloads/placement_option.h"
 #include "sc_main/workloads/refusals.h"
 #include "sc_main/workloads/workload.h"
+#include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
 #include "waves/output_file.h"
 
@@ -181,7 +182,7 @@ Report PipelineWorkload::run(Session& session) {
   check.pes = session.map().pes_per_cube;
   const pipeline::Checked checked = pipeline::check_pipeline(document, check, problems, warnings);
   problems.throw_if_any();
-  if (!warnings.empty()) std::fputs((pipeline::warning_text(warnings) + "\n").c_str(), stderr);
+  if (!warnings.empty()) std::fputs((printable(pipeline::warning_text(warnings)) + "\n").c_str(), stderr);
   pipeline::PlanOptions plan;
   plan.folder = check.folder;
   plan.placements = placements();

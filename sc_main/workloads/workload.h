@@ -36,6 +36,7 @@ class Session {
     std::uint64_t seed = 1;                ///< --seed
     std::string ccl_file;                  ///< --ccl; empty: the built-in algorithms
     bool explain = false;                  ///< --explain
+    bool only_checked = false;             ///< nothing will be simulated: Session::run does not return
     std::string topology;                  ///< preset or file, as it is to stand in results
     RunOptions run;                        ///< data, debug, recorder window
     const topology::Plan* plan = nullptr;  ///< configuration of the engines, for peak rates; edges of paths

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "tests/cli/tool_runner.h"
 
@@ -103,6 +104,41 @@ TEST(Survival, FilesOfOthersAreReadWithinLimitsAndSaidInPrintableText) {
   const Outcome right = tool.shell(quoted(KERNBENCH_BINARY) + " topology check \"$(printf 'y\\033[31m\\377.yaml')\"");
   EXPECT_EQ(right.code, 0) << right.err;
   EXPECT_THAT(right.out, HasSubstr("y\\x1b[31m\\xff.yaml: ok"));
+}
+
+/// What is there for people's eyes is escaped wherever it is said; what programs read is the same as in a file.
+TEST(Survival, TextsOfEveryKindAreEscapedAndDocumentsAreNot) {
+  const Tool tool;
+  const std::string name = "n\xc2\x9b";  // right UTF-8, and to a terminal the same as an escape and a bracket
+  std::ofstream(tool.file("ccl.yaml")) << "algorithms:\n  \"a\\e[31m\": {module: kernbench.ccl.ring}\n";
+  ASSERT_EQ(tool({"pipeline", "export", "--in", "64", "--hidden", "64", "--out", "64", "--output", "p.json"}).code, 0);
+  std::string pipeline = std::regex_replace(read(tool.file("p.json")), std::regex("npu0"), name);
+  pipeline = std::regex_replace(pipeline, std::regex("\"name\": \"mlp"), "\"name\": \"\\u001b[31mmlp");
+  std::ofstream(tool.file("p.json")) << pipeline;
+  std::ofstream(tool.file("unused.yaml")) << "name: p\ndevices: {d: {kind: npu, idx: 0}}\n"
+                                             "tensors: {\"t\\e[31m\": {shape: [2], dtype: f32}}\nsupertasks: {}\n";
+  const std::string binary = quoted(KERNBENCH_BINARY) + " ";
+  for (const char* command :
+       {"run all_reduce -b 1K -e 1K --topology minimal --set system.sips.count=2 --ccl ccl.yaml "
+        "--explain --critical-path --algorithm \"$(printf 'a\\033[31m')\"",
+        "pipeline check p.json", "pipeline check unused.yaml", "run pipeline --file p.json",
+        "run pipeline --file unused.yaml", "pipeline show p.json --output \"$(printf 'd\\033[31m.svg')\"",
+        "pipeline export --output \"$(printf 'e\\033[31m.json')\""}) {
+    const Outcome outcome = tool.shell(binary + command);
+    EXPECT_TRUE(outcome.code == 0 || outcome.code == 2) << command << outcome.err;
+    EXPECT_THAT(outcome.out + outcome.err, HasSubstr("\\x1b[31m")) << command;
+    EXPECT_EQ((outcome.out + outcome.err).find('\033'), std::string::npos) << command;
+  }
+  std::ofstream(tool.file(name + ".yaml")) << "extends: minimal\n";
+  for (const std::string& command :
+       {"topology export " + name + ".yaml", "topology show --view system --format json " + name + ".yaml",
+        "topology show --view system --format svg " + name + ".yaml", std::string("pipeline show p.json"),
+        std::string("pipeline show --format dot p.json")}) {
+    const Outcome shown = tool.shell(binary + command);
+    ASSERT_EQ(tool.shell(binary + command + " --output written").code, 0) << command;
+    EXPECT_THAT(shown.out, HasSubstr(name)) << command;
+    EXPECT_EQ(shown.out, read(tool.file("written"))) << command;
+  }
 }
 
 TEST(Survival, AResultFileRunsNoCodeAndNamesNoOutputs) {

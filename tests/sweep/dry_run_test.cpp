@@ -1,3 +1,5 @@
+#include <gmock/gmock.h>
+
 #include <fstream>
 
 #include "tests/cli/tool_runner.h"
@@ -27,6 +29,33 @@ TEST(DryRun, ListsThePointsAndRunsNone) {
             "# the first: kernbench run gemm_single_pe --topology minimal --m=16 --k=32\n");
   EXPECT_FALSE(fs::exists(tool.file("s.sqlite")));
 }
+
+#ifndef KERNBENCH_SANITIZED  // the sanitizer's own memory is beyond any limit
+TEST(DryRun, AsksForNoMemoryThatOnlyARunNeeds) {
+  const Tool tool;
+  std::ofstream(tool.file("s.yaml")) << "workload: all_reduce\ntopology: minimal\n"
+                                        "options: {minbytes: 32M, maxbytes: 32M, warmup: 0, iters: 1}\n"
+                                        "axes: {system.sips.count: [2, 8]}\n";
+  const Outcome outcome =
+      tool.shell("ulimit -v 600000; exec " + quoted(KERNBENCH_BINARY) + " sweep s.yaml --dry-run --jobs 1");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, ::testing::HasSubstr("# 2 points of sweep s, 0 more refused"));
+  EXPECT_EQ(outcome.err, "");
+}
+
+TEST(DryRun, WhatThisComputerLacksRefusesNoPoint) {
+  const Tool tool;
+  std::ofstream(tool.file("s.yaml")) << "workload: probe\ntopology: default\naxes: {cube.hbm.channels: [8, 16]}\n";
+  bool warned = false;
+  for (int limit = 110; limit < 180; limit += 5) {  // MB; with some of them the children alone have too little
+    const Outcome outcome = tool.shell("ulimit -v " + std::to_string(limit) + "000; exec " + quoted(KERNBENCH_BINARY) +
+                                       " sweep s.yaml --dry-run --jobs 1");
+    EXPECT_TRUE(outcome.code == 0 || outcome.code == 7) << limit << outcome.err;
+    warned = warned || (outcome.code == 0 && outcome.err.find("could not be checked: ") != std::string::npos);
+  }
+  EXPECT_TRUE(warned);
+}
+#endif
 
 /// A file whose dry run ends with 2, and all that it says or the begin of it.
 struct Refused {

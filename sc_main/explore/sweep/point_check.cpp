@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "sc_main/run/terminal.h"
 #include "tlm/config/nearest.h"
 
 namespace kernbench::sweep {
@@ -135,6 +136,7 @@ void check_points(const SweepFile& file, const PointMaker& maker, const std::vec
   state.total = all.size();
   std::map<std::string, PointList> same;       // by key
   std::map<std::string, std::string> refused;  // why, by key
+  std::map<std::string, std::string> lost;     // likewise: what this computer lacked says nothing of the point
   std::size_t cursor = 0;
   const auto next = [&]() -> std::unique_ptr<Task> {
     while (cursor < all.size()) {
@@ -159,9 +161,14 @@ void check_points(const SweepFile& file, const PointMaker& maker, const std::vec
           [&](const Task& task, const Record& record) {
             ++state.done;
             ++state.ran;
-            if (record.status != Status::ok) refused[task.identity.key] = record.error;
+            if (record.status == Status::failed) refused[task.identity.key] = record.error;
+            if (record.status == Status::lost) lost[task.identity.key] = record.error;
           },
           tick, stop);
+  if (!lost.empty()) {
+    say(fmt::format("kernbench: warning: {} of {} points could not be checked: {}\n", lost.size(), all.size(),
+                    lost.begin()->second));
+  }
   Problems problems;
   std::map<std::string, PointList> by_error;
   std::set<const Point*> every;
