@@ -150,7 +150,6 @@ double crossing_bytes(const BoundInput& input, double contributions_per_sip, con
 double cut_ns(const MachineMap& map, const BoundInput& input, double contributions_per_sip) {
   const std::vector<int> rank = ranks_of(map, input.sips);
   double worst = 0;
-  std::vector<int> part(input.sips.size());
   for_each_set(map, input.sips, [&](const std::vector<bool>& inside) {
     Across links;  // into the set, and out of it
     for (const LinkBundle& link : map.sip_links) {

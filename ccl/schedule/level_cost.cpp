@@ -88,8 +88,7 @@ double window_bytes(const LinkBundle& link) { return 256.0 * link.packets; }
 
 double lasting_rate(const LinkBundle& link, unsigned networks) {
   const auto wire = static_cast<double>(link.capacity.bytes_per_second());
-  const double round_trip = 2 * seconds(link.latency) + 256.0 / wire;
-  return link.packets == 0 ? wire : std::min(wire, window_bytes(link) * networks / round_trip);
+  return link.packets == 0 ? wire : std::min(wire, window_bytes(link) * networks / seconds(link.round_trip));
 }
 
 void spread_regions(const MachineMap& map, PlanRequest& request) {

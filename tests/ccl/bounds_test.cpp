@@ -242,19 +242,19 @@ TEST(Bounds, LatencyOfATransferKnowsThePartnersOfLargeGroups) {
   EXPECT_EQ(latency(70), latency(8));
 }
 
-// A virtual network sends what its receiver holds, and the first place of that is known to be free a packet and two
-// latencies after it began: of D bytes the last begins no sooner than D / W - 1 round trips after the first.
+// A virtual network sends what its receiver holds, and the first place of that is known to be free a round trip after
+// it began: of D bytes the last begins no sooner than D / W - 1 round trips after the first.
 TEST(Bounds, CreditsOfALinkCountWhereTheyAreSlowerThanTheWire) {
   const auto with_room = [](SipTopology topology, int sips, std::uint32_t packets) {
     MachineMap map = linked(topology, sips, 0, 0);
     for (LinkBundle& link : map.sip_links) {
       link.packets = packets;
-      link.latency = 500'000;
+      link.round_trip = 1'000'000;
     }
     return map;
   };
-  const double round_trip = 2 * 500e-9 + 256.0 / kLink, window = 256 * 100;  // 25 of the wire's 100 GB/s
-  const double all = 14.0 * kBytes, ports = 8;                               // into eight parts, over a port each
+  const double round_trip = 1000e-9, window = 256 * 100;  // 25 of the wire's 100 GB/s
+  const double all = 14.0 * kBytes, ports = 8;            // into eight parts, over a port each
   EXPECT_NEAR(bound(with_room(SipTopology::switch_star, 8, 100), "sip_partition"),
               (all - ports * window) / (ports * window / round_trip) * 1e9 / 10'000, 1e-9);
   EXPECT_NEAR(bound(with_room(SipTopology::switch_star, 8, 1000), "sip_partition"), 14.0 / 8, 1e-9) << "room enough";

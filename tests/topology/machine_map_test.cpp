@@ -207,6 +207,8 @@ TEST(MachineMap, SaysWhatTheReceiversOfABundleHoldAndHowFarTheyAre) {
   spec.topology = SipTopology::switch_star;
   spec.links.switch_latency = 200'000;  // on the way from the switch only
   EXPECT_EQ(Plan(spec).map.sip_links.at(0).latency, 500'000 + header);
+  // There, with one header, and back: a credit has none.
+  EXPECT_EQ(Plan(spec).map.sip_links.at(0).round_trip, 1'000'000 + spec.links.link.rate().time_for(256 + 16));
 }
 
 TEST(MachineMap, ABundleCarriesNoMoreThanTheRouterPortsAtItsEnds) {

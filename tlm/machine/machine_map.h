@@ -33,6 +33,7 @@ struct LinkBundle {
   Ps latency = 0;             ///< zero-load, of a minimal packet, one way
   std::uint16_t sip = 0;      ///< of a link between cubes
   std::uint32_t packets = 0;  ///< that the receivers of one direction hold; 0: no limit
+  Ps round_trip = 0;  ///< from the start of a packet of 256 B until its place at the far end is known to be free
 };
 
 /// What a memory endpoint looks like to software.

@@ -180,6 +180,7 @@ void Plan::fill_capacities() {
              connections);
     // There and back may differ: behind a switch one way has its latency, too.
     bundle.latency = (link.latency + peer.link.latency) / 2 + link.rate().time_for(link.header_bytes);
+    bundle.round_trip = round_trip(end, peer);
     bundle.sip = a.sip;
     bundle.packets = std::max(link.buffer_packets, peer.link.buffer_packets) * static_cast<std::uint32_t>(connections);
     (between_sips ? map.sip_links : map.cube_links).push_back(bundle);
