@@ -323,6 +323,21 @@ TEST(ScheduleOption, RunsAnAlgorithmFile) {
                                      "  hint: did you mean 'nchunksperloop'?\n"));
 }
 
+TEST(ScheduleOption, ElementsThatMscclDoesNotHaveAreIgnoredWithAWarning) {
+  const Tool tool;
+  std::string text = read(KERNBENCH_SOURCE_DIR "/docs/examples/schedules/ring4_all_reduce.xml");
+  const std::string gpu = "<gpu id=\"0\"";
+  const std::size_t body = text.find('>', text.find(gpu));
+  ASSERT_NE(body, std::string::npos);
+  text.insert(body + 1, "<copy from=\"i\" to=\"o\"/>");
+  std::ofstream(tool.file("copy.xml")) << text;
+  const Outcome outcome = tool({"run", "all_reduce", "--topology", "minimal", "--set", "system.sips.count=4", "-b",
+                                "4K", "--schedule", "copy.xml"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("# Out of bounds values : 0 OK"));
+  EXPECT_THAT(outcome.err, ::testing::MatchesRegex("copy.xml:[0-9]+:[0-9]+: warning: .*'copy'.*\n"));
+}
+
 TEST(AlgorithmOption, AnOperationThatItDoesNotServeIsRefusedBeforeTheRun) {
   const Tool tool;
   const Outcome outcome =

@@ -100,6 +100,14 @@ TEST(Failure, InfiniteHostLoopEndsByTheWatchdogAndIsNamed) {
   EXPECT_THAT(left_in(tool), ::testing::IsEmpty()) << "nothing that looks whole, no temporary files";
 }
 
+/// The host's own checks come when nothing can be stuck any more.
+TEST(Failure, WhatFollowsTheSimulationIsNotTheWatchdogsBusiness) {
+  const Tool tool;
+  const Outcome outcome = run_runaway(tool, "late");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(left_in(tool), ::testing::Contains("result.json"));
+}
+
 TEST(Failure, RanksThatSpinAtBarriersDoNotEscapeTheWatchdog) {
   const Tool tool;
   const Outcome outcome = run_runaway(tool, "barrier");

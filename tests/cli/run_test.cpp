@@ -68,6 +68,18 @@ TEST(Run, TakesTheSameTimeWithoutData) {
   EXPECT_EQ(schema_errors(off), "");
 }
 
+/// Also where few ranks have anything to copy.
+TEST(Run, TakesTheSameTimeWithoutDataWhereTheHostsCopiesTakeTime) {
+  const Tool tool;
+  for (const char* op : {"gather", "scatter", "send_recv"}) {
+    const std::vector<std::string> timed{
+        "run", op, "-b", "64", "-e", "64", "--set", "system.sips.count=4", "--topology", "ring8", "--host-io", "timed"};
+    const ordered_json on = run(tool, timed), off = run(tool, with(timed, {"--data", "off"}));
+    EXPECT_EQ(on["sim_time_ps"], off["sim_time_ps"]) << op;
+    EXPECT_EQ(on["results"][0]["time_ns"], off["results"][0]["time_ns"]) << op;
+  }
+}
+
 TEST(Run, DoesNotDependOnTheRecordersWindow) {
   const Tool tool;
   EXPECT_EQ(without_host(run(tool, with(kSmall, {"--recorder-window", "1"}))),

@@ -1,4 +1,5 @@
 // A plug-in whose host code goes wrong as `--mode` says; the tool has to say so.
+#include <chrono>
 #include <map>
 #include <new>
 #include <stdexcept>
@@ -47,7 +48,7 @@ class Runaway final : public Workload {
         "mode", boost::program_options::value(&mode_)->default_value("loop"),
         "loop: rank 1 never yields; barrier: all ranks spin at barriers; memory: rank 1 takes too much; runtime, "
         "invalid: rank 1 throws; swallow: and rank 0 catches everything; stop: sc_stop(); outside: no rank throws; "
-        "race: two PEs write one place; or a kernel of kKernels");
+        "race: two PEs write one place; late: a check of 1 s behind the simulation; or a kernel of kKernels");
   }
   Report run(Session& session) override {
     if (mode_ == "outside") throw std::runtime_error("the cause");
@@ -75,6 +76,9 @@ class Runaway final : public Workload {
       }
       ctx.barrier();
     });
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    while (mode_ == "late" && std::chrono::steady_clock::now() < end) {
+    }
     return {};
   }
 

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "tests/cli/schema_check.h"
 #include "tests/cli/tool_runner.h"
@@ -14,11 +16,11 @@ using ::testing::HasSubstr;
 using Json = nlohmann::ordered_json;
 
 /// A folder with one table, beside the devices of the repository.
-Outcome validate(const Tool& tool, const std::string& table) {
+Outcome validate(const Tool& tool, const std::string& table, const std::string& name = "table.csv") {
   std::filesystem::create_directories(tool.file("reference"));
   std::filesystem::copy(KERNBENCH_SOURCE_DIR "/bench/reference/hbm/timing.yaml", tool.file("reference/timing.yaml"),
                         std::filesystem::copy_options::overwrite_existing);
-  std::ofstream(tool.file("reference/table.csv")) << table;
+  std::ofstream(tool.file("reference/" + name)) << table;
   return tool({"validate", "hbm", "--reference", tool.file("reference")});
 }
 constexpr const char* kHeader = "device_grade,case,measured_ck,measured_ns,formula_ck,formula_ns,formula,match\n";
@@ -48,6 +50,34 @@ TEST(HbmValidation, BrokenTablesNameTheirLine) {
   const Outcome unknown = validate(tool, std::string(kHeader) + "HBM2_2000,row_lost,20,16.66,20,16.66,x,yes\n");
   EXPECT_EQ(unknown.code, 2);
   EXPECT_THAT(unknown.err, HasSubstr("table.csv:2:"));
+}
+
+/// A row is left out for its pattern, and the others are judged.
+TEST(HbmValidation, UnknownPatternsAreLocatedSkippedAndCounted) {
+  const Tool tool;
+  std::ifstream file(KERNBENCH_SOURCE_DIR "/bench/reference/hbm/bandwidth.csv");
+  std::string line, table, row;
+  while (std::getline(file, line)) {
+    if (table.empty()) table = line + "\n";
+    if (line.find(",rowconf_1bank_bgfirst,") != std::string::npos && row.empty()) row = line;
+  }
+  const auto with = [&row](const std::string& pattern) {
+    return std::regex_replace(row, std::regex("rowconf_1bank_bgfirst"), pattern) + "\n";
+  };
+  const Outcome outcome = validate(
+      tool, table + with("zigzag") + with("rowconf_1bank_bgfirst") + with("rowconf_999bank_bgfirst"), "bandwidth.csv");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("bandwidth.csv:2:26: error: 'pattern' is 'zigzag'\n"));
+  EXPECT_THAT(outcome.err, HasSubstr("bandwidth.csv:4:26: error: 'pattern' is 'rowconf_999bank_bgfirst'\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("# hbm: 1 of 1 judged cases within their limits"));
+  EXPECT_THAT(outcome.out, HasSubstr("2 rows skipped"));
+}
+
+TEST(StreamPattern, WritesToBanksAndToBanksOfOneGroupAreKnown) {
+  const Tool tool;
+  for (const char* pattern :
+       {"rowconf_write_1bank_bgfirst", "rowconf_write_4bank_bgfirst", "rowconf_write_2bank_samebg"})
+    EXPECT_EQ(tool({"run", "stream", "--topology", "minimal", "--pattern", pattern}).code, 0) << pattern;
 }
 
 TEST(StreamPattern, TakesTheClocksOfTheReferenceAndReportsAsTheSchemaSays) {

@@ -292,6 +292,9 @@ TEST(Tensor, MisuseIsNamed) {
                   }),
                   "tensor 'p': policy.num_pes is 4: give 1 to 1");
         EXPECT_THROW(ctx.zeros({1, 4096}, DType::f16, {}, "large"), OutOfDeviceMemory);
+        // Before any of it: no computer has so much.
+        EXPECT_THROW(ctx.full(1, {1 << 20, 1 << 20}, DType::f64, {}, "huge"), OutOfDeviceMemory);
+        EXPECT_THROW(ctx.zeros({1 << 20, 1 << 20}, DType::f64, {}, "huge"), OutOfDeviceMemory);
         const Tensor other = ctx.zeros({1, 4}, DType::f16, {}, "other");
         EXPECT_EQ(error_of([&] { tensor.copy_from(other); }),
                   "copy from tensor 'other' (1x4 f16) to tensor 'weights' (1x8 f16): shapes or dtypes differ");

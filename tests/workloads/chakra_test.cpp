@@ -158,7 +158,9 @@ TEST_F(ChakraTool, RanksThatAllSendFirstExchangeUpToTheEagerSize) {
   const Outcome refused = tool_(command(ranks, {"--eager", "8190"}));
   EXPECT_EQ(refused.code, 2);
   EXPECT_NE(refused.err.find("can never begin"), std::string::npos) << refused.err;
-  EXPECT_EQ(tool_(command(ranks, {"--eager", "0"})).code, 2);
+  const Outcome never = tool_(command(ranks, {"--eager", "0"}));
+  EXPECT_EQ(never.code, 2);
+  EXPECT_NE(never.err.find("can never begin"), std::string::npos) << never.err;
 }
 
 TEST_F(ChakraTool, RooflineTakesTheLongerOfComputingAndMoving) {
