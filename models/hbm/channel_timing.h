@@ -16,7 +16,7 @@ namespace kernbench {
 ///
 /// Here is what every scheduler needs: queues by bank, gates of the device, the oldest ready hit and miss, what
 /// commands do. How many queues there are, which one is served, which command of a tick goes first and how refreshes
-/// come in is the scheduler's: a class and a file each, scheduler_NAME.cpp.
+/// come in is the scheduler's: a class and a file each, scheduler_<name>.cpp.
 ///
 /// With a grain G above 1 an entry of the queue may hold a run of up to G bursts of one row, taken by one decision;
 /// after take_whole_runs() more of one tag, up to a row. Rules and figures: docs/hbm.md. REQUIRES: calls come in order
@@ -162,7 +162,7 @@ class ChannelTiming {
   /// `queues`: one for each direction, or one. `longer`: by how much an ACT counts as later than a PRE of its tick.
   ChannelTiming(const HbmConfig& config, unsigned queue_bursts, const ChannelGaps& gaps, unsigned queues, Tick longer);
 
-  // The scheduler: scheduler_NAME.cpp.
+  // The scheduler: scheduler_<name>.cpp.
   /// The commands of tick `t`.
   virtual void step(Tick t) = 0;
   /// The queue that is served.
