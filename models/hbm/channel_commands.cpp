@@ -9,40 +9,6 @@ namespace {
 void raise(Tick& gate, Tick to) { gate = std::max(gate, to); }
 }  // namespace
 
-void ChannelTiming::step(Tick t) {
-  not_before_ = t;
-  if (shared_) return step_shared(t);
-  if (next_refresh_ <= t || !closing_.empty()) due_maintenance(t);
-  if (maintenance_.empty()) mode_ = mode();
-  if (best_column().at == t) issue_column(Candidate(column_), t);
-  if (!maintenance_.empty()) drop_needless_closes();
-  if (maintenance_.empty()) {
-    mode_ = mode();
-    if (best_row().at == t) issue_row(Candidate(row_), t);
-  } else if (maintenance_ready() == t) {
-    issue_maintenance(t);
-    forget_candidates();
-  }
-  not_before_ = t + 1;
-}
-
-/// Of the two commands of a tick the older burst's goes first; a place that the column command frees may be taken
-/// before the row command is chosen.
-void ChannelTiming::step_shared(Tick t) {
-  if (next_refresh_ <= t) due_refreshers(t);
-  const bool column = best_column().at == t;
-  if (best_row().at == t && (!column || row_.order < column_.order)) {
-    issue_row(Candidate(row_), t);
-  }
-  if (best_column().at == t) {
-    made_room_ = room(false) == 0;
-    issue_column(Candidate(column_), t);
-    if (made_room_) return;
-  }
-  if (best_row().at == t) issue_row(Candidate(row_), t);
-  not_before_ = t + 1;
-}
-
 /// The bursts of one column command, by tag.
 void ChannelTiming::decide(const Entry& entry, Tick t) {
   const Tick data = entry.write ? gaps_.write_data : gaps_.read_data;
@@ -99,14 +65,7 @@ void ChannelTiming::issue_column(const Candidate& column, Tick t) {
   release(column.entry);
 
   bank.accesses += count;
-  if (config_.page_policy == PagePolicy::closed) {
-    if (shared_ || bank.accesses > 1) {
-      if (bank.active == kNone) after_close(b, bank.pre);  // auto-precharge
-    } else {
-      bank.close_at = bank.pre;
-      closing_.push_back(b);
-    }
-  }
+  if (config_.page_policy == PagePolicy::closed) close_page(b);
   // Of the rows, only this bank's may be closed earlier or later than before.
   column_known_ = false;
   update_rows(b);
@@ -115,14 +74,15 @@ void ChannelTiming::issue_column(const Candidate& column, Tick t) {
 }
 
 void ChannelTiming::issue_row(const Candidate& row, Tick t) {
-  if (row.entry == kNone) return issue_refresher(row.bank, t);
+  if (row.entry == kNone) return issue_own_row(row, t);
   if (banks_[row.bank].open) {
     at(row.entry).closed_other = true;
     precharge(row.bank, t);
     column_known_ = column_known_ && column_.bank != row.bank;
   } else {
     activate(row.bank, row.entry, t);
-    if (column_known_) shared_ ? consider_hit(row.bank, 0) : consider_opener(row.bank);
+    if (column_known_)
+      banks_[row.bank].active == kNone ? consider_hit(row.bank, column_mode_) : consider_opener(row.bank);
   }
   row_known_ = false;
 }
@@ -147,16 +107,7 @@ void ChannelTiming::activate(unsigned b, int id, Tick t) {
   pc.oldest_activate = (pc.oldest_activate + 1) % 4;
   row_bus_ = t + gaps_.act;
   (entry.closed_other ? stats_.row_conflicts : stats_.row_closed) += first_of_banks(entry);
-  if (!shared_) {
-    waiting_[entry.write] -= entry.count - left_behind(entry);
-    if (listener_ != nullptr) listener_->queued(waiting_[0] + waiting_[1], t);
-    unlink(id);
-    bank.active = id;
-    ++pc.active;
-    const auto later = std::find_if(openers_.begin(), openers_.end(),
-                                    [&](unsigned o) { return at(banks_[o].active).arrival > entry.arrival; });
-    openers_.insert(later, b);
-  }
+  opened(b, id, t);
   classify(b);
   tell(DramCommand::activate, b, bank.row, t);
 }

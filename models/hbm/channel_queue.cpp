@@ -1,4 +1,4 @@
-/// The queues of a channel: a list per bank and direction (batched) or per bank (shared), in order of age.
+/// The queues of a channel: a list per bank and queue, in order of age.
 #include <algorithm>
 
 #include "models/hbm/channel_timing.h"
@@ -12,12 +12,7 @@ bool ChannelTiming::accept(Tick now, const BurstPlace& place, bool write, std::u
     ++(write ? stats_.merged : stats_.forwarded);
     return false;
   }
-  if (shared_ && waited) {
-    not_before_ = now;
-  } else {
-    if (shared_ && not_before_ <= now) finish_tick(now);
-    not_before_ = std::max(not_before_, now + 1);
-  }
+  admit(now, waited);
   waiting_[write] += count;
   const bool whole = whole_runs_ && count > config_.grain;
   if (config_.grain > 1 && !whole) count -= append(banks_[b].tail[list(write)], place, write, tag, count);
@@ -49,8 +44,8 @@ bool ChannelTiming::accept(Tick now, const BurstPlace& place, bool write, std::u
 
 /// Whether a queued write of the bank has the same address.
 bool ChannelTiming::forwarded(const Bank& bank, const BurstPlace& place, bool write) const {
-  // In one shared queue an older read of the address must still see the old data: only a read may be answered.
-  if (shared_ && write) return false;
+  // In one queue an older read of the address must still see the old data: only a read may be answered.
+  if (queues_ == 1 && write) return false;
   for (int id = bank.head[list(kWrite)]; id != kNone; id = at(id).next) {
     if (at(id).write && at(id).row == place.row && at(id).column == place.column) return true;
   }
@@ -125,7 +120,7 @@ void ChannelTiming::unlink(int id) {
 /// Finds the oldest hit and miss of each list anew, after the bank's row has changed.
 void ChannelTiming::classify(unsigned b) {
   Bank& bank = banks_[b];
-  for (unsigned q = 0; q < (shared_ ? 1u : 2u); ++q) {
+  for (unsigned q = 0; q < queues_; ++q) {
     bank.hit[q] = bank.miss[q] = kNone;
     if (!bank.open) {
       bank.miss[q] = bank.head[q];
@@ -158,7 +153,7 @@ void ChannelTiming::update_row(unsigned b, unsigned q) {
 
 void ChannelTiming::update_rows(unsigned b) {
   const Bank& bank = banks_[b];
-  for (unsigned q = 0; q < (shared_ ? 1u : 2u); ++q) {
+  for (unsigned q = 0; q < queues_; ++q) {
     if (bank.miss[q] != kNone || rows_[q].has(b)) update_row(b, q);
   }
 }

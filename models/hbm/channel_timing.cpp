@@ -21,15 +21,13 @@ Tick key_above(std::uint64_t key) { return key >> (kBankBits + kAgeBits); }
 
 }  // namespace
 
-ChannelTiming::ChannelTiming(const HbmConfig& config, unsigned queue_bursts, const ChannelGaps& gaps)
+ChannelTiming::ChannelTiming(const HbmConfig& config, unsigned queue_bursts, const ChannelGaps& gaps, unsigned queues,
+                             Tick longer)
     : config_(config),
       gaps_(gaps),
       queue_bursts_(queue_bursts),
-      // More than so many percent of the queue, fewer than so many: rounded towards what is exact in whole bursts.
-      // Fewer than one is none: reads that wait for fewer than none would wait for ever.
-      write_above_(config.write_high * queue_bursts / 100),
-      write_below_(std::max(1U, (config.write_low * queue_bursts + 99) / 100)),
-      shared_(config.scheduler == SchedulerPolicy::shared),
+      queues_(queues),
+      longer_(longer),
       banks_per_stack_(config.bank_groups * config.banks_per_group),
       banks_per_pseudo_channel_(banks_per_stack_ * config.stack_ids),
       stack_gates_(config.stack_ids > 1 && gaps_.ccd_r > gaps_.ccd_s) {
@@ -55,7 +53,7 @@ ChannelTiming::ChannelTiming(const HbmConfig& config, unsigned queue_bursts, con
   stacks_.resize(banks / banks_per_stack_);
   groups_.resize(banks / config.banks_per_group);
   pseudo_channels_.resize(config.pseudo_channels);
-  for (unsigned q = 0; q < (shared_ ? 1u : 2u); ++q) {
+  for (unsigned q = 0; q < queues_; ++q) {
     hit_[q].resize(banks);
     row_slot_[q].resize(banks);
   }
@@ -63,7 +61,7 @@ ChannelTiming::ChannelTiming(const HbmConfig& config, unsigned queue_bursts, con
   entries_.resize(2 * queue_bursts + banks + 1);
   for (int i = static_cast<int>(entries_.size()) - 1; i >= 0; --i) free_entries_.push_back(i);
   check_refresh();
-  start_refresh();
+  next_refresh_ = gaps_.refi == 0 ? kNoTick : gaps_.refi;
 }
 
 unsigned ChannelTiming::index(const BurstPlace& place) const {
@@ -112,7 +110,7 @@ void ChannelTiming::scan_columns(unsigned q) {
     for (std::uint64_t rest = hits_[q].words[w] & allowed_.words[w]; rest != 0; rest &= rest - 1) {
       const unsigned b = w * 64 + static_cast<unsigned>(__builtin_ctzll(rest));
       const Bank& bank = banks_[b];
-      const unsigned d = shared_ ? at(bank.hit[0]).write : q;
+      const unsigned d = queues_ == 1 ? at(bank.hit[0]).write : q;
       Tick ready = std::max(
           {hit_[q][b].at, groups_[bank.group].column[d], pseudo_channels_[bank.pseudo_channel].column[d], floor});
       if (stack_gates_) ready = std::max(ready, stacks_[bank.stack].column[d]);
@@ -128,8 +126,7 @@ void ChannelTiming::scan_columns(unsigned q) {
 bool ChannelTiming::may_close(const Bank& bank, unsigned q) const {
   if (bank.active != kNone) return false;
   if (bank.hit[q] == kNone) return true;
-  if (shared_) return false;
-  return !config_.protect_row_hits || at(bank.hit[q]).arrival > at(bank.miss[q]).arrival;
+  return may_close_before_hit(bank, q);
 }
 
 /// Compares a bank's row command with the cached candidate.
@@ -144,7 +141,7 @@ void ChannelTiming::consider_row(unsigned b, unsigned q) {
   } else {
     candidate.at =
         std::max({rising(floor), bank.act, groups_[bank.group].act, pc.act, pc.activates[pc.oldest_activate]});
-    candidate.rank = candidate.at + (shared_ ? gaps_.act - gaps_.pre : 0);
+    candidate.rank = candidate.at + longer_;
   }
   if (candidate.before(row_)) row_ = candidate;
 }
@@ -153,9 +150,8 @@ void ChannelTiming::scan_rows(unsigned q) {
   row_mode_ = q;
   row_known_ = true;
   row_ = Candidate();
-  if (rows_[q].empty() && refreshers_.empty()) return;
+  if (rows_[q].empty() && !own_rows_) return;
   const Tick floor = std::max(not_before_, row_bus_);
-  const Tick longer = shared_ ? gaps_.act - gaps_.pre : 0;  // shared: the command that ends first goes first
   std::uint64_t best = kNoKey;
   for (unsigned p = 0; p < pseudo_channels_.size(); ++p) {
     const PseudoChannel& pc = pseudo_channels_[p];
@@ -167,7 +163,7 @@ void ChannelTiming::scan_rows(unsigned q) {
         const unsigned b = w * 64 + static_cast<unsigned>(__builtin_ctzll(rest));
         const Slot& slot = row_slot_[q][b];
         const Tick ready = std::max({act, slot.at, groups_[banks_[b].group].act});
-        best = std::min(best, scan_key(ready + longer - floor, slot.age, b));
+        best = std::min(best, scan_key(ready + longer_ - floor, slot.age, b));
       }
       for (std::uint64_t rest = some & open_.words[w]; rest != 0; rest &= rest - 1) {
         const unsigned b = w * 64 + static_cast<unsigned>(__builtin_ctzll(rest));
@@ -179,11 +175,9 @@ void ChannelTiming::scan_rows(unsigned q) {
   if (best != kNoKey) {
     const unsigned b = key_bank(best);
     const Tick rank = floor + key_above(best);
-    row_ = {banks_[b].open ? rank : rank - longer, rank, row_slot_[q][b].age, b, banks_[b].miss[q], false};
+    row_ = {banks_[b].open ? rank : rank - longer_, rank, row_slot_[q][b].age, b, banks_[b].miss[q], false};
   }
-  for (unsigned p = 0; p < refreshers_.size(); ++p) {
-    if (refreshers_[p].due) consider_refresher(p);
-  }
+  if (own_rows_) consider_own_rows();
 }
 
 Tick ChannelTiming::next_event(bool with_refresh) {
@@ -195,13 +189,14 @@ Tick ChannelTiming::next_event(bool with_refresh) {
 
 Tick ChannelTiming::next() { return idle() ? kNoTick : next_event(next_refresh_ != kNoTick); }
 
-/// In read mode a read that is no candidate for a column yet needs its ACT before; refreshes and writes only delay it.
+/// Where reads are served a read that is no candidate for a column yet needs its ACT before; refreshes and writes only
+/// delay it.
 Tick ChannelTiming::next_data() {
   if (idle()) return kNoTick;
   Tick column = best_column().at;
   if (!maintenance_.empty()) {
     column = std::min(column, maintenance_ready());
-  } else if (shared_ || column_mode_ == kWrite) {
+  } else if (reads_may_follow()) {
     column = std::min(column, best_row().at);
   } else {
     const Tick row = best_row().at;
@@ -211,9 +206,7 @@ Tick ChannelTiming::next_data() {
   return column + gaps_.read_data;
 }
 
-/// Batched: a hit leaves at its column command, a miss at its ACT (of a whole run the first burst of each bank);
-/// shared: every burst at its column command. What comes before (the column command of an opener, a PRE, maintenance)
-/// makes no room.
+/// A hit leaves at its column command. What comes before that of an opener makes no room.
 Tick ChannelTiming::next_room() {
   if (idle()) return kNoTick;
   const Candidate& column = best_column();
@@ -222,8 +215,7 @@ Tick ChannelTiming::next_room() {
   if (!maintenance_.empty()) return std::min(t, maintenance_ready());
   const Candidate& row = best_row();
   if (row.at == kNoTick) return t == kNoTick ? not_before_ : t;
-  if (shared_) return std::min(t, row.at + 1);
-  return std::min(t, row.at + (banks_[row.bank].open ? gaps_.pre : 0));
+  return std::min(t, room_after(row));
 }
 
 void ChannelTiming::advance(Tick until) {

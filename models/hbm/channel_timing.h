@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "models/hbm/channel_gaps.h"
@@ -11,37 +12,34 @@ namespace kernbench {
 /// One HBM channel: its pseudo channels share the controller, the row and the column command bus.
 ///
 /// FR-FCFS over queues of bursts, exact to the command with a grain of 1, evaluated lazily: nothing happens between
-/// calls, advance(t) takes every decision of the ticks up to t. At each tick first a column command, then a row
-/// command.
+/// calls, advance(t) takes every decision of the ticks up to t. At each tick at most one column and one row command.
 ///
-/// Policy `batched`: a read and a write queue. Column: the oldest ready one of a row opened for it, else the oldest
-/// ready row hit of the present direction. Row: ACT or PRE for the oldest ready row miss; a row with an older hit stays
-/// open. Writes are taken in batches. An ACT takes its burst out of the queue. Refresh stops everything but the column
-/// commands of rows already opened for a burst.
-/// Policy `shared`: one queue; a burst keeps its place until its column command. Each bank offers one command: its
-/// oldest hit of either direction, else PRE or ACT for its oldest burst. Refresh stops its own pseudo channel (or bank)
-/// only.
+/// Here is what every scheduler needs: queues by bank, gates of the device, the oldest ready hit and miss, what
+/// commands do. How many queues there are, which one is served, which command of a tick goes first and how refreshes
+/// come in is the scheduler's: a class and a file each, scheduler_<name>.cpp.
 ///
 /// With a grain G above 1 an entry of the queue may hold a run of up to G bursts of one row, taken by one decision;
 /// after take_whole_runs() more of one tag, up to a row. Rules and figures: docs/hbm.md. REQUIRES: calls come in order
 /// of time.
 class ChannelTiming {
  public:
-  /// `queue_bursts`: capacity of each queue.
-  ChannelTiming(const HbmConfig& config, unsigned queue_bursts)
-      : ChannelTiming(config, queue_bursts, ChannelGaps(config)) {}
-  ChannelTiming(const HbmConfig& config, unsigned queue_bursts, const ChannelGaps& gaps);
+  /// By the scheduler that `config` names. `queue_bursts`: capacity of each queue.
+  static std::unique_ptr<ChannelTiming> make(const HbmConfig& config, unsigned queue_bursts, const ChannelGaps& gaps);
+  static std::unique_ptr<ChannelTiming> make(const HbmConfig& config, unsigned queue_bursts) {
+    return make(config, queue_bursts, ChannelGaps(config));
+  }
+  virtual ~ChannelTiming() = default;
 
   /// Bursts that can be accepted now.
   unsigned room(bool write) const {
-    const unsigned taken = shared_ ? waiting_[0] + waiting_[1] : waiting_[write];
+    const unsigned taken = queues_ == 1 ? waiting_[0] + waiting_[1] : waiting_[write];
     return queue_bursts_ - std::min(taken, queue_bursts_);
   }
   /// Queues `count` bursts of the row of `place` at tick `now`; they can be served from the next tick on. `waited`:
-  /// they stood before a full queue; policy `shared` sees them in the tick in which they get their place. Returns false
-  /// if the burst was answered from the write queue (forward_writes): then it is neither queued nor decided. REQUIRES:
-  /// room(write) >= count, with whole runs of some; count is 1 with forward_writes; now is not before the tick of an
-  /// earlier call. Call advance(now) first.
+  /// they stood before a full queue; scheduler `shared` sees them in the tick in which they get their place. Returns
+  /// false if the burst was answered from the write queue (forward_writes): then it is neither queued nor decided.
+  /// REQUIRES: room(write) >= count, with whole runs of some; count is 1 with forward_writes; now is not before the
+  /// tick of an earlier call. Call advance(now) first.
   bool accept(Tick now, const BurstPlace& place, bool write, std::uint32_t tag, unsigned count = 1,
               bool waited = false);
   /// From now on one decision takes a run of any length, if it comes in one call, and the last one accepted need not
@@ -50,8 +48,8 @@ class ChannelTiming {
     whole_runs_ = true;
     banks_of_run_ = banks;
   }
-  /// Takes all decisions of ticks <= until. Policy `shared`: a column command of tick `until` that makes room in a full
-  /// queue leaves the row command of that tick open until the next call, so that what has waited can be accepted
+  /// Takes all decisions of ticks <= until. Scheduler `shared`: a column command of tick `until` that makes room in a
+  /// full queue leaves the row command of that tick open until the next call, so that what has waited can be accepted
   /// before.
   void advance(Tick until);
   /// Whether advance(t) has left the row command of tick t open.
@@ -88,11 +86,11 @@ class ChannelTiming {
   const ChannelGaps& gaps() const { return gaps_; }
   void set_listener(CommandListener* listener) { listener_ = listener; }
 
- private:
+ protected:
   static constexpr int kNone = -1;
   static constexpr unsigned kMaxGrain = 4;
   static constexpr unsigned kMostOfRun = 128;
-  enum Direction : unsigned { kRead, kWrite };
+  enum Direction : unsigned { kRead, kWrite };  ///< and their queues, where there are two
 
   struct Entry {
     Tick arrival = 0;
@@ -105,7 +103,7 @@ class ChannelTiming {
     int next = kNone, previous = kNone;  // in its bank's list, by age
     std::array<std::uint32_t, kMaxGrain> tags{};
   };
-  /// Lists: one per direction (batched), or one (shared).
+  /// A list per queue: of each direction, or one.
   struct Bank {
     std::uint16_t pseudo_channel = 0, stack = 0, group = 0;  // numbered over the channel
     bool open = false;
@@ -153,7 +151,7 @@ class ChannelTiming {
     Tick rank = kNoTick;      // of two, the lower goes first; `at`, or the end of the command
     std::uint64_t order = 0;  // among candidates of one rank
     unsigned bank = 0;
-    int entry = kNone;  // kNone with an `at`: the maintenance of pseudo channel `bank` (shared)
+    int entry = kNone;  // kNone with an `at`: a command of the scheduler's own, of number `bank`
     bool active = false;
     bool before(const Candidate& other) const {
       if (rank != other.rank) return rank < other.rank;
@@ -161,37 +159,48 @@ class ChannelTiming {
       return order < other.order;
     }
   };
-  /// Refresh of one pseudo channel (shared).
-  struct Refresher {
-    Tick next = kNoTick;
-    bool due = false;
-    unsigned unit = 0;  // pseudo channel or bank
-    BankSet remaining;  // per bank: not refreshed in this round
-  };
+  /// `queues`: one for each direction, or one. `longer`: by how much an ACT counts as later than a PRE of its tick.
+  ChannelTiming(const HbmConfig& config, unsigned queue_bursts, const ChannelGaps& gaps, unsigned queues, Tick longer);
+
+  // The scheduler: scheduler_<name>.cpp.
+  /// The commands of tick `t`.
+  virtual void step(Tick t) = 0;
+  /// The queue that is served.
+  virtual unsigned served() const = 0;
+  /// A burst comes at tick `now`: which ticks are decided before it counts.
+  virtual void admit(Tick now, bool waited) = 0;
+  /// Whether a row may be closed for its bank's oldest miss although queue `q` has a hit of it.
+  virtual bool may_close_before_hit(const Bank& bank, unsigned q) const = 0;
+  /// An ACT at `t` has opened the row of `entry`.
+  virtual void opened(unsigned, int /*entry*/, Tick) {}
+  /// Page policy `closed`: a column command has used an open row.
+  virtual void close_page(unsigned bank) = 0;
+  /// A tick before which `row` makes no room in a queue.
+  virtual Tick room_after(const Candidate& row) const = 0;
+  /// Whether a read that is no hit yet may get its column command as soon as any row command.
+  virtual bool reads_may_follow() const { return false; }
+  /// Refreshes of an idle channel leave closed banks and nothing else: only the last due ones are carried out.
+  virtual void skip_idle_refreshes(Tick until) = 0;
+  /// Row commands of its own, to be compared with row_; whether there may be some; and issuing one.
+  virtual void consider_own_rows() {}
+  virtual void issue_own_row(const Candidate&, Tick) {}
 
   /// Bursts of a run that keep their places when an ACT takes the first ones along.
-  unsigned left_behind(const Entry& entry) const { return shared_ ? 0 : entry.count - first_of_banks(entry); }
+  unsigned left_behind(const Entry& entry) const { return entry.count - first_of_banks(entry); }
   Tick rising(Tick t) const { return gaps_.m == 2 ? t | 1 : t; }
   /// Bursts of a run that found no row open, if it opened one.
   unsigned first_of_banks(const Entry& entry) const { return std::min<unsigned>(entry.count, banks_of_run_); }
-  unsigned list(unsigned direction) const { return shared_ ? 0 : direction; }
+  unsigned list(unsigned direction) const { return queues_ == 1 ? 0 : direction; }
   Entry& at(int entry) { return entries_[static_cast<std::size_t>(entry)]; }
   const Entry& at(int entry) const { return entries_[static_cast<std::size_t>(entry)]; }
   unsigned index(const BurstPlace& place) const;
-  /// The direction that is served: its queue.
-  unsigned mode() const {
-    if (shared_) return 0;
-    const unsigned reads = waiting_[kRead], writes = waiting_[kWrite];
-    if (mode_ == kRead) return writes > write_above_ || reads == 0 ? kWrite : kRead;
-    return writes < write_below_ && reads > 0 ? kRead : kWrite;
-  }
   const Candidate& best_column() {
-    const unsigned q = mode();
+    const unsigned q = served();
     if (!column_known_ || column_mode_ != q) scan_columns(q);
     return column_;
   }
   const Candidate& best_row() {
-    const unsigned q = mode();
+    const unsigned q = served();
     if (!row_known_ || row_mode_ != q) scan_rows(q);
     return row_;
   }
@@ -219,8 +228,6 @@ class ChannelTiming {
   void update_rows(unsigned bank);
 
   // Commands: channel_commands.cpp
-  void step(Tick t);
-  void step_shared(Tick t);
   void issue_column(const Candidate& column, Tick t);
   void decide(const Entry& entry, Tick t);
   void issue_row(const Candidate& row, Tick t);
@@ -229,30 +236,20 @@ class ChannelTiming {
   void after_close(unsigned index, Tick pre_start);
   void tell(DramCommand command, unsigned bank, std::uint32_t row, Tick at, unsigned bursts = 1);
 
-  // Refresh and closing of pages: channel_maintenance.cpp
+  // Refresh: channel_maintenance.cpp
   void check_refresh() const;
-  void start_refresh();
   Tick refresh_all_ready(unsigned pseudo_channel) const;
   Tick refresh_bank_ready(unsigned bank) const;
   Tick maintenance_ready() const;
-  Tick next_refresh() const;
   Tick next_close() const;
-  void due_maintenance(Tick t);
-  void due_refreshers(Tick t);
-  void drop_needless_closes();
-  void skip_idle_refreshes(Tick until);
-  void consider_refresher(unsigned pseudo_channel);
-  void issue_maintenance(Tick t);
-  void issue_refresher(unsigned pseudo_channel, Tick t);
   bool refresh_all(unsigned pseudo_channel, Tick t);
   void refresh_bank(unsigned bank, Tick t);
-  void block(const Refresher& refresher, bool blocked);
 
   const HbmConfig config_;
   const ChannelGaps gaps_;
   const unsigned queue_bursts_;
-  const unsigned write_above_, write_below_;  // bursts at which the direction changes
-  const bool shared_;
+  const unsigned queues_;
+  const Tick longer_;  // of an ACT: it is compared with other row commands by its end
   unsigned banks_per_stack_, banks_per_pseudo_channel_, words_;
   bool whole_runs_ = false;
   unsigned banks_of_run_ = 1;
@@ -266,22 +263,19 @@ class ChannelTiming {
   std::vector<int> free_entries_;
   std::vector<Slot> hit_[2], row_slot_[2];  // by list and bank: oldest hit; row candidate
   BankSet hits_[2], rows_[2], open_, allowed_;
-  std::vector<unsigned> openers_;  // banks with an active burst, in order of its arrival, then of the ACT
-  std::vector<Maintenance> maintenance_;
-  std::vector<Refresher> refreshers_;
-  std::vector<unsigned> closing_;  // banks with a close_at
+  std::vector<unsigned> openers_;         // banks with an active burst, in order of its arrival, then of the ACT
+  std::vector<Maintenance> maintenance_;  // only openers have columns until it is done
+  std::vector<unsigned> closing_;         // banks with a close_at
   unsigned waiting_[2] = {0, 0};
   std::uint64_t age_ = 1;
-  unsigned mode_ = kRead;
   Tick not_before_ = 0;  // ticks below are decided
   Tick column_bus_ = 0, row_bus_ = 0;
   Candidate column_, row_;
   bool column_known_ = false, row_known_ = false;
-  bool made_room_ = false;  // shared: the last step did, in a full queue; its row command is not decided
+  bool made_room_ = false;  // the last step did, in a full queue; its row command is not decided
+  bool own_rows_ = false;   // consider_own_rows() may have some
   unsigned column_mode_ = kRead, row_mode_ = kRead;  // that they were chosen in
   Tick next_refresh_ = kNoTick;
-  unsigned refresh_turn_ = 0;   // per-bank refresh: next bank of each share
-  unsigned refreshes_due_ = 0;  // commands per interval; per bank: as many shares of the banks
   Stats stats_;
   Tick last_data_ = 0;
   std::vector<Decided> decided_;

@@ -65,7 +65,7 @@ Hbm::Impl::Impl(const std::string& name, const HbmConfig& configured, CubeCoord 
                                 " pseudo channels cannot be dealt evenly to " + std::to_string(slices) + " slices");
   }
   if (queue_bursts == 0) throw std::invalid_argument("hbm: queue_depth is 0");
-  [[maybe_unused]] const ChannelTiming checked(config, 1);  // throws on what it cannot model
+  [[maybe_unused]] const auto checked = ChannelTiming::make(config, 1);  // throws on what it cannot model
   channels.resize(wide ? slices : config.channels);
   contents.resize(slices);
   waiting.resize(slices, kNoAccess);
@@ -84,10 +84,10 @@ Hbm::Impl::Impl(const std::string& name, const HbmConfig& configured, CubeCoord 
 Hbm::Impl::Channel& Hbm::Impl::make_channel(unsigned index) {
   std::unique_ptr<Channel>& slot = channels[index];
   slot = std::make_unique<Channel>(wide ? wide->config : config, queue_bursts, wide ? wide->gaps : gaps);
-  if (wide) slot->timing.take_whole_runs(wide->banks);
+  if (wide) slot->timing->take_whole_runs(wide->banks);
   if (!usages.empty()) slot->usage = usages[index];
   if (!tracks.empty())
-    slot->timing.set_listener(wide ? static_cast<CommandListener*>(wide_tracks[index].get()) : tracks[index].get());
+    slot->timing->set_listener(wide ? static_cast<CommandListener*>(wide_tracks[index].get()) : tracks[index].get());
   return *slot;
 }
 
@@ -137,9 +137,9 @@ Ps Hbm::Impl::serve(unsigned port, tlm::tlm_generic_payload& payload, Ps start) 
     Channel& target = channel(piece.channel);
     if (at == offset && piece.end == end) only = &target;
     const unsigned needed = std::min(piece.count, queue_bursts);
-    if (target.timing.decided_until() > now + 1) now = target.timing.decided_until() - 1;
-    target.timing.advance(now);
-    while (target.timing.room(write) < needed) target.timing.advance(now = std::max(now, target.timing.next()));
+    if (target.timing->decided_until() > now + 1) now = target.timing->decided_until() - 1;
+    target.timing->advance(now);
+    while (target.timing->room(write) < needed) target.timing->advance(now = std::max(now, target.timing->next()));
     decide(target);
     const unsigned queued = accept(target, port, piece, write, write ? kNoAccess : id, now, false);
     if (!write) {
@@ -152,7 +152,7 @@ Ps Hbm::Impl::serve(unsigned port, tlm::tlm_generic_payload& payload, Ps start) 
   for (std::uint64_t at = offset; !write && at < end && accesses[id].undecided != 0;) {
     const Piece piece = only != nullptr ? Piece{0, 0, 0, end} : piece_at(port, at, end);
     Channel& target = only != nullptr ? *only : channel(piece.channel);
-    while (target.open_reads != 0 && accesses[id].undecided != 0) advance(target, target.timing.next());
+    while (target.open_reads != 0 && accesses[id].undecided != 0) advance(target, target.timing->next());
     at = piece.end;
   }
   last = std::max(last, accesses[id].last);
@@ -202,8 +202,8 @@ Ps Hbm::drain() {
   Ps end = 0;
   for (std::unique_ptr<Impl::Channel>& channel : impl_->channels) {
     if (!channel) continue;
-    while (!channel->timing.idle()) impl_->advance(*channel, channel->timing.next());
-    if (const Tick last = channel->timing.last_data(); last != 0) end = std::max(end, impl_->clock.time(last));
+    while (!channel->timing->idle()) impl_->advance(*channel, channel->timing->next());
+    if (const Tick last = channel->timing->last_data(); last != 0) end = std::max(end, impl_->clock.time(last));
   }
   return end;
 }
@@ -216,7 +216,7 @@ Hbm::Stats Hbm::channel_stats(unsigned channel) {
   if (!impl_->channels.at(index)) return stats;
   Impl::Channel& target = *impl_->channels[index];
   impl_->advance(target, impl_->clock.at_or_after(impl_->queue.now()));
-  const ChannelTiming::Stats& s = target.timing.stats();
+  const ChannelTiming::Stats& s = target.timing->stats();
   stats.row_hits = s.row_hits * each;
   stats.row_closed = s.row_closed * each;
   stats.row_conflicts = s.row_conflicts * each;

@@ -18,7 +18,7 @@ void Hbm::Impl::book(Channel& target, const ChannelTiming::Decided& burst) {
 
 /// Books the column commands that a channel has decided.
 void Hbm::Impl::decide(Channel& target) {
-  std::vector<ChannelTiming::Decided>& decided = target.timing.decided();
+  std::vector<ChannelTiming::Decided>& decided = target.timing->decided();
   for (const ChannelTiming::Decided& burst : decided) {
     if (target.usage != nullptr) book(target, burst);
     if (burst.write) continue;
@@ -74,15 +74,15 @@ void Hbm::Impl::arm(unsigned index) {
     return target.answered < target.ready.size() ? target.ready[target.answered].at : kNever;
   };
   // No read can be answered before its command and its data: decisions until then need not be known yet.
-  const auto least = [&] { return clock.time(target.timing.decided_until()) + read_time; };
+  const auto least = [&] { return clock.time(target.timing->decided_until()) + read_time; };
   if (target.open_reads != 0 && least() <= queue.now()) advance(target, clock.at_or_after(queue.now()));
   Ps time = first_answer();
   if (target.open_reads != 0 && least() < std::min(time, target.wake))
-    time = std::min(time, clock.time(target.timing.next_data()) + config.controller_latency);
+    time = std::min(time, clock.time(target.timing->next_data()) + config.controller_latency);
   if (!target.blocked.empty()) {
     // A CK frees at most two places: one by a column command, one by an ACT.
     const unsigned missing = wide ? 1 : target.missing;
-    time = std::min(time, clock.time(target.timing.next_room() + gaps.m * (missing > 2 ? (missing + 1) / 2 - 1 : 0)));
+    time = std::min(time, clock.time(target.timing->next_room() + gaps.m * (missing > 2 ? (missing + 1) / 2 - 1 : 0)));
   }
   if (time < target.wake) wake_at(index, std::max(time, queue.now()));
 }
@@ -144,7 +144,7 @@ bool Hbm::Impl::decide_ahead(unsigned index) {
     for (unsigned i = first; i < last; ++i) {
       if (!channels[i]) continue;
       if (channels[i]->open_reads == 0 && (!wide || channels[i]->blocked.empty())) continue;
-      const Tick mine = channels[i]->timing.next();
+      const Tick mine = channels[i]->timing->next();
       if (mine >= next) continue;
       target = channels[i].get();
       next = mine;
@@ -153,7 +153,7 @@ bool Hbm::Impl::decide_ahead(unsigned index) {
     advance(*target, next);
     if (target->blocked.empty()) continue;
     const bool write = accesses[waiting[target->blocked.front()]].payload->is_write();
-    if ((write && !wide) || target->timing.room(write) < target->wanted) continue;
+    if ((write && !wide) || target->timing->room(write) < target->wanted) continue;
     deciding = next;
     retry_blocked(*target);
     deciding = 0;

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "tlm/sim/time.h"
 
@@ -11,10 +12,12 @@ enum class PagePolicy : std::uint8_t { open, closed };
 inline constexpr const char* kPagePolicies[] = {"open", "closed"};
 enum class RefreshPolicy : std::uint8_t { none, all_bank, per_bank };
 inline constexpr const char* kRefreshPolicies[] = {"none", "all_bank", "per_bank"};
-/// batched: a queue for reads and one for writes, writes in batches (as Ramulator 2.1). shared: one queue, per bank the
-/// oldest hit of either direction (as DRAMSys FrFcfs with its Shared buffer). docs/hbm.md.
-enum class SchedulerPolicy : std::uint8_t { batched, shared };
-inline constexpr const char* kSchedulerPolicies[] = {"batched", "shared"};
+/// Queues and order of requests, docs/hbm.md: a number of hbm_scheduler_names(). A class and a file each.
+enum class HbmScheduler : std::uint8_t {};
+/// As in cube.hbm.scheduler of topology.yaml; the first is the default. They are listed in models/hbm/CMakeLists.txt.
+std::vector<std::string> hbm_scheduler_names();
+/// The one of that name; throws std::invalid_argument if there is none.
+HbmScheduler hbm_scheduler(const std::string& name);
 
 /// JEDEC timing, in CK cycles. Names as in the standard (tRCDRD, tRP, ...). Sources: the HBM presets in
 /// topology/presets.
@@ -48,7 +51,7 @@ struct HbmConfig {
   /// slice, and there is no interleave beside it.
   std::string mapping = "RoSiBaCoBg";
   bool half_clock_commands = true;  ///< HBM3: ACT takes 1.5 CK of the row bus, PRE and REF 0.5; else 2 and 1
-  SchedulerPolicy scheduler = SchedulerPolicy::batched;
+  HbmScheduler scheduler{};
   bool protect_row_hits = true;   ///< batched: a row with an older waiting hit is not closed; off: plain FR-FCFS
   bool forward_writes = false;    ///< reads of a queued write are answered from the queue, equal writes merge
   std::uint32_t write_high = 80;  ///< batched: writes start above so much of the write queue, in percent

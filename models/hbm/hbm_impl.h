@@ -45,8 +45,9 @@ struct Hbm::Impl final : MemoryBackend {
     std::uint32_t access = 0;
   };
   struct Channel {
-    Channel(const HbmConfig& config, unsigned queue, const ChannelGaps& gaps) : timing(config, queue, gaps) {}
-    ChannelTiming timing;
+    Channel(const HbmConfig& config, unsigned queue, const ChannelGaps& gaps)
+        : timing(ChannelTiming::make(config, queue, gaps)) {}
+    const std::unique_ptr<ChannelTiming> timing;
     std::uint32_t open_reads = 0;   ///< bursts queued and undecided
     std::vector<unsigned> blocked;  ///< ports whose request waits for room, in order
     unsigned missing = 0;           ///< bursts that the first of them lacked when it was offered last
@@ -84,7 +85,7 @@ struct Hbm::Impl final : MemoryBackend {
   void arm(unsigned index);
   void wake_at(unsigned index, Ps time);
   void advance(Channel& channel, Tick now) {
-    channel.timing.advance(now);
+    channel.timing->advance(now);
     decide(channel);
   }
   /// In which what is offered now enters a queue.

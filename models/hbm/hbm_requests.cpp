@@ -58,13 +58,13 @@ unsigned Hbm::Impl::accept(Channel& target, unsigned port, const Piece& piece, b
   const std::uint64_t first = piece.first;
   const unsigned count = piece.count;
   if (wide) {
-    target.timing.accept(now, place_of(first), write, id, count, waited);
+    target.timing->accept(now, place_of(first), write, id, count, waited);
     return count;
   }
   unsigned queued = 0;
   if (config.grain == 1) {
     for (unsigned i = 0; i < count; ++i)
-      queued += target.timing.accept(now, place_of(first + i), write, id, 1, waited) ? 1 : 0;
+      queued += target.timing->accept(now, place_of(first + i), write, id, 1, waited) ? 1 : 0;
     return queued;
   }
   const auto stride = static_cast<unsigned>(std::min<std::uint64_t>(map.column_stride(), count));
@@ -73,9 +73,9 @@ unsigned Hbm::Impl::accept(Channel& target, unsigned port, const Piece& piece, b
     const unsigned run = (count - i + stride - 1) / stride;
     // What lies beyond the end of the row is in another one.
     const auto fits = static_cast<unsigned>(std::min<std::uint64_t>(run, map.columns() - place.column));
-    target.timing.accept(now, place, write, id, fits, waited);
+    target.timing->accept(now, place, write, id, fits, waited);
     if (fits < run)
-      target.timing.accept(now, place_of(first + i + std::uint64_t{fits} * stride), write, id, run - fits, waited);
+      target.timing->accept(now, place_of(first + i + std::uint64_t{fits} * stride), write, id, run - fits, waited);
     queued += run;
   }
   return queued;
@@ -84,11 +84,11 @@ unsigned Hbm::Impl::accept(Channel& target, unsigned port, const Piece& piece, b
 /// Whether a request of the port may enter now; if not, it waits in line.
 bool Hbm::Impl::has_turn(Channel& target, unsigned port, unsigned count, bool write) {
   const bool turn = target.blocked.empty() || target.blocked.front() == port;
-  if (turn && target.timing.room(write) >= count) return true;
+  if (turn && target.timing->room(write) >= count) return true;
   if (std::find(target.blocked.begin(), target.blocked.end(), port) == target.blocked.end())
     target.blocked.push_back(port);
   if (target.blocked.front() == port) {
-    target.missing = count - target.timing.room(write);
+    target.missing = count - target.timing->room(write);
     target.wanted = count;
   }
   return false;
@@ -104,7 +104,7 @@ bool Hbm::Impl::enqueue(std::uint32_t id) {
     Piece piece = piece_at(access.port, access.offset, access.end);
     Channel& target = channel(piece.channel);
     const Tick now = present();
-    if (!target.timing.tick_open(now)) advance(target, now);
+    if (!target.timing->tick_open(now)) advance(target, now);
     unsigned needed = piece.count;
     if (wide) {
       needed = std::min(needed, std::max(1U, queue_bursts / 4));

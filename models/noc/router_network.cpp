@@ -36,30 +36,34 @@ unsigned RouterNetwork::debug(unsigned router, BackDoor& access) const {
 
 void RouterNetwork::soon(unsigned router, unsigned output) { __builtin_prefetch(outputs_[router][output].peer); }
 
+// Both run once a hop: what only some runs want is a call away.
+
+void PortUse::reached(const Packet& packet, Ps time, Ps waited) {
+  VcUse& vc = vcs[packet.vc];  // the tail may find the next router's channel in the packet
+  vc.packets += packets_of(packet.bytes);
+  vc.bytes += packet.bytes;
+  if (waited == 0) return;
+  usage->wait(time - waited, time);
+  vc.waiting += waited;
+}
+
 // Returns when a packet's head reaches what an output is bound to. What of a hop is not waiting is charged at the ends:
 // the packet's entry (RouterInput::offer) has taken that time from `mesh`, its exit adds its own.
-inline Ps RouterNetwork::reach(const RouterOutput& to, Packet& packet, Cycle head) {
+[[gnu::always_inline]] inline Ps RouterNetwork::reach(const RouterOutput& to, Packet& packet, Cycle head) {
   const Ps time = this->time(head), least = period_ != 0 ? hop_time_ : time - clock_.at(head - hop_);
-  if (const Ps waited = time - packet.head - least; waited != 0) {
+  const Ps waited = time - packet.head - least;
+  if (waited != 0) {
     packet.charge(Delay::contention, waited);
     packet.charge(Delay::mesh, -waited);
-    if (to.use != nullptr) {
-      to.use->usage->wait(time - waited, time);
-      to.use->vcs[packet.vc].waiting += waited;
-    }
   }
-  if (to.use != nullptr) {  // the tail may find the next router's channel in the packet
-    VcUse& vc = to.use->vcs[packet.vc];
-    vc.packets += packets_of(packet.bytes);
-    vc.bytes += packet.bytes;
-  }
+  if (to.use != nullptr) to.use->reached(packet, time, waited);
   if (to.leaves) packet.charge(Delay::mesh, time);
   return packet.head = time;
 }
 
 // Statistics and tracks of a packet whose passage is final.
-inline void RouterNetwork::leave(RouterOutput& to, unsigned router, unsigned input, Packet& packet, Cycle head,
-                                 Cycle tail) {
+[[gnu::always_inline]] inline void RouterNetwork::leave(RouterOutput& to, unsigned router, unsigned input,
+                                                        Packet& packet, Cycle head, Cycle tail) {
   packet.tail = clock_.at(tail);
   to.stats.packets += packets_of(packet.bytes);
   to.stats.bytes += packet.bytes;

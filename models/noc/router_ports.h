@@ -63,6 +63,8 @@ struct alignas(64) RouterInput final : PacketForwardIf {
 struct PortUse {
   Usage* usage = nullptr;
   std::vector<VcUse> vcs;  ///< by virtual channel
+  /// A head has left at `time`, after it has `waited`.
+  void reached(const Packet& packet, Ps time, Ps waited);
 };
 
 /// What has left through an output, and the credits for it. What a hop needs of it is in its first cache line.

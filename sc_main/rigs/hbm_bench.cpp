@@ -45,7 +45,8 @@ template <bool kRandom>
 std::uint64_t engine(std::uint64_t requests) {
   const HbmConfig config = bench_channel(false);
   const HbmAddressMap map(config, config.pseudo_channels);
-  ChannelTiming channel(config, config.queue_bursts);
+  const auto owner = ChannelTiming::make(config, config.queue_bursts);
+  ChannelTiming& channel = *owner;
   std::uint64_t offered = 0, done = 0;
   for (Tick now = 0; done < requests;) {
     for (; offered < requests && channel.room(false) > 0; ++offered)
@@ -64,7 +65,8 @@ std::uint64_t engine_fast(std::uint64_t requests) {
   config.mapping = "RoSiBaCoBg";
   config.interleave_bytes = kBytes;
   const HbmAddressMap map(config, config.pseudo_channels);
-  ChannelTiming channel(config, config.queue_bursts);
+  const auto owner = ChannelTiming::make(config, config.queue_bursts);
+  ChannelTiming& channel = *owner;
   constexpr std::uint64_t kBursts = kBytes / 32, kPart = 16;
   const std::uint64_t total = requests * kBursts;
   std::uint64_t offered = 0, done = 0;

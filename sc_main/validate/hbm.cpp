@@ -160,7 +160,7 @@ Group dramsys(const Table& table, const HbmDevices& devices, const Request& requ
     c.hbm.stack_ids = 1;                        // README: 32768 rows, one stack ID
     c.hbm.timing.t_dqsck = set == "D" ? 1 : 0;  // timing.yaml: data follow RL by DQSCK
     c.rows = 32'768;
-    c.hbm.scheduler = SchedulerPolicy::shared;
+    c.hbm.scheduler = hbm_scheduler("shared");
     c.paced = true;  // a TLM port of the tool takes one request per clock
     c.pseudo_channels = scope(table, row);
     c.mapping = mapping_fields(table.text(row, "mapping"));

@@ -10,6 +10,16 @@
 
 namespace kernbench {
 
+/// A preset with w x h SIPs.
+inline std::vector<std::string> resized(const char* preset, int w, int h) {
+  std::vector<std::string> machine{"--topology", preset, "--set", "system.sips.count=" + std::to_string(w * h)};
+  if (h > 1) {
+    for (const auto& [key, value] : {std::pair{"w", w}, std::pair{"h", h}})
+      machine.insert(machine.end(), {"--set", "system.sips." + std::string(key) + "=" + std::to_string(value)});
+  }
+  return machine;
+}
+
 /// `auto` beside every shipped algorithm, each measured by `kernbench tune`, for one operation on one machine.
 class AutoContest {
  public:
@@ -32,29 +42,39 @@ class AutoContest {
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     return nlohmann::ordered_json::parse(outcome.out, nullptr, false).value("results", nlohmann::ordered_json::array());
   }
-  /// What `auto` takes at each size, by `table` or by what ships (empty), is at most 5 % slower than the best of all;
-  /// of a machine that nobody has tuned 15 % (spec: the 90th percentile).
+  /// What `auto` takes at each size, by `table` or by what ships (empty), beside the best of all.
   /// Both times are those of `kernbench tune`: how the HBM's refreshes fall depends on what ran before, so a time of
   /// the run that chose is no match for them.
-  void expect_close(const Sizes& sizes, const std::string& table) const {
-    const double most = table.empty() ? 1.15 : 1.05;
+  struct Regret {
+    double ratio = 0;  ///< of the times; 1: there is none faster
+    std::string call;  ///< in words, with both names
+  };
+  std::vector<Regret> regrets(const Sizes& sizes, const std::string& table) const {
+    std::vector<Regret> found;
     tune(sizes, "all.yaml");
+    if (testing::Test::HasFatalFailure()) return found;
     const nlohmann::ordered_json chosen = rows(sizes, table);
     const std::map<std::string, std::vector<double>> measured = times("all.yaml");
-    ASSERT_FALSE(chosen.empty());
-    ASSERT_FALSE(measured.empty());
+    EXPECT_FALSE(chosen.empty());
+    EXPECT_FALSE(measured.empty());
     for (std::size_t i = 0; i < chosen.size(); ++i) {
       const auto algorithm = chosen[i].at("algorithm").get<std::string>();
-      ASSERT_EQ(measured.count(algorithm), 1U) << algorithm;
+      EXPECT_EQ(measured.count(algorithm), 1U) << algorithm;
       std::pair<double, std::string> best;
       for (const auto& [name, ns] : measured) {
-        ASSERT_EQ(ns.size(), chosen.size()) << name;
-        if (best.second.empty() || ns[i] < best.first) best = {ns[i], name};
+        EXPECT_EQ(ns.size(), chosen.size()) << name;
+        if (best.second.empty() || ns.at(i) < best.first) best = {ns.at(i), name};
       }
-      EXPECT_LE(measured.at(algorithm)[i], most * best.first)
-          << machine_.at(1) << (machine_.size() > 2 ? " " + machine_.at(3) : "") << ", scope " << scope_ << ": " << op_
-          << " of " << chosen[i].at("bytes") << " B: " << algorithm << ", best " << best.second;
+      found.push_back({measured.at(algorithm)[i] / best.first,
+                       machine_.at(1) + (machine_.size() > 2 ? " " + machine_.at(3) : "") + ", scope " + scope_ + ": " +
+                           op_ + " of " + chosen[i].at("bytes").dump() + " B: " + algorithm + ", best " + best.second});
     }
+    return found;
+  }
+  /// At most 5 % slower than the best; on a machine that nobody has tuned 15 % (spec: the 90th percentile).
+  void expect_close(const Sizes& sizes, const std::string& table) const {
+    const double most = table.empty() ? 1.15 : 1.05;
+    for (const Regret& regret : regrets(sizes, table)) EXPECT_LE(regret.ratio, most) << regret.call;
   }
 
  private:

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include "tests/cli/auto_contest.h"
 #include "tests/cli/pe_contest.h"
 
@@ -7,15 +5,6 @@ namespace kernbench {
 namespace {
 
 using Machine = std::vector<std::string>;
-
-Machine resized(const char* preset, int w, int h) {
-  Machine machine{"--topology", preset, "--set", "system.sips.count=" + std::to_string(w * h)};
-  if (h > 1) {
-    for (const auto& [key, value] : {std::pair{"w", w}, std::pair{"h", h}})
-      machine.insert(machine.end(), {"--set", fmt::format("system.sips.{}={}", key, value)});
-  }
-  return machine;
-}
 
 /// Sizes that lie midway between those of the tables that ship.
 const AutoContest::Sizes kMidway{"2K", "512K", "4"};

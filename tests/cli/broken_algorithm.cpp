@@ -7,8 +7,6 @@ namespace kernbench::ccl {
 namespace {
 enum Mode : std::int64_t { nothing, deadlock, misuse, silence, refusal, surplus };
 
-std::int32_t topology_kind(const char*) { return kTopologyKinds.ring_1d; }
-
 std::tuple<std::int64_t> kernel_args(int, std::int64_t n_elem, int, int) { return {n_elem}; }
 
 void kernel(Va, std::int64_t, int sip_rank, int, int, int, Tl& tl) {
@@ -43,20 +41,8 @@ constexpr Parameter kParameters[] = {
 KERNBENCH_CCL_MODULE() {
   using namespace kernbench;
   using namespace kernbench::ccl;
-  static const Algorithm algorithm = [] {
-    Algorithm a;
-    a.name = "broken";
-    a.topology_kinds = &kTopologyKinds;
-    a.topo_name_to_kind = &topology_kind;
-    a.kernel_args = make_kernel_args<&kernel_args>();
-    a.kernel = make_kernel<&kernel>();
-    a.parameters = kParameters;
-    a.parameter_count = 1;
-    a.operations = bit(CollectiveOp::all_reduce);
-    a.scopes = bit(Scope::sip);
-    a.topologies = topology_bit(kTopologyKinds.ring_1d);
-    a.directions = kGlobalGrid;
-    return a;
-  }();
+  static const Algorithm algorithm = kernel_algorithm<&kernel_args, &kernel>(
+      {"broken", bit(CollectiveOp::all_reduce), bit(Scope::sip), topology_bit(kTopologyKinds.ring_1d)}, kGlobalGrid,
+      kParameters);
   return &algorithm;
 }

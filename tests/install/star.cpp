@@ -53,13 +53,7 @@ KERNBENCH_CCL_MODULE() {
   using namespace kernbench;
   using namespace kernbench::ccl;
   static const Algorithm algorithm = [] {
-    Algorithm a;
-    a.name = "star";
-    a.topology_kinds = &kTopologyKinds;
-    a.kernel_args = make_kernel_args<&kernel_args>();
-    a.kernel = make_kernel<&kernel>();
-    a.parameters = kParameters;
-    a.parameter_count = 1;
+    Algorithm a = kernel_algorithm<&kernel_args, &kernel>({"star"}, kCubeGrid | kGlobalGrid, kParameters);
     a.links = links;
     return a;
   }();

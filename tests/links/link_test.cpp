@@ -9,6 +9,7 @@
 #include "models/link/zero_load.h"
 #include "models/ucie/ucie_config.h"
 #include "tests/noc/test_mesh.h"
+#include "tests/support/thrown.h"
 
 namespace kernbench::test {
 namespace {
@@ -368,23 +369,15 @@ TEST(Link, OneAndTwoQueuesGiveTheSameTimes) {
 TEST(Link, NeedsTwoPacketsOfBuffer) {
   LinkConfig link = slow_link();
   link.buffer_packets = 1;
-  try {
-    System system(mesh_config(2, 2), link);
-    FAIL();
-  } catch (const std::invalid_argument& error) {
-    EXPECT_STREQ(error.what(), "LinkConfig: buffer_packets must be at least 2");
-  }
+  EXPECT_EQ(thrown_by([&] { System system(mesh_config(2, 2), link); }),
+            "LinkConfig: buffer_packets must be at least 2");
 }
 
 TEST(Link, NeedsALatencyBetweenSips) {
   LinkConfig link = slow_link();
   link.latency = 0;
-  try {
-    System system(mesh_config(2, 2), link);
-    FAIL();
-  } catch (const std::invalid_argument& error) {
-    EXPECT_STREQ(error.what(), "LinkConfig: a link between two SIPs needs a latency above 0");
-  }
+  EXPECT_EQ(thrown_by([&] { System system(mesh_config(2, 2), link); }),
+            "LinkConfig: a link between two SIPs needs a latency above 0");
 }
 
 TEST(Ucie, ConnectionRateIsLanesTimesTransfersTimesFlitEfficiency) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <string>
+#include <typeinfo>
 #include <vector>
 
 #include "models/hbm/channel_timing.h"
@@ -23,7 +24,7 @@ HbmConfig with(HbmConfig config, const std::function<void(HbmConfig&)>& change) 
   return config;
 }
 HbmConfig shared() {
-  return with(hbm2_2000(), [](HbmConfig& c) { c.scheduler = SchedulerPolicy::shared; });
+  return with(hbm2_2000(), [](HbmConfig& c) { c.scheduler = hbm_scheduler("shared"); });
 }
 HbmConfig fast(HbmConfig config) {
   config.grain = 4;
@@ -39,7 +40,8 @@ std::vector<Decided> finish(ChannelTiming& channel) {
 TEST(ChannelGrain, ARunLeavesOneColumnPerTccdL) {
   const HbmConfig config = fast(hbm2_2000());
   const HbmTiming& t = config.timing;
-  ChannelTiming channel(config, 32);
+  const auto made = ChannelTiming::make(config, 32);
+  ChannelTiming& channel = *made;
   channel.accept(1, at(0, 0, 5), false, 0);
   channel.advance(400);  // the row is open
   channel.decided().clear();
@@ -56,7 +58,8 @@ TEST(ChannelGrain, IdleLatenciesOfSingleBurstsAreThoseOfTheAccurateGrade) {
   for (const HbmConfig& config : {hbm2_1600(), hbm2_2000(), hbm3_6400(), hbm3_6400_1sid()}) {
     std::vector<Tick> ends[2];
     for (const bool is_fast : {false, true}) {
-      ChannelTiming channel(is_fast ? fast(config) : config, 32);
+      const auto made = ChannelTiming::make(is_fast ? fast(config) : config, 32);
+      ChannelTiming& channel = *made;
       Tick now = 1;
       for (const BurstPlace& place : {at(0, 0, 5), at(0, 0, 5), at(0, 0, 6), at(1, 0, 6)}) {
         channel.advance(now);
@@ -70,7 +73,8 @@ TEST(ChannelGrain, IdleLatenciesOfSingleBurstsAreThoseOfTheAccurateGrade) {
 }
 
 TEST(ChannelGrain, TheOpenerOfARunGoesAlone) {
-  ChannelTiming channel(fast(hbm2_2000()), 32);
+  const auto made = ChannelTiming::make(fast(hbm2_2000()), 32);
+  ChannelTiming& channel = *made;
   channel.accept(1, at(0, 0, 5), false, 7, 4);
   const std::vector<Decided> decided = finish(channel);
   ASSERT_EQ(decided.size(), 2u);
@@ -83,7 +87,8 @@ TEST(ChannelGrain, TheOpenerOfARunGoesAlone) {
 }
 
 TEST(ChannelGrain, BurstsOfSeveralRequestsShareARunAndAreToldApart) {
-  ChannelTiming channel(fast(hbm2_2000()), 32);
+  const auto made = ChannelTiming::make(fast(hbm2_2000()), 32);
+  ChannelTiming& channel = *made;
   channel.accept(1, at(0, 0, 5), false, 0);
   channel.advance(400);
   channel.decided().clear();
@@ -101,7 +106,8 @@ TEST(ChannelGrain, BurstsOfSeveralRequestsShareARunAndAreToldApart) {
 }
 
 TEST(ChannelGrain, QueuesCountBursts) {
-  ChannelTiming channel(fast(hbm2_2000()), 8);
+  const auto made = ChannelTiming::make(fast(hbm2_2000()), 8);
+  ChannelTiming& channel = *made;
   channel.accept(1, at(0, 0, 5), false, 0, 3);
   EXPECT_EQ(channel.room(false), 5u);
   EXPECT_EQ(channel.room(true), 8u);
@@ -110,13 +116,14 @@ TEST(ChannelGrain, QueuesCountBursts) {
 TEST(ChannelGrain, OnlyOneToFour) {
   HbmConfig config = hbm2_2000();
   config.grain = 5;
-  EXPECT_THROW(ChannelTiming(config, 8), std::invalid_argument);
+  EXPECT_THROW(ChannelTiming::make(config, 8), std::invalid_argument);
   config.grain = 0;
-  EXPECT_THROW(ChannelTiming(config, 8), std::invalid_argument);
+  EXPECT_THROW(ChannelTiming::make(config, 8), std::invalid_argument);
 }
 
 TEST(ChannelShared, ReadsAndWritesShareTheQueueAndABurstKeepsItsPlaceUntilItsColumnCommand) {
-  ChannelTiming channel(shared(), 4);
+  const auto made = ChannelTiming::make(shared(), 4);
+  ChannelTiming& channel = *made;
   channel.accept(1, at(0, 0, 5), false, 0);
   channel.accept(1, at(1, 0, 5), true, 1);
   EXPECT_EQ(channel.room(false), 2u);
@@ -126,7 +133,8 @@ TEST(ChannelShared, ReadsAndWritesShareTheQueueAndABurstKeepsItsPlaceUntilItsCol
 }
 
 TEST(ChannelShared, AWaitingHitKeepsItsRowOpenAgainstAnOlderMiss) {
-  ChannelTiming channel(shared(), 32);
+  const auto made = ChannelTiming::make(shared(), 32);
+  ChannelTiming& channel = *made;
   channel.accept(1, at(0, 0, 5), false, 0);
   channel.advance(400);
   channel.decided().clear();
@@ -140,7 +148,8 @@ TEST(ChannelShared, AWaitingHitKeepsItsRowOpenAgainstAnOlderMiss) {
 }
 
 TEST(ChannelShared, OfTwoRowCommandsTheOneThatEndsFirstGoesFirst) {
-  ChannelTiming channel(shared(), 32);
+  const auto made = ChannelTiming::make(shared(), 32);
+  ChannelTiming& channel = *made;
   channel.accept(1, at(0, 0, 5), false, 0);
   channel.advance(400);
   channel.decided().clear();
@@ -156,7 +165,8 @@ TEST(ChannelShared, OfTwoRowCommandsTheOneThatEndsFirstGoesFirst) {
 }
 
 TEST(ChannelShared, WhatWaitedBeforeAFullQueueIsSeenInTheTickOfItsPlace) {
-  ChannelTiming channel(shared(), 1);
+  const auto made = ChannelTiming::make(shared(), 1);
+  ChannelTiming& channel = *made;
   channel.accept(1, at(0, 0, 5), false, 0);
   while (channel.decided().empty()) channel.advance(channel.next());
   const Tick column = channel.decided()[0].command;
@@ -169,7 +179,8 @@ TEST(ChannelShared, WhatWaitedBeforeAFullQueueIsSeenInTheTickOfItsPlace) {
 TEST(ChannelShared, RefreshStopsItsOwnPseudoChannelOnly) {
   HbmConfig config = shared();
   config.refresh = RefreshPolicy::all_bank;
-  ChannelTiming channel(config, 64);
+  const auto made = ChannelTiming::make(config, 64);
+  ChannelTiming& channel = *made;
   // Pseudo channel 1 is refreshed at tREFI / 2 for tRFC: reads of pseudo channel 0 go on then.
   const Tick refresh = config.timing.t_refi / 2;
   channel.accept(1, at(0, 0, 5, 0, 0), false, 0);
@@ -188,11 +199,31 @@ TEST(ChannelShared, RefreshStopsItsOwnPseudoChannelOnly) {
 TEST(ChannelShared, ClosedPagesCloseAtEveryAccess) {
   HbmConfig config = shared();
   config.page_policy = PagePolicy::closed;
-  ChannelTiming channel(config, 32);
+  const auto made = ChannelTiming::make(config, 32);
+  ChannelTiming& channel = *made;
   for (std::uint32_t i = 0; i < 3; ++i) channel.accept(1, at(0, 0, 5), false, i);
   finish(channel);
   EXPECT_EQ(channel.stats().row_closed, 3u);
   EXPECT_EQ(channel.stats().row_hits, 0u);
+}
+
+TEST(HbmScheduler, EveryNameIsAClassThatServesAndNoOther) {
+  HbmConfig config = hbm2_2000();
+  const std::vector<std::string> names = hbm_scheduler_names();
+  EXPECT_EQ(names.at(0), "batched");
+  EXPECT_EQ(config.scheduler, hbm_scheduler("batched"));  // the default
+  EXPECT_THROW(hbm_scheduler("batch"), std::invalid_argument);
+  std::vector<std::string> classes;
+  for (const std::string& name : names) {
+    config.scheduler = hbm_scheduler(name);
+    const auto channel = ChannelTiming::make(config, 8);
+    channel->accept(0, at(0, 0, 5), false, 7);
+    EXPECT_EQ(finish(*channel).size(), 1U) << name;
+    const ChannelTiming& made = *channel;
+    classes.emplace_back(typeid(made).name());
+  }
+  std::sort(classes.begin(), classes.end());
+  EXPECT_EQ(std::unique(classes.begin(), classes.end()), classes.end());
 }
 
 TEST(ChannelTiming, ReadDataComeTdqsckAfterRl) {
@@ -200,7 +231,8 @@ TEST(ChannelTiming, ReadDataComeTdqsckAfterRl) {
   for (const std::uint32_t dqsck : {0u, 3u}) {
     HbmConfig config = hbm2_2000();
     config.timing.t_dqsck = dqsck;
-    ChannelTiming channel(config, 8);
+    const auto made = ChannelTiming::make(config, 8);
+    ChannelTiming& channel = *made;
     channel.accept(1, at(0, 0, 0), false, 0);
     ends[dqsck != 0] = finish(channel).front().end;
   }
@@ -211,7 +243,8 @@ TEST(ChannelTiming, AQueuedWriteAnswersReadsAndTakesEqualWritesIfAsked) {
   for (const bool forward : {false, true}) {
     HbmConfig config = hbm2_2000();
     config.forward_writes = forward;
-    ChannelTiming channel(config, 8);
+    const auto made = ChannelTiming::make(config, 8);
+    ChannelTiming& channel = *made;
     ASSERT_TRUE(channel.accept(1, at(0, 0, 5, 3), true, 0));
     EXPECT_EQ(channel.accept(1, at(0, 0, 5, 3), false, 1), !forward);
     EXPECT_EQ(channel.accept(1, at(0, 0, 5, 3), true, 2), !forward);
@@ -226,7 +259,8 @@ TEST(ChannelTiming, AQueuedWriteAnswersReadsAndTakesEqualWritesIfAsked) {
 TEST(ChannelTiming, WritesStartAboveTheUpperMarkAndEndBelowTheLower) {
   HbmConfig config = hbm2_2000();
   config.write_high = 50;
-  ChannelTiming channel(config, 10);
+  const auto made = ChannelTiming::make(config, 10);
+  ChannelTiming& channel = *made;
   // Reads of one bank wait for tRC each; five writes are not above half of ten, six are.
   for (std::uint32_t i = 0; i < 8; ++i) channel.accept(1, at(0, 0, i), false, 100 + i);
   for (std::uint32_t i = 0; i < 5; ++i) channel.accept(1, at(i % 3 + 1, 1, i), true, i);
@@ -271,7 +305,8 @@ TEST_P(DramSysCase, TakesTheSameNumberOfClocks) {
   const Reference r = GetParam();
   HbmConfig config = shared();
   config.page_policy = r.page;
-  ChannelTiming channel(config, 32);
+  const auto made = ChannelTiming::make(config, 32);
+  ChannelTiming& channel = *made;
   const StreamPattern pattern(r.pattern, config, r.pseudo_channels, 32'768, r.mapping, 32);
   std::uint64_t offered = 0, done = 0;
   Tick free = 0;
@@ -301,7 +336,8 @@ TEST(ChannelGrain, SaturatedStreamsStayWithinTheBand) {
           const HbmConfig config = is_fast ? fast(device) : device;
           const StreamPattern pattern(name, config, 2, 16'384, config.stack_ids > 1 ? "RoSiBaCoBgPc" : "RoBaCoBgPc",
                                       32);
-          ChannelTiming channel(config, 32);
+          const auto made = ChannelTiming::make(config, 32);
+          ChannelTiming& channel = *made;
           std::uint64_t offered = 0, done = 0;
           for (Tick now = 0; done < 10'000;) {
             while (offered < 10'000 && channel.room(offered % 3 >= 3 - writes) > 0) {

@@ -33,7 +33,7 @@ const Device& device(const std::string& name) {
 /// One burst at a time: the tick at which its data have arrived.
 class Single {
  public:
-  explicit Single(const HbmConfig& config) : channel_(config, 32) {}
+  explicit Single(const HbmConfig& config) : made_(ChannelTiming::make(config, 32)) {}
   ChannelTiming::Decided run(Tick now, BurstPlace place, bool write = false) {
     channel_.advance(now);
     channel_.accept(now, place, write, 0);
@@ -46,7 +46,8 @@ class Single {
   Tick read(Tick now, BurstPlace place) { return (run(now, place).end - now) / channel_.gaps().m; }
 
  private:
-  ChannelTiming channel_;
+  const std::unique_ptr<ChannelTiming> made_;
+  ChannelTiming& channel_ = *made_;
 };
 
 BurstPlace at(std::uint32_t bank_group, std::uint32_t bank, std::uint32_t row, std::uint32_t pseudo_channel = 0,
@@ -91,7 +92,8 @@ TEST_P(EveryDevice, ReadAfterWriteWaitsForTheTurnaround) {
   const HbmTiming& t = config().timing;
   const Tick m = config().half_clock_commands ? 2 : 1, burst = config().burst_ck;
   for (const bool same_group : {true, false}) {
-    ChannelTiming channel(config(), 32);
+    const auto made = ChannelTiming::make(config(), 32);
+    ChannelTiming& channel = *made;
     const BurstPlace written = at(0, 0, 1), read = at(same_group ? 0 : 1, 1, 1);
     channel.accept(1, written, false, 0);
     channel.accept(1, read, false, 0);
@@ -254,7 +256,8 @@ TEST_P(EveryDevice, NoCommandBreaksATimingRule) {
       config.refresh = refresh;
       config.page_policy = page;
       if (refresh == RefreshPolicy::all_bank) config.timing.t_refi /= 3;  // often
-      ChannelTiming channel(config, 32);
+      const auto made = ChannelTiming::make(config, 32);
+      ChannelTiming& channel = *made;
       RuleChecker checker(config);
       channel.set_listener(&checker);
       std::mt19937_64 random(9);
@@ -286,17 +289,18 @@ TEST(ChannelTiming, RefusesRefreshThatLeavesNoTime) {
   HbmConfig config = hbm3_6400();
   config.refresh = RefreshPolicy::all_bank;
   config.timing.t_refi = 632;
-  EXPECT_THROW(ChannelTiming(config, 32), std::invalid_argument);
+  EXPECT_THROW(ChannelTiming::make(config, 32), std::invalid_argument);
   config.timing.t_refi = 633;
-  EXPECT_NO_THROW(ChannelTiming(config, 32));
+  EXPECT_NO_THROW(ChannelTiming::make(config, 32));
   config.timing.t_refi = 0;
-  EXPECT_THROW(ChannelTiming(config, 32), std::invalid_argument);
+  EXPECT_THROW(ChannelTiming::make(config, 32), std::invalid_argument);
 }
 
 TEST_P(EveryDevice, SequentialReadsReachThePeak) {
   const Device& d = device(GetParam());
   for (const unsigned pseudo_channels : {1u, 2u}) {
-    ChannelTiming channel(d.config, 32 * pseudo_channels);
+    const auto made = ChannelTiming::make(d.config, 32 * pseudo_channels);
+    ChannelTiming& channel = *made;
     const std::uint64_t bursts = 20'000;
     const Tick last = saturate(channel, bursts, {[&](std::uint64_t i) { return mapping_b(i, d, pseudo_channels); }});
     const double peak = static_cast<double>(bursts * channel.gaps().burst) / pseudo_channels;
@@ -308,7 +312,8 @@ TEST_P(EveryDevice, RefreshCostsItsShareOfTheTime) {
   const Device& d = device(GetParam());
   HbmConfig config = d.config;
   config.refresh = RefreshPolicy::all_bank;
-  ChannelTiming channel(config, 32);
+  const auto made = ChannelTiming::make(config, 32);
+  ChannelTiming& channel = *made;
   const std::uint64_t bursts = 100'000;
   const Tick last = saturate(channel, bursts, {[&](std::uint64_t i) { return mapping_b(i, d, 1); }});
   const double share = static_cast<double>(bursts * channel.gaps().burst) / static_cast<double>(last);
@@ -323,7 +328,8 @@ TEST_P(EveryDevice, TimeInOneStepIsTimeInManySteps) {
   const Device& d = device(GetParam());
   HbmConfig config = d.config;
   config.refresh = RefreshPolicy::all_bank;
-  ChannelTiming lazy(config, 32), eager(config, 32);
+  const auto made_lazy = ChannelTiming::make(config, 32), made_eager = ChannelTiming::make(config, 32);
+  ChannelTiming &lazy = *made_lazy, &eager = *made_eager;
   std::mt19937_64 random(4);
   Tick now = 1;
   for (int i = 0; i < 3000; ++i) {
@@ -388,7 +394,8 @@ TEST_P(RamulatorCase, TakesTheSameNumberOfClocks) {
   const Reference r = GetParam();
   const Device& d = device(r.device);
   const std::uint64_t total = bursts_of(d, r.pseudo_channels);
-  ChannelTiming channel(d.config, r.queue);
+  const auto made = ChannelTiming::make(d.config, r.queue);
+  ChannelTiming& channel = *made;
   const std::string pattern = r.pattern;
   const auto burst = [&](std::uint64_t i) {
     if (pattern == "seq") return i;

@@ -127,7 +127,7 @@ restore() {
 trap restore EXIT
 trap 'exit 130' INT TERM
 
-# The same compiler options as the release preset, so that ccache knows what has been compiled; a mutant costs one file.
+# The compiler options of the release preset, but file by file: a mutant costs one of them.
 export CCACHE_BASEDIR=$copy CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1
 tree=$copy/build/release
 results=$work/results.txt

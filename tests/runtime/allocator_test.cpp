@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "runtime/errors.h"
+#include "tests/support/thrown.h"
 
 namespace kernbench {
 namespace {
@@ -81,7 +82,7 @@ TEST(BlockAllocator, RandomUseNeverOverlapsAndReturnsEverything) {
   }));
 }
 
-TEST(DeviceMemory, SaysWhyATensorDoesNotFit) {
+MachineMap one_pe_of_a_mebibyte() {
   MachineMap map;
   map.sips = 1;
   map.cube_w = map.cube_h = 1;
@@ -89,6 +90,11 @@ TEST(DeviceMemory, SaysWhyATensorDoesNotFit) {
   map.hbm_slice.bytes = 1 << 20;
   map.pe_nodes = {NodeId{0}};
   map.hbm_nodes = {NodeId{1}};
+  return map;
+}
+
+TEST(DeviceMemory, SaysWhyATensorDoesNotFit) {
+  const MachineMap map = one_pe_of_a_mebibyte();
   DeviceMemory memory(map);
   const PeCoord pe{0, 0, 0};
   memory.allocate(pe, 256 << 10, "a");
@@ -96,24 +102,13 @@ TEST(DeviceMemory, SaysWhyATensorDoesNotFit) {
   memory.allocate(pe, 512 << 10, "c");
   memory.free(pe, gap.offset, 128 << 10);
   EXPECT_EQ(memory.free_bytes(pe), 256u << 10);
-  try {
-    memory.allocate(pe, 200 << 10, "w");
-    FAIL();
-  } catch (const OutOfDeviceMemory& error) {
-    EXPECT_STREQ(error.what(),
-                 "out of device memory: tensor 'w' asks for 204800 B of sip0.cube0.hbm.pe0 (1048576 B): 262144 B are "
-                 "free, the largest free block has 131072 B; biggest tensors there: 'c' 524288 B, 'a' 262144 B");
-  }
+  EXPECT_EQ(thrown_by([&] { memory.allocate(pe, 200 << 10, "w"); }),
+            "out of device memory: tensor 'w' asks for 204800 B of sip0.cube0.hbm.pe0 (1048576 B): 262144 B are "
+            "free, the largest free block has 131072 B; biggest tensors there: 'c' 524288 B, 'a' 262144 B");
 }
 
 TEST(DeviceMemory, KeepsTensorsOutOfWhatIsReserved) {
-  MachineMap map;
-  map.sips = 1;
-  map.cube_w = map.cube_h = 1;
-  map.pes_per_cube = 1;
-  map.hbm_slice.bytes = 1 << 20;
-  map.pe_nodes = {NodeId{0}};
-  map.hbm_nodes = {NodeId{1}};
+  const MachineMap map = one_pe_of_a_mebibyte();
   DeviceMemory memory(map);
   const PeCoord pe{0, 0, 0};
   EXPECT_THROW(memory.reserve(pe, (1 << 20) + 1), std::invalid_argument);

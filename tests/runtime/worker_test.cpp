@@ -179,33 +179,29 @@ TEST(Workers, BarrierLetsAllGoOnInTheSameInstantInOrderOfRanks) {
   EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 0, 1, 2})) << "rank 2 arrives last";
 }
 
-TEST(Workers, ThatWaitForNothingThatComesAreReported) {
+void expect_reported(bool waits, const std::string& what) {
   HostRun host({2, 1, 1, 1, 1 << 20});
   host.machine.hangs = [](PeCoord pe, const LaunchMessage&) { return pe.sip == 1; };
   const auto outcome = host.run(
-      [&](Context& ctx) {
-        ctx.launch("work", LaunchOptions{{{static_cast<std::uint16_t>(ctx.rank()), 0, 0}}}, kNoBody);
+      [waits](Context& ctx) {
+        const LaunchOptions one{{{static_cast<std::uint16_t>(ctx.rank()), 0, 0}}};
+        const Handle handle = ctx.launch_async("work", one, kNoBody);
+        if (waits) ctx.wait(handle);
       },
       2, Ending::unfinished);
   EXPECT_FALSE(outcome.finished);
   EXPECT_EQ(outcome.unfinished, std::vector<int>{1});
   const auto ranks = host.runtime.blocked_ranks();
   ASSERT_EQ(ranks.size(), 1u);
-  EXPECT_EQ(ranks[0].waits_for, "launch 'work' on sip1, submitted at 0.000 ns");
+  EXPECT_EQ(ranks[0].waits_for, what);
+}
+
+TEST(Workers, ThatWaitForNothingThatComesAreReported) {
+  expect_reported(true, "launch 'work' on sip1, submitted at 0.000 ns");
 }
 
 TEST(Workers, ThatReturnWithAKernelThatNeverEndsAreReported) {
-  HostRun host({2, 1, 1, 1, 1 << 20});
-  host.machine.hangs = [](PeCoord pe, const LaunchMessage&) { return pe.sip == 1; };
-  const auto outcome = host.run(
-      [&](Context& ctx) {
-        ctx.launch_async("work", LaunchOptions{{{static_cast<std::uint16_t>(ctx.rank()), 0, 0}}}, kNoBody);
-      },
-      2, Ending::unfinished);
-  EXPECT_FALSE(outcome.finished);
-  EXPECT_EQ(outcome.unfinished, std::vector<int>{1});
-  EXPECT_EQ(host.runtime.blocked_ranks().at(0).waits_for,
-            "launch 'work' on sip1, submitted at 0.000 ns (not waited for)");
+  expect_reported(false, "launch 'work' on sip1, submitted at 0.000 ns (not waited for)");
 }
 
 TEST(Workers, EndingDoesNotEndTheirKernels) {

@@ -100,7 +100,7 @@ Section hbm() {
       .larger_is_better()
       .enumeration("page_policy", &HbmConfig::page_policy, kPagePolicies, "What happens to a row after an access.")
       .enumeration("refresh", &HbmConfig::refresh, kRefreshPolicies, "Refresh mode.")
-      .enumeration("scheduler", &HbmConfig::scheduler, kSchedulerPolicies,
+      .enumeration("scheduler", &HbmConfig::scheduler, hbm_scheduler_names(),
                    "Queues and order: read and write queue with batches of writes, or one queue for both.")
       .boolean("protect_row_hits", &HbmConfig::protect_row_hits,
                "A row with an older waiting hit is not closed; false: plain FR-FCFS.")

@@ -23,4 +23,4 @@ add_library(kernbench_topology_spec
 )
 add_library(kernbench::topology_spec ALIAS kernbench_topology_spec)
 kernbench_cold(kernbench_topology_spec)
-target_link_libraries(kernbench_topology_spec PUBLIC kernbench::config kernbench::tlm PRIVATE PkgConfig::XXHASH)
+target_link_libraries(kernbench_topology_spec PUBLIC kernbench::config kernbench::hbm kernbench::tlm PRIVATE PkgConfig::XXHASH)
