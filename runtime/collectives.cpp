@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -32,6 +33,15 @@ bool is_transfer(const CollectiveCall& call) { return call.op == Op::send_recv &
 std::string name_of(const CollectiveCall& call) {
   if (call.op != Op::send_recv) return to_string(call.op);
   return call.from < 0 ? "send" : call.to < 0 ? "recv" : "shift";
+}
+
+/// PEs that hold a part of it.
+std::size_t pes_of(const LaunchMessage::TensorArg& tensor) {
+  std::set<PeCoord> pes;
+  for (const TensorShard& shard : tensor.shards) {
+    if (shard.nbytes > 0) pes.insert(shard.owner);
+  }
+  return pes.size();
 }
 
 /// The elements of one contribution, and how many contributions a rank has, by its shards.
@@ -383,8 +393,10 @@ std::shared_ptr<Handle::State> Call::submit(const Entered& entered) {
   launch.call = std::move(launched.call);
   launch.least = launched.least;
   std::vector<Tensor> uses;
+  bool spread = true;
   const auto use = [&](const Tensor& tensor, Side& side) {
     if (!tensor) return;
+    spread = spread && pes_of(side.argument) == runtime_.map.pes_per_sip();
     launch.tensors.push_back(std::move(side.argument));
     uses.push_back(tensor);
   };
@@ -397,6 +409,7 @@ std::shared_ptr<Handle::State> Call::submit(const Entered& entered) {
   state->program = program;
   state->operation = to_string(call_.op);
   state->bound.bytes = static_cast<double>(bytes_);
+  if (spread) state->bound.kind = "spread";
   return state;
 }
 

@@ -76,8 +76,8 @@ struct HostTraceEntry {
   std::string operation = {};  ///< of a collective: "all_gather"; of a launch nothing
   Ps kernel_start = 0;         ///< of the first PE that began
   Ps kernel_end = 0;           ///< of the last PE that ended
-  LaunchBound bound = {};      ///< of a launch that has one; of a collective its bytes only, as nccl-tests
-                               ///< counts them
+  LaunchBound bound = {};      ///< of a launch that has one; of a collective its bytes, as nccl-tests
+                               ///< counts them, and kind "spread" where all PEs hold parts of its tensors
   bool repeated = false;       ///< not simulated: it took what equal ones took (docs/replay.md)
 };
 

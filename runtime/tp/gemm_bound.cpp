@@ -92,11 +92,12 @@ GemmBound gemm_bound(const MachineMap& map, const GemmOperands& operands) {
   const double of_a = static_cast<double>(m) / static_cast<double>(operands.a.shape().rows);
   bound.memory = least_memory_time(map, {{operands.a, of_a}, {operands.b}, {operands.c}}, &bound.bytes);
   const Ps least_fill = std::min(fill_and_drain(e), cycles_at(2 * std::uint64_t{e.math_fill}, e.math_hz));
-  const Ps access =
-      std::max({least_access(map, pe), farthest_part(map, operands.a, operands.c, true, operands.first_row.value_or(0)),
-                farthest_part(map, operands.b, operands.c, false, 0)});
-  bound.latency = e.dispatch + access + least_fill + way_there_and_back(map, pe);
-  bound.time = std::max(bound.array, bound.memory) + bound.latency;
+  const Ps fixed = e.dispatch + least_fill + way_there_and_back(map, pe), near = least_access(map, pe);
+  const Ps far = std::max(farthest_part(map, operands.a, operands.c, true, operands.first_row.value_or(0)),
+                          farthest_part(map, operands.b, operands.c, false, 0));
+  bound.latency = fixed + std::max(near, far);
+  // What lies far away may come while work goes on with what lies near.
+  bound.time = fixed + std::max(std::max(bound.array, bound.memory) + near, far);
   return bound;
 }
 

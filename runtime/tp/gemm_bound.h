@@ -7,9 +7,11 @@ namespace kernbench::tp {
 ///   array    least over m, n and k split over PEs of ceil(m'/rows) ceil(n'/cols) k' cycles, or the math engines at one
 ///            multiplication and one addition per lane and cycle each, if that is less
 ///   memory   bytes of all operands, each once, at the rate of the slices that hold copies of them
-///   latency  one dispatch, one access of an open row, of the part of a or b that lies farthest from a result that
-///   needs
-///            it, fill and drain of the array, one way there and back for the result
+///   latency  one dispatch, one access of an open row, fill and drain of the array, one way there and back for the
+///            result; the access is that of the part of a or b that lies farthest from a result that needs it, one way,
+///            where that takes longer
+///   time     dispatch, fill, drain and way of the result, and the longer of an access of the own slice followed by
+///            array or memory, and the farthest access: far parts may come while the PE works on near ones
 struct GemmBound {
   Ps time = 0, array = 0, memory = 0, latency = 0;
   double bytes = 0;  ///< of all operands, each once

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,7 @@ class GemmLoops {
         c_(c, call.c),
         call_(call),
         has_bias_(bias != 0),
+        copies_(copies_of(call.c)),
         tl_(tl) {
     if (exchanges_sums(call.mapping.kind)) exchange_.emplace(call, tl);
     k_ = {0, call.a.shape.cols};
@@ -42,7 +44,7 @@ class GemmLoops {
     std::vector<std::int64_t> b_cuts;
     b_.row_cuts(k_.begin, k_.begin + k_.length, b_cuts);
     steps_ = pieces(k_.begin, k_.begin + k_.length, std::move(b_cuts), call.mapping.tile_k);
-    if (call.mapping.kind == GemmMapping::Kind::stream) begin_at_own_rows();
+    if (call.mapping.kind == GemmMapping::Kind::stream && !copies_.any) begin_at_own_rows();
     std::vector<std::int64_t> row_cuts, col_cuts;
     const std::int64_t end = part_.row + part_.rows, end_col = part_.col + part_.cols;
     a_.row_cuts(part_.row, end, row_cuts);
@@ -112,24 +114,42 @@ class GemmLoops {
     }
   }
 
-  /// Where k is cut over cubes, or some PEs of all cubes read the same part of a, each cube begins somewhere else: all
-  /// would read from one memory at a time. By `split`, at other rows first.
+  /// Where a is cut over cubes, each cube begins somewhere else: all would read from one memory at a time. By `split`,
+  /// at other rows first. PEs of a cube exchange block after block: their order is the same for all of them, also for
+  /// one that has rows of c and nothing of k.
   void begin_by_cube() {
     std::vector<std::int64_t> cuts;
     a_.col_cuts(0, call_.a.shape.cols, cuts);
-    if (cuts.empty() || steps_.empty() || groups_.empty() || call_.mapping.kind == GemmMapping::Kind::passed) return;
+    if (cuts.empty() || groups_.empty() || call_.mapping.kind == GemmMapping::Kind::passed) return;
     const auto cube = static_cast<std::size_t>(tl_.program_id(1)),
                cubes = static_cast<std::size_t>(tl_.num_programs(1));
-    if (!exchange_) {
-      const std::size_t first = cube * steps_.size() / cubes;
-      std::rotate(steps_.begin(), steps_.begin() + static_cast<std::ptrdiff_t>(first), steps_.end());
-      return;
-    }
+    const auto rotate_steps = [&](std::size_t first) {
+      if (copies_.over_cubes || steps_.empty()) return;
+      std::rotate(steps_.begin(), steps_.begin() + static_cast<std::ptrdiff_t>(first % steps_.size()), steps_.end());
+    };
+    if (!exchange_) return rotate_steps(cube * steps_.size() / cubes);
     const auto blocks = static_cast<std::size_t>(call_.mapping.row_blocks);
-    const std::size_t group = cube % groups_.size(), step = cube / groups_.size() / blocks % steps_.size();
+    const std::size_t group = cube % groups_.size();
     std::rotate(groups_.begin(), groups_.begin() + static_cast<std::ptrdiff_t>(group), groups_.end());
-    std::rotate(steps_.begin(), steps_.begin() + static_cast<std::ptrdiff_t>(step), steps_.end());
     first_block_ = cube / groups_.size();
+    rotate_steps(first_block_ / blocks);
+  }
+
+  /// A shard of c lies on several PEs, and of those in several cubes. Copies have to have the same bits: sums over them
+  /// take one order of k.
+  struct Copies {
+    bool any = false, over_cubes = false;
+  };
+  static Copies copies_of(const TensorGeometry& c) {
+    Copies copies;
+    std::map<std::uint64_t, int> cubes;  // by place in c
+    for (const ShardSpec& shard : c.shards()) {
+      if (shard.region.empty()) continue;
+      const auto [known, fresh] = cubes.emplace(shard.offset_bytes, shard.cube);
+      copies.any |= !fresh;
+      copies.over_cubes |= !fresh && known->second != shard.cube;
+    }
+    return copies;
   }
 
   /// Rows of a that are short pieces of long ones fall on few channels: up to `span` of them come at once, and steps
@@ -300,7 +320,7 @@ class GemmLoops {
     const std::vector<Part>& parts = parts_;
     const std::size_t rounds = (parts.size() + pes.size() - 1) / pes.size();
     // Cubes begin at different parts, so that not all of them read from the same memories at once.
-    const auto first = static_cast<std::size_t>(tl_.program_id(1)) % rounds;
+    const auto first = copies_.over_cubes ? 0 : static_cast<std::size_t>(tl_.program_id(1)) % rounds;
     const auto part_of = [&](std::size_t round, std::size_t pe) {
       return ((first + round) % rounds) * pes.size() + pe;
     };
@@ -451,6 +471,7 @@ class GemmLoops {
   const TensorView a_, b_, bias_, c_;
   const GemmCall& call_;
   const bool has_bias_;
+  const Copies copies_;
   Region part_{0, 0, 0, 0};
   Piece k_;                              // that this PE sums over
   std::optional<SumExchange> exchange_;  // of a split k

@@ -188,11 +188,13 @@ GemmEstimate estimate(const GemmProblem& p, const GemmMapping& mapping, std::uin
   const Ps way = least_access(p.map, p.pe);
   const auto here = static_cast<Ps>((first_a + first_b) / slice);
   const auto from_afar = static_cast<Ps>(kBusyWay * static_cast<double>(p.a.latency) + first_a / slice);
+  // Blocks of a group end together: of the last one all chains are added, rounded and stored behind the products.
+  const std::int64_t last = group * tile_n;
   out.latency =
       e.dispatch * 4 + std::max(way * (passed ? 2 : 1) + here, from_afar) + fill_and_drain(e) +
-      cycles_at(parts(tile_m * cols, e.math_lanes) * (2 + static_cast<std::uint64_t>(mapping.chains)) + 3 * e.math_fill,
+      cycles_at(parts(last, e.math_lanes) * (2 + static_cast<std::uint64_t>(mapping.chains)) + 3 * e.math_fill,
                 e.math_hz) +
-      time_of(static_cast<double>(tile_m * cols) * p.item, p.rates.hbm_slice);
+      time_of(static_cast<double>(last) * p.item, p.rates.hbm_slice);
   if (span > steps.front().length && rows > 1) {  // the first one is turned over before it is cut
     out.latency += cycles_at(parts(tile_m * span, e.math_lanes) + 2 * std::uint64_t{e.math_fill}, e.math_hz);
   }
@@ -373,6 +375,12 @@ GemmPlan plan_gemm(const MachineMap& map, const std::string& name, const GemmOpe
     std::vector<GemmMapping> list = candidates(p, kind, room);
     if (forced && forced->whole()) list = {*forced};
     if (const auto best = best_of(p, list, room)) plan.considered.push_back(*best);
+  }
+  if (plan.considered.empty() && split && forced->kind == GemmMapping::Kind::lanes &&
+      split->part.rows > kMostWeighted) {
+    throw std::invalid_argument(
+        fmt::format("gemm '{}': mapping {} makes at most {} rows of a cube's result one by one; these have {}", name,
+                    mapping, kMostWeighted, split->part.rows));
   }
   if (plan.considered.empty()) {
     throw std::invalid_argument(fmt::format(

@@ -50,6 +50,10 @@ MoeMlp::MoeMlp(const ParallelState& state, std::int64_t width, std::int64_t hidd
     throw std::invalid_argument(fmt::format("MoeMlp '{}': experts per token is {}: give 1 to the {} experts",
                                             options_.name, options_.per_token, options_.experts));
   }
+  if (options_.per_token > kMostMoeRows) {
+    throw std::invalid_argument(fmt::format("MoeMlp '{}': experts per token is {}: a launch carries the rows of {}",
+                                            options_.name, options_.per_token, kMostMoeRows));
+  }
   if (options_.sequence_parallel && sharers > 1) {
     throw std::invalid_argument(
         fmt::format("MoeMlp '{}': sequence parallelism needs as many expert-parallel ranks as tensor-parallel ones, "

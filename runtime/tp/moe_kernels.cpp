@@ -13,7 +13,6 @@ namespace kernbench::tp {
 namespace {
 /// Largest tile, elements. assumed: six of them in f32 are 768 KiB of a kernel's TCM.
 constexpr std::int64_t kExpertElements = 32768;
-constexpr std::int64_t kMostRows = 896;  ///< 3.5 KiB of the 4 KiB that a launch may carry
 constexpr std::int64_t kNoExpert = std::numeric_limits<std::int32_t>::max();
 
 struct ChooseCall {
@@ -138,11 +137,11 @@ std::vector<Handle> move_rows(Context& context, const std::string& name, const T
                               const std::vector<std::int32_t>& rows, const Tensor& to, bool puts) {
   std::vector<Handle> launches;
   const auto all = static_cast<std::int64_t>(rows.size());
-  for (std::int64_t at = 0; at < all; at += kMostRows) {
-    const std::int64_t count = std::min(kMostRows, all - at);
+  for (std::int64_t at = 0; at < all; at += kMostMoeRows) {
+    const std::int64_t count = std::min(kMostMoeRows, all - at);
     const std::int32_t* block = rows.data() + at;
     if (std::all_of(block, block + count, [](std::int32_t row) { return row < 0; })) continue;
-    const auto submit = count <= 16 ? move<16> : count <= 128 ? move<128> : move<kMostRows>;
+    const auto submit = count <= 16 ? move<16> : count <= 128 ? move<128> : move<kMostMoeRows>;
     launches.push_back(submit(context, name, from, to, puts, at, block, count));
   }
   return launches;
@@ -234,12 +233,12 @@ std::vector<Handle> put_rows(Context& context, const std::string& name, const Te
 std::vector<Handle> combine_rows(Context& context, const std::string& name, const Tensor& from, const Tensor& weights,
                                  const std::vector<std::int32_t>& slots, std::int64_t per_token, const Tensor& to) {
   std::vector<Handle> launches;
-  const auto all = static_cast<std::int64_t>(slots.size()) / per_token, most = kMostRows / per_token;
+  const auto all = static_cast<std::int64_t>(slots.size()) / per_token, most = kMostMoeRows / per_token;
   for (std::int64_t at = 0; at < all; at += most) {
     const std::int64_t count = std::min(most, all - at);
     const auto submit = count * per_token <= 16    ? combine<16>
                         : count * per_token <= 128 ? combine<128>
-                                                   : combine<kMostRows>;
+                                                   : combine<kMostMoeRows>;
     launches.push_back(submit(context, name, from, weights, to, per_token, at, slots.data() + at * per_token, count));
   }
   return launches;

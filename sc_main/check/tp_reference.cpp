@@ -242,6 +242,23 @@ HostRows HostTransformer::logits(const Values& x) const {
   return y;
 }
 
+std::uint64_t wrong_drops(const std::vector<std::int32_t>& choices, std::int64_t per_token, std::int64_t experts,
+                          std::int64_t ranks, double capacity_factor) {
+  const std::int64_t all = static_cast<std::int64_t>(choices.size()), tokens = all / per_token,
+                     of_rank = (tokens + ranks - 1) / ranks * per_token;
+  const double share = capacity_factor * static_cast<double>(of_rank) / static_cast<double>(experts);
+  const std::int64_t capacity = capacity_factor > 0 ? static_cast<std::int64_t>(std::ceil(share)) : all;
+  std::uint64_t wrong = 0;
+  std::vector<std::int64_t> sent;
+  for (std::int64_t i = 0; i < all; ++i) {
+    if (i % of_rank == 0) sent.assign(static_cast<std::size_t>(experts), 0);
+    const std::int32_t choice = choices[static_cast<std::size_t>(i)];
+    std::int64_t& before = sent[static_cast<std::size_t>(choice < 0 ? ~choice : choice)];
+    if ((choice < 0) != (before++ >= capacity)) ++wrong;
+  }
+  return wrong;
+}
+
 double transformer_tolerance(DType dtype, std::int64_t layers, const std::vector<double>& expected) {
   double most = 0;
   for (const double value : expected) most = std::max(most, std::abs(value));

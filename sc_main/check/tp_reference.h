@@ -42,6 +42,12 @@ struct HostTransformer {
   Values experts(const Values& x, std::size_t layer, const std::string& name) const;
 };
 
+/// Choices of a pass through a mixture of experts, token after token (~expert: dropped), that were dropped or kept
+/// against the capacity: each of the `ranks` that tokens come from sends each expert the first ceil(F R k / E) of those
+/// that chose it, R = tokens / ranks rounded up. `capacity_factor` F; 0: nothing is dropped.
+std::uint64_t wrong_drops(const std::vector<std::int32_t>& choices, std::int64_t per_token, std::int64_t experts,
+                          std::int64_t ranks, double capacity_factor);
+
 /// How far results may lie from the host's: roundings of the dtype at some sixteen places of a layer and of the ends,
 /// of the order of the largest value.
 double transformer_tolerance(DType dtype, std::int64_t layers, const std::vector<double>& expected);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string_view>
 
 #include "ccl/bounds/bounds.h"
 
@@ -13,8 +14,16 @@ CollectiveBounds::CollectiveBounds(const MachineMap& map, int ranks) : map_(map)
   for (int rank = 0; rank < ranks; ++rank) groups_.front().push_back(static_cast<std::uint16_t>(rank));
 }
 
-Ps CollectiveBounds::of(const std::string& operation, std::uint64_t bytes) {
-  const auto [known, fresh] = known_.emplace(std::pair(operation, bytes), 0);
+namespace {
+/// Times between SIPs, and of all PEs and slices together: of those that go by where a part lies, the largest of
+/// tensors that lie on few PEs may be less than that of spread ones.
+bool holds_anywhere(const ccl::Bound& bound) {
+  return bound.name != "cube_partition" && bound.name != "cube_in" && bound.name != "latency";
+}
+}  // namespace
+
+Ps CollectiveBounds::of(const std::string& operation, std::uint64_t bytes, bool spread) {
+  const auto [known, fresh] = known_.emplace(std::tuple(operation, bytes, spread), 0);
   if (!fresh) return known->second;
   ccl::BoundInput input;
   if (operation == "send" || operation == "recv") return 0;  // of the waiting for the other stage nothing is known
@@ -25,7 +34,10 @@ Ps CollectiveBounds::of(const std::string& operation, std::uint64_t bytes) {
   input.bytes = bytes;
   for (const std::vector<std::uint16_t>& group : groups_) {
     input.sips = group;
-    const auto bound = static_cast<Ps>(ccl::largest(ccl::collective_bounds(map_, input)).ns * 1e3);
+    std::vector<ccl::Bound> all = ccl::collective_bounds(map_, input);
+    const auto holds = [&](const ccl::Bound& one) { return spread || holds_anywhere(one); };
+    all.erase(std::stable_partition(all.begin(), all.end(), holds), all.end());
+    const auto bound = static_cast<Ps>(ccl::largest(all).ns * 1e3);
     known->second = &group == &groups_.front() ? bound : std::min(known->second, bound);
   }
   return known->second;
@@ -148,7 +160,8 @@ std::vector<TpTimes::Row> TpTimes::of_layers(const std::vector<HostTraceEntry>& 
       own.push_back(&*entry);
       const LaunchBound& bound = entry->bound;
       if (entry->kind != "launch") {
-        const Ps least = bounds.of(entry->operation, static_cast<std::uint64_t>(bound.bytes));
+        const Ps least = bounds.of(entry->operation, static_cast<std::uint64_t>(bound.bytes),
+                                   std::string_view(bound.kind) == "spread");
         ++one.collectives;
         one.collective_bound += least;
         one.by["communication"] += least;

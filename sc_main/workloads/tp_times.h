@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -14,7 +15,7 @@ namespace kernbench {
 
 inline double in_ns(Ps time) { return static_cast<double>(time) / 1e3; }
 
-/// Bounds of collectives whose tensors spread over all PEs; each is worked out once.
+/// Bounds of collectives, each worked out once.
 class CollectiveBounds {
  public:
   /// Over SIPs 0 to ranks - 1.
@@ -22,13 +23,14 @@ class CollectiveBounds {
   /// Over one or another of these groups of SIPs: the least bound of them, for a trace does not say which.
   CollectiveBounds(const MachineMap& map, std::vector<std::vector<std::uint16_t>> groups)
       : map_(map), groups_(std::move(groups)) {}
-  /// `operation`: as in the host trace; `bytes`: as nccl-tests counts.
-  Ps of(const std::string& operation, std::uint64_t bytes);
+  /// `operation`: as in the host trace; `bytes`: as nccl-tests counts; `spread`: evenly over all PEs. Otherwise only
+  /// what holds wherever the tensors lie counts.
+  Ps of(const std::string& operation, std::uint64_t bytes, bool spread);
 
  private:
   const MachineMap& map_;
   std::vector<std::vector<std::uint16_t>> groups_;
-  std::map<std::pair<std::string, std::uint64_t>, Ps> known_;
+  std::map<std::tuple<std::string, std::uint64_t, bool>, Ps> known_;
 };
 
 /// Where the time of a tensor-parallel run goes, by the clock of rank 0's host program: its set-up, then passes of

@@ -87,7 +87,8 @@ void TpTransformer::check_options() const {
   if (serving_.asked() && (context_ != 0 || sequence_ == 1 || micro_ != 0))
     refusals.add("--requests goes with none of --context, --sequence-parallel and --micro-batches");
   if (sequence_ == 1 && overlap_ > 1) refusals.add("--overlap is of all-reduces, and --sequence-parallel has none");
-  if (prompt_ == 0 && decode_ == 0) refusals.add("--prompt and --decode are 0; give one of them a token");
+  if (!serving_.asked() && prompt_ == 0 && decode_ == 0)
+    refusals.add("--prompt and --decode are 0; give one of them a token");
   common_.check_into(refusals);
   refusals.throw_if_any();
 }

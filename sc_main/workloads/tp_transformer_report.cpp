@@ -64,6 +64,11 @@ Comparison TpTransformer::compare(const Case& run) const {
   const std::int64_t own = ends_ == 1 ? run.model.padded_vocabulary(static_cast<int>(tp_)) / tp_ : width;
   Comparison comparison;
   comparison.mismatches += host.misrouted;
+  for (const auto& [layer, passes] : run.moe.log->choices) {
+    for (const std::vector<std::int32_t>& choices : passes)
+      comparison.mismatches +=
+          wrong_drops(choices, run.model.experts_per_token, run.model.experts, moe_.ranks(tp_), moe_.capacity_factor);
+  }
   std::int64_t first = 0;
   for (std::size_t step = 0; step < steps; ++step) {
     const auto here = static_cast<std::int64_t>(run.tokens[step].size()) / batch_;

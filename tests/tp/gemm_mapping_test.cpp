@@ -7,6 +7,7 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "runtime/tp/launch_bound.h"
 #include "tests/tp/gemm_cases.h"
 
 namespace kernbench::testing {
@@ -81,6 +82,29 @@ TEST(TpGemmBound, IsTheBestSplitOrTheBytesAndWhatNothingHides) {
       std::tuple<>(), 1);
 }
 
+/// A row cut over three cubes: its farthest part may come while the PE works on the near ones, so that the longer of
+/// the two counts, not their sum.
+TEST(TpGemmBound, AFarPartComesBesideTheWorkOnNearOnes) {
+  MachineRun host(machine_of(1, 3, 2));
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        const DPPolicy columns = policy_of(CubeSplit::column_wise, PeSplit::column_wise);
+        const MachineMap& map = ctx.map();
+        const Ps near = tp::least_access(map, {0, 0, 0}), far = tp::one_way(map, {0, 0, 0}, {0, 2, 0});
+        ASSERT_GT(far, near);
+        const auto bound = [&](std::int64_t k) {
+          const Tensor a = ctx.zeros({1, k}, DType::f16, columns, "a"), b = ctx.zeros({k, 6}, DType::f16, columns, "b"),
+                       c = ctx.zeros({1, 6}, DType::f16, columns, "c");
+          return tp::gemm_bound(map, {a, b, Tensor(), c, Activation::none});
+        };
+        const tp::GemmBound small = bound(6), large = bound(60000);
+        EXPECT_EQ(small.time, small.latency) << "all work is done before the far part is there";
+        EXPECT_EQ(large.latency, small.latency);
+        EXPECT_EQ(large.time, large.latency - far + near + std::max(large.array, large.memory));
+      },
+      std::tuple<>(), 1);
+}
+
 /// One row over columns that 112 PEs' arrays fold badly costs the array 32 rows' time, the math engine one's.
 TEST(TpGemmPlanner, ChoosesTheLeastEstimateAndSaysOfWhat) {
   MachineRun host(machine_of(1, 2, 2));
@@ -98,6 +122,25 @@ TEST(TpGemmPlanner, ChoosesTheLeastEstimateAndSaysOfWhat) {
         EXPECT_EQ(plan(1, 32, 4096, DPPolicy()).best.mapping.kind, tp::GemmMapping::Kind::vector);
         EXPECT_EQ(plan(256, 512, 1024, DPPolicy()).best.mapping.kind, tp::GemmMapping::Kind::stream);
         EXPECT_EQ(plan(256, 512, 1024, DPPolicy()).best.estimate.binds(), "array");
+      },
+      std::tuple<>(), 1);
+}
+
+TEST(TpGemmPlanner, SaysWhyLanesDoNotServe) {
+  MachineRun host(machine_of(1, 2, 2));
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        const DPPolicy packed = tp::LinearPlacement::packed(), columns = tp::LinearPlacement::split();
+        const auto error = [&](std::int64_t m, const DPPolicy& policy) {
+          const tp::GemmOperands operands{ctx.empty({m, 64}, DType::f16, {}, "a"),
+                                          ctx.empty({64, 32}, DType::f16, policy, "b"), Tensor(),
+                                          ctx.empty({m, 32}, DType::f16, policy, "c"), Activation::none};
+          return error_text([&] { tp::plan_gemm(ctx.map(), "g", operands, "lanes"); });
+        };
+        EXPECT_EQ(error(8, packed), "nothing was thrown");
+        EXPECT_EQ(error(9, packed),
+                  "gemm 'g': mapping lanes makes at most 8 rows of a cube's result one by one; these have 9");
+        EXPECT_NE(error(8, columns).find("different rows of b"), std::string::npos) << error(8, columns);
       },
       std::tuple<>(), 1);
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "runtime/tp/gemm_planner.h"
 #include "runtime/tp/regions.h"
@@ -83,6 +84,79 @@ TEST(TpGemm, TilesLargerThanATileAreSummedOverAllOfK) {
         EXPECT_EQ(c.to_host(), product(x, w, m, k, n));  // exact in f32
       },
       std::tuple<>(), 1);
+}
+
+/// Three rows of b over four PEs: one has rows of c and nothing to sum, and still takes its turn with the others, in
+/// the order of blocks that its cube has.
+TEST(TpGemm, APeWithoutRowsOfBKeepsTheOrderOfItsCube) {
+  MachineRun host(machine_of(1, 3, 4));
+  const std::int64_t m = 80, n = 12;
+  const DPPolicy over_cubes = policy_of(CubeSplit::column_wise, PeSplit::replicate);
+  const DPPolicy rows = policy_of(CubeSplit::replicate, PeSplit::row_wise);
+  int checked = 0;
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        for (const std::int64_t k : {2, 3}) {
+          for (const DPPolicy& of_c : {rows, policy_of(CubeSplit::replicate, PeSplit::replicate)}) {
+            const Values x = values_of({m, k}, input_at), w = values_of({k, n}, weight_at);
+            const Tensor a = ctx.from_host(x, {m, k}, DType::f16, over_cubes, "a");
+            const Tensor b = ctx.from_host(w, {k, n}, DType::f16, rows, "b");
+            const Tensor c = ctx.empty({m, n}, DType::f16, of_c, "c");
+            const tp::GemmOperands operands{a, b, Tensor(), c, Activation::none};
+            const std::string mapping = "split:50x40x32,rows=1,chains=1";
+            ctx.wait(tp::gemm(ctx, "gemm", operands, tp::plan_gemm(ctx.map(), "gemm", operands, mapping)));
+            EXPECT_EQ(c.to_host(), in_f16(product(x, w, m, k, n))) << k;
+            for (std::size_t copy = 1; copy < c.copies(); ++copy) {
+              EXPECT_EQ(c.bytes_to_host(copy), c.bytes_to_host(0)) << k << " copy " << copy;
+            }
+            ++checked;
+          }
+        }
+      },
+      std::tuple<>(), 1);
+  EXPECT_EQ(checked, 4);
+}
+
+/// Sums whose last bits depend on their order: copies of the result have the same ones, wherever they lie.
+TEST(TpGemm, CopiesHaveTheSameBitsWhereSumsAreNotExact) {
+  MachineRun host(machine_of(1, 3, 2));
+  const std::int64_t m = 5, k = 200, n = 12;
+  const auto odd = [](std::int64_t row, std::int64_t col) { return std::sin(static_cast<double>(31 * row + col)); };
+  const Values x = values_of({m, k}, odd), w = values_of({k, n}, odd);
+  int checked = 0;
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        for (const tp::GemmMapping::Kind kind : tp::gemm_mapping_kinds()) {
+          for (const DPPolicy& of_a : {policy_of(CubeSplit::column_wise, PeSplit::replicate),
+                                       policy_of(CubeSplit::column_wise, PeSplit::column_wise)}) {
+            for (const DPPolicy& of_b : {policy_of(CubeSplit::replicate, PeSplit::row_wise),
+                                         policy_of(CubeSplit::row_wise, PeSplit::row_wise)}) {
+              for (const PeSplit pe : {PeSplit::replicate, PeSplit::column_wise, PeSplit::row_wise}) {
+                const DPPolicy of_c = policy_of(CubeSplit::replicate, pe);
+                const Tensor a = ctx.from_host(x, {m, k}, DType::f32, of_a, "a");
+                const Tensor b = ctx.from_host(w, {k, n}, DType::f32, of_b, "b");
+                const Tensor c = ctx.empty({m, n}, DType::f32, of_c, "c");
+                const tp::GemmOperands operands{a, b, Tensor(), c, Activation::none};
+                tp::GemmPlan plan;
+                try {
+                  plan = tp::plan_gemm(ctx.map(), "gemm", operands,
+                                       std::string(to_string(kind)) + ":5x12x16,rows=1,chains=1");
+                } catch (const std::invalid_argument&) {
+                  continue;  // does not serve these
+                }
+                ctx.wait(tp::gemm(ctx, "gemm", operands, plan));
+                for (std::size_t copy = 1; copy < c.copies(); ++copy) {
+                  EXPECT_EQ(c.bytes_to_host(copy), c.bytes_to_host(0))
+                      << to_string(kind) << " " << to_string(of_a) << " " << to_string(of_b) << " " << to_string(of_c);
+                }
+                ++checked;
+              }
+            }
+          }
+        }
+      },
+      std::tuple<>(), 1);
+  EXPECT_GE(checked, 24 + 4) << "stream and vector serve all";
 }
 
 /// A row of activations that a column layer left cut over all PEs is one range of virtual addresses: it is read as if

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -82,6 +83,7 @@ struct MoeCase {
   double capacity_factor = 0;
   bool sequence = false;
 };
+double nothing_at(std::int64_t, std::int64_t) { return 0.0; }
 
 /// A pass over `tokens` tokens against the host, every element on every rank. The roundings: up, its product with the
 /// gate, down, the weighted sum, of values whose sums are at most some units.
@@ -159,9 +161,8 @@ TEST(Moe, OfEqualLogitsTheFirstExpertsAreTakenAndOthersHaveNoTokens) {
   machine.runtime.spawn(
       [&](Context& ctx) {
         ctx.init_process_group();
-        const auto none = [](std::int64_t, std::int64_t) { return 0.0; };
-        expect_host_values(ctx, {4, 4}, DType::f32, {6}, none);
-        HostMoe host{6, 2, 0, 4, none};
+        expect_host_values(ctx, {4, 4}, DType::f32, {6}, nothing_at);
+        HostMoe host{6, 2, 0, 4, nothing_at};
         host.forward(values_of({6, kRowWidth}, token_at));
         EXPECT_EQ(host.counts, (std::vector<std::int64_t>{6, 6, 0, 0, 0, 0, 0, 0}));
         // Two pairs of equal largest ones: 1 and 4 are before 6 and 7.
@@ -170,6 +171,34 @@ TEST(Moe, OfEqualLogitsTheFirstExpertsAreTakenAndOthersHaveNoTokens) {
         });
       },
       std::tuple<>(), 4);
+}
+
+/// `tokens` through an expert on each rank and more: launches of rank 0 of that name, of two passes.
+std::map<std::string, int> launches_of(int ranks, std::int64_t tokens, const tp::WeightPattern& router) {
+  MachineRun machine(machine_of(static_cast<std::uint16_t>(ranks), 2, 2));
+  machine.runtime.spawn(
+      [&](Context& ctx) {
+        ctx.init_process_group();
+        expect_host_values(ctx, {ranks, ranks}, DType::f32, {tokens}, router);
+      },
+      std::tuple<>(), ranks);
+  std::map<std::string, int> launches;
+  for (const HostTraceEntry& one : machine.runtime.host_trace()) {
+    if (one.rank == 0) ++launches[one.name];
+  }
+  return launches;
+}
+
+/// A launch carries 896 rows: blocks of more than that and the 1,000 choices of a rank take several.
+TEST(Moe, MoreRowsThanALaunchCarriesTakeSeveral) {
+  auto launches = launches_of(2, 1000, router_at);
+  EXPECT_GE(launches["moe.dispatch"], 2 * 2);
+  EXPECT_EQ(launches["moe.combine"], 2 * 2);
+}
+
+/// All 500 tokens go to the same two experts of a single rank.
+TEST(Moe, MoreChoicesThanALaunchCarriesAreCombinedBySeveral) {
+  EXPECT_EQ(launches_of(1, 500, nothing_at)["moe.combine"], 2 * 2);
 }
 
 TEST(Moe, RefusesWhatDoesNotDivideNamingLayerAndNumbers) {
@@ -193,6 +222,8 @@ TEST(Moe, RefusesWhatDoesNotDivideNamingLayerAndNumbers) {
                   "MoeMlp 'layer3.moe': hidden is 7: give a positive multiple of the expert-tensor-parallel world size "
                   "3");
         EXPECT_EQ(text(6, 7, 6, 3), "MoeMlp 'layer3.moe': experts per token is 7: give 1 to the 6 experts");
+        EXPECT_EQ(text(1200, 900, 6, 3),
+                  "MoeMlp 'layer3.moe': experts per token is 900: a launch carries the rows of 896");
         EXPECT_EQ(text(6, 2, 6, 2),
                   "initialize_model_parallel: expert_model_parallel_size 2 does not divide tensor_model_parallel_size "
                   "3");

@@ -261,12 +261,16 @@ INSTANTIATE_TEST_SUITE_P(Models, TransformersInParts,
 /// One layer of a gated model: norms 2, QKV, rotary, scores, out, up, gate, product, down and the last residual 1 each;
 /// a batch of 2 on 4 PEs and 2 ranks splits caches of one head each over two of them, so that a single token takes one
 /// launch more. Two all-reduces; sequence-parallel, each is a gather before and a scatter behind. Chunks: of 6 tokens
-/// three of 2, each a GEMM and an all-reduce, and one launch joins them; of 2 tokens two of one.
+/// three of 2, each a GEMM and an all-reduce, and one launch joins them; of 2 tokens two of one. Four experts in place
+/// of up, gate, product and down, all tokens at the first two: router 2, dispatch 1, 6 each, combine 1; the choices and
+/// the rows are gathered, rows go there and back. Where ranks share experts, their sums are all-reduced; where they
+/// share all, nothing is dispatched.
 using Counts = std::map<std::string, int>;
 struct TraceCase {
   bool sequence;
   int chunks;
   Counts prefill, decode;
+  int ranks = 2, ep = 0;  ///< that experts are dealt to; 0: none
 };
 std::vector<TraceCase> trace_cases() {
   return {{false, 1, {{"launch", 11}, {"all_reduce", 2}}, {{"launch", 12}, {"all_reduce", 2}}},
@@ -274,7 +278,20 @@ std::vector<TraceCase> trace_cases() {
            1,
            {{"launch", 11}, {"all_gather", 2}, {"reduce_scatter", 2}},
            {{"launch", 12}, {"all_gather", 2}, {"reduce_scatter", 2}}},
-          {false, 3, {{"launch", 11 + 2 * 3}, {"all_reduce", 6}}, {{"launch", 12 + 2 * 2}, {"all_reduce", 4}}}};
+          {false, 3, {{"launch", 11 + 2 * 3}, {"all_reduce", 6}}, {{"launch", 12 + 2 * 2}, {"all_reduce", 4}}},
+          {false,
+           1,
+           {{"launch", 7 + 16}, {"all_reduce", 1}, {"all_gather", 2}, {"all_to_all", 2}},
+           {{"launch", 8 + 16}, {"all_reduce", 1}, {"all_gather", 2}, {"all_to_all", 2}},
+           2,
+           2},
+          {false, 1, {{"launch", 7 + 15}, {"all_reduce", 2}}, {{"launch", 8 + 15}, {"all_reduce", 2}}, 2, 1},
+          {false,
+           1,
+           {{"launch", 7 + 16}, {"all_reduce", 2}, {"all_gather", 2}, {"all_to_all", 2}},
+           {{"launch", 8 + 16}, {"all_reduce", 2}, {"all_gather", 2}, {"all_to_all", 2}},
+           4,
+           2}};
 }
 
 class LayerTrace : public ::testing::TestWithParam<std::tuple<SchedulingKind, TraceCase>> {};
@@ -284,12 +301,17 @@ TEST_P(LayerTrace, HasTheLaunchesAndCollectivesThatALayerImplies) {
   tp::Model model = tp::parse_model(kGrouped, "test.yaml");
   model.heads = 4;
   model.kv_heads = 2;
-  MachineRun machine(machine_of(2, 2, 2), scheduled(std::get<0>(GetParam())));
+  if (one.ep > 0) {
+    model.experts = 4;
+    model.experts_per_token = 2;
+  }
+  MachineRun machine(machine_of(static_cast<std::uint16_t>(one.ranks), 2, 2), scheduled(std::get<0>(GetParam())));
   std::vector<Counts> entries(2);
   machine.runtime.spawn(
       [&](Context& ctx) {
         ctx.init_process_group();
-        const tp::ParallelState state = tp::initialize_model_parallel(ctx, 2);
+        const tp::ParallelState state =
+            tp::initialize_model_parallel(ctx, one.ranks, 1, tp::on_first_use(), one.ep > 0 ? one.ep : one.ranks);
         tp::TransformerOptions options;
         options.sequence_parallel = one.sequence;
         options.overlap_chunks = one.chunks;
@@ -313,7 +335,7 @@ TEST_P(LayerTrace, HasTheLaunchesAndCollectivesThatALayerImplies) {
           ++at;
         }
       },
-      std::tuple<>(), 2);
+      std::tuple<>(), one.ranks);
   EXPECT_EQ(entries[0], one.prefill);
   EXPECT_EQ(entries[1], one.decode);
 }

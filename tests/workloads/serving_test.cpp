@@ -1,10 +1,12 @@
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 
 #include "sc_main/workloads/serve/schedule.h"
 #include "sc_main/workloads/serve/steps.h"
+#include "tests/support/files_with_texts.h"
 #include "tests/workloads/tool_json.h"
 #include "tlm/config/problems.h"
 
@@ -118,14 +120,47 @@ TEST(Serving, TakesAndGivesEveryTokenOnce) {
     for (const auto& [replicas, stages] : {std::pair(1, 1), std::pair(3, 1), std::pair(1, 4), std::pair(2, 2)}) {
       const serve::Limits limits{8, 12'000, chunk, replicas, stages};
       const serve::Schedule schedule = serve::serve(requests, limits, simple_cost);
-      std::int64_t taken = 0, given = 0, ends = 0;
+      std::int64_t taken = 0, given = 0, ends = 0, most_held = 0;
+      struct Admitted {
+        std::int64_t replica, taken;
+      };
+      std::vector<Admitted> admitted;  // requests, in their order: nobody overtakes
       for (const serve::Taken& one : schedule.steps) {
         EXPECT_LE(one.step.batch, 8 / stages);
         EXPECT_TRUE(chunk == 0 || one.step.tokens() <= chunk);
         taken += one.step.prompt_tokens();
         given += one.step.batch + one.step.ends;
         ends += one.step.ends;
+        std::int64_t ended = 0;
+        for (const Chunk& part : one.step.prompts) {
+          std::size_t i = 0;
+          if (part.past == 0) {
+            i = admitted.size();
+            admitted.push_back({one.replica, 0});
+          }
+          // Of an earlier one: so many tokens of it are taken, and there are as many more.
+          for (; i < admitted.size(); ++i) {
+            if (admitted[i].replica == one.replica && admitted[i].taken == part.past &&
+                requests[i].prompt - part.past >= part.tokens)
+              break;
+          }
+          ASSERT_LT(i, admitted.size()) << part.tokens << " tokens behind " << part.past << " of no request";
+          admitted[i].taken += part.tokens;
+          if (admitted[i].taken == requests[i].prompt) ++ended;
+        }
+        EXPECT_EQ(one.step.ends, ended);
+        std::int64_t held = 0, runs = 0;
+        for (std::size_t i = 0; i < admitted.size(); ++i) {
+          if (admitted[i].replica != one.replica || schedule.served[i].last <= one.begin) continue;
+          held += requests[i].prompt + requests[i].output;
+          ++runs;
+        }
+        EXPECT_LE(held, limits.positions);
+        EXPECT_LE(runs, 8);
+        most_held = std::max(most_held, held);
       }
+      for (std::size_t i = 0; i < admitted.size(); ++i) EXPECT_EQ(admitted[i].taken, requests[i].prompt);
+      EXPECT_GT(most_held, limits.positions * 3 / 4) << "the room matters";
       EXPECT_EQ(taken, prompt) << chunk << " " << replicas << " " << stages;
       EXPECT_EQ(given, output);
       EXPECT_EQ(ends, 300);
@@ -294,9 +329,34 @@ TEST(Serving, OnTheMachineTakesWhatItsStepsTake) {
     const double took = row["time_ns"].get<double>();
     EXPECT_NEAR(row["phase"] == "prefill" ? to_first : per, took, 0.03 * took) << row["phase"];
   }
+  const auto schema = json_of(text_of(KERNBENCH_SOURCE_DIR "/sc_main/results.schema.json"));
+  for (const auto& [key, described] : schema["definitions"]["serving"]["properties"].items())
+    EXPECT_TRUE(served.contains(key)) << key << " is described and not there";
   EXPECT_EQ(served["over_time"].size(), 10u);
   EXPECT_GT(served["over_time"][0]["prefill_share"].get<double>(), 0);
   EXPECT_EQ(served["over_time"][5]["prefill_share"].get<double>(), 0) << "idle";
+}
+
+TEST(Serving, RefusesRequestsThatALearnedTableHasNoPositionsFor) {
+  const Tool tool;
+  std::string text = kServedModel;
+  text.replace(text.find("position: rotary\nrope_theta: 1000"), 33, "position: learned");
+  std::ofstream(tool.file("m.yaml")) << text;
+  const auto error = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments{
+        "run", "tp_transformer", "--topology", "ring8",  "--tp", "1",          "--model", "m.yaml",     "--layers",
+        "1",   "--data",         "off",        "--rate", "10",   "--requests", "2",       "--fidelity", "fast"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = tool(arguments);
+    EXPECT_EQ(outcome.code, 2);
+    return outcome.err;
+  };
+  EXPECT_EQ(
+      error({"--prompt", "60", "--decode", "6"}),
+      "kernbench: error: request 1 has 60 prompt and 6 output tokens, which take 65 positions: model 'm.yaml' has "
+      "64\n");
+  EXPECT_THAT(error({"--prompt", "0", "--decode", "0", "--lengths", "conversation"}), HasSubstr("error: request "))
+      << "lengths of the trace need no others";
 }
 
 /// Chunks, replicas and stages on the machine: as many tokens, each step's cost as its parts', compared with steps that

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "sc_main/check/tp_reference.h"
 #include "tests/workloads/tool_json.h"
 
 namespace kernbench {
@@ -107,6 +108,21 @@ TEST(TpExperts, EveryRankAgreesWithTheHostsModel) {
   }
 }
 
+/// Two ranks of three tokens, two of four experts each: at most ceil(F 3 2 / 4) of a rank's tokens an expert.
+TEST(TpExperts, DropsAreCountedAgainstTheCapacity) {
+  const std::vector<std::int32_t> none{0, 1, 0, 2, 0, 3, 0, 1, 0, 2, 0, 3};
+  EXPECT_EQ(wrong_drops(none, 2, 4, 2, 0), 0u);
+  EXPECT_EQ(wrong_drops(none, 2, 4, 2, 2), 0u) << "three each";
+  EXPECT_EQ(wrong_drops(none, 2, 4, 2, 1), 2u) << "two each: the third of each rank is one too many";
+  std::vector<std::int32_t> right = none;
+  right[4] = right[10] = ~0;
+  EXPECT_EQ(wrong_drops(right, 2, 4, 2, 1), 0u);
+  EXPECT_EQ(wrong_drops(right, 2, 4, 2, 0), 2u);
+  std::vector<std::int32_t> first = none;
+  first[0] = first[10] = ~0;
+  EXPECT_EQ(wrong_drops(first, 2, 4, 2, 1), 2u) << "the last goes, not the first";
+}
+
 /// Without values the routing is assumed, and said to be.
 TEST(TpExperts, RoutingWithoutValuesIsBalancedOrAsSkewedAsAsked) {
   const Tool tool;
@@ -208,6 +224,8 @@ TEST(TpExperts, ServesRequests) {
       rows_of(tool, with_experts(tool, {"--data", "off", "--requests", "6", "--rate", "1000", "--decode", "3"}));
   EXPECT_EQ(rows.back()["phase"], "serving");
   EXPECT_GT(rows.back()["tokens_per_s"].get<double>(), 0);
+  EXPECT_GT(rows.back()["compared_steps"], 0);
+  EXPECT_LT(rows.back()["largest_difference"].get<double>(), 0.1);
 }
 
 }  // namespace

@@ -8,6 +8,9 @@
 #include <numeric>
 #include <sstream>
 
+#include "runtime/tp/linear.h"
+#include "sc_main/workloads/tp_times.h"
+#include "tests/runtime/machine_run.h"
 #include "tests/workloads/tool_json.h"
 
 namespace kernbench {
@@ -200,6 +203,34 @@ std::vector<std::int64_t> numbers_of(const std::string& line) {
     if (in_ps) numbers.push_back(std::llround(std::stod(word) * 1000));
   }
   return numbers;
+}
+
+/// What lies on one PE of each SIP has shorter ways than what lies on all: only bounds that hold anywhere count.
+TEST(TpTimes, BoundsOfCollectivesGoByWhereTensorsLie) {
+  testing::MachineRun machine(testing::machine_of(2, 6, 2));
+  machine.runtime.spawn(
+      [&](Context& ctx) {
+        ctx.init_process_group();
+        for (const DPPolicy& policy : {DPPolicy().cubes(1).pes(1), tp::LinearPlacement::split()}) {
+          const Tensor own = ctx.zeros({1, 24}, DType::i32, policy, "own"),
+                       all = ctx.zeros({1, 48}, DType::i32, policy, "all");
+          ctx.all_gather(own, all);
+        }
+      },
+      std::tuple<>(), 2);
+  CollectiveBounds bounds(machine.machine.map(), 2);
+  std::vector<HostTraceEntry> of_rank;
+  for (const HostTraceEntry& one : machine.runtime.host_trace()) {
+    if (one.rank == 0) of_rank.push_back(one);
+  }
+  ASSERT_EQ(of_rank.size(), 2u);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const bool spread = i == 1;
+    EXPECT_EQ(std::string(of_rank[i].bound.kind), spread ? "spread" : "");
+    EXPECT_GE(of_rank[i].t_complete - of_rank[i].t_submit, bounds.of("all_gather", 48 * 4, spread));
+  }
+  EXPECT_GT(bounds.of("all_gather", 48 * 4, false), 0u);
+  EXPECT_LT(bounds.of("all_gather", 48 * 4, false), bounds.of("all_gather", 48 * 4, true));
 }
 
 TEST(TpTimes, TheTextsColumnsAddUpToo) {

@@ -22,15 +22,7 @@ class MachineSteps::Rank {
         ctx_(ctx),
         state_(tp::initialize_model_parallel(ctx, static_cast<int>(all.ranks_),
                                              ctx.world_size() / static_cast<int>(all.ranks_))),
-        stage_(state_.pipeline_model_parallel_rank()) {
-    if (stage_ > 0) return;
-    // Parts go by the tokens of a step, whose positions no table has to hold but that of rotary embeddings.
-    std::int64_t positions = all.range_.positions + all.range_.tokens;
-    if (all.model_.position == tp::PositionKind::learned) positions = std::min(positions, all.model_.positions);
-    tp::TransformerOptions options = all.options_;
-    options.last_logits = false;
-    model_.emplace(state_, all.model_, std::min(kSimulatedLayers, all.layers_), 1, positions, options);
-  }
+        stage_(state_.pipeline_model_parallel_rank()) {}
 
   void start() { ctx_.barrier(); }
   /// The task of all; between barriers, so that rank 0's clock sees the slowest.
@@ -85,6 +77,18 @@ class MachineSteps::Rank {
     for (; made < all_.layers_; ++made) laps.push_back(last);
   }
 
+  /// What parts are measured on.
+  tp::Transformer& model() {
+    if (model_) return *model_;
+    // Parts go by the tokens of a step, whose positions no table has to hold but that of rotary embeddings.
+    std::int64_t positions = all_.range_.positions + all_.range_.tokens;
+    if (all_.model_.position == tp::PositionKind::learned) positions = std::min(positions, all_.model_.positions);
+    tp::TransformerOptions options = all_.options_;
+    options.last_logits = false;
+    model_.emplace(state_, all_.model_, std::min(kSimulatedLayers, all_.layers_), 1, positions, options);
+    return *model_;
+  }
+
   Tensor activations(std::int64_t rows) const {
     return ctx_.empty({rows, all_.model_.width}, all_.options_.dtype, all_.options_.placement.output, "input");
   }
@@ -92,29 +96,29 @@ class MachineSteps::Rank {
   void rows(const Part& part) {
     if (stage_ > 0) return part.kind == Part::Kind::dense ? layers([](std::size_t) {}) : timed([] {});
     const bool logits = part.kind == Part::Kind::logits;
-    const tp::TransformerTensors tensors = model_->place(part.size, logits);
-    model_->prepare(tensors);
+    const tp::TransformerTensors tensors = model().place(part.size, logits);
+    model().prepare(tensors);
     const Tensor x = activations(part.size);
     if (logits) {
-      timed([&] { model_->logits(x, tensors); });
+      timed([&] { model().logits(x, tensors); });
     } else if (part.kind == Part::Kind::embedding) {
-      model_->truncate(0);
-      timed([&] { model_->embed(tokens(part.size), tensors); });
+      model().truncate(0);
+      timed([&] { model().embed(tokens(part.size), tensors); });
     } else {
       layers(
-          [&](std::size_t layer) { model_->dense(layer, layer == 0 ? x : tensors.layers.front().output(), tensors); });
+          [&](std::size_t layer) { model().dense(layer, layer == 0 ? x : tensors.layers.front().output(), tensors); });
     }
   }
 
   void attention(std::int64_t batch, std::int64_t length, std::int64_t past) {
     if (stage_ > 0) return layers([](std::size_t) {});
-    const tp::SelfAttention& attention = model_->attention(0);
+    const tp::SelfAttention& attention = model().attention(0);
     tp::KvCache cache = attention.cache(batch, past + length);
     const tp::AttentionTensors tensors = attention.place(cache, length);
     layers([&](std::size_t) {
       cache.truncate(0);
       cache.append(past);
-      attention.core(tensors.qkv.output, cache, model_->rotary(), tensors);
+      attention.core(tensors.qkv.output, cache, model().rotary(), tensors);
     });
   }
 
@@ -150,6 +154,7 @@ class MachineSteps::Rank {
     const bool prompt = !step.prompts.empty();
     const std::int64_t batch = prompt ? 1 : step.batch, length = prompt ? step.prompts.front().tokens : 1,
                        past = prompt ? step.prompts.front().past : static_cast<std::int64_t>(step.positions);
+    model_.reset();  // its weights and caches: both need not fit
     tp::Transformer model(state_, all_.model_, std::min(kSimulatedLayers, all_.layers_), batch, past + length,
                           all_.options_);
     const tp::TransformerTensors tensors = model.place(length);

@@ -55,8 +55,10 @@ std::vector<Request> ServingOptions::read(std::uint64_t seed) const {
   refusals.check_integer("--requests", count, 1, 1'000'000);
   if (!(rate > 0 && rate <= 1e6))
     refusals.add(fmt::format("--rate is {}; give requests per second, above 0 up to 1e6", rate));
-  refusals.check_integer("--prompt", prompt, 1, 1 << 20);
-  refusals.check_integer("--decode", output, 1, 1 << 20);
+  if (lengths == "fixed") {
+    refusals.check_integer("--prompt", prompt, 1, 1 << 20);
+    refusals.check_integer("--decode", output, 1, 1 << 20);
+  }
   refusals.throw_if_any();
   std::vector<Request> made = make_requests(rate, static_cast<std::size_t>(count), seed, prompt, output);
   if (lengths == "conversation") give_conversation_lengths(made, seed);
@@ -110,6 +112,13 @@ Serving::Serving(const MachineMap& map, tp::Model model, tp::TransformerOptions 
   if (model_.position == tp::PositionKind::learned && range_.tokens > model_.positions) {
     throw std::invalid_argument(
         fmt::format("model '{}' has {} positions; give --batch and --chunk no more", model_.name, model_.positions));
+  }
+  for (std::size_t i = 0; model_.position == tp::PositionKind::learned && i < requests_.size(); ++i) {
+    const Request& one = requests_[i];
+    if (one.prompt + one.output - 1 <= model_.positions) continue;  // the last token is given, not taken
+    throw std::invalid_argument(
+        fmt::format("request {} has {} prompt and {} output tokens, which take {} positions: model '{}' has {}", i + 1,
+                    one.prompt, one.output, one.prompt + one.output - 1, model_.name, model_.positions));
   }
 }
 
