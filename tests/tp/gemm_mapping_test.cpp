@@ -7,6 +7,7 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "tests/support/test_folder.h"
 #include "tests/tp/gemm_cases.h"
 
 namespace kernbench::testing {
@@ -33,7 +34,8 @@ TEST(TpGemmMapping, OtherTextIsRefused) {
 
 /// What --explain prints is a file that gives the same mapping; what is wrong in one is said with its place.
 TEST(TpGemmMapping, AFileIsReadBack) {
-  const std::string file = ::testing::TempDir() + "gemm_mapping_test.yaml";
+  const TestFolder folder;
+  const std::string file = folder.file("mapping.yaml");
   for (const std::string text : {"split", "stream:32x112x512,rows=4,chains=1"}) {
     std::ofstream(file) << tp::parse_gemm_mapping(text).yaml();
     EXPECT_EQ(tp::load_gemm_mapping(file).str(), text);
