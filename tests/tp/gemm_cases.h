@@ -46,6 +46,7 @@ inline void check_gemm_cases(tp::GemmMapping::Kind kind, unsigned seed, int coun
           std::array policies = {policy(), policy(), policy(), policy()};
           suit(policies);
           const Values x = values_of({m, k}, input_at), w = values_of({k, n}, weight_at);
+          const Values x_of_c = values_of({m, n}, weight_at);
           const bool biased = random() % 2 == 0, relu = random() % 2 == 0;
           std::string mapping = to_string(kind);
           if (random() % 2 == 0) {
@@ -59,6 +60,8 @@ inline void check_gemm_cases(tp::GemmMapping::Kind kind, unsigned seed, int coun
           if (biased)
             operands.bias = ctx.from_host(values_of({1, n}, bias_at), {1, n}, DType::f16, policies[2], "bias");
           operands.c = ctx.empty({m, n}, DType::f16, policies[3], "c");
+          const bool adds = random() % 3 == 0;
+          if (adds) operands.residual = ctx.from_host(x_of_c, {m, n}, DType::f16, policy(), "residual");
           operands.activation = relu ? Activation::relu : Activation::none;
           tp::GemmPlan plan;
           try {
@@ -74,6 +77,7 @@ inline void check_gemm_cases(tp::GemmMapping::Kind kind, unsigned seed, int coun
           for (std::size_t i = 0; i < expected.size(); ++i) {
             if (biased) expected[i] += bias_at(0, static_cast<std::int64_t>(i) % n);
             if (relu) expected[i] = std::max(0.0, expected[i]);
+            if (adds) expected[i] += x_of_c[i];
           }
           const std::string what = plan.best.mapping.str() + " " + std::to_string(m) + "x" + std::to_string(n) + "x" +
                                    std::to_string(k) + ", a " + to_string(policies[0]) + ", b " +
