@@ -69,10 +69,12 @@ class Planner {
         problems.add(tensor.shape.where, fmt::format("{} has {} dimensions; at most {} are run", tensor.path,
                                                      tensor.shape.value.size(), kMostDims - 2));
     }
+    std::vector<std::string> names;
+    for (const TensorInfo& tensor : pipeline_.tensors) names.push_back(tensor.name);
     for (const auto& [name, policy] : options_.placements) {
       if (pipeline_.tensor(name) == nullptr)
         problems.add({pipeline_.name.where.file, 0, 0},
-                     fmt::format("--place names {}, which is no tensor", quote(name)));
+                     fmt::format("--place names {}, which is no tensor", quote(name)), suggest(name, names, "tensors"));
     }
     problems.throw_if_any();
   }
