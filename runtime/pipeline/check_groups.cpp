@@ -29,6 +29,19 @@ void Checker::check_groups() {
   }
 }
 
+/// Of a member that is alone, and whose group's name is near that of another group of its kind: "; did you mean group
+/// 'sum'?"
+std::string Checker::other_group(const std::string& group) const {
+  const std::vector<const Task*>& alone = result_.groups.at(group);
+  std::vector<std::string> others;
+  for (const auto& [name, members] : result_.groups) {
+    if (alone.size() == 1 && name != group && members.front()->kind.value == alone.front()->kind.value)
+      others.push_back(name);
+  }
+  const std::string near = nearest(group, others);
+  return near.empty() ? "" : fmt::format("; did you mean group {}?", quote(near));
+}
+
 void Checker::check_members(const std::string& group, std::vector<const Task*>& members) {
   const Task& first = *members.front();
   const bool transfer = first.kind.value == TaskKind::send || first.kind.value == TaskKind::recv;
@@ -61,8 +74,8 @@ void Checker::check_members(const std::string& group, std::vector<const Task*>& 
       if (member->device_idx.value >= members.size())
         add(member->device_idx.where,
             fmt::format("{} is {}, but group {} has {}", json_path(member->path, "device_idx"),
-                        member->device_idx.value, quote(group), members.size()),
-            fmt::format("members count from 0 to {}", members.size() - 1));
+                        member->device_idx.value, quote(group), counted(members.size(), "member")),
+            fmt::format("members count from 0 to {}{}", members.size() - 1, other_group(group)));
     }
     if (!member->device.given) continue;
     const auto [found, fresh] = by_slot.emplace(member->device.value, member);
