@@ -124,19 +124,22 @@ class GemmLoops {
   void begin_by_cube() {
     std::vector<std::int64_t> cuts;
     a_.col_cuts(0, call_.a.shape.cols, cuts);
-    if (cuts.empty() || steps_.empty() || groups_.empty() || call_.mapping.kind == GemmMapping::Kind::passed) return;
+    if (cuts.empty() || groups_.empty() || call_.mapping.kind == GemmMapping::Kind::passed) return;
     const auto cube = static_cast<std::size_t>(tl_.program_id(1)),
                cubes = static_cast<std::size_t>(tl_.num_programs(1));
     if (!exchange_) {
+      if (steps_.empty()) return;
       const std::size_t first = cube * steps_.size() / cubes;
       std::rotate(steps_.begin(), steps_.begin() + static_cast<std::ptrdiff_t>(first), steps_.end());
       return;
     }
     const auto blocks = static_cast<std::size_t>(call_.mapping.row_blocks);
-    const std::size_t group = cube % groups_.size(), step = cube / groups_.size() / blocks % steps_.size();
+    const std::size_t group = cube % groups_.size();
     std::rotate(groups_.begin(), groups_.begin() + static_cast<std::ptrdiff_t>(group), groups_.end());
-    std::rotate(steps_.begin(), steps_.begin() + static_cast<std::ptrdiff_t>(step), steps_.end());
     first_block_ = cube / groups_.size();
+    if (steps_.empty()) return;  // a PE without a part of k receives the sums of the others, in their order
+    const std::size_t step = cube / groups_.size() / blocks % steps_.size();
+    std::rotate(steps_.begin(), steps_.begin() + static_cast<std::ptrdiff_t>(step), steps_.end());
   }
 
   /// Rows of a that are short pieces of long ones fall on few channels: up to `span` of them come at once, and steps

@@ -61,7 +61,8 @@ inline void check_gemm_cases(tp::GemmMapping::Kind kind, unsigned seed, int coun
             operands.bias = ctx.from_host(values_of({1, n}, bias_at), {1, n}, DType::f16, policies[2], "bias");
           operands.c = ctx.empty({m, n}, DType::f16, policies[3], "c");
           const bool adds = random() % 3 == 0;
-          if (adds) operands.residual = ctx.from_host(x_of_c, {m, n}, DType::f16, policy(), "residual");
+          const DPPolicy of_residual = policy();
+          if (adds) operands.residual = ctx.from_host(x_of_c, {m, n}, DType::f16, of_residual, "residual");
           operands.activation = relu ? Activation::relu : Activation::none;
           tp::GemmPlan plan;
           try {
@@ -81,7 +82,8 @@ inline void check_gemm_cases(tp::GemmMapping::Kind kind, unsigned seed, int coun
           }
           const std::string what = plan.best.mapping.str() + " " + std::to_string(m) + "x" + std::to_string(n) + "x" +
                                    std::to_string(k) + ", a " + to_string(policies[0]) + ", b " +
-                                   to_string(policies[1]) + ", c " + to_string(policies[3]);
+                                   to_string(policies[1]) + ", c " + to_string(policies[3]) +
+                                   (adds ? ", residual " + to_string(of_residual) : "");
           ASSERT_EQ(operands.c.to_host(), in_f16(expected)) << what;
           for (std::size_t copy = 1; copy < operands.c.copies(); ++copy) {
             ASSERT_EQ(operands.c.bytes_to_host(copy), operands.c.bytes_to_host(0)) << what;
