@@ -29,6 +29,19 @@ void Checker::check_groups() {
   }
 }
 
+/// Of a member that is alone, and whose group's name is near that of another group of its kind: "; did you mean group
+/// 'sum'?"
+std::string Checker::other_group(const std::string& group) const {
+  const std::vector<const Task*>& alone = result_.groups.at(group);
+  std::vector<std::string> others;
+  for (const auto& [name, members] : result_.groups) {
+    if (alone.size() == 1 && name != group && members.front()->kind.value == alone.front()->kind.value)
+      others.push_back(name);
+  }
+  const std::string near = nearest(group, others);
+  return near.empty() ? "" : fmt::format("; did you mean group {}?", quote(near));
+}
+
 void Checker::check_members(const std::string& group, std::vector<const Task*>& members) {
   const Task& first = *members.front();
   const bool transfer = first.kind.value == TaskKind::send || first.kind.value == TaskKind::recv;
@@ -61,8 +74,8 @@ void Checker::check_members(const std::string& group, std::vector<const Task*>& 
       if (member->device_idx.value >= members.size())
         add(member->device_idx.where,
             fmt::format("{} is {}, but group {} has {}", json_path(member->path, "device_idx"),
-                        member->device_idx.value, quote(group), members.size()),
-            fmt::format("members count from 0 to {}", members.size() - 1));
+                        member->device_idx.value, quote(group), counted(members.size(), "member")),
+            fmt::format("members count from 0 to {}{}", members.size() - 1, other_group(group)));
     }
     if (!member->device.given) continue;
     const auto [found, fresh] = by_slot.emplace(member->device.value, member);
@@ -95,8 +108,6 @@ void Checker::check_members(const std::string& group, std::vector<const Task*>& 
 
 /// Members on parts of SIPs, and on several machines: what exchanges can reach.
 void Checker::check_places(const std::string& group, const std::vector<const Task*>& members) {
-  const Task& first = *members.front();
-  const bool transfer = first.kind.value == TaskKind::send || first.kind.value == TaskKind::recv;
   std::vector<const Device*> slots;
   for (const Task* member : members) {
     slots.push_back(member->device.given ? pipeline_.device(member->device.value) : nullptr);
@@ -106,6 +117,11 @@ void Checker::check_places(const std::string& group, const std::vector<const Tas
   const auto same = [](const Located<Range>& a, const Located<Range>& b) {
     return a.given == b.given && a.value.begin == b.value.begin && a.value.end == b.value.end;
   };
+  const auto on_one_sip = [&](const Device* a, const Device* b) {
+    return a->idx.value == b->idx.value && machine(*a) == machine(*b);
+  };
+  const bool inside =
+      std::all_of(slots.begin(), slots.end(), [&](const Device* slot) { return on_one_sip(slot, slots[0]); });
   for (std::size_t i = 1; i < members.size(); ++i) {
     const Device& slot = *slots[i];
     const Location& where = members[i]->device.where;
@@ -118,15 +134,15 @@ void Checker::check_places(const std::string& group, const std::vector<const Tas
           "between machines npu slots exchange: send to one of the own machine first");
     if (host) continue;
     for (std::size_t j = 0; j < i; ++j) {
-      const bool one_sip = slots[j]->idx.value == slot.idx.value && machine(*slots[j]) == machine(slot);
+      const bool one_sip = on_one_sip(slots[j], &slot);
       const bool parted = !one_sip && (!same(slots[j]->cubes, slot.cubes) || !same(slots[j]->pes, slot.pes));
-      if (!parted && (!one_sip || transfer)) continue;
+      if (!parted && (!one_sip || inside)) continue;
       if (!apart_.emplace(slots[j], &slot).second) break;  // in another group
       if (one_sip) {
         add(where,
-            fmt::format("{} is a part of the SIP that {} is a part of, too, in group {}", path, quote(slots[j]->name),
-                        quote(group)),
-            "parts of one SIP exchange by send and recv");
+            fmt::format("{} is a part of the SIP that {} is a part of, too, but group {} has slots of other SIPs", path,
+                        quote(slots[j]->name), quote(group)),
+            "exchange among the parts of each SIP, and between the SIPs, in groups of their own");
       } else {
         add(where,
             fmt::format("{} has other cubes or PEs than {}, in group {}", path, quote(slots[j]->name), quote(group)),

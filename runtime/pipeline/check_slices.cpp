@@ -142,8 +142,8 @@ void Checker::check_slice(const TensorSlice& slice, const std::vector<WholeTenso
   const std::string path = json_path(slice.path, "placements");
   if (ranges.size() != whole->shape.value.size()) {
     add(slice.placements.where,
-        fmt::format("{} has {} pairs, but {} has {} dimensions", path, ranges.size(), quote(whole->name),
-                    whole->shape.value.size()),
+        fmt::format("{} has {}, but {} has {}", path, counted(ranges.size(), "pair"), quote(whole->name),
+                    counted(whole->shape.value.size(), "dimension")),
         "give a pair for each dimension");
     return;
   }

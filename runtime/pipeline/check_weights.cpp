@@ -32,7 +32,7 @@ void Checker::check_weights() {
       refused.insert({path, value.format.value});
       for (const Problem& problem : error.problems())
         add(value.file.where, fmt::format("{}: {} {}", json_path(value.path, "path"), quote(path), problem.text),
-            problem.hint);
+            problem.hint.empty() ? "paths are relative to the document's folder" : problem.hint);
       continue;
     }
     check_weight(tensor, value);
@@ -64,8 +64,8 @@ void Checker::check_weight(const TensorInfo& tensor, const ParamValue& value) {
   const std::string path = json_path(value.path, "placements");
   if (ranges.size() != entry->shape.size()) {
     add(value.placements.where,
-        fmt::format("{} has {} pairs, but {} has {} dimensions", path, ranges.size(), quote(value.name.value),
-                    entry->shape.size()),
+        fmt::format("{} has {}, but {} has {}", path, counted(ranges.size(), "pair"), quote(value.name.value),
+                    counted(entry->shape.size(), "dimension")),
         "give a pair for each dimension of the stored tensor");
     return;
   }

@@ -32,6 +32,7 @@ class Checker {
 
   // check_groups.cpp
   void check_groups();
+  std::string other_group(const std::string& group) const;
   void check_members(const std::string& group, std::vector<const Task*>& members);
   void check_places(const std::string& group, const std::vector<const Task*>& members);
   void check_sides(const Task& task);
@@ -66,6 +67,10 @@ class Checker {
   }
   static bool communicates(const Task& task) {
     return task.kind.given && rule_of(task.kind.value).is == KindRule::Class::communication;
+  }
+  /// "1 pair", "2 pairs"
+  static std::string counted(std::size_t number, const std::string& thing) {
+    return std::to_string(number) + " " + thing + (number == 1 ? "" : "s");
   }
   /// "'s1'"
   static std::string name_of(const Task& task);

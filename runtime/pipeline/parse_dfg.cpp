@@ -159,6 +159,11 @@ class DfgLine {
 RawGraph parse_dfg(const std::string& text, GraphProblems& problems) {
   RawGraph graph;
   unsigned number = 0;
+  if (const std::size_t first = text.find_first_not_of(" \t\r\n"); first != std::string::npos && text[first] == '{') {
+    problems.add({"graph", 1, 1}, "the graph is a JSON map",
+                 "kind 'dfg' takes lines such as 'y = relu(x)'; {\"nodes\": [...]} is of kind 'FX'");
+    return graph;
+  }
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     const std::string content = text.substr(begin, end - begin);

@@ -179,6 +179,11 @@ class FxReader {
 }  // namespace
 
 RawGraph parse_fx(const std::string& text, GraphProblems& problems) {
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos || text[text.find_first_not_of(" \t\r\n")] != '{') {
+    problems.add({"graph", 1, 1}, "the graph is no JSON map",
+                 "kind 'FX' takes {\"nodes\": [...]}; lines of calls are of kind 'dfg'");
+    return {};
+  }
   try {
     Problems inner;
     const ConfigNode root = parse_config(text, "graph", &inner);

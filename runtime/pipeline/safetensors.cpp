@@ -14,13 +14,18 @@ namespace {
 
 struct StoredType {
   const char* name;
-  DType dtype;
+  unsigned bits;
+  std::optional<DType> dtype;  ///< nothing: it has no counterpart here
 };
-/// source: safetensors/src/tensor.rs, enum Dtype. Unsigned and complex types have no counterpart here.
-constexpr StoredType kStoredTypes[] = {{"F64", DType::f64},   {"F32", DType::f32},        {"F16", DType::f16},
-                                       {"BF16", DType::bf16}, {"F8_E4M3", DType::f8e4m3}, {"F8_E5M2", DType::f8e5m2},
-                                       {"I64", DType::i64},   {"I32", DType::i32},        {"I16", DType::i16},
-                                       {"I8", DType::i8},     {"BOOL", DType::boolean}};
+/// source: safetensors/src/tensor.rs, enum Dtype
+constexpr StoredType kStoredTypes[] = {
+    {"F64", 64, DType::f64},      {"F32", 32, DType::f32},       {"F16", 16, DType::f16},
+    {"BF16", 16, DType::bf16},    {"F8_E4M3", 8, DType::f8e4m3}, {"F8_E5M2", 8, DType::f8e5m2},
+    {"I64", 64, DType::i64},      {"I32", 32, DType::i32},       {"I16", 16, DType::i16},
+    {"I8", 8, DType::i8},         {"BOOL", 8, DType::boolean},   {"U8", 8, std::nullopt},
+    {"U16", 16, std::nullopt},    {"U32", 32, std::nullopt},     {"U64", 64, std::nullopt},
+    {"C64", 64, std::nullopt},    {"F8_E8M0", 8, std::nullopt},  {"F6_E2M3", 6, std::nullopt},
+    {"F6_E3M2", 6, std::nullopt}, {"F4", 4, std::nullopt}};
 
 constexpr std::uint64_t kLongestHeader = 100'000'000;  // source: safetensors/src/tensor.rs, MAX_HEADER_SIZE
 
@@ -42,19 +47,28 @@ std::vector<std::uint64_t> numbers_of(const HeaderJson& tensor, const char* key)
   return numbers;
 }
 
-Safetensors::Entry entry_of(const HeaderJson& tensor, std::uint64_t bytes) {
-  if (!tensor.is_object()) throw std::invalid_argument("it is no map");
+struct Stored {
   Safetensors::Entry entry;
+  bool known = false;  ///< a type that documents can name
+  std::uint64_t end = 0;
+};
+
+Stored entry_of(const HeaderJson& tensor, std::uint64_t bytes) {
+  if (!tensor.is_object()) throw std::invalid_argument("it is no map");
+  Stored made;
+  Safetensors::Entry& entry = made.entry;
   const std::string stored = tensor.value("dtype", std::string());
   const auto* type = std::find_if(std::begin(kStoredTypes), std::end(kStoredTypes),
                                   [&](const StoredType& known) { return stored == known.name; });
   if (type == std::end(kStoredTypes))
-    throw std::invalid_argument(fmt::format("dtype {} is not supported", quote(stored)));
-  entry.dtype = type->dtype;
-  std::uint64_t size = size_of(entry.dtype);
+    throw std::invalid_argument(fmt::format("dtype {} is none of safetensors", quote(stored)));
+  made.known = type->dtype.has_value();
+  entry.dtype = type->dtype.value_or(DType::i8);
+  std::uint64_t bits = type->bits;
   for (const std::uint64_t dimension : numbers_of(tensor, "shape")) {
-    if (dimension != 0 && size > bytes / dimension) throw std::invalid_argument("its shape is larger than the file");
-    size *= dimension;
+    if (dimension != 0 && bits > 8 * bytes / dimension)
+      throw std::invalid_argument("its shape is larger than the file");
+    bits *= dimension;
     entry.shape.push_back(static_cast<std::int64_t>(dimension));
   }
   const std::vector<std::uint64_t> offsets = numbers_of(tensor, "data_offsets");
@@ -62,16 +76,11 @@ Safetensors::Entry entry_of(const HeaderJson& tensor, std::uint64_t bytes) {
     throw std::invalid_argument("its data_offsets do not lie in the file");
   entry.begin = offsets[0];
   entry.strides = row_major(entry.shape);
-  if (offsets[1] - offsets[0] != size)
+  made.end = offsets[1];
+  if (8 * (offsets[1] - offsets[0]) != bits)
     throw std::invalid_argument(
-        fmt::format("its data_offsets hold {} B, its shape and dtype {} B", offsets[1] - offsets[0], size));
-  return entry;
-}
-
-std::uint64_t bytes_of(const Safetensors::Entry& entry) {
-  std::uint64_t bytes = size_of(entry.dtype);
-  for (const std::int64_t size : entry.shape) bytes *= static_cast<std::uint64_t>(size);
-  return bytes;
+        fmt::format("its data_offsets hold {} B, its shape and dtype {} B", offsets[1] - offsets[0], (bits + 7) / 8));
+  return made;
 }
 
 }  // namespace
@@ -92,10 +101,10 @@ Safetensors::Safetensors(const std::string& path) : WeightFile(path, "safetensor
   for (const auto& [name, tensor] : header.items()) {
     if (name == "__metadata__") continue;
     try {
-      Entry entry = entry_of(tensor, bytes_ - data_begin);
-      parts.emplace_back(entry.begin, entry.begin + bytes_of(entry));
-      entry.begin += data_begin;
-      entries_.emplace(name, std::move(entry));
+      Stored stored = entry_of(tensor, bytes_ - data_begin);
+      parts.emplace_back(stored.entry.begin, stored.end);
+      stored.entry.begin += data_begin;
+      if (stored.known) entries_.emplace(name, std::move(stored.entry));
     } catch (const std::exception& error) {
       broken(path, fmt::format("tensor {}: {}", quote(name), error.what()), "the file is broken");
     }

@@ -63,6 +63,15 @@ Handle gemm(Context& context, const std::string& name, const GemmOperands& opera
                    m,
                    n,
                    k};
+  if (operands.residual) {
+    const Tensor& r = operands.residual;
+    const GemmResidualCall with{call, geometry_of(r)};
+    if (!operands.bias)
+      return context.launch_async(name, options, gemm_residual_kernel, operands.a, operands.b, Va{0}, r, operands.c,
+                                  with);
+    return context.launch_async(name, options, gemm_residual_kernel, operands.a, operands.b, operands.bias, r,
+                                operands.c, with);
+  }
   if (!operands.bias) {
     return context.launch_async(name, options, gemm_kernel, operands.a, operands.b, Va{0}, operands.c, call);
   }

@@ -18,10 +18,12 @@ struct GemmOperands {
   Tensor c;                                    ///< m x n: the result
   Activation activation = Activation::none;    ///< of a b + bias
   std::optional<std::int64_t> first_row = {};  ///< the m rows of a from here on; nothing: a has no others
+  Tensor residual = {};                        ///< m x n, added behind the activation; an empty handle: none
 };
 
-/// c = activation(a b + bias): the project's GEMM kernel, for any placement of its operands. Submits one launch and
-/// returns at once; one that passes a on between PEs is preceded, once, by the message that installs their queues.
+/// c = activation(a b + bias) + residual: the project's GEMM kernel, for any placement of its operands. Submits one
+/// launch and returns at once; one that passes a on between PEs is preceded, once, by the message that installs their
+/// queues.
 ///
 /// Each PE that holds a shard of c makes it, in the mapping that plan_gemm() (runtime/tp/gemm_planner.h) chooses. Sums
 /// are kept in f32 (f64 for f64) and rounded once; their order depends on the mapping, never on timing.

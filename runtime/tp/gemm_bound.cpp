@@ -90,7 +90,9 @@ GemmBound gemm_bound(const MachineMap& map, const GemmOperands& operands) {
   const double macs = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   bound.array = std::min(bound.array, static_cast<Ps>(2 * macs / lanes / static_cast<double>(e.math_hz) * 1e12));
   const double of_a = static_cast<double>(m) / static_cast<double>(operands.a.shape().rows);
-  bound.memory = least_memory_time(map, {{operands.a, of_a}, {operands.b}, {operands.c}}, &bound.bytes);
+  std::vector<Moved> moved{{operands.a, of_a}, {operands.b}, {operands.c}};
+  if (operands.residual) moved.push_back({operands.residual});
+  bound.memory = least_memory_time(map, moved, &bound.bytes);
   const Ps least_fill = std::min(fill_and_drain(e), cycles_at(2 * std::uint64_t{e.math_fill}, e.math_hz));
   const Ps fixed = e.dispatch + least_fill + way_there_and_back(map, pe), near = least_access(map, pe);
   const Ps far = std::max(farthest_part(map, operands.a, operands.c, true, operands.first_row.value_or(0)),

@@ -13,9 +13,13 @@
 namespace kernbench::tp {
 
 Tile finish(Tl& tl, Tile sum, const std::optional<TensorView::Place>& bias, std::int64_t cols, DType dtype,
-            Activation activation) {
+            Activation activation, const std::optional<TensorView::Place>& residual) {
   if (bias) sum = sum + tl.cast(tl.load(bias->va, {1, cols}, dtype), sum.dtype());
   if (const auto op = to_math(activation)) sum = tl.math(*op, {sum});
+  if (residual) {
+    const Tile added = tl.load(residual->va, sum.shape(), dtype, sum.shape().rows == 1 ? 0 : residual->row_stride);
+    sum = sum + as_type(tl, added, sum.dtype());
+  }
   return as_type(tl, sum, dtype);
 }
 
@@ -24,11 +28,12 @@ namespace {
 /// A GEMM as one PE works on it: where its operands lie, and its loops.
 class GemmLoops {
  public:
-  GemmLoops(Va a, Va b, Va bias, Va c, const GemmCall& call, Tl& tl)
+  GemmLoops(Va a, Va b, Va bias, Va c, const GemmCall& call, Tl& tl, std::optional<TensorView> residual = {})
       : a_(a, call.a, call.first_row),
         b_(b, call.b),
         bias_(bias, call.bias),
         c_(c, call.c),
+        residual_(std::move(residual)),
         call_(call),
         has_bias_(bias != 0),
         copies_(copies_of(call.c)),
@@ -48,11 +53,13 @@ class GemmLoops {
     std::vector<std::int64_t> row_cuts, col_cuts;
     const std::int64_t end = part_.row + part_.rows, end_col = part_.col + part_.cols;
     a_.row_cuts(part_.row, end, row_cuts);
+    if (residual_) residual_->row_cuts(part_.row, end, row_cuts);
     groups_ = pieces(part_.row, end, std::move(row_cuts), block_rows() * call.mapping.row_blocks);
     begin_by_cube();
     find_spans();
     b_.col_cuts(part_.col, end_col, col_cuts);
     if (has_bias_) bias_.col_cuts(part_.col, end_col, col_cuts);
+    if (residual_) residual_->col_cuts(part_.col, end_col, col_cuts);
     columns_ = pieces(part_.col, end_col, std::move(col_cuts), call.mapping.tile_n);
   }
 
@@ -435,9 +442,10 @@ class GemmLoops {
   }
 
   void store(const Piece& rows, const Piece& cols, Tile sum) {
-    std::optional<TensorView::Place> bias;
+    std::optional<TensorView::Place> bias, residual;
     if (has_bias_) bias = bias_.at(0, cols.begin);
-    const Tile result = finish(tl_, std::move(sum), bias, cols.length, dtype(), call_.activation);
+    if (residual_) residual = residual_->at(rows.begin, cols.begin);
+    const Tile result = finish(tl_, std::move(sum), bias, cols.length, dtype(), call_.activation, residual);
     const TensorView::Place c = c_.at(rows.begin, cols.begin);
     tl_.store(c.va, result, c.row_stride);
   }
@@ -469,6 +477,7 @@ class GemmLoops {
   }
 
   const TensorView a_, b_, bias_, c_;
+  const std::optional<TensorView> residual_;
   const GemmCall& call_;
   const bool has_bias_;
   const Copies copies_;
@@ -490,5 +499,9 @@ class GemmLoops {
 }  // namespace
 
 void gemm_kernel(Va a, Va b, Va bias, Va c, const GemmCall& call, Tl& tl) { GemmLoops(a, b, bias, c, call, tl).run(); }
+
+void gemm_residual_kernel(Va a, Va b, Va bias, Va residual, Va c, const GemmResidualCall& call, Tl& tl) {
+  GemmLoops(a, b, bias, c, call.gemm, tl, TensorView(residual, call.residual)).run();
+}
 
 }  // namespace kernbench::tp

@@ -19,11 +19,18 @@ struct GemmCall {
   std::int64_t first_row = 0;     ///< of a, that belongs to row 0 of c
 };
 
+/// The same of a GEMM that adds a tensor: other launches do not carry it.
+struct GemmResidualCall {
+  GemmCall gemm;
+  TensorGeometry residual;
+};
+
 /// Makes this PE's part of c. All bases are those of tensors; `bias` 0: none.
 void gemm_kernel(Va a, Va b, Va bias, Va c, const GemmCall& call, Tl& tl);
+void gemm_residual_kernel(Va a, Va b, Va bias, Va residual, Va c, const GemmResidualCall& call, Tl& tl);
 
-/// `sum` with bias and activation, in `dtype`.
+/// `sum` with bias, activation and residual, in `dtype`.
 Tile finish(Tl& tl, Tile sum, const std::optional<TensorView::Place>& bias, std::int64_t cols, DType dtype,
-            Activation activation);
+            Activation activation, const std::optional<TensorView::Place>& residual = {});
 
 }  // namespace kernbench::tp

@@ -237,13 +237,15 @@ std::vector<GemmMapping> candidates(const GemmProblem& p, GemmMapping::Kind kind
     const auto tk = static_cast<double>(std::min(t.tile_k, p.k)), tm = static_cast<double>(std::min(t.tile_m, rows));
     const auto tn = static_cast<double>(t.tile_n);
     const double group = tm * t.row_blocks;
+    const double added = p.residual ? group * tn * (p.item + wide) : 0;  // loaded while the sums are there
     const double weights = lanes ? group * static_cast<double>(p.k) * (p.item + wide) + 3 * group * tn * wide : 0;
-    if (on_math_engine(t.kind)) return 4 * tk * tn * (p.item + 2 * wide) + group * tn * wide + weights;
+    if (on_math_engine(t.kind)) return 4 * tk * tn * (p.item + 2 * wide) + group * tn * wide + weights + added;
     const double exchanged = t.kind == GemmMapping::Kind::split ? 2 * group * tn * wide : 0;
     const double x = t.kind == GemmMapping::Kind::passed
                          ? 3.5 * group * static_cast<double>(p.pes_of_cube) * tk
                          : 9 * tm * tk + (2 * group + 9 * tm) * static_cast<double>(span_of(p, t, t.tile_k));
-    return static_cast<double>(kept) + 4 * tk * tn * p.item + x * p.item + 3 * group * tn * wide * t.chains + exchanged;
+    return static_cast<double>(kept) + 4 * tk * tn * p.item + x * p.item + 3 * group * tn * wide * t.chains +
+           exchanged + added;
   };
   const bool vector = on_math_engine(kind);
   for (const std::int64_t tile_k : steps_of_k(p)) {
@@ -317,11 +319,15 @@ void check_operands(const std::string& name, const GemmOperands& operands) {
     throw std::invalid_argument(
         fmt::format("gemm '{}': the bias is {}, not {}", name, operands.bias.shape().str(), Shape{1, c.cols}.str()));
   }
+  if (operands.residual && operands.residual.shape() != c) {
+    throw std::invalid_argument(
+        fmt::format("gemm '{}': the residual is {}, not {}", name, operands.residual.shape().str(), c.str()));
+  }
   const DType dtype = operands.c.dtype();
   if (!is_float(dtype)) {
     throw std::invalid_argument(fmt::format("gemm '{}': {} is no floating-point type", name, to_string(dtype)));
   }
-  for (const Tensor& tensor : {operands.a, operands.b, operands.bias}) {
+  for (const Tensor& tensor : {operands.a, operands.b, operands.bias, operands.residual}) {
     if (tensor && tensor.dtype() != dtype) {
       throw std::invalid_argument(fmt::format("gemm '{}': tensor '{}' is {}, the result is {}", name, tensor.name(),
                                               to_string(tensor.dtype()), to_string(dtype)));
@@ -341,12 +347,12 @@ std::string GemmEstimate::binds() const {
 
 const GemmPlan& GemmPlans::of(const MachineMap& map, const std::string& name, const GemmOperands& operands) {
   std::string key;
-  for (const Tensor& tensor : {operands.a, operands.b, operands.bias, operands.c}) {
+  for (const Tensor& tensor : {operands.a, operands.b, operands.bias, operands.c, operands.residual}) {
     if (tensor)
       key += fmt::format("{} {} {} {};", tensor.shape().str(), to_string(tensor.dtype()), to_string(tensor.policy()),
                          tensor.sip());
   }
-  key += std::to_string(operands.first_row.value_or(0));
+  key += std::to_string(operands.first_row.value_or(0)) + (operands.residual ? " and a residual" : "");
   const auto found = plans_.find(key);
   if (found != plans_.end()) return found->second;
   return plans_.emplace(key, plan_gemm(map, name, operands)).first->second;

@@ -76,6 +76,7 @@ std::uint64_t pes_in_common(const ByCube& cubes) {
 void look_at(const GemmOperands& operands, GemmProblem& p) {
   p.dtype = operands.c.dtype();
   p.item = static_cast<double>(size_of(p.dtype));
+  p.residual = static_cast<bool>(operands.residual);
   p.rates = p.map.rates(p.pe);
   p.a = reads_of(p.map, operands.a, {p.part.row + operands.first_row.value_or(0), p.first_k, p.part.rows, p.k}, p.pe);
   p.b = reads_of(p.map, operands.b, {p.first_k, p.part.col, p.k, p.part.cols}, p.pe);

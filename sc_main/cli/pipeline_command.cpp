@@ -81,7 +81,8 @@ struct CheckedDocument {
   pipeline::Checked checked;
 };
 
-/// Throws ConfigError with every problem; warnings go to standard error.
+/// Throws ConfigError with every problem. Of a document without any, warnings go to standard error: of another they
+/// are mostly what follows from its problems.
 void check_document(const PipelineOptions& options, CheckedDocument& made) {
   if (options.f8 != "e4m3" && options.f8 != "e5m2")
     throw UsageError(fmt::format("--f8 is {}", quote(options.f8)), "give e4m3 or e5m2");
@@ -98,8 +99,8 @@ void check_document(const PipelineOptions& options, CheckedDocument& made) {
   check.cubes = plan.map.cubes_per_sip();
   check.pes = plan.map.pes_per_cube;
   made.checked = pipeline::check_pipeline(made.document, check, problems, warnings);
-  if (!warnings.empty()) say(pipeline::warning_text(warnings) + "\n");
   problems.throw_if_any();
+  if (!warnings.empty()) say(pipeline::warning_text(warnings) + "\n");
 }
 
 std::string describe(const std::string& file, const CheckedDocument& made) {
@@ -205,6 +206,10 @@ int pipeline_command(const Arguments& arguments) {
     return 0;
   }
   if (runs) {
+    const bool file = std::any_of(arguments.begin() + 1, arguments.end(),
+                                  [](const std::string& word) { return word.rfind("--file", 0) == 0; });
+    if (!file && (arguments.size() < 2 || arguments[1].rfind('-', 0) == 0))
+      throw UsageError("no file given", "kernbench pipeline run FILE");
     Arguments run{"pipeline"};
     run.insert(run.end(), arguments.begin() + 1, arguments.end());
     if (run.size() > 1 && run[1].rfind('-', 0) != 0) run.insert(run.begin() + 1, "--file");

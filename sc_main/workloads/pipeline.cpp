@@ -61,8 +61,9 @@ void PipelineWorkload::add_options(po::options_description& options) {
   add("f8", po::value(&f8_)->default_value("e4m3"), "what f8 means: e4m3 or e5m2");
   add("place", po::value(&places_)->value_name("TENSOR:POLICY")->composing(),
       "how a tensor of the pipeline spreads over its SIP: TENSOR:cube=SPLIT,pe=SPLIT[,cubes=N][,pes=N]; repeatable");
-  add("gemm-placement", po::value(&gemm_placement_)->default_value("cube=column_wise,pe=column_wise"),
-      "of weights and results of GEMMs: cube=SPLIT,pe=SPLIT[,cubes=N][,pes=N]");
+  add("gemm-placement", po::value(&gemm_placement_)->default_value(""),
+      "of weights and results of GEMMs: cube=SPLIT,pe=SPLIT[,cubes=N][,pes=N] (default: that of tp_transformer in a "
+      "document with self-attention, otherwise that of tp_mlp)");
   add("order", po::value(&order_)->default_value("flow"),
       "of a slot's supertasks: flow (what is ready, exchanges in one order for all), document (as they stand there)");
   add("algorithm", po::value(&algorithm_),
@@ -99,7 +100,7 @@ void PipelineWorkload::check_options() const {
       refusals.add(fmt::format("{} is {}; give a number above 0 and below 10^9", option, value));
   }
   refusals.from([this] { placements(); });
-  refusals.from([this] { parse_placement("--gemm-placement", gemm_placement_); });
+  if (!gemm_placement_.empty()) refusals.from([this] { parse_placement("--gemm-placement", gemm_placement_); });
   refusals.throw_if_any();
 }
 
@@ -186,7 +187,7 @@ Report PipelineWorkload::run(Session& session) {
   pipeline::PlanOptions plan;
   plan.folder = check.folder;
   plan.placements = placements();
-  plan.gemm = parse_placement("--gemm-placement", gemm_placement_);
+  if (!gemm_placement_.empty()) plan.gemm = parse_placement("--gemm-placement", gemm_placement_);
   plan.document_order = order_ == "document";
   pipeline::RunSettings set = settings(session, document);
   session.runtime().init_process_group(set.group);

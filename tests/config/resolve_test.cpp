@@ -2,13 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
+#include "tests/support/test_folder.h"
 #include "topology/spec/schema.h"
 
 namespace kernbench::topology {
@@ -231,16 +230,12 @@ TEST(Resolve, SourcesNameThePlaceOfEachValue) {
 class ResolveFiles : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = fs::temp_directory_path() / ("kernbench_resolve_" + std::to_string(::getpid()));
-    fs::create_directories(folder_ / "sub");
-    fs::current_path(folder_);
+    fs::create_directories(folder_.file("sub"));
+    fs::current_path(folder_.path());
   }
-  void TearDown() override {
-    fs::current_path(fs::temp_directory_path());
-    fs::remove_all(folder_);
-  }
+  void TearDown() override { fs::current_path(fs::temp_directory_path()); }
   static void write(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
-  fs::path folder_;
+  TestFolder folder_;
 };
 
 TEST_F(ResolveFiles, ExtendsIsRelativeToTheFile) {

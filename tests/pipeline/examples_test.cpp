@@ -19,7 +19,8 @@ namespace fs = std::filesystem;
 
 /// A document for each kind of supertask, which share inputs, weights and expected outputs.
 const fs::path kKinds = fs::path(KERNBENCH_SOURCE_DIR) / "docs" / "examples" / "pipeline" / "kinds";
-const std::vector<std::string> kMachine{"--topology", "minimal", "--set", "system.sips.count=2"};
+const std::vector<std::string> kMachine{"--topology",          "minimal", "--set",
+                                        "system.sips.count=2", "--set",   "sip.cube_mesh.w=2"};
 
 struct Matrix {
   std::vector<std::int64_t> shape;
@@ -117,6 +118,8 @@ std::map<std::string, Matrix> expected() {
   outputs["reduce_scatter_0"] = sum;
   outputs["reduce_scatter_1"] = most;
   outputs["all_to_all"] = kX;
+  outputs["parts_sum"] = both([](double a, double b) { return 2 * a + 2 * b; });
+  outputs["parts_turned"] = kX;
   outputs["broadcast"] = lower;
   outputs["broadcast_difference"] = both([](double a, double b) { return a - b; });
   outputs["scaled"] =

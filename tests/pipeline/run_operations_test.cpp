@@ -152,6 +152,57 @@ TEST_P(PipelineOps, EveryOperationComputesWhatTheHostDoes) {
   expect_cases(inputs, cases, "npu");
 }
 
+/// Launches of each graph of x [8, 16] on a SIP, by kind.
+std::vector<std::vector<Step::Kind>> launches_of(const std::vector<std::string>& graphs) {
+  const TensorType square{{16, 16}, DType::f16}, type{{8, 16}, DType::f16};
+  std::vector<std::pair<std::string, TensorType>> outputs;
+  for (std::size_t i = 0; i < graphs.size(); ++i) outputs.emplace_back("y" + std::to_string(i), type);
+  const std::string text =
+      document_of({{"x", type}, {"w", square}, {"b", {{16}, DType::f16}}, {"o", type}}, outputs, graphs, "npu");
+  Problems problems, warnings;
+  const Pipeline pipeline = read_pipeline(parse_config(text, "p.yaml"), {}, problems);
+  const Checked checked = check_pipeline(pipeline, {"", 1, 2, 2}, problems, warnings);
+  EXPECT_EQ(problems.str(), "");
+  const std::vector<SlotPlan> plans = make_slot_plans(pipeline, checked, {});
+  std::vector<std::vector<Step::Kind>> made;
+  for (const TaskPlan& task : plans.front().tasks) {
+    made.emplace_back();
+    for (const Step& step : task.before) made.back().push_back(step.kind);
+  }
+  return made;
+}
+
+/// Of the weight, an input here, each product makes a placed copy first: a launch of its own before those that count.
+TEST(PipelineFusing, BiasActivationAndResidualAreTheEpilogueOfAProduct) {
+  using Kind = Step::Kind;
+  const auto launches = launches_of({
+      "h = linear(x, w, b)\\nd = gelu(h)\\ny0 = add(d, o)",            // all in one
+      "h = matmul(x, w)\\ny1 = add(o, h)",                             // on either side
+      "h = linear(x, w, b)\\nd = add(h, o)\\ny2 = relu(d)",            // an activation behind a residual is another one
+      "h = matmul(x, w)\\nd = add(h, o)\\ny3 = add(d, o)",             // a single residual
+      "h = matmul(x, w)\\nd = matmul(o, w)\\ny4 = add(h, d)",          // what an earlier product made
+      "h = matmul(x, w)\\nd = add(h, o)\\ny5 = rms_norm(d, [16], b)",  // a sum that a norm reads is the norm's
+      "h = matmul(x, w)\\nd = add(h, o)\\ny6 = mul(d, h)",             // somebody else reads the product
+      "h = matmul(x, w)\\nd = softmax(o, -1)\\ny7 = add(h, d)",        // lies otherwise, and comes later
+  });
+  const std::vector<std::vector<Kind>> ends{{Kind::gemm},
+                                            {Kind::gemm},
+                                            {Kind::gemm, Kind::point},
+                                            {Kind::gemm, Kind::point},
+                                            {Kind::gemm, Kind::gemm},
+                                            {Kind::gemm, Kind::norm},
+                                            {Kind::gemm, Kind::point, Kind::point},
+                                            {Kind::gemm, Kind::rows, Kind::point}};
+  ASSERT_EQ(launches.size(), ends.size());
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    std::vector<Kind> kept;
+    for (const Kind kind : launches[i]) {
+      if (kind != Kind::move) kept.push_back(kind);
+    }
+    EXPECT_EQ(kept, ends[i]) << "graph " << i;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, PipelineOps,
                          ::testing::Combine(::testing::ValuesIn(kOpSizes),
                                             ::testing::Values(DType::f32, DType::f16, DType::bf16)),

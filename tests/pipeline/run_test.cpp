@@ -3,117 +3,136 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 
-#include "runtime/pipeline/evaluate.h"
-#include "runtime/pipeline/export.h"
-#include "runtime/pipeline/run/slices.h"
-#include "runtime/tp/linear.h"
+#include "tests/pipeline/host_run.h"
 #include "tests/pipeline/run_case.h"
 
 namespace kernbench::pipeline {
 namespace {
 
-using kernbench::testing::machine_of;
-using kernbench::testing::MachineRun;
-
-/// Exchanges of two SIPs, written as what they are on the host: `x0` and `x1` are the members' tensors.
 struct ExchangeCase {
-  std::string kind, metadata;
+  std::string kind, metadata, input;
   std::vector<std::int64_t> shape;  ///< of the result
-  std::string graph[2];             ///< of each member
 };
 
-std::string sliced(const std::string& name, const std::string& from, int dim, int part, std::int64_t size) {
-  return name + " = slice(" + from + ", " + std::to_string(dim) + ", " + std::to_string(part * size / 2) + ", " +
-         std::to_string((part + 1) * size / 2) + ")\\n";
-}
-
-/// Every dimension of a tensor of three, against the same pieces put together on the host.
-TEST(PipelineExchanges, PiecesStandInOrderAlongEveryDimension) {
-  const std::vector<std::int64_t> shape{2, 4, 6};
+/// Exchanges of every kind along every dimension of a tensor of three, of `n` members, and what needs no dimension of a
+/// single element.
+std::vector<ExchangeCase> exchange_cases(const std::vector<std::int64_t>& shape, std::int64_t n, DType dtype) {
+  std::vector<std::string> ops{"sum", "max", "min"};
+  if (is_float(dtype)) ops.emplace_back("avg");
   std::vector<ExchangeCase> cases;
-  for (int dim = 0; dim < 3; ++dim) {
+  for (const char* input : {"x", "z"}) {
+    const std::vector<std::int64_t> whole = *input == 'x' ? shape : std::vector<std::int64_t>();
+    cases.push_back({"broadcast", "{src: d1}", input, whole});
+    cases.push_back({"reduce", "{reduce_op: sum, dst: d1}", input, whole});
+    for (const std::string& op : ops) cases.push_back({"all_reduce", "{reduce_op: " + op + "}", input, whole});
+  }
+  for (std::size_t dim = 0; dim < shape.size(); ++dim) {
     const std::string at = std::to_string(dim);
     std::vector<std::int64_t> more = shape, less = shape;
-    more[static_cast<std::size_t>(dim)] *= 2;
-    less[static_cast<std::size_t>(dim)] /= 2;
-    ExchangeCase gather{"all_gather", "{dim: " + at + "}", more, {}},
-        scatter{"reduce_scatter", "{reduce_op: sum, dim: " + at + "}", less, {}};
-    for (int r = 0; r < 2; ++r) {
-      gather.graph[r] = "y = cat([x0, x1], " + at + ")";
-      scatter.graph[r] = "a = add(x0, x1)\\n" + sliced("y", "a", dim, r, shape[static_cast<std::size_t>(dim)]);
-    }
-    cases.push_back(gather);
-    cases.push_back(scatter);
-    for (int to = 0; to < 3; ++to) {
+    more[dim] *= n;
+    less[dim] /= n;
+    cases.push_back({"all_gather", "{dim: " + at + "}", "x", more});
+    for (const std::string& op : ops)
+      cases.push_back({"reduce_scatter", "{reduce_op: " + op + ", dim: " + at + "}", "x", less});
+    for (std::size_t to = 0; to < shape.size(); ++to) {
       std::vector<std::int64_t> turned = less;
-      turned[static_cast<std::size_t>(to)] *= 2;
-      ExchangeCase all{"all_to_all", "{src_dim: " + at + ", dst_dim: " + std::to_string(to) + "}", turned, {}};
-      for (int r = 0; r < 2; ++r)
-        all.graph[r] = sliced("a", "x0", dim, r, shape[static_cast<std::size_t>(dim)]) +
-                       sliced("b", "x1", dim, r, shape[static_cast<std::size_t>(dim)]) + "y = cat([a, b], " +
-                       std::to_string(to) + ")";
-      cases.push_back(all);
+      turned[to] *= n;
+      cases.push_back({"all_to_all", "{src_dim: " + at + ", dst_dim: " + std::to_string(to) + "}", "x", turned});
     }
   }
-  cases.push_back(
-      {"all_reduce",
-       "{reduce_op: max}",
-       shape,
-       {"a = sub(x0, x1)\\nb = relu(a)\\ny = add(b, x1)", "a = sub(x0, x1)\\nb = relu(a)\\ny = add(b, x1)"}});
-  const TensorType type{shape, DType::f32};
-  const HostTensors wholes{{"x0", values_of(type, 1)}, {"x1", values_of(type, 2)}};
-  std::string text = "name: p\ndevices: {d0: {kind: npu, idx: 0}, d1: {kind: npu, idx: 1}}\ntensors:\n", tasks,
-              slices[2], whole[2], out;
-  const auto boundary = [&](int side, const std::string& name, const TensorType& of, int slot, std::size_t idx) {
+  return cases;
+}
+
+/// A document with all cases; member i is slot di and brings xi or zi. `inputs`: of the slots, by name.
+std::string exchanges_of(const std::vector<std::string>& devices, const std::vector<std::int64_t>& shape, DType dtype,
+                         std::map<std::string, TensorType>& inputs) {
+  std::string text = "name: exchanges\ndevices:\n", tensors = "tensors:\n", tasks, slices[2], wholes[2], lists[2];
+  std::size_t counts[2] = {};
+  const auto boundary = [&](int side, const std::string& name, const TensorType& type, std::size_t slot) {
     std::string ranges;
-    for (const std::int64_t size : of.shape)
+    for (const std::int64_t size : type.shape)
       ranges += (ranges.empty() ? "[0, " : ", [0, ") + std::to_string(size) + "]";
-    text += "  " + name + ": " + type_text(of) + "\n";
-    whole[side] += "      " + name + ": " + type_text(of).substr(0, type_text(of).size() - 1) +
-                   ", idx: " + std::to_string(idx) + "}\n";
-    slices[side] += "      " + name + ": {placements: [" + ranges + "], origin: " + name + ", dtype: f32, device: d" +
-                    std::to_string(slot) + "}\n";
+    tensors += "  " + name + ": " + type_text(type) + "\n";
+    wholes[side] += "      " + name + ": " + type_text(type).substr(0, type_text(type).size() - 1) +
+                    ", idx: " + std::to_string(counts[side]++) + "}\n";
+    slices[side] += "      " + name + ": {placements: [" + ranges + "], origin: " + name +
+                    ", dtype: " + document_type(dtype) + ", device: d" + std::to_string(slot) + "}\n";
+    lists[side] += (lists[side].empty() ? "" : ", ") + name;
   };
-  boundary(0, "x0", type, 0, 0);
-  boundary(0, "x1", type, 1, 1);
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    for (int r = 0; r < 2; ++r) {
-      const std::string name = "y" + std::to_string(i) + "_" + std::to_string(r), number = std::to_string(r);
-      boundary(1, name, {cases[i].shape, DType::f32}, r, 2 * i + static_cast<std::size_t>(r));
-      out += (out.empty() ? "" : ", ") + name;
-      tasks += "  t" + name + ": {kind: " + cases[i].kind + ", device: d" + number + ", inputs: [x" + number +
-               "], outputs: [" + name + "], group: g" + std::to_string(i) + ", device_idx: " + number +
-               ", metadata: " + cases[i].metadata + "}\n";
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    text += "  d" + std::to_string(i) + ": {" + devices[i] + "}\n";
+    inputs["x" + std::to_string(i)] = {shape, dtype};
+    inputs["z" + std::to_string(i)] = {{}, dtype};
+    boundary(0, "x" + std::to_string(i), {shape, dtype}, i);
+    boundary(0, "z" + std::to_string(i), {{}, dtype}, i);
+  }
+  const auto cases = exchange_cases(shape, static_cast<std::int64_t>(devices.size()), dtype);
+  for (std::size_t c = 0; c < cases.size(); ++c) {
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+      const std::string number = std::to_string(i), out = "y" + std::to_string(c) + "_" + number;
+      const bool brings = cases[c].kind != "broadcast" || i == 1, gets = cases[c].kind != "reduce" || i == 1;
+      if (gets) boundary(1, out, {cases[c].shape, dtype}, i);
+      tasks += "  t" + out + ": {kind: " + cases[c].kind + ", device: d" + number + ", inputs: [" +
+               (brings ? cases[c].input + number : "") + "], outputs: [" + (gets ? out : "") + "], group: g" +
+               std::to_string(c) + ", device_idx: " + number + ", metadata: " + cases[c].metadata + "}\n";
     }
   }
-  text += "supertasks:\n  in: {kind: input, inputs: [], outputs: [x0, x1]}\n" + tasks +
-          "  out: {kind: output, inputs: [" + out + "], outputs: []}\nmetadata:\n  tensors:\n    inputs:\n" + whole[0] +
-          "    outputs:\n" + whole[1] + "  tensor_slices:\n    inputs:\n" + slices[0] + "    outputs:\n" + slices[1];
-  RunOutcome outcome = run_document(text, wholes, 2);
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    for (int r = 0; r < 2; ++r) {
-      const std::string reference =
-          document_of({{"x0", type}, {"x1", type}}, {{"y", {cases[i].shape, DType::f32}}}, {cases[i].graph[r]}, "cpu");
-      Problems problems;
-      const Pipeline on_host = read_pipeline(parse_config(reference, "h.yaml"), {}, problems);
-      const auto graph = build_graph(on_host, *on_host.supertask("t0"), problems);
-      ASSERT_EQ(problems.str(), "");
-      const HostTensor expected = evaluate(*graph, {wholes.at("x0"), wholes.at("x1")}).front();
-      const HostTensor& got = outcome.outputs["y" + std::to_string(i) + "_" + std::to_string(r)];
-      int wrong = 0;
-      for (std::size_t e = 0; e < static_cast<std::size_t>(expected.count()); ++e) {
-        const double want = load_element(expected.bytes.data(), DType::f32, e),
-                     have = load_element(got.bytes.data(), DType::f32, e);
-        if (std::abs(have - want) > 1e-6 && ++wrong == 1)
-          ADD_FAILURE() << cases[i].kind << " " << cases[i].metadata << " on " << r << ", element " << e << ": " << have
-                        << ", not " << want;
-      }
+  return text + tensors + "supertasks:\n  in: {kind: input, inputs: [], outputs: [" + lists[0] + "]}\n" + tasks +
+         "  out: {kind: output, inputs: [" + lists[1] + "], outputs: []}\nmetadata:\n  tensors:\n    inputs:\n" +
+         wholes[0] + "    outputs:\n" + wholes[1] + "  tensor_slices:\n    inputs:\n" + slices[0] + "    outputs:\n" +
+         slices[1];
+}
+
+struct Members {
+  const char* name;
+  std::vector<std::string> devices;
+  DType dtype = DType::f32;
+};
+
+class PipelineExchanges : public ::testing::TestWithParam<Members> {};
+
+/// Every kind of exchange between SIPs, and among parts of one, gives what the host puts together, in the second
+/// request as in the first.
+TEST_P(PipelineExchanges, PiecesStandInOrderAlongEveryDimension) {
+  const auto& [title, devices, dtype] = GetParam();
+  std::map<std::string, TensorType> types;
+  const std::string text = exchanges_of(devices, {4, 8, 12}, dtype, types);
+  HostTensors inputs;
+  for (const auto& [name, type] : types) inputs[name] = values_of(type, inputs.size() + 1);
+  const RunOutcome outcome = run_document(text, inputs, 2, {}, 2);
+  Problems problems, warnings;
+  const Pipeline pipeline = read_pipeline(parse_config(text, "p.yaml"), {}, problems);
+  const Checked checked = check_pipeline(pipeline, {"", 2, 2, 2}, problems, warnings);
+  const auto expected = run_on_host(pipeline, checked, inputs, "");
+  EXPECT_GT(outcome.outputs.size(), 40U);
+  for (const auto& [name, got] : outcome.outputs) {
+    const HostTensor& want = expected.at(name);
+    ASSERT_EQ(got.shape, want.shape) << name;
+    int wrong = 0;
+    for (std::size_t e = 0; e < static_cast<std::size_t>(want.count()); ++e) {
+      const double a = is_float(dtype) ? load_element(got.bytes.data(), dtype, e)
+                                       : static_cast<double>(load_integer(got.bytes.data(), dtype, e)),
+                   b = is_float(dtype) ? load_element(want.bytes.data(), dtype, e)
+                                       : static_cast<double>(load_integer(want.bytes.data(), dtype, e));
+      if (std::abs(a - b) > 1e-6 && ++wrong == 1)
+        ADD_FAILURE() << title << ": " << pipeline.supertask("t" + name)->group.value << " " << name << ", element "
+                      << e << ": " << a << ", not " << b;
     }
   }
 }
+
+const std::vector<std::string> kSips{"kind: npu, idx: 1", "kind: npu, idx: 0"};
+const std::vector<std::string> kHalves{"kind: npu, idx: 0, cubes: [1, 2]", "kind: npu, idx: 0, cubes: [0, 1]"};
+const std::vector<std::string> kPes{
+    "kind: npu, idx: 0, cubes: [0, 1], pes: [0, 1]", "kind: npu, idx: 0, cubes: [0, 1], pes: [1, 2]",
+    "kind: npu, idx: 0, cubes: [1, 2], pes: [0, 1]", "kind: npu, idx: 0, cubes: [1, 2], pes: [1, 2]"};
+
+INSTANTIATE_TEST_SUITE_P(Members, PipelineExchanges,
+                         ::testing::Values(Members{"Sips", kSips}, Members{"SipsOfIntegers", kSips, DType::i32},
+                                           Members{"CubesOfOneSip", kHalves}, Members{"PesOfOneSip", kPes},
+                                           Members{"CubesOfOneSipOfIntegers", kHalves, DType::i32}),
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace kernbench::pipeline

@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
 
 #include "tests/cli/tool_runner.h"
 
@@ -107,6 +108,144 @@ metadata:
     EXPECT_EQ(stuck.code, 3) << stuck.out << stuck.err;
     // The words of every deadlock, which name what is blocked; `up` and `down`, `one` and `two` wait for each other.
     EXPECT_NE(stuck.err.find("deadlock at "), std::string::npos) << stuck.err;
+  }
+}
+
+std::string replaced(std::string text, const std::string& old, const std::string& made) {
+  EXPECT_NE(text.find(old), std::string::npos) << old;
+  for (std::size_t at = 0; (at = text.find(old, at)) != std::string::npos; at += made.size())
+    text.replace(at, old.size(), made);
+  return text;
+}
+
+/// The same document with its weights in files of PyTorch: parts of views with strides, to the bit and the picosecond.
+TEST(PipelineTool, WeightsOfPyTorchGiveTheRunOfThoseOfSafetensors) {
+  const Tool tool;
+  ASSERT_EQ(
+      tool({"pipeline", "export", "--tp", "2", "--in", "24", "--hidden", "32", "--out", "20", "--output", "mlp.json"})
+          .code,
+      0);
+  const Outcome written = tool.shell(std::string(KERNBENCH_PYTHON) + " " +
+                                     quoted(std::string(KERNBENCH_SOURCE_DIR) + "/tests/pipeline/write_weights.py") +
+                                     " mlp.safetensors w.pt w.pt2");
+  ASSERT_EQ(written.code, 0) << "needs Debian's python3-torch, which make test installs\n" << written.err;
+  const std::string document = read(tool.file("mlp.json"));
+  const auto run = [&](const std::string& file) {
+    const Outcome outcome = tool(with({"pipeline", "run", file, "--outputs", file + ".out", "--json", "-"}, kTwoSips));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return row_of(outcome, "row", "pipeline")["latency_ns"].get<double>();
+  };
+  const double latency = run("mlp.json");
+  for (const auto& [format, weights] : {std::pair("torch.save", "w.pt"), std::pair("torch.export", "w.pt2")}) {
+    const std::string file = std::string(format) + ".json";
+    std::ofstream(tool.file(file)) << replaced(replaced(document, "\"safetensors\"", "\"" + std::string(format) + "\""),
+                                               "mlp.safetensors", weights);
+    EXPECT_EQ(run(file), latency) << format;
+    EXPECT_TRUE(read(tool.file(file + ".out")) == read(tool.file("mlp.json.out"))) << format;
+  }
+  // A name that the file does not hold is told with its place in the document.
+  std::ofstream(tool.file("torch.save.json"))
+      << replaced(replaced(replaced(document, "\"safetensors\"", "\"torch.save\""), "mlp.safetensors", "w.pt"),
+                  "\"name\": \"down.bias\"", "\"name\": \"down.bais\"");
+  const Outcome refused = tool(with({"pipeline", "run", "torch.save.json"}, kTwoSips));
+  EXPECT_EQ(refused.code, 2) << refused.out;
+  EXPECT_NE(refused.err.find("'down.bais', which 'w.pt' does not hold\n  hint: did you mean 'down.bias'?"),
+            std::string::npos)
+      << refused.err;
+}
+
+/// 64 B go to the host and come back, 128 B go through its memory.
+TEST(PipelineTool, TheHostIsAsFastAsItsOptionsSay) {
+  const Tool tool;
+  const auto latency = [&](const std::vector<std::string>& options) {
+    const Outcome outcome =
+        tool(with(with({"pipeline", "run", kExamples + "kinds/cpu.yaml", "--json", "-"}, kTwoSips), options));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return row_of(outcome, "row", "pipeline")["latency_ns"].get<double>();
+  };
+  const double usual = latency({});
+  EXPECT_NEAR(latency({"--host-link", "0.001"}) - usual, 2 * 64e3, 10);
+  EXPECT_NEAR(latency({"--host-bandwidth", "0.001"}) - usual, 128e3, 10);
+  EXPECT_NEAR(latency({"--host-flops", "0.001"}) - usual, 16e3, 10);  // 16 elements
+}
+
+TEST(PipelineTool, LoadingIsApartUnlessItIsAskedFor) {
+  const Tool tool;
+  const auto run = [&](const std::vector<std::string>& options) {
+    const Outcome outcome =
+        tool(with(with({"pipeline", "run", kExamples + "kinds/dfg.yaml", "--json", "-"}, kTwoSips), options));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    const nlohmann::json row = row_of(outcome, "row", "pipeline");
+    return std::pair(row["latency_ns"].get<double>(), row["loading_ns"].get<double>());
+  };
+  const auto [apart, loading] = run({"--host-io", "timed"});
+  EXPECT_GT(loading, run({}).second);  // where host copies take no time it is the mapping of addresses alone
+  EXPECT_NEAR(run({"--host-io", "timed", "--include-load"}).first, apart + loading, 1e-3);
+}
+
+/// The same results from other places, in another time; what no tensor is called is refused.
+TEST(PipelineTool, TensorsLieWhereTheUserWantsThem) {
+  const Tool tool;
+  const std::vector<std::string> words =
+      with({"pipeline", "run", kExamples + "kinds/dfg.yaml", "--inputs", kExamples + "kinds/inputs.safetensors",
+            "--expect", kExamples + "kinds/expected.safetensors", "--json", "-"},
+           {"--topology", "minimal", "--set", "sip.cube_mesh.w=2"});
+  std::set<double> latencies;
+  for (const std::vector<std::string>& options : {std::vector<std::string>{},
+                                                  {"--place", "x:cube=row_wise,pe=row_wise"},
+                                                  {"--place", "y:cube=replicate,pe=row_wise"},
+                                                  {"--gemm-placement", "cube=row_wise,pe=row_wise"}}) {
+    const Outcome outcome = tool(with(words, options));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(row_of(outcome, "row", "pipeline")["check"], "ok");
+    latencies.insert(row_of(outcome, "row", "pipeline")["latency_ns"].get<double>());
+  }
+  EXPECT_EQ(latencies.size(), 4U);
+  const Outcome unknown = tool(with(words, {"--place", "z:cube=row_wise,pe=row_wise"}));
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_NE(unknown.err.find("--place names 'z', which is no tensor"), std::string::npos) << unknown.err;
+}
+
+/// Nothing but defaults on either side. Without refreshes: passes of some 50 us fall into step with them, each at a
+/// phase of its own.
+TEST(PipelineTool, ARunOfAnExportedDocumentTakesTheTimeOfTheDirectRun) {
+  const Tool tool;
+  std::ofstream(tool.file("model.yaml")) << R"(layers: 2
+width: 256
+heads: 8
+kv_heads: 4
+head_dim: 32
+mlp_width: 512
+gated: true
+activation: silu
+norm: rms
+epsilon: 1e-5
+vocabulary: 512
+position: rotary
+rope_theta: 10000
+positions: 64
+biases: false
+tied: false
+)";
+  const std::vector<std::string> machine =
+      with(kTwoSips, {"--set", "sip.cube_mesh.w=2", "--set", "cube.hbm.refresh=none", "-n", "4", "--json", "-"});
+  const std::vector<std::string> layers{"--model", "model.yaml", "--layers", "2", "--prompt", "16"};
+  const std::vector<std::string> stages{"--tp", "1", "--pp", "2"};
+  struct Case {
+    std::vector<std::string> exported, direct;
+    const char* layer;
+  };
+  const std::vector<std::string> transformer =
+      with(with({"run", "tp_transformer", "--ends", "0", "--decode", "0"}, layers), machine);
+  for (const Case& one : {Case{{"--tp", "2"}, with({"run", "tp_mlp"}, machine), "mlp"},
+                          Case{with(layers, {"--tp", "2"}), transformer, "all"},
+                          Case{with(layers, stages), with(transformer, stages), "all"}}) {
+    ASSERT_EQ(tool(with({"pipeline", "export", "--output", "exported.json"}, one.exported)).code, 0);
+    const Outcome run = tool(with({"pipeline", "run", "exported.json"}, machine)), direct = tool(one.direct);
+    ASSERT_EQ(run.code, 0) << run.err;
+    ASSERT_EQ(direct.code, 0) << direct.err;
+    const double expected = row_of(direct, "layer", one.layer)["time_ns"];
+    EXPECT_NEAR(row_of(run, "row", "pipeline")["latency_ns"].get<double>(), expected, 0.02 * expected);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/support/test_folder.h"
 #include "tests/topology/machines.h"
 #include "tlm/config/problems.h"
 #include "topology/plan/plan.h"
@@ -15,22 +16,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// A folder of its own, gone at the end.
-class Folder {
+/// A folder whose files are written at once.
+class Folder : public TestFolder {
  public:
-  Folder() : path_(std::filesystem::temp_directory_path() / ("kernbench_mesh_" + std::to_string(getpid()))) {
-    std::filesystem::create_directories(path_);
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string file(const std::string& name) const { return (path_ / name).string(); }
   std::string write(const std::string& name, const std::string& text) const {
     std::ofstream(file(name)) << text;
     return file(name);
   }
-  std::string str() const { return path_.string(); }
-
- private:
-  std::filesystem::path path_;
 };
 
 std::string replaced(std::string text, const std::string& what, const std::string& with) {
@@ -104,7 +96,7 @@ TEST(CubeMeshFile, APinnedLayoutIsWhatTheMachineHas) {
 
 TEST(CubeMeshCache, IsKeyedByTheHashAndReadOnlyIfIntact) {
   const Folder folder;
-  setenv("XDG_CACHE_HOME", folder.str().c_str(), 1);
+  setenv("XDG_CACHE_HOME", folder.path().c_str(), 1);
   const CubeSpec spec;
   EXPECT_FALSE(std::filesystem::exists(cached_cube_mesh_path(spec)));
   find_layout(spec, "");

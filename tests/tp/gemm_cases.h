@@ -48,6 +48,7 @@ inline void check_gemm_cases(tp::GemmMapping::Kind kind, unsigned seed, int coun
           std::array policies = {policy(), policy(), policy(), policy()};
           suit(policies);
           const Values x = values_of({m, k}, input_at), w = values_of({k, n}, weight_at);
+          const Values x_of_c = values_of({m, n}, weight_at);
           const bool biased = random() % 2 == 0, relu = random() % 2 == 0;
           std::string mapping = to_string(kind);
           if (random() % 2 == 0) {
@@ -61,6 +62,9 @@ inline void check_gemm_cases(tp::GemmMapping::Kind kind, unsigned seed, int coun
           if (biased)
             operands.bias = ctx.from_host(values_of({1, n}, bias_at), {1, n}, DType::f16, policies[2], "bias");
           operands.c = ctx.empty({m, n}, DType::f16, policies[3], "c");
+          const bool adds = random() % 3 == 0;
+          const DPPolicy of_residual = policy();
+          if (adds) operands.residual = ctx.from_host(x_of_c, {m, n}, DType::f16, of_residual, "residual");
           operands.activation = relu ? Activation::relu : Activation::none;
           tp::GemmPlan plan;
           try {
@@ -76,10 +80,12 @@ inline void check_gemm_cases(tp::GemmMapping::Kind kind, unsigned seed, int coun
           for (std::size_t i = 0; i < expected.size(); ++i) {
             if (biased) expected[i] += bias_at(0, static_cast<std::int64_t>(i) % n);
             if (relu) expected[i] = std::max(0.0, expected[i]);
+            if (adds) expected[i] += x_of_c[i];
           }
           const std::string what = plan.best.mapping.str() + " " + std::to_string(m) + "x" + std::to_string(n) + "x" +
                                    std::to_string(k) + ", a " + to_string(policies[0]) + ", b " +
-                                   to_string(policies[1]) + ", c " + to_string(policies[3]);
+                                   to_string(policies[1]) + ", c " + to_string(policies[3]) +
+                                   (adds ? ", residual " + to_string(of_residual) : "");
           ASSERT_EQ(operands.c.to_host(), in_f16(expected)) << what;
           for (std::size_t copy = 1; copy < operands.c.copies(); ++copy) {
             ASSERT_EQ(operands.c.bytes_to_host(copy), operands.c.bytes_to_host(0)) << what;

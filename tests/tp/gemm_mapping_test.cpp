@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "runtime/tp/launch_bound.h"
+#include "tests/support/test_folder.h"
 #include "tests/tp/gemm_cases.h"
 
 namespace kernbench::testing {
@@ -34,7 +35,8 @@ TEST(TpGemmMapping, OtherTextIsRefused) {
 
 /// What --explain prints is a file that gives the same mapping; what is wrong in one is said with its place.
 TEST(TpGemmMapping, AFileIsReadBack) {
-  const std::string file = ::testing::TempDir() + "gemm_mapping_test.yaml";
+  const TestFolder folder;
+  const std::string file = folder.file("mapping.yaml");
   for (const std::string text : {"split", "stream:32x112x512,rows=4,chains=1"}) {
     std::ofstream(file) << tp::parse_gemm_mapping(text).yaml();
     EXPECT_EQ(tp::load_gemm_mapping(file).str(), text);
@@ -59,6 +61,30 @@ TEST(TpGemmCases, PassedGivesTheExactSums) { check_gemm_cases(tp::GemmMapping::K
 TEST(TpGemmCases, SplitGivesTheExactSums) { check_gemm_cases(tp::GemmMapping::Kind::split, 4, 20); }
 TEST(TpGemmCases, LanesGiveTheExactSums) { check_gemm_cases(tp::GemmMapping::Kind::lanes, 5, 20); }
 TEST(TpGemmCases, VectorGivesTheExactSums) { check_gemm_cases(tp::GemmMapping::Kind::vector, 3, 20); }
+
+/// Of three rows of b one of four PEs has none: it receives the sums of the others in their order, which is another one
+/// in each cube.
+TEST(TpGemmCases, APeWithoutAPartOfKHoldsTheSameSums) {
+  MachineRun host(machine_of(1, 3, 4));
+  const std::int64_t m = 7, n = 11, k = 3;
+  const Values x = values_of({m, k}, input_at), w = values_of({k, n}, weight_at);
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        for (const char* mapping : {"lanes:1x11x1,rows=7,chains=1", "split:2x11x2,rows=2,chains=1"}) {
+          const tp::GemmOperands operands{
+              ctx.from_host(x, {m, k}, DType::f16, policy_of(CubeSplit::replicate, PeSplit::tiled_row_major), "a"),
+              ctx.from_host(w, {k, n}, DType::f16, policy_of(CubeSplit::replicate, PeSplit::row_wise), "b"), Tensor(),
+              ctx.empty({m, n}, DType::f16, policy_of(CubeSplit::replicate, PeSplit::replicate), "c"),
+              Activation::none};
+          ctx.wait(tp::gemm(ctx, "g", operands, tp::plan_gemm(ctx.map(), "g", operands, mapping)));
+          EXPECT_EQ(operands.c.to_host(), in_f16(product(x, w, m, k, n))) << mapping;
+          EXPECT_EQ(operands.c.copies(), 12U);
+          for (std::size_t copy = 1; copy < operands.c.copies(); ++copy)
+            EXPECT_EQ(operands.c.bytes_to_host(copy), operands.c.bytes_to_host(0)) << mapping << ", copy " << copy;
+        }
+      },
+      std::tuple<>(), 1);
+}
 
 /// 64 x 64 x 256 in f16 over 4 PEs: 2 x 2 of them have 32 rows and 32 columns each, one fold of 256 cycles. All
 /// operands are 72 KiB.

@@ -34,6 +34,8 @@ enum class PointOp : std::uint8_t {
   mul,
   div,
   pow,
+  maximum,
+  minimum,
   where,
   relu,
   gelu,
@@ -58,7 +60,7 @@ struct PointCall {
   std::int64_t height = 0, width = 0;  ///< of the result, linear
   std::array<std::int64_t, 3> rows{}, cols{};
   std::array<TensorGeometry, 4> tensors{};  ///< of the result, then of the operands; set by point()
-  std::array<Va, 3> bases{};                ///< likewise
+  std::array<Va, 3> bases{};                ///< linear: bytes of each operand to pass over; point() adds where it lies
 };
 Handle point(Context& context, const std::string& name, const Tensor& out, const std::vector<Tensor>& operands,
              PointCall call);

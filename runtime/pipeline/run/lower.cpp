@@ -184,7 +184,22 @@ void Lowering::lower_node(std::size_t number) {
   }
 }
 
-/// Bias and activation that only this product is for.
+/// A sum of the product and what lies as its result will, or as a copy on each PE: the kernel reads it in one piece
+/// with each block. A sum that a norm reads is the norm's.
+bool Lowering::adds_residual(std::size_t sum, std::size_t other, std::size_t number) const {
+  const TensorType& type = graph_->nodes[sum].type;
+  const Value& value = values_[other];
+  if (other >= number || graph_->nodes[other].type != type || value.buffer < 0) return false;
+  for (std::size_t i = sum + 1; i < graph_->nodes.size(); ++i) {
+    if (is_layer_norm(i) && graph_->nodes[i].inputs[0] == sum) return false;
+  }
+  const std::string policy = to_string(buffer(value.buffer).policy);
+  const std::int64_t n = type.shape.back();
+  return buffer(value.buffer).shape == Shape{type.count() / n, n} &&
+         (policy == to_string(split()) || policy == to_string(DPPolicy()));
+}
+
+/// Bias, activation and residual that only this product is for.
 Lowering::Fused Lowering::fuse(std::size_t number) const {
   Fused fused;
   fused.last = number;
@@ -207,6 +222,17 @@ Lowering::Fused Lowering::fuse(std::size_t number) const {
       fused.activation = *activation;
       fused.last = *reader;
       fused.absorbed.push_back(*reader);
+    }
+  }
+  if (const auto reader = only_reader(fused.last)) {
+    const Node& node = graph_->nodes[*reader];
+    if (node.op == Op::binary && node.binary == Binary::add && node.inputs.size() == 2) {
+      const std::size_t other = node.inputs[0] == fused.last ? node.inputs[1] : node.inputs[0];
+      if (adds_residual(*reader, other, number)) {
+        fused.residual = other;
+        fused.last = *reader;
+        fused.absorbed.push_back(*reader);
+      }
     }
   }
   return fused;
@@ -241,7 +267,8 @@ void Lowering::lower_matmul(std::size_t number) {
   const int bias = fused.bias ? shaped(values_[*fused.bias], {1, n}, DPPolicy(), *steps_) : -1;
   for (const std::size_t absorbed : fused.absorbed) done_[absorbed] = true;
   const int out = result(fused.last, split(), true);
-  add_step(Step::Kind::gemm, number, {left, right, bias}, out).activation = fused.activation;
+  const int residual = fused.residual ? values_[*fused.residual].buffer : -1;
+  add_step(Step::Kind::gemm, number, {left, right, bias, residual}, out).activation = fused.activation;
 }
 
 void Lowering::lower_batches(std::size_t number) {

@@ -6,7 +6,9 @@
 #include <set>
 
 #include "runtime/pipeline/emit.h"
+#include "runtime/pipeline/run/exchange_inside.h"
 #include "runtime/pipeline/table.h"
+#include "runtime/tp/linear.h"
 #include "tlm/config/nearest.h"
 
 namespace kernbench::pipeline {
@@ -20,7 +22,9 @@ using Dims = std::vector<std::int64_t>;
 class Planner {
  public:
   Planner(const Pipeline& pipeline, const Checked& checked, const PlanOptions& options)
-      : pipeline_(pipeline), checked_(checked), options_(options) {}
+      : pipeline_(pipeline), checked_(checked), options_(options), layers_(has_layers()) {
+    if (!options_.gemm) options_.gemm = layers_ ? tp::LinearPlacement::packed() : tp::LinearPlacement::split();
+  }
 
   std::vector<SlotPlan> make() {
     refuse();
@@ -47,6 +51,17 @@ class Planner {
   }
 
  private:
+  /// Decoder layers of a language model: self-attention anywhere in the document.
+  bool has_layers() const {
+    return std::any_of(checked_.graphs.begin(), checked_.graphs.end(), [](const auto& graph) {
+      if (!graph) return false;
+      for (std::size_t i = 0; i < graph->nodes.size(); ++i) {
+        if (graph->nodes[i].op == Op::attention && match_self_attention(*graph, i)) return true;
+      }
+      return false;
+    });
+  }
+
   void refuse() const {
     Problems problems;
     for (const TensorInfo& tensor : pipeline_.tensors) {
@@ -54,10 +69,12 @@ class Planner {
         problems.add(tensor.shape.where, fmt::format("{} has {} dimensions; at most {} are run", tensor.path,
                                                      tensor.shape.value.size(), kMostDims - 2));
     }
+    std::vector<std::string> names;
+    for (const TensorInfo& tensor : pipeline_.tensors) names.push_back(tensor.name);
     for (const auto& [name, policy] : options_.placements) {
       if (pipeline_.tensor(name) == nullptr)
         problems.add({pipeline_.name.where.file, 0, 0},
-                     fmt::format("--place names {}, which is no tensor", quote(name)));
+                     fmt::format("--place names {}, which is no tensor", quote(name)), suggest(name, names, "tensors"));
     }
     problems.throw_if_any();
   }
@@ -85,11 +102,26 @@ class Planner {
       const auto bytes = made.type.count() * static_cast<std::int64_t>(size_of(made.type.dtype));
       const auto wanted = options_.placements.find(name);
       const DPPolicy policy = wanted != options_.placements.end() ? wanted->second
+                              : layers_ && feeds_norm(name)       ? *options_.gemm
                               : bytes <= kMostCopied              ? DPPolicy()
                                                                   : Lowering::dense();
       made.buffer = Lowering(slot, options_).add_buffer(name, made.type, policy);
     }
     return made;
+  }
+
+  /// A norm reads it: it is what an earlier layer would have left.
+  bool feeds_norm(const std::string& name) const {
+    for (std::size_t t = 0; t < pipeline_.supertasks.size(); ++t) {
+      const auto& inputs = pipeline_.supertasks[t].inputs.value;
+      if (!checked_.graphs[t]) continue;
+      for (const Node& node : checked_.graphs[t]->nodes) {
+        if (node.op != Op::norm) continue;
+        const Node& from = checked_.graphs[t]->nodes[node.inputs[0]];
+        if (from.op == Op::input && inputs[from.number_of].value == name) return true;
+      }
+    }
+    return false;
   }
 
   void compute(std::size_t number) {
@@ -126,21 +158,40 @@ class Planner {
         if (on_host(*members.back().slot)) value(*members.back().slot, name.value);
       }
     }
-    const TaskKind kind = tasks.front()->kind.value;
-    switch (kind) {
+    if (inside_one_sip(pipeline_, tasks)) {
+      inside(members);
+    } else {
+      between(members);
+    }
+    for (Member& member : members) member.slot->tasks.push_back(std::move(member.plan));
+  }
+
+  void between(std::vector<Member>& members) {
+    const SuperTask& first = *members.front().plan.task;
+    switch (first.kind.value) {
       case TaskKind::all_gather:
-        gather(members, dim_of(*tasks.front(), "dim"));
+        gather(members, dim_of(first, "dim"));
         break;
       case TaskKind::reduce_scatter:
-        scatter(members, dim_of(*tasks.front(), "dim"));
+        scatter(members, dim_of(first, "dim"));
         break;
       case TaskKind::all_to_all:
-        transpose(members, dim_of(*tasks.front(), "src_dim"), dim_of(*tasks.front(), "dst_dim"));
+        transpose(members, dim_of(first, "src_dim"), dim_of(first, "dst_dim"));
         break;
       default:
         plain(members);
     }
-    for (Member& member : members) member.slot->tasks.push_back(std::move(member.plan));
+  }
+
+  /// Among parts of one SIP each member reads what it needs out of the others' whole rows.
+  void inside(std::vector<Member>& members) {
+    inputs(members, true);
+    for (Member& member : members) {
+      const auto& outputs = member.plan.task->outputs.value;
+      if (outputs.empty()) continue;
+      member.plan.out = add_out(member, ".out", type_of(*pipeline_.tensor(outputs.front().value)), Lowering::dense());
+      define(member, member.plan.out);
+    }
   }
 
   /// Members' inputs as they lie if all lie alike, otherwise whole rows on each PE.
@@ -177,11 +228,6 @@ class Planner {
     }
   }
 
-  bool transfers_inside(const SuperTask& task) const {
-    const auto& members = checked_.groups.at(task.group.value);
-    return inside_one_sip(pipeline_, members);
-  }
-
   int add_out(Member& member, const std::string& suffix, const TensorType& type, const DPPolicy& policy) {
     return Lowering(*member.slot, options_).add_buffer(member.plan.task->name + suffix, type, policy);
   }
@@ -210,9 +256,7 @@ class Planner {
 
   /// All-reduce, reduce, broadcast, send: the output lies as the inputs do.
   void plain(std::vector<Member>& members) {
-    // Between parts of a SIP elements are moved as they follow each other.
-    const bool inside = transfers_inside(*members.front().plan.task);
-    inputs(members, inside);
+    inputs(members, false);
     const Member* first = nullptr;
     for (const Member& member : members) {
       if (first == nullptr && member.plan.in >= 0) first = &member;
@@ -223,7 +267,7 @@ class Planner {
       int out = member.plan.in;
       if (!reduces || !in_place(member)) {
         const TensorType type = type_of(*pipeline_.tensor(member.plan.task->outputs.value.front().value));
-        const DPPolicy policy = first == nullptr || inside
+        const DPPolicy policy = first == nullptr
                                     ? Lowering::dense()
                                     : first->slot->buffers[static_cast<std::size_t>(first->plan.in)].policy;
         out = add_out(member, ".out", type, policy);
@@ -336,20 +380,13 @@ class Planner {
 
   const Pipeline& pipeline_;
   const Checked& checked_;
-  const PlanOptions& options_;
+  PlanOptions options_;
+  const bool layers_;
   std::vector<SlotPlan> slots_;
   std::map<std::string, std::shared_ptr<const HostTensor>> constants_;
 };
 
 }  // namespace
-
-bool inside_one_sip(const Pipeline& pipeline, const std::vector<const SuperTask*>& members) {
-  if (members.size() != 2) return false;
-  const Device &a = *pipeline.device(members[0]->device.value), &b = *pipeline.device(members[1]->device.value);
-  const auto machine = [](const Device& slot) { return slot.machine.given ? slot.machine.value : 0; };
-  return a.kind.value == DeviceKind::npu && b.kind.value == DeviceKind::npu && a.idx.value == b.idx.value &&
-         machine(a) == machine(b);
-}
 
 std::vector<SlotPlan> make_slot_plans(const Pipeline& pipeline, const Checked& checked, const PlanOptions& options) {
   return Planner(pipeline, checked, options).make();

@@ -70,9 +70,6 @@ struct TaskPlan {
   bool columns = false;             ///< of an all_gather: blocks stand side by side
 };
 
-/// A transfer between slots that are parts of one SIP: no packets between SIPs, but a copy on the machine.
-bool inside_one_sip(const Pipeline& pipeline, const std::vector<const SuperTask*>& members);
-
 /// A slot and all that it does, in order.
 struct SlotPlan {
   const Device* device = nullptr;
@@ -89,9 +86,10 @@ struct PlanOptions {
   std::string folder;
   /// Placements that the user asks for, by tensor of the pipeline.
   std::map<std::string, DPPolicy> placements;
-  DPPolicy gemm =
-      DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::column_wise);  ///< of weights and results of GEMMs
-  bool document_order = false;                                           ///< slots work in the order of the document
+  /// Of weights and results of GEMMs. Nothing: as the layers of runtime/tp are placed, those of a language model
+  /// (LinearPlacement::packed()) where the document has self-attention, otherwise a perceptron's (split()).
+  std::optional<DPPolicy> gemm;
+  bool document_order = false;  ///< slots work in the order of the document
 };
 
 /// Plans of all slots of the document, in its order; of a cpu slot the tasks only. Throws ConfigError on
@@ -120,19 +118,20 @@ class Lowering {
             std::vector<Step>& steps);
   const Buffer& buffer(int number) const { return slot_.buffers[static_cast<std::size_t>(number)]; }
 
-  const DPPolicy& split() const { return options_.gemm; }  ///< what GEMMs read and write
-  static DPPolicy dense();                                 ///< whole rows on each PE
+  DPPolicy split() const { return *options_.gemm; }  ///< what GEMMs read and write
+  static DPPolicy dense();                           ///< whole rows on each PE
 
  private:
   struct Fused {
     std::size_t last = 0;               ///< node whose value the GEMM makes
     std::vector<std::size_t> absorbed;  ///< nodes that it stands for
-    std::optional<std::size_t> bias;
+    std::optional<std::size_t> bias, residual;
     Activation activation = Activation::none;
   };
   void lower_node(std::size_t number);
   bool fold(std::size_t number);
   Fused fuse(std::size_t number) const;
+  bool adds_residual(std::size_t sum, std::size_t other, std::size_t number) const;
   std::optional<std::size_t> only_reader(std::size_t number) const;
   TensorType final_type(std::size_t number) const;
   void lower_matmul(std::size_t number);

@@ -51,6 +51,10 @@ Tile apply(Tl& tl, const PointCall& call, const std::vector<Tile>& in) {
     case PointOp::pow:
       if (call.with_number) return power(tl, in[0], call.number);
       return tl.exp(tl.math(MathOp::log, {in[0]}) * in[1]);
+    case PointOp::maximum:
+      return tl.maximum(in[0], second());
+    case PointOp::minimum:
+      return tl.minimum(in[0], second());
     case PointOp::where:
       return tl.select(in[0], in[1], in[2]);
     case PointOp::relu:
@@ -184,7 +188,7 @@ Handle point(Context& context, const std::string& name, const Tensor& out, const
   call.tensors[0] = geometry_of(out);
   for (std::size_t i = 0; i < operands.size(); ++i) {
     call.tensors[i + 1] = geometry_of(operands[i]);
-    call.bases[i] = operands[i].va();
+    call.bases[i] += operands[i].va();
   }
   const LaunchOptions options = tp::on_pes_of(out);
   if (call.linear) return context.launch_async(name, options, linear_kernel, out, call);

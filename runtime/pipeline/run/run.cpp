@@ -6,6 +6,7 @@
 #include <set>
 
 #include "runtime/pipeline/evaluate.h"
+#include "runtime/pipeline/run/exchange_inside.h"
 #include "runtime/pipeline/table.h"
 #include "runtime/tp/attention_kernels.h"
 #include "runtime/tp/norm.h"
@@ -168,7 +169,7 @@ class PipelineRun::Worker {
     const Tensor& out = tensor(step.out);
     switch (step.kind) {
       case Step::Kind::gemm:
-        context_.wait(tp::gemm(context_, step.name, {in(0), in(1), in(2), out, step.activation}));
+        context_.wait(tp::gemm(context_, step.name, {in(0), in(1), in(2), out, step.activation, {}, in(3)}));
         return;
       case Step::Kind::move:
         context_.wait(move(context_, step.name, in(0), out, step.move));
@@ -266,7 +267,7 @@ class PipelineRun::Worker {
       return;
     }
     if (inside_one_sip(run_.pipeline_, members)) {
-      transfer_inside(task, in, out);
+      meet_inside(task, members, in, out);
       return;
     }
     if (alone(task)) {
@@ -342,22 +343,22 @@ class PipelineRun::Worker {
     if (run_.settings_.data) Tensor(out).write_bytes(transfer.data.bytes);
   }
 
-  /// Between parts of one SIP the receiver's PEs copy what the sender's hold; the sender may go on once they have.
-  void transfer_inside(const SuperTask& task, const Tensor& in, const Tensor& out) {
+  /// Among parts of one SIP: once all members have come, each makes its result of what the others hold; all go on once
+  /// everybody has.
+  void meet_inside(const SuperTask& task, const std::vector<const SuperTask*>& members, const Tensor& in,
+                   const Tensor& out) {
     Transfer& transfer = transfer_of(task);
-    if (!transfer.taken) transfer.taken = context_.promise("group " + task.group.value);
-    if (task.kind.value == TaskKind::send) {
-      transfer.tensor = in;
-      context_.fulfil(transfer.ready);
-      context_.wait(transfer.taken);
-      return;
+    if (!transfer.taken) {
+      transfer.taken = context_.promise("group " + task.group.value);
+      transfer.parts.resize(members.size());
     }
+    const auto place = static_cast<std::size_t>(std::find(members.begin(), members.end(), &task) - members.begin());
+    transfer.parts[place] = in;
+    if (++transfer.came == members.size()) context_.fulfil(transfer.ready);
     context_.wait(transfer.ready);
-    MoveCall call;
-    call.dims[0] = out.shape().rows * out.shape().cols;
-    call.from[0] = call.to[0] = 1;
-    context_.wait(move(context_, task.name, transfer.tensor, out, call));
-    context_.fulfil(transfer.taken);
+    if (out) exchange_inside(context_, run_.pipeline_, members, place, transfer.parts, out);
+    if (++transfer.served == members.size()) context_.fulfil(transfer.taken);
+    context_.wait(transfer.taken);
   }
 
   void host_task(const SuperTask& task) {

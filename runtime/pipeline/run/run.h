@@ -67,11 +67,12 @@ class PipelineRun {
   RunOutcome& outcome() { return outcome_; }  ///< once all have returned
 
  private:
-  /// What goes between a cpu slot and another one, or between parts of a SIP, in one pass.
+  /// What goes between a cpu slot and another one, or among parts of a SIP, in one request.
   struct Transfer {
     Handle ready, taken;
     HostTensor data;
-    Tensor tensor;  ///< between parts of a SIP: the sender's
+    std::vector<Tensor> parts;         ///< among parts of a SIP: what each member brings
+    std::size_t came = 0, served = 0;  ///< members
   };
   class Worker;
 
