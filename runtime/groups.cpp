@@ -231,7 +231,7 @@ void Groups::init(int rank, const ProcessGroupOptions& options) {
     throw CollectiveMismatch(fmt::format(
         "init_process_group: rank {} asks for algorithm '{}', backend '{}', and other ranks for algorithm '{}', "
         "backend "
-        "'{}', or scope, parameters or file differ: all ranks pass the same",
+        "'{}', or scope, parameters, directions or file differ: all ranks pass the same",
         rank, options.algorithm, options.backend, options_.algorithm, options_.backend));
   }
   joined = 1;

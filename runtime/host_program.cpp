@@ -57,6 +57,7 @@ void HostProgram::begin(std::function<void(Context&)> fn, int count, bool single
   runtime_.groups.begin_program(count);
   runtime_.tensors.forget_parts();
   in_program_ = true;
+  faults_before_ = runtime_.messages.failed().size();
 }
 
 void HostProgram::run_worker(int rank) {
@@ -108,10 +109,11 @@ void HostProgram::end() {
   if (!blocked_ranks().empty()) {
     refused_ = "the machine cannot be used after a deadlock: contents can be read, nothing can be submitted";
   }
+  const std::string left = runtime_.messages.leftovers().at_end();
   const auto unseen = [](const std::shared_ptr<Handle::State>& state) { return !state->fault_seen; };
   const auto& faulty = runtime_.messages.failed();
   if (std::any_of(faulty.begin(), faulty.end(), unseen)) return failed();
-  if (refused_.empty() && faulty.empty()) left_ = runtime_.messages.leftovers().at_end();
+  if (refused_.empty() && faulty.size() == faults_before_) left_ = left;
   if (!left_.empty()) failed();
 }
 

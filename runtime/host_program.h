@@ -77,6 +77,7 @@ class HostProgram {
   bool main_context_ = false;
   std::string refused_;  // why nothing can be submitted any more; empty: it can
   std::string left_;
+  std::size_t faults_before_ = 0;  // of the programs before this one
   std::deque<Context> contexts_;  // by rank
   std::vector<int> devices_{-1};  // by rank; -1: none set. Outside a program: of the main context
   std::function<void(std::vector<Blocked>&)> explain_;

@@ -22,6 +22,13 @@ void Leftovers::add(Rings& rings, const RingCount& count, const std::string& ker
   if (sum.messages == 0) rings.erase(found);
 }
 
+void Leftovers::put(Rings& rings, const Ring& ring, const Count& count) {
+  RingCount sum = count.sent;
+  std::tie(sum.owner, sum.ring) = ring;
+  sum.messages = count.messages;
+  add(rings, sum, count.kernel);
+}
+
 std::string Leftovers::text_of(const Count& count) {
   return fmt::format("{} {} to {} {} never received: each send needs its recv", count.messages,
                      count.messages == 1 ? "message" : "messages", names::pe(count.sent.owner),
@@ -55,12 +62,7 @@ void Leftovers::came_back(Message& message, const CallOrder* order, std::size_t 
   report(within, message);
   Call* part = order == nullptr ? nullptr : &calls_[{order, call}];
   Rings& open = part == nullptr ? open_ : part->open;
-  for (const auto& [ring, count] : own) {
-    RingCount sum = count.sent;
-    std::tie(sum.owner, sum.ring) = ring;
-    sum.messages = count.messages;
-    add(open, sum, launch->kernel);
-  }
+  for (const auto& [ring, count] : own) put(open, ring, count);
   if (part == nullptr) return;
   part->repeated = part->repeated || repeated;
   if (++part->parts < order->size()) return;
@@ -70,7 +72,11 @@ void Leftovers::came_back(Message& message, const CallOrder* order, std::size_t 
 
 void Leftovers::no_part(const CallOrder& order, std::size_t call) {
   Call& part = calls_[{&order, call}];
-  if (++part.parts == order.size()) calls_.erase({&order, call});
+  if (++part.parts < order.size()) return;
+  if (!part.repeated) {  // there is no message to put a fault on: the program's end says it
+    for (const auto& [ring, count] : part.open) put(open_, ring, count);
+  }
+  calls_.erase({&order, call});
 }
 
 std::string Leftovers::at_end() {

@@ -38,6 +38,7 @@ class Leftovers {
     Rings open;
   };
   static void add(Rings& rings, const RingCount& count, const std::string& kernel);
+  static void put(Rings& rings, const Ring& ring, const Count& count);
   static std::string text_of(const Count& count);
   static void report(const Rings& rings, Message& message);
 

@@ -64,8 +64,8 @@ const Message& Handle::message() const {
 }
 Ps Handle::kernel_time(const char* call, Ps LaunchMessage::*time) const {
   const State& state = of(call);
-  if (state.message == nullptr) return state.submitted;
-  const auto* launch = std::get_if<LaunchMessage>(&state.message->body);
+  if (state.message == nullptr && state.kind == "collective") return state.submitted;  // no PE takes part
+  const auto* launch = state.message == nullptr ? nullptr : std::get_if<LaunchMessage>(&state.message->body);
   if (launch == nullptr) throw std::logic_error(fmt::format("Handle::{}: {} has no kernel", call, state.describe()));
   return launch->*time;
 }

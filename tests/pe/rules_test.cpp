@@ -378,8 +378,7 @@ TEST(MathCycles, GroupsOfLanesThenThePipeline) {
 
 // ---- Fibers ----
 
-const std::string kKernel = "k";
-const KernelLabel kLabel{kKernel, {0, 1, 2}};
+const KernelLabel kLabel{"k", {0, 1, 2}};
 
 TEST(KernelFiber, SuspendsResumesAndGivesItsStackBack) {
   StackPool pool;
@@ -458,7 +457,7 @@ TEST(KernelFiber, SaysWhoseCodeRuns) {
   EXPECT_EQ(activity.kernel(), "kernel '" + longest.substr(0, 64) + "' on sip0.cube0.pe0");
 }
 
-/// Any place of the guard, the far one too, and of a stack without a guard the end of what was written.
+/// Any place of the guard, the far one too.
 TEST(KernelFiberDeathTest, AnOverflowEndsTheProcessWithTheKernelsName) {
   const auto touch = [](std::size_t below) {
     StackPool pool;
@@ -472,6 +471,19 @@ TEST(KernelFiberDeathTest, AnOverflowEndsTheProcessWithTheKernelsName) {
     EXPECT_EXIT(touch(below), ::testing::ExitedWithCode(8),
                 "kernbench: error: kernel 'k' on sip0.cube1.pe2 overflowed its stack of 128 KiB");
   }
+}
+
+TEST(KernelFiberDeathTest, AStackWithoutAGuardIsLookedAtWhenItsKernelSwitchesAway) {
+  const auto overwrite_the_end = [] {
+    StackPool pool(1, 0);
+    const StackPool::Stack stack = pool.take();
+    EXPECT_EQ(stack.guard_bytes, 0U);
+    pool.give_back(stack);  // the next one is this one
+    KernelFiber fiber(pool, kLabel);
+    fiber.start([&] { std::memset(stack.base, 1, 8); });
+  };
+  EXPECT_EXIT(overwrite_the_end(), ::testing::ExitedWithCode(8),
+              "kernbench: error: kernel 'k' on sip0.cube1.pe2 overflowed its stack of 128 KiB");
 }
 
 TEST(KernelFiber, ThousandsAreAliveAtOnce) {

@@ -1,6 +1,10 @@
 // Queues of kernels that are no collectives': what a program asks for, and what it leaves in them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fstream>
 
 #include "ccl/contract/contract.h"
 #include "tests/runtime/machine_run.h"
@@ -28,6 +32,19 @@ void send_to_other(Tl& tl) {
 void recv_from_other(Va at, Tl& tl) {
   const auto other = static_cast<unsigned>(1 - tl.program_id(2));
   tl.store(at, tl.recv(Direction::global(other), kShape, DType::f16));
+}
+
+/// Address space for `bytes` more than the process has. Returns the limit before.
+rlimit64 limit_memory_to(std::uint64_t bytes) {
+  rlimit64 before{};
+  ::getrlimit64(RLIMIT_AS, &before);
+  std::ifstream pages("/proc/self/statm");
+  std::uint64_t used = 0;
+  pages >> used;
+  rlimit64 limit = before;
+  limit.rlim_cur = used * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) + bytes;
+  EXPECT_EQ(::setrlimit64(RLIMIT_AS, &limit), 0);
+  return before;
 }
 
 std::string failure_of(const std::function<void()>& run) {
@@ -92,6 +109,40 @@ TEST(Leftover, BetweenLaunchesIsLookedForAtTheEndOfTheProgram) {
                           HasSubstr("sip0.cube0.pe0: kernel 'send', send(global(1)): 1 message to sip1.cube0.pe0")));
 }
 
+void touch_nothing(Va at, Tl& tl) { tl.load(at, kShape, DType::f16); }
+
+TEST(Leftover, IsSaidOfAProgramBehindOneThatCaughtAFault) {
+  MachineRun host(machine_of(2, 1, 1));
+  const auto fails = [](Context& ctx) {
+    ctx.init_process_group(with_peers());
+    if (ctx.rank() == 0)
+      EXPECT_THROW(ctx.launch("unmapped", LaunchOptions{{{0, 0, 0}}}, touch_nothing, Va{1}), DeviceFault);
+  };
+  EXPECT_EQ(failure_of([&] { host.runtime.spawn(fails, std::tuple<>(), 2); }), "");
+  const auto leaves = [](Context& ctx) {
+    if (ctx.rank() == 0) ctx.launch("send", LaunchOptions{{{0, 0, 0}}}, send_to_other);
+  };
+  EXPECT_THAT(failure_of([&] { host.runtime.spawn(leaves, std::tuple<>(), 2); }),
+              HasSubstr("messages are left in queues at the end of the program"));
+}
+
+/// More ops than are recorded at once: the kernel is suspended, and its locals are taken down with the machine.
+TEST(KernelOfADeadlock, IsTakenDownWhenItsLaunchIsGone) {
+  MachineRun host(machine_of(1, 1, 2));
+  const auto waits = [](Tl& tl) {
+    if (tl.program_id(0) == 0) return;
+    tl.wait(tl.recv(Direction::local(0), kShape, DType::f16));
+    for (int i = 0; i < 1000; ++i) tl.fill(kShape, DType::f16, i);
+  };
+  EXPECT_THAT(
+      failure_of([&] {
+        host.runtime.spawn(
+            [&](Context& ctx) { ctx.launch("a kernel whose name does not fit into a small string", kBoth, +waits); },
+            std::tuple<>(), 1);
+      }),
+      HasSubstr("a kernel whose name does not fit into a small string"));
+}
+
 TEST(GroupDirections, AreThereForKernelsAndForCollectivesUnderAuto) {
   MachineRun host(machine_of(2, 1, 1));
   host.runtime.spawn(
@@ -134,6 +185,39 @@ TEST(GroupDirections, UnknownBitsAreRefused) {
 }
 
 /// What throws of an empty handle, and the call that its text names.
+TEST(Handles, OfWhatHasNoKernelHaveNoKernelTimes) {
+  MachineRun host(machine_of(1, 1, 1));
+  const auto program = [](Context& ctx) {
+    const Tensor tensor = ctx.zeros(kShape, DType::f16, {}, "t");
+    const Handle promise = ctx.promise("p");
+    ctx.fulfil(promise);
+    const Handle read = ctx.submit(MemoryReadMessage{PhysicalAddress::hbm({0, 0, 0}, 0), 8});
+    ctx.wait(read);
+    for (const Handle& handle : {promise, read}) {
+      EXPECT_THROW(handle.kernel_start(), std::logic_error);
+      EXPECT_THROW(handle.kernel_end(), std::logic_error);
+    }
+  };
+  EXPECT_EQ(failure_of([&] { host.runtime.spawn(program, std::tuple<>(), 1); }), "");
+}
+
+/// Half of the memory that the process may have left is there before a rank fills a tensor of all of it.
+TEST(HostMemory, IsAskedBeforeARankFillsALargeTensor) {
+  MachineRun host(machine_of(1, 1, 1));
+  constexpr std::int64_t kRows = 1 << 15, kColumns = 1 << 12;  // 256 MiB in f16
+  const auto program = [](Context& ctx) {
+    const rlimit64 before = limit_memory_to(128 << 20);
+    EXPECT_THAT(failure_of([&] {
+                  ctx.full(1, {kRows, kColumns}, DType::f16, {}, "large");
+                }),
+                AllOf(HasSubstr("contents of tensor 'large': needs 256 MiB of this computer's memory, "),
+                      HasSubstr("MiB are left (ulimit -v): --data off needs none of it")));
+    ::setrlimit64(RLIMIT_AS, &before);
+    ctx.full(1, {kRows, kColumns}, DType::f16, {}, "large");
+  };
+  EXPECT_EQ(failure_of([&] { host.runtime.spawn(program, std::tuple<>(), 1); }), "");
+}
+
 TEST(EmptyHandles, EveryCallSaysWhichItWas) {
   const Tensor tensor;
   const Handle handle;

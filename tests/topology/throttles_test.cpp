@@ -55,7 +55,21 @@ TEST(Throttles, EveryKindIsFoundOnceAtItsKey) {
   one("cube.ucie.width=half", "cube.ucie.lane_rate");
   one("cube.noc.clock=1 GHz", "cube.noc.clock");
   one("sip.io.pcie.credits=50", "sip.io.pcie.credits");
-  one("cube.noc.vc_depth=4", "cube.noc.vc_depth");
+}
+
+// A place of ring8's routers is free again after 2 x allocation + switch + link + credit = 6 cycles, of a crossbar,
+// which only sources feed, after 1 + link + credit.
+TEST(Throttles, BuffersBelowTheCreditLoopAreFoundOnBothSidesOfIt) {
+  const NocConfig noc = resolve("ring8").spec.cube.noc;
+  const std::uint32_t loop = 2 * noc.sw_alloc_delay + noc.switch_delay + noc.link_delay + noc.credit_delay;
+  const auto cube = found({"cube.noc.vc_depth=" + std::to_string(loop - 1)});
+  ASSERT_EQ(cube.size(), 1U);
+  EXPECT_EQ(cube.at("cube.noc.vc_depth"), "give at least " + std::to_string(loop));
+  EXPECT_TRUE(found({"cube.noc.vc_depth=" + std::to_string(loop)}).empty());
+  const NocConfig crossbar = resolve("ring8").spec.sip.io.crossbar;
+  const std::uint32_t source = 1 + crossbar.link_delay + crossbar.credit_delay;
+  EXPECT_TRUE(found({"sip.io.crossbar.vc_depth=" + std::to_string(source)}).empty());
+  EXPECT_EQ(found({"sip.io.crossbar.vc_depth=" + std::to_string(source - 1)}).count("sip.io.crossbar.vc_depth"), 1U);
 }
 
 TEST(Throttles, ACubeThatAnOverrideChangesIsNamed) {

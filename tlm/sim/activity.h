@@ -13,7 +13,8 @@ namespace kernbench {
 /// What a run does, for threads outside of the simulation: atomics, written by the one that simulates.
 class Activity {
  public:
-  /// A piece of work has come to its end: an op, a burst of memory, a message of a queue or of the host, a command.
+  /// A piece of work has come to its end: an op, a request of a memory, a message of a queue or of the
+  /// host, a command, a packet of a rig.
   void completed() { completed_.store(completed_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
   std::uint64_t count() const { return completed_.load(std::memory_order_relaxed); }
 

@@ -14,7 +14,7 @@ namespace kernbench::pe {
 
 /// Whose code a fiber runs: for whoever asks while it does not come back, or overflows its stack.
 struct KernelLabel {
-  const std::string& kernel;
+  std::string kernel;  ///< a copy: the launch may be gone when its kernel is cancelled
   PeCoord pe;
   Activity* activity = nullptr;  ///< told when the code runs; null: nobody asks
 };

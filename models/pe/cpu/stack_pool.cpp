@@ -18,7 +18,7 @@ std::byte* map_bytes(std::size_t bytes) {
 }  // namespace
 
 StackPool::Stack StackPool::map() {
-  if (guarded_ < kGuarded) {
+  if (guarded_ < most_guarded_) {
     if (std::byte* memory = map_bytes(kGuardBytes + kStackBytes)) {
       if (mprotect(memory, kGuardBytes, PROT_NONE) == 0) {
         ++guarded_;
