@@ -188,13 +188,15 @@ GemmEstimate estimate(const GemmProblem& p, const GemmMapping& mapping, std::uin
   const Ps way = least_access(p.map, p.pe);
   const auto here = static_cast<Ps>((first_a + first_b) / slice);
   const auto from_afar = static_cast<Ps>(kBusyWay * static_cast<double>(p.a.latency) + first_a / slice);
-  // Blocks of a group end together: of the last one all chains are added, rounded and stored behind the products.
-  const std::int64_t last = group * tile_n;
-  out.latency =
-      e.dispatch * 4 + std::max(way * (passed ? 2 : 1) + here, from_afar) + fill_and_drain(e) +
-      cycles_at(parts(last, e.math_lanes) * (2 + static_cast<std::uint64_t>(mapping.chains)) + 3 * e.math_fill,
-                e.math_hz) +
-      time_of(static_cast<double>(last) * p.item, p.rates.hbm_slice);
+  // Of a split k the blocks of a group end together: of the last one all chains are added behind the products, and the
+  // PE rounds and stores its own rows. Of others one block's.   assumed: those before it are done beside its products
+  const std::int64_t held = exchanges_sums(mapping.kind) ? std::min(p.own_rows, group) : tile_m;
+  const std::int64_t ending = exchanges_sums(mapping.kind) ? group : tile_m,
+                     wide = exchanges_sums(mapping.kind) ? tile_n : cols;
+  const std::int64_t math = (tile_m + (mapping.chains - 1) * ending + 2 * held) * wide;
+  out.latency = e.dispatch * 4 + std::max(way * (passed ? 2 : 1) + here, from_afar) + fill_and_drain(e) +
+                cycles_at(parts(math, e.math_lanes) + 3 * std::uint64_t{e.math_fill}, e.math_hz) +
+                time_of(static_cast<double>(held * wide) * p.item, p.rates.hbm_slice);
   if (span > steps.front().length && rows > 1) {  // the first one is turned over before it is cut
     out.latency += cycles_at(parts(tile_m * span, e.math_lanes) + 2 * std::uint64_t{e.math_fill}, e.math_hz);
   }
@@ -210,6 +212,10 @@ GemmEstimate estimate(const GemmProblem& p, const GemmMapping& mapping, std::uin
 
 /// Most rows that the math engine is asked to weight b by: from some on the array is always faster.
 constexpr std::int64_t kMostWeighted = 8;
+
+/// Columns from which on a split k may take them in two passes.   measured on `default`: of 256, a read twice costs
+/// more than the exchange that is hidden (128 x 4096 x 2048: 14.0 us against 8.1), of 896 less
+constexpr std::int64_t kTwoPasses = 512;
 
 /// Steps of k: powers of two, and such that a shard of a has whole ones.
 std::vector<std::int64_t> steps_of_k(const GemmProblem& p) {
@@ -264,6 +270,9 @@ std::vector<GemmMapping> candidates(const GemmProblem& p, GemmMapping::Kind kind
           while (t.tile_n > 1 && bytes(t, kept()) > static_cast<double>(room)) t.tile_n = (t.tile_n + 1) / 2;
           if (kind == GemmMapping::Kind::passed && t.tile_n < cols) continue;  // every part of a is passed on once
           if (t.tile_n < cols && t.tile_n < 32 && t.tile_n * 4 < cols) continue;
+          list.push_back(t);
+          if (kind != GemmMapping::Kind::split || t.tile_n < cols || cols < kTwoPasses) continue;
+          t.tile_n = (cols + 1) / 2;  // the first half's sums are exchanged behind the products of the second
           list.push_back(t);
         }
         if (lanes) break;

@@ -359,6 +359,39 @@ TEST(Serving, RefusesRequestsThatALearnedTableHasNoPositionsFor) {
       << "lengths of the trace need no others";
 }
 
+/// 25 MB of weights in 40 MiB of HBM: the model that parts are measured on makes room for the one that a whole step is
+/// compared on.
+TEST(Serving, ComparesStepsOfAModelThatFitsIntoTheMemoryOnce) {
+  const Tool tool;
+  std::string text = kServedModel;
+  const auto change = [&](const std::string& from, const std::string& to) {
+    text.replace(text.find(from), from.size(), to);
+  };
+  change("layers: 3", "layers: 2");
+  change("width: 32", "width: 256");
+  change("mlp_width: 48", "mlp_width: 8192");
+  std::ofstream(tool.file("m.yaml")) << text;
+  const auto served = rows_of(tool, {"run",        "tp_transformer",
+                                     "--topology", "ring8",
+                                     "--set",      "system.sips.count=1",
+                                     "--set",      "sip.cube_mesh.w=2",
+                                     "--set",      "sip.cube_mesh.h=1",
+                                     "--set",      "cube.pes=2",
+                                     "--set",      "cube.hbm.size=20MiB",
+                                     "--model",    "m.yaml",
+                                     "--page",     "4",
+                                     "--data",     "off",
+                                     "--fidelity", "fast",
+                                     "--requests", "2",
+                                     "--rate",     "10",
+                                     "--prompt",   "8",
+                                     "--decode",   "2",
+                                     "--ends",     "0",
+                                     "--batch",    "1"});
+  ASSERT_EQ(served.size(), 1u);
+  EXPECT_EQ(served[0]["compared_steps"], 4);
+}
+
 /// Chunks, replicas and stages on the machine: as many tokens, each step's cost as its parts', compared with steps that
 /// are simulated as they are.
 TEST(Serving, ChunksReplicasAndStagesAreServedOnTheMachine) {

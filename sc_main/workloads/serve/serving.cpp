@@ -109,16 +109,16 @@ Serving::Serving(const MachineMap& map, tp::Model model, tp::TransformerOptions 
       range_(range_of(serving, requests_, options_.ends)),
       machine_(model_, options_, layers, ranks, range_, seed) {
   check_room(requests_, limits_);
-  if (model_.position == tp::PositionKind::learned && range_.tokens > model_.positions) {
-    throw std::invalid_argument(
-        fmt::format("model '{}' has {} positions; give --batch and --chunk no more", model_.name, model_.positions));
-  }
   for (std::size_t i = 0; model_.position == tp::PositionKind::learned && i < requests_.size(); ++i) {
     const Request& one = requests_[i];
     if (one.prompt + one.output - 1 <= model_.positions) continue;  // the last token is given, not taken
     throw std::invalid_argument(
         fmt::format("request {} has {} prompt and {} output tokens, which take {} positions: model '{}' has {}", i + 1,
                     one.prompt, one.output, one.prompt + one.output - 1, model_.name, model_.positions));
+  }
+  if (model_.position == tp::PositionKind::learned && range_.tokens > model_.positions) {
+    throw std::invalid_argument(
+        fmt::format("model '{}' has {} positions; give --batch and --chunk no more", model_.name, model_.positions));
   }
 }
 
