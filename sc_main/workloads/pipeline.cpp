@@ -61,7 +61,7 @@ void PipelineWorkload::add_options(po::options_description& options) {
   add("f8", po::value(&f8_)->default_value("e4m3"), "what f8 means: e4m3 or e5m2");
   add("place", po::value(&places_)->value_name("TENSOR:POLICY")->composing(),
       "how a tensor of the pipeline spreads over its SIP: TENSOR:cube=SPLIT,pe=SPLIT[,cubes=N][,pes=N]; repeatable");
-  add("gemm-placement", po::value(&gemm_placement_)->default_value(""),
+  add("gemm-placement", po::value(&gemm_placement_),
       "of weights and results of GEMMs: cube=SPLIT,pe=SPLIT[,cubes=N][,pes=N] (default: that of tp_transformer in a "
       "document with self-attention, otherwise that of tp_mlp)");
   add("order", po::value(&order_)->default_value("flow"),

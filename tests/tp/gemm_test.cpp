@@ -189,13 +189,16 @@ TEST(TpGemm, RefusesOperandsThatDoNotFit) {
         const Tensor a = ctx.zeros({2, 3}, DType::f16, {}, "a"), b = ctx.zeros({4, 5}, DType::f16, {}, "b");
         const Tensor c = ctx.zeros({2, 5}, DType::f16, {}, "c"), f32 = ctx.zeros({3, 5}, DType::f32, {}, "w");
         const Tensor i8 = ctx.zeros({2, 5}, DType::i8, {}, "i");
-        const auto error = [&](const Tensor& x, const Tensor& w, const Tensor& y) {
-          return error_text([&] { tp::gemm(ctx, "g", {x, w, Tensor(), y, Activation::none}); });
+        const auto error = [&](const Tensor& x, const Tensor& w, const Tensor& y, const Tensor& residual = {}) {
+          return error_text([&] { tp::gemm(ctx, "g", {x, w, Tensor(), y, Activation::none, {}, residual}); });
         };
         EXPECT_EQ(error(a, b, c), "gemm 'g': 2x3 times 4x5 does not give 2x5");
         EXPECT_EQ(error(a, f32, c), "gemm 'g': tensor 'w' is f32, the result is f16");
         EXPECT_EQ(error(a, f32, i8), "gemm 'g': i8 is no floating-point type");
         EXPECT_EQ(error(a, Tensor(), c), "gemm 'g': an operand is an empty handle");
+        const Tensor half = ctx.zeros({3, 5}, DType::f16, {}, "h");
+        EXPECT_EQ(error(a, half, c, half), "gemm 'g': the residual is 3x5, not 2x5");
+        EXPECT_EQ(error(a, half, c, i8), "gemm 'g': tensor 'i' is i8, the result is f16");
       },
       std::tuple<>(), 1);
 }
