@@ -92,15 +92,20 @@ class Rows {
     row(track);
   }
 
-  /// The busiest ones under a heading of their own, which stays open.
+  /// The busiest ones under a heading of their own, which stays open. GTKWave shows what is behind the last dot only:
+  /// they are named once more, without dots.
   void add_first(const std::string& heading, const std::vector<const Track*>& tracks) {
     if (tracks.empty()) return;
     text_ += fmt::format("@{:x}\n-{}\n", kOpenBegin, heading);
-    for (const Track* track : tracks) row(*track);
+    for (const Track* track : tracks) {
+      std::string name = track->name;
+      std::replace(name.begin(), name.end(), '.', '/');
+      row(*track, "+{" + name + "} ");
+    }
     text_ += fmt::format("@{:x}\n-{}\n", kOpenEnd, heading);
   }
 
-  void row(const Track& track) {
+  void row(const Track& track, const std::string& alias = {}) {
     std::string full;
     for (const std::string& part : components(track.name)) full += (full.empty() ? "" : ".") + vcd_name(part);
     const unsigned hidden = closed() ? kHidden : 0;
@@ -108,8 +113,8 @@ class Rows {
     switch (track.kind) {
       case TrackKind::state: {
         const int filter = filters_.number(track);
-        text_ += fmt::format("@{:x}\n^{} {}\n{}[{}:0]\n", kHex | kFileFilter | hidden, filter,
-                             filters_.path(filter).string(), full, track.bits - 1);
+        text_ += fmt::format("@{:x}\n^{} {}\n{}{}[{}:0]\n", kHex | kFileFilter | hidden, filter,
+                             filters_.path(filter).string(), alias, full, track.bits - 1);
         break;
       }
       case TrackKind::level:
@@ -189,12 +194,13 @@ std::vector<const Track*> busiest(const std::vector<Track>& tracks) {
   return first;
 }
 
-/// Where the view stands: about 1,200 pixels show `focus`. Zoom is -log2 of the time units in a pixel.
+/// Where the view stands: about 1,000 pixels show `focus`. Zoom is -log2 of the time units in 200 pixels (GTKWave,
+/// calczoom()).
 std::string view(const Stretch& focus, const std::vector<Stretch>& stretches) {
   const Ps margin = (focus.end - focus.begin) / 20, from = focus.begin - std::min(margin, focus.begin);
   std::string text = fmt::format("[timestart] {}\n[size] 1600 900\n", from);
   const double length = static_cast<double>(focus.end + margin - from);
-  text += fmt::format("*{:.6f} {}", -std::log2(std::max(1.0, length / 1200.0)), focus.begin);
+  text += fmt::format("*{:.6f} {}", -std::log2(std::max(1.0, length * 200 / 1000)), focus.begin);
   const std::size_t first = stretches.size() - std::min(stretches.size(), kMarkers);
   std::string named;
   for (std::size_t i = 0; i < kMarkers; ++i) {

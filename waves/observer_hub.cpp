@@ -63,4 +63,9 @@ bool ObserverHub::wants_ops() const {
                      [](const Listener& listener) { return listener.observer->wants_ops(); });
 }
 
+bool ObserverHub::wants_order() const {
+  return std::any_of(listeners_.begin(), listeners_.end(),
+                     [](const Listener& listener) { return listener.observer->wants_order(); });
+}
+
 }  // namespace kernbench

@@ -32,6 +32,7 @@ class TraceWriter final : public Observer {
   void change(TrackId track, Ps time, std::uint64_t value) override;
   void op(const OpRecord& record) override;
   bool wants_ops() const override { return true; }
+  bool wants_order() const override { return false; }
   void kernel(const OpRecord& record) override;
 
   /// A rate over time: `bytes` in each stretch of `length`.

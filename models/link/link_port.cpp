@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "models/link/link_timing.h"
 #include "models/noc/queued_port.h"
@@ -74,6 +76,7 @@ struct LinkPort::Impl {
     void enqueue(Packet& packet, unsigned network, Ps ready);
     QueuedPort::Release serve(Packet& packet, Cycle now, bool slips_in);
     void crosses(CauseLog& log, Packet& packet, const Wire::Passage& passage, Ps taken);
+    Cause freed_by(unsigned network, Ps now);
     QueuedPort& port(unsigned network) {
       return trains && has_priority(static_cast<int>(network)) ? first.port : ordinary.port;
     }
@@ -83,7 +86,15 @@ struct LinkPort::Impl {
     Wire wire;
     Lane ordinary, first;
     TrackId track = kNoTrack;
+    // While there is a CauseLog.
     CausePlace network_place, wire_place;
+    Cause on_wire;  // of the packet that is on the wire longest, until it has left it
+    struct Freed {
+      Ps when;
+      unsigned network;
+      Cause cause;
+    };
+    std::vector<Freed> freed;      // why places of the far end are free no sooner than `when`, of those that were kept
     Usage* usage = nullptr;        // null: nobody wants it
     unsigned queued = 0;           // packets that are ready
     unsigned coming = 0;           // packets that are known, but not ready yet
@@ -225,7 +236,21 @@ QueuedPort::Release LinkPort::Impl::Sender::serve(Packet& packet, Cycle now, boo
   return {passage.end, passage.end};
 }
 
-/// Through the network until it was ready, then behind others on the wire until `taken`, and over it.
+/// What kept the place that was freed last for `network`; forgets those before it.
+Cause LinkPort::Impl::Sender::freed_by(unsigned network, Ps now) {
+  Cause last;
+  const auto past = [&](Freed& one) {
+    if (one.network != network || one.when > now) return false;
+    last = std::move(one.cause);
+    return true;
+  };
+  freed.erase(std::remove_if(freed.begin(), freed.end(), past), freed.end());
+  return last;
+}
+
+/// Through the network until it was ready, then behind others on the wire until `taken`, and over it. Behind the one
+/// that was on the wire it goes on to what that one came from. Room at the far end is a matter of its size, unless what
+/// had it was itself kept from going on.
 void LinkPort::Impl::Sender::crosses(CauseLog& log, Packet& packet, const Wire::Passage& passage, Ps taken) {
   const LinkPort& port = at.impl.link_port;
   const std::uint32_t network = log.place(network_place, [&] { return names::parent(port.name()); });
@@ -233,13 +258,25 @@ void LinkPort::Impl::Sender::crosses(CauseLog& log, Packet& packet, const Wire::
       log.place(wire_place, [&] { return std::string(port.name()) + ".wire" + std::to_string(at.number); });
   const Ps contention = packet.spent[static_cast<std::size_t>(Delay::contention)];
   const Ps on_link = passage.start - packet.head + passage.replayed;  // charged already
-  Cause cause =
-      log.travelled(packet.cause, contention - std::min(contention, packet.contended + on_link), network, packet.head);
-  cause = log.step(Spent::wire_wait, place, taken, cause);
-  cause = log.step(Spent::wire_credit, place, passage.start, cause);
-  cause = log.step(Spent::wire, place, passage.tail - at.impl.config.link.latency, cause);
-  packet.cause = log.step(Spent::wire_latency, place, passage.tail, cause);
+  Cause cause = taken > packet.head && CauseLog::end_of(on_wire) >= taken
+                    ? on_wire
+                    : log.travelled(packet.cause, contention - std::min(contention, packet.contended + on_link),
+                                    network, packet.head);
+  const bool detour = at.impl.config.detours && at.impl.routes.detour(packet.source, packet.destination);
+  const auto spend = [&](Spent spent, Ps end) { cause = log.step(detour ? Spent::detour : spent, place, end, cause); };
+  spend(Spent::wire_wait, taken);
+  const Cause far = freed_by(static_cast<unsigned>(packet.virtual_network()), passage.start);
+  if (CauseLog::end_of(far) > taken) cause = far;
+  spend(Spent::wire_credit, passage.start);
+  spend(Spent::wire, passage.end);
+  Cause until_end = cause;
+  spend(Spent::wire, passage.tail - at.impl.config.link.latency);
+  spend(Spent::wire_latency, passage.tail);
+  packet.cause = std::move(cause);
   packet.contended = contention;
+  packet.held = false;
+  log.room = until_end;
+  if (passage.end >= CauseLog::end_of(on_wire)) on_wire = std::move(until_end);
 }
 
 void LinkPort::Impl::Lane::wake(Cycle time) {
@@ -254,6 +291,8 @@ void LinkPort::Impl::Sender::credit(unsigned network, unsigned packets, Ps when)
     return;
   }
   EventQueue& queue = at.impl.queue;
+  if (CauseLog* log = queue.causes(); log != nullptr && CauseLog::end_of(log->room) != 0)
+    freed.push_back({when, network, std::exchange(log->room, Cause())});
   if (trains && &queue == &at.impl.peer_queue) return port(network).credit(network, packets, when, queue.now());
   queue.at_from(at.impl.peer_queue, when,
                 [this, network, packets, when] { port(network).credit(network, packets, when, when); });
@@ -300,6 +339,7 @@ void LinkPort::Impl::Injection::injected(Packet& packet, Ps head, Ps tail) {
     const Ps rest = (units - 1) * at.sender.wire.held(kWireUnitBytes);
     free = std::max(impl.timing.first(packet.bytes, head, tail) - link, left > rest ? left - rest : 0);
   }
+  if (CauseLog* log = impl.queue.causes(); log != nullptr && packet.held) log->room = packet.cause;
   at.far_end->credit(packet.input, units, std::max(free, impl.queue.now()) + impl.config.link.latency);
 }
 

@@ -36,6 +36,7 @@ class LinkPort : public sc_core::sc_module {
     bool from_io = false;                     ///< what arrives here comes from an IO chiplet
     Delay delay = Delay::ucie;                ///< what its latency is charged to
     std::uint32_t far_flit_bytes = 0;         ///< of the network on the other side; 0: as here
+    bool detours = false;                     ///< `routes` knows packets that are here because of a broken link
     std::uint32_t longest = kMaxPacketBytes;  ///< bytes that travel as one packet at most
   };
   /// `routes`: of the network on this side. `peer_queue`: of the SIP at the far end (the same for UCIe).

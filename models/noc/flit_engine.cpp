@@ -221,6 +221,7 @@ void FlitEngine::credit(unsigned at, unsigned output, unsigned vc, unsigned flit
   }
   if (!down.sender_blocked) return;
   down.sender_blocked = false;
+  actions_.freed(at, output, *down.sender->current, nullptr);
   schedule(*down.sender, std::max(usable, stepped_ == now ? now + 1 : now));
   if (!stepping_) arm();
 }

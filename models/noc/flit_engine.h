@@ -105,6 +105,7 @@ class FlitEngine final : public MeshEngine {
   Cycle pick_vc(Source& source, Lane& lane, Cycle at);
   void inject(Source& source, Lane& lane, Cycle now);
   unsigned rank(const Source& source, const Lane& lane) const;
+  void freed_source(const Buffer& buffer, const Packet& by);
 
   const NocConfig config_;
   const NetworkRoutes& routes_;

@@ -65,8 +65,10 @@ void FlitEngine::send(Buffer& buffer, Cycle now) {
   if (buffer.sender_blocked) {
     buffer.sender_blocked = false;
     if (buffer.sender != nullptr) {
+      actions_.freed(router.index, buffer.output, *buffer.sender->current, &packet);
       schedule(*buffer.sender, now + buffer.reuse);
     } else {
+      freed_source(buffer, packet);
       schedule(*buffer.from->source, now + buffer.reuse);
     }
   }
@@ -101,6 +103,7 @@ void FlitEngine::finish(Buffer& buffer, Cycle now) {
     network.free |= 1U << buffer.out_vc;
     for (Buffer* parked = std::exchange(network.parked, nullptr); parked != nullptr;) {
       router.waiting.push_back(parked);
+      actions_.freed(router.index, output, *parked->current, &packet);
       parked = std::exchange(parked->next, nullptr);
     }
     buffer.state = Buffer::State::idle;
@@ -108,6 +111,7 @@ void FlitEngine::finish(Buffer& buffer, Cycle now) {
     if (buffer.first != nullptr) {
       Packet& next = *std::exchange(buffer.first, buffer.first->next);
       next.next = nullptr;
+      actions_.freed(router.index, output, next, &packet);
       make_current(buffer, next, buffer.arrived.nth_last(buffer.missing(), now + 1));
     }
   }
@@ -125,6 +129,7 @@ bool FlitEngine::chain(Buffer& buffer, const flit::OutputNetwork& network, Cycle
   Packet& next = *buffer.first;
   if (next_port(buffer, next) != buffer.output) return false;
   buffer.first = std::exchange(next.next, nullptr);
+  actions_.freed(buffer.router->index, buffer.output, next, buffer.current);
   buffer.current = &next;
   buffer.flits = static_cast<std::uint16_t>(flits_(next));
   buffer.sent = 0;

@@ -125,6 +125,14 @@ Cycle FlitEngine::pick_vc(Source& source, Lane& lane, Cycle at) {
   return next;
 }
 
+// A place of `buffer`, for which its source waits, is given back.
+void FlitEngine::freed_source(const Buffer& buffer, const Packet& by) {
+  for (const Lane* lane : buffer.from->source->waiting) {
+    if (lane->target == &buffer || (lane->target == nullptr && lane->network == buffer.network))
+      actions_.freed(buffer.router->index, buffer.output, *lane->offer().packet, &by);
+  }
+}
+
 // Sends flits of the lane's front packet from `now` on, one per cycle, while it is known that they can go.
 void FlitEngine::inject(Source& source, Lane& lane, Cycle now) {
   Buffer& target = *lane.target;
@@ -154,6 +162,7 @@ void FlitEngine::inject(Source& source, Lane& lane, Cycle now) {
   const Cycle head = lane.head;
   lane.sent = 0;
   lane.pop();
+  if (lane.size != 0) actions_.freed(source.router->index, source.input, *lane.offer().packet, &packet);
   if (any_) lane.target = nullptr;
   if (lane.size == 0) {
     for (Lane*& listed : source.waiting) {

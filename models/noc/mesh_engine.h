@@ -42,6 +42,9 @@ class MeshEngine {
     }
     /// A packet will leave through this output within the next few calls: a hint, to fetch what that needs.
     virtual void soon(unsigned /*router*/, unsigned /*output*/) {}
+    /// Until now `packet` could not go on for want of a place or channel that `by` gives back, or, null, what is behind
+    /// that output.
+    virtual void freed(unsigned /*router*/, unsigned /*output*/, Packet& /*packet*/, const Packet* /*by*/) {}
     /// All flits of an offered packet have left its source: they reach the router's buffer from `head` to `tail`.
     virtual void injected(unsigned router, unsigned input, Packet& packet, Cycle head, Cycle tail) = 0;
     /// step(at) is to be called at cycle `at`.

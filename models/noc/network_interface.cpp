@@ -110,6 +110,7 @@ struct NetworkInterface::Impl final : PacketForwardIf,
     switch (packet.kind) {
       case PacketKind::read:
       case PacketKind::write:
+        if (CauseLog* log = queue.causes()) travelled(*log, packet);
         if (pending != nullptr || first_request != nullptr) {
           enqueue(packet);
         } else {
@@ -130,17 +131,21 @@ struct NetworkInterface::Impl final : PacketForwardIf,
     ejection->credit(vc, std::min(flits, depth), clock.at(cycle + config.noc.credit_delay));
   }
 
-  /// The packet has come through the network until now.
+  /// The packet has come through the network until now; nothing has kept it here.
   void travelled(CauseLog& log, Packet& packet) {
-    log.current =
-        log.travelled(packet.cause, packet.spent[static_cast<std::size_t>(Delay::contention)] - packet.contended,
+    const Ps contention = packet.spent[static_cast<std::size_t>(Delay::contention)];
+    packet.cause = log.current =
+        log.travelled(packet.cause, contention - std::min(contention, packet.contended),
                       log.place(network_place, [this] { return names::parent(ni.name()); }), queue.now());
-    packet.contended = packet.spent[static_cast<std::size_t>(Delay::contention)];
-    packet.cause = log.current;
+    packet.contended = contention;
+    packet.held = false;
+  }
+  std::uint32_t endpoint(CauseLog& log) {
+    return log.place(endpoint_place, [this] { return config.map->name(config.self); });
   }
   /// The endpoint has had the request until now.
   void served(CauseLog& log, Packet& packet) {
-    const std::uint32_t place = log.place(endpoint_place, [this] { return config.map->name(config.self); });
+    const std::uint32_t place = endpoint(log);
     const Ps waited = packet.spent[static_cast<std::size_t>(Delay::contention)] - packet.contended;
     packet.contended += waited;
     const Ps arrived = log.end_of(packet.cause), now = queue.now();
@@ -185,7 +190,10 @@ struct NetworkInterface::Impl final : PacketForwardIf,
   void present(Packet& packet) {
     sc_assert(target != nullptr);
     packet.charge(Delay::contention, queue.now() - packet.tail);
-    if (CauseLog* log = queue.causes()) travelled(*log, packet);
+    if (CauseLog* log = queue.causes(); log != nullptr && config.map != nullptr)
+      packet.cause = log->current = log->step(Spent::memory_wait, endpoint(*log), queue.now(), packet.cause);
+    packet.contended = packet.spent[static_cast<std::size_t>(Delay::contention)];
+    presented = queue.now();
     pending = packet.payload;
     pending_vc = packet.vc;
     pending_flits = flits_of(packet);
@@ -217,6 +225,9 @@ struct NetworkInterface::Impl final : PacketForwardIf,
 
   // The endpoint took the pending request: the next one follows in an event of its own, not inside the endpoint's call.
   void taken() {
+    // The next one's wait is for what the endpoint had before.
+    if (CauseLog* log = queue.causes(); log != nullptr && config.map != nullptr && presented < queue.now())
+      log->room = log->step(Spent::memory_wait, endpoint(*log), queue.now(), Packet::of(*pending).cause);
     pending = nullptr;
     free_buffer(pending_vc, pending_flits, queue.now());
     if (first_request == nullptr) return;
@@ -302,6 +313,7 @@ struct NetworkInterface::Impl final : PacketForwardIf,
   const unsigned depth;                    // of a buffer
   tlm_generic_payload* pending = nullptr;  // BEGIN_REQ made, END_REQ not yet seen
   unsigned pending_vc = 0, pending_flits = 0;
+  Ps presented = 0;                 // BEGIN_REQ of the pending one
   Packet* first_request = nullptr;  // reads and writes that arrived behind it
   Packet* last_request = nullptr;
   PortStats injected_stats, ejected_stats;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "models/noc/router_ports.h"
 
@@ -25,6 +26,7 @@ void RouterOutput::credit(unsigned vc, unsigned units, Ps when) {
     network->engine().announce(router, port, units);
     return;
   }
+  if (CauseLog* log = network->queue().causes()) room = std::exchange(log->room, Cause());
   give(static_cast<std::uint16_t>(vc), units, network->cycle(when));
 }
 

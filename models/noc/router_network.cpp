@@ -1,5 +1,7 @@
 #include "models/noc/router_network.h"
 
+#include <algorithm>
+
 #include "models/noc/router_ports.h"
 
 namespace kernbench {
@@ -91,6 +93,18 @@ void RouterNetwork::pass(unsigned router, unsigned input, unsigned output, Packe
   RouterOutput& to = outputs_[router][output];
   leave(to, router, input, packet, head, tail);
   to.peer->pass(packet, reach(to, packet, head), packet.tail);
+}
+
+// Who waits behind a packet that is held up from outside is held up by the same: its chain of causes is that one's from
+// then on. What has ended before it came here has not hindered it.
+void RouterNetwork::freed(unsigned router, unsigned output, Packet& packet, const Packet* by) {
+  if (queue_.causes() == nullptr || by == &packet || (by != nullptr && !by->held)) return;
+  const Cause& cause = by != nullptr ? by->cause : outputs_[router][output].room;
+  const Ps until = CauseLog::end_of(cause);
+  if (until <= std::max(packet.head, CauseLog::end_of(packet.cause))) return;
+  packet.cause = cause;
+  packet.held = true;
+  packet.contended = packet.spent[static_cast<std::size_t>(Delay::contention)] + (until - packet.head);
 }
 
 void RouterNetwork::injected(unsigned router, unsigned input, Packet& packet, Cycle head, Cycle tail) {

@@ -80,6 +80,7 @@ struct alignas(64) RouterOutput final : PacketBackwardIf {
   bool leaves = true;  ///< leads out of the network
   RouterNetwork* network = nullptr;
   std::unique_ptr<PortUse> use;  ///< null: nobody wants it
+  Cause room;                    ///< of the last credit (CauseLog::room)
 };
 
 /// A router's side of its sockets.

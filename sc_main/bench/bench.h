@@ -9,17 +9,18 @@ namespace kernbench::bench {
 
 /// What one run of a benchmark measured.
 struct Measured {
-  double units = 0;         ///< of work done
-  double cpu_s = 0;         ///< user CPU time of that work alone
-  double extra = 0;         ///< a second figure: Bench::extra_unit
-  double peak_bytes = 0;    ///< largest resident memory of the process
-  double overhead_ms = 0;   ///< CPU time per unit beside elaboration and simulation; of sweeps
-  double idle_percent = 0;  ///< of the time that the cores were to work; of sweeps
+  double units = 0;             ///< of work done
+  double cpu_s = 0;             ///< user CPU time of that work alone
+  double extra = 0;             ///< a second figure: Bench::extra_unit
+  double peak_bytes = 0;        ///< largest resident memory of the process
+  double overhead_ms = 0;       ///< CPU time per unit beside elaboration and simulation; of sweeps
+  double idle_percent = 0;      ///< of the time that the cores were to work; of sweeps
+  double watching_percent = 0;  ///< CPU time more than without looking inside the run
 };
 
 /// A bound of the specification ("Speed to reach").
 struct Bound {
-  enum class Of { none, loops_per_unit, cpu_s, peak_bytes, overhead_ms, idle_percent };
+  enum class Of { none, loops_per_unit, cpu_s, peak_bytes, overhead_ms, idle_percent, watching_percent };
   Of of = Of::none;
   double most = 0;
 };
@@ -59,5 +60,6 @@ std::vector<Bench> memory_benches(Grade grade);
 std::vector<Bench> machine_benches(Grade grade);
 std::vector<Bench> kernel_benches();
 std::vector<Bench> sweep_benches(Grade grade);
+std::vector<Bench> watch_benches(Grade grade);
 
 }  // namespace kernbench::bench

@@ -1,42 +1,16 @@
 #include <fmt/format.h>
-#include <stdlib.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 
 #include "sc_main/bench/bench.h"
+#include "sc_main/bench/folder.h"
 #include "sc_main/process/program.h"
 
 namespace kernbench::bench {
 namespace {
-namespace fs = std::filesystem;
-
-/// A folder that is removed with the object.
-class Folder {
- public:
-  Folder() {
-    std::string path = (fs::temp_directory_path() / "kernbench-bench-XXXXXX").string();
-    if (::mkdtemp(path.data()) == nullptr) throw std::system_error(errno, std::generic_category(), path);
-    path_ = path;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::string file(const char* name) const { return (path_ / name).string(); }
-
- private:
-  fs::path path_;
-};
-
 /// 2 presets x 500 rows of A: a grid of 1,000 points.
 std::string sweep_text(Grade grade) {
   return fmt::format(

@@ -65,6 +65,8 @@ struct Outcome {
         return measured.overhead_ms;
       case Bound::Of::idle_percent:
         return measured.idle_percent;
+      case Bound::Of::watching_percent:
+        return measured.watching_percent;
       case Bound::Of::none:
         break;
     }
@@ -78,14 +80,15 @@ struct Outcome {
 
 /// In a process of its own.
 Measured run_apart(const std::function<Measured()>& run, const Interrupt& interrupt) {
-  const auto figures = process::run_forked({[&run] {
-                                             const Measured m = run();
-                                             return std::vector<double>{m.units,      m.cpu_s,       m.extra,
-                                                                        m.peak_bytes, m.overhead_ms, m.idle_percent};
-                                           }},
-                                           1, interrupt.flag());
+  const auto figures =
+      process::run_forked({[&run] {
+                            const Measured m = run();
+                            return std::vector<double>{m.units,       m.cpu_s,        m.extra,           m.peak_bytes,
+                                                       m.overhead_ms, m.idle_percent, m.watching_percent};
+                          }},
+                          1, interrupt.flag());
   const std::vector<double>& m = figures.front();
-  return {m.at(0), m.at(1), m.at(2), m.at(3), m.at(4), m.at(5)};
+  return {m.at(0), m.at(1), m.at(2), m.at(3), m.at(4), m.at(5), m.at(6)};
 }
 
 double loop_ns(const Interrupt& interrupt) {
@@ -123,6 +126,8 @@ const char* unit_of(Bound::Of of) {
       return "ms per unit beside the simulation";
     case Bound::Of::idle_percent:
       return "% of the cores' time idle";
+    case Bound::Of::watching_percent:
+      return "% more CPU time than without";
     case Bound::Of::none:
       break;
   }

@@ -42,7 +42,9 @@ const std::vector<Limitation>& limitations() {
       {"foreign TLM",
        "a foreign initiator takes the place of a PE and a foreign target that of a memory; there is no DMI."},
       {"checks", "`--debug` finds races between PEs of one launch on one SIP, in the order of this run."},
-      {"op log", "JSON lines; there is no SQLite."},
+      {"critical path",
+       "contention inside a router network is not told apart by router; in fast networks what holds up packets from "
+       "outside is named for those that wait at its border."},
   };
   return kList;
 }

@@ -25,7 +25,7 @@ double share(Ps part, Ps whole) { return whole == 0 ? 0 : static_cast<double>(pa
 /// What a link joins: "sip3-sip4", as people call it; empty for other places.
 class Wires {
  public:
-  explicit Wires(const topology::Plan& plan) {
+  explicit Wires(const topology::Plan& plan) : spec_(plan.spec) {
     for (std::uint32_t id = 0; id < plan.ends.size(); ++id) {
       const topology::LinkEnd &end = plan.ends[id], &peer = plan.ends[end.peer];
       const auto side = [&](std::uint32_t at, const topology::LinkEnd& which) {
@@ -42,8 +42,22 @@ class Wires {
     const auto found = joins_.find(place);
     return found == joins_.end() ? std::string() : found->second;
   }
+  /// The broken links of the kind of that one: between SIPs, or between the cubes of its SIP.
+  std::vector<std::string> broken(const std::string& place) const {
+    std::vector<std::string> links;
+    const bool of_cube = place.find(".cube") != std::string::npos;
+    for (const auto& [a, b] : spec_.broken_sip_links) {
+      if (!of_cube) links.push_back(names::sip(a) + " - " + names::sip(b));
+    }
+    for (const auto& [cube, other] : spec_.broken_cube_links) {
+      if (of_cube && place.rfind(names::sip(cube.sip) + ".", 0) == 0)
+        links.push_back(names::cube(cube) + " - " + names::cube({cube.sip, other}));
+    }
+    return links;
+  }
 
  private:
+  const topology::SystemSpec& spec_;
   std::unordered_map<std::string, std::string> joins_;
 };
 
@@ -53,6 +67,7 @@ Json parts_of(const CauseLog& log, const Wires& wires, const Segments& sums, Ps 
     const std::string& place = log.place_name(part.place);
     Json entry{{"spent", to_string(part.spent)}, {"place", place}};
     if (const std::string joins = wires.of(place); !joins.empty()) entry["joins"] = joins;
+    if (part.spent == Spent::detour) entry["around"] = wires.broken(place);
     entry["time_ps"] = part.end - part.begin;
     entry["share"] = share(part.end - part.begin, whole);
     if (const std::vector<std::string> keys = keys_of(part.spent, place); !keys.empty()) entry["keys"] = keys;

@@ -69,6 +69,8 @@ std::vector<std::string> keys_of(Spent spent, const std::string& place) {
       return of_link(place, {"buffer_packets"}, {"buffer_packets"});
     case Spent::wire_latency:
       return of_link(place, {"latency"}, {"latency_per_side"});
+    case Spent::detour:
+      return {"overrides.link"};
     case Spent::memory:
       return of_memory(place, {"controller_latency", "timing.t_cl", "clock"}, {"latency", "bandwidth"});
     case Spent::memory_wait:

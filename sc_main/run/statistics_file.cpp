@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
+#include <string_view>
 
 namespace kernbench {
 
@@ -14,40 +14,45 @@ std::uint64_t slices_of(const topology::RunStatistics& statistics) {
   return statistics.time == 0 ? 1 : ((statistics.time - 1) >> statistics.shift) + 1;
 }
 
+void add(fmt::memory_buffer& text, std::string_view what) { text.append(what); }
+
 /// One number per slice; nothing of what is zero throughout. Most are 0, and this is most of what statistics cost.
-void add_over_time(std::string& text, const char*& separator, const char* key, const std::vector<Usage::Slice>& slices,
-                   std::uint64_t Usage::Slice::*member) {
-  if (std::none_of(slices.begin(), slices.end(), [&](const Usage::Slice& slice) { return slice.*member != 0; })) return;
-  text.append(separator).append("\"").append(key).append("\":[");
+void add_over_time(fmt::memory_buffer& text, const char*& separator, const char* key,
+                   const std::vector<Usage::Slice>& slices, std::uint64_t Usage::Slice::*member) {
+  const auto is_used = [&](const Usage::Slice& slice) { return slice.*member != 0; };
+  auto at = slices.begin(), used = std::find_if(at, slices.end(), is_used);
+  if (used == slices.end()) return;
+  fmt::format_to(fmt::appender(text), FMT_COMPILE("{}\"{}\":["), separator, key);
   constexpr std::size_t kMostDigits = 20;
-  fmt::memory_buffer list;  // whose contents nobody clears
-  list.resize(slices.size() * (kMostDigits + 1));
-  char* out = list.data();
-  for (const Usage::Slice& slice : slices) {
-    if (const std::uint64_t value = slice.*member; value == 0) {
+  const std::size_t before = text.size();
+  text.resize(before + slices.size() * (kMostDigits + 1));  // whose contents nobody clears
+  char* out = text.data() + before;
+  for (;; used = std::find_if(at, slices.end(), is_used)) {
+    for (; at != used; ++at) {
       *out++ = '0';
-    } else {
-      const fmt::format_int number(value);
-      out = std::copy(number.data(), number.data() + number.size(), out);
+      *out++ = ',';
     }
+    if (at == slices.end()) break;
+    const fmt::format_int number(*at++.*member);
+    out = std::copy_n(number.data(), number.size(), out);
     *out++ = ',';
   }
   out[-1] = ']';
-  text.append(list.data(), out);
+  text.resize(static_cast<std::size_t>(out - text.data()));
   separator = ",";
 }
 }  // namespace
 
 void StatisticsText::begin(const topology::RunStatistics& known) {
-  text_ = fmt::format(
-      "{{\n\"format\": \"kernbench-statistics\",\n\"version\": 1,\n\"time_ps\": {},\n\"slice_ps\": {},\n"
-      "\"slices\": {},\n\"resources\": [",
-      known.time, Ps{1} << known.shift, slices_of(known));
+  fmt::format_to(fmt::appender(text_),
+                 "{{\n\"format\": \"kernbench-statistics\",\n\"version\": 1,\n\"time_ps\": {},\n\"slice_ps\": {},\n"
+                 "\"slices\": {},\n\"resources\": [",
+                 known.time, Ps{1} << known.shift, slices_of(known));
 }
 
 void StatisticsText::take(const topology::RunStatistics& known, const topology::ResourceUse& use) {
   if (!any_) begin(known);
-  const auto out = std::back_inserter(text_);
+  const fmt::appender out(text_);
   fmt::format_to(out, FMT_COMPILE("{}\n{{\"name\":\"{}\",\"kind\":\"{}\""), any_ ? "," : "", use.name, use.kind);
   any_ = true;
   if (!use.from.empty()) fmt::format_to(out, FMT_COMPILE(",\"from\":\"{}\""), use.from);
@@ -56,7 +61,7 @@ void StatisticsText::take(const topology::RunStatistics& known, const topology::
   fmt::format_to(out, FMT_COMPILE(",\"units\":{}"), use.units);
   if (use.has_busy)
     fmt::format_to(out, FMT_COMPILE(",\"busy_ps\":{},\"utilisation\":{:.6g}"), use.busy, use.utilisation(known.time));
-  text_ += ",\"waiting_ps\":{";
+  add(text_, ",\"waiting_ps\":{");
   const char* separator = "";
   for (const topology::ResourceUse::Wait& wait : use.waits) {
     fmt::format_to(out, FMT_COMPILE("{}\"{}\":{}"), separator, wait.reason, wait.time);
@@ -73,20 +78,20 @@ void StatisticsText::take(const topology::RunStatistics& known, const topology::
                      channel.name, channel.bytes, channel.messages, channel.waiting);
       separator = ",";
     }
-    text_ += '}';
+    add(text_, "}");
   }
-  text_ += ",\"over_time\":{";
+  add(text_, ",\"over_time\":{");
   separator = "";
   if (use.has_busy) add_over_time(text_, separator, "busy_ps", use.slices, &Usage::Slice::busy);
   add_over_time(text_, separator, "waiting_ps", use.slices, &Usage::Slice::waiting);
   add_over_time(text_, separator, "bytes", use.slices, &Usage::Slice::bytes);
-  text_ += "}}";
+  add(text_, "}}");
 }
 
 std::string StatisticsText::finish(const topology::RunStatistics& statistics) {
   if (!any_) begin(statistics);
-  text_ += any_ ? "\n],\n\"totals\": {" : "],\n\"totals\": {";
-  const auto out = std::back_inserter(text_);
+  add(text_, any_ ? "\n],\n\"totals\": {" : "],\n\"totals\": {");
+  const fmt::appender out(text_);
   const char* separator = "";
   for (const topology::KindUse& kind : statistics.totals) {
     fmt::format_to(out,
@@ -95,14 +100,14 @@ std::string StatisticsText::finish(const topology::RunStatistics& statistics) {
                    separator, kind.kind, kind.resources, kind.used, kind.busy, kind.waiting, kind.bytes, kind.messages);
     separator = ",";
   }
-  text_ += "\n},\n\"checks\": [";
+  add(text_, "\n},\n\"checks\": [");
   separator = "";
   for (const topology::RunStatistics::Check& check : statistics.checks) {
     fmt::format_to(out, "{}\n{{\"check\":\"{}\",\"compared\":{}}}", separator, check.what, check.compared);
     separator = ",";
   }
-  text_ += "\n]\n}\n";
-  return std::move(text_);
+  add(text_, "\n]\n}\n");
+  return fmt::to_string(text_);
 }
 
 }  // namespace kernbench

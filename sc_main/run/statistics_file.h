@@ -1,4 +1,6 @@
 #pragma once
+#include <fmt/format.h>
+
 #include <string>
 
 #include "topology/machine/statistics.h"
@@ -15,7 +17,7 @@ class StatisticsText {
 
  private:
   void begin(const topology::RunStatistics& known);
-  std::string text_;
+  fmt::memory_buffer text_;
   bool any_ = false;
 };
 

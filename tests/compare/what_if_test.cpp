@@ -69,7 +69,7 @@ TEST(WhatIf, NamesTheOneSlowCubeFirst) {
                           "- match: sip1.cube1\n  cube: {noc: {clock: 50 MHz}}\n",
                           "cube.noc.clock",
                           "sip1.cube1"};
-  write_machine(tool, machine, 2);
+  write_machine(tool, machine);
   const Json found = what_if_of(tool, machine);
   ASSERT_FALSE(found.is_null());
   EXPECT_THAT(named_first(found), Contains(wanted(machine)));
@@ -161,6 +161,20 @@ TEST(WhatIf, OfARunStandsInItsResult) {
   const Json file = json_of(read(tool.file("run.json")));
   EXPECT_EQ(schema_errors(file), "");
   EXPECT_EQ(file["what_if"]["baseline_ns"], file["results"][0]["time_ns"]);
+}
+
+// Who waits behind packets that wait for something is named what those wait for. All ten machines: throttled_complete.
+TEST(CriticalPathKeys, NameWhereBackPressureComesFrom) {
+  unsigned tried = 0;
+  for (const Throttled& machine : throttled_machines()) {
+    if (machine.name != "slow UCIe side" && machine.name != "small link buffers" && machine.name != "a broken link")
+      continue;
+    const Tool tool;
+    write_machine(tool, machine);
+    EXPECT_EQ(named_instead(tool, machine), "") << machine.name;
+    ++tried;
+  }
+  EXPECT_EQ(tried, 3U);
 }
 
 }  // namespace

@@ -127,6 +127,20 @@ TEST(CubeTable, GoesAroundABrokenEastWestLinkThroughTheRowAbove) {
   EXPECT_EQ(moves(table, 4, 1, 14), "esss");
 }
 
+TEST(CubeTable, KnowsWhichWaysABrokenLinkMakesLonger) {
+  const CubeTable table(4, 4, {{5, 6}}, 0), whole(4, 4, {}, 0);
+  for (std::uint16_t at = 0; at < 16; ++at) {
+    for (std::uint16_t to = 0; to <= 16; ++to) {
+      const std::uint16_t target = to == 16 ? kIoChiplet : to;
+      if (at == target) continue;
+      const bool longer = moves(table, 4, at, target).size() > moves(whole, 4, at, target).size();
+      EXPECT_EQ(table.detour(at, target), longer) << at << " to " << to;
+      EXPECT_FALSE(whole.detour(at, target));
+    }
+  }
+  EXPECT_TRUE(table.detour(5, 6));
+}
+
 TEST(CubeTable, RefusesABreakThatCannotBePassed) {
   try {
     CubeTable(4, 4, {{5, 9}}, 3);
@@ -187,6 +201,23 @@ TEST(SipTable, MeshDoesNotWrap) {
   std::string sets;
   EXPECT_THAT(sips(spec, SipTable(spec), 3, 8, &sets), ElementsAre(2, 1, 0, 4, 8));
   EXPECT_EQ(sets, "00000");
+}
+
+TEST(SipTable, KnowsWhichWaysABrokenLinkMakesLonger) {
+  SystemSpec ring = small_machine(5, 1, 1);
+  const SipTable whole(ring);
+  ring.broken_sip_links = {{0, 1}};
+  const SipTable table(ring);
+  for (std::uint16_t at = 0; at < 5; ++at) {
+    for (std::uint16_t to = 0; to < 5; ++to) {
+      if (at == to) continue;
+      EXPECT_EQ(table.detour(at, to), sips(ring, table, at, to).size() > sips(ring, whole, at, to).size())
+          << at << " to " << to;
+      EXPECT_FALSE(whole.detour(at, to));
+    }
+  }
+  EXPECT_TRUE(table.detour(0, 1));
+  EXPECT_FALSE(table.detour(2, 3));
 }
 
 TEST(SipTable, PassesBrokenLinksTheOtherWayRoundOrOverAThirdSip) {

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <cstdlib>
 
 #include "tests/support/test_folder.h"
@@ -45,13 +46,12 @@ TEST(Gtkw, GroupsColoursAndDecodes) {
 }
 
 /// Runs the real viewer without a screen. Its absence is a failure, not a skip: `make packages` installs it.
-std::string gtkwave(const TestFolder& folder, const std::string& script) {
+std::string gtkwave(const TestFolder& folder, const std::string& script, const std::string& options = {}) {
   std::ofstream(folder.file("shot.tcl")) << script << "\ngtkwave::/File/Quit\n";
   const std::string out = folder.file("gtkwave.txt");
-  const std::string command =
-      "cd '" + folder.path().string() +
-      "' && xvfb-run -a -s '-screen 0 1600x900x24' timeout 60 gtkwave run.vcd run.gtkw -S shot.tcl > '" + out +
-      "' 2>&1";
+  const std::string command = "cd '" + folder.path().string() +
+                              "' && xvfb-run -a -s '-screen 0 1600x900x24' timeout 60 gtkwave " + options +
+                              "run.vcd run.gtkw -S shot.tcl > '" + out + "' 2>&1";
   EXPECT_EQ(std::system(command.c_str()), 0) << read(out);
   return read(out);
 }
@@ -62,8 +62,8 @@ TEST(Gtkw, BeginsWithTheIterationAndWhatIsBusiestInIt) {
   const std::string states = folder.file("run.states/1.txt");
   EXPECT_THAT(read(folder.file("run.gtkw")),
               HasSubstr("@28\nprogram.iteration\n@800200\n-busiest in iteration 1\n[color] 4\n@2022\n^1 " + states +
-                        "\nsip0.cube0.pe0.gemm[3:0]\n[color] 4\n@2022\n^1 " + states +
-                        "\nsip0.cube0.pe1.gemm[3:0]\n@1000200\n-busiest in iteration 1\n"))
+                        "\n+{sip0/cube0/pe0/gemm} sip0.cube0.pe0.gemm[3:0]\n[color] 4\n@2022\n^1 " + states +
+                        "\n+{sip0/cube0/pe1/gemm} sip0.cube0.pe1.gemm[3:0]\n@1000200\n-busiest in iteration 1\n"))
       << "the DMA engines read before it";
 }
 
@@ -87,6 +87,28 @@ TEST(Gtkw, OpensInGtkwaveWithEveryRow) {
     EXPECT_THAT(back, HasSubstr(row));
   }
   EXPECT_GT(std::filesystem::file_size(folder.file("run.png")), 5000U);
+}
+
+// With the guide's settings and script, too: waves/README.md.
+TEST(Gtkw, ShowsTheTimedIterationAndLittleElse) {
+  const TestFolder folder;
+  write_example(folder.file("run.vcd"));
+  for (const std::string rc : {"", "--rcfile '" KERNBENCH_SOURCE_DIR "/waves/presets/gtkwaverc' "}) {
+    const std::string out = gtkwave(
+        folder,
+        "puts \"from [gtkwave::getWindowStartTime] to [gtkwave::getWindowEndTime]\"\nsource {" KERNBENCH_SOURCE_DIR
+        "/waves/presets/picture.tcl}",
+        rc);
+    unsigned from = 0, to = 0;
+    const std::size_t line = out.find("from ");
+    ASSERT_NE(line, std::string::npos) << out;
+    ASSERT_EQ(std::sscanf(out.c_str() + line, "from %u to %u", &from, &to), 2) << out;
+    EXPECT_GE(from, 3500U) << "the iteration takes 4000 to 9000";
+    EXPECT_LE(from, 4000U);
+    EXPECT_GE(to, 9000U) << rc;
+    EXPECT_LE(to, 10500U) << rc;
+    EXPECT_TRUE(std::filesystem::remove(folder.file("run.png"))) << rc;
+  }
 }
 
 TEST(Gtkw, ReadsAVcdThatWasCutShort) {

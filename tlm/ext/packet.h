@@ -85,6 +85,7 @@ struct alignas(64) Packet final : tlm::tlm_extension<Packet> {
   // While there is a CauseLog: why it is where it is, and its contention that is in that.
   Cause cause;
   Ps contended = 0;
+  bool held = false;  ///< `cause` is that of what kept the packets before it from going on
 
   void charge(Delay delay, Ps time) { spent[static_cast<std::size_t>(delay)] += time; }
   int virtual_network() const { return static_cast<int>(message_class) * kVcSets + vc_set; }

@@ -58,6 +58,9 @@ class NetworkRoutes {
   virtual RouteDecision enter(NodeId destination, std::uint16_t at, bool from_io, std::uint8_t dateline) const = 0;
   /// The next port on the way from `at` to `exit`; the exit's own port once it is there.
   virtual std::uint8_t next_port(std::uint16_t at, Exit exit) const = 0;
+  /// Whether the way from `source` to `destination` crosses more links of this network's kind (between SIPs, or between
+  /// the cubes of this one) than it would if no link were broken.
+  virtual bool detour(NodeId /*source*/, NodeId /*destination*/) const { return false; }
 };
 
 }  // namespace kernbench

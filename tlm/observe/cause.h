@@ -29,11 +29,12 @@ enum class Spent : std::uint8_t {
   wire_wait,     ///< others are on the link
   wire_credit,   ///< the link's far end has no room
   wire_latency,  ///< flight, PHY and adapter of a link
+  detour,        ///< all that on a link of a way that is longer for a broken link
   memory,        ///< HBM, SRAM or a foreign memory
   memory_wait,   ///< others before it there
   slots,         ///< a send waits for a slot of its peer's ring
 };
-inline constexpr int kSpents = 20;
+inline constexpr int kSpents = 21;
 const char* to_string(Spent spent);
 
 class CauseLog;
@@ -158,6 +159,7 @@ class CauseLog {
  public:
   // Last: they go before the steps.
   Cause current;  ///< of the event that is being executed
+  Cause room;     ///< of the credit that is being given: why it was not given sooner. Empty: nothing hindered it
   Cause host;     ///< of what the host has heard last
 };
 

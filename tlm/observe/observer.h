@@ -60,6 +60,10 @@ class Observer {
   virtual void change(TrackId track, Ps time, std::uint64_t value) = 0;
   virtual void op(const OpRecord& record) = 0;
   virtual bool wants_ops() const = 0;
+  /// Whether records have to come in the order of the instants that made them, over all SIPs. If not, a SIP may be
+  /// ahead of another one (decision 0440), which takes half of the time; what it makes comes in its own order, and
+  /// behind what that came from.
+  virtual bool wants_order() const { return true; }
   /// A kernel has ended on a PE: `component` is the PE, `kernel`, `launch` and the times are its own. Only if
   /// wants_ops().
   virtual void kernel(const OpRecord&) {}

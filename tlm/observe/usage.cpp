@@ -34,7 +34,10 @@ void Usage::fold_to(std::uint32_t shift) {
 
 /// Room for all from `first` to `last`.
 void Usage::hold(std::size_t first, std::size_t last) {
-  if (slices_.empty()) base_ = first;
+  if (slices_.empty()) {
+    base_ = first;
+    slices_.reserve(most_ - first);
+  }
   if (first < base_) {
     slices_.insert(slices_.begin(), base_ - first, Slice());
     base_ = first;

@@ -50,10 +50,11 @@ struct Machine::Impl {
     set_lookahead();
   }
 
-  /// Queues of the dispatcher go ahead of each other by what links take. Observers see instants in order, and foreign
-  /// parts may wait for any instant.
+  /// Queues of the dispatcher go ahead of each other by what links take. Some observers see instants in order, and
+  /// foreign parts may wait for any instant.
   void set_lookahead() {
-    if (context.observer != nullptr || !foreign.initiators.empty() || !foreign.memories.empty()) return;
+    if (context.observer != nullptr && context.observer->wants_order()) return;
+    if (!foreign.initiators.empty() || !foreign.memories.empty()) return;
     std::vector<std::vector<Dispatcher::Neighbour>> neighbours(dispatcher.sips());
     for (const LinkEnd& end : plan.ends) {
       const unsigned here = context.queue_of(end.network).sip();

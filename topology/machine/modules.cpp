@@ -53,6 +53,10 @@ void NetworkModules::make_link_port(const BuildContext& context, std::uint32_t i
   config.far_flit_bytes = plan.networks[plan.ends[end.peer].network].noc->flit_bytes;
   for (const Spot spot : *end.spots) config.routers.push_back(spot.router);
   config.from_io = end.kind->from_io;
+  // What passes UCIe between IO chiplet and cube does so in any case.
+  const bool between_sips = end.kind->between_sips;
+  config.detours = between_sips == (plan.networks[end.network].kind == NetworkKind::io) &&
+                   (between_sips ? !plan.spec.broken_sip_links.empty() : !plan.spec.broken_cube_links.empty());
   config.longest = context.options.longest;
   config.delay = end.kind->delay;
   link_ports_[slot] = std::make_unique<LinkPort>(names::leaf(plan.end_name(id)).c_str(), config,

@@ -45,7 +45,9 @@ std::string broken_links(const CubeTable::Broken& broken, std::uint16_t sip) {
 }  // namespace
 
 CubeTable::CubeTable(std::uint16_t w, std::uint16_t h, const Broken& broken, std::uint16_t sip)
-    : cubes_(static_cast<std::uint16_t>(w * h)), next_(std::size_t{cubes_} * (cubes_ + 1), Side::north) {
+    : cubes_(static_cast<std::uint16_t>(w * h)),
+      next_(std::size_t{cubes_} * (cubes_ + 1), Side::north),
+      longer_(next_.size()) {
   const CubeGrid grid{w, h, broken};
   std::vector<unsigned> steps(cubes_);
   constexpr std::array<Side, 3> kMoves = {Side::east, Side::west, Side::north};
@@ -76,6 +78,9 @@ CubeTable::CubeTable(std::uint16_t w, std::uint16_t h, const Broken& broken, std
         const std::uint16_t other = grid.neighbour(at, side);
         return other != kIoChiplet && steps[other] + 1 == steps[at];
       });
+      const int x = at % w, y = at / w;
+      const int whole = to == cubes_ ? y + 1 : std::abs(x - to % w) + std::abs(y - to / w);
+      longer_[std::size_t{at} * (cubes_ + 1) + to] = steps[at] > static_cast<unsigned>(whole);
     }
   };
   for (std::uint16_t to = 0; to < cubes_; ++to) {
@@ -184,6 +189,30 @@ SipTable::SipTable(const SystemSpec& spec)
                     : Hop{link, 0, true, step.wraps};
     }
   }
+  if (spec.broken_sip_links.empty() || spec.topology == SipTopology::switch_star) return;
+  SystemSpec whole = spec;
+  whole.broken_sip_links.clear();
+  const std::vector<unsigned> with = lengths(spec), without = SipTable(whole).lengths(whole);
+  for (std::size_t i = 0; i < with.size(); ++i) longer_.push_back(with[i] > without[i]);
+}
+
+// Hops from each to each. REQUIRES: no switch.
+std::vector<unsigned> SipTable::lengths(const SystemSpec& spec) const {
+  std::vector<unsigned> all(hops_.size());
+  for (std::uint16_t from = 0; from < sips_; ++from) {
+    for (std::uint16_t to = 0; to < sips_; ++to) {
+      for (std::uint16_t at = from; at != to; at = sip_neighbours(spec, at)[next(at, to).link])
+        ++all[std::size_t{from} * sips_ + to];
+    }
+  }
+  return all;
+}
+
+bool CubeRoutes::detour(NodeId source, NodeId destination) const {
+  const Attachment &from = map_.node(source).at, &to = map_.node(destination).at;
+  if (from.sip != self_.sip || from.cube == kIoChiplet) return false;  // from an IO chiplet there is one way
+  const std::uint16_t target = to.sip == self_.sip ? to.cube : kIoChiplet;
+  return from.cube != target && table_.detour(from.cube, target);
 }
 
 RouteDecision CubeRoutes::enter(NodeId destination, std::uint16_t at, bool from_io, std::uint8_t dateline) const {

@@ -23,13 +23,17 @@ class CubeTable {
   /// `sip` is for error messages only. Throws ConfigError naming both ends if a pair cannot reach each other.
   CubeTable(std::uint16_t w, std::uint16_t h, const Broken& broken, std::uint16_t sip);
   /// REQUIRES: at != to. `to` may be kIoChiplet.
-  Side next(std::uint16_t at, std::uint16_t to) const {
-    return next_[std::size_t{at} * (cubes_ + 1) + (to == kIoChiplet ? cubes_ : to)];
-  }
+  Side next(std::uint16_t at, std::uint16_t to) const { return next_[way(at, to)]; }
+  /// Whether a broken link makes the way longer.
+  bool detour(std::uint16_t at, std::uint16_t to) const { return longer_[way(at, to)]; }
 
  private:
+  std::size_t way(std::uint16_t at, std::uint16_t to) const {
+    return std::size_t{at} * (cubes_ + 1) + (to == kIoChiplet ? cubes_ : to);
+  }
   std::uint16_t cubes_;
   std::vector<Side> next_;
+  std::vector<bool> longer_;
 };
 
 /// Next hops between SIPs: the shorter way round a ring (the positive one on a tie), X before Y on a grid, one hop
@@ -51,6 +55,10 @@ class SipTable {
   explicit SipTable(const SystemSpec& spec);
   /// REQUIRES: at != to.
   Hop next(std::uint16_t at, std::uint16_t to) const { return hops_[std::size_t{at} * sips_ + to]; }
+  /// Whether a broken link makes the way longer.
+  bool detour(std::uint16_t at, std::uint16_t to) const {
+    return !longer_.empty() && longer_[std::size_t{at} * sips_ + to];
+  }
   /// VC set in the crossbar of the destination's SIP.
   std::uint8_t last_set(std::uint8_t dateline) const { return grid_ && (dateline & kDatelineBit) != 0 ? 1 : 0; }
 
@@ -60,6 +68,9 @@ class SipTable {
   std::uint16_t sips_;
   bool grid_;
   std::vector<Hop> hops_;
+  std::vector<bool> longer_;  // empty: no link is broken
+
+  std::vector<unsigned> lengths(const SystemSpec& spec) const;
 };
 
 /// Which of `connections` parallel links a packet takes: fixed by its destination, so that the order of a pair is kept.
@@ -78,6 +89,7 @@ class CubeRoutes final : public NetworkRoutes {
   std::uint8_t next_port(std::uint16_t at, Exit exit) const override {
     return at == exit.router ? exit.port : mesh_.port(at, exit.router);
   }
+  bool detour(NodeId source, NodeId destination) const override;
 
  private:
   const MachineMap& map_;
@@ -96,6 +108,10 @@ class IoRoutes final : public NetworkRoutes {
       : map_(map), layouts_(layouts), table_(table), layout_(layout), sip_(sip) {}
   RouteDecision enter(NodeId destination, std::uint16_t at, bool from_io, std::uint8_t dateline) const override;
   std::uint8_t next_port(std::uint16_t, Exit exit) const override { return exit.port; }
+  bool detour(NodeId source, NodeId destination) const override {
+    const std::uint16_t from = map_.node(source).at.sip, to = map_.node(destination).at.sip;
+    return from != to && table_.detour(from, to);
+  }
 
  private:
   const MachineMap& map_;
