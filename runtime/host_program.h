@@ -78,8 +78,8 @@ class HostProgram {
   std::string refused_;  // why nothing can be submitted any more; empty: it can
   std::string left_;
   std::size_t faults_before_ = 0;  // of the programs before this one
-  std::deque<Context> contexts_;  // by rank
-  std::vector<int> devices_{-1};  // by rank; -1: none set. Outside a program: of the main context
+  std::deque<Context> contexts_;   // by rank
+  std::vector<int> devices_{-1};   // by rank; -1: none set. Outside a program: of the main context
   std::function<void(std::vector<Blocked>&)> explain_;
   std::unique_ptr<Context> main_handle_;
   std::weak_ptr<Handle::State> main_target_;  // what the main context waits for

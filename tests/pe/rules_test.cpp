@@ -441,7 +441,7 @@ TEST(KernelFiber, CancelUnwindsEvenThroughACatchAll) {
 TEST(KernelFiber, SaysWhoseCodeRuns) {
   StackPool pool;
   Activity activity;
-  KernelFiber fiber(pool, {kKernel, {0, 1, 2}, &activity});
+  KernelFiber fiber(pool, {"k", {0, 1, 2}, &activity});
   std::vector<std::string> running;
   fiber.start([&] {
     running.push_back(activity.kernel());

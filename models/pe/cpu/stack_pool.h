@@ -7,8 +7,9 @@ namespace kernbench {
 /// Stacks for kernels that are being recorded. One pool serves a whole machine: a kernel that has returned gives its
 /// stack back at once, so there are only as many as kernels longer than the recorder's window.
 ///
-/// What is below a stack faults when touched, up to a number of live stacks (each guard costs two of the process's memory
-/// mappings, of which Linux allows 65,530); every stack has a canary that is checked when its kernel switches away.
+/// What is below a stack faults when touched, up to a number of live stacks (each guard costs two of the process's
+/// memory mappings, of which Linux allows 65,530); every stack has a canary that is checked when its kernel switches
+/// away.
 class StackPool {
  public:
   static constexpr std::size_t kStackBytes = std::size_t{128} << 10;  ///< address space; only touched pages cost memory
