@@ -103,7 +103,7 @@ void Replay::batch() {
   flight->sip = flight->states.front()->sip;
   flight->start = runtime_.dispatcher.now();
   Sip& sip = sip_of(*flight->states.front());
-  start_key(token(sip));
+  start_key(0);
   for (const StatePtr& state : flight->states) add_key(*state);
   ReplayKind*& kind = batches_[key_];
   if (kind == nullptr) kind = &make_kind(flight->states.back()->name);
@@ -117,10 +117,11 @@ void Replay::batch() {
     const auto leader = leaders_.find(kind);
     if (leader != leaders_.end() && !leader->second->disturbed) return follow(leader->second, flight);
     if (kind->known() && says_enough(*kind)) {
-      flight->sample = sampled(*kind);
+      flight->sample = flight->start >= kind->under_way_until() && sampled(*kind);
       if (!flight->sample) {
         takes_mean(*kind, 1);
         const std::vector<ReplayTimes> times = kind->mean();
+        kind->under_way(flight->start + times.back().completed);
         for (std::size_t i = 0; i < times.size(); ++i) repeat(flight->states[i], flight->start, times[i]);
         return;
       }

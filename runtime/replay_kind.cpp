@@ -7,6 +7,13 @@
 namespace kernbench {
 
 void ReplayKind::add(const std::vector<ReplayTimes>& times, const std::vector<double>& counts) {
+  if (++simulated_ == 2 && mean_ < kLong) {
+    sums_.clear();
+    counts_.clear();
+    in_mean_ = 0;
+    mean_ = squares_ = 0;
+  }
+  ++in_mean_;
   sums_.resize(times.size());
   Ps last = 0;
   for (std::size_t i = 0; i < times.size(); ++i) {
@@ -17,24 +24,26 @@ void ReplayKind::add(const std::vector<ReplayTimes>& times, const std::vector<do
   }
   counts_.resize(std::max(counts_.size(), counts.size()));
   for (std::size_t i = 0; i < counts.size(); ++i) counts_[i] += counts[i];
-  ++simulated_;
-  const auto n = static_cast<double>(simulated_), took = static_cast<double>(last), before = took - mean_;
+  const auto n = static_cast<double>(in_mean_), took = static_cast<double>(last), before = took - mean_;
   mean_ += before / n;
   squares_ += before * (took - mean_);
 }
 
-double ReplayKind::seen() const { return simulated_ < 2 ? 0 : squares_ / static_cast<double>(simulated_ - 1); }
+double ReplayKind::seen() const { return in_mean_ < 2 ? 0 : squares_ / static_cast<double>(in_mean_ - 1); }
 
-double ReplayKind::variance() const { return std::max(seen(), refresh_.variance(mean_)); }
+double ReplayKind::variance() const {
+  const double free = static_cast<double>(in_mean_) - 1 + kOccurrencesOfRefresh;
+  return std::max(seen(), (squares_ + kOccurrencesOfRefresh * refresh_.variance(mean_)) / free);
+}
 
 double ReplayKind::error() const {
-  if (simulated_ == 0) return 0;
-  return static_cast<double>(of_mean_) * std::sqrt(variance() / static_cast<double>(simulated_));
+  if (in_mean_ == 0) return 0;
+  return static_cast<double>(of_mean_) * std::sqrt(variance() / static_cast<double>(in_mean_));
 }
 
 std::vector<ReplayTimes> ReplayKind::mean() const {
   std::vector<ReplayTimes> times;
-  const auto of = [this](double sum) { return static_cast<Ps>(std::llround(sum / static_cast<double>(simulated_))); };
+  const auto of = [this](double sum) { return static_cast<Ps>(std::llround(sum / static_cast<double>(in_mean_))); };
   for (const Sums& sums : sums_) times.push_back({of(sums.start), of(sums.end), of(sums.completed)});
   return times;
 }
@@ -55,9 +64,9 @@ void ReplayKind::check(double took) {
   ++samples_;
   sampled_ += took;
   expected_ += mean_;
-  const auto n = static_cast<double>(simulated_), checks = static_cast<double>(samples_);
+  const auto n = static_cast<double>(in_mean_), checks = static_cast<double>(samples_);
   const double spread =
-      std::max(beyond(simulated_) * std::sqrt(seen()), kBeyondKnown * std::sqrt(refresh_.variance(mean_)));
+      std::max(beyond(in_mean_) * std::sqrt(seen()), kBeyondKnown * std::sqrt(refresh_.variance(mean_)));
   const double one = spread * std::sqrt(1 + 1 / n), all = spread * std::sqrt(1 / checks + 1 / n);
   const double tolerance = kTolerance * mean_;
   if (std::abs(took - mean_) > std::max(one, tolerance) ||
@@ -68,8 +77,8 @@ void ReplayKind::check(double took) {
 
 void ReplayKind::add_counts(std::vector<double>& into) const {
   if (into.size() < counts_.size()) into.resize(counts_.size());
-  if (counted_ == 0 || simulated_ == 0) return;
-  const double times = static_cast<double>(counted_) / static_cast<double>(simulated_);
+  if (counted_ == 0 || in_mean_ == 0) return;
+  const double times = static_cast<double>(counted_) / static_cast<double>(in_mean_);
   for (std::size_t i = 0; i < counts_.size(); ++i) into[i] += counts_[i] * times;
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -17,17 +18,20 @@ struct ReplayTimes {
 
 /// What is known of one kind of work: how long its occurrences take that were simulated, and whether that says enough.
 ///
-/// Refreshes make equal work differ, so that repeats take the mean, and what it is off adds up over them: error() says
-/// by how much, out of what occurrences differed by and at least what refreshes can make them differ by, which few
-/// occurrences may not show. Replay simulates another one where that is too much of the run, up to `kMost`. Some
-/// repeats are simulated as well: they correct the mean, and where they lie further from it than the spread of the
-/// others explains, and by more than `kTolerance`, the kind is refused: simulated from then on.
+/// The first occurrence of short work finds rows closed and other things that later ones find open: it is not in the
+/// mean. Refreshes make equal work differ, so that repeats take the mean, and what it is off adds up over them: error()
+/// says by how much, out of what occurrences differed by and, as few of them may not show it, of what refreshes can
+/// make them differ by. Replay simulates another one where that is too much of the run, up to `kMost`. Some repeats are
+/// simulated as well: they correct the mean, and where they lie further from it than the spread of the others explains,
+/// and by more than `kTolerance`, the kind is refused: simulated from then on.
 class ReplayKind {
  public:
-  static constexpr unsigned kLeast = 4, kLeastLong = 2, kMost = 32;
+  static constexpr unsigned kLeast = 4, kLeastLong = 2, kMost = 1024;
   static constexpr double kLong = 30e6;  ///< ps: rows that the first occurrence finds closed are 0.5 % of it at most
   /// So many samples that agree make further ones rarer by as much.
   static constexpr std::uint64_t kManySamples = 16;
+  /// What refreshes can make occurrences differ by says as much as so many occurrences.
+  static constexpr double kOccurrencesOfRefresh = 4;
   static constexpr double kTolerance = 0.005;  ///< spec: tensor_parallel.md, "Whole models in seconds"
 
   ReplayKind(std::string name, std::uint64_t number, const ReplayRefresh& refresh = {})
@@ -49,6 +53,9 @@ class ReplayKind {
   /// A repeat that was simulated as well; add() is called, too. Refuses the kind if it differs too much.
   void check(double took);
   std::uint64_t next_repeat() { return repeats_++; }
+  /// Repeats of equal SIPs at once are one: a sample is all of theirs, too, so that they are drawn together.
+  void under_way(Ps until) { until_ = std::max(until_, until); }
+  Ps under_way_until() const { return until_; }
   /// So many add their counts: those that took the mean, or the times of one that was being simulated.
   void repeat(std::uint64_t of_mean, std::uint64_t of_one) {
     of_mean_ += of_mean;
@@ -67,7 +74,7 @@ class ReplayKind {
 
  private:
   double seen() const;      ///< how occurrences have differed, ps^2
-  double variance() const;  ///< of what occurrences take, ps^2: at least what refreshes make
+  double variance() const;  ///< of what occurrences take, ps^2: of few, also what refreshes may make
 
   struct Sums {
     double start = 0, end = 0, completed = 0;
@@ -77,6 +84,8 @@ class ReplayKind {
   const ReplayRefresh refresh_;
   std::vector<Sums> sums_;      // by message
   std::vector<double> counts_;  // of the occurrences
+  Ps until_ = 0;                // a repeat of the mean is under way
+  std::uint64_t in_mean_ = 0;   // occurrences: all but the first, where that is short
   std::uint64_t simulated_ = 0, repeats_ = 0, of_mean_ = 0, counted_ = 0, samples_ = 0;
   double mean_ = 0, squares_ = 0;  // Welford
   double sampled_ = 0, expected_ = 0;

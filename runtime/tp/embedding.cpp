@@ -154,7 +154,8 @@ Tensor VocabParallelEmbedding::forward(const std::vector<std::int64_t>& tokens, 
     const auto submit = block <= 8 ? look_up<8> : block <= 64 ? look_up<64> : look_up<kMostTokens>;
     launches.push_back(submit(context, options_.name, weight_, output, at, ids.data() + at, block));
   }
-  for (const Handle& launch : launches) context.wait(launch);
+  // The last first: they are one stream's, so that what the rank waits for is the end of all that it has submitted.
+  std::for_each(launches.rbegin(), launches.rend(), [&](const Handle& launch) { context.wait(launch); });
   if (options_.sequence_parallel) {
     reduce_scatter_to_sequence_region(state_, output, tensors.output);
   } else {

@@ -224,6 +224,15 @@ TEST(Serving, CostsBetweenSimulatedPartsAreLinear) {
   const std::size_t before = costs.simulated();
   close(costs.exactly(step).layers.time, costs.of(step).layers.time);
   EXPECT_EQ(costs.simulated(), before) << "as it is, and kept apart";
+
+  // 512 is so near 513 that it would cost as much and say nothing.
+  dense.clear();
+  serve::StepCosts near({513, 3000, true, false}, measure);
+  for (const double tokens : {500.0, 512.0, 513.0}) {
+    step = {{{static_cast<std::int64_t>(tokens), 0}}, 0, 0, 1};
+    close(near.of(step).layers.time, 1000 + 5 * tokens + 7 * tokens + tokens * tokens);
+  }
+  EXPECT_THAT(dense, ElementsAre(std::pair(256, 0), std::pair(513, 0)));
 }
 
 /// Means of the groups that the lengths are made of, to three standard errors.

@@ -18,7 +18,13 @@ std::pair<std::int64_t, std::int64_t> around(double value, std::int64_t most) {
     const std::int64_t middle = low + low / 2;
     (value >= static_cast<double>(middle) ? low : high) = middle;
   }
-  if (value <= static_cast<double>(most)) high = std::min(high, most);
+  if (value <= static_cast<double>(most)) {
+    // Of a power of two so near the most that they say the same, the most serves for both.
+    const auto near = [most](std::int64_t number) { return number > kFine && 4 * number > 3 * most; };
+    if (near(high)) high = most;
+    if (near(low)) low /= 2;
+    high = std::min(high, most);
+  }
   if (value == static_cast<double>(low)) return {low, low};
   return {value == static_cast<double>(high) ? high : low, high};
 }
