@@ -115,8 +115,8 @@ TEST(Leftover, IsSaidOfAProgramBehindOneThatCaughtAFault) {
   MachineRun host(machine_of(2, 1, 1));
   const auto fails = [](Context& ctx) {
     ctx.init_process_group(with_peers());
-    if (ctx.rank() == 0)
-      EXPECT_THROW(ctx.launch("unmapped", LaunchOptions{{{0, 0, 0}}}, touch_nothing, Va{1}), DeviceFault);
+    if (ctx.rank() != 0) return;
+    EXPECT_THROW(ctx.launch("unmapped", LaunchOptions{{{0, 0, 0}}}, touch_nothing, Va{1}), DeviceFault);
   };
   EXPECT_EQ(failure_of([&] { host.runtime.spawn(fails, std::tuple<>(), 2); }), "");
   const auto leaves = [](Context& ctx) {
@@ -191,7 +191,7 @@ TEST(Handles, OfWhatHasNoKernelHaveNoKernelTimes) {
     const Tensor tensor = ctx.zeros(kShape, DType::f16, {}, "t");
     const Handle promise = ctx.promise("p");
     ctx.fulfil(promise);
-    const Handle read = ctx.submit(MemoryReadMessage{PhysicalAddress::hbm({0, 0, 0}, 0), 8});
+    const Handle read = ctx.submit(MemoryReadMessage{PhysicalAddress::hbm({0, 0, 0}, 0), {}, 8});
     ctx.wait(read);
     for (const Handle& handle : {promise, read}) {
       EXPECT_THROW(handle.kernel_start(), std::logic_error);
