@@ -72,6 +72,7 @@ Tensor Context::from_host(const std::vector<double>& data, Shape shape, DType dt
 Tensor Context::full(double value, Shape shape, DType dtype, const DPPolicy& policy, const std::string& name) {
   Tensor tensor = empty(shape, dtype, policy, name);  // before any data: what the device cannot hold, the host may not
   const std::size_t item = size_of(dtype), bytes = static_cast<std::size_t>(shape.count()) * item;
+  if (!runtime_.tensors.takes_contents(tensor.state(), bytes)) return tensor;
   std::vector<std::uint8_t> raw(bytes);
   if (bytes > 0) store_element(raw.data(), dtype, 0, value);
   for (std::size_t done = item; done < bytes; done *= 2)
@@ -84,6 +85,7 @@ Tensor Context::randn(std::uint64_t seed, Shape shape, DType dtype, const DPPoli
   constexpr double kTwoPi = 6.283185307179586;
   Tensor tensor = empty(shape, dtype, policy, name);
   const auto count = static_cast<std::size_t>(shape.count());
+  if (!runtime_.tensors.takes_contents(tensor.state(), count * size_of(dtype))) return tensor;
   std::vector<std::uint8_t> raw(count * size_of(dtype));
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t a = mix(mix(seed) + 2 * i), b = mix(mix(seed) + 2 * i + 1);

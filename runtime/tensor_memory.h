@@ -59,8 +59,10 @@ class TensorMemory {
   /// Several are under way at once, on streams that no launch can hold up.
   void host_copies(const Tensor::State& tensor, std::vector<HostCopy>& copies, bool write);
   std::uint16_t copy_stream(int rank, std::size_t queue);
-  /// Writes row-major contents into all copies; waits for nothing. Throws HostShortage if this computer has no room for
-  /// those of a large tensor that is written for the first time.
+  /// Whether contents go anywhere: before they are made. Throws HostShortage if this computer has no room for those of
+  /// a large tensor that is written for the first time, and for `copy` bytes that its caller makes them in.
+  bool takes_contents(const Tensor::State& tensor, std::uint64_t copy);
+  /// Writes row-major contents into all copies; waits for nothing. Throws as takes_contents() does.
   void write_contents(const Tensor::State& tensor, const std::uint8_t* data);
 
   /// Where a rank's tensors go: its PE where ranks are PEs, its part of a SIP if it has one.

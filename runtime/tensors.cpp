@@ -294,15 +294,21 @@ std::shared_ptr<RuntimeImpl> usable(const Tensor::State& tensor) {
 }
 }  // namespace
 
-void TensorMemory::write_contents(const Tensor::State& tensor, const std::uint8_t* data) {
+bool TensorMemory::takes_contents(const Tensor::State& tensor, std::uint64_t copy) {
   const RunOptions& options = runtime_.options;
-  if (!options.data && !options.timed_host_io) return;
+  if (!options.data && !options.timed_host_io) return false;
   // Pages of the modelled memory are made when they are written. Asking the system is not worth it for less.
   constexpr std::uint64_t kLarge = std::uint64_t{64} << 20;
-  if (const std::uint64_t bytes = std::exchange(tensor.untouched, 0); options.data && bytes >= kLarge) {
+  const std::uint64_t bytes = copy + (options.data ? std::exchange(tensor.untouched, 0) : 0);
+  if (bytes >= kLarge) {
     require_host_memory(bytes, fmt::format("contents of tensor '{}'", tensor.name),
                         "--data off needs none of it, smaller tensors or fewer ranks less");
   }
+  return true;
+}
+
+void TensorMemory::write_contents(const Tensor::State& tensor, const std::uint8_t* data) {
+  if (!takes_contents(tensor, 0)) return;
   std::vector<HostCopy> copies;
   for (std::size_t i = 0; i < tensor.shards.size(); ++i) {
     const ShardSpec& shard = tensor.shards[i];

@@ -201,7 +201,7 @@ TEST(Handles, OfWhatHasNoKernelHaveNoKernelTimes) {
   EXPECT_EQ(failure_of([&] { host.runtime.spawn(program, std::tuple<>(), 1); }), "");
 }
 
-/// Half of the memory that the process may have left is there before a rank fills a tensor of all of it.
+/// What a tensor holds, and the host's copy from which it is filled.
 TEST(HostMemory, IsAskedBeforeARankFillsALargeTensor) {
   MachineRun host(machine_of(1, 1, 1));
   constexpr std::int64_t kRows = 1 << 15, kColumns = 1 << 12;  // 256 MiB in f16
@@ -210,7 +210,7 @@ TEST(HostMemory, IsAskedBeforeARankFillsALargeTensor) {
     EXPECT_THAT(failure_of([&] {
                   ctx.full(1, {kRows, kColumns}, DType::f16, {}, "large");
                 }),
-                AllOf(HasSubstr("contents of tensor 'large': needs 256 MiB of this computer's memory, "),
+                AllOf(HasSubstr("contents of tensor 'large': needs 512 MiB of this computer's memory, "),
                       HasSubstr("MiB are left (ulimit -v): --data off needs none of it")));
     ::setrlimit64(RLIMIT_AS, &before);
     ctx.full(1, {kRows, kColumns}, DType::f16, {}, "large");
