@@ -7,6 +7,7 @@
 #include "sc_main/workloads/serve/schedule.h"
 #include "sc_main/workloads/serve/steps.h"
 #include "tests/support/files_with_texts.h"
+#include "tests/workloads/small_transformer.h"
 #include "tests/workloads/tool_json.h"
 #include "tlm/config/problems.h"
 
@@ -22,23 +23,7 @@ using serve::StepCost;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr const char* kServedModel = R"(layers: 3
-width: 32
-heads: 8
-kv_heads: 4
-head_dim: 8
-mlp_width: 48
-gated: true
-activation: silu
-norm: rms
-epsilon: 1e-5
-vocabulary: 70
-position: rotary
-rope_theta: 1000
-positions: 64
-biases: false
-tied: false
-)";
+const std::string kServedModel = small_model(3);
 
 std::string written(const Tool& tool, const std::string& text) {
   const std::string path = tool.file("requests.csv");

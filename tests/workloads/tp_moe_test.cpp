@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "sc_main/check/tp_reference.h"
+#include "tests/workloads/small_transformer.h"
 #include "tests/workloads/tool_json.h"
 
 namespace kernbench {
@@ -12,25 +13,7 @@ namespace {
 using ::testing::HasSubstr;
 using Args = std::vector<std::string>;
 
-constexpr const char* kExpertModel = R"(layers: 2
-width: 32
-heads: 8
-kv_heads: 4
-head_dim: 8
-mlp_width: 48
-experts: 4
-experts_per_token: 2
-gated: true
-activation: silu
-norm: rms
-epsilon: 1e-5
-vocabulary: 70
-position: rotary
-rope_theta: 1000
-positions: 64
-biases: false
-tied: false
-)";
+const std::string kExpertModel = small_model(2, "experts: 4\nexperts_per_token: 2\n");
 constexpr const char* kMixtralConfig = R"({
   "architectures": ["MixtralForCausalLM"],
   "model_type": "mixtral",
@@ -41,20 +24,8 @@ constexpr const char* kMixtralConfig = R"({
   "sliding_window": null, "tie_word_embeddings": false, "vocab_size": 70
 })";
 
-/// Four SIPs of two cubes of two PEs, both layers. `more` goes before the sizes given here.
 Args with_experts(const Tool& tool, const Args& more, const std::string& text = kExpertModel) {
-  std::ofstream(tool.file("m.yaml")) << text;
-  Args arguments{"run",   "tp_transformer",      "--topology", "ring8",
-                 "--set", "system.sips.count=4", "--set",      "sip.cube_mesh.w=2",
-                 "--set", "sip.cube_mesh.h=1",   "--set",      "cube.pes=2"};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  const std::vector<std::pair<const char*, const char*>> sizes{
-      {"--model", "m.yaml"}, {"--page", "4"},   {"--layers", "2"}, {"--batch", "2"},
-      {"--prompt", "5"},     {"--decode", "2"}, {"-w", "0"}};
-  for (const auto& [option, value] : sizes) {
-    if (std::find(more.begin(), more.end(), option) == more.end()) arguments.insert(arguments.end(), {option, value});
-  }
-  return arguments;
+  return small_transformer(tool, more, text, "2");
 }
 
 std::string changed(std::string text, const std::string& from, const std::string& to) {

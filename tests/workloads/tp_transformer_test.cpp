@@ -7,6 +7,7 @@
 #include <map>
 #include <sstream>
 
+#include "tests/workloads/small_transformer.h"
 #include "tests/workloads/tool_json.h"
 
 namespace kernbench {
@@ -15,23 +16,7 @@ namespace {
 using ::testing::HasSubstr;
 using Args = std::vector<std::string>;
 
-constexpr const char* kSmallModel = R"(layers: 3
-width: 32
-heads: 8
-kv_heads: 4
-head_dim: 8
-mlp_width: 48
-gated: true
-activation: silu
-norm: rms
-epsilon: 1e-5
-vocabulary: 70
-position: rotary
-rope_theta: 1000
-positions: 64
-biases: false
-tied: false
-)";
+const std::string kSmallModel = small_model(3);
 constexpr const char* kLearned = R"(layers: 2
 width: 24
 heads: 4
@@ -49,20 +34,8 @@ biases: true
 tied: true
 )";
 
-/// Four SIPs of two cubes of two PEs, two layers of a small model. `more` goes before the sizes given here.
-Args tiny(const Tool& tool, const Args& more, const char* text = kSmallModel) {
-  std::ofstream(tool.file("m.yaml")) << text;
-  Args arguments{"run",   "tp_transformer",      "--topology", "ring8",
-                 "--set", "system.sips.count=4", "--set",      "sip.cube_mesh.w=2",
-                 "--set", "sip.cube_mesh.h=1",   "--set",      "cube.pes=2"};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  const std::vector<std::pair<const char*, const char*>> sizes{
-      {"--model", "m.yaml"}, {"--page", "4"},   {"--layers", "2"}, {"--batch", "2"},
-      {"--prompt", "5"},     {"--decode", "3"}, {"-w", "0"}};
-  for (const auto& [option, value] : sizes) {
-    if (std::find(more.begin(), more.end(), option) == more.end()) arguments.insert(arguments.end(), {option, value});
-  }
-  return arguments;
+Args tiny(const Tool& tool, const Args& more, const std::string& text = kSmallModel) {
+  return small_transformer(tool, more, text, "3");
 }
 
 std::int64_t whole_ps(const nlohmann::ordered_json& ns) { return std::llround(ns.get<double>() * 1000); }
@@ -71,7 +44,7 @@ std::int64_t whole_ps(const nlohmann::ordered_json& ns) { return std::llround(ns
 /// scheduling and type, a context that was there before, layers alone, fewer ranks than SIPs.
 TEST(TpTransformer, EveryRankAgreesWithTheHostsModel) {
   const Tool tool;
-  const std::vector<std::pair<const char*, Args>> cases{
+  const std::vector<std::pair<std::string, Args>> cases{
       {kSmallModel, {}},
       {kSmallModel, {"--scheduling", "rounds", "--tp", "2"}},
       {kSmallModel, {"--dtype", "f32", "--context", "6", "--tp", "1"}},
@@ -97,7 +70,7 @@ TEST(TpTransformer, EveryRankAgreesWithTheHostsModel) {
 TEST(TpTransformer, StagesAndDataParallelGroupsGiveTheNumbersOfOneRank) {
   const Tool tool;
   const Args eight{"--set", "system.sips.count=8", "--tp", "2", "--dp", "2", "--pp", "2", "--dtype", "f32"};
-  const std::vector<std::pair<const char*, Args>> cases{
+  const std::vector<std::pair<std::string, Args>> cases{
       {kSmallModel, {"--batch", "4", "--context", "3"}},
       {kSmallModel, {"--batch", "2", "--ends", "0", "--scheduling", "rounds", "--decode", "1"}},
       {kLearned, {"--batch", "2", "--decode", "1"}}};
