@@ -299,6 +299,9 @@ bool Collective::has_queues_for(const CallTensors& tensors) const {
 Collective::Launch Collective::bind(int rank, CollectiveCall call, const LaunchMessage::TensorArg& in,
                                     const LaunchMessage::TensorArg& out) const {
   check_serves(impl_->entry, call.op);
+  if (impl_->entry.schedule && impl_->entry.schedule->custom && call.reduce_op == ReduceOp::avg) {
+    throw Error(fmt::format("algorithm '{}': its file is custom and does not say what avg divides by", name()));
+  }
   if (reduces(call.op) && !legal(call.op, call.dtype, call.reduce_op)) {
     throw Error(fmt::format("{} of bool is not defined; use max (or) or min (and)", to_string(call.reduce_op)));
   }

@@ -8,7 +8,8 @@
 namespace kernbench::ccl {
 
 /// A schedule written for another system, as an algorithm of this one: it serves its own operation and number of ranks,
-/// scope sip, on any topology (queues between all pairs that it uses).
+/// scope sip, on any topology (queues between all pairs that it uses). A custom one serves all_reduce, whose tensors it
+/// takes, and puts there what it likes.
 struct Imported {
   std::shared_ptr<const Algorithm> algorithm;
   std::shared_ptr<const Schedule> schedule;  ///< proven, or, for another number of ranks, without steps

@@ -22,7 +22,7 @@ constexpr int kMostSlots = 64;
 Schedule parse_msccl(const std::string& text, const std::string& name, std::optional<int> ranks, int lambda) {
   const msccl::File file = msccl::parse(text, name);
   static std::set<std::string> said;  // a file is read for each group that uses it
-  for (const std::string& warning : file.ignored) {
+  for (const std::string& warning : file.warnings) {
     if (said.insert(warning).second) std::fputs((printable(warning) + "\n").c_str(), stderr);
   }
   const auto gpus = static_cast<std::int32_t>(file.gpus.size());

@@ -23,6 +23,7 @@ std::int32_t DataMap::chunks_of(Buffer buffer) const {
 }
 
 Datum DataMap::in(std::int32_t gpu, std::int32_t chunk) const {
+  if (file_.custom) return {gpu, 0, 0, chunk};
   const std::int32_t region = chunk / schedule_.units, unit = chunk % schedule_.units;
   switch (file_.op) {
     case CollectiveOp::all_gather:
@@ -39,6 +40,7 @@ Datum DataMap::in(std::int32_t gpu, std::int32_t chunk) const {
 }
 
 Datum DataMap::out(std::int32_t gpu, std::int32_t chunk) const {
+  if (file_.custom) return {gpu, 0, 0, chunk};  // whatever it is
   const std::int32_t region = chunk / schedule_.units, unit = chunk % schedule_.units;
   switch (file_.op) {
     case CollectiveOp::all_gather:
@@ -56,6 +58,7 @@ Datum DataMap::out(std::int32_t gpu, std::int32_t chunk) const {
 
 /// Who has a datum in the end.
 std::int32_t DataMap::holder_of(const Datum& datum) const {
+  if (file_.custom) return datum.origin;
   const bool one = file_.op == CollectiveOp::reduce_scatter || file_.op == CollectiveOp::all_to_all;
   return one ? datum.in_region : kEveryNode;
 }
@@ -93,6 +96,10 @@ std::int32_t DataMap::scratch_block(bool temporary, const Place& place, const Da
 std::int32_t DataMap::block_at(std::int32_t gpu, Place place, const Datum& datum) {
   place = resolve(gpu, place);
   if (place.buffer == Buffer::scratch) return scratch_block(false, place, datum);
+  if (file_.custom) {
+    if (datum.unit != place.chunk) return scratch_block(false, place, datum);
+    return place.buffer == Buffer::output ? output_block(out(gpu, place.chunk)) : input_block(in(gpu, place.chunk));
+  }
   // In place the output of a reduce-scatter is part of the input, the input of an all-gather part of the output.
   const bool parts = file_.in_place && file_.op == CollectiveOp::reduce_scatter;
   if (place.buffer == Buffer::output && datum == out(gpu, place.chunk)) return output_block(datum);

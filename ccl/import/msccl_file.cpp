@@ -33,9 +33,13 @@ const std::map<std::string, Action> kActions = {
 };
 const std::map<std::string, Buffer> kBuffers = {{"i", Buffer::input}, {"o", Buffer::output}, {"s", Buffer::scratch}};
 const std::map<std::string, CollectiveOp> kOps = {
-    {"allreduce", CollectiveOp::all_reduce},         {"allgather", CollectiveOp::all_gather},
-    {"reducescatter", CollectiveOp::reduce_scatter}, {"reduce_scatter", CollectiveOp::reduce_scatter},
-    {"alltoall", CollectiveOp::all_to_all},          {"broadcast", CollectiveOp::broadcast},
+    {"allreduce", CollectiveOp::all_reduce},
+    {"allgather", CollectiveOp::all_gather},
+    {"reducescatter", CollectiveOp::reduce_scatter},
+    {"reduce_scatter", CollectiveOp::reduce_scatter},
+    {"alltoall", CollectiveOp::all_to_all},
+    {"broadcast", CollectiveOp::broadcast},
+    {"custom", CollectiveOp::all_reduce},
 };
 
 /// What MSCCL's writers put there; what is not read here does not matter for a schedule.
@@ -70,6 +74,13 @@ class Reader {
     file.where = where(algo);
     file.name = algo.attribute("name").as_string("msccl");
     file.op = named(algo, "coll", kOps);
+    file.custom = algo.attribute("coll").as_string() == std::string("custom");
+    if (file.custom) {
+      warnings_.push_back(
+          fmt::format("{}: warning: coll is custom, which does not say what the outputs are: no result "
+                      "of it is proved or checked",
+                      file.where.str()));
+    }
     file.in_place = number(algo, "inplace", 0, 1, 0) == 1;
     const std::size_t before = troubles_;
     const std::int32_t gpus = number(algo, "ngpus", 1, kMostGpus);
@@ -94,7 +105,7 @@ class Reader {
       wrong(algo, fmt::format("there is no gpu {}", missing - seen.begin()),
             fmt::format("give one for each of ngpus = {}", gpus));
     problems_.throw_if_any();
-    file.ignored = std::move(ignored_);
+    file.warnings = std::move(warnings_);
     return file;
   }
 
@@ -163,8 +174,8 @@ class Reader {
       if (name == nullptr || std::string(child.name()) != name) {
         const std::set<std::string> known{"algo", "gpu", "tb", "step"};
         if (known.count(child.name()) == 0) {  // of a dialect
-          ignored_.push_back(fmt::format("{}: warning: '{}' inside of '{}' is ignored", where(child).str(),
-                                         child.name(), node.name()));
+          warnings_.push_back(fmt::format("{}: warning: '{}' inside of '{}' is ignored", where(child).str(),
+                                          child.name(), node.name()));
           continue;
         }
         wrong(child, fmt::format("'{}' inside of '{}'", child.name(), node.name()),
@@ -294,7 +305,7 @@ class Reader {
   const std::string& name_;
   std::vector<std::size_t> lines_{0};  ///< where they begin
   Problems problems_;
-  std::vector<std::string> ignored_;
+  std::vector<std::string> warnings_;
   std::size_t troubles_ = 0;  ///< with elements so far, also such as follow from what was said
 };
 

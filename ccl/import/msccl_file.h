@@ -52,10 +52,11 @@ struct Gpu {
 struct File {
   std::string name;  ///< of the algorithm
   CollectiveOp op = CollectiveOp::all_reduce;
+  bool custom = false;  ///< the file does not say what its outputs are: of `op` it has the shape alone
   bool in_place = true;
-  std::int32_t chunks = 1;             ///< of the whole operation
-  std::vector<Gpu> gpus;               ///< by id
-  std::vector<std::string> ignored{};  ///< elements that nobody knows, each a warning
+  std::int32_t chunks = 1;  ///< of the whole operation
+  std::vector<Gpu> gpus;    ///< by id
+  std::vector<std::string> warnings{};
   Location where;
 };
 

@@ -42,6 +42,7 @@ class Importer {
       : file_(file), lambda_(lambda), gpus_(static_cast<std::int32_t>(file.gpus.size())), data_(file, schedule_) {
     schedule_.algorithm = file.name;
     schedule_.op = file.op;
+    schedule_.custom = file.custom;
     schedule_.nodes = gpus_;
     const bool whole = file.op == CollectiveOp::all_reduce || file.op == CollectiveOp::broadcast;
     if (!whole && file.chunks % gpus_ != 0) {
@@ -293,19 +294,21 @@ class Importer {
       return;
     }
     if (mine.block < 0) fail(worker, "adds to what its gpu does not have");
-    if (!(mine.datum == what.datum)) {
-      fail(worker, mine.datum.origin == kEveryNode ? fmt::format("adds part {} of the data to part {}",
-                                                                 data_.part_of(what.datum), data_.part_of(mine.datum))
-                                                   : fmt::format("adds, but {} does not reduce", to_string(file_.op)));
+    if (file_.custom ? mine.datum.unit != what.datum.unit : !(mine.datum == what.datum)) {
+      fail(worker, mine.datum.origin == kEveryNode || file_.custom
+                       ? fmt::format("adds part {} of the data to part {}", data_.part_of(what.datum),
+                                     data_.part_of(mine.datum))
+                       : fmt::format("adds, but {} does not reduce", to_string(file_.op)));
     }
     std::int32_t summands = 0;
     for (std::size_t i = 0; i < mine.summands.size(); ++i) {
-      if ((mine.summands[i] & what.summands[i]) != 0) fail(worker, "adds what some gpu has given twice");
+      if ((mine.summands[i] & what.summands[i]) != 0 && !file_.custom)
+        fail(worker, "adds what some gpu has given twice");
       mine.summands[i] |= what.summands[i];
       summands += __builtin_popcountll(mine.summands[i]);
     }
     mine.by = &step_of(worker);
-    record(worker, kind, peer, mine.block, summands == gpus_);
+    record(worker, kind, peer, mine.block, summands == gpus_ && !file_.custom);
   }
 
   [[noreturn]] void stuck() const {
@@ -341,6 +344,10 @@ class Importer {
 
   /// What is wrong with an output chunk that holds `held`; empty: nothing.
   std::string wrong_with(const Held& held, const Datum& wanted) const {
+    if (file_.custom) {
+      if (held.block < 0 || held.datum.unit == wanted.unit) return {};
+      return fmt::format("gets part {}: here a custom file's chunks stay in their places", held.datum.unit);
+    }
     if (held.block < 0) return "never gets a value";
     const auto said = [this](const Datum& d) {
       return fmt::format("part {} of {}", data_.part_of(d),
@@ -389,7 +396,7 @@ class Importer {
     for (const auto& entry : queues_) pairs[std::minmax(entry.first.first, entry.first.second)] = true;
     for (const auto& entry : pairs)
       schedule_.links.push_back({entry.first.first, entry.first.second, 1, lambda_, slots_for(lambda_, 1)});
-    for (std::int32_t gpu = 0; gpu < gpus_; ++gpu) {  // also what no step touches
+    for (std::int32_t gpu = 0; gpu < gpus_ && !file_.custom; ++gpu) {  // also what no step touches
       for (std::int32_t chunk = 0; chunk < data_.chunks_of(Buffer::output); ++chunk)
         data_.output_block(data_.out(gpu, chunk));
     }

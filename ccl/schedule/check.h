@@ -10,7 +10,8 @@ namespace kernbench::ccl {
 /// Throws Error, at the first problem found: a list out of order or with numbers out of range; a queue with fewer slots
 /// than the order of the lists needs; a message of another length than its receiver expects, or of other data than it
 /// is added to; a contribution added twice; lists that wait for each other with the slots that `links` grant; messages
-/// left over; a part of `out` that is missing, stored twice, or not what the operation asks for.
+/// left over; a part of `out` that is missing, stored twice, or not what the operation asks for. Of a custom schedule
+/// there is nothing to say of `out`, and contributions may be added twice.
 ///
 /// Knows nothing of how a schedule was made: it serves imported ones too. Runs as many rounds as overlap, and one more.
 /// `slots`: of every queue, where positive; otherwise those of `links`.

@@ -82,6 +82,9 @@ struct Schedule {
   std::int32_t peer = 0;   ///< send_recv: the receiving node; with root -1: node k sends to (k + peer) mod nodes
   std::int32_t units = 1;  ///< of a region
   bool bundles = false;
+  /// `op` says no more than which tensors there are: whose data end where, and how often, nobody has said. Outputs that
+  /// no step writes stay as they are.
+  bool custom = false;
   std::int64_t period = 0;
   std::int64_t length = 0;  ///< ticks from the first start to the last arrival of one round
   std::vector<Block> blocks;

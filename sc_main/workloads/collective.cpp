@@ -120,6 +120,7 @@ class CollectiveWorkload final : public Workload {
   std::string explanation_;            ///< of the last row
   PlacementUnits units_;               ///< where a rank's tensors may lie
   bool ranks_are_pes_ = false;         ///< world_size in ccl.yaml
+  bool custom_ = false;                ///< a schedule that does not say what it does
   std::vector<Measurement> measured_;  ///< by group
 };
 
@@ -165,8 +166,12 @@ Report CollectiveWorkload::run(Session& session) {
   const ccl::Registry registry(options.ccl_file);
   options.algorithm = algorithm_ = ProcessGroup::algorithm(options, registry);
   const int ranks = session.runtime().world_size(options);
-  if (algorithm_ != ccl::kAuto)
-    ccl::check_serves(registry.load(algorithm_, {}, ranks), has_data() ? op_ : CollectiveOp::all_reduce);
+  if (algorithm_ != ccl::kAuto) {
+    const ccl::AlgorithmEntry entry = registry.load(algorithm_, {}, ranks);
+    ccl::check_serves(entry, has_data() ? op_ : CollectiveOp::all_reduce);
+    custom_ = entry.schedule && entry.schedule->custom;
+    if (custom_) wanted.check = false;
+  }
   if (ProcessGroup::world_size(options)) {  // a rank is a PE; which one makes no difference here
     ranks_are_pes_ = true;
     units_ = {{0}, {{0}}, false};
@@ -393,7 +398,7 @@ Json CollectiveWorkload::row(const Session& session, const CollectiveRun& reques
   const double algbw = time > 0 ? static_cast<double>(bytes) / time : 0;
   std::vector<ccl::BoundInput> inputs;  // bounds are of groups of SIPs
   std::optional<ccl::Bound> bound;
-  if (!ranks_are_pes_) {
+  if (!ranks_are_pes_ && !custom_) {
     for (std::size_t i = 0; i < layouts.size(); ++i) inputs.push_back(input_of(session, request, i, layouts[i]));
     std::swap(inputs.front(), inputs[group]);
     bound = ccl::largest(ccl::collective_bounds(session.map(), inputs.front()));
@@ -415,7 +420,7 @@ Json CollectiveWorkload::row(const Session& session, const CollectiveRun& reques
   result["time_ns"] = time;
   result["host_time_ns"] = measured.mean_ns(measured.submits, measured.completions);
   result["algbw_gbps"] = algbw;
-  result["busbw_gbps"] = algbw * bus_factor(op_, p);
+  result["busbw_gbps"] = custom_ ? algbw : algbw * bus_factor(op_, p);
   result["bound_ns"] = bound ? Json(bound->ns) : Json();
   result["bound_name"] = bound ? Json(bound->name) : Json();
   result["bound_fraction"] = bound && time > 0 && bound->ns > 0 ? Json(bound->ns / time) : Json();
@@ -427,12 +432,14 @@ Json CollectiveWorkload::row(const Session& session, const CollectiveRun& reques
   if (!c.in_place) result["out_placement"] = to_string(c.out_policy);
   if (ccl::rooted(op_)) result["root"] = c.root;
   result["group"] = request.groups[group];
-  if (session.options().explain && !ranks_are_pes_) explain(session, inputs, measured, request.iterations, result);
-  if (session.options().explain && ranks_are_pes_) {
+  if (session.options().explain && !inputs.empty()) explain(session, inputs, measured, request.iterations, result);
+  if (session.options().explain && inputs.empty()) {
     const ccl::Choice* choice = measured.choice ? &*measured.choice : nullptr;
     add_choice(measured.algorithm, choice, result["explain"]);
-    explanation_ = "#   ranks are PEs (world_size in ccl.yaml): there are bounds for ranks that are SIPs only\n" +
-                   choice_text(measured.algorithm, choice);
+    explanation_ =
+        (custom_ ? "#   the schedule is custom: there is no bound for what nobody has said\n"
+                 : "#   ranks are PEs (world_size in ccl.yaml): there are bounds for ranks that are SIPs only\n") +
+        choice_text(measured.algorithm, choice);
   }
   return result;
 }

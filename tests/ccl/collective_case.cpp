@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -195,6 +196,12 @@ class Run {
   /// What stands in the output of contributor k; nothing: it is not written.
   std::optional<std::int32_t> expected(int rank, int k, std::int64_t element) const {
     const std::int64_t n = c_.count;
+    if (c_.custom) {
+      const std::vector<int> ranks = c_.custom(rank, element);
+      if (ranks.empty()) return std::nullopt;
+      return std::accumulate(ranks.begin(), ranks.end(), 0,
+                             [&](std::int32_t sum, int of) { return sum + value(of, element); });
+    }
     switch (c_.op) {
       case CollectiveOp::all_reduce:
         return reduced(element);

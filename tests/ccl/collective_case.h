@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -22,6 +23,8 @@ struct CollectiveCase {
   int root = 0, shift = 1;
   ccl::QueueShape queue{4, 64};  ///< small slots, so that few elements make many messages
   Parameters parameters;
+  /// Of a custom schedule: whose inputs' sum stands in an element of a rank's output; nobody's: it is not written.
+  std::function<std::vector<int>(int rank, std::int64_t element)> custom;
   double least_share = 0;  ///< that Launch::least has to have of the time that what comes takes on the links
 };
 

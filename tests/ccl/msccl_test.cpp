@@ -96,6 +96,42 @@ TEST(Msccl, EveryStepTypeAndOperation) {
                         step(0, "r", "i", 0, "i", 0, "cnt=\"2\""))));
 }
 
+TEST(Msccl, CustomFilesPutTheirDataWhereTheySayAndLeaveTheRest) {
+  for (const std::int64_t count : {1, 3, 48, 201}) {
+    for (const bool in_place : {false, true}) {  // in place what is still to be sent must not be overwritten
+      CollectiveCase c;
+      c.algorithm = kExamples + "next4_custom.xml";
+      c.count = count;
+      c.in_place = in_place;
+      c.custom = [](int rank, std::int64_t) { return rank == 0 ? std::vector<int>{} : std::vector<int>{rank - 1}; };
+      EXPECT_EQ(run_collective(four(), c), "") << count;
+    }
+  }
+}
+
+TEST(Msccl, CustomFilesMayAddAndInPlaceKeepWhatTheyDoNotTouch) {
+  const TestFolder folder;
+  std::ofstream(folder.file("adds.xml")) << two("custom", "inplace=\"1\"", step(0, "s", "i", 0, "i", 0, "cnt=\"2\""),
+                                                step(0, "rrc", "i", 0, "i", 0, "cnt=\"2\""));
+  for (const std::int64_t count : {1, 48}) {
+    for (const bool in_place : {false, true}) {
+      CollectiveCase c;
+      c.algorithm = folder.file("adds.xml");
+      c.count = count;
+      c.in_place = in_place;
+      c.custom = [](int rank, std::int64_t) { return rank == 1 ? std::vector<int>{0, 1} : std::vector<int>{0}; };
+      EXPECT_EQ(run_collective(make_map(SipTopology::ring_1d, 2, 0, 0, 2, 1, 2), c), "") << count;
+    }
+  }
+}
+
+TEST(Msccl, CustomFilesThatMoveAChunkToAnotherPlaceAreRefused) {
+  EXPECT_EQ(
+      error_of(two("custom", "inplace=\"0\"", step(0, "s", "i", 1, "o", 0), step(0, "r", "i", 1, "o", 0))),
+      "a.xml:6:1: error: chunk 0 of gpu 1's output gets part 1: here a custom file's chunks stay in their places\n"
+      "  hint: its result would be wrong; nothing was run");
+}
+
 // Gpu 0 sends on channel 0 and then on channel 1; gpu 1 wants what comes on channel 1 first. With a queue for each that
 // is right, so it is here, where the two share one.
 TEST(Msccl, ChannelsOvertakeEachOther) {

@@ -338,6 +338,28 @@ TEST(ScheduleOption, ElementsThatMscclDoesNotHaveAreIgnoredWithAWarning) {
   EXPECT_THAT(outcome.err, ::testing::MatchesRegex("copy.xml:[0-9]+:[0-9]+: warning: .*'copy'.*\n"));
 }
 
+TEST(ScheduleOption, CustomFilesRunUncheckedAndSaySo) {
+  const Tool tool;
+  const std::string file = KERNBENCH_SOURCE_DIR "/docs/examples/schedules/next4_custom.xml";
+  const std::vector<std::string> arguments{
+      "run", "all_reduce", "--topology", "minimal", "--set",  "system.sips.count=4",
+      "-b",  "4K",         "--schedule", file,      "--json", "out.json"};
+  const Outcome outcome = tool(arguments);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("# Out of bounds values : 0 NOT CHECKED"));
+  EXPECT_THAT(outcome.err, ::testing::EndsWith("next4_custom.xml:2:1: warning: coll is custom, which does not say what "
+                                               "the outputs are: no result of it is proved or checked\n"));
+  const ordered_json result = ordered_json::parse(read(tool.file("out.json")))["results"][0];
+  EXPECT_EQ(result["check"], "skipped");
+  EXPECT_TRUE(result["bound_ns"].is_null());
+  EXPECT_GT(result["time_ns"].get<double>(), 0);
+  std::vector<std::string> average = arguments;
+  average.insert(average.end(), {"--op", "avg"});
+  const Outcome refused = tool(average);
+  EXPECT_EQ(refused.code, 2) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("its file is custom and does not say what avg divides by"));
+}
+
 TEST(AlgorithmOption, AnOperationThatItDoesNotServeIsRefusedBeforeTheRun) {
   const Tool tool;
   const Outcome outcome =
