@@ -53,7 +53,7 @@ Measured run_watching(Grade grade, const std::vector<std::string>& option) {
 }
 }  // namespace
 
-// What it may cost to look inside a run (issue 32): statistics 5% of CPU, critical path 20%, a trace as much as the
+// What it may cost to look inside a run: statistics 5% of CPU, critical path 20%, a trace as much as the
 // run.
 std::vector<Bench> watch_benches(Grade grade) {
   const auto bench = [grade](const char* name, double most, const std::vector<std::string>& option) {
