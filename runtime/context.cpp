@@ -44,9 +44,7 @@ void Context::set_device(int sip) {
   runtime_.program.set_device(rank_, sip);
 }
 
-void Context::set_part(int first_cube, int cubes, int first_pe, int pes) {
-  runtime_.tensors.set_part(rank_, first_cube, cubes, first_pe, pes);
-}
+void Context::set_part(CubeRange cubes, PeRange pes) { runtime_.tensors.set_part(rank_, cubes, pes); }
 
 int Context::device() const { return std::max(runtime_.program.device(rank_), 0); }
 

@@ -78,6 +78,14 @@ struct LocalShard {
   Region region;                   ///< of the whole tensor
 };
 
+/// Consecutive cubes of a SIP, and PEs of a cube.
+struct CubeRange {
+  int first = 0, count = 0;
+};
+struct PeRange {
+  int first = 0, count = 0;
+};
+
 /// What a tensor is placed on; types of their own, so that one is not taken for another.
 enum class NumPes : int {};     ///< of each cube
 enum class NumCubes : int {};   ///< of the SIP

@@ -133,7 +133,7 @@ class Context {
   /// What of each SIP new tensors of this rank may use, until the program ends: these cubes, and of each these PEs.
   /// Policies spread over them alone. Throws std::invalid_argument if one of them does not exist, or where ranks are
   /// PEs.
-  void set_part(int first_cube, int cubes, int first_pe, int pes);
+  void set_part(CubeRange cubes, PeRange pes);
   int device() const;             ///< SIP 0 if none is set; where ranks are PEs, that of the rank's PE
   const MachineMap& map() const;  ///< what the machine looks like
   Ps now() const;                 ///< simulated time

@@ -68,7 +68,7 @@ class TensorMemory {
   /// Where a rank's tensors go: its PE where ranks are PEs, its part of a SIP if it has one.
   PlacementUnits units_of(int rank) const;
   /// Of Context::set_part. Throws std::invalid_argument.
-  void set_part(int rank, int first_cube, int cubes, int first_pe, int pes);
+  void set_part(int rank, CubeRange cubes, PeRange pes);
   void forget_parts() { parts_.clear(); }  ///< another program begins
   DeviceMemory& device() { return device_; }
 

@@ -65,25 +65,25 @@ PlacementUnits TensorMemory::units_of(int rank) const {
   return own;
 }
 
-void TensorMemory::set_part(int rank, int first_cube, int cubes, int first_pe, int pes) {
+void TensorMemory::set_part(int rank, CubeRange cubes, PeRange pes) {
   if (!runtime_.groups.rank_pes().empty()) throw std::invalid_argument("set_part: ranks are PEs");
   PlacementUnits part;
   part.all = false;
-  const auto inside = [](int at, int first, int count) { return at >= first && at < first + count; };
+  const auto inside = [](int at, auto range) { return at >= range.first && at < range.first + range.count; };
   for (std::size_t i = 0; i < units_.cubes.size(); ++i) {
-    if (!inside(units_.cubes[i], first_cube, cubes)) continue;
+    if (!inside(units_.cubes[i], cubes)) continue;
     part.cubes.push_back(units_.cubes[i]);
     part.pes.emplace_back();
     for (const int pe : units_.pes[i]) {
-      if (inside(pe, first_pe, pes)) part.pes.back().push_back(pe);
+      if (inside(pe, pes)) part.pes.back().push_back(pe);
     }
-    if (part.pes.back().size() != static_cast<std::size_t>(std::max(pes, 0))) part.cubes.clear();
+    if (part.pes.back().size() != static_cast<std::size_t>(std::max(pes.count, 0))) part.cubes.clear();
     if (part.cubes.empty()) break;
   }
-  if (cubes < 1 || pes < 1 || part.cubes.size() != static_cast<std::size_t>(cubes)) {
+  if (cubes.count < 1 || pes.count < 1 || part.cubes.size() != static_cast<std::size_t>(cubes.count)) {
     throw std::invalid_argument(
-        fmt::format("set_part: cubes {} to {} with PEs {} to {} of each are not all there on every SIP", first_cube,
-                    first_cube + cubes - 1, first_pe, first_pe + pes - 1));
+        fmt::format("set_part: cubes {} to {} with PEs {} to {} of each are not all there on every SIP", cubes.first,
+                    cubes.first + cubes.count - 1, pes.first, pes.first + pes.count - 1));
   }
   parts_[rank] = std::move(part);
 }

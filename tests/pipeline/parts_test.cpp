@@ -97,7 +97,8 @@ TEST(PipelineParts, TensorsOfARankWithAPartLieThere) {
   kernbench::testing::MachineRun machine(kernbench::testing::machine_of(1, 4, 4));
   machine.runtime.spawn(
       [](Context& context) {
-        context.set_part(1, 2, 1, 3);
+        context.set_part(CubeRange{1, 2}, PeRange{1, 3});
+        static_assert(!std::is_invocable_v<decltype(&Context::set_part), Context&, PeRange, CubeRange>);
         const Tensor tensor =
             context.zeros({12, 8}, DType::f32, DPPolicy().cube(CubeSplit::row_wise).pe(PeSplit::row_wise), "t");
         std::vector<std::pair<int, int>> places;
@@ -107,7 +108,7 @@ TEST(PipelineParts, TensorsOfARankWithAPartLieThere) {
         }
         EXPECT_EQ(places, (std::vector<std::pair<int, int>>{{1, 1}, {1, 2}, {1, 3}, {2, 1}, {2, 2}, {2, 3}}));
         try {
-          context.set_part(3, 2, 0, 4);
+          context.set_part(CubeRange{3, 2}, PeRange{0, 4});
           ADD_FAILURE() << "cube 4 of 4 was taken";
         } catch (const std::invalid_argument& error) {
           EXPECT_STREQ(error.what(), "set_part: cubes 3 to 4 with PEs 0 to 3 of each are not all there on every SIP");

@@ -148,6 +148,33 @@ TEST_P(BarrierOnMachine, EachEntryPointWaitsForItsRanksOwnCollectiveThatPeersHav
   EXPECT_EQ(tried_, kHostEntryPoints.size());
 }
 
+/// Whichever of its tensors it is: the output is not the first that the call names.
+TEST_P(BarrierOnMachine, AReadOfTheOutputWaitsForItsRanksOwnCollectiveThatPeersHaveNotCalled) {
+  build();
+  int read = 0;
+  run([&](Context& ctx) {
+    ProcessGroupOptions direct;
+    direct.algorithm = "direct";
+    const Group group = ctx.new_group({0, 1}, direct);
+    for (const bool transfer : {false, true}) {
+      const Tensor in = make(ctx, ctx.rank() + 1, "in"), other = make(ctx, kOther, "other");
+      const Tensor out = ctx.full(-1, {transfer ? 1 : 2, kEntryElements}, DType::f32, {}, "out");
+      ctx.barrier();
+      if (ctx.rank() == 1) {
+        for (int i = 0; i < 3; ++i) ctx.launch("busy", add_to, other, 1);
+        ctx.wait(transfer ? ctx.send_async(in, 0, group) : ctx.all_gather_async(in, out, group));
+        continue;
+      }
+      const Handle own = transfer ? ctx.recv_async(out, 1, group) : ctx.all_gather_async(in, out, group);
+      EXPECT_FALSE(own.done()) << "nothing is tried otherwise";
+      EXPECT_EQ(out.at(transfer ? 0 : 1, 0), 2) << (transfer ? "recv" : "all_gather");
+      EXPECT_TRUE(own.done());
+      ++read;
+    }
+  });
+  EXPECT_EQ(read, 2);
+}
+
 TEST_P(BarrierOnMachine, AReadWaitsForItsRanksOwnLaunchBehindACollectiveThatPeersHaveNotCalled) {
   build();
   for (const bool same : {true, false}) {  // the launch writes the collective's tensor, or another one

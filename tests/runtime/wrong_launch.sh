@@ -28,4 +28,5 @@ a tensor argument is a Va to the kernel: declare its parameter so
 a kernel's parameters are Va (for a tensor), numbers, and trivially copyable structs without pointers
 an argument of this launch is not what the kernel's parameter takes
 a kernel takes its arguments by value, or as const references
+a kernel's parameters are Va (for a tensor), numbers, and trivially copyable structs without pointers
 TEXTS

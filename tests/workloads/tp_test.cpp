@@ -285,7 +285,7 @@ TEST(TpTimes, NothingIsMappedOrInstalledInAPass) {
     for (const Op& op : ops_of(tool.file("ops"))) {
       if (op.name == "mmu_map") ++maps;
       if (op.message == "sfr_write") ++tables;
-      if (op.name == "mmu_map" || op.message == "sfr_write") {
+      if (op.name == "mmu_map" || op.message == "sfr_write" || op.message == "program") {
         EXPECT_LE(op.end, begin) << op.name << " " << op.message << " in a pass";
       }
       if (op.component != "host.rank0" || op.start < begin || op.end > end) continue;

@@ -71,11 +71,22 @@ struct KernelSignature<void (*)(T...) noexcept> : Signature<T...> {};
 template <class K>
 using SignatureOf = KernelSignature<typename FunctionOf<K>::type>;
 
-/// A value that means the same on a PE as on the host: nothing in it points to host memory.
+/// Refers to elements that lie elsewhere, as std::string_view does; std::array holds its own.
+template <class P, class = void>
+inline constexpr bool is_array = false;
+template <class P>
+inline constexpr bool is_array<P, std::void_t<decltype(std::tuple_size<P>::value)>> = true;
+template <class P, class = void>
+inline constexpr bool is_view = false;
+template <class P>
+inline constexpr bool is_view<P, std::void_t<decltype(*std::declval<const P&>().data())>> = !is_array<P>;
+
+/// A value that means the same on a PE as on the host: nothing in it points to host memory. What a struct's fields
+/// point to the compiler does not tell.
 template <class P>
 inline constexpr bool is_parameter =
     std::is_trivially_copyable_v<P>&& std::is_default_constructible_v<P> && !std::is_pointer_v<P> &&
-    !std::is_member_pointer_v<P> && !std::is_null_pointer_v<P>;
+    !std::is_member_pointer_v<P> && !std::is_null_pointer_v<P> && !is_view<P>;
 
 /// One whose value an argument can give, without a loss that nobody asked for.
 template <class P, class A>

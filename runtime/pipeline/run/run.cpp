@@ -43,14 +43,12 @@ class PipelineRun::Worker {
     const Device& device = *plan().device;
     if (context.rank() >= run.sips_) context.set_device(sip_of(run.pipeline_, device, run.sips_));
     if (!device.cubes.given && !device.pes.given) return;
-    const auto first = [](const Located<Range>& range) {
-      return range.given ? static_cast<int>(range.value.begin) : 0;
+    const auto take = [](const Located<Range>& range, auto all) {
+      if (!range.given) return all;
+      return decltype(all){static_cast<int>(range.value.begin), static_cast<int>(range.value.end - range.value.begin)};
     };
-    const auto count = [](const Located<Range>& range, int all) {
-      return range.given ? static_cast<int>(range.value.end - range.value.begin) : all;
-    };
-    context.set_part(first(device.cubes), count(device.cubes, context.map().cubes_per_sip()), first(device.pes),
-                     count(device.pes, context.map().pes_per_cube));
+    context.set_part(take(device.cubes, CubeRange{0, context.map().cubes_per_sip()}),
+                     take(device.pes, PeRange{0, context.map().pes_per_cube}));
   }
 
   void go() {
