@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "tlm/config/json_text.h"
+
 namespace kernbench::validate {
 namespace {
 constexpr double kWidth = 840, kHeight = 460;
@@ -17,21 +19,6 @@ constexpr double kLegendRow = 20;
 /// Colours that people with the common forms of colour blindness tell apart (Okabe and Ito, 2008).
 constexpr std::array<const char*, 7> kColors{"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                              "#56b4e9", "#e69f00", "#000000"};
-
-std::string escape(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '&')
-      out += "&amp;";
-    else
-      out += c;
-  }
-  return out;
-}
 
 /// One axis: from values to positions along it, with its ticks.
 class Axis {
@@ -114,7 +101,7 @@ class Drawing {
 
   void text(double x, double y, const char* anchor, const std::string& text, const std::string& more = {}) {
     out_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" fill=\"#222222\"{}>{}</text>\n", x, y,
-                        anchor, more, escape(text));
+                        anchor, more, xml_text(text));
   }
 
   void line(double x0, double y0, double x1, double y1, const char* color) {

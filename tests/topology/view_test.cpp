@@ -9,6 +9,7 @@
 
 #include "tests/topology/machines.h"
 #include "topology/plan/plan.h"
+#include "topology/show/drawing.h"
 #include "topology/show/show.h"
 
 namespace kernbench::topology {
@@ -35,6 +36,19 @@ TEST(View, EverySvgIsWellFormed) {
     EXPECT_EQ(svg.find("nan"), std::string::npos) << view;
     EXPECT_EQ(svg.find("inf"), std::string::npos) << view;
   }
+}
+
+/// XML has no control characters, not even escaped; a pipeline's names may hold any.
+TEST(View, NamesOfDrawingsMayHoldAnyCharacter) {
+  Drawing drawing("a<b & \"c\"");
+  Drawing::Box box;
+  box.style = "sip";
+  box.id = box.label = "x\x01y\xff";
+  drawing.add(box);
+  const std::string svg = drawing.svg();
+  EXPECT_THAT(svg, HasSubstr("a&lt;b &amp; &quot;c&quot;"));
+  EXPECT_THAT(svg, HasSubstr("x\\x01y\\xff"));
+  EXPECT_EQ(svg.find_first_of("\x01\xff"), std::string::npos);
 }
 
 TEST(View, ShowsEveryUnitOnce) {

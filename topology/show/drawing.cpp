@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "tlm/config/json_text.h"
+
 namespace kernbench::topology {
 
 namespace {
@@ -53,23 +55,6 @@ std::string heat(double utilisation) {
     return static_cast<int>(u < 0.5 ? low + (middle - low) * 2 * u : middle + (high - middle) * (2 * u - 1));
   };
   return fmt::format("#{:02x}{:02x}{:02x}", mix(0xc8, 0xf0, 0xc0), mix(0xc8, 0xb4, 0x10), mix(0xc8, 0x20, 0x10));
-}
-
-std::string escape(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
 }
 
 std::string line_colour(const Drawing::Line& line, bool coloured) {
@@ -128,24 +113,24 @@ std::string Drawing::svg() const {
       "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
       "<text x=\"{2:.0f}\" y=\"30\" font-size=\"18\" font-weight=\"bold\" fill=\"#222222\">{3}</text>\n"
       "<text x=\"{2:.0f}\" y=\"50\" fill=\"#555555\">{4}</text>\n",
-      width, height, margin, escape(title_), escape(subtitle_));
+      width, height, margin, xml_text(title_), xml_text(subtitle_));
   const auto draw_box = [&](const Box& box) {
     const Style& style = style_of(box.style);
     const double x = box.x + dx, y = box.y + dy, top = y - box.h / 2;
     out += fmt::format(
         "<g><title>{}</title><rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"4\" fill=\"{}\" "
         "stroke=\"{}\"/>",
-        escape(box.id), x - box.w / 2, top, box.w, box.h, style.fill, style.stroke);
+        xml_text(box.id), x - box.w / 2, top, box.w, box.h, style.fill, style.stroke);
     const double label_y = top + box.h * box.label_at + (box.note.empty() ? 4 : -3);
     const double size = std::clamp(1.7 * box.w / std::max<double>(static_cast<double>(box.label.size()), 1), 7.0, 12.0);
     const double label_x = box.label_at < 0.2 ? x - box.w / 2 + 20 : x;  // containers: lines run through the middle
     out += fmt::format(
         "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" font-size=\"{:.1f}\" fill=\"#222222\">{}</text>",
-        label_x, label_y, size, escape(box.label));
+        label_x, label_y, size, xml_text(box.label));
     if (!box.note.empty()) {
       out += fmt::format(
           "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" font-size=\"10\" fill=\"#666666\">{}</text>", x,
-          label_y + 14, escape(box.note));
+          label_y + 14, xml_text(box.note));
     }
     out += "</g>\n";
   };
@@ -174,7 +159,7 @@ std::string Drawing::svg() const {
         "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"14\" rx=\"3\" fill=\"#ffffff\" "
         "fill-opacity=\"0.85\"/>"
         "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" font-size=\"10\" fill=\"#333333\">{}</text>\n",
-        lx - w / 2, ly - 7, w, lx, ly + 4, escape(line.label));
+        lx - w / 2, ly - 7, w, lx, ly + 4, xml_text(line.label));
   }
   for (const Box& box : boxes_) {
     if (!container(box)) draw_box(box);
@@ -197,7 +182,7 @@ std::string Drawing::svg() const {
           fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"22\" height=\"12\" rx=\"2\" fill=\"{}\" stroke=\"{}\"/>",
                       x, y - 6, style.fill, style.stroke);
     }
-    out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#333333\">{}</text>\n", x + 30, y + 4, escape(text));
+    out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#333333\">{}</text>\n", x + 30, y + 4, xml_text(text));
   }
   return out + "</svg>\n";
 }
