@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "ccl/contract/collective.h"
+#include "ccl/run/collective.h"
 #include "ccl/contract/verbs.h"
 #include "ccl/data/region_map.h"
 #include "ccl/run/neighbours.h"

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <vector>
 
-#include "ccl/contract/collective.h"
+#include "ccl/run/collective.h"
 #include "ccl/contract/registry.h"
 #include "ccl/run/neighbours.h"
 #include "ccl/select/candidates.h"

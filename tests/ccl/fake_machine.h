@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ccl/contract/collective.h"
+#include "ccl/run/collective.h"
 #include "tlm/kernel/tl.h"
 #include "tlm/machine/machine_map.h"
 

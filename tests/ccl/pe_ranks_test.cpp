@@ -6,7 +6,7 @@
 #include <tuple>
 #include <vector>
 
-#include "ccl/contract/collective.h"
+#include "ccl/run/collective.h"
 #include "tests/ccl/fake_machine.h"
 #include "tests/support/thrown.h"
 

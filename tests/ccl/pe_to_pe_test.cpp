@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "ccl/contract/collective.h"
+#include "ccl/run/collective.h"
 #include "ccl/contract/registry.h"
 #include "tests/ccl/collective_case.h"
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <tuple>
 
-#include "ccl/contract/collective.h"
+#include "ccl/run/collective.h"
 #include "tests/ccl/fake_machine.h"
 #include "tests/support/thrown.h"
 #include "tlm/config/problems.h"

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "ccl/contract/collective.h"
+#include "ccl/run/collective.h"
 #include "ccl/contract/registry.h"
 #include "tests/runtime/machine_run.h"
 

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <fstream>
 
-#include "ccl/contract/collective.h"
+#include "ccl/run/collective.h"
 #include "tests/runtime/machine_run.h"
 
 namespace kernbench::testing {

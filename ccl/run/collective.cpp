@@ -1,4 +1,4 @@
-#include "ccl/contract/collective.h"
+#include "ccl/run/collective.h"
 
 #include <fmt/format.h>
 
