@@ -90,8 +90,6 @@ std::vector<ArgumentType> types_given(const Algorithm& algorithm) {
   return types;
 }
 
-const char* kind_name(std::int32_t kind) { return to_string(static_cast<SipTopology>(kind)); }
-
 /// Elements of the largest shard.
 std::int64_t largest_shard(const LaunchMessage::TensorArg& tensor) {
   std::int64_t most = 0;
@@ -122,55 +120,6 @@ void check_signature(const AlgorithmEntry& entry) {
                   "  kernel takes {}\n"
                   "  (t_ptr, what kernel_args returns, then sip_rank, sip_topo_kind, sip_topo_w, sip_topo_h, tl)",
                   entry.name, entry.module, signature(given), signature(taken)));
-}
-
-namespace {
-/// Part of a grid is no grid: its ranks form a ring of routed queues.
-SipTopology seen_topology(const MachineMap& map, const Group& group) {
-  bool whole = group.sips.size() == map.sips && !group.ranks_are_pes();
-  for (std::size_t r = 0; r < group.sips.size(); ++r) whole = whole && group.sips[r] == r;
-  const bool grid = map.sip_topology == SipTopology::torus_2d || map.sip_topology == SipTopology::mesh_2d_no_wrap;
-  return group.ranks_are_pes() || (grid && !whole) ? SipTopology::ring_1d : map.sip_topology;
-}
-
-SipShape with_grid(SipShape shape, const MachineMap& map, const Group& group) {
-  shape.ranks = static_cast<int>(group.sips.size());
-  if (shape.kind == kTorus2d || shape.kind == kMesh2d) {
-    shape.w = map.sip_w;
-    shape.h = map.sip_h;
-  }
-  return shape;
-}
-}  // namespace
-
-SipShape sip_shape(const MachineMap& map, const Group& group) {
-  const std::string topology = to_string(seen_topology(map, group));
-  SipShape shape;
-  for (std::int32_t kind = 0; kind <= kFullyConnected; ++kind) {
-    if (topology == kind_name(kind)) shape.kind = kind;
-  }
-  return with_grid(shape, map, group);
-}
-
-SipShape sip_shape(const AlgorithmEntry& entry, const MachineMap& map, const Group& group) {
-  SipShape shape;
-  const SipTopology topology = seen_topology(map, group);
-  const Algorithm& algorithm = *entry.algorithm;
-  shape.kind = algorithm.topo_name_to_kind ? algorithm.topo_name_to_kind(to_string(topology)) : kRing1d;
-  if (shape.kind < 0 || shape.kind > kFullyConnected) {
-    throw Error(fmt::format("algorithm '{}': its topo_name_to_kind says {} to {}; give 0 to {}", entry.name, shape.kind,
-                            to_string(topology), kFullyConnected));
-  }
-  if ((algorithm.topologies & topology_bit(shape.kind)) == 0) {
-    std::string served;
-    for (std::int32_t kind = 0; kind <= kFullyConnected; ++kind) {
-      if (algorithm.topologies & topology_bit(kind))
-        served += (served.empty() ? "" : ", ") + std::string(kind_name(kind));
-    }
-    throw Error(fmt::format("algorithm '{}': unsupported topology kind {}; it serves {}", entry.name,
-                            to_string(topology), served));
-  }
-  return with_grid(shape, map, group);
 }
 
 /// What calls of one shape launch on one rank: all that bases, data type and reduction do not change.

@@ -14,58 +14,54 @@ namespace {
 
 constexpr Side kAllSides[] = {Side::north, Side::south, Side::east, Side::west};
 
+const char* kind_name(std::int32_t kind) { return to_string(static_cast<SipTopology>(kind)); }
+
+/// Part of a grid is no grid: its ranks form a ring of routed queues.
+SipTopology seen_topology(const MachineMap& map, const Group& group) {
+  bool whole = group.sips.size() == map.sips && !group.ranks_are_pes();
+  for (std::size_t r = 0; r < group.sips.size(); ++r) whole = whole && group.sips[r] == r;
+  const bool grid = map.sip_topology == SipTopology::torus_2d || map.sip_topology == SipTopology::mesh_2d_no_wrap;
+  return group.ranks_are_pes() || (grid && !whole) ? SipTopology::ring_1d : map.sip_topology;
+}
+
+SipShape with_grid(SipShape shape, const MachineMap& map, const Group& group) {
+  shape.ranks = static_cast<int>(group.sips.size());
+  if (shape.kind == kTorus2d || shape.kind == kMesh2d) {
+    shape.w = map.sip_w;
+    shape.h = map.sip_h;
+  }
+  return shape;
+}
 }  // namespace
 
-RingMemory ring_memory(const MachineMap& map, MemoryKind kind, PeCoord pe) {
-  constexpr std::uint64_t kGrain = 256;  // a packet never crosses a multiple of it
-  switch (kind) {
-    case MemoryKind::tcm:
-      return {PhysicalAddress::tcm(pe, 0), map.tcm.bytes, "TCM"};
-    case MemoryKind::hbm:
-      return {PhysicalAddress::hbm(pe, 0), map.hbm_slice.bytes / kGrain * kGrain, "its HBM slice"};
-    case MemoryKind::sram: {
-      const std::uint64_t share = map.sram.bytes / map.pes_per_cube / kGrain * kGrain;
-      const std::uint64_t top = map.sram.bytes / kGrain * kGrain - pe.pe * share;
-      return {PhysicalAddress::sram({pe.sip, pe.cube}, top - share), share, "its share of the cube's SRAM"};
+SipShape sip_shape(const MachineMap& map, const Group& group) {
+  const std::string topology = to_string(seen_topology(map, group));
+  SipShape shape;
+  for (std::int32_t kind = 0; kind <= kFullyConnected; ++kind) {
+    if (topology == kind_name(kind)) shape.kind = kind;
+  }
+  return with_grid(shape, map, group);
+}
+
+SipShape sip_shape(const AlgorithmEntry& entry, const MachineMap& map, const Group& group) {
+  SipShape shape;
+  const SipTopology topology = seen_topology(map, group);
+  const Algorithm& algorithm = *entry.algorithm;
+  shape.kind = algorithm.topo_name_to_kind ? algorithm.topo_name_to_kind(to_string(topology)) : kRing1d;
+  if (shape.kind < 0 || shape.kind > kFullyConnected) {
+    throw Error(fmt::format("algorithm '{}': its topo_name_to_kind says {} to {}; give 0 to {}", entry.name, shape.kind,
+                            to_string(topology), kFullyConnected));
+  }
+  if ((algorithm.topologies & topology_bit(shape.kind)) == 0) {
+    std::string served;
+    for (std::int32_t kind = 0; kind <= kFullyConnected; ++kind) {
+      if (algorithm.topologies & topology_bit(kind))
+        served += (served.empty() ? "" : ", ") + std::string(kind_name(kind));
     }
-    default:
-      throw Error(fmt::format("IPCQ rings cannot lie in {} memory; use tcm, sram or hbm", to_string(kind)));
+    throw Error(fmt::format("algorithm '{}': unsupported topology kind {}; it serves {}", entry.name,
+                            to_string(topology), served));
   }
-}
-
-void RingNumbers::check(PeCoord pe, std::uint16_t count, const QueueShape& queue, const RingMemory& memory) const {
-  const std::uint64_t bytes = (std::uint64_t{used(pe)} + count) * queue.ring_bytes();
-  if (bytes <= memory.bytes) return;
-  throw Error(
-      fmt::format("{}: {} IPCQ rings of {} x {} B need {} B of {}, which has {} B; use fewer slots or smaller ones",
-                  names::pe(pe), used(pe) + count, queue.slots, queue.slot_bytes, bytes, memory.name, memory.bytes));
-}
-
-std::uint16_t RingNumbers::take(PeCoord pe, std::uint16_t count, const QueueShape& queue, const RingMemory& memory) {
-  check(pe, count, queue, memory);
-  std::uint16_t& used = used_[pe];
-  const std::uint16_t first = used;
-  used = static_cast<std::uint16_t>(used + count);
-  return first;
-}
-
-std::uint16_t RingNumbers::used(PeCoord pe) const {
-  const auto found = used_.find(pe);
-  return found == used_.end() ? std::uint16_t{0} : found->second;
-}
-
-std::vector<PeCoord> rank_pes(const MachineMap& map, int world_size) {
-  std::vector<PeCoord> all;
-  all.reserve(std::size_t{map.sips} * map.pes_per_sip());
-  for (std::uint16_t sip = 0; sip < map.sips; ++sip) {
-    const std::vector<PeCoord> here = map.pes(sip);
-    all.insert(all.end(), here.begin(), here.end());
-  }
-  if (world_size < 1 || static_cast<std::size_t>(world_size) > all.size()) {
-    throw Error(fmt::format("world_size is {}; give 1 to {}, the PEs of the machine", world_size, all.size()));
-  }
-  all.resize(static_cast<std::size_t>(world_size));
-  return all;
+  return with_grid(shape, map, group);
 }
 
 GroupQueues::GroupQueues(const MachineMap& map, Group group, RingNumbers& rings)
