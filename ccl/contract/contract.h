@@ -101,7 +101,8 @@ inline constexpr std::uint32_t kAllOperations =
     bit(CollectiveOp::all_reduce) | bit(CollectiveOp::all_gather) | bit(CollectiveOp::reduce_scatter) |
     bit(CollectiveOp::reduce) | bit(CollectiveOp::broadcast) | bit(CollectiveOp::all_to_all) |
     bit(CollectiveOp::gather) | bit(CollectiveOp::scatter) | bit(CollectiveOp::send_recv);
-/// What may go straight from PE to PE: every element as it is, from one place.
+/// What may go straight from PE to PE: of every element that a rank gets, one PE keeps it. It comes from one PE as it
+/// is, or, in a reduce_scatter, one term comes from each rank and that PE adds them.
 inline constexpr std::uint32_t kPeToPeOperations = bit(CollectiveOp::all_gather) | bit(CollectiveOp::reduce_scatter) |
                                                    bit(CollectiveOp::all_to_all) | bit(CollectiveOp::gather) |
                                                    bit(CollectiveOp::scatter);

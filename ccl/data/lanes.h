@@ -28,7 +28,7 @@ struct Lane {
   };
   std::map<std::int32_t, std::vector<Interval>> regions;  ///< only those of which it has a part
   std::vector<Interval> bundle;  ///< Schedule::bundles: of all regions of `in`, one after the other; segments cut it
-  /// Of little data, from a place in the row on: how long a load takes, and then a message and a store.
+  /// Of little data, what the elements of a row from `at` on take: their load, and the rest, a message and a store.
   struct Way {
     std::int32_t region = 0;
     std::int64_t at = 0;
@@ -40,8 +40,12 @@ struct Lane {
   std::int64_t rounds() const { return static_cast<std::int64_t>(segment_of.size()); }
 };
 
-/// Which side, and which of its regions, says what lanes work on a block.
-enum class LaneKey : std::uint8_t { in, out, lesser };
+/// By which of its two regions a block is dealt to lanes.
+enum class LaneKey : std::uint8_t {
+  in,     ///< its region of `in`
+  out,    ///< its region of `out`
+  lesser  ///< the one of the two that has the lower number: an all_to_all in place swaps two regions, by the same lanes
+};
 
 /// Deals the elements of all regions to the PEs near which they lie.
 ///
@@ -70,8 +74,10 @@ class Lanes {
   bool in_turns() const { return in_turns_; }
   /// The region of in or out whose deal counts for a block.
   std::int32_t key_of(const Block& block) const;
-  /// Indices into CallMaps::in and out. In place the side of one region has a rank's own one of the other side's; what
-  /// only passes through goes like the region of the other side that it is of.
+  /// Indices into CallMaps::in and out: where a block starts from, and where it ends. In place, the smaller of the two
+  /// tensors is one region of the larger, another one on each rank, and has the larger one's map: a block's region
+  /// there is that of the rank that contributes, or holds, it. If no single rank does, the block's region of the larger
+  /// tensor stands for it.
   std::int32_t in_region(const Block& block) const {
     if (!own_in_) return block.in_region;
     return block.contributor >= 0 ? block.contributor : block.out_region;

@@ -16,11 +16,11 @@ namespace kernbench::ccl {
 
 class GroupQueues;
 
-/// The tensors of a collective call on a SIP; places are alike on all ranks, but that one which is a PE has them there.
+/// The tensors of a collective call on one rank's SIP. They lie alike on all ranks; where a rank is a PE, on that PE.
 struct CallTensors {
   CollectiveCall call;
   LaunchMessage::TensorArg in, out;
-  int first = 0;  ///< group rank that launches before the others: the one that asks
+  int first = 0;  ///< group rank that makes the call: the first of all ranks that does
 };
 
 /// Throws Error, with both signatures, if kernel_args and kernel disagree.
@@ -34,7 +34,8 @@ class Collective {
  public:
   /// `queues`: the group's, shared by its collectives; what this algorithm needs is added to them. Throws Error:
   /// unsupported topology kind or scope, both signatures if kernel_args and kernel disagree, rings that do not fit.
-  /// `tensors`: a call for which it is; what runs PE to PE has queues for this one and what needs no others.
+  /// `tensors`: the first call. An algorithm that runs PE to PE gets the queues that this call needs; it can serve
+  /// other calls that need no more (has_queues_for).
   Collective(AlgorithmEntry entry, std::shared_ptr<GroupQueues> queues, Scope scope,
              const CallTensors* tensors = nullptr);
   /// With queues of its own.

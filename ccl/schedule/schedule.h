@@ -25,10 +25,11 @@ inline constexpr std::int32_t kNoRegion = -1;   ///< of a block whose data no la
 struct Block {
   std::int32_t contributor = kEveryNode;  ///< whose `in` it starts from: a node, kEveryNode, kNobody
   std::int32_t holder = kEveryNode;       ///< who stores it: a node, kEveryNode, kNobody
-  std::int32_t in_region = 0;             ///< of contributors; also of what only passes, which lanes cut like the rest
-  std::int32_t out_region = 0;            ///< of holders; likewise
-  std::int32_t begin = 0, end = 1;        ///< units
-  std::int32_t regions = 1;               ///< of `in`, from in_region on; more than one: Schedule::bundles
+  /// Of `in` on contributors, of `out` on holders. Nodes that a block only passes use the same numbers: by them lanes
+  /// know which part of the block is theirs, alike on all nodes.
+  std::int32_t in_region = 0, out_region = 0;
+  std::int32_t begin = 0, end = 1;  ///< units
+  std::int32_t regions = 1;         ///< of `in`, from in_region on; more than one: Schedule::bundles
 };
 
 /// What a node does in a step.
@@ -146,8 +147,8 @@ struct PlanRequest {
   double climb_seconds = 0;            ///< between SIPs: what the bottom row of cubes takes longer than the top row
   double load_seconds = 0, store_seconds = 0;  ///< the first load, the last store
   Parameters parameters;                       ///< declared by the algorithm
-  /// Given: of a plan that takes longer nobody asks how much longer, or for the best cut; `seconds` may then be
-  /// anything from this to what it takes (Plan::at_least).
+  /// A limit, above which the plan will not be used; 0: none. A plan that surely takes longer than this is neither
+  /// estimated nor cut with care: its `seconds` are any time between the limit and what it takes (Plan::at_least).
   double most_seconds = 0;
 
   std::int32_t cubes() const { return cube_w * cube_h; }
@@ -159,7 +160,7 @@ struct Plan {
   std::shared_ptr<const Schedule> schedule;
   std::int64_t rounds = 1;  ///< M
   double seconds = 0;       ///< what it should take: estimate.h
-  bool at_least = false;    ///< `seconds` is above PlanRequest::most_seconds already, what it takes was not asked
+  bool at_least = false;    ///< it takes `seconds` or longer, which is above PlanRequest::most_seconds
 };
 
 }  // namespace kernbench::ccl
