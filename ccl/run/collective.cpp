@@ -15,6 +15,7 @@
 #include "ccl/run/neighbours.h"
 #include "ccl/run/part_tl.h"
 #include "ccl/run/pe_to_pe.h"
+#include "ccl/run/request.h"
 #include "ccl/run/schedule_call.h"
 #include "tlm/machine/names.h"
 
@@ -217,7 +218,7 @@ Collective::Collective(AlgorithmEntry entry, std::shared_ptr<GroupQueues> queues
   }
   NodeLinks links;
   if (algorithm.links != nullptr) {
-    links = ScheduleBinder::links(impl->entry, map, impl->shape, impl->tiles());
+    links = node_links(impl->entry, map, machine_request(impl->entry, map, impl->shape), impl->tiles());
   }
   const bool messages = algorithm.kind() == AlgorithmKind::pe_to_pe;
   if (messages && tensors != nullptr) links.pes = impl->joined = impl->links_of(*tensors);

@@ -7,6 +7,7 @@
 
 #include "ccl/contract/call_keys.h"
 #include "ccl/run/call_program.h"
+#include "ccl/run/request.h"
 #include "ccl/schedule/check.h"
 #include "ccl/schedule/level_cost.h"
 
@@ -52,50 +53,6 @@ bool holds(const Block& block, std::int32_t node) { return block.holder == kEver
 
 }  // namespace
 
-PlanRequest ScheduleBinder::base_request(const AlgorithmEntry& entry, const MachineMap& map, const SipShape& shape) {
-  PlanRequest request;
-  request.kind = shape.kind;
-  request.sip_w = shape.w;
-  request.sip_h = shape.h;
-  request.ranks = shape.ranks;
-  describe_machine(map, request);
-  request.parameters = entry.parameters;
-  return request;
-}
-
-NodeLinks ScheduleBinder::links(const AlgorithmEntry& entry, const MachineMap& map, const SipShape& shape,
-                                Scope scope) {
-  NodeLinks links;
-  PlanRequest request = base_request(entry, map, shape);
-  links.ranks = entry.links(request);
-  if (entry.algorithm->kind() == AlgorithmKind::kernel) return links;
-  if (scope != Scope::sip) {
-    request.cube_w = map.cube_w;
-    request.cube_h = map.cube_h;
-    links.cubes = entry.links(request);
-  }
-  if (scope == Scope::pe && map.pes_per_cube > 1) {
-    request.cube_w *= map.pes_per_cube;
-    links.pes = entry.links(request);
-  }
-  return links;
-}
-
-PlanRequest ScheduleBinder::request(int rank, const CollectiveCall& call, const CallMaps& maps,
-                                    std::size_t lanes) const {
-  PlanRequest request = base_request(entry_, queues_.map(), shape_);
-  request.op = maps.op;
-  set_nodes(request, maps.node_w, maps.node_h);
-  request.root = call.root * request.cubes();
-  if (call.op == CollectiveOp::send_recv) std::tie(request.root, request.peer) = ends(rank, call, shape_.ranks);
-  const std::size_t regions = std::max(maps.in[0].size(), maps.out[0].size());
-  request.bytes = maps.elements * static_cast<std::int64_t>(regions * size_of(call.dtype));
-  request.lanes = static_cast<std::int32_t>(std::max<std::size_t>(lanes, 1));
-  request.slots = queues_.group().queue.slots;
-  request.slot_bytes = queues_.group().queue.slot_bytes;
-  return request;
-}
-
 std::shared_ptr<const ScheduleCall> ScheduleBinder::make(int rank, const CollectiveCall& call, const TensorArg& in,
                                                          const TensorArg& out) const {
   const std::size_t item = size_of(call.dtype);
@@ -106,7 +63,12 @@ std::shared_ptr<const ScheduleCall> ScheduleBinder::make(int rank, const Collect
   if (plan.maps.elements == 0) return made;
   made->in_place = in.base == out.base && alike(in, out);
   auto lanes = std::make_shared<Lanes>(queues_.map(), plan.maps, call.op, made->in_place, item);
-  const PlanRequest wanted = request(rank, call, plan.maps, lanes->all().size());
+  const PlanRequest machine = machine_request(entry_, queues_.map(), shape_);
+  std::pair<int, int> root_and_peer{call.root, 0};
+  if (call.op == CollectiveOp::send_recv) root_and_peer = ends(rank, call, shape_.ranks);
+  const QueueShape& queue = queues_.group().queue;
+  const PlanRequest wanted = call_request(machine, queue, call_shape(plan.maps, lanes->all().size(), item),
+                                          root_and_peer.first, root_and_peer.second);
   const Plan planned = entry_.plan(wanted);
   const Schedule& schedule = *planned.schedule;
   if (schedule.nodes != wanted.nodes() || schedule.op != plan.maps.op) {
@@ -116,7 +78,7 @@ std::shared_ptr<const ScheduleCall> ScheduleBinder::make(int rank, const Collect
   if (!entry_.is_built_in() && !entry_.schedule) {  // files are proved as they are read
     try {
       check(schedule);
-      PlanRequest any = base_request(entry_, queues_.map(), shape_);
+      PlanRequest any = machine;
       set_nodes(any, plan.maps.node_w, plan.maps.node_h);
       check_declared(schedule, entry_.links(any));
     } catch (const Error& error) {
@@ -124,7 +86,6 @@ std::shared_ptr<const ScheduleCall> ScheduleBinder::make(int rank, const Collect
           fmt::format("algorithm '{}' ({}): its schedule is wrong: {}", entry_.name, entry_.module, error.what()));
     }
   }
-  const QueueShape& queue = queues_.group().queue;
   if (schedule.slots() > queue.slots) {
     throw Error(fmt::format("algorithm '{}': its schedule needs queues of {} slots, they have {}; raise pe.ipcq.slots",
                             entry_.name, schedule.slots(), queue.slots));

@@ -52,15 +52,9 @@ class ScheduleBinder {
   RankCall bind(int rank, const CollectiveCall& call, const LaunchMessage::TensorArg& in,
                 const LaunchMessage::TensorArg& out) const;
 
-  /// What a schedule is asked for that does not depend on the call: SIPs and links.
-  static PlanRequest base_request(const AlgorithmEntry& entry, const MachineMap& map, const SipShape& shape);
-  /// Node pairs that an algorithm's schedules use, for GroupQueues.
-  static NodeLinks links(const AlgorithmEntry& entry, const MachineMap& map, const SipShape& shape, Scope scope);
-
  private:
   std::shared_ptr<const ScheduleCall> make(int rank, const CollectiveCall& call, const LaunchMessage::TensorArg& in,
                                            const LaunchMessage::TensorArg& out) const;
-  PlanRequest request(int rank, const CollectiveCall& call, const CallMaps& maps, std::size_t lanes) const;
   std::vector<NodeProgram> programs(const ScheduleCall& call, std::int32_t node) const;
   std::int64_t to_come(const ScheduleCall& call, std::int32_t node, std::size_t item) const;
 

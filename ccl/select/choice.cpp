@@ -9,7 +9,6 @@
 
 #include "ccl/contract/legal.h"
 #include "ccl/data/lanes.h"
-#include "ccl/run/schedule_call.h"
 #include "ccl/schedule/level_cost.h"
 #include "ccl/select/message_estimate.h"
 #include "ccl/select/tuned_table.h"
@@ -17,23 +16,23 @@
 namespace kernbench::ccl {
 namespace {
 
-/// Nodes of a schedule are cubes where their tiles are combined, or are alike in the end; elsewhere ranks.
-bool nodes_are_cubes(const ChoiceInput& input) {
-  return (reduces(input.op) || input.op == CollectiveOp::broadcast) && input.scope != Scope::sip;
-}
-
-/// Where nodes are ranks, several contributors of a rank may each bring a tile of their own.
-std::int64_t bytes_of_node(const ChoiceInput& input, const MachineMap& map, bool ranks_are_pes) {
-  const auto bytes = static_cast<std::int64_t>(input.bytes);
-  if (ranks_are_pes || (input.op != CollectiveOp::all_to_all && input.op != CollectiveOp::send_recv)) return bytes;
-  switch (input.scope) {
-    case Scope::cube:
-      return bytes * map.cubes_per_sip();
-    case Scope::pe:
-      return bytes * map.pes_per_sip();
-    default:
-      return bytes;
+/// Of data that lie over all PEs. Nodes of a schedule are cubes where their tiles are combined, or are alike in the
+/// end; elsewhere ranks, whose contributors may each bring a tile of their own.
+CallShape assumed_shape(const ChoiceInput& input, const MachineMap& map, const Group& group) {
+  CallShape shape;
+  shape.op = input.op;
+  shape.bytes = static_cast<std::int64_t>(input.bytes);
+  if (group.ranks_are_pes()) return shape;
+  shape.lanes = static_cast<std::int32_t>(map.pes_per_sip());
+  if (input.scope == Scope::sip) return shape;
+  if (reduces(input.op) || input.op == CollectiveOp::broadcast) {
+    shape.node_w = map.cube_w;
+    shape.node_h = map.cube_h;
+    shape.lanes = static_cast<std::int32_t>(map.pes_per_cube);
+  } else if (input.op == CollectiveOp::all_to_all || input.op == CollectiveOp::send_recv) {
+    shape.bytes *= input.scope == Scope::cube ? map.cubes_per_sip() : map.pes_per_sip();
   }
+  return shape;
 }
 
 /// Of algorithms whose times between measured sizes lie farther apart than this, the slower one is not the faster one.
@@ -100,19 +99,20 @@ std::string without_name(const std::string& text, const std::string& algorithm) 
   return text.substr(std::min(text.find_first_not_of(": ", begin.size()), text.size()));
 }
 
-/// Tries something of an algorithm. What it throws is why it cannot: a plug-in may throw anything.
+/// Tries something of an algorithm. Returns why it cannot: a plug-in may throw anything. Empty: it can.
 template <class Trial>
-void attempt(Candidate& candidate, Trial&& trial) {
+std::string attempt(const std::string& algorithm, Trial&& trial) {
   try {
     trial();
+    return {};
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::invalid_argument& error) {
-    candidate.unfit = without_name(error.what(), candidate.name);
+    return without_name(error.what(), algorithm);
   } catch (const ConfigError& error) {
-    candidate.unfit = error.what();
+    return error.what();
   } catch (const std::exception& error) {
-    candidate.unfit = fmt::format("refuses: {}", error.what());
+    return fmt::format("refuses: {}", error.what());
   }
 }
 
@@ -153,28 +153,53 @@ const Choice& Chooser::choose_other(const ChoiceInput& input, const std::string&
   return choice;
 }
 
-std::vector<Candidate> Chooser::ranked(const ChoiceInput& input, double limit) const {
+const std::vector<Chooser::Contender>& Chooser::contenders(Scope scope) {
+  std::vector<Contender>& all = contenders_[scope];
+  if (!all.empty()) return all;
+  for (const std::string& name : registry_.names()) {
+    Contender& contender = all.emplace_back(Contender{name});
+    contender.unfit = attempt(name, [&] { prepare(contender, scope); });
+  }
+  const auto topologies = [](const Contender& c) {
+    return c.entry.algorithm ? std::bitset<32>(c.entry.algorithm->topologies).count() : 0;
+  };
+  std::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) { return topologies(a) < topologies(b); });
+  return all;
+}
+
+void Chooser::prepare(Contender& contender, Scope scope) const {
+  contender.entry = registry_.load(contender.name, {}, static_cast<int>(group_.sips.size()));
+  const Algorithm& algorithm = *contender.entry.algorithm;
+  if ((algorithm.scopes & bit(scope)) == 0) throw Error(fmt::format("does not serve scope {}", to_string(scope)));
+  const SipShape shape = sip_shape(contender.entry, map_, group_);
+  if (algorithm.kind() != AlgorithmKind::kernel || algorithm.links != nullptr)
+    contender.machine = machine_request(contender.entry, map_, shape);
+  check_queues(contender, shape, scope);
+}
+
+std::vector<Candidate> Chooser::ranked(const ChoiceInput& input, const CallShape& shape, double limit) {
   std::vector<Candidate> candidates;
-  const std::int32_t lanes = lanes_of(input);
+  const std::vector<Contender>& all = contenders(input.scope);
   double least = 0;  // of those that the models know
-  for (const std::string& name : names()) {
-    const Candidate& candidate = candidates.emplace_back(judge(name, input, lanes, least * limit));
+  for (const Contender& contender : all) {
+    const Candidate& candidate = candidates.emplace_back(judge(contender, input, shape, least * limit));
     const bool estimated = candidate.unfit.empty() && candidate.known && !candidate.measured;
     if (estimated && candidate.ns > 0 && (least == 0 || candidate.ns < least)) least = candidate.ns;
   }
-  refine(candidates, input, lanes);
+  refine(candidates, all, input, shape);
   leave_out_little(candidates);
   sort_by_time(candidates, registry_.default_algorithm());
   prefer_plain(candidates);
   return candidates;
 }
 
-Choice Chooser::decide(const ChoiceInput& input) const {
+Choice Chooser::decide(const ChoiceInput& input) {
   Choice choice;
-  choice.candidates = ranked(input, kNotWorthEstimating);
+  const CallShape shape = shape_of(input);
+  choice.candidates = ranked(input, shape, kNotWorthEstimating);
   const bool unknown = !choice.candidates.empty() && choice.candidates.front().unfit.empty() &&
                        choice.candidates.front().at_least;  // the least estimate was of what is unfit, or wrong
-  if (unknown) choice.candidates = ranked(input, 0);
+  if (unknown) choice.candidates = ranked(input, shape, 0);
   take_first(choice, input);
   return choice;
 }
@@ -191,39 +216,23 @@ void Chooser::take_first(Choice& choice, const ChoiceInput& input) const {
   choice.why = reason(choice, input);
 }
 
-std::vector<std::string> Chooser::names() const {
-  std::vector<std::string> names = registry_.names();
-  std::map<std::string, std::size_t> topologies;
-  for (const std::string& name : names) {
-    Candidate unused;
-    attempt(unused, [&] { topologies[name] = std::bitset<32>(load(name).algorithm->topologies).count(); });
-  }
-  std::stable_sort(names.begin(), names.end(),
-                   [&](const auto& a, const auto& b) { return topologies[a] < topologies[b]; });
-  return names;
-}
-
-AlgorithmEntry Chooser::load(const std::string& name) const {
-  return registry_.load(name, {}, static_cast<int>(group_.sips.size()));
-}
-
-const TunedTable::Row* Chooser::measured(const AlgorithmEntry& entry, const ChoiceInput& input) const {
+const TunedTable::Row* Chooser::measured(const AlgorithmEntry& entry, const ChoiceInput& input) {
   const bool whole = group_.sips.size() == map_.sips && !group_.ranks_are_pes();
   if (!whole || !lies_as_measured(input.tensors, map_)) return nullptr;
-  const std::string machine = machine_key(map_);
-  if (const TunedTable::Row* row = registry_.tuned().find(machine, input.op, input.scope)) return row;
+  if (machine_.empty()) machine_ = machine_key(map_);
+  if (const TunedTable::Row* row = registry_.tuned().find(machine_, input.op, input.scope)) return row;
   if (!entry.is_as_shipped()) return nullptr;
-  if (!shipped_) shipped_ = TunedTable::shipped(machine);
-  return shipped_->find(machine, input.op, input.scope);
+  if (!shipped_) shipped_ = TunedTable::shipped(machine_, builtin_algorithms());
+  return shipped_->find(machine_, input.op, input.scope);
 }
 
-void Chooser::check_queues(const AlgorithmEntry& entry, const SipShape& shape, Scope scope) const {
-  const Algorithm& algorithm = *entry.algorithm;
+void Chooser::check_queues(const Contender& contender, const SipShape& shape, Scope scope) const {
+  const Algorithm& algorithm = *contender.entry.algorithm;
   NodeLinks links;
   std::size_t most = 4 + 4 + map_.pes_per_cube;  // directions of a grid, and PEs of a cube
   if (algorithm.directions & kGlobalPeers) most += group_.sips.size();
   if (algorithm.links != nullptr) {
-    links = ScheduleBinder::links(entry, map_, shape, scope);
+    links = node_links(contender.entry, map_, contender.machine, scope);
     for (const auto* pairs : {&links.ranks, &links.cubes, &links.pes}) {
       std::map<std::int32_t, std::size_t> degrees;
       std::size_t degree = 0;
@@ -237,75 +246,60 @@ void Chooser::check_queues(const AlgorithmEntry& entry, const SipShape& shape, S
   GroupQueues(map_, group_, rings).add(shape, algorithm.directions, links);
 }
 
-/// PEs of a node between which the call's data are dealt; where they are not known, or do not suit it: all.
-std::int32_t Chooser::lanes_of(const ChoiceInput& input) const {
-  if (group_.ranks_are_pes()) return 1;
-  if (input.tensors != nullptr) {
-    const CallTensors& tensors = *input.tensors;
-    const std::size_t item = size_of(tensors.call.dtype);
-    const int ranks = static_cast<int>(group_.sips.size());
-    try {
-      const CallMaps maps = make_call_maps(map_, input.op, input.scope, ranks, tensors.in, tensors.out, item);
-      if (maps.elements > 0)
-        return static_cast<std::int32_t>(Lanes(map_, maps, input.op, input.in_place, item).all().size());
-    } catch (const Error&) {  // the call will say so
-    }
+CallShape Chooser::shape_of(const ChoiceInput& input) const {
+  const CallShape assumed = assumed_shape(input, map_, group_);
+  if (input.tensors == nullptr || group_.ranks_are_pes()) return assumed;
+  const CallTensors& tensors = *input.tensors;
+  const std::size_t item = size_of(tensors.call.dtype);
+  const int ranks = static_cast<int>(group_.sips.size());
+  try {
+    const CallMaps maps = make_call_maps(map_, input.op, input.scope, ranks, tensors.in, tensors.out, item);
+    if (maps.elements == 0) return assumed;
+    return call_shape(maps, Lanes(map_, maps, input.op, input.in_place, item).all().size(), item);
+  } catch (const Error&) {  // the call will say so
+    return assumed;
   }
-  return static_cast<std::int32_t>(nodes_are_cubes(input) ? map_.pes_per_cube : map_.pes_per_sip());
 }
 
-Plan Chooser::planned(const AlgorithmEntry& entry, const SipShape& shape, const ChoiceInput& input, std::int32_t lanes,
+Plan Chooser::planned(const Contender& contender, const ChoiceInput& input, const CallShape& shape,
                       double most_ns) const {
-  PlanRequest request = ScheduleBinder::base_request(entry, map_, shape);
-  const bool cubes = nodes_are_cubes(input) && !group_.ranks_are_pes();
-  request.op = input.op;
-  set_nodes(request, cubes ? map_.cube_w : 1, cubes ? map_.cube_h : 1);
-  request.root = input.root * request.cubes();
-  if (input.op == CollectiveOp::send_recv) {
-    request.root = -1;
-    request.peer = std::max(1, distance_of(input, group_));
-  }
-  request.bytes = bytes_of_node(input, map_, group_.ranks_are_pes());
-  request.lanes = lanes;
-  request.slots = group_.queue.slots;
-  request.slot_bytes = group_.queue.slot_bytes;
+  const bool transfer = input.op == CollectiveOp::send_recv;
+  PlanRequest request = call_request(contender.machine, group_.queue, shape, transfer ? -1 : input.root,
+                                     transfer ? std::max(1, distance_of(input, group_)) : 0);
   request.most_seconds = most_ns / 1e9;
-  if (!cubes && !group_.ranks_are_pes()) spread_regions(map_, request);
-  Plan plan = entry.plan(request);
+  if (request.cubes() == 1 && !group_.ranks_are_pes()) spread_regions(map_, request);
+  Plan plan = contender.entry.plan(request);
   if (plan.schedule->slots() > group_.queue.slots) {
     throw Error(fmt::format("needs queues of {} slots, they have {}", plan.schedule->slots(), group_.queue.slots));
   }
   return plan;
 }
 
-Candidate Chooser::judge(const std::string& name, const ChoiceInput& input, std::int32_t lanes, double most) const {
+Candidate Chooser::judge(const Contender& contender, const ChoiceInput& input, const CallShape& shape, double most) {
   Candidate candidate;
-  candidate.name = name;
-  attempt(candidate, [&] {
-    const AlgorithmEntry entry = load(name);
-    const Algorithm& algorithm = *entry.algorithm;
-    if ((algorithm.operations & bit(input.op)) == 0) throw Error(fmt::format("does not serve {}", to_string(input.op)));
-    if ((algorithm.scopes & bit(input.scope)) == 0)
-      throw Error(fmt::format("does not serve scope {}", to_string(input.scope)));
-    if (algorithm.kind() == AlgorithmKind::kernel && !input.in_place) throw Error("works in place only");
-    const SipShape shape = sip_shape(entry, map_, group_);
-    check_queues(entry, shape, input.scope);
+  candidate.name = contender.name;
+  candidate.unfit = attempt(contender.name, [&] {
+    const AlgorithmEntry& entry = contender.entry;
+    if (entry.algorithm && (entry.algorithm->operations & bit(input.op)) == 0)
+      throw Error(fmt::format("does not serve {}", to_string(input.op)));
+    if (!contender.unfit.empty()) throw Error(contender.unfit);
+    const AlgorithmKind kind = entry.algorithm->kind();
+    if (kind == AlgorithmKind::kernel && !input.in_place) throw Error("works in place only");
     if (const TunedTable::Row* row = measured(entry, input))
-      candidate.between = TunedTable::between(*row, name, input.bytes);
+      candidate.between = TunedTable::between(*row, contender.name, input.bytes);
     if (candidate.between) {
       candidate.ns = candidate.between->ns();
       candidate.known = candidate.measured = true;
       return;
     }
-    if (algorithm.kind() == AlgorithmKind::pe_to_pe && input.tensors != nullptr) {
-      const PlanRequest machine = ScheduleBinder::base_request(entry, map_, shape);
-      const MessageEstimate estimate = estimate_messages(map_, group_, input.scope, machine, *input.tensors);
+    if (kind == AlgorithmKind::pe_to_pe && input.tensors != nullptr) {
+      const MessageEstimate estimate = estimate_messages(map_, group_, input.scope, contender.machine, *input.tensors);
       candidate.ns = estimate.seconds * 1e9;
       candidate.known = true;
       if (estimate.crowded) candidate.little = "sends in no order";
     }
-    if (algorithm.kind() != AlgorithmKind::schedule) return;
-    const Plan plan = planned(entry, shape, input, lanes, most);
+    if (kind != AlgorithmKind::schedule) return;
+    const Plan plan = planned(contender, input, shape, most);
     candidate.ns = plan.seconds * 1e9;
     candidate.known = true;
     candidate.at_least = plan.at_least;
@@ -315,26 +309,28 @@ Candidate Chooser::judge(const std::string& name, const ChoiceInput& input, std:
   return candidate;
 }
 
-void Chooser::refine(std::vector<Candidate>& candidates, const ChoiceInput& input, std::int32_t lanes) const {
+void Chooser::refine(std::vector<Candidate>& candidates, const std::vector<Contender>& contenders,
+                     const ChoiceInput& input, const CallShape& shape) const {
   double least = 0;
   for (const Candidate& c : candidates) {
     if (c.measured && (least == 0 || c.ns < least)) least = c.ns;
   }
-  for (Candidate& candidate : candidates) {
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    Candidate& candidate = candidates[i];
     const auto& around = candidate.between;
     if (!around || around->exact() || candidate.ns > least * kNear) continue;
-    const AlgorithmEntry entry = load(candidate.name);
-    if (entry.algorithm->kind() != AlgorithmKind::schedule) continue;
-    const SipShape shape = sip_shape(entry, map_, group_);
+    if (contenders[i].entry.algorithm->kind() != AlgorithmKind::schedule) continue;
     const auto model = [&](std::uint64_t bytes) {
-      ChoiceInput at = input;
-      at.bytes = bytes;
-      return planned(entry, shape, at, lanes).seconds * 1e9;
+      CallShape at = shape;
+      at.bytes = std::llround(static_cast<double>(shape.bytes) / static_cast<double>(input.bytes) *
+                              static_cast<double>(bytes));
+      return planned(contenders[i], input, at).seconds * 1e9;
     };
-    attempt(candidate, [&] {
+    const std::string unfit = attempt(candidate.name, [&] {
       candidate.ns = model(input.bytes) * std::pow(around->low_ns / model(around->low), 1 - around->share) *
                      std::pow(around->high_ns / model(around->high), around->share);
     });
+    if (!unfit.empty()) candidate.unfit = unfit;
   }
 }
 

@@ -6,9 +6,9 @@
 #include <tuple>
 #include <vector>
 
-#include "ccl/run/collective.h"
 #include "ccl/contract/registry.h"
-#include "ccl/run/neighbours.h"
+#include "ccl/run/collective.h"
+#include "ccl/run/request.h"
 #include "ccl/select/candidates.h"
 #include "tlm/machine/machine_map.h"
 
@@ -48,31 +48,43 @@ class Chooser {
   const Choice& choose_other(const ChoiceInput& input, const std::string& why);
 
  private:
-  AlgorithmEntry load(const std::string& name) const;
-  /// `most`: ns above which a model need not say how long it takes; 0: it always has to.
-  Candidate judge(const std::string& name, const ChoiceInput& input, std::int32_t lanes, double most) const;
+  /// An entry of ccl.yaml, loaded once for all choices of a scope, and what does not depend on the call.
+  struct Contender {
+    std::string name;
+    AlgorithmEntry entry{};
+    PlanRequest machine{};  ///< what any schedule of it is asked for; a kernel has none
+    std::string unfit{};    ///< why it serves no call of this scope; empty: it does
+  };
   /// All entries, those for few topologies first: one that was made for this one is likely to be good.
-  std::vector<std::string> names() const;
-  Choice decide(const ChoiceInput& input) const;
+  const std::vector<Contender>& contenders(Scope scope);
+  void prepare(Contender& contender, Scope scope) const;
+  /// Tries an algorithm's queues. Throws Error if they do not fit.
+  void check_queues(const Contender& contender, const SipShape& shape, Scope scope) const;
+
+  Choice decide(const ChoiceInput& input);
+  /// How the call's data are dealt; where that is not known, or does not suit it: over all PEs.
+  CallShape shape_of(const ChoiceInput& input) const;
+  /// The best first. `limit`: an algorithm that surely takes this many times the least estimate so far is not
+  /// estimated; 0: all are.
+  std::vector<Candidate> ranked(const ChoiceInput& input, const CallShape& shape, double limit);
+  /// `most`: ns above which a model need not say how long it takes; 0: it always has to.
+  Candidate judge(const Contender& contender, const ChoiceInput& input, const CallShape& shape, double most);
+  /// What was measured of an entry's operation, with tensors that lie as these do; null: nothing.
+  const TunedTable::Row* measured(const AlgorithmEntry& entry, const ChoiceInput& input);
+  /// By the model. Throws Error if it cannot be.
+  Plan planned(const Contender& contender, const ChoiceInput& input, const CallShape& shape, double most_ns = 0) const;
+  /// Times between measured sizes, of those that might be the fastest.
+  void refine(std::vector<Candidate>& candidates, const std::vector<Contender>& contenders, const ChoiceInput& input,
+              const CallShape& shape) const;
   /// Takes the first of its candidates. Throws Error if that cannot.
   void take_first(Choice& choice, const ChoiceInput& input) const;
-  /// The best first. `limit`: times the least estimate, above which none is made; 0: all are.
-  std::vector<Candidate> ranked(const ChoiceInput& input, double limit) const;
-  /// What was measured of an entry's operation, with tensors that lie as these do; null: nothing.
-  const TunedTable::Row* measured(const AlgorithmEntry& entry, const ChoiceInput& input) const;
-  /// Tries an algorithm's queues. Throws Error if they do not fit.
-  void check_queues(const AlgorithmEntry& entry, const SipShape& shape, Scope scope) const;
-  std::int32_t lanes_of(const ChoiceInput& input) const;
-  /// By the model. Throws Error if it cannot be.
-  Plan planned(const AlgorithmEntry& entry, const SipShape& shape, const ChoiceInput& input, std::int32_t lanes,
-               double most_ns = 0) const;
-  /// Times between measured sizes, of those that might be the fastest.
-  void refine(std::vector<Candidate>& candidates, const ChoiceInput& input, std::int32_t lanes) const;
 
   const Registry& registry_;
   const MachineMap& map_;
   const Group& group_;
-  mutable std::optional<TunedTable> shipped_;  ///< of the machine, once it has been asked for
+  std::map<Scope, std::vector<Contender>> contenders_;
+  std::string machine_;                ///< its key in tuned tables, once it has been asked for
+  std::optional<TunedTable> shipped_;  ///< of the machine, once it has been asked for
   /// The last: how the tensors lie.
   using Key = std::tuple<CollectiveOp, Scope, std::uint64_t, int, bool, std::vector<std::uint64_t>>;
   Key key_of(const ChoiceInput& input) const;

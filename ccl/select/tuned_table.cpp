@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "ccl/contract/legal.h"
-#include "ccl/contract/registry.h"
 #include "tlm/config/enum_names.h"
 #include "tlm/config/read.h"
 
@@ -155,7 +154,7 @@ std::optional<TunedTable::Between> TunedTable::between(const Row& row, const std
   return Between{row.bytes[low], row.bytes[high], ns[low], ns[high], share};
 }
 
-TunedTable TunedTable::shipped(const std::string& machine) {
+TunedTable TunedTable::shipped(const std::string& machine, const std::vector<std::string>& algorithms) {
   TunedTable table;
   for (const EmbeddedText* times = kShippedTimes; times->name != nullptr; ++times) {
     const std::string text = times->text;
@@ -163,7 +162,7 @@ TunedTable TunedTable::shipped(const std::string& machine) {
     Problems problems;
     const ConfigNode root = parse_config(text, std::string("ccl/select/tuned/") + times->name + ".yaml", &problems);
     TunedTable all;
-    if (const ConfigNode* tuned = root.find("tuned")) all.read(*tuned, builtin_algorithms(), problems);
+    if (const ConfigNode* tuned = root.find("tuned")) all.read(*tuned, algorithms, problems);
     problems.throw_if_any();
     for (Row& row : all.rows_) {
       if (row.machine == machine) table.rows_.push_back(std::move(row));

@@ -309,7 +309,7 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
                      const std::vector<const OutputFile*>& files) {
   result_.config = resolved.config;
   // Algorithms and tuned times of ccl.yaml decide the result as the machine does.
-  const std::string tuned = ccl::TunedTable::shipped(ccl::machine_key(plan.map)).yaml();
+  const std::string tuned = ccl::TunedTable::shipped(ccl::machine_key(plan.map), ccl::builtin_algorithms()).yaml();
   if (!tuned.empty()) result_.tuned = tuned;
   if (earlier_ && earlier_->tuned != result_.tuned && earlier_->config == resolved.config) {
     throw UsageError("the times that ship for this machine are not those of the earlier run",

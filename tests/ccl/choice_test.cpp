@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <numeric>
 
@@ -209,6 +210,19 @@ TEST(Choice, WhatRunsPeToPeTakesItsFarthestMessageAndItsBusiestLink) {
   EXPECT_NEAR(expected(SipTopology::fully_connected, 4096), kAlone + 2 * 10 * kMessage, 1e-6);
 }
 
+TEST(Choice, ReadsTheFilesOfAlgorithmsOnceForAllCalls) {
+  const MachineMap map = make_map(SipTopology::ring_1d, 4, 0, 0, 1, 1, 1);
+  const std::string file = "choice_reads_once.xml";
+  std::filesystem::copy_file(KERNBENCH_SOURCE_DIR "/docs/examples/schedules/ring4_all_reduce.xml", file,
+                             std::filesystem::copy_options::overwrite_existing);
+  const ccl::Registry registry = registry_of("algorithms: { mine: { module: ./" + file + " } }\n");
+  const ccl::Group group = everybody(map);
+  ccl::Chooser chooser(registry, map, group);
+  EXPECT_EQ(chooser.choose({CollectiveOp::all_reduce, Scope::sip, 4096}).algorithm, "mine");
+  std::filesystem::remove(file);
+  EXPECT_EQ(chooser.choose({CollectiveOp::all_reduce, Scope::sip, 8192}).algorithm, "mine");
+}
+
 TEST(Choice, SaysWhyNothingServes) {
   const MachineMap map = make_map(SipTopology::ring_1d, 4, 0, 0, 1, 1, 1);
   const ccl::Registry registry = registry_of("algorithms: { mine: { module: kernbench.ccl.ring_allreduce } }\n");
@@ -301,14 +315,14 @@ TEST(TunedTable, TextReadsBackAsItWas) {
 }
 
 TEST(TunedTable, WhatShipsBelongsToOneMachineAndNamesBuiltInAlgorithms) {
-  EXPECT_TRUE(ccl::TunedTable::shipped("nowhere").empty());
+  EXPECT_TRUE(ccl::TunedTable::shipped("nowhere", ccl::builtin_algorithms()).empty());
   const std::vector<std::string> known = ccl::builtin_algorithms();
   for (const EmbeddedText* times = ccl::kShippedTimes; times->name != nullptr; ++times) {
     SCOPED_TRACE(times->name);
     const std::string text = times->text, mark = "machine: ";
     const std::size_t begin = text.find(mark) + mark.size();
     const std::string machine = text.substr(begin, text.find('\n', begin) - begin);
-    const ccl::TunedTable table = ccl::TunedTable::shipped(machine);
+    const ccl::TunedTable table = ccl::TunedTable::shipped(machine, ccl::builtin_algorithms());
     for (const CollectiveOp op :
          {CollectiveOp::all_reduce, CollectiveOp::all_gather, CollectiveOp::reduce_scatter, CollectiveOp::all_to_all}) {
       const ccl::TunedTable::Row* row = table.find(machine, op, Scope::sip);

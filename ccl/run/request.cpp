@@ -1,0 +1,63 @@
+#include "ccl/run/request.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ccl/schedule/level_cost.h"
+
+namespace kernbench::ccl {
+
+PlanRequest machine_request(const AlgorithmEntry& entry, const MachineMap& map, const SipShape& shape) {
+  PlanRequest request;
+  request.kind = shape.kind;
+  request.sip_w = shape.w;
+  request.sip_h = shape.h;
+  request.ranks = shape.ranks;
+  describe_machine(map, request);
+  request.parameters = entry.parameters;
+  return request;
+}
+
+NodeLinks node_links(const AlgorithmEntry& entry, const MachineMap& map, const PlanRequest& machine, Scope scope) {
+  NodeLinks links;
+  links.ranks = entry.links(machine);
+  if (entry.algorithm->kind() == AlgorithmKind::kernel) return links;
+  PlanRequest request = machine;
+  if (scope != Scope::sip) {
+    request.cube_w = map.cube_w;
+    request.cube_h = map.cube_h;
+    links.cubes = entry.links(request);
+  }
+  if (scope == Scope::pe && map.pes_per_cube > 1) {
+    request.cube_w *= map.pes_per_cube;
+    links.pes = entry.links(request);
+  }
+  return links;
+}
+
+CallShape call_shape(const CallMaps& maps, std::size_t lanes, std::size_t item) {
+  CallShape shape;
+  shape.op = maps.op;
+  shape.node_w = maps.node_w;
+  shape.node_h = maps.node_h;
+  const std::size_t regions = std::max(maps.in[0].size(), maps.out[0].size());
+  shape.bytes = maps.elements * static_cast<std::int64_t>(regions * item);
+  shape.lanes = static_cast<std::int32_t>(std::max<std::size_t>(lanes, 1));
+  return shape;
+}
+
+PlanRequest call_request(PlanRequest machine, const QueueShape& queue, const CallShape& shape, std::int32_t root,
+                         std::int32_t peer) {
+  PlanRequest request = std::move(machine);
+  request.op = shape.op;
+  set_nodes(request, shape.node_w, shape.node_h);
+  request.root = shape.op == CollectiveOp::send_recv ? root : root * request.cubes();
+  request.peer = peer;
+  request.bytes = shape.bytes;
+  request.lanes = shape.lanes;
+  request.slots = queue.slots;
+  request.slot_bytes = queue.slot_bytes;
+  return request;
+}
+
+}  // namespace kernbench::ccl

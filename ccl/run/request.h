@@ -1,0 +1,31 @@
+#pragma once
+#include <cstdint>
+
+#include "ccl/contract/registry.h"
+#include "ccl/data/region_map.h"
+#include "ccl/run/neighbours.h"
+
+/// What a schedule is asked for: the one place that says so, for choosing an algorithm and for running it.
+namespace kernbench::ccl {
+
+/// What does not depend on the call: SIPs, links, memories, parameters.
+PlanRequest machine_request(const AlgorithmEntry& entry, const MachineMap& map, const SipShape& shape);
+
+/// Node pairs that an algorithm's schedules use, for GroupQueues. `machine`: machine_request() of the algorithm.
+NodeLinks node_links(const AlgorithmEntry& entry, const MachineMap& map, const PlanRequest& machine, Scope scope);
+
+/// A call's data on each rank, as far as a schedule depends on them.
+struct CallShape {
+  CollectiveOp op = CollectiveOp::all_reduce;  ///< of the schedule: see CallMaps::op
+  std::int32_t node_w = 1, node_h = 1;         ///< nodes of a rank
+  std::int64_t bytes = 0;                      ///< of the larger of in and out of one node, over all lanes
+  std::int32_t lanes = 1;
+};
+/// `item`: bytes of an element.
+CallShape call_shape(const CallMaps& maps, std::size_t lanes, std::size_t item);
+
+/// The whole request. `root`, `peer`: as in Schedule, but the root of all but a send_recv is a rank.
+PlanRequest call_request(PlanRequest machine, const QueueShape& queue, const CallShape& shape, std::int32_t root,
+                         std::int32_t peer);
+
+}  // namespace kernbench::ccl
