@@ -120,7 +120,6 @@ void Ipcq::copy_from_tcm(QueuePair& pair) {
   const std::uint64_t to = pair.receiving->out.tcm + pair.received;
   // Both ports at once; banks that both ends need serve the read first.
   const Ps read = services_.tcm.reserve_read(services_.now(), from, bytes);
-  // itself.
   const Ps written = std::max(read, services_.tcm.reserve_write(services_.now(), to, bytes));
   if (services_.options.data) {
     std::vector<unsigned char> data(bytes);
