@@ -1,10 +1,12 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "models/pe/cpu/recorder.h"
 #include "models/pe/cpu/scoreboard.h"
+#include "models/pe/pe_statistics.h"
 #include "tlm/ext/message.h"
 
 namespace kernbench::pe {
@@ -47,8 +49,7 @@ class KernelContext {
     queues.push_back({direction});
     return queues.back();
   }
-  /// Whether a fence would wait.
-  bool fenced() const {
+  bool fence_would_wait() const {
     for (const Op* op : in_flight) {
       if (!op->async) return true;
     }
@@ -68,9 +69,13 @@ class KernelContext {
   Cause cause;             ///< of its start
   bool abandoned = false;  ///< failed, and its queued ops are gone
   Ps stalled_since = 0;
-  const char* stalled_at = nullptr;  ///< "wait for ", "fence", "" before the op; null: it does not stall
-  const Op* stalled_op = nullptr;    ///< that found its queue full, or is waited for; alive while the stall lasts
-  std::string stalled_text() const { return std::string(stalled_at) + (stalled_op ? text_of(*stalled_op) : ""); }
+  std::optional<CpuWait> stalled;  ///< none: it does not stall
+  const Op* stalled_op = nullptr;  ///< that found its queue full, or is waited for; alive while the stall lasts
+  /// REQUIRES: it stalls.
+  std::string stalled_text() const {
+    if (*stalled == CpuWait::fence) return "fence";
+    return (*stalled == CpuWait::op ? "wait for " : "") + text_of(*stalled_op);
+  }
   std::string mark;  ///< open slice
   Ps marked = 0, started = 0;
 

@@ -80,7 +80,7 @@ bool PeCpu::may_issue(KernelContext& context) {
     resume(context);
     return true;
   }
-  stall(context, "", op);
+  stall(context, CpuWait::full, op);
   return false;
 }
 
@@ -96,25 +96,23 @@ void PeCpu::dispatched(std::uint32_t index) {
   advance();
 }
 
-void PeCpu::stall(KernelContext& context, const char* what, const Op* op) {
-  if (context.stalled_at != nullptr) return;
-  context.stalled_at = what;
+void PeCpu::stall(KernelContext& context, CpuWait why, const Op* op) {
+  if (context.stalled) return;
+  context.stalled = why;
   context.stalled_op = op;
   context.stalled_since = services_.now();
   if (!op_tracks_.empty() && op_tracks_[context.index].wanted()) stall_texts_[context.index] = context.stalled_text();
 }
 
 void PeCpu::resume(KernelContext& context) {
-  if (context.stalled_at == nullptr) return;
+  if (!context.stalled) return;
   if (!op_tracks_.empty() && op_tracks_[context.index].wanted()) {
     op_tracks_[context.index].interval(context.stalled_since, services_.now(), stall_texts_[context.index]);
   }
   if (Usage* usage = services_.usages.cpu) {
-    const char what = *context.stalled_at;  // KernelContext::stalled_at
-    const CpuWait why = what == '\0' ? CpuWait::full : what == 'f' ? CpuWait::fence : CpuWait::op;
-    usage->wait(context.stalled_since, services_.now(), static_cast<unsigned>(why));
+    usage->wait(context.stalled_since, services_.now(), static_cast<unsigned>(*context.stalled));
   }
-  context.stalled_at = nullptr;
+  context.stalled.reset();
 }
 
 /// It has been at a command or a dispatch for `time`.
@@ -138,13 +136,13 @@ void PeCpu::issue(std::unique_ptr<Op> recorded) {
       if (Op* target = context.find(op.target)) {
         target->async = false;
         context.waits_for = op.target;
-        stall(context, "wait for ", target);
+        stall(context, CpuWait::op, target);
       }
       return;
     case OpKind::fence:
-      context.at_fence = context.fenced();
+      context.at_fence = context.fence_would_wait();
       if (context.at_fence) {
-        stall(context, "fence", nullptr);
+        stall(context, CpuWait::fence, nullptr);
       } else {
         fenced(context);
       }
@@ -323,7 +321,7 @@ void PeCpu::completed(Op& op) {
     resume(context);
   }
   delete &op;
-  if (context.at_fence && !context.fenced()) {
+  if (context.at_fence && !context.fence_would_wait()) {
     context.at_fence = false;
     resume(context);
     fenced(context);
@@ -396,7 +394,7 @@ void PeCpu::fail(KernelContext& context) {
   context.state = KernelContext::State::failed;
   context.waits_for = 0;
   context.at_fence = false;
-  context.stalled_at = nullptr;
+  context.stalled.reset();
   // Not from within whoever reports it.
   services_.queue.at(services_.now(), [this, &context] { abandon(context); });
 }
@@ -448,12 +446,12 @@ void PeCpu::explain(std::vector<Blocked>& blocked) const {
     Blocked b;
     b.pe = services_.coord;
     b.kernel = kernel;
-    b.since = context->stalled_at == nullptr ? context->started : context->stalled_since;
+    b.since = context->stalled ? context->stalled_since : context->started;
     if (context->state == KernelContext::State::armed) {
       b.op = "(armed)";
       b.waits_for = "its start command";
     } else {
-      b.op = context->stalled_at == nullptr ? "(issued to its end)" : context->stalled_text();
+      b.op = context->stalled ? context->stalled_text() : "(issued to its end)";
       b.waits_for = context->in_flight.empty()
                         ? "nothing: an internal error"
                         : fmt::format("{} ops in flight, the first {}; {} reads and {} writes of memory unanswered",

@@ -53,7 +53,7 @@ class PeCpu final : public OpSink, public TileSink {
   void dispatched(std::uint32_t index);
   void issue(std::unique_ptr<Op> op);
   void enter_hazards(Op& op);
-  void stall(KernelContext& context, const char* what, const Op* op);
+  void stall(KernelContext& context, CpuWait why, const Op* op);
   void resume(KernelContext& context);
   void worked(Ps time, std::uint64_t state);
   bool fits(const Op& op) const;
