@@ -124,13 +124,14 @@ Ps Hbm::Impl::serve(unsigned port, tlm::tlm_generic_payload& payload, Ps start) 
   const std::uint64_t end = offset + payload.get_data_length();
   const std::uint32_t id = new_access();
   accesses[id] = Access();
+  accesses[id].port = port;
   if (wide) {
     accesses[id].offset = offset;
     accesses[id].end = end;
     measure(accesses[id]);
   }
   // The commands are issued at once, whatever may arrive for earlier times.
-  Tick now = clock.at_or_after(start), last = 0;
+  Tick now = clock.at_or_after(start);
   Channel* only = nullptr;  // that serves all of it
   for (std::uint64_t at = offset; at < end;) {
     const Piece piece = piece_at(port, at, end);
@@ -141,12 +142,7 @@ Ps Hbm::Impl::serve(unsigned port, tlm::tlm_generic_payload& payload, Ps start) 
     target.timing->advance(now);
     while (target.timing->room(write) < needed) target.timing->advance(now = std::max(now, target.timing->next()));
     decide(target);
-    const unsigned queued = accept(target, port, piece, write, write ? kNoAccess : id, now, false);
-    if (!write) {
-      accesses[id].undecided += queued;
-      target.open_reads += queued;
-      if (queued < piece.count) last = std::max(last, now + gaps.m);
-    }
+    accept_part(id, target, piece, write, now, false);
     at = piece.end;
   }
   for (std::uint64_t at = offset; !write && at < end && accesses[id].undecided != 0;) {
@@ -155,7 +151,7 @@ Ps Hbm::Impl::serve(unsigned port, tlm::tlm_generic_payload& payload, Ps start) 
     while (target.open_reads != 0 && accesses[id].undecided != 0) advance(target, target.timing->next());
     at = piece.end;
   }
-  last = std::max(last, accesses[id].last);
+  const Tick last = accesses[id].last;
   free_accesses.push_back(id);
   return std::max(start, write ? start : clock.time(last)) + config.controller_latency;
 }

@@ -78,6 +78,7 @@ struct Hbm::Impl final : MemoryBackend {
   void measure(Access& access) const;
   unsigned accept(Channel& target, unsigned port, const Piece& piece, bool write, std::uint32_t id, Tick now,
                   bool waited);
+  void accept_part(std::uint32_t id, Channel& target, const Piece& piece, bool write, Tick now, bool waited);
   bool has_turn(Channel& target, unsigned port, unsigned count, bool write);
   void decide(Channel& channel);
   void finish(Channel& channel, std::uint32_t id);

@@ -81,6 +81,16 @@ unsigned Hbm::Impl::accept(Channel& target, unsigned port, const Piece& piece, b
   return queued;
 }
 
+/// Accepts a piece of an access, and notes what of a read is to be decided.
+void Hbm::Impl::accept_part(std::uint32_t id, Channel& target, const Piece& piece, bool write, Tick now, bool waited) {
+  Access& access = accesses[id];
+  const unsigned queued = accept(target, access.port, piece, write, write ? kNoAccess : id, now, waited);
+  if (write) return;
+  access.undecided += queued;
+  target.open_reads += queued;
+  if (queued < piece.count) access.last = std::max(access.last, now + gaps.m);  // from the write queue
+}
+
 /// Whether a request of the port may enter now; if not, it waits in line.
 bool Hbm::Impl::has_turn(Channel& target, unsigned port, unsigned count, bool write) {
   const bool turn = target.blocked.empty() || target.blocked.front() == port;
@@ -120,12 +130,7 @@ bool Hbm::Impl::enqueue(std::uint32_t id) {
     }
     const bool waited = !target.blocked.empty();
     if (waited) target.blocked.erase(target.blocked.begin());
-    const unsigned queued = accept(target, access.port, piece, write, write ? kNoAccess : id, now, waited);
-    if (!write) {
-      access.undecided += queued;
-      target.open_reads += queued;
-      if (queued < piece.count) access.last = std::max(access.last, now + gaps.m);  // from the write queue
-    }
+    accept_part(id, target, piece, write, now, waited);
     target.streak = target.writes == write ? target.streak + piece.count : piece.count;
     target.writes = write;
     access.offset = piece.end;
