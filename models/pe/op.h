@@ -13,20 +13,26 @@
 namespace kernbench::pe {
 
 enum class OpKind : std::uint8_t {
+  // DMA
   load,
   store,
-  gather,  // DMA
-  dot,     // GEMM engine
+  gather,
+  // GEMM engine
+  dot,
+  // math engine
   math,
   reduce,
-  softmax,    // math engine
-  composite,  // sequencer: expands into tiles on all engines
+  softmax,
+  // sequencer: expands into tiles on all engines
+  composite,
+  // IPCQ
   send,
-  recv,  // IPCQ
+  recv,
+  // PE_CPU
   wait,
   fence,
   mark,
-  fault  // PE_CPU
+  fault
 };
 
 /// The unit that executes an op.

@@ -13,12 +13,14 @@
 namespace kernbench {
 
 enum class MathOp : std::uint8_t {
+  // of two operands
   add,
   sub,
   mul,
   div,
   minimum,
-  maximum,  // two operands
+  maximum,
+  // of one
   neg,
   abs,
   exp,
@@ -29,13 +31,15 @@ enum class MathOp : std::uint8_t {
   sigmoid,
   gelu,
   silu,
-  relu,  // one
+  relu,
+  // comparisons, which give bool; select(mask, a, b); changes of type
   less,
   less_equal,
   equal,
   select,
   cast,
-  copy,  // compare gives bool; select(mask, a, b)
+  copy,
+  // of no operand, or of another shape
   fill,
   arange,
   broadcast,
