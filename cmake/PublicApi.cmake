@@ -7,6 +7,7 @@ set(KERNBENCH_PUBLIC_HEADERS
   ccl/contract/contract.h
   ccl/contract/grid.h
   ccl/schedule/check.h
+  ccl/schedule/plan_request.h
   ccl/schedule/schedule.h
   ccl/contract/verbs.h
   runtime/deadlock.h

@@ -3,7 +3,7 @@
 
 #include "ccl/schedule/lattice.h"
 #include "ccl/schedule/machine.h"
-#include "ccl/schedule/schedule.h"
+#include "ccl/schedule/plan_request.h"
 
 /// Operations as schedules, one function per construction of docs/constructions.md. Every result passes
 /// check(). `lambda`: assumed latency in chunk times of a link.

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "ccl/schedule/lattice.h"
-#include "ccl/schedule/schedule.h"
+#include "ccl/schedule/plan_request.h"
 #include "ccl/schedule/tasks.h"
 
 /// The nodes of a PlanRequest as lattices, graphs and fabrics. Node = rank * cubes + cube.

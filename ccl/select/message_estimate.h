@@ -1,6 +1,6 @@
 #pragma once
 #include "ccl/run/pe_to_pe.h"
-#include "ccl/schedule/schedule.h"
+#include "ccl/schedule/plan_request.h"
 
 namespace kernbench::ccl {
 
