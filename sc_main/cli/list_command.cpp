@@ -5,7 +5,7 @@
 #include "sc_main/run/options.h"
 #include "sc_main/workloads/plugin.h"
 #include "tlm/kernel/dtype.h"
-#include "topology/spec/resolve.h"
+#include "topology/spec/embedded_presets.h"
 
 namespace kernbench {
 namespace {

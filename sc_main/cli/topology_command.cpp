@@ -16,6 +16,7 @@
 #include "topology/plan/plan.h"
 #include "topology/show/show.h"
 #include "topology/show/view.h"
+#include "topology/spec/parse.h"
 #include "topology/spec/resolve.h"
 #include "topology/spec/schema.h"
 #include "waves/output_file.h"

@@ -8,6 +8,8 @@
 #include <sstream>
 
 #include "tests/support/test_folder.h"
+#include "topology/spec/embedded_presets.h"
+#include "topology/spec/parse.h"
 #include "topology/spec/schema.h"
 
 namespace kernbench::topology {

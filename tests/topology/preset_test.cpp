@@ -5,6 +5,7 @@
 #include "topology/plan/deadlock.h"
 #include "topology/plan/plan.h"
 #include "topology/plan/throttles.h"
+#include "topology/spec/embedded_presets.h"
 #include "topology/spec/resolve.h"
 
 namespace kernbench::topology {

@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <vector>
 
 #include "tlm/config/embedded_text.h"
 
@@ -11,5 +12,16 @@ extern const EmbeddedText kEmbeddedPresets[];  ///< the files of topology/preset
 std::string embedded_preset(const std::string& name);
 /// Its name in messages: "presets/NAME.yaml".
 std::string embedded_preset_file(const std::string& name);
+
+/// A preset that ships with the tool.
+struct PresetInfo {
+  std::string name;
+  std::string summary;  ///< first comment line of its file
+};
+std::vector<PresetInfo> presets();
+/// Not a file that presets are made of.
+bool is_preset(const std::string& name);
+/// Text of a preset's file; throws std::out_of_range.
+std::string preset_text(const std::string& name);
 
 }  // namespace kernbench::topology

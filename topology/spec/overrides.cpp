@@ -12,33 +12,6 @@
 
 namespace kernbench::topology {
 
-ConfigNode merge_cube(ConfigNode base, const ConfigNode& over) {
-  const ConfigNode* generation = over.at_path("hbm.generation");
-  ConfigNode* hbm = base.is_map() ? base.find("hbm") : nullptr;
-  if (generation != nullptr && hbm != nullptr && hbm->is_map()) {
-    // The keys of a device are the same for all devices.
-    const ConfigNode& device = *hbm_generation(hbm_generation_names().front());
-    hbm->entries.erase(
-        std::remove_if(hbm->entries.begin(), hbm->entries.end(),
-                       [&](const ConfigNode::Entry& entry) { return device.find(entry.key) != nullptr; }),
-        hbm->entries.end());
-  }
-  return merge(std::move(base), over);
-}
-
-ConfigNode with_hbm_generation(ConfigNode cube) {
-  ConfigNode* hbm = cube.is_map() ? cube.find("hbm") : nullptr;
-  if (hbm == nullptr || !hbm->is_map()) return cube;
-  const ConfigNode* name = hbm->find("generation");
-  const ConfigNode* device = name != nullptr && name->is_scalar() ? hbm_generation(name->text) : nullptr;
-  // An unknown name is reported once; any device keeps the other keys from being reported as missing.
-  if (device == nullptr) device = hbm_generation(hbm_generation_names().front());
-  const Location where = name == nullptr ? hbm->where : name->where;  // for keys that are missing
-  *hbm = merge(*device, *hbm);
-  hbm->where = where;
-  return cube;
-}
-
 namespace {
 
 /// What an override's glob names.

@@ -6,11 +6,6 @@
 
 namespace kernbench::topology {
 
-/// `over` laid on a `cube` section. A generation in `over` replaces what `base` says about the HBM device.
-ConfigNode merge_cube(ConfigNode base, const ConfigNode& over);
-/// The `cube` section with the keys that its HBM generation stands for; its own keys win.
-ConfigNode with_hbm_generation(ConfigNode cube);
-
 /// Reads `overrides` of the merged tree into `spec`, whose other values are read. Reports everything that is wrong.
 ///
 /// More specific ones win: a PE's over its cube's; of the same kind the later one.

@@ -29,4 +29,7 @@ Layer parse_preset(const std::string& name);
 /// One `--set key=value` as a tree of its own. Throws ConfigError.
 Layer parse_set(const std::string& entry);
 
+/// `topology show --stage 1`: the located tree of the file alone.
+std::string show_parsed(const std::string& preset_or_file);
+
 }  // namespace kernbench::topology

@@ -8,6 +8,7 @@
 
 #include "tlm/config/json_text.h"
 #include "topology/spec/check.h"
+#include "topology/spec/hbm_presets.h"
 #include "topology/spec/overrides.h"
 #include "topology/spec/parse.h"
 #include "topology/spec/schema.h"

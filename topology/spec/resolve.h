@@ -39,17 +39,6 @@ Resolved resolve_json(const nlohmann::ordered_json& config, const std::string& n
 /// 128 bits of XXH3 as 32 hex digits: how configurations are hashed.
 std::string hash_of(const std::string& text);
 
-/// A preset that ships with the tool.
-struct PresetInfo {
-  std::string name;
-  std::string summary;  ///< first comment line of its file
-};
-std::vector<PresetInfo> presets();
-/// Text of a preset's file; throws std::out_of_range.
-std::string preset_text(const std::string& name);
-
-/// `topology show --stage 1`: the located tree of the file alone.
-std::string show_parsed(const std::string& preset_or_file);
 /// `topology show --stage 2`: the resolved configuration as YAML, each value with the place it comes from.
 std::string show_resolved(const Resolved& resolved);
 

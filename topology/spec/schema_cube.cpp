@@ -41,7 +41,7 @@ Section hbm_timing() {
 }
 
 /// The config keeps the generation's name.
-Field hbm_generation() {
+Field hbm_generation_field() {
   const std::vector<std::string> names = hbm_generation_names();
   Field field;
   field.key = "generation";
@@ -62,7 +62,7 @@ Field hbm_generation() {
 
 Section hbm() {
   return SectionOf<HbmConfig>()
-      .custom(hbm_generation())
+      .custom(hbm_generation_field())
       .quantity("clock", &HbmConfig::ck_hz, Dimension::frequency, kAnyClock, "Command clock CK.")
       .integer("channels", &HbmConfig::channels, {1, 1'024}, "Channels of the stack.")
       .larger_is_better()
