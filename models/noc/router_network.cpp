@@ -38,16 +38,7 @@ unsigned RouterNetwork::debug(unsigned router, BackDoor& access) const {
 
 void RouterNetwork::soon(unsigned router, unsigned output) { __builtin_prefetch(outputs_[router][output].peer); }
 
-// Both run once a hop: what only some runs want is a call away.
-
-void PortUse::reached(const Packet& packet, Ps time, Ps waited) {
-  VcUse& vc = vcs[packet.vc];  // the tail may find the next router's channel in the packet
-  vc.packets += packets_of(packet.bytes);
-  vc.bytes += packet.bytes;
-  if (waited == 0) return;
-  usage->wait(time - waited, time);
-  vc.waiting += waited;
-}
+// Both run once a hop: what only some runs want (PortUse::reached) is a call away.
 
 // Returns when a packet's head reaches what an output is bound to. What of a hop is not waiting is charged at the ends:
 // the packet's entry (RouterInput::offer) has taken that time from `mesh`, its exit adds its own.
