@@ -141,7 +141,7 @@ Ps Hbm::Impl::serve(unsigned port, tlm::tlm_generic_payload& payload, Ps start) 
     if (target.timing->decided_until() > now + 1) now = target.timing->decided_until() - 1;
     target.timing->advance(now);
     while (target.timing->room(write) < needed) target.timing->advance(now = std::max(now, target.timing->next()));
-    decide(target);
+    book_decided(target);
     accept_part(id, target, piece, write, now, false);
     at = piece.end;
   }

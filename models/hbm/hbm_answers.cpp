@@ -17,7 +17,7 @@ void Hbm::Impl::book(Channel& target, const ChannelTiming::Decided& burst) {
 }
 
 /// Books the column commands that a channel has decided.
-void Hbm::Impl::decide(Channel& target) {
+void Hbm::Impl::book_decided(Channel& target) {
   std::vector<ChannelTiming::Decided>& decided = target.timing->decided();
   for (const ChannelTiming::Decided& burst : decided) {
     if (target.usage != nullptr) book(target, burst);

@@ -80,14 +80,14 @@ struct Hbm::Impl final : MemoryBackend {
                   bool waited);
   void accept_part(std::uint32_t id, Channel& target, const Piece& piece, bool write, Tick now, bool waited);
   bool has_turn(Channel& target, unsigned port, unsigned count, bool write);
-  void decide(Channel& channel);
+  void book_decided(Channel& channel);
   void finish(Channel& channel, std::uint32_t id);
   void wake(unsigned index);
   void arm(unsigned index);
   void wake_at(unsigned index, Ps time);
   void advance(Channel& channel, Tick now) {
     channel.timing->advance(now);
-    decide(channel);
+    book_decided(channel);
   }
   /// In which what is offered now enters a queue.
   Tick present() const { return std::max(clock.at_or_after(queue.now()), deciding); }
