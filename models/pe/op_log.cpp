@@ -1,4 +1,4 @@
-#include "models/pe/op_record.h"
+#include "models/pe/op_log.h"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "models/pe/cpu/kernel_context.h"
-#include "models/pe/op_record.h"
+#include "models/pe/op_log.h"
 
 namespace kernbench::pe {
 

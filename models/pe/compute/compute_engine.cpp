@@ -5,7 +5,7 @@
 #include "models/pe/compute/compute_timing.h"
 #include "models/pe/compute/execute.h"
 #include "models/pe/cpu/kernel_context.h"
-#include "models/pe/op_record.h"
+#include "models/pe/op_log.h"
 
 namespace kernbench::pe {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "models/pe/op_record.h"
+#include "models/pe/op_log.h"
 
 namespace kernbench::pe {
 

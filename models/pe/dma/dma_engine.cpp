@@ -6,7 +6,7 @@
 #include <array>
 
 #include "models/pe/cpu/kernel_context.h"
-#include "models/pe/op_record.h"
+#include "models/pe/op_log.h"
 #include "tlm/ext/train.h"
 
 namespace kernbench::pe {

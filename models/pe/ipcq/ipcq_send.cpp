@@ -5,7 +5,7 @@
 
 #include "models/pe/cpu/kernel_context.h"
 #include "models/pe/ipcq/ipcq.h"
-#include "models/pe/op_record.h"
+#include "models/pe/op_log.h"
 #include "tlm/machine/names.h"
 
 namespace kernbench::pe {
