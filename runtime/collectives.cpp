@@ -357,18 +357,20 @@ std::shared_ptr<Handle::State> Call::submit() { return submit(enter()); }
 std::shared_ptr<Handle::State> Call::submit(const Entered& entered) {
   CallOrder& order = entered.order;
   const std::size_t number = entered.number;
-  const auto [chosen, choice] = entered.chosen;
-  runtime_.groups.install_tables(group_, chosen, rank_);
-  const auto ready = [&group = group_, &order, chosen = chosen] { return group.installed(chosen, order.ranks()); };
-  if (runtime_.program.single_driver() && !ready()) runtime_.groups.await_tables(group_, chosen, rank_);
+  const auto [algorithm, choice] = entered.chosen;
+  runtime_.groups.install_tables(group_, algorithm, rank_);
+  const auto ready = [&group = group_, &order, algorithm = algorithm] {
+    return group.installed(algorithm, order.ranks());
+  };
+  if (runtime_.program.single_driver() && !ready()) runtime_.groups.await_tables(group_, algorithm, rank_);
 
-  const std::string& algorithm = group_.algorithm(chosen).name();
+  const std::string& name = group_.algorithm(algorithm).name();
   const int sip = group_.sip_of(member_);
-  ccl::Collective::Launch launched = bind(chosen);
-  if (launched.targets.empty()) {
+  ccl::Collective::Launch bound = bind(algorithm);
+  if (bound.targets.empty()) {
     auto state = std::make_shared<Handle::State>();
     state->kind = "collective";
-    state->name = algorithm;
+    state->name = name;
     state->rank = rank_;
     state->sip = sip;
     state->choice = choice;
@@ -382,16 +384,16 @@ std::shared_ptr<Handle::State> Call::submit(const Entered& entered) {
     runtime_.messages.complete(state);
     return state;
   }
-  install_program(chosen, launched);
-  const std::shared_ptr<const Program> program = launched.program;
+  install_program(algorithm, bound);
+  const std::shared_ptr<const Program> program = bound.program;
   LaunchMessage launch;
-  launch.kernel = algorithm;
-  launch.entry = launched.kernel.entry;
-  launch.arguments = std::move(launched.kernel.arguments);
-  launch.targets = std::move(launched.targets);
+  launch.kernel = name;
+  launch.entry = bound.kernel.entry;
+  launch.arguments = std::move(bound.kernel.arguments);
+  launch.targets = std::move(bound.targets);
   launch.group = group_.id();
-  launch.call = std::move(launched.call);
-  launch.least = launched.least;
+  launch.call = std::move(bound.call);
+  launch.least = bound.least;
   std::vector<Tensor> uses;
   bool spread = true;
   const auto use = [&](const Tensor& tensor, Side& side) {
@@ -403,8 +405,8 @@ std::shared_ptr<Handle::State> Call::submit(const Entered& entered) {
   use(request_.in, in_);
   if (!in_place_) use(request_.out, out_);
   auto state =
-      runtime_.messages.submit(std::move(launch), rank_, sip, runtime_.messages.stream_of(rank_, 0), "collective",
-                               algorithm, std::move(uses), &order, number, ready() ? std::function<bool()>() : ready);
+      runtime_.messages.submit(std::move(launch), rank_, sip, runtime_.messages.stream_of(rank_, 0), "collective", name,
+                               std::move(uses), &order, number, ready() ? std::function<bool()>() : ready);
   state->choice = choice;
   state->program = program;
   state->operation = to_string(call_.op);

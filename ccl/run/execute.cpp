@@ -138,9 +138,9 @@ Executor::Executor(const ExecutionPlan& plan, const NodeProgram& program, const 
       stages_(program.stages),
       values_(program.blocks.size() * stages_),
       pace_(static_cast<std::size_t>(plan.schedule->pace)) {
-  // Lists of several turns meet at different memories as they are.
-  const bool meets = plan.schedule->turns.empty();
-  if (plan.lanes->in_turns() && stages_ == 1 && meets) plan_turns();
+  // Lanes that take several lists in turn are at different memories as it is.
+  const bool one_list = plan.schedule->turns.empty();
+  if (plan.lanes->in_turns() && stages_ == 1 && one_list) plan_turns();
 }
 
 void Executor::plan_turns() {
