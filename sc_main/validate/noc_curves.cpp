@@ -10,10 +10,7 @@
 
 namespace kernbench::validate {
 namespace {
-constexpr const char* kCurveLoad = "injection_rate_flits_per_node_per_cycle";
 constexpr const char* kPacketRate = "injection_rate_packets_per_node_per_cycle";
-constexpr const char* kCurveLatency = "avg_packet_latency_cycles";
-constexpr const char* kCurveAccepted = "accepted_flits_per_node_per_cycle";
 constexpr const char* kSaturation = "saturation_load_flits_per_node_per_cycle";
 
 struct Row {
@@ -66,9 +63,9 @@ void judge_latency(const Curve& curve, const Row& row, double measured, std::vec
   const std::string name = row_name(curve, row);
   const double highest = kJudgedUpTo * curve.saturation.value_or(curve.capacity);
   if (row.stable && row.load <= highest * (1 + 1e-9))
-    cases.push_back(judge(name, kCurveLatency, row.latency, measured, curve.limits.latency));
+    cases.push_back(judge(name, kLatency, row.latency, measured, curve.limits.latency));
   else
-    cases.push_back(report(name, kCurveLatency, row.latency, measured, curve.limits.latency,
+    cases.push_back(report(name, kLatency, row.latency, measured, curve.limits.latency,
                            "above 0.8 of saturation, where seeds decide"));
 }
 
@@ -77,9 +74,9 @@ void judge_accepted(const Curve& curve, const Row& row, double measured, std::ve
   const std::string name = row_name(curve, row);
   if (curve.fast)
     cases.push_back(
-        report(name, kCurveAccepted, row.accepted, measured, curve.limits.accepted, "grade fast has no limit"));
+        report(name, kAccepted, row.accepted, measured, curve.limits.accepted, "grade fast has no limit"));
   else
-    cases.push_back(judge(name, kCurveAccepted, row.accepted, measured, curve.limits.accepted));
+    cases.push_back(judge(name, kAccepted, row.accepted, measured, curve.limits.accepted));
 }
 
 void judge_saturation(const Curve& curve, const std::vector<std::vector<double>>& by_seed, std::vector<Case>& cases) {
@@ -166,16 +163,16 @@ std::vector<Row> curve_rows(const Table& table) {
   std::vector<Row> rows;
   for (std::size_t i = 0; i < table.rows(); ++i) {
     Row row;
-    row.load = table.number(i, kCurveLoad);
-    row.latency = table.number(i, kCurveLatency);
-    row.accepted = table.number(i, kCurveAccepted);
+    row.load = table.number(i, kLoad);
+    row.latency = table.number(i, kLatency);
+    row.accepted = table.number(i, kAccepted);
     const std::string& state = table.text(i, "state");
     if (state != "stable" && state != "past_knee" && state != "saturated")
       table.fail(i, "state", "give stable, past_knee or saturated");
     row.saturated = state == "saturated";
     row.stable = state == "stable";
-    if (row.load <= 0) table.fail(i, kCurveLoad, "give a load above 0");
-    if (!rows.empty() && row.load <= rows.back().load) table.fail(i, kCurveLoad, "loads rise from row to row");
+    if (row.load <= 0) table.fail(i, kLoad, "give a load above 0");
+    if (!rows.empty() && row.load <= rows.back().load) table.fail(i, kLoad, "loads rise from row to row");
     rows.push_back(row);
   }
   return rows;
@@ -183,7 +180,7 @@ std::vector<Row> curve_rows(const Table& table) {
 }  // namespace
 
 Group latency_load_group(const Table& table, const Request& request) {
-  table.require({kCurveLoad, kPacketRate, kCurveAccepted, kCurveLatency, "state"});
+  table.require({kLoad, kPacketRate, kAccepted, kLatency, "state"});
   const auto curve = std::make_shared<Curve>();
   curve->name = table.name();
   curve->mesh = mesh_of(table);

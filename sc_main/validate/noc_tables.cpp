@@ -15,9 +15,6 @@
 
 namespace kernbench::validate {
 namespace {
-constexpr const char* kLatency = "avg_packet_latency_cycles";
-constexpr const char* kAccepted = "accepted_flits_per_node_per_cycle";
-constexpr const char* kLoad = "injection_rate_flits_per_node_per_cycle";
 /// Not stated by the tables of single figures: long enough that the window's edges weigh less than 0.1%.
 constexpr std::uint64_t kSteadyWarmup = 2'000, kSteadyWindow = 40'000;
 /// Packets of each run that looks for the smallest latency.

@@ -20,6 +20,11 @@ inline constexpr unsigned kSeeds = 5;
 /// Latencies are judged up to this fraction of the table's saturation load.
 inline constexpr double kJudgedUpTo = 0.8;
 
+// Columns that several kinds of table have.
+inline constexpr const char* kLoad = "injection_rate_flits_per_node_per_cycle";
+inline constexpr const char* kLatency = "avg_packet_latency_cycles";
+inline constexpr const char* kAccepted = "accepted_flits_per_node_per_cycle";
+
 /// The mesh of a table from its comment lines. Throws ConfigError.
 BareMeshConfig mesh_of(const Table& table);
 
