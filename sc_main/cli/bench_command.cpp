@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "sc_main/bench/bench.h"
-#include "sc_main/process/figures.h"
+#include "sc_main/process/run_forked.h"
 #include "sc_main/run/exit_code.h"
 #include "sc_main/run/fidelity_option.h"
 #include "sc_main/run/interrupt.h"
@@ -230,7 +230,7 @@ int bench_command(const Arguments& arguments) {
       json["benches"].push_back(to_json(outcome));
       passed = passed && outcome.passed();
     }
-  } catch (const process::Interrupted&) {
+  } catch (const process::Unfinished&) {
     throw RunEnded(ExitCode::interrupted, "interrupted");
   }
   json["host"] = host.json();

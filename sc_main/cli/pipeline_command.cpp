@@ -8,7 +8,7 @@
 #include "runtime/pipeline/check.h"
 #include "runtime/pipeline/export.h"
 #include "sc_main/cli/pipeline_drawing.h"
-#include "sc_main/run/machine.h"
+#include "sc_main/run/plan_of.h"
 #include "sc_main/run/options.h"
 #include "sc_main/run/run.h"
 #include "sc_main/run/show_text.h"

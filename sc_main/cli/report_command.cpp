@@ -11,7 +11,7 @@
 #include "sc_main/explore/report/run_page.h"
 #include "sc_main/explore/report/store_study.h"
 #include "sc_main/explore/sweep/store.h"
-#include "sc_main/run/machine.h"
+#include "sc_main/run/plan_of.h"
 #include "sc_main/run/options.h"
 #include "sc_main/run/result_file.h"
 #include "sc_main/run/terminal.h"

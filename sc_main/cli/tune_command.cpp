@@ -10,12 +10,12 @@
 
 #include "ccl/contract/registry.h"
 #include "sc_main/cli/ccl_text.h"
-#include "sc_main/process/figures.h"
+#include "sc_main/process/run_forked.h"
 #include "sc_main/run/errors.h"
 #include "sc_main/run/exit_code.h"
 #include "sc_main/run/fidelity_option.h"
 #include "sc_main/run/interrupt.h"
-#include "sc_main/run/machine.h"
+#include "sc_main/run/plan_of.h"
 #include "sc_main/run/options.h"
 #include "sc_main/run/result_file.h"
 #include "sc_main/run/run.h"
@@ -129,7 +129,7 @@ class Tuning {
 
  private:
   /// What times_of has returned of each operation and, within it, of each of `names`.
-  process::Interrupted measure(const std::vector<std::string>& names) const {
+  process::Unfinished measure(const std::vector<std::string>& names) const {
     std::vector<std::function<std::vector<double>()>> runs;
     for (const CollectiveOp op : ops_) {
       for (const std::string& name : names) runs.push_back([this, op, name] { return times_of(op, name); });
@@ -137,7 +137,7 @@ class Tuning {
     const Interrupt interrupt;
     try {
       return {process::run_forked(runs, options_.jobs, interrupt.flag()), std::vector<bool>(runs.size(), true)};
-    } catch (const process::Interrupted& left) {
+    } catch (const process::Unfinished& left) {
       return left;
     }
   }

@@ -10,7 +10,7 @@
 #include <sstream>
 #include <thread>
 
-#include "sc_main/process/figures.h"
+#include "sc_main/process/run_forked.h"
 #include "sc_main/run/exit_code.h"
 #include "sc_main/run/fidelity_option.h"
 #include "sc_main/run/interrupt.h"
@@ -196,7 +196,7 @@ class Validation {
       std::vector<validate::Figures> figures = process::run_forked(runs, options_.jobs, interrupt.flag(), done);
       if (progress) std::fputs("\r\033[K", stderr);
       return figures;
-    } catch (const process::Interrupted&) {
+    } catch (const process::Unfinished&) {
       throw RunEnded(ExitCode::interrupted, "interrupted");
     }
   }

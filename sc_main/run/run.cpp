@@ -21,7 +21,7 @@
 #include "sc_main/run/exit_code.h"
 #include "sc_main/run/fidelity_option.h"
 #include "sc_main/run/launch_table.h"
-#include "sc_main/run/machine.h"
+#include "sc_main/run/plan_of.h"
 #include "sc_main/run/progress.h"
 #include "sc_main/run/replay_energy.h"
 #include "sc_main/run/simulation.h"

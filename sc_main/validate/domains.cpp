@@ -2,7 +2,7 @@
 
 namespace kernbench::validate {
 
-// One line per domain, here and below; each is defined in a file of its own.
+// A line per domain here, and one below; each is defined in a file of its own.
 std::vector<Group> noc_groups(const Request& request);
 std::vector<Group> hbm_groups(const Request& request);
 std::vector<Group> gemm_groups(const Request& request);

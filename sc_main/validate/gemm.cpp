@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sc_main/validate/bare_gemm.h"
+#include "sc_main/rigs/bare_gemm.h"
 #include "sc_main/validate/validate.h"
 
 namespace kernbench::validate {

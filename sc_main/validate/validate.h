@@ -62,7 +62,7 @@ struct Request {
   bool sample = false;              ///< a representative part that takes seconds
 };
 
-/// One area of the model that is held against references: one file that adds a line to domains().
+/// One area of the model that is held against references: one file, and its two lines in domains.cpp.
 struct Domain {
   const char* name;
   const char* help;

@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "runtime/errors.h"
-#include "sc_main/process/figures.h"
+#include "sc_main/process/run_forked.h"
 #include "sc_main/run/simulation.h"
 #include "sc_main/validate/plot.h"
 #include "sc_main/validate/validate.h"
@@ -85,7 +85,7 @@ TEST(ProcessPool, FailuresOfARunEndThePool) {
 
 TEST(ProcessPool, EndsWhenItIsStopped) {
   const std::atomic<bool> stop{true};
-  EXPECT_THROW(process::run_forked({[]() -> std::vector<double> { return {}; }}, 1, stop), process::Interrupted);
+  EXPECT_THROW(process::run_forked({[]() -> std::vector<double> { return {}; }}, 1, stop), process::Unfinished);
 }
 
 TEST(ProcessPool, WhatEndedBeforeItWasStoppedIsKept) {
@@ -94,7 +94,7 @@ TEST(ProcessPool, WhatEndedBeforeItWasStoppedIsKept) {
   try {
     process::run_forked(runs, 1, stop, [&](std::size_t) { stop = true; });
     FAIL() << "nothing was thrown";
-  } catch (const process::Interrupted& left) {
+  } catch (const process::Unfinished& left) {
     EXPECT_EQ(left.results, (std::vector<std::vector<double>>{{1}, {}}));
     EXPECT_EQ(left.ended, (std::vector<bool>{true, false}));
   }

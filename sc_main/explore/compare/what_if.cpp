@@ -14,7 +14,7 @@
 #include "sc_main/explore/sweep/task.h"
 #include "sc_main/process/pool.h"
 #include "sc_main/run/exit_code.h"
-#include "sc_main/run/machine.h"
+#include "sc_main/run/plan_of.h"
 #include "sc_main/run/run.h"
 #include "sc_main/run/simulation.h"
 #include "sc_main/run/usage_error.h"

@@ -35,7 +35,7 @@ class SlurmExecutor final : public Executor {
 
 /// Hosts behind ssh, through GNU parallel: one worker per host, fed and read over pipes, so that nothing need be
 /// shared.
-class ParallelExecutor final : public Executor {
+class SshExecutor final : public Executor {
  public:
   struct Options {
     std::vector<std::string> hosts;  ///< as --sshlogin of parallel takes them; ":" is this machine
@@ -43,7 +43,7 @@ class ParallelExecutor final : public Executor {
     unsigned jobs = 0;               ///< points at a time on each host; 0: one per core there
     std::size_t tasks = 16;
   };
-  ParallelExecutor(Options options, const Limits& limits) : options_(std::move(options)), limits_(limits) {}
+  SshExecutor(Options options, const Limits& limits) : options_(std::move(options)), limits_(limits) {}
   void run(const Next& next, const Done& done, const Tick& tick, const std::atomic<bool>& stop) override;
 
  private:

@@ -1,4 +1,4 @@
-#include "sc_main/process/figures.h"
+#include "sc_main/process/run_forked.h"
 
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -59,7 +59,7 @@ std::vector<std::vector<double>> run_forked(const std::vector<Run>& runs, unsign
   std::vector<bool> ended(runs.size());
   Pool pool(jobs, {});
   for (std::size_t next = 0, finished = 0; finished < runs.size();) {
-    if (stop.load(std::memory_order_relaxed)) throw Interrupted{std::move(results), std::move(ended)};
+    if (stop.load(std::memory_order_relaxed)) throw Unfinished{std::move(results), std::move(ended)};
     for (; next < runs.size() && !pool.full(); ++next) {
       pool.start(next, [&run = runs[next]] { return answer_of(run); });
     }

@@ -1,4 +1,4 @@
-#include "sc_main/validate/bare_gemm.h"
+#include "sc_main/rigs/bare_gemm.h"
 
 #include <algorithm>
 #include <stdexcept>

@@ -1,4 +1,4 @@
-#include "sc_main/run/machine.h"
+#include "sc_main/run/plan_of.h"
 
 #include <fmt/format.h>
 

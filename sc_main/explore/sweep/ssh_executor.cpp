@@ -96,7 +96,7 @@ class Parallel {
 };
 }  // namespace
 
-void ParallelExecutor::run_round(const std::vector<Task*>& missing, Merge& merge, const Tick& tick,
+void SshExecutor::run_round(const std::vector<Task*>& missing, Merge& merge, const Tick& tick,
                                  const std::atomic<bool>& stop) {
   const auto shards = shards_of(missing, options_.tasks);
   std::string input;
@@ -125,7 +125,7 @@ void ParallelExecutor::run_round(const std::vector<Task*>& missing, Merge& merge
   parallel.wait();
 }
 
-void ParallelExecutor::run(const Next& next, const Done& done, const Tick& tick, const std::atomic<bool>& stop) {
+void SshExecutor::run(const Next& next, const Done& done, const Tick& tick, const std::atomic<bool>& stop) {
   std::vector<std::unique_ptr<Task>> tasks;
   while (auto task = next()) {
     task->run.reset();  // the workers make their own
