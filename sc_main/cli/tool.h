@@ -1,10 +1,7 @@
 #pragma once
-#include <string>
-#include <vector>
+#include "sc_main/run/arguments.h"
 
 namespace kernbench {
-
-using Arguments = std::vector<std::string>;
 
 /// The whole tool: parses, runs, reports errors on standard error. Returns the process's exit code; throws nothing.
 int run_tool(int argc, const char* const* argv);

@@ -12,7 +12,7 @@
 #include "models/noc/router_network.h"
 #include "sc_main/rigs/traffic_pattern.h"
 #include "sc_main/rigs/traffic_source.h"
-#include "sc_main/workloads/refusals.h"
+#include "tlm/config/refusals.h"
 #include "tlm/ext/payload_pool.h"
 #include "tlm/sim/dispatcher.h"
 #include "tlm/sim/main_stack.h"

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "sc_main/cli/tool.h"
+#include "sc_main/run/arguments.h"
 #include "sc_main/run/terminal.h"
-#include "sc_main/workloads/refusals.h"
+#include "tlm/config/refusals.h"
 #include "tlm/machine/run_options.h"
 #include "tlm/sim/time.h"
 #include "waves/vcd_writer.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runtime/replay_options.h"
-#include "sc_main/cli/tool.h"
+#include "sc_main/run/arguments.h"
 #include "tlm/machine/fidelity.h"
 #include "tlm/machine/machine_map.h"
 #include "tlm/sim/time.h"

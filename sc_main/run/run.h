@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "sc_main/cli/tool.h"
+#include "sc_main/run/arguments.h"
 #include "sc_main/run/exit_code.h"
 #include "sc_main/run/interrupt.h"
 #include "sc_main/run/options.h"

@@ -2,7 +2,7 @@
 #include <string>
 #include <utility>
 
-#include "sc_main/workloads/refusals.h"
+#include "tlm/config/refusals.h"
 
 namespace kernbench {
 

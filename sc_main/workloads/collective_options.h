@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "sc_main/workloads/collective_case.h"
-#include "sc_main/workloads/refusals.h"
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/workload.h"
+#include "tlm/config/refusals.h"
 
 namespace kernbench {
 

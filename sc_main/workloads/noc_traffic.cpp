@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "sc_main/rigs/bare_mesh.h"
-#include "sc_main/workloads/refusals.h"
 #include "sc_main/workloads/workload.h"
+#include "tlm/config/refusals.h"
 #include "topology/machine/machine.h"
 
 namespace kernbench {

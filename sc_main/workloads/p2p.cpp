@@ -6,9 +6,9 @@
 
 #include "runtime/placement_units.h"
 #include "sc_main/check/numerics.h"
-#include "sc_main/workloads/refusals.h"
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/workload.h"
+#include "tlm/config/refusals.h"
 #include "tlm/kernel/tl.h"
 #include "tlm/machine/names.h"
 

@@ -9,10 +9,10 @@
 #include "runtime/pipeline/run/slices.h"
 #include "sc_main/check/numerics.h"
 #include "sc_main/workloads/placement_option.h"
-#include "sc_main/workloads/refusals.h"
 #include "sc_main/workloads/workload.h"
 #include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
+#include "tlm/config/refusals.h"
 #include "waves/output_file.h"
 
 namespace kernbench {

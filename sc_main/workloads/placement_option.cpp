@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "runtime/placement_file.h"
-#include "sc_main/workloads/refusals.h"
 #include "tlm/config/enum_names.h"
+#include "tlm/config/refusals.h"
 
 namespace kernbench {
 namespace {

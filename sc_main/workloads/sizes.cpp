@@ -6,8 +6,8 @@
 #include <optional>
 #include <stdexcept>
 
-#include "sc_main/workloads/refusals.h"
 #include "tlm/config/enum_names.h"
+#include "tlm/config/refusals.h"
 
 namespace kernbench {
 namespace {

@@ -7,8 +7,8 @@
 #include "runtime/tp/linear.h"
 #include "runtime/tp/model.h"
 #include "sc_main/check/numerics.h"
-#include "sc_main/workloads/refusals.h"
 #include "sc_main/workloads/workload.h"
+#include "tlm/config/refusals.h"
 #include "tlm/kernel/activation.h"
 
 namespace kernbench {

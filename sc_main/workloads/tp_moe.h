@@ -8,8 +8,8 @@
 
 #include "runtime/tp/model.h"
 #include "runtime/tp/moe.h"
-#include "sc_main/workloads/refusals.h"
 #include "sc_main/workloads/tp_times.h"
+#include "tlm/config/refusals.h"
 
 namespace kernbench {
 

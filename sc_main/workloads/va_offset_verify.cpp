@@ -8,9 +8,9 @@
 #include "runtime/tensor_geometry.h"
 #include "sc_main/check/numerics.h"
 #include "sc_main/workloads/placement_option.h"
-#include "sc_main/workloads/refusals.h"
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/workload.h"
+#include "tlm/config/refusals.h"
 #include "tlm/kernel/tl.h"
 
 namespace kernbench {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "sc_main/cli/tool.h"
 #include "sc_main/explore/compare/run_time.h"
 #include "sc_main/explore/sweep/evaluator.h"
+#include "sc_main/run/arguments.h"
 
 namespace kernbench::compare {
 

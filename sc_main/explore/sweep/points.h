@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "sc_main/cli/tool.h"
 #include "sc_main/explore/sweep/sweep_file.h"
+#include "sc_main/run/arguments.h"
 #include "topology/spec/resolve.h"
 
 namespace kernbench::sweep {

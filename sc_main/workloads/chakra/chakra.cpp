@@ -10,12 +10,12 @@
 #include "sc_main/workloads/chakra/walk.h"
 #include "sc_main/workloads/collective_case.h"
 #include "sc_main/workloads/placement_option.h"
-#include "sc_main/workloads/refusals.h"
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/start_collective.h"
 #include "sc_main/workloads/workload.h"
 #include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
+#include "tlm/config/refusals.h"
 #include "topology/plan/plan.h"
 
 namespace kernbench {

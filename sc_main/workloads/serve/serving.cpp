@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "sc_main/check/numerics.h"
-#include "sc_main/workloads/refusals.h"
+#include "tlm/config/refusals.h"
 
 namespace kernbench::serve {
 

@@ -3,11 +3,11 @@
 #include <string>
 #include <vector>
 
-#include "sc_main/workloads/refusals.h"
 #include "sc_main/workloads/serve/machine_steps.h"
 #include "sc_main/workloads/serve/schedule.h"
 #include "sc_main/workloads/serve/steps.h"
 #include "sc_main/workloads/workload.h"
+#include "tlm/config/refusals.h"
 
 namespace kernbench::serve {
 
