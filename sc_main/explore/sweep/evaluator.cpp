@@ -1,6 +1,5 @@
 #include "sc_main/explore/sweep/evaluator.h"
 
-#include <SQLiteCpp/Statement.h>
 #include <fmt/format.h>
 
 #include <chrono>
@@ -139,11 +138,7 @@ Evaluator::Evaluator(const SweepFile& file, Store& store, Options options, const
     options_.executor = own_.get();
   }
   store_.begin(file_, options_.kind, base_command(maker_));
-  if (options_.kind != "search") return;
-  SQLite::Statement listed(store_.database(), "SELECT position, coordinates FROM sweep_points WHERE sweep = ?");
-  listed.bind(1, file_.name);
-  while (listed.executeStep())
-    positions_[listed.getColumn(1).getString()] = static_cast<std::size_t>(listed.getColumn(0).getInt64());
+  if (options_.kind == "search") positions_ = store_.positions(file_.name);
 }
 
 Evaluator::~Evaluator() = default;

@@ -21,20 +21,98 @@ bool own_fault(int signal) {
   }
   return false;
 }
-}  // namespace
 
-Record refused_record(const std::string& key, int exit_code, const std::string& error) {
+void add_numbers(const nlohmann::ordered_json& json, const std::string& name, std::map<std::string, double>& numbers) {
+  if (json.is_number()) {
+    numbers[name] = json.get<double>();
+  } else if (json.is_object()) {
+    for (const auto& [key, value] : json.items())
+      add_numbers(value, name.empty() ? key : fmt::format("{}.{}", name, key), numbers);
+  }
+}
+
+Record ended_now(const std::string& key) {
   Record record;
   record.key = key;
+  record.finished = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+  return record;
+}
+}  // namespace
+
+const char* to_string(Status status) {
+  switch (status) {
+    case Status::ok:
+      return "ok";
+    case Status::failed:
+      return "failed";
+    case Status::lost:
+      return "lost";
+    case Status::infeasible:
+      return "infeasible";
+  }
+  return "";
+}
+
+Status status_of(const std::string& text) {
+  return text == "ok" ? Status::ok : text == "failed" ? Status::failed : Status::lost;
+}
+
+nlohmann::ordered_json Record::json() const {
+  return {{"key", key},
+          {"status", to_string(status)},
+          {"exit_code", exit_code},
+          {"error", error},
+          {"result", result},
+          {"wall_s", wall_s},
+          {"cpu_s", cpu_s},
+          {"peak_rss_bytes", peak_rss_bytes},
+          {"finished", finished},
+          {"attempt", attempt}};
+}
+
+std::optional<Record> Record::from_json(const nlohmann::ordered_json& json) {
+  try {
+    Record record;
+    record.key = json.at("key").get<std::string>();
+    record.status = status_of(json.at("status").get<std::string>());
+    record.exit_code = json.at("exit_code").get<int>();
+    record.error = json.at("error").get<std::string>();
+    record.result = json.at("result");
+    record.wall_s = json.at("wall_s").get<double>();
+    record.cpu_s = json.at("cpu_s").get<double>();
+    record.peak_rss_bytes = json.at("peak_rss_bytes").get<std::uint64_t>();
+    record.finished = json.at("finished").get<std::string>();
+    record.attempt = json.at("attempt").get<int>();
+    return record;
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
+}
+
+std::map<std::string, double> metrics_of(const nlohmann::ordered_json& result) {
+  std::map<std::string, double> numbers;
+  if (!result.is_object()) return numbers;
+  for (const char* name : {"sim_time_ps", "energy_pj"}) {
+    if (result.contains(name)) add_numbers(result[name], name, numbers);
+  }
+  const auto rows = result.find("results");
+  if (rows == result.end() || !rows->is_array() || rows->empty()) return numbers;
+  add_numbers(rows->back(), "", numbers);
+  for (std::size_t i = 0; rows->size() > 1 && i < rows->size(); ++i)
+    add_numbers((*rows)[i], fmt::format("row{}", i), numbers);
+  return numbers;
+}
+
+Record refused_record(const std::string& key, int exit_code, const std::string& error) {
+  Record record = ended_now(key);
   record.status = Status::failed;
   record.exit_code = exit_code;
   record.error = error;
-  record.finished = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
   return record;
 }
 
 Record record_of(const std::string& key, const process::Ending& ending, const process::Limits& limits) {
-  Record record = refused_record(key, 0, {});
+  Record record = ended_now(key);
   record.wall_s = ending.wall_s;
   record.cpu_s = ending.cpu_s;
   record.peak_rss_bytes = ending.peak_rss_bytes;

@@ -97,7 +97,7 @@ class Parallel {
 }  // namespace
 
 void SshExecutor::run_round(const std::vector<Task*>& missing, Merge& merge, const Tick& tick,
-                                 const std::atomic<bool>& stop) {
+                            const std::atomic<bool>& stop) {
   const auto shards = shards_of(missing, options_.tasks);
   std::string input;
   std::size_t longest = 0;

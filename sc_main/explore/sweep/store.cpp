@@ -97,19 +97,6 @@ void share(SQLite::Database& database) {
   }
 }
 
-Status status_of(const std::string& text) {
-  return text == "ok" ? Status::ok : text == "failed" ? Status::failed : Status::lost;
-}
-
-void add_numbers(const nlohmann::ordered_json& json, const std::string& name, std::map<std::string, double>& numbers) {
-  if (json.is_number()) {
-    numbers[name] = json.get<double>();
-  } else if (json.is_object()) {
-    for (const auto& [key, value] : json.items())
-      add_numbers(value, name.empty() ? key : fmt::format("{}.{}", name, key), numbers);
-  }
-}
-
 void bind_text_or_null(SQLite::Statement& statement, int index, const std::string& text) {
   if (text.empty())
     statement.bind(index);
@@ -117,66 +104,6 @@ void bind_text_or_null(SQLite::Statement& statement, int index, const std::strin
     statement.bind(index, text);
 }
 }  // namespace
-
-const char* to_string(Status status) {
-  switch (status) {
-    case Status::ok:
-      return "ok";
-    case Status::failed:
-      return "failed";
-    case Status::lost:
-      return "lost";
-    case Status::infeasible:
-      return "infeasible";
-  }
-  return "";
-}
-
-nlohmann::ordered_json Record::json() const {
-  return {{"key", key},
-          {"status", to_string(status)},
-          {"exit_code", exit_code},
-          {"error", error},
-          {"result", result},
-          {"wall_s", wall_s},
-          {"cpu_s", cpu_s},
-          {"peak_rss_bytes", peak_rss_bytes},
-          {"finished", finished},
-          {"attempt", attempt}};
-}
-
-std::optional<Record> Record::from_json(const nlohmann::ordered_json& json) {
-  try {
-    Record record;
-    record.key = json.at("key").get<std::string>();
-    record.status = status_of(json.at("status").get<std::string>());
-    record.exit_code = json.at("exit_code").get<int>();
-    record.error = json.at("error").get<std::string>();
-    record.result = json.at("result");
-    record.wall_s = json.at("wall_s").get<double>();
-    record.cpu_s = json.at("cpu_s").get<double>();
-    record.peak_rss_bytes = json.at("peak_rss_bytes").get<std::uint64_t>();
-    record.finished = json.at("finished").get<std::string>();
-    record.attempt = json.at("attempt").get<int>();
-    return record;
-  } catch (const nlohmann::json::exception&) {
-    return std::nullopt;
-  }
-}
-
-std::map<std::string, double> metrics_of(const nlohmann::ordered_json& result) {
-  std::map<std::string, double> numbers;
-  if (!result.is_object()) return numbers;
-  for (const char* name : {"sim_time_ps", "energy_pj"}) {
-    if (result.contains(name)) add_numbers(result[name], name, numbers);
-  }
-  const auto rows = result.find("results");
-  if (rows == result.end() || !rows->is_array() || rows->empty()) return numbers;
-  add_numbers(rows->back(), "", numbers);
-  for (std::size_t i = 0; rows->size() > 1 && i < rows->size(); ++i)
-    add_numbers((*rows)[i], fmt::format("row{}", i), numbers);
-  return numbers;
-}
 
 Store::Store(const std::string& path, Mode mode) : path_(path), mode_(mode), database_(open(path, mode)) {
   try {
@@ -257,6 +184,17 @@ void Store::list(const std::string& sweep, std::size_t position, const std::stri
     insert.bind(4, json_text(coordinates));
     insert.bind(5, json_text(settings));
     insert.exec();
+  });
+}
+
+std::map<std::string, std::size_t> Store::positions(const std::string& sweep) {
+  return guarded(path_, "read", [&] {
+    std::map<std::string, std::size_t> found;
+    SQLite::Statement listed(database_, "SELECT position, coordinates FROM sweep_points WHERE sweep = ?");
+    listed.bind(1, sweep);
+    while (listed.executeStep())
+      found[listed.getColumn(1).getString()] = static_cast<std::size_t>(listed.getColumn(0).getInt64());
+    return found;
   });
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 #include <SQLiteCpp/Database.h>
 
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -9,44 +8,16 @@
 #include <string>
 #include <vector>
 
+#include "sc_main/explore/sweep/record.h"
 #include "sc_main/explore/sweep/sweep_file.h"
 
 namespace kernbench::sweep {
-
-enum class Status : std::uint8_t {
-  ok,
-  failed,     ///< by itself: an error, a crash, a limit
-  lost,       ///< ended from outside; runs again
-  infeasible  ///< a constraint refuses it; never in the store
-};
-const char* to_string(Status status);
-
-/// How a point ended: a row of the store.
-struct Record {
-  std::string key;
-  Status status = Status::lost;
-  int exit_code = 0;
-  std::string error;
-  nlohmann::ordered_json result;  ///< of `run --json`, without config, command and host; null without
-  double wall_s = 0, cpu_s = 0;
-  double model_cpu_s = 0;  ///< of elaboration and simulation alone; not stored
-  std::uint64_t peak_rss_bytes = 0;
-  std::string finished;  ///< UTC, "2026-01-31T12:00:00Z"
-  int attempt = 1;
-
-  nlohmann::ordered_json json() const;  ///< a line of a worker's result file
-  static std::optional<Record> from_json(const nlohmann::ordered_json& json);
-};
 
 /// What the store says of a point beside its record.
 struct PointIdentity {
   std::string key, workload, command, config_hash;
   std::string config;  ///< JSON text; empty: could not be resolved
 };
-
-/// Numbers of a result by name: sim_time_ps, energy_pj, those of the last row ("time_ns", "utilisation.gemm") and, with
-/// several rows, of each ("row0.time_ns").
-std::map<std::string, double> metrics_of(const nlohmann::ordered_json& result);
 
 /// The results of sweeps: one SQLite file, one row per point; docs/sweep.md describes the tables.
 ///
@@ -70,6 +41,8 @@ class Store {
   void list(const std::string& sweep, std::size_t position, const std::string& key,
             const nlohmann::ordered_json& coordinates, const nlohmann::ordered_json& settings);
 
+  /// Places of the sweep's points by their coordinates (JSON text).
+  std::map<std::string, std::size_t> positions(const std::string& sweep);
   std::optional<Status> status(const std::string& key);
   /// Status, exit code, error and result; no host figures.
   std::optional<Record> find(const std::string& key);

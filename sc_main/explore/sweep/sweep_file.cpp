@@ -319,10 +319,7 @@ nlohmann::ordered_json SweepFile::objectives_json() const {
   return json;
 }
 
-SweepFile load_sweep(const std::string& path, Use use) {
-  load_config(path);  // its errors are those of every file: missing, a folder, empty, too large
-  return read_sweep(read_file(path), path, use);
-}
+SweepFile load_sweep(const std::string& path, Use use) { return read_sweep(load_text(path), path, use); }
 
 SweepFile read_sweep(const std::string& text, const std::string& path, Use use) {
   return SweepReader(text, path, use).read();
