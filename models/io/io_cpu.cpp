@@ -5,9 +5,9 @@
 #include <map>
 #include <variant>
 
-#include "models/pe/dma/page_table.h"
 #include "tlm/ext/command_port.h"
 #include "tlm/machine/names.h"
+#include "tlm/machine/page_table.h"
 #include "tlm/sim/serial_server.h"
 
 namespace kernbench {

@@ -11,8 +11,8 @@ using namespace pe;  // the parts of a PE
 /// The module's sockets: sorts what arrives, and lets others reach TCM.
 struct Pe::Impl final : tlm::tlm_fw_transport_if<>, tlm::tlm_bw_transport_if<> {
   Impl(Pe& pe, const PeConfig& config, PeCoord coord, const MachineMap& map, PageTable& pages, PayloadPool& pool,
-       const RunOptions& options, EventQueue& queue, Observer* observer, StackPool* stacks)
-      : services(config, coord, map, pages, pool, options, queue, observer, pe.out),
+       const RunOptions& options, EventQueue& queue, Observer* observer, StackPool* stacks, RaceDetector* races)
+      : services(config, coord, map, pages, races, pool, options, queue, observer, pe.out),
         cpu(services, stacks),
         tcm(pe.in, services) {}
 
@@ -39,9 +39,9 @@ struct Pe::Impl final : tlm::tlm_fw_transport_if<>, tlm::tlm_bw_transport_if<> {
 
 Pe::Pe(const sc_core::sc_module_name& name, const PeConfig& config, PeCoord coord, const MachineMap& map,
        PageTable& pages, PayloadPool& pool, const RunOptions& options, EventQueue& queue, Observer* observer,
-       StackPool* stacks)
+       StackPool* stacks, RaceDetector* races)
     : sc_module(name),
-      impl_(std::make_unique<Impl>(*this, config, coord, map, pages, pool, options, queue, observer, stacks)) {
+      impl_(std::make_unique<Impl>(*this, config, coord, map, pages, pool, options, queue, observer, stacks, races)) {
   in.bind(*impl_);
   out.bind(*impl_);
 }

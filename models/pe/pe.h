@@ -16,18 +16,20 @@
 
 namespace kernbench {
 
-class PageTable;  // models/pe/dma/page_table.h: shared by the PEs of a SIP
-class StackPool;  // models/pe/cpu/stack_pool.h: shared by the PEs of a machine
+class PageTable;     // tlm/machine/page_table.h: shared by the PEs of a SIP
+class RaceDetector;  // models/pe/cpu/race_detector.h: the same
+class StackPool;     // models/pe/cpu/stack_pool.h: shared by the PEs of a machine
 class UsageBook;
 
 /// A processing element: PE_CPU, DMA read and write, GEMM and math engines, TCM, MMU and IPCQ unit, as parts.
 /// Takes commands (arm, start, sfr_write, ...) as packets at `in`; injects at `out`. TCM is reachable over `in` too
-/// (nb_transport, b_transport and transport_dbg). `stacks` null: this PE keeps stacks of its own. See docs/pe.md.
+/// (nb_transport, b_transport and transport_dbg). `stacks` null: this PE keeps stacks of its own. `races` null:
+/// nobody looks for races. See docs/pe.md.
 class Pe : public sc_core::sc_module, public Explainer {
  public:
   Pe(const sc_core::sc_module_name& name, const PeConfig& config, PeCoord coord, const MachineMap& map,
      PageTable& pages, PayloadPool& pool, const RunOptions& options, EventQueue& queue, Observer* observer,
-     StackPool* stacks = nullptr);
+     StackPool* stacks = nullptr, RaceDetector* races = nullptr);
   ~Pe() override;
 
   tlm::tlm_initiator_socket<> out{"out"};

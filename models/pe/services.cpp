@@ -44,9 +44,9 @@ tlm::tlm_generic_payload& Services::payload(PacketKind kind, NodeId destination,
 void Services::check_races(const Message& launch, const std::string& kernel, const RaceDetector::Text& op,
                            const PhysicalAddress& at, std::uint64_t bytes, bool write) {
   std::vector<RaceDetector::Race> found;
-  pages.races.access(launch, coord, op, at, bytes, write, found);
+  races->access(launch, coord, op, at, bytes, write, found);
   for (const RaceDetector::Race& race : found) {
-    if (pages.races.count(kernel, race))
+    if (races->count(kernel, race))
       SC_REPORT_WARNING("kernbench/race", ("kernel '" + kernel + "': " + race.str()).c_str());
   }
 }

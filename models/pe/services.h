@@ -2,6 +2,7 @@
 #include <array>
 #include <tlm>
 
+#include "models/pe/cpu/race_detector.h"
 #include "models/pe/dma/mmu.h"
 #include "models/pe/op.h"
 #include "models/pe/pe_config.h"
@@ -29,13 +30,15 @@ class ResponseHandler {
 
 /// What all parts of one PE share.
 struct Services {
-  Services(const PeConfig& config, PeCoord coord, const MachineMap& map, PageTable& pages, PayloadPool& pool,
-           const RunOptions& options, EventQueue& queue, Observer* observer, tlm::tlm_initiator_socket<>& out)
+  Services(const PeConfig& config, PeCoord coord, const MachineMap& map, PageTable& pages, RaceDetector* races,
+           PayloadPool& pool, const RunOptions& options, EventQueue& queue, Observer* observer,
+           tlm::tlm_initiator_socket<>& out)
       : config(config),
         coord(coord),
         self(map.pe(coord)),
         map(map),
         pages(pages),
+        races(races),
         pool(pool),
         options(options),
         queue(queue),
@@ -77,7 +80,7 @@ struct Services {
     const Ps wire = std::max(packet.complete, now()) - std::min(packet.head, now());
     return now() - std::min({now(), wire, streamed(bytes)});
   }
-  /// Tells the race detector, and reports what it finds.
+  /// Tells the race detector, and reports what it finds. REQUIRES: there is one.
   void check_races(const Message& launch, const std::string& kernel, const RaceDetector::Text& op,
                    const PhysicalAddress& at, std::uint64_t bytes, bool write);
 
@@ -86,6 +89,7 @@ struct Services {
   const NodeId self;
   const MachineMap& map;
   PageTable& pages;
+  RaceDetector* const races;  ///< null: nobody looks for races
   PayloadPool& pool;
   const RunOptions options;
   EventQueue& queue;

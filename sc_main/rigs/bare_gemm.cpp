@@ -5,9 +5,9 @@
 #include <systemc>
 #include <tlm>
 
-#include "models/pe/dma/page_table.h"
 #include "tlm/ext/message.h"
 #include "tlm/kernel/tl.h"
+#include "tlm/machine/page_table.h"
 #include "topology/machine/machine.h"
 #include "topology/plan/plan.h"
 #include "topology/spec/resolve.h"

@@ -13,10 +13,10 @@
 #include "models/io/pcie_ep.h"
 #include "models/m_cpu/m_cpu.h"
 #include "models/memory/sparse_memory.h"
-#include "models/pe/dma/page_table.h"
 #include "tlm/ext/message.h"
 #include "tlm/ext/payload_pool.h"
 #include "tlm/machine/machine_map.h"
+#include "tlm/machine/page_table.h"
 #include "tlm/sim/dispatcher.h"
 
 namespace kernbench::testing {

@@ -84,7 +84,8 @@ Bench::Bench(const Options& given) : options(given) {
   for (std::uint16_t i = 0; i < options.pes; ++i) {
     ports_.push_back(std::make_unique<Port>(sc_core::sc_gen_unique_name("port"), *this));
     pes_.push_back(std::make_unique<Pe>(sc_core::sc_gen_unique_name("pe"), options.config, coord(i), map, pages, pool,
-                                        options.run, queue, options.observe ? &observer : nullptr, &stacks));
+                                        options.run, queue, options.observe ? &observer : nullptr, &stacks,
+                                        options.run.debug ? &races : nullptr));
     pes_.back()->out.bind(ports_.back()->from_pe);
     ports_.back()->to_pe.bind(pes_.back()->in);
   }

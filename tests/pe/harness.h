@@ -10,13 +10,14 @@
 #include <vector>
 
 #include "models/memory/sparse_memory.h"
+#include "models/pe/cpu/race_detector.h"
 #include "models/pe/cpu/stack_pool.h"
-#include "models/pe/dma/page_table.h"
 #include "models/pe/pe.h"
 #include "tlm/ext/message.h"
 #include "tlm/ext/payload_pool.h"
 #include "tlm/kernel/tl.h"
 #include "tlm/machine/machine_map.h"
+#include "tlm/machine/page_table.h"
 #include "tlm/observe/observer.h"
 #include "tlm/sim/event_queue.h"
 
@@ -116,6 +117,7 @@ class Bench {
   Options options;
   MachineMap map;
   PageTable pages;
+  RaceDetector races;
   PayloadPool pool;
   EventQueue queue;
   RecordingObserver observer;

@@ -25,7 +25,7 @@ struct Races {
     });
     bench.map_hbm(0, 1 << 24);
     bench.join(0, 1);
-    bench.pages.races.share(&kinds);
+    bench.races.share(&kinds);
   }
   ~Races() { sc_core::sc_report_handler::set_handler(nullptr); }
   static Bench::Options options() {

@@ -104,7 +104,7 @@ struct Machine::Impl {
 
 Machine::Machine(const Plan& plan, const RunOptions& options, Observer* observer, ForeignParts foreign)
     : impl_(std::make_unique<Impl>(plan, options, observer, std::move(foreign))) {
-  for (const auto& sip : impl_->sips) sip->pages.races.share(&impl_->races);
+  for (const auto& sip : impl_->sips) sip->races.share(&impl_->races);
 }
 
 Machine::~Machine() {

@@ -122,7 +122,7 @@ struct NoInitiator final : tlm::tlm_initiator_socket<>, tlm::tlm_bw_transport_if
 }  // namespace
 
 CubeModule::CubeModule(const sc_core::sc_module_name& name, const BuildContext& context, CubeCoord self,
-                       PageTable& pages)
+                       PageTable& pages, RaceDetector& races)
     : sc_module(name),
       network(context, context.plan.cube_network(self)),
       m_cpu("m_cpu", context.plan.spec.cube_at(self).m_cpu, self, context.plan.map, context.pool,
@@ -143,9 +143,9 @@ CubeModule::CubeModule(const sc_core::sc_module_name& name, const BuildContext& 
                                             map, context.pool, context.options, context.dispatcher);
       join_endpoint(context, *bridge, network.interface(map.pe(coord)));
     } else if (map.has(coord)) {
-      pes.back() =
-          std::make_unique<Pe>(names::leaf(names::pe(coord)).c_str(), context.plan.spec.pe_at(coord), coord, map, pages,
-                               context.pool, context.options, queue, context.observer, &context.stacks);
+      pes.back() = std::make_unique<Pe>(names::leaf(names::pe(coord)).c_str(), context.plan.spec.pe_at(coord), coord,
+                                        map, pages, context.pool, context.options, queue, context.observer,
+                                        &context.stacks, context.options.debug ? &races : nullptr);
       join_endpoint(context, *pes.back(), network.interface(map.pe(coord)));
     }
     bind_memory(context, map.hbm_port(coord), *hbm.port[i]);
@@ -185,7 +185,7 @@ SipModule::SipModule(const sc_core::sc_module_name& name, const BuildContext& co
   const Plan& plan = context.plan;
   for (std::uint16_t cube = 0; cube < plan.map.cubes_per_sip(); ++cube) {
     const CubeCoord at{sip, cube};
-    cubes.push_back(std::make_unique<CubeModule>(names::leaf(names::cube(at)).c_str(), context, at, pages));
+    cubes.push_back(std::make_unique<CubeModule>(names::leaf(names::cube(at)).c_str(), context, at, pages, races));
   }
   io = std::make_unique<IoModule>(names::leaf(names::io(sip)).c_str(), context, sip, pages);
 }

@@ -13,11 +13,12 @@
 #include "models/m_cpu/m_cpu.h"
 #include "models/noc/network_interface.h"
 #include "models/noc/router.h"
+#include "models/pe/cpu/race_detector.h"
 #include "models/pe/cpu/stack_pool.h"
-#include "models/pe/dma/page_table.h"
 #include "models/pe/pe.h"
 #include "models/sram/sram.h"
 #include "tlm/ext/payload_pool.h"
+#include "tlm/machine/page_table.h"
 #include "tlm/machine/run_options.h"
 #include "tlm/observe/observer.h"
 #include "tlm/sim/dispatcher.h"
@@ -74,7 +75,8 @@ class NetworkModules {
 /// sip0.cube3: its mesh and what is attached to it.
 class CubeModule : public sc_core::sc_module {
  public:
-  CubeModule(const sc_core::sc_module_name& name, const BuildContext& context, CubeCoord self, PageTable& pages);
+  CubeModule(const sc_core::sc_module_name& name, const BuildContext& context, CubeCoord self, PageTable& pages,
+             RaceDetector& races);
 
   NetworkModules network;
   MCpu m_cpu;
@@ -105,6 +107,7 @@ class SipModule : public sc_core::sc_module {
   SipModule(const sc_core::sc_module_name& name, const BuildContext& context, std::uint16_t sip);
 
   PageTable pages;
+  RaceDetector races;  ///< asked with `--debug` only
   std::vector<std::unique_ptr<CubeModule>> cubes;
   std::unique_ptr<IoModule> io;
 };

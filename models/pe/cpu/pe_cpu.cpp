@@ -339,7 +339,7 @@ void PeCpu::room() {
 }
 
 void PeCpu::fenced(const KernelContext& context) {
-  if (services_.options.debug) services_.pages.races.fenced(context.message, services_.coord);
+  if (services_.races != nullptr) services_.races->fenced(context.message, services_.coord);
 }
 
 // ---- The end of a kernel ----
@@ -363,7 +363,7 @@ void PeCpu::finish_if_done(KernelContext& context) {
   log_kernel(services_, context.message, context.started);
   if (!failed) count_rings(context);
   answer(failed ? CommandKind::failed : CommandKind::done, context.message);
-  if (services_.options.debug) services_.pages.races.ended(context.message, services_.coord);
+  if (services_.races != nullptr) services_.races->ended(context.message, services_.coord);
   contexts_[context.index] = nullptr;
   arm_waiting();
 }

@@ -155,7 +155,7 @@ void DmaEngine::inject() {
     return;
   }
   if (!job.space) job.space = burst_.at.kind;
-  if (services_.options.debug) {
+  if (services_.races != nullptr) {
     if (job.text == nullptr) job.text = std::make_shared<const std::string>(text_of(job.op));
     const KernelContext& context = *job.op.context;
     services_.check_races(context.message, context.launch().kernel, job.text, burst_.at, burst_.bytes,

@@ -3,8 +3,8 @@
 #include <optional>
 #include <vector>
 
-#include "models/pe/dma/page_table.h"
 #include "models/pe/pe_config.h"
+#include "tlm/machine/page_table.h"
 
 namespace kernbench::pe {
 

@@ -138,9 +138,8 @@ void Ipcq::copy_from_tcm(QueuePair& pair) {
 void Ipcq::slot_read(QueuePair& pair, Ps written) {
   const std::uint16_t slot = pair.ring.head();
   const std::uint32_t bytes = pair.ring.head_bytes();
-  if (services_.options.debug) {
-    services_.pages.races.received(pair.receiving->context->message, services_.coord, pair.entry.source,
-                                   pair.entry.ring);
+  if (services_.races != nullptr) {
+    services_.races->received(pair.receiving->context->message, services_.coord, pair.entry.source, pair.entry.ring);
   }
   pair.ring.pop();
   publish_level(pair.entry.direction);

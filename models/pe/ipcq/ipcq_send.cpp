@@ -71,8 +71,8 @@ bool Ipcq::begin_message(QueuePair& pair) {
       std::min<std::uint64_t>(pair.entry.slot_bytes, pair.sending->in[0].bytes() - pair.sent));
   pair.message_sent = 0;
   pair.in_message = true;
-  if (services_.options.debug) {
-    services_.pages.races.sent(pair.sending->context->message, services_.coord, pair.entry.peer, pair.entry.peer_ring);
+  if (services_.races != nullptr) {
+    services_.races->sent(pair.sending->context->message, services_.coord, pair.entry.peer, pair.entry.peer_ring);
   }
   return true;
 }

@@ -4,7 +4,6 @@
 #include <optional>
 #include <vector>
 
-#include "models/pe/cpu/race_detector.h"
 #include "tlm/ext/message.h"
 
 namespace kernbench {
@@ -21,8 +20,6 @@ class PageTable {
   void unmap(Va va, std::uint64_t bytes);  ///< for every viewer; bytes that are not mapped are left alone
   /// As `viewer` sees it; nothing if unmapped.
   std::optional<Translation> translate(Va va, PeCoord viewer) const;
-  /// What the SIP's PEs have done to memory; asked with `--debug` only.
-  RaceDetector races;
 
  private:
   struct Range {

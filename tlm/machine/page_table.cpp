@@ -1,4 +1,4 @@
-#include "models/pe/dma/page_table.h"
+#include "tlm/machine/page_table.h"
 
 #include <algorithm>
 #include <iterator>
