@@ -93,20 +93,27 @@ void look_at(const GemmOperands& operands, GemmProblem& p) {
   }
 }
 
+/// Ends of the rows of b on the PEs of a cube, if these are all of k, each once, of the same columns.
+std::vector<std::int64_t> borders_of(const std::vector<ShardSpec>& of_b, std::int64_t k) {
+  std::vector<std::int64_t> ends;
+  std::int64_t rows = 0;
+  for (const ShardSpec& shard : of_b) {
+    if (shard.region.col != of_b.front().region.col || shard.region.cols != of_b.front().region.cols) return {};
+    rows += shard.region.rows;
+    ends.push_back(shard.region.row + shard.region.rows);
+  }
+  std::sort(ends.begin(), ends.end());
+  const bool each_once = rows == k && std::adjacent_find(ends.begin(), ends.end()) == ends.end();
+  return each_once ? ends : std::vector<std::int64_t>();
+}
+
 /// Rows of b in one cube are all of k, each once, of the same columns as the shards of c there.
 bool splits_k(const std::vector<ShardSpec>& of_b, const std::vector<ShardSpec>& of_c, std::int64_t k) {
   const Region& columns = of_c.front().region;
   const auto alike = [&](const ShardSpec& shard) {
     return shard.region.col == columns.col && shard.region.cols == columns.cols;
   };
-  std::int64_t rows = 0;
-  std::set<std::int64_t> begins;
-  for (const ShardSpec& shard : of_b) {
-    rows += shard.region.rows;
-    begins.insert(shard.region.row);
-  }
-  return rows == k && begins.size() == of_b.size() && std::all_of(of_b.begin(), of_b.end(), alike) &&
-         std::all_of(of_c.begin(), of_c.end(), alike);
+  return !borders_of(of_b, k).empty() && alike(of_b.front()) && std::all_of(of_c.begin(), of_c.end(), alike);
 }
 }  // namespace
 
@@ -125,6 +132,8 @@ GemmProblem as_c_lies(const MachineMap& map, const GemmOperands& operands) {
   p.pes_of_cube = cubes.begin()->second.size();
   p.common_pes = pes_in_common(cubes);
   look_at(operands, p);
+  const ByCube of_b = by_cube(operands.b);
+  if (const auto found = of_b.find(p.pe.cube); found != of_b.end()) p.b_borders = borders_of(found->second, p.k);
   return p;
 }
 

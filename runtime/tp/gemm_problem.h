@@ -29,6 +29,7 @@ struct GemmProblem {
   PeRates rates;
   GemmReads a, b;
   std::vector<std::int64_t> a_cuts, b_cuts, columns;
+  std::vector<std::int64_t> b_borders;  ///< ends of the rows of b on each PE of the cube, if these make up all of k
   double cut_rate = 0;           ///< bytes per second across the middle of the SIP, one way
   Ps farthest = 0;               ///< one access of the farthest part of a
   std::size_t pes_of_cube = 1;   ///< that work
