@@ -96,35 +96,15 @@ std::int64_t span_of(const GemmProblem& p, const GemmMapping& mapping, std::int6
   return std::min(dense, exchanges_sums(mapping.kind) ? std::max(step, longest_span(p)) : step);
 }
 
-/// PEs of a cube that read b from one slice at a time, at most, where its rows lie on all of them and each PE begins
-/// with its own (`stream`; others begin all at the first). Those that meet once share the slice, end together and go on
-/// together: they never part.   measured on `default`: 512 x 4096 x 7168 in steps of 448, half a slice's rows, 74.8 us;
-/// of 512, by which two PEs meet, 95.2
-double crowd(const GemmProblem& p, GemmMapping::Kind kind, const std::vector<Piece>& steps) {
-  const std::vector<std::int64_t>& ends = p.b_borders;
-  if (ends.size() < 2) return 1;
-  std::vector<std::size_t> first(p.pes_of_cube, 0);
-  for (std::size_t pe = 1; kind == GemmMapping::Kind::stream && pe < first.size(); ++pe) {
-    const auto own = [&](const Piece& step) { return step.begin >= ends[(pe - 1) % ends.size()]; };
-    first[pe] = static_cast<std::size_t>(std::find_if(steps.begin(), steps.end(), own) - steps.begin());
-  }
-  std::uint64_t most = 1;
-  for (std::size_t round = 0; round < steps.size(); ++round) {
-    std::vector<std::int64_t> read(ends.size(), 0);
-    std::int64_t longest = 0;
-    for (const std::size_t begin : first) {
-      const Piece& step = steps[(begin + round) % steps.size()];
-      const std::int64_t end = step.begin + step.length;
-      longest = std::max(longest, step.length);
-      auto slice = static_cast<std::size_t>(std::upper_bound(ends.begin(), ends.end(), step.begin) - ends.begin());
-      for (std::int64_t at = step.begin; at < end; ++slice) {
-        const std::int64_t last = std::min(ends[slice], end);
-        read[slice] += last - std::exchange(at, last);
-      }
-    }
-    most = std::max(most, parts(*std::max_element(read.begin(), read.end()), longest));
-  }
-  return static_cast<double>(most);
+/// PEs of a cube that read b from one slice at a time, where its rows lie on all of them. By `stream` each begins with
+/// its own, and all go round in step if each one's rows are whole steps. If not, two meet, share the slice, end together
+/// and go on together: they never part. By others all begin at the first.   measured on `default`: 512 x 4096 x 7168 in
+/// steps of 448, half a slice's rows, 74.8 us; of 512, 95.2
+double crowd(const GemmProblem& p, const GemmMapping& mapping) {
+  if (p.b_borders.empty()) return 1;
+  if (mapping.kind != GemmMapping::Kind::stream) return static_cast<double>(p.pes_of_cube);
+  const auto whole = [&](std::int64_t border) { return border % mapping.tile_k == 0; };
+  return std::all_of(p.b_borders.begin(), p.b_borders.end(), whole) ? 1 : 2;
 }
 
 GemmEstimate estimate(const GemmProblem& p, const GemmMapping& mapping, std::uint64_t kept_bytes) {
@@ -192,7 +172,7 @@ GemmEstimate estimate(const GemmProblem& p, const GemmMapping& mapping, std::uin
   const double slice = static_cast<double>(p.rates.hbm_slice.bytes_per_second()) * kStreamShare / 1e12;
   const double a_time = a_bytes * workers / static_cast<double>(p.a_holders.size()) / share / slice;
   const double b_time =
-      b_bytes * workers / static_cast<double>(p.b_holders.size()) / slice * crowd(p, mapping.kind, steps);
+      b_bytes * workers / static_cast<double>(p.b_holders.size()) / slice * crowd(p, mapping);
   out.memory = static_cast<Ps>(a_time + b_time);
   out.port = time_of((passed ? p.a.all() : a_bytes) + b_bytes, p.rates.port);
   // A DMA engine works at one operand after the other, each at the slices' rate or as its window allows.

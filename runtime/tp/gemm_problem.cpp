@@ -133,7 +133,8 @@ GemmProblem as_c_lies(const MachineMap& map, const GemmOperands& operands) {
   p.common_pes = pes_in_common(cubes);
   look_at(operands, p);
   const ByCube of_b = by_cube(operands.b);
-  if (const auto found = of_b.find(p.pe.cube); found != of_b.end()) p.b_borders = borders_of(found->second, p.k);
+  const auto found = of_b.find(p.pe.cube);
+  if (found != of_b.end() && found->second.size() > 1) p.b_borders = borders_of(found->second, p.k);
   return p;
 }
 
