@@ -411,9 +411,15 @@ class GemmLoops {
 
   void add(Block& block, const Tile& x, const Tile& b) {
     Tile& sum = block.sums[block.next];
-    if (!sum) sum = tl_.fill({block.rows.length, block.cols.length}, compute_type(dtype()), 0);
-    sum = tl_.dot(x, b, sum);
+    sum = tl_.dot(x, b, sum ? sum : zeros({block.rows.length, block.cols.length}));
     block.next = (block.next + 1) % block.sums.size();
+  }
+
+  /// What sums begin with: made once, so that none of them waits for the math engine.
+  Tile zeros(Shape shape) {
+    Tile& tile = zeros_[{shape.rows, shape.cols}];
+    if (!tile) tile = tl_.fill(shape, compute_type(dtype()), 0);
+    return tile;
   }
 
   /// The sum of all chains; they are given up.
@@ -492,6 +498,7 @@ class GemmLoops {
   std::vector<Tile> ahead_;      // of a: the next group's first span, by block of rows
   std::deque<Block> finished_;   // of a split k: to be exchanged
   std::deque<Tile> of_a_, of_b_;
+  std::map<std::pair<std::int64_t, std::int64_t>, Tile> zeros_;  // by rows and columns
   bool keeps_ = false;
   std::vector<Tile> kept_;  // b, by step and column of the group
 };

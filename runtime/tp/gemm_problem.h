@@ -30,13 +30,13 @@ struct GemmProblem {
   GemmReads a, b;
   std::vector<std::int64_t> a_cuts, b_cuts, columns;
   std::vector<std::int64_t> b_borders;  ///< ends of the rows of b on each PE of the cube, if these make up all of k
-  double cut_rate = 0;           ///< bytes per second across the middle of the SIP, one way
-  Ps farthest = 0;               ///< one access of the farthest part of a
-  std::size_t pes_of_cube = 1;   ///< that work
-  std::uint64_t common_pes = 0;  ///< bit p: PE p of each cube; 0 unless all make parts with the same rows
-  std::uint64_t sharers = 1;     ///< of a split k: PEs of the cube that sum over some of it
-  std::int64_t own_rows = 0;     ///< of a split k: of the result that the PE holds in the end
-  bool residual = false;         ///< a tensor is added to the result
+  double cut_rate = 0;                  ///< bytes per second across the middle of the SIP, one way
+  Ps farthest = 0;                      ///< one access of the farthest part of a
+  std::size_t pes_of_cube = 1;          ///< that work
+  std::uint64_t common_pes = 0;         ///< bit p: PE p of each cube; 0 unless all make parts with the same rows
+  std::uint64_t sharers = 1;            ///< of a split k: PEs of the cube that sum over some of it
+  std::int64_t own_rows = 0;            ///< of a split k: of the result that the PE holds in the end
+  bool residual = false;                ///< a tensor is added to the result
 };
 
 /// The PE that holds a shard of c makes it.
