@@ -270,6 +270,8 @@ class GemmLoops {
         x[row] = part_of_a(have[row], blocks[row * columns.size()], part);
       }
       const bool begins = i == 0 || parts_[i - 1].span != part.span;
+      const bool goes_on = i + 1 < parts_.size() && parts_[i + 1].span == part.span;
+      if (exchange_ && begins && goes_on) weights(columns, parts_[i + 1].step);  // needed before the next span
       for (std::size_t row = 0; exchange_ && begins && part.span + 1 < spans_.size() && row < x.size(); ++row) {
         have[row].next = load(a_, blocks[row * columns.size()].rows, spans_[part.span + 1]);
       }
