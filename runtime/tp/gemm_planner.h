@@ -30,15 +30,15 @@ struct GemmCandidate {
 struct GemmPlan {
   GemmCandidate best;
   GemmBound bound;
-  std::vector<GemmCandidate> considered;  ///< the best tiles of each kind that serves, the best kind first
+  std::vector<GemmCandidate> considered;  ///< the best tiles of each kind: the chosen one, then by estimates
   std::uint64_t kept_bytes = 0;           ///< of b that may stay in TCM
   std::int64_t span = 0;                  ///< GemmCall
   std::uint64_t pes_of_cube = 0;          ///< bit p: PE p of each cube makes a part of c
 };
 
-/// The mapping with the least estimate; `mapping` "auto", or a kind or a whole mapping to force (parse_gemm_mapping).
-/// Takes no simulated time. Throws std::invalid_argument on operands that do not fit, naming `name`, and on a mapping
-/// that does not serve them.
+/// The mapping with the least estimate, or near it (docs/tensor_parallel.md); `mapping` "auto", or a kind or a whole
+/// mapping to force (parse_gemm_mapping). Takes no simulated time. Throws std::invalid_argument on operands that do not
+/// fit, naming `name`, and on a mapping that does not serve them.
 GemmPlan plan_gemm(const MachineMap& map, const std::string& name, const GemmOperands& operands,
                    const std::string& mapping = "auto");
 

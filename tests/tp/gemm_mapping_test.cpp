@@ -152,6 +152,77 @@ TEST(TpGemmPlanner, ChoosesTheLeastEstimateAndSaysOfWhat) {
       std::tuple<>(), 1);
 }
 
+/// A SIP of 16 cubes of 8 PEs.
+topology::SystemSpec large_sip() {
+  topology::SystemSpec spec = topology::small_machine(1, 4, 4);
+  spec.cube.pes = 8;
+  return spec;
+}
+
+/// Each of a cube's 8 PEs has 1792 rows of b. By whole parts of these all read from different slices, by others two
+/// from one, for which 256 columns of b take twice as long and 64 rows of a do not.
+TEST(TpGemmPlanner, StreamTakesStepsByWhichPesDoNotMeetAtOneSlice) {
+  MachineRun host(large_sip());
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        const DPPolicy packed = tp::LinearPlacement::packed();
+        const tp::GemmOperands operands{ctx.empty({512, 14336}, DType::f16, {}, "a"),
+                                        ctx.empty({14336, 4096}, DType::f16, packed, "b"), Tensor(),
+                                        ctx.empty({512, 4096}, DType::f16, packed, "c"), Activation::none};
+        const auto memory = [&](int step) {
+          const std::string mapping = "stream:32x256x" + std::to_string(step) + ",rows=2,chains=1";
+          return static_cast<double>(tp::plan_gemm(ctx.map(), "g", operands, mapping).best.estimate.memory);
+        };
+        EXPECT_NEAR(memory(1024) / memory(1792), (64 + 2 * 256.0) / (64 + 256.0), 0.001);
+        const tp::GemmMapping best = tp::plan_gemm(ctx.map(), "g", operands, "stream").best.mapping;
+        EXPECT_EQ(1792 % best.tile_k, 0) << best.str();
+      },
+      std::tuple<>(), 1);
+}
+
+/// As a column layer leaves a: the first whose estimate is least asks more of ports than one that takes as long.
+TEST(TpGemmPlanner, OfNearKindsAnAFromAfarTakesTheOneThatHidesMost) {
+  MachineRun host(large_sip());
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        const DPPolicy packed = tp::LinearPlacement::packed();
+        const auto plan = [&](const DPPolicy& of_a) {
+          const tp::GemmOperands operands{ctx.empty({512, 7168}, DType::f16, of_a, "a"),
+                                          ctx.empty({7168, 4096}, DType::f16, packed, "b"), Tensor(),
+                                          ctx.empty({512, 4096}, DType::f16, packed, "c"), Activation::none};
+          return tp::plan_gemm(ctx.map(), "g", operands);
+        };
+        const auto asked = [](const tp::GemmCandidate& one) {
+          return std::max(one.estimate.memory, one.estimate.port);
+        };
+        const tp::GemmPlan near = plan({}), far = plan(packed);
+        for (const tp::GemmCandidate& one : near.considered) EXPECT_LE(near.best.estimate.time, one.estimate.time);
+        EXPECT_EQ(far.best.mapping.str(), far.considered.front().mapping.str());
+        ASSERT_GE(far.considered.size(), 2U);
+        EXPECT_LT(far.considered[1].estimate.time, far.best.estimate.time);
+        EXPECT_LE(asked(far.best), asked(far.considered[1]));
+        EXPECT_LE(static_cast<double>(far.best.estimate.time),
+                  1.05 * static_cast<double>(far.considered[1].estimate.time));
+      },
+      std::tuple<>(), 1);
+}
+
+/// Four blocks of rows, two steps: 8 loads of a, 2 of b, which is kept, 8 products, 4 casts and stores, and a zero.
+TEST(TpGemmKernel, AllSumsBeginWithTheSameZeros) {
+  OpCounter counter;
+  MachineRun host(machine_of(1, 1, 1), {}, &counter);
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        const tp::GemmOperands operands{ctx.zeros({128, 128}, DType::f16, {}, "a"),
+                                        ctx.zeros({128, 32}, DType::f16, {}, "b"), Tensor(),
+                                        ctx.zeros({128, 32}, DType::f16, {}, "c"), Activation::none};
+        const tp::GemmPlan plan = tp::plan_gemm(ctx.map(), "g", operands, "stream:32x32x64,rows=1,chains=1");
+        ctx.wait(tp::gemm(ctx, "g", operands, plan));
+      },
+      std::tuple<>(), 1);
+  EXPECT_EQ(counter.ops["g"], 27U);
+}
+
 TEST(TpGemmPlanner, SaysWhyLanesDoNotServe) {
   MachineRun host(machine_of(1, 2, 2));
   host.runtime.spawn(
@@ -174,9 +245,7 @@ TEST(TpGemmPlanner, SaysWhyLanesDoNotServe) {
 /// 50 ms of CPU a shape, at a SIP's full size: 16 cubes of 8 PEs; shapes of language models, whole and as 8 ranks share
 /// them, few rows and many, operands as layers leave them.
 TEST(TpGemmPlanner, TakesAtMost50MsAShape) {
-  topology::SystemSpec spec = topology::small_machine(1, 4, 4);
-  spec.cube.pes = 8;
-  MachineRun host(std::move(spec));
+  MachineRun host(large_sip());
   host.runtime.spawn(
       [&](Context& ctx) {
         const DPPolicy packed = tp::LinearPlacement::packed(), split = tp::LinearPlacement::split();
