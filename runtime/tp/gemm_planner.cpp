@@ -333,7 +333,7 @@ std::optional<GemmCandidate> best_of(const GemmProblem& p, const std::vector<Gem
 /// most of it is hidden.   measured on `default`: 512 x 4096 x 7168 by `stream` 90.3 us (estimate 75.1, ports busy
 /// for 54.6), by `split` 77.9 (76.7, 28.8)
 void choose(std::vector<GemmCandidate>& sorted, bool a_is_far) {
-  constexpr double kNear = 1.05;
+  constexpr double kNear = 1.04;
   const GemmEstimate least = sorted.front().estimate;
   if (!a_is_far || least.binds() != "array") return;
   const auto near_end = std::find_if(sorted.begin(), sorted.end(), [&](const GemmCandidate& one) {
