@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "ccl/run/collective.h"
 #include "ccl/contract/registry.h"
+#include "ccl/run/collective.h"
 #include "ccl/run/neighbours.h"
 #include "ccl/select/choice.h"
 #include "runtime/call_order.h"

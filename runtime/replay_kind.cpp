@@ -7,7 +7,7 @@
 namespace kernbench {
 
 void ReplayKind::add(const std::vector<ReplayTimes>& times, const std::vector<double>& counts) {
-  if (++simulated_ == 2 && mean_ < kLong) {
+  if (++simulated_ == 2 && !is_long()) {
     sums_.clear();
     counts_.clear();
     in_mean_ = 0;

@@ -43,11 +43,12 @@ class ReplayKind {
   /// An occurrence that was simulated, `times` of each of its messages, `counts` of what it added up.
   void add(const std::vector<ReplayTimes>& times, const std::vector<double>& counts);
   /// Repeats may take the mean.
-  bool known() const { return simulated_ >= (mean_ < kLong ? kLeast : kLeastLong) && !refused_; }
+  bool known() const { return simulated_ >= (is_long() ? kLeastLong : kLeast) && !refused_; }
   /// It must be simulated from now on.
   void refuse() { refused_ = true; }
   bool refused() const { return refused_; }
   std::vector<ReplayTimes> mean() const;
+  bool is_long() const { return mean_ >= kLong; }
   double mean_time() const { return mean_; }  ///< ps, from the first submission to the last completion
 
   /// A repeat that was simulated as well; add() is called, too. Refuses the kind if it differs too much.
@@ -61,6 +62,7 @@ class ReplayKind {
     of_mean_ += of_mean;
     counted_ += of_mean + of_one;
   }
+  std::uint64_t repeats_of_mean() const { return of_mean_; }
   /// Standard error of what the repeats of the mean have taken in all, ps.
   double error() const;
   /// Adds what the repeats would have counted.

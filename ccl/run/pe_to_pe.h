@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "ccl/run/collective.h"
 #include "ccl/contract/verbs.h"
 #include "ccl/data/region_map.h"
+#include "ccl/run/collective.h"
 #include "ccl/run/neighbours.h"
 
 /// Calls that run PE to PE: who holds elements sends them straight to the PE that gets them (decision 0500).

@@ -60,8 +60,7 @@ std::unique_ptr<Executor> ExecutionOptions::make(const std::string& store, const
     return std::make_unique<SlurmExecutor>(SlurmExecutor::Options{store + ".slurm", tasks, sbatch}, limits);
   if (executor == "parallel") {
     const std::vector<std::string> here{":"};
-    return std::make_unique<SshExecutor>(
-        SshExecutor::Options{hosts.empty() ? here : hosts, tool, jobs, tasks}, limits);
+    return std::make_unique<SshExecutor>(SshExecutor::Options{hosts.empty() ? here : hosts, tool, jobs, tasks}, limits);
   }
   return std::make_unique<LocalExecutor>(jobs, limits);
 }

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <sstream>
 
-#include "sc_main/run/plan_of.h"
 #include "sc_main/run/options.h"
+#include "sc_main/run/plan_of.h"
 #include "sc_main/run/show_text.h"
 #include "sc_main/run/terminal.h"
 #include "sc_main/run/usage_error.h"

@@ -73,8 +73,7 @@ void judge_accepted(const Curve& curve, const Row& row, double measured, std::ve
   if (!row.saturated) return;
   const std::string name = row_name(curve, row);
   if (curve.fast)
-    cases.push_back(
-        report(name, kAccepted, row.accepted, measured, curve.limits.accepted, "grade fast has no limit"));
+    cases.push_back(report(name, kAccepted, row.accepted, measured, curve.limits.accepted, "grade fast has no limit"));
   else
     cases.push_back(judge(name, kAccepted, row.accepted, measured, curve.limits.accepted));
 }

@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "ccl/run/collective.h"
 #include "ccl/contract/registry.h"
+#include "ccl/run/collective.h"
 #include "tests/ccl/collective_case.h"
 
 namespace kernbench::test {

@@ -198,6 +198,20 @@ TEST(TpTransformer, RefusesWhatDoesNotDivideOrFitWithLayerDimensionAndNumbers) {
   EXPECT_THAT(nothing.err, HasSubstr("did you mean 'llama3-8b'?"));
 }
 
+/// Of ranks with like shares of the tokens one looks them up, though each has other tokens.
+TEST(TpTransformer, LookingUpLikeSharesOfTheTokensIsSimulatedOnce) {
+  const Tool tool;
+  std::string text = kSmallModel;
+  text.replace(text.find("vocabulary: "), std::string("vocabulary: ").size(), "vocabulary: 40");
+  const auto replay = json_of(tool(tiny(tool,
+                                        {"--data", "off", "--fidelity", "fast", "--decode", "0", "--layers", "1",
+                                         "--prompt", "256", "--batch", "1", "--json", "-"},
+                                        text))
+                                  .out)["replay"];
+  EXPECT_EQ(4 * replay["repeated_launches"].get<int>(), 3 * replay["launches"].get<int>())
+      << "one of four ranks is simulated";
+}
+
 /// Whole models: with replay about the same time, and the result says how much was repeated.
 TEST(TpTransformer, WithReplayTakesTheTimeThatItTakesWithout) {
   const Tool tool;

@@ -8,7 +8,7 @@ namespace {
 /// `part` of `whole` for the time from `begin` to `at` of `begin` to `end`.
 std::uint64_t share(std::uint64_t whole, Ps begin, Ps at, Ps end) {
   if (whole == 0) return 0;
-  if (whole == end - begin) return at - begin;  // of one unit, the whole time
+  if (whole == end - begin) return at - begin;                                         // of one unit, the whole time
   if ((whole | (at - begin)) >> 32 == 0) return whole * (at - begin) / (end - begin);  // fits
   return static_cast<std::uint64_t>(static_cast<unsigned __int128>(whole) * (at - begin) / (end - begin));
 }
