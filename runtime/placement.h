@@ -78,12 +78,15 @@ struct LocalShard {
   Region region;                   ///< of the whole tensor
 };
 
-/// Consecutive cubes of a SIP, and PEs of a cube.
+/// Consecutive cubes of a SIP.
 struct CubeRange {
-  int first = 0, count = 0;
+  int first = 0;  ///< cube within the SIP
+  int count = 0;  ///< cubes
 };
+/// Consecutive PEs of a cube.
 struct PeRange {
-  int first = 0, count = 0;
+  int first = 0;  ///< PE within the cube
+  int count = 0;  ///< PEs
 };
 
 /// What a tensor is placed on; types of their own, so that one is not taken for another.

@@ -46,14 +46,17 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-std::string printable(std::string_view text) {
+namespace {
+/// What is no UTF-8, and control characters that XML does not take, as "\x1b". `commands`: also those that it takes,
+/// and a terminal would obey.
+std::string escaped(std::string_view text, bool commands) {
   std::string result;
   while (!text.empty()) {
     const auto first = static_cast<unsigned char>(text.front());
     const std::size_t length = utf8_length(text);
     // 0x80 to 0x9f are commands of a terminal, too.
-    const bool command = length == 1 ? (first < 0x20 && first != '\n' && first != '\t') || first == 0x7F
-                                     : first == 0xC2 && static_cast<unsigned char>(text[1]) < 0xA0;
+    const bool command = length == 1 ? (first < 0x20 && first != '\n' && first != '\t') || (commands && first == 0x7F)
+                                     : commands && first == 0xC2 && static_cast<unsigned char>(text[1]) < 0xA0;
     const std::size_t taken = length == 0 ? 1 : length;
     if (length == 0 || command) {
       for (std::size_t i = 0; i < taken; ++i) result += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[i]));
@@ -64,10 +67,13 @@ std::string printable(std::string_view text) {
   }
   return result;
 }
+}  // namespace
+
+std::string printable(std::string_view text) { return escaped(text, true); }
 
 std::string xml_text(std::string_view text) {
   std::string result;
-  for (const char c : printable(text)) {
+  for (const char c : escaped(text, false)) {
     switch (c) {
       case '&':
         result += "&amp;";

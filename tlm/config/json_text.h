@@ -30,7 +30,7 @@ bool is_utf8(std::string_view text);
 
 /// For people's eyes: what a terminal would obey, and what is no UTF-8, as "\x1b"; lines stay lines.
 std::string printable(std::string_view text);
-/// As text or a value in quotes of XML, such as an SVG picture; printable first, for XML takes no control characters.
+/// As text or a value in quotes of XML, such as an SVG picture; what XML does not take, even escaped, as "\x1b".
 std::string xml_text(std::string_view text);
 
 }  // namespace kernbench
