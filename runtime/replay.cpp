@@ -232,8 +232,7 @@ constexpr double kError = 0.002;
 /// Another occurrence would make the run's time no more certain than it has to be, or others should come first.
 bool Replay::says_enough(const ReplayKind& kind) const {
   // Long work costs seconds, and what runs later may make it a small part of the run.
-  if (kind.is_long() && kind.simulated() >= ReplayKind::kLeastLong + kind.repeats_of_mean() / options_.sample)
-    return true;
+  if (kind.is_long() && kind.simulated() >= ReplayKind::kLeastLong + kind.repeats() / options_.sample) return true;
   if (kind.simulated() >= ReplayKind::kMost || variance_ <= kError * report_.time * kError * report_.time) return true;
   const auto own = variances_.find(&kind);
   return own == variances_.end() || own->second * static_cast<double>(variances_.size()) < variance_;

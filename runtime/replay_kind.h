@@ -54,6 +54,7 @@ class ReplayKind {
   /// A repeat that was simulated as well; add() is called, too. Refuses the kind if it differs too much.
   void check(double took);
   std::uint64_t next_repeat() { return repeats_++; }
+  std::uint64_t repeats() const { return repeats_; }  ///< those of equal SIPs at once are one
   /// Repeats of equal SIPs at once are one: a sample is all of theirs, too, so that they are drawn together.
   void under_way(Ps until) { until_ = std::max(until_, until); }
   Ps under_way_until() const { return until_; }
@@ -62,7 +63,6 @@ class ReplayKind {
     of_mean_ += of_mean;
     counted_ += of_mean + of_one;
   }
-  std::uint64_t repeats_of_mean() const { return of_mean_; }
   /// Standard error of what the repeats of the mean have taken in all, ps.
   double error() const;
   /// Adds what the repeats would have counted.

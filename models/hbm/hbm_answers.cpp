@@ -7,13 +7,11 @@ namespace kernbench {
 /// Sums of times are those of sums of bursts: half ticks are no whole picoseconds.
 void Hbm::Impl::book(Channel& target, const ChannelTiming::Decided& burst) {
   const std::uint64_t each = wide ? config.pseudo_channels : 1;
-  const auto busy = [&](std::uint64_t bursts) {
-    return clock.span(bursts * each * gaps.burst) * (wide ? pseudo_channels_per_slice / config.pseudo_channels : 1);
-  };
-  const Ps end = clock.time(burst.end), length = clock.span(burst.count * gaps.burst);
-  const std::uint64_t before = target.booked;
+  const Ps end = clock.time(burst.end), length = clock.span(burst.count * gaps.burst), before = target.busy;
   target.booked += burst.count;
-  target.usage->busy(end - std::min(end, length), end, busy(target.booked) - busy(before), burst.count * burst_bytes);
+  target.busy =
+      clock.span(target.booked * each * gaps.burst) * (wide ? pseudo_channels_per_slice / config.pseudo_channels : 1);
+  target.usage->busy(end - std::min(end, length), end, target.busy - before, burst.count * burst_bytes);
 }
 
 /// Books the column commands that a channel has decided.

@@ -59,6 +59,7 @@ struct Hbm::Impl final : MemoryBackend {
     Ps wake = kNever;
     Usage* usage = nullptr;    ///< null: nobody wants it
     std::uint64_t booked = 0;  ///< bursts that it knows of
+    Ps busy = 0;               ///< what these take
   };
   void book(Channel& target, const ChannelTiming::Decided& burst);
 

@@ -385,7 +385,7 @@ TEST(Replay, LongWorkIsSimulatedForItsMeanAsSeldomAsForSamples) {
     const Tensor x = context.zeros({32, kColumns}, DType::f16, spread(), "x");
     for (int i = 0; i < 20; ++i) context.launch("often", alone(), often, x, 2.0);
   });
-  EXPECT_LE(outcome.launches - outcome.repeated_launches, ReplayKind::kLeastLong + 40 / 8 + outcome.samples);
+  EXPECT_LE(outcome.launches - outcome.repeated_launches, ReplayKind::kLeastLong + 20 / 8 + outcome.samples);
 }
 
 /// Ranks do the same, as of a model: bodies of launches and collectives that come again and again, with others that

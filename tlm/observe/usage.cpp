@@ -54,7 +54,6 @@ void Usage::move_to(std::size_t slice) {
 
 void Usage::spread(Ps begin, Ps end, const Slice& what) {
   if (!slices_.empty()) slices_[slice_ - base_] += here_;
-  here_ = Slice();
   const Ps final = end > begin ? end - 1 : end;  // an instant that it holds
   while (final >> common_ >= most_) ++common_;
   if (common_ > shift_) fold_to(common_);
@@ -68,7 +67,7 @@ void Usage::spread(Ps begin, Ps end, const Slice& what) {
     slices_[i - base_] += {sum.busy - done.busy, sum.waiting - done.waiting, sum.bytes - done.bytes};
     done = sum;
   }
-  slices_[last - base_] += {what.busy - done.busy, what.waiting - done.waiting, what.bytes - done.bytes};
+  here_ = {what.busy - done.busy, what.waiting - done.waiting, what.bytes - done.bytes};
   move_to(last);
 }
 
@@ -79,10 +78,8 @@ std::vector<Usage::Slice> Usage::slices(std::uint32_t shift, Ps end) const {
   const std::uint32_t by = shift - shift_;
   for (std::size_t i = 0; i < slices_.size(); ++i) result[std::min((base_ + i) >> by, count - 1)] += slices_[i];
   result[std::min(slice_ >> by, count - 1)] += here_;
-  const auto room = [&](std::size_t i) {
-    const Ps from = Ps{i} << shift, to = std::min(from + (Ps{1} << shift), end);
-    return (to - from) * units_;
-  };
+  const Ps whole = (Ps{1} << shift) * units_, rest = (end - (Ps{count - 1} << shift)) * units_;
+  const auto room = [&](std::size_t i) { return i + 1 < count ? whole : rest; };
   const auto pass_on = [&](std::size_t i, std::size_t to) {
     const Ps busy = result[i].busy;
     if (busy == 0 || busy <= room(i)) return false;

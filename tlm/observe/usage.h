@@ -29,7 +29,7 @@ class Usage {
     }
   };
   static constexpr unsigned kReasons = 3;
-  static constexpr std::uint32_t kLeastShift = 12;  ///< 4.096 ns
+  static constexpr std::uint32_t kLeastShift = 14;  ///< 16.384 ns
 
   /// `slices`: at most. `shift`: of the usages that are compared with it, not below kLeastShift; all take the largest
   /// that one of them needs, when they next have something to say. `units`: how many things are in use at once at most.
