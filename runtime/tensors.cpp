@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <ostream>
 #include <stdexcept>
@@ -37,14 +38,6 @@ std::vector<std::size_t> Tensor::State::shards_of(std::size_t copy) const {
   std::vector<std::size_t> list;
   for (const auto& [offset, owners] : owners_of(shards)) list.push_back(owners.at(copy));
   return list;
-}
-
-Tensor::State::~State() {
-  if (!allocated) return;
-  const std::shared_ptr<RuntimeImpl> impl = runtime.lock();
-  // Nothing is given back after the run, and after a failure memory stays as it was.
-  if (impl == nullptr || !impl->program.open()) return;
-  impl->tensors.release(*this);
 }
 
 TensorMemory::TensorMemory(RuntimeImpl& runtime)
@@ -97,6 +90,25 @@ void TensorMemory::release(Tensor::State& tensor) {
                            tensor.name);
 }
 
+void TensorMemory::leave(std::unique_ptr<Tensor::State> tensor) {
+  // After a failure memory stays as it was.
+  if (!tensor->allocated || !runtime_.program.open()) return;
+  auto before = runtime_.messages.touching(*tensor);
+  if (before.empty()) return release(*tensor);
+  leaving_.push_back({std::move(tensor), std::move(before)});
+}
+
+void TensorMemory::operation_ended() {
+  if (leaving_.empty() || !runtime_.program.open()) return;
+  const auto waits = [](const Leaving& one) {
+    return !std::all_of(one.before.begin(), one.before.end(), [](const auto& state) { return state->done; });
+  };
+  const auto free = std::stable_partition(leaving_.begin(), leaving_.end(), waits);
+  std::vector<Leaving> released(std::make_move_iterator(free), std::make_move_iterator(leaving_.end()));
+  leaving_.erase(free, leaving_.end());
+  for (Leaving& one : released) release(*one.tensor);
+}
+
 namespace {
 /// Which PEs see which copy of a range: its owners their own, other PEs the first copy in their cube, all others the
 /// first copy of all, which is mapped for everybody.
@@ -138,7 +150,11 @@ Tensor TensorMemory::place(int rank, int sip, Shape shape, DType dtype, const DP
   if (shape.rows < 1 || shape.cols < 1) {
     throw std::invalid_argument(fmt::format("tensor '{}': shape {} is empty: give at least 1x1", name, shape.str()));
   }
-  auto tensor = std::make_shared<Tensor::State>();
+  // The runtime outlives the tensor, or nothing is given back.
+  const std::shared_ptr<Tensor::State> tensor(new Tensor::State, [](Tensor::State* last) {
+    std::unique_ptr<Tensor::State> owned(last);
+    if (const auto runtime = last->runtime.lock()) runtime->tensors.leave(std::move(owned));
+  });
   tensor->runtime = runtime_.weak_from_this();
   tensor->name = name;
   tensor->shape = shape;
