@@ -76,13 +76,19 @@ class TensorMemory {
   DeviceMemory& device() { return device_; }
 
  private:
+  /// Memory for all shards. Returns those to be cleared: used before; all where clearing takes time. Throws
+  /// OutOfDeviceMemory.
+  std::vector<std::size_t> allocate(Tensor::State& tensor);
+  /// Waits, as free() does, for what keeps the first tensor of a SIP that has no handles. False: there is none, or it
+  /// stays.
+  bool wait_for_leaving(int sip);
   /// Moves `bytes` at `offset` of a shard's packed bytes between host and memory by transport_dbg.
   void debug_access(const Tensor::State& tensor, std::size_t shard, std::uint64_t offset, void* data,
                     std::uint64_t bytes, bool write);
 
   /// A tensor without handles, and what may still touch it.
   struct Leaving {
-    std::unique_ptr<Tensor::State> tensor;
+    std::shared_ptr<Tensor::State> tensor;
     std::vector<std::shared_ptr<Handle::State>> before;
   };
 

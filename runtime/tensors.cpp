@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
 #include <map>
 #include <ostream>
 #include <stdexcept>
@@ -81,34 +80,6 @@ void TensorMemory::set_part(int rank, CubeRange cubes, PeRange pes) {
   parts_[rank] = std::move(part);
 }
 
-void TensorMemory::release(Tensor::State& tensor) {
-  for (std::size_t i = 0; i < tensor.shards.size(); ++i) {
-    if (tensor.shards[i].nbytes > 0) device_.free(tensor.owner(i), tensor.offsets[i], tensor.shards[i].nbytes);
-  }
-  tensor.allocated = false;
-  runtime_.messages.submit(MmuUnmapMessage{tensor.va, tensor.va_bytes}, tensor.rank, tensor.sip, tensor.stream, {},
-                           tensor.name);
-}
-
-void TensorMemory::leave(std::unique_ptr<Tensor::State> tensor) {
-  // After a failure memory stays as it was.
-  if (!tensor->allocated || !runtime_.program.open()) return;
-  auto before = runtime_.messages.touching(*tensor);
-  if (before.empty()) return release(*tensor);
-  leaving_.push_back({std::move(tensor), std::move(before)});
-}
-
-void TensorMemory::operation_ended() {
-  if (leaving_.empty() || !runtime_.program.open()) return;
-  const auto waits = [](const Leaving& one) {
-    return !std::all_of(one.before.begin(), one.before.end(), [](const auto& state) { return state->done; });
-  };
-  const auto free = std::stable_partition(leaving_.begin(), leaving_.end(), waits);
-  std::vector<Leaving> released(std::make_move_iterator(free), std::make_move_iterator(leaving_.end()));
-  leaving_.erase(free, leaving_.end());
-  for (Leaving& one : released) release(*one.tensor);
-}
-
 namespace {
 /// Which PEs see which copy of a range: its owners their own, other PEs the first copy in their cube, all others the
 /// first copy of all, which is mapped for everybody.
@@ -169,24 +140,14 @@ Tensor TensorMemory::place(int rank, int sip, Shape shape, DType dtype, const DP
     throw std::invalid_argument(fmt::format("tensor '{}': {}", name, error.what()));
   }
 
-  tensor->offsets.assign(tensor->shards.size(), 0);
-  std::vector<std::size_t> stale;  // shards to be cleared: used before; all where clearing takes time
-  std::size_t done = 0;
-  try {
-    for (; done < tensor->shards.size(); ++done) {
-      if (tensor->shards[done].nbytes == 0) continue;
-      const auto block = device_.allocate(tensor->owner(done), tensor->shards[done].nbytes, name);
-      tensor->offsets[done] = block.offset;
-      if (block.fresh) tensor->untouched += tensor->shards[done].nbytes;
-      if (!block.fresh || runtime_.options.debug || runtime_.options.timed_host_io) stale.push_back(done);
+  std::vector<std::size_t> stale;
+  while (true) {
+    try {
+      stale = allocate(*tensor);
+      break;
+    } catch (const OutOfDeviceMemory&) {
+      if (!wait_for_leaving(sip)) throw;
     }
-  } catch (...) {
-    while (done-- > 0) {
-      if (tensor->shards[done].nbytes > 0) {
-        device_.free(tensor->owner(done), tensor->offsets[done], tensor->shards[done].nbytes);
-      }
-    }
-    throw;
   }
   tensor->allocated = true;
 

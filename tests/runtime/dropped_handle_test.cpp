@@ -85,6 +85,26 @@ TEST_P(DroppedHandle, MemoryIsKeptUntilAPendingLaunchOfAnotherSipThatMapsItHasEn
   });
 }
 
+/// 12 of the 16 GiB of the slice, twice.
+TEST_P(DroppedHandle, ANewTensorThatFindsNoOtherMemoryWaitsForIt) {
+  build();
+  run([&](Context& ctx) {
+    if (ctx.rank() != 0) return;
+    constexpr Shape kMost{1, std::int64_t{3} << 30};
+    Tensor gone = ctx.empty(kMost, DType::f32, {}, "gone");
+    const std::uint64_t at = gone.pa(0).encode();
+    const Handle pending =
+        ctx.launch_async("by_number", LaunchOptions{{{0, 0, 0}}, ctx.new_stream()}, add_often, gone.va());
+    gone = Tensor();
+    const Tensor next = ctx.empty(kMost, DType::f32, {}, "next");
+    EXPECT_TRUE(pending.done());
+    EXPECT_EQ(next.pa(0).encode(), at);
+    EXPECT_THROW(ctx.empty(kMost, DType::f32, {}, "too much"), OutOfDeviceMemory);
+    ++tried_;
+  });
+  EXPECT_EQ(tried_, 1U);
+}
+
 /// Each waits for what was pending when its own handle went, and not for what came later.
 TEST_P(DroppedHandle, MemoryIsNotKeptForWhatIsSubmittedLater) {
   build();
