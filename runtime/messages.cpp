@@ -157,6 +157,7 @@ void Messages::arrived(const StatePtr& state) {
   runtime_.program.scheduling().completed(state);
   runtime_.program.notify_main(state);
   state->uses.clear();  // may free tensors, which submits their unmapping
+  runtime_.tensors.operation_ended();
 }
 
 void Messages::complete(const StatePtr& state) {
@@ -254,6 +255,14 @@ std::vector<Messages::StatePtr> Messages::awaited_before(const Tensor::State& te
     if (held.count(id) == 0 ? own || (touches && !stands_still()) : own && may_use(*state, tensor)) {
       list.push_back(state);
     }
+  }
+  return list;
+}
+
+std::vector<Messages::StatePtr> Messages::touching(const Tensor::State& tensor) const {
+  std::vector<StatePtr> list;
+  for (const auto& [id, state] : pending_) {
+    if (reaches(state->sip, tensor.sip) && may_use(*state, tensor)) list.push_back(state);
   }
   return list;
 }

@@ -75,6 +75,9 @@ class Messages final : public tlm::tlm_bw_transport_if<> {
   /// Without anything pending it costs no switch. After a failed program it waits for nothing: contents are as they
   /// were. Throws std::logic_error if the tensor was freed meanwhile.
   void before_host_access(HostAccess access, const Tensor::State& tensor);
+  /// What is pending that may read or write the tensor's memory, of any rank. Collectives on it are not among them:
+  /// they hold a handle of it.
+  std::vector<StatePtr> touching(const Tensor::State& tensor) const;
   /// The machine has stood still, and nothing has been sent to it since: what is pending needs some rank's doing.
   bool stands_still() const { return still_at_ == sends_; }
   void machine_stands() { still_at_ = sends_; }

@@ -16,9 +16,8 @@ std::vector<TensorShard> machine_shards(const std::vector<ShardSpec>& shards);
 /// Throws std::invalid_argument on an empty handle, std::logic_error on a tensor that was freed.
 void check_usable(const Tensor& tensor, const std::string& who);
 
-/// A tensor's placement. Freed with the last handle, or by Tensor::free.
+/// A tensor's placement. Freed by Tensor::free, or with its last handle (TensorMemory::leave).
 struct Tensor::State {
-  ~State();
   std::weak_ptr<RuntimeImpl> runtime;
   std::string name;
   Shape shape;
@@ -49,6 +48,10 @@ class TensorMemory {
   Tensor place(int rank, int sip, Shape shape, DType dtype, const DPPolicy& policy, const std::string& name,
                bool clear);
   void release(Tensor::State& tensor);
+  /// The last handle of a tensor is gone: released at once, or, since nobody can wait here, when all that was submitted
+  /// before and may touch its memory has ended.
+  void leave(std::unique_ptr<Tensor::State> tensor);
+  void operation_ended();  ///< releases what waited for it
   /// Bytes of a shard that the host reads or writes.
   struct HostCopy {
     std::size_t shard = 0;
@@ -73,12 +76,25 @@ class TensorMemory {
   DeviceMemory& device() { return device_; }
 
  private:
+  /// Memory for all shards. Returns those to be cleared: used before; all where clearing takes time. Throws
+  /// OutOfDeviceMemory.
+  std::vector<std::size_t> allocate(Tensor::State& tensor);
+  /// Waits, as free() does, for what keeps the first tensor of a SIP that has no handles. False: there is none, or it
+  /// stays.
+  bool wait_for_leaving(int sip);
   /// Moves `bytes` at `offset` of a shard's packed bytes between host and memory by transport_dbg.
   void debug_access(const Tensor::State& tensor, std::size_t shard, std::uint64_t offset, void* data,
                     std::uint64_t bytes, bool write);
 
+  /// A tensor without handles, and what may still touch it.
+  struct Leaving {
+    std::shared_ptr<Tensor::State> tensor;
+    std::vector<std::shared_ptr<Handle::State>> before;
+  };
+
   RuntimeImpl& runtime_;
   DeviceMemory device_;
+  std::vector<Leaving> leaving_;  // in the order in which their last handles went
   const PlacementUnits units_;
   std::map<int, PlacementUnits> parts_;                     // by rank
   std::vector<Va> next_va_;                                 // by SIP

@@ -39,14 +39,6 @@ std::vector<std::size_t> Tensor::State::shards_of(std::size_t copy) const {
   return list;
 }
 
-Tensor::State::~State() {
-  if (!allocated) return;
-  const std::shared_ptr<RuntimeImpl> impl = runtime.lock();
-  // Nothing is given back after the run, and after a failure memory stays as it was.
-  if (impl == nullptr || !impl->program.open()) return;
-  impl->tensors.release(*this);
-}
-
 TensorMemory::TensorMemory(RuntimeImpl& runtime)
     : runtime_(runtime),
       device_(runtime.map),
@@ -86,15 +78,6 @@ void TensorMemory::set_part(int rank, CubeRange cubes, PeRange pes) {
                     cubes.first + cubes.count - 1, pes.first, pes.first + pes.count - 1));
   }
   parts_[rank] = std::move(part);
-}
-
-void TensorMemory::release(Tensor::State& tensor) {
-  for (std::size_t i = 0; i < tensor.shards.size(); ++i) {
-    if (tensor.shards[i].nbytes > 0) device_.free(tensor.owner(i), tensor.offsets[i], tensor.shards[i].nbytes);
-  }
-  tensor.allocated = false;
-  runtime_.messages.submit(MmuUnmapMessage{tensor.va, tensor.va_bytes}, tensor.rank, tensor.sip, tensor.stream, {},
-                           tensor.name);
 }
 
 namespace {
@@ -138,7 +121,11 @@ Tensor TensorMemory::place(int rank, int sip, Shape shape, DType dtype, const DP
   if (shape.rows < 1 || shape.cols < 1) {
     throw std::invalid_argument(fmt::format("tensor '{}': shape {} is empty: give at least 1x1", name, shape.str()));
   }
-  auto tensor = std::make_shared<Tensor::State>();
+  // The runtime outlives the tensor, or nothing is given back.
+  const std::shared_ptr<Tensor::State> tensor(new Tensor::State, [](Tensor::State* last) {
+    std::unique_ptr<Tensor::State> owned(last);
+    if (const auto runtime = last->runtime.lock()) runtime->tensors.leave(std::move(owned));
+  });
   tensor->runtime = runtime_.weak_from_this();
   tensor->name = name;
   tensor->shape = shape;
@@ -153,24 +140,14 @@ Tensor TensorMemory::place(int rank, int sip, Shape shape, DType dtype, const DP
     throw std::invalid_argument(fmt::format("tensor '{}': {}", name, error.what()));
   }
 
-  tensor->offsets.assign(tensor->shards.size(), 0);
-  std::vector<std::size_t> stale;  // shards to be cleared: used before; all where clearing takes time
-  std::size_t done = 0;
-  try {
-    for (; done < tensor->shards.size(); ++done) {
-      if (tensor->shards[done].nbytes == 0) continue;
-      const auto block = device_.allocate(tensor->owner(done), tensor->shards[done].nbytes, name);
-      tensor->offsets[done] = block.offset;
-      if (block.fresh) tensor->untouched += tensor->shards[done].nbytes;
-      if (!block.fresh || runtime_.options.debug || runtime_.options.timed_host_io) stale.push_back(done);
+  std::vector<std::size_t> stale;
+  while (true) {
+    try {
+      stale = allocate(*tensor);
+      break;
+    } catch (const OutOfDeviceMemory&) {
+      if (!wait_for_leaving(sip)) throw;
     }
-  } catch (...) {
-    while (done-- > 0) {
-      if (tensor->shards[done].nbytes > 0) {
-        device_.free(tensor->owner(done), tensor->offsets[done], tensor->shards[done].nbytes);
-      }
-    }
-    throw;
   }
   tensor->allocated = true;
 

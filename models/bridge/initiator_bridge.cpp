@@ -60,7 +60,7 @@ struct InitiatorBridge::Impl final : sc_core::sc_module, tlm::tlm_fw_transport_i
         pool(pool),
         options(options),
         dispatcher(dispatcher),
-        queue(dispatcher.queue(config.place.sip)),
+        queue(dispatcher.queue(map.node(config.self).at.sip)),
         network(*this) {
     module.foreign.bind(*this);
     module.out.bind(network);
@@ -219,7 +219,7 @@ struct InitiatorBridge::Impl final : sc_core::sc_module, tlm::tlm_fw_transport_i
     }
     if (whole.is_write()) std::copy_n(whole.get_data_ptr() + access.issued, bytes, part.get_data_ptr());
     Packet& packet = Packet::of(part);
-    packet.source = map.pe(config.place);
+    packet.source = config.self;
     packet.destination = map.resolve(PhysicalAddress::decode(address));
     packet.kind = whole.is_read() ? PacketKind::read : PacketKind::write;
     packet.message_class = MessageClass::request;
@@ -283,7 +283,7 @@ struct InitiatorBridge::Impl final : sc_core::sc_module, tlm::tlm_fw_transport_i
     if (command.kind == CommandKind::arm) {
       if (++arm_packets < command.count) return;
       arm_packets = 0;
-      command.message->faults.push_back({Fault::Kind::kernel, names::pe(config.place),
+      command.message->faults.push_back({Fault::Kind::kernel, map.name(config.self),
                                          std::get<LaunchMessage>(command.message->body).kernel, "arm",
                                          "a foreign initiator is in this PE's place; it runs no kernels", queue.now()});
     }
@@ -291,10 +291,11 @@ struct InitiatorBridge::Impl final : sc_core::sc_module, tlm::tlm_fw_transport_i
     if (command.kind == CommandKind::start || command.kind == CommandKind::abort) return;
     tlm::tlm_generic_payload& payload = pool.acquire();
     Packet& packet = Packet::of(payload);
-    packet.source = map.pe(config.place);
-    packet.destination = map.m_cpu(config.place.in_cube());
+    packet.source = config.self;
+    const PeCoord place = map.coord(config.self);
+    packet.destination = map.m_cpu(place.in_cube());
     packet.message_class = MessageClass::response;
-    put_command(payload, Command{kind, command.message, config.place, 0, kCommandBytes, 0, 0});
+    put_command(payload, Command{kind, command.message, place, 0, kCommandBytes, 0, 0});
     tlm::tlm_phase phase = tlm::BEGIN_REQ;
     sc_core::sc_time delay = annotation(queue.now());
     module.out->nb_transport_fw(payload, phase, delay);

@@ -10,7 +10,8 @@
 
 namespace kernbench {
 
-/// Lets an initiator that knows TLM-2.0 and nothing of this machine sit on a network interface, in the place of a PE.
+/// Lets an initiator that knows TLM-2.0 and nothing of this machine sit on a network interface, beside the PEs or in
+/// the place of one.
 ///
 /// An access of any length to a PhysicalAddress::encode() is cut at multiples of 256 B into packets, at most
 /// `outstanding` in flight, as a DMA engine does; its time is the network's and the memory's. Loosely timed:
@@ -19,11 +20,12 @@ namespace kernbench {
 /// both from an SC_THREAD of the bridge, at the kernel's time, one request and one response at a time. transport_dbg
 /// goes through the network to the memory. There is no DMI: the network's time would be lost. A streaming width below
 /// the length is TLM_BURST_ERROR, an address where no memory is TLM_ADDRESS_ERROR; errors of a packet become the
-/// access's. Commands of the machine's own CPUs are answered in the PE's stead; a kernel launched there fails.
+/// access's. Commands of the machine's own CPUs come in the place of a PE only, and are answered in its stead; a kernel
+/// launched there fails.
 class InitiatorBridge : public sc_core::sc_module {
  public:
   struct Config {
-    PeCoord place;              ///< of the PE that it replaces
+    NodeId self = kNoNode;      ///< its own node, or that of the PE that it replaces
     unsigned outstanding = 64;  ///< packets in flight
   };
   InitiatorBridge(const sc_core::sc_module_name& name, const Config& config, const MachineMap& map, PayloadPool& pool,

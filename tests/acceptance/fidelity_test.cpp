@@ -3,7 +3,7 @@
 #include <cmath>
 #include <map>
 
-#include "tests/acceptance/run_json.h"
+#include "tests/acceptance/train_band.h"
 
 namespace kernbench {
 namespace {
@@ -126,17 +126,6 @@ TEST(Trains, LoadsFromNearAndFarTakeTheTimesOfTheirPackets) {
       0.05);
 }
 
-/// What results say of transfers in trains: no row may be off by more.
-double printed_train_error(const ordered_json& fast) {
-  for (const ordered_json& error : fast["fidelity_errors"]) {
-    if (error["measure"].get<std::string>().find("trains") != std::string::npos) {
-      return error["max_error_percent"].get<double>() / 100;
-    }
-  }
-  ADD_FAILURE() << fast["fidelity_errors"];
-  return 0;
-}
-
 TEST(Trains, StreamsTakeTheTimesOfTheirPackets) {
   // Without refresh: which rows of a run it falls into is chance.
   const std::vector<std::string> one_cube{
@@ -144,15 +133,28 @@ TEST(Trains, StreamsTakeTheTimesOfTheirPackets) {
   const ordered_json accurate = run_json(one_cube)["results"], run = run_json(with(one_cube, {"--fidelity", "fast"})),
                      fast = run["results"];
   const double printed = printed_train_error(run);
-  EXPECT_LT(printed, 0.1) << "the bars of the specification are a tenth and more";
+  EXPECT_LT(printed, 0.15) << "the widest bars of the specification";
   std::map<std::string, double> by_pattern;
   const std::vector<double> list = errors(accurate, fast);
   for (std::size_t i = 0; i < list.size(); ++i) by_pattern[accurate[i]["pattern"]] = list[i];
   ASSERT_EQ(by_pattern.size(), 5U);
   for (const auto& [pattern, error] : by_pattern) {
     // A triad is early: its writes come to a memory 4 KiB at a time, which saves it turns of direction.
-    EXPECT_LE(std::fabs(error), pattern == "triad" ? printed : 0.03) << pattern << ": " << error;
+    EXPECT_LE(std::fabs(error), pattern == "triad" ? 0.1 : 0.03) << pattern << ": " << error;
   }
+}
+
+/// A run of each kind in which trains are wrong (docs/fidelity.md), as large as the time of a test allows, without
+/// refresh; the worst layer: TrainsComplete.
+TEST(Trains, LayersTransfersAndCollectivesKeepToThePrintedBand) {
+  const auto most = [](const std::vector<std::string>& run) {
+    return largest_error_within_the_printed(with(run, {"--set", "cube.hbm.refresh=none"}), 0);
+  };
+  most({"run", "tp_mlp", "--in", "256", "--hidden", "14336", "--out", "256", "--batch", "128", "--set",
+        "sip.cube_mesh.w=1", "--set", "sip.cube_mesh.h=1"});
+  most({"run", "all_reduce", "--topology", "ring8", "-b", "64K", "-e", "64K", "-w", "0"});
+  EXPECT_GT(most({"run", "p2p", "-b", "16K", "-e", "1M"}), 0.05)
+      << "near the edge of the band: else others belong here";
 }
 
 TEST(Trains, FitWiresWithShortBuffers) {

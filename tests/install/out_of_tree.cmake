@@ -5,6 +5,16 @@ include(${CMAKE_CURRENT_LIST_DIR}/install.cmake)
 # Out of the source tree, so that nothing is found there by accident.
 file(COPY ${SOURCE}/docs/examples/plugin/ DESTINATION ${work}/example)
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${work}/prefix --component kernbench)
+# Every installed header, from the installed package alone: a header that needs one that is not installed does not compile.
+file(GLOB_RECURSE headers RELATIVE ${work}/prefix/include ${work}/prefix/include/kernbench/*.h)
+list(LENGTH headers count)
+if(count LESS 50)
+  message(FATAL_ERROR "only ${count} headers are installed")
+endif()
+list(TRANSFORM headers REPLACE ".+" "#include <\\0>")
+list(JOIN headers "\n" text)
+file(WRITE ${work}/example/every_header.cpp "${text}\n")
+file(APPEND ${work}/example/CMakeLists.txt "add_library(every_header OBJECT every_header.cpp)\ntarget_link_libraries(every_header PRIVATE kernbench::api)\n")
 run(${CMAKE_COMMAND} -S . -B build -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${work}/prefix -DCMAKE_CXX_COMPILER=${COMPILER}
   -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} -DCMAKE_CXX_FLAGS=-Wall\ -Wextra\ -Werror)
 run(${CMAKE_COMMAND} --build build)

@@ -99,8 +99,12 @@ TEST(Interop, AForeignInitiatorReachesEveryMemoryOfTheMachine) {
 }
 
 TEST(DocsSnippets, AMachineWithForeignPartsIsBuiltAsTheTlmPageSays) {
-  const Plan plan(small_machine(1, 2, 1));
+  const SystemSpec my_machine = small_machine(1, 2, 1);
   const RunOptions options;
+  PlainInitiator my_other_initiator("my_other_initiator", [](PlainInitiator& self) {
+    Transaction write(tlm::TLM_WRITE_COMMAND, PhysicalAddress::sram({0, 0}, 340).encode(), pattern(100));
+    EXPECT_EQ(self.access(write), tlm::TLM_OK_RESPONSE);
+  });
   PlainInitiator my_initiator("my_initiator", [](PlainInitiator& self) {
     Transaction write(tlm::TLM_WRITE_COMMAND, PhysicalAddress::sram({0, 0}, 40).encode(), pattern(100));
     EXPECT_EQ(self.access(write), tlm::TLM_OK_RESPONSE);
@@ -110,8 +114,11 @@ TEST(DocsSnippets, AMachineWithForeignPartsIsBuiltAsTheTlmPageSays) {
   const SilentHost host("host", machine);
   sc_core::sc_start();
   EXPECT_TRUE(my_initiator.finished);
-  EXPECT_EQ(std::vector<unsigned char>(my_memory.contents.begin() + 40, my_memory.contents.begin() + 140),
-            pattern(100));
+  EXPECT_TRUE(my_other_initiator.finished);
+  for (const int at : {40, 340}) {
+    EXPECT_EQ(std::vector<unsigned char>(my_memory.contents.begin() + at, my_memory.contents.begin() + at + 100),
+              pattern(100));
+  }
 }
 
 /// A caller that is ahead of the kernel stays there where nothing has to happen first.

@@ -29,4 +29,5 @@ a kernel's parameters are Va (for a tensor), numbers, and trivially copyable str
 an argument of this launch is not what the kernel's parameter takes
 a kernel takes its arguments by value, or as const references
 a kernel's parameters are Va (for a tensor), numbers, and trivially copyable structs without pointers
+a kernel's parameters are Va (for a tensor), numbers, and trivially copyable structs without pointers
 TEXTS

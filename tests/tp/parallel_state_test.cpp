@@ -2,11 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-#include <regex>
-#include <set>
-
 #include "runtime/tp/regions.h"
 #include "tests/tp/tp_case.h"
 
@@ -131,34 +126,6 @@ TEST(ParallelState, UseBeforeInitialisationIsAnError) {
   EXPECT_EQ(error_text([&] { tp::ColumnParallelLinear(none, 4, 4); }), text);
   EXPECT_EQ(error_text([&] { tp::RowParallelLinear(none, 4, 4); }), text);
   EXPECT_EQ(error_text([&] { tp::copy_to_region(none, Tensor()); }), text);
-}
-
-/// Layers see the machine as a program of a user does, and never use a workload's kernel.
-TEST(TpSources, IncludeThePublicApiOnly) {
-  const std::set<std::string> reads_files = {"tlm/config/config_node.h", "tlm/config/embedded_text.h",
-                                             "tlm/config/nearest.h", "tlm/config/read.h"};  // of models and mappings
-  const std::set<std::string> allowed = {"runtime/runtime.h", "runtime/tensor_geometry.h", "tlm/kernel/activation.h",
-                                         "tlm/kernel/tl.h"};
-  const std::filesystem::path folder = std::filesystem::path(KERNBENCH_SOURCE_DIR) / "runtime" / "tp";
-  const std::regex include("#include \"([^\"]+)\"");
-  int files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() != ".h" && entry.path().extension() != ".cpp") continue;
-    ++files;
-    std::ifstream in(entry.path());
-    for (std::string line; std::getline(in, line);) {
-      std::smatch match;
-      if (!std::regex_search(line, match, include)) continue;
-      const std::string header = match[1];
-      const std::string file = entry.path().filename();
-      const bool of_file =
-          (file == "model.cpp" || file == "gemm_mapping.cpp" || file.rfind("model_config_json.", 0) == 0) &&
-          reads_files.count(header) == 1;
-      EXPECT_TRUE(header.rfind("runtime/tp/", 0) == 0 || allowed.count(header) == 1 || of_file)
-          << entry.path() << ": " << header;
-    }
-  }
-  EXPECT_GE(files, 8);
 }
 
 }  // namespace

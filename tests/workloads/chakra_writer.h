@@ -73,11 +73,11 @@ class TraceWriter {
     return add(id, "recv", kReceive, after).with("comm_src", from).with("comm_size", bytes);
   }
 
+  wire::GlobalMetadata& metadata() { return metadata_; }
+
   std::string bytes() const {
     std::ostringstream out;
-    wire::GlobalMetadata metadata;
-    metadata.set_version("0.0.4");
-    google::protobuf::util::SerializeDelimitedToOstream(metadata, &out);
+    google::protobuf::util::SerializeDelimitedToOstream(metadata_, &out);
     for (const wire::Node& node : nodes_) google::protobuf::util::SerializeDelimitedToOstream(node, &out);
     return out.str();
   }
@@ -88,6 +88,11 @@ class TraceWriter {
     attribute.set_name(name);
     return attribute;
   }
+  wire::GlobalMetadata metadata_ = [] {
+    wire::GlobalMetadata metadata;
+    metadata.set_version("0.0.4");
+    return metadata;
+  }();
   std::vector<wire::Node> nodes_;
 };
 

@@ -81,12 +81,57 @@ inline constexpr bool is_view = false;
 template <class P>
 inline constexpr bool is_view<P, std::void_t<decltype(*std::declval<const P&>().data())>> = !is_array<P>;
 
-/// A value that means the same on a PE as on the host: nothing in it points to host memory. What a struct's fields
-/// point to the compiler does not tell.
 template <class P>
-inline constexpr bool is_parameter =
-    std::is_trivially_copyable_v<P>&& std::is_default_constructible_v<P> && !std::is_pointer_v<P> &&
-    !std::is_member_pointer_v<P> && !std::is_null_pointer_v<P> && !is_view<P>;
+struct IsParameter;
+
+/// Stands for any field of a struct: noexcept(P{AnyField{}...}) says whether all of them are parameters.
+struct AnyField {
+  template <class F>
+  operator F() const noexcept(IsParameter<F>::value);  // NOLINT(google-explicit-constructor): that is what it is for
+};
+template <std::size_t>
+using AnyFieldAt = AnyField;
+
+/// Fields of a struct that are looked at; elements of an array count as such.
+inline constexpr std::size_t kMostFields = 32;
+
+template <class P, class Indices, class = void>
+inline constexpr bool takes_fields = false;
+template <class P, std::size_t... I>
+inline constexpr bool takes_fields<P, std::index_sequence<I...>, std::void_t<decltype(P{AnyFieldAt<I>{}...})>> = true;
+template <class P, class Indices, class = void>
+inline constexpr bool fields_are_parameters = false;
+template <class P, std::size_t... I>
+inline constexpr bool
+    fields_are_parameters<P, std::index_sequence<I...>, std::enable_if_t<noexcept(P{AnyFieldAt<I>{}...})>> = true;
+
+template <class P, std::size_t N = 0>
+constexpr std::size_t count_fields() {
+  if constexpr (N == kMostFields || !takes_fields<P, std::make_index_sequence<N + 1>>) {
+    return N;
+  } else {
+    return count_fields<P, N + 1>();
+  }
+}
+
+template <class P>
+constexpr bool is_parameter() {
+  if constexpr (!std::is_trivially_copyable_v<P> || !std::is_default_constructible_v<P> || std::is_pointer_v<P> ||
+                std::is_member_pointer_v<P> || std::is_null_pointer_v<P> || is_view<P>) {
+    return false;
+  } else if constexpr (std::is_class_v<P> && std::is_aggregate_v<P>) {
+    return fields_are_parameters<P, std::make_index_sequence<count_fields<P>()>>;
+  } else {
+    return true;
+  }
+}
+
+/// A value that means the same on a PE as on the host: nothing in it points to host memory. Of an aggregate the first
+/// kMostFields fields are looked at, and theirs; of other classes, and of unions, the compiler tells nothing.
+template <class P>
+struct IsParameter {
+  static constexpr bool value = is_parameter<P>();
+};
 
 /// One whose value an argument can give, without a loss that nobody asked for.
 template <class P, class A>
@@ -97,7 +142,7 @@ template <class List>
 struct Arguments;
 template <class... P>
 struct Arguments<std::tuple<P...>> {
-  static constexpr bool allowed = (is_parameter<P> && ...);
+  static constexpr bool allowed = (IsParameter<P>::value && ...);
   static constexpr std::size_t bytes = (sizeof(P) + ... + std::size_t{0});
 
   template <class... A>

@@ -94,6 +94,8 @@ std::string MachineMap::name(NodeId id) const {
       return names::pcie_ep(n.at.sip);
     case NodeKind::io_cpu:
       return names::io_cpu(n.at.sip);
+    case NodeKind::initiator:
+      return names::initiator({n.at.sip, n.at.cube}, n.unit);
   }
   return "?";
 }

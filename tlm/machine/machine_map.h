@@ -12,9 +12,10 @@
 
 namespace kernbench {
 
-enum class NodeKind : std::uint8_t { pe, hbm_port, sram, m_cpu, pcie_ep, io_cpu };
+enum class NodeKind : std::uint8_t { pe, hbm_port, sram, m_cpu, pcie_ep, io_cpu, initiator };
 
-/// One endpoint of the network. `unit` is the PE (pe) or the PE whose slice the port serves (hbm_port).
+/// One endpoint of the network. `unit` is the PE (pe), the PE whose slice the port serves (hbm_port), or the number of
+/// the initiator that somebody else brings along (initiator).
 struct Node {
   NodeKind kind = NodeKind::pe;
   std::uint16_t unit = 0;
@@ -121,6 +122,7 @@ class MachineMap {
   std::vector<NodeId> pe_nodes, hbm_nodes;       ///< by (sip, cube, pe), row-major
   std::vector<NodeId> sram_nodes, m_cpu_nodes;   ///< by (sip, cube)
   std::vector<NodeId> io_cpu_nodes, pcie_nodes;  ///< by sip
+  std::vector<NodeId> initiator_nodes;           ///< beside the PEs, by number
 
  private:
   std::size_t slot(PeCoord pe) const {

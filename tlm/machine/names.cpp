@@ -52,6 +52,9 @@ std::string pseudo_channel(CubeCoord cube, int channel, int pc) {
 }
 std::string sram(CubeCoord cube) { return fmt::format("sip{}.cube{}.sram", cube.sip, cube.cube); }
 std::string m_cpu(CubeCoord cube) { return fmt::format("sip{}.cube{}.m_cpu", cube.sip, cube.cube); }
+std::string initiator(CubeCoord cube, std::uint16_t number) {
+  return fmt::format("sip{}.cube{}.initiator{}", cube.sip, cube.cube, number);
+}
 std::string ucie(CubeCoord cube, Side side) {
   return fmt::format("sip{}.cube{}.ucie_{}", cube.sip, cube.cube, kSideLetter[static_cast<std::size_t>(side)]);
 }

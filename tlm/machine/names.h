@@ -17,6 +17,7 @@ std::string hbm_port(PeCoord owner);                              ///< sip0.cube
 std::string pseudo_channel(CubeCoord cube, int channel, int pc);  ///< sip0.cube3.hbm.ch4.pc1
 std::string sram(CubeCoord cube);                                 ///< sip0.cube3.sram
 std::string m_cpu(CubeCoord cube);                                ///< sip0.cube3.m_cpu
+std::string initiator(CubeCoord cube, std::uint16_t number);      ///< sip0.cube3.initiator1
 std::string ucie(CubeCoord cube, Side side);                      ///< sip0.cube3.ucie_e
 std::string io(std::uint16_t sip);                                ///< sip0.io0
 std::string io_cpu(std::uint16_t sip);                            ///< sip0.io0.io_cpu

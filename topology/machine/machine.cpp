@@ -54,7 +54,7 @@ struct Machine::Impl {
   /// foreign parts may wait for any instant.
   void set_lookahead() {
     if (context.observer != nullptr && context.observer->wants_order()) return;
-    if (!foreign.initiators.empty() || !foreign.memories.empty()) return;
+    if (!plan.initiators.empty() || !foreign.initiators.empty() || !foreign.memories.empty()) return;
     std::vector<std::vector<Dispatcher::Neighbour>> neighbours(dispatcher.sips());
     for (const LinkEnd& end : plan.ends) {
       const unsigned here = context.queue_of(end.network).sip();
@@ -120,7 +120,11 @@ PayloadPool& Machine::pool() { return impl_->pool; }
 tlm::tlm_target_socket<>& Machine::host_socket(std::uint16_t sip) { return impl_->sips.at(sip)->io->pcie_ep.host; }
 
 tlm::tlm_target_socket<>& Machine::foreign_initiator(PeCoord place) {
-  return impl_->sips.at(place.sip)->cubes.at(place.cube)->foreign_initiators.at(place)->foreign;
+  return impl_->sips.at(place.sip)->cubes.at(place.cube)->initiators.at(map().pe(place))->foreign;
+}
+tlm::tlm_target_socket<>& Machine::initiator(std::size_t i) {
+  const CubeCoord cube = impl_->plan.spec.initiators.at(i).cube;
+  return impl_->sips[cube.sip]->cubes[cube.cube]->initiators.at(map().initiator_nodes[i])->foreign;
 }
 tlm::tlm_initiator_socket<>& Machine::foreign_memory(NodeId place) {
   for (const auto& cube : impl_->sips.at(impl_->plan.networks[impl_->plan.network_of(place)].sip)->cubes) {

@@ -45,6 +45,8 @@ class Machine {
   PayloadPool& pool();
   /// Host side of a SIP's PCIe endpoint; bind an initiator to it before the simulation starts.
   tlm::tlm_target_socket<>& host_socket(std::uint16_t sip);
+  /// For the i-th of SystemSpec::initiators. REQUIRES: there is one.
+  tlm::tlm_target_socket<>& initiator(std::size_t i);
   /// For an initiator in the place of a PE, and for a target in the place of a memory. REQUIRES: so named in `foreign`.
   tlm::tlm_target_socket<>& foreign_initiator(PeCoord place);
   tlm::tlm_initiator_socket<>& foreign_memory(NodeId place);

@@ -137,10 +137,10 @@ CubeModule::CubeModule(const sc_core::sc_module_name& name, const BuildContext& 
     const PeCoord coord{self.sip, self.cube, i};
     pes.push_back(nullptr);
     if (context.foreign.initiators.count(coord) != 0) {
-      auto& bridge = foreign_initiators[coord];
-      bridge =
-          std::make_unique<InitiatorBridge>(names::leaf(names::pe(coord)).c_str(), InitiatorBridge::Config{coord, 64},
-                                            map, context.pool, context.options, context.dispatcher);
+      auto& bridge = initiators[map.pe(coord)];
+      bridge = std::make_unique<InitiatorBridge>(names::leaf(names::pe(coord)).c_str(),
+                                                 InitiatorBridge::Config{map.pe(coord), 64}, map, context.pool,
+                                                 context.options, context.dispatcher);
       join_endpoint(context, *bridge, network.interface(map.pe(coord)));
     } else if (map.has(coord)) {
       pes.back() = std::make_unique<Pe>(names::leaf(names::pe(coord)).c_str(), context.plan.spec.pe_at(coord), coord,
@@ -149,6 +149,13 @@ CubeModule::CubeModule(const sc_core::sc_module_name& name, const BuildContext& 
       join_endpoint(context, *pes.back(), network.interface(map.pe(coord)));
     }
     bind_memory(context, map.hbm_port(coord), *hbm.port[i]);
+  }
+  for (const NodeId node : map.initiator_nodes) {
+    if (map.node(node).at.sip != self.sip || map.node(node).at.cube != self.cube) continue;
+    auto& bridge = initiators[node];
+    bridge = std::make_unique<InitiatorBridge>(names::leaf(map.name(node)).c_str(), InitiatorBridge::Config{node, 64},
+                                               map, context.pool, context.options, context.dispatcher);
+    join_endpoint(context, *bridge, network.interface(node));
   }
   join_endpoint(context, m_cpu, network.interface(map.m_cpu(self)));
   bind_memory(context, map.sram_of(self), sram.port);

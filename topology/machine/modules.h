@@ -82,8 +82,8 @@ class CubeModule : public sc_core::sc_module {
   MCpu m_cpu;
   Sram sram;
   Hbm hbm;
-  std::vector<std::unique_ptr<Pe>> pes;  ///< by PE; null: missing, or replaced
-  std::map<PeCoord, std::unique_ptr<InitiatorBridge>> foreign_initiators;
+  std::vector<std::unique_ptr<Pe>> pes;                           ///< by PE; null: missing, or replaced
+  std::map<NodeId, std::unique_ptr<InitiatorBridge>> initiators;  ///< somebody else's, in a PE's place or beside
   std::map<NodeId, std::unique_ptr<TargetBridge>> foreign_memories;
 
  private:

@@ -31,8 +31,9 @@ const char* describe(EdgeKind kind) {
 }
 
 const char* to_string(PartKind kind) {
-  constexpr std::array<const char*, 12> kNames = {"host", "pcie_ep", "io_cpu", "crossbar", "link_port", "router",
-                                                  "ucie", "m_cpu",   "sram",   "hbm_port", "pe",        "pe_part"};
+  constexpr std::array<const char*, 13> kNames = {"host",   "pcie_ep", "io_cpu",   "crossbar", "link_port",
+                                                  "router", "ucie",    "m_cpu",    "sram",     "hbm_port",
+                                                  "pe",     "pe_part", "initiator"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -98,8 +99,9 @@ class Builder {
 };
 
 void Builder::add_endpoint(NodeId id) {
-  constexpr std::array<PartKind, 6> kKinds = {PartKind::pe,    PartKind::hbm_port, PartKind::sram,
-                                              PartKind::m_cpu, PartKind::pcie_ep,  PartKind::io_cpu};
+  constexpr std::array<PartKind, 7> kKinds = {PartKind::pe,       PartKind::hbm_port, PartKind::sram,
+                                              PartKind::m_cpu,    PartKind::pcie_ep,  PartKind::io_cpu,
+                                              PartKind::initiator};
   const Node& node = plan_.map.node(id);
   const std::uint32_t self = add(kKinds[static_cast<std::size_t>(node.kind)], plan_.map.name(id), id);
   endpoints_.push_back(self);
@@ -154,8 +156,9 @@ void Builder::add_network_edges(std::uint32_t id) {
           attach(ends_[beyond.end], network.kind == NetworkKind::cube ? EdgeKind::ucie : EdgeKind::io);
           break;
         case Beyond::Kind::node: {
-          constexpr std::array<EdgeKind, 6> kKinds = {EdgeKind::pe_local, EdgeKind::hbm_port, EdgeKind::sram_port,
-                                                      EdgeKind::cpu_port, EdgeKind::io,       EdgeKind::cpu_port};
+          constexpr std::array<EdgeKind, 7> kKinds = {EdgeKind::pe_local, EdgeKind::hbm_port, EdgeKind::sram_port,
+                                                      EdgeKind::cpu_port, EdgeKind::io,       EdgeKind::cpu_port,
+                                                      EdgeKind::pe_local};
           attach(endpoints_[index(beyond.node)], kKinds[static_cast<std::size_t>(plan_.map.node(beyond.node).kind)]);
           break;
         }

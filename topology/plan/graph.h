@@ -14,7 +14,7 @@ struct Plan;
 /// The catalogue of edges. Closed: whatever joins two components is one of these.
 enum class EdgeKind : std::uint8_t {
   noc,        ///< router to router
-  pe_local,   ///< PE to its router, and between the parts of a PE
+  pe_local,   ///< PE, or an initiator beside it, to its router, and between the parts of a PE
   hbm_port,   ///< router to HBM port
   sram_port,  ///< router to SRAM
   cpu_port,   ///< router or crossbar to M_CPU or IO_CPU
@@ -40,7 +40,8 @@ enum class PartKind : std::uint8_t {
   sram,
   hbm_port,
   pe,
-  pe_part
+  pe_part,
+  initiator
 };
 const char* to_string(PartKind kind);
 

@@ -161,6 +161,23 @@ CubeMesh place(const CubeSpec& spec) {
   return mesh;
 }
 
+Spot hang(CubeLayout& layout, GridPoint point, LocalPort local) {
+  const bool inside = point.row < layout.rows && point.col < layout.cols;
+  const std::uint16_t router = inside ? layout.at(point) : kNoRouter;
+  if (router == kNoRouter) {
+    throw MachineError("cube.noc", fmt::format("a cube has no router {}", to_string(point)),
+                       fmt::format("it has {} x {}, without its holes", layout.rows, layout.cols));
+  }
+  auto& locals = layout.locals[router];
+  if (kFirstLocalPort + locals.size() >= kNoPort) {
+    throw MachineError("cube.noc",
+                       fmt::format("router {} of a cube would need more than {} ports", to_string(point), kNoPort),
+                       "use a larger mesh or fewer UCIe connections");
+  }
+  locals.push_back(local);
+  return {router, static_cast<std::uint8_t>(kFirstLocalPort + locals.size() - 1)};
+}
+
 CubeLayout attach(const CubeSpec& spec, CubeMesh mesh) {
   CubeLayout layout;
   layout.rows = spec.noc.rows;
@@ -181,28 +198,17 @@ CubeLayout attach(const CubeSpec& spec, CubeMesh mesh) {
                                  neighbour(p.row, p.col - 1)});
   }
   layout.locals.resize(layout.routers.size());
-  const auto hang = [&](GridPoint point, LocalPort local) {
-    const std::uint16_t router = layout.at(point);
-    auto& locals = layout.locals[router];
-    if (kFirstLocalPort + locals.size() >= kNoPort) {
-      throw MachineError("cube.noc",
-                         fmt::format("router {} of a cube would need more than {} ports", to_string(point), kNoPort),
-                         "use a larger mesh or fewer UCIe connections");
-    }
-    locals.push_back(local);
-    return Spot{router, static_cast<std::uint8_t>(kFirstLocalPort + locals.size() - 1)};
-  };
   const auto hang_all = [&](const std::vector<GridPoint>& points, LocalKind kind, Side side) {
     std::vector<Spot> spots;
     spots.reserve(points.size());
     for (const GridPoint point : points)
-      spots.push_back(hang(point, {kind, static_cast<std::uint16_t>(spots.size()), side}));
+      spots.push_back(hang(layout, point, {kind, static_cast<std::uint16_t>(spots.size()), side}));
     return spots;
   };
   layout.pes = hang_all(mesh.pes, LocalKind::pe, Side::north);
   layout.hbm_ports = hang_all(mesh.hbm_ports, LocalKind::hbm_port, Side::north);
-  layout.m_cpu = hang(mesh.m_cpu, {LocalKind::m_cpu, 0, Side::north});
-  layout.sram = hang(mesh.sram, {LocalKind::sram, 0, Side::north});
+  layout.m_cpu = hang(layout, mesh.m_cpu, {LocalKind::m_cpu, 0, Side::north});
+  layout.sram = hang(layout, mesh.sram, {LocalKind::sram, 0, Side::north});
   for (int side = 0; side < kSides; ++side) {
     layout.ucie[side] = hang_all(mesh.ucie[side], LocalKind::ucie, static_cast<Side>(side));
   }

@@ -18,9 +18,10 @@ struct Spot {
   std::uint8_t port = kNoPort;
 };
 
-enum class LocalKind : std::uint8_t { pe, hbm_port, m_cpu, sram, ucie };
+enum class LocalKind : std::uint8_t { pe, hbm_port, m_cpu, sram, ucie, initiator };
 
-/// What hangs on a local port of a router. `unit`: PE, HBM slice or UCIe connection; `side`: of a UCIe connection.
+/// What hangs on a local port of a router. `unit`: PE, HBM slice, UCIe connection or number of an initiator; `side`: of
+/// a UCIe connection.
 struct LocalPort {
   LocalKind kind = LocalKind::pe;
   std::uint16_t unit = 0;
@@ -66,6 +67,9 @@ CubeMesh place(const CubeSpec& spec);
 /// Numbers the routers and hands out ports, in the order PEs, HBM ports, M_CPU, SRAM, UCIe N, S, E, W.
 /// REQUIRES: every position of `mesh` is a router.
 CubeLayout attach(const CubeSpec& spec, CubeMesh mesh);
+
+/// Hands out one port more. Throws ConfigError if the router has all that a port number holds, or there is no router.
+Spot hang(CubeLayout& layout, GridPoint point, LocalPort local);
 
 inline CubeLayout layout(const CubeSpec& spec) { return attach(spec, place(spec)); }
 

@@ -1,5 +1,7 @@
 #include "topology/plan/plan.h"
 
+#include <fmt/format.h>
+
 #include <map>
 #include <utility>
 
@@ -7,6 +9,7 @@
 #include "topology/plan/cube_mesh.h"
 #include "topology/plan/deadlock.h"
 #include "topology/plan/latency.h"
+#include "topology/plan/machine_error.h"
 #include "topology/plan/throttles.h"
 #include "topology/spec/fingerprint.h"
 
@@ -22,6 +25,7 @@ Plan::Plan(SystemSpec the_spec) : spec(std::move(the_spec)) {
   map.sip_w = grid ? spec.sip_w : 0;
   map.sip_h = grid ? spec.sip_h : 0;
   lay_out();
+  attach_initiators();
   fill_nodes();
   connect();
   route();
@@ -59,6 +63,21 @@ void Plan::lay_out() {
   if (has_fabric()) crossbars.push_back(layout_fabric(spec));
 }
 
+void Plan::attach_initiators() {
+  std::map<std::uint32_t, CubeLayout*> own;  // by cube: one that no other cube shares
+  for (const InitiatorSpot& at : spec.initiators) {
+    if (at.cube.sip >= spec.sips || at.cube.cube >= map.cubes_per_sip()) {
+      throw MachineError("system.sips", fmt::format("the machine has no {} for an initiator", names::cube(at.cube)),
+                         "give a cube that there is");
+    }
+    CubeLayout*& layout = own[cube_network(at.cube)];
+    const CubeLayout*& used = layout_of[cube_network(at.cube)];
+    if (layout == nullptr) used = layout = &layouts.emplace_back(*used);
+    const auto number = static_cast<std::uint16_t>(initiators.size());
+    initiators.push_back(hang(*layout, at.router, {LocalKind::initiator, number, Side::north}));
+  }
+}
+
 void Plan::fill_nodes() {
   const auto add = [&](NodeKind kind, std::uint16_t unit, std::uint16_t sip, std::uint16_t cube, Spot spot) {
     map.nodes.push_back({kind, unit, {sip, cube, spot.router, spot.port}});
@@ -79,6 +98,10 @@ void Plan::fill_nodes() {
     }
     map.pcie_nodes.push_back(add(NodeKind::pcie_ep, 0, sip, kIoChiplet, crossbars[sip].pcie_ep));
     map.io_cpu_nodes.push_back(add(NodeKind::io_cpu, 0, sip, kIoChiplet, crossbars[sip].io_cpu));
+  }
+  for (std::uint16_t i = 0; i < initiators.size(); ++i) {  // last: all others keep their numbers
+    const CubeCoord at = spec.initiators[i].cube;
+    map.initiator_nodes.push_back(add(NodeKind::initiator, i, at.sip, at.cube, initiators[i]));
   }
 }
 
@@ -230,6 +253,9 @@ Beyond Plan::beyond(std::uint32_t id, std::uint16_t router, std::uint8_t port) c
         break;
       case LocalKind::ucie:
         to_end(network.ends[static_cast<std::size_t>(local.side)], local.unit);
+        break;
+      case LocalKind::initiator:
+        to_node(map.initiator_nodes[local.unit]);
         break;
     }
     return out;

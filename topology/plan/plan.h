@@ -27,6 +27,7 @@ struct Plan {
   // Stage 3. Cubes of one shape share a layout.
   std::deque<CubeLayout> layouts;
   std::vector<const CubeLayout*> layout_of;  ///< by (sip, cube)
+  std::vector<Spot> initiators;              ///< by number: SystemSpec::initiators
   std::deque<CrossbarLayout> crossbars;      ///< by SIP; then the fabric switch's
 
   // Stage 4. Networks: cubes by (sip, cube), IO chiplets by SIP, the fabric switch.
@@ -58,6 +59,7 @@ struct Plan {
 
  private:
   void lay_out();
+  void attach_initiators();
   void connect();
   void route();
   void fill_nodes();

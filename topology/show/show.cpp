@@ -49,6 +49,8 @@ std::string local_name(const LocalPort& local) {
       return "sram";
     case LocalKind::ucie:
       return fmt::format("ucie_{}[{}]", letter(local.side), local.unit);
+    case LocalKind::initiator:
+      return fmt::format("initiator{}", local.unit);
   }
   return "?";
 }

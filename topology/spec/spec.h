@@ -71,6 +71,12 @@ struct InterSipSpec {
 };
 
 /// Stage 2's result: everything about the machine, typed, in base units.
+/// Where an initiator of somebody else is attached, beside what is there: at a router of a cube's mesh.
+struct InitiatorSpot {
+  CubeCoord cube;
+  GridPoint router;
+};
+
 struct SystemSpec {
   std::string name;  ///< preset or file it came from
   std::uint16_t sips = 2;
@@ -80,6 +86,9 @@ struct SystemSpec {
   SipSpec sip;
   CubeSpec cube;          ///< of every cube, unless overridden
   std::string cube_mesh;  ///< file of a pinned layout (docs/routing.md); empty: laid out by rule
+
+  /// A SystemC program's own, in no file (docs/tlm.md): Machine::initiator(i) is the socket of the i-th.
+  std::vector<InitiatorSpot> initiators;
 
   // Overrides.
   std::map<CubeCoord, CubeSpec> cubes;  ///< whole specs of cubes that differ in something other than shape

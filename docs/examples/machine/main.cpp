@@ -1,5 +1,5 @@
 // KernBench's machine as a part of a SystemC program: a DMA of somebody else in the place of a PE fills a buffer, ranks
-// sum it over the SIPs, and the DMA reads the result.
+// sum it over the SIPs, and another one, beside the PEs, reads the result.
 #include <kernbench/machine.h>
 #include <tlm_utils/simple_initiator_socket.h>
 
@@ -10,7 +10,8 @@ using namespace kernbench;
 
 namespace {
 
-constexpr PeCoord kPlace{0, 0, 3};  // PE 3 of the first cube is the DMA's
+constexpr PeCoord kPlace{0, 0, 3};                          // PE 3 of the first cube is the DMA's
+constexpr topology::InitiatorSpot kBeside{{0, 0}, {0, 0}};  // the reader has a port of a router
 constexpr std::int64_t kElements = 4096;
 
 /// Knows SystemC, TLM-2.0 and the machine's address map.
@@ -44,17 +45,22 @@ void twice(Va x, Tl& tl) {
 int sc_main(int, char**) {
   RunOptions options;
   options.fidelity = Fidelity::all(Grade::fast);
-  const topology::Plan plan(topology::resolve("default", {"system.sips.count=2"}).spec);
+  topology::SystemSpec spec = topology::resolve("default", {"system.sips.count=2"}).spec;
+  spec.initiators = {kBeside};
+  const topology::Plan plan(spec);
   topology::ForeignParts foreign;
   foreign.initiators = {kPlace};
   topology::Machine machine(plan, options, nullptr, foreign);
-  Dma dma("dma");
+  Dma dma("dma"), reader("reader");
 #ifdef KERNBENCH_WATCH  // a test puts a monitor between
-  KERNBENCH_WATCH watch("watch");
+  KERNBENCH_WATCH watch("watch"), watch_reader("watch_reader");
   dma.socket.bind(watch.in);
   watch.out.bind(machine.foreign_initiator(kPlace));
+  reader.socket.bind(watch_reader.in);
+  watch_reader.out.bind(machine.initiator(0));
 #else
   dma.socket.bind(machine.foreign_initiator(kPlace));
+  reader.socket.bind(machine.initiator(0));
 #endif
   Runtime host("host", machine.map(), machine.dispatcher(), options, nullptr);
   for (std::uint16_t sip = 0; sip < plan.spec.sips; ++sip) host.pcie[sip]->bind(machine.host_socket(sip));
@@ -71,9 +77,9 @@ int sc_main(int, char**) {
         const Handle launch = ctx.launch("twice", twice, x);
         ctx.all_reduce(x);
         if (ctx.rank() != 0) return;
-        dma.copy(tlm::TLM_READ_COMMAND, x.pa(0), values);
+        reader.copy(tlm::TLM_READ_COMMAND, x.pa(0), values);
         for (const float value : values) wrong += value != 2 * 10.0F + 2 * 2.0F ? 1 : 0;
-        dma.copy(tlm::TLM_READ_COMMAND, x.pa(1), values);
+        reader.copy(tlm::TLM_READ_COMMAND, x.pa(1), values);
         for (const float value : values) wrong += value != 2 * 1.0F + 2 * 2.0F ? 1 : 0;
         std::printf("kernel: %.1f ns; at the end: %.1f ns; %u wrong\n",
                     static_cast<double>(launch.kernel_end() - launch.kernel_start()) / 1e3,

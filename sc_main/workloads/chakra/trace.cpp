@@ -92,9 +92,6 @@ class NodeReader {
     node_.id = wire.id();
     node_.name = wire.name();
     node_.after.assign(wire.data_dependencies().begin(), wire.data_dependencies().end());
-    for (const std::uint64_t id : wire.control_dependencies()) {
-      if (std::find(node_.after.begin(), node_.after.end(), id) == node_.after.end()) node_.after.push_back(id);
-    }
     for (const wire::Attribute& attribute : wire.attributes()) attributes_.emplace(attribute.name(), &attribute);
   }
 
@@ -154,8 +151,8 @@ class NodeReader {
              most == INT64_MAX ? "give an integer of 0 or more" : fmt::format("give an integer from 0 to {}", most));
     return {};
   }
-  std::optional<std::int64_t> needed(const std::string& name, std::int64_t most = INT64_MAX) {
-    if (find(name) == nullptr) complain(fmt::format("has no attribute {}", name), "");
+  std::optional<std::int64_t> needed(const std::string& name, std::int64_t most = INT64_MAX, const char* hint = "") {
+    if (find(name) == nullptr) complain(fmt::format("has no attribute {}", name), hint);
     return whole(name, most);
   }
 
@@ -188,7 +185,9 @@ class NodeReader {
 
   void transfer() {
     const bool sends = node_.kind == NodeKind::send;
-    if (const auto peer = needed(sends ? "comm_dst" : "comm_src")) node_.peer = *peer;
+    const auto peer = needed(sends ? "comm_dst" : "comm_src", INT64_MAX,
+                             "give the other rank: Chakra's converter of PyTorch traces does not write it");
+    if (peer) node_.peer = *peer;
     node_.tag = static_cast<std::uint64_t>(whole("comm_tag").value_or(0));
     size();
   }
@@ -320,6 +319,7 @@ RankTrace read_trace(const std::string& file, Problems& problems) {
   }
   trace.version = metadata.version();
   std::set<std::uint64_t> ids;
+  std::vector<std::vector<std::uint64_t>> control;  // of trace.nodes
   for (wire::Node node; messages.next(node); node.Clear()) {
     if (!ids.insert(node.id()).second) {
       problems.add(where, fmt::format("node {} {}: its id stands here twice", node.id(), quote(node.name())), "");
@@ -327,10 +327,18 @@ RankTrace read_trace(const std::string& file, Problems& problems) {
     }
     if (auto read = NodeReader(node, where, problems).read()) {
       trace.nodes.push_back(std::move(*read));
+      control.emplace_back(node.control_dependencies().begin(), node.control_dependencies().end());
     } else {
       trace.refused.push_back(node.id());
     }
     if (node.type() == 1) read_metadata(node, trace, problems);
+  }
+  // Chakra's converter removes nodes that no data dependency touches, and leaves control dependencies on them.
+  for (std::size_t i = 0; i < trace.nodes.size(); ++i) {
+    std::vector<std::uint64_t>& after = trace.nodes[i].after;
+    for (const std::uint64_t id : control[i]) {
+      if (ids.count(id) != 0 && std::find(after.begin(), after.end(), id) == after.end()) after.push_back(id);
+    }
   }
   return trace;
 }

@@ -20,7 +20,7 @@ struct Node {
   std::uint64_t id = 0;
   std::string name;
   NodeKind kind = NodeKind::compute;
-  std::vector<std::uint64_t> after;  ///< ids that it depends on, data and control
+  std::vector<std::uint64_t> after;  ///< ids that it depends on: data, and control where the file has the node
 
   // Computing.
   bool on_host = false;                     ///< is_cpu_op
