@@ -62,8 +62,10 @@ RunTime time_of(const Json& result, TimeOf of) {
   RunTime time;
   for (const Json* row : counted) time.ns += (*row)[time_key(*row)].get<double>();
   if (counted.empty() || time.ns <= 0) return whole;
-  time.of = fmt::format("{} of {}", time_key(*counted.front()), row_name(*counted.front()));
-  if (counted.size() > 1) time.of = fmt::format("{}, {} rows added up", time.of, counted.size());
+  const char* key = time_key(*counted.front());
+  const std::string first = row_name(*counted.front());
+  time.of = counted.size() == 1 ? fmt::format("{} of {}", key, first)
+                                : fmt::format("{} of {} rows added up, {} the first", key, counted.size(), first);
   return time;
 }
 

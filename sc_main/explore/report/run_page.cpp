@@ -122,7 +122,8 @@ std::string render_what_if(const Json& result, const std::string& title) {
 
 std::string render_diff(const Json& diff, const std::string& a, const std::string& b) {
   return render_page({{"diff", diff}, {"names", {{"a", a}, {"b", b}}}}, "What changed",
-                     diff["b"]["version"].is_string() ? diff["b"]["version"].get<std::string>() : std::string(), "");
+                     diff["b"]["version"].is_string() ? diff["b"]["version"].get<std::string>() : std::string(),
+                     command_text({{"command", {"diff", a, b}}}));
 }
 
 }  // namespace kernbench::report
