@@ -218,7 +218,7 @@ Collective::Collective(AlgorithmEntry entry, std::shared_ptr<GroupQueues> queues
   }
   NodeLinks links;
   if (algorithm.links != nullptr) {
-    links = node_links(impl->entry, map, machine_request(impl->entry, map, impl->shape), impl->tiles());
+    links = node_links(impl->entry, map, machine_request(map, impl->shape), impl->tiles());
   }
   const bool messages = algorithm.kind() == AlgorithmKind::pe_to_pe;
   if (messages && tensors != nullptr) links.pes = impl->joined = impl->links_of(*tensors);

@@ -63,7 +63,7 @@ std::shared_ptr<const ScheduleCall> ScheduleBinder::make(int rank, const Collect
   if (plan.maps.elements == 0) return made;
   made->in_place = in.base == out.base && alike(in, out);
   auto lanes = std::make_shared<Lanes>(queues_.map(), plan.maps, call.op, made->in_place, item);
-  const PlanRequest machine = machine_request(entry_, queues_.map(), shape_);
+  const PlanRequest machine = machine_request(queues_.map(), shape_);
   std::pair<int, int> root_and_peer{call.root, 0};
   if (call.op == CollectiveOp::send_recv) root_and_peer = ends(rank, call, shape_.ranks);
   const QueueShape& queue = queues_.group().queue;

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "ccl/contract/registry.h"
+#include "ccl/contract/entry.h"
 #include "ccl/data/spread.h"
 #include "ccl/run/execute.h"
 #include "ccl/run/neighbours.h"

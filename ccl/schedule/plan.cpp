@@ -6,6 +6,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "ccl/contract/error.h"
 #include "ccl/contract/grid.h"
 #include "ccl/schedule/check.h"
 #include "ccl/schedule/estimate.h"
@@ -142,6 +143,16 @@ Plan plan_with(const char* algorithm, const PlanRequest& request, int lambda, st
   schedule->algorithm = algorithm;
   const Estimate takes = estimate(*schedule, request, rounds);
   return {std::move(schedule), rounds, takes.seconds, takes.at_least};
+}
+
+Plan plan_with(std::shared_ptr<const Schedule> schedule, const PlanRequest& request) {
+  if (schedule->op != request.op || schedule->nodes != request.nodes() || schedule->root != request.root) {
+    throw Error(fmt::format("schedule '{}' is {} on {} ranks with root {}; asked for is {} on {} with root {}",
+                            schedule->algorithm, to_string(schedule->op), schedule->nodes, schedule->root,
+                            to_string(request.op), request.nodes(), request.root));
+  }
+  const Estimate takes = estimate(*schedule, request, 1);
+  return {std::move(schedule), 1, takes.seconds, takes.at_least};
 }
 
 Plan plan_rounds(const char* algorithm, const PlanRequest& request, int columns,

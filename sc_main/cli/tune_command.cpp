@@ -8,7 +8,7 @@
 #include <sstream>
 #include <thread>
 
-#include "ccl/contract/registry.h"
+#include "ccl/select/registry.h"
 #include "sc_main/cli/ccl_text.h"
 #include "sc_main/process/run_forked.h"
 #include "sc_main/run/errors.h"
