@@ -9,7 +9,6 @@
 
 #include "ccl/builtin_algorithms.inc"  // generated: kBuiltins, from the list in ccl/CMakeLists.txt
 #include "ccl/contract/entry.h"
-#include "ccl/schedule/plan.h"
 #include "tlm/config/nearest.h"
 
 namespace kernbench::ccl {
