@@ -8,6 +8,7 @@
 #include "runtime/pipeline/check.h"
 #include "runtime/pipeline/export.h"
 #include "sc_main/cli/pipeline_drawing.h"
+#include "sc_main/cli/tool.h"
 #include "sc_main/run/document_output.h"
 #include "sc_main/run/options.h"
 #include "sc_main/run/plan_of.h"
