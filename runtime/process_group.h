@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "ccl/contract/registry.h"
+#include "ccl/select/registry.h"
 #include "ccl/run/collective.h"
 #include "ccl/run/neighbours.h"
 #include "ccl/select/choice.h"

@@ -5,6 +5,7 @@
 
 #include "runtime/replay_call.h"
 #include "runtime/runtime_impl.h"
+#include "tlm/sim/random.h"
 
 namespace kernbench {
 
@@ -262,19 +263,9 @@ std::vector<double> Replay::added(int sip, const std::vector<double>& before) co
   return now;
 }
 
-namespace {
-/// splitmix64: every number gives another one, evenly.   source: Steele et al., OOPSLA 2014
-std::uint64_t mixed(std::uint64_t value) {
-  value += 0x9E3779B97F4A7C15u;
-  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9u;
-  value = (value ^ (value >> 27)) * 0x94D049BB133111EBu;
-  return value ^ (value >> 31);
-}
-}  // namespace
-
 bool Replay::sampled(ReplayKind& kind) const {
   const std::uint64_t rarer = kind.samples() < ReplayKind::kManySamples ? 1 : ReplayKind::kManySamples;
-  return mixed(mixed(options_.seed + kind.number()) + kind.next_repeat()) % (options_.sample * rarer) == 0;
+  return splitmix64(splitmix64(options_.seed + kind.number()) + kind.next_repeat()) % (options_.sample * rarer) == 0;
 }
 
 ReplayReport Replay::report() const {

@@ -8,18 +8,11 @@
 #include <stdexcept>
 
 #include "runtime/runtime_impl.h"
+#include "tlm/sim/random.h"
 
 namespace kernbench {
 
 namespace {
-/// Uniform 64-bit numbers by position (splitmix64): no state, the same everywhere.
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9E3779B97F4A7C15u;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-  return x ^ (x >> 31);
-}
-
 std::vector<std::uint8_t> encode(const std::vector<double>& values, DType dtype) {
   std::vector<std::uint8_t> raw(values.size() * size_of(dtype));
   for (std::size_t i = 0; i < values.size(); ++i) store_element(raw.data(), dtype, i, values[i]);
@@ -88,7 +81,7 @@ Tensor Context::randn(std::uint64_t seed, Shape shape, DType dtype, const DPPoli
   if (!runtime_.tensors.takes_contents(tensor.state(), count * size_of(dtype))) return tensor;
   std::vector<std::uint8_t> raw(count * size_of(dtype));
   for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t a = mix(mix(seed) + 2 * i), b = mix(mix(seed) + 2 * i + 1);
+    const std::uint64_t a = splitmix64(splitmix64(seed) + 2 * i), b = splitmix64(splitmix64(seed) + 2 * i + 1);
     const double u = (static_cast<double>(a >> 11) + 1) * 0x1p-53, v = static_cast<double>(b >> 11) * 0x1p-53;
     store_element(raw.data(), dtype, i, std::sqrt(-2 * std::log(u)) * std::cos(kTwoPi * v));  // Box-Muller
   }

@@ -8,14 +8,8 @@ namespace kernbench {
 
 /// `--oplog`: every op that an engine completed, in the order in which the models publish them (mostly that of
 /// completion); see docs/oplog.md.
-class OpLog : public Observer {
+class OpLog : public OpObserver {
  public:
-  TrackId add_track(const std::string&, TrackKind, const std::vector<std::string>&) final { return kNoTrack; }
-  void interval(TrackId, Ps, Ps, std::uint64_t) final {}
-  void interval(TrackId, Ps, Ps, const std::string&) final {}
-  void change(TrackId, Ps, std::uint64_t) final {}
-  bool wants_ops() const final { return true; }
-
   /// The file appears under its name. Throws OutputError.
   virtual void finish() = 0;
   virtual const std::string& temporary() const = 0;

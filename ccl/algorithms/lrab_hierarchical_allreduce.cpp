@@ -1,5 +1,3 @@
-#include <tuple>
-
 #include "ccl/contract/verbs.h"
 
 /// Hierarchical all-reduce, left-right alternating broadcast.
@@ -12,10 +10,6 @@
 /// SIPs is left.
 namespace kernbench::ccl {
 namespace {
-
-std::tuple<std::int64_t, int, int, int> lrab_args(int world_size, std::int64_t n_elem, int cube_w, int cube_h) {
-  return {n_elem, cube_w, cube_h, world_size};
-}
 
 void lrab_kernel(Va t_ptr, std::int64_t /*n_elem*/, int cube_w, int cube_h, int n_sips, int sip_rank, int sip_topo_kind,
                  int sip_topo_w, int sip_topo_h, Tl& tl) {
@@ -32,7 +26,7 @@ void lrab_kernel(Va t_ptr, std::int64_t /*n_elem*/, int cube_w, int cube_h, int 
 KERNBENCH_CCL_BUILT_IN(lrab_hierarchical_allreduce) {
   using namespace kernbench;
   using namespace kernbench::ccl;
-  static const Algorithm algorithm = kernel_algorithm<&lrab_args, &lrab_kernel>(
+  static const Algorithm algorithm = kernel_algorithm<&schedule_kernel_args, &lrab_kernel>(
       {"lrab_hierarchical_allreduce", bit(CollectiveOp::all_reduce), bit(Scope::sip) | bit(Scope::cube),
        topology_bit(kRing1d) | topology_bit(kTorus2d) | topology_bit(kMesh2d)},
       kCubeGrid | kGlobalGrid, kChunkBytes);

@@ -1,4 +1,4 @@
-#include "ccl/schedule/plan.h"
+#include "ccl/contract/contract.h"
 
 /// Straight from the PE that holds data to the PE that gets them, and sums there: for little data.
 ///

@@ -1,5 +1,3 @@
-#include <tuple>
-
 #include "ccl/contract/verbs.h"
 
 /// Ring all-reduce over SIPs: reduce-scatter, then all-gather, in both directions at once.
@@ -10,10 +8,6 @@
 /// on a 4 x 4 mesh.
 namespace kernbench::ccl {
 namespace {
-
-std::tuple<std::int64_t, int, int, int> ring_args(int world_size, std::int64_t n_elem, int cube_w, int cube_h) {
-  return {n_elem, cube_w, cube_h, world_size};
-}
 
 void ring_kernel(Va t_ptr, std::int64_t /*n_elem*/, int /*cube_w*/, int /*cube_h*/, int n_sips, int sip_rank,
                  int sip_topo_kind, int sip_topo_w, int sip_topo_h, Tl& tl) {
@@ -27,7 +21,7 @@ void ring_kernel(Va t_ptr, std::int64_t /*n_elem*/, int /*cube_w*/, int /*cube_h
 KERNBENCH_CCL_BUILT_IN(ring_allreduce) {
   using namespace kernbench;
   using namespace kernbench::ccl;
-  static const Algorithm algorithm = kernel_algorithm<&ring_args, &ring_kernel>(
+  static const Algorithm algorithm = kernel_algorithm<&schedule_kernel_args, &ring_kernel>(
       {"ring_allreduce", bit(CollectiveOp::all_reduce), bit(Scope::sip), kAllTopologies}, kGlobalRing, kChunkBytes);
   return &algorithm;
 }

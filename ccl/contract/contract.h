@@ -150,7 +150,7 @@ struct Algorithm {
   }
 };
 
-/// `kernel_args` of schedule modules: n_elem, cube_w, cube_h, n_sips.
+/// `kernel_args` of schedule modules, and of kernels that need no more: n_elem, cube_w, cube_h, n_sips.
 std::tuple<std::int64_t, int, int, int> schedule_kernel_args(int world_size, std::int64_t n_elem, int cube_w,
                                                              int cube_h);
 /// `kernel` of schedule modules: follows the steps that the backend has installed on its PE for the call.

@@ -8,8 +8,7 @@
 #include <utility>
 
 #include "ccl/builtin_algorithms.inc"  // generated: kBuiltins, from the list in ccl/CMakeLists.txt
-#include "ccl/contract/registry.h"
-#include "ccl/schedule/plan.h"
+#include "ccl/contract/entry.h"
 #include "tlm/config/nearest.h"
 
 namespace kernbench::ccl {

@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "ccl/contract/grid.h"
-#include "ccl/contract/registry.h"
+#include "ccl/contract/error.h"
 #include "ccl/import/msccl.h"
 #include "ccl/schedule/check.h"
-#include "ccl/schedule/estimate.h"
+#include "tlm/config/problems.h"
 
 namespace kernbench::ccl {
 namespace {
@@ -40,16 +39,6 @@ Imported import_schedule(const std::string& file, std::optional<int> ranks) {
   named->algorithm = schedule_algorithm({named->name.c_str(), bit(schedule->op), bit(Scope::sip), kAllTopologies},
                                         &no_plan, &no_links);
   return {std::shared_ptr<const Algorithm>(named, &named->algorithm), std::move(schedule)};
-}
-
-Plan plan_with(std::shared_ptr<const Schedule> schedule, const PlanRequest& request) {
-  if (schedule->op != request.op || schedule->nodes != request.nodes() || schedule->root != request.root) {
-    throw Error(fmt::format("schedule '{}' is {} on {} ranks with root {}; asked for is {} on {} with root {}",
-                            schedule->algorithm, to_string(schedule->op), schedule->nodes, schedule->root,
-                            to_string(request.op), request.nodes(), request.root));
-  }
-  const Estimate takes = estimate(*schedule, request, 1);
-  return {std::move(schedule), 1, takes.seconds, takes.at_least};
 }
 
 }  // namespace kernbench::ccl

@@ -20,7 +20,4 @@ bool is_schedule_file(const std::string& module);
 /// Reads and proves it, if it is for so many ranks. Throws ConfigError with the place in the file.
 Imported import_schedule(const std::string& file, std::optional<int> ranks = {});
 
-/// What is planned for `request` with a given schedule. Throws Error if it is for another operation or number of nodes.
-Plan plan_with(std::shared_ptr<const Schedule> schedule, const PlanRequest& request);
-
 }  // namespace kernbench::ccl

@@ -66,7 +66,7 @@ class Importer {
     for (time_ = 0; !finished(); ++time_) {
       sent_now_.clear();
       bool moved = false;
-      for (Worker& worker : workers_) moved = turn(worker) || moved;
+      for (Worker& worker : workers_) moved = advance(worker) || moved;
       for (Worker& worker : workers_) worker.done = worker.next == 0 ? -1 : done_until(worker);
       idle = moved ? 0 : idle + 1;
       if (idle > lambda_ + 2) stuck();
@@ -207,7 +207,7 @@ class Importer {
     return &other != &worker && other.done < file.after_step;
   }
 
-  bool turn(Worker& worker) {
+  bool advance(Worker& worker) {
     if (worker.next == worker.steps.size()) return false;
     const Micro& micro = worker.steps[worker.next];
     if (waits_for_step(worker)) return false;

@@ -124,7 +124,7 @@ void check_signature(const AlgorithmEntry& entry) {
 }
 
 /// What calls of one shape launch on one rank: all that bases, data type and reduction do not change.
-struct BoundCall {
+struct PreparedCall {
   std::shared_ptr<const Program> program;
   std::vector<PeCoord> targets;
   int contributions = 0;
@@ -145,7 +145,7 @@ struct Collective::Impl {
   std::vector<std::pair<std::int32_t, std::int32_t>> joined{};  ///< PE to PE: in order
   /// Shapes of calls, by rank, the last one first.   assumed: as many as a program needs in turn; each has a program on
   /// the PEs
-  std::map<int, std::list<std::pair<CallTensors, BoundCall>>> shapes{};
+  std::map<int, std::list<std::pair<CallTensors, PreparedCall>>> shapes{};
   static constexpr std::size_t kMostShapes = 16;
 
   Impl(AlgorithmEntry the_entry, std::shared_ptr<GroupQueues> the_queues, Scope the_scope)
@@ -168,13 +168,13 @@ struct Collective::Impl {
     }
   }
   /// Known of a call of the same shape, or made.
-  const BoundCall& bound(int rank, const CallTensors& tensors);
-  BoundCall make_bound(int rank, const CallTensors& tensors) const;
-  BoundCall bind_kernel(int rank, const CallTensors& tensors) const;
-  BoundCall bind_schedule(int rank, const CallTensors& tensors) const;
-  BoundCall bind_messages(int rank, const CallTensors& tensors) const;
+  const PreparedCall& prepared(int rank, const CallTensors& tensors);
+  PreparedCall prepare(int rank, const CallTensors& tensors) const;
+  PreparedCall prepare_kernel(int rank, const CallTensors& tensors) const;
+  PreparedCall prepare_schedule(int rank, const CallTensors& tensors) const;
+  PreparedCall prepare_messages(int rank, const CallTensors& tensors) const;
   /// The kernel with its positional parameters.
-  BoundKernel bind_arguments(int rank, Va in, const BoundCall& bound) const;
+  BoundKernel bind_arguments(int rank, Va in, const PreparedCall& call) const;
   Ps least_time(std::uint16_t sip, std::int64_t bytes) const;
 };
 
@@ -218,7 +218,7 @@ Collective::Collective(AlgorithmEntry entry, std::shared_ptr<GroupQueues> queues
   }
   NodeLinks links;
   if (algorithm.links != nullptr) {
-    links = node_links(impl->entry, map, machine_request(impl->entry, map, impl->shape), impl->tiles());
+    links = node_links(impl->entry, map, machine_request(map, impl->shape), impl->tiles());
   }
   const bool messages = algorithm.kind() == AlgorithmKind::pe_to_pe;
   if (messages && tensors != nullptr) links.pes = impl->joined = impl->links_of(*tensors);
@@ -273,13 +273,13 @@ Collective::Launch Collective::bind(int rank, CollectiveCall call, const LaunchM
   call.parameters = impl_->entry.parameters;
   call.parameters[kSlotsKey] = group().queue.slots;
   call.parameters[kSlotBytesKey] = group().queue.slot_bytes;
-  const BoundCall& bound = impl_->bound(rank, {call, in, out});
+  const PreparedCall& prepared = impl_->prepared(rank, {call, in, out});
   Launch launch;
-  launch.kernel = impl_->bind_arguments(rank, in.base, bound);
-  launch.program = bound.program;
-  launch.targets = bound.targets;
-  launch.contributions = bound.contributions;
-  launch.least = bound.least;
+  launch.kernel = impl_->bind_arguments(rank, in.base, prepared);
+  launch.program = prepared.program;
+  launch.targets = prepared.targets;
+  launch.contributions = prepared.contributions;
+  launch.least = prepared.least;
   launch.call = std::move(call);
   if (reduces(launch.call.op) && launch.call.reduce_op == ReduceOp::avg) {
     double divisor = 0;
@@ -292,9 +292,9 @@ Collective::Launch Collective::bind(int rank, CollectiveCall call, const LaunchM
   return launch;
 }
 
-const BoundCall& Collective::Impl::bound(int rank, const CallTensors& tensors) {
-  std::list<std::pair<CallTensors, BoundCall>>& known = shapes[rank];
-  const auto found = std::find_if(known.begin(), known.end(), [&](const std::pair<CallTensors, BoundCall>& shape) {
+const PreparedCall& Collective::Impl::prepared(int rank, const CallTensors& tensors) {
+  std::list<std::pair<CallTensors, PreparedCall>>& known = shapes[rank];
+  const auto found = std::find_if(known.begin(), known.end(), [&](const std::pair<CallTensors, PreparedCall>& shape) {
     const CallTensors& other = shape.first;
     const CollectiveCall &a = other.call, &b = tensors.call;
     return a.op == b.op && a.root == b.root && a.to == b.to && a.from == b.from &&
@@ -305,75 +305,75 @@ const BoundCall& Collective::Impl::bound(int rank, const CallTensors& tensors) {
   if (found != known.end()) {
     known.splice(known.begin(), known, found);
   } else {
-    known.emplace_front(tensors, make_bound(rank, tensors));
+    known.emplace_front(tensors, prepare(rank, tensors));
     if (known.size() > kMostShapes) known.pop_back();
   }
   return known.front().second;
 }
 
-BoundCall Collective::Impl::make_bound(int rank, const CallTensors& tensors) const {
+PreparedCall Collective::Impl::prepare(int rank, const CallTensors& tensors) const {
   switch (entry.algorithm->kind()) {
     case AlgorithmKind::schedule:
-      return bind_schedule(rank, tensors);
+      return prepare_schedule(rank, tensors);
     case AlgorithmKind::pe_to_pe:
-      return bind_messages(rank, tensors);
+      return prepare_messages(rank, tensors);
     case AlgorithmKind::kernel:
       break;
   }
   if (tensors.in.base != tensors.out.base) throw Error(fmt::format("algorithm '{}' works in place only", entry.name));
-  return bind_kernel(rank, tensors);
+  return prepare_kernel(rank, tensors);
 }
 
-BoundCall Collective::Impl::bind_kernel(int rank, const CallTensors& tensors) const {
+PreparedCall Collective::Impl::prepare_kernel(int rank, const CallTensors& tensors) const {
   Layout layout(queues->map(), tiles(), 0, tensors.in.shards, size_of(tensors.call.dtype));
-  BoundCall bound;
-  bound.n_elem = layout.n_elem;
-  bound.cube_w = layout.cube_w;
-  bound.cube_h = layout.cube_h;
-  bound.contributions = shape.ranks * layout.cube_w * layout.cube_h;
+  PreparedCall made;
+  made.n_elem = layout.n_elem;
+  made.cube_w = layout.cube_w;
+  made.cube_h = layout.cube_h;
+  made.contributions = shape.ranks * layout.cube_w * layout.cube_h;
   const std::uint16_t sip = queues->group().sips.at(static_cast<std::size_t>(rank));
   for (const auto& [unit, work] : layout.work) {
-    bound.targets.push_back({sip, static_cast<std::uint16_t>(unit.first), static_cast<std::uint16_t>(unit.second)});
+    made.targets.push_back({sip, static_cast<std::uint16_t>(unit.first), static_cast<std::uint16_t>(unit.second)});
   }
-  bound.program = std::make_shared<LayoutProgram>(entry.algorithm, std::move(layout));
-  return bound;
+  made.program = std::make_shared<LayoutProgram>(entry.algorithm, std::move(layout));
+  return made;
 }
 
-BoundCall Collective::Impl::bind_schedule(int rank, const CallTensors& tensors) const {
+PreparedCall Collective::Impl::prepare_schedule(int rank, const CallTensors& tensors) const {
   RankCall call = schedules.bind(rank, tensors.call, tensors.in, tensors.out);
-  BoundCall bound;
-  bound.n_elem = largest_shard(tensors.in);
+  PreparedCall made;
+  made.n_elem = largest_shard(tensors.in);
   if (const CallMaps& maps = call.call->plan.maps; maps.level != NodeLevel::rank) {
-    bound.cube_w = maps.node_w / maps.pes;
-    bound.cube_h = maps.node_h;
+    made.cube_w = maps.node_w / maps.pes;
+    made.cube_h = maps.node_h;
   }
-  bound.contributions = call.call->contributions;
+  made.contributions = call.call->contributions;
   const std::uint16_t sip = queues->group().sips.at(static_cast<std::size_t>(rank));
   for (const auto& [cube, pe] : call.targets()) {
-    bound.targets.push_back({sip, static_cast<std::uint16_t>(cube), static_cast<std::uint16_t>(pe)});
+    made.targets.push_back({sip, static_cast<std::uint16_t>(cube), static_cast<std::uint16_t>(pe)});
   }
-  bound.least = least_time(sip, call.to_come);
-  bound.program = std::make_shared<StepsProgram<RankCall>>(entry.algorithm, std::move(call));
-  return bound;
+  made.least = least_time(sip, call.to_come);
+  made.program = std::make_shared<StepsProgram<RankCall>>(entry.algorithm, std::move(call));
+  return made;
 }
 
-BoundCall Collective::Impl::bind_messages(int rank, const CallTensors& tensors) const {
+PreparedCall Collective::Impl::prepare_messages(int rank, const CallTensors& tensors) const {
   PeToPeCall call = messages.bind(rank, tensors);
-  BoundCall bound;
-  bound.n_elem = largest_shard(tensors.in);
-  bound.contributions = call.messages->contributions();
+  PreparedCall made;
+  made.n_elem = largest_shard(tensors.in);
+  made.contributions = call.messages->contributions();
   const std::uint16_t sip = queues->group().sips.at(static_cast<std::size_t>(rank));
   for (const auto& [unit, steps] : call.steps) {
-    bound.targets.push_back({sip, static_cast<std::uint16_t>(unit.first), static_cast<std::uint16_t>(unit.second)});
+    made.targets.push_back({sip, static_cast<std::uint16_t>(unit.first), static_cast<std::uint16_t>(unit.second)});
   }
-  bound.program = std::make_shared<StepsProgram<PeToPeCall>>(entry.algorithm, std::move(call));
-  return bound;
+  made.program = std::make_shared<StepsProgram<PeToPeCall>>(entry.algorithm, std::move(call));
+  return made;
 }
 
-BoundKernel Collective::Impl::bind_arguments(int rank, Va in, const BoundCall& bound) const {
+BoundKernel Collective::Impl::bind_arguments(int rank, Va in, const PreparedCall& call) const {
   const KernelArgs& leading = entry.algorithm->kernel_args;
   std::vector<Argument> arguments(leading.count);
-  leading.call(shape.ranks, bound.n_elem, bound.cube_w, bound.cube_h, arguments.data());
+  leading.call(shape.ranks, call.n_elem, call.cube_w, call.cube_h, arguments.data());
   arguments.insert(arguments.begin(), Argument(in));
   for (const std::int32_t value : {rank, shape.kind, shape.w, shape.h}) arguments.emplace_back(value);
   return bind_collective(*entry.algorithm, arguments);

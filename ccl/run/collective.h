@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ccl/contract/contract.h"
-#include "ccl/contract/registry.h"
+#include "ccl/contract/entry.h"
 #include "ccl/run/queues.h"
 #include "tlm/ext/message.h"
 #include "tlm/machine/machine_map.h"

@@ -83,7 +83,7 @@ class Flags {
 
 }  // namespace
 
-NodeProgram make_program(const Schedule& schedule, std::int32_t node, std::size_t turn,
+NodeProgram make_program(const Schedule& schedule, std::int32_t node, std::size_t variant,
                          const std::function<Direction(std::int32_t)>& to) {
   NodeProgram program;
   std::vector<std::uint32_t> local(schedule.blocks.size(), kNone);
@@ -97,7 +97,7 @@ NodeProgram make_program(const Schedule& schedule, std::int32_t node, std::size_
     return index;
   };
   std::map<std::int32_t, Direction> directions;
-  for (const Step& step : schedule.lists(turn)[static_cast<std::size_t>(node)]) {
+  for (const Step& step : schedule.lists(variant)[static_cast<std::size_t>(node)]) {
     NodeProgram::Entry entry;
     entry.kind = step.kind;
     entry.completes = step.completes;
@@ -139,16 +139,16 @@ Executor::Executor(const ExecutionPlan& plan, const NodeProgram& program, const 
       values_(program.blocks.size() * stages_),
       pace_(static_cast<std::size_t>(plan.schedule->pace)) {
   // Lanes that take several lists in turn are at different memories as it is.
-  const bool one_list = plan.schedule->turns.empty();
+  const bool one_list = plan.schedule->variants.empty();
   if (plan.lanes->in_turns() && stages_ == 1 && one_list) plan_turns();
 }
 
 void Executor::plan_turns() {
   in_turns_ = true;
-  turn_ = {0, plan_.lanes->all().size()};
+  stagger_ = {0, plan_.lanes->all().size()};
   for (const auto& [id, lane] : plan_.lanes->all()) {
     if (&lane == &lane_) break;
-    ++turn_.number;
+    ++stagger_.number;
   }
   std::int64_t largest = 1, stores = 0;
   for (const NodeProgram::LocalBlock& local : program_.blocks) {
@@ -173,7 +173,7 @@ void Executor::plan_turns() {
     windows.most = std::max(window_, wanted);
     windows.first = std::max(window_, wanted / 2);
   }
-  loads_ = plan_loads(uses, windows, turn_);
+  loads_ = plan_loads(uses, windows, stagger_);
 }
 
 /// What the list reads of `in`, in the order in which it does.
@@ -228,7 +228,7 @@ void Executor::store_behind(const Block& block, const Piece& range, const Tile& 
 void Executor::store_window() {
   store_next(due_.size());
   due_.swap(behind_);
-  begin_at_turn(due_.begin(), due_.end(), turn_);
+  begin_staggered(due_.begin(), due_.end(), stagger_);
 }
 
 void Executor::store_next(std::size_t count) {

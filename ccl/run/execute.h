@@ -6,7 +6,7 @@
 
 #include "ccl/contract/verbs.h"
 #include "ccl/data/lanes.h"
-#include "ccl/data/memory_turns.h"
+#include "ccl/data/load_windows.h"
 #include "ccl/data/region_map.h"
 #include "ccl/schedule/schedule.h"
 
@@ -38,9 +38,9 @@ struct NodeProgram {
   bool empty() const { return entries.empty() && blocks.empty(); }
 };
 
-/// `turn`: see Schedule::turns. `to`: the queue to a node. Throws Error on a list that uses a value that its node does
-/// not have.
-NodeProgram make_program(const Schedule& schedule, std::int32_t node, std::size_t turn,
+/// `variant`: see Schedule::variants. `to`: the queue to a node. Throws Error on a list that uses a value that its node
+/// does not have.
+NodeProgram make_program(const Schedule& schedule, std::int32_t node, std::size_t variant,
                          const std::function<Direction(std::int32_t)>& to);
 
 /// What all lanes of all ranks share.
@@ -116,7 +116,7 @@ class Executor {
     Tile tile;
   };
   bool in_turns_ = false;
-  LaneTurn turn_;
+  Stagger stagger_;
   std::size_t window_ = 0;                // values of a window
   LoadPlan loads_;                        // of blocks of the program
   std::size_t loaded_ = 0, reached_ = 0;  // of loads_.loads, of loads_.from

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ccl/contract/grid.h"
-#include "ccl/contract/registry.h"
+#include "ccl/contract/entry.h"
 #include "ccl/data/region_map.h"
 #include "ccl/run/queues.h"
 #include "tlm/machine/machine_map.h"

@@ -209,10 +209,10 @@ namespace {
 struct Ordered {
   std::int32_t round = 0, kind = 0;
   Ps way = 0;
-  int turn = 0;
+  int distance = 0;
   std::size_t number = 0;
   PeStep step;
-  auto key() const { return std::tuple(round, kind, way, turn, number); }
+  auto key() const { return std::tuple(round, kind, way, distance, number); }
 };
 
 }  // namespace
@@ -223,35 +223,35 @@ PeToPeCall PeToPeBinder::bind(int rank, const CallTensors& tensors) const {
   const auto pes = static_cast<std::int32_t>(queues_.map().pes_per_sip());
   const bool sums = tensors.call.op == CollectiveOp::reduce_scatter;
   std::map<std::int32_t, std::vector<Ordered>> found;
-  const auto add = [&](std::int32_t pe, PeStep::Kind kind, const PeMessage& m, Ps way, int turn,
+  const auto add = [&](std::int32_t pe, PeStep::Kind kind, const PeMessage& m, Ps way, int distance,
                        std::vector<Direction> directions) {
     std::vector<Ordered>& steps = found[pe];
     steps.push_back(
-        {m.round, static_cast<std::int32_t>(kind), way, turn, steps.size(), {kind, &m, std::move(directions)}});
+        {m.round, static_cast<std::int32_t>(kind), way, distance, steps.size(), {kind, &m, std::move(directions)}});
   };
   const auto direction = [&](std::int32_t pe, int other, std::int32_t peer) {
     return queues_.direction(NodeLevel::pe, pes, rank * pes + pe, other * pes + peer);
   };
-  for (int turn = 1; turn < ranks; ++turn) {
-    const int to = (rank + turn) % ranks, from = (rank + ranks - turn) % ranks;
+  for (int distance = 1; distance < ranks; ++distance) {
+    const int to = (rank + distance) % ranks, from = (rank + ranks - distance) % ranks;
     if (call.messages->sends(rank, to)) {
       for (const PeMessage& m : call.messages->between(rank, to))
-        add(m.from, PeStep::Kind::send, m, -way(rank, m.from, to, m.to), turn, {direction(m.from, to, m.to)});
+        add(m.from, PeStep::Kind::send, m, -way(rank, m.from, to, m.to), distance, {direction(m.from, to, m.to)});
     }
     if (sums || !call.messages->sends(from, rank)) continue;
     for (const PeMessage& m : call.messages->between(from, rank))
-      add(m.to, PeStep::Kind::take, m, way(from, m.from, rank, m.to), turn, {direction(m.to, from, m.from)});
+      add(m.to, PeStep::Kind::take, m, way(from, m.from, rank, m.to), distance, {direction(m.to, from, m.from)});
   }
   if (sums) {
     for (const PeMessage& m : call.messages->between(rank, rank)) {
       std::vector<std::tuple<Ps, int, Direction>> others;
-      for (int turn = 1; turn < ranks; ++turn) {
-        const int from = (rank + ranks - turn) % ranks;
-        others.emplace_back(way(from, m.from, rank, m.to), turn, direction(m.to, from, m.from));
+      for (int distance = 1; distance < ranks; ++distance) {
+        const int from = (rank + ranks - distance) % ranks;
+        others.emplace_back(way(from, m.from, rank, m.to), distance, direction(m.to, from, m.from));
       }
       std::sort(others.begin(), others.end());
       std::vector<Direction> directions;
-      for (const auto& [way, turn, other] : others) directions.push_back(other);
+      for (const auto& [way, distance, other] : others) directions.push_back(other);
       add(m.to, PeStep::Kind::sum, m, 0, 0, std::move(directions));
     }
   } else if (!rooted(tensors.call.op) || rank == tensors.call.root) {

@@ -7,14 +7,13 @@
 
 namespace kernbench::ccl {
 
-PlanRequest machine_request(const AlgorithmEntry& entry, const MachineMap& map, const SipShape& shape) {
+PlanRequest machine_request(const MachineMap& map, const SipShape& shape) {
   PlanRequest request;
   request.kind = shape.kind;
   request.sip_w = shape.w;
   request.sip_h = shape.h;
   request.ranks = shape.ranks;
   describe_machine(map, request);
-  request.parameters = entry.parameters;
   return request;
 }
 

@@ -1,15 +1,15 @@
 #pragma once
 #include <cstdint>
 
-#include "ccl/contract/registry.h"
+#include "ccl/contract/entry.h"
 #include "ccl/data/region_map.h"
 #include "ccl/run/neighbours.h"
 
 /// What a schedule is asked for: the one place that says so, for choosing an algorithm and for running it.
 namespace kernbench::ccl {
 
-/// What does not depend on the call: SIPs, links, memories, parameters.
-PlanRequest machine_request(const AlgorithmEntry& entry, const MachineMap& map, const SipShape& shape);
+/// What does not depend on the call: SIPs, links, memories.
+PlanRequest machine_request(const MachineMap& map, const SipShape& shape);
 
 /// Node pairs that an algorithm's schedules use, for GroupQueues. `machine`: machine_request() of the algorithm.
 NodeLinks node_links(const AlgorithmEntry& entry, const MachineMap& map, const PlanRequest& machine, Scope scope);

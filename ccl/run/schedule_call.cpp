@@ -63,7 +63,7 @@ std::shared_ptr<const ScheduleCall> ScheduleBinder::make(int rank, const Collect
   if (plan.maps.elements == 0) return made;
   made->in_place = in.base == out.base && alike(in, out);
   auto lanes = std::make_shared<Lanes>(queues_.map(), plan.maps, call.op, made->in_place, item);
-  const PlanRequest machine = machine_request(entry_, queues_.map(), shape_);
+  const PlanRequest machine = machine_request(queues_.map(), shape_);
   std::pair<int, int> root_and_peer{call.root, 0};
   if (call.op == CollectiveOp::send_recv) root_and_peer = ends(rank, call, shape_.ranks);
   const QueueShape& queue = queues_.group().queue;
@@ -103,8 +103,8 @@ std::shared_ptr<const ScheduleCall> ScheduleBinder::make(int rank, const Collect
 std::vector<NodeProgram> ScheduleBinder::programs(const ScheduleCall& call, std::int32_t node) const {
   const CallMaps& maps = call.plan.maps;
   std::vector<NodeProgram> made;
-  for (std::size_t turn = 0; turn <= call.plan.schedule->turns.size(); ++turn) {
-    made.push_back(make_program(*call.plan.schedule, node, turn, [&](std::int32_t peer) {
+  for (std::size_t variant = 0; variant <= call.plan.schedule->variants.size(); ++variant) {
+    made.push_back(make_program(*call.plan.schedule, node, variant, [&](std::int32_t peer) {
       return queues_.direction(maps.level, maps.nodes_per_rank(), node, peer);
     }));
   }
@@ -119,15 +119,15 @@ std::int64_t ScheduleBinder::to_come(const ScheduleCall& call, std::int32_t node
   const std::int32_t mine = call.plan.maps.nodes_per_rank();
   std::map<std::int32_t, std::int64_t> messages;  // by block: so often each lane receives its part
   std::set<std::int32_t> senders;
-  for (std::size_t turn = 0; turn <= schedule.turns.size(); ++turn) {
+  for (std::size_t variant = 0; variant <= schedule.variants.size(); ++variant) {
     std::map<std::int32_t, std::int64_t> list;
-    for (const Step& step : schedule.lists(turn)[static_cast<std::size_t>(node)]) {
+    for (const Step& step : schedule.lists(variant)[static_cast<std::size_t>(node)]) {
       const bool received = step.kind == StepKind::receive_copy || step.kind == StepKind::receive_reduce;
       if (!received || step.peer / mine == node / mine) continue;
       ++list[step.block];
       senders.insert(step.peer);
     }
-    if (turn == 0) messages = list;
+    if (variant == 0) messages = list;
     for (auto& [block, count] : messages) count = std::min(count, list[block]);
   }
   std::int64_t rounds = 0, elements = 0;

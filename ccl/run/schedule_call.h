@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "ccl/contract/registry.h"
+#include "ccl/contract/entry.h"
 #include "ccl/data/spread.h"
 #include "ccl/run/execute.h"
 #include "ccl/run/neighbours.h"
@@ -21,7 +21,7 @@ struct ScheduleCall {
 /// One rank's part of it: what its kernels share.
 struct RankCall {
   std::shared_ptr<const ScheduleCall> call;
-  std::vector<std::vector<NodeProgram>> programs;  ///< by node of the rank, then by turn of the schedule
+  std::vector<std::vector<NodeProgram>> programs;  ///< by node of the rank, then by variant of the schedule
   std::vector<Spread> spreads;                     ///< likewise
   std::int32_t first_node = 0;
   std::int64_t to_come = 0;  ///< bytes that reach the rank from others after its launch, at least

@@ -17,9 +17,9 @@ struct Operation {
 
 /// Everybody to everybody directly: all operations on any number of nodes. In step d node i sends to i + d. `pieces`:
 /// messages of each node's part. `ports`: a node's messages leave and arrive one after the other (a switch); otherwise
-/// every pair has a link of its own. Reductions: to the part's owner and back. `turns`: lists that begin with different
-/// distances d, for lanes to take in turn.
-Schedule direct_schedule(Operation operation, int nodes, int pieces, int lambda, bool ports, int turns = 1);
+/// every pair has a link of its own. Reductions: to the part's owner and back. `variants`: lists that begin with
+/// different distances d, for lanes to take in turn.
+Schedule direct_schedule(Operation operation, int nodes, int pieces, int lambda, bool ports, int variants = 1);
 
 /// all_gather, reduce_scatter, and all_reduce as both, on row- and column-combs from every node (Combs).
 /// `diagonals`: of each piece, roots (x, y) with (x + y) mod diagonals = 0 go first, then those with 1, and so on; the
@@ -27,9 +27,9 @@ Schedule direct_schedule(Operation operation, int nodes, int pieces, int lambda,
 /// that it loads all links alike; with rows one after the other in memory it is spread over all of it (decision 0340).
 Schedule comb_gather_schedule(Operation operation, const Lattice& grid, int pieces, int lambda, int diagonals = 1);
 
-/// all_reduce on the comb-tree packing, periodic (Packings). `turns`: lists, each with its share of the trees, for
+/// all_reduce on the comb-tree packing, periodic (Packings). `variants`: lists, each with its share of the trees, for
 /// lanes to take in turn (decision 0370); it divides packing_trees().
-Schedule packing_schedule(const Lattice& grid, int lambda, int tries, int turns = 1);
+Schedule packing_schedule(const Lattice& grid, int lambda, int tries, int variants = 1);
 /// Trees of the packing, each with its unit of the data.
 int packing_trees(const Lattice& grid);
 

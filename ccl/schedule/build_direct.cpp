@@ -9,12 +9,12 @@
 namespace kernbench::ccl {
 namespace {
 
-/// Makes the messages of direct_schedule. A node sends to the next one first; `turn`: first to the one so many
+/// Makes the messages of direct_schedule. A node sends to the next one first; `shift`: first to the one so many
 /// places further.
 class Direct {
  public:
-  Direct(Operation operation, int nodes, int pieces, int turn, TaskGraph& graph)
-      : operation_(operation), nodes_(nodes), pieces_(pieces), turn_(turn), graph_(graph) {}
+  Direct(Operation operation, int nodes, int pieces, int shift, TaskGraph& graph)
+      : operation_(operation), nodes_(nodes), pieces_(pieces), shift_(shift), graph_(graph) {}
 
   std::int32_t make() {
     const bool whole = operation_.op == CollectiveOp::all_reduce;
@@ -95,7 +95,7 @@ class Direct {
   void send(int m) {
     const auto place = [&](const Message& message) {
       const std::int32_t distance = (message.to - message.from + nodes_) % nodes_;
-      return (distance - 1 + nodes_ - 1 - turn_) % (nodes_ - 1);
+      return (distance - 1 + nodes_ - 1 - shift_) % (nodes_ - 1);
     };
     std::stable_sort(messages_.begin(), messages_.end(), [&](const Message& a, const Message& b) {
       return std::make_pair(a.after, place(a)) < std::make_pair(b.after, place(b));
@@ -113,29 +113,29 @@ class Direct {
   }
 
   const Operation operation_;
-  const int nodes_, pieces_, turn_;
+  const int nodes_, pieces_, shift_;
   TaskGraph& graph_;
   std::vector<Message> messages_;  ///< of the piece that is being made
 };
 
 }  // namespace
 
-Schedule direct_schedule(Operation operation, int nodes, int pieces, int lambda, bool ports, int turns) {
+Schedule direct_schedule(Operation operation, int nodes, int pieces, int lambda, bool ports, int variants) {
   Fabric fabric = Fabric::of(Graph::complete(nodes));
   fabric.assume(lambda, 1);
   Schedule schedule;
-  for (int turn = 0; turn < turns; ++turn) {
+  for (int variant = 0; variant < variants; ++variant) {
     TaskGraph graph(fabric, operation.op);
-    const std::int32_t units = Direct(operation, nodes, pieces, turn * (nodes - 1) / turns, graph).make();
+    const std::int32_t units = Direct(operation, nodes, pieces, variant * (nodes - 1) / variants, graph).make();
     Schedule lists = assemble(graph, list_schedule(graph, ports), units);
-    if (turn == 0) {
+    if (variant == 0) {
       schedule = std::move(lists);
       continue;
     }
     for (std::size_t i = 0; i < schedule.links.size(); ++i) {
       schedule.links[i].slots = std::max(schedule.links[i].slots, lists.links[i].slots);
     }
-    schedule.turns.push_back(std::move(lists.steps));
+    schedule.variants.push_back(std::move(lists.steps));
   }
   schedule.root = operation.root;
   schedule.peer = operation.peer;

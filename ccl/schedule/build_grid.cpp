@@ -95,26 +95,26 @@ Schedule comb_gather_schedule(Operation operation, const Lattice& grid, int piec
 
 namespace {
 
-/// The lists of every `of`-th tree, from tree `turn` on, with a period of at least `period`.
-Schedule packing_turn(const Lattice& grid, int lambda, int tries, std::size_t turn, std::size_t of,
-                      std::int64_t period) {
+/// The lists of every `of`-th tree, from tree `variant` on, with a period of at least `period`.
+Schedule packing_variant(const Lattice& grid, int lambda, int tries, std::size_t variant, std::size_t of,
+                         std::int64_t period) {
   Fabric fabric = Fabric::of(Graph::of(grid));
   fabric.assume(lambda, 1);
   TaskGraph graph(fabric, CollectiveOp::all_reduce);
   const std::vector<Tree> trees = unit_trees(comb_packing(grid));
   std::int32_t unit = 0;
-  for (std::size_t i = turn; i < trees.size(); i += of, ++unit) {
+  for (std::size_t i = variant; i < trees.size(); i += of, ++unit) {
     const std::int32_t b = graph.add_block({kEveryNode, kEveryNode, 0, 0, unit, unit + 1});
     graph.copy_down(trees[i], b, 0, graph.reduce_up(trees[i], b, 0));
   }
   return assemble(graph, modulo_schedule(graph, tries, period), unit);
 }
 
-/// Adds the lists of another turn: a link is of any of them, with the slots that each of them needs.
-void add_turn(Schedule& schedule, Schedule turn) {
-  schedule.length = std::max(schedule.length, turn.length);
+/// Adds the lists of another variant: a link is of any of them, with the slots that each of them needs.
+void add_variant(Schedule& schedule, Schedule variant) {
+  schedule.length = std::max(schedule.length, variant.length);
   std::map<std::pair<std::int32_t, std::int32_t>, ScheduleLink> links;
-  for (const auto* some : {&schedule.links, &turn.links}) {
+  for (const auto* some : {&schedule.links, &variant.links}) {
     for (const ScheduleLink& link : *some) {
       ScheduleLink& joint = links.try_emplace({link.a, link.b}, link).first->second;
       joint.slots = std::max(joint.slots, link.slots);
@@ -122,24 +122,24 @@ void add_turn(Schedule& schedule, Schedule turn) {
   }
   schedule.links.clear();
   for (const auto& [ends, link] : links) schedule.links.push_back(link);
-  schedule.turns.push_back(std::move(turn.steps));
+  schedule.variants.push_back(std::move(variant.steps));
 }
 
 }  // namespace
 
-Schedule packing_schedule(const Lattice& grid, int lambda, int tries, int turns) {
-  const auto of = static_cast<std::size_t>(turns);
+Schedule packing_schedule(const Lattice& grid, int lambda, int tries, int variants) {
+  const auto of = static_cast<std::size_t>(variants);
   std::vector<Schedule> made;
   std::int64_t period = 0;
-  for (std::size_t turn = 0; turn < of; ++turn) {
-    made.push_back(packing_turn(grid, lambda, tries, turn, of, 0));
+  for (std::size_t variant = 0; variant < of; ++variant) {
+    made.push_back(packing_variant(grid, lambda, tries, variant, of, 0));
     period = std::max(period, made.back().period);
   }
-  for (std::size_t turn = 0; turn < of; ++turn) {
-    if (made[turn].period < period) made[turn] = packing_turn(grid, lambda, tries, turn, of, period);
+  for (std::size_t variant = 0; variant < of; ++variant) {
+    if (made[variant].period < period) made[variant] = packing_variant(grid, lambda, tries, variant, of, period);
   }
   Schedule schedule = std::move(made.front());
-  for (std::size_t turn = 1; turn < of; ++turn) add_turn(schedule, std::move(made[turn]));
+  for (std::size_t variant = 1; variant < of; ++variant) add_variant(schedule, std::move(made[variant]));
   return schedule;
 }
 

@@ -79,7 +79,7 @@ class Checker {
     check_structure();
     check_queues();
     start();
-    while (turn()) {
+    while (advance()) {
     }
     check_end();
   }
@@ -188,7 +188,7 @@ class Checker {
   std::int64_t passes() const { return s_.period > 0 ? rounds_ + s_.last_round() : rounds_; }
 
   /// Every node goes on until it must wait. False when nobody moved.
-  bool turn() {
+  bool advance() {
     bool moved = false;
     for (std::int32_t node = 0; node < s_.nodes; ++node) {
       const auto& steps = s_.steps[index(node)];
@@ -373,26 +373,26 @@ class Checker {
 
 void check(const Schedule& schedule, int slots) {
   Checker(schedule, slots).run();
-  for (const auto& steps : schedule.turns) {
-    Schedule turn = schedule;
-    turn.turns.clear();
-    turn.steps = steps;
-    Checker(turn, slots).run();
+  for (const auto& steps : schedule.variants) {
+    Schedule variant = schedule;
+    variant.variants.clear();
+    variant.steps = steps;
+    Checker(variant, slots).run();
   }
 }
 
 LinkLoad link_load(const Schedule& schedule) {
   std::map<std::pair<std::int32_t, std::int32_t>, double> load;
   LinkLoad result;
-  const std::size_t turns = 1 + schedule.turns.size();
-  for (std::size_t turn = 0; turn < turns; ++turn) {
+  const std::size_t variants = 1 + schedule.variants.size();
+  for (std::size_t variant = 0; variant < variants; ++variant) {
     for (std::int32_t node = 0; node < schedule.nodes; ++node) {
-      for (const Step& step : schedule.lists(turn)[index(node)]) {
+      for (const Step& step : schedule.lists(variant)[index(node)]) {
         if (step.kind != StepKind::send) continue;
         const Block& block = schedule.blocks[index(step.block)];
         const double share = static_cast<double>(block.end - block.begin) * block.regions / schedule.units;
-        result.total += share / static_cast<double>(turns);
-        result.most = std::max(result.most, load[{node, step.peer}] += share / static_cast<double>(turns));
+        result.total += share / static_cast<double>(variants);
+        result.most = std::max(result.most, load[{node, step.peer}] += share / static_cast<double>(variants));
       }
     }
   }

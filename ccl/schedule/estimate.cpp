@@ -24,12 +24,12 @@ class DataFlow {
   DataFlow(const Schedule& schedule, const PlanRequest& request, std::int64_t rounds, std::int64_t all_rounds)
       : s_(schedule),
         r_(request),
-        turns_(separate_turns(schedule)),
-        count_(schedule.nodes * turns_),
-        lanes_(std::max(request.lanes / turns_, 1)),
+        variants_(separate_variants(schedule)),
+        count_(schedule.nodes * variants_),
+        lanes_(std::max(request.lanes / variants_, 1)),
         rounds_(rounds) {
     const std::int64_t regions = std::max(regions_in(s_.op, s_.nodes), regions_out(s_.op, s_.nodes));
-    unit_bytes_ = static_cast<double>(r_.bytes) / static_cast<double>(regions * all_rounds * s_.units * turns_);
+    unit_bytes_ = static_cast<double>(r_.bytes) / static_cast<double>(regions * all_rounds * s_.units * variants_);
     cubes_ = std::max(s_.nodes / std::max(r_.ranks, 1), 1);
     for (std::int32_t first = 0; first < count_; first += s_.nodes) {
       for (const ScheduleLink& link : s_.links) {
@@ -41,8 +41,8 @@ class DataFlow {
   }
 
   /// Lanes that keep pace have lists alike, of which the first stands for all.
-  static std::int32_t separate_turns(const Schedule& schedule) {
-    return schedule.pace > 0 ? 1 : static_cast<std::int32_t>(1 + schedule.turns.size());
+  static std::int32_t separate_variants(const Schedule& schedule) {
+    return schedule.pace > 0 ? 1 : static_cast<std::int32_t>(1 + schedule.variants.size());
   }
 
   /// Of all rounds: what the busiest link takes for its messages.
@@ -152,12 +152,12 @@ class DataFlow {
     double last = 0;   ///< when the last lane has handed it over
   };
 
-  /// The list of a node: of all nodes those of the first turn come first, then those of the second, and so on.
+  /// The list of a node: of all nodes those of the first variant come first, then those of the second, and so on.
   const std::vector<Step>& list(std::int32_t node) const {
     return s_.lists(index(node / s_.nodes))[index(node % s_.nodes)];
   }
 
-  /// `first`: node 0 of the turn.
+  /// `first`: node 0 of the variant.
   void add_queue(std::int32_t first, std::int32_t from, std::int32_t to) {
     Queue queue;
     const std::int32_t sip = from / cubes_, other = to / cubes_;
@@ -456,15 +456,15 @@ class DataFlow {
 
   const Schedule& s_;
   const PlanRequest& r_;
-  const std::int32_t turns_;  ///< whose lanes stand here apart
-  const std::int32_t count_;  ///< of nodes, each as often as there are turns
-  const std::int32_t lanes_;  ///< of a turn
+  const std::int32_t variants_;  ///< whose lanes stand here apart
+  const std::int32_t count_;     ///< of nodes, each as often as there are variants
+  const std::int32_t lanes_;     ///< of a variant
   const std::int64_t rounds_;
   double unit_bytes_ = 0, end_ = 0;
   std::int32_t cubes_ = 1;
   std::vector<Node> nodes_;
   std::vector<Queue> queues_;
-  std::unordered_map<std::int64_t, std::int32_t> numbers_;  ///< of queues, by from * nodes + to within the turn
+  std::unordered_map<std::int64_t, std::int32_t> numbers_;  ///< of queues, by from * nodes + to within the variant
   std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, std::int32_t> resources_;
   std::vector<Link> links_;
   Earliest<Timed> events_;  ///< of 2 * queue + end; -1 - flight
@@ -476,8 +476,8 @@ class DataFlow {
 Estimate estimate(const Schedule& schedule, const PlanRequest& request, std::int64_t rounds) {
   rounds = std::max<std::int64_t>(rounds, 1);
   std::int64_t steps = 1;
-  for (std::int32_t turn = 0; turn < DataFlow::separate_turns(schedule); ++turn) {
-    for (const auto& list : schedule.lists(index(turn))) steps += static_cast<std::int64_t>(list.size());
+  for (std::int32_t variant = 0; variant < DataFlow::separate_variants(schedule); ++variant) {
+    for (const auto& list : schedule.lists(index(variant))) steps += static_cast<std::int64_t>(list.size());
   }
   const std::int64_t least = 2 * (schedule.last_round() + 2);
   const std::int64_t enough = std::max(least, std::int64_t{400000} / steps);

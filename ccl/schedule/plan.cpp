@@ -6,6 +6,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "ccl/contract/error.h"
 #include "ccl/contract/grid.h"
 #include "ccl/schedule/check.h"
 #include "ccl/schedule/estimate.h"
@@ -144,6 +145,16 @@ Plan plan_with(const char* algorithm, const PlanRequest& request, int lambda, st
   return {std::move(schedule), rounds, takes.seconds, takes.at_least};
 }
 
+Plan plan_with(std::shared_ptr<const Schedule> schedule, const PlanRequest& request) {
+  if (schedule->op != request.op || schedule->nodes != request.nodes() || schedule->root != request.root) {
+    throw Error(fmt::format("schedule '{}' is {} on {} ranks with root {}; asked for is {} on {} with root {}",
+                            schedule->algorithm, to_string(schedule->op), schedule->nodes, schedule->root,
+                            to_string(request.op), request.nodes(), request.root));
+  }
+  const Estimate takes = estimate(*schedule, request, 1);
+  return {std::move(schedule), 1, takes.seconds, takes.at_least};
+}
+
 Plan plan_rounds(const char* algorithm, const PlanRequest& request, int columns,
                  const std::function<Schedule(int lambda)>& build) {
   const std::int64_t limit = message_limit(request, request.slot_bytes);
@@ -160,7 +171,7 @@ Plan plan_rounds(const char* algorithm, const PlanRequest& request, int columns,
   if (request.parameters.count("chunk_bytes") && request.parameters.at("chunk_bytes") > 0) return plan;
   for (std::int64_t rounds = least * 2; unit / static_cast<double>(rounds) >= kLeastPiece / 4; rounds *= 2) {
     const Estimate halved = estimate(*plan.schedule, request, rounds);
-    if (halved.seconds >= plan.seconds * (plan.schedule->turns.empty() ? 1 : kWorthHalving)) break;
+    if (halved.seconds >= plan.seconds * (plan.schedule->variants.empty() ? 1 : kWorthHalving)) break;
     plan = {std::move(plan.schedule), rounds, halved.seconds, halved.at_least};
   }
   return plan;
@@ -181,9 +192,9 @@ bool covers_links(const PlanRequest& request, const Plan& plan) {
 /// Every lane on all trees, or each on one of them: then a lane's messages are as many times longer, and no tree waits
 /// for another (decision 0370).
 Plan plan_packing(const char* algorithm, const PlanRequest& request, const Lattice& grid) {
-  const auto plan = [&](int turns) {
+  const auto plan = [&](int variants) {
     return plan_rounds(algorithm, request, 1,
-                       [&](int lambda) { return packing_schedule(grid, lambda, kOrders, turns); });
+                       [&](int lambda) { return packing_schedule(grid, lambda, kOrders, variants); });
   };
   Plan all = plan(1);
   const int trees = packing_trees(grid);
@@ -222,7 +233,7 @@ Plan plan_grid(const char* algorithm, const PlanRequest& request) {
 namespace {
 
 /// Lists of a schedule that lanes take in turn: more only cost time to make.
-constexpr int kMostTurns = 8;
+constexpr int kMostVariants = 8;
 
 /// Messages of all lanes for each link, in those that cover its latency. What waits at the link is what makes lanes
 /// equal: with so much of it a message takes nearly as long from PEs near the IO chiplet as from far ones. assumed:
@@ -257,15 +268,16 @@ Plan plan_direct(const char* algorithm, const PlanRequest& request) {
       message_limit(request, std::max(std::min(request.slot_bytes, quarter), static_cast<std::int64_t>(kLeastPiece)));
   const Cut cut = cut_pieces(part, limit, kMostBlocks / std::max(blocks, 1));
   const double message = part / (cut.pieces * static_cast<double>(cut.rounds));
-  const auto build = [&](int lambda, int turns) {
-    return direct_schedule({request.op, request.root, request.peer}, request.ranks, cut.pieces, lambda, ports, turns);
+  const auto build = [&](int lambda, int variants) {
+    return direct_schedule({request.op, request.root, request.peer}, request.ranks, cut.pieces, lambda, ports,
+                           variants);
   };
   Plan plan = plan_with(algorithm, request, choose_lambda(request, request.sip, message), cut.rounds,
                         [&](int lambda) { return build(lambda, 1); });
   const int pace = crowd_pace(request, part, message);
   if (!parts || pace == 0) return plan;
   // The lanes together hide the latency, by sending at different times.
-  auto paced = std::make_shared<Schedule>(build(0, std::min(request.ranks - 1, kMostTurns)));
+  auto paced = std::make_shared<Schedule>(build(0, std::min(request.ranks - 1, kMostVariants)));
   paced->algorithm = algorithm;
   paced->pace = pace;
   plan.schedule = std::move(paced);

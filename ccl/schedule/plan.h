@@ -30,6 +30,9 @@ Cut cut_pieces(double part_bytes, std::int64_t limit, int most);
 Plan plan_with(const char* algorithm, const PlanRequest& request, int lambda, std::int64_t rounds,
                const std::function<Schedule(int lambda)>& build);
 
+/// What is planned for `request` with a given schedule. Throws Error if it is for another operation or number of nodes.
+Plan plan_with(std::shared_ptr<const Schedule> schedule, const PlanRequest& request);
+
 /// As plan_with, for a periodic schedule: with the number of rounds for which the estimate is shortest. `columns`:
 /// queues that share a link between SIPs in turn.
 Plan plan_rounds(const char* algorithm, const PlanRequest& request, int columns,

@@ -92,15 +92,17 @@ struct Schedule {
   std::vector<std::vector<Step>> steps;  ///< by node
   /// Further lists for the same blocks, links and slots, by node: lanes take `steps` and these in turn, so that not all
   /// of them send to the same node at a time.
-  std::vector<std::vector<std::vector<Step>>> turns;
+  std::vector<std::vector<std::vector<Step>>> variants;
   /// A lane sends when no more than so many of the messages that it is to receive before have still to come. 0:
   /// whenever there is a slot.
   std::int32_t pace = 0;
 
   std::int64_t last_round() const { return period > 0 ? length / period : 0; }
   int slots() const;  ///< the largest of the links'
-  /// The lists of lanes whose number is `turn` modulo 1 + turns.size().
-  const std::vector<std::vector<Step>>& lists(std::size_t turn) const { return turn == 0 ? steps : turns[turn - 1]; }
+  /// The lists of lanes whose number is `variant` modulo 1 + variants.size().
+  const std::vector<std::vector<Step>>& lists(std::size_t variant) const {
+    return variant == 0 ? steps : variants[variant - 1];
+  }
 };
 
 /// Equal regions of `in` and `out` on one node: all_gather 1 and p, reduce_scatter p and 1, all_to_all p and p; gather

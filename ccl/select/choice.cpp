@@ -116,6 +116,13 @@ std::string attempt(const std::string& algorithm, Trial&& trial) {
   }
 }
 
+PlanRequest seen(const SipShape& sips, PlanRequest request) {
+  request.kind = sips.kind;
+  request.sip_w = sips.w;
+  request.sip_h = sips.h;
+  return request;
+}
+
 std::string in_words(double ns) { return ns < 1e4 ? fmt::format("{:.0f} ns", ns) : fmt::format("{:.4g} us", ns / 1e3); }
 
 std::string reason(const Choice& choice, const ChoiceInput& input) {
@@ -171,22 +178,22 @@ void Chooser::prepare(Contender& contender, Scope scope) const {
   contender.entry = registry_.load(contender.name, {}, static_cast<int>(group_.sips.size()));
   const Algorithm& algorithm = *contender.entry.algorithm;
   if ((algorithm.scopes & bit(scope)) == 0) throw Error(fmt::format("does not serve scope {}", to_string(scope)));
-  const SipShape shape = sip_shape(contender.entry, map_, group_);
-  if (algorithm.kind() != AlgorithmKind::kernel || algorithm.links != nullptr)
-    contender.machine = machine_request(contender.entry, map_, shape);
-  check_queues(contender, shape, scope);
+  contender.sips = sip_shape(contender.entry, map_, group_);
+  check_queues(contender, scope);
 }
 
-std::vector<Candidate> Chooser::ranked(const ChoiceInput& input, const CallShape& shape, double limit) {
+std::vector<Candidate> Chooser::ranked(const ChoiceInput& input, const PlanRequest& request, double limit) {
+  PlanRequest limited = request;
   std::vector<Candidate> candidates;
   const std::vector<Contender>& all = contenders(input.scope);
   double least = 0;  // of those that the models know
   for (const Contender& contender : all) {
-    const Candidate& candidate = candidates.emplace_back(judge(contender, input, shape, least * limit));
+    limited.most_seconds = least * limit / 1e9;
+    const Candidate& candidate = candidates.emplace_back(judge(contender, input, limited));
     const bool estimated = candidate.unfit.empty() && candidate.known && !candidate.measured;
     if (estimated && candidate.ns > 0 && (least == 0 || candidate.ns < least)) least = candidate.ns;
   }
-  refine(candidates, all, input, shape);
+  refine(candidates, all, input, request);
   leave_out_little(candidates);
   sort_by_time(candidates, registry_.default_algorithm());
   prefer_plain(candidates);
@@ -195,11 +202,11 @@ std::vector<Candidate> Chooser::ranked(const ChoiceInput& input, const CallShape
 
 Choice Chooser::decide(const ChoiceInput& input) {
   Choice choice;
-  const CallShape shape = shape_of(input);
-  choice.candidates = ranked(input, shape, kNotWorthEstimating);
+  const PlanRequest request = request_of(input);
+  choice.candidates = ranked(input, request, kNotWorthEstimating);
   const bool unknown = !choice.candidates.empty() && choice.candidates.front().unfit.empty() &&
                        choice.candidates.front().at_least;  // the least estimate was of what is unfit, or wrong
-  if (unknown) choice.candidates = ranked(input, shape, 0);
+  if (unknown) choice.candidates = ranked(input, request, 0);
   take_first(choice, input);
   return choice;
 }
@@ -219,20 +226,20 @@ void Chooser::take_first(Choice& choice, const ChoiceInput& input) const {
 const TunedTable::Row* Chooser::measured(const AlgorithmEntry& entry, const ChoiceInput& input) {
   const bool whole = group_.sips.size() == map_.sips && !group_.ranks_are_pes();
   if (!whole || !lies_as_measured(input.tensors, map_)) return nullptr;
-  if (machine_.empty()) machine_ = machine_key(map_);
-  if (const TunedTable::Row* row = registry_.tuned().find(machine_, input.op, input.scope)) return row;
+  if (machine_key_.empty()) machine_key_ = machine_key(map_);
+  if (const TunedTable::Row* row = registry_.tuned().find(machine_key_, input.op, input.scope)) return row;
   if (!entry.is_as_shipped()) return nullptr;
-  if (!shipped_) shipped_ = TunedTable::shipped(machine_, builtin_algorithms());
-  return shipped_->find(machine_, input.op, input.scope);
+  if (!shipped_) shipped_ = TunedTable::shipped(machine_key_, builtin_algorithms());
+  return shipped_->find(machine_key_, input.op, input.scope);
 }
 
-void Chooser::check_queues(const Contender& contender, const SipShape& shape, Scope scope) const {
+void Chooser::check_queues(const Contender& contender, Scope scope) const {
   const Algorithm& algorithm = *contender.entry.algorithm;
   NodeLinks links;
   std::size_t most = 4 + 4 + map_.pes_per_cube;  // directions of a grid, and PEs of a cube
   if (algorithm.directions & kGlobalPeers) most += group_.sips.size();
   if (algorithm.links != nullptr) {
-    links = node_links(contender.entry, map_, contender.machine, scope);
+    links = node_links(contender.entry, map_, seen(contender.sips, machine_), scope);
     for (const auto* pairs : {&links.ranks, &links.cubes, &links.pes}) {
       std::map<std::int32_t, std::size_t> degrees;
       std::size_t degree = 0;
@@ -243,7 +250,7 @@ void Chooser::check_queues(const Contender& contender, const SipShape& shape, Sc
   const RingMemory memory = ring_memory(map_, group_.queue.memory, PeCoord{});
   if (most * group_.queue.ring_bytes() <= memory.bytes) return;
   RingNumbers rings;
-  GroupQueues(map_, group_, rings).add(shape, algorithm.directions, links);
+  GroupQueues(map_, group_, rings).add(contender.sips, algorithm.directions, links);
 }
 
 CallShape Chooser::shape_of(const ChoiceInput& input) const {
@@ -261,21 +268,23 @@ CallShape Chooser::shape_of(const ChoiceInput& input) const {
   }
 }
 
-Plan Chooser::planned(const Contender& contender, const ChoiceInput& input, const CallShape& shape,
-                      double most_ns) const {
+PlanRequest Chooser::request_of(const ChoiceInput& input) const {
   const bool transfer = input.op == CollectiveOp::send_recv;
-  PlanRequest request = call_request(contender.machine, group_.queue, shape, transfer ? -1 : input.root,
+  PlanRequest request = call_request(machine_, group_.queue, shape_of(input), transfer ? -1 : input.root,
                                      transfer ? std::max(1, distance_of(input, group_)) : 0);
-  request.most_seconds = most_ns / 1e9;
   if (request.cubes() == 1 && !group_.ranks_are_pes()) spread_regions(map_, request);
-  Plan plan = contender.entry.plan(request);
+  return request;
+}
+
+Plan Chooser::planned(const Contender& contender, const PlanRequest& request) const {
+  Plan plan = contender.entry.plan(seen(contender.sips, request));
   if (plan.schedule->slots() > group_.queue.slots) {
     throw Error(fmt::format("needs queues of {} slots, they have {}", plan.schedule->slots(), group_.queue.slots));
   }
   return plan;
 }
 
-Candidate Chooser::judge(const Contender& contender, const ChoiceInput& input, const CallShape& shape, double most) {
+Candidate Chooser::judge(const Contender& contender, const ChoiceInput& input, const PlanRequest& request) {
   Candidate candidate;
   candidate.name = contender.name;
   candidate.unfit = attempt(contender.name, [&] {
@@ -293,13 +302,14 @@ Candidate Chooser::judge(const Contender& contender, const ChoiceInput& input, c
       return;
     }
     if (kind == AlgorithmKind::pe_to_pe && input.tensors != nullptr) {
-      const MessageEstimate estimate = estimate_messages(map_, group_, input.scope, contender.machine, *input.tensors);
+      const MessageEstimate estimate =
+          estimate_messages(map_, group_, input.scope, seen(contender.sips, machine_), *input.tensors);
       candidate.ns = estimate.seconds * 1e9;
       candidate.known = true;
       if (estimate.crowded) candidate.little = "sends in no order";
     }
     if (kind != AlgorithmKind::schedule) return;
-    const Plan plan = planned(contender, input, shape, most);
+    const Plan plan = planned(contender, request);
     candidate.ns = plan.seconds * 1e9;
     candidate.known = true;
     candidate.at_least = plan.at_least;
@@ -310,7 +320,7 @@ Candidate Chooser::judge(const Contender& contender, const ChoiceInput& input, c
 }
 
 void Chooser::refine(std::vector<Candidate>& candidates, const std::vector<Contender>& contenders,
-                     const ChoiceInput& input, const CallShape& shape) const {
+                     const ChoiceInput& input, const PlanRequest& request) const {
   double least = 0;
   for (const Candidate& c : candidates) {
     if (c.measured && (least == 0 || c.ns < least)) least = c.ns;
@@ -321,10 +331,10 @@ void Chooser::refine(std::vector<Candidate>& candidates, const std::vector<Conte
     if (!around || around->exact() || candidate.ns > least * kNear) continue;
     if (contenders[i].entry.algorithm->kind() != AlgorithmKind::schedule) continue;
     const auto model = [&](std::uint64_t bytes) {
-      CallShape at = shape;
-      at.bytes = std::llround(static_cast<double>(shape.bytes) / static_cast<double>(input.bytes) *
+      PlanRequest at = request;
+      at.bytes = std::llround(static_cast<double>(request.bytes) / static_cast<double>(input.bytes) *
                               static_cast<double>(bytes));
-      return planned(contenders[i], input, at).seconds * 1e9;
+      return planned(contenders[i], at).seconds * 1e9;
     };
     const std::string unfit = attempt(candidate.name, [&] {
       candidate.ns = model(input.bytes) * std::pow(around->low_ns / model(around->low), 1 - around->share) *

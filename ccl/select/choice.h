@@ -6,10 +6,10 @@
 #include <tuple>
 #include <vector>
 
-#include "ccl/contract/registry.h"
 #include "ccl/run/collective.h"
 #include "ccl/run/request.h"
 #include "ccl/select/candidates.h"
+#include "ccl/select/registry.h"
 #include "tlm/machine/machine_map.h"
 
 namespace kernbench::ccl {
@@ -39,7 +39,7 @@ class Chooser {
  public:
   /// All of them outlive it.
   Chooser(const Registry& registry, const MachineMap& map, const Group& group)
-      : registry_(registry), map_(map), group_(group) {}
+      : registry_(registry), map_(map), group_(group), machine_(machine_request(map, sip_shape(map, group))) {}
 
   /// The same for the same input, on all ranks. Throws Error if no algorithm serves it.
   const Choice& choose(const ChoiceInput& input);
@@ -48,42 +48,45 @@ class Chooser {
   const Choice& choose_other(const ChoiceInput& input, const std::string& why);
 
  private:
-  /// An entry of ccl.yaml, loaded once for all choices of a scope, and what does not depend on the call.
+  /// An entry of ccl.yaml, loaded once for all choices of a scope.
   struct Contender {
     std::string name;
     AlgorithmEntry entry{};
-    PlanRequest machine{};  ///< what any schedule of it is asked for; a kernel has none
-    std::string unfit{};    ///< why it serves no call of this scope; empty: it does
+    SipShape sips{};      ///< as it sees them
+    std::string unfit{};  ///< why it serves no call of this scope; empty: it does
   };
   /// All entries, those for few topologies first: one that was made for this one is likely to be good.
   const std::vector<Contender>& contenders(Scope scope);
   void prepare(Contender& contender, Scope scope) const;
   /// Tries an algorithm's queues. Throws Error if they do not fit.
-  void check_queues(const Contender& contender, const SipShape& shape, Scope scope) const;
+  void check_queues(const Contender& contender, Scope scope) const;
 
   Choice decide(const ChoiceInput& input);
   /// How the call's data are dealt; where that is not known, or does not suit it: over all PEs.
   CallShape shape_of(const ChoiceInput& input) const;
+  /// What every algorithm is asked for: the SIPs apart, as it sees them.
+  PlanRequest request_of(const ChoiceInput& input) const;
   /// The best first. `limit`: an algorithm that surely takes this many times the least estimate so far is not
   /// estimated; 0: all are.
-  std::vector<Candidate> ranked(const ChoiceInput& input, const CallShape& shape, double limit);
-  /// `most`: ns above which a model need not say how long it takes; 0: it always has to.
-  Candidate judge(const Contender& contender, const ChoiceInput& input, const CallShape& shape, double most);
+  std::vector<Candidate> ranked(const ChoiceInput& input, const PlanRequest& request, double limit);
+  /// `request`: with what a model may stop at, see PlanRequest::most_seconds.
+  Candidate judge(const Contender& contender, const ChoiceInput& input, const PlanRequest& request);
   /// What was measured of an entry's operation, with tensors that lie as these do; null: nothing.
   const TunedTable::Row* measured(const AlgorithmEntry& entry, const ChoiceInput& input);
   /// By the model. Throws Error if it cannot be.
-  Plan planned(const Contender& contender, const ChoiceInput& input, const CallShape& shape, double most_ns = 0) const;
+  Plan planned(const Contender& contender, const PlanRequest& request) const;
   /// Times between measured sizes, of those that might be the fastest.
   void refine(std::vector<Candidate>& candidates, const std::vector<Contender>& contenders, const ChoiceInput& input,
-              const CallShape& shape) const;
+              const PlanRequest& request) const;
   /// Takes the first of its candidates. Throws Error if that cannot.
   void take_first(Choice& choice, const ChoiceInput& input) const;
 
   const Registry& registry_;
   const MachineMap& map_;
   const Group& group_;
+  const PlanRequest machine_;
   std::map<Scope, std::vector<Contender>> contenders_;
-  std::string machine_;                ///< its key in tuned tables, once it has been asked for
+  std::string machine_key_;            ///< in tuned tables, once it has been asked for
   std::optional<TunedTable> shipped_;  ///< of the machine, once it has been asked for
   /// The last: how the tensors lie.
   using Key = std::tuple<CollectiveOp, Scope, std::uint64_t, int, bool, std::vector<std::uint64_t>>;

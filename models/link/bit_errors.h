@@ -2,6 +2,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "tlm/sim/random.h"
+
 namespace kernbench {
 
 /// Which flits of a wire arrive with a wrong CRC: independent bit errors of a given rate, drawn ahead as the number of
@@ -31,20 +33,13 @@ class BitErrors {
   void take_bad() { draw(); }
 
  private:
-  // SplitMix64 (Steele et al., 2014).
-  std::uint64_t next() {
-    std::uint64_t z = state_ += 0x9E3779B97F4A7C15U;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
-    return z ^ (z >> 31);
-  }
   void draw() {
     constexpr std::uint64_t kNone = ~std::uint64_t{0};
     if (log_good_ == 0) {
       until_bad_ = kNone;
       return;
     }
-    const double uniform = (static_cast<double>(next() >> 11) + 1) * 0x1p-53;  // (0, 1]
+    const double uniform = (static_cast<double>(next_splitmix64(state_) >> 11) + 1) * 0x1p-53;  // (0, 1]
     const double gap = std::floor(std::log(uniform) / log_good_);
     until_bad_ = gap < 1e18 ? static_cast<std::uint64_t>(gap) : kNone;
   }

@@ -15,12 +15,6 @@ namespace {
 std::string sizes_text(const std::vector<std::int64_t>& sizes) { return fmt::format("[{}]", fmt::join(sizes, ", ")); }
 }  // namespace
 
-std::vector<std::int64_t> dense_strides(const std::vector<std::int64_t>& shape) {
-  std::vector<std::int64_t> strides(shape.size(), 1);
-  for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
-  return strides;
-}
-
 std::optional<std::vector<std::int64_t>> broadcast(const std::vector<std::int64_t>& a,
                                                    const std::vector<std::int64_t>& b) {
   std::vector<std::int64_t> shape(std::max(a.size(), b.size()), 1);
@@ -32,9 +26,7 @@ std::optional<std::vector<std::int64_t>> broadcast(const std::vector<std::int64_
   return shape;
 }
 
-std::int64_t TensorType::count() const {
-  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
-}
+std::int64_t TensorType::count() const { return count_of(shape); }
 
 std::string TensorType::str() const { return kernbench::to_string(dtype) + sizes_text(shape); }
 

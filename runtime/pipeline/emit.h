@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/pipeline/dims.h"
 #include "runtime/pipeline/graph.h"
 
 namespace kernbench::pipeline {
@@ -58,8 +59,6 @@ class Emitter {
   Graph& graph_;
 };
 
-/// Row-major distances between elements.
-std::vector<std::int64_t> dense_strides(const std::vector<std::int64_t>& shape);
 /// The common shape that both are broadcast to; nothing if there is none.
 std::optional<std::vector<std::int64_t>> broadcast(const std::vector<std::int64_t>& a,
                                                    const std::vector<std::int64_t>& b);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "runtime/pipeline/dims.h"
 #include "tlm/config/nearest.h"
 #include "tlm/config/problems.h"
 
@@ -75,7 +76,7 @@ Stored entry_of(const HeaderJson& tensor, std::uint64_t bytes) {
   if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > bytes)
     throw std::invalid_argument("its data_offsets do not lie in the file");
   entry.begin = offsets[0];
-  entry.strides = row_major(entry.shape);
+  entry.strides = dense_strides(entry.shape);
   made.end = offsets[1];
   if (8 * (offsets[1] - offsets[0]) != bits)
     throw std::invalid_argument(

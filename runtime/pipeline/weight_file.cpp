@@ -8,16 +8,13 @@
 
 #include <cerrno>
 #include <cstring>
-#include <functional>
-#include <numeric>
 
+#include "runtime/pipeline/dims.h"
 #include "tlm/config/problems.h"
 
 namespace kernbench::pipeline {
 
-std::int64_t HostTensor::count() const {
-  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
-}
+std::int64_t HostTensor::count() const { return count_of(shape); }
 
 void copy_strided(const std::vector<std::int64_t>& shape, std::size_t item, const std::uint8_t* from,
                   const std::vector<std::int64_t>& from_strides, std::uint8_t* to,
@@ -47,12 +44,6 @@ void copy_strided(const std::vector<std::int64_t>& shape, std::size_t item, cons
     while (d > 0 && ++at[d - 1] == shape[d - 1]) at[--d] = 0;
     if (d == 0) return;
   }
-}
-
-std::vector<std::int64_t> row_major(const std::vector<std::int64_t>& shape) {
-  std::vector<std::int64_t> strides(shape.size(), 1);
-  for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
-  return strides;
 }
 
 WeightFile::WeightFile(const std::string& path, const char* format) : path_(path) {
@@ -99,7 +90,7 @@ HostTensor WeightFile::read(const Entry& entry,
   }
   tensor.bytes.resize(static_cast<std::size_t>(tensor.count()) * item);
   copy_strided(tensor.shape, item, data_ + entry.begin + static_cast<std::size_t>(offset) * item, entry.strides,
-               tensor.bytes.data(), row_major(tensor.shape));
+               tensor.bytes.data(), dense_strides(tensor.shape));
   return tensor;
 }
 

@@ -49,9 +49,6 @@ class WeightFile {
   std::map<std::string, Entry> entries_;
 };
 
-/// Distances of a row-major array.
-std::vector<std::int64_t> row_major(const std::vector<std::int64_t>& shape);
-
 /// Copies elements between arrays: `shape` elements, at these distances (elements) on either side.
 void copy_strided(const std::vector<std::int64_t>& shape, std::size_t item, const std::uint8_t* from,
                   const std::vector<std::int64_t>& from_strides, std::uint8_t* to,

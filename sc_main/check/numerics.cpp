@@ -32,64 +32,31 @@ std::int64_t wrapping(std::int64_t a, std::int64_t b, bool product) {
   return static_cast<std::int64_t>(product ? x * y : x + y);
 }
 
+/// Of a float: half a unit in the last place of 1, the smallest number above 0, the largest; of other types 0.
+struct FloatFormat {
+  DType dtype;
+  double roundoff = 0, smallest = 0, largest = 0;
+};
+constexpr FloatFormat kFloats[] = {
+    {DType::f64, 0x1p-53, 0x1p-1074, std::numeric_limits<double>::max()},
+    {DType::f32, 0x1p-24, 0x1p-149, std::numeric_limits<float>::max()},
+    {DType::f16, 0x1p-11, 0x1p-24, 65'504},
+    {DType::bf16, 0x1p-8, 0x1p-133, 0x1.FEp127},
+    {DType::f8e4m3, 0x1p-4, 0x1p-9, 448},
+    {DType::f8e5m2, 0x1p-3, 0x1p-16, 57'344},
+};
+FloatFormat format_of(DType dtype) {
+  for (const FloatFormat& format : kFloats) {
+    if (format.dtype == dtype) return format;
+  }
+  return {dtype};
+}
+
 }  // namespace
 
-double unit_roundoff(DType dtype) {
-  switch (dtype) {
-    case DType::f64:
-      return 0x1p-53;
-    case DType::f32:
-      return 0x1p-24;
-    case DType::f16:
-      return 0x1p-11;
-    case DType::bf16:
-      return 0x1p-8;
-    case DType::f8e4m3:
-      return 0x1p-4;
-    case DType::f8e5m2:
-      return 0x1p-3;
-    default:
-      return 0;
-  }
-}
-
-double smallest_subnormal(DType dtype) {
-  switch (dtype) {
-    case DType::f64:
-      return 0x1p-1074;
-    case DType::f32:
-      return 0x1p-149;
-    case DType::f16:
-      return 0x1p-24;
-    case DType::bf16:
-      return 0x1p-133;
-    case DType::f8e4m3:
-      return 0x1p-9;
-    case DType::f8e5m2:
-      return 0x1p-16;
-    default:
-      return 0;
-  }
-}
-
-double largest(DType dtype) {
-  switch (dtype) {
-    case DType::f64:
-      return std::numeric_limits<double>::max();
-    case DType::f32:
-      return std::numeric_limits<float>::max();
-    case DType::f16:
-      return 65'504;
-    case DType::bf16:
-      return 0x1.FEp127;
-    case DType::f8e4m3:
-      return 448;
-    case DType::f8e5m2:
-      return 57'344;
-    default:
-      return 0;
-  }
-}
+double unit_roundoff(DType dtype) { return format_of(dtype).roundoff; }
+double smallest_subnormal(DType dtype) { return format_of(dtype).smallest; }
+double largest(DType dtype) { return format_of(dtype).largest; }
 
 double gemm_tolerance(DType dtype, std::int64_t k, double sum, double magnitude) {
   const DType sum_type = dtype == DType::f64 ? DType::f64 : DType::f32;

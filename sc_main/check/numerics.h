@@ -5,16 +5,9 @@
 
 #include "tlm/kernel/call.h"
 #include "tlm/kernel/dtype.h"
+#include "tlm/sim/random.h"
 
 namespace kernbench {
-
-/// Steele, Lea, Flood, Fast splittable pseudorandom number generators, 2014.
-inline std::uint64_t splitmix64(std::uint64_t x) {
-  x += 0x9E37'79B9'7F4A'7C15;
-  x = (x ^ (x >> 30)) * 0xBF58'476D'1CE4'E5B9;
-  x = (x ^ (x >> 27)) * 0x94D0'49BB'1331'11EB;
-  return x ^ (x >> 31);
-}
 
 /// Input data of a run: a value for every (stream, element), the same on every platform. Neighbouring elements and
 /// streams differ, so that a swapped shard, row or rank shows in nearly every element.

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
-#include <optional>
 #include <sstream>
 
 #include "sc_main/bench/bench.h"
 #include "sc_main/process/run_forked.h"
+#include "sc_main/run/document_output.h"
 #include "sc_main/run/exit_code.h"
 #include "sc_main/run/fidelity_option.h"
 #include "sc_main/run/interrupt.h"
@@ -18,7 +18,6 @@
 #include "sc_main/run/usage_error.h"
 #include "sc_main/run/version.h"
 #include "tlm/config/nearest.h"
-#include "waves/output_file.h"
 
 namespace kernbench {
 namespace {
@@ -213,8 +212,7 @@ int bench_command(const Arguments& arguments) {
   if (asks_for_help(arguments)) return print_help(options);
   parse(arguments, options.describe());
   const std::vector<Bench> chosen = selected(options);
-  std::optional<OutputFile> file;
-  if (!options.json.empty() && options.json != "-") file.emplace(options.json);
+  DocumentOutput file(options.json);
 
   const HostClock host;
   const Interrupt interrupt;
@@ -234,13 +232,7 @@ int bench_command(const Arguments& arguments) {
     throw RunEnded(ExitCode::interrupted, "interrupted");
   }
   json["host"] = host.json();
-  const std::string text = json.dump(2) + "\n";
-  if (file) {
-    file->write(text);
-    file->commit();
-  } else if (options.json == "-") {
-    fmt::print("{}", text);
-  }
+  file.write(json.dump(2) + "\n");
   return static_cast<int>(passed || !options.check ? ExitCode::success : ExitCode::check_failed);
 }
 

@@ -7,7 +7,7 @@
 #include <sstream>
 #include <vector>
 
-#include "ccl/contract/registry.h"
+#include "ccl/select/registry.h"
 #include "tlm/config/config_node.h"
 
 namespace kernbench {

@@ -1,17 +1,16 @@
 #include <fmt/format.h>
 
-#include <optional>
 #include <sstream>
 
 #include "sc_main/cli/tool.h"
 #include "sc_main/explore/compare/diff.h"
 #include "sc_main/explore/report/run_page.h"
+#include "sc_main/run/document_output.h"
 #include "sc_main/run/options.h"
 #include "sc_main/run/result_file.h"
 #include "sc_main/run/show_text.h"
 #include "sc_main/run/usage_error.h"
 #include "tlm/config/json_text.h"
-#include "waves/output_file.h"
 
 namespace kernbench {
 namespace {
@@ -52,24 +51,11 @@ int diff_command(const Arguments& arguments) {
     throw UsageError("two result files are wanted", "kernbench diff A.json B.json");
   const nlohmann::ordered_json a = read_result_json(options.a, fmt::format("'{}'", options.a)),
                                b = read_result_json(options.b, fmt::format("'{}'", options.b));
-  std::optional<OutputFile> json;
-  if (!options.json.empty() && options.json != "-") json.emplace(options.json);
-  std::optional<OutputFile> html;
-  if (!options.html.empty()) html.emplace(options.html);
+  DocumentOutput json(options.json), html(options.html);
   const nlohmann::ordered_json found = compare::diff(a, b);
-  if (options.json == "-") {
-    fmt::print("{}\n", json_text(found, 2));
-  } else {
-    show_format("{}", compare::diff_text(found, options.a, options.b));
-  }
-  if (html) {
-    html->write(report::render_diff(found, options.a, options.b));
-    html->commit();
-  }
-  if (json) {
-    json->write(json_text(found, 2) + "\n");
-    json->commit();
-  }
+  if (options.json != "-") show_text(compare::diff_text(found, options.a, options.b));
+  json.write(json_text(found, 2) + "\n");
+  if (html.wanted()) html.write(report::render_diff(found, options.a, options.b));
   return 0;
 }
 

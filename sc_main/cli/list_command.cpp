@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "ccl/contract/registry.h"
+#include "ccl/contract/entry.h"
 #include "sc_main/cli/limits.h"
 #include "sc_main/run/options.h"
 #include "sc_main/workloads/plugin.h"

@@ -8,10 +8,11 @@
 #include "runtime/pipeline/check.h"
 #include "runtime/pipeline/export.h"
 #include "sc_main/cli/pipeline_drawing.h"
+#include "sc_main/cli/tool.h"
+#include "sc_main/run/document_output.h"
 #include "sc_main/run/options.h"
 #include "sc_main/run/plan_of.h"
 #include "sc_main/run/run.h"
-#include "sc_main/run/show_text.h"
 #include "sc_main/run/terminal.h"
 #include "sc_main/run/usage_error.h"
 #include "sc_main/workloads/tp_model.h"
@@ -243,12 +244,7 @@ int pipeline_command(const Arguments& arguments) {
   check_document(options, made);
   const std::string text = options.action == "check" ? describe(options.file, made)
                                                      : draw_pipeline(made.document, made.checked, options.format);
-  if (options.output == "-") {
-    options.action == "check" ? show_text(text) : show_document(text);
-  } else {
-    write_file(options.output, text);
-    say(fmt::format("wrote {}\n", options.output));
-  }
+  show_or_write(text, options.action != "check", options.output);
   return 0;
 }
 

@@ -9,6 +9,7 @@
 #include "sc_main/cli/execution_options.h"
 #include "sc_main/cli/tool.h"
 #include "sc_main/explore/search/study.h"
+#include "sc_main/run/document_output.h"
 #include "sc_main/run/exit_code.h"
 #include "sc_main/run/interrupt.h"
 #include "sc_main/run/show_text.h"
@@ -18,7 +19,6 @@
 #include "sc_main/run/version.h"
 #include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
-#include "waves/output_file.h"
 
 namespace kernbench {
 namespace {
@@ -101,8 +101,7 @@ class SearchCommand {
 
   int execute() {
     const std::string name = file_.name;
-    std::optional<OutputFile> json;
-    if (!given_.json.empty() && given_.json != "-") json.emplace(given_.json);
+    DocumentOutput json(given_.json);
     sweep::Store store(given_.store, sweep::Store::Mode::write);
     sweep::Evaluator::Options evaluation;
     const std::unique_ptr<sweep::Executor> executor = given_.execution.make(given_.store, file_.limits);
@@ -122,11 +121,7 @@ class SearchCommand {
     const std::vector<FrontPoint> front = study.front(result.front);
     if (!quiet_text()) print_front(front);
     const ordered_json out = to_json(name, result, front);
-    if (given_.json == "-") fmt::print("{}\n", json_text(out, 2));
-    if (json) {
-      json->write(json_text(out, 2) + "\n");
-      json->commit();
-    }
+    json.write(json_text(out, 2) + "\n");
     say_end(result, study.progress());
     return result.failed == 0 ? 0 : static_cast<int>(ExitCode::sweep_failed);
   }

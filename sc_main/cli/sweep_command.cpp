@@ -12,6 +12,7 @@
 #include "sc_main/cli/execution_options.h"
 #include "sc_main/explore/sweep/point_check.h"
 #include "sc_main/explore/sweep/remote_plan.h"
+#include "sc_main/run/document_output.h"
 #include "sc_main/run/exit_code.h"
 #include "sc_main/run/interrupt.h"
 #include "sc_main/run/show_text.h"
@@ -19,7 +20,6 @@
 #include "sc_main/run/terminal.h"
 #include "sc_main/run/usage_error.h"
 #include "tlm/config/json_text.h"
-#include "waves/output_file.h"
 
 namespace kernbench {
 namespace {
@@ -117,32 +117,19 @@ void list_points(const SweepFile& file, const PointMaker& maker, const std::vect
   }
 }
 
-/// Result files that are opened before the sweep: hours of work shall not end at a folder that does not exist.
 class Exports {
  public:
-  explicit Exports(const SweepOptions& options) : options_(options) {
-    if (!options.csv.empty() && options.csv != "-") csv_.emplace(options.csv);
-    if (!options.json.empty() && options.json != "-") json_.emplace(options.json);
-  }
+  explicit Exports(const SweepOptions& options) : csv_(options.csv), json_(options.json) {}
   void write(Store& store, const std::string& sweep, const nlohmann::ordered_json& host) {
-    if (!options_.csv.empty()) put(csv_, store.csv(sweep));
-    if (options_.json.empty()) return;
+    if (csv_.wanted()) csv_.write(store.csv(sweep));
+    if (!json_.wanted()) return;
     nlohmann::ordered_json all = store.json(sweep);
     if (!host.is_null()) all["host"] = host;
-    put(json_, json_text(all, 2) + "\n");
+    json_.write(json_text(all, 2) + "\n");
   }
 
  private:
-  static void put(std::optional<OutputFile>& file, const std::string& text) {
-    if (!file) {
-      fmt::print("{}", text);
-      return;
-    }
-    file->write(text);
-    file->commit();
-  }
-  const SweepOptions& options_;
-  std::optional<OutputFile> csv_, json_;
+  DocumentOutput csv_, json_;
 };
 
 double own_cpu_s() {

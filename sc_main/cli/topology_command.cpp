@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <sstream>
 
+#include "sc_main/run/document_output.h"
 #include "sc_main/run/options.h"
 #include "sc_main/run/plan_of.h"
-#include "sc_main/run/show_text.h"
 #include "sc_main/run/terminal.h"
 #include "sc_main/run/usage_error.h"
 #include "tlm/config/nearest.h"
@@ -19,7 +19,6 @@
 #include "topology/spec/parse.h"
 #include "topology/spec/resolve.h"
 #include "topology/spec/schema.h"
-#include "waves/output_file.h"
 
 namespace kernbench {
 namespace {
@@ -161,13 +160,7 @@ int topology_command(const Arguments& arguments) {
   } else {
     text = export_it(options);
   }
-  if (options.output == "-") {
-    const bool document = options.action == "export" || !options.view.empty();
-    document ? show_document(text) : show_text(text);
-  } else {
-    write_file(options.output, text);
-    say(fmt::format("wrote {}\n", options.output));
-  }
+  show_or_write(text, options.action == "export" || !options.view.empty(), options.output);
   return 0;
 }
 

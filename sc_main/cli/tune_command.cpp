@@ -8,9 +8,10 @@
 #include <sstream>
 #include <thread>
 
-#include "ccl/contract/registry.h"
+#include "ccl/select/registry.h"
 #include "sc_main/cli/ccl_text.h"
 #include "sc_main/process/run_forked.h"
+#include "sc_main/run/document_output.h"
 #include "sc_main/run/errors.h"
 #include "sc_main/run/exit_code.h"
 #include "sc_main/run/fidelity_option.h"
@@ -27,7 +28,6 @@
 #include "tlm/config/nearest.h"
 #include "topology/plan/plan.h"
 #include "topology/spec/resolve.h"
-#include "waves/output_file.h"
 
 namespace kernbench {
 namespace {
@@ -96,8 +96,7 @@ class Tuning {
   }
 
   int execute() {
-    std::optional<OutputFile> file;
-    if (options_.output != "-") file.emplace(options_.output);
+    DocumentOutput file(options_.output);
     const topology::Plan plan =
         plan_of(topology::resolve(options_.machine.topology, options_.machine.sets), options_.machine.topology);
     file_text(registry_.tuned());  // better refused before hours of runs
@@ -114,7 +113,7 @@ class Tuning {
       if (row) table.replace(*row);
       (row ? measured : whole ? refused : left).emplace_back(to_string(ops_[i]));
     }
-    if (!measured.empty()) write(file_text(table), file);
+    if (!measured.empty()) file.write(file_text(table));
     if (!left.empty()) {
       throw RunEnded(ExitCode::interrupted,
                      measured.empty() ? "interrupted: no operation was measured with all algorithms"
@@ -140,15 +139,6 @@ class Tuning {
     } catch (const process::Unfinished& left) {
       return left;
     }
-  }
-
-  static void write(const std::string& text, std::optional<OutputFile>& file) {
-    if (!file) {
-      fmt::print("{}", text);
-      return;
-    }
-    file->write(text);
-    file->commit();
   }
 
   /// `found`: for each of `names` what times_of has returned. Nothing if none could be measured.

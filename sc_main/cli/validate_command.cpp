@@ -6,11 +6,11 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <optional>
 #include <sstream>
 #include <thread>
 
 #include "sc_main/process/run_forked.h"
+#include "sc_main/run/document_output.h"
 #include "sc_main/run/exit_code.h"
 #include "sc_main/run/fidelity_option.h"
 #include "sc_main/run/interrupt.h"
@@ -117,8 +117,7 @@ class Validation {
   }
 
   int execute() {
-    std::optional<OutputFile> json;
-    if (!options_.json.empty() && options_.json != "-") json.emplace(options_.json);
+    DocumentOutput json(options_.json);
     make_plot_folder();
     const std::vector<Group> groups = selected();
     for (const Group& group : groups) {
@@ -139,15 +138,7 @@ class Validation {
     if (!options_.plot.empty()) write_plot(validate::error_plot(domain_.name, cases_));
     const Summary summary(cases_);
     if (options_.json != "-") print(summary);
-    if (!options_.json.empty()) {
-      const std::string text = json_text(to_json(summary), 2) + "\n";
-      if (json) {
-        json->write(text);
-        json->commit();
-      } else {
-        fmt::print("{}", text);
-      }
-    }
+    json.write(json_text(to_json(summary), 2) + "\n");
     return static_cast<int>(summary.passed() ? ExitCode::success : ExitCode::check_failed);
   }
 

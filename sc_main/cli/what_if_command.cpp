@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <optional>
 #include <sstream>
 
 #include "sc_main/cli/tool.h"
@@ -9,6 +8,7 @@
 #include "sc_main/explore/report/run_page.h"
 #include "sc_main/explore/sweep/executor.h"
 #include "sc_main/explore/sweep/progress_view.h"
+#include "sc_main/run/document_output.h"
 #include "sc_main/run/options.h"
 #include "sc_main/run/result_file.h"
 #include "sc_main/run/run.h"
@@ -17,7 +17,6 @@
 #include "sc_main/run/terminal.h"
 #include "sc_main/run/usage_error.h"
 #include "tlm/config/json_text.h"
-#include "waves/output_file.h"
 
 namespace kernbench {
 namespace {
@@ -107,24 +106,14 @@ int what_if_command(const Arguments& arguments) {
   what.jobs = options.jobs;
   const Run refused_early(what.arguments);  // what its command line is refused for is said once, here
   nlohmann::ordered_json result = what.recorded;
-  std::optional<OutputFile> json;
-  if (!options.json.empty() && options.json != "-") json.emplace(options.json);
-  std::optional<OutputFile> html;
-  if (!options.html.empty()) html.emplace(options.html);
+  DocumentOutput json(options.json), html(options.html);
   const ColorMode colors = options.color == "never" ? ColorMode::never : ColorMode::automatic;
   nlohmann::ordered_json block = ranked(std::move(what), Terminal(colors), !options.no_progress && !options.quiet);
   if (!options.quiet && options.json != "-") show_text(compare::text_of(block));
   const bool failed = compare::failures(block) > 0;
   result["what_if"] = std::move(block);
-  if (options.json == "-") fmt::print("{}\n", json_text(result, 2));
-  if (html) {
-    html->write(report::render_what_if(result, "What if: " + options.file));
-    html->commit();
-  }
-  if (json) {
-    json->write(json_text(result, 2) + "\n");
-    json->commit();
-  }
+  json.write(json_text(result, 2) + "\n");
+  if (html.wanted()) html.write(report::render_what_if(result, "What if: " + options.file));
   return static_cast<int>(failed ? ExitCode::sweep_failed : ExitCode::success);
 }
 

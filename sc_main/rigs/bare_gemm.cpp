@@ -16,13 +16,8 @@ namespace kernbench {
 
 namespace {
 /// Hears when the array works.
-class ArrayListener final : public Observer {
+class ArrayListener final : public OpObserver {
  public:
-  TrackId add_track(const std::string&, TrackKind, const std::vector<std::string>&) override { return kNoTrack; }
-  void interval(TrackId, Ps, Ps, std::uint64_t) override {}
-  void interval(TrackId, Ps, Ps, const std::string&) override {}
-  void change(TrackId, Ps, std::uint64_t) override {}
-  bool wants_ops() const override { return true; }
   void op(const OpRecord& record) override {
     if (record.name != "gemm") return;
     begin = std::min(begin, record.start);

@@ -9,6 +9,7 @@
 #include "models/noc/noc_config.h"
 #include "tlm/ext/payload_pool.h"
 #include "tlm/sim/event_queue.h"
+#include "tlm/sim/random.h"
 
 namespace kernbench {
 
@@ -22,16 +23,11 @@ struct LinkLoad {
   std::uint64_t seed = 1;    ///< of the intervals
 };
 
-/// Numbers of a load's intervals: SplitMix64 (Steele et al., 2014), uniform in (0, 1].
+/// Numbers of a load's intervals: uniform in (0, 1].
 class IntervalNumbers {
  public:
   explicit IntervalNumbers(std::uint64_t seed) : state_(seed) {}
-  double uniform() {
-    std::uint64_t z = state_ += 0x9E3779B97F4A7C15U;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
-    return (static_cast<double>((z ^ (z >> 31)) >> 11) + 1) * 0x1p-53;
-  }
+  double uniform() { return (static_cast<double>(next_splitmix64(state_) >> 11) + 1) * 0x1p-53; }
 
  private:
   std::uint64_t state_;

@@ -3,6 +3,8 @@
 #include <cctype>
 #include <stdexcept>
 
+#include "tlm/sim/random.h"
+
 namespace kernbench {
 
 StreamPattern::StreamPattern(const std::string& pattern, const HbmConfig& config, unsigned pseudo_channels,
@@ -93,12 +95,7 @@ void StreamPattern::parse_mapping(const std::string& mapping) {
   }
 }
 
-std::uint64_t StreamPattern::mix(std::uint64_t seed, std::uint64_t i) {
-  std::uint64_t z = seed + (i + 1) * 0x9E3779B97F4A7C15ull;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-  return z ^ (z >> 31);
-}
+std::uint64_t StreamPattern::mix(std::uint64_t seed, std::uint64_t i) { return splitmix64(seed + i * kSplitmixStep); }
 
 BurstPlace StreamPattern::map(std::uint64_t burst) const {
   BurstPlace place;

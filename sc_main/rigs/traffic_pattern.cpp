@@ -10,17 +10,10 @@
 #include <stdexcept>
 
 #include "tlm/config/nearest.h"
+#include "tlm/sim/random.h"
 
 namespace kernbench {
 namespace {
-/// splitmix64: spreads a seed over a generator's state. Source: Steele, Lea, Flood 2014.
-std::uint64_t mix(std::uint64_t& state) {
-  std::uint64_t z = (state += 0x9E3779B97F4A7C15);
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
-  return z ^ (z >> 31);
-}
-
 unsigned parse_node(const std::string& text, unsigned limit, const std::string& what) {
   unsigned value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -48,8 +41,8 @@ unsigned reversed(unsigned value, unsigned bits) {
 
 Random::Random(std::uint64_t seed, std::uint64_t stream) {
   std::uint64_t state = seed;
-  state = mix(state) + stream * 0xD1342543DE82EF95;
-  for (std::uint64_t& word : state_) word = mix(state);
+  state = next_splitmix64(state) + stream * 0xD1342543DE82EF95;
+  for (std::uint64_t& word : state_) word = next_splitmix64(state);
 }
 
 const std::vector<std::string>& TrafficPattern::names() {

@@ -23,15 +23,10 @@ struct Plan;
 ///
 /// Kernels of the layers of a model are one where their names differ in "layer<k>." only. Memory goes with the launches
 /// under way and the kernels' names.
-class LaunchTable final : public Observer {
+class LaunchTable final : public OpObserver {
  public:
   explicit LaunchTable(const topology::Plan& plan) : plan_(plan) {}
 
-  TrackId add_track(const std::string&, TrackKind, const std::vector<std::string>&) override { return kNoTrack; }
-  void interval(TrackId, Ps, Ps, std::uint64_t) override {}
-  void interval(TrackId, Ps, Ps, const std::string&) override {}
-  void change(TrackId, Ps, std::uint64_t) override {}
-  bool wants_ops() const override { return true; }
   void op(const OpRecord& record) override;
   void kernel(const OpRecord& record) override;
 

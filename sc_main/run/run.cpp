@@ -13,7 +13,7 @@
 #include <system_error>
 #include <systemc>
 
-#include "ccl/contract/registry.h"
+#include "ccl/select/registry.h"
 #include "ccl/select/tuned_table.h"
 #include "models/pe/cpu/race_detector.h"
 #include "sc_main/run/critical_path.h"

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <stdexcept>
 
@@ -92,21 +93,53 @@ std::vector<std::size_t> rows_of(const Table& table, const Request& request, std
   return rows;
 }
 
+/// What the columns of most tables say in common.
+BareStreamConfig stream_of(const Table& table, const HbmDevices& devices, std::size_t row) {
+  const HbmDevice device = grade(devices, table, row);
+  BareStreamConfig c;
+  c.hbm = device.config;
+  c.rows = device.rows;
+  c.pseudo_channels = scope(table, row);
+  c.mapping = mapping_fields(table.text(row, "mapping"));
+  c.pattern = table.text(row, "pattern");
+  c.queue = static_cast<unsigned>(table.integer(row, "queue_depth"));
+  return c;
+}
+
+using StreamOfRow = std::function<BareStreamConfig(std::size_t row)>;
+/// `name`: of the row's case.
+using JudgeRow =
+    std::function<void(std::size_t row, const std::string& name, const Figures& figures, std::vector<Case>& cases)>;
+
+/// A run for each row whose stream is known; of a sample for every `step`-th.
+Group row_by_row(const Table& table, const Request& request, std::size_t step, const StreamOfRow& stream,
+                 const JudgeRow& judge_row) {
+  Group group;
+  group.name = table.name();
+  std::vector<std::size_t> rows;
+  for (const std::size_t row : rows_of(table, request, step)) {
+    BareStreamConfig c = stream(row);
+    c.fast = request.fast;
+    if (!known_stream(table, row, c, group)) continue;
+    rows.push_back(row);
+    group.runs.push_back(run_of(c));
+  }
+  group.verdict = [table, rows, judge_row](const std::vector<Figures>& figures) {
+    Judged judged;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      judge_row(rows[i], table.name() + "/" + table.text(rows[i], "case_id"), figures[i], judged.cases);
+    }
+    return judged;
+  };
+  return group;
+}
+
 Group bandwidth(const Table& table, const HbmDevices& devices, const Request& request) {
   table.require({"case_id", "device_grade", "scope", "mapping", "pattern", "req_bytes", "reads_per_cycle_of_mix",
                  "writes_per_cycle_of_mix", "scheduler", "page_policy", "refresh", "queue_depth", "n_requests",
                  "n_bursts_32B", "sim_cycles_ck", "avg_read_lat_ns"});
-  Group group;
-  group.name = table.name();
-  std::vector<std::size_t> rows;
-  for (const std::size_t row : rows_of(table, request, 23)) {
-    const HbmDevice device = grade(devices, table, row);
-    BareStreamConfig c;
-    c.hbm = device.config;
-    c.rows = device.rows;
-    c.pseudo_channels = scope(table, row);
-    c.mapping = mapping_fields(table.text(row, "mapping"));
-    c.pattern = table.text(row, "pattern");
+  const auto stream = [&](std::size_t row) {
+    BareStreamConfig c = stream_of(table, devices, row);
     c.request_bytes = static_cast<std::uint32_t>(table.integer(row, "req_bytes"));
     c.reads = static_cast<unsigned>(table.integer(row, "reads_per_cycle_of_mix"));
     c.writes = static_cast<unsigned>(table.integer(row, "writes_per_cycle_of_mix"));
@@ -114,44 +147,32 @@ Group bandwidth(const Table& table, const HbmDevices& devices, const Request& re
     c.hbm.page_policy = page_policy(table, row);
     c.hbm.refresh = refresh(table, row);
     c.hbm.forward_writes = !request.fast;
-    c.queue = static_cast<unsigned>(table.integer(row, "queue_depth"));
     c.requests = table.integer(row, "n_requests");
-    c.fast = request.fast;
-    if (!known_stream(table, row, c, group)) continue;
-    rows.push_back(row);
-    group.runs.push_back(run_of(c));
-  }
-  const double limit = request.fast ? kFastLimit : kRamulatorLimit;
-  group.verdict = [table, rows, limit](const std::vector<Figures>& figures) {
-    Judged judged;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      const std::size_t row = rows[i];
-      const std::string name = table.name() + "/" + table.text(row, "case_id");
-      const double bytes = static_cast<double>(table.integer(row, "n_bursts_32B")) * 32;
-      const double reference = bytes / table.number(row, "sim_cycles_ck"), measured = bytes / figures[i][kClocks];
-      if (refresh(table, row) == RefreshPolicy::per_bank) {
-        judged.cases.push_back(report(name, "bandwidth_bytes_per_ck", reference, measured, limit,
-                                      "per-bank refresh: the reference's README calls these rows indicative"));
-      } else {
-        judged.cases.push_back(judge(name, "bandwidth_bytes_per_ck", reference, measured, limit));
-      }
-      if (table.empty(row, "avg_read_lat_ns")) continue;
-      judged.cases.push_back(report(name, "avg_read_lat_ns", table.number(row, "avg_read_lat_ns"), figures[i][kMean],
-                                    limit, "latency of a saturated stream"));
-    }
-    return judged;
+    return c;
   };
-  return group;
+  const double limit = request.fast ? kFastLimit : kRamulatorLimit;
+  const auto judge_row = [table, limit](std::size_t row, const std::string& name, const Figures& figures,
+                                        std::vector<Case>& cases) {
+    const double bytes = static_cast<double>(table.integer(row, "n_bursts_32B")) * 32;
+    const double reference = bytes / table.number(row, "sim_cycles_ck"), measured = bytes / figures[kClocks];
+    if (refresh(table, row) == RefreshPolicy::per_bank) {
+      cases.push_back(report(name, "bandwidth_bytes_per_ck", reference, measured, limit,
+                             "per-bank refresh: the reference's README calls these rows indicative"));
+    } else {
+      cases.push_back(judge(name, "bandwidth_bytes_per_ck", reference, measured, limit));
+    }
+    if (table.empty(row, "avg_read_lat_ns")) return;
+    cases.push_back(report(name, "avg_read_lat_ns", table.number(row, "avg_read_lat_ns"), figures[kMean], limit,
+                           "latency of a saturated stream"));
+  };
+  return row_by_row(table, request, 23, stream, judge_row);
 }
 
 Group dramsys(const Table& table, const HbmDevices& devices, const Request& request) {
   table.require({"case_id", "timing_set", "scope", "mapping", "pattern", "reads_of_mix", "writes_of_mix", "scheduler",
                  "buffer", "queue_depth", "refresh", "page_policy", "max_outstanding", "n_requests", "sim_ns",
                  "avg_read_lat_ns"});
-  Group group;
-  group.name = table.name();
-  std::vector<std::size_t> rows;
-  for (const std::size_t row : rows_of(table, request, 9)) {
+  const auto stream = [&](std::size_t row) {
     const std::string& set = table.text(row, "timing_set");
     if (set != "R" && set != "D") table.fail(row, "timing_set", "give R or D");
     HbmDevice device = set == "R" ? devices.grade("HBM2_2000") : devices.device("dramsys_hbm2");
@@ -175,35 +196,27 @@ Group dramsys(const Table& table, const HbmDevices& devices, const Request& requ
       c.arrivals = BareStreamConfig::Arrivals::closed_loop;
       c.outstanding = static_cast<unsigned>(table.integer(row, "max_outstanding"));
     }
-    c.fast = request.fast;
-    if (!known_stream(table, row, c, group)) continue;
-    rows.push_back(row);
-    group.runs.push_back(run_of(c));
-  }
-  group.verdict = [table, rows, fast = request.fast](const std::vector<Figures>& figures) {
-    Judged judged;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      const std::size_t row = rows[i];
-      const std::string name = table.name() + "/" + table.text(row, "case_id");
-      const double bytes = static_cast<double>(table.integer(row, "n_requests")) * 32;
-      // CK is 1 ns in both sets.
-      const double reference = bytes / table.number(row, "sim_ns"), measured = bytes / figures[i][kClocks];
-      const double limit = fast ? kFastLimit : table.text(row, "timing_set") == "R" ? kDramSysR : kDramSysD;
-      const bool modelled = table.text(row, "scheduler") == "FrFcfs" && table.text(row, "buffer") == "Shared";
-      if (modelled) {
-        judged.cases.push_back(judge(name, "bandwidth_gbps", reference, measured, limit));
-      } else {
-        judged.cases.push_back(report(name, "bandwidth_gbps", reference, measured, limit,
-                                      "policy " + table.text(row, "scheduler") + "/" + table.text(row, "buffer") +
-                                          " is not modelled: measured with FrFcfs/Shared"));
-      }
-      if (table.empty(row, "avg_read_lat_ns") || !modelled) continue;
-      judged.cases.push_back(report(name, "avg_read_lat_ns", table.number(row, "avg_read_lat_ns"), figures[i][kMean],
-                                    limit, "latency of a saturated stream"));
-    }
-    return judged;
+    return c;
   };
-  return group;
+  const auto judge_row = [table, fast = request.fast](std::size_t row, const std::string& name, const Figures& figures,
+                                                      std::vector<Case>& cases) {
+    const double bytes = static_cast<double>(table.integer(row, "n_requests")) * 32;
+    // CK is 1 ns in both sets.
+    const double reference = bytes / table.number(row, "sim_ns"), measured = bytes / figures[kClocks];
+    const double limit = fast ? kFastLimit : table.text(row, "timing_set") == "R" ? kDramSysR : kDramSysD;
+    const bool modelled = table.text(row, "scheduler") == "FrFcfs" && table.text(row, "buffer") == "Shared";
+    if (modelled) {
+      cases.push_back(judge(name, "bandwidth_gbps", reference, measured, limit));
+    } else {
+      cases.push_back(report(name, "bandwidth_gbps", reference, measured, limit,
+                             "policy " + table.text(row, "scheduler") + "/" + table.text(row, "buffer") +
+                                 " is not modelled: measured with FrFcfs/Shared"));
+    }
+    if (table.empty(row, "avg_read_lat_ns") || !modelled) return;
+    cases.push_back(report(name, "avg_read_lat_ns", table.number(row, "avg_read_lat_ns"), figures[kMean], limit,
+                           "latency of a saturated stream"));
+  };
+  return row_by_row(table, request, 9, stream, judge_row);
 }
 
 /// A script for each named situation; the latency of its last step is the figure.
@@ -270,96 +283,59 @@ Group latency_single(const Table& table, const HbmDevices& devices, const Reques
   return group;
 }
 
-/// What the columns of the latency tables say in common.
-BareStreamConfig stream_of(const Table& table, const HbmDevices& devices, std::size_t row) {
-  const HbmDevice device = grade(devices, table, row);
-  BareStreamConfig c;
-  c.hbm = device.config;
-  c.rows = device.rows;
-  c.pseudo_channels = scope(table, row);
-  c.mapping = mapping_fields(table.text(row, "mapping"));
-  c.pattern = table.text(row, "pattern");
-  c.queue = static_cast<unsigned>(table.integer(row, "queue_depth"));
-  return c;
-}
-
 Group closed_loop(const Table& table, const HbmDevices& devices, const Request& request) {
   table.require({"case_id", "device_grade", "scope", "mapping", "pattern", "outstanding", "queue_depth",
                  "achieved_gbps", "frac_peak", "avg_read_lat_ns"});
-  Group group;
-  group.name = table.name();
-  std::vector<std::size_t> rows;
-  for (const std::size_t row : rows_of(table, request, 11)) {
+  const auto stream = [&](std::size_t row) {
     BareStreamConfig c = stream_of(table, devices, row);
     c.arrivals = BareStreamConfig::Arrivals::closed_loop;
     c.outstanding = static_cast<unsigned>(table.integer(row, "outstanding"));
     c.requests = 20'000;
-    c.fast = request.fast;
-    if (!known_stream(table, row, c, group)) continue;
-    rows.push_back(row);
-    group.runs.push_back(run_of(c));
-  }
-  group.verdict = [table, rows, devices, fast = request.fast](const std::vector<Figures>& figures) {
-    Judged judged;
-    const double limit = fast ? kFastLimit : kRamulatorLimit;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      const std::size_t row = rows[i];
-      const HbmConfig c = grade(devices, table, row).config;
-      const std::string name = table.name() + "/" + table.text(row, "case_id");
-      // As a fraction of the peak, which does not depend on how the tool rounds its clock.
-      const double peak_bytes_per_ck = static_cast<double>(c.burst_bytes) / c.burst_ck * scope(table, row);
-      const double measured = 20'000.0 * c.burst_bytes / figures[i][kClocks] / peak_bytes_per_ck;
-      judged.cases.push_back(judge(name, "fraction_of_peak", table.number(row, "frac_peak"), measured, limit));
-      const double latency = table.number(row, "avg_read_lat_ns");
-      judged.cases.push_back(
-          fast ? report(name, "avg_read_lat_ns", latency, figures[i][kMean], limit, "latency of grade fast")
-               : judge(name, "avg_read_lat_ns", latency, figures[i][kMean], limit));
-    }
-    return judged;
+    return c;
   };
-  return group;
+  const auto judge_row = [table, devices, fast = request.fast](std::size_t row, const std::string& name,
+                                                               const Figures& figures, std::vector<Case>& cases) {
+    const double limit = fast ? kFastLimit : kRamulatorLimit;
+    const HbmConfig c = grade(devices, table, row).config;
+    // As a fraction of the peak, which does not depend on how the tool rounds its clock.
+    const double peak_bytes_per_ck = static_cast<double>(c.burst_bytes) / c.burst_ck * scope(table, row);
+    const double measured = 20'000.0 * c.burst_bytes / figures[kClocks] / peak_bytes_per_ck;
+    cases.push_back(judge(name, "fraction_of_peak", table.number(row, "frac_peak"), measured, limit));
+    const double latency = table.number(row, "avg_read_lat_ns");
+    cases.push_back(fast ? report(name, "avg_read_lat_ns", latency, figures[kMean], limit, "latency of grade fast")
+                         : judge(name, "avg_read_lat_ns", latency, figures[kMean], limit));
+  };
+  return row_by_row(table, request, 11, stream, judge_row);
 }
 
 Group open_loop(const Table& table, const HbmDevices& devices, const Request& request) {
   table.require({"case_id", "device_grade", "scope", "mapping", "pattern", "arrivals", "queue_depth",
                  "offered_frac_of_peak", "avg_read_lat_from_acceptance_ns", "avg_read_lat_from_arrival_ns"});
-  Group group;
-  group.name = table.name();
-  std::vector<std::size_t> rows;
-  for (const std::size_t row : rows_of(table, request, 6)) {
+  const auto stream = [&](std::size_t row) {
     BareStreamConfig c = stream_of(table, devices, row);
     const std::string& arrivals = table.text(row, "arrivals");
     if (arrivals != "poisson" && arrivals != "fixed") table.fail(row, "arrivals", "give poisson or fixed");
     c.arrivals = arrivals == "fixed" ? BareStreamConfig::Arrivals::fixed : BareStreamConfig::Arrivals::poisson;
     c.load = table.number(row, "offered_frac_of_peak");
     c.requests = 100'000;
-    c.fast = request.fast;
-    if (!known_stream(table, row, c, group)) continue;
-    rows.push_back(row);
-    group.runs.push_back(run_of(c));
-  }
-  group.verdict = [table, rows, fast = request.fast](const std::vector<Figures>& figures) {
-    Judged judged;
+    return c;
+  };
+  const auto judge_row = [table, fast = request.fast](std::size_t row, const std::string& name, const Figures& figures,
+                                                      std::vector<Case>& cases) {
     const double limit = fast ? kFastLimit : kFixedArrivalsLimit;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      const std::size_t row = rows[i];
-      const std::string name = table.name() + "/" + table.text(row, "case_id");
-      const bool fixed = table.text(row, "arrivals") == "fixed";
-      for (const auto& [metric, figure] : {std::pair<const char*, Figure>{"avg_read_lat_from_acceptance_ns", kMean},
-                                           {"avg_read_lat_from_arrival_ns", kFromArrival}}) {
-        const double reference = table.number(row, metric), measured = figures[i][figure];
-        if (fixed && !fast) {
-          judged.cases.push_back(judge(name, metric, reference, measured, limit));
-        } else {
-          judged.cases.push_back(
-              report(name, metric, reference, measured, limit,
-                     fast ? "latency of grade fast" : "the random arrivals of the reference are not known"));
-        }
+    const bool fixed = table.text(row, "arrivals") == "fixed";
+    for (const auto& [metric, figure] : {std::pair<const char*, Figure>{"avg_read_lat_from_acceptance_ns", kMean},
+                                         {"avg_read_lat_from_arrival_ns", kFromArrival}}) {
+      const double reference = table.number(row, metric), measured = figures[figure];
+      if (fixed && !fast) {
+        cases.push_back(judge(name, metric, reference, measured, limit));
+      } else {
+        cases.push_back(report(name, metric, reference, measured, limit,
+                               fast ? "latency of grade fast" : "the random arrivals of the reference are not known"));
       }
     }
-    return judged;
   };
-  return group;
+  return row_by_row(table, request, 6, stream, judge_row);
 }
 
 }  // namespace

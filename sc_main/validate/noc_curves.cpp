@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <utility>
 
 #include "sc_main/validate/noc_tables.h"
 
@@ -103,35 +104,17 @@ std::string title_of(const BareMeshConfig& mesh) {
                      mesh.packet_flits, mesh.vcs, mesh.vc_depth, mesh.hold ? ", hold" : "");
 }
 
-Plot plot_of(const Curve& curve, const std::vector<double>& latencies) {
-  Plot plot;
-  plot.file = curve.name;
+/// `plot` has file, y axis, and the series of reference and model, both still without points. `saturated`: those rows
+/// too.
+Plot plot_of(const Curve& curve, Plot plot, double Row::*figure, const std::vector<double>& measured, bool saturated) {
   plot.title = title_of(curve.mesh);
   plot.x_label = "offered load [flits per node and cycle]";
-  plot.y_label = "mean packet latency [cycles]";
-  plot.log_y = true;
-  Series reference{"latency, reference", {}, true, 0}, measured{"latency, measured", {}, false, 0};
   for (std::size_t i = 0; i < curve.rows.size(); ++i) {
-    if (curve.rows[i].saturated) continue;
-    reference.points.emplace_back(curve.rows[i].load, curve.rows[i].latency);
-    measured.points.emplace_back(curve.rows[i].load, latencies[i]);
+    const Row& row = curve.rows[i];
+    if (row.saturated && !saturated) continue;
+    plot.series[0].points.emplace_back(row.load, row.*figure);
+    plot.series[1].points.emplace_back(row.load, measured[i]);
   }
-  plot.series = {reference, measured};
-  return plot;
-}
-
-Plot throughput_plot_of(const Curve& curve, const std::vector<double>& accepted) {
-  Plot plot;
-  plot.file = curve.name + "_accepted";
-  plot.title = title_of(curve.mesh);
-  plot.x_label = "offered load [flits per node and cycle]";
-  plot.y_label = "accepted [flits per node and cycle]";
-  Series reference{"reference", {}, true, 1}, measured{"measured", {}, false, 1};
-  for (std::size_t i = 0; i < curve.rows.size(); ++i) {
-    reference.points.emplace_back(curve.rows[i].load, curve.rows[i].accepted);
-    measured.points.emplace_back(curve.rows[i].load, accepted[i]);
-  }
-  plot.series = {reference, measured};
   return plot;
 }
 
@@ -154,7 +137,17 @@ Judged verdict_of(const Curve& curve, const std::vector<Figures>& figures) {
     judge_accepted(curve, curve.rows[r], accepted.back(), judged.cases);
   }
   if (!curve.sample) judge_saturation(curve, by_seed, judged.cases);
-  judged.plots = {plot_of(curve, latencies), throughput_plot_of(curve, accepted)};
+  Plot latency{curve.name, {},
+               {},         "mean packet latency [cycles]",
+               true,       {{"latency, reference", {}, true}, {"latency, measured", {}}}};
+  Plot throughput{curve.name + "_accepted",
+                  {},
+                  {},
+                  "accepted [flits per node and cycle]",
+                  false,
+                  {{"reference", {}, true, 1}, {"measured", {}, false, 1}}};
+  judged.plots = {plot_of(curve, std::move(latency), &Row::latency, latencies, false),
+                  plot_of(curve, std::move(throughput), &Row::accepted, accepted, true)};
   return judged;
 }
 

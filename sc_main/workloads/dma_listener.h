@@ -12,8 +12,8 @@ namespace kernbench {
 /// Where the time of a transaction went, by Delay; adds up to its latency.
 using Breakdown = std::array<Ps, kDelays>;
 
-/// Listens to the DMA ops of the machine since the last clear(). Wants no tracks.
-class DmaListener final : public Observer {
+/// Listens to the DMA ops of the machine since the last clear().
+class DmaListener final : public OpObserver {
  public:
   void clear() { *this = DmaListener(); }
   std::uint64_t ops() const { return ops_; }
@@ -21,11 +21,6 @@ class DmaListener final : public Observer {
   Ps last() const { return last_; }                       ///< time of the op that ended last
   const Breakdown& last_spent() const { return spent_; }  ///< where it went
 
-  TrackId add_track(const std::string&, TrackKind, const std::vector<std::string>&) override { return kNoTrack; }
-  void interval(TrackId, Ps, Ps, std::uint64_t) override {}
-  void interval(TrackId, Ps, Ps, const std::string&) override {}
-  void change(TrackId, Ps, std::uint64_t) override {}
-  bool wants_ops() const override { return true; }
   void op(const OpRecord& record) override {
     if (record.kind != "dma") return;
     ++ops_;

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "ccl/contract/registry.h"
+#include "ccl/contract/error.h"
 
 namespace kernbench {
 

@@ -11,7 +11,7 @@
 #include <tuple>
 #include <utility>
 
-#include "ccl/contract/registry.h"
+#include "ccl/select/registry.h"
 #include "sc_main/workloads/plugin.h"
 #include "sc_main/workloads/start_collective.h"
 #include "tests/acceptance/collective_matrix.h"

@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "ccl/contract/registry.h"
+#include "ccl/select/registry.h"
 
 namespace kernbench {
 namespace {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include "ccl/select/registry.h"
+
 namespace kernbench::test {
 namespace {
 

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "ccl/select/registry.h"
 #include "tests/ccl/all_reduce_case.h"
 
 namespace kernbench::test {

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "ccl/schedule/schedule.h"
+#include "ccl/select/registry.h"
 
 namespace kernbench::test {
 namespace {

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "ccl/contract/registry.h"
+#include "ccl/select/registry.h"
 #include "ccl/schedule/schedule.h"
 #include "tests/ccl/collective_case.h"
 

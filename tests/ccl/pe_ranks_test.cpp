@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ccl/run/collective.h"
+#include "ccl/select/registry.h"
 #include "tests/ccl/fake_machine.h"
 #include "tests/support/thrown.h"
 

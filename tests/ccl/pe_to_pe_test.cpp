@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "ccl/contract/registry.h"
+#include "ccl/select/registry.h"
 #include "ccl/run/collective.h"
 #include "tests/ccl/collective_case.h"
 

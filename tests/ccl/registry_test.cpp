@@ -1,4 +1,4 @@
-#include "ccl/contract/registry.h"
+#include "ccl/select/registry.h"
 
 #include <gtest/gtest.h>
 

@@ -32,7 +32,7 @@ TEST(DirectSchedule, EveryTurnIsExact) {
   for (const CollectiveOp op : kAllOps) {
     for (const int p : {2, 3, 5, 8}) {
       const Schedule schedule = direct_schedule({op, p - 1, p / 2}, p, 3, 0, false, p - 1);
-      ASSERT_EQ(schedule.turns.size(), static_cast<std::size_t>(p - 2));
+      ASSERT_EQ(schedule.variants.size(), static_cast<std::size_t>(p - 2));
       ASSERT_NO_THROW(check(schedule)) << to_string(op) << " on " << p;
     }
   }
@@ -42,10 +42,11 @@ TEST(DirectSchedule, TurnsBeginWithDifferentPartners) {
   for (const CollectiveOp op : {CollectiveOp::all_gather, CollectiveOp::reduce_scatter, CollectiveOp::all_to_all}) {
     const Schedule schedule = direct_schedule({op}, 5, 2, 0, false, 4);
     for (std::int32_t node = 0; node < 5; ++node) {
-      for (std::int32_t turn = 0; turn < 4; ++turn) {
-        const Step& first = schedule.lists(static_cast<std::size_t>(turn))[static_cast<std::size_t>(node)].front();
+      for (std::int32_t variant = 0; variant < 4; ++variant) {
+        const Step& first = schedule.lists(static_cast<std::size_t>(variant))[static_cast<std::size_t>(node)].front();
         EXPECT_EQ(first.kind, StepKind::send);
-        EXPECT_EQ(first.peer, (node + 1 + turn) % 5) << to_string(op) << ", node " << node << ", turn " << turn;
+        EXPECT_EQ(first.peer, (node + 1 + variant) % 5)
+            << to_string(op) << ", node " << node << ", variant " << variant;
       }
     }
   }
@@ -53,7 +54,7 @@ TEST(DirectSchedule, TurnsBeginWithDifferentPartners) {
 
 TEST(CheckSchedule, ProvesTheListsOfEveryTurn) {
   Schedule schedule = direct_schedule({CollectiveOp::all_gather}, 3, 1, 0, false, 2);
-  schedule.turns.front()[1].pop_back();
+  schedule.variants.front()[1].pop_back();
   EXPECT_ANY_THROW(check(schedule));
 }
 
@@ -93,12 +94,12 @@ TEST(PackingSchedule, EveryTurnIsExact) {
   for (const auto& [w, h] : {std::pair{2, 2}, {3, 2}, {4, 4}, {3, 5}}) {
     for (int wraps = 0; wraps < 4; ++wraps) {
       const Lattice grid{w, h, (wraps & 1) != 0, (wraps & 2) != 0};
-      for (int turns = 2; turns <= packing_trees(grid); ++turns) {
-        if (packing_trees(grid) % turns != 0) continue;
-        SCOPED_TRACE(testing::Message() << w << " x " << h << " wraps " << wraps << ", " << turns << " turns");
-        const Schedule schedule = packing_schedule(grid, 2, 1, turns);
-        ASSERT_EQ(schedule.turns.size() + 1, static_cast<std::size_t>(turns));
-        ASSERT_EQ(schedule.units * turns, packing_trees(grid));
+      for (int variants = 2; variants <= packing_trees(grid); ++variants) {
+        if (packing_trees(grid) % variants != 0) continue;
+        SCOPED_TRACE(testing::Message() << w << " x " << h << " wraps " << wraps << ", " << variants << " variants");
+        const Schedule schedule = packing_schedule(grid, 2, 1, variants);
+        ASSERT_EQ(schedule.variants.size() + 1, static_cast<std::size_t>(variants));
+        ASSERT_EQ(schedule.units * variants, packing_trees(grid));
         ASSERT_NO_THROW(check(schedule));
       }
     }

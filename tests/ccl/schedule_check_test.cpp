@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "ccl/contract/registry.h"
+#include "ccl/contract/error.h"
 #include "ccl/schedule/build.h"
 #include "ccl/schedule/check.h"
 #include "tests/ccl/schedule_support.h"

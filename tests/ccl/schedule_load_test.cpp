@@ -190,10 +190,10 @@ TEST(CombPacking, ReachesThePartitionBoundWithAnyWraps) {
 
 TEST(CombPacking, TurnsTogetherLoadLinksAsAllTreesDo) {
   on_grids(4, [](const Lattice& grid) {
-    const Schedule whole = packing_schedule(grid, 0, 1), turns = packing_schedule(grid, 0, 1, packing_trees(grid));
-    EXPECT_NEAR(link_load(turns).most, link_load(whole).most, 1e-9);
-    EXPECT_NEAR(link_load(turns).total, link_load(whole).total, 1e-9);
-    EXPECT_EQ(turns.units, 1);
+    const Schedule whole = packing_schedule(grid, 0, 1), variants = packing_schedule(grid, 0, 1, packing_trees(grid));
+    EXPECT_NEAR(link_load(variants).most, link_load(whole).most, 1e-9);
+    EXPECT_NEAR(link_load(variants).total, link_load(whole).total, 1e-9);
+    EXPECT_EQ(variants.units, 1);
   });
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "ccl/contract/registry.h"
+#include "ccl/contract/entry.h"
 #include "ccl/schedule/check.h"
 #include "ccl/schedule/plan.h"
 #include "tests/ccl/schedule_support.h"
@@ -245,12 +245,12 @@ TEST(Plans, LanesThatWouldCrowdTheLinksKeepPace) {
   // 96 kB cover a link, six times that are under way: 7 x 576 kB over 128 lanes are 7.7 messages of 4 KiB each.
   const Plan large = connected(kFullyConnected, 64 << 20);
   EXPECT_EQ(large.schedule->pace, 8);
-  EXPECT_EQ(large.schedule->turns.size(), 6U);
+  EXPECT_EQ(large.schedule->variants.size(), 6U);
   // 128 lanes with 4 messages of 1,125 B for each partner would have 576,000 B on each link.
   EXPECT_GT(connected(kFullyConnected, std::int64_t{128} * 8 * 4 * 1126).schedule->pace, 0);
   const Plan small = connected(kFullyConnected, std::int64_t{128} * 8 * 4 * 1124);
   EXPECT_EQ(small.schedule->pace, 0);
-  EXPECT_TRUE(small.schedule->turns.empty());
+  EXPECT_TRUE(small.schedule->variants.empty());
   EXPECT_EQ(connected(kSwitch, 64 << 20).schedule->pace, 0);
 }
 
@@ -261,7 +261,7 @@ TEST(Plans, LevelsOfRanksAloneThatAreAllConnectedAreTheirPairsForLargeData) {
     const Plan levels = plan_hierarchical("hierarchical", request), pairs = plan_direct("direct", request);
     EXPECT_EQ(levels.schedule->algorithm, "hierarchical");
     EXPECT_EQ(levels.schedule->pace, 8);
-    EXPECT_EQ(levels.schedule->turns.size(), pairs.schedule->turns.size());
+    EXPECT_EQ(levels.schedule->variants.size(), pairs.schedule->variants.size());
     EXPECT_EQ(levels.seconds, pairs.seconds);
     // 128 lanes with four messages of 4 KiB for each of 8 ranks are 16 MiB; with fewer, pace costs more than it brings.
     request.bytes = 16 << 20;
@@ -308,15 +308,15 @@ Plan on_mesh(std::int32_t lanes, std::int64_t bytes) {
 TEST(Plans, ManyLanesOfAMeshCarryOneTreeEach) {
   constexpr std::int64_t kLarge = 64 << 20;
   const Plan many = on_mesh(128, kLarge);
-  EXPECT_EQ(many.schedule->turns.size(), 7U);
+  EXPECT_EQ(many.schedule->variants.size(), 7U);
   EXPECT_EQ(many.rounds, 128);  // of a whole slot: 512 KiB of a lane on its tree
   // 24 links carry 15 parts of 64 MiB each way.
   EXPECT_GT(kLarge * 15.0 / 24 / 128e9 / many.seconds, 0.95);
   // Half of the slots of 10 lanes on a link do not cover its latency.
-  EXPECT_TRUE(on_mesh(16, kLarge).schedule->turns.empty());
+  EXPECT_TRUE(on_mesh(16, kLarge).schedule->variants.empty());
   // A tree up and down takes longer than all trees of short messages.
-  EXPECT_TRUE(on_mesh(128, 1 << 20).schedule->turns.empty());
-  EXPECT_TRUE(on_mesh(7, kLarge).schedule->turns.empty());
+  EXPECT_TRUE(on_mesh(128, 1 << 20).schedule->variants.empty());
+  EXPECT_TRUE(on_mesh(7, kLarge).schedule->variants.empty());
 }
 
 std::int32_t lambda_of(const Plan& plan) { return plan.schedule->links.front().lambda; }

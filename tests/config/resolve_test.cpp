@@ -17,12 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> preset_names() {
-  std::vector<std::string> names;
-  for (const PresetInfo& preset : presets()) names.push_back(preset.name);
-  return names;
-}
-
 class Presets : public testing::TestWithParam<std::string> {};
 
 TEST_P(Presets, ResolveAndReadBackFromTheirOwnConfiguration) {

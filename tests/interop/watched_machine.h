@@ -37,14 +37,9 @@ inline bool is_one_way(const tlm::tlm_generic_payload& payload) {
   return packet != nullptr && packet->message_class != MessageClass::request;
 }
 
-class OpLog final : public Observer {
+class OpLog final : public OpObserver {
  public:
-  TrackId add_track(const std::string&, TrackKind, const std::vector<std::string>&) override { return kNoTrack; }
-  void interval(TrackId, Ps, Ps, std::uint64_t) override {}
-  void interval(TrackId, Ps, Ps, const std::string&) override {}
-  void change(TrackId, Ps, std::uint64_t) override {}
   void op(const OpRecord& record) override { ops.push_back(record); }
-  bool wants_ops() const override { return true; }
   std::vector<OpRecord> ops;
 };
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/memory/hbm_presets.h"
+#include "tlm/sim/random.h"
 
 namespace kernbench {
 namespace {
@@ -222,10 +223,7 @@ Tick saturate(ChannelTiming& channel, std::uint64_t bursts, const Traffic& traff
 }
 
 std::uint64_t mix(std::uint64_t i) {  // bench/reference/hbm/README.md: smix(1, i)
-  std::uint64_t z = 1 + (i + 1) * 0x9E3779B97F4A7C15ull;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-  return z ^ (z >> 31);
+  return splitmix64(1 + i * kSplitmixStep);
 }
 
 /// Mapping B: Ro [Si] Ba Co Bg [Pc].

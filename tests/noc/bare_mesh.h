@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "models/noc/mesh_engine.h"
+#include "tlm/sim/random.h"
 
 namespace kernbench::test {
 
@@ -124,12 +125,7 @@ class BareMesh final : MeshEngine::Actions {
     engine_->connect(r, output, to, input);
     to_[r * kFirstLocalPort + output] = to << 8 | input;
   }
-  std::uint64_t draw(unsigned node) {
-    std::uint64_t z = (random_[node] += 0x9E3779B97F4A7C15ULL);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
-    return z ^ (z >> 31);
-  }
+  std::uint64_t draw(unsigned node) { return next_splitmix64(random_[node]); }
   // A packet in each cycle with the same probability: geometric gaps.
   void create(unsigned node, Cycle last) {
     const double u = (static_cast<double>(draw(node) >> 11) + 0.5) / 9007199254740992.0;

@@ -13,6 +13,7 @@
 #include "tlm/ext/payload_pool.h"
 #include "tlm/sim/annotation.h"
 #include "tlm/sim/dispatcher.h"
+#include "tlm/sim/random.h"
 
 namespace kernbench::test {
 
@@ -258,12 +259,7 @@ inline constexpr Ps kCycle = 1000;
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next() {
-    std::uint64_t z = (state_ += 0x9E3779B97F4A7C15ULL);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
-    return z ^ (z >> 31);
-  }
+  std::uint64_t next() { return next_splitmix64(state_); }
   unsigned below(unsigned n) { return static_cast<unsigned>(next() % n); }
 
  private:

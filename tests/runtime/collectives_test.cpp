@@ -326,13 +326,8 @@ TEST_P(Collectives, FollowTheLaunchesBeforeThem) {
 }
 
 /// Programs that the host sent, and the bytes of them.
-class ProgramCounter final : public Observer {
+class ProgramCounter final : public OpObserver {
  public:
-  TrackId add_track(const std::string&, TrackKind, const std::vector<std::string>&) override { return kNoTrack; }
-  void interval(TrackId, Ps, Ps, std::uint64_t) override {}
-  void interval(TrackId, Ps, Ps, const std::string&) override {}
-  void change(TrackId, Ps, std::uint64_t) override {}
-  bool wants_ops() const override { return true; }
   void op(const OpRecord& record) override {
     if (record.name != "host" || record.params.front().text != "program") return;
     ++programs;

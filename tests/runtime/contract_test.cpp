@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "ccl/contract/registry.h"
+#include "ccl/select/registry.h"
 #include "ccl/run/collective.h"
 #include "tests/runtime/machine_run.h"
 

@@ -17,17 +17,12 @@
 namespace kernbench::testing {
 
 /// Counts op records by kernel.
-class OpCounter final : public Observer {
+class OpCounter final : public OpObserver {
  public:
-  TrackId add_track(const std::string&, TrackKind, const std::vector<std::string>&) override { return kNoTrack; }
-  void interval(TrackId, Ps, Ps, std::uint64_t) override {}
-  void interval(TrackId, Ps, Ps, const std::string&) override {}
-  void change(TrackId, Ps, std::uint64_t) override {}
   void op(const OpRecord& record) override {
     if (record.kind != "host") ++ops[record.kernel];
     if (record.name == "host_call") host_calls.push_back(record);
   }
-  bool wants_ops() const override { return true; }
   std::map<std::string, std::size_t> ops;
   std::vector<OpRecord> host_calls;
 };

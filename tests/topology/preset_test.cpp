@@ -23,12 +23,6 @@ TEST_P(EveryPreset, HasNoCycleOfChannels) {
   EXPECT_GT(check_deadlock(*plan, Coverage::everything).dependencies, 0u);
 }
 
-std::vector<std::string> preset_names() {
-  std::vector<std::string> names;
-  for (const PresetInfo& preset : presets()) names.push_back(preset.name);
-  return names;
-}
-
 INSTANTIATE_TEST_SUITE_P(Presets, EveryPreset, ::testing::ValuesIn(preset_names()), [](const auto& info) {
   std::string name = info.param;
   for (char& c : name) {

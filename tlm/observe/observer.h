@@ -69,4 +69,14 @@ class Observer {
   virtual void kernel(const OpRecord&) {}
 };
 
+/// One that hears of ops only: it wants no tracks.
+class OpObserver : public Observer {
+ public:
+  TrackId add_track(const std::string&, TrackKind, const std::vector<std::string>&) final { return kNoTrack; }
+  void interval(TrackId, Ps, Ps, std::uint64_t) final {}
+  void interval(TrackId, Ps, Ps, const std::string&) final {}
+  void change(TrackId, Ps, std::uint64_t) final {}
+  bool wants_ops() const final { return true; }
+};
+
 }  // namespace kernbench

@@ -41,6 +41,12 @@ std::vector<PresetInfo> presets() {
   return result;
 }
 
+std::vector<std::string> preset_names() {
+  std::vector<std::string> names;
+  for (const PresetInfo& preset : presets()) names.push_back(preset.name);
+  return names;
+}
+
 std::string preset_text(const std::string& name) {
   if (!is_preset(name)) throw std::out_of_range("no preset '" + name + "'");
   return embedded_preset(name);

@@ -19,6 +19,7 @@ struct PresetInfo {
   std::string summary;  ///< first comment line of its file
 };
 std::vector<PresetInfo> presets();
+std::vector<std::string> preset_names();
 /// Not a file that presets are made of.
 bool is_preset(const std::string& name);
 /// Text of a preset's file; throws std::out_of_range.

@@ -16,12 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> preset_names() {
-  std::vector<std::string> names;
-  for (const PresetInfo& preset : presets()) names.push_back(preset.name);
-  return names;
-}
-
 bool looks_like_path(const std::string& text) {
   const std::string extension = fs::path(text).extension().string();
   return text.find('/') != std::string::npos || extension == ".yaml" || extension == ".yml" || extension == ".json";

@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <functional>
-#include <numeric>
 
 #include "runtime/pipeline/emit.h"
 #include "runtime/pipeline/evaluate.h"
@@ -11,10 +9,6 @@ namespace kernbench::pipeline {
 namespace {
 
 using Sizes = std::vector<std::int64_t>;
-
-std::int64_t size_of_dims(const Sizes& shape) {
-  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
-}
 
 Shape fold_of(const Sizes& shape) { return shape.empty() ? Shape{1, 1} : fold_shape(shape); }
 
@@ -280,17 +274,17 @@ void Lowering::lower_batches(std::size_t number) {
   call.k = a.type.shape.back();
   call.n = node.type.shape.back();
   call.dtype = node.type.dtype;
-  call.batch = size_of_dims({node.type.shape.begin(), node.type.shape.end() - 2});
+  call.batch = count_of({node.type.shape.begin(), node.type.shape.end() - 2});
   const auto side = [&](Value& value, std::int64_t rows, std::int64_t cols, std::int64_t& step) {
     const Sizes own(value.type.shape.begin(), value.type.shape.end() - 2);
-    if (size_of_dims(own) != 1 && size_of_dims(own) != call.batch) {
+    if (count_of(own) != 1 && count_of(own) != call.batch) {
       Sizes shape(node.type.shape.begin(), node.type.shape.end() - 2);
       shape.push_back(rows);
       shape.push_back(cols);
       value = expanded(value, shape);
       step = rows * cols;
     } else {
-      step = size_of_dims(own) == 1 ? 0 : rows * cols;
+      step = count_of(own) == 1 ? 0 : rows * cols;
     }
     return linear(value, *steps_);
   };
@@ -384,7 +378,7 @@ void Lowering::lower_rows(std::size_t number) {
   }
   call.op = node.rms ? RowOp::rms_norm : RowOp::layer_norm;
   call.epsilon = node.epsilon;
-  call.width = size_of_dims({node.type.shape.end() - node.dims.front(), node.type.shape.end()});
+  call.width = count_of({node.type.shape.end() - node.dims.front(), node.type.shape.end()});
   call.height = node.type.count() / call.width;
   const int from = linear(values_[node.inputs[0]], *steps_);
   const auto factor = [&](bool has, std::size_t input) {
@@ -425,7 +419,7 @@ void Lowering::lower_attention(std::size_t number) {
   call.keys = k[k.size() - 2];
   call.width = q.back();
   call.v_width = node.type.shape.back();
-  call.heads = size_of_dims({q.begin(), q.end() - 2});
+  call.heads = count_of({q.begin(), q.end() - 2});
   call.scale = node.scale;
   call.causal = node.causal;
   call.dtype = node.type.dtype;

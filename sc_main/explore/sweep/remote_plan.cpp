@@ -117,6 +117,15 @@ Json plan_of_tasks(const std::vector<Task*>& tasks, const Limits& limits) {
   return plan;
 }
 
+std::vector<std::unique_ptr<Task>> tasks_for_workers(const Executor::Next& next) {
+  std::vector<std::unique_ptr<Task>> tasks;
+  while (auto task = next()) {
+    task->run.reset();
+    tasks.push_back(std::move(task));
+  }
+  return tasks;
+}
+
 std::vector<std::vector<Task*>> shards_of(const std::vector<Task*>& tasks, std::size_t shards) {
   std::vector<std::vector<Task*>> dealt(std::min(shards, tasks.size()));
   for (std::size_t i = 0; i < tasks.size(); ++i) dealt[i % dealt.size()].push_back(tasks[i]);

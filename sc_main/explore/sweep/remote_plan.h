@@ -14,6 +14,9 @@ namespace kernbench::sweep {
 /// machines, so that the worker needs none of the files they were written in.
 nlohmann::ordered_json plan_of_tasks(const std::vector<Task*>& tasks, const Limits& limits);
 
+/// All that there are, without runs: the workers make their own.
+std::vector<std::unique_ptr<Task>> tasks_for_workers(const Executor::Next& next);
+
 /// Tasks dealt out like cards, so that neighbours, which take about as long, go to different workers.
 std::vector<std::vector<Task*>> shards_of(const std::vector<Task*>& tasks, std::size_t shards);
 

@@ -122,11 +122,7 @@ void SlurmExecutor::submit_round(int round, const std::vector<Task*>& missing) {
 }
 
 void SlurmExecutor::run(const Next& next, const Done& done, const Tick& tick, const std::atomic<bool>& stop) {
-  std::vector<std::unique_ptr<Task>> tasks;
-  while (auto task = next()) {
-    task->run.reset();  // the workers make their own
-    tasks.push_back(std::move(task));
-  }
+  const std::vector<std::unique_ptr<Task>> tasks = tasks_for_workers(next);
   Merge merge(tasks, done);
   ResultFiles files(options_.folder);
   if (fs::exists(options_.folder)) {  // of a sweep that was ended

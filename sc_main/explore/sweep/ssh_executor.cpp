@@ -126,11 +126,7 @@ void SshExecutor::run_round(const std::vector<Task*>& missing, Merge& merge, con
 }
 
 void SshExecutor::run(const Next& next, const Done& done, const Tick& tick, const std::atomic<bool>& stop) {
-  std::vector<std::unique_ptr<Task>> tasks;
-  while (auto task = next()) {
-    task->run.reset();  // the workers make their own
-    tasks.push_back(std::move(task));
-  }
+  const std::vector<std::unique_ptr<Task>> tasks = tasks_for_workers(next);
   Merge merge(tasks, done);
   for (int round = 0; round < kAttempts && !merge.complete(); ++round) run_round(merge.missing(), merge, tick, stop);
   merge.give_up(fmt::format("not finished by {} attempts on {}", kAttempts, join(options_.hosts)));

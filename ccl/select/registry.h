@@ -1,37 +1,16 @@
 #pragma once
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
-#include "ccl/contract/error.h"
 
-#include "ccl/contract/contract.h"
+#include "ccl/contract/entry.h"
 #include "ccl/select/tuned_table.h"
 #include "tlm/config/config_node.h"
 #include "tlm/machine/machine_map.h"
 
 namespace kernbench::ccl {
-
-/// One entry of ccl.yaml with its module loaded.
-struct AlgorithmEntry {
-  std::string name;  ///< of the entry
-  std::string module;
-  std::shared_ptr<const Algorithm> algorithm;  ///< keeps a shared library open
-  Parameters parameters;                       ///< every declared one, with ccl.yaml's value or its preset
-  std::optional<int> world_size{};             ///< given: a rank is a PE, and there are as many; see Group::pes
-  std::shared_ptr<const Schedule> schedule{};  ///< of a module that is a schedule file; used instead of planning
-
-  bool is_built_in() const;
-  /// A built-in one under its own name, with no parameter changed: what was measured of it holds.
-  bool is_as_shipped() const;
-  /// What the algorithm, or the file, has for a request. REQUIRES: it gives schedules. Throws Error if it has nothing.
-  Plan plan(const PlanRequest& request) const;
-  /// Node pairs that it uses.
-  std::vector<std::pair<std::int32_t, std::int32_t>> links(const PlanRequest& request) const;
-};
 
 /// The entries of a ccl.yaml, or the built-in ones.
 class Registry {
@@ -85,18 +64,6 @@ class Registry {
   TunedTable tuned_;
 };
 
-/// Keys that every entry may have, whatever its algorithm declares.
-inline const std::vector<std::string> kEntryKeys = {"module", "world_size", "n_elem"};
-
-inline constexpr const char* kBuiltinPrefix = "kernbench.ccl.";  ///< of the modules that need no file
-bool is_builtin(const std::string& module);
-/// Names of the built-in algorithms, without their prefix.
-std::vector<std::string> builtin_algorithms();
-
 inline constexpr const char* kAuto = "auto";  ///< in place of an entry's name: the choice among all
-
-/// Opens a module: `kernbench.ccl.<name>` or the path of a shared library. Does nothing else with it. What the
-/// descriptor leaves out is filled in. Throws Error.
-std::shared_ptr<const Algorithm> load_module(const std::string& module);
 
 }  // namespace kernbench::ccl

@@ -1,10 +1,10 @@
-#include "ccl/data/memory_turns.h"
+#include "ccl/data/load_windows.h"
 
 #include <set>
 
 namespace kernbench::ccl {
 
-LoadPlan plan_loads(const std::vector<FirstUse>& uses, Windows windows, LaneTurn turn) {
+LoadPlan plan_loads(const std::vector<FirstUse>& uses, Windows windows, Stagger stagger) {
   LoadPlan plan;
   std::set<std::int32_t> memories, first;
   for (const FirstUse& use : uses) {
@@ -17,12 +17,12 @@ LoadPlan plan_loads(const std::vector<FirstUse>& uses, Windows windows, LaneTurn
     first.insert(uses[next].memory);
   }
   if (next > 0) plan.from.push_back({0, next});
-  begin_at_turn(at(0), at(next), turn);
+  begin_staggered(at(0), at(next), stagger);
   while (begin < uses.size()) {
     const std::size_t size = next - begin;
     const std::size_t longer = size + (size + 7) / 8;
     const std::size_t after = std::min(next + std::min(longer, windows.most), uses.size());
-    begin_at_turn(at(next), at(after), turn);
+    begin_staggered(at(next), at(after), stagger);
     for (std::size_t i = 0; i < size; ++i) {
       plan.from.push_back({uses[begin + i].entry, next + (after - next) * (i + 1) / size});
     }

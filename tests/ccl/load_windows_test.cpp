@@ -1,5 +1,5 @@
 // In which order a lane reads memories that all lanes need, and how far ahead of its list.
-#include "ccl/data/memory_turns.h"
+#include "ccl/data/load_windows.h"
 
 #include <gtest/gtest.h>
 
@@ -13,11 +13,11 @@ TEST(MemoryTurns, LanesBeginAtDifferentPlacesAndDoEverything) {
   for (std::size_t lane = 0; lane < 4; ++lane) {
     std::vector<int> windows(8);
     std::iota(windows.begin(), windows.end(), 0);
-    begin_at_turn(windows.begin(), windows.end(), {lane, 4});
+    begin_staggered(windows.begin(), windows.end(), {lane, 4});
     for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(windows[i], static_cast<int>((i + 2 * lane) % 8));
   }
   std::vector<int> none;
-  begin_at_turn(none.begin(), none.end(), {3, 4});
+  begin_staggered(none.begin(), none.end(), {3, 4});
   EXPECT_TRUE(none.empty());
 }
 

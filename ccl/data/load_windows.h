@@ -9,14 +9,14 @@
 namespace kernbench::ccl {
 
 /// Lane `number` of `of`, all of which run the same list.
-struct LaneTurn {
+struct Stagger {
   std::size_t number = 0, of = 1;
 };
 
 /// Lane i of n begins what all of them do at i/n of it, and does what comes before last.
 template <class Iterator>
-void begin_at_turn(Iterator begin, Iterator end, LaneTurn turn) {
-  const auto first = static_cast<std::size_t>(std::distance(begin, end)) * turn.number / turn.of;
+void begin_staggered(Iterator begin, Iterator end, Stagger stagger) {
+  const auto first = static_cast<std::size_t>(std::distance(begin, end)) * stagger.number / stagger.of;
   std::rotate(begin, begin + static_cast<std::ptrdiff_t>(first), end);
 }
 
@@ -44,10 +44,10 @@ struct Windows {
   std::size_t most = 1;   ///< the others, at most
 };
 
-/// Windows in the order of their first use, which is that of `uses`; each begins at the lane's turn. The first one ends
-/// once it has something of every memory. Those after it are longer than the one before by at most an eighth: what is
-/// loaded ahead takes turns with what the steps need, and would hold it up. The loads of a window begin one after the
-/// other with the uses of the window before.
-LoadPlan plan_loads(const std::vector<FirstUse>& uses, Windows windows, LaneTurn turn);
+/// Windows in the order of their first use, which is that of `uses`; each begins at the lane's place. The first one
+/// ends once it has something of every memory. Those after it are longer than the one before by at most an eighth: what
+/// is loaded ahead takes turns with what the steps need, and would hold it up. The loads of a window begin one after
+/// the other with the uses of the window before.
+LoadPlan plan_loads(const std::vector<FirstUse>& uses, Windows windows, Stagger stagger);
 
 }  // namespace kernbench::ccl

@@ -1,0 +1,132 @@
+#include "runtime/tp/gemm_layout.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "runtime/tp/own_shard.h"
+
+namespace kernbench::tp {
+namespace {
+
+GemmLayout::Copies copies_of(const TensorGeometry& c) {
+  GemmLayout::Copies copies;
+  std::map<std::uint64_t, int> cubes;  // by place in c
+  for (const ShardSpec& shard : c.shards()) {
+    if (shard.region.empty()) continue;
+    const auto [known, fresh] = cubes.emplace(shard.offset_bytes, shard.cube);
+    copies.any |= !fresh;
+    copies.over_cubes |= !fresh && known->second != shard.cube;
+  }
+  return copies;
+}
+
+}  // namespace
+
+GemmLayout::GemmLayout(Va a_base, Va b_base, Va bias_base, Va c_base, const GemmCall& the_call,
+                       const SumExchange* exchange, const Tl& tl, std::optional<TensorView> the_residual)
+    : call(the_call),
+      a(a_base, call.a, call.first_row),
+      b(b_base, call.b),
+      bias(bias_base, call.bias),
+      c(c_base, call.c),
+      residual(std::move(the_residual)),
+      has_bias(bias_base != 0),
+      copies(copies_of(call.c)),
+      k(exchange != nullptr ? exchange->own_k() : Piece{0, call.a.shape.cols}) {
+  const Region part = exchange != nullptr ? exchange->sums() : own_shard(c_base, call.c, tl).region;
+  std::vector<std::int64_t> b_cuts;
+  b.row_cuts(k.begin, k.begin + k.length, b_cuts);
+  steps = pieces(k.begin, k.begin + k.length, std::move(b_cuts), call.mapping.tile_k);
+  if (call.mapping.kind == GemmMapping::Kind::stream && !copies.any) begin_at_own_rows(tl);
+  std::vector<std::int64_t> row_cuts, col_cuts;
+  const std::int64_t end = part.row + part.rows, end_col = part.col + part.cols;
+  a.row_cuts(part.row, end, row_cuts);
+  if (residual) residual->row_cuts(part.row, end, row_cuts);
+  groups = pieces(part.row, end, std::move(row_cuts), block_rows() * call.mapping.row_blocks);
+  begin_by_cube(exchange != nullptr, tl);
+  find_spans();
+  b.col_cuts(part.col, end_col, col_cuts);
+  if (has_bias) bias.col_cuts(part.col, end_col, col_cuts);
+  if (residual) residual->col_cuts(part.col, end_col, col_cuts);
+  columns = pieces(part.col, end_col, std::move(col_cuts), call.mapping.tile_n);
+}
+
+std::int64_t GemmLayout::block_rows() const {
+  return call.mapping.kind == GemmMapping::Kind::lanes ? 1 : call.mapping.tile_m;
+}
+
+/// Where PEs hold different rows of b, each begins with its own and goes round: otherwise all would read from one
+/// memory at a time.
+void GemmLayout::begin_at_own_rows(const Tl& tl) {
+  const auto self = static_cast<int>(tl.program_id(0)), cube = static_cast<int>(tl.program_id(1));
+  for (const ShardSpec& shard : call.b.shards()) {
+    if (shard.cube != cube || shard.pe != self || shard.region.empty()) continue;
+    const auto own = [&](const Piece& step) { return step.begin >= shard.region.row; };
+    std::rotate(steps.begin(), std::find_if(steps.begin(), steps.end(), own), steps.end());
+    return;
+  }
+}
+
+/// Where a is cut over cubes, each cube begins somewhere else: all would read from one memory at a time. By `split`,
+/// at other rows first. PEs of a cube exchange block after block: their order is the same for all of them, also for
+/// one that has rows of c and nothing of k.
+void GemmLayout::begin_by_cube(bool split, const Tl& tl) {
+  std::vector<std::int64_t> cuts;
+  a.col_cuts(0, call.a.shape.cols, cuts);
+  if (cuts.empty() || groups.empty() || call.mapping.kind == GemmMapping::Kind::passed) return;
+  const auto cube = static_cast<std::size_t>(tl.program_id(1)), cubes = static_cast<std::size_t>(tl.num_programs(1));
+  const auto rotate_steps = [&](std::size_t first) {
+    if (copies.over_cubes || steps.empty()) return;
+    std::rotate(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(first % steps.size()), steps.end());
+  };
+  if (!split) return rotate_steps(cube * steps.size() / cubes);
+  const auto blocks = static_cast<std::size_t>(call.mapping.row_blocks);
+  const std::size_t group = cube % groups.size();
+  std::rotate(groups.begin(), groups.begin() + static_cast<std::ptrdiff_t>(group), groups.end());
+  first_block_ = cube / groups.size();
+  rotate_steps(first_block_ / blocks);
+}
+
+/// Rows of a that are short pieces of long ones fall on few channels: up to `span` of them come at once, and steps
+/// are cut out of them in TCM.
+void GemmLayout::find_spans() {
+  std::vector<std::int64_t> cuts;
+  a.col_cuts(0, call.a.shape.cols, cuts);
+  const auto widest = std::max(call.mapping.tile_k, call.span);
+  for (std::size_t step = 0; step < steps.size(); ++step) {
+    for (const Piece& own : parts_of(steps[step])) {
+      const bool joins = !spans.empty() && spans.back().begin + spans.back().length == own.begin &&
+                         spans.back().length + own.length <= widest &&
+                         std::find(cuts.begin(), cuts.end(), own.begin) == cuts.end();
+      if (joins) {
+        spans.back().length += own.length;
+      } else {
+        spans.push_back(own);
+      }
+      parts.push_back({step, own, spans.size() - 1});
+    }
+  }
+}
+
+std::vector<Piece> GemmLayout::parts_of(const Piece& step) const {
+  std::vector<std::int64_t> cuts;
+  a.col_cuts(step.begin, step.begin + step.length, cuts);
+  return pieces(step.begin, step.begin + step.length, std::move(cuts), step.length);
+}
+
+std::vector<Piece> GemmLayout::rows_of_group(const Piece& group) const {
+  std::vector<Piece> rows = pieces(group.begin, group.begin + group.length, {}, block_rows());
+  std::rotate(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(first_block_ % rows.size()), rows.end());
+  return rows;
+}
+
+std::vector<unsigned> GemmLayout::pes_of_cube() const {
+  std::vector<unsigned> pes;
+  for (unsigned pe = 0; pe < 64; ++pe) {
+    if ((call.pes_of_cube >> pe & 1) != 0) pes.push_back(pe);
+  }
+  return pes;
+}
+
+}  // namespace kernbench::tp

@@ -1,0 +1,55 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "runtime/tp/gemm_exchange.h"
+#include "runtime/tp/gemm_kernel.h"
+
+namespace kernbench::tp {
+
+/// A GEMM as one PE works on it: where its operands lie, and the pieces in which its loops go over them.
+struct GemmLayout {
+  /// A shard of c lies on several PEs, and of those in several cubes. Copies have to have the same bits: sums over them
+  /// take one order of k.
+  struct Copies {
+    bool any = false, over_cubes = false;
+  };
+  /// Steps in which a lies in one piece, and of those the neighbours that are loaded at once.
+  struct Part {
+    std::size_t step = 0;
+    Piece k;
+    std::size_t span = 0;
+  };
+
+  /// `exchange`: of a split k; null: none.
+  GemmLayout(Va a_base, Va b_base, Va bias_base, Va c_base, const GemmCall& the_call, const SumExchange* exchange,
+             const Tl& tl, std::optional<TensorView> the_residual);
+
+  /// Blocks of rows of one of `groups`.
+  std::vector<Piece> rows_of_group(const Piece& group) const;
+  /// The parts of k of a step in which a lies in one piece.
+  std::vector<Piece> parts_of(const Piece& step) const;
+  std::vector<unsigned> pes_of_cube() const;
+
+  const GemmCall& call;
+  const TensorView a, b, bias, c;
+  const std::optional<TensorView> residual;
+  const bool has_bias;
+  const Copies copies;
+  Piece k;                                    ///< that this PE sums over
+  std::vector<Piece> steps, groups, columns;  ///< of k, rows and columns
+  std::vector<Part> parts;
+  std::vector<Piece> spans;
+
+ private:
+  void begin_at_own_rows(const Tl& tl);
+  void begin_by_cube(bool split, const Tl& tl);
+  void find_spans();
+  std::int64_t block_rows() const;
+
+  std::size_t first_block_ = 0;  // of a group's rows
+};
+
+}  // namespace kernbench::tp
