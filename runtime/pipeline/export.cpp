@@ -70,8 +70,8 @@ class MlpWriter {
                        JsonDocument::array({fx.node(result)}));
     document_.compute(numbered("fc1", rank), rank, inputs, {h}, fx.end({result}));
     if (model_.pp == 2)
-      document_.transfer(numbered("stage", rank), h, rank, numbered("g", rank), {model_.batch, own_},
-                         second_slot(rank));
+      document_.transfer(numbered("stage", rank), h, rank,
+                         document_.variable(numbered("g", rank), {model_.batch, own_}), second_slot(rank));
   }
 
   /// The row-parallel layer: partial sums, added up over the ranks, then the bias.

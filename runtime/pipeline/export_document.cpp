@@ -110,8 +110,7 @@ void DocumentWriter::exchange(const std::string& name, const char* kind, const N
 }
 
 void DocumentWriter::transfer(const std::string& group, const std::string& tensor, int from, const std::string& made,
-                              const Sizes& shape, int to) {
-  variable(made, shape);
+                              int to) {
   exchange("send_" + group, "send", {tensor}, {}, from, group, 0);
   exchange("recv_" + group, "recv", {}, {made}, to, group, 1);
 }

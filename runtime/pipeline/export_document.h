@@ -56,8 +56,7 @@ class DocumentWriter {
   void exchange(const std::string& name, const char* kind, const Names& inputs, const Names& outputs, int slot,
                 const std::string& group, int index, const JsonDocument& metadata = JsonDocument::object());
   /// From one slot to another: a send and a recv that makes `made`.
-  void transfer(const std::string& group, const std::string& tensor, int from, const std::string& made,
-                const Sizes& shape, int to);
+  void transfer(const std::string& group, const std::string& tensor, int from, const std::string& made, int to);
 
   std::string text() const { return document_.dump(1) + "\n"; }
 

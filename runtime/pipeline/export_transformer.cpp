@@ -12,7 +12,8 @@ namespace kernbench::pipeline {
 
 namespace {
 
-/// Writes layer after layer, in each the same for every rank.
+/// Writes layer after layer, in each the same for every rank. Tensors are listed in the order in which a direct run
+/// places them: a slot's memory has that order.
 class TransformerWriter {
  public:
   explicit TransformerWriter(const TransformerExport& model)
@@ -28,7 +29,7 @@ class TransformerWriter {
     std::vector<std::pair<std::string, int>> inputs, outputs;
     std::vector<std::string> x, y;
     for (int rank = 0; rank < model_.tp; ++rank) {
-      x.push_back(document_.variable(fmt::format("x_{}", rank), {rows_, model_.width}));
+      x.push_back(fmt::format("x_{}", rank));
       y.push_back(of("y", model_.layers - 1, rank));
       inputs.emplace_back(x.back(), rank);
       outputs.emplace_back(y.back(), slot(model_.layers - 1, rank));
@@ -36,16 +37,24 @@ class TransformerWriter {
     document_.whole("inputs", "x", {rows_, model_.width}, inputs);
     document_.whole("outputs", "y", {rows_, model_.width}, outputs);
     document_.boundary("input", x);
+    Names received = x;
     if (model_.rope_theta > 0) tables();
     for (layer_ = 0; layer_ < model_.layers; ++layer_) {
-      if (layer_ > 0 && slot(layer_, 0) != slot(layer_ - 1, 0)) next_stage(x);
+      if (layer_ > 0 && slot(layer_, 0) != slot(layer_ - 1, 0)) {
+        next_stage(x);
+        received.insert(received.end(), x.begin(), x.end());
+      }
       for (rank_ = 0; rank_ < model_.tp; ++rank_) {
         const auto rank = static_cast<std::size_t>(rank_);
+        // A layer's norms lie before its matrices.
+        list_norm("attention_norm");
+        list_norm("mlp_norm");
         const std::string attended = parallel("attention", "attention.out", attention(x[rank]));
         const std::string down = parallel("mlp", "mlp.down", mlp(x[rank], attended));
         x[rank] = add("residual", down, here("h"), here("y"));
       }
     }
+    for (const std::string& name : received) document_.variable(name, {rows_, model_.width});
     document_.boundary("output", y);
     exported_.document = document_.text();
     return std::move(exported_);
@@ -68,7 +77,7 @@ class TransformerWriter {
     for (rank_ = 0; rank_ < model_.tp; ++rank_) {
       std::string& moved = x[static_cast<std::size_t>(rank_)];
       const std::string made = here("x");
-      document_.transfer(here("stage"), moved, slot(layer_ - 1, rank_), made, {rows_, model_.width}, slot());
+      document_.transfer(here("stage"), moved, slot(layer_ - 1, rank_), made, slot());
       moved = made;
     }
   }
@@ -80,6 +89,10 @@ class TransformerWriter {
     if (exported_.weights.count(stored) == 0)
       exported_.weights[stored] = filled(whole, model_.dtype, model_.weights(stored));
     return document_.constant(fmt::format("{}_{}", stored, rank_), stored, ranges);
+  }
+  void list_norm(const std::string& part) {
+    weight(part, {model_.width}, {{0, model_.width}});
+    if (!model_.rms) weight(part + ".bias", {model_.width}, {{0, model_.width}});
   }
   std::string name_in_graph(const std::string& part) const { return fmt::format("layer{}.{}", layer_, part); }
 

@@ -154,12 +154,15 @@ TEST(PipelineTool, WeightsOfPyTorchGiveTheRunOfThoseOfSafetensors) {
       << refused.err;
 }
 
-/// 64 B go to the host and come back, 128 B go through its memory.
+/// 64 B go to the host and come back, 128 B go through its memory. Without refreshes, of which a longer pass meets
+/// another number.
 TEST(PipelineTool, TheHostIsAsFastAsItsOptionsSay) {
   const Tool tool;
   const auto latency = [&](const std::vector<std::string>& options) {
-    const Outcome outcome =
-        tool(with(with({"pipeline", "run", kExamples + "kinds/cpu.yaml", "--json", "-"}, kTwoSips), options));
+    const Outcome outcome = tool(
+        with(with({"pipeline", "run", kExamples + "kinds/cpu.yaml", "--set", "cube.hbm.refresh=none", "--json", "-"},
+                  kTwoSips),
+             options));
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     return row_of(outcome, "row", "pipeline")["latency_ns"].get<double>();
   };
@@ -206,8 +209,8 @@ TEST(PipelineTool, TensorsLieWhereTheUserWantsThem) {
   EXPECT_NE(unknown.err.find("--place names 'z', which is no tensor"), std::string::npos) << unknown.err;
 }
 
-/// Nothing but defaults on either side. Without refreshes: passes of some 50 us fall into step with them, each at a
-/// phase of its own.
+/// Defaults on either side, a single pass, refreshes and all. Tensors lie at the same addresses and passes begin at the
+/// same time, so that both meet the same rows and refreshes.
 TEST(PipelineTool, ARunOfAnExportedDocumentTakesTheTimeOfTheDirectRun) {
   const Tool tool;
   std::ofstream(tool.file("model.yaml")) << R"(layers: 2
@@ -227,26 +230,44 @@ positions: 64
 biases: false
 tied: false
 )";
-  const std::vector<std::string> machine =
-      with(kTwoSips, {"--set", "sip.cube_mesh.w=2", "--set", "cube.hbm.refresh=none", "-n", "4", "--json", "-"});
-  const std::vector<std::string> layers{"--model", "model.yaml", "--layers", "2", "--prompt", "16"};
-  const std::vector<std::string> stages{"--tp", "1", "--pp", "2"};
+  const std::vector<std::string> two = with(kTwoSips, {"--set", "sip.cube_mesh.w=2", "--json", "-"});
+  const std::vector<std::string> mlp{"--batch", "64"}, transformer{"--ends", "0", "--decode", "0"},
+      layers{"--model", "model.yaml", "--layers", "2", "--prompt", "64"};
   struct Case {
-    std::vector<std::string> exported, direct;
+    std::vector<std::string> direct, sizes, parallel, machine;
     const char* layer;
   };
-  const std::vector<std::string> transformer =
-      with(with({"run", "tp_transformer", "--ends", "0", "--decode", "0"}, layers), machine);
-  for (const Case& one : {Case{{"--tp", "2"}, with({"run", "tp_mlp"}, machine), "mlp"},
-                          Case{with(layers, {"--tp", "2"}), transformer, "all"},
-                          Case{with(layers, stages), with(transformer, stages), "all"}}) {
-    ASSERT_EQ(tool(with({"pipeline", "export", "--output", "exported.json"}, one.exported)).code, 0);
-    const Outcome run = tool(with({"pipeline", "run", "exported.json"}, machine)), direct = tool(one.direct);
+  for (const Case& one :
+       {Case{{"run", "tp_mlp"}, {}, {"--tp", "2"}, two, "mlp"},
+        Case{{"run", "tp_mlp"},
+             mlp,
+             {"--tp", "4"},
+             {"--topology", "ring8", "--set", "system.sips.count=4", "--fidelity", "fast", "--json", "-"},
+             "mlp"},
+        Case{with({"run", "tp_transformer"}, transformer), layers, {"--tp", "2"}, two, "all"},
+        Case{with({"run", "tp_transformer"}, transformer), layers, {"--tp", "1", "--pp", "2"}, two, "all"}}) {
+    const bool perceptron = std::string(one.layer) == "mlp";
+    const std::vector<std::string> direct_options =
+        with(with(with(one.direct, one.sizes), perceptron ? std::vector<std::string>() : one.parallel), one.machine);
+    ASSERT_EQ(tool(with(with({"pipeline", "export", "--output", "exported.json"}, one.sizes), one.parallel)).code, 0);
+    const Outcome run = tool(with({"pipeline", "run", "exported.json"}, one.machine)), direct = tool(direct_options);
     ASSERT_EQ(run.code, 0) << run.err;
     ASSERT_EQ(direct.code, 0) << direct.err;
     const double expected = row_of(direct, "layer", one.layer)["time_ns"];
     EXPECT_NEAR(row_of(run, "row", "pipeline")["latency_ns"].get<double>(), expected, 0.02 * expected);
   }
+}
+
+/// Queues between stages are installed by a transfer.
+TEST(PipelineTool, TransfersBeforeTheFirstPassReadNothingThatNobodyWrote) {
+  const Tool tool;
+  ASSERT_EQ(
+      tool({"pipeline", "export", "--pp", "2", "--in", "64", "--hidden", "64", "--out", "64", "--output", "mlp.json"})
+          .code,
+      0);
+  const Outcome outcome = tool(with({"pipeline", "run", "mlp.json", "--debug"}, kTwoSips));
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.err.find("nobody wrote"), std::string::npos) << outcome.err;
 }
 
 TEST(PipelineTool, ProblemsOfADocumentEndWithCode2) {

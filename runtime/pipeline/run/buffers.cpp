@@ -35,6 +35,7 @@ int Lowering::placed(const Value& value, const DPPolicy& policy, std::vector<Ste
   if (found != slot_.placed.end()) return found->second;
   const int made = add_buffer("constant" + std::to_string(slot_.placed.size()), value.type, policy);
   slot_.buffers.back().contents = value.constant;
+  slot_.buffers.back().tensor = value.tensor;
   slot_.placed.emplace(key, made);
   return made;
 }

@@ -119,6 +119,9 @@ bool Lowering::fold(std::size_t number) {
   }
   if (!moves || operands.empty()) return false;
   values_[number].type = node.type;
+  values_[number].tensor = values_[node.inputs.front()].tensor;
+  for (const std::size_t input : node.inputs)
+    values_[number].tensor = std::min(values_[number].tensor, values_[input].tensor);
   values_[number].constant = std::make_shared<const HostTensor>(evaluate_node(*graph_, node, operands));
   return true;
 }

@@ -42,15 +42,17 @@ void Lowering::find_layers() {
     made.match = *match;
     if (match->cosines) {
       const auto table = [&](std::size_t input) {
-        return slot_.values.at(task_->inputs.value[graph_->nodes[input].number_of].value).constant;
+        return slot_.values.at(task_->inputs.value[graph_->nodes[input].number_of].value);
       };
-      const auto cosines = table(*match->cosines), sines = table(*match->sines);
-      if (cosines == nullptr || sines == nullptr) continue;
+      const Value cosines = table(*match->cosines), sines = table(*match->sines);
+      if (cosines.constant == nullptr || sines.constant == nullptr) continue;
       // One table serves all layers of a slot.
-      auto& both = slot_.rotary[{cosines.get(), sines.get()}];
-      if (both == nullptr) both = rotary_table(*cosines, *sines);
+      auto& both = slot_.rotary[{cosines.constant.get(), sines.constant.get()}];
+      if (both == nullptr) both = rotary_table(*cosines.constant, *sines.constant);
       if (both == nullptr) continue;
-      made.table = both;
+      made.table = cosines;
+      made.table.constant = both;
+      made.table.type = {{match->length, match->head_dim}, DType::f32};
     }
     for (const std::size_t absorbed : match->absorbed) done_[absorbed] = true;
     attentions_[match->result] = std::move(made);
@@ -65,15 +67,12 @@ bool Lowering::lower_self_attention(std::size_t number) {
   const int qkv =
       shaped(values_[match.projection], {rows, graph_->nodes[match.projection].type.shape.back()}, split(), *steps_);
   int tables = -1;
-  if (table != nullptr) {
-    Value both;
-    both.constant = table;
-    both.type = {{match.length, match.head_dim}, DType::f32};
-    tables = placed(both, DPPolicy().cube(CubeSplit::replicate).pe(PeSplit::row_wise), *steps_);
-  }
+  if (table.constant != nullptr)
+    tables = placed(table, DPPolicy().cube(CubeSplit::replicate).pe(PeSplit::row_wise), *steps_);
   const int out = result(number, dense());
   Step& step = add_step(Step::Kind::self_attention, number, {qkv, tables}, out);
-  step.self_attention = {match.batch, match.length, match.heads, match.kv_heads, match.head_dim};
+  step.self_attention = {match.batch,    match.length,   match.heads,
+                         match.kv_heads, match.head_dim, graph_->nodes[number].type.dtype};
   return true;
 }
 

@@ -92,7 +92,8 @@ void Lowering::lower_points(std::size_t number) {
     for (const std::size_t input : node.inputs) {
       const Value& value = values_[input];
       const bool whole = value.type.count() == node.type.count();
-      in.push_back(shaped(value, whole ? shape : Shape{1, value.type.count()}, whole ? policy : DPPolicy(), *steps_));
+      const bool copied = !whole || shape.rows == 1;  // what matters for constants alone
+      in.push_back(shaped(value, whole ? shape : Shape{1, value.type.count()}, copied ? DPPolicy() : policy, *steps_));
     }
     const int out = result(number, policy, true);
     add_step(Step::Kind::point, number, in, out).point = call;

@@ -7,6 +7,7 @@
 
 #include "runtime/pipeline/emit.h"
 #include "runtime/pipeline/run/exchange_inside.h"
+#include "runtime/pipeline/run/places.h"
 #include "runtime/pipeline/table.h"
 #include "runtime/tp/linear.h"
 #include "tlm/config/nearest.h"
@@ -47,6 +48,7 @@ class Planner {
         std::stable_sort(slot.tasks.begin(), slot.tasks.end(),
                          [](const TaskPlan& a, const TaskPlan& b) { return a.task < b.task; });
     }
+    for (SlotPlan& slot : slots_) share_places(pipeline_, slot);
     return std::move(slots_);
   }
 
@@ -91,6 +93,7 @@ class Planner {
     const TensorInfo& tensor = *pipeline_.tensor(name);
     Value& made = slot.values[name];
     made.type = type_of(tensor);
+    made.tensor = static_cast<std::size_t>(&tensor - pipeline_.tensors.data());
     if (tensor.value) {
       auto& constant = constants_[name];
       if (constant == nullptr)
@@ -106,6 +109,7 @@ class Planner {
                               : bytes <= kMostCopied              ? DPPolicy()
                                                                   : Lowering::dense();
       made.buffer = Lowering(slot, options_).add_buffer(name, made.type, policy);
+      slot.buffers.back().tensor = made.tensor;
     }
     return made;
   }

@@ -22,7 +22,8 @@ struct Buffer {
   DType dtype = DType::f32;
   DPPolicy policy;
   std::shared_ptr<const HostTensor> contents;
-  bool linear() const;  ///< elements lie one after the other in virtual memory
+  std::size_t tensor = 0;  ///< of a constant or an input: its place in the document's list, of several the first
+  bool linear() const;     ///< elements lie one after the other in virtual memory
 };
 
 /// A value of a graph: a buffer's elements in the order of a shape, or a constant that has no place yet.
@@ -30,11 +31,13 @@ struct Value {
   int buffer = -1;
   TensorType type;
   std::shared_ptr<const HostTensor> constant;
+  std::size_t tensor = 0;  ///< of a constant: as that of Buffer
 };
 
 /// Sizes of a decoder layer's self-attention.
 struct SelfAttentionCall {
   std::int64_t batch = 1, length = 1, heads = 1, kv_heads = 1, head_dim = 1;
+  DType dtype = DType::f16;
 };
 
 /// One launch (of a look-up: as many as its indices need).
@@ -167,7 +170,7 @@ class Lowering {
   std::vector<bool> done_;
   struct SelfAttention {
     SelfAttentionMatch match;
-    std::shared_ptr<const HostTensor> table;
+    Value table;  ///< a constant, or nothing
   };
   std::map<std::size_t, SelfAttention> attentions_;  // by the node of their result
 };

@@ -7,10 +7,12 @@
 
 #include "runtime/pipeline/evaluate.h"
 #include "runtime/pipeline/run/exchange_inside.h"
+#include "runtime/pipeline/run/self_attentions.h"
 #include "runtime/pipeline/table.h"
-#include "runtime/tp/attention_kernels.h"
+#include "runtime/tp/gemm_planner.h"
 #include "runtime/tp/norm.h"
 #include "runtime/tp/own_shard.h"
+#include "runtime/tp/pointwise.h"
 
 namespace kernbench::pipeline {
 
@@ -34,7 +36,7 @@ Ps HostModel::transfer(std::uint64_t bytes) const {
 /// One rank of a run: its slot's tensors, and what it does with them.
 class PipelineRun::Worker {
  public:
-  Worker(PipelineRun& run, Context& context) : run_(run), context_(context) {
+  Worker(PipelineRun& run, Context& context) : run_(run), context_(context), attentions_(context) {
     for (std::size_t i = 0; i < run.plans_.size(); ++i) {
       if (run.rank_of_[i] == context.rank()) slot_ = i;
       rank_of_[run.plans_[i].device->name] = run.rank_of_[i];
@@ -58,6 +60,7 @@ class PipelineRun::Worker {
     const Ps begin = context_.now();
     if (slot_) load();
     run_.outcome_.loading = std::max(run_.outcome_.loading, context_.now() - begin);
+    if (slot_ && !on_host() && !run_.settings_.own_groups) prepare();
     const int passes = run_.settings_.warmup + run_.settings_.iterations;
     for (pass_ = 0; pass_ < passes; ++pass_) {
       context_.barrier();
@@ -109,19 +112,24 @@ class PipelineRun::Worker {
     }
   }
 
+  /// Constants, caches of self-attentions, then what else there is: as the layers of runtime/tp place theirs.
   void load() {
-    for (const Buffer& buffer : plan().buffers) {
-      const std::string name = plan().device->name + "." + buffer.name;
-      tensors_.push_back(
-          buffer.contents != nullptr && run_.settings_.data
-              ? context_.from_bytes(buffer.contents->bytes, buffer.shape, buffer.dtype, buffer.policy, name)
-              : context_.empty(buffer.shape, buffer.dtype, buffer.policy, name));
-    }
+    const auto constants = std::find_if(plan().buffers.begin(), plan().buffers.end(),
+                                        [](const Buffer& buffer) { return buffer.contents == nullptr; });
+    std::for_each(plan().buffers.begin(), constants, [this](const Buffer& buffer) { place(buffer); });
     for (const TaskPlan& task : plan().tasks) {
       for (const Step& step : task.before) {
-        if (step.kind == Step::Kind::self_attention)
-          rooms_.emplace(&step, attention_room(step, tensor(step.out).dtype()));
+        if (step.kind == Step::Kind::self_attention) attentions_.place_cache(step, tensor_name(step.name));
       }
+    }
+    std::for_each(constants, plan().buffers.end(), [this](const Buffer& buffer) {
+      const int number = static_cast<int>(tensors_.size());
+      attentions_.place_queries(number);
+      place(buffer);
+      attentions_.place_partial(number, tensors_.back());
+    });
+    for (const TaskPlan& task : plan().tasks) {
+      if (task.task->kind.value == TaskKind::send) clear(task.in);
     }
     for (const auto& [name, value] : plan().values) {
       const auto input = run_.settings_.inputs.find(name);
@@ -131,6 +139,50 @@ class PipelineRun::Worker {
       } else if (input != run_.settings_.inputs.end()) {
         Tensor(tensor(value.buffer)).write_bytes(input->second.bytes);
       }
+    }
+  }
+
+  /// What prepare() sends was written, where that takes no time.
+  void clear(int buffer) {
+    if (buffer < 0 || is_constant(buffer) || run_.settings_.timed_host_io || !run_.settings_.data) return;
+    Tensor(tensor(buffer)).write_bytes(std::vector<std::uint8_t>(tensor(buffer).bytes()));
+  }
+
+  /// Queues of what the slot does are there before the first pass, as where the layers of runtime/tp run: those of
+  /// transfers by a transfer, which the first pass overwrites. The first pass installs those of the other exchanges;
+  /// where slots work in orders of their own, all.
+  void prepare() {
+    for (const TaskPlan& task : plan().tasks) {
+      for (const Step& step : task.before) {
+        if (step.kind == Step::Kind::gemm) tp::prepare_gemm(context_, step.name, gemm_operands(step), gemms_);
+      }
+      if (task.task->group.given) prepare(task);
+    }
+    std::set<const ProcessGroup*> linked;
+    for (const TaskPlan& task : plan().tasks) {
+      const bool transfers = task.task->kind.value == TaskKind::send || task.task->kind.value == TaskKind::recv;
+      const auto group = groups_.find(task.task->group.value);
+      if (transfers && group != groups_.end() && linked.insert(group->second.get()).second) exchange(task);
+    }
+  }
+
+  void prepare(const TaskPlan& plan) {
+    const auto group = groups_.find(plan.task->group.value);
+    if (group == groups_.end()) return;
+    const Tensor &in = tensor(plan.in), &out = tensor(plan.out);
+    switch (plan.task->kind.value) {
+      case TaskKind::all_reduce:
+        context_.prepare_all_reduce(in, out, reduce_op_of(*plan.task), group->second);
+        return;
+      case TaskKind::reduce_scatter:
+        context_.prepare_reduce_scatter(in, out, reduce_op_of(*plan.task), group->second);
+        return;
+      case TaskKind::all_gather:
+        plan.columns ? context_.prepare_all_gather_columns(in, out, group->second)
+                     : context_.prepare_all_gather(in, out, group->second);
+        return;
+      default:
+        return;
     }
   }
 
@@ -160,6 +212,23 @@ class PipelineRun::Worker {
     end = fresh ? times.back().end : std::max(end, times.back().end);
   }
 
+  tp::GemmOperands gemm_operands(const Step& step) const {
+    return {tensor(step.in[0]), tensor(step.in[1]), tensor(step.in[2]), tensor(step.out), step.activation, {},
+            tensor(step.in[3])};
+  }
+
+  bool is_constant(int buffer) const { return plan().buffers[static_cast<std::size_t>(buffer)].contents != nullptr; }
+
+  /// In place a sum or a product with a tensor, or a sum with a constant row: the layers of runtime/tp have kernels for
+  /// these.
+  bool layers_work_so(const Step& step) const {
+    if (step.in.size() != 2 || step.in[0] != step.out || step.point.linear) return false;
+    const Tensor &out = tensor(step.out), &other = tensor(step.in[1]);
+    if (!is_float(out.dtype()) || other.dtype() != out.dtype()) return false;
+    if (is_constant(step.in[1])) return step.point.op == PointOp::add && other.shape() == Shape{1, out.shape().cols};
+    return (step.point.op == PointOp::add || step.point.op == PointOp::mul) && other.shape() == out.shape();
+  }
+
   void execute(const Step& step) {
     const auto in = [&](std::size_t i) -> const Tensor& {
       return i < step.in.size() ? tensor(step.in[i]) : tensor(-1);
@@ -167,7 +236,7 @@ class PipelineRun::Worker {
     const Tensor& out = tensor(step.out);
     switch (step.kind) {
       case Step::Kind::gemm:
-        context_.wait(tp::gemm(context_, step.name, {in(0), in(1), in(2), out, step.activation, {}, in(3)}));
+        context_.wait(tp::gemm(context_, step.name, gemm_operands(step), gemms_));
         return;
       case Step::Kind::move:
         context_.wait(move(context_, step.name, in(0), out, step.move));
@@ -175,6 +244,12 @@ class PipelineRun::Worker {
       case Step::Kind::point: {
         std::vector<Tensor> operands;
         for (std::size_t i = 0; i < step.in.size(); ++i) operands.push_back(in(i));
+        if (layers_work_so(step)) {
+          context_.wait(step.point.op == PointOp::mul ? tp::multiply(context_, step.name, out, in(1))
+                        : is_constant(step.in[1])     ? tp::add_bias(context_, step.name, out, in(1), Activation::none)
+                                                      : tp::add(context_, step.name, out, in(1)));
+          return;
+        }
         context_.wait(point(context_, step.name, out, operands, step.point));
         return;
       }
@@ -194,7 +269,7 @@ class PipelineRun::Worker {
         context_.wait(attention(context_, step.name, in(0), in(1), in(2), in(3), out, step.attention));
         return;
       case Step::Kind::self_attention:
-        attend(step, in(0), in(1), out);
+        context_.wait(attentions_.attend(step, in(0), in(1)));
         return;
       case Step::Kind::look_up:
         look_up_indices(step, in(0), in(1), out);
@@ -202,44 +277,14 @@ class PipelineRun::Worker {
     }
   }
 
-  /// Room for keys and values, and for queries in the order in which they are read: what tp::SelfAttention places.
-  struct AttentionRoom {
-    tp::KvCache cache;
-    tp::AttentionOperands operands;
-  };
-  AttentionRoom attention_room(const Step& step, DType dtype) {
-    const SelfAttentionCall& call = step.self_attention;
-    tp::KvCacheOptions options;
-    options.name = plan().device->name + "." + step.name;
-    options.dtype = dtype;
-    options.batch = call.batch;
-    options.heads = call.kv_heads;
-    options.head_dim = call.head_dim;
-    options.positions = call.length;
-    AttentionRoom room{tp::KvCache(context_, options), {}};
-    const std::int64_t rows = call.batch * call.length, group = call.heads / call.kv_heads;
-    tp::AttentionOperands& operands = room.operands;
-    operands.layout = {call.kv_heads, group, call.length, 1};
-    operands.layout.tile = tp::query_tile(room.cache.layout(), group, call.length);
-    operands.queries =
-        context_.empty({rows * call.heads, call.head_dim}, dtype, tp::dense_rows(), options.name + ".queries");
-    if (tp::splits_cache(room.cache.layout(), call.length)) {
-      const std::int64_t pes = room.cache.layout().pes;
-      const DType wide = tp::compute_type(dtype);
-      operands.partial =
-          context_.empty({pes * group, call.head_dim}, wide, tp::dense_rows(), options.name + ".partial");
-      operands.numbers = context_.empty({2 * pes, group}, wide, tp::dense_rows(), options.name + ".numbers");
-    }
-    return room;
-  }
+  std::string tensor_name(const std::string& name) const { return plan().device->name + "." + name; }
 
-  void attend(const Step& step, const Tensor& qkv, const Tensor& table, const Tensor& out) {
-    AttentionRoom& room = rooms_.at(&step);
-    room.operands.context = out;
-    const tp::RotaryTable rotary = table ? tp::RotaryTable(table) : tp::RotaryTable();
-    context_.wait(tp::rotate_and_store(context_, step.name + ".rotary", qkv, room.operands.queries,
-                                       room.operands.layout, room.cache, rotary, 0));
-    context_.wait(tp::attend(context_, step.name, room.operands, room.cache));
+  void place(const Buffer& buffer) {
+    const std::string name = tensor_name(buffer.name);
+    tensors_.push_back(
+        buffer.contents != nullptr && run_.settings_.data
+            ? context_.from_bytes(buffer.contents->bytes, buffer.shape, buffer.dtype, buffer.policy, name)
+            : context_.empty(buffer.shape, buffer.dtype, buffer.policy, name));
   }
 
   /// What is looked up depends on data, which kernels do not see: the host reads the indices.
@@ -404,7 +449,8 @@ class PipelineRun::Worker {
   std::map<std::string, int> rank_of_;  // by slot
   std::map<std::string, Group> groups_;
   std::vector<Tensor> tensors_;  // by buffer
-  std::map<const Step*, AttentionRoom> rooms_;
+  tp::GemmPlans gemms_;
+  SelfAttentions attentions_;
   std::map<std::string, HostTensor> host_;
   int pass_ = 0, request_ = 0;
 };
