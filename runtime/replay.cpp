@@ -232,10 +232,15 @@ constexpr double kError = 0.002;
 
 /// Another occurrence would make the run's time no more certain than it has to be, or others should come first.
 bool Replay::says_enough(const ReplayKind& kind) const {
-  // Long work costs seconds, and what runs later may make it a small part of the run.
-  if (kind.is_long() && kind.simulated() >= ReplayKind::kLeastLong + kind.repeats() / options_.sample) return true;
-  if (kind.simulated() >= ReplayKind::kMost || variance_ <= kError * report_.time * kError * report_.time) return true;
   const auto own = variances_.find(&kind);
+  const double allowed = kError * report_.time * kError * report_.time;
+  // Long work costs seconds, and what runs later may make it a small part of the run. It counts for itself: what it
+  // leaves uncertain no number of occurrences of short work would mend.
+  if (kind.is_long()) {
+    return own == variances_.end() || own->second <= allowed ||
+           kind.simulated() >= ReplayKind::kLeastLong + kind.repeats() / options_.sample;
+  }
+  if (kind.simulated() >= ReplayKind::kMost || variance_ <= allowed) return true;
   return own == variances_.end() || own->second * static_cast<double>(variances_.size()) < variance_;
 }
 
@@ -243,7 +248,7 @@ void Replay::takes_mean(ReplayKind& kind, std::uint64_t parts) {
   kind.repeat(1, 0);
   const double error = kind.error() * static_cast<double>(parts);
   double& known = variances_[&kind];
-  variance_ += error * error - known;
+  if (!kind.is_long()) variance_ += error * error - known;
   known = error * error;
 }
 

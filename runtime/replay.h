@@ -124,7 +124,7 @@ class Replay {
   std::unordered_map<std::uint64_t, Due> due_;                // by message
   std::map<std::pair<const CallOrder*, std::size_t>, CallPtr> calls_;
   std::unordered_map<const ReplayKind*, double> variances_;  ///< of what repeats of the mean have taken, ps^2
-  double variance_ = 0;                                      ///< their sum
+  double variance_ = 0;                                      ///< their sum over short work
   std::string key_, text_;
   ReplayReport report_;
 };

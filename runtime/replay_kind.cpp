@@ -7,6 +7,9 @@
 namespace kernbench {
 
 void ReplayKind::add(const std::vector<ReplayTimes>& times, const std::vector<double>& counts) {
+  Ps last = 0;
+  for (const ReplayTimes& message : times) last = std::max(last, message.completed);
+  if (simulated_ == 0) long_ = static_cast<double>(last) >= kLong;
   if (++simulated_ == 2 && !is_long()) {
     sums_.clear();
     counts_.clear();
@@ -15,12 +18,10 @@ void ReplayKind::add(const std::vector<ReplayTimes>& times, const std::vector<do
   }
   ++in_mean_;
   sums_.resize(times.size());
-  Ps last = 0;
   for (std::size_t i = 0; i < times.size(); ++i) {
     sums_[i].start += static_cast<double>(times[i].start);
     sums_[i].end += static_cast<double>(times[i].end);
     sums_[i].completed += static_cast<double>(times[i].completed);
-    last = std::max(last, times[i].completed);
   }
   counts_.resize(std::max(counts_.size(), counts.size()));
   for (std::size_t i = 0; i < counts.size(); ++i) counts_[i] += counts[i];

@@ -48,7 +48,7 @@ class ReplayKind {
   void refuse() { refused_ = true; }
   bool refused() const { return refused_; }
   std::vector<ReplayTimes> mean() const;
-  bool is_long() const { return mean_ >= kLong; }
+  bool is_long() const { return long_; }      ///< as its first occurrence was
   double mean_time() const { return mean_; }  ///< ps, from the first submission to the last completion
 
   /// A repeat that was simulated as well; add() is called, too. Refuses the kind if it differs too much.
@@ -91,7 +91,7 @@ class ReplayKind {
   std::uint64_t simulated_ = 0, repeats_ = 0, of_mean_ = 0, counted_ = 0, samples_ = 0;
   double mean_ = 0, squares_ = 0;  // Welford
   double sampled_ = 0, expected_ = 0;
-  bool refused_ = false;
+  bool refused_ = false, long_ = false;
 };
 
 }  // namespace kernbench
