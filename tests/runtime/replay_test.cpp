@@ -70,10 +70,10 @@ TEST(ReplayKind, IsRefusedWhenASampleLiesBeyondTheToleranceAndItsSpread) {
   for (int i = 0; i < 40; ++i) spread.check(1'150'000);
   EXPECT_TRUE(spread.refused()) << "all of them on one side";
 
-  // Two occurrences say nearly nothing of how far the next one may lie: 1 % is no reason here, 40 % is.
+  // Three occurrences say little of how far the next one may lie: 10 % is no reason here, 90 % is.
   ReplayKind few("few", 3);
-  for (const Ps time : {9'000'000, 1'000'000, 1'001'000}) few.add(took(time), {});
-  few.check(1'010'000);
+  for (const Ps time : {9'000'000, 1'000'000, 1'001'000, 1'000'500}) few.add(took(time), {});
+  few.check(1'100'000);
   EXPECT_FALSE(few.refused());
   few.check(1'900'000);
   EXPECT_TRUE(few.refused());
