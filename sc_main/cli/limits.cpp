@@ -40,7 +40,9 @@ const std::vector<Limitation>& limitations() {
        "parts of one SIP exchange by send and recv alone; a slot does one supertask at a time, and its tensors keep "
        "their place; an embedding's indices are read by the host."},
       {"foreign TLM",
-       "a foreign initiator takes the place of a PE and a foreign target that of a memory; there is no DMI."},
+       "a foreign initiator sits beside the PEs or in the place of one, a foreign target in that of a memory; there is "
+       "no "
+       "DMI."},
       {"checks", "`--debug` finds races between PEs of one launch on one SIP, in the order of this run."},
       {"critical path",
        "contention inside a router network is not told apart by router; in fast networks what holds up packets from "
