@@ -41,8 +41,7 @@ const std::vector<Limitation>& limitations() {
        "their place; an embedding's indices are read by the host."},
       {"foreign TLM",
        "a foreign initiator sits beside the PEs or in the place of one, a foreign target in that of a memory; there is "
-       "no "
-       "DMI."},
+       "no DMI."},
       {"checks", "`--debug` finds races between PEs of one launch on one SIP, in the order of this run."},
       {"critical path",
        "contention inside a router network is not told apart by router; in fast networks what holds up packets from "
