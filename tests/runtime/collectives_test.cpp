@@ -387,10 +387,11 @@ TEST_P(Programs, AreInstalledOnceForCallsOfOneShapeAndOftenerThanAPeHasRoomFor) 
     EXPECT_GE(counter.bytes, counter.programs * ccl::kProgramHeaderBytes);
     return;
   }
-  // Each of a SIP's four PEs has a list of its own; in the least it sends to both peers and receives from them.
-  constexpr std::int64_t kPes = 4, kSteps = 4, kStep = 16;
-  EXPECT_GE(counter.bytes, counter.programs * kPes * (ccl::kProgramHeaderBytes + kSteps * kStep))
-      << "their steps count";
+  // Each of a SIP's four PEs has a list of its own. In the least it sends to both peers and receives from them one
+  // block in one interval, which lies in one run of addresses on either side.
+  constexpr std::int64_t kPes = 4, kSteps = 4 * 16, kBlock = 32, kInterval = 24, kRuns = 2 * 16;
+  EXPECT_GE(counter.bytes, counter.programs * kPes * (ccl::kProgramHeaderBytes + kSteps + kBlock + kInterval + kRuns))
+      << "steps count, and what they work on";
 }
 
 /// An observer keeps SIPs in step; else they are ahead of each other as far as launches promise.
