@@ -267,6 +267,28 @@ void check_refresh(const HbmConfig& hbm, const CheckContext& context) {
   }
 }
 
+/// The model of a channel keeps gaps between commands in few bits.
+void check_gaps(const HbmConfig& hbm, const CheckContext& context) {
+  constexpr std::uint64_t kMostTicks = 262'144;  // models/hbm/channel_timing.cpp, kLargestGap
+  const std::uint64_t most = kMostTicks / (hbm.half_clock_commands ? 2 : 1) - 1;
+  const HbmTiming& t = hbm.timing;
+  struct Gap {
+    const char *path, *formula;
+    std::uint64_t clocks;
+  };
+  const std::uint64_t written = std::uint64_t{t.t_cwl} + hbm.burst_ck;
+  for (const Gap& gap : {Gap{"cube.hbm.timing.t_rfc_ab", "t_rfc_ab", t.t_rfc_ab},
+                         Gap{"cube.hbm.timing.t_rfc_pb", "t_rfc_pb", t.t_rfc_pb},
+                         Gap{"cube.hbm.timing.t_faw", "t_faw", t.t_faw}, Gap{"cube.hbm.timing.t_rc", "t_rc", t.t_rc},
+                         Gap{"cube.hbm.timing.t_wr", "t_cwl + burst + t_wr", written + t.t_wr},
+                         Gap{"cube.hbm.timing.t_wtr_l", "t_cwl + burst + t_wtr_l", written + t.t_wtr_l}}) {
+    if (gap.clocks <= most) continue;
+    context.add({gap.path, "cube.hbm.timing.t_cwl"},
+                fmt::format("cube.hbm.timing: {} is {} cycles", gap.formula, gap.clocks),
+                fmt::format("give at most {}", most));
+  }
+}
+
 void check_hbm(const HbmConfig& hbm, std::uint32_t pes, const CheckContext& context) {
   if (hbm.write_high < hbm.write_low) {
     context.add({"cube.hbm.write_high", "cube.hbm.write_low"},
@@ -302,6 +324,7 @@ void check_hbm(const HbmConfig& hbm, std::uint32_t pes, const CheckContext& cont
                 fmt::format("pseudo_channels * stack_ids * bank_groups * banks_per_group is at most {}", kMostBanks));
   }
   check_refresh(hbm, context);
+  check_gaps(hbm, context);
 }
 
 void check_sram(const SramConfig& sram, const CheckContext& context) {
