@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "ccl/select/registry.h"
 #include "ccl/run/collective.h"
 #include "ccl/run/neighbours.h"
 #include "ccl/select/choice.h"
+#include "ccl/select/registry.h"
 #include "runtime/call_order.h"
 #include "runtime/runtime.h"
 

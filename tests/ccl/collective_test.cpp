@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "ccl/select/registry.h"
 #include "ccl/schedule/schedule.h"
+#include "ccl/select/registry.h"
 #include "tests/ccl/collective_case.h"
 
 namespace kernbench::test {

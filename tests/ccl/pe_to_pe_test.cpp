@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "ccl/select/registry.h"
 #include "ccl/run/collective.h"
+#include "ccl/select/registry.h"
 #include "tests/ccl/collective_case.h"
 
 namespace kernbench::test {

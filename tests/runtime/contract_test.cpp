@@ -8,8 +8,8 @@
 #include <tuple>
 #include <vector>
 
-#include "ccl/select/registry.h"
 #include "ccl/run/collective.h"
+#include "ccl/select/registry.h"
 #include "tests/runtime/machine_run.h"
 
 /// The contract of algorithm modules (docs/collectives.md), on the whole machine: whatever a module is inside, its four
