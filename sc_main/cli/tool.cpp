@@ -140,6 +140,11 @@ constexpr std::size_t kStartBytes = std::size_t{32} << 20;
   print_own(text);
   std::_Exit(static_cast<int>(ExitCode::internal));
 }
+/// SystemC's memory pool (sc_allocator::allocate) writes to what malloc() returns, a null pointer too.
+void on_null(int, siginfo_t* info, void*) {
+  if (info->si_code == SEGV_MAPERR && info->si_addr == nullptr) end_without_memory();
+  std::signal(SIGSEGV, SIG_DFL);  // it happens again
+}
 /// Before anything else, initialisers of shared libraries too: they may find no memory, and not all of them say so.
 void watch_start() {
   std::set_terminate(terminate);
@@ -148,6 +153,10 @@ void watch_start() {
   void* room = ::mmap(nullptr, kStartBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room == MAP_FAILED) end_without_memory();
   ::munmap(room, kStartBytes);
+  struct sigaction action {};
+  action.sa_sigaction = on_null;
+  action.sa_flags = SA_SIGINFO;
+  ::sigaction(SIGSEGV, &action, nullptr);
 }
 #if defined(__SANITIZE_ADDRESS__)
 [[gnu::constructor(101)]] void first() { watch_start(); }  // what it instruments needs its memory, made before

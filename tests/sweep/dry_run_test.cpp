@@ -47,7 +47,7 @@ TEST(DryRun, WhatThisComputerLacksRefusesNoPoint) {
   const Tool tool;
   std::ofstream(tool.file("s.yaml")) << "workload: probe\ntopology: default\naxes: {cube.hbm.channels: [8, 16]}\n";
   bool warned = false;
-  for (int limit = 110; limit < 180; limit += 5) {  // MB; with some of them the children alone have too little
+  for (int limit = 110; limit < 180; limit += 2) {  // MB; with some of them the children alone have too little
     const Outcome outcome = tool.shell("ulimit -v " + std::to_string(limit) + "000; exec " + quoted(KERNBENCH_BINARY) +
                                        " sweep s.yaml --dry-run --jobs 1");
     EXPECT_TRUE(outcome.code == 0 || outcome.code == 7) << limit << outcome.err;
