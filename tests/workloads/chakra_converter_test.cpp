@@ -101,18 +101,7 @@ class ConvertedTraces : public ::testing::Test {
     std::vector<TraceWriter> writers;
     for (const ConvertedTrace& rank : ranks) writers.push_back(rank.writer());
     write_traces(tool_.file("t"), writers);
-    return {"run",
-            "chakra",
-            "--workload-configuration",
-            "t",
-            "--topology",
-            "minimal",
-            "--fidelity",
-            "fast",
-            "--set",
-            "system.sips.count=" + std::to_string(ranks.size()),
-            "--set",
-            "cube.pes=2"};
+    return command_of("t", ranks.size());
   }
   const Tool tool_;
 };

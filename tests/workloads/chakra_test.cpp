@@ -13,18 +13,7 @@ class ChakraTool : public ::testing::Test {
  protected:
   std::vector<std::string> command(const std::vector<TraceWriter>& ranks, std::vector<std::string> more = {}) const {
     write_traces(tool_.file("t"), ranks);
-    std::vector<std::string> list{"run",
-                                  "chakra",
-                                  "--workload-configuration",
-                                  "t",
-                                  "--topology",
-                                  "minimal",
-                                  "--fidelity",
-                                  "fast",
-                                  "--set",
-                                  "system.sips.count=" + std::to_string(ranks.size()),
-                                  "--set",
-                                  "cube.pes=2"};
+    std::vector<std::string> list = command_of("t", ranks.size());
     list.insert(list.end(), more.begin(), more.end());
     return list;
   }

@@ -105,5 +105,20 @@ inline void write_traces(const std::string& prefix, const std::vector<TraceWrite
     write_file(prefix + "." + std::to_string(rank) + ".et", ranks[rank].bytes());
   }
 }
+/// `kernbench run chakra` of traces of that name, each rank on a SIP of one cube.
+inline std::vector<std::string> command_of(const std::string& prefix, std::size_t ranks) {
+  return {"run",
+          "chakra",
+          "--workload-configuration",
+          prefix,
+          "--topology",
+          "minimal",
+          "--fidelity",
+          "fast",
+          "--set",
+          "system.sips.count=" + std::to_string(ranks),
+          "--set",
+          "cube.pes=2"};
+}
 
 }  // namespace kernbench::chakra

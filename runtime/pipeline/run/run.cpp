@@ -470,33 +470,4 @@ PipelineRun::PipelineRun(const Pipeline& pipeline, const Checked& checked, std::
 
 void PipelineRun::rank_program(Context& context) { Worker(*this, context).go(); }
 
-std::vector<TaskTime> critical_path(const Checked& checked, const RunOutcome& outcome) {
-  std::map<const SuperTask*, TaskTime> times;
-  std::map<const SuperTask*, const SuperTask*> before;  // on the same slot
-  const TaskTime* last = nullptr;
-  for (const auto& slot : outcome.slots) {
-    for (std::size_t i = 0; i < slot.size(); ++i) {
-      times[slot[i].task] = slot[i];
-      before[slot[i].task] = i == 0 ? nullptr : slot[i - 1].task;
-      if (last == nullptr || slot[i].end > last->end) last = &slot[i];
-    }
-  }
-  std::vector<TaskTime> path;
-  const SuperTask* at = last == nullptr ? nullptr : last->task;
-  while (at != nullptr) {
-    path.push_back(times[at]);
-    // An exchange begins with its last member.
-    const SuperTask* latest = at;
-    if (at->group.given) {
-      for (const SuperTask* member : checked.groups.at(at->group.value)) {
-        if (times.count(member) > 0 && times[member].begin > times[latest].begin) latest = member;
-      }
-    }
-    if (latest != at) path.back() = times[latest];
-    at = before[latest];
-  }
-  std::reverse(path.begin(), path.end());
-  return path;
-}
-
 }  // namespace kernbench::pipeline
