@@ -383,15 +383,43 @@ TEST_P(Programs, AreInstalledOnceForCallsOfOneShapeAndOftenerThanAPeHasRoomFor) 
   EXPECT_EQ(programs[3], 2 * kRanks);
   EXPECT_EQ(programs[19], 18 * kRanks);
   EXPECT_EQ(programs[20], 19 * kRanks) << "16 others have taken the place";
-  if (algorithm == "ring_allreduce") {
-    EXPECT_GE(counter.bytes, counter.programs * ccl::kProgramHeaderBytes);
-    return;
-  }
-  // Each of a SIP's four PEs has a list of its own. In the least it sends to both peers and receives from them one
-  // block in one interval, which lies in one run of addresses on either side.
-  constexpr std::int64_t kPes = 4, kSteps = 4 * 16, kBlock = 32, kInterval = 24, kRuns = 2 * 16;
-  EXPECT_GE(counter.bytes, counter.programs * kPes * (ccl::kProgramHeaderBytes + kSteps + kBlock + kInterval + kRuns))
-      << "steps count, and what they work on";
+}
+
+/// Bytes of the programs of one collective, without the commands that bring them, on a group of `ranks` SIPs with one
+/// PE each.
+std::int64_t program_bytes(int ranks, const std::string& algorithm,
+                           const std::function<void(Context&, const Tensor&)>& collective) {
+  ProgramCounter counter;
+  MachineRun host(machine_of(ranks, 1, 1), {}, &counter);
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        ProcessGroupOptions options;
+        options.algorithm = algorithm;
+        ctx.init_process_group(options);
+        collective(ctx, ctx.from_host(values(ctx.rank(), 8), {1, 8}, DType::i32, spread(), "t"));
+        ctx.barrier();
+      },
+      std::tuple<>(), ranks);
+  EXPECT_EQ(counter.programs, ranks);
+  return counter.bytes - counter.programs * static_cast<std::int64_t>(kCommandBytes);
+}
+
+// The table of docs/collectives.md, "bytes of a program".
+class ProgramBytes : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, ProgramBytes, ::testing::Values(2, 3, 5));
+
+TEST_P(ProgramBytes, OfAScheduleAreItsHeaderStepsBlocksIntervalsAndRuns) {
+  constexpr std::int64_t kStep = 16, kBlock = 32, kInterval = 24, kSegment = 32, kRun = 16;
+  // One block in one interval and segment, which is one run of addresses in the tensor and one in its result.
+  constexpr std::int64_t kRank = ccl::kProgramHeaderBytes + kBlock + kInterval + kSegment + 2 * kRun;
+  // The root sends to each of the others, which receive once.
+  EXPECT_EQ(program_bytes(GetParam(), "direct", [](Context& ctx, const Tensor& t) { ctx.broadcast(t, 0); }),
+            GetParam() * kRank + 2 * (GetParam() - 1) * kStep);
+}
+
+TEST_P(ProgramBytes, OfAModulesKernelAreTheSameWhateverTheNumberOfRanks) {
+  EXPECT_EQ(program_bytes(GetParam(), "ring_allreduce", [](Context& ctx, const Tensor& t) { ctx.all_reduce(t); }),
+            GetParam() * 2 * ccl::kProgramHeaderBytes);
 }
 
 /// An observer keeps SIPs in step; else they are ahead of each other as far as launches promise.
