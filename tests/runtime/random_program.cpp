@@ -12,6 +12,7 @@ namespace kernbench::testing {
 
 namespace {
 using Kind = Step::Kind;
+using Collective = Step::Collective;
 
 constexpr int kMostCalls =
     8;  ///< collectives of a program: a sum of 3 ranks grows 3-fold, and f32 has to hold it exactly
@@ -20,12 +21,13 @@ constexpr int kMostCalls =
 /// plain numbers meanwhile. Any other order that the program allows has to give the same.
 ///
 /// A tensor has one holder at a time, who alone uses it; with a promise it passes it on, often with launches on it
-/// still under way. What a rank has in its default stream is a queue: an all_reduce is over when every rank has it in
+/// still under way. What a rank has in its default stream is a queue: a collective is over when every rank has it in
 /// front. A rank whose step has to wait for that gets no more steps until then; so the order stays one that can be
 /// carried out.
 class Generator {
  public:
-  Generator(std::uint64_t seed, int ranks) : random_(seed), n_(static_cast<std::size_t>(ranks)), ranks_(n_) {
+  Generator(std::uint64_t seed, int ranks, bool reduces_only)
+      : random_(seed), reduces_only_(reduces_only), n_(static_cast<std::size_t>(ranks)), ranks_(n_) {
     program_.ranks = ranks;
     program_.steps.resize(n_);
     program_.tensors.resize(n_);
@@ -70,9 +72,13 @@ class Generator {
   }
 
  private:
+  struct Call {
+    Collective what;
+    std::size_t tensor, root;
+  };
   struct Entry {  ///< of a default stream
     std::size_t tensor;
-    bool call;            ///< an all_reduce
+    bool call;            ///< a collective
     double scale, shift;  ///< otherwise
     std::size_t launch;   ///< its number
   };
@@ -80,7 +86,7 @@ class Generator {
     std::vector<double> values;  ///< when its default stream has come so far
     std::size_t holder = 0;
     std::optional<std::size_t> writer;  ///< whose launches may be under way on it: others have to read it first
-    std::size_t needs = 0;              ///< all_reduces that precede what was last put on it in the default stream
+    std::size_t needs = 0;              ///< collectives that precede what was last put on it in the default stream
   };
   struct Blocked {
     std::function<bool()> until;
@@ -89,7 +95,7 @@ class Generator {
   struct Rank {
     std::array<Held, RandomProgram::kTensors> tensors;
     std::deque<Entry> stream;
-    std::size_t called = 0;    ///< all_reduces
+    std::size_t called = 0;    ///< collectives
     std::size_t known = 0;     ///< of them: complete, and the rank has waited for that
     std::size_t launches = 0;  ///< handles
     std::optional<Blocked> blocked;
@@ -128,15 +134,8 @@ class Generator {
       const bool all_call =
           std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return !rank.stream.empty(); });
       if (all_call) {  // the same one: they call in the same order
-        const std::size_t t = ranks_.front().stream.front().tensor;
-        std::vector<double> sum(ranks_.front().tensors[t].values.size(), 0);
-        for (const Rank& rank : ranks_) {
-          for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += rank.tensors[t].values[i];
-        }
-        for (Rank& rank : ranks_) {
-          rank.tensors[t].values = sum;
-          rank.stream.pop_front();
-        }
+        carry_out(calls_[over_++]);
+        for (Rank& rank : ranks_) rank.stream.pop_front();
         again = true;
         continue;
       }
@@ -147,6 +146,16 @@ class Generator {
         again = true;
       }
     }
+  }
+  void carry_out(const Call& call) {
+    std::vector<double> result = ranks_[call.root].tensors[call.tensor].values;
+    for (std::size_t r = 0; r < n_ && call.what != Collective::broadcast; ++r) {
+      if (r == call.root) continue;
+      const std::vector<double>& other = ranks_[r].tensors[call.tensor].values;
+      for (std::size_t i = 0; i < result.size(); ++i)
+        result[i] = call.what == Collective::max ? std::max(result[i], other[i]) : result[i] + other[i];
+    }
+    for (Rank& rank : ranks_) rank.tensors[call.tensor].values = result;
   }
   static void apply(std::vector<double>& values, double scale, double shift) {
     for (double& x : values) x = scale * x + shift;
@@ -215,14 +224,17 @@ class Generator {
     return !ranks_[r].blocked;
   }
 
-  /// The next all_reduce that others have called and rank r has not. REQUIRES: r is not blocked.
+  /// The next collective that others have called and rank r has not. REQUIRES: r is not blocked.
   void call_next(std::size_t r) {
     Rank& rank = ranks_[r];
     if (rank.called == calls_.size()) return;
-    const std::size_t t = calls_[rank.called];
+    const Call call = calls_[rank.called];
+    const std::size_t t = call.tensor;
     if (!ready_for_launch(r, r, t)) return;
     const bool waits = pick(0, 3) == 0;
-    add(r, waits ? Kind::reduce : Kind::reduce_async, r, t);
+    Step& step = add(r, waits ? Kind::collective : Kind::collective_async, r, t);
+    step.what = call.what;
+    step.from = static_cast<int>(call.root);
     const std::size_t number = ++rank.called;
     rank.tensors[t].needs = number;
     rank.tensors[t].writer = r;
@@ -236,25 +248,28 @@ class Generator {
         r, [this, r, number] { return completed(r) >= number; },
         [this, r, number] { ranks_[r].known = std::max(ranks_[r].known, number); });
   }
-  /// All_reduces of rank r that are over.
+  /// Collectives of rank r that are over.
   std::size_t completed(std::size_t r) const {
     const auto& stream = ranks_[r].stream;
     return ranks_[r].called - static_cast<std::size_t>(std::count_if(stream.begin(), stream.end(),
                                                                      [](const Entry& entry) { return entry.call; }));
   }
 
-  /// A new all_reduce; everybody's tensor is at home until they have called it.
+  /// A new collective; everybody's tensor is at home until they have called it.
   void new_call(std::size_t r) {
     const std::size_t t = below(RandomProgram::kShared);
     if (calls_.size() == kMostCalls || ranks_[r].called < calls_.size()) return call_next(r);
     for (std::size_t i = 0; i < n_; ++i) {
       if (ranks_[i].tensors[t].holder != i) return;
     }
-    calls_.push_back(t);
+    const auto what = static_cast<Collective>(pick(0, reduces_only_ ? 1 : 2));
+    if (what == Collective::broadcast) ++program_.broadcasts;
+    calls_.push_back({what, t, below(n_)});
     call_next(r);
   }
   bool to_be_called(std::size_t r, std::size_t t) const {
-    return std::find(calls_.begin() + static_cast<std::ptrdiff_t>(ranks_[r].called), calls_.end(), t) != calls_.end();
+    return std::any_of(calls_.begin() + static_cast<std::ptrdiff_t>(ranks_[r].called), calls_.end(),
+                       [&](const Call& call) { return call.tensor == t; });
   }
 
   /// The tensor goes from its holder to another rank.
@@ -416,15 +431,17 @@ class Generator {
   }
 
   std::mt19937_64 random_;
+  const bool reduces_only_;
   const std::size_t n_;
   RandomProgram program_;
   std::vector<Rank> ranks_;
-  std::vector<std::size_t> calls_;  ///< tensors of the all_reduces so far
+  std::vector<Call> calls_;  ///< collectives so far
+  std::size_t over_ = 0;     ///< of them
 };
 }  // namespace
 
-RandomProgram make_random_program(std::uint64_t seed, int ranks, bool may_fail) {
-  return Generator(seed, ranks).make(may_fail);
+RandomProgram make_random_program(std::uint64_t seed, int ranks, bool reduces_only, bool may_fail) {
+  return Generator(seed, ranks, reduces_only).make(may_fail);
 }
 
 }  // namespace kernbench::testing

@@ -22,13 +22,14 @@ struct Step {
     copy,          ///< copy_from tensor `index` of rank `from`
     renew,         ///< free, and a new one filled with `shift`
     fault,         ///< a launch that reads an unmapped address; its fault is caught
-    reduce,        ///< all_reduce, and wait
-    reduce_async,  ///< all_reduce, without waiting
-    give,          ///< fulfils promise `index`: another rank may use what this one has used
-    take,          ///< waits for promise `index`
+    collective,    ///< `what` of a shared tensor, in place, and wait
+    collective_async,  ///< the same, without waiting
+    give,              ///< fulfils promise `index`: another rank may use what this one has used
+    take,              ///< waits for promise `index`
     barrier,
     fail  ///< throws; the others are ended
   } kind;
+  enum class Collective { sum, max, broadcast } what = Collective::sum;  ///< of all, element by element; of rank `from`
   std::size_t tensor = 0;
   int owner = 0;  ///< of the tensor
   std::size_t index = 0;
@@ -56,9 +57,10 @@ struct RandomProgram {
   // How much of what the programs are for is in this one.
   std::size_t held_reads = 0;  ///< reads and writes that have to wait for a collective which somebody has yet to call
   std::size_t far_reads = 0, far_writes = 0, far_launches = 0;  ///< of another rank's tensor
+  std::size_t broadcasts = 0;
 };
 
-/// The same program for the same seed.
-RandomProgram make_random_program(std::uint64_t seed, int ranks, bool may_fail);
+/// The same program for the same seed. `reduces_only`: its collectives are all_reduces, as a module may serve no other.
+RandomProgram make_random_program(std::uint64_t seed, int ranks, bool reduces_only, bool may_fail);
 
 }  // namespace kernbench::testing

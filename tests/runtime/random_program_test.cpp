@@ -120,10 +120,10 @@ class Interpreter {
         return;
       case Step::Kind::fault:
         return fault();
-      case Step::Kind::reduce:
-        return wait(ctx_.all_reduce_async(mine_[step.tensor]));
-      case Step::Kind::reduce_async:
-        ctx_.all_reduce_async(mine_[step.tensor]);
+      case Step::Kind::collective:
+        return wait(collective(step));
+      case Step::Kind::collective_async:
+        collective(step);
         return;
       case Step::Kind::give:
         return ctx_.fulfil(shared_.promises[step.index]);
@@ -141,6 +141,12 @@ class Interpreter {
     const std::uint16_t stream = step.tensor == RandomProgram::kStreamed ? other_stream_ : std::uint16_t{0};
     launches_.push_back(ctx_.launch_async("affine", LaunchOptions{{}, stream}, affine, tensor, step.scale, step.shift));
     if (step.kind == Step::Kind::launch) wait(launches_.back());
+  }
+
+  Handle collective(const Step& step) {
+    const Tensor& tensor = mine_[step.tensor];
+    if (step.what == Step::Collective::broadcast) return ctx_.broadcast_async(tensor, step.from);
+    return ctx_.all_reduce_async(tensor, step.what == Step::Collective::max ? ReduceOp::max : ReduceOp::sum);
   }
 
   /// Maps all copies of all shards, and has one PE of this rank's SIP change them.
@@ -246,17 +252,26 @@ std::size_t reads_of(const RandomProgram& program) {
 
 constexpr int kBatch = 20;  ///< programs of one machine; the last one fails
 
+/// The algorithm of a batch: a module's own kernel, schedules, what `auto` chooses.
+const char* algorithm_of(std::uint64_t first) {
+  constexpr const char* kAlgorithms[] = {"ring_allreduce", "direct", "auto"};
+  return kAlgorithms[first / kBatch % std::size(kAlgorithms)];
+}
+bool reduces_only(std::uint64_t first) { return algorithm_of(first) == std::string("ring_allreduce"); }
+
 /// Runs programs on one machine. Returns 0 if they behave as the model says.
 int run_batch(std::uint64_t first, int count, SchedulingKind scheduling) {
   const int ranks = 2 + static_cast<int>(first / kBatch % 2);
   MachineRun host(machine_of(static_cast<std::uint16_t>(ranks), 1, 2), scheduled(scheduling));
-  host.runtime.init_process_group(ring_algorithm());
+  ProcessGroupOptions options;
+  options.algorithm = algorithm_of(first);
+  host.runtime.init_process_group(options);
   // The group is of as many ranks as there are SIPs.
   int bad = 0;
   std::uint64_t windows = 0;
   for (int i = 0; i < count; ++i) {
     const std::uint64_t seed = first + static_cast<std::uint64_t>(i);
-    const RandomProgram program = make_random_program(seed, ranks, i + 1 == kBatch);
+    const RandomProgram program = make_random_program(seed, ranks, reduces_only(first), i + 1 == kBatch);
     Shared shared{std::vector<std::vector<Tensor>>(static_cast<std::size_t>(ranks)), {}, windows};
     std::string failed = "none";
     try {
@@ -319,20 +334,22 @@ TEST_P(RandomPrograms, BehaveAsTheSequentialModelPredicts) {
 }
 
 TEST(RandomProgram, UsesTensorsInTheMiddleOfCollectivesAndAcrossSips) {
-  std::size_t held = 0, far_reads = 0, far_writes = 0, far_launches = 0;
+  std::size_t held = 0, far_reads = 0, far_writes = 0, far_launches = 0, broadcasts = 0;
   constexpr std::size_t kSeeds = 100;
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
-    const RandomProgram program = make_random_program(seed, 2 + static_cast<int>(seed % 2), false);
+    const RandomProgram program = make_random_program(seed, 2 + static_cast<int>(seed % 2), false, false);
     held += program.held_reads;
     far_reads += program.far_reads;
     far_writes += program.far_writes;
     far_launches += program.far_launches;
+    broadcasts += program.broadcasts;
   }
   // In every program, on average.
   EXPECT_GT(held, kSeeds);
   EXPECT_GT(far_reads, kSeeds);
   EXPECT_GT(far_writes, kSeeds / 2);
   EXPECT_GT(far_launches, kSeeds);
+  EXPECT_GT(broadcasts, kSeeds);
 }
 
 }  // namespace
