@@ -143,6 +143,9 @@ Named emit_call(const std::string& word, const Bound& in, Emitter& emit) {
   if (word == "where") {
     const auto side = [&](const char* name, Id like) {
       if (!in.is_number(name)) return in.tensor(name);
+      // Whatever is there, x^0 is 1; of integers 0 x is 0.
+      if (is_float(emit.type(like).dtype))
+        return emit.with_number(emit.with_number(like, 0, Binary::pow), in.number(name), Binary::mul);
       return emit.with_number(emit.with_number(like, 0, Binary::mul), in.number(name), Binary::add);
     };
     if (in.is_number("self") && in.is_number("other"))

@@ -278,9 +278,13 @@ Emitter::Id Emitter::binary(Id a, Id b, Binary op) {
 
 Emitter::Id Emitter::with_number(Id a, double number, Binary op) {
   if (op == Binary::div || op == Binary::pow) need_float(a, "its operand");
-  if (!is_float(type(a).dtype) && (number != std::floor(number) || std::abs(number) > 1e15))
-    throw EmitError{fmt::format("{} with the number {}", type(a).str(), number), "cast the tensor before"};
   if (type(a).dtype == DType::boolean) throw EmitError{"its operand is bool", "cast it before"};
+  if (!is_float(type(a).dtype)) {
+    // Of i64 those that a double holds.
+    const double bits = std::min(8.0 * static_cast<double>(size_of(type(a).dtype)) - 1, 53.0), limit = std::exp2(bits);
+    if (number != std::floor(number) || number < -limit || number > limit - 1)
+      throw EmitError{fmt::format("{} with the number {}", type(a).str(), number), "cast the tensor before"};
+  }
   Node node;
   node.op = Op::binary;
   node.inputs = {a};
@@ -308,7 +312,9 @@ Emitter::Id Emitter::where(Id mask, Id a, Id b) {
 }
 
 Emitter::Id Emitter::reduce(Id x, Sizes dims, bool keep, Reduction reduction) {
-  if (reduction != Reduction::amax) need_float(x, "its operand");
+  if (reduction == Reduction::mean) need_float(x, "its operand");
+  // Integers are counted in i64.
+  if (reduction == Reduction::sum && !is_float(type(x).dtype) && type(x).dtype != DType::i64) x = cast(x, DType::i64);
   std::set<std::int64_t> gone;
   for (const std::int64_t given : dims) {
     if (!gone.insert(dim(x, given)).second)

@@ -16,9 +16,32 @@ namespace {
 
 using Doubles = std::vector<double>;
 
-Doubles decode(const HostTensor& tensor) {
-  Doubles values(static_cast<std::size_t>(tensor.count()));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = load_element(tensor.bytes.data(), tensor.dtype, i);
+/// Elements as T computes with them: double of floats, std::int64_t of integers. Neither loses a bit.
+template <class T>
+T element_of(const HostTensor& tensor, std::size_t i) {
+  if constexpr (std::is_same_v<T, double>)
+    return load_element(tensor.bytes.data(), tensor.dtype, i);
+  else
+    return load_integer(tensor.bytes.data(), tensor.dtype, i);
+}
+template <class T>
+void set_element(HostTensor& tensor, std::size_t i, T value) {
+  if constexpr (std::is_same_v<T, double>)
+    store_element(tensor.bytes.data(), tensor.dtype, i, value);
+  else
+    store_integer(tensor.bytes.data(), tensor.dtype, i, value);
+}
+
+/// Calls body(a value of the type that computes with elements of `dtype`).
+template <class Body>
+HostTensor in_type_of(DType dtype, const Body& body) {
+  return is_float(dtype) ? body(double{}) : body(std::int64_t{});
+}
+
+template <class T = double>
+std::vector<T> decode(const HostTensor& tensor) {
+  std::vector<T> values(static_cast<std::size_t>(tensor.count()));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = element_of<T>(tensor, i);
   return values;
 }
 
@@ -28,13 +51,24 @@ HostTensor empty_like(const TensorType& type) {
   return tensor;
 }
 
-HostTensor encode(const TensorType& type, const Doubles& values) {
+template <class T>
+HostTensor encode(const TensorType& type, const std::vector<T>& values) {
   HostTensor tensor = empty_like(type);
-  for (std::size_t i = 0; i < values.size(); ++i) store_element(tensor.bytes.data(), type.dtype, i, values[i]);
+  for (std::size_t i = 0; i < values.size(); ++i) set_element(tensor, i, values[i]);
   return tensor;
 }
 
-double unary_value(Unary op, double x) {
+// Integers wrap by way of the unsigned type.
+std::uint64_t raw(std::int64_t value) { return static_cast<std::uint64_t>(value); }
+std::int64_t wrap(std::uint64_t value) { return static_cast<std::int64_t>(value); }
+
+std::int64_t value_of(Unary op, std::int64_t x) {
+  if (op == Unary::neg) return wrap(0 - raw(x));
+  if (op == Unary::relu) return std::max<std::int64_t>(x, 0);
+  throw std::logic_error("an operation of integers that graphs do not have");
+}
+
+double value_of(Unary op, double x) {
   switch (op) {
     case Unary::relu:
       return x > 0 || std::isnan(x) ? x : 0;
@@ -60,7 +94,7 @@ double unary_value(Unary op, double x) {
   return 0;
 }
 
-double binary_value(Binary op, double a, double b) {
+double value_of(Binary op, double a, double b) {
   switch (op) {
     case Binary::add:
       return a + b;
@@ -76,9 +110,8 @@ double binary_value(Binary op, double a, double b) {
   return 0;
 }
 
-std::int64_t integer_value(Binary op, std::int64_t a, std::int64_t b) {
-  const auto x = static_cast<std::uint64_t>(a), y = static_cast<std::uint64_t>(b);
-  return static_cast<std::int64_t>(op == Binary::add ? x + y : op == Binary::sub ? x - y : x * y);
+std::int64_t value_of(Binary op, std::int64_t a, std::int64_t b) {
+  return wrap(op == Binary::add ? raw(a) + raw(b) : op == Binary::sub ? raw(a) - raw(b) : raw(a) * raw(b));
 }
 
 /// For each element of a row-major array of `shape`, the element of one of shape `from` that is broadcast to it.
@@ -100,33 +133,37 @@ std::vector<std::size_t> broadcast_places(const std::vector<std::int64_t>& from,
   return places;
 }
 
+HostTensor evaluate_unary(const Node& node, const HostTensor& x) {
+  return in_type_of(x.dtype, [&](auto number) {
+    auto values = decode<decltype(number)>(x);
+    for (auto& value : values) value = value_of(node.unary, value);
+    return encode(node.type, values);
+  });
+}
+
 HostTensor evaluate_binary(const Node& node, const HostTensor& a, const HostTensor* b) {
   const std::vector<std::size_t> left = broadcast_places(a.shape, node.type.shape);
   const std::vector<std::size_t> right =
       b != nullptr ? broadcast_places(b->shape, node.type.shape) : std::vector<std::size_t>();
-  HostTensor result = empty_like(node.type);
-  for (std::size_t i = 0; i < left.size(); ++i) {
-    if (is_float(a.dtype)) {
-      const double y = b != nullptr ? load_element(b->bytes.data(), b->dtype, right[i]) : node.number;
-      store_element(result.bytes.data(), node.type.dtype, i,
-                    binary_value(node.binary, load_element(a.bytes.data(), a.dtype, left[i]), y));
-    } else {
-      const std::int64_t y =
-          b != nullptr ? load_integer(b->bytes.data(), b->dtype, right[i]) : static_cast<std::int64_t>(node.number);
-      const std::int64_t sum = integer_value(node.binary, load_integer(a.bytes.data(), a.dtype, left[i]), y);
-      const bool logical = node.type.dtype == DType::boolean;  // add is or
-      store_integer(result.bytes.data(), node.type.dtype, i, logical ? static_cast<std::int64_t>(sum != 0) : sum);
+  return in_type_of(a.dtype, [&](auto number) {
+    using T = decltype(number);
+    std::vector<T> values(left.size());
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      const T y = b != nullptr ? element_of<T>(*b, right[i]) : static_cast<T>(node.number);
+      values[i] = value_of(node.binary, element_of<T>(a, left[i]), y);
     }
-  }
-  return result;
+    return encode(node.type, values);
+  });
 }
 
 /// Rows of `length` elements, one after the other: dimensions `last` moved behind all others.
+template <class T>
 struct Rows {
-  Doubles values;
+  std::vector<T> values;
   std::size_t length;
 };
-Rows rows_of(const HostTensor& x, const std::vector<std::int64_t>& last) {
+template <class T>
+Rows<T> rows_of(const HostTensor& x, const std::vector<std::int64_t>& last) {
   std::vector<std::int64_t> shape, strides;
   const std::vector<std::int64_t> dense = dense_strides(x.shape);
   std::size_t length = 1;
@@ -141,21 +178,33 @@ Rows rows_of(const HostTensor& x, const std::vector<std::int64_t>& last) {
   }
   HostTensor moved{shape, x.dtype, std::vector<std::uint8_t>(x.bytes.size())};
   copy_strided(shape, size_of(x.dtype), x.bytes.data(), strides, moved.bytes.data(), dense_strides(shape));
-  return {decode(moved), length};
+  return {decode<T>(moved), length};
+}
+
+double reduced(Reduction op, const double* row, std::size_t length) {
+  double value = op == Reduction::amax ? row[0] : 0;
+  for (std::size_t i = 0; i < length; ++i)
+    value = op != Reduction::amax ? value + row[i] : row[i] > value || std::isnan(row[i]) ? row[i] : value;
+  return op == Reduction::mean ? value / static_cast<double>(length) : value;
+}
+
+/// The graph has no mean of integers.
+std::int64_t reduced(Reduction op, const std::int64_t* row, std::size_t length) {
+  if (op == Reduction::amax) return *std::max_element(row, row + length);
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < length; ++i) sum += raw(row[i]);
+  return wrap(sum);
 }
 
 HostTensor evaluate_reduce(const Node& node, const HostTensor& x) {
-  const Rows rows = rows_of(x, node.dims);
-  Doubles result;
-  for (std::size_t row = 0; row < rows.values.size(); row += rows.length) {
-    double value = node.reduction == Reduction::amax ? rows.values[row] : 0;
-    for (std::size_t i = 0; i < rows.length; ++i) {
-      const double next = rows.values[row + i];
-      value = node.reduction != Reduction::amax ? value + next : next > value || std::isnan(next) ? next : value;
-    }
-    result.push_back(node.reduction == Reduction::mean ? value / static_cast<double>(rows.length) : value);
-  }
-  return encode(node.type, result);
+  return in_type_of(x.dtype, [&](auto number) {
+    using T = decltype(number);
+    const Rows<T> rows = rows_of<T>(x, node.dims);
+    std::vector<T> result;
+    for (std::size_t row = 0; row < rows.values.size(); row += rows.length)
+      result.push_back(reduced(node.reduction, &rows.values[row], rows.length));
+    return encode(node.type, result);
+  });
 }
 
 void soften(double* row, std::size_t n, std::size_t stride) {
@@ -328,16 +377,19 @@ HostTensor evaluate_node(const Graph& graph, const Node& node, const std::vector
       return result;
     }
     case Op::cast: {
+      const DType to = node.type.dtype;
+      if (is_float(inputs[0]->dtype) && !is_float(to) && to != DType::boolean) {
+        Doubles values = decode(*inputs[0]);
+        for (double& value : values) value = std::trunc(value);
+        return encode(node.type, values);
+      }
       HostTensor result = empty_like(node.type);
-      convert(inputs[0]->bytes.data(), inputs[0]->dtype, result.bytes.data(), node.type.dtype,
+      convert(inputs[0]->bytes.data(), inputs[0]->dtype, result.bytes.data(), to,
               static_cast<std::size_t>(node.type.count()));
       return result;
     }
-    case Op::unary: {
-      Doubles values = decode(*inputs[0]);
-      for (double& value : values) value = unary_value(node.unary, value);
-      return encode(node.type, values);
-    }
+    case Op::unary:
+      return evaluate_unary(node, *inputs[0]);
     case Op::binary:
       return evaluate_binary(node, *inputs[0], inputs.size() > 1 ? inputs[1] : nullptr);
     case Op::where:

@@ -13,7 +13,8 @@ struct HostWork {
 };
 HostWork work_of(const Graph& graph, const Node& node);
 
-/// The result of one node. Floats are computed in f64 and rounded once to the result's type; integers wrap.
+/// The result of one node. Floats are computed in f64 and rounded once to the result's type; integers wrap. A
+/// cast of a float to an integer drops the fraction; what is out of the range of an integer type becomes its limit.
 /// `inputs`: of its inputs, in order.
 HostTensor evaluate_node(const Graph& graph, const Node& node, const std::vector<const HostTensor*>& inputs);
 

@@ -64,10 +64,12 @@ inline std::string document_of(const std::map<std::string, TensorType>& inputs,
 
 /// A document on a machine, to the end.
 inline RunOutcome run_document(const std::string& text, const HostTensors& inputs, int sips,
-                               const PlanOptions& plan = {}, int requests = 1) {
+                               const PlanOptions& plan = {}, int requests = 1, DType f8 = DType::f8e4m3) {
   Problems problems, warnings;
   static Pipeline pipeline;  // the outcome names its supertasks
-  pipeline = read_pipeline(parse_config(text, "p.yaml"), {}, problems);
+  ReadOptions read;
+  read.f8 = f8;
+  pipeline = read_pipeline(parse_config(text, "p.yaml"), read, problems);
   kernbench::testing::MachineRun machine(kernbench::testing::machine_of(static_cast<std::uint16_t>(sips), 2, 2));
   CheckOptions check;
   check.folder = plan.folder;

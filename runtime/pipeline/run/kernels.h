@@ -49,7 +49,8 @@ enum class PointOp : std::uint8_t {
   exp
 };
 
-/// One elementwise operation. Floats are computed in f32 (f64 for f64) and rounded once.
+/// One elementwise operation. Floats are computed in f32 (f64 for f64) and rounded once; integers wrap. A
+/// cast of a float to an integer drops the fraction.
 struct PointCall {
   PointOp op = PointOp::copy;
   bool with_number = false;  ///< `number` stands for the second operand

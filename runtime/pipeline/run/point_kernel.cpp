@@ -34,12 +34,28 @@ Tile gelu_by_tanh(Tl& tl, const Tile& x) {
   return x * (tl.math(MathOp::tanh, {inner}) + number(1)) * number(0.5);
 }
 
+/// A cast rounds to nearest even; a graph's drops the fraction: where rounding went away from 0, one step back.
+Tile without_fraction(Tl& tl, const Tile& x, DType integer) {
+  const auto number = [&](DType dtype, double value) { return tl.fill({1, 1}, dtype, value); };
+  const auto size = [&](const Tile& of) { return tl.math(MathOp::abs, {of}); };
+  const Tile exact = tp::as_type(tl, x, tp::compute_type(x.dtype()));
+  const Tile nearest = tl.cast(exact, integer);
+  const Tile beyond = tl.math(MathOp::less, {size(exact), size(tl.cast(nearest, exact.dtype()))});
+  const Tile below_zero = tl.math(MathOp::less, {exact, number(exact.dtype(), 0)});
+  const Tile step = tl.select(below_zero, number(integer, -1), number(integer, 1));
+  return nearest - tl.select(beyond, step, number(integer, 0));
+}
+
 Tile apply(Tl& tl, const PointCall& call, const std::vector<Tile>& in) {
   const auto second = [&] { return call.with_number ? tl.fill({1, 1}, in[0].dtype(), call.number) : in[1]; };
   switch (call.op) {
     case PointOp::copy:
-    case PointOp::cast:
       return in[0];
+    case PointOp::cast: {
+      const DType to = call.tensors[0].dtype;
+      const bool drops = is_float(in[0].dtype()) && !is_float(to) && to != DType::boolean;
+      return drops ? without_fraction(tl, in[0], to) : in[0];
+    }
     case PointOp::add:
       return in[0] + second();
     case PointOp::sub:
