@@ -1,4 +1,4 @@
-# What an installation has beside the tool and its API: the man page, the presets and the pages with their examples; and
+# What an installation has beside the tool and its API: the man page, the presets, the schemas of files and the pages with their examples; and
 # all of it as a Debian package (`make package`).
 set(KERNBENCH_MAN ${PROJECT_BINARY_DIR}/kernbench.1)
 add_custom_command(OUTPUT ${KERNBENCH_MAN}
@@ -7,6 +7,8 @@ add_custom_command(OUTPUT ${KERNBENCH_MAN}
 add_custom_target(kernbench_man ALL DEPENDS ${KERNBENCH_MAN})
 install(FILES ${KERNBENCH_MAN} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT kernbench)
 install(DIRECTORY topology/presets DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/kernbench COMPONENT kernbench)
+# What editors and compilers check their files by.
+install(FILES topology/topology.schema.json runtime/pipeline/pipeline.schema.json DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/kernbench/schemas COMPONENT kernbench)
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT kernbench PATTERN decisions EXCLUDE PATTERN Doxyfile EXCLUDE)
 install(FILES README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT kernbench)
 

@@ -60,22 +60,42 @@ Json schema_of_field(const Field& field) {
   return schema;
 }
 
-/// What a kind of supertask demands beyond the table.
+/// A list of as many names as a kind has (calls of KindRule). Of `rooted` kinds only one member has it.
+Json schema_of_side(int count, bool rooted, bool output) {
+  Json schema = {{"type", "array"}};
+  if (count == -1) schema["minItems"] = 1;
+  if (count >= 0 && !rooted) schema["minItems"] = count;
+  if (count >= 0) schema["maxItems"] = count;
+  if (output) schema["uniqueItems"] = true;
+  return schema;
+}
+
+/// What a kind of supertask demands beyond the table. Null, which elsewhere stands for a field that is not there, is
+/// none of the types.
 Json schema_of_kind(const KindRule& rule) {
   const auto absent = [](Json& properties, const char* key) { properties[key] = {{"type", "null"}}; };
   Json properties = Json::object(), required = Json::array();
+  const auto needed = [&](const char* key, const char* type) {
+    properties[key] = {{"type", type}};
+    required.push_back(key);
+  };
+  const bool rooted = rule.kind == TaskKind::reduce || rule.kind == TaskKind::broadcast;
+  properties["inputs"] = schema_of_side(rule.inputs, rooted, false);
+  properties["outputs"] = schema_of_side(rule.outputs, rooted, true);
   if (rule.is == KindRule::Class::boundary) {
     absent(properties, "device");
   } else {
-    required.push_back("device");
+    needed("device", "string");
   }
   if (rule.is == KindRule::Class::compute) {
-    required.push_back("data");
+    needed("data", "string");
   } else {
     absent(properties, "data");
   }
   if (rule.is == KindRule::Class::communication) {
-    for (const char* key : {"group", "device_idx", "metadata"}) required.push_back(key);
+    needed("group", "string");
+    needed("device_idx", "integer");
+    required.push_back("metadata");
     Json keys = Json::object();
     for (const std::string& key : rule.metadata) {
       if (key == "reduce_op") {

@@ -12,7 +12,11 @@ namespace kernbench {
 nlohmann::ordered_json json_of(const std::string& text) { return nlohmann::ordered_json::parse(text, nullptr, false); }
 
 std::string schema_errors(const nlohmann::ordered_json& ordered, const std::string& name) {
-  std::ifstream in(KERNBENCH_SOURCE_DIR "/sc_main/" + name);
+  return errors_by_schema(ordered, "sc_main/" + name);
+}
+
+std::string errors_by_schema(const nlohmann::ordered_json& ordered, const std::string& path) {
+  std::ifstream in(KERNBENCH_SOURCE_DIR "/" + path);
   const nlohmann::json rules = nlohmann::json::parse(in), json = nlohmann::json::parse(ordered.dump());
   valijson::Schema schema;
   valijson::SchemaParser(valijson::SchemaParser::kDraft7)

@@ -21,6 +21,7 @@ run(${CMAKE_COMMAND} --build build)
 
 set(tool ${work}/prefix/bin/kernbench)
 foreach(file share/man/man1/kernbench.1 share/kernbench/presets/default.yaml share/kernbench/reference/noc
+        share/kernbench/schemas/pipeline.schema.json share/kernbench/schemas/topology.schema.json
         share/doc/kernbench/cli.md share/doc/kernbench/examples/plugin/axpy.cpp)
   if(NOT EXISTS ${work}/prefix/${file})
     message(FATAL_ERROR "not installed: ${file}")

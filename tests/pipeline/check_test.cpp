@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "runtime/pipeline/safetensors.h"
-#include "tests/support/test_folder.h"
+#include "tests/pipeline/broken_cases.h"
 
 namespace kernbench::pipeline {
 namespace {
@@ -62,77 +62,38 @@ Outcome check_text(const std::string& text, const std::string& folder) {
   return outcome;
 }
 
-/// tests/pipeline/broken.txt: each case is a line `# rule`, edits of good.yaml as lines `- old` and `+ new`, and the
-/// text that the checker ends with; an empty line ends it.
-struct Case {
-  std::string rule, expected;
-  std::vector<std::pair<std::string, std::string>> edits;
-};
-
-/// In an edit the symbol for a line feed (U+240A) stands for one.
-constexpr const char* kLineFeed = "\xE2\x90\x8A";
-std::string with_lines(std::string text) {
-  for (std::size_t at; (at = text.find(kLineFeed)) != std::string::npos;) text.replace(at, 3, "\n");
-  return text;
-}
-std::string without_lines(std::string text) {
-  for (std::size_t at; (at = text.find('\n')) != std::string::npos;) text.replace(at, 1, kLineFeed);
-  return text;
-}
-
-std::vector<Case> read_cases() {
-  std::istringstream file(read(test_folder() / "broken.txt"));
-  std::vector<Case> cases;
-  for (std::string line; std::getline(file, line);) {
-    if (line.rfind("# ", 0) == 0) {
-      cases.push_back({line.substr(2), "", {}});
-    } else if (line.rfind("- ", 0) == 0) {
-      cases.back().edits.emplace_back(with_lines(line.substr(2)), "");
-    } else if (line.rfind("+", 0) == 0) {
-      cases.back().edits.back().second = with_lines(line.size() > 2 ? line.substr(2) : "");
-    } else if (!line.empty()) {
-      cases.back().expected += line + "\n";
-    }
-  }
-  return cases;
-}
-
-std::string edited(const std::string& good, const Case& one) {
-  std::string text = good;
-  for (const auto& [old, with] : one.edits) {
-    const std::size_t at = text.find(old);
-    EXPECT_NE(at, std::string::npos) << one.rule << ": '" << old << "' is not in the document";
-    if (at != std::string::npos) text.replace(at, old.size(), with);
-  }
-  return text;
-}
-
+/// Edits of good.yaml, and some of them of good.json, where the same rules find other places.
 TEST(PipelineCheck, EveryBrokenDocumentEndsWithTheExactText) {
   const WeightsFolder folder;
-  const std::string good = read(test_folder() / "good.yaml");
-  const std::vector<Case> cases = read_cases();
-  EXPECT_GE(cases.size(), 80U);
-  std::string written;
-  std::set<std::string> rules;
-  for (const Case& one : cases) {
-    EXPECT_TRUE(rules.insert(one.rule).second) << one.rule << " is there twice";
-    const std::string found = check_text(edited(good, one), folder.path()).errors + "\n";
-    EXPECT_NE(found, "\n") << one.rule << " is not refused";
-    EXPECT_EQ(found, one.expected) << one.rule;
-    written += "# " + one.rule + "\n";
-    for (const auto& [old, with] : one.edits)
-      written += "- " + without_lines(old) + "\n" + (with.empty() ? "+" : "+ " + without_lines(with)) + "\n";
-    written += found + "\n";
+  for (const auto& [document, list, least] : {std::tuple("good.yaml", "broken.txt", std::size_t{120}),
+                                              std::tuple("good.json", "broken_json.txt", std::size_t{12})}) {
+    const std::string good = read(test_folder() / document);
+    const std::vector<BrokenCase> cases = read_cases(test_folder() / list);
+    EXPECT_GE(cases.size(), least);
+    std::string written;
+    std::set<std::string> rules;
+    for (const BrokenCase& one : cases) {
+      EXPECT_TRUE(rules.insert(one.rule).second) << one.rule << " is there twice";
+      const std::string found = check_text(edited(good, one), folder.path()).errors + "\n";
+      EXPECT_NE(found, "\n") << one.rule << " is not refused";
+      EXPECT_EQ(found, one.expected) << one.rule;
+      written += "# " + one.rule + "\n";
+      for (const auto& [old, with] : one.edits)
+        written += "- " + without_lines(old) + "\n" + (with.empty() ? "+" : "+ " + without_lines(with)) + "\n";
+      written += found + "\n";
+    }
+    if (std::getenv("KERNBENCH_REGENERATE") != nullptr) std::ofstream(test_folder() / list) << written;
   }
-  if (std::getenv("KERNBENCH_REGENERATE") != nullptr) std::ofstream(test_folder() / "broken.txt") << written;
 }
 
 TEST(PipelineCheck, AcceptsTheGoodDocument) {
   const WeightsFolder folder;
-  const Outcome outcome = check_text(read(test_folder() / "good.yaml"), folder.path());
-  EXPECT_EQ(outcome.errors, "");
-  EXPECT_EQ(outcome.warnings, "");
-  EXPECT_EQ(outcome.checked.graphs.size(), 19U);
+  for (const char* name : {"good.yaml", "good.json"}) {
+    const Outcome outcome = check_text(read(test_folder() / name), folder.path());
+    EXPECT_EQ(outcome.errors, "");
+    EXPECT_EQ(outcome.warnings, "");
+    EXPECT_EQ(outcome.checked.graphs.size(), 19U);
+  }
 }
 
 /// Members of an exchange stand together, behind all that feeds them.
