@@ -36,7 +36,7 @@ mkdir -p build; printf '%-24s %5d s\n' '$(1)' $$(($$(date +%s) - begin)) >> $(ST
 endef
 
 .NOTPARALLEL:
-.PHONY: help run install package docs studies test packages test-packages tool-and-test-packages release dev asan test-release test-dev test-asan test-slow mutants mutate same-times new-stages format format-check lint lint-all clean
+.PHONY: help run install package docs studies test packages test-packages tool-and-test-packages release dev asan test-release test-dev test-asan test-slow mutants mutate mutate-pipelines same-times new-stages format format-check lint lint-all clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -107,6 +107,9 @@ SEED ?= 1
 mutate: test-packages ## wrong input of every kind: tests/mutate/README.md; CASES=100000 SEED=1
 	cmake --preset release -DBUILD_TESTING=ON && cmake --build --preset release -j $(JOBS) --target mutate
 	build/release/tests/mutate/mutate --source . --cases $(CASES) --seed $(SEED) --jobs $(JOBS)
+mutate-pipelines: test-packages ## documents of pipelines changed by a seed, checked and run: docs/pipeline.md; CASES=100000
+	cmake --preset release -DBUILD_TESTING=ON && cmake --build --preset release -j $(JOBS) --target pipeline_mutants_test
+	KERNBENCH_PIPELINE_MUTANTS=$(CASES) KERNBENCH_PIPELINE_RUNS=$(CASES) build/release/tests/pipeline/pipeline_mutants_test
 same-times: ## simulated times do not depend on the optimisation level (after test-release and test-asan)
 	$(call stage,same times,tests/cli/same_times.sh build/release/sc_main/kernbench build/asan/sc_main/kernbench)
 
