@@ -55,7 +55,7 @@ void PipelineWorkload::add_options(po::options_description& options) {
   auto add = options.add_options();
   add("file", po::value(&file_)->default_value(""), "the pipeline, JSON or YAML");
   add("inputs", po::value(&inputs_)->default_value(""),
-      "safetensors with the whole model's inputs (default: seeded values)");
+      "safetensors with the whole model's inputs (default: seeded values, integers 0)");
   add("outputs", po::value(&outputs_)->default_value(""), "writes the whole model's outputs there, as safetensors");
   add("expect", po::value(&expect_)->default_value(""), "safetensors to compare the outputs with");
   add("f8", po::value(&f8_)->default_value("e4m3"), "what f8 means: e4m3 or e5m2");
@@ -224,13 +224,16 @@ Report PipelineWorkload::report(const pipeline::Pipeline& pipeline, const pipeli
   if (requests_ > 1)
     made.text += fmt::format("# {} requests in {:.3f} ns: {:.1f} per second; latency is their mean in the last pass\n",
                              requests_, pass, per_second);
-  Json path = Json::array();
+  Json path = Json::array(), path_times = Json::array();
   std::string path_text;
   for (const pipeline::TaskTime& time : pipeline::critical_path(checked, outcome)) {
     path.push_back(time.task->name);
-    path_text += (path_text.empty() ? "" : " -> ") + time.task->name;
+    path_times.push_back(ns(time.end - time.begin));
+    path_text +=
+        fmt::format("{}{} {:.3f}", path_text.empty() ? "" : " -> ", time.task->name, ns(time.end - time.begin));
   }
   summary["critical_path"] = path;
+  summary["critical_path_ns"] = path_times;
   made.results.push_back(std::move(summary));
   made.text += fmt::format("# timeline of the last request, ns\n#{:>15} {:>15} {:>15} {:>14} {:>14} {:>14}\n", "slot",
                            "supertask", "kind", "begin", "end", "time");
@@ -260,8 +263,8 @@ Report PipelineWorkload::report(const pipeline::Pipeline& pipeline, const pipeli
                             {"computing", share(computing)},
                             {"communicating", share(communicating)}});
   }
-  made.text += fmt::format("# share of the last pass, %\n#{:>15} {:>10} {:>14} {:>10}\n{}# critical path: {}\n", "slot",
-                           "computing", "communicating", "idle", shares, path_text);
+  made.text += fmt::format("# share of the last pass, %\n#{:>15} {:>10} {:>14} {:>10}\n{}# critical path, ns: {}\n",
+                           "slot", "computing", "communicating", "idle", shares, path_text);
   return made;
 }
 

@@ -1,7 +1,10 @@
 #include "runtime/pipeline/safetensors.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 
 #include "tests/support/test_folder.h"
@@ -48,6 +51,44 @@ TEST(Safetensors, ReadsSlicesOfEveryType) {
     for (const std::size_t element : {13U, 14U, 17U, 18U}) expected += data.substr(element * item, item);
     EXPECT_EQ(std::string(part.bytes.begin(), part.bytes.end()), expected) << name;
     EXPECT_EQ(weights.read(*weights.find("a")).bytes.size(), data.size());
+  }
+}
+
+/// Pages that this process holds in memory, of files too, in bytes.
+std::size_t resident() {
+  std::ifstream file("/proc/self/statm");
+  std::size_t size = 0, pages = 0;
+  file >> size >> pages;
+  return pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+/// 4 rows of 16 columns out of 64 GiB, which have no room on the disk: were more read than the part, this process would
+/// grow by that. A read of neighbouring pages is the kernel's (128 KiB a row).
+TEST(Safetensors, APartOfAFileLargerThanMemoryIsReadAlone) {
+  constexpr std::int64_t kRows = 131072, kCols = 262144;
+  constexpr std::size_t kData = std::size_t{2} * kRows * kCols;
+  const std::string header = "{\"w\":{\"dtype\":\"F16\",\"shape\":[" + std::to_string(kRows) + "," +
+                             std::to_string(kCols) + "],\"data_offsets\":[0," + std::to_string(kData) + "]}}";
+  const WeightFile file(file_of(header, ""));
+  std::filesystem::resize_file(file.path(), 8 + header.size() + kData);
+  std::fstream stream(file.path(), std::ios::binary | std::ios::in | std::ios::out);
+  for (std::int64_t row = 99999; row < 100003; ++row) {
+    for (std::int64_t col = 200000; col < 200016; ++col) {
+      const auto value = static_cast<std::uint16_t>(row * 31 + col);
+      stream.seekp(static_cast<std::streamoff>(8 + header.size()) + 2 * (row * kCols + col));
+      stream.write(reinterpret_cast<const char*>(&value), 2);
+    }
+  }
+  stream.close();
+  const std::size_t before = resident();
+  const Safetensors weights(file.path());
+  const HostTensor part = weights.read(*weights.find("w"), {{99999, 100003}, {200000, 200016}});
+  EXPECT_LT(resident() - before, std::size_t{16} << 20);
+  ASSERT_EQ(part.shape, (std::vector<std::int64_t>{4, 16}));
+  for (std::size_t i = 0; i < 64; ++i) {
+    std::uint16_t value = 0;
+    std::memcpy(&value, part.bytes.data() + 2 * i, 2);
+    EXPECT_EQ(value, static_cast<std::uint16_t>((99999 + i / 16) * 31 + 200000 + i % 16)) << i;
   }
 }
 

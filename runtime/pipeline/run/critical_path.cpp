@@ -19,15 +19,14 @@ std::vector<TaskTime> critical_path(const Checked& checked, const RunOutcome& ou
   std::vector<TaskTime> path;
   const SuperTask* at = last == nullptr ? nullptr : last->task;
   while (at != nullptr) {
-    path.push_back(times[at]);
-    // An exchange begins with its last member.
+    // An exchange begins with its last member, and lasts until the path goes on.
     const SuperTask* latest = at;
     if (at->group.given) {
       for (const SuperTask* member : checked.groups.at(at->group.value)) {
         if (times.count(member) > 0 && times[member].begin > times[latest].begin) latest = member;
       }
     }
-    if (latest != at) path.back() = times[latest];
+    path.push_back({latest, times[latest].begin, times[at].end});
     at = before[latest];
   }
   std::reverse(path.begin(), path.end());

@@ -89,7 +89,7 @@ class PipelineRun {
 };
 
 /// Supertasks that decide the latency, first to last: each begins when the one before it has ended, or waits for it as
-/// a member of its exchange.
+/// a member of its exchange. Their times follow each other without a gap.
 std::vector<TaskTime> critical_path(const Checked& checked, const RunOutcome& outcome);
 
 }  // namespace kernbench::pipeline
