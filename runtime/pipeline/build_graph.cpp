@@ -98,7 +98,7 @@ class GraphBuilder {
     emit_.name = name;
     if (node.operation != nullptr) {
       try {
-        const Bound bound(node, names_, emit_);
+        const Bound bound(node, names_, emit_, pipeline_.f8);
         made = node.operation->word == "getitem" ? item(bound) : emit_call(node.operation->word, bound, emit_);
       } catch (const EmitError& error) {
         problems_.add(node.where, fmt::format("node {}: {}", quote(name), error.text), error.hint);

@@ -29,7 +29,9 @@ class Bound {
  public:
   using Id = Emitter::Id;
 
-  Bound(const RawNode& raw, const std::map<std::string, Named>& names, Emitter& emit) : names_(names), emit_(emit) {
+  /// `f8`: what the document's f8 is.
+  Bound(const RawNode& raw, const std::map<std::string, Named>& names, Emitter& emit, DType f8)
+      : names_(names), emit_(emit), f8_(f8) {
     const auto& parameters = raw.operation->parameters;
     if (raw.arguments.size() > parameters.size())
       throw EmitError{fmt::format("{} arguments are too many", raw.arguments.size()), list(parameters)};
@@ -110,9 +112,9 @@ class Bound {
                                                               {"int64", "i64"},
                                                               {"int32", "i32"},
                                                               {"int16", "i16"},
-                                                              {"int8", "i8"},
-                                                              {"f8", "f8e4m3"}};
+                                                              {"int8", "i8"}};
     std::string name = text(parameter);
+    if (name == "f8") return f8_;
     if (name.rfind("torch.", 0) == 0) name = name.substr(6);
     const auto found = kTorch.find(name);
     if (const auto dtype = parse_dtype(found == kTorch.end() ? name : found->second)) return *dtype;
@@ -150,6 +152,7 @@ class Bound {
 
   const std::map<std::string, Named>& names_;
   Emitter& emit_;
+  const DType f8_;
   std::map<std::string, const RawArgument*> given_;
 };
 

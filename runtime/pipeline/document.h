@@ -123,6 +123,7 @@ struct Metadata {
 /// A document as it was read. What is wrong with its meaning is a matter of check().
 struct Pipeline {
   Text name;
+  DType f8 = DType::f8e4m3;  ///< what `f8` means in it
   std::vector<Device> devices;
   std::vector<TensorInfo> tensors;
   std::vector<SuperTask> supertasks;

@@ -364,6 +364,7 @@ const std::vector<std::string>& dtype_names() {
 
 Pipeline read_pipeline(const ConfigNode& root, const ReadOptions& options, Problems& problems) {
   Pipeline pipeline;
+  pipeline.f8 = options.f8;
   read_fields(document_table(), root, &pipeline, "$", options, problems);
   pipeline.index();
   return pipeline;

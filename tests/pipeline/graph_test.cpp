@@ -9,7 +9,8 @@ namespace {
 
 /// Types of what a dfg makes of the inputs; every result is an output of the type that it is said to have.
 std::string problems_of_dfg(const std::map<std::string, std::string>& inputs,
-                            const std::map<std::string, std::string>& outputs, const std::string& data) {
+                            const std::map<std::string, std::string>& outputs, const std::string& data,
+                            DType f8 = DType::f8e4m3) {
   std::string text = "name: p\ndevices: {n: {kind: npu, idx: 0}}\ntensors:\n", in, out;
   for (const auto* side : {&inputs, &outputs}) {
     for (const auto& [name, type] : *side) {
@@ -22,7 +23,7 @@ std::string problems_of_dfg(const std::map<std::string, std::string>& inputs,
           "\"}\n";
   text += "metadata: {tensors: {inputs: {}, outputs: {}}, tensor_slices: {inputs: {}, outputs: {}}}\n";
   Problems problems;
-  const Pipeline pipeline = read_pipeline(parse_config(text, "p"), {}, problems);
+  const Pipeline pipeline = read_pipeline(parse_config(text, "p"), {f8}, problems);
   problems.throw_if_any();
   build_graph(pipeline, pipeline.supertasks.front(), problems);
   return problems.str();
@@ -59,6 +60,16 @@ TEST(PipelineGraph, InfersShapesAndTypes) {
     const std::string found =
         problems_of_dfg(in, {{"y", *type == '\0' ? "shape: [], dtype: f16" : type}}, std::string("y = ") + call);
     EXPECT_EQ(found.empty(), *type != '\0') << call << "\n" << found;
+  }
+}
+
+/// In a graph f8 is what it is in the document; the names of PyTorch say which of the two they mean.
+TEST(PipelineGraph, F8IsTheDocuments) {
+  const std::map<std::string, std::string> in = {{"x", "shape: [2], dtype: f16"}},
+                                           out = {{"y", "shape: [2], dtype: f8"}};
+  for (const DType f8 : {DType::f8e4m3, DType::f8e5m2}) {
+    EXPECT_EQ(problems_of_dfg(in, out, "y = cast(x, f8)", f8), "");
+    EXPECT_EQ(problems_of_dfg(in, out, "y = cast(x, float8_e5m2)", f8).empty(), f8 == DType::f8e5m2);
   }
 }
 
