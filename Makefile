@@ -51,7 +51,7 @@ new-stages:
 	@rm -f $(STAGES)
 
 PREFIX ?= /usr/local
-install: release ## the tool, its libraries and headers, presets, references, pages, man page: PREFIX=/usr/local
+install: release ## the tool, its libraries and headers, presets, schemas, references, pages, man page: PREFIX=/usr/local
 	cmake --build --preset release -j $(JOBS) --target kernbench_man
 	cmake --install build/release --prefix $(PREFIX)
 package: release ## the same as a Debian package: build/release/kernbench_*.deb

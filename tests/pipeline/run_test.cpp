@@ -99,7 +99,13 @@ TEST_P(PipelineExchanges, PiecesStandInOrderAlongEveryDimension) {
   std::map<std::string, TensorType> types;
   const std::string text = exchanges_of(devices, {4, 8, 12}, dtype, types);
   HostTensors inputs;
-  for (const auto& [name, type] : types) inputs[name] = values_of(type, inputs.size() + 1);
+  for (const auto& [name, type] : types) {
+    HostTensor& tensor = inputs[name] = values_of(type, inputs.size() + 1);
+    // Integers of the whole range of their type: sums wrap, and of i64 the last bits are none that a double holds.
+    for (std::size_t e = 0; !is_float(dtype) && e < static_cast<std::size_t>(type.count()); ++e)
+      store_integer(tensor.bytes.data(), dtype, e,
+                    static_cast<std::int64_t>((e * 2654435761U + inputs.size()) * 0x9E3779B97F4A7C15U));
+  }
   const RunOutcome outcome = run_document(text, inputs, 2, {}, 2);
   Problems problems, warnings;
   const Pipeline pipeline = read_pipeline(parse_config(text, "p.yaml"), {}, problems);
@@ -111,11 +117,11 @@ TEST_P(PipelineExchanges, PiecesStandInOrderAlongEveryDimension) {
     ASSERT_EQ(got.shape, want.shape) << name;
     int wrong = 0;
     for (std::size_t e = 0; e < static_cast<std::size_t>(want.count()); ++e) {
-      const double a = is_float(dtype) ? load_element(got.bytes.data(), dtype, e)
-                                       : static_cast<double>(load_integer(got.bytes.data(), dtype, e)),
-                   b = is_float(dtype) ? load_element(want.bytes.data(), dtype, e)
-                                       : static_cast<double>(load_integer(want.bytes.data(), dtype, e));
-      if (std::abs(a - b) > 1e-6 && ++wrong == 1)
+      const double a = load_element(got.bytes.data(), dtype, e), b = load_element(want.bytes.data(), dtype, e);
+      const bool same = is_float(dtype)
+                            ? std::abs(a - b) <= 1e-6
+                            : load_integer(got.bytes.data(), dtype, e) == load_integer(want.bytes.data(), dtype, e);
+      if (!same && ++wrong == 1)
         ADD_FAILURE() << title << ": " << pipeline.supertask("t" + name)->group.value << " " << name << ", element "
                       << e << ": " << a << ", not " << b;
     }
@@ -130,6 +136,8 @@ const std::vector<std::string> kPes{
 
 INSTANTIATE_TEST_SUITE_P(Members, PipelineExchanges,
                          ::testing::Values(Members{"Sips", kSips}, Members{"SipsOfIntegers", kSips, DType::i32},
+                                           Members{"SipsOfLongIntegers", kSips, DType::i64},
+                                           Members{"PesOfOneSipOfLongIntegers", kPes, DType::i64},
                                            Members{"CubesOfOneSip", kHalves}, Members{"PesOfOneSip", kPes},
                                            Members{"CubesOfOneSipOfIntegers", kHalves, DType::i32}),
                          [](const auto& info) { return info.param.name; });

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -100,14 +101,29 @@ metadata:
       p0: {placements: [[0, 4]], origin: y, dtype: f32, device: a}
       p1: {placements: [[4, 8]], origin: y, dtype: f32, device: b}
 )";
-  for (const std::string& tasks : {transfers, collectives}) {
+  // The words of every deadlock: deadlock_report, Failure.DeadlockNamesWhoWaitsForWhat.
+  const auto report = [](const std::string& zero, const std::string& one) {
+    return "kernbench: error: deadlock at T ns: nothing is left to happen, and 2 ranks have not finished\n"
+           "\n"
+           "  rank waits for\n"
+           "  0    collective 'direct' on sip0, submitted at T ns; process group 1, " +
+           zero + ": not called by rank 1\n  1    collective 'direct' on sip1, submitted at T ns; process group 2, " +
+           one + ": not called by rank 0\n\nno PE is blocked\n";
+  };
+  for (const auto& [tasks, words] :
+       {std::pair(transfers, report("rank 1 to rank 0, transfer 0", "rank 0 to rank 1, transfer 0")),
+        std::pair(collectives, report("collective 0", "collective 0"))}) {
     std::ofstream(tool.file("p.yaml")) << head << tasks << tail;
+    const Outcome checked = tool(with({"pipeline", "check", "p.yaml"}, kTwoSips));
+    EXPECT_EQ(checked.code, 0) << checked.err;
     const Outcome good = tool(with({"pipeline", "run", "p.yaml"}, kTwoSips));
     EXPECT_EQ(good.code, 0) << good.err;
     const Outcome stuck = tool(with({"pipeline", "run", "p.yaml", "--order", "document"}, kTwoSips));
     EXPECT_EQ(stuck.code, 3) << stuck.out << stuck.err;
-    // The words of every deadlock, which name what is blocked; `up` and `down`, `one` and `two` wait for each other.
-    EXPECT_NE(stuck.err.find("deadlock at "), std::string::npos) << stuck.err;
+    const std::string said = std::regex_replace(stuck.err.substr(stuck.err.find("kernbench: error")),
+                                                std::regex("[0-9]+\\.[0-9]+ ns"), "T ns");
+    EXPECT_EQ(said.substr(0, words.size()), words);
+    EXPECT_EQ(said.find_first_not_of('\n', words.size()), std::string::npos) << said;
   }
 }
 
@@ -343,6 +359,17 @@ TEST(PipelineTool, ShowPutsSupertasksUnderTheirSlotsInTheOrderOfTheFlow) {
       EXPECT_TRUE(name == other || apart) << name << " lies over " << other;
     }
   }
+}
+
+/// KERNBENCH_REGENERATE=1 in the environment writes the picture that docs/pipeline.md has.
+TEST(PipelineTool, ThePictureOfThePageIsWhatShowDraws) {
+  const Tool tool;
+  const Outcome shown = tool(with({"pipeline", "show", kExamples + "all_kinds.yaml", "--output", "p.svg"}, kTwoSips));
+  ASSERT_EQ(shown.code, 0) << shown.err;
+  const std::string picture = std::string(KERNBENCH_SOURCE_DIR) + "/docs/images/pipeline/all_kinds.svg",
+                    drawn = read(tool.file("p.svg"));
+  if (std::getenv("KERNBENCH_REGENERATE") != nullptr) std::ofstream(picture) << drawn;
+  EXPECT_TRUE(read(picture) == drawn) << picture << " is not in step: run this test with KERNBENCH_REGENERATE=1";
 }
 
 /// Slices of outputs that overlap hold the same elements; if they do not, the run says so.
