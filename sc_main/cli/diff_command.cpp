@@ -41,6 +41,18 @@ int print_help(DiffOptions& options) {
       text.str());
   return 0;
 }
+
+/// Result files are what anybody may have changed.
+nlohmann::ordered_json difference(const nlohmann::ordered_json& a, const nlohmann::ordered_json& b,
+                                  const DiffOptions& options) {
+  try {
+    return compare::diff(a, b);
+  } catch (const nlohmann::ordered_json::exception&) {
+    throw UsageError(
+        fmt::format("'{}' or '{}' holds a value of a type that 'kernbench run' does not write", options.a, options.b),
+        "give files as 'kernbench run ... --json FILE' wrote them");
+  }
+}
 }  // namespace
 
 int diff_command(const Arguments& arguments) {
@@ -52,7 +64,7 @@ int diff_command(const Arguments& arguments) {
   const nlohmann::ordered_json a = read_result_json(options.a, fmt::format("'{}'", options.a)),
                                b = read_result_json(options.b, fmt::format("'{}'", options.b));
   DocumentOutput json(options.json), html(options.html);
-  const nlohmann::ordered_json found = compare::diff(a, b);
+  const nlohmann::ordered_json found = difference(a, b, options);
   if (options.json != "-") show_text(compare::diff_text(found, options.a, options.b));
   json.write(json_text(found, 2) + "\n");
   if (html.wanted()) html.write(report::render_diff(found, options.a, options.b));

@@ -82,6 +82,7 @@ TEST(Survival, FilesOfOthersAreReadWithinLimitsAndSaidInPrintableText) {
   write("deep.yaml", deep(5'000));
   write("escape.xml", "<algo name=\"a\" proto=\"\033[31m\" coll=\"x\033[31m\xff\" ngpus=\"2\"></algo>");
   write("mesh.yaml", "extends: minimal\ncube_mesh: /dev/zero\n");
+  write("base.yaml", "extends: /dev/zero\n");
   const std::string reduce = "run all_reduce -b 1K -e 1K --topology minimal ";
   expect_lines(tool,
                {{"a result file", "run --from from.json", 2, "is nested deeper than 100 levels"},
@@ -90,6 +91,8 @@ TEST(Survival, FilesOfOthersAreReadWithinLimitsAndSaidInPrintableText) {
                  "/docs/examples/chakra/training_step --comm-group-configuration groups.json",
                  2, "groups.json:1:101: error: is nested deeper than 100 levels"},
                 {"a machine", "topology check deep.yaml", 2, "deeper than"},
+                {"a device as a base", "topology check base.yaml", 2,
+                 "base.yaml:1:10: error: extends: '/dev/zero' is larger than 16 MiB"},
                 {"a device as a layout", "topology check mesh.yaml", 2, "/dev/zero: error: is larger than 16 MiB"},
                 {"a device as a schedule", reduce + "--algorithm /dev/zero", 2, ""}});
   for (const std::string& command :

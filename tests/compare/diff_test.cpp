@@ -73,6 +73,27 @@ TEST_F(Diff, RefusesWhatIsNoResult) {
   EXPECT_EQ(gone.code, 7);
   EXPECT_THAT(gone.err, HasSubstr("cannot read 'gone.json': No such file or directory"));
   EXPECT_EQ(tool({"diff", "a.json"}).code, 2);
+  Json other = of("b.json");
+  other["energy"][0]["dynamic_pj"] = nullptr;
+  std::ofstream(tool.file("other.json")) << other.dump();
+  const Outcome type = tool({"diff", "a.json", "other.json"});
+  EXPECT_EQ(type.code, 2);
+  EXPECT_THAT(type.err, HasSubstr("'a.json' or 'other.json' holds a value of a type that 'kernbench run' does not"));
+}
+
+TEST_F(Diff, NamesTheKeyThatOnlyOneOfTheMachinesHas) {
+  ASSERT_EQ(tool({"run", "tp_mlp", "--topology", "minimal", "--data", "off", "--set",
+                  "overrides=[{match: sip0.cube0, cube: {hbm: {clock: 800 MHz}}}]", "--json", "slow.json", "-q"})
+                .code,
+            0);
+  const Json there = json_of(tool({"diff", "a.json", "slow.json", "--json", "-"}).out)["config"],
+             gone = json_of(tool({"diff", "slow.json", "a.json", "--json", "-"}).out)["config"];
+  const Json slow = there.back();
+  EXPECT_EQ(slow, (Json{{"key", "overrides[sip0.cube0].cube.hbm.clock"}, {"a", nullptr}, {"b", "800 MHz"}}));
+  EXPECT_EQ(gone.size(), there.size());
+  EXPECT_TRUE(std::find(gone.begin(), gone.end(), Json{{"key", slow["key"]}, {"a", slow["b"]}, {"b", nullptr}}) !=
+              gone.end())
+      << gone;
 }
 
 TEST_F(Diff, PageHasTheSameInABrowser) {

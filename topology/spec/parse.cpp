@@ -54,6 +54,17 @@ Layer load_layer(const std::string& path) {
   return layer;
 }
 
+/// A file that cannot be read as a whole is a problem of the line that names it.
+Layer load_named(const std::string& path, const Location& where) {
+  try {
+    return load_layer(path);
+  } catch (const ConfigError& error) {
+    const Problem& first = error.problems().front();
+    if (where.line == 0 || first.where.line != 0) throw;
+    throw ConfigError(where, fmt::format("extends: {} {}", quote(first.where.file), first.text), first.hint);
+  }
+}
+
 /// What `name` stands for: a preset, or a file relative to `folder`. `where`: who asks; its line is 0 for the command
 /// line.
 Layer find_layer(const std::string& name, const std::string& folder, const Location& where) {
@@ -66,7 +77,7 @@ Layer find_layer(const std::string& name, const std::string& folder, const Locat
       check_file(path, "extends", where, problems);
       if (!problems.empty()) throw ConfigError(problems);
     }
-    return load_layer(path);
+    return load_named(path, where);
   }
   const std::string near = nearest(name, preset_names());
   throw ConfigError(
