@@ -21,6 +21,14 @@ GemmLayout::Copies copies_of(const TensorGeometry& c) {
   return copies;
 }
 
+/// Cubes hold different rows.
+bool rows_over_cubes(const TensorGeometry& tensor) {
+  const std::vector<ShardSpec> shards = tensor.shards();
+  return std::any_of(shards.begin(), shards.end(), [&](const ShardSpec& shard) {
+    return shard.cube != shards.front().cube && shard.region.row != shards.front().region.row;
+  });
+}
+
 }  // namespace
 
 GemmLayout::GemmLayout(Va a_base, Va b_base, Va bias_base, Va c_base, const GemmCall& the_call,
@@ -68,14 +76,18 @@ void GemmLayout::begin_at_own_rows(const Tl& tl) {
   }
 }
 
-/// Where a is cut over cubes, each cube begins somewhere else: all would read from one memory at a time. By `split`,
-/// at other rows first. PEs of a cube exchange block after block: their order is the same for all of them, also for
-/// one that has rows of c and nothing of k.
+/// Where a is cut over cubes, each cube begins somewhere else: all would read from one memory at a time. Where cubes
+/// hold whole rows, with its own. By `split`, at other rows first. PEs of a cube exchange block after block: their
+/// order is the same for all of them, also for one that has rows of c and nothing of k.
 void GemmLayout::begin_by_cube(bool split, const Tl& tl) {
+  if (groups.empty() || call.mapping.kind == GemmMapping::Kind::passed) return;
+  const auto cube = static_cast<std::size_t>(tl.program_id(1)), cubes = static_cast<std::size_t>(tl.num_programs(1));
   std::vector<std::int64_t> cuts;
   a.col_cuts(0, call.a.shape.cols, cuts);
-  if (cuts.empty() || groups.empty() || call.mapping.kind == GemmMapping::Kind::passed) return;
-  const auto cube = static_cast<std::size_t>(tl.program_id(1)), cubes = static_cast<std::size_t>(tl.num_programs(1));
+  if (cuts.empty() && rows_over_cubes(call.a))
+    std::rotate(groups.begin(), groups.begin() + static_cast<std::ptrdiff_t>(cube * groups.size() / cubes),
+                groups.end());
+  if (cuts.empty()) return;
   const auto rotate_steps = [&](std::size_t first) {
     if (copies.over_cubes || steps.empty()) return;
     std::rotate(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(first % steps.size()), steps.end());

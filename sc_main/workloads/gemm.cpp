@@ -10,6 +10,7 @@
 #include "models/pe/compute/gemm_array.h"
 #include "runtime/tp/gemm_planner.h"
 #include "runtime/tp/linear.h"
+#include "runtime/tp/own_shard.h"
 #include "sc_main/check/gemm_check.h"
 #include "sc_main/check/numerics.h"
 #include "sc_main/workloads/sizes.h"
@@ -283,7 +284,7 @@ class Gemm final : public GemmBase {
         "how they lie: column (a column-parallel layer: A copied to every PE, columns of B and C over all PEs), row (a "
         "row-parallel one: columns of A over all PEs, too) or grid (rows of A and C over cubes, columns of B and C "
         "over the PEs of a cube), packed (as column, but rows of B and C over the PEs of a cube) or packed-row (as "
-        "packed, and so is A)");
+        "packed, and so is A) or rows (as packed, but rows of A over all PEs, as a norm leaves them)");
   }
 
   void check_options() const override {
@@ -353,8 +354,9 @@ class Gemm final : public GemmBase {
     const DPPolicy packed = tp::LinearPlacement::packed();
     if (operands_ == "packed") return {DPPolicy(), packed, packed};
     if (operands_ == "packed-row") return {packed, packed, packed};
+    if (operands_ == "rows") return {tp::dense_rows(), packed, packed};
     throw std::invalid_argument(
-        fmt::format("--operands is '{}'; give column, row, grid, packed or packed-row", operands_));
+        fmt::format("--operands is '{}'; give column, row, grid, packed, packed-row or rows", operands_));
   }
 
   static std::string commented(const std::string& lines) {
