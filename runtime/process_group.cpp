@@ -28,21 +28,6 @@ std::string counted(const ProcessGroupOptions& options, const ccl::Registry& reg
   const std::string name = ProcessGroup::algorithm(options, registry);
   return name == kAuto ? registry.default_algorithm() : name;
 }
-
-/// What cannot be loaded is an error, not a candidate that does not fit. Throws ConfigError: all that is wrong.
-void check_entries(const ccl::Registry& registry, int ranks) {
-  Problems problems;
-  for (const std::string& name : registry.names()) {
-    try {
-      ccl::check_signature(registry.load(name, {}, ranks));
-    } catch (const ConfigError& error) {
-      for (const Problem& problem : error.problems()) problems.add(problem.where, problem.text, problem.hint);
-    } catch (const ccl::Error& error) {
-      problems.add(registry.where(name), error.what());
-    }
-  }
-  problems.throw_if_any();
-}
 }  // namespace
 
 std::string ProcessGroup::algorithm(const ProcessGroupOptions& options, const ccl::Registry& registry) {
@@ -66,7 +51,7 @@ ProcessGroup::ProcessGroup(std::uint16_t id, const ProcessGroupOptions& options,
       registry_(options.ccl_file),
       algorithm_(algorithm(options, registry_)),
       queues_(make_queues(id, map, std::move(sips), std::move(pes), rings)),
-      chooser_(registry_, map, queues_->group()),
+      calls_(std::make_shared<ccl::CallBinder>(map, queues_->group(), options.scope)),
       tables_(ranks.size()),
       own_tables_(ranks.size()),
       programs_(ranks.size()),
@@ -80,20 +65,25 @@ ProcessGroup::ProcessGroup(std::uint16_t id, const ProcessGroupOptions& options,
   }
   if (options.directions != 0)
     own_queues_ = queues_->add(ccl::sip_shape(map, queues_->group()), options.directions, {});
-  if (algorithm_ != kAuto) {
-    load(algorithm_);
-    return;
+  if (algorithm_ == kAuto) {
+    chooser().check_loaded();
+  } else {
+    named_ = registry_.load(algorithm_, options.parameters, size());
+    use(*named_);
   }
-  check_entries(registry_, size());
 }
 
-std::size_t ProcessGroup::load(const std::string& name, const ccl::CallTensors* tensors) {
+ccl::Chooser& ProcessGroup::chooser() {
+  if (!chooser_) chooser_.emplace(registry_, queues_->map(), group(), options_.scope, options_.parameters, calls_);
+  return *chooser_;
+}
+
+std::size_t ProcessGroup::use(const ccl::AlgorithmEntry& entry, const ccl::CallTensors* tensors) {
   const auto found = std::find_if(algorithms_.begin(), algorithms_.end(), [&](const auto& algorithm) {
-    return algorithm->name() == name && (tensors == nullptr || algorithm->has_queues_for(*tensors));
+    return algorithm->name() == entry.name && (tensors == nullptr || algorithm->has_queues_for(*tensors));
   });
   if (found != algorithms_.end()) return static_cast<std::size_t>(found - algorithms_.begin());
-  algorithms_.push_back(std::make_unique<ccl::Collective>(registry_.load(name, options_.parameters, size()), queues_,
-                                                          options_.scope, tensors));
+  algorithms_.push_back(std::make_unique<ccl::Collective>(entry, queues_, options_.scope, tensors, calls_));
   return algorithms_.size() - 1;
 }
 
@@ -104,15 +94,15 @@ ProcessGroup::Chosen ProcessGroup::algorithm_for(const CollectiveCall& call, con
   // A schedule is for all ranks, and its queues join neighbours: what two of them do is chosen as if none were named.
   const bool transfer = call.op == CollectiveOp::send_recv && (call.to < 0 || call.from < 0);
   if (algorithm_ != kAuto) {
-    const std::size_t named = load(algorithm_, &tensors);
+    const std::size_t named = use(*named_, &tensors);
     if (!transfer || !algorithms_[named]->is_schedule()) return {named, nullptr};
   }
-  const ccl::ChoiceInput input{call.op, options_.scope, bytes, call.root, in_place, &tensors};
-  for (const ccl::Choice* choice = &chooser_.choose(input);;) {
+  const ccl::ChoiceInput input{call.op, bytes, call.root, in_place, &tensors};
+  for (const ccl::Choice* choice = &chooser().choose(input);;) {
     try {
-      return {load(choice->algorithm, &tensors), choice};
+      return {use(chooser().entry(choice->algorithm), &tensors), choice};
     } catch (const ccl::Error& error) {  // its queues do not fit beside those that are there
-      choice = &chooser_.choose_other(input, error.what());
+      choice = &chooser().choose_other(input, error.what());
     }
   }
 }

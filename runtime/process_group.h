@@ -87,13 +87,17 @@ class ProcessGroup {
 
  private:
   /// `tensors`: of the call for which it is.
-  std::size_t load(const std::string& name, const ccl::CallTensors* tensors = nullptr);
+  std::size_t use(const ccl::AlgorithmEntry& entry, const ccl::CallTensors* tensors = nullptr);
+  /// Made with the group where that has `auto`, else with its first transfer.
+  ccl::Chooser& chooser();
 
   const ProcessGroupOptions options_;
   const ccl::Registry registry_;
-  const std::string algorithm_;  ///< an entry's name, or "auto"
+  const std::string algorithm_;                 ///< an entry's name, or "auto"
+  std::optional<ccl::AlgorithmEntry> named_{};  ///< that entry
   std::shared_ptr<ccl::GroupQueues> queues_;
-  ccl::Chooser chooser_;
+  std::shared_ptr<ccl::CallBinder> calls_;
+  std::optional<ccl::Chooser> chooser_{};
   std::vector<std::unique_ptr<ccl::Collective>> algorithms_;  // in the order of their first use
   std::vector<Tables> tables_;                                // by group rank
   ccl::GroupQueues::Added own_queues_;

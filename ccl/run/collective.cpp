@@ -138,6 +138,7 @@ struct Collective::Impl {
   AlgorithmEntry entry;
   std::shared_ptr<GroupQueues> queues;
   Scope scope;
+  std::shared_ptr<CallBinder> calls;
   SipShape shape;
   GroupQueues::Added added;
   ScheduleBinder schedules;
@@ -148,16 +149,17 @@ struct Collective::Impl {
   std::map<int, std::list<std::pair<CallTensors, PreparedCall>>> shapes{};
   static constexpr std::size_t kMostShapes = 16;
 
-  Impl(AlgorithmEntry the_entry, std::shared_ptr<GroupQueues> the_queues, Scope the_scope)
+  Impl(AlgorithmEntry the_entry, std::shared_ptr<GroupQueues> the_queues, Scope the_scope,
+       std::shared_ptr<CallBinder> the_calls)
       : entry(std::move(the_entry)),
         queues(std::move(the_queues)),
         scope(the_scope),
+        calls(the_calls ? std::move(the_calls) : std::make_shared<CallBinder>(queues->map(), queues->group(), scope)),
         shape(sip_shape(entry, queues->map(), queues->group())),
-        schedules(entry, *queues, shape, tiles()),
-        messages(*queues, tiles()) {}
+        schedules(entry, *queues, shape, *calls),
+        messages(*queues, *calls) {}
 
-  /// A rank that is a PE is one contribution in every scope.
-  Scope tiles() const { return queues->group().ranks_are_pes() ? Scope::sip : scope; }
+  Scope tiles() const { return tiles_of(queues->group(), scope); }
 
   /// Throws Error, with the algorithm's name, where the call cannot run PE to PE.
   std::vector<std::pair<std::int32_t, std::int32_t>> links_of(const CallTensors& tensors) const {
@@ -168,11 +170,14 @@ struct Collective::Impl {
     }
   }
   /// Known of a call of the same shape, or made.
-  const PreparedCall& prepared(int rank, const CallTensors& tensors);
-  PreparedCall prepare(int rank, const CallTensors& tensors) const;
-  PreparedCall prepare_kernel(int rank, const CallTensors& tensors) const;
-  PreparedCall prepare_schedule(int rank, const CallTensors& tensors) const;
-  PreparedCall prepare_messages(int rank, const CallTensors& tensors) const;
+  const PreparedCall& prepared(const CallTensors& tensors);
+  PreparedCall prepare(const CallTensors& tensors) const;
+  PreparedCall prepare_kernel(const CallTensors& tensors) const;
+  PreparedCall prepare_schedule(const CallTensors& tensors) const;
+  PreparedCall prepare_messages(const CallTensors& tensors) const;
+  std::uint16_t sip_of(const CallTensors& tensors) const {
+    return queues->group().sips.at(static_cast<std::size_t>(tensors.rank));
+  }
   /// The kernel with its positional parameters.
   BoundKernel bind_arguments(int rank, Va in, const PreparedCall& call) const;
   Ps least_time(std::uint16_t sip, std::int64_t bytes) const;
@@ -201,14 +206,14 @@ void check_serves(const AlgorithmEntry& entry, CollectiveOp op) {
 }
 
 Collective::Collective(AlgorithmEntry entry, std::shared_ptr<GroupQueues> queues, Scope scope,
-                       const CallTensors* tensors) {
+                       const CallTensors* tensors, std::shared_ptr<CallBinder> calls) {
   const Algorithm& algorithm = *entry.algorithm;
   check_signature(entry);
   if (!(algorithm.scopes & bit(scope))) {
     throw Error(fmt::format("algorithm '{}' does not serve scope {}; it serves {}", entry.name, to_string(scope),
                             served<Scope>(algorithm.scopes, kScopes)));
   }
-  auto impl = std::make_unique<Impl>(std::move(entry), std::move(queues), scope);
+  auto impl = std::make_unique<Impl>(std::move(entry), std::move(queues), scope, std::move(calls));
   const MachineMap& map = impl->queues->map();
   std::uint32_t directions = algorithm.directions;
   const bool one_pe = impl->queues->group().ranks_are_pes();
@@ -273,7 +278,7 @@ Collective::Launch Collective::bind(int rank, CollectiveCall call, const LaunchM
   call.parameters = impl_->entry.parameters;
   call.parameters[kSlotsKey] = group().queue.slots;
   call.parameters[kSlotBytesKey] = group().queue.slot_bytes;
-  const PreparedCall& prepared = impl_->prepared(rank, {call, in, out});
+  const PreparedCall& prepared = impl_->prepared({call, in, out, rank});
   Launch launch;
   launch.kernel = impl_->bind_arguments(rank, in.base, prepared);
   launch.program = prepared.program;
@@ -292,8 +297,8 @@ Collective::Launch Collective::bind(int rank, CollectiveCall call, const LaunchM
   return launch;
 }
 
-const PreparedCall& Collective::Impl::prepared(int rank, const CallTensors& tensors) {
-  std::list<std::pair<CallTensors, PreparedCall>>& known = shapes[rank];
+const PreparedCall& Collective::Impl::prepared(const CallTensors& tensors) {
+  std::list<std::pair<CallTensors, PreparedCall>>& known = shapes[tensors.rank];
   const auto found = std::find_if(known.begin(), known.end(), [&](const std::pair<CallTensors, PreparedCall>& shape) {
     const CallTensors& other = shape.first;
     const CollectiveCall &a = other.call, &b = tensors.call;
@@ -305,33 +310,33 @@ const PreparedCall& Collective::Impl::prepared(int rank, const CallTensors& tens
   if (found != known.end()) {
     known.splice(known.begin(), known, found);
   } else {
-    known.emplace_front(tensors, prepare(rank, tensors));
+    known.emplace_front(tensors, prepare(tensors));
     if (known.size() > kMostShapes) known.pop_back();
   }
   return known.front().second;
 }
 
-PreparedCall Collective::Impl::prepare(int rank, const CallTensors& tensors) const {
+PreparedCall Collective::Impl::prepare(const CallTensors& tensors) const {
   switch (entry.algorithm->kind()) {
     case AlgorithmKind::schedule:
-      return prepare_schedule(rank, tensors);
+      return prepare_schedule(tensors);
     case AlgorithmKind::pe_to_pe:
-      return prepare_messages(rank, tensors);
+      return prepare_messages(tensors);
     case AlgorithmKind::kernel:
       break;
   }
   if (tensors.in.base != tensors.out.base) throw Error(fmt::format("algorithm '{}' works in place only", entry.name));
-  return prepare_kernel(rank, tensors);
+  return prepare_kernel(tensors);
 }
 
-PreparedCall Collective::Impl::prepare_kernel(int rank, const CallTensors& tensors) const {
+PreparedCall Collective::Impl::prepare_kernel(const CallTensors& tensors) const {
   Layout layout(queues->map(), tiles(), 0, tensors.in.shards, size_of(tensors.call.dtype));
   PreparedCall made;
   made.n_elem = layout.n_elem;
   made.cube_w = layout.cube_w;
   made.cube_h = layout.cube_h;
   made.contributions = shape.ranks * layout.cube_w * layout.cube_h;
-  const std::uint16_t sip = queues->group().sips.at(static_cast<std::size_t>(rank));
+  const std::uint16_t sip = sip_of(tensors);
   for (const auto& [unit, work] : layout.work) {
     made.targets.push_back({sip, static_cast<std::uint16_t>(unit.first), static_cast<std::uint16_t>(unit.second)});
   }
@@ -339,16 +344,16 @@ PreparedCall Collective::Impl::prepare_kernel(int rank, const CallTensors& tenso
   return made;
 }
 
-PreparedCall Collective::Impl::prepare_schedule(int rank, const CallTensors& tensors) const {
-  RankCall call = schedules.bind(rank, tensors.call, tensors.in, tensors.out);
+PreparedCall Collective::Impl::prepare_schedule(const CallTensors& tensors) const {
+  RankCall call = schedules.bind(tensors);
   PreparedCall made;
   made.n_elem = largest_shard(tensors.in);
-  if (const CallMaps& maps = call.call->plan.maps; maps.level != NodeLevel::rank) {
+  if (const CallMaps& maps = *call.plan->maps; maps.level != NodeLevel::rank) {
     made.cube_w = maps.node_w / maps.pes;
     made.cube_h = maps.node_h;
   }
-  made.contributions = call.call->contributions;
-  const std::uint16_t sip = queues->group().sips.at(static_cast<std::size_t>(rank));
+  made.contributions = call.plan->maps->contributions;
+  const std::uint16_t sip = sip_of(tensors);
   for (const auto& [cube, pe] : call.targets()) {
     made.targets.push_back({sip, static_cast<std::uint16_t>(cube), static_cast<std::uint16_t>(pe)});
   }
@@ -357,12 +362,12 @@ PreparedCall Collective::Impl::prepare_schedule(int rank, const CallTensors& ten
   return made;
 }
 
-PreparedCall Collective::Impl::prepare_messages(int rank, const CallTensors& tensors) const {
-  PeToPeCall call = messages.bind(rank, tensors);
+PreparedCall Collective::Impl::prepare_messages(const CallTensors& tensors) const {
+  PeToPeCall call = messages.bind(tensors);
   PreparedCall made;
   made.n_elem = largest_shard(tensors.in);
   made.contributions = call.messages->contributions();
-  const std::uint16_t sip = queues->group().sips.at(static_cast<std::size_t>(rank));
+  const std::uint16_t sip = sip_of(tensors);
   for (const auto& [unit, steps] : call.steps) {
     made.targets.push_back({sip, static_cast<std::uint16_t>(unit.first), static_cast<std::uint16_t>(unit.second)});
   }

@@ -8,6 +8,7 @@
 
 #include "ccl/contract/contract.h"
 #include "ccl/contract/entry.h"
+#include "ccl/run/bound_call.h"
 #include "ccl/run/queues.h"
 #include "tlm/ext/message.h"
 #include "tlm/machine/machine_map.h"
@@ -15,13 +16,6 @@
 namespace kernbench::ccl {
 
 class GroupQueues;
-
-/// The tensors of a collective call on one rank's SIP. They lie alike on all ranks; where a rank is a PE, on that PE.
-struct CallTensors {
-  CollectiveCall call;
-  LaunchMessage::TensorArg in, out;
-  int first = 0;  ///< group rank that makes the call: the first of all ranks that does
-};
 
 /// Throws Error, with both signatures, if kernel_args and kernel disagree.
 void check_signature(const AlgorithmEntry& entry);
@@ -35,9 +29,10 @@ class Collective {
   /// `queues`: the group's, shared by its collectives; what this algorithm needs is added to them. Throws Error:
   /// unsupported topology kind or scope, both signatures if kernel_args and kernel disagree, rings that do not fit.
   /// `tensors`: the first call. An algorithm that runs PE to PE gets the queues that this call needs; it can serve
-  /// other calls that need no more (has_queues_for).
+  /// other calls that need no more (has_queues_for). `calls`: the group's, by whom calls are bound to choose among
+  /// algorithms; null: it binds them itself.
   Collective(AlgorithmEntry entry, std::shared_ptr<GroupQueues> queues, Scope scope,
-             const CallTensors* tensors = nullptr);
+             const CallTensors* tensors = nullptr, std::shared_ptr<CallBinder> calls = nullptr);
   /// With queues of its own.
   Collective(AlgorithmEntry entry, const MachineMap& map, Group group, Scope scope, RingNumbers& rings,
              const CallTensors* tensors = nullptr);

@@ -132,8 +132,8 @@ Executor::Executor(const ExecutionPlan& plan, const NodeProgram& program, const 
       program_(program),
       lane_(lane),
       in_place_(in_place),
-      in_(plan.maps.in[static_cast<std::size_t>(node % plan.maps.nodes_per_rank())]),
-      out_(plan.maps.out[static_cast<std::size_t>(node % plan.maps.nodes_per_rank())]),
+      in_(plan.maps->in[static_cast<std::size_t>(node % plan.maps->nodes_per_rank())]),
+      out_(plan.maps->out[static_cast<std::size_t>(node % plan.maps->nodes_per_rank())]),
       verbs_(verbs),
       stages_(program.stages),
       values_(program.blocks.size() * stages_),
@@ -295,9 +295,9 @@ Executor::Piece Executor::piece(const Block& block, std::int64_t round) const {
   if (plan_.schedule->bundles) {
     // What the round has of the row of all regions, as far as it belongs to the block.
     const Piece row = part_of_row({}, lane_.bundle, round);
-    const std::int64_t first = block.in_region * plan_.maps.elements;
+    const std::int64_t first = block.in_region * plan_.maps->elements;
     const std::int64_t begin = std::max(row.begin, first);
-    const std::int64_t end = std::min(row.begin + row.count, first + block.regions * plan_.maps.elements);
+    const std::int64_t end = std::min(row.begin + row.count, first + block.regions * plan_.maps->elements);
     return begin < end ? Piece{begin - first, end - begin} : Piece{};
   }
   const auto found = lane_.regions.find(plan_.lanes->key_of(block));
@@ -362,7 +362,7 @@ Tile Executor::copy(const NodeProgram::Entry& entry, std::int64_t round, const P
   const Piece whole = piece(other, round);
   const Tile& tile = need(entry.other, round, whole);
   if (whole.count == range.count) return tile;
-  const std::int64_t shift = (block.in_region - other.in_region) * plan_.maps.elements;
+  const std::int64_t shift = (block.in_region - other.in_region) * plan_.maps->elements;
   return verbs_.slice(tile, shift + range.begin - whole.begin, range.count);
 }
 
@@ -405,13 +405,13 @@ const Tile& Executor::need(std::uint32_t b, std::int64_t round, const Piece& ran
 
 /// Where the first of these elements lies in `in`; the others follow it.
 const Run& Executor::run_of(const Block& block, const Piece& range) const {
-  const std::int64_t region = plan_.lanes->in_region(block) + range.begin / plan_.maps.elements;
-  return run_at(in_[static_cast<std::size_t>(region)], range.begin % plan_.maps.elements);
+  const std::int64_t region = plan_.lanes->in_region(block) + range.begin / plan_.maps->elements;
+  return run_at(in_[static_cast<std::size_t>(region)], range.begin % plan_.maps->elements);
 }
 
 Tile Executor::load(const Block& block, const Piece& range) {
   const Run& run = run_of(block, range);
-  const std::int64_t begin = range.begin % plan_.maps.elements - run.begin;
+  const std::int64_t begin = range.begin % plan_.maps->elements - run.begin;
   const std::uint64_t skip = static_cast<std::uint64_t>(begin) * verbs_.item();
   Tile sum;
   each_address(run, [&](std::uint64_t offset) {

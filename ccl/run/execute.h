@@ -2,6 +2,8 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "ccl/contract/verbs.h"
@@ -43,11 +45,11 @@ struct NodeProgram {
 NodeProgram make_program(const Schedule& schedule, std::int32_t node, std::size_t variant,
                          const std::function<Direction(std::int32_t)>& to);
 
-/// What all lanes of all ranks share.
+/// What all lanes of all ranks share. Without elements there is neither schedule nor lane.
 struct ExecutionPlan {
+  std::shared_ptr<const CallMaps> maps;
   std::shared_ptr<const Schedule> schedule;
-  CallMaps maps;
-  std::shared_ptr<const Lanes> lanes;
+  std::optional<Lanes> lanes;
 };
 
 /// Runs a node's list on one lane.

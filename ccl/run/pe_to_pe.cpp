@@ -27,19 +27,17 @@ constexpr std::int64_t kMostPeers = 0xC000;
 
 }  // namespace
 
-PeMessages::PeMessages(const MachineMap& map, const Group& group, CallMaps maps, const CollectiveCall& call,
-                       bool in_place)
-    : maps_(std::move(maps)),
-      op_(call.op),
+PeMessages::PeMessages(const MachineMap& map, const Group& group, const BoundCall& bound)
+    : maps_(bound.maps),
+      op_(bound.tensors.call.op),
       ranks_(static_cast<int>(group.sips.size())),
-      root_(call.root),
-      in_place_(in_place),
+      root_(bound.tensors.call.root),
       pes_(map.pes_per_cube),
-      item_(static_cast<std::int64_t>(size_of(call.dtype))),
+      item_(static_cast<std::int64_t>(size_of(bound.tensors.call.dtype))),
       most_(std::max<std::int64_t>(group.queue.slot_bytes / item_, 1)) {
   if (group.ranks_are_pes()) throw Error("is for ranks that are SIPs");
-  if (maps_.level != NodeLevel::rank) throw Error("is for data that cubes or PEs of a rank need not combine");
-  if (in_place_ && op_ == CollectiveOp::all_to_all) throw Error("does not exchange blocks in place");
+  if (maps_->level != NodeLevel::rank) throw Error("is for data that cubes or PEs of a rank need not combine");
+  if (bound.in_place && op_ == CollectiveOp::all_to_all) throw Error("does not exchange blocks in place");
   if (ranks_ * (1 + map.cubes_per_sip() + std::int64_t{map.pes_per_sip()}) > kMostPeers) {
     throw Error(fmt::format("is for machines whose PEs can have {} partners", kMostPeers));
   }
@@ -47,26 +45,22 @@ PeMessages::PeMessages(const MachineMap& map, const Group& group, CallMaps maps,
     for (int b = 0; b < ranks_; ++b) {
       const std::pair<int, int> key{in_region(a, b), out_region(a, b)};
       if ((a != b && !sends(a, b)) || messages_.count(key) > 0) continue;
-      messages_[key] = cut(region(maps_.in[0], key.first), region(maps_.out[0], key.second));
+      messages_[key] = cut(region(maps_->in[0], key.first), region(maps_->out[0], key.second));
     }
   }
 }
 
 bool PeMessages::sends(int from, int to) const {
-  if (from == to || maps_.elements == 0) return false;
+  if (from == to || maps_->elements == 0) return false;
   if (op_ == CollectiveOp::gather) return to == root_;
   return op_ != CollectiveOp::scatter || from == root_;
 }
 
-int PeMessages::in_region(int from, int to) const { return maps_.in[0].size() == 1 ? 0 : gathers(op_) ? from : to; }
+int PeMessages::in_region(int from, int to) const { return maps_->in[0].size() == 1 ? 0 : gathers(op_) ? from : to; }
 
 int PeMessages::out_region(int from, int to) const {
   const bool of_receiver = op_ == CollectiveOp::reduce_scatter || op_ == CollectiveOp::scatter;
-  return maps_.out[0].size() == 1 ? 0 : of_receiver ? to : from;
-}
-
-bool PeMessages::stays(const PeMessage& message) const {
-  return in_place_ && message.parts.size() == 1 && message.parts.front().offset == message.offset;
+  return maps_->out[0].size() == 1 ? 0 : of_receiver ? to : from;
 }
 
 const std::vector<PeMessage>& PeMessages::between(int from, int to) const {
@@ -82,7 +76,7 @@ std::vector<PeMessage> PeMessages::cut(const RegionMap& in, const RegionMap& out
   const auto number = [&](const Place& place) { return place.cube * pes_ + place.pe; };
   std::vector<PeMessage> messages;
   std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> rounds;
-  for (std::int64_t at = 0; at < maps_.elements;) {
+  for (std::int64_t at = 0; at < maps_->elements;) {
     const Run &from = run_at(in, at), &to = run_at(out, at);
     const std::uint64_t source = place_of(from).offset + static_cast<std::uint64_t>((at - from.begin) * item_);
     const std::uint64_t target = place_of(to).offset + static_cast<std::uint64_t>((at - to.begin) * item_);
@@ -95,7 +89,7 @@ std::vector<PeMessage> PeMessages::cut(const RegionMap& in, const RegionMap& out
       messages.push_back({ends.first, ends.second, rounds[ends]++, 0, source, {}});
     }
     PeMessage& message = messages.back();
-    const std::int64_t count = std::min({from.end() - at, to.end() - at, maps_.elements - at, most_ - message.count});
+    const std::int64_t count = std::min({from.end() - at, to.end() - at, maps_->elements - at, most_ - message.count});
     std::vector<PeMessage::Part>& parts = message.parts;
     if (!parts.empty() && parts.back().offset + static_cast<std::uint64_t>(parts.back().count * item_) == target) {
       parts.back().count += count;
@@ -160,24 +154,13 @@ std::uint64_t PeToPeCall::bytes(int cube, int pe) const {
   return bytes;
 }
 
-std::shared_ptr<const PeMessages> PeToPeBinder::messages(const CallTensors& tensors) const {
-  const CollectiveCall &call = tensors.call, &last = last_.call;
-  const auto in_place = [](const CallTensors& t) { return t.in.base == t.out.base && same_geometry(t.in, t.out); };
-  const auto alike = [](const LaunchMessage::TensorArg& a, const LaunchMessage::TensorArg& b) {
-    return a.shape == b.shape && same_geometry(a, b);
-  };
-  if (made_ && last.op == call.op && last.root == call.root && size_of(last.dtype) == size_of(call.dtype) &&
-      alike(last_.in, tensors.in) && alike(last_.out, tensors.out) && in_place(last_) == in_place(tensors))
-    return made_;
-  const int ranks = static_cast<int>(queues_.group().sips.size());
-  CallMaps maps = make_call_maps(queues_.map(), call.op, scope_, ranks, tensors.in, tensors.out, size_of(call.dtype));
-  made_ = std::make_shared<PeMessages>(queues_.map(), queues_.group(), std::move(maps), call, in_place(tensors));
-  last_ = tensors;
-  return made_;
+const std::shared_ptr<const PeMessages>& pe_messages(const MachineMap& map, const Group& group, BoundCall& call) {
+  if (!call.messages) call.messages = std::make_shared<PeMessages>(map, group, call);
+  return call.messages;
 }
 
 std::vector<std::pair<std::int32_t, std::int32_t>> PeToPeBinder::links(const CallTensors& tensors) const {
-  const auto made = messages(tensors);
+  const auto made = pe_messages(queues_.map(), queues_.group(), *calls_.bind(tensors));
   const int ranks = static_cast<int>(queues_.group().sips.size());
   const auto pes = static_cast<std::int32_t>(queues_.map().pes_per_sip());
   std::set<std::pair<std::int32_t, std::int32_t>> pairs;
@@ -217,8 +200,9 @@ struct Ordered {
 
 }  // namespace
 
-PeToPeCall PeToPeBinder::bind(int rank, const CallTensors& tensors) const {
-  PeToPeCall call{messages(tensors), {}};
+PeToPeCall PeToPeBinder::bind(const CallTensors& tensors) const {
+  PeToPeCall call{pe_messages(queues_.map(), queues_.group(), *calls_.bind(tensors)), {}};
+  const int rank = tensors.rank;
   const int ranks = static_cast<int>(queues_.group().sips.size());
   const auto pes = static_cast<std::int32_t>(queues_.map().pes_per_sip());
   const bool sums = tensors.call.op == CollectiveOp::reduce_scatter;
@@ -255,8 +239,10 @@ PeToPeCall PeToPeBinder::bind(int rank, const CallTensors& tensors) const {
       add(m.to, PeStep::Kind::sum, m, 0, 0, std::move(directions));
     }
   } else if (!rooted(tensors.call.op) || rank == tensors.call.root) {
+    const bool in_place = tensors.in_place();
     for (const PeMessage& m : call.messages->between(rank, rank)) {
-      if (!call.messages->stays(m)) add(m.from, PeStep::Kind::keep, m, 0, 0, {});
+      const bool lies = in_place && m.parts.size() == 1 && m.parts.front().offset == m.offset;
+      if (!lies) add(m.from, PeStep::Kind::keep, m, 0, 0, {});
     }
   }
   for (auto& [pe, steps] : found) {

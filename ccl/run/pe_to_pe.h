@@ -7,7 +7,7 @@
 
 #include "ccl/contract/verbs.h"
 #include "ccl/data/region_map.h"
-#include "ccl/run/collective.h"
+#include "ccl/run/bound_call.h"
 #include "ccl/run/neighbours.h"
 
 /// Calls that run PE to PE: who holds elements sends them straight to the PE that gets them (decision 0500).
@@ -31,26 +31,27 @@ struct PeMessage {
 class PeMessages {
  public:
   /// Throws Error where the data are too many, or lie so that no PE can send them on its own.
-  PeMessages(const MachineMap& map, const Group& group, CallMaps maps, const CollectiveCall& call, bool in_place);
+  PeMessages(const MachineMap& map, const Group& group, const BoundCall& call);
 
   const std::vector<PeMessage>& between(int from, int to) const;  ///< group ranks that may be the same
   bool sends(int from, int to) const;                             ///< they have messages; every rank keeps its own
-  bool stays(const PeMessage& message) const;                     ///< of a rank to itself: it lies where it has to
-  int contributions() const { return maps_.contributions; }
+  int contributions() const { return maps_->contributions; }
 
  private:
   int in_region(int from, int to) const;
   int out_region(int from, int to) const;
   std::vector<PeMessage> cut(const RegionMap& in, const RegionMap& out) const;
 
-  const CallMaps maps_;
+  const std::shared_ptr<const CallMaps> maps_;
   const CollectiveOp op_;
   const int ranks_, root_;
-  const bool in_place_;
   const int pes_;                                                   // of a cube
   const std::int64_t item_, most_;                                  // bytes of an element; elements of a message
   std::map<std::pair<int, int>, std::vector<PeMessage>> messages_;  // by region of in and of out
 };
+
+/// Of a call: found once. Throws Error likewise.
+const std::shared_ptr<const PeMessages>& pe_messages(const MachineMap& map, const Group& group, BoundCall& call);
 
 /// What one PE does, in this order.
 struct PeStep {
@@ -78,21 +79,18 @@ struct PeToPeCall {
 /// Binds the calls of one process group.
 class PeToPeBinder {
  public:
-  PeToPeBinder(const GroupQueues& queues, Scope scope) : queues_(queues), scope_(scope) {}
+  PeToPeBinder(const GroupQueues& queues, CallBinder& calls) : queues_(queues), calls_(calls) {}
 
   /// The queues that a call needs, as pairs of NodeLinks::pes. Throws Error where it cannot run PE to PE.
   std::vector<std::pair<std::int32_t, std::int32_t>> links(const CallTensors& tensors) const;
   /// Throws likewise. REQUIRES: those queues exist.
-  PeToPeCall bind(int rank, const CallTensors& tensors) const;
+  PeToPeCall bind(const CallTensors& tensors) const;
 
  private:
-  std::shared_ptr<const PeMessages> messages(const CallTensors& tensors) const;
   Ps way(int rank_a, std::int32_t a, int rank_b, std::int32_t b) const;
 
   const GroupQueues& queues_;
-  const Scope scope_;
-  mutable CallTensors last_;  ///< whose messages follow
-  mutable std::shared_ptr<const PeMessages> made_;
+  CallBinder& calls_;
 };
 
 }  // namespace kernbench::ccl

@@ -51,6 +51,9 @@ struct Group {
   bool ranks_are_pes() const { return !pes.empty(); }
 };
 
+/// Whose tiles are contributions: a rank that is a PE is one in every scope.
+inline Scope tiles_of(const Group& group, Scope scope) { return group.ranks_are_pes() ? Scope::sip : scope; }
+
 /// The one table of ranks that are PEs: rank r is the r-th of the machine in (sip, cube, pe) order. Throws Error if
 /// there are fewer.
 std::vector<PeCoord> rank_pes(const MachineMap& map, int world_size);

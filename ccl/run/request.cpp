@@ -9,11 +9,15 @@ namespace kernbench::ccl {
 
 PlanRequest machine_request(const MachineMap& map, const SipShape& shape) {
   PlanRequest request;
+  request.ranks = shape.ranks;
+  describe_machine(map, request);
+  return seen_as(shape, std::move(request));
+}
+
+PlanRequest seen_as(const SipShape& shape, PlanRequest request) {
   request.kind = shape.kind;
   request.sip_w = shape.w;
   request.sip_h = shape.h;
-  request.ranks = shape.ranks;
-  describe_machine(map, request);
   return request;
 }
 
@@ -45,8 +49,8 @@ CallShape call_shape(const CallMaps& maps, std::size_t lanes, std::size_t item) 
   return shape;
 }
 
-PlanRequest call_request(PlanRequest machine, const QueueShape& queue, const CallShape& shape, std::int32_t root,
-                         std::int32_t peer) {
+PlanRequest call_request(const MachineMap& map, const Group& group, PlanRequest machine, const CallShape& shape,
+                         std::int32_t root, std::int32_t peer) {
   PlanRequest request = std::move(machine);
   request.op = shape.op;
   set_nodes(request, shape.node_w, shape.node_h);
@@ -54,8 +58,9 @@ PlanRequest call_request(PlanRequest machine, const QueueShape& queue, const Cal
   request.peer = peer;
   request.bytes = shape.bytes;
   request.lanes = shape.lanes;
-  request.slots = queue.slots;
-  request.slot_bytes = queue.slot_bytes;
+  request.slots = group.queue.slots;
+  request.slot_bytes = group.queue.slot_bytes;
+  if (request.cubes() == 1 && !group.ranks_are_pes()) spread_regions(map, request);
   return request;
 }
 

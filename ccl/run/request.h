@@ -10,6 +10,8 @@ namespace kernbench::ccl {
 
 /// What does not depend on the call: SIPs, links, memories.
 PlanRequest machine_request(const MachineMap& map, const SipShape& shape);
+/// The request with the SIPs as an algorithm sees them.
+PlanRequest seen_as(const SipShape& shape, PlanRequest request);
 
 /// Node pairs that an algorithm's schedules use, for GroupQueues. `machine`: machine_request() of the algorithm.
 NodeLinks node_links(const AlgorithmEntry& entry, const MachineMap& map, const PlanRequest& machine, Scope scope);
@@ -25,7 +27,7 @@ struct CallShape {
 CallShape call_shape(const CallMaps& maps, std::size_t lanes, std::size_t item);
 
 /// The whole request. `root`, `peer`: as in Schedule, but the root of all but a send_recv is a rank.
-PlanRequest call_request(PlanRequest machine, const QueueShape& queue, const CallShape& shape, std::int32_t root,
-                         std::int32_t peer);
+PlanRequest call_request(const MachineMap& map, const Group& group, PlanRequest machine, const CallShape& shape,
+                         std::int32_t root, std::int32_t peer);
 
 }  // namespace kernbench::ccl

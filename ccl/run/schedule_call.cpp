@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "ccl/contract/call_keys.h"
 #include "ccl/run/call_program.h"
@@ -13,28 +14,6 @@
 
 namespace kernbench::ccl {
 namespace {
-
-using TensorArg = LaunchMessage::TensorArg;
-
-bool alike(const TensorArg& a, const TensorArg& b) { return a.shape == b.shape && same_geometry(a, b); }
-
-/// Sender and receiver of a send_recv as schedules number them: sender -1 if everybody sends `peer` ranks on.
-std::pair<int, int> ends(int rank, const CollectiveCall& call, int ranks) {
-  if (call.to < 0 && call.from < 0) throw Error("send_recv needs a rank to send to or to receive from");
-  for (const int other : {call.to, call.from}) {
-    if (other >= ranks) throw Error(fmt::format("send_recv: rank {} does not exist; the group has {}", other, ranks));
-  }
-  if (call.from < 0) return {rank, call.to};
-  if (call.to < 0) return {call.from, rank};
-  const int shift = (call.to - rank + ranks) % ranks;
-  if ((call.from + shift) % ranks != rank) {
-    throw Error(
-        fmt::format("send_recv of rank {}: to rank {} and from rank {} are not the same distance in the ring of "
-                    "ranks",
-                    rank, call.to, call.from));
-  }
-  return {-1, shift};
-}
 
 /// Throws Error if a schedule of a module sends where there are no queues.
 void check_declared(const Schedule& schedule, const std::vector<std::pair<std::int32_t, std::int32_t>>& declared) {
@@ -53,58 +32,56 @@ bool holds(const Block& block, std::int32_t node) { return block.holder == kEver
 
 }  // namespace
 
-std::shared_ptr<const ScheduleCall> ScheduleBinder::make(int rank, const CollectiveCall& call, const TensorArg& in,
-                                                         const TensorArg& out) const {
-  const std::size_t item = size_of(call.dtype);
-  auto made = std::make_shared<ScheduleCall>();
-  ExecutionPlan& plan = made->plan;
-  plan.maps = make_call_maps(queues_.map(), call.op, scope_, shape_.ranks, in, out, item);
-  made->contributions = plan.maps.contributions;
-  if (plan.maps.elements == 0) return made;
-  made->in_place = in.base == out.base && alike(in, out);
-  auto lanes = std::make_shared<Lanes>(queues_.map(), plan.maps, call.op, made->in_place, item);
-  const PlanRequest machine = machine_request(queues_.map(), shape_);
-  std::pair<int, int> root_and_peer{call.root, 0};
-  if (call.op == CollectiveOp::send_recv) root_and_peer = ends(rank, call, shape_.ranks);
-  const QueueShape& queue = queues_.group().queue;
-  const PlanRequest wanted = call_request(machine, queue, call_shape(plan.maps, lanes->all().size(), item),
-                                          root_and_peer.first, root_and_peer.second);
-  const Plan planned = entry_.plan(wanted);
-  const Schedule& schedule = *planned.schedule;
-  if (schedule.nodes != wanted.nodes() || schedule.op != plan.maps.op) {
+void ScheduleBinder::check_schedule(const Schedule& schedule, const PlanRequest& request) const {
+  if (schedule.nodes != request.nodes() || schedule.op != request.op) {
     throw Error(fmt::format("algorithm '{}': its schedule is {} on {} nodes, not {} on {}", entry_.name,
-                            to_string(schedule.op), schedule.nodes, to_string(plan.maps.op), wanted.nodes()));
+                            to_string(schedule.op), schedule.nodes, to_string(request.op), request.nodes()));
   }
   if (!entry_.is_built_in() && !entry_.schedule) {  // files are proved as they are read
     try {
       check(schedule);
-      PlanRequest any = machine;
-      set_nodes(any, plan.maps.node_w, plan.maps.node_h);
+      PlanRequest any = machine_request(queues_.map(), shape_);
+      set_nodes(any, request.cube_w, request.cube_h);
       check_declared(schedule, entry_.links(any));
     } catch (const Error& error) {
       throw Error(
           fmt::format("algorithm '{}' ({}): its schedule is wrong: {}", entry_.name, entry_.module, error.what()));
     }
   }
-  if (schedule.slots() > queue.slots) {
+  if (schedule.slots() > request.slots) {
     throw Error(fmt::format("algorithm '{}': its schedule needs queues of {} slots, they have {}; raise pe.ipcq.slots",
-                            entry_.name, schedule.slots(), queue.slots));
+                            entry_.name, schedule.slots(), request.slots));
   }
-  if (schedule.bundles) lanes->bundle(queues_.map(), plan.maps);
-  const auto chunk = entry_.parameters.find("chunk_bytes");
-  const bool given = chunk != entry_.parameters.end() && chunk->second > 0;
-  lanes->cut(plan.maps, schedule, given ? std::min<std::int64_t>(chunk->second, queue.slot_bytes) : queue.slot_bytes,
-             given ? 1 : planned.rounds);
-  plan.schedule = planned.schedule;
-  plan.lanes = std::move(lanes);
-  return made;
 }
 
-std::vector<NodeProgram> ScheduleBinder::programs(const ScheduleCall& call, std::int32_t node) const {
-  const CallMaps& maps = call.plan.maps;
+/// Goes on from what has been planned to choose this algorithm, if it has been.
+void ScheduleBinder::plan(BoundCall& call) const {
+  if (call.algorithm != entry_.name) {
+    call.algorithm = entry_.name;
+    call.plan = {};
+    call.ready = nullptr;
+  }
+  if (call.ready) return;
+  auto ready = std::make_shared<ExecutionPlan>(ExecutionPlan{call.maps, nullptr, call.lanes});
+  if (call.lanes) {
+    if (!call.plan.schedule) call.plan = entry_.plan(seen_as(shape_, call.request));
+    const Schedule& schedule = *call.plan.schedule;
+    check_schedule(schedule, call.request);
+    ready->schedule = call.plan.schedule;
+    if (schedule.bundles) ready->lanes->bundle(queues_.map(), *call.maps);
+    const std::int64_t slot = queues_.group().queue.slot_bytes;
+    const auto chunk = entry_.parameters.find("chunk_bytes");
+    const bool given = chunk != entry_.parameters.end() && chunk->second > 0;
+    ready->lanes->cut(*call.maps, schedule, given ? std::min(chunk->second, slot) : slot, given ? 1 : call.plan.rounds);
+  }
+  call.ready = std::move(ready);
+}
+
+std::vector<NodeProgram> ScheduleBinder::programs(const ExecutionPlan& plan, std::int32_t node) const {
+  const CallMaps& maps = *plan.maps;
   std::vector<NodeProgram> made;
-  for (std::size_t variant = 0; variant <= call.plan.schedule->variants.size(); ++variant) {
-    made.push_back(make_program(*call.plan.schedule, node, variant, [&](std::int32_t peer) {
+  for (std::size_t variant = 0; variant <= plan.schedule->variants.size(); ++variant) {
+    made.push_back(make_program(*plan.schedule, node, variant, [&](std::int32_t peer) {
       return queues_.direction(maps.level, maps.nodes_per_rank(), node, peer);
     }));
   }
@@ -114,9 +91,9 @@ std::vector<NodeProgram> ScheduleBinder::programs(const ScheduleCall& call, std:
 /// Bytes that reach a node from other ranks after its launch, at least: all but what its receive rings can hold before.
 /// A whole ring of each lane and sender, however little that one sends: safe, not tight. Where rounds take turns at
 /// several lists, a block counts as often as every one of them receives it.
-std::int64_t ScheduleBinder::to_come(const ScheduleCall& call, std::int32_t node, std::size_t item) const {
-  const Schedule& schedule = *call.plan.schedule;
-  const std::int32_t mine = call.plan.maps.nodes_per_rank();
+std::int64_t ScheduleBinder::to_come(const ExecutionPlan& plan, std::int32_t node, std::size_t item) const {
+  const Schedule& schedule = *plan.schedule;
+  const std::int32_t mine = plan.maps->nodes_per_rank();
   std::map<std::int32_t, std::int64_t> messages;  // by block: so often each lane receives its part
   std::set<std::int32_t> senders;
   for (std::size_t variant = 0; variant <= schedule.variants.size(); ++variant) {
@@ -131,36 +108,32 @@ std::int64_t ScheduleBinder::to_come(const ScheduleCall& call, std::int32_t node
     for (auto& [block, count] : messages) count = std::min(count, list[block]);
   }
   std::int64_t rounds = 0, elements = 0;
-  for (const auto& [id, lane] : call.plan.lanes->all()) rounds += lane.rounds();
+  for (const auto& [id, lane] : plan.lanes->all()) rounds += lane.rounds();
   for (const auto& [number, count] : messages) {
     const Block& block = schedule.blocks[static_cast<std::size_t>(number)];
-    const std::int64_t part = call.plan.maps.elements * (block.end - block.begin) / schedule.units * block.regions;
+    const std::int64_t part = plan.maps->elements * (block.end - block.begin) / schedule.units * block.regions;
     elements += count * std::max<std::int64_t>(0, part - rounds);  // a round's borders are whole elements
   }
-  const std::size_t rings = senders.size() * call.plan.lanes->all().size();
+  const std::size_t rings = senders.size() * plan.lanes->all().size();
   return std::max<std::int64_t>(0, elements * static_cast<std::int64_t>(item) -
                                        static_cast<std::int64_t>(rings * queues_.group().queue.ring_bytes()));
 }
 
-RankCall ScheduleBinder::bind(int rank, const CollectiveCall& call, const TensorArg& in, const TensorArg& out) const {
-  const bool known = last_.made && last_.call.op == call.op && last_.call.root == call.root && call.to < 0 &&
-                     call.from < 0 && size_of(last_.call.dtype) == size_of(call.dtype) && alike(last_.in, in) &&
-                     alike(last_.out, out) && (last_.in.base == last_.out.base) == (in.base == out.base);
-  if (!known) {
-    last_.made = make(rank, call, in, out);
-    last_.call = call;
-    last_.in = in;
-    last_.out = out;
-  }
+RankCall ScheduleBinder::bind(const CallTensors& tensors) const {
+  const std::shared_ptr<BoundCall> bound = calls_.bind(tensors);
+  plan(*bound);
+  const CollectiveCall& call = tensors.call;
+  const int rank = tensors.rank;
   RankCall mine;
-  mine.call = last_.made;
-  const CallMaps& maps = mine.call->plan.maps;
+  mine.plan = bound->ready;
+  mine.in_place = tensors.in_place();
+  const CallMaps& maps = *mine.plan->maps;
   if (maps.elements == 0) return mine;
   mine.first_node = rank * maps.nodes_per_rank();
   for (std::int32_t n = 0; n < maps.nodes_per_rank(); ++n) {
     const std::int32_t node = mine.first_node + n;
-    mine.programs.push_back(programs(*mine.call, node));
-    mine.to_come += to_come(*mine.call, node, size_of(call.dtype));
+    mine.programs.push_back(programs(*mine.plan, node));
+    mine.to_come += to_come(*mine.plan, node, size_of(call.dtype));
     if (call.op == CollectiveOp::gather && rank != call.root) {
       for (NodeProgram& program : mine.programs.back()) {
         for (NodeProgram::LocalBlock& block : program.blocks) block.holds = false;
@@ -169,13 +142,13 @@ RankCall ScheduleBinder::bind(int rank, const CollectiveCall& call, const Tensor
       continue;
     }
     std::set<std::int32_t> written;
-    for (const Block& block : mine.call->plan.schedule->blocks) {
-      if (holds(block, node)) written.insert(mine.call->plan.lanes->out_region(block));
+    for (const Block& block : mine.plan->schedule->blocks) {
+      if (holds(block, node)) written.insert(mine.plan->lanes->out_region(block));
     }
-    const bool idle = mine.call->in_place && mine.call->plan.schedule->nodes == 1;
+    const bool idle = mine.in_place && mine.plan->schedule->nodes == 1;
     mine.spreads.push_back(idle || maps.level == NodeLevel::pe
                                ? Spread{}
-                               : make_spread(queues_.map(), maps, *mine.call->plan.lanes, n,
+                               : make_spread(queues_.map(), maps, *mine.plan->lanes, n,
                                              {written.begin(), written.end()}, size_of(call.dtype)));
   }
   return mine;
@@ -185,9 +158,9 @@ std::vector<std::pair<int, int>> RankCall::targets() const {
   std::set<std::pair<int, int>> found;
   for (std::size_t n = 0; n < programs.size(); ++n) {
     if (!programs[n].front().empty()) {
-      const CallMaps& maps = call->plan.maps;
+      const CallMaps& maps = *plan->maps;
       const int node = static_cast<int>(n), cube = maps.cube_of(node);
-      for (const auto& [id, lane] : call->plan.lanes->all()) {
+      for (const auto& [id, lane] : plan->lanes->all()) {
         found.emplace(maps.level == NodeLevel::rank ? id.first : cube,
                       maps.level == NodeLevel::pe ? node % maps.pes : id.second);
       }
@@ -198,12 +171,12 @@ std::vector<std::pair<int, int>> RankCall::targets() const {
 }
 
 RankCall::Part RankCall::part_of(int cube, int pe) const {
-  const CallMaps& maps = call->plan.maps;
+  const CallMaps& maps = *plan->maps;
   const int node = maps.level == NodeLevel::rank ? 0 : maps.level == NodeLevel::cube ? cube : cube * maps.pes + pe;
   Part part;
   part.node = static_cast<std::size_t>(node);
   const std::vector<NodeProgram>& lists = programs[part.node];
-  const std::map<LaneId, Lane>& lanes = call->plan.lanes->all();
+  const std::map<LaneId, Lane>& lanes = plan->lanes->all();
   const auto lane = lanes.find(lane_of(maps, cube, pe));
   if (lane == lanes.end() || lists.front().empty()) return part;
   const auto number = static_cast<std::size_t>(std::distance(lanes.begin(), lane));
@@ -215,10 +188,9 @@ RankCall::Part RankCall::part_of(int cube, int pe) const {
 void RankCall::run(Tl& tl) const {
   const int cube = static_cast<int>(tl.program_id(1)), pe = static_cast<int>(tl.program_id(0));
   const Part part = part_of(cube, pe);
-  Verbs verbs(tl, call->contributions);
+  Verbs verbs(tl, plan->maps->contributions);
   if (part.lane != nullptr) {
-    Executor(call->plan, *part.program, *part.lane, first_node + static_cast<std::int32_t>(part.node), call->in_place,
-             verbs)
+    Executor(*plan, *part.program, *part.lane, first_node + static_cast<std::int32_t>(part.node), in_place, verbs)
         .run();
   }
   spread(spreads[part.node], verbs, cube, pe);
@@ -251,7 +223,7 @@ std::uint64_t RankCall::bytes(int cube, int pe) const {
   const Part part = part_of(cube, pe);
   std::uint64_t bytes = kProgramHeaderBytes;
   if (part.lane != nullptr) {
-    const CallMaps& maps = call->plan.maps;
+    const CallMaps& maps = *plan->maps;
     bytes += kStep * part.program->entries.size() + kBlock * part.program->blocks.size() +
              kSegment * part.lane->segments.size() + kInterval * part.lane->bundle.size();
     for (const auto& [region, intervals] : part.lane->regions) {

@@ -6,21 +6,16 @@
 
 #include "ccl/contract/entry.h"
 #include "ccl/data/spread.h"
+#include "ccl/run/bound_call.h"
 #include "ccl/run/execute.h"
 #include "ccl/run/neighbours.h"
 
 namespace kernbench::ccl {
 
-/// What a call of a schedule algorithm is made of on all ranks: schedule, lanes, and how data lie.
-struct ScheduleCall {
-  ExecutionPlan plan;
-  bool in_place = false;
-  int contributions = 0;
-};
-
-/// One rank's part of it: what its kernels share.
+/// One rank's part of a call of a schedule algorithm: what its kernels share.
 struct RankCall {
-  std::shared_ptr<const ScheduleCall> call;
+  std::shared_ptr<const ExecutionPlan> plan;
+  bool in_place = false;
   std::vector<std::vector<NodeProgram>> programs;  ///< by node of the rank, then by variant of the schedule
   std::vector<Spread> spreads;                     ///< likewise
   std::int32_t first_node = 0;
@@ -45,30 +40,22 @@ struct RankCall {
 /// Binds calls to the schedules that one algorithm makes for them.
 class ScheduleBinder {
  public:
-  ScheduleBinder(const AlgorithmEntry& entry, const GroupQueues& queues, const SipShape& shape, Scope scope)
-      : entry_(entry), queues_(queues), shape_(shape), scope_(scope) {}
+  ScheduleBinder(const AlgorithmEntry& entry, const GroupQueues& queues, const SipShape& shape, CallBinder& calls)
+      : entry_(entry), queues_(queues), shape_(shape), calls_(calls) {}
 
   /// Throws Error where the operation does not suit shapes and placement, or the schedule needs more slots.
-  RankCall bind(int rank, const CollectiveCall& call, const LaunchMessage::TensorArg& in,
-                const LaunchMessage::TensorArg& out) const;
+  RankCall bind(const CallTensors& tensors) const;
 
  private:
-  std::shared_ptr<const ScheduleCall> make(int rank, const CollectiveCall& call, const LaunchMessage::TensorArg& in,
-                                           const LaunchMessage::TensorArg& out) const;
-  std::vector<NodeProgram> programs(const ScheduleCall& call, std::int32_t node) const;
-  std::int64_t to_come(const ScheduleCall& call, std::int32_t node, std::size_t item) const;
+  void plan(BoundCall& call) const;
+  void check_schedule(const Schedule& schedule, const PlanRequest& request) const;
+  std::vector<NodeProgram> programs(const ExecutionPlan& plan, std::int32_t node) const;
+  std::int64_t to_come(const ExecutionPlan& plan, std::int32_t node, std::size_t item) const;
 
   const AlgorithmEntry& entry_;
   const GroupQueues& queues_;
   const SipShape shape_;
-  const Scope scope_;
-  /// The last call's plan, for the other ranks: what it was made for, and the plan.
-  struct Last {
-    CollectiveCall call;
-    LaunchMessage::TensorArg in, out;
-    std::shared_ptr<const ScheduleCall> made;
-  };
-  mutable Last last_;
+  CallBinder& calls_;
 };
 
 }  // namespace kernbench::ccl

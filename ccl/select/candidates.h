@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "ccl/schedule/plan_request.h"
 #include "ccl/select/tuned_table.h"
 
 namespace kernbench::ccl {
@@ -18,6 +19,7 @@ struct Candidate {
   std::string unfit;      ///< why it cannot, to be read behind its name; empty: it can
   bool periodic = false;  ///< a list of rounds that overlap
   std::string little;     ///< what makes it one for little data; empty: it is for all
+  Plan plan{};            ///< made for the estimate, while a choice is made
 };
 
 /// The best first: known before unknown before unfit, then by time, then `preset`, then by name.

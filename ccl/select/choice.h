@@ -1,15 +1,16 @@
 #pragma once
 #include <cstdint>
 #include <map>
-#include <optional>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <vector>
 
-#include "ccl/run/collective.h"
-#include "ccl/run/request.h"
+#include "ccl/run/bound_call.h"
 #include "ccl/select/candidates.h"
 #include "ccl/select/registry.h"
+#include "ccl/select/source.h"
+#include "tlm/config/problems.h"
 #include "tlm/machine/machine_map.h"
 
 namespace kernbench::ccl {
@@ -17,7 +18,6 @@ namespace kernbench::ccl {
 /// What `auto` decides by.
 struct ChoiceInput {
   CollectiveOp op = CollectiveOp::all_reduce;
-  Scope scope = Scope::sip;
   std::uint64_t bytes = 0;  ///< S as in nccl-tests
   int root = 0;
   bool in_place = true;                  ///< algorithms that are kernels work in place only
@@ -30,66 +30,58 @@ struct Choice {
   std::vector<Candidate> candidates;  ///< the choice first, then by time; those that cannot at the end
 };
 
-/// What `auto` stands for, call by call: of the algorithms that serve a call the one that should be fastest. Times come
-/// from the tuned table of ccl.yaml where it has this machine and size, else from the table that ships, otherwise from
-/// estimates. One of which nothing is known is taken only if there is no other, the default algorithm first. Between
-/// two measured sizes the model says how the time grows, and the measurements how far it is from the truth. One for
-/// each process group: it remembers.
+/// What `auto` stands for, call by call: of the algorithms that serve a call the one that should be fastest. A time is
+/// the measured one (tuned_times) where there is one, else an estimate; then they are sorted. One of which nothing is
+/// known is taken only if there is no other, the default algorithm first. One for each process group: it remembers.
 class Chooser {
  public:
-  /// All of them outlive it.
-  Chooser(const Registry& registry, const MachineMap& map, const Group& group)
-      : registry_(registry), map_(map), group_(group), machine_(machine_request(map, sip_shape(map, group))) {}
+  /// Loads all entries. `registry`, `map` and `group` outlive it. `parameters` replace those of ccl.yaml. `calls`: the
+  /// group's, by whom the chosen algorithm goes on; null: its own.
+  Chooser(const Registry& registry, const MachineMap& map, const Group& group, Scope scope = Scope::sip,
+          const Parameters& parameters = {}, std::shared_ptr<CallBinder> calls = nullptr);
 
-  /// The same for the same input, on all ranks. Throws Error if no algorithm serves it.
+  /// Throws ConfigError: all that is wrong with entries that cannot be loaded. No call takes such a one.
+  void check_loaded() const { problems_.throw_if_any(); }
+  /// REQUIRES: a choice has named it.
+  const AlgorithmEntry& entry(const std::string& name) const;
+
+  /// The same for the same input, on all ranks. What it plans for the choice, the bound call has. Throws Error if no
+  /// algorithm serves it.
   const Choice& choose(const ChoiceInput& input);
   /// Another choice for what was chosen and turned out not to serve it; `why` is to be read behind its name. Throws
   /// Error if there is none.
   const Choice& choose_other(const ChoiceInput& input, const std::string& why);
 
  private:
-  /// An entry of ccl.yaml, loaded once for all choices of a scope.
-  struct Contender {
-    std::string name;
-    AlgorithmEntry entry{};
-    SipShape sips{};      ///< as it sees them
-    std::string unfit{};  ///< why it serves no call of this scope; empty: it does
-  };
-  /// All entries, those for few topologies first: one that was made for this one is likely to be good.
-  const std::vector<Contender>& contenders(Scope scope);
-  void prepare(Contender& contender, Scope scope) const;
+  void load(GroupAlgorithm& loaded, const Parameters& parameters);
   /// Tries an algorithm's queues. Throws Error if they do not fit.
-  void check_queues(const Contender& contender, Scope scope) const;
+  void check_queues(const GroupAlgorithm& loaded) const;
 
   Choice decide(const ChoiceInput& input);
-  /// How the call's data are dealt; where that is not known, or does not suit it: over all PEs.
-  CallShape shape_of(const ChoiceInput& input) const;
-  /// What every algorithm is asked for: the SIPs apart, as it sees them.
-  PlanRequest request_of(const ChoiceInput& input) const;
-  /// The best first. `limit`: an algorithm that surely takes this many times the least estimate so far is not
-  /// estimated; 0: all are.
-  std::vector<Candidate> ranked(const ChoiceInput& input, const PlanRequest& request, double limit);
-  /// `request`: with what a model may stop at, see PlanRequest::most_seconds.
-  Candidate judge(const Contender& contender, const ChoiceInput& input, const PlanRequest& request);
-  /// What was measured of an entry's operation, with tensors that lie as these do; null: nothing.
-  const TunedTable::Row* measured(const AlgorithmEntry& entry, const ChoiceInput& input);
-  /// By the model. Throws Error if it cannot be.
-  Plan planned(const Contender& contender, const PlanRequest& request) const;
+  TimeQuery query_of(const ChoiceInput& input) const;
+  /// Why an algorithm cannot do it; empty: it may.
+  static std::string unfit(const GroupAlgorithm& algorithm, const ChoiceInput& input);
+  static void ask(TimeSource& source, const GroupAlgorithm& algorithm, const TimeQuery& query, Candidate& candidate);
   /// Times between measured sizes, of those that might be the fastest.
-  void refine(std::vector<Candidate>& candidates, const std::vector<Contender>& contenders, const ChoiceInput& input,
-              const PlanRequest& request) const;
+  void correct_between(const TimeQuery& query, std::vector<Candidate>& all);
+  /// Times that were not measured. `limit`: an algorithm that surely takes this many times the least estimate so far is
+  /// not estimated; 0: all are.
+  void estimate(TimeQuery& query, double limit, std::vector<Candidate>& all);
   /// Takes the first of its candidates. Throws Error if that cannot.
   void take_first(Choice& choice, const ChoiceInput& input) const;
 
   const Registry& registry_;
   const MachineMap& map_;
   const Group& group_;
+  const Scope scope_;
   const PlanRequest machine_;
-  std::map<Scope, std::vector<Contender>> contenders_;
-  std::string machine_key_;            ///< in tuned tables, once it has been asked for
-  std::optional<TunedTable> shipped_;  ///< of the machine, once it has been asked for
+  const std::shared_ptr<CallBinder> calls_;
+  Problems problems_;
+  std::vector<GroupAlgorithm> algorithms_;  ///< those for few topologies first: what was made for this one may be good
+  const std::unique_ptr<TimeSource> tuned_;
+  std::vector<std::unique_ptr<TimeSource>> estimates_;
   /// The last: how the tensors lie.
-  using Key = std::tuple<CollectiveOp, Scope, std::uint64_t, int, bool, std::vector<std::uint64_t>>;
+  using Key = std::tuple<CollectiveOp, std::uint64_t, int, int, bool, std::vector<std::uint64_t>>;
   Key key_of(const ChoiceInput& input) const;
   std::map<Key, Choice> made_;
 };

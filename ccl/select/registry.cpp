@@ -215,6 +215,20 @@ std::vector<std::string> Registry::names() const {
   return names;
 }
 
+void override_parameters(AlgorithmEntry& entry, const Parameters& values) {
+  for (const auto& [key, value] : values) {
+    const auto parameter = entry.parameters.find(key);
+    if (parameter == entry.parameters.end()) {
+      std::vector<std::string> valid;
+      for (const auto& [declared_name, preset] : entry.parameters) valid.push_back(declared_name);
+      throw Error(
+          fmt::format("algorithm '{}' has no parameter '{}'; {}", entry.name, key, suggest(key, valid, "it has")));
+    }
+    check_range(*entry.algorithm, key, value);
+    parameter->second = value;
+  }
+}
+
 AlgorithmEntry Registry::load(const std::string& name, const Parameters& overrides, std::optional<int> ranks) const {
   const auto found = entries_.find(name);
   if (found == entries_.end() && !is_schedule_file(name))
@@ -237,16 +251,7 @@ AlgorithmEntry Registry::load(const std::string& name, const Parameters& overrid
   }
   loaded.parameters = parameters_of(entry, *loaded.algorithm);
   if (found != entries_.end()) loaded.world_size = world_size(name);
-  for (const auto& [key, value] : overrides) {
-    const auto parameter = loaded.parameters.find(key);
-    if (parameter == loaded.parameters.end()) {
-      std::vector<std::string> valid;
-      for (const auto& [declared_name, preset] : loaded.parameters) valid.push_back(declared_name);
-      throw Error(fmt::format("algorithm '{}' has no parameter '{}'; {}", name, key, suggest(key, valid, "it has")));
-    }
-    check_range(*loaded.algorithm, key, value);
-    parameter->second = value;
-  }
+  override_parameters(loaded, overrides);
   return loaded;
 }
 

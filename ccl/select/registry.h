@@ -64,6 +64,9 @@ class Registry {
   TunedTable tuned_;
 };
 
+/// Replaces values of parameters. Throws Error: an unknown one (with the nearest), or a value out of its range.
+void override_parameters(AlgorithmEntry& entry, const Parameters& values);
+
 inline constexpr const char* kAuto = "auto";  ///< in place of an entry's name: the choice among all
 
 }  // namespace kernbench::ccl

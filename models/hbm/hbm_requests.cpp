@@ -1,8 +1,41 @@
-/// How requests enter the queues of their channels.
+/// How requests are checked, change the contents, and enter the queues of their channels.
 #include "models/hbm/hbm_impl.h"
 #include "tlm/ext/packet.h"
+#include "tlm/machine/address.h"
 
 namespace kernbench {
+
+Hbm::Impl::Channel& Hbm::Impl::make_channel(unsigned index) {
+  std::unique_ptr<Channel>& slot = channels[index];
+  slot = std::make_unique<Channel>(wide ? wide->config : config, queue_bursts, wide ? wide->gaps : gaps);
+  if (wide) slot->timing->take_whole_runs(wide->banks);
+  if (!usages.empty()) slot->usage = usages[index];
+  if (!tracks.empty())
+    slot->timing->set_listener(wide ? static_cast<CommandListener*>(wide_tracks[index].get()) : tracks[index].get());
+  return *slot;
+}
+
+tlm::tlm_response_status Hbm::Impl::locate(unsigned port, const tlm::tlm_generic_payload& payload,
+                                           std::uint64_t& offset) const {
+  const std::uint64_t base = bases[port];
+  offset = payload.get_address() - base;
+  constexpr std::uint64_t kForeign = ~std::uint64_t{0};
+  if (payload.get_address() < base || offset > PhysicalAddress::kMaxOffset) offset = kForeign;
+  return memory_access::check(payload, offset, slice_bytes);
+}
+
+void Hbm::Impl::apply(unsigned port, tlm::tlm_generic_payload& payload, std::uint64_t offset) {
+  bytes += payload.get_data_length();
+  payload.set_response_status(tlm::TLM_OK_RESPONSE);
+  if (!options.data) return;
+  if (!contents[port]) contents[port] = std::make_unique<SparseMemory>(options.debug);
+  if (!memory_access::apply(payload, offset, *contents[port]) && unwritten_reports++ < 10) {
+    SC_REPORT_WARNING("kernbench/unwritten",
+                      (name + ": a read of " + std::to_string(payload.get_data_length()) + " B at " +
+                       PhysicalAddress::decode(payload.get_address()).str() + " returns bytes that nobody wrote")
+                          .c_str());
+  }
+}
 
 std::uint32_t Hbm::Impl::new_access() {
   if (free_accesses.empty()) {

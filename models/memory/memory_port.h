@@ -6,25 +6,12 @@
 #include <tlm>
 #include <vector>
 
-#include "models/memory/sparse_memory.h"
+#include "models/memory/memory_access.h"
 #include "tlm/ext/packet.h"
 #include "tlm/machine/run_options.h"
 #include "tlm/sim/event_queue.h"
 
 namespace kernbench {
-
-/// Functional side of an access: what a payload asks for, and its effect on contents. Takes no time.
-namespace memory_access {
-
-/// TLM_OK_RESPONSE, or why the payload cannot be served by a memory of `capacity` bytes at `offset` of it. A streaming
-/// width of 0 counts as the data length.
-tlm::tlm_response_status check(const tlm::tlm_generic_payload& payload, std::uint64_t offset, std::uint64_t capacity);
-
-/// Reads or writes `contents`, byte enables respected. Returns false if tracked contents were read before written.
-/// REQUIRES: check() is TLM_OK_RESPONSE.
-bool apply(tlm::tlm_generic_payload& payload, std::uint64_t offset, SparseMemory& contents);
-
-}  // namespace memory_access
 
 /// When the answer to a read begins whose first packet of data is there at `first` and whose last byte at `end`, not
 /// before `now`: the data of a train leave as they come, but not more than Packet::lead before the last of them.

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <numeric>
 
+#include "ccl/run/execute.h"
 #include "tests/ccl/fake_machine.h"
 #include "tlm/config/problems.h"
 
@@ -58,9 +59,7 @@ TEST(Choice, TakesTheTunedTimesAndAPowerOfTheSizeBetweenThem) {
   const ccl::Registry registry = registry_of(ccl_yaml(map));
   const ccl::Group group = everybody(map);
   ccl::Chooser chooser(registry, map, group);
-  const auto choose = [&](std::uint64_t bytes) {
-    return chooser.choose({CollectiveOp::all_reduce, Scope::sip, bytes});
-  };
+  const auto choose = [&](std::uint64_t bytes) { return chooser.choose({CollectiveOp::all_reduce, bytes}); };
   EXPECT_EQ(choose(1024).algorithm, "one");
   EXPECT_EQ(choose(16'384).algorithm, "two");
   // `one` grows with the size, `two` with its fourth root: 100 (n / 1024) and 400 (n / 1024)^(1/4) meet at 6502 B.
@@ -97,7 +96,7 @@ TEST(Choice, MeasuredTimesAreThoseOfTensorsOverAllPes) {
     call.op = CollectiveOp::all_reduce;
     call.dtype = DType::f16;
     const ccl::CallTensors tensors{call, lies, lies};
-    const auto& candidates = chooser.choose({CollectiveOp::all_reduce, Scope::sip, 1024, 0, true, &tensors}).candidates;
+    const auto& candidates = chooser.choose({CollectiveOp::all_reduce, 1024, 0, true, &tensors}).candidates;
     return std::any_of(candidates.begin(), candidates.end(), [](const auto& c) { return c.measured; });
   };
   EXPECT_TRUE(measured(tensor(512, {{0, 128}, {128, 128}, {256, 128}, {384, 128}})));
@@ -113,10 +112,10 @@ TEST(Choice, OtherMachinesAndSizesAreNotTuned) {
   const ccl::Registry registry = registry_of(ccl_yaml(map));
   const ccl::Group group = everybody(other);
   ccl::Chooser chooser(registry, other, group);
-  EXPECT_FALSE(chooser.choose({CollectiveOp::all_reduce, Scope::sip, 4096}).candidates[0].measured);
+  EXPECT_FALSE(chooser.choose({CollectiveOp::all_reduce, 4096}).candidates[0].measured);
   const ccl::Group here = everybody(map);
   ccl::Chooser same(registry, map, here);
-  EXPECT_FALSE(same.choose({CollectiveOp::all_reduce, Scope::sip, 1 << 20}).candidates[0].measured);
+  EXPECT_FALSE(same.choose({CollectiveOp::all_reduce, 1 << 20}).candidates[0].measured);
 }
 
 TEST(Choice, AFingerprintTellsMachinesApart) {
@@ -131,7 +130,7 @@ TEST(Choice, BetweenMeasuredSizesFollowsTheModelAsFarAsItIsFromTheTruth) {
   const ccl::Group group = everybody(map);
   const std::string algorithms = "algorithms: { one: { module: kernbench.ccl.ring } }\n";
   const auto ns = [&](const ccl::Registry& registry, std::uint64_t bytes) {
-    return ccl::Chooser(registry, map, group).choose({CollectiveOp::all_reduce, Scope::sip, bytes}).candidates[0].ns;
+    return ccl::Chooser(registry, map, group).choose({CollectiveOp::all_reduce, bytes}).candidates[0].ns;
   };
   const ccl::Registry modelled = registry_of(algorithms);
   const double at_4k = ns(modelled, 4096), at_64k = ns(modelled, 65'536), at_16k = ns(modelled, 16'384);
@@ -155,7 +154,7 @@ TEST(Choice, QueuesThatDoNotFitTheirMemoryAreRefused) {
   const ccl::Registry registry =
       registry_of("algorithms: { far: { module: kernbench.ccl.direct }, near: { module: kernbench.ccl.ring } }\n");
   ccl::Chooser chooser(registry, map, group);
-  const ccl::Choice& choice = chooser.choose({CollectiveOp::all_gather, Scope::sip, 4096});
+  const ccl::Choice& choice = chooser.choose({CollectiveOp::all_gather, 4096});
   EXPECT_EQ(choice.algorithm, "near");
   EXPECT_THAT(choice.candidates[1].unfit,
               HasSubstr("7 IPCQ rings of 4 x 4096 B need 114688 B of TCM, which has 49152 B"));
@@ -168,7 +167,7 @@ TEST(Choice, SeveralRoundsOfBundlesAreOnlyForThoseWhoHaveNothingElse) {
   const ccl::Group group = everybody(map);
   ccl::Chooser chooser(all, map, group);
   const auto unfit_of = [&](std::uint64_t bytes) {
-    const ccl::Choice& choice = chooser.choose({CollectiveOp::reduce_scatter, Scope::sip, bytes});
+    const ccl::Choice& choice = chooser.choose({CollectiveOp::reduce_scatter, bytes});
     const auto funnel = std::find_if(choice.candidates.begin(), choice.candidates.end(),
                                      [](const ccl::Candidate& c) { return c.name == "funnel"; });
     return funnel->unfit;
@@ -176,7 +175,7 @@ TEST(Choice, SeveralRoundsOfBundlesAreOnlyForThoseWhoHaveNothingElse) {
   EXPECT_EQ(unfit_of(128 << 10), "");
   EXPECT_EQ(unfit_of(16 << 20), "sends bundles, which is for little data");
   ccl::Chooser only(alone, map, group);
-  EXPECT_EQ(only.choose({CollectiveOp::reduce_scatter, Scope::sip, 16 << 20}).algorithm, "f");
+  EXPECT_EQ(only.choose({CollectiveOp::reduce_scatter, 16 << 20}).algorithm, "f");
 }
 
 /// Columns over the PEs of a SIP of two cubes of two, `cols` f16 in all.
@@ -198,7 +197,7 @@ TEST(Choice, WhatRunsPeToPeTakesItsFarthestMessageAndItsBusiestLink) {
     call.op = CollectiveOp::all_gather;
     call.dtype = DType::f16;
     const ccl::CallTensors tensors{call, columns_over(cols), columns_over(4 * cols)};
-    const ccl::ChoiceInput input{call.op, Scope::sip, static_cast<std::uint64_t>(8 * cols), 0, false, &tensors};
+    const ccl::ChoiceInput input{call.op, static_cast<std::uint64_t>(8 * cols), 0, false, &tensors};
     return ccl::Chooser(registry, map, group).choose(input).candidates.front().ns;
   };
   constexpr double kAlone = 1000 + 4 * 2 + 2 + 4, kMessage = 2.0 * 4096 / 100;
@@ -210,6 +209,53 @@ TEST(Choice, WhatRunsPeToPeTakesItsFarthestMessageAndItsBusiestLink) {
   EXPECT_NEAR(expected(SipTopology::fully_connected, 4096), kAlone + 2 * 10 * kMessage, 1e-6);
 }
 
+/// One bound call for choosing and for all ranks, with one plan.
+TEST(Choice, WhatIsPlannedToChooseIsWhatRuns) {
+  const MachineMap map = make_map(SipTopology::ring_1d, 4, 0, 0, 2, 1, 2);
+  const ccl::Registry registry;
+  const ccl::Group group = everybody(map);
+  const auto calls = std::make_shared<ccl::CallBinder>(map, group, Scope::sip);
+  ccl::Chooser chooser(registry, map, group, Scope::sip, {}, calls);
+  CollectiveCall call;
+  call.op = CollectiveOp::reduce;
+  ccl::CallTensors tensors{call, columns_over(4096), columns_over(4096)};
+  const ccl::Choice& choice = chooser.choose({call.op, 8192, 0, false, &tensors});
+  const std::shared_ptr<ccl::BoundCall> bound = calls->bind(tensors);
+  const std::shared_ptr<const ccl::Schedule> planned = bound->plan.schedule;
+  ASSERT_NE(planned, nullptr);
+  EXPECT_EQ(bound->algorithm, choice.algorithm);
+  ccl::RingNumbers rings;
+  const auto queues = std::make_shared<ccl::GroupQueues>(map, group, rings);
+  const ccl::Collective collective(chooser.entry(choice.algorithm), queues, Scope::sip, &tensors, calls);
+  for (int rank = 0; rank < 4; ++rank) {
+    LaunchMessage::TensorArg in = tensors.in;  // in place on the root alone
+    if (rank == 0) in.base = tensors.out.base = 0x1000;
+    collective.bind(rank, call, in, tensors.out);
+    EXPECT_EQ(calls->bind({call, in, tensors.out, rank}), bound) << rank;
+    EXPECT_EQ(bound->ready->schedule, planned) << rank;
+  }
+}
+
+/// A schedule of neighbours sends from one rank to the next, but of a transfer only two ranks know.
+TEST(Choice, WhatTwoRanksDoPassesNoOther) {
+  const MachineMap map = make_map(SipTopology::ring_1d, 6, 0, 0, 1, 1, 1);
+  const ccl::Registry registry;
+  const ccl::Group group = everybody(map);
+  ccl::Chooser chooser(registry, map, group);
+  CollectiveCall call;
+  call.op = CollectiveOp::send_recv;
+  call.to = 3;
+  const LaunchMessage::TensorArg all = tensor(1 << 20, {{0, 1 << 20}});
+  const ccl::CallTensors tensors{call, all, all};
+  const ccl::Choice& choice = chooser.choose({call.op, 2 << 20, 0, false, &tensors});
+  EXPECT_EQ(choice.algorithm, "direct");
+  for (const ccl::Candidate& candidate : choice.candidates) {
+    if (candidate.name == "one_tree" || candidate.name == "ring") {
+      EXPECT_EQ(candidate.unfit, "passes ranks that make no call") << candidate.name;
+    }
+  }
+}
+
 TEST(Choice, ReadsTheFilesOfAlgorithmsOnceForAllCalls) {
   const MachineMap map = make_map(SipTopology::ring_1d, 4, 0, 0, 1, 1, 1);
   const std::string file = "choice_reads_once.xml";
@@ -218,9 +264,9 @@ TEST(Choice, ReadsTheFilesOfAlgorithmsOnceForAllCalls) {
   const ccl::Registry registry = registry_of("algorithms: { mine: { module: ./" + file + " } }\n");
   const ccl::Group group = everybody(map);
   ccl::Chooser chooser(registry, map, group);
-  EXPECT_EQ(chooser.choose({CollectiveOp::all_reduce, Scope::sip, 4096}).algorithm, "mine");
+  EXPECT_EQ(chooser.choose({CollectiveOp::all_reduce, 4096}).algorithm, "mine");
   std::filesystem::remove(file);
-  EXPECT_EQ(chooser.choose({CollectiveOp::all_reduce, Scope::sip, 8192}).algorithm, "mine");
+  EXPECT_EQ(chooser.choose({CollectiveOp::all_reduce, 8192}).algorithm, "mine");
 }
 
 TEST(Choice, SaysWhyNothingServes) {
@@ -229,7 +275,7 @@ TEST(Choice, SaysWhyNothingServes) {
   const ccl::Group group = everybody(map);
   ccl::Chooser chooser(registry, map, group);
   try {
-    chooser.choose({CollectiveOp::all_to_all, Scope::sip, 4096});
+    chooser.choose({CollectiveOp::all_to_all, 4096});
     FAIL();
   } catch (const ccl::Error& error) {
     EXPECT_STREQ(error.what(),
@@ -249,7 +295,7 @@ TEST(Choice, EveryOperationHasABuiltInAlgorithmOnEveryTopology) {
     ccl::Chooser chooser(registry, map, group);
     for (int op = 0; op <= static_cast<int>(CollectiveOp::send_recv); ++op) {
       for (const std::uint64_t bytes : {std::uint64_t{1024}, std::uint64_t{64} << 20}) {
-        const ccl::Choice& choice = chooser.choose({static_cast<CollectiveOp>(op), Scope::sip, bytes});
+        const ccl::Choice& choice = chooser.choose({static_cast<CollectiveOp>(op), bytes});
         EXPECT_NE(choice.algorithm, "") << op << " " << to_string(map.sip_topology);
       }
     }
@@ -260,10 +306,9 @@ TEST(Choice, AnAllToAllOfCubesMovesWhatEachOfThemBrings) {
   const MachineMap map = make_map(SipTopology::ring_1d, 4, 0, 0, 2, 3, 2);
   const ccl::Registry registry;
   const ccl::Group group = everybody(map);
-  ccl::Chooser chooser(registry, map, group);
   constexpr std::uint64_t kBytes = 64 << 10;
   const auto expected = [&](Scope scope, std::uint64_t bytes) {
-    return chooser.choose({CollectiveOp::all_to_all, scope, bytes}).candidates[0].ns;
+    return ccl::Chooser(registry, map, group, scope).choose({CollectiveOp::all_to_all, bytes}).candidates[0].ns;
   };
   EXPECT_DOUBLE_EQ(expected(Scope::cube, kBytes), expected(Scope::sip, 6 * kBytes));
   EXPECT_DOUBLE_EQ(expected(Scope::pe, kBytes), expected(Scope::sip, 12 * kBytes));
@@ -282,7 +327,7 @@ TEST(Choice, WhatIsNotEstimatedIsFarFromTheBest) {
   const MachineMap map = make_map(SipTopology::torus_2d, 16, 4, 4, 2, 2, 8);
   const ccl::Registry registry;
   const ccl::Group group = everybody(map);
-  const ccl::ChoiceInput input{CollectiveOp::all_reduce, Scope::sip, 64 << 20};
+  const ccl::ChoiceInput input{CollectiveOp::all_reduce, 64 << 20};
   const ccl::Choice choice = ccl::Chooser(registry, map, group).choose(input);
   const double best = choice.candidates.front().ns;
   EXPECT_FALSE(choice.candidates.front().at_least);

@@ -5,6 +5,7 @@
 #include "tests/topology/machines.h"
 #include "tlm/machine/names.h"
 #include "topology/plan/plan.h"
+#include "topology/spec/resolve.h"
 
 namespace kernbench::topology {
 namespace {
@@ -102,29 +103,21 @@ TEST(MachineMap, EnginesAreThoseOfTheSpec) {
 }
 
 TEST(MachineMap, TheFingerprintIsOfWhatMovesTimesOfCollectives) {
-  const SystemSpec spec = small_machine(2, 1, 1);
-  const std::string here = Plan(spec).map.fingerprint;
-  EXPECT_EQ(here.size(), 16u);
-  EXPECT_EQ(Plan(spec).map.fingerprint, here);
-  const auto other = [&](auto change) {
-    SystemSpec changed = spec;
-    change(changed);
-    return Plan(changed).map.fingerprint;
+  const auto of = [](const std::string& change) {
+    return Plan(resolve("minimal", change.empty() ? std::vector<std::string>() : std::vector{change}).spec)
+        .map.fingerprint;
   };
-  EXPECT_NE(other([](SystemSpec& s) { s.cube.pe.cpu.dispatch += 1; }), here);
-  EXPECT_NE(other([](SystemSpec& s) { s.cube.pe.math.clock_hz *= 2; }), here);
-  EXPECT_NE(other([](SystemSpec& s) { s.cube.hbm.timing.t_rp += 1; }), here);
-  EXPECT_NE(other([](SystemSpec& s) { s.cube.noc.vcs_per_set += 1; }), here);
-  EXPECT_NE(other([](SystemSpec& s) {
-              s.pes[{0, 0, 1}] = s.cube.pe;
-              s.pes[{0, 0, 1}].dma.outstanding /= 2;
-            }),
-            here);
-  EXPECT_EQ(other([](SystemSpec& s) { s.cube.pe.energy.math_aj *= 2; }), here);
-  EXPECT_EQ(other([](SystemSpec& s) { s.cube.hbm.energy_per_bit_aj *= 2; }), here);
-  EXPECT_EQ(other([](SystemSpec& s) { s.cube.pe.gemm.rows *= 2; }), here);
-  EXPECT_EQ(other([](SystemSpec& s) { s.sip.io.pcie.latency += 1; }), here);
-  EXPECT_EQ(other([](SystemSpec& s) { s.name = "another"; }), here);
+  const std::string here = of("");
+  EXPECT_EQ(here.size(), 16u);
+  EXPECT_EQ(of(""), here);
+  for (const char* moves :
+       {"pe.cpu.dispatch=3 ns", "pe.math.clock=3.2 GHz", "cube.hbm.timing.t_rp=27", "cube.noc.vcs_per_set=3",
+        "overrides=[{match: sip0.cube0.pe0, pe: {dma: {outstanding: 9}}}]"})
+    EXPECT_NE(of(moves), here) << moves;
+  for (const char* moves_not : {"pe.energy.math=2 pJ", "cube.hbm.energy_per_bit=7 pJ", "pe.gemm.rows=64",
+                                "sip.io.pcie.latency=251 ns", "overrides=[]"})
+    EXPECT_EQ(of(moves_not), here) << moves_not;
+  EXPECT_EQ(resolve_text("extends: minimal", "another.yaml").spec.fingerprint, here);
 }
 
 TEST(MachineMap, EverySipHasItsOwnCubeLinks) {

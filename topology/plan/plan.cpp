@@ -11,7 +11,6 @@
 #include "topology/plan/latency.h"
 #include "topology/plan/machine_error.h"
 #include "topology/plan/throttles.h"
-#include "topology/spec/fingerprint.h"
 
 namespace kernbench::topology {
 
@@ -178,7 +177,7 @@ void Plan::fill_capacities() {
   map.sram = {cube.sram.bytes, Rate(cube.sram.bytes_per_second)};
   map.pe_port = usual.port;
   map.engines = usual.engines;
-  map.fingerprint = fingerprint(spec);
+  map.fingerprint = spec.fingerprint;
   for (const auto& [at, odd] : spec.cubes) {
     for (std::uint16_t pe = 0; pe < map.pes_per_cube; ++pe) map.odd_pes[{at.sip, at.cube, pe}] = rates_of(odd, odd.pe);
   }

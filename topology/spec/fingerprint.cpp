@@ -3,9 +3,7 @@
 #include <algorithm>
 
 #include "tlm/config/json_text.h"
-#include "topology/spec/overrides.h"
 #include "topology/spec/resolve.h"
-#include "topology/spec/schema.h"
 
 namespace kernbench::topology {
 namespace {
@@ -35,9 +33,7 @@ nlohmann::ordered_json without(const nlohmann::ordered_json& config) {
 
 }  // namespace
 
-std::string fingerprint(const SystemSpec& spec) {
-  nlohmann::ordered_json config = to_json(root_section(), &spec);
-  config["overrides"] = overrides_to_json(spec);
+std::string fingerprint(const nlohmann::ordered_json& config) {
   return hash_of(json_text(without(config))).substr(0, 16);
 }
 

@@ -8,6 +8,7 @@
 
 #include "tlm/config/json_text.h"
 #include "topology/spec/check.h"
+#include "topology/spec/fingerprint.h"
 #include "topology/spec/hbm_presets.h"
 #include "topology/spec/overrides.h"
 #include "topology/spec/parse.h"
@@ -146,7 +147,9 @@ Resolved resolve_layers(Parsed layers, const std::vector<std::string>& sets) {
   problems.throw_if_any();
 
   resolved.config = to_json(root_section(), &spec);
-  if (auto overrides = overrides_to_json(spec); !overrides.empty()) resolved.config["overrides"] = std::move(overrides);
+  resolved.config["overrides"] = overrides_to_json(spec);
+  spec.fingerprint = fingerprint(resolved.config);
+  if (resolved.config["overrides"].empty()) resolved.config.erase("overrides");
   list_sources(root_section(), tree, resolved.config, "", resolved.sources);
   resolved.hash = hash_of(json_text(resolved.config) + (spec.cube_mesh.empty() ? "" : contents_of(spec.cube_mesh)));
   return resolved;

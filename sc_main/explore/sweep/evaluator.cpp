@@ -72,7 +72,7 @@ class Evaluator::Batch {
       Same& same = by_key_[key];
       same.points.push_back(index);
       if (same.ended) {
-        settle_from_store(index, key);
+        take_from_store(index, key);
       } else if (same.points.size() > 1) {
         continue;  // the first one of its key is under way
       } else if (!use_store(key, same)) {
@@ -88,20 +88,22 @@ class Evaluator::Batch {
     if (!status || *status == Status::lost || (*status == Status::failed && owner_.options_.retry_failed)) return false;
     same.ended = true;
     ++owner_.progress_.cached;
-    settle_from_store(same.points.front(), key);
+    take_from_store(same.points.front(), key);
     return true;
   }
 
-  void settle_from_store(std::size_t index, const std::string& key) {
-    const auto record = owner_.store_.find(key);
-    if (record) owner_.store_.in_one_step([&] { settle(index, *record, true); });
+  void take_from_store(std::size_t index, const std::string& key) {
+    if (const auto record = owner_.store_.find(key)) owner_.store_.add(take(index, *record, true));
   }
 
   void done(const PointIdentity& identity, const Record& record) {
     Same& same = by_key_[identity.key];
-    owner_.store_.add(identity, record, [&] {
-      for (const std::size_t index : same.points) settle(index, record, false);
-    });
+    std::vector<ObjectiveValue> objectives;
+    for (const std::size_t index : same.points) {
+      const std::vector<ObjectiveValue> own = take(index, record, false);
+      objectives.insert(objectives.end(), own.begin(), own.end());
+    }
+    owner_.store_.add(identity, record, objectives);
     same.ended = true;
     Progress& progress = owner_.progress_;
     ++progress.ran;
@@ -111,17 +113,22 @@ class Evaluator::Batch {
     if (record.status != Status::ok && owner_.options_.ended) owner_.options_.ended(identity.command, record);
   }
 
-  /// Notes what became of a point, in the middle of a transaction.
-  void settle(std::size_t index, const Record& record, bool cached) {
+  /// What became of a point. Returns what its objectives are, for the store.
+  std::vector<ObjectiveValue> take(std::size_t index, const Record& record, bool cached) {
     ++owner_.progress_.done;
     if (record.status == Status::failed) ++owner_.progress_.failed;
     if (record.status == Status::lost) ++owner_.progress_.lost;
     Evaluated& result = results_[index];
     result = {record.status, record.key, record.error, record.exit_code, {}, cached};
-    if (record.status != Status::ok) return;
+    if (record.status != Status::ok) return {};
     result.objectives = owner_.objectives_of(points_[index], metrics_of(record.result));
-    owner_.store_.set_objectives(owner_.file_.name, owner_.position_of(points_[index]), owner_.file_.objectives,
-                                 result.objectives);
+    std::vector<ObjectiveValue> values;
+    for (std::size_t i = 0; i < result.objectives.size(); ++i) {
+      if (std::isnan(result.objectives[i])) continue;
+      values.push_back({owner_.file_.name, owner_.position_of(points_[index]), owner_.file_.objectives[i].name,
+                        result.objectives[i]});
+    }
+    return values;
   }
 
   Evaluator& owner_;

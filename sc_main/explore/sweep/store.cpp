@@ -233,7 +233,7 @@ std::map<std::string, double> Store::metrics(const std::string& key) {
   });
 }
 
-void Store::add(const PointIdentity& point, const Record& record, const std::function<void()>& also) {
+void Store::add(const PointIdentity& point, const Record& record, const std::vector<ObjectiveValue>& objectives) {
   guarded(path_, "write", [&] {
     SQLite::Transaction transaction(database_, kAtOnce);
     SQLite::Statement row(database_,
@@ -271,33 +271,29 @@ void Store::add(const PointIdentity& point, const Record& record, const std::fun
       metric.exec();
       metric.reset();
     }
-    if (also) also();
+    insert(objectives);
     transaction.commit();
   });
 }
 
-void Store::set_objectives(const std::string& sweep, std::size_t position, const std::vector<Objective>& objectives,
-                           const std::vector<double>& values) {
-  guarded(path_, "write", [&] {
-    SQLite::Statement insert(database_, "INSERT OR REPLACE INTO objective_values VALUES (?, ?, ?, ?)");
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      if (std::isnan(values[i])) continue;
-      insert.bind(1, sweep);
-      insert.bind(2, static_cast<std::int64_t>(position));
-      insert.bind(3, objectives[i].name);
-      insert.bind(4, values[i]);
-      insert.exec();
-      insert.reset();
-    }
-  });
-}
-
-void Store::in_one_step(const std::function<void()>& work) {
+void Store::add(const std::vector<ObjectiveValue>& objectives) {
   guarded(path_, "write", [&] {
     SQLite::Transaction transaction(database_, kAtOnce);
-    work();
+    insert(objectives);
     transaction.commit();
   });
+}
+
+void Store::insert(const std::vector<ObjectiveValue>& objectives) {
+  SQLite::Statement row(database_, "INSERT OR REPLACE INTO objective_values VALUES (?, ?, ?, ?)");
+  for (const ObjectiveValue& objective : objectives) {
+    row.bind(1, objective.sweep);
+    row.bind(2, static_cast<std::int64_t>(objective.position));
+    row.bind(3, objective.objective);
+    row.bind(4, objective.value);
+    row.exec();
+    row.reset();
+  }
 }
 
 std::vector<std::string> Store::sweeps() {

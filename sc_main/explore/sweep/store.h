@@ -1,7 +1,6 @@
 #pragma once
 #include <SQLiteCpp/Database.h>
 
-#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -17,6 +16,14 @@ namespace kernbench::sweep {
 struct PointIdentity {
   std::string key, workload, command, config_hash;
   std::string config;  ///< JSON text; empty: could not be resolved
+};
+
+/// What an objective of a sweep is at one of its points.
+struct ObjectiveValue {
+  std::string sweep;
+  std::size_t position = 0;
+  std::string objective;
+  double value = 0;
 };
 
 /// The results of sweeps: one SQLite file, one row per point; docs/sweep.md describes the tables.
@@ -47,13 +54,9 @@ class Store {
   /// Status, exit code, error and result; no host figures.
   std::optional<Record> find(const std::string& key);
   std::map<std::string, double> metrics(const std::string& key);
-  /// Records how a point ended, replacing what was there; `also` writes what belongs to it in the same transaction.
-  void add(const PointIdentity& point, const Record& record, const std::function<void()>& also = {});
-  /// Everything that `work` writes is one transaction. Not nested.
-  void in_one_step(const std::function<void()>& work);
-  /// NaN: the point has no such value.
-  void set_objectives(const std::string& sweep, std::size_t position, const std::vector<Objective>& objectives,
-                      const std::vector<double>& values);
+  /// Records how a point ended, and the objectives of all who are that point, replacing what was there.
+  void add(const PointIdentity& point, const Record& record, const std::vector<ObjectiveValue>& objectives = {});
+  void add(const std::vector<ObjectiveValue>& objectives);
 
   /// Rows of a sweep in order, for export: axis values, status, metrics, objectives. `sweep` empty: the only one.
   /// Throws UsageError if there is none of that name.
@@ -62,6 +65,8 @@ class Store {
   std::vector<std::string> sweeps();
 
  private:
+  void insert(const std::vector<ObjectiveValue>& objectives);
+
   std::string path_;
   Mode mode_;
   SQLite::Database database_;

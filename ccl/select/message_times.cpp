@@ -1,13 +1,14 @@
-#include "ccl/select/message_estimate.h"
-
 #include <algorithm>
 #include <map>
 #include <tuple>
 #include <vector>
 
 #include "ccl/contract/grid.h"
+#include "ccl/run/pe_to_pe.h"
+#include "ccl/run/request.h"
 #include "ccl/schedule/level_cost.h"
 #include "ccl/schedule/machine.h"
+#include "ccl/select/source.h"
 
 namespace kernbench::ccl {
 namespace {
@@ -128,26 +129,40 @@ class MessageLoads {
   std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, Passages> shared_;  // columns, links, ports
 };
 
+class MessageTimes final : public TimeSource {
+ public:
+  MessageTimes(const MachineMap& map, const Group& group, const PlanRequest& machine)
+      : map_(map), group_(group), machine_(machine) {}
+
+  void predict(const GroupAlgorithm& algorithm, const TimeQuery& query, Candidate& candidate) override {
+    if (algorithm.entry.algorithm->kind() != AlgorithmKind::pe_to_pe || candidate.between || !query.call) return;
+    const int ranks = static_cast<int>(group_.sips.size());
+    const PeMessages& messages = *pe_messages(map_, group_, *query.call);
+    const PlanRequest machine = seen_as(algorithm.sips, machine_);
+    MessageLoads loads(map_, group_, machine, messages, size_of(query.call->tensors.call.dtype));
+    for (int from = 0; from < ranks; ++from) {
+      for (int to = 0; to < ranks; ++to) {
+        if (messages.sends(from, to)) loads.add(from, to);
+      }
+    }
+    candidate.known = true;
+    const double moving = loads.seconds();
+    if (query.call->in_place && moving <= 0) return;
+    const double engines = machine.send_seconds + machine.receive_seconds + 2 * kOpsOfEnd * machine.issue_seconds;
+    candidate.ns = (machine.load_seconds + machine.store_seconds + engines + moving) * 1e9;
+    if (loads.crowded()) candidate.little = "sends in no order";
+  }
+
+ private:
+  const MachineMap& map_;
+  const Group& group_;
+  const PlanRequest& machine_;
+};
+
 }  // namespace
 
-MessageEstimate estimate_messages(const MachineMap& map, const Group& group, Scope scope, const PlanRequest& machine,
-                                  const CallTensors& tensors) {
-  const CollectiveCall& call = tensors.call;
-  const int ranks = static_cast<int>(group.sips.size());
-  const std::size_t item = size_of(call.dtype);
-  const bool in_place = tensors.in.base == tensors.out.base && same_geometry(tensors.in, tensors.out);
-  const PeMessages messages(map, group, make_call_maps(map, call.op, scope, ranks, tensors.in, tensors.out, item), call,
-                            in_place);
-  MessageLoads loads(map, group, machine, messages, item);
-  for (int from = 0; from < ranks; ++from) {
-    for (int to = 0; to < ranks; ++to) {
-      if (messages.sends(from, to)) loads.add(from, to);
-    }
-  }
-  const double moving = loads.seconds();
-  if (in_place && moving <= 0) return {};
-  const double engines = machine.send_seconds + machine.receive_seconds + 2 * kOpsOfEnd * machine.issue_seconds;
-  return {machine.load_seconds + machine.store_seconds + engines + moving, loads.crowded()};
+std::unique_ptr<TimeSource> message_times(const MachineMap& map, const Group& group, const PlanRequest& machine) {
+  return std::make_unique<MessageTimes>(map, group, machine);
 }
 
 }  // namespace kernbench::ccl

@@ -1,0 +1,77 @@
+#include "ccl/run/bound_call.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "ccl/contract/error.h"
+#include "ccl/contract/legal.h"
+#include "ccl/run/request.h"
+
+namespace kernbench::ccl {
+namespace {
+
+using TensorArg = LaunchMessage::TensorArg;
+
+bool alike(const TensorArg& a, const TensorArg& b) { return a.shape == b.shape && same_geometry(a, b); }
+
+}  // namespace
+
+std::pair<int, int> schedule_ends(const CallTensors& tensors, int ranks) {
+  const CollectiveCall& call = tensors.call;
+  const int rank = tensors.rank;
+  if (call.op != CollectiveOp::send_recv) return {call.root, 0};
+  if (call.to < 0 && call.from < 0) throw Error("send_recv needs a rank to send to or to receive from");
+  for (const int other : {call.to, call.from}) {
+    if (other >= ranks) throw Error(fmt::format("send_recv: rank {} does not exist; the group has {}", other, ranks));
+  }
+  if (call.from < 0) return {rank, call.to};
+  if (call.to < 0) return {call.from, rank};
+  const int shift = (call.to - rank + ranks) % ranks;
+  if ((call.from + shift) % ranks != rank) {
+    throw Error(
+        fmt::format("send_recv of rank {}: to rank {} and from rank {} are not the same distance in the ring of "
+                    "ranks",
+                    rank, call.to, call.from));
+  }
+  return {-1, shift};
+}
+
+bool CallTensors::in_place() const { return in.base == out.base && alike(in, out); }
+
+CallBinder::CallBinder(const MachineMap& map, const Group& group, Scope scope)
+    : map_(map), group_(group), scope_(tiles_of(group, scope)), machine_(machine_request(map, sip_shape(map, group))) {}
+
+std::shared_ptr<BoundCall> CallBinder::bind(const CallTensors& tensors) {
+  const CollectiveCall& call = tensors.call;
+  const int ranks = static_cast<int>(group_.sips.size());
+  const std::size_t item = size_of(call.dtype);
+  const bool in_place = !rooted(call.op) && tensors.in_place();  // with a root each rank may do as it likes
+  const auto [root, peer] = schedule_ends(tensors, ranks);
+  const auto found = std::find_if(calls_.begin(), calls_.end(), [&, root = root, peer = peer](const auto& known) {
+    const CallTensors& other = known->tensors;
+    return other.call.op == call.op && schedule_ends(other, ranks) == std::pair(root, peer) &&
+           size_of(other.call.dtype) == item && known->in_place == in_place && alike(other.in, tensors.in) &&
+           alike(other.out, tensors.out);
+  });
+  if (found != calls_.end()) {
+    calls_.splice(calls_.begin(), calls_, found);
+    return calls_.front();
+  }
+  auto bound = std::make_shared<BoundCall>();
+  bound->tensors = tensors;
+  bound->in_place = in_place;
+  bound->maps =
+      std::make_shared<const CallMaps>(make_call_maps(map_, call.op, scope_, ranks, tensors.in, tensors.out, item));
+  if (bound->maps->elements > 0) {
+    bound->lanes.emplace(map_, *bound->maps, call.op, in_place, item);
+    const CallShape shape = call_shape(*bound->maps, bound->lanes->all().size(), item);
+    bound->request = call_request(map_, group_, machine_, shape, root, peer);
+  }
+  calls_.push_front(bound);
+  if (calls_.size() > kMostCalls) calls_.pop_back();
+  return bound;
+}
+
+}  // namespace kernbench::ccl

@@ -1,0 +1,69 @@
+#pragma once
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "ccl/data/lanes.h"
+#include "ccl/data/region_map.h"
+#include "ccl/run/queues.h"
+#include "ccl/schedule/plan_request.h"
+#include "tlm/ext/message.h"
+#include "tlm/machine/machine_map.h"
+
+namespace kernbench::ccl {
+
+class PeMessages;
+struct ExecutionPlan;
+
+/// The tensors of a collective call on one rank's SIP. They lie alike on all ranks; where a rank is a PE, on that PE.
+struct CallTensors {
+  CollectiveCall call;
+  LaunchMessage::TensorArg in, out;
+  int rank = 0;  ///< group rank that makes the call
+
+  bool in_place() const;  ///< in and out are one, on this rank
+};
+
+/// Root and peer of a schedule for the call. Of a send_recv: sender and receiver; sender -1 if everybody sends `peer`
+/// ranks on. Throws Error if those are none.
+std::pair<int, int> schedule_ends(const CallTensors& tensors, int ranks);
+
+/// A call as all ranks make it. Choosing an algorithm begins with it, and the chosen algorithm goes on from it: data,
+/// lanes and the request are found once, and what is planned to choose is what runs.
+struct BoundCall {
+  CallTensors tensors;    ///< of the rank that came first
+  bool in_place = false;  ///< on all ranks
+  std::shared_ptr<const CallMaps> maps;
+  std::optional<Lanes> lanes;  ///< before they are cut for a schedule; none where there are no elements
+  PlanRequest request;         ///< SIPs as they are
+
+  // What follows is of one algorithm, by its name: who plans for another one replaces all of it.
+  std::string algorithm;
+  Plan plan;
+  std::shared_ptr<const ExecutionPlan> ready;  ///< the plan, with lanes that are cut for it
+
+  std::shared_ptr<const PeMessages> messages;  ///< of those who run PE to PE; null: nobody has asked for them
+};
+
+/// Binds the calls of one process group. It keeps the last ones, for the other ranks.
+class CallBinder {
+ public:
+  /// The arguments outlive it.
+  CallBinder(const MachineMap& map, const Group& group, Scope scope);
+  /// The same for calls of one shape: operation, root or ends, size of an element, how the tensors lie. Throws Error
+  /// where the operation does not suit shapes and placement.
+  std::shared_ptr<BoundCall> bind(const CallTensors& tensors);
+
+ private:
+  const MachineMap& map_;
+  const Group& group_;
+  const Scope scope_;
+  const PlanRequest machine_;
+  std::list<std::shared_ptr<BoundCall>> calls_;  // the last one first
+  /// assumed: as many as a program needs in turn
+  static constexpr std::size_t kMostCalls = 16;
+};
+
+}  // namespace kernbench::ccl

@@ -1,0 +1,74 @@
+#include <algorithm>
+#include <optional>
+
+#include "ccl/contract/legal.h"
+#include "ccl/select/source.h"
+#include "ccl/select/tuned_table.h"
+
+namespace kernbench::ccl {
+namespace {
+
+/// Whether a tensor lies as those that are measured do: its columns over all PEs of a SIP, each element once.
+bool spread_over_all(const LaunchMessage::TensorArg& tensor, const MachineMap& map) {
+  std::int64_t shards = 0, next = 0;
+  for (const TensorShard& shard : tensor.shards) {
+    if (shard.nbytes == 0) continue;
+    if (shard.rows != tensor.shape.rows || shard.col != next) return false;
+    next += shard.cols;
+    ++shards;
+  }
+  return shards == std::min<std::int64_t>(tensor.shape.cols, map.pes_per_sip());
+}
+
+/// The same on all ranks: of what only the root has nothing is asked.
+bool lies_as_measured(const CallTensors& tensors, const MachineMap& map) {
+  const auto fits = [&](const LaunchMessage::TensorArg& t) { return t.shards.empty() || spread_over_all(t, map); };
+  const CollectiveOp op = tensors.call.op;
+  return (op == CollectiveOp::scatter || fits(tensors.in)) &&
+         ((rooted(op) && op != CollectiveOp::scatter) || fits(tensors.out));
+}
+
+class TunedTimes final : public TimeSource {
+ public:
+  TunedTimes(const Registry& registry, const MachineMap& map, const Group& group, Scope scope)
+      : registry_(registry),
+        map_(map),
+        scope_(scope),
+        whole_(group.sips.size() == map.sips && !group.ranks_are_pes()) {}
+
+  void predict(const GroupAlgorithm& algorithm, const TimeQuery& query, Candidate& candidate) override {
+    const TunedTable::Row* row = measured(algorithm.entry, query);
+    if (row == nullptr) return;
+    candidate.between = TunedTable::between(*row, algorithm.name, query.bytes);
+    if (!candidate.between) return;
+    candidate.ns = candidate.between->ns();
+    candidate.known = candidate.measured = true;
+  }
+
+ private:
+  /// Of the entry's operation, with tensors that lie as these do; null: nothing.
+  const TunedTable::Row* measured(const AlgorithmEntry& entry, const TimeQuery& query) {
+    if (!whole_ || (query.tensors != nullptr && !lies_as_measured(*query.tensors, map_))) return nullptr;
+    if (machine_key_.empty()) machine_key_ = machine_key(map_);
+    if (const TunedTable::Row* row = registry_.tuned().find(machine_key_, query.op, scope_)) return row;
+    if (!entry.is_as_shipped()) return nullptr;
+    if (!shipped_) shipped_ = TunedTable::shipped(machine_key_, builtin_algorithms());
+    return shipped_->find(machine_key_, query.op, scope_);
+  }
+
+  const Registry& registry_;
+  const MachineMap& map_;
+  const Scope scope_;
+  const bool whole_;                   ///< the group: tables are of all SIPs
+  std::string machine_key_;            ///< in tuned tables, once it has been asked for
+  std::optional<TunedTable> shipped_;  ///< of the machine, once it has been asked for
+};
+
+}  // namespace
+
+std::unique_ptr<TimeSource> tuned_times(const Registry& registry, const MachineMap& map, const Group& group,
+                                        Scope scope) {
+  return std::make_unique<TunedTimes>(registry, map, group, scope);
+}
+
+}  // namespace kernbench::ccl
