@@ -137,7 +137,7 @@ Executor::Executor(const ExecutionPlan& plan, const NodeProgram& program, const 
       verbs_(verbs),
       stages_(program.stages),
       values_(program.blocks.size() * stages_),
-      pace_(static_cast<std::size_t>(plan.schedule->pace)) {
+      outstanding_(static_cast<std::size_t>(plan.schedule->outstanding)) {
   // Lanes that take several lists in turn are at different memories as it is.
   const bool one_list = plan.schedule->variants.empty();
   if (plan.lanes->in_turns() && stages_ == 1 && one_list) plan_turns();
@@ -368,13 +368,13 @@ Tile Executor::copy(const NodeProgram::Entry& entry, std::int64_t round, const P
 
 Tile Executor::receive(const NodeProgram::Entry& entry, std::int64_t count) {
   Tile tile = verbs_.receive(entry.direction, count);
-  if (pace_ > 0) expected_.push_back(tile);
+  if (outstanding_ > 0) expected_.push_back(tile);
   return tile;
 }
 
 void Executor::keep_pace() {
-  if (pace_ == 0) return;
-  for (; expected_.size() > pace_; expected_.pop_front()) verbs_.wait(expected_.front());
+  if (outstanding_ == 0) return;
+  for (; expected_.size() > outstanding_; expected_.pop_front()) verbs_.wait(expected_.front());
 }
 
 /// The block's result is the node's own contribution, and lies elsewhere.

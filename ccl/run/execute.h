@@ -108,9 +108,9 @@ class Executor {
   const std::vector<RegionMap>&in_, &out_;
   Verbs& verbs_;
   std::size_t stages_;
-  std::vector<Tile> values_;   // by block, then round
-  const std::size_t pace_;     // Schedule::pace
-  std::deque<Tile> expected_;  // messages that may not have come yet
+  std::vector<Tile> values_;       // by block, then round
+  const std::size_t outstanding_;  // Schedule::outstanding
+  std::deque<Tile> expected_;      // messages that may not have come yet
 
   struct Store {
     const Block* block = nullptr;

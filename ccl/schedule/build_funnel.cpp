@@ -68,7 +68,7 @@ class Funnel {
   void make(bool to_columns) {
     const std::int32_t p = request_.nodes();
     State all{graph_.add_block({kEveryNode, kNobody, 0, kNoRegion, 0, 1, p}), 0, p, {}};
-    climb(all);
+    up_column(all);
     std::vector<State> bundles{std::move(all)};
     for (const Dimension& d : lines_) {
       if (to_columns && &d == &lines_.back()) break;
@@ -95,7 +95,7 @@ class Funnel {
   }
 
   /// Cubes hand over to the top one of their column.
-  void climb(State& all) {
+  void up_column(State& all) {
     for (std::int32_t node = 0; node < request_.nodes(); ++node) {
       const std::int32_t top = node - node % n_ + node % w_;
       if (node != top) all.ready[top].push_back(send(all, node, top, true));

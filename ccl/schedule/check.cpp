@@ -111,7 +111,7 @@ class Checker {
       return node != kEveryNode && node != kNobody && (node < 0 || node >= s_.nodes);
     };
     if (s_.period < 0) fail(fmt::format("its period is {}", s_.period));
-    if (s_.pace < 0) fail(fmt::format("its pace is {}", s_.pace));
+    if (s_.outstanding < 0) fail(fmt::format("its outstanding is {}", s_.outstanding));
     for (const ScheduleLink& link : s_.links) {
       if (link.a < 0 || link.a >= link.b || link.b >= s_.nodes)
         fail(fmt::format("a link between nodes {} and {}; give two of its nodes, the lower one first", link.a, link.b));

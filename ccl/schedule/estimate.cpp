@@ -40,9 +40,9 @@ class DataFlow {
     for (std::int32_t node = 0; node < count_; ++node) link_steps(node);
   }
 
-  /// Lanes that keep pace have lists alike, of which the first stands for all.
+  /// Lanes that limit what is outstanding have lists alike, of which the first stands for all.
   static std::int32_t separate_variants(const Schedule& schedule) {
-    return schedule.pace > 0 ? 1 : static_cast<std::int32_t>(1 + schedule.variants.size());
+    return schedule.outstanding > 0 ? 1 : static_cast<std::int32_t>(1 + schedule.variants.size());
   }
 
   /// Of all rounds: what the busiest link takes for its messages.
@@ -198,7 +198,7 @@ class DataFlow {
     }
     if (sip != other && r_.cube_h > 1) {  // up to the top row of cubes, and down again
       const int rows = from % cubes_ / r_.cube_w + to % cubes_ / r_.cube_w;
-      queue.hop_seconds += r_.climb_seconds * rows / (2 * (r_.cube_h - 1));
+      queue.hop_seconds += r_.row_skew_seconds * rows / (2 * (r_.cube_h - 1));
     }
     queue.ends[0].node = first + from;
     queue.ends[1].node = first + to;
@@ -363,7 +363,7 @@ class DataFlow {
   void finish(std::int32_t number, std::int32_t i, std::int32_t round) {
     Node& node = nodes_[index(number)];
     if (!node.steps[index(i)].adds) {
-      if (const auto value = inputs(node, i, round)) settle(number, i, round, *value);
+      if (const auto value = inputs(node, i, round)) value_ready(number, i, round, *value);
       return;
     }
     while (!node.sums.empty()) {
@@ -373,7 +373,7 @@ class DataFlow {
       const double bytes = node.steps[index(sum.step)].bytes;
       node.math = latest(*value, node.math) + bytes / lanes_ / r_.sum_bytes_per_second;
       node.sums.pop();
-      settle(number, sum.step, sum.round, node.math + r_.sum_seconds);
+      value_ready(number, sum.step, sum.round, node.math + r_.sum_seconds);
       if (node.sums_full) {
         node.issued = std::max(node.issued, node.math.first);
         issue(number);
@@ -394,7 +394,7 @@ class DataFlow {
     return value;
   }
 
-  void settle(std::int32_t number, std::int32_t i, std::int32_t round, const Span& value) {
+  void value_ready(std::int32_t number, std::int32_t i, std::int32_t round, const Span& value) {
     Node& node = nodes_[index(number)];
     node.value(i, round).ready = value;
     node.done(round);

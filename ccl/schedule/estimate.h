@@ -23,7 +23,7 @@ struct Estimate {
 /// the last between SIPs are what joins the cubes with the IO chiplet. Links between the same two SIPs share their
 /// rate, and with a switch the messages of a SIP share its port. Many rounds are extrapolated from the last ones that
 /// were run. Lanes that take turns (Schedule::variants) share the links with those of the other variants; where they
-/// keep pace, the first list stands for all.
+/// limit what is outstanding, the first list stands for all.
 ///
 /// What takes longer than `request.most_seconds` by the bytes of its busiest link alone is not run: at least that.
 Estimate estimate(const Schedule& schedule, const PlanRequest& request, std::int64_t rounds);

@@ -121,7 +121,7 @@ void describe_machine(const MachineMap& map, PlanRequest& request) {
   if (map.sips > 1) {
     if (const Ps top = ways.longest(0, w, 1, 0); top > 0) {
       request.sip.hop_seconds = seconds(top);
-      request.climb_seconds = seconds(std::max<Ps>(ways.longest(cubes - w, cubes, 1, 0) - top, 0));
+      request.row_skew_seconds = seconds(std::max<Ps>(ways.longest(cubes - w, cubes, 1, 0) - top, 0));
       if (const int far = two_links_away(map); far > 0)
         request.sip.pass_seconds = seconds(std::max<Ps>(ways.longest(0, w, far, 0) - top, 0));
     }
@@ -143,8 +143,8 @@ void set_nodes(PlanRequest& request, std::int32_t cube_w, std::int32_t cube_h) {
   request.cube_w = cube_w;
   request.cube_h = cube_h;
   if (request.cubes() > 1) return;
-  request.sip.hop_seconds += request.climb_seconds;
-  request.climb_seconds = 0;
+  request.sip.hop_seconds += request.row_skew_seconds;
+  request.row_skew_seconds = 0;
 }
 
 }  // namespace kernbench::ccl

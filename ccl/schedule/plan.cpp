@@ -245,7 +245,7 @@ constexpr double kCovered = 6;
 ///
 /// What does not fit the links waits in the networks of the SIP, where it is in the way of messages to other links, and
 /// where lanes near the IO chiplet pass those that are far from it.
-int crowd_pace(const PlanRequest& request, double part, double message) {
+int most_outstanding(const PlanRequest& request, double part, double message) {
   if (request.kind != kFullyConnected || request.ranks < 3) return 0;
   const double cover = kCovered * request.sip.bytes_per_second * request.sip.hop_seconds;
   if (request.lanes * std::min(part, request.slots * message) <= cover) return 0;
@@ -274,21 +274,21 @@ Plan plan_direct(const char* algorithm, const PlanRequest& request) {
   };
   Plan plan = plan_with(algorithm, request, choose_lambda(request, request.sip, message), cut.rounds,
                         [&](int lambda) { return build(lambda, 1); });
-  const int pace = crowd_pace(request, part, message);
-  if (!parts || pace == 0) return plan;
+  const int outstanding = most_outstanding(request, part, message);
+  if (!parts || outstanding == 0) return plan;
   // The lanes together hide the latency, by sending at different times.
-  auto paced = std::make_shared<Schedule>(build(0, std::min(request.ranks - 1, kMostVariants)));
-  paced->algorithm = algorithm;
-  paced->pace = pace;
-  plan.schedule = std::move(paced);
+  auto limited = std::make_shared<Schedule>(build(0, std::min(request.ranks - 1, kMostVariants)));
+  limited->algorithm = algorithm;
+  limited->outstanding = outstanding;
+  plan.schedule = std::move(limited);
   return plan;
 }
 
 namespace {
 
-/// Messages of a lane to each rank from which on pairs that take turns and keep pace are as fast as lists that load
-/// ahead. Measured on 2 to 8 SIPs of fc8 (decision 0180): with fewer, up to 6 % slower.
-constexpr double kWorthPace = 4;
+/// Messages of a lane to each rank from which on pairs that take turns, with a limit of outstanding messages, are as
+/// fast as lists that load ahead. Measured on 2 to 8 SIPs of fc8 (decision 0180): with fewer, up to 6 % slower.
+constexpr double kWorthTurns = 4;
 
 /// How much latency the columns of cubes together hide depends on how evenly the period takes them in turn: tried.
 Plan plan_product(const char* algorithm, const PlanRequest& request) {
@@ -318,8 +318,8 @@ Plan plan_hierarchical(const char* algorithm, const PlanRequest& request) {
     case CollectiveOp::all_gather:
     case CollectiveOp::reduce_scatter: {
       const double part = lane_bytes(request) / request.nodes();
-      // Of ranks that all have a link to each other the product is their pairs, which keep pace.
-      if (request.cubes() == 1 && request.kind == kFullyConnected && part >= kWorthPace * request.slot_bytes) {
+      // Of ranks that all have a link to each other the product is their pairs, which take turns.
+      if (request.cubes() == 1 && request.kind == kFullyConnected && part >= kWorthTurns * request.slot_bytes) {
         return plan_direct(algorithm, request);
       }
       const Cut cut = cut_pieces(part, message_limit(request, request.slot_bytes), kMostBlocks / request.nodes());

@@ -34,7 +34,7 @@ struct PlanRequest {
   double lane_bytes_per_second = 0;    ///< at which a lane hands bytes over and takes them; 0: at once
   double column_bytes_per_second = 0;  ///< of a column of cubes to the IO chiplet, each way; 0: never limits
   std::int32_t columns = 1;            ///< of a SIP
-  double climb_seconds = 0;            ///< between SIPs: what the bottom row of cubes takes longer than the top row
+  double row_skew_seconds = 0;         ///< between SIPs: what the bottom row of cubes takes longer than the top row
   double load_seconds = 0, store_seconds = 0;  ///< the first load, the last store
   Parameters parameters;                       ///< declared by the algorithm
   /// A limit, above which the plan will not be used; 0: none. A plan that surely takes longer than this is neither

@@ -95,7 +95,7 @@ struct Schedule {
   std::vector<std::vector<std::vector<Step>>> variants;
   /// A lane sends when no more than so many of the messages that it is to receive before have still to come. 0:
   /// whenever there is a slot.
-  std::int32_t pace = 0;
+  std::int32_t outstanding = 0;
 
   std::int64_t last_round() const { return period > 0 ? length / period : 0; }
   int slots() const;  ///< the largest of the links'

@@ -26,7 +26,7 @@ struct Candidate {
 void sort_by_time(std::vector<Candidate>& candidates, const std::string& preset);
 
 /// Among estimates as good as the first, that of a plain list goes first: its node runs ahead of what it waits for,
-/// where a periodic list keeps the assumed pace (two SIPs, 64 MiB: 0.97 of the bound against 0.80).
+/// where a periodic list keeps the assumed rate (two SIPs, 64 MiB: 0.97 of the bound against 0.80).
 void prefer_plain(std::vector<Candidate>& candidates);
 
 /// Where estimates decide, what is for little data is out if anything else is known. Rounds of bundles hand all data to

@@ -244,14 +244,14 @@ Plan connected(std::int32_t kind, std::int64_t bytes) { return plan_direct("dire
 TEST(Plans, LanesThatWouldCrowdTheLinksKeepPace) {
   // 96 kB cover a link, six times that are under way: 7 x 576 kB over 128 lanes are 7.7 messages of 4 KiB each.
   const Plan large = connected(kFullyConnected, 64 << 20);
-  EXPECT_EQ(large.schedule->pace, 8);
+  EXPECT_EQ(large.schedule->outstanding, 8);
   EXPECT_EQ(large.schedule->variants.size(), 6U);
   // 128 lanes with 4 messages of 1,125 B for each partner would have 576,000 B on each link.
-  EXPECT_GT(connected(kFullyConnected, std::int64_t{128} * 8 * 4 * 1126).schedule->pace, 0);
+  EXPECT_GT(connected(kFullyConnected, std::int64_t{128} * 8 * 4 * 1126).schedule->outstanding, 0);
   const Plan small = connected(kFullyConnected, std::int64_t{128} * 8 * 4 * 1124);
-  EXPECT_EQ(small.schedule->pace, 0);
+  EXPECT_EQ(small.schedule->outstanding, 0);
   EXPECT_TRUE(small.schedule->variants.empty());
-  EXPECT_EQ(connected(kSwitch, 64 << 20).schedule->pace, 0);
+  EXPECT_EQ(connected(kSwitch, 64 << 20).schedule->outstanding, 0);
 }
 
 TEST(Plans, LevelsOfRanksAloneThatAreAllConnectedAreTheirPairsForLargeData) {
@@ -260,14 +260,14 @@ TEST(Plans, LevelsOfRanksAloneThatAreAllConnectedAreTheirPairsForLargeData) {
     request.op = op;
     const Plan levels = plan_hierarchical("hierarchical", request), pairs = plan_direct("direct", request);
     EXPECT_EQ(levels.schedule->algorithm, "hierarchical");
-    EXPECT_EQ(levels.schedule->pace, 8);
+    EXPECT_EQ(levels.schedule->outstanding, 8);
     EXPECT_EQ(levels.schedule->variants.size(), pairs.schedule->variants.size());
     EXPECT_EQ(levels.seconds, pairs.seconds);
-    // 128 lanes with four messages of 4 KiB for each of 8 ranks are 16 MiB; with fewer, pace costs more than it brings.
+    // 128 lanes with four messages of 4 KiB for each of 8 ranks are 16 MiB; with fewer, the limit costs more than it brings.
     request.bytes = 16 << 20;
-    EXPECT_GT(plan_hierarchical("hierarchical", request).schedule->pace, 0);
+    EXPECT_GT(plan_hierarchical("hierarchical", request).schedule->outstanding, 0);
     request.bytes = (16 << 20) - 1024;
-    EXPECT_EQ(plan_hierarchical("hierarchical", request).schedule->pace, 0);
+    EXPECT_EQ(plan_hierarchical("hierarchical", request).schedule->outstanding, 0);
   }
 }
 

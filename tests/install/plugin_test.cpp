@@ -83,7 +83,7 @@ TEST(AlgorithmPlugin, WhatIsWrongWithItIsSaidInItsName) {
       {"parameter", "algorithm 'mine': no parameter 'chnk_bytes'; there are: "},
       {"seconds", "algorithm 'mine': its plan should take -1 s; give what it takes, or 0"},
       {"period", "its period is -1"},
-      {"pace", "its pace is -4"},
+      {"outstanding", "its outstanding is -4"},
       {"time", "step 0 of node 1 (send of block 0, node 0) is at time -1"},
       {"slots", "the link between nodes 0 and 1 has 0 slots; give at least 1"},
       {"answer",

@@ -40,7 +40,7 @@ Plan plan(const PlanRequest& request) {
   }
   schedule->length = 2 * nodes + 1;
   schedule->period = wrong("period") ? -1 : 0;
-  schedule->pace = wrong("pace") ? -4 : 0;
+  schedule->outstanding = wrong("outstanding") ? -4 : 0;
   return {schedule,
           wrong("rounds")        ? 0
           : wrong("many rounds") ? std::int64_t{1} << 50
