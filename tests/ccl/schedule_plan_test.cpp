@@ -186,7 +186,7 @@ Limited limited_plans(CollectiveOp op, const std::vector<std::int32_t>& kinds, i
       request.lanes = 8;
       request.column_bytes_per_second = 50e9;
       request.columns = 2;
-      request.climb_seconds = 20e-9;
+      request.row_skew_seconds = 20e-9;
       const Plan plan = algorithm->plan(request);
       EXPECT_FALSE(plan.at_least);
       for (const double share : shares)
