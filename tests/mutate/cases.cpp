@@ -6,6 +6,8 @@
 #include <regex>
 #include <stdexcept>
 
+#include "tests/mutate/edges.h"
+
 namespace kernbench::mutate {
 namespace {
 namespace fs = std::filesystem;
@@ -36,6 +38,8 @@ class FileKind final : public Kind {
     bool binary = false;
     std::map<std::string, std::string> companions{};
     Words then{};
+    Case::Says says = Case::Says::place;
+    bool checked = false;
   };
   explicit FileKind(Parts parts) : parts_(std::move(parts)) {
     for (const std::string& text : parts_.texts) {
@@ -59,8 +63,14 @@ class FileKind final : public Kind {
       }
       return words;
     };
-    return {filled(parts_.words), parts_.name == "from" ? "" : parts_.file.substr(0, parts_.file.find('.')),
-            parts_.name == "reference", filled(parts_.then)};
+    Case made;
+    made.words = filled(parts_.words);
+    made.says = parts_.says;
+    made.file = parts_.file.substr(0, parts_.file.find('.'));
+    made.reference = parts_.name == "reference";
+    made.checked = parts_.checked;
+    made.then = filled(parts_.then);
+    return made;
   }
 
  private:
@@ -114,55 +124,10 @@ class OptionsKind final : public Kind {
       words.insert(words.end(), pair.begin(), pair.end());
     }
     for (std::string& word : words) word = word.substr(0, word.find('\0'));  // as a shell would
-    return {words + kBounds, "", false, {}};
+    Case made;
+    made.words = words + kBounds;
+    return made;
   }
-};
-
-/// A key of topology.yaml at one of the ends of its range, as docs/topology.md states it.
-class EdgesKind final : public Kind {
- public:
-  explicit EdgesKind(const std::string& page) {
-    std::string section;
-    std::size_t at = page.find("<!-- keys: begin -->");
-    while (at < page.size()) {
-      const std::size_t end = std::min(page.find('\n', at), page.size());
-      add(page.substr(at, end - at), section);
-      at = end + 1;
-    }
-    if (settings_.size() < 300) throw std::runtime_error("docs/topology.md: fewer keys than there are");
-  }
-  std::string name() const override { return "edges"; }
-  std::size_t count() const override { return settings_.size(); }
-  Case make(std::size_t number, const fs::path&, Random&) override {
-    const std::string& setting = settings_[number % settings_.size()];
-    const Words machine{"--topology", "minimal", "--set", "system.sips.count=2", "--set", setting};
-    return {Words{"topology", "check", "minimal", "--set", setting}, "", false,
-            Words{"run", "all_reduce", "-b", "512", "-e", "512"} + machine + kBounds};
-  }
-
- private:
-  void add(const std::string& line, std::string& section) {
-    static const std::regex kSection("^#### (?:`([^`]+)`|top level)"), kRow("^\\| `([^`]+)`[^|]*\\| ([^|]*) \\|.*"),
-        kRange("^(?:.* from |.*, )?([0-9.]+(?: ?[A-Za-z/]+)?) to ([0-9.]+(?: ?[A-Za-z/]+)?)(?:,.*)?$");
-    std::smatch found;
-    if (std::regex_search(line, found, kSection)) {
-      section = found[1].matched ? found[1].str() + "." : "";
-    } else if (std::regex_match(line, found, kRow)) {
-      const std::string key = section + found[1].str(), allowed = found[2].str();
-      std::smatch range;
-      if (std::regex_match(allowed, range, kRange)) {
-        settings_.push_back(key + "=" + range[1].str());
-        settings_.push_back(key + "=" + range[2].str());
-      } else if (allowed.find(", ") != std::string::npos && allowed.find("ratio") == std::string::npos) {
-        for (std::size_t from = 0; from < allowed.size();) {
-          const std::size_t to = std::min(allowed.find(", ", from), allowed.size());
-          settings_.push_back(key + "=" + allowed.substr(from, to - from));
-          from = to + 2;
-        }
-      }
-    }
-  }
-  Words settings_;
 };
 
 const char* const kPinned = "extends: minimal\ncube_mesh: cube_mesh.yaml\n";
@@ -229,15 +194,30 @@ std::vector<std::unique_ptr<Kind>> all_kinds(const fs::path& source, const fs::p
   add({"ccl",
        "ccl.yaml",
        {kCcl, "algorithms:\n  two: {module: kernbench.ccl.one_tree}\n"},
-       small_run("all_reduce") + Words{"--ccl", "{}"}});
+       small_run("all_reduce") + Words{"--ccl", "{}"},
+       false,
+       {},
+       {},
+       Case::Says::place,
+       true});
   add({"tuned",
        "tuned.yaml",
        {read(source / "ccl/select/tuned/ring8.yaml")},
-       small_run("all_reduce") + Words{"--ccl", "{}"}});
+       small_run("all_reduce") + Words{"--ccl", "{}"},
+       false,
+       {},
+       {},
+       Case::Says::place,
+       true});
   add({"placement",
        "placement.yaml",
        {"cube: column_wise\npe: row_wise\n", "cube: replicate\npe: column_wise\nnum_pes: 1\n"},
-       small_run("all_reduce") + Words{"--placement", "{}"}});
+       small_run("all_reduce") + Words{"--placement", "{}"},
+       false,
+       {},
+       {},
+       Case::Says::place,
+       true});
   add({"sweep", "sweep.yaml", {kSweep, read(source / "docs/examples/sweep.yaml")}, {"sweep", "{}", "--dry-run"}});
   add({"search",
        "sweep.yaml",
@@ -248,14 +228,22 @@ std::vector<std::unique_ptr<Kind>> all_kinds(const fs::path& source, const fs::p
        {read(schedules / "ring4_all_reduce.xml"), read(schedules / "doubling4_all_gather.xml")},
        Words{"run", "all_reduce", "--topology", "minimal", "--set", "system.sips.count=4", "-b", "1K", "-e", "1K",
              "--schedule", "{}"} +
-           kBounds});
+           kBounds,
+       false,
+       {},
+       {},
+       Case::Says::place,
+       true});
   add({"chakra",
        "training_step.0.et",
        {read(traces / "training_step.0.et")},
        Words{"run", "chakra", "--topology", "minimal", "--set", "system.sips.count=4", "--fidelity", "fast",
              "--workload-configuration", "{folder}/training_step", "--max-sim-time", "1 s", "--watchdog", "10"},
        true,
-       other_ranks});
+       other_ranks,
+       {},
+       Case::Says::file,
+       true});
   add({"reference",
        "latency_single.csv",
        {read(source / "bench/reference/hbm/latency_single.csv")},
@@ -263,13 +251,34 @@ std::vector<std::unique_ptr<Kind>> all_kinds(const fs::path& source, const fs::p
         "1"},
        false,
        {{"timing.yaml", read(source / "bench/reference/hbm/timing.yaml")}}});
-  add({"from", "run.json", {result}, Words{"run", "--from", "{}"} + kBounds});
-  add({"report", "run.json", {result}, {"report", "{}", "-o", "{folder}/report.html"}});
-  add({"diff", "run.json", {result}, {"diff", "{}", file_of("run.json")}});
-  add({"store", "s.sqlite", {store}, {"sweep", "--export", "{}", "--csv", "{folder}/s.csv"}, true});
-  add({"store_report", "s.sqlite", {store}, {"report", "{}", "-o", "{folder}/report.html"}, true});
+  add({"from", "run.json", {result}, Words{"run", "--from", "{}"} + kBounds, false, {}, {}, Case::Says::anything});
+  add({"report",
+       "run.json",
+       {result},
+       {"report", "{}", "-o", "{folder}/report.html"},
+       false,
+       {},
+       {},
+       Case::Says::file});
+  add({"diff", "run.json", {result}, {"diff", "{}", file_of("run.json")}, false, {}, {}, Case::Says::file});
+  add({"store",
+       "s.sqlite",
+       {store},
+       {"sweep", "--export", "{}", "--csv", "{folder}/s.csv"},
+       true,
+       {},
+       {},
+       Case::Says::file});
+  add({"store_report",
+       "s.sqlite",
+       {store},
+       {"report", "{}", "-o", "{folder}/report.html"},
+       true,
+       {},
+       {},
+       Case::Says::file});
   kinds.push_back(std::make_unique<OptionsKind>());
-  kinds.push_back(std::make_unique<EdgesKind>(read(source / "docs/topology.md")));
+  kinds.push_back(edges_kind(mesh));
   return kinds;
 }
 

@@ -14,13 +14,20 @@ namespace kernbench::mutate {
 /// All of a file.
 std::string read(const std::filesystem::path& file);
 
-/// A call of the tool: its words, and the file that is wrong, for the errors have to name it.
+/// A call of the tool: its words, and what of the input is wrong.
 struct Case {
+  /// What an error has to say: nothing in particular (options are wrong), the file, or file:line:column.
+  enum class Says : std::uint8_t { anything, file, place };
   std::vector<std::string> words;
-  std::string file;        ///< as the words name it; empty: options are wrong, those in a result file among them
+  Says says = Says::anything;
+  std::string file = {};   ///< how its name begins
   bool reference = false;  ///< what is wrong may be what results are held against: exit code 1
-  /// What to try once this one has ended well, in both grades; empty: nothing.
-  std::vector<std::string> then;
+  /// The tool is also given `--json`: a run that ends well must say there that it has compared data, and all were
+  /// right.
+  bool checked = false;
+  /// What to run once this one has ended well, in both grades; empty: nothing.
+  std::vector<std::string> then = {};
+  bool any_size = false;  ///< `then` also on large machines
 };
 
 /// One kind of input that the tool reads.

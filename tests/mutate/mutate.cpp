@@ -25,7 +25,8 @@ namespace fs = std::filesystem;
 namespace po = boost::program_options;
 
 constexpr int kPollMs = 50;
-constexpr double kMostSeconds = 60;       // of CPU time: what else a computer does is no fault of the tool's
+constexpr double kMostSeconds = 60;  // of CPU time: what else a computer does is no fault of the tool's
+constexpr double kMostSecondsOfAnySize = 200;
 constexpr double kMostWallSeconds = 600;  // of what computes nothing and does not end
 constexpr std::uint64_t kMostBytes = std::uint64_t{3} << 30;
 
@@ -71,10 +72,45 @@ std::optional<std::size_t> raw_byte(const std::string& text) {
 /// Exit codes of docs/cli.md that bad input may lead to. 1 would be wrong numbers, 70 a fault of the tool's own.
 bool documented(int code) { return code == 0 || (code >= 2 && code <= 8); }
 
+const char* const kResult = "result.json";
+
+/// Errors of a file as a whole, which has no line for them.
+constexpr const char* kOfAFile[] = {
+    "missing key '", "the file is empty", "this layout is stale", " UCIe connections of ", "is larger than ",
+};
+
+/// "FILE:3:10: error: " stands before one of the errors, or it is of a file as a whole. Lines may be of any length, so
+/// no regular expression.
+bool has_place(const std::string& text) {
+  for (const char* whole : kOfAFile) {
+    if (text.find(whole) != std::string::npos) return true;
+  }
+  const auto number_before = [&](std::size_t& at) {
+    const std::size_t end = at;
+    while (at > 0 && text[at - 1] >= '0' && text[at - 1] <= '9') --at;
+    return at < end && at > 0 && text[--at] == ':';
+  };
+  for (std::size_t found = text.find(": error: "); found != std::string::npos;
+       found = text.find(": error: ", found + 1)) {
+    std::size_t at = found;
+    if (number_before(at) && number_before(at)) return true;
+  }
+  return false;
+}
+
+/// Why the results say of no data that they were right, or of some that they were not; empty: neither.
+std::string unchecked(const fs::path& file) {
+  const std::string text = fs::exists(file) ? read(file) : "";
+  if (text.find(R"("check": "wrong")") != std::string::npos) return "wrong numbers, exit code 0";
+  if (text.find(R"("check": "ok")") == std::string::npos) return "no data were compared";
+  return {};
+}
+
 /// Why the ending is not as the documents promise; empty: it is.
 std::string fault_of(const Case& c, const process::Ending& ending, const fs::path& folder) {
   if (ending.stopped == process::Ending::Stopped::time) return fmt::format("takes more than {} s", kMostWallSeconds);
-  if (ending.cpu_s > kMostSeconds) return fmt::format("takes more than {} s of CPU time", kMostSeconds);
+  const double most = c.any_size ? kMostSecondsOfAnySize : kMostSeconds;
+  if (ending.cpu_s > most) return fmt::format("takes more than {} s of CPU time", most);
   if (ending.stopped == process::Ending::Stopped::memory)
     return fmt::format("takes more than {} GiB", kMostBytes >> 30);
   if (WIFSIGNALED(ending.status)) return fmt::format("signal {}", WTERMSIG(ending.status));
@@ -85,10 +121,11 @@ std::string fault_of(const Case& c, const process::Ending& ending, const fs::pat
     if (const auto at = raw_byte(*text))
       return fmt::format("byte {:#04x} in its text", static_cast<unsigned char>((*text)[*at]));
   }
-  if (code == 0) return {};
+  if (code == 0) return c.checked ? unchecked(folder / kResult) : "";
   if (err.empty() && code != 1) return fmt::format("exit code {} without a word", code);
-  if (code != 2 || c.file.empty()) return {};
+  if (code != 2 || c.says == Case::Says::anything) return {};
   if (err.find(c.file) == std::string::npos) return "its error does not name the file";
+  if (c.says == Case::Says::place && !has_place(err)) return "its error has no file:line:column";
   return {};
 }
 
@@ -124,21 +161,33 @@ class Run {
       if (options_.kind.empty() || kind->name() == options_.kind) chosen.push_back(kind.get());
     }
     if (chosen.empty()) throw std::invalid_argument("no such kind: " + options_.kind);
-    std::map<Kind*, std::size_t> made;
-    for (std::size_t number = 0; number < options_.cases; ++number) {
-      Kind& kind = *chosen[number % chosen.size()];
-      const std::size_t index = made[&kind]++;
-      if (kind.count() > 0 && index >= kind.count()) continue;
-      if (options_.only >= 0 && index != static_cast<std::size_t>(options_.only)) continue;
-      start(kind, place_of(kinds, kind), index);
+    for (Kind* kind : chosen) {
+      const std::size_t cases = share(chosen, *kind);
+      for (std::size_t index = 0; index < cases; ++index) {
+        if (options_.only >= 0 && index != static_cast<std::size_t>(options_.only)) continue;
+        start(*kind, place_of(kinds, *kind), index);
+      }
     }
     while (pool_.running() > 0) wait();
-    for (const auto& [name, tally] : tally_)
-      fmt::print("{:14} {:6} cases, {:6} accepted, {:3} faults\n", name, tally.cases, tally.accepted, tally.faults);
+    Tally all;
+    for (const auto& [name, tally] : tally_) {
+      print(name, tally);
+      all.cases += tally.cases, all.accepted += tally.accepted, all.faults += tally.faults, all.cpu_s += tally.cpu_s;
+    }
+    print("all", all);
     return faults_;
   }
 
  private:
+  /// Of --cases: a kind that has an end has all its cases, unless that is more than a half of what is asked for; the
+  /// others share the rest.
+  std::size_t share(const std::vector<Kind*>& kinds, const Kind& kind) const {
+    std::size_t ended = 0, endless = 0;
+    for (const Kind* one : kinds) (one->count() > 0 ? ended : endless) += one->count() > 0 ? one->count() : 1;
+    const bool whole = endless == 0 || 2 * ended <= options_.cases;
+    if (kind.count() > 0) return whole ? kind.count() : std::min(kind.count(), options_.cases / kinds.size());
+    return whole ? (options_.cases - ended + endless - 1) / endless : options_.cases / kinds.size() + 1;
+  }
   static std::size_t place_of(const std::vector<std::unique_ptr<Kind>>& kinds, const Kind& kind) {
     std::size_t place = 0;
     while (kinds[place].get() != &kind) ++place;
@@ -153,7 +202,13 @@ class Run {
   };
   struct Tally {
     std::size_t cases = 0, accepted = 0, faults = 0;
+    double cpu_s = 0, longest_s = 0;
+    std::size_t longest = 0;  ///< a case
   };
+  static void print(const std::string& name, const Tally& tally) {
+    fmt::print("{:14} {:6} cases, {:6} accepted, {:3} faults, {:6.1f} s CPU, longest {:.1f} s (case {})\n", name,
+               tally.cases, tally.accepted, tally.faults, tally.cpu_s, tally.longest_s, tally.longest);
+  }
 
   void start(Kind& kind, std::size_t place, std::size_t index) {
     // Its own stream: a case is the same whatever ran before it.
@@ -165,6 +220,7 @@ class Run {
   void launch(Under under) {
     while (pool_.full()) wait();
     const std::size_t id = next_++;
+    if (under.what.checked) under.what.words.insert(under.what.words.end(), {"--json", kResult});
     const Under& here = under_[id] = std::move(under);
     pool_.start(id, [&here] { return run_here(here.what.words, here.folder); });
   }
@@ -180,6 +236,8 @@ class Run {
   void judge(const Under& under, const process::Ending& ending, std::vector<Under>& after) {
     Tally& tally = tally_[under.kind];
     ++tally.cases;
+    tally.cpu_s += ending.cpu_s;
+    if (ending.cpu_s > tally.longest_s) tally.longest_s = ending.cpu_s, tally.longest = under.index;
     const std::string fault = fault_of(under.what, ending, under.folder);
     const bool accepted = fault.empty() && WEXITSTATUS(ending.status) == 0;
     if (accepted) ++tally.accepted;
@@ -188,9 +246,12 @@ class Run {
       ++faults_;
       report(under, fault);
     }
-    if (!accepted || under.what.then.empty() || !small(under.folder)) return;
+    if (!accepted || under.what.then.empty() || !(under.what.any_size || small(under.folder))) return;
     for (const char* grade : {"accurate", "fast"}) {
-      Case again{under.what.then, "", false, {}};
+      Case again;
+      again.words = under.what.then;
+      again.checked = true;
+      again.any_size = under.what.any_size;
       again.words.insert(again.words.end(), {"--fidelity", grade});
       const fs::path folder = under.folder / grade;
       fs::create_directories(folder);
