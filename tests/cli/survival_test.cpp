@@ -270,6 +270,15 @@ TEST(Survival, OutputsFollowNoLinksAndKeepTheirMode) {
   EXPECT_EQ(read(result).front(), '{');
   for (const auto& entry : std::filesystem::directory_iterator(tool.folder().path()))
     EXPECT_EQ(entry.path().string().find(".tmp"), std::string::npos) << entry.path();
+
+  // A link in the place of a result, and those that somebody has laid where temporary files might go.
+  std::ofstream(tool.file("other")) << "somebody else's";
+  for (const char* link : {"link.json", "link.json.tmp", "link.json.tmp0", ".link.json.tmp"})
+    std::filesystem::create_symlink("other", tool.file(link));
+  ASSERT_EQ(tool({"run", "probe", "--topology", "minimal", "--json", "link.json"}).code, 0);
+  EXPECT_EQ(read(tool.file("other")), "somebody else's");
+  EXPECT_FALSE(std::filesystem::is_symlink(tool.file("link.json")));
+  EXPECT_EQ(read(tool.file("link.json")).front(), '{');
 }
 }  // namespace
 }  // namespace kernbench

@@ -1,5 +1,5 @@
 # Installs the libraries of BUILD, builds docs/examples/machine and docs/examples/hbm against them, and runs both: alone, and
-# with the protocol checker at their borders, which has nothing to say.
+# with the protocol checker at their borders, which has nothing to say. Then a network and a link alone: tests/install/parts.
 set(work ${BUILD}/tests/install/libraries)
 include(${CMAKE_CURRENT_LIST_DIR}/install.cmake)
 
@@ -28,4 +28,14 @@ foreach(example machine hbm)
     endif()
     message(STATUS "${example}: ${out}")
   endforeach()
+endforeach()
+
+file(COPY ${SOURCE}/tests/noc/bare_mesh.h DESTINATION ${work}/prefix/include/kernbench/tests/noc)
+file(COPY ${SOURCE}/tests/install/parts DESTINATION ${work}/example)
+run(${CMAKE_COMMAND} -S parts -B parts/build -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${work}/prefix
+  -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror")
+run(${CMAKE_COMMAND} --build parts/build)
+foreach(part noc link)
+  run(${work}/example/parts/build/${part}_alone)
+  expect(": 0 wrong")
 endforeach()
