@@ -40,7 +40,7 @@ const std::vector<Use>& uses() {
       {"system.sips.w", {"system.sips.topology=mesh_2d_no_wrap"}, kPairs},
       {"system.sips.h", {"system.sips.topology=mesh_2d_no_wrap"}, kPairs},
       {"system.links.efficiency", {}, kPairs},  // a billionth: a message that a collective needs takes seconds
-      {"sip.cube_mesh", {}, kPairs},
+      {"sip.cube_mesh", {"system.sips.count=1"}, kGemm},  // 256 cubes: pairs of all take a minute
       {"system.links.bit_errors", {"system.links.flit_size=256 B"}, kReduce},
       {"system.links.error_seed", {"system.links.flit_size=256 B", "system.links.bit_errors=100000000000000"}, kReduce},
       {"system.links.switch", {"system.sips.topology=switch", "system.sips.count=3"}, kReduce},
