@@ -412,5 +412,26 @@ TEST(PipelineTool, ExportSaysWhichOptionsBelongTogether) {
             "kernbench: error: --tp is 3: give a divisor of the 32 heads\n");
 }
 
+// YAML takes all of these.
+TEST(PipelineTool, AFileNamedJsonHasToBeJson) {
+  const Tool tool;
+  const std::string hint =
+      "\n  hint: check quotes, commas and brackets around here; YAML goes into a file named .yaml\n";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"{\n \"name\": \"x\",\n}\n", "p.json:3:1: error: not valid JSON"},
+      {"{\"name\": \"x\" # a name\n}", "p.json:1:14: error: not valid JSON"},
+      {"{'name': \"x\"}", "p.json:1:2: error: not valid JSON"},
+      {"name: x\n", "p.json:1:2: error: not valid JSON"},
+      {"{\"name\": \"x\",\n", "p.json:2:1: error: not valid JSON: it ends too early"},
+      {"{\"name\": \"x\"}\n{}", "p.json:2:1: error: not valid JSON"},
+  };
+  for (const auto& [text, error] : cases) {
+    std::ofstream(tool.file("p.json")) << text;
+    const Outcome outcome = tool({"pipeline", "check", "p.json"});
+    EXPECT_EQ(outcome.code, 2) << text;
+    EXPECT_EQ(outcome.err, error + hint) << text;
+  }
+}
+
 }  // namespace
 }  // namespace kernbench

@@ -55,7 +55,8 @@ inline constexpr std::size_t kMaxConfigNodes = 300'000;
 ConfigNode parse_config(const std::string& text, const std::string& file, Problems* problems = nullptr);
 /// Parses one value as it may stand behind `key:`, such as "4 MiB" or "[r0c0, r0c1]". Every location is `where`.
 ConfigNode parse_config_value(const std::string& text, const Location& where);
-/// Reads and parses a file. Throws ConfigError, also if it does not exist, is a directory, is empty or too large.
+/// Reads and parses a file, of JSON if its name ends so. Throws ConfigError, also if it does not exist, is a directory,
+/// is empty or too large.
 ConfigNode load_config(const std::string& path, Problems* problems = nullptr);
 /// What load_config() parses. Throws ConfigError: it cannot be read, or has more than kMaxConfigBytes.
 std::string load_text(const std::string& path);

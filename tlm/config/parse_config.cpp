@@ -11,6 +11,7 @@
 #include <fstream>
 #include <map>
 #include <sstream>
+#include <string_view>
 
 #include "tlm/config/bounded_text.h"
 #include "tlm/config/config_node.h"
@@ -295,8 +296,29 @@ ConfigNode parse_config_value(const std::string& text, const Location& where) {
   return value;
 }
 
+namespace {
+/// YAML takes more than JSON: commas at the end, comments, words without quotes. What is said to be JSON must be it.
+void check_json(const std::string& text, const std::string& file) {
+  try {
+    parse_json(text);
+  } catch (const JsonError& error) {
+    if (error.too_deep || error.byte == 0 || error.byte > text.size() + 1) return;  // the reader of YAML says it
+    const std::string before = text.substr(0, error.byte - 1);
+    const auto line = static_cast<unsigned>(1 + std::count(before.begin(), before.end(), '\n'));
+    const std::size_t start = before.rfind('\n') + 1;  // of the line; npos + 1 is 0
+    throw ConfigError({file, line, static_cast<unsigned>(before.size() - start + 1)},
+                      error.byte > text.size() ? "not valid JSON: it ends too early" : "not valid JSON",
+                      "check quotes, commas and brackets around here; YAML goes into a file named .yaml");
+  }
+}
+}  // namespace
+
 ConfigNode load_config(const std::string& path, Problems* problems) {
-  return parse_config(load_text(path), path, problems);
+  const std::string text = load_text(path);
+  constexpr std::string_view kJson = ".json";
+  const bool json = path.size() > kJson.size() && path.compare(path.size() - kJson.size(), kJson.size(), kJson) == 0;
+  if (json && text.find_first_not_of(" \t\r\n") != std::string::npos) check_json(text, path);
+  return parse_config(text, path, problems);
 }
 
 std::string load_text(const std::string& path) {
