@@ -263,7 +263,8 @@ TEST(Plans, LevelsOfRanksAloneThatAreAllConnectedAreTheirPairsForLargeData) {
     EXPECT_EQ(levels.schedule->outstanding, 8);
     EXPECT_EQ(levels.schedule->variants.size(), pairs.schedule->variants.size());
     EXPECT_EQ(levels.seconds, pairs.seconds);
-    // 128 lanes with four messages of 4 KiB for each of 8 ranks are 16 MiB; with fewer, the limit costs more than it brings.
+    // 128 lanes with four messages of 4 KiB for each of 8 ranks are 16 MiB; with fewer, the limit costs more than it
+    // brings.
     request.bytes = 16 << 20;
     EXPECT_GT(plan_hierarchical("hierarchical", request).schedule->outstanding, 0);
     request.bytes = (16 << 20) - 1024;
