@@ -65,7 +65,7 @@ class FileKind final : public Kind {
     };
     Case made;
     made.words = filled(parts_.words);
-    made.says = parts_.says;
+    made.says = parts_.binary ? Case::Says::file : parts_.says;  // bytes have no lines
     made.file = parts_.file.substr(0, parts_.file.find('.'));
     made.reference = parts_.name == "reference";
     made.checked = parts_.checked;
@@ -261,22 +261,8 @@ std::vector<std::unique_ptr<Kind>> all_kinds(const fs::path& source, const fs::p
        {},
        Case::Says::file});
   add({"diff", "run.json", {result}, {"diff", "{}", file_of("run.json")}, false, {}, {}, Case::Says::file});
-  add({"store",
-       "s.sqlite",
-       {store},
-       {"sweep", "--export", "{}", "--csv", "{folder}/s.csv"},
-       true,
-       {},
-       {},
-       Case::Says::file});
-  add({"store_report",
-       "s.sqlite",
-       {store},
-       {"report", "{}", "-o", "{folder}/report.html"},
-       true,
-       {},
-       {},
-       Case::Says::file});
+  add({"store", "s.sqlite", {store}, {"sweep", "--export", "{}", "--csv", "{folder}/s.csv"}, true});
+  add({"store_report", "s.sqlite", {store}, {"report", "{}", "-o", "{folder}/report.html"}, true});
   kinds.push_back(std::make_unique<OptionsKind>());
   kinds.push_back(edges_kind(mesh));
   return kinds;
