@@ -124,17 +124,17 @@ class GemmLoops {
     Tile tile, next;
   };
 
-  /// The columns `part` of the block's rows. A tile's columns are no tile, but rows are: a span of several parts is
-  /// turned over on the math engine, cut, and the part turned back.
-  Tile part_of_a(Rows& have, const Block& block, const GemmLayout::Part& part) {
-    const Piece& span = layout_.spans[part.span];
-    const bool cut = span.length != part.k.length, one_row = block.rows.length == 1;
-    if (have.span != part.span) {
+  /// The columns of a step of the block's rows. A tile's columns are no tile, but rows are: a span of several steps is
+  /// turned over on the math engine, cut, and the step turned back.
+  Tile step_of_a(Rows& have, const Block& block, const GemmLayout::Step& step) {
+    const Piece& span = layout_.spans[step.span];
+    const bool cut = span.length != step.k.length, one_row = block.rows.length == 1;
+    if (have.span != step.span) {
       const Tile tile = have.next ? have.next : recent(load(layout_.a, block.rows, span), of_a_, kTilesOfA);
-      have = {part.span, cut && !one_row ? tl_.transpose(tile) : tile, Tile()};
+      have = {step.span, cut && !one_row ? tl_.transpose(tile) : tile, Tile()};
     }
     if (!cut) return have.tile;
-    const Tile own = tl_.slice(have.tile, part.k.begin - span.begin, part.k.length);
+    const Tile own = tl_.slice(have.tile, step.k.begin - span.begin, step.k.length);
     return one_row ? own : tl_.transpose(own);
   }
 
@@ -144,26 +144,27 @@ class GemmLoops {
     for (std::size_t row = 0; row < std::min(have.size(), ahead_.size()); ++row) have[row].next = ahead_[row];
     ahead_.clear();
     std::vector<Tile> x(have.size());
-    const std::size_t every = std::max<std::size_t>(1, layout_.parts.size() / (finished_.size() + 2));
-    for (std::size_t i = 0; i < layout_.parts.size(); ++i) {
-      const GemmLayout::Part& part = layout_.parts[i];
+    const std::vector<GemmLayout::Step>& steps = layout_.steps;
+    const std::size_t every = std::max<std::size_t>(1, steps.size() / (finished_.size() + 2));
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const GemmLayout::Step& step = steps[i];
       // a first: it may come from afar.
-      x.front() = part_of_a(have.front(), blocks.front(), part);
-      const std::vector<Tile> b = weights(columns, part.step);
+      x.front() = step_of_a(have.front(), blocks.front(), step);
+      const std::vector<Tile> b = weights(columns, i);
       for (std::size_t row = 1; row < x.size(); ++row) {
-        x[row] = part_of_a(have[row], blocks[row * columns.size()], part);
+        x[row] = step_of_a(have[row], blocks[row * columns.size()], step);
       }
-      const bool begins = i == 0 || layout_.parts[i - 1].span != part.span;
-      const bool goes_on = i + 1 < layout_.parts.size() && layout_.parts[i + 1].span == part.span;
-      if (exchange_ && begins && goes_on) weights(columns, layout_.parts[i + 1].step);  // needed before the next span
-      for (std::size_t row = 0; exchange_ && begins && part.span + 1 < layout_.spans.size() && row < x.size(); ++row) {
-        have[row].next = load(layout_.a, blocks[row * columns.size()].rows, layout_.spans[part.span + 1]);
+      const bool begins = i == 0 || steps[i - 1].span != step.span;
+      const bool goes_on = i + 1 < steps.size() && steps[i + 1].span == step.span;
+      if (exchange_ && begins && goes_on) weights(columns, i + 1);  // needed before the next span
+      for (std::size_t row = 0; exchange_ && begins && step.span + 1 < layout_.spans.size() && row < x.size(); ++row) {
+        have[row].next = load(layout_.a, blocks[row * columns.size()].rows, layout_.spans[step.span + 1]);
       }
-      for (std::size_t row = 0; exchange_ && i + 1 == layout_.parts.size() && row < next.size(); ++row) {
+      for (std::size_t row = 0; exchange_ && i + 1 == steps.size() && row < next.size(); ++row) {
         ahead_.push_back(load(layout_.a, next[row], layout_.spans.front()));
       }
       for (std::size_t at = 0; at < blocks.size(); ++at) {
-        add(blocks[at], x[at / columns.size()], rows_of(b[blocks[at].column], layout_.steps[part.step], part.k));
+        add(blocks[at], x[at / columns.size()], b[blocks[at].column]);
       }
       if (!keeps_) forget(i, columns.size());
       if ((i + 1) % every != 0) continue;
@@ -182,11 +183,8 @@ class GemmLoops {
     }
     const auto wide = [&](std::size_t i) {
       std::vector<Tile> tiles;
-      if (i == layout_.parts.size()) return tiles;
-      const GemmLayout::Part& part = layout_.parts[i];
-      for (const Tile& tile : weights(columns, part.step)) {
-        tiles.push_back(widened(rows_of(tile, layout_.steps[part.step], part.k)));
-      }
+      if (i == layout_.steps.size()) return tiles;
+      for (const Tile& tile : weights(columns, i)) tiles.push_back(widened(tile));
       if (!keeps_) forget(i, columns.size());
       return tiles;
     };
@@ -194,11 +192,12 @@ class GemmLoops {
     for (std::vector<Tile>& row : x) {
       for (Tile& tile : row) tile = widened(tile);
     }
-    for (std::size_t i = 0; i < layout_.parts.size(); ++i) {
+    for (std::size_t i = 0; i < layout_.steps.size(); ++i) {
       const std::vector<Tile> own = std::exchange(next, wide(i + 1));
-      const Piece &k = layout_.parts[i].k, &span = layout_.spans[layout_.parts[i].span];
+      const GemmLayout::Step& step = layout_.steps[i];
+      const std::int64_t first = step.k.begin - layout_.spans[step.span].begin;
       for (std::size_t at = 0; at < blocks.size(); ++at) {
-        const Tile weight = tl_.slice(x[at / columns.size()][layout_.parts[i].span], k.begin - span.begin, k.length);
+        const Tile weight = tl_.slice(x[at / columns.size()][step.span], first, step.k.length);
         const Tile sum = tl_.reduce(ReduceKind::sum, own[blocks[at].column] * weight, 0);
         Tile& all = blocks[at].sums.front();
         all = all ? all + sum : sum;
@@ -206,23 +205,24 @@ class GemmLoops {
     }
   }
 
-  /// Each PE of the cube fetches every n-th part of a group's rows and passes it on; two rounds ahead of the products.
+  /// Each PE of the cube fetches a group's rows of every n-th step and passes them on; two rounds ahead of the
+  /// products.
   void passed_rows(const Piece& group, const std::vector<Piece>& columns, std::vector<Block>& blocks) {
     const std::vector<unsigned> pes = layout_.pes_of_cube();
     const auto self = static_cast<unsigned>(tl_.program_id(0));
-    const std::vector<GemmLayout::Part>& parts = layout_.parts;
-    const std::size_t rounds = (parts.size() + pes.size() - 1) / pes.size();
-    // Cubes begin at different parts, so that not all of them read from the same memories at once.
+    const std::vector<GemmLayout::Step>& steps = layout_.steps;
+    const std::size_t rounds = (steps.size() + pes.size() - 1) / pes.size();
+    // Cubes begin at different steps, so that not all of them read from the same memories at once.
     const auto first = layout_.copies.over_cubes ? 0 : static_cast<std::size_t>(tl_.program_id(1)) % rounds;
-    const auto part_of = [&](std::size_t round, std::size_t pe) {
+    const auto step_of = [&](std::size_t round, std::size_t pe) {
       return ((first + round) % rounds) * pes.size() + pe;
     };
     std::deque<Tile> own;
     const auto fetch = [&](std::size_t round) {
       for (std::size_t pe = 0; pe < pes.size(); ++pe) {
-        const std::size_t part = part_of(round, pe);
-        if (pes[pe] != self || part >= parts.size()) continue;
-        own.push_back(load(layout_.a, group, parts[part].k));
+        const std::size_t step = step_of(round, pe);
+        if (pes[pe] != self || step >= steps.size()) continue;
+        own.push_back(load(layout_.a, group, steps[step].k));
         for (std::size_t i = 1; i < pes.size(); ++i) {
           tl_.send(Direction::local(pes[(pe + i) % pes.size()]), own.back());
         }
@@ -231,25 +231,22 @@ class GemmLoops {
     constexpr std::size_t kAhead = 2;
     for (std::size_t round = 0; round < std::min(kAhead, rounds); ++round) fetch(round);
     for (std::size_t round = 0; round < rounds; ++round) {
-      std::vector<std::pair<const GemmLayout::Part*, Tile>> here;
+      std::vector<std::pair<std::size_t, Tile>> here;
       for (std::size_t pe = 0; pe < pes.size(); ++pe) {
-        const std::size_t index = part_of(round, pe);
-        if (index >= parts.size()) continue;
-        const GemmLayout::Part& part = parts[index];
+        const std::size_t step = step_of(round, pe);
+        if (step >= steps.size()) continue;
         if (pes[pe] == self) {
-          here.emplace_back(&part, own.front());
+          here.emplace_back(step, own.front());
           own.pop_front();
         } else {
-          here.emplace_back(&part, tl_.recv(Direction::local(pes[pe]), {group.length, part.k.length}, dtype()));
+          here.emplace_back(step, tl_.recv(Direction::local(pes[pe]), {group.length, steps[step].k.length}, dtype()));
         }
       }
-      for (const auto& [part, x] : here) weights(columns, part->step);
+      for (const auto& [step, x] : here) weights(columns, step);
       if (round + kAhead < rounds) fetch(round + kAhead);
-      for (const auto& [part, x] : here) {
-        const std::vector<Tile> b = weights(columns, part->step);
-        for (Block& block : blocks) {
-          add(block, rows_of(x, group, block.rows), rows_of(b[block.column], layout_.steps[part->step], part->k));
-        }
+      for (const auto& [step, x] : here) {
+        const std::vector<Tile> b = weights(columns, step);
+        for (Block& block : blocks) add(block, rows_of(x, group, block.rows), b[block.column]);
       }
     }
     if (!keeps_) kept_.assign(kept_.size(), Tile());
@@ -271,15 +268,13 @@ class GemmLoops {
     for (std::size_t column = 0; column < columns.size(); ++column) {
       Tile& tile = kept_[step * columns.size() + column];
       if (!tile)
-        tile = recent(load(layout_.b, layout_.steps[step], columns[column]), of_b_, kTilesOfB * columns.size());
+        tile = recent(load(layout_.b, layout_.steps[step].k, columns[column]), of_b_, kTilesOfB * columns.size());
       tiles.push_back(tile);
     }
     return tiles;
   }
-  /// b of a step whose last part has been used.
-  void forget(std::size_t part, std::size_t columns) {
-    const std::size_t step = layout_.parts[part].step;
-    if (part + 1 < layout_.parts.size() && layout_.parts[part + 1].step == step) return;
+  /// b of a step that has been used.
+  void forget(std::size_t step, std::size_t columns) {
     for (std::size_t column = 0; column < columns; ++column) kept_[step * columns + column] = Tile();
   }
 
@@ -340,16 +335,13 @@ class GemmLoops {
     for (const Piece& group : layout_.groups) {
       const auto rows = static_cast<std::size_t>(group.length);
       std::vector<Tile> sums(rows);
-      for (const Piece& step : layout_.steps) {
-        const Tile b = widened(load(layout_.b, step, cols));
-        for (const Piece& part : layout_.parts_of(step)) {
-          const Tile own = rows_of(b, step, part);
-          for (std::size_t row = 0; row < rows; ++row) {
-            const TensorView::Place at = layout_.a.at(group.begin + static_cast<std::int64_t>(row), part.begin);
-            const Tile x = widened(tl_.load(at.va, {part.length, 1}, dtype()));
-            const Tile sum = tl_.reduce(ReduceKind::sum, own * x, 0);
-            sums[row] = sums[row] ? sums[row] + sum : sum;
-          }
+      for (const GemmLayout::Step& step : layout_.steps) {
+        const Tile b = widened(load(layout_.b, step.k, cols));
+        for (std::size_t row = 0; row < rows; ++row) {
+          const TensorView::Place at = layout_.a.at(group.begin + static_cast<std::int64_t>(row), step.k.begin);
+          const Tile x = widened(tl_.load(at.va, {step.k.length, 1}, dtype()));
+          const Tile sum = tl_.reduce(ReduceKind::sum, b * x, 0);
+          sums[row] = sums[row] ? sums[row] + sum : sum;
         }
       }
       for (std::size_t row = 0; row < rows; ++row) {

@@ -43,9 +43,11 @@ GemmLayout::GemmLayout(Va a_base, Va b_base, Va bias_base, Va c_base, const Gemm
       copies(copies_of(call.c)),
       k(exchange != nullptr ? exchange->own_k() : Piece{0, call.a.shape.cols}) {
   const Region part = exchange != nullptr ? exchange->sums() : own_shard(c_base, call.c, tl).region;
-  std::vector<std::int64_t> b_cuts;
-  b.row_cuts(k.begin, k.begin + k.length, b_cuts);
-  steps = pieces(k.begin, k.begin + k.length, std::move(b_cuts), call.mapping.tile_k);
+  std::vector<std::int64_t> cuts_of_k;
+  b.row_cuts(k.begin, k.begin + k.length, cuts_of_k);
+  a.col_cuts(k.begin, k.begin + k.length, cuts_of_k);
+  for (const Piece& piece : pieces(k.begin, k.begin + k.length, std::move(cuts_of_k), call.mapping.tile_k))
+    steps.push_back({piece});
   if (call.mapping.kind == GemmMapping::Kind::stream && !copies.any) begin_at_own_rows(tl);
   std::vector<std::int64_t> row_cuts, col_cuts;
   const std::int64_t end = part.row + part.rows, end_col = part.col + part.cols;
@@ -70,7 +72,7 @@ void GemmLayout::begin_at_own_rows(const Tl& tl) {
   const auto self = static_cast<int>(tl.program_id(0)), cube = static_cast<int>(tl.program_id(1));
   for (const ShardSpec& shard : call.b.shards()) {
     if (shard.cube != cube || shard.pe != self || shard.region.empty()) continue;
-    const auto own = [&](const Piece& step) { return step.begin >= shard.region.row; };
+    const auto own = [&](const Step& step) { return step.k.begin >= shard.region.row; };
     std::rotate(steps.begin(), std::find_if(steps.begin(), steps.end(), own), steps.end());
     return;
   }
@@ -106,25 +108,17 @@ void GemmLayout::find_spans() {
   std::vector<std::int64_t> cuts;
   a.col_cuts(0, call.a.shape.cols, cuts);
   const auto widest = std::max(call.mapping.tile_k, call.span);
-  for (std::size_t step = 0; step < steps.size(); ++step) {
-    for (const Piece& own : parts_of(steps[step])) {
-      const bool joins = !spans.empty() && spans.back().begin + spans.back().length == own.begin &&
-                         spans.back().length + own.length <= widest &&
-                         std::find(cuts.begin(), cuts.end(), own.begin) == cuts.end();
-      if (joins) {
-        spans.back().length += own.length;
-      } else {
-        spans.push_back(own);
-      }
-      parts.push_back({step, own, spans.size() - 1});
+  for (Step& step : steps) {
+    const bool joins = !spans.empty() && spans.back().begin + spans.back().length == step.k.begin &&
+                       spans.back().length + step.k.length <= widest &&
+                       std::find(cuts.begin(), cuts.end(), step.k.begin) == cuts.end();
+    if (joins) {
+      spans.back().length += step.k.length;
+    } else {
+      spans.push_back(step.k);
     }
+    step.span = spans.size() - 1;
   }
-}
-
-std::vector<Piece> GemmLayout::parts_of(const Piece& step) const {
-  std::vector<std::int64_t> cuts;
-  a.col_cuts(step.begin, step.begin + step.length, cuts);
-  return pieces(step.begin, step.begin + step.length, std::move(cuts), step.length);
 }
 
 std::vector<Piece> GemmLayout::rows_of_group(const Piece& group) const {

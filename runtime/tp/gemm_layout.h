@@ -16,11 +16,10 @@ struct GemmLayout {
   struct Copies {
     bool any = false, over_cubes = false;
   };
-  /// Steps in which a lies in one piece, and of those the neighbours that are loaded at once.
-  struct Part {
-    std::size_t step = 0;
+  /// Of k, in which a lies in one piece, and rows of b, too.
+  struct Step {
     Piece k;
-    std::size_t span = 0;
+    std::size_t span = 0;  ///< which of `spans` it is of
   };
 
   /// `exchange`: of a split k; null: none.
@@ -29,8 +28,6 @@ struct GemmLayout {
 
   /// Blocks of rows of one of `groups`.
   std::vector<Piece> rows_of_group(const Piece& group) const;
-  /// The parts of k of a step in which a lies in one piece.
-  std::vector<Piece> parts_of(const Piece& step) const;
   std::vector<unsigned> pes_of_cube() const;
 
   const GemmCall& call;
@@ -38,10 +35,10 @@ struct GemmLayout {
   const std::optional<TensorView> residual;
   const bool has_bias;
   const Copies copies;
-  Piece k;                                    ///< that this PE sums over
-  std::vector<Piece> steps, groups, columns;  ///< of k, rows and columns
-  std::vector<Part> parts;
-  std::vector<Piece> spans;
+  Piece k;                             ///< that this PE sums over
+  std::vector<Step> steps;             ///< in the order in which they are summed
+  std::vector<Piece> groups, columns;  ///< of rows and columns
+  std::vector<Piece> spans;            ///< neighbouring steps whose a is loaded at once
 
  private:
   void begin_at_own_rows(const Tl& tl);
