@@ -54,14 +54,14 @@ class GraphBuilder {
       for (std::size_t i = 0; i < task_.inputs.value.size(); ++i) {
         const auto& value = tensor_of(i).value;
         if (!value) continue;
-        constants.push_back(value->name_in_graph.value);
+        if (value->name_in_graph.given) constants.push_back(value->name_in_graph.value);
         if (value->name_in_graph.value == node.target && !found) found = i;
       }
       if (!found) {
         problems_.add(node.where,
                       fmt::format("node {}: no constant among the inputs has the name {} in graphs",
                                   quote(node.names.front()), quote(node.target)),
-                      suggest(node.target, constants, "names in graphs"));
+                      suggest_known(node.target, constants, "names in graphs"));
         names_[node.names.front()].broken = true;
         continue;
       }
@@ -124,7 +124,8 @@ class GraphBuilder {
     const auto count = static_cast<std::int64_t>(list.sizes.size());
     std::int64_t index = bound.integer("index");
     if (index < -count || index >= count)
-      throw EmitError{fmt::format("index is {}, but the list has {} parts", index, count), ""};
+      throw EmitError{fmt::format("index is {}, but the list has {} parts", index, count),
+                      fmt::format("give {} to {}", -count, count - 1)};
     return part(list, index < 0 ? index + count : index);
   }
 
@@ -139,8 +140,10 @@ class GraphBuilder {
   void parts(const RawNode& node, const Named& made) {
     const bool fits = !made.broken && made.split && made.sizes.size() == node.names.size();
     if (!made.broken && !fits)
-      problems_.add(node.where, fmt::format("{} names take apart a list of {} parts", node.names.size(),
-                                            made.split ? made.sizes.size() : 1));
+      problems_.add(
+          node.where,
+          fmt::format("{} names take apart a list of {} parts", node.names.size(), made.split ? made.sizes.size() : 1),
+          "give a name for each part");
     for (std::size_t i = 0; i < node.names.size(); ++i) {
       Named broken;
       broken.broken = true;
@@ -152,11 +155,15 @@ class GraphBuilder {
   void output(const Location& where, const std::string& name, std::size_t number) {
     const auto found = names_.find(name);
     const std::string& tensor = task_.outputs.value[number].value;
-    if (found == names_.end() || found->second.split) {
+    if (found != names_.end() && found->second.split) {
+      problems_.add(where, fmt::format("output {} is the list {}", number, quote(name)), "take an element of it");
+      return;
+    }
+    if (found == names_.end()) {
       std::vector<std::string> known;
       for (const auto& [key, value] : names_) known.push_back(key);
       problems_.add(where, fmt::format("output {} is {}, which the graph does not make", number, quote(name)),
-                    suggest(name, known, "it makes"));
+                    suggest_known(name, known, "nodes"));
       return;
     }
     if (found->second.broken) return;

@@ -29,7 +29,7 @@ Named emit_call(const std::string& word, const Bound& in, Emitter& emit) {
     }
     if (rank == 3 && emit.type(left).shape[0] != emit.type(right).shape[0])
       throw EmitError{fmt::format("{} and {} are not as many matrices", emit.type(left).str(), emit.type(right).str()),
-                      ""};
+                      "give one for each"};
     return emit.matmul(left, right, false);
   };
   if (word == "mm") return one(matrices("self", "mat2", 2));
@@ -41,12 +41,14 @@ Named emit_call(const std::string& word, const Bound& in, Emitter& emit) {
     if (beta != 1) bias = emit.with_number(bias, beta, Binary::mul);
     const Id sum = emit.binary(product, bias, Binary::add);
     if (emit.type(sum).shape != emit.type(product).shape)
-      throw EmitError{fmt::format("{} does not broadcast to {}", emit.type(bias).str(), emit.type(product).str()), ""};
+      throw EmitError{fmt::format("{} does not broadcast to {}", emit.type(bias).str(), emit.type(product).str()),
+                      "from the last on, dimensions are equal or 1"};
     return one(sum);
   }
   if (word == "linear") {
     const Id weight = in.tensor("weight");
-    if (emit.rank(weight) != 2) throw EmitError{fmt::format("weight is {}, no matrix", emit.type(weight).str()), ""};
+    if (emit.rank(weight) != 2)
+      throw EmitError{fmt::format("weight is {}, no matrix", emit.type(weight).str()), "use matmul"};
     const Id product = emit.matmul(in.tensor("input"), weight, true);
     const auto bias = in.maybe_tensor("bias");
     if (!bias) return one(product);
@@ -96,7 +98,8 @@ Named emit_call(const std::string& word, const Bound& in, Emitter& emit) {
     const auto ranks = static_cast<std::int64_t>(shape.size());
     std::int64_t at = in.integer("dim");
     if (at < -ranks - 1 || at > ranks)
-      throw EmitError{fmt::format("dim is {}, but {} has {} dimensions", at, emit.type(x).str(), ranks), ""};
+      throw EmitError{fmt::format("dim is {}, but {} has {} dimensions", at, emit.type(x).str(), ranks),
+                      fmt::format("give {} to {}", -ranks - 1, ranks)};
     if (at < 0) at += ranks + 1;
     shape.insert(shape.begin() + at, 1);
     return one(emit.view(x, shape));

@@ -41,7 +41,8 @@ class Bound {
       for (const Parameter& parameter : parameters) valid.push_back(parameter.name);
       if (std::find(valid.begin(), valid.end(), key) == valid.end())
         throw EmitError{fmt::format("there is no parameter {}", quote(key)), suggest(key, valid, "parameters")};
-      if (!given_.emplace(key, &value).second) throw EmitError{fmt::format("parameter '{}' is given twice", key), ""};
+      if (!given_.emplace(key, &value).second)
+        throw EmitError{fmt::format("parameter '{}' is given twice", key), "give it once"};
     }
     for (const Parameter& parameter : parameters) {
       if (parameter.needed && given(parameter.name) == nullptr)
@@ -62,7 +63,10 @@ class Bound {
     const RawArgument& list = *given(parameter);
     if (list.kind != RawArgument::Kind::list) wrong(parameter, "a list of tensors");
     std::vector<Id> ids;
-    for (const RawArgument& item : list.items) ids.push_back(value(parameter, item));
+    for (const RawArgument& item : list.items) {
+      if (item.kind != RawArgument::Kind::node) wrong(parameter, "a list of tensors");
+      ids.push_back(value(parameter, item));
+    }
     return ids;
   }
   bool is_number(const std::string& parameter) const {
@@ -97,7 +101,11 @@ class Bound {
     return given(parameter)->flag;
   }
   std::string text(const std::string& parameter) const {
-    return given(parameter) == nullptr ? std::string() : given(parameter)->text;
+    const RawArgument* argument = given(parameter);
+    if (argument == nullptr) return {};
+    if (argument->kind != RawArgument::Kind::text && argument->kind != RawArgument::Kind::node)
+      wrong(parameter, "a text");
+    return argument->text;
   }
   DType dtype(const std::string& parameter) const {
     static const std::map<std::string, const char*> kTorch = {{"float64", "f64"},
@@ -129,7 +137,7 @@ class Bound {
     return text;
   }
   [[noreturn]] static void wrong(const std::string& parameter, const char* what) {
-    throw EmitError{fmt::format("'{}' is not {}", parameter, what), ""};
+    throw EmitError{fmt::format("'{}' is not {}", parameter, what), fmt::format("give {}", what)};
   }
   const Named& resolve(const std::string& parameter, const RawArgument& argument) const {
     if (argument.kind != RawArgument::Kind::node) wrong(parameter, "a tensor");
@@ -138,7 +146,7 @@ class Bound {
       std::vector<std::string> known;
       for (const auto& [name, unused] : names_) known.push_back(name);
       throw EmitError{fmt::format("'{}' is {}, which is nothing before it", parameter, quote(argument.text)),
-                      suggest(argument.text, known, "before it are")};
+                      suggest_known(argument.text, known, "names before it")};
     }
     if (found->second.broken) throw Skip();
     return found->second;

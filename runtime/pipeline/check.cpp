@@ -111,7 +111,7 @@ void Checker::check_fields(const Task& task, const KindRule& rule) {
   if (task.device.given && pipeline_.device(task.device.value) == nullptr)
     add(task.device.where,
         fmt::format("{} is {}, which is no slot", json_path(task.path, "device"), quote(task.device.value)),
-        suggest(task.device.value, slots(), "slots"));
+        suggest_known(task.device.value, slots(), "slots"));
 }
 
 void Checker::check_names(const Task& task, const KindRule& rule) {
@@ -123,7 +123,7 @@ void Checker::check_names(const Task& task, const KindRule& rule) {
       const Text& name = names.value[i];
       if (pipeline_.tensor(name.value) == nullptr) {
         add(name.where, fmt::format("{} is {}, which is no tensor", json_path(path, i), quote(name.value)),
-            suggest(name.value, tensors, "tensors"));
+            suggest_known(name.value, tensors, "tensors"));
       } else if (!seen.insert(name.value).second && names.given && key[0] == 'o') {
         add(name.where, fmt::format("{} is {}, which stands there twice", json_path(path, i), quote(name.value)),
             "remove it");
@@ -133,8 +133,10 @@ void Checker::check_names(const Task& task, const KindRule& rule) {
     const bool rooted = rule.kind == TaskKind::reduce || rule.kind == TaskKind::broadcast;
     if (!names.given || count == -2 || (rooted && given == 0)) return;
     if (count == -1 ? given == 0 : given != count)
-      add(names.where, fmt::format("{} has {}, but kind '{}' takes {}", path, given, to_string(rule.kind),
-                                   counted_text(count, what)));
+      add(names.where,
+          fmt::format("{} has {}, but kind '{}' takes {}", path, given, to_string(rule.kind),
+                      counted_text(count, what)),
+          fmt::format("give {}", counted_text(count, what)));
   };
   side(task.inputs, "inputs", "input", rule.inputs);
   side(task.outputs, "outputs", "output", rule.outputs);
@@ -162,10 +164,12 @@ void Checker::check_metadata(const Task& task, const KindRule& rule) {
       if (std::find(ops.begin(), ops.end(), entry->text) == ops.end())
         add(entry->where, fmt::format("{} is {}", what, quote(entry->text)), suggest(entry->text, ops, "valid values"));
     } else if (key == "dst" || key == "src") {
-      if (pipeline_.device(entry->text) == nullptr)
+      if (entry->number)
+        add(entry->where, fmt::format("{} is {}, no name of a slot", what, entry->text), "put it in quotes");
+      else if (pipeline_.device(entry->text) == nullptr)
         add(entry->where, fmt::format("{} is {}, which is no slot", what, quote(entry->text)),
-            suggest(entry->text, slots(), "slots"));
-    } else if (entry->quoted || entry->text.empty() || entry->text.size() > 9 ||
+            suggest_known(entry->text, slots(), "slots"));
+    } else if (!entry->number || entry->text.size() > 9 ||
                entry->text.find_first_not_of("0123456789") != std::string::npos) {
       add(entry->where, fmt::format("{} is {}, no dimension", what, quote(entry->text)),
           "give an integer of at least 0");
@@ -209,9 +213,10 @@ void Checker::find_producers() {
       add(tensor.where, fmt::format("{} is made by no supertask", tensor.path),
           "a constant has a 'value'; an input of the pipeline is an output of a supertask of kind 'input'");
     if (!used && !made)
-      warnings_.add(tensor.where, fmt::format("{} is used by no supertask", tensor.path));
+      warnings_.add(tensor.where, fmt::format("{} is used by no supertask", tensor.path), "remove it");
     else if (!used && made)
-      warnings_.add(tensor.where, fmt::format("{} is made, but no supertask reads it", tensor.path));
+      warnings_.add(tensor.where, fmt::format("{} is made, but no supertask reads it", tensor.path),
+                    "its time is spent for nothing");
   }
   for (const TensorSlice& slice : pipeline_.metadata.slices.inputs) {
     const auto origin = result_.origins.find(slice.name);
@@ -254,8 +259,6 @@ void Checker::check_graphs() {
 }
 
 Checked Checker::run() {
-  if (pipeline_.name.given && pipeline_.name.value.empty())
-    add(pipeline_.name.where, "$.name is ''", "give the pipeline a name");
   const std::size_t before = problems_.size();
   check_devices();
   devices_sound_ = problems_.size() == before;
@@ -265,8 +268,10 @@ Checked Checker::run() {
     double count = 1;
     for (const std::uint64_t size : tensor.shape.value) count *= static_cast<double>(size);
     if (count > kMostElements)
-      add(tensor.shape.where, fmt::format("{} is {}: more than 10^13 elements", json_path(tensor.path, "shape"),
-                                          to_text(tensor.shape.value)));
+      add(tensor.shape.where,
+          fmt::format("{} is {}: more than 10^13 elements", json_path(tensor.path, "shape"),
+                      to_text(tensor.shape.value)),
+          "no memory of the machine holds it");
   }
   if (!problems_.empty()) {
     // What follows multiplies sizes; a document with absurd ones is told what was found so far.

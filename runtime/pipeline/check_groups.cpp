@@ -92,7 +92,8 @@ void Checker::check_members(const std::string& group, std::vector<const Task*>& 
   }
   if (transfer && (sends != 1 || recvs != 1))
     add(first.group.where,
-        fmt::format("group {} has {} of kind 'send' and {} of kind 'recv'", quote(group), sends, recvs),
+        fmt::format("{}: group {} has {} of kind 'send' and {} of kind 'recv'", json_path(first.path, "group"),
+                    quote(group), sends, recvs),
         "a transfer has one of each");
   for (const char* key : {"dst", "src"}) {
     const MetadataEntry* root = first.entry(key);
@@ -186,14 +187,14 @@ void Checker::check_output(const Task& task, const TensorType& expected) {
 bool Checker::check_dim(const Task& task, const char* key, const TensorType& type, std::uint64_t divisor,
                         std::size_t& dim) {
   const MetadataEntry* entry = task.entry(key);
-  const bool number = entry != nullptr && !entry->text.empty() && entry->text.size() < 10 &&
+  const bool number = entry != nullptr && entry->number && entry->text.size() < 10 &&
                       entry->text.find_first_not_of("0123456789") == std::string::npos;
   if (!number) return false;  // told already
   dim = static_cast<std::size_t>(std::stoull(entry->text));
   const std::string path = json_path(json_path(task.path, "metadata"), key);
   if (dim >= type.shape.size()) {
     add(entry->where, fmt::format("{} is {}, but its tensor is {}", path, dim, type.str()),
-        type.shape.empty() ? "" : fmt::format("give 0 to {}", type.shape.size() - 1));
+        type.shape.empty() ? "a single element has no dimension" : fmt::format("give 0 to {}", type.shape.size() - 1));
     return false;
   }
   if (static_cast<std::uint64_t>(type.shape[dim]) % divisor != 0) {

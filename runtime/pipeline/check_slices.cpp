@@ -2,6 +2,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
 
 #include "runtime/pipeline/checker.h"
 #include "tlm/config/nearest.h"
@@ -14,6 +17,17 @@ const WholeTensor* find_whole(const std::vector<WholeTensor>& wholes, const std:
   const auto found =
       std::find_if(wholes.begin(), wholes.end(), [&](const WholeTensor& whole) { return whole.name == name; });
   return found == wholes.end() ? nullptr : &*found;
+}
+
+/// "past_key_values_3_1" is element 1 of "past_key_values_3", and that element 3 of "past_key_values".
+std::optional<std::pair<std::string, std::uint64_t>> element_of(const std::string& name) {
+  const std::size_t mark = name.rfind('_');
+  if (mark == std::string::npos || mark == 0) return std::nullopt;
+  const std::string digits = name.substr(mark + 1);
+  const bool number = !digits.empty() && digits.size() < 10 && (digits == "0" || digits[0] != '0') &&
+                      digits.find_first_not_of("0123456789") == std::string::npos;
+  if (!number) return std::nullopt;
+  return std::pair(name.substr(0, mark), std::stoull(digits));
 }
 
 /// A point of [0, shape) that no box holds, from dimension `dim` on; empty: there is none. `steps`: how many places may
@@ -65,6 +79,7 @@ void Checker::check_slices_of(const std::string& side, const std::vector<TensorS
           fmt::format("{} is {}, as of {}", json_path(whole.path, "idx"), whole.idx.value, quote(found->second->name)),
           "each has a place of its own");
   }
+  check_nested(wholes);
   // Every tensor of the boundary is a part of something.
   for (const Task& task : pipeline_.supertasks) {
     if (!task.kind.given || task.kind.value != kind) continue;
@@ -85,13 +100,47 @@ void Checker::check_slices_of(const std::string& side, const std::vector<TensorS
   }
 }
 
+/// Parts of a nested argument, of which element 0 shows that it is one: `x_1` alone may be a whole argument of that
+/// name. So may the others, hence warnings.
+void Checker::check_nested(const std::vector<WholeTensor>& wholes) {
+  struct Element {
+    const WholeTensor *first = nullptr, *last = nullptr;  // of its parts, by place
+  };
+  constexpr int kDeepest = 100;                                   // assumed: far more than what models nest
+  std::map<std::string, std::map<std::uint64_t, Element>> lists;  // by name: of elements
+  for (const WholeTensor& whole : wholes) {
+    auto part = whole.idx.given ? element_of(whole.name) : std::nullopt;
+    for (int depth = 0; part && depth < kDeepest; ++depth, part = element_of(part->first)) {
+      Element& element = lists[part->first][part->second];
+      if (element.first == nullptr || whole.idx.value < element.first->idx.value) element.first = &whole;
+      if (element.last == nullptr || whole.idx.value > element.last->idx.value) element.last = &whole;
+    }
+  }
+  for (const auto& [name, elements] : lists) {
+    if (elements.begin()->first != 0) continue;
+    for (auto before = elements.begin(), at = std::next(before); at != elements.end(); before = at++) {
+      const auto& [number, element] = *at;
+      if (number != before->first + 1)
+        warnings_.add(element.first->where,
+                      fmt::format("{}: there is no {}_{} before it", element.first->path, name, before->first + 1),
+                      "parts are named by their place in the nested argument, from 0");
+      const WholeTensor& last = *before->second.last;
+      if (element.first->idx.value < last.idx.value)
+        warnings_.add(element.first->idx.where,
+                      fmt::format("{} is {}, before that of {}, {}", json_path(element.first->path, "idx"),
+                                  element.first->idx.value, quote(last.name), last.idx.value),
+                      "parts of a nested argument follow each other in the order of their names");
+    }
+  }
+}
+
 void Checker::check_slice(const TensorSlice& slice, const std::vector<WholeTensor>& wholes, TaskKind kind) {
   const TensorInfo* tensor = pipeline_.tensor(slice.name);
   if (tensor == nullptr) {
     std::vector<std::string> names;
     for (const TensorInfo& known : pipeline_.tensors) names.push_back(known.name);
     add(slice.where, fmt::format("{}: {} is no tensor", slice.path, quote(slice.name)),
-        suggest(slice.name, names, "tensors"));
+        suggest_known(slice.name, names, "tensors"));
     return;
   }
   const auto origin_of = result_.origins.find(slice.name);
@@ -111,7 +160,7 @@ void Checker::check_slice(const TensorSlice& slice, const std::vector<WholeTenso
     const std::string path = json_path(slice.path, "device");
     if (pipeline_.device(slice.device.value) == nullptr)
       add(slice.device.where, fmt::format("{} is {}, which is no slot", path, quote(slice.device.value)),
-          suggest(slice.device.value, slots(), "slots"));
+          suggest_known(slice.device.value, slots(), "slots"));
     else if (kind == TaskKind::output && producer != nullptr && !origin_of->second.slot.empty() &&
              origin_of->second.slot != slice.device.value)
       add(slice.device.where,
@@ -120,8 +169,10 @@ void Checker::check_slice(const TensorSlice& slice, const std::vector<WholeTenso
           "give the slot of its producer");
   }
   if (slice.dtype.given && tensor->dtype.given && slice.dtype.value != tensor->dtype.value)
-    add(slice.dtype.where, fmt::format("{} is {}, but the tensor is {}", json_path(slice.path, "dtype"),
-                                       document_type(slice.dtype.value), document_type(tensor->dtype.value)));
+    add(slice.dtype.where,
+        fmt::format("{} is {}, but the tensor is {}", json_path(slice.path, "dtype"), document_type(slice.dtype.value),
+                    document_type(tensor->dtype.value)),
+        "a slice has its tensor's type");
   if (!slice.origin.given) return;
   const WholeTensor* whole = find_whole(wholes, slice.origin.value);
   if (whole == nullptr) {
@@ -130,13 +181,14 @@ void Checker::check_slice(const TensorSlice& slice, const std::vector<WholeTenso
     add(slice.origin.where,
         fmt::format("{} is {}, no whole tensor of the metadata", json_path(slice.path, "origin"),
                     quote(slice.origin.value)),
-        suggest(slice.origin.value, names, "whole tensors"));
+        suggest_known(slice.origin.value, names, "whole tensors"));
     return;
   }
   if (whole->dtype.given && slice.dtype.given && whole->dtype.value != slice.dtype.value)
     add(slice.dtype.where,
         fmt::format("{} is {}, but {} is {}", json_path(slice.path, "dtype"), document_type(slice.dtype.value),
-                    quote(whole->name), document_type(whole->dtype.value)));
+                    quote(whole->name), document_type(whole->dtype.value)),
+        "a slice has its origin's type: cast in a graph");
   if (!whole->shape.given || !slice.placements.given) return;
   const std::vector<Range>& ranges = slice.placements.value;
   const std::string path = json_path(slice.path, "placements");

@@ -46,7 +46,7 @@ void Checker::check_weight(const TensorInfo& tensor, const ParamValue& value) {
     add(value.name.where,
         fmt::format("{} is {}, which {} does not hold", json_path(value.path, "name"), quote(value.name.value),
                     quote(value.file.value)),
-        suggest(value.name.value, file.names(), "it holds"));
+        suggest_known(value.name.value, file.names(), "tensors in it"));
     return;
   }
   if (tensor.dtype.given && entry->dtype != tensor.dtype.value) {

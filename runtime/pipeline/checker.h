@@ -48,6 +48,7 @@ class Checker {
   void check_slices();
   void check_slices_of(const std::string& side, const std::vector<TensorSlice>& slices,
                        const std::vector<WholeTensor>& wholes, TaskKind kind);
+  void check_nested(const std::vector<WholeTensor>& wholes);
   void check_slice(const TensorSlice& slice, const std::vector<WholeTensor>& wholes, TaskKind kind);
   void check_cover(const std::string& side, const WholeTensor& whole, const std::vector<TensorSlice>& slices,
                    Problems& into);

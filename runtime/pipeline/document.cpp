@@ -67,6 +67,10 @@ std::string json_path(const std::string& parent, const std::string& key) {
 
 std::string json_path(const std::string& parent, std::size_t item) { return fmt::format("{}[{}]", parent, item); }
 
+std::string suggest_known(const std::string& text, const std::vector<std::string>& valid, const std::string& things) {
+  return valid.empty() ? "there are no " + things : suggest(text, valid, things);
+}
+
 const char* document_type(DType dtype) {
   return dtype == DType::f8e4m3 || dtype == DType::f8e5m2 ? "f8" : kernbench::to_string(dtype);
 }

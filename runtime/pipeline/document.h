@@ -82,7 +82,7 @@ struct TensorInfo : Part {
 struct MetadataEntry {
   std::string key, text;
   Location key_where, where;
-  bool quoted = false;
+  bool number = false;  ///< not a text
 };
 
 struct SuperTask : Part {
@@ -149,6 +149,9 @@ Pipeline read_pipeline(const ConfigNode& root, const ReadOptions& options, Probl
 /// "$.supertasks" and "s1" give "$.supertasks.s1"; a key that is no word is quoted: "$.tensors['layer.0']".
 std::string json_path(const std::string& parent, const std::string& key);
 std::string json_path(const std::string& parent, std::size_t item);
+
+/// As suggest(), with a hint also where there is no valid name: "there are no slots".
+std::string suggest_known(const std::string& text, const std::vector<std::string>& valid, const std::string& things);
 
 /// "f16"; both kinds of f8 are "f8" in a document.
 const char* document_type(DType dtype);

@@ -48,7 +48,8 @@ Emitter::Id Emitter::add(Node node) {
   constexpr double kMostElements = 1e13;  // their bytes still fit an address space
   double count = 1;
   for (const std::int64_t size : node.type.shape) count *= static_cast<double>(size);
-  if (count > kMostElements) throw EmitError{fmt::format("its result {} has too many elements", node.type.str()), ""};
+  if (count > kMostElements)
+    throw EmitError{fmt::format("its result {} has too many elements", node.type.str()), "10^13 at most"};
   node.name = name;
   graph_.nodes.push_back(std::move(node));
   return graph_.nodes.size() - 1;
@@ -58,7 +59,7 @@ std::int64_t Emitter::dim(Id x, std::int64_t dim, const char* what) const {
   const std::int64_t ranks = rank(x);
   if (dim < -ranks || dim >= ranks)
     throw EmitError{fmt::format("{} is {}, but {} has {} dimensions", what, dim, type(x).str(), ranks),
-                    ranks == 0 ? "" : fmt::format("give {} to {}", -ranks, ranks - 1)};
+                    ranks == 0 ? "view it as [1] before" : fmt::format("give {} to {}", -ranks, ranks - 1)};
   return dim < 0 ? dim + ranks : dim;
 }
 
@@ -84,12 +85,13 @@ Emitter::Id Emitter::input(std::size_t number, const TensorType& type) {
 Emitter::Id Emitter::view(Id x, Sizes shape) {
   const std::int64_t count = type(x).count();
   std::int64_t known = 1, open = -1;
+  const EmitError refused{fmt::format("{} cannot be seen as {}", type(x).str(), sizes_text(shape)),
+                          "the product of the sizes is the number of elements; one of them may be -1"};
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == -1 && open < 0) {
       open = static_cast<std::int64_t>(i);
     } else if (shape[i] < 1 || shape[i] > count) {
-      throw EmitError{fmt::format("{} cannot be seen as {}", type(x).str(), sizes_text(shape)),
-                      "the product of the sizes is the number of elements; one of them may be -1"};
+      throw refused;
     } else {
       known *= shape[i];
     }
@@ -98,9 +100,7 @@ Emitter::Id Emitter::view(Id x, Sizes shape) {
     shape[static_cast<std::size_t>(open)] = count / known;
     known = count;
   }
-  if (known != count)
-    throw EmitError{fmt::format("{} cannot be seen as {}", type(x).str(), sizes_text(shape)),
-                    "the product of the sizes is the number of elements; one of them may be -1"};
+  if (known != count) throw refused;
   Node node;
   node.op = Op::view;
   node.inputs = {x};
@@ -145,19 +145,17 @@ Emitter::Id Emitter::transpose(Id x, std::int64_t dim0, std::int64_t dim1) {
 Emitter::Id Emitter::expand(Id x, const Sizes& size) {
   const Sizes& from = type(x).shape;
   const Sizes strides = dense_strides(from);
+  const EmitError refused{fmt::format("{} cannot be expanded to {}", type(x).str(), sizes_text(size)),
+                          "only dimensions of size 1, and new ones in front, grow"};
+  if (size.size() < from.size()) throw refused;
   Sizes shape = size, moved(size.size(), 0);
   for (std::size_t i = 0; i < size.size(); ++i) {
     const std::size_t back = size.size() - 1 - i;  // from the last one
     const std::int64_t old = back < from.size() ? from[from.size() - 1 - back] : 0;
     if (shape[i] == -1 && old > 0) shape[i] = old;
-    if (shape[i] < 1 || (old > 1 && shape[i] != old) || size.size() < from.size())
-      throw EmitError{fmt::format("{} cannot be expanded to {}", type(x).str(), sizes_text(size)),
-                      "only dimensions of size 1, and new ones in front, grow"};
+    if (shape[i] < 1 || (old > 1 && shape[i] != old)) throw refused;
     if (old > 1) moved[i] = strides[from.size() - 1 - back];
   }
-  if (size.size() < from.size())
-    throw EmitError{fmt::format("{} cannot be expanded to {}", type(x).str(), sizes_text(size)),
-                    "only dimensions of size 1, and new ones in front, grow"};
   return strided(x, std::move(shape), std::move(moved), 0);
 }
 
@@ -318,7 +316,7 @@ Emitter::Id Emitter::reduce(Id x, Sizes dims, bool keep, Reduction reduction) {
   std::set<std::int64_t> gone;
   for (const std::int64_t given : dims) {
     if (!gone.insert(dim(x, given)).second)
-      throw EmitError{fmt::format("dim is {}, which names a dimension twice", sizes_text(dims)), ""};
+      throw EmitError{fmt::format("dim is {}, which names a dimension twice", sizes_text(dims)), "name each once"};
   }
   if (dims.empty()) {
     for (std::int64_t i = 0; i < rank(x); ++i) gone.insert(i);
@@ -363,7 +361,7 @@ Emitter::Id Emitter::norm(Id x, const Sizes& shape, const Id* weight, const Id* 
     if (type(*factor).shape != shape)
       throw EmitError{fmt::format("{} is {}, but normalized_shape is {}", factor == weight ? "weight" : "bias",
                                   type(*factor).str(), sizes_text(shape)),
-                      ""};
+                      fmt::format("give the shape {}", sizes_text(shape))};
     node.inputs.push_back(*factor);
   }
   node.type = type(x);
@@ -379,10 +377,9 @@ Emitter::Id Emitter::matmul(Id a, Id b, bool transposed) {
   need_float(a, "its operand");
   need_same_type(a, b);
   const bool row = rank(a) == 1, column = rank(b) == 1 && !transposed;
-  if (rank(a) == 0 || rank(b) == 0) throw EmitError{"its operand is a single element", ""};
+  if (rank(a) == 0 || rank(b) == 0) throw EmitError{"its operand is a single element", "use mul"};
   if (row) a = view(a, {1, type(a).shape[0]});
   if (column) b = view(b, {type(b).shape[0], 1});
-  if (rank(b) < 2) throw EmitError{fmt::format("the weight is {}, no matrix", type(b).str()), ""};
   const Sizes &left = type(a).shape, &right = type(b).shape;
   const std::int64_t m = left[left.size() - 2], k = left.back();
   const std::int64_t depth = transposed ? right.back() : right[right.size() - 2];
@@ -393,7 +390,7 @@ Emitter::Id Emitter::matmul(Id a, Id b, bool transposed) {
         fmt::format(
             "{} and {} cannot be multiplied{}", type(a).str(), type(b).str(),
             k != depth ? fmt::format(": {} columns meet {} {}", k, depth, transposed ? "columns" : "rows") : ""),
-        ""};
+        k != depth ? "change one of the shapes, or transpose it" : "dimensions before the matrices are equal or 1"};
   Node node;
   node.op = Op::matmul;
   node.inputs = {a, b};
@@ -410,7 +407,8 @@ Emitter::Id Emitter::matmul(Id a, Id b, bool transposed) {
 }
 
 Emitter::Id Emitter::embedding(Id table, Id indices) {
-  if (rank(table) != 2) throw EmitError{fmt::format("the table is {}, no matrix", type(table).str()), ""};
+  if (rank(table) != 2)
+    throw EmitError{fmt::format("the table is {}, no matrix", type(table).str()), "give a row for each index"};
   const DType index = type(indices).dtype;
   if (index != DType::i64 && index != DType::i32)
     throw EmitError{fmt::format("the indices are {}", type(indices).str()), "give i64 or i32"};

@@ -30,9 +30,11 @@ struct Parameter {
 
 /// An operation that graphs may call. Several FX targets may share a word.
 struct Operation {
-  std::string word;    ///< in dfg
-  std::string target;  ///< in FX
+  std::string word;                                                                ///< in dfg
+  std::string target;                                                              ///< in FX
+  enum class Types : std::uint8_t { floats, numbers, all } types = Types::floats;  ///< numbers: all but bool
   std::vector<Parameter> parameters;
+  bool takes(DType dtype) const;  ///< as the type of its tensors: indices and conditions have types of their own
 };
 const std::vector<Operation>& operations();
 

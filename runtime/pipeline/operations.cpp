@@ -12,64 +12,68 @@ namespace kernbench::pipeline {
 namespace {
 
 struct OperationRow {
-  const char *word, *target, *parameters;  // "self:t other:s alpha?:n"
+  const char *word, *target;
+  Operation::Types types;
+  const char* parameters;  // "self:t other:s alpha?:n"
 };
+constexpr auto kFloats = Operation::Types::floats, kNumbers = Operation::Types::numbers, kAll = Operation::Types::all;
 
 /// source: names and order of parameters as in PyTorch 2's native_functions.yaml
 constexpr OperationRow kOperationRows[] = {
-    {"mm", "aten.mm.default", "self:t mat2:t"},
-    {"bmm", "aten.bmm.default", "self:t mat2:t"},
-    {"addmm", "aten.addmm.default", "self:t mat1:t mat2:t beta?:n alpha?:n"},
-    {"linear", "aten.linear.default", "input:t weight:t bias?:o"},
-    {"matmul", "aten.matmul.default", "self:t other:t"},
-    {"add", "aten.add.Tensor", "self:t other:s alpha?:n"},
-    {"add", "aten.add.Scalar", "self:t other:s alpha?:n"},
-    {"sub", "aten.sub.Tensor", "self:t other:s alpha?:n"},
-    {"sub", "aten.sub.Scalar", "self:t other:s alpha?:n"},
-    {"mul", "aten.mul.Tensor", "self:t other:s"},
-    {"mul", "aten.mul.Scalar", "self:t other:s"},
-    {"div", "aten.div.Tensor", "self:t other:s"},
-    {"div", "aten.div.Scalar", "self:t other:s"},
-    {"pow", "aten.pow.Tensor_Scalar", "self:t exponent:s"},
-    {"pow", "aten.pow.Tensor_Tensor", "self:t exponent:s"},
-    {"rsqrt", "aten.rsqrt.default", "self:t"},
-    {"sqrt", "aten.sqrt.default", "self:t"},
-    {"neg", "aten.neg.default", "self:t"},
-    {"exp", "aten.exp.default", "self:t"},
-    {"relu", "aten.relu.default", "self:t"},
-    {"gelu", "aten.gelu.default", "self:t approximate?:x"},
-    {"silu", "aten.silu.default", "self:t"},
-    {"sigmoid", "aten.sigmoid.default", "self:t"},
-    {"tanh", "aten.tanh.default", "self:t"},
-    {"softmax", "aten.softmax.int", "self:t dim:i dtype?:d"},
-    {"softmax", "aten._softmax.default", "self:t dim:i half_to_float?:x"},
-    {"layer_norm", "aten.layer_norm.default", "input:t normalized_shape:v weight?:o bias?:o eps?:n cudnn_enable?:x"},
-    {"rms_norm", "aten.rms_norm.default", "input:t normalized_shape:v weight?:o eps?:m"},
-    {"embedding", "aten.embedding.default", "weight:t indices:t padding_idx?:x scale_grad_by_freq?:x sparse?:x"},
-    {"view", "aten.view.default", "self:t size:v"},
-    {"view", "aten._unsafe_view.default", "self:t size:v"},
-    {"reshape", "aten.reshape.default", "self:t shape:v"},
-    {"unsqueeze", "aten.unsqueeze.default", "self:t dim:i"},
-    {"squeeze", "aten.squeeze.dim", "self:t dim:i"},
-    {"clone", "aten.clone.default", "self:t memory_format?:x"},
-    {"transpose", "aten.transpose.int", "self:t dim0:i dim1:i"},
-    {"t", "aten.t.default", "self:t"},
-    {"permute", "aten.permute.default", "self:t dims:v"},
-    {"expand", "aten.expand.default", "self:t size:v implicit?:x"},
-    {"cat", "aten.cat.default", "tensors:l dim?:i"},
-    {"split", "aten.split.Tensor", "self:t split_size:v dim?:i"},
-    {"split", "aten.split_with_sizes.default", "self:t split_sizes:v dim?:i"},
-    {"getitem", "operator.getitem", "list:t index:i"},
-    {"slice", "aten.slice.Tensor", "self:t dim?:i start?:j end?:j step?:i"},
-    {"select", "aten.select.int", "self:t dim:i index:i"},
-    {"mean", "aten.mean.dim", "self:t dim:v keepdim?:b dtype?:d"},
-    {"sum", "aten.sum.dim_IntList", "self:t dim:v keepdim?:b dtype?:d"},
-    {"amax", "aten.amax.default", "self:t dim:v keepdim?:b"},
-    {"where", "aten.where.self", "condition:t self:s other:s"},
-    {"cast", "aten.to.dtype", "self:t dtype:d non_blocking?:x copy?:x memory_format?:x"},
-    {"cast", "aten._to_copy.default",
+    {"mm", "aten.mm.default", kFloats, "self:t mat2:t"},
+    {"bmm", "aten.bmm.default", kFloats, "self:t mat2:t"},
+    {"addmm", "aten.addmm.default", kFloats, "self:t mat1:t mat2:t beta?:n alpha?:n"},
+    {"linear", "aten.linear.default", kFloats, "input:t weight:t bias?:o"},
+    {"matmul", "aten.matmul.default", kFloats, "self:t other:t"},
+    {"add", "aten.add.Tensor", kAll, "self:t other:s alpha?:n"},
+    {"add", "aten.add.Scalar", kNumbers, "self:t other:s alpha?:n"},
+    {"sub", "aten.sub.Tensor", kNumbers, "self:t other:s alpha?:n"},
+    {"sub", "aten.sub.Scalar", kNumbers, "self:t other:s alpha?:n"},
+    {"mul", "aten.mul.Tensor", kAll, "self:t other:s"},
+    {"mul", "aten.mul.Scalar", kNumbers, "self:t other:s"},
+    {"div", "aten.div.Tensor", kFloats, "self:t other:s"},
+    {"div", "aten.div.Scalar", kFloats, "self:t other:s"},
+    {"pow", "aten.pow.Tensor_Scalar", kFloats, "self:t exponent:s"},
+    {"pow", "aten.pow.Tensor_Tensor", kFloats, "self:t exponent:s"},
+    {"rsqrt", "aten.rsqrt.default", kFloats, "self:t"},
+    {"sqrt", "aten.sqrt.default", kFloats, "self:t"},
+    {"neg", "aten.neg.default", kNumbers, "self:t"},
+    {"exp", "aten.exp.default", kFloats, "self:t"},
+    {"relu", "aten.relu.default", kNumbers, "self:t"},
+    {"gelu", "aten.gelu.default", kFloats, "self:t approximate?:x"},
+    {"silu", "aten.silu.default", kFloats, "self:t"},
+    {"sigmoid", "aten.sigmoid.default", kFloats, "self:t"},
+    {"tanh", "aten.tanh.default", kFloats, "self:t"},
+    {"softmax", "aten.softmax.int", kFloats, "self:t dim:i dtype?:d"},
+    {"softmax", "aten._softmax.default", kFloats, "self:t dim:i half_to_float?:x"},
+    {"layer_norm", "aten.layer_norm.default", kFloats,
+     "input:t normalized_shape:v weight?:o bias?:o eps?:n cudnn_enable?:x"},
+    {"rms_norm", "aten.rms_norm.default", kFloats, "input:t normalized_shape:v weight?:o eps?:m"},
+    {"embedding", "aten.embedding.default", kAll, "weight:t indices:t padding_idx?:x scale_grad_by_freq?:x sparse?:x"},
+    {"view", "aten.view.default", kAll, "self:t size:v"},
+    {"view", "aten._unsafe_view.default", kAll, "self:t size:v"},
+    {"reshape", "aten.reshape.default", kAll, "self:t shape:v"},
+    {"unsqueeze", "aten.unsqueeze.default", kAll, "self:t dim:i"},
+    {"squeeze", "aten.squeeze.dim", kAll, "self:t dim:i"},
+    {"clone", "aten.clone.default", kAll, "self:t memory_format?:x"},
+    {"transpose", "aten.transpose.int", kAll, "self:t dim0:i dim1:i"},
+    {"t", "aten.t.default", kAll, "self:t"},
+    {"permute", "aten.permute.default", kAll, "self:t dims:v"},
+    {"expand", "aten.expand.default", kAll, "self:t size:v implicit?:x"},
+    {"cat", "aten.cat.default", kAll, "tensors:l dim?:i"},
+    {"split", "aten.split.Tensor", kAll, "self:t split_size:v dim?:i"},
+    {"split", "aten.split_with_sizes.default", kAll, "self:t split_sizes:v dim?:i"},
+    {"getitem", "operator.getitem", kAll, "list:t index:i"},
+    {"slice", "aten.slice.Tensor", kAll, "self:t dim?:i start?:j end?:j step?:i"},
+    {"select", "aten.select.int", kAll, "self:t dim:i index:i"},
+    {"mean", "aten.mean.dim", kFloats, "self:t dim:v keepdim?:b dtype?:d"},
+    {"sum", "aten.sum.dim_IntList", kAll, "self:t dim:v keepdim?:b dtype?:d"},
+    {"amax", "aten.amax.default", kAll, "self:t dim:v keepdim?:b"},
+    {"where", "aten.where.self", kAll, "condition:t self:s other:s"},
+    {"cast", "aten.to.dtype", kAll, "self:t dtype:d non_blocking?:x copy?:x memory_format?:x"},
+    {"cast", "aten._to_copy.default", kAll,
      "self:t dtype:d layout?:x device?:x pin_memory?:x non_blocking?:x memory_format?:x"},
-    {"scaled_dot_product_attention", "aten.scaled_dot_product_attention.default",
+    {"scaled_dot_product_attention", "aten.scaled_dot_product_attention.default", kFloats,
      "query:t key:t value:t attn_mask?:o dropout_p?:n is_causal?:b scale?:m enable_gqa?:b"},
 };
 
@@ -79,7 +83,7 @@ const std::vector<Operation>& operations() {
   static const std::vector<Operation> kOperations = [] {
     std::vector<Operation> list;
     for (const OperationRow& row : kOperationRows) {
-      Operation operation{row.word, row.target, {}};
+      Operation operation{row.word, row.target, row.types, {}};
       std::istringstream words(row.parameters);
       for (std::string word; words >> word;) {
         const std::size_t colon = word.find(':');
@@ -91,6 +95,10 @@ const std::vector<Operation>& operations() {
     return list;
   }();
   return kOperations;
+}
+
+bool Operation::takes(DType dtype) const {
+  return types == Types::all || is_float(dtype) || (types == Types::numbers && dtype != DType::boolean);
 }
 
 std::vector<std::string> covered_ops(TaskKind kind) {
@@ -128,7 +136,7 @@ const Operation* find_operation(TaskKind kind, const std::string& name, const st
 }
 
 std::string operations_page() {
-  std::string out = "\n| dfg | FX targets | parameters |\n|---|---|---|\n";
+  std::string out = "\n| dfg | FX targets | parameters | types |\n|---|---|---|---|\n";
   std::set<std::string> seen;
   for (const Operation& first : operations()) {
     if (!seen.insert(first.word).second) continue;
@@ -139,7 +147,8 @@ std::string operations_page() {
     for (const Parameter& parameter : first.parameters) {
       parameters += (parameters.empty() ? "" : ", ") + parameter.name + (parameter.needed ? "" : "?");
     }
-    out += fmt::format("| `{}` | {} | {} |\n", first.word, targets, parameters);
+    const char* types = first.types == kFloats ? "floats" : first.types == kNumbers ? "floats, integers" : "all";
+    out += fmt::format("| `{}` | {} | {} | {} |\n", first.word, targets, parameters, types);
   }
   return out;
 }

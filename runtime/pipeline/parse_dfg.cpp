@@ -143,7 +143,8 @@ class DfgLine {
     const std::string digits = text_.substr(begin, at_ - begin);
     char* end = nullptr;
     made.number = std::strtod(digits.c_str(), &end);
-    if (digits.empty() || *end != '\0') throw DfgError{begin, fmt::format("{} is no number", quote(digits)), ""};
+    if (digits.empty() || *end != '\0')
+      throw DfgError{begin, fmt::format("{} is no number", quote(digits)), "write 2, -0.5, 1e-3, inf"};
     const bool whole = digits.find_first_of(".eEn") == std::string::npos && digits.size() < 19;
     made.kind = whole ? RawArgument::Kind::integer : RawArgument::Kind::number;
     if (whole) made.integer = std::strtoll(digits.c_str(), nullptr, 10);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "runtime/pipeline/graph_text.h"
+#include "tlm/config/json_check.h"
 #include "tlm/config/nearest.h"
 #include "tlm/config/read.h"
 
@@ -66,9 +67,10 @@ class FxReader {
 
   std::string text_of(const ConfigNode& item, const char* key, const std::string& what, bool needed) {
     const ConfigNode* value = item.find(key);
-    if (value != nullptr && value->is_scalar()) return value->text;
+    if (value != nullptr && value->is_scalar() && value->quoted) return value->text;
     if (needed || (value != nullptr && !value->is_null()))
-      problems_.add(value != nullptr ? value->where : item.where, fmt::format("{} has no text '{}'", what, key));
+      problems_.add(value != nullptr ? value->where : item.where, fmt::format("{} has no text '{}'", what, key),
+                    fmt::format("give {{\"{}\": \"...\"}}", key));
     return {};
   }
 
@@ -113,13 +115,13 @@ class FxReader {
   void arguments(const ConfigNode& item, const std::string& what, RawNode& made) {
     if (const ConfigNode* args = item.find("args"); args != nullptr && !args->is_null()) {
       if (!args->is_list()) {
-        problems_.add(args->where, what + ": args is no list");
+        problems_.add(args->where, what + ": args is no list", "give {\"args\": [...]}");
       } else {
         for (const ConfigNode& value : args->items) made.arguments.push_back(argument(value, what));
       }
     }
     if (const ConfigNode* kwargs = item.find("kwargs"); kwargs != nullptr && !kwargs->is_null()) {
-      if (!kwargs->is_map()) problems_.add(kwargs->where, what + ": kwargs is no map");
+      if (!kwargs->is_map()) problems_.add(kwargs->where, what + ": kwargs is no map", "give {\"kwargs\": {...}}");
       for (const ConfigNode::Entry& entry : kwargs->entries)
         made.keywords.emplace_back(entry.key, argument(entry.value, what));
     }
@@ -185,6 +187,7 @@ RawGraph parse_fx(const std::string& text, GraphProblems& problems) {
     return {};
   }
   try {
+    check_json(text, "graph", "check quotes, commas and brackets around here");
     Problems inner;
     const ConfigNode root = parse_config(text, "graph", &inner);
     for (const Problem& problem : inner.sorted()) problems.add(problem.where, problem.text, problem.hint);

@@ -25,6 +25,7 @@ Json schema_of_field(const Field& field) {
   switch (field.type) {
     case FieldType::text:
       schema = {{"type", "string"}};
+      if (field.low > 0) schema["minLength"] = field.low;
       break;
     case FieldType::integer:
       schema = {{"type", "integer"}, {"minimum", field.low}};

@@ -1,6 +1,8 @@
 #include "runtime/pipeline/table.h"
 
-#include <cctype>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "tlm/config/read.h"
@@ -9,8 +11,21 @@ namespace kernbench::pipeline {
 
 namespace {
 
+/// Without quotes what JSON has for a number, true or false; in YAML it is of that type, too.
+bool is_number_or_flag(const ConfigNode& node) {
+  return node.is_scalar() && !node.quoted && nlohmann::json::accept(node.text);
+}
+
 /// Reads values and reports what is wrong with them, by their path.
 struct Values {
+  static std::optional<std::string> text(const ConfigNode& node, const std::string& path, Problems& problems) {
+    if (!is_number_or_flag(node)) return read_text(node, path, problems);
+    const bool flag = node.text == "true" || node.text == "false";
+    problems.add(node.where, fmt::format("{} is {}{}, not a text", path, flag ? "" : "the number ", node.text),
+                 "put it in quotes");
+    return std::nullopt;
+  }
+
   static std::optional<std::vector<std::uint64_t>> integers(const ConfigNode& node, const std::string& path,
                                                             std::uint64_t low, Problems& problems) {
     if (!expect_list(node, path, "integers", problems)) return std::nullopt;
@@ -74,11 +89,18 @@ class TableOf {
  public:
   explicit TableOf(const char* title) { table_.title = title; }
 
-  TableOf& text(const char* key, Text Struct::*member, const char* doc) {
-    return add(key, FieldType::text, doc,
-               [member](Struct& to, const ConfigNode& node, const auto& path, auto&, auto& p) {
-                 if (auto value = read_text(node, path, p)) give(to.*member, *value, node);
-               });
+  TableOf& text(const char* key, Text Struct::*member, const char* doc, std::uint64_t least = 0) {
+    add(key, FieldType::text, doc,
+        [member, least](Struct& to, const ConfigNode& node, const auto& path, auto&, auto& p) {
+          auto value = Values::text(node, path, p);
+          if (value && value->size() < least) {
+            p.add(node.where, path + " is ''", "give a text that is not empty");
+          } else if (value) {
+            give(to.*member, *value, node);
+          }
+        });
+    table_.fields.back().low = least;
+    return *this;
   }
   TableOf& integer(const char* key, Number Struct::*member, const char* doc) {
     return add(key, FieldType::integer, doc,
@@ -137,24 +159,25 @@ class TableOf {
                  if (!expect_list(node, path, "names of tensors", p)) return;
                  std::vector<Text> list;
                  for (std::size_t i = 0; i < node.items.size(); ++i) {
-                   if (auto text = read_text(node.items[i], json_path(path, i), p))
+                   if (auto text = Values::text(node.items[i], json_path(path, i), p))
                      list.push_back({*text, node.items[i].where, true});
                  }
                  give(to.*member, list, node);
+                 (to.*member).given = list.size() == node.items.size();
                });
   }
   TableOf& metadata(const char* key, Located<std::vector<MetadataEntry>> Struct::*member, const char* doc) {
-    return add(key, FieldType::metadata, doc,
-               [member](Struct& to, const ConfigNode& node, const auto& path, auto&, auto& p) {
-                 if (!expect_map(node, path, {}, p)) return;
-                 std::vector<MetadataEntry> list;
-                 for (const ConfigNode::Entry& entry : node.entries) {
-                   if (auto text = read_text(entry.value, json_path(path, entry.key), p)) {
-                     list.push_back({entry.key, *text, entry.key_where, entry.value.where, entry.value.quoted});
-                   }
-                 }
-                 give(to.*member, list, node);
-               });
+    return add(
+        key, FieldType::metadata, doc, [member](Struct& to, const ConfigNode& node, const auto& path, auto&, auto& p) {
+          if (!expect_map(node, path, {}, p)) return;
+          std::vector<MetadataEntry> list;
+          for (const ConfigNode::Entry& entry : node.entries) {
+            if (auto text = read_text(entry.value, json_path(path, entry.key), p)) {
+              list.push_back({entry.key, *text, entry.key_where, entry.value.where, is_number_or_flag(entry.value)});
+            }
+          }
+          give(to.*member, list, node);
+        });
   }
   /// A map with the fields of `nested`, in a member of this struct.
   template <class Nested>
@@ -285,7 +308,7 @@ Table make_table() {
           .section("tensors", &Metadata::tensors, tensors, "Tensors of the whole model.")
           .section("tensor_slices", &Metadata::slices, slices, "The pipeline's tensors as parts of these.");
   return TableOf<Pipeline>("Pipeline")
-      .text("name", &Pipeline::name, "The pipeline's name.")
+      .text("name", &Pipeline::name, "The pipeline's name.", 1)
       .map("devices", &Pipeline::devices, device, "The slots that the pipeline needs.")
       .map("tensors", &Pipeline::tensors, tensor, "Every tensor in it.")
       .map("supertasks", &Pipeline::supertasks, task, "Every supertask.")

@@ -36,7 +36,7 @@ struct Field {
   Presence presence = Presence::required;
   std::string doc;  ///< one sentence
   std::vector<std::string> names = {};
-  std::uint64_t low = 0;  ///< of integer and integers: the least
+  std::uint64_t low = 0;  ///< of integer and integers: the least; of text: the least length
   std::shared_ptr<const Table> table = {};
   bool extension = false;  ///< not of the compiler's format, but of this tool's
 

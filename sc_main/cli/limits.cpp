@@ -37,8 +37,8 @@ const std::vector<Limitation>& limitations() {
        "a rank of a Chakra trace communicates one thing at a time, and its computing is time only: it takes no memory "
        "bandwidth from communication. Memory, storage and checkpoint nodes are refused."},
       {"pipelines",
-       "parts of one SIP exchange by send and recv alone; a slot does one supertask at a time, and its tensors keep "
-       "their place; an embedding's indices are read by the host."},
+       "an exchange is among parts of one SIP or among SIPs, not both; a slot does one supertask at a time; supertasks "
+       "that are not alike share no memory; an embedding's indices are read by the host."},
       {"foreign TLM",
        "a foreign initiator sits beside the PEs or in the place of one, a foreign target in that of a memory; there is "
        "no DMI."},

@@ -22,6 +22,9 @@ ExitCode classify(const std::exception_ptr& error, std::string& text) {
   } catch (const RunEnded& e) {
     text = e.what();
     return e.code;
+  } catch (const Deadlock& e) {
+    text = e.what();
+    return ExitCode::deadlock;
   } catch (const ConfigError& e) {
     text = e.what();
     return ExitCode::bad_input;

@@ -96,7 +96,7 @@ void Simulation::run() {
   if (!outcome.finished) {
     std::vector<Blocked> blocked;
     model_->machine.explain(blocked);
-    throw RunEnded(ExitCode::deadlock, deadlock_report(blocked, model_->runtime.blocked_ranks(), now()));
+    throw Deadlock(deadlock_report(blocked, model_->runtime.blocked_ranks(), now()));
   }
 }
 

@@ -28,7 +28,7 @@ namespace kernbench {
 class RunEnded : public std::runtime_error {
  public:
   RunEnded(ExitCode code, const std::string& text) : std::runtime_error(text), code(code) {}
-  const ExitCode code;  ///< deadlock, limit or interrupted
+  const ExitCode code;  ///< that the process ends with
 };
 
 /// A machine, its host and its listeners; once per process.
@@ -46,7 +46,7 @@ class Simulation {
   /// A temporary file of the caller's that the watchdog has to remove.
   void owns(const std::string& temporary) { temporaries_.push_back(temporary); }
 
-  /// Runs until nothing is left. Throws SpawnError, RunEnded.
+  /// Runs until nothing is left. Throws SpawnError, Deadlock, RunEnded.
   void run();
 
   /// A rank that was being ended, since another one has failed, has swallowed that. SystemC would abort: says the cause

@@ -193,7 +193,11 @@ Report PipelineWorkload::run(Session& session) {
   session.runtime().init_process_group(set.group);
   pipeline::PipelineRun run(document, checked, pipeline::make_slot_plans(document, checked, plan), std::move(set),
                             session.map().sips);
-  session.run(run.ranks(), [&run](Context& context) { run.rank_program(context); });
+  try {
+    session.run(run.ranks(), [&run](Context& context) { run.rank_program(context); });
+  } catch (const Deadlock& deadlock) {
+    throw Deadlock(deadlock.what() + ("\n" + run.standing()));
+  }
   Report made = report(document, checked, run.outcome());
   check_outputs(session, document, run.outcome(), made);
   return made;

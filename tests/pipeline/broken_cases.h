@@ -43,6 +43,18 @@ inline std::vector<BrokenCase> read_cases(const std::string& path) {
   return cases;
 }
 
+/// Lines of problems behind which no hint stands.
+inline std::string problems_without_hint(const std::string& text) {
+  std::istringstream lines(text);
+  std::string bare, before;
+  for (std::string line; std::getline(lines, line); before = line) {
+    const auto is_hint = [](const std::string& one) { return one.find("  hint: ") != std::string::npos; };
+    if (!before.empty() && !is_hint(before) && !is_hint(line)) bare += before + "\n";
+  }
+  if (before.find("  hint: ") == std::string::npos) bare += before + "\n";
+  return bare;
+}
+
 inline std::string edited(const std::string& good, const BrokenCase& one) {
   std::string text = good;
   for (const auto& [old, with] : one.edits) {

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <regex>
+#include <sstream>
 
 #include "runtime/pipeline/safetensors.h"
 #include "tests/pipeline/broken_cases.h"
@@ -77,6 +79,7 @@ TEST(PipelineCheck, EveryBrokenDocumentEndsWithTheExactText) {
       const std::string found = check_text(edited(good, one), folder.path()).errors + "\n";
       EXPECT_NE(found, "\n") << one.rule << " is not refused";
       EXPECT_EQ(found, one.expected) << one.rule;
+      EXPECT_EQ(problems_without_hint(found), "") << one.rule;
       written += "# " + one.rule + "\n";
       for (const auto& [old, with] : one.edits)
         written += "- " + without_lines(old) + "\n" + (with.empty() ? "+" : "+ " + without_lines(with)) + "\n";
@@ -122,14 +125,153 @@ TEST(PipelineCheck, WarnsOfUnusedPartsAndTensors) {
     text.replace(text.find(old), old.size(), with);
   };
   replace("tokens: {shape: [8, 8]", "tokens: {shape: [10, 8]");
-  replace("  c: {shape: [4, 8], dtype: f16}", "  c: {shape: [4, 8], dtype: f16}\n  spare: {shape: [], dtype: i64}");
+  replace("  c: {shape: [4, 8], dtype: f16}",
+          "  c: {shape: [4, 8], dtype: f16}\n  spare: {shape: [], dtype: i64}\n  left: {shape: [4, 8], dtype: f16}");
+  replace("outputs: [y], device: host, data: \"y = relu(c)\"",
+          "outputs: [y, left], device: host, data: \"y = relu(c)\\nleft = neg(c)\"");
   const Outcome outcome = check_text(text, folder.path());
   EXPECT_EQ(outcome.errors, "");
   EXPECT_EQ(
       outcome.warnings,
       "p.yaml:25:3: warning: $.tensors.spare is used by no supertask\n"
-      "p.yaml:50:7: warning: $.metadata.tensors.inputs.tokens: no slice of tensor_slices.inputs holds element [8, 0]\n"
+      "  hint: remove it\n"
+      "p.yaml:26:3: warning: $.tensors.left is made, but no supertask reads it\n"
+      "  hint: its time is spent for nothing\n"
+      "p.yaml:51:7: warning: $.metadata.tensors.inputs.tokens: no slice of tensor_slices.inputs holds element [8, 0]\n"
       "  hint: that part is unused");
+}
+
+/// Warnings on whole inputs of these names and places, each of which one input of the pipeline is.
+std::string warnings_on_wholes(const std::vector<std::pair<std::string, int>>& wholes) {
+  std::string tensors, names, inputs, slices;
+  for (const auto& [name, idx] : wholes) {
+    tensors += "  " + name + ": {shape: [2], dtype: f16}\n";
+    names += (names.empty() ? "" : ", ") + name;
+    inputs += "      " + name + ": {shape: [2], dtype: f16, idx: " + std::to_string(idx) + "}\n";
+    slices += "      " + name + ": {placements: [[0, 2]], origin: " + name + ", dtype: f16, device: n}\n";
+  }
+  const std::string outputs = "    outputs:\n";
+  const Outcome outcome = check_text("metadata:\n  tensors:\n    inputs:\n" + inputs + outputs + inputs +
+                                         "  tensor_slices:\n    inputs:\n" + slices + outputs + slices +
+                                         "name: p\ndevices: {n: {kind: npu, idx: 0}}\ntensors:\n" + tensors +
+                                         "supertasks:\n  in: {kind: input, inputs: [], outputs: [" + names +
+                                         "]}\n  out: {kind: output, inputs: [" + names + "], outputs: []}\n",
+                                     ".");
+  EXPECT_EQ(outcome.errors, "");
+  // Those of outputs are the same.
+  const std::size_t at = outcome.warnings.find("$.metadata.tensors.outputs");
+  return outcome.warnings.substr(0, at == std::string::npos ? at : outcome.warnings.rfind('\n', at));
+}
+
+/// A part is called after its place in the nested argument, and parts follow each other in that order. An argument may
+/// have such a name of its own, and inputs that the pipeline does not have leave gaps in `idx`.
+TEST(PipelineCheck, WarnsOfNestedArgumentsWhosePartsDoNotFollowEachOther) {
+  EXPECT_EQ(warnings_on_wholes({{"kv_0_0", 3}, {"kv_0_1", 4}, {"kv_1_0", 5}, {"kv_1_1", 6}, {"x", 0}}), "");
+  EXPECT_EQ(warnings_on_wholes({{"x", 0}, {"x_1", 1}, {"x_2", 2}, {"layer_3_7", 9}, {"x_02", 4}}), "");
+  EXPECT_EQ(warnings_on_wholes({{"kv_0_0", 0}, {"kv_0_1", 1}, {"kv_1_0", 2}, {"kv_3_0", 5}}),
+            "p.yaml:7:7: warning: $.metadata.tensors.inputs.kv_3_0: there is no kv_2 before it\n"
+            "  hint: parts are named by their place in the nested argument, from 0");
+  EXPECT_EQ(warnings_on_wholes({{"kv_0_0", 0}, {"kv_1_0", 1}, {"kv_0_1", 2}}),
+            "p.yaml:5:45: warning: $.metadata.tensors.inputs.kv_1_0.idx is 1, before that of 'kv_0_1', 2\n"
+            "  hint: parts of a nested argument follow each other in the order of their names");
+  EXPECT_EQ(warnings_on_wholes({{"kv_0_10", 10}, {"kv_0_0", 0}, {"kv_0_1", 1}}),
+            "p.yaml:4:7: warning: $.metadata.tensors.inputs.kv_0_10: there is no kv_0_2 before it\n"
+            "  hint: parts are named by their place in the nested argument, from 0");
+}
+
+/// Twenty slices within each other cut each of six dimensions in 40 places.
+TEST(PipelineCheck, SaysWhereItCannotTellWhetherSlicesCoverTheirOrigin) {
+  std::string tensors, names, slices;
+  for (int i = 0; i < 20; ++i) {
+    const std::string name = "x" + std::to_string(i), size = std::to_string(40 - 2 * i);
+    const std::string range = "[" + std::to_string(i) + ", " + std::to_string(40 - i) + "]";
+    const auto six = [](const std::string& one) {
+      std::string text = one;
+      for (int k = 1; k < 6; ++k) text += ", " + one;
+      return "[" + text + "]";
+    };
+    tensors += "  " + name + ": {shape: " + six(size) + ", dtype: f16}\n";
+    names += (names.empty() ? "" : ", ") + name;
+    slices += "      " + name + ": {placements: " + six(range) + ", origin: whole, dtype: f16, device: n}\n";
+  }
+  const std::string whole = "{whole: {shape: [40, 40, 40, 40, 40, 40], dtype: f16, idx: 0}}";
+  const Outcome outcome = check_text("name: p\nmetadata:\n  tensors:\n    inputs: " + whole +
+                                         "\n    outputs: " + whole + "\n  tensor_slices:\n    inputs:\n" + slices +
+                                         "    outputs:\n" + slices + "devices: {n: {kind: npu, idx: 0}}\ntensors:\n" +
+                                         tensors + "supertasks:\n  in: {kind: input, inputs: [], outputs: [" + names +
+                                         "]}\n  out: {kind: output, inputs: [" + names + "], outputs: []}\n",
+                                     ".");
+  const std::string said =
+      "whole: its slices are cut in too many ways to tell whether they hold all of it\n"
+      "  hint: cut it in parts of a grid";
+  EXPECT_EQ(outcome.errors, "p.yaml:5:15: error: $.metadata.tensors.outputs." + said);
+  EXPECT_EQ(outcome.warnings, "p.yaml:4:14: warning: $.metadata.tensors.inputs." + said);
+}
+
+/// What a source file of the checker raises: each text of two or more words in its calls of add(), wrong() and errors.
+std::vector<std::string> messages_of(const std::string& source) {
+  static const std::regex kRaises(R"(\b(add|wrong)\(|\b(EmitError|DfgError)( \w+)?\{)");
+  static const std::regex kWords(R"([A-Za-z]+ +[A-Za-z{]|\} [A-Za-z])");
+  std::vector<std::string> found;
+  for (std::sregex_iterator at(source.begin(), source.end(), kRaises); at != std::sregex_iterator(); ++at) {
+    std::string text;  // of literals that follow each other
+    const auto end_text = [&] {
+      if (std::regex_search(text, kWords)) found.push_back(text);
+      text.clear();
+    };
+    int depth = 1;
+    for (auto i = static_cast<std::size_t>(at->position() + at->length()); depth > 0 && i < source.size(); ++i) {
+      const char c = source[i];
+      if (c == '"') {
+        for (++i; source[i] != '"'; ++i) text += source[i] == '\\' ? source[++i] : source[i];
+        continue;
+      }
+      if (std::isspace(static_cast<unsigned char>(c)) == 0) end_text();
+      depth += c == '(' || c == '{' || c == '[' ? 1 : c == ')' || c == '}' || c == ']' ? -1 : 0;
+    }
+  }
+  return found;
+}
+
+/// Whether `text` has what fmt makes of a template: its parts between replacements, in this order, in one line.
+bool has_message(const std::string& text, const std::string& made) {
+  std::vector<std::string> parts(1);
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    const bool twice = i + 1 < made.size() && made[i + 1] == made[i];
+    if (made[i] == '{' && !twice) {
+      i = made.find('}', i);
+      parts.emplace_back();
+    } else {
+      if ((made[i] == '{' || made[i] == '}') && twice) ++i;
+      parts.back() += made[i];
+    }
+  }
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::size_t at = 0;
+    for (const std::string& part : parts) {
+      if (at != std::string::npos) at = line.find(part, at);
+      if (at != std::string::npos) at += part.size();
+    }
+    if (at != std::string::npos) return true;
+  }
+  return false;
+}
+
+TEST(PipelineCheck, EveryMessageOfTheSourcesStandsInACase) {
+  std::string cases;
+  for (const char* name : {"broken.txt", "broken_json.txt", "broken_graphs.txt", "check_test.cpp", "graph_test.cpp"})
+    cases += read(test_folder() / name);
+  std::size_t count = 0;
+  for (const char* name : {"build_graph.cpp", "calls.cpp", "calls.h", "check.cpp", "check_groups.cpp",
+                           "check_order.cpp", "check_slices.cpp", "check_weights.cpp", "emit.cpp", "operations.cpp",
+                           "parse_dfg.cpp", "parse_fx.cpp", "table.cpp"}) {
+    for (const std::string& message : messages_of(read(test_folder() / "../../runtime/pipeline" / name))) {
+      ++count;
+      EXPECT_TRUE(has_message(cases, message)) << name << ": no case ends with: " << message;
+    }
+  }
+  EXPECT_GE(count, 250U);
 }
 
 }  // namespace

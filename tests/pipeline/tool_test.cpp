@@ -48,6 +48,24 @@ TEST(PipelineTool, EveryKindOfSupertaskComputesWhatIsExpected) {
   }
 }
 
+/// The same document on two parts of one SIP, whose members read what the others hold.
+TEST(PipelineTool, EveryKindOfSupertaskComputesTheSameAmongPartsOfOneSip) {
+  const Tool tool;
+  std::string text = read(kExamples + "all_kinds.yaml");
+  for (const auto& [old, made] : {std::pair("{kind: npu, idx: 0}", "{kind: npu, idx: 0, cubes: [0, 1]}"),
+                                  std::pair("{kind: npu, idx: 1}", "{kind: npu, idx: 0, cubes: [1, 2]}")}) {
+    ASSERT_NE(text.find(old), std::string::npos) << old;
+    text.replace(text.find(old), std::string(old).size(), made);
+  }
+  std::ofstream(tool.file("p.yaml")) << text;
+  tool.shell("cp " + quoted(kExamples) + "/*.safetensors .");
+  const Outcome outcome =
+      tool({"pipeline", "run", "p.yaml", "--inputs", "inputs.safetensors", "--expect", "expected.safetensors",
+            "--topology", "minimal", "--set", "sip.cube_mesh.w=2", "--json", "-"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err << outcome.out;
+  EXPECT_EQ(row_of(outcome, "row", "pipeline")["check"], "ok");
+}
+
 TEST(PipelineTool, OutputsThatDifferEndWithCode1) {
   const Tool tool;
   // `positive` in the place of `raw` and the other way round.
@@ -101,18 +119,22 @@ metadata:
       p0: {placements: [[0, 4]], origin: y, dtype: f32, device: a}
       p1: {placements: [[4, 8]], origin: y, dtype: f32, device: b}
 )";
-  // The words of every deadlock: deadlock_report, Failure.DeadlockNamesWhoWaitsForWhat.
-  const auto report = [](const std::string& zero, const std::string& one) {
+  // The words of every deadlock (deadlock_report, Failure.DeadlockNamesWhoWaitsForWhat), then where the slots stand.
+  const auto report = [](const std::string& zero, const std::string& one, const std::string& slots) {
     return "kernbench: error: deadlock at T ns: nothing is left to happen, and 2 ranks have not finished\n"
            "\n"
            "  rank waits for\n"
            "  0    collective 'direct' on sip0, submitted at T ns; process group 1, " +
            zero + ": not called by rank 1\n  1    collective 'direct' on sip1, submitted at T ns; process group 2, " +
-           one + ": not called by rank 0\n\nno PE is blocked\n";
+           one + ": not called by rank 0\n\nno PE is blocked\n\n" + slots;
   };
   for (const auto& [tasks, words] :
-       {std::pair(transfers, report("rank 1 to rank 0, transfer 0", "rank 0 to rank 1, transfer 0")),
-        std::pair(collectives, report("collective 0", "collective 0"))}) {
+       {std::pair(transfers, report("rank 1 to rank 0, transfer 0", "rank 0 to rank 1, transfer 0",
+                                    "slot 'a' waits in supertask 'recv0' (recv, group 'down')\n"
+                                    "slot 'b' waits in supertask 'recv1' (recv, group 'up')\n")),
+        std::pair(collectives, report("collective 0", "collective 0",
+                                      "slot 'a' waits in supertask 'one0' (broadcast, group 'one')\n"
+                                      "slot 'b' waits in supertask 'two1' (reduce, group 'two')\n"))}) {
     std::ofstream(tool.file("p.yaml")) << head << tasks << tail;
     const Outcome checked = tool(with({"pipeline", "check", "p.yaml"}, kTwoSips));
     EXPECT_EQ(checked.code, 0) << checked.err;

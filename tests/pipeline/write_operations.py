@@ -115,7 +115,8 @@ def movements(b, l, c, n):
             ("slice", "Tensor", [x, 2, 1, end, 2]), ("slice", "Tensor", [x, 1, -3]), ("select", "int", [x, 2, -2]),
             ("where", "self", [k, x, v]), ("amax", "default", [x, [1, 2]]), ("amax", "default", [x, [0], True]),
             ("add", "Tensor", [x, y]), ("mul", "Tensor", [one, v])] + [
-                ("to", "dtype", [p, Type(name)]) for name in kinds]
+                ("to", "dtype", [p, Type(name)]) for name in kinds] + [
+                    ("_to_copy", "default", [p], {"dtype": Type("bf16")})]
 
 
 def numbers(b, l, c, n):
@@ -146,7 +147,7 @@ def floats(b, l, c, n):
             ("layer_norm", "default", [x, [l, c]]), ("rms_norm", "default", [x, [c], v, 0.001]),
             ("rms_norm", "default", [x, [l, c]], {"eps": 0.01}), ("mean", "dim", [x, [0, 2]]),
             ("mean", "dim", [x, [-1], True]), ("sum", "dim_IntList", [x, [1]]),
-            ("sum", "dim_IntList", [x, [0, 1], True]), ("_to_copy", "default", [x], {"dtype": Type("bf16")}),
+            ("sum", "dim_IntList", [x, [0, 1], True]),
             ("to", "dtype", [far, Type("i64")]), ("to", "dtype", [far, Type("i32")]),
             ("where", "self", [k, odd, Number(0.5)]), ("where", "self", [k, Number(-2.0), odd]),
             ("scaled_dot_product_attention", "default", [q, e, e]),

@@ -57,7 +57,8 @@ nested = {"epoch": 3, "rate": 0.5, "name": "run", "none": None, "seed": torch.ge
           "optimizer": {"state": {0: {"step": torch.tensor(7), "average": torch.randn(4, 8)}}, "groups": [{"lr": 0.1}]},
           "pair": (torch.randn(2), [torch.randn(3)])}
 for name, value in [("types", types), ("views", views), ("nested", nested), ("model", model.state_dict()),
-                    ("alone", big.half()), ("ordered", collections.OrderedDict(a=big, b=big[1:]))]:
+                    ("alone", big.half()), ("ordered", collections.OrderedDict(a=big, b=big[1:])),
+                    ("plain", {"a": big, "b": big[1:]})]:
     torch.save(value, f"{folder}/{name}.pt")
     expect(name, flat(value))
 
@@ -75,10 +76,10 @@ torch.save({"w": big, "x": Command()}, f"{folder}/command.pt")
 torch.jit.script(model).save(f"{folder}/script.pt")
 
 
-def changed(name, edit, compression=zipfile.ZIP_STORED):
-    """ordered.pt with other entries."""
-    with zipfile.ZipFile(f"{folder}/ordered.pt") as old, zipfile.ZipFile(f"{folder}/{name}.pt", "w", compression) as new:
-        entries = {entry: old.read(entry) for entry in old.namelist()}
+def changed(name, edit, compression=zipfile.ZIP_STORED, base="ordered"):
+    """A file with other entries; of the edit they are named as in ordered.pt."""
+    with zipfile.ZipFile(f"{folder}/{base}.pt") as old, zipfile.ZipFile(f"{folder}/{name}.pt", "w", compression) as new:
+        entries = {entry.replace(base, "ordered"): old.read(entry) for entry in old.namelist()}
         edit(entries)
         for entry, data in entries.items():
             new.writestr(entry, data)
@@ -95,11 +96,16 @@ changed("compressed", lambda entries: None, zipfile.ZIP_DEFLATED)
 changed("storage", lambda entries: entries.pop("ordered/data/0"))
 changed("short", lambda entries: entries.update({"ordered/data/0": entries["ordered/data/0"][:100]}))
 changed("pickle", lambda entries: entries.update({"ordered/data.pkl": entries["ordered/data.pkl"][:40]}))
+changed("plain_short", lambda entries: entries.update({"ordered/data/0": entries["ordered/data/0"][:100]}), base="plain")
 changed("endian", lambda entries: entries.update({"ordered/byteorder": b"big"}))
 # K: an integer of a byte, J: of four; the offset, size and stride of b follow each other. b is [5, 8] at element 8.
 changed("size", other_pickle(b"K\x08K\x05K\x08\x86", b"K\x08J\xff\xff\xff\x7fK\x08\x86"))
 changed("negative", other_pickle(b"K\x08K\x05K\x08\x86", b"J\xf8\xff\xff\xffK\x05K\x08\x86"))
 changed("stride", other_pickle(b"K\x08K\x05K\x08\x86", b"K\x09K\x05K\x08\x86"))
+# A plain dictionary, which libtorch reads (libtorch_trial.cpp).
+changed("plain_size", other_pickle(b"K\x08K\x05K\x08\x86", b"K\x08J\xff\xff\xff\x7fK\x08\x86"), base="plain")
+changed("plain_negative", other_pickle(b"K\x08K\x05K\x08\x86", b"J\xf8\xff\xff\xffK\x05K\x08\x86"), base="plain")
+changed("plain_stride", other_pickle(b"K\x08K\x05K\x08\x86", b"K\x09K\x05K\x08\x86"), base="plain")
 
 # Archives of torch.export. PyTorch 2.1 to 2.7: torch.save's bytes among other files, without compression.
 for name, ending in [("export21", "json"), ("export27", "pt")]:

@@ -15,6 +15,7 @@
 
 #include "tlm/config/bounded_text.h"
 #include "tlm/config/config_node.h"
+#include "tlm/config/json_check.h"
 #include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
 #include "tlm/config/utf8.h"
@@ -296,9 +297,7 @@ ConfigNode parse_config_value(const std::string& text, const Location& where) {
   return value;
 }
 
-namespace {
-/// YAML takes more than JSON: commas at the end, comments, words without quotes. What is said to be JSON must be it.
-void check_json(const std::string& text, const std::string& file) {
+void check_json(const std::string& text, const std::string& file, const std::string& hint) {
   try {
     parse_json(text);
   } catch (const JsonError& error) {
@@ -307,17 +306,16 @@ void check_json(const std::string& text, const std::string& file) {
     const auto line = static_cast<unsigned>(1 + std::count(before.begin(), before.end(), '\n'));
     const std::size_t start = before.rfind('\n') + 1;  // of the line; npos + 1 is 0
     throw ConfigError({file, line, static_cast<unsigned>(before.size() - start + 1)},
-                      error.byte > text.size() ? "not valid JSON: it ends too early" : "not valid JSON",
-                      "check quotes, commas and brackets around here; YAML goes into a file named .yaml");
+                      error.byte > text.size() ? "not valid JSON: it ends too early" : "not valid JSON", hint);
   }
 }
-}  // namespace
 
 ConfigNode load_config(const std::string& path, Problems* problems) {
   const std::string text = load_text(path);
   constexpr std::string_view kJson = ".json";
   const bool json = path.size() > kJson.size() && path.compare(path.size() - kJson.size(), kJson.size(), kJson) == 0;
-  if (json && text.find_first_not_of(" \t\r\n") != std::string::npos) check_json(text, path);
+  if (json && text.find_first_not_of(" \t\r\n") != std::string::npos)
+    check_json(text, path, "check quotes, commas and brackets around here; YAML goes into a file named .yaml");
   return parse_config(text, path, problems);
 }
 

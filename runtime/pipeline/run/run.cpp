@@ -1,5 +1,7 @@
 #include "runtime/pipeline/run/run.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -13,6 +15,7 @@
 #include "runtime/tp/norm.h"
 #include "runtime/tp/own_shard.h"
 #include "runtime/tp/pointwise.h"
+#include "tlm/config/nearest.h"
 
 namespace kernbench::pipeline {
 
@@ -191,6 +194,7 @@ class PipelineRun::Worker {
     times.clear();
     for (const TaskPlan& task : plan().tasks) {
       times.push_back({task.task, context_.now() - start, 0});
+      run_.doing_[*slot_] = task.task;
       if (on_host()) {
         host_task(*task.task);
       } else {
@@ -200,6 +204,7 @@ class PipelineRun::Worker {
       }
       times.back().end = context_.now() - start;
     }
+    run_.doing_[*slot_] = nullptr;
     if (times.empty()) return;
     SlotTimes& busy = run_.outcome_.busy[*slot_];
     if (request_ == 0) busy = SlotTimes();
@@ -466,6 +471,18 @@ PipelineRun::PipelineRun(const Pipeline& pipeline, const Checked& checked, std::
   }
   outcome_.slots.resize(plans_.size());
   outcome_.busy.resize(plans_.size());
+  doing_.resize(plans_.size());
+}
+
+std::string PipelineRun::standing() const {
+  std::string text;
+  for (std::size_t i = 0; i < plans_.size(); ++i) {
+    if (doing_[i] == nullptr) continue;
+    const SuperTask& task = *doing_[i];
+    text += fmt::format("slot {} waits in supertask {} ({}{})\n", quote(plans_[i].device->name), quote(task.name),
+                        to_string(task.kind.value), task.group.given ? ", group " + quote(task.group.value) : "");
+  }
+  return text;
 }
 
 void PipelineRun::rank_program(Context& context) { Worker(*this, context).go(); }

@@ -65,6 +65,9 @@ class PipelineRun {
   int ranks() const { return sips_ + own_workers_; }
   void rank_program(Context& context);        ///< every rank calls it
   RunOutcome& outcome() { return outcome_; }  ///< once all have returned
+  /// Of a run that ended in the middle: the supertask that each slot is in, a line each. Slots that are in none wait
+  /// for the others to end the pass.
+  std::string standing() const;
 
  private:
   /// What goes between a cpu slot and another one, or among parts of a SIP, in one request.
@@ -85,6 +88,7 @@ class PipelineRun {
   std::vector<int> rank_of_;                                   // by slot
   std::map<std::pair<int, std::string>, Transfer> transfers_;  // by request of all passes and group
   std::set<int> seen_requests_;                                // of all passes, of which a slot has ended
+  std::vector<const SuperTask*> doing_;                        // by slot; null: none
   RunOutcome outcome_;
 };
 
