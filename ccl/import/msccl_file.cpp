@@ -126,14 +126,22 @@ class Reader {
     const std::vector<std::string>& known = kAttributes.at(node.name());
     return std::find(known.begin(), known.end(), attribute.name()) != known.end();
   }
+  /// The attribute that an unknown one is to be, if it is near one that is not there; else it is a dialect's own.
+  static std::string meant(const pugi::xml_node& node, const pugi::xml_attribute& attribute) {
+    if (is_known(node, attribute)) return {};
+    std::string near = nearest(attribute.name(), kAttributes.at(node.name()));
+    return near.empty() || node.attribute(near.c_str()) ? std::string() : near;
+  }
   void check_attributes(const pugi::xml_node& node) {
-    const std::vector<std::string>& known = kAttributes.at(node.name());
     std::set<std::string> seen;
     for (const pugi::xml_attribute attribute : node.attributes()) {
-      const std::string name = attribute.name();
-      if (!is_known(node, attribute)) {
+      const std::string name = attribute.name(), right = meant(node, attribute);
+      if (!right.empty()) {
         problems_.add(where(node, attribute), fmt::format("unknown attribute {} of '{}'", quote(name), node.name()),
-                      suggest(name, known, "attributes are"));
+                      fmt::format("did you mean '{}'?", right));
+      } else if (!is_known(node, attribute) && ignored_.insert({node.name(), name}).second) {  // said once
+        warnings_.push_back(fmt::format("{}: warning: attribute {} of '{}' is ignored", where(node, attribute).str(),
+                                        quote(name), node.name()));
       }
       if (!seen.insert(name).second) {
         problems_.add(where(node, attribute),
@@ -192,8 +200,8 @@ class Reader {
     const pugi::xml_attribute attribute = node.attribute(name);
     if (attribute) return attribute.value();
     ++troubles_;
-    const auto unknown = [&](const pugi::xml_attribute& a) { return !is_known(node, a); };  // perhaps misspelt
-    if (std::none_of(node.attributes_begin(), node.attributes_end(), unknown))
+    const auto misspelt = [&](const pugi::xml_attribute& a) { return meant(node, a) == name; };
+    if (std::none_of(node.attributes_begin(), node.attributes_end(), misspelt))
       wrong(node, fmt::format("'{}' has no '{}'", node.name(), name));
     return {};
   }
@@ -306,6 +314,7 @@ class Reader {
   std::vector<std::size_t> lines_{0};  ///< where they begin
   Problems problems_;
   std::vector<std::string> warnings_;
+  std::set<std::pair<std::string, std::string>> ignored_;  ///< attributes, with their elements
   std::size_t troubles_ = 0;  ///< with elements so far, also such as follow from what was said
 };
 

@@ -20,6 +20,7 @@ struct InitiatorBridge::Impl final : sc_core::sc_module, tlm::tlm_fw_transport_i
     std::uint64_t issued = 0;            // bytes
     unsigned pending = 0;                // packets
     sc_core::sc_event* done = nullptr;   // b_transport waits for it; null: the bridge's thread answers
+    Ps ended = 0;                        // when the last response was back
 
     bool complete() const { return pending == 0 && issued == payload->get_data_length(); }
     bool enabled(std::uint64_t byte) const { return enables.empty() || enables[byte] == TLM_BYTE_ENABLED; }
@@ -76,14 +77,15 @@ struct InitiatorBridge::Impl final : sc_core::sc_module, tlm::tlm_fw_transport_i
     if (!prepare(access)) return;  // needs no time: the caller may run on ahead of it
     sc_core::sc_event done;
     access.done = &done;
-    dispatcher.synchronise();
-    if (delay == sc_core::SC_ZERO_TIME) {
+    dispatcher.catch_up();
+    if (const Ps begin = instant(delay); begin > queue.now()) {  // the network waits for its time, not the caller
+      queue.from_host(begin, [this, &access] { issue(access); });
+    } else {
       issue(access);
-    } else {  // the network waits for its time, not the caller, who waits for the response alone
-      queue.from_host(std::max(queue.now(), instant(delay)), [this, &access] { issue(access); });
-      delay = sc_core::SC_ZERO_TIME;
     }
+    if (!access.complete()) dispatcher.run_ahead();
     while (!access.complete()) sc_core::wait(done);
+    delay = annotation(access.ended);
   }
 
   // ---- Approximately timed ----
@@ -134,7 +136,7 @@ struct InitiatorBridge::Impl final : sc_core::sc_module, tlm::tlm_fw_transport_i
     Access& access = accesses.back();
     access.payload = &payload;
     if (prepare(access)) {
-      dispatcher.synchronise();
+      dispatcher.catch_up();
       issue(access);
     } else {
       accesses.pop_back();
@@ -256,7 +258,10 @@ struct InitiatorBridge::Impl final : sc_core::sc_module, tlm::tlm_fw_transport_i
       issue(next);
     }
     if (!complete) return;
-    if (access.done != nullptr) return dispatcher.notify_host(*access.done);
+    if (access.done != nullptr) {
+      access.ended = queue.now();
+      return dispatcher.notify_ahead(*access.done);
+    }
     answers.push_back(&whole);
     accesses.erase(std::find_if(accesses.begin(), accesses.end(), [&](const Access& a) { return &a == &access; }));
     dispatcher.notify_host(wake);

@@ -14,10 +14,11 @@ namespace kernbench {
 /// the place of one.
 ///
 /// An access of any length to a PhysicalAddress::encode() is cut at multiples of 256 B into packets, at most
-/// `outstanding` in flight, as a DMA engine does; its time is the network's and the memory's. Loosely timed:
-/// b_transport waits for the annotated delay and then for the last response, on the caller's thread, and returns a
-/// delay of zero. Approximately timed: END_REQ when the packets are on their way, BEGIN_RESP when the last one is back;
-/// both from an SC_THREAD of the bridge, at the kernel's time, one request and one response at a time. transport_dbg
+/// `outstanding` in flight, as a DMA engine does; its time is the network's and the memory's. Loosely timed: an access
+/// begins at the annotated delay, and its time is added to it: b_transport waits on the caller's thread until the
+/// models have come to the last response, for which the kernel's time moves only as far as other processes are due.
+/// Approximately timed: END_REQ when the packets are on their way, BEGIN_RESP when the last one is back; both from an
+/// SC_THREAD of the bridge, at the kernel's time, one request and one response at a time. transport_dbg
 /// goes through the network to the memory. There is no DMI: the network's time would be lost. A streaming width below
 /// the length is TLM_BURST_ERROR, an address where no memory is TLM_ADDRESS_ERROR; errors of a packet become the
 /// access's. Commands of the machine's own CPUs come in the place of a PE only, and are answered in its stead; a kernel

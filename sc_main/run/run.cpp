@@ -360,6 +360,12 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
   options.run = common_.run_options();
   options.plan = &plan;
   options.machine = &simulation.machine();
+  if (shows_table_) {
+    options.tell = [](const std::string& text) {
+      show_text(text);
+      std::fflush(stdout);
+    };
+  }
   Session session(plan.map, simulation.runtime(), options, [this, &simulation] {
     if (only_check_) throw NothingRefused();
     simulation.run();
@@ -415,6 +421,7 @@ ExitCode Run::execute() {
     interrupt.owns((*file)->temporary());
     files.push_back(&**file);
   }
+  shows_table_ = common_.json != "-";
   const Report report = simulate(resolved, plan, interrupt, files);
   publish(report, plan, json ? &*json : nullptr, page ? &*page : nullptr);
   if (!races_.empty()) {

@@ -84,6 +84,7 @@ class Run {
   RunResult result_;
   std::string races_;  // what --debug found, in words
   bool only_check_ = false;
+  bool shows_table_ = false;  ///< on standard output
   Render render_;
 };
 

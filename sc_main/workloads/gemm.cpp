@@ -67,6 +67,8 @@ struct Outcome {
   PeStatistics before, after;  // sums over the PEs
 };
 
+constexpr std::int64_t kLongCheck = std::int64_t{1} << 32;  // multiply-adds: about a second of the host
+
 class GemmBase : public Workload {
  public:
   void add_options(po::options_description& options) override {
@@ -145,6 +147,12 @@ class GemmBase : public Workload {
   void check(const Session& session) {
     if (!checks(session)) return;
     const GemmShape& p = problem_;
+    if (session.options().tell && p.m * p.n * p.k >= kLongCheck) {  // the times are not lost if somebody ends the check
+      for (const Ran& one : ran_) {
+        session.options().tell(fmt::format("# {}: {:.1f} ns; its result is checked now\n", one.variant,
+                                           static_cast<double>(one.outcome.end - one.outcome.start) / 1e3));
+      }
+    }
     const std::vector<std::uint8_t> a = operand(session, 1, p.m * p.k), b = operand(session, 2, p.k * p.n);
     for (Ran& one : ran_) {
       one.outcome.comparison = check_gemm(p, a, b, one.outcome.result);

@@ -41,6 +41,8 @@ class Session {
     RunOptions run;                        ///< data, debug, recorder window
     const topology::Plan* plan = nullptr;  ///< configuration of the engines, for peak rates; edges of paths
     topology::Machine* machine = nullptr;  ///< statistics of its parts
+    /// Shows lines at once: what is known before something that takes long. Null: nobody reads them.
+    std::function<void(const std::string& text)> tell;
   };
   /// `simulate`: runs the kernel until nothing is left and throws what went wrong (SpawnError, deadlock, limits).
   Session(const MachineMap& map, Runtime& runtime, Options options, std::function<void()> simulate)

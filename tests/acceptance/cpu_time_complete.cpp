@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include "tests/acceptance/run_json.h"
 
@@ -25,6 +26,30 @@ TEST(ProcessorTime, OfAFast256MebibyteAllReduceOver256SipsIsBelowTenMinutesAnd8G
   ASSERT_EQ(json["results"].size(), 1U);
   EXPECT_LT(json["host"]["cpu_s"].get<double>(), 600);
   EXPECT_LT(json["host"]["peak_rss_bytes"].get<double>(), 8.0 * 1024 * 1024 * 1024);
+}
+
+/// s of CPU time of a GEMM of 4096 x 4096 x 4096 from its start to its end, and whether it was right.
+double cpu_s_of_gemm(const char* check, const char* expected) {
+  rusage before{}, after{};
+  EXPECT_EQ(::getrusage(RUSAGE_CHILDREN, &before), 0);
+  const nlohmann::ordered_json json =
+      run_json({"run", "gemm", "--m", "4096", "--n", "4096", "--k", "4096", "--fidelity", "fast", "-c", check});
+  EXPECT_EQ(::getrusage(RUSAGE_CHILDREN, &after), 0);
+  EXPECT_EQ(json["results"][0]["check"], expected);
+  const auto seconds = [](const rusage& usage) {
+    return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+  };
+  return seconds(after) - seconds(before);
+}
+
+/// The check's sums take the order of a library's matrix product: 4096^3 took minutes, and the watchdog ended it.
+TEST(ProcessorTime, OfTheCheckOfAGemmOf4096CubedIsBelowAMinute) {
+  const double unchecked = cpu_s_of_gemm("0", "skipped"), checked = cpu_s_of_gemm("1", "ok");
+  RecordProperty("unchecked_s", std::to_string(unchecked));
+  RecordProperty("checked_s", std::to_string(checked));
+  EXPECT_LT(checked - unchecked, 60);
+  EXPECT_LT(checked, 180) << "the simulation with its arithmetic besides";
 }
 
 }  // namespace

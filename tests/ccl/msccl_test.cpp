@@ -279,12 +279,12 @@ TEST(Msccl, OnePassFindsAllProblemsAndNothingThatFollowsFromThem) {
             "a.xml:4:1: error: srcoff of 'step' is '-2'\n  hint: give an integer from -1 to 65536");
 }
 
-TEST(Msccl, UnknownAttributesAreRefusedWhereTheyStand) {
+TEST(Msccl, MisspeltAttributesAreRefusedWhereTheyStand) {
   const std::string other = step(0, "r", "i", 0, "i", 0);
   const auto of_step = [&](const std::string& more) {
     return error_of(two("allreduce", "inplace=\"1\"", step(0, "s", "i", 0, "i", 0, more), other));
   };
-  EXPECT_EQ(error_of("<!-- a\n  comment -->\n  <algo name=\"a\"\n  nchunks=\"2\"/>"),
+  EXPECT_EQ(error_of("<!-- a\n  comment -->\n  <algo ngpus=\"1\" coll=\"allreduce\"\n  nchunks=\"2\"/>"),
             "a.xml:4:3: error: unknown attribute 'nchunks' of 'algo'\n  hint: did you mean 'nchunksperloop'?");
   EXPECT_EQ(error_of(two("allreduce", "in-place=\"1\"", "", "")),
             "a.xml:1:64: error: unknown attribute 'in-place' of 'algo'\n  hint: did you mean 'inplace'?");
@@ -299,6 +299,9 @@ TEST(Msccl, UnknownAttributesAreRefusedWhereTheyStand) {
   EXPECT_EQ(error_of("<algo nchunksperloop=\"1\" ngpus=\"1\" coll=\"allreduce\">\n<gpu id=\"0\">\n"
                      "  <tb id=\"0\" send=\"-1\" recve=\"-1\"/></gpu></algo>"),
             "a.xml:3:24: error: unknown attribute 'recve' of 'tb'\n  hint: did you mean 'recv'?");
+  // One that is near no name hides nothing.
+  EXPECT_EQ(error_of("<algo ngpus=\"1\" coll=\"allreduce\" nthreadblocks=\"1\"/>"),
+            "a.xml:1:1: error: 'algo' has no 'nchunksperloop'");
 }
 
 TEST(Msccl, AttributesOfMscclThatDoNotMatterHereAreRead) {

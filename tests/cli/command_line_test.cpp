@@ -238,8 +238,10 @@ TEST(CommandLine, ReportsFilesThatCannotBeWrittenBeforeItRuns) {
 
 TEST(CommandLine, StandardOutputThatIsFullIsTheEnvironmentsFault) {
   const Tool tool;
-  for (const std::string arguments : {"list", "topology show default", "topology show default --stage 6",
-                                      "run all_reduce -b 1K -e 1K", "run all_reduce -b 1K -e 1K --json -"}) {
+  for (const std::string arguments :
+       {"--help", "--version", "run --help", "list", "topology check minimal", "topology export minimal",
+        "topology show default", "validate links", "topology show minimal --view system",
+        "topology show default --stage 6", "run all_reduce -b 1K -e 1K", "run all_reduce -b 1K -e 1K --json -"}) {
     const Outcome full = tool.shell(quoted(KERNBENCH_BINARY) + " " + arguments + " > /dev/full");
     EXPECT_EQ(full.code, 7) << arguments;
     EXPECT_EQ(full.err, "kernbench: error: cannot write to standard output\n") << arguments;

@@ -100,6 +100,18 @@ TEST(Failure, InfiniteHostLoopEndsByTheWatchdogAndIsNamed) {
   EXPECT_THAT(left_in(tool), ::testing::IsEmpty()) << "nothing that looks whole, no temporary files";
 }
 
+/// It looks more often than once in its period: not after twice the limit.
+TEST(Failure, TheWatchdogEndsARunWithinASecondOfItsLimit) {
+  const Tool tool;
+  const auto begin = std::chrono::steady_clock::now();
+  const Outcome outcome = tool({"run", "--plugin", KERNBENCH_RUNAWAY_WORKLOAD, "runaway", "--topology", "minimal",
+                                "--mode", "loop", "--watchdog", "3"});
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  EXPECT_EQ(outcome.code, 4) << outcome.err;
+  EXPECT_GE(seconds.count(), 3);
+  EXPECT_LT(seconds.count(), 4);
+}
+
 /// The host's own checks come when nothing can be stuck any more.
 TEST(Failure, WhatFollowsTheSimulationIsNotTheWatchdogsBusiness) {
   const Tool tool;

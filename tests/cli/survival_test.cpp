@@ -109,6 +109,28 @@ TEST(Survival, FilesOfOthersAreReadWithinLimitsAndSaidInPrintableText) {
   EXPECT_THAT(right.out, HasSubstr("y\\x1b[31m\\xff.yaml: ok"));
 }
 
+TEST(Survival, EveryReaderOfJsonAndYamlHasADepthLimit) {
+  const Tool tool;
+  std::string deep;
+  for (int level = 0; level < 50'000; ++level) deep += "{\"a\":";
+  deep += "1" + std::string(50'000, '}');
+  std::ofstream(tool.file("deep.json")) << deep;
+  std::ofstream(tool.file("deep.yaml")) << deep;
+  ASSERT_EQ(tool({"run", "probe", "--topology", "minimal", "--json", "r.json"}).code, 0);
+  const std::string small = " --topology minimal ";
+  std::vector<Line> lines;
+  for (const std::string& command :
+       {std::string("diff deep.json r.json"), std::string("diff r.json deep.json"), std::string("what-if deep.json"),
+        std::string("report deep.json"), std::string("run --from deep.json"), std::string("pipeline check deep.json"),
+        std::string("run pipeline --file deep.json"), "run tp_transformer --model deep.json" + small,
+        std::string("sweep deep.json"), std::string("search deep.json"), std::string("topology check deep.json"),
+        "run all_reduce -b 1K -e 1K --ccl deep.json" + small, "run gemm --mapping deep.json" + small,
+        "run tp_mlp --weight-placement deep.yaml" + small}) {
+    lines.push_back({"a reader", command, 2, "nested deeper than 100 levels"});
+  }
+  expect_lines(tool, lines);
+}
+
 /// What is there for people's eyes is escaped wherever it is said; what programs read is the same as in a file.
 TEST(Survival, TextsOfEveryKindAreEscapedAndDocumentsAreNot) {
   const Tool tool;
@@ -250,6 +272,7 @@ TEST(Survival, StandardStreamsThatAreFullOrClosed) {
   const std::string sweep = quoted(KERNBENCH_BINARY) + " sweep s.yaml ";
   EXPECT_EQ(tool.shell(sweep + "--dry-run > /dev/full").code, 7);
   EXPECT_EQ(tool.shell(sweep + "--dry-run >&-").code, 7);
+  EXPECT_EQ(tool.shell(quoted(KERNBENCH_BINARY) + " bench --filter elaboration_1k_pes --repeat 1 > /dev/full").code, 7);
   EXPECT_EQ(tool.shell(sweep + "-o full.sqlite 2> /dev/full").code, 0);
   EXPECT_EQ(tool.shell(sweep + "-o closed.sqlite 2>&-").code, 0);
   EXPECT_EQ(tool.shell(sweep + "-o closed.sqlite --export closed.sqlite 2>&-").code, 2);

@@ -178,6 +178,39 @@ TEST_P(Beside, AReadTakesTheTimeOfThePesDmaOfTheSameBytesButForItsSetUp) {
   }
 }
 
+/// A rank reads by the initiator's socket and leaves the annotated delay to itself: what it does next waits.
+TEST_P(Beside, ARankIsNotBehindTheModelsThatItsOwnReadHasTakenAhead) {
+  WatchedMachine bench(with_initiators(), of_grade(GetParam()));
+  Runtime runtime("host", bench.machine.map(), bench.machine.dispatcher(), of_grade(GetParam()), nullptr);
+  bench.bind_host(0, *runtime.pcie[0]);
+  PlainInitiator reader("reader", [](PlainInitiator&) {}), idle("idle", [](PlainInitiator&) {});
+  reader.socket.bind(bench.machine.initiator(0));
+  idle.socket.bind(bench.machine.initiator(1));
+  runtime.spawn(
+      [&](Context& ctx) {
+        const Tensor x = ctx.full(3, {1, 64}, DType::f32, DPPolicy(), "x");
+        Transaction read(tlm::TLM_READ_COMMAND, PhysicalAddress::hbm({0, 1, 6}, 1 << 20).encode(),
+                         std::vector<unsigned char>(kBlockBytes));
+        const sc_core::sc_time begin = sc_core::sc_time_stamp();
+        sc_core::sc_time delay;
+        reader.socket->b_transport(read, delay);
+        EXPECT_EQ(sc_core::sc_time_stamp(), begin) << "the only rank, and nothing else is due";
+        EXPECT_GT(delay, sc_core::sc_time(100, sc_core::SC_NS));
+        EXPECT_EQ(ctx.now(), (begin + delay).value());
+        EXPECT_EQ(sc_core::sc_time_stamp(), begin + delay) << "whoever asks the host has waited";
+        ctx.launch(
+            "twice",
+            [](Va va, Tl& tl) {
+              const Tile tile = tl.load(va, {1, 64}, DType::f32);
+              tl.store(va, tile + tile);
+            },
+            x);
+        for (const double value : x.to_host()) ASSERT_EQ(value, 6);
+      },
+      std::tuple<>(), 1);
+  bench.expect_finished();
+}
+
 TEST(BesideWhatIsNotThere, ARouterOrACubeThatIsNotThereIsRefused) {
   SystemSpec spec = small_machine(1, 2, 1);
   spec.initiators = {{{0, 2}, {0, 0}}};

@@ -6,6 +6,7 @@
 #include "tests/interop/plain_initiator.h"
 #include "tests/interop/plain_target.h"
 #include "tests/interop/watched_machine.h"
+#include "tests/support/in_copy.h"
 #include "tests/support/protocol_checker.h"
 #include "tests/topology/machines.h"
 #include "topology/machine/machine.h"
@@ -133,10 +134,82 @@ TEST(Interop, WhatIsRefusedNeedsNoTimeAndLeavesTheDelay) {
     EXPECT_EQ(sc_core::sc_time_stamp(), begin);
     Transaction read(tlm::TLM_READ_COMMAND, hbm(0, 3, 0), std::vector<unsigned char>(64));
     self.socket->b_transport(read, delay);
-    EXPECT_EQ(delay, sc_core::SC_ZERO_TIME);
-    EXPECT_GT(sc_core::sc_time_stamp(), begin + sc_core::sc_time(520, sc_core::SC_NS));
+    EXPECT_EQ(sc_core::sc_time_stamp(), begin);
+    EXPECT_GT(delay, sc_core::sc_time(520, sc_core::SC_NS)) << "one that is served adds its time";
   });
   bench.run();
+}
+
+/// What a loosely timed initiator's reads, one after the other, have seen.
+struct Reads {
+  std::vector<std::uint64_t> ended;    ///< ps: each one's time
+  std::vector<std::uint64_t> resumed;  ///< ps: the kernel's time when the call returned
+  std::uint64_t ticks = 0;             ///< of another process
+};
+/// `tick`: another process is due each time this has passed; zero: there is none. `keeps_delay`: the initiator goes on
+/// ahead of the kernel, as a temporally decoupled one does, and waits at its end alone.
+Reads reads_of(bool keeps_delay, const sc_core::sc_time& tick) {
+  Reads reads;
+  Dispatcher* dispatcher = nullptr;
+  Bench bench([&](PlainInitiator& self) {
+    sc_core::wait(sc_core::sc_time(3, sc_core::SC_NS));
+    sc_core::sc_time delay;
+    for (unsigned i = 0; i < 8; ++i) {
+      Transaction read(tlm::TLM_READ_COMMAND, hbm(i % 2, 3, i * 4096), std::vector<unsigned char>(64 + i * 700));
+      self.socket->b_transport(read, delay);
+      EXPECT_EQ(read.get_response_status(), tlm::TLM_OK_RESPONSE);
+      reads.resumed.push_back(sc_core::sc_time_stamp().value());
+      reads.ended.push_back((sc_core::sc_time_stamp() + delay).value());
+      EXPECT_EQ(dispatcher->now(), reads.ended.back()) << "the models are where the initiator is";
+      if (keeps_delay) continue;
+      sc_core::wait(delay);
+      delay = sc_core::SC_ZERO_TIME;
+    }
+    sc_core::wait(delay);
+  });
+  dispatcher = &bench.machine.dispatcher();
+  if (tick != sc_core::SC_ZERO_TIME) {
+    sc_core::sc_spawn([&] {
+      while (!bench.initiator.finished) {
+        sc_core::wait(tick);
+        ++reads.ticks;
+        EXPECT_LE(dispatcher->latest(), sc_core::sc_time_stamp().value()) << "it found the models ahead of it";
+      }
+    });
+  }
+  bench.run();
+  return reads;
+}
+
+/// Temporal decoupling: where nothing else is due, a whole sequence of accesses passes at one instant of the kernel.
+TEST(Interop, LooselyTimedCallsMoveTheKernelOnlyAsFarAsOthersAreDue) {
+  const auto in_copy = [](bool keeps_delay, const sc_core::sc_time& tick) {
+    const auto flat = kernbench::testing::in_copy([&] {
+      const Reads reads = reads_of(keeps_delay, tick);
+      std::vector<std::uint64_t> numbers = reads.ended;
+      numbers.insert(numbers.end(), reads.resumed.begin(), reads.resumed.end());
+      numbers.push_back(reads.ticks);
+      return numbers;
+    });
+    Reads reads;
+    if (flat.size() != 17) return reads;
+    reads.ended.assign(flat.begin(), flat.begin() + 8);
+    reads.resumed.assign(flat.begin() + 8, flat.begin() + 16);
+    reads.ticks = flat.back();
+    return reads;
+  };
+  const sc_core::sc_time tick(7, sc_core::SC_NS);
+  const Reads waits = in_copy(false, sc_core::SC_ZERO_TIME), ahead = in_copy(true, sc_core::SC_ZERO_TIME),
+              watched = in_copy(true, tick);
+  ASSERT_EQ(waits.ended.size(), 8U);
+  EXPECT_EQ(ahead.ended, waits.ended) << "each access takes the time that it takes";
+  EXPECT_EQ(watched.ended, waits.ended);
+  EXPECT_EQ(ahead.resumed, std::vector<std::uint64_t>(8, 3000)) << "the kernel's time has not moved";
+  for (std::size_t i = 0; i < watched.resumed.size(); ++i) {
+    EXPECT_LE(watched.resumed[i], watched.ended[i]);
+    EXPECT_LT(watched.ended[i] - watched.resumed[i], tick.value()) << "as far as the other process";
+  }
+  EXPECT_GE(watched.ticks, watched.ended.back() / tick.value());
 }
 
 TEST(Interop, ItsTimeIsThatOfTheNetworkAndGrowsWithTheDistance) {

@@ -53,6 +53,23 @@ TEST(HbmValidation, BrokenTablesNameTheirLine) {
 }
 
 /// A row is left out for its pattern, and the others are judged.
+/// Names of rows, and values that are refused, are a file's.
+TEST(HbmValidation, WhatATableSaysIsShownInPrintableText) {
+  const Tool tool;
+  std::ifstream file(KERNBENCH_SOURCE_DIR "/bench/reference/hbm/bandwidth.csv");
+  std::string header, row;
+  std::getline(file, header);
+  std::getline(file, row);
+  const std::string raw = "\033[31m\xff", id = row.substr(0, row.find(','));
+  const Outcome outcome = validate(
+      tool, header + "\n" + raw + row + "\n" + std::regex_replace(row, std::regex("seq_read"), "zig" + raw) + "\n",
+      "bandwidth.csv");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("bandwidth/\\x1b[31m\\xff" + id));
+  EXPECT_THAT(outcome.err, HasSubstr("'pattern' is 'zig\\x1b[31m\\xff'"));
+  EXPECT_EQ((outcome.out + outcome.err).find_first_of("\033\xff"), std::string::npos);
+}
+
 TEST(HbmValidation, UnknownPatternsAreLocatedSkippedAndCounted) {
   const Tool tool;
   std::ifstream file(KERNBENCH_SOURCE_DIR "/bench/reference/hbm/bandwidth.csv");

@@ -218,6 +218,20 @@ TEST(HostMemory, IsAskedBeforeARankFillsALargeTensor) {
   EXPECT_EQ(failure_of([&] { host.runtime.spawn(program, std::tuple<>(), 1); }), "");
 }
 
+/// 2 TiB: the device is asked first, and no contents are made for what it refuses.
+TEST(HostMemory, IsNotUsedForATensorThatTheDeviceHasNoRoomFor) {
+  MachineRun host(machine_of(1, 1, 1));
+  const auto program = [](Context& ctx) {
+    const rlimit64 before = limit_memory_to(64 << 20);
+    EXPECT_THAT(failure_of([&] {
+                  ctx.full(1, {1 << 20, 1 << 20}, DType::f16, {}, "vast");
+                }),
+                HasSubstr("out of device memory: tensor 'vast' asks for "));
+    ::setrlimit64(RLIMIT_AS, &before);
+  };
+  EXPECT_EQ(failure_of([&] { host.runtime.spawn(program, std::tuple<>(), 1); }), "");
+}
+
 TEST(EmptyHandles, EveryCallSaysWhichItWas) {
   const Tensor tensor;
   const Handle handle;

@@ -65,7 +65,7 @@ TEST(View, ShowsEveryUnitOnce) {
   EXPECT_EQ(count(pe, " [label=\"GEMM"), 1u);
 }
 
-/// Of machines of any shape: a picture that fits a screen, on which no SIP hides another one.
+/// Of machines of any shape: a picture that fits a screen, on which no SIP hides another one and all text can be read.
 TEST(View, ThePictureOfManySipsFitsAScreen) {
   const auto of = [](SipTopology topology, std::uint16_t w, std::uint16_t h) {
     SystemSpec spec = grid_machine(topology, w, h);
@@ -84,6 +84,11 @@ TEST(View, ThePictureOfManySipsFitsAScreen) {
     ASSERT_TRUE(std::regex_search(svg, size, std::regex("width=\"([0-9]+)\" height=\"([0-9]+)\""))) << name;
     const double width = std::stod(size[1]), height = std::stod(size[2]);
     EXPECT_LE(std::max(width / height, height / width), 4) << name << ": " << width << " x " << height;
+    EXPECT_THAT(svg, HasSubstr("viewBox=\"0 0 " + size[1].str() + " " + size[2].str() + "\""))
+        << name << ": no scaling";
+    const std::regex text("font-size=\"([0-9.]+)\"");
+    for (auto at = std::sregex_iterator(svg.begin(), svg.end(), text); at != std::sregex_iterator(); ++at)
+      EXPECT_GE(std::stod((*at)[1]), 10) << name << ": pixels of a letter";
     const auto drawn = nlohmann::ordered_json::parse(show_view(plan, "system", "json"));
     std::vector<std::array<double, 4>> boxes;  // of SIPs: edges
     for (const auto& box : drawn["boxes"]) {

@@ -129,15 +129,56 @@ TEST_F(ConvertedTraces, OfTodaysConverterRun) {
   EXPECT_EQ(end[13], 10'000);
 }
 
-/// Whom a send goes to is in none of the fields.
+/// `inputs`: of the call that the kernel was launched by, which the converter's input gives to the kernel, too.
+void add_transfer(ConvertedTrace& trace, std::uint64_t id, int type, const std::string& inputs,
+                  const std::string& group) {
+  const Ids after{id == 14 ? 13 : id - 1};
+  trace.add(id, "ncclDevKernel_SendRecv(ncclDevComm*, unsigned long, ncclWork*)", type, 11, after, 9, inputs);
+  trace.writer().with_flag("is_cpu_op", false).with("stream", 24).with("comm_size", 512).with("pg_name", group);
+}
+/// As PyTorch's record_param_comms says it: tensors, sequence number, group, the other's place in it, what it does.
+std::string call(const std::string& group, int place, const std::string& what) {
+  return "[[[21, 22, 0, 128, 4, 'cuda:0']], 5, ['" + group + "', 'pp, it\\'s [2'], " + std::to_string(place) + ", '" +
+         what + "', [], [], 0, 1, 2]";
+}
+
+/// No attribute says whom a send goes to, but the call that it is of: to a place in the group.
+TEST_F(ConvertedTraces, TransfersGoWhereTheirCallsSay) {
+  std::vector<ConvertedTrace> ranks{step_of(0), step_of(1), step_of(2), step_of(3)};
+  add_transfer(ranks[3], 14, kSend, call("2", 0, "send"), "2");
+  add_transfer(ranks[2], 14, kReceive, call("2", 1, "recv"), "2");
+  add_transfer(ranks[3], 15, kSend, call("0", 1, "send"), "0");
+  add_transfer(ranks[1], 14, kReceive, call("0", 3, "recv"), "0");
+  std::set<std::pair<int, int>> ways;
+  for (const Json& row : rows_of(tool_, command(ranks))) {
+    if (row["part"] != "communication" || row["comm_type"] != "send_recv") continue;
+    EXPECT_EQ(row["check"], "ok") << row;
+    EXPECT_EQ(row["bytes"], 512) << row;
+    ways.emplace(row["ranks"][0].get<int>(), row["ranks"][1].get<int>());
+  }
+  EXPECT_EQ(ways, (std::set<std::pair<int, int>>{{3, 1}, {3, 2}}));
+}
+
 TEST_F(ConvertedTraces, TransfersOfWhichNobodySaysToWhomAreRefused) {
-  ConvertedTrace sends = step_of(0), receives = step_of(1);
-  sends.add(14, "ncclDevKernel_SendRecv(ncclDevComm*, unsigned long, ncclWork*)", kSend, 2, {13}, 9);
-  sends.writer().with_flag("is_cpu_op", false).with("comm_size", 512).with("pg_name", "1");
-  const Outcome outcome = tool_(command({sends, receives, step_of(2), step_of(3)}));
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err, ::testing::HasSubstr("has no attribute comm_dst\n  hint: give the other rank: Chakra's "
-                                                "converter of PyTorch traces does not write it\n"));
+  const auto refusal = [&](const std::string& inputs, const std::string& group, int type = kSend) {
+    ConvertedTrace sends = step_of(0);
+    add_transfer(sends, 14, type, inputs, group);
+    const Outcome outcome = tool_(command({sends, step_of(1), step_of(2), step_of(3)}));
+    EXPECT_EQ(outcome.code, 2);
+    return outcome.err;
+  };
+  using ::testing::HasSubstr;
+  const char* const nobody =
+      "has no attribute comm_dst\n  hint: give the other rank: its inputs do not name it either\n";
+  for (const std::string& inputs : {std::string("[]"), std::string("[['send"), call("1", 1, "recv"),
+                                    std::string("[[], 5, '1', 'send', 'send']"), call("1", -1, "send")}) {
+    EXPECT_THAT(refusal(inputs, "1"), HasSubstr(nobody)) << inputs;
+  }
+  EXPECT_THAT(refusal(call("1", -1, "recvAnySource"), "1", kReceive), HasSubstr("has no attribute comm_src"));
+  EXPECT_THAT(refusal(call("1", 2, "send"), "1"), HasSubstr("sends to member 2\n  hint: group '1' has members 0 to 1"));
+  EXPECT_THAT(refusal(call("1", 0, "send"), "1"), HasSubstr("sends to rank 0\n  hint: give another rank"));
+  EXPECT_THAT(refusal(call("2", 1, "send"), "2"), HasSubstr("is of group '2', which does not hold rank 0"));
+  EXPECT_THAT(refusal(call("1", 1, "send"), "1"), HasSubstr("has no receive on rank 1"));
 }
 
 }  // namespace

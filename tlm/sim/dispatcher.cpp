@@ -14,6 +14,8 @@ namespace {
 /// promise that is not kept delays what the host hears by up to two ways less (Dispatcher::too_far).
 constexpr Ps kLongestWindow = 8;
 
+bool in_a_thread() { return sc_core::sc_get_current_process_handle().proc_kind() == sc_core::SC_THREAD_PROC_; }
+
 Ps after(Ps time, Ps span) { return time == kNever ? kNever : time + span; }
 
 /// Colours queues so that neighbours differ where two colours are enough; by colour, then by number.
@@ -78,6 +80,12 @@ void Dispatcher::notify_host(sc_core::sc_event& event) {
 }
 
 void Dispatcher::synchronise() {
+  if (ahead_ > kernel_now() && !stepping_ && in_a_thread())
+    sc_core::wait(sc_core::sc_time::from_value(ahead_ - kernel_now()));
+  catch_up();
+}
+
+void Dispatcher::catch_up() {
   const Ps time = kernel_now();
   if (time > now_) now_ = time;
   for (EventQueue& queue : queues_) queue.advance_to(now_);

@@ -15,7 +15,8 @@ namespace kernbench {
 ///
 /// It runs ahead inside one activation for as long as no other SystemC process is due, so that an instant costs
 /// no kernel round trip; models read their queue's clock, never sc_time_stamp(). When a host thread has to resume
-/// (`notify_host`), the dispatcher stops at that instant and lets the kernel catch up.
+/// (`notify_host`), the dispatcher stops at that instant and lets the kernel catch up; a loosely timed initiator
+/// (`notify_ahead`) resumes where the kernel is.
 class Dispatcher : public sc_core::sc_module {
  public:
   Dispatcher(const sc_core::sc_module_name& name, unsigned sips);
@@ -41,8 +42,22 @@ class Dispatcher : public sc_core::sc_module {
   /// Notifies a host thread's event at the present instant of the models; called from call-backs.
   void notify_host(sc_core::sc_event& event);
 
-  /// To be called by a host thread before it touches the machine: all queues' clocks move to the kernel's time, unless
-  /// they are further.
+  /// To be called by a loosely timed initiator before it waits: the queues run as soon as what else is to run at the
+  /// kernel's time has run, and not only when the kernel comes to their next instant.
+  void run_ahead() { event_.notify(sc_core::SC_ZERO_TIME); }
+  /// Notifies such an initiator's event: it resumes at the kernel's time, which is behind the present instant of the
+  /// models only where no other process was due in between. It annotates the difference.
+  void notify_ahead(sc_core::sc_event& event) {
+    event.notify(sc_core::SC_ZERO_TIME);
+    host_due_ = true;
+    ahead_ = now_;
+  }
+  /// To be called by a foreign initiator before it touches the machine: all queues' clocks move to the kernel's time,
+  /// unless they are further.
+  void catch_up();
+
+  /// The same for a host thread, which acts at the kernel's time: if a loosely timed initiator has taken the models
+  /// ahead of it, it waits until the kernel's time has come there.
   void synchronise();
 
   /// The simulation ends with `sc_pause` once simulated time would pass `limit`; kNever: no limit.
@@ -96,6 +111,7 @@ class Dispatcher : public sc_core::sc_module {
   std::atomic<std::uint64_t> published_instants_{0};
   bool stepping_ = false;
   bool host_due_ = false;
+  Ps ahead_ = 0;  // where the last loosely timed access has ended
 };
 
 }  // namespace kernbench

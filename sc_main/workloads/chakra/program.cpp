@@ -136,7 +136,7 @@ class Maker {
     complain(rank, nodes[cycle.front()], fmt::format("waits for itself: {}", join(words, " after ")));
   }
 
-  /// Ranks that a collective is of; nothing if it cannot be.
+  /// Ranks that a collective, or the other end of a transfer, is of; nothing if it cannot be.
   std::optional<std::vector<int>> members(int rank, const Node& node) {
     const std::vector<int>& all = program_.groups.front();
     std::vector<int> ranks = all;
@@ -289,12 +289,23 @@ class Maker {
         const Node& own = node(rank, place);
         if (own.kind != NodeKind::send && own.kind != NodeKind::receive) continue;
         const bool sends = own.kind == NodeKind::send;
-        if (own.peer >= options_.ranks || own.peer == rank) {
-          complain(rank, own, fmt::format("{} rank {}", sends ? "sends to" : "receives from", own.peer),
+        std::int64_t other = own.peer;
+        if (own.peer_is_member) {
+          const auto ranks = members(rank, own);
+          if (!ranks) continue;
+          if (other >= static_cast<std::int64_t>(ranks->size())) {
+            complain(rank, own, fmt::format("{} member {}", sends ? "sends to" : "receives from", other),
+                     fmt::format("{} has members 0 to {}", group_text(own.group), ranks->size() - 1));
+            continue;
+          }
+          other = (*ranks)[static_cast<std::size_t>(other)];
+        }
+        if (other >= options_.ranks || other == rank) {
+          complain(rank, own, fmt::format("{} rank {}", sends ? "sends to" : "receives from", other),
                    fmt::format("give another rank, 0 to {}", options_.ranks - 1));
           continue;
         }
-        const int peer = static_cast<int>(own.peer);
+        const int peer = static_cast<int>(other);
         auto& [sent, received] = pairs[sends ? Key{rank, peer, own.tag} : Key{peer, rank, own.tag}];
         (sends ? sent : received).push_back(place);
       }

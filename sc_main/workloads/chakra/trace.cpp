@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <climits>
 #include <cstring>
 #include <filesystem>
@@ -14,6 +15,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
+#include <string_view>
 
 #include "tlm/config/bounded_text.h"
 #include "tlm/config/json_text.h"
@@ -79,6 +81,46 @@ std::optional<std::int64_t> integer_of(const wire::Attribute& attribute) {
     default:
       return {};
   }
+}
+
+/// The elements of a list as Python prints it, as they stand there; none if it is no list.
+std::vector<std::string_view> elements_of(std::string_view text) {
+  std::vector<std::string_view> elements;
+  if (text.size() < 2 || text.front() != '[' || text.back() != ']') return elements;
+  std::size_t begin = 1;
+  int depth = 0;
+  char quote = 0;  // that a string has begun with
+  for (std::size_t i = 1; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quote != 0) {
+      if (c == '\\') ++i;
+      if (c == quote) quote = 0;
+    } else if (c == '\'' || c == '"') {
+      quote = c;
+    } else if (c == '[' || c == '(') {
+      ++depth;
+    } else if ((c == ',' && depth == 0) || i + 1 == text.size()) {
+      while (begin < i && text[begin] == ' ') ++begin;
+      elements.push_back(text.substr(begin, i - begin));
+      begin = i + 1;
+    } else if (c == ']' || c == ')') {
+      --depth;
+    }
+  }
+  return elements;
+}
+
+/// The other end of a transfer by the call that started it: PyTorch's record_param_comms has tensors, a sequence
+/// number, the group, the other's place in it, "send" or "recv", and more. Nothing if `values` is not of that.
+std::optional<std::int64_t> called_peer(const std::string& values, const char* call) {
+  constexpr std::size_t kPlace = 3, kCall = 4;
+  const std::vector<std::string_view> inputs = elements_of(values);
+  if (inputs.size() <= kCall || inputs[kCall] != fmt::format("'{}'", call)) return {};
+  std::int64_t place = 0;
+  const char* const end = inputs[kPlace].data() + inputs[kPlace].size();
+  const auto [stop, error] = std::from_chars(inputs[kPlace].data(), end, place);
+  if (error != std::errc() || stop != end || place < 0) return {};  // recv of any has no place
+  return place;
 }
 
 constexpr std::int64_t kMostUs = 1'000'000'000'000;        // of simulated time, which is counted in ps, a 64-bit number
@@ -185,9 +227,15 @@ class NodeReader {
 
   void transfer() {
     const bool sends = node_.kind == NodeKind::send;
-    const auto peer = needed(sends ? "comm_dst" : "comm_src", INT64_MAX,
-                             "give the other rank: Chakra's converter of PyTorch traces does not write it");
-    if (peer) node_.peer = *peer;
+    const char* const other = sends ? "comm_dst" : "comm_src";
+    const auto called = called_peer(wire_.inputs().values(), sends ? "send" : "recv");
+    if (find(other) == nullptr && called) {
+      node_.peer = *called;
+      node_.peer_is_member = true;
+      group();
+    } else if (const auto peer = needed(other, INT64_MAX, "give the other rank: its inputs do not name it either")) {
+      node_.peer = *peer;
+    }
     node_.tag = static_cast<std::uint64_t>(whole("comm_tag").value_or(0));
     size();
   }

@@ -31,7 +31,8 @@ struct Node {
   // Communication.
   CollectiveOp op = CollectiveOp::all_reduce;
   std::uint64_t bytes = 0;           ///< comm_size: what the rank puts in
-  std::int64_t peer = -1;            ///< of a send or receive
+  std::int64_t peer = -1;            ///< of a send or receive: a rank of the machine, or
+  bool peer_is_member = false;       ///< a place in its group, as PyTorch counts
   std::uint64_t tag = 0;             ///< likewise
   std::string group;                 ///< pg_name; empty: all ranks
   std::vector<bool> dimensions;      ///< involved_dim; empty: all
