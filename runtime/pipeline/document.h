@@ -29,6 +29,9 @@ struct Range {
 };
 using Placements = Located<std::vector<Range>>;
 
+/// Of a tensor: kernels move so many at once (runtime/pipeline/run/kernels.h).
+inline constexpr std::size_t kMostShapeDims = 6;
+
 enum class DeviceKind : std::uint8_t { cpu, npu };
 enum class ParamFormat : std::uint8_t { safetensors, torch_save, torch_export };
 enum class TaskKind : std::uint8_t {

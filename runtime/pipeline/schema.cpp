@@ -34,8 +34,8 @@ Json schema_of_field(const Field& field) {
     case FieldType::dtype:
       schema = {{"enum", field.names}};
       break;
-    case FieldType::integers:
-      schema = {{"type", "array"}, {"items", {{"type", "integer"}, {"minimum", field.low}}}};
+    case FieldType::shape:
+      schema = {{"type", "array"}, {"items", {{"type", "integer"}, {"minimum", 1}}}, {"maxItems", kMostShapeDims}};
       break;
     case FieldType::range:
       schema = pair_schema();
@@ -142,8 +142,8 @@ std::string type_text(const Field& field) {
     case FieldType::name:
     case FieldType::dtype:
       return fmt::format("{}", fmt::join(field.names, ", "));
-    case FieldType::integers:
-      return fmt::format("list of integers from {}", field.low);
+    case FieldType::shape:
+      return fmt::format("list of integers from 1, {} at most", kMostShapeDims);
     case FieldType::range:
       return "[begin, end]";
     case FieldType::ranges:

@@ -26,17 +26,28 @@ struct Values {
     return std::nullopt;
   }
 
-  static std::optional<std::vector<std::uint64_t>> integers(const ConfigNode& node, const std::string& path,
-                                                            std::uint64_t low, Problems& problems) {
+  /// Sizes of dimensions. Products of them fit 64 bits.
+  static std::optional<std::vector<std::uint64_t>> shape(const ConfigNode& node, const std::string& path,
+                                                         Problems& problems) {
     if (!expect_list(node, path, "integers", problems)) return std::nullopt;
-    std::vector<std::uint64_t> values;
-    bool good = true;
+    std::vector<std::uint64_t> sizes;
+    double count = 1;
     for (std::size_t i = 0; i < node.items.size(); ++i) {
-      const auto value = read_integer(node.items[i], json_path(path, i), {low, kMostSize}, problems);
-      good = good && value.has_value();
-      values.push_back(value.value_or(0));
+      const auto size = read_integer(node.items[i], json_path(path, i), {1, kMostSize}, problems);
+      if (size) sizes.push_back(*size);
+      count *= static_cast<double>(size.value_or(1));
     }
-    return good ? std::optional(values) : std::nullopt;
+    if (node.items.size() > kMostShapeDims) {
+      problems.add(node.where, fmt::format("{} has {} dimensions", path, node.items.size()),
+                   fmt::format("give at most {}", kMostShapeDims));
+      return std::nullopt;
+    }
+    if (sizes.size() < node.items.size()) return std::nullopt;
+    constexpr double kMostElements = 1e13;
+    if (count <= kMostElements) return sizes;
+    problems.add(node.where, fmt::format("{} is {}: more than 10^13 elements", path, to_text(sizes)),
+                 "no memory of the machine holds it");
+    return std::nullopt;
   }
 
   static std::optional<Range> range(const ConfigNode& node, const std::string& path, Problems& problems) {
@@ -57,7 +68,7 @@ struct Values {
     return Range{*begin, *end, node.where};
   }
 
-  /// A dimension, or an element's place in it. Products of a few still fit 64 bits by what check() allows.
+  /// A dimension, or an element's place in it.
   static constexpr std::uint64_t kMostSize = std::uint64_t{1} << 48;
 };
 
@@ -127,14 +138,11 @@ class TableOf {
     table_.fields.back().names = dtype_names();
     return *this;
   }
-  TableOf& integers(const char* key, Located<std::vector<std::uint64_t>> Struct::*member, std::uint64_t low,
-                    const char* doc) {
-    add(key, FieldType::integers, doc,
-        [member, low](Struct& to, const ConfigNode& node, const auto& path, auto&, auto& p) {
-          if (auto value = Values::integers(node, path, low, p)) give(to.*member, *value, node);
-        });
-    table_.fields.back().low = low;
-    return *this;
+  TableOf& shape(const char* key, Located<std::vector<std::uint64_t>> Struct::*member, const char* doc) {
+    return add(key, FieldType::shape, doc,
+               [member](Struct& to, const ConfigNode& node, const auto& path, auto&, auto& p) {
+                 if (auto value = Values::shape(node, path, p)) give(to.*member, *value, node);
+               });
   }
   TableOf& range(const char* key, Located<Range> Struct::*member, const char* doc) {
     return add(key, FieldType::range, doc,
@@ -267,7 +275,7 @@ Table make_table() {
                   "Which part of the stored tensor this is: a pair [begin, end) for each of its dimensions.");
   const Table tensor =
       TableOf<TensorInfo>("TensorInfo")
-          .integers("shape", &TensorInfo::shape, 1, "Elements in each dimension; [] is a single one.")
+          .shape("shape", &TensorInfo::shape, "Elements in each dimension; [] is a single one.")
           .dtype("dtype", &TensorInfo::dtype, "Type of the elements; f8 is f8e4m3 unless option --f8 says e5m2.")
           .value("value", value, "Of constant tensors, and only of these: where the contents come from.")
           .optional();
@@ -288,7 +296,7 @@ Table make_table() {
           .by_kind();
   const Table whole =
       TableOf<WholeTensor>("WholeTensor")
-          .integers("shape", &WholeTensor::shape, 1, "Of the whole tensor.")
+          .shape("shape", &WholeTensor::shape, "Of the whole tensor.")
           .dtype("dtype", &WholeTensor::dtype, "Type of its elements.")
           .integer("idx", &WholeTensor::idx, "Its place among the flat inputs or outputs of the model.");
   const Table slice =

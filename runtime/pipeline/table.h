@@ -15,11 +15,11 @@ struct Table;
 enum class FieldType : std::uint8_t {
   text,
   integer,
-  name,      ///< one of `names`
-  dtype,     ///< one of `names`
-  integers,  ///< [2, 3]
-  range,     ///< [begin, end)
-  ranges,    ///< a list of them
+  name,    ///< one of `names`
+  dtype,   ///< one of `names`
+  shape,   ///< [2, 3]: sizes, of at most kMostShapeDims dimensions
+  range,   ///< [begin, end)
+  ranges,  ///< a list of them
   texts,
   metadata,  ///< a map of integers and texts
   section,   ///< a map with the fields of `table`
@@ -36,7 +36,7 @@ struct Field {
   Presence presence = Presence::required;
   std::string doc;  ///< one sentence
   std::vector<std::string> names = {};
-  std::uint64_t low = 0;  ///< of integer and integers: the least; of text: the least length
+  std::uint64_t low = 0;  ///< of integer: the least; of text: the least length
   std::shared_ptr<const Table> table = {};
   bool extension = false;  ///< not of the compiler's format, but of this tool's
 

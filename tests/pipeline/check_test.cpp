@@ -126,7 +126,9 @@ TEST(PipelineCheck, WarnsOfUnusedPartsAndTensors) {
   };
   replace("tokens: {shape: [8, 8]", "tokens: {shape: [10, 8]");
   replace("  c: {shape: [4, 8], dtype: f16}",
-          "  c: {shape: [4, 8], dtype: f16}\n  spare: {shape: [], dtype: i64}\n  left: {shape: [4, 8], dtype: f16}");
+          "  c: {shape: [4, 8], dtype: f16}\n  spare: {shape: [8, 8], dtype: f16, value: {path: w.safetensors, format: "
+          "safetensors, name: w, name_in_graph: weight, "
+          "placements: [[0, 8], [0, 8]]}}\n  left: {shape: [4, 8], dtype: f16}");
   replace("outputs: [y], device: host, data: \"y = relu(c)\"",
           "outputs: [y, left], device: host, data: \"y = relu(c)\\nleft = neg(c)\"");
   const Outcome outcome = check_text(text, folder.path());

@@ -149,6 +149,37 @@ metadata:
   }
 }
 
+/// A slot that works in an order in which it reads what it has not made would read whatever lies there.
+TEST(PipelineTool, TheOrderOfTheDocumentHasToBeOneOfItsDataFlow) {
+  const Tool tool;
+  const std::string first = "  first: {kind: dfg, device: a, inputs: [x], outputs: [h], data: \"h = relu(x)\"}\n",
+                    second = "  second: {kind: dfg, device: a, inputs: [h], outputs: [y], data: \"y = neg(h)\"}\n";
+  const auto document = [](const std::string& tasks) {
+    return R"(name: turned
+devices: {a: {kind: npu, idx: 0}}
+tensors: {x: {shape: [4], dtype: f32}, h: {shape: [4], dtype: f32}, y: {shape: [4], dtype: f32}}
+supertasks:
+  out: {kind: output, inputs: [y], outputs: []}
+)" + tasks +
+           R"(  in: {kind: input, inputs: [], outputs: [x]}
+metadata:
+  tensors: {inputs: {x: {shape: [4], dtype: f32, idx: 0}}, outputs: {y: {shape: [4], dtype: f32, idx: 0}}}
+  tensor_slices:
+    inputs: {x: {placements: [[0, 4]], origin: x, dtype: f32, device: a}}
+    outputs: {y: {placements: [[0, 4]], origin: y, dtype: f32, device: a}}
+)";
+  };
+  std::ofstream(tool.file("turned.yaml")) << document(second + first);
+  std::ofstream(tool.file("flow.yaml")) << document(first + second);
+  EXPECT_EQ(tool(with({"pipeline", "run", "turned.yaml"}, kTwoSips)).code, 0);
+  EXPECT_EQ(tool(with({"pipeline", "run", "flow.yaml", "--order", "document"}, kTwoSips)).code, 0);
+  const Outcome refused = tool(with({"pipeline", "run", "turned.yaml", "--order", "document"}, kTwoSips));
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_EQ(refused.err,
+            "turned.yaml:6:46: error: $.supertasks.second reads 'h', which $.supertasks.first makes behind it\n"
+            "  hint: write the document in the order of its data flow, or leave --order document out\n");
+}
+
 std::string replaced(std::string text, const std::string& old, const std::string& made) {
   EXPECT_NE(text.find(old), std::string::npos) << old;
   for (std::size_t at = 0; (at = text.find(old, at)) != std::string::npos; at += made.size())

@@ -481,7 +481,7 @@ TEST(GemmWorkload, CubesThatHoldRowsBeginWithTheirOwn) {
 // loads and messages of 8 to 56 columns: 45 us, where the estimate says 19.
 TEST(GemmWorkload, StepsEndWhereAShardOfAEnds) {
   const Tool tool;
-  const json row =
+  const nlohmann::ordered_json row =
       rows_of(tool, {"run", "gemm", "--m", "128", "--n", "4096", "--k", "7168", "--operands", "row", "--mapping",
                      "passed:32x32x64,rows=4,chains=1", "--fidelity", "fast", "--data", "off"})
           .at(0);

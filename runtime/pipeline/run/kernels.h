@@ -12,7 +12,7 @@
 /// memory, row by row: copies, whole rows on each PE, or a single row. All submit one launch and return at once.
 namespace kernbench::pipeline {
 
-inline constexpr int kMostDims = 8;
+inline constexpr int kMostDims = 8;  ///< of a tensor six: a move may split two of them
 
 /// to[to_offset + i to[0] + j to[1] ...] = from[from_offset + i from[0] + j from[1] ...] for all (i, j, ...) below
 /// dims. The last dimension is dense in `to`. Both are linear. The lines are dealt evenly to the PEs that hold `to`;

@@ -66,11 +66,7 @@ class Planner {
 
   void refuse() const {
     Problems problems;
-    for (const TensorInfo& tensor : pipeline_.tensors) {
-      if (tensor.shape.value.size() > kMostDims - 2)
-        problems.add(tensor.shape.where, fmt::format("{} has {} dimensions; at most {} are run", tensor.path,
-                                                     tensor.shape.value.size(), kMostDims - 2));
-    }
+    if (options_.document_order) refuse_order(problems);
     std::vector<std::string> names;
     for (const TensorInfo& tensor : pipeline_.tensors) names.push_back(tensor.name);
     for (const auto& [name, policy] : options_.placements) {
@@ -79,6 +75,20 @@ class Planner {
                      fmt::format("--place names {}, which is no tensor", quote(name)), suggest(name, names, "tensors"));
     }
     problems.throw_if_any();
+  }
+
+  /// In the order of the document a slot would read what it has not made yet.
+  void refuse_order(Problems& problems) const {
+    for (const SuperTask& task : pipeline_.supertasks) {
+      if (rule_of(task.kind.value).is == KindRule::Class::boundary) continue;
+      for (const Text& input : task.inputs.value) {
+        const SuperTask* maker = checked_.origins.at(input.value).producer;
+        if (maker == nullptr || maker <= &task || rule_of(maker->kind.value).is == KindRule::Class::boundary) continue;
+        problems.add(input.where,
+                     fmt::format("{} reads {}, which {} makes behind it", task.path, quote(input.value), maker->path),
+                     "write the document in the order of its data flow, or leave --order document out");
+      }
+    }
   }
 
   SlotPlan& slot_of(const SuperTask& task) {
