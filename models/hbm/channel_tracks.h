@@ -15,6 +15,8 @@ class ChannelClock {
   Tick at_or_after(Ps time) const { return clock_.tick_at_or_after(time) + 1; }
   Ps time(Tick tick) const { return clock_.at(tick - 1); }
   Ps span(Tick ticks) const { return clock_.at(ticks); }
+  /// The same, if it is a whole number of picoseconds, so that it may be multiplied; else 0.
+  Ps exact_span(Tick ticks) const { return ticks * kPsPerSecond % clock_.hertz() == 0 ? span(ticks) : 0; }
 
  private:
   Clock clock_;
