@@ -33,6 +33,12 @@ void add_over_time(fmt::memory_buffer& text, const char*& separator, const char*
   text.resize(before + slices.size() * (kMostDigits + 1));  // whose contents nobody clears
   char* out = text.data() + before;
   for (auto at = slices.begin(); at != slices.end();) {
+    if (const std::uint64_t value = (*at).*member; value != 0) {
+      out = std::to_chars(out, out + kMostDigits, value).ptr;
+      *out++ = ',';
+      ++at;
+      continue;
+    }
     const auto used = std::find_if(at, slices.end(), [&](const Usage::Slice& slice) { return slice.*member != 0; });
     for (auto left = 2 * static_cast<std::size_t>(used - at); left != 0;) {
       const std::size_t some = std::min(left, zeros.size());
@@ -40,9 +46,6 @@ void add_over_time(fmt::memory_buffer& text, const char*& separator, const char*
       left -= some;
     }
     at = used;
-    if (at == slices.end()) break;
-    out = std::to_chars(out, out + kMostDigits, *at++.*member).ptr;
-    *out++ = ',';
   }
   out[-1] = ']';
   text.resize(static_cast<std::size_t>(out - text.data()));
