@@ -194,13 +194,13 @@ std::vector<const Track*> busiest(const std::vector<Track>& tracks) {
   return first;
 }
 
-/// Where the view stands: about 1,000 pixels show `focus`. Zoom is -log2 of the time units in 200 pixels (GTKWave,
-/// calczoom()).
+/// Where the view stands: about 860 pixels show `focus`, beside names with room for the values. Zoom is -log2 of the
+/// time units in 200 pixels (GTKWave, calczoom()).
 std::string view(const Stretch& focus, const std::vector<Stretch>& stretches) {
   const Ps margin = (focus.end - focus.begin) / 20, from = focus.begin - std::min(margin, focus.begin);
-  std::string text = fmt::format("[timestart] {}\n[size] 1600 900\n", from);
+  std::string text = fmt::format("[timestart] {}\n[size] 1600 900\n[signals_width] 420\n", from);
   const double length = static_cast<double>(focus.end + margin - from);
-  text += fmt::format("*{:.6f} {}", -std::log2(std::max(1.0, length * 200 / 1000)), focus.begin);
+  text += fmt::format("*{:.6f} {}", -std::log2(std::max(1.0, length * 200 / 860)), focus.begin);
   const std::size_t first = stretches.size() - std::min(stretches.size(), kMarkers);
   std::string named;
   for (std::size_t i = 0; i < kMarkers; ++i) {

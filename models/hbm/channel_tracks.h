@@ -1,4 +1,5 @@
 #pragma once
+#include <numeric>
 #include <vector>
 
 #include "models/hbm/channel_gaps.h"
@@ -11,13 +12,24 @@ namespace kernbench {
 /// A channel's ticks in time. The channel counts from 1, so that rising edges of CK (odd half ticks) start at time 0.
 class ChannelClock {
  public:
-  explicit ChannelClock(const HbmConfig& config) : clock_(config.ck_hz * (config.half_clock_commands ? 2 : 1)) {}
+  explicit ChannelClock(const HbmConfig& config) : clock_(config.ck_hz * (config.half_clock_commands ? 2 : 1)) {
+    const std::uint64_t common = std::gcd(kPsPerSecond, clock_.hertz()), below = clock_.hertz() / common;
+    if ((below & (below - 1)) != 0) return;
+    ps_ = kPsPerSecond / common;
+    while (std::uint64_t{1} << halvings_ < below) ++halvings_;
+    most_ = ~std::uint64_t{0} / ps_;
+  }
   Tick at_or_after(Ps time) const { return clock_.tick_at_or_after(time) + 1; }
-  Ps time(Tick tick) const { return clock_.at(tick - 1); }
-  Ps span(Tick ticks) const { return clock_.at(ticks); }
+  Ps time(Tick tick) const { return span(tick - 1); }
+  Ps span(Tick ticks) const { return ticks <= most_ ? ticks * ps_ >> halvings_ : clock_.at(ticks); }
+  /// The same, if it is a whole number of picoseconds, so that it may be multiplied; else 0.
+  Ps exact_span(Tick ticks) const { return ticks * kPsPerSecond % clock_.hertz() == 0 ? span(ticks) : 0; }
 
  private:
   Clock clock_;
+  // A tick is ps_ / 2^halvings_ picoseconds of most clocks, which needs no division: of so many ticks.
+  std::uint64_t ps_ = 0, most_ = 0;
+  unsigned halvings_ = 0;
 };
 
 /// Publishes a channel's commands on the tracks of its pseudo channels.

@@ -50,6 +50,7 @@ Hbm::Impl::Impl(const std::string& name, const HbmConfig& configured, CubeCoord 
       map(wide ? wide->config : config, wide ? 1 : std::max(1u, pseudo_channels_per_slice)),
       clock(config),
       gaps(config),
+      burst_time(clock.exact_span(gaps.burst)),
       read_time(clock.span(gaps.read_data) + config.controller_latency),
       ahead(options.longest <= kMaxPacketBytes
                 ? 0

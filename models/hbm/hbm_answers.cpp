@@ -6,11 +6,12 @@ namespace kernbench {
 
 /// Sums of times are those of sums of bursts: half ticks are no whole picoseconds.
 void Hbm::Impl::book(Channel& target, const ChannelTiming::Decided& burst) {
-  const std::uint64_t each = wide ? config.pseudo_channels : 1;
-  const Ps end = clock.time(burst.end), length = clock.span(burst.count * gaps.burst), before = target.busy;
+  const std::uint64_t each = wide ? config.pseudo_channels : 1, together = wide ? pseudo_channels_per_slice / each : 1;
+  const Ps end = clock.time(burst.end), before = target.busy;
+  const Ps length = burst_time != 0 ? burst.count * burst_time : clock.span(burst.count * gaps.burst);
   target.booked += burst.count;
   target.busy =
-      clock.span(target.booked * each * gaps.burst) * (wide ? pseudo_channels_per_slice / config.pseudo_channels : 1);
+      (burst_time != 0 ? target.booked * each * burst_time : clock.span(target.booked * each * gaps.burst)) * together;
   target.usage->busy(end - std::min(end, length), end, target.busy - before, burst.count * burst_bytes);
 }
 

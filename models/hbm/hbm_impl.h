@@ -107,8 +107,9 @@ struct Hbm::Impl final : MemoryBackend {
   const HbmAddressMap map;
   const ChannelClock clock;
   const ChannelGaps gaps;
-  const Ps read_time;  ///< least from a read command to its response
-  const Ps ahead;      ///< trains: so long ahead reads are decided, that a train may leave as its data come
+  const Ps burst_time;  ///< of a burst on its bus; 0: no whole number of picoseconds
+  const Ps read_time;   ///< least from a read command to its response
+  const Ps ahead;       ///< trains: so long ahead reads are decided, that a train may leave as its data come
   const RunOptions options;
   EventQueue& queue;
   const unsigned queue_bursts;

@@ -64,16 +64,14 @@ std::optional<std::uint64_t> Router::most_packets(unsigned port) const {
   if (ports_->network().grade() == Grade::fast) return std::nullopt;
   return ports_->input(port).most;
 }
-const std::vector<VcUse>& Router::virtual_channels(unsigned port) const {
-  static const std::vector<VcUse> kNone;
-  const auto& use = ports_->output(port).use;
-  return use == nullptr ? kNone : use->vcs;
+std::vector<VcUse> Router::virtual_channels(unsigned port) const {
+  const VcUse* vcs = ports_->output(port).vcs.get();
+  return vcs == nullptr ? std::vector<VcUse>() : std::vector<VcUse>(vcs, vcs + ports_->network().config().vcs());
 }
 void Router::observe_usage(unsigned port, Usage* usage) {
-  auto& use = ports_->output(port).use;
-  use = std::make_unique<PortUse>();
-  use->usage = usage;
-  use->vcs.resize(std::size_t{kVirtualNetworks} * ports_->network().config().vcs_per_set);
+  RouterOutput& output = ports_->output(port);
+  output.usage = usage;
+  output.vcs = std::make_unique<VcUse[]>(ports_->network().config().vcs());
   ports_->input(port).watched = true;
 }
 

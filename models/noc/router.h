@@ -37,7 +37,7 @@ class Router : public sc_core::sc_module {
   /// Most packets at once in the buffers of input `port`, or on the wire to them. Known in the accurate grade only: the
   /// other tells of passages before their time.
   std::optional<std::uint64_t> most_packets(unsigned port) const;
-  const std::vector<VcUse>& virtual_channels(unsigned port) const;  ///< of output `port`
+  std::vector<VcUse> virtual_channels(unsigned port) const;  ///< of output `port`
   /// Books the passages of an output, and the waits of heads for it; counts what is in the input of that number.
   void observe_usage(unsigned port, Usage* usage);
 

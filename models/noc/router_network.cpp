@@ -24,9 +24,10 @@ RouterNetwork::RouterNetwork(const NocConfig& config, const NetworkRoutes& route
 
 RouterNetwork::~RouterNetwork() = default;
 
-unsigned RouterNetwork::add(RouterPorts& router, RouterOutput* outputs, unsigned ports) {
+unsigned RouterNetwork::add(RouterPorts& router, RouterInput* inputs, RouterOutput* outputs, unsigned ports) {
   engine_->add_router(ports);
   routers_.push_back(&router);
+  inputs_.push_back(inputs);
   outputs_.push_back(outputs);
   return static_cast<unsigned>(routers_.size()) - 1;
 }
@@ -38,7 +39,7 @@ unsigned RouterNetwork::debug(unsigned router, BackDoor& access) const {
 
 void RouterNetwork::soon(unsigned router, unsigned output) { __builtin_prefetch(outputs_[router][output].peer); }
 
-// Both run once a hop: what only some runs want (PortUse::reached) is a call away.
+// Both run once a hop: what only some runs want (RouterOutput::reached) is a call away.
 
 // Returns when a packet's head reaches what an output is bound to. What of a hop is not waiting is charged at the ends:
 // the packet's entry (RouterInput::offer) has taken that time from `mesh`, its exit adds its own.
@@ -49,7 +50,7 @@ void RouterNetwork::soon(unsigned router, unsigned output) { __builtin_prefetch(
     packet.charge(Delay::contention, waited);
     packet.charge(Delay::mesh, -waited);
   }
-  if (to.use != nullptr) to.use->reached(packet, time, waited);
+  if (to.usage != nullptr) to.reached(packet, time, waited);
   if (to.leaves) packet.charge(Delay::mesh, time);
   return packet.head = time;
 }
@@ -62,9 +63,9 @@ void RouterNetwork::soon(unsigned router, unsigned output) { __builtin_prefetch(
   to.stats.bytes += packet.bytes;
   const Ps busy = clock_.at(flits_of_(packet));
   to.stats.busy += busy;
-  if (to.use != nullptr) {
-    to.use->usage->busy(packet.tail - busy, packet.tail, packet.bytes);
-    --routers_[router]->input(input).here;
+  if (to.usage != nullptr) {
+    to.usage->busy(packet.tail - busy, packet.tail, packet.bytes);
+    --inputs_[router][input].here;
   }
   if (to.observed) routers_[router]->publish(input, to, packet, head, tail);
 }

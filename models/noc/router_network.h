@@ -14,6 +14,7 @@ namespace kernbench {
 
 class RouterPorts;
 struct BackDoor;
+struct RouterInput;
 struct RouterOutput;
 
 /// One router network: a cube's mesh, an IO chiplet's crossbar or the fabric switch. Owns the engine that times its
@@ -34,7 +35,7 @@ class RouterNetwork final : MeshEngine::Actions {
   MeshEngine& engine() { return *engine_; }
 
   /// Routers are numbered in the order in which they are made, as in the network's routes.
-  unsigned add(RouterPorts& router, RouterOutput* outputs, unsigned ports);
+  unsigned add(RouterPorts& router, RouterInput* inputs, RouterOutput* outputs, unsigned ports);
   /// Hands an access that is at `router` to what the way on is bound to.
   unsigned debug(unsigned router, BackDoor& access) const;
   /// First cycle at or after `time`.
@@ -78,7 +79,8 @@ class RouterNetwork final : MeshEngine::Actions {
   Ps known_time_ = 0;
   Cycle known_cycle_ = 0;
   std::unique_ptr<MeshEngine> engine_;
-  std::vector<RouterOutput*> outputs_;  // by router: those of its first port
+  std::vector<RouterInput*> inputs_;    // by router: those of its first port
+  std::vector<RouterOutput*> outputs_;  // likewise
   std::vector<RouterPorts*> routers_;
   const NocConfig config_;
   const NetworkRoutes& routes_;

@@ -13,7 +13,7 @@ constexpr unsigned kCreditsAtOnce = 16;
 
 }  // namespace
 
-void PortUse::reached(const Packet& packet, Ps time, Ps waited) {
+void RouterOutput::reached(const Packet& packet, Ps time, Ps waited) const {
   VcUse& vc = vcs[packet.vc];  // the tail may find the next router's channel in the packet
   vc.packets += packets_of(packet.bytes);
   vc.bytes += packet.bytes;
@@ -52,7 +52,7 @@ RouterPorts::RouterPorts(RouterNetwork& network, unsigned ports, Observer* obser
       inputs_(std::make_unique<RouterInput[]>(ports)),
       outputs_(std::make_unique<RouterOutput[]>(ports)),
       tracks_(observer != nullptr ? ports : 0),
-      index_(network.add(*this, outputs_.get(), ports)) {
+      index_(network.add(*this, inputs_.get(), outputs_.get(), ports)) {
   for (unsigned port = 0; port < ports; ++port) {
     inputs_[port].network = outputs_[port].network = &network;
     inputs_[port].engine = &network.engine();

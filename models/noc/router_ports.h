@@ -59,28 +59,23 @@ struct alignas(64) RouterInput final : PacketForwardIf {
   std::uint64_t bytes = 0;           ///< of payload that have come
 };
 
-/// What statistics want of an output.
-struct PortUse {
-  Usage* usage = nullptr;
-  std::vector<VcUse> vcs;  ///< by virtual channel
-  /// A head has left at `time`, after it has `waited`.
-  void reached(const Packet& packet, Ps time, Ps waited);
-};
-
 /// What has left through an output, and the credits for it. What a hop needs of it is in its first cache line.
 struct alignas(64) RouterOutput final : PacketBackwardIf {
   void credit(unsigned vc, unsigned units, Ps when) override;
   void give(std::uint16_t vc, unsigned flits, Cycle when);
+  /// For statistics: a head has left at `time`, after it has `waited`. REQUIRES: somebody wants them.
+  void reached(const Packet& packet, Ps time, Ps waited) const;
 
   PortStats stats;
   PacketForwardIf* peer = nullptr;  ///< what its socket is bound to
   std::uint16_t router = 0;
   std::uint8_t port = 0;
   bool observed = false;
-  bool leaves = true;  ///< leads out of the network
+  bool leaves = true;            ///< leads out of the network
+  Usage* usage = nullptr;        ///< null: nobody wants statistics
+  std::unique_ptr<VcUse[]> vcs;  ///< by virtual channel, if somebody does
   RouterNetwork* network = nullptr;
-  std::unique_ptr<PortUse> use;  ///< null: nobody wants it
-  Cause room;                    ///< of the last credit (CauseLog::room)
+  Cause room;  ///< of the last credit (CauseLog::room)
 };
 
 /// A router's side of its sockets.

@@ -57,8 +57,10 @@ struct Services {
     if (CauseLog* log = queue.causes()) log->current = cause;
   }
   /// The time since then went for `spent`.
-  void spend(Spent spent, Part part) {
-    if (CauseLog* log = queue.causes()) log->step(spent, place(*log, part), now());
+  void spend(Spent spent, Part part) { spend(spent, part, now()); }
+  /// The time until `end`. REQUIRES: that is not before what has been spent.
+  void spend(Spent spent, Part part, Ps end) {
+    if (CauseLog* log = queue.causes()) log->step(spent, place(*log, part), end);
   }
   std::uint32_t place(CauseLog& log, Part part);
 

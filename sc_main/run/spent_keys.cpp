@@ -54,6 +54,8 @@ std::vector<std::string> keys_of(Spent spent, const std::string& place) {
       return {"pe.dma.setup", "pe.mmu.walk"};
     case Spent::gemm:
       return {"pe.gemm.cols", "pe.gemm.rows", "pe.gemm.clock"};
+    case Spent::gemm_fill:  // fewer and longer products, where tiles are smaller than operands for want of TCM
+      return {"pe.tcm.size", "pe.gemm.clock"};
     case Spent::math:
       return {"pe.math.lanes", "pe.math.clock"};
     case Spent::tcm:

@@ -18,6 +18,14 @@ std::string with_script(std::string page, const std::string& script) {
   return page;
 }
 
+/// What is drawn: the scripts stand behind it.
+std::string drawn(const Rendered& page) { return page.dom.substr(0, page.dom.find("<footer>")); }
+/// "12 rows, 0 ps to 18.861 us of 18.861 us. ..."
+std::string timeline_status(const Rendered& page) {
+  const std::size_t at = page.dom.find("role=\"status\"", page.dom.find("id=\"timeline\""));
+  return page.dom.substr(at, page.dom.find("</p>", at) - at);
+}
+
 TEST(RunPage, NamesNothingOutsideItself) {
   const Tool tool;
   const std::string page = page_of_a_run(tool);
@@ -65,10 +73,28 @@ TEST(RunPage, WheelZoomsTheTimelineAndWithItWhereTheTimeWent) {
     canvas.dispatchEvent(new WheelEvent("wheel", {deltaY: -600, clientX: box.left + box.width * 0.6, clientY: box.top + 20, bubbles: true, cancelable: true}));
   )"));
   EXPECT_TRUE(zoomed.quiet()) << zoomed.log;
-  const std::size_t timeline = zoomed.dom.find("id=\"timeline\"");
-  const std::string status = zoomed.dom.substr(zoomed.dom.find("role=\"status\"", timeline), 200);
-  EXPECT_EQ(status.find("rows, 0 ps to"), std::string::npos) << status;
-  EXPECT_NE(zoomed.dom.find("as the timeline shows"), std::string::npos);
+  EXPECT_NE(timeline_status(zoomed), timeline_status(render_in_browser(tool.folder(), page_of_a_run(tool))));
+  EXPECT_NE(drawn(zoomed).find("as the timeline shows"), std::string::npos);
+}
+
+// Who looks at a run wants what was measured, not its set-up: as the save file of the waves does.
+TEST(RunPage, OpensOnTheTimedIterationAndShowsTheWholeRunOnDemand) {
+  const Tool tool;
+  const std::string page = page_of_a_run(tool);
+  const Rendered opened = render_in_browser(tool.folder(), page);
+  EXPECT_EQ(timeline_status(opened).find("rows, 0 ps to"), std::string::npos) << timeline_status(opened);
+  EXPECT_NE(drawn(opened).find("Busiest parts: 16384 B, iteration 1<"), std::string::npos);
+  EXPECT_NE(drawn(opened).find("as the timeline shows"), std::string::npos) << "where the time went follows";
+  const Rendered whole = render_in_browser(tool.folder(), with_script(page, R"(
+    for (const id of ["timeline", "path"]) {
+      const select = [...document.querySelectorAll("#" + id + " select")].find(one => [...one.options].some(option => option.text === "whole run"));
+      select.value = 0;
+      select.dispatchEvent(new Event("change"));
+    }
+  )"));
+  EXPECT_TRUE(whole.quiet()) << whole.log;
+  EXPECT_NE(timeline_status(whole).find("rows, 0 ps to"), std::string::npos) << timeline_status(whole);
+  EXPECT_EQ(drawn(whole).find("as the timeline shows"), std::string::npos);
 }
 
 TEST(RunPage, OfAResultFileHasWhatTheFileHas) {

@@ -23,7 +23,7 @@ TEST(WhatIfComplete, NamesTheKeyThatIsThrottledInNineOfTenMachines) {
   EXPECT_GE(named, 9) << report;
 }
 
-// What makes for smaller tiles is no wait: a small TCM is felt as time of the array (docs/critical_path.md).
+// What makes for smaller tiles is no wait: a small TCM is felt as short products (docs/critical_path.md).
 TEST(CriticalPathComplete, NamesTheKeyThatIsThrottledInNineOfTenMachines) {
   int named = 0;
   std::string report;

@@ -52,6 +52,17 @@ TEST(PageInABrowser, DrawsEveryChartWithACleanConsole) {
   EXPECT_EQ(count_of(page.dom, "<title>broken"), 0U);
 }
 
+TEST(PageInABrowser, LargeFiguresHaveALetterForTheirPowerAsTheAxesHave) {
+  Study study = sample_study();
+  for (Point& point : study.points) point.values[1] *= 12.3456789e6;  // the least: 74.0741e6
+  choose_scales(study);
+  const TestFolder folder;
+  const std::string dom = render_in_browser(folder, render(study)).dom;
+  EXPECT_NE(dom.find("<td class=\"num\">74.0741M</td>"), std::string::npos) << "of the summary";
+  EXPECT_NE(dom.find(">74.074M<"), std::string::npos) << "of the points";
+  EXPECT_EQ(dom.substr(0, dom.find("<footer>")).find("e+7"), std::string::npos);
+}
+
 TEST(PageInABrowser, AxesNameTheirUnits) {
   const TestFolder folder;
   const std::string dom = render_in_browser(folder, render(sample_study())).dom;

@@ -136,6 +136,30 @@ TEST(CriticalPath, NamesWhatAMachineIsThrottledBy) {
   EXPECT_GT(share_of(slow, "dispatch"), 0.5);
 }
 
+// A small TCM is no wait: smaller tiles make for more and shorter products, which fill and drain the array more often.
+TEST(CriticalPath, TellsWhatTheArrayComputesFromFillingIt) {
+  const Tool tool;
+  const auto of_tcm = [&](const std::string& size) {
+    const ordered_json path =
+        path_of(tool, {"run", "gemm", "--topology", "minimal", "--m", "256", "--n", "256", "--k", "256", "--data",
+                       "off", "--set", "pe.ipcq.slots=2", "--set", "pe.tcm.size=" + size});
+    std::map<std::string, double> ns;
+    for (const auto& kind : path["kinds"]) ns[kind["spent"]] += kind["time_ps"].get<double>() / 1e3;
+    for (const auto& part : path["parts"]) {
+      if (part["spent"] == "GEMM fill") {
+        EXPECT_EQ(part["keys"][0], "pe.tcm.size");
+      }
+    }
+    return ns;
+  };
+  auto small = of_tcm("256 KiB"), large = of_tcm("4 MiB");
+  const double peak_ns = 256.0 * 256 * 256 / (32 * 32) / 1.6;  // of one PE's array, f16
+  EXPECT_LE(small["GEMM"], peak_ns * 1.001);
+  EXPECT_GT(small["GEMM"], peak_ns * 0.9);
+  EXPECT_GT(small["GEMM fill"], 1.5 * large["GEMM fill"]);
+  EXPECT_GT(small["GEMM fill"], small["GEMM"]);
+}
+
 TEST(CriticalPath, IsToldBelowTheResults) {
   const Tool tool;
   const Outcome outcome = tool(path_arguments(kPathRun, {"--critical-path"}));

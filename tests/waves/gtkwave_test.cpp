@@ -86,6 +86,7 @@ TEST(Gtkw, OpensInGtkwaveWithEveryRow) {
                           "sip0.cube0.pe1.kernel", "sip0.io0.link0.packet[31:0]"}) {
     EXPECT_THAT(back, HasSubstr(row));
   }
+  EXPECT_THAT(back, HasSubstr("[signals_width] 420\n")) << "values have room beside the names";
   EXPECT_GT(std::filesystem::file_size(folder.file("run.png")), 5000U);
 }
 

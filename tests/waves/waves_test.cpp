@@ -138,8 +138,8 @@ TEST(Waves, TheSaveFileOpensOnTheTimedIterationAndTheSaturatedLink) {
     EXPECT_EQ(marker, begin);
   }
   const std::uint64_t end = iterations.back().first;
-  // GTKWave's zoom is of 200 pixels: 1,000 show the iteration and a twentieth of it on either side.
-  EXPECT_NEAR(std::exp2(-zoom) * 1000 / 200, 1.1 * static_cast<double>(end - begins[2]),
+  // GTKWave's zoom is of 200 pixels: 860 show the iteration and a twentieth of it on either side.
+  EXPECT_NEAR(std::exp2(-zoom) * 860 / 200, 1.1 * static_cast<double>(end - begins[2]),
               0.001 * static_cast<double>(end));
   EXPECT_THAT(save, HasSubstr("[markername] A65536 B, warm-up 1\n[markername] B65536 B, iteration 1\n"));
 

@@ -9,9 +9,11 @@ namespace kernbench {
 
 const char* to_string(Spent spent) {
   static constexpr std::array<const char*, kSpents> kNames{
-      "other",  "host",   "PCIe",   "command path", "command path busy", "common start", "dispatch",  "DMA setup",
-      "GEMM",   "math",   "TCM",    "NoC",          "NoC busy",          "wire",         "wire busy", "no credit",
-      "flight", "detour", "memory", "memory busy",  "IPCQ slots"};
+      "other",        "host",      "PCIe",      "command path", "command path busy",
+      "common start", "dispatch",  "DMA setup", "GEMM",         "GEMM fill",
+      "math",         "TCM",       "NoC",       "NoC busy",     "wire",
+      "wire busy",    "no credit", "flight",    "detour",       "memory",
+      "memory busy",  "IPCQ slots"};
   return kNames[static_cast<std::size_t>(spent)];
 }
 

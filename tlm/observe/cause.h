@@ -20,7 +20,8 @@ enum class Spent : std::uint8_t {
   start,         ///< armed PEs wait for the launch's common instant
   dispatch,      ///< PE_CPU issues an op
   setup,         ///< DMA engine: setup of an op, walks of the MMU
-  gemm,
+  gemm,          ///< the array computes, at its peak
+  gemm_fill,     ///< the rest of a product: the array fills and drains, or its edges stand idle
   math,
   tcm,           ///< ports and banks of TCM
   noc,           ///< routers, without waiting
@@ -34,7 +35,7 @@ enum class Spent : std::uint8_t {
   memory_wait,   ///< others before it there
   slots,         ///< a send waits for a slot of its peer's ring
 };
-inline constexpr int kSpents = 21;
+inline constexpr int kSpents = 22;
 const char* to_string(Spent spent);
 
 class CauseLog;

@@ -12,62 +12,75 @@ std::uint64_t share(std::uint64_t whole, Ps begin, Ps at, Ps end) {
   if ((whole | (at - begin)) >> 32 == 0) return whole * (at - begin) / (end - begin);  // fits
   return static_cast<std::uint64_t>(static_cast<unsigned __int128>(whole) * (at - begin) / (end - begin));
 }
+
+/// Adds to the slices from the first one of an interval that reaches over several; returns what is left for the last.
+Usage::Slice spread_over(Usage::Slice* slice, std::uint32_t shift, Ps begin, Ps end, const Usage::Slice& what) {
+  const std::uint64_t first = begin >> shift, last = (end - 1) >> shift;
+  const Ps whole = Ps{1} << shift;
+  Ps until = (first + 1) << shift;
+  if (what.busy == 0 && what.waiting == end - begin && what.bytes == 0) {  // of long queues: over many slices
+    slice->waiting += until - begin;
+    for (std::uint64_t i = first + 1; i < last; ++i) (++slice)->waiting += whole;
+    return {0, end - (last << shift), 0};
+  }
+  Usage::Slice done;
+  for (std::uint64_t i = first; i < last; ++i, ++slice, until += whole) {
+    const Usage::Slice sum{share(what.busy, begin, until, end), share(what.waiting, begin, until, end),
+                           share(what.bytes, begin, until, end)};
+    *slice += {sum.busy - done.busy, sum.waiting - done.waiting, sum.bytes - done.bytes};
+    done = sum;
+  }
+  return {what.busy - done.busy, what.waiting - done.waiting, what.bytes - done.bytes};
+}
 }  // namespace
 
 void Usage::fold_to(std::uint32_t shift) {
-  const std::uint32_t by = shift - shift_;
+  const std::uint32_t by = shift - shift_, base = base_ >> by;
   shift_ = shift;
   if (slices_.empty()) return;
-  const std::size_t base = base_ >> by;
-  std::size_t last = 0;  // slice 0 stays where it is
-  for (std::size_t i = 1; i < slices_.size(); ++i) {
-    const std::size_t to = ((base_ + i) >> by) - base;
-    if (to == last) {
-      slices_[to] += slices_[i];
-    } else {
-      slices_[to] = slices_[i];
-    }
-    last = to;
+  std::size_t to = 0;
+  for (std::size_t i = 0; i < slices_.size(); ++to) {
+    const std::size_t end = std::min(slices_.size(), ((base + to + 1) << by) - base_);
+    Slice sum;
+    for (; i < end; ++i) sum += slices_[i];
+    slices_[to] = sum;
   }
-  slices_.resize(last + 1);
+  slices_.resize(to);
   base_ = base;
 }
 
-/// Room for all from `first` to `last`.
-void Usage::hold(std::size_t first, std::size_t last) {
+/// Room for all from `first` to `last`, and some that will be asked for next.
+void Usage::hold(std::uint64_t first, std::uint64_t last) {
+  constexpr std::uint64_t kAhead = 16;
   if (slices_.empty()) {
-    base_ = first;
+    base_ = static_cast<std::uint32_t>(first);
     slices_.reserve(most_ - first);
   }
   if (first < base_) {
     slices_.insert(slices_.begin(), base_ - first, Slice());
-    base_ = first;
+    base_ = static_cast<std::uint32_t>(first);
   }
-  if (slices_.size() <= last - base_) slices_.resize(last - base_ + 1);
+  if (slices_.size() <= last - base_) slices_.resize(std::min<std::uint64_t>(last + kAhead, most_) - base_);
 }
 
-void Usage::move_to(std::size_t slice) {
-  slice_ = slice;
-  from_ = Ps{slice} << shift_;
+void Usage::move_to(std::uint64_t slice) {
+  slice_ = static_cast<std::uint32_t>(slice);
+  from_ = slice << shift_;
   to_ = from_ + (Ps{1} << shift_);
 }
 
 void Usage::spread(Ps begin, Ps end, const Slice& what) {
-  if (!slices_.empty()) slices_[slice_ - base_] += here_;
+  if (from_ < to_) slices_[slice_ - base_] += here_;
   const Ps final = end > begin ? end - 1 : end;  // an instant that it holds
-  while (final >> common_ >= most_) ++common_;
-  if (common_ > shift_) fold_to(common_);
-  const std::size_t first = begin >> shift_, last = final >> shift_;
-  hold(first, last);
-  Slice done;
-  for (std::size_t i = first; i < last; ++i) {
-    const Ps until = Ps{i + 1} << shift_;
-    const Slice sum{share(what.busy, begin, until, end), share(what.waiting, begin, until, end),
-                    share(what.bytes, begin, until, end)};
-    slices_[i - base_] += {sum.busy - done.busy, sum.waiting - done.waiting, sum.bytes - done.bytes};
-    done = sum;
+  std::uint64_t first = begin >> shift_, last = final >> shift_;
+  if (common_ != shift_ || first < base_ || last - base_ >= slices_.size()) {
+    while (final >> common_ >= most_) ++common_;
+    if (common_ > shift_) fold_to(common_);
+    first = begin >> shift_;
+    last = final >> shift_;
+    hold(first, last);
   }
-  here_ = {what.busy - done.busy, what.waiting - done.waiting, what.bytes - done.bytes};
+  here_ = first == last ? what : spread_over(&slices_[first - base_], shift_, begin, end, what);
   move_to(last);
 }
 
@@ -76,19 +89,28 @@ std::vector<Usage::Slice> Usage::slices(std::uint32_t shift, Ps end) const {
   std::vector<Slice> result(count);
   if (slices_.empty()) return result;
   const std::uint32_t by = shift - shift_;
-  for (std::size_t i = 0; i < slices_.size(); ++i) result[std::min((base_ + i) >> by, count - 1)] += slices_[i];
-  result[std::min(slice_ >> by, count - 1)] += here_;
+  std::size_t from = 0;
+  if (by == 0 && base_ < count) {  // most
+    from = std::min(slices_.size(), count - base_);
+    std::copy_n(slices_.begin(), from, result.begin() + base_);
+  }
+  for (std::size_t to = (base_ + from) >> by; from < slices_.size(); ++to) {
+    const std::size_t until = to + 1 < count ? std::min(slices_.size(), ((to + 1) << by) - base_) : slices_.size();
+    Slice sum;
+    for (; from < until; ++from) sum += slices_[from];
+    result[std::min(to, count - 1)] += sum;
+  }
+  result[std::min(std::size_t{slice_} >> by, count - 1)] += here_;
   const Ps whole = (Ps{1} << shift) * units_, rest = (end - (Ps{count - 1} << shift)) * units_;
-  const auto room = [&](std::size_t i) { return i + 1 < count ? whole : rest; };
-  const auto pass_on = [&](std::size_t i, std::size_t to) {
-    const Ps busy = result[i].busy;
-    if (busy == 0 || busy <= room(i)) return false;
-    result[to].busy += busy - room(i);
-    result[i].busy = room(i);
+  const auto pass_on = [&](std::size_t i, Ps room, std::size_t to) {
+    if (result[i].busy <= room) return false;
+    result[to].busy += result[i].busy - room;
+    result[i].busy = room;
     return true;
   };
-  for (std::size_t i = std::min((base_ + slices_.size() - 1) >> by, count - 1); i > 0; --i) pass_on(i, i - 1);
-  for (std::size_t i = 0; i + 1 < count && pass_on(i, i + 1);) ++i;
+  if (count > 1) pass_on(count - 1, rest, count - 2);
+  for (std::size_t i = count - 1; i-- > 1;) pass_on(i, whole, i - 1);
+  for (std::size_t i = 0; i + 1 < count && pass_on(i, whole, i + 1);) ++i;
   return result;
 }
 

@@ -15,7 +15,7 @@ namespace kernbench {
 /// allocated before the first one, afterwards only where a resource is used later than before, and no slice before its
 /// first use.
 /// Records come in any order of time.
-class Usage {
+class alignas(64) Usage {
  public:
   struct Slice {
     std::uint64_t busy = 0;     ///< ps
@@ -34,7 +34,7 @@ class Usage {
   /// `slices`: at most. `shift`: of the usages that are compared with it, not below kLeastShift; all take the largest
   /// that one of them needs, when they next have something to say. `units`: how many things are in use at once at most.
   Usage(std::uint32_t slices, std::uint32_t& shift, std::uint32_t units = 1)
-      : shift_(shift), most_(slices), units_(units), common_(shift) {}
+      : common_(shift), shift_(shift), most_(slices), units_(units) {}
 
   /// In use from `begin` to `end`, for `bytes`. REQUIRES: begin <= end.
   void busy(Ps begin, Ps end, std::uint64_t bytes) {
@@ -82,20 +82,22 @@ class Usage {
 
  private:
   void spread(Ps begin, Ps end, const Slice& what);
-  void hold(std::size_t first, std::size_t last);
-  void move_to(std::size_t slice);
+  void hold(std::uint64_t first, std::uint64_t last);
+  void move_to(std::uint64_t slice);
   void fold_to(std::uint32_t shift);
 
+  // What a record within the slice needs is one cache line.
   Ps from_ = 1, to_ = 0;  // of the slice that `here_` belongs to; none yet
   Slice here_;            // not in slices_ yet
   std::array<Ps, kReasons> waited_{};
-  std::uint64_t high_water_ = 0;
+  // What the next slice needs is another one.
   std::vector<Slice> slices_;  // from slice base_ on
-  std::size_t base_ = 0;
-  std::size_t slice_ = 0;  // of `here_`
+  std::uint64_t high_water_ = 0;
+  std::uint32_t& common_;
+  std::uint32_t base_ = 0;
+  std::uint32_t slice_ = 0;  // of `here_`
   std::uint32_t shift_;
   const std::uint32_t most_, units_;
-  std::uint32_t& common_;
 };
 
 /// The usages of a machine. They stay where they are.

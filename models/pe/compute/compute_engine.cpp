@@ -6,6 +6,7 @@
 #include "models/pe/compute/execute.h"
 #include "models/pe/cpu/kernel_context.h"
 #include "models/pe/op_log.h"
+#include "tlm/kernel/rounding.h"
 
 namespace kernbench::pe {
 
@@ -77,9 +78,10 @@ void ComputeEngine::begin(Op& op) {
   if (span.accepts > now) {
     accepting_ = false;
     cause_ = op.cause;
+    peak_ = at_peak(op);
     services_.queue.at(span.accepts, [this] {
       accepting_ = true;
-      spend(cause_);
+      spend(cause_, peak_);
       advance();
     });
   }
@@ -87,7 +89,7 @@ void ComputeEngine::begin(Op& op) {
   // A composite's next operands may take the place of these as soon as the last of them has entered the array.
   if (op.composite != nullptr && span.read < span.done) {
     services_.queue.at(std::max(span.read, now), [this, running] {
-      spend(running->cause);
+      spend(running->cause, at_peak(*running));
       sink_.reads_done(*running);
     });
   }
@@ -128,14 +130,25 @@ ComputeEngine::Span ComputeEngine::take_math(const Op& op) {
   return {now, done, done, done};
 }
 
-void ComputeEngine::spend(const Cause& cause) {
+Ps ComputeEngine::at_peak(const Op& op) const {
+  if (services_.queue.causes() == nullptr || kind_ != Kind::gemm) return 0;
+  const GemmWork work = gemm_work_of(op);
+  const MacRate mac = mac_rate(services_.config.gemm, work.dtype);
+  const std::uint64_t cells = std::uint64_t{services_.config.gemm.rows} * services_.config.gemm.cols * mac.at_once;
+  return clock_.at(ceil_div(work.m * work.n * work.k * mac.cycles, cells));
+}
+
+void ComputeEngine::spend(const Cause& cause, Ps peak) {
   services_.follow(cause);
+  const Ps now = services_.now();
+  if (kind_ == Kind::gemm && now > CauseLog::end_of(cause) + peak)
+    services_.spend(Spent::gemm_fill, Services::Part::gemm, now - peak);
   services_.spend(kind_ == Kind::gemm ? Spent::gemm : Spent::math,
                   kind_ == Kind::gemm ? Services::Part::gemm : Services::Part::math);
 }
 
 void ComputeEngine::finish(Op& op) {
-  spend(op.cause);
+  spend(op.cause, at_peak(op));
   const Ps from = std::max(op.started, shown_until_), now = services_.now();
   if (now > from) {  // pipelined ops overlap; the track shows each from the end of the one before
     track_.interval(from, now, label(op));

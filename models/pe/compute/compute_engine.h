@@ -42,12 +42,14 @@ class ComputeEngine {
   EngineQueues queues_;
   GemmArray array_;
   bool accepting_ = true, advancing_ = false;
-  const KernelContext* holder_ = nullptr;  // whose composite has sums in the array
-  Ps shown_until_ = 0;                     // busy up to here has been counted and published
-  void spend(const Cause& cause);          // the time since then
+  const KernelContext* holder_ = nullptr;   // whose composite has sums in the array
+  Ps shown_until_ = 0;                      // busy up to here has been counted and published
+  Ps at_peak(const Op& op) const;           // of a product, if somebody asks for causes
+  void spend(const Cause& cause, Ps peak);  // the time since then; `peak` of it the array computes
 
   Track track_;
   Cause cause_;  // of the op that holds the engine
+  Ps peak_ = 0;  // of that op
 };
 
 }  // namespace kernbench::pe

@@ -7,6 +7,7 @@
 #include <kainjow/mustache.hpp>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "sc_main/explore/report/resources.h"
 #include "sc_main/explore/report/script_text.h"
@@ -139,7 +140,16 @@ ordered_json to_json(const Study& study) {
   return json;
 }
 
-std::string figure(double value) { return std::isnan(value) ? "-" : fmt::format("{:.6g}", value); }
+/// Six digits; from 10^7 on with a letter for the power, as the page's axes have.
+std::string figure(double value) {
+  if (std::isnan(value)) return "-";
+  constexpr std::pair<double, const char*> kLetters[] = {{1e12, "T"}, {1e9, "G"}, {1e6, "M"}};
+  for (const auto& [power, letter] : kLetters) {
+    const double size = std::abs(value);
+    if (size >= 1e7 && size >= power && size < 1e15) return fmt::format("{:.6g}{}", value / power, letter);
+  }
+  return fmt::format("{:.6g}", value);
+}
 std::string titled(const Column& column) {
   return column.unit.empty() ? column.name : fmt::format("{} ({})", column.name, column.unit);
 }

@@ -4,7 +4,8 @@ function figure(value) {
   if (value === null || value === undefined) return "-";
   const size = Math.abs(value);
   if (Number.isInteger(value) && size < 1e7) return String(value);
-  return size !== 0 && (size < 1e-3 || size >= 1e7) ? value.toExponential(3) : String(+value.toPrecision(5));
+  if (size >= 1e7 && size < 1e15) return d3.format(".5~s")(value);
+  return size !== 0 && (size < 1e-3 || size >= 1e15) ? value.toExponential(3) : String(+value.toPrecision(5));
 }
 /// A format for all ticks of one axis: with k, M, G or small letters where the largest asks for it.
 function tick(values) {

@@ -108,6 +108,21 @@ const stats = data.stats && (function () {
     for (const i of under.get(sip)) { const c = classOf(i); if (c >= 0) lists[c].push(i); }
     return {sip, courses: lists.map(most)};
   });
-  return {...s, count, slices, series, kind, under, share, most, classOf, ranks,
+  /// How busy resource i was from one time to another, in ps.
+  const mean = (i, from, to) => {
+    let busy = 0;
+    for (let t = Math.floor(from / s.slice_ps); t < slices && t * s.slice_ps < to; ++t)
+      busy += share(i, t) * Math.max(0, Math.min(to, s.time_ps, (t + 1) * s.slice_ps) - Math.max(from, t * s.slice_ps));
+    return to > from ? busy / (to - from) : 0;
+  };
+  return {...s, count, slices, series, kind, under, share, mean, most, classOf, ranks,
     begin: t => t * s.slice_ps, end: t => Math.min(s.time_ps, (t + 1) * s.slice_ps)};
 })();
+
+/// Times to look at, {name, begin, end} in ps: the run, all that is timed, and iterations or layers, the last ones. The page opens on what is timed.
+const kMostSpans = 64;
+const spans = stats ? [{name: "whole run", begin: 0, end: stats.time_ps}] : [];
+const timed = data.critical_path ? data.critical_path.stretches.filter(one => one.timed && one.time_ps > 0) : [];
+if (stats && timed.length > 1) spans.push({name: "what is timed", begin: timed[0].begin_ps, end: timed[timed.length - 1].begin_ps + timed[timed.length - 1].time_ps});
+if (stats) for (const one of timed.slice(-kMostSpans)) spans.push({name: one.name, begin: one.begin_ps, end: one.begin_ps + one.time_ps});
+const opening = spans[Math.min(1, spans.length - 1)];

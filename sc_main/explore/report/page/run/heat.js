@@ -10,9 +10,11 @@
   heatLegend(holder.select(".controls"));
   function show(name) {
     const list = d3.range(stats.count).filter(i => kinds[name].includes(stats.kind(i)))
-      .sort((a, b) => stats.utilisation[b] - stats.utilisation[a] || a - b).slice(0, kMost);
-    view.set(list.map(i => ({name: `${stats.names[i]}  ${percent(stats.utilisation[i])}`, course: stats.most([i]), tip: (stats.from[i] ? `${stats.from[i]} to ${stats.to[i]}\n` : "") + resourceTip(i)})));
+      .map(i => [i, opening === spans[0] ? stats.utilisation[i] : stats.mean(i, opening.begin, opening.end)]).sort((a, b) => b[1] - a[1] || a[0] - b[0]).slice(0, kMost);
+    view.set(list.map(([i, busy]) => ({name: `${stats.names[i]}  ${percent(busy)}`, course: stats.most([i]), tip: (stats.from[i] ? `${stats.from[i]} to ${stats.to[i]}\n` : "") + resourceTip(i)})));
   }
   choice(holder, "show", names, show, names[0]);
   show(names[0]);
+  note("#heat", `Per cent and order: ${opening.name}.`);
+  if (opening !== spans[0]) view.zoom(opening.begin, opening.end);
 })();

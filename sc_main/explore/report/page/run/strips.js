@@ -64,7 +64,11 @@ function strips(holder, id, options) {
     else return;
     event.preventDefault();
   });
-  return {set(next) { rows = next; draw(); }};
+  const zoom = (from, to) => {
+    const k = Math.max(1, Math.min(stats.slices / 4, stats.time_ps / Math.max(1, to - from)));
+    d3.select(canvas).call(behaviour.transform, d3.zoomIdentity.translate(left - k * full(from), 0).scale(k));
+  };
+  return {set(next) { rows = next; draw(); }, zoom};
 }
 /// What a tip says of a resource.
 function resourceTip(i) {

@@ -15,13 +15,16 @@
   const words = [];
   if (stats) {
     // Three of a class at most: machines have many parts that are alike.
-    const order = d3.range(stats.count).filter(i => stats.classOf(i) >= 0).sort((a, b) => stats.utilisation[b] - stats.utilisation[a] || a - b);
+    const whole = opening === spans[0], busy = d3.range(stats.count).map(i => whole ? stats.utilisation[i] : stats.mean(i, opening.begin, opening.end));
+    const order = d3.range(stats.count).filter(i => stats.classOf(i) >= 0).sort((a, b) => busy[b] - busy[a] || a - b);
     const seen = new Map(), best = order.filter(i => {
       const times = (seen.get(stats.classOf(i)) || 0) + 1;
       seen.set(stats.classOf(i), times);
       return times <= 3;
     }).slice(0, 10);
-    table(holder, "Busiest parts over the whole run", [["part"], ["kind"], ["busy", 1], ["bytes", 1]], best.map(i => [stats.names[i], stats.kind(i), percent(stats.utilisation[i]), bytes(stats.bytes[i])]));
+    const heads = [["part"], ["kind"], ["busy", 1], ...(whole ? [] : [["busy, whole run", 1]]), [whole ? "bytes" : "bytes, whole run", 1]];
+    table(holder, `Busiest parts: ${opening.name}`, heads, best.map(i =>
+      [stats.names[i], stats.kind(i), percent(busy[i]), ...(whole ? [] : [percent(stats.utilisation[i])]), stats.bytes[i] ? bytes(stats.bytes[i]) : ""]));
   }
   const best = data.what_if && data.what_if.changes[0];
   if (best && best.saved_ns > 0) words.push(`Of single values, ${best.key}${best.place ? " of " + best.place : ""} helps most: ${said(best.from)} to ${said(best.to)} saves ${percent(best.saved_fraction)}.`);

@@ -12,5 +12,7 @@
     .map(i => ({name: stats.names[i], course: stats.most([i]), colour: (kClasses[stats.classOf(i)] || {colour: "#7a5195"}).colour, tip: resourceTip(i)}));
   const kMostCubes = 256;
   choice(holder, "show", ["ranks", ...cubes.slice(0, kMostCubes)], name => view.set(name === "ranks" ? ranks() : parts(name)), "ranks");
+  if (spans.length > 1) choice(holder, "time", spans.map(span => span.name), (_, i) => view.zoom(spans[i].begin, spans[i].end), opening.name);
   view.set(ranks());
+  if (opening !== spans[0]) view.zoom(opening.begin, opening.end);
 })();
