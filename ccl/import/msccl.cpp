@@ -16,8 +16,9 @@
 
 namespace kernbench::ccl {
 
-/// assumed: what a machine may be given; MSCCL's own runtime has 8 slots of 512 KiB, which hold many small messages
-constexpr int kMostSlots = 64;
+/// Of pe.ipcq.slots (topology/spec/schema_pe.cpp); MSCCL's own runtime has 8 of 512 KiB, which hold many small
+/// messages.
+constexpr int kMostSlots = 4096;
 
 Schedule parse_msccl(const std::string& text, const std::string& name, std::optional<int> ranks, int lambda) {
   const msccl::File file = msccl::parse(text, name);

@@ -219,23 +219,25 @@ TEST(Msccl, ErrorsHaveAPlace) {
 
 /// Each gpu sends all that it has before it takes anything: room for five messages, in both directions.
 TEST(Msccl, QueuesGetAsManySlotsAsTheFileNeeds) {
-  const auto gpu = [](int id) {
-    const int own = 5 * id, others = 5 - own;
-    std::string steps;
-    int number = 0;
-    for (const auto& [type, first] : {std::pair("s", others), {"rrc", own}, {"s", own}, {"r", others}}) {
-      for (int i = 0; i < 5; ++i) steps += step(number++, type, "i", first + i, "i", first + i);
-    }
-    return "<gpu id=\"" + std::to_string(id) + "\"><tb id=\"0\" send=\"" + std::to_string(1 - id) + "\" recv=\"" +
-           std::to_string(1 - id) + "\" chan=\"0\">\n" + steps + "</tb><dialect/></gpu>\n";
-  };
-  const std::string text = "<algo name=\"a\" ngpus=\"2\" nchunksperloop=\"10\" coll=\"allreduce\" inplace=\"1\">\n" +
-                           gpu(0) + gpu(1) + "</algo>";
-  const ccl::Schedule schedule = ccl::parse_msccl(text, "a.xml");
-  ASSERT_EQ(schedule.links.size(), 1u);
-  EXPECT_EQ(schedule.links[0].slots, 5);
-  EXPECT_NO_THROW(ccl::check(schedule));
-  EXPECT_THROW(ccl::check(schedule, 4), ccl::Error) << "a machine with fewer";
+  for (const int chunks : {5, 100, 4096}) {
+    const auto gpu = [chunks](int id) {
+      const int own = chunks * id, others = chunks - own;
+      std::string steps;
+      int number = 0;
+      for (const auto& [type, first] : {std::pair("s", others), {"rrc", own}, {"s", own}, {"r", others}}) {
+        for (int i = 0; i < chunks; ++i) steps += step(number++, type, "i", first + i, "i", first + i);
+      }
+      return "<gpu id=\"" + std::to_string(id) + "\"><tb id=\"0\" send=\"" + std::to_string(1 - id) + "\" recv=\"" +
+             std::to_string(1 - id) + "\" chan=\"0\">\n" + steps + "</tb><dialect/></gpu>\n";
+    };
+    const std::string text = "<algo name=\"a\" ngpus=\"2\" nchunksperloop=\"" + std::to_string(2 * chunks) +
+                             "\" coll=\"allreduce\" inplace=\"1\">\n" + gpu(0) + gpu(1) + "</algo>";
+    const ccl::Schedule schedule = ccl::parse_msccl(text, "a.xml");
+    ASSERT_EQ(schedule.links.size(), 1u);
+    EXPECT_EQ(schedule.links[0].slots, chunks);
+    EXPECT_NO_THROW(ccl::check(schedule));
+    EXPECT_THROW(ccl::check(schedule, chunks - 1), ccl::Error) << "a machine with fewer";
+  }
 }
 
 TEST(Msccl, WhatStandsBesideElementsIsRefused) {

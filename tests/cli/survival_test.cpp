@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -49,6 +50,10 @@ TEST(Survival, EveryAcceptedMachineRunsToItsEnd) {
        {"the same behind a read", "run stream --bytes 16K " + tcm, 0, "triad"},
        {"reads that wait for fewer than no writes", "run stream --bytes 16K " + writes, 0, "triad"},
        {"the same in the fast grade", "run stream --bytes 16K --fidelity fast " + writes, 0, "triad"},
+       {"the same of a probe", "run probe " + writes, 0, "h2d"},
+       {"the same of a GEMM", "run gemm --m 64 --n 64 --k 64 " + writes, 0, " ok"},
+       {"the same of a collective", "run all_reduce -b 16K -e 16K --set system.sips.count=2 " + writes, 0,
+        "values : 0 OK"},
        {"p2p without its first PE", "run p2p --topology none.yaml", 2, "none.yaml"}});
   std::ofstream(tool.file("holes.yaml"))
       << "extends: minimal\ncube: {pes: 2}\noverrides: [{match: sip0.cube0.pe0, missing: true}]\n";
@@ -139,10 +144,13 @@ TEST(Survival, TextsOfEveryKindAreEscapedAndDocumentsAreNot) {
   ASSERT_EQ(tool({"pipeline", "export", "--in", "64", "--hidden", "64", "--out", "64", "--output", "p.json"}).code, 0);
   std::string pipeline = std::regex_replace(read(tool.file("p.json")), std::regex("npu0"), name);
   pipeline = std::regex_replace(pipeline, std::regex("\"name\": \"mlp"), "\"name\": \"\\u001b[31mmlp");
-  pipeline = std::regex_replace(pipeline, std::regex("\"tensors\": \\{"),
-                                "\"tensors\": {\"unused\\u001b[31m\": {\"shape\": [2], \"dtype\": \"f32\"},",
-                                std::regex_constants::format_first_only);
-  std::ofstream(tool.file("p.json")) << pipeline;
+  auto document = nlohmann::ordered_json::parse(pipeline);
+  auto& tensors = document["tensors"];
+  const auto constant =
+      std::find_if(tensors.begin(), tensors.end(), [](const auto& one) { return one.contains("value"); });
+  ASSERT_NE(constant, tensors.end());
+  tensors["unused\x1b[31m"] = nlohmann::ordered_json(*constant);
+  std::ofstream(tool.file("p.json")) << document.dump(1);
   const std::string binary = quoted(KERNBENCH_BINARY) + " ";
   for (const char* command : {"run all_reduce -b 1K -e 1K --topology minimal --set system.sips.count=2 --ccl ccl.yaml "
                               "--explain --critical-path --algorithm \"$(printf 'a\\033[31m')\"",

@@ -223,17 +223,19 @@ std::vector<std::unique_ptr<Kind>> all_kinds(const fs::path& source, const fs::p
        "sweep.yaml",
        {kSweep},
        {"search", "{}", "--store", "{folder}/s.sqlite", "--no-progress", "-j", "1", "--points", "2"}});
-  add({"msccl",
-       "schedule.xml",
-       {read(schedules / "ring4_all_reduce.xml"), read(schedules / "doubling4_all_gather.xml")},
-       Words{"run", "all_reduce", "--topology", "minimal", "--set", "system.sips.count=4", "-b", "1K", "-e", "1K",
-             "--schedule", "{}"} +
-           kBounds,
-       false,
-       {},
-       {},
-       Case::Says::place,
-       true});
+  for (const auto& [kind, file, operation] : {std::tuple("msccl", "ring4_all_reduce.xml", "all_reduce"),
+                                              {"msccl_gather", "doubling4_all_gather.xml", "all_gather"}})
+    add({kind,
+         "schedule.xml",
+         {read(schedules / file)},
+         Words{"run", operation, "--topology", "minimal", "--set", "system.sips.count=4", "-b", "1K", "-e", "1K",
+               "--schedule", "{}"} +
+             kBounds,
+         false,
+         {},
+         {},
+         Case::Says::place,
+         true});
   add({"chakra",
        "training_step.0.et",
        {read(traces / "training_step.0.et")},

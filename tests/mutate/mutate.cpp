@@ -54,6 +54,7 @@ std::optional<std::size_t> raw_byte(const std::string& text) {
     const auto c = static_cast<unsigned char>(text[at]);
     if (c < 0x20 && c != '\n' && c != '\t') return at;
     if (c == 0x7f) return at;
+    if (c == 0xc2 && at + 1 < text.size() && static_cast<unsigned char>(text[at + 1]) < 0xa0) return at;  // as ESC [
     const std::size_t more = c < 0x80                ? 0
                              : c >= 0xc2 && c < 0xe0 ? 1
                              : c >= 0xe0 && c < 0xf0 ? 2
@@ -70,6 +71,10 @@ std::optional<std::size_t> raw_byte(const std::string& text) {
 
 /// Exit codes of docs/cli.md that bad input may lead to. 1 would be wrong numbers, 70 a fault of the tool's own.
 bool documented(int code) { return code == 0 || (code >= 2 && code <= 8); }
+
+/// What a run on an accepted machine may end with: numbers that are right, or a reason why it cannot be. A hang or a
+/// program that failed is none.
+bool ends_well(int code) { return code == 0 || code == 2 || code == 5 || code == 7; }
 
 const char* const kResult = "result.json";
 
@@ -115,6 +120,7 @@ std::string fault_of(const Case& c, const process::Ending& ending, const fs::pat
   if (WIFSIGNALED(ending.status)) return fmt::format("signal {}", WTERMSIG(ending.status));
   const int code = WEXITSTATUS(ending.status);
   if (!documented(code) && !(code == 1 && c.reference)) return fmt::format("exit code {}", code);
+  if (c.checked && !ends_well(code)) return fmt::format("exit code {} of an accepted machine", code);
   const std::string out = read(folder / "stdout"), err = read(folder / "stderr");
   for (const std::string* text : {&out, &err}) {
     if (const auto at = raw_byte(*text))

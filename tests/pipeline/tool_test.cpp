@@ -176,7 +176,7 @@ metadata:
   const Outcome refused = tool(with({"pipeline", "run", "turned.yaml", "--order", "document"}, kTwoSips));
   EXPECT_EQ(refused.code, 2);
   EXPECT_EQ(refused.err,
-            "turned.yaml:6:46: error: $.supertasks.second reads 'h', which $.supertasks.first makes behind it\n"
+            "turned.yaml:6:43: error: $.supertasks.second reads 'h', which $.supertasks.first makes behind it\n"
             "  hint: write the document in the order of its data flow, or leave --order document out\n");
 }
 

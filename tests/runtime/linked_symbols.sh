@@ -57,10 +57,12 @@ done | awk '
     }
     if (looked < 200) wrong = wrong "only " looked + 0 " symbols of other libraries: are these all of them?\n"
     # What happens in another SIP is scheduled by links alone, which know its latency; the endpoint of PCIe takes what
-    # the host sends it, a bridge what a foreign process does. They may find that they are late, which nobody else can.
+    # the host sends it. They may find that they are late, which nobody else can. A bridge takes what a foreign process
+    # does and looks first: whether the check of it is left in the library is up to the compiler.
     late = "_ZNK9kernbench10EventQueue10throw_pastEm"
     for (library in may) {
-      if (!needs[library, late] != !(library == "link" || library == "io" || library == "bridge")) {
+      if (library == "bridge") continue
+      if (!needs[library, late] != !(library == "link" || library == "io")) {
         wrong = wrong library (needs[library, late] ? " schedules" : " does not schedule") " events of another SIP or of the host\n"
       }
     }

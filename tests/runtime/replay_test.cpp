@@ -79,6 +79,17 @@ TEST(ReplayKind, IsRefusedWhenASampleLiesBeyondTheToleranceAndItsSpread) {
   EXPECT_TRUE(few.refused());
 }
 
+/// Of whole refreshes, as here of two, another one is met as soon as anything comes a little later.
+TEST(ReplayKind, IsNotRefusedForOneRefreshMore) {
+  const ReplayRefresh refresh{4'000'000, 300'000};
+  for (const auto& [sample, refused] : {std::pair(8'300'000, false), {7'700'000, false}, {8'700'000, true}}) {
+    ReplayKind whole("whole", 1, refresh);
+    for (int i = 0; i < 5; ++i) whole.add({{0, 0, 8'000'000}}, {});
+    whole.check(sample);
+    EXPECT_EQ(whole.refused(), refused) << sample;
+  }
+}
+
 TEST(ReplayKind, RepeatsAddWhatTheMeanOfTheOccurrencesCounted) {
   ReplayKind kind("kind", 1);
   kind.add(took(99), {900, 1});
