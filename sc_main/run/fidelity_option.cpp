@@ -30,11 +30,11 @@ constexpr std::array<ErrorBand, 10> kBands{{
 
 /// Where transfers travel in trains: the largest deviation of `probe`, `p2p`, `stream`, layers and collectives on the
 /// presets from the same in the accurate grade, of `stream` on one cube, too; on `default` with slots of 16 KiB
-/// (docs/fidelity.md, Trains: the largest is a layer's kernel). What a refresh more or less makes is not in it.
+/// (docs/fidelity.md, Trains: the largest is a load of 1 MiB). What a refresh more or less makes is not in it.
 constexpr ErrorBand kTrains{Subsystem::pe, Grade::fast,
                             "times of transfers in trains, against the accurate grade, but for a refresh more or less; "
                             "18% where slots exceed 4 KiB",
-                            11.9};
+                            8.6};
 
 const std::vector<std::string> kGrades{"accurate", "fast"};
 

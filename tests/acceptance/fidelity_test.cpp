@@ -145,7 +145,7 @@ TEST(Trains, StreamsTakeTheTimesOfTheirPackets) {
 }
 
 /// A run of each kind in which trains are wrong (docs/fidelity.md), as large as the time of a test allows, without
-/// refresh; the worst layer: TrainsComplete.
+/// refresh; larger layers: TrainsComplete.
 TEST(Trains, LayersTransfersAndCollectivesKeepToThePrintedBand) {
   const auto most = [](const std::vector<std::string>& run) {
     return largest_error_within_the_printed(with(run, {"--set", "cube.hbm.refresh=none"}), 0);
