@@ -30,19 +30,18 @@ TEST(Energy, OfARunIsTheSumOfItsComponentsAndTheirOperations) {
   EXPECT_EQ(dynamic.count("sram"), 1U);
 }
 
-TEST(Energy, OfAGemmHasItsMacs) {
+TEST(Energy, OfAGemmHasItsMacsAndTheBytesOfItsOperandsAndResult) {
   const nlohmann::ordered_json json = run_json({"run", "gemm_single_pe", "--m", "64", "--n", "64", "--k", "64"});
   const double runs = static_cast<double>(json["results"].size());  // each multiplies once
+  std::map<std::string, nlohmann::ordered_json> done;
   for (const auto& row : json["energy"]) {
-    for (const auto& done : row["operations"]) {
-      if (done["operation"] != "pe.energy.mac_16bit") continue;
-      EXPECT_EQ(done["count"], runs * 64 * 64 * 64);
-      EXPECT_EQ(done["unit"], "MAC");
-      EXPECT_DOUBLE_EQ(done["pj_each"], 0.375);
-      return;
-    }
+    for (const auto& operation : row["operations"]) done[operation["operation"]] = operation;
   }
-  FAIL() << json["energy"];
+  const auto& macs = done["pe.energy.mac_16bit"];
+  EXPECT_EQ(macs["count"], runs * 64 * 64 * 64);
+  EXPECT_EQ(macs["unit"], "MAC");
+  EXPECT_DOUBLE_EQ(macs["pj_each"], 0.375);
+  EXPECT_EQ(done["pe.energy.dma_byte"]["count"], runs * (2 * 64 * 64 + 64 * 64) * 2) << "two read, one written";
 }
 
 }  // namespace
