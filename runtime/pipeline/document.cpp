@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cctype>
-
 #include "tlm/config/nearest.h"
 
 namespace kernbench::pipeline {
@@ -57,15 +55,6 @@ const SuperTask* Pipeline::supertask(const std::string& name) const {
   const auto found = supertask_at_.find(name);
   return found == supertask_at_.end() ? nullptr : &supertasks[found->second];
 }
-
-std::string json_path(const std::string& parent, const std::string& key) {
-  const auto word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
-  bool plain = !key.empty();
-  for (const char c : key) plain = plain && word(c);
-  return plain ? parent + "." + key : parent + "[" + quote(key) + "]";
-}
-
-std::string json_path(const std::string& parent, std::size_t item) { return fmt::format("{}[{}]", parent, item); }
 
 std::string suggest_known(const std::string& text, const std::vector<std::string>& valid, const std::string& things) {
   return valid.empty() ? "there are no " + things : suggest(text, valid, things);

@@ -149,10 +149,6 @@ struct ReadOptions {
 /// Reads a document; reports every unknown or missing field and every value of a wrong type, and gives what is left.
 Pipeline read_pipeline(const ConfigNode& root, const ReadOptions& options, Problems& problems);
 
-/// "$.supertasks" and "s1" give "$.supertasks.s1"; a key that is no word is quoted: "$.tensors['layer.0']".
-std::string json_path(const std::string& parent, const std::string& key);
-std::string json_path(const std::string& parent, std::size_t item);
-
 /// As suggest(), with a hint also where there is no valid name: "there are no slots".
 std::string suggest_known(const std::string& text, const std::vector<std::string>& valid, const std::string& things);
 

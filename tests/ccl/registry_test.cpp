@@ -111,9 +111,11 @@ TEST(CclYaml, AFileThatIsNotThereMayBeABuiltInModuleMisspelt) {
 TEST(CclYaml, AKeyThatIsGivenTwiceHidesNothing) {
   const CclFile file(
       "algorithms:\n  a: { module: kernbench.ccl.ring, module: kernbench.ccl.flood }\n  b: { modul: x }\n");
-  EXPECT_EQ(thrown_by([&] { ccl::Registry registry(file.path()); }),
-            file.path() + ":2:36: error: key 'module' is given twice\n  hint: the first one stands in line 2\n" +
-                file.path() + ":3:8: error: unknown key 'modul' in 'algorithms.b'\n  hint: did you mean 'module'?");
+  EXPECT_EQ(
+      thrown_by([&] { ccl::Registry registry(file.path()); }),
+      file.path() +
+          ":2:36: error: key 'module' is given twice in $.algorithms.a\n  hint: the first one stands in line 2\n" +
+          file.path() + ":3:8: error: unknown key 'modul' in 'algorithms.b'\n  hint: did you mean 'module'?");
 }
 
 TEST(CclYaml, LocatesUnknownKeys) {

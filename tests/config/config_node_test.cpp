@@ -76,9 +76,9 @@ TEST(ConfigNode, RefusesBytesThatAreNoText) {
 
 TEST(ConfigNode, ReportsEveryDuplicateAndTag) {
   EXPECT_EQ(error_of("a: 1\na: 2\nb: !x 3\na: 4\n"),
-            "f.yaml:2:1: error: key 'a' is given twice\n  hint: the first one stands in line 1\n"
+            "f.yaml:2:1: error: key 'a' is given twice in $\n  hint: the first one stands in line 1\n"
             "f.yaml:3:4: error: tag '!x' is not supported\n  hint: remove it\n"
-            "f.yaml:4:1: error: key 'a' is given twice\n  hint: the first one stands in line 1");
+            "f.yaml:4:1: error: key 'a' is given twice in $\n  hint: the first one stands in line 1");
 }
 
 TEST(ConfigNode, LimitsNestingAndAliasBombs) {

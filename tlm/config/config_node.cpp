@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "tlm/config/nearest.h"
 
@@ -92,5 +93,14 @@ std::string print_located(const ConfigNode& root) {
   print(root, "", out);
   return out;
 }
+
+std::string json_path(const std::string& parent, const std::string& key) {
+  const auto word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+  bool plain = !key.empty();
+  for (const char c : key) plain = plain && word(c);
+  return plain ? parent + "." + key : parent + "[" + quote(key) + "]";
+}
+
+std::string json_path(const std::string& parent, std::size_t item) { return fmt::format("{}[{}]", parent, item); }
 
 }  // namespace kernbench

@@ -67,4 +67,8 @@ ConfigNode merge(ConfigNode base, const ConfigNode& over);
 /// One line per scalar, "cube.noc.rows = 4  # machine.yaml:3:10", in file order.
 std::string print_located(const ConfigNode& root);
 
+/// "$.supertasks" and "s1" give "$.supertasks.s1"; a key that is no word is quoted: "$.tensors['layer.0']".
+std::string json_path(const std::string& parent, const std::string& key);
+std::string json_path(const std::string& parent, std::size_t item);
+
 }  // namespace kernbench

@@ -177,6 +177,16 @@ class TreeBuilder final : public YAML::EventHandler {
     }
   }
 
+  /// Of the innermost level.
+  std::string path() const {
+    std::string path = "$";
+    for (std::size_t i = 0; i + 1 < stack_.size(); ++i) {
+      const Open& level = stack_[i];
+      path = level.node.is_list() ? json_path(path, level.node.items.size()) : json_path(path, level.key);
+    }
+    return path;
+  }
+
   void take_key(Open& level, const ConfigNode& key) {
     level.has_key = true;
     level.skip_value = true;
@@ -185,7 +195,7 @@ class TreeBuilder final : public YAML::EventHandler {
       return;
     }
     if (const ConfigNode::Entry* old = level.node.entry(key.text)) {
-      problems.add(key.where, fmt::format("key {} is given twice", quote(key.text)),
+      problems.add(key.where, fmt::format("key {} is given twice in {}", quote(key.text), path()),
                    fmt::format("the first one stands in line {}", old->key_where.line));
       return;
     }
