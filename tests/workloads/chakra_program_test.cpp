@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "sc_main/workloads/chakra/groups.h"
 #include "sc_main/workloads/chakra/program.h"
 #include "tests/support/test_folder.h"
 #include "tests/workloads/chakra_writer.h"

@@ -7,6 +7,7 @@
 
 #include "models/pe/compute/gemm_array.h"
 #include "runtime/placement_units.h"
+#include "sc_main/workloads/chakra/groups.h"
 #include "sc_main/workloads/chakra/walk.h"
 #include "sc_main/workloads/collective_case.h"
 #include "sc_main/workloads/placement_option.h"

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <climits>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -294,8 +293,10 @@ void read_metadata(const wire::Node& wire, RankTrace& trace, Problems& problems)
   }
 }
 
-/// Of a rank's file.   assumed: protobuf's own reader counts to 2 GiB
+/// Of a file.   assumed: protobuf's own reader counts to 2 GiB
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;
+
+}  // namespace
 
 std::string contents_of(const std::string& file) {
   std::ifstream in(file, std::ios::binary);
@@ -306,6 +307,8 @@ std::string contents_of(const std::string& file) {
   if (!text) throw ConfigError({file, 0, 0}, fmt::format("is larger than {} MiB", kMostBytes >> 20));
   return std::move(*text);
 }
+
+namespace {
 
 /// Messages of a file, one after the other.
 class Messages {
@@ -451,54 +454,6 @@ std::vector<std::string> trace_files(const std::string& prefix) {
   std::vector<std::string> files;
   for (const int rank : ranks_of(prefix)) files.push_back(fmt::format("{}.{}.et", prefix, rank));
   return files;
-}
-
-namespace {
-constexpr const char* kGroups = "expected as in {\"1\": [0, 1], \"2\": [2, 3]}";
-
-/// Line and column of a byte, counted from 1; the file alone if that is not known, as of numbers that are too large.
-Location place_of(const std::string& file, const std::string& text, std::size_t byte) {
-  if (byte == 0) return {file, 0, 0};
-  const std::string before = text.substr(0, byte - 1);
-  const auto lines = static_cast<unsigned>(std::count(before.begin(), before.end(), '\n'));
-  return {file, lines + 1, static_cast<unsigned>(before.size() - (before.rfind('\n') + 1)) + 1};
-}
-}  // namespace
-
-std::map<std::string, std::vector<int>> read_groups(const std::string& file) {
-  const std::string text = contents_of(file);
-  Problems problems;
-  const auto wrong = [&](const std::string& what) { problems.add({file, 0, 0}, what, kGroups); };
-  std::set<std::string> names;
-  const auto note = [&](int depth, Json::parse_event_t event, const Json& key) {
-    if (depth == 1 && event == Json::parse_event_t::key && !names.insert(key.get<std::string>()).second)
-      wrong(fmt::format("group {} is given twice", quote(key.get<std::string>())));
-    return true;
-  };
-  Json json;
-  try {
-    json = parse_json(text);
-    json = Json::parse(text, note);
-  } catch (const JsonError& error) {
-    throw ConfigError(place_of(file, text, error.byte), error.too_deep ? error.what() : "not valid JSON", kGroups);
-  }
-  if (!json.is_object()) throw ConfigError({file, 0, 0}, "no JSON object", kGroups);
-  std::map<std::string, std::vector<int>> groups;
-  for (const auto& [name, ranks] : json.items()) {
-    if (!ranks.is_array() || ranks.empty()) {
-      wrong(fmt::format("group {} is no list of ranks", quote(name)));
-      continue;
-    }
-    for (const Json& rank : ranks) {
-      if (!rank.is_number_integer() || rank < 0 || rank > INT_MAX) {
-        wrong(fmt::format("group {} holds {}", quote(name), quote(rank.dump())));
-      } else {
-        groups[name].push_back(rank.get<int>());
-      }
-    }
-  }
-  problems.throw_if_any();
-  return groups;
 }
 
 }  // namespace kernbench::chakra

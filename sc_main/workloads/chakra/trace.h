@@ -59,7 +59,7 @@ std::vector<std::string> trace_files(const std::string& prefix);
 /// no files, or not one for each rank.
 std::vector<RankTrace> read_traces(const std::string& prefix, Problems& problems);
 
-/// {"1": [0, 1], "2": [2, 3]}: ASTRA-sim's communicator groups. Throws ConfigError.
-std::map<std::string, std::vector<int>> read_groups(const std::string& file);
+/// All bytes of a file, up to 1 GiB. Throws ConfigError.
+std::string contents_of(const std::string& file);
 
 }  // namespace kernbench::chakra
