@@ -123,7 +123,8 @@ class SearchCommand {
     const ordered_json out = to_json(name, result, front);
     json.write(json_text(out, 2) + "\n");
     say_end(result, study.progress());
-    return result.failed == 0 ? 0 : static_cast<int>(ExitCode::sweep_failed);
+    const std::size_t lost = study.lost();
+    return static_cast<int>(exit_of_points(result.failed - lost, lost));
   }
 
  private:

@@ -234,7 +234,7 @@ int run_sweep(const SweepOptions& options) {
   if (options.text_wanted()) print_summary(file, progress, all, results, evaluator->maker(), path);
   exports.write(store, file.name, host_json(progress, options.execution.jobs));
   if (!options.quiet) say(fmt::format("kernbench: 'kernbench report {}' draws it\n", path));
-  return static_cast<int>(progress.failed + progress.lost > 0 ? ExitCode::sweep_failed : ExitCode::success);
+  return static_cast<int>(exit_of_points(progress.failed, progress.lost));
 }
 }  // namespace
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 
 namespace kernbench {
 
@@ -16,5 +17,10 @@ enum class ExitCode : int {
   internal = 70,
   interrupted = 130
 };
+
+/// Of many points: what some lacked of this computer is told only where no point failed by itself.
+constexpr ExitCode exit_of_points(std::size_t failed, std::size_t lost) {
+  return failed > 0 ? ExitCode::sweep_failed : lost > 0 ? ExitCode::environment : ExitCode::success;
+}
 
 }  // namespace kernbench

@@ -136,10 +136,55 @@ TEST(Sweep, APointThatIsEndedFromOutsideRunsAgain) {
 TEST(Sweep, APointThatIsAlwaysEndedFromOutsideIsLostAndRunsAgainNextTime) {
   const Tool tool;
   write(tool.file("s.yaml"), plain_sweep(1, 0, "killed"));
-  EXPECT_EQ(tool({"sweep", "s.yaml"}).code, 6);
+  EXPECT_EQ(tool({"sweep", "s.yaml"}).code, 7);
   EXPECT_EQ(count_of(tool.file("s.sqlite"), "SELECT count(*) FROM points WHERE status = 'lost' AND attempt = 3"), 1);
   const Outcome again = tool({"sweep", "s.yaml"});
   EXPECT_NE(again.out.find("1 ran now"), std::string::npos) << again.out;
+}
+
+TEST(Sweep, LostPointsEndWithSevenUnlessAPointFails) {
+  const Tool tool;
+  const auto code = [&](const std::string& ways) {
+    write(tool.file("s.yaml"), std::string("workload: misbehaving\nplugins: ['") + KERNBENCH_MISBEHAVING +
+                                   "']\ntopology: minimal\naxes:\n  how: [" + ways + "]\n");
+    return tool({"sweep", "s.yaml", "--store", ways.front() == 'o' ? "o.sqlite" : "t.sqlite"}).code;
+  };
+  EXPECT_EQ(code("ok, killed"), 7);
+  EXPECT_EQ(code("throw, ok, killed"), 6);
+}
+
+TEST(Search, LostPointsEndWithSevenUnlessAPointFails) {
+  const Tool tool;
+  const auto code = [&](const std::string& how) {
+    write(tool.file("s.yaml"), plain_sweep(8, 0, how) + "  - {name: points, goal: minimize, value: n}\n");
+    return tool({"search", "s.yaml", "--store", how + ".sqlite", "--quiet", "--points", "8"}).code;
+  };
+  EXPECT_EQ(code("killed"), 7);
+  EXPECT_EQ(code("throw"), 6);
+}
+
+TEST(Sweep, TwoThatAreStartedAtOnceOnOneStoreBothEndWell) {
+  const Tool tool;
+  write(tool.file("s.yaml"), plain_sweep(20, 3));
+  const std::string sweep = quoted(KERNBENCH_BINARY) + " sweep s.yaml --quiet --no-progress >/dev/null";
+  const Outcome both = tool.shell(sweep + " & first=$!; " + sweep + "; second=$?; wait $first && exit $second");
+  EXPECT_EQ(both.code, 0) << both.err;
+  EXPECT_EQ(count_of(tool.file("s.sqlite"), "SELECT count(*) FROM points WHERE status = 'ok'"), 20);
+}
+
+TEST(Sweep, AStoreWithBrokenJsonEndsEveryReaderWithSevenAndThePoint) {
+  const Tool tool;
+  write(tool.file("s.yaml"), plain_sweep(2));
+  ASSERT_EQ(tool({"sweep", "s.yaml"}).code, 0);
+  SQLite::Database(tool.file("s.sqlite"), SQLite::OPEN_READWRITE)
+      .exec("UPDATE points SET result = '{broken' WHERE key = (SELECT min(key) FROM points)");
+  const std::vector<std::vector<std::string>> readers{
+      {"sweep", "s.yaml"}, {"sweep", "--export", "s.sqlite", "--json", "-"}, {"report", "s.sqlite"}};
+  for (const auto& reader : readers) {
+    const Outcome outcome = tool(reader);
+    EXPECT_EQ(outcome.code, 7) << reader.front() << outcome.err;
+    EXPECT_NE(outcome.err.find("is no JSON (byte 2)"), std::string::npos) << reader.front() << outcome.err;
+  }
 }
 
 TEST(Sweep, RunAgainDoesNothingAndSaysTheSame) {

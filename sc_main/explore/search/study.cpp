@@ -117,6 +117,11 @@ Result StudySearch::execute(const Shown& shown) {
   }
 }
 
+std::size_t StudySearch::lost() const {
+  return static_cast<std::size_t>(std::count_if(
+      known_.begin(), known_.end(), [](const auto& one) { return one.second.status == sweep::Status::lost; }));
+}
+
 std::vector<std::optional<Costs>> StudySearch::run(const std::vector<Candidate>& candidates) {
   std::vector<sweep::Coordinates> coordinates;
   coordinates.reserve(candidates.size());

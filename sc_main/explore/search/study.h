@@ -65,6 +65,7 @@ class StudySearch {
   std::vector<FrontPoint> front(const std::vector<Found>& found) const;
   const Space& space() const { return space_; }
   const sweep::Progress& progress() const { return evaluator_.progress(); }
+  std::size_t lost() const;  ///< of the points that failed: those that something outside has ended, again and again
 
  private:
   std::vector<std::optional<Costs>> run(const std::vector<Candidate>& candidates);
