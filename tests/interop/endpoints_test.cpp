@@ -35,11 +35,13 @@ MmuMapMessage mapping(std::uint16_t sip) {
            {kShared, kRegion, PhysicalAddress::hbm({sip, 0, 1}, kRegion), {}}}};
 }
 
-/// A's ring lies in SRAM, B's in its TCM.
-NeighbourEntry entry(PeCoord self, PeCoord peer, Direction direction, PhysicalAddress own, PhysicalAddress theirs) {
+/// Of the pair between A and B that has this number at both.
+NeighbourEntry entry(PeCoord self, PeCoord peer, std::uint16_t number, Direction direction, PhysicalAddress own,
+                     PhysicalAddress theirs) {
   NeighbourEntry e;
   e.self = self;
   e.direction = direction;
+  e.ring = e.queue = e.peer_ring = e.source_queue = number;
   e.peer = e.source = peer;
   e.ring_base = own;
   e.peer_ring_base = theirs;
@@ -50,7 +52,10 @@ LaunchMessage launch(const char* name, std::vector<PeCoord> targets, std::functi
   return launch_of(name, std::move(targets), std::move(body));
 }
 
-/// Loads from and stores to every kind of memory, then a message there and one back.
+constexpr Direction kFromA[] = {Direction::global_e(), Direction::north()},
+                    kFromB[] = {Direction::global_w(), Direction::south()};
+
+/// Loads from and stores to every kind of memory, then a message there and one back by each pair of queues.
 std::function<void(Tl&)> all_around(bool starts, Shape shape) {
   return [starts, shape](Tl& tl) {
     Tile tile = tl.load(kOwn, shape, DType::f16);
@@ -60,12 +65,10 @@ std::function<void(Tl&)> all_around(bool starts, Shape shape) {
       tile = tl.load(at, shape, DType::f16);
     }
     tl.wait(tile);
-    if (starts) {
-      tl.send(Direction::global_e(), tile);
-      tl.wait(tl.recv(Direction::global_e(), shape, DType::f16));
-    } else {
-      tl.wait(tl.recv(Direction::global_w(), shape, DType::f16));
-      tl.send(Direction::global_w(), tile);
+    for (const Direction peer : starts ? kFromA : kFromB) {
+      if (starts) tl.send(peer, tile);
+      tl.wait(tl.recv(peer, shape, DType::f16));
+      if (!starts) tl.send(peer, tile);
     }
   };
 }
@@ -99,12 +102,17 @@ TEST_P(Endpoints, KeepToTheProtocolAtTheTimesThatTheModelsHave) {
   const auto submit = [&](Ps time, std::uint16_t sip, decltype(Message::body) body) {
     messages.emplace_back(sip, &host.at(time, sip, std::move(body)));
   };
+  // The rings of the first pair of queues lie in SRAM and TCM, those of the second in HBM.
   const PhysicalAddress in_sram = PhysicalAddress::sram({0, 0}, 1 << 20), in_tcm = PhysicalAddress::tcm(kB, 0);
+  const PhysicalAddress of_a = PhysicalAddress::hbm({0, 0, 4}, 1 << 20),
+                        of_b = PhysicalAddress::hbm({1, 1, 6}, 1 << 20);
   for (const std::uint16_t sip : {std::uint16_t{0}, std::uint16_t{1}}) {
     submit(1, sip, mapping(sip));
-    submit(1, sip,
-           sip == 0 ? SfrWriteMessage{{entry(kA, kB, Direction::global_e(), in_sram, in_tcm)}}
-                    : SfrWriteMessage{{entry(kB, kA, Direction::global_w(), in_tcm, in_sram)}});
+    submit(
+        1, sip,
+        sip == 0
+            ? SfrWriteMessage{{entry(kA, kB, 0, kFromA[0], in_sram, in_tcm), entry(kA, kB, 1, kFromA[1], of_a, of_b)}}
+            : SfrWriteMessage{{entry(kB, kA, 0, kFromB[0], in_tcm, in_sram), entry(kB, kA, 1, kFromB[1], of_b, of_a)}});
     submit(1'000, sip, MemoryWriteMessage{PhysicalAddress::hbm({sip, 0, 2}, 100), std::vector<std::uint8_t>(5000, 7)});
   }
   for (const std::int64_t elements : {32, 2048}) {
@@ -189,7 +197,7 @@ TEST_P(Endpoints, KeepToTheProtocolAtTheTimesThatTheModelsHave) {
   if (observed) {
     EXPECT_GE(checked[".dma_w"], 16u);
     EXPECT_GE(checked[".dma_r"], 20u);
-    EXPECT_EQ(checked[".ipcq_send"], 4u);
+    EXPECT_EQ(checked[".ipcq_send"], 8u);
   }
 }
 
