@@ -16,6 +16,16 @@ Replay::~Replay() = default;
 
 Replay::Sip& Replay::sip_of(const Handle::State& state) { return sips_[static_cast<std::size_t>(state.sip)]; }
 
+namespace {
+bool is_mapping(const Handle::State& state) { return std::holds_alternative<MmuMapMessage>(state.message->body); }
+}  // namespace
+
+/// A launch, or what maps a new tensor: nobody has used its addresses, so that no TLB has to forget them.
+bool Replay::may_repeat(const Handle::State& state) const {
+  if (is_mapping(state)) return options_.map && !state.uses.empty();
+  return std::holds_alternative<LaunchMessage>(state.message->body);
+}
+
 bool Replay::take(const StatePtr& state) {
   Sip& sip = sip_of(*state);
   if (sip.user != state->rank) {
@@ -23,8 +33,7 @@ bool Replay::take(const StatePtr& state) {
     sip.user = state->rank;
   }
   const bool own_turn = runtime_.program.scheduler().current() == state->rank;
-  const bool launch = std::holds_alternative<LaunchMessage>(state->message->body);
-  if (own_turn && launch && !sip.shared && !runtime_.messages.reach_known()) {
+  if (own_turn && may_repeat(*state) && !sip.shared && !runtime_.messages.reach_known()) {
     held_.push_back(state);
     return true;
   }
@@ -76,7 +85,7 @@ bool Replay::is_batch(const StatePtr& awaited) const {
   if (held_.back() != awaited) return false;
   const Handle::State& last = *awaited;
   if (sips_[static_cast<std::size_t>(last.sip)].busy != 0) return false;
-  if (last.order != nullptr) return held_.size() == 1;
+  if (last.order != nullptr || is_mapping(last)) return held_.size() == 1;
   return std::all_of(held_.begin(), held_.end(), [&](const StatePtr& state) {
     return state->sip == last.sip && state->message->stream == last.message->stream && state->order == nullptr &&
            state->alone;
@@ -105,9 +114,10 @@ void Replay::batch() {
   flight->start = runtime_.dispatcher.now();
   Sip& sip = sip_of(*flight->states.front());
   start_key(0);
-  for (const StatePtr& state : flight->states) add_key(*state);
+  const Handle::State& last = *flight->states.back();
+  for (const StatePtr& state : flight->states) is_mapping(*state) ? add_mapping(*state) : add_key(*state);
   ReplayKind*& kind = batches_[key_];
-  if (kind == nullptr) kind = &make_kind(flight->states.back()->name);
+  if (kind == nullptr) kind = &make_kind(last.name, is_mapping(last) ? 0 : ++numbered_);
   flight->kind = kind;
   sip.last = kind->number();
   sip.busy += static_cast<unsigned>(flight->states.size());
@@ -160,9 +170,14 @@ void Replay::due(std::uint64_t message) {
   const auto found = due_.find(message);
   const Due due = std::move(found->second);
   due_.erase(found);
-  auto& launch = std::get<LaunchMessage>(due.state->message->body);
-  launch.first_start = due.start;
-  launch.last_end = due.end;
+  if (const auto* mapping = std::get_if<MmuMapMessage>(&due.state->message->body)) {
+    for (const MapEntry& entry : mapping->entries) options_.map(due.state->sip, entry);
+    ++report_.repeated_mappings;
+  } else {
+    auto& launch = std::get<LaunchMessage>(due.state->message->body);
+    launch.first_start = due.start;
+    launch.last_end = due.end;
+  }
   due.state->message->submitted = due.state->submitted;
   due.state->message->completed = due.completed;
   due.state->repeated = true;
@@ -186,11 +201,14 @@ void Replay::came_back(const StatePtr& state) {
 void Replay::batch_ended(const FlightPtr& flight, const StatePtr& state) {
   const auto place =
       static_cast<std::size_t>(std::find(flight->states.begin(), flight->states.end(), state) - flight->states.begin());
-  const auto& launch = std::get<LaunchMessage>(state->message->body);
   const bool failed = !state->message->faults.empty();
   if (flight->simulated && !failed) {
-    flight->times[place] = {launch.first_start - flight->start, launch.last_end - flight->start,
-                            state->completed - flight->start};
+    ReplayTimes& times = flight->times[place];
+    times.completed = state->completed - flight->start;
+    if (const auto* launch = std::get_if<LaunchMessage>(&state->message->body)) {
+      times.start = launch->first_start - flight->start;
+      times.end = launch->last_end - flight->start;
+    }
   }
   flight->disturbed = flight->disturbed || failed;
   for (const FlightPtr& follower : flight->followers) {
@@ -232,6 +250,7 @@ constexpr double kError = 0.002;
 
 /// Another occurrence would make the run's time no more certain than it has to be, or others should come first.
 bool Replay::says_enough(const ReplayKind& kind) const {
+  if (kind.is_set_up()) return true;
   const auto own = variances_.find(&kind);
   const double allowed = kError * report_.time * kError * report_.time;
   // Long work costs seconds, and what runs later may make it a small part of the run. It counts for itself: what it
@@ -246,14 +265,15 @@ bool Replay::says_enough(const ReplayKind& kind) const {
 
 void Replay::takes_mean(ReplayKind& kind, std::uint64_t parts) {
   kind.repeat(1, 0);
+  if (kind.is_set_up()) return;
   const double error = kind.error() * static_cast<double>(parts);
   double& known = variances_[&kind];
   if (!kind.is_long()) variance_ += error * error - known;
   known = error * error;
 }
 
-ReplayKind& Replay::make_kind(const std::string& name) {
-  kinds_.push_back(std::make_unique<ReplayKind>(name, kinds_.size() + 1, options_.refresh));
+ReplayKind& Replay::make_kind(const std::string& name, std::uint64_t number) {
+  kinds_.push_back(std::make_unique<ReplayKind>(name, number, options_.refresh));
   return *kinds_.back();
 }
 
@@ -268,20 +288,22 @@ std::vector<double> Replay::added(int sip, const std::vector<double>& before) co
   return now;
 }
 
+/// Nothing meets what is mapped, so that equal mappings take the same time, and samples would show nothing.
 bool Replay::sampled(ReplayKind& kind) const {
+  if (kind.is_set_up()) return false;
   const std::uint64_t rarer = kind.samples() < ReplayKind::kManySamples ? 1 : ReplayKind::kManySamples;
   return splitmix64(splitmix64(options_.seed + kind.number()) + kind.next_repeat()) % (options_.sample * rarer) == 0;
 }
 
 ReplayReport Replay::report() const {
   ReplayReport report = report_;
-  report.kinds = kinds_.size();
+  report.kinds = numbered_;
   double sampled = 0, expected = 0;
   for (const auto& kind : kinds_) {
     report.samples += kind->samples();
     sampled += kind->sampled_time();
     expected += kind->expected_time();
-    if (kind->refused()) ++report.refused;
+    if (kind->refused() && !kind->is_set_up()) ++report.refused;
     if (kind->difference() <= report.largest) continue;
     report.largest = kind->difference();
     report.largest_of = kind->name();

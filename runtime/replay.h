@@ -14,7 +14,8 @@ namespace kernbench {
 
 class CallOrder;
 
-/// The same work is simulated once: launches and collectives that equal earlier ones take what those took.
+/// The same work is simulated once: launches, collectives and mappings of new tensors that equal earlier ones take what
+/// those took.
 ///
 /// It stands between the host and the machine. What a rank submits is held until that rank gives up its turn, which is
 /// the same instant. Then the rank waits for the last of it, and nobody else uses the SIP: nothing can come in between,
@@ -75,6 +76,7 @@ class Replay {
   };
 
   Sip& sip_of(const Handle::State& state);
+  bool may_repeat(const Handle::State& state) const;
   bool is_batch(const StatePtr& awaited) const;
   std::uint64_t token(const Sip& sip) const;
   void begins(const StatePtr& state);
@@ -98,12 +100,15 @@ class Replay {
   // Keys (replay_key.cpp).
   void start_key(std::uint64_t token);
   void add_key(const Handle::State& state);
+  void add_sip(int sip);
+  void add_mapping(const Handle::State& state);
   void add_call_key(const Handle::State& state);
   void add_call(const CollectiveCall& call);
   std::uint32_t placement(const Tensor& tensor);
   std::uint32_t intern(const std::string& text);
 
-  ReplayKind& make_kind(const std::string& name);
+  /// `number`: of ReplayKind.
+  ReplayKind& make_kind(const std::string& name, std::uint64_t number);
   void read(int sip, std::vector<double>& into) const;
   std::vector<double> added(int sip, const std::vector<double>& before) const;
   bool says_enough(const ReplayKind& kind) const;
@@ -116,6 +121,7 @@ class Replay {
   std::vector<Sip> sips_;
   std::vector<StatePtr> held_;                            // of the rank whose turn it is
   std::vector<std::unique_ptr<ReplayKind>> kinds_;        // in the order of their making: sums do not depend on hashes
+  std::uint64_t numbered_ = 0;                            // of them: all but those of set-up
   std::unordered_map<std::string, ReplayKind*> batches_;  // by key
   std::unordered_map<std::string, std::unique_ptr<Base>> bases_;
   std::unordered_map<std::string, std::uint32_t> interned_;

@@ -133,7 +133,7 @@ void Replay::learn(Call& call) {
   });
   Pattern* pattern = same == patterns.end() ? nullptr : same->get();
   if (pattern == nullptr) {
-    ReplayKind& kind = make_kind(call.parts.front().state->name);
+    ReplayKind& kind = make_kind(call.parts.front().state->name, ++numbered_);
     pattern = patterns.emplace_back(std::make_unique<Pattern>(Pattern{coming.skews, coming.states, &kind})).get();
   }
   std::vector<ReplayTimes> times;
@@ -147,10 +147,10 @@ void Replay::learn(Call& call) {
     for (std::size_t i = 0; i < part.added.size(); ++i) counts[i] += part.added[i];
   }
   if (call.sample && pattern == call.expected) pattern->kind->check(static_cast<double>(all));
-  pattern->kind->add(times, counts);
+  const Ps last = pattern->last();
+  pattern->kind->add(times, counts, last);
   call.base->after[call.before] = pattern;
   // One whose part ends before the last has come could not be held until then.
-  const Ps last = pattern->last();
   if (std::any_of(times.begin(), times.end(), [&](const ReplayTimes& one) { return one.completed <= last; })) {
     pattern->kind->refuse();
   }

@@ -44,10 +44,27 @@ std::uint32_t Replay::placement(const Tensor& tensor) {
   return state.placement = intern(text_);
 }
 
+void Replay::add_sip(int sip) {
+  add(key_, options_.alike.empty() ? static_cast<std::uint32_t>(sip) : options_.alike[static_cast<std::size_t>(sip)]);
+}
+
+/// Who gets which of its entries: addresses and sizes are figures of a fixed width.
+void Replay::add_mapping(const Handle::State& state) {
+  add_sip(state.sip);
+  text_.clear();
+  for (const MapEntry& entry : std::get<MmuMapMessage>(state.message->body).entries) {
+    add(text_, entry.viewers.size());
+    for (const PeCoord viewer : entry.viewers) {
+      add(text_, viewer.cube);
+      add(text_, viewer.pe);
+    }
+  }
+  add(key_, intern("mapping" + text_));
+}
+
 void Replay::add_key(const Handle::State& state) {
   const auto& launch = std::get<LaunchMessage>(state.message->body);
-  add(key_, options_.alike.empty() ? static_cast<std::uint32_t>(state.sip)
-                                   : options_.alike[static_cast<std::size_t>(state.sip)]);
+  add_sip(state.sip);
   add(key_, launch.entry.code);
   add(key_, launch.entry.call);
   add(key_, launch.least);

@@ -6,10 +6,10 @@
 
 namespace kernbench {
 
-void ReplayKind::add(const std::vector<ReplayTimes>& times, const std::vector<double>& counts) {
+void ReplayKind::add(const std::vector<ReplayTimes>& times, const std::vector<double>& counts, Ps waited) {
   Ps last = 0;
   for (const ReplayTimes& message : times) last = std::max(last, message.completed);
-  if (simulated_ == 0) long_ = static_cast<double>(last) >= kLong;
+  if (simulated_ == 0) long_ = static_cast<double>(last) >= static_cast<double>(waited) + kLong;
   if (++simulated_ == 2 && !is_long()) {
     sums_.clear();
     counts_.clear();

@@ -27,7 +27,7 @@ struct ReplayTimes {
 class ReplayKind {
  public:
   static constexpr unsigned kLeast = 4, kLeastLong = 2, kMost = 1024;
-  static constexpr double kLong = 30e6;  ///< ps: rows that the first occurrence finds closed are 0.5 % of it at most
+  static constexpr double kLong = 10e6;  ///< ps: rows that the first occurrence finds closed are 1 % of it at most
   /// So many samples that agree make further ones rarer by as much.
   static constexpr std::uint64_t kManySamples = 16;
   /// What refreshes can make occurrences differ by says as much as so many occurrences.
@@ -39,9 +39,12 @@ class ReplayKind {
 
   const std::string& name() const { return name_; }
   std::uint64_t number() const { return number_; }  ///< in the order in which kinds were made, from 1 on
+  /// Its work is no launch: it is there before the program's time begins, and touches no memory.
+  bool is_set_up() const { return number_ == 0; }
 
-  /// An occurrence that was simulated, `times` of each of its messages, `counts` of what it added up.
-  void add(const std::vector<ReplayTimes>& times, const std::vector<double>& counts);
+  /// An occurrence that was simulated, `times` of each of its messages, `counts` of what it added up. Of its time
+  /// `waited` ps went before it began: work that waits for others is not long by that.
+  void add(const std::vector<ReplayTimes>& times, const std::vector<double>& counts, Ps waited = 0);
   /// Repeats may take the mean.
   bool known() const { return simulated_ >= (is_long() ? kLeastLong : kLeast) && !refused_; }
   /// It must be simulated from now on.

@@ -1,7 +1,10 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
+
+#include "tlm/ext/message.h"
 
 namespace kernbench {
 
@@ -34,16 +37,19 @@ struct ReplayOptions {
   std::vector<std::uint32_t> alike;
   ReplayCounters* counters = nullptr;  ///< null: nobody asks for sums
   ReplayRefresh refresh;               ///< of the memory
+  /// Adds a range to the page table of a SIP, as a message does that is repeated. Empty: such messages are simulated.
+  std::function<void(int sip, const MapEntry& entry)> map;
 };
 
 /// What replay has made of a run.
 struct ReplayReport {
   std::uint64_t launches = 0, collectives = 0;  ///< parts of collectives, one for each member
   std::uint64_t repeated_launches = 0, repeated_collectives = 0;
-  std::uint64_t shared = 0;       ///< of the repeated: with an equal one that was being simulated
-  std::uint64_t kinds = 0;        ///< of work that differs
-  double time = 0, repeated = 0;  ///< ps: sums over launches and parts of what they took; of the repeated ones
-  std::uint64_t samples = 0;      ///< repeats that were simulated as well
+  std::uint64_t shared = 0;             ///< of the repeated: with an equal one that was being simulated
+  std::uint64_t repeated_mappings = 0;  ///< of new tensors; in none of the other figures
+  std::uint64_t kinds = 0;              ///< of launches and collectives that differ
+  double time = 0, repeated = 0;        ///< ps: sums over launches and parts of what they took; of the repeated ones
+  std::uint64_t samples = 0;            ///< repeats that were simulated as well
   double largest = 0;           ///< of a kind with samples: how far their mean is from that of the repeats, as a share
   std::string largest_of;       ///< its name
   double all = 0;               ///< the samples' sum against that of what they would have been as repeats, as a share

@@ -163,8 +163,8 @@ Tensor TensorMemory::place(int rank, int sip, Shape shape, DType dtype, const DP
     tensor->copies = owners.size();
     map_range(runtime_.map, *tensor, owners, mapping.entries);
   }
-  const auto state = runtime_.messages.submit(std::move(mapping), rank, sip, tensor->stream, {}, name);
   Tensor handle(tensor);
+  const auto state = runtime_.messages.submit(std::move(mapping), rank, sip, tensor->stream, {}, name, {handle});
   const auto clear_stale = [&] {
     std::vector<HostCopy> copies;
     for (const std::size_t shard : stale) {

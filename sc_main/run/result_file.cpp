@@ -95,6 +95,7 @@ nlohmann::ordered_json to_json(const RunResult& result, const HostClock& host) {
                       {"collectives", replay.collectives},
                       {"repeated_launches", replay.repeated_launches},
                       {"repeated_collectives", replay.repeated_collectives},
+                      {"repeated_mappings", replay.repeated_mappings},
                       {"shared", replay.shared},
                       {"kinds", replay.kinds},
                       {"repeated_time_share", replay.time > 0 ? replay.repeated / replay.time : 0},

@@ -31,6 +31,7 @@
 #include "tlm/config/config_node.h"
 #include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
+#include "tlm/machine/page_table.h"
 #include "waves/output_file.h"
 
 namespace kernbench {
@@ -349,7 +350,10 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
   for (const OutputFile* file : files) simulation.owns(file->temporary());
   ReplayEnergy replayed(simulation.machine(), plan);
   if (const std::uint64_t sample = common_.replay_sample(); sample > 0 && may_replay()) {
-    simulation.runtime().set_replay({sample, common_.seed, alike_sips(plan), &replayed, refresh_of(plan)});
+    const auto map = [&machine = simulation.machine()](int sip, const MapEntry& entry) {
+      machine.page_table(static_cast<std::uint16_t>(sip)).map(entry);
+    };
+    simulation.runtime().set_replay({sample, common_.seed, alike_sips(plan), &replayed, refresh_of(plan), map});
   }
   Session::Options options;
   options.seed = common_.seed;
