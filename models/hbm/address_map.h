@@ -16,6 +16,11 @@ class HbmAddressMap {
 
   /// Bytes that lie in one pseudo channel one after the other.
   std::uint64_t interleave() const { return interleave_; }
+  /// First byte behind those that lie with `offset`.
+  std::uint64_t interleave_end(std::uint64_t offset) const {
+    const std::uint64_t mask = interleave_ - 1;
+    return (interleave_ & mask) == 0 ? (offset | mask) + 1 : (offset / interleave_ + 1) * interleave_;
+  }
   /// Bursts from one column of a row to the next, within a pseudo channel; a power of two or not.
   std::uint64_t column_stride() const { return column_stride_; }
   std::uint64_t columns() const { return columns_; }

@@ -114,7 +114,7 @@ Ps Hbm::Impl::serve(unsigned port, tlm::tlm_generic_payload& payload, Ps start) 
     at = piece.end;
   }
   for (std::uint64_t at = offset; !write && at < end && accesses[id].undecided != 0;) {
-    const Piece piece = only != nullptr ? Piece{0, 0, 0, end} : piece_at(port, at, end);
+    const Piece piece = only != nullptr ? Piece{0, 0, 0, end, {}} : piece_at(port, at, end);
     Channel& target = only != nullptr ? *only : channel(piece.channel);
     while (target.open_reads != 0 && accesses[id].undecided != 0) advance(target, target.timing->next());
     at = piece.end;

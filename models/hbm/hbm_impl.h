@@ -38,6 +38,7 @@ struct Hbm::Impl final : MemoryBackend {
     std::uint64_t first = 0;  ///< burst of the slice
     unsigned count = 0;
     std::uint64_t end = 0;  ///< in the slice; not beyond the access
+    BurstPlace place;       ///< of the first burst, in its channel
   };
   /// A read whose time is known.
   struct Ready {

@@ -49,16 +49,18 @@ std::uint32_t Hbm::Impl::new_access() {
 
 /// What of an access, from `at` on, may enter a queue together: an interleave unit; of a wide slice what lies in a row.
 Hbm::Impl::Piece Hbm::Impl::piece_at(unsigned port, std::uint64_t at, std::uint64_t end) const {
-  const BurstPlace place = map.place(at);
   Piece piece;
+  piece.place = map.place(at);
   piece.first = at >> burst_shift;
   if (wide) {
     piece.channel = port;
     const std::uint64_t needed = ((end + burst_bytes - 1) >> burst_shift) - piece.first;
-    piece.count = static_cast<unsigned>(std::min<std::uint64_t>(needed, map.columns() - place.column));
+    piece.count = static_cast<unsigned>(std::min<std::uint64_t>(needed, map.columns() - piece.place.column));
   } else {
-    piece.channel = (port * pseudo_channels_per_slice + place.pseudo_channel) / config.pseudo_channels;
-    const std::uint64_t unit_end = std::min((at / map.interleave() + 1) * map.interleave(), end);
+    const std::uint32_t pseudo_channel = port * pseudo_channels_per_slice + piece.place.pseudo_channel;
+    piece.channel = pseudo_channel / config.pseudo_channels;
+    piece.place.pseudo_channel = pseudo_channel - piece.channel * config.pseudo_channels;
+    const std::uint64_t unit_end = std::min(map.interleave_end(at), end);
     const std::uint64_t needed = ((unit_end + burst_bytes - 1) >> burst_shift) - piece.first;
     piece.count = static_cast<unsigned>(std::min(needed, std::uint64_t{queue_bursts}));
   }
@@ -82,18 +84,18 @@ void Hbm::Impl::measure(Access& access) const {
 /// Accepts the bursts of a piece: those of one row, a column apart, as runs. Returns how many were queued.
 unsigned Hbm::Impl::accept(Channel& target, unsigned port, const Piece& piece, bool write, std::uint32_t id, Tick now,
                            bool waited) {
-  const auto place_of = [&](std::uint64_t burst) {
-    BurstPlace place = map.place(burst * burst_bytes);
-    if (!wide)
-      place.pseudo_channel = (port * pseudo_channels_per_slice + place.pseudo_channel) % config.pseudo_channels;
-    return place;
-  };
   const std::uint64_t first = piece.first;
   const unsigned count = piece.count;
   if (wide) {
-    target.timing->accept(now, place_of(first), write, id, count, waited);
+    target.timing->accept(now, piece.place, write, id, count, waited);
     return count;
   }
+  const auto place_of = [&](std::uint64_t burst) {
+    if (burst == first) return piece.place;
+    BurstPlace place = map.place(burst * burst_bytes);
+    place.pseudo_channel = (port * pseudo_channels_per_slice + place.pseudo_channel) % config.pseudo_channels;
+    return place;
+  };
   unsigned queued = 0;
   if (config.grain == 1) {
     for (unsigned i = 0; i < count; ++i)
