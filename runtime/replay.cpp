@@ -115,9 +115,13 @@ void Replay::batch() {
   Sip& sip = sip_of(*flight->states.front());
   start_key(0);
   const Handle::State& last = *flight->states.back();
-  for (const StatePtr& state : flight->states) is_mapping(*state) ? add_mapping(*state) : add_key(*state);
+  const bool mapping = is_mapping(last);
+  if (mapping) add_mapping(last);
+  for (const StatePtr& state : flight->states) {
+    if (!mapping) add_key(*state);
+  }
   ReplayKind*& kind = batches_[key_];
-  if (kind == nullptr) kind = &make_kind(last.name, is_mapping(last) ? 0 : ++numbered_);
+  if (kind == nullptr) kind = &make_kind(last.name, mapping ? 0 : ++numbered_);
   flight->kind = kind;
   sip.last = kind->number();
   sip.busy += static_cast<unsigned>(flight->states.size());

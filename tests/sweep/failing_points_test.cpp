@@ -157,7 +157,7 @@ TEST(Search, LostPointsEndWithSevenUnlessAPointFails) {
   const Tool tool;
   const auto code = [&](const std::string& how) {
     write(tool.file("s.yaml"), plain_sweep(8, 0, how) + "  - {name: points, goal: minimize, value: n}\n");
-    return tool({"search", "s.yaml", "--store", how + ".sqlite", "--quiet", "--points", "8"}).code;
+    return tool({"search", "s.yaml", "--store", how + ".sqlite", "--quiet", "--points", "2"}).code;
   };
   EXPECT_EQ(code("killed"), 7);
   EXPECT_EQ(code("throw"), 6);
