@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
+#include <map>
+#include <numeric>
 #include <stdexcept>
 
 #include "runtime/tp/gemm_bound.h"
@@ -13,6 +16,10 @@ namespace kernbench::tp {
 
 namespace {
 constexpr std::int64_t kKeys = 128;        ///< of a step. assumed: four arrays high, so that its fill is hidden
+constexpr std::size_t kTogether = 2;       ///< blocks on the way over the same keys: the array works for one of them
+                                           ///< while the math engine works for the other
+constexpr std::size_t kAhead = 4;          ///< steps whose keys and values are under way. assumed: what the memory of a
+                                           ///< PE at the other end of a SIP takes
 constexpr std::int64_t kQueryRows = 64;    ///< of a block. assumed: two arrays wide
 constexpr std::int64_t kFewestTokens = 8;  ///< of a block: fewer would read the keys again for too little work
 constexpr double kMasked = -1e30;          ///< a score that has no weight beside any other
@@ -58,19 +65,25 @@ class OnlineSoftMax {
         sum_(tl.fill({rows_, call.head_dim}, wide_, 0)),
         scale_(tl.fill({1, 1}, wide_, call.scale)) {}
 
-  /// `positions`: 1 x keys, or an empty tile where every query sees every key; `seen`: rows x 1, the last that each
-  /// sees.
-  void step(const Tile& keys, const Tile& values, const Tile& positions, const Tile& seen) {
-    const Tile none = tl_.fill({keys.shape().rows, rows_}, wide_, 0);
-    Tile scores = tl_.transpose(tl_.dot(keys, turned_, none)) * scale_;
+  /// The scores of a step's keys: keys x rows, not scaled yet. The array's part, which may be asked for ahead.
+  Tile scores(const Tile& keys) {
+    Tile& none = zeros_[keys.shape().rows];
+    if (!none) none = tl_.fill({keys.shape().rows, rows_}, wide_, 0);
+    return tl_.dot(keys, turned_, none);
+  }
+  /// `raw`: scores() of these keys. `positions`: 1 x keys, or an empty tile where every query sees every key; `seen`:
+  /// rows x 1, the last that each sees.
+  void step(const Tile& raw, const Tile& values, const Tile& positions, const Tile& seen) {
+    Tile scores = tl_.transpose(raw) * scale_;
     if (positions) {
       const Tile mask = tl_.math(MathOp::less_equal, {positions, seen});
       scores = tl_.select(mask, scores, tl_.fill({1, 1}, wide_, kMasked));
     }
     const Tile most = tl_.maximum(most_, tl_.reduce(ReduceKind::max, scores, 1));
-    const Tile kept = tl_.exp(most_ - most), weights = tl_.exp(scores - most);
+    const Tile weights = tl_.exp(scores - most), kept = tl_.exp(most_ - most);
+    const Tile narrow = as_type(tl_, weights, call_.queries.dtype);
     weight_ = weight_ * kept + tl_.reduce(ReduceKind::sum, weights, 1);
-    sum_ = tl_.dot(as_type(tl_, weights, call_.queries.dtype), values, sum_ * kept);
+    sum_ = tl_.dot(narrow, values, sum_ * kept);
     most_ = most;
   }
   Tile result() { return as_type(tl_, sum_ / weight_, call_.queries.dtype); }
@@ -84,6 +97,7 @@ class OnlineSoftMax {
   DType wide_;
   std::int64_t rows_;
   Tile turned_, most_, weight_, sum_, scale_;
+  std::map<std::int64_t, Tile> zeros_;  ///< what scores begin with, by keys
 };
 
 /// Positions of keys [first, first + count) of what the PE at `place` holds of a sequence.
@@ -115,22 +129,102 @@ Tile load_queries(Tl& tl, const AttentionViews& views, const AttentionCall& call
   return tl.load(at.va, {rows, call.head_dim}, call.queries.dtype, at.row_stride);
 }
 
-/// `first`: position of the block's first token; `end`: behind its last. Keys that all of them see need no mask.
-void walk(Tl& tl, const AttentionViews& views, const AttentionCall& call, OnlineSoftMax& state, std::int64_t sequence,
-          std::int64_t place, std::int64_t first, std::int64_t end, const Tile& seen) {
-  const CacheLayout& cache = call.cache;
-  const KeyPart part = key_part(cache, sequence, place, end);
-  for (std::int64_t at = 0; at < part.count; at += kKeys) {
-    const std::int64_t count = std::min(kKeys, part.count - at), last = at + count - 1;
-    const Shape shape{count, call.head_dim};
-    const TensorView::Place key = views.keys.at(part.first_row + at, 0),
-                            value = views.values.at(part.first_row + at, 0);
-    const Tile keys = tl.load(key.va, shape, call.keys.dtype, key.row_stride);
-    const Tile values = tl.load(value.va, shape, call.keys.dtype, value.row_stride);
-    const std::int64_t latest = (last / cache.page * cache.run + place) * cache.page + last % cache.page;
-    state.step(keys, values, latest > first ? positions_of(tl, cache, place, at, count) : Tile(), seen);
+/// Queries of a sequence that walk over its keys together.
+struct QueryBlock {
+  std::int64_t number = 0, first = 0, end = 0;  ///< block; position of its first token, behind its last
+  Tile seen;                                    ///< rows x 1: the last position that each sees; empty: all of them
+  OnlineSoftMax state;
+};
+
+/// Keys of a sequence that are one piece of a PE's memory.
+struct KeyStep {
+  std::int64_t place = 0;  ///< PE of the sequence
+  std::int64_t at = 0;     ///< of what it holds of the sequence
+  std::int64_t count = 0;  ///< keys
+  std::int64_t row = 0;    ///< of the cache
+  /// Position of one of what the PE holds.
+  static std::int64_t position(const CacheLayout& cache, std::int64_t place, std::int64_t at) {
+    return (at / cache.page * cache.run + place) * cache.page + at % cache.page;
   }
+};
+/// All keys below `end` that `places` PEs hold, of `first` before others. Every PE goes round in a stride of its own:
+/// in one, all of a cube would cross the same links at once.
+std::vector<KeyStep> steps_of(const CacheLayout& cache, std::int64_t sequence, std::int64_t first, std::int64_t places,
+                              std::int64_t end) {
+  std::int64_t stride = 2 * first % cache.run + 1;
+  while (std::gcd(stride, cache.run) != 1) ++stride;
+  std::vector<KeyStep> steps;
+  for (std::int64_t i = 0; i < places; ++i) {
+    const std::int64_t place = (first + i * stride) % cache.run;
+    const KeyPart part = key_part(cache, sequence, place, end);
+    for (std::int64_t at = 0; at < part.count; at += kKeys)
+      steps.push_back({place, at, std::min(kKeys, part.count - at), part.first_row + at});
+  }
+  return steps;
 }
+
+/// Blocks of queries over what `places` PEs, from `place` on, hold of a sequence. Products of a block's queries with
+/// the next keys come before what makes weights of the ones before, so that the array and the math engine work side by
+/// side. Keys that all of a block see need no mask, those that none sees are left out.
+class Walk {
+ public:
+  Walk(Tl& tl, const AttentionViews& views, const AttentionCall& call, std::vector<QueryBlock>& blocks,
+       std::int64_t sequence, std::int64_t place, std::int64_t places)
+      : tl_(tl), views_(views), call_(call), blocks_(blocks) {
+    std::int64_t end = 0;
+    for (const QueryBlock& block : blocks) end = std::max(end, block.end);
+    steps_ = steps_of(call.cache, sequence, place, places, end);
+  }
+  void run() {
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      for (; asked_ < std::min(i + kAhead, steps_.size()); ++asked_) ask(steps_[asked_]);
+      const KeyStep& step = steps_[i];
+      const CacheLayout& cache = call_.cache;
+      const std::int64_t earliest = KeyStep::position(cache, step.place, step.at),
+                         latest = KeyStep::position(cache, step.place, step.at + step.count - 1);
+      Tile positions;
+      for (QueryBlock& block : blocks_) {
+        if (earliest >= block.end) continue;
+        const bool masked = latest > block.first && block.seen;
+        if (masked && !positions) positions = positions_of(tl_, cache, step.place, step.at, step.count);
+        const Tile raw = block.state.scores(there_.front().keys);
+        weigh();
+        next_ = Next{&block, raw, there_.front().values, masked ? positions : Tile()};
+      }
+      there_.pop_front();
+    }
+    weigh();
+  }
+
+ private:
+  struct Loaded {
+    Tile keys, values;
+  };
+  struct Next {
+    QueryBlock* block = nullptr;
+    Tile raw, values, positions;
+  };
+  void ask(const KeyStep& step) {
+    const Shape shape{step.count, call_.head_dim};
+    const TensorView::Place key = views_.keys.at(step.row, 0), value = views_.values.at(step.row, 0);
+    const Tile keys = tl_.load(key.va, shape, call_.keys.dtype, key.row_stride);
+    there_.push_back({keys, tl_.load(value.va, shape, call_.keys.dtype, value.row_stride)});
+  }
+  /// The weights of the last products.
+  void weigh() {
+    if (next_.block != nullptr) next_.block->state.step(next_.raw, next_.values, next_.positions, next_.block->seen);
+    next_.block = nullptr;
+  }
+
+  Tl& tl_;
+  const AttentionViews& views_;
+  const AttentionCall& call_;
+  std::vector<QueryBlock>& blocks_;
+  std::vector<KeyStep> steps_;
+  std::size_t asked_ = 0;
+  std::deque<Loaded> there_;
+  Next next_;
+};
 
 /// For each row of a block, heads of the group one after the other, the position of its token.
 Tile seen_by(Tl& tl, std::int64_t group, std::int64_t tokens, std::int64_t first) {
@@ -160,21 +254,27 @@ void attention_kernel(Va queries, Va keys, Va values, Va context, const Attentio
   const CacheLayout& cache = call.cache;
   const QueryLayout& layout = call.layout;
   const std::int64_t self = own_shard(keys, call.keys, tl).number;
-  const std::int64_t blocks = (layout.length + layout.tile - 1) / layout.tile;
+  const std::int64_t count = (layout.length + layout.tile - 1) / layout.tile;
   for (std::int64_t sequence = 0; sequence < cache.sequences; ++sequence) {
     const std::int64_t place = self - cache.pe_of(sequence, 0);
     if (place < 0 || place >= cache.run) continue;
-    for (std::int64_t block = 0; block < blocks; ++block) {
-      const std::int64_t round = block / cache.run, turn = block % cache.run;
-      if ((round % 2 == 0 ? turn : cache.run - 1 - turn) != place) continue;
+    std::vector<QueryBlock> blocks;
+    const auto walk = [&] {
+      Walk(tl, views, call, blocks, sequence, place, cache.run).run();
+      for (QueryBlock& block : blocks)
+        store_context(tl, views, call, sequence, block.number, 0, layout.group, block.state.result());
+      blocks.clear();
+    };
+    for (std::int64_t round = 0; round * cache.run < count; ++round) {
+      const std::int64_t block = round * cache.run + (round % 2 == 0 ? place : cache.run - 1 - place);
+      if (block >= count) continue;
       const std::int64_t tokens = layout.tokens_of(block), first = call.past + block * layout.tile;
-      OnlineSoftMax state(tl, call, load_queries(tl, views, call, sequence, block));
-      const Tile seen = tokens > 1 ? seen_by(tl, layout.group, tokens, first) : Tile();
-      for (std::int64_t i = 0; i < cache.run; ++i) {  // its own part first, so that not all ask the same PE at once
-        walk(tl, views, call, state, sequence, (place + i) % cache.run, first, first + tokens, seen);
-      }
-      store_context(tl, views, call, sequence, block, 0, layout.group, state.result());
+      blocks.push_back({block, first, first + tokens,
+                        layout.length > 1 ? seen_by(tl, layout.group, tokens, first) : Tile(),
+                        OnlineSoftMax(tl, call, load_queries(tl, views, call, sequence, block))});
+      if (blocks.size() == kTogether) walk();
     }
+    if (!blocks.empty()) walk();
   }
 }
 
@@ -186,8 +286,10 @@ void partial_kernel(Va queries, Va keys, Va values, Va context, const AttentionC
   const std::int64_t self = own_shard(keys, call.keys, tl).number, sequence = self / cache.run;
   const std::int64_t end = call.past + 1, pages = (end + cache.page - 1) / cache.page, place = self % cache.run;
   if (sequence >= cache.sequences || place >= pages) return;
-  OnlineSoftMax state(tl, call, load_queries(tl, views, call, sequence, 0));
-  walk(tl, views, call, state, sequence, place, call.past, end, Tile());
+  std::vector<QueryBlock> blocks;
+  blocks.push_back({0, call.past, end, Tile(), OnlineSoftMax(tl, call, load_queries(tl, views, call, sequence, 0))});
+  Walk(tl, views, call, blocks, sequence, place, 1).run();
+  OnlineSoftMax& state = blocks.front().state;
   tl.store(sums.at(self * call.layout.group, 0).va, state.sum());
   tl.store(numbers.at(self, 0).va, tl.transpose(state.most()));
   tl.store(numbers.at(cache.pes + self, 0).va, tl.transpose(state.weight()));
@@ -220,7 +322,8 @@ void combine_kernel(Va keys, Va context, const AttentionCall& call, Tl& tl) {
 
 std::int64_t query_tile(const CacheLayout& cache, std::int64_t group, std::int64_t length) {
   const std::int64_t most = std::max<std::int64_t>(1, kQueryRows / group);
-  const std::int64_t fair = (length + cache.run - 1) / cache.run;  // a block for each PE of the sequence
+  const auto blocks = static_cast<std::int64_t>(kTogether) * cache.run;  // so many for each PE of the sequence
+  const std::int64_t fair = (length + blocks - 1) / blocks;
   return std::min(length, std::clamp(fair, std::min(kFewestTokens, most), most));
 }
 

@@ -216,7 +216,7 @@ TEST(TpTransformer, LookingUpLikeSharesOfTheTokensIsSimulatedOnce) {
 TEST(TpTransformer, WithReplayTakesTheTimeThatItTakesWithout) {
   const Tool tool;
   for (const char* grade : {"fast", "accurate"}) {
-    const Args sizes{"--data", "off", "--decode", "4", "--layers", "2", "--fidelity", grade};
+    const Args sizes{"--data", "off", "--decode", "8", "--layers", "2", "--fidelity", grade};
     Args with = tiny(tool, sizes), without = with;
     with.insert(with.end(), {"--replay", "8", "--json", "-"});
     without.insert(without.end(), {"--replay", "off", "--json", "-"});
