@@ -168,7 +168,7 @@ nlohmann::ordered_json Simulation::statistics(bool whole, const std::vector<topo
 
 nlohmann::ordered_json Simulation::critical_path() {
   const bool wanted = options_.critical_path || !options_.report.empty();
-  return wanted ? critical_path_of(*causes_, plan_, now(), model_->runtime.stretches(now())) : nlohmann::ordered_json();
+  return wanted ? critical_path_of(*causes_, plan_, now(), stretches()) : nlohmann::ordered_json();
 }
 
 nlohmann::ordered_json Simulation::explanation() const {

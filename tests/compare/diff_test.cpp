@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <fstream>
+#include <limits>
 
 #include "tests/cli/schema_check.h"
 #include "tests/cli/tool_runner.h"
@@ -15,9 +17,12 @@ using ::testing::HasSubstr;
 class Diff : public ::testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_EQ(tool({"run", "tp_mlp", "--topology", "minimal", "--data", "off", "--json", "a.json", "-q"}).code, 0);
+    ASSERT_EQ(
+        tool({"run", "tp_mlp", "--topology", "minimal", "--data", "off", "--stats-in-json", "--json", "a.json", "-q"})
+            .code,
+        0);
     ASSERT_EQ(tool({"run", "tp_mlp", "--topology", "minimal", "--data", "off", "--set", "cube.hbm.clock=800 MHz",
-                    "--json", "b.json", "-q"})
+                    "--stats-in-json", "--json", "b.json", "-q"})
                   .code,
               0);
   }
@@ -48,11 +53,37 @@ TEST_F(Diff, NamesTheKeyThatDiffersTheRatioOfEveryRowAndTheKernelsBehindIt) {
   EXPECT_GT(fc1["kernels"][0]["change_ns"].get<double>(), 0) << "half the clock makes a kernel bound by HBM slower";
 }
 
+// Half the clock: the bursts of a channel take twice the time, its bytes are the same.
+TEST_F(Diff, OfResourcesSaysWhichAreBusyForLonger) {
+  const Outcome text = tool({"diff", "a.json", "b.json"});
+  ASSERT_EQ(text.code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("cube.hbm.clock"));
+  EXPECT_THAT(text.out,
+              ::testing::ContainsRegex("# resources: [0-9]+ differ, the largest change of busy time first\n"));
+  EXPECT_THAT(text.out, ::testing::ContainsRegex("  sip0.cube0.hbm.ch0 +hbm_channel  busy +[0-9.]+% -> +[0-9.]+%"));
+  const Json diff = json_of(tool({"diff", "a.json", "b.json", "--json", "-"}).out);
+  unsigned channels = 0;
+  for (const Json& resource : diff["resources"]) {
+    if (resource["kind"] != "hbm_channel") continue;
+    ++channels;
+    EXPECT_NEAR(resource["ratio"].get<double>(), 2, 1e-9) << resource;
+    EXPECT_EQ(resource["a_bytes"], resource["b_bytes"]);
+  }
+  EXPECT_GT(channels, 0U);
+  double last = std::numeric_limits<double>::infinity();
+  for (const Json& resource : diff["resources"]) {
+    const double change = std::abs(resource["change_ps"].get<double>());
+    EXPECT_LE(change, last);
+    last = change;
+  }
+}
+
 TEST_F(Diff, OfAFileWithItselfIsNothing) {
   const Json diff = json_of(tool({"diff", "a.json", "a.json", "--json", "-"}).out);
   EXPECT_TRUE(diff["config"].empty());
   EXPECT_TRUE(diff["settings"].empty());
   EXPECT_EQ(diff["time"]["ratio"], 1.0);
+  EXPECT_TRUE(diff["resources"].empty());
   for (const Json& row : diff["results"]["rows"]) EXPECT_TRUE(row["values"].empty()) << row;
 }
 

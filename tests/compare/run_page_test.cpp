@@ -1,4 +1,6 @@
 #include <regex>
+#include <string>
+#include <vector>
 
 #include "tests/cli/tool_runner.h"
 #include "tests/report/browser.h"
@@ -24,6 +26,15 @@ std::string drawn(const Rendered& page) { return page.dom.substr(0, page.dom.fin
 std::string timeline_status(const Rendered& page) {
   const std::size_t at = page.dom.find("role=\"status\"", page.dom.find("id=\"timeline\""));
   return page.dom.substr(at, page.dom.find("</p>", at) - at);
+}
+
+/// Utilisation of the parts as the machine's view has them, in their order.
+std::vector<std::string> busy_of(const Rendered& page) {
+  std::vector<std::string> busy;
+  const std::string view = drawn(page), key = "data-busy=\"";
+  for (std::size_t at = view.find(key); at != std::string::npos; at = view.find(key, at + 1))
+    busy.push_back(view.substr(at + key.size(), view.find('"', at + key.size()) - at - key.size()));
+  return busy;
 }
 
 TEST(RunPage, NamesNothingOutsideItself) {
@@ -63,7 +74,13 @@ TEST(RunPage, SliderColoursTheMachineAndAClickOpensAPart) {
   EXPECT_TRUE(moved.quiet()) << moved.log;
   EXPECT_EQ(moved.dom.find("id=\"slice-text\">whole run<"), std::string::npos);
   EXPECT_NE(moved.dom.find(">sip1.cube2.pe3: at sip1.cube2."), std::string::npos) << "the view of that PE";
-  EXPECT_NE(moved.dom.find("data-busy=\""), std::string::npos);
+  const Rendered slice = render_in_browser(tool.folder(), with_script(page, R"(
+    const slider = document.getElementById("slice");
+    slider.value = 3;
+    slider.dispatchEvent(new Event("input"));
+  )"));
+  EXPECT_FALSE(busy_of(whole).empty());
+  EXPECT_NE(busy_of(slice), busy_of(whole)) << "parts have the colour of the slice";
 }
 
 TEST(RunPage, WheelZoomsTheTimelineAndWithItWhereTheTimeWent) {

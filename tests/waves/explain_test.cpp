@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tests/cli/schema_check.h"
 #include "tests/cli/tool_runner.h"
+#include "tests/workloads/small_transformer.h"
 
 namespace kernbench {
 namespace {
@@ -54,6 +56,12 @@ TEST(Explain, SaysOfEveryWorkloadWhatItsLaunchesWaitFor) {
       {"gemm_single_pe", "--topology", "minimal"},
       {"va_offset_verify", "--topology", "minimal"},
       {"qkv", "--topology", "minimal", "--data", "off", "-w", "0"},
+      {"p2p", "--topology", "ring8", "-b", "4K", "-e", "4K"},
+      {"probe", "--topology", "minimal"},
+      {"pipeline", "--file", KERNBENCH_SOURCE_DIR "/docs/examples/pipeline/all_kinds.yaml", "--topology", "ring8",
+       "--set", "system.sips.count=2"},
+      {"chakra", "--workload-configuration", KERNBENCH_SOURCE_DIR "/docs/examples/chakra/training_step", "--topology",
+       "ring8", "--set", "system.sips.count=4"},
       {"tp_mlp", "--topology", "minimal", "--data", "off", "-w", "0"}};
   for (const std::vector<std::string>& run : runs) {
     const Tool tool;
@@ -75,6 +83,31 @@ TEST(Explain, SaysOfEveryWorkloadWhatItsLaunchesWaitFor) {
       }
     }
   }
+}
+
+TEST(Explain, OfATransformerHasEveryKernelOfItsLayersWithTheirLeastBytes) {
+  const Tool tool;
+  std::vector<std::string> run = small_transformer(tool, {"--data", "off", "--layers", "1"}, small_model(1), "1");
+  run.erase(run.begin());
+  std::set<std::string> kernels;
+  const Json json = explained(tool, run);
+  for (const Json& launch : json["explain"]["launches"]) {
+    kernels.insert(launch["kernel"]);
+    EXPECT_FALSE(launch["binds"].empty()) << launch["kernel"];
+    if (launch["bound_share"].is_number()) {
+      EXPECT_GT(launch["least_bytes"].get<double>(), 0) << launch["kernel"];
+      EXPECT_LE(launch["bound_share"].get<double>(), 1) << launch["kernel"];
+    }
+  }
+  for (const char* kernel : {"attention.qkv", "attention.scores", "attention.out", "mlp.up", "mlp.down", "output"})
+    EXPECT_EQ(kernels.count(kernel), 1U) << kernel;
+}
+
+TEST(Explain, SaysSoWhereNothingIsLaunched) {
+  const Tool tool;
+  const Outcome outcome = tool({"run", "noc_traffic", "--cols", "2", "--rows", "2", "--load", "0.1", "--explain"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("# nothing was launched that --explain could speak of\n"), std::string::npos);
 }
 
 TEST(Explain, NamesTheKeyThatIsThrottled) {

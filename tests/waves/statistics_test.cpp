@@ -117,6 +117,33 @@ TEST(Statistics, TellWhatIsWaitedFor) {
   EXPECT_GT(waited({"--set", "system.links.lanes=1"}, "link", "wire"), 2 * waited({}, "link", "wire"));
 }
 
+// A check that compares nothing cannot fail.
+TEST(Statistics, EveryInvariantIsComparedAndInBothGrades) {
+  const Tool tool;
+  for (const char* fidelity : {"accurate", "fast"}) {
+    std::map<std::string, std::uint64_t> compared;
+    const ordered_json json = statistics_of(tool, with(kAllReduce, {"--fidelity", fidelity}));
+    for (const auto& check : json["checks"]) compared[check["check"]] = check["compared"];
+    EXPECT_EQ(compared.size(), 7U) << json["checks"];
+    for (const auto& [check, count] : compared) EXPECT_GT(count, 0U) << fidelity << ": " << check;
+  }
+}
+
+// Every kind of part that moves bytes has some, and one that has is busy.
+TEST(Statistics, HaveEveryKindOfPart) {
+  const Tool tool;
+  std::map<std::string, std::uint64_t> bytes, busy;
+  const ordered_json json = statistics_of(tool, kAllReduce);
+  for (const auto& resource : json["resources"]) {
+    bytes[resource["kind"]] += resource.value("bytes", std::uint64_t{0});
+    busy[resource["kind"]] += resource.value("busy_ps", std::uint64_t{0});
+  }
+  for (const char* kind : {"link", "ucie", "router_port", "hbm_channel", "tcm", "engine", "ipcq"}) {
+    EXPECT_GT(bytes[kind], 0U) << kind;
+    EXPECT_TRUE(std::string(kind) == "ipcq" || busy[kind] > 0) << kind;
+  }
+}
+
 TEST(Statistics, OfARunThatIsCutShortAreWritten) {
   const Tool tool;
   const Outcome outcome = tool(with(kAllReduce, {"--max-sim-time", "2us", "--stats", "stats.json"}));

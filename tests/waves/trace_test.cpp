@@ -102,9 +102,64 @@ TEST(Trace, ChangesNoResultAndIsTheSameCompressed) {
   ASSERT_EQ(tool(plain).code, 0);
   ASSERT_EQ(tool(compressed).code, 0);
   ASSERT_EQ(tool.shell("gzip -dc t.json.gz | cmp - t.json").code, 0);
-  ASSERT_EQ(tool({"run", "all_reduce", "-b", "64K", "-e", "64K", "-w", "0", "--json", "untraced.json"}).code, 0);
-  const auto time = [&](const char* file) { return json_of(read(tool.file(file)))["sim_time_ps"]; };
-  EXPECT_EQ(time("with.json"), time("untraced.json"));
+  for (const char* fidelity : {"accurate", "fast"}) {
+    auto traced = kTraced;
+    traced.insert(traced.end(), {"--fidelity", fidelity, "--json", "with.json"});
+    ASSERT_EQ(tool(traced).code, 0);
+    ASSERT_EQ(tool({"run", "all_reduce", "-b", "64K", "-e", "64K", "-w", "0", "--fidelity", fidelity, "--json",
+                    "untraced.json"})
+                  .code,
+              0);
+    const auto time = [&](const char* file) { return json_of(read(tool.file(file)))["sim_time_ps"]; };
+    EXPECT_EQ(time("with.json"), time("untraced.json")) << fidelity;
+  }
+}
+
+// What a viewer needs of a whole trace: the written schema, counters with numbers, ops with what they were asked for,
+// arrows that lead forward.
+TEST(Trace, OfAWholeRunKeepsToTheSchemaAndHasCountersParametersAndArrowsForward) {
+  const Tool tool;
+  const ordered_json json = trace_of(
+      tool, {"run", "all_reduce", "-b", "4K", "-e", "4K", "-w", "0", "--topology", "ring8", "--set",
+             "system.sips.count=2", "--set", "sip.cube_mesh.w=1", "--set", "sip.cube_mesh.h=1", "--trace", "t.json"});
+  EXPECT_EQ(schema_errors(json, "trace.schema.json"), "");
+  std::map<int, std::int64_t> begins;
+  for (const auto& event : json["traceEvents"]) {
+    if (event["ph"] == "s") begins[event["id"]] = ps(event["ts"]);
+  }
+  unsigned counters = 0, arrows = 0, transfers = 0;
+  double most = 0;
+  for (const auto& event : json["traceEvents"]) {
+    if (event["ph"] == "f") {
+      ++arrows;
+      ASSERT_EQ(begins.count(event["id"]), 1U);
+      EXPECT_LE(begins[event["id"]], ps(event["ts"]));
+    }
+    if (event["ph"] == "C") {
+      ++counters;
+      for (const auto& value : event["args"]) {
+        EXPECT_GE(value.get<double>(), 0);
+        most = std::max(most, value.get<double>());
+      }
+    }
+    if (event["ph"] == "X" && event["cat"] == "dma") {
+      ++transfers;
+      EXPECT_TRUE(event["args"].contains("nbytes")) << event;
+    }
+  }
+  EXPECT_GT(counters, 0U);
+  EXPECT_GT(most, 0) << "of some counter";
+  EXPECT_GT(arrows, 0U);
+  EXPECT_GT(transfers, 0U);
+}
+
+// 1 MiB on ring8 in the field's tools' reach: what the issue of traces asks for, 50 MB.
+TEST(Trace, OfOneMebibyteOnRing8IsBelowFiftyMegabytes) {
+  const Tool tool;
+  const Outcome outcome = tool({"run", "all_reduce", "-b", "1M", "-e", "1M", "-w", "0", "--topology", "ring8", "--data",
+                                "off", "--fidelity", "fast", "--trace", "t.json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_LT(std::filesystem::file_size(tool.file("t.json")), 50'000'000U);
 }
 
 }  // namespace
