@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/pipeline/dims.h"
+#include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
 #include "tlm/config/problems.h"
 
@@ -96,6 +97,11 @@ Safetensors::Safetensors(const std::string& path) : WeightFile(path, "safetensor
            "this is probably not a safetensors file, or it is cut off");
   const std::uint64_t data_begin = 8 + length;
   const char* text = reinterpret_cast<const char*>(data_ + 8);
+  try {
+    refuse_deep_json({text, length});
+  } catch (const JsonError& error) {
+    broken(path, std::string("its header ") + error.what(), "this is probably not a safetensors file");
+  }
   const HeaderJson header = HeaderJson::parse(text, text + length, nullptr, false);
   if (!header.is_object()) broken(path, "its header is no JSON map", "this is probably not a safetensors file");
   std::vector<std::pair<std::uint64_t, std::uint64_t>> parts;

@@ -6,6 +6,7 @@
 
 #include "runtime/pipeline/mapped_zip.h"
 #include "runtime/pipeline/unpickle.h"
+#include "tlm/config/json_text.h"
 #include "tlm/config/problems.h"
 
 namespace kernbench::pipeline {
@@ -55,6 +56,8 @@ TorchFile::TorchFile(const std::string& path, bool exported) : WeightFile(path, 
     }
   } catch (const BrokenFile& error) {
     throw ConfigError({path, 0, 0}, error.what(), error.hint);
+  } catch (const JsonError& error) {
+    throw ConfigError({path, 0, 0}, std::string("has a list of weights that ") + error.what(), "the file is broken");
   } catch (const PayloadJson::exception& error) {
     throw ConfigError({path, 0, 0}, std::string("has a list of weights that cannot be read: ") + error.what(),
                       "the file is broken");
@@ -158,7 +161,9 @@ void TorchFile::add_model(const MappedZip& zip, const std::string& root, const s
   }
   const std::string config = folder + model + "_" + kind + "_config.json";
   if (!zip.has(config)) return;
-  const PayloadJson payloads = PayloadJson::parse(zip.text(config));
+  const std::string text = zip.text(config);
+  refuse_deep_json(text);
+  const PayloadJson payloads = PayloadJson::parse(text);
   for (const auto& [own, payload] : payloads.at("config").items()) {
     const std::string name = prefix.empty() ? own : prefix + "." + own;
     const PayloadJson& meta = payload.at("tensor_meta");

@@ -53,14 +53,16 @@ Measured run_watching(Grade grade, const std::vector<std::string>& option) {
 }
 }  // namespace
 
-// What it may cost to look inside a run: statistics 5% of CPU, critical path 20%, a trace as much as the
-// run.
+// What it may cost to look inside a run: statistics 5% of CPU, critical path 20%, a trace as much as the run; of
+// memory at most half of what the run takes without, which is 175 MB.
+constexpr double kMostMemory = 256.0 * (1 << 20);
+
 std::vector<Bench> watch_benches(Grade grade) {
   const auto bench = [grade](const char* name, double most, const std::vector<std::string>& option) {
     return Bench{std::string("watching_") + name,
                  "run",
                  "",
-                 {{Bound::Of::watching_percent, most}},
+                 {{Bound::Of::watching_percent, most}, {Bound::Of::peak_bytes, kMostMemory}},
                  [grade, option] { return run_watching(grade, option); },
                  false};
   };

@@ -23,12 +23,12 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Options that never change a result: outputs, display, testing; and what finds the configuration that is embedded.
-constexpr std::array<const char*, 25> kNotPartOfResult{
+constexpr std::array<const char*, 26> kNotPartOfResult{
     "json",     "vcd",          "oplog",        "wave-filter",  "wave-window",   "recorder-window",
     "watchdog", "max-sim-time", "quiet",        "verbose",      "no-progress",   "color",
     "from",     "help",         "debug",        "stats",        "stats-in-json", "stats-slices",
     "trace",    "trace-filter", "trace-window", "trace-detail", "critical-path", "what-if",
-    "report"};
+    "report",   "outputs"};
 
 Ps parse_time(const std::string& option, const std::string& text) {
   const QuantityResult time = parse_quantity(text, Dimension::time);

@@ -36,7 +36,7 @@ Simulation::Simulation(const topology::Plan& plan, const CommonOptions& options,
   if (!options.vcd.empty()) hub_.add(vcd_.emplace(options.vcd, options.waves()));
   if (!options.oplog.empty()) hub_.add(*(oplog_ = open_op_log(options.oplog)));
   if (!options.trace.empty()) hub_.add(trace_.emplace(options.trace, options.traced(), options.traced_detail()));
-  if (options.explain) hub_.add(launches_.emplace(plan));
+  if (options.explain || !options.report.empty()) hub_.add(launches_.emplace(plan));
   if (listener != nullptr) hub_.add(*listener);
   for (const std::string& file : temporaries()) interrupt.owns(file);
   Observer* observer = vcd_ || oplog_ || trace_ || launches_ || listener != nullptr ? &hub_ : nullptr;

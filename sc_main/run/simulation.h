@@ -64,7 +64,7 @@ class Simulation {
   /// segments do not add up to the run.
   nlohmann::ordered_json critical_path();
 
-  /// What the launches of each kernel did, and waited for; null without --explain.
+  /// What the launches of each kernel did, and waited for; null without --explain or --report.
   nlohmann::ordered_json explanation() const;
 
   /// Closes the waves and the op log, whatever became of the run. Throws OutputError.

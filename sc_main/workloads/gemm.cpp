@@ -112,8 +112,9 @@ class GemmBase : public Workload {
     const GemmShape& p = problem_;
     const bool data = makes_copies(session);
     const auto make = [&](std::uint64_t stream, Shape shape, const DPPolicy& policy, const char* tensor) {
-      return data ? ctx.from_bytes(operand(session, stream, shape.count()), shape, p.dtype, policy, tensor)
-                  : ctx.empty(shape, p.dtype, policy, tensor);
+      Tensor made = ctx.empty(shape, p.dtype, policy, tensor);  // before the host has to hold what the device cannot
+      if (data) made.write_bytes(operand(session, stream, shape.count()));
+      return made;
     };
     const Tensor a = make(1, {p.m, p.k}, policies.a, "a"), b = make(2, {p.k, p.n}, policies.b, "b");
     const Tensor c = ctx.zeros({p.m, p.n}, p.dtype, policies.c, "c");

@@ -146,9 +146,10 @@ class PeerToPeer final : public Workload {
       parts.tensor = ctx.zeros(shape, DType::i8, split, name);
       return parts;
     }
+    parts.tensor = ctx.empty(shape, DType::i8, split, name);
     parts.host =
         Pattern(seed_, DType::i8, Pattern::Range::unit).bytes(pattern, static_cast<std::size_t>(shape.count()));
-    parts.tensor = ctx.from_bytes(parts.host, shape, DType::i8, split, name);
+    parts.tensor.write_bytes(parts.host);
     return parts;
   }
 

@@ -226,10 +226,12 @@ class Stream final : public Workload {
     } else {
       const Pattern pattern(session.options().seed, DType::f32, Pattern::Range::unit);
       const auto make = [&](std::uint64_t stream, const char* name, std::vector<float>& host) {
+        Tensor tensor = ctx.empty(shape, DType::f32, split, name);  // before the host has to hold its contents
         const std::vector<std::uint8_t> data = pattern.bytes(stream, static_cast<std::size_t>(shape.count()));
         host.resize(data.size() / sizeof(float));
         std::memcpy(host.data(), data.data(), data.size());
-        return ctx.from_bytes(data, shape, DType::f32, split, name);
+        tensor.write_bytes(data);
+        return tensor;
       };
       arrays.a = make(1, "a", arrays.host_a);
       arrays.b = make(2, "b", arrays.host_b);

@@ -107,9 +107,10 @@ class VaOffsetVerify final : public Workload {
     const Shape shape = shape_for(policy, count, session.map().cubes_per_sip() * session.map().pes_per_cube);
     const bool data = session.options().run.data;
     const Pattern pattern(session.options().seed, dtype, Pattern::Range::unit);
+    Tensor source = ctx.empty(shape, dtype, policy, "source");
     const std::vector<std::uint8_t> input =
         pattern.bytes(static_cast<std::uint64_t>(ctx.rank()), static_cast<std::size_t>(shape.count()));
-    const Tensor source = ctx.from_bytes(input, shape, dtype, policy, "source");
+    source.write_bytes(input);
     // Each PE writes to a place of its own, so that copies of a shard are read by all that hold one.
     std::vector<const ShardSpec*> shards;
     std::int64_t longest = 0;

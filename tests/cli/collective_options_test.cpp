@@ -124,6 +124,17 @@ TEST(Explain, ExpectationsAndBoundsKnowPortsAndCredits) {
   EXPECT_LE(row.at("bound_fraction"), 1);
 }
 
+/// Who checks a machine hears of the same before any run.
+TEST(Explain, TopologyCheckWarnsOfBuffersThatThrottle) {
+  const Tool tool;
+  const Outcome outcome = tool({"topology", "check", "ring8", "--set", "system.sips.topology=switch", "--set",
+                                "system.links.lane_rate=112 GT/s"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("ring8: ok"));
+  EXPECT_THAT(outcome.err, HasSubstr("warning: system.links.buffer_packets is 512"));
+  EXPECT_THAT(outcome.err, ::testing::ContainsRegex("hint: give at least [0-9]+"));
+}
+
 /// The table, the words and the JSON mean one bound, the largest; where ways and serialisation must both be paid, it is
 /// their sum, and the words name what limits a perfect algorithm as the table does.
 TEST(Explain, TableAndWordsNameTheSameBound) {
@@ -143,6 +154,8 @@ TEST(Explain, TableAndWordsNameTheSameBound) {
       name = bound["name"];
     }
     EXPECT_EQ(row["bound_name"], name) << size;
+    EXPECT_THAT(text.out, ::testing::ContainsRegex("#   bound " + name + " [^\n]*" +
+                                                   row["limited_by"].get<std::string>() + "  <- the largest\n"));
     EXPECT_EQ(row["bound_ns"], largest) << size;
     EXPECT_LE(largest, row["time_ns"].get<double>()) << size;
   }

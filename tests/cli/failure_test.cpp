@@ -179,6 +179,18 @@ TEST(Failure, DataThatTheDeviceHasNoRoomForAreTheDevicesFault) {
   }
 }
 
+/// Of every workload that fills its tensors: the device is asked before the host makes their contents.
+TEST(Failure, ContentsAreMadeWhenTheDeviceHasRoomForThem) {
+  const Tool tool;
+  for (const char* run : {"gemm_single_pe --m 1048576 --k 1048576", "gemm --m 1048576 --n 32 --k 1048576",
+                          "stream --bytes 1T", "va_offset_verify --bytes 1T"}) {
+    const Outcome outcome =
+        tool.shell(kLittleMemory + ("exec " + quoted(KERNBENCH_BINARY)) + " run " + run + " --topology minimal");
+    EXPECT_EQ(outcome.code, 5) << run << ": " << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("out of device memory")) << run;
+  }
+}
+
 #ifndef KERNBENCH_SANITIZED
 /// Asked before there is any of it, with both figures and what helps; without data it runs.
 TEST(Failure, DataThatThisComputerHasNoRoomForIsTheEnvironmentsFault) {

@@ -50,8 +50,8 @@ TEST(RunPage, DrawsEverySectionWithACleanConsole) {
   const Rendered page = render_in_browser(tool.folder(), page_of_a_run(tool));
   EXPECT_TRUE(page.quiet()) << page.log;
   EXPECT_NE(page.dom.find("data-drawn=\"yes\""), std::string::npos);
-  for (const char* section :
-       {"summary", "where", "timeline", "machine", "heat", "bounds", "results", "errors", "energy", "configuration"})
+  for (const char* section : {"summary", "where", "timeline", "machine", "heat", "roofline", "bounds", "results",
+                              "errors", "energy", "configuration"})
     EXPECT_NE(page.dom.find("<section id=\"" + std::string(section) + "\""), std::string::npos) << section;
   EXPECT_EQ(count_of(page.dom, "class=\"share\""), 3 * 7U);  // two ranks and their mean, seven classes
   EXPECT_EQ(count_of(page.dom.substr(0, page.dom.find("<footer>")), "NaN"), 0U) << "a mark has no place";

@@ -190,7 +190,8 @@ std::vector<std::unique_ptr<Kind>> all_kinds(const fs::path& source, const fs::p
        {mesh},
        {"topology", "check", "{folder}/machine.yaml"},
        false,
-       {{"machine.yaml", kPinned}}});
+       {{"machine.yaml", kPinned}},
+       Words{"run", "gemm", "--m", "32", "--n", "32", "--k", "64", "--topology", "{folder}/machine.yaml"} + kBounds});
   add({"ccl",
        "ccl.yaml",
        {kCcl, "algorithms:\n  two: {module: kernbench.ccl.one_tree}\n"},

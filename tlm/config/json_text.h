@@ -20,6 +20,9 @@ class JsonError : public std::runtime_error {
   const bool too_deep;
 };
 
+/// For readers with a parser of their own. Throws JsonError if the text is nested too deeply.
+void refuse_deep_json(std::string_view text);
+
 /// Throws JsonError.
 nlohmann::ordered_json parse_json(const std::string& text);
 

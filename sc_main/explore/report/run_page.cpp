@@ -63,7 +63,30 @@ Json number_at(const Json& row, const char* key) {
   return found != row.end() && found->is_number() ? *found : Json();
 }
 
-/// Launches of the rows with what they compute and move: kernels of tensor-parallel layers, and GEMMs.
+/// What `explain` has of every kernel of a run whose rows name none.
+Json launches_of_all(const Json& result) {
+  Json launches = Json::array();
+  const auto explain = result.find("explain");
+  if (explain == result.end() || !explain->is_object()) return launches;
+  for (const Json& kernel : explain->value("launches", Json::array())) {
+    const Json binds = kernel.value("binds", Json::array());
+    launches.push_back({{"row", result.value("workload", "")},
+                        {"name", kernel.value("kernel", "")},
+                        {"times", number_at(kernel, "launches")},
+                        {"ns", number_at(kernel, "time_ns")},
+                        {"flops", number_at(kernel, "flops")},
+                        {"bytes", kernel.value("bytes", Json::object()).value("hbm", 0.0)},
+                        {"bound_ns", number_at(kernel, "bound_ns")},
+                        {"binds", binds.empty() ? "" : binds.front().value("spent", "")},
+                        {"roof_share", number_at(kernel, "roof_share")},
+                        {"dtype", "f16"},
+                        {"pes", number_at(kernel, "pes")}});
+  }
+  return launches;
+}
+
+/// Launches of the rows with what they compute and move: kernels of tensor-parallel layers, and GEMMs. Of other
+/// workloads those that `explain` knows.
 Json launches_of(const Json& result, std::size_t pes_per_sip) {
   Json launches = Json::array();
   for (const Json& row : result.value("results", Json::array())) {
@@ -96,7 +119,7 @@ Json launches_of(const Json& result, std::size_t pes_per_sip) {
                           {"pes", row.value("pes", 1)}});
     }
   }
-  return launches;
+  return launches.empty() ? launches_of_all(result) : launches;
 }
 }  // namespace
 

@@ -2,11 +2,19 @@
 (function () {
   if (!data.roof || !data.launches || !data.launches.length) return;
   const holder = section("roofline", "Roofline of the launches"), width = 1140, height = 470, margin = {top: 14, right: 30, bottom: 50, left: 84};
-  const launches = data.launches.filter(l => l.flops > 0 && l.bytes > 0 && l.ns > 0), roof = data.roof;
-  if (!launches.length) { holder.remove(); return; }
+  const timed = data.launches.filter(l => l.ns > 0), launches = timed.filter(l => l.flops > 0 && l.bytes > 0), roof = data.roof;
+  const list = () => table(holder.select(".chart"), "Launches, the longest first", [["row"], ["launch"], ["times", 1], ["time", 1], ["TFLOP/s", 1], ["FLOP/B", 1], ["of the roof", 1], ["bound", 1], ["bound by"]],
+    timed.slice().sort((a, b) => b.ns * b.times - a.ns * a.times).slice(0, 60).map(l => [l.row, l.name, figure(l.times), nanoseconds(l.ns), l.flops > 0 ? figure(rate(l) / 1e12) : "-", l.flops > 0 && l.bytes > 0 ? figure(intensity(l)) : "-", l.flops > 0 || l.roof_share > 0 ? percent(share(l)) : "-", l.bound_ns > 0 ? nanoseconds(l.bound_ns) : "-", l.binds || "-"]));
   const compute = l => (roof.flops_per_s[l.dtype] || roof.flops_per_s.f16) * l.pes;
   const memory = l => roof.hbm_bytes_per_s_per_pe * l.pes;
   const intensity = l => l.flops / l.bytes, rate = l => l.flops / (l.ns * 1e-9);
+  const share = l => l.roof_share ?? rate(l) / Math.min(compute(l), memory(l) * intensity(l));
+  if (!timed.length) { holder.remove(); return; }
+  if (!launches.length) {
+    list();
+    note("#roofline", "None of these launches computes on the arrays: there is no point to draw under the roof.");
+    return;
+  }
   const pes = d3.max(launches, l => l.pes), most = {pes, dtype: launches[0].dtype}, peak = compute(most), slope = memory(most), ridge = peak / slope;
   const x = d3.scaleLog().domain([Math.min(ridge / 30, d3.min(launches, intensity) / 2), Math.max(ridge * 10, d3.max(launches, intensity) * 2)]).range([margin.left, width - margin.right]);
   const y = d3.scaleLog().domain([Math.min(slope * x.domain()[0], d3.min(launches, rate)) / 2, peak * 2]).range([height - margin.bottom, margin.top]);
@@ -22,9 +30,8 @@
   svg.append("text").attr("x", x(Math.sqrt(low * ridge)) + 10).attr("y", y(slope * Math.sqrt(low * ridge)) + 16).text(`HBM ${figure(slope / 1e9)} GB/s`);
   svg.append("g").selectAll("circle").data(launches).enter().append("circle").attr("class", "launch").attr("r", l => 4 + 10 * Math.sqrt(l.ns / d3.max(launches, m => m.ns))).attr("cx", l => x(intensity(l))).attr("cy", l => y(rate(l)))
     .attr("fill", "#1f5fa8").attr("fill-opacity", .55).attr("stroke", "#fff")
-    .append("title").text(l => `${l.row} ${l.name}\n${nanoseconds(l.ns)}, ${figure(rate(l) / 1e12)} TFLOP/s, ${figure(intensity(l))} FLOP/B\n${percent(rate(l) / Math.min(compute(l), memory(l) * intensity(l)))} of the roof`);
-  table(holder.select(".chart"), "Launches, the longest first", [["row"], ["launch"], ["times", 1], ["time", 1], ["TFLOP/s", 1], ["FLOP/B", 1], ["of the roof", 1], ["bound", 1], ["bound by"]],
-    launches.slice().sort((a, b) => b.ns * b.times - a.ns * a.times).slice(0, 60).map(l => [l.row, l.name, figure(l.times), nanoseconds(l.ns), figure(rate(l) / 1e12), figure(intensity(l)), percent(rate(l) / Math.min(compute(l), memory(l) * intensity(l))), nanoseconds(l.bound_ns), l.binds || "-"]));
+    .append("title").text(l => `${l.row} ${l.name}\n${nanoseconds(l.ns)}, ${figure(rate(l) / 1e12)} TFLOP/s, ${figure(intensity(l))} FLOP/B\n${percent(share(l))} of the roof`);
+  list();
   note("#roofline", "A circle is a kind of launch, larger where it takes longer. The roof is that of the PEs that take part.");
 })();
 (function () {
