@@ -104,8 +104,7 @@ class OnlineSoftMax {
 Tile positions_of(Tl& tl, const CacheLayout& cache, std::int64_t place, std::int64_t first, std::int64_t count) {
   const std::int64_t page = first / cache.page;
   const bool together = cache.run == 1 || (first + count - 1) / cache.page == page;
-  const std::int64_t start = (page * cache.run + place) * cache.page + first % cache.page;
-  if (together) return tl.arange(count, DType::i32, start);
+  if (together) return tl.arange(count, DType::i32, cache.position(place, first));
   // Every page but the first is `run` pages behind the one before.
   const auto number = [&](std::int64_t value) { return tl.fill({1, 1}, DType::i32, static_cast<double>(value)); };
   const Tile slot = tl.arange(count, DType::i32, first), pages = slot / number(cache.page);
@@ -142,10 +141,6 @@ struct KeyStep {
   std::int64_t at = 0;     ///< of what it holds of the sequence
   std::int64_t count = 0;  ///< keys
   std::int64_t row = 0;    ///< of the cache
-  /// Position of one of what the PE holds.
-  static std::int64_t position(const CacheLayout& cache, std::int64_t place, std::int64_t at) {
-    return (at / cache.page * cache.run + place) * cache.page + at % cache.page;
-  }
 };
 /// All keys below `end` that `places` PEs hold, of `first` before others. Every PE goes round in a stride of its own:
 /// in one, all of a cube would cross the same links at once.
@@ -179,14 +174,13 @@ class Walk {
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       for (; asked_ < std::min(i + kAhead, steps_.size()); ++asked_) ask(steps_[asked_]);
       const KeyStep& step = steps_[i];
-      const CacheLayout& cache = call_.cache;
-      const std::int64_t earliest = KeyStep::position(cache, step.place, step.at),
-                         latest = KeyStep::position(cache, step.place, step.at + step.count - 1);
+      const std::int64_t earliest = call_.cache.position(step.place, step.at),
+                         latest = call_.cache.position(step.place, step.at + step.count - 1);
       Tile positions;
       for (QueryBlock& block : blocks_) {
         if (earliest >= block.end) continue;
         const bool masked = latest > block.first && block.seen;
-        if (masked && !positions) positions = positions_of(tl_, cache, step.place, step.at, step.count);
+        if (masked && !positions) positions = positions_of(tl_, call_.cache, step.place, step.at, step.count);
         const Tile raw = block.state.scores(there_.front().keys);
         weigh();
         next_ = Next{&block, raw, there_.front().values, masked ? positions : Tile()};

@@ -28,6 +28,10 @@ struct CacheLayout {
   std::int64_t pe_of(std::int64_t sequence, std::int64_t index) const {
     return sequences <= pes ? sequence * run + index % run : sequence % pes;
   }
+  /// Position of one of those that a PE keeps of a sequence, in their order. `place`: of the PE in its run.
+  std::int64_t position(std::int64_t place, std::int64_t index) const {
+    return (index / page * run + place) * page + index % page;
+  }
   /// Row of a position, and of all that follow in its page.
   std::int64_t row(std::int64_t sequence, std::int64_t position) const {
     const std::int64_t index = position / page, kept = sequences <= pes ? 0 : sequence / pes;

@@ -8,7 +8,7 @@ const std::vector<Limitation>& limitations() {
   static const std::vector<Limitation> kList{
       {"fidelity",
        "`fast` is a model of its own for `noc` and `hbm`; `ucie` and `link` have the same ports in both grades, `pe` "
-       "has one grade. Trains of 4 to 16 KiB only where every part is fast; what shares their virtual channel waits "
+       "has one grade. Trains of 4 to 64 KiB only where every part is fast; what shares their virtual channel waits "
        "for a whole train."},
       {"router",
        "input-queued, one flit per cycle and port; no speculation, adaptive routes, output buffers or speed-up. A "

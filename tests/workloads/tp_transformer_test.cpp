@@ -238,6 +238,42 @@ TEST(TpTransformer, WithReplayTakesTheTimeThatItTakesWithout) {
   EXPECT_THAT(data.err, HasSubstr("--replay on needs --data off"));
 }
 
+/// 16 PEs, 32 blocks of 8 tokens: PE p has blocks p and 31 - p, and reads the keys of the later one, which are those of
+/// the other as well. Queries once, the result once; 2 B an element.
+TEST(TpTransformer, AnAttentionReadsEachKeyOnceForBothBlocksOfAPe) {
+  constexpr std::uint64_t kPes = 16, kTokens = 8, kPrompt = 2 * kPes * kTokens, kHeads = 4, kDim = 16;
+  const Tool tool;
+  std::string model = small_model(1);
+  for (const auto& [from, to] :
+       {std::pair("width: 32", "width: 64"), std::pair("heads: 8", "heads: 4"), std::pair("kv_heads: 4", "kv_heads: 1"),
+        std::pair("head_dim: 8", "head_dim: 16"), std::pair("positions: 64", "positions: 256")})
+    model.replace(model.find(from), std::string(from).size(), to);
+  std::ofstream(tool.file("m.yaml")) << model;
+  const Outcome outcome = tool({"run",        "tp_transformer",
+                                "--model",    "m.yaml",
+                                "--topology", "ring8",
+                                "--set",      "system.sips.count=1",
+                                "--page",     "4",
+                                "--ends",     "0",
+                                "--prompt",   std::to_string(kPrompt),
+                                "--decode",   "0",
+                                "-w",         "0",
+                                "--data",     "off",
+                                "--explain",  "--json",
+                                "-"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  std::uint64_t positions = 0;
+  for (std::uint64_t pe = 0; pe < kPes; ++pe) positions += (2 * kPes - pe) * kTokens;
+  const auto json = json_of(outcome.out);
+  unsigned found = 0;
+  for (const auto& launch : json["explain"]["launches"]) {
+    if (launch["kernel"] != "attention.scores") continue;
+    ++found;
+    EXPECT_EQ(launch["bytes"]["hbm"].get<double>(), 2.0 * kDim * (2 * positions + 2 * kPrompt * kHeads));
+  }
+  EXPECT_EQ(found, 1U);
+}
+
 constexpr const char* kConfig = R"({
   "architectures": ["LlamaForCausalLM"],
   "model_type": "llama",
