@@ -94,10 +94,13 @@ test-release: test-packages
 test-asan: test-packages
 	$(call stage,build (sanitized),cmake --preset asan && cmake --build --preset asan -j $(JOBS))
 	$(call stage,tests (sanitized),ctest --preset asan -j $(JOBS))
-test-slow: test-packages ## complete products and sweeps of cases, hours: the label slow
+test-slow: test-packages ## complete products and sweeps of cases, hours: the label slow; random programs, sanitized
 	cmake --preset release -DBUILD_TESTING=ON -DKERNBENCH_SLOW_TESTS=ON
 	cmake --build --preset release -j $(JOBS)
 	ctest --test-dir build/release -L '^slow$$' --output-on-failure -j $(JOBS)
+	cmake --preset asan && cmake --build --preset asan -j $(JOBS) --target runtime_random_test
+	ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=0 \
+	  ctest --test-dir build/asan -R '^RandomPrograms\.Thousand$$' --output-on-failure
 asan: test-asan ## tests under AddressSanitizer and UndefinedBehaviorSanitizer
 MUTANTS ?=
 mutants: test-packages ## faults made on purpose, which tests have to find: tests/mutants/README.md; MUTANTS='noc-*' for some

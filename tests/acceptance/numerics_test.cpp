@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <vector>
 
 namespace kernbench {
@@ -217,6 +218,15 @@ TEST(ReferenceCheck, SumsOfSubnormalNumbersAreExact) {
     EXPECT_FALSE(refused(ReduceOp::sum, format.dtype, {s, s}, 2 * s)) << to_string(format.dtype);
     EXPECT_TRUE(refused(ReduceOp::sum, format.dtype, {s, s}, 3 * s)) << to_string(format.dtype);
     EXPECT_TRUE(refused(ReduceOp::sum, format.dtype, {s, s}, s)) << to_string(format.dtype);
+  }
+}
+
+TEST(ReferenceCheck, AnInfiniteSumIsThatAndNothingElse) {
+  const double inf = std::numeric_limits<double>::infinity();
+  for (const ReduceOp op : {ReduceOp::sum, ReduceOp::max, ReduceOp::prod}) {
+    EXPECT_FALSE(refused(op, DType::f32, {inf, 1}, inf)) << to_string(op);
+    EXPECT_TRUE(refused(op, DType::f32, {inf, 1}, -inf)) << to_string(op);
+    EXPECT_TRUE(refused(op, DType::f32, {inf, 1}, 1)) << to_string(op);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <numeric>
 
 #include "models/sram/bank_timing.h"
@@ -130,17 +131,22 @@ TEST(Sram, AnswersErrorsWithAResponse) {
   EXPECT_EQ(ignore.get_response_status(), tlm::TLM_COMMAND_ERROR_RESPONSE);
 }
 
-TEST(Sram, TimeOfAPacketIsSplitWithoutRemainderAndDataOffTakesTheSameTime) {
+class SramWithDataOrWithout : public ::testing::TestWithParam<bool> {};
+
+TEST_P(SramWithDataOrWithout, TimeOfAPacketIsTheSameAndIsSplitWithoutRemainder) {
   RunOptions options;
-  options.data = false;
+  options.data = GetParam();
   Bench bench(options);
   PayloadPool pool;
   std::vector<tlm::tlm_generic_payload*> payloads;
+  unsigned char written[256], read[10][256] = {};
+  std::iota(std::begin(written), std::end(written), static_cast<unsigned char>(0));
   for (unsigned i = 0; i < 20; ++i) {
     tlm::tlm_generic_payload& payload = pool.acquire();
     payload.set_command(i % 2 == 0 ? tlm::TLM_WRITE_COMMAND : tlm::TLM_READ_COMMAND);
-    payload.set_address(address(i * 1024ull));
+    payload.set_address(address((i - i % 2) * 1024ull));  // each read is of what the write before it wrote
     payload.set_data_length(256);
+    payload.set_data_ptr(i % 2 == 0 ? written : read[i / 2]);
     bench.initiator.send(0, payload);
     payloads.push_back(&payload);
   }
@@ -154,7 +160,10 @@ TEST(Sram, TimeOfAPacketIsSplitWithoutRemainderAndDataOffTakesTheSameTime) {
     payloads[i]->release();
   }
   EXPECT_EQ(pool.outstanding(), 0u);
+  const unsigned char zeros[256] = {};
+  for (const auto& bytes : read) EXPECT_EQ(std::memcmp(bytes, GetParam() ? written : zeros, 256), 0);
 }
+INSTANTIATE_TEST_SUITE_P(Data, SramWithDataOrWithout, ::testing::Bool());
 
 }  // namespace
 }  // namespace kernbench

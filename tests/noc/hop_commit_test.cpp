@@ -177,6 +177,23 @@ TEST(HopCommit, CreditsAndTrainsCrossAnIdleMeshInOneStep) {
   }
 }
 
+/// From 32 flits on the next hop of any packet is decided together with the one before it; of shorter ones when they
+/// are there: one step a router.
+TEST(HopCommit, OrdinaryPacketsGoAheadFromThirtyTwoFlits) {
+  for (const unsigned flits : {31U, 32U, 64U}) {
+    HandMesh mesh(hand_config(4, 8), 8);
+    Packet& packet = mesh.packet(0, 63, flits);
+    mesh.offer(packet, 0);
+    mesh.run();
+    EXPECT_EQ(mesh.tail(packet), 6U + 4 * 14 + flits - 1);
+    if (flits < 32) {
+      EXPECT_GE(mesh.steps, 14U) << flits;
+    } else {
+      EXPECT_LE(mesh.steps, 1U) << flits;
+    }
+  }
+}
+
 TEST(HopCommit, ChainingFillsALinkAndItsAbsenceCostsACycleAPacket) {
   for (const bool chaining : {false, true}) {
     NocConfig config = hand_config(1, 16);

@@ -77,11 +77,13 @@ class Recorder final : public PacketProbe, public TransactionProbe {
     if (packet.kind == PacketKind::command) return;
     if (Journey* journey = of(socket, packet)) journey->crossings.push_back(sockets[socket].back());
   }
+  void debugged(const char* socket) override { debugs.emplace_back(socket); }
 
   std::deque<Journey> journeys;
   /// Of a transaction's payload, which is used again when it has ended: twice for each journey.
   std::map<std::pair<const tlm::tlm_generic_payload*, unsigned>, std::deque<Transport>> transports;
   std::map<std::string, std::vector<Crossing>> sockets;  ///< all that crossed each
+  std::vector<std::string> debugs;                       ///< sockets that the back door has led over
 
  private:
   using Leg = std::tuple<tlm::tlm_generic_payload*, NodeId, NodeId, PacketKind>;
@@ -140,6 +142,10 @@ class Host : public sc_core::sc_module {
     std::size_t sum = 0;
     for (const Port& port : ports_) sum += port.completed;
     return sum;
+  }
+  /// By the back door.
+  unsigned debug(std::uint16_t sip, tlm::tlm_generic_payload& payload) {
+    return ports_[sip].socket->transport_dbg(payload);
   }
   /// When each message was answered.
   std::vector<Ps> answers() const {

@@ -35,9 +35,11 @@ const Traffic kAccuratePackets{"accurate", kAccurate};
 const Traffic kFastPackets{"fast", kFast, 64, 4096, 4096, 4096};
 const Traffic kLongTrains{"trains_of_16_KiB", kFast, 64, 16 << 10, 8192, 16 << 10};
 const Traffic kLongestTrains{"trains_of_64_KiB", kFast, 64, 64 << 10, 8192, 64 << 10};
-/// A packet of 256 B has 32 flits and lies over several routers; in the fast grade it goes ahead.
+/// A packet of 256 B has 32 flits or more and lies over several routers; in the fast grade it goes ahead
+/// (HopCommit.OrdinaryPacketsGoAheadFromThirtyTwoFlits).
 const Traffic kNarrow{"accurate_of_32_flits", kAccurate, 8};
 const Traffic kNarrowAhead{"fast_of_32_flits", kFastNetwork, 8};
+const Traffic kNarrowerAhead{"fast_of_64_flits", kFastNetwork, 4};
 
 SystemSpec machine_of(const Traffic& traffic) {
   SystemSpec spec = small_machine(2, 2, 1);
@@ -92,6 +94,7 @@ const Sizes kSizes[] = {
     {&kLongestTrains, 8192, 64 << 10},
     {&kNarrow, kMaxPacketBytes, kMaxPacketBytes},
     {&kNarrowAhead, kMaxPacketBytes, kMaxPacketBytes},
+    {&kNarrowerAhead, kMaxPacketBytes, kMaxPacketBytes},
 };
 
 class Probe : public ::testing::TestWithParam<std::tuple<Route, Sizes>> {};
@@ -164,6 +167,46 @@ INSTANTIATE_TEST_SUITE_P(Routes, Probe, ::testing::Combine(::testing::ValuesIn(k
                            return std::get<0>(info.param).name + ("_" + std::to_string(sizes.message)) + "_" +
                                   sizes.traffic->name;
                          });
+
+/// The back door leads over the sockets that a timed write to the same memory crosses, in their order.
+class BackDoorProbe : public ::testing::TestWithParam<PhysicalAddress> {};
+
+TEST_P(BackDoorProbe, LeadsOverEverySocketThatATimedWriteCrosses) {
+  const Plan plan(machine_of(kAccuratePackets));
+  Recorder recorder;
+  Taps taps(recorder);
+  ForeignParts parts;
+  parts.bind_packets = taps.binder();
+  Machine machine(plan, RunOptions{}, nullptr, parts);
+  Host host("test_host", machine);
+  host.at(1, 0, MemoryWriteMessage{GetParam(), std::vector<std::uint8_t>(64, 1)});
+  sc_core::sc_start();
+  host.expect_no_faults();
+  std::vector<std::string> timed;
+  for (const Journey& journey : recorder.journeys) {
+    if (journey.kind != PacketKind::write) continue;
+    ASSERT_TRUE(timed.empty()) << "one write";
+    for (const Crossing& crossing : journey.crossings) timed.push_back(crossing.socket);
+  }
+  EXPECT_GE(timed.size(), 3U);
+  EXPECT_TRUE(recorder.debugs.empty());
+
+  unsigned char data[64] = {};
+  tlm::tlm_generic_payload payload;
+  payload.set_read();
+  payload.set_address(GetParam().encode());
+  payload.set_data_ptr(data);
+  payload.set_data_length(sizeof data);
+  payload.set_streaming_width(sizeof data);
+  EXPECT_EQ(host.debug(0, payload), sizeof data);
+  EXPECT_EQ(recorder.debugs, timed);
+  EXPECT_EQ(std::count(std::begin(data), std::end(data), 1), 64) << "what was written";
+}
+
+INSTANTIATE_TEST_SUITE_P(Memories, BackDoorProbe,
+                         ::testing::Values(PhysicalAddress::hbm({0, 0, 0}, 0), PhysicalAddress::hbm({0, 1, 6}, 4096),
+                                           PhysicalAddress::tcm({0, 1, 3}, 256), PhysicalAddress::sram({0, 1}, 64)),
+                         [](const auto& info) { return "memory" + std::to_string(info.index); });
 
 // A busy machine: every second PE loads from one slice, stores to another, and sends to the next of a ring over all of
 // them. Packets wait for each other at outputs, for channels, at wires and at memories.
@@ -407,7 +450,7 @@ TEST_P(BusyProbe, ChangesNoTimeOfTheMachineThatItWatches) {
 
 INSTANTIATE_TEST_SUITE_P(Traffic, BusyProbe,
                          ::testing::Values(&kAccuratePackets, &kFastPackets, &kLongTrains, &kLongestTrains, &kNarrow,
-                                           &kNarrowAhead),
+                                           &kNarrowAhead, &kNarrowerAhead),
                          [](const auto& info) { return info.param->name; });
 
 }  // namespace

@@ -236,6 +236,12 @@ TEST(Bench, RefusesBadCommandLines) {
   const Outcome outcome = tool({"bench", "--filter", "x*"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_THAT(outcome.err, HasSubstr("--filter 'x*' matches nothing"));
+  // Each grade has the benchmarks of its own HBM.
+  EXPECT_THAT(outcome.err, HasSubstr("hbm_engine_random"));
+  EXPECT_EQ(outcome.err.find("hbm_engine_fast"), std::string::npos) << outcome.err;
+  const Outcome fast = tool({"bench", "--fidelity", "fast", "--filter", "x*"});
+  EXPECT_THAT(fast.err, HasSubstr("hbm_engine_fast"));
+  EXPECT_EQ(fast.err.find("hbm_engine_random"), std::string::npos) << fast.err;
 }
 
 }  // namespace

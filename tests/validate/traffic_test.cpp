@@ -20,6 +20,8 @@ TEST(TrafficPattern, MeanDistancesAreThoseOfTheDefinitions) {
   EXPECT_NEAR(mean_links("neighbor", 4), 2 * (3 * 1 + 3) / 4.0, 1e-12);
   // Tornado on 8: d = 3; 5 columns go 3 to the right, 3 go 5 to the left.
   EXPECT_NEAR(mean_links("tornado", 8), 2 * (5 * 3 + 3 * 5) / 8.0, 1e-12);
+  // On 5: d = 2; 3 columns go 2 to the right, 2 go 3 to the left.
+  EXPECT_NEAR(mean_links("tornado", 5), 2 * (3 * 2 + 2 * 3) / 5.0, 1e-12);
   // Bit complement: x to k - 1 - x in both dimensions.
   EXPECT_NEAR(mean_links("bit-complement", 4), 2 * (3 + 1 + 1 + 3) / 4.0, 1e-12);
   // One corner: mean of x + y.

@@ -144,14 +144,18 @@ TEST(TpMlp, RefusesRanksThatArePes) {
 TEST(TpMlp, TakesTheSameTimeWithoutData) {
   const Tool tool;
   for (const char* io : {"debug", "timed"}) {
-    const auto on = passes_of(tool, small(with(kMlp, {"--host-io", io})));
-    const auto off = passes_of(tool, small(with(kMlp, {"--host-io", io, "--data", "off"})));
+    auto on = rows_of(tool, small(with(kMlp, {"--host-io", io})));
+    auto off = rows_of(tool, small(with(kMlp, {"--host-io", io, "--data", "off"})));
     ASSERT_EQ(on.size(), off.size());
     for (std::size_t i = 0; i < on.size(); ++i) {
-      EXPECT_EQ(off[i]["check"], "skipped");
-      EXPECT_EQ(on[i]["time_ns"], off[i]["time_ns"]);
-      EXPECT_EQ(on[i]["launch_ns"], off[i]["launch_ns"]);
-      EXPECT_EQ(on[i]["collective_ns"], off[i]["collective_ns"]);
+      if (i > 0) {
+        EXPECT_EQ(off[i]["check"], "skipped");
+      }
+      for (const char* of_data : {"check", "mismatches", "max_abs_err"}) {
+        on[i].erase(of_data);
+        off[i].erase(of_data);
+      }
+      EXPECT_EQ(on[i], off[i]) << "row " << i;
     }
   }
 }

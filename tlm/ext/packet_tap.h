@@ -17,6 +17,8 @@ class PacketProbe {
   virtual void began(const char* /*socket*/, const Packet& /*packet*/, Ps /*head*/) {}
   /// All of it has, or will: both times are final.
   virtual void crossed(const char* socket, const Packet& packet, Ps head, Ps tail) = 0;
+  /// An untimed access by the back door passes.
+  virtual void debugged(const char* /*socket*/) {}
 };
 
 /// How two ends of the packet protocol are bound; empty: directly.
@@ -53,7 +55,10 @@ class PacketTap final : public sc_core::sc_module, PacketForwardIf, PacketBackwa
     probe_.offered(from_.name(), packet, first, last);
     out_->offer(packet, first, last);
   }
-  unsigned debug(BackDoor& access) override { return out_->debug(access); }
+  unsigned debug(BackDoor& access) override {
+    probe_.debugged(from_.name());
+    return out_->debug(access);
+  }
   PacketForwardIf& receiver() override { return out_->receiver(); }
 
   void credit(unsigned vc, unsigned units, Ps when) override { in_->credit(vc, units, when); }
