@@ -49,6 +49,12 @@ class EngineQueues {
   EngineQueues(std::uint32_t contexts, std::uint32_t depth) : queues_(std::size_t{2} * contexts), depth_(depth) {}
   bool full(const Op& op, std::uint32_t context) const { return queues_[queue_of(op, context)].size >= depth_; }
   void push(Op& op, std::uint32_t context) { queues_[queue_of(op, context)].push(op); }
+  /// Ops in all of them.
+  std::uint32_t size() const {
+    std::uint32_t sum = 0;
+    for (const OpQueue& queue : queues_) sum += queue.size;
+    return sum;
+  }
   /// The op to start, taken out; null if no head is ready.
   Op* pop_ready() {
     OpQueue* best = nullptr;

@@ -15,6 +15,7 @@ struct PeStatistics {
   std::uint64_t macs_8bit = 0, macs_16bit = 0, macs_32bit = 0, macs_64bit = 0;  ///< of the GEMM array
   std::uint64_t math_lane_cycles = 0;                                           ///< elements times cycles of a lane
   std::uint64_t tcm_bytes = 0;  ///< through TCM's banks, reads and writes, engines included
+  std::uint64_t tcm_held = 0;   ///< most bytes of tiles that a kernel held at once in its share of TCM
   std::uint64_t dma_read_bytes = 0, dma_write_bytes = 0;
   std::uint64_t tlb_hits = 0, tlb_misses = 0;
   std::uint64_t dma_reads = 0, dma_writes = 0, gemm_ops = 0, math_ops = 0;  ///< completed

@@ -114,6 +114,7 @@ struct Sram::Impl final : MemoryBackend {
     port.retry();
   }
   void level(std::uint32_t now) {
+    if (usage != nullptr) usage->level(now);
     if (observer != nullptr && queue_track != kNoTrack) observer->change(queue_track, queue.now(), now);
   }
 

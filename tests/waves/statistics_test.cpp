@@ -144,6 +144,38 @@ TEST(Statistics, HaveEveryKindOfPart) {
   }
 }
 
+// A PE that loads as fast as it can fills the queue of its DMA engine, and the DMA engines those of the memory.
+TEST(Statistics, MarksOfQueuesReachTheirRoomAndDoNotPassIt) {
+  const Tool tool;
+  for (const unsigned room : {3U, 8U}) {
+    const std::string depth = std::to_string(room);
+    const ordered_json json =
+        statistics_of(tool, {"run", "stream", "--topology", "minimal", "--bytes", "128K", "--set",
+                             "pe.dma.queue_depth=" + depth, "--set", "cube.hbm.queue_depth=" + depth});
+    std::map<std::string, std::uint64_t> marks;
+    std::map<std::string, std::string> units;
+    for (const auto& resource : json["resources"]) {
+      std::string kind = resource["kind"];
+      const std::string name = resource["name"];
+      if (kind == "engine" || kind == "tcm") kind = name.substr(name.find('.', name.find(".pe") + 1) + 1);
+      marks[kind] = std::max(marks[kind], resource.value("high_water", std::uint64_t{0}));
+      units[kind] = resource.value("high_water_unit", "");
+    }
+    EXPECT_EQ(marks["dma_r"], room);
+    EXPECT_GT(marks["dma_w"], 0U);
+    EXPECT_LE(marks["dma_w"], room);
+    EXPECT_EQ(units["dma_r"], "ops");
+    // `queue_depth` bursts of each of two pseudo channels, of reads and of writes.
+    EXPECT_GE(marks["hbm_channel"], 2U * room);
+    EXPECT_LE(marks["hbm_channel"], 4U * room);
+    EXPECT_EQ(units["hbm_channel"], "bursts");
+    EXPECT_GT(marks["tcm.write"], 0U);
+    EXPECT_LT(marks["tcm.write"], std::uint64_t{16} << 20);
+    EXPECT_EQ(marks["tcm.write"] % 64, 0U) << "whole lines";
+    EXPECT_EQ(units["tcm.write"], "bytes");
+  }
+}
+
 TEST(Statistics, OfARunThatIsCutShortAreWritten) {
   const Tool tool;
   const Outcome outcome = tool(with(kAllReduce, {"--max-sim-time", "2us", "--stats", "stats.json"}));

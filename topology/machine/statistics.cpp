@@ -255,6 +255,7 @@ class UsageWalk {
             use.name = hbm.by_slice() ? names::hbm_port({at.sip, at.cube, static_cast<std::uint16_t>(unit)})
                                       : names::parent(names::pseudo_channel(at, static_cast<int>(unit), 0));
             use.rate = config.pseudo_channel_peak().bytes_per_second() * hbm.pseudo_channels_of_usage();
+            use.high_water_unit = "bursts";
             for (unsigned i = 0; i < channels; ++i) {
               const Hbm::Stats stats = hbm.channel_stats(unit * channels + i);
               use.busy += stats.busy;
@@ -283,6 +284,7 @@ class UsageWalk {
           use.busy = memory.served().busy;
           use.bytes = memory.served().bytes;
           use.messages = memory.served().requests;
+          use.high_water_unit = "requests";
         });
   }
 
@@ -300,6 +302,11 @@ class UsageWalk {
         use.busy = busy;
         use.bytes = bytes;
         use.messages = messages;
+        if (std::string_view(kind) == "engine") use.high_water_unit = "ops";
+        if (std::string_view(name) == "tcm.write") {
+          use.high_water = done.tcm_held;
+          use.high_water_unit = "bytes";
+        }
       });
     };
     const Reasons engine{"operands", "engine"};

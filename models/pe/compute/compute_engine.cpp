@@ -45,6 +45,7 @@ bool ComputeEngine::full(const Op& op) const { return queues_.full(op, op.contex
 
 void ComputeEngine::enqueue(Op& op) {
   queues_.push(op, op.context->index);
+  if (Usage* usage = kind_ == Kind::gemm ? services_.usages.gemm : services_.usages.math) usage->level(queues_.size());
   advance();
 }
 

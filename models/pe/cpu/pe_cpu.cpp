@@ -364,6 +364,7 @@ void PeCpu::finish_if_done(KernelContext& context) {
   if (!failed) count_rings(context);
   answer(failed ? CommandKind::failed : CommandKind::done, context.message);
   if (services_.races != nullptr) services_.races->ended(context.message, services_.coord);
+  services_.statistics.tcm_held = std::max(services_.statistics.tcm_held, context.recorder.most_held());
   contexts_[context.index] = nullptr;
   arm_waiting();
 }

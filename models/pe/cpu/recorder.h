@@ -56,6 +56,8 @@ class Recorder : public Tl {
   std::unique_ptr<Op> pop();
   /// Takes a range of TCM out of use; false if some of it is in use.
   bool reserve(std::uint64_t begin, std::uint64_t end) { return env_.arena->reserve(begin, end); }
+  /// Bytes of tiles that the launch held at once, at most.
+  std::uint64_t most_held() const { return env_.arena->most_in_use(); }
   /// Drops what was recorded and unwinds the kernel.
   void cancel();
 

@@ -71,6 +71,8 @@ bool DmaEngine::full(const Op& op) const { return queues_.full(op, op.context->i
 
 void DmaEngine::enqueue(Op& op) {
   queues_.push(op, op.context->index);
+  if (Usage* usage = kind_ == Kind::read ? services_.usages.dma_r : services_.usages.dma_w)
+    usage->level(queues_.size());
   advance();
 }
 

@@ -50,6 +50,7 @@ std::optional<std::uint64_t> TcmArena::allocate(std::uint64_t bytes, const Label
   used_.emplace(*offset, Block{bytes, label});
   next_ = *offset + size;
   in_use_ += size;
+  most_in_use_ = std::max(most_in_use_, in_use_);
   return offset;
 }
 

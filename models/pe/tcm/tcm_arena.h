@@ -38,6 +38,7 @@ class TcmArena {
 
   std::uint64_t capacity() const { return capacity_; }
   std::uint64_t free_bytes() const;
+  std::uint64_t most_in_use() const { return most_in_use_; }  ///< bytes, of tiles, at any time so far
   std::uint64_t largest_free() const;
   /// "load 256x1024 f16 (524288 B), add 1x64 f16 (128 B)": the largest first, at most `limit` of them.
   std::string occupants(std::size_t limit) const;
@@ -52,7 +53,7 @@ class TcmArena {
   std::uint64_t begin_;
   std::uint64_t next_;  // where the last allocation ended
   std::uint64_t capacity_;
-  std::uint64_t in_use_ = 0;
+  std::uint64_t in_use_ = 0, most_in_use_ = 0;
 
   std::optional<std::uint64_t> find(std::uint64_t from, std::uint64_t end, std::uint64_t size) const;
 };
