@@ -141,6 +141,45 @@ TEST(PageInABrowser, DraggingAlongALineKeepsThePointsWithin) {
   EXPECT_NE(rendered.dom.find("1 to 16 of 16 points"), std::string::npos);  // the list keeps those without figures
 }
 
+/// Twelve close values with long names, twenty categories with long names: what would lie on another label goes.
+TEST(PageInABrowser, NoTwoLabelsOfAnAxisLieOnEachOther) {
+  Study study = sample_study();
+  study.axes[2].categories.clear();
+  for (unsigned i = 0; i < 20; ++i) study.axes[2].categories.push_back(fmt::format("algorithm_number_{}", i));
+  for (std::size_t i = 0; i < study.points.size(); ++i) {
+    Point& point = study.points[i];
+    const std::size_t value = i % 12;
+    point.axes[0] = value == 11 ? 1000 : static_cast<double>(value);
+    point.labels[0] = fmt::format("a long value, {}", value);
+    point.axes[2] = static_cast<double>(i % 20);
+    point.labels[2] = study.axes[2].categories[i % 20];
+  }
+  choose_scales(study);
+  const TestFolder folder;
+  std::string page = render(study);
+  page.insert(page.rfind("</body>"), R"(<script>
+    let labels = 0, overlaps = 0;
+    for (const axis of document.querySelectorAll(".axis")) {
+      const texts = [...axis.querySelectorAll(".tick text")], slanted = texts.some(text => text.hasAttribute("transform"));
+      const boxes = texts.map(text => text.getBoundingClientRect());
+      labels += boxes.length;
+      boxes.forEach((a, i) => boxes.slice(i + 1).forEach(b => {
+        const apart = slanted ? Math.abs(a.right - b.right) >= 16
+          : a.left >= b.right - 1 || b.left >= a.right - 1 || a.top >= b.bottom - 3 || b.top >= a.bottom - 3;
+        if (!apart) ++overlaps;
+      }));
+    }
+    document.body.dataset.labels = labels;
+    document.body.dataset.overlaps = overlaps;
+  </script>)");
+  const Rendered rendered = render_in_browser(folder, page);
+  EXPECT_TRUE(rendered.quiet()) << rendered.log;
+  EXPECT_NE(rendered.dom.find("data-overlaps=\"0\""), std::string::npos);
+  EXPECT_EQ(rendered.dom.find("data-labels=\"0\""), std::string::npos);
+  EXPECT_NE(rendered.dom.find(">a long value, 0</text>"), std::string::npos);
+  EXPECT_NE(rendered.dom.find(">a long value, 11</text>"), std::string::npos);
+}
+
 TEST(PageInABrowser, AStudyWithoutFiguresSaysSo) {
   const TestFolder folder;
   Study study = sample_study();

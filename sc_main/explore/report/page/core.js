@@ -70,6 +70,20 @@ function ticksOf(column, scale, points, most) {
 function drawAxis(group, make, column, scale, points, most) {
   const {values, format} = ticksOf(column, scale, points, most);
   group.attr("class", "axis").call(make(scale).tickValues(values).tickFormat(format));
+  separate(group.selectAll(".tick text").nodes(), make === d3.axisBottom);
+}
+/// No two labels lie on each other: on a horizontal axis one may go a line lower; what still does is left out.
+function separate(labels, horizontal) {
+  const [begin, end] = horizontal ? ["left", "right"] : ["top", "bottom"], gap = horizontal ? 4 : -2;
+  const placed = labels.map(node => ({node, box: node.getBoundingClientRect()})).filter(label => label.box.width > 0);
+  const taken = horizontal ? [-Infinity, -Infinity] : [-Infinity];  // of each line, how far
+  placed.sort((a, b) => a.box[begin] - b.box[begin]);
+  for (const {node, box} of placed) {
+    const line = taken.findIndex(until => until + gap <= box[begin]);
+    if (line < 0) { node.remove(); continue; }
+    taken[line] = box[end];
+    if (line > 0) node.setAttribute("y", 21);
+  }
 }
 
 function picker(selector, label, choices, chosen, onChange) {

@@ -34,17 +34,19 @@
   function course(group, effect, metric) {
     const axis = columns[effect.axis], left = 62, right = panel.width - 8, top = 22;
     const letters = d3.sum(effect.levels, l => isCategory(axis) ? Math.min(18, l.label.length) + 2 : 0);
-    const slanted = letters * 6.2 > right - left, bottom = panel.height - (slanted ? 84 : 44);
+    const slanted = letters * 6.2 > right - left, bottom = panel.height - (slanted ? 84 : 56);
     const low = d3.min(effect.levels, l => l.lowest), high = d3.max(effect.levels, l => l.highest);
     const y = scaleOf(metric, [low, high].map(value => ({values: metrics.map(() => value)})), [bottom, top]);
     const x = isCategory(axis) || effect.levels.length < 2
       ? d3.scalePoint().domain(effect.levels.map(l => l.position)).range([left, right]).padding(0.5)
       : (axis.scale === "log" ? d3.scaleLog() : d3.scaleLinear()).domain(d3.extent(effect.levels, l => l.position)).range([left + 12, right - 12]);
-    const every = Math.ceil(effect.levels.length / 6);
+    // Slanted lines of text are half of their distance apart.
+    const every = isCategory(axis) ? (slanted ? Math.ceil(25 / x.step()) : 1) : Math.ceil(effect.levels.length / 6);
     const below = group.append("g").attr("class", "axis").attr("transform", `translate(0,${bottom})`)
-      .call(d3.axisBottom(x).tickValues(effect.levels.map(l => l.position).filter((_, i) => isCategory(axis) || i % every === 0))
+      .call(d3.axisBottom(x).tickValues(effect.levels.map(l => l.position).filter((_, i) => i % every === 0))
         .tickFormat(v => isCategory(axis) ? clipped(axis.categories[v], 18) : namer(axis, measured)(v)));
     if (slanted) below.selectAll("text").attr("transform", "rotate(-28)").attr("text-anchor", "end").attr("x", -4).attr("y", 8);
+    else separate(below.selectAll(".tick text").nodes(), true);
     drawAxis(group.append("g").attr("transform", `translate(${left},0)`), d3.axisLeft, {...metric, kind: "metric"}, y, [], 5);
     if (isCategory(axis)) {
       group.append("g").selectAll("line").data(effect.levels).enter().append("line").attr("x1", l => x(l.position)).attr("x2", l => x(l.position))
