@@ -66,7 +66,7 @@ TEST(Plans, EveryModuleKeepsToSlotsLinksAndMessages) {
       if (!(algorithm->operations & bit(op))) continue;
       for (std::int32_t kind = kRing1d; kind <= kFullyConnected; ++kind) {
         if (!(algorithm->topologies & topology_bit(kind))) continue;
-        for (const auto& [w, h] : {std::pair{1, 1}, {2, 1}, {5, 1}, {3, 2}}) {
+        for (const auto& [w, h] : {std::pair{1, 1}, {2, 1}, {3, 1}, {5, 1}, {3, 2}}) {
           for (const std::int64_t bytes : {std::int64_t{0}, std::int64_t{1000}, std::int64_t{4} << 20}) {
             PlanRequest request = test::machine(op, kind, w, h);
             request.bytes = bytes;

@@ -1,3 +1,7 @@
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
 #include <regex>
 #include <string>
 #include <vector>
@@ -18,6 +22,16 @@ std::string page_of_a_run(const Tool& tool) {
 std::string with_script(std::string page, const std::string& script) {
   page.insert(page.rfind("</body>"), "<script>" + script + "</script>");
   return page;
+}
+
+/// User and system time of all processes that have ended.
+double children_cpu_s() {
+  rusage usage{};
+  getrusage(RUSAGE_CHILDREN, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
 /// What is drawn: the scripts stand behind it.
@@ -127,6 +141,46 @@ TEST(RunPage, OfAResultFileHasWhatTheFileHas) {
   EXPECT_EQ(count_of(page.dom, "class=\"launch\""), 2U) << "the two GEMMs; a bias computes nothing";
   EXPECT_NE(page.dom.find("class=\"saving\""), std::string::npos);
   EXPECT_NE(page.dom.find("id=\"timeline\""), std::string::npos);
+}
+
+/// Eight SIPs of 16 cubes of 8 PEs.
+TEST(RunPage, OfAThousandPesIsSmallAndDrawnAtOnce) {
+  const Tool tool;
+  const Outcome done = tool({"run", "all_reduce", "-b", "16K", "-e", "16K", "-w", "0", "--topology", "ring8",
+                             "--fidelity", "fast", "--data", "off", "--report", "run.html", "-q"});
+  ASSERT_EQ(done.code, 0) << done.err;
+  const std::string text = read(tool.file("run.html"));
+  EXPECT_LT(text.size(), 4U << 20);
+  const double begin = children_cpu_s();
+  const Rendered page = render_in_browser(tool.folder(), text);
+  EXPECT_LT(children_cpu_s() - begin, 20) << "s of the browser's processor time, its start included";
+  EXPECT_TRUE(page.quiet()) << page.log;
+  EXPECT_NE(page.dom.find("data-drawn=\"yes\""), std::string::npos);
+  EXPECT_EQ(count_of(drawn(page), "NaN"), 0U);
+  EXPECT_EQ(count_of(page.dom, "class=\"share\""), 9 * 7U) << "eight ranks and their mean";
+}
+
+TEST(RunPage, TheRankingOfWhatIfIsAPageWithItsPairs) {
+  const Tool tool;
+  ASSERT_EQ(tool({"run", "all_reduce", "-b", "16K", "-e", "16K", "--topology", "minimal", "--set",
+                  "system.sips.count=2", "--data", "off", "--json", "run.json", "-q"})
+                .code,
+            0);
+  ASSERT_EQ(tool({"what-if", "run.json", "--keys", "pe.cpu.*", "--keys", "system.links.l*", "--pairs", "--html",
+                  "what_if.html", "--json", "tried.json", "-q"})
+                .code,
+            0);
+  const nlohmann::ordered_json what_if = json_of(read(tool.file("tried.json")))["what_if"];
+  const std::size_t saving = static_cast<std::size_t>(
+      std::count_if(what_if["changes"].begin(), what_if["changes"].end(),
+                    [](const auto& change) { return change["state"] == "ran" && change["saved_ns"] != 0; }));
+  ASSERT_GE(saving, 2U);
+  ASSERT_FALSE(what_if["pairs"].empty());
+  const Rendered page = render_in_browser(tool.folder(), read(tool.file("what_if.html")));
+  EXPECT_TRUE(page.quiet()) << page.log;
+  EXPECT_EQ(count_of(drawn(page), "class=\"saving\""), std::min(saving, std::size_t{25}));
+  const std::string first = what_if["pairs"][0]["keys"][0], second = what_if["pairs"][0]["keys"][1];
+  EXPECT_NE(drawn(page).find(first + " + " + second), std::string::npos) << "the table of pairs";
 }
 
 }  // namespace
