@@ -61,7 +61,7 @@ void RouterNetwork::soon(unsigned router, unsigned output) { __builtin_prefetch(
   packet.tail = clock_.at(tail);
   to.stats.packets += packets_of(packet.bytes);
   to.stats.bytes += packet.bytes;
-  const Ps busy = clock_.at(flits_of_(packet));
+  const Ps busy = busy_of(packet);
   to.stats.busy += busy;
   if (to.usage != nullptr) {
     to.usage->busy(packet.tail - busy, packet.tail, packet.bytes);

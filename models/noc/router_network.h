@@ -38,6 +38,8 @@ class RouterNetwork final : MeshEngine::Actions {
   unsigned add(RouterPorts& router, RouterInput* inputs, RouterOutput* outputs, unsigned ports);
   /// Hands an access that is at `router` to what the way on is bound to.
   unsigned debug(unsigned router, BackDoor& access) const;
+  /// For which a packet's flits take a port.
+  Ps busy_of(const Packet& packet) const { return clock_.at(flits_of_(packet)); }
   /// First cycle at or after `time`.
   Cycle cycle(Ps time) const { return time == known_time_ ? known_cycle_ : near(time); }
   Cycle now() const { return near(queue_.now()); }

@@ -17,6 +17,7 @@ void RouterOutput::reached(const Packet& packet, Ps time, Ps waited) const {
   VcUse& vc = vcs[packet.vc];  // the tail may find the next router's channel in the packet
   vc.packets += packets_of(packet.bytes);
   vc.bytes += packet.bytes;
+  vc.busy += network->busy_of(packet);
   if (waited == 0) return;
   usage->wait(time - waited, time);
   vc.waiting += waited;

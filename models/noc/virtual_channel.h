@@ -88,6 +88,7 @@ class VcSplit {
 /// What has gone through a virtual channel of an output; of packets whose head has.
 struct VcUse {
   std::uint64_t packets = 0, bytes = 0;
+  Ps busy = 0;     ///< a flit of them goes through
   Ps waiting = 0;  ///< of heads, for it
 };
 

@@ -86,8 +86,8 @@ void StatisticsText::take(const topology::RunStatistics& known, const topology::
   if (!use.channels.empty()) {
     separator = ",\"virtual_channels\":{";
     for (const topology::ResourceUse::Channel& channel : use.channels) {
-      fmt::format_to(out, FMT_COMPILE("{}\"{}\":{{\"bytes\":{},\"messages\":{},\"waiting_ps\":{}}}"), separator,
-                     channel.name, channel.bytes, channel.messages, channel.waiting);
+      fmt::format_to(out, FMT_COMPILE("{}\"{}\":{{\"busy_ps\":{},\"waiting_ps\":{},\"bytes\":{},\"messages\":{}}}"),
+                     separator, channel.name, channel.busy, channel.waiting, channel.bytes, channel.messages);
       separator = ",";
     }
     add(text_, "}");

@@ -17,7 +17,7 @@ constexpr const char* kUtilisation = "busy is at most the time of the run";
 constexpr const char* kSlices = "slices add up to the totals";
 constexpr const char* kWires = "bytes into a wire are the bytes out of it";
 constexpr const char* kQueues = "bytes sent over queues are the bytes received";
-constexpr const char* kChannels = "bytes of the virtual channels of a router port add up to it";
+constexpr const char* kChannels = "bytes and busy times of the virtual channels of a router port add up to it";
 constexpr const char* kStacks = "channels of a stack add up to it";
 
 using Reasons = std::vector<const char*>;
@@ -220,18 +220,21 @@ class UsageWalk {
   void channels(const std::vector<VcUse>& all, unsigned vcs_per_set, ResourceUse& use) {
     static constexpr std::array<const char*, kMessageClasses> kClasses{"command", "data", "request", "response",
                                                                        "credit"};
-    std::uint64_t bytes = 0, messages = 0;
+    std::uint64_t bytes = 0;
+    Ps busy = 0;
     for (std::size_t vc = 0; vc < all.size(); ++vc) {
       if (all[vc].packets == 0) continue;
       const std::size_t network = vc / vcs_per_set;
       use.channels.push_back({fmt::format("{}{}.{}", kClasses[network / kVcSets], network % kVcSets, vc % vcs_per_set),
-                              all[vc].bytes, all[vc].packets, all[vc].waiting});
+                              all[vc].bytes, all[vc].packets, all[vc].busy, all[vc].waiting});
       bytes += all[vc].bytes;
-      messages += all[vc].packets;
+      busy += all[vc].busy;
     }
     if (whole_) {
-      hold(kChannels, bytes == use.bytes,
-           [&] { return fmt::format("{}: {} B, of its virtual channels {} B", use.name, use.bytes, bytes); });
+      hold(kChannels, bytes == use.bytes && busy == use.busy, [&] {
+        return fmt::format("{}: {} B in {} ps, of its virtual channels {} B in {} ps", use.name, use.bytes, use.busy,
+                           bytes, busy);
+      });
     }
   }
   std::string beyond_name(std::uint32_t id, std::uint16_t router, std::uint8_t port) const {

@@ -22,7 +22,7 @@ struct ResourceUse {
   struct Channel {
     std::string name;  ///< its class of messages, set and number: request0.1
     std::uint64_t bytes, messages;
-    Ps waiting;
+    Ps busy, waiting;
   };
   std::string name;         ///< structural
   const char* kind = "";    ///< link, ucie, pcie, router_port, hbm_channel, sram, tcm, engine, ipcq, cpu
