@@ -217,6 +217,18 @@ TEST(Survival, AResultFileRunsNoCodeAndNamesNoOutputs) {
   EXPECT_EQ(other.code, 2) << "its hash is not in the file";
   EXPECT_THAT(other.err, HasSubstr("is not the plug-in of the earlier run"));
 
+  // The plug-in that a run had, named again: the same run.
+  ASSERT_EQ(
+      tool({"run", "probe", "--topology", "minimal", "--plugin", KERNBENCH_RUNAWAY_WORKLOAD, "--json", "had.json"})
+          .code,
+      0);
+  EXPECT_EQ(tool({"run", "--from", "had.json"}).code, 2);
+  const Outcome same =
+      tool({"run", "--from", "had.json", "--plugin", KERNBENCH_RUNAWAY_WORKLOAD, "--json", "same.json"});
+  EXPECT_EQ(same.code, 0) << same.err;
+  EXPECT_EQ(nlohmann::ordered_json::parse(read(tool.file("same.json")))["results"],
+            nlohmann::ordered_json::parse(read(tool.file("had.json")))["results"]);
+
   std::ofstream(tool.file("ccl.yaml")) << "algorithms:\n  broken:\n    module: " KERNBENCH_BROKEN_ALGORITHM "\n";
   with("ccl.json", {"--ccl", "ccl.yaml"});
   const Outcome ccl = tool({"run", "--from", "ccl.json"});

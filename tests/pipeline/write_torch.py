@@ -156,6 +156,7 @@ archive_of("export29", newest)
 expect("export29", weights)
 archive_of("export_cut", {**newest, "data/weights/weight_0": raw(big)[:64]})
 archive_of("export_config", {**newest, "data/weights/model_weights_config.json": b'{"config": {"w": 1}}'})
+archive_of("export_deep", {**newest, "data/weights/model_weights_config.json": b"[" * 100_000})
 archive_of("export_next", {**newest, "archive_version": b"1"})
 # Parameters, and other protocols of pickle.
 parameters = {"weight": torch.nn.Parameter(big), "size": big.shape, "frozen": torch.nn.Parameter(big[:2], False)}
