@@ -60,6 +60,8 @@ TEST(View, ShowsEveryUnitOnce) {
     EXPECT_EQ(count(system, std::string("  \"") + name + "\" [label"), 1u);
   EXPECT_EQ(count(sip, "PEs, HBM"), 4u);
   EXPECT_EQ(count(sip, "to sip"), 2u);
+  // Two cubes to the IO chiplet, two lines and two columns of cubes; host, endpoint and IO_CPU; two links.
+  EXPECT_EQ(count(sip, " -- "), 2u + 2u + 2u + 3u + 2u);
   EXPECT_EQ(count(cube, "  \"sip0.cube0.r"),
             16u + 24u + 8u + 8u + 2u + 3u * 4u);  // routers, and the lines that start at one
   EXPECT_EQ(count(pe, " [label=\"GEMM"), 1u);

@@ -8,7 +8,6 @@
 
 #include "tests/cli/schema_check.h"
 #include "tests/cli/tool_runner.h"
-#include "tlm/observe/cause.h"
 
 namespace kernbench {
 namespace {
@@ -38,36 +37,6 @@ const std::vector<std::string> kPathRun{"run", "all_reduce", "-b", "256K", "-e",
 std::vector<std::string> path_arguments(std::vector<std::string> arguments, const std::vector<std::string>& more) {
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
-}
-
-TEST(CauseLog, KeepsOnlyWhatSomethingComesFrom) {
-  CauseLog log;
-  {
-    Cause cause;
-    for (Ps time = 10; time <= 1000; time += 10) cause = log.step(Spent::gemm, 0, time, cause);
-    EXPECT_EQ(log.most_steps(), 100U);
-    EXPECT_EQ(log.chain(cause).size(), 100U);
-  }
-  Cause other;
-  for (Ps time = 10; time <= 1000; time += 10) other = log.step(Spent::math, 0, time, other);
-  EXPECT_EQ(log.most_steps(), 100U) << "the places of the first chain are taken again";
-  Cause branch = log.step(Spent::tcm, 0, 1500, other);
-  other = Cause();
-  const auto chain = log.chain(branch, 995);
-  ASSERT_EQ(chain.size(), 2U);
-  EXPECT_EQ(chain[0].begin, 995U);
-  EXPECT_EQ(chain[1].begin, 1000U);
-  EXPECT_EQ(chain[1].end, 1500U);
-}
-
-TEST(CauseLog, LeavesOutWhatACauseHasBeyondTheEnd) {
-  CauseLog log;
-  const Cause early = log.step(Spent::host, 0, 100, Cause()), late = log.step(Spent::wire, 0, 300, early);
-  const auto chain = log.chain(log.step(Spent::gemm, 0, 200, late));
-  ASSERT_EQ(chain.size(), 2U);
-  EXPECT_EQ(chain[1].begin, 100U);
-  EXPECT_EQ(chain[1].end, 200U);
-  EXPECT_EQ(chain[1].spent, Spent::gemm);
 }
 
 TEST(CriticalPath, AddsUpToTheRunAndToEveryLaunch) {
