@@ -51,11 +51,13 @@ void ChannelTiming::issue_column(const Candidate& column, Tick t) {
     --pc.active;
     openers_.erase(std::find(openers_.begin(), openers_.end(), b));
     waiting_[d] -= left_behind(entry);
+    waiting_changed();
     if (listener_ != nullptr && left_behind(entry) != 0) listener_->queued(waiting_[0] + waiting_[1], t);
     stats_.row_hits += count - first_of_banks(entry);
   } else {
     unlink(column.entry);
     waiting_[d] -= count;
+    waiting_changed();
     stats_.row_hits += entry.opened ? count - first_of_banks(entry) : count;
     update_hit(b, list(d));
     if (listener_ != nullptr) listener_->queued(waiting_[0] + waiting_[1], t);

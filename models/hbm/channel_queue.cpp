@@ -14,6 +14,7 @@ bool ChannelTiming::accept(Tick now, const BurstPlace& place, bool write, std::u
   }
   admit(now, waited);
   waiting_[write] += count;
+  waiting_changed();
   const bool whole = whole_runs_ && count > config_.grain;
   if (config_.grain > 1 && !whole) count -= append(banks_[b].tail[list(write)], place, write, tag, count);
   while (count > 0) {

@@ -165,8 +165,8 @@ class ChannelTiming {
   // The scheduler: scheduler_<name>.cpp.
   /// The commands of tick `t`.
   virtual void step(Tick t) = 0;
-  /// The queue that is served.
-  virtual unsigned served() const = 0;
+  /// Of two queues, the one to serve. It changes when bursts come or go, and at no other time.
+  virtual unsigned to_serve() const { return 0; }
   /// A burst comes at tick `now`: which ticks are decided before it counts.
   virtual void admit(Tick now, bool waited) = 0;
   /// Whether a row may be closed for its bank's oldest miss although queue `q` has a hit of it.
@@ -191,6 +191,11 @@ class ChannelTiming {
   /// Bursts of a run that found no row open, if it opened one.
   unsigned first_of_banks(const Entry& entry) const { return std::min<unsigned>(entry.count, banks_of_run_); }
   unsigned list(unsigned direction) const { return queues_ == 1 ? 0 : direction; }
+  /// The queue that is served.
+  unsigned served() const { return served_; }
+  void waiting_changed() {
+    if (queues_ != 1) served_ = to_serve();
+  }
   Entry& at(int entry) { return entries_[static_cast<std::size_t>(entry)]; }
   const Entry& at(int entry) const { return entries_[static_cast<std::size_t>(entry)]; }
   unsigned index(const BurstPlace& place) const;
@@ -267,6 +272,7 @@ class ChannelTiming {
   std::vector<Maintenance> maintenance_;  // only openers have columns until it is done
   std::vector<unsigned> closing_;         // banks with a close_at
   unsigned waiting_[2] = {0, 0};
+  unsigned served_ = 0;
   std::uint64_t age_ = 1;
   Tick not_before_ = 0;  // ticks below are decided
   Tick column_bus_ = 0, row_bus_ = 0;

@@ -20,11 +20,13 @@ class BatchedScheduler final : public ChannelTiming {
         // Fewer than one is none: reads that wait for fewer than none would wait for ever.
         write_above_(config.write_high * queue_bursts / 100),
         write_below_(std::max(1U, (config.write_low * queue_bursts + 99) / 100)) {
+    waiting_changed();
     if (gaps_.refi != 0) start_refresh();
   }
 
  private:
-  unsigned served() const override {
+  // The same again with the direction that it gives: from where writes are too many on they are not few.
+  unsigned to_serve() const override {
     const unsigned reads = waiting_[kRead], writes = waiting_[kWrite];
     if (direction_ == kRead) return writes > write_above_ || reads == 0 ? kWrite : kRead;
     return writes < write_below_ && reads > 0 ? kRead : kWrite;
@@ -58,6 +60,7 @@ class BatchedScheduler final : public ChannelTiming {
     const Entry& entry = at(id);
     Bank& bank = banks_[b];
     waiting_[entry.write] -= entry.count - left_behind(entry);
+    waiting_changed();
     if (listener_ != nullptr) listener_->queued(waiting_[0] + waiting_[1], t);
     unlink(id);
     bank.active = id;

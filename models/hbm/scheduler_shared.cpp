@@ -26,7 +26,6 @@ class SharedScheduler final : public ChannelTiming {
     BankSet remaining;  // per bank: not refreshed in this round
   };
 
-  unsigned served() const override { return 0; }
   /// What has waited before a full queue comes in the tick that made room, before its row command.
   void admit(Tick now, bool waited) override {
     if (waited) {
