@@ -25,7 +25,7 @@ class BatchedScheduler final : public ChannelTiming {
   }
 
  private:
-  // The same again with the direction that it gives: from where writes are too many on they are not few.
+  // Stays as it is when the direction becomes what it gives: writes that are too many are not few.
   unsigned to_serve() const override {
     const unsigned reads = waiting_[kRead], writes = waiting_[kWrite];
     if (direction_ == kRead) return writes > write_above_ || reads == 0 ? kWrite : kRead;

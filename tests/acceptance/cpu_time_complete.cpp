@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include "tests/acceptance/run_json.h"
+#include "tests/support/children_cpu.h"
 
 namespace kernbench {
 namespace {
@@ -30,17 +30,12 @@ TEST(ProcessorTime, OfAFast256MebibyteAllReduceOver256SipsIsBelowTenMinutesAnd8G
 
 /// s of CPU time of a GEMM of 4096 x 4096 x 4096 from its start to its end, and whether it was right.
 double cpu_s_of_gemm(const char* check, const char* expected) {
-  rusage before{}, after{};
-  EXPECT_EQ(::getrusage(RUSAGE_CHILDREN, &before), 0);
+  const double before = children_cpu_s();
   const nlohmann::ordered_json json =
       run_json({"run", "gemm", "--m", "4096", "--n", "4096", "--k", "4096", "--fidelity", "fast", "-c", check});
-  EXPECT_EQ(::getrusage(RUSAGE_CHILDREN, &after), 0);
+  const double after = children_cpu_s();
   EXPECT_EQ(json["results"][0]["check"], expected);
-  const auto seconds = [](const rusage& usage) {
-    return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-  };
-  return seconds(after) - seconds(before);
+  return after - before;
 }
 
 /// The check's sums take the order of a library's matrix product: 4096^3 took minutes, and the watchdog ended it.

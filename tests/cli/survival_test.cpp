@@ -1,6 +1,5 @@
 /// What once crashed, hung or lost a result, each as it was found.
 #include <gmock/gmock.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <regex>
 
 #include "tests/cli/tool_runner.h"
+#include "tests/support/children_cpu.h"
 
 namespace kernbench {
 namespace {
@@ -245,22 +245,15 @@ TEST(Survival, ANameThatJsonCannotHoldIsRefusedBeforeTheRun) {
   EXPECT_EQ(tool({"run", "probe", "--topology", "n\xff.yaml"}).code, 0) << "without JSON it may have any name";
 }
 
-/// Seconds of user time of what this process has run: other load on the machine does not count.
-double processor_time_of_children() {
-  rusage usage{};
-  ::getrusage(RUSAGE_CHILDREN, &usage);
-  return static_cast<double>(usage.ru_utime.tv_sec) + 1e-6 * static_cast<double>(usage.ru_utime.tv_usec);
-}
-
 /// Code that does not come back hears no flag; one signal is enough all the same, and leaves nothing behind.
 TEST(Survival, OneSignalEndsARunThatDoesNotListen) {
   const Tool tool;
-  const double before = processor_time_of_children();
+  const double before = children_cpu_s();
   const Outcome outcome =
       tool.shell("timeout -k 100 1 " + quoted(KERNBENCH_BINARY) + " run --plugin " + KERNBENCH_RUNAWAY_WORKLOAD +
                  " runaway --topology minimal --mode loop --json r.json --vcd r.vcd; echo $?");
   EXPECT_EQ(outcome.out, "124\n") << "137: it had to be killed";
-  EXPECT_LT(processor_time_of_children() - before, 1 + 4 + 2) << "until the signal, and in which it may listen yet";
+  EXPECT_LT(children_cpu_s() - before, 1 + 4 + 2) << "until the signal, and in which it may listen yet";
   EXPECT_THAT(outcome.err, HasSubstr("kernbench: error: interrupted"));
   for (const auto& entry : std::filesystem::directory_iterator(tool.folder().path())) {
     const std::string name = entry.path().filename().string();
@@ -271,12 +264,12 @@ TEST(Survival, OneSignalEndsARunThatDoesNotListen) {
 /// A run that listens ends at once: no patience of four seconds, no second signal.
 TEST(Survival, ARunThatListensEndsAtTheSignal) {
   const Tool tool;
-  const double before = processor_time_of_children();
+  const double before = children_cpu_s();
   const Outcome outcome = tool.shell("timeout -k 100 1 " + quoted(KERNBENCH_BINARY) +
                                      " run all_reduce -b 64M -e 64M -n 100 --topology ring8 --data off; echo $?");
   EXPECT_EQ(outcome.out.substr(outcome.out.size() - 4), "124\n");
   EXPECT_THAT(outcome.err, HasSubstr("kernbench: error: interrupted"));
-  EXPECT_LT(processor_time_of_children() - before, 4) << "a second until the signal, and no patience";
+  EXPECT_LT(children_cpu_s() - before, 4) << "a second until the signal, and no patience";
 }
 
 /// What a plug-in throws is its program's failure and names the cause, also where another rank catches everything.

@@ -1,5 +1,3 @@
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -8,6 +6,7 @@
 
 #include "tests/cli/tool_runner.h"
 #include "tests/report/browser.h"
+#include "tests/support/children_cpu.h"
 
 namespace kernbench {
 namespace {
@@ -22,16 +21,6 @@ std::string page_of_a_run(const Tool& tool) {
 std::string with_script(std::string page, const std::string& script) {
   page.insert(page.rfind("</body>"), "<script>" + script + "</script>");
   return page;
-}
-
-/// User and system time of all processes that have ended.
-double children_cpu_s() {
-  rusage usage{};
-  getrusage(RUSAGE_CHILDREN, &usage);
-  const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
 /// What is drawn: the scripts stand behind it.

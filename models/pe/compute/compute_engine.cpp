@@ -45,7 +45,7 @@ bool ComputeEngine::full(const Op& op) const { return queues_.full(op, op.contex
 
 void ComputeEngine::enqueue(Op& op) {
   queues_.push(op, op.context->index);
-  if (Usage* usage = kind_ == Kind::gemm ? services_.usages.gemm : services_.usages.math) usage->level(queues_.size());
+  if (Usage* own = usage()) own->level(queues_.size());
   advance();
 }
 
@@ -73,8 +73,7 @@ void ComputeEngine::begin(Op& op) {
   if (services_.options.data) execute(op, services_.tcm);
   const Span span = take(op);
   op.started = span.begin;
-  Usage* const usage = kind_ == Kind::gemm ? services_.usages.gemm : services_.usages.math;
-  if (usage != nullptr) book_waits(*usage, op);
+  if (Usage* own = usage()) book_waits(*own, op);
   holder_ = op.stays && !op.aborted ? op.context : nullptr;
   if (span.accepts > now) {
     accepting_ = false;
@@ -154,7 +153,7 @@ void ComputeEngine::finish(Op& op) {
   if (now > from) {  // pipelined ops overlap; the track shows each from the end of the one before
     track_.interval(from, now, label(op));
     (kind_ == Kind::gemm ? services_.statistics.gemm_busy : services_.statistics.math_busy) += now - from;
-    if (Usage* usage = kind_ == Kind::gemm ? services_.usages.gemm : services_.usages.math) usage->busy(from, now, 0);
+    if (Usage* own = usage()) own->busy(from, now, 0);
     shown_until_ = now;
   }
   ++(kind_ == Kind::gemm ? services_.statistics.gemm_ops : services_.statistics.math_ops);

@@ -34,6 +34,8 @@ class ComputeEngine {
   Span take_math(const Op& op);
   void finish(Op& op);
   std::uint64_t label(const Op& op) const;
+  /// Null: nobody wants what happens over time.
+  Usage* usage() const { return kind_ == Kind::gemm ? services_.usages.gemm : services_.usages.math; }
 
   Services& services_;
   OpSink& sink_;

@@ -71,8 +71,7 @@ bool DmaEngine::full(const Op& op) const { return queues_.full(op, op.context->i
 
 void DmaEngine::enqueue(Op& op) {
   queues_.push(op, op.context->index);
-  if (Usage* usage = kind_ == Kind::read ? services_.usages.dma_r : services_.usages.dma_w)
-    usage->level(queues_.size());
+  if (Usage* own = usage()) own->level(queues_.size());
   advance();
 }
 
@@ -103,7 +102,7 @@ bool DmaEngine::begin_job() {
   Op* op = queues_.pop_ready();
   if (op == nullptr) return false;
   op->started = services_.now();
-  if (Usage* usage = kind_ == Kind::read ? services_.usages.dma_r : services_.usages.dma_w) book_waits(*usage, *op);
+  if (Usage* own = usage()) book_waits(*own, *op);
   if (jobs_++ == 0) busy_since_ = services_.now();
   issuing_ = new Job(*this, *op);
   link(*issuing_);
@@ -177,8 +176,7 @@ void DmaEngine::inject() {
   ++job.pending;
   outstanding_ += packets_of(burst_.bytes);
   (kind_ == Kind::read ? services_.statistics.dma_read_bytes : services_.statistics.dma_write_bytes) += burst_.bytes;
-  if (Usage* usage = kind_ == Kind::read ? services_.usages.dma_r : services_.usages.dma_w)
-    usage->busy(services_.now(), services_.now(), burst_.bytes);
+  if (Usage* own = usage()) own->busy(services_.now(), services_.now(), burst_.bytes);
   services_.inject(payload);
 }
 
@@ -225,8 +223,7 @@ void DmaEngine::complete(Job& job) {
   ++(kind_ == Kind::read ? statistics.dma_reads : statistics.dma_writes);
   if (--jobs_ == 0) {
     track_.interval(busy_since_, services_.now(), 1);
-    if (Usage* usage = kind_ == Kind::read ? services_.usages.dma_r : services_.usages.dma_w)
-      usage->busy(busy_since_, services_.now(), 0);
+    if (Usage* own = usage()) own->busy(busy_since_, services_.now(), 0);
     (kind_ == Kind::read ? statistics.dma_read_busy : statistics.dma_write_busy) += services_.now() - busy_since_;
   }
   const Ps setup = job.first_burst == kNever ? 0 : job.first_burst - op.started;

@@ -39,6 +39,8 @@ class DmaEngine {
   void link(Job& job);
   void unlink(Job& job);
   const char* component() const { return kind_ == Kind::read ? "dma_r" : "dma_w"; }
+  /// Null: nobody wants what happens over time.
+  Usage* usage() const { return kind_ == Kind::read ? services_.usages.dma_r : services_.usages.dma_w; }
 
   Services& services_;
   OpSink& sink_;
