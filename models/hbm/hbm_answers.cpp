@@ -69,6 +69,7 @@ void Hbm::Impl::finish(Channel& target, std::uint32_t id) {
 /// An event for the channel where one is needed: when a read is to be answered, or a queue may have room.
 void Hbm::Impl::arm(unsigned index) {
   Channel& target = *channels[index];
+  if (target.waking) return;
   const auto first_answer = [&] {
     return target.answered < target.ready.size() ? target.ready[target.answered].at : kNever;
   };
@@ -96,6 +97,7 @@ void Hbm::Impl::wake_at(unsigned index, Ps time) {
 void Hbm::Impl::wake(unsigned index) {
   Channel& target = *channels[index];
   target.wake = kNever;
+  target.waking = ahead == 0;
   const auto due = [&] {
     return target.answered < target.ready.size() && target.ready[target.answered].at <= queue.now();
   };
@@ -112,6 +114,7 @@ void Hbm::Impl::wake(unsigned index) {
     ports[port]->respond_now(payload);
   }
   retry_blocked(target);
+  target.waking = false;
   if (taken)
     wake_at(index, queue.now());  // after the port has offered its next request
   else

@@ -19,19 +19,6 @@ struct Hbm::Impl final : MemoryBackend {
   static constexpr Tick kFar = ~Tick{0} / 2;  ///< later than any
   static constexpr std::uint32_t kNoAccess = ~std::uint32_t{0};
 
-  /// One request from BEGIN_REQ to its response.
-  struct Access {
-    tlm::tlm_generic_payload* payload = nullptr;
-    unsigned port = 0;
-    std::uint64_t offset = 0;     ///< of the next byte to queue
-    std::uint64_t end = 0;        ///< in the slice
-    std::uint32_t undecided = 0;  ///< bursts queued, column command unknown
-    std::uint32_t bursts = 0;     ///< all that it takes, each of one pseudo channel
-    Tick apart = 0;               ///< wide slices: later than in step, since it lies in few pseudo channels
-    bool opened = false, closed_other = false;
-    Ps arrived = 0;               ///< BEGIN_REQ
-    Tick first = kFar, last = 0;  ///< end of the data of its first burst, of all
-  };
   /// Bursts of an access that enter a channel's queue together.
   struct Piece {
     unsigned channel = 0;
@@ -39,6 +26,20 @@ struct Hbm::Impl final : MemoryBackend {
     unsigned count = 0;
     std::uint64_t end = 0;  ///< in the slice; not beyond the access
     BurstPlace place;       ///< of the first burst, in its channel
+  };
+  /// One request from BEGIN_REQ to its response.
+  struct Access {
+    tlm::tlm_generic_payload* payload = nullptr;
+    unsigned port = 0;
+    std::uint64_t offset = 0;     ///< of the next byte to queue
+    std::uint64_t end = 0;        ///< in the slice
+    Piece next;                   ///< at `offset`
+    std::uint32_t undecided = 0;  ///< bursts queued, column command unknown
+    std::uint32_t bursts = 0;     ///< all that it takes, each of one pseudo channel
+    Tick apart = 0;               ///< wide slices: later than in step, since it lies in few pseudo channels
+    bool opened = false, closed_other = false;
+    Ps arrived = 0;               ///< BEGIN_REQ
+    Tick first = kFar, last = 0;  ///< end of the data of its first burst, of all
   };
   /// A read whose time is known.
   struct Ready {
@@ -58,6 +59,7 @@ struct Hbm::Impl final : MemoryBackend {
     std::vector<Ready> ready;       ///< in order of time, from `answered` on
     std::size_t answered = 0;
     Ps wake = kNever;
+    bool waking = false;       ///< in wake(), which looks when all is done; trains: at each request
     Usage* usage = nullptr;    ///< null: nobody wants it
     std::uint64_t booked = 0;  ///< bursts that it knows of
     Ps busy = 0;               ///< what these take

@@ -147,7 +147,7 @@ bool Hbm::Impl::enqueue(std::uint32_t id) {
   const bool write = accesses[id].payload->is_write();
   while (accesses[id].offset < accesses[id].end) {
     Access& access = accesses[id];
-    Piece piece = piece_at(access.port, access.offset, access.end);
+    Piece piece = access.next;
     Channel& target = channel(piece.channel);
     const Tick now = present();
     if (!target.timing->tick_open(now)) advance(target, now);
@@ -170,6 +170,7 @@ bool Hbm::Impl::enqueue(std::uint32_t id) {
     target.streak = target.writes == write ? target.streak + piece.count : piece.count;
     target.writes = write;
     access.offset = piece.end;
+    if (access.offset < access.end) access.next = piece_at(access.port, access.offset, access.end);
     if (!write && access.offset == access.end && access.undecided == 0) finish(target, id);
     arm(piece.channel);
   }
@@ -178,9 +179,9 @@ bool Hbm::Impl::enqueue(std::uint32_t id) {
 
 bool Hbm::Impl::take(unsigned port, tlm::tlm_generic_payload& payload) {
   std::uint32_t id = waiting[port];
-  std::uint64_t offset = 0;
-  const tlm::tlm_response_status status = locate(port, payload, offset);
   if (id == kNoAccess) {
+    std::uint64_t offset = 0;
+    const tlm::tlm_response_status status = locate(port, payload, offset);
     if (status != tlm::TLM_OK_RESPONSE) {
       payload.set_response_status(status);
       ports[port]->respond(payload, queue.now() + config.controller_latency);
@@ -194,6 +195,7 @@ bool Hbm::Impl::take(unsigned port, tlm::tlm_generic_payload& payload) {
     access.arrived = ports[port]->arrival();
     access.offset = offset;
     access.end = offset + payload.get_data_length();
+    access.next = piece_at(port, access.offset, access.end);
     measure(access);
   }
   if (!enqueue(id)) {
@@ -201,7 +203,7 @@ bool Hbm::Impl::take(unsigned port, tlm::tlm_generic_payload& payload) {
     return false;
   }
   waiting[port] = kNoAccess;
-  apply(port, payload, offset);
+  apply(port, payload, payload.get_address() - bases[port]);
   if (payload.is_write()) {
     // Posted: visible and acknowledged once queued.
     const Ps queued = deciding == 0 ? queue.now() : clock.time(deciding);

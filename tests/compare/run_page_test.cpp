@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/cli/schema_check.h"
 #include "tests/cli/tool_runner.h"
 #include "tests/report/browser.h"
 #include "tests/support/children_cpu.h"
