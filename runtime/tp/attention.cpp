@@ -53,7 +53,9 @@ SelfAttention::SelfAttention(const ParallelState& state, std::int64_t width, Att
     throw std::invalid_argument(
         fmt::format("SelfAttention '{}': head dim is {}: give 1 or more", options_.name, options_.head_dim));
   }
-  qkv_.emplace(state_, width_, own_columns() * ranks, projection(options_, ".qkv"));
+  LinearOptions qkv = projection(options_, ".qkv");
+  qkv.placement.many = rows_over_cubes();
+  qkv_.emplace(state_, width_, own_columns() * ranks, qkv);
   LinearOptions out = projection(options_, ".out");
   out.overlap_chunks = options_.overlap_chunks;
   out_.emplace(state_, options_.heads * options_.head_dim, width_, out);

@@ -86,7 +86,8 @@ void GemmLayout::begin_by_cube(bool split, const Tl& tl) {
   const auto cube = static_cast<std::size_t>(tl.program_id(1)), cubes = static_cast<std::size_t>(tl.num_programs(1));
   std::vector<std::int64_t> cuts;
   a.col_cuts(0, call.a.shape.cols, cuts);
-  if (cuts.empty() && rows_over_cubes(call.a))
+  const bool own_rows = rows_over_cubes(call.a);
+  if (own_rows)
     std::rotate(groups.begin(), groups.begin() + static_cast<std::ptrdiff_t>(cube * groups.size() / cubes),
                 groups.end());
   if (cuts.empty()) return;
@@ -95,6 +96,7 @@ void GemmLayout::begin_by_cube(bool split, const Tl& tl) {
     std::rotate(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(first % steps.size()), steps.end());
   };
   if (!split) return rotate_steps(cube * steps.size() / cubes);
+  if (own_rows) return;
   const auto blocks = static_cast<std::size_t>(call.mapping.row_blocks);
   const std::size_t group = cube % groups.size();
   std::rotate(groups.begin(), groups.begin() + static_cast<std::ptrdiff_t>(group), groups.end());

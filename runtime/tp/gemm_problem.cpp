@@ -115,18 +115,28 @@ bool splits_k(const std::vector<ShardSpec>& of_b, const std::vector<ShardSpec>& 
   };
   return !borders_of(of_b, k).empty() && alike(of_b.front()) && std::all_of(of_c.begin(), of_c.end(), alike);
 }
+/// Bytes of a that the PE of a shard of c reads from other cubes.
+double far_of_a(const MachineMap& map, const GemmOperands& operands, const ShardSpec& shard) {
+  const std::int64_t row = shard.region.row + operands.first_row.value_or(0);
+  return reads_of(map, operands.a, {row, 0, shard.region.rows, operands.a.shape().cols}, owner_of(shard)).far;
+}
 }  // namespace
 
 GemmProblem as_c_lies(const MachineMap& map, const GemmOperands& operands) {
   GemmProblem p(map);
   p.k = operands.a.shape().cols;
   const ByCube cubes = by_cube(operands.c);
+  double most_far = -1;
   for (const auto& [cube, shards] : cubes) {
     for (const ShardSpec& shard : shards) {
       p.workers.insert(owner_of(shard));
-      if (shard.region.rows * shard.region.cols <= p.part.rows * p.part.cols) continue;
+      const auto elements = [](const Region& region) { return region.rows * region.cols; };
+      if (elements(shard.region) < elements(p.part)) continue;
+      const double far = far_of_a(map, operands, shard);
+      if (elements(shard.region) == elements(p.part) && far <= most_far) continue;
       p.part = shard.region;
       p.pe = owner_of(shard);
+      most_far = far;
     }
   }
   p.pes_of_cube = cubes.begin()->second.size();

@@ -91,7 +91,9 @@ void ColumnParallelLinear::load_bias(const WeightPattern& whole) {
 ForwardTensors ColumnParallelLinear::place(std::int64_t rows) const {
   Context& context = state_.context();
   const auto make = [&](std::int64_t cols, const char* suffix) {
-    return context.empty({rows, cols}, options_.dtype, options_.placement.output, options_.name + suffix);
+    const LinearPlacement& placement = options_.placement;
+    const DPPolicy& policy = placement.many && !few_rows(rows) ? *placement.many : placement.output;
+    return context.empty({rows, cols}, options_.dtype, policy, options_.name + suffix);
   };
   const std::int64_t own = weight_.shape().cols;
   ForwardTensors tensors;

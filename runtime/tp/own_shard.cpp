@@ -1,5 +1,7 @@
 #include "runtime/tp/own_shard.h"
 
+#include <iterator>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -14,6 +16,28 @@ OwnShard own_shard(Va base, const TensorGeometry& geometry, const Tl& tl) {
     if (shard.offset_bytes == offset) return {shard.region, static_cast<int>(seen.size()) - 1};
   }
   throw KernelError("the PE holds no part of the tensor that it is to write");
+}
+
+Region own_rows(Va base, const TensorGeometry& geometry, const Tl& tl) {
+  const Region own = own_shard(base, geometry, tl).region;
+  const auto cube = static_cast<int>(tl.program_id(1));
+  std::map<std::int64_t, std::int64_t> columns;  // of the cube's shards of these rows: first, number
+  for (const ShardSpec& shard : geometry.shards()) {
+    const Region& region = shard.region;
+    if (shard.cube == cube && !region.empty() && region.row == own.row && region.rows == own.rows)
+      columns[region.col] = region.cols;
+  }
+  const auto sharers = static_cast<std::int64_t>(columns.size());
+  Region all{own.row, columns.begin()->first, own.rows, 0};
+  for (const auto& [first, number] : columns) {
+    if (first != all.col + all.cols) return own;
+    all.cols += number;
+  }
+  if (own.rows < sharers) return own;
+  const std::int64_t place = std::distance(columns.begin(), columns.find(own.col));
+  all.row = own.row + own.rows * place / sharers;
+  all.rows = own.row + own.rows * (place + 1) / sharers - all.row;
+  return all;
 }
 
 int distinct_shards(const TensorGeometry& geometry) {
@@ -40,7 +64,13 @@ namespace {
 constexpr std::int64_t kFewRows = 64;
 }  // namespace
 
-DPPolicy rows_for_gemm(std::int64_t rows) { return rows <= kFewRows ? DPPolicy().pe(PeSplit::row_wise) : dense_rows(); }
+bool few_rows(std::int64_t rows) { return rows <= kFewRows; }
+
+DPPolicy rows_for_gemm(std::int64_t rows) {
+  return few_rows(rows) ? DPPolicy().pe(PeSplit::row_wise) : rows_over_cubes();
+}
+
+DPPolicy rows_over_cubes() { return DPPolicy().cube(CubeSplit::row_wise).pe(PeSplit::column_wise); }
 
 DPPolicy dense_rows() { return DPPolicy().cube(CubeSplit::row_wise).pe(PeSplit::row_wise); }
 

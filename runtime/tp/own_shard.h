@@ -14,6 +14,9 @@ struct OwnShard {
 
 /// Of the PE that runs the kernel. Throws KernelError if it holds no element of the tensor.
 OwnShard own_shard(Va base, const TensorGeometry& geometry, const Tl& tl);
+/// The rows that the PE that runs the kernel makes whole, of those that its cube holds: PEs that hold columns of the
+/// same rows deal them out among themselves. Its own shard where these are fewer rows than PEs, or no whole columns.
+Region own_rows(Va base, const TensorGeometry& geometry, const Tl& tl);
 /// How many distinct non-empty shards there are.
 int distinct_shards(const TensorGeometry& geometry);
 
@@ -31,9 +34,15 @@ inline Tile as_type(Tl& tl, const Tile& tile, DType dtype) {
 /// is one strided range.
 DPPolicy dense_rows();
 
-/// Placement of rows that a GEMM reads next: whole rows on each PE, few of them in every cube, many each once. A GEMM
-/// reads its rows in every cube: of few it is cheaper to make them there than to fetch them from the PEs that would
-/// hold one each. Of many the arithmetic counts, done once.
+/// Placement of many rows: over the cubes, and their columns over the PEs of each.
+DPPolicy rows_over_cubes();
+
+/// Placement of rows that a GEMM reads next: few of them whole in every cube, on a PE each; many each once, over the
+/// cubes, with their columns over the PEs. A GEMM reads its rows in every cube: of few it is cheaper to make them there
+/// than to fetch them from the PEs that would hold one each. Of many the arithmetic counts, done once; PEs of a cube
+/// that share k then read them from different memories.
 DPPolicy rows_for_gemm(std::int64_t rows);
+/// Rows that it puts in every cube.
+bool few_rows(std::int64_t rows);
 
 }  // namespace kernbench::tp

@@ -293,7 +293,8 @@ class Gemm final : public GemmBase {
         "how they lie: column (a column-parallel layer: A copied to every PE, columns of B and C over all PEs), row (a "
         "row-parallel one: columns of A over all PEs, too) or grid (rows of A and C over cubes, columns of B and C "
         "over the PEs of a cube), packed (as column, but rows of B and C over the PEs of a cube) or packed-row (as "
-        "packed, and so is A) or rows (as packed, but rows of A over all PEs, as a norm leaves them)");
+        "packed, and so is A) or rows (as packed, but rows of A over cubes and its columns over the PEs of a cube, as "
+        "a norm leaves many of them)");
   }
 
   void check_options() const override {
@@ -363,7 +364,7 @@ class Gemm final : public GemmBase {
     const DPPolicy packed = tp::LinearPlacement::packed();
     if (operands_ == "packed") return {DPPolicy(), packed, packed};
     if (operands_ == "packed-row") return {packed, packed, packed};
-    if (operands_ == "rows") return {tp::dense_rows(), packed, packed};
+    if (operands_ == "rows") return {rows.pe(PeSplit::column_wise), packed, packed};
     throw std::invalid_argument(
         fmt::format("--operands is '{}'; give column, row, grid, packed, packed-row or rows", operands_));
   }

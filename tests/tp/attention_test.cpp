@@ -107,6 +107,27 @@ TEST_P(Attention, EqualsTheHostsOnTheWholeSequenceHoweverItsTokensCome) {
   for (const auto& [rank, bytes] : outputs) EXPECT_EQ(bytes, outputs[0]) << "rank " << rank;
 }
 
+/// The rotary kernel reads it next: of many rows in its own cube. Of few a placement that is given counts.
+TEST(SelfAttention, ManyRowsOfTheProjectionLieOverTheCubes) {
+  MachineRun machine(machine_of(1, 2, 2));
+  machine.runtime.spawn(
+      [](Context& ctx) {
+        ctx.init_process_group();
+        tp::AttentionOptions options;
+        options.heads = options.kv_heads = 2;
+        options.head_dim = 8;
+        options.placement.output = tp::LinearPlacement::packed();
+        const tp::SelfAttention layer(tp::initialize_model_parallel(ctx, 1), 16, options);
+        const tp::KvCache cache = layer.cache(1, 128);
+        const auto lies = [&](std::int64_t length) {
+          return to_string(layer.place(cache, length).qkv.output.policy());
+        };
+        EXPECT_EQ(lies(64), to_string(tp::LinearPlacement::packed()));
+        EXPECT_EQ(lies(65), to_string(DPPolicy().cube(CubeSplit::row_wise).pe(PeSplit::column_wise)));
+      },
+      std::tuple<>(), 1);
+}
+
 INSTANTIATE_TEST_SUITE_P(Cases, Attention,
                          ::testing::Combine(::testing::Values(SchedulingKind::concurrent, SchedulingKind::rounds),
                                             ::testing::Values(1, 2, 4),

@@ -57,7 +57,8 @@ class Norms : public ::testing::TestWithParam<std::tuple<SchedulingKind, tp::Nor
   RunOptions run() const { return scheduled(std::get<0>(GetParam())); }
 };
 
-/// 24 columns on 4 PEs are equal shards, 22 are not; 5 rows leave uneven ones, 3 leave PEs without any.
+/// 24 columns on 4 PEs are equal shards, 22 are not; 5 rows leave uneven ones, 3 leave PEs without any, or fewer rows
+/// in a cube than PEs that hold columns of them.
 TEST_P(Norms, EveryRowIsNormalisedWhateverThePlacements) {
   MachineRun host(machine_of(2, 2, 2), run());
   int checked = 0;
@@ -67,7 +68,8 @@ TEST_P(Norms, EveryRowIsNormalisedWhateverThePlacements) {
         const tp::ParallelState state = tp::initialize_model_parallel(ctx, 2);
         for (const Shape shape : {Shape{5, 24}, Shape{3, 22}, Shape{1, 24}}) {
           tp::NormOptions wanted = options();
-          for (const DPPolicy& output : {tp::dense_rows(), spread()}) {
+          for (const DPPolicy& output :
+               {tp::dense_rows(), spread(), policy_of(CubeSplit::row_wise, PeSplit::column_wise)}) {
             wanted.output = output;
             tp::Norm norm(state, shape.cols, wanted);
             norm.load_weight([](std::int64_t, std::int64_t col) { return weight_at(3, col); });
@@ -83,7 +85,7 @@ TEST_P(Norms, EveryRowIsNormalisedWhateverThePlacements) {
         }
       },
       std::tuple<>(), 2);
-  EXPECT_EQ(checked, 2 * 3 * 2 * 5);
+  EXPECT_EQ(checked, 2 * 3 * 3 * 5);
 }
 
 /// The sum that the layers after it read is rounded, and what is normalised is that.
@@ -118,6 +120,31 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Norms,
                          ::testing::Combine(::testing::Values(SchedulingKind::concurrent, SchedulingKind::rounds),
                                             ::testing::Values(tp::NormKind::rms, tp::NormKind::layer),
                                             ::testing::Values(DType::f32, DType::f16)));
+
+constexpr std::uint64_t kWide = 64, kWideBytes = kWide * 2, kHolders = 4;  // f16
+/// What PEs that each hold a quarter of the columns read for a norm of so many rows, bytes.
+std::uint64_t read_for(std::int64_t rows) {
+  MachineRun host(machine_of(1, 1, kHolders));
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        ctx.init_process_group();
+        tp::NormOptions options;
+        options.output = DPPolicy().pe(PeSplit::column_wise);
+        const tp::Norm norm(tp::initialize_model_parallel(ctx, 1), kWide, options);
+        norm.forward(ctx.zeros({rows, kWide}, DType::f16, DPPolicy(), "x"));
+      },
+      std::tuple<>(), 1);
+  std::uint64_t bytes = 0;
+  for (std::uint16_t pe = 0; pe < kHolders; ++pe) bytes += host.machine.pe({0, 0, pe}).statistics().dma_read_bytes;
+  return bytes;
+}
+
+TEST(Norm, PesThatHoldColumnsOfTheSameRowsDealTheRowsOut) {
+  EXPECT_EQ(read_for(6), 6 * kWideBytes + kHolders * kWideBytes) << "each row once, the weights on every PE";
+}
+TEST(Norm, OfFewerRowsThanPesEachReadsAllOfThem) {
+  EXPECT_EQ(read_for(3), 3 * kHolders * kWideBytes + kWideBytes) << "and the weights of its own columns";
+}
 
 TEST(Norm, WhatDoesNotFitIsNamed) {
   MachineRun host(machine_of(1, 1, 1));
