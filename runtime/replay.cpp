@@ -234,6 +234,7 @@ void Replay::batch_ended(const FlightPtr& flight, const StatePtr& state) {
   if (flight->disturbed) return;
   if (flight->sample) flight->kind->check(static_cast<double>(flight->times.back().completed));
   flight->kind->add(flight->times, added(flight->sip, flight->before));
+  learned(*flight->kind, 1);
 }
 
 void Replay::count(const Handle::State& state) {
@@ -269,7 +270,16 @@ bool Replay::says_enough(const ReplayKind& kind) const {
 
 void Replay::takes_mean(ReplayKind& kind, std::uint64_t parts) {
   kind.repeat(1, 0);
-  if (kind.is_set_up()) return;
+  if (!kind.is_set_up()) weigh(kind, parts);
+}
+
+/// Of few occurrences the deviation is as uncertain as the mean: what they say counts from the next repeat on.
+void Replay::learned(const ReplayKind& kind, std::uint64_t parts) {
+  if (!kind.is_set_up() && kind.simulated() >= ReplayKind::kTelling) weigh(kind, parts);
+}
+
+/// What the repeats of a kind leave uncertain, out of what is known of it now.
+void Replay::weigh(const ReplayKind& kind, std::uint64_t parts) {
   const double error = kind.error() * static_cast<double>(parts);
   double& known = variances_[&kind];
   if (!kind.is_long()) variance_ += error * error - known;

@@ -114,6 +114,8 @@ class Replay {
   bool says_enough(const ReplayKind& kind) const;
   /// A repeat of `parts` messages takes the mean, and that of the run's time is off by as much more.
   void takes_mean(ReplayKind& kind, std::uint64_t parts);
+  void learned(const ReplayKind& kind, std::uint64_t parts);
+  void weigh(const ReplayKind& kind, std::uint64_t parts);
   bool sampled(ReplayKind& kind) const;
 
   RuntimeImpl& runtime_;

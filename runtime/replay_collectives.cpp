@@ -149,6 +149,7 @@ void Replay::learn(Call& call) {
   if (call.sample && pattern == call.expected) pattern->kind->check(static_cast<double>(all));
   const Ps last = pattern->last();
   pattern->kind->add(times, counts, last);
+  learned(*pattern->kind, call.parts.size());
   call.base->after[call.before] = pattern;
   // One whose part ends before the last has come could not be held until then.
   if (std::any_of(times.begin(), times.end(), [&](const ReplayTimes& one) { return one.completed <= last; })) {

@@ -26,7 +26,7 @@ struct ReplayTimes {
 /// and by more than `kTolerance`, the kind is refused: simulated from then on.
 class ReplayKind {
  public:
-  static constexpr unsigned kLeast = 4, kLeastLong = 2, kMost = 1024;
+  static constexpr unsigned kLeast = 4, kLeastLong = 2, kMost = 1024, kTelling = 12;
   static constexpr double kLong = 10e6;  ///< ps: rows that the first occurrence finds closed are 1 % of it at most
   /// So many samples that agree make further ones rarer by as much.
   static constexpr std::uint64_t kManySamples = 16;

@@ -21,15 +21,18 @@ GemmLayout::Copies copies_of(const TensorGeometry& c) {
   return copies;
 }
 
-/// Cubes hold different rows.
-bool rows_over_cubes(const TensorGeometry& tensor) {
-  const std::vector<ShardSpec> shards = tensor.shards();
-  return std::any_of(shards.begin(), shards.end(), [&](const ShardSpec& shard) {
-    return shard.cube != shards.front().cube && shard.region.row != shards.front().region.row;
-  });
-}
-
 }  // namespace
+
+bool cubes_hold_rows(const TensorGeometry& tensor) {
+  std::map<int, std::pair<std::int64_t, std::int64_t>> rows;  // by cube: first, behind the last
+  for (const ShardSpec& shard : tensor.shards()) {
+    if (shard.region.empty()) continue;
+    const std::int64_t first = shard.region.row, end = first + shard.region.rows;
+    auto& of_cube = rows.emplace(shard.cube, std::pair(first, end)).first->second;
+    of_cube = {std::min(of_cube.first, first), std::max(of_cube.second, end)};
+  }
+  return std::any_of(rows.begin(), rows.end(), [&](const auto& one) { return one.second != rows.begin()->second; });
+}
 
 GemmLayout::GemmLayout(Va a_base, Va b_base, Va bias_base, Va c_base, const GemmCall& the_call,
                        const SumExchange* exchange, const Tl& tl, std::optional<TensorView> the_residual)
@@ -86,7 +89,7 @@ void GemmLayout::begin_by_cube(bool split, const Tl& tl) {
   const auto cube = static_cast<std::size_t>(tl.program_id(1)), cubes = static_cast<std::size_t>(tl.num_programs(1));
   std::vector<std::int64_t> cuts;
   a.col_cuts(0, call.a.shape.cols, cuts);
-  const bool own_rows = rows_over_cubes(call.a);
+  const bool own_rows = cubes_hold_rows(call.a);
   if (own_rows)
     std::rotate(groups.begin(), groups.begin() + static_cast<std::ptrdiff_t>(cube * groups.size() / cubes),
                 groups.end());

@@ -9,6 +9,9 @@
 
 namespace kernbench::tp {
 
+/// Cubes hold different rows of a tensor.
+bool cubes_hold_rows(const TensorGeometry& tensor);
+
 /// A GEMM as one PE works on it: where its operands lie, and the pieces in which its loops go over them.
 struct GemmLayout {
   /// A shard of c lies on several PEs, and of those in several cubes. Copies have to have the same bits: sums over them

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "runtime/tp/gemm_layout.h"
 #include "runtime/tp/launch_bound.h"
 #include "runtime/tp/tensor_view.h"
 
@@ -77,6 +78,7 @@ void look_at(const GemmOperands& operands, GemmProblem& p) {
   p.dtype = operands.c.dtype();
   p.item = static_cast<double>(size_of(p.dtype));
   p.residual = static_cast<bool>(operands.residual);
+  p.rows_over_cubes = cubes_hold_rows(geometry_of(operands.a));
   p.rates = p.map.rates(p.pe);
   p.a = reads_of(p.map, operands.a, {p.part.row + operands.first_row.value_or(0), p.first_k, p.part.rows, p.k}, p.pe);
   p.b = reads_of(p.map, operands.b, {p.first_k, p.part.col, p.k, p.part.cols}, p.pe);

@@ -36,6 +36,7 @@ struct GemmProblem {
   std::uint64_t common_pes = 0;         ///< bit p: PE p of each cube; 0 unless all make parts with the same rows
   std::uint64_t sharers = 1;            ///< of a split k: PEs of the cube that sum over some of it
   std::int64_t own_rows = 0;            ///< of a split k: of the result that the PE holds in the end
+  bool rows_over_cubes = false;         ///< cubes hold different rows of a
   bool residual = false;                ///< a tensor is added to the result
 };
 

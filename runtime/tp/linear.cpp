@@ -92,7 +92,8 @@ ForwardTensors ColumnParallelLinear::place(std::int64_t rows) const {
   Context& context = state_.context();
   const auto make = [&](std::int64_t cols, const char* suffix) {
     const LinearPlacement& placement = options_.placement;
-    const DPPolicy& policy = placement.many && !few_rows(rows) ? *placement.many : placement.output;
+    const bool many = placement.many && rows > weight_.shape().cols;
+    const DPPolicy& policy = many ? *placement.many : placement.output;
     return context.empty({rows, cols}, options_.dtype, policy, options_.name + suffix);
   };
   const std::int64_t own = weight_.shape().cols;

@@ -16,12 +16,14 @@ using WeightPattern = std::function<double(std::int64_t row, std::int64_t col)>;
 /// How the tensors of a layer spread over the cubes and PEs of each rank's SIP. Which rank owns what does not depend on
 /// it.
 struct LinearPlacement {
-  DPPolicy weight = split();     ///< (in, out) slice of the rank
-  DPPolicy output = split();     ///< of the layer
-  std::optional<DPPolicy> many;  ///< the same of many rows (not few_rows()); nothing: as `output`
-  DPPolicy input;                ///< of the columns that a layer takes from its input; copied everywhere
-  DPPolicy bias;                 ///< copied everywhere
-  DPPolicy sequence = split();   ///< a rank's rows of a sequence-parallel layer
+  DPPolicy weight = split();  ///< (in, out) slice of the rank
+  DPPolicy output = split();  ///< of the layer
+  /// Of a column layer, the same of more rows than a rank has columns, whose input is more than its weight. Nothing: as
+  /// `output`.
+  std::optional<DPPolicy> many;
+  DPPolicy input;               ///< of the columns that a layer takes from its input; copied everywhere
+  DPPolicy bias;                ///< copied everywhere
+  DPPolicy sequence = split();  ///< a rank's rows of a sequence-parallel layer
 
   /// column_wise over cubes, column_wise over PEs.
   static DPPolicy split();

@@ -37,12 +37,10 @@ DPPolicy dense_rows();
 /// Placement of many rows: over the cubes, and their columns over the PEs of each.
 DPPolicy rows_over_cubes();
 
-/// Placement of rows that a GEMM reads next: few of them whole in every cube, on a PE each; many each once, over the
-/// cubes, with their columns over the PEs. A GEMM reads its rows in every cube: of few it is cheaper to make them there
-/// than to fetch them from the PEs that would hold one each. Of many the arithmetic counts, done once; PEs of a cube
-/// that share k then read them from different memories.
+/// Placement of rows that a GEMM reads next: few of them whole in every cube, on a PE each; more of them each once,
+/// whole on a PE; many over the cubes, with their columns over the PEs. A GEMM reads its rows in every cube: of few it
+/// is cheaper to make them there than to fetch them from the PEs that would hold one each. Of more the arithmetic
+/// counts, done once; of many PEs of a cube that share k then read them from different memories.
 DPPolicy rows_for_gemm(std::int64_t rows);
-/// Rows that it puts in every cube.
-bool few_rows(std::int64_t rows);
 
 }  // namespace kernbench::tp

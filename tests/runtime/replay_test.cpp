@@ -383,6 +383,28 @@ TEST(Replay, LongWorkIsSimulatedForItsMeanAsSeldomAsForSamples) {
   EXPECT_LE(outcome.launches - outcome.repeated_launches, ReplayKind::kLeastLong + 20 / 8 + outcome.samples);
 }
 
+/// Eight kinds of short work behind much long work: together they soon leave the run a little too uncertain, and one
+/// more occurrence of one of them mends that. When what it said counted from the next repeat on only, all went on until
+/// the run was longer: three times as many.
+TEST(Replay, WhatAnOccurrenceSaysCountsAtOnce) {
+  How how;
+  how.sample = 1 << 20;
+  how.said = {1e9, 8e6};
+  how.spec = machine_of(1, 1, 2);
+  how.alike.assign(1, 0);
+  const Outcome outcome = run_apart(how, [](Context& context) {
+    const Tensor first = context.zeros({32, kColumns}, DType::f16, spread(), "first");
+    for (int i = 0; i < 100; ++i) context.launch("often", alone(), often, first, 2.0);
+    std::vector<Tensor> tensors;
+    for (int i = 0; i < 8; ++i) tensors.push_back(context.zeros({1, 512 + 64 * i}, DType::f16, spread(), "x"));
+    for (int i = 0; i < 100; ++i) {
+      for (const Tensor& x : tensors) context.launch("twice", alone(), twice, x, 2.0);
+    }
+  });
+  EXPECT_EQ(outcome.launches, 100 + 8 * 100u);
+  EXPECT_LE(outcome.launches - outcome.repeated_launches, 2 + 8 * 16u);
+}
+
 /// Ranks do the same, as of a model: bodies of launches and collectives that come again and again, with others that
 /// overlap in between.
 void random_program(std::uint64_t seed, Context& context) {
