@@ -146,6 +146,21 @@ TEST(Norm, OfFewerRowsThanPesEachReadsAllOfThem) {
   EXPECT_EQ(read_for(3), 3 * kHolders * kWideBytes + kWideBytes) << "and the weights of its own columns";
 }
 
+TEST(Norm, RowsLieInEveryCubeOnPesOrOverTheCubesByTheirNumber) {
+  MachineRun host(machine_of(1, 2, 2));
+  host.runtime.spawn(
+      [](Context& ctx) {
+        ctx.init_process_group();
+        const tp::Norm norm(tp::initialize_model_parallel(ctx, 1), 8);
+        const auto lies = [&](std::int64_t rows) { return to_string(norm.place(rows).policy()); };
+        EXPECT_EQ(lies(64), to_string(DPPolicy().pe(PeSplit::row_wise)));
+        EXPECT_EQ(lies(65), to_string(tp::dense_rows()));
+        EXPECT_EQ(lies(512), to_string(tp::dense_rows()));
+        EXPECT_EQ(lies(513), to_string(tp::rows_over_cubes()));
+      },
+      std::tuple<>(), 1);
+}
+
 TEST(Norm, WhatDoesNotFitIsNamed) {
   MachineRun host(machine_of(1, 1, 1));
   host.runtime.spawn(
