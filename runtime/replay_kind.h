@@ -26,7 +26,9 @@ struct ReplayTimes {
 /// and by more than `kTolerance`, the kind is refused: simulated from then on.
 class ReplayKind {
  public:
-  static constexpr unsigned kLeast = 4, kLeastLong = 2, kMost = 1024, kTelling = 12;
+  static constexpr unsigned kLeast = 4, kLeastLong = 2, kMost = 1024;
+  static constexpr unsigned kTelling =
+      12;                                ///< of so many the deviation tells enough to count at once (Replay::learned)
   static constexpr double kLong = 10e6;  ///< ps: rows that the first occurrence finds closed are 1 % of it at most
   /// So many samples that agree make further ones rarer by as much.
   static constexpr std::uint64_t kManySamples = 16;

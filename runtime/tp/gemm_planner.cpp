@@ -44,8 +44,7 @@ constexpr double kBusyWay = 1.5;
 
 /// Where cubes hold rows of a, PEs read them from few cubes at a time: the share of their rate that the links across
 /// the middle reach, and the part of their time that `stream`, whose loads run a few tiles ahead, does not hide.
-/// measured on `default`: 2048 x 768 x 4096 0.38 to 0.48; 2048 x 1792 x 4096 115 us where the array takes 82 and links
-/// 84
+/// measured on `default`: 0.38 to 0.48 (2048 x 768 x 4096); 115 us where array and links ask for 82 and 84 (n 1792)
 constexpr double kCutShare = 0.45, kNotHidden = 0.4;
 
 /// One access of the farthest slice that holds a part of a.

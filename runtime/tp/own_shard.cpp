@@ -22,12 +22,16 @@ Region own_rows(Va base, const TensorGeometry& geometry, const Tl& tl) {
   const Region own = own_shard(base, geometry, tl).region;
   const auto cube = static_cast<int>(tl.program_id(1));
   std::map<std::int64_t, std::int64_t> columns;  // of the cube's shards of these rows: first, number
+  std::int64_t holders = 0;
   for (const ShardSpec& shard : geometry.shards()) {
     const Region& region = shard.region;
-    if (shard.cube == cube && !region.empty() && region.row == own.row && region.rows == own.rows)
+    if (shard.cube == cube && !region.empty() && region.row == own.row && region.rows == own.rows) {
       columns[region.col] = region.cols;
+      ++holders;
+    }
   }
   const auto sharers = static_cast<std::int64_t>(columns.size());
+  if (holders != sharers) return own;  // copies: what one writes of another's columns would reach one copy only
   Region all{own.row, columns.begin()->first, own.rows, 0};
   for (const auto& [first, number] : columns) {
     if (first != all.col + all.cols) return own;

@@ -15,7 +15,8 @@ struct OwnShard {
 /// Of the PE that runs the kernel. Throws KernelError if it holds no element of the tensor.
 OwnShard own_shard(Va base, const TensorGeometry& geometry, const Tl& tl);
 /// The rows that the PE that runs the kernel makes whole, of those that its cube holds: PEs that hold columns of the
-/// same rows deal them out among themselves. Its own shard where these are fewer rows than PEs, or no whole columns.
+/// same rows deal them out among themselves. Its own shard where these are fewer rows than PEs, copies, or not side by
+/// side.
 Region own_rows(Va base, const TensorGeometry& geometry, const Tl& tl);
 /// How many distinct non-empty shards there are.
 int distinct_shards(const TensorGeometry& geometry);
