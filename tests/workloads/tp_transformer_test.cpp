@@ -41,7 +41,7 @@ Args tiny(const Tool& tool, const Args& more, const std::string& text = kSmallMo
 std::int64_t whole_ps(const nlohmann::ordered_json& ns) { return std::llround(ns.get<double>() * 1000); }
 
 /// Prefill and three decode steps of every rank against the host's model of the whole sequences: every kind of model,
-/// scheduling and type, a context that was there before, layers alone, fewer ranks than SIPs.
+/// scheduling and type, a context that was there before, layers alone, fewer ranks than SIPs, many rows.
 TEST(TpTransformer, EveryRankAgreesWithTheHostsModel) {
   const Tool tool;
   const std::vector<std::pair<std::string, Args>> cases{
@@ -53,7 +53,9 @@ TEST(TpTransformer, EveryRankAgreesWithTheHostsModel) {
       {kLearned, {"--dtype", "f32", "--ends", "0", "--tp", "2"}},
       {kSmallModel, {"--sequence-parallel", "--tp", "2"}},
       {kLearned, {"--sequence-parallel", "--ends", "0", "--decode", "0", "--prompt", "6", "--scheduling", "rounds"}},
-      {kSmallModel, {"--overlap", "2"}}};
+      {kSmallModel, {"--overlap", "2"}},
+      // 520 rows lie over the cubes.
+      {kSmallModel, {"--batch", "10", "--prompt", "52", "--decode", "1", "--layers", "1", "--fidelity", "fast"}}};
   for (const auto& [model, more] : cases) {
     const auto rows = rows_of(tool, tiny(tool, more, model));
     ASSERT_GE(rows.size(), 4u);
