@@ -120,7 +120,8 @@ unsigned Hbm::Impl::accept(Channel& target, unsigned port, const Piece& piece, b
 void Hbm::Impl::accept_part(std::uint32_t id, Channel& target, const Piece& piece, bool write, Tick now, bool waited) {
   Access& access = accesses[id];
   const unsigned queued = accept(target, access.port, piece, write, write ? kNoAccess : id, now, waited);
-  if (target.usage != nullptr) target.usage->level(target.timing->waiting(false) + target.timing->waiting(true));
+  if (target.usage != nullptr)
+    target.usage->level(target.timing->waiting(false) + target.timing->waiting(true), queue.now());
   if (write) return;
   access.undecided += queued;
   target.open_reads += queued;

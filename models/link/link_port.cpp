@@ -198,7 +198,7 @@ void LinkPort::Impl::Sender::enqueue(Packet& packet, unsigned network, Ps ready)
   packet.charge(Delay::wire, ready - packet.head);
   packet.head = ready;
   ++queued;
-  if (usage != nullptr) usage->level(queued);
+  if (usage != nullptr) usage->level(queued, at.impl.queue.now());
   port(network).offer(packet, network, ready);
 }
 
@@ -219,7 +219,7 @@ QueuedPort::Release LinkPort::Impl::Sender::serve(Packet& packet, Cycle now, boo
     const Ps taken = std::clamp(free, packet.head, passage.start);
     if (taken > packet.head) usage->wait(packet.head, taken, kWire);
     if (passage.start > taken) usage->wait(taken, passage.start, slips_in ? kWire : kCredit);
-    usage->busy(passage.start, passage.end, packet.bytes);
+    usage->busy(passage.start, passage.end, packet.bytes, slips_in ? 1 : LinkConfig::units(packet.bytes));
   }
   if (track != kNoTrack) {
     impl.observer->interval(track, passage.start, passage.end, passage.replays == 0 ? kBusy : kReplay);

@@ -60,10 +60,6 @@ void Router::end_of_elaboration() {
 
 const PortStats& Router::output_stats(unsigned port) const { return ports_->stats(port); }
 std::uint64_t Router::input_bytes(unsigned port) const { return ports_->input(port).bytes; }
-std::optional<std::uint64_t> Router::most_packets(unsigned port) const {
-  if (ports_->network().grade() == Grade::fast) return std::nullopt;
-  return ports_->input(port).most;
-}
 std::vector<VcUse> Router::virtual_channels(unsigned port) const {
   const VcUse* vcs = ports_->output(port).vcs.get();
   return vcs == nullptr ? std::vector<VcUse>() : std::vector<VcUse>(vcs, vcs + ports_->network().config().vcs());
@@ -72,7 +68,12 @@ void Router::observe_usage(unsigned port, Usage* usage) {
   RouterOutput& output = ports_->output(port);
   output.usage = usage;
   output.vcs = std::make_unique<VcUse[]>(ports_->network().config().vcs());
-  ports_->input(port).watched = true;
+}
+void Router::observe_level(unsigned port, Usage* usage) {
+  if (ports_->network().grade() == Grade::fast) return;
+  RouterInput& input = ports_->input(port);
+  input.watched = true;
+  input.marks = usage;
 }
 
 }  // namespace kernbench

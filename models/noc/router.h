@@ -1,7 +1,6 @@
 #pragma once
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <systemc>
 #include <vector>
 
@@ -33,13 +32,12 @@ class Router : public sc_core::sc_module {
   /// What left through output `port`.
   const PortStats& output_stats(unsigned port) const;
   std::uint64_t input_bytes(unsigned port) const;  ///< of payload that came in through input `port`
-  // If somebody observes its usage.
-  /// Most packets at once in the buffers of input `port`, or on the wire to them. Known in the accurate grade only: the
-  /// other tells of passages before their time.
-  std::optional<std::uint64_t> most_packets(unsigned port) const;
-  std::vector<VcUse> virtual_channels(unsigned port) const;  ///< of output `port`
-  /// Books the passages of an output, and the waits of heads for it; counts what is in the input of that number.
+  /// Books the passages of an output, and the waits of heads for it.
   void observe_usage(unsigned port, Usage* usage);
+  std::vector<VcUse> virtual_channels(unsigned port) const;  ///< of output `port`, if its usage is observed
+  /// Marks in `usage` how many packets are at once in the buffers of input `port`, or on the wire to them; not in the
+  /// fast grade, which tells of passages before their time.
+  void observe_level(unsigned port, Usage* usage);
 
  private:
   void end_of_elaboration() override;

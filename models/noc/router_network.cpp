@@ -64,7 +64,7 @@ void RouterNetwork::soon(unsigned router, unsigned output) { __builtin_prefetch(
   const Ps busy = busy_of(packet);
   to.stats.busy += busy;
   if (to.usage != nullptr) {
-    to.usage->busy(packet.tail - busy, packet.tail, packet.bytes);
+    to.usage->busy(packet.tail - busy, packet.tail, packet.bytes, packets_of(packet.bytes));
     --inputs_[router][input].here;
   }
   if (to.observed) routers_[router]->publish(input, to, packet, head, tail);

@@ -38,7 +38,8 @@ struct alignas(64) RouterInput final : PacketForwardIf {
   unsigned debug(BackDoor& access) override { return network->debug(router, access); }
   std::int64_t flits_of(const Packet& packet) const { return packet.flits(network->config().flit_bytes); }
   void arrived(const Packet& packet) {
-    most = std::max(most, ++here);
+    ++here;
+    if (marks != nullptr) marks->level(here, network->queue().now());
     if (track != kNoTrack) publish(static_cast<std::int32_t>(flits_of(packet)));
   }
   void publish(std::int32_t change) {
@@ -54,9 +55,10 @@ struct alignas(64) RouterInput final : PacketForwardIf {
   std::uint8_t port = 0;
   bool watched = false;  ///< somebody wants the level or the marks
   TrackId track = kNoTrack;
-  std::int32_t level = 0;            ///< flits of packets that are here or on the way
-  std::uint16_t here = 0, most = 0;  ///< such packets, if somebody wants the marks; and the most at once
-  std::uint64_t bytes = 0;           ///< of payload that have come
+  std::int32_t level = 0;   ///< flits of packets that are here or on the way
+  std::uint16_t here = 0;   ///< such packets, if somebody wants statistics
+  std::uint64_t bytes = 0;  ///< of payload that have come
+  Usage* marks = nullptr;   ///< of the output that leads here; null: nobody wants them
 };
 
 /// What has left through an output, and the credits for it. What a hop needs of it is in its first cache line.

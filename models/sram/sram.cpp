@@ -90,7 +90,7 @@ struct Sram::Impl final : MemoryBackend {
     payload.set_response_status(tlm::TLM_OK_RESPONSE);
     ++served.requests;
     served.bytes += payload.get_data_length();
-    if (usage != nullptr) usage->busy(start, start, payload.get_data_length());
+    if (usage != nullptr) usage->busy(start, start, payload.get_data_length(), 1);
     if (options.data && !memory_access::apply(payload, offset, contents) && unwritten_reports++ < 10) {
       SC_REPORT_WARNING("kernbench/unwritten",
                         (name + ": a read of " + std::to_string(payload.get_data_length()) + " B at " +
@@ -103,7 +103,7 @@ struct Sram::Impl final : MemoryBackend {
       served.busy += end - begin;
       if (usage == nullptr) return;
       if (begin > start) usage->wait(start, begin);
-      usage->busy(begin, end, 0);
+      usage->busy(begin, end, 0, 0);
     });
   }
 
@@ -114,7 +114,7 @@ struct Sram::Impl final : MemoryBackend {
     port.retry();
   }
   void level(std::uint32_t now) {
-    if (usage != nullptr) usage->level(now);
+    if (usage != nullptr) usage->level(now, queue.now());
     if (observer != nullptr && queue_track != kNoTrack) observer->change(queue_track, queue.now(), now);
   }
 

@@ -149,19 +149,20 @@ void Simulation::trace_rates(const topology::RunStatistics& known, const topolog
 
 nlohmann::ordered_json Simulation::statistics(bool whole, const std::vector<topology::EnergyRow>& energy) {
   if (!usage_) return nullptr;
-  StatisticsText writer;
   const bool in_result = options_.stats_in_json || !options_.report.empty(), writes = stats_ || in_result;
+  std::string text;
+  StatisticsText writer([&](std::string_view part) {
+    if (stats_) stats_->write(part);
+    if (in_result) text += part;
+  });
   const auto take = [&](const topology::RunStatistics& known, const topology::ResourceUse& use) {
     if (writes) writer.take(known, use);
     if (trace_) trace_rates(known, use);
   };
   topology::RunStatistics statistics = usage_->collect(now(), whole, take);
   compare(statistics, energy);
-  const std::string text = writes ? writer.finish(statistics) : std::string();
-  if (stats_) {
-    stats_->write(text);
-    stats_->commit();
-  }
+  if (writes) writer.finish(statistics);
+  if (stats_) stats_->commit();
   if (!statistics.violations.empty()) throw std::logic_error(statistics.violations.front());
   return in_result ? nlohmann::ordered_json::parse(text) : nullptr;
 }

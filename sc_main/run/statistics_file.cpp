@@ -4,106 +4,168 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+#include <array>
 #include <cstdint>
+#include <cstring>
 #include <string>
-#include <string_view>
 
 namespace kernbench {
 
 namespace {
+constexpr std::size_t kMostDigits = 20;
+
 std::uint64_t slices_of(const topology::RunStatistics& statistics) {
   return statistics.time == 0 ? 1 : ((statistics.time - 1) >> statistics.shift) + 1;
 }
 
-void add(fmt::memory_buffer& text, std::string_view what) { text.append(what); }
-
-/// One number per slice; nothing of what is 0 in total. Most are 0, and this is most of what statistics cost.
-void add_over_time(fmt::memory_buffer& text, const char*& separator, const char* key, std::uint64_t total,
-                   const std::vector<Usage::Slice>& slices, std::uint64_t Usage::Slice::*member) {
-  if (total == 0) return;
-  static const std::string zeros = [] {
-    std::string many;
-    for (int i = 0; i < 256; ++i) many += "0,";
-    return many;
-  }();
-  fmt::format_to(fmt::appender(text), FMT_COMPILE("{}\"{}\":["), separator, key);
-  constexpr std::size_t kMostDigits = 20;
-  const std::size_t before = text.size();
-  text.resize(before + slices.size() * (kMostDigits + 1));  // whose contents nobody clears
-  char* out = text.data() + before;
-  for (auto at = slices.begin(); at != slices.end();) {
-    if (const std::uint64_t value = (*at).*member; value != 0) {
-      out = std::to_chars(out, out + kMostDigits, value).ptr;
-      *out++ = ',';
-      ++at;
-      continue;
+/// Decimal digits, four at a time: a run has a million numbers, nearly all of fewer than nine digits.
+class Digits {
+ public:
+  Digits() {
+    for (unsigned i = 0; i < four_.size(); ++i) {
+      const char digits[] = {static_cast<char>('0' + i / 1000), static_cast<char>('0' + i / 100 % 10),
+                             static_cast<char>('0' + i / 10 % 10), static_cast<char>('0' + i % 10)};
+      std::memcpy(&four_[i], digits, 4);
     }
-    const auto used = std::find_if(at, slices.end(), [&](const Usage::Slice& slice) { return slice.*member != 0; });
-    for (auto left = 2 * static_cast<std::size_t>(used - at); left != 0;) {
-      const std::size_t some = std::min(left, zeros.size());
-      out = std::copy_n(zeros.data(), some, out);
-      left -= some;
-    }
-    at = used;
   }
-  out[-1] = ']';
-  text.resize(static_cast<std::size_t>(out - text.data()));
-  separator = ",";
+  char* put(char* out, std::uint64_t value) const {
+    if (value < 10'000) return head(out, static_cast<unsigned>(value));
+    if (value >= 100'000'000) return tail(put(out, value / 10'000), static_cast<unsigned>(value % 10'000));
+    const auto small = static_cast<unsigned>(value);
+    return tail(head(out, small / 10'000), small % 10'000);
+  }
+
+ private:
+  char* tail(char* out, unsigned value) const {
+    std::memcpy(out, &four_[value], 4);
+    return out + 4;
+  }
+  char* head(char* out, unsigned value) const {  // without leading zeros
+    const unsigned zeros = (value < 1000) + (value < 100) + (value < 10);
+    char digits[8];
+    std::memcpy(digits, &four_[value], 4);
+    std::memcpy(out, digits + zeros, 4);
+    return out + 4 - zeros;
+  }
+  std::array<std::uint32_t, 10'000> four_;
+};
+
+/// A line in the making. REQUIRES: there is room.
+class Line {
+ public:
+  explicit Line(char* begin) : begin_(begin), end_(begin) {}
+  std::string_view text() const { return {begin_, static_cast<std::size_t>(end_ - begin_)}; }
+
+  Line& operator<<(std::string_view text) {
+    end_ = std::copy(text.begin(), text.end(), end_);
+    return *this;
+  }
+  Line& operator<<(std::uint64_t number) {
+    end_ = digits().put(end_, number);
+    return *this;
+  }
+  /// A number per slice; nothing of what is 0 in total. Most are 0.
+  template <class Member>
+  void over_time(std::string_view key, std::uint64_t total, const std::vector<Usage::Slice>& slices,
+                 const Member& member) {
+    if (total == 0) return;
+    const Digits& digits = Line::digits();
+    *this << "\"" << key << "\":[";
+    char* out = end_;
+    for (const Usage::Slice& slice : slices) {
+      if (const std::uint64_t value = member(slice); value != 0) {
+        out = digits.put(out, value);
+        *out++ = ',';
+      } else {
+        std::memcpy(out, "0,", 2);
+        out += 2;
+      }
+    }
+    out[-1] = ']';
+    *out++ = ',';
+    end_ = out;
+  }
+  /// Every member leaves a comma behind it: that of the last one goes.
+  void close(std::string_view bracket) {
+    if (end_[-1] == ',') --end_;
+    *this << bracket;
+  }
+
+ private:
+  static const Digits& digits() {
+    static const Digits digits;
+    return digits;
+  }
+  char *const begin_, *end_;
+};
+
+void add_channel(Line& line, const topology::ResourceUse::Channel& channel) {
+  line << "\"" << channel.name << "\":{\"busy_ps\":" << channel.busy << ",\"waiting_ps\":" << channel.waiting
+       << ",\"bytes\":" << channel.bytes << ",\"messages\":" << channel.messages << "},";
+}
+
+void add_over_time(Line& line, const std::vector<Usage::Slice>& slices, bool marks) {
+  using Slice = Usage::Slice;
+  Slice all;
+  for (const Slice& slice : slices) all += slice;
+  line << ",\"over_time\":{";
+  line.over_time("busy_ps", all.busy, slices, [](const Slice& one) { return one.busy; });
+  line.over_time("waiting_ps", all.waiting, slices, [](const Slice& one) { return one.waiting; });
+  line.over_time("bytes", all.bytes, slices, [](const Slice& one) { return one.bytes; });
+  line.over_time("messages", all.messages, slices, [](const Slice& one) { return one.messages; });
+  if (marks) line.over_time("high_water", all.mark, slices, [](const Slice& one) { return one.mark; });
+  line.close("}");
+}
+
+/// Bytes that a line of it may need.
+std::size_t room_for(const topology::ResourceUse& use) {
+  constexpr std::size_t kWords = 512;  // keys, totals, the name of a channel
+  constexpr std::size_t kArrays = 5;
+  return (2 + use.channels.size()) * kWords + use.name.size() + use.from.size() + use.to.size() +
+         kArrays * use.slices.size() * (kMostDigits + 1);
 }
 }  // namespace
 
 void StatisticsText::begin(const topology::RunStatistics& known) {
-  fmt::format_to(fmt::appender(text_),
-                 "{{\n\"format\": \"kernbench-statistics\",\n\"version\": 1,\n\"time_ps\": {},\n\"slice_ps\": {},\n"
-                 "\"slices\": {},\n\"resources\": [",
-                 known.time, Ps{1} << known.shift, slices_of(known));
+  sink_(
+      fmt::format("{{\n\"format\": \"kernbench-statistics\",\n\"version\": 1,\n\"time_ps\": {},\n\"slice_ps\": {},\n"
+                  "\"slices\": {},\n\"resources\": [",
+                  known.time, Ps{1} << known.shift, slices_of(known)));
 }
 
 void StatisticsText::take(const topology::RunStatistics& known, const topology::ResourceUse& use) {
   if (!any_) begin(known);
-  const fmt::appender out(text_);
-  fmt::format_to(out, FMT_COMPILE("{}\n{{\"name\":\"{}\",\"kind\":\"{}\""), any_ ? "," : "", use.name, use.kind);
+  if (const std::size_t room = room_for(use); line_.size() < room) line_.resize(room);
+  Line line(line_.data());
+  line << (any_ ? ",\n{\"name\":\"" : "\n{\"name\":\"") << use.name << "\",\"kind\":\"" << use.kind << "\"";
   any_ = true;
-  if (!use.from.empty()) fmt::format_to(out, FMT_COMPILE(",\"from\":\"{}\""), use.from);
-  if (!use.to.empty()) fmt::format_to(out, FMT_COMPILE(",\"to\":\"{}\""), use.to);
-  if (use.rate != 0) fmt::format_to(out, FMT_COMPILE(",\"rate_bytes_per_s\":{}"), use.rate);
-  fmt::format_to(out, FMT_COMPILE(",\"units\":{}"), use.units);
+  if (!use.from.empty()) line << ",\"from\":\"" << use.from << "\"";
+  if (!use.to.empty()) line << ",\"to\":\"" << use.to << "\"";
+  if (use.rate != 0) line << ",\"rate_bytes_per_s\":" << use.rate;
+  line << ",\"units\":" << use.units;
   if (use.has_busy)
-    fmt::format_to(out, FMT_COMPILE(",\"busy_ps\":{},\"utilisation\":{:.6g}"), use.busy, use.utilisation(known.time));
-  add(text_, ",\"waiting_ps\":{");
-  const char* separator = "";
-  Ps waiting = 0;
-  for (const topology::ResourceUse::Wait& wait : use.waits) {
-    waiting += wait.time;
-    fmt::format_to(out, FMT_COMPILE("{}\"{}\":{}"), separator, wait.reason, wait.time);
-    separator = ",";
-  }
-  fmt::format_to(out, FMT_COMPILE("}},\"bytes\":{},\"messages\":{}"), use.bytes, use.messages);
+    line << ",\"busy_ps\":" << use.busy << ",\"utilisation\":" << fmt::format("{:.6g}", use.utilisation(known.time));
+  line << ",\"waiting_ps\":{";
+  for (const topology::ResourceUse::Wait& wait : use.waits) line << "\"" << wait.reason << "\":" << wait.time << ",";
+  line.close("},\"bytes\":");
+  line << use.bytes << ",\"messages\":" << use.messages;
   if (*use.high_water_unit != '\0')
-    fmt::format_to(out, FMT_COMPILE(",\"high_water\":{},\"high_water_unit\":\"{}\""), use.high_water,
-                   use.high_water_unit);
+    line << ",\"high_water\":" << use.high_water << ",\"high_water_unit\":\"" << use.high_water_unit << "\"";
   if (!use.channels.empty()) {
-    separator = ",\"virtual_channels\":{";
-    for (const topology::ResourceUse::Channel& channel : use.channels) {
-      fmt::format_to(out, FMT_COMPILE("{}\"{}\":{{\"busy_ps\":{},\"waiting_ps\":{},\"bytes\":{},\"messages\":{}}}"),
-                     separator, channel.name, channel.busy, channel.waiting, channel.bytes, channel.messages);
-      separator = ",";
-    }
-    add(text_, "}");
+    line << ",\"virtual_channels\":{";
+    for (const topology::ResourceUse::Channel& channel : use.channels) add_channel(line, channel);
+    line.close("}");
   }
-  add(text_, ",\"over_time\":{");
-  separator = "";
-  if (use.has_busy) add_over_time(text_, separator, "busy_ps", use.busy, use.slices, &Usage::Slice::busy);
-  add_over_time(text_, separator, "waiting_ps", waiting, use.slices, &Usage::Slice::waiting);
-  add_over_time(text_, separator, "bytes", use.bytes, use.slices, &Usage::Slice::bytes);
-  add(text_, "}}");
+  add_over_time(line, use.slices, *use.high_water_unit != '\0');
+  line << "}";
+  sink_(line.text());
 }
 
-std::string StatisticsText::finish(const topology::RunStatistics& statistics) {
+void StatisticsText::finish(const topology::RunStatistics& statistics) {
   if (!any_) begin(statistics);
-  add(text_, any_ ? "\n],\n\"totals\": {" : "],\n\"totals\": {");
-  const fmt::appender out(text_);
+  fmt::memory_buffer text;
+  const fmt::appender out(text);
+  fmt::format_to(out, any_ ? "\n],\n\"totals\": {{" : "],\n\"totals\": {{");
   const char* separator = "";
   for (const topology::KindUse& kind : statistics.totals) {
     fmt::format_to(out,
@@ -112,14 +174,14 @@ std::string StatisticsText::finish(const topology::RunStatistics& statistics) {
                    separator, kind.kind, kind.resources, kind.used, kind.busy, kind.waiting, kind.bytes, kind.messages);
     separator = ",";
   }
-  add(text_, "\n},\n\"checks\": [");
+  fmt::format_to(out, "\n}},\n\"checks\": [");
   separator = "";
   for (const topology::RunStatistics::Check& check : statistics.checks) {
     fmt::format_to(out, "{}\n{{\"check\":\"{}\",\"compared\":{}}}", separator, check.what, check.compared);
     separator = ",";
   }
-  add(text_, "\n]\n}\n");
-  return fmt::to_string(text_);
+  fmt::format_to(out, "\n]\n}}\n");
+  sink_(fmt::to_string(text));
 }
 
 }  // namespace kernbench

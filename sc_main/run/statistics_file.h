@@ -1,23 +1,29 @@
 #pragma once
-#include <fmt/format.h>
-
-#include <string>
+#include <functional>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "topology/machine/statistics.h"
 
 namespace kernbench {
 
-/// Makes the JSON of docs/statistics.md, as text: a line per resource. (As a tree of values it would take longer than
-/// the run of a small collective.)
+/// Makes the JSON of docs/statistics.md, as text, and hands it on part by part: a line per resource. (As a tree of
+/// values it would take longer than the run of a small collective.)
 class StatisticsText {
  public:
+  using Sink = std::function<void(std::string_view)>;
+  explicit StatisticsText(Sink sink) : sink_(std::move(sink)) {}
+
   void take(const topology::RunStatistics& known, const topology::ResourceUse& use);
-  /// The whole document.
-  std::string finish(const topology::RunStatistics& statistics);
+  /// The rest of the document.
+  void finish(const topology::RunStatistics& statistics);
 
  private:
   void begin(const topology::RunStatistics& known);
-  fmt::memory_buffer text_;
+
+  const Sink sink_;
+  std::vector<char> line_;  // room for the longest so far
   bool any_ = false;
 };
 

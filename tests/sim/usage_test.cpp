@@ -18,7 +18,7 @@ Usage::Slice sum_of(const std::vector<Usage::Slice>& slices) {
 TEST(Usage, SpreadsAnIntervalOverTheSlicesThatItMeets) {
   std::uint32_t shift = kShift;
   Usage usage(8, shift);
-  usage.busy(512, 512 + 2048, 64);
+  usage.busy(512, 512 + 2048, 64, 8);
   const auto slices = usage.slices(kShift, 3072);
   ASSERT_EQ(slices.size(), 3U);
   EXPECT_EQ(slices[0].busy, 512U);
@@ -27,6 +27,38 @@ TEST(Usage, SpreadsAnIntervalOverTheSlicesThatItMeets) {
   EXPECT_EQ(slices[0].bytes, 16U);
   EXPECT_EQ(slices[1].bytes, 32U);
   EXPECT_EQ(slices[2].bytes, 16U);
+  EXPECT_EQ(slices[0].messages, 2U);
+  EXPECT_EQ(slices[1].messages, 4U);
+  EXPECT_EQ(slices[2].messages, 2U);
+}
+
+TEST(Usage, CountsOneMessageWhereItEnds) {
+  std::uint32_t shift = kShift;
+  Usage usage(8, shift);
+  usage.busy(1000, 3000, 64, 1);
+  const auto slices = usage.slices(kShift, 3072);
+  EXPECT_EQ(slices[0].messages + slices[1].messages, 0U);
+  EXPECT_EQ(slices[2].messages, 1U);
+}
+
+// Whatever was booked last; folding keeps the larger of two.
+TEST(Usage, KeepsTheHighestLevelOfEachSlice) {
+  std::uint32_t shift = kShift;
+  Usage usage(8, shift);
+  usage.level(3, 100);
+  usage.level(2, 200);
+  usage.busy(2100, 2200, 1, 1);
+  usage.level(5, 1500);  // in a slice before
+  usage.level(1, 2150);
+  auto slices = usage.slices(kShift, 3072);
+  EXPECT_EQ(slices[0].mark, 3U);
+  EXPECT_EQ(slices[1].mark, 5U);
+  EXPECT_EQ(slices[2].mark, 1U);
+  usage.level(4, 8 * 1024);  // beyond the eight slices
+  slices = usage.slices(kShift + 1, 8 * 1024 + 1);
+  EXPECT_EQ(slices[0].mark, 5U);
+  EXPECT_EQ(slices[1].mark, 1U);
+  EXPECT_EQ(slices[4].mark, 4U);
 }
 
 // Folding loses nothing and never more than halves what it can tell apart.
@@ -35,10 +67,13 @@ TEST(Usage, KeepsItsSumsInBoundedSlicesHoweverLongTheRun) {
   Usage usage(8, shift);
   std::mt19937_64 random(1);
   Ps busy = 0, waiting = 0, last = 0;
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0, messages = 0, most = 0;
   for (int i = 0; i < 20'000; ++i) {
     const Ps begin = last + random() % 5000, end = begin + random() % 3000;
-    usage.busy(begin, end, i % 97);
+    usage.busy(begin, end, i % 97, i % 5);
+    messages += static_cast<std::uint64_t>(i % 5);
+    usage.level(i % 89, end);
+    most = std::max<std::uint64_t>(most, i % 89);
     busy += end - begin;
     bytes += static_cast<std::uint64_t>(i % 97);
     const Ps since = begin - std::min<Ps>(begin, random() % 9000);  // of an earlier slice, mostly
@@ -52,17 +87,19 @@ TEST(Usage, KeepsItsSumsInBoundedSlicesHoweverLongTheRun) {
   const Usage::Slice sum = sum_of(slices);
   EXPECT_EQ(sum.busy, busy);
   EXPECT_EQ(sum.waiting, waiting);
-  EXPECT_EQ(sum.bytes, bytes);
   EXPECT_EQ(usage.waited(0) + usage.waited(1) + usage.waited(2), waiting);
+  EXPECT_EQ(sum.bytes, bytes);
+  EXPECT_EQ(sum.messages, messages);
+  EXPECT_EQ(sum.mark, most);
 }
 
 // A router books a packet's flits at its tail, a wire what slips in over what is under way.
 TEST(Usage, FillsNoSliceBeyondItsLength) {
   std::uint32_t shift = kShift;
   Usage usage(8, shift);
-  usage.busy(0, 500, 1);
-  usage.busy(1024, 2048, 1);
-  usage.busy(1100, 1600, 1);  // 500 ps more than the second slice has: they were in the first
+  usage.busy(0, 500, 1, 1);
+  usage.busy(1024, 2048, 1, 1);
+  usage.busy(1100, 1600, 1, 1);  // 500 ps more than the second slice has: they were in the first
   const auto slices = usage.slices(kShift, 2048);
   EXPECT_EQ(slices[0].busy, 1000U);
   EXPECT_EQ(slices[1].busy, 1024U);
@@ -71,7 +108,7 @@ TEST(Usage, FillsNoSliceBeyondItsLength) {
 TEST(Usage, CountsSeveralUnitsTogether) {
   std::uint32_t shift = kShift;
   Usage usage(8, shift, 2);
-  usage.busy(0, 1024, 2048, 7);
+  usage.busy(0, 1024, 2048, 7, 1);
   EXPECT_EQ(usage.slices(kShift, 1024)[0].busy, 2048U);
 }
 
@@ -79,8 +116,8 @@ TEST(UsageBook, GivesAllResourcesTheSlicesOfTheLongest) {
   UsageBook book(16);
   Usage* early = book.add();
   Usage* late = book.add();
-  early->busy(0, 10, 1);
-  late->busy(1'000'000, 1'000'010, 1);
+  early->busy(0, 10, 1, 1);
+  late->busy(1'000'000, 1'000'010, 1, 1);
   const std::uint32_t shift = book.shift(2'000'000);
   EXPECT_LE((2'000'000U >> shift) + 1, 16U);
   const auto first = early->slices(shift, 2'000'000), second = late->slices(shift, 2'000'000);

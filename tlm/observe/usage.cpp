@@ -7,8 +7,8 @@ namespace kernbench {
 namespace {
 /// `part` of `whole` for the time from `begin` to `at` of `begin` to `end`.
 std::uint64_t share(std::uint64_t whole, Ps begin, Ps at, Ps end) {
-  if (whole == 0) return 0;
-  if (whole == end - begin) return at - begin;                                         // of one unit, the whole time
+  if (whole <= 1) return 0;                     // one message: it counts where it ends
+  if (whole == end - begin) return at - begin;  // of one unit, the whole time
   if ((whole | (at - begin)) >> 32 == 0) return whole * (at - begin) / (end - begin);  // fits
   return static_cast<std::uint64_t>(static_cast<unsigned __int128>(whole) * (at - begin) / (end - begin));
 }
@@ -18,19 +18,24 @@ Usage::Slice spread_over(Usage::Slice* slice, std::uint32_t shift, Ps begin, Ps 
   const std::uint64_t first = begin >> shift, last = (end - 1) >> shift;
   const Ps whole = Ps{1} << shift;
   Ps until = (first + 1) << shift;
-  if (what.busy == 0 && what.waiting == end - begin && what.bytes == 0) {  // of long queues: over many slices
+  Usage::Slice left = what;
+  if (what.waiting != 0) {  // and nothing else; of long queues: over many slices
     slice->waiting += until - begin;
     for (std::uint64_t i = first + 1; i < last; ++i) (++slice)->waiting += whole;
-    return {0, end - (last << shift), 0};
+    left.waiting = end - (last << shift);
+    return left;
   }
-  Usage::Slice done;
   for (std::uint64_t i = first; i < last; ++i, ++slice, until += whole) {
-    const Usage::Slice sum{share(what.busy, begin, until, end), share(what.waiting, begin, until, end),
-                           share(what.bytes, begin, until, end)};
-    *slice += {sum.busy - done.busy, sum.waiting - done.waiting, sum.bytes - done.bytes};
-    done = sum;
+    const auto take = [&](auto all, auto& left, auto& to) {
+      const auto rest = all - static_cast<decltype(all)>(share(all, begin, until, end));
+      to += left - rest;
+      left = rest;
+    };
+    take(what.busy, left.busy, slice->busy);
+    take(what.bytes, left.bytes, slice->bytes);
+    take(what.messages, left.messages, slice->messages);
   }
-  return {what.busy - done.busy, what.waiting - done.waiting, what.bytes - done.bytes};
+  return left;
 }
 }  // namespace
 
@@ -84,16 +89,26 @@ void Usage::spread(Ps begin, Ps end, const Slice& what) {
   move_to(last);
 }
 
+void Usage::raise(std::uint64_t count, Ps at) {
+  const auto mark = static_cast<std::uint32_t>(count);
+  const std::uint64_t slice = at >> shift_;
+  if (common_ != shift_ || slice < base_ || slice - base_ >= slices_.size()) return spread(at, at, {0, 0, 0, 0, mark});
+  slices_[slice - base_].mark = std::max(slices_[slice - base_].mark, mark);
+}
+
 std::vector<Usage::Slice> Usage::slices(std::uint32_t shift, Ps end) const {
   const std::size_t count = end == 0 ? 1 : ((end - 1) >> shift) + 1;
-  std::vector<Slice> result(count);
-  if (slices_.empty()) return result;
+  std::vector<Slice> result;
+  result.reserve(count);
   const std::uint32_t by = shift - shift_;
   std::size_t from = 0;
   if (by == 0 && base_ < count) {  // most
     from = std::min(slices_.size(), count - base_);
-    std::copy_n(slices_.begin(), from, result.begin() + base_);
+    result.resize(base_);
+    result.insert(result.end(), slices_.begin(), slices_.begin() + static_cast<std::ptrdiff_t>(from));
   }
+  result.resize(count);
+  if (slices_.empty()) return result;
   for (std::size_t to = (base_ + from) >> by; from < slices_.size(); ++to) {
     const std::size_t until = to + 1 < count ? std::min(slices_.size(), ((to + 1) << by) - base_) : slices_.size();
     Slice sum;

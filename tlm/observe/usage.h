@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -21,10 +22,14 @@ class alignas(64) Usage {
     std::uint64_t busy = 0;     ///< ps
     std::uint64_t waiting = 0;  ///< ps
     std::uint64_t bytes = 0;
+    std::uint32_t messages = 0;
+    std::uint32_t mark = 0;  ///< most at once, of the moments at which one more came
     Slice& operator+=(const Slice& other) {
       busy += other.busy;
       waiting += other.waiting;
       bytes += other.bytes;
+      messages += other.messages;
+      mark = std::max(mark, other.mark);
       return *this;
     }
   };
@@ -36,23 +41,19 @@ class alignas(64) Usage {
   Usage(std::uint32_t slices, std::uint32_t& shift, std::uint32_t units = 1)
       : common_(shift), shift_(shift), most_(slices), units_(units) {}
 
-  /// In use from `begin` to `end`, for `bytes`. REQUIRES: begin <= end.
-  void busy(Ps begin, Ps end, std::uint64_t bytes) {
-    if (begin >= from_ && end <= to_) {
-      here_.busy += end - begin;
-      here_.bytes += bytes;
-      return;
-    }
-    spread(begin, end, {end - begin, 0, bytes});
+  /// In use from `begin` to `end`, for `bytes` in `messages`; both may be 0. REQUIRES: begin <= end.
+  void busy(Ps begin, Ps end, std::uint64_t bytes, std::uint32_t messages) {
+    busy(begin, end, end - begin, bytes, messages);
   }
   /// Of several units, `busy` ps in all.
-  void busy(Ps begin, Ps end, Ps busy, std::uint64_t bytes) {
+  void busy(Ps begin, Ps end, Ps busy, std::uint64_t bytes, std::uint32_t messages) {
     if (begin >= from_ && end <= to_) {
       here_.busy += busy;
       here_.bytes += bytes;
+      here_.messages += messages;
       return;
     }
-    spread(begin, end, {busy, 0, bytes});
+    spread(begin, end, {busy, 0, bytes, messages, 0});
   }
   /// Something waited for it, or it for something, from `begin` to `end`.
   void wait(Ps begin, Ps end, unsigned reason = 0) {
@@ -61,16 +62,19 @@ class alignas(64) Usage {
       here_.waiting += end - begin;
       return;
     }
-    spread(begin, end, {0, end - begin, 0});
+    spread(begin, end, {0, end - begin, 0, 0, 0});
   }
-  /// So many at once.
-  void level(std::uint64_t count) {
-    if (count > high_water_) high_water_ = count;
+  /// One more came at `at`: so many are there now.
+  void level(std::uint64_t count, Ps at) {
+    if (at >= from_ && at < to_) {
+      here_.mark = std::max(here_.mark, static_cast<std::uint32_t>(count));
+      return;
+    }
+    raise(count, at);
   }
 
   bool used() const { return !slices_.empty(); }
   Ps waited(unsigned reason) const { return waited_[reason]; }
-  std::uint64_t high_water() const { return high_water_; }
   std::uint32_t units() const { return units_; }
   std::uint32_t shift() const { return shift_; }
   /// Slices of 2^shift ps of a run that ended at `end`; what is booked for later counts for the last one.
@@ -82,17 +86,17 @@ class alignas(64) Usage {
 
  private:
   void spread(Ps begin, Ps end, const Slice& what);
+  void raise(std::uint64_t count, Ps at);
   void hold(std::uint64_t first, std::uint64_t last);
   void move_to(std::uint64_t slice);
   void fold_to(std::uint32_t shift);
 
   // What a record within the slice needs is one cache line.
-  Ps from_ = 1, to_ = 0;  // of the slice that `here_` belongs to; none yet
-  Slice here_;            // not in slices_ yet
-  std::array<Ps, kReasons> waited_{};
+  Ps from_ = 1, to_ = 0;               // of the slice that `here_` belongs to; none yet
+  Slice here_;                         // not in slices_ yet
+  std::array<Ps, kReasons> waited_{};  // the first two in this line
   // What the next slice needs is another one.
   std::vector<Slice> slices_;  // from slice base_ on
-  std::uint64_t high_water_ = 0;
   std::uint32_t& common_;
   std::uint32_t base_ = 0;
   std::uint32_t slice_ = 0;  // of `here_`

@@ -27,6 +27,7 @@ class SerialServer {
         .push_back(
             {cost, queue_.now(), std::move(job), queue_.causes() == nullptr ? Cause() : queue_.causes()->current});
     served_.most_waiting = std::max<std::uint64_t>(served_.most_waiting, urgent_.size() + normal_.size());
+    if (served_.usage != nullptr) served_.usage->level(urgent_.size() + normal_.size(), queue_.now());
     if (!busy_) serve();
   }
   bool busy() const { return busy_; }
@@ -60,7 +61,7 @@ class SerialServer {
     served_.busy += current_.cost;
     if (served_.usage != nullptr) {
       if (current_.since < queue_.now()) served_.usage->wait(current_.since, queue_.now());
-      served_.usage->busy(queue_.now(), end, 0);
+      served_.usage->busy(queue_.now(), end, 0, 1);
     }
     if (observer_) observer_(queue_.now(), end);
     if (CauseLog* log = queue_.causes()) {

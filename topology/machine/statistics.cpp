@@ -91,20 +91,24 @@ class UsageWalk {
     ResourceUse use;
     use.kind = kind;
     use.units = usage.units();
-    use.high_water = usage.high_water();
+    use.slices = usage.slices(result_.shift, result_.time);
+    Usage::Slice all;
+    for (const Usage::Slice& slice : use.slices) all += slice;
+    use.high_water = all.mark;
     describe(use);
     Ps waiting = 0;
     for (unsigned i = 0; i < reasons.size(); ++i) {
       use.waits.push_back({reasons[i], usage.waited(i)});
       waiting += usage.waited(i);
     }
-    use.slices = usage.slices(result_.shift, result_.time);
-    Usage::Slice all;
-    for (const Usage::Slice& slice : use.slices) all += slice;
-    hold(kSlices, all.busy == use.busy && all.waiting == waiting && all.bytes == use.bytes, [&] {
-      return fmt::format("{}: busy {}, waiting {}, {} B; its slices {}, {}, {}", use.name, use.busy, waiting, use.bytes,
-                         all.busy, all.waiting, all.bytes);
-    });
+    hold(kSlices,
+         all.busy == use.busy && all.waiting == waiting && all.bytes == use.bytes && all.messages == use.messages &&
+             all.mark == use.high_water,
+         [&] {
+           return fmt::format("{}: busy {}, waiting {}, {} B, {} messages, at most {}; its slices {}, {}, {}, {}, {}",
+                              use.name, use.busy, waiting, use.bytes, use.messages, use.high_water, all.busy,
+                              all.waiting, all.bytes, all.messages, all.mark);
+         });
     if (whole_) {
       hold(kUtilisation, use.busy <= result_.time * use.units,
            [&] { return fmt::format("{}: {} ps of {}", use.name, use.busy, result_.time * use.units); });
@@ -186,8 +190,14 @@ class UsageWalk {
         Router& router = machine_.router(id, at);
         for (std::uint8_t port = 0; port < network.ports(at); ++port) {
           if (router.out[port] == nullptr) continue;
+          const Beyond beyond = plan_.beyond(id, at, port);
+          const bool inside = beyond.kind == Beyond::Kind::router;
           resource(
-              "router_port", 1, {"contention"}, [&](Usage* usage) { router.observe_usage(port, usage); },
+              "router_port", 1, {"contention"},
+              [&](Usage* usage) {
+                router.observe_usage(port, usage);
+                if (inside) machine_.router(id, beyond.router).observe_level(beyond.in_port, usage);
+              },
               [&](ResourceUse& use) {
                 const PortStats& stats = router.output_stats(port);
                 use.name = router.out[port]->name();
@@ -198,15 +208,9 @@ class UsageWalk {
                 use.bytes = stats.bytes;
                 use.messages = stats.packets;
                 channels(router.virtual_channels(port), network.noc->vcs_per_set, use);
-                const Beyond behind = plan_.beyond(id, at, port);
-                if (behind.kind != Beyond::Kind::router) return;
-                if (const auto most = machine_.router(id, behind.router).most_packets(behind.in_port)) {
-                  use.high_water = *most;
-                  use.high_water_unit = "packets";
-                }
+                if (use.high_water != 0) use.high_water_unit = "packets";
               });
-          const Beyond beyond = plan_.beyond(id, at, port);
-          if (observing_ || !whole_ || beyond.kind != Beyond::Kind::router) continue;
+          if (observing_ || !whole_ || !inside) continue;
           const std::uint64_t in = router.output_stats(port).bytes;
           const std::uint64_t out = machine_.router(id, beyond.router).input_bytes(beyond.in_port);
           if (in != 0 || out != 0)

@@ -45,7 +45,7 @@ bool ComputeEngine::full(const Op& op) const { return queues_.full(op, op.contex
 
 void ComputeEngine::enqueue(Op& op) {
   queues_.push(op, op.context->index);
-  if (Usage* own = usage()) own->level(queues_.size());
+  if (Usage* own = usage()) own->level(queues_.size(), services_.now());
   advance();
 }
 
@@ -153,9 +153,9 @@ void ComputeEngine::finish(Op& op) {
   if (now > from) {  // pipelined ops overlap; the track shows each from the end of the one before
     track_.interval(from, now, label(op));
     (kind_ == Kind::gemm ? services_.statistics.gemm_busy : services_.statistics.math_busy) += now - from;
-    if (Usage* own = usage()) own->busy(from, now, 0);
     shown_until_ = now;
   }
+  if (Usage* own = usage()) own->busy(std::min(from, now), now, 0, 1);
   ++(kind_ == Kind::gemm ? services_.statistics.gemm_ops : services_.statistics.math_ops);
   log_op(services_, op, kind_ == Kind::gemm ? "gemm" : "math");
   sink_.completed(op);

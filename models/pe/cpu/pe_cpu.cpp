@@ -121,7 +121,7 @@ void PeCpu::worked(Ps time, std::uint64_t state) {
   track_.interval(now - time, now, state);
   services_.statistics.cpu_busy += time;
   ++(state == kCommand ? services_.statistics.commands : services_.statistics.dispatches);
-  if (services_.usages.cpu != nullptr) services_.usages.cpu->busy(now - time, now, 0);
+  if (services_.usages.cpu != nullptr) services_.usages.cpu->busy(now - time, now, 0, 1);
 }
 
 // ---- Issue ----
@@ -364,7 +364,9 @@ void PeCpu::finish_if_done(KernelContext& context) {
   if (!failed) count_rings(context);
   answer(failed ? CommandKind::failed : CommandKind::done, context.message);
   if (services_.races != nullptr) services_.races->ended(context.message, services_.coord);
-  services_.statistics.tcm_held = std::max(services_.statistics.tcm_held, context.recorder.most_held());
+  const std::uint64_t held = context.recorder.most_held();
+  services_.statistics.tcm_held = std::max(services_.statistics.tcm_held, held);
+  if (Usage* usage = services_.tcm.timing().writes().usage) usage->level(held, services_.now());
   contexts_[context.index] = nullptr;
   arm_waiting();
 }

@@ -71,7 +71,7 @@ bool DmaEngine::full(const Op& op) const { return queues_.full(op, op.context->i
 
 void DmaEngine::enqueue(Op& op) {
   queues_.push(op, op.context->index);
-  if (Usage* own = usage()) own->level(queues_.size());
+  if (Usage* own = usage()) own->level(queues_.size(), services_.now());
   advance();
 }
 
@@ -176,7 +176,7 @@ void DmaEngine::inject() {
   ++job.pending;
   outstanding_ += packets_of(burst_.bytes);
   (kind_ == Kind::read ? services_.statistics.dma_read_bytes : services_.statistics.dma_write_bytes) += burst_.bytes;
-  if (Usage* own = usage()) own->busy(services_.now(), services_.now(), burst_.bytes);
+  if (Usage* own = usage()) own->busy(services_.now(), services_.now(), burst_.bytes, 0);
   services_.inject(payload);
 }
 
@@ -223,9 +223,9 @@ void DmaEngine::complete(Job& job) {
   ++(kind_ == Kind::read ? statistics.dma_reads : statistics.dma_writes);
   if (--jobs_ == 0) {
     track_.interval(busy_since_, services_.now(), 1);
-    if (Usage* own = usage()) own->busy(busy_since_, services_.now(), 0);
     (kind_ == Kind::read ? statistics.dma_read_busy : statistics.dma_write_busy) += services_.now() - busy_since_;
   }
+  if (Usage* own = usage()) own->busy(jobs_ == 0 ? busy_since_ : services_.now(), services_.now(), 0, 1);
   const Ps setup = job.first_burst == kNever ? 0 : job.first_burst - op.started;
   log_op(services_, op, component(), {job.space, std::nullopt, &job.spent, setup});
   unlink(job);

@@ -43,6 +43,7 @@ void Ipcq::arrived(QueuePair& pair, std::uint16_t slot, std::uint32_t bytes, std
         fmt::format("{} sent a message of {} B to slot {}, which does not fit a ring of {} slots of {} B",
                     names::pe(pair.entry.source), message_bytes, slot, pair.entry.slots, pair.entry.slot_bytes);
   }
+  if (Usage* usage = pair.statistics.usage) usage->level(pair.ring.full(), services_.now());
   services_.queue.completed();
   publish_level(pair.entry.direction);
   advance_receive(pair);

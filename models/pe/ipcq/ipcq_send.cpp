@@ -104,7 +104,7 @@ void Ipcq::hand_over(QueuePair& pair, std::uint32_t bytes, Ps read) {
     ++pair.statistics.messages_sent;
     pair.statistics.bytes_sent += pair.message_bytes;
     ++op.context->queue(op.direction).sent;
-    if (Usage* usage = pair.statistics.usage) usage->busy(services_.now(), services_.now(), pair.message_bytes);
+    if (Usage* usage = pair.statistics.usage) usage->busy(services_.now(), services_.now(), pair.message_bytes, 1);
     if (pair.sent == op.in[0].bytes() || op.aborted) end_send(pair);
   }
   advance_send(pair);

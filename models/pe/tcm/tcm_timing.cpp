@@ -65,7 +65,7 @@ Ps TcmTiming::access(Port& port, Ps now, std::uint64_t offset, std::uint64_t byt
   if (traffic.usage != nullptr) {
     if (taken > now) traffic.usage->wait(now, taken, static_cast<unsigned>(TcmWait::port));
     if (begin > taken) traffic.usage->wait(taken, begin, static_cast<unsigned>(TcmWait::bank));
-    traffic.usage->busy(begin, port.free, bytes);
+    traffic.usage->busy(begin, port.free, bytes, 1);
   }
   const Ps turns = longest * (kWhole - left) / left;
   return std::max(port.free, begin + through + turns) + config_.latency;
@@ -77,7 +77,7 @@ Ps TcmTiming::stream(Ps now, Ps begin, Ps end, std::uint64_t bytes) {
       std::remove_if(streams_.begin(), streams_.end(), [&](const Stream& stream) { return stream.end <= now; }),
       streams_.end());
   if (bytes == 0 || end <= begin) {
-    if (streamed_.usage != nullptr) streamed_.usage->busy(begin, begin, bytes);
+    if (streamed_.usage != nullptr) streamed_.usage->busy(begin, begin, bytes, 0);
     return 0;
   }
   const Ps banks_time = banks_.time_for(bytes);
@@ -92,7 +92,7 @@ Ps TcmTiming::stream(Ps now, Ps begin, Ps end, std::uint64_t bytes) {
   const Ps busy = std::min(banks_time, end + longer - begin);
   ++streamed_.accesses;
   streamed_.busy += busy;
-  if (streamed_.usage != nullptr) streamed_.usage->busy(begin, end + longer, busy, bytes);
+  if (streamed_.usage != nullptr) streamed_.usage->busy(begin, end + longer, busy, bytes, 1);
   return longer;
 }
 
