@@ -183,6 +183,26 @@ TEST(Statistics, MarksOfQueuesReachTheirRoomAndDoNotPassIt) {
   }
 }
 
+// A packet that waits has at least a flit in a buffer, one that does not is on the wire: six cycles at most. Four times
+// as many go through.
+TEST(Statistics, MarksOfRouterPortsAreAtMostWhatBuffersAndTheWireHold) {
+  const Tool tool;
+  const ordered_json json = statistics_of(
+      tool,
+      with(kAllReduce, {"--topology", "ring8", "--set", "cube.noc.vcs_per_set=1", "--set", "cube.noc.vc_depth=6"}));
+  constexpr std::uint64_t kChannels = 5 * 2, kDepth = 6, kWire = 6;
+  std::uint64_t most = 0, messages = 0;
+  for (const auto& resource : json["resources"]) {
+    if (resource["kind"] != "router_port" || resource.value("high_water_unit", "") != "packets") continue;
+    if (resource["name"].get<std::string>().find(".cube") == std::string::npos) continue;
+    EXPECT_LE(resource["high_water"], kChannels * kDepth + kWire) << resource["name"];
+    most = std::max(most, resource["high_water"].get<std::uint64_t>());
+    messages = std::max(messages, resource["messages"].get<std::uint64_t>());
+  }
+  EXPECT_GT(most, 1U);
+  EXPECT_GT(messages, 4 * (kChannels * kDepth + kWire));
+}
+
 TEST(Statistics, OfARunThatIsCutShortAreWritten) {
   const Tool tool;
   const Outcome outcome = tool(with(kAllReduce, {"--max-sim-time", "2us", "--stats", "stats.json"}));
