@@ -5,6 +5,7 @@
 
 #include "tlm/kernel/call.h"
 #include "tlm/kernel/dtype.h"
+#include "tlm/kernel/tl.h"
 #include "tlm/sim/random.h"
 
 namespace kernbench {
@@ -100,5 +101,8 @@ double largest(DType dtype);
 /// number, by half that spacing: half the smallest subnormal number. The k products and additions err by at most
 /// k u' magnitude with the roundoff u' of the type they are added in; each product may underflow in it, sums do not.
 double gemm_tolerance(DType dtype, std::int64_t k, double sum, double magnitude);
+
+/// On the host, in f64.
+double activate(Activation activation, double x);
 
 }  // namespace kernbench

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "sc_main/check/numerics.h"
-#include "sc_main/workloads/tp_model.h"
 
 namespace kernbench {
 

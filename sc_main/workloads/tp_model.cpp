@@ -24,23 +24,6 @@ double rounded(double value, DType dtype) {
 constexpr int kActivations = 6;
 }  // namespace
 
-double activate(Activation activation, double x) {
-  switch (activation) {
-    case Activation::relu:
-      return std::max(x, 0.0);
-    case Activation::gelu:
-      return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
-    case Activation::silu:
-      return x / (1 + std::exp(-x));
-    case Activation::tanh:
-      return std::tanh(x);
-    case Activation::sigmoid:
-      return 1 / (1 + std::exp(-x));
-    default:
-      return x;
-  }
-}
-
 tp::WeightPattern weight_pattern(std::uint64_t seed, std::uint64_t stream, DType dtype, double scale) {
   const std::uint64_t base = splitmix64(splitmix64(seed) + stream);
   return [=](std::int64_t row, std::int64_t col) {

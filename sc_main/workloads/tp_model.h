@@ -53,9 +53,6 @@ HostValues exact(std::vector<double> values);
 void compare_layer(const std::vector<double>& got, const HostValues& expected, std::size_t first, DType dtype,
                    Comparison& into);
 
-/// On the host, in f64.
-double activate(Activation activation, double x);
-
 /// "gelu" and so on; "none". Throws std::invalid_argument naming `option`.
 Activation parse_activation(const std::string& option, const std::string& text);
 
