@@ -101,6 +101,12 @@ TEST(CommandLine, RefusesValuesThatDoNotFit) {
   expect_refused(tool({"run", "all_reduce", "--seed", "x"}), "--seed is 'x'\n  hint: give an integer of at least 0");
   expect_refused(tool({"run", "all_reduce", "stray"}),
                  "unexpected argument 'stray'\n  hint: an option's value follows its name");
+  expect_refused(tool({"sweep", "sweep.yaml", "--sbatch-option=--partition=long"}),
+                 "--sbatch-option is for --executor slurm\n  hint: leave it out, or give it");
+  expect_refused(tool({"sweep", "sweep.yaml", "--host", "far"}),
+                 "--host and --host-tool are for --executor parallel\n  hint: leave them out, or give it");
+  expect_refused(tool({"sweep", "sweep.yaml", "--tasks", "0"}),
+                 "--tasks is '0'\n  hint: give an integer of at least 1");
   EXPECT_EQ(tool({"run", "all_reduce", "--max-sim-time", "10"}).code, 2);
   EXPECT_THAT(tool({"run", "all_reduce", "--max-sim-time", "10"}).err,
               StartsWith("kernbench: error: --max-sim-time is '10'"));

@@ -96,7 +96,8 @@ class Generator {
     std::array<Held, RandomProgram::kTensors> tensors;
     std::deque<Entry> stream;
     std::size_t called = 0;    ///< collectives
-    std::size_t known = 0;     ///< of them: complete, and the rank has waited for that
+    std::size_t known = 0;     ///< of them: all have called it, and everybody knows that
+    std::size_t waited = 0;    ///< of them: complete, and the rank has waited for that
     std::size_t launches = 0;  ///< handles
     std::optional<Blocked> blocked;
   };
@@ -174,15 +175,21 @@ class Generator {
     return std::none_of(stream.begin(), stream.end(),
                         [&](const Entry& entry) { return !entry.call || (owner == r && entry.tensor == t); });
   }
+  void has_waited(std::size_t r, std::size_t calls) {
+    ranks_[r].waited = std::max(ranks_[r].waited, calls);
+    ranks_[r].known = std::max(ranks_[r].known, calls);
+  }
   /// The holder r touches it on the host, and `then` happens.
   void touch(std::size_t r, std::size_t owner, std::size_t t, std::function<void()> then) {
     if (!may_touch(r, owner, t)) ++program_.held_reads;
+    if (owner != r && ranks_[owner].tensors[t].needs > ranks_[owner].waited) ++program_.far_in_flight;
     block(
         r, [=] { return may_touch(r, owner, t); },
         [=, then = std::move(then)] {
           Held& tensor = ranks_[owner].tensors[t];
           tensor.writer.reset();
-          if (owner == r) ranks_[r].known = std::max(ranks_[r].known, tensor.needs);
+          if (owner == r) has_waited(r, tensor.needs);
+          tensor.needs = 0;
           then();
         });
   }
@@ -245,8 +252,7 @@ class Generator {
       return;
     }
     block(
-        r, [this, r, number] { return completed(r) >= number; },
-        [this, r, number] { ranks_[r].known = std::max(ranks_[r].known, number); });
+        r, [this, r, number] { return completed(r) >= number; }, [this, r, number] { has_waited(r, number); });
   }
   /// Collectives of rank r that are over.
   std::size_t completed(std::size_t r) const {
@@ -278,7 +284,7 @@ class Generator {
     Rank& rank = ranks_[owner];
     if (giver == owner) {
       if (to_be_called(owner, t)) return;
-      // Others do not wait for what is held up; the owner does, before it lets go.
+      // Others do not wait for what is held up; the owner does, before it lets go. They do for what all have called.
       if (rank.tensors[t].needs > rank.known) read(owner, owner, t);
       if (rank.blocked) return;
     }
@@ -330,7 +336,7 @@ class Generator {
           Held& tensor = ranks_[r].tensors[t];
           tensor.values.assign(tensor.values.size(), value);
           tensor.writer.reset();
-          ranks_[r].known = ranks_[r].called;
+          has_waited(r, ranks_[r].called);
         });
   }
 
@@ -358,13 +364,15 @@ class Generator {
     Held& target = ranks_[owner].tensors[t];
     target.values = ranks_[from].tensors[source].values;
     target.writer.reset();
-    if (owner == r) ranks_[r].known = std::max(ranks_[r].known, target.needs);
+    if (owner == r) has_waited(r, target.needs);
+    target.needs = 0;
   }
 
   void write(std::size_t r, std::size_t owner, std::size_t t) {
     const double value = pick(-9, 9);
     add(r, Kind::write, owner, t).shift = value;
     if (owner != r) ++program_.far_writes;
+    if (!may_touch(r, owner, t)) ++program_.held_writes;
     touch(r, owner, t, [=] {
       Held& tensor = ranks_[owner].tensors[t];
       tensor.values.assign(tensor.values.size(), value);
@@ -379,8 +387,25 @@ class Generator {
   }
 
   void together() {
+    if (pick(0, 1) == 0) new_call(most_behind());
+    for (std::size_t r = 0; r < n_; ++r) {
+      if (!ranks_[r].blocked) call_next(r);
+    }
     free_all();  // collectives that nobody waits for stay under way
     for (std::size_t r = 0; r < n_; ++r) add(r, Kind::barrier);
+    const std::size_t all_called = ranks_[most_behind()].called;
+    for (Rank& rank : ranks_) rank.known = std::max(rank.known, all_called);
+    for (std::size_t r = 0; r < n_; ++r) meet_under_way(r);
+  }
+  /// Others use what rank r has under way.
+  void meet_under_way(std::size_t r) {
+    for (std::size_t t = 0; t < RandomProgram::kShared; ++t) {
+      const Held& tensor = ranks_[r].tensors[t];
+      const std::size_t other = below(n_);
+      if (tensor.holder != r || tensor.needs <= ranks_[r].waited || other == r) continue;
+      pass(r, other, r, t);
+      if (tensor.holder == other) touch_somehow(other, r, t);
+    }
   }
 
   void touch_somehow(std::size_t r, std::size_t owner, std::size_t t) {

@@ -55,7 +55,10 @@ struct RandomProgram {
   int fails = -1;  ///< the rank that throws
 
   // How much of what the programs are for is in this one.
-  std::size_t held_reads = 0;  ///< reads and writes that have to wait for a collective which somebody has yet to call
+  std::size_t held_reads = 0;   ///< reads and writes that have to wait for a collective which somebody has yet to call
+  std::size_t held_writes = 0;  ///< of them
+  /// Reads and writes of another rank's tensor that all have called a collective for and nobody has waited for.
+  std::size_t far_in_flight = 0;
   std::size_t far_reads = 0, far_writes = 0, far_launches = 0;  ///< of another rank's tensor
   std::size_t broadcasts = 0;
 };

@@ -334,11 +334,14 @@ TEST_P(RandomPrograms, BehaveAsTheSequentialModelPredicts) {
 }
 
 TEST(RandomProgram, UsesTensorsInTheMiddleOfCollectivesAndAcrossSips) {
-  std::size_t held = 0, far_reads = 0, far_writes = 0, far_launches = 0, broadcasts = 0;
+  std::size_t held = 0, held_writes = 0, far_in_flight = 0, far_reads = 0, far_writes = 0, far_launches = 0,
+              broadcasts = 0;
   constexpr std::size_t kSeeds = 100;
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     const RandomProgram program = make_random_program(seed, 2 + static_cast<int>(seed % 2), false, false);
     held += program.held_reads;
+    held_writes += program.held_writes;
+    far_in_flight += program.far_in_flight;
     far_reads += program.far_reads;
     far_writes += program.far_writes;
     far_launches += program.far_launches;
@@ -346,6 +349,8 @@ TEST(RandomProgram, UsesTensorsInTheMiddleOfCollectivesAndAcrossSips) {
   }
   // In every program, on average.
   EXPECT_GT(held, kSeeds);
+  EXPECT_GT(held_writes, kSeeds / 4);
+  EXPECT_GT(far_in_flight, kSeeds / 4);
   EXPECT_GT(far_reads, kSeeds);
   EXPECT_GT(far_writes, kSeeds / 2);
   EXPECT_GT(far_launches, kSeeds);
