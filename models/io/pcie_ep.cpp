@@ -60,12 +60,11 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
     return take(direction, track, bytes, queue.now());
   }
   PcieDirection::Slot take(PcieDirection& direction, TrackId track, std::uint64_t bytes, Ps now) {
-    const std::uint64_t before = direction.stats().tlps;
     const PcieDirection::Slot slot = direction.take(now, bytes);
     if (track != kNoTrack) observer->interval(track, slot.begin, slot.end, 1);
     if (Usage* usage = &direction == &down ? down_usage : up_usage) {
       if (slot.begin > now) usage->wait(now, slot.begin);
-      usage->busy(slot.begin, slot.end, bytes, static_cast<std::uint32_t>(direction.stats().tlps - before));
+      usage->busy(slot.begin, slot.end, bytes, slot.tlps);
     }
     return slot;
   }

@@ -31,6 +31,7 @@ class PcieDirection {
     Ps end = 0;      ///< last byte has left
     Ps arrival = 0;  ///< last byte has arrived
     Ps paced = 0;    ///< from when on credits come back one by one; internal
+    std::uint32_t tlps = 0;
   };
   /// Takes the link for `bytes`, from `now` on or when it is free. REQUIRES: calls in order of `now`.
   Slot take(Ps now, std::uint64_t bytes) {
@@ -41,6 +42,7 @@ class PcieDirection {
     free_ = slot.end = sent(slot, bytes);
     slot.arrival = free_ + latency_;
     const std::uint64_t tlps = this->tlps(bytes);
+    slot.tlps = static_cast<std::uint32_t>(tlps);
     paced_ = slot.paced + tlps * round_trip_ / credits_;
     stats_.tlps += tlps;
     stats_.bytes += bytes;

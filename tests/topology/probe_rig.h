@@ -181,6 +181,23 @@ class Host : public sc_core::sc_module {
   std::deque<Job> jobs_;
 };
 
+/// A machine with a host, whose packet sockets all lead through taps.
+struct TappedMachine {
+  explicit TappedMachine(const Plan& plan, const RunOptions& options = {})
+      : taps(recorder), machine(plan, options, nullptr, parts(taps)), host("test_host", machine) {}
+  Recorder recorder;
+  Taps taps;
+  Machine machine;
+  Host host;
+
+ private:
+  static ForeignParts parts(Taps& taps) {
+    ForeignParts parts;
+    parts.bind_packets = taps.binder();
+    return parts;
+  }
+};
+
 /// idle: nothing else is under way, and every time is the closed form; busy: none is earlier.
 enum class Load { idle, busy };
 

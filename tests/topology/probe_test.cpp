@@ -105,12 +105,10 @@ TEST_P(Probe, SeesEveryDmaAndIpcqTransactionOnEverySocketOfItsPath) {
   const Plan plan(machine_of(traffic));
   RunOptions options;
   options.fidelity = traffic.fidelity;
-  Recorder recorder;
-  Taps taps(recorder);
-  ForeignParts parts;
-  parts.bind_packets = taps.binder();
-  Machine machine(plan, options, nullptr, parts);
-  Host host("test_host", machine);
+  TappedMachine tapped(plan, options);
+  Recorder& recorder = tapped.recorder;
+  Machine& machine = tapped.machine;
+  Host& host = tapped.host;
   for (std::uint32_t node = 0; node < plan.map.nodes.size(); ++node) {
     machine.network_interface(NodeId{node}).set_probe(&recorder);
   }
@@ -168,79 +166,14 @@ INSTANTIATE_TEST_SUITE_P(Routes, Probe, ::testing::Combine(::testing::ValuesIn(k
                                   sizes.traffic->name;
                          });
 
-/// Bytes that crossed each packet socket after `from`.
-std::map<std::string, std::uint64_t> bytes_after(const Recorder& recorder, Ps from, Ps to) {
-  std::map<std::string, std::uint64_t> sums;
-  for (const auto& [socket, crossings] : recorder.sockets) {
-    for (const Crossing& crossing : crossings) {
-      if (crossing.head >= from && crossing.head < to) sums[socket] += crossing.bytes;
-    }
-  }
-  return sums;
-}
-
-class CommandProbe : public ::testing::TestWithParam<Grade> {};
-
-// From the host's endpoint to IO_CPU, the cube's M_CPU and the PE: over routers, ports and wires, and nowhere else.
-TEST_P(CommandProbe, ArgumentsOfALaunchCrossEverySocketOnTheirWayInFullLength) {
-  const Traffic traffic{"", Fidelity::all(GetParam())};
-  const Plan plan(machine_of(traffic));
-  RunOptions options;
-  options.fidelity = traffic.fidelity;
-  Recorder recorder;
-  Taps taps(recorder);
-  ForeignParts parts;
-  parts.bind_packets = taps.binder();
-  Machine machine(plan, options, nullptr, parts);
-  Host host("test_host", machine);
-  const PeCoord pe{0, 1, 5};
-  constexpr std::uint64_t kMore = 3000;
-  constexpr Ps kSecond = 200'000'000;  // long after the end of the first
-  LaunchMessage longer = launch({pe}, [](Tl&) {});
-  longer.arguments.resize(longer.arguments.size() + kMore);
-  host.at(1, 0, launch({pe}, [](Tl&) {}));
-  host.at(kSecond, 0, std::move(longer));
-  sc_core::sc_start();
-  host.expect_no_faults();
-
-  std::set<std::string> way;
-  const auto add_way = [&](NodeId from, NodeId to) {
-    way.insert(machine.network_interface(from).to_router.name());
-    for (const RouterStep& step : walk(plan, from, to)) {
-      way.insert(machine.router(step.network, step.router).out[step.out_port]->name());
-      if (step.end == kNoEnd) continue;
-      way.insert(machine.link_port(step.end).wire_out[step.connection]->name());
-      way.insert(machine.link_port(plan.ends[step.end].peer).to_network[step.connection]->name());
-    }
-  };
-  add_way(plan.map.pcie_ep(0), plan.map.io_cpu(0));
-  add_way(plan.map.io_cpu(0), plan.map.m_cpu({0, 1}));
-  add_way(plan.map.m_cpu({0, 1}), plan.map.pe(pe));
-  std::map<std::string, std::uint64_t> first = bytes_after(recorder, 0, kSecond);
-  std::set<std::string> more;
-  for (const auto& [socket, bytes] : bytes_after(recorder, kSecond, kNever)) {
-    if (bytes == first[socket]) continue;
-    more.insert(socket);
-    EXPECT_EQ(bytes, first[socket] + kMore) << socket;
-  }
-  EXPECT_EQ(more, way);
-  EXPECT_GT(way.size(), 6U);
-}
-
-INSTANTIATE_TEST_SUITE_P(Grades, CommandProbe, ::testing::Values(Grade::accurate, Grade::fast),
-                         [](const auto& info) { return to_string(info.param); });
-
 /// The back door leads over the sockets that a timed write to the same memory crosses, in their order.
 class BackDoorProbe : public ::testing::TestWithParam<PhysicalAddress> {};
 
 TEST_P(BackDoorProbe, LeadsOverEverySocketThatATimedWriteCrosses) {
   const Plan plan(machine_of(kAccuratePackets));
-  Recorder recorder;
-  Taps taps(recorder);
-  ForeignParts parts;
-  parts.bind_packets = taps.binder();
-  Machine machine(plan, RunOptions{}, nullptr, parts);
-  Host host("test_host", machine);
+  TappedMachine tapped(plan);
+  Recorder& recorder = tapped.recorder;
+  Host& host = tapped.host;
   host.at(1, 0, MemoryWriteMessage{GetParam(), std::vector<std::uint8_t>(64, 1)});
   sc_core::sc_start();
   host.expect_no_faults();
