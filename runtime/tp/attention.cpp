@@ -7,6 +7,7 @@
 
 #include "runtime/tp/attention_kernels.h"
 #include "runtime/tp/own_shard.h"
+#include "runtime/tp/pass.h"
 
 namespace kernbench::tp {
 
@@ -152,8 +153,11 @@ Tensor SelfAttention::forward(const Tensor& x, KvCache& cache, const RotaryTable
     throw std::invalid_argument(fmt::format("SelfAttention '{}': the input is {}, the tensors are for {}",
                                             options_.name, x ? x.shape().str() : "an empty handle", own.str()));
   }
+  Pass pass(state_);
   core(project(x, tensors), cache, rotary, tensors);
-  return output(tensors);
+  Tensor result = output(tensors);
+  pass.end();
+  return result;
 }
 
 Tensor SelfAttention::project(const Tensor& x, const AttentionTensors& tensors) const {
@@ -172,9 +176,11 @@ void SelfAttention::core(const Tensor& qkv, KvCache& cache, const RotaryTable& r
   operands.context = tensors.context;
   operands.partial = tensors.partial;
   operands.numbers = tensors.numbers;
-  context.wait(rotate_and_store(context, options_.name + ".rotary", qkv, tensors.queries, operands.layout, cache,
-                                rotary, operands.past));
-  context.wait(attend(context, options_.name + ".scores", operands, cache));
+  Pass pass(state_);
+  pass.add(rotate_and_store(context, options_.name + ".rotary", qkv, tensors.queries, operands.layout, cache, rotary,
+                            operands.past));
+  pass.add(attend(context, options_.name + ".scores", operands, cache));
+  pass.end();
 }
 
 Tensor SelfAttention::output(const AttentionTensors& tensors) const {

@@ -8,6 +8,7 @@
 
 #include "runtime/tp/launch_bound.h"
 #include "runtime/tp/own_shard.h"
+#include "runtime/tp/pass.h"
 #include "runtime/tp/regions.h"
 #include "runtime/tp/tensor_view.h"
 
@@ -150,15 +151,12 @@ Tensor VocabParallelEmbedding::forward(const std::vector<std::int64_t>& tokens, 
     const std::int64_t row = tokens[i] - first;
     ids.push_back(static_cast<std::int32_t>(row >= 0 && row < own_ ? row : own_));
   }
-  Context& context = state_.context();
-  std::vector<Handle> launches;
+  Pass pass(state_);
   for (std::int64_t at = 0; at < count; at += kMostTokens) {
     const std::int64_t block = std::min(kMostTokens, count - at);
     const auto submit = block <= 8 ? look_up<8> : block <= 64 ? look_up<64> : look_up<kMostTokens>;
-    launches.push_back(submit(context, options_.name, weight_, output, at, ids.data() + at, block));
+    pass.add(submit(state_.context(), options_.name, weight_, output, at, ids.data() + at, block));
   }
-  // The last first: they are one stream's, so that what the rank waits for is the end of all that it has submitted.
-  std::for_each(launches.rbegin(), launches.rend(), [&](const Handle& launch) { context.wait(launch); });
   if (options_.sequence_parallel) {
     reduce_scatter_to_sequence_region(state_, output, tensors.output);
   } else {

@@ -10,6 +10,7 @@
 #include "runtime/tp/gemm.h"
 #include "runtime/tp/load_part.h"
 #include "runtime/tp/own_shard.h"
+#include "runtime/tp/pass.h"
 #include "runtime/tp/pointwise.h"
 #include "runtime/tp/regions.h"
 
@@ -130,7 +131,7 @@ Tensor ColumnParallelLinear::forward(const Tensor& x) const {
 
 Tensor ColumnParallelLinear::forward(const Tensor& input, const ForwardTensors& tensors) const {
   check_input(kColumn, options_, input, in_);
-  Context& context = state_.context();
+  Pass pass(state_);
   const std::int64_t rows = rows_of(input);
   Tensor x = copy_to_region(state_, input);
   if (options_.sequence_parallel) {
@@ -144,8 +145,9 @@ Tensor ColumnParallelLinear::forward(const Tensor& input, const ForwardTensors& 
   if (gather_output_) {
     check_placed(kColumn, options_, "output", tensors.output, {rows, own * state_.tensor_model_parallel_world_size()});
   }
-  context.wait(gemm(context, options_.name, {x, weight_, bias_, y, options_.activation}, state_.gemm_plans()));
+  pass.add(gemm(state_.context(), options_.name, {x, weight_, bias_, y, options_.activation}, state_.gemm_plans()));
   if (gather_output_) gather_from_region(state_, y, tensors.output);
+  pass.end();
   return tensors.output;
 }
 
@@ -245,6 +247,7 @@ Tensor RowParallelLinear::forward(const Tensor& x) const {
 Tensor RowParallelLinear::forward(const Tensor& input, const ForwardTensors& tensors) const {
   check_input(kRow, options_, input, input_is_parallel_ ? weight_.shape().rows : in_);
   Context& context = state_.context();
+  Pass pass(state_);
   const std::int64_t rows = input.shape().rows;
   check_placed(kRow, options_, "output", tensors.output, output_shape(rows));
   const bool sequence = options_.sequence_parallel;
@@ -255,18 +258,20 @@ Tensor RowParallelLinear::forward(const Tensor& input, const ForwardTensors& ten
   }
   const Tensor &x = input_is_parallel_ ? input : tensors.scattered, &y = tensors.output;
   if (overlaps()) {
+    pass.wait();  // its GEMMs are another stream's
     overlapped(x, tensors);
     return y;
   }
   const Tensor& partial = sequence ? tensors.partial : y;
-  context.wait(gemm(context, options_.name, {x, weight_, Tensor(), partial, Activation::none}, state_.gemm_plans()));
+  pass.add(gemm(context, options_.name, {x, weight_, Tensor(), partial, Activation::none}, state_.gemm_plans()));
   if (sequence) {
     reduce_scatter_to_sequence_region(state_, partial, y);
   } else {
     reduce_from_region(state_, y);
   }
-  if (!bias_ && options_.activation == Activation::none) return y;
-  context.wait(add_bias(context, options_.name + ".bias", y, bias_, options_.activation));
+  if (bias_ || options_.activation != Activation::none)
+    pass.add(add_bias(context, options_.name + ".bias", y, bias_, options_.activation));
+  pass.end();
   return y;
 }
 

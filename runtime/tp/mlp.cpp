@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "runtime/tp/pass.h"
 #include "runtime/tp/pointwise.h"
 
 namespace kernbench::tp {
@@ -61,13 +62,15 @@ Tensor Mlp::forward(const Tensor& x) const {
 }
 
 Tensor Mlp::forward(const Tensor& x, const MlpTensors& tensors) const {
+  Pass pass(state_);
   const Tensor hidden = up_->forward(x, tensors.up);
   if (gate_) {
     const Tensor gate = gate_->forward(options_.sequence_parallel ? tensors.up.gathered : x, tensors.gate);
-    Context& context = state_.context();
-    context.wait(multiply(context, options_.name + ".product", hidden, gate));
+    pass.add(multiply(state_.context(), options_.name + ".product", hidden, gate));
   }
-  return down_->forward(hidden, tensors.down);
+  Tensor output = down_->forward(hidden, tensors.down);
+  pass.end();
+  return output;
 }
 
 }  // namespace kernbench::tp

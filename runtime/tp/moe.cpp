@@ -8,6 +8,7 @@
 #include "runtime/tp/load_part.h"
 #include "runtime/tp/moe_kernels.h"
 #include "runtime/tp/own_shard.h"
+#include "runtime/tp/pass.h"
 #include "runtime/tp/pointwise.h"
 
 namespace kernbench::tp {
@@ -15,10 +16,6 @@ namespace kernbench::tp {
 namespace {
 /// What the host reads lies on one PE: one message.
 DPPolicy on_one_pe() { return DPPolicy().cubes(1).pes(1); }
-
-void wait_for(Context& context, const std::vector<Handle>& launches) {
-  for (const Handle& launch : launches) context.wait(launch);
-}
 
 void check_divides(const std::string& layer, const char* what, std::int64_t value, const char* by, int ranks) {
   if (value >= 1 && value % ranks == 0) return;
@@ -197,10 +194,11 @@ MoeRouting MoeMlp::route(const Tensor& x, const MoeTensors& tensors) const {
     GemmOperands operands{x, router_, {}, tensors.logits};
     if (x.shape().rows != tensors.logits.shape().rows)
       operands.first_row = rank() * MoeRouting::rows_of_rank(shape(tensors.tokens));
-    const Handle logits = gemm(context, options_.name + ".router", operands, state_.gemm_plans());
-    context.wait(choose_experts(context, options_.name + ".top_k", tensors.logits, tensors.chosen, tensors.weights,
-                                options_.per_token));
-    context.wait(logits);
+    Pass pass(state_);
+    pass.add(gemm(context, options_.name + ".router", operands, state_.gemm_plans()));
+    pass.add(choose_experts(context, options_.name + ".top_k", tensors.logits, tensors.chosen, tensors.weights,
+                            options_.per_token));
+    pass.wait();
   }
   if (ranks() > 1) context.all_gather(tensors.chosen, tensors.all_chosen, state_.expert_model_parallel_group());
   return MoeRouting(shape(tensors.tokens), choices(tensors));
@@ -214,7 +212,9 @@ void MoeMlp::dispatch(const Tensor& x, const MoeRouting& routing, const MoePool:
     const auto first = static_cast<std::int32_t>(rank() * ((x.shape().rows + ranks() - 1) / ranks()));
     for (std::int32_t& row : rows) row = row < 0 ? row : row + first;
   }
-  wait_for(context, take_rows(context, options_.name + ".dispatch", x, rows, blocks.mine));
+  Pass pass(state_);
+  pass.add(take_rows(context, options_.name + ".dispatch", x, rows, blocks.mine));
+  pass.wait();
   context.all_to_all(blocks.mine, blocks.theirs, state_.expert_model_parallel_group());
 }
 
@@ -226,8 +226,7 @@ void MoeMlp::run_experts(const Tensor& x, const MoeTensors& tensors, const MoeRo
   const std::vector<std::int32_t> tokens = alone ? routing.send_rows(0) : std::vector<std::int32_t>();
   const Tensor& from = alone ? x : blocks.theirs;
   const Tensor& to = alone ? blocks.mine : blocks.theirs;
-  std::vector<Handle> launches;
-  const auto add = [&](const std::vector<Handle>& more) { launches.insert(launches.end(), more.begin(), more.end()); };
+  Pass pass(state_);
   const std::string name = options_.name + ".expert";
   // One expert after the other on one stream, none waited for: experts with equally many rows share tensors.
   for (std::size_t i = 0; i < experts_.size(); ++i) {
@@ -236,15 +235,14 @@ void MoeMlp::run_experts(const Tensor& x, const MoeTensors& tensors, const MoeRo
     const MoePool::Expert& own = tensors.pool->experts.at(rows_in_use(static_cast<std::int64_t>(rows.size())));
     std::vector<std::int32_t> sources = rows;
     for (std::int32_t& row : sources) row = alone ? tokens[static_cast<std::size_t>(row)] : row;
-    add(take_rows(context, name + ".take", from, sources, own.input));
-    launches.push_back(gemm(context, name + ".up", {own.input, experts_[i].up, {}, own.up}, plans));
-    launches.push_back(
-        gemm(context, name + ".gate", {own.input, experts_[i].gate, {}, own.gate, options_.activation}, plans));
-    launches.push_back(multiply(context, name + ".product", own.up, own.gate));
-    launches.push_back(gemm(context, name + ".down", {own.up, experts_[i].down, {}, own.down}, plans));
-    add(put_rows(context, name + ".put", own.down, rows, to));
+    pass.add(take_rows(context, name + ".take", from, sources, own.input));
+    pass.add(gemm(context, name + ".up", {own.input, experts_[i].up, {}, own.up}, plans));
+    pass.add(gemm(context, name + ".gate", {own.input, experts_[i].gate, {}, own.gate, options_.activation}, plans));
+    pass.add(multiply(context, name + ".product", own.up, own.gate));
+    pass.add(gemm(context, name + ".down", {own.up, experts_[i].down, {}, own.down}, plans));
+    pass.add(put_rows(context, name + ".put", own.down, rows, to));
   }
-  wait_for(context, launches);
+  pass.wait();
 }
 
 void MoeMlp::combine(const MoeTensors& tensors, const MoeRouting& routing, const MoePool::Blocks& blocks) const {
@@ -252,14 +250,17 @@ void MoeMlp::combine(const MoeTensors& tensors, const MoeRouting& routing, const
   Context& context = state_.context();
   const Group& group = state_.expert_model_parallel_group();
   if (ranks() > 1) context.all_to_all(blocks.theirs, blocks.mine, group);
-  wait_for(context, combine_rows(context, options_.name + ".combine", blocks.mine, tensors.weights,
-                                 routing.slots(rank()), options_.per_token, tensors.combined));
+  Pass pass(state_);
+  pass.add(combine_rows(context, options_.name + ".combine", blocks.mine, tensors.weights, routing.slots(rank()),
+                        options_.per_token, tensors.combined));
+  pass.wait();
   if (state_.expert_tensor_parallel_world_size() > 1)
     context.all_reduce(tensors.combined, ReduceOp::sum, state_.expert_tensor_parallel_group());
   if (!tensors.gathered) return;
   context.all_gather(tensors.combined, tensors.gathered, group);
   if (tensors.gathered.shape().rows != tensors.output.shape().rows)
-    context.wait(copy_rows(context, options_.name + ".rows", tensors.gathered, 0, tensors.output));
+    pass.add(copy_rows(context, options_.name + ".rows", tensors.gathered, 0, tensors.output));
+  pass.wait();
 }
 
 void MoeMlp::keep(const MoeRouting& routing, Ps begin) const {
@@ -281,8 +282,8 @@ Tensor MoeMlp::forward(const Tensor& x, const MoeTensors& tensors) const {
                                             x ? x.shape().str() + " " + to_string(x.dtype()) : "an empty handle", rows,
                                             width_, to_string(options_.dtype), tensors.tokens));
   }
-  Context& context = state_.context();
-  const Ps begin = context.now();
+  Pass(state_).wait();  // the router's time is its own
+  const Ps begin = state_.context().now();
   const MoeRouting routing = route(x, tensors);
   keep(routing, begin);
   const MoePool::Blocks* own = nullptr;

@@ -10,6 +10,7 @@
 #include "runtime/tp/launch_bound.h"
 #include "runtime/tp/load_part.h"
 #include "runtime/tp/own_shard.h"
+#include "runtime/tp/pass.h"
 #include "runtime/tp/row_parts.h"
 
 namespace kernbench::tp {
@@ -22,7 +23,7 @@ constexpr std::uint64_t kNormTiles = 8, kNormElements = 65536;
 /// What the kernel gets beside the bases; those of tensors that may be missing are here.
 struct NormCall {
   TensorGeometry x, residual, weight, bias, sum, output;
-  Va residual_va = 0, bias_va = 0, sum_va = 0;
+  bool adds = false, biased = false;  ///< there are residual and sum; there is a bias
   NormKind kind = NormKind::rms;
   double epsilon = 0;
   std::int64_t elements = 0;  ///< of a tile, at most, unless a single row has more
@@ -53,10 +54,10 @@ class NormRows {
   std::int64_t width_;
 };
 
-void norm_kernel(Va x, Va weight, Va output, const NormCall& call, Tl& tl) {
-  const TensorView in(x, call.x), other(call.residual_va, call.residual), scale(weight, call.weight),
-      shift(call.bias_va, call.bias), total(call.sum_va, call.sum), out(output, call.output);
-  const bool adds = call.residual_va != 0, biased = call.bias_va != 0;
+void norm_kernel(Va x, Va weight, Va bias, Va residual, Va sum, Va output, const NormCall& call, Tl& tl) {
+  const TensorView in(x, call.x), other(residual, call.residual), scale(weight, call.weight), shift(bias, call.bias),
+      total(sum, call.sum), out(output, call.output);
+  const bool adds = call.adds, biased = call.biased;
   const Region own = own_rows(output, call.output, tl);
   const DType dtype = call.output.dtype, wide = compute_type(dtype);
   const std::int64_t width = call.output.shape.cols, end_col = own.col + own.cols;
@@ -165,19 +166,18 @@ void Norm::forward(const Tensor& x, const Tensor& residual, const Tensor& sum, c
                                               shape.rows));
     }
   }
-  state_.context().wait(normalise(state_.context(), options_.name,
-                                  {x, weight_, bias_, residual, sum, output, options_.kind, options_.epsilon}));
+  Pass pass(state_);
+  pass.add(normalise(state_.context(), options_.name,
+                     {x, weight_, bias_, residual, sum, output, options_.kind, options_.epsilon}));
+  pass.end();
 }
 
 Handle normalise(Context& context, const std::string& name, const NormOperands& operands) {
   const auto& [x, weight, bias, residual, sum, output, kind, epsilon] = operands;
   NormCall call{geometry_of(x),    geometry_of(residual), geometry_of(weight),
                 geometry_of(bias), geometry_of(sum),      geometry_of(output)};
-  if (bias) call.bias_va = bias.va();
-  if (sum) {
-    call.residual_va = residual.va();
-    call.sum_va = sum.va();
-  }
+  call.biased = static_cast<bool>(bias);
+  call.adds = static_cast<bool>(sum);
   call.kind = kind;
   call.epsilon = epsilon;
   const MachineMap& map = context.map();
@@ -186,7 +186,9 @@ Handle normalise(Context& context, const std::string& name, const NormOperands& 
       static_cast<std::int64_t>(std::min(kNormElements, room / kNormTiles / size_of(compute_type(output.dtype()))));
   LaunchOptions options = on_pes_of(output);
   options.bound = stream_bound(context.map(), "norm", {{x}, {residual}, {sum}, {output}});
-  return context.launch_async(name, options, norm_kernel, x, weight, output, call);
+  // What is not there is not looked at: another one stands in its place.
+  return context.launch_async(name, options, norm_kernel, x, weight, call.biased ? bias : weight,
+                              call.adds ? residual : x, call.adds ? sum : output, output, call);
 }
 
 }  // namespace kernbench::tp

@@ -67,6 +67,7 @@ Context& ParallelState::context() const {
 }
 
 GemmPlans& ParallelState::gemm_plans() const { return context(), *plans_; }
+LaunchesUnderWay& ParallelState::launches_under_way() const { return context(), *launches_; }
 
 std::uint16_t ParallelState::work_stream() const {
   Context& of_rank = context();
@@ -120,6 +121,7 @@ ParallelState initialize_model_parallel(Context& context, int tensor_model_paral
   }
   state.context_ = &context;
   state.plans_ = std::make_shared<GemmPlans>();
+  state.launches_ = std::make_shared<LaunchesUnderWay>();
   state.work_stream_ = std::make_shared<std::uint16_t>(std::uint16_t{0});
   return state;
 }

@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-#include "runtime/tp/gemm.h"
+#include "runtime/tp/pass.h"
 #include "runtime/tp/pointwise.h"
 
 namespace kernbench::tp {
@@ -15,6 +15,7 @@ Tensor copy_to_region(const ParallelState& state, const Tensor& x) {
 }
 
 Tensor reduce_from_region(const ParallelState& state, const Tensor& x) {
+  Pass(state).wait();
   state.context().all_reduce(x, ReduceOp::sum, state.tensor_model_parallel_group());
   return x;
 }
@@ -32,8 +33,9 @@ Tensor scatter_to_region(const ParallelState& state, const Tensor& x, const DPPo
 }
 
 void scatter_to_region(const ParallelState& state, const Tensor& x, const Tensor& part) {
-  Context& context = state.context();
-  context.wait(copy_columns(context, part.name(), x, state.tensor_model_parallel_rank() * part.shape().cols, part));
+  Pass pass(state);
+  pass.add(copy_columns(state.context(), part.name(), x, state.tensor_model_parallel_rank() * part.shape().cols, part));
+  pass.end();
 }
 
 Tensor gather_from_region(const ParallelState& state, const Tensor& x, const DPPolicy& policy,
@@ -46,6 +48,7 @@ Tensor gather_from_region(const ParallelState& state, const Tensor& x, const DPP
 }
 
 void gather_from_region(const ParallelState& state, const Tensor& x, const Tensor& full) {
+  Pass(state).wait();
   state.context().all_gather_columns(x, full, state.tensor_model_parallel_group());
 }
 
@@ -74,8 +77,9 @@ Tensor scatter_to_sequence_region(const ParallelState& state, const Tensor& x, c
 }
 
 void scatter_to_sequence_region(const ParallelState& state, const Tensor& x, const Tensor& part) {
-  Context& context = state.context();
-  context.wait(copy_rows(context, part.name(), x, state.tensor_model_parallel_rank() * part.shape().rows, part));
+  Pass pass(state);
+  pass.add(copy_rows(state.context(), part.name(), x, state.tensor_model_parallel_rank() * part.shape().rows, part));
+  pass.end();
 }
 
 Tensor gather_from_sequence_region(const ParallelState& state, const Tensor& x, const DPPolicy& policy,
@@ -88,6 +92,7 @@ Tensor gather_from_sequence_region(const ParallelState& state, const Tensor& x, 
 }
 
 void gather_from_sequence_region(const ParallelState& state, const Tensor& x, const Tensor& full) {
+  Pass(state).wait();
   state.context().all_gather(x, full, state.tensor_model_parallel_group());
 }
 
@@ -104,6 +109,7 @@ Tensor reduce_scatter_to_sequence_region(const ParallelState& state, const Tenso
 }
 
 void reduce_scatter_to_sequence_region(const ParallelState& state, const Tensor& x, const Tensor& part) {
+  Pass(state).wait();
   state.context().reduce_scatter(x, part, ReduceOp::sum, state.tensor_model_parallel_group());
 }
 

@@ -4,7 +4,8 @@
 #include "runtime/tp/parallel_state.h"
 
 /// The borders of a tensor-parallel region, in the forward direction. "Full" is what every rank holds alike; "split" is
-/// a rank's own columns, [r k, (r + 1) k) of rank r. Each waits for what it launches.
+/// a rank's own columns, [r k, (r + 1) k) of rank r. Each waits for what it launches, unless a pass around it does; a
+/// collective first for what was launched before (pass.h).
 namespace kernbench::tp {
 
 /// Full in, full out: the identity, for every rank holds the input already. Takes no simulated time.

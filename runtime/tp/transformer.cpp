@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/tp/load_part.h"
+#include "runtime/tp/pass.h"
 #include "runtime/tp/pointwise.h"
 #include "runtime/tp/regions.h"
 
@@ -142,28 +143,38 @@ void TransformerLayer::prepare(const LayerTensors& tensors) const {
 
 Tensor TransformerLayer::attend(const Tensor& x, KvCache& cache, const RotaryTable& rotary,
                                 const LayerTensors& tensors) const {
+  Pass pass(state_);
   attention_norm_.forward(x, tensors.attention_input);
-  return attention_.forward(tensors.attention_input, cache, rotary, tensors.attention);
+  Tensor attended = attention_.forward(tensors.attention_input, cache, rotary, tensors.attention);
+  pass.end();
+  return attended;
 }
 
 Tensor TransformerLayer::mlp(const Tensor& x, const Tensor& attended, const LayerTensors& tensors) const {
+  Pass pass(state_);
   mlp_norm_.forward(attended, x, tensors.hidden, tensors.mlp_input);
   const Tensor down =
       moe_ ? moe_->forward(tensors.mlp_input, tensors.moe) : mlp_->forward(tensors.mlp_input, tensors.mlp);
-  Context& context = state_.context();
-  context.wait(add(context, name_ + ".residual", down, tensors.hidden));
+  pass.add(add(state_.context(), name_ + ".residual", down, tensors.hidden));
+  pass.end();
   return down;
 }
 
 Tensor TransformerLayer::forward(const Tensor& x, KvCache& cache, const RotaryTable& rotary,
                                  const LayerTensors& tensors) const {
-  return mlp(x, attend(x, cache, rotary, tensors), tensors);
+  Pass pass(state_);
+  Tensor output = mlp(x, attend(x, cache, rotary, tensors), tensors);
+  pass.end();
+  return output;
 }
 
 Tensor TransformerLayer::dense(const Tensor& x, const LayerTensors& tensors) const {
+  Pass pass(state_);
   attention_norm_.forward(x, tensors.attention_input);
   attention_.project(tensors.attention_input, tensors.attention);
-  return mlp(x, attention_.output(tensors.attention), tensors);
+  Tensor output = mlp(x, attention_.output(tensors.attention), tensors);
+  pass.end();
+  return output;
 }
 
 Transformer::Transformer(const ParallelState& state, const Model& model, std::int64_t layers, std::int64_t batch,
@@ -278,13 +289,15 @@ std::uint64_t Transformer::cache_bytes() const {
 
 Tensor Transformer::embed(const std::vector<std::int64_t>& tokens, const TransformerTensors& tensors,
                           std::size_t micro_batch) const {
+  Pass pass(state_);
   const Tensor x = embedding_->forward(tokens, tensors.embedded);
   if (positions_) {
-    Context& context = state_.context();
     const std::int64_t from = options_.sequence_parallel ? state_.tensor_model_parallel_rank() * x.shape().rows : 0;
-    context.wait(add_positions(context, "positions", x, positions_, static_cast<std::int64_t>(tokens.size()) / batch_,
-                               caches_[micro_batch * layers_.size()].length(), from));
+    pass.add(add_positions(state_.context(), "positions", x, positions_,
+                           static_cast<std::int64_t>(tokens.size()) / batch_,
+                           caches_[micro_batch * layers_.size()].length(), from));
   }
+  pass.end();
   return x;
 }
 
@@ -298,20 +311,25 @@ Tensor Transformer::dense(std::size_t number, const Tensor& x, const Transformer
 }
 
 Tensor Transformer::logits(const Tensor& input, const TransformerTensors& tensors) const {
+  Pass pass(state_);
   if (tensors.gathered) gather_from_sequence_region(state_, input, tensors.gathered);
   const Tensor& x = tensors.gathered ? tensors.gathered : input;
   if (tensors.last) {
-    Context& context = state_.context();
-    context.wait(copy_last_rows(context, "last", x, x.shape().rows / batch_, tensors.last));
+    pass.add(copy_last_rows(state_.context(), "last", x, x.shape().rows / batch_, tensors.last));
   }
   norm_->forward(tensors.last ? tensors.last : x, tensors.normalised);
-  return output_->forward(tensors.normalised, tensors.logits);
+  Tensor logits = output_->forward(tensors.normalised, tensors.logits);
+  pass.end();
+  return logits;
 }
 
 Tensor Transformer::forward(const std::vector<std::int64_t>& tokens, const TransformerTensors& tensors) {
+  Pass pass(state_);
   Tensor x = embed(tokens, tensors);
   for (std::size_t i = 0; i < layers_.size(); ++i) x = layer(i, x, tensors);
-  return logits(x, tensors);
+  Tensor result = logits(x, tensors);
+  pass.end();
+  return result;
 }
 
 }  // namespace kernbench::tp
