@@ -121,7 +121,9 @@ void Replay::batch() {
     if (!mapping) add_key(*state);
   }
   ReplayKind*& kind = batches_[key_];
-  if (kind == nullptr) kind = &make_kind(last.name, mapping ? 0 : ++numbered_);
+  if (kind == nullptr) {
+    kind = mapping ? &make_kind(last.name, 0, nullptr) : &make_kind(last.name, ++numbered_, family_of(flight->states));
+  }
   flight->kind = kind;
   sip.last = kind->number();
   sip.busy += static_cast<unsigned>(flight->states.size());
@@ -233,12 +235,15 @@ void Replay::batch_ended(const FlightPtr& flight, const StatePtr& state) {
   flight->kind->repeat(0, flight->followers.size());
   if (flight->disturbed) return;
   if (flight->sample) flight->kind->check(static_cast<double>(flight->times.back().completed));
-  flight->kind->add(flight->times, added(flight->sip, flight->before));
+  flight->kind->add(flight->times, added(flight->sip, flight->before), 0, flight->times.size());
   learned(*flight->kind, 1);
 }
 
 void Replay::count(const Handle::State& state) {
-  const auto took = static_cast<double>(state.completed - state.submitted);
+  Sip& sip = sip_of(state);
+  const Ps begin = std::max(state.submitted, sip.counted);  // behind another one a launch has waited for it
+  const auto took = static_cast<double>(std::max(state.completed, begin) - begin);
+  sip.counted = std::max(sip.counted, state.completed);
   const bool launch = state.order == nullptr;
   ++(launch ? report_.launches : report_.collectives);
   report_.time += took;
@@ -286,9 +291,18 @@ void Replay::weigh(const ReplayKind& kind, std::uint64_t parts) {
   known = error * error;
 }
 
-ReplayKind& Replay::make_kind(const std::string& name, std::uint64_t number) {
-  kinds_.push_back(std::make_unique<ReplayKind>(name, number, options_.refresh));
+ReplayKind& Replay::make_kind(const std::string& name, std::uint64_t number, std::shared_ptr<ReplayFamily> family) {
+  kinds_.push_back(std::make_unique<ReplayKind>(name, number, options_.refresh, std::move(family)));
   return *kinds_.back();
+}
+
+/// Of batches that differ in numbers alone.
+std::shared_ptr<ReplayFamily> Replay::family_of(const std::vector<StatePtr>& states) {
+  start_key(0);
+  for (const StatePtr& state : states) add_key(*state, false);
+  std::shared_ptr<ReplayFamily>& family = families_[key_];
+  if (family == nullptr) family = std::make_shared<ReplayFamily>();
+  return family;
 }
 
 void Replay::read(int sip, std::vector<double>& into) const {
@@ -302,11 +316,13 @@ std::vector<double> Replay::added(int sip, const std::vector<double>& before) co
   return now;
 }
 
-/// Nothing meets what is mapped, so that equal mappings take the same time, and samples would show nothing.
+/// One of each so many, which the seed chooses. Nothing meets what is mapped, so that equal mappings take the same
+/// time, and samples would show nothing.
 bool Replay::sampled(ReplayKind& kind) const {
   if (kind.is_set_up()) return false;
-  const std::uint64_t rarer = kind.samples() < ReplayKind::kManySamples ? 1 : ReplayKind::kManySamples;
-  return splitmix64(splitmix64(options_.seed + kind.number()) + kind.next_repeat()) % (options_.sample * rarer) == 0;
+  const std::uint64_t every = options_.sample * (kind.family_agrees() ? ReplayKind::kManySamples : 1);
+  const std::uint64_t repeat = kind.next_repeat();
+  return repeat % every == splitmix64(splitmix64(options_.seed + kind.number()) + repeat / every) % every;
 }
 
 ReplayReport Replay::report() const {

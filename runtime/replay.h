@@ -66,6 +66,7 @@ class Replay {
     bool shared = false;     ///< several do: nothing is held
     unsigned busy = 0;       ///< messages under way, repeats and held ones too
     std::uint64_t last = 0;  ///< number of the kind of collective or batch that came last
+    Ps counted = 0;          ///< when the last launch or collective ended
     std::vector<FlightPtr> flights;
     CallPtr call;  ///< the last collective that it took part in
   };
@@ -99,7 +100,7 @@ class Replay {
 
   // Keys (replay_key.cpp).
   void start_key(std::uint64_t token);
-  void add_key(const Handle::State& state);
+  void add_key(const Handle::State& state, bool numbers = true);
   void add_sip(int sip);
   void add_mapping(const Handle::State& state);
   void add_call_key(const Handle::State& state);
@@ -108,7 +109,8 @@ class Replay {
   std::uint32_t intern(const std::string& text);
 
   /// `number`: of ReplayKind.
-  ReplayKind& make_kind(const std::string& name, std::uint64_t number);
+  ReplayKind& make_kind(const std::string& name, std::uint64_t number, std::shared_ptr<ReplayFamily> family);
+  std::shared_ptr<ReplayFamily> family_of(const std::vector<StatePtr>& states);
   void read(int sip, std::vector<double>& into) const;
   std::vector<double> added(int sip, const std::vector<double>& before) const;
   bool says_enough(const ReplayKind& kind) const;
@@ -125,6 +127,7 @@ class Replay {
   std::vector<std::unique_ptr<ReplayKind>> kinds_;        // in the order of their making: sums do not depend on hashes
   std::uint64_t numbered_ = 0;                            // of them: all but those of set-up
   std::unordered_map<std::string, ReplayKind*> batches_;  // by key
+  std::unordered_map<std::string, std::shared_ptr<ReplayFamily>> families_;
   std::unordered_map<std::string, std::unique_ptr<Base>> bases_;
   std::unordered_map<std::string, std::uint32_t> interned_;
   std::unordered_map<std::uint64_t, FlightPtr> flights_;      // by message

@@ -48,9 +48,14 @@ inline ReplayTimes shifted(const ReplayTimes& times, std::int64_t by) {
 struct Replay::Base {
   std::uint64_t number = 0;
   std::vector<std::unique_ptr<Pattern>> patterns;
-  /// By what ran before on the first member's SIP: the pattern in which members came after that the last time. Not
-  /// there: the next one is simulated, and says it.
+  /// By what ran before on the first member's SIP: the pattern in which members came after that the last time. Null:
+  /// they came otherwise than that; the next one is simulated, and says it.
   std::map<std::uint64_t, Pattern*> after;
+  /// After what has not been seen yet members are expected as in the pattern that was learned last.
+  Pattern* expected(std::uint64_t before) const {
+    const auto known = after.find(before);
+    return known != after.end() ? known->second : patterns.empty() ? nullptr : patterns.back().get();
+  }
 };
 
 /// A collective on its way.

@@ -35,8 +35,7 @@ void Replay::collective(const StatePtr& state) {
   part.sip_state = intern(key_);
   if (call.here == 1) {
     call.before = sip.last;
-    const auto known = call.base->after.find(call.before);
-    call.expected = known == call.base->after.end() ? nullptr : known->second;
+    call.expected = call.base->expected(call.before);
     if (call.expected != nullptr && call.expected->kind->known() && says_enough(*call.expected->kind)) {
       call.sample = sampled(*call.expected->kind);
       call.held = !call.sample;
@@ -98,7 +97,7 @@ void Replay::all_here(Call& call) {
 void Replay::release(Call& call) {
   call.held = false;
   call.disturbed = true;
-  call.base->after.erase(call.before);
+  call.base->after[call.before] = nullptr;
   ++report_.disturbed;
   for (const Call::Part& part : call.parts) {
     if (part.state == nullptr || part.state->sent) continue;
@@ -133,7 +132,7 @@ void Replay::learn(Call& call) {
   });
   Pattern* pattern = same == patterns.end() ? nullptr : same->get();
   if (pattern == nullptr) {
-    ReplayKind& kind = make_kind(call.parts.front().state->name, ++numbered_);
+    ReplayKind& kind = make_kind(call.parts.front().state->name, ++numbered_, nullptr);
     pattern = patterns.emplace_back(std::make_unique<Pattern>(Pattern{coming.skews, coming.states, &kind})).get();
   }
   std::vector<ReplayTimes> times;

@@ -62,7 +62,8 @@ void Replay::add_mapping(const Handle::State& state) {
   add(key_, intern("mapping" + text_));
 }
 
-void Replay::add_key(const Handle::State& state) {
+/// `numbers`: that the work depends on (LaunchOptions::work), too.
+void Replay::add_key(const Handle::State& state, bool numbers) {
   const auto& launch = std::get<LaunchMessage>(state.message->body);
   add_sip(state.sip);
   add(key_, launch.entry.code);
@@ -82,7 +83,7 @@ void Replay::add_key(const Handle::State& state) {
 
   add(key_, state.work.size());
   if (!state.work.empty()) {
-    for (const std::int64_t number : state.work) add(key_, number);
+    for (std::size_t i = 0; numbers && i < state.work.size(); ++i) add(key_, state.work[i]);
     return;
   }
   // A tensor's base says only which tensor it is.

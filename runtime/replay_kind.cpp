@@ -6,10 +6,13 @@
 
 namespace kernbench {
 
-void ReplayKind::add(const std::vector<ReplayTimes>& times, const std::vector<double>& counts, Ps waited) {
+void ReplayKind::add(const std::vector<ReplayTimes>& times, const std::vector<double>& counts, Ps waited,
+                     std::size_t launches) {
   Ps last = 0;
   for (const ReplayTimes& message : times) last = std::max(last, message.completed);
-  if (simulated_ == 0) long_ = static_cast<double>(last) >= static_cast<double>(waited) + kLong;
+  if (simulated_ == 0) {
+    long_ = static_cast<double>(last) >= static_cast<double>(waited) + kLong * static_cast<double>(launches);
+  }
   if (++simulated_ == 2 && !is_long()) {
     sums_.clear();
     counts_.clear();
@@ -66,6 +69,7 @@ double beyond(std::uint64_t count) {
 
 void ReplayKind::check(double took) {
   ++samples_;
+  ++family_->samples;
   sampled_ += took;
   expected_ += mean_;
   const auto n = static_cast<double>(in_mean_), checks = static_cast<double>(samples_);

@@ -1,6 +1,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,11 @@ struct ReplayTimes {
   Ps completed = 0;       ///< the host knows
 };
 
+/// Kinds of work that differ in the numbers alone that the work depends on (LaunchOptions::work).
+struct ReplayFamily {
+  std::uint64_t samples = 0;  ///< of all of them
+};
+
 /// What is known of one kind of work: how long its occurrences take that were simulated, and whether that says enough.
 ///
 /// The first occurrence of short work finds rows closed and other things that later ones find open: it is not in the
@@ -29,15 +35,21 @@ class ReplayKind {
   static constexpr unsigned kLeast = 4, kLeastLong = 2, kMost = 1024;
   static constexpr unsigned kTelling =
       12;                                ///< of so many the deviation tells enough to count at once (Replay::learned)
-  static constexpr double kLong = 10e6;  ///< ps: rows that the first occurrence finds closed are 1 % of it at most
-  /// So many samples that agree make further ones rarer by as much.
+  static constexpr double kLong = 10e6;  ///< ps a launch: rows that the first occurrence finds closed are 1 % of it at
+                                         ///< most
+  /// So many samples of a family that agree make further ones rarer by as much.
   static constexpr std::uint64_t kManySamples = 16;
   /// What refreshes can make occurrences differ by says as much as so many occurrences.
   static constexpr double kOccurrencesOfRefresh = 4;
   static constexpr double kTolerance = 0.005;  ///< spec: tensor_parallel.md, "Whole models in seconds"
 
-  ReplayKind(std::string name, std::uint64_t number, const ReplayRefresh& refresh = {})
-      : name_(std::move(name)), number_(number), refresh_(refresh) {}
+  /// `family`: null: it is one of its own.
+  ReplayKind(std::string name, std::uint64_t number, const ReplayRefresh& refresh = {},
+             std::shared_ptr<ReplayFamily> family = nullptr)
+      : name_(std::move(name)),
+        number_(number),
+        refresh_(refresh),
+        family_(family ? std::move(family) : std::make_shared<ReplayFamily>()) {}
 
   const std::string& name() const { return name_; }
   std::uint64_t number() const { return number_; }  ///< in the order in which kinds were made, from 1 on
@@ -45,8 +57,10 @@ class ReplayKind {
   bool is_set_up() const { return number_ == 0; }
 
   /// An occurrence that was simulated, `times` of each of its messages, `counts` of what it added up. Of its time
-  /// `waited` ps went before it began: work that waits for others is not long by that.
-  void add(const std::vector<ReplayTimes>& times, const std::vector<double>& counts, Ps waited = 0);
+  /// `waited` ps went before it began: work that waits for others is not long by that, nor by being `launches` in a
+  /// row.
+  void add(const std::vector<ReplayTimes>& times, const std::vector<double>& counts, Ps waited = 0,
+           std::size_t launches = 1);
   /// Repeats may take the mean.
   bool known() const { return simulated_ >= (is_long() ? kLeastLong : kLeast) && !refused_; }
   /// It must be simulated from now on.
@@ -75,6 +89,7 @@ class ReplayKind {
 
   std::uint64_t simulated() const { return simulated_; }
   std::uint64_t samples() const { return samples_; }
+  bool family_agrees() const { return family_->samples >= kManySamples; }
   double sampled_time() const { return sampled_; }    ///< ps, sum
   double expected_time() const { return expected_; }  ///< ps: what repeats would have taken in their place
   double difference() const;                          ///< of the two, as a share; 0 without samples
@@ -89,6 +104,7 @@ class ReplayKind {
   const std::string name_;
   const std::uint64_t number_;
   const ReplayRefresh refresh_;
+  const std::shared_ptr<ReplayFamily> family_;
   std::vector<Sums> sums_;      // by message
   std::vector<double> counts_;  // of the occurrences
   Ps until_ = 0;                // a repeat of the mean is under way

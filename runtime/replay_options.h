@@ -48,8 +48,9 @@ struct ReplayReport {
   std::uint64_t shared = 0;             ///< of the repeated: with an equal one that was being simulated
   std::uint64_t repeated_mappings = 0;  ///< of new tensors; in none of the other figures
   std::uint64_t kinds = 0;              ///< of launches and collectives that differ
-  double time = 0, repeated = 0;        ///< ps: sums over launches and parts of what they took; of the repeated ones
-  std::uint64_t samples = 0;            ///< repeats that were simulated as well
+  double time = 0, repeated = 0;  ///< ps: sums over launches and parts of what they took, each from the end of the
+                                  ///< one before it on; of the repeated ones
+  std::uint64_t samples = 0;      ///< repeats that were simulated as well
   double largest = 0;           ///< of a kind with samples: how far their mean is from that of the repeats, as a share
   std::string largest_of;       ///< its name
   double all = 0;               ///< the samples' sum against that of what they would have been as repeats, as a share

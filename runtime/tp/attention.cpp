@@ -128,6 +128,7 @@ AttentionTensors SelfAttention::place(const KvCache& cache, std::int64_t length)
 void SelfAttention::prepare(const Tensor& x, const AttentionTensors& tensors) const {
   qkv_->prepare(x, tensors.qkv);
   out_->prepare(tensors.context, tensors.output);
+  if (!tensors.partial) state_.context().prepare_cube_queues(tensors.context.sip());
 }
 
 Tensor SelfAttention::forward(const Tensor& x, KvCache& cache, const RotaryTable& rotary) const {

@@ -15,14 +15,15 @@
 namespace kernbench::tp {
 
 namespace {
-constexpr std::int64_t kKeys = 128;        ///< of a step. assumed: four arrays high, so that its fill is hidden
-constexpr std::size_t kTogether = 2;       ///< blocks on the way over the same keys: the array works for one of them
-                                           ///< while the math engine works for the other
-constexpr std::size_t kAhead = 4;          ///< steps whose keys and values are under way. assumed: what the memory of a
-                                           ///< PE at the other end of a SIP takes
-constexpr std::int64_t kQueryRows = 64;    ///< of a block. assumed: two arrays wide
-constexpr std::int64_t kFewestTokens = 8;  ///< of a block: fewer would read the keys again for too little work
-constexpr double kMasked = -1e30;          ///< a score that has no weight beside any other
+constexpr std::int64_t kKeys = 128;    ///< of a step. assumed: four arrays high, so that its fill is hidden
+constexpr std::int64_t kTogether = 2;  ///< blocks on the way over the same keys: the array works for one of them
+                                       ///< while the math engine works for the other
+constexpr std::size_t kAhead = 4;      ///< steps whose keys and values are under way. assumed: what the memory of a
+                                       ///< PE at the other end of a SIP takes
+constexpr std::size_t kAheadOfSharers = 2;  ///< rounds, of a step of each PE that shares them. assumed: as of a GEMM
+constexpr std::int64_t kQueryRows = 64;     ///< of a block. assumed: two arrays wide
+constexpr std::int64_t kFewestTokens = 8;   ///< of a block: fewer would read the keys again for too little work
+constexpr double kMasked = -1e30;           ///< a score that has no weight beside any other
 
 /// What the kernels get beside the bases.
 struct AttentionCall {
@@ -142,8 +143,8 @@ struct KeyStep {
   std::int64_t count = 0;  ///< keys
   std::int64_t row = 0;    ///< of the cache
 };
-/// All keys below `end` that `places` PEs hold, of `first` before others. Every PE goes round in a stride of its own:
-/// in one, all of a cube would cross the same links at once.
+/// All keys below `end` that `places` PEs hold, of `first` before others. Every cube goes round in a stride of its own:
+/// in one, all would cross the same links at once.
 std::vector<KeyStep> steps_of(const CacheLayout& cache, std::int64_t sequence, std::int64_t first, std::int64_t places,
                               std::int64_t end) {
   std::int64_t stride = 2 * first % cache.run + 1;
@@ -158,21 +159,45 @@ std::vector<KeyStep> steps_of(const CacheLayout& cache, std::int64_t sequence, s
   return steps;
 }
 
-/// Blocks of queries over what `places` PEs, from `place` on, hold of a sequence. Products of a block's queries with
-/// the next keys come before what makes weights of the ones before, so that the array and the math engine work side by
-/// side. Keys that all of a block see need no mask, those that none sees are left out.
+/// PEs of one cube that hold parts of the same sequence: keys and values come to them once, each fetches one of so many
+/// steps and sends it to the others.
+struct Sharers {
+  std::int64_t first = 0;     ///< place in the sequence of the first of them; the others follow
+  std::vector<unsigned> pes;  ///< by place
+  std::size_t self = 0;       ///< which of them this PE is
+};
+Sharers sharers_of(const AttentionCall& call, std::int64_t sequence, std::int64_t self, const Tl& tl) {
+  Sharers sharers;
+  const std::int64_t begin = call.cache.pe_of(sequence, 0);
+  const auto cube = static_cast<int>(tl.program_id(1));
+  std::int64_t number = 0;
+  for (const ShardSpec& shard : call.keys.shards()) {
+    if (shard.region.empty()) continue;
+    if (shard.cube == cube && number >= begin && number < begin + call.cache.run) {
+      if (sharers.pes.empty()) sharers.first = number - begin;
+      if (number == self) sharers.self = sharers.pes.size();
+      sharers.pes.push_back(static_cast<unsigned>(shard.pe));
+    }
+    ++number;
+  }
+  return sharers;
+}
+
+/// Blocks of queries over the steps of a sequence. Products of a block's queries with the next keys come before what
+/// makes weights of the ones before, so that the array and the math engine work side by side. Keys that all of a block
+/// see need no mask, those that none sees are left out.
 class Walk {
  public:
+  /// `sharers`: who goes over the same steps.
   Walk(Tl& tl, const AttentionViews& views, const AttentionCall& call, std::vector<QueryBlock>& blocks,
-       std::int64_t sequence, std::int64_t place, std::int64_t places)
-      : tl_(tl), views_(views), call_(call), blocks_(blocks) {
-    std::int64_t end = 0;
-    for (const QueryBlock& block : blocks) end = std::max(end, block.end);
-    steps_ = steps_of(call.cache, sequence, place, places, end);
-  }
+       std::vector<KeyStep> steps, const Sharers& sharers)
+      : tl_(tl), views_(views), call_(call), blocks_(blocks), sharers_(sharers), steps_(std::move(steps)) {}
   void run() {
+    const std::size_t every = sharers_.pes.size();
     for (std::size_t i = 0; i < steps_.size(); ++i) {
-      for (; asked_ < std::min(i + kAhead, steps_.size()); ++asked_) ask(steps_[asked_]);
+      const std::size_t fetched = std::max(i + kAhead, (i / every + kAheadOfSharers) * every);
+      for (; fetched_ < std::min(fetched, steps_.size()); ++fetched_) fetch(fetched_);
+      for (; asked_ < std::min(i + kAhead, steps_.size()); ++asked_) ask(asked_);
       const KeyStep& step = steps_[i];
       const std::int64_t earliest = call_.cache.position(step.place, step.at),
                          latest = call_.cache.position(step.place, step.at + step.count - 1);
@@ -198,11 +223,32 @@ class Walk {
     QueryBlock* block = nullptr;
     Tile raw, values, positions;
   };
-  void ask(const KeyStep& step) {
+  bool is_own(std::size_t number) const { return number % sharers_.pes.size() == sharers_.self; }
+  /// Of a step of this PE's own: from memory, and on to the others.
+  void fetch(std::size_t number) {
+    if (!is_own(number)) return;
+    const KeyStep& step = steps_[number];
     const Shape shape{step.count, call_.head_dim};
     const TensorView::Place key = views_.keys.at(step.row, 0), value = views_.values.at(step.row, 0);
     const Tile keys = tl_.load(key.va, shape, call_.keys.dtype, key.row_stride);
-    there_.push_back({keys, tl_.load(value.va, shape, call_.keys.dtype, value.row_stride)});
+    own_.push_back({keys, tl_.load(value.va, shape, call_.keys.dtype, value.row_stride)});
+    for (std::size_t i = 1; i < sharers_.pes.size(); ++i) {
+      const Direction to = Direction::local(sharers_.pes[(sharers_.self + i) % sharers_.pes.size()]);
+      tl_.send(to, own_.back().keys);
+      tl_.send(to, own_.back().values);
+    }
+  }
+  /// The step is to be there soon.
+  void ask(std::size_t number) {
+    if (is_own(number)) {
+      there_.push_back(own_.front());
+      own_.pop_front();
+      return;
+    }
+    const Shape shape{steps_[number].count, call_.head_dim};
+    const Direction from = Direction::local(sharers_.pes[number % sharers_.pes.size()]);
+    const Tile keys = tl_.recv(from, shape, call_.keys.dtype);
+    there_.push_back({keys, tl_.recv(from, shape, call_.keys.dtype)});
   }
   /// The weights of the last products.
   void weigh() {
@@ -214,9 +260,10 @@ class Walk {
   const AttentionViews& views_;
   const AttentionCall& call_;
   std::vector<QueryBlock>& blocks_;
-  std::vector<KeyStep> steps_;
-  std::size_t asked_ = 0;
-  std::deque<Loaded> there_;
+  const Sharers& sharers_;
+  const std::vector<KeyStep> steps_;
+  std::size_t fetched_ = 0, asked_ = 0;
+  std::deque<Loaded> own_, there_;  // fetched and not asked for yet; asked for
   Next next_;
 };
 
@@ -252,23 +299,29 @@ void attention_kernel(Va queries, Va keys, Va values, Va context, const Attentio
   for (std::int64_t sequence = 0; sequence < cache.sequences; ++sequence) {
     const std::int64_t place = self - cache.pe_of(sequence, 0);
     if (place < 0 || place >= cache.run) continue;
-    std::vector<QueryBlock> blocks;
-    const auto walk = [&] {
-      Walk(tl, views, call, blocks, sequence, place, cache.run).run();
+    const Sharers sharers = sharers_of(call, sequence, self, tl);
+    const auto block_of = [&](std::int64_t round, std::int64_t of) {
+      return round * cache.run + (round % 2 == 0 ? of : cache.run - 1 - of);
+    };
+    for (std::int64_t round = 0; round * cache.run < count; round += kTogether) {
+      std::vector<QueryBlock> blocks;
+      std::int64_t end = 0;  // of what the sharers' queries see
+      for (std::int64_t of_walk = round; of_walk < round + kTogether; ++of_walk) {
+        for (std::size_t i = 0; i < sharers.pes.size(); ++i) {
+          const std::int64_t of = sharers.first + static_cast<std::int64_t>(i), block = block_of(of_walk, of);
+          if (block >= count) continue;
+          const std::int64_t tokens = layout.tokens_of(block), first = call.past + block * layout.tile;
+          end = std::max(end, first + tokens);
+          if (of != place) continue;
+          blocks.push_back({block, first, first + tokens,
+                            layout.length > 1 ? seen_by(tl, layout.group, tokens, first) : Tile(),
+                            OnlineSoftMax(tl, call, load_queries(tl, views, call, sequence, block))});
+        }
+      }
+      Walk(tl, views, call, blocks, steps_of(cache, sequence, sharers.first, cache.run, end), sharers).run();
       for (QueryBlock& block : blocks)
         store_context(tl, views, call, sequence, block.number, 0, layout.group, block.state.result());
-      blocks.clear();
-    };
-    for (std::int64_t round = 0; round * cache.run < count; ++round) {
-      const std::int64_t block = round * cache.run + (round % 2 == 0 ? place : cache.run - 1 - place);
-      if (block >= count) continue;
-      const std::int64_t tokens = layout.tokens_of(block), first = call.past + block * layout.tile;
-      blocks.push_back({block, first, first + tokens,
-                        layout.length > 1 ? seen_by(tl, layout.group, tokens, first) : Tile(),
-                        OnlineSoftMax(tl, call, load_queries(tl, views, call, sequence, block))});
-      if (blocks.size() == kTogether) walk();
     }
-    if (!blocks.empty()) walk();
   }
 }
 
@@ -282,7 +335,8 @@ void partial_kernel(Va queries, Va keys, Va values, Va context, const AttentionC
   if (sequence >= cache.sequences || place >= pages) return;
   std::vector<QueryBlock> blocks;
   blocks.push_back({0, call.past, end, Tile(), OnlineSoftMax(tl, call, load_queries(tl, views, call, sequence, 0))});
-  Walk(tl, views, call, blocks, sequence, place, 1).run();
+  const Sharers alone{place, {static_cast<unsigned>(tl.program_id(0))}, 0};
+  Walk(tl, views, call, blocks, steps_of(cache, sequence, place, 1, end), alone).run();
   OnlineSoftMax& state = blocks.front().state;
   tl.store(sums.at(self * call.layout.group, 0).va, state.sum());
   tl.store(numbers.at(self, 0).va, tl.transpose(state.most()));
@@ -316,7 +370,7 @@ void combine_kernel(Va keys, Va context, const AttentionCall& call, Tl& tl) {
 
 std::int64_t query_tile(const CacheLayout& cache, std::int64_t group, std::int64_t length) {
   const std::int64_t most = std::max<std::int64_t>(1, kQueryRows / group);
-  const auto blocks = static_cast<std::int64_t>(kTogether) * cache.run;  // so many for each PE of the sequence
+  const std::int64_t blocks = kTogether * cache.run;  // so many for each PE of the sequence
   const std::int64_t fair = (length + blocks - 1) / blocks;
   return std::min(length, std::clamp(fair, std::min(kFewestTokens, most), most));
 }
@@ -392,6 +446,7 @@ Handle attend(Context& context, const std::string& name, const AttentionOperands
   if (operands.layout.length == 1)
     options.work = decode_work(operands.layout, cache.layout(), call.head_dim, call.past);
   if (!operands.partial) {
+    options.cube_queues = cache.layout().run > 1;
     return context.launch_async(name, options, attention_kernel, operands.queries, cache.keys(), cache.values(),
                                 operands.context, call);
   }

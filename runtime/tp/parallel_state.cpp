@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/tp/gemm_planner.h"
+#include "runtime/tp/pass.h"
 
 namespace kernbench::tp {
 

@@ -2,19 +2,13 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "runtime/runtime.h"
 
 namespace kernbench::tp {
 
 class GemmPlans;
-
-/// What a rank's layers have launched on its default stream and not waited for yet (pass.h).
-struct LaunchesUnderWay {
-  std::vector<Handle> handles;  ///< in order
-  int passes = 0;               ///< that are being made, one inside the other
-};
+struct LaunchesUnderWay;
 
 /// Ranks that split the model in one way, as one of them sees it.
 struct ParallelGroup {
@@ -46,7 +40,7 @@ class ParallelState {
   const Group& expert_tensor_parallel_group() const;   ///< of ranks that share each expert
   Context& context() const;                            ///< of the rank
   GemmPlans& gemm_plans() const;                       ///< of the rank's layers, which are alike
-  LaunchesUnderWay& launches_under_way() const;        ///< likewise
+  LaunchesUnderWay& launches_under_way() const;        ///< of the rank's layers (pass.h)
   /// Of GEMMs that go on beside collectives, which run on the rank's default stream; made when first asked for.
   std::uint16_t work_stream() const;
 

@@ -5,6 +5,14 @@
 
 namespace kernbench::tp {
 
+/// What a rank has launched on one stream and not waited for yet.
+struct LaunchesUnderWay {
+  std::vector<Handle> handles;  ///< in order
+  int passes = 0;               ///< that are being made, one inside the other
+
+  void wait(Context& context);  ///< for all
+};
+
 /// A pass over a layer, as its forward makes it. Its launches go to the rank's default stream one behind the other, and
 /// none is waited for: the next one is at the machine when one ends. Passes nest, a model's has its layers' inside: the
 /// outermost waits for all at its end. What does not follow in that stream (a collective, which all ranks come to; a

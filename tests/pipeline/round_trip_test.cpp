@@ -7,6 +7,7 @@
 #include "runtime/pipeline/export.h"
 #include "runtime/pipeline/run/run.h"
 #include "runtime/pipeline/run/slices.h"
+#include "runtime/tp/pass.h"
 #include "runtime/tp/transformer.h"
 #include "tests/pipeline/host_run.h"
 #include "tests/runtime/machine_run.h"
@@ -154,10 +155,15 @@ TEST_P(PipelineRoundTrip, AnExportedPerceptronGivesBitsAndTimeOfTheDirectRun) {
         const bool first = context.rank() < tp_size, last = context.rank() >= (pp - 1) * tp_size;
         Tensor between = hidden.output;
         both.time_direct(context, [&] {
+          tp::Pass pass(state);  // as the pipeline, which waits where ranks meet
           if (first) up.forward(in, hidden);
-          if (first && !last) context.send(between, 1, stages);
+          if (first && !last) {
+            pass.wait();
+            context.send(between, 1, stages);
+          }
           if (last && !first) context.recv(between, 0, stages);
           if (last) down.forward(between, out);
+          pass.end();
         });
         direct[static_cast<std::size_t>(context.rank())] = out.output.bytes_to_host();
       },
@@ -273,10 +279,12 @@ TEST_P(PipelineLayersRoundTrip, ExportedLayersGiveBitsAndTimeOfTheDirectRun) {
           transformer.truncate(0);
           if (stage > 0) context.recv(x, stage - 1, state.pipeline_model_parallel_group());
           y = x;
+          tp::Pass pass(state);  // as the pipeline, which waits where ranks meet
           for (std::int64_t layer = 0; layer < model.layers; ++layer) {
             if (layer * wanted.pp / model.layers == stage)
               y = transformer.layer(static_cast<std::size_t>(layer), y, tensors);
           }
+          pass.end();
           if (stage + 1 < wanted.pp) context.send(y, stage + 1, state.pipeline_model_parallel_group());
         });
         direct[static_cast<std::size_t>(context.rank())] = y.bytes_to_host();

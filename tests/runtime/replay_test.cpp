@@ -313,6 +313,33 @@ TEST(Replay, LaunchesThatSayWhatTheirWorkDependsOnAreAlikeWhateverElseTheyGet) {
   }
 }
 
+/// Eight kinds of 200 launches, of which one in four is a sample until 16 have agreed and one in 64 from then on. Kinds
+/// that differ in the numbers of their work are looked at together: the first has the 16, all have one in 64 of what is
+/// left. Of others each has 16.
+TEST(Replay, KindsThatDifferInTheNumbersOfTheirWorkAreSampledTogether) {
+  How how;
+  how.spec = machine_of(1, 2, 2);
+  how.alike = {0};
+  how.sample = 4;
+  constexpr std::uint64_t kKinds = 8, kOfEach = 200, kRarely = 4 * ReplayKind::kManySamples;
+  for (const bool family : {true, false}) {
+    const Outcome outcome = replayed(how, [family](Context& context) {
+      const Tensor x = context.zeros({1, kColumns}, DType::f16, spread(), "x");
+      for (std::uint64_t i = 0; i < kKinds * kOfEach; ++i) {
+        LaunchOptions options = alone();
+        if (family) options.work = {static_cast<std::int64_t>(i / kOfEach)};
+        context.launch("twice", options, twice, x, static_cast<double>(i / kOfEach));
+      }
+    });
+    if (family) {
+      EXPECT_GE(outcome.samples, ReplayKind::kManySamples);
+      EXPECT_LE(outcome.samples, ReplayKind::kManySamples + kKinds * (kOfEach / kRarely + 2));
+    } else {
+      EXPECT_GE(outcome.samples, kKinds * ReplayKind::kManySamples);
+    }
+  }
+}
+
 TEST(Replay, ASlowerCubeIsAnotherPartOfTheMachine) {
   How how;
   topology::CubeSpec slow = how.spec.cube;
@@ -353,6 +380,29 @@ TEST(Replay, CollectivesAreRepeatedWithAllTheirMembersOrNone) {
     });
     EXPECT_GE(outcome.repeated_collectives, 60u) << "of 160";
     EXPECT_EQ(outcome.repeated_collectives % 4, 0u);
+  }
+}
+
+/// What follows other work than before is expected to begin as the last one did. It is so where both SIPs have done as
+/// much; where one comes late, it is simulated.
+TEST(Replay, CollectivesAfterNewWorkAreExpectedAsTheLastOneWas) {
+  How how;
+  how.sample = 1u << 30;
+  for (const bool late : {false, true}) {
+    const Outcome outcome = replayed(how, [late](Context& context) {
+      context.init_process_group(ring_algorithm());
+      const Tensor x = context.zeros({1, kColumns}, DType::f16, spread(), "x");
+      for (int i = 0; i < 40; ++i) {
+        context.launch("twice", alone(), twice, x, 2.0);
+        context.all_reduce(x);
+      }
+      context.barrier();
+      context.launch("thrice", alone(), twice, x, 3.0);
+      if (late && context.rank() == 1) context.wait(context.timer(1'000'000, "late"));
+      context.all_reduce(x);
+    });
+    EXPECT_EQ(outcome.last_marked, late ? 0u : 1u);
+    EXPECT_EQ(outcome.disturbed, late ? 1u : 0u);
   }
 }
 

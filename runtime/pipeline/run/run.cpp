@@ -14,6 +14,7 @@
 #include "runtime/tp/gemm_planner.h"
 #include "runtime/tp/norm.h"
 #include "runtime/tp/own_shard.h"
+#include "runtime/tp/pass.h"
 #include "runtime/tp/pointwise.h"
 #include "tlm/config/nearest.h"
 
@@ -158,6 +159,7 @@ class PipelineRun::Worker {
     for (const TaskPlan& task : plan().tasks) {
       for (const Step& step : task.before) {
         if (step.kind == Step::Kind::gemm) tp::prepare_gemm(context_, step.name, gemm_operands(step), gemms_);
+        if (step.kind == Step::Kind::self_attention) attentions_.prepare(step);
       }
       if (task.task->group.given) prepare(task);
     }
@@ -192,9 +194,11 @@ class PipelineRun::Worker {
   void do_request(Ps start) {
     auto& times = run_.outcome_.slots[*slot_];
     times.clear();
+    const Ps first = context_.now();
+    std::vector<Handle> lasts;  // of the tasks: what ends them, if that is a launch
     for (const TaskPlan& task : plan().tasks) {
-      times.push_back({task.task, context_.now() - start, 0});
       run_.doing_[*slot_] = task.task;
+      last_ = Handle();
       if (on_host()) {
         host_task(*task.task);
       } else {
@@ -202,7 +206,16 @@ class PipelineRun::Worker {
         if (rule_of(task.task->kind.value).is == KindRule::Class::communication) exchange(task);
         for (const Step& step : task.after) execute(step);
       }
-      times.back().end = context_.now() - start;
+      times.push_back({task.task, 0, context_.now() - start});
+      lasts.push_back(last_);
+    }
+    settle();
+    // One after the other: a task begins when the one before it has ended.
+    Ps begin_of_task = first - start;
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      times[i].begin = begin_of_task;
+      if (lasts[i]) times[i].end = lasts[i].completed() - start;
+      begin_of_task = times[i].end = std::max(times[i].begin, times[i].end);
     }
     run_.doing_[*slot_] = nullptr;
     if (times.empty()) return;
@@ -234,6 +247,14 @@ class PipelineRun::Worker {
     return (step.point.op == PointOp::add || step.point.op == PointOp::mul) && other.shape() == out.shape();
   }
 
+  /// A launch of the slot's stream: the next one is submitted at once.
+  void add(const Handle& launch) {
+    launches_.handles.push_back(launch);
+    last_ = launch;
+  }
+  /// Waits for all that the slot has launched: before what is no launch of its stream.
+  void settle() { launches_.wait(context_); }
+
   void execute(const Step& step) {
     const auto in = [&](std::size_t i) -> const Tensor& {
       return i < step.in.size() ? tensor(step.in[i]) : tensor(-1);
@@ -241,40 +262,40 @@ class PipelineRun::Worker {
     const Tensor& out = tensor(step.out);
     switch (step.kind) {
       case Step::Kind::gemm:
-        context_.wait(tp::gemm(context_, step.name, gemm_operands(step), gemms_));
+        add(tp::gemm(context_, step.name, gemm_operands(step), gemms_));
         return;
       case Step::Kind::move:
-        context_.wait(move(context_, step.name, in(0), out, step.move));
+        add(move(context_, step.name, in(0), out, step.move));
         return;
       case Step::Kind::point: {
         std::vector<Tensor> operands;
         for (std::size_t i = 0; i < step.in.size(); ++i) operands.push_back(in(i));
         if (layers_work_so(step)) {
-          context_.wait(step.point.op == PointOp::mul ? tp::multiply(context_, step.name, out, in(1))
-                        : is_constant(step.in[1])     ? tp::add_bias(context_, step.name, out, in(1), Activation::none)
-                                                      : tp::add(context_, step.name, out, in(1)));
+          add(step.point.op == PointOp::mul ? tp::multiply(context_, step.name, out, in(1))
+              : is_constant(step.in[1])     ? tp::add_bias(context_, step.name, out, in(1), Activation::none)
+                                            : tp::add(context_, step.name, out, in(1)));
           return;
         }
-        context_.wait(point(context_, step.name, out, operands, step.point));
+        add(point(context_, step.name, out, operands, step.point));
         return;
       }
       case Step::Kind::rows:
-        context_.wait(rows(context_, step.name, in(0), in(1), in(2), out, step.row));
+        add(rows(context_, step.name, in(0), in(1), in(2), out, step.row));
         return;
       case Step::Kind::norm:
-        context_.wait(tp::normalise(
+        add(tp::normalise(
             context_, step.name,
             {in(0), in(1), in(2), in(3), tensor(step.second_out), out,
              step.row.op == RowOp::rms_norm ? tp::NormKind::rms : tp::NormKind::layer, step.row.epsilon}));
         return;
       case Step::Kind::product:
-        context_.wait(product(context_, step.name, in(0), in(1), out, step.product));
+        add(product(context_, step.name, in(0), in(1), out, step.product));
         return;
       case Step::Kind::attention:
-        context_.wait(attention(context_, step.name, in(0), in(1), in(2), in(3), out, step.attention));
+        add(attention(context_, step.name, in(0), in(1), in(2), in(3), out, step.attention));
         return;
       case Step::Kind::self_attention:
-        context_.wait(attentions_.attend(step, in(0), in(1)));
+        for (const Handle& launch : attentions_.attend(step, in(0), in(1))) add(launch);
         return;
       case Step::Kind::look_up:
         look_up_indices(step, in(0), in(1), out);
@@ -294,6 +315,7 @@ class PipelineRun::Worker {
 
   /// What is looked up depends on data, which kernels do not see: the host reads the indices.
   void look_up_indices(const Step& step, const Tensor& table, const Tensor& indices, const Tensor& out) {
+    settle();
     const std::vector<std::uint8_t> bytes = indices.bytes_to_host();
     const std::int64_t height = table.shape().rows;
     std::vector<std::int64_t> list(bytes.size() / size_of(indices.dtype()));
@@ -303,10 +325,12 @@ class PipelineRun::Worker {
         throw std::invalid_argument("'" + step.name + "': index " + std::to_string(list[i]) +
                                     " is outside of the table's " + std::to_string(height) + " rows");
     }
-    context_.wait(look_up(context_, step.name, table, list, out, table.shape().cols));
+    add(look_up(context_, step.name, table, list, out, table.shape().cols));
   }
 
   void exchange(const TaskPlan& plan) {
+    settle();
+    last_ = Handle();
     const SuperTask& task = *plan.task;
     const auto& members = run_.checked_.groups.at(task.group.value);
     const Tensor &in = tensor(plan.in), &out = tensor(plan.out);
@@ -319,7 +343,7 @@ class PipelineRun::Worker {
       return;
     }
     if (alone(task)) {
-      if (plan.in != plan.out) context_.wait(move_all(task, in, out));
+      if (plan.in != plan.out) add(move_all(task, in, out));
       return;
     }
     const Group& group = groups_.at(task.group.value);
@@ -456,6 +480,8 @@ class PipelineRun::Worker {
   std::vector<Tensor> tensors_;  // by buffer
   tp::GemmPlans gemms_;
   SelfAttentions attentions_;
+  tp::LaunchesUnderWay launches_;
+  Handle last_;  // launch of a task; none after what the slot has waited for
   std::map<std::string, HostTensor> host_;
   int pass_ = 0, request_ = 0;
 };

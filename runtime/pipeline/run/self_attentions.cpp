@@ -45,13 +45,18 @@ void SelfAttentions::place_partial(int buffer, const Tensor& result) {
   operands.numbers = context_.empty({2 * pes, group}, wide, tp::dense_rows(), name + ".numbers");
 }
 
-Handle SelfAttentions::attend(const Step& step, const Tensor& qkv, const Tensor& table) {
+void SelfAttentions::prepare(const Step& step) {
+  const tp::AttentionOperands& operands = operands_.at(step.out);
+  if (!operands.partial) context_.prepare_cube_queues(operands.queries.sip());
+}
+
+std::vector<Handle> SelfAttentions::attend(const Step& step, const Tensor& qkv, const Tensor& table) {
   const tp::AttentionOperands& operands = operands_.at(step.out);
   tp::KvCache& cache = caches_.at(&step);
   const tp::RotaryTable rotary = table ? tp::RotaryTable(table) : tp::RotaryTable();
-  context_.wait(
-      tp::rotate_and_store(context_, step.name + ".rotary", qkv, operands.queries, operands.layout, cache, rotary, 0));
-  return tp::attend(context_, step.name, operands, cache);
+  const Handle turned =
+      tp::rotate_and_store(context_, step.name + ".rotary", qkv, operands.queries, operands.layout, cache, rotary, 0);
+  return {turned, tp::attend(context_, step.name, operands, cache)};
 }
 
 }  // namespace kernbench::pipeline

@@ -1,6 +1,7 @@
 #pragma once
 #include <map>
 #include <string>
+#include <vector>
 
 #include "runtime/pipeline/run/plan.h"
 #include "runtime/tp/attention_kernels.h"
@@ -21,8 +22,9 @@ class SelfAttentions {
   /// Behind it: for what PEs work out of parts of one head.
   void place_partial(int buffer, const Tensor& result);
 
-  /// qkv: the projection; table: rotary, or an empty handle. Returns when the last launch is submitted.
-  Handle attend(const Step& step, const Tensor& qkv, const Tensor& table);
+  void prepare(const Step& step);  ///< installs the queues of its launches
+  /// qkv: the projection; table: rotary, or an empty handle. Submits the launches, in order, and returns them.
+  std::vector<Handle> attend(const Step& step, const Tensor& qkv, const Tensor& table);
 
  private:
   Context& context_;
