@@ -26,16 +26,19 @@ struct AttentionCase {
   bool rotary, bias;
   DType dtype;
   std::vector<std::int64_t> lengths;
+  std::uint16_t pes_of_cube = 2;
 };
 
 /// On 4 PEs a rank: caches split over all PEs, over two, whole ones on one, two on one; pages that end inside of steps;
-/// head halves that no shard ends at.
+/// head halves that no shard ends at. Of 16 PEs and three sequences five each: those of the second are three of one
+/// cube and two of the other, which share what they read, and not all have a second block of queries.
 std::vector<AttentionCase> attention_cases() {
   return {{"multi_head", 4, 4, 6, 1, 4, false, true, DType::f16, {7, 1, 1, 3, 1}},
           {"grouped", 8, 4, 6, 1, 4, true, false, DType::f16, {9, 1, 1, 1}},
           {"grouped_f32", 8, 4, 6, 2, 3, true, true, DType::f32, {6, 1, 5, 1}},
           {"one_token_first", 8, 4, 4, 3, 2, true, false, DType::f32, {1, 1, 1, 8, 1}},
-          {"long", 4, 4, 8, 1, 16, true, false, DType::f32, {150, 1}}};
+          {"long", 4, 4, 8, 1, 16, true, false, DType::f32, {150, 1}},
+          {"uneven", 4, 4, 6, 3, 2, true, false, DType::f32, {41, 13, 1}, 8}};
 }
 
 HostAttention host_attention(const AttentionCase& wanted, std::int64_t width) {
@@ -64,7 +67,7 @@ TEST_P(Attention, EqualsTheHostsOnTheWholeSequenceHoweverItsTokensCome) {
     inputs.push_back(values_of({total, width}, input_at, 17 * b, b));
     expected.push_back(host.forward(inputs.back()));
   }
-  MachineRun machine(machine_of(static_cast<std::uint16_t>(ranks), 2, 2), scheduled(scheduling));
+  MachineRun machine(machine_of(static_cast<std::uint16_t>(ranks), 2, wanted.pes_of_cube), scheduled(scheduling));
   std::map<int, std::vector<std::vector<std::uint8_t>>> outputs;
   machine.runtime.spawn(
       [&](Context& ctx) {
@@ -131,7 +134,7 @@ TEST(SelfAttention, OfMoreRowsThanColumnsTheProjectionLiesOverTheCubes) {
 INSTANTIATE_TEST_SUITE_P(Cases, Attention,
                          ::testing::Combine(::testing::Values(SchedulingKind::concurrent, SchedulingKind::rounds),
                                             ::testing::Values(1, 2, 4),
-                                            ::testing::Range(std::size_t{0}, std::size_t{5})),
+                                            ::testing::Range(std::size_t{0}, std::size_t{6})),
                          [](const auto& info) {
                            return std::string(attention_cases()[std::get<2>(info.param)].name) + "_tp" +
                                   std::to_string(std::get<1>(info.param)) +
