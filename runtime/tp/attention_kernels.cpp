@@ -428,7 +428,8 @@ LaunchBound attention_bound(const MachineMap& map, const AttentionOperands& oper
 }
 }  // namespace
 
-Handle attend(Context& context, const std::string& name, const AttentionOperands& operands, const KvCache& cache) {
+std::vector<Handle> attend(Context& context, const std::string& name, const AttentionOperands& operands,
+                           const KvCache& cache) {
   AttentionCall call;
   call.queries = geometry_of(operands.queries);
   call.keys = geometry_of(cache.keys());
@@ -447,15 +448,15 @@ Handle attend(Context& context, const std::string& name, const AttentionOperands
     options.work = decode_work(operands.layout, cache.layout(), call.head_dim, call.past);
   if (!operands.partial) {
     options.cube_queues = cache.layout().run > 1;
-    return context.launch_async(name, options, attention_kernel, operands.queries, cache.keys(), cache.values(),
-                                operands.context, call);
+    return {context.launch_async(name, options, attention_kernel, operands.queries, cache.keys(), cache.values(),
+                                 operands.context, call)};
   }
   call.partial_va = operands.partial.va();
   call.numbers_va = operands.numbers.va();
-  context.launch_async(name, options, partial_kernel, operands.queries, cache.keys(), cache.values(), operands.context,
-                       call);
+  const Handle sums = context.launch_async(name, options, partial_kernel, operands.queries, cache.keys(),
+                                           cache.values(), operands.context, call);
   options.bound = stream_bound(context.map(), "combine", {{operands.context}});
-  return context.launch_async(name + ".combine", options, combine_kernel, cache.keys(), operands.context, call);
+  return {sums, context.launch_async(name + ".combine", options, combine_kernel, cache.keys(), operands.context, call)};
 }
 
 }  // namespace kernbench::tp

@@ -47,8 +47,9 @@ struct AttentionOperands {
 };
 
 /// context = softmax(queries keys^T / sqrt(head dim), causal) values. Submits one launch, or two with `partial`, and
-/// returns the last.
-Handle attend(Context& context, const std::string& name, const AttentionOperands& operands, const KvCache& cache);
+/// returns them in order.
+std::vector<Handle> attend(Context& context, const std::string& name, const AttentionOperands& operands,
+                           const KvCache& cache);
 
 /// Tokens of a block of queries: as many as keep every PE of a sequence busy, within what one block may have.
 std::int64_t query_tile(const CacheLayout& cache, std::int64_t group, std::int64_t length);

@@ -54,9 +54,10 @@ std::vector<Handle> SelfAttentions::attend(const Step& step, const Tensor& qkv, 
   const tp::AttentionOperands& operands = operands_.at(step.out);
   tp::KvCache& cache = caches_.at(&step);
   const tp::RotaryTable rotary = table ? tp::RotaryTable(table) : tp::RotaryTable();
-  const Handle turned =
-      tp::rotate_and_store(context_, step.name + ".rotary", qkv, operands.queries, operands.layout, cache, rotary, 0);
-  return {turned, tp::attend(context_, step.name, operands, cache)};
+  std::vector<Handle> launches{
+      tp::rotate_and_store(context_, step.name + ".rotary", qkv, operands.queries, operands.layout, cache, rotary, 0)};
+  for (const Handle& launch : tp::attend(context_, step.name, operands, cache)) launches.push_back(launch);
+  return launches;
 }
 
 }  // namespace kernbench::pipeline
