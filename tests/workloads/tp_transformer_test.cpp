@@ -246,8 +246,8 @@ TEST(TpTransformer, WithReplayTakesTheTimeThatItTakesWithout) {
   EXPECT_THAT(data.err, HasSubstr("--replay on needs --data off"));
 }
 
-/// 16 PEs, 32 blocks of 8 tokens: PE p has blocks p and 31 - p. The four PEs of a cube share what they read: the keys of
-/// the latest block of theirs, which are those of the others as well. Queries once, the result once; 2 B an element.
+/// 16 PEs, 32 blocks of 8 tokens: PE p has blocks p and 31 - p. The four PEs of a cube share what they read: the keys
+/// of the latest block of theirs, which are those of the others as well. Queries once, the result once; 2 B an element.
 TEST(TpTransformer, AnAttentionReadsEachKeyOnceInEveryCube) {
   constexpr std::uint64_t kPes = 16, kPesOfCube = 4, kTokens = 8, kPrompt = 2 * kPes * kTokens, kHeads = 4, kDim = 16;
   const Tool tool;

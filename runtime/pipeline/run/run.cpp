@@ -10,11 +10,11 @@
 #include "runtime/pipeline/evaluate.h"
 #include "runtime/pipeline/run/exchange_inside.h"
 #include "runtime/pipeline/run/self_attentions.h"
+#include "runtime/pipeline/run/task_times.h"
 #include "runtime/pipeline/table.h"
 #include "runtime/tp/gemm_planner.h"
 #include "runtime/tp/norm.h"
 #include "runtime/tp/own_shard.h"
-#include "runtime/tp/pass.h"
 #include "runtime/tp/pointwise.h"
 #include "tlm/config/nearest.h"
 
@@ -40,7 +40,7 @@ Ps HostModel::transfer(std::uint64_t bytes) const {
 /// One rank of a run: its slot's tensors, and what it does with them.
 class PipelineRun::Worker {
  public:
-  Worker(PipelineRun& run, Context& context) : run_(run), context_(context), attentions_(context) {
+  Worker(PipelineRun& run, Context& context) : run_(run), context_(context), attentions_(context), launches_(context) {
     for (std::size_t i = 0; i < run.plans_.size(); ++i) {
       if (run.rank_of_[i] == context.rank()) slot_ = i;
       rank_of_[run.plans_[i].device->name] = run.rank_of_[i];
@@ -192,13 +192,9 @@ class PipelineRun::Worker {
   }
 
   void do_request(Ps start) {
-    auto& times = run_.outcome_.slots[*slot_];
-    times.clear();
-    const Ps first = context_.now();
-    std::vector<Handle> lasts;  // of the tasks: what ends them, if that is a launch
+    launches_.begin();
     for (const TaskPlan& task : plan().tasks) {
       run_.doing_[*slot_] = task.task;
-      last_ = Handle();
       if (on_host()) {
         host_task(*task.task);
       } else {
@@ -206,17 +202,10 @@ class PipelineRun::Worker {
         if (rule_of(task.task->kind.value).is == KindRule::Class::communication) exchange(task);
         for (const Step& step : task.after) execute(step);
       }
-      times.push_back({task.task, 0, context_.now() - start});
-      lasts.push_back(last_);
+      launches_.ends(*task.task);
     }
-    settle();
-    // One after the other: a task begins when the one before it has ended.
-    Ps begin_of_task = first - start;
-    for (std::size_t i = 0; i < times.size(); ++i) {
-      times[i].begin = begin_of_task;
-      if (lasts[i]) times[i].end = lasts[i].completed() - start;
-      begin_of_task = times[i].end = std::max(times[i].begin, times[i].end);
-    }
+    std::vector<TaskTime>& times = run_.outcome_.slots[*slot_];
+    times = launches_.finish(start);
     run_.doing_[*slot_] = nullptr;
     if (times.empty()) return;
     SlotTimes& busy = run_.outcome_.busy[*slot_];
@@ -247,13 +236,7 @@ class PipelineRun::Worker {
     return (step.point.op == PointOp::add || step.point.op == PointOp::mul) && other.shape() == out.shape();
   }
 
-  /// A launch of the slot's stream: the next one is submitted at once.
-  void add(const Handle& launch) {
-    launches_.handles.push_back(launch);
-    last_ = launch;
-  }
-  /// Waits for all that the slot has launched: before what is no launch of its stream.
-  void settle() { launches_.wait(context_); }
+  void add(const Handle& launch) { launches_.launched(launch); }
 
   void execute(const Step& step) {
     const auto in = [&](std::size_t i) -> const Tensor& {
@@ -315,7 +298,7 @@ class PipelineRun::Worker {
 
   /// What is looked up depends on data, which kernels do not see: the host reads the indices.
   void look_up_indices(const Step& step, const Tensor& table, const Tensor& indices, const Tensor& out) {
-    settle();
+    launches_.wait();
     const std::vector<std::uint8_t> bytes = indices.bytes_to_host();
     const std::int64_t height = table.shape().rows;
     std::vector<std::int64_t> list(bytes.size() / size_of(indices.dtype()));
@@ -329,8 +312,7 @@ class PipelineRun::Worker {
   }
 
   void exchange(const TaskPlan& plan) {
-    settle();
-    last_ = Handle();
+    launches_.wait();
     const SuperTask& task = *plan.task;
     const auto& members = run_.checked_.groups.at(task.group.value);
     const Tensor &in = tensor(plan.in), &out = tensor(plan.out);
@@ -480,8 +462,7 @@ class PipelineRun::Worker {
   std::vector<Tensor> tensors_;  // by buffer
   tp::GemmPlans gemms_;
   SelfAttentions attentions_;
-  tp::LaunchesUnderWay launches_;
-  Handle last_;  // launch of a task; none after what the slot has waited for
+  TaskTimes launches_;
   std::map<std::string, HostTensor> host_;
   int pass_ = 0, request_ = 0;
 };
