@@ -62,7 +62,7 @@ class SelfAttention {
 
   /// x (batch * length, width), sequence after sequence -> the same shape on every rank. The tokens' keys and values
   /// are appended to the cache; each token sees what was there and itself. 4 launches and an all-reduce, with a split
-  /// cache 5 launches, with biases one more; waits for them. Throws as KvCache::append, and on another shape or dtype.
+  /// cache 5 launches, with biases one more; waits (pass.h). Throws as KvCache::append, and on another shape or dtype.
   /// Sequence-parallel: both are this rank's rows, by an all-gather and a reduce-scatter.
   ///
   /// rotary  an empty one: positions are not turned

@@ -31,7 +31,7 @@ class VocabParallelEmbedding {
 
   void load_weight(const WeightPattern& whole);  ///< takes this rank's rows of (vocabulary, width)
 
-  /// M tokens -> (M, width) on every rank. A launch for each kMostTokens tokens, and an all-reduce; waits for them.
+  /// M tokens -> (M, width) on every rank. A launch for each kMostTokens tokens, and an all-reduce; waits (pass.h).
   /// Throws std::invalid_argument on a token that is not in the vocabulary, naming its place. Sequence-parallel: (M /
   /// ranks, width), this rank's rows, by a reduce-scatter.
   Tensor forward(const std::vector<std::int64_t>& tokens) const;

@@ -75,7 +75,7 @@ class ColumnParallelLinear {
   void load_bias(const WeightPattern& whole);    ///< takes this rank's columns of (1, out); REQUIRES: there is one
 
   /// x (M, in) -> (M, out / ranks), or (M, out) with gather_output. One launch; gathering takes an all-gather. Waits
-  /// for them. Places what it writes: that takes the simulated time of the map messages, and the first pass that of
+  /// (pass.h). Places what it writes: that takes the simulated time of the map messages, and the first pass that of
   /// installing queues. Sequence-parallel: x is (M / ranks, in), and an all-gather comes first. Throws
   /// std::invalid_argument on another shape or dtype.
   Tensor forward(const Tensor& x) const;
@@ -122,7 +122,7 @@ class RowParallelLinear {
   /// With chunks: a launch and an all-reduce for each, and one launch that puts the rows together, with bias and
   /// activation. The GEMMs run on ParallelState::work_stream(). Each chunk is a GEMM of its own and an all-reduce of
   /// its own: alike on all ranks to the bit, but sums may be taken in another order than without chunks.
-  /// Waits for them. Places what it writes, as a column layer does. Throws std::invalid_argument on another shape or
+  /// Waits (pass.h). Places what it writes, as a column layer does. Throws std::invalid_argument on another shape or
   /// dtype.
   Tensor forward(const Tensor& x) const;
   ForwardTensors place(std::int64_t rows) const;                         ///< as of a column layer

@@ -39,8 +39,8 @@ class Mlp {
   MlpTensors place(std::int64_t rows) const;  ///< of passes of so many rows
   void prepare(const Tensor& x,
                const MlpTensors& tensors) const;  ///< installs the queues of such passes; every rank calls it
-  /// x (M, width) -> (M, width) on every rank. 2 launches, gated 4, with biases one more, and an all-reduce; waits for
-  /// them. Sequence-parallel: both are (M / ranks, width), the rank's rows, by an all-gather and a reduce-scatter.
+  /// x (M, width) -> (M, width) on every rank. 2 launches, gated 4, with biases one more, and an all-reduce; waits
+  /// (pass.h). Sequence-parallel: both are (M / ranks, width), the rank's rows, by an all-gather and a reduce-scatter.
   Tensor forward(const Tensor& x, const MlpTensors& tensors) const;
   Tensor forward(const Tensor& x) const;  ///< places the tensors, too
 

@@ -44,7 +44,7 @@ class Norm {
   void load_weight(const WeightPattern& whole);  ///< (1, width)
   void load_bias(const WeightPattern& whole);    ///< (1, width); std::logic_error if the kind has none
 
-  /// x (M, width) -> (M, width). One launch; waits for it. Throws std::invalid_argument on another shape or dtype.
+  /// x (M, width) -> (M, width). One launch; waits (pass.h). Throws std::invalid_argument on another shape or dtype.
   Tensor forward(const Tensor& x) const;
   Tensor place(std::int64_t rows) const;                      ///< what a pass over `rows` rows writes
   void forward(const Tensor& x, const Tensor& output) const;  ///< the same into it

@@ -14,9 +14,10 @@ struct LaunchesUnderWay {
 };
 
 /// A pass over a layer, as its forward makes it. Its launches go to the rank's default stream one behind the other, and
-/// none is waited for: the next one is at the machine when one ends. Passes nest, a model's has its layers' inside: the
-/// outermost waits for all at its end. What does not follow in that stream (a collective, which all ranks come to; a
-/// launch on another stream; a read of the host) comes behind wait().
+/// none is waited for: the next one is at the machine when one ends. Passes nest, a model's has its layers' inside, and
+/// the outermost waits for all at its end. So a forward that "waits" does so unless another one is around it. What does
+/// not follow in that stream (a collective, which all ranks come to; a launch on another stream; a read of the host)
+/// comes behind wait().
 class Pass {
  public:
   /// Throws std::logic_error if `state` is not initialised.

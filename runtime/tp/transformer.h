@@ -72,7 +72,7 @@ class TransformerLayer {
   /// h = x + attended, then h + mlp(norm(h)): the layer's result.
   Tensor mlp(const Tensor& x, const Tensor& attended, const LayerTensors& tensors) const;
 
-  /// x (batch * length, width) -> the same shape on every rank; waits for all. Sequence-parallel: this rank's rows of
+  /// x (batch * length, width) -> the same shape on every rank; waits (pass.h). Sequence-parallel: this rank's rows of
   /// both, (batch * length / ranks, width).
   Tensor forward(const Tensor& x, KvCache& cache, const RotaryTable& rotary, const LayerTensors& tensors) const;
   /// forward without the middle of its attention (SelfAttention::core): what goes by the number of tokens alone, for
