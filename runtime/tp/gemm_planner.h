@@ -5,21 +5,10 @@
 
 #include "runtime/tp/gemm.h"
 #include "runtime/tp/gemm_bound.h"
+#include "runtime/tp/gemm_estimate.h"
 #include "runtime/tp/gemm_mapping.h"
 
 namespace kernbench::tp {
-
-/// What a mapping should take, and what of: resources work at once, the slowest binds. Picoseconds.
-struct GemmEstimate {
-  Ps time = 0;
-  Ps array = 0;     ///< the busiest PE's array, or math engine
-  Ps memory = 0;    ///< the busiest HBM slice
-  Ps port = 0;      ///< a PE's port: what it reads, and what is passed on to it
-  Ps cut = 0;       ///< UCIe links across the middle of the SIP
-  Ps dispatch = 0;  ///< PE_CPU
-  Ps latency = 0;   ///< first operands, fill, drain, epilogue, last store
-  std::string binds() const;
-};
 
 struct GemmCandidate {
   GemmMapping mapping;
