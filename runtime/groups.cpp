@@ -105,7 +105,7 @@ const Groups::CubeQueues& Groups::cube_queues(int rank, int sip, std::uint16_t s
   const ccl::QueueShape queue{runtime_.map.ipcq_slots, runtime_.map.ipcq_slot_bytes, runtime_.map.ipcq_buffer};
   ccl::GroupQueues queues(runtime_.map, {next, {number}, queue}, rings_);
   const ccl::SipShape alone;  // a ring of one SIP
-  SfrWriteMessage rows{queues.rows(queues.add(alone, ccl::kLocalPeers, {}), 0)};
+  SfrWriteMessage rows{queues.rows(queues.add(alone, ccl::kLocalPeers | ccl::kCubeGrid, {}), 0)};
   if (runtime_.map.ipcq_buffer == MemoryKind::hbm) {
     for (const PeCoord pe : runtime_.map.pes(number))
       runtime_.tensors.device().reserve(pe, rings_.used(pe) * queue.ring_bytes());

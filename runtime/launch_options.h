@@ -24,8 +24,9 @@ struct LaunchBound {
 struct LaunchOptions {
   std::vector<PeCoord> targets;  ///< all on one SIP; none: those that hold a non-empty shard of a tensor argument
   std::uint16_t stream = 0;      ///< of Context::new_stream; 0: the rank's default stream
-  /// send and recv reach every other PE of the cube, by Direction::local: the first such launch of a stream on a SIP
-  /// installs the queues before it starts. Without it, they are those of the default process group.
+  /// send and recv reach every other PE of the cube, by Direction::local, and PE i of neighbouring cubes, by
+  /// Direction::north and so on: the first such launch of a stream on a SIP installs the queues before it starts.
+  /// Without it, they are those of the default process group.
   bool cube_queues = false;
   /// Its kernels use no queues of a process group: no kernel of another launch can matter to them. Implied by
   /// cube_queues, and where there is no process group. Others are never repeated (docs/replay.md).

@@ -36,6 +36,7 @@ LinearOptions projection(const AttentionOptions& options, const char* suffix) {
   linear.dtype = options.dtype;
   linear.bias = options.bias;
   linear.placement = options.placement;
+  linear.placement.many_over_cubes = true;
   linear.sequence_parallel = options.sequence_parallel;
   return linear;
 }
@@ -55,7 +56,6 @@ SelfAttention::SelfAttention(const ParallelState& state, std::int64_t width, Att
         fmt::format("SelfAttention '{}': head dim is {}: give 1 or more", options_.name, options_.head_dim));
   }
   LinearOptions qkv = projection(options_, ".qkv");
-  qkv.placement.many = rows_over_cubes();
   qkv_.emplace(state_, width_, own_columns() * ranks, qkv);
   LinearOptions out = projection(options_, ".out");
   out.overlap_chunks = options_.overlap_chunks;

@@ -46,7 +46,8 @@ Handle gemm(Context& context, const std::string& name, const GemmOperands& opera
                 plan.kept_bytes,
                 plan.span,
                 plan.pes_of_cube,
-                operands.first_row.value_or(0)};
+                operands.first_row.value_or(0),
+                context.map().cube_w};
   LaunchOptions options = on_pes_of(operands.c);
   options.stream = stream;
   if (exchanges_sums(plan.best.mapping.kind)) {

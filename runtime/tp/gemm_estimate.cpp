@@ -40,6 +40,11 @@ constexpr double kBusyWay = 1.5;
 /// measured on `default`: 0.38 to 0.48 (2048 x 768 x 4096); 115 us where array and links ask for 82 and 84 (n 1792)
 constexpr double kCutShare = 0.45, kNotHidden = 0.4;
 
+/// Where most of b lies in other cubes, `stream` asks for it a step ahead: hardly anything of its way is hidden, and
+/// the links reach this share of their rate.   measured on `default`: 0.48 to 0.77 (2048 x 768 x 4096, 2048 x 4096 x
+/// 1792)
+constexpr double kFarShare = 0.65;
+
 /// Rows of a that are short pieces of wide rows fall on few channels and open rows for little.   measured on `default`
 double strided_share(double piece_bytes, bool dense) {
   constexpr double kLong = 2048, kLeast = 0.25;
@@ -70,6 +75,72 @@ void add_exchange(const GemmProblem& p, std::int64_t group, double passes, GemmE
   out.port += moved;
   out.dispatch += static_cast<Ps>(groups * 3 * others) * e.dispatch;
   out.latency += static_cast<Ps>(static_cast<double>(moved + added) / groups) + 2 * way_there_and_back(p.map, p.pe);
+}
+
+/// Links between the cubes of a SIP, the slowest, one way.
+double cube_link_rate(const GemmProblem& p) {
+  double least = 0;
+  for (const LinkBundle& link : p.map.cube_links) {
+    if (link.sip != p.pe.sip || link.a == kIoChiplet || link.b == kIoChiplet) continue;
+    const auto rate = static_cast<double>(link.capacity.bytes_per_second());
+    least = least == 0 ? rate : std::min(least, rate);
+  }
+  return least;
+}
+
+/// Blocks of b go round the cubes: each is summed over the PE's own k while the next ones come, as fast as the busiest
+/// link, the slots of a queue and the PE's port let them. What is not hidden: each time round the first operands and
+/// the way of the first message; at the end the exchange of the last piece of columns.
+GemmEstimate ring_estimate(const GemmProblem& p, const GemmMapping& mapping) {
+  const PeEngines& e = p.rates.engines;
+  const std::int64_t rows = p.part.rows, tile_m = std::min(mapping.tile_m, rows);
+  const std::int64_t group = std::min(rows, tile_m * mapping.row_blocks);
+  const auto rounds = static_cast<double>(parts(rows, group));
+  std::vector<std::int64_t> cuts = p.b_cuts;
+  cuts.insert(cuts.end(), p.a_cuts.begin(), p.a_cuts.end());
+  const std::vector<Piece> steps = pieces(p.first_k, p.first_k + p.k, cuts, mapping.tile_k);
+  const std::vector<Piece> columns = pieces(0, p.part.cols, p.columns, mapping.tile_n);
+  const std::uint64_t way_in = std::uint64_t{3} * e.gemm_rows + e.gemm_cols;  // as in estimate()
+  const auto sums = static_cast<double>(parts(group, tile_m)) * mapping.chains;
+  double cycles = 0;
+  for (const Piece& cols : columns) {
+    for (const Piece& step : steps) {
+      const auto one = static_cast<double>(array_cycles(e, p.dtype, tile_m, cols.length, step.length));
+      const double alone = steps.size() == 1 ? 1 : (one + static_cast<double>(way_in)) / sums / one;
+      cycles += one * static_cast<double>(parts(rows, tile_m)) * std::max(1.0, alone);
+    }
+  }
+  GemmEstimate out;
+  out.array = cycles_at(static_cast<std::uint64_t>(cycles), e.gemm_hz);
+  const double tiles = static_cast<double>(columns.size() * steps.size());
+  out.dispatch = static_cast<Ps>(tiles * (3 * rounds + static_cast<double>(parts(rows, tile_m)))) * e.dispatch;
+  const double slice = static_cast<double>(p.rates.hbm_slice.bytes_per_second()) * kStreamShare / 1e12;
+  out.memory = static_cast<Ps>((p.a.all() + p.b.all() * rounds) / slice);
+  out.port = std::max(time_of(rounds * static_cast<double>(p.part.cols * p.k) * p.item, p.rates.port),
+                      windowed(e, p.a.all(), kPacketBytes, p.a.latency));
+  const double over_link = rounds * p.blocks_over_link * static_cast<double>(p.block_cols * p.k) * p.item;
+  const double rate = cube_link_rate(p);  // 0: a single cube
+  const auto of_link = [&](double bytes) {
+    return rate > 0 ? static_cast<Ps>(bytes * static_cast<double>(p.sharers) / rate * 1e12) : Ps{0};
+  };
+  const PeCoord next{p.pe.sip, static_cast<std::uint16_t>(p.pe.cube > 0 ? p.pe.cube - 1 : rate > 0 ? 1 : 0), p.pe.pe};
+  const Ps hop = rate > 0 ? p.map.packet_latency(p.map.pe(p.pe), p.map.pe(next), kPacketBytes) : 0;
+  const double window = static_cast<double>(p.map.ipcq_slots) * p.map.ipcq_slot_bytes;  // there, and the credit back
+  out.cut = std::max(of_link(over_link), static_cast<Ps>(over_link / window * 2 * static_cast<double>(hop)));
+  const Piece &step = steps.front(), &cols = columns.front();
+  const double first = static_cast<double>((tile_m + cols.length) * step.length) * p.item;
+  const Ps begins = least_access(p.map, p.pe) + static_cast<Ps>(first / slice) + hop +
+                    of_link(static_cast<double>(cols.length * step.length) * p.item);
+  const auto last = static_cast<double>(group * cols.length), others = static_cast<double>(p.sharers) - 1;
+  const Ps added =
+      cycles_at(static_cast<std::uint64_t>(last * (others / static_cast<double>(p.sharers) + 2) / e.math_lanes) +
+                    p.sharers * std::uint64_t{e.math_fill},
+                e.math_hz);
+  out.latency = static_cast<Ps>(rounds) * begins + e.dispatch * 4 + fill_and_drain(e) +
+                time_of(last * static_cast<double>(size_of(compute_type(p.dtype))), p.rates.port) + added +
+                2 * way_there_and_back(p.map, p.pe);
+  out.time = out.latency + std::max({out.array, out.memory, out.port, out.cut, out.dispatch});
+  return out;
 }
 
 /// PEs of a cube that read b from one slice at a time, where its rows lie on all of them. By `stream` each begins with
@@ -106,10 +177,12 @@ std::int64_t longest_span(const GemmProblem& p) {
 
 std::int64_t span_of(const GemmProblem& p, const GemmMapping& mapping, std::int64_t step) {
   const std::int64_t dense = std::min(p.a.width, p.k);
-  return std::min(dense, exchanges_sums(mapping.kind) ? std::max(step, longest_span(p)) : step);
+  const bool spans = exchanges_sums(mapping.kind) && mapping.kind != GemmMapping::Kind::ring;
+  return std::min(dense, spans ? std::max(step, longest_span(p)) : step);
 }
 
 GemmEstimate estimate(const GemmProblem& p, const GemmMapping& mapping, std::uint64_t kept_bytes) {
+  if (mapping.kind == GemmMapping::Kind::ring) return ring_estimate(p, mapping);
   const PeEngines& e = p.rates.engines;
   const bool passed = mapping.kind == GemmMapping::Kind::passed, vector = on_math_engine(mapping.kind);
   const std::int64_t rows = p.part.rows, cols = p.part.cols;
@@ -221,7 +294,9 @@ GemmEstimate estimate(const GemmProblem& p, const GemmMapping& mapping, std::uin
   }
   if (exchanges_sums(mapping.kind)) add_exchange(p, group, passes, out);
   const bool waits = p.rows_over_cubes && mapping.kind == GemmMapping::Kind::stream && 2 * p.a.far > p.a.all();
-  const Ps products = out.array + (waits ? static_cast<Ps>(kNotHidden * static_cast<double>(out.cut)) : 0);
+  const bool far_b = mapping.kind == GemmMapping::Kind::stream && 2 * p.b.far > p.b.all();
+  const double waiting = far_b ? 1 / kFarShare : waits ? kNotHidden : 0;
+  const Ps products = out.array + static_cast<Ps>(waiting * static_cast<double>(out.cut));
   out.time = out.latency + std::max({products, out.memory, out.port, out.cut, out.dispatch});
   return out;
 }

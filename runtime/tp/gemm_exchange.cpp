@@ -7,12 +7,12 @@
 
 namespace kernbench::tp {
 
-namespace {
-Piece rows_in_both(const Piece& a, const Piece& b) {
-  const std::int64_t begin = std::max(a.begin, b.begin);
-  return {begin, std::min(a.begin + a.length, b.begin + b.length) - begin};
+Piece SumExchange::held(const Owner& owner, const Piece& rows, const Piece& cols) {
+  const Region& part = owner.part;
+  if (cols.begin < part.col || cols.begin >= part.col + part.cols) return {rows.begin, 0};
+  const std::int64_t begin = std::max(part.row, rows.begin);
+  return {begin, std::min(part.row + part.rows, rows.begin + rows.length) - begin};
 }
-}  // namespace
 
 SumExchange::SumExchange(const GemmCall& call, Tl& tl) : wide_(compute_type(call.c.dtype)), tl_(tl) {
   const auto self = static_cast<int>(tl.program_id(0)), cube = static_cast<int>(tl.program_id(1));
@@ -24,10 +24,12 @@ SumExchange::SumExchange(const GemmCall& call, Tl& tl) : wide_(compute_type(call
   std::sort(sharers_.begin(), sharers_.end());
   for (const ShardSpec& shard : call.c.shards()) {
     if (shard.cube != cube || shard.region.empty()) continue;
-    owners_.push_back({static_cast<unsigned>(shard.pe), {shard.region.row, shard.region.rows}});
-    const std::int64_t begin = part_.rows == 0 ? shard.region.row : std::min(part_.row, shard.region.row);
-    const std::int64_t end = std::max(part_.row + part_.rows, shard.region.row + shard.region.rows);
-    part_ = {begin, shard.region.col, end - begin, shard.region.cols};
+    owners_.push_back({static_cast<unsigned>(shard.pe), shard.region});
+    const Region& own = shard.region;
+    if (part_.empty()) part_ = own;
+    const std::int64_t row = std::min(part_.row, own.row), col = std::min(part_.col, own.col);
+    part_ = {row, col, std::max(part_.row + part_.rows, own.row + own.rows) - row,
+             std::max(part_.col + part_.cols, own.col + own.cols) - col};
   }
 }
 
@@ -44,7 +46,7 @@ void SumExchange::send(const Piece& rows, const Piece& cols, Tile sum) {
   while (first < owners_.size() && owners_[first].pe <= self) ++first;
   for (std::size_t i = 0; sent_.tile && i < owners_.size(); ++i) {
     const Owner& owner = owners_[(first + i) % owners_.size()];
-    const Piece theirs = rows_in_both(owner.rows, rows);
+    const Piece theirs = held(owner, rows, cols);
     if (owner.pe != self && theirs.length > 0) tl_.send(Direction::local(owner.pe), own_rows(theirs));
   }
 }
@@ -54,7 +56,7 @@ std::vector<SumExchange::Sum> SumExchange::receive() {
   if (!open_) return sums;
   const auto self = static_cast<unsigned>(tl_.program_id(0));
   for (const Owner& owner : owners_) {
-    const Piece rows = rows_in_both(owner.rows, sent_.rows);
+    const Piece rows = held(owner, sent_.rows, sent_.cols);
     if (owner.pe != self || rows.length <= 0) continue;
     Tile sum;
     for (const unsigned pe : sharers_) {

@@ -5,9 +5,9 @@
 
 namespace kernbench::tp {
 
-/// Of a GEMM whose k is split over the PEs of a cube: who has partial sums, who holds which rows of c, and the exchange
+/// Of a GEMM whose k is split over the PEs of a cube: who has partial sums, who holds which part of c, and the exchange
 /// of a block's sums over IPCQ. Each PE sends to the others the rows of c that they hold, and adds what it gets, always
-/// in the order of the PEs.
+/// in the order of the PEs. REQUIRES: no block has columns of several shards of c.
 ///
 /// Additions wait for the slowest PE, and what the math engine does for the next products waits behind them: receive()
 /// is for when those are issued. But it always comes before the next send(), so that nobody's messages wait for ever.
@@ -29,11 +29,13 @@ class SumExchange {
   std::vector<Sum> receive();
 
  private:
-  /// A PE of the cube, and the rows of c that it holds.
+  /// A PE of the cube, and what it holds of c.
   struct Owner {
     unsigned pe = 0;
-    Piece rows;
+    Region part;
   };
+  /// Of a block: the rows that a PE holds.
+  static Piece held(const Owner& owner, const Piece& rows, const Piece& cols);
   Tile own_rows(const Piece& rows) const;
 
   const DType wide_;
@@ -41,7 +43,7 @@ class SumExchange {
   Piece k_;
   Region part_{0, 0, 0, 0};
   std::vector<unsigned> sharers_;  // PEs of the cube that sum over some of k, in order
-  std::vector<Owner> owners_;      // of rows of c
+  std::vector<Owner> owners_;      // of c
   bool open_ = false;              // sent, not received
   Sum sent_;
 };

@@ -8,6 +8,7 @@
 
 #include "runtime/tp/gemm_exchange.h"
 #include "runtime/tp/gemm_layout.h"
+#include "runtime/tp/gemm_ring.h"
 #include "runtime/tp/own_shard.h"
 #include "tlm/kernel/activation.h"
 
@@ -43,6 +44,11 @@ class GemmLoops {
         return;
       case GemmMapping::Kind::passed:
         column_group(layout_.columns);  // all PEs of a cube take part in every pass of a: one pass
+        return;
+      case GemmMapping::Kind::ring:
+        for (const Piece& group : layout_.groups) blocks_in_turn(group);
+        pass_on(0);
+        store_received();
         return;
       case GemmMapping::Kind::stream:
       case GemmMapping::Kind::split:
@@ -251,6 +257,81 @@ class GemmLoops {
     }
     if (!keeps_) kept_.assign(kept_.size(), Tile());
   }
+
+  /// A group's rows times all of b, as its blocks come round the cubes; the sums of one block are exchanged behind the
+  /// products of the next.
+  void blocks_in_turn(const Piece& group) {
+    const auto self = static_cast<int>(tl_.program_id(1)), w = static_cast<int>(call_.cube_w);
+    const std::vector<RingTurn> turns = ring_turns(w, static_cast<int>(tl_.num_programs(1)) / w, self);
+    const std::vector<Piece> rows = layout_.rows_of_group(group);
+    std::vector<Tile> a;                     // by rows and steps
+    std::map<int, std::vector<Tile>> going;  // by cube: b of the blocks that are to go on
+    std::deque<std::pair<int, std::vector<Tile>>> here;
+    const auto load_a = [&](const Piece& block) {
+      for (const GemmLayout::Step& step : layout_.steps) a.push_back(load(layout_.a, block, step.k));
+    };
+    if (!rows.empty()) load_a(rows.front());
+    here.emplace_back(self, own_block(self));
+    going.emplace(here.back());
+    for (std::size_t row = 1; row < rows.size(); ++row) load_a(rows[row]);
+    for (std::size_t turn = 0; !here.empty() || turn < turns.size();) {
+      while (turn < turns.size() && here.size() <= kBlocksAhead) {
+        const auto& [comes, goes] = turns[turn++];
+        std::vector<Tile> tiles = pass_block(comes, goes, goes ? going.at(goes->cube) : std::vector<Tile>());
+        if (goes && goes->cube != self) going.erase(goes->cube);
+        if (!comes) continue;
+        const auto leaves = [&](const RingTurn& later) { return later.goes && later.goes->cube == comes->cube; };
+        if (std::any_of(turns.begin(), turns.end(), leaves)) going.emplace(comes->cube, tiles);
+        here.emplace_back(comes->cube, std::move(tiles));
+      }
+      if (here.empty()) continue;
+      multiply_block(group, rows.size(), a, layout_.columns_of_cube.at(here.front().first), here.front().second);
+      here.pop_front();
+    }
+  }
+
+  /// b of the PE's own block, by columns and steps.
+  std::vector<Tile> own_block(int cube) {
+    std::vector<Tile> tiles;
+    for (const Piece& cols : layout_.columns_of_cube.at(cube)) {
+      for (const GemmLayout::Step& step : layout_.steps) tiles.push_back(load(layout_.b, step.k, cols));
+    }
+    return tiles;
+  }
+
+  /// A turn of the ring, message by message: `tiles` go on, and those that come are given back.
+  std::vector<Tile> pass_block(const std::optional<RingHop>& comes, const std::optional<RingHop>& goes,
+                               const std::vector<Tile>& tiles) {
+    std::vector<Tile> come;
+    std::vector<Shape> shapes;
+    if (comes) {
+      for (const Piece& cols : layout_.columns_of_cube.at(comes->cube)) {
+        for (const GemmLayout::Step& step : layout_.steps) shapes.push_back({step.k.length, cols.length});
+      }
+    }
+    for (std::size_t i = 0; i < std::max(shapes.size(), tiles.size()); ++i) {
+      if (i < shapes.size()) come.push_back(tl_.recv(comes->way, shapes[i], dtype()));
+      if (i < tiles.size()) tl_.send(goes->way, tiles[i]);
+    }
+    return come;
+  }
+
+  void multiply_block(const Piece& group, std::size_t rows, const std::vector<Tile>& a,
+                      const std::vector<Piece>& columns, const std::vector<Tile>& b) {
+    const std::size_t steps = layout_.steps.size();
+    for (std::size_t column = 0; column < columns.size(); ++column) {
+      std::vector<Block> blocks = blocks_of(group, {columns[column]});
+      for (std::size_t step = 0; step < steps; ++step) {
+        for (std::size_t row = 0; row < rows; ++row) add(blocks[row], a[row * steps + step], b[column * steps + step]);
+      }
+      pass_on(0);
+      for (Block& block : blocks) finished_.push_back(std::move(block));
+      if (!finished_.empty()) pass_on(finished_.size() - 1);
+    }
+  }
+
+  /// Blocks of b that are on their way while one is worked on.
+  static constexpr std::size_t kBlocksAhead = 2;
 
   /// Keeps the last tiles of an operand, so that the next one does not take the place of one that the array still
   /// reads: that many loads run ahead.

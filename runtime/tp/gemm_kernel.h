@@ -17,6 +17,7 @@ struct GemmCall {
   std::int64_t span = 0;          ///< of a split k: elements of a row of a that are loaded at once, if more than a step
   std::uint64_t pes_of_cube = 0;  ///< passed: bit p: PE p of each cube takes part
   std::int64_t first_row = 0;     ///< of a, that belongs to row 0 of c
+  std::int64_t cube_w = 0;        ///< of the SIP's mesh
 };
 
 /// The same of a GEMM that adds a tensor: other launches do not carry it.

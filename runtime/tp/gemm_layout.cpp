@@ -52,17 +52,52 @@ GemmLayout::GemmLayout(Va a_base, Va b_base, Va bias_base, Va c_base, const Gemm
   for (const Piece& piece : pieces(k.begin, k.begin + k.length, std::move(cuts_of_k), call.mapping.tile_k))
     steps.push_back({piece});
   if (call.mapping.kind == GemmMapping::Kind::stream && !copies.any) begin_at_own_rows(tl);
-  std::vector<std::int64_t> row_cuts, col_cuts;
+  std::vector<std::int64_t> col_cuts;
   const std::int64_t end = part.row + part.rows, end_col = part.col + part.cols;
-  a.row_cuts(part.row, end, row_cuts);
-  if (residual) residual->row_cuts(part.row, end, row_cuts);
-  groups = pieces(part.row, end, std::move(row_cuts), block_rows() * call.mapping.row_blocks);
-  begin_by_cube(exchange != nullptr, tl);
+  const bool ring = call.mapping.kind == GemmMapping::Kind::ring;
+  a.row_cuts(part.row, end, row_cuts_);
+  if (residual) residual->row_cuts(part.row, end, row_cuts_);
+  groups = ring ? rounds(part) : pieces(part.row, end, row_cuts_, block_rows() * call.mapping.row_blocks);
+  if (!ring) begin_by_cube(exchange != nullptr, tl);
   find_spans();
   b.col_cuts(part.col, end_col, col_cuts);
   if (has_bias) bias.col_cuts(part.col, end_col, col_cuts);
   if (residual) residual->col_cuts(part.col, end_col, col_cuts);
+  for (const TensorGeometry* tensor : {&call.b, &call.c}) {  // what each cube and PE has, whatever lies beside it
+    for (const ShardSpec& shard : ring ? tensor->shards() : std::vector<ShardSpec>())
+      if (shard.region.col > part.col && shard.region.col < end_col) col_cuts.push_back(shard.region.col);
+  }
   columns = pieces(part.col, end_col, std::move(col_cuts), call.mapping.tile_n);
+  if (ring) deal_columns();
+}
+
+/// Groups of rows of a cube's part: b goes round once for each of as many as the cube with the most rows has.
+std::vector<Piece> GemmLayout::rounds(const Region& part) const {
+  std::int64_t most = 0;
+  std::map<int, std::pair<std::int64_t, std::int64_t>> cubes;  // first row, behind the last
+  for (const ShardSpec& shard : call.c.shards()) {
+    const Region& own = shard.region;
+    if (own.empty()) continue;
+    auto& rows = cubes.emplace(shard.cube, std::pair(own.row, own.row)).first->second;
+    rows = {std::min(rows.first, own.row), std::max(rows.second, own.row + own.rows)};
+    most = std::max(most, rows.second - rows.first);
+  }
+  const std::int64_t group = block_rows() * call.mapping.row_blocks;
+  std::vector<Piece> all;
+  for (std::int64_t begin = 0; begin < most; begin += group)
+    all.push_back({part.row + begin, std::clamp<std::int64_t>(part.rows - begin, 0, group)});
+  return all;
+}
+
+void GemmLayout::deal_columns() {
+  for (const ShardSpec& shard : call.b.shards()) {
+    std::vector<Piece>& own = columns_of_cube[shard.cube];
+    if (shard.region.empty() || !own.empty()) continue;
+    const std::int64_t end = shard.region.col + shard.region.cols;
+    for (const Piece& piece : columns) {
+      if (piece.begin >= shard.region.col && piece.begin < end) own.push_back(piece);
+    }
+  }
 }
 
 std::int64_t GemmLayout::block_rows() const {
@@ -127,7 +162,12 @@ void GemmLayout::find_spans() {
 }
 
 std::vector<Piece> GemmLayout::rows_of_group(const Piece& group) const {
-  std::vector<Piece> rows = pieces(group.begin, group.begin + group.length, {}, block_rows());
+  std::vector<std::int64_t> cuts;
+  for (const std::int64_t cut : row_cuts_) {
+    if (cut > group.begin && cut < group.begin + group.length) cuts.push_back(cut);
+  }
+  std::vector<Piece> rows = pieces(group.begin, group.begin + group.length, std::move(cuts), block_rows());
+  if (rows.empty()) return rows;
   std::rotate(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(first_block_ % rows.size()), rows.end());
   return rows;
 }

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -40,15 +41,19 @@ struct GemmLayout {
   const Copies copies;
   Piece k;                             ///< that this PE sums over
   std::vector<Step> steps;             ///< in the order in which they are summed
-  std::vector<Piece> groups, columns;  ///< of rows and columns
-  std::vector<Piece> spans;            ///< neighbouring steps whose a is loaded at once
+  std::vector<Piece> groups, columns;  ///< of rows and columns; by `ring` a group for each time round, maybe empty
+  std::map<int, std::vector<Piece>> columns_of_cube;  ///< by `ring`: those of `columns` of which a cube has b
+  std::vector<Piece> spans;                           ///< neighbouring steps whose a is loaded at once
 
  private:
+  std::vector<Piece> rounds(const Region& part) const;
+  void deal_columns();
   void begin_at_own_rows(const Tl& tl);
   void begin_by_cube(bool split, const Tl& tl);
   void find_spans();
   std::int64_t block_rows() const;
 
+  std::vector<std::int64_t> row_cuts_;
   std::size_t first_block_ = 0;  // of a group's rows
 };
 

@@ -30,6 +30,8 @@ const char* to_string(GemmMapping::Kind kind) {
       return "passed";
     case GemmMapping::Kind::split:
       return "split";
+    case GemmMapping::Kind::ring:
+      return "ring";
     case GemmMapping::Kind::vector:
       return "vector";
     case GemmMapping::Kind::lanes:
@@ -40,8 +42,8 @@ const char* to_string(GemmMapping::Kind kind) {
 
 const std::vector<GemmMapping::Kind>& gemm_mapping_kinds() {
   static const std::vector<GemmMapping::Kind> kKinds = {GemmMapping::Kind::stream, GemmMapping::Kind::passed,
-                                                        GemmMapping::Kind::split, GemmMapping::Kind::vector,
-                                                        GemmMapping::Kind::lanes};
+                                                        GemmMapping::Kind::split,  GemmMapping::Kind::ring,
+                                                        GemmMapping::Kind::vector, GemmMapping::Kind::lanes};
   return kKinds;
 }
 
@@ -68,6 +70,13 @@ std::string GemmMapping::loops() const {
           "spatial: n over cubes and k over the PEs of each, as b lies; temporal: n by {} (b stays in TCM), m by {} x "
           "{} "
           "(sums stay in TCM, {} a block), k by {}; partial sums exchanged and added between PEs",
+          tile_n, row_blocks, tile_m, chains, tile_k);
+    case Kind::ring:
+      return fmt::format(
+          "spatial: m over cubes as c lies, k over the PEs of each, as b lies; temporal: n by the blocks of b, which "
+          "go "
+          "round the cubes, and by {}, m by {} x {} (a stays in TCM, {} sums a block), k by {}; partial sums exchanged "
+          "and added between PEs",
           tile_n, row_blocks, tile_m, chains, tile_k);
     case Kind::lanes:
       return fmt::format(
@@ -107,7 +116,7 @@ GemmMapping parse_gemm_mapping(const std::string& text) {
     throw std::invalid_argument(fmt::format("mapping {}: did you mean '{}'?", quote(text), near));
   }
   throw std::invalid_argument(fmt::format(
-      "mapping {}: give stream, passed, split, vector or lanes, alone or followed by :MxNxK,rows=R,chains=C with "
+      "mapping {}: give stream, passed, split, ring, vector or lanes, alone or followed by :MxNxK,rows=R,chains=C with "
       "numbers from 1",
       quote(text)));
 }

@@ -6,7 +6,8 @@
 namespace kernbench::tp {
 
 /// How a GEMM c = a b is spread over PEs and over time. In space: the PE that holds a shard of c makes it, so rows and
-/// columns are split as c lies, or, by `split` and `lanes`, columns over cubes and k over the PEs of a cube. In time:
+/// columns are split as c lies, or k over the PEs of a cube and, by `split` and `lanes`, columns over cubes, by `ring`
+/// rows. In time:
 /// column groups of `tile_n`, in them groups of `row_blocks` blocks of `tile_m` rows, in them k in steps of `tile_k`.
 /// Loads of the next steps go on while the array works.
 struct GemmMapping {
@@ -15,6 +16,8 @@ struct GemmMapping {
     passed,  ///< the same, but each PE of a cube fetches a part of a and passes it on to the others over IPCQ
     split,   ///< each PE makes all rows of its cube's columns over the rows of b that it holds; the PEs of a cube then
              ///< exchange and add their partial sums over IPCQ, each for the rows of c that it holds
+    ring,    ///< the same for the rows of c that the cube holds, while the blocks of b go round the cubes; see
+             ///< gemm_ring.h
     vector,  ///< on the math engine: b streams through once, its columns weighted by one row of a after the other
     lanes    ///< k split as by `split`, the partial sums made as by `vector`
   };
@@ -34,7 +37,7 @@ struct GemmMapping {
 const char* to_string(GemmMapping::Kind kind);
 /// k is split over the PEs of a cube, which exchange partial sums.
 inline bool exchanges_sums(GemmMapping::Kind kind) {
-  return kind == GemmMapping::Kind::split || kind == GemmMapping::Kind::lanes;
+  return kind == GemmMapping::Kind::split || kind == GemmMapping::Kind::lanes || kind == GemmMapping::Kind::ring;
 }
 /// The products are the math engine's, not the array's.
 inline bool on_math_engine(GemmMapping::Kind kind) {

@@ -49,7 +49,7 @@ std::vector<std::int64_t> steps_of_k(const GemmProblem& p) {
 std::vector<GemmMapping> candidates(const GemmProblem& p, GemmMapping::Kind kind, std::uint64_t room) {
   std::vector<GemmMapping> list;
   const std::int64_t rows = p.part.rows, cols = p.part.cols;
-  const bool lanes = kind == GemmMapping::Kind::lanes;
+  const bool lanes = kind == GemmMapping::Kind::lanes, ring = kind == GemmMapping::Kind::ring;
   if (lanes && rows > kMostWeighted) return list;
   const auto bytes = [&](const GemmMapping& t, std::uint64_t kept) {
     const double wide = static_cast<double>(size_of(compute_type(p.dtype)));
@@ -58,6 +58,11 @@ std::vector<GemmMapping> candidates(const GemmProblem& p, GemmMapping::Kind kind
     const double group = tm * t.row_blocks;
     const double added = p.residual ? group * tn * (p.item + wide) : 0;  // loaded while the sums are there
     const double weights = lanes ? group * static_cast<double>(p.k) * (p.item + wide) + 3 * group * tn * wide : 0;
+    if (t.kind == GemmMapping::Kind::ring) {
+      const double coming = 5 * static_cast<double>(p.block_cols * p.k) * p.item;
+      return coming + group * static_cast<double>(p.k) * p.item +
+             group * tn * wide * (3 * t.chains + 2 + static_cast<double>(p.sharers)) + added;
+    }
     if (on_math_engine(t.kind)) return 4 * tk * tn * (p.item + 2 * wide) + group * tn * wide + weights + added;
     const double exchanged = t.kind == GemmMapping::Kind::split ? 2 * group * tn * wide : 0;
     const double x = t.kind == GemmMapping::Kind::passed
@@ -75,14 +80,17 @@ std::vector<GemmMapping> candidates(const GemmProblem& p, GemmMapping::Kind kind
         if (lanes) row_blocks = static_cast<std::int32_t>(rows);
         for (const std::int32_t chains : {1, 2, 4}) {
           if (vector && chains > 1) break;
-          GemmMapping t{kind, lanes ? 1 : std::min(tile_m, rows), cols, tile_k, row_blocks, chains};
+          GemmMapping t{kind,  lanes ? 1 : std::min(tile_m, rows), ring ? p.block_cols : cols, tile_k, row_blocks,
+                        chains};
           const auto kept = [&] {
             const bool once = kind != GemmMapping::Kind::passed && tile_m * row_blocks >= rows;
-            return vector || once ? 0 : static_cast<std::uint64_t>(static_cast<double>(t.tile_n * p.k) * p.item);
+            return vector || ring || once ? 0
+                                          : static_cast<std::uint64_t>(static_cast<double>(t.tile_n * p.k) * p.item);
           };
           while (t.tile_n > 1 && bytes(t, kept()) > static_cast<double>(room)) t.tile_n = (t.tile_n + 1) / 2;
           if (kind == GemmMapping::Kind::passed && t.tile_n < cols) continue;  // every part of a is passed on once
-          if (t.tile_n < cols && t.tile_n < 32 && t.tile_n * 4 < cols) continue;
+          const std::int64_t widest = ring ? p.block_cols : cols;
+          if (t.tile_n < widest && t.tile_n < 32 && t.tile_n * 4 < widest) continue;
           list.push_back(t);
           if (kind != GemmMapping::Kind::split || t.tile_n < cols || cols < kTwoPasses) continue;
           t.tile_n = (cols + 1) / 2;  // the first half's sums are exchanged behind the products of the second
@@ -92,7 +100,7 @@ std::vector<GemmMapping> candidates(const GemmProblem& p, GemmMapping::Kind kind
       }
     }
   }
-  if (list.empty() && !lanes && kind != GemmMapping::Kind::passed) {  // the least that there is
+  if (list.empty() && !lanes && !ring && kind != GemmMapping::Kind::passed) {  // the least that there is
     list.push_back({kind, std::min<std::int64_t>(rows, 32), std::min<std::int64_t>(cols, 32),
                     std::min<std::int64_t>(p.k, 64), 1, 1});
   }
@@ -194,7 +202,7 @@ GemmPlan plan_gemm(const MachineMap& map, const std::string& name, const GemmOpe
   check_operands(name, operands);
   GemmProblem problem = as_c_lies(map, operands);
   problem.farthest = farthest_access(problem);
-  const std::optional<GemmProblem> split = as_k_is_split(map, operands);
+  const std::optional<GemmProblem> split = as_k_is_split(map, operands), ring = as_b_goes_round(map, operands);
   GemmPlan plan;
   plan.bound = gemm_bound(map, operands);
   // A launch's share of TCM, less what rings may take of it.   assumed: three quarters
@@ -207,8 +215,9 @@ GemmPlan plan_gemm(const MachineMap& map, const std::string& name, const GemmOpe
   for (const GemmMapping::Kind kind : gemm_mapping_kinds()) {
     if (forced && forced->kind != kind) continue;
     if (kind == GemmMapping::Kind::passed && (pes & (pes - 1)) == 0) continue;  // fewer than two PEs
-    if (exchanges_sums(kind) && !split) continue;
-    const GemmProblem& p = exchanges_sums(kind) ? *split : problem;
+    const std::optional<GemmProblem>& shared = kind == GemmMapping::Kind::ring ? ring : split;
+    if (exchanges_sums(kind) && !shared) continue;
+    const GemmProblem& p = exchanges_sums(kind) ? *shared : problem;
     std::vector<GemmMapping> list = candidates(p, kind, room);
     if (forced && forced->whole()) list = {*forced};
     if (const auto best = best_of(p, list, room)) plan.considered.push_back(*best);
@@ -223,14 +232,16 @@ GemmPlan plan_gemm(const MachineMap& map, const std::string& name, const GemmOpe
     throw std::invalid_argument(fmt::format(
         "gemm '{}': mapping {} does not serve these operands: of passed, the PEs of a cube have to make the "
         "same rows of the result, and TCM to hold their columns of b; of split and lanes, to hold different rows of b "
-        "and the same columns of b and of the result",
+        "and the same columns of b and of the result; of ring, all cubes to hold columns of b and rows of the result, "
+        "cut alike over their PEs",
         name, mapping));
   }
   std::stable_sort(plan.considered.begin(), plan.considered.end(),
                    [](const auto& x, const auto& y) { return x.estimate.time < y.estimate.time; });
   choose(plan.considered, 2 * problem.a.far > problem.a.all());
   plan.best = plan.considered.front();
-  if (exchanges_sums(plan.best.mapping.kind)) plan.span = longest_span(*split);
+  if (exchanges_sums(plan.best.mapping.kind) && plan.best.mapping.kind != GemmMapping::Kind::ring)
+    plan.span = longest_span(*split);
   return plan;
 }
 

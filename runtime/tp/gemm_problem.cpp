@@ -4,6 +4,7 @@
 #include <map>
 
 #include "runtime/tp/gemm_layout.h"
+#include "runtime/tp/gemm_ring.h"
 #include "runtime/tp/launch_bound.h"
 #include "runtime/tp/tensor_view.h"
 
@@ -117,24 +118,54 @@ bool splits_k(const std::vector<ShardSpec>& of_b, const std::vector<ShardSpec>& 
   };
   return !borders_of(of_b, k).empty() && alike(of_b.front()) && std::all_of(of_c.begin(), of_c.end(), alike);
 }
-/// Bytes of a that the PE of a shard of c reads from other cubes.
-double far_of_a(const MachineMap& map, const GemmOperands& operands, const ShardSpec& shard) {
-  const std::int64_t row = shard.region.row + operands.first_row.value_or(0);
-  return reads_of(map, operands.a, {row, 0, shard.region.rows, operands.a.shape().cols}, owner_of(shard)).far;
-}
+/// Which cubes have which parts of a tensor.
+class Homes {
+ public:
+  explicit Homes(const Tensor& tensor) : item_(static_cast<double>(size_of(tensor.dtype()))) {
+    std::map<std::uint64_t, std::size_t> known;  // by offset
+    for (const ShardSpec& shard : tensor.shards()) {
+      if (shard.region.empty()) continue;
+      const auto [found, fresh] = known.emplace(shard.offset_bytes, parts_.size());
+      if (fresh) parts_.push_back({shard.region, {}});
+      parts_[found->second].cubes.insert(shard.cube);
+    }
+  }
+  /// Bytes of a region that a PE reads from other cubes.
+  double far(const Region& need, int cube) const {
+    double bytes = 0;
+    for (const Part& part : parts_) {
+      const std::int64_t rows = common(part.region.row, part.region.rows, need.row, need.rows);
+      const std::int64_t cols = rows == 0 ? 0 : common(part.region.col, part.region.cols, need.col, need.cols);
+      if (cols > 0 && part.cubes.count(cube) == 0) bytes += static_cast<double>(rows * cols) * item_;
+    }
+    return bytes;
+  }
+
+ private:
+  struct Part {
+    Region region;
+    std::set<int> cubes;
+  };
+  double item_;
+  std::vector<Part> parts_;
+};
 }  // namespace
 
 GemmProblem as_c_lies(const MachineMap& map, const GemmOperands& operands) {
   GemmProblem p(map);
   p.k = operands.a.shape().cols;
   const ByCube cubes = by_cube(operands.c);
+  const Homes a_homes(operands.a), b_homes(operands.b);
+  const std::int64_t first_row = operands.first_row.value_or(0);
   double most_far = -1;
   for (const auto& [cube, shards] : cubes) {
     for (const ShardSpec& shard : shards) {
       p.workers.insert(owner_of(shard));
       const auto elements = [](const Region& region) { return region.rows * region.cols; };
       if (elements(shard.region) < elements(p.part)) continue;
-      const double far = far_of_a(map, operands, shard);
+      const Region& part = shard.region;
+      const double far = a_homes.far({part.row + first_row, 0, part.rows, p.k}, cube) +
+                         b_homes.far({0, part.col, p.k, part.cols}, cube);
       if (elements(shard.region) == elements(p.part) && far <= most_far) continue;
       p.part = shard.region;
       p.pe = owner_of(shard);
@@ -179,6 +210,77 @@ std::optional<GemmProblem> as_k_is_split(const MachineMap& map, const GemmOperan
   p.workers = split_workers(operands);
   p.pes_of_cube = p.sharers;
   look_at(operands, p);
+  return p;
+}
+
+namespace {
+/// Cubes 0 to n-1 have shards, on the same PEs, and those of each are cut alike: `cut` is of what.
+template <class Cut>
+bool alike_in_all_cubes(const ByCube& cubes, int number, const Cut& cut) {
+  if (static_cast<int>(cubes.size()) != number) return false;
+  const std::vector<ShardSpec>& first = cubes.begin()->second;
+  return std::all_of(cubes.begin(), cubes.end(), [&](const auto& one) {
+    return one.second.size() == first.size() &&
+           std::equal(first.begin(), first.end(), one.second.begin(), [&](const ShardSpec& a, const ShardSpec& b) {
+             return a.pe == b.pe && cut(a.region) == cut(b.region);
+           });
+  });
+}
+}  // namespace
+
+std::optional<GemmProblem> as_b_goes_round(const MachineMap& map, const GemmOperands& operands) {
+  const int cubes = map.cubes_per_sip();
+  const std::int64_t k = operands.a.shape().cols, n = operands.c.shape().cols, m = operands.c.shape().rows;
+  const ByCube of_b = by_cube(operands.b), of_c = by_cube(operands.c);
+  const auto rows_of = [](const Region& region) { return std::pair(region.row, region.rows); };
+  const auto cols_of = [](const Region& region) { return std::pair(region.col, region.cols); };
+  if (!alike_in_all_cubes(of_b, cubes, rows_of) || !alike_in_all_cubes(of_c, cubes, cols_of)) return std::nullopt;
+  // Of b each cube has columns of its own, of c rows; and of these all.
+  GemmProblem p(map);
+  std::int64_t all_cols = 0, all_rows = 0, most = 0;
+  std::vector<std::int64_t> borders;
+  for (int cube = 0; cube < cubes; ++cube) {
+    const std::vector<ShardSpec>&b = of_b.at(cube), &c = of_c.at(cube);
+    if (borders_of(b, k).empty()) return std::nullopt;
+    const Region& block = b.front().region;
+    all_cols += block.cols;
+    borders.push_back(block.col + block.cols);
+    p.block_cols = std::max(p.block_cols, block.cols);
+    std::int64_t begin = c.front().region.row, end = begin, held = 0, own = 0;
+    for (const ShardSpec& shard : c) {
+      const Region& region = shard.region;
+      begin = std::min(begin, region.row);
+      end = std::max(end, region.row + region.rows);
+      held += region.rows * region.cols;
+      own = std::max(own, region.rows * region.cols);
+      borders.push_back(region.col + region.cols);
+    }
+    if (held != (end - begin) * n) return std::nullopt;
+    all_rows += end - begin;
+    for (const ShardSpec& shard : b) {
+      const std::int64_t work = shard.region.rows * (end - begin);
+      if (work <= most) continue;
+      most = work;
+      p.pe = owner_of(shard);
+      p.first_k = shard.region.row;
+      p.k = shard.region.rows;
+      p.part = {begin, 0, end - begin, n};
+      p.own_rows = (own + n - 1) / n;
+    }
+  }
+  p.sharers = of_b.at(0).size();
+  if (all_cols != n || all_rows != m || p.sharers < 2) return std::nullopt;
+  p.workers = split_workers(operands);
+  p.pes_of_cube = p.sharers;
+  p.blocks_over_link = most_over_a_link(map.cube_w, map.cube_h);
+  look_at(operands, p);
+  const Region& block = of_b.at(p.pe.cube).front().region;
+  p.b = reads_of(map, operands.b, {p.first_k, block.col, p.k, block.cols}, p.pe);
+  borders.insert(borders.end(), p.columns.begin(), p.columns.end());
+  std::sort(borders.begin(), borders.end());
+  borders.erase(std::unique(borders.begin(), borders.end()), borders.end());
+  borders.pop_back();  // the end
+  p.columns = borders;
   return p;
 }
 

@@ -37,6 +37,8 @@ struct GemmProblem {
   std::uint64_t sharers = 1;            ///< of a split k: PEs of the cube that sum over some of it
   std::int64_t own_rows = 0;            ///< of a split k: of the result that the PE holds in the end
   bool rows_over_cubes = false;         ///< cubes hold different rows of a
+  std::int64_t block_cols = 0;          ///< of b that go round: columns of a cube's block, at most
+  int blocks_over_link = 0;             ///< of those: that go over the busiest link between cubes, one way
   bool residual = false;                ///< a tensor is added to the result
 };
 
@@ -45,6 +47,9 @@ GemmProblem as_c_lies(const MachineMap& map, const GemmOperands& operands);
 /// PEs make partial sums over the rows of b that they hold. Nothing unless in each cube these are all of k, each once,
 /// and all shards of b and c there have the same columns.
 std::optional<GemmProblem> as_k_is_split(const MachineMap& map, const GemmOperands& operands);
+/// The same, but each cube makes its rows of c, and the columns of b that the cubes hold go round them. Nothing unless
+/// all cubes of the SIP hold a part of each, cut alike over their PEs.
+std::optional<GemmProblem> as_b_goes_round(const MachineMap& map, const GemmOperands& operands);
 /// PEs that work then: those of the cubes that hold some of c.
 std::set<PeCoord> split_workers(const GemmOperands& operands);
 

@@ -66,6 +66,10 @@ void load_part(Tensor tensor, const WeightPattern& whole, std::int64_t row, std:
 
 DPPolicy LinearPlacement::packed() { return DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::row_wise); }
 
+DPPolicy LinearPlacement::of_results(std::int64_t rows, const DPPolicy& over_cubes) const {
+  return many_over_cubes && many_rows(rows) && to_string(weight) == to_string(packed()) ? over_cubes : output;
+}
+
 DPPolicy LinearPlacement::split() { return DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::column_wise); }
 
 ColumnParallelLinear::ColumnParallelLinear(const ParallelState& state, std::int64_t in, std::int64_t out,
@@ -92,10 +96,8 @@ void ColumnParallelLinear::load_bias(const WeightPattern& whole) {
 ForwardTensors ColumnParallelLinear::place(std::int64_t rows) const {
   Context& context = state_.context();
   const auto make = [&](std::int64_t cols, const char* suffix) {
-    const LinearPlacement& placement = options_.placement;
-    const bool many = placement.many && rows > weight_.shape().cols;
-    const DPPolicy& policy = many ? *placement.many : placement.output;
-    return context.empty({rows, cols}, options_.dtype, policy, options_.name + suffix);
+    return context.empty({rows, cols}, options_.dtype, options_.placement.of_results(rows, rows_over_cubes()),
+                         options_.name + suffix);
   };
   const std::int64_t own = weight_.shape().cols;
   ForwardTensors tensors;
@@ -192,14 +194,15 @@ ForwardTensors RowParallelLinear::place(std::int64_t rows) const {
     return context.empty(shape, options_.dtype, policy, options_.name + suffix);
   };
   const std::int64_t of_chunk = chunk_rows(rows);
+  const DPPolicy results = options_.placement.of_results(rows, dense_rows());
   for (std::int64_t first = 0; overlaps() && first < rows; first += of_chunk) {
     tensors.chunks.push_back(make({std::min(of_chunk, rows - first), out_}, options_.placement.output, ".chunk"));
   }
   if (!options_.sequence_parallel) {
-    tensors.output = make({rows, out_}, options_.placement.output, ".output");
+    tensors.output = make({rows, out_}, results, ".output");
     return tensors;
   }
-  tensors.partial = make({rows, out_}, options_.placement.output, ".partial");
+  tensors.partial = make({rows, out_}, results, ".partial");
   tensors.output = make(output_shape(rows), options_.placement.sequence, ".output");
   return tensors;
 }

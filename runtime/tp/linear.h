@@ -1,7 +1,6 @@
 #pragma once
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,9 +17,10 @@ using WeightPattern = std::function<double(std::int64_t row, std::int64_t col)>;
 struct LinearPlacement {
   DPPolicy weight = split();  ///< (in, out) slice of the rank
   DPPolicy output = split();  ///< of the layer
-  /// Of a column layer, the same of more rows than a rank has columns, whose input is more than its weight. Nothing: as
-  /// `output`.
-  std::optional<DPPolicy> many;
+  /// Many rows (many_rows()) lie over the cubes, whatever `output` is, where the weight is packed(): of a column layer
+  /// with their columns over the PEs of each, of a row layer whole on a PE. The weight then goes round the cubes, and
+  /// rows never leave theirs.
+  bool many_over_cubes = false;
   DPPolicy input;               ///< of the columns that a layer takes from its input; copied everywhere
   DPPolicy bias;                ///< copied everywhere
   DPPolicy sequence = split();  ///< a rank's rows of a sequence-parallel layer
@@ -30,6 +30,8 @@ struct LinearPlacement {
   /// Columns over the cubes, rows over the PEs of a cube, so that its PEs hold one block of whole columns: a GEMM's
   /// steps of k are long pieces of memory, and its PEs can share rows of the result or steps of k.
   static DPPolicy packed();
+  /// Of so many rows of results that would lie as `over_cubes` if they are many.
+  DPPolicy of_results(std::int64_t rows, const DPPolicy& over_cubes) const;
 };
 
 /// Options of a layer.

@@ -16,6 +16,7 @@ Mlp::Mlp(const ParallelState& state, std::int64_t width, std::int64_t hidden, Ml
     made.bias = options_.bias;
     made.activation = activation;
     made.placement = options_.placement;
+    made.placement.many_over_cubes = true;
     made.sequence_parallel = options_.sequence_parallel;
     return made;
   };

@@ -35,6 +35,9 @@ inline Tile as_type(Tl& tl, const Tile& tile, DType dtype) {
 /// is one strided range.
 DPPolicy dense_rows();
 
+/// So many that they lie over the cubes where layers may choose.
+bool many_rows(std::int64_t rows);
+
 /// Placement of many rows: over the cubes, and their columns over the PEs of each.
 DPPolicy rows_over_cubes();
 

@@ -287,14 +287,18 @@ class Gemm final : public GemmBase {
     GemmBase::add_options(options);
     auto add = options.add_options();
     add("mapping", po::value(&mappings_)->multitoken()->composing(),
-        "auto (default), stream, passed, split, vector or lanes, also with tiles, as --explain prints them, or a YAML "
+        "auto (default), stream, passed, split, ring, vector or lanes, also with tiles, as --explain prints them, or a "
+        "YAML "
         "file of that form; a row for each");
     add("operands", po::value(&operands_)->default_value("column"),
         "how they lie: column (a column-parallel layer: A copied to every PE, columns of B and C over all PEs), row (a "
         "row-parallel one: columns of A over all PEs, too) or grid (rows of A and C over cubes, columns of B and C "
         "over the PEs of a cube), packed (as column, but rows of B and C over the PEs of a cube) or packed-row (as "
-        "packed, and so is A) or rows (as packed, but rows of A over cubes and its columns over the PEs of a cube, as "
-        "a norm leaves many of them)");
+        "packed, and so is A), rows (as packed, but rows of A over cubes and its columns over the PEs of a cube), or "
+        "as "
+        "layers have many rows: over-cubes (as rows, and C lies as A does) and over-cubes-row (as rows, and each PE "
+        "has "
+        "whole rows of C)");
   }
 
   void check_options() const override {
@@ -365,8 +369,12 @@ class Gemm final : public GemmBase {
     if (operands_ == "packed") return {DPPolicy(), packed, packed};
     if (operands_ == "packed-row") return {packed, packed, packed};
     if (operands_ == "rows") return {rows.pe(PeSplit::column_wise), packed, packed};
-    throw std::invalid_argument(
-        fmt::format("--operands is '{}'; give column, row, grid, packed, packed-row or rows", operands_));
+    const DPPolicy over_cubes = rows.pe(PeSplit::column_wise);
+    if (operands_ == "over-cubes") return {over_cubes, packed, over_cubes};
+    if (operands_ == "over-cubes-row") return {over_cubes, packed, rows.pe(PeSplit::row_wise)};
+    throw std::invalid_argument(fmt::format(
+        "--operands is '{}'; give column, row, grid, packed, packed-row, rows, over-cubes or over-cubes-row",
+        operands_));
   }
 
   static std::string commented(const std::string& lines) {

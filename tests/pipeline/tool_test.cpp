@@ -299,7 +299,9 @@ positions: 64
 biases: false
 tied: false
 )";
-  const std::vector<std::string> two = with(kTwoSips, {"--set", "sip.cube_mesh.w=2", "--json", "-"});
+  // Without refreshes, which fall here into one of the two and there into the other.
+  const std::vector<std::string> quiet{"--set", "cube.hbm.refresh=none", "--json", "-"};
+  const std::vector<std::string> two = with(with(kTwoSips, {"--set", "sip.cube_mesh.w=2"}), quiet);
   const std::vector<std::string> mlp{"--batch", "64"}, transformer{"--ends", "0", "--decode", "0"},
       layers{"--model", "model.yaml", "--layers", "2", "--prompt", "64"};
   struct Case {
@@ -311,7 +313,7 @@ tied: false
         Case{{"run", "tp_mlp"},
              mlp,
              {"--tp", "4"},
-             {"--topology", "ring8", "--set", "system.sips.count=4", "--fidelity", "fast", "--json", "-"},
+             with({"--topology", "ring8", "--set", "system.sips.count=4", "--fidelity", "fast"}, quiet),
              "mlp"},
         Case{with({"run", "tp_transformer"}, transformer), layers, {"--tp", "2"}, two, "all"},
         Case{with({"run", "tp_transformer"}, transformer), layers, {"--tp", "1", "--pp", "2"}, two, "all"}}) {
@@ -323,7 +325,12 @@ tied: false
     ASSERT_EQ(run.code, 0) << run.err;
     ASSERT_EQ(direct.code, 0) << direct.err;
     const double expected = row_of(direct, "layer", one.layer)["time_ns"];
-    EXPECT_NEAR(row_of(run, "row", "pipeline")["latency_ns"].get<double>(), expected, 0.02 * expected);
+    // A perceptron's layers are timed apart: the rank waits between them, and the second launch is not there ahead.
+    const nlohmann::json first = row_of(direct, "layer", "fc1");
+    const double waits = perceptron ? first["launch_ns"].get<double>() - first["kernel_ns"].get<double>() : 0;
+    const double latency = row_of(run, "row", "pipeline")["latency_ns"];
+    EXPECT_LE(latency, 1.02 * expected);
+    EXPECT_GE(latency, 0.98 * expected - waits);
   }
 }
 

@@ -110,8 +110,8 @@ TEST_P(Attention, EqualsTheHostsOnTheWholeSequenceHoweverItsTokensCome) {
   for (const auto& [rank, bytes] : outputs) EXPECT_EQ(bytes, outputs[0]) << "rank " << rank;
 }
 
-/// Each cube needs all of the smaller operand: of more rows than columns the weight. 3 x 2 heads of 8: 48 columns.
-TEST(SelfAttention, OfMoreRowsThanColumnsTheProjectionLiesOverTheCubes) {
+/// Of many rows the weight goes round the cubes, if it is packed, and rows stay.
+TEST(SelfAttention, ManyRowsOfItsProjectionsLieOverTheCubes) {
   MachineRun machine(machine_of(1, 2, 2));
   machine.runtime.spawn(
       [](Context& ctx) {
@@ -119,14 +119,21 @@ TEST(SelfAttention, OfMoreRowsThanColumnsTheProjectionLiesOverTheCubes) {
         tp::AttentionOptions options;
         options.heads = options.kv_heads = 2;
         options.head_dim = 8;
-        options.placement.output = tp::LinearPlacement::packed();
+        const DPPolicy packed = tp::LinearPlacement::packed(), split = tp::LinearPlacement::split();
+        options.placement.weight = options.placement.output = packed;
         const tp::SelfAttention layer(tp::initialize_model_parallel(ctx, 1), 16, options);
-        const tp::KvCache cache = layer.cache(1, 128);
-        const auto lies = [&](std::int64_t length) {
-          return to_string(layer.place(cache, length).qkv.output.policy());
+        options.placement.weight = split;
+        const tp::SelfAttention unpacked(tp::initialize_model_parallel(ctx, 1), 16, options);
+        const auto lie = [](const tp::SelfAttention& of, std::int64_t length) {
+          const tp::AttentionTensors tensors = of.place(of.cache(1, 512), length);
+          return std::pair(to_string(tensors.qkv.output.policy()), to_string(tensors.output.output.policy()));
         };
-        EXPECT_EQ(lies(48), to_string(tp::LinearPlacement::packed()));
-        EXPECT_EQ(lies(49), to_string(DPPolicy().cube(CubeSplit::row_wise).pe(PeSplit::column_wise)));
+        const DPPolicy rows = DPPolicy().cube(CubeSplit::row_wise);
+        const std::pair few(to_string(packed), to_string(packed));
+        EXPECT_EQ(lie(layer, 511), few);
+        EXPECT_EQ(lie(unpacked, 512), few);
+        EXPECT_EQ(lie(layer, 512),
+                  std::pair(to_string(rows.pe(PeSplit::column_wise)), to_string(rows.pe(PeSplit::row_wise))));
       },
       std::tuple<>(), 1);
 }

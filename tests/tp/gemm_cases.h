@@ -16,9 +16,12 @@ namespace kernbench::testing {
 /// Random shapes and placements, with sizes that do not divide among PEs, cubes or tiles; `count` of those that a
 /// mapping of this kind serves. Operands are multiples of 1/8 and 1/16 and small, so that every order of sums gives the
 /// same bits: the exact sum, rounded once. Half of the cases run in tiles of the planner's, half in random ones. No
-/// result is above its bound.
-inline void check_gemm_cases(tp::GemmMapping::Kind kind, unsigned seed, int count) {
-  MachineRun host(machine_of(1, 3, 4));
+/// result is above its bound. On a mesh of `w` x `h` cubes of 4 PEs.
+inline void check_gemm_cases(tp::GemmMapping::Kind kind, unsigned seed, int count, std::uint16_t w = 3,
+                             std::uint16_t h = 1) {
+  topology::SystemSpec spec = topology::small_machine(1, w, h);
+  spec.cube.pes = 4;
+  MachineRun host(spec);
   std::mt19937 random(seed);
   const auto up_to = [&](int most) { return static_cast<int>(random() % static_cast<unsigned>(most)) + 1; };
   const auto policy = [&] {
@@ -30,6 +33,11 @@ inline void check_gemm_cases(tp::GemmMapping::Kind kind, unsigned seed, int coun
   // Few random placements split k inside a cube: those of b and c are drawn from such as may.
   const auto suit = [&](std::array<DPPolicy, 4>& policies) {
     if (!tp::exchanges_sums(kind)) return;
+    if (kind == tp::GemmMapping::Kind::ring) {
+      policies[1] = policy_of(CubeSplit::column_wise, PeSplit::row_wise);
+      policies[3] = policy_of(CubeSplit::row_wise, random() % 2 == 0 ? PeSplit::column_wise : PeSplit::row_wise);
+      return;
+    }
     constexpr std::array kPairs = {std::pair(CubeSplit::column_wise, CubeSplit::column_wise),
                                    std::pair(CubeSplit::replicate, CubeSplit::row_wise),
                                    std::pair(CubeSplit::replicate, CubeSplit::replicate)};

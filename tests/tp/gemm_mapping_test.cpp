@@ -15,8 +15,8 @@ namespace kernbench::testing {
 namespace {
 
 TEST(TpGemmMapping, ItsTextIsReadBack) {
-  for (const std::string text : {"stream", "passed", "split", "vector", "lanes", "stream:32x112x512,rows=4,chains=1",
-                                 "vector:1x8x4096,rows=2,chains=2"}) {
+  for (const std::string text : {"stream", "passed", "split", "ring", "vector", "lanes",
+                                 "stream:32x112x512,rows=4,chains=1", "vector:1x8x4096,rows=2,chains=2"}) {
     EXPECT_EQ(tp::parse_gemm_mapping(text).str(), text);
   }
 }
@@ -25,11 +25,12 @@ TEST(TpGemmMapping, OtherTextIsRefused) {
   for (const std::string text : {"Stream", "straem", "stream2:1x2x3,rows=1,chains=1"}) {
     EXPECT_EQ(error_text([&] { tp::parse_gemm_mapping(text); }), "mapping '" + text + "': did you mean 'stream'?");
   }
-  for (const std::string text : {"", "stream:1x2", "stream:0x1x1,rows=1,chains=1", "rings"}) {
-    EXPECT_EQ(error_text([&] { tp::parse_gemm_mapping(text); }),
-              "mapping '" + text +
-                  "': give stream, passed, split, vector or lanes, alone or followed by :MxNxK,rows=R,chains=C with "
-                  "numbers from 1");
+  for (const std::string text : {"", "stream:1x2", "stream:0x1x1,rows=1,chains=1", "circle"}) {
+    EXPECT_EQ(
+        error_text([&] { tp::parse_gemm_mapping(text); }),
+        "mapping '" + text +
+            "': give stream, passed, split, ring, vector or lanes, alone or followed by :MxNxK,rows=R,chains=C with "
+            "numbers from 1");
   }
 }
 
@@ -59,6 +60,8 @@ TEST(TpGemmMapping, AFileIsReadBack) {
 TEST(TpGemmCases, StreamGivesTheExactSums) { check_gemm_cases(tp::GemmMapping::Kind::stream, 1, 20); }
 TEST(TpGemmCases, PassedGivesTheExactSums) { check_gemm_cases(tp::GemmMapping::Kind::passed, 2, 20); }
 TEST(TpGemmCases, SplitGivesTheExactSums) { check_gemm_cases(tp::GemmMapping::Kind::split, 4, 20); }
+TEST(TpGemmCases, RingOnALineGivesTheExactSums) { check_gemm_cases(tp::GemmMapping::Kind::ring, 6, 20); }
+TEST(TpGemmCases, RingGivesTheExactSums) { check_gemm_cases(tp::GemmMapping::Kind::ring, 7, 20, 2, 2); }
 TEST(TpGemmCases, LanesGiveTheExactSums) { check_gemm_cases(tp::GemmMapping::Kind::lanes, 5, 20); }
 TEST(TpGemmCases, VectorGivesTheExactSums) { check_gemm_cases(tp::GemmMapping::Kind::vector, 3, 20); }
 
@@ -82,6 +85,27 @@ TEST(TpGemmCases, APeWithoutAPartOfKHoldsTheSameSums) {
           for (std::size_t copy = 1; copy < operands.c.copies(); ++copy)
             EXPECT_EQ(operands.c.bytes_to_host(copy), operands.c.bytes_to_host(0)) << mapping << ", copy " << copy;
         }
+      },
+      std::tuple<>(), 1);
+}
+
+/// Blocks of dozens of messages through queues of one: no cube waits for another in a circle.
+TEST(TpGemmCases, RingNeedsNoQueueThatHoldsABlock) {
+  topology::SystemSpec spec = topology::small_machine(1, 2, 2);
+  spec.cube.pes = 2;
+  spec.cube.pe.ipcq.slots = 1;
+  spec.cube.pe.ipcq.queue_depth = 1;
+  MachineRun host(spec);
+  const std::int64_t m = 16, n = 40, k = 24;
+  const Values x = values_of({m, k}, input_at), w = values_of({k, n}, weight_at);
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        const tp::GemmOperands operands{
+            ctx.from_host(x, {m, k}, DType::f16, policy_of(CubeSplit::row_wise, PeSplit::column_wise), "a"),
+            ctx.from_host(w, {k, n}, DType::f16, policy_of(CubeSplit::column_wise, PeSplit::row_wise), "b"), Tensor(),
+            ctx.empty({m, n}, DType::f16, policy_of(CubeSplit::row_wise, PeSplit::row_wise), "c"), Activation::none};
+        ctx.wait(tp::gemm(ctx, "g", operands, tp::plan_gemm(ctx.map(), "g", operands, "ring:2x1x2,rows=1,chains=1")));
+        EXPECT_EQ(operands.c.to_host(), in_f16(product(x, w, m, k, n)));
       },
       std::tuple<>(), 1);
 }
