@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
@@ -60,11 +62,16 @@ void dot_kernel(Va a, Va b, Va c, GemmShape p, Tl& tl) {
 }
 
 struct Outcome {
-  Ps start = 0, end = 0;
+  std::vector<Ps> times;  // of the kernels, a launch each
   std::size_t pes = 0;
   std::vector<std::uint8_t> result;  // as it stood in memory
   Comparison comparison;
   PeStatistics before, after;  // sums over the PEs
+
+  double mean_ns() const {
+    return static_cast<double>(std::accumulate(times.begin(), times.end(), Ps{0})) / static_cast<double>(times.size()) /
+           1e3;
+  }
 };
 
 constexpr std::int64_t kLongCheck = std::int64_t{1} << 32;  // multiply-adds: about a second of the host
@@ -77,6 +84,8 @@ class GemmBase : public Workload {
     add("n", po::value(&problem_.n)->default_value(preset().n), "columns of B and C");
     add("k", po::value(&problem_.k)->default_value(preset().k), "columns of A, rows of B");
     add("dtype,d", po::value(&dtype_)->default_value("f16"), "f16, bf16, f32, f8e4m3, f8e5m2");
+    add("iters", po::value(&iterations_)->default_value(1),
+        "launches, one after the other; times are their mean: of short ones a refresh more or less counts");
     add("check,c", po::value(&check_)->default_value(1)->implicit_value(1),
         "compare every element with the host: 0 or 1");
   }
@@ -86,6 +95,7 @@ class GemmBase : public Workload {
     for (const auto& [name, value] :
          {std::pair("--m", problem_.m), std::pair("--n", problem_.n), std::pair("--k", problem_.k)})
       refusals.check_integer(name, value, 1, 1 << 20);
+    refusals.check_integer("--iters", iterations_, 1, kMostIterations);
     refusals.check_flag("-c", check_);
     refusals.throw_if_any();
   }
@@ -106,7 +116,7 @@ class GemmBase : public Workload {
     DPPolicy a, b, c;
   };
 
-  /// Makes the operands and runs `launch` on the calling rank.
+  /// Makes the operands and runs `launch` on the calling rank, as often as is asked for.
   Outcome run_variant(Context& ctx, const Session& session, const Policies& policies,
                       const std::function<Handle(const Tensor& a, const Tensor& b, const Tensor& c)>& launch) {
     const GemmShape& p = problem_;
@@ -125,9 +135,14 @@ class GemmBase : public Workload {
                          static_cast<std::uint16_t>(shard.pe)});
     }
     const PeStatistics before = statistics_of(session, targets);
-    const Handle handle = launch(a, b, c);
-    Outcome outcome{handle.kernel_start(),          handle.kernel_end(), targets.size(), {}, {}, before,
-                    statistics_of(session, targets)};
+    Outcome outcome;
+    for (int i = 0; i < iterations_; ++i) {
+      const Handle handle = launch(a, b, c);
+      outcome.times.push_back(handle.kernel_end() - handle.kernel_start());
+    }
+    outcome.pes = targets.size();
+    outcome.before = before;
+    outcome.after = statistics_of(session, targets);
     if (check_ == 1 && makes_copies(session)) outcome.result = c.bytes_to_host();
     return outcome;
   }
@@ -150,8 +165,8 @@ class GemmBase : public Workload {
     const GemmShape& p = problem_;
     if (session.options().tell && p.m * p.n * p.k >= kLongCheck) {  // the times are not lost if somebody ends the check
       for (const Ran& one : ran_) {
-        session.options().tell(fmt::format("# {}: {:.1f} ns; its result is checked now\n", one.variant,
-                                           static_cast<double>(one.outcome.end - one.outcome.start) / 1e3));
+        session.options().tell(
+            fmt::format("# {}: {:.1f} ns; its result is checked now\n", one.variant, one.outcome.mean_ns()));
       }
     }
     const std::vector<std::uint8_t> a = operand(session, 1, p.m * p.k), b = operand(session, 2, p.k * p.n);
@@ -168,7 +183,7 @@ class GemmBase : public Workload {
                const tp::GemmPlan* plan = nullptr) const {
     const GemmShape& p = problem_;
     const std::size_t pes = outcome.pes;
-    const double ns = static_cast<double>(outcome.end - outcome.start) / 1e3;
+    const double ns = outcome.mean_ns();
     const double flops = 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
     const double peak = 2 * peak_macs(session, p.dtype) * static_cast<double>(pes) / 1e9;  // flop per ns
     const double fraction = peak > 0 && ns > 0 ? flops / ns / peak : 0;
@@ -180,10 +195,11 @@ class GemmBase : public Workload {
     row["k"] = p.k;
     row["dtype"] = to_string(p.dtype);
     row["pes"] = pes;
+    row["iterations"] = outcome.times.size();
     row["time_ns"] = ns;
     row["tflops"] = ns > 0 ? flops / ns / 1e3 : 0;
     row["fraction_of_peak"] = peak > 0 ? Json(fraction) : Json();
-    add_stages(outcome, pes, ns, row);
+    add_stages(outcome, ns, row);
     row["check"] = !checks(session) ? "skipped" : outcome.comparison.mismatches == 0 ? "ok" : "wrong";
     row["mismatches"] = checks(session) ? Json(outcome.comparison.mismatches) : Json();
     row["max_abs_err"] = checks(session) ? Json(outcome.comparison.max_abs_error) : Json();
@@ -201,12 +217,12 @@ class GemmBase : public Workload {
 
   /// The mapping, its estimate, the bound and the share reached, into the row; the text of the last columns.
   static std::string add_bound(const tp::GemmPlan& plan, const Outcome& outcome, Json& row) {
-    const Ps time = outcome.end - outcome.start;
-    if (time < plan.bound.time) {
+    const Ps least = *std::min_element(outcome.times.begin(), outcome.times.end());
+    if (least < plan.bound.time) {
       throw std::logic_error(fmt::format("the GEMM took {:.3f} ns, less than its bound of {:.3f} ns",
-                                         static_cast<double>(time) / 1e3, static_cast<double>(plan.bound.time) / 1e3));
+                                         static_cast<double>(least) / 1e3, static_cast<double>(plan.bound.time) / 1e3));
     }
-    const double share = time > 0 ? static_cast<double>(plan.bound.time) / static_cast<double>(time) : 0;
+    const double share = least > 0 ? static_cast<double>(plan.bound.time) / 1e3 / outcome.mean_ns() : 0;
     row["mapping"] = plan.best.mapping.str();
     row["estimate_ns"] = static_cast<double>(plan.best.estimate.time) / 1e3;
     row["estimate_binds"] = plan.best.estimate.binds();
@@ -216,11 +232,12 @@ class GemmBase : public Workload {
     return fmt::format(" {:>12.1f} {:>6.3f}  {}", row["bound_ns"].get<double>(), share, plan.bound.binds());
   }
 
-  /// How busy the engines were while the kernel ran, mean over the PEs, and what the DMA moved.
-  static void add_stages(const Outcome& outcome, std::size_t pes, double ns, Json& row) {
+  /// How busy the engines were while the kernels ran, mean over the PEs, and what the DMA moved in each.
+  static void add_stages(const Outcome& outcome, double ns, Json& row) {
+    const auto launches = static_cast<double>(outcome.times.size()), pes = static_cast<double>(outcome.pes);
     const auto busy = [&](Ps PeStatistics::*time) {
       const auto sum = static_cast<double>(outcome.after.*time - outcome.before.*time) / 1e3;
-      return ns > 0 ? sum / (ns * static_cast<double>(pes)) : 0;
+      return ns > 0 ? sum / (ns * launches * pes) : 0;
     };
     row["utilisation"] = {{"dma_in", busy(&PeStatistics::dma_read_busy)},
                           {"gemm", busy(&PeStatistics::gemm_busy)},
@@ -228,8 +245,8 @@ class GemmBase : public Workload {
                           {"dma_out", busy(&PeStatistics::dma_write_busy)}};
     const std::uint64_t read = outcome.after.dma_read_bytes - outcome.before.dma_read_bytes;
     const std::uint64_t written = outcome.after.dma_write_bytes - outcome.before.dma_write_bytes;
-    row["dma_bytes"] = read + written;
-    row["dma_gbps"] = ns > 0 ? static_cast<double>(read + written) / ns / static_cast<double>(pes) : 0;
+    row["dma_bytes"] = (read + written) / outcome.times.size();
+    row["dma_gbps"] = ns > 0 ? static_cast<double>(read + written) / ns / launches / pes : 0;
   }
 
   static std::string header() {
@@ -241,7 +258,7 @@ class GemmBase : public Workload {
 
   GemmShape problem_;
   std::string dtype_;
-  int check_ = 1;
+  int check_ = 1, iterations_ = 1;
 };
 
 class GemmSinglePe final : public GemmBase {

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "runtime/tp/launch_bound.h"
+#include "runtime/tp/own_shard.h"
 #include "tests/support/test_folder.h"
 #include "tests/tp/gemm_cases.h"
 
@@ -227,6 +228,59 @@ TEST(TpGemmPlanner, OfNearKindsAnAFromAfarTakesTheOneThatHidesMost) {
         EXPECT_LE(asked(far.best), asked(far.considered[1]));
         EXPECT_LE(static_cast<double>(far.best.estimate.time),
                   1.04 * static_cast<double>(far.considered[1].estimate.time));
+      },
+      std::tuple<>(), 1);
+}
+
+/// Rows that lie over the cubes are multiplied there, whether a cube's PEs hold columns or whole rows of the result:
+/// half of b goes over each link of the ring once, less than what reads of it from everywhere put on the links.
+/// Also where the 112 columns of a cube leave cells of the array idle, which the 224 of a PE would not.
+TEST(TpGemmPlanner, BGoesRoundTheCubesWhereRowsStay) {
+  MachineRun host(large_sip());
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        const DPPolicy packed = tp::LinearPlacement::packed(), rows = tp::rows_over_cubes();
+        for (const auto& [n, of_c] : {std::pair(1024, tp::rows_over_cubes()), std::pair(1024, tp::dense_rows()),
+                                      std::pair(1792, tp::rows_over_cubes())}) {
+          const tp::GemmOperands operands{ctx.empty({2048, 4096}, DType::f16, rows, "a"),
+                                          ctx.empty({4096, n}, DType::f16, packed, "b"), Tensor(),
+                                          ctx.empty({2048, n}, DType::f16, of_c, "c"), Activation::none};
+          const tp::GemmPlan plan = tp::plan_gemm(ctx.map(), "g", operands);
+          EXPECT_EQ(plan.best.mapping.kind, tp::GemmMapping::Kind::ring) << to_string(of_c);
+          double rate = 0;
+          for (const LinkBundle& link : ctx.map().cube_links) {
+            if (link.a != kIoChiplet && link.b != kIoChiplet)
+              rate = static_cast<double>(link.capacity.bytes_per_second());
+          }
+          EXPECT_EQ(plan.best.estimate.cut, static_cast<Ps>(4096.0 * n * 2 / 2 / rate * 1e12));
+          for (const tp::GemmCandidate& one : plan.considered) {
+            EXPECT_TRUE(one.mapping.kind == tp::GemmMapping::Kind::ring || one.estimate.cut > plan.best.estimate.cut);
+          }
+        }
+      },
+      std::tuple<>(), 1);
+}
+
+TEST(TpGemmPlanner, SaysWhereARingDoesNotServe) {
+  MachineRun host(machine_of(1, 2, 2));
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        const auto error = [&](std::int64_t n, const DPPolicy& of_b, const DPPolicy& of_c) {
+          const tp::GemmOperands operands{ctx.empty({8, 64}, DType::f16, {}, "a"),
+                                          ctx.empty({64, n}, DType::f16, of_b, "b"), Tensor(),
+                                          ctx.empty({8, n}, DType::f16, of_c, "c"), Activation::none};
+          return error_text([&] { tp::plan_gemm(ctx.map(), "g", operands, "ring"); });
+        };
+        const DPPolicy packed = tp::LinearPlacement::packed(), rows = tp::rows_over_cubes();
+        EXPECT_EQ(error(32, packed, rows), "nothing was thrown");
+        for (const std::string& text :
+             {error(32, packed, rows.pe(PeSplit::replicate)), error(32, packed, packed), error(1, packed, rows),
+              error(32, tp::LinearPlacement::split(), rows), error(32, DPPolicy().pe(PeSplit::row_wise), rows)}) {
+          EXPECT_NE(
+              text.find("of ring, all cubes to hold columns of b and rows of the result, cut alike over their PEs"),
+              std::string::npos)
+              << text;
+        }
       },
       std::tuple<>(), 1);
 }
