@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
 #include "runtime/tp/launch_bound.h"
+#include "runtime/tp/load_part.h"
 #include "runtime/tp/own_shard.h"
 #include "runtime/tp/pass.h"
 #include "runtime/tp/regions.h"
@@ -15,6 +17,9 @@
 namespace kernbench::tp {
 
 namespace {
+/// Stands for a token of another rank.
+constexpr std::int32_t kOthers = -1;
+
 /// Largest tile, elements. assumed: two of them in f64 are 1 MiB of a kernel's TCM.
 constexpr std::int64_t kLookUpElements = 65536;
 
@@ -24,7 +29,7 @@ struct LookUpCall {
   TensorGeometry table, output;
   std::int64_t first = 0;       ///< row of the output of the first token
   std::int64_t count = 0;       ///< tokens
-  std::int32_t ids[Most] = {};  ///< rows of the table
+  std::int32_t ids[Most] = {};  ///< rows of the table; kOthers: of another rank's
 };
 
 template <int Most>
@@ -36,17 +41,28 @@ void look_up_kernel(Va table, Va output, const LookUpCall<Most>& call, Tl& tl) {
   std::vector<std::int64_t> row_cuts, col_cuts;
   from.row_cuts(0, call.table.shape.rows, row_cuts);
   from.col_cuts(own.col, own.col + own.cols, col_cuts);
+  const bool whole = row_cuts.empty();
   for (const Piece& cols : pieces(own.col, own.col + own.cols, col_cuts, kLookUpElements)) {
-    // A table in one piece gives many rows at once.
-    const std::int64_t most = row_cuts.empty() ? std::max<std::int64_t>(1, kLookUpElements / cols.length) : 1;
-    for (const Piece& rows : pieces(begin, end, {}, most)) {
-      const std::int32_t* ids = call.ids + (rows.begin - call.first);
-      const bool whole = row_cuts.empty();
-      const TensorView::Place in = from.at(whole ? 0 : ids[0], cols.begin), out = into.at(rows.begin, cols.begin);
-      const Tile found = whole ? tl.gather(in.va, std::vector<std::int64_t>(ids, ids + rows.length), cols.length,
-                                           call.table.dtype, in.row_stride)
-                               : tl.load(in.va, {1, cols.length}, call.table.dtype);
-      tl.store(out.va, found, out.row_stride);
+    const std::int64_t most = std::max<std::int64_t>(1, kLookUpElements / cols.length);
+    Tile zeros;
+    // Runs of rows that are this rank's, or that are not. A table in one piece gives many rows at once.
+    for (std::int64_t row = begin, length = 0; row < end; row += length) {
+      const std::int32_t* ids = call.ids + (row - call.first);
+      const bool others = ids[0] == kOthers;
+      const std::int64_t longest = std::min(end - row, others || whole ? most : 1);
+      for (length = 1; length < longest && (ids[length] == kOthers) == others;) ++length;
+      const TensorView::Place out = into.at(row, cols.begin);
+      if (others) {
+        if (!zeros) zeros = tl.fill({std::min(most, end - begin), cols.length}, call.table.dtype, 0);
+        tl.store(out.va, length == zeros.shape().rows ? zeros : tl.slice(zeros, 0, length), out.row_stride);
+        continue;
+      }
+      const TensorView::Place in = from.at(whole ? 0 : ids[0], cols.begin);
+      tl.store(out.va,
+               whole ? tl.gather(in.va, std::vector<std::int64_t>(ids, ids + length), cols.length, call.table.dtype,
+                                 in.row_stride)
+                     : tl.load(in.va, {1, cols.length}, call.table.dtype),
+               out.row_stride);
     }
   }
 }
@@ -62,10 +78,12 @@ Handle look_up(Context& context, const std::string& name, const Tensor& table, c
   std::copy(ids, ids + count, call.ids);
   LaunchOptions options = on_pes_of(output);
   const double share = static_cast<double>(count) / static_cast<double>(output.shape().rows);
-  // The others' tokens all read the one row of zeros, which takes longest; the own ones read different rows.
-  const auto others = std::count(ids, ids + count, static_cast<std::int32_t>(table.shape().rows - 1));
+  const auto others = std::count(ids, ids + count, kOthers);
   options.work = {first, count, (8 * others + count / 2) / count};
-  options.bound = stream_bound(context.map(), "embedding", {{output, share}});  // rows read may be one and the same
+  const std::set<std::int32_t> rows(ids, ids + count);
+  const auto read = static_cast<double>(rows.size() - rows.count(kOthers));  // each at least once
+  options.bound = stream_bound(context.map(), "embedding",
+                               {{output, share}, {table, read / static_cast<double>(table.shape().rows)}}, read > 0);
   return context.launch_async(name, options, look_up_kernel<Most>, table, output, call);
 }
 }  // namespace
@@ -85,22 +103,17 @@ VocabParallelEmbedding::VocabParallelEmbedding(const ParallelState& state, std::
         fmt::format("VocabParallelEmbedding '{}': width is {}: give 1 or more", options_.name, width));
   }
   own_ = vocabulary / ranks;
-  weight_ = state_.context().zeros({own_ + 1, width}, options_.dtype, options_.weight, options_.name + ".weight");
+  weight_ = state_.context().zeros({own_, width}, options_.dtype, options_.weight, options_.name + ".weight");
 }
 
 void VocabParallelEmbedding::load_weight(const WeightPattern& whole) {
-  std::vector<std::uint8_t> bytes(weight_.bytes());  // the last row stays zero
-  const std::int64_t first = state_.tensor_model_parallel_rank() * own_;
-  for (std::int64_t r = 0; r < own_; ++r) {
-    for (std::int64_t c = 0; c < width_; ++c)
-      store_element(bytes.data(), options_.dtype, static_cast<std::size_t>(r * width_ + c), whole(first + r, c));
-  }
-  weight_.write_bytes(bytes);
+  load_part(weight_, whole, state_.tensor_model_parallel_rank() * own_, 0);
 }
 
 ForwardTensors VocabParallelEmbedding::place(std::int64_t rows) const {
   const auto make = [&](std::int64_t count, const char* suffix) {
-    return state_.context().empty({count, width_}, options_.dtype, options_.output, options_.name + suffix);
+    return state_.context().empty({count, width_}, options_.dtype, options_.placement.of_results(count, dense_rows()),
+                                  options_.name + suffix);
   };
   ForwardTensors tensors;
   if (!options_.sequence_parallel) {
@@ -149,7 +162,7 @@ Tensor VocabParallelEmbedding::forward(const std::vector<std::int64_t>& tokens, 
                                               options_.name, i, tokens[i], vocabulary_ - 1));
     }
     const std::int64_t row = tokens[i] - first;
-    ids.push_back(static_cast<std::int32_t>(row >= 0 && row < own_ ? row : own_));
+    ids.push_back(static_cast<std::int32_t>(row >= 0 && row < own_ ? row : kOthers));
   }
   Pass pass(state_);
   for (std::int64_t at = 0; at < count; at += kMostTokens) {

@@ -9,18 +9,18 @@ namespace kernbench::tp {
 
 /// Options of an embedding.
 struct EmbeddingOptions {
-  std::string name = "embedding";              ///< of the layer
-  DType dtype = DType::f16;                    ///< of the table and the output
-  DPPolicy weight = LinearPlacement::split();  ///< of the table: each PE the same columns of every row
-  DPPolicy output = LinearPlacement::split();  ///< of the result
-  bool sequence_parallel = false;              ///< each rank ends with its own rows (regions.h)
+  std::string name = "embedding";  ///< of the layer
+  DType dtype = DType::f16;        ///< of the table and the output
+  /// Of the table: whole rows on the PEs.
+  DPPolicy weight = DPPolicy().cube(CubeSplit::row_wise).pe(PeSplit::row_wise);
+  LinearPlacement placement;       ///< of the result, as of a row layer's
+  bool sequence_parallel = false;  ///< each rank ends with its own rows (regions.h)
 };
 
 /// Row `token` of a table whose rows are split over the ranks: rank r owns [r k, (r + 1) k), k = vocabulary / ranks. A
 /// rank looks up what it owns, zeros stand for the rest, and an all-reduce makes the rows whole on every rank.
 ///
-/// The rank's table has one row more, of zeros: tokens of other ranks are looked up there, so that all rows of a block
-/// are one gather. Tokens are the host's: they travel as arguments, at most kMostTokens a launch.
+/// Tokens are the host's: they travel as arguments, at most kMostTokens a launch.
 class VocabParallelEmbedding {
  public:
   static constexpr std::int64_t kMostTokens = 896;  ///< 3.5 KiB of the 4 KiB that a launch may carry
@@ -40,7 +40,7 @@ class VocabParallelEmbedding {
   /// The same into `tensors`. Returns tensors.output.
   Tensor forward(const std::vector<std::int64_t>& tokens, const ForwardTensors& tensors) const;
 
-  const Tensor& weight() const { return weight_; }  ///< (vocabulary / ranks + 1, width)
+  const Tensor& weight() const { return weight_; }  ///< (vocabulary / ranks, width)
 
  private:
   ParallelState state_;

@@ -75,12 +75,12 @@ Ps least_memory_time(const MachineMap& map, const std::vector<Moved>& moved, dou
   return std::max(longest, time_of(sum / static_cast<double>(all.size()), map.rates(*all.begin()).hbm_slice));
 }
 
-LaunchBound stream_bound(const MachineMap& map, const char* kind, const std::vector<Moved>& moved) {
+LaunchBound stream_bound(const MachineMap& map, const char* kind, const std::vector<Moved>& moved, bool reads) {
   LaunchBound bound;
   bound.kind = kind;
   const PeCoord pe = *holders({moved.front().tensor}).begin();
   const Ps memory = least_memory_time(map, moved, &bound.bytes);
-  const Ps latency = map.rates(pe).engines.dispatch + least_access(map, pe) + way_there_and_back(map, pe);
+  const Ps latency = map.rates(pe).engines.dispatch + (reads ? least_access(map, pe) : 0) + way_there_and_back(map, pe);
   bound.time = memory + latency;
   bound.by = memory >= latency ? "HBM" : "latency";
   return bound;

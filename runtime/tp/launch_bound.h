@@ -37,7 +37,8 @@ struct Moved {
 /// All of it, each byte once, at the rate of the slices that hold copies; `bytes`, unless null, gets how much.
 Ps least_memory_time(const MachineMap& map, const std::vector<Moved>& moved, double* bytes = nullptr);
 
-/// Of a launch whose arithmetic is little: what it moves, and a dispatch, an access and the way of the result.
-LaunchBound stream_bound(const MachineMap& map, const char* kind, const std::vector<Moved>& moved);
+/// Of a launch whose arithmetic is little: what it moves, and a dispatch, an access if it reads, and the way of the
+/// result.
+LaunchBound stream_bound(const MachineMap& map, const char* kind, const std::vector<Moved>& moved, bool reads = true);
 
 }  // namespace kernbench::tp

@@ -196,7 +196,8 @@ Transformer::Transformer(const ParallelState& state, const Model& model, std::in
   if (embeds()) {
     EmbeddingOptions embedding;
     embedding.dtype = options_.dtype;
-    embedding.output = options_.placement.output;
+    embedding.placement = options_.placement;
+    embedding.placement.many_over_cubes = true;
     embedding.sequence_parallel = options_.sequence_parallel;
     embedding_.emplace(state_, vocabulary, model.width, embedding);
   }

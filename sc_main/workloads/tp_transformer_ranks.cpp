@@ -42,25 +42,23 @@ std::vector<std::int64_t> TpTransformer::Rank::tokens(std::size_t step, std::siz
 }
 
 void TpTransformer::Rank::place() {
-  const std::int64_t rows_of_one = work_.entries(), shares = work_.sequence_ == 1 ? work_.tp_ : 1;
   model_.emplace(state_, run_.model, run_.host.layers / work_.pp_, work_.entries(),
                  work_.context_ + work_.prompt_ + work_.decode_, options_);
-  const auto make = [&](std::int64_t length) {
-    return ctx_.empty({rows_of_one * length / shares, run_.model.width}, options_.dtype, options_.placement.output,
-                      "input");
-  };
   for (const TransformerPhase& phase : run_.phases) {
     tensors_.emplace_back();
     received_.emplace_back();
+    // A layer's input lies as the one before leaves it: layers are alike.
+    const auto place_input = [&](const char* name) {
+      const Tensor& result = tensors_.back().back().layers.back().output();
+      return ctx_.empty(result.shape(), options_.dtype, result.policy(), name);
+    };
     for (std::size_t micro = 0; micro < micro_; ++micro) {
       tensors_.back().push_back(model_->place(phase.length));
-      // As the stage before leaves it, whose layers are alike.
-      const Tensor& result = tensors_.back().back().layers.back().output();
-      if (!first()) received_.back().push_back(ctx_.empty(result.shape(), options_.dtype, result.policy(), "received"));
+      if (!first()) received_.back().push_back(place_input("received"));
     }
     for (std::int64_t step = 0; first() && !options_.ends && step < phase.steps; ++step) {
       inputs_.emplace_back();
-      for (std::size_t micro = 0; micro < micro_; ++micro) inputs_.back().push_back(make(phase.length));
+      for (std::size_t micro = 0; micro < micro_; ++micro) inputs_.back().push_back(place_input("input"));
     }
   }
 }
