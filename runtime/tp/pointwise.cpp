@@ -39,7 +39,10 @@ void point_kernel(Va y, Va x, const PointCall& call, Tl& tl) {
   std::vector<std::int64_t> col_cuts;
   const std::int64_t left = part.col + call.left;
   from.col_cuts(left, left + part.cols, col_cuts);
-  const std::vector<Piece> columns = pieces(left, left + part.cols, std::move(col_cuts), kPointCols);
+  std::vector<Piece> columns = pieces(left, left + part.cols, std::move(col_cuts), kPointCols);
+  // PEs of a cube begin with different columns: all would read from one memory at a time.
+  const std::size_t first = static_cast<std::size_t>(tl.program_id(0)) * columns.size() / tl.num_programs(0);
+  std::rotate(columns.begin(), columns.begin() + static_cast<std::ptrdiff_t>(first), columns.end());
   for (std::int64_t row = part.row; row < end;) {
     const std::int64_t within = (row + call.begun) % length, source = call.first + within * call.stride;
     const std::int64_t stop =

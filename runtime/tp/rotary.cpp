@@ -23,7 +23,7 @@ struct RotaryCall {
   TensorGeometry qkv, queries, keys, values, table;
   QueryLayout layout;
   CacheLayout cache;
-  std::int64_t head_dim = 0, start = 0;
+  std::int64_t head_dim = 0, start = 0, stripes = 1;
   Va table_va = 0;  ///< 0: heads are not turned
 };
 
@@ -82,6 +82,19 @@ Target target_of(const TensorView& queries, const TensorView& keys, const Tensor
   return {view.at(row, part.within), call.cache.page - position % call.cache.page};
 }
 
+/// Columns from `col` on of the table, of as many positions from `position` on as `shape` has rows. PEs of a cube turn
+/// the same positions: by rows that lie on one of them all would read from one memory.
+Tile angles_of(Tl& tl, const TensorView& table, const RotaryCall& call, std::int64_t position, Shape shape,
+               std::int64_t col) {
+  const std::int64_t of_stripe = call.table.shape.rows / call.stripes;
+  std::vector<std::int64_t> index;
+  for (std::int64_t p = position; p < position + shape.rows; ++p)
+    index.push_back(p % call.stripes * of_stripe + p / call.stripes);
+  const TensorView::Place first = table.at(index.front(), col);
+  if (call.stripes == 1 || shape.rows == 1) return tl.load(first.va, shape, DType::f32, first.row_stride);
+  return tl.gather(table.at(0, col).va, index, shape.cols, DType::f32, first.row_stride);
+}
+
 void rotary_kernel(Va qkv, Va queries, Va keys, Va values, const RotaryCall& call, Tl& tl) {
   const TensorView in(qkv, call.qkv), query_view(queries, call.queries), key_view(keys, call.keys),
       value_view(values, call.values), table(call.table_va, call.table);
@@ -106,12 +119,12 @@ void rotary_kernel(Va qkv, Va queries, Va keys, Va values, const RotaryCall& cal
           const bool low = part.within < half;
           const TensorView::Place other = in.at(rows.begin, cols.begin + (low ? half : -half));
           const std::int64_t position = call.start + t + rows.begin - row, angle = part.within % half;
-          const TensorView::Place cosines = table.at(position, angle), sines = table.at(position, half + angle);
-          const auto angles = [&](const TensorView::Place& at) {
-            return as_type(tl, tl.load(at.va, shape, DType::f32, at.row_stride), wide);
+          const auto angles = [&](std::int64_t col) {
+            return as_type(tl, angles_of(tl, table, call, position, shape, col), wide);
           };
-          const Tile along = as_type(tl, value, wide) * angles(cosines);
-          const Tile across = as_type(tl, tl.load(other.va, shape, dtype, other.row_stride), wide) * angles(sines);
+          const Tile along = as_type(tl, value, wide) * angles(angle);
+          const Tile across =
+              as_type(tl, tl.load(other.va, shape, dtype, other.row_stride), wide) * angles(half + angle);
           value = as_type(tl, low ? along - across : along + across, dtype);
         }
         const Target to = target_of(query_view, key_view, value_view, call, part, entry, t + rows.begin - row);
@@ -131,16 +144,20 @@ RotaryTable::RotaryTable(const ParallelState& state, std::int64_t positions, std
                     positions, head_dim, theta));
   }
   const std::int64_t half = head_dim / 2;
-  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(positions * head_dim) * size_of(DType::f32));
+  stripes_ = std::min<std::int64_t>(state.context().map().pes_per_cube, positions);
+  positions_ = positions;
+  const std::int64_t of_stripe = (positions + stripes_ - 1) / stripes_, rows = of_stripe * stripes_;
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(rows * head_dim) * size_of(DType::f32));
   for (std::int64_t p = 0; p < positions; ++p) {
     for (std::int64_t i = 0; i < half; ++i) {
       const double angle =
           static_cast<double>(p) / std::pow(theta, 2.0 * static_cast<double>(i) / static_cast<double>(head_dim));
-      store_element(bytes.data(), DType::f32, static_cast<std::size_t>(p * head_dim + i), std::cos(angle));
-      store_element(bytes.data(), DType::f32, static_cast<std::size_t>(p * head_dim + half + i), std::sin(angle));
+      const std::int64_t first = (p % stripes_ * of_stripe + p / stripes_) * head_dim;
+      store_element(bytes.data(), DType::f32, static_cast<std::size_t>(first + i), std::cos(angle));
+      store_element(bytes.data(), DType::f32, static_cast<std::size_t>(first + half + i), std::sin(angle));
     }
   }
-  table_ = state.context().from_bytes(bytes, {positions, head_dim}, DType::f32,
+  table_ = state.context().from_bytes(bytes, {rows, head_dim}, DType::f32,
                                       DPPolicy().cube(CubeSplit::replicate).pe(PeSplit::row_wise), "rotary");
 }
 
@@ -152,9 +169,9 @@ Handle rotate_and_store(Context& context, const std::string& name, const Tensor&
     throw std::invalid_argument(
         fmt::format("'{}': the rotary table is for head dim {}, not {}", name, rotary.table().shape().cols, head_dim));
   }
-  if (rotary && start + layout.length > rotary.table().shape().rows) {
+  if (rotary && start + layout.length > rotary.positions()) {
     throw std::invalid_argument(fmt::format("'{}': positions {} to {}: the rotary table has {}", name, start,
-                                            start + layout.length - 1, rotary.table().shape().rows));
+                                            start + layout.length - 1, rotary.positions()));
   }
   RotaryCall call{geometry_of(qkv),
                   geometry_of(queries),
@@ -164,7 +181,8 @@ Handle rotate_and_store(Context& context, const std::string& name, const Tensor&
                   layout,
                   cache.layout(),
                   head_dim,
-                  start};
+                  start,
+                  rotary.stripes()};
   if (rotary) call.table_va = rotary.table().va();
   LaunchOptions options = on_pes_of(qkv);
   options.bound = stream_bound(context.map(), "rotary", {{qkv}, {queries}});

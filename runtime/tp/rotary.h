@@ -12,15 +12,20 @@ namespace kernbench::tp {
 class RotaryTable {
  public:
   RotaryTable() = default;  ///< none: heads stay as they are
-  /// Places and fills it, a copy in each cube. Throws std::invalid_argument on an odd head dimension.
+  /// Places and fills it, a copy in each cube, neighbouring positions on different PEs. Throws std::invalid_argument on
+  /// an odd head dimension.
   RotaryTable(const ParallelState& state, std::int64_t positions, std::int64_t head_dim, double theta);
   /// Of a table that is placed already: (positions, head_dim) f32, cosines in the first half of a row, sines behind.
-  explicit RotaryTable(Tensor table) : table_(std::move(table)) {}
+  explicit RotaryTable(Tensor table) : table_(std::move(table)), positions_(table_.shape().rows) {}
   explicit operator bool() const { return static_cast<bool>(table_); }  ///< there is one
-  const Tensor& table() const { return table_; }                        ///< (positions, head_dim): cosines, sines
+  /// (rows, head_dim): cosines, sines. Position p is row (p mod stripes) (rows / stripes) + p / stripes.
+  const Tensor& table() const { return table_; }
+  std::int64_t stripes() const { return stripes_; }
+  std::int64_t positions() const { return positions_; }  ///< 0 to positions - 1 are there
 
  private:
   Tensor table_;
+  std::int64_t stripes_ = 1, positions_ = 0;
 };
 
 }  // namespace kernbench::tp
