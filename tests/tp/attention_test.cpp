@@ -125,14 +125,14 @@ TEST(SelfAttention, ManyRowsOfItsProjectionsLieOverTheCubes) {
         options.placement.weight = split;
         const tp::SelfAttention unpacked(tp::initialize_model_parallel(ctx, 1), 16, options);
         const auto lie = [](const tp::SelfAttention& of, std::int64_t length) {
-          const tp::AttentionTensors tensors = of.place(of.cache(1, 512), length);
+          const tp::AttentionTensors tensors = of.place(of.cache(1, 513), length);
           return std::pair(to_string(tensors.qkv.output.policy()), to_string(tensors.output.output.policy()));
         };
         const DPPolicy rows = DPPolicy().cube(CubeSplit::row_wise);
         const std::pair few(to_string(packed), to_string(packed));
-        EXPECT_EQ(lie(layer, 511), few);
-        EXPECT_EQ(lie(unpacked, 512), few);
-        EXPECT_EQ(lie(layer, 512),
+        EXPECT_EQ(lie(layer, 512), few);
+        EXPECT_EQ(lie(unpacked, 513), few);
+        EXPECT_EQ(lie(layer, 513),
                   std::pair(to_string(rows.pe(PeSplit::column_wise)), to_string(rows.pe(PeSplit::row_wise))));
       },
       std::tuple<>(), 1);

@@ -155,8 +155,8 @@ TEST(Norm, RowsLieInEveryCubeOnPesOrOverTheCubesByTheirNumber) {
         const auto lies = [&](std::int64_t rows) { return to_string(norm.place(rows).policy()); };
         EXPECT_EQ(lies(64), to_string(DPPolicy().pe(PeSplit::row_wise)));
         EXPECT_EQ(lies(65), to_string(tp::dense_rows()));
-        EXPECT_EQ(lies(511), to_string(tp::dense_rows()));
-        EXPECT_EQ(lies(512), to_string(tp::rows_over_cubes()));
+        EXPECT_EQ(lies(512), to_string(tp::dense_rows()));
+        EXPECT_EQ(lies(513), to_string(tp::rows_over_cubes()));
       },
       std::tuple<>(), 1);
 }

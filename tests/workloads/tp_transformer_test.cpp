@@ -54,8 +54,11 @@ TEST(TpTransformer, EveryRankAgreesWithTheHostsModel) {
       {kSmallModel, {"--sequence-parallel", "--tp", "2"}},
       {kLearned, {"--sequence-parallel", "--ends", "0", "--decode", "0", "--prompt", "6", "--scheduling", "rounds"}},
       {kSmallModel, {"--overlap", "2"}},
-      // 520 rows lie over the cubes.
-      {kSmallModel, {"--batch", "10", "--prompt", "52", "--decode", "1", "--layers", "1", "--fidelity", "fast"}}};
+      // 520 and 528 rows lie over the cubes.
+      {kSmallModel, {"--batch", "10", "--prompt", "52", "--decode", "1", "--layers", "1", "--fidelity", "fast"}},
+      {kSmallModel,
+       {"--sequence-parallel", "--batch", "12", "--prompt", "44", "--decode", "1", "--layers", "1", "--fidelity",
+        "fast"}}};
   for (const auto& [model, more] : cases) {
     const auto rows = rows_of(tool, tiny(tool, more, model));
     ASSERT_GE(rows.size(), 4u);
