@@ -33,6 +33,7 @@ struct AttentionCall {
   CacheLayout cache;
   std::int64_t head_dim = 0, past = 0;
   double scale = 0;
+  std::uint64_t pes_of_cube = 0;  ///< pes_of_every_cube() of the cache
 };
 
 /// The part of a sequence that one PE holds: positions of its pages, below `end`.
@@ -169,6 +170,8 @@ struct Sharers {
 Sharers sharers_of(const AttentionCall& call, std::int64_t sequence, std::int64_t self, const Tl& tl) {
   Sharers sharers;
   const std::int64_t begin = call.cache.pe_of(sequence, 0);
+  if (call.pes_of_cube == 0) return {self - begin, {static_cast<unsigned>(tl.program_id(0))}, 0};
+  const std::vector<unsigned> pes = by_place(call.pes_of_cube);
   const auto cube = static_cast<int>(tl.program_id(1));
   std::int64_t number = 0;
   for (const ShardSpec& shard : call.keys.shards()) {
@@ -176,7 +179,7 @@ Sharers sharers_of(const AttentionCall& call, std::int64_t sequence, std::int64_
     if (shard.cube == cube && number >= begin && number < begin + call.cache.run) {
       if (sharers.pes.empty()) sharers.first = number - begin;
       if (number == self) sharers.self = sharers.pes.size();
-      sharers.pes.push_back(static_cast<unsigned>(shard.pe));
+      sharers.pes.push_back(pes.at(static_cast<std::size_t>(shard.pe)));
     }
     ++number;
   }
@@ -440,6 +443,7 @@ std::vector<Handle> attend(Context& context, const std::string& name, const Atte
   call.layout = operands.layout;
   call.cache = cache.layout();
   call.head_dim = cache.options().head_dim;
+  call.pes_of_cube = pes_of_every_cube(cache.keys());
   call.past = operands.past;
   call.scale = 1 / std::sqrt(static_cast<double>(call.head_dim));
   LaunchOptions options = on_pes_of(cache.keys());
@@ -447,7 +451,7 @@ std::vector<Handle> attend(Context& context, const std::string& name, const Atte
   if (operands.layout.length == 1)
     options.work = decode_work(operands.layout, cache.layout(), call.head_dim, call.past);
   if (!operands.partial) {
-    options.cube_queues = cache.layout().run > 1;
+    options.cube_queues = cache.layout().run > 1 && call.pes_of_cube != 0;
     return {context.launch_async(name, options, attention_kernel, operands.queries, cache.keys(), cache.values(),
                                  operands.context, call)};
   }

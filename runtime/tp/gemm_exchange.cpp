@@ -15,16 +15,19 @@ Piece SumExchange::held(const Owner& owner, const Piece& rows, const Piece& cols
 }
 
 SumExchange::SumExchange(const GemmCall& call, Tl& tl) : wide_(compute_type(call.c.dtype)), tl_(tl) {
-  const auto self = static_cast<int>(tl.program_id(0)), cube = static_cast<int>(tl.program_id(1));
+  const auto self = static_cast<unsigned>(tl.program_id(0));
+  const auto cube = static_cast<int>(tl.program_id(1));
+  const std::vector<unsigned> pes = by_place(call.pes_of_cube);
+  const auto pe_of = [&](const ShardSpec& shard) { return pes.at(static_cast<std::size_t>(shard.pe)); };
   for (const ShardSpec& shard : call.b.shards()) {
     if (shard.cube != cube || shard.region.empty()) continue;
-    sharers_.push_back(static_cast<unsigned>(shard.pe));
-    if (shard.pe == self) k_ = {shard.region.row, shard.region.rows};
+    sharers_.push_back(pe_of(shard));
+    if (sharers_.back() == self) k_ = {shard.region.row, shard.region.rows};
   }
   std::sort(sharers_.begin(), sharers_.end());
   for (const ShardSpec& shard : call.c.shards()) {
     if (shard.cube != cube || shard.region.empty()) continue;
-    owners_.push_back({static_cast<unsigned>(shard.pe), shard.region});
+    owners_.push_back({pe_of(shard), shard.region});
     const Region& own = shard.region;
     if (part_.empty()) part_ = own;
     const std::int64_t row = std::min(part_.row, own.row), col = std::min(part_.col, own.col);

@@ -214,7 +214,7 @@ class GemmLoops {
   /// Each PE of the cube fetches a group's rows of every n-th step and passes them on; two rounds ahead of the
   /// products.
   void passed_rows(const Piece& group, const std::vector<Piece>& columns, std::vector<Block>& blocks) {
-    const std::vector<unsigned> pes = layout_.pes_of_cube();
+    const std::vector<unsigned> pes = by_place(call_.pes_of_cube);
     const auto self = static_cast<unsigned>(tl_.program_id(0));
     const std::vector<GemmLayout::Step>& steps = layout_.steps;
     const std::size_t rounds = (steps.size() + pes.size() - 1) / pes.size();

@@ -15,7 +15,7 @@ struct GemmCall {
   GemmMapping mapping;
   std::uint64_t kept_bytes = 0;   ///< of b that may stay in TCM over groups of rows
   std::int64_t span = 0;          ///< of a split k: elements of a row of a that are loaded at once, if more than a step
-  std::uint64_t pes_of_cube = 0;  ///< passed: bit p: PE p of each cube takes part
+  std::uint64_t pes_of_cube = 0;  ///< passed, and of a split k: bit p: PE p of each cube takes part
   std::int64_t first_row = 0;     ///< of a, that belongs to row 0 of c
   std::int64_t cube_w = 0;        ///< of the SIP's mesh
 };

@@ -172,12 +172,4 @@ std::vector<Piece> GemmLayout::rows_of_group(const Piece& group) const {
   return rows;
 }
 
-std::vector<unsigned> GemmLayout::pes_of_cube() const {
-  std::vector<unsigned> pes;
-  for (unsigned pe = 0; pe < 64; ++pe) {
-    if ((call.pes_of_cube >> pe & 1) != 0) pes.push_back(pe);
-  }
-  return pes;
-}
-
 }  // namespace kernbench::tp

@@ -32,7 +32,6 @@ struct GemmLayout {
 
   /// Blocks of rows of one of `groups`.
   std::vector<Piece> rows_of_group(const Piece& group) const;
-  std::vector<unsigned> pes_of_cube() const;
 
   const GemmCall& call;
   const TensorView a, b, bias, c;

@@ -240,8 +240,11 @@ GemmPlan plan_gemm(const MachineMap& map, const std::string& name, const GemmOpe
                    [](const auto& x, const auto& y) { return x.estimate.time < y.estimate.time; });
   choose(plan.considered, 2 * problem.a.far > problem.a.all());
   plan.best = plan.considered.front();
-  if (exchanges_sums(plan.best.mapping.kind) && plan.best.mapping.kind != GemmMapping::Kind::ring)
-    plan.span = longest_span(*split);
+  if (exchanges_sums(plan.best.mapping.kind)) {
+    const bool goes_round = plan.best.mapping.kind == GemmMapping::Kind::ring;
+    if (!goes_round) plan.span = longest_span(*split);
+    plan.pes_of_cube = (goes_round ? ring : split)->common_pes;
+  }
   return plan;
 }
 

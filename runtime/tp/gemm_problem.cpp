@@ -6,6 +6,7 @@
 #include "runtime/tp/gemm_layout.h"
 #include "runtime/tp/gemm_ring.h"
 #include "runtime/tp/launch_bound.h"
+#include "runtime/tp/own_shard.h"
 #include "runtime/tp/tensor_view.h"
 
 namespace kernbench::tp {
@@ -54,6 +55,12 @@ ByCube by_cube(const Tensor& tensor) {
     if (!shard.region.empty()) cubes[shard.cube].push_back(shard);
   }
   return cubes;
+}
+
+/// PEs over which b and c spread, bit p for PE p, if these are the same of every cube; 0 if they are not.
+std::uint64_t pes_of_split_k(const GemmOperands& operands) {
+  const std::uint64_t of_b = pes_of_every_cube(operands.b), of_c = pes_of_every_cube(operands.c), all = of_b | of_c;
+  return of_b != 0 && of_c != 0 && (all == of_b || all == of_c) ? all : 0;
 }
 
 /// Every cube's shards have the same rows and lie on the same PEs: what passing on asks for.
@@ -206,7 +213,8 @@ std::optional<GemmProblem> as_k_is_split(const MachineMap& map, const GemmOperan
       p.own_rows = own;
     }
   }
-  if (p.sharers < 2) return std::nullopt;
+  p.common_pes = pes_of_split_k(operands);
+  if (p.sharers < 2 || p.common_pes == 0) return std::nullopt;
   p.workers = split_workers(operands);
   p.pes_of_cube = p.sharers;
   look_at(operands, p);
@@ -269,7 +277,8 @@ std::optional<GemmProblem> as_b_goes_round(const MachineMap& map, const GemmOper
     }
   }
   p.sharers = of_b.at(0).size();
-  if (all_cols != n || all_rows != m || p.sharers < 2) return std::nullopt;
+  p.common_pes = pes_of_split_k(operands);
+  if (all_cols != n || all_rows != m || p.sharers < 2 || p.common_pes == 0) return std::nullopt;
   p.workers = split_workers(operands);
   p.pes_of_cube = p.sharers;
   p.blocks_over_link = most_over_a_link(map.cube_w, map.cube_h);

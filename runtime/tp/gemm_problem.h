@@ -33,7 +33,8 @@ struct GemmProblem {
   double cut_rate = 0;                  ///< bytes per second across the middle of the SIP, one way
   Ps farthest = 0;                      ///< one access of the farthest part of a
   std::size_t pes_of_cube = 1;          ///< that work
-  std::uint64_t common_pes = 0;         ///< bit p: PE p of each cube; 0 unless all make parts with the same rows
+  std::uint64_t common_pes = 0;         ///< bit p: PE p of each cube. As c lies: 0 unless all make parts with the same
+                                        ///< rows; of a split k: those over which b and c spread
   std::uint64_t sharers = 1;            ///< of a split k: PEs of the cube that sum over some of it
   std::int64_t own_rows = 0;            ///< of a split k: of the result that the PE holds in the end
   bool rows_over_cubes = false;         ///< cubes hold different rows of a

@@ -1,5 +1,6 @@
 #include "runtime/tp/own_shard.h"
 
+#include <algorithm>
 #include <iterator>
 #include <map>
 #include <set>
@@ -42,6 +43,24 @@ Region own_rows(Va base, const TensorGeometry& geometry, const Tl& tl) {
   all.row = own.row + own.rows * place / sharers;
   all.rows = own.row + own.rows * (place + 1) / sharers - all.row;
   return all;
+}
+
+std::uint64_t pes_of_every_cube(const Tensor& tensor) {
+  std::map<int, std::uint64_t> cubes;
+  for (const ShardSpec& shard : tensor.shards()) {
+    if (shard.pe >= 64) return 0;
+    cubes[shard.cube] |= std::uint64_t{1} << shard.pe;
+  }
+  const std::uint64_t first = cubes.begin()->second;
+  return std::all_of(cubes.begin(), cubes.end(), [&](const auto& one) { return one.second == first; }) ? first : 0;
+}
+
+std::vector<unsigned> by_place(std::uint64_t pes) {
+  std::vector<unsigned> list;
+  for (unsigned pe = 0; pe < 64; ++pe) {
+    if ((pes >> pe & 1) != 0) list.push_back(pe);
+  }
+  return list;
 }
 
 int distinct_shards(const TensorGeometry& geometry) {

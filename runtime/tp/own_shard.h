@@ -18,6 +18,10 @@ OwnShard own_shard(Va base, const TensorGeometry& geometry, const Tl& tl);
 /// same rows deal them out among themselves. Its own shard where these are fewer rows than PEs, copies, or not side by
 /// side.
 Region own_rows(Va base, const TensorGeometry& geometry, const Tl& tl);
+/// PEs over which a tensor spreads, bit p for PE p, if these are the same of every cube; 0 if they are not.
+std::uint64_t pes_of_every_cube(const Tensor& tensor);
+/// The PEs of such a set by place: what ShardSpec::pe of a TensorGeometry counts.
+std::vector<unsigned> by_place(std::uint64_t pes);
 /// How many distinct non-empty shards there are.
 int distinct_shards(const TensorGeometry& geometry);
 

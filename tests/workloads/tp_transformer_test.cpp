@@ -70,6 +70,32 @@ TEST(TpTransformer, EveryRankAgreesWithTheHostsModel) {
   }
 }
 
+/// Places of shards are no PE numbers there: GEMMs that split k and attention, which send to PEs of their cube, know
+/// both.
+TEST(TpTransformer, EveryRankAgreesWithTheHostsModelWherePesAreMissing) {
+  const Tool tool;
+  std::ofstream(tool.file("small.yaml")) << kSmallModel;
+  for (const char* missing : {"sip*.cube*.pe1", "sip*.cube1.pe1"}) {
+    std::ofstream(tool.file("machine.yaml"))
+        << "extends: minimal\nsystem: {sips: {count: 2}}\nsip: {cube_mesh: {w: 2, h: 1}}\ncube: {pes: 4}\n"
+        << "overrides:\n  - {match: '" << missing << "', missing: true}\n";
+    for (const char* prompt : {"6", "52"}) {
+      const auto rows = rows_of(tool, {"run",        "tp_transformer",
+                                       "--topology", "machine.yaml",
+                                       "--model",    "small.yaml",
+                                       "--layers",   "1",
+                                       "--batch",    "10",
+                                       "--prompt",   prompt,
+                                       "--decode",   "1",
+                                       "-w",         "0",
+                                       "--page",     "4",
+                                       "--fidelity", "fast"});
+      ASSERT_GE(rows.size(), 4u);
+      for (std::size_t i = 1; i < rows.size(); ++i) EXPECT_EQ(rows[i]["check"], "ok") << missing << rows[i];
+    }
+  }
+}
+
 /// Stages in Megatron's order, data-parallel groups and micro-batches: every rank of the last stage against the host's
 /// model of the whole sequences, as one rank is.
 TEST(TpTransformer, StagesAndDataParallelGroupsGiveTheNumbersOfOneRank) {
