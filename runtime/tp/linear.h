@@ -17,9 +17,9 @@ using WeightPattern = std::function<double(std::int64_t row, std::int64_t col)>;
 struct LinearPlacement {
   DPPolicy weight = split();  ///< (in, out) slice of the rank
   DPPolicy output = split();  ///< of the layer
-  /// Many rows (many_rows()) lie over the cubes, whatever `output` is, where the weight is packed(): of a column layer
-  /// with their columns over the PEs of each, of a row layer whole on a PE. The weight then goes round the cubes, and
-  /// rows never leave theirs.
+  /// Many rows (more than 512) lie over the cubes, whatever `output` is, where the weight is packed(): of a column
+  /// layer with their columns over the PEs of each, of a row layer whole on a PE. The weight then goes round the cubes,
+  /// and rows never leave theirs.
   bool many_over_cubes = false;
   DPPolicy input;               ///< of the columns that a layer takes from its input; copied everywhere
   DPPolicy bias;                ///< copied everywhere

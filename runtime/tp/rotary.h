@@ -20,7 +20,7 @@ class RotaryTable {
   explicit operator bool() const { return static_cast<bool>(table_); }  ///< there is one
   /// (rows, head_dim): cosines, sines. Position p is row (p mod stripes) (rows / stripes) + p / stripes.
   const Tensor& table() const { return table_; }
-  std::int64_t stripes() const { return stripes_; }
+  std::int64_t stripes() const { return stripes_; }      ///< positions one behind the other that lie apart; 1: none
   std::int64_t positions() const { return positions_; }  ///< 0 to positions - 1 are there
 
  private:
