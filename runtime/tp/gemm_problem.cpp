@@ -234,6 +234,24 @@ bool alike_in_all_cubes(const ByCube& cubes, int number, const Cut& cut) {
            });
   });
 }
+
+/// The rows of c that a cube holds, if it holds all n columns of each, once.
+struct RowsOfCube {
+  std::int64_t begin = 0, count = 0;
+  std::int64_t of_pe = 0;  ///< as many as a PE holds elements of, at most
+};
+std::optional<RowsOfCube> rows_of_cube(const std::vector<ShardSpec>& of_c, std::int64_t n) {
+  std::int64_t begin = of_c.front().region.row, end = begin, held = 0, most = 0;
+  for (const ShardSpec& shard : of_c) {
+    const Region& region = shard.region;
+    begin = std::min(begin, region.row);
+    end = std::max(end, region.row + region.rows);
+    held += region.rows * region.cols;
+    most = std::max(most, region.rows * region.cols);
+  }
+  if (held != (end - begin) * n) return std::nullopt;
+  return RowsOfCube{begin, end - begin, (most + n - 1) / n};
+}
 }  // namespace
 
 std::optional<GemmProblem> as_b_goes_round(const MachineMap& map, const GemmOperands& operands) {
@@ -254,26 +272,19 @@ std::optional<GemmProblem> as_b_goes_round(const MachineMap& map, const GemmOper
     all_cols += block.cols;
     borders.push_back(block.col + block.cols);
     p.block_cols = std::max(p.block_cols, block.cols);
-    std::int64_t begin = c.front().region.row, end = begin, held = 0, own = 0;
-    for (const ShardSpec& shard : c) {
-      const Region& region = shard.region;
-      begin = std::min(begin, region.row);
-      end = std::max(end, region.row + region.rows);
-      held += region.rows * region.cols;
-      own = std::max(own, region.rows * region.cols);
-      borders.push_back(region.col + region.cols);
-    }
-    if (held != (end - begin) * n) return std::nullopt;
-    all_rows += end - begin;
+    for (const ShardSpec& shard : c) borders.push_back(shard.region.col + shard.region.cols);
+    const std::optional<RowsOfCube> rows = rows_of_cube(c, n);
+    if (!rows) return std::nullopt;
+    all_rows += rows->count;
     for (const ShardSpec& shard : b) {
-      const std::int64_t work = shard.region.rows * (end - begin);
+      const std::int64_t work = shard.region.rows * rows->count;
       if (work <= most) continue;
       most = work;
       p.pe = owner_of(shard);
       p.first_k = shard.region.row;
       p.k = shard.region.rows;
-      p.part = {begin, 0, end - begin, n};
-      p.own_rows = (own + n - 1) / n;
+      p.part = {rows->begin, 0, rows->count, n};
+      p.own_rows = rows->of_pe;
     }
   }
   p.sharers = of_b.at(0).size();
