@@ -172,13 +172,13 @@ Ps farthest_access(const GemmProblem& p) {
 
 std::int64_t longest_span(const GemmProblem& p) {
   constexpr std::int64_t kSpanBytes = 2048, kFewRows = 32, kWide = 128;
+  if (p.block_cols > 0) return 0;
   return p.part.rows <= kFewRows || p.part.cols >= kWide ? kSpanBytes / static_cast<std::int64_t>(p.item) : 0;
 }
 
 std::int64_t span_of(const GemmProblem& p, const GemmMapping& mapping, std::int64_t step) {
   const std::int64_t dense = std::min(p.a.width, p.k);
-  const bool spans = exchanges_sums(mapping.kind) && mapping.kind != GemmMapping::Kind::ring;
-  return std::min(dense, spans ? std::max(step, longest_span(p)) : step);
+  return std::min(dense, exchanges_sums(mapping.kind) ? std::max(step, longest_span(p)) : step);
 }
 
 GemmEstimate estimate(const GemmProblem& p, const GemmMapping& mapping, std::uint64_t kept_bytes) {

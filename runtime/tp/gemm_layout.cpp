@@ -21,17 +21,26 @@ GemmLayout::Copies copies_of(const TensorGeometry& c) {
   return copies;
 }
 
-}  // namespace
-
-bool cubes_hold_rows(const TensorGeometry& tensor) {
-  std::map<int, std::pair<std::int64_t, std::int64_t>> rows;  // by cube: first, behind the last
+/// Rows of a tensor that each cube holds, from its first to its last.
+std::map<int, Piece> rows_by_cube(const TensorGeometry& tensor) {
+  std::map<int, Piece> rows;
   for (const ShardSpec& shard : tensor.shards()) {
     if (shard.region.empty()) continue;
     const std::int64_t first = shard.region.row, end = first + shard.region.rows;
-    auto& of_cube = rows.emplace(shard.cube, std::pair(first, end)).first->second;
-    of_cube = {std::min(of_cube.first, first), std::max(of_cube.second, end)};
+    Piece& own = rows.emplace(shard.cube, Piece{first, 0}).first->second;
+    const std::int64_t begin = std::min(own.begin, first);
+    own = {begin, std::max(own.begin + own.length, end) - begin};
   }
-  return std::any_of(rows.begin(), rows.end(), [&](const auto& one) { return one.second != rows.begin()->second; });
+  return rows;
+}
+
+}  // namespace
+
+bool cubes_hold_rows(const TensorGeometry& tensor) {
+  const std::map<int, Piece> rows = rows_by_cube(tensor);
+  return std::any_of(rows.begin(), rows.end(), [&](const auto& one) {
+    return one.second.begin != rows.begin()->second.begin || one.second.length != rows.begin()->second.length;
+  });
 }
 
 GemmLayout::GemmLayout(Va a_base, Va b_base, Va bias_base, Va c_base, const GemmCall& the_call,
@@ -74,14 +83,7 @@ GemmLayout::GemmLayout(Va a_base, Va b_base, Va bias_base, Va c_base, const Gemm
 /// Groups of rows of a cube's part: b goes round once for each of as many as the cube with the most rows has.
 std::vector<Piece> GemmLayout::rounds(const Region& part) const {
   std::int64_t most = 0;
-  std::map<int, std::pair<std::int64_t, std::int64_t>> cubes;  // first row, behind the last
-  for (const ShardSpec& shard : call.c.shards()) {
-    const Region& own = shard.region;
-    if (own.empty()) continue;
-    auto& rows = cubes.emplace(shard.cube, std::pair(own.row, own.row)).first->second;
-    rows = {std::min(rows.first, own.row), std::max(rows.second, own.row + own.rows)};
-    most = std::max(most, rows.second - rows.first);
-  }
+  for (const auto& [cube, rows] : rows_by_cube(call.c)) most = std::max(most, rows.length);
   const std::int64_t group = block_rows() * call.mapping.row_blocks;
   std::vector<Piece> all;
   for (std::int64_t begin = 0; begin < most; begin += group)

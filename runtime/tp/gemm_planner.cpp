@@ -241,9 +241,9 @@ GemmPlan plan_gemm(const MachineMap& map, const std::string& name, const GemmOpe
   choose(plan.considered, 2 * problem.a.far > problem.a.all());
   plan.best = plan.considered.front();
   if (exchanges_sums(plan.best.mapping.kind)) {
-    const bool goes_round = plan.best.mapping.kind == GemmMapping::Kind::ring;
-    if (!goes_round) plan.span = longest_span(*split);
-    plan.pes_of_cube = (goes_round ? ring : split)->common_pes;
+    const GemmProblem& p = plan.best.mapping.kind == GemmMapping::Kind::ring ? *ring : *split;
+    plan.span = longest_span(p);
+    plan.pes_of_cube = p.common_pes;
   }
   return plan;
 }

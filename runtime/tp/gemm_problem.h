@@ -38,7 +38,7 @@ struct GemmProblem {
   std::uint64_t sharers = 1;            ///< of a split k: PEs of the cube that sum over some of it
   std::int64_t own_rows = 0;            ///< of a split k: of the result that the PE holds in the end
   bool rows_over_cubes = false;         ///< cubes hold different rows of a
-  std::int64_t block_cols = 0;          ///< of b that go round: columns of a cube's block, at most
+  std::int64_t block_cols = 0;          ///< of b that go round: columns of a cube's block, at most; 0: b does not
   int blocks_over_link = 0;             ///< of those: that go over the busiest link between cubes, one way
   bool residual = false;                ///< a tensor is added to the result
 };
