@@ -12,10 +12,10 @@
 
 namespace kernbench {
 
-/// Messages of one stream run one after the other, in the order of PCIE_EP's tags; streams run side by side, except
-/// that one launch arms at a time (so that two launches never hold each other's kernel contexts) and one start is under
-/// way at a time (so that its delay is bounded). Every command received or sent holds the CPU for `command`, starts
-/// first.
+/// Messages of one stream run one after the other, in the order of PCIE_EP's tags; a launch behind a launch arms while
+/// that one runs. Streams run side by side, except that one launch arms at a time (so that two launches never hold each
+/// other's kernel contexts) and one start is under way at a time (so that its delay is bounded). Every command received
+/// or sent holds the CPU for `command`, starts first.
 struct IoCpu::Impl {
   Impl(IoCpu& module, const IoCpuConfig& config, std::uint16_t sip, const MachineMap& map, PageTable& pages,
        PayloadPool& pool, EventQueue& queue, Observer* observer)
@@ -44,7 +44,7 @@ struct IoCpu::Impl {
     std::vector<CubeCoord> cubes;  ///< launch: cubes with targets; after arming: those where some PE accepted it
     std::uint32_t pending = 0;     ///< cubes (launch) or table commands that have not answered
     std::vector<CubeCoord> accepted;
-    bool aborted = false;
+    bool armed = false, started = false, aborted = false;
   };
 
   // From PCIE_EP. A message may arrive as several packets; the network may reorder packets, the tags put them right.
@@ -71,7 +71,19 @@ struct IoCpu::Impl {
   void enqueue(Message* message) {
     std::deque<Message*>& stream = streams[message->stream];
     stream.push_back(message);
-    if (stream.size() == 1) begin(message);
+    if (stream.size() == 1) {
+      begin(message);
+    } else {
+      arm_ahead(stream);
+    }
+  }
+
+  /// The launch behind the one that runs arms meanwhile.
+  void arm_ahead(const std::deque<Message*>& stream) {
+    if (stream.size() < 2 || !std::holds_alternative<LaunchMessage>(stream[1]->body)) return;
+    const auto front = works.find(stream[0]->id);
+    if (front == works.end() || !front->second.started || works.count(stream[1]->id) > 0) return;
+    begin(stream[1]);
   }
 
   void begin(Message* message) {
@@ -102,11 +114,7 @@ struct IoCpu::Impl {
     std::sort(work.cubes.begin(), work.cubes.end());
     work.cubes.erase(std::unique(work.cubes.begin(), work.cubes.end()), work.cubes.end());
     work.pending = static_cast<std::uint32_t>(work.cubes.size());
-    if (work.cubes.empty()) {
-      arming = false;
-      complete(message);
-      return arm_next();
-    }
+    if (work.cubes.empty()) return all_armed(work);
     sc_assert(launch.arguments.size() <= kMaxArgumentBytes);
     const Command command = command_for(CommandKind::arm, message);
     for (const CubeCoord cube : work.cubes) {
@@ -116,11 +124,21 @@ struct IoCpu::Impl {
 
   void armed(Work& work, const Command& command) {
     if (command.count > 0) work.accepted.push_back(command.pe.in_cube());
-    if (--work.pending > 0) return;
+    if (--work.pending == 0) all_armed(work);
+  }
+
+  void all_armed(Work& work) {
     std::sort(work.accepted.begin(), work.accepted.end());
     work.pending = static_cast<std::uint32_t>(work.accepted.size());
-    Message* message = work.message;
+    work.armed = true;
     arming = false;
+    if (streams.at(work.message->stream).front() == work.message) run(work);
+    arm_next();
+  }
+
+  /// An armed launch whose turn it is.
+  void run(Work& work) {
+    Message* message = work.message;
     if (work.accepted.empty()) {
       complete(message);
     } else if (!message->faults.empty()) {
@@ -129,7 +147,6 @@ struct IoCpu::Impl {
       to_start.push_back(message);
       start_next();
     }
-    arm_next();
   }
 
   /// The start time leaves room for the fan-out here, one command in service included, and for the slowest way to a PE.
@@ -140,12 +157,14 @@ struct IoCpu::Impl {
     starting = true;
     Message* message = to_start.front();
     to_start.pop_front();
-    const Work& work = works.at(message->id);
+    Work& work = works.at(message->id);
     Command command = command_for(CommandKind::start, message);
     command.start = queue.now() + (work.accepted.size() + 1) * config.command + map.worst_command_latency;
     auto& launch = std::get<LaunchMessage>(message->body);
     launch.first_start = command.start;
     for (const CubeCoord cube : work.accepted) send(command, cube, true);
+    work.started = true;
+    arm_ahead(streams.at(message->stream));
     if (const CauseLog* log = queue.causes()) started = log->current;
     queue.at(command.start, [this] {
       if (CauseLog* log = queue.causes()) log->current = started;
@@ -265,7 +284,13 @@ struct IoCpu::Impl {
     server.add(config.command, [this, command] { port.send(command, map.pcie_ep(sip), MessageClass::response); });
     std::deque<Message*>& stream = streams.at(message->stream);
     stream.pop_front();
-    if (!stream.empty()) begin(stream.front());
+    if (stream.empty()) return;
+    const auto ahead = works.find(stream.front()->id);
+    if (ahead == works.end()) {
+      begin(stream.front());
+    } else if (ahead->second.armed) {
+      run(ahead->second);
+    }
   }
 
   Command command_for(CommandKind kind, Message* message) const {

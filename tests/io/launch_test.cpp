@@ -103,7 +103,51 @@ TEST_F(Launch, OfOneStreamFollowInOrderOfSubmission) {
   std::string order;
   for (const auto& record : machine->launches) order += record.kernel;
   EXPECT_EQ(order, "aaaabbbbcccc");
-  EXPECT_GE(machine->launches[4].armed, machine->launches[3].end);
+  EXPECT_GE(machine->launches[4].start, machine->launches[3].end);
+}
+
+TEST_F(Launch, BehindALaunchIsArmedWhileThatOneRuns) {
+  build({1, 1, 1, 1, 1 << 20});
+  const auto& first = std::get<LaunchMessage>(host->at(0, launch_on({{0, 0, 0}}, "first")).body);
+  const auto& second = std::get<LaunchMessage>(host->at(0, launch_on({{0, 0, 0}}, "second")).body);
+  sc_core::sc_start();
+  const Ps hop = FakeMachine::kHop, io = machine->io_config().command, m = machine->m_config().command;
+  EXPECT_EQ(second.first_start,
+            first.last_end + hop + 2 * m + hop + io + 2 * io + machine->map().worst_command_latency);
+  EXPECT_LT(machine->launches[1].armed, first.last_end);
+}
+
+TEST_F(Launch, LongerToArmThanTheOneBeforeTakesToRunStartsWhenItIsArmed) {
+  build({1, 1, 1, 1, 1 << 20});
+  machine->duration = [](PeCoord, const LaunchMessage& launch) {
+    return launch.kernel == "first" ? Ps{1'000} : 1'000'000;
+  };
+  host->at(0, launch_on({{0, 0, 0}}, "first"));
+  LaunchMessage launch = launch_on({{0, 0, 0}}, "second");
+  launch.arguments.resize(kMaxArgumentBytes);
+  const auto& second = std::get<LaunchMessage>(host->at(0, launch).body);
+  sc_core::sc_start();
+  ASSERT_EQ(machine->launches.size(), 2u);
+  EXPECT_GT(machine->launches[1].armed, machine->launches[0].end);
+  const Ps hop = FakeMachine::kHop, io = machine->io_config().command, m = machine->m_config().command;
+  EXPECT_EQ(second.first_start,
+            machine->launches[1].armed + hop + 2 * m + hop + io + 2 * io + machine->map().worst_command_latency);
+}
+
+TEST_F(Launch, BehindATableIsArmedWhenThatIsDone) {
+  build({1, 1, 1, 1, 1 << 20});
+  host->at(0, launch_on({{0, 0, 0}}, "first"));
+  host->at(0, MmuMapMessage{{{0x1000, 64, PhysicalAddress::hbm({0, 0, 0}, 0x1000), {}}}});
+  host->at(0, launch_on({{0, 0, 0}}, "second"));
+  bool mapped_after_first = false;
+  machine->effect = [&](PeCoord, const LaunchMessage& launch) {
+    if (launch.kernel == "first") mapped_after_first = machine->map_entries.empty();
+  };
+  sc_core::sc_start();
+  ASSERT_EQ(machine->launches.size(), 2u);
+  EXPECT_TRUE(mapped_after_first);
+  EXPECT_EQ(machine->map_entries.size(), 1u);
+  EXPECT_GT(machine->launches[1].armed, machine->launches[0].end);
 }
 
 TEST_F(Launch, OfDifferentStreamsOverlap) {
@@ -164,6 +208,24 @@ TEST_F(Launch, ThatFailsWhileRecordedIsNeverStarted) {
   EXPECT_EQ(host->status(bad), tlm::TLM_GENERIC_ERROR_RESPONSE);
   EXPECT_EQ(host->status(good), tlm::TLM_OK_RESPONSE);
   for (const auto& record : machine->launches) EXPECT_EQ(record.kernel, "good");
+  EXPECT_EQ(machine->pool().outstanding(), 0u);
+}
+
+TEST_F(Launch, ThatFailsWhileTheOneBeforeRunsEndsInItsTurn) {
+  build({1, 2, 1, 2, 1 << 20});
+  machine->fails_to_arm = [](PeCoord pe, const LaunchMessage& launch) {
+    return launch.kernel == "some" ? pe.pe == 0 : launch.kernel == "all";
+  };
+  std::vector<Message*> messages;
+  for (const char* kernel : {"good", "some", "good", "all", "good"}) {
+    messages.push_back(&host->at(0, launch_on(machine->map().pes(0), kernel)));
+  }
+  host->expect(tlm::TLM_GENERIC_ERROR_RESPONSE, *messages[1]);
+  host->expect(tlm::TLM_GENERIC_ERROR_RESPONSE, *messages[3]);
+  sc_core::sc_start();
+  ASSERT_EQ(host->completed.size(), messages.size());
+  for (std::size_t i = 1; i < messages.size(); ++i) EXPECT_GT(messages[i]->completed, messages[i - 1]->completed);
+  EXPECT_EQ(machine->launches.size(), 3u * 4);
   EXPECT_EQ(machine->pool().outstanding(), 0u);
 }
 

@@ -255,9 +255,10 @@ void Bench::join(std::uint16_t left, std::uint16_t right, IpcqBuffer where, std:
   install({entry(left, Direction::east(), east, right, west), entry(right, Direction::west(), west, left, east)});
 }
 
-Message& Bench::prepare(const Bodies& bodies, const std::string& name, std::uint16_t group) {
+Message& Bench::message(const Bodies& bodies, const std::string& name, std::uint16_t group) {
   messages_.push_back(std::make_unique<Message>());
   Message& message = *messages_.back();
+  message.stream = static_cast<std::uint16_t>(messages_.size());
   LaunchMessage launch;
   launch.kernel = name;
   launch.group = group;
@@ -267,6 +268,11 @@ Message& Bench::prepare(const Bodies& bodies, const std::string& name, std::uint
   launch.arguments = std::move(kernel.arguments);
   for (const auto& [pe, body] : bodies) launch.targets.push_back(coord(pe));
   message.body = std::move(launch);
+  return message;
+}
+
+Message& Bench::prepare(const Bodies& bodies, const std::string& name, std::uint16_t group) {
+  Message& message = this->message(bodies, name, group);
   for (const auto& [pe, body] : bodies) send(pe, CommandKind::arm, message);
   queue.run_all();
   const Ps start = queue.now() + 2 * options.latency;

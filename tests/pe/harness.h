@@ -110,6 +110,8 @@ class Bench {
   Message& launch(std::function<void(Tl&)> body) { return launch(Bodies{{std::uint16_t{0}, std::move(body)}}); }
   /// The same, without running further than the start command.
   Message& prepare(const Bodies& bodies, const std::string& name = "k", std::uint16_t group = 0);
+  /// A launch of a stream of its own, of which no command has been sent.
+  Message& message(const Bodies& bodies, const std::string& name = "k", std::uint16_t group = 0);
   bool completed(const Message& message) const;
   static LaunchMessage& body(Message& message) { return std::get<LaunchMessage>(message.body); }
   Ps duration(Message& message) { return body(message).last_end - body(message).first_start; }

@@ -117,6 +117,55 @@ TEST(PeOrder, OnlyAFullQueueStallsPeCpu) {
   EXPECT_EQ(full.observer.named("mark")[0].start, full.observer.named("math")[0].end + 2 * dispatch);
 }
 
+/// One context: a launch that runs, one of another stream that waits for the context, and one that follows the first.
+struct Successors {
+  static Bench::Options one_context() {
+    Bench::Options options;
+    options.config.cpu.kernel_contexts = 1;
+    return options;
+  }
+  static void nothing(Tl&) {}
+  Bench bench{one_context()};
+  Message& first = bench.prepare({{0, [](Tl& tl) { tl.fill({512, 512}, DType::f16, 0); }}}, "first");
+  Message& other = bench.message({{0, nothing}}, "other");
+  Message& next = bench.message({{0, nothing}}, "next");
+  Successors() {
+    next.stream = first.stream;
+    bench.send(0, CommandKind::arm, other);
+    bench.send(0, CommandKind::arm, next);
+  }
+  void start(Message& message) {
+    bench.send(0, CommandKind::start, message, bench.now() + 2 * bench.options.latency);
+    bench.queue.run_all();
+  }
+};
+
+TEST(PeOrder, ALaunchBehindOneOfItsStreamIsArmedWhileThatOneRunsAndGetsItsContext) {
+  Successors pe;
+  pe.bench.queue.run_all();
+  EXPECT_EQ(pe.bench.answers(pe.first, CommandKind::done), 1u);
+  EXPECT_EQ(pe.bench.answers(pe.next, CommandKind::armed), 1u);
+  EXPECT_EQ(pe.bench.answers(pe.other, CommandKind::armed), 0u);
+  ASSERT_EQ(pe.bench.sent.size(), 3u);  // armed, armed, done
+  EXPECT_LT(pe.bench.sent[1].time, Bench::body(pe.first).last_end);
+  EXPECT_EQ(pe.bench.sent[2].time, Bench::body(pe.first).last_end);
+  pe.start(pe.next);
+  EXPECT_EQ(pe.bench.answers(pe.next, CommandKind::done), 1u);
+  EXPECT_EQ(pe.bench.answers(pe.other, CommandKind::armed), 1u);
+  pe.start(pe.other);
+  EXPECT_EQ(pe.bench.answers(pe.other, CommandKind::done), 1u);
+}
+
+TEST(PeOrder, ALaunchThatIsAbortedBehindOneOfItsStreamLeavesTheContextToOthers) {
+  Successors pe;
+  pe.bench.send(0, CommandKind::abort, pe.next);
+  pe.bench.queue.run_all();
+  EXPECT_EQ(pe.bench.answers(pe.next, CommandKind::failed), 1u);
+  EXPECT_EQ(pe.bench.answers(pe.other, CommandKind::armed), 1u);
+  pe.start(pe.other);
+  EXPECT_EQ(pe.bench.answers(pe.other, CommandKind::done), 1u);
+}
+
 /// Something of everything, for comparisons of whole runs.
 void everything(Tl& tl) {
   const bool left = tl.program_id(0) == 0;

@@ -367,8 +367,10 @@ void PeCpu::finish_if_done(KernelContext& context) {
   const std::uint64_t held = context.recorder.most_held();
   services_.statistics.tcm_held = std::max(services_.statistics.tcm_held, held);
   if (Usage* usage = services_.tcm.timing().writes().usage) usage->level(held, services_.now());
-  contexts_[context.index] = nullptr;
-  arm_waiting();
+  const std::uint32_t index = context.index;
+  const std::uint16_t stream = context.message.stream;
+  contexts_[index] = nullptr;
+  left(index, stream);
 }
 
 void PeCpu::count_rings(const KernelContext& context) const {

@@ -38,7 +38,10 @@ class PeCpu final : public OpSink, public TileSink {
  private:
   // Commands (pe_cpu_commands.cpp).
   void handle(const Command& command);
+  void arm(Message& message);
   void arm_waiting();
+  void left(std::uint32_t index, std::uint16_t stream);
+  void record(std::uint32_t index, Message& message);
   void start(const Command& command);
   void sfr_write(const Command& command);
   void mmu_changed(const Command& command);
@@ -78,6 +81,7 @@ class PeCpu final : public OpSink, public TileSink {
   std::vector<std::unique_ptr<KernelContext>> contexts_;  // null: free
   std::vector<Command> commands_;                         // not handled yet, in order of arrival
   std::vector<Message*> waiting_arms_;                    // for a free context, in order of arrival
+  std::vector<Message*> successors_;                      // armed; each gets the context of its stream
   std::uint32_t arm_packets_ = 0;                         // of the launch that arms: of a SIP one does at a time
   Programs programs_;
   std::uint64_t launches_ = 0;

@@ -30,8 +30,7 @@ void PeCpu::handle(const Command& command) {
     case CommandKind::arm:
       if (++arm_packets_ < command.count) break;
       arm_packets_ = 0;
-      waiting_arms_.push_back(command.message);
-      arm_waiting();
+      arm(*command.message);
       break;
     case CommandKind::sfr_write:
       sfr_write(command);
@@ -51,28 +50,56 @@ void PeCpu::handle(const Command& command) {
   }
 }
 
+/// What follows a launch of its stream that is still here is answered at once: that one's context will be its own.
+void PeCpu::arm(Message& message) {
+  const bool follows = std::any_of(contexts_.begin(), contexts_.end(), [&](const auto& context) {
+    return context != nullptr && context->message.stream == message.stream;
+  });
+  if (follows) {
+    successors_.push_back(&message);
+    answer(CommandKind::armed, message);
+  } else {
+    waiting_arms_.push_back(&message);
+    arm_waiting();
+  }
+}
+
 void PeCpu::arm_waiting() {
   for (std::uint32_t i = 0; i < contexts_.size() && !waiting_arms_.empty(); ++i) {
     if (contexts_[i] != nullptr) continue;
     Message& message = *waiting_arms_.front();
     waiting_arms_.erase(waiting_arms_.begin());
-    // Equal shares of TCM: which kernel has how much cannot depend on when the other one was recorded.
-    const std::uint64_t share = services_.tcm.bytes() / contexts_.size();
-    auto arena = std::make_shared<TcmArena>(i * share, (i + 1) * share);
-    for (const auto& [begin, end] : ipcq_.reserved()) arena->reserve(begin, end);
-    if (stacks_ == nullptr) {
-      own_stacks_ = std::make_unique<StackPool>(0);  // many PEs must not keep a stack each
-      stacks_ = own_stacks_.get();
-    }
-    contexts_[i] = std::make_unique<KernelContext>(
-        i, message,
-        KernelEnvironment{services_.coord, services_.config, services_.map, std::get<LaunchMessage>(message.body),
-                          ipcq_.directions(), programs_, std::move(arena), op_id(services_.self, launches_++),
-                          std::max(services_.options.recorder_window, 1u), *stacks_, nullptr,
-                          services_.queue.activity()});
-    contexts_[i]->recorder.start();
+    record(i, message);
     answer(CommandKind::armed, message);
   }
+}
+
+/// The context is free.
+void PeCpu::left(std::uint32_t index, std::uint16_t stream) {
+  const auto next = std::find_if(successors_.begin(), successors_.end(),
+                                 [&](const Message* message) { return message->stream == stream; });
+  if (next == successors_.end()) return arm_waiting();
+  Message& message = **next;
+  successors_.erase(next);
+  record(index, message);
+}
+
+void PeCpu::record(std::uint32_t index, Message& message) {
+  // Equal shares of TCM: which kernel has how much cannot depend on when the other one was recorded.
+  const std::uint64_t share = services_.tcm.bytes() / contexts_.size();
+  auto arena = std::make_shared<TcmArena>(index * share, (index + 1) * share);
+  for (const auto& [begin, end] : ipcq_.reserved()) arena->reserve(begin, end);
+  if (stacks_ == nullptr) {
+    own_stacks_ = std::make_unique<StackPool>(0);  // many PEs must not keep a stack each
+    stacks_ = own_stacks_.get();
+  }
+  contexts_[index] = std::make_unique<KernelContext>(
+      index, message,
+      KernelEnvironment{services_.coord, services_.config, services_.map, std::get<LaunchMessage>(message.body),
+                        ipcq_.directions(), programs_, std::move(arena), op_id(services_.self, launches_++),
+                        std::max(services_.options.recorder_window, 1u), *stacks_, nullptr,
+                        services_.queue.activity()});
+  contexts_[index]->recorder.start();
 }
 
 void PeCpu::start(const Command& command) {
@@ -135,9 +162,10 @@ void PeCpu::program(const Command& command) {
 
 /// Another PE of the launch has failed. A PE that has answered already has nothing to do.
 void PeCpu::abort(const Command& command) {
-  const auto waiting = std::find(waiting_arms_.begin(), waiting_arms_.end(), command.message);
-  if (waiting != waiting_arms_.end()) {
-    waiting_arms_.erase(waiting);
+  for (std::vector<Message*>* not_begun : {&waiting_arms_, &successors_}) {
+    const auto found = std::find(not_begun->begin(), not_begun->end(), command.message);
+    if (found == not_begun->end()) continue;
+    not_begun->erase(found);
     answer(CommandKind::failed, *command.message);
     return;
   }
