@@ -226,16 +226,21 @@ void Replay::batch_ended(const FlightPtr& flight, const StatePtr& state) {
     }
   }
   if (--flight->left > 0) return;
-  std::vector<FlightPtr>& flights = sips_[static_cast<std::size_t>(flight->sip)].flights;
-  flights.erase(std::find(flights.begin(), flights.end(), flight));
+  Sip& sip = sips_[static_cast<std::size_t>(flight->sip)];
+  sip.flights.erase(std::find(sip.flights.begin(), sip.flights.end(), flight));
+  sip.ended = flight->kind;
+  sip.ended_at = runtime_.dispatcher.now();
   if (!flight->simulated) return;
   if (const auto leader = leaders_.find(flight->kind); leader != leaders_.end() && leader->second == flight) {
     leaders_.erase(leader);
   }
   flight->kind->repeat(0, flight->followers.size());
+  flight->kind->at_once(flight->followers.size() + 1);
   if (flight->disturbed) return;
   if (flight->sample) flight->kind->check(static_cast<double>(flight->times.back().completed));
+  if (!flight->kind->is_set_up()) scatter_ += -flight->kind->scatter();
   flight->kind->add(flight->times, added(flight->sip, flight->before), 0, flight->times.size());
+  if (!flight->kind->is_set_up()) scatter_ += flight->kind->scatter();
   learned(*flight->kind, 1);
 }
 

@@ -68,6 +68,8 @@ class Replay {
     std::uint64_t last = 0;  ///< number of the kind of collective or batch that came last
     Ps counted = 0;          ///< when the last launch or collective ended
     std::vector<FlightPtr> flights;
+    const ReplayKind* ended = nullptr;  ///< of the batch that ended last; null: none has
+    Ps ended_at = 0;
     CallPtr call;  ///< the last collective that it took part in
   };
   /// A message that comes back without having been in the machine.
@@ -91,6 +93,7 @@ class Replay {
 
   // Collectives (replay_collectives.cpp).
   Call& call_of(const Handle::State& state);
+  Ps wait_for_last(const Sip& sip, std::size_t members) const;
   void collective(const StatePtr& state);
   void all_here(Call& call);
   void too_late(const CallOrder* order, std::size_t number);
@@ -136,6 +139,7 @@ class Replay {
   std::map<std::pair<const CallOrder*, std::size_t>, CallPtr> calls_;
   std::unordered_map<const ReplayKind*, double> variances_;  ///< of what repeats of the mean have taken, ps^2
   double variance_ = 0;                                      ///< their sum over short work
+  ReplayScatter scatter_;                                    ///< of batches
   std::string key_, text_;
   ReplayReport report_;
 };

@@ -72,6 +72,7 @@ struct Replay::Call {
   std::vector<Part> parts;         ///< by place in the call order
   std::size_t here = 0, left = 0;  ///< members that have submitted it; parts under way
   Ps first = 0;
+  Ps wait = 0;                  ///< for the last of members whose batches took one time (Replay::wait_for_last)
   std::uint64_t before = 0;     ///< Base::after
   Pattern* expected = nullptr;  ///< null: it is simulated whatever comes
   bool held = false;            ///< until all are here

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "runtime/replay.h"
@@ -23,6 +24,14 @@ Replay::Call& Replay::call_of(const Handle::State& state) {
   return *call;
 }
 
+/// Members whose batches took one time come at once, where each would have taken a time of its own: the collective
+/// begins when the last of them would have come.
+Ps Replay::wait_for_last(const Sip& sip, std::size_t members) const {
+  if (sip.ended == nullptr || sip.ended_at != runtime_.dispatcher.now()) return 0;
+  const std::uint64_t count = std::min<std::uint64_t>(members, sip.ended->width());
+  return static_cast<Ps>(std::llround(last_of(count) * scatter_.share() * sip.ended->mean_time()));
+}
+
 /// A member has submitted its part and waits for it. The first decides whether all are held; those that are held when
 /// another one does not come as expected go to the machine then.
 void Replay::collective(const StatePtr& state) {
@@ -44,9 +53,15 @@ void Replay::collective(const StatePtr& state) {
   sip.call = calls_.at({state->order, state->call});
   sip.last = call.base->number;
   ++sip.busy;
+  const Ps wait = wait_for_last(sip, call.parts.size());
+  call.wait = std::max(call.wait, wait);
   if (!call.held) {
     read(state->sip, part.before);
-    runtime_.messages.transmit(state);
+    if (wait == 0) return runtime_.messages.transmit(state);
+    runtime_.dispatcher.queue(static_cast<unsigned>(state->sip)).host_at(now + wait, [this, id = state->message->id] {
+      const auto found = runtime_.messages.pending().find(id);
+      if (found != runtime_.messages.pending().end()) runtime_.messages.transmit(found->second);
+    });
     return;
   }
   if (call.here == call.parts.size()) return all_here(call);
@@ -89,7 +104,7 @@ void Replay::all_here(Call& call) {
   ReplayKind& kind = *call.expected->kind;
   takes_mean(kind, call.parts.size());
   const std::vector<ReplayTimes> times = kind.mean();
-  const std::int64_t later = lateness(coming.skews, call.expected->last());
+  const std::int64_t later = lateness(coming.skews, call.expected->last()) + static_cast<std::int64_t>(call.wait);
   for (std::size_t i = 0; i < times.size(); ++i) repeat(call.parts[i].state, call.first, shifted(times[i], later));
 }
 
@@ -138,7 +153,7 @@ void Replay::learn(Call& call) {
   std::vector<ReplayTimes> times;
   std::vector<double> counts;
   Ps all = 0;
-  const std::int64_t later = lateness(coming.skews, pattern->last());
+  const std::int64_t later = lateness(coming.skews, pattern->last()) + static_cast<std::int64_t>(call.wait);
   for (const Call::Part& part : call.parts) {
     times.push_back(shifted(part.times, -later));
     all = std::max(all, times.back().completed);

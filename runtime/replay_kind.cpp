@@ -40,6 +40,24 @@ double ReplayKind::variance() const {
   return std::max(seen(), (squares_ + kOccurrencesOfRefresh * refresh_.variance(mean_)) / free);
 }
 
+ReplayScatter ReplayKind::scatter() const {
+  if (in_mean_ < 2) return {};
+  const double free = static_cast<double>(in_mean_) - 1;
+  return {squares_ - free * refresh_.variance(mean_), free * mean_ * mean_};
+}
+
+double ReplayScatter::share() const { return squares <= 0 || weight <= 0 ? 0 : std::sqrt(squares / weight); }
+
+double last_of(std::uint64_t count) {
+  // Of 1, 2, 4, ... normal deviates; between them by the logarithm, within 1.5 %.
+  // source: the integral of n x phi(x) Phi(x)^(n-1)
+  constexpr double kLast[] = {0,      0.5642, 1.0294, 1.4236, 1.7660, 2.0697, 2.3437,
+                              2.5946, 2.8269, 3.0439, 3.2482, 3.4418, 3.6261};
+  const double place = std::log2(static_cast<double>(count));
+  const auto below = std::min(static_cast<std::size_t>(place), std::size(kLast) - 2);
+  return kLast[below] + (kLast[below + 1] - kLast[below]) * (place - static_cast<double>(below));
+}
+
 double ReplayKind::error() const {
   if (in_mean_ == 0) return 0;
   return static_cast<double>(of_mean_) * std::sqrt(variance() / static_cast<double>(in_mean_));

@@ -22,6 +22,22 @@ struct ReplayFamily {
   std::uint64_t samples = 0;  ///< of all of them
 };
 
+/// By how much occurrences of kinds of work differ, as a share of their time.
+struct ReplayScatter {
+  double squares = 0, weight = 0;  ///< ps^2, sums: of deviations; of means, each as often as it has degrees of freedom
+  ReplayScatter& operator+=(const ReplayScatter& other) {
+    squares += other.squares;
+    weight += other.weight;
+    return *this;
+  }
+  ReplayScatter operator-() const { return {-squares, -weight}; }
+  /// Standard deviation, of 1.
+  double share() const;
+};
+
+/// By how many standard deviations the last of `count` is later than their mean.
+double last_of(std::uint64_t count);
+
 /// What is known of one kind of work: how long its occurrences take that were simulated, and whether that says enough.
 ///
 /// The first occurrence of short work finds rows closed and other things that later ones find open: it is not in the
@@ -82,6 +98,11 @@ class ReplayKind {
     of_mean_ += of_mean;
     counted_ += of_mean + of_one;
   }
+  /// So many equal SIPs did it at once.
+  void at_once(std::uint64_t sips) { width_ = std::max(width_, sips); }
+  std::uint64_t width() const { return width_; }
+  /// What its occurrences differ by beside refreshes, which equal SIPs meet together.
+  ReplayScatter scatter() const;
   /// Standard error of what the repeats of the mean have taken in all, ps.
   double error() const;
   /// Adds what the repeats would have counted.
@@ -108,6 +129,7 @@ class ReplayKind {
   std::vector<Sums> sums_;      // by message
   std::vector<double> counts_;  // of the occurrences
   Ps until_ = 0;                // a repeat of the mean is under way
+  std::uint64_t width_ = 1;     // at_once()
   std::uint64_t in_mean_ = 0;   // occurrences: all but the first, where that is short
   std::uint64_t simulated_ = 0, repeats_ = 0, of_mean_ = 0, counted_ = 0, samples_ = 0;
   double mean_ = 0, squares_ = 0;  // Welford

@@ -46,6 +46,34 @@ TEST(ReplayKind, IsOffByWhatRefreshesMayMakeOfItThoughItsOccurrencesWereEqual) {
   EXPECT_DOUBLE_EQ(half.error(), 10 * 0.5 * 300'000 * std::sqrt(4.0 / 103) / std::sqrt(100.0)) << "many say it";
 }
 
+TEST(ReplayKind, ScattersByWhatItsOccurrencesDifferBeyondRefreshes) {
+  ReplayKind once("once", 1), spread("spread", 2), half("half", 3, {4'000'000, 300'000});
+  once.add(took(1'000), {});
+  EXPECT_EQ(once.scatter().share(), 0);
+  for (const Ps time : {5'000, 900, 1'100, 900, 1'100}) spread.add(took(time), {});
+  EXPECT_NEAR(spread.scatter().share(), 0.1 * std::sqrt(4.0 / 3), 1e-12);
+  // Refreshes make a variance of (150 ns)^2; what there is beyond that scatters.
+  for (const Ps time : {9'000'000, 5'900'000, 6'100'000}) half.add(took(time), {});
+  EXPECT_EQ(half.scatter().share(), 0);
+  for (const Ps time : {5'700'000, 6'300'000}) half.add(took(time), {});
+  const double beyond = (2 * 0.1 * 0.1 + 2 * 0.3 * 0.3) / 3 - 0.15 * 0.15;
+  EXPECT_NEAR(half.scatter().share(), std::sqrt(beyond) / 6, 1e-9);
+  ReplayScatter both = spread.scatter();
+  both += half.scatter();
+  EXPECT_NEAR(both.share(), half.scatter().share(), 1e-6) << "long work says most";
+  both += -half.scatter();
+  EXPECT_NEAR(both.share(), spread.scatter().share(), 1e-3);
+}
+
+/// Of two the mean of the larger is 1 / sqrt(pi), of three 3 / (2 sqrt(pi)).
+TEST(ReplayKind, TheLastOfManyIsSoManyDeviationsBehindTheirMean) {
+  EXPECT_EQ(last_of(1), 0);
+  EXPECT_NEAR(last_of(2), 1 / std::sqrt(M_PI), 1e-4);
+  EXPECT_NEAR(last_of(3), 1.5 / std::sqrt(M_PI), 0.015 * last_of(3));
+  EXPECT_NEAR(last_of(8), 1.4236, 1e-9);
+  EXPECT_GT(last_of(100'000), last_of(4096));
+}
+
 TEST(ReplayKind, IsRefusedWhenASampleLiesBeyondTheToleranceAndItsSpread) {
   ReplayKind equal("equal", 1);
   for (int i = 0; i < 4; ++i) equal.add(took(1'000'000), {});

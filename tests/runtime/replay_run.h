@@ -41,6 +41,7 @@ struct Outcome {
   std::array<Ps, 8> ends{};  ///< of the last entry of the host trace, by SIP
   std::uint64_t launches = 0, repeated_launches = 0, repeated_collectives = 0, repeated_mappings = 0, shared = 0,
                 samples = 0, refused = 0, disturbed = 0, entries = 0, marked = 0, last_marked = 0;
+  std::array<Ps, 4> last_took{};  ///< what the last entries of SIP 0 took, the last one at the end
 };
 static_assert(std::is_trivially_copyable_v<Outcome>);
 
@@ -82,6 +83,9 @@ inline Outcome outcome_of(const How& how, const std::function<void(Context&)>& p
     ++outcome.entries;
     outcome.marked += entry.repeated ? 1 : 0;
     outcome.last_marked = entry.repeated ? 1 : 0;
+    if (entry.sip != 0) continue;
+    std::rotate(outcome.last_took.begin(), outcome.last_took.begin() + 1, outcome.last_took.end());
+    outcome.last_took.back() = entry.t_complete - entry.t_submit;
   }
   if (!how.replay) return outcome;
   const ReplayReport report = run.runtime.replay_report();

@@ -215,6 +215,45 @@ TEST(Replay, CollectivesAreRepeatedWithAllTheirMembersOrNone) {
   }
 }
 
+int fills = 0;
+void fill_often(Va, Tl& tl) {
+  for (int i = 0; i < fills; ++i) tl.fill({64, 64}, DType::f16, 0);
+}
+
+/// One of four SIPs is simulated, all take its time, which differs from turn to turn. So members come at once, where
+/// each would have taken a time of its own: the all_reduce, simulated or not, is late by what the last of four is later
+/// than their mean.
+TEST(Replay, ACollectiveBeginsWhenTheLastOfItsMembersWouldHaveCome) {
+  How how;
+  how.sample = 1u << 30;
+  how.spec = machine_of(4, 2, 2);
+  how.alike = {0, 0, 0, 0};
+  const auto run = [&how](int every_other, unsigned turns) {
+    return run_apart(how, [=](Context& context) {
+      context.init_process_group(ring_algorithm());
+      const Tensor x = context.zeros({1, kColumns}, DType::f16, spread(), "x");
+      for (unsigned i = 0; i < turns; ++i) {
+        fills = i % 2 == 0 ? 40 : every_other;
+        context.launch("fill_often", alone(), fill_often, x);
+        context.all_reduce(x);
+      }
+    });
+  };
+  const unsigned simulated = ReplayKind::kLeast, longer = simulated + 6;
+  const Outcome equal = run(40, longer), differ = run(80, simulated), repeated = run(80, longer);
+  const Ps all_reduce = equal.last_took[3], forty = differ.last_took[0], eighty = differ.last_took[2];
+  ASSERT_GT(eighty, forty);
+  ReplayKind kind("fill_often", 1);
+  for (unsigned i = 0; i < simulated; ++i) kind.add({{0, 0, i % 2 == 0 ? forty : eighty}}, {});
+  const auto late = [&] { return last_of(4) * kind.scatter().share() * kind.mean_time(); };
+  constexpr double kEdge = 2'000;  // ps: where in a clock the all_reduce begins
+  EXPECT_NEAR(static_cast<double>(differ.last_took[3]), static_cast<double>(all_reduce) + late(), kEdge);
+  const auto mean = static_cast<double>(repeated.last_took[2]);
+  if (kind.mean_time() < mean - kEdge) kind.add({{0, 0, eighty}}, {});  // one more was simulated, for its mean
+  EXPECT_NEAR(kind.mean_time(), mean, kEdge);
+  EXPECT_NEAR(static_cast<double>(repeated.last_took[3]), static_cast<double>(all_reduce) + late(), kEdge);
+}
+
 /// What follows other work than before is expected to begin as the last one did. It is so where both SIPs have done as
 /// much; where one comes late, it is simulated.
 TEST(Replay, CollectivesAfterNewWorkAreExpectedAsTheLastOneWas) {
