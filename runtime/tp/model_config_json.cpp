@@ -81,12 +81,22 @@ class Reader {
 };
 }  // namespace
 
-bool is_config_json(const ConfigNode& root) { return root.find("model_type") != nullptr; }
+bool is_config_json(const ConfigNode& root) {
+  for (const char* key : {"model_type", "architectures", "hidden_size", "num_hidden_layers", "num_attention_heads"}) {
+    if (root.find(key) != nullptr) return true;
+  }
+  return false;
+}
 
 Model read_config_json(const ConfigNode& root, const std::string& name, Problems& problems) {
   Model model;
   model.name = name;
-  const auto family = read_name(*root.find("model_type"), "model_type", {"llama", "mistral", "mixtral"}, problems);
+  const ConfigNode* type = root.find("model_type");
+  if (type == nullptr) {
+    problems.add(root.where, "missing key 'model_type'", "a config.json of llama, mistral or mixtral is read");
+    return model;
+  }
+  const auto family = read_name(*type, "model_type", {"llama", "mistral", "mixtral"}, problems);
   if (!family) return model;
   const bool mixture = *family == 2;
   Reader reader(root, mixture, problems);
@@ -97,7 +107,7 @@ Model read_config_json(const ConfigNode& root, const std::string& name, Problems
   model.mlp_width = reader.integer("intermediate_size");
   model.vocabulary = reader.integer("vocab_size");
   model.positions = reader.integer("max_position_embeddings");
-  model.head_dim = reader.integer("head_dim", model.heads > 0 ? model.width / model.heads : 1);
+  model.head_dim = reader.integer("head_dim", model.heads > 0 && model.width > 0 ? model.width / model.heads : 1);
   model.epsilon = reader.number("rms_norm_eps", mixture ? 1e-5 : 1e-6);
   model.rope_theta = reader.number("rope_theta", mixture ? 1'000'000 : 10'000);
   if (mixture) {

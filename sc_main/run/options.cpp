@@ -263,10 +263,18 @@ void CommonOptions::check(Refusals& refusals) const {
   if (!replay.empty()) refusals.from([this] { replay_sample(); });
 }
 
+bool CommonOptions::looks_closer() const {
+  return critical_path || explain || stats_in_json ||
+         !(vcd.empty() && oplog.empty() && stats.empty() && trace.empty() && report.empty());
+}
+
+bool CommonOptions::simulates_repeats() const {
+  return replay.empty() && data == "off" && parse_fidelity(fidelity).trains() && looks_closer();
+}
+
 std::uint64_t CommonOptions::replay_sample() const {
   constexpr std::uint64_t kSample = 64;
-  const bool written = critical_path || explain || stats_in_json ||
-                       !(vcd.empty() && oplog.empty() && stats.empty() && trace.empty() && report.empty());
+  const bool written = looks_closer();
   if (replay == "off") return 0;
   if (replay.empty()) return data == "off" && parse_fidelity(fidelity).trains() && !written ? kSample : 0;
   const bool number = replay.size() <= 9 && replay.find_first_not_of("0123456789") == std::string::npos;

@@ -69,7 +69,8 @@ std::string describe(std::vector<topology::EnergyRow> rows) {
                      total > 0 ? 100 * standing / total : 0.0, parts);
 }
 
-std::string describe_replay(const std::optional<ReplayReport>& replay) {
+std::string describe_replay(const std::optional<ReplayReport>& replay, bool left_out) {
+  if (left_out) return "# replay: off: what is looked at is simulated\n";
   if (!replay) return {};
   const std::uint64_t repeated = replay->repeated_launches + replay->repeated_collectives;
   const std::uint64_t all = replay->launches + replay->collectives;
@@ -364,6 +365,11 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
   options.run = common_.run_options();
   options.plan = &plan;
   options.machine = &simulation.machine();
+  options.energy = [&simulation, &replayed, &plan](Ps elapsed) {
+    std::vector<topology::EnergyRow> rows = topology::energy(simulation.machine(), plan, elapsed);
+    if (simulation.runtime().replays()) replayed.add(simulation.runtime().replay_counts(), rows);
+    return rows;
+  };
   if (shows_table_) {
     options.tell = [](const std::string& text) {
       show_text(text);
@@ -386,11 +392,8 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
     say(fmt::format("kernbench: warning: --wave-filter {} matches no signal\n", quote(glob)));
   }
   result_.sim_time = simulation.now();
-  result_.energy = topology::energy(simulation.machine(), plan, result_.sim_time);
-  if (simulation.runtime().replays()) {
-    result_.replay = simulation.runtime().replay_report();
-    replayed.add(simulation.runtime().replay_counts(), result_.energy);
-  }
+  result_.energy = options.energy(result_.sim_time);
+  if (simulation.runtime().replays()) result_.replay = simulation.runtime().replay_report();
   nlohmann::ordered_json statistics;
   try {
     statistics = simulation.statistics(!error, result_.energy);
@@ -464,7 +467,8 @@ void Run::say_more(Simulation& simulation) const {
 
 void Run::publish(const Report& report, const topology::Plan& plan, OutputFile* json, OutputFile* page) {
   if (common_.json != "-")
-    show_format("{}{}# {}\n", report.text, describe_replay(result_.replay), describe(result_.fidelity));
+    show_format("{}{}# {}\n", report.text, describe_replay(result_.replay, common_.simulates_repeats() && may_replay()),
+                describe(result_.fidelity));
   if (common_.json != "-" && common_.explain) show_text(LaunchTable::text(result_.explanation));
   if (common_.json != "-" && common_.critical_path && !result_.critical_path.is_null())
     show_text(critical_path_text(result_.critical_path));

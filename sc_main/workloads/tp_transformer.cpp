@@ -10,7 +10,6 @@
 
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/tp_transformer_ranks.h"
-#include "topology/machine/energy.h"
 
 namespace kernbench {
 
@@ -266,14 +265,8 @@ Report TpTransformer::run(Session& session) {
   run.memory.emplace(run.model, session.map(), run.host.layers / pp_, tp_, batch_ / dp_, context_ + prompt_ + decode_,
                      batch_ / dp_ * std::max<std::int64_t>(prompt_, 1), run.host.dtype, ends_of_stage());
   run.memory->check(run.model.name);
-  run.of_phase.assign(run.phases.size(), 0);
-  run.energy = [&session](Ps now) {
-    double sum = topology::total_pj(topology::energy(*session.options().machine, *session.options().plan, now));
-    if (!session.runtime().replays()) return sum;
-    const std::vector<double> repeated = session.runtime().replay_counts();  // number and pJ in turn
-    for (std::size_t i = 1; i < repeated.size(); i += 2) sum += repeated[i];
-    return sum;
-  };
+  run.of_phase.resize(run.phases.size());
+  run.work = [&session](Ps now) { return MachineWork(now, session.options().energy(now)); };
   TpTimes times(run.tokens.size() * static_cast<std::size_t>(run.pieces), common_.warmup, common_.iterations);
   session.run(static_cast<int>(world()), [&](Context& ctx) {
     ctx.init_process_group(group);

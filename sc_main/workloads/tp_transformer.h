@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +23,19 @@ namespace kernbench {
 struct TransformerPhase {
   std::string name;
   std::int64_t steps = 0, length = 0;
+};
+
+/// What the machine does while layers run: a phase of all timed passes, or a moment since the start.
+struct MachineWork {
+  Ps time = 0;
+  double pj = 0;                         ///< static energy too
+  std::map<std::string, double> counts;  ///< by key of EnergyOperation
+  MachineWork() = default;
+  MachineWork(Ps now, const std::vector<topology::EnergyRow>& rows);
+  MachineWork& add(const MachineWork& other, int sign = 1);
+  /// Shares of the most that the SIPs can do (topology::most_per_second): `gemm`, `hbm`, `noc`, `ucie`, `links`; what
+  /// there is none of is left out.
+  nlohmann::ordered_json utilisation(const std::map<std::string, double>& most) const;
 };
 
 class TpTransformer final : public Workload {
@@ -54,8 +68,8 @@ class TpTransformer final : public Workload {
     std::shared_ptr<ModelWeightFiles> files;  ///< --weights; null: a pattern
     bool loads = true;                        ///< contents are there, or take time
     std::optional<TpMemory> memory;
-    std::function<double(Ps)> energy;  ///< of the machine since the start, pJ
-    std::vector<double> of_phase;      ///< pJ, of all timed passes
+    std::function<MachineWork(Ps)> work;  ///< since the start
+    std::vector<MachineWork> of_phase;    ///< of all timed passes
     tp::MoeRun moe;
   };
   Case make_case(const Session& session) const;

@@ -103,11 +103,11 @@ void TpTransformer::Rank::meter(std::size_t number) {
   const bool second = phases == 2 && number == static_cast<std::size_t>(run_.phases.front().steps * run_.pieces);
   if (number != 0 && number != pieces && !second) return;
   if (ctx_.rank() == 0) {
-    const double now = run_.energy(ctx_.now());
+    const MachineWork now = run_.work(ctx_.now());
     const std::size_t pass = begun_ == 0 ? 0 : (begun_ - 1) / phases;
     if (begun_ > 0 && pass >= static_cast<std::size_t>(work_.common_.warmup))
-      run_.of_phase[(begun_ - 1) % phases] += now - energy_;
-    energy_ = now;
+      run_.of_phase[(begun_ - 1) % phases].add(now).add(before_, -1);
+    before_ = now;
     ++begun_;
   }
   ctx_.barrier();  // nobody begins before it is read

@@ -19,7 +19,8 @@ class TpTransformer::Rank {
   void prepare();
   void piece(std::size_t number, bool keep);
   void whole_step(std::size_t step, bool keep);
-  /// A phase begins with piece `number`, or (of all pieces) the last has ended: keeps the energy of the one before.
+  /// A phase begins with piece `number`, or (of all pieces) the last has ended: keeps the machine's work of the one
+  /// before.
   void meter(std::size_t number);
   void keep(std::size_t step, std::size_t micro, const Tensor& x);
 
@@ -47,7 +48,7 @@ class TpTransformer::Rank {
   std::vector<std::vector<tp::TransformerTensors>> tensors_;  // by phase and micro-batch
   std::vector<std::vector<Tensor>> received_;                 // likewise, behind the first stage
   std::vector<std::vector<Tensor>> inputs_;  // by step and micro-batch, of the first stage where there is no embedding
-  double energy_ = 0;                        // rank 0's: at the start of the phase, pJ
+  MachineWork before_;                       // rank 0's: at the start of the phase
   std::size_t begun_ = 0;                    // phases, of all passes
   Tensor x_;                                 // between the pieces of a step
 };

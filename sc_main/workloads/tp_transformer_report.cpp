@@ -2,6 +2,7 @@
 
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/tp_transformer.h"
+#include "topology/plan/capacity.h"
 
 namespace kernbench {
 
@@ -9,7 +10,52 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kShownLayers = 8;
+
+/// "GEMM arrays 3.1 %, HBM 24.0 %, ..."
+std::string utilisation_text(const Json& shares) {
+  constexpr std::pair<const char*, const char*> kNames[] = {
+      {"gemm", "GEMM arrays"}, {"hbm", "HBM"}, {"noc", "NoC"}, {"ucie", "UCIe"}, {"links", "links between SIPs"}};
+  std::string text;
+  for (const auto& [key, name] : kNames) {
+    if (!shares.contains(key)) continue;
+    text += fmt::format("{}{} {:.1f} %", text.empty() ? "" : ", ", name, 100 * shares[key].get<double>());
+  }
+  return text;
+}
 }  // namespace
+
+MachineWork::MachineWork(Ps now, const std::vector<topology::EnergyRow>& rows) : time(now), pj(total_pj(rows)) {
+  for (const topology::EnergyRow& row : rows) {
+    for (const topology::EnergyOperation& done : row.operations) counts[done.operation] += done.count;
+  }
+}
+
+MachineWork& MachineWork::add(const MachineWork& other, int sign) {
+  time += static_cast<Ps>(sign) * other.time;
+  pj += sign * other.pj;
+  for (const auto& [operation, count] : other.counts) counts[operation] += sign * count;
+  return *this;
+}
+
+nlohmann::ordered_json MachineWork::utilisation(const std::map<std::string, double>& most) const {
+  const std::pair<const char*, std::vector<const char*>> kinds[] = {
+      {"gemm", {"pe.energy.mac_8bit", "pe.energy.mac_16bit", "pe.energy.mac_32bit", "pe.energy.mac_64bit"}},
+      {"hbm", {"cube.hbm.energy_per_bit"}},
+      {"noc", {"cube.noc.energy_per_bit"}},
+      {"ucie", {"cube.ucie.energy_per_bit"}},
+      {"links", {"system.links.energy_per_bit"}}};
+  nlohmann::ordered_json shares = nlohmann::ordered_json::object();
+  const double seconds = static_cast<double>(time) * 1e-12;
+  for (const auto& [name, operations] : kinds) {
+    for (const char* operation : operations) {
+      const auto can = most.find(operation), done = counts.find(operation);
+      if (can == most.end() || can->second == 0 || seconds == 0) continue;
+      const double share = done == counts.end() ? 0 : done->second / (can->second * seconds);
+      shares[name] = shares.value(name, 0.0) + share;
+    }
+  }
+  return shares;
+}
 
 std::vector<std::vector<std::int32_t>> TpTransformer::routing(const Case& run) const {
   const std::int64_t length = prompt_ + decode_, k = run.model.experts_per_token;
@@ -149,6 +195,9 @@ Report TpTransformer::report(Session& session, const Case& run, const TpTimes& t
   report.results.push_back(std::move(set_up));
   report.text += fmt::format(" {:>8} {:>10} {:>7} {:>15.3f}\n", "set-up", "-", "-", in_ns(times.of_set_up().time));
   std::string details;
+  const auto most = topology::most_per_second(*session.options().plan, static_cast<std::uint16_t>(world()));
+  MachineWork in_all;
+  double request_ns = 0;
   std::size_t first = 0;
   for (const TransformerPhase& phase : run.phases) {
     const int passes = common_.iterations * static_cast<int>(phase.steps);
@@ -189,11 +238,16 @@ Report TpTransformer::report(Session& session, const Case& run, const TpTimes& t
     details += fmt::format("# {}: {:.0f} tokens per second, {:.3f} us {}\n", phase.name,
                            whole["tokens_per_s"].get<double>(), whole["time_ns"].get<double>() / 1e3,
                            phase.name == "decode" ? "per output token" : "to the first token");
-    const double energy = run.of_phase[static_cast<std::size_t>(&phase - run.phases.data())] / passes;
+    const MachineWork& work = run.of_phase[static_cast<std::size_t>(&phase - run.phases.data())];
+    const double energy = work.pj / passes;
     whole["energy_pj"] = energy;
     whole["token_energy_pj"] = energy / static_cast<double>(batch_ * phase.length);
     details += fmt::format("# {}: {:.6f} J, {:.6f} J per token\n", phase.name, energy * 1e-12,
                            whole["token_energy_pj"].get<double>() * 1e-12);
+    whole["utilisation"] = work.utilisation(most);
+    details += fmt::format("# {}: mean utilisation: {}\n", phase.name, utilisation_text(whole["utilisation"]));
+    in_all.add(work);
+    request_ns += whole["time_ns"].get<double>() * static_cast<double>(phase.steps);
     whole["where"] = where_time_goes(all, passes);
     const auto share = [&](const char* part) {
       return 100 * whole["where"][part].get<double>() / whole["time_ns"].get<double>();
@@ -212,6 +266,12 @@ Report TpTransformer::report(Session& session, const Case& run, const TpTimes& t
     details += TpTimes::kernels_text(whole);
     first += static_cast<std::size_t>(phase.steps * run.pieces);
   }
+  Json& request = report.results.back()["request"];
+  request["time_ns"] = request_ns;
+  request["energy_pj"] = in_all.pj / common_.iterations;
+  request["utilisation"] = in_all.utilisation(most);
+  details += fmt::format("# in all: {:.3f} us, {:.6f} J, mean utilisation: {}\n", request_ns / 1e3,
+                         request["energy_pj"].get<double>() * 1e-12, utilisation_text(request["utilisation"]));
   report.text += times.set_up_text() + details;
   report.text +=
       fmt::format("# KV caches of a rank: {} B; HBM needed on a SIP: {:.3f} of {:.3f} GB\n", run.cache_bytes,

@@ -10,6 +10,7 @@
 #include "runtime/runtime.h"
 #include "tlm/machine/machine_map.h"
 #include "tlm/machine/run_options.h"
+#include "topology/machine/energy.h"
 
 namespace kernbench {
 
@@ -41,6 +42,8 @@ class Session {
     RunOptions run;                        ///< data, debug, recorder window
     const topology::Plan* plan = nullptr;  ///< configuration of the engines, for peak rates; edges of paths
     topology::Machine* machine = nullptr;  ///< statistics of its parts
+    /// Energy since the start, `elapsed` ago; with what repeats would have taken.
+    std::function<std::vector<topology::EnergyRow>(Ps elapsed)> energy;
     /// Shows lines at once: what is known before something that takes long. Null: nobody reads them.
     std::function<void(const std::string& text)> tell;
   };

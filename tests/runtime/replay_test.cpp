@@ -254,6 +254,29 @@ TEST(Replay, ACollectiveBeginsWhenTheLastOfItsMembersWouldHaveCome) {
   EXPECT_NEAR(static_cast<double>(repeated.last_took[3]), static_cast<double>(all_reduce) + late(), kEdge);
 }
 
+/// A kernel that changes what it does, which nothing of a launch shows: samples find it, and it is simulated from then
+/// on.
+TEST(Replay, WorkThatASampleShowsToDifferIsSimulatedFromThenOn) {
+  How how;
+  how.sample = 4;
+  const auto run = [&how](int later) {
+    return run_apart(how, [later](Context& context) {
+      const Tensor x = context.zeros({1, kColumns}, DType::f16, spread(), "x");
+      for (int i = 0; i < 80; ++i) {
+        fills = i < 40 ? 40 : later;
+        context.launch("fill_often", alone(), fill_often, x);
+      }
+    });
+  };
+  const Outcome same = run(40), differs = run(80);
+  EXPECT_EQ(same.refused, 0u);
+  EXPECT_EQ(same.last_marked, 1u);
+  EXPECT_EQ(differs.refused, 1u);
+  EXPECT_EQ(differs.last_marked, 0u);
+  EXPECT_GT(differs.last_took[3], same.last_took[3]);
+  EXPECT_LT(differs.repeated_launches, same.repeated_launches);
+}
+
 /// What follows other work than before is expected to begin as the last one did. It is so where both SIPs have done as
 /// much; where one comes late, it is simulated.
 TEST(Replay, CollectivesAfterNewWorkAreExpectedAsTheLastOneWas) {

@@ -4,6 +4,7 @@
 
 #include "tests/topology/machines.h"
 #include "tlm/machine/names.h"
+#include "topology/plan/capacity.h"
 #include "topology/plan/plan.h"
 #include "topology/spec/resolve.h"
 
@@ -47,6 +48,46 @@ TEST(MachineMap, AMissingPeLeavesItsHbmSlice) {
   EXPECT_EQ(map.pes(0).size(), 7u);
   EXPECT_EQ(map.resolve(PhysicalAddress::tcm({0, 0, 3}, 0)), kNoNode);
   EXPECT_EQ(map.resolve(PhysicalAddress::hbm({0, 0, 3}, 0)), map.hbm_port({0, 0, 3}));
+}
+
+TEST(Capacity, IsTheSumOfWhatComponentsOfTheSipsDoInASecond) {
+  SystemSpec spec = small_machine(4, 2, 1);
+  spec.missing_pes = {{0, 0, 3}};
+  PeConfig wide = spec.pe_at({1, 0, 0});
+  wide.gemm.rows = 64;
+  spec.pes[{1, 0, 0}] = wide;
+  const Plan plan(spec);
+  auto most = most_per_second(plan, 2);
+  const GemmConfig& gemm = spec.cube.pe.gemm;
+  const double array = static_cast<double>(gemm.rows) * gemm.cols * static_cast<double>(gemm.clock_hz);
+  EXPECT_DOUBLE_EQ(most["pe.energy.mac_16bit"], (2 * 2 * 8 - 1 + 1) * array * gemm.f16_rate);
+  EXPECT_DOUBLE_EQ(most["pe.energy.mac_32bit"], 32 * array / gemm.f32_cycles);
+  const auto peak = static_cast<double>(spec.cube.hbm.pseudo_channel_peak().bytes_per_second());
+  EXPECT_DOUBLE_EQ(most["cube.hbm.energy_per_bit"], 8 * 2 * 2 * 8 * 4 * peak);
+  double ucie = 0, links = 0;  // of the two SIPs, each way
+  for (const LinkEnd& end : plan.ends) {
+    if (plan.networks[end.network].sip >= 2) continue;
+    const double rate = 8.0 * static_cast<double>(end.link.bytes_per_second) * static_cast<double>(end.spots->size());
+    if (end.kind->edge == EdgeKind::inter_sip) links += rate;
+    if (end.kind->edge == EdgeKind::ucie && plan.networks[end.network].kind == NetworkKind::cube) ucie += rate;
+  }
+  EXPECT_GT(links, 0);
+  EXPECT_DOUBLE_EQ(most["cube.ucie.energy_per_bit"], ucie);
+  EXPECT_DOUBLE_EQ(most["system.links.energy_per_bit"], links);
+  EXPECT_GT(most["cube.noc.energy_per_bit"], 2 * 2 * 8 * 2 * 8e9 * spec.cube.noc.flit_bytes * 0.1);
+  const double whole = most_per_second(plan, 4)["cube.noc.energy_per_bit"];
+  EXPECT_GT(whole, 2 * most["cube.noc.energy_per_bit"]) << "SIP 0 lacks a PE, and its port";
+}
+
+/// A switch's ports towards a SIP count for the SIP.
+TEST(Capacity, OfASwitchedSystemHasBothWaysOfEachLink) {
+  SystemSpec spec = small_machine(3, 1, 1);
+  spec.topology = SipTopology::switch_star;
+  const Plan plan(spec);
+  const double one = most_per_second(plan, 1)["system.links.energy_per_bit"];
+  EXPECT_DOUBLE_EQ(one,
+                   2 * 8.0 * static_cast<double>(spec.links.link.bytes_per_second) * spec.links.links_per_neighbour);
+  EXPECT_DOUBLE_EQ(most_per_second(plan, 3)["system.links.energy_per_bit"], 3 * one);
 }
 
 TEST(MachineMap, CapacitiesFollowFromTheSpec) {

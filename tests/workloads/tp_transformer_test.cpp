@@ -249,6 +249,80 @@ TEST(TpTransformer, LookingUpLikeSharesOfTheTokensIsSimulatedOnce) {
       << "one of four ranks is simulated";
 }
 
+TEST(TpTransformer, SaysThatNothingIsRepeatedWhereSomebodyLooksCloser) {
+  const Tool tool;
+  const Args sizes{"--data", "off", "--fidelity", "fast", "--layers", "1"};
+  EXPECT_THAT(tool(tiny(tool, sizes)).out, HasSubstr("\n# replay: "));
+  Args closer = sizes;
+  closer.insert(closer.end(), {"--stats", "s.json"});
+  EXPECT_THAT(tool(tiny(tool, closer)).out, HasSubstr("\n# replay: off: what is looked at is simulated\n"));
+  Args off = closer;
+  off.insert(off.end(), {"--replay", "off"});
+  EXPECT_THAT(tool(tiny(tool, off)).out, ::testing::Not(HasSubstr("# replay")));
+}
+
+/// Sums of a run: time and energy of prompt and decode steps.
+struct InAll {
+  double time_ns = 0, energy_pj = 0;
+  nlohmann::ordered_json utilisation;
+};
+InAll in_all(const nlohmann::ordered_json& result) {
+  for (const auto& row : result["results"]) {
+    if (!row.contains("request")) continue;
+    const auto& request = row["request"];
+    return {request["time_ns"], request["energy_pj"], request["utilisation"]};
+  }
+  ADD_FAILURE() << "no row says what the request takes";
+  return {};
+}
+
+/// The MACs of arrays are those of the matrices, and what attention multiplies; HBM moves all weights in each step.
+TEST(TpTransformer, UtilisationIsWorkDividedByWhatTheMachineDoesInItsTime) {
+  const Tool tool;
+  const auto result =
+      json_of(tool(tiny(tool, {"--data", "off", "--ends", "0", "--decode", "4", "--layers", "2", "--json", "-"})).out);
+  EXPECT_EQ(schema_errors(result), "");
+  const double pes = 4 * 2 * 2, cells = 32 * 32, clock = 1.6e9;
+  const double width = 32, heads = 8 * 8, kv = 4 * 8, mlp = 48, weights = width * (2 * heads + 2 * kv + 3 * mlp);
+  const double rows = 2 * (5 + 4), attention = 2 * 2 * heads * (5 * 5 + 6 + 7 + 8 + 9);  // batch 2
+  const InAll all = in_all(result);
+  const double macs = all.utilisation["gemm"].get<double>() * pes * cells * clock * all.time_ns * 1e-9;
+  EXPECT_GE(macs, 2 * rows * weights * 0.99) << "a layer's matrices";
+  EXPECT_LE(macs, 2 * (rows * weights + 4 * attention)) << "with attention in whole tiles";
+  for (const auto& row : result["results"]) {
+    if (row["layer"] != "all") continue;
+    const double steps = row["steps"].get<double>();
+    const double bytes = row["utilisation"]["hbm"].get<double>() * pes * 102.4e9 * row["time_ns"].get<double>() * 1e-9;
+    EXPECT_GE(bytes, 2 * 2 * weights) << row["phase"] << ": two layers of two bytes each";
+    EXPECT_GT(row["utilisation"]["noc"].get<double>(), 0) << steps;
+    EXPECT_GT(row["utilisation"]["ucie"].get<double>(), 0);
+    EXPECT_GT(row["utilisation"]["links"].get<double>(), 0);
+  }
+}
+
+/// One SIP has a slower cube: it is simulated for itself, and all wait for it.
+TEST(TpTransformer, WithReplayASlowerCubeOfOneSipTakesItsOwnTime) {
+  const Tool tool;
+  std::ofstream(tool.file("slow.yaml"))
+      << "extends: ring8\noverrides: [{match: sip1.cube1, pe: {cpu: {dispatch: 40 ns}}}]\n";
+  const auto run = [&](const char* machine, const char* replay) {
+    Args arguments = tiny(tool, {"--data", "off", "--decode", "8", "--fidelity", "fast", "--set",
+                                 "cube.hbm.refresh=none", "--replay", replay, "--json", "-"});
+    std::replace(arguments.begin(), arguments.end(), std::string("ring8"), std::string(machine));
+    return in_all(json_of(tool(arguments).out));
+  };
+  const InAll equal = run("ring8", "off"), slower = run("slow.yaml", "off"), replayed = run("slow.yaml", "8");
+  EXPECT_GT(slower.time_ns, 1.1 * equal.time_ns);
+  EXPECT_NEAR(replayed.time_ns, slower.time_ns, 0.005 * slower.time_ns);
+  EXPECT_NEAR(replayed.energy_pj, slower.energy_pj, 0.01 * slower.energy_pj);
+  for (const char* part : {"gemm", "hbm", "noc", "ucie", "links"}) {
+    const double simulated = slower.utilisation[part];
+    // What others send over a SIP's links before its own part of a collective begins is not in what that part counts.
+    const double tolerance = part == std::string("links") ? 0.03 : 0.01;
+    EXPECT_NEAR(replayed.utilisation[part].get<double>(), simulated, tolerance * simulated) << part;
+  }
+}
+
 /// Whole models: with replay about the same time, and the result says how much was repeated.
 /// Without refreshes: steps of 27 us meet one more or less of them by chance, which is 1 %.
 TEST(TpTransformer, WithReplayTakesTheTimeThatItTakesWithout) {
@@ -334,6 +408,20 @@ TEST(TpTransformer, ReadsConfigJsonAsTheModelThatItDescribes) {
   const Outcome refused = tool(tiny(tool, {}, scaled.c_str()));
   EXPECT_EQ(refused.code, 2);
   EXPECT_THAT(refused.err, HasSubstr("m.yaml:7:19: error: rope_scaling is not supported"));
+
+  const auto errors_without = [&](const std::string& key, const std::string& text) {
+    std::string without = kConfig;
+    const std::size_t begin = without.find("\"" + key + "\"");
+    without.erase(begin, without.find(text, begin) + text.size() - begin);
+    const Outcome outcome = tool(tiny(tool, {}, without));
+    EXPECT_EQ(outcome.code, 2);
+    std::size_t errors = 0;
+    for (std::size_t at = 0; (at = outcome.err.find("error: ", at)) != std::string::npos; ++at) ++errors;
+    EXPECT_EQ(errors, 1u) << outcome.err;
+    return outcome.err;
+  };
+  EXPECT_THAT(errors_without("model_type", "\"llama\","), HasSubstr("m.yaml:1:1: error: missing key 'model_type'"));
+  EXPECT_THAT(errors_without("hidden_size", "32,"), HasSubstr("m.yaml:1:1: error: missing key 'hidden_size'"));
 }
 
 }  // namespace
