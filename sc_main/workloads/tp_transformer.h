@@ -16,6 +16,7 @@
 #include "sc_main/workloads/tp_summary.h"
 #include "sc_main/workloads/tp_times.h"
 #include "sc_main/workloads/workload.h"
+#include "topology/machine/energy.h"
 
 namespace kernbench {
 

@@ -10,13 +10,13 @@
 #include "runtime/runtime.h"
 #include "tlm/machine/machine_map.h"
 #include "tlm/machine/run_options.h"
-#include "topology/machine/energy.h"
 
 namespace kernbench {
 
 class Observer;
 
 namespace topology {
+struct EnergyRow;
 struct Plan;
 class Machine;
 }  // namespace topology
