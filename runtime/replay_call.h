@@ -18,8 +18,8 @@ struct Replay::Pattern {
   ReplayKind* kind = nullptr;
   Ps last() const { return *std::max_element(skews.begin(), skews.end()); }
   /// Within a tolerance of times: 400 ns, but a tenth of what the collective takes at most and a 400th at least. Nobody
-  /// ends before the last has come, so that what all take counts from there; what the others' coming changes is in the
-  /// spread of occurrences.
+  /// ends before the last has come, so that what all take counts from there and Call::wait; what the others' coming
+  /// changes is in the spread of occurrences.
   bool matches(const std::vector<Ps>& others, const std::vector<std::uint64_t>& other_states) const {
     if (other_states != states) return false;
     const Ps tolerance = this->tolerance();
