@@ -148,6 +148,9 @@ TEST(PeOrder, ALaunchBehindOneOfItsStreamIsArmedWhileThatOneRunsAndGetsItsContex
   EXPECT_EQ(pe.bench.answers(pe.other, CommandKind::armed), 0u);
   ASSERT_EQ(pe.bench.sent.size(), 3u);  // armed, armed, done
   EXPECT_LT(pe.bench.sent[1].time, Bench::body(pe.first).last_end);
+  std::vector<Blocked> blocked;
+  pe.bench.pe(0).explain(blocked);
+  EXPECT_TRUE(blocked.empty()) << "it waits for the PEs where the first still runs: they are in the list";
   EXPECT_EQ(pe.bench.sent[2].time, Bench::body(pe.first).last_end);
   pe.start(pe.next);
   EXPECT_EQ(pe.bench.answers(pe.next, CommandKind::done), 1u);

@@ -63,6 +63,7 @@ class KernelContext {
   std::vector<Op*> in_flight;  ///< issued and not complete; tiles of composites are not counted
   std::vector<QueueCount> queues;
   State state = State::armed;
+  bool ahead = false;           ///< armed while the one before in its stream still runs elsewhere, maybe
   bool dispatching = false;     ///< PE_CPU is issuing its next op
   std::uint64_t waits_for = 0;  ///< id of the op that a wait waits for; 0: none
   bool at_fence = false;

@@ -445,6 +445,7 @@ void PeCpu::explain(std::vector<Blocked>& blocked) const {
   ipcq_.explain(blocked);
   for (const auto& context : contexts_) {
     if (context == nullptr) continue;
+    if (context->ahead && context->state == KernelContext::State::armed) continue;  // what it waits for is in the list
     const std::string& kernel = context->launch().kernel;
     const auto listed = [&](const Blocked& b) { return b.kernel == kernel; };
     if (std::any_of(blocked.begin() + static_cast<std::ptrdiff_t>(before), blocked.end(), listed)) continue;

@@ -82,6 +82,7 @@ void PeCpu::left(std::uint32_t index, std::uint16_t stream) {
   Message& message = **next;
   successors_.erase(next);
   record(index, message);
+  contexts_[index]->ahead = true;
 }
 
 void PeCpu::record(std::uint32_t index, Message& message) {
