@@ -18,7 +18,7 @@ struct Replay::Pattern {
   ReplayKind* kind = nullptr;
   Ps last() const { return *std::max_element(skews.begin(), skews.end()); }
   /// Within a tolerance of times: 400 ns, but a tenth of what the collective takes at most and a 400th at least. Nobody
-  /// ends before the last has come, so that what all take counts from there and Call::wait; what the others' coming
+  /// ends before the last has come, so that what all take counts from there and Part::wait; what the others' coming
   /// changes is in the spread of occurrences.
   bool matches(const std::vector<Ps>& others, const std::vector<std::uint64_t>& other_states) const {
     if (other_states != states) return false;
@@ -62,7 +62,7 @@ struct Replay::Base {
 struct Replay::Call {
   struct Part {
     StatePtr state;
-    Ps start = 0;
+    Ps start = 0, wait = 0;  ///< it comes; and begins so much later (Replay::wait_for_last)
     std::uint64_t sip_state = 0;
     bool ended = false;
     std::vector<double> before, added;  ///< counters
@@ -72,7 +72,6 @@ struct Replay::Call {
   std::vector<Part> parts;         ///< by place in the call order
   std::size_t here = 0, left = 0;  ///< members that have submitted it; parts under way
   Ps first = 0;
-  Ps wait = 0;                  ///< for the last of members whose batches took one time (Replay::wait_for_last)
   std::uint64_t before = 0;     ///< Base::after
   Pattern* expected = nullptr;  ///< null: it is simulated whatever comes
   bool held = false;            ///< until all are here

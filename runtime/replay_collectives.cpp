@@ -27,7 +27,7 @@ Replay::Call& Replay::call_of(const Handle::State& state) {
 /// Members whose batches took one time come at once, where each would have taken a time of its own: the collective
 /// begins when the last of them would have come.
 Ps Replay::wait_for_last(const Sip& sip, std::size_t members) const {
-  if (sip.ended == nullptr || sip.ended_at != runtime_.dispatcher.now()) return 0;
+  if (sip.ended == nullptr || sip.ended->refused() || sip.ended_at != runtime_.dispatcher.now()) return 0;
   const std::uint64_t count = std::min<std::uint64_t>(members, sip.ended->width());
   return static_cast<Ps>(std::llround(last_of(count) * scatter_.share() * sip.ended->mean_time()));
 }
@@ -53,8 +53,7 @@ void Replay::collective(const StatePtr& state) {
   sip.call = calls_.at({state->order, state->call});
   sip.last = call.base->number;
   ++sip.busy;
-  const Ps wait = wait_for_last(sip, call.parts.size());
-  call.wait = std::max(call.wait, wait);
+  const Ps wait = part.wait = wait_for_last(sip, call.parts.size());
   if (!call.held) {
     read(state->sip, part.before);
     if (wait == 0) return runtime_.messages.transmit(state);
@@ -81,9 +80,12 @@ struct Coming {
   std::vector<Ps> skews;
   std::vector<std::uint64_t> states;
 };
-/// How much later the last has come than the last of the pattern.
-std::int64_t lateness(const std::vector<Ps>& skews, Ps last) {
-  return static_cast<std::int64_t>(*std::max_element(skews.begin(), skews.end())) - static_cast<std::int64_t>(last);
+/// How much later the last begins, behind its wait, than the last of the pattern comes.
+template <class Call>
+std::int64_t lateness(const Call& call, Ps last) {
+  Ps begins = 0;
+  for (const auto& part : call.parts) begins = std::max(begins, part.start + part.wait - call.first);
+  return static_cast<std::int64_t>(begins) - static_cast<std::int64_t>(last);
 }
 template <class Call>
 Coming coming_of(const Call& call) {
@@ -104,7 +106,7 @@ void Replay::all_here(Call& call) {
   ReplayKind& kind = *call.expected->kind;
   takes_mean(kind, call.parts.size());
   const std::vector<ReplayTimes> times = kind.mean();
-  const std::int64_t later = lateness(coming.skews, call.expected->last()) + static_cast<std::int64_t>(call.wait);
+  const std::int64_t later = lateness(call, call.expected->last());
   for (std::size_t i = 0; i < times.size(); ++i) repeat(call.parts[i].state, call.first, shifted(times[i], later));
 }
 
@@ -153,7 +155,7 @@ void Replay::learn(Call& call) {
   std::vector<ReplayTimes> times;
   std::vector<double> counts;
   Ps all = 0;
-  const std::int64_t later = lateness(coming.skews, pattern->last()) + static_cast<std::int64_t>(call.wait);
+  const std::int64_t later = lateness(call, pattern->last());
   for (const Call::Part& part : call.parts) {
     times.push_back(shifted(part.times, -later));
     all = std::max(all, times.back().completed);

@@ -277,6 +277,30 @@ TEST(Replay, WorkThatASampleShowsToDifferIsSimulatedFromThenOn) {
   EXPECT_LT(differs.repeated_launches, same.repeated_launches);
 }
 
+/// Each SIP takes a time of its own then, so that nobody has to be waited for besides.
+TEST(Replay, BehindWorkThatIsNotRepeatedACollectiveBeginsWhenItsMembersCome) {
+  How how;
+  how.sample = 1;
+  how.spec = machine_of(4, 2, 2);
+  how.alike = {0, 0, 0, 0};
+  const auto run = [&how](int first) {
+    return run_apart(how, [first](Context& context) {
+      context.init_process_group(ring_algorithm());
+      const Tensor x = context.zeros({1, kColumns}, DType::f16, spread(), "x");
+      for (int i = 0; i < 20; ++i) {
+        fills = i < 10 ? first : 80;
+        context.launch("fill_often", alone(), fill_often, x);
+        context.all_reduce(x);
+      }
+    });
+  };
+  const Outcome same = run(80), differs = run(40);
+  EXPECT_EQ(same.refused, 0u);
+  EXPECT_GE(differs.refused, 1u);
+  EXPECT_EQ(differs.last_took[2], same.last_took[2]);
+  EXPECT_NEAR(static_cast<double>(differs.last_took[3]), static_cast<double>(same.last_took[3]), 2'000);
+}
+
 /// What follows other work than before is expected to begin as the last one did. It is so where both SIPs have done as
 /// much; where one comes late, it is simulated.
 TEST(Replay, CollectivesAfterNewWorkAreExpectedAsTheLastOneWas) {
