@@ -138,6 +138,7 @@ void Replay::batch() {
       if (!flight->sample) {
         takes_mean(*kind, 1);
         const std::vector<ReplayTimes> times = kind->mean();
+        repeated(*kind, 0, flight->sip, flight->start, flight->start + times.back().completed);
         kind->under_way(flight->start + times.back().completed);
         for (std::size_t i = 0; i < times.size(); ++i) repeat(flight->states[i], flight->start, times[i]);
         return;
@@ -146,7 +147,7 @@ void Replay::batch() {
   }
   flight->simulated = true;
   leaders_[kind] = flight;
-  read(flight->sip, flight->before);
+  flight->done = begin(flight->sip);
   for (const StatePtr& state : flight->states) runtime_.messages.transmit(state);
 }
 
@@ -234,14 +235,21 @@ void Replay::batch_ended(const FlightPtr& flight, const StatePtr& state) {
   if (const auto leader = leaders_.find(flight->kind); leader != leaders_.end() && leader->second == flight) {
     leaders_.erase(leader);
   }
-  flight->kind->repeat(0, flight->followers.size());
   flight->kind->at_once(flight->followers.size() + 1);
-  if (flight->disturbed) return;
-  if (flight->sample) flight->kind->check(static_cast<double>(flight->times.back().completed));
-  if (!flight->kind->is_set_up()) scatter_ += -flight->kind->scatter();
-  flight->kind->add(flight->times, added(flight->sip, flight->before), 0, flight->times.size());
-  if (!flight->kind->is_set_up()) scatter_ += flight->kind->scatter();
-  learned(*flight->kind, 1);
+  if (!flight->disturbed) learn(*flight);
+  const Ps took = flight->times.back().completed;
+  for (const FlightPtr& follower : flight->followers)
+    repeated(*flight->kind, 0, follower->sip, follower->start, follower->start + took);
+}
+
+void Replay::learn(const Flight& flight) {
+  ReplayKind& kind = *flight.kind;
+  if (flight.sample) kind.check(static_cast<double>(flight.times.back().completed));
+  if (!kind.is_set_up()) scatter_ += -kind.scatter();
+  end(flight.sip, flight.done);
+  simulated(kind, 0, flight.done, kind.add(flight.times, 0, flight.times.size()));
+  if (!kind.is_set_up()) scatter_ += kind.scatter();
+  learned(kind, 1);
 }
 
 void Replay::count(const Handle::State& state) {
@@ -279,7 +287,7 @@ bool Replay::says_enough(const ReplayKind& kind) const {
 }
 
 void Replay::takes_mean(ReplayKind& kind, std::uint64_t parts) {
-  kind.repeat(1, 0);
+  kind.repeat(1);
   if (!kind.is_set_up()) weigh(kind, parts);
 }
 
@@ -297,7 +305,7 @@ void Replay::weigh(const ReplayKind& kind, std::uint64_t parts) {
 }
 
 ReplayKind& Replay::make_kind(const std::string& name, std::uint64_t number, std::shared_ptr<ReplayFamily> family) {
-  kinds_.push_back(std::make_unique<ReplayKind>(name, number, options_.refresh, std::move(family)));
+  kinds_.push_back(std::make_unique<ReplayKind>(name, number, options_.refresh, std::move(family), kinds_.size()));
   return *kinds_.back();
 }
 
@@ -310,15 +318,22 @@ std::shared_ptr<ReplayFamily> Replay::family_of(const std::vector<StatePtr>& sta
   return family;
 }
 
-void Replay::read(int sip, std::vector<double>& into) const {
-  if (options_.counters != nullptr) options_.counters->read(sip, into);
+Replay::ReplayDone Replay::begin(int sip) const {
+  ReplayDone done;
+  for (ReplayRecord* record : options_.records) done.push_back(record->begin(sip));
+  return done;
 }
 
-std::vector<double> Replay::added(int sip, const std::vector<double>& before) const {
-  std::vector<double> now;
-  read(sip, now);
-  for (std::size_t i = 0; i < before.size(); ++i) now[i] -= before[i];
-  return now;
+void Replay::end(int sip, const ReplayDone& done) const {
+  for (std::size_t i = 0; i < done.size(); ++i) options_.records[i]->end(sip, *done[i]);
+}
+
+void Replay::simulated(const ReplayKind& kind, std::size_t part, const ReplayDone& done, bool afresh) const {
+  for (std::size_t i = 0; i < done.size(); ++i) options_.records[i]->simulated({kind.id(), part}, *done[i], afresh);
+}
+
+void Replay::repeated(const ReplayKind& kind, std::size_t part, int sip, Ps begin, Ps end) const {
+  for (ReplayRecord* record : options_.records) record->repeated({kind.id(), part}, sip, begin, end);
 }
 
 /// One of each so many, which the seed chooses. Nothing meets what is mapped, so that equal mappings take the same
@@ -345,12 +360,6 @@ ReplayReport Replay::report() const {
   }
   if (expected > 0) report.all = sampled / expected - 1;
   return report;
-}
-
-std::vector<double> Replay::counts() const {
-  std::vector<double> counts;
-  for (const auto& kind : kinds_) kind->add_counts(counts);
-  return counts;
 }
 
 }  // namespace kernbench

@@ -25,6 +25,7 @@ class CallOrder;
 class Replay {
  public:
   using StatePtr = std::shared_ptr<Handle::State>;
+  using ReplayDone = std::vector<std::unique_ptr<ReplayRecord::Done>>;  ///< by record
   Replay(RuntimeImpl& runtime, ReplayOptions options);
   Replay(const Replay&) = delete;
   Replay& operator=(const Replay&) = delete;
@@ -40,8 +41,6 @@ class Replay {
   void came_back(const StatePtr& state);
 
   ReplayReport report() const;
-  /// What repeats would have added to the counters of ReplayOptions.
-  std::vector<double> counts() const;
 
  private:
   /// A batch on its way, of one SIP: in the machine, or a repeat.
@@ -54,7 +53,7 @@ class Replay {
     std::size_t left = 0;  ///< messages that are under way
     bool simulated = false, sample = false, disturbed = false;
     std::vector<std::shared_ptr<Flight>> followers;  ///< equal ones of other SIPs, which take its times
-    std::vector<double> before;                      ///< counters at its start
+    ReplayDone done;
   };
   using FlightPtr = std::shared_ptr<Flight>;
   struct Pattern;
@@ -89,6 +88,7 @@ class Replay {
   void repeat(const StatePtr& state, Ps start, const ReplayTimes& times);
   void due(std::uint64_t message);
   void batch_ended(const FlightPtr& flight, const StatePtr& state);
+  void learn(const Flight& flight);
   void count(const Handle::State& state);
 
   // Collectives (replay_collectives.cpp).
@@ -114,8 +114,10 @@ class Replay {
   /// `number`: of ReplayKind.
   ReplayKind& make_kind(const std::string& name, std::uint64_t number, std::shared_ptr<ReplayFamily> family);
   std::shared_ptr<ReplayFamily> family_of(const std::vector<StatePtr>& states);
-  void read(int sip, std::vector<double>& into) const;
-  std::vector<double> added(int sip, const std::vector<double>& before) const;
+  ReplayDone begin(int sip) const;
+  void end(int sip, const ReplayDone& done) const;
+  void simulated(const ReplayKind& kind, std::size_t part, const ReplayDone& done, bool afresh) const;
+  void repeated(const ReplayKind& kind, std::size_t part, int sip, Ps begin, Ps end) const;
   bool says_enough(const ReplayKind& kind) const;
   /// A repeat of `parts` messages takes the mean, and that of the run's time is off by as much more.
   void takes_mean(ReplayKind& kind, std::uint64_t parts);

@@ -65,8 +65,8 @@ struct Replay::Call {
     Ps start = 0, wait = 0;  ///< it comes; and begins so much later (Replay::wait_for_last)
     std::uint64_t sip_state = 0;
     bool ended = false;
-    std::vector<double> before, added;  ///< counters
-    ReplayTimes times;                  ///< from the first member's start on
+    ReplayDone done;
+    ReplayTimes times;  ///< from the first member's start on
   };
   Base* base = nullptr;
   std::vector<Part> parts;         ///< by place in the call order

@@ -55,7 +55,7 @@ void Replay::collective(const StatePtr& state) {
   ++sip.busy;
   const Ps wait = part.wait = wait_for_last(sip, call.parts.size());
   if (!call.held) {
-    read(state->sip, part.before);
+    part.done = begin(state->sip);
     if (wait == 0) return runtime_.messages.transmit(state);
     runtime_.dispatcher.queue(static_cast<unsigned>(state->sip)).host_at(now + wait, [this, id = state->message->id] {
       const auto found = runtime_.messages.pending().find(id);
@@ -107,7 +107,12 @@ void Replay::all_here(Call& call) {
   takes_mean(kind, call.parts.size());
   const std::vector<ReplayTimes> times = kind.mean();
   const std::int64_t later = lateness(call, call.expected->last());
-  for (std::size_t i = 0; i < times.size(); ++i) repeat(call.parts[i].state, call.first, shifted(times[i], later));
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const Call::Part& part = call.parts[i];
+    const ReplayTimes takes = shifted(times[i], later);
+    repeat(part.state, call.first, takes);
+    repeated(kind, i, part.state->sip, part.start, call.first + takes.completed);
+  }
 }
 
 /// Members came otherwise than expected: what was held goes to the machine, late by what it was held.
@@ -133,7 +138,7 @@ void Replay::part_ended(const StatePtr& state) {
   if (!call->repeats && !call->disturbed) {
     const auto& launch = std::get<LaunchMessage>(state->message->body);
     part.times = {launch.first_start - call->first, launch.last_end - call->first, state->completed - call->first};
-    part.added = added(state->sip, part.before);
+    end(state->sip, part.done);
   }
   if (call->left > 0 || !state->order->complete(state->call)) return;
   calls_.erase(found);
@@ -153,18 +158,16 @@ void Replay::learn(Call& call) {
     pattern = patterns.emplace_back(std::make_unique<Pattern>(Pattern{coming.skews, coming.states, &kind})).get();
   }
   std::vector<ReplayTimes> times;
-  std::vector<double> counts;
   Ps all = 0;
   const std::int64_t later = lateness(call, pattern->last());
   for (const Call::Part& part : call.parts) {
     times.push_back(shifted(part.times, -later));
     all = std::max(all, times.back().completed);
-    counts.resize(std::max(counts.size(), part.added.size()));
-    for (std::size_t i = 0; i < part.added.size(); ++i) counts[i] += part.added[i];
   }
   if (call.sample && pattern == call.expected) pattern->kind->check(static_cast<double>(all));
   const Ps last = pattern->last();
-  pattern->kind->add(times, counts, last);
+  const bool afresh = pattern->kind->add(times, last);
+  for (std::size_t i = 0; i < call.parts.size(); ++i) simulated(*pattern->kind, i, call.parts[i].done, afresh);
   learned(*pattern->kind, call.parts.size());
   call.base->after[call.before] = pattern;
   // One whose part ends before the last has come could not be held until then.

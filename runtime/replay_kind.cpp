@@ -6,16 +6,15 @@
 
 namespace kernbench {
 
-void ReplayKind::add(const std::vector<ReplayTimes>& times, const std::vector<double>& counts, Ps waited,
-                     std::size_t launches) {
+bool ReplayKind::add(const std::vector<ReplayTimes>& times, Ps waited, std::size_t launches) {
   Ps last = 0;
   for (const ReplayTimes& message : times) last = std::max(last, message.completed);
   if (simulated_ == 0) {
     long_ = static_cast<double>(last) >= static_cast<double>(waited) + kLong * static_cast<double>(launches);
   }
-  if (++simulated_ == 2 && !is_long()) {
+  const bool afresh = ++simulated_ == 2 && !is_long();
+  if (afresh) {
     sums_.clear();
-    counts_.clear();
     in_mean_ = 0;
     mean_ = squares_ = 0;
   }
@@ -26,11 +25,10 @@ void ReplayKind::add(const std::vector<ReplayTimes>& times, const std::vector<do
     sums_[i].end += static_cast<double>(times[i].end);
     sums_[i].completed += static_cast<double>(times[i].completed);
   }
-  counts_.resize(std::max(counts_.size(), counts.size()));
-  for (std::size_t i = 0; i < counts.size(); ++i) counts_[i] += counts[i];
   const auto n = static_cast<double>(in_mean_), took = static_cast<double>(last), before = took - mean_;
   mean_ += before / n;
   squares_ += before * (took - mean_);
+  return afresh;
 }
 
 double ReplayKind::seen() const { return in_mean_ < 2 ? 0 : squares_ / static_cast<double>(in_mean_ - 1); }
@@ -101,13 +99,6 @@ void ReplayKind::check(double took) {
       std::abs(sampled_ - expected_) / checks > std::max(all, tolerance)) {
     refused_ = true;
   }
-}
-
-void ReplayKind::add_counts(std::vector<double>& into) const {
-  if (into.size() < counts_.size()) into.resize(counts_.size());
-  if (counted_ == 0 || in_mean_ == 0) return;
-  const double times = static_cast<double>(counted_) / static_cast<double>(in_mean_);
-  for (std::size_t i = 0; i < counts_.size(); ++i) into[i] += counts_[i] * times;
 }
 
 double ReplayKind::difference() const { return samples_ == 0 ? 0 : std::abs(sampled_ - expected_) / expected_; }

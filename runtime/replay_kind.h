@@ -59,24 +59,25 @@ class ReplayKind {
   static constexpr double kOccurrencesOfRefresh = 4;
   static constexpr double kTolerance = 0.005;  ///< spec: tensor_parallel.md, "Whole models in seconds"
 
-  /// `family`: null: it is one of its own.
+  /// `family`: null: it is one of its own. `id`: of all kinds.
   ReplayKind(std::string name, std::uint64_t number, const ReplayRefresh& refresh = {},
-             std::shared_ptr<ReplayFamily> family = nullptr)
+             std::shared_ptr<ReplayFamily> family = nullptr, std::size_t id = 0)
       : name_(std::move(name)),
+        id_(id),
         number_(number),
         refresh_(refresh),
         family_(family ? std::move(family) : std::make_shared<ReplayFamily>()) {}
 
   const std::string& name() const { return name_; }
+  std::size_t id() const { return id_; }
   std::uint64_t number() const { return number_; }  ///< in the order in which kinds were made, from 1 on
   /// Its work is no launch: it is there before the program's time begins, and touches no memory.
   bool is_set_up() const { return number_ == 0; }
 
-  /// An occurrence that was simulated, `times` of each of its messages, `counts` of what it added up. Of its time
-  /// `waited` ps went before it began: work that waits for others is not long by that, nor by being `launches` in a
-  /// row.
-  void add(const std::vector<ReplayTimes>& times, const std::vector<double>& counts, Ps waited = 0,
-           std::size_t launches = 1);
+  /// An occurrence that was simulated, `times` of each of its messages. Of its time `waited` ps went before it began:
+  /// work that waits for others is not long by that, nor by being `launches` in a row. True: those before it count no
+  /// more.
+  bool add(const std::vector<ReplayTimes>& times, Ps waited = 0, std::size_t launches = 1);
   /// Repeats may take the mean.
   bool known() const { return simulated_ >= (is_long() ? kLeastLong : kLeast) && !refused_; }
   /// It must be simulated from now on.
@@ -93,11 +94,8 @@ class ReplayKind {
   /// Repeats of equal SIPs at once are one: a sample is all of theirs, too, so that they are drawn together.
   void under_way(Ps until) { until_ = std::max(until_, until); }
   Ps under_way_until() const { return until_; }
-  /// So many add their counts: those that took the mean, or the times of one that was being simulated.
-  void repeat(std::uint64_t of_mean, std::uint64_t of_one) {
-    of_mean_ += of_mean;
-    counted_ += of_mean + of_one;
-  }
+  /// So many more take the mean.
+  void repeat(std::uint64_t count) { of_mean_ += count; }
   /// So many equal SIPs did it at once.
   void at_once(std::uint64_t sips) { width_ = std::max(width_, sips); }
   std::uint64_t width() const { return width_; }
@@ -105,8 +103,6 @@ class ReplayKind {
   ReplayScatter scatter() const;
   /// Standard error of what the repeats of the mean have taken in all, ps.
   double error() const;
-  /// Adds what the repeats would have counted.
-  void add_counts(std::vector<double>& into) const;
 
   std::uint64_t simulated() const { return simulated_; }
   std::uint64_t samples() const { return samples_; }
@@ -123,15 +119,15 @@ class ReplayKind {
     double start = 0, end = 0, completed = 0;
   };
   const std::string name_;
+  const std::size_t id_;
   const std::uint64_t number_;
   const ReplayRefresh refresh_;
   const std::shared_ptr<ReplayFamily> family_;
-  std::vector<Sums> sums_;      // by message
-  std::vector<double> counts_;  // of the occurrences
-  Ps until_ = 0;                // a repeat of the mean is under way
-  std::uint64_t width_ = 1;     // at_once()
-  std::uint64_t in_mean_ = 0;   // occurrences: all but the first, where that is short
-  std::uint64_t simulated_ = 0, repeats_ = 0, of_mean_ = 0, counted_ = 0, samples_ = 0;
+  std::vector<Sums> sums_;     // by message
+  Ps until_ = 0;               // a repeat of the mean is under way
+  std::uint64_t width_ = 1;    // at_once()
+  std::uint64_t in_mean_ = 0;  // occurrences: all but the first, where that is short
+  std::uint64_t simulated_ = 0, repeats_ = 0, of_mean_ = 0, samples_ = 0;
   double mean_ = 0, squares_ = 0;  // Welford
   double sampled_ = 0, expected_ = 0;
   bool refused_ = false, long_ = false;

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -8,13 +9,28 @@
 
 namespace kernbench {
 
-/// What work adds up in the machine, such as the bits that a network has carried; repeats add what simulated ones did.
-class ReplayCounters {
+/// Keeps what simulated work has done in the machine, such as the bits that a network carried, for its repeats: they do
+/// what the mean of its occurrences did.
+class ReplayRecord {
  public:
-  virtual ~ReplayCounters() = default;
-  /// Appends the counters of a SIP, always in the same order, new ones behind the others: sums that nothing but work
-  /// increases.
-  virtual void read(int sip, std::vector<double>& into) = 0;
+  /// One part of a kind of work, which one SIP does.
+  struct Work {
+    std::size_t kind = 0;  ///< its number
+    std::size_t part = 0;  ///< of a collective, the place of the member
+  };
+  /// What a SIP has done up to an instant or, once it has ended, from that one on.
+  struct Done {
+    virtual ~Done() = default;
+  };
+  virtual ~ReplayRecord() = default;
+  /// Work of a SIP begins, or has ended: nothing else is under way there.
+  virtual std::unique_ptr<Done> begin(int sip) = 0;
+  virtual void end(int sip, Done& done) = 0;
+  /// `done` is what an occurrence did; `afresh`: occurrences before it count no more.
+  virtual void simulated(Work work, const Done& done, bool afresh) = 0;
+  /// A SIP does it from `begin` to `end`, and it is not simulated. Of work of which no occurrence is known yet, one
+  /// may be told later.
+  virtual void repeated(Work work, int sip, Ps begin, Ps end) = 0;
 };
 
 /// What makes equal work differ that comes at different times: every `every` ps the memory stands for up to `takes` ps.
@@ -35,7 +51,7 @@ struct ReplayOptions {
   std::uint64_t seed = 1;     ///< of the choice which
   /// By SIP: those of one number are equal in all that a launch of theirs can meet. Empty: no two are.
   std::vector<std::uint32_t> alike;
-  ReplayCounters* counters = nullptr;  ///< null: nobody asks for sums
+  std::vector<ReplayRecord*> records;  ///< they outlive the runtime
   ReplayRefresh refresh;               ///< of the memory
   /// Adds a range to the page table of a SIP, as a message does that is repeated. Empty: such messages are simulated.
   std::function<void(int sip, const MapEntry& entry)> map;

@@ -129,7 +129,6 @@ void Runtime::set_replay(const ReplayOptions& options) {
 }
 bool Runtime::replays() const { return impl_->replay != nullptr; }
 ReplayReport Runtime::replay_report() const { return impl_->replay->report(); }
-std::vector<double> Runtime::replay_counts() const { return impl_->replay->counts(); }
 const HostProgress& Runtime::host_progress() const { return impl_->program.scheduler().progress(); }
 
 }  // namespace kernbench

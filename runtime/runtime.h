@@ -429,9 +429,8 @@ class Runtime : public sc_core::sc_module {
   /// Equal work is simulated once (docs/replay.md). Before the simulation starts; throws std::invalid_argument if
   /// contents are wanted (RunOptions::data).
   void set_replay(const ReplayOptions& options);
-  bool replays() const;                       ///< set_replay was called
-  ReplayReport replay_report() const;         ///< REQUIRES: replays()
-  std::vector<double> replay_counts() const;  ///< what repeats would have added to the counters. REQUIRES: replays()
+  bool replays() const;                ///< set_replay was called
+  ReplayReport replay_report() const;  ///< REQUIRES: replays()
 
  private:
   static void check_join(bool join);

@@ -11,34 +11,67 @@ namespace {
 constexpr const char* kRefresh = "cube.hbm.bank_refresh_energy";
 }  // namespace
 
-void ReplayEnergy::read(int sip, std::vector<double>& into) {
-  const std::size_t first = into.size();
-  into.resize(first + 2 * counters_.size());
+struct ReplayEnergy::Counted final : ReplayRecord::Done {
+  Counts counts;
+};
+
+ReplayEnergy::Counts ReplayEnergy::read(int sip) {
+  Counts counts(2 * counters_.size());
   for (const topology::EnergyRow& row : topology::work_of_sip(machine_, plan_, static_cast<std::uint16_t>(sip))) {
     for (const topology::EnergyOperation& done : row.operations) {
       if (done.operation == kRefresh) continue;
       const auto [place, fresh] = places_.emplace(std::pair(row.component, done.operation), counters_.size());
       if (fresh) {
         counters_.push_back({row.component, done.operation, done.unit});
-        into.resize(first + 2 * counters_.size());
+        counts.resize(2 * counters_.size());
       }
-      into[first + 2 * place->second] = done.count;
-      into[first + 2 * place->second + 1] = done.dynamic_pj;
+      counts[2 * place->second] = done.count;
+      counts[2 * place->second + 1] = done.dynamic_pj;
     }
   }
+  return counts;
 }
 
-void ReplayEnergy::add(const std::vector<double>& counts, std::vector<topology::EnergyRow>& rows) const {
-  for (std::size_t i = 0; 2 * i < counts.size(); ++i) {
+std::unique_ptr<ReplayRecord::Done> ReplayEnergy::begin(int sip) {
+  auto done = std::make_unique<Counted>();
+  done->counts = read(sip);
+  return done;
+}
+
+void ReplayEnergy::end(int sip, Done& done) {
+  Counts now = read(sip), &counts = static_cast<Counted&>(done).counts;
+  for (std::size_t i = 0; i < counts.size(); ++i) now[i] -= counts[i];
+  counts = std::move(now);
+}
+
+void ReplayEnergy::simulated(Work work, const Done& done, bool afresh) {
+  Kind& kind = kinds_[{work.kind, work.part}];
+  if (afresh) kind.sums.clear();
+  kind.occurrences = afresh ? 1 : kind.occurrences + 1;
+  const Counts& counts = static_cast<const Counted&>(done).counts;
+  kind.sums.resize(std::max(kind.sums.size(), counts.size()));
+  for (std::size_t i = 0; i < counts.size(); ++i) kind.sums[i] += counts[i];
+}
+
+void ReplayEnergy::repeated(Work work, int, Ps, Ps) { ++kinds_[{work.kind, work.part}].repeats; }
+
+void ReplayEnergy::add(std::vector<topology::EnergyRow>& rows) const {
+  Counts all(2 * counters_.size());
+  for (const auto& [work, kind] : kinds_) {
+    if (kind.repeats == 0 || kind.occurrences == 0) continue;
+    const double times = static_cast<double>(kind.repeats) / static_cast<double>(kind.occurrences);
+    for (std::size_t i = 0; i < kind.sums.size(); ++i) all[i] += kind.sums[i] * times;
+  }
+  for (std::size_t i = 0; i < counters_.size(); ++i) {
     const Counter& counter = counters_[i];
     const auto row = std::find_if(rows.begin(), rows.end(),
                                   [&](const topology::EnergyRow& one) { return one.component == counter.component; });
     const auto done = std::find_if(
         row->operations.begin(), row->operations.end(),
         [&](const topology::EnergyOperation& operation) { return operation.operation == counter.operation; });
-    done->count += counts[2 * i];
-    done->dynamic_pj += counts[2 * i + 1];
-    row->dynamic_pj += counts[2 * i + 1];
+    done->count += all[2 * i];
+    done->dynamic_pj += all[2 * i + 1];
+    row->dynamic_pj += all[2 * i + 1];
   }
 }
 

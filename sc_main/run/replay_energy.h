@@ -1,6 +1,8 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,22 +12,34 @@
 
 namespace kernbench {
 
-/// The work of a SIP as counters of Replay, and what repeats would have added, as rows of the energy.
-class ReplayEnergy final : public ReplayCounters {
+/// The work of SIPs as the energy counts it, and what repeats would have added.
+class ReplayEnergy final : public ReplayRecord {
  public:
   ReplayEnergy(topology::Machine& machine, const topology::Plan& plan) : machine_(machine), plan_(plan) {}
-  void read(int sip, std::vector<double>& into) override;
-  /// Adds what repeats would have done to `rows`. `counts`: Runtime::replay_counts.
-  void add(const std::vector<double>& counts, std::vector<topology::EnergyRow>& rows) const;
+  std::unique_ptr<Done> begin(int sip) override;
+  void end(int sip, Done& done) override;
+  void simulated(Work work, const Done& done, bool afresh) override;
+  void repeated(Work work, int sip, Ps begin, Ps end) override;
+  /// Adds what repeats would have done to `rows`.
+  void add(std::vector<topology::EnergyRow>& rows) const;
 
  private:
   struct Counter {
     std::string component, operation, unit;
   };
+  using Counts = std::vector<double>;  // two of each counter: count, pJ
+  struct Counted;
+  struct Kind {
+    Counts sums;
+    std::uint64_t occurrences = 0, repeats = 0;
+  };
+  Counts read(int sip);
+
   topology::Machine& machine_;
   const topology::Plan& plan_;
-  std::vector<Counter> counters_;  // two numbers each: count, pJ
+  std::vector<Counter> counters_;
   std::map<std::pair<std::string, std::string>, std::size_t> places_;
+  std::map<std::pair<std::size_t, std::size_t>, Kind> kinds_;  // by kind and part
 };
 
 /// By SIP: equal numbers where cubes, PEs and what joins them are equal (ReplayOptions::alike).

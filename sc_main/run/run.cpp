@@ -354,7 +354,7 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
     const auto map = [&machine = simulation.machine()](int sip, const MapEntry& entry) {
       machine.page_table(static_cast<std::uint16_t>(sip)).map(entry);
     };
-    simulation.runtime().set_replay({sample, common_.seed, alike_sips(plan), &replayed, refresh_of(plan), map});
+    simulation.runtime().set_replay({sample, common_.seed, alike_sips(plan), {&replayed}, refresh_of(plan), map});
   }
   Session::Options options;
   options.seed = common_.seed;
@@ -367,7 +367,7 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
   options.machine = &simulation.machine();
   options.energy = [&simulation, &replayed, &plan](Ps elapsed) {
     std::vector<topology::EnergyRow> rows = topology::energy(simulation.machine(), plan, elapsed);
-    if (simulation.runtime().replays()) replayed.add(simulation.runtime().replay_counts(), rows);
+    replayed.add(rows);
     return rows;
   };
   if (shows_table_) {
