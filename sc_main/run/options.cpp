@@ -264,8 +264,7 @@ void CommonOptions::check(Refusals& refusals) const {
 }
 
 bool CommonOptions::looks_closer() const {
-  return critical_path || explain || stats_in_json ||
-         !(vcd.empty() && oplog.empty() && stats.empty() && trace.empty() && report.empty());
+  return critical_path || explain || !(vcd.empty() && oplog.empty() && trace.empty() && report.empty());
 }
 
 bool CommonOptions::simulates_repeats() const {
@@ -285,8 +284,7 @@ std::uint64_t CommonOptions::replay_sample() const {
     throw UsageError(fmt::format("--replay {} needs --data off", replay), "what is repeated has no contents");
   if (written)
     throw UsageError(
-        fmt::format("--replay {} with waves, a trace, ops, statistics, a critical path, an explanation or a report",
-                    replay),
+        fmt::format("--replay {} with waves, a trace, ops, a critical path, an explanation or a report", replay),
         "repeats have none of them: leave it out");
   return sample;
 }

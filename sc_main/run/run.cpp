@@ -354,7 +354,9 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
     const auto map = [&machine = simulation.machine()](int sip, const MapEntry& entry) {
       machine.page_table(static_cast<std::uint16_t>(sip)).map(entry);
     };
-    simulation.runtime().set_replay({sample, common_.seed, alike_sips(plan), {&replayed}, refresh_of(plan), map});
+    std::vector<ReplayRecord*> records = simulation.replay_records();
+    records.push_back(&replayed);
+    simulation.runtime().set_replay({sample, common_.seed, alike_sips(plan), records, refresh_of(plan), map});
   }
   Session::Options options;
   options.seed = common_.seed;

@@ -49,6 +49,12 @@ Simulation::Simulation(const topology::Plan& plan, const CommonOptions& options,
     usage_.emplace(model_->machine, plan, options.stats_slices);
 }
 
+std::vector<ReplayRecord*> Simulation::replay_records() {
+  std::vector<ReplayRecord*> records;
+  if (usage_) records.push_back(&repeated_.emplace(*usage_, options_.stats_slices, [this] { return now(); }));
+  return records;
+}
+
 Simulation::~Simulation() {
   interrupt_.heard();  // its files are whole or gone
 #ifndef KERNBENCH_TEARDOWN
@@ -159,7 +165,8 @@ nlohmann::ordered_json Simulation::statistics(bool whole, const std::vector<topo
     if (writes) writer.take(known, use);
     if (trace_) trace_rates(known, use);
   };
-  topology::RunStatistics statistics = usage_->collect(now(), whole, take);
+  topology::RunStatistics statistics =
+      usage_->collect(now(), whole, take, repeated_ ? &repeated_->repeated() : nullptr);
   compare(statistics, energy);
   if (writes) writer.finish(statistics);
   if (stats_) stats_->commit();

@@ -12,6 +12,7 @@
 #include "sc_main/run/interrupt.h"
 #include "sc_main/run/launch_table.h"
 #include "sc_main/run/options.h"
+#include "sc_main/run/replay_statistics.h"
 #include "tlm/observe/cause.h"
 #include "topology/machine/machine.h"
 #include "topology/machine/statistics.h"
@@ -42,6 +43,9 @@ class Simulation {
   Runtime& runtime();
   topology::Machine& machine();
   Ps now();
+
+  /// What work that is not simulated adds to (ReplayOptions::records).
+  std::vector<ReplayRecord*> replay_records();
 
   /// A temporary file of the caller's that the watchdog has to remove.
   void owns(const std::string& temporary) { temporaries_.push_back(temporary); }
@@ -91,6 +95,7 @@ class Simulation {
   std::unique_ptr<Model> model_;
   std::optional<OutputFile> stats_;
   std::optional<topology::MachineUsage> usage_;
+  std::optional<ReplayStatistics> repeated_;
 };
 
 }  // namespace kernbench

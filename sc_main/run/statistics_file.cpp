@@ -129,8 +129,8 @@ std::size_t room_for(const topology::ResourceUse& use) {
 void StatisticsText::begin(const topology::RunStatistics& known) {
   sink_(
       fmt::format("{{\n\"format\": \"kernbench-statistics\",\n\"version\": 1,\n\"time_ps\": {},\n\"slice_ps\": {},\n"
-                  "\"slices\": {},\n\"resources\": [",
-                  known.time, Ps{1} << known.shift, slices_of(known)));
+                  "\"slices\": {},\n{}\"resources\": [",
+                  known.time, Ps{1} << known.shift, slices_of(known), known.repeats ? "\"repeats\": true,\n" : ""));
 }
 
 void StatisticsText::take(const topology::RunStatistics& known, const topology::ResourceUse& use) {

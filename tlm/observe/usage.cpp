@@ -76,6 +76,7 @@ void Usage::move_to(std::uint64_t slice) {
 
 void Usage::spread(Ps begin, Ps end, const Slice& what) {
   if (from_ < to_) slices_[slice_ - base_] += here_;
+  passed_ = sum();
   const Ps final = end > begin ? end - 1 : end;  // an instant that it holds
   std::uint64_t first = begin >> shift_, last = final >> shift_;
   if (common_ != shift_ || first < base_ || last - base_ >= slices_.size()) {
@@ -86,6 +87,9 @@ void Usage::spread(Ps begin, Ps end, const Slice& what) {
     hold(first, last);
   }
   here_ = first == last ? what : spread_over(&slices_[first - base_], shift_, begin, end, what);
+  passed_.busy += what.busy - here_.busy;
+  passed_.bytes += what.bytes - here_.bytes;
+  passed_.messages += what.messages - here_.messages;
   move_to(last);
 }
 
@@ -94,6 +98,14 @@ void Usage::raise(std::uint64_t count, Ps at) {
   const std::uint64_t slice = at >> shift_;
   if (common_ != shift_ || slice < base_ || slice - base_ >= slices_.size()) return spread(at, at, {0, 0, 0, 0, mark});
   slices_[slice - base_].mark = std::max(slices_[slice - base_].mark, mark);
+}
+
+std::uint32_t Usage::mark(Ps since) const {
+  std::uint32_t mark = here_.mark;
+  const std::uint64_t first = since >> shift_;
+  for (std::size_t i = first > base_ ? first - base_ : 0; i < slices_.size(); ++i)
+    mark = std::max(mark, slices_[i].mark);
+  return mark;
 }
 
 std::vector<Usage::Slice> Usage::slices(std::uint32_t shift, Ps end) const {

@@ -73,6 +73,16 @@ class alignas(64) Usage {
     raise(count, at);
   }
 
+  struct Sum {
+    Ps busy = 0;
+    std::uint64_t bytes = 0, messages = 0;
+  };
+  /// What it was booked for up to now.
+  Sum sum() const {
+    return {passed_.busy + here_.busy, passed_.bytes + here_.bytes, passed_.messages + here_.messages};
+  }
+  /// The largest mark of the slices from the one of `since` on.
+  std::uint32_t mark(Ps since) const;
   bool used() const { return !slices_.empty(); }
   Ps waited(unsigned reason) const { return waited_[reason]; }
   std::uint32_t units() const { return units_; }
@@ -102,6 +112,7 @@ class alignas(64) Usage {
   std::uint32_t slice_ = 0;  // of `here_`
   std::uint32_t shift_;
   const std::uint32_t most_, units_;
+  Sum passed_;  // all but `here_`
 };
 
 /// The usages of a machine. They stay where they are.

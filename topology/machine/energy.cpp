@@ -48,16 +48,6 @@ struct Part {
   std::uint16_t first = 0, last = 0;
   bool whole = false;  ///< what belongs to no SIP, too
   bool has(std::uint16_t sip) const { return sip >= first && sip < last; }
-  bool has(const Plan& plan, const LinkEnd& end) const {
-    const Network& network = plan.networks[end.network];
-    return has(network.kind == NetworkKind::fabric ? end.number : network.sip);
-  }
-  bool has(const Plan& plan, std::uint32_t id, std::uint16_t router, unsigned port) const {
-    const Network& network = plan.networks[id];
-    if (network.kind != NetworkKind::fabric) return has(network.sip);
-    const Beyond to = plan.beyond(id, router, static_cast<std::uint8_t>(port));
-    return to.kind == Beyond::Kind::end && has(plan, plan.ends[to.end]);
-  }
 };
 
 EnergyRow pes(Machine& machine, const Plan& plan, Part part, Ps elapsed) {
@@ -97,7 +87,8 @@ EnergyRow routers(Machine& machine, const Plan& plan, Part part, Ps elapsed) {
     for (std::uint16_t at = 0; at < network.routers(); ++at) {
       const Router& router = machine.router(id, at);
       for (unsigned port = 0; port < network.ports(at); ++port) {
-        if (router.out[port] != nullptr && part.has(plan, id, at, port)) bytes += router.output_stats(port).bytes;
+        if (router.out[port] != nullptr && part.has(plan.sip_of(id, at, static_cast<std::uint8_t>(port))))
+          bytes += router.output_stats(port).bytes;
       }
       if (powered) row.power(network.noc->static_uw);
     }
@@ -111,7 +102,7 @@ EnergyRow wires(Machine& machine, const Plan& plan, Part part, EdgeKind edge) {
   Row row(to_string(edge), 0);
   for (std::uint32_t id = 0; id < plan.ends.size(); ++id) {
     const LinkEnd& end = plan.ends[id];
-    if (end.kind->edge != edge || !part.has(plan, end)) continue;
+    if (end.kind->edge != edge || !part.has(plan.sip_of(end))) continue;
     const LinkPort& port = machine.link_port(id);
     for (unsigned i = 0; i < end.spots->size(); ++i) {
       row.work(end.kind->energy_key, "raw bit", 8.0 * static_cast<double>(port.wire_stats(i).raw_bytes),

@@ -1,11 +1,18 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "tlm/observe/usage.h"
 #include "topology/machine/energy.h"
+#include "topology/machine/repeated_use.h"
+
+namespace kernbench {
+class Router;
+}
 
 namespace kernbench::topology {
 
@@ -57,12 +64,14 @@ struct RunStatistics {
   };
   Ps time = 0;              ///< length of the run
   std::uint32_t shift = 0;  ///< slices are 2^shift ps long
+  bool repeats = false;     ///< some of it was not simulated
   std::vector<KindUse> totals;
   std::vector<Check> checks;            ///< that were made
   std::vector<std::string> violations;  ///< what did not hold: errors of the simulator
 };
 
 /// Compares the sums of a run with the counts of its energy, which are other counters; adds a check, and violations.
+/// What repeats did is in both as a mean, here in whole bytes of each resource.
 void compare(RunStatistics& statistics, const std::vector<EnergyRow>& energy);
 
 /// Makes every part of a machine book what it does over time; the counters that the parts have anyway are the totals.
@@ -74,15 +83,32 @@ class MachineUsage {
   /// What was booked, up to `end`, the end of the run. `whole`: the run came to its end, so that nothing is under way
   /// and all that went in somewhere came out.
   /// `take` is handed those that did anything, one after the other, in the order of a walk over the machine; `known`
-  /// are the length of the run and that of a slice.
+  /// are the length of the run and that of a slice. `repeated`: what else the run did, which was not simulated.
   RunStatistics collect(Ps end, bool whole,
-                        const std::function<void(const RunStatistics& known, const ResourceUse&)>& take);
+                        const std::function<void(const RunStatistics& known, const ResourceUse&)>& take,
+                        RepeatedUse* repeated = nullptr);
+  /// What a SIP has done up to now, by place; marks are those since `since`. Equal places of equal SIPs have one
+  /// number.
+  std::vector<PlaceUse> done(std::uint16_t sip, Ps since);
 
  private:
+  friend class UsageWalk;
+  /// A resource, or the virtual channels of a router's port.
+  struct Place {
+    std::uint32_t number = 0;
+    Usage* usage = nullptr;
+    const Router* router = nullptr;
+    std::uint8_t port = 0;
+    std::vector<std::uint32_t> channels;  ///< numbers
+  };
+  std::uint32_t number_of(std::uint64_t key);
+
   Machine& machine_;
   const Plan& plan_;
   UsageBook book_;
-  std::vector<Usage*> usages_;  // in the order of the walk over the machine
+  std::vector<Place> places_;                                 // in the order of the walk over the machine
+  std::vector<std::vector<Place>> by_sip_;                    // all of a SIP that are there from the start
+  std::unordered_map<std::uint64_t, std::uint32_t> numbers_;  // by key
 };
 
 }  // namespace kernbench::topology

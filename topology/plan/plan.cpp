@@ -214,6 +214,17 @@ std::uint32_t Plan::network_of(NodeId node) const {
   return at.cube == kIoChiplet ? io_network(at.sip) : cube_network({at.sip, at.cube});
 }
 
+std::uint16_t Plan::sip_of(const LinkEnd& end) const {
+  const Network& network = networks[end.network];
+  return network.kind == NetworkKind::fabric ? end.number : network.sip;
+}
+
+std::uint16_t Plan::sip_of(std::uint32_t id, std::uint16_t router, std::uint8_t port) const {
+  if (networks[id].kind != NetworkKind::fabric) return networks[id].sip;
+  const Beyond to = beyond(id, router, port);
+  return to.kind == Beyond::Kind::end ? sip_of(ends[to.end]) : kNoSip;
+}
+
 Beyond Plan::beyond(std::uint32_t id, std::uint16_t router, std::uint8_t port) const {
   const Network& network = networks[id];
   Beyond out;

@@ -52,6 +52,10 @@ struct Plan {
 
   /// What a port of a router leads to.
   Beyond beyond(std::uint32_t network, std::uint16_t router, std::uint8_t port) const;
+  /// Whose work what leaves there is: the SIP's own or, of the fabric switch, the one's that it is sent to.
+  std::uint16_t sip_of(const LinkEnd& end) const;
+  std::uint16_t sip_of(std::uint32_t network, std::uint16_t router, std::uint8_t port) const;  ///< kNoSip: of none
+  static constexpr std::uint16_t kNoSip = 0xFFFF;
 
   // Structural names.
   std::string router_name(std::uint32_t network, std::uint16_t router) const;

@@ -1,0 +1,42 @@
+#include "sc_main/run/replay_statistics.h"
+
+#include <utility>
+#include <vector>
+
+namespace kernbench {
+
+struct ReplayStatistics::Use final : ReplayRecord::Done {
+  Ps since = 0;
+  std::vector<topology::PlaceUse> places;
+};
+
+std::unique_ptr<ReplayRecord::Done> ReplayStatistics::begin(int sip) {
+  auto use = std::make_unique<Use>();
+  use->since = now_();
+  use->places = usage_.done(static_cast<std::uint16_t>(sip), use->since);
+  return use;
+}
+
+void ReplayStatistics::end(int sip, Done& done) {
+  Use& use = static_cast<Use&>(done);
+  std::vector<topology::PlaceUse> now = usage_.done(static_cast<std::uint16_t>(sip), use.since);
+  for (std::size_t i = 0; i < use.places.size(); ++i) {
+    const topology::PlaceUse& before = use.places[i];
+    now[i].busy -= before.busy;
+    now[i].bytes -= before.bytes;
+    now[i].messages -= before.messages;
+    for (std::size_t reason = 0; reason < before.waited.size(); ++reason)
+      now[i].waited[reason] -= before.waited[reason];
+  }
+  use.places = std::move(now);
+}
+
+void ReplayStatistics::simulated(Work work, const Done& done, bool afresh) {
+  repeated_.simulated({work.kind, work.part}, static_cast<const Use&>(done).places, afresh);
+}
+
+void ReplayStatistics::repeated(Work work, int sip, Ps begin, Ps end) {
+  repeated_.repeated({work.kind, work.part}, static_cast<std::uint16_t>(sip), begin, end);
+}
+
+}  // namespace kernbench

@@ -1,0 +1,29 @@
+#pragma once
+#include <functional>
+#include <memory>
+
+#include "runtime/replay_options.h"
+#include "topology/machine/statistics.h"
+
+namespace kernbench {
+
+/// What repeats did at every part of the machine, for its statistics.
+class ReplayStatistics final : public ReplayRecord {
+ public:
+  /// They outlive it. `slices`: of the statistics. `now`: of the machine.
+  ReplayStatistics(topology::MachineUsage& usage, std::uint32_t slices, std::function<Ps()> now)
+      : usage_(usage), repeated_(slices), now_(std::move(now)) {}
+  std::unique_ptr<Done> begin(int sip) override;
+  void end(int sip, Done& done) override;
+  void simulated(Work work, const Done& done, bool afresh) override;
+  void repeated(Work work, int sip, Ps begin, Ps end) override;
+  topology::RepeatedUse& repeated() { return repeated_; }
+
+ private:
+  struct Use;
+  topology::MachineUsage& usage_;
+  topology::RepeatedUse repeated_;
+  const std::function<Ps()> now_;
+};
+
+}  // namespace kernbench
