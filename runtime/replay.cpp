@@ -140,7 +140,9 @@ void Replay::batch() {
         const std::vector<ReplayTimes> times = kind->mean();
         repeated(*kind, 0, flight->sip, flight->start, flight->start + times.back().completed);
         kind->under_way(flight->start + times.back().completed);
-        for (std::size_t i = 0; i < times.size(); ++i) repeat(flight->states[i], flight->start, times[i]);
+        waits(flight->states.back());
+        for (std::size_t i = 0; i < times.size(); ++i)
+          repeat(flight->states[i], flight->start, times[i], last_message(*flight, i));
         return;
       }
     }
@@ -155,21 +157,26 @@ void Replay::batch() {
 void Replay::follow(const FlightPtr& leader, const FlightPtr& flight) {
   leader->followers.push_back(flight);
   ++report_.shared;
+  waits(flight->states.back());
   for (std::size_t i = 0; i < flight->states.size(); ++i) {
     if (leader->states[i]->done) {
-      repeat(flight->states[i], flight->start, leader->times[i]);
+      repeat(flight->states[i], flight->start, leader->times[i], last_message(*flight, i));
     } else {
       flight->states[i]->sent = true;  // a drain may wait for it
     }
   }
 }
 
-void Replay::repeat(const StatePtr& state, Ps start, const ReplayTimes& times) {
+Replay::Last Replay::last_message(const Flight& flight, std::size_t message) {
+  return {message + 1 == flight.states.size() ? flight.kind : nullptr, 0};
+}
+
+void Replay::repeat(const StatePtr& state, Ps start, const ReplayTimes& times, const Last& of) {
   state->sent = true;
   runtime_.messages.count_send();
   const std::uint64_t id = state->message->id;
   const Ps now = runtime_.dispatcher.now(), completed = std::max(start + times.completed, now);
-  due_.emplace(id, Due{state, start + times.start, start + times.end, completed});
+  due_.emplace(id, Due{state, start + times.start, start + times.end, completed, of});
   runtime_.dispatcher.queue(static_cast<unsigned>(state->sip)).host_at(completed, [this, id] { due(id); });
 }
 
@@ -188,6 +195,9 @@ void Replay::due(std::uint64_t message) {
   due.state->message->submitted = due.state->submitted;
   due.state->message->completed = due.completed;
   due.state->repeated = true;
+  for (ReplayRecord* record : options_.records) {
+    if (due.of.kind != nullptr) record->hears(message, {due.of.kind->id(), due.of.part}, due.state->sip);
+  }
   runtime_.messages.arrived(due.state);
 }
 
@@ -221,7 +231,7 @@ void Replay::batch_ended(const FlightPtr& flight, const StatePtr& state) {
   for (const FlightPtr& follower : flight->followers) {
     const StatePtr& same = follower->states[place];
     if (!failed) {
-      repeat(same, follower->start, flight->times[place]);
+      repeat(same, follower->start, flight->times[place], last_message(*follower, place));
     } else if (!same->done && due_.count(same->message->id) == 0) {
       runtime_.messages.transmit(same);  // it fails by itself, and says where
     }
@@ -247,7 +257,7 @@ void Replay::learn(const Flight& flight) {
   if (flight.sample) kind.check(static_cast<double>(flight.times.back().completed));
   if (!kind.is_set_up()) scatter_ += -kind.scatter();
   end(flight.sip, flight.done);
-  simulated(kind, 0, flight.done, kind.add(flight.times, 0, flight.times.size()));
+  simulated(kind, 0, flight.done, flight.start, kind.add(flight.times, 0, flight.times.size()));
   if (!kind.is_set_up()) scatter_ += kind.scatter();
   learned(kind, 1);
 }
@@ -328,8 +338,13 @@ void Replay::end(int sip, const ReplayDone& done) const {
   for (std::size_t i = 0; i < done.size(); ++i) options_.records[i]->end(sip, *done[i]);
 }
 
-void Replay::simulated(const ReplayKind& kind, std::size_t part, const ReplayDone& done, bool afresh) const {
-  for (std::size_t i = 0; i < done.size(); ++i) options_.records[i]->simulated({kind.id(), part}, *done[i], afresh);
+void Replay::simulated(const ReplayKind& kind, std::size_t part, const ReplayDone& done, Ps from, bool afresh) const {
+  for (std::size_t i = 0; i < done.size(); ++i)
+    options_.records[i]->simulated({kind.id(), part}, *done[i], from, afresh);
+}
+
+void Replay::waits(const StatePtr& state) const {
+  for (ReplayRecord* record : options_.records) record->waits(state->message->id);
 }
 
 void Replay::repeated(const ReplayKind& kind, std::size_t part, int sip, Ps begin, Ps end) const {

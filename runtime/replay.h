@@ -43,6 +43,11 @@ class Replay {
   ReplayReport report() const;
 
  private:
+  /// Of which work a message is the last one; null: of none.
+  struct Last {
+    const ReplayKind* kind = nullptr;
+    std::size_t part = 0;
+  };
   /// A batch on its way, of one SIP: in the machine, or a repeat.
   struct Flight {
     ReplayKind* kind = nullptr;
@@ -75,6 +80,7 @@ class Replay {
   struct Due {
     StatePtr state;
     Ps start = 0, end = 0, completed = 0;
+    Last of;
   };
 
   Sip& sip_of(const Handle::State& state);
@@ -85,7 +91,9 @@ class Replay {
   void go(const StatePtr& state);
   void batch();
   void follow(const FlightPtr& leader, const FlightPtr& flight);
-  void repeat(const StatePtr& state, Ps start, const ReplayTimes& times);
+  void repeat(const StatePtr& state, Ps start, const ReplayTimes& times, const Last& of);
+  static Last last_message(const Flight& flight, std::size_t message);
+  void waits(const StatePtr& state) const;
   void due(std::uint64_t message);
   void batch_ended(const FlightPtr& flight, const StatePtr& state);
   void learn(const Flight& flight);
@@ -116,7 +124,7 @@ class Replay {
   std::shared_ptr<ReplayFamily> family_of(const std::vector<StatePtr>& states);
   ReplayDone begin(int sip) const;
   void end(int sip, const ReplayDone& done) const;
-  void simulated(const ReplayKind& kind, std::size_t part, const ReplayDone& done, bool afresh) const;
+  void simulated(const ReplayKind& kind, std::size_t part, const ReplayDone& done, Ps from, bool afresh) const;
   void repeated(const ReplayKind& kind, std::size_t part, int sip, Ps begin, Ps end) const;
   bool says_enough(const ReplayKind& kind) const;
   /// A repeat of `parts` messages takes the mean, and that of the run's time is off by as much more.

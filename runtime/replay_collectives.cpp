@@ -110,7 +110,8 @@ void Replay::all_here(Call& call) {
   for (std::size_t i = 0; i < times.size(); ++i) {
     const Call::Part& part = call.parts[i];
     const ReplayTimes takes = shifted(times[i], later);
-    repeat(part.state, call.first, takes);
+    waits(part.state);
+    repeat(part.state, call.first, takes, {&kind, i});
     repeated(kind, i, part.state->sip, part.start, call.first + takes.completed);
   }
 }
@@ -167,7 +168,9 @@ void Replay::learn(Call& call) {
   if (call.sample && pattern == call.expected) pattern->kind->check(static_cast<double>(all));
   const Ps last = pattern->last();
   const bool afresh = pattern->kind->add(times, last);
-  for (std::size_t i = 0; i < call.parts.size(); ++i) simulated(*pattern->kind, i, call.parts[i].done, afresh);
+  Ps from = call.first;
+  for (const Call::Part& part : call.parts) from = std::max(from, part.start);
+  for (std::size_t i = 0; i < call.parts.size(); ++i) simulated(*pattern->kind, i, call.parts[i].done, from, afresh);
   learned(*pattern->kind, call.parts.size());
   call.base->after[call.before] = pattern;
   // One whose part ends before the last has come could not be held until then.

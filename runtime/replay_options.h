@@ -26,11 +26,15 @@ class ReplayRecord {
   /// Work of a SIP begins, or has ended: nothing else is under way there.
   virtual std::unique_ptr<Done> begin(int sip) = 0;
   virtual void end(int sip, Done& done) = 0;
-  /// `done` is what an occurrence did; `afresh`: occurrences before it count no more.
-  virtual void simulated(Work work, const Done& done, bool afresh) = 0;
+  /// `done` is what an occurrence did from `from` on, of a collective, when its last member came; `afresh`: occurrences
+  /// before it count no more.
+  virtual void simulated(Work work, const Done& done, Ps from, bool afresh) = 0;
   /// A SIP does it from `begin` to `end`, and it is not simulated. Of work of which no occurrence is known yet, one
   /// may be told later.
   virtual void repeated(Work work, int sip, Ps begin, Ps end) = 0;
+  /// The host waits from now on for a message that is not simulated, the last one of its work; and hears of its end.
+  virtual void waits(std::uint64_t) {}
+  virtual void hears(std::uint64_t, Work, int /*sip*/) {}
 };
 
 /// What makes equal work differ that comes at different times: every `every` ps the memory stands for up to `takes` ps.

@@ -50,6 +50,14 @@ struct Known {
   Ps time = 0;
   std::size_t launches = 0;
 };
+/// How many of each kernel were not simulated.
+std::map<std::string, std::size_t> repeats_of(const std::vector<HostTraceEntry>& trace) {
+  std::map<std::string, std::size_t> repeats;
+  for (const HostTraceEntry& entry : trace) {
+    if (entry.repeated) ++repeats[kind_of(entry.name)];
+  }
+  return repeats;
+}
 std::map<std::string, Known> known_of(const std::vector<HostTraceEntry>& trace) {
   std::map<std::string, Known> all;
   for (const HostTraceEntry& entry : trace) {
@@ -180,6 +188,7 @@ void LaunchTable::close(const Open& launch) {
 Json LaunchTable::json(const std::vector<HostTraceEntry>& trace, const CauseLog& causes) const {
   const std::map<std::string, Known> known = known_of(trace);
   const std::map<std::string, Path> paths = paths_of(causes);
+  const std::map<std::string, std::size_t> repeats = repeats_of(trace);
   Json launches = Json::array();
   for (const std::string& name : order_) {
     const Sum& sum = sums_.at(name);
@@ -211,6 +220,10 @@ Json LaunchTable::json(const std::vector<HostTraceEntry>& trace, const CauseLog&
              {"bound_share", nullptr},
              {"binds", Json::array()}};
     if (of_peak <= 0 && of_hbm <= 0) row["roof"] = nullptr;
+    if (const auto more = repeats.find(name); more != repeats.end()) {
+      row["launches"] = sum.launches + more->second;
+      row["repeats"] = more->second;
+    }
     if (const auto said = known.find(name); said != known.end()) {
       const auto of = static_cast<double>(said->second.launches);
       row["least_bytes"] = said->second.bound.bytes / of;

@@ -263,9 +263,7 @@ void CommonOptions::check(Refusals& refusals) const {
   if (!replay.empty()) refusals.from([this] { replay_sample(); });
 }
 
-bool CommonOptions::looks_closer() const {
-  return critical_path || explain || !(vcd.empty() && oplog.empty() && trace.empty() && report.empty());
-}
+bool CommonOptions::looks_closer() const { return !(vcd.empty() && oplog.empty() && trace.empty()); }
 
 bool CommonOptions::simulates_repeats() const {
   return replay.empty() && data == "off" && parse_fidelity(fidelity).trains() && looks_closer();
@@ -283,9 +281,8 @@ std::uint64_t CommonOptions::replay_sample() const {
   if (data != "off")
     throw UsageError(fmt::format("--replay {} needs --data off", replay), "what is repeated has no contents");
   if (written)
-    throw UsageError(
-        fmt::format("--replay {} with waves, a trace, ops, a critical path, an explanation or a report", replay),
-        "repeats have none of them: leave it out");
+    throw UsageError(fmt::format("--replay {} with waves, a trace or ops", replay),
+                     "repeats have none of them: leave it out");
   return sample;
 }
 

@@ -42,7 +42,7 @@ struct CommonOptions {
   RunOptions run_options() const;  ///< throws UsageError
   /// One repeat in so many is simulated; 0: nothing is repeated. Throws UsageError.
   std::uint64_t replay_sample() const;
-  bool looks_closer() const;       ///< waves, a trace, ops, a critical path, an explanation or a report
+  bool looks_closer() const;       ///< waves, a trace or ops
   bool simulates_repeats() const;  ///< for these, what otherwise would be repeated
   ColorMode color_mode() const { return color == "never" ? ColorMode::never : ColorMode::automatic; }
   WaveSelection waves() const;   ///< throws UsageError

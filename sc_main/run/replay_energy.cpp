@@ -44,7 +44,7 @@ void ReplayEnergy::end(int sip, Done& done) {
   counts = std::move(now);
 }
 
-void ReplayEnergy::simulated(Work work, const Done& done, bool afresh) {
+void ReplayEnergy::simulated(Work work, const Done& done, Ps, bool afresh) {
   Kind& kind = kinds_[{work.kind, work.part}];
   if (afresh) kind.sums.clear();
   kind.occurrences = afresh ? 1 : kind.occurrences + 1;

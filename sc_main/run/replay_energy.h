@@ -18,7 +18,7 @@ class ReplayEnergy final : public ReplayRecord {
   ReplayEnergy(topology::Machine& machine, const topology::Plan& plan) : machine_(machine), plan_(plan) {}
   std::unique_ptr<Done> begin(int sip) override;
   void end(int sip, Done& done) override;
-  void simulated(Work work, const Done& done, bool afresh) override;
+  void simulated(Work work, const Done& done, Ps from, bool afresh) override;
   void repeated(Work work, int sip, Ps begin, Ps end) override;
   /// Adds what repeats would have done to `rows`.
   void add(std::vector<topology::EnergyRow>& rows) const;

@@ -31,7 +31,7 @@ void ReplayStatistics::end(int sip, Done& done) {
   use.places = std::move(now);
 }
 
-void ReplayStatistics::simulated(Work work, const Done& done, bool afresh) {
+void ReplayStatistics::simulated(Work work, const Done& done, Ps, bool afresh) {
   repeated_.simulated({work.kind, work.part}, static_cast<const Use&>(done).places, afresh);
 }
 

@@ -10,12 +10,12 @@ namespace kernbench {
 /// What repeats did at every part of the machine, for its statistics.
 class ReplayStatistics final : public ReplayRecord {
  public:
-  /// They outlive it. `slices`: of the statistics. `now`: of the machine.
+  /// They outlive it. `slices`: of the statistics. `now`: of the host.
   ReplayStatistics(topology::MachineUsage& usage, std::uint32_t slices, std::function<Ps()> now)
       : usage_(usage), repeated_(slices), now_(std::move(now)) {}
   std::unique_ptr<Done> begin(int sip) override;
   void end(int sip, Done& done) override;
-  void simulated(Work work, const Done& done, bool afresh) override;
+  void simulated(Work work, const Done& done, Ps from, bool afresh) override;
   void repeated(Work work, int sip, Ps begin, Ps end) override;
   topology::RepeatedUse& repeated() { return repeated_; }
 

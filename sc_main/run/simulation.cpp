@@ -51,7 +51,9 @@ Simulation::Simulation(const topology::Plan& plan, const CommonOptions& options,
 
 std::vector<ReplayRecord*> Simulation::replay_records() {
   std::vector<ReplayRecord*> records;
-  if (usage_) records.push_back(&repeated_.emplace(*usage_, options_.stats_slices, [this] { return now(); }));
+  const auto host_now = [this] { return model_->machine.dispatcher().now(); };
+  if (usage_) records.push_back(&repeated_.emplace(*usage_, options_.stats_slices, host_now));
+  if (causes_) records.push_back(&repeated_causes_.emplace(*causes_, host_now));
   return records;
 }
 

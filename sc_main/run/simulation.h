@@ -12,6 +12,7 @@
 #include "sc_main/run/interrupt.h"
 #include "sc_main/run/launch_table.h"
 #include "sc_main/run/options.h"
+#include "sc_main/run/replay_causes.h"
 #include "sc_main/run/replay_statistics.h"
 #include "tlm/observe/cause.h"
 #include "topology/machine/machine.h"
@@ -96,6 +97,7 @@ class Simulation {
   std::optional<OutputFile> stats_;
   std::optional<topology::MachineUsage> usage_;
   std::optional<ReplayStatistics> repeated_;
+  std::optional<ReplayCauses> repeated_causes_;
 };
 
 }  // namespace kernbench

@@ -117,6 +117,7 @@ class CauseLog {
     if (place.id == 0) place.id = intern(name());
     return place.id;
   }
+  std::uint32_t place(const std::string& name) { return intern(name); }
   const std::string& place_name(std::uint32_t place) const { return places_[place]; }
 
   /// From `from` to the end of the chain, in order; the first one may begin earlier and is cut. They add up to
