@@ -130,7 +130,7 @@ void Replay::batch() {
   sip.flights.push_back(flight);
   for (const StatePtr& state : flight->states) flights_.emplace(state->message->id, flight);
 
-  if (!kind->refused()) {
+  if (!kind->refused() && !watched(*kind, flight->start)) {
     const auto leader = leaders_.find(kind);
     if (leader != leaders_.end() && !leader->second->disturbed) return follow(leader->second, flight);
     if (kind->known() && says_enough(*kind)) {
@@ -280,6 +280,12 @@ namespace {
 /// eighty.
 constexpr double kError = 0.002;
 }  // namespace
+
+bool Replay::watched(const ReplayKind& kind, Ps begin, Ps waits) const {
+  const Ps end = kind.known() ? begin + waits + static_cast<Ps>(kind.mean_time()) : kNever;
+  return std::any_of(options_.watched.begin(), options_.watched.end(),
+                     [&](const ReplayWindow& window) { return begin < window.to && end >= window.from; });
+}
 
 /// Another occurrence would make the run's time no more certain than it has to be, or others should come first.
 bool Replay::says_enough(const ReplayKind& kind) const {

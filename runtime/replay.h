@@ -126,6 +126,8 @@ class Replay {
   void end(int sip, const ReplayDone& done) const;
   void simulated(const ReplayKind& kind, std::size_t part, const ReplayDone& done, Ps from, bool afresh) const;
   void repeated(const ReplayKind& kind, std::size_t part, int sip, Ps begin, Ps end) const;
+  /// Somebody looks at what begins at `begin` and takes as long as `kind` says and `waits`: it may not be repeated.
+  bool watched(const ReplayKind& kind, Ps begin, Ps waits = 0) const;
   bool says_enough(const ReplayKind& kind) const;
   /// A repeat of `parts` messages takes the mean, and that of the run's time is off by as much more.
   void takes_mean(ReplayKind& kind, std::uint64_t parts);

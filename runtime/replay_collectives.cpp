@@ -45,7 +45,9 @@ void Replay::collective(const StatePtr& state) {
   if (call.here == 1) {
     call.before = sip.last;
     call.expected = call.base->expected(call.before);
-    if (call.expected != nullptr && call.expected->kind->known() && says_enough(*call.expected->kind)) {
+    const Pattern* expected = call.expected;
+    if (expected != nullptr && expected->kind->known() && says_enough(*expected->kind) &&
+        !watched(*expected->kind, now, expected->last() + expected->tolerance())) {
       call.sample = sampled(*call.expected->kind);
       call.held = !call.sample;
     }

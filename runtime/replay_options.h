@@ -49,6 +49,11 @@ struct ReplayRefresh {
   }
 };
 
+/// From one instant to another.
+struct ReplayWindow {
+  Ps from = 0, to = kNever;
+};
+
 /// How work is repeated (runtime/replay.h).
 struct ReplayOptions {
   std::uint64_t sample = 64;  ///< one repeat in so many is simulated as well, and compared; at least 1
@@ -56,6 +61,7 @@ struct ReplayOptions {
   /// By SIP: those of one number are equal in all that a launch of theirs can meet. Empty: no two are.
   std::vector<std::uint32_t> alike;
   std::vector<ReplayRecord*> records;  ///< they outlive the runtime
+  std::vector<ReplayWindow> watched;   ///< what runs then is simulated, for somebody looks at it
   ReplayRefresh refresh;               ///< of the memory
   /// Adds a range to the page table of a SIP, as a message does that is repeated. Empty: such messages are simulated.
   std::function<void(int sip, const MapEntry& entry)> map;

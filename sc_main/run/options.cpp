@@ -263,7 +263,17 @@ void CommonOptions::check(Refusals& refusals) const {
   if (!replay.empty()) refusals.from([this] { replay_sample(); });
 }
 
-bool CommonOptions::looks_closer() const { return !(vcd.empty() && oplog.empty() && trace.empty()); }
+bool CommonOptions::looks_closer() const {
+  return !oplog.empty() || (!vcd.empty() && wave_window.empty()) || (!trace.empty() && trace_window.empty());
+}
+
+std::vector<ReplayWindow> CommonOptions::watched() const {
+  std::vector<ReplayWindow> windows;
+  const auto add = [&](const WaveSelection& selection) { windows.push_back({selection.from, selection.to}); };
+  if (!vcd.empty()) add(waves());
+  if (!trace.empty()) add(traced());
+  return windows;
+}
 
 bool CommonOptions::simulates_repeats() const {
   return replay.empty() && data == "off" && parse_fidelity(fidelity).trains() && looks_closer();
@@ -281,7 +291,7 @@ std::uint64_t CommonOptions::replay_sample() const {
   if (data != "off")
     throw UsageError(fmt::format("--replay {} needs --data off", replay), "what is repeated has no contents");
   if (written)
-    throw UsageError(fmt::format("--replay {} with waves, a trace or ops", replay),
+    throw UsageError(fmt::format("--replay {} with ops, or with waves or a trace of the whole run", replay),
                      "repeats have none of them: leave it out");
   return sample;
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/replay_options.h"
 #include "sc_main/run/arguments.h"
 #include "sc_main/run/terminal.h"
 #include "tlm/config/refusals.h"
@@ -42,13 +43,14 @@ struct CommonOptions {
   RunOptions run_options() const;  ///< throws UsageError
   /// One repeat in so many is simulated; 0: nothing is repeated. Throws UsageError.
   std::uint64_t replay_sample() const;
-  bool looks_closer() const;       ///< waves, a trace or ops
+  bool looks_closer() const;       ///< ops, or waves or a trace of the whole run
   bool simulates_repeats() const;  ///< for these, what otherwise would be repeated
   ColorMode color_mode() const { return color == "never" ? ColorMode::never : ColorMode::automatic; }
-  WaveSelection waves() const;   ///< throws UsageError
-  WaveSelection traced() const;  ///< the same of --trace
-  Ps traced_detail() const;      ///< of --trace-detail; throws UsageError
-  Ps limit() const;              ///< throws UsageError; kNever without --max-sim-time
+  std::vector<ReplayWindow> watched() const;  ///< of waves and trace; throws UsageError
+  WaveSelection waves() const;                ///< throws UsageError
+  WaveSelection traced() const;               ///< the same of --trace
+  Ps traced_detail() const;                   ///< of --trace-detail; throws UsageError
+  Ps limit() const;                           ///< throws UsageError; kNever without --max-sim-time
 
  private:
   void check_outputs() const;
