@@ -186,7 +186,8 @@ po::options_description CommonOptions::describe() {
       "host copies of tensors take no simulated time, or go through the PCIe endpoint (default: debug)");
   add("replay", po::value(&replay)->value_name("on|off|N"),
       "launches and collectives that equal earlier ones take their times, with --data off; one repeat in N (on: 64) is "
-      "simulated and compared (default: on in the fast grade, unless ops or waves are written)");
+      "simulated and compared (default: on in the fast grade, unless ops, or waves or a trace of the whole run, are "
+      "written)");
   add("seed", po::value(&seed)->value_name("N"), "of the data (default: 1)");
   add("debug", po::bool_switch(&debug), "extra checks: reads of unwritten bytes, races between PEs");
   add("json", po::value(&json)->value_name("FILE|-"),

@@ -126,5 +126,30 @@ TEST(UsageBook, GivesAllResourcesTheSlicesOfTheLongest) {
   EXPECT_EQ(sum_of(second).busy, 10U);
 }
 
+TEST(Usage, SumsWhatItWasBookedForUpToNow) {
+  std::uint32_t shift = Usage::kLeastShift;
+  Usage usage(8, shift);
+  const Ps slice = Ps{1} << Usage::kLeastShift;
+  usage.busy(10, 20, 100, 1);
+  usage.busy(slice - 10, 3 * slice, 50, 2);      // over several slices
+  usage.busy(5 * slice, 5 * slice + 7, 8, 1);    // in another one
+  usage.busy(40 * slice, 40 * slice + 1, 1, 1);  // slices grow
+  EXPECT_EQ(usage.sum().busy, 10 + 2 * slice + 10 + 7 + 1);
+  EXPECT_EQ(usage.sum().bytes, 159u);
+  EXPECT_EQ(usage.sum().messages, 5u);
+}
+
+TEST(Usage, KnowsTheLargestMarkSinceAnInstant) {
+  std::uint32_t shift = Usage::kLeastShift;
+  Usage usage(8, shift);
+  const Ps slice = Ps{1} << Usage::kLeastShift;
+  usage.level(9, 0);
+  usage.level(3, 2 * slice);
+  usage.level(4, 3 * slice);
+  EXPECT_EQ(usage.mark(0), 9u);
+  EXPECT_EQ(usage.mark(slice), 4u);
+  EXPECT_EQ(usage.mark(4 * slice), 0u);
+}
+
 }  // namespace
 }  // namespace kernbench

@@ -24,7 +24,7 @@ TEST(StatisticsText, WritesEveryNumberInFullAndWithoutLeadingZeros) {
   use.bytes = numbers.back();
   std::string text;
   StatisticsText writer([&](std::string_view part) { text += part; });
-  const topology::RunStatistics known{1000, 14, {}, {}, {}};
+  const topology::RunStatistics known{1000, 14, false, {}, {}, {}};
   writer.take(known, use);
   writer.finish(known);
   const auto json = nlohmann::json::parse(text);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "tests/workloads/small_transformer.h"
@@ -253,9 +254,17 @@ TEST(TpTransformer, SaysThatNothingIsRepeatedWhereSomebodyLooksCloser) {
   const Tool tool;
   const Args sizes{"--data", "off", "--fidelity", "fast", "--layers", "1"};
   EXPECT_THAT(tool(tiny(tool, sizes)).out, HasSubstr("\n# replay: "));
-  Args closer = sizes;
-  closer.insert(closer.end(), {"--stats", "s.json"});
-  EXPECT_THAT(tool(tiny(tool, closer)).out, HasSubstr("\n# replay: off: what is looked at is simulated\n"));
+  const auto with = [&](const Args& more) {
+    Args all = sizes;
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  const Args closer = with({"--oplog", "o.jsonl"});
+  for (const Args& looks : {closer, with({"--trace", "t.json"}), with({"--vcd", "w.vcd", "--wave-filter", "sip0.**"})})
+    EXPECT_THAT(tool(tiny(tool, looks)).out, HasSubstr("\n# replay: off: what is looked at is simulated\n"));
+  const Outcome refused = tool(tiny(tool, with({"--oplog", "o.jsonl", "--replay", "on"})));
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("--replay on with ops, or with waves or a trace of the whole run"));
   Args off = closer;
   off.insert(off.end(), {"--replay", "off"});
   EXPECT_THAT(tool(tiny(tool, off)).out, ::testing::Not(HasSubstr("# replay")));
@@ -349,6 +358,65 @@ TEST(TpTransformer, WithReplayTakesTheTimeThatItTakesWithout) {
   const Outcome data = tool(tiny(tool, {"--replay", "on"}));
   EXPECT_EQ(data.code, 2);
   EXPECT_THAT(data.err, HasSubstr("--replay on needs --data off"));
+}
+
+/// Bytes that PEs and memories move are the same; times of queues and shared parts go by how occurrences came.
+TEST(TpTransformer, WithReplayStatisticsAndCriticalPathAreThoseWithout) {
+  const Tool tool;
+  const auto run = [&](const char* replay) {
+    return json_of(tool(tiny(tool, {"--data", "off", "--decode", "8", "--layers", "2", "--fidelity", "fast", "--set",
+                                    "cube.hbm.refresh=none", "--replay", replay, "--stats-in-json", "--critical-path",
+                                    "--explain", "--json", "-"}))
+                       .out);
+  };
+  const auto with = run("on"), without = run("off");
+  ASSERT_GT(with["replay"]["repeated_launches"].get<int>(), with["replay"]["launches"].get<int>() / 2);
+  const auto &some = with["statistics"], &all = without["statistics"];
+  EXPECT_TRUE(some["repeats"].get<bool>());
+  EXPECT_FALSE(all.contains("repeats"));
+  EXPECT_EQ(some["resources"].size(), all["resources"].size()) << "also of SIPs of which nothing was simulated";
+  for (const auto& [kind, total] : all["totals"].items()) {
+    const auto& got = some["totals"][kind];
+    const double bytes = total["bytes"], busy = total["busy_ps"];
+    // What others still send through a SIP whose own part has not begun, or has ended, is not in that part.
+    const bool shared = kind == "ucie" || kind == "link" || kind == "router_port";
+    const double whole = 0.5 * total["used"].get<double>();  // bytes, of each resource
+    EXPECT_NEAR(got["bytes"].get<double>(), bytes, shared ? 0.05 * bytes : whole) << kind;
+    EXPECT_NEAR(got["busy_ps"].get<double>(), busy, 0.05 * busy) << kind;
+    EXPECT_EQ(got["used"], total["used"]) << kind;
+  }
+  std::map<std::string, double> of_time;
+  for (const auto& part : without["critical_path"]["kinds"]) of_time[part["spent"]] = part["time_ps"];
+  for (const auto& part : with["critical_path"]["kinds"]) of_time[part["spent"]] -= part["time_ps"].get<double>();
+  for (const auto& [spent, off] : of_time)
+    EXPECT_LT(std::abs(off), 0.02 * without["sim_time_ps"].get<double>()) << spent;
+  std::map<std::string, int> launches;
+  for (const auto& row : without["explain"]["launches"]) launches[row["kernel"]] = row["launches"];
+  for (const auto& row : with["explain"]["launches"])
+    EXPECT_EQ(row["launches"], launches[row["kernel"]]) << row["kernel"];
+}
+
+/// Waves and a trace of some time: what runs then is simulated on every SIP, and what runs before is not.
+TEST(TpTransformer, WithATraceOfSomeTimeReplayRepeatsWhatRunsOutsideOfIt) {
+  const Tool tool;
+  const auto run = [&](const Args& more) {
+    Args all = tiny(tool, {"--data", "off", "--decode", "16", "--layers", "2", "--fidelity", "fast", "--set",
+                           "cube.hbm.refresh=none"});
+    all.insert(all.end(), more.begin(), more.end());
+    return tool(all);
+  };
+  const auto whole = json_of(run({"--json", "-"}).out);
+  const double end_us = whole["sim_time_ps"].get<double>() * 1e-6;
+  const std::string window = std::to_string(0.8 * end_us) + "us.." + std::to_string(0.9 * end_us) + "us";
+  const auto looked = json_of(run({"--trace", "t.json", "--trace-window", window, "--json", "-"}).out);
+  EXPECT_LT(looked["replay"]["repeated_launches"], whole["replay"]["repeated_launches"]);
+  EXPECT_GT(looked["replay"]["repeated_launches"].get<int>(), looked["replay"]["launches"].get<int>() / 3);
+  const auto trace = json_of(read(tool.file("t.json")));
+  std::set<std::string> sips;
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["name"] == "process_name") sips.insert(event["args"]["name"].get<std::string>().substr(0, 4));
+  }
+  for (const char* sip : {"sip0", "sip1", "sip2", "sip3"}) EXPECT_EQ(sips.count(sip), 1U) << sip;
 }
 
 /// 16 PEs, 32 blocks of 8 tokens: PE p has blocks p and 31 - p. The four PEs of a cube share what they read: the keys

@@ -101,8 +101,8 @@ void Usage::raise(std::uint64_t count, Ps at) {
 }
 
 std::uint32_t Usage::mark(Ps since) const {
-  std::uint32_t mark = here_.mark;
   const std::uint64_t first = since >> shift_;
+  std::uint32_t mark = slice_ >= first ? here_.mark : 0;
   for (std::size_t i = first > base_ ? first - base_ : 0; i < slices_.size(); ++i)
     mark = std::max(mark, slices_[i].mark);
   return mark;

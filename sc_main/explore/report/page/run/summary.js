@@ -12,7 +12,10 @@
   if (checks.length) tile(checks.includes("wrong") ? "wrong" : checks.includes("ok") ? "ok" : "skipped", "check of the numerics");
   tile(run.fidelity.includes("=") ? "mixed" : run.fidelity, "fidelity");
   if (data.host) tile(`${data.host.wall_s.toFixed(2)} s`, "on the host");
+  const replay = run.replay;
+  if (replay) tile(percent(replay.repeated_time_share), "of launches and collectives repeated");
   const words = [];
+  if (replay) words.push("What is repeated is not simulated: it does what the mean of equal work did, evenly over its time.");
   if (stats) {
     // Three of a class at most: machines have many parts that are alike.
     const whole = opening === spans[0], busy = d3.range(stats.count).map(i => whole ? stats.utilisation[i] : stats.mean(i, opening.begin, opening.end));
