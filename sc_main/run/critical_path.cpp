@@ -109,12 +109,15 @@ std::string headline(const Json& parts) {
     text += (i == 0 ? "" : ", ") + line(parts[i]);
   return text;
 }
-/// The part of the chain within each stretch: an iteration, a layer. It tiles time, so that this adds up as well.
+/// The part of the chain within each stretch: an iteration, a layer. It tiles time, so that this adds up as well. Of
+/// too many the first ones and the last ones.
 Json of_stretches(const CauseLog& log, const Wires& wires, const Segments& chain,
                   const std::vector<Stretch>& stretches) {
   Json list = Json::array();
   auto at = chain.begin();
-  for (std::size_t i = 0; i < std::min(stretches.size(), CauseLog::kMostLaunches); ++i) {
+  constexpr std::size_t kHalf = CauseLog::kMostLaunches / 2;
+  for (std::size_t i = 0; i < stretches.size(); ++i) {
+    if (i >= kHalf && i + kHalf < stretches.size()) continue;
     const Stretch& stretch = stretches[i];
     while (at != chain.end() && at->end <= stretch.begin) ++at;
     Segments within;

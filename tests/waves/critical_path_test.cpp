@@ -39,6 +39,18 @@ std::vector<std::string> path_arguments(std::vector<std::string> arguments, cons
   return arguments;
 }
 
+TEST(CriticalPath, OfManyIterationsTheFirstAndTheLastAreTold) {
+  const Tool tool;
+  const ordered_json path =
+      path_of(tool, {"run", "all_reduce", "-b", "64", "-e", "64", "-w", "0", "-n", "1100", "--topology", "minimal",
+                     "--set", "system.sips.count=2", "--data", "off", "--fidelity", "fast"});
+  ASSERT_EQ(path["stretches"].size(), 1024u);
+  EXPECT_EQ(path["stretches_left_out"], 76);
+  EXPECT_EQ(path["stretches"][511]["name"], "64 B, iteration 512");
+  EXPECT_EQ(path["stretches"][512]["name"], "64 B, iteration 589");
+  EXPECT_EQ(path["stretches"].back()["name"], "64 B, iteration 1100");
+}
+
 TEST(CriticalPath, AddsUpToTheRunAndToEveryLaunch) {
   const Tool tool;
   for (const char* fidelity : {"accurate", "fast"}) {
