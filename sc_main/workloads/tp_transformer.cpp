@@ -10,6 +10,7 @@
 
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/tp_transformer_ranks.h"
+#include "topology/plan/capacity.h"
 
 namespace kernbench {
 
@@ -240,10 +241,13 @@ Report TpTransformer::serve(Session& session) const {
   serve::Serving program(session.map(), model, std::move(options), layers, tp_, serving, std::move(requests), seed,
                          memory.need(), memory.have);
   const ProcessGroupOptions group = common_.group(session);
+  const serve::MachineSteps::Meter meter{
+      [&session](Ps now) { return MachineWork(now, session.options().energy(now)); },
+      topology::most_per_second(*session.options().plan, static_cast<std::uint16_t>(tp_ * pp_))};
   // Replicas are alike: one is simulated.
   session.run(static_cast<int>(tp_ * pp_), [&](Context& ctx) {
     ctx.init_process_group(group);
-    program.run(ctx, session.runtime());
+    program.run(ctx, session.runtime(), meter);
   });
   return program.report();
 }
@@ -266,6 +270,7 @@ Report TpTransformer::run(Session& session) {
                      batch_ / dp_ * std::max<std::int64_t>(prompt_, 1), run.host.dtype, ends_of_stage());
   run.memory->check(run.model.name);
   run.of_phase.resize(run.phases.size());
+  run.of_piece.resize(run.phases.size() * static_cast<std::size_t>(run.pieces));
   run.work = [&session](Ps now) { return MachineWork(now, session.options().energy(now)); };
   TpTimes times(run.tokens.size() * static_cast<std::size_t>(run.pieces), common_.warmup, common_.iterations);
   session.run(static_cast<int>(world()), [&](Context& ctx) {

@@ -9,6 +9,7 @@
 
 #include "runtime/tp/transformer.h"
 #include "sc_main/check/tp_reference.h"
+#include "sc_main/workloads/machine_work.h"
 #include "sc_main/workloads/model_weights.h"
 #include "sc_main/workloads/serve/serving.h"
 #include "sc_main/workloads/tp_model.h"
@@ -24,19 +25,6 @@ namespace kernbench {
 struct TransformerPhase {
   std::string name;
   std::int64_t steps = 0, length = 0;
-};
-
-/// What the machine does while layers run: a phase of all timed passes, or a moment since the start.
-struct MachineWork {
-  Ps time = 0;
-  double pj = 0;                         ///< static energy too
-  std::map<std::string, double> counts;  ///< by key of EnergyOperation
-  MachineWork() = default;
-  MachineWork(Ps now, const std::vector<topology::EnergyRow>& rows);
-  MachineWork& add(const MachineWork& other, int sign = 1);
-  /// Shares of the most that the SIPs can do (topology::most_per_second): `gemm`, `hbm`, `noc`, `ucie`, `links`; what
-  /// there is none of is left out.
-  nlohmann::ordered_json utilisation(const std::map<std::string, double>& most) const;
 };
 
 class TpTransformer final : public Workload {
@@ -71,6 +59,7 @@ class TpTransformer final : public Workload {
     std::optional<TpMemory> memory;
     std::function<MachineWork(Ps)> work;  ///< since the start
     std::vector<MachineWork> of_phase;    ///< of all timed passes
+    std::vector<MachineWork> of_piece;    ///< likewise, by phase and piece; empty where stages go on at once
     tp::MoeRun moe;
   };
   Case make_case(const Session& session) const;

@@ -98,19 +98,24 @@ void TpTransformer::Rank::prepare() {
   }
 }
 
+/// Before every piece of a pass, and behind the last one: what the machine has done.
 void TpTransformer::Rank::meter(std::size_t number) {
-  const std::size_t phases = run_.phases.size(), pieces = run_.tokens.size() * static_cast<std::size_t>(run_.pieces);
-  const bool second = phases == 2 && number == static_cast<std::size_t>(run_.phases.front().steps * run_.pieces);
-  if (number != 0 && number != pieces && !second) return;
-  if (ctx_.rank() == 0) {
+  const std::size_t phases = run_.phases.size(), of_step = static_cast<std::size_t>(run_.pieces),
+                    pieces = run_.tokens.size() * of_step;
+  const bool second = phases == 2 && number == static_cast<std::size_t>(run_.phases.front().steps) * of_step;
+  const bool begins = number == 0 || number == pieces || second;
+  if (ctx_.rank() == 0 && (begins || !staged())) {
     const MachineWork now = run_.work(ctx_.now());
-    const std::size_t pass = begun_ == 0 ? 0 : (begun_ - 1) / phases;
-    if (begun_ > 0 && pass >= static_cast<std::size_t>(work_.common_.warmup))
-      run_.of_phase[(begun_ - 1) % phases].add(now).add(before_, -1);
-    before_ = now;
-    ++begun_;
+    const std::size_t pass = begun_ == 0 ? 0 : (begun_ - 1) / phases, phase = begun_ == 0 ? 0 : (begun_ - 1) % phases;
+    const bool timed = begun_ > 0 && pass >= static_cast<std::size_t>(work_.common_.warmup);
+    const std::size_t last = number == 0 ? pieces - 1 : number - 1;
+    if (timed && !staged()) run_.of_piece[phase * of_step + last % of_step].add(now).add(piece_before_, -1);
+    if (timed && begins) run_.of_phase[phase].add(now).add(before_, -1);
+    piece_before_ = now;
+    if (begins) before_ = now;
+    if (begins) ++begun_;
   }
-  ctx_.barrier();  // nobody begins before it is read
+  if (begins) ctx_.barrier();  // nobody begins before it is read
 }
 
 void TpTransformer::Rank::keep(std::size_t step, std::size_t micro, const Tensor& x) {

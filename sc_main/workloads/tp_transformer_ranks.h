@@ -48,7 +48,7 @@ class TpTransformer::Rank {
   std::vector<std::vector<tp::TransformerTensors>> tensors_;  // by phase and micro-batch
   std::vector<std::vector<Tensor>> received_;                 // likewise, behind the first stage
   std::vector<std::vector<Tensor>> inputs_;  // by step and micro-batch, of the first stage where there is no embedding
-  MachineWork before_;                       // rank 0's: at the start of the phase
+  MachineWork before_, piece_before_;        // rank 0's: at the start of the phase, and of the piece
   std::size_t begun_ = 0;                    // phases, of all passes
   Tensor x_;                                 // between the pieces of a step
 };

@@ -10,52 +10,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kShownLayers = 8;
-
-/// "GEMM arrays 3.1 %, HBM 24.0 %, ..."
-std::string utilisation_text(const Json& shares) {
-  constexpr std::pair<const char*, const char*> kNames[] = {
-      {"gemm", "GEMM arrays"}, {"hbm", "HBM"}, {"noc", "NoC"}, {"ucie", "UCIe"}, {"links", "links between SIPs"}};
-  std::string text;
-  for (const auto& [key, name] : kNames) {
-    if (!shares.contains(key)) continue;
-    text += fmt::format("{}{} {:.1f} %", text.empty() ? "" : ", ", name, 100 * shares[key].get<double>());
-  }
-  return text;
-}
 }  // namespace
-
-MachineWork::MachineWork(Ps now, const std::vector<topology::EnergyRow>& rows) : time(now), pj(total_pj(rows)) {
-  for (const topology::EnergyRow& row : rows) {
-    for (const topology::EnergyOperation& done : row.operations) counts[done.operation] += done.count;
-  }
-}
-
-MachineWork& MachineWork::add(const MachineWork& other, int sign) {
-  time += static_cast<Ps>(sign) * other.time;
-  pj += sign * other.pj;
-  for (const auto& [operation, count] : other.counts) counts[operation] += sign * count;
-  return *this;
-}
-
-nlohmann::ordered_json MachineWork::utilisation(const std::map<std::string, double>& most) const {
-  const std::pair<const char*, std::vector<const char*>> kinds[] = {
-      {"gemm", {"pe.energy.mac_8bit", "pe.energy.mac_16bit", "pe.energy.mac_32bit", "pe.energy.mac_64bit"}},
-      {"hbm", {"cube.hbm.energy_per_bit"}},
-      {"noc", {"cube.noc.energy_per_bit"}},
-      {"ucie", {"cube.ucie.energy_per_bit"}},
-      {"links", {"system.links.energy_per_bit"}}};
-  nlohmann::ordered_json shares = nlohmann::ordered_json::object();
-  const double seconds = static_cast<double>(time) * 1e-12;
-  for (const auto& [name, operations] : kinds) {
-    for (const char* operation : operations) {
-      const auto can = most.find(operation), done = counts.find(operation);
-      if (can == most.end() || can->second == 0 || seconds == 0) continue;
-      const double share = done == counts.end() ? 0 : done->second / (can->second * seconds);
-      shares[name] = shares.value(name, 0.0) + share;
-    }
-  }
-  return shares;
-}
 
 std::vector<std::vector<std::int32_t>> TpTransformer::routing(const Case& run) const {
   const std::int64_t length = prompt_ + decode_, k = run.model.experts_per_token;
@@ -221,6 +176,12 @@ Report TpTransformer::report(Session& session, const Case& run, const TpTimes& t
             json["bound_binds"].get<std::string>());
       report.results.push_back(std::move(json));
     };
+    const auto add_work = [&](Json& json, const MachineWork& work) {
+      json["energy_pj"] = work.pj / passes;
+      json["utilisation"] = work.utilisation(most);
+    };
+    const std::size_t phase_number = static_cast<std::size_t>(&phase - run.phases.data()),
+                      first_piece = phase_number * static_cast<std::size_t>(run.pieces);
     for (std::int64_t piece = 0; piece < run.pieces; ++piece) {
       TpTimes::Row sum;
       for (std::int64_t step = 0; step < phase.steps; ++step)
@@ -230,6 +191,7 @@ Report TpTransformer::report(Session& session, const Case& run, const TpTimes& t
       if (pp_ > 1) continue;  // stages go on at once
       add_row(piece_name(piece), sum,
               run.host.layers <= kShownLayers || piece <= ends_ || piece >= ends_ + run.host.layers);
+      add_work(report.results.back(), run.of_piece[first_piece + static_cast<std::size_t>(piece)]);
     }
     all.join_layers();
     add_row("all", all, true);
@@ -238,13 +200,11 @@ Report TpTransformer::report(Session& session, const Case& run, const TpTimes& t
     details += fmt::format("# {}: {:.0f} tokens per second, {:.3f} us {}\n", phase.name,
                            whole["tokens_per_s"].get<double>(), whole["time_ns"].get<double>() / 1e3,
                            phase.name == "decode" ? "per output token" : "to the first token");
-    const MachineWork& work = run.of_phase[static_cast<std::size_t>(&phase - run.phases.data())];
-    const double energy = work.pj / passes;
-    whole["energy_pj"] = energy;
-    whole["token_energy_pj"] = energy / static_cast<double>(batch_ * phase.length);
-    details += fmt::format("# {}: {:.6f} J, {:.6f} J per token\n", phase.name, energy * 1e-12,
+    const MachineWork& work = run.of_phase[phase_number];
+    add_work(whole, work);
+    whole["token_energy_pj"] = whole["energy_pj"].get<double>() / static_cast<double>(batch_ * phase.length);
+    details += fmt::format("# {}: {:.6f} J, {:.6f} J per token\n", phase.name, whole["energy_pj"].get<double>() * 1e-12,
                            whole["token_energy_pj"].get<double>() * 1e-12);
-    whole["utilisation"] = work.utilisation(most);
     details += fmt::format("# {}: mean utilisation: {}\n", phase.name, utilisation_text(whole["utilisation"]));
     in_all.add(work);
     request_ns += whole["time_ns"].get<double>() * static_cast<double>(phase.steps);

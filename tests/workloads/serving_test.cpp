@@ -318,16 +318,31 @@ TEST(Serving, OnTheMachineTakesWhatItsStepsTake) {
   const double to_first = served["ttft_ms"]["mean"].get<double>() * 1e6,
                per = served["tpot_ms"]["p99"].get<double>() * 1e6;
   EXPECT_EQ(served["ttft_ms"]["p50"], served["ttft_ms"]["p99"]) << "equal requests";
+  // What it draws while it is idle, and what the steps of both requests add.
+  const double idle_w = served["over_time"][5]["power_w"].get<double>(), time_ns = served["time_ns"].get<double>();
+  const double worked_pj = served["energy_pj"].get<double>() - idle_w * time_ns * 1e3;
+  EXPECT_GT(idle_w, 0);
+  EXPECT_EQ(served["token_energy_pj"].get<double>(), served["energy_pj"].get<double>() / 4);
+  double steps_pj = 0;
+  std::map<std::string, double> busy_ns;
   for (const auto& row : run({"--prompt", "8", "--decode", "1", "-w", "0", "--replay", "off"})) {
     if (row["layer"] != "all") continue;
     const double took = row["time_ns"].get<double>();
     EXPECT_NEAR(row["phase"] == "prefill" ? to_first : per, took, 0.03 * took) << row["phase"];
+    steps_pj += 2 * (row["energy_pj"].get<double>() - idle_w * took * 1e3);
+    for (const auto& [part, share] : row["utilisation"].items()) busy_ns[part] += 2 * took * share.get<double>();
   }
+  EXPECT_NEAR(worked_pj, steps_pj, 0.03 * steps_pj);
+  EXPECT_EQ(busy_ns.size(), 5u);
+  for (const auto& [part, busy] : busy_ns)
+    EXPECT_NEAR(served["utilisation"][part].get<double>() * time_ns, busy, 0.05 * busy) << part;
   const auto schema = json_of(text_of(KERNBENCH_SOURCE_DIR "/sc_main/results.schema.json"));
   for (const auto& [key, described] : schema["definitions"]["serving"]["properties"].items())
     EXPECT_TRUE(served.contains(key)) << key << " is described and not there";
   EXPECT_EQ(served["over_time"].size(), 10u);
   EXPECT_GT(served["over_time"][0]["prefill_share"].get<double>(), 0);
+  EXPECT_GT(served["over_time"][0]["utilisation"]["hbm"].get<double>(), 0);
+  EXPECT_EQ(served["over_time"][5]["utilisation"]["hbm"].get<double>(), 0);
   EXPECT_EQ(served["over_time"][5]["prefill_share"].get<double>(), 0) << "idle";
 }
 

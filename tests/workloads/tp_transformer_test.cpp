@@ -298,6 +298,13 @@ TEST(TpTransformer, UtilisationIsWorkDividedByWhatTheMachineDoesInItsTime) {
   const double macs = all.utilisation["gemm"].get<double>() * pes * cells * clock * all.time_ns * 1e-9;
   EXPECT_GE(macs, 2 * rows * weights * 0.99) << "a layer's matrices";
   EXPECT_LE(macs, 2 * (rows * weights + 4 * attention)) << "with attention in whole tiles";
+  std::map<std::string, double> of_layers, of_all;  // energy, by phase
+  for (const auto& row : result["results"]) {
+    if (!row.contains("energy_pj")) continue;
+    (row["layer"] == "all" ? of_all : of_layers)[row["phase"]] += row["energy_pj"].get<double>();
+    EXPECT_GT(row["utilisation"]["gemm"].get<double>(), 0) << row["layer"];
+  }
+  for (const auto& [phase, energy] : of_all) EXPECT_NEAR(of_layers[phase], energy, 0.02 * energy) << phase;
   for (const auto& row : result["results"]) {
     if (row["layer"] != "all") continue;
     const double steps = row["steps"].get<double>();

@@ -52,11 +52,13 @@ class MachineSteps::Rank {
   void timed(const Work& work) {
     ctx_.barrier();
     lap_from_ = ctx_.now();
-    const std::size_t entries = ctx_.rank() == 0 ? all_.runtime_->host_trace().size() : 0;
+    const bool meters = ctx_.rank() == 0;
+    const std::size_t entries = meters ? all_.runtime_->host_trace().size() : 0;
+    const MachineWork before = meters ? all_.meter_->work(ctx_.now()) : MachineWork();
     work();
     ctx_.barrier();
-    if (ctx_.rank() != 0) return;
-    all_.laps_.push_back(all_.since(entries, ctx_.now() - lap_from_));
+    if (!meters) return;
+    all_.laps_.push_back(all_.since(entries, before, ctx_.now() - lap_from_));
     all_.long_lap_ = all_.laps_.back().time >= kLongLayer;
   }
 
@@ -194,7 +196,7 @@ MachineSteps::MachineSteps(tp::Model model, tp::TransformerOptions options, std:
       range_(range),
       seed_(seed) {}
 
-void MachineSteps::run(Context& ctx, const Runtime& runtime, const std::function<void()>& body) {
+void MachineSteps::run(Context& ctx, const Runtime& runtime, const Meter& meter, const std::function<void()>& body) {
   Rank rank(*this, ctx);
   if (ctx.rank() != 0) {
     for (ctx.barrier(); !task_.ends; ctx.barrier()) rank.work();
@@ -202,12 +204,13 @@ void MachineSteps::run(Context& ctx, const Runtime& runtime, const std::function
   }
   first_ = &rank;
   runtime_ = &runtime;
+  meter_ = &meter;
   body();
   task_.ends = true;
   ctx.barrier();
 }
 
-Cost MachineSteps::since(std::size_t entries, Ps time) const {
+Cost MachineSteps::since(std::size_t entries, const MachineWork& before, Ps time) const {
   Cost cost;
   const std::vector<HostTraceEntry>& trace = runtime_->host_trace();
   for (std::size_t i = entries; i < trace.size(); ++i) {
@@ -216,6 +219,12 @@ Cost MachineSteps::since(std::size_t entries, Ps time) const {
     cost.bytes += trace[i].bound.bytes;
   }
   cost.time = static_cast<double>(time);
+  MachineWork done = meter_->work(before.time + time);
+  done.add(before, -1);
+  done.time = time;
+  cost.pj = done.pj - done.standing_pj;
+  cost.busy = done.shares(meter_->most);
+  for (double& part : cost.busy) part *= cost.time;
   return cost;
 }
 

@@ -1,10 +1,13 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "runtime/tp/transformer.h"
+#include "sc_main/workloads/machine_work.h"
 #include "sc_main/workloads/serve/steps.h"
 
 namespace kernbench::serve {
@@ -20,8 +23,15 @@ class MachineSteps {
   MachineSteps(tp::Model model, tp::TransformerOptions options, std::int64_t layers, std::int64_t ranks,
                const StepRange& range, std::uint64_t seed);
 
-  /// Rank 0's program; the other ranks' lasts until it ends. `body` may call part() and whole().
-  void run(Context& ctx, const Runtime& runtime, const std::function<void()>& body);
+  /// What has been done by a time since the start, and the most that there can be in a second
+  /// (topology::most_per_second).
+  struct Meter {
+    std::function<MachineWork(Ps)> work;
+    std::map<std::string, double> most;
+  };
+  /// Rank 0's program; the other ranks' lasts until it ends. `body` may call part() and whole(). The arguments outlive
+  /// it.
+  void run(Context& ctx, const Runtime& runtime, const Meter& meter, const std::function<void()>& body);
   Cost part(const Part& part);
   /// A step of one prompt, or of decode alone, in one go.
   Cost whole(const Step& step);
@@ -34,8 +44,9 @@ class MachineSteps {
     bool ends = false;
   };
   Cost simulate();
-  /// A lap that took `time`, and what rank 0 has launched from entry `entries` of the trace on.
-  Cost since(std::size_t entries, Ps time) const;
+  /// A lap that took `time`: what rank 0 has launched from entry `entries` of the trace on, and what the machine has
+  /// done since `before`.
+  Cost since(std::size_t entries, const MachineWork& before, Ps time) const;
 
   const tp::Model model_;
   const tp::TransformerOptions options_;
@@ -47,6 +58,7 @@ class MachineSteps {
   // Of rank 0.
   Rank* first_ = nullptr;
   const Runtime* runtime_ = nullptr;
+  const Meter* meter_ = nullptr;
   std::vector<Cost> laps_;  ///< of the task
 };
 

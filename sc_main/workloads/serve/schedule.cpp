@@ -16,11 +16,14 @@ std::int64_t Step::prompt_tokens() const {
   return sum;
 }
 
+Cost Cost::joined(const Cost& a, const Cost& b, const std::function<double(double, double)>& join) {
+  Cost cost{join(a.time, b.time), join(a.flops, b.flops), join(a.bytes, b.bytes), join(a.pj, b.pj), {}};
+  for (std::size_t part = 0; part < cost.busy.size(); ++part) cost.busy[part] = join(a.busy[part], b.busy[part]);
+  return cost;
+}
+
 Cost& Cost::operator+=(const Cost& other) {
-  time += other.time;
-  flops += other.flops;
-  bytes += other.bytes;
-  return *this;
+  return *this = joined(*this, other, [](double mine, double more) { return mine + more; });
 }
 
 Cost StepCost::all() const {

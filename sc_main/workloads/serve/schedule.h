@@ -3,6 +3,7 @@
 #include <functional>
 #include <vector>
 
+#include "sc_main/workloads/machine_work.h"
 #include "sc_main/workloads/serve/requests.h"
 
 namespace kernbench::serve {
@@ -25,10 +26,14 @@ struct Step {
 
 /// What a part of a step takes.
 struct Cost {
-  double time = 0;   ///< ps
-  double flops = 0;  ///< of one rank's launches: additions and multiplications
-  double bytes = 0;  ///< likewise: that memories have to give or take at least
+  double time = 0;             ///< ps
+  double flops = 0;            ///< of one rank's launches: additions and multiplications
+  double bytes = 0;            ///< likewise: that memories have to give or take at least
+  double pj = 0;               ///< of the machine, but for what it draws all the time
+  MachineWork::Shares busy{};  ///< ps that the machine's parts would take for their work at the most that they can
   Cost& operator+=(const Cost& other);
+  /// Each figure of both.
+  static Cost joined(const Cost& a, const Cost& b, const std::function<double(double, double)>& join);
 };
 
 /// What a step takes, by what the stages of a pipeline share.

@@ -122,12 +122,15 @@ Serving::Serving(const MachineMap& map, tp::Model model, tp::TransformerOptions 
   }
 }
 
-void Serving::run(Context& ctx, const Runtime& runtime) {
-  machine_.run(ctx, runtime, [this] {
+void Serving::run(Context& ctx, const Runtime& runtime, const MachineSteps::Meter& meter) {
+  machine_.run(ctx, runtime, meter, [this, &ctx, &meter] {
     StepCosts costs(range_, [this](const Part& part) { return machine_.part(part); });
     schedule_ = serve(requests_, limits_, [&](const Step& step) { return costs.of(step); });
     simulated_ = costs.simulated();
     compare(costs);
+    const MachineWork all = meter.work(ctx.now());
+    if (all.time > 0) standing_ = all.standing_pj / static_cast<double>(all.time);
+    most_ = meter.most;
   });
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -40,8 +41,8 @@ class Serving {
   Serving(const MachineMap& map, tp::Model model, tp::TransformerOptions options, std::int64_t layers,
           std::int64_t ranks, const ServingOptions& serving, std::vector<Request> requests, std::uint64_t seed,
           std::uint64_t weights_bytes, std::uint64_t have_bytes);
-  /// The program of every rank.
-  void run(Context& ctx, const Runtime& runtime);
+  /// The program of every rank. `meter` outlives it.
+  void run(Context& ctx, const Runtime& runtime, const MachineSteps::Meter& meter);
   Report report() const;
 
  private:
@@ -62,6 +63,8 @@ class Serving {
   MachineSteps machine_;
   // Rank 0's.
   Schedule schedule_;
+  double standing_ = 0;                 ///< pJ that the machine of a replica draws in a ps, whatever it does
+  std::map<std::string, double> most_;  ///< MachineSteps::Meter
   std::size_t simulated_ = 0, compared_ = 0;
   double largest_ = 0;                       ///< difference of a compared step, as a share
   double expected_ = 0, compared_time_ = 0;  ///< ps: sums over them

@@ -35,7 +35,8 @@ Json spread(const std::vector<double>& values) {
 
 /// What the machine does between two times.
 Json Serving::interval(Ps begin, Ps end) const {
-  double prefill = 0, mixed = 0, decode = 0, sequences = 0, waiting = 0, took = 0, tokens = 0, flops = 0, bytes = 0;
+  double prefill = 0, mixed = 0, decode = 0, sequences = 0, waiting = 0, took = 0, tokens = 0;
+  Cost done;
   for (const Taken& taken : schedule_.steps) {
     if (taken.end <= begin || taken.begin >= end) continue;
     const auto here = static_cast<double>(std::min(end, taken.end) - std::max(begin, taken.begin));
@@ -48,8 +49,7 @@ Json Serving::interval(Ps begin, Ps end) const {
     sequences += here * static_cast<double>(step.batch + static_cast<std::int64_t>(step.prompts.size()));
     waiting += here * static_cast<double>(taken.waiting);
     tokens += share * given;
-    flops += share * cost.flops;
-    bytes += share * cost.bytes;
+    done = Cost::joined(done, cost, [share](double before, double more) { return before + share * more; });
   }
   const auto pes = static_cast<double>(map_.pes(0).size()), length = static_cast<double>(end - begin);
   const double all = length * static_cast<double>(limits_.replicas * limits_.stages);  // of all their machines
@@ -59,6 +59,12 @@ Json Serving::interval(Ps begin, Ps end) const {
   const double peak = 2 * static_cast<double>(e.gemm_rows) * e.gemm_cols * static_cast<double>(cell.at_once) /
                       static_cast<double>(cell.cycles) * static_cast<double>(e.gemm_hz) * pes / 1e12;  // per ps
   const double rate = static_cast<double>(rates.hbm_slice.bytes_per_second()) * pes / 1e12;
+  const auto replicas = static_cast<double>(limits_.replicas);
+  Json utilisation = MachineWork().utilisation(most_);
+  for (std::size_t part = 0; part < done.busy.size(); ++part) {
+    if (utilisation.contains(MachineWork::kParts[part]))
+      utilisation[MachineWork::kParts[part]] = done.busy[part] / length / replicas;
+  }
   return {{"begin_s", static_cast<double>(begin) / 1e12},
           {"end_s", static_cast<double>(end) / 1e12},
           {"prefill_share", prefill / all},
@@ -67,8 +73,10 @@ Json Serving::interval(Ps begin, Ps end) const {
           {"mean_batch", took > 0 ? sequences / took : 0},
           {"mean_waiting", took > 0 ? waiting / took : 0},
           {"tokens_per_s", tokens / length * 1e12},
-          {"array_share", flops / all / peak},
-          {"hbm_share", bytes / all / rate}};
+          {"array_share", done.flops / all / peak},
+          {"hbm_share", done.bytes / all / rate},
+          {"power_w", done.pj / length + standing_ * replicas},
+          {"utilisation", std::move(utilisation)}};
 }
 
 Json Serving::row() const {
@@ -120,7 +128,9 @@ Json Serving::row() const {
   for (const char* key :
        {"prefill_share", "mixed_share", "decode_share", "mean_batch", "mean_waiting", "array_share", "hbm_share"})
     row[key] = whole[key];
-
+  row["energy_pj"] = whole["power_w"].get<double>() * static_cast<double>(schedule_.end);
+  row["token_energy_pj"] = row["energy_pj"].get<double>() / output;
+  row["utilisation"] = whole["utilisation"];
   return row;
 }
 
@@ -141,14 +151,21 @@ Report Serving::report() const {
   report.text += fmt::format("# took {:.6f} s: {:.3f} requests and {:.1f} output tokens per second\n",
                              whole("time_ns") / 1e9, whole("requests_per_s"), whole("tokens_per_s"));
   report.text += line("time to first token", row["ttft_ms"]) + line("time per output token", row["tpot_ms"]);
-  report.text += fmt::format("#{:>11} {:>12} {:>8} {:>8} {:>8} {:>8} {:>8} {:>12} {:>8} {:>8}\n", "from (s)", "to (s)",
-                             "prefill", "mixed", "decode", "batch", "waiting", "tokens/s", "arrays", "HBM");
+  report.text +=
+      fmt::format("# {:.6f} J, {:.6f} J per output token, mean utilisation: {}\n", whole("energy_pj") * 1e-12,
+                  whole("token_energy_pj") * 1e-12, utilisation_text(row["utilisation"]));
+  report.text +=
+      fmt::format("#{:>11} {:>12} {:>8} {:>8} {:>8} {:>8} {:>8} {:>12} {:>8} {:>8} {:>8} {:>8} {:>8} {:>9}\n",
+                  "from (s)", "to (s)", "prefill", "mixed", "decode", "batch", "waiting", "tokens/s", "arrays", "HBM",
+                  "NoC", "UCIe", "links", "power (W)");
   for (const Json& one : row["over_time"]) {
     const auto of = [&](const char* key) { return one[key].get<double>(); };
-    report.text +=
-        fmt::format(" {:>11.6f} {:>12.6f} {:>8.3f} {:>8.3f} {:>8.3f} {:>8.2f} {:>8.2f} {:>12.1f} {:>8.3f} {:>8.3f}\n",
-                    of("begin_s"), of("end_s"), of("prefill_share"), of("mixed_share"), of("decode_share"),
-                    of("mean_batch"), of("mean_waiting"), of("tokens_per_s"), of("array_share"), of("hbm_share"));
+    report.text += fmt::format(" {:>11.6f} {:>12.6f} {:>8.3f} {:>8.3f} {:>8.3f} {:>8.2f} {:>8.2f} {:>12.1f}",
+                               of("begin_s"), of("end_s"), of("prefill_share"), of("mixed_share"), of("decode_share"),
+                               of("mean_batch"), of("mean_waiting"), of("tokens_per_s"));
+    for (const char* part : MachineWork::kParts)
+      report.text += fmt::format(" {:>8.3f}", one["utilisation"].value(part, 0.0));
+    report.text += fmt::format(" {:>9.3f}\n", of("power_w"));
   }
   report.text += fmt::format(
       "# {} steps, from {} simulated parts and what lies between them; {} steps simulated as they are: {:+.2f} % off "

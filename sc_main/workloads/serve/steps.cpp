@@ -30,11 +30,12 @@ std::pair<std::int64_t, std::int64_t> around(double value, std::int64_t most) {
 }
 
 Cost mix(const Cost& a, const Cost& b, double of_b) {
-  const auto of = [of_b](double low, double high) { return low + (high - low) * of_b; };
-  return {of(a.time, b.time), of(a.flops, b.flops), of(a.bytes, b.bytes)};
+  return Cost::joined(a, b, [of_b](double low, double high) { return low + (high - low) * of_b; });
 }
 
-Cost times(const Cost& cost, double factor) { return {cost.time * factor, cost.flops * factor, cost.bytes * factor}; }
+Cost times(const Cost& cost, double factor) {
+  return Cost::joined(cost, cost, [factor](double one, double) { return one * factor; });
+}
 
 double share_of(double value, std::int64_t low, std::int64_t high) {
   return low == high ? 0 : (value - static_cast<double>(low)) / static_cast<double>(high - low);
