@@ -2,7 +2,19 @@
 (function () {
   if (!data.roof || !data.launches || !data.launches.length) return;
   const holder = section("roofline", "Roofline of the launches"), width = 1140, height = 470, margin = {top: 14, right: 30, bottom: 50, left: 84};
-  const timed = data.launches.filter(l => l.ns > 0), launches = timed.filter(l => l.flops > 0 && l.bytes > 0), roof = data.roof;
+  // Launches of layers that compute and read as much, and take as long within 3 %, are one line.
+  const alike = 0.03, groups = [], byKind = new Map();
+  for (const l of data.launches.filter(l => l.ns > 0)) {
+    const name = l.name.replace(/^layer\d+\./, ""), layered = name !== l.name && /\blayer\d+$/.test(l.row);
+    const kind = layered ? JSON.stringify([l.row.replace(/layer\d+$/, ""), name, l.flops, l.bytes, l.pes, l.dtype, l.bound_ns]) : `${groups.length}`;
+    const same = (byKind.get(kind) || []).find(g => Math.abs(l.ns / g.first.ns - 1) <= alike);
+    if (same) { same.all.push(l); continue; }
+    groups.push({first: l, all: [l]});
+    byKind.set(kind, [...(byKind.get(kind) || []), groups[groups.length - 1]]);
+  }
+  const joined = ({first, all}) => all.length === 1 ? first : {...first, name: first.name.replace(/^layer\d+\./, ""), row: first.row.replace(/layer\d+$/, `${all.length} layers`),
+    times: d3.sum(all, l => l.times), ns: d3.sum(all, l => l.ns * l.times) / d3.sum(all, l => l.times)};
+  const timed = groups.map(joined), launches = timed.filter(l => l.flops > 0 && l.bytes > 0), roof = data.roof;
   const list = () => table(holder.select(".chart"), "Launches, the longest first", [["row"], ["launch"], ["times", 1], ["time", 1], ["TFLOP/s", 1], ["FLOP/B", 1], ["of the roof", 1], ["bound", 1], ["bound by"]],
     timed.slice().sort((a, b) => b.ns * b.times - a.ns * a.times).slice(0, 60).map(l => [l.row, l.name, figure(l.times), nanoseconds(l.ns), l.flops > 0 ? figure(rate(l) / 1e12) : "-", l.flops > 0 && l.bytes > 0 ? figure(intensity(l)) : "-", l.flops > 0 || l.roof_share > 0 ? percent(share(l)) : "-", l.bound_ns > 0 ? nanoseconds(l.bound_ns) : "-", l.binds || "-"]));
   const compute = l => (roof.flops_per_s[l.dtype] || roof.flops_per_s.f16) * l.pes;
