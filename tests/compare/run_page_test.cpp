@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <string>
@@ -8,6 +9,7 @@
 #include "tests/cli/tool_runner.h"
 #include "tests/report/browser.h"
 #include "tests/support/children_cpu.h"
+#include "tests/workloads/small_transformer.h"
 
 namespace kernbench {
 namespace {
@@ -59,6 +61,32 @@ TEST(RunPage, DrawsEverySectionWithACleanConsole) {
     EXPECT_NE(page.dom.find("<section id=\"" + std::string(section) + "\""), std::string::npos) << section;
   EXPECT_EQ(count_of(page.dom, "class=\"share\""), 3 * 7U);  // two ranks and their mean, seven classes
   EXPECT_EQ(count_of(page.dom.substr(0, page.dom.find("<footer>")), "NaN"), 0U) << "a mark has no place";
+}
+
+TEST(RunPage, OfAWholeModelSaysWhatIsRepeatedAndHasOneLineForLayersThatAreAlike) {
+  const Tool tool;
+  std::ofstream(tool.file("m.yaml")) << small_model(8);
+  const Outcome done = tool({"run",        "tp_transformer",
+                             "--model",    "m.yaml",
+                             "--topology", "ring8",
+                             "--set",      "system.sips.count=2",
+                             "--set",      "cube.hbm.refresh=none",
+                             "--prompt",   "8",
+                             "--decode",   "2",
+                             "--layers",   "0",
+                             "--ends",     "0",
+                             "-w",         "0",
+                             "--data",     "off",
+                             "--fidelity", "fast",
+                             "--report",   "run.html",
+                             "-q"});
+  ASSERT_EQ(done.code, 0) << done.err;
+  const Rendered page = render_in_browser(tool.folder(), read(tool.file("run.html")));
+  EXPECT_TRUE(page.quiet()) << page.log;
+  EXPECT_NE(drawn(page).find("of launches and collectives repeated"), std::string::npos);
+  EXPECT_NE(drawn(page).find("<section id=\"path\""), std::string::npos) << "critical path, through repeats";
+  EXPECT_TRUE(std::regex_search(drawn(page), std::regex("prefill, [5-8] layers</td><td[^>]*>mlp.up<")));
+  EXPECT_EQ(count_of(drawn(page), "NaN"), 0U);
 }
 
 TEST(RunPage, SliderColoursTheMachineAndAClickOpensAPart) {

@@ -103,12 +103,16 @@ inline std::vector<Throttled> throttled_machines() {
   };
 }
 
-/// The part that the critical path spends most on: of the last timed iteration or layer where the program names them
+/// The part that the critical path spends most on: of the longest timed iteration or layer where the program names them
 /// and where they are what is measured, else of the run. What no key of the topology governs does not count.
 inline nlohmann::ordered_json most_of(const nlohmann::ordered_json& path, bool whole) {
   const nlohmann::ordered_json* parts = &path["parts"];
+  std::uint64_t longest = 0;
   for (const auto& stretch : path["stretches"]) {
-    if (!whole && stretch["timed"].get<bool>()) parts = &stretch["parts"];
+    const auto takes = stretch["time_ps"].get<std::uint64_t>();
+    if (whole || !stretch["timed"].get<bool>() || takes <= longest) continue;
+    parts = &stretch["parts"];
+    longest = takes;
   }
   std::map<std::string, std::uint64_t> kinds;
   for (const auto& part : *parts) {
