@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <type_traits>
 
 #include "runtime/replay_kind.h"
@@ -36,11 +37,46 @@ inline LaunchOptions alone(std::uint16_t stream = 0) {
 
 inline DPPolicy rows() { return DPPolicy().cube(CubeSplit::row_wise).pe(PeSplit::row_wise); }
 
+/// Counts what replay tells of simulated work and of repeats.
+class Listener final : public ReplayRecord {
+ public:
+  struct Begun final : Done {
+    Ps begin = 0;
+  };
+  explicit Listener(const Dispatcher& dispatcher) : dispatcher_(dispatcher) {}
+  std::unique_ptr<Done> begin(int) override {
+    auto begun = std::make_unique<Begun>();
+    begun->begin = dispatcher_.now();
+    return begun;
+  }
+  void end(int, Done&) override {}
+  void simulated(Work work, const Done& done, Ps from, bool) override {
+    const Ps begin = static_cast<const Begun&>(done).begin;
+    if (work.part == 1) {
+      from_later += first_ < begin && from == begin ? 1 : 0;
+      from_first += first_ < begin && from == first_ ? 1 : 0;
+    }
+    first_ = begin;
+  }
+  void repeated(Work, int, Ps begin, Ps end) override {
+    ++repeats;
+    backwards += end <= begin ? 1 : 0;
+  }
+  std::uint64_t repeats = 0, backwards = 0;
+  std::uint64_t from_later = 0, from_first = 0;  ///< of collectives to which their second member comes later
+
+ private:
+  const Dispatcher& dispatcher_;
+  Ps first_ = 0;
+};
+
 /// What a run says, as it goes through a pipe.
 struct Outcome {
   std::array<Ps, 8> ends{};  ///< of the last entry of the host trace, by SIP
   std::uint64_t launches = 0, repeated_launches = 0, repeated_collectives = 0, repeated_mappings = 0, shared = 0,
                 samples = 0, refused = 0, disturbed = 0, entries = 0, marked = 0, last_marked = 0;
+  std::uint64_t told_repeats = 0, told_backwards = 0;  ///< to a Listener: of batches and parts of collectives
+  std::uint64_t from_later = 0, from_first = 0;
   std::array<Ps, 4> last_took{};  ///< what the last entries of SIP 0 took, the last one at the end
 };
 static_assert(std::is_trivially_copyable_v<Outcome>);
@@ -69,11 +105,12 @@ inline Outcome outcome_of(const How& how, const std::function<void(Context&)>& p
   options.data = false;
   options.fidelity = Fidelity::all(how.grade);
   MachineRun run(how.spec, options);
+  Listener listener(run.machine.dispatcher());
   if (how.replay) {
     const auto map = [&](int sip, const MapEntry& entry) {
       run.machine.page_table(static_cast<std::uint16_t>(sip)).map(entry);
     };
-    run.runtime.set_replay({how.sample, 1, how.alike, {}, {}, how.refreshes ? kRefresh : how.said, map});
+    run.runtime.set_replay({how.sample, 1, how.alike, {&listener}, {}, how.refreshes ? kRefresh : how.said, map});
   }
   run.runtime.spawn(program, std::tuple<>(), how.spec.sips);
   Outcome outcome;
@@ -88,6 +125,10 @@ inline Outcome outcome_of(const How& how, const std::function<void(Context&)>& p
     outcome.last_took.back() = entry.t_complete - entry.t_submit;
   }
   if (!how.replay) return outcome;
+  outcome.told_repeats = listener.repeats;
+  outcome.told_backwards = listener.backwards;
+  outcome.from_later = listener.from_later;
+  outcome.from_first = listener.from_first;
   const ReplayReport report = run.runtime.replay_report();
   outcome.launches = report.launches;
   outcome.repeated_launches = report.repeated_launches;

@@ -215,6 +215,26 @@ TEST(Replay, CollectivesAreRepeatedWithAllTheirMembersOrNone) {
   }
 }
 
+/// Rank 1 comes 50 ns later: there the work of the collective begins. Launches and collectives are batches of one.
+TEST(Replay, RecordsHearOfEveryRepeatAndWhereWorkBegins) {
+  How how;
+  how.sample = 1u << 30;
+  const Outcome outcome = replayed(how, [](Context& context) {
+    context.init_process_group(ring_algorithm());
+    const Tensor x = context.zeros({1, kColumns}, DType::f16, spread(), "x");
+    for (int i = 0; i < 40; ++i) {
+      context.launch("twice", alone(), twice, x, 2.0);
+      if (context.rank() == 1) context.wait(context.timer(50'000, "late"));
+      context.all_reduce(x);
+    }
+  });
+  EXPECT_GE(outcome.repeated_collectives, 20u);
+  EXPECT_EQ(outcome.told_repeats, outcome.repeated_launches + outcome.repeated_collectives + outcome.repeated_mappings);
+  EXPECT_EQ(outcome.told_backwards, 0u);
+  EXPECT_GE(outcome.from_later, 1u);
+  EXPECT_EQ(outcome.from_first, 0u);
+}
+
 int fills = 0;
 void fill_often(Va, Tl& tl) {
   for (int i = 0; i < fills; ++i) tl.fill({64, 64}, DType::f16, 0);

@@ -316,6 +316,21 @@ TEST(TpTransformer, UtilisationIsWorkDividedByWhatTheMachineDoesInItsTime) {
   }
 }
 
+TEST(TpTransformer, ThePartsOfAModelHaveTheWorkThatIsTheirs) {
+  const Tool tool;
+  const auto result = json_of(tool(tiny(tool, {"--data", "off", "--decode", "0", "--layers", "2", "--json", "-"})).out);
+  std::map<std::string, double> products_ns;  // that the arrays would take at their peak
+  for (const auto& row : result["results"]) {
+    if (row.contains("utilisation"))
+      products_ns[row["layer"]] = row["utilisation"]["gemm"].get<double>() * row["time_ns"].get<double>();
+  }
+  EXPECT_EQ(products_ns["embedding"], 0) << "it looks up";
+  EXPECT_GT(products_ns["logits"], 0);
+  EXPECT_NEAR(products_ns["layer0"], products_ns["layer1"], 0.02 * products_ns["layer1"]);
+  EXPECT_NEAR(products_ns["layer0"] + products_ns["layer1"] + products_ns["logits"], products_ns["all"],
+              0.02 * products_ns["all"]);
+}
+
 /// One SIP has a slower cube: it is simulated for itself, and all wait for it.
 TEST(TpTransformer, WithReplayASlowerCubeOfOneSipTakesItsOwnTime) {
   const Tool tool;
@@ -419,11 +434,18 @@ TEST(TpTransformer, WithATraceOfSomeTimeReplayRepeatsWhatRunsOutsideOfIt) {
   EXPECT_LT(looked["replay"]["repeated_launches"], whole["replay"]["repeated_launches"]);
   EXPECT_GT(looked["replay"]["repeated_launches"].get<int>(), looked["replay"]["launches"].get<int>() / 3);
   const auto trace = json_of(read(tool.file("t.json")));
-  std::set<std::string> sips;
+  std::map<int, std::string> processes;
   for (const auto& event : trace["traceEvents"]) {
-    if (event["name"] == "process_name") sips.insert(event["args"]["name"].get<std::string>().substr(0, 4));
+    if (event["name"] == "process_name")
+      processes[event["pid"]] = event["args"]["name"].get<std::string>().substr(0, 4);
   }
-  for (const char* sip : {"sip0", "sip1", "sip2", "sip3"}) EXPECT_EQ(sips.count(sip), 1U) << sip;
+  std::map<std::string, int> slices;
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] == "X") ++slices[processes.at(event["pid"])];
+  }
+  for (const char* sip : {"sip1", "sip2", "sip3"})
+    EXPECT_NEAR(slices[sip], slices["sip0"], 0.1 * slices["sip0"]) << "equal SIPs do as much in that time: " << sip;
+  EXPECT_GT(slices["sip0"], 1'000);
 }
 
 /// 16 PEs, 32 blocks of 8 tokens: PE p has blocks p and 31 - p. The four PEs of a cube share what they read: the keys
