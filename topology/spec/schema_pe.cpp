@@ -36,7 +36,8 @@ Section pe() {
       SectionOf<PeCpuConfig>()
           .time("dispatch", &PeCpuConfig::dispatch, "Per op issued.")
           .time("command", &PeCpuConfig::command, "Handling of one command.")
-          .integer("kernel_contexts", &PeCpuConfig::kernel_contexts, {1, 256}, "Launches that a PE holds at once.")
+          .integer("kernel_contexts", &PeCpuConfig::kernel_contexts, {1, 256},
+                   "Launches that a PE runs at once, one a stream; the next of a stream is armed beside it.")
           .larger_is_better();
   const Section dma =
       SectionOf<DmaConfig>()
