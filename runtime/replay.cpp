@@ -149,7 +149,7 @@ void Replay::batch() {
   }
   flight->simulated = true;
   leaders_[kind] = flight;
-  flight->done = begin(flight->sip);
+  flight->done = begin(flight->sip, false);
   for (const StatePtr& state : flight->states) runtime_.messages.transmit(state);
 }
 
@@ -228,6 +228,7 @@ void Replay::batch_ended(const FlightPtr& flight, const StatePtr& state) {
     }
   }
   flight->disturbed = flight->disturbed || failed;
+  flight->failed = flight->failed || failed;
   for (const FlightPtr& follower : flight->followers) {
     const StatePtr& same = follower->states[place];
     if (!failed) {
@@ -248,6 +249,7 @@ void Replay::batch_ended(const FlightPtr& flight, const StatePtr& state) {
   flight->kind->at_once(flight->followers.size() + 1);
   if (!flight->disturbed) learn(*flight);
   const Ps took = flight->times.back().completed;
+  if (flight->failed) return;  // its followers were simulated, too
   for (const FlightPtr& follower : flight->followers)
     repeated(*flight->kind, 0, follower->sip, follower->start, follower->start + took);
 }
@@ -282,7 +284,8 @@ constexpr double kError = 0.002;
 }  // namespace
 
 bool Replay::watched(const ReplayKind& kind, Ps begin, Ps waits) const {
-  const Ps end = kind.known() ? begin + waits + static_cast<Ps>(kind.mean_time()) : kNever;
+  const double takes = (kind.known() ? 1 : 2) * kind.mean_time();  // of few occurrences, by far
+  const Ps end = kind.simulated() > 0 ? begin + waits + static_cast<Ps>(takes) : kNever;
   return std::any_of(options_.watched.begin(), options_.watched.end(),
                      [&](const ReplayWindow& window) { return begin < window.to && end >= window.from; });
 }
@@ -334,9 +337,9 @@ std::shared_ptr<ReplayFamily> Replay::family_of(const std::vector<StatePtr>& sta
   return family;
 }
 
-Replay::ReplayDone Replay::begin(int sip) const {
+Replay::ReplayDone Replay::begin(int sip, bool sends) const {
   ReplayDone done;
-  for (ReplayRecord* record : options_.records) done.push_back(record->begin(sip));
+  for (ReplayRecord* record : options_.records) done.push_back(record->begin(sip, sends));
   return done;
 }
 

@@ -56,7 +56,7 @@ class Replay {
     int sip = 0;
     Ps start = 0;
     std::size_t left = 0;  ///< messages that are under way
-    bool simulated = false, sample = false, disturbed = false;
+    bool simulated = false, sample = false, disturbed = false, failed = false;
     std::vector<std::shared_ptr<Flight>> followers;  ///< equal ones of other SIPs, which take its times
     ReplayDone done;
   };
@@ -122,7 +122,7 @@ class Replay {
   /// `number`: of ReplayKind.
   ReplayKind& make_kind(const std::string& name, std::uint64_t number, std::shared_ptr<ReplayFamily> family);
   std::shared_ptr<ReplayFamily> family_of(const std::vector<StatePtr>& states);
-  ReplayDone begin(int sip) const;
+  ReplayDone begin(int sip, bool sends) const;
   void end(int sip, const ReplayDone& done) const;
   void simulated(const ReplayKind& kind, std::size_t part, const ReplayDone& done, Ps from, bool afresh) const;
   void repeated(const ReplayKind& kind, std::size_t part, int sip, Ps begin, Ps end) const;

@@ -39,6 +39,7 @@ void Replay::collective(const StatePtr& state) {
   Sip& sip = sip_of(*state);
   const Ps now = runtime_.dispatcher.now();
   Call::Part& part = call.enter(state, now);
+  const Ps wait = part.wait = wait_for_last(sip, call.parts.size());
   start_key(token(sip));
   add_key(*state);
   part.sip_state = intern(key_);
@@ -47,7 +48,7 @@ void Replay::collective(const StatePtr& state) {
     call.expected = call.base->expected(call.before);
     const Pattern* expected = call.expected;
     if (expected != nullptr && expected->kind->known() && says_enough(*expected->kind) &&
-        !watched(*expected->kind, now, expected->last() + expected->tolerance())) {
+        !watched(*expected->kind, now, expected->last() + expected->tolerance() + wait)) {
       call.sample = sampled(*call.expected->kind);
       call.held = !call.sample;
     }
@@ -55,9 +56,8 @@ void Replay::collective(const StatePtr& state) {
   sip.call = calls_.at({state->order, state->call});
   sip.last = call.base->number;
   ++sip.busy;
-  const Ps wait = part.wait = wait_for_last(sip, call.parts.size());
   if (!call.held) {
-    part.done = begin(state->sip);
+    part.done = begin(state->sip, true);
     if (wait == 0) return runtime_.messages.transmit(state);
     runtime_.dispatcher.queue(static_cast<unsigned>(state->sip)).host_at(now + wait, [this, id = state->message->id] {
       const auto found = runtime_.messages.pending().find(id);

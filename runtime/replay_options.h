@@ -23,8 +23,9 @@ class ReplayRecord {
     virtual ~Done() = default;
   };
   virtual ~ReplayRecord() = default;
-  /// Work of a SIP begins, or has ended: nothing else is under way there.
-  virtual std::unique_ptr<Done> begin(int sip) = 0;
+  /// Work of a SIP begins, or has ended: nothing else is under way there but what others send through its links.
+  /// `sends`: it may send to other SIPs, as the part of a collective does; launches do not.
+  virtual std::unique_ptr<Done> begin(int sip, bool sends) = 0;
   virtual void end(int sip, Done& done) = 0;
   /// `done` is what an occurrence did from `from` on, of a collective, when its last member came; `afresh`: occurrences
   /// before it count no more.

@@ -13,7 +13,7 @@ struct ReplayCauses::Chain final : ReplayRecord::Done {
   Segments segments;
 };
 
-std::unique_ptr<ReplayRecord::Done> ReplayCauses::begin(int sip) {
+std::unique_ptr<ReplayRecord::Done> ReplayCauses::begin(int sip, bool) {
   auto chain = std::make_unique<Chain>();
   chain->sip = sip;
   chain->begin = now_();
@@ -78,7 +78,7 @@ void ReplayCauses::hears(std::uint64_t message, Work work, int sip) {
 /// The like place of another SIP.
 std::uint32_t ReplayCauses::place_on(std::uint32_t place, int from, int to) {
   if (from == to) return place;
-  const auto [known, is_new] = places_.emplace(std::pair(place, to), place);
+  const auto [known, is_new] = places_.emplace(std::tuple(place, from, to), place);
   if (!is_new) return known->second;
   const std::string prefix = names::sip(static_cast<std::uint16_t>(from));
   const std::string name = log_.place_name(place);

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -19,7 +20,7 @@ class ReplayCauses final : public ReplayRecord {
  public:
   /// `log` outlives it. `now`: of the host.
   ReplayCauses(CauseLog& log, std::function<Ps()> now) : log_(log), now_(std::move(now)) {}
-  std::unique_ptr<Done> begin(int sip) override;
+  std::unique_ptr<Done> begin(int sip, bool sends) override;
   void end(int sip, Done& done) override;
   void simulated(Work work, const Done& done, Ps from, bool afresh) override;
   void repeated(Work, int, Ps, Ps) override {}
@@ -40,9 +41,9 @@ class ReplayCauses final : public ReplayRecord {
   CauseLog& log_;
   const std::function<Ps()> now_;
   CausePlace host_;
-  std::map<std::pair<std::size_t, std::size_t>, Known> known_;  // by kind and part
-  std::unordered_map<std::uint64_t, Cause> waiting_;            // by message
-  std::map<std::pair<std::uint32_t, int>, std::uint32_t> places_;
+  std::map<std::pair<std::size_t, std::size_t>, Known> known_;           // by kind and part
+  std::unordered_map<std::uint64_t, Cause> waiting_;                     // by message
+  std::map<std::tuple<std::uint32_t, int, int>, std::uint32_t> places_;  // place, its SIP, the other one
 };
 
 }  // namespace kernbench

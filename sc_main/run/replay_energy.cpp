@@ -12,12 +12,14 @@ constexpr const char* kRefresh = "cube.hbm.bank_refresh_energy";
 }  // namespace
 
 struct ReplayEnergy::Counted final : ReplayRecord::Done {
+  bool sends = false;
   Counts counts;
 };
 
-ReplayEnergy::Counts ReplayEnergy::read(int sip) {
+ReplayEnergy::Counts ReplayEnergy::read(int sip, bool sends) {
   Counts counts(2 * counters_.size());
-  for (const topology::EnergyRow& row : topology::work_of_sip(machine_, plan_, static_cast<std::uint16_t>(sip))) {
+  for (const topology::EnergyRow& row :
+       topology::work_of_sip(machine_, plan_, static_cast<std::uint16_t>(sip), sends)) {
     for (const topology::EnergyOperation& done : row.operations) {
       if (done.operation == kRefresh) continue;
       const auto [place, fresh] = places_.emplace(std::pair(row.component, done.operation), counters_.size());
@@ -32,14 +34,16 @@ ReplayEnergy::Counts ReplayEnergy::read(int sip) {
   return counts;
 }
 
-std::unique_ptr<ReplayRecord::Done> ReplayEnergy::begin(int sip) {
+std::unique_ptr<ReplayRecord::Done> ReplayEnergy::begin(int sip, bool sends) {
   auto done = std::make_unique<Counted>();
-  done->counts = read(sip);
+  done->sends = sends;
+  done->counts = read(sip, sends);
   return done;
 }
 
 void ReplayEnergy::end(int sip, Done& done) {
-  Counts now = read(sip), &counts = static_cast<Counted&>(done).counts;
+  auto& counted = static_cast<Counted&>(done);
+  Counts now = read(sip, counted.sends), &counts = counted.counts;
   for (std::size_t i = 0; i < counts.size(); ++i) now[i] -= counts[i];
   counts = std::move(now);
 }

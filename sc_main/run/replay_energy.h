@@ -16,7 +16,7 @@ namespace kernbench {
 class ReplayEnergy final : public ReplayRecord {
  public:
   ReplayEnergy(topology::Machine& machine, const topology::Plan& plan) : machine_(machine), plan_(plan) {}
-  std::unique_ptr<Done> begin(int sip) override;
+  std::unique_ptr<Done> begin(int sip, bool sends) override;
   void end(int sip, Done& done) override;
   void simulated(Work work, const Done& done, Ps from, bool afresh) override;
   void repeated(Work work, int sip, Ps begin, Ps end) override;
@@ -33,7 +33,7 @@ class ReplayEnergy final : public ReplayRecord {
     Counts sums;
     std::uint64_t occurrences = 0, repeats = 0;
   };
-  Counts read(int sip);
+  Counts read(int sip, bool sends);
 
   topology::Machine& machine_;
   const topology::Plan& plan_;

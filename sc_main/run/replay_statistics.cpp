@@ -7,19 +7,21 @@ namespace kernbench {
 
 struct ReplayStatistics::Use final : ReplayRecord::Done {
   Ps since = 0;
+  bool sends = false;
   std::vector<topology::PlaceUse> places;
 };
 
-std::unique_ptr<ReplayRecord::Done> ReplayStatistics::begin(int sip) {
+std::unique_ptr<ReplayRecord::Done> ReplayStatistics::begin(int sip, bool sends) {
   auto use = std::make_unique<Use>();
   use->since = now_();
-  use->places = usage_.done(static_cast<std::uint16_t>(sip), use->since);
+  use->sends = sends;
+  use->places = usage_.done(static_cast<std::uint16_t>(sip), use->since, sends);
   return use;
 }
 
 void ReplayStatistics::end(int sip, Done& done) {
   Use& use = static_cast<Use&>(done);
-  std::vector<topology::PlaceUse> now = usage_.done(static_cast<std::uint16_t>(sip), use.since);
+  std::vector<topology::PlaceUse> now = usage_.done(static_cast<std::uint16_t>(sip), use.since, use.sends);
   for (std::size_t i = 0; i < use.places.size(); ++i) {
     const topology::PlaceUse& before = use.places[i];
     now[i].busy -= before.busy;

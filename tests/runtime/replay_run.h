@@ -44,7 +44,7 @@ class Listener final : public ReplayRecord {
     Ps begin = 0;
   };
   explicit Listener(const Dispatcher& dispatcher) : dispatcher_(dispatcher) {}
-  std::unique_ptr<Done> begin(int) override {
+  std::unique_ptr<Done> begin(int, bool) override {
     auto begun = std::make_unique<Begun>();
     begun->begin = dispatcher_.now();
     return begun;

@@ -47,6 +47,7 @@ class Row {
 struct Part {
   std::uint16_t first = 0, last = 0;
   bool whole = false;  ///< what belongs to no SIP, too
+  bool sends = true;   ///< what leaves over links between SIPs, too
   bool has(std::uint16_t sip) const { return sip >= first && sip < last; }
 };
 
@@ -87,8 +88,9 @@ EnergyRow routers(Machine& machine, const Plan& plan, Part part, Ps elapsed) {
     for (std::uint16_t at = 0; at < network.routers(); ++at) {
       const Router& router = machine.router(id, at);
       for (unsigned port = 0; port < network.ports(at); ++port) {
-        if (router.out[port] != nullptr && part.has(plan.sip_of(id, at, static_cast<std::uint8_t>(port))))
-          bytes += router.output_stats(port).bytes;
+        const auto number = static_cast<std::uint8_t>(port);
+        if (router.out[port] == nullptr || !part.has(plan.sip_of(id, at, number))) continue;
+        if (part.sends || !plan.leads_between_sips(id, at, number)) bytes += router.output_stats(port).bytes;
       }
       if (powered) row.power(network.noc->static_uw);
     }
@@ -103,6 +105,7 @@ EnergyRow wires(Machine& machine, const Plan& plan, Part part, EdgeKind edge) {
   for (std::uint32_t id = 0; id < plan.ends.size(); ++id) {
     const LinkEnd& end = plan.ends[id];
     if (end.kind->edge != edge || !part.has(plan.sip_of(end))) continue;
+    if (!part.sends && end.kind->between_sips) continue;
     const LinkPort& port = machine.link_port(id);
     for (unsigned i = 0; i < end.spots->size(); ++i) {
       row.work(end.kind->energy_key, "raw bit", 8.0 * static_cast<double>(port.wire_stats(i).raw_bytes),
@@ -169,8 +172,8 @@ std::vector<EnergyRow> energy(Machine& machine, const Plan& plan, Ps elapsed) {
   return rows(machine, plan, {0, plan.map.sips, true}, elapsed);
 }
 
-std::vector<EnergyRow> work_of_sip(Machine& machine, const Plan& plan, std::uint16_t sip) {
-  return rows(machine, plan, {sip, static_cast<std::uint16_t>(sip + 1), false}, 0);
+std::vector<EnergyRow> work_of_sip(Machine& machine, const Plan& plan, std::uint16_t sip, bool sends) {
+  return rows(machine, plan, {sip, static_cast<std::uint16_t>(sip + 1), false, sends}, 0);
 }
 
 double total_pj(const std::vector<EnergyRow>& rows) {

@@ -103,10 +103,9 @@ class UsageWalk {
       report(kind, sip, place.number, *place.usage, reasons, describe);
     }
   }
-  MachineUsage::Place& put(std::uint16_t sip, std::uint64_t key, Usage* usage) {
-    owner_.places_.push_back({owner_.number_of(key), usage, nullptr, 0, {}});
-    if (sip >= owner_.by_sip_.size()) return owner_.places_.back();  // of none
-    return owner_.by_sip_[sip].emplace_back(owner_.places_.back());
+  void put(std::uint16_t sip, std::uint64_t key, Usage* usage) {
+    owner_.places_.push_back({owner_.number_of(key), usage, nullptr, 0, {}, leaves_});
+    if (sip < owner_.by_sip_.size()) owner_.by_sip_[sip].push_back(owner_.places_.back());
   }
   template <class Describe>
   void report(const char* kind, std::uint16_t sip, std::uint32_t place, const Usage& usage, const Reasons& reasons,
@@ -158,6 +157,7 @@ class UsageWalk {
     wires();
     host_links();
     router_ports();
+    leaves_ = false;
     for_cubes([&](CubeCoord at) { stack(at); });
     for_cubes([&](CubeCoord at) { sram(at); });
     for (std::uint16_t sip = 0; sip < plan_.map.sips; ++sip) {
@@ -176,7 +176,7 @@ class UsageWalk {
       LinkPort &port = machine_.link_port(id), &peer = machine_.link_port(end.peer);
       const Network& network = plan_.networks[end.network];
       const std::uint16_t side = network.kind == NetworkKind::fabric ? std::uint16_t{0} : end.number;
-      const bool to_sip = end.kind->between_sips;  // sides and columns are numbered apart from link ports
+      const bool to_sip = leaves_ = end.kind->between_sips;  // sides and columns are numbered apart from link ports
       const std::uint64_t key = key_of(to_sip ? Where::sip_wire : Where::wire, place_of(network), side);
       for (unsigned i = 0; i < port.connections(); ++i) {
         resource(
@@ -203,6 +203,7 @@ class UsageWalk {
   }
 
   void host_links() {
+    leaves_ = false;
     for (std::uint16_t sip = 0; sip < plan_.map.sips; ++sip) {
       PcieEp& endpoint = machine_.pcie_ep(sip);
       Usage* down = nullptr;
@@ -236,6 +237,7 @@ class UsageWalk {
           const std::uint16_t sip = plan_.sip_of(id, at, port);
           const bool fabric = network.kind == NetworkKind::fabric;
           const std::uint64_t key = port_key(network, at, fabric ? beyond.connection : port);
+          leaves_ = plan_.leads_between_sips(id, at, port);
           resource(
               "router_port", sip, key, 1, {"contention"},
               [&](Usage* usage) {
@@ -271,7 +273,7 @@ class UsageWalk {
   }
   void channels_of(std::uint16_t sip, std::uint64_t key, const Router& router, std::uint8_t port) {
     if (sip >= owner_.by_sip_.size()) return;
-    MachineUsage::Place place{0, nullptr, &router, port, {}};
+    MachineUsage::Place place{0, nullptr, &router, port, {}, leaves_};
     const std::size_t count = router.virtual_channels(port).size();
     for (std::size_t vc = 0; vc < count; ++vc) place.channels.push_back(owner_.number_of(key + 1 + vc));
     owner_.by_sip_[sip].push_back(std::move(place));
@@ -450,6 +452,7 @@ class UsageWalk {
   UsageBook& book_;
   RepeatedUse* repeated_ = nullptr;
   bool observing_ = false, whole_ = false;
+  bool leaves_ = false;  // what leaves the resource that the walk has come to leaves the SIP
   const Take* take_ = nullptr;
   std::size_t next_ = 0;
   RunStatistics result_;
@@ -499,7 +502,7 @@ std::uint32_t MachineUsage::number_of(std::uint64_t key) {
   return numbers_.emplace(key, static_cast<std::uint32_t>(numbers_.size())).first->second;
 }
 
-std::vector<PlaceUse> MachineUsage::done(std::uint16_t sip, Ps since) {
+std::vector<PlaceUse> MachineUsage::done(std::uint16_t sip, Ps since, bool sends) {
   for (std::uint16_t cube = 0; cube < plan_.map.cubes_per_sip(); ++cube) machine_.hbm({sip, cube}).flush();
   std::vector<PlaceUse> uses(numbers_.size());
   const auto put = [&](std::uint32_t number, const Usage& usage) {
@@ -510,6 +513,7 @@ std::vector<PlaceUse> MachineUsage::done(std::uint16_t sip, Ps since) {
         sum.busy, sum.bytes, sum.messages, {usage.waited(0), usage.waited(1), usage.waited(2)}, usage.mark(since)};
   };
   for (const Place& place : by_sip_[sip]) {
+    if (place.between_sips && !sends) continue;
     if (place.router == nullptr) {
       put(place.number, *place.usage);
       continue;

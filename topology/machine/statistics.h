@@ -89,7 +89,8 @@ class MachineUsage {
                         RepeatedUse* repeated = nullptr);
   /// What a SIP has done up to now, by place; marks are those since `since`. Equal places of equal SIPs have one
   /// number.
-  std::vector<PlaceUse> done(std::uint16_t sip, Ps since);
+  /// `sends`: what leaves over links between SIPs, too.
+  std::vector<PlaceUse> done(std::uint16_t sip, Ps since, bool sends);
 
  private:
   friend class UsageWalk;
@@ -100,6 +101,7 @@ class MachineUsage {
     const Router* router = nullptr;
     std::uint8_t port = 0;
     std::vector<std::uint32_t> channels;  ///< numbers
+    bool between_sips = false;            ///< what leaves there leaves the SIP
   };
   std::uint32_t number_of(std::uint64_t key);
 

@@ -214,6 +214,12 @@ std::uint32_t Plan::network_of(NodeId node) const {
   return at.cube == kIoChiplet ? io_network(at.sip) : cube_network({at.sip, at.cube});
 }
 
+bool Plan::leads_between_sips(std::uint32_t id, std::uint16_t router, std::uint8_t port) const {
+  if (networks[id].kind == NetworkKind::cube) return false;
+  const Beyond to = beyond(id, router, port);
+  return networks[id].kind == NetworkKind::fabric || (to.kind == Beyond::Kind::end && ends[to.end].kind->between_sips);
+}
+
 std::uint16_t Plan::sip_of(const LinkEnd& end) const {
   const Network& network = networks[end.network];
   return network.kind == NetworkKind::fabric ? end.number : network.sip;

@@ -55,6 +55,8 @@ struct Plan {
   /// Whose work what leaves there is: the SIP's own or, of the fabric switch, the one's that it is sent to.
   std::uint16_t sip_of(const LinkEnd& end) const;
   std::uint16_t sip_of(std::uint32_t network, std::uint16_t router, std::uint8_t port) const;  ///< kNoSip: of none
+  /// It leads to a link between SIPs, or from one to another inside the fabric switch.
+  bool leads_between_sips(std::uint32_t network, std::uint16_t router, std::uint8_t port) const;
   static constexpr std::uint16_t kNoSip = 0xFFFF;
 
   // Structural names.

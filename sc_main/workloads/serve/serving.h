@@ -63,7 +63,7 @@ class Serving {
   MachineSteps machine_;
   // Rank 0's.
   Schedule schedule_;
-  double standing_ = 0;                 ///< pJ that the machine of a replica draws in a ps, whatever it does
+  double standing_ = 0;                 ///< pJ that all SIPs draw in a ps, whatever they do
   std::map<std::string, double> most_;  ///< MachineSteps::Meter
   std::size_t simulated_ = 0, compared_ = 0;
   double largest_ = 0;                       ///< difference of a compared step, as a share

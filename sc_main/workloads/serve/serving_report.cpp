@@ -75,7 +75,7 @@ Json Serving::interval(Ps begin, Ps end) const {
           {"tokens_per_s", tokens / length * 1e12},
           {"array_share", done.flops / all / peak},
           {"hbm_share", done.bytes / all / rate},
-          {"power_w", done.pj / length + standing_ * replicas},
+          {"power_w", done.pj / length + standing_},
           {"utilisation", std::move(utilisation)}};
 }
 
