@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -120,14 +121,53 @@ double hbm_of(const std::map<std::string, double>& bytes) {
 }
 }  // namespace
 
-LaunchTable::Work& LaunchTable::Work::operator+=(const Work& other) {
-  for (std::size_t i = 0; i < kEngines; ++i) busy[i] += other.busy[i];
-  flops += other.flops;
-  array_s += other.array_s;
-  for (const auto& [space, count] : other.bytes) bytes[space] += count;
-  sent += other.sent;
-  return *this;
+void LaunchTable::Work::add(const Work& other, double times) {
+  for (std::size_t i = 0; i < kEngines; ++i) busy[i] += other.busy[i] * times;
+  flops += other.flops * times;
+  array_s += other.array_s * times;
+  for (const auto& [space, count] : other.bytes) bytes[space] += count * times;
+  sent += other.sent * times;
 }
+
+void LaunchTable::Sum::add(const Sum& other, double times) {
+  launches += other.launches * times;
+  pes += other.pes * times;
+  time += other.time * times;
+  pe_time += other.pe_time * times;
+  hbm_s += other.hbm_s * times;
+  work.add(other.work, times);
+}
+
+struct LaunchTable::Launched final : ReplayRecord::Done {
+  Sums sums;
+};
+
+std::unique_ptr<ReplayRecord::Done> LaunchTable::begin(int sip, bool) {
+  auto launched = std::make_unique<Launched>();
+  launched->sums = by_sip_[sip];
+  return launched;
+}
+
+void LaunchTable::end(int sip, Done& done) {
+  Sums& sums = static_cast<Launched&>(done).sums;
+  Sums now;
+  for (const auto& [kernel, sum] : by_sip_[sip]) {
+    const auto before = sums.find(kernel);
+    if (before != sums.end() && before->second.launches == sum.launches) continue;
+    now[kernel].add(sum, 1);
+    if (before != sums.end()) now[kernel].add(before->second, -1);
+  }
+  sums = std::move(now);
+}
+
+void LaunchTable::simulated(ReplayRecord::Work work, const Done& done, Ps, bool afresh) {
+  Seen& seen = seen_[{work.kind, work.part}];
+  if (afresh) seen.sums.clear();
+  seen.occurrences = afresh ? 1 : seen.occurrences + 1;
+  for (const auto& [kernel, sum] : static_cast<const Launched&>(done).sums) seen.sums[kernel].add(sum, 1);
+}
+
+void LaunchTable::repeated(ReplayRecord::Work work, int, Ps, Ps) { seen_[{work.kind, work.part}].repeats += 1; }
 
 void LaunchTable::op(const OpRecord& record) {
   if (record.kind == "host") {
@@ -144,7 +184,7 @@ void LaunchTable::op(const OpRecord& record) {
   for (std::size_t engine = 0; engine < kEngines; ++engine) {
     if (leaf != kNames[engine]) continue;
     Ps& until = until_[record.component];  // ops of a pipeline overlap
-    work.busy[engine] += record.end - std::min(record.end, std::max(record.start, until));
+    work.busy[engine] += static_cast<double>(record.end - std::min(record.end, std::max(record.start, until)));
     until = std::max(until, record.end);
   }
   if (record.name == "gemm") {
@@ -167,41 +207,50 @@ void LaunchTable::kernel(const OpRecord& record) {
   launch.end = std::max(launch.end, record.end);
   launch.pe_time += record.end - record.start;
   ++launch.pes;
-  launch.hbm_rate +=
-      static_cast<double>(plan_.map.rates(names::parse_pe(record.component)).hbm_slice.bytes_per_second());
+  const PeCoord pe = names::parse_pe(record.component);
+  launch.sip = pe.sip;
+  launch.hbm_rate += static_cast<double>(plan_.map.rates(pe).hbm_slice.bytes_per_second());
 }
 
 void LaunchTable::close(const Open& launch) {
   if (launch.pes == 0) return;  // it failed before a kernel of it had ended
   const std::string name = kind_of(launch.kernel);
-  const auto [found, is_new] = sums_.try_emplace(name);
-  if (is_new) order_.push_back(name);
-  Sum& sum = found->second;
-  ++sum.launches;
-  sum.pes += launch.pes;
-  sum.time += launch.end - launch.begin;
-  sum.pe_time += static_cast<Ps>(launch.pes) * (launch.end - launch.begin);
-  sum.hbm_s += ratio(hbm_of(launch.work.bytes), launch.hbm_rate);
-  sum.work += launch.work;
+  if (std::find(order_.begin(), order_.end(), name) == order_.end()) order_.push_back(name);
+  Sum sum;
+  sum.launches = 1;
+  sum.pes = static_cast<double>(launch.pes);
+  sum.time = static_cast<double>(launch.end - launch.begin);
+  sum.pe_time = sum.pes * sum.time;
+  sum.hbm_s = ratio(hbm_of(launch.work.bytes), launch.hbm_rate);
+  sum.work = launch.work;
+  by_sip_[launch.sip][name].add(sum, 1);
 }
 
 Json LaunchTable::json(const std::vector<HostTraceEntry>& trace, const CauseLog& causes) const {
   const std::map<std::string, Known> known = known_of(trace);
   const std::map<std::string, Path> paths = paths_of(causes);
   const std::map<std::string, std::size_t> repeats = repeats_of(trace);
+  Sums simulated, all;
+  for (const auto& [sip, of_sip] : by_sip_) {
+    for (const auto& [kernel, sum] : of_sip) simulated[kernel].add(sum, 1);
+  }
+  all = simulated;
+  for (const auto& [work, one] : seen_) {
+    if (one.occurrences == 0 || one.repeats == 0) continue;
+    for (const auto& [kernel, sum] : one.sums) all[kernel].add(sum, one.repeats / one.occurrences);
+  }
   Json launches = Json::array();
   for (const std::string& name : order_) {
-    const Sum& sum = sums_.at(name);
-    const auto count = static_cast<double>(sum.launches);
-    const double time_s = static_cast<double>(sum.time) * 1e-12, pe_s = static_cast<double>(sum.pe_time) * 1e-12;
-    const auto use = [&](Engine engine) { return ratio(static_cast<double>(sum.work.busy[engine]) * 1e-12, pe_s); };
+    const Sum& sum = all.at(name);
+    const double count = sum.launches, time_s = sum.time * 1e-12, pe_s = sum.pe_time * 1e-12;
+    const auto use = [&](Engine engine) { return ratio(sum.work.busy[engine] * 1e-12, pe_s); };
     const double hbm = hbm_of(sum.work.bytes), of_peak = ratio(sum.work.array_s, pe_s),
                  of_hbm = ratio(sum.hbm_s, time_s);
     Json bytes = Json::object();
     for (const auto& [space, moved] : sum.work.bytes) bytes[space] = moved / count;
     Json row{{"kernel", name},
-             {"launches", sum.launches},
-             {"pes", static_cast<double>(sum.pes) / count},
+             {"launches", std::llround(simulated.at(name).launches)},
+             {"pes", sum.pes / count},
              {"time_ns", time_s * 1e9 / count},
              {"flops", sum.work.flops / count},
              {"bytes", std::move(bytes)},
@@ -221,7 +270,7 @@ Json LaunchTable::json(const std::vector<HostTraceEntry>& trace, const CauseLog&
              {"binds", Json::array()}};
     if (of_peak <= 0 && of_hbm <= 0) row["roof"] = nullptr;
     if (const auto more = repeats.find(name); more != repeats.end()) {
-      row["launches"] = sum.launches + more->second;
+      row["launches"] = std::llround(simulated.at(name).launches) + static_cast<long long>(more->second);
       row["repeats"] = more->second;
     }
     if (const auto said = known.find(name); said != known.end()) {

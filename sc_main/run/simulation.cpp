@@ -54,6 +54,7 @@ std::vector<ReplayRecord*> Simulation::replay_records() {
   const auto host_now = [this] { return model_->machine.dispatcher().now(); };
   if (usage_) records.push_back(&repeated_.emplace(*usage_, options_.stats_slices, host_now));
   if (causes_) records.push_back(&repeated_causes_.emplace(*causes_, host_now));
+  if (launches_) records.push_back(&*launches_);
   return records;
 }
 

@@ -340,6 +340,8 @@ TEST(Serving, OnTheMachineTakesWhatItsStepsTake) {
   for (const auto& [key, described] : schema["definitions"]["serving"]["properties"].items())
     EXPECT_TRUE(served.contains(key)) << key << " is described and not there";
   EXPECT_EQ(served["over_time"].size(), 10u);
+  const auto two = run({"--requests", "r.csv", "--batch", "2", "--tp", "1", "--dp", "2"}).at(0);
+  EXPECT_NEAR(two["over_time"][5]["power_w"].get<double>(), idle_w, 1e-6 * idle_w) << "as many SIPs are there";
   EXPECT_GT(served["over_time"][0]["prefill_share"].get<double>(), 0);
   EXPECT_GT(served["over_time"][0]["utilisation"]["hbm"].get<double>(), 0);
   EXPECT_EQ(served["over_time"][5]["utilisation"]["hbm"].get<double>(), 0);

@@ -403,8 +403,8 @@ TEST(TpTransformer, WithReplayStatisticsAndCriticalPathAreThoseWithout) {
     // What others still send through a SIP whose own part has not begun, or has ended, is not in that part.
     const bool shared = kind == "ucie" || kind == "link" || kind == "router_port";
     const double whole = 0.5 * total["used"].get<double>();  // bytes, of each resource
-    EXPECT_NEAR(got["bytes"].get<double>(), bytes, shared ? 0.05 * bytes : whole) << kind;
-    EXPECT_NEAR(got["busy_ps"].get<double>(), busy, 0.05 * busy) << kind;
+    EXPECT_NEAR(got["bytes"].get<double>(), bytes, shared ? 0.08 * bytes : whole) << kind;
+    EXPECT_NEAR(got["busy_ps"].get<double>(), busy, 0.08 * busy) << kind;
     EXPECT_EQ(got["used"], total["used"]) << kind;
   }
   std::map<std::string, double> of_time;
@@ -412,10 +412,47 @@ TEST(TpTransformer, WithReplayStatisticsAndCriticalPathAreThoseWithout) {
   for (const auto& part : with["critical_path"]["kinds"]) of_time[part["spent"]] -= part["time_ps"].get<double>();
   for (const auto& [spent, off] : of_time)
     EXPECT_LT(std::abs(off), 0.02 * without["sim_time_ps"].get<double>()) << spent;
-  std::map<std::string, int> launches;
-  for (const auto& row : without["explain"]["launches"]) launches[row["kernel"]] = row["launches"];
-  for (const auto& row : with["explain"]["launches"])
-    EXPECT_EQ(row["launches"], launches[row["kernel"]]) << row["kernel"];
+  std::map<std::string, nlohmann::ordered_json> launches;
+  for (const auto& row : without["explain"]["launches"]) launches[row["kernel"]] = row;
+  for (const auto& row : with["explain"]["launches"]) {
+    const auto& simulated = launches.at(row["kernel"]);
+    EXPECT_EQ(row["launches"], simulated["launches"]) << row["kernel"];
+    for (const char* key : {"pes", "time_ns", "flops"}) {
+      const double value = simulated[key];
+      EXPECT_NEAR(row[key].get<double>(), value, 0.03 * value) << row["kernel"] << ' ' << key;
+    }
+    for (const auto& [space, bytes] : simulated["bytes"].items())
+      EXPECT_NEAR(row["bytes"][space].get<double>(), bytes.get<double>(), 0.03 * bytes.get<double>()) << row["kernel"];
+  }
+}
+
+/// SIPs at the rim of a mesh and beside a broken link have other links, and are equal in all that a launch meets.
+TEST(TpTransformer, WithReplayStatisticsAddUpWhereSipsHaveOtherLinks) {
+  const Tool tool;
+  std::ofstream(tool.file("broken.yaml")) << "extends: ring8\noverrides: [{link: [sip0, sip1]}]\n";
+  for (const char* machine : {"mesh4x4", "broken.yaml"}) {
+    const auto run = [&](const char* replay) {
+      Args arguments = tiny(tool, {"--data", "off", "--decode", "6", "--fidelity", "fast", "--tp", "4", "--set",
+                                   "cube.hbm.refresh=none", "--replay", replay, "--stats-in-json", "--json", "-"});
+      std::replace(arguments.begin(), arguments.end(), std::string("ring8"), std::string(machine));
+      std::replace(arguments.begin(), arguments.end(), std::string("system.sips.count=4"),
+                   std::string("system.links.buffer_packets=64"));
+      return json_of(tool(arguments).out)["statistics"];
+    };
+    const auto with = run("on"), without = run("off");
+    std::map<std::string, double> bytes;  // over links between SIPs
+    for (const auto& part : without["resources"]) {
+      if (part["kind"] == "link") bytes[part["name"]] = part["bytes"];
+    }
+    for (const auto& part : with["resources"]) {
+      if (part["kind"] != "link") continue;
+      const std::string name = part["name"];
+      ASSERT_EQ(bytes.count(name), 1u) << name << " of " << machine << " carries nothing";
+      // What passes through a SIP whose own part has not begun, or has ended, is not in it: some less, never more.
+      EXPECT_LE(part["bytes"].get<double>(), 1.02 * bytes[name]) << name;
+      EXPECT_GE(part["bytes"].get<double>(), 0.6 * bytes[name]) << name;
+    }
+  }
 }
 
 /// Waves and a trace of some time: what runs then is simulated on every SIP, and what runs before is not.
