@@ -6,11 +6,6 @@
 
 namespace kernbench {
 
-namespace {
-/// Rows are refreshed all the time, with work or without: the machine counts that itself.
-constexpr const char* kRefresh = "cube.hbm.bank_refresh_energy";
-}  // namespace
-
 struct ReplayEnergy::Counted final : ReplayRecord::Done {
   bool sends = false;
   Counts counts;
@@ -21,7 +16,7 @@ ReplayEnergy::Counts ReplayEnergy::read(int sip, bool sends) {
   for (const topology::EnergyRow& row :
        topology::work_of_sip(machine_, plan_, static_cast<std::uint16_t>(sip), sends)) {
     for (const topology::EnergyOperation& done : row.operations) {
-      if (done.operation == kRefresh) continue;
+      if (done.operation == topology::kRefreshOperation) continue;
       const auto [place, fresh] = places_.emplace(std::pair(row.component, done.operation), counters_.size());
       if (fresh) {
         counters_.push_back({row.component, done.operation, done.unit});

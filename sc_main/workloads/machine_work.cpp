@@ -6,7 +6,6 @@ namespace kernbench {
 
 namespace {
 using Json = nlohmann::ordered_json;
-constexpr const char* kRefresh = "cube.hbm.bank_refresh_energy";
 
 /// By MachineWork::kParts.
 const std::array<std::vector<const char*>, MachineWork::kParts.size()>& operations() {
@@ -25,7 +24,7 @@ MachineWork::MachineWork(Ps now, const std::vector<topology::EnergyRow>& rows) :
     standing_pj += row.static_pj;
     for (const topology::EnergyOperation& done : row.operations) {
       counts[done.operation] += done.count;
-      if (done.operation == kRefresh) standing_pj += done.dynamic_pj;
+      if (done.operation == topology::kRefreshOperation) standing_pj += done.dynamic_pj;
     }
   }
 }

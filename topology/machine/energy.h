@@ -26,6 +26,9 @@ struct EnergyRow {
   std::vector<EnergyOperation> operations;  ///< of which `dynamic_pj` is the sum; those that occurred
 };
 
+/// The operation that goes on all the time, with work or without.
+inline constexpr const char* kRefreshOperation = "cube.hbm.bank_refresh_energy";
+
 /// Since the start of the run, `elapsed` ago. Not counted: M_CPU, IO_CPU, PE_CPU's instructions.
 std::vector<EnergyRow> energy(Machine& machine, const Plan& plan, Ps elapsed);
 /// The same of one SIP's components and of what the fabric switch sends to it, without static energy.

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "tlm/machine/names.h"
 #include "topology/machine/machine.h"
+#include "topology/machine/place_key.h"
 #include "topology/plan/plan.h"
 
 namespace kernbench::topology {
@@ -23,16 +23,6 @@ constexpr const char* kStacks = "channels of a stack add up to it";
 
 using Reasons = std::vector<const char*>;
 
-/// Where a place is within its SIP, which says which places of equal SIPs are equal.
-enum class Where : std::uint8_t { wire, sip_wire, pcie, router_port, stack, sram, pe, ipcq, m_cpu, io_cpu };
-constexpr std::uint64_t key_of(Where where, std::uint64_t of, std::uint64_t unit = 0, std::uint64_t part = 0) {
-  return static_cast<std::uint64_t>(where) << 60 | of << 40 | unit << 20 | part;
-}
-/// Of networks: the cube, or which other one.
-std::uint64_t place_of(const Network& network) {
-  constexpr std::uint64_t kOther = 1 << 16;
-  return network.kind == NetworkKind::cube ? network.cube : kOther + static_cast<std::uint64_t>(network.kind);
-}
 constexpr unsigned kPeUsages = 8;
 
 }  // namespace
@@ -459,77 +449,9 @@ class UsageWalk {
   std::uint64_t sent_ = 0, received_ = 0;
 };
 
-void compare(RunStatistics& statistics, const std::vector<EnergyRow>& energy) {
-  struct Pair {
-    const char *kind, *component, *operation;  // an empty operation: all of them
-    double per_byte;
-  };
-  static constexpr Pair kPairs[] = {{"router_port", "noc", "", 8},
-                                    {"sram", "sram", "", 1},
-                                    {"hbm_channel", "hbm", "cube.hbm.energy_per_bit", 8},
-                                    {"tcm", "pe", "pe.energy.tcm_byte", 1},
-                                    {"engine", "pe", "pe.energy.dma_byte", 1}};
-  constexpr double kRelative = 1e-9;  // of sums of means
-  RunStatistics::Check check{"bytes are those that the energy was counted of", 0};
-  for (const Pair& pair : kPairs) {
-    double counted = 0;
-    for (const EnergyRow& row : energy) {
-      for (const EnergyOperation& done : row.operations) {
-        if (row.component == pair.component && (*pair.operation == '\0' || done.operation == pair.operation))
-          counted += done.count;
-      }
-    }
-    for (const KindUse& kind : statistics.totals) {
-      if (std::string_view(kind.kind) != pair.kind) continue;
-      ++check.compared;
-      const double off = std::abs(static_cast<double>(kind.bytes) * pair.per_byte - counted);
-      const double rounded = 0.5 * static_cast<double>(kind.used) * pair.per_byte + kRelative * counted;
-      if (off > (statistics.repeats ? rounded : 0)) {
-        statistics.violations.push_back(
-            fmt::format("statistics: {} B of {}, and energy of {}", kind.bytes, kind.kind, counted / pair.per_byte));
-      }
-    }
-  }
-  statistics.checks.push_back(check);
-}
-
 MachineUsage::MachineUsage(Machine& machine, const Plan& plan, std::uint32_t slices)
     : machine_(machine), plan_(plan), book_(slices), by_sip_(plan.map.sips) {
   UsageWalk(*this).observe();
-}
-
-std::uint32_t MachineUsage::number_of(std::uint64_t key) {
-  return numbers_.emplace(key, static_cast<std::uint32_t>(numbers_.size())).first->second;
-}
-
-std::vector<PlaceUse> MachineUsage::done(std::uint16_t sip, Ps since, bool sends) {
-  for (std::uint16_t cube = 0; cube < plan_.map.cubes_per_sip(); ++cube) machine_.hbm({sip, cube}).flush();
-  std::vector<PlaceUse> uses(numbers_.size());
-  const auto put = [&](std::uint32_t number, const Usage& usage) {
-    if (!usage.used()) return;
-    if (number >= uses.size()) uses.resize(number + std::size_t{1});
-    const Usage::Sum sum = usage.sum();
-    uses[number] = {
-        sum.busy, sum.bytes, sum.messages, {usage.waited(0), usage.waited(1), usage.waited(2)}, usage.mark(since)};
-  };
-  for (const Place& place : by_sip_[sip]) {
-    if (place.between_sips && !sends) continue;
-    if (place.router == nullptr) {
-      put(place.number, *place.usage);
-      continue;
-    }
-    const std::vector<VcUse> channels = place.router->virtual_channels(place.port);
-    for (std::size_t vc = 0; vc < channels.size(); ++vc) {
-      const VcUse& one = channels[vc];
-      uses[place.channels[vc]] = {one.busy, one.bytes, one.packets, {one.waiting, 0, 0}, 0};
-    }
-  }
-  for (const PeCoord at : plan_.map.pes(sip)) {
-    std::uint32_t ordinal = 0;
-    for (const QueueStatistics& queue : machine_.pe(at).ipcq_statistics())
-      put(number_of(key_of(Where::ipcq, at.cube, at.pe, ordinal++)), *queue.usage);
-  }
-  return uses;
 }
 
 RunStatistics MachineUsage::collect(Ps end, bool whole,
