@@ -182,7 +182,9 @@ void Messages::complete(const StatePtr& state) {
   record.name = "host_call";
   record.kernel = state->name;
   record.params = {{"call", state->kind, 0}, {"rank", "", state->rank}, {"sip", "", state->sip}};
+  observer_->repeats(state->repeated);
   observer_->op(record);
+  observer_->repeats(false);
 }
 
 void Messages::check_bound(const Handle::State& state, const HostTraceEntry& entry) {

@@ -138,7 +138,7 @@ void Replay::batch() {
       if (!flight->sample) {
         takes_mean(*kind, 1);
         const std::vector<ReplayTimes> times = kind->mean();
-        repeated(*kind, 0, flight->sip, flight->start, flight->start + times.back().completed);
+        repeated(*kind, 0, batch_of(flight->states, false), flight->start, flight->start + times.back().completed);
         kind->under_way(flight->start + times.back().completed);
         waits(flight->states.back());
         for (std::size_t i = 0; i < times.size(); ++i)
@@ -149,7 +149,7 @@ void Replay::batch() {
   }
   flight->simulated = true;
   leaders_[kind] = flight;
-  flight->done = begin(flight->sip, false);
+  flight->done = begin(batch_of(flight->states, false));
   for (const StatePtr& state : flight->states) runtime_.messages.transmit(state);
 }
 
@@ -251,7 +251,7 @@ void Replay::batch_ended(const FlightPtr& flight, const StatePtr& state) {
   const Ps took = flight->times.back().completed;
   if (flight->failed) return;  // its followers were simulated, too
   for (const FlightPtr& follower : flight->followers)
-    repeated(*flight->kind, 0, follower->sip, follower->start, follower->start + took);
+    repeated(*flight->kind, 0, batch_of(follower->states, false), follower->start, follower->start + took);
 }
 
 void Replay::learn(const Flight& flight) {
@@ -337,9 +337,9 @@ std::shared_ptr<ReplayFamily> Replay::family_of(const std::vector<StatePtr>& sta
   return family;
 }
 
-Replay::ReplayDone Replay::begin(int sip, bool sends) const {
+Replay::ReplayDone Replay::begin(const ReplayRecord::Batch& batch) const {
   ReplayDone done;
-  for (ReplayRecord* record : options_.records) done.push_back(record->begin(sip, sends));
+  for (ReplayRecord* record : options_.records) done.push_back(record->begin(batch));
   return done;
 }
 
@@ -356,8 +356,9 @@ void Replay::waits(const StatePtr& state) const {
   for (ReplayRecord* record : options_.records) record->waits(state->message->id);
 }
 
-void Replay::repeated(const ReplayKind& kind, std::size_t part, int sip, Ps begin, Ps end) const {
-  for (ReplayRecord* record : options_.records) record->repeated({kind.id(), part}, sip, begin, end);
+void Replay::repeated(const ReplayKind& kind, std::size_t part, const ReplayRecord::Batch& batch, Ps begin,
+                      Ps end) const {
+  for (ReplayRecord* record : options_.records) record->repeated({kind.id(), part}, batch, begin, end);
 }
 
 /// One of each so many, which the seed chooses. Nothing meets what is mapped, so that equal mappings take the same

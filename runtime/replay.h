@@ -122,10 +122,10 @@ class Replay {
   /// `number`: of ReplayKind.
   ReplayKind& make_kind(const std::string& name, std::uint64_t number, std::shared_ptr<ReplayFamily> family);
   std::shared_ptr<ReplayFamily> family_of(const std::vector<StatePtr>& states);
-  ReplayDone begin(int sip, bool sends) const;
+  ReplayDone begin(const ReplayRecord::Batch& batch) const;
   void end(int sip, const ReplayDone& done) const;
   void simulated(const ReplayKind& kind, std::size_t part, const ReplayDone& done, Ps from, bool afresh) const;
-  void repeated(const ReplayKind& kind, std::size_t part, int sip, Ps begin, Ps end) const;
+  void repeated(const ReplayKind& kind, std::size_t part, const ReplayRecord::Batch& batch, Ps begin, Ps end) const;
   /// Somebody looks at what begins at `begin` and takes as long as `kind` says and `waits`: it may not be repeated.
   bool watched(const ReplayKind& kind, Ps begin, Ps waits = 0) const;
   bool says_enough(const ReplayKind& kind) const;

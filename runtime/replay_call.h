@@ -36,6 +36,19 @@ struct Replay::Pattern {
   static constexpr double kNear = 400e3;  ///< ps. measured: ends of equal launches and collectives on equal SIPs
 };
 
+/// What `states` are to those who keep what work does.
+inline ReplayRecord::Batch batch_of(const std::vector<Replay::StatePtr>& states, bool sends) {
+  ReplayRecord::Batch batch;
+  batch.sip = states.front()->sip;
+  batch.sends = sends;
+  for (const Replay::StatePtr& state : states) {
+    const auto* launch = std::get_if<LaunchMessage>(&state->message->body);
+    batch.calls.push_back({state->message->id, launch != nullptr ? launch->kernel : std::string()});
+    for (const Tensor& tensor : state->uses) batch.tensors.push_back({tensor.va(), tensor.bytes()});
+  }
+  return batch;
+}
+
 /// The same, so much later.
 inline ReplayTimes shifted(const ReplayTimes& times, std::int64_t by) {
   const auto at = [by](Ps time) {

@@ -57,7 +57,7 @@ void Replay::collective(const StatePtr& state) {
   sip.last = call.base->number;
   ++sip.busy;
   if (!call.held) {
-    part.done = begin(state->sip, true);
+    part.done = begin(batch_of({state}, true));
     if (wait == 0) return runtime_.messages.transmit(state);
     runtime_.dispatcher.queue(static_cast<unsigned>(state->sip)).host_at(now + wait, [this, id = state->message->id] {
       const auto found = runtime_.messages.pending().find(id);
@@ -114,7 +114,7 @@ void Replay::all_here(Call& call) {
     const ReplayTimes takes = shifted(times[i], later);
     waits(part.state);
     repeat(part.state, call.first, takes, {&kind, i});
-    repeated(kind, i, part.state->sip, part.start, call.first + takes.completed);
+    repeated(kind, i, batch_of({part.state}, true), part.start, call.first + takes.completed);
   }
 }
 

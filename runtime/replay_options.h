@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tlm/ext/message.h"
+#include "tlm/kernel/tile.h"
 
 namespace kernbench {
 
@@ -18,21 +19,38 @@ class ReplayRecord {
     std::size_t kind = 0;  ///< its number
     std::size_t part = 0;  ///< of a collective, the place of the member
   };
+  /// What a SIP does once of such a part.
+  struct Batch {
+    /// Of virtual addresses.
+    struct Range {
+      Va begin = 0;
+      std::uint64_t bytes = 0;
+    };
+    /// Of the host.
+    struct Call {
+      std::uint64_t message = 0;  ///< its id
+      std::string kernel;         ///< of a launch or a collective
+    };
+    int sip = 0;
+    bool sends = false;          ///< it may send to other SIPs, as the part of a collective does
+    std::vector<Call> calls;     ///< in order
+    std::vector<Range> tensors;  ///< that they use, in order
+  };
   /// What a SIP has done up to an instant or, once it has ended, from that one on.
   struct Done {
     virtual ~Done() = default;
   };
   virtual ~ReplayRecord() = default;
-  /// Work of a SIP begins, or has ended: nothing else is under way there but what others send through its links.
-  /// `sends`: it may send to other SIPs, as the part of a collective does; launches do not.
-  virtual std::unique_ptr<Done> begin(int sip, bool sends) = 0;
+  /// Work of a SIP begins, or has ended: nothing else is under way there but what others send through its links. Where
+  /// it cannot be told apart from other work, `end` is not called.
+  virtual std::unique_ptr<Done> begin(const Batch& batch) = 0;
   virtual void end(int sip, Done& done) = 0;
   /// `done` is what an occurrence did from `from` on, of a collective, when its last member came; `afresh`: occurrences
   /// before it count no more.
   virtual void simulated(Work work, const Done& done, Ps from, bool afresh) = 0;
-  /// A SIP does it from `begin` to `end`, and it is not simulated. Of work of which no occurrence is known yet, one
-  /// may be told later.
-  virtual void repeated(Work work, int sip, Ps begin, Ps end) = 0;
+  /// A SIP does it from `begin` to `end`, and it is not simulated. Parts of one collective are told one after the
+  /// other. Of work of which no occurrence is known yet, one may be told later.
+  virtual void repeated(Work work, const Batch& batch, Ps begin, Ps end) = 0;
   /// The host waits from now on for a message that is not simulated, the last one of its work; and hears of its end.
   virtual void waits(std::uint64_t) {}
   virtual void hears(std::uint64_t, Work, int /*sip*/) {}

@@ -63,6 +63,15 @@ bool ObserverHub::wants_ops() const {
                      [](const Listener& listener) { return listener.observer->wants_ops(); });
 }
 
+bool ObserverHub::wants(const std::string& component) const {
+  return std::any_of(listeners_.begin(), listeners_.end(),
+                     [&](const Listener& listener) { return listener.observer->wants(component); });
+}
+
+void ObserverHub::repeats(bool does) {
+  for (const Listener& listener : listeners_) listener.observer->repeats(does);
+}
+
 bool ObserverHub::wants_order() const {
   return std::any_of(listeners_.begin(), listeners_.end(),
                      [](const Listener& listener) { return listener.observer->wants_order(); });

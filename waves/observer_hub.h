@@ -23,6 +23,8 @@ class ObserverHub final : public Observer {
   void change(TrackId track, Ps time, std::uint64_t value) override;
   void op(const OpRecord& record) override;
   bool wants_ops() const override;
+  bool wants(const std::string& component) const override;
+  void repeats(bool does) override;
   bool wants_order() const override;
   void kernel(const OpRecord& record) override;
 

@@ -25,12 +25,13 @@ CREATE TABLE ops (
   id INTEGER PRIMARY KEY, t_start INTEGER NOT NULL, t_end INTEGER NOT NULL,
   component INTEGER NOT NULL REFERENCES components (id), op_kind TEXT NOT NULL, op_name TEXT NOT NULL,
   op INTEGER NOT NULL, kernel TEXT NOT NULL, params TEXT NOT NULL, stage TEXT NOT NULL, nbytes INTEGER,
-  launch INTEGER, queue INTEGER, message INTEGER) STRICT;
+  launch INTEGER, queue INTEGER, message INTEGER, repeat INTEGER NOT NULL) STRICT;
 CREATE TABLE kernels (
   id INTEGER PRIMARY KEY, t_start INTEGER NOT NULL, t_end INTEGER NOT NULL,
-  component INTEGER NOT NULL REFERENCES components (id), kernel TEXT NOT NULL, launch INTEGER NOT NULL) STRICT;
+  component INTEGER NOT NULL REFERENCES components (id), kernel TEXT NOT NULL, launch INTEGER NOT NULL,
+  repeat INTEGER NOT NULL) STRICT;
 CREATE VIEW op_log AS
-  SELECT ops.id, t_start, t_end, components.name AS component, op_kind, op_name, op, kernel, params, stage
+  SELECT ops.id, t_start, t_end, components.name AS component, op_kind, op_name, op, kernel, params, stage, repeat
   FROM ops JOIN components ON components.id = ops.component;
 )";
 
@@ -61,8 +62,8 @@ class OpDatabase final : public OpLog {
       database_->exec(kTables);
       database_->exec("BEGIN");
       add_component_.emplace(*database_, "INSERT INTO components VALUES (?, ?, ?, ?, ?, ?)");
-      add_op_.emplace(*database_, "INSERT INTO ops VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-      add_kernel_.emplace(*database_, "INSERT INTO kernels VALUES (NULL, ?, ?, ?, ?, ?)");
+      add_op_.emplace(*database_, "INSERT INTO ops VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+      add_kernel_.emplace(*database_, "INSERT INTO kernels VALUES (NULL, ?, ?, ?, ?, ?, ?)");
     });
   }
 
@@ -75,7 +76,7 @@ class OpDatabase final : public OpLog {
       const bool message = record.name == "ipcq_copy";
       row.add_if(nbytes.has_value(), static_cast<std::uint64_t>(nbytes.value_or(0)));
       row.add_if(record.launch != 0, record.launch);
-      row.add_if(message, record.queue).add_if(message, record.message);
+      row.add_if(message, record.queue).add_if(message, record.message).add(std::uint64_t{repeats_});
       add_op_->exec();
     });
   }
@@ -83,10 +84,17 @@ class OpDatabase final : public OpLog {
   void kernel(const OpRecord& record) override {
     guarded([&] {
       Row row(*add_kernel_);
-      row.add(record.start).add(record.end).add(component(record.component)).add(record.kernel).add(record.launch);
+      row.add(record.start)
+          .add(record.end)
+          .add(component(record.component))
+          .add(record.kernel)
+          .add(record.launch)
+          .add(std::uint64_t{repeats_});
       add_kernel_->exec();
     });
   }
+
+  void repeats(bool does) override { repeats_ = does; }
 
   void finish() override {
     guarded([this] {
@@ -173,6 +181,7 @@ class OpDatabase final : public OpLog {
   std::optional<SQLite::Statement> add_component_, add_op_, add_kernel_;
   std::unordered_map<std::string, std::uint64_t> components_;  // ids
   std::string failure_;
+  bool repeats_ = false;
 };
 }  // namespace
 

@@ -30,17 +30,20 @@ class JsonLines final : public OpLog {
   explicit JsonLines(const std::string& path) : file_(path) {}
 
   void op(const OpRecord& record) override {
-    const nlohmann::ordered_json row{
+    nlohmann::ordered_json row{
         {"t_start", record.start}, {"t_end", record.end},           {"component", record.component},
         {"op_kind", record.kind},  {"op_name", record.name},        {"op", record.op},
         {"kernel", record.kernel}, {"params", params_json(record)}, {"stage", record.stage}};
+    if (repeats_) row["repeat"] = true;
     file_.write(json_line(row) + "\n");
   }
+  void repeats(bool does) override { repeats_ = does; }
   void finish() override { file_.commit(); }
   const std::string& temporary() const override { return file_.temporary(); }
 
  private:
   OutputFile file_;
+  bool repeats_ = false;
 };
 
 bool ends_in(const std::string& text, const std::string& end) {

@@ -95,6 +95,11 @@ bool TraceWriter::wanted(const std::string& name) const {
                                                  [&](const std::string& glob) { return names::matches(glob, name); });
 }
 
+/// An engine's or a PE's name, as ops and kernels have it.
+bool TraceWriter::wants(const std::string& component) const {
+  return wanted(component) || wanted(component + ".kernel");
+}
+
 // What of it goes out.
 
 void TraceWriter::write(const char* data, std::size_t size, bool last) {
@@ -186,6 +191,12 @@ void TraceWriter::arrow(const Place& from, const Place& to, const char* name) {
       id, to.process, to.thread, us(to.start)));
 }
 
+/// Arguments of a slice, of a repeat marked as such.
+std::string TraceWriter::marked(std::string arguments, bool repeat) const {
+  if (repeat) arguments += arguments.empty() ? "\"repeat\":true" : ",\"repeat\":true";
+  return arguments;
+}
+
 // Tracks.
 
 TrackId TraceWriter::add_track(const std::string& name, TrackKind kind, const std::vector<std::string>& labels) {
@@ -225,13 +236,14 @@ void TraceWriter::flush(State& state) {
                             : state.value < state.labels.size() ? state.labels[state.value]
                                                                 : state.name;
   slice(thread_of(state.name), state.begin, state.end, name, is_text ? "stall" : "state",
-        state.merged > 0 ? fmt::format("\"intervals\":{}", state.merged + 1) : std::string());
+        marked(state.merged > 0 ? fmt::format("\"intervals\":{}", state.merged + 1) : std::string(), state.repeat));
 }
 
 void TraceWriter::interval(TrackId track, Ps begin, Ps end, std::uint64_t value) {
   if (end <= begin || value == 0 || !in_window(begin, end)) return;
   State& state = states_[static_cast<std::uint32_t>(track)];
-  if (state.pending && state.value == value && begin >= state.begin && begin <= state.end + detail_) {
+  if (state.pending && state.value == value && state.repeat == repeats_ && begin >= state.begin &&
+      begin <= state.end + detail_) {
     state.end = std::max(state.end, end);
     ++state.merged;
     return;
@@ -242,12 +254,13 @@ void TraceWriter::interval(TrackId track, Ps begin, Ps end, std::uint64_t value)
   state.end = end;
   state.value = value;
   state.merged = 0;
+  state.repeat = repeats_;
 }
 
 void TraceWriter::interval(TrackId track, Ps begin, Ps end, const std::string& text) {
   if (end <= begin || end - begin < detail_ || !in_window(begin, end)) return;
   State& state = states_[static_cast<std::uint32_t>(track)];
-  slice(thread_of(state.name), begin, end, text, "stall", {});
+  slice(thread_of(state.name), begin, end, text, "stall", marked({}, repeats_));
 }
 
 void TraceWriter::change(TrackId track, Ps time, std::uint64_t value) {
@@ -299,17 +312,12 @@ void TraceWriter::op(const OpRecord& record) {
   for (std::size_t i = 0; i < std::min(record.spent.size(), kDelayNames.size()); ++i) {
     if (record.spent[i] != 0) fmt::format_to(number, FMT_COMPILE(",\"{} ps\":{}"), kDelayNames[i], record.spent[i]);
   }
+  arguments = marked(std::move(arguments), repeats_);
   const std::string& name = record.name == "host_call" && !record.kernel.empty() ? record.kernel : record.name;
   Place place = slice(thread_of(record.component), record.start, record.end, name, record.kind.c_str(), arguments);
   if (record.queue != 0 && record.end > record.start) {
     place.message = record.message;
-    std::deque<Place>& sends = sends_[record.queue];
-    if (names::leaf(record.component) == "ipcq_send") {
-      sends.push_back(place);
-    } else {
-      while (!sends.empty() && sends.front().message < record.message) sends.pop_front();
-      if (!sends.empty()) arrow(sends.front(), place, "message");
-    }
+    through_queue(record.queue, place, names::leaf(record.component) == "ipcq_send");
   }
   if (record.kind == "host" && record.launch != 0) {
     const auto found = kernels_.find(record.launch);
@@ -319,11 +327,25 @@ void TraceWriter::op(const OpRecord& record) {
   }
 }
 
+/// Joins receives with the sends of their last messages. Of repeats a receive may come before its send.
+void TraceWriter::through_queue(std::uint64_t queue, const Place& place, bool send) {
+  Ring& ring = rings_[queue];
+  (send ? ring.sends : ring.receives).push_back(place);
+  while (!ring.sends.empty() && !ring.receives.empty()) {
+    const Place from = ring.sends.front(), to = ring.receives.front();
+    if (from.message <= to.message) ring.sends.pop_front();
+    if (from.message < to.message) continue;
+    ring.receives.pop_front();
+    arrow(from, to, "message");
+  }
+  if (ring.sends.empty() && ring.receives.empty()) rings_.erase(queue);
+}
+
 void TraceWriter::kernel(const OpRecord& record) {
   const std::string component = record.component + ".kernel";
   if (!wanted(component) || !in_window(record.start, record.end)) return;
   const Place place = slice(thread_of(component), record.start, record.end, record.kernel, "kernel",
-                            fmt::format("\"launch\":{}", record.launch));
+                            marked(fmt::format("\"launch\":{}", record.launch), repeats_));
   std::vector<Place>& kernels = kernels_[record.launch];
   const bool first =
       std::none_of(kernels.begin(), kernels.end(), [&](const Place& known) { return known.process == place.process; });

@@ -32,6 +32,8 @@ class TraceWriter final : public Observer {
   void change(TrackId track, Ps time, std::uint64_t value) override;
   void op(const OpRecord& record) override;
   bool wants_ops() const override { return true; }
+  bool wants(const std::string& component) const override;
+  void repeats(bool does) override { repeats_ = does; }
   bool wants_order() const override { return false; }
   void kernel(const OpRecord& record) override;
 
@@ -62,6 +64,7 @@ class TraceWriter final : public Observer {
     Ps begin = 0, end = 0;
     std::uint64_t value = 0, merged = 0;
     std::string text;
+    bool repeat = false;
   };
   struct Place {
     std::uint32_t process = 0, thread = 0;
@@ -70,12 +73,14 @@ class TraceWriter final : public Observer {
   };
 
   bool wanted(const std::string& name) const;
+  std::string marked(std::string arguments, bool repeat) const;
   bool in_window(Ps begin, Ps end) const { return begin < selection_.to && end >= selection_.from; }
   std::uint32_t process_of(const std::string& name);
   std::uint32_t thread_of(const std::string& component);
   Place slice(std::uint32_t thread, Ps begin, Ps end, const std::string& name, const char* category,
               const std::string& arguments);
   void flush(State& state);
+  void through_queue(std::uint64_t queue, const Place& place, bool send);
   void arrow(const Place& from, const Place& to, const char* name);
   void event(const std::string& text);
   void begin_event();
@@ -89,11 +94,15 @@ class TraceWriter final : public Observer {
   std::vector<Thread> threads_;
   std::unordered_map<std::string, std::uint32_t> by_component_;
   std::vector<State> states_;
-  std::unordered_map<std::uint64_t, std::deque<Place>> sends_;     ///< by ring: not received yet
+  /// Whose other side has not come yet.
+  struct Ring {
+    std::deque<Place> sends, receives;
+  };
+  std::unordered_map<std::uint64_t, Ring> rings_;
   std::unordered_map<std::uint64_t, std::vector<Place>> kernels_;  ///< by launch, of each process the first
   std::uint32_t next_thread_ = 1;
   std::uint64_t next_arrow_ = 1;
-  bool any_ = false;
+  bool any_ = false, repeats_ = false;
   std::string buffer_;
   struct Deflate;
   std::unique_ptr<Deflate> deflate_;  ///< null: as it is

@@ -142,9 +142,9 @@ struct LaunchTable::Launched final : ReplayRecord::Done {
   Sums sums;
 };
 
-std::unique_ptr<ReplayRecord::Done> LaunchTable::begin(int sip, bool) {
+std::unique_ptr<ReplayRecord::Done> LaunchTable::begin(const Batch& batch) {
   auto launched = std::make_unique<Launched>();
-  launched->sums = by_sip_[sip];
+  launched->sums = by_sip_[batch.sip];
   return launched;
 }
 
@@ -167,7 +167,9 @@ void LaunchTable::simulated(ReplayRecord::Work work, const Done& done, Ps, bool 
   for (const auto& [kernel, sum] : static_cast<const Launched&>(done).sums) seen.sums[kernel].add(sum, 1);
 }
 
-void LaunchTable::repeated(ReplayRecord::Work work, int, Ps, Ps) { seen_[{work.kind, work.part}].repeats += 1; }
+void LaunchTable::repeated(ReplayRecord::Work work, const Batch&, Ps, Ps) {
+  seen_[{work.kind, work.part}].repeats += 1;
+}
 
 void LaunchTable::op(const OpRecord& record) {
   if (record.kind == "host") {

@@ -33,10 +33,10 @@ class LaunchTable final : public OpObserver, public ReplayRecord {
   void op(const OpRecord& record) override;
   void kernel(const OpRecord& record) override;
 
-  std::unique_ptr<Done> begin(int sip, bool sends) override;
+  std::unique_ptr<Done> begin(const Batch& batch) override;
   void end(int sip, Done& done) override;
   void simulated(ReplayRecord::Work work, const Done& done, Ps from, bool afresh) override;
-  void repeated(ReplayRecord::Work work, int sip, Ps begin, Ps end) override;
+  void repeated(ReplayRecord::Work work, const Batch& batch, Ps begin, Ps end) override;
 
   /// After the run. `trace`: what the host says of its launches; `causes`: of their critical paths.
   nlohmann::ordered_json json(const std::vector<HostTraceEntry>& trace, const CauseLog& causes) const;

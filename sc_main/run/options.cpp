@@ -186,8 +186,7 @@ po::options_description CommonOptions::describe() {
       "host copies of tensors take no simulated time, or go through the PCIe endpoint (default: debug)");
   add("replay", po::value(&replay)->value_name("on|off|N"),
       "launches and collectives that equal earlier ones take their times, with --data off; one repeat in N (on: 64) is "
-      "simulated and compared (default: on in the fast grade, unless ops, or waves or a trace of the whole run, are "
-      "written)");
+      "simulated and compared (default: on in the fast grade, unless waves of the whole run are written)");
   add("seed", po::value(&seed)->value_name("N"), "of the data (default: 1)");
   add("debug", po::bool_switch(&debug), "extra checks: reads of unwritten bytes, races between PEs");
   add("json", po::value(&json)->value_name("FILE|-"),
@@ -264,15 +263,15 @@ void CommonOptions::check(Refusals& refusals) const {
   if (!replay.empty()) refusals.from([this] { replay_sample(); });
 }
 
-bool CommonOptions::looks_closer() const {
-  return !oplog.empty() || (!vcd.empty() && wave_window.empty()) || (!trace.empty() && trace_window.empty());
-}
+bool CommonOptions::writes_repeats() const { return !oplog.empty() || (!trace.empty() && trace_window.empty()); }
+
+bool CommonOptions::looks_closer() const { return !vcd.empty() && wave_window.empty(); }
 
 std::vector<ReplayWindow> CommonOptions::watched() const {
   std::vector<ReplayWindow> windows;
   const auto add = [&](const WaveSelection& selection) { windows.push_back({selection.from, selection.to}); };
   if (!vcd.empty()) add(waves());
-  if (!trace.empty()) add(traced());
+  if (!trace.empty() && !trace_window.empty()) add(traced());
   return windows;
 }
 
@@ -292,8 +291,8 @@ std::uint64_t CommonOptions::replay_sample() const {
   if (data != "off")
     throw UsageError(fmt::format("--replay {} needs --data off", replay), "what is repeated has no contents");
   if (written)
-    throw UsageError(fmt::format("--replay {} with ops, or with waves or a trace of the whole run", replay),
-                     "repeats have none of them: leave it out");
+    throw UsageError(fmt::format("--replay {} with waves of the whole run", replay),
+                     "repeats have none: leave it out, or give --wave-window");
   return sample;
 }
 

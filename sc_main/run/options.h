@@ -43,7 +43,8 @@ struct CommonOptions {
   RunOptions run_options() const;  ///< throws UsageError
   /// One repeat in so many is simulated; 0: nothing is repeated. Throws UsageError.
   std::uint64_t replay_sample() const;
-  bool looks_closer() const;       ///< ops, or waves or a trace of the whole run
+  bool writes_repeats() const;     ///< ops, or a trace of the whole run
+  bool looks_closer() const;       ///< waves of the whole run
   bool simulates_repeats() const;  ///< for these, what otherwise would be repeated
   ColorMode color_mode() const { return color == "never" ? ColorMode::never : ColorMode::automatic; }
   std::vector<ReplayWindow> watched() const;  ///< of waves and trace; throws UsageError

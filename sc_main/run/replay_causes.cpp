@@ -13,9 +13,9 @@ struct ReplayCauses::Chain final : ReplayRecord::Done {
   Segments segments;
 };
 
-std::unique_ptr<ReplayRecord::Done> ReplayCauses::begin(int sip, bool) {
+std::unique_ptr<ReplayRecord::Done> ReplayCauses::begin(const Batch& batch) {
   auto chain = std::make_unique<Chain>();
-  chain->sip = sip;
+  chain->sip = batch.sip;
   chain->begin = now_();
   return chain;
 }

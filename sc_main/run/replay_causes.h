@@ -20,10 +20,10 @@ class ReplayCauses final : public ReplayRecord {
  public:
   /// `log` outlives it. `now`: of the host.
   ReplayCauses(CauseLog& log, std::function<Ps()> now) : log_(log), now_(std::move(now)) {}
-  std::unique_ptr<Done> begin(int sip, bool sends) override;
+  std::unique_ptr<Done> begin(const Batch& batch) override;
   void end(int sip, Done& done) override;
   void simulated(Work work, const Done& done, Ps from, bool afresh) override;
-  void repeated(Work, int, Ps, Ps) override {}
+  void repeated(Work, const Batch&, Ps, Ps) override {}
   void waits(std::uint64_t message) override;
   void hears(std::uint64_t message, Work work, int sip) override;
 

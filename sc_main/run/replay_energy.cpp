@@ -29,10 +29,10 @@ ReplayEnergy::Counts ReplayEnergy::read(int sip, bool sends) {
   return counts;
 }
 
-std::unique_ptr<ReplayRecord::Done> ReplayEnergy::begin(int sip, bool sends) {
+std::unique_ptr<ReplayRecord::Done> ReplayEnergy::begin(const Batch& batch) {
   auto done = std::make_unique<Counted>();
-  done->sends = sends;
-  done->counts = read(sip, sends);
+  done->sends = batch.sends;
+  done->counts = read(batch.sip, batch.sends);
   return done;
 }
 
@@ -52,7 +52,7 @@ void ReplayEnergy::simulated(Work work, const Done& done, Ps, bool afresh) {
   for (std::size_t i = 0; i < counts.size(); ++i) kind.sums[i] += counts[i];
 }
 
-void ReplayEnergy::repeated(Work work, int, Ps, Ps) { ++kinds_[{work.kind, work.part}].repeats; }
+void ReplayEnergy::repeated(Work work, const Batch&, Ps, Ps) { ++kinds_[{work.kind, work.part}].repeats; }
 
 void ReplayEnergy::add(std::vector<topology::EnergyRow>& rows) const {
   Counts all(2 * counters_.size());

@@ -16,10 +16,10 @@ namespace kernbench {
 class ReplayEnergy final : public ReplayRecord {
  public:
   ReplayEnergy(topology::Machine& machine, const topology::Plan& plan) : machine_(machine), plan_(plan) {}
-  std::unique_ptr<Done> begin(int sip, bool sends) override;
+  std::unique_ptr<Done> begin(const Batch& batch) override;
   void end(int sip, Done& done) override;
   void simulated(Work work, const Done& done, Ps from, bool afresh) override;
-  void repeated(Work work, int sip, Ps begin, Ps end) override;
+  void repeated(Work work, const Batch& batch, Ps begin, Ps end) override;
   /// Adds what repeats would have done to `rows`.
   void add(std::vector<topology::EnergyRow>& rows) const;
 

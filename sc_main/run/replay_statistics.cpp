@@ -11,11 +11,11 @@ struct ReplayStatistics::Use final : ReplayRecord::Done {
   std::vector<topology::PlaceUse> places;
 };
 
-std::unique_ptr<ReplayRecord::Done> ReplayStatistics::begin(int sip, bool sends) {
+std::unique_ptr<ReplayRecord::Done> ReplayStatistics::begin(const Batch& batch) {
   auto use = std::make_unique<Use>();
   use->since = now_();
-  use->sends = sends;
-  use->places = usage_.done(static_cast<std::uint16_t>(sip), use->since, sends);
+  use->sends = batch.sends;
+  use->places = usage_.done(static_cast<std::uint16_t>(batch.sip), use->since, batch.sends);
   return use;
 }
 
@@ -37,8 +37,8 @@ void ReplayStatistics::simulated(Work work, const Done& done, Ps, bool afresh) {
   repeated_.simulated({work.kind, work.part}, static_cast<const Use&>(done).places, afresh);
 }
 
-void ReplayStatistics::repeated(Work work, int sip, Ps begin, Ps end) {
-  repeated_.repeated({work.kind, work.part}, static_cast<std::uint16_t>(sip), begin, end);
+void ReplayStatistics::repeated(Work work, const Batch& batch, Ps begin, Ps end) {
+  repeated_.repeated({work.kind, work.part}, static_cast<std::uint16_t>(batch.sip), begin, end);
 }
 
 }  // namespace kernbench

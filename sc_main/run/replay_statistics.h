@@ -13,10 +13,10 @@ class ReplayStatistics final : public ReplayRecord {
   /// They outlive it. `slices`: of the statistics. `now`: of the host.
   ReplayStatistics(topology::MachineUsage& usage, std::uint32_t slices, std::function<Ps()> now)
       : usage_(usage), repeated_(slices), now_(std::move(now)) {}
-  std::unique_ptr<Done> begin(int sip, bool sends) override;
+  std::unique_ptr<Done> begin(const Batch& batch) override;
   void end(int sip, Done& done) override;
   void simulated(Work work, const Done& done, Ps from, bool afresh) override;
-  void repeated(Work work, int sip, Ps begin, Ps end) override;
+  void repeated(Work work, const Batch& batch, Ps begin, Ps end) override;
   topology::RepeatedUse& repeated() { return repeated_; }
 
  private:

@@ -347,10 +347,12 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
     result_.config_hash = topology::hash_of(result_.config_hash + hash.get<std::string>());
   result_.map = &plan.map;
 
-  Simulation simulation(plan, common_, interrupt, workload_->observer());
+  const std::uint64_t sample = common_.replay_sample();
+  const bool replays = sample > 0 && may_replay();
+  Simulation simulation(plan, common_, interrupt, workload_->observer(), replays);
   for (const OutputFile* file : files) simulation.owns(file->temporary());
   ReplayEnergy replayed(simulation.machine(), plan);
-  if (const std::uint64_t sample = common_.replay_sample(); sample > 0 && may_replay()) {
+  if (replays) {
     const auto map = [&machine = simulation.machine()](int sip, const MapEntry& entry) {
       machine.page_table(static_cast<std::uint16_t>(sip)).map(entry);
     };

@@ -31,11 +31,14 @@ struct Simulation::Model {
 };
 
 Simulation::Simulation(const topology::Plan& plan, const CommonOptions& options, const Interrupt& interrupt,
-                       Observer* listener)
+                       Observer* listener, bool replays)
     : options_(options), interrupt_(interrupt), plan_(plan) {
   if (!options.vcd.empty()) hub_.add(vcd_.emplace(options.vcd, options.waves()));
-  if (!options.oplog.empty()) hub_.add(*(oplog_ = open_op_log(options.oplog)));
-  if (!options.trace.empty()) hub_.add(trace_.emplace(options.trace, options.traced(), options.traced_detail()));
+  if (!options.oplog.empty()) written_.add(*(oplog_ = open_op_log(options.oplog)));
+  if (!options.trace.empty()) written_.add(trace_.emplace(options.trace, options.traced(), options.traced_detail()));
+  if (oplog_ || trace_)
+    hub_.add(events_.emplace(written_, plan.map.sips, replays && options.writes_repeats(),
+                             [this] { return model_->machine.dispatcher().now(); }));
   if (options.explain || !options.report.empty()) hub_.add(launches_.emplace(plan));
   if (listener != nullptr) hub_.add(*listener);
   for (const std::string& file : temporaries()) interrupt.owns(file);
@@ -55,6 +58,8 @@ std::vector<ReplayRecord*> Simulation::replay_records() {
   if (usage_) records.push_back(&repeated_.emplace(*usage_, options_.stats_slices, host_now));
   if (causes_) records.push_back(&repeated_causes_.emplace(*causes_, host_now));
   if (launches_) records.push_back(&*launches_);
+  // Behind the statistics, which have the memories tell what they know.
+  if (events_ && options_.writes_repeats()) records.push_back(&*events_);
   return records;
 }
 

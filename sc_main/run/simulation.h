@@ -13,6 +13,7 @@
 #include "sc_main/run/launch_table.h"
 #include "sc_main/run/options.h"
 #include "sc_main/run/replay_causes.h"
+#include "sc_main/run/replay_events.h"
 #include "sc_main/run/replay_statistics.h"
 #include "tlm/observe/cause.h"
 #include "topology/machine/machine.h"
@@ -36,9 +37,10 @@ class RunEnded : public std::runtime_error {
 /// A machine, its host and its listeners; once per process.
 class Simulation {
  public:
-  /// Opens the outputs (OutputError) and elaborates. `listener`: of the workload; may be null. The arguments outlive
-  /// it.
-  Simulation(const topology::Plan& plan, const CommonOptions& options, const Interrupt& interrupt, Observer* listener);
+  /// Opens the outputs (OutputError) and elaborates. `listener`: of the workload; may be null. `replays`: work may be
+  /// repeated. The arguments outlive it.
+  Simulation(const topology::Plan& plan, const CommonOptions& options, const Interrupt& interrupt, Observer* listener,
+             bool replays);
   ~Simulation();
 
   Runtime& runtime();
@@ -90,6 +92,8 @@ class Simulation {
   std::unique_ptr<OpLog> oplog_;
   std::optional<TraceWriter> trace_;
   std::optional<LaunchTable> launches_;
+  ObserverHub written_;                 ///< to the op log and the trace
+  std::optional<ReplayEvents> events_;  ///< in front of it
   ObserverHub hub_;
   std::unique_ptr<CauseLog> causes_;  // before the model, whose parts point into it
   const topology::Plan& plan_;

@@ -44,7 +44,7 @@ class Listener final : public ReplayRecord {
     Ps begin = 0;
   };
   explicit Listener(const Dispatcher& dispatcher) : dispatcher_(dispatcher) {}
-  std::unique_ptr<Done> begin(int, bool) override {
+  std::unique_ptr<Done> begin(const Batch&) override {
     auto begun = std::make_unique<Begun>();
     begun->begin = dispatcher_.now();
     return begun;
@@ -58,7 +58,7 @@ class Listener final : public ReplayRecord {
     }
     first_ = begin;
   }
-  void repeated(Work, int, Ps begin, Ps end) override {
+  void repeated(Work, const Batch&, Ps begin, Ps end) override {
     ++repeats;
     backwards += end <= begin ? 1 : 0;
   }

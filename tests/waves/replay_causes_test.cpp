@@ -18,7 +18,7 @@ struct ReplayCausesTest : ::testing::Test {
   /// An occurrence on SIP 0 from 100 to 400, which counts from `from` on: 100 ps on a link, 200 ps in a memory.
   void occur(Ps from) {
     now = 100;
-    const auto done = causes.begin(0, false);
+    const auto done = causes.begin({});
     log.current = log.step(Spent::memory, log.place(std::string("sip0.cube1.hbm.pe0")), 400,
                            log.step(Spent::wire, log.place(std::string("sip0.io0.link0.wire0")), 200,
                                     log.step(Spent::host, log.place(std::string("host")), 100, {})));

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <fstream>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,7 @@ using Args = std::vector<std::string>;
 
 Args three_layers(const Tool& tool, const Args& more) { return small_transformer(tool, more, small_model(3), "3"); }
 
-TEST(TpTransformer, SaysThatNothingIsRepeatedWhereSomebodyLooksCloser) {
+TEST(TpTransformer, SaysThatNothingIsRepeatedWhereWavesShowTheWholeRun) {
   const Tool tool;
   const Args sizes{"--data", "off", "--fidelity", "fast", "--layers", "1"};
   EXPECT_THAT(tool(three_layers(tool, sizes)).out, HasSubstr("\n# replay: "));
@@ -29,15 +30,90 @@ TEST(TpTransformer, SaysThatNothingIsRepeatedWhereSomebodyLooksCloser) {
     all.insert(all.end(), more.begin(), more.end());
     return all;
   };
-  const Args closer = with({"--oplog", "o.jsonl"});
-  for (const Args& looks : {closer, with({"--trace", "t.json"}), with({"--vcd", "w.vcd", "--wave-filter", "sip0.**"})})
-    EXPECT_THAT(tool(three_layers(tool, looks)).out, HasSubstr("\n# replay: off: what is looked at is simulated\n"));
-  const Outcome refused = tool(three_layers(tool, with({"--oplog", "o.jsonl", "--replay", "on"})));
+  const Args closer = with({"--vcd", "w.vcd", "--wave-filter", "sip0.**"});
+  EXPECT_THAT(tool(three_layers(tool, closer)).out, HasSubstr("\n# replay: off: what is looked at is simulated\n"));
+  const Outcome refused = tool(three_layers(tool, with({"--vcd", "w.vcd", "--replay", "on"})));
   EXPECT_EQ(refused.code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("--replay on with ops, or with waves or a trace of the whole run"));
+  EXPECT_THAT(refused.err, HasSubstr("--replay on with waves of the whole run"));
   Args off = closer;
   off.insert(off.end(), {"--replay", "off"});
   EXPECT_THAT(tool(three_layers(tool, off)).out, ::testing::Not(HasSubstr("# replay")));
+}
+
+/// Ops of an op log: how many of each component, kind and kernel, and their bytes.
+struct OpSums {
+  std::map<std::string, std::pair<std::uint64_t, std::int64_t>> sums;
+  std::map<std::string, double> time;  ///< ps, of each kind of op
+  std::set<std::uint64_t> ids;
+  std::uint64_t number = 0, repeats = 0;
+};
+OpSums sums_of(const std::string& path) {
+  OpSums ops;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    const auto op = nlohmann::json::parse(line);
+    const std::string kind = op["op_name"];
+    auto& [number, bytes] =
+        ops.sums[op["component"].get<std::string>() + " " + kind + " " + op["kernel"].get<std::string>()];
+    ++number;
+    bytes += op["params"].value("nbytes", 0);
+    ops.time[kind] += op["t_end"].get<double>() - op["t_start"].get<double>();
+    ops.repeats += op.value("repeat", false) ? 1 : 0;
+    ++ops.number;
+  }
+  return ops;
+}
+
+/// Each op of each PE, whether its launch was simulated or repeated. What looks up tokens does one thing more or less
+/// (LaunchOptions::work).
+TEST(TpTransformer, WithReplayTheOpLogIsAsCompleteAsWithout) {
+  const Tool tool;
+  const auto log = [&](const char* replay) {
+    const std::string file = std::string("o_") + replay + ".jsonl";
+    const Outcome outcome = tool(three_layers(
+        tool, {"--data", "off", "--fidelity", "fast", "--decode", "4", "--oplog", file, "--replay", replay}));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    OpSums ops = sums_of(tool.file(file));
+    for (auto sum = ops.sums.begin(); sum != ops.sums.end();)
+      sum = sum->first.find(" embedding") != std::string::npos ? ops.sums.erase(sum) : std::next(sum);
+    return ops;
+  };
+  const OpSums with = log("on"), without = log("off");
+  EXPECT_EQ(with.sums, without.sums);
+  EXPECT_EQ(without.repeats, 0U);
+  EXPECT_GT(with.repeats, with.number / 3);
+  for (const auto& [kind, time] : without.time) EXPECT_NEAR(with.time.at(kind), time, 0.05 * time) << kind;
+}
+
+/// Slices of a SIP by kind and name, and arrows; levels and states, of which some become one, are left out.
+TEST(TpTransformer, WithReplayTheTraceHasTheOpsKernelsAndArrowsOfARunWithout) {
+  const Tool tool;
+  std::uint64_t repeats = 0;
+  const auto slices = [&](const char* replay) {
+    const std::string file = std::string("t_") + replay + ".json";
+    const Outcome outcome =
+        tool(three_layers(tool, {"--data", "off", "--fidelity", "fast", "--decode", "4", "--trace-filter",
+                                 "sip1.cube0.**", "--trace", file, "--replay", replay}));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    std::ifstream stream(tool.file(file));
+    const nlohmann::ordered_json trace = nlohmann::ordered_json::parse(stream);
+    EXPECT_EQ(schema_errors(trace, "trace.schema.json"), "");
+    std::map<std::string, std::uint64_t> counts;
+    for (const auto& event : trace["traceEvents"]) {
+      const std::string kind = event["ph"], category = event.value("cat", "");
+      if (kind != "X" && kind != "s" && kind != "f") continue;
+      const auto args = event.value("args", nlohmann::ordered_json::object());
+      repeats += args.value("repeat", false) ? 1 : 0;
+      if (category == "state" || category == "stall" || args.value("kernel", "") == "embedding") continue;
+      ++counts[kind + " " + category + " " + event["name"].get<std::string>()];
+    }
+    return counts;
+  };
+  const auto without = slices("off");
+  EXPECT_EQ(repeats, 0U);
+  const auto with = slices("on");
+  EXPECT_GT(repeats, 0U);
+  EXPECT_EQ(with, without);
 }
 
 /// Sums of a run: time and energy of prompt and decode steps.

@@ -60,6 +60,10 @@ class Observer {
   virtual void change(TrackId track, Ps time, std::uint64_t value) = 0;
   virtual void op(const OpRecord& record) = 0;
   virtual bool wants_ops() const = 0;
+  /// Whether it wants what is told of a component or track of that name, if it is of a kind that it wants.
+  virtual bool wants(const std::string&) const { return true; }
+  /// Whether what comes from now on is of work that is not simulated (docs/replay.md): it may lie ahead.
+  virtual void repeats(bool) {}
   /// Whether records have to come in the order of the instants that made them, over all SIPs. If not, a SIP may be
   /// ahead of another one (decision 0440), which takes half of the time; what it makes comes in its own order, and
   /// behind what that came from.

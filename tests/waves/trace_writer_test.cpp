@@ -1,0 +1,83 @@
+#include "waves/trace_writer.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/test_folder.h"
+
+namespace kernbench {
+namespace {
+
+/// An op of a queue that takes the 10 ns from `start` ns on.
+OpRecord through_queue(const char* component, std::uint64_t message, Ps start) {
+  OpRecord record;
+  record.component = component;
+  record.kind = record.name = "ipcq_copy";
+  record.queue = 5;
+  record.message = message;
+  record.start = start * 1000;
+  record.end = record.start + 10'000;
+  return record;
+}
+
+struct TraceWriterTest : ::testing::Test {
+  const TestFolder folder;
+  TraceWriter trace{folder.file("t.json"), {}, 10'000};
+
+  nlohmann::json events() {
+    trace.finish();
+    return nlohmann::json::parse(read(folder.file("t.json")))["traceEvents"];
+  }
+  /// From and to, ns.
+  using Arrows = std::vector<std::pair<double, double>>;
+  Arrows arrows() {
+    Arrows arrows;
+    for (const auto& event : events()) {
+      if (event["ph"] == "s") arrows.emplace_back(event["ts"].get<double>() * 1000, 0);
+      if (event["ph"] == "f") arrows.back().second = event["ts"].get<double>() * 1000;
+    }
+    return arrows;
+  }
+};
+
+TEST_F(TraceWriterTest, AnArrowComesFromTheSendOfTheLastMessageThatAReceiveTook) {
+  trace.op(through_queue("sip0.cube0.pe0.ipcq_send", 2, 0));
+  trace.op(through_queue("sip0.cube0.pe0.ipcq_send", 5, 20));
+  trace.op(through_queue("sip0.cube0.pe1.ipcq_recv", 3, 40));  // part of the second
+  trace.op(through_queue("sip0.cube0.pe1.ipcq_recv", 5, 60));
+  trace.op(through_queue("sip0.cube0.pe0.ipcq_send", 6, 80));
+  trace.op(through_queue("sip0.cube0.pe1.ipcq_recv", 6, 90));
+  EXPECT_EQ(arrows(), (Arrows{{20, 40}, {20, 60}, {80, 90}}));
+}
+
+TEST_F(TraceWriterTest, OfARepeatAReceiveMayComeBeforeItsSend) {
+  trace.repeats(true);
+  trace.op(through_queue("sip0.cube0.pe1.ipcq_recv", 1, 40));
+  trace.op(through_queue("sip0.cube0.pe1.ipcq_recv", 2, 60));
+  trace.op(through_queue("sip1.cube0.pe0.ipcq_send", 1, 0));
+  trace.op(through_queue("sip1.cube0.pe0.ipcq_send", 2, 20));
+  EXPECT_EQ(arrows(), (Arrows{{0, 40}, {20, 60}}));
+}
+
+TEST_F(TraceWriterTest, SlicesOfRepeatsSayThatTheyAre) {
+  const TrackId track = trace.add_track("sip0.cube0.link", TrackKind::state, {"idle", "busy"});
+  trace.interval(track, 0, 1'000, 1);
+  trace.repeats(true);
+  trace.interval(track, 1'500, 2'000, 1);  // near, but not one slice with the other
+  trace.op(through_queue("sip0.cube0.pe0.ipcq_send", 1, 0));
+  trace.repeats(false);
+  trace.op(through_queue("sip0.cube0.pe0.ipcq_send", 2, 20));
+  std::vector<std::pair<std::string, bool>> slices;
+  for (const auto& event : events()) {
+    if (event["ph"] == "X") slices.emplace_back(event["name"], event["args"].value("repeat", false));
+  }
+  EXPECT_EQ(slices, (std::vector<std::pair<std::string, bool>>{
+                        {"busy", false}, {"ipcq_copy", true}, {"ipcq_copy", false}, {"busy", true}}));
+}
+
+}  // namespace
+}  // namespace kernbench
