@@ -64,10 +64,13 @@ std::vector<VcUse> Router::virtual_channels(unsigned port) const {
   const VcUse* vcs = ports_->output(port).vcs.get();
   return vcs == nullptr ? std::vector<VcUse>() : std::vector<VcUse>(vcs, vcs + ports_->network().config().vcs());
 }
-void Router::observe_usage(unsigned port, Usage* usage) {
+void Router::observe_usage(unsigned port, Usage* usage, UsageBook* channels) {
   RouterOutput& output = ports_->output(port);
   output.usage = usage;
-  output.vcs = std::make_unique<VcUse[]>(ports_->network().config().vcs());
+  const unsigned vcs = ports_->network().config().vcs();
+  output.vcs = std::make_unique<VcUse[]>(vcs);
+  output.channels_over_time = channels != nullptr;
+  for (unsigned vc = 0; vc < vcs && channels != nullptr; ++vc) output.vcs[vc].over_time = channels->add();
 }
 void Router::observe_level(unsigned port, Usage* usage) {
   if (ports_->network().grade() == Grade::fast) return;

@@ -13,6 +13,7 @@ namespace kernbench {
 
 class RouterPorts;
 class Usage;
+class UsageBook;
 
 /// A router of a cube's mesh, or an IO chiplet's crossbar, or the fabric switch: only the number of ports differs.
 ///
@@ -33,7 +34,8 @@ class Router : public sc_core::sc_module {
   const PortStats& output_stats(unsigned port) const;
   std::uint64_t input_bytes(unsigned port) const;  ///< of payload that came in through input `port`
   /// Books the passages of an output, and the waits of heads for it.
-  void observe_usage(unsigned port, Usage* usage);
+  /// `channels`: gets a usage for each of its virtual channels; null: what they do over time is not kept.
+  void observe_usage(unsigned port, Usage* usage, UsageBook* channels = nullptr);
   std::vector<VcUse> virtual_channels(unsigned port) const;  ///< of output `port`, if its usage is observed
   /// Marks in `usage` how many packets are at once in the buffers of input `port`, or on the wire to them; not in the
   /// fast grade, which tells of passages before their time.

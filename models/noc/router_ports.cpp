@@ -17,10 +17,13 @@ void RouterOutput::reached(const Packet& packet, Ps time, Ps waited) const {
   VcUse& vc = vcs[packet.vc];  // the tail may find the next router's channel in the packet
   vc.packets += packets_of(packet.bytes);
   vc.bytes += packet.bytes;
-  vc.busy += network->busy_of(packet);
+  const Ps busy = network->busy_of(packet);
+  vc.busy += busy;
+  if (channels_over_time) vc.over_time->busy(time, time + busy, packet.bytes, packets_of(packet.bytes));
   if (waited == 0) return;
   usage->wait(time - waited, time);
   vc.waiting += waited;
+  if (channels_over_time) vc.over_time->wait(time - waited, time);
 }
 
 void RouterOutput::credit(unsigned vc, unsigned units, Ps when) {

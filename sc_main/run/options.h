@@ -32,6 +32,7 @@ struct CommonOptions {
   std::uint64_t seed = 1;
   unsigned recorder_window = 64;
   unsigned stats_slices = 256;
+  bool stats_detail = false;
   double watchdog = 600;  ///< s without progress
   bool stats_in_json = false, critical_path = false, explain = false, debug = false, quiet = false, verbose = false,
        no_progress = false, what_if = false;

@@ -49,7 +49,7 @@ Simulation::Simulation(const topology::Plan& plan, const CommonOptions& options,
   Dispatcher& dispatcher = model_->machine.dispatcher();
   for (unsigned sip = 0; sip < dispatcher.sips(); ++sip) dispatcher.queue(sip).set_causes(causes_.get());
   if (stats_ || options.stats_in_json || !options.report.empty() || trace_)
-    usage_.emplace(model_->machine, plan, options.stats_slices);
+    usage_.emplace(model_->machine, plan, options.stats_slices, options.stats_detail);
 }
 
 std::vector<ReplayRecord*> Simulation::replay_records() {

@@ -65,14 +65,13 @@ class Line {
     return *this;
   }
   /// A number per slice; nothing of what is 0 in total. Most are 0.
-  template <class Member>
-  void over_time(std::string_view key, std::uint64_t total, const std::vector<Usage::Slice>& slices,
-                 const Member& member) {
+  template <class Slice, class Member>
+  void over_time(std::string_view key, std::uint64_t total, const std::vector<Slice>& slices, const Member& member) {
     if (total == 0) return;
     const Digits& digits = Line::digits();
     *this << "\"" << key << "\":[";
     char* out = end_;
-    for (const Usage::Slice& slice : slices) {
+    for (const Slice& slice : slices) {
       if (const std::uint64_t value = member(slice); value != 0) {
         out = digits.put(out, value);
         *out++ = ',';
@@ -99,30 +98,43 @@ class Line {
   char *const begin_, *end_;
 };
 
-void add_channel(Line& line, const topology::ResourceUse::Channel& channel) {
-  line << "\"" << channel.name << "\":{\"busy_ps\":" << channel.busy << ",\"waiting_ps\":" << channel.waiting
-       << ",\"bytes\":" << channel.bytes << ",\"messages\":" << channel.messages << "},";
-}
-
-void add_over_time(Line& line, const std::vector<Usage::Slice>& slices, bool marks) {
+/// `reasons`: of the waiting, if each is told of.
+void add_over_time(Line& line, const std::vector<Usage::Slice>& slices, bool marks,
+                   const std::vector<topology::ResourceUse::Wait>& waits = {},
+                   const std::vector<Usage::Waits>& reasons = {}) {
   using Slice = Usage::Slice;
   Slice all;
   for (const Slice& slice : slices) all += slice;
   line << ",\"over_time\":{";
   line.over_time("busy_ps", all.busy, slices, [](const Slice& one) { return one.busy; });
   line.over_time("waiting_ps", all.waiting, slices, [](const Slice& one) { return one.waiting; });
+  if (!reasons.empty() && all.waiting != 0) {
+    line << "\"waiting_by_reason_ps\":{";
+    for (std::size_t i = 0; i < waits.size(); ++i)
+      line.over_time(waits[i].reason, waits[i].time, reasons, [i](const Usage::Waits& one) { return one[i]; });
+    line.close("},");
+  }
   line.over_time("bytes", all.bytes, slices, [](const Slice& one) { return one.bytes; });
   line.over_time("messages", all.messages, slices, [](const Slice& one) { return one.messages; });
   if (marks) line.over_time("high_water", all.mark, slices, [](const Slice& one) { return one.mark; });
   line.close("}");
 }
 
+void add_channel(Line& line, const topology::ResourceUse::Channel& channel) {
+  line << "\"" << channel.name << "\":{\"busy_ps\":" << channel.busy << ",\"waiting_ps\":" << channel.waiting
+       << ",\"bytes\":" << channel.bytes << ",\"messages\":" << channel.messages;
+  if (!channel.slices.empty()) add_over_time(line, channel.slices, false);
+  line << "},";
+}
+
 /// Bytes that a line of it may need.
 std::size_t room_for(const topology::ResourceUse& use) {
   constexpr std::size_t kWords = 512;  // keys, totals, the name of a channel
   constexpr std::size_t kArrays = 5;
+  std::size_t numbers = kArrays * use.slices.size() + use.waits.size() * use.reasons.size();
+  for (const topology::ResourceUse::Channel& channel : use.channels) numbers += kArrays * channel.slices.size();
   return (2 + use.channels.size()) * kWords + use.name.size() + use.from.size() + use.to.size() +
-         kArrays * use.slices.size() * (kMostDigits + 1);
+         numbers * (kMostDigits + 1);
 }
 }  // namespace
 
@@ -156,7 +168,7 @@ void StatisticsText::take(const topology::RunStatistics& known, const topology::
     for (const topology::ResourceUse::Channel& channel : use.channels) add_channel(line, channel);
     line.close("}");
   }
-  add_over_time(line, use.slices, *use.high_water_unit != '\0');
+  add_over_time(line, use.slices, *use.high_water_unit != '\0', use.waits, use.reasons);
   line << "}";
   sink_(line.text());
 }

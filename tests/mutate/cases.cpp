@@ -112,6 +112,7 @@ class OptionsKind final : public Kind {
                                               {"--out-placement", "cube=column_wise,pe=column_wise"},
                                               {"--wave-filter", "sip0.**"},
                                               {"--stats-slices", "4"},
+                                              {"--stats-detail"},
                                               {"--max-sim-time", "1 us"},
                                               {"--root", "1"},
                                               {"--m", "8"},

@@ -27,7 +27,7 @@ namespace po = boost::program_options;
 constexpr int kPollMs = 50;
 constexpr double kMostSeconds = 60;       // of CPU time: what else a computer does is no fault of the tool's
 constexpr double kMostWallSeconds = 600;  // of what computes nothing and does not end
-constexpr std::uint64_t kMostBytes = std::uint64_t{3} << 30;
+constexpr std::uint64_t kMostBytes = std::uint64_t{4} << 30;
 
 /// Runs the tool in this process, a fork made for it, with its output in `folder`. Does not return where the tool ends
 /// the process.

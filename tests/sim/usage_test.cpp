@@ -65,6 +65,8 @@ TEST(Usage, KeepsTheHighestLevelOfEachSlice) {
 TEST(Usage, KeepsItsSumsInBoundedSlicesHoweverLongTheRun) {
   std::uint32_t shift = kShift;
   Usage usage(8, shift);
+  usage.keep_reasons();
+  Usage::Waits waited{};
   std::mt19937_64 random(1);
   Ps busy = 0, waiting = 0, last = 0;
   std::uint64_t bytes = 0, messages = 0, most = 0;
@@ -79,6 +81,7 @@ TEST(Usage, KeepsItsSumsInBoundedSlicesHoweverLongTheRun) {
     const Ps since = begin - std::min<Ps>(begin, random() % 9000);  // of an earlier slice, mostly
     usage.wait(since, begin, static_cast<unsigned>(i % 3));
     waiting += begin - since;
+    waited[static_cast<std::size_t>(i % 3)] += begin - since;
     last = end;
   }
   const auto slices = usage.slices(usage.shift(), last);
@@ -88,9 +91,35 @@ TEST(Usage, KeepsItsSumsInBoundedSlicesHoweverLongTheRun) {
   EXPECT_EQ(sum.busy, busy);
   EXPECT_EQ(sum.waiting, waiting);
   EXPECT_EQ(usage.waited(0) + usage.waited(1) + usage.waited(2), waiting);
+  const auto reasons = usage.reasons(usage.shift(), last);
+  ASSERT_EQ(reasons.size(), slices.size());
+  Usage::Waits of{};
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    EXPECT_EQ(reasons[i][0] + reasons[i][1] + reasons[i][2], slices[i].waiting) << i;
+    for (unsigned reason = 0; reason < Usage::kReasons; ++reason) of[reason] += reasons[i][reason];
+  }
+  EXPECT_EQ(of, waited);
   EXPECT_EQ(sum.bytes, bytes);
   EXPECT_EQ(sum.messages, messages);
   EXPECT_EQ(sum.mark, most);
+}
+
+TEST(Usage, KeepsReasonsOfWaitingApartInTheSlicesInWhichTheyWaited) {
+  std::uint32_t shift = kShift;  // 1,024 ps
+  Usage usage(8, shift);
+  usage.keep_reasons();
+  usage.wait(100, 300, 0);
+  usage.wait(200, 500, 1);
+  usage.wait(1'000, 2'100, 2);  // over three slices
+  usage.wait(2'060, 2'070, 0);
+  usage.wait(600, 650, 1);  // back to the first
+  using Waits = Usage::Waits;
+  const std::vector<Waits> expected{{200, 350, 24}, {0, 0, 1'024}, {10, 0, 52}};
+  EXPECT_EQ(usage.reasons(kShift, 2'200), expected);
+  EXPECT_EQ(usage.reasons(kShift + 1, 2'200), (std::vector<Waits>{{200, 350, 1'048}, {10, 0, 52}}));
+  Usage without(8, shift);
+  without.wait(0, 100);
+  EXPECT_TRUE(without.reasons(kShift, 2'200).empty());
 }
 
 // A router books a packet's flits at its tail, a wire what slips in over what is under way.

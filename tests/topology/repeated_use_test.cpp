@@ -32,9 +32,9 @@ TEST(RepeatedUse, EachRepeatDoesTheMeanOfTheOccurrences) {
   EXPECT_EQ(first.total.bytes, 45u);
   EXPECT_EQ(first.total.messages, 5u) << "4.5, rounded";
   EXPECT_EQ(second.total.busy, 23u) << "22.5";
-  EXPECT_EQ(second.total.waited[0] + second.total.waited[2], 303u);
+  EXPECT_EQ(second.total.waited[0] + second.total.waited[2], 304u) << "151.5 twice, each rounded";
   EXPECT_EQ(second.total.waited[1], 0u);
-  EXPECT_EQ(second.slices[0].waiting, 303u) << "as much as for all reasons";
+  EXPECT_EQ(second.slices[0].waiting, 304u) << "as much as for all reasons";
   EXPECT_EQ(second.total.mark, 4u);
   EXPECT_EQ(second.slices[0].mark, 4u);
 }

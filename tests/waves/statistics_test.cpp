@@ -86,6 +86,63 @@ TEST(Statistics, CountWhatAnAllReduceHasToMove) {
   EXPECT_GT(busiest_link, 65536 * 1e12 / 128e9 / json["time_ps"].get<double>()) << "128 GB/s";
 }
 
+using Numbers = std::vector<std::uint64_t>;
+/// Slice by slice; an array that is left out is of zeros.
+Numbers numbers(const ordered_json& over_time, const char* key, std::size_t slices) {
+  return over_time.value(key, Numbers(slices, 0));
+}
+Numbers sum_of(const std::vector<Numbers>& all, std::size_t slices) {
+  Numbers sum(slices, 0);
+  for (const Numbers& one : all) {
+    for (std::size_t i = 0; i < slices; ++i) sum[i] += one[i];
+  }
+  return sum;
+}
+
+// What a port waits for, its channels do; what a resource waits for, it does for one reason or another.
+TEST(Statistics, WithDetailTellEachChannelAndReasonOverTime) {
+  const Tool tool;
+  for (const char* fidelity : {"accurate", "fast"}) {
+    const ordered_json json = statistics_of(tool, with(kAllReduce, {"--stats-detail", "--fidelity", fidelity}));
+    EXPECT_EQ(schema_errors(json, "statistics.schema.json"), "");
+    const std::size_t slices = json["slices"];
+    unsigned by_reason = 0, channels_of_ports = 0;
+    for (const auto& resource : json["resources"]) {
+      const ordered_json& over_time = resource["over_time"];
+      if (over_time.contains("waiting_ps")) {
+        ++by_reason;
+        std::vector<Numbers> reasons;
+        for (const auto& [reason, times] : over_time["waiting_by_reason_ps"].items()) {
+          reasons.push_back(times.get<Numbers>());
+          EXPECT_EQ(reasons.back().size(), slices);
+        }
+        EXPECT_EQ(sum_of(reasons, slices), numbers(over_time, "waiting_ps", slices)) << resource["name"];
+      }
+      if (!resource.contains("virtual_channels")) continue;
+      std::vector<Numbers> waits;
+      for (const auto& [name, channel] : resource["virtual_channels"].items()) {
+        ++channels_of_ports;
+        waits.push_back(numbers(channel["over_time"], "waiting_ps", slices));
+        for (const char* key : {"busy_ps", "bytes", "messages", "waiting_ps"}) {
+          std::uint64_t sum = 0;
+          for (const std::uint64_t one : numbers(channel["over_time"], key, slices)) {
+            sum += one;
+            EXPECT_TRUE(std::string(key) != "busy_ps" || one <= json["slice_ps"].get<std::uint64_t>());
+          }
+          EXPECT_EQ(sum, channel[key]) << resource["name"] << name << key;
+        }
+      }
+      EXPECT_EQ(sum_of(waits, slices), numbers(over_time, "waiting_ps", slices)) << resource["name"];
+    }
+    EXPECT_GT(by_reason, 8U);
+    EXPECT_GT(channels_of_ports, 8U);
+    const ordered_json without = statistics_of(tool, with(kAllReduce, {"--fidelity", fidelity}));
+    EXPECT_EQ(without["totals"], json["totals"]);
+    EXPECT_EQ(without.dump().find("waiting_by_reason_ps"), std::string::npos);
+  }
+  EXPECT_EQ(tool({"run", "all_reduce", "--stats-detail"}).code, 2);
+}
+
 // The wire's share of the time is what its bytes and headers need at its rate, whatever the run.
 TEST(Statistics, BusyTimeOfALinkIsThatOfItsBytes) {
   const Tool tool;

@@ -5,6 +5,10 @@
 namespace kernbench {
 
 namespace {
+void add(Usage::Waits& to, const Usage::Waits& what) {
+  for (unsigned i = 0; i < Usage::kReasons; ++i) to[i] += what[i];
+}
+
 /// `part` of `whole` for the time from `begin` to `at` of `begin` to `end`.
 std::uint64_t share(std::uint64_t whole, Ps begin, Ps at, Ps end) {
   if (whole <= 1) return 0;                     // one message: it counts where it ends
@@ -51,6 +55,12 @@ void Usage::fold_to(std::uint32_t shift) {
     slices_[to] = sum;
   }
   slices_.resize(to);
+  if (reasons_) {
+    std::vector<Waits> folded(to);
+    for (std::size_t i = 0; i < reasons_->slices.size(); ++i)
+      add(folded[((base_ + i) >> by) - base], reasons_->slices[i]);
+    reasons_->slices = std::move(folded);
+  }
   base_ = base;
 }
 
@@ -63,9 +73,11 @@ void Usage::hold(std::uint64_t first, std::uint64_t last) {
   }
   if (first < base_) {
     slices_.insert(slices_.begin(), base_ - first, Slice());
+    if (reasons_) reasons_->slices.insert(reasons_->slices.begin(), base_ - first, Waits());
     base_ = static_cast<std::uint32_t>(first);
   }
   if (slices_.size() <= last - base_) slices_.resize(std::min<std::uint64_t>(last + kAhead, most_) - base_);
+  if (reasons_) reasons_->slices.resize(slices_.size());
 }
 
 void Usage::move_to(std::uint64_t slice) {
@@ -74,8 +86,19 @@ void Usage::move_to(std::uint64_t slice) {
   to_ = from_ + (Ps{1} << shift_);
 }
 
-void Usage::spread(Ps begin, Ps end, const Slice& what) {
+/// What has waited within the slice that is left is of that slice; what has from `begin` to `end` is of all those.
+void Usage::keep(Ps begin, Ps end, unsigned reason) {
+  Waits within = waited_;
+  within[reason] -= end - begin;
+  for (unsigned i = 0; i < kReasons; ++i) {
+    if (from_ < to_) reasons_->slices[slice_ - base_][i] += within[i] - reasons_->kept[i];
+  }
+  reasons_->kept = waited_;
+}
+
+void Usage::spread(Ps begin, Ps end, const Slice& what, unsigned reason) {
   if (from_ < to_) slices_[slice_ - base_] += here_;
+  if (reasons_) keep(begin, begin + what.waiting, reason);
   passed_ = sum();
   const Ps final = end > begin ? end - 1 : end;  // an instant that it holds
   std::uint64_t first = begin >> shift_, last = final >> shift_;
@@ -90,6 +113,10 @@ void Usage::spread(Ps begin, Ps end, const Slice& what) {
   passed_.busy += what.busy - here_.busy;
   passed_.bytes += what.bytes - here_.bytes;
   passed_.messages += what.messages - here_.messages;
+  if (reasons_ && what.waiting != 0) {
+    for (std::uint64_t i = first; i <= last; ++i)
+      reasons_->slices[i - base_][reason] += std::min(end, (i + 1) << shift_) - std::max(begin, i << shift_);
+  }
   move_to(last);
 }
 
@@ -138,6 +165,17 @@ std::vector<Usage::Slice> Usage::slices(std::uint32_t shift, Ps end) const {
   if (count > 1) pass_on(count - 1, rest, count - 2);
   for (std::size_t i = count - 1; i-- > 1;) pass_on(i, whole, i - 1);
   for (std::size_t i = 0; i + 1 < count && pass_on(i, whole, i + 1);) ++i;
+  return result;
+}
+
+std::vector<Usage::Waits> Usage::reasons(std::uint32_t shift, Ps end) const {
+  if (!reasons_) return {};
+  const std::size_t count = end == 0 ? 1 : ((end - 1) >> shift) + 1;
+  std::vector<Waits> result(count);
+  const std::uint32_t by = shift - shift_;
+  const auto of = [&](std::uint64_t slice) -> Waits& { return result[std::min<std::size_t>(slice >> by, count - 1)]; };
+  for (std::size_t i = 0; i < reasons_->slices.size(); ++i) add(of(base_ + i), reasons_->slices[i]);
+  for (unsigned i = 0; i < kReasons; ++i) of(slice_)[i] += waited_[i] - reasons_->kept[i];
   return result;
 }
 

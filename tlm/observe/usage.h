@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <vector>
 
 #include "tlm/sim/time.h"
@@ -34,12 +35,15 @@ class alignas(64) Usage {
     }
   };
   static constexpr unsigned kReasons = 3;
+  using Waits = std::array<Ps, kReasons>;           ///< by reason
   static constexpr std::uint32_t kLeastShift = 14;  ///< 16.384 ns
 
   /// `slices`: at most. `shift`: of the usages that are compared with it, not below kLeastShift; all take the largest
   /// that one of them needs, when they next have something to say. `units`: how many things are in use at once at most.
   Usage(std::uint32_t slices, std::uint32_t& shift, std::uint32_t units = 1)
       : common_(shift), shift_(shift), most_(slices), units_(units) {}
+  /// Keeps each reason of waiting over time, too. Before the first record.
+  void keep_reasons() { reasons_ = std::make_unique<Reasons>(); }
 
   /// In use from `begin` to `end`, for `bytes` in `messages`; both may be 0. REQUIRES: begin <= end.
   void busy(Ps begin, Ps end, std::uint64_t bytes, std::uint32_t messages) {
@@ -62,7 +66,7 @@ class alignas(64) Usage {
       here_.waiting += end - begin;
       return;
     }
-    spread(begin, end, {0, end - begin, 0, 0, 0});
+    spread(begin, end, {0, end - begin, 0, 0, 0}, reason);
   }
   /// One more came at `at`: so many are there now.
   void level(std::uint64_t count, Ps at) {
@@ -93,18 +97,26 @@ class alignas(64) Usage {
   /// Models book what is spread a little at one place (a packet's flits at its tail), so that a slice may be booked for
   /// longer than it is: what is too much moves to the slice before, or behind where that is full, too.
   std::vector<Slice> slices(std::uint32_t shift, Ps end) const;
+  /// The waiting of the same slices by reason; empty without keep_reasons().
+  std::vector<Waits> reasons(std::uint32_t shift, Ps end) const;
 
  private:
-  void spread(Ps begin, Ps end, const Slice& what);
+  /// Of each reason what is in the slices, as they are.
+  struct Reasons {
+    std::vector<Waits> slices;
+    Waits kept{};  // their sums
+  };
+  void spread(Ps begin, Ps end, const Slice& what, unsigned reason = 0);
+  void keep(Ps begin, Ps end, unsigned reason);
   void raise(std::uint64_t count, Ps at);
   void hold(std::uint64_t first, std::uint64_t last);
   void move_to(std::uint64_t slice);
   void fold_to(std::uint32_t shift);
 
   // What a record within the slice needs is one cache line.
-  Ps from_ = 1, to_ = 0;               // of the slice that `here_` belongs to; none yet
-  Slice here_;                         // not in slices_ yet
-  std::array<Ps, kReasons> waited_{};  // the first two in this line
+  Ps from_ = 1, to_ = 0;  // of the slice that `here_` belongs to; none yet
+  Slice here_;            // not in slices_ yet
+  Waits waited_{};        // the first two in this line
   // What the next slice needs is another one.
   std::vector<Slice> slices_;  // from slice base_ on
   std::uint32_t& common_;
@@ -113,16 +125,23 @@ class alignas(64) Usage {
   std::uint32_t shift_;
   const std::uint32_t most_, units_;
   Sum passed_;  // all but `here_`
+  std::unique_ptr<Reasons> reasons_;
 };
 
 /// The usages of a machine. They stay where they are.
 class UsageBook {
  public:
-  explicit UsageBook(std::uint32_t slices) : slices_(slices) {}  ///< at most
+  /// `slices`: at most. `detail`: with each reason of waiting over time.
+  explicit UsageBook(std::uint32_t slices, bool detail = false) : slices_(slices), detail_(detail) {}
   UsageBook(const UsageBook&) = delete;
   UsageBook& operator=(const UsageBook&) = delete;
 
-  Usage* add(std::uint32_t units = 1) { return &usages_.emplace_back(slices_, shift_, units); }
+  Usage* add(std::uint32_t units = 1) {
+    Usage& usage = usages_.emplace_back(slices_, shift_, units);
+    if (detail_) usage.keep_reasons();
+    return &usage;
+  }
+  bool detail() const { return detail_; }
   /// Of the slices that hold a run that ended at `end`, every usage's among them.
   std::uint32_t shift(Ps end) const {
     std::uint32_t shift = shift_;
@@ -133,6 +152,7 @@ class UsageBook {
  private:
   std::deque<Usage> usages_;
   const std::uint32_t slices_;
+  const bool detail_;
   std::uint32_t shift_ = Usage::kLeastShift;
 };
 

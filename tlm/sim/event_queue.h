@@ -32,7 +32,7 @@ class Callback {
   void operator()() { invoke_(storage_); }
   /// It will be called soon: fetches what its first two captures point to, mostly a module and a packet.
   void fetch() const {
-    std::array<std::uintptr_t, 2> captured;  // if they are no addresses, nothing comes of it
+    std::array<std::uintptr_t, 2> captured{};  // if they are no addresses, nothing comes of it
     std::memcpy(captured.data(), storage_, sizeof captured);
     for (const std::uintptr_t line : {captured[0], captured[0] + 64, captured[1]}) {
       __builtin_prefetch(reinterpret_cast<const void*>(line));

@@ -74,10 +74,10 @@ std::uint32_t RepeatedUse::prepare(std::uint32_t shift, Ps end) {
 bool RepeatedUse::add(std::uint16_t sip, std::uint32_t place, std::uint32_t units, Sum& sum) const {
   if (sip >= weights_.size()) return false;
   struct Parts {
-    double busy = 0, waiting = 0, bytes = 0, messages = 0;
+    double busy = 0, bytes = 0, messages = 0;
+    std::array<double, Usage::kReasons> waited{};
   };
   std::vector<Parts> parts;
-  std::array<double, Usage::kReasons> waited{};
   for (const Weights& weights : weights_[sip]) {
     if (place >= weights.known->sums.size()) continue;
     const Known::Sums& done = weights.known->sums[place];
@@ -91,35 +91,32 @@ bool RepeatedUse::add(std::uint16_t sip, std::uint32_t place, std::uint32_t unit
       if (of == 0) continue;
       Parts& part = parts[weights.first + i];
       part.busy += done.busy * of;
-      part.waiting += waiting * of;
       part.bytes += done.bytes * of;
       part.messages += done.messages * of;
-      for (unsigned reason = 0; reason < Usage::kReasons; ++reason) waited[reason] += done.waited[reason] * of;
+      for (unsigned reason = 0; reason < Usage::kReasons; ++reason) part.waited[reason] += done.waited[reason] * of;
       sum.slices[weights.first + i].mark = std::max(sum.slices[weights.first + i].mark, done.mark);
     }
   }
   if (parts.empty()) return false;
-  Whole busy, waiting, bytes, messages;
-  Ps waited_in_all = 0;
+  Whole busy, bytes, messages;
+  std::array<Whole, Usage::kReasons> waited;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     Usage::Slice& slice = sum.slices[i];
     const Ps begin = static_cast<Ps>(i) << used_shift_, length = std::min(Ps{1} << used_shift_, end_ - begin);
     const Ps room = length * units, taken = std::min(slice.busy, room);
-    const Usage::Slice what{std::min(busy.next(parts[i].busy), room - taken), waiting.next(parts[i].waiting),
-                            bytes.next(parts[i].bytes), static_cast<std::uint32_t>(messages.next(parts[i].messages)),
-                            0};
+    Usage::Slice what{std::min(busy.next(parts[i].busy), room - taken), 0, bytes.next(parts[i].bytes),
+                      static_cast<std::uint32_t>(messages.next(parts[i].messages)), 0};
+    for (unsigned reason = 0; reason < Usage::kReasons; ++reason) {
+      const Ps part = waited[reason].next(parts[i].waited[reason]);
+      what.waiting += part;
+      sum.total.waited[reason] += part;
+      if (!sum.reasons.empty()) sum.reasons[i][reason] += part;
+    }
     slice += what;
     sum.total.busy += what.busy;
     sum.total.bytes += what.bytes;
     sum.total.messages += what.messages;
-    waited_in_all += what.waiting;
   }
-  for (unsigned reason = Usage::kReasons; --reason > 0;) {
-    const Ps part = std::min(static_cast<Ps>(std::llround(waited[reason])), waited_in_all);
-    sum.total.waited[reason] += part;
-    waited_in_all -= part;
-  }
-  sum.total.waited[0] += waited_in_all;
   return true;
 }
 

@@ -14,7 +14,7 @@ namespace kernbench::topology {
 struct PlaceUse {
   Ps busy = 0;
   std::uint64_t bytes = 0, messages = 0;
-  std::array<Ps, Usage::kReasons> waited{};
+  Usage::Waits waited{};
   std::uint32_t mark = 0;
 };
 
@@ -37,6 +37,7 @@ class RepeatedUse {
   struct Sum {
     PlaceUse total;  ///< of `waited` and `busy` what `slices` hold
     std::vector<Usage::Slice> slices;
+    std::vector<Usage::Waits> reasons;  ///< likewise, of their waiting; empty: nobody wants that
   };
   /// Adds to `sum`, whose slices are the run's, what repeats did at a place, and returns whether there was any.
   /// `units`: of it, that may be busy at once; no slice is busy for longer than it is. REQUIRES: prepare().

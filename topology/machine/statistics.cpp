@@ -16,6 +16,7 @@ namespace {
 
 constexpr const char* kUtilisation = "busy is at most the time of the run";
 constexpr const char* kSlices = "slices add up to the totals";
+constexpr const char* kDetail = "slices of virtual channels and reasons of waiting add up to theirs";
 constexpr const char* kWires = "bytes into a wire are the bytes out of it";
 constexpr const char* kQueues = "bytes sent over queues are the bytes received";
 constexpr const char* kChannels = "bytes and busy times of the virtual channels of a router port add up to it";
@@ -104,12 +105,14 @@ class UsageWalk {
     ++sum.resources;
     RepeatedUse::Sum did;
     did.slices = usage.slices(result_.shift, result_.time);
+    did.reasons = usage.reasons(result_.shift, result_.time);
     const bool again = repeated_ != nullptr && repeated_->add(sip, place, usage.units(), did);
     if (!usage.used() && !again) return;
     ResourceUse use;
     use.kind = kind;
     use.units = usage.units();
     use.slices = std::move(did.slices);
+    use.reasons = std::move(did.reasons);
     Usage::Slice all;
     for (const Usage::Slice& slice : use.slices) all += slice;
     use.high_water = all.mark;
@@ -131,6 +134,7 @@ class UsageWalk {
                               use.name, use.busy, waiting, use.bytes, use.messages, use.high_water, all.busy,
                               all.waiting, all.bytes, all.messages, all.mark);
          });
+    if (book_.detail()) hold_reasons(use);
     if (whole_) {
       hold(kUtilisation, use.busy <= result_.time * use.units,
            [&] { return fmt::format("{}: {} ps of {}", use.name, use.busy, result_.time * use.units); });
@@ -141,6 +145,18 @@ class UsageWalk {
     sum.bytes += use.bytes;
     sum.messages += use.messages;
     (*take_)(result_, use);
+  }
+
+  void hold_reasons(const ResourceUse& use) {
+    Usage::Waits sums{};
+    for (const Usage::Waits& slice : use.reasons) {
+      for (unsigned i = 0; i < Usage::kReasons; ++i) sums[i] += slice[i];
+    }
+    for (std::size_t i = 0; i < use.waits.size(); ++i) {
+      hold(kDetail, sums[i] == use.waits[i].time, [&] {
+        return fmt::format("{}: {} ps of {}, its slices {}", use.name, use.waits[i].time, use.waits[i].reason, sums[i]);
+      });
+    }
   }
 
   void all() {
@@ -231,7 +247,7 @@ class UsageWalk {
           resource(
               "router_port", sip, key, 1, {"contention"},
               [&](Usage* usage) {
-                router.observe_usage(port, usage);
+                router.observe_usage(port, usage, book_.detail() ? &book_ : nullptr);
                 channels_of(sip, key, router, port);
                 if (inside) machine_.router(id, beyond.router).observe_level(beyond.in_port, usage);
               },
@@ -281,15 +297,23 @@ class UsageWalk {
     Ps busy = 0;
     for (std::size_t vc = 0; vc < all.size(); ++vc) {
       RepeatedUse::Sum again;
-      again.slices.resize(use.slices.size());
-      if (repeated_ != nullptr) repeated_->add(sip, owner_.numbers_.at(key + 1 + vc), 1, again);
+      if (all[vc].over_time != nullptr) again.slices = all[vc].over_time->slices(result_.shift, result_.time);
+      if (repeated_ != nullptr) {
+        again.slices.resize(use.slices.size());
+        repeated_->add(sip, owner_.numbers_.at(key + 1 + vc), 1, again);
+      }
       bytes += all[vc].bytes;
       busy += all[vc].busy;
       const PlaceUse& more = again.total;
       if (all[vc].packets + more.messages == 0) continue;
-      use.channels.push_back({channel_name(vc, vcs_per_set), all[vc].bytes + more.bytes,
-                              all[vc].packets + more.messages, all[vc].busy + more.busy,
-                              all[vc].waiting + more.waited[0]});
+      use.channels.push_back({channel_name(vc, vcs_per_set),
+                              all[vc].bytes + more.bytes,
+                              all[vc].packets + more.messages,
+                              all[vc].busy + more.busy,
+                              all[vc].waiting + more.waited[0],
+                              {}});
+      if (all[vc].over_time != nullptr) use.channels.back().slices = std::move(again.slices);
+      if (book_.detail()) hold_slices(use, use.channels.back());
     }
     if (whole_) {
       hold(kChannels, bytes == use.bytes && busy == use.busy, [&] {
@@ -297,6 +321,18 @@ class UsageWalk {
                            bytes, busy);
       });
     }
+  }
+  void hold_slices(const ResourceUse& use, const ResourceUse::Channel& channel) {
+    Usage::Slice sum;
+    for (const Usage::Slice& slice : channel.slices) sum += slice;
+    hold(kDetail,
+         sum.busy == channel.busy && sum.waiting == channel.waiting && sum.bytes == channel.bytes &&
+             sum.messages == channel.messages,
+         [&] {
+           return fmt::format("{}, {}: busy {}, waiting {}, {} B, {} messages; its slices {}, {}, {}, {}", use.name,
+                              channel.name, channel.busy, channel.waiting, channel.bytes, channel.messages, sum.busy,
+                              sum.waiting, sum.bytes, sum.messages);
+         });
   }
   std::string beyond_name(std::uint32_t id, std::uint16_t router, std::uint8_t port) const {
     const Beyond beyond = plan_.beyond(id, router, port);
@@ -449,8 +485,8 @@ class UsageWalk {
   std::uint64_t sent_ = 0, received_ = 0;
 };
 
-MachineUsage::MachineUsage(Machine& machine, const Plan& plan, std::uint32_t slices)
-    : machine_(machine), plan_(plan), book_(slices), by_sip_(plan.map.sips) {
+MachineUsage::MachineUsage(Machine& machine, const Plan& plan, std::uint32_t slices, bool detail)
+    : machine_(machine), plan_(plan), book_(slices, detail), by_sip_(plan.map.sips) {
   UsageWalk(*this).observe();
 }
 

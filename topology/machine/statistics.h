@@ -30,6 +30,7 @@ struct ResourceUse {
     std::string name;  ///< its class of messages, set and number: request0.1
     std::uint64_t bytes, messages;
     Ps busy, waiting;
+    std::vector<Usage::Slice> slices;  ///< empty without detail
   };
   std::string name;         ///< structural
   const char* kind = "";    ///< link, ucie, pcie, router_port, hbm_channel, sram, tcm, engine, ipcq, cpu
@@ -44,6 +45,7 @@ struct ResourceUse {
   std::uint64_t high_water = 0;
   const char* high_water_unit = "";  ///< empty: no mark
   std::vector<Usage::Slice> slices;
+  std::vector<Usage::Waits> reasons;  ///< their waiting, by place in `waits`; empty without detail
 
   double utilisation(Ps time) const {
     return time == 0 ? 0 : static_cast<double>(busy) / (static_cast<double>(time) * units);
@@ -78,8 +80,9 @@ void compare(RunStatistics& statistics, const std::vector<EnergyRow>& energy);
 /// Costs no simulated time.
 class MachineUsage {
  public:
-  /// Before the run. `slices`: at most. The machine and its plan outlive it.
-  MachineUsage(Machine& machine, const Plan& plan, std::uint32_t slices);
+  /// Before the run. `slices`: at most. `detail`: virtual channels and each reason of waiting over time, too. The
+  /// machine and its plan outlive it.
+  MachineUsage(Machine& machine, const Plan& plan, std::uint32_t slices, bool detail = false);
   /// What was booked, up to `end`, the end of the run. `whole`: the run came to its end, so that nothing is under way
   /// and all that went in somewhere came out.
   /// `take` is handed those that did anything, one after the other, in the order of a walk over the machine; `known`
