@@ -111,6 +111,7 @@ void Replay::batch() {
   flight->times.resize(flight->states.size());
   flight->left = flight->states.size();
   flight->sip = flight->states.front()->sip;
+  flight->batch = batch_of(flight->states, false);
   flight->start = runtime_.dispatcher.now();
   Sip& sip = sip_of(*flight->states.front());
   start_key(0);
@@ -138,7 +139,7 @@ void Replay::batch() {
       if (!flight->sample) {
         takes_mean(*kind, 1);
         const std::vector<ReplayTimes> times = kind->mean();
-        repeated(*kind, 0, batch_of(flight->states, false), flight->start, flight->start + times.back().completed);
+        repeated(*kind, 0, flight->batch, flight->start, flight->start + times.back().completed);
         kind->under_way(flight->start + times.back().completed);
         waits(flight->states.back());
         for (std::size_t i = 0; i < times.size(); ++i)
@@ -149,7 +150,7 @@ void Replay::batch() {
   }
   flight->simulated = true;
   leaders_[kind] = flight;
-  flight->done = begin(batch_of(flight->states, false));
+  flight->done = begin(flight->batch);
   for (const StatePtr& state : flight->states) runtime_.messages.transmit(state);
 }
 
@@ -251,7 +252,7 @@ void Replay::batch_ended(const FlightPtr& flight, const StatePtr& state) {
   const Ps took = flight->times.back().completed;
   if (flight->failed) return;  // its followers were simulated, too
   for (const FlightPtr& follower : flight->followers)
-    repeated(*flight->kind, 0, batch_of(follower->states, false), follower->start, follower->start + took);
+    repeated(*flight->kind, 0, follower->batch, follower->start, follower->start + took);
 }
 
 void Replay::learn(const Flight& flight) {

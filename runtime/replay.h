@@ -54,6 +54,7 @@ class Replay {
     std::vector<StatePtr> states;
     std::vector<ReplayTimes> times;  ///< by message, as far as they are known; from `start` on
     int sip = 0;
+    ReplayRecord::Batch batch;  ///< as it began
     Ps start = 0;
     std::size_t left = 0;  ///< messages that are under way
     bool simulated = false, sample = false, disturbed = false, failed = false;

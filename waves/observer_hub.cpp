@@ -68,6 +68,12 @@ bool ObserverHub::wants(const std::string& component) const {
                      [&](const Listener& listener) { return listener.observer->wants(component); });
 }
 
+Ps ObserverHub::resolution() const {
+  Ps least = kNever;
+  for (const Listener& listener : listeners_) least = std::min(least, listener.observer->resolution());
+  return least;
+}
+
 void ObserverHub::repeats(bool does) {
   for (const Listener& listener : listeners_) listener.observer->repeats(does);
 }

@@ -24,6 +24,7 @@ class ObserverHub final : public Observer {
   void op(const OpRecord& record) override;
   bool wants_ops() const override;
   bool wants(const std::string& component) const override;
+  Ps resolution() const override;
   void repeats(bool does) override;
   bool wants_order() const override;
   void kernel(const OpRecord& record) override;

@@ -294,7 +294,12 @@ void TraceWriter::rate(const std::string& name, Ps length, const std::vector<std
 // Ops and kernels.
 
 void TraceWriter::op(const OpRecord& record) {
-  if (!wanted(record.component) || !in_window(record.start, record.end)) return;
+  // What is not written belongs to a send or receive that is.
+  const bool in_queue = record.queue != 0 && record.end > record.start;
+  if (!wanted(record.component) || !in_window(record.start, record.end)) {
+    if (in_queue) through_queue(record, {0, 0, record.start, record.message, false});
+    return;
+  }
   std::string arguments = "\"op\":";
   append_number(arguments, record.op);
   const auto add = [&arguments](const char* key, const std::string& text) {
@@ -315,9 +320,9 @@ void TraceWriter::op(const OpRecord& record) {
   arguments = marked(std::move(arguments), repeats_);
   const std::string& name = record.name == "host_call" && !record.kernel.empty() ? record.kernel : record.name;
   Place place = slice(thread_of(record.component), record.start, record.end, name, record.kind.c_str(), arguments);
-  if (record.queue != 0 && record.end > record.start) {
+  if (in_queue) {
     place.message = record.message;
-    through_queue(record.queue, place, names::leaf(record.component) == "ipcq_send");
+    through_queue(record, place);
   }
   if (record.kind == "host" && record.launch != 0) {
     const auto found = kernels_.find(record.launch);
@@ -328,17 +333,17 @@ void TraceWriter::op(const OpRecord& record) {
 }
 
 /// Joins receives with the sends of their last messages. Of repeats a receive may come before its send.
-void TraceWriter::through_queue(std::uint64_t queue, const Place& place, bool send) {
-  Ring& ring = rings_[queue];
-  (send ? ring.sends : ring.receives).push_back(place);
+void TraceWriter::through_queue(const OpRecord& record, const Place& place) {
+  Ring& ring = rings_[record.queue];
+  (names::leaf(record.component) == "ipcq_send" ? ring.sends : ring.receives).push_back(place);
   while (!ring.sends.empty() && !ring.receives.empty()) {
     const Place from = ring.sends.front(), to = ring.receives.front();
     if (from.message <= to.message) ring.sends.pop_front();
     if (from.message < to.message) continue;
     ring.receives.pop_front();
-    arrow(from, to, "message");
+    if (from.written && to.written) arrow(from, to, "message");
   }
-  if (ring.sends.empty() && ring.receives.empty()) rings_.erase(queue);
+  if (ring.sends.empty() && ring.receives.empty()) rings_.erase(record.queue);
 }
 
 void TraceWriter::kernel(const OpRecord& record) {

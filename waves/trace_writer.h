@@ -33,6 +33,7 @@ class TraceWriter final : public Observer {
   void op(const OpRecord& record) override;
   bool wants_ops() const override { return true; }
   bool wants(const std::string& component) const override;
+  Ps resolution() const override { return detail_; }
   void repeats(bool does) override { repeats_ = does; }
   bool wants_order() const override { return false; }
   void kernel(const OpRecord& record) override;
@@ -70,6 +71,7 @@ class TraceWriter final : public Observer {
     std::uint32_t process = 0, thread = 0;
     Ps start = 0;
     std::uint64_t message = 0;
+    bool written = true;
   };
 
   bool wanted(const std::string& name) const;
@@ -80,7 +82,7 @@ class TraceWriter final : public Observer {
   Place slice(std::uint32_t thread, Ps begin, Ps end, const std::string& name, const char* category,
               const std::string& arguments);
   void flush(State& state);
-  void through_queue(std::uint64_t queue, const Place& place, bool send);
+  void through_queue(const OpRecord& record, const Place& place);
   void arrow(const Place& from, const Place& to, const char* name);
   void event(const std::string& text);
   void begin_event();

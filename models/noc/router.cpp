@@ -70,7 +70,7 @@ void Router::observe_usage(unsigned port, Usage* usage, UsageBook* channels) {
   const unsigned vcs = ports_->network().config().vcs();
   output.vcs = std::make_unique<VcUse[]>(vcs);
   output.channels_over_time = channels != nullptr;
-  for (unsigned vc = 0; vc < vcs && channels != nullptr; ++vc) output.vcs[vc].over_time = channels->add();
+  for (unsigned vc = 0; vc < vcs && channels != nullptr; ++vc) output.vcs[vc].over_time = channels->add(1, 1);
 }
 void Router::observe_level(unsigned port, Usage* usage) {
   if (ports_->network().grade() == Grade::fast) return;

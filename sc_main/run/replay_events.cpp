@@ -24,6 +24,7 @@ struct ReplayEvents::Tape {
   std::vector<Event> events;
   std::vector<OpRecord> records;
   std::vector<std::string> texts;
+  std::vector<std::uint32_t> last;  ///< event of a family, counted from 1, while it is recorded
   double length() const { return static_cast<double>(end - begin); }
 };
 
@@ -81,6 +82,9 @@ TrackId ReplayEvents::add_track(const std::string& name, TrackKind kind, const s
     families_[known->second][sip] = track.to;
     track.family = known->second;
     track.sip = sip;
+    const auto refresh = std::find(labels.begin(), labels.end(), "refresh");
+    if (refresh != labels.end()) track.by_time = static_cast<std::uint64_t>(refresh - labels.begin());
+    track.leaves = names::matches("sip*.io0.link*.**", name);
   }
   tracks_.push_back(track);
   return TrackId{static_cast<std::uint32_t>(tracks_.size() - 1)};
@@ -97,19 +101,39 @@ bool ReplayEvents::wanted_somewhere(const std::string& component) {
 
 ReplayEvents::Tape* ReplayEvents::tape_of(const Track& track, Ps begin) {
   Tape* tape = track.sip < tapes_.size() ? tapes_[track.sip] : nullptr;
-  return tape != nullptr && begin >= tape->begin ? tape : nullptr;
+  if (tape == nullptr || begin < tape->begin || (track.leaves && !tape->batch.sends)) return nullptr;
+  if (tape->last.size() < families_.size()) tape->last.resize(families_.size());
+  return tape;
+}
+
+/// As coarse as what follows takes it.
+void ReplayEvents::keep(const Track& track, Ps begin, Ps end, std::uint64_t value) {
+  if (value == 0 || end <= begin || value == track.by_time) return;
+  Tape* tape = tape_of(track, begin);
+  if (tape == nullptr) return;
+  std::uint32_t& last = tape->last[track.family];
+  if (last != 0) {
+    Tape::Event& before = tape->events[last - 1];
+    if (before.value == value && begin >= before.begin &&
+        begin - before.begin <= before.end - before.begin + to_.resolution()) {
+      before.end = std::max(before.end, end);
+      return;
+    }
+  }
+  tape->events.push_back({Tape::What::number, track.family, value, begin, end});
+  last = static_cast<std::uint32_t>(tape->events.size());
 }
 
 void ReplayEvents::interval(TrackId id, Ps begin, Ps end, std::uint64_t value) {
   const Track& track = this->track(id);
   if (track.to != kNoTrack) to_.interval(track.to, begin, end, value);
-  if (Tape* tape = tape_of(track, begin)) tape->events.push_back({Tape::What::number, track.family, value, begin, end});
+  keep(track, begin, end, value);
 }
 
 void ReplayEvents::interval(TrackId id, Ps begin, Ps end, const std::string& text) {
   const Track& track = this->track(id);
   if (track.to != kNoTrack) to_.interval(track.to, begin, end, text);
-  Tape* tape = tape_of(track, begin);
+  Tape* tape = end > begin && end - begin >= to_.resolution() ? tape_of(track, begin) : nullptr;
   if (tape == nullptr) return;
   tape->events.push_back({Tape::What::text, track.family, tape->texts.size(), begin, end});
   tape->texts.push_back(text);
@@ -118,13 +142,24 @@ void ReplayEvents::interval(TrackId id, Ps begin, Ps end, const std::string& tex
 void ReplayEvents::change(TrackId id, Ps time, std::uint64_t value) {
   const Track& track = this->track(id);
   if (track.to != kNoTrack) to_.change(track.to, time, value);
-  if (Tape* tape = tape_of(track, time)) tape->events.push_back({Tape::What::change, track.family, value, time, time});
+  Tape* tape = tape_of(track, time);
+  if (tape == nullptr) return;
+  constexpr Ps kLevel = 10;  // of Observer::resolution()
+  std::uint32_t& last = tape->last[track.family];
+  if (last != 0 && (time - tape->events[last - 1].begin) / kLevel < to_.resolution()) {
+    tape->events[last - 1].value = value;
+    return;
+  }
+  tape->events.push_back({Tape::What::change, track.family, value, time, time});
+  last = static_cast<std::uint32_t>(tape->events.size());
 }
 
 void ReplayEvents::keep(const OpRecord& record, bool kernel) {
   const std::size_t sip = sip_of(record.component);
   Tape* tape = sip < tapes_.size() ? tapes_[sip] : nullptr;
-  if (tape == nullptr || record.start < tape->begin || !wanted_somewhere(record.component)) return;
+  if (tape == nullptr || record.start < tape->begin) return;
+  // Sends and receives of queues belong together.
+  if (record.queue == 0 && !wanted_somewhere(record.component)) return;
   tape->events.push_back({kernel ? Tape::What::kernel : Tape::What::op,
                           static_cast<std::uint32_t>(tape->records.size()), 0, record.start, record.end});
   tape->records.push_back(record);
@@ -151,6 +186,7 @@ void ReplayEvents::end(int, Done& done) {
   Recording& recording = static_cast<Recording&>(done);
   recording.stop();
   recording.tape->end = now_();
+  recording.tape->last = {};
 }
 
 /// Parts of a collective come one after the other: messages match in those of one occurrence alone.
@@ -191,6 +227,7 @@ struct Stretched {
   Ps begin = 0, takes = 0;  ///< of the repeat
   Ps operator()(Ps time) const {
     const Ps since = time - from;
+    if (takes == length) return begin + since;
     if (since >= length) return begin + takes + (since - length);
     return begin +
            static_cast<Ps>(static_cast<double>(since) * static_cast<double>(takes) / static_cast<double>(length));

@@ -17,7 +17,8 @@ namespace kernbench {
 /// What the machine publishes goes on to `to`. For repeats that is what one occurrence has published of
 /// its SIP, the one that took the most usual time, at the times and places of the repeat, and `to` is told so
 /// (Observer::repeats): stretched by the little that the two differ in length, with op ids, messages and queues of its
-/// own. It comes when the repeat begins. docs/replay.md.
+/// own. It comes when the repeat begins, or, where that is only then known, when it ends. Refreshes go by time and not
+/// by work: the memories tell them. docs/replay.md.
 class ReplayEvents final : public Observer, public ReplayRecord {
  public:
   /// `to` outlives it. `now`: of the host. `repeats`: there may be repeats.
@@ -34,6 +35,7 @@ class ReplayEvents final : public Observer, public ReplayRecord {
   bool wants(const std::string& component) const override { return to_.wants(component); }
   bool wants_order() const override { return to_.wants_order(); }
   void kernel(const OpRecord& record) override;
+  Ps resolution() const override { return to_.resolution(); }
   void repeats(bool does) override { to_.repeats(does); }
 
   std::unique_ptr<Done> begin(const Batch& batch) override;
@@ -62,11 +64,14 @@ class ReplayEvents final : public Observer, public ReplayRecord {
   struct Track {
     TrackId to = kNoTrack;  ///< of what follows; kNoTrack: that wants those of other SIPs only
     std::uint32_t family = 0;
+    std::uint64_t by_time = 0;                                  ///< the state that is no work's; 0: none is
+    bool leaves = false;                                        ///< to other SIPs: what others send may pass through it
     std::size_t sip = std::numeric_limits<std::size_t>::max();  ///< of none
   };
   const Track& track(TrackId id) const { return tracks_[static_cast<std::size_t>(id)]; }
   bool wanted_somewhere(const std::string& component);
   Tape* tape_of(const Track& track, Ps begin);
+  void keep(const Track& track, Ps begin, Ps end, std::uint64_t value);
   void keep(const OpRecord& record, bool kernel);
   void tell(const Tape& tape, const Repeat& repeat);
   OpRecord moved(const Tape& tape, const Repeat& repeat, const OpRecord& record);

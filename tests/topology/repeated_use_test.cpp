@@ -18,6 +18,7 @@ RepeatedUse::Sum sum_of(RepeatedUse& repeated, Ps end, std::uint32_t place, std:
   const std::uint32_t shift = repeated.prepare(Usage::kLeastShift, end);
   RepeatedUse::Sum sum;
   sum.slices.resize(((end - 1) >> shift) + 1);
+  sum.reasons.resize(sum.slices.size());
   repeated.add(sip, place, 1, sum);
   return sum;
 }
@@ -49,9 +50,11 @@ TEST(RepeatedUse, OccurrencesThatCountNoMoreAreForgotten) {
 
 TEST(RepeatedUse, ARepeatIsSpreadEvenlyOverItsTime) {
   RepeatedUse repeated(kSlices);
-  repeated.simulated(kWork, {use(1'000, 400, 4)}, false);
+  repeated.simulated(kWork, {use(1'000, 400, 4, 300)}, false);
   repeated.repeated(kWork, 0, kSlice, 3 * kSlice);
   const RepeatedUse::Sum sum = sum_of(repeated, 4 * kSlice, 0);
+  EXPECT_EQ(sum.reasons[1], (Usage::Waits{150, 0, 150}));
+  EXPECT_EQ(sum.reasons[3], Usage::Waits{});
   const std::uint64_t bytes[] = {0, 200, 200, 0};
   for (int i = 0; i < 4; ++i) EXPECT_EQ(sum.slices[i].bytes, bytes[i]) << i;
   EXPECT_EQ(sum.slices[1].messages + sum.slices[2].messages, 4u);

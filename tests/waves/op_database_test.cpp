@@ -159,5 +159,41 @@ TEST(OpDatabaseFile, ThatCannotBeWrittenIsRefusedBeforeTheRun) {
   EXPECT_EQ(outcome.err, "kernbench: error: cannot write '/nowhere/ops.sqlite': No such file or directory\n");
 }
 
+TEST(OpDatabaseOfRepeats, MarksThemAsTheJsonLinesDo) {
+  const Tool tool;
+  for (const char* name : {"ops.jsonl", "ops.sqlite"}) {
+    const Outcome outcome = tool({"run",        "tp_mlp",
+                                  "--topology", "ring8",
+                                  "--set",      "system.sips.count=2",
+                                  "--set",      "sip.cube_mesh.w=1",
+                                  "--set",      "sip.cube_mesh.h=1",
+                                  "--data",     "off",
+                                  "--fidelity", "fast",
+                                  "-q",         "-w",
+                                  "0",          "-n",
+                                  "12",         "--oplog",
+                                  name});
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+  }
+  std::map<std::string, std::int64_t> repeats;  // by kind of op
+  std::istringstream lines(read(tool.file("ops.jsonl")));
+  for (std::string line; std::getline(lines, line);) {
+    const Json op = Json::parse(line);
+    repeats[op["op_name"]] += op.value("repeat", false) ? 1 : 0;
+  }
+  ASSERT_GT(repeats["dma_read"], 0);
+  const SQLite::Database database(tool.file("ops.sqlite"));
+  for (const auto& [name, number] : repeats) {
+    EXPECT_EQ(answer(database, "SELECT sum(repeat) FROM op_log WHERE op_name = '" + name + "'"),
+              (std::vector<Row>{{text(number)}}));
+  }
+  // A repeat has kernels of its own, with the id of its own launch.
+  EXPECT_EQ(answer(database,
+                   "SELECT count(*) FROM kernels AS a JOIN kernels AS b USING (launch, component) "
+                   "WHERE a.repeat <> b.repeat"),
+            (std::vector<Row>{{"0"}}));
+  EXPECT_NE(answer(database, "SELECT sum(repeat) FROM kernels"), (std::vector<Row>{{"0"}}));
+}
+
 }  // namespace
 }  // namespace kernbench

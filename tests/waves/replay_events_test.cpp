@@ -36,6 +36,7 @@ struct Heard final : Observer {
   bool wants_ops() const override { return true; }
   bool wants(const std::string& component) const override { return std::regex_match(component, wanted); }
   void repeats(bool does) override { again = does; }
+  Ps resolution() const override { return coarse; }
 
   std::string name(TrackId track) const { return tracks[static_cast<std::uint32_t>(track)]; }
   static std::string span(Ps begin, Ps end) { return std::to_string(begin) + ".." + std::to_string(end); }
@@ -45,6 +46,7 @@ struct Heard final : Observer {
   std::vector<OpRecord> ops;
   std::regex wanted{".*"};  ///< components and tracks
   bool again = false;
+  Ps coarse = 0;
 };
 
 constexpr ReplayRecord::Work kLaunch{1, 0};
@@ -205,6 +207,53 @@ TEST_F(ReplayEventsTest, WhatIsOfOtherWorkIsNotRepeated) {
   events.interval(own, 1'500, 1'600, 5);  // after it
   events.repeated(kLaunch, {0, false, {{9, "second"}}, {}}, 5'000, 5'400);
   EXPECT_EQ(heard.repeated, std::vector<std::string>{"sip0.link 5100..5200 = 4"});
+}
+
+// Refreshes go by time; what passes between SIPs while a launch runs is of others.
+TEST_F(ReplayEventsTest, RefreshesAndLinksBetweenSipsAreNotTheWorkOfALaunch) {
+  const TrackId row = events.add_track("sip0.cube0.hbm.ch0.pc0.row", TrackKind::state, {"idle", "activate", "refresh"}),
+                link = events.add_track("sip0.io0.link1.wire0", TrackKind::state, {});
+  const auto act = [&] {
+    events.interval(row, 1'000, 1'100, 1);
+    events.interval(row, 1'100, 1'200, 2);
+    events.interval(link, 1'100, 1'200, 1);
+  };
+  occur(1'400, act);
+  const Batch same{0, true, {{9, "second"}}, {}};
+  events.repeated(kLaunch, same, 5'000, 5'400);
+  EXPECT_EQ(heard.repeated, std::vector<std::string>{"sip0.cube0.hbm.ch0.pc0.row 5000..5100 = 1"});
+  heard.repeated.clear();
+  now = 1'000;
+  const auto done = events.begin(same);  // of a collective
+  act();
+  now = 1'400;
+  events.end(0, *done);
+  events.simulated({2, 0}, *done, 1'000, false);
+  events.repeated({2, 0}, same, 5'000, 5'400);
+  EXPECT_EQ(heard.repeated, (std::vector<std::string>{"sip0.cube0.hbm.ch0.pc0.row 5000..5100 = 1",
+                                                      "sip0.io0.link1.wire0 5100..5200 = 1"}));
+}
+
+TEST_F(ReplayEventsTest, KeepsNoMoreThanIsTold) {
+  heard.coarse = 100;
+  const TrackId link = events.add_track("sip0.link", TrackKind::state, {}),
+                level = events.add_track("sip0.queue", TrackKind::level, {}),
+                stall = events.add_track("sip0.cpu", TrackKind::text, {});
+  occur(9'000, [&] {
+    events.interval(link, 1'000, 1'200, 1);
+    events.interval(link, 1'300, 1'400, 1);  // near
+    events.interval(link, 1'501, 1'600, 1);
+    events.interval(link, 1'600, 1'700, 0);  // idle
+    events.change(level, 2'000, 5);
+    events.change(level, 2'999, 6);
+    events.change(level, 3'000, 7);
+    events.interval(stall, 4'000, 4'099, std::string("short"));
+    events.interval(stall, 4'100, 4'200, std::string("long"));
+  });
+  events.repeated(kLaunch, {0, false, {{9, "second"}}, {}}, 1'000, 9'000);
+  EXPECT_EQ(heard.repeated,
+            (std::vector<std::string>{"sip0.link 1000..1400 = 1", "sip0.link 1501..1600 = 1", "sip0.queue 2000 = 6",
+                                      "sip0.queue 3000 = 7", "sip0.cpu 4100..4200 long"}));
 }
 
 TEST_F(ReplayEventsTest, WhatIsWantedOfOneSipIsKeptOfTheOneThatIsSimulated) {

@@ -34,9 +34,10 @@ struct TraceWriterTest : ::testing::Test {
   }
   /// From and to, ns.
   using Arrows = std::vector<std::pair<double, double>>;
-  Arrows arrows() {
+  Arrows arrows() { return arrows_of(events()); }
+  static Arrows arrows_of(const nlohmann::json& events) {
     Arrows arrows;
-    for (const auto& event : events()) {
+    for (const auto& event : events) {
       if (event["ph"] == "s") arrows.emplace_back(event["ts"].get<double>() * 1000, 0);
       if (event["ph"] == "f") arrows.back().second = event["ts"].get<double>() * 1000;
     }
@@ -61,6 +62,16 @@ TEST_F(TraceWriterTest, OfARepeatAReceiveMayComeBeforeItsSend) {
   trace.op(through_queue("sip1.cube0.pe0.ipcq_send", 1, 0));
   trace.op(through_queue("sip1.cube0.pe0.ipcq_send", 2, 20));
   EXPECT_EQ(arrows(), (Arrows{{0, 40}, {20, 60}}));
+}
+
+TEST_F(TraceWriterTest, AnArrowWhoseOtherEndIsNotWrittenIsNotDrawnToAnother) {
+  TraceWriter window(folder.file("w.json"), {{}, 30'000, 70'000}, 10'000);
+  window.op(through_queue("sip0.cube0.pe0.ipcq_send", 1, 0));  // before it
+  window.op(through_queue("sip0.cube0.pe1.ipcq_recv", 1, 40));
+  window.op(through_queue("sip0.cube0.pe0.ipcq_send", 2, 50));
+  window.op(through_queue("sip0.cube0.pe1.ipcq_recv", 2, 60));
+  window.finish();
+  EXPECT_EQ(arrows_of(nlohmann::json::parse(read(folder.file("w.json")))["traceEvents"]), (Arrows{{50, 60}}));
 }
 
 TEST_F(TraceWriterTest, SlicesOfRepeatsSayThatTheyAre) {

@@ -40,12 +40,12 @@ TEST(TpTransformer, SaysThatNothingIsRepeatedWhereWavesShowTheWholeRun) {
   EXPECT_THAT(tool(three_layers(tool, off)).out, ::testing::Not(HasSubstr("# replay")));
 }
 
-/// Ops of an op log: how many of each component, kind and kernel, and their bytes.
+/// Ops of an op log: how many of each component, kind, kernel and parameters, addresses among them.
 struct OpSums {
-  std::map<std::string, std::pair<std::uint64_t, std::int64_t>> sums;
+  std::map<std::string, std::uint64_t> sums;
   std::map<std::string, double> time;  ///< ps, of each kind of op
   std::set<std::uint64_t> ids;
-  std::uint64_t number = 0, repeats = 0;
+  std::uint64_t number = 0, repeats = 0, twice = 0;  ///< twice: with an id that another one has
 };
 OpSums sums_of(const std::string& path) {
   OpSums ops;
@@ -53,10 +53,10 @@ OpSums sums_of(const std::string& path) {
   for (std::string line; std::getline(file, line);) {
     const auto op = nlohmann::json::parse(line);
     const std::string kind = op["op_name"];
-    auto& [number, bytes] =
-        ops.sums[op["component"].get<std::string>() + " " + kind + " " + op["kernel"].get<std::string>()];
-    ++number;
-    bytes += op["params"].value("nbytes", 0);
+    ++ops.sums[op["component"].get<std::string>() + " " + kind + " " + op["kernel"].get<std::string>() + " " +
+               op["params"].dump()];
+    const std::uint64_t id = op["op"];
+    if (op["stage"] == "" && id != 0) ops.twice += ops.ids.insert(id).second ? 0 : 1;
     ops.time[kind] += op["t_end"].get<double>() - op["t_start"].get<double>();
     ops.repeats += op.value("repeat", false) ? 1 : 0;
     ++ops.number;
@@ -82,6 +82,7 @@ TEST(TpTransformer, WithReplayTheOpLogIsAsCompleteAsWithout) {
   EXPECT_EQ(with.sums, without.sums);
   EXPECT_EQ(without.repeats, 0U);
   EXPECT_GT(with.repeats, with.number / 3);
+  EXPECT_EQ(with.twice, 0U);
   for (const auto& [kind, time] : without.time) EXPECT_NEAR(with.time.at(kind), time, 0.05 * time) << kind;
 }
 

@@ -62,6 +62,9 @@ class Observer {
   virtual bool wants_ops() const = 0;
   /// Whether it wants what is told of a component or track of that name, if it is of a kind that it wants.
   virtual bool wants(const std::string&) const { return true; }
+  /// Intervals of one state that are at most so far apart may come as one, shorter texts not at all, and of levels the
+  /// last one in ten times that.
+  virtual Ps resolution() const { return 0; }
   /// Whether what comes from now on is of work that is not simulated (docs/replay.md): it may lie ahead.
   virtual void repeats(bool) {}
   /// Whether records have to come in the order of the instants that made them, over all SIPs. If not, a SIP may be
@@ -81,6 +84,7 @@ class OpObserver : public Observer {
   void interval(TrackId, Ps, Ps, const std::string&) final {}
   void change(TrackId, Ps, std::uint64_t) final {}
   bool wants_ops() const final { return true; }
+  Ps resolution() const final { return kNever; }
 };
 
 }  // namespace kernbench

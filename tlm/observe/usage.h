@@ -36,7 +36,7 @@ class alignas(64) Usage {
   };
   static constexpr unsigned kReasons = 3;
   using Waits = std::array<Ps, kReasons>;           ///< by reason
-  static constexpr std::uint32_t kLeastShift = 14;  ///< 16.384 ns
+  static constexpr std::uint32_t kLeastShift = 16;  ///< 65.536 ns: 256 of them are 17 us
 
   /// `slices`: at most. `shift`: of the usages that are compared with it, not below kLeastShift; all take the largest
   /// that one of them needs, when they next have something to say. `units`: how many things are in use at once at most.
@@ -136,9 +136,10 @@ class UsageBook {
   UsageBook(const UsageBook&) = delete;
   UsageBook& operator=(const UsageBook&) = delete;
 
-  Usage* add(std::uint32_t units = 1) {
+  /// `reasons`: for which it may wait.
+  Usage* add(std::uint32_t units = 1, std::size_t reasons = Usage::kReasons) {
     Usage& usage = usages_.emplace_back(slices_, shift_, units);
-    if (detail_) usage.keep_reasons();
+    if (detail_ && reasons > 1) usage.keep_reasons();
     return &usage;
   }
   bool detail() const { return detail_; }

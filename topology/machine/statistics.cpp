@@ -25,6 +25,7 @@ constexpr const char* kStacks = "channels of a stack add up to it";
 using Reasons = std::vector<const char*>;
 
 constexpr unsigned kPeUsages = 8;
+constexpr std::uint32_t kNoLimit = 1 << 20;  // units: a channel is busy where its heads go, which may be ahead of it
 
 }  // namespace
 
@@ -86,7 +87,7 @@ class UsageWalk {
   void resource(const char* kind, std::uint16_t sip, std::uint64_t key, std::uint32_t units, const Reasons& reasons,
                 const Attach& attach, const Describe& describe) {
     if (observing_) {
-      Usage* const usage = book_.add(units);
+      Usage* const usage = book_.add(units, reasons.size());
       put(sip, key, usage);
       attach(usage);
     } else {
@@ -134,7 +135,7 @@ class UsageWalk {
                               use.name, use.busy, waiting, use.bytes, use.messages, use.high_water, all.busy,
                               all.waiting, all.bytes, all.messages, all.mark);
          });
-    if (book_.detail()) hold_reasons(use);
+    if (!use.reasons.empty()) hold_reasons(use);
     if (whole_) {
       hold(kUtilisation, use.busy <= result_.time * use.units,
            [&] { return fmt::format("{}: {} ps of {}", use.name, use.busy, result_.time * use.units); });
@@ -300,7 +301,7 @@ class UsageWalk {
       if (all[vc].over_time != nullptr) again.slices = all[vc].over_time->slices(result_.shift, result_.time);
       if (repeated_ != nullptr) {
         again.slices.resize(use.slices.size());
-        repeated_->add(sip, owner_.numbers_.at(key + 1 + vc), 1, again);
+        repeated_->add(sip, owner_.numbers_.at(key + 1 + vc), kNoLimit, again);
       }
       bytes += all[vc].bytes;
       busy += all[vc].busy;
