@@ -86,7 +86,7 @@ class ReplayEvents final : public Observer, public ReplayRecord {
   std::unordered_map<std::string, std::uint32_t> by_name_;  ///< families, by what follows the SIP's name
   std::map<std::size_t, Known> known_;                      ///< by kind
   std::unordered_map<std::uint64_t, std::uint64_t> ops_;    ///< of the repeat that is being told: its op ids
-  std::uint64_t next_op_ = std::uint64_t{1} << 62;          ///< beyond those of simulated ops
+  std::uint64_t next_op_ = 1;  ///< those of simulated ops are larger than there are repeats
   std::uint64_t repeats_ = 0;
 };
 

@@ -86,10 +86,10 @@ void Usage::move_to(std::uint64_t slice) {
   to_ = from_ + (Ps{1} << shift_);
 }
 
-/// What has waited within the slice that is left is of that slice; what has from `begin` to `end` is of all those.
-void Usage::keep(Ps begin, Ps end, unsigned reason) {
+/// What has waited within the slice that is left is of that slice, but for `waits`, which come now.
+void Usage::keep(Ps waits, unsigned reason) {
   Waits within = waited_;
-  within[reason] -= end - begin;
+  within[reason] -= waits;
   for (unsigned i = 0; i < kReasons; ++i) {
     if (from_ < to_) reasons_->slices[slice_ - base_][i] += within[i] - reasons_->kept[i];
   }
@@ -98,7 +98,7 @@ void Usage::keep(Ps begin, Ps end, unsigned reason) {
 
 void Usage::spread(Ps begin, Ps end, const Slice& what, unsigned reason) {
   if (from_ < to_) slices_[slice_ - base_] += here_;
-  if (reasons_) keep(begin, begin + what.waiting, reason);
+  if (reasons_) keep(what.waiting, reason);
   passed_ = sum();
   const Ps final = end > begin ? end - 1 : end;  // an instant that it holds
   std::uint64_t first = begin >> shift_, last = final >> shift_;

@@ -107,7 +107,7 @@ class alignas(64) Usage {
     Waits kept{};  // their sums
   };
   void spread(Ps begin, Ps end, const Slice& what, unsigned reason = 0);
-  void keep(Ps begin, Ps end, unsigned reason);
+  void keep(Ps waits, unsigned reason);
   void raise(std::uint64_t count, Ps at);
   void hold(std::uint64_t first, std::uint64_t last);
   void move_to(std::uint64_t slice);
