@@ -87,7 +87,7 @@ std::string describe_replay(const std::optional<ReplayReport>& replay, bool left
 
 /// Without the values of `option`, which it returns.
 Arguments taken_out(const std::string& option, Arguments& arguments) {
-  const Arguments values = values_of(option, arguments);
+  Arguments values = values_of(option, arguments);
   Arguments rest;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] == option && i + 1 < arguments.size())
