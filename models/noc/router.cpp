@@ -69,7 +69,6 @@ void Router::observe_usage(unsigned port, Usage* usage, UsageBook* channels) {
   output.usage = usage;
   const unsigned vcs = ports_->network().config().vcs();
   output.vcs = std::make_unique<VcUse[]>(vcs);
-  output.channels_over_time = channels != nullptr;
   for (unsigned vc = 0; vc < vcs && channels != nullptr; ++vc) output.vcs[vc].over_time = channels->add(1, 1);
 }
 void Router::observe_level(unsigned port, Usage* usage) {

@@ -19,11 +19,11 @@ void RouterOutput::reached(const Packet& packet, Ps time, Ps waited) const {
   vc.bytes += packet.bytes;
   const Ps busy = network->busy_of(packet);
   vc.busy += busy;
-  if (channels_over_time) vc.over_time->busy(time, time + busy, packet.bytes, packets_of(packet.bytes));
+  if (vc.over_time != nullptr) vc.over_time->busy(time, time + busy, packet.bytes, packets_of(packet.bytes));
   if (waited == 0) return;
   usage->wait(time - waited, time);
   vc.waiting += waited;
-  if (channels_over_time) vc.over_time->wait(time - waited, time);
+  if (vc.over_time != nullptr) vc.over_time->wait(time - waited, time);
 }
 
 void RouterOutput::credit(unsigned vc, unsigned units, Ps when) {

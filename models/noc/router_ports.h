@@ -73,8 +73,7 @@ struct alignas(64) RouterOutput final : PacketBackwardIf {
   std::uint16_t router = 0;
   std::uint8_t port = 0;
   bool observed = false;
-  bool leaves = true;  ///< leads out of the network
-  bool channels_over_time = false;
+  bool leaves = true;            ///< leads out of the network
   Usage* usage = nullptr;        ///< null: nobody wants statistics
   std::unique_ptr<VcUse[]> vcs;  ///< by virtual channel, if somebody does
   RouterNetwork* network = nullptr;

@@ -236,7 +236,7 @@ TEST(TpTransformer, WithReplayStatisticsAndCriticalPathAreThoseWithout) {
   const auto run = [&](const char* replay) {
     return json_of(tool(three_layers(tool, {"--data", "off", "--decode", "8", "--layers", "2", "--fidelity", "fast",
                                             "--set", "cube.hbm.refresh=none", "--replay", replay, "--stats-in-json",
-                                            "--critical-path", "--explain", "--json", "-"}))
+                                            "--stats-detail", "--critical-path", "--explain", "--json", "-"}))
                        .out);
   };
   const auto with = run("on"), without = run("off");

@@ -35,7 +35,9 @@ class Callback {
     std::array<std::uintptr_t, 2> captured{};  // if they are no addresses, nothing comes of it
     std::memcpy(captured.data(), storage_, sizeof captured);
     for (const std::uintptr_t line : {captured[0], captured[0] + 64, captured[1]}) {
-      __builtin_prefetch(reinterpret_cast<const void*>(line));  // NOLINT(performance-no-int-to-ptr): never read
+      const void* address = nullptr;
+      std::memcpy(&address, &line, sizeof address);
+      __builtin_prefetch(address);
     }
   }
 
