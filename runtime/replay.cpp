@@ -111,7 +111,7 @@ void Replay::batch() {
   flight->times.resize(flight->states.size());
   flight->left = flight->states.size();
   flight->sip = flight->states.front()->sip;
-  flight->batch = batch_of(flight->states, false);
+  flight->batch = batch_of(flight->states);
   flight->start = runtime_.dispatcher.now();
   Sip& sip = sip_of(*flight->states.front());
   start_key(0);
@@ -345,12 +345,15 @@ Replay::ReplayDone Replay::begin(const ReplayRecord::Batch& batch) const {
 }
 
 void Replay::end(int sip, const ReplayDone& done) const {
-  for (std::size_t i = 0; i < done.size(); ++i) options_.records[i]->end(sip, *done[i]);
+  for (std::size_t i = 0; i < done.size(); ++i) {
+    if (done[i] != nullptr) options_.records[i]->end(sip, *done[i]);
+  }
 }
 
 void Replay::simulated(const ReplayKind& kind, std::size_t part, const ReplayDone& done, Ps from, bool afresh) const {
-  for (std::size_t i = 0; i < done.size(); ++i)
-    options_.records[i]->simulated({kind.id(), part}, *done[i], from, afresh);
+  for (std::size_t i = 0; i < done.size(); ++i) {
+    if (done[i] != nullptr) options_.records[i]->simulated({kind.id(), part}, *done[i], from, afresh);
+  }
 }
 
 void Replay::waits(const StatePtr& state) const {

@@ -75,7 +75,8 @@ class Replay {
     std::vector<FlightPtr> flights;
     const ReplayKind* ended = nullptr;  ///< of the batch that ended last; null: none has
     Ps ended_at = 0;
-    CallPtr call;  ///< the last collective that it took part in
+    CallPtr call;                   ///< the last collective that it took part in
+    std::vector<CallPtr> on_links;  ///< collectives that are simulated, in order: links are the first one's
   };
   /// A message that comes back without having been in the machine.
   struct Due {
@@ -106,6 +107,10 @@ class Replay {
   void collective(const StatePtr& state);
   void all_here(Call& call);
   void too_late(const CallOrder* order, std::size_t number);
+  /// By SIP: what passes over its links may be a collective's of these members.
+  bool links_serve(std::size_t sip, const CallOrder& order) const;
+  void links_begin(const CallPtr& call, const CallOrder& order);
+  void links_end(const CallPtr& call);
   void release(Call& call);
   void part_ended(const StatePtr& state);
   void learn(Call& call);

@@ -37,10 +37,9 @@ struct Replay::Pattern {
 };
 
 /// What `states` are to those who keep what work does.
-inline ReplayRecord::Batch batch_of(const std::vector<Replay::StatePtr>& states, bool sends) {
+inline ReplayRecord::Batch batch_of(const std::vector<Replay::StatePtr>& states) {
   ReplayRecord::Batch batch;
   batch.sip = states.front()->sip;
-  batch.sends = sends;
   for (const Replay::StatePtr& state : states) {
     const auto* launch = std::get_if<LaunchMessage>(&state->message->body);
     batch.calls.push_back({state->message->id, launch != nullptr ? launch->kernel : std::string()});
@@ -48,6 +47,9 @@ inline ReplayRecord::Batch batch_of(const std::vector<Replay::StatePtr>& states,
   }
   return batch;
 }
+
+/// What leaves a SIP for others while a collective goes on.
+inline ReplayRecord::Batch links_of(std::size_t sip) { return {static_cast<int>(sip), true, {}, {}}; }
 
 /// The same, so much later.
 inline ReplayTimes shifted(const ReplayTimes& times, std::int64_t by) {
@@ -83,6 +85,7 @@ struct Replay::Call {
   };
   Base* base = nullptr;
   std::vector<Part> parts;         ///< by place in the call order
+  std::vector<ReplayDone> links;   ///< by SIP, of those whose links it has (Replay::links_begin)
   std::size_t here = 0, left = 0;  ///< members that have submitted it; parts under way
   Ps first = 0;
   std::uint64_t before = 0;     ///< Base::after

@@ -57,7 +57,8 @@ void Replay::collective(const StatePtr& state) {
   sip.last = call.base->number;
   ++sip.busy;
   if (!call.held) {
-    part.done = begin(batch_of({state}, true));
+    if (call.here == 1) links_begin(sip.call, *state->order);
+    part.done = begin(batch_of({state}));
     if (wait == 0) return runtime_.messages.transmit(state);
     runtime_.dispatcher.queue(static_cast<unsigned>(state->sip)).host_at(now + wait, [this, id = state->message->id] {
       const auto found = runtime_.messages.pending().find(id);
@@ -70,6 +71,36 @@ void Replay::collective(const StatePtr& state) {
   const Ps limit = now + call.expected->last() + call.expected->tolerance() + 1;
   runtime_.dispatcher.queue(static_cast<unsigned>(state->sip))
       .host_at(limit, [this, order = state->order, number = state->call] { too_late(order, number); });
+}
+
+/// That of a member, or one that no rank uses.
+bool Replay::links_serve(std::size_t sip, const CallOrder& order) const {
+  const int user = sips_[sip].user;
+  return user < 0 || std::count(order.ranks().begin(), order.ranks().end(), user) > 0;
+}
+
+/// From when the first member comes until the last has ended, what passes over these links is the collective's, also
+/// what is on its way to others. Of several at once it is that one's that came first.
+void Replay::links_begin(const CallPtr& call, const CallOrder& order) {
+  call->links.resize(sips_.size());
+  for (std::size_t sip = 0; sip < sips_.size(); ++sip) {
+    if (!links_serve(sip, order)) continue;
+    std::vector<CallPtr>& on_links = sips_[sip].on_links;
+    on_links.push_back(call);
+    if (on_links.size() == 1) call->links[sip] = begin(links_of(sip));
+  }
+}
+
+void Replay::links_end(const CallPtr& call) {
+  for (std::size_t sip = 0; sip < call->links.size(); ++sip) {
+    std::vector<CallPtr>& on_links = sips_[sip].on_links;
+    const auto found = std::find(on_links.begin(), on_links.end(), call);
+    if (found == on_links.end()) continue;
+    const bool first = found == on_links.begin();
+    if (first) end(static_cast<int>(sip), call->links[sip]);
+    on_links.erase(found);
+    if (first && !on_links.empty()) on_links.front()->links[sip] = begin(links_of(sip));
+  }
 }
 
 void Replay::too_late(const CallOrder* order, std::size_t number) {
@@ -109,12 +140,18 @@ void Replay::all_here(Call& call) {
   takes_mean(kind, call.parts.size());
   const std::vector<ReplayTimes> times = kind.mean();
   const std::int64_t later = lateness(call, call.expected->last());
+  Ps end = call.first;
   for (std::size_t i = 0; i < times.size(); ++i) {
     const Call::Part& part = call.parts[i];
     const ReplayTimes takes = shifted(times[i], later);
     waits(part.state);
     repeat(part.state, call.first, takes, {&kind, i});
-    repeated(kind, i, batch_of({part.state}, true), part.start, call.first + takes.completed);
+    repeated(kind, i, batch_of({part.state}), part.start, call.first + takes.completed);
+    end = std::max(end, call.first + takes.completed);
+  }
+  for (std::size_t sip = 0; sip < sips_.size(); ++sip) {
+    if (links_serve(sip, *call.parts.front().state->order))
+      repeated(kind, times.size() + sip, links_of(sip), call.first, end);
   }
 }
 
@@ -145,6 +182,7 @@ void Replay::part_ended(const StatePtr& state) {
   }
   if (call->left > 0 || !state->order->complete(state->call)) return;
   calls_.erase(found);
+  links_end(call);
   if (call->here < call->parts.size() || call->repeats) return;
   if (!call->disturbed) learn(*call);
 }
@@ -173,6 +211,8 @@ void Replay::learn(Call& call) {
   Ps from = call.first;
   for (const Call::Part& part : call.parts) from = std::max(from, part.start);
   for (std::size_t i = 0; i < call.parts.size(); ++i) simulated(*pattern->kind, i, call.parts[i].done, from, afresh);
+  for (std::size_t sip = 0; sip < call.links.size(); ++sip)
+    simulated(*pattern->kind, call.parts.size() + sip, call.links[sip], call.first, afresh);
   learned(*pattern->kind, call.parts.size());
   call.base->after[call.before] = pattern;
   // One whose part ends before the last has come could not be held until then.

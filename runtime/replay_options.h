@@ -17,7 +17,7 @@ class ReplayRecord {
   /// One part of a kind of work, which one SIP does.
   struct Work {
     std::size_t kind = 0;  ///< its number
-    std::size_t part = 0;  ///< of a collective, the place of the member
+    std::size_t part = 0;  ///< of a collective, the place of the member; behind all places, by SIP, what its links do
   };
   /// What a SIP does once of such a part.
   struct Batch {
@@ -32,7 +32,7 @@ class ReplayRecord {
       std::string kernel;         ///< of a launch or a collective
     };
     int sip = 0;
-    bool sends = false;          ///< it may send to other SIPs, as the part of a collective does
+    bool links = false;          ///< what leaves the SIP for others while a collective goes on; else all but that
     std::vector<Call> calls;     ///< in order
     std::vector<Range> tensors;  ///< that they use, in order
   };
@@ -41,8 +41,8 @@ class ReplayRecord {
     virtual ~Done() = default;
   };
   virtual ~ReplayRecord() = default;
-  /// Work of a SIP begins, or has ended: nothing else is under way there but what others send through its links. Where
-  /// it cannot be told apart from other work, `end` is not called.
+  /// Work of a SIP begins, or has ended: nothing else is under way there. Where it cannot be told apart from other
+  /// work, `end` is not called. Null: nothing of it is kept.
   virtual std::unique_ptr<Done> begin(const Batch& batch) = 0;
   virtual void end(int sip, Done& done) = 0;
   /// `done` is what an occurrence did from `from` on, of a collective, when its last member came; `afresh`: occurrences

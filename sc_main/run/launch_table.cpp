@@ -143,6 +143,7 @@ struct LaunchTable::Launched final : ReplayRecord::Done {
 };
 
 std::unique_ptr<ReplayRecord::Done> LaunchTable::begin(const Batch& batch) {
+  if (batch.links) return nullptr;
   auto launched = std::make_unique<Launched>();
   launched->sums = by_sip_[batch.sip];
   return launched;

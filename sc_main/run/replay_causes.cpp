@@ -14,6 +14,7 @@ struct ReplayCauses::Chain final : ReplayRecord::Done {
 };
 
 std::unique_ptr<ReplayRecord::Done> ReplayCauses::begin(const Batch& batch) {
+  if (batch.links) return nullptr;  // its causes are its members'
   auto chain = std::make_unique<Chain>();
   chain->sip = batch.sip;
   chain->begin = now_();

@@ -7,14 +7,14 @@
 namespace kernbench {
 
 struct ReplayEnergy::Counted final : ReplayRecord::Done {
-  bool sends = false;
+  bool links = false;
   Counts counts;
 };
 
-ReplayEnergy::Counts ReplayEnergy::read(int sip, bool sends) {
+ReplayEnergy::Counts ReplayEnergy::read(int sip, bool links) {
   Counts counts(2 * counters_.size());
   for (const topology::EnergyRow& row :
-       topology::work_of_sip(machine_, plan_, static_cast<std::uint16_t>(sip), sends)) {
+       topology::work_of_sip(machine_, plan_, static_cast<std::uint16_t>(sip), links)) {
     for (const topology::EnergyOperation& done : row.operations) {
       if (done.operation == topology::kRefreshOperation) continue;
       const auto [place, fresh] = places_.emplace(std::pair(row.component, done.operation), counters_.size());
@@ -31,14 +31,14 @@ ReplayEnergy::Counts ReplayEnergy::read(int sip, bool sends) {
 
 std::unique_ptr<ReplayRecord::Done> ReplayEnergy::begin(const Batch& batch) {
   auto done = std::make_unique<Counted>();
-  done->sends = batch.sends;
-  done->counts = read(batch.sip, batch.sends);
+  done->links = batch.links;
+  done->counts = read(batch.sip, batch.links);
   return done;
 }
 
 void ReplayEnergy::end(int sip, Done& done) {
   auto& counted = static_cast<Counted&>(done);
-  Counts now = read(sip, counted.sends), &counts = counted.counts;
+  Counts now = read(sip, counted.links), &counts = counted.counts;
   for (std::size_t i = 0; i < counts.size(); ++i) now[i] -= counts[i];
   counts = std::move(now);
 }

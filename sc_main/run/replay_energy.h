@@ -33,7 +33,7 @@ class ReplayEnergy final : public ReplayRecord {
     Counts sums;
     std::uint64_t occurrences = 0, repeats = 0;
   };
-  Counts read(int sip, bool sends);
+  Counts read(int sip, bool links);
 
   topology::Machine& machine_;
   const topology::Plan& plan_;

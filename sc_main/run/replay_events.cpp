@@ -73,12 +73,12 @@ TrackId ReplayEvents::add_track(const std::string& name, TrackKind kind, const s
   Track track;
   track.to = to_.add_track(name, kind, labels);
   const std::size_t sip = sip_of(name);
-  const bool repeats = may_repeat_ && sip < tapes_.size();
+  const bool repeats = may_repeat_ && sip < sips_;
   if (track.to == kNoTrack && (!repeats || to_.wants(name) || !wanted_somewhere(name))) return kNoTrack;
   if (repeats) {
     const auto [known, is_new] =
         by_name_.emplace(name.substr(name_of(sip).size()), static_cast<std::uint32_t>(families_.size()));
-    if (is_new) families_.emplace_back(tapes_.size(), kNoTrack);
+    if (is_new) families_.emplace_back(sips_, kNoTrack);
     families_[known->second][sip] = track.to;
     track.family = known->second;
     track.sip = sip;
@@ -95,13 +95,13 @@ bool ReplayEvents::wanted_somewhere(const std::string& component) {
   const auto [known, is_new] = somewhere_.emplace(component, false);
   if (!is_new) return known->second;
   const std::string own = component.substr(name_of(sip_of(component)).size());
-  for (std::size_t sip = 0; sip < tapes_.size() && !known->second; ++sip) known->second = to_.wants(name_of(sip) + own);
+  for (std::size_t sip = 0; sip < sips_ && !known->second; ++sip) known->second = to_.wants(name_of(sip) + own);
   return known->second;
 }
 
 ReplayEvents::Tape* ReplayEvents::tape_of(const Track& track, Ps begin) {
-  Tape* tape = track.sip < tapes_.size() ? tapes_[track.sip] : nullptr;
-  if (tape == nullptr || begin < tape->begin || (track.leaves && !tape->batch.sends)) return nullptr;
+  Tape* tape = track.sip < sips_ ? running(track.sip, track.leaves) : nullptr;
+  if (tape == nullptr || begin < tape->begin) return nullptr;
   if (tape->last.size() < families_.size()) tape->last.resize(families_.size());
   return tape;
 }
@@ -156,7 +156,7 @@ void ReplayEvents::change(TrackId id, Ps time, std::uint64_t value) {
 
 void ReplayEvents::keep(const OpRecord& record, bool kernel) {
   const std::size_t sip = sip_of(record.component);
-  Tape* tape = sip < tapes_.size() ? tapes_[sip] : nullptr;
+  Tape* tape = sip < sips_ ? running(sip, false) : nullptr;
   if (tape == nullptr || record.start < tape->begin) return;
   // Sends and receives of queues belong together.
   if (record.queue == 0 && !wanted_somewhere(record.component)) return;
@@ -179,7 +179,7 @@ std::unique_ptr<ReplayRecord::Done> ReplayEvents::begin(const Batch& batch) {
   auto tape = std::make_shared<Tape>();
   tape->batch = batch;
   tape->begin = now_();
-  return std::make_unique<Recording>(tapes_[static_cast<std::size_t>(batch.sip)], std::move(tape));
+  return std::make_unique<Recording>(running(static_cast<std::size_t>(batch.sip), batch.links), std::move(tape));
 }
 
 void ReplayEvents::end(int, Done& done) {

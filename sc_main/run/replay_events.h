@@ -23,7 +23,7 @@ class ReplayEvents final : public Observer, public ReplayRecord {
  public:
   /// `to` outlives it. `now`: of the host. `repeats`: there may be repeats.
   ReplayEvents(Observer& to, std::size_t sips, bool repeats, std::function<Ps()> now)
-      : to_(to), may_repeat_(repeats), now_(std::move(now)), tapes_(sips) {}
+      : to_(to), may_repeat_(repeats), now_(std::move(now)), sips_(sips), tapes_(2 * sips) {}
   ~ReplayEvents() override;
 
   TrackId add_track(const std::string& name, TrackKind kind, const std::vector<std::string>& labels) override;
@@ -65,11 +65,12 @@ class ReplayEvents final : public Observer, public ReplayRecord {
     TrackId to = kNoTrack;  ///< of what follows; kNoTrack: that wants those of other SIPs only
     std::uint32_t family = 0;
     std::uint64_t by_time = 0;                                  ///< the state that is no work's; 0: none is
-    bool leaves = false;                                        ///< to other SIPs: what others send may pass through it
+    bool leaves = false;                                        ///< to other SIPs
     std::size_t sip = std::numeric_limits<std::size_t>::max();  ///< of none
   };
   const Track& track(TrackId id) const { return tracks_[static_cast<std::size_t>(id)]; }
   bool wanted_somewhere(const std::string& component);
+  Tape*& running(std::size_t sip, bool links) { return tapes_[2 * sip + (links ? 1 : 0)]; }
   Tape* tape_of(const Track& track, Ps begin);
   void keep(const Track& track, Ps begin, Ps end, std::uint64_t value);
   void keep(const OpRecord& record, bool kernel);
@@ -79,7 +80,8 @@ class ReplayEvents final : public Observer, public ReplayRecord {
   Observer& to_;
   const bool may_repeat_;
   const std::function<Ps()> now_;
-  std::vector<Tape*> tapes_;  ///< by SIP: what runs now; null: nothing that is kept
+  const std::size_t sips_;
+  std::vector<Tape*> tapes_;  ///< of each SIP: what runs now, and goes over its links; null: nothing that is kept
   std::vector<Track> tracks_;
   std::vector<Family> families_;
   std::unordered_map<std::string, bool> somewhere_;         ///< by component: wanted_somewhere()

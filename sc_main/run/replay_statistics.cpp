@@ -7,21 +7,21 @@ namespace kernbench {
 
 struct ReplayStatistics::Use final : ReplayRecord::Done {
   Ps since = 0;
-  bool sends = false;
+  bool links = false;
   std::vector<topology::PlaceUse> places;
 };
 
 std::unique_ptr<ReplayRecord::Done> ReplayStatistics::begin(const Batch& batch) {
   auto use = std::make_unique<Use>();
   use->since = now_();
-  use->sends = batch.sends;
-  use->places = usage_.done(static_cast<std::uint16_t>(batch.sip), use->since, batch.sends);
+  use->links = batch.links;
+  use->places = usage_.done(static_cast<std::uint16_t>(batch.sip), use->since, batch.links);
   return use;
 }
 
 void ReplayStatistics::end(int sip, Done& done) {
   Use& use = static_cast<Use&>(done);
-  std::vector<topology::PlaceUse> now = usage_.done(static_cast<std::uint16_t>(sip), use.since, use.sends);
+  std::vector<topology::PlaceUse> now = usage_.done(static_cast<std::uint16_t>(sip), use.since, use.links);
   for (std::size_t i = 0; i < use.places.size(); ++i) {
     const topology::PlaceUse& before = use.places[i];
     now[i].busy -= before.busy;

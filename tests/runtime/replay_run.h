@@ -44,7 +44,8 @@ class Listener final : public ReplayRecord {
     Ps begin = 0;
   };
   explicit Listener(const Dispatcher& dispatcher) : dispatcher_(dispatcher) {}
-  std::unique_ptr<Done> begin(const Batch&) override {
+  std::unique_ptr<Done> begin(const Batch& batch) override {
+    if (batch.links) return nullptr;
     auto begun = std::make_unique<Begun>();
     begun->begin = dispatcher_.now();
     return begun;
@@ -58,7 +59,8 @@ class Listener final : public ReplayRecord {
     }
     first_ = begin;
   }
-  void repeated(Work, const Batch&, Ps begin, Ps end) override {
+  void repeated(Work, const Batch& batch, Ps begin, Ps end) override {
+    if (batch.links) return;
     ++repeats;
     backwards += end <= begin ? 1 : 0;
   }

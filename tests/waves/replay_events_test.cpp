@@ -145,7 +145,7 @@ TEST_F(ReplayEventsTest, ARepeatsRecordsNameItsOwnLaunchTensorsAndPartners) {
 TEST_F(ReplayEventsTest, PartsOfOneRepeatedCollectiveShareTheirQueues) {
   const auto send = [&](int sip, std::size_t part) {
     now = 1'000;
-    const Batch batch{sip, true, {{7, "ring"}}, {}};
+    const Batch batch{sip, false, {{7, "ring"}}, {}};
     const auto done = events.begin(batch);
     OpRecord record = load(1'100, 1'200);
     record.component = "sip" + std::to_string(sip) + ".cube0.pe0.ipcq_send";
@@ -158,8 +158,8 @@ TEST_F(ReplayEventsTest, PartsOfOneRepeatedCollectiveShareTheirQueues) {
   send(0, 0);
   send(1, 1);
   for (Ps begin : {2'000, 3'000}) {
-    events.repeated({1, 0}, {0, true, {{8, "ring"}}, {}}, begin, begin + 400);
-    events.repeated({1, 1}, {1, true, {{9, "ring"}}, {}}, begin, begin + 400);
+    events.repeated({1, 0}, {0, false, {{8, "ring"}}, {}}, begin, begin + 400);
+    events.repeated({1, 1}, {1, false, {{9, "ring"}}, {}}, begin, begin + 400);
   }
   ASSERT_EQ(heard.ops.size(), 6U);
   EXPECT_EQ(heard.ops[2].queue, heard.ops[3].queue);
@@ -209,29 +209,27 @@ TEST_F(ReplayEventsTest, WhatIsOfOtherWorkIsNotRepeated) {
   EXPECT_EQ(heard.repeated, std::vector<std::string>{"sip0.link 5100..5200 = 4"});
 }
 
-// Refreshes go by time; what passes between SIPs while a launch runs is of others.
+// Refreshes go by time; what passes between SIPs is of a collective, whatever its members are at.
 TEST_F(ReplayEventsTest, RefreshesAndLinksBetweenSipsAreNotTheWorkOfALaunch) {
   const TrackId row = events.add_track("sip0.cube0.hbm.ch0.pc0.row", TrackKind::state, {"idle", "activate", "refresh"}),
                 link = events.add_track("sip0.io0.link1.wire0", TrackKind::state, {});
-  const auto act = [&] {
+  const Batch links{0, true, {}, {}};
+  constexpr ReplayRecord::Work passing{2, 1};
+  now = 900;
+  const auto done = events.begin(links);
+  occur(1'400, [&] {
     events.interval(row, 1'000, 1'100, 1);
     events.interval(row, 1'100, 1'200, 2);
     events.interval(link, 1'100, 1'200, 1);
-  };
-  occur(1'400, act);
-  const Batch same{0, true, {{9, "second"}}, {}};
-  events.repeated(kLaunch, same, 5'000, 5'400);
+  });
+  now = 1'500;
+  events.end(0, *done);
+  events.simulated(passing, *done, 900, false);
+  events.repeated(kLaunch, {0, false, {{9, "second"}}, {}}, 5'000, 5'400);
   EXPECT_EQ(heard.repeated, std::vector<std::string>{"sip0.cube0.hbm.ch0.pc0.row 5000..5100 = 1"});
   heard.repeated.clear();
-  now = 1'000;
-  const auto done = events.begin(same);  // of a collective
-  act();
-  now = 1'400;
-  events.end(0, *done);
-  events.simulated({2, 0}, *done, 1'000, false);
-  events.repeated({2, 0}, same, 5'000, 5'400);
-  EXPECT_EQ(heard.repeated, (std::vector<std::string>{"sip0.cube0.hbm.ch0.pc0.row 5000..5100 = 1",
-                                                      "sip0.io0.link1.wire0 5100..5200 = 1"}));
+  events.repeated(passing, links, 6'000, 6'600);
+  EXPECT_EQ(heard.repeated, std::vector<std::string>{"sip0.io0.link1.wire0 6200..6300 = 1"});
 }
 
 TEST_F(ReplayEventsTest, KeepsNoMoreThanIsTold) {

@@ -46,8 +46,9 @@ class Row {
 /// SIPs [first, last), and what the fabric switch sends to them.
 struct Part {
   std::uint16_t first = 0, last = 0;
-  bool whole = false;  ///< what belongs to no SIP, too
-  bool sends = true;   ///< what leaves over links between SIPs, too
+  bool whole = false;                  ///< what belongs to no SIP, too
+  bool inside = true, between = true;  ///< what stays in its SIP; what leaves over links between SIPs
+  bool counts(bool between_sips) const { return between_sips ? between : inside; }
   bool has(std::uint16_t sip) const { return sip >= first && sip < last; }
 };
 
@@ -83,16 +84,17 @@ EnergyRow routers(Machine& machine, const Plan& plan, Part part, Ps elapsed) {
   Row row("noc", elapsed);
   for (std::uint32_t id = 0; id < plan.networks.size(); ++id) {
     const Network& network = plan.networks[id];
-    const bool powered = network.kind == NetworkKind::fabric ? part.whole : part.has(network.sip);
+    const bool fabric = network.kind == NetworkKind::fabric;
+    if ((!fabric && !part.has(network.sip)) || (network.kind == NetworkKind::cube && !part.inside)) continue;
     std::uint64_t bytes = 0;
     for (std::uint16_t at = 0; at < network.routers(); ++at) {
       const Router& router = machine.router(id, at);
       for (unsigned port = 0; port < network.ports(at); ++port) {
         const auto number = static_cast<std::uint8_t>(port);
         if (router.out[port] == nullptr || !part.has(plan.sip_of(id, at, number))) continue;
-        if (part.sends || !plan.leads_between_sips(id, at, number)) bytes += router.output_stats(port).bytes;
+        if (part.counts(plan.leads_between_sips(id, at, number))) bytes += router.output_stats(port).bytes;
       }
-      if (powered) row.power(network.noc->static_uw);
+      if (!fabric || part.whole) row.power(network.noc->static_uw);
     }
     row.work(router_key(network.kind), "bit and router", 8.0 * static_cast<double>(bytes),
              network.noc->energy_per_bit_aj);
@@ -105,7 +107,7 @@ EnergyRow wires(Machine& machine, const Plan& plan, Part part, EdgeKind edge) {
   for (std::uint32_t id = 0; id < plan.ends.size(); ++id) {
     const LinkEnd& end = plan.ends[id];
     if (end.kind->edge != edge || !part.has(plan.sip_of(end))) continue;
-    if (!part.sends && end.kind->between_sips) continue;
+    if (!part.counts(end.kind->between_sips)) continue;
     const LinkPort& port = machine.link_port(id);
     for (unsigned i = 0; i < end.spots->size(); ++i) {
       row.work(end.kind->energy_key, "raw bit", 8.0 * static_cast<double>(port.wire_stats(i).raw_bytes),
@@ -156,6 +158,7 @@ EnergyRow stacks(Machine& machine, const Plan& plan, Part part, Ps elapsed) {
 }
 
 std::vector<EnergyRow> rows(Machine& machine, const Plan& plan, Part part, Ps elapsed) {
+  if (!part.inside) return {routers(machine, plan, part, elapsed), wires(machine, plan, part, EdgeKind::inter_sip)};
   return {pes(machine, plan, part, elapsed),
           routers(machine, plan, part, elapsed),
           wires(machine, plan, part, EdgeKind::ucie),
@@ -171,8 +174,8 @@ std::vector<EnergyRow> energy(Machine& machine, const Plan& plan, Ps elapsed) {
   return rows(machine, plan, {0, plan.map.sips, true}, elapsed);
 }
 
-std::vector<EnergyRow> work_of_sip(Machine& machine, const Plan& plan, std::uint16_t sip, bool sends) {
-  return rows(machine, plan, {sip, static_cast<std::uint16_t>(sip + 1), false, sends}, 0);
+std::vector<EnergyRow> work_of_sip(Machine& machine, const Plan& plan, std::uint16_t sip, bool links) {
+  return rows(machine, plan, {sip, static_cast<std::uint16_t>(sip + 1), false, !links, links}, 0);
 }
 
 double total_pj(const std::vector<EnergyRow>& rows) {

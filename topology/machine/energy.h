@@ -32,8 +32,8 @@ inline constexpr const char* kRefreshOperation = "cube.hbm.bank_refresh_energy";
 /// Since the start of the run, `elapsed` ago. Not counted: M_CPU, IO_CPU, PE_CPU's instructions.
 std::vector<EnergyRow> energy(Machine& machine, const Plan& plan, Ps elapsed);
 /// The same of one SIP's components and of what the fabric switch sends to it, without static energy.
-/// `sends`: with what leaves over links between SIPs.
-std::vector<EnergyRow> work_of_sip(Machine& machine, const Plan& plan, std::uint16_t sip, bool sends);
+/// `links`: of what leaves over links between SIPs; else of all the rest.
+std::vector<EnergyRow> work_of_sip(Machine& machine, const Plan& plan, std::uint16_t sip, bool links);
 double total_pj(const std::vector<EnergyRow>& rows);
 
 }  // namespace kernbench::topology

@@ -10,8 +10,8 @@ std::uint32_t MachineUsage::number_of(std::uint64_t key) {
   return numbers_.emplace(key, static_cast<std::uint32_t>(numbers_.size())).first->second;
 }
 
-std::vector<PlaceUse> MachineUsage::done(std::uint16_t sip, Ps since, bool sends) {
-  for (std::uint16_t cube = 0; cube < plan_.map.cubes_per_sip(); ++cube) machine_.hbm({sip, cube}).flush();
+std::vector<PlaceUse> MachineUsage::done(std::uint16_t sip, Ps since, bool links) {
+  for (std::uint16_t cube = 0; !links && cube < plan_.map.cubes_per_sip(); ++cube) machine_.hbm({sip, cube}).flush();
   std::vector<PlaceUse> uses(numbers_.size());
   const auto put = [&](std::uint32_t number, const Usage& usage) {
     if (!usage.used()) return;
@@ -21,7 +21,7 @@ std::vector<PlaceUse> MachineUsage::done(std::uint16_t sip, Ps since, bool sends
         sum.busy, sum.bytes, sum.messages, {usage.waited(0), usage.waited(1), usage.waited(2)}, usage.mark(since)};
   };
   for (const Place& place : by_sip_[sip]) {
-    if (place.between_sips && !sends) continue;
+    if (place.between_sips != links) continue;
     if (place.router == nullptr) {
       put(place.number, *place.usage);
       continue;
@@ -32,6 +32,7 @@ std::vector<PlaceUse> MachineUsage::done(std::uint16_t sip, Ps since, bool sends
       uses[place.channels[vc]] = {one.busy, one.bytes, one.packets, {one.waiting, 0, 0}, 0};
     }
   }
+  if (links) return uses;
   for (const PeCoord at : plan_.map.pes(sip)) {
     std::uint32_t ordinal = 0;
     for (const QueueStatistics& queue : machine_.pe(at).ipcq_statistics())

@@ -92,8 +92,8 @@ class MachineUsage {
                         RepeatedUse* repeated = nullptr);
   /// What a SIP has done up to now, by place; marks are those since `since`. Equal places of equal SIPs have one
   /// number.
-  /// `sends`: what leaves over links between SIPs, too.
-  std::vector<PlaceUse> done(std::uint16_t sip, Ps since, bool sends);
+  /// `links`: of what leaves over links between SIPs; else of all the rest.
+  std::vector<PlaceUse> done(std::uint16_t sip, Ps since, bool links);
 
  private:
   friend class UsageWalk;
