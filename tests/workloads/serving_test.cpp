@@ -174,7 +174,7 @@ TEST(Serving, StagesWorkOnSeveralFlowsAtOnce) {
     cost.layers.time = 80;
     cost.embedding.time = 10;
     cost.logits.time = 20;
-    cost.send = 7;
+    cost.send.time = 7;
     return cost;
   };
   const serve::Schedule schedule = serve::serve({{0, 5, 2}, {0, 5, 1}}, {2, 1000, 0, 1, 2}, cost);
@@ -408,7 +408,7 @@ TEST(Serving, ComparesStepsOfAModelThatFitsIntoTheMemoryOnce) {
 TEST(Serving, ChunksReplicasAndStagesAreServedOnTheMachine) {
   const Tool tool;
   std::ofstream(tool.file("m.yaml")) << kServedModel;
-  const auto run = [&](std::vector<std::string> more) {
+  const auto run = [&](std::vector<std::string> more, const char* tp = "2") {
     std::vector<std::string> arguments{"run",        "tp_transformer",
                                        "--topology", "ring8",
                                        "--set",      "system.sips.count=4",
@@ -418,7 +418,7 @@ TEST(Serving, ChunksReplicasAndStagesAreServedOnTheMachine) {
                                        "--model",    "m.yaml",
                                        "--page",     "4",
                                        "--layers",   "2",
-                                       "--tp",       "2",
+                                       "--tp",       tp,
                                        "--data",     "off",
                                        "--fidelity", "fast",
                                        "--requests", "6",
@@ -439,6 +439,9 @@ TEST(Serving, ChunksReplicasAndStagesAreServedOnTheMachine) {
   const auto staged = run({"--pp", "2"});
   EXPECT_EQ(staged["pp"], 2);
   EXPECT_LT(staged["largest_difference"].get<double>(), 0.1);
+  const auto alone = run({}, "1"), sending = run({"--pp", "2"}, "1");
+  EXPECT_EQ(alone["utilisation"]["links"], 0);
+  EXPECT_GT(sending["utilisation"]["links"].get<double>(), 0) << "activations go from stage to stage";
   EXPECT_GE(staged["cache_positions"].get<std::int64_t>(), 2 * one["cache_positions"].get<std::int64_t>());
 }
 

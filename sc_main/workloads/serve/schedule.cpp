@@ -196,7 +196,7 @@ class Server {
     for (std::size_t stage = 0; stage < free.size(); ++stage) {
       const double takes = share + (stage == 0 ? taken.cost.embedding.time : 0) +
                            (stage + 1 == free.size() ? taken.cost.logits.time : 0);
-      if (stage > 0) at += static_cast<Ps>(std::llround(taken.cost.send));
+      if (stage > 0) at += static_cast<Ps>(std::llround(taken.cost.send.time));
       at = std::max(at, free[stage]) + static_cast<Ps>(std::llround(takes));
       free[stage] = at;
     }

@@ -41,7 +41,7 @@ struct StepCost {
   Cost layers;       ///< of all stages, which share them equally
   Cost embedding;    ///< of the first stage
   Cost logits;       ///< of the last one
-  double send = 0;   ///< ps, from a stage to the next
+  Cost send;         ///< from a stage to the next
   Cost all() const;  ///< but for sends
 };
 

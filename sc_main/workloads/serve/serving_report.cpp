@@ -49,7 +49,9 @@ Json Serving::interval(Ps begin, Ps end) const {
     sequences += here * static_cast<double>(step.batch + static_cast<std::int64_t>(step.prompts.size()));
     waiting += here * static_cast<double>(taken.waiting);
     tokens += share * given;
-    done = Cost::joined(done, cost, [share](double before, double more) { return before + share * more; });
+    const auto add = [share](double before, double more) { return before + share * more; };
+    done = Cost::joined(done, cost, add);
+    for (std::int64_t sent = 1; sent < limits_.stages; ++sent) done = Cost::joined(done, taken.cost.send, add);
   }
   const auto pes = static_cast<double>(map_.pes(0).size()), length = static_cast<double>(end - begin);
   const double all = length * static_cast<double>(limits_.replicas * limits_.stages);  // of all their machines

@@ -79,7 +79,7 @@ StepCost StepCosts::sum(const Step& step, const CostOf& cost_of) const {
   if (range_.ends) cost.embedding = cost_of(Kind::embedding, tokens, 0);
   if (range_.ends && step.batch + step.ends > 0)
     cost.logits = cost_of(Kind::logits, static_cast<double>(step.batch + step.ends), 0);
-  if (range_.sends) cost.send = cost_of(Kind::send, tokens, 0).time;
+  if (range_.sends) cost.send = cost_of(Kind::send, tokens, 0);
   return cost;
 }
 
