@@ -30,6 +30,8 @@ std::optional<BlockAllocator::Block> BlockAllocator::allocate(std::uint64_t byte
     free_.erase(range);
     if (length > size) free_.emplace(offset + size, length - size);
     used_.emplace(offset, size);
+    used_bytes_ += size;
+    most_used_ = std::max(most_used_, used_bytes_);
     const bool fresh = offset >= high_water_;
     high_water_ = std::max(high_water_, offset + size);
     return Block{offset, fresh};
@@ -43,6 +45,7 @@ void BlockAllocator::free(std::uint64_t offset, std::uint64_t bytes) {
     throw std::logic_error(fmt::format("{} bytes at offset {:#x} are not allocated", bytes, offset));
   }
   std::uint64_t begin = offset, end = offset + found->second;
+  used_bytes_ -= found->second;
   used_.erase(found);
   auto after = free_.lower_bound(begin);
   if (after != free_.end() && after->first == end) {
@@ -127,6 +130,12 @@ void DeviceMemory::free(PeCoord pe, std::uint64_t offset, std::uint64_t bytes) {
 std::uint64_t DeviceMemory::free_bytes(PeCoord pe) const {
   const auto found = pools_.find(pe);
   return found == pools_.end() ? BlockAllocator(capacity(pe)).free_bytes() : found->second.blocks.free_bytes();
+}
+
+std::uint64_t DeviceMemory::most_used(PeCoord pe) const {
+  const auto pool = pools_.find(pe);
+  const auto kept = reserved_.find(pe);
+  return (pool == pools_.end() ? 0 : pool->second.blocks.most_used()) + (kept == reserved_.end() ? 0 : kept->second);
 }
 
 std::string DeviceMemory::report(PeCoord pe, const Pool& pool, std::uint64_t bytes, const std::string& tensor) const {

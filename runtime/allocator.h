@@ -29,10 +29,12 @@ class BlockAllocator {
   std::uint64_t capacity() const { return capacity_; }
   std::uint64_t free_bytes() const;
   std::uint64_t largest_free() const;
+  std::uint64_t most_used() const { return most_used_; }  ///< B that were allocated at one time, at most
 
  private:
   std::uint64_t capacity_;
-  std::uint64_t high_water_ = 0;
+  std::uint64_t high_water_ = 0;  // offset
+  std::uint64_t used_bytes_ = 0, most_used_ = 0;
   std::map<std::uint64_t, std::uint64_t> free_;  // offset -> bytes
   std::map<std::uint64_t, std::uint64_t> used_;
 };
@@ -50,6 +52,8 @@ class DeviceMemory {
   BlockAllocator::Block allocate(PeCoord pe, std::uint64_t bytes, const std::string& tensor);
   void free(PeCoord pe, std::uint64_t offset, std::uint64_t bytes);
   std::uint64_t free_bytes(PeCoord pe) const;
+  /// That tensors had at one time, at most, and what is kept from them.
+  std::uint64_t most_used(PeCoord pe) const;
 
  private:
   struct Pool {

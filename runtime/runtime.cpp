@@ -61,6 +61,8 @@ Context& Runtime::main() { return impl_->program.main(); }
 
 const HostAccessTable& Runtime::host_accesses() const { return impl_->messages.accesses(); }
 std::uint64_t Runtime::free_bytes(PeCoord pe) const { return impl_->tensors.device().free_bytes(pe); }
+
+std::uint64_t Runtime::most_used_bytes(PeCoord pe) const { return impl_->tensors.device().most_used(pe); }
 std::uint64_t Runtime::switches() const { return impl_->program.scheduler().switches(); }
 std::size_t Runtime::pending_worker_waits() const { return impl_->program.scheduling().queues().worker_waits; }
 std::size_t Runtime::pending_collectives() const { return impl_->program.scheduling().queues().collectives; }

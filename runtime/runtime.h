@@ -418,9 +418,10 @@ class Runtime : public sc_core::sc_module {
   const std::vector<HostTraceEntry>& host_trace() const;  ///< in order of completion
   /// What the program has named (Context::begin_stretch), in order of time; the last one may be open: it ends at `end`.
   std::vector<Stretch> stretches(Ps end) const;
-  const HostAccessTable& host_accesses() const;  ///< by HostAccess
-  std::uint64_t free_bytes(PeCoord pe) const;    ///< of its HBM slice: what neither tensors nor IPCQ rings hold
-  std::uint64_t switches() const;                ///< times that a worker gave up its turn
+  const HostAccessTable& host_accesses() const;     ///< by HostAccess
+  std::uint64_t free_bytes(PeCoord pe) const;       ///< of its HBM slice: what neither tensors nor IPCQ rings hold
+  std::uint64_t most_used_bytes(PeCoord pe) const;  ///< of its HBM slice: what these held at one time, at most
+  std::uint64_t switches() const;                   ///< times that a worker gave up its turn
   /// Entries in the queues of the scheduling; none where there are no queues.
   std::size_t pending_worker_waits() const;
   std::size_t pending_collectives() const;    ///< likewise

@@ -10,6 +10,16 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kShownLayers = 8;
+/// Of its HBM, at one time, of the SIP with most.
+std::uint64_t used_bytes(Session& session) {
+  std::uint64_t most = 0;
+  for (std::uint16_t sip = 0; sip < session.map().sips; ++sip) {
+    std::uint64_t used = 0;
+    for (const PeCoord pe : session.map().pes(sip)) used += session.runtime().most_used_bytes(pe);
+    most = std::max(most, used);
+  }
+  return most;
+}
 }  // namespace
 
 std::vector<std::vector<std::int32_t>> TpTransformer::routing(const Case& run) const {
@@ -146,6 +156,7 @@ Report TpTransformer::report(Session& session, const Case& run, const TpTimes& t
   times.add_set_up_to(set_up);
   set_up["cache_bytes"] = run.cache_bytes;
   set_up["hbm_need_bytes"] = run.memory->need();
+  set_up["hbm_used_bytes"] = used_bytes(session);
   set_up["hbm_bytes"] = run.memory->have;
   report.results.push_back(std::move(set_up));
   report.text += fmt::format(" {:>8} {:>10} {:>7} {:>15.3f}\n", "set-up", "-", "-", in_ns(times.of_set_up().time));
@@ -234,8 +245,9 @@ Report TpTransformer::report(Session& session, const Case& run, const TpTimes& t
                          request["energy_pj"].get<double>() * 1e-12, utilisation_text(request["utilisation"]));
   report.text += times.set_up_text() + details;
   report.text +=
-      fmt::format("# KV caches of a rank: {} B; HBM needed on a SIP: {:.3f} of {:.3f} GB\n", run.cache_bytes,
-                  static_cast<double>(run.memory->need()) / 1e9, static_cast<double>(run.memory->have) / 1e9);
+      fmt::format("# KV caches of a rank: {} B; HBM needed on a SIP: at least {:.3f}, used {:.3f} of {:.3f} GB\n",
+                  run.cache_bytes, static_cast<double>(run.memory->need()) / 1e9,
+                  static_cast<double>(used_bytes(session)) / 1e9, static_cast<double>(run.memory->have) / 1e9);
   return report;
 }
 

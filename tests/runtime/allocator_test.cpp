@@ -27,6 +27,17 @@ TEST(BlockAllocator, TakesTheFirstRangeThatFits) {
   EXPECT_FALSE(blocks.allocate(4096).has_value());
 }
 
+TEST(BlockAllocator, KnowsHowMuchWasAllocatedAtOneTime) {
+  BlockAllocator blocks(4096);
+  blocks.allocate(1000);
+  blocks.allocate(256);
+  blocks.free(0, 1000);
+  blocks.allocate(512);
+  EXPECT_EQ(blocks.most_used(), 1024u + 256u);
+  blocks.allocate(1024);
+  EXPECT_EQ(blocks.most_used(), 256u + 512u + 1024u);
+}
+
 TEST(BlockAllocator, MergesNeighboursWhenTheyAreFreed) {
   BlockAllocator blocks(1024);
   for (int i = 0; i < 4; ++i) blocks.allocate(256);
