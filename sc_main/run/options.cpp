@@ -209,7 +209,7 @@ po::options_description CommonOptions::describe() {
   add("stats-slices", po::value(&stats_slices)->value_name("N"),
       "slices of time in the statistics, at most (default: 256)");
   add("stats-detail", po::bool_switch(&stats_detail),
-      "virtual channels, and each reason of waiting, over time, too: larger files, and some 10 % more time");
+      "virtual channels, and each reason of waiting, over time, too (--stats, --report): larger files, some 10 % more time");
   add("critical-path", po::bool_switch(&critical_path),
       "the chain of causes of the run and of each launch: what the time went for, and where; docs/critical_path.md");
   add("explain", po::bool_switch(&explain),
@@ -250,8 +250,8 @@ void CommonOptions::check(Refusals& refusals) const {
   if (stats_slices < 2 || stats_slices > 65536)
     refusals.add(fmt::format("--stats-slices is '{}'", stats_slices), "give an integer from 2 to 65536");
   if (stats_in_json && json.empty()) refusals.add("--stats-in-json without --json", "give --json FILE as well");
-  if (stats_detail && stats.empty() && !stats_in_json)
-    refusals.add("--stats-detail without --stats or --stats-in-json", "give --stats FILE as well");
+  if (stats_detail && stats.empty() && !stats_in_json && report.empty())
+    refusals.add("--stats-detail without --stats, --stats-in-json or --report", "give --stats FILE as well");
   if (!(watchdog >= 0 && watchdog <= 1e9))
     refusals.add(fmt::format("--watchdog is '{}'", watchdog), "give seconds, 0 for never");
   refusals.from([this] { check_outputs(); });

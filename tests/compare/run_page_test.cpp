@@ -15,9 +15,9 @@ namespace kernbench {
 namespace {
 
 /// The page of an all_reduce on two SIPs of 2 x 2 cubes.
-std::string page_of_a_run(const Tool& tool) {
+std::string page_of_a_run(const Tool& tool, const std::string& more = "-q") {
   const Outcome done = tool({"run", "all_reduce", "-b", "16K", "-e", "16K", "--topology", "ring8", "--set",
-                             "system.sips.count=2", "--data", "off", "--report", "run.html", "-q"});
+                             "system.sips.count=2", "--data", "off", "--report", "run.html", more});
   EXPECT_EQ(done.code, 0) << done.err;
   return read(tool.file("run.html"));
 }
@@ -113,6 +113,38 @@ TEST(RunPage, SliderColoursTheMachineAndAClickOpensAPart) {
   )"));
   EXPECT_FALSE(busy_of(whole).empty());
   EXPECT_NE(busy_of(slice), busy_of(whole)) << "parts have the colour of the slice";
+}
+
+/// `list` of the timeline's rows: the tips of the first ones, and what else is drawn.
+std::string tips_of(const Tool& tool, const std::string& page, const std::string& list) {
+  const Rendered shown = render_in_browser(tool.folder(), with_script(page, R"(
+    const select = [...document.querySelectorAll("#timeline select")].find(one => [...one.options].some(option => option.text === "ranks"));
+    select.value = [...select.options].find(option => option.text === ")" + list +
+                                                                                R"(").value;
+    select.dispatchEvent(new Event("change"));
+    const whole = [...document.querySelectorAll("#timeline select")].find(one => [...one.options].some(option => option.text === "whole run"));
+    whole.value = 0;
+    whole.dispatchEvent(new Event("change"));
+    const canvas = document.getElementById("timeline-canvas"), box = canvas.getBoundingClientRect(), tips = new Set();
+    for (let row = 0; row < 8; ++row) for (let x = 0.3; x < 0.99; x += 0.005) {
+      canvas.dispatchEvent(new MouseEvent("mousemove", {clientX: box.left + box.width * x, clientY: box.top + (row * 17 + 8) * box.width / 1140, bubbles: true}));
+      tips.add(document.getElementById("tip").textContent);
+    }
+    document.querySelector("main").append([...tips].join("; "));
+  )"));
+  EXPECT_TRUE(shown.quiet()) << shown.log;
+  return drawn(shown);
+}
+
+TEST(RunPage, TimelineShowsWhatIsWaitedForAndOnDemandForWhatAndTheVirtualChannels) {
+  const Tool tool;
+  const std::string page = page_of_a_run(tool);
+  EXPECT_EQ(count_of(drawn(render_in_browser(tool.folder(), page)), ">virtual channels</option>"), 0U);
+  EXPECT_TRUE(std::regex_search(tips_of(tool, page, "waiting"), std::regex("[0-9.]+ waiting in the mean")));
+  const std::string detailed = page_of_a_run(tool, "--stats-detail");
+  EXPECT_TRUE(std::regex_search(tips_of(tool, detailed, "waiting"), std::regex("sip[^\n]*: [a-z_]+\n")));
+  EXPECT_TRUE(std::regex_search(tips_of(tool, detailed, "virtual channels"),
+                                std::regex("sip[^\n]*out_[a-z0-9]+ [a-z0-9.]+\n[^;]*[1-9][0-9.]*% busy")));
 }
 
 TEST(RunPage, WheelZoomsTheTimelineAndWithItWhereTheTimeWent) {

@@ -141,7 +141,8 @@ TEST(Statistics, WithDetailTellEachChannelAndReasonOverTime) {
   }
   const Outcome alone = tool({"run", "all_reduce", "--stats-detail"});
   EXPECT_EQ(alone.code, 2);
-  EXPECT_NE(alone.err.find("--stats-detail without --stats or --stats-in-json"), std::string::npos) << alone.err;
+  EXPECT_NE(alone.err.find("--stats-detail without --stats, --stats-in-json or --report"), std::string::npos)
+      << alone.err;
 }
 
 // The wire's share of the time is what its bytes and headers need at its rate, whatever the run.

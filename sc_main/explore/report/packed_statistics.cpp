@@ -25,36 +25,101 @@ std::string base64(const std::vector<std::uint8_t>& bytes) {
   return out;
 }
 
-/// Share of each slice in which the resource was busy, 0 to 255. A slice that it was busy in at all is not 0.
-void add_course(const Json& resource, std::uint64_t slice_ps, std::uint64_t time_ps, std::size_t slices,
-                std::size_t together, std::vector<std::uint8_t>& series) {
-  std::vector<double> busy(slices, 0);
-  const auto over_time = resource.find("over_time");
-  if (over_time != resource.end() && over_time->contains("busy_ps")) {
-    const Json& list = (*over_time)["busy_ps"];
-    for (std::size_t i = 0; i < list.size() && i / together < slices; ++i) busy[i / together] += list[i].get<double>();
+/// The page's slices: so many of the statistics' own, `together` each.
+struct Slices {
+  std::uint64_t slice_ps, time_ps;
+  std::size_t all, together = 1;
+  std::size_t count() const { return (all + together - 1) / together; }
+  std::uint64_t page_ps() const { return slice_ps * together; }
+};
+
+/// Of times of each slice their shares of it: how many things were at it at once, in the mean.
+std::vector<double> shares_of(const Json* times, const Slices& slices) {
+  std::vector<double> shares(slices.count(), 0);
+  for (std::size_t i = 0; times != nullptr && i < times->size() && i < slices.all; ++i)
+    shares[i / slices.together] += (*times)[i].get<double>();
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    const std::uint64_t begin = i * slices.page_ps(), end = std::min(slices.time_ps, begin + slices.page_ps());
+    shares[i] = end > begin ? shares[i] / static_cast<double>(end - begin) : 0;
   }
-  const double units = resource.value("units", 1.0);
-  for (std::size_t i = 0; i < slices; ++i) {
-    const std::uint64_t begin = i * slice_ps * together, end = std::min(time_ps, begin + slice_ps * together);
-    const double share = end > begin ? busy[i] / (static_cast<double>(end - begin) * units) : 0;
-    series.push_back(static_cast<std::uint8_t>(share <= 0 ? 0 : std::clamp(std::lround(share * 255), 1L, 255L)));
+  return shares;
+}
+
+/// 0 to 255 for 0 to `whole`. What is not 0 stays so.
+void add_course(const std::vector<double>& shares, double whole, std::vector<std::uint8_t>& series) {
+  for (const double share : shares)
+    series.push_back(
+        static_cast<std::uint8_t>(share <= 0 ? 0 : std::clamp(std::lround(share / whole * 255), 1L, 255L)));
+}
+
+const Json* list_of(const Json& holder, const char* key) {
+  const auto over_time = holder.find("over_time");
+  if (over_time == holder.end()) return nullptr;
+  const auto list = over_time->find(key);
+  return list == over_time->end() ? nullptr : &*list;
+}
+
+/// Courses that are no resource's use: {names, scale, series}, the largest ones. `scale` is what 255 means, by course.
+class Details {
+ public:
+  void add(std::string name, const Json* times) {
+    if (times == nullptr) return;
+    double sum = 0;
+    for (const Json& time : *times) sum += time.get<double>();
+    if (sum > 0) rows_.push_back({std::move(name), times, sum});
   }
+  Json packed(const Slices& slices) {
+    std::stable_sort(rows_.begin(), rows_.end(), [](const Row& a, const Row& b) { return a.sum > b.sum; });
+    rows_.resize(std::min(rows_.size(), kMost));
+    Json packed{{"names", Json::array()}, {"scale", Json::array()}};
+    std::vector<std::uint8_t> series;
+    for (const Row& row : rows_) {
+      const std::vector<double> shares = shares_of(row.times, slices);
+      const double most = std::max(1.0, *std::max_element(shares.begin(), shares.end()));
+      packed["names"].push_back(row.name);
+      packed["scale"].push_back(most);
+      add_course(shares, most, series);
+    }
+    packed["series"] = base64(series);
+    return packed;
+  }
+
+ private:
+  static constexpr std::size_t kMost = 200;
+  struct Row {
+    std::string name;
+    const Json* times;
+    double sum;
+  };
+  std::vector<Row> rows_;
+};
+
+/// What it waited for, one by one where that is kept.
+void add_waiting(const Json& resource, Details& details) {
+  const std::string name = resource["name"];
+  const Json* reasons = list_of(resource, "waiting_by_reason_ps");
+  if (reasons == nullptr) return details.add(name, list_of(resource, "waiting_ps"));
+  for (const auto& [reason, times] : reasons->items()) details.add(name + ": " + reason, &times);
+}
+
+void add_channels(const Json& resource, Details& details) {
+  const auto channels = resource.find("virtual_channels");
+  if (channels == resource.end()) return;
+  for (const auto& [name, channel] : channels->items())
+    details.add(resource["name"].get<std::string>() + " " + name, list_of(channel, "busy_ps"));
 }
 }  // namespace
 
 Json packed_statistics(const Json& statistics, std::size_t most_bytes) {
   const Json& resources = statistics["resources"];
-  const std::uint64_t slice_ps = statistics["slice_ps"].get<std::uint64_t>(),
-                      time_ps = statistics["time_ps"].get<std::uint64_t>();
-  const std::size_t all = statistics["slices"].get<std::size_t>();
-  std::size_t together = 1;
-  const auto slices = [&] { return (all + together - 1) / together; };
-  while (slices() > 1 && slices() * resources.size() > most_bytes) together *= 2;
-  Json packed{{"time_ps", time_ps}, {"slice_ps", slice_ps * together}, {"slices", slices()}};
+  Slices slices{statistics["slice_ps"].get<std::uint64_t>(), statistics["time_ps"].get<std::uint64_t>(),
+                statistics["slices"].get<std::size_t>()};
+  while (slices.count() > 1 && slices.count() * resources.size() > most_bytes) slices.together *= 2;
+  Json packed{{"time_ps", slices.time_ps}, {"slice_ps", slices.page_ps()}, {"slices", slices.count()}};
   std::vector<std::string> kinds;
   std::vector<std::uint8_t> series;
-  series.reserve(slices() * resources.size());
+  series.reserve(slices.count() * resources.size());
+  Details waiting, channels;
   for (const char* key :
        {"names", "kind", "from", "to", "utilisation", "busy_ps", "bytes", "messages", "waiting", "high_water"})
     packed[key] = Json::array();
@@ -74,10 +139,14 @@ Json packed_statistics(const Json& statistics, std::size_t most_bytes) {
     const std::string unit = resource.value("high_water_unit", "");
     packed["high_water"].push_back(
         resource.contains("high_water") ? "at most " + resource["high_water"].dump() + " " + unit : std::string());
-    add_course(resource, slice_ps, time_ps, slices(), together, series);
+    add_course(shares_of(list_of(resource, "busy_ps"), slices), resource.value("units", 1.0), series);
+    add_waiting(resource, waiting);
+    add_channels(resource, channels);
   }
   packed["kinds"] = kinds;
   packed["series"] = base64(series);
+  packed["waits"] = waiting.packed(slices);
+  packed["channels"] = channels.packed(slices);
   return packed;
 }
 

@@ -25,7 +25,8 @@ std::string render_what_if(const nlohmann::ordered_json& result, const std::stri
 nlohmann::ordered_json views_of(const topology::Plan& plan);
 
 /// Statistics as the page reads them: columns instead of objects, and the course of every resource as one byte per
-/// slice, base 64; slices are put together until all courses have at most `most_bytes`.
+/// slice, base 64; slices are put together until all courses have at most `most_bytes`. Beside them the largest courses
+/// of waiting and of virtual channels.
 nlohmann::ordered_json packed_statistics(const nlohmann::ordered_json& statistics, std::size_t most_bytes);
 
 }  // namespace kernbench::report

@@ -78,8 +78,8 @@ const kWaiting = {name: "waiting", colour: "#c9cfd6"};
 
 /// The statistics: `part(i)` describes a resource, `share(i, slice)` is how busy it was in a slice, 0 to 1.
 const stats = data.stats && (function () {
-  const s = data.stats, coded = atob(s.series), series = new Uint8Array(coded.length);
-  for (let i = 0; i < coded.length; ++i) series[i] = coded.charCodeAt(i);
+  const bytesOf = coded => Uint8Array.from(atob(coded), one => one.charCodeAt(0));
+  const s = data.stats, series = bytesOf(s.series);
   const count = s.names.length, slices = s.slices;
   // Engines are told apart by their last name.
   const kind = i => s.kinds[s.kind[i]] === "engine" ? s.names[i].slice(s.names[i].lastIndexOf(".") + 1) : s.kinds[s.kind[i]];
@@ -115,7 +115,14 @@ const stats = data.stats && (function () {
       busy += share(i, t) * Math.max(0, Math.min(to, s.time_ps, (t + 1) * s.slice_ps) - Math.max(from, t * s.slice_ps));
     return to > from ? busy / (to - from) : 0;
   };
-  return {...s, count, slices, series, kind, under, share, mean, most, classOf, ranks,
+  /// Courses by name that are no part's use, as rows of the timeline; `said` of how many there are at once.
+  const details = (kept, colour, said) => {
+    const all = bytesOf(kept.series);
+    return kept.names.map((name, i) => ({name, colour, course: all.subarray(i * slices, (i + 1) * slices), say: value => said(value / 255 * kept.scale[i])}));
+  };
+  const waits = details(s.waits, "#8a6d3b", count => `${count.toPrecision(3)} waiting in the mean`);
+  const channels = details(s.channels, "#4477aa", share => `${percent(share)} busy`);
+  return {...s, waits, channels, count, slices, series, kind, under, share, mean, most, classOf, ranks,
     begin: t => t * s.slice_ps, end: t => Math.min(s.time_ps, (t + 1) * s.slice_ps)};
 })();
 

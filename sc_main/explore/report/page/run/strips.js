@@ -1,5 +1,5 @@
 /// Rows of colours over time, which can be zoomed with the wheel and moved by dragging.
-/// rows: {name, course: Uint8Array of slices, tip(slice)}; returns {set(rows), zoom(from_ps, to_ps)}.
+/// rows: {name, course: Uint8Array of slices, tip, say(value): of a slice, else how busy}; returns {set(rows), zoom(from_ps, to_ps)}.
 function strips(holder, id, options) {
   const width = 1140, left = 250, high = 17, frame = holder.select(".chart").append("div").attr("class", "strips").style("max-height", options.height + "px");
   const canvas = frame.append("canvas").attr("id", id).attr("role", "img").attr("aria-label", options.label).attr("tabindex", 0).node();
@@ -54,7 +54,7 @@ function strips(holder, id, options) {
     const event = d3.event, [px, py] = place(event), row = rows[Math.floor(py / high)];
     if (!row || px < left) return hideTip();
     const t = Math.max(0, Math.min(stats.slices - 1, Math.floor(x.invert(px) / stats.slice_ps)));
-    showTip(event.clientX, event.clientY, `${row.name}\n${time(stats.begin(t))} to ${time(stats.end(t))}: ${percent(row.course[t] / 255)} busy${row.tip ? "\n" + row.tip : ""}`);
+    showTip(event.clientX, event.clientY, `${row.name}\n${time(stats.begin(t))} to ${time(stats.end(t))}: ${row.say ? row.say(row.course[t]) : `${percent(row.course[t] / 255)} busy`}${row.tip ? "\n" + row.tip : ""}`);
   }).on("mouseleave", hideTip);
   canvas.addEventListener("keydown", event => {
     const factor = {"+": 1.5, "=": 1.5, "-": 1 / 1.5}[event.key], shift = {ArrowLeft: 60, ArrowRight: -60}[event.key];

@@ -1,4 +1,4 @@
-// The course of every rank by class, or of the parts of one rank, cube or PE.
+// The course of every rank by class, of the parts of one cube, or of what is waited for most.
 (function () {
   if (!stats) return;
   const holder = section("timeline", "Timeline");
@@ -11,7 +11,8 @@
     .sort((a, b) => natural(stats.names[a], stats.names[b])).slice(0, 400)
     .map(i => ({name: stats.names[i], course: stats.most([i]), colour: (kClasses[stats.classOf(i)] || {colour: "#7a5195"}).colour, tip: resourceTip(i)}));
   const kMostCubes = 256;
-  choice(holder, "show", ["ranks", ...cubes.slice(0, kMostCubes)], name => view.set(name === "ranks" ? ranks() : parts(name)), "ranks");
+  const lists = new Map([["ranks", ranks], ["waiting", () => stats.waits], ["virtual channels", () => stats.channels]].filter(([, rows]) => rows().length > 0));
+  choice(holder, "show", [...lists.keys(), ...cubes.slice(0, kMostCubes)], name => view.set((lists.get(name) || (() => parts(name)))()), "ranks");
   if (spans.length > 1) choice(holder, "time", spans.map(span => span.name), (_, i) => view.zoom(spans[i].begin, spans[i].end), opening.name);
   view.set(ranks());
   if (opening !== spans[0]) view.zoom(opening.begin, opening.end);
