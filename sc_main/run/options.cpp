@@ -209,7 +209,8 @@ po::options_description CommonOptions::describe() {
   add("stats-slices", po::value(&stats_slices)->value_name("N"),
       "slices of time in the statistics, at most (default: 256)");
   add("stats-detail", po::bool_switch(&stats_detail),
-      "virtual channels, and each reason of waiting, over time, too (--stats, --report): larger files, some 10 % more time");
+      "virtual channels, and each reason of waiting, over time, too (--stats, --report): larger files, some 10 % more "
+      "time");
   add("critical-path", po::bool_switch(&critical_path),
       "the chain of causes of the run and of each launch: what the time went for, and where; docs/critical_path.md");
   add("explain", po::bool_switch(&explain),

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <string_view>
 
 #include "tlm/machine/names.h"
 
@@ -44,14 +45,25 @@ constexpr std::size_t kNoSip = std::numeric_limits<std::size_t>::max();
 /// A queue of a repeat: no other has its number.
 constexpr unsigned kQueueBits = 40;
 
-/// k of "sip<k>.…"; kNoSip of other names.
-std::size_t sip_of(const std::string& name) {
-  if (name.compare(0, 3, "sip") != 0) return kNoSip;
-  std::size_t sip = 0;
-  const char *begin = name.data() + 3, *end = name.data() + name.size();
-  const auto read = std::from_chars(begin, end, sip);
-  return read.ec == std::errc() && read.ptr != end && *read.ptr == '.' ? sip : kNoSip;
-}
+/// The name of a part of SIP k: "sip<k>.…", or "fabric.link<k>.…", from the switch to it.
+struct PartName {
+  explicit PartName(std::string_view name) {
+    for (const std::string_view start : {"sip", "fabric.link"}) {
+      if (name.substr(0, start.size()) != start) continue;
+      const char *begin = name.data() + start.size(), *end = name.data() + name.size();
+      std::size_t number = 0;
+      const auto read = std::from_chars(begin, end, number);
+      if (read.ec != std::errc() || read.ptr == end || *read.ptr != '.') continue;
+      sip = number;
+      before = start;
+      after = {read.ptr, static_cast<std::size_t>(end - read.ptr)};
+    }
+  }
+  std::string of(std::size_t other) const { return fmt::format("{}{}{}", before, other, after); }
+  bool leaves() const { return before != "sip" || names::matches(".io0.link*.**", std::string(after)); }
+  std::size_t sip = kNoSip;        ///< of other names
+  std::string_view before, after;  ///< of its number
+};
 std::string name_of(std::size_t sip) { return names::sip(static_cast<std::uint16_t>(sip)); }
 
 /// All that is said of SIP `from` in `text` is said of `to`.
@@ -72,19 +84,18 @@ ReplayEvents::~ReplayEvents() = default;
 TrackId ReplayEvents::add_track(const std::string& name, TrackKind kind, const std::vector<std::string>& labels) {
   Track track;
   track.to = to_.add_track(name, kind, labels);
-  const std::size_t sip = sip_of(name);
-  const bool repeats = may_repeat_ && sip < sips_;
+  const PartName part(name);
+  const bool repeats = may_repeat_ && part.sip < sips_;
   if (track.to == kNoTrack && (!repeats || to_.wants(name) || !wanted_somewhere(name))) return kNoTrack;
   if (repeats) {
-    const auto [known, is_new] =
-        by_name_.emplace(name.substr(name_of(sip).size()), static_cast<std::uint32_t>(families_.size()));
+    const auto [known, is_new] = by_name_.emplace(part.of(0), static_cast<std::uint32_t>(families_.size()));
     if (is_new) families_.emplace_back(sips_, kNoTrack);
-    families_[known->second][sip] = track.to;
+    families_[known->second][part.sip] = track.to;
     track.family = known->second;
-    track.sip = sip;
+    track.sip = part.sip;
     const auto refresh = std::find(labels.begin(), labels.end(), "refresh");
     if (refresh != labels.end()) track.by_time = static_cast<std::uint64_t>(refresh - labels.begin());
-    track.leaves = names::matches("sip*.io0.link*.**", name);
+    track.leaves = part.leaves();
   }
   tracks_.push_back(track);
   return TrackId{static_cast<std::uint32_t>(tracks_.size() - 1)};
@@ -94,8 +105,8 @@ TrackId ReplayEvents::add_track(const std::string& name, TrackKind kind, const s
 bool ReplayEvents::wanted_somewhere(const std::string& component) {
   const auto [known, is_new] = somewhere_.emplace(component, false);
   if (!is_new) return known->second;
-  const std::string own = component.substr(name_of(sip_of(component)).size());
-  for (std::size_t sip = 0; sip < sips_ && !known->second; ++sip) known->second = to_.wants(name_of(sip) + own);
+  const PartName part(component);
+  for (std::size_t sip = 0; sip < sips_ && !known->second; ++sip) known->second = to_.wants(part.of(sip));
   return known->second;
 }
 
@@ -155,7 +166,7 @@ void ReplayEvents::change(TrackId id, Ps time, std::uint64_t value) {
 }
 
 void ReplayEvents::keep(const OpRecord& record, bool kernel) {
-  const std::size_t sip = sip_of(record.component);
+  const std::size_t sip = PartName(record.component).sip;
   Tape* tape = sip < sips_ ? running(sip, false) : nullptr;
   if (tape == nullptr || record.start < tape->begin) return;
   // Sends and receives of queues belong together.

@@ -65,7 +65,7 @@ class ReplayEvents final : public Observer, public ReplayRecord {
     TrackId to = kNoTrack;  ///< of what follows; kNoTrack: that wants those of other SIPs only
     std::uint32_t family = 0;
     std::uint64_t by_time = 0;                                  ///< the state that is no work's; 0: none is
-    bool leaves = false;                                        ///< to other SIPs
+    bool leaves = false;                                        ///< to other SIPs, or from the switch to this one
     std::size_t sip = std::numeric_limits<std::size_t>::max();  ///< of none
   };
   const Track& track(TrackId id) const { return tracks_[static_cast<std::size_t>(id)]; }
@@ -85,7 +85,7 @@ class ReplayEvents final : public Observer, public ReplayRecord {
   std::vector<Track> tracks_;
   std::vector<Family> families_;
   std::unordered_map<std::string, bool> somewhere_;         ///< by component: wanted_somewhere()
-  std::unordered_map<std::string, std::uint32_t> by_name_;  ///< families, by what follows the SIP's name
+  std::unordered_map<std::string, std::uint32_t> by_name_;  ///< families, by the name of SIP 0's track
   std::map<std::size_t, Known> known_;                      ///< by kind
   std::unordered_map<std::uint64_t, std::uint64_t> ops_;    ///< of the repeat that is being told: its op ids
   std::uint64_t next_op_ = 1;  ///< those of simulated ops are larger than there are repeats

@@ -232,6 +232,21 @@ TEST_F(ReplayEventsTest, RefreshesAndLinksBetweenSipsAreNotTheWorkOfALaunch) {
   EXPECT_EQ(heard.repeated, std::vector<std::string>{"sip0.io0.link1.wire0 6200..6300 = 1"});
 }
 
+TEST_F(ReplayEventsTest, TheSwitchsLinkToASipIsOneOfThatSipsLinks) {
+  std::vector<TrackId> links;
+  for (int sip = 0; sip < 2; ++sip)
+    links.push_back(events.add_track("fabric.link" + std::to_string(sip) + ".wire0", TrackKind::state, {}));
+  events.add_track("fabric.link.wire0", TrackKind::state, {});  // of no SIP
+  const auto done = events.begin({0, true, {}, {}});
+  events.interval(links[0], 100, 200, 3);
+  events.interval(links[1], 100, 200, 4);
+  now = 1'000;
+  events.end(0, *done);
+  events.simulated({2, 1}, *done, 0, false);
+  events.repeated({2, 1}, {1, true, {}, {}}, 5'000, 6'000);
+  EXPECT_EQ(heard.repeated, std::vector<std::string>{"fabric.link1.wire0 5100..5200 = 3"});
+}
+
 TEST_F(ReplayEventsTest, KeepsNoMoreThanIsTold) {
   heard.coarse = 100;
   const TrackId link = events.add_track("sip0.link", TrackKind::state, {}),

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -53,6 +55,43 @@ TEST_F(TraceWriterTest, AnArrowComesFromTheSendOfTheLastMessageThatAReceiveTook)
   trace.op(through_queue("sip0.cube0.pe0.ipcq_send", 6, 80));
   trace.op(through_queue("sip0.cube0.pe1.ipcq_recv", 6, 90));
   EXPECT_EQ(arrows(), (Arrows{{20, 40}, {20, 60}, {80, 90}}));
+}
+
+// speedscope takes the first slice's beginning from all, adds lengths to that, and ends a slice where another begins
+// before its end. Perfetto rounds beginnings and lengths to ns, and drops a slice that overlaps another one then.
+TEST_F(TraceWriterTest, SlicesThatTouchDoNotOverlapInViewersThatRound) {
+  constexpr int kSlices = 2'000;
+  Ps end = 12'345;
+  std::vector<Ps> lengths;
+  std::mt19937_64 random(1);
+  for (int i = 0; i < kSlices; ++i) {
+    OpRecord record = through_queue("sip0.cube0.pe0.math", 1, 0);
+    record.queue = 0;
+    lengths.push_back(1 + random() % (i % 3 == 0 ? 10'000'000'000 : 3'000));
+    record.start = end;
+    record.end = end = end + lengths.back();
+    trace.op(record);
+  }
+  std::size_t slices = 0, shorter = 0;
+  double first = -1, in_doubles = 0;
+  std::int64_t in_ns = 0;
+  for (const auto& event : events()) {
+    if (event["ph"] != "X") continue;
+    const double begin = event["ts"], length = event["dur"];
+    if (first < 0) first = begin;
+    EXPECT_GE(begin - first, in_doubles) << slices;
+    in_doubles = begin - first + length;
+    EXPECT_GE(std::llround(begin * 1000), in_ns) << slices;
+    in_ns = std::llround(begin * 1000) + std::llround(length * 1000);
+    const bool told = event["args"].contains("ps");
+    shorter += told ? 1 : 0;
+    EXPECT_EQ(event["args"].value("ps", lengths[slices]), lengths[slices]);
+    EXPECT_NEAR(length * 1e6, static_cast<double>(lengths[slices]), told ? 501 : 0.02) << slices;
+    ++slices;
+  }
+  EXPECT_EQ(slices, lengths.size());
+  EXPECT_GT(shorter, slices / 10);
+  EXPECT_LT(shorter, slices / 3);
 }
 
 TEST_F(TraceWriterTest, OfARepeatAReceiveMayComeBeforeItsSend) {
