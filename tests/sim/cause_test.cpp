@@ -33,14 +33,18 @@ TEST(CauseLog, AChainIsToldFromAnyInstantOnAndAddsUp) {
   EXPECT_TRUE(log.chain(cause, 250).empty());
 }
 
-TEST(CauseLog, AStepOfNoLengthIsNoneAndWhatLiesBeyondItsEndDoesNotCount) {
+// A packet goes on while its tail is still on the wire.
+TEST(CauseLog, AStepOfNoLengthIsNoneAndWhatLiesBeyondItsEndIsCut) {
   CauseLog log;
   const Cause host = log.step(Spent::host, 1, 40, {}), wire = log.step(Spent::wire, 2, 100, host);
   EXPECT_EQ(log.chain(log.step(Spent::memory, 3, 100, wire)).size(), 2U) << "it ends where the wire does";
   const auto earlier = log.chain(log.step(Spent::memory, 3, 60, wire));  // the wire ends later
   ASSERT_EQ(earlier.size(), 2U);
   expect_segment(earlier[0], 0, 40, Spent::host, 1);
-  expect_segment(earlier[1], 40, 60, Spent::memory, 3);
+  expect_segment(earlier[1], 40, 60, Spent::wire, 2);
+  const auto before = log.chain(log.step(Spent::memory, 3, 30, wire));
+  ASSERT_EQ(before.size(), 1U);
+  expect_segment(before[0], 0, 30, Spent::host, 1);
 }
 
 TEST(CauseLog, TimeInANetworkIsWaitingFirstAndNotMoreThanThereIs) {

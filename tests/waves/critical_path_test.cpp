@@ -118,6 +118,25 @@ TEST(CriticalPath, NamesWhatAMachineIsThrottledBy) {
 }
 
 // A small TCM is no wait: smaller tiles make for more and shorter products, which fill and drain the array more often.
+// In the fast grade a long packet goes on while its tail is still on the link.
+TEST(CriticalPath, HasTheFlightOverALinkInBothGrades) {
+  const Tool tool;
+  for (const char* grade : {"fast", "accurate"}) {
+    const ordered_json path =
+        path_of(tool, {"run", "all_reduce", "-b", "16K", "-e", "16K", "-w", "0", "--topology", "ring8", "--set",
+                       "system.sips.count=2", "--data", "off", "--fidelity", grade});
+    double flight = 0, io = 0;  // ps
+    for (const auto& part : path["launches"].back()["parts"]) {
+      const std::string place = part["place"];
+      if (part["spent"] == "flight" && place.find(".link") != std::string::npos)
+        flight += part["time_ps"].get<double>();
+      if (part["spent"] == "NoC" && place.find(".io0") != std::string::npos) io += part["time_ps"].get<double>();
+    }
+    EXPECT_NEAR(flight, 400e3, 10e3) << grade << ": system.links.latency";
+    EXPECT_LT(io, 50e3) << grade;
+  }
+}
+
 TEST(CriticalPath, TellsWhatTheArrayComputesFromFillingIt) {
   const Tool tool;
   const auto of_tcm = [&](const std::string& size) {

@@ -21,7 +21,12 @@ void Cause::forget() { step_->log->forget(step_); }
 
 Cause CauseLog::step(Spent spent, std::uint32_t place, Ps end, const Cause& cause) {
   Step* previous = cause.step_;
-  while (end_of(previous) > end) previous = previous->previous;
+  while (end_of(previous) > end && end_of(previous->previous) >= end) previous = previous->previous;
+  if (end_of(previous) > end) {
+    spent = static_cast<Spent>(previous->spent);
+    place = previous->place;
+    previous = previous->previous;
+  }
   if (previous != nullptr) ++previous->references;
   if (end_of(previous) == end) return Cause(previous);
   Step* step = free_;

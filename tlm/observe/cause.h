@@ -102,7 +102,7 @@ class CauseLog {
   CauseLog& operator=(const CauseLog&) = delete;
 
   /// The chain `cause` goes on to `end`, spent on `spent` at `place`. A step of no length is none. What `cause` has
-  /// beyond `end` does not count.
+  /// beyond `end` is cut: a packet's head goes on while its tail is still on a wire.
   Cause step(Spent spent, std::uint32_t place, Ps end, const Cause& cause);
   /// The same, of the chain that is being executed.
   void step(Spent spent, std::uint32_t place, Ps end) { current = step(spent, place, end, current); }
