@@ -58,13 +58,7 @@ void Replay::begins(const StatePtr& state) {
     flight->kind->refuse();
     if (!flight->simulated) ++report_.disturbed;
   }
-  if (sip.call != nullptr && sip.call->under_way(state->sip) && !sip.call->disturbed) {
-    sip.call->disturbed = true;
-    if (sip.call->repeats) {
-      sip.call->expected->kind->refuse();
-      ++report_.disturbed;
-    }
-  }
+  if (sip.call != nullptr && sip.call->under_way(state->sip)) disturb(*sip.call);
   ++sip.busy;
   sip.last = 0;
   if (state->order == nullptr) return;
@@ -100,11 +94,6 @@ void Replay::awaits(const StatePtr& state) {
   collective(state);
 }
 
-/// What the rest of the group may still do when a SIP's own part of a collective has ended. 0: nothing.
-std::uint64_t Replay::token(const Sip& sip) const {
-  return sip.call != nullptr && sip.call->going_on() ? sip.call->base->number : 0;
-}
-
 void Replay::batch() {
   const auto flight = std::make_shared<Flight>();
   flight->states.swap(held_);
@@ -114,7 +103,7 @@ void Replay::batch() {
   flight->batch = batch_of(flight->states);
   flight->start = runtime_.dispatcher.now();
   Sip& sip = sip_of(*flight->states.front());
-  start_key(0);
+  key_.clear();
   const Handle::State& last = *flight->states.back();
   const bool mapping = is_mapping(last);
   if (mapping) add_mapping(last);
@@ -331,7 +320,7 @@ ReplayKind& Replay::make_kind(const std::string& name, std::uint64_t number, std
 
 /// Of batches that differ in numbers alone.
 std::shared_ptr<ReplayFamily> Replay::family_of(const std::vector<StatePtr>& states) {
-  start_key(0);
+  key_.clear();
   for (const StatePtr& state : states) add_key(*state, false);
   std::shared_ptr<ReplayFamily>& family = families_[key_];
   if (family == nullptr) family = std::make_shared<ReplayFamily>();

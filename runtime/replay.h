@@ -88,7 +88,6 @@ class Replay {
   Sip& sip_of(const Handle::State& state);
   bool may_repeat(const Handle::State& state) const;
   bool is_batch(const StatePtr& awaited) const;
-  std::uint64_t token(const Sip& sip) const;
   void begins(const StatePtr& state);
   void go(const StatePtr& state);
   void batch();
@@ -107,16 +106,19 @@ class Replay {
   void collective(const StatePtr& state);
   void all_here(Call& call);
   void too_late(const CallOrder* order, std::size_t number);
+  /// Something meets it.
+  void disturb(Call& call);
+  void meet_others(Call& call, const CallOrder& order);
   /// By SIP: what passes over its links may be a collective's of these members.
   bool links_serve(std::size_t sip, const CallOrder& order) const;
   void links_begin(const CallPtr& call, const CallOrder& order);
   void links_end(const CallPtr& call);
+  void next_on_links(std::size_t sip);
   void release(Call& call);
   void part_ended(const StatePtr& state);
   void learn(Call& call);
 
   // Keys (replay_key.cpp).
-  void start_key(std::uint64_t token);
   void add_key(const Handle::State& state, bool numbers = true);
   void add_sip(int sip);
   void add_mapping(const Handle::State& state);

@@ -84,9 +84,11 @@ struct Replay::Call {
     ReplayTimes times;  ///< from the first member's start on
   };
   Base* base = nullptr;
-  std::vector<Part> parts;         ///< by place in the call order
-  std::vector<ReplayDone> links;   ///< by SIP, of those whose links it has (Replay::links_begin)
-  std::size_t here = 0, left = 0;  ///< members that have submitted it; parts under way
+  std::vector<Part> parts;           ///< by place in the call order
+  std::vector<ReplayDone> links;     ///< by SIP, of those whose links it has (Replay::links_begin)
+  const ReplayKind* kind = nullptr;  ///< of which it was an occurrence; null: of none, or not known yet
+  bool afresh = false;               ///< of that kind, those before it count no more
+  std::size_t here = 0, left = 0;    ///< members that have submitted it; parts under way
   Ps first = 0;
   std::uint64_t before = 0;     ///< Base::after
   Pattern* expected = nullptr;  ///< null: it is simulated whatever comes

@@ -13,7 +13,7 @@ Replay::Call& Replay::call_of(const Handle::State& state) {
   if (call != nullptr) return *call;
   call = std::make_shared<Call>();
   call->parts.resize(state.order->ranks().size());
-  start_key(0);
+  key_.clear();
   add_call_key(state);
   std::unique_ptr<Base>& base = bases_[key_];
   if (base == nullptr) {
@@ -21,7 +21,32 @@ Replay::Call& Replay::call_of(const Handle::State& state) {
     base->number = intern("collective" + key_);
   }
   call->base = base.get();
+  meet_others(*call, *state.order);
+  for (std::size_t sip = 0; sip < sips_.size(); ++sip) {
+    const std::vector<CallPtr>& on_links = sips_[sip].on_links;
+    if (!on_links.empty() && !on_links.front()->going_on() && links_serve(sip, *state.order)) next_on_links(sip);
+  }
   return *call;
+}
+
+void Replay::disturb(Call& call) {
+  if (call.disturbed) return;
+  call.disturbed = true;
+  if (!call.repeats) return;
+  call.expected->kind->refuse();
+  ++report_.disturbed;
+}
+
+/// A member has ended its part of an earlier collective in which others are still at work, as the root of a broadcast:
+/// the two are in the machine at once, and each takes as long as the other lets it.
+void Replay::meet_others(Call& call, const CallOrder& order) {
+  for (const Sip& sip : sips_) {
+    if (sip.call == nullptr || !sip.call->going_on() ||
+        std::count(order.ranks().begin(), order.ranks().end(), sip.user) == 0)
+      continue;
+    disturb(*sip.call);
+    call.disturbed = true;
+  }
 }
 
 /// Members whose batches took one time come at once, where each would have taken a time of its own: the collective
@@ -40,14 +65,14 @@ void Replay::collective(const StatePtr& state) {
   const Ps now = runtime_.dispatcher.now();
   Call::Part& part = call.enter(state, now);
   const Ps wait = part.wait = wait_for_last(sip, call.parts.size());
-  start_key(token(sip));
+  key_.clear();
   add_key(*state);
   part.sip_state = intern(key_);
   if (call.here == 1) {
     call.before = sip.last;
     call.expected = call.base->expected(call.before);
     const Pattern* expected = call.expected;
-    if (expected != nullptr && expected->kind->known() && says_enough(*expected->kind) &&
+    if (expected != nullptr && !call.disturbed && expected->kind->known() && says_enough(*expected->kind) &&
         !watched(*expected->kind, now, expected->last() + expected->tolerance() + wait)) {
       call.sample = sampled(*call.expected->kind);
       call.held = !call.sample;
@@ -79,8 +104,9 @@ bool Replay::links_serve(std::size_t sip, const CallOrder& order) const {
   return user < 0 || std::count(order.ranks().begin(), order.ranks().end(), user) > 0;
 }
 
-/// From when the first member comes until the last has ended, what passes over these links is the collective's, also
-/// what is on its way to others. Of several at once it is that one's that came first.
+/// From when the first member comes, what passes over these links is the collective's, also what is on its way to
+/// others, and credits that are still under way when the last member has ended: until the next one begins. Of several
+/// at once it is that one's that came first.
 void Replay::links_begin(const CallPtr& call, const CallOrder& order) {
   call->links.resize(sips_.size());
   for (std::size_t sip = 0; sip < sips_.size(); ++sip) {
@@ -96,11 +122,21 @@ void Replay::links_end(const CallPtr& call) {
     std::vector<CallPtr>& on_links = sips_[sip].on_links;
     const auto found = std::find(on_links.begin(), on_links.end(), call);
     if (found == on_links.end()) continue;
-    const bool first = found == on_links.begin();
-    if (first) end(static_cast<int>(sip), call->links[sip]);
-    on_links.erase(found);
-    if (first && !on_links.empty()) on_links.front()->links[sip] = begin(links_of(sip));
+    if (found != on_links.begin())
+      on_links.erase(found);
+    else if (on_links.size() > 1 || call->kind == nullptr)
+      next_on_links(sip);
   }
+}
+
+void Replay::next_on_links(std::size_t sip) {
+  std::vector<CallPtr>& on_links = sips_[sip].on_links;
+  const CallPtr call = on_links.front();
+  end(static_cast<int>(sip), call->links[sip]);
+  if (call->kind != nullptr)
+    simulated(*call->kind, call->parts.size() + sip, call->links[sip], call->first, call->afresh);
+  on_links.erase(on_links.begin());
+  if (!on_links.empty()) on_links.front()->links[sip] = begin(links_of(sip));
 }
 
 void Replay::too_late(const CallOrder* order, std::size_t number) {
@@ -182,9 +218,8 @@ void Replay::part_ended(const StatePtr& state) {
   }
   if (call->left > 0 || !state->order->complete(state->call)) return;
   calls_.erase(found);
+  if (call->here == call->parts.size() && !call->repeats && !call->disturbed) learn(*call);
   links_end(call);
-  if (call->here < call->parts.size() || call->repeats) return;
-  if (!call->disturbed) learn(*call);
 }
 
 void Replay::learn(Call& call) {
@@ -211,8 +246,8 @@ void Replay::learn(Call& call) {
   Ps from = call.first;
   for (const Call::Part& part : call.parts) from = std::max(from, part.start);
   for (std::size_t i = 0; i < call.parts.size(); ++i) simulated(*pattern->kind, i, call.parts[i].done, from, afresh);
-  for (std::size_t sip = 0; sip < call.links.size(); ++sip)
-    simulated(*pattern->kind, call.parts.size() + sip, call.links[sip], call.first, afresh);
+  call.kind = pattern->kind;
+  call.afresh = afresh;
   learned(*pattern->kind, call.parts.size());
   call.base->after[call.before] = pattern;
   // One whose part ends before the last has come could not be held until then.

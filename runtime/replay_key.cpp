@@ -18,11 +18,6 @@ std::uint32_t Replay::intern(const std::string& text) {
   return interned_.emplace(text, static_cast<std::uint32_t>(interned_.size() + 1)).first->second;
 }
 
-void Replay::start_key(std::uint64_t token) {
-  key_.clear();
-  add(key_, token);
-}
-
 /// Where the elements of a tensor lie in its SIP, up to the addresses.
 std::uint32_t Replay::placement(const Tensor& tensor) {
   Tensor::State& state = tensor.state();

@@ -249,7 +249,9 @@ Stretched stretched(Ps from, Ps to, Ps begin, Ps end) { return {from, to - from,
 }  // namespace
 
 void ReplayEvents::tell(const Tape& tape, const Repeat& repeat) {
-  const Stretched at = stretched(tape.begin, tape.end, repeat.begin, repeat.end);
+  // What passes over links comes until the next collective begins.
+  const Ps end = tape.batch.links ? repeat.begin + (tape.end - tape.begin) : repeat.end;
+  const Stretched at = stretched(tape.begin, tape.end, repeat.begin, end);
   const auto sip = static_cast<std::size_t>(repeat.batch.sip);
   ops_.clear();
   to_.repeats(true);

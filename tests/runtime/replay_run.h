@@ -6,8 +6,10 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <type_traits>
+#include <utility>
 
 #include "runtime/replay_kind.h"
 #include "tests/runtime/machine_run.h"
@@ -42,34 +44,49 @@ class Listener final : public ReplayRecord {
  public:
   struct Begun final : Done {
     Ps begin = 0;
+    bool links = false;
   };
   explicit Listener(const Dispatcher& dispatcher) : dispatcher_(dispatcher) {}
   std::unique_ptr<Done> begin(const Batch& batch) override {
-    if (batch.links) return nullptr;
+    if (batch.links && ++open_[batch.sip] > 1) ++links_met;
     auto begun = std::make_unique<Begun>();
     begun->begin = dispatcher_.now();
+    begun->links = batch.links;
     return begun;
   }
-  void end(int, Done&) override {}
+  void end(int sip, Done& done) override {
+    if (static_cast<Begun&>(done).links) --open_[sip];
+  }
   void simulated(Work work, const Done& done, Ps from, bool) override {
     const Ps begin = static_cast<const Begun&>(done).begin;
+    if (static_cast<const Begun&>(done).links) return;
     if (work.part == 1) {
       from_later += first_ < begin && from == begin ? 1 : 0;
       from_first += first_ < begin && from == first_ ? 1 : 0;
     }
     first_ = begin;
   }
-  void repeated(Work, const Batch& batch, Ps begin, Ps end) override {
-    if (batch.links) return;
+  void repeated(Work work, const Batch& batch, Ps begin, Ps end) override {
+    if (batch.links) {
+      ++link_repeats;
+      links_met += begin > call_.first || end < call_.second ? 1 : 0;
+      return;
+    }
+    if (work.part == 0) call_ = {begin, end};
+    call_ = {std::min(call_.first, begin), std::max(call_.second, end)};
     ++repeats;
     backwards += end <= begin ? 1 : 0;
   }
   std::uint64_t repeats = 0, backwards = 0;
   std::uint64_t from_later = 0, from_first = 0;  ///< of collectives to which their second member comes later
+  std::uint64_t link_repeats = 0;
+  std::uint64_t links_met = 0;  ///< two at once of a SIP, or not as long as the collective
 
  private:
   const Dispatcher& dispatcher_;
   Ps first_ = 0;
+  std::map<int, int> open_;       // by SIP
+  std::pair<Ps, Ps> call_{0, 0};  // the collective that is told
 };
 
 /// What a run says, as it goes through a pipe.
@@ -78,7 +95,7 @@ struct Outcome {
   std::uint64_t launches = 0, repeated_launches = 0, repeated_collectives = 0, repeated_mappings = 0, shared = 0,
                 samples = 0, refused = 0, disturbed = 0, entries = 0, marked = 0, last_marked = 0;
   std::uint64_t told_repeats = 0, told_backwards = 0;  ///< to a Listener: of batches and parts of collectives
-  std::uint64_t from_later = 0, from_first = 0;
+  std::uint64_t from_later = 0, from_first = 0, link_repeats = 0, links_met = 0;
   std::array<Ps, 4> last_took{};  ///< what the last entries of SIP 0 took, the last one at the end
 };
 static_assert(std::is_trivially_copyable_v<Outcome>);
@@ -131,6 +148,8 @@ inline Outcome outcome_of(const How& how, const std::function<void(Context&)>& p
   outcome.told_backwards = listener.backwards;
   outcome.from_later = listener.from_later;
   outcome.from_first = listener.from_first;
+  outcome.link_repeats = listener.link_repeats;
+  outcome.links_met = listener.links_met;
   const ReplayReport report = run.runtime.replay_report();
   outcome.launches = report.launches;
   outcome.repeated_launches = report.repeated_launches;

@@ -215,6 +215,24 @@ TEST(Replay, CollectivesAreRepeatedWithAllTheirMembersOrNone) {
   }
 }
 
+/// The root ends first, and begins the next one while the others are still at work: each takes as long as the other
+/// lets it, and the first one of a chain as the last one take other times than those between.
+TEST(Replay, CollectivesThatMeetAreSimulated) {
+  How how;
+  how.sample = 8;
+  how.spec = machine_of(4, 2, 2);
+  how.alike = {0, 0, 0, 0};
+  const Outcome outcome = replayed(how, [](Context& context) {
+    ProcessGroupOptions group;
+    group.algorithm = "auto";
+    context.init_process_group(group);
+    const Tensor x = context.zeros({1, kColumns}, DType::f16, spread(), "x");
+    for (int i = 0; i < 40; ++i) context.broadcast(x, 0);
+  });
+  EXPECT_EQ(outcome.repeated_collectives, 0u);
+  EXPECT_EQ(outcome.links_met, 0u) << "what passes over a link belongs to one of them at a time";
+}
+
 /// Rank 1 comes 50 ns later: there the work of the collective begins. Launches and collectives are batches of one.
 TEST(Replay, RecordsHearOfEveryRepeatAndWhereWorkBegins) {
   How how;
@@ -233,6 +251,8 @@ TEST(Replay, RecordsHearOfEveryRepeatAndWhereWorkBegins) {
   EXPECT_EQ(outcome.told_backwards, 0u);
   EXPECT_GE(outcome.from_later, 1u);
   EXPECT_EQ(outcome.from_first, 0u);
+  EXPECT_EQ(outcome.link_repeats, outcome.repeated_collectives) << "of two SIPs, as of two members";
+  EXPECT_EQ(outcome.links_met, 0u);
 }
 
 int fills = 0;
