@@ -45,6 +45,8 @@ class TraceWriter final : public Observer {
   void add(const std::vector<Stretch>& stretches);
 
   void finish();
+  /// Nothing has matched filters and window.
+  bool empty() const { return !any_; }
   const std::string& temporary() const { return file_.temporary(); }
 
  private:

@@ -126,6 +126,7 @@ void Comparison::add_integer(std::int64_t got, std::int64_t expected) {
 
 void Comparison::add(double got, double expected, double tolerance) {
   const double error = std::abs(got - expected);
+  if (!std::isfinite(expected)) ++not_finite;
   const bool same = got == expected || (std::isnan(got) && std::isnan(expected));
   if (same) return;
   if (!std::isfinite(expected) || !(error <= tolerance)) ++mismatches;  // a tolerance may be infinite, too

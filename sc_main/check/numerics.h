@@ -47,6 +47,7 @@ class Pattern {
 struct Comparison {
   std::uint64_t mismatches = 0;
   double max_abs_error = 0;
+  std::uint64_t not_finite = 0;  ///< expected values: a NaN equals a NaN, an infinity itself
   void add(double got, double expected, double tolerance);
   void add_integer(std::int64_t got, std::int64_t expected);  ///< exactly: a double does not hold every i64
 };

@@ -41,18 +41,6 @@ int print_help(DiffOptions& options) {
       text.str());
   return 0;
 }
-
-/// Result files are what anybody may have changed.
-nlohmann::ordered_json difference(const nlohmann::ordered_json& a, const nlohmann::ordered_json& b,
-                                  const DiffOptions& options) {
-  try {
-    return compare::diff(a, b);
-  } catch (const nlohmann::ordered_json::exception&) {
-    throw UsageError(
-        fmt::format("'{}' or '{}' holds a value of a type that 'kernbench run' does not write", options.a, options.b),
-        "give files as 'kernbench run ... --json FILE' wrote them");
-  }
-}
 }  // namespace
 
 int diff_command(const Arguments& arguments) {
@@ -63,8 +51,11 @@ int diff_command(const Arguments& arguments) {
     throw UsageError("two result files are wanted", "kernbench diff A.json B.json");
   const nlohmann::ordered_json a = read_result_json(options.a, fmt::format("'{}'", options.a)),
                                b = read_result_json(options.b, fmt::format("'{}'", options.b));
+  for (const std::string& result : {options.a, options.b})
+    refuse_same_files({{"the result file", result}, {"--json", options.json}, {"--html", options.html}});
   DocumentOutput json(options.json), html(options.html);
-  const nlohmann::ordered_json found = difference(a, b, options);
+  const auto found =
+      with_results(fmt::format("'{}' or '{}'", options.a, options.b), [&] { return compare::diff(a, b); });
   if (options.json != "-") show_text(compare::diff_text(found, options.a, options.b));
   json.write(json_text(found, 2) + "\n");
   if (html.wanted()) html.write(report::render_diff(found, options.a, options.b));

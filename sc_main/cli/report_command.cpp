@@ -83,13 +83,24 @@ bool is_json(const std::string& path) {
   return in >> first && first == '{';
 }
 
+/// What its command calls the machine.
+std::string machine_of(const nlohmann::ordered_json& result) {
+  Arguments command;
+  for (const auto& word : result["command"]) command.push_back(word.get<std::string>());
+  const Arguments named = values_of("--topology", command);
+  return named.empty() ? MachineOptions().topology : named.back();
+}
+
 int report_run(const ReportOptions& options) {
   if (!options.sweep.empty()) throw UsageError("--sweep with a result of 'kernbench run'", "leave it out");
   const nlohmann::ordered_json result = read_result_json(options.store, fmt::format("'{}'", options.store));
-  const topology::Plan plan = plan_of(topology::resolve_json(result["config"], options.store), options.store);
-  const std::string title =
-      options.title.empty() ? result.value("workload", "run") + ": " + options.store : options.title;
-  write_file(options.output, report::render_run(result, plan, title));
+  const std::string page = with_results(quote(options.store), [&] {
+    const topology::Plan plan = plan_of(topology::resolve_json(result["config"], machine_of(result)), options.store);
+    const std::string title =
+        options.title.empty() ? result.value("workload", "run") + ": " + options.store : options.title;
+    return report::render_run(result, plan, title);
+  });
+  write_file(options.output, page);
   say(fmt::format("kernbench: wrote {}\n", options.output));
   return 0;
 }
@@ -101,6 +112,7 @@ int report_command(const Arguments& arguments) {
   parse(arguments, options.describe(), {"store"});
   if (options.store.empty()) throw UsageError("no store given", "name the file that 'kernbench sweep' has written");
   if (options.output.empty()) options.output = std::filesystem::path(options.store).replace_extension(".html").string();
+  refuse_same_files({{"the store", options.store}, {"--output", options.output}});
   if (is_json(options.store)) return report_run(options);
   sweep::Store store(options.store, sweep::Store::Mode::read);
   try {

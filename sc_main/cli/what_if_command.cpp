@@ -104,11 +104,15 @@ int what_if_command(const Arguments& arguments) {
   what.all_keys = options.all_keys;
   what.pairs = options.pairs;
   what.jobs = options.jobs;
+  refuse_same_files({{"--json", options.json}, {"--html", options.html}});
+  refuse_same_files({{"the result file", options.file}, {"--html", options.html}});  // --json may go on with it
   const Run refused_early(what.arguments);  // what its command line is refused for is said once, here
   nlohmann::ordered_json result = what.recorded;
   DocumentOutput json(options.json), html(options.html);
   const ColorMode colors = options.color == "never" ? ColorMode::never : ColorMode::automatic;
-  nlohmann::ordered_json block = ranked(std::move(what), Terminal(colors), !options.no_progress && !options.quiet);
+  nlohmann::ordered_json block = with_results(quote(options.file), [&] {
+    return ranked(std::move(what), Terminal(colors), !options.no_progress && !options.quiet);
+  });
   if (!options.quiet && options.json != "-") show_text(compare::text_of(block));
   const bool failed = compare::failures(block) > 0;
   result["what_if"] = std::move(block);

@@ -259,8 +259,8 @@ void CommonOptions::check(Refusals& refusals) const {
   if (vcd.empty() && !wave_filters.empty()) refusals.add("--wave-filter without --vcd", "give --vcd FILE as well");
   if (vcd.empty() && !wave_window.empty()) refusals.add("--wave-window without --vcd", "give --vcd FILE as well");
   refusals.from([this] { waves(); });
-  if (trace.empty() && (!trace_filters.empty() || !trace_window.empty()))
-    refusals.add("--trace-filter or --trace-window without --trace", "give --trace FILE as well");
+  if (trace.empty() && (!trace_filters.empty() || !trace_window.empty() || trace_detail != kTraceDetail))
+    refusals.add("--trace-filter, --trace-window or --trace-detail without --trace", "give --trace FILE as well");
   refusals.from([this] { traced(); });
   refusals.from([this] { traced_detail(); });
   refusals.from([this] { limit(); });
@@ -312,6 +312,25 @@ RunOptions CommonOptions::run_options() const {
   return options;
 }
 
+void refuse_same_files(const std::vector<std::pair<std::string, std::string>>& files) {
+  const auto same = [](const std::string& a, const std::string& b) {
+    if (a.empty() || b.empty()) return false;
+    std::error_code ignored;
+    const fs::path path = fs::weakly_canonical(fs::absolute(a, ignored), ignored),
+                   other = fs::weakly_canonical(fs::absolute(b, ignored), ignored);
+    const bool device =
+        fs::exists(path, ignored) && !fs::is_regular_file(path, ignored) && !fs::is_directory(path, ignored);
+    return path == other && !device;
+  };
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    for (std::size_t j = i + 1; j < files.size(); ++j) {
+      if (same(files[i].second, files[j].second))
+        throw UsageError(fmt::format("{} and {} are both {}", files[i].first, files[j].first, quote(files[j].second)),
+                         "give each a file of its own");
+    }
+  }
+}
+
 void CommonOptions::check_outputs() const {
   for (const auto& [option, path] :
        {std::pair("--vcd", &vcd), std::pair("--oplog", &oplog), std::pair("--stats", &stats),
@@ -319,30 +338,22 @@ void CommonOptions::check_outputs() const {
     if (*path == "-")
       throw UsageError(fmt::format("{} is '-'", option), "give a file; only --json goes to standard output");
   }
-  const auto same = [](const std::string& a, const std::string& b) {
-    if (a.empty() || b.empty()) return false;
-    std::error_code ignored;
-    const fs::path path = fs::weakly_canonical(fs::absolute(a, ignored), ignored),
-                   other = fs::weakly_canonical(fs::absolute(b, ignored), ignored);
-    const bool device = fs::exists(path, ignored) && !fs::is_regular_file(path, ignored);
-    return path == other && !device;
+  const auto beside = [this](const char* ending) {
+    return vcd.empty() ? std::string() : fs::path(vcd).replace_extension(ending).string();
   };
-  const std::string save_file = vcd.empty() ? std::string() : gtkw_path(vcd);
-  const std::array<std::pair<const char*, const std::string*>, 7> outputs{{{"--json", &json},
-                                                                           {"--report", &report},
-                                                                           {"--vcd", &vcd},
-                                                                           {"--oplog", &oplog},
-                                                                           {"--stats", &stats},
-                                                                           {"--trace", &trace},
-                                                                           {"the save file of --vcd", &save_file}}};
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    for (std::size_t j = i + 1; j < outputs.size(); ++j) {
-      if (same(*outputs[i].second, *outputs[j].second))
-        throw UsageError(
-            fmt::format("{} and {} are both {}", outputs[i].first, outputs[j].first, quote(*outputs[j].second)),
-            "give each a file of its own");
-    }
-  }
+  refuse_same_files({{"--json", json},
+                     {"--report", report},
+                     {"--vcd", vcd},
+                     {"--oplog", oplog},
+                     {"--stats", stats},
+                     {"--trace", trace},
+                     {"the save file of --vcd", beside(".gtkw")},
+                     {"the folder of --vcd", beside(".states")}});
+  // What --json writes over it is the same once more.
+  for (const auto& [option, path] :
+       {std::pair("--vcd", &vcd), std::pair("--oplog", &oplog), std::pair("--stats", &stats),
+        std::pair("--trace", &trace), std::pair("--report", &report)})
+    refuse_same_files({{"--from", from}, {option, *path}});
 }
 
 namespace {

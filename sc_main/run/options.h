@@ -2,6 +2,7 @@
 #include <boost/program_options.hpp>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/replay_options.h"
@@ -23,11 +24,16 @@ struct MachineOptions {
   po::options_description describe();
 };
 
+/// Files by what they are for: no two may be one, but for a terminal and the like. An empty name is no file. Throws
+/// UsageError.
+void refuse_same_files(const std::vector<std::pair<std::string, std::string>>& files);
+
 /// Options that every run has.
 struct CommonOptions {
+  static constexpr const char* kTraceDetail = "10 ns";
   std::string ccl, data = "on", fidelity = "accurate", json, vcd, oplog, stats, trace, trace_window,
-                   trace_detail = "10 ns", wave_window, max_sim_time, color = "auto", from, scheduling = "concurrent",
-                   host_io = "debug", report, replay;
+                   trace_detail = kTraceDetail, wave_window, max_sim_time, color = "auto", from,
+                   scheduling = "concurrent", host_io = "debug", report, replay;
   std::vector<std::string> wave_filters, trace_filters, plugins;
   std::uint64_t seed = 1;
   unsigned recorder_window = 64;

@@ -143,7 +143,8 @@ nlohmann::ordered_json read_result_json(const std::string& path, const std::stri
   }
   const auto command = json.is_object() ? json.find("command") : json.end();
   const bool usable = json.is_object() && command != json.end() && command->is_array() && command->size() >= 2 &&
-                      (*command)[0] == "run" && json.contains("config") && json["config"].is_object();
+                      (*command)[0] == "run" && json.contains("config") && json["config"].is_object() &&
+                      json.contains("results") && json["results"].is_array();
   if (!usable) throw UsageError(fmt::format("{} is no result of 'kernbench run'", name), kResultHint);
   for (std::size_t i = 1; i < command->size(); ++i) {
     if (!(*command)[i].is_string())

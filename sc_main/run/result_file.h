@@ -7,6 +7,7 @@
 
 #include "runtime/replay_options.h"
 #include "sc_main/run/arguments.h"
+#include "sc_main/run/usage_error.h"
 #include "tlm/machine/fidelity.h"
 #include "tlm/machine/machine_map.h"
 #include "tlm/sim/time.h"
@@ -60,6 +61,17 @@ struct EarlierRun {
 std::string read_file(const std::string& path);
 /// The whole of a result file. `name`: how messages call it, such as "--from 'a.json'". Throws as read_result().
 nlohmann::ordered_json read_result_json(const std::string& path, const std::string& name);
+/// What `use` makes of result files, which anybody may have changed. Throws UsageError where they hold what `run` does
+/// not write. `names`: of the files, in quotes.
+template <class Use>
+auto with_results(const std::string& names, const Use& use) {
+  try {
+    return use();
+  } catch (const nlohmann::ordered_json::exception&) {
+    throw UsageError(names + " holds a value of a type that 'kernbench run' does not write, or lacks one",
+                     "give a file as 'kernbench run ... --json FILE' wrote it");
+  }
+}
 /// Throws UsageError if the file is no result of `run`, OutputError if it cannot be read.
 EarlierRun read_result(const std::string& path);
 

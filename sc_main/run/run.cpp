@@ -36,16 +36,6 @@
 
 namespace kernbench {
 namespace {
-/// Values of an option, before the parser can run: plug-ins and an earlier run say which options there are.
-Arguments values_of(const std::string& option, const Arguments& arguments) {
-  Arguments values;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i] == option && i + 1 < arguments.size()) values.push_back(arguments[++i]);
-    if (arguments[i].rfind(option + "=", 0) == 0) values.push_back(arguments[i].substr(option.size() + 1));
-  }
-  return values;
-}
-
 /// With the prefix that people read: "51.2 uJ".
 std::string joules(double pj) {
   static constexpr const char* kUnits[] = {"pJ", "nJ", "uJ", "mJ", "J"};
@@ -411,6 +401,8 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
   if (common_.stats_in_json || !common_.report.empty()) result_.statistics = std::move(statistics);
   if (common_.verbose) say_more(simulation);
   simulation.finish_outputs();  // also of a run that failed: its waves say why
+  if (simulation.trace_is_empty())
+    say("kernbench: warning: the trace is empty: nothing is within --trace-filter and --trace-window\n");
   if (error && foreign_) rethrow_as_programs(error);
   if (error) std::rethrow_exception(error);
 

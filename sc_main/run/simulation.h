@@ -62,6 +62,7 @@ class Simulation {
 
   /// Entries of --wave-filter that no signal has matched.
   std::vector<std::string> unmatched_filters() const;
+  bool trace_is_empty() const { return trace_ && trace_->empty(); }
 
   /// What every part did; null without --stats, --stats-in-json and --report. After the run; `whole`: it came to its
   /// end. Throws std::logic_error if what has to hold of it does not.

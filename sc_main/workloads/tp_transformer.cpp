@@ -64,7 +64,7 @@ void TpTransformer::add_options(po::options_description& options) {
 void TpTransformer::check_options() const {
   Refusals refusals;
   refusals.from([&] { moe_.check_into(refusals, model_, tp::load_model(model_).mixture()); });
-  if (layers_ != -1) refusals.check_integer("--layers", layers_, 0, 1 << 16);
+  if (layers_ != kNoLayers) refusals.check_integer("--layers", layers_, 0, 1 << 16);
   refusals.check_integer("--batch", batch_, 1, 1 << 16);
   refusals.check_integer("--prompt", prompt_, 0, 1 << 20);
   refusals.check_integer("--decode", decode_, 0, 1 << 20);
@@ -86,6 +86,7 @@ void TpTransformer::check_options() const {
   serving.check_into(refusals);
   if (serving_.asked() && (context_ != 0 || sequence_ == 1 || micro_ != 0))
     refusals.add("--requests goes with none of --context, --sequence-parallel and --micro-batches");
+  if (serving_.asked() && !weights_.empty()) refusals.add("--weights are contents, and --requests computes nothing");
   if (sequence_ == 1 && overlap_ > 1) refusals.add("--overlap is of all-reduces, and --sequence-parallel has none");
   if (!serving_.asked() && prompt_ == 0 && decode_ == 0)
     refusals.add("--prompt and --decode are 0; give one of them a token");
@@ -127,6 +128,8 @@ void TpTransformer::check_divides(const tp::Model& model) const {
                              batch_, counted(dp_ * std::max<std::int64_t>(micro_, 1), "part")));
   }
   const std::int64_t layers = layers_ <= 0 ? model.layers : layers_;
+  if (layers > model.layers)
+    refusals.add(fmt::format("--layers is {}; model '{}' has {}", layers, model.name, model.layers));
   if (layers % pp_ != 0) {
     refusals.add(fmt::format("model '{}': {}: give a multiple of the {} that --pp makes share them", model.name,
                              counted(layers, "layer"), counted(pp_, "stage")));
@@ -149,6 +152,9 @@ TpTransformer::Case TpTransformer::make_case(const Session& session) const {
   host.model = run.model;
   host.layers = layers_ == 0 ? run.model.layers : layers_;
   host.dtype = common_.type();
+  run.memory.emplace(run.model, session.map(), host.layers / pp_, tp_, batch_ / dp_, context_ + prompt_ + decode_,
+                     batch_ / dp_ * std::max<std::int64_t>(prompt_, 1), host.dtype, ends_of_stage());
+  run.memory->check(run.model.name);  // before anything is made that goes by the number of tokens
   host.weights = transformer_weights(run.model, common_.type(), seed);
   if (!weights_.empty()) {
     if (!session.options().run.data) throw std::invalid_argument("--weights are contents, and --data is off");
@@ -266,9 +272,6 @@ Report TpTransformer::run(Session& session) {
   if (layers_ < 0) layers_ = session.options().run.data ? 1 : 0;
   if (serving_.asked()) return serve(session);
   Case run = make_case(session);
-  run.memory.emplace(run.model, session.map(), run.host.layers / pp_, tp_, batch_ / dp_, context_ + prompt_ + decode_,
-                     batch_ / dp_ * std::max<std::int64_t>(prompt_, 1), run.host.dtype, ends_of_stage());
-  run.memory->check(run.model.name);
   run.of_phase.resize(run.phases.size());
   run.of_piece.resize(run.phases.size() * static_cast<std::size_t>(run.pieces));
   run.work = [&session](Ps now) { return MachineWork(now, session.options().energy(now)); };

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -82,7 +83,8 @@ class TpTransformer final : public Workload {
   std::string piece_name(std::int64_t piece) const;
 
   std::string model_, weights_;
-  std::int64_t layers_ = -1, batch_ = 1, prompt_ = 128, decode_ = 1, context_ = 0, page_ = 32, tp_ = 0, dp_ = 1,
+  static constexpr std::int64_t kNoLayers = std::numeric_limits<std::int64_t>::min();  ///< the option is not given
+  std::int64_t layers_ = kNoLayers, batch_ = 1, prompt_ = 128, decode_ = 1, context_ = 0, page_ = 32, tp_ = 0, dp_ = 1,
                pp_ = 1, micro_ = 0;
   int ends_ = 1, overlap_ = 1, sequence_ = 0;
   MoeSettings moe_;

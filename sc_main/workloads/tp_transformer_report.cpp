@@ -244,6 +244,9 @@ Report TpTransformer::report(Session& session, const Case& run, const TpTimes& t
   details += fmt::format("# in all: {:.3f} us, {:.6f} J, mean utilisation: {}\n", request_ns / 1e3,
                          request["energy_pj"].get<double>() * 1e-12, utilisation_text(request["utilisation"]));
   report.text += times.set_up_text() + details;
+  if (comparison.not_finite > 0)
+    report.text += fmt::format("# check: {} of the host's values are NaN or infinite, and say little of the others\n",
+                               comparison.not_finite);
   report.text +=
       fmt::format("# KV caches of a rank: {} B; HBM needed on a SIP: at least {:.3f}, used {:.3f} of {:.3f} GB\n",
                   run.cache_bytes, static_cast<double>(run.memory->need()) / 1e9,

@@ -112,6 +112,48 @@ TEST_F(Diff, RefusesWhatIsNoResult) {
   EXPECT_THAT(type.err, HasSubstr("'a.json' or 'other.json' holds a value of a type that 'kernbench run' does not"));
 }
 
+/// A result file is hours of work.
+TEST_F(Diff, AndItsLikeWriteOverNoResultAndNoTwoOutputsIntoOneFile) {
+  const std::string kept = read(tool.file("a.json"));
+  using Words = std::vector<std::string>;
+  for (const Words& words :
+       {Words{"diff", "a.json", "b.json", "--html", "a.json"}, Words{"diff", "a.json", "b.json", "--json", "./b.json"},
+        Words{"diff", "a.json", "b.json", "--json", "q", "--html", "q"}, Words{"report", "a.json", "-o", "a.json"},
+        Words{"what-if", "a.json", "--keys", "system.links.latency", "--html", "a.json"},
+        Words{"what-if", "a.json", "--keys", "system.links.latency", "--json", "q", "--html", "q"},
+        Words{"run", "--from", "a.json", "--report", "a.json"},
+        Words{"run", "p2p", "--vcd", "v.vcd", "--oplog", "v.states"}}) {
+    const Outcome refused = tool(words);
+    EXPECT_EQ(refused.code, 2) << refused.out;
+    EXPECT_NE(refused.err.find(" are both "), std::string::npos) << refused.err;
+  }
+  EXPECT_EQ(read(tool.file("a.json")), kept);
+}
+
+TEST_F(Diff, AndItsLikeRefuseAResultOfOtherTypes) {
+  auto result = json_of(read(tool.file("a.json")));
+  const auto refused = [&](const std::string& key, const Json& value, const std::vector<std::string>& words) {
+    auto changed = result;
+    value.is_null() ? static_cast<void>(changed.erase(key)) : static_cast<void>(changed[key] = value);
+    std::ofstream(tool.file("changed.json")) << changed;
+    const Outcome outcome = tool(words);
+    EXPECT_EQ(outcome.code, 2) << key << outcome.err;
+  };
+  const std::vector<std::string> report{"report", "changed.json"};
+  refused("results", nullptr, {"what-if", "changed.json", "--keys", "system.links.latency"});
+  refused("results", 5, report);
+  refused("statistics", Json::array(), report);
+  refused("statistics", {{"resources", {{{"name", 3}}}}}, report);
+}
+
+TEST_F(Diff, SaysOfBothWhatTimesTheyAre) {
+  const Outcome one = tool({"run", "all_reduce", "-b", "64", "-e", "64", "--topology", "minimal", "--set",
+                            "system.sips.count=2", "--data", "off", "--json", "c.json"});
+  ASSERT_EQ(one.code, 0) << one.err;
+  EXPECT_NE(tool({"diff", "a.json", "c.json"}).out.find("; B is time_ns of all_reduce, 64 B"), std::string::npos);
+  EXPECT_EQ(tool({"diff", "a.json", "b.json"}).out.find("; B is"), std::string::npos);
+}
+
 TEST_F(Diff, NamesTheKeyThatOnlyOneOfTheMachinesHas) {
   ASSERT_EQ(tool({"run", "tp_mlp", "--topology", "minimal", "--data", "off", "--set",
                   "overrides=[{match: sip0.cube0, cube: {hbm: {clock: 800 MHz}}}]", "--json", "slow.json", "-q"})

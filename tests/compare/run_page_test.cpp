@@ -147,6 +147,15 @@ TEST(RunPage, TimelineShowsWhatIsWaitedForAndOnDemandForWhatAndTheVirtualChannel
                                 std::regex("sip[^\n]*out_[a-z0-9]+ [a-z0-9.]+\n[^;]*[1-9][0-9.]*% busy")));
 }
 
+TEST(RunPage, LeavesOutWhatARunHasNoStatisticsFor) {
+  const Tool tool;
+  ASSERT_EQ(tool({"run", "noc_traffic", "--warmup", "500", "--window", "1000", "--report", "run.html", "-q"}).code, 0);
+  const Rendered page = render_in_browser(tool.folder(), read(tool.file("run.html")));
+  EXPECT_TRUE(page.quiet()) << page.log;
+  EXPECT_EQ(count_of(drawn(page), "NaN"), 0U);
+  EXPECT_EQ(drawn(page).find("<section id=\"where\""), std::string::npos);
+}
+
 TEST(RunPage, WheelZoomsTheTimelineAndWithItWhereTheTimeWent) {
   const Tool tool;
   const Rendered zoomed = render_in_browser(tool.folder(), with_script(page_of_a_run(tool), R"(

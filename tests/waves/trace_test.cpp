@@ -92,6 +92,16 @@ TEST(Trace, KeepsWhatFilterAndWindowAllow) {
   EXPECT_GT(slices, 0U);
 }
 
+TEST(Trace, OfNothingIsSaidToBeEmpty) {
+  const Tool tool;
+  auto arguments = kTraced;
+  arguments.insert(arguments.end(), {"--trace-filter", "nosuch.**"});
+  const Outcome outcome = tool(arguments);
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_NE(outcome.err.find("warning: the trace is empty"), std::string::npos) << outcome.err;
+  EXPECT_EQ(tool({"run", "p2p", "--trace-detail", "1ns"}).code, 2);
+}
+
 TEST(Trace, ChangesNoResultAndIsTheSameCompressed) {
   const Tool tool;
   auto compressed = kTraced;

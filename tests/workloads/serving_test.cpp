@@ -265,6 +265,7 @@ TEST(Serving, RefusesBrokenFilesWithTheirPlace) {
   EXPECT_THAT(error("arrival,prompt,output\n1,2\n"), HasSubstr(":2:1: error: has 2 fields, the header line 3"));
   EXPECT_THAT(error("arrival,prompt,output\n1,2,3\n1,x,3\n"), HasSubstr(":3:3: error: prompt is 'x'"));
   EXPECT_THAT(error("arrival,prompt,output\n-1,2,3\n"), HasSubstr(":2:1: error: arrival is '-1'"));
+  EXPECT_THAT(error("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-02-29 18:17:03,1,1\n"), HasSubstr("TIMESTAMP is"));
   EXPECT_THAT(error("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-13-16 18:17:03,1,1\n"),
               HasSubstr(":2:1: error: TIMESTAMP is '2023-13-16 18:17:03'"));
   EXPECT_THAT(error("arrival,prompt,output\n"), HasSubstr("has no requests"));
@@ -346,6 +347,16 @@ TEST(Serving, OnTheMachineTakesWhatItsStepsTake) {
   EXPECT_GT(served["over_time"][0]["utilisation"]["hbm"].get<double>(), 0);
   EXPECT_EQ(served["over_time"][5]["utilisation"]["hbm"].get<double>(), 0);
   EXPECT_EQ(served["over_time"][5]["prefill_share"].get<double>(), 0) << "idle";
+}
+
+TEST(Serving, RefusesArrivalsBeyondSimulatedTime) {
+  const Tool tool;
+  const Outcome slow = tool({"run", "tp_transformer", "--model", "llama3-8b", "--topology", "ring8", "--data", "off",
+                             "--requests", "3", "--rate", "1e-9", "--most-requests", "2"});
+  EXPECT_EQ(slow.code, 2);
+  EXPECT_EQ(slow.err,
+            "kernbench: error: --requests 3 at --rate 1e-09 take 3e+09 s; give a rate at which they take 1000000 s at "
+            "most\nkernbench: error: --most-requests is of --requests FILE; give --requests fewer\n");
 }
 
 TEST(Serving, RefusesRequestsThatALearnedTableHasNoPositionsFor) {

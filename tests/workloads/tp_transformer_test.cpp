@@ -227,6 +227,12 @@ TEST(TpTransformer, RefusesWhatDoesNotDivideOrFitWithLayerDimensionAndNumbers) {
   EXPECT_EQ(needs({"--pp", "2"}) - activations, (needs({}) - activations) / 2);
   const Outcome table = tool(tiny(tool, {"--prompt", "64"}, kLearned));
   EXPECT_THAT(table.err, HasSubstr("positions is 67: its table of learned positions has 40"));
+  const Outcome layers = tool(tiny(tool, {"--layers", "30"}));
+  EXPECT_EQ(layers.err, "kernbench: error: --layers is 30; model 'm.yaml' has 3\n");
+  EXPECT_EQ(tool(tiny(tool, {"--layers", "-1"})).err,
+            "kernbench: error: --layers is -1; give an integer from 0 to 65536\n");
+  const Outcome many = tool(tiny(tool, {"--batch", "65536", "--prompt", "1048576", "--data", "off"}));
+  EXPECT_EQ(many.code, 5) << "at once: tokens would take 550 GB";
   const Outcome sips = tool(tiny(tool, {"--tp", "5"}));
   EXPECT_EQ(sips.err, "kernbench: error: --tp is 5; the machine has 4 SIPs\n");
   const Outcome model = tool(tiny(tool, {}, "layers: 2\nwidht: 3\n"));

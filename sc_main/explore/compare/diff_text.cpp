@@ -98,8 +98,9 @@ std::string resources_text(const Json& resources) {
 std::string diff_text(const Json& diff, const std::string& a, const std::string& b) {
   std::string text = fmt::format("# A {}\n# B {}\n", a, b);
   const Json& time = diff["time"];
-  text += fmt::format("# {}: {} -> {} us, {}\n", time["a_of"].get<std::string>(), us(time["a_ns"]), us(time["b_ns"]),
-                      times(time["ratio"]));
+  const std::string a_of = time["a_of"], b_of = time["b_of"];
+  text += fmt::format("# {}: {} -> {} us, {}{}\n", a_of, us(time["a_ns"]), us(time["b_ns"]), times(time["ratio"]),
+                      a_of == b_of ? std::string() : "; B is " + b_of);
   text += pairs_text(diff["settings"], "settings");
   text += pairs_text(diff["config"], "configuration");
   text += rows_text(diff["results"]);

@@ -96,7 +96,7 @@ class Details {
 
 /// What it waited for, one by one where that is kept.
 void add_waiting(const Json& resource, Details& details) {
-  const std::string name = resource["name"];
+  const std::string name = resource.at("name");
   const Json* reasons = list_of(resource, "waiting_by_reason_ps");
   if (reasons == nullptr) return details.add(name, list_of(resource, "waiting_ps"));
   for (const auto& [reason, times] : reasons->items()) details.add(name + ": " + reason, &times);
@@ -106,14 +106,14 @@ void add_channels(const Json& resource, Details& details) {
   const auto channels = resource.find("virtual_channels");
   if (channels == resource.end()) return;
   for (const auto& [name, channel] : channels->items())
-    details.add(resource["name"].get<std::string>() + " " + name, list_of(channel, "busy_ps"));
+    details.add(resource.at("name").get<std::string>() + " " + name, list_of(channel, "busy_ps"));
 }
 }  // namespace
 
 Json packed_statistics(const Json& statistics, std::size_t most_bytes) {
-  const Json& resources = statistics["resources"];
-  Slices slices{statistics["slice_ps"].get<std::uint64_t>(), statistics["time_ps"].get<std::uint64_t>(),
-                statistics["slices"].get<std::size_t>()};
+  const Json& resources = statistics.at("resources");
+  Slices slices{statistics.at("slice_ps").get<std::uint64_t>(), statistics.at("time_ps").get<std::uint64_t>(),
+                statistics.at("slices").get<std::size_t>()};
   while (slices.count() > 1 && slices.count() * resources.size() > most_bytes) slices.together *= 2;
   Json packed{{"time_ps", slices.time_ps}, {"slice_ps", slices.page_ps()}, {"slices", slices.count()}};
   std::vector<std::string> kinds;
@@ -124,11 +124,11 @@ Json packed_statistics(const Json& statistics, std::size_t most_bytes) {
        {"names", "kind", "from", "to", "utilisation", "busy_ps", "bytes", "messages", "waiting", "high_water"})
     packed[key] = Json::array();
   for (const Json& resource : resources) {
-    const std::string kind = resource["kind"];
+    const std::string kind = resource.at("kind");
     const auto known = std::find(kinds.begin(), kinds.end(), kind);
     packed["kind"].push_back(known - kinds.begin());
     if (known == kinds.end()) kinds.push_back(kind);
-    packed["names"].push_back(resource["name"]);
+    packed["names"].push_back(resource.at("name"));
     packed["from"].push_back(resource.value("from", ""));
     packed["to"].push_back(resource.value("to", ""));
     packed["utilisation"].push_back(resource.value("utilisation", 0.0));
@@ -138,7 +138,7 @@ Json packed_statistics(const Json& statistics, std::size_t most_bytes) {
     packed["waiting"].push_back(resource.value("waiting_ps", Json::object()));
     const std::string unit = resource.value("high_water_unit", "");
     packed["high_water"].push_back(
-        resource.contains("high_water") ? "at most " + resource["high_water"].dump() + " " + unit : std::string());
+        resource.contains("high_water") ? "at most " + resource.at("high_water").dump() + " " + unit : std::string());
     add_course(shares_of(list_of(resource, "busy_ps"), slices), resource.value("units", 1.0), series);
     add_waiting(resource, waiting);
     add_channels(resource, channels);

@@ -56,6 +56,10 @@ std::int64_t days_from_civil(std::int64_t year, std::int64_t month, std::int64_t
   return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
 }
 
+std::int64_t days_of(int year, int month) {
+  return days_from_civil(month == 12 ? year + 1 : year, month % 12 + 1, 1) - days_from_civil(year, month, 1);
+}
+
 /// "2023-11-16 18:15:46.6805900", "2023-11-16T18:15:46Z".
 std::int64_t ns_of_date(const Location& where, const std::string& text) {
   int year = 0, month = 0, day = 0, hour = 0, minute = 0, used = 0;
@@ -64,7 +68,8 @@ std::int64_t ns_of_date(const Location& where, const std::string& text) {
       std::sscanf(text.c_str(), "%4d-%2d-%2d%*1[ T]%2d:%2d:%lf%n", &year, &month, &day, &hour, &minute, &second, &used);
   const std::string rest = read == 6 ? text.substr(static_cast<std::size_t>(used)) : text;
   if (read != 6 || (!rest.empty() && rest != "Z" && rest != "+00:00") || month < 1 || month > 12 || day < 1 ||
-      day > 31 || hour < 0 || hour > 23 || minute < 0 || minute > 59 || !(second >= 0 && second < 61)) {
+      day > days_of(year, month) || hour < 0 || hour > 23 || minute < 0 || minute > 59 ||
+      !(second >= 0 && second < 61)) {
     throw ConfigError(where, fmt::format("TIMESTAMP is '{}'", text), "give a date and time, as 2023-11-16 18:15:46.68");
   }
   return (days_from_civil(year, month, day) * 86400 + hour * 3600 + minute * 60) * kNsPerSecond +
@@ -78,7 +83,7 @@ std::int64_t ns_of_number(const Location& where, const std::string& text) {
       std::isfinite(value) && value >= 0 && value < 1e7) {
     return std::llround(value * 1e9);
   }
-  throw ConfigError(where, fmt::format("arrival is '{}'", text), "give seconds, 0 or more");
+  throw ConfigError(where, fmt::format("arrival is '{}'", text), "give seconds, from 0 to less than 1e7");
 }
 }  // namespace
 

@@ -43,6 +43,9 @@ void ServingOptions::check_into(Refusals& refusals) const {
     refusals.add("--rate, --lengths, --most-requests and --scheduler are of --requests, which is not given");
 }
 
+/// s, of arrivals: simulated time ends after 1.8e7 s.
+constexpr double kLongest = 1e6;
+
 std::vector<Request> ServingOptions::read(std::uint64_t seed) const {
   if (is_file()) {
     if (rate > 0 || lengths != "fixed")
@@ -53,8 +56,14 @@ std::vector<Request> ServingOptions::read(std::uint64_t seed) const {
   const std::int64_t count = std::stoll(requests);
   Refusals refusals;
   refusals.check_integer("--requests", count, 1, 1'000'000);
-  if (!(rate > 0 && rate <= 1e6))
+  if (!(rate > 0 && rate <= 1e6)) {
     refusals.add(fmt::format("--rate is {}; give requests per second, above 0 up to 1e6", rate));
+  } else if (const double takes = static_cast<double>(count) / rate; takes > kLongest) {
+    refusals.add(
+        fmt::format("--requests {} at --rate {} take {:.3g} s; give a rate at which they take {:.0f} s at most", count,
+                    rate, takes, kLongest));
+  }
+  if (most != 0) refusals.add("--most-requests is of --requests FILE; give --requests fewer");
   if (lengths == "fixed") {
     refusals.check_integer("--prompt", prompt, 1, 1 << 20);
     refusals.check_integer("--decode", output, 1, 1 << 20);

@@ -28,7 +28,9 @@ double mean(const std::vector<double>& values) {
   return values.empty() ? 0 : sum / static_cast<double>(values.size());
 }
 
+/// Of none: null.
 Json spread(const std::vector<double>& values) {
+  if (values.empty()) return {{"mean", nullptr}, {"p50", nullptr}, {"p99", nullptr}};
   return {{"mean", mean(values)}, {"p50", percentile(values, 50)}, {"p99", percentile(values, 99)}};
 }
 }  // namespace
@@ -140,6 +142,7 @@ Report Serving::report() const {
   Json row = this->row();
   Report report;
   const auto line = [](const char* what, const Json& of) {
+    if (of["mean"].is_null()) return fmt::format("# {}: -; no request has two tokens\n", what);
     return fmt::format("# {}: mean {:.3f} ms, P50 {:.3f}, P99 {:.3f}\n", what, of["mean"].get<double>(),
                        of["p50"].get<double>(), of["p99"].get<double>());
   };

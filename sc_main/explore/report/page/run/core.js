@@ -77,7 +77,7 @@ const kClasses = [
 const kWaiting = {name: "waiting", colour: "#c9cfd6"};
 
 /// The statistics: `part(i)` describes a resource, `share(i, slice)` is how busy it was in a slice, 0 to 1.
-const stats = data.stats && (function () {
+const stats = data.stats && data.stats.names.length > 0 && (function () {
   const bytesOf = coded => Uint8Array.from(atob(coded), one => one.charCodeAt(0));
   const s = data.stats, series = bytesOf(s.series);
   const count = s.names.length, slices = s.slices;

@@ -6,7 +6,7 @@
   const summary = section("difference", "What changed").select(".chart");
   table(summary, null, [["", 0], ["A"], ["B"], ["B / A", 1]], [
     ["file", data.names.a, data.names.b, ""], ["command", diff.a.command.join(" "), diff.b.command.join(" "), ""],
-    [diff.time.a_of, nanoseconds(diff.time.a_ns), nanoseconds(diff.time.b_ns), times(diff.time.ratio)],
+    [diff.time.a_of + (diff.time.a_of === diff.time.b_of ? "" : "; B: " + diff.time.b_of), nanoseconds(diff.time.a_ns), nanoseconds(diff.time.b_ns), times(diff.time.ratio)],
     ["simulated time of the run", time(diff.a.sim_time_ps), time(diff.b.sim_time_ps), times(diff.a.sim_time_ps ? diff.b.sim_time_ps / diff.a.sim_time_ps : null)],
     ["energy", figure(diff.a.energy_pj / 1e6) + " uJ", figure(diff.b.energy_pj / 1e6) + " uJ", times(diff.a.energy_pj ? diff.b.energy_pj / diff.a.energy_pj : null)]]);
   const pairs = (caption, list) => list.length ? table(summary, caption, [["key"], ["A"], ["B"]], list.slice(0, 200).map(e => [e.key, said(e.a), said(e.b)]))
