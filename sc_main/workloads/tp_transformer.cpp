@@ -152,9 +152,6 @@ TpTransformer::Case TpTransformer::make_case(const Session& session) const {
   host.model = run.model;
   host.layers = layers_ == 0 ? run.model.layers : layers_;
   host.dtype = common_.type();
-  run.memory.emplace(run.model, session.map(), host.layers / pp_, tp_, batch_ / dp_, context_ + prompt_ + decode_,
-                     batch_ / dp_ * std::max<std::int64_t>(prompt_, 1), host.dtype, ends_of_stage());
-  run.memory->check(run.model.name);  // before anything is made that goes by the number of tokens
   host.weights = transformer_weights(run.model, common_.type(), seed);
   if (!weights_.empty()) {
     if (!session.options().run.data) throw std::invalid_argument("--weights are contents, and --data is off");
@@ -163,6 +160,9 @@ TpTransformer::Case TpTransformer::make_case(const Session& session) const {
       return files->weight(name, dtype);
     };
   }
+  run.memory.emplace(run.model, session.map(), host.layers / pp_, tp_, batch_ / dp_, context_ + prompt_ + decode_,
+                     batch_ / dp_ * std::max<std::int64_t>(prompt_, 1), host.dtype, ends_of_stage());
+  run.memory->check(run.model.name);  // before anything is made that goes by the number of tokens
   host.context = context_;
   const auto contents = [&](std::uint64_t stream) -> tp::Transformer::Contents {
     return [=, heads = run.model.kv_heads, context = context_, dtype = host.dtype](

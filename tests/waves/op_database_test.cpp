@@ -84,6 +84,7 @@ TEST_F(OpDatabase, AnswersTheQueriesOfTheDocumentationAsTheLogDoes) {
   std::map<std::string, std::pair<std::int64_t, std::int64_t>> by_name;  // 1: number and time
   std::map<std::string, std::int64_t> by_space, by_unit, by_peer;        // 2, 3, 6
   std::map<std::string, std::pair<double, std::int64_t>> by_kernel;      // 5: FLOP, arrays' time
+  std::map<std::string, std::vector<Json>> products;                     // by array
   for (const Json& op : ops_) {
     const std::string name = op["op_name"], component = op["component"];
     const std::int64_t time = op["t_end"].get<std::int64_t>() - op["t_start"].get<std::int64_t>();
@@ -93,15 +94,25 @@ TEST_F(OpDatabase, AnswersTheQueriesOfTheDocumentationAsTheLogDoes) {
     if (op["op_kind"] == "dma")
       by_space[op["kernel"].get<std::string>() + "/" + params["space"].get<std::string>() + "/" + name] +=
           params["nbytes"].get<std::int64_t>();
-    if (leaf(component) == "gemm") by_unit[component.substr(0, component.rfind('.'))] += time;
     if (name == "gemm") {
-      auto& [flop, busy] = by_kernel[op["kernel"]];
-      flop += 2.0 * params["m"].get<double>() * params["n"].get<double>() * params["k"].get<double>();
-      busy += time;
+      by_kernel[op["kernel"]].first +=
+          2.0 * params["m"].get<double>() * params["n"].get<double>() * params["k"].get<double>();
+      products[component.substr(0, component.rfind('.'))].push_back(op);
     }
     if (leaf(component) == "ipcq_send")
       by_peer[component.substr(0, component.rfind('.')) + ">" + params["peer"].get<std::string>()] +=
           params["nbytes"].get<std::int64_t>();
+  }
+  for (auto& [unit, ops] : products) {  // each from the end of those before it
+    std::stable_sort(ops.begin(), ops.end(), [](const Json& a, const Json& b) { return a["t_start"] < b["t_start"]; });
+    std::int64_t until = 0;
+    for (const Json& op : ops) {
+      const std::int64_t end = op["t_end"];
+      const std::int64_t more = std::max<std::int64_t>(0, end - std::max(until, op["t_start"].get<std::int64_t>()));
+      by_unit[unit] += more;
+      by_kernel[op["kernel"]].second += more;
+      until = std::max(until, end);
+    }
   }
 
   const std::vector<Row> kinds = asked(0);
