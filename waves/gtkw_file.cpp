@@ -170,6 +170,9 @@ class Rows {
 }  // namespace
 
 std::string gtkw_path(const std::string& vcd_path) { return fs::path(vcd_path).replace_extension(".gtkw").string(); }
+std::string states_path(const std::string& vcd_path) {
+  return fs::path(vcd_path).replace_extension(".states").string();
+}
 
 namespace {
 constexpr std::size_t kBusiest = 12, kOfAKind = 3;
@@ -219,7 +222,7 @@ void write_gtkw(const std::string& vcd_path, const std::vector<Track>& tracks, c
                 const std::vector<Stretch>& stretches) {
   const fs::path vcd = fs::absolute(vcd_path).lexically_normal();
   const fs::path gtkw = gtkw_path(vcd.string());
-  Filters filters(fs::path(vcd).replace_extension(".states"));
+  Filters filters(states_path(vcd.string()));
   Rows rows(filters);
   for (const Track& track : tracks) {
     if (track.active && track.name == kStretchTrack) rows.row(track);

@@ -9,6 +9,8 @@ namespace kernbench {
 
 /// Path of the save file that belongs to a wave file: run.vcd -> run.gtkw.
 std::string gtkw_path(const std::string& vcd_path);
+/// And of its folder of filter files.
+std::string states_path(const std::string& vcd_path);
 
 /// Writes the GTKWave save file of `vcd_path`: the program's stretches; the tracks that were busiest in `focus`; then
 /// all that were ever active, in groups as the machine nests (the first unit of each kind open), coloured by unit,

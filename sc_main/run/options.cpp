@@ -338,17 +338,14 @@ void CommonOptions::check_outputs() const {
     if (*path == "-")
       throw UsageError(fmt::format("{} is '-'", option), "give a file; only --json goes to standard output");
   }
-  const auto beside = [this](const char* ending) {
-    return vcd.empty() ? std::string() : fs::path(vcd).replace_extension(ending).string();
-  };
   refuse_same_files({{"--json", json},
                      {"--report", report},
                      {"--vcd", vcd},
                      {"--oplog", oplog},
                      {"--stats", stats},
                      {"--trace", trace},
-                     {"the save file of --vcd", beside(".gtkw")},
-                     {"the folder of --vcd", beside(".states")}});
+                     {"the save file of --vcd", vcd.empty() ? vcd : gtkw_path(vcd)},
+                     {"the folder of --vcd", vcd.empty() ? vcd : states_path(vcd)}});
   // What --json writes over it is the same once more.
   for (const auto& [option, path] :
        {std::pair("--vcd", &vcd), std::pair("--oplog", &oplog), std::pair("--stats", &stats),
