@@ -95,7 +95,9 @@ int report_run(const ReportOptions& options) {
   if (!options.sweep.empty()) throw UsageError("--sweep with a result of 'kernbench run'", "leave it out");
   const nlohmann::ordered_json result = read_result_json(options.store, fmt::format("'{}'", options.store));
   const std::string page = with_results(quote(options.store), [&] {
-    const topology::Plan plan = plan_of(topology::resolve_json(result["config"], machine_of(result)), options.store);
+    topology::Resolved machine = topology::resolve_json(result["config"], options.store);
+    machine.spec.name = machine_of(result);
+    const topology::Plan plan = plan_of(machine, options.store);
     const std::string title =
         options.title.empty() ? result.value("workload", "run") + ": " + options.store : options.title;
     return report::render_run(result, plan, title);

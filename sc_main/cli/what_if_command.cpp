@@ -17,6 +17,7 @@
 #include "sc_main/run/terminal.h"
 #include "sc_main/run/usage_error.h"
 #include "tlm/config/json_text.h"
+#include "topology/spec/resolve.h"
 
 namespace kernbench {
 namespace {
@@ -106,7 +107,9 @@ int what_if_command(const Arguments& arguments) {
   what.jobs = options.jobs;
   refuse_same_files({{"--json", options.json}, {"--html", options.html}});
   refuse_same_files({{"the result file", options.file}, {"--html", options.html}});  // --json may go on with it
-  const Run refused_early(what.arguments);  // what its command line is refused for is said once, here
+  // What machine and command line are refused for is said once, here.
+  topology::resolve_json(what.config, options.file);
+  const Run refused_early(what.arguments);
   nlohmann::ordered_json result = what.recorded;
   DocumentOutput json(options.json), html(options.html);
   const ColorMode colors = options.color == "never" ? ColorMode::never : ColorMode::automatic;

@@ -146,6 +146,18 @@ TEST_F(Diff, AndItsLikeRefuseAResultOfOtherTypes) {
   refused("statistics", {{"resources", {{{"name", 3}}}}}, report);
 }
 
+TEST_F(Diff, AndReportNameTheFileWhoseMachineIsWrong) {
+  auto result = json_of(read(tool.file("a.json")));
+  result["config"]["pe"]["gemm"]["dataflow"] = "-0";
+  std::ofstream(tool.file("changed.json")) << result;
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"report", "changed.json"}, {"what-if", "changed.json", "--keys", "pe.*"}}) {
+    const Outcome outcome = tool(words);
+    EXPECT_EQ(outcome.code, 2) << words.front();
+    EXPECT_NE(outcome.err.find("changed.json"), std::string::npos) << outcome.err;
+  }
+}
+
 TEST_F(Diff, SaysOfBothWhatTimesTheyAre) {
   const Outcome one = tool({"run", "all_reduce", "-b", "64", "-e", "64", "--topology", "minimal", "--set",
                             "system.sips.count=2", "--data", "off", "--json", "c.json"});

@@ -200,6 +200,8 @@ TEST(RunPage, OfAResultFileHasWhatTheFileHas) {
   EXPECT_EQ(count_of(page.dom, "class=\"launch\""), 2U) << "the two GEMMs; a bias computes nothing";
   EXPECT_NE(page.dom.find("class=\"saving\""), std::string::npos);
   EXPECT_NE(page.dom.find("id=\"timeline\""), std::string::npos);
+  EXPECT_NE(read(tool.file("tried.html")).find("\"System: minimal\""), std::string::npos)
+      << "the machine's name is not the file's";
 }
 
 /// Eight SIPs of 16 cubes of 8 PEs.
