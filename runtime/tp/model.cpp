@@ -102,7 +102,7 @@ Model read_model(const ConfigNode& root, const std::string& name, Problems& prob
   if (reader.has("experts") || reader.has("experts_per_token")) {
     reader.read("experts", model.experts);
     reader.read("experts_per_token", model.experts_per_token);
-    if (const std::string why = wrong_mixture(model); !why.empty())
+    if (const std::string why = wrong_mixture(model); model.experts > 0 && model.experts_per_token > 0 && !why.empty())
       reader.refuse("experts_per_token", fmt::format("is '{}'", model.experts_per_token), why);
     if (!model.gated) reader.refuse("gated", "is 'false'", "give true: experts are gated MLPs");
     if (model.biases) reader.refuse("biases", "is 'true'", "give false: experts have no biases");

@@ -62,7 +62,9 @@ class Reader {
     if (node == nullptr) return otherwise;
     char* end = nullptr;
     const double number = std::strtod(node->text.c_str(), &end);
-    if (node->is_scalar() && !node->text.empty() && *end == '\0' && std::isfinite(number) && number > 0) return number;
+    if (node->is_scalar() && !node->quoted && !node->text.empty() && *end == '\0' && std::isfinite(number) &&
+        number > 0)
+      return number;
     problems_.add(node->where, fmt::format("{} is not a number above 0", key), "give one, such as 1e-5");
     return otherwise;
   }
@@ -103,17 +105,18 @@ Model read_config_json(const ConfigNode& root, const std::string& name, Problems
   model.layers = reader.integer("num_hidden_layers");
   model.width = reader.integer("hidden_size");
   model.heads = reader.integer("num_attention_heads");
-  model.kv_heads = reader.integer("num_key_value_heads", model.heads);
+  model.kv_heads = reader.integer("num_key_value_heads", std::max<std::int64_t>(model.heads, 1));
   model.mlp_width = reader.integer("intermediate_size");
   model.vocabulary = reader.integer("vocab_size");
   model.positions = reader.integer("max_position_embeddings");
-  model.head_dim = reader.integer("head_dim", model.heads > 0 && model.width > 0 ? model.width / model.heads : 1);
+  const bool sized = model.heads > 0 && model.width > 0;  // else that is said, and nothing that follows from it
+  model.head_dim = reader.integer("head_dim", sized ? std::max<std::int64_t>(model.width / model.heads, 1) : 2);
   model.epsilon = reader.number("rms_norm_eps", mixture ? 1e-5 : 1e-6);
   model.rope_theta = reader.number("rope_theta", mixture ? 1'000'000 : 10'000);
   if (mixture) {
     model.experts = reader.integer("num_local_experts", 8);
     model.experts_per_token = reader.integer("num_experts_per_tok", 2);
-    if (const std::string why = wrong_mixture(model); !why.empty()) {
+    if (const std::string why = wrong_mixture(model); model.experts > 0 && !why.empty()) {
       const ConfigNode* node = reader.value("num_experts_per_tok");
       problems.add(node == nullptr ? root.where : node->where,
                    fmt::format("num_experts_per_tok is '{}'", model.experts_per_token), why);

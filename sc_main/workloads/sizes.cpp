@@ -69,15 +69,19 @@ std::vector<std::uint64_t> SizeRange::sizes() const {
   return all;
 }
 
-DType parse_dtype_option(const std::string& text) {
+std::optional<DType> dtype_named(const std::string& text) {
   static const std::vector<std::pair<std::string, DType>> kNcclNames = {
       {"half", DType::f16}, {"float", DType::f32}, {"double", DType::f64}, {"bfloat16", DType::bf16},
       {"int8", DType::i8},  {"int32", DType::i32}, {"int64", DType::i64}};
-  if (const auto dtype = parse_dtype(text)) return *dtype;
   for (const auto& [name, dtype] : kNcclNames) {
     if (name == text) return dtype;
   }
-  return parse_name<DType>("--dtype", text, kDTypes);
+  return parse_dtype(text);
+}
+
+DType parse_dtype_option(const std::string& text) {
+  const auto dtype = dtype_named(text);
+  return dtype ? *dtype : parse_name<DType>("--dtype", text, kDTypes);
 }
 
 std::string counted(std::int64_t number, const std::string& thing) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,9 @@ struct SizeRange {
   std::vector<std::uint64_t> sizes() const;
 };
 
-/// Our names and those of nccl-tests (half, float, double, bfloat16, int8, int32, int64). Throws std::invalid_argument.
+/// Our names and those of nccl-tests (half, float, double, bfloat16, int8, int32, int64).
+std::optional<DType> dtype_named(const std::string& text);
+/// The same; throws std::invalid_argument.
 DType parse_dtype_option(const std::string& text);
 
 /// Of -n and -w of collectives: each iteration is remembered until the row is made.

@@ -133,11 +133,11 @@ void TpOptions::check_into(Refusals& refusals) const {
 }
 
 DType TpOptions::type() const {
-  const DType type = parse_dtype_option(dtype);
-  if (type != DType::f16 && type != DType::bf16 && type != DType::f32 && type != DType::f64) {
-    throw std::invalid_argument(fmt::format("--dtype is {}; give f16, bf16, f32 or f64", quote(dtype)));
+  const std::optional<DType> type = dtype_named(dtype);
+  for (const DType usable : {DType::f16, DType::bf16, DType::f32, DType::f64}) {
+    if (type == usable) return usable;
   }
-  return type;
+  throw std::invalid_argument(fmt::format("--dtype is {}; give f16, bf16, f32 or f64", quote(dtype)));
 }
 
 ProcessGroupOptions TpOptions::group(Session& session) const {

@@ -268,8 +268,16 @@ TEST(Serving, RefusesBrokenFilesWithTheirPlace) {
   EXPECT_THAT(error("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-02-29 18:17:03,1,1\n"), HasSubstr("TIMESTAMP is"));
   EXPECT_THAT(error("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-13-16 18:17:03,1,1\n"),
               HasSubstr(":2:1: error: TIMESTAMP is '2023-13-16 18:17:03'"));
+  EXPECT_THAT(error("arrival,prompt,output,prompt\n1,2,3,4\n"),
+              HasSubstr(":1:23: error: column 'prompt' is there twice"));
   EXPECT_THAT(error("arrival,prompt,output\n"), HasSubstr("has no requests"));
   EXPECT_THAT(error(""), HasSubstr("has no header line"));
+  try {
+    serve::read_requests(tool.folder().path().string());
+    ADD_FAILURE() << "a folder has no requests";
+  } catch (const ConfigError& problem) {
+    EXPECT_THAT(problem.what(), HasSubstr("cannot be read: Is a directory"));
+  }
 }
 
 /// Poisson: the mean distance of many is 1 / rate, to three standard errors; and their deviation is as large.

@@ -367,9 +367,11 @@ TEST(TpMlp, RefusesBadOptionsBeforeItRuns) {
   const Outcome hidden = tool(small({"run", "tp_mlp", "--hidden", "30"}));
   EXPECT_EQ(hidden.code, 2);
   EXPECT_EQ(hidden.err, "kernbench: error: --hidden is 30; give a multiple of the machine's 4 SIPs\n");
-  const Outcome type = tool(small({"run", "tp_mlp", "--dtype", "i8"}));
-  EXPECT_EQ(type.code, 2);
-  EXPECT_EQ(type.err, "kernbench: error: --dtype is 'i8'; give f16, bf16, f32 or f64\n");
+  for (const std::string name : {"i8", "f8"}) {
+    const Outcome type = tool(small({"run", "tp_mlp", "--dtype", name}));
+    EXPECT_EQ(type.code, 2);
+    EXPECT_EQ(type.err, "kernbench: error: --dtype is '" + name + "'; give f16, bf16, f32 or f64\n");
+  }
   const Outcome activation = tool(small({"run", "tp_mlp", "--activation", "glu"}));
   EXPECT_EQ(activation.code, 2);
   EXPECT_THAT(activation.err, HasSubstr("--activation is 'glu'; did you mean"));

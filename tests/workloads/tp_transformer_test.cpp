@@ -315,19 +315,23 @@ TEST(TpTransformer, ReadsConfigJsonAsTheModelThatItDescribes) {
   EXPECT_EQ(refused.code, 2);
   EXPECT_THAT(refused.err, HasSubstr("m.yaml:7:19: error: rope_scaling is not supported"));
 
-  const auto errors_without = [&](const std::string& key, const std::string& text) {
-    std::string without = kConfig;
-    const std::size_t begin = without.find("\"" + key + "\"");
-    without.erase(begin, without.find(text, begin) + text.size() - begin);
-    const Outcome outcome = tool(tiny(tool, {}, without));
+  const auto error_with = [&](const std::string& key, const std::string& text, const std::string& other) {
+    std::string changed = kConfig;
+    const std::size_t begin = changed.find("\"" + key + "\"");
+    changed.replace(begin, changed.find(text, begin) + text.size() - begin, other);
+    const Outcome outcome = tool(tiny(tool, {}, changed));
     EXPECT_EQ(outcome.code, 2);
     std::size_t errors = 0;
     for (std::size_t at = 0; (at = outcome.err.find("error: ", at)) != std::string::npos; ++at) ++errors;
     EXPECT_EQ(errors, 1u) << outcome.err;
     return outcome.err;
   };
-  EXPECT_THAT(errors_without("model_type", "\"llama\","), HasSubstr("m.yaml:1:1: error: missing key 'model_type'"));
-  EXPECT_THAT(errors_without("hidden_size", "32,"), HasSubstr("m.yaml:1:1: error: missing key 'hidden_size'"));
+  EXPECT_THAT(error_with("model_type", "\"llama\",", ""), HasSubstr("m.yaml:1:1: error: missing key 'model_type'"));
+  EXPECT_THAT(error_with("hidden_size", "32,", ""), HasSubstr("m.yaml:1:1: error: missing key 'hidden_size'"));
+  EXPECT_THAT(error_with("num_attention_heads", "\"head_dim\": 8,", "\"num_attention_heads\": \"x\","),
+              HasSubstr("error: num_attention_heads is 'x'"));
+  EXPECT_THAT(error_with("rms_norm_eps", "1e-05", "\"rms_norm_eps\": \"1e-05\""),
+              HasSubstr("error: rms_norm_eps is not a number above 0"));
 }
 
 }  // namespace

@@ -91,7 +91,10 @@ std::vector<Request> read_requests(const std::string& file, std::size_t most) {
   std::ifstream in(file);
   if (!in) throw ConfigError({file, 0, 0}, fmt::format("cannot be read: {}", std::strerror(errno)));
   std::string line;
-  if (!std::getline(in, line)) throw ConfigError({file, 0, 0}, "has no header line", kColumns);
+  if (!std::getline(in, line)) {
+    if (in.bad()) throw ConfigError({file, 0, 0}, fmt::format("cannot be read: {}", std::strerror(errno)));
+    throw ConfigError({file, 0, 0}, "has no header line", kColumns);
+  }
   if (line.rfind("\xEF\xBB\xBF", 0) == 0) line.erase(0, 3);  // byte order mark
   const std::vector<Field> header = fields_of(line);
   const auto column = [&](const char* name) {
@@ -103,8 +106,12 @@ std::vector<Request> read_requests(const std::string& file, std::size_t most) {
   const char* const names[] = {azure ? "TIMESTAMP" : "arrival", azure ? "ContextTokens" : "prompt",
                                azure ? "GeneratedTokens" : "output"};
   for (const char* name : names) {
-    if (column(name) == header.size())
-      throw ConfigError({file, 1, 1}, fmt::format("there is no column '{}'", name), kColumns);
+    const std::size_t first = column(name);
+    if (first == header.size()) throw ConfigError({file, 1, 1}, fmt::format("there is no column '{}'", name), kColumns);
+    for (std::size_t other = first + 1; other < header.size(); ++other) {
+      if (header[other].text == name)
+        throw ConfigError({file, 1, header[other].column}, fmt::format("column '{}' is there twice", name));
+    }
   }
   struct Line {
     std::int64_t ns;
