@@ -81,9 +81,7 @@ void TpTransformer::check_options() const {
   refusals.check_flag("--ends", ends_);
   refusals.check_flag("--sequence-parallel", sequence_);
   refusals.check_integer("--overlap", overlap_, 1, tp::kMostOverlapChunks);
-  serve::ServingOptions serving = serving_;
-  serving.batch = batch_;
-  serving.check_into(refusals);
+  serving().check_into(refusals);
   if (serving_.asked() && (context_ != 0 || sequence_ == 1 || micro_ != 0))
     refusals.add("--requests goes with none of --context, --sequence-parallel and --micro-batches");
   if (serving_.asked() && !weights_.empty()) refusals.add("--weights are contents, and --requests computes nothing");
@@ -221,6 +219,16 @@ tp::MoeRun TpTransformer::moe_run(const Session& session) const {
   return run;
 }
 
+serve::ServingOptions TpTransformer::serving() const {
+  serve::ServingOptions serving = serving_;
+  serving.prompt = prompt_;
+  serving.output = decode_;
+  serving.batch = batch_;
+  serving.replicas = dp_;
+  serving.stages = pp_;
+  return serving;
+}
+
 /// Requests instead of passes (docs/serving.md).
 Report TpTransformer::serve(Session& session) const {
   if (session.options().run.data)
@@ -228,12 +236,7 @@ Report TpTransformer::serve(Session& session) const {
   const tp::Model model = tp::load_model(model_);
   check_divides(model);
   const std::uint64_t seed = session.options().seed;
-  serve::ServingOptions serving = serving_;
-  serving.prompt = prompt_;
-  serving.output = decode_;
-  serving.batch = batch_;
-  serving.replicas = dp_;
-  serving.stages = pp_;
+  const serve::ServingOptions serving = this->serving();
   std::vector<serve::Request> requests = serving.read(seed);
   std::int64_t longest = 1;
   for (const serve::Request& request : requests) longest = std::max(longest, request.prompt);

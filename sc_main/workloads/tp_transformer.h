@@ -69,6 +69,7 @@ class TpTransformer final : public Workload {
   tp::MoeRun moe_run(const Session& session) const;
   /// Of every layer, for the rows of whole sequences.
   std::vector<std::vector<std::int32_t>> routing(const Case& run) const;
+  serve::ServingOptions serving() const;  ///< with what the other options say of it
   Report serve(Session& session) const;
   class Rank;
   /// Sequences of a micro-batch.

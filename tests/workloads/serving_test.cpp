@@ -355,16 +355,21 @@ TEST(Serving, OnTheMachineTakesWhatItsStepsTake) {
   EXPECT_GT(served["over_time"][0]["utilisation"]["hbm"].get<double>(), 0);
   EXPECT_EQ(served["over_time"][5]["utilisation"]["hbm"].get<double>(), 0);
   EXPECT_EQ(served["over_time"][5]["prefill_share"].get<double>(), 0) << "idle";
+  std::ofstream(tool.file("r.csv")) << "arrival,prompt,output\n0,8,1\n";
+  EXPECT_TRUE(run({"--requests", "r.csv", "--batch", "2"}).at(0)["tpot_ms"]["mean"].is_null())
+      << "between one token and the next, and there is one";
 }
 
-TEST(Serving, RefusesArrivalsBeyondSimulatedTime) {
+TEST(Serving, RefusesAllWrongOptionsInOnePass) {
   const Tool tool;
-  const Outcome slow = tool({"run", "tp_transformer", "--model", "llama3-8b", "--topology", "ring8", "--data", "off",
-                             "--requests", "3", "--rate", "1e-9", "--most-requests", "2"});
+  const Outcome slow =
+      tool({"run", "tp_transformer", "--model", "llama3-8b", "--topology", "ring8", "--data", "off", "--requests", "3",
+            "--rate", "1e-9", "--most-requests", "2", "--weights", "w.safetensors"});
   EXPECT_EQ(slow.code, 2);
   EXPECT_EQ(slow.err,
             "kernbench: error: --requests 3 at --rate 1e-09 take 3e+09 s; give a rate at which they take 1000000 s at "
-            "most\nkernbench: error: --most-requests is of --requests FILE; give --requests fewer\n");
+            "most\nkernbench: error: --most-requests is of --requests FILE; give --requests fewer\n"
+            "kernbench: error: --weights are contents, and --requests computes nothing\n");
 }
 
 TEST(Serving, RefusesRequestsThatALearnedTableHasNoPositionsFor) {

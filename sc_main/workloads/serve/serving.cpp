@@ -38,6 +38,9 @@ void ServingOptions::check_into(Refusals& refusals) const {
   } else if (chunk != 0) {
     refusals.add("--chunk is of --scheduler chunked");
   }
+  if (is_file() && (rate > 0 || lengths != "fixed"))
+    refusals.add("--rate and --lengths are of --requests N; a file says when and what its requests are");
+  if (asked() && !is_file()) check_made(refusals);
   if (asked()) return;
   if (rate != 0 || most != 0 || scheduler != "prefill_first" || lengths != "fixed")
     refusals.add("--rate, --lengths, --most-requests and --scheduler are of --requests, which is not given");
@@ -46,15 +49,8 @@ void ServingOptions::check_into(Refusals& refusals) const {
 /// s, of arrivals: simulated time ends after 1.8e7 s.
 constexpr double kLongest = 1e6;
 
-std::vector<Request> ServingOptions::read(std::uint64_t seed) const {
-  if (is_file()) {
-    if (rate > 0 || lengths != "fixed")
-      throw std::invalid_argument(
-          "--rate and --lengths are of --requests N; a file says when and what its requests are");
-    return read_requests(requests, static_cast<std::size_t>(most));
-  }
+void ServingOptions::check_made(Refusals& refusals) const {
   const std::int64_t count = std::stoll(requests);
-  Refusals refusals;
   refusals.check_integer("--requests", count, 1, 1'000'000);
   if (!(rate > 0 && rate <= 1e6)) {
     refusals.add(fmt::format("--rate is {}; give requests per second, above 0 up to 1e6", rate));
@@ -68,8 +64,11 @@ std::vector<Request> ServingOptions::read(std::uint64_t seed) const {
     refusals.check_integer("--prompt", prompt, 1, 1 << 20);
     refusals.check_integer("--decode", output, 1, 1 << 20);
   }
-  refusals.throw_if_any();
-  std::vector<Request> made = make_requests(rate, static_cast<std::size_t>(count), seed, prompt, output);
+}
+
+std::vector<Request> ServingOptions::read(std::uint64_t seed) const {
+  if (is_file()) return read_requests(requests, static_cast<std::size_t>(most));
+  std::vector<Request> made = make_requests(rate, std::stoull(requests), seed, prompt, output);
   if (lengths == "conversation") give_conversation_lengths(made, seed);
   return made;
 }

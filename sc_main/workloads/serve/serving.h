@@ -28,8 +28,11 @@ struct ServingOptions {
   bool is_file() const;
   bool chunked() const { return scheduler == "chunked"; }
   void check_into(Refusals& refusals) const;
-  /// Throws std::invalid_argument, ConfigError as read_requests.
+  /// REQUIRES: check_into() found nothing. Throws ConfigError as read_requests.
   std::vector<Request> read(std::uint64_t seed) const;
+
+ private:
+  void check_made(Refusals& refusals) const;  ///< of `requests` that are a number
 };
 
 /// A model that serves requests on the ranks of a run. The schedule has a clock of its own: simulated time only
