@@ -27,7 +27,7 @@ std::string json_line(const nlohmann::ordered_json& json) {
 namespace {
 class JsonLines final : public OpLog {
  public:
-  explicit JsonLines(const std::string& path) : file_(path) {}
+  explicit JsonLines(const std::string& path) : file_(path, is_gzip(path)) {}
 
   void op(const OpRecord& record) override {
     nlohmann::ordered_json row{

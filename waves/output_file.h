@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdio>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -16,8 +17,9 @@ class OutputError : public std::runtime_error {
 /// by commit(). Devices and pipes are written directly.
 class OutputFile {
  public:
-  explicit OutputFile(std::string path);  ///< throws OutputError
-  ~OutputFile();                          ///< without commit(): removes the temporary file
+  /// `gzip`: what is written gets compressed. Throws OutputError.
+  explicit OutputFile(std::string path, bool gzip = false);
+  ~OutputFile();  ///< without commit(): removes the temporary file
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
@@ -29,13 +31,20 @@ class OutputFile {
   const std::string& temporary() const { return temporary_; }  ///< empty for devices and pipes
 
  private:
+  struct Deflate;
   [[noreturn]] void fail(const char* doing);
+  void put(std::string_view bytes);
+  void compress(std::string_view text, bool last);
 
   std::string path_;
   std::string temporary_;      ///< empty: `path_` is written directly
   std::FILE* file_ = nullptr;  ///< null once committed or failed
+  std::unique_ptr<Deflate> deflate_;
   std::string failure_;
 };
+
+/// The name ends in .gz.
+bool is_gzip(const std::string& path);
 
 /// Writes a whole file; throws OutputError.
 void write_file(const std::string& path, std::string_view text);

@@ -2,7 +2,6 @@
 
 #include <fmt/compile.h>
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <array>
@@ -88,24 +87,10 @@ std::string process_name(const std::string& component) {
 }
 }  // namespace
 
-struct TraceWriter::Deflate {
-  /// Level 1: a third of the time of the usual 6, for a file that is a third larger.
-  Deflate() { ok = deflateInit2(&stream, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK; }
-  ~Deflate() { deflateEnd(&stream); }
-  z_stream stream{};
-  bool ok = false;
-};
-
 TraceWriter::TraceWriter(const std::string& path, WaveSelection selection, Ps detail)
-    : file_(path), selection_(std::move(selection)), detail_(detail) {
-  if (path.size() > 3 && path.compare(path.size() - 3, 3, ".gz") == 0) {
-    deflate_ = std::make_unique<Deflate>();
-    if (!deflate_->ok) throw OutputError(fmt::format("cannot compress '{}'", path));
-  }
+    : file_(path, is_gzip(path)), selection_(std::move(selection)), detail_(detail) {
   buffer_ = "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"generator\":\"kernbench\"},\"traceEvents\":[";
 }
-
-TraceWriter::~TraceWriter() = default;
 
 bool TraceWriter::wanted(const std::string& name) const {
   return selection_.globs.empty() || std::any_of(selection_.globs.begin(), selection_.globs.end(),
@@ -118,20 +103,6 @@ bool TraceWriter::wants(const std::string& component) const {
 }
 
 // What of it goes out.
-
-void TraceWriter::write(const char* data, std::size_t size, bool last) {
-  if (deflate_ == nullptr) return file_.write({data, size});
-  std::array<char, 65536> out;
-  z_stream& stream = deflate_->stream;
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(data));
-  stream.avail_in = static_cast<uInt>(size);
-  do {
-    stream.next_out = reinterpret_cast<Bytef*>(out.data());
-    stream.avail_out = out.size();
-    deflate(&stream, last ? Z_FINISH : Z_NO_FLUSH);
-    file_.write({out.data(), out.size() - stream.avail_out});
-  } while (stream.avail_out == 0);
-}
 
 void TraceWriter::event(const std::string& text) {
   begin_event();
@@ -146,7 +117,7 @@ void TraceWriter::begin_event() {
 
 void TraceWriter::end_event() {
   if (buffer_.size() < kBuffer) return;
-  write(buffer_.data(), buffer_.size(), false);
+  file_.write(buffer_);
   buffer_.clear();
 }
 
@@ -390,7 +361,7 @@ void TraceWriter::add(const std::vector<Stretch>& stretches) {
 void TraceWriter::finish() {
   for (State& state : states_) flush(state);
   buffer_ += "\n]}\n";
-  write(buffer_.data(), buffer_.size(), true);
+  file_.write(buffer_);
   buffer_.clear();
   file_.commit();
 }

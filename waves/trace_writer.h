@@ -2,7 +2,6 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -24,7 +23,6 @@ class TraceWriter final : public Observer {
  public:
   /// Opens `path` at once; compressed if it ends in .gz. Throws OutputError.
   TraceWriter(const std::string& path, WaveSelection selection, Ps detail);
-  ~TraceWriter() override;
 
   TrackId add_track(const std::string& name, TrackKind kind, const std::vector<std::string>& labels) override;
   void interval(TrackId track, Ps begin, Ps end, std::uint64_t value) override;
@@ -89,7 +87,6 @@ class TraceWriter final : public Observer {
   void event(const std::string& text);
   void begin_event();
   void end_event();
-  void write(const char* data, std::size_t size, bool last);
 
   OutputFile file_;
   const WaveSelection selection_;
@@ -108,8 +105,6 @@ class TraceWriter final : public Observer {
   std::uint64_t next_arrow_ = 1;
   bool any_ = false, repeats_ = false;
   std::string buffer_;
-  struct Deflate;
-  std::unique_ptr<Deflate> deflate_;  ///< null: as it is
 };
 
 }  // namespace kernbench

@@ -47,7 +47,7 @@ void append_bits(std::string& out, std::uint64_t value) {
 }  // namespace
 
 VcdWriter::VcdWriter(const std::string& path, WaveSelection selection, std::size_t sort_buffer)
-    : file_(is_fst(path) ? path + ".vcd" : path),
+    : file_(is_fst(path) ? path + ".vcd" : path, is_gzip(path)),
       path_(path),
       selection_(std::move(selection)),
       glob_matched_(selection_.globs.size(), false),

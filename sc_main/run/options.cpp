@@ -191,19 +191,19 @@ po::options_description CommonOptions::describe() {
   add("debug", po::bool_switch(&debug), "extra checks: reads of unwritten bytes, races between PEs");
   add("json", po::value(&json)->value_name("FILE|-"),
       "results as JSON; '-' is standard output, with nothing else on it");
-  add("vcd", po::value(&vcd)->value_name("FILE"),
+  add("vcd", po::value(&vcd)->value_name("FILE[.gz]"),
       "waves, with a GTKWave save file beside it; an FST if the name ends in .fst");
   add("wave-filter", po::value(&wave_filters)->value_name("GLOB")->composing(),
       "only these signals, e.g. 'sip0.cube3.**'; repeatable");
   add("wave-window", po::value(&wave_window)->value_name("FROM..TO"), "only this time, e.g. '10us..20us'");
-  add("oplog", po::value(&oplog)->value_name("FILE"),
+  add("oplog", po::value(&oplog)->value_name("FILE[.gz]"),
       "every op of every engine, as JSON lines; as a database if the name ends in .sqlite; docs/oplog.md");
   add("report", po::value(&report)->value_name("FILE.html"),
       "a page for the browser: where the time went, timeline, the machine, roofline, bounds");
   add("what-if", po::bool_switch(&what_if),
       "afterwards, the run again with every rate and room of the machine doubled and every time halved, one by one: "
       "which change saves most; see 'kernbench what-if --help'");
-  add("stats", po::value(&stats)->value_name("FILE"),
+  add("stats", po::value(&stats)->value_name("FILE[.gz]"),
       "what every part of the machine did, in total and over time, as JSON; docs/statistics.md");
   add("stats-in-json", po::bool_switch(&stats_in_json), "the same in the file of --json, as 'statistics'");
   add("stats-slices", po::value(&stats_slices)->value_name("N"),

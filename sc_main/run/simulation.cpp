@@ -43,7 +43,7 @@ Simulation::Simulation(const topology::Plan& plan, const CommonOptions& options,
   if (listener != nullptr) hub_.add(*listener);
   for (const std::string& file : temporaries()) interrupt.owns(file);
   Observer* observer = vcd_ || oplog_ || trace_ || launches_ || listener != nullptr ? &hub_ : nullptr;
-  if (!options.stats.empty()) interrupt.owns(stats_.emplace(options.stats).temporary());
+  if (!options.stats.empty()) interrupt.owns(stats_.emplace(options.stats, is_gzip(options.stats)).temporary());
   if (options.critical_path || options.explain || !options.report.empty()) causes_ = std::make_unique<CauseLog>();
   model_ = std::make_unique<Model>(plan, options.run_options(), observer);
   Dispatcher& dispatcher = model_->machine.dispatcher();

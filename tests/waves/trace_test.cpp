@@ -102,16 +102,24 @@ TEST(Trace, OfNothingIsSaidToBeEmpty) {
   EXPECT_EQ(tool({"run", "p2p", "--trace-detail", "1ns"}).code, 2);
 }
 
-TEST(Trace, ChangesNoResultAndIsTheSameCompressed) {
+TEST(Trace, AndAllThatMayGrowLargeIsTheSameCompressed) {
   const Tool tool;
-  auto compressed = kTraced;
-  compressed.back() = "t.json.gz";
-  auto plain = kTraced;
-  plain.insert(plain.end(), {"--json", "with.json"});
-  compressed.insert(compressed.end(), {"--json", "without.json"});
+  auto plain = kTraced, compressed = kTraced;
+  compressed.back() += ".gz";
+  for (const auto& [option, file] : {std::pair("--oplog", "o.jsonl"), {"--stats", "s.json"}, {"--vcd", "v.vcd"}}) {
+    plain.insert(plain.end(), {option, file});
+    compressed.insert(compressed.end(), {option, std::string(file) + ".gz"});
+  }
   ASSERT_EQ(tool(plain).code, 0);
   ASSERT_EQ(tool(compressed).code, 0);
-  ASSERT_EQ(tool.shell("gzip -dc t.json.gz | cmp - t.json").code, 0);
+  for (const std::string file : {"t.json", "o.jsonl", "s.json", "v.vcd"}) {
+    EXPECT_EQ(tool.shell("gzip -dc " + file + ".gz | cmp - " + file).code, 0) << file;
+    EXPECT_LT(std::filesystem::file_size(tool.file(file + ".gz")) * 3, std::filesystem::file_size(tool.file(file)));
+  }
+}
+
+TEST(Trace, ChangesNoResult) {
+  const Tool tool;
   for (const char* fidelity : {"accurate", "fast"}) {
     auto traced = kTraced;
     traced.insert(traced.end(), {"--fidelity", fidelity, "--json", "with.json"});
