@@ -269,7 +269,6 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
       copy.write = false;
       copy.address = read.from;
       copy.bytes = read.bytes;
-      read.data.assign(read.bytes, 0);
     }
     copy.memory = map.resolve(copy.address);
     PhysicalAddress last = copy.address;
@@ -280,6 +279,7 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
                                      copy.address.str(), copy.bytes)));
       return complete(message);
     }
+    if (!copy.write) std::get<MemoryReadMessage>(message.body).data.assign(copy.bytes, 0);
     if (copy.bytes == 0) return complete(message);
     copies.push_back(copy);
     pump();

@@ -412,11 +412,10 @@ LaunchBound attention_bound(const MachineMap& map, const AttentionOperands& oper
   const PeEngines e = map.rates(*pes.begin()).engines;
   const CellRate cell = cell_rate(e, kept.dtype);
   const auto all = static_cast<double>(pes.size());
-  LaunchBound bound = stream_bound(map, "attention",
-                                   {{operands.queries},
-                                    {cache.keys(), there},
-                                    {cache.values(), there},
-                                    {operands.context, operands.partial ? 0.0 : 1.0}});
+  const double own = operands.partial ? 0 : 1;
+  LaunchBound bound =
+      stream_bound(map, "attention",
+                   {{operands.queries}, {cache.keys(), there}, {cache.values(), there}, {operands.context, own, own}});
   const double lanes = static_cast<double>(e.math_lanes) * static_cast<double>(e.math_hz) * all;
   const double cells = static_cast<double>(e.gemm_rows) * e.gemm_cols * static_cast<double>(cell.at_once) /
                        static_cast<double>(cell.cycles) * static_cast<double>(e.gemm_hz) * all;
@@ -459,7 +458,7 @@ std::vector<Handle> attend(Context& context, const std::string& name, const Atte
   call.numbers_va = operands.numbers.va();
   const Handle sums = context.launch_async(name, options, partial_kernel, operands.queries, cache.keys(),
                                            cache.values(), operands.context, call);
-  options.bound = stream_bound(context.map(), "combine", {{operands.context}});
+  options.bound = stream_bound(context.map(), "combine", {{operands.context, 1, 1}});
   return {sums, context.launch_async(name + ".combine", options, combine_kernel, cache.keys(), operands.context, call)};
 }
 

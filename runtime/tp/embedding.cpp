@@ -82,8 +82,9 @@ Handle look_up(Context& context, const std::string& name, const Tensor& table, c
   options.work = {first, count, (8 * others + count / 2) / count};
   const std::set<std::int32_t> rows(ids, ids + count);
   const auto read = static_cast<double>(rows.size() - rows.count(kOthers));  // each at least once
-  options.bound = stream_bound(context.map(), "embedding",
-                               {{output, share}, {table, read / static_cast<double>(table.shape().rows)}}, read > 0);
+  options.bound =
+      stream_bound(context.map(), "embedding",
+                   {{output, share, share}, {table, read / static_cast<double>(table.shape().rows)}}, read > 0);
   return context.launch_async(name, options, look_up_kernel<Most>, table, output, call);
 }
 }  // namespace

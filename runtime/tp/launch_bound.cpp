@@ -59,20 +59,27 @@ Ps way_there_and_back(const MachineMap& map, PeCoord pe) {
 
 Ps least_memory_time(const MachineMap& map, const std::vector<Moved>& moved, double* bytes) {
   std::set<PeCoord> all;
-  double sum = 0;
+  double sum = 0, written = 0;
   Ps longest = 0;
+  const auto time_of_slices = [&](double read_and_written, double posted, const std::set<PeCoord>& slices) {
+    const PeRates rates = map.rates(*slices.begin());
+    const auto count = static_cast<double>(slices.size());
+    const double waits = std::min(posted / count, static_cast<double>(rates.engines.hbm_write_queue));
+    return time_of(read_and_written / count - waits, rates.hbm_slice);
+  };
   for (const Moved& one : moved) {
     if (!one.tensor) continue;
     const std::set<PeCoord> some = holders({one.tensor});
-    const double own =
-        one.share * static_cast<double>(one.tensor.shape().count()) * static_cast<double>(size_of(one.tensor.dtype()));
-    longest = std::max(longest, time_of(own / static_cast<double>(some.size()), map.rates(*some.begin()).hbm_slice));
-    sum += own;
+    const double whole =
+        static_cast<double>(one.tensor.shape().count()) * static_cast<double>(size_of(one.tensor.dtype()));
+    longest = std::max(longest, time_of_slices(one.share * whole, one.written * whole, some));
+    sum += one.share * whole;
+    written += one.written * whole;
     all.insert(some.begin(), some.end());
   }
   if (bytes != nullptr) *bytes = sum;
   if (all.empty()) return 0;
-  return std::max(longest, time_of(sum / static_cast<double>(all.size()), map.rates(*all.begin()).hbm_slice));
+  return std::max(longest, time_of_slices(sum, written, all));
 }
 
 LaunchBound stream_bound(const MachineMap& map, const char* kind, const std::vector<Moved>& moved, bool reads) {

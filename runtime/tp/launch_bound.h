@@ -32,9 +32,11 @@ Ps way_there_and_back(const MachineMap& map, PeCoord pe);
 /// What a launch moves of a tensor.
 struct Moved {
   Tensor tensor;
-  double share = 1;  ///< of its elements
+  double share = 1;    ///< of its elements
+  double written = 0;  ///< of its elements, those in `share` that are written
 };
-/// All of it, each byte once, at the rate of the slices that hold copies; `bytes`, unless null, gets how much.
+/// All of it, each byte once, at the rate of the slices that hold copies, but for what may still wait to be written
+/// when the launch has ended: writes are posted. `bytes`, unless null, gets how much, that too.
 Ps least_memory_time(const MachineMap& map, const std::vector<Moved>& moved, double* bytes = nullptr);
 
 /// Of a launch whose arithmetic is little: what it moves, and a dispatch, an access if it reads, and the way of the

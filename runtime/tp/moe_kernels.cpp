@@ -129,7 +129,8 @@ Handle move(Context& context, const std::string& name, const Tensor& from, const
   const auto moved = static_cast<double>(count - std::count(rows, rows + count, -1));
   LaunchOptions options = on_pes_of(to);
   // Rows that are read may be one and the same.
-  options.bound = stream_bound(context.map(), "permute", {{to, moved / static_cast<double>(to.shape().rows)}});
+  const double share = moved / static_cast<double>(to.shape().rows);
+  options.bound = stream_bound(context.map(), "permute", {{to, share, share}});
   return context.launch_async(name, options, move_kernel<Most>, from, to, call);
 }
 
@@ -204,10 +205,10 @@ Handle combine(Context& context, const std::string& name, const Tensor& from, co
   call.per_token = per_token;
   std::copy(slots, slots + count * per_token, call.slots);
   const auto read = static_cast<double>(count * per_token - std::count(slots, slots + count * per_token, -1));
+  const double written = static_cast<double>(count) / static_cast<double>(to.shape().rows);
   LaunchOptions options = on_pes_of(to);
   options.bound = stream_bound(context.map(), "combine",
-                               {{to, static_cast<double>(count) / static_cast<double>(to.shape().rows)},
-                                {from, read / static_cast<double>(from.shape().rows)}});
+                               {{to, written, written}, {from, read / static_cast<double>(from.shape().rows)}});
   return context.launch_async(name, options, combine_kernel<Most>, from, weights, to, call);
 }
 }  // namespace

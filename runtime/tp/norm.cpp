@@ -185,7 +185,7 @@ Handle normalise(Context& context, const std::string& name, const NormOperands& 
   call.elements =
       static_cast<std::int64_t>(std::min(kNormElements, room / kNormTiles / size_of(compute_type(output.dtype()))));
   LaunchOptions options = on_pes_of(output);
-  options.bound = stream_bound(context.map(), "norm", {{x}, {residual}, {sum}, {output}});
+  options.bound = stream_bound(context.map(), "norm", {{x}, {residual}, {sum, 1, 1}, {output, 1, 1}});
   // What is not there is not looked at: another one stands in its place.
   return context.launch_async(name, options, norm_kernel, x, weight, call.biased ? bias : weight,
                               call.adds ? residual : x, call.adds ? sum : output, output, call);

@@ -152,7 +152,7 @@ Handle in_place(Context& context, const std::string& name, const Tensor& y, cons
   check_points(name, y, x, y && x && y.shape() == x.shape());
   const PointCall call{geometry_of(y), geometry_of(x), false, op};
   LaunchOptions options = on_pes_of(y);
-  options.bound = stream_bound(context.map(), "pointwise", {{y, 2}, {x}});
+  options.bound = stream_bound(context.map(), "pointwise", {{y, 2, 1}, {x}});
   return context.launch_async(name, options, point_kernel, y, x, call);
 }
 
@@ -160,7 +160,7 @@ Handle launch_copy(Context& context, const std::string& name, const Tensor& from
                    const PointCall& call) {
   LaunchOptions options = on_pes_of(to);
   const double share = static_cast<double>(to.shape().count()) / static_cast<double>(from.shape().count());
-  options.bound = stream_bound(context.map(), "copy", {{to}, {from, share}});
+  options.bound = stream_bound(context.map(), "copy", {{to, 1, 1}, {from, share}});
   return context.launch_async(name, options, point_kernel, to, from, call);
 }
 }  // namespace
@@ -196,7 +196,7 @@ Handle add_bias(Context& context, const std::string& name, const Tensor& y, cons
   check_bias_fits(y, bias);
   const BiasCall call{geometry_of(bias), geometry_of(y), activation};
   LaunchOptions options = on_pes_of(y);
-  options.bound = stream_bound(context.map(), "pointwise", {{y, 2}});
+  options.bound = stream_bound(context.map(), "pointwise", {{y, 2, 1}});
   if (!bias) return context.launch_async(name, options, bias_kernel, y, Va{0}, call);
   return context.launch_async(name, options, bias_kernel, y, bias, call);
 }
@@ -220,7 +220,7 @@ Handle join_rows(Context& context, const std::string& name, const std::vector<Te
   call.last = geometry_of(parts.back());
   call.count = static_cast<std::int64_t>(parts.size());
   LaunchOptions options = on_pes_of(y);
-  options.bound = stream_bound(context.map(), "pointwise", {{y, 2}});
+  options.bound = stream_bound(context.map(), "pointwise", {{y, 2, 1}});
   if (!bias) return context.launch_async(name, options, join_kernel, y, Va{0}, call);
   return context.launch_async(name, options, join_kernel, y, bias, call);
 }
@@ -241,7 +241,7 @@ Handle add_positions(Context& context, const std::string& name, const Tensor& y,
   PointCall call{geometry_of(y), geometry_of(table), false, MathOp::add, length, start};
   call.begun = from % length;
   LaunchOptions options = on_pes_of(y);
-  options.bound = stream_bound(context.map(), "pointwise", {{y, 2}});
+  options.bound = stream_bound(context.map(), "pointwise", {{y, 2, 1}});
   return context.launch_async(name, options, point_kernel, y, table, call);
 }
 

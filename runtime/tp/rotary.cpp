@@ -91,8 +91,9 @@ Tile angles_of(Tl& tl, const TensorView& table, const RotaryCall& call, std::int
   for (std::int64_t p = position; p < position + shape.rows; ++p)
     index.push_back(p % call.stripes * of_stripe + p / call.stripes);
   const TensorView::Place first = table.at(index.front(), col);
-  if (call.stripes == 1 || shape.rows == 1) return tl.load(first.va, shape, DType::f32, first.row_stride);
-  return tl.gather(table.at(0, col).va, index, shape.cols, DType::f32, first.row_stride);
+  const DType dtype = call.table.dtype;
+  if (call.stripes == 1 || shape.rows == 1) return tl.load(first.va, shape, dtype, first.row_stride);
+  return tl.gather(table.at(0, col).va, index, shape.cols, dtype, first.row_stride);
 }
 
 void rotary_kernel(Va qkv, Va queries, Va keys, Va values, const RotaryCall& call, Tl& tl) {
@@ -136,7 +137,9 @@ void rotary_kernel(Va qkv, Va queries, Va keys, Va values, const RotaryCall& cal
 }
 }  // namespace
 
-RotaryTable::RotaryTable(const ParallelState& state, std::int64_t positions, std::int64_t head_dim, double theta) {
+RotaryTable::RotaryTable(const ParallelState& state, std::int64_t positions, std::int64_t head_dim, double theta,
+                         DType dtype) {
+  dtype = dtype == DType::f64 ? dtype : DType::f32;
   if (positions < 1 || head_dim < 2 || head_dim % 2 != 0 || !(theta > 0)) {
     throw std::invalid_argument(
         fmt::format("rotary table: positions {}, head dim {}, theta {}: give 1 or more positions, an even head dim and "
@@ -147,17 +150,17 @@ RotaryTable::RotaryTable(const ParallelState& state, std::int64_t positions, std
   stripes_ = std::min<std::int64_t>(state.context().map().pes_per_cube, positions);
   positions_ = positions;
   const std::int64_t of_stripe = (positions + stripes_ - 1) / stripes_, rows = of_stripe * stripes_;
-  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(rows * head_dim) * size_of(DType::f32));
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(rows * head_dim) * size_of(dtype));
   for (std::int64_t p = 0; p < positions; ++p) {
     for (std::int64_t i = 0; i < half; ++i) {
       const double angle =
           static_cast<double>(p) / std::pow(theta, 2.0 * static_cast<double>(i) / static_cast<double>(head_dim));
       const std::int64_t first = (p % stripes_ * of_stripe + p / stripes_) * head_dim;
-      store_element(bytes.data(), DType::f32, static_cast<std::size_t>(first + i), std::cos(angle));
-      store_element(bytes.data(), DType::f32, static_cast<std::size_t>(first + half + i), std::sin(angle));
+      store_element(bytes.data(), dtype, static_cast<std::size_t>(first + i), std::cos(angle));
+      store_element(bytes.data(), dtype, static_cast<std::size_t>(first + half + i), std::sin(angle));
     }
   }
-  table_ = state.context().from_bytes(bytes, {rows, head_dim}, DType::f32,
+  table_ = state.context().from_bytes(bytes, {rows, head_dim}, dtype,
                                       DPPolicy().cube(CubeSplit::replicate).pe(PeSplit::row_wise), "rotary");
 }
 
@@ -185,7 +188,7 @@ Handle rotate_and_store(Context& context, const std::string& name, const Tensor&
                   rotary.stripes()};
   if (rotary) call.table_va = rotary.table().va();
   LaunchOptions options = on_pes_of(qkv);
-  options.bound = stream_bound(context.map(), "rotary", {{qkv}, {queries}});
+  options.bound = stream_bound(context.map(), "rotary", {{qkv}, {queries, 1, 1}});
   // Tokens of one page go to the same PEs, from the same ones.
   if (layout.length == 1) {
     options.work = {layout.kv_heads, layout.group, call.cache.sequences, call.cache.run,

@@ -240,6 +240,7 @@ int pipeline_command(const Arguments& arguments) {
     throw UsageError("no file given", fmt::format("kernbench pipeline {} FILE", options.action));
   if (options.format != "svg" && options.format != "dot")
     throw UsageError(fmt::format("--format is {}", quote(options.format)), "give svg or dot");
+  refuse_same_files({{"the document", options.file}, {"--output", options.output}});
   CheckedDocument made;
   check_document(options, made);
   const std::string text = options.action == "check" ? describe(options.file, made)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <optional>
 #include <sstream>
 
 #include "sc_main/run/document_output.h"
@@ -101,6 +102,13 @@ std::string check(const TopologyOptions& options) {
       resolved.hash);
 }
 
+std::optional<PeCoord> first_pe(const MachineMap& map) {
+  for (std::uint16_t sip = 0; sip < map.sips; ++sip) {
+    if (const std::vector<PeCoord> there = map.pes(sip); !there.empty()) return there.front();
+  }
+  return std::nullopt;
+}
+
 std::string show(const TopologyOptions& options) {
   if (options.stage < 1 || options.stage > 6)
     throw UsageError(fmt::format("--stage is '{}'", options.stage), "give an integer from 1 to 6");
@@ -112,7 +120,11 @@ std::string show(const TopologyOptions& options) {
   require("--view", options.view, {"system", "sip", "cube", "pe"});
   require("--format", options.format, {"dot", "svg", "json"});
   topology::ViewOptions view;
-  if (!options.at.empty()) view.at = names::parse_pe(options.at);
+  if (!options.at.empty()) {
+    view.at = names::parse_pe(options.at);
+  } else if (const std::optional<PeCoord> first = first_pe(plan.map)) {
+    view.at = *first;
+  }
   if (!plan.map.has(view.at))
     throw UsageError(fmt::format("--at is {}: this machine has no such PE", quote(options.at)),
                      "'kernbench topology check' says how large it is");

@@ -7,8 +7,7 @@
 namespace kernbench {
 
 /// Reads the value of --fidelity: "accurate", "fast", or entries such as "noc=fast,hbm=accurate"; parts that are not
-/// named are accurate, or what a leading "fast" says. Throws UsageError, which names the entry and the nearest name;
-/// also for a grade that this version does not have.
+/// named are accurate, or what a leading "fast" says. Throws UsageError, which names the entry and the nearest name.
 Fidelity parse_fidelity(const std::string& text);
 
 /// What `kernbench validate` has found of one part at one grade.

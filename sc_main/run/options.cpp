@@ -178,7 +178,7 @@ po::options_description CommonOptions::describe() {
   add("data", po::value(&data)->value_name("on|off"),
       "off: no contents and no check; the simulated times stay the same (default: on)");
   add("fidelity", po::value(&fidelity)->value_name("GRADE|PART=GRADE,..."),
-      "accurate or fast, for all or for parts: 'noc=fast,hbm=accurate'; parts: noc, ucie, link, hbm, pe "
+      "accurate or fast, for all or for parts: 'noc=fast,hbm=accurate'; parts: noc, hbm "
       "(default: accurate)");
   add("scheduling", po::value(&scheduling)->value_name("concurrent|rounds"),
       "ranks resume each when its own work is done, or all at one point in rounds (default: concurrent)");
@@ -338,19 +338,25 @@ void CommonOptions::check_outputs() const {
     if (*path == "-")
       throw UsageError(fmt::format("{} is '-'", option), "give a file; only --json goes to standard output");
   }
-  refuse_same_files({{"--json", json},
-                     {"--report", report},
-                     {"--vcd", vcd},
-                     {"--oplog", oplog},
-                     {"--stats", stats},
-                     {"--trace", trace},
-                     {"the save file of --vcd", vcd.empty() ? vcd : gtkw_path(vcd)},
-                     {"the folder of --vcd", vcd.empty() ? vcd : states_path(vcd)}});
-  // What --json writes over it is the same once more.
-  for (const auto& [option, path] :
-       {std::pair("--vcd", &vcd), std::pair("--oplog", &oplog), std::pair("--stats", &stats),
-        std::pair("--trace", &trace), std::pair("--report", &report)})
-    refuse_same_files({{"--from", from}, {option, *path}});
+  refuse_same_files(outputs());
+  for (const auto& output : outputs()) {
+    // What --json writes over it is the same once more.
+    if (output.first != "--json") refuse_same_files({{"--from", from}, output});
+  }
+}
+
+std::vector<std::pair<std::string, std::string>> CommonOptions::outputs() const {
+  std::vector<std::pair<std::string, std::string>> all{{"--json", json},
+                                                       {"--report", report},
+                                                       {"--vcd", vcd},
+                                                       {"--oplog", oplog},
+                                                       {"--stats", stats},
+                                                       {"--trace", trace},
+                                                       {"the save file of --vcd", vcd.empty() ? vcd : gtkw_path(vcd)},
+                                                       {"the folder of --vcd", vcd.empty() ? vcd : states_path(vcd)}};
+  all.erase(std::remove_if(all.begin(), all.end(), [](const auto& output) { return output.second.empty(); }),
+            all.end());
+  return all;
 }
 
 namespace {

@@ -59,6 +59,8 @@ struct CommonOptions {
   WaveSelection traced() const;               ///< the same of --trace
   Ps traced_detail() const;                   ///< of --trace-detail; throws UsageError
   Ps limit() const;                           ///< throws UsageError; kNever without --max-sim-time
+  /// By option, those that are given.
+  std::vector<std::pair<std::string, std::string>> outputs() const;
 
  private:
   void check_outputs() const;

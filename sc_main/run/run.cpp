@@ -200,6 +200,7 @@ Run::Run(Arguments arguments) {
                      "give --ccl FILE to run with it all the same");
   }
   hash_files();
+  refuse_overwriting();
   if (earlier_) {
     compare_plugins(plugins);
     compare_files(given);
@@ -252,6 +253,18 @@ void Run::hash_files() {
   std::sort(files.begin(), files.end());
   for (const std::string& file : files) {
     if (std::filesystem::is_regular_file(file)) result_.files[file] = identity_of(file);
+  }
+}
+
+void Run::refuse_overwriting() const {
+  std::vector<std::pair<std::string, std::string>> outputs = common_.outputs();
+  for (const std::string& file : workload_->outputs()) outputs.emplace_back("an output", file);
+  refuse_same_files(outputs);
+  std::vector<std::string> inputs{common_.ccl};
+  if (std::filesystem::is_regular_file(machine_.topology)) inputs.push_back(machine_.topology);
+  for (const auto& [file, hash] : result_.files.items()) inputs.push_back(file);
+  for (const auto& output : outputs) {
+    for (const std::string& input : inputs) refuse_same_files({{"an input", input}, output});
   }
 }
 
@@ -401,6 +414,9 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
   if (common_.stats_in_json || !common_.report.empty()) result_.statistics = std::move(statistics);
   if (common_.verbose) say_more(simulation);
   simulation.finish_outputs();  // also of a run that failed: its waves say why
+  if (!common_.vcd.empty() && common_.waves().from >= result_.sim_time && !common_.wave_window.empty())
+    say(fmt::format("kernbench: warning: no waves: the run ended at {}, before --wave-window\n",
+                    readable(result_.sim_time)));
   if (simulation.trace_is_empty())
     say("kernbench: warning: the trace is empty: nothing is within --trace-filter and --trace-window\n");
   if (error && foreign_) rethrow_as_programs(error);

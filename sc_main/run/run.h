@@ -63,6 +63,7 @@ class Run {
   const std::string& machine_name() const { return earlier_ ? common_.from : machine_.topology; }
   /// Hashes the files that the run reads by name; those that are not there are refused by what reads them.
   void hash_files();
+  void refuse_overwriting() const;
   void refuse_foreign_text() const;
   /// Those given now have to be those of the earlier run, wherever they are.
   void compare_plugins(const Arguments& before) const;

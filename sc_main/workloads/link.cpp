@@ -39,7 +39,8 @@ class Link final : public Workload {
     add("loads", po::value(&loads_)->default_value("0,0.5,0.9,1"),
         "offered loads, of the link's payload rate; 0: one message at a time, 1: as many as it takes");
     add("kind", po::value(&kind_)->default_value("all"), "ucie, inter_sip, pcie or all");
-    add("messages,n", po::value(&messages_)->default_value(10000), "messages measured at each point");
+    add("messages,n", po::value(&messages_)->default_value(10000),
+        "messages measured at each point; of long ones some 16 MiB in all, 200 at least");
   }
 
   void check_options() const override {

@@ -33,6 +33,9 @@ class PipelineWorkload final : public Workload {
   void add_options(po::options_description& options) override;
   void check_options() const override;
   std::vector<std::string> files() const override;
+  std::vector<std::string> outputs() const override {
+    return outputs_.empty() ? std::vector<std::string>() : std::vector<std::string>{outputs_};
+  }
   Report run(Session& session) override;
 
  private:

@@ -130,16 +130,22 @@ class Probe final : public Workload {
 
   static std::vector<Case> cases(const MachineMap& map) {
     const std::vector<PeCoord> sip = pes_of(placement_units(map), 0);
-    const PeCoord first = sip.front(), last = sip.back();
+    const PeCoord first = sip.front();
+    const auto way = [&](PeCoord pe) { return map.packet_latency(map.pe(first), map.hbm_port(pe), kMaxPacketBytes); };
+    const auto farthest = [&](const std::vector<PeCoord>& pes) {  // of several the last
+      return *std::max_element(pes.rbegin(), pes.rend(), [&](PeCoord a, PeCoord b) { return way(a) < way(b); });
+    };
+    const PeCoord last = farthest(sip);
     std::vector<PeCoord> cube;
     for (const PeCoord pe : sip) {
       if (pe.cube == first.cube) cube.push_back(pe);
     }
     const PeCoord next{0, static_cast<std::uint16_t>(first.cube + 1), first.pe};  // to the east
-    const bool has_next = map.cube_w > 1 && std::find(sip.begin(), sip.end(), next) != sip.end();
+    const bool has_next =
+        first.cube % map.cube_w + 1 < map.cube_w && std::find(sip.begin(), sip.end(), next) != sip.end();
 
     std::vector<Case> all = {{"own_slice", {first}, first}};
-    if (cube.size() > 1) all.push_back({"same_cube_farthest_pe", {first}, cube.back()});
+    if (cube.size() > 1) all.push_back({"same_cube_farthest_pe", {first}, farthest(cube)});
     if (has_next) all.push_back({"next_cube", {first}, next});
     if (last.cube != first.cube) all.push_back({"farthest_cube", {first}, last});
     if (map.has(opposite(first))) all.push_back({"other_sip", {first}, opposite(first)});

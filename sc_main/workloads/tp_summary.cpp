@@ -24,9 +24,9 @@ TpMemory::TpMemory(const tp::Model& model, const MachineMap& map, std::int64_t l
     add(ends == 2 ? "embedding and output matrix" : "embedding or output matrix",
         ends * model.padded_vocabulary(static_cast<int>(ranks)) / ranks * model.width);
   add("KV caches", layers * 2 * batch * positions * keys);
-  if (model.position == tp::PositionKind::rotary) {  // f32, a copy in each cube
-    terms.push_back({"rotary tables", static_cast<std::uint64_t>(positions * model.head_dim) * size_of(DType::f32) *
-                                          map.cubes_per_sip()});
+  if (model.position == tp::PositionKind::rotary) {  // f32 or f64, a copy in each cube
+    terms.push_back({"rotary tables", static_cast<std::uint64_t>(positions * model.head_dim) *
+                                          std::max(size_of(dtype), size_of(DType::f32)) * map.cubes_per_sip()});
   }
   // Of experts: tokens on their way there and back, and a balanced one's share of the rows.
   const std::int64_t k = model.experts_per_token;

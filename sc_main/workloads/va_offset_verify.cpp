@@ -70,7 +70,7 @@ class VaOffsetVerify final : public Workload {
 
   Report run(Session& session) override {
     const DType dtype = parse_dtype_option(dtype_);
-    const std::uint64_t bytes = parse_size("--bytes", bytes_);
+    const std::uint64_t size = parse_size("--bytes", bytes_), bytes = size - size % size_of(dtype);
     std::vector<DPPolicy> policies;
     if (!placement_.empty()) policies.push_back(parse_placement("--placement", placement_));
     if (placement_.empty()) policies = every_policy();

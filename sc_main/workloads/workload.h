@@ -88,6 +88,8 @@ class Workload {
   virtual void check_options() const {}
   /// Files that its options name, beside those that every run may name; results and sweeps keep their hashes.
   virtual std::vector<std::string> files() const { return {}; }
+  /// Files that it writes itself.
+  virtual std::vector<std::string> outputs() const { return {}; }
   /// Hears the ops of the machine, beside the listeners of the command line; null: the workload does not listen. Asked
   /// once, before the machine is built. Lives as long as the workload.
   virtual Observer* observer() { return nullptr; }

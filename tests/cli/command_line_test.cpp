@@ -180,14 +180,15 @@ TEST(CommandLine, OnePassFindsAllValuesOfEveryWorkload) {
                     range = " is 0; give an integer from 1 to 1048576",
                     dtype =
                         "--dtype is 'q'; valid values: f64, f32, f16, bf16, f8e4m3, f8e5m2, i64, i32, i16, i8, bool",
+                    of_layers = "--dtype is 'q'; give f16, bf16, f32 or f64",
                     row = " has no key 'row'; valid keys: cube, pe, cubes, pes",
                     size = " is 'x'; give bytes, such as 512, 4K, 1M or 2G (powers of 1024)";
   const std::vector<std::pair<std::string, std::string>> cases{
       {"tp_mlp --batch 0 --activation x --dtype q -c 2",
        "--batch" + range + next + "--activation is 'x'; valid values: none, relu, gelu, silu, tanh, sigmoid" + next +
-           dtype + next + flag},
+           of_layers + next + flag},
       {"qkv --tokens 0 --dtype q --weight-placement row --bias-placement row",
-       "--tokens is 0; give an integer from 1 to 65536" + next + dtype + next + "--weight-placement" + row + next +
+       "--tokens is 0; give an integer from 1 to 65536" + next + of_layers + next + "--weight-placement" + row + next +
            "--bias-placement" + row},
       {"gemm --m 0 --k 0 --dtype q -c 2", dtype + next + "--m" + range + next + "--k" + range + next + flag},
       {"p2p -b x -n 0", "-b" + size + next + "-n is 0; give 1 to 100000"},

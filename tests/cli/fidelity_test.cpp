@@ -9,24 +9,21 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(Fidelity, TextReadsBack) {
-  for (const char* text : {"accurate", "fast", "noc=fast,ucie=accurate,link=accurate,hbm=fast,pe=accurate"})
+  for (const char* text : {"accurate", "fast", "noc=fast,hbm=accurate"})
     EXPECT_EQ(to_string(parse_fidelity(text)), text);
   Fidelity mixed;
   mixed.hbm = Grade::fast;
-  EXPECT_EQ(to_string(mixed), "noc=accurate,ucie=accurate,link=accurate,hbm=fast,pe=accurate");
+  EXPECT_EQ(to_string(mixed), "noc=accurate,hbm=fast");
   EXPECT_EQ(to_string(Fidelity::all(Grade::fast)), "fast");
   EXPECT_EQ(parse_fidelity("fast,noc=accurate").noc, Grade::accurate) << "an entry for a part comes after that for all";
   EXPECT_EQ(parse_fidelity("fast,noc=accurate").hbm, Grade::fast);
   EXPECT_EQ(parse_fidelity("hbm=fast").noc, Grade::accurate);
 }
 
-TEST(Fidelity, EveryPartIsSetApart) {
-  for (const Subsystem part : kSubsystems) {
-    Fidelity fidelity;
-    fidelity.set(part, Grade::fast);
-    for (const Subsystem other : kSubsystems)
-      EXPECT_EQ(fidelity.of(other), other == part ? Grade::fast : Grade::accurate);
-  }
+TEST(Fidelity, PartsThatAreOneModelAreFastWhereTheyCarryTrains) {
+  EXPECT_EQ(parse_fidelity("noc=fast").of(Subsystem::link), Grade::accurate);
+  EXPECT_EQ(parse_fidelity("noc=fast,hbm=fast").of(Subsystem::link), Grade::fast);
+  EXPECT_EQ(parse_fidelity("noc=fast,hbm=fast"), parse_fidelity("fast"));
 }
 
 TEST(Fidelity, EveryPartHasABandAtEveryGrade) {
@@ -50,15 +47,18 @@ TEST(Fidelity, ErrorsNameTheEntryAndTheNearestName) {
   EXPECT_EQ(refused("acurate"),
             "kernbench: error: --fidelity is 'acurate', entry 1: unknown grade 'acurate'\n"
             "  hint: did you mean 'accurate'?\n");
-  EXPECT_EQ(refused("pe=accurate,hmb=accurate"),
-            "kernbench: error: --fidelity is 'pe=accurate,hmb=accurate', entry 2: unknown part 'hmb'\n"
+  EXPECT_EQ(refused("noc=accurate,hmb=accurate"),
+            "kernbench: error: --fidelity is 'noc=accurate,hmb=accurate', entry 2: unknown part 'hmb'\n"
             "  hint: did you mean 'hbm'?\n");
   EXPECT_EQ(refused("noc=accurate,noc=accurate"),
             "kernbench: error: --fidelity is 'noc=accurate,noc=accurate', entry 2: 'noc' for the second time\n"
             "  hint: give each part once\n");
   EXPECT_EQ(refused("noc=accurate,accurate"),
             "kernbench: error: --fidelity is 'noc=accurate,accurate', entry 2: 'accurate' says nothing of a part\n"
-            "  hint: a grade for all parts comes first, then PART=GRADE; parts: noc, ucie, link, hbm, pe\n");
+            "  hint: a grade for all parts comes first, then PART=GRADE; parts: noc, hbm\n");
+  EXPECT_EQ(refused("pe=fast"),
+            "kernbench: error: --fidelity is 'pe=fast', entry 1: no grades of part 'pe'\n"
+            "  hint: it is one model in both; parts: noc, hbm\n");
   EXPECT_THAT(refused(""), HasSubstr("unknown grade ''"));
   EXPECT_THAT(refused("noc="), HasSubstr("unknown grade ''"));
   EXPECT_THAT(refused("noc=accurate,"), HasSubstr("entry 2: '' says nothing of a part"));

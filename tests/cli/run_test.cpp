@@ -211,6 +211,24 @@ TEST(Run, WarnsOfAWaveFilterThatMatchesNothing) {
   EXPECT_EQ(outcome.err, "kernbench: warning: --wave-filter 'sip9.**' matches no signal\n");
 }
 
+TEST(Run, WarnsOfAWaveWindowBehindTheEnd) {
+  const Tool tool;
+  const Outcome outcome = tool(with(kSmall, {"--vcd", "run.vcd", "--wave-window", "1s..2s"}));
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("kernbench: warning: no waves: the run ended at "));
+  EXPECT_EQ(tool(with(kSmall, {"--vcd", "run.vcd", "--wave-window", "0ns..2s"})).err, "");
+}
+
+/// A round goes on when the models have nothing left, which then are ahead of the host by as much as a window.
+TEST(Run, RoundsWithTimedCopiesEndOnEverySip) {
+  const Tool tool;
+  for (const char* preset : {"ring8", "torus4x4", "minimal"}) {
+    const Outcome outcome = tool({"run", "p2p", "-e", "256", "--topology", preset, "--host-io", "timed", "--scheduling",
+                                  "rounds", "--fidelity", "fast"});
+    EXPECT_EQ(outcome.code, 0) << preset << outcome.err;
+  }
+}
+
 TEST(Run, VerboseTellsMachineEventsAndHostTime) {
   const Tool tool;
   const Outcome plain = tool(kSmall), verbose = tool(with(kSmall, {"-v"}));

@@ -137,11 +137,47 @@ TEST(PeFault, MisuseOfTheApiNamesOpShapesAndKernel) {
             where + "program_id: axis is 3; give 0 (PE), 1 (cube) or 2 (SIP)");
   EXPECT_EQ(reason_of(bench, [](Tl&) { throw std::out_of_range("chunk 7"); }), where + "chunk 7");
   EXPECT_EQ(reason_of(bench, [](Tl&) { throw 7; }), where + "threw something that is not a std::exception");
+  EXPECT_EQ(reason_of(bench,
+                      [&](Tl& tl) {
+                        tl.load(kMapped, {2, 8}, DType::f16, std::int64_t{1} << 62);
+                      }),
+            where + "load(2x8 f16): row_stride is 4611686018427387904: the last row lies beyond all addresses");
+  EXPECT_EQ(reason_of(bench,
+                      [&](Tl& tl) {
+                        tl.gather(kMapped, {0, std::int64_t{1} << 57}, 8, DType::f16);
+                      }),
+            where + "gather(2x8 f16): index 144115188075855872 lies beyond all addresses");
   CompositeGemm gemm;
   gemm.m = gemm.n = gemm.k = 8;
   gemm.lda = 4;
   EXPECT_EQ(reason_of(bench, [&](Tl& tl) { tl.composite_gemm(gemm); }),
             where + "composite_gemm(8x8x8 f16): lda is 4; give 0 or at least 8");
+}
+
+/// Tiles of C are written while others still read A and B: an element that is both would be one or the other.
+TEST(PeFault, ACompositesResultLiesOverNoneOfItsInputs) {
+  Bench bench;
+  bench.map_hbm(0, 1 << 24);
+  // 64 B in rows of 256 B: A, B and C side by side.
+  CompositeGemm gemm;
+  gemm.a = kMapped;
+  gemm.b = kMapped + 64;
+  gemm.c = kMapped + 128;
+  gemm.m = gemm.n = gemm.k = 32;
+  gemm.lda = gemm.ldb = gemm.ldc = 128;
+  EXPECT_TRUE(bench.launch([&](Tl& tl) { tl.composite_gemm(gemm); }).faults.empty()) << "none is one of another";
+  const auto with = [&](Va c, Va bias) {
+    CompositeGemm other = gemm;
+    other.c = c;
+    other.epilogue.bias = bias;
+    const std::string reason = reason_of(bench, [&](Tl& tl) { tl.composite_gemm(other); });
+    return reason.substr(std::min(reason.size(), reason.find("c lies")));
+  };
+  const std::string why = ", of which later tiles need what is there: give c a place of its own";
+  EXPECT_EQ(with(gemm.a, 0), "c lies over a" + why);
+  EXPECT_EQ(with(gemm.b + 62, 0), "c lies over b" + why);
+  EXPECT_EQ(with(gemm.a + 256 * 31 - 62, 0), "c lies over a" + why) << "its first row over A's last one";
+  EXPECT_EQ(with(gemm.c, gemm.c + 256 * 31), "c lies over bias" + why);
 }
 
 TEST(PeFault, AnEmptyTileNamesTheCallKernelAndPe) {

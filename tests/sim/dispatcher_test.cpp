@@ -234,8 +234,7 @@ TEST(Dispatcher, TellsTheHostInOrderOfTimeThenSipThoughQueuesAreAhead) {
     EXPECT_EQ(one.host_now, one.at);
     EXPECT_EQ(one.models_now, 9u);
   }
-  EXPECT_EQ(dispatcher.now(), 5u);
-  EXPECT_EQ(dispatcher.latest(), 9u);
+  EXPECT_EQ(dispatcher.now(), 9u) << "nothing is left, and the host goes on behind all of it";
 }
 
 /// The host hears something at 7 and reaches a SIP no sooner than 5 later. What a run with a model's event at `last`
@@ -277,6 +276,21 @@ TEST(Dispatcher, AHostThreadActsAtItsOwnTimeOnAQueueThatIsAhead) {
     EXPECT_EQ(queue->now(), 8u);
   });
   sc_core::sc_start();
+}
+
+/// As a round's scheduling does, which goes on when nothing is left that it waits for.
+TEST(Dispatcher, WhoGoesOnWhenNothingIsLeftActsBehindAllOfItThoughWindowsReachFurther) {
+  Dispatcher dispatcher("dispatcher", 1);
+  dispatcher.set_lookahead(all_in(1, 10), 8);
+  EventQueue* queue = &dispatcher.queue(0);
+  queue->at(3, [] {});
+  sc_core::sc_start();
+  EXPECT_EQ(dispatcher.now(), 3u);
+  Ps ran = 0;
+  auto* at = &ran;
+  queue->from_host(dispatcher.now() + 8, [at, queue] { *at = queue->now(); });
+  sc_core::sc_start();
+  EXPECT_EQ(ran, 11u) << "and not where the window ended, 19";
 }
 
 TEST(Dispatcher, AnEventForAnotherSipBeforeItsPresentIsRefused) {

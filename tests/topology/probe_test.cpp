@@ -30,7 +30,7 @@ struct Traffic {
   std::uint32_t access_train = kMaxPacketBytes, message_train = kMaxPacketBytes;  ///< bytes of the longest packets
 };
 constexpr Fidelity kAccurate = Fidelity::all(Grade::accurate), kFast = Fidelity::all(Grade::fast);
-constexpr Fidelity kFastNetwork{Grade::fast, Grade::accurate, Grade::accurate, Grade::accurate, Grade::accurate};
+constexpr Fidelity kFastNetwork{Grade::fast, Grade::accurate};
 const Traffic kAccuratePackets{"accurate", kAccurate};
 const Traffic kFastPackets{"fast", kFast, 64, 4096, 4096, 4096};
 const Traffic kLongTrains{"trains_of_16_KiB", kFast, 64, 16 << 10, 8192, 16 << 10};

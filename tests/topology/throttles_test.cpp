@@ -55,6 +55,8 @@ TEST(Throttles, EveryKindIsFoundOnceAtItsKey) {
   one("cube.ucie.width=half", "cube.ucie.lane_rate");
   one("cube.noc.clock=1 GHz", "cube.noc.clock");
   one("sip.io.pcie.credits=50", "sip.io.pcie.credits");
+  one("sip.io.pcie.outstanding=1", "sip.io.pcie.outstanding");
+  one("pe.dma.outstanding=1", "pe.dma.outstanding");
 }
 
 // A place of ring8's routers is free again after 2 x allocation + switch + link + credit = 6 cycles, of a crossbar,

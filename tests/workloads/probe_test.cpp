@@ -27,6 +27,16 @@ TEST(Probe, LatencyGrowsWithDistance) {
   EXPECT_GE(cases["d2h"]["time_ns"].get<double>(), cases["h2d"]["time_ns"].get<double>());
 }
 
+/// Cube 0 has no PEs: the first is in cube 1, the last of its row, and the cube behind it in number is no neighbour.
+TEST(Probe, NextIsToTheEastAndFarthestByTheWayWhicheverPesAreThere) {
+  const Tool tool;
+  const auto cases = by_case(rows_of(tool, {"run", "probe", "--bytes", "256", "--topology", "ring8", "--set",
+                                            "overrides=[{match: 'sip*.cube0.pe*', missing: true}]"}));
+  EXPECT_EQ(cases.count("next_cube"), 0U);
+  EXPECT_EQ(cases.count("cube_to_next_cube"), 0U);
+  EXPECT_EQ(cases.at("farthest_cube")["target"].get<std::string>().substr(0, 11), "sip0.cube2.") << "diagonal";
+}
+
 TEST(Probe, BreakdownAddsUpAndNamesWhatIsOnTheWay) {
   const Tool tool;
   for (const char* bytes : {"256", "16K"}) {

@@ -49,6 +49,7 @@ TEST(TpTransformer, EveryRankAgreesWithTheHostsModel) {
       {kSmallModel, {"--scheduling", "rounds", "--tp", "2"}},
       {kSmallModel, {"--dtype", "f32", "--context", "6", "--tp", "1"}},
       {kSmallModel, {"--ends", "0", "--context", "9", "--prompt", "0"}},
+      {kSmallModel, {"--dtype", "f64", "--context", "9"}},
       {kLearned, {"--dtype", "bf16", "--decode", "1", "--seed", "7"}},
       {kLearned, {"--dtype", "f32", "--ends", "0", "--tp", "2"}},
       {kSmallModel, {"--sequence-parallel", "--tp", "2"}},

@@ -22,12 +22,7 @@ const char* to_string(Subsystem part) {
 
 std::string to_string(const Fidelity& fidelity) {
   if (fidelity == Fidelity::all(fidelity.noc)) return to_string(fidelity.noc);
-  std::string text;
-  for (const Subsystem part : kSubsystems) {
-    if (!text.empty()) text += ',';
-    text += std::string(to_string(part)) + '=' + to_string(fidelity.of(part));
-  }
-  return text;
+  return std::string("noc=") + to_string(fidelity.noc) + ",hbm=" + to_string(fidelity.hbm);
 }
 
 }  // namespace kernbench

@@ -169,6 +169,14 @@ void Dispatcher::run_host(Ps time) {
   }
 }
 
+/// Nothing is left, in the models or elsewhere: whoever goes on, such as the host in the middle of a round, does so
+/// behind all of it, as if the queues had kept step.
+void Dispatcher::settle() {
+  now_ = latest();
+  for (Window& window : windows_) window.end = now_;
+  for (EventQueue& queue : queues_) queue.end_window();
+}
+
 void Dispatcher::step() {
   back_on_main_stack();  // methods run there; a call-back may throw
   stepping_ = true;
@@ -181,7 +189,10 @@ void Dispatcher::step() {
   }
   for (;;) {
     const Ps models = earliest(), host = next_host(), time = std::min(models, host);
-    if (time == kNever) break;
+    if (time == kNever) {
+      if (horizon == kNever && !host_due_) settle();
+      break;
+    }
     if (time > limit_) {
       limit_reached_ = true;
       sc_core::sc_pause();

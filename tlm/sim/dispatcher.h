@@ -94,6 +94,7 @@ class Dispatcher : public sc_core::sc_module {
   void run_windows(Ps time, Ps horizon);
   Ps too_far() const;
   void run_host(Ps time);
+  void settle();
   void publish(Ps time);
 
   std::deque<EventQueue> queues_;

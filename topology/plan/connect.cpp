@@ -135,10 +135,15 @@ class Connector {
 
   void join(Placed a, Placed b) {
     if (a.end.spots->size() != b.end.spots->size()) {
-      throw MachineError("overrides",
-                         fmt::format("{} UCIe connections of a cube face {} of its neighbour", a.end.spots->size(),
-                                     b.end.spots->size()),
-                         "give both the same ucie.connections");
+      const auto is_io = [&](const Placed& side) { return plan_.networks[side.end.network].kind == NetworkKind::io; };
+      const auto side = [&](const Placed& of) {
+        const Network& network = plan_.networks[of.end.network];
+        return fmt::format("{} UCIe connections of {}", of.end.spots->size(),
+                           is_io(of) ? fmt::format("the IO chiplet of {}", names::sip(network.sip))
+                                     : names::cube({network.sip, network.cube}));
+      };
+      throw MachineError(is_io(a) || is_io(b) ? "sip.io.ucie.connections" : "overrides",
+                         fmt::format("{} face {}", side(a), side(b)), "give both the same ucie.connections");
     }
     // Trained to what both can do.
     const std::uint64_t rate = std::min(a.end.link.bytes_per_second, b.end.link.bytes_per_second);

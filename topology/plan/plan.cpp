@@ -138,7 +138,7 @@ void Plan::route() {
 
 namespace {
 
-PeEngines engines_of(const HbmConfig& hbm, const PeConfig& pe) {
+PeEngines engines_of(const HbmConfig& hbm, std::uint32_t slices, const PeConfig& pe) {
   PeEngines engines;
   engines.dispatch = pe.cpu.dispatch;
   engines.math_queue = pe.math.queue_depth;
@@ -150,6 +150,8 @@ PeEngines engines_of(const HbmConfig& hbm, const PeConfig& pe) {
   engines.math_fill = pe.math.pipeline_cycles;
   const Clock ck(hbm.ck_hz);
   engines.hbm_hit = hbm.controller_latency + ck.at(hbm.timing.t_cl + hbm.timing.t_dqsck + hbm.burst_ck);
+  const std::uint64_t places = hbm.queue_bursts != 0 ? hbm.queue_bursts / hbm.pseudo_channels : hbm.queue_depth;
+  engines.hbm_write_queue = places * hbm.burst_bytes * (hbm.total_pseudo_channels() / slices);
   engines.kernel_contexts = pe.cpu.kernel_contexts;
   engines.gemm_hz = pe.gemm.clock_hz;
   engines.gemm_rows = pe.gemm.rows;
@@ -164,7 +166,7 @@ PeEngines engines_of(const HbmConfig& hbm, const PeConfig& pe) {
 PeRates rates_of(const CubeSpec& cube, const PeConfig& pe) {
   const HbmConfig& hbm = cube.hbm;
   return {Rate(hbm.pseudo_channel_peak().bytes_per_second() * (hbm.total_pseudo_channels() / cube.pes)),
-          Rate(pe.tcm.bytes_per_second), cube.noc.link_rate(), engines_of(hbm, pe)};
+          Rate(pe.tcm.bytes_per_second), cube.noc.link_rate(), engines_of(hbm, cube.pes, pe)};
 }
 
 }  // namespace

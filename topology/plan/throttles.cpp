@@ -29,6 +29,7 @@ class ThrottleSearch {
       }
     }
     look_at_pcie();
+    look_at_outstanding();
     for (const Network& network : plan_.networks) look_at_buffers(network);
     return std::move(found_);
   }
@@ -128,6 +129,32 @@ class ThrottleSearch {
         fmt::format("sip.io.pcie.credits is {}, less than {} over a round trip of {}", pcie.credits,
                     format_rate(pcie.bytes_per_second), format_time(trip)),
         fmt::format("give at least {}", wanted));
+  }
+
+  /// What of reads is under way at once covers the way to a slice and back.
+  void look_at_outstanding() {
+    const MachineMap& map = plan_.map;
+    const std::vector<PeCoord> pes = map.pes(0);
+    if (pes.empty() || !map.packet_latency) return;
+    const PeRates rates = map.rates(pes.front());
+    const NodeId slice = map.hbm_port(pes.front());
+    constexpr std::uint32_t kLeast = 16;  // of a request, or the least packet
+    const auto look = [&](const std::string& key, NodeId from, Rate rate, std::uint64_t outstanding,
+                          std::uint32_t bytes) {
+      const Ps trip =
+          map.packet_latency(from, slice, kLeast) + map.packet_latency(slice, from, bytes) + rates.engines.hbm_hit;
+      const Ps one = rate.time_for(bytes);
+      const std::uint64_t wanted = (trip + one - 1) / one;
+      if (outstanding >= wanted) return;
+      add(key,
+          fmt::format("{} is {}, less than {} over a round trip of {} to a slice of HBM", key, outstanding,
+                      format_rate(rate.bytes_per_second()), format_time(trip)),
+          fmt::format("give at least {}", wanted));
+    };
+    const std::uint32_t burst = plan_.spec.cube.pe.dma.burst_bytes;
+    look("pe.dma.outstanding", map.pe(pes.front()), rates.hbm_slice, rates.engines.dma_bytes / burst, burst);
+    const PcieConfig& pcie = plan_.spec.sip.io.pcie;
+    look("sip.io.pcie.outstanding", map.pcie_ep(0), Rate(pcie.bytes_per_second), pcie.outstanding, kMaxPacketBytes);
   }
 
   /// A flow keeps to one virtual channel: its flits, and their credits, go round that one's buffer. A place is free for

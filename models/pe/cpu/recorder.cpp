@@ -14,6 +14,8 @@
 namespace kernbench::pe {
 
 namespace {
+constexpr std::int64_t kBeyond = std::int64_t{1} << 48;  ///< elements from any place; addresses end far before
+
 std::string text(Shape shape, DType dtype) { return fmt::format("{} {}", shape.str(), to_string(dtype)); }
 std::string text(const Tile& tile) { return text(tile.shape(), tile.dtype()); }
 
@@ -132,6 +134,10 @@ std::uint64_t Recorder::stride_in_bytes(const char* op, std::int64_t row_stride,
     fail(fmt::format("{}({})", op, text(shape, dtype)),
          fmt::format("row_stride is {}; give 0 or at least the {} columns", row_stride, shape.cols));
   }
+  if (row_stride > kBeyond / std::max<std::int64_t>(shape.rows, 1)) {
+    fail(fmt::format("{}({})", op, text(shape, dtype)),
+         fmt::format("row_stride is {}: the last row lies beyond all addresses", row_stride));
+  }
   return static_cast<std::uint64_t>(row_stride) * size_of(dtype);
 }
 
@@ -220,6 +226,10 @@ Tile Recorder::gather(Va table, const std::vector<std::int64_t>& index, std::int
   OpPtr op = make(OpKind::gather, Unit::dma_r);
   op->va = table;
   op->stride_bytes = stride_in_bytes("gather", row_stride, shape, dtype);
+  const auto last = std::max_element(index.begin(), index.end());
+  if (last != index.end() && *last > kBeyond / std::max({row_stride, cols, std::int64_t{1}})) {
+    fail(fmt::format("gather({})", text(shape, dtype)), fmt::format("index {} lies beyond all addresses", *last));
+  }
   op->detail = std::make_unique<OpDetail>();
   op->detail->index = index;
   return result("gather", std::move(op), shape, dtype);
@@ -341,6 +351,39 @@ Tile Recorder::softmax(const Tile& a) {
   return result("softmax", std::move(op), a.shape(), a.dtype());
 }
 
+namespace {
+/// Elements of a matrix in memory: rows of `bytes`, `stride` apart.
+struct Rows {
+  Va begin = 0;
+  std::int64_t count = 0;
+  std::uint64_t bytes = 0, stride = 0;
+  Va at(std::int64_t row) const { return begin + static_cast<std::uint64_t>(row) * stride; }
+};
+
+bool overlap(const Rows& a, const Rows& b) {
+  for (std::int64_t i = 0, j = 0; i < a.count && j < b.count;) {
+    const Va here = a.at(i), there = b.at(j);
+    if (here < there + b.bytes && there < here + a.bytes) return true;
+    here < there ? ++i : ++j;
+  }
+  return false;
+}
+
+/// The operand of which C overwrites something; null: none.
+const char* overwritten(const CompositeGemm& gemm) {
+  const std::uint64_t item = size_of(gemm.dtype);
+  const auto rows_of = [item](Va begin, std::int64_t rows, std::int64_t cols, std::int64_t leading) {
+    return Rows{begin, rows, static_cast<std::uint64_t>(cols) * item,
+                static_cast<std::uint64_t>(leading == 0 ? cols : leading) * item};
+  };
+  const Rows c = rows_of(gemm.c, gemm.m, gemm.n, gemm.ldc);
+  if (overlap(c, rows_of(gemm.a, gemm.m, gemm.k, gemm.lda))) return "a";
+  if (overlap(c, rows_of(gemm.b, gemm.k, gemm.n, gemm.ldb))) return "b";
+  const Va bias = gemm.epilogue.bias;
+  return bias != 0 && overlap(c, rows_of(bias, 1, gemm.n, gemm.n)) ? "bias" : nullptr;
+}
+}  // namespace
+
 void Recorder::composite_gemm(const CompositeGemm& gemm) {
   const std::string call = fmt::format("composite_gemm({}x{}x{} {})", gemm.m, gemm.n, gemm.k, to_string(gemm.dtype));
   if (gemm.m <= 0 || gemm.n <= 0 || gemm.k <= 0) fail(call, "give positive m, n and k");
@@ -356,6 +399,10 @@ void Recorder::composite_gemm(const CompositeGemm& gemm) {
     fail(call, fmt::format("activation {} is not defined for {}", to_string(*activation), to_string(gemm.dtype)));
   }
   if (!arith::gemm_is_defined(gemm.dtype, gemm.dtype)) fail(call, "there is no product of this dtype");
+  if (const char* input = overwritten(gemm)) {
+    fail(call,
+         fmt::format("c lies over {}, of which later tiles need what is there: give c a place of its own", input));
+  }
   OpPtr op = make(OpKind::composite, Unit::composite);
   const CompositePlan plan(env_.config, gemm, 0);
   workspace_ = Tile();

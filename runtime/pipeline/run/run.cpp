@@ -291,15 +291,27 @@ class PipelineRun::Worker {
   void place(const Buffer& buffer) {
     const std::string name = tensor_name(buffer.name);
     tensors_.push_back(
-        buffer.contents != nullptr && run_.settings_.data
+        buffer.contents != nullptr && run_.settings_.copies()
             ? context_.from_bytes(buffer.contents->bytes, buffer.shape, buffer.dtype, buffer.policy, name)
             : context_.empty(buffer.shape, buffer.dtype, buffer.policy, name));
+  }
+
+  /// Contents of a tensor as the host has given them, which it knows without data, too; else what is there.
+  std::vector<std::uint8_t> known_contents(int number) {
+    std::vector<std::uint8_t> bytes = tensor(number).bytes_to_host();
+    if (run_.settings_.data) return bytes;
+    if (is_constant(number)) return plan().buffers[static_cast<std::size_t>(number)].contents->bytes;
+    for (const auto& [name, value] : plan().values) {
+      const auto input = run_.settings_.inputs.find(name);
+      if (value.buffer == number && input != run_.settings_.inputs.end()) return input->second.bytes;
+    }
+    return bytes;
   }
 
   /// What is looked up depends on data, which kernels do not see: the host reads the indices.
   void look_up_indices(const Step& step, const Tensor& table, const Tensor& indices, const Tensor& out) {
     launches_.wait();
-    const std::vector<std::uint8_t> bytes = indices.bytes_to_host();
+    const std::vector<std::uint8_t> bytes = known_contents(step.in[1]);
     const std::int64_t height = table.shape().rows;
     std::vector<std::int64_t> list(bytes.size() / size_of(indices.dtype()));
     for (std::size_t i = 0; i < list.size(); ++i) {
@@ -394,7 +406,8 @@ class PipelineRun::Worker {
     }
     context_.wait(transfer.ready);
     wait_for_link(out.bytes());
-    if (run_.settings_.data) Tensor(out).write_bytes(transfer.data.bytes);
+    transfer.data.bytes.resize(out.bytes());  // of a slot that computes nothing
+    if (run_.settings_.copies()) Tensor(out).write_bytes(transfer.data.bytes);
   }
 
   /// Among parts of one SIP: once all members have come, each makes its result of what the others hold; all go on once

@@ -26,6 +26,7 @@ struct RunSettings {
   HostModel host;
   bool data = true;            ///< off: no contents
   bool timed_host_io = false;  ///< host copies take simulated time by themselves
+  bool copies() const { return data || timed_host_io; }  ///< what the host writes changes contents or times
   ProcessGroupOptions group;   ///< of the exchanges
   /// Each exchange has queues of its own, so that slots may come to exchanges of the same members in different orders.
   bool own_groups = false;
