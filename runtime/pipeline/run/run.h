@@ -24,10 +24,10 @@ struct RunSettings {
   int warmup = 1, iterations = 1;  ///< passes
   int requests = 1;  ///< of a pass: one follows the other on each slot, without waiting for the other slots
   HostModel host;
-  bool data = true;            ///< off: no contents
-  bool timed_host_io = false;  ///< host copies take simulated time by themselves
+  bool data = true;                                      ///< off: no contents
+  bool timed_host_io = false;                            ///< host copies take simulated time by themselves
   bool copies() const { return data || timed_host_io; }  ///< what the host writes changes contents or times
-  ProcessGroupOptions group;   ///< of the exchanges
+  ProcessGroupOptions group;                             ///< of the exchanges
   /// Each exchange has queues of its own, so that slots may come to exchanges of the same members in different orders.
   bool own_groups = false;
   std::map<std::string, HostTensor> inputs;  ///< by tensor of the pipeline, of every supertask of kind `input`
