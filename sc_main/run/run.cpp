@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <set>
 #include <stdexcept>
@@ -21,6 +20,7 @@
 #include "sc_main/run/errors.h"
 #include "sc_main/run/exit_code.h"
 #include "sc_main/run/fidelity_option.h"
+#include "sc_main/run/file_identity.h"
 #include "sc_main/run/launch_table.h"
 #include "sc_main/run/plan_of.h"
 #include "sc_main/run/progress.h"
@@ -220,27 +220,6 @@ void Run::refuse_foreign_text() const {
     if (!is_utf8(word))
       throw UsageError(fmt::format("{} is no UTF-8, as the JSON of --json has to be", quote(word)), "rename the file");
   }
-}
-
-/// What a file is known by: its contents. Of one beyond 256 MiB, weights that are never read as a whole, these are its
-/// size, its first MiB, and 4 KiB at each of 1,024 places as far from each other.
-static std::string identity_of(const std::string& file) {
-  constexpr std::uintmax_t kWhole = std::uintmax_t{256} << 20, kFirst = std::uintmax_t{1} << 20, kPlaces = 1024;
-  constexpr std::size_t kBlock = 4096;
-  const std::uintmax_t size = std::filesystem::file_size(file);
-  if (size <= kWhole) return topology::hash_of(read_file(file));
-  std::ifstream stream(file, std::ios::binary);
-  std::string text = std::to_string(size) + "\n";
-  std::string block(kFirst, '\0');
-  stream.read(block.data(), static_cast<std::streamsize>(block.size()));
-  text += block;
-  block.resize(kBlock);
-  for (std::uintmax_t i = 1; i <= kPlaces; ++i) {
-    stream.seekg(static_cast<std::streamoff>((size - kBlock) / kPlaces * i));
-    stream.read(block.data(), static_cast<std::streamsize>(block.size()));
-    text += block;
-  }
-  return topology::hash_of(text);
 }
 
 void Run::hash_files() {
