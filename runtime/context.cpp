@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "runtime/message_check.h"
 #include "runtime/runtime_impl.h"
 
 namespace kernbench {
@@ -51,6 +52,9 @@ int Context::device() const { return std::max(runtime_.program.device(rank_), 0)
 std::uint16_t Context::new_stream() { return runtime_.messages.new_streams("new_stream", 1); }
 
 Handle Context::submit(decltype(Message::body) body, std::uint16_t stream) {
+  if (const std::string fault = fault_of(body, runtime_.map, device()); !fault.empty()) {
+    throw std::invalid_argument("submit: " + fault);
+  }
   runtime_.messages.note_reach(body, device());
   return Handle(
       runtime_.messages.submit(std::move(body), rank_, device(), runtime_.messages.stream_of(rank_, stream), {}, {}));

@@ -160,7 +160,8 @@ class Context {
   /// Messages of one stream of one SIP execute in submission order. 0 is this rank's default stream; new_stream gives
   /// others.
   std::uint16_t new_stream();
-  /// Sends a message to the current device; never blocks.
+  /// Sends a message to the current device; never blocks. Throws std::invalid_argument if it names a place that the
+  /// machine does not have, a range that no memory has, no kernel or no target.
   Handle submit(decltype(Message::body) body, std::uint16_t stream = 0);
   /// Returns when the handle is complete; at once if it is already. Throws DeviceFault, each time, if it failed.
   void wait(const Handle& handle);

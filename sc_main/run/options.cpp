@@ -110,19 +110,15 @@ UsageError unknown(const std::string& given, const po::options_description& opti
 }
 
 /// Empty, these would say nothing of what was meant, as in --ccl "$CCL" of a script.
-constexpr std::array kNeverEmpty{"algorithm",    "ccl",          "comm-group-configuration",
-                                 "csv",          "export",       "from",
-                                 "json",         "max-sim-time", "maxbytes",
-                                 "minbytes",     "oplog",        "output",
-                                 "plot",         "report",       "schedule",
-                                 "stats",        "stepbytes",    "store",
-                                 "trace",        "trace-detail", "trace-filter",
-                                 "trace-window", "vcd",          "wave-filter",
-                                 "wave-window"};
+constexpr std::string_view kNeverEmpty =
+    " algorithm ccl comm-group-configuration csv expect export from gemm-placement inputs json"
+    " max-sim-time maxbytes minbytes oplog out-placement output outputs pattern plot replay report"
+    " requests schedule stats stepbytes store trace trace-detail trace-filter trace-window vcd"
+    " wave-filter wave-window weights ";
 
 bool is_empty(const po::option& option) {
   return option.value == std::vector<std::string>{""} &&
-         std::find(kNeverEmpty.begin(), kNeverEmpty.end(), option.string_key) != kNeverEmpty.end();
+         kNeverEmpty.find(' ' + option.string_key + ' ') != std::string_view::npos;
 }
 
 /// Refuses all values that are not of their option's type, and options given twice that take one value.

@@ -43,6 +43,7 @@ class PipelineWorkload final : public Workload {
   std::map<std::string, DPPolicy> placements() const;
   Report report(const pipeline::Pipeline& pipeline, const pipeline::Checked& checked,
                 const pipeline::RunOutcome& outcome) const;
+  void refuse_outputs_without_data() const;
   void check_outputs(const Session& session, const pipeline::Pipeline& pipeline, const pipeline::RunOutcome& outcome,
                      Report& report) const;
 
@@ -173,7 +174,18 @@ pipeline::RunSettings PipelineWorkload::settings(Session& session, const pipelin
   return settings;
 }
 
+void PipelineWorkload::refuse_outputs_without_data() const {
+  Refusals refusals;
+  for (const auto& [option, file] : {std::pair("--outputs", outputs_), std::pair("--expect", expect_)}) {
+    if (!file.empty())
+      refusals.add(fmt::format("{} {} with --data off: there are no outputs", option, quote(file)),
+                   "leave one of both out");
+  }
+  refusals.throw_if_any();
+}
+
 Report PipelineWorkload::run(Session& session) {
+  if (!session.options().run.data) refuse_outputs_without_data();
   Problems problems, warnings;
   pipeline::ReadOptions read;
   read.f8 = f8_ == "e5m2" ? DType::f8e5m2 : DType::f8e4m3;
@@ -280,7 +292,8 @@ void PipelineWorkload::check_outputs(const Session& session, const pipeline::Pip
   Json& summary = report.results.front();
   const bool checked = session.options().run.data;
   std::uint64_t conflicts = 0;
-  const pipeline::HostTensors outputs = pipeline::stitch_outputs(pipeline, outcome.outputs, conflicts);
+  pipeline::HostTensors outputs;
+  if (checked) outputs = pipeline::stitch_outputs(pipeline, outcome.outputs, conflicts);
   if (!outputs_.empty()) write_file(outputs_, pipeline::to_safetensors(outputs));
   pipeline::OutputDifference difference;
   const bool compares = checked && !expect_.empty();

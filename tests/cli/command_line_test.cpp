@@ -162,6 +162,10 @@ TEST(CommandLine, WhatAFileOrAnotherOptionRefusesHidesNoValue) {
   expect_refused(tool({"run", "all_reduce", "--ccl", "", "--json", "", "-b", "", "-w", "x"}),
                  "--ccl is ''" + leave + next + "--json is ''" + leave + next + "--minbytes is ''" + leave + next +
                      "--warmup is 'x'" + whole);
+  expect_refused(tool({"run", "all_reduce", "--replay", "", "--out-placement", ""}),
+                 "--replay is ''" + leave + next + "--out-placement is ''" + leave);
+  expect_refused(tool({"run", "tp_transformer", "--requests", "", "--weights", ""}),
+                 "--requests is ''" + leave + next + "--weights is ''" + leave);
   expect_refused(tool({"tune", "--ccl", "", "-o", ""}), "--ccl is ''" + leave + next + "--output is ''" + leave);
   expect_refused(tool({"sweep", "s.yaml", "--store", "", "--csv", "", "--export", ""}),
                  "--store is ''" + leave + next + "--csv is ''" + leave + next + "--export is ''" + leave);

@@ -180,6 +180,50 @@ TEST(PeFault, ACompositesResultLiesOverNoneOfItsInputs) {
   EXPECT_EQ(with(gemm.c, gemm.c + 256 * 31), "c lies over bias" + why);
 }
 
+TEST(PeFault, AnEnumeratorThatThereIsNotIsRefused) {
+  Bench bench;
+  const std::string where = "kernel 'k' on sip0.cube0.pe0: ";
+  EXPECT_EQ(reason_of(bench, [](Tl& tl) { tl.math(static_cast<MathOp>(200), {}); }),
+            where + "math: MathOp(200) is none: they are numbered from 0 to 26");
+  EXPECT_EQ(reason_of(bench,
+                      [](Tl& tl) {
+                        tl.alloc({1, 1}, static_cast<DType>(77));
+                      }),
+            where + "alloc: DType(77) is none: they are numbered from 0 to 10");
+  EXPECT_EQ(reason_of(bench,
+                      [](Tl& tl) {
+                        tl.cast(tl.alloc({1, 1}, DType::f16), static_cast<DType>(11));
+                      }),
+            where + "cast: DType(11) is none: they are numbered from 0 to 10");
+  EXPECT_EQ(reason_of(bench,
+                      [](Tl& tl) {
+                        tl.reduce(static_cast<ReduceKind>(3), tl.alloc({1, 1}, DType::f16), 0);
+                      }),
+            where + "reduce: ReduceKind(3) is none: they are numbered from 0 to 2");
+  CompositeGemm gemm;
+  gemm.epilogue.activation = static_cast<Activation>(6);
+  EXPECT_EQ(reason_of(bench, [&](Tl& tl) { tl.composite_gemm(gemm); }),
+            where + "composite_gemm: Activation(6) is none: they are numbered from 0 to 5");
+}
+
+TEST(PeFault, ATileOfAnEarlierLaunchIsRefusedEvenWhereItsRecorderStoodInTheSamePlace) {
+  Bench bench;
+  bench.map_hbm(0, 1 << 20);
+  Tile kept, slice;
+  Message& first = bench.launch([&](Tl& tl) {
+    kept = tl.fill({1, 8}, DType::f16, 1);
+    slice = tl.slice(kept, 2, 4);
+  });
+  EXPECT_EQ(bench.answers(first, CommandKind::done), 1u);
+  const std::string where = "kernel 'k' on sip0.cube0.pe0: ";
+  for (int launch = 0; launch < 4; ++launch) {
+    EXPECT_EQ(reason_of(bench, [&](Tl& tl) { tl.store(kMapped, kept); }),
+              where + "store(1x8 f16): the tile belongs to another kernel");
+    EXPECT_EQ(reason_of(bench, [&](Tl& tl) { tl.store(kMapped, slice); }),
+              where + "store(1x4 f16): the tile belongs to another kernel");
+  }
+}
+
 TEST(PeFault, AnEmptyTileNamesTheCallKernelAndPe) {
   Bench bench;
   const std::string whose = "kernel 'k' on sip0.cube0.pe0: ";

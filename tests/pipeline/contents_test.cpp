@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <set>
 
@@ -66,6 +67,20 @@ TEST(PipelineTool, ContentsChangeNoTime) {
     EXPECT_EQ(outcome.code, 2);
     EXPECT_NE(outcome.err.find("index 515 is outside of the table's 512 rows"), std::string::npos) << outcome.err;
   }
+}
+
+TEST(PipelineTool, WithoutDataHasNoOutputs) {
+  const Tool tool;
+  std::ofstream(tool.file("e.json")) << kLookUp;
+  std::ofstream(tool.file("y.safetensors")) << look_up_inputs(1);
+  const std::string hint = " with --data off: there are no outputs\n  hint: leave one of both out\n";
+  const Outcome outcome = tool(
+      with({"pipeline", "run", "e.json", "--data", "off", "--outputs", "o.safetensors", "--expect", "y.safetensors"},
+           kTwoSips));
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.err,
+            "kernbench: error: --outputs 'o.safetensors'" + hint + "kernbench: error: --expect 'y.safetensors'" + hint);
+  EXPECT_FALSE(std::filesystem::exists(tool.file("o.safetensors")));
 }
 
 TEST(PipelineTool, WritesOverNoInput) {

@@ -41,6 +41,15 @@ struct MachineRun {
   Runtime runtime;
 };
 
+inline std::string failure_of(const std::function<void()>& run) {
+  try {
+    run();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return {};
+}
+
 /// A small machine whose cubes have `pes` PEs.
 inline topology::SystemSpec machine_of(std::uint16_t sips, std::uint16_t cubes, std::uint16_t pes,
                                        IpcqBuffer rings = IpcqBuffer::tcm) {

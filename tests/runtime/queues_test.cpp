@@ -47,15 +47,6 @@ rlimit64 limit_memory_to(std::uint64_t bytes) {
   return before;
 }
 
-std::string failure_of(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return {};
-}
-
 TEST(Leftover, OfALaunchIsAFaultThatSaysWhoSentHowMany) {
   MachineRun host(machine_of(1, 1, 2));
   const std::string text = failure_of(

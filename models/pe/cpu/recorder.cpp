@@ -110,7 +110,12 @@ void Recorder::fail(const std::string& op, const std::string& reason) const {
   throw KernelError(fmt::format("kernel '{}' on {}: {}: {}", env_.launch.kernel, names::pe(env_.self), op, reason));
 }
 
+void Recorder::check_enumerator(const char* op, const char* type, int value, int last) const {
+  if (value > last) fail(op, fmt::format("{}({}) is none: they are numbered from 0 to {}", type, value, last));
+}
+
 void Recorder::check_shape(const char* op, Shape shape, DType dtype) const {
+  check_enumerator(op, "DType", static_cast<int>(dtype), kDTypes - 1);
   constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
   if (shape.rows < 0 || shape.cols < 0 || shape.rows > kMost || shape.cols > kMost) {
     fail(fmt::format("{}({})", op, text(shape, dtype)), fmt::format("give rows and columns from 0 to {}", kMost));
@@ -119,7 +124,12 @@ void Recorder::check_shape(const char* op, Shape shape, DType dtype) const {
 
 void Recorder::check_tile(const char* op, const Tile& tile) const {
   if (!tile) fail(op, "a tile is empty: it was never made");
-  if (tile.state().tl != this) fail(fmt::format("{}({})", op, text(tile)), "the tile belongs to another kernel");
+  if (tile.state().tl == this) {  // or a recorder made it that stood in the same place before: no other outlives tiles
+    const auto* root = static_cast<const OwnedTile*>(&tile.state());
+    while (root->parent) root = static_cast<const OwnedTile*>(&root->parent.state());
+    if (root->arena == env_.arena) return;
+  }
+  fail(fmt::format("{}({})", op, text(tile)), "the tile belongs to another kernel");
 }
 
 void Recorder::check_direction(const char* op, Direction direction, Shape shape, DType dtype) const {
@@ -265,6 +275,7 @@ Tile Recorder::dot(const Tile& a, const Tile& b, const Tile& acc) {
 }
 
 Tile Recorder::math(MathOp op, const std::vector<Tile>& operands) {
+  check_enumerator("math", "MathOp", static_cast<int>(op), static_cast<int>(MathOp::transpose));
   const char* name = to_string(op);
   if (op == MathOp::cast || op == MathOp::fill || op == MathOp::arange || op == MathOp::broadcast) {
     fail(name, fmt::format("use tl.{}", name));
@@ -331,6 +342,7 @@ Tile Recorder::broadcast(const Tile& a, Shape shape) {
 }
 
 Tile Recorder::reduce(ReduceKind kind, const Tile& a, int axis) {
+  check_enumerator("reduce", "ReduceKind", static_cast<int>(kind), static_cast<int>(ReduceKind::min));
   const std::string name = fmt::format("reduce_{}", to_string(kind));
   check_tile(name.c_str(), a);
   const std::string call = fmt::format("{}({})", name, text(a));
@@ -353,6 +365,9 @@ Tile Recorder::softmax(const Tile& a) {
 }
 
 void Recorder::composite_gemm(const CompositeGemm& gemm) {
+  check_enumerator("composite_gemm", "DType", static_cast<int>(gemm.dtype), kDTypes - 1);
+  check_enumerator("composite_gemm", "Activation", static_cast<int>(gemm.epilogue.activation),
+                   static_cast<int>(Activation::sigmoid));
   const std::string call = fmt::format("composite_gemm({}x{}x{} {})", gemm.m, gemm.n, gemm.k, to_string(gemm.dtype));
   if (gemm.m <= 0 || gemm.n <= 0 || gemm.k <= 0) fail(call, "give positive m, n and k");
   const auto check_leading = [&](const char* name, std::int64_t leading, std::int64_t width) {

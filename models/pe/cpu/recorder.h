@@ -94,6 +94,7 @@ class Recorder : public Tl {
  private:
   using OpPtr = std::unique_ptr<Op>;
   [[noreturn]] void fail(const std::string& op, const std::string& reason) const;
+  void check_enumerator(const char* op, const char* type, int value, int last) const;
   void check_shape(const char* op, Shape shape, DType dtype) const;
   void check_tile(const char* op, const Tile& tile) const;
   void check_direction(const char* op, Direction direction, Shape shape, DType dtype) const;
