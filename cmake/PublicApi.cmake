@@ -31,6 +31,7 @@ set(KERNBENCH_PUBLIC_HEADERS
   runtime/tp/norm.h
   runtime/tp/parallel_state.h
   runtime/tp/regions.h
+  runtime/tp/rope.h
   runtime/tp/rotary.h
   runtime/tp/transformer.h
   runtime/tp/vocabulary.h

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <vector>
@@ -18,6 +19,7 @@ struct LaunchBound {
   double bytes = 0;       ///< that memories have to give or take at least
   const char* kind = "";  ///< what it computes, a literal: "gemm", "attention"
   /** of a GEMM */ std::int64_t m = 0, n = 0, k = 0;
+  std::string mapping = {};  ///< of a GEMM: how it is computed, as --mapping takes it
 };
 
 /// Where a launch runs, if not on all PEs that hold a part of its tensors.

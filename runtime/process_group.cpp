@@ -91,11 +91,13 @@ ProcessGroup::Chosen ProcessGroup::algorithm_for(const CollectiveCall& call, con
                                                  const LaunchMessage::TensorArg& out, std::uint64_t bytes,
                                                  bool in_place, int member) {
   const ccl::CallTensors tensors{call, in, out, member};
-  // A schedule is for all ranks, and its queues join neighbours: what two of them do is chosen as if none were named.
+  // A schedule is for all ranks, and its queues join neighbours, and many kernels serve no transfers: what two ranks do
+  // is chosen as if none were named.
   const bool transfer = call.op == CollectiveOp::send_recv && (call.to < 0 || call.from < 0);
   if (algorithm_ != kAuto) {
     const std::size_t named = use(*named_, &tensors);
-    if (!transfer || !algorithms_[named]->is_schedule()) return {named, nullptr};
+    const bool serves = (named_->algorithm->operations & ccl::bit(call.op)) != 0;
+    if (!transfer || (serves && !algorithms_[named]->is_schedule())) return {named, nullptr};
   }
   const ccl::ChoiceInput input{call.op, bytes, call.root, in_place, &tensors};
   for (const ccl::Choice* choice = &chooser().choose(input);;) {

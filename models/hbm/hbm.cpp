@@ -172,15 +172,24 @@ Ps Hbm::drain() {
   return end;
 }
 
+const ChannelTiming::Stats& Hbm::Impl::stats_of(unsigned index) {
+  const Tick now = clock.at_or_after(queue.now());
+  if (channels[index]) {
+    advance(*channels[index], now);
+    return channels[index]->timing->stats();
+  }
+  // Nobody has used it; it is refreshed all the same.
+  if (!unused) unused = make_timing();
+  unused->advance(now);
+  return unused->stats();
+}
+
 Hbm::Stats Hbm::channel_stats(unsigned channel) {
   Stats stats;
   // A wide slice counts for all its pseudo channels.
   const std::uint64_t each = impl_->wide ? impl_->config.pseudo_channels : 1;
   const unsigned index = impl_->wide ? channel / (impl_->config.channels / impl_->slices) : channel;
-  if (!impl_->channels.at(index)) return stats;
-  Impl::Channel& target = *impl_->channels[index];
-  impl_->advance(target, impl_->clock.at_or_after(impl_->queue.now()));
-  const ChannelTiming::Stats& s = target.timing->stats();
+  const ChannelTiming::Stats& s = impl_->stats_of(index);
   stats.row_hits = s.row_hits * each;
   stats.row_closed = s.row_closed * each;
   stats.row_conflicts = s.row_conflicts * each;
@@ -190,7 +199,7 @@ Hbm::Stats Hbm::channel_stats(unsigned channel) {
   stats.bank_refreshes = s.bank_refreshes * each * (impl_->wide ? impl_->wide->banks : 1);
   stats.forwarded = s.forwarded;
   stats.merged = s.merged;
-  stats.active_channels = 1;
+  stats.active_channels = impl_->channels[index] ? 1 : 0;
   stats.bytes = (stats.reads + stats.writes) * impl_->config.burst_bytes;
   stats.busy = impl_->clock.span((stats.reads + stats.writes) * impl_->gaps.burst);
   return stats;

@@ -47,8 +47,7 @@ struct Hbm::Impl final : MemoryBackend {
     std::uint32_t access = 0;
   };
   struct Channel {
-    Channel(const HbmConfig& config, unsigned queue, const ChannelGaps& gaps)
-        : timing(ChannelTiming::make(config, queue, gaps)) {}
+    explicit Channel(std::unique_ptr<ChannelTiming> channel) : timing(std::move(channel)) {}
     const std::unique_ptr<ChannelTiming> timing;
     std::uint32_t open_reads = 0;   ///< bursts queued and undecided
     std::vector<unsigned> blocked;  ///< ports whose request waits for room, in order
@@ -77,6 +76,8 @@ struct Hbm::Impl final : MemoryBackend {
   void apply(unsigned port, tlm::tlm_generic_payload& payload, std::uint64_t offset);
   Channel& channel(unsigned index) { return channels[index] ? *channels[index] : make_channel(index); }
   Channel& make_channel(unsigned index);
+  std::unique_ptr<ChannelTiming> make_timing() const;
+  const ChannelTiming::Stats& stats_of(unsigned index);
   bool enqueue(std::uint32_t id);
   Piece piece_at(unsigned port, std::uint64_t at, std::uint64_t end) const;
   void measure(Access& access) const;
@@ -121,6 +122,7 @@ struct Hbm::Impl final : MemoryBackend {
   std::vector<std::unique_ptr<WideSliceTracks>> wide_tracks;  // by slice, the same
   std::vector<Usage*> usages;                                 // by channel; empty: nobody wants them
   std::vector<std::unique_ptr<Channel>> channels;             // made on first use; wide: by slice
+  std::unique_ptr<ChannelTiming> unused;                      // counts for all that nobody has used
   std::vector<std::unique_ptr<SparseMemory>> contents;        // by slice; made on first use
   std::vector<std::unique_ptr<MemoryPort>> ports;
   Tick deciding = 0;                   // tick that is being decided ahead of time; 0: none

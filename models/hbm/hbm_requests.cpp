@@ -5,10 +5,16 @@
 
 namespace kernbench {
 
+std::unique_ptr<ChannelTiming> Hbm::Impl::make_timing() const {
+  std::unique_ptr<ChannelTiming> timing =
+      ChannelTiming::make(wide ? wide->config : config, queue_bursts, wide ? wide->gaps : gaps);
+  if (wide) timing->take_whole_runs(wide->banks);
+  return timing;
+}
+
 Hbm::Impl::Channel& Hbm::Impl::make_channel(unsigned index) {
   std::unique_ptr<Channel>& slot = channels[index];
-  slot = std::make_unique<Channel>(wide ? wide->config : config, queue_bursts, wide ? wide->gaps : gaps);
-  if (wide) slot->timing->take_whole_runs(wide->banks);
+  slot = std::make_unique<Channel>(make_timing());
   if (!usages.empty()) slot->usage = usages[index];
   if (!tracks.empty())
     slot->timing->set_listener(wide ? static_cast<CommandListener*>(wide_tracks[index].get()) : tracks[index].get());

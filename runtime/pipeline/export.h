@@ -5,6 +5,7 @@
 #include <string>
 
 #include "runtime/pipeline/safetensors.h"
+#include "runtime/tp/rope.h"
 #include "tlm/kernel/tl.h"
 
 namespace kernbench::pipeline {
@@ -37,6 +38,7 @@ struct TransformerExport {
   bool rms = true;        ///< otherwise layer norms, which have biases
   double epsilon = 1e-5;  ///< of the norms
   double rope_theta = 0;  ///< base of rotary positions; 0: heads are not turned
+  tp::RopeScaling rope_scaling;
   int tp = 1, pp = 1;
   std::string weights_file;  ///< as the document names it
   /// By the names of tp::ModelWeights.

@@ -105,9 +105,8 @@ class TransformerWriter {
       // Of f32 accuracy, whatever the type that heads are turned in.
       HostTensor& table = exported_.weights[name];
       table = filled({model_.length, dim}, DType::f32, [&](std::int64_t position, std::int64_t i) {
-        const double angle =
-            static_cast<double>(position) /
-            std::pow(model_.rope_theta, 2.0 * static_cast<double>(i % (dim / 2)) / static_cast<double>(dim));
+        const double angle = static_cast<double>(position) *
+                             tp::rotary_frequency(model_.rope_theta, model_.rope_scaling, i % (dim / 2), dim);
         return cosine ? std::cos(angle) : std::sin(angle);
       });
       document_.whole_constant(name, name, {model_.length, dim}, DType::f32);

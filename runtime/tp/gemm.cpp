@@ -63,7 +63,8 @@ Handle gemm(Context& context, const std::string& name, const GemmOperands& opera
                    "gemm",
                    m,
                    n,
-                   k};
+                   k,
+                   plan.best.mapping.str()};
   if (operands.residual) {
     const Tensor& r = operands.residual;
     const GemmResidualCall with{call, geometry_of(r)};

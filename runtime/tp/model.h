@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "runtime/tp/norm.h"
+#include "runtime/tp/rope.h"
 #include "tlm/kernel/tl.h"
 
 namespace kernbench::tp {
@@ -28,6 +29,8 @@ struct Model {
   std::int64_t vocabulary = 0;                   ///< tokens
   PositionKind position = PositionKind::rotary;  ///< how it knows where a token stands
   double rope_theta = 0;                         ///< base of rotary positions; 0 of learned ones
+  RopeScaling rope_scaling;                      ///< of their frequencies
+  std::int64_t window = 0;                       ///< positions that a token sees, itself the last; 0: all before it
   std::int64_t positions = 0;                    ///< that the model was trained for
   bool biases = false;                           ///< of every matrix
   bool tied = false;                             ///< the output matrix is the embedding's

@@ -19,7 +19,7 @@ const std::vector<std::string> kRead = {"model_type",          "num_hidden_layer
                                         "num_key_value_heads", "intermediate_size", "vocab_size",
                                         "rms_norm_eps",        "rope_theta",        "max_position_embeddings",
                                         "attention_bias",      "mlp_bias",          "tie_word_embeddings",
-                                        "rope_scaling",        "sliding_window"};
+                                        "rope_scaling",        "rope_parameters",   "sliding_window"};
 /// Of mixtral only.
 const std::vector<std::string> kOfExperts = {"num_local_experts", "num_experts_per_tok"};
 /// Of mixtral's training.
@@ -31,16 +31,21 @@ const std::vector<std::string> kWithoutEffect = {
     "eos_token_id",   "pad_token_id",      "use_cache",    "_name_or_path",        "initializer_range",
     "pretraining_tp", "attention_dropout", "unk_token_id", "hidden_dropout"};
 
+std::vector<std::string> known_keys(bool mixture) {
+  std::vector<std::string> known = kRead;
+  known.insert(known.end(), kWithoutEffect.begin(), kWithoutEffect.end());
+  if (mixture) {
+    known.insert(known.end(), kOfExperts.begin(), kOfExperts.end());
+    known.insert(known.end(), kOfExpertsWithoutEffect.begin(), kOfExpertsWithoutEffect.end());
+  }
+  return known;
+}
+
 class Reader {
  public:
-  Reader(const ConfigNode& root, bool mixture, Problems& problems) : root_(root), problems_(problems) {
-    std::vector<std::string> known = kRead;
-    known.insert(known.end(), kWithoutEffect.begin(), kWithoutEffect.end());
-    if (mixture) {
-      known.insert(known.end(), kOfExperts.begin(), kOfExperts.end());
-      known.insert(known.end(), kOfExpertsWithoutEffect.begin(), kOfExpertsWithoutEffect.end());
-    }
-    check_keys(root, "", known, problems);
+  Reader(const ConfigNode& root, const std::string& section, const std::vector<std::string>& known, Problems& problems)
+      : root_(root), section_(section), problems_(problems) {
+    check_keys(root, section, known, problems);
   }
   const ConfigNode* value(const char* key) const {
     const ConfigNode* node = root_.find(key);
@@ -65,8 +70,14 @@ class Reader {
     if (node->is_scalar() && !node->quoted && !node->text.empty() && *end == '\0' && std::isfinite(number) &&
         number > 0)
       return number;
-    problems_.add(node->where, fmt::format("{} is not a number above 0", key), "give one, such as 1e-5");
+    problems_.add(node->where, fmt::format("{} is not a number above 0", dotted(section_, key)),
+                  "give one, such as 1e-5");
     return otherwise;
+  }
+  /// It has to be there.
+  double needed(const char* key) {
+    if (value(key) == nullptr) problems_.add(root_.where, fmt::format("missing key '{}'", dotted(section_, key)));
+    return number(key, 1);
   }
   bool flag(const char* key) {
     const ConfigNode* node = value(key);
@@ -79,12 +90,43 @@ class Reader {
 
  private:
   const ConfigNode& root_;
+  const std::string section_;
   Problems& problems_;
 };
+/// A section of its own: `rope_scaling`, or `rope_parameters` of transformers 5, which has the base as well.
+void read_rope(Reader& of_model, Model& model, Problems& problems) {
+  static const std::vector<std::string> kKeys = {
+      "rope_type", "type", "factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings",
+      "rope_theta"};
+  for (const char* section : {"rope_scaling", "rope_parameters"}) {
+    const ConfigNode* node = of_model.value(section);
+    if (node == nullptr || !expect_map(*node, section, kKeys, problems)) continue;
+    Reader reader(*node, section, kKeys, problems);
+    model.rope_theta = reader.number("rope_theta", model.rope_theta);
+    const ConfigNode* type = reader.value("rope_type");
+    if (type == nullptr) type = reader.value("type");
+    if (type == nullptr) {
+      problems.add(node->where, fmt::format("missing key '{}.rope_type'", section), "default, linear or llama3");
+      continue;
+    }
+    const auto kind = read_name(*type, dotted(section, "rope_type"), {"default", "linear", "llama3"}, problems);
+    if (!kind || *kind == 0) continue;
+    RopeScaling& scaling = model.rope_scaling;
+    scaling.factor = reader.needed("factor");
+    if (*kind == 1) continue;
+    scaling.low = reader.needed("low_freq_factor");
+    scaling.high = reader.needed("high_freq_factor");
+    scaling.original = reader.needed("original_max_position_embeddings");
+    if (scaling.high <= scaling.low)
+      problems.add(node->where, fmt::format("{}.high_freq_factor is {}", section, scaling.high),
+                   fmt::format("give more than low_freq_factor, {}", scaling.low));
+  }
+}
 }  // namespace
 
 bool is_config_json(const ConfigNode& root) {
-  for (const char* key : {"model_type", "architectures", "hidden_size", "num_hidden_layers", "num_attention_heads"}) {
+  for (const char* key : {"model_type", "architectures", "hidden_size", "num_hidden_layers", "num_attention_heads",
+                          "n_embd", "n_layer"}) {
     if (root.find(key) != nullptr) return true;
   }
   return false;
@@ -101,7 +143,7 @@ Model read_config_json(const ConfigNode& root, const std::string& name, Problems
   const auto family = read_name(*type, "model_type", {"llama", "mistral", "mixtral"}, problems);
   if (!family) return model;
   const bool mixture = *family == 2;
-  Reader reader(root, mixture, problems);
+  Reader reader(root, "", known_keys(mixture), problems);
   model.layers = reader.integer("num_hidden_layers");
   model.width = reader.integer("hidden_size");
   model.heads = reader.integer("num_attention_heads");
@@ -137,10 +179,8 @@ Model read_config_json(const ConfigNode& root, const std::string& name, Problems
   } else if (attention != mlp) {
     reader.refuse(attention ? "attention_bias" : "mlp_bias", "all matrices have a bias here, or none");
   }
-  if (reader.value("rope_scaling") != nullptr) {
-    reader.refuse("rope_scaling", "null: positions as the model was first trained; no time depends on it");
-  }
-  if (reader.value("sliding_window") != nullptr) reader.refuse("sliding_window", "null: every token sees all before");
+  read_rope(reader, model, problems);
+  if (reader.value("sliding_window") != nullptr) model.window = reader.integer("sliding_window");
   if (model.kv_heads > 0 && model.heads % model.kv_heads != 0) {
     problems.add(root.find("num_key_value_heads")->where, fmt::format("num_key_value_heads is '{}'", model.kv_heads),
                  fmt::format("give a divisor of the {} heads", model.heads));

@@ -138,7 +138,7 @@ void rotary_kernel(Va qkv, Va queries, Va keys, Va values, const RotaryCall& cal
 }  // namespace
 
 RotaryTable::RotaryTable(const ParallelState& state, std::int64_t positions, std::int64_t head_dim, double theta,
-                         DType dtype) {
+                         DType dtype, const RopeScaling& scaling) {
   dtype = dtype == DType::f64 ? dtype : DType::f32;
   if (positions < 1 || head_dim < 2 || head_dim % 2 != 0 || !(theta > 0)) {
     throw std::invalid_argument(
@@ -151,10 +151,10 @@ RotaryTable::RotaryTable(const ParallelState& state, std::int64_t positions, std
   positions_ = positions;
   const std::int64_t of_stripe = (positions + stripes_ - 1) / stripes_, rows = of_stripe * stripes_;
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(rows * head_dim) * size_of(dtype));
-  for (std::int64_t p = 0; p < positions; ++p) {
-    for (std::int64_t i = 0; i < half; ++i) {
-      const double angle =
-          static_cast<double>(p) / std::pow(theta, 2.0 * static_cast<double>(i) / static_cast<double>(head_dim));
+  for (std::int64_t i = 0; i < half; ++i) {
+    const double frequency = rotary_frequency(theta, scaling, i, head_dim);
+    for (std::int64_t p = 0; p < positions; ++p) {
+      const double angle = static_cast<double>(p) * frequency;
       const std::int64_t first = (p % stripes_ * of_stripe + p / stripes_) * head_dim;
       store_element(bytes.data(), dtype, static_cast<std::size_t>(first + i), std::cos(angle));
       store_element(bytes.data(), dtype, static_cast<std::size_t>(first + half + i), std::sin(angle));

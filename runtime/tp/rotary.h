@@ -3,11 +3,12 @@
 #include <utility>
 
 #include "runtime/tp/parallel_state.h"
+#include "runtime/tp/rope.h"
 
 namespace kernbench::tp {
 
 /// Cosines and sines of rotary position embedding, f32 (of f64 layers f64), for positions from 0 on: element i of the
-/// first half of a head turns against element i of the second by position / theta^(2 i / head_dim) (as in Llama's
+/// first half of a head turns against element i of the second by position * rotary_frequency(theta, i) (as in Llama's
 /// published weights). One serves all layers of a rank.
 class RotaryTable {
  public:
@@ -15,7 +16,7 @@ class RotaryTable {
   /// Places and fills it, a copy in each cube, neighbouring positions on different PEs. Throws std::invalid_argument on
   /// an odd head dimension. `dtype`: of the layers.
   RotaryTable(const ParallelState& state, std::int64_t positions, std::int64_t head_dim, double theta,
-              DType dtype = DType::f32);
+              DType dtype = DType::f32, const RopeScaling& scaling = {});
   /// Of a table that is placed already: (positions, head_dim), cosines in the first half of a row, sines behind.
   explicit RotaryTable(Tensor table) : table_(std::move(table)), positions_(table_.shape().rows) {}
   explicit operator bool() const { return static_cast<bool>(table_); }  ///< there is one

@@ -189,7 +189,7 @@ Transformer::Transformer(const ParallelState& state, const Model& model, std::in
   Context& context = state_.context();
   const std::int64_t vocabulary = model.padded_vocabulary(state_.tensor_model_parallel_world_size());
   if (model.position == PositionKind::rotary) {
-    rotary_ = RotaryTable(state_, positions, model.head_dim, model.rope_theta, options_.dtype);
+    rotary_ = RotaryTable(state_, positions, model.head_dim, model.rope_theta, options_.dtype, model.rope_scaling);
   } else if (embeds()) {
     positions_ = context.zeros({positions, model.width}, options_.dtype, LinearPlacement::split(), "positions");
   }

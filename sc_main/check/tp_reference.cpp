@@ -83,8 +83,7 @@ void HostTransformer::turn(Values& x, std::int64_t heads, std::int64_t length) c
   for (std::int64_t row = 0; row < rows; ++row) {
     const auto position = static_cast<double>(context + row % length);
     for (std::int64_t i = 0; i < half; ++i) {
-      const double angle =
-          position * std::pow(model.rope_theta, -2.0 * static_cast<double>(i) / static_cast<double>(dim));
+      const double angle = position * tp::rotary_frequency(model.rope_theta, model.rope_scaling, i, dim);
       const double cosine = std::cos(angle), sine = std::sin(angle);
       for (std::int64_t head = 0; head < heads; ++head) {
         const auto at = static_cast<std::size_t>((row * heads + head) * dim + i),
@@ -258,8 +257,27 @@ std::uint64_t wrong_drops(const std::vector<std::int32_t>& choices, std::int64_t
   return wrong;
 }
 
-double transformer_tolerance(DType dtype, std::int64_t layers, const std::vector<double>& expected) {
+double HostTransformer::logit_scale(const Values& x) const {
+  constexpr std::int64_t kFew = 64;
+  if (model.vocabulary > kFew) return 0;
+  const HostRows last = norm(x, "norm");
+  const tp::WeightPattern table = weights(model.tied ? "embedding" : "output");
   double most = 0;
+  for (std::size_t row = 0; row < last.size() / static_cast<std::size_t>(model.width); ++row) {
+    for (std::int64_t token = 0; token < model.vocabulary; ++token) {
+      double squares = 0;
+      for (std::int64_t k = 0; k < model.width; ++k) {
+        const double product = (model.tied ? table(token, k) : table(k, token)) *
+                               last[row * static_cast<std::size_t>(model.width) + static_cast<std::size_t>(k)];
+        squares += product * product;
+      }
+      most = std::max(most, std::sqrt(squares));
+    }
+  }
+  return most;
+}
+
+double transformer_tolerance(DType dtype, std::int64_t layers, const std::vector<double>& expected, double most) {
   for (const double value : expected) most = std::max(most, std::abs(value));
   return 16 * static_cast<double>(layers + 1) * unit_roundoff(dtype) * most;
 }

@@ -30,6 +30,9 @@ struct HostTransformer {
   Values run(Values x, std::int64_t length) const;
   /// The last norm and the output matrix: (rows, vocabulary).
   Values logits(const Values& x) const;
+  /// Of few logits the largest can be a sum that cancels: what one is by chance, the root of the sum of its squared
+  /// products. 0 of many.
+  double logit_scale(const Values& x) const;
 
  private:
   Values linear(const Values& x, std::int64_t in, std::int64_t out, const std::string& name, bool round) const;
@@ -49,7 +52,7 @@ std::uint64_t wrong_drops(const std::vector<std::int32_t>& choices, std::int64_t
                           std::int64_t ranks, double capacity_factor);
 
 /// How far results may lie from the host's: roundings of the dtype at some sixteen places of a layer and of the ends,
-/// of the order of the largest value.
-double transformer_tolerance(DType dtype, std::int64_t layers, const std::vector<double>& expected);
+/// of the order of the largest value, or of `scale` if that is more.
+double transformer_tolerance(DType dtype, std::int64_t layers, const std::vector<double>& expected, double scale = 0);
 
 }  // namespace kernbench

@@ -155,6 +155,7 @@ pipeline::Exported export_layers(const PipelineOptions& options, DType dtype, co
   layers.rms = model.norm == tp::NormKind::rms;
   layers.epsilon = model.epsilon;
   layers.rope_theta = model.position == tp::PositionKind::rotary ? model.rope_theta : 0;
+  layers.rope_scaling = model.rope_scaling;
   layers.tp = options.mlp.tp;
   layers.pp = options.mlp.pp;
   layers.weights_file = weights;

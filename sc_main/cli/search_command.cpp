@@ -133,7 +133,7 @@ class SearchCommand {
   void print_head(const std::string& name, std::size_t space) const {
     if (quiet_text() || given_.quiet) return;
     show_format("# search of {}: {}, seed {}, population {}, at most {} of {} points\n", name, options_.algorithm,
-                options_.seed, options_.population, options_.budget,
+                options_.seed, options_.population, space == 0 ? options_.budget : std::min(options_.budget, space),
                 space == 0 ? "infinitely many" : std::to_string(space));
     show_format("# {:>10}{:>12}{:>8}  hypervolume\n", "generation", "evaluated", "front");
   }

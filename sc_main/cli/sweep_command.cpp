@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <sstream>
 
 #include "sc_main/cli/execution_options.h"
@@ -20,6 +21,7 @@
 #include "sc_main/run/terminal.h"
 #include "sc_main/run/usage_error.h"
 #include "tlm/config/json_text.h"
+#include "tlm/config/nearest.h"
 
 namespace kernbench {
 namespace {
@@ -181,6 +183,19 @@ void print_summary(const SweepFile& file, const Progress& progress, const std::v
   }
 }
 
+/// As a search does: a sweep of no points says nothing of the machine.
+void refuse_none(const SweepFile& file, const std::vector<Point>& all) {
+  std::set<std::string> reasons;
+  for (const Point& point : all) {
+    if (point.refused.empty()) return;
+    reasons.insert(point.refused);
+  }
+  throw ConfigError(
+      file.where,
+      "no point is left: all are refused by " + join(std::vector<std::string>(reasons.begin(), reasons.end()), " or "),
+      "loosen a constraint, or give axes that it allows");
+}
+
 int dry_run(const SweepOptions& options, const SweepFile& file) {
   PointMaker maker(file);
   const std::vector<Point> all = points(file, maker);
@@ -221,6 +236,7 @@ int run_sweep(const SweepOptions& options) {
   if (!options.quiet) how.ended = say_failures(view);
   std::optional<Evaluator> evaluator(std::in_place, file, store, how, interrupt.flag());
   const std::vector<Point> all = points(file, evaluator->maker());
+  refuse_none(file, all);
   std::vector<Evaluated> results;
   try {
     results = evaluator->evaluate(all);

@@ -35,6 +35,10 @@ std::uint64_t StreamPattern::number(const std::string& pattern, std::size_t from
 
 void StreamPattern::parse(const std::string& pattern) {
   const auto starts = [&](const char* prefix) { return pattern.rfind(prefix, 0) == 0; };
+  // Behind the name of a pattern the tables say what is mixed, or how: "seq_mix_2R1W_64B".
+  const auto is = [&](const std::string& name) {
+    return pattern == name || (starts(name.c_str()) && pattern[name.size()] == '_');
+  };
   if (starts("stride_")) {
     kind_ = Kind::stride;
     parameter_ = number(pattern, 7) / config_.burst_bytes;
@@ -49,13 +53,13 @@ void StreamPattern::parse(const std::string& pattern) {
     kind_ = Kind::bankpar;
     parameter_ = number(pattern, 9);
     if (parameter_ > columns_) throw std::invalid_argument("pattern '" + pattern + "': more bursts than a row has");
-  } else if (starts("rand_hit")) {
+  } else if (is("rand_hit")) {
     kind_ = Kind::rand_hit;
-  } else if (starts("rand")) {
+  } else if (is("rand")) {
     kind_ = Kind::rand;
-  } else if (starts("triad")) {
+  } else if (is("triad")) {
     kind_ = Kind::triad;
-  } else if (!starts("seq")) {
+  } else if (!is("seq")) {
     throw std::invalid_argument(
         "pattern '" + pattern +
         "': give seq, rand, stride_S, rand_hit, rowconf_Nbank_bgfirst, rowconf_Nbank_samebg, rowconf_write_Nbank_..., "

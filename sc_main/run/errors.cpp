@@ -70,6 +70,11 @@ ExitCode classify(const std::exception_ptr& error, std::string& text) {
     text = fmt::format("internal error: {} ({}:{})", e.what(), e.get_file_name(), e.get_line_number());
     return ExitCode::internal;
   } catch (const std::exception& e) {
+    // Of a thread that this computer has no memory for: oneTBB, which pagmo works with, throws a text.
+    if (std::string_view(e.what()).find("pthread_create has failed") != std::string_view::npos) {
+      text = e.what();
+      return ExitCode::environment;
+    }
     text = fmt::format("internal error: {}", e.what());
     return ExitCode::internal;
   } catch (...) {

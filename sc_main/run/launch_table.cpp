@@ -96,6 +96,21 @@ std::map<std::string, Path> paths_of(const CauseLog& causes) {
   return all;
 }
 
+/// Of the places, the most first, that make up half of what is known to be spent.
+std::vector<std::string> keys_of(Spent spent, const std::vector<std::pair<std::string, Ps>>& places) {
+  Ps known = 0, told = 0;
+  for (const auto& [place, time] : places) known += place.empty() && places.size() > 1 ? 0 : time;
+  std::vector<std::string> keys;
+  for (const auto& [place, time] : places) {
+    for (std::string& key : keys_of(spent, place)) {
+      if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(std::move(key));
+    }
+    told += time;
+    if (2 * told >= known) break;
+  }
+  return keys;
+}
+
 Json binds_of(const Path& path) {
   std::vector<std::pair<Spent, const Path::Part*>> order;
   for (const auto& [spent, part] : path.parts) order.emplace_back(spent, &part);
@@ -105,12 +120,14 @@ Json binds_of(const Path& path) {
   for (const auto& [spent, part] : order) {
     const double share = ratio(static_cast<double>(part->time), static_cast<double>(path.time));
     if (binds.size() == kMostSpent || share < kWorthNaming) break;
-    const auto place = std::max_element(part->places.begin(), part->places.end(),
-                                        [](const auto& a, const auto& b) { return a.second < b.second; });
+    std::vector<std::pair<std::string, Ps>> places(part->places.begin(), part->places.end());
+    std::stable_sort(places.begin(), places.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.first.empty(), b.second) < std::pair(b.first.empty(), a.second);
+    });
     binds.push_back({{"spent", to_string(spent)},
                      {"share", share},
-                     {"place", place->first},
-                     {"keys", keys_of(spent, place->first)}});
+                     {"place", places.front().first},
+                     {"keys", keys_of(spent, places)}});
   }
   return binds;
 }
@@ -172,6 +189,21 @@ void LaunchTable::repeated(ReplayRecord::Work work, const Batch&, Ps, Ps) {
   seen_[{work.kind, work.part}].repeats += 1;
 }
 
+Ps LaunchTable::Busy::add(Ps start, Ps end) {
+  Ps more = end - start;
+  Ps from = start, to = end;
+  while (!known_.empty() && known_.back().second >= from) {
+    const auto [begin, until] = known_.back();
+    more -= std::min(end, until) - std::min(end, std::max(start, begin));
+    from = std::min(from, begin);
+    to = std::max(to, until);
+    known_.pop_back();
+  }
+  known_.emplace_back(from, to);
+  if (known_.size() > kMost) known_.erase(known_.begin());
+  return more;
+}
+
 void LaunchTable::op(const OpRecord& record) {
   if (record.kind == "host") {
     const auto found = open_.find(record.launch);
@@ -186,9 +218,7 @@ void LaunchTable::op(const OpRecord& record) {
   static constexpr std::array<const char*, kEngines> kNames{"gemm", "math", "dma_r", "dma_w"};
   for (std::size_t engine = 0; engine < kEngines; ++engine) {
     if (leaf != kNames[engine]) continue;
-    Ps& until = until_[record.component];  // ops of a pipeline overlap
-    work.busy[engine] += static_cast<double>(record.end - std::min(record.end, std::max(record.start, until)));
-    until = std::max(until, record.end);
+    work.busy[engine] += static_cast<double>(busy_[record.component].add(record.start, record.end));
   }
   if (record.name == "gemm") {
     const double flops = 2 * number(record, "m") * number(record, "n") * number(record, "k");

@@ -76,11 +76,21 @@ class LaunchTable final : public OpObserver, public ReplayRecord {
     Sums sums;
     double occurrences = 0, repeats = 0;
   };
+  /// Times at which an engine is busy, whose ops overlap and come by their ends.
+  class Busy {
+   public:
+    /// What of [start, end) was not known as busy.
+    Ps add(Ps start, Ps end);
+
+   private:
+    static constexpr std::size_t kMost = 64;  ///< that an op can have begun before: queues are shorter
+    std::vector<std::pair<Ps, Ps>> known_;    ///< apart from each other, in order of time, the last ones
+  };
   void close(const Open& launch);
 
   const topology::Plan& plan_;
   std::unordered_map<std::uint64_t, Open> open_;
-  std::unordered_map<std::string, Ps> until_;                 ///< by engine: the end of what has been counted as busy
+  std::unordered_map<std::string, Busy> busy_;                ///< by engine
   std::vector<std::string> order_;                            ///< of kernels, by their first end
   std::map<int, Sums> by_sip_;                                ///< of simulated launches
   std::map<std::pair<std::size_t, std::size_t>, Seen> seen_;  ///< by kind of work and part

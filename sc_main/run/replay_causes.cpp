@@ -36,20 +36,8 @@ void ReplayCauses::simulated(Work work, const Done& done, Ps from, bool) {
     segments.back().begin = std::max(segment.begin, from);
   }
   Known& known = known_[{work.kind, work.part}];
-  known = {chain.sip, parts_of(segments), 0};
+  known = {chain.sip, CauseLog::largest(segments), 0};
   for (const CauseLog::Segment& part : known.parts) known.time += part.end;
-}
-
-/// The largest sums by what time was spent on and place; of the rest by what it was spent on, nowhere.
-ReplayCauses::Segments ReplayCauses::parts_of(const Segments& segments) {
-  Segments sums = CauseLog::sums(segments), rest;
-  if (sums.size() <= CauseLog::kMostParts) return sums;
-  const auto first = sums.begin() + static_cast<std::ptrdiff_t>(CauseLog::kMostParts);
-  for (auto small = first; small != sums.end(); ++small) rest.push_back({0, small->end, small->spent, 0});
-  sums.erase(first, sums.end());
-  rest = CauseLog::sums(rest);
-  sums.insert(sums.end(), rest.begin(), rest.end());
-  return sums;
 }
 
 void ReplayCauses::waits(std::uint64_t message) {

@@ -35,7 +35,6 @@ class ReplayCauses final : public ReplayRecord {
     Segments parts;  ///< as CauseLog::sums
     Ps time = 0;     ///< their sum
   };
-  static Segments parts_of(const Segments& segments);
   std::uint32_t place_on(std::uint32_t place, int from, int to);
 
   CauseLog& log_;

@@ -396,7 +396,11 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
   if (!common_.vcd.empty() && common_.waves().from >= result_.sim_time && !common_.wave_window.empty())
     say(fmt::format("kernbench: warning: no waves: the run ended at {}, before --wave-window\n",
                     readable(result_.sim_time)));
-  if (simulation.trace_is_empty())
+  const bool late = !common_.trace_window.empty() && common_.traced().from >= result_.sim_time;
+  if (late)
+    say(fmt::format("kernbench: warning: the trace is empty: the run ended at {}, before --trace-window\n",
+                    readable(result_.sim_time)));
+  if (!late && simulation.trace_is_empty())
     say("kernbench: warning: the trace is empty: nothing is within --trace-filter and --trace-window\n");
   if (error && foreign_) rethrow_as_programs(error);
   if (error) std::rethrow_exception(error);

@@ -13,23 +13,29 @@ Keys under(const std::string& section, const Keys& keys) {
   return all;
 }
 
+// What a place is decides its keys; of many places together (no name) there are none to tell.
+
 /// Of a link's end: between SIPs, of the IO chiplet, or between cubes.
 Keys of_link(const std::string& place, const Keys& between_sips, const Keys& of_ucie) {
+  if (place.empty()) return {};
   if (!has(place, ".ucie")) return under("system.links", between_sips);
   return under(has(place, ".io") ? "sip.io.ucie" : "cube.ucie", of_ucie);
 }
 
 Keys of_network(const std::string& place, const Keys& keys) {
+  if (place.empty()) return {};
   return under(has(place, ".cube") ? "cube.noc" : has(place, ".io") ? "sip.io.crossbar" : "system.links.switch", keys);
 }
 
 Keys of_memory(const std::string& place, const Keys& of_hbm, const Keys& of_sram) {
+  if (place.empty()) return {};
   return has(place, ".sram")  ? under("cube.sram", of_sram)
          : has(place, ".hbm") ? under("cube.hbm", of_hbm)
                               : Keys{"pe.tcm.bandwidth", "pe.tcm.banks"};
 }
 
 Keys of_command(const std::string& place) {
+  if (place.empty()) return {};
   if (has(place, ".m_cpu")) return {"cube.m_cpu.command"};
   if (has(place, ".io_cpu")) return {"sip.io.cpu.command"};
   return has(place, ".pcie_ep") ? Keys{"sip.io.pcie.doorbell"} : Keys{"pe.cpu.command"};
@@ -53,7 +59,7 @@ std::vector<std::string> keys_of(Spent spent, const std::string& place) {
     case Spent::setup:
       return {"pe.dma.setup", "pe.mmu.walk"};
     case Spent::gemm:
-      return {"pe.gemm.cols", "pe.gemm.rows", "pe.gemm.clock"};
+      return {"pe.gemm.cols", "pe.gemm.rows", "pe.gemm.clock", "pe.gemm.f16_rate", "pe.gemm.f8_rate"};
     case Spent::gemm_fill:  // fewer and longer products, where tiles are smaller than operands for want of TCM
       return {"pe.tcm.size", "pe.gemm.clock"};
     case Spent::math:

@@ -95,7 +95,8 @@ void ModelWeightFiles::open_index(const std::string& path) {
   for (const ConfigNode::Entry& entry : map->entries) {
     const std::string& name = entry.value.text;
     // A path would reach out of the folder.
-    if (!entry.value.is_scalar() || name.empty() || name != fs::path(name).filename().string())
+    if (!entry.value.is_scalar() || name.empty() || name == "." || name == ".." ||
+        name != fs::path(name).filename().string())
       throw ConfigError(entry.value.where, fmt::format("'{}' is in no file", entry.key),
                         "give the name of a file beside the index");
     const fs::path file = fs::path(path).parent_path() / name;

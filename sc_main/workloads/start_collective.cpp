@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <exception>
+#include <filesystem>
 #include <stdexcept>
 #include <utility>
 
 #include "ccl/contract/error.h"
+#include "ccl/select/registry.h"
 
 namespace kernbench {
 
@@ -59,6 +61,11 @@ void run_collectives(Session& session, int ranks, std::function<void(Context&)> 
     if (refused) std::rethrow_exception(error.failures.begin()->second);
     throw;
   }
+}
+
+bool adds_alike(const ProcessGroupOptions& group) {
+  const std::string extension = std::filesystem::path(group.algorithm).extension().string();
+  return extension != ".xml" && extension != ".so" && ccl::Registry(group.ccl_file).module_files().empty();
 }
 
 }  // namespace kernbench

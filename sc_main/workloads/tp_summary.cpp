@@ -8,31 +8,52 @@
 
 namespace kernbench {
 
+namespace {
+constexpr double kMost = 1e18;  ///< bytes: more is that much, far beyond any machine; terms still add up
+}  // namespace
+
 TpMemory::TpMemory(const tp::Model& model, const MachineMap& map, std::int64_t layers, std::int64_t ranks,
                    std::int64_t batch, std::int64_t positions, std::int64_t rows, DType dtype, std::int64_t ends) {
-  const auto item = static_cast<std::int64_t>(size_of(dtype));
+  // Of sizes up to the largest that are allowed products leave 64 bits.
+  const auto width = static_cast<double>(model.width), of = static_cast<double>(layers),
+             tokens = static_cast<double>(rows), reach = static_cast<double>(positions),
+             share = 1 / static_cast<double>(ranks);
   const std::int64_t queries = model.heads * model.head_dim / ranks,
                      keys = std::max<std::int64_t>(model.kv_heads / ranks, 1) * model.head_dim;
   const std::int64_t inner = model.mlp_width / ranks, up = model.gated ? 2 : 1;
-  const auto add = [&](const char* name, std::int64_t elements) {
-    terms.push_back({name, static_cast<std::uint64_t>(elements * item)});
+  const auto of_heads = static_cast<double>(2 * queries + 2 * keys), mlps = static_cast<double>(up + 1);
+  const auto add_bytes = [&](const char* name, double bytes) {
+    terms.push_back({name, bytes < kMost ? static_cast<std::uint64_t>(bytes) : static_cast<std::uint64_t>(kMost)});
   };
-  const std::int64_t of_mlp = model.mixture() ? model.experts : (up + 1) * inner;  // of a mixture the router
-  add("weights of the layers", layers * model.width * (2 * queries + 2 * keys + of_mlp));
-  if (model.mixture()) add("experts", layers * model.experts * (up + 1) * model.width * model.mlp_width / ranks);
-  if (ends > 0)
-    add(ends == 2 ? "embedding and output matrix" : "embedding or output matrix",
-        ends * model.padded_vocabulary(static_cast<int>(ranks)) / ranks * model.width);
-  add("KV caches", layers * 2 * batch * positions * keys);
+  const auto add = [&](const char* name, double elements) {
+    add_bytes(name, elements * static_cast<double>(size_of(dtype)));
+  };
+  // Of a mixture the router.
+  const double of_mlp = model.mixture() ? static_cast<double>(model.experts) : mlps * static_cast<double>(inner);
+  add("weights of the layers", of * width * (of_heads + of_mlp));
+  if (model.mixture())
+    add("experts",
+        of * static_cast<double>(model.experts) * mlps * width * static_cast<double>(model.mlp_width) * share);
+  if (ends > 0) {
+    const auto vocabulary = static_cast<double>(model.padded_vocabulary(static_cast<int>(ranks)) / ranks);
+    add(ends < 2     ? "embedding or output matrix"
+        : model.tied ? "embedding and output matrix, each for its own use where they are tied"
+                     : "embedding and output matrix",
+        static_cast<double>(ends) * vocabulary * width);
+  }
+  add("KV caches", of * 2 * static_cast<double>(batch) * reach * static_cast<double>(keys));
   if (model.position == tp::PositionKind::rotary) {  // f32 or f64, a copy in each cube
-    terms.push_back({"rotary tables", static_cast<std::uint64_t>(positions * model.head_dim) *
-                                          std::max(size_of(dtype), size_of(DType::f32)) * map.cubes_per_sip()});
+    add_bytes("rotary tables", reach * static_cast<double>(model.head_dim) *
+                                   static_cast<double>(std::max(size_of(dtype), size_of(DType::f32))) *
+                                   map.cubes_per_sip());
+  } else if (ends > 0) {
+    add("table of positions", reach * width);
   }
   // Of experts: tokens on their way there and back, and a balanced one's share of the rows.
   const std::int64_t k = model.experts_per_token;
   const std::int64_t of_row =
       model.mixture() ? k * (2 * model.width / ranks + up * model.mlp_width / model.experts) : up * inner;
-  add("activations", rows * (4 * model.width + 2 * queries + 2 * keys + of_row));
+  add("activations", tokens * (4 * width + of_heads + static_cast<double>(of_row)));
   have = map.hbm_slice.bytes * map.pes(0).size();
 }
 

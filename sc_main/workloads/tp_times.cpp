@@ -227,6 +227,7 @@ void TpTimes::add_to(const Row& row, int passes, nlohmann::ordered_json& json) {
       kernel["m"] = one.bound.m;
       kernel["n"] = one.bound.n;
       kernel["k"] = one.bound.k;
+      kernel["mapping"] = one.bound.mapping;
     }
     kernel["kernel_ns"] = mean(one.kernel);
     kernel["bound_ns"] = mean(one.bound.time);
@@ -256,8 +257,9 @@ std::string TpTimes::overlap_text(const nlohmann::ordered_json& row) {
 }
 
 std::string TpTimes::kernels_text(const nlohmann::ordered_json& row) {
-  std::string text = fmt::format("# {:>24} {:>8} {:>18} {:>14} {:>14} {:>6} {:>9} {:>9}  {}\n", "kernels", "launches",
-                                 "m x n x k", "kernel", "bound", "share", "TFLOP/s", "FLOP/B", "bound by");
+  std::string text =
+      fmt::format("# {:>24} {:>8} {:>18} {:>14} {:>14} {:>6} {:>9} {:>9}  {:<8}  {}\n", "kernels", "launches",
+                  "m x n x k", "kernel", "bound", "share", "TFLOP/s", "FLOP/B", "bound by", "mapping");
   for (const auto& one : row["kernels"]) {
     const double ns = one["kernel_ns"].get<double>(), flops = one["flops"].get<double>();
     const double bytes = one["bytes"].get<double>();
@@ -265,10 +267,11 @@ std::string TpTimes::kernels_text(const nlohmann::ordered_json& row) {
                                   ? fmt::format("{}x{}x{}", one["m"].get<std::int64_t>(), one["n"].get<std::int64_t>(),
                                                 one["k"].get<std::int64_t>())
                                   : std::string("-");
-    text += fmt::format("# {:>24} {:>8} {:>18} {:>14.3f} {:>14.3f} {:>6.3f} {:>9.3f} {:>9.2f}  {}\n",
-                        one["name"].get<std::string>(), one["launches"].get<double>(), shape, ns,
-                        one["bound_ns"].get<double>(), one["bound_share"].get<double>(), ns > 0 ? flops / ns / 1e3 : 0,
-                        bytes > 0 ? flops / bytes : 0, one["bound_binds"].get<std::string>());
+    text +=
+        fmt::format("# {:>24} {:>8} {:>18} {:>14.3f} {:>14.3f} {:>6.3f} {:>9.3f} {:>9.2f}  {:<8}  {}\n",
+                    one["name"].get<std::string>(), one["launches"].get<double>(), shape, ns,
+                    one["bound_ns"].get<double>(), one["bound_share"].get<double>(), ns > 0 ? flops / ns / 1e3 : 0,
+                    bytes > 0 ? flops / bytes : 0, one["bound_binds"].get<std::string>(), one.value("mapping", "-"));
   }
   return text;
 }

@@ -43,7 +43,7 @@ class TpTimes {
   /// Launches of one name.
   struct Launches {
     std::string name;
-    LaunchBound bound;  ///< sums; m, n and k of one of them
+    LaunchBound bound;  ///< sums; m, n, k and mapping of one of them
     Ps kernel = 0;      ///< first PE that begins to last that ends
     std::size_t count = 0;
     std::map<std::string, Ps> by;  ///< bounds by what binds them

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sc_main/workloads/sizes.h"
+#include "sc_main/workloads/start_collective.h"
 #include "sc_main/workloads/tp_transformer_ranks.h"
 #include "topology/plan/capacity.h"
 
@@ -102,6 +103,16 @@ std::vector<std::string> TpTransformer::files() const {
   return files;
 }
 
+void TpTransformer::check_reach(const tp::Model& model, std::int64_t positions, Refusals& refusals) const {
+  const auto refuse = [&](const char* what, std::int64_t most) {
+    refusals.add(fmt::format("--context, --prompt and --decode are {} positions: model '{}' has {} {}: give {} at most",
+                             positions, model.name, what, most, most));
+  };
+  if (model.position == tp::PositionKind::learned && positions > model.positions)
+    refuse("a table of learned positions of", model.positions);
+  if (model.window > 0 && positions > model.window) refuse("a sliding window of", model.window);
+}
+
 /// Uniform values of a scale that keeps activations around 1; norms around 1.
 void TpTransformer::check_divides(const tp::Model& model) const {
   Refusals refusals;
@@ -125,6 +136,7 @@ void TpTransformer::check_divides(const tp::Model& model) const {
     refusals.add(fmt::format("--batch is {}: give a multiple of the {} that --dp and --micro-batches make share it",
                              batch_, counted(dp_ * std::max<std::int64_t>(micro_, 1), "part")));
   }
+  if (!serving_.asked()) check_reach(model, context_ + prompt_ + decode_, refusals);
   const std::int64_t layers = layers_ <= 0 ? model.layers : layers_;
   if (layers > model.layers)
     refusals.add(fmt::format("--layers is {}; model '{}' has {}", layers, model.name, model.layers));
@@ -275,6 +287,7 @@ Report TpTransformer::run(Session& session) {
   if (layers_ < 0) layers_ = session.options().run.data ? 1 : 0;
   if (serving_.asked()) return serve(session);
   Case run = make_case(session);
+  run.alike = adds_alike(group);
   run.of_phase.resize(run.phases.size());
   run.of_piece.resize(run.phases.size() * static_cast<std::size_t>(run.pieces));
   run.work = [&session](Ps now) { return MachineWork(now, session.options().energy(now)); };

@@ -62,9 +62,12 @@ class TpTransformer final : public Workload {
     std::vector<MachineWork> of_phase;    ///< of all timed passes
     std::vector<MachineWork> of_piece;    ///< likewise, by phase and piece; empty where stages go on at once
     tp::MoeRun moe;
+    bool alike = true;  ///< all-reduces give all ranks the same bits
   };
   Case make_case(const Session& session) const;
   void check_divides(const tp::Model& model) const;
+  /// What a token may look back upon.
+  void check_reach(const tp::Model& model, std::int64_t positions, Refusals& refusals) const;
   tp::TransformerOptions transformer_options() const;
   tp::MoeRun moe_run(const Session& session) const;
   /// Of every layer, for the rows of whole sequences.

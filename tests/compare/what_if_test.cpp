@@ -123,6 +123,50 @@ TEST(WhatIf, AValueThatNoMachineCanHaveIsNamedAndStopsNothing) {
   EXPECT_THAT(found["changes"][1]["error"].get<std::string>(), HasSubstr("pe.tcm.size is 16 MiB"));
 }
 
+TEST(WhatIf, HoldsTheMappingOfAGemm) {
+  const Tool tool;
+  const std::vector<std::string> run{"run",
+                                     "gemm",
+                                     "--topology",
+                                     "ring8",
+                                     "--m",
+                                     "512",
+                                     "--n",
+                                     "512",
+                                     "--k",
+                                     "512",
+                                     "--fidelity",
+                                     "fast",
+                                     "--data",
+                                     "off",
+                                     "-q",
+                                     "--set",
+                                     "system.sips.count=1",
+                                     "--json",
+                                     "run.json"};
+  ASSERT_EQ(tool(run).code, 0);
+  const Outcome tried = tool({"what-if", "run.json", "--keys", "cube.hbm.timing.t_cl", "--json", "-"});
+  ASSERT_EQ(tried.code, 0) << tried.err;
+  const Json found = json_of(tried.out)["what_if"];
+  EXPECT_THAT(found["options"], Contains("--mapping"));
+  EXPECT_TRUE(found["same"].get<bool>());
+  // Left to itself the planner takes another one, which is 45 % slower.
+  EXPECT_LT(std::abs(found["changes"][0]["saved_fraction"].get<double>()), 0.05);
+}
+
+TEST(WhatIf, SaysWhereALayersGemmTakesAnotherMapping) {
+  const Tool tool;
+  ASSERT_EQ(
+      tool({"run", "tp_mlp", "--topology", "minimal", "--data", "off", "-w", "0", "-q", "--json", "run.json"}).code, 0);
+  const Outcome tried = tool({"what-if", "run.json", "--keys", "pe.gemm.cols", "--json", "tried.json"});
+  ASSERT_EQ(tried.code, 0) << tried.err;
+  const Json whole = json_of(read(tool.file("tried.json"))), change = whole["what_if"]["changes"][0];
+  EXPECT_EQ(schema_errors(whole), "");
+  ASSERT_TRUE(change.contains("mappings")) << change;
+  EXPECT_THAT(change["mappings"][0].get<std::string>(), HasSubstr("fc2 vector:"));
+  EXPECT_THAT(tried.out, HasSubstr("other mapping: fc2 vector:"));
+}
+
 TEST(WhatIf, AFailingRunIsNotedAndEndsWithItsExitCode) {
   const Tool tool;
   // Twice the launches at once share the TCM, and half of its share holds no tiles: a legal machine, no legal run.

@@ -73,18 +73,22 @@ TEST(CauseLog, ALaunchHasWhatItTookSinceItsSubmission) {
   expect_segment(launch.largest[1], 0, 30, Spent::wire, 2);
 }
 
-TEST(CauseLog, TheSmallestPartsAreOneRest) {
+TEST(CauseLog, OfTheSmallestPartsOnlyThePlaceIsLost) {
   CauseLog log;
   Cause cause;
   Ps end = 0;
-  for (std::uint32_t place = 1; place <= 40; ++place) cause = log.step(Spent::wire, place, end += place, cause);
+  for (std::uint32_t place = 1; place <= 40; ++place)
+    cause = log.step(place % 2 == 0 ? Spent::wire : Spent::noc, place, end += place, cause);
   const auto parts = CauseLog::largest(log.chain(cause));
-  ASSERT_EQ(parts.size(), CauseLog::kMostParts);
+  ASSERT_EQ(parts.size(), CauseLog::kMostParts + 2) << "a rest of each kind";
   Ps sum = 0;
   for (const Segment& part : parts) sum += part.end;
   EXPECT_EQ(sum, end);
-  expect_segment(parts.front(), 0, 40, Spent::wire, 40);
-  expect_segment(parts.back(), 0, (1 + 17) * 17 / 2, Spent::other, 0);  // of places 1 to 17
+  // Of places 1 to 16: they are more than any that is named.
+  expect_segment(parts[0], 0, 2 + 4 + 6 + 8 + 10 + 12 + 14 + 16, Spent::wire, 0);
+  expect_segment(parts[1], 0, 1 + 3 + 5 + 7 + 9 + 11 + 13 + 15, Spent::noc, 0);
+  expect_segment(parts[2], 0, 40, Spent::wire, 40);
+  expect_segment(parts.back(), 0, 17, Spent::noc, 17);
 }
 
 TEST(CauseLog, KeepsOnlyWhatSomethingComesFrom) {

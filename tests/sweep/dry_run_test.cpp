@@ -127,5 +127,17 @@ TEST(BrokenSweepFiles, EachEndTheToolWithTwoAndTheirMessageAndLeaveNoStore) {
   }
 }
 
+TEST(Sweep, OfNoPointsIsRefusedWithWhatLeavesNone) {
+  const Tool tool;
+  std::ofstream(tool.file("s.yaml")) << "name: s\nworkload: gemm_single_pe\ntopology: minimal\naxes: {m: [16, 32]}\n"
+                                        "constraints: [m < 0]\nobjectives: [{name: time_ns}]\n";
+  const Outcome outcome = tool({"sweep", "s.yaml", "--store", "s.sqlite"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.err,
+            "s.yaml:1:1: error: no point is left: all are refused by constraint 'm < 0'\n"
+            "  hint: loosen a constraint, or give axes that it allows\n");
+  EXPECT_EQ(outcome.out, "");
+}
+
 }  // namespace
 }  // namespace kernbench::sweep

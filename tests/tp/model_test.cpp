@@ -72,5 +72,33 @@ TEST(Models, WhatIsWrongInAFileIsNamedWithItsPlace) {
             "llama3-8b, llama3-70b, llama3-405b, mixtral-8x7b");
 }
 
+/// Source of the expected values: Llama 3.1, theta 500,000, heads of 128; pairs whose wavelength is below 8,192 / 4
+/// positions keep their frequency, those above 8,192 turn at an eighth of it.
+TEST(RotaryFrequency, IsLoweredWhereAWavelengthIsLongerThanWhatTheModelWasTrainedOn) {
+  const tp::RopeScaling none, linear{4, 0, 0, 0}, llama{8, 8192, 1, 4};
+  bool kept = false, between = false, lowered = false;
+  double last = 2;
+  for (std::int64_t pair = 0; pair < 64; ++pair) {
+    const double plain = std::pow(500'000.0, -static_cast<double>(pair) / 64), wavelength = 2 * std::acos(-1.0) / plain;
+    EXPECT_DOUBLE_EQ(tp::rotary_frequency(500'000, none, pair, 128), plain);
+    EXPECT_DOUBLE_EQ(tp::rotary_frequency(500'000, linear, pair, 128), plain / 4);
+    const double scaled = tp::rotary_frequency(500'000, llama, pair, 128);
+    if (wavelength < 2048) {
+      kept = true;
+      EXPECT_DOUBLE_EQ(scaled, plain);
+    } else if (wavelength > 8192) {
+      lowered = true;
+      EXPECT_DOUBLE_EQ(scaled, plain / 8);
+    } else {
+      between = true;
+      EXPECT_LT(scaled, plain);
+      EXPECT_GT(scaled, plain / 8);
+    }
+    EXPECT_LT(scaled, last) << "and falls from pair to pair";
+    last = scaled;
+  }
+  EXPECT_TRUE(kept && between && lowered);
+}
+
 }  // namespace
 }  // namespace kernbench::testing

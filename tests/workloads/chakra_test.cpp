@@ -1,6 +1,9 @@
 #include <gmock/gmock.h>
 
+#include <fstream>
+
 #include "tests/workloads/chakra_writer.h"
+#include "tests/workloads/one_step.h"
 #include "tests/workloads/tool_json.h"
 
 namespace kernbench::chakra {
@@ -116,8 +119,8 @@ TEST_F(ChakraTool, TransfersNeedNoNeighboursWhateverTheAlgorithm) {
     std::size_t opposite;
     std::vector<std::string> machine;
   };
-  for (const Run& run :
-       {Run{"ring", 2, {}}, Run{"one_tree", 2, {}}, Run{"torus_2d", 3, torus}, Run{"mesh_2d", 3, mesh}}) {
+  for (const Run& run : {Run{"ring", 2, {}}, Run{"one_tree", 2, {}}, Run{"torus_2d", 3, torus}, Run{"mesh_2d", 3, mesh},
+                         Run{"ring_allreduce", 2, {}}, Run{"lrab_hierarchical_allreduce", 2, {}}}) {
     std::vector<TraceWriter> ranks(4);
     ranks[0].send(1, static_cast<int>(run.opposite), 8192).collective(2, kAllReduce, 4096, {1});
     ranks[run.opposite].receive(1, 0, 8192).collective(2, kAllReduce, 4096, {1});
@@ -130,6 +133,18 @@ TEST_F(ChakraTool, TransfersNeedNoNeighboursWhateverTheAlgorithm) {
     const auto found = rows(ranks, "communication", options);
     ASSERT_EQ(found.size(), 2U) << run.algorithm;
     for (const Json& row : found) EXPECT_EQ(row["check"], "ok") << run.algorithm << row;
+  }
+}
+
+/// Ranks may add in different orders: their sums are exact.
+TEST_F(ChakraTool, SumsInWhateverOrderAreRight) {
+  std::ofstream(tool_.file("one_step.xml")) << one_step_all_reduce(4);
+  std::vector<TraceWriter> ranks(4);
+  for (TraceWriter& rank : ranks) rank.collective(1, kAllReduce, 4096);
+  for (const char* dtype : {"f16", "f32", "f64"}) {
+    const auto found = rows(ranks, "communication", {"--algorithm", "one_step.xml", "--dtype", dtype});
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0]["check"], "ok") << dtype << found[0];
   }
 }
 

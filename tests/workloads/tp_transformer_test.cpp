@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -227,7 +228,9 @@ TEST(TpTransformer, RefusesWhatDoesNotDivideOrFitWithLayerDimensionAndNumbers) {
   const std::int64_t activations = needs({"--layers", "1", "--ends", "0"}) * 2 - needs({"--ends", "0"});
   EXPECT_EQ(needs({"--pp", "2"}) - activations, (needs({}) - activations) / 2);
   const Outcome table = tool(tiny(tool, {"--prompt", "64"}, kLearned));
-  EXPECT_THAT(table.err, HasSubstr("positions is 67: its table of learned positions has 40"));
+  EXPECT_THAT(table.err,
+              HasSubstr("--context, --prompt and --decode are 67 positions: model 'm.yaml' has a table of learned "
+                        "positions of 40: give 40 at most"));
   const Outcome layers = tool(tiny(tool, {"--layers", "30"}));
   EXPECT_EQ(layers.err, "kernbench: error: --layers is 30; model 'm.yaml' has 3\n");
   EXPECT_EQ(tool(tiny(tool, {"--layers", "-1"})).err,
@@ -310,12 +313,6 @@ TEST(TpTransformer, ReadsConfigJsonAsTheModelThatItDescribes) {
   ASSERT_EQ(here.size(), there.size());
   for (std::size_t i = 0; i < here.size(); ++i) EXPECT_EQ(here[i]["time_ns"], there[i]["time_ns"]);
 
-  std::string scaled = kConfig;
-  scaled.replace(scaled.find("null"), 4, "{\"rope_type\": \"llama3\"}");
-  const Outcome refused = tool(tiny(tool, {}, scaled.c_str()));
-  EXPECT_EQ(refused.code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("m.yaml:7:19: error: rope_scaling is not supported"));
-
   const auto error_with = [&](const std::string& key, const std::string& text, const std::string& other) {
     std::string changed = kConfig;
     const std::size_t begin = changed.find("\"" + key + "\"");
@@ -333,6 +330,48 @@ TEST(TpTransformer, ReadsConfigJsonAsTheModelThatItDescribes) {
               HasSubstr("error: num_attention_heads is 'x'"));
   EXPECT_THAT(error_with("rms_norm_eps", "1e-05", "\"rms_norm_eps\": \"1e-05\""),
               HasSubstr("error: rms_norm_eps is not a number above 0"));
+  EXPECT_THAT(error_with("rope_scaling", "null", "\"rope_scaling\": {\"type\": \"yarn\", \"factor\": 2}"),
+              HasSubstr("error: rope_scaling.rope_type is 'yarn'\n  hint: valid values: default, linear, llama3"));
+  EXPECT_THAT(error_with("rope_scaling", "null", "\"rope_scaling\": {\"rope_type\": \"linear\"}"),
+              HasSubstr("m.yaml:7:19: error: missing key 'rope_scaling.factor'"));
+  EXPECT_THAT(error_with("rope_scaling", "null", "\"rope_scaling\": {\"rope_type\": \"linear\", \"facto\": 2}"),
+              HasSubstr("error: unknown key 'facto' in 'rope_scaling'\n  hint: did you mean 'factor'?"));
+}
+
+/// Llama 3.1's scaling, in the words of either version of transformers: no time depends on it, and the numbers are
+/// those of a host that turns heads so.
+TEST(TpTransformer, ReadsScaledRotaryPositionsAsTheyAre) {
+  const Tool tool;
+  const char* const scaling =
+      R"("rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+         "original_max_position_embeddings": 32)";
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = kConfig;
+    return text.replace(text.find(from), from.size(), to);
+  };
+  const auto plain = rows_of(tool, tiny(tool, {}, kConfig));
+  for (const std::string& text : {with("\"rope_scaling\": null", fmt::format("\"rope_scaling\": {{{}}}", scaling)),
+                                  with("\"rope_theta\": 1000.0,\n  \"rope_scaling\": null",
+                                       fmt::format("\"rope_parameters\": {{\"rope_theta\": 1000.0, {}}}", scaling))}) {
+    const auto rows = rows_of(tool, tiny(tool, {}, text));
+    ASSERT_EQ(rows.size(), plain.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) EXPECT_EQ(rows[i]["time_ns"], plain[i]["time_ns"]);
+    EXPECT_EQ(rows.back()["check"], "ok");
+  }
+}
+
+TEST(TpTransformer, SeesAllPositionsOfASlidingWindowOrIsRefused) {
+  const Tool tool;
+  std::string text = kConfig;
+  text.replace(text.find("\"rope_scaling\": null"), 20, "\"sliding_window\": 8");
+  const auto run = [&](const char* prompt) {
+    return tool(tiny(tool, {"--data", "off", "--prompt", prompt, "--decode", "2"}, text));
+  };
+  EXPECT_EQ(run("6").code, 0);
+  const Outcome beyond = run("7");
+  EXPECT_EQ(beyond.code, 2);
+  EXPECT_THAT(beyond.err, HasSubstr("--context, --prompt and --decode are 9 positions: model 'm.yaml' has a sliding "
+                                    "window of 8: give 8 at most"));
 }
 
 }  // namespace

@@ -64,12 +64,13 @@ std::vector<CauseLog::Segment> CauseLog::sums(const std::vector<Segment>& chain)
 }
 
 std::vector<CauseLog::Segment> CauseLog::largest(const std::vector<Segment>& chain) {
-  std::vector<Segment> parts = sums(chain);
+  std::vector<Segment> parts = sums(chain), rest;
   if (parts.size() <= kMostParts) return parts;
-  Segment rest{0, 0, Spent::other, 0};
-  for (std::size_t i = kMostParts - 1; i < parts.size(); ++i) rest.end += parts[i].end;
-  parts.resize(kMostParts - 1);
-  parts.push_back(rest);
+  for (std::size_t i = kMostParts; i < parts.size(); ++i) rest.push_back({0, parts[i].end, parts[i].spent, 0});
+  parts.resize(kMostParts);
+  rest = sums(rest);
+  parts.insert(parts.end(), rest.begin(), rest.end());
+  std::stable_sort(parts.begin(), parts.end(), [](const Segment& a, const Segment& b) { return a.end > b.end; });
   return parts;
 }
 

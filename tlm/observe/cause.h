@@ -131,7 +131,7 @@ class CauseLog {
     std::string kernel;
     std::uint16_t sip = 0;
     Ps submitted = 0, completed = 0;
-    std::vector<Segment> largest;  ///< by (spent, place), most first; begin is 0, end the sum; the last one is the rest
+    std::vector<Segment> largest;  ///< by (spent, place), most first; begin is 0, end the sum
   };
   static constexpr std::size_t kMostLaunches = 1024;
   static constexpr std::size_t kMostParts = 24;
@@ -139,7 +139,7 @@ class CauseLog {
   void heard(const Cause& cause, const char* kernel, std::uint16_t sip, Ps submitted);
   /// Sums by (spent, place), most first.
   static std::vector<Segment> sums(const std::vector<Segment>& chain);
-  /// The kMostParts largest of them, as in Launch.
+  /// The kMostParts largest of them, and of the others how much was spent on what, nowhere; as in Launch.
   static std::vector<Segment> largest(const std::vector<Segment>& chain);
   const std::vector<Launch>& launches() const { return launches_; }
   std::uint64_t launches_seen() const { return launches_seen_; }

@@ -8,6 +8,7 @@
 #include "tlm/config/read.h"
 #include "tlm/machine/names.h"
 #include "topology/spec/hbm_presets.h"
+#include "topology/spec/parse.h"
 #include "topology/spec/schema.h"
 
 namespace kernbench::topology {
@@ -41,11 +42,11 @@ class OverrideReader {
   void run() {
     const ConfigNode* list = context_.tree.find("overrides");
     if (list == nullptr || list->is_null()) return;
+    if (!expect_list(*list, "overrides", "changes such as {match: sip0.cube3, pe: {...}}", problems_)) return;
     // Names need a sound shape, patches need maps to lie on.
     for (const char* path : {"system.sips.count", "sip.cube_mesh.w", "sip.cube_mesh.h", "cube.pes", "cube.hbm", "pe"}) {
-      if (!context_.usable(path)) return;
+      if (!context_.usable(path)) return check_alone(*list);
     }
-    if (!expect_list(*list, "overrides", "changes such as {match: sip0.cube3, pe: {...}}", problems_)) return;
     for (std::size_t i = 0; i < list->items.size(); ++i) read(list->items[i], fmt::format("overrides[{}]", i));
     bind_cubes();
     bind_pes();
@@ -54,6 +55,25 @@ class OverrideReader {
 
  private:
   std::uint16_t cubes_per_sip() const { return static_cast<std::uint16_t>(spec_.sip.cube_w * spec_.sip.cube_h); }
+
+  /// The values of all patches, of which nobody knows where they lie: on a machine that is sound.
+  void check_alone(const ConfigNode& list) {
+    const ConfigNode sound = parse_preset("default").tree;
+    for (std::size_t i = 0; i < list.items.size(); ++i) {
+      const ConfigNode& item = list.items[i];
+      const std::string what = fmt::format("overrides[{}]", i);
+      if (!expect_map(item, what, {"match", "cube", "pe", "missing", "link"}, problems_)) continue;
+      check_keys(item, what, {"match", "cube", "pe", "missing", "link"}, problems_);
+      CubeSpec ignored = spec_.cube;
+      std::set<std::string> failed;
+      const ConfigNode *cube = item.find("cube"), *pe = item.find("pe");
+      if (cube != nullptr && expect_map(*cube, what + ".cube", cube_section().keys(), problems_))
+        read_section(cube_section(), with_hbm_generation(merge_cube(*sound.find("cube"), *cube)), &ignored, "cube",
+                     problems_, failed);
+      if (pe != nullptr && expect_map(*pe, what + ".pe", pe_section().keys(), problems_))
+        read_section(pe_section(), merge(*sound.find("pe"), *pe), &ignored.pe, "pe", problems_, failed);
+    }
+  }
 
   void read(const ConfigNode& item, const std::string& what) {
     if (!expect_map(item, what, {"match", "cube", "pe", "missing", "link"}, problems_)) return;

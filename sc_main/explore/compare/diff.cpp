@@ -141,8 +141,8 @@ Json kernels_of(const Json& a, const Json& b) {
   const auto name_of = [](const Json& kernel) { return kernel.value("name", std::string()); };
   const auto entry_of = [](const std::string& name, const Json& one, const Json& other) {
     const Json none;
-    const auto ns = [](const Json& k) { return k.is_object() ? member(k, "kernel_ns", nullptr) : Json(); };
-    const auto binds = [](const Json& k) { return k.is_object() ? member(k, "bound_binds", nullptr) : Json(); };
+    const auto said = [](const Json& k, const char* key) { return k.is_object() ? member(k, key, nullptr) : Json(); };
+    const auto ns = [&](const Json& k) { return said(k, "kernel_ns"); };
     const double change =
         (ns(other).is_number() ? ns(other).get<double>() : 0) - (ns(one).is_number() ? ns(one).get<double>() : 0);
     return Json{{"kernel", name},
@@ -150,8 +150,10 @@ Json kernels_of(const Json& a, const Json& b) {
                 {"b_ns", ns(other)},
                 {"change_ns", change},
                 {"ratio", ratio_of(ns(one), ns(other))},
-                {"a_binds", binds(one)},
-                {"b_binds", binds(other)}};
+                {"a_binds", said(one, "bound_binds")},
+                {"b_binds", said(other, "bound_binds")},
+                {"a_mapping", said(one, "mapping")},
+                {"b_mapping", said(other, "mapping")}};
   };
   const auto [only_a, only_b] = matched(
       a, b, name_of,

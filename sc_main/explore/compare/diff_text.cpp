@@ -77,6 +77,9 @@ std::string layers_text(const Json& layers) {
                           "kernel " + kernel["kernel"].get<std::string>(), us(kernel["a_ns"]), us(kernel["b_ns"]),
                           kernel["change_ns"].get<double>() / 1e3, shown(kernel["a_binds"]),
                           kernel["a_binds"] == kernel["b_binds"] ? "" : " -> " + shown(kernel["b_binds"]));
+      if (kernel["a_mapping"].is_string() && kernel["b_mapping"].is_string() &&
+          kernel["a_mapping"] != kernel["b_mapping"])
+        text += fmt::format("    other mapping: {} -> {}\n", shown(kernel["a_mapping"]), shown(kernel["b_mapping"]));
     }
   }
   return text;

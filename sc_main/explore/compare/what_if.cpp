@@ -38,6 +38,7 @@ struct Attempt {
   int exit_code = 0;
   std::string error;
   Json algorithms;  ///< of its rows
+  Json mappings;    ///< of its GEMMs, by name
   Json result;      ///< as a file has it, without the machine; null unless asked for
 };
 
@@ -49,6 +50,31 @@ Json algorithms_of(const Json& result) {
   return names;
 }
 
+/// Of a layer the kernels' names; where a name has several, the first.
+Json mappings_of(const Json& result) {
+  Json mappings = Json::object();
+  const auto note = [&](const std::string& name, const Json& one) {
+    if (one.contains("mapping") && !mappings.contains(name)) mappings[name] = one["mapping"];
+  };
+  for (const Json& row : result["results"]) {
+    note(row.value("op", ""), row);
+    for (const Json& kernel : row.value("kernels", Json::array()))
+      note(row.value("phase", "") + (row.contains("phase") ? " " : "") + kernel.value("name", ""), kernel);
+  }
+  return mappings;
+}
+
+/// "prefill mlp.down passed:32x32x512 -> ring:32x32x512" of each that is another.
+Json changed_mappings(const Json& before, const Json& after) {
+  Json changed = Json::array();
+  for (const auto& [name, mapping] : after.items()) {
+    const auto was = before.find(name);
+    if (was != before.end() && *was != mapping)
+      changed.push_back(fmt::format("{} {} -> {}", name, was->get<std::string>(), mapping.get<std::string>()));
+  }
+  return changed;
+}
+
 /// In a process of its own: builds the machine, runs, and answers as sweep::record_of() reads it.
 std::string answer_of(const Arguments& arguments, const Json& config, const std::string& name, TimeOf measure,
                       bool whole) {
@@ -57,7 +83,8 @@ std::string answer_of(const Arguments& arguments, const Json& config, const std:
     Run run(arguments);
     const Run::Finished finished = run.execute_silently(topology::resolve_json(config, name));
     const RunTime time = time_of(finished.json, measure);
-    answer["result"] = {{"ns", time.ns}, {"algorithms", algorithms_of(finished.json)}};
+    answer["result"] = {
+        {"ns", time.ns}, {"algorithms", algorithms_of(finished.json)}, {"mappings", mappings_of(finished.json)}};
     for (const char* key : {"sim_time_ps", "results", "data"}) {
       if (whole) answer["result"]["whole"][key] = finished.json[key];
     }
@@ -82,6 +109,7 @@ Attempt read(const sweep::Record& record) {
   if (!record.result.is_object()) return attempt;
   attempt.ns = record.result.value("ns", 0.0);
   attempt.algorithms = record.result.value("algorithms", Json::array());
+  attempt.mappings = record.result.value("mappings", Json::object());
   attempt.result = record.result.value("whole", Json());
   return attempt;
 }
@@ -132,17 +160,19 @@ bool has_option(const Arguments& arguments, const std::string& option) {
                      [&](const std::string& word) { return word == option || word.rfind(option + "=", 0) == 0; });
 }
 
-/// The algorithm of a run of collectives that took one throughout by its own choice; empty: anything else. Held fast,
-/// since times that ship for a machine are none of a changed one's.
-std::string own_choice(const Arguments& arguments, const Json& recorded) {
-  if (has_option(arguments, "--algorithm") || !recorded.is_object()) return {};
+/// Option and value of what a run took throughout by its own choice: the algorithm of its collectives, the mapping of
+/// its GEMM; empty: anything else. Held fast, since what is to be seen is what the machine does: times that ship for a
+/// machine are none of a changed one's, and the planner's estimate may take another mapping for a tenth of a per cent.
+Arguments own_choice(const Arguments& arguments, const Json& recorded) {
+  if (!recorded.is_object() || recorded["results"].empty()) return {};
+  const Json& first = recorded["results"][0];
+  const bool collective = first.contains("redop");
+  const char *option = collective ? "--algorithm" : "--mapping", *key = collective ? "algorithm" : "mapping";
+  if (has_option(arguments, option) || !first.contains(key) || !first[key].is_string()) return {};
   for (const Json& row : recorded["results"]) {
-    if (!row.contains("redop")) return {};
+    if (row.contains("redop") != collective || row.value(key, Json()) != first[key]) return {};
   }
-  const Json names = algorithms_of(recorded);
-  const bool one =
-      !names.empty() && std::all_of(names.begin(), names.end(), [&](const Json& n) { return n == names[0]; });
-  return one ? names[0].get<std::string>() : std::string();
+  return {option, first[key].get<std::string>()};
 }
 
 /// The run without a change, and the words of its command line that hold throughout: without contents where the times
@@ -172,9 +202,9 @@ Baseline find_baseline(const WhatIf& run, Trials& trials) {
   if (!has_option(plain, "--data") && baseline.recorded.value("data", false))
     plain.insert(plain.end(), {"--data", "off"});
   std::vector<Arguments> ways;
-  if (const std::string algorithm = own_choice(run.arguments, baseline.recorded); !algorithm.empty()) {
+  if (const Arguments choice = own_choice(run.arguments, baseline.recorded); !choice.empty()) {
     ways.push_back(plain);
-    ways.back().insert(ways.back().end(), {"--algorithm", algorithm});
+    ways.back().insert(ways.back().end(), choice.begin(), choice.end());
   }
   ways.push_back(plain);
   if (plain != run.arguments) ways.push_back(run.arguments);
@@ -225,6 +255,8 @@ void add_outcome(Json& entry, const Attempt& attempt, const Attempt& baseline) {
   entry["saved_ns"] = ran ? Json(saved_ns(baseline.ns, attempt.ns)) : Json();
   entry["saved_fraction"] = ran && baseline.ns > 0 ? Json(saved_ns(baseline.ns, attempt.ns) / baseline.ns) : Json();
   if (ran && attempt.algorithms != baseline.algorithms) entry["algorithms"] = attempt.algorithms;
+  if (const Json others = changed_mappings(baseline.mappings, attempt.mappings); ran && !others.empty())
+    entry["mappings"] = others;
   if (attempt.state == "failed" || attempt.state == "refused") entry["error"] = attempt.error;
   if (attempt.state == "failed") entry["exit_code"] = attempt.exit_code;
 }

@@ -34,6 +34,14 @@ std::string name_of(const Json& change) {
   return change["key"].get<std::string>() + (place.empty() ? "" : " of " + place);
 }
 
+/// What is not the machine's doing alone.
+std::string other_way(const Json& change) {
+  if (change.contains("algorithms")) return "  other algorithm: " + value_text(change["algorithms"][0]);
+  if (!change.contains("mappings")) return {};
+  const std::size_t more = change["mappings"].size() - 1;
+  return "  other mapping: " + value_text(change["mappings"][0]) + (more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
 std::string changes_table(const Json& changes) {
   std::size_t width = 4, rows = 0, nothing = 0, refused = 0;
   for (const Json& change : changes) {
@@ -51,14 +59,16 @@ std::string changes_table(const Json& changes) {
   for (const Json& change : changes) {
     if (change["state"] != "ran" || saved_ns(change) == 0 || shown == kMostRows) continue;
     ++shown;
-    text +=
-        fmt::format("  {:>4}  {:<{}}  {:>14}  {:>14}  {:>13.3f}  {:>13.3f}  {:>5.1f}%  {}{}\n",
-                    change["rank"].get<std::size_t>(), name_of(change), width, value_text(change["from"]),
-                    value_text(change["to"]), change["time_ns"].get<double>() / 1e3, saved_ns(change) / 1e3,
-                    100 * change["saved_fraction"].get<double>(), bar(saved_ns(change), most),
-                    change.contains("algorithms") ? "  other algorithm: " + value_text(change["algorithms"][0]) : "");
+    text += fmt::format("  {:>4}  {:<{}}  {:>14}  {:>14}  {:>13.3f}  {:>13.3f}  {:>5.1f}%  {}{}\n",
+                        change["rank"].get<std::size_t>(), name_of(change), width, value_text(change["from"]),
+                        value_text(change["to"]), change["time_ns"].get<double>() / 1e3, saved_ns(change) / 1e3,
+                        100 * change["saved_fraction"].get<double>(), bar(saved_ns(change), most), other_way(change));
   }
   if (shown == 0) text += "  no key changes the time\n";
+  const auto behind = [](const Json& a, const Json& b) { return saved_ns(a) < saved_ns(b); };
+  if (!std::is_sorted(changes.rbegin(), changes.rend(), behind))
+    text +=
+        "# a clock that paces its whole block, or a value of all places, stands behind one that saves nearly as much\n";
   text += fmt::format("# {} keys change nothing; {} are refused: no legal machine has twice their value\n", nothing,
                       refused);
   for (const Json& change : changes) {

@@ -53,7 +53,8 @@ Walk::Call Walk::make_call(const Communication& communication, const PlacementUn
   CollectiveData data;
   data.inputs.resize(communication.ranks.size());
   data.outputs.resize(communication.ranks.size());
-  return {c, std::move(layout), std::move(data)};
+  const Pattern pattern = input_pattern(c, units, splitmix64(options_.seed) + calls_.size());
+  return {c, std::move(layout), std::move(data), pattern};
 }
 
 const Node& Walk::node_of(std::size_t c, std::size_t member) const {
@@ -78,10 +79,8 @@ Walk::Buffers Walk::make_buffers(Context& ctx, std::size_t c, int member) {
     const Shape shape = call.layout.in_shape();
     buffers.in = ctx.empty(shape, call.what.dtype, call.what.in_policy, name);
     if (options_.data) {
-      const Pattern pattern(options_.seed, call.what.dtype, Pattern::Range::unit);
-      const std::uint64_t stream = static_cast<std::uint64_t>(c) << 32 | static_cast<std::uint64_t>(member);
       call.data.inputs[static_cast<std::size_t>(member)] =
-          pattern.bytes(stream, static_cast<std::size_t>(shape.count()));
+          call.pattern.bytes(static_cast<std::uint64_t>(member), static_cast<std::size_t>(shape.count()));
     }
   }
   if (call.what.in_place) {

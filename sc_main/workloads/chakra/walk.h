@@ -86,6 +86,7 @@ class Walk {
     CollectiveCase what;
     CollectiveLayout layout;
     CollectiveData data;
+    Pattern pattern;          ///< of the inputs: sums of them are exact, in whatever order a rank adds
     std::size_t arrived = 0;  ///< members that are ready
   };
   struct Buffers {

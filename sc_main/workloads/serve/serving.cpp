@@ -117,6 +117,13 @@ Serving::Serving(const MachineMap& map, tp::Model model, tp::TransformerOptions 
       range_(range_of(serving, requests_, options_.ends)),
       machine_(model_, options_, layers, ranks, range_, seed) {
   check_room(requests_, limits_);
+  for (std::size_t i = 0; model_.window > 0 && i < requests_.size(); ++i) {
+    if (requests_[i].prompt + requests_[i].output <= model_.window) continue;
+    throw std::invalid_argument(
+        fmt::format("request {} has {} prompt and {} output tokens: model '{}' has a sliding "
+                    "window of {}, and what lies outside of it is not modelled",
+                    i + 1, requests_[i].prompt, requests_[i].output, model_.name, model_.window));
+  }
   for (std::size_t i = 0; model_.position == tp::PositionKind::learned && i < requests_.size(); ++i) {
     const Request& one = requests_[i];
     if (one.prompt + one.output - 1 <= model_.positions) continue;  // the last token is given, not taken

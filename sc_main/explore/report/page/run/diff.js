@@ -37,7 +37,7 @@
     const holder = section("layers", "Layers").select(".chart");
     for (const layer of layers) table(holder, `${layer.layer}: ${nanoseconds(layer.a_ns)} to ${nanoseconds(layer.b_ns)}, ${times(layer.ratio)}`, [["part"], ["A", 1], ["B", 1], ["change", 1], ["bound by"]],
       [...layer.parts.filter(p => p.change_ns !== 0).map(p => [p.part, nanoseconds(p.a_ns), nanoseconds(p.b_ns), nanoseconds(p.change_ns), ""]),
-        ...layer.kernels.filter(k => k.change_ns !== 0).slice(0, 20).map(k => ["kernel " + k.kernel, nanoseconds(k.a_ns), nanoseconds(k.b_ns), nanoseconds(k.change_ns), k.a_binds === k.b_binds ? said(k.a_binds) : `${said(k.a_binds)}, now ${said(k.b_binds)}`])]);
+        ...layer.kernels.filter(k => k.change_ns !== 0).slice(0, 20).map(k => ["kernel " + k.kernel, nanoseconds(k.a_ns), nanoseconds(k.b_ns), nanoseconds(k.change_ns), (k.a_binds === k.b_binds ? said(k.a_binds) : `${said(k.a_binds)}, now ${said(k.b_binds)}`) + (k.a_mapping && k.b_mapping && k.a_mapping !== k.b_mapping ? `; ${k.a_mapping}, now ${k.b_mapping}` : "")])]);
   }
   if (diff.resources && diff.resources.length) table(section("resources", "Resources").select(".chart"), "Busy time, the largest change first", [["resource"], ["kind"], ["A", 1], ["B", 1], ["change", 1], ["busy in A", 1], ["busy in B", 1]],
     diff.resources.slice(0, 100).map(r => [r.name, r.kind, time(r.a_busy_ps), time(r.b_busy_ps), time(r.change_ps), percent(r.a_utilisation), percent(r.b_utilisation)]));

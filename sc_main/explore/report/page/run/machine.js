@@ -1,4 +1,4 @@
-// The machine in its four views, coloured by how busy its parts were: in the whole run, or in one slice of it.
+// The machine in its four views, coloured by how busy its parts were: in what is timed, or in one slice of the run.
 (function () {
   if (!data.views) return;
   const holder = section("machine", "The machine");
@@ -56,12 +56,19 @@
     return list;
   }
   if (stats) stats.wired = d3.range(stats.count).filter(i => stats.from[i] && stats.to[i]);
+  const whole = opening === spans[0], means = [];
+  /// Of the chosen slice, else of what the page opens on.
+  function share(i) {
+    if (state.slice >= 0 || whole) return stats.share(i, state.slice);
+    if (means[i] === undefined) means[i] = stats.mean(i, opening.begin, opening.end);
+    return means[i];
+  }
   function level(list) {
     const kinds = measures[state.measure];
     let best = null;
     for (const i of list) {
       if (kinds && !kinds.includes(stats.kind(i))) continue;
-      const value = stats.share(i, state.slice);
+      const value = share(i);
       if (best === null || value > best.value) best = {value, i};
     }
     return best;
@@ -112,7 +119,7 @@
   }
   function paint() {
     if (!stats) return;
-    state.output.text(state.slice < 0 ? "whole run" : `${time(stats.begin(state.slice))} to ${time(stats.end(state.slice))}`);
+    state.output.text(state.slice < 0 ? opening.name : `${time(stats.begin(state.slice))} to ${time(stats.end(state.slice))}`);
     for (const {box, list, mark} of boxes) {
       const best = list.length ? level(list) : null;
       mark.attr("fill", best ? heat(best.value) : box.style === "zone" ? box.fill : "#ffffff").attr("data-busy", best ? best.value.toFixed(3) : null);

@@ -24,10 +24,21 @@
       entry.append("text").attr("x", 17).attr("y", 10).text(`${spent} ${percent(ps / whole)}`);
     });
     svg.append("g").attr("class", "axis").attr("transform", "translate(0,32)").call(d3.axisBottom(x).ticks(8).tickFormat(time));
-    table(own, "By place", heads, parts.slice(0, kMost).map(part => [part.spent, part.place, part.joins || "", time(part.time_ps), percent(part.share), (part.keys || []).join(", ")]));
-    if (whole !== path.time_ps && parts.some(part => part.spent === "other")) own.append("p").attr("class", "note").text("'other' holds the smallest parts, too.");
+    table(own, "By place", heads, parts.slice(0, kMost).map(part => [part.spent, part.place || "small ones", part.joins || "", time(part.time_ps), percent(part.share), (part.keys || []).join(", ")]));
   }
-  const shown = [{name: "whole run", time_ps: path.time_ps, parts: path.parts}, ...timed.slice(-kMostSpans)], first = shown[shown.length === 2 ? 1 : 0];
+  /// Of all that is timed, as one.
+  function together(list) {
+    const sums = new Map();
+    for (const part of list.flatMap(one => one.parts)) {
+      const key = part.spent + " " + part.place, known = sums.get(key);
+      sums.set(key, {...part, time_ps: part.time_ps + (known ? known.time_ps : 0)});
+    }
+    const time_ps = d3.sum(list, one => one.time_ps);
+    const parts = [...sums.values()].map(part => ({...part, share: part.time_ps / time_ps})).sort((a, b) => b.time_ps - a.time_ps);
+    return {name: "what is timed", time_ps, parts};
+  }
+  const shown = [{name: "whole run", time_ps: path.time_ps, parts: path.parts}, ...(timed.length > 1 ? [together(timed)] : []), ...timed.slice(-kMostSpans)];
+  const first = shown[Math.min(1, shown.length - 1)];
   if (shown.length > 1) choice(all, "of", shown.map(one => one.name), (_, i) => draw(shown[i].time_ps, shown[i].parts), first.name);
   draw(first.time_ps, first.parts);
   const longest = path.segments.slice().sort((a, b) => (b.end_ps - b.begin_ps) - (a.end_ps - a.begin_ps) || a.begin_ps - b.begin_ps).slice(0, kMost);

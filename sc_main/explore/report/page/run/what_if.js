@@ -15,9 +15,9 @@
     const row = svg.append("g").attr("transform", `translate(0,${i * line + 4})`), from = x(Math.min(0, change.saved_ns)), to = x(Math.max(0, change.saved_ns));
     row.append("text").attr("x", left - 10).attr("y", 13).attr("text-anchor", "end").text(clipped(name(change), 50)).append("title").text(name(change));
     row.append("rect").attr("class", "saving").attr("x", from).attr("width", Math.max(0.5, to - from)).attr("height", line - 7).attr("fill", change.saved_ns > 0 ? "#228833" : "#b3261e")
-      .append("title").text(`${name(change)}: ${said(change.from)} to ${said(change.to)}\n${nanoseconds(change.time_ns)}, saves ${nanoseconds(change.saved_ns)}`);
+      .append("title").text(`${name(change)}: ${said(change.from)} to ${said(change.to)}\n${nanoseconds(change.time_ns)}, saves ${nanoseconds(change.saved_ns)}${(change.mappings || []).map(one => "\nother mapping: " + one).join("")}`);
     row.append("text").attr("x", width - right + 14).attr("y", 13).text(`${nanoseconds(change.saved_ns)}, ${percent(change.saved_fraction)}`);
-    row.append("text").attr("class", "soft").attr("x", width - right + 150).attr("y", 13).text(`${clipped(said(change.from), 16)} \u2192 ${clipped(said(change.to), 16)}`);
+    row.append("text").attr("class", "soft").attr("x", width - right + 150).attr("y", 13).text(`${clipped(said(change.from), 16)} \u2192 ${clipped(said(change.to), 16)}${change.mappings ? " *" : ""}`);
   });
   const scale = high > -low ? high : -low;
   svg.append("g").attr("class", "axis").attr("transform", `translate(0,${shownKeys.length * line + 8})`).call(d3.axisBottom(x).ticks(5).tickFormat(nanoseconds));
@@ -26,6 +26,7 @@
   const others = block.changes.filter(c => c.state !== "ran");
   note("#whatif", `The run again with one value twice as good: rates, widths, buffers and units doubled, times and cycles halved; ${block.runs} runs. ${ran.length > 25 ? `The first 25 of ${ran.length} keys are drawn. ` : ""}`
     + `${block.changes.filter(c => c.state === "ran" && c.saved_ns === 0).length} keys change nothing by themselves, ${block.untried.length} lie in parts that change nothing as a whole${others.length ? `, ${others.length} have no legal value or failed` : ""}.`);
+  if (shownKeys.some(c => c.mappings)) note("#whatif", "* The planner took another mapping for a GEMM of this machine: the time is not the key's alone. The bar's tip names it.");
   const parts = block.parts.filter(p => p.state === "ran" && p.saved_ns !== 0);
   table(holder.select(".chart"), "Whole parts: all of their values at once", [["part"], ["keys", 1], ["time", 1], ["saved", 1], ["saved", 1]],
     parts.map(p => [p.part, String(p.keys), nanoseconds(p.time_ns), nanoseconds(p.saved_ns), percent(p.saved_fraction)]));
