@@ -133,9 +133,12 @@ std::string Explanation::judge() const {
                                         [](const LinkClass& a, const LinkClass& b) { return a.most < b.most; });
   const bool any = busiest != links_.end();
   const bool no_matter_of_size = bound.name == "latency" || bound.name == "sip_passage";
-  if (no_matter_of_size && fraction(latency) >= 1 / 2.0)
-    return fmt::format("latency: the way between the farthest contributors alone takes {} of the time",
-                       percent(fraction(latency)));
+  if (no_matter_of_size && fraction(latency) >= 1 / 2.0) {
+    const std::string way =
+        fmt::format("the way between the farthest contributors alone takes {} of the time", percent(fraction(latency)));
+    if (bound.name == "latency") return "latency: " + way;
+    return fmt::format("{}: the bound is {} of the time; {}", bound.limited_by, percent(fraction(bound)), way);
+  }
   if (any && busiest->most >= kAtBound) {
     std::string text = fmt::format("{}: {} is {} used", busiest->name, busiest->busiest, percent(busiest->most));
     if (busiest->between_sips && volume_.sip_link_bytes > 0) {

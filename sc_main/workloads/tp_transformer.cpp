@@ -38,7 +38,7 @@ void TpTransformer::add_options(po::options_description& options) {
   add("scheduler", po::value(&serving_.scheduler)->default_value(serving_.scheduler),
       "of --requests: prefill_first (whole prompts, before decode) or chunked (parts of prompts beside decode)");
   add("chunk", po::value(&serving_.chunk)->default_value(0), "of --scheduler chunked: tokens of a step, at most");
-  add("most-requests", po::value(&serving_.most)->default_value(0), "of a file the first so many; 0: all");
+  add("most-requests", po::value(&serving_.most)->default_value(0), "of a file those that arrive first; 0: all");
   add("prompt", po::value(&prompt_)->default_value(128),
       "tokens of each that the prefill takes at once; 0: no prefill");
   add("decode", po::value(&decode_)->default_value(1), "tokens of each that follow one by one");

@@ -163,8 +163,8 @@ TEST(WhatIf, SaysWhereALayersGemmTakesAnotherMapping) {
   const Json whole = json_of(read(tool.file("tried.json"))), change = whole["what_if"]["changes"][0];
   EXPECT_EQ(schema_errors(whole), "");
   ASSERT_TRUE(change.contains("mappings")) << change;
-  EXPECT_THAT(change["mappings"][0].get<std::string>(), HasSubstr("fc2 vector:"));
-  EXPECT_THAT(tried.out, HasSubstr("other mapping: fc2 vector:"));
+  EXPECT_THAT(change["mappings"][0].get<std::string>(), HasSubstr("fc2 stream:"));
+  EXPECT_THAT(tried.out, HasSubstr("other mapping: fc2 stream:"));
 }
 
 TEST(WhatIf, AFailingRunIsNotedAndEndsWithItsExitCode) {

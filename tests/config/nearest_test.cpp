@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "tlm/config/json_text.h"
+#include "tlm/config/problems.h"
+
 namespace kernbench {
 namespace {
 
@@ -33,6 +36,14 @@ TEST(Nearest, QuotesSafely) {
   EXPECT_EQ(quote("a\nb\x1b[31m"), "'a\\nb\\x1b[31m'");
   EXPECT_EQ(quote(std::string(100, 'x')), "'" + std::string(60, 'x') + "...'");
   EXPECT_EQ(quote("größe"), "'größe'");
+}
+
+TEST(Printable, EscapesWhatATerminalObeysAndMarksThatTurnItsDirection) {
+  EXPECT_EQ(printable("a\x1b[31m\x7f\n"), "a\\x1b[31m\\x7f\n");
+  EXPECT_EQ(printable("a\u202Eb"), "a\\xe2\\x80\\xaeb") << "right to left";
+  EXPECT_EQ(printable("a\u2066b\u2028"), "a\\xe2\\x81\\xa6b\\xe2\\x80\\xa8");
+  EXPECT_EQ(printable("\u2192 \u00fc \u20ac"), "\u2192 \u00fc \u20ac") << "and no other";
+  EXPECT_EQ((Location{"a\nb.yaml", 3, 4}).str(), "a\\nb.yaml:3:4") << "a name is no line of its own";
 }
 
 }  // namespace

@@ -251,22 +251,27 @@ TEST(Hbm, DrainIssuesWhatTheWriteQueueStillHolds) {
   EXPECT_EQ(bench.hbm.channel_stats(1).writes, 0u);
 }
 
-TEST(Hbm, WhatNobodyUsesIsRefreshedAsWell) {
-  for (const RefreshPolicy policy : {RefreshPolicy::all_bank, RefreshPolicy::per_bank}) {
-    HbmConfig config = small_hbm();
-    config.refresh = policy;
-    HbmStack bench(config);
-    PlainPayload first(tlm::TLM_READ_COMMAND, address(0), 32), last(tlm::TLM_READ_COMMAND, address(0), 32);
-    bench.run(0, first);
-    const Ps interval = kTiming.t_refi * kCk;
-    bench.run(20 * interval + interval / 2, last);
-    const std::uint64_t banks = bench.hbm.channel_stats(0).bank_refreshes;
-    EXPECT_GT(banks, 0u);
-    EXPECT_EQ(bench.hbm.channel_stats(1).bank_refreshes, banks);
-    EXPECT_EQ(bench.hbm.stats().bank_refreshes, config.channels * banks);
-    EXPECT_EQ(bench.hbm.stats().active_channels, 1u);
-  }
+class HbmRefresh : public ::testing::TestWithParam<RefreshPolicy> {};
+
+TEST_P(HbmRefresh, CountsWhatNobodyUsesAsWell) {
+  HbmConfig config = small_hbm();
+  config.refresh = GetParam();
+  HbmStack bench(config);
+  PlainPayload first(tlm::TLM_READ_COMMAND, address(0), 32), last(tlm::TLM_READ_COMMAND, address(0), 32);
+  bench.run(0, first);
+  const Ps interval = kTiming.t_refi * kCk;
+  bench.run(20 * interval + interval / 2, last);
+  const std::uint64_t banks = bench.hbm.channel_stats(0).bank_refreshes;
+  EXPECT_GT(banks, 0u);
+  EXPECT_EQ(bench.hbm.channel_stats(1).bank_refreshes, banks);
+  EXPECT_EQ(bench.hbm.stats().bank_refreshes, config.channels * banks);
+  EXPECT_EQ(bench.hbm.stats().active_channels, 1u);
 }
+
+INSTANTIATE_TEST_SUITE_P(Policies, HbmRefresh, ::testing::Values(RefreshPolicy::all_bank, RefreshPolicy::per_bank),
+                         [](const auto& info) {
+                           return info.param == RefreshPolicy::all_bank ? "all_bank" : "per_bank";
+                         });
 
 TEST(Hbm, AQueuedWriteAnswersAReadIfAsked) {
   HbmConfig config = small_hbm();

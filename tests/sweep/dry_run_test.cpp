@@ -130,7 +130,7 @@ TEST(BrokenSweepFiles, EachEndTheToolWithTwoAndTheirMessageAndLeaveNoStore) {
 TEST(Sweep, OfNoPointsIsRefusedWithWhatLeavesNone) {
   const Tool tool;
   std::ofstream(tool.file("s.yaml")) << "name: s\nworkload: gemm_single_pe\ntopology: minimal\naxes: {m: [16, 32]}\n"
-                                        "constraints: [m < 0]\nobjectives: [{name: time_ns}]\n";
+                                        "constraints: [m < 0]\nobjectives: [{name: time_ns, goal: minimize}]\n";
   const Outcome outcome = tool({"sweep", "s.yaml", "--store", "s.sqlite"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_EQ(outcome.err,

@@ -334,8 +334,9 @@ TEST(TpTransformer, ReadsConfigJsonAsTheModelThatItDescribes) {
               HasSubstr("error: rope_scaling.rope_type is 'yarn'\n  hint: valid values: default, linear, llama3"));
   EXPECT_THAT(error_with("rope_scaling", "null", "\"rope_scaling\": {\"rope_type\": \"linear\"}"),
               HasSubstr("m.yaml:7:19: error: missing key 'rope_scaling.factor'"));
-  EXPECT_THAT(error_with("rope_scaling", "null", "\"rope_scaling\": {\"rope_type\": \"linear\", \"facto\": 2}"),
-              HasSubstr("error: unknown key 'facto' in 'rope_scaling'\n  hint: did you mean 'factor'?"));
+  EXPECT_THAT(
+      error_with("rope_scaling", "null", "\"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 2, \"facto\": 2}"),
+      HasSubstr("error: unknown key 'facto' in 'rope_scaling'\n  hint: did you mean 'factor'?"));
 }
 
 /// Llama 3.1's scaling, in the words of either version of transformers: no time depends on it, and the numbers are

@@ -50,6 +50,15 @@ bool is_utf8(std::string_view text) {
 }
 
 namespace {
+/// Marks that turn the direction in which a terminal writes, and its other ends of lines: a text would look like
+/// another one. U+200E, 200F, 2028 to 202E, 2066 to 2069. `text` begins with a character of three bytes.
+bool turns(std::string_view text) {
+  const auto second = static_cast<unsigned char>(text[1]), third = static_cast<unsigned char>(text[2]);
+  if (static_cast<unsigned char>(text[0]) != 0xE2) return false;
+  if (second == 0x80) return third == 0x8E || third == 0x8F || (third >= 0xA8 && third <= 0xAE);
+  return second == 0x81 && third >= 0xA6 && third <= 0xA9;
+}
+
 /// What is no UTF-8, and control characters that XML does not take, as "\x1b". `commands`: also those that it takes,
 /// and a terminal would obey.
 std::string escaped(std::string_view text, bool commands) {
@@ -58,8 +67,9 @@ std::string escaped(std::string_view text, bool commands) {
     const auto first = static_cast<unsigned char>(text.front());
     const std::size_t length = utf8_length(text);
     // 0x80 to 0x9f are commands of a terminal, too.
-    const bool command = length == 1 ? (first < 0x20 && first != '\n' && first != '\t') || (commands && first == 0x7F)
-                                     : commands && first == 0xC2 && static_cast<unsigned char>(text[1]) < 0xA0;
+    const bool command = length == 1   ? (first < 0x20 && first != '\n' && first != '\t') || (commands && first == 0x7F)
+                         : length == 3 ? commands && turns(text)
+                                       : commands && first == 0xC2 && static_cast<unsigned char>(text[1]) < 0xA0;
     const std::size_t taken = length == 0 ? 1 : length;
     if (length == 0 || command) {
       for (std::size_t i = 0; i < taken; ++i) result += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[i]));

@@ -7,7 +7,11 @@
 
 namespace kernbench {
 
-std::string Location::str() const { return line == 0 ? file : fmt::format("{}:{}:{}", file, line, column); }
+std::string Location::str() const {
+  std::string name = file;  // a problem stays one line
+  for (std::size_t at = 0; (at = name.find('\n', at)) != std::string::npos; ++at) name.replace(at, 1, "\\n");
+  return line == 0 ? name : fmt::format("{}:{}:{}", name, line, column);
+}
 
 std::string Problem::str() const {
   std::string result = where.str() + ": error: " + text;

@@ -134,8 +134,8 @@ std::vector<Request> read_requests(const std::string& file, std::size_t most) {
     if (output > 0) lines.push_back({ns, {0, prompt, output}});
   }
   if (lines.empty()) throw ConfigError({file, 0, 0}, "has no requests");
-  if (most > 0 && lines.size() > most) lines.resize(most);
   std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) { return a.ns < b.ns; });
+  if (most > 0 && lines.size() > most) lines.resize(most);
   std::vector<Request> requests;
   for (const Line& one : lines) {
     requests.push_back(one.request);
