@@ -164,7 +164,7 @@ TEST(WhatIf, SaysWhereALayersGemmTakesAnotherMapping) {
   EXPECT_EQ(schema_errors(whole), "");
   ASSERT_TRUE(change.contains("mappings")) << change;
   EXPECT_THAT(change["mappings"][0].get<std::string>(), HasSubstr("fc2 stream:"));
-  EXPECT_THAT(tried.out, HasSubstr("other mapping: fc2 stream:"));
+  EXPECT_THAT(tried.out, HasSubstr("other tiles: fc2\n"));
 }
 
 TEST(WhatIf, AFailingRunIsNotedAndEndsWithItsExitCode) {

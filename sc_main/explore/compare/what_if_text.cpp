@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "sc_main/explore/compare/what_if.h"
@@ -38,8 +39,20 @@ std::string name_of(const Json& change) {
 std::string other_way(const Json& change) {
   if (change.contains("algorithms")) return "  other algorithm: " + value_text(change["algorithms"][0]);
   if (!change.contains("mappings")) return {};
+  // "mlp.down passed:32x32x512,... -> ring:32x32x512,...": the one that is another way, if there is one.
+  const auto kinds = [](const Json& entry) {
+    const std::string text = entry.get<std::string>();
+    const std::size_t arrow = text.find(" -> "), name = text.rfind(' ', arrow - 1);
+    const auto kind = [&](std::size_t from) { return text.substr(from, text.find(':', from) - from); };
+    return std::array<std::string, 3>{text.substr(0, name), kind(name + 1), kind(arrow + 4)};
+  };
   const std::size_t more = change["mappings"].size() - 1;
-  return "  other mapping: " + value_text(change["mappings"][0]) + (more > 0 ? fmt::format(" and {} more", more) : "");
+  const std::string others = more > 0 ? fmt::format(" and {} more", more) : "";
+  for (const Json& entry : change["mappings"]) {
+    const auto [name, from, to] = kinds(entry);
+    if (from != to) return fmt::format("  other mapping: {} {} -> {}{}", name, from, to, others);
+  }
+  return fmt::format("  other tiles: {}{}", kinds(change["mappings"][0])[0], others);
 }
 
 std::string changes_table(const Json& changes) {

@@ -26,7 +26,7 @@
   const others = block.changes.filter(c => c.state !== "ran");
   note("#whatif", `The run again with one value twice as good: rates, widths, buffers and units doubled, times and cycles halved; ${block.runs} runs. ${ran.length > 25 ? `The first 25 of ${ran.length} keys are drawn. ` : ""}`
     + `${block.changes.filter(c => c.state === "ran" && c.saved_ns === 0).length} keys change nothing by themselves, ${block.untried.length} lie in parts that change nothing as a whole${others.length ? `, ${others.length} have no legal value or failed` : ""}.`);
-  if (shownKeys.some(c => c.mappings)) note("#whatif", "* The planner took another mapping for a GEMM of this machine: the time is not the key's alone. The bar's tip names it.");
+  if (shownKeys.some(c => c.mappings)) note("#whatif", "* The planner took another mapping, or other tiles, for a GEMM of this machine: the time is not the key's alone. The bar's tip names it.");
   const parts = block.parts.filter(p => p.state === "ran" && p.saved_ns !== 0);
   table(holder.select(".chart"), "Whole parts: all of their values at once", [["part"], ["keys", 1], ["time", 1], ["saved", 1], ["saved", 1]],
     parts.map(p => [p.part, String(p.keys), nanoseconds(p.time_ns), nanoseconds(p.saved_ns), percent(p.saved_fraction)]));
