@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "tests/cli/tool_runner.h"
@@ -397,6 +398,23 @@ TEST(CommandLine, LimitsAreThoseOfTheArchitecturePage) {
   std::string limits = page.substr(from + begin.size(), to - from - begin.size());
   for (std::size_t stars; (stars = limits.find("**")) != std::string::npos;) limits.erase(stars, 2);
   EXPECT_EQ(limits, tool({"list", "--limits"}).out);
+}
+
+TEST(CommandLine, TopologyNamesBothEndsOfUcieConnectionsThatDiffer) {
+  const Tool tool;
+  const Outcome outcome = tool({"topology", "check", "ring8", "--set", "sip.io.ucie.connections=1"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.err,
+            "--set sip.io.ucie.connections=1: error: 1 UCIe connections of the IO chiplet of sip0 face 4 UCIe "
+            "connections of sip0.cube0\n  hint: give both the same ucie.connections\n");
+}
+
+TEST(CommandLine, TopologyIsShownWhereTheFirstPeIsMissing) {
+  const Tool tool;
+  std::ofstream(tool.file("m.yaml")) << "extends: ring8\noverrides: [{match: sip0.cube0.pe0, missing: true}]\n";
+  const Outcome outcome = tool({"topology", "show", "m.yaml", "-o", "m.svg"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(std::filesystem::exists(tool.file("m.svg")));
 }
 
 }  // namespace

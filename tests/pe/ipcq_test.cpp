@@ -244,6 +244,27 @@ TEST(PeIpcq, ExplainsWhoWaitsForCredit) {
   EXPECT_EQ(blocked[0].waits_for, "credit of sip0.cube0.pe1 (direction E), ring 4 of 4 slots full");
 }
 
+/// Each sends more than slots and queues hold before it receives: what would make room is not reached.
+TEST(PeIpcq, ExplainsThatPeCpuStandsBehindAFullQueue) {
+  Bench bench(two_pes());
+  bench.join(0, 1);
+  bench.ending = Bench::Ending::waiting;
+  const unsigned most = bench.options.config.ipcq.queue_depth + 4 + 2;
+  const auto exchange = [most](Tl& tl) {
+    const Direction other = tl.program_id(0) == 0 ? kEast : kWest;
+    for (unsigned i = 0; i < most; ++i) tl.send(other, tl.alloc({1, 32}, DType::f16));
+    for (unsigned i = 0; i < most; ++i) tl.recv(other, {1, 32}, DType::f16);
+  };
+  Message& message = bench.launch({{std::uint16_t{0}, exchange}, {std::uint16_t{1}, exchange}}, "ring");
+  EXPECT_FALSE(bench.completed(message));
+  std::vector<Blocked> blocked;
+  bench.pe(0).explain(blocked);
+  ASSERT_EQ(blocked.size(), 1u);
+  EXPECT_EQ(blocked[0].waits_for,
+            "credit of sip0.cube0.pe1 (direction E), ring 4 of 4 slots full; PE_CPU stands at send(E, 1x32 f16), whose "
+            "queue is full");
+}
+
 TEST(PeIpcq, FillLevelsAreATrack) {
   Bench bench(two_pes());
   bench.join(0, 1);

@@ -349,6 +349,17 @@ TEST(Serving, OnTheMachineTakesWhatItsStepsTake) {
   for (const auto& [key, described] : schema["definitions"]["serving"]["properties"].items())
     EXPECT_TRUE(served.contains(key)) << key << " is described and not there";
   EXPECT_EQ(served["over_time"].size(), 10u);
+  // Request by request: whoever has these has the figures.
+  ASSERT_EQ(served["served"].size(), served["requests"].get<std::size_t>());
+  double firsts = 0, last = 0, tokens = 0;
+  for (const auto& one : served["served"]) {
+    firsts += one["first_token_ms"].get<double>() - one["arrival_ms"].get<double>();
+    last = std::max(last, one["last_token_ms"].get<double>());
+    tokens += one["output"].get<double>();
+  }
+  EXPECT_NEAR(served["ttft_ms"]["mean"].get<double>(), firsts / static_cast<double>(served["served"].size()), 1e-9);
+  EXPECT_DOUBLE_EQ(served["time_ns"].get<double>(), last * 1e6);
+  EXPECT_EQ(served["output_tokens"].get<double>(), tokens);
   const auto two = run({"--requests", "r.csv", "--batch", "2", "--tp", "1", "--dp", "2"}).at(0);
   EXPECT_NEAR(two["over_time"][5]["power_w"].get<double>(), idle_w, 1e-6 * idle_w) << "as many SIPs are there";
   EXPECT_GT(served["over_time"][0]["prefill_share"].get<double>(), 0);

@@ -447,6 +447,13 @@ void PeCpu::explain(std::vector<Blocked>& blocked) const {
     if (context == nullptr) continue;
     if (context->ahead && context->state == KernelContext::State::armed) continue;  // what it waits for is in the list
     const std::string& kernel = context->launch().kernel;
+    if (context->stalled == CpuWait::full) {
+      // What the kernel would do next, such as receive, is not reached.
+      for (std::size_t i = before; i < blocked.size(); ++i) {
+        if (blocked[i].kernel == kernel && blocked[i].waits_for.rfind("credit of", 0) == 0)
+          blocked[i].waits_for += fmt::format("; PE_CPU stands at {}, whose queue is full", context->stalled_text());
+      }
+    }
     const auto listed = [&](const Blocked& b) { return b.kernel == kernel; };
     if (std::any_of(blocked.begin() + static_cast<std::ptrdiff_t>(before), blocked.end(), listed)) continue;
     Blocked b;

@@ -53,6 +53,7 @@ class Serving {
   void compare(StepCosts& costs, const std::vector<const Step*>& steps, std::size_t count, std::uint64_t seed);
   nlohmann::ordered_json interval(Ps begin, Ps end) const;
   nlohmann::ordered_json row() const;
+  nlohmann::ordered_json served() const;
 
   const MachineMap& map_;
   const tp::Model model_;

@@ -12,7 +12,8 @@ namespace kernbench::serve {
 namespace {
 using Json = nlohmann::ordered_json;
 
-constexpr int kIntervals = 10;  ///< of the utilisation over time
+constexpr int kIntervals = 10;               ///< of the utilisation over time
+constexpr std::size_t kMostServed = 10'000;  ///< requests that are listed one by one
 
 /// Nearest rank: the least value that so many per cent are not above.
 double percentile(std::vector<double> values, int percent) {
@@ -135,7 +136,24 @@ Json Serving::row() const {
   row["energy_pj"] = whole["power_w"].get<double>() * static_cast<double>(schedule_.end);
   row["token_energy_pj"] = row["energy_pj"].get<double>() / output;
   row["utilisation"] = whole["utilisation"];
+  row["served"] = served();
   return row;
+}
+
+/// What became of the first requests: whoever wants other percentiles takes them from here.
+Json Serving::served() const {
+  Json list = Json::array();
+  const auto ms = [](Ps time) { return static_cast<double>(time) / 1e9; };
+  for (std::size_t i = 0; i < std::min(requests_.size(), kMostServed); ++i) {
+    const Request& request = requests_[i];
+    const Served& one = schedule_.served[i];
+    list.push_back({{"arrival_ms", ms(request.arrival)},
+                    {"prompt", request.prompt},
+                    {"output", request.output},
+                    {"first_token_ms", ms(one.first)},
+                    {"last_token_ms", ms(one.last)}});
+  }
+  return list;
 }
 
 Report Serving::report() const {
