@@ -48,6 +48,21 @@ TEST(Explain, OfAGemmIsWhatItsRowSays) {
   EXPECT_NEAR(launch["flop_per_byte"].get<double>(), flops / row["dma_bytes"].get<double>(), 1e-9);
 }
 
+/// Reads overlap, and their records come by their ends.
+TEST(Explain, EnginesAreAsBusyAsTheStatisticsSay) {
+  const Tool tool;
+  const Json json = explained(tool, {"tp_mlp", "--topology", "minimal", "--data", "off", "--stats-in-json"});
+  double explained_ns = 0, counted_ns = 0;
+  for (const Json& launch : json["explain"]["launches"])  // of every launch the reader is the busier side
+    explained_ns += launch["dma_busy"].get<double>() * launch["time_ns"].get<double>() * launch["pes"].get<double>() *
+                    launch["launches"].get<double>();
+  for (const Json& resource : json["statistics"]["resources"]) {
+    if (resource["name"] == "sip0.cube0.pe0.dma_r") counted_ns = resource["busy_ps"].get<double>() / 1e3;
+  }
+  EXPECT_GT(counted_ns, 0);
+  EXPECT_NEAR(explained_ns, counted_ns, 1e-6 * counted_ns);
+}
+
 TEST(Explain, SaysOfEveryWorkloadWhatItsLaunchesWaitFor) {
   const std::vector<std::vector<std::string>> runs{
       {"all_reduce", "-b", "4K", "-e", "4K", "-w", "0", "--topology", "ring8", "--set", "system.sips.count=2", "--set",

@@ -375,5 +375,18 @@ TEST(TpTransformer, SeesAllPositionsOfASlidingWindowOrIsRefused) {
                                     "window of 8: give 8 at most"));
 }
 
+/// A vocabulary of one: its logit may be a sum of 200 products that cancels, and is no measure of their roundings.
+TEST(TpTransformer, TheOnlyLogitMayBeASumThatCancels) {
+  const Tool tool;
+  std::ofstream(tool.file("one.yaml"))
+      << "layers: 1\nwidth: 200\nheads: 10\nkv_heads: 2\nhead_dim: 8\nmlp_width: 4\ngated: false\n"
+         "activation: relu\nnorm: layer\nepsilon: 1e-5\nvocabulary: 1\nposition: rotary\npositions: 4096\n"
+         "biases: false\ntied: false\nrope_theta: 10\n";
+  const Outcome outcome = tool(
+      {"run",        "tp_transformer", "--model", "one.yaml", "--prompt", "5",   "--decode",   "2",    "--tp",   "1",
+       "--topology", "minimal",        "-w",      "0",        "--dtype",  "f32", "--fidelity", "fast", "--seed", "11"});
+  EXPECT_EQ(outcome.code, 0) << outcome.out;
+}
+
 }  // namespace
 }  // namespace kernbench
