@@ -138,6 +138,11 @@ pipeline::Exported export_layers(const PipelineOptions& options, DType dtype, co
   if (options.layers > model.layers)
     throw UsageError(fmt::format("--layers is {}", options.layers),
                      fmt::format("model '{}' has {}", model.name, model.layers));
+  if (model.window > 0 && options.prompt > model.window)
+    throw UsageError(
+        fmt::format("--prompt is {}", options.prompt),
+        fmt::format("model '{}' has a sliding window of {}, and every token sees all before: give {} at most",
+                    model.name, model.window, model.window));
   pipeline::TransformerExport layers;
   layers.model = model.name;
   layers.layers = options.layers;

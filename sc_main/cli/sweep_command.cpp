@@ -224,6 +224,9 @@ int run_sweep(const SweepOptions& options) {
     throw UsageError(fmt::format("--resume: there is no store '{}'", path),
                      "leave --resume out to start, or give --store");
 
+  PointMaker maker(file);
+  const std::vector<Point> all = points(file, maker);
+  refuse_none(file, all);
   Exports exports(options);
   const Interrupt interrupt;
   Store store(path, Store::Mode::write);
@@ -235,8 +238,6 @@ int run_sweep(const SweepOptions& options) {
   how.progress = [&view](const Progress& progress) { view.show(progress); };
   if (!options.quiet) how.ended = say_failures(view);
   std::optional<Evaluator> evaluator(std::in_place, file, store, how, interrupt.flag());
-  const std::vector<Point> all = points(file, evaluator->maker());
-  refuse_none(file, all);
   std::vector<Evaluated> results;
   try {
     results = evaluator->evaluate(all);
@@ -247,7 +248,7 @@ int run_sweep(const SweepOptions& options) {
   view.clear();
   evaluator->check_objectives();
   const Progress progress = evaluator->progress();
-  if (options.text_wanted()) print_summary(file, progress, all, results, evaluator->maker(), path);
+  if (options.text_wanted()) print_summary(file, progress, all, results, maker, path);
   exports.write(store, file.name, host_json(progress, options.execution.jobs));
   if (!options.quiet) say(fmt::format("kernbench: 'kernbench report {}' draws it\n", path));
   return static_cast<int>(exit_of_points(progress.failed, progress.lost));

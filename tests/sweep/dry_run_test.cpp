@@ -137,6 +137,7 @@ TEST(Sweep, OfNoPointsIsRefusedWithWhatLeavesNone) {
             "s.yaml:1:1: error: no point is left: all are refused by constraint 'm < 0'\n"
             "  hint: loosen a constraint, or give axes that it allows\n");
   EXPECT_EQ(outcome.out, "");
+  EXPECT_FALSE(fs::exists(tool.file("s.sqlite")));
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <set>
 
@@ -21,21 +20,11 @@
 namespace kernbench::pipeline {
 
 namespace {
-constexpr double kPsPerSecond = 1e12;
-
 ReduceOp reduce_op_of(const SuperTask& task) {
   const std::string op = task.entry("reduce_op")->text;
   return op == "sum" ? ReduceOp::sum : op == "avg" ? ReduceOp::avg : op == "max" ? ReduceOp::max : ReduceOp::min;
 }
 }  // namespace
-
-Ps HostModel::time_of(const HostWork& work) const {
-  return static_cast<Ps>(std::ceil(std::max(work.flops / flops_per_s, work.bytes / bytes_per_s) * kPsPerSecond));
-}
-
-Ps HostModel::transfer(std::uint64_t bytes) const {
-  return link_latency + static_cast<Ps>(std::ceil(static_cast<double>(bytes) / link_bytes_per_s * kPsPerSecond));
-}
 
 /// One rank of a run: its slot's tensors, and what it does with them.
 class PipelineRun::Worker {
