@@ -74,10 +74,8 @@ class Reader {
                   "give one, such as 1e-5");
     return otherwise;
   }
-  /// It has to be there.
-  double needed(const char* key) {
+  void need(const char* key) {
     if (value(key) == nullptr) problems_.add(root_.where, fmt::format("missing key '{}'", dotted(section_, key)));
-    return number(key, 1);
   }
   bool flag(const char* key) {
     const ConfigNode* node = value(key);
@@ -103,6 +101,8 @@ void read_rope(Reader& of_model, Model& model, Problems& problems) {
     if (node == nullptr || !expect_map(*node, section, kKeys, problems)) continue;
     Reader reader(*node, section, kKeys, problems);
     model.rope_theta = reader.number("rope_theta", model.rope_theta);
+    const RopeScaling read{reader.number("factor", 1), reader.number("original_max_position_embeddings", 1),
+                           reader.number("low_freq_factor", 1), reader.number("high_freq_factor", 2)};
     const ConfigNode* type = reader.value("rope_type");
     if (type == nullptr) type = reader.value("type");
     if (type == nullptr) {
@@ -111,15 +111,15 @@ void read_rope(Reader& of_model, Model& model, Problems& problems) {
     }
     const auto kind = read_name(*type, dotted(section, "rope_type"), {"default", "linear", "llama3"}, problems);
     if (!kind || *kind == 0) continue;
-    RopeScaling& scaling = model.rope_scaling;
-    scaling.factor = reader.needed("factor");
+    reader.need("factor");
+    model.rope_scaling.factor = read.factor;
     if (*kind == 1) continue;
-    scaling.low = reader.needed("low_freq_factor");
-    scaling.high = reader.needed("high_freq_factor");
-    scaling.original = reader.needed("original_max_position_embeddings");
-    if (scaling.high <= scaling.low)
-      problems.add(node->where, fmt::format("{}.high_freq_factor is {}", section, scaling.high),
-                   fmt::format("give more than low_freq_factor, {}", scaling.low));
+    model.rope_scaling = read;
+    for (const char* key : {"low_freq_factor", "high_freq_factor", "original_max_position_embeddings"})
+      reader.need(key);
+    if (read.high <= read.low)
+      problems.add(node->where, fmt::format("{}.high_freq_factor is {}", section, read.high),
+                   fmt::format("give more than low_freq_factor, {}", read.low));
   }
 }
 }  // namespace
