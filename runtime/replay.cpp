@@ -123,7 +123,7 @@ void Replay::batch() {
   if (!kind->refused() && !watched(*kind, flight->start)) {
     const auto leader = leaders_.find(kind);
     if (leader != leaders_.end() && !leader->second->disturbed) return follow(leader->second, flight);
-    if (kind->known() && says_enough(*kind)) {
+    if (kind->known(told_ < ReplayKind::kTold) && says_enough(*kind)) {
       flight->sample = flight->start >= kind->under_way_until() && sampled(*kind);
       if (!flight->sample) {
         takes_mean(*kind, 1);
@@ -251,6 +251,7 @@ void Replay::learn(const Flight& flight) {
   end(flight.sip, flight.done);
   simulated(kind, 0, flight.done, flight.start, kind.add(flight.times, 0, flight.times.size()));
   if (!kind.is_set_up()) scatter_ += kind.scatter();
+  if (kind.is_long() && kind.simulated() == 2) ++told_;
   learned(kind, 1);
 }
 
@@ -289,7 +290,7 @@ bool Replay::says_enough(const ReplayKind& kind) const {
   // leaves uncertain no number of occurrences of short work would mend.
   if (kind.is_long()) {
     return own == variances_.end() || own->second <= allowed ||
-           kind.simulated() >= ReplayKind::kLeastLong + kind.repeats() / options_.sample;
+           kind.simulated() >= options_.long_work.least + kind.repeats() / options_.sample;
   }
   if (kind.simulated() >= ReplayKind::kMost || variance_ <= allowed) return true;
   return own == variances_.end() || own->second * static_cast<double>(variances_.size()) < variance_;
@@ -314,7 +315,8 @@ void Replay::weigh(const ReplayKind& kind, std::uint64_t parts) {
 }
 
 ReplayKind& Replay::make_kind(const std::string& name, std::uint64_t number, std::shared_ptr<ReplayFamily> family) {
-  kinds_.push_back(std::make_unique<ReplayKind>(name, number, options_.refresh, std::move(family), kinds_.size()));
+  kinds_.push_back(std::make_unique<ReplayKind>(name, number, options_.refresh, std::move(family), kinds_.size(),
+                                                options_.long_work));
   return *kinds_.back();
 }
 

@@ -160,6 +160,7 @@ class Replay {
   std::unordered_map<const ReplayKind*, double> variances_;  ///< of what repeats of the mean have taken, ps^2
   double variance_ = 0;                                      ///< their sum over short work
   ReplayScatter scatter_;                                    ///< of batches
+  unsigned told_ = 0;                                        ///< kinds of long batches of which two are known
   std::string key_, text_;
   ReplayReport report_;
 };

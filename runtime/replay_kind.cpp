@@ -10,7 +10,7 @@ bool ReplayKind::add(const std::vector<ReplayTimes>& times, Ps waited, std::size
   Ps last = 0;
   for (const ReplayTimes& message : times) last = std::max(last, message.completed);
   if (simulated_ == 0) {
-    long_ = static_cast<double>(last) >= static_cast<double>(waited) + kLong * static_cast<double>(launches);
+    long_ = static_cast<double>(last) >= static_cast<double>(waited) + long_work_.from * static_cast<double>(launches);
   }
   const bool afresh = ++simulated_ == 2 && !is_long();
   if (afresh) {

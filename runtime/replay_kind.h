@@ -48,11 +48,10 @@ double last_of(std::uint64_t count);
 /// and by more than `kTolerance`, the kind is refused: simulated from then on.
 class ReplayKind {
  public:
-  static constexpr unsigned kLeast = 4, kLeastLong = 2, kMost = 1024;
+  static constexpr unsigned kLeast = 4, kMost = 1024;
   static constexpr unsigned kTelling =
-      12;                                ///< of so many the deviation tells enough to count at once (Replay::learned)
-  static constexpr double kLong = 10e6;  ///< ps a launch: rows that the first occurrence finds closed are 1 % of it at
-                                         ///< most
+      12;                               ///< of so many the deviation tells enough to count at once (Replay::learned)
+  static constexpr unsigned kTold = 8;  ///< so many kinds of long work say by how much occurrences differ
   /// So many samples of a family that agree make further ones rarer by as much.
   static constexpr std::uint64_t kManySamples = 16;
   /// What refreshes can make occurrences differ by says as much as so many occurrences.
@@ -61,11 +60,12 @@ class ReplayKind {
 
   /// `family`: null: it is one of its own. `id`: of all kinds.
   ReplayKind(std::string name, std::uint64_t number, const ReplayRefresh& refresh = {},
-             std::shared_ptr<ReplayFamily> family = nullptr, std::size_t id = 0)
+             std::shared_ptr<ReplayFamily> family = nullptr, std::size_t id = 0, const ReplayLong& long_work = {})
       : name_(std::move(name)),
         id_(id),
         number_(number),
         refresh_(refresh),
+        long_work_(long_work),
         family_(family ? std::move(family) : std::make_shared<ReplayFamily>()) {}
 
   const std::string& name() const { return name_; }
@@ -78,8 +78,11 @@ class ReplayKind {
   /// work that waits for others is not long by that, nor by being `launches` in a row. True: those before it count no
   /// more.
   bool add(const std::vector<ReplayTimes>& times, Ps waited = 0, std::size_t launches = 1);
-  /// Repeats may take the mean.
-  bool known() const { return simulated_ >= (is_long() ? kLeastLong : kLeast) && !refused_; }
+  /// Repeats may take the mean. `twice`: of long work, only if two occurrences are known.
+  bool known(bool twice = false) const {
+    const std::uint64_t least_long = std::max<std::uint64_t>(long_work_.least, twice ? 2 : 1);
+    return simulated_ >= (is_long() ? least_long : kLeast) && !refused_;
+  }
   /// It must be simulated from now on.
   void refuse() { refused_ = true; }
   bool refused() const { return refused_; }
@@ -122,6 +125,7 @@ class ReplayKind {
   const std::size_t id_;
   const std::uint64_t number_;
   const ReplayRefresh refresh_;
+  const ReplayLong long_work_;
   const std::shared_ptr<ReplayFamily> family_;
   std::vector<Sums> sums_;     // by message
   Ps until_ = 0;               // a repeat of the mean is under way

@@ -73,6 +73,15 @@ struct ReplayWindow {
   Ps from = 0, to = kNever;
 };
 
+/// Work that takes long is simulated less often: it costs seconds, and what its first occurrence finds otherwise than
+/// later ones is little of it.
+struct ReplayLong {
+  double from = 10e6;  ///< ps a launch: rows that the first occurrence finds closed are 1 % of it at most
+  /// Occurrences before others take their mean; at least 1. Two of the first kinds (ReplayKind::kTold): by what
+  /// occurrences differ, collectives wait for the last of equal SIPs.
+  std::uint64_t least = 2;
+};
+
 /// How work is repeated (runtime/replay.h).
 struct ReplayOptions {
   std::uint64_t sample = 64;  ///< one repeat in so many is simulated as well, and compared; at least 1
@@ -84,6 +93,7 @@ struct ReplayOptions {
   ReplayRefresh refresh;               ///< of the memory
   /// Adds a range to the page table of a SIP, as a message does that is repeated. Empty: such messages are simulated.
   std::function<void(int sip, const MapEntry& entry)> map;
+  ReplayLong long_work;
 };
 
 /// What replay has made of a run.

@@ -126,6 +126,7 @@ std::vector<Stretch> Runtime::stretches(Ps end) const {
 void Runtime::set_replay(const ReplayOptions& options) {
   if (impl_->options.data) throw std::invalid_argument("replay: repeated work has no contents: run with data off");
   if (options.sample < 1) throw std::invalid_argument("replay: sample is 0: give 1 or more");
+  if (options.long_work.least < 1) throw std::invalid_argument("replay: long_work.least is 0: give 1 or more");
   impl_->replay = std::make_unique<Replay>(*impl_, options);
   impl_->program.scheduler().set_before_yield([replay = impl_->replay.get()] { replay->flush(); });
 }

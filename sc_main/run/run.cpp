@@ -340,8 +340,8 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
     };
     std::vector<ReplayRecord*> records = simulation.replay_records();
     records.push_back(&replayed);
-    simulation.runtime().set_replay(
-        {sample, common_.seed, alike_sips(plan), records, common_.watched(), refresh_of(plan), map});
+    simulation.runtime().set_replay({sample, common_.seed, alike_sips(plan), records, common_.watched(),
+                                     refresh_of(plan), map, workload_->long_work()});
   }
   Session::Options options;
   options.seed = common_.seed;

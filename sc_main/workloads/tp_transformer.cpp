@@ -241,6 +241,10 @@ serve::ServingOptions TpTransformer::serving() const {
   return serving;
 }
 
+/// Of a part of a step two layers are asked for, and what one occurrence says is off by less than what lies between
+/// parts.
+ReplayLong TpTransformer::long_work() const { return serving_.asked() ? ReplayLong{3e6, 1} : ReplayLong(); }
+
 /// Requests instead of passes (docs/serving.md).
 Report TpTransformer::serve(Session& session) const {
   if (session.options().run.data)

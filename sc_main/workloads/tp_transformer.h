@@ -42,6 +42,7 @@ class TpTransformer final : public Workload {
   void add_options(boost::program_options::options_description& options) override;
   void check_options() const override;
   std::vector<std::string> files() const override;
+  ReplayLong long_work() const override;
   Report run(Session& session) override;
 
  private:

@@ -96,6 +96,8 @@ class Workload {
   /// Whether launches may be repeated instead of simulated (docs/replay.md): false where the workload reads what the
   /// machine counts, or hears its ops.
   virtual bool may_replay() const { return true; }
+  /// How long work has to be for few occurrences of it to be simulated, and how few.
+  virtual ReplayLong long_work() const { return {}; }
   /// Checks its options (std::invalid_argument: exit code 2), runs, reports.
   virtual Report run(Session& session) = 0;
 };

@@ -388,7 +388,21 @@ TEST(Replay, LongWorkIsSimulatedForItsMeanAsSeldomAsForSamples) {
     const Tensor x = context.zeros({32, kColumns}, DType::f16, spread(), "x");
     for (int i = 0; i < 20; ++i) context.launch("often", alone(), often, x, 2.0);
   });
-  EXPECT_LE(outcome.launches - outcome.repeated_launches, ReplayKind::kLeastLong + 20 / 8 + outcome.samples);
+  EXPECT_LE(outcome.launches - outcome.repeated_launches, ReplayLong().least + 20 / 8 + outcome.samples);
+}
+
+/// Serving asks for each kind twice: by what occurrences differ is known from the first kinds.
+TEST(Replay, OneOccurrenceIsEnoughWhereThatIsSaidOnceOthersSayByHowMuchTheyDiffer) {
+  constexpr std::int64_t kKinds = 10;
+  How how;
+  how.long_work = {1.0, 1};
+  const Outcome outcome = replayed(how, [](Context& context) {
+    for (std::int64_t rows = 1; rows <= kKinds; ++rows) {
+      const Tensor x = context.zeros({rows, kColumns}, DType::f16, spread(), "x");
+      for (int i = 0; i < 3; ++i) context.launch("twice", alone(), twice, x, 2.0);
+    }
+  });
+  EXPECT_EQ(outcome.launches - outcome.repeated_launches, kKinds + ReplayKind::kTold + outcome.samples);
 }
 
 /// Eight kinds of short work behind much long work: together they soon leave the run a little too uncertain, and one

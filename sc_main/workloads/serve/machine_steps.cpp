@@ -11,9 +11,6 @@ namespace kernbench::serve {
 
 namespace {
 constexpr std::int64_t kSimulatedLayers = 2;
-/// ps. A layer of so much stands for all: the first finds rows closed, some 100 ns for each of 13 launches, half a
-/// percent at most.
-constexpr double kLongLayer = 300e6;
 }  // namespace
 
 /// What one rank has and does.
@@ -59,26 +56,16 @@ class MachineSteps::Rank {
     ctx_.barrier();
     if (!meters) return;
     all_.laps_.push_back(all_.since(entries, before, ctx_.now() - lap_from_));
-    all_.long_lap_ = all_.laps_.back().time >= kLongLayer;
   }
 
   /// Of all layers: some are simulated, and the last of them stands for the rest.
   template <class Layer>
   void layers(const Layer& layer) {
-    const std::int64_t simulated = std::min(kSimulatedLayers, all_.layers_);
-    std::int64_t made = 0;
-    for (; made < simulated; ++made) {
-      timed([&] { layer(static_cast<std::size_t>(made)); });
-      ctx_.barrier();  // rank 0 has said whether it is a long one, and goes to another lap with all others only
-      if (all_.long_lap_) {
-        ++made;
-        break;
-      }
-    }
+    const auto simulated = static_cast<std::size_t>(std::min(kSimulatedLayers, all_.layers_));
+    for (std::size_t made = 0; made < simulated; ++made) timed([&] { layer(made); });
     if (ctx_.rank() != 0) return;
-    std::vector<Cost>& laps = all_.laps_;
-    const Cost last = laps.back();
-    for (; made < all_.layers_; ++made) laps.push_back(last);
+    const Cost last = all_.laps_.back();
+    all_.laps_.insert(all_.laps_.end(), static_cast<std::size_t>(all_.layers_) - simulated, last);
   }
 
   /// What parts are measured on.
@@ -93,8 +80,10 @@ class MachineSteps::Rank {
     return *model_;
   }
 
-  Tensor activations(std::int64_t rows) const {
-    return ctx_.empty({rows, all_.model_.width}, all_.options_.dtype, all_.options_.placement.output, "input");
+  /// A layer's input, as the one before leaves it: else layers would not be alike.
+  Tensor input(const tp::TransformerTensors& tensors) const {
+    const Tensor& result = tensors.layers.front().output();
+    return ctx_.empty(result.shape(), all_.options_.dtype, result.policy(), "input");
   }
 
   void rows(const Part& part) {
@@ -102,7 +91,7 @@ class MachineSteps::Rank {
     const bool logits = part.kind == Part::Kind::logits;
     const tp::TransformerTensors tensors = model().place(part.size, logits);
     model().prepare(tensors);
-    const Tensor x = activations(part.size);
+    const Tensor x = input(tensors);
     if (logits) {
       timed([&] { model().logits(x, tensors); });
     } else if (part.kind == Part::Kind::embedding) {
@@ -132,7 +121,7 @@ class MachineSteps::Rank {
   }
 
   void send(std::int64_t rows) {
-    const Tensor x = activations(rows);
+    const Tensor x = stage_ <= 1 ? input(model().place(rows)) : Tensor();
     const Group& stages = state_.pipeline_model_parallel_group();
     const auto go = [&] {
       if (stage_ == 0) ctx_.send(x, 1, stages);
@@ -173,7 +162,7 @@ class MachineSteps::Rank {
     if (ends) {
       timed([&] { x = model.embed(tokens(batch * length), tensors); });
     } else {
-      x = activations(batch * length);
+      x = input(tensors);
     }
     layers([&](std::size_t layer) { x = model.layer(layer, x, tensors); });
     if (ends) timed([&] { model.logits(x, tensors); });

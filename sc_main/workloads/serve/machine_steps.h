@@ -54,7 +54,6 @@ class MachineSteps {
   const StepRange range_;
   const std::uint64_t seed_;
   Task task_;
-  bool long_lap_ = false;  ///< the last one was
   // Of rank 0.
   Rank* first_ = nullptr;
   const Runtime* runtime_ = nullptr;
