@@ -11,6 +11,8 @@ target_compile_definitions(kernbench_options INTERFACE SC_ENABLE_ASSERTIONS SC_I
 # namespace is therefore unique in its target.
 if(CMAKE_UNITY_BUILD)
   target_compile_options(kernbench_options INTERFACE -Wno-subobject-linkage)
+  # g++ collects its garbage from 128 MiB on, again and again; from 1 GiB on it takes 8% less time, and up to 1.7 GiB.
+  target_compile_options(kernbench_options INTERFACE --param=ggc-min-heapsize=1048576)
 endif()
 
 option(KERNBENCH_SANITIZE "Build with AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
@@ -31,7 +33,8 @@ if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)  # a launcher that the ca
 endif()
 
 # Code that runs once a command, and programs of the simulated machine, in which a run spends little: a release build
-# optimises it less, which takes 4/7 of the time to compile (measured: runs take as long).
+# optimises it less, which takes 4/7 of the time to compile (measured: runs take as long). A sanitized build at -O0 would
+# take 18% less, and its tests a fifth more.
 function(kernbench_cold)
   foreach(target IN LISTS ARGN)
     target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
