@@ -13,5 +13,19 @@ TEST(TrainsComplete, LayersOfALanguageModelKeepToThePrintedBand) {
       << "nothing was compared";
 }
 
+/// docs/fidelity.md has what each is off by.
+TEST(TrainsComplete, LayersOfLanguageModelsKeepToTheirPrintedBand) {
+  const std::vector<std::vector<std::string>> runs{
+      {"--topology", "ring8", "--layers", "2", "--prompt", "128", "--decode", "1"},
+      {"--topology", "ring8", "--layers", "1", "--prompt", "512", "--decode", "0"},
+      {"--topology", "ring8", "--layers", "2", "--prompt", "0", "--context", "2048", "--batch", "8", "--decode", "2"},
+      {"--tp", "1", "--layers", "1", "--prompt", "128", "--decode", "1"},
+      {"--tp", "1", "--layers", "1", "--prompt", "512", "--decode", "0"},
+      {"--tp", "1", "--layers", "2", "--prompt", "0", "--context", "2048", "--batch", "8", "--decode", "1"},
+      {"--model", "mixtral-8x7b", "--topology", "ring8", "--layers", "2", "--prompt", "64", "--decode", "1"},
+      {"--model", "gpt3-175b", "--topology", "ring8", "--layers", "1", "--prompt", "32", "--decode", "1"}};
+  for (const std::vector<std::string>& run : runs) EXPECT_GT(largest_error_of_layers_within_the_printed(run), 0);
+}
+
 }  // namespace
 }  // namespace kernbench

@@ -132,7 +132,7 @@ TEST(Trains, StreamsTakeTheTimesOfTheirPackets) {
       "run", "stream", "--set", "cube.hbm.refresh=none", "--set", "sip.cube_mesh.w=1", "--set", "sip.cube_mesh.h=1"};
   const ordered_json accurate = run_json(one_cube)["results"], run = run_json(with(one_cube, {"--fidelity", "fast"})),
                      fast = run["results"];
-  const double printed = printed_train_error(run);
+  const double printed = printed_error(run, "trains");
   EXPECT_LT(printed, 0.18) << "a little wider than the specification's bars of single parts, 0.15";
   std::map<std::string, double> by_pattern;
   const std::vector<double> list = errors(accurate, fast);
@@ -158,6 +158,13 @@ TEST(Trains, LayersTransfersAndCollectivesKeepToThePrintedBand) {
   most({"run", "all_gather", "--topology", "kernbench-py", "-b", "64K", "-e", "64K", "-w", "0"});
   EXPECT_GT(most({"run", "probe", "--bytes", "4K", "--topology", "rebel100"}), 0.12)
       << "near the edge of the band: else others belong here";
+}
+
+/// More of them: TrainsComplete.
+TEST(Trains, LayersOfALanguageModelKeepToTheirPrintedBand) {
+  EXPECT_GT(largest_error_of_layers_within_the_printed(
+                {"--topology", "ring8", "--layers", "1", "--prompt", "0", "--context", "64", "--decode", "1"}),
+            0);
 }
 
 TEST(Trains, FitWiresWithShortBuffers) {

@@ -6,10 +6,10 @@
 
 namespace kernbench {
 
-/// What results say of transfers in trains: no row may be off by more.
-inline double printed_train_error(const nlohmann::ordered_json& fast) {
+/// What results say of `what`, a share: no row may be off by more.
+inline double printed_error(const nlohmann::ordered_json& fast, const std::string& what) {
   for (const nlohmann::ordered_json& error : fast["fidelity_errors"]) {
-    if (error["measure"].get<std::string>().find("trains") != std::string::npos) {
+    if (error["measure"].get<std::string>().find(what) != std::string::npos) {
       return error["max_error_percent"].get<double>() / 100;
     }
   }
@@ -37,7 +37,7 @@ inline double largest_error_within_the_printed(const std::vector<std::string>& r
   const nlohmann::ordered_json whole = run_json(with(arguments, {"--fidelity", "fast"}));
   const nlohmann::ordered_json& fast = whole["results"];
   EXPECT_EQ(accurate.size(), fast.size());
-  const double printed = printed_train_error(whole);
+  const double printed = printed_error(whole, "trains");
   double most = 0;
   for (std::size_t i = 0; i < std::min(accurate.size(), fast.size()); ++i) {
     const std::string row = accurate[i].value("layer", accurate[i].value("op", "")) + " " + std::to_string(i);
@@ -48,6 +48,24 @@ inline double largest_error_within_the_printed(const std::vector<std::string>& r
     for (std::size_t k = 0; k < std::min(a.size(), f.size()); ++k) {
       expect_within(printed, a[k], f[k], row + " kernel " + a[k]["name"].get<std::string>(), besides_ns, most);
     }
+  }
+  return most;
+}
+
+/// Likewise of the layers of a language model: their own times, from barrier to barrier.
+inline double largest_error_of_layers_within_the_printed(const std::vector<std::string>& run) {
+  const std::vector<std::string> arguments =
+      with(with({"run", "tp_transformer"}, run), {"--ends", "0", "-w", "0", "--data", "off", "--replay", "on"});
+  const nlohmann::ordered_json accurate = run_json(arguments)["results"];
+  const nlohmann::ordered_json fast = run_json(with(arguments, {"--fidelity", "fast"}));
+  const double printed = printed_error(fast, "layers of language models");
+  double most = 0;
+  for (std::size_t i = 0; i < accurate.size(); ++i) {
+    const std::string row = accurate[i].value("layer", "");
+    if (row.rfind("layer", 0) != 0) continue;
+    const double time = accurate[i]["time_ns"], error = fast["results"].at(i)["time_ns"].get<double>() / time - 1;
+    EXPECT_LE(std::fabs(error), printed) << accurate[i]["phase"] << " " << row << " " << time << " ns";
+    most = std::max(most, std::fabs(error));
   }
   return most;
 }

@@ -130,7 +130,8 @@ inline Outcome outcome_of(const How& how, const std::function<void(Context&)>& p
     const auto map = [&](int sip, const MapEntry& entry) {
       run.machine.page_table(static_cast<std::uint16_t>(sip)).map(entry);
     };
-    run.runtime.set_replay({how.sample, 1, how.alike, {&listener}, {}, how.refreshes ? kRefresh : how.said, map, how.long_work});
+    run.runtime.set_replay(
+        {how.sample, 1, how.alike, {&listener}, {}, how.refreshes ? kRefresh : how.said, map, how.long_work});
   }
   run.runtime.spawn(program, std::tuple<>(), how.spec.sips);
   Outcome outcome;
