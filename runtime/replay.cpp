@@ -250,8 +250,10 @@ void Replay::learn(const Flight& flight) {
   if (!kind.is_set_up()) scatter_ += -kind.scatter();
   end(flight.sip, flight.done);
   simulated(kind, 0, flight.done, flight.start, kind.add(flight.times, 0, flight.times.size()));
-  if (!kind.is_set_up()) scatter_ += kind.scatter();
-  if (kind.is_long() && kind.simulated() == 2) ++told_;
+  if (!kind.is_set_up()) {
+    scatter_ += kind.scatter();
+    if (kind.is_long() && kind.simulated() == 2) ++told_;
+  }
   learned(kind, 1);
 }
 

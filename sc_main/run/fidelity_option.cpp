@@ -37,7 +37,7 @@ constexpr ErrorBand kTrains{Subsystem::pe, Grade::fast,
                             "18% where slots exceed 4 KiB",
                             17.0};
 
-/// Layers of language models, whose errors have no time to be large: docs/fidelity.md has the cases.
+/// The time of a layer of a language model, the largest deviation of the cases in docs/fidelity.md.
 constexpr ErrorBand kLayers{Subsystem::pe, Grade::fast,
                             "layers of language models on default and ring8, against the accurate grade", 3.0};
 
