@@ -2,8 +2,6 @@
 
 #include <gmock/gmock.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 
 #include "tests/support/test_folder.h"
@@ -92,27 +90,6 @@ TEST(CubeMeshFile, APinnedLayoutIsWhatTheMachineHas) {
   const Plan plan(spec);
   EXPECT_EQ(to_string(plan.layouts.front().mesh.sram), "r3c3");
   EXPECT_EQ(plan.map.node(plan.map.sram_of({0, 0})).at.router, 15);
-}
-
-TEST(CubeMeshCache, IsKeyedByTheHashAndReadOnlyIfIntact) {
-  const Folder folder;
-  setenv("XDG_CACHE_HOME", folder.path().c_str(), 1);
-  const CubeSpec spec;
-  EXPECT_FALSE(std::filesystem::exists(cached_cube_mesh_path(spec)));
-  find_layout(spec, "");
-  EXPECT_FALSE(std::filesystem::exists(cached_cube_mesh_path(spec))) << "a run wrote to the cache";
-
-  const std::string path = cache_cube_mesh(spec);
-  EXPECT_EQ(path, cached_cube_mesh_path(spec));
-  EXPECT_THAT(path, HasSubstr(determinants(spec).hash()));
-  EXPECT_EQ(find_layout(spec, "").mesh, place(spec));
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(std::filesystem::path(path).parent_path()), {}), 1);
-
-  std::ifstream in(path);
-  const std::string text((std::istreambuf_iterator<char>(in)), {});
-  std::ofstream(path) << replaced(text, "m_cpu: r1c1", "m_cpu: r0c0");
-  EXPECT_EQ(find_layout(spec, "").mesh, place(spec)) << "an edited cache entry was read";
-  unsetenv("XDG_CACHE_HOME");
 }
 
 }  // namespace

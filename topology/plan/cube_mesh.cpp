@@ -3,23 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <stdexcept>
 
 #include "tlm/config/config_node.h"
-#include "tlm/config/new_file.h"
 #include "tlm/config/read.h"
 
 namespace kernbench::topology {
 
 namespace {
-
-/// Of place(): a cached layout of an older rule is not read.
-constexpr int kRuleVersion = 2;
 
 std::string attachments(const CubeMesh& mesh) {
   std::string text = fmt::format("pes: {}\nhbm_ports: {}\nm_cpu: {}\nsram: {}\nucie:\n", to_string(mesh.pes),
@@ -29,12 +20,6 @@ std::string attachments(const CubeMesh& mesh) {
                         to_string(mesh.ucie[static_cast<std::size_t>(side)]));
   }
   return text;
-}
-
-std::string checksum(const std::string& text) {
-  Determinants as_text;
-  as_text.value[0] = text;
-  return as_text.hash();
 }
 
 /// Reads positions ("r2c1") and checks that each may carry an attachment.
@@ -108,10 +93,25 @@ void refuse_if_stale(const ConfigNode& root, const std::string& path, const Cube
                     "export it again with 'kernbench topology export', or remove it");
 }
 
-CubeMesh read_mesh(const ConfigNode& root, const std::string& path, const CubeSpec& spec) {
+}  // namespace
+
+std::string export_cube_mesh(const CubeSpec& spec, const CubeMesh& mesh) {
+  const Determinants inputs = determinants(spec);
+  std::string text =
+      "# Where the parts of a cube are attached (row r, column c of the router mesh). Edit positions below "
+      "'determined_by' and keep\n"
+      "# the file as cube_mesh.yaml beside a topology file, or name it there: 'cube_mesh: FILE'.\n";
+  text += fmt::format("hash: \"{}\"\ndetermined_by:\n", inputs.hash());
+  for (std::size_t i = 0; i < Determinants::kCount; ++i)
+    text += fmt::format("  {}: \"{}\"\n", Determinants::names()[i], inputs.value[i]);
+  return text + attachments(mesh);
+}
+
+CubeMesh load_cube_mesh(const std::string& path, const CubeSpec& spec) {
+  const ConfigNode root = load_config(path);
   refuse_if_stale(root, path, spec);
   Problems problems;
-  check_keys(root, "", {"hash", "sum", "determined_by", "pes", "hbm_ports", "m_cpu", "sram", "ucie"}, problems);
+  check_keys(root, "", {"hash", "determined_by", "pes", "hbm_ports", "m_cpu", "sram", "ucie"}, problems);
   MeshReader reader(spec, problems);
   CubeMesh mesh;
   mesh.pes = reader.list(root, "pes", spec.pes);
@@ -130,82 +130,8 @@ CubeMesh read_mesh(const ConfigNode& root, const std::string& path, const CubeSp
   return mesh;
 }
 
-}  // namespace
-
-std::string export_cube_mesh(const CubeSpec& spec, const CubeMesh& mesh) {
-  const Determinants inputs = determinants(spec);
-  std::string text =
-      "# Where the parts of a cube are attached (row r, column c of the router mesh). Edit positions below "
-      "'determined_by' and keep\n"
-      "# the file as cube_mesh.yaml beside a topology file, or name it there: 'cube_mesh: FILE'.\n";
-  text += fmt::format("hash: \"{}\"\ndetermined_by:\n", inputs.hash());
-  for (std::size_t i = 0; i < Determinants::kCount; ++i)
-    text += fmt::format("  {}: \"{}\"\n", Determinants::names()[i], inputs.value[i]);
-  return text + attachments(mesh);
-}
-
-CubeMesh load_cube_mesh(const std::string& path, const CubeSpec& spec) {
-  return read_mesh(load_config(path), path, spec);
-}
-
-std::string cached_cube_mesh_path(const CubeSpec& spec) {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  std::filesystem::path folder;
-  if (cache != nullptr && *cache != '\0') {
-    folder = cache;
-  } else if (home != nullptr && *home != '\0') {
-    folder = std::filesystem::path(home) / ".cache";
-  } else {
-    return {};
-  }
-  return (folder / "kernbench" / "cube_mesh" / fmt::format("{}-v{}.yaml", determinants(spec).hash(), kRuleVersion))
-      .string();
-}
-
-void write_cube_mesh(const std::string& path, const std::string& text) {
-  const std::filesystem::path target(path);
-  std::error_code failure;
-  if (target.has_parent_path()) std::filesystem::create_directories(target.parent_path(), failure);
-  std::string temporary;
-  const int created = create_beside(path, temporary);
-  if (created < 0) throw std::runtime_error(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
-  std::FILE* file = ::fdopen(created, "wb");
-  const bool written = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  if (file == nullptr || std::fclose(file) != 0 || !written) {
-    std::filesystem::remove(temporary, failure);
-    throw std::runtime_error("cannot write " + path);
-  }
-  std::filesystem::rename(temporary, target, failure);
-  if (failure) {
-    std::filesystem::remove(temporary);
-    throw std::runtime_error(fmt::format("cannot write {}: {}", path, failure.message()));
-  }
-}
-
-std::string cache_cube_mesh(const CubeSpec& spec) {
-  std::string path = cached_cube_mesh_path(spec);
-  if (path.empty()) throw std::runtime_error("no cache folder: neither XDG_CACHE_HOME nor HOME is set");
-  const CubeMesh mesh = place(spec);
-  write_cube_mesh(path, export_cube_mesh(spec, mesh) + fmt::format("sum: \"{}\"\n", checksum(attachments(mesh))));
-  return path;
-}
-
 CubeLayout find_layout(const CubeSpec& spec, const std::string& pinned) {
-  if (!pinned.empty()) return attach(spec, load_cube_mesh(pinned, spec));
-  const std::string cached = cached_cube_mesh_path(spec);
-  std::error_code failure;
-  if (!cached.empty() && std::filesystem::is_regular_file(cached, failure)) {
-    try {
-      const ConfigNode root = load_config(cached);
-      CubeMesh mesh = read_mesh(root, cached, spec);
-      const ConfigNode* sum = root.find("sum");
-      if (sum != nullptr && sum->text == checksum(attachments(mesh))) return attach(spec, std::move(mesh));
-    } catch (const ConfigError&) {
-      // Not what the tool wrote: as if it were not there.
-    }
-  }
-  return layout(spec);
+  return pinned.empty() ? layout(spec) : attach(spec, load_cube_mesh(pinned, spec));
 }
 
 }  // namespace kernbench::topology
