@@ -36,15 +36,14 @@ constexpr double kStreamShare = 0.93;
 /// What an access of a far slice takes while all PEs read, of one alone.   measured on `default`: 1.3 to 1.8
 constexpr double kBusyWay = 1.5;
 
-/// Where cubes hold rows of a, PEs read them from few cubes at a time: the share of their rate that the links across
-/// the middle reach, and the part of their time that `stream`, whose loads run a few tiles ahead, does not hide.
-/// measured on `default`: 0.38 to 0.48 (2048 x 768 x 4096); 115 us where array and links ask for 82 and 84 (n 1792)
-constexpr double kCutShare = 0.45, kNotHidden = 0.4;
+/// Share of its rate that the busiest wire between cubes reaches: who is far off gets his answers late, and asks for
+/// more only then.   measured on `default`: 0.52 to 0.73 (128 to 512 rows, a over all cubes, by `split` and `stream`)
+constexpr double kWireShare = 0.6;
 
-/// Where most of b lies in other cubes, `stream` asks for it a step ahead: hardly anything of its way is hidden, and
-/// the links reach this share of their rate.   measured on `default`: 0.48 to 0.77 (2048 x 768 x 4096, 2048 x 4096 x
-/// 1792)
-constexpr double kFarShare = 0.65;
+/// Where cubes hold rows of a, PEs read them from few cubes at a time: the part of the links' time that `stream`, whose
+/// loads run a few tiles ahead, does not hide.   measured on `default`: 115 us where array and links ask for 82 and 84
+/// (2048 x 1792 x 4096)
+constexpr double kNotHidden = 0.4;
 
 /// The part of TCM that tiles walk through (docs/pe.md). On the math engine a step has its tile of b, the same widened
 /// to f32, and weighted: where three steps do not fit, a load waits for the products of the step before.
@@ -139,7 +138,7 @@ GemmEstimate ring_estimate(const GemmProblem& p, const GemmMapping& mapping) {
   out.cut = std::max(of_link(over_link), static_cast<Ps>(over_link / window * 2 * static_cast<double>(hop)));
   const Piece &step = steps.front(), &cols = columns.front();
   const double first = static_cast<double>((tile_m + cols.length) * step.length) * p.item;
-  const Ps begins = least_access(p.map, p.pe) + static_cast<Ps>(first / slice) + hop +
+  const Ps begins = access_of(p.map, p.pe, p.pe) + static_cast<Ps>(first / slice) + hop +
                     of_link(static_cast<double>(cols.length * step.length) * p.item);
   const auto last = static_cast<double>(group * cols.length), others = static_cast<double>(p.sharers) - 1;
   const Ps added =
@@ -174,7 +173,7 @@ std::string GemmEstimate::binds() const {
 }
 
 Ps farthest_access(const GemmProblem& p) {
-  Ps longest = least_access(p.map, p.pe);
+  Ps longest = access_of(p.map, p.pe, p.pe);
   if (p.a.far == 0) return longest;
   for (const PeCoord holder : p.a_holders) longest = std::max(longest, access_of(p.map, p.pe, holder));
   return longest;
@@ -209,10 +208,10 @@ GemmEstimate estimate(const GemmProblem& p, const GemmMapping& mapping, std::uin
   double ops = 0;
   const auto k_steps = static_cast<double>(steps.size());
   if (vector) {
-    const auto lanes = static_cast<std::uint64_t>(size_of(p.dtype) > 4 ? e.math_lanes / 2 : e.math_lanes);
+    const std::int64_t all = e.math_lanes, lanes = size_of(p.dtype) > 4 ? std::max<std::int64_t>(all / 2, 1) : all;
     std::uint64_t cycles = 0;
     for (const Piece& step : steps) {
-      const std::uint64_t pass = parts(step.length * cols, static_cast<std::int64_t>(lanes)) + e.math_fill;
+      const std::uint64_t pass = parts(step.length * cols, lanes) + e.math_fill;
       cycles += pass * static_cast<std::uint64_t>(groups) +
                 static_cast<std::uint64_t>(rows) * (2 * pass + 8 + 3 * (e.math_fill + 1));
     }
@@ -269,6 +268,8 @@ GemmEstimate estimate(const GemmProblem& p, const GemmMapping& mapping, std::uin
   out.port =
       std::max(out.port, std::max(window_a, static_cast<Ps>(a_time)) + std::max(window_b, static_cast<Ps>(b_time)));
   if (passed) {
+    // Who fetches a part sends it to each of the others: of fewer steps than PEs all of it leaves by few ports.
+    out.port = std::max(out.port, time_of(p.a.all() / fetching * (sharing - 1), p.rates.port));
     // A round is a fetch from afar and messages to all of the cube; measured on `default`, rounds hardly overlap.
     const double rounds = groups * static_cast<double>(parts(static_cast<std::int64_t>(steps.size()),
                                                              static_cast<std::int64_t>(p.pes_of_cube)));
@@ -276,14 +277,12 @@ GemmEstimate estimate(const GemmProblem& p, const GemmMapping& mapping, std::uin
     out.port = std::max(
         out.port, static_cast<Ps>(rounds * static_cast<double>(p.farthest + time_of(message, p.rates.hbm_slice))));
   }
-  if (p.cut_rate > 0) {
-    const double far = p.a.far * passes / sharing + p.b.far * b_times;
-    out.cut = static_cast<Ps>(workers / 2 * far / 2 / (p.cut_rate * (p.rows_over_cubes ? kCutShare : 1)) * 1e12);
-  }
+  for (const WireLoad& load : p.wires)
+    out.cut = std::max(out.cut, static_cast<Ps>((load.a * passes / sharing + load.b * b_times) / kWireShare));
   // Before the first product: a of all rows that are summed at once, and the first step of b.
   const double first_a = static_cast<double>(group * (passed ? steps.front().length : span)) * p.item / share;
   const double first_b = static_cast<double>(steps.front().length * cols) * p.item;
-  const Ps way = least_access(p.map, p.pe);
+  const Ps way = access_of(p.map, p.pe, p.pe);
   const auto here = static_cast<Ps>((first_a + first_b) / slice);
   const auto from_afar = static_cast<Ps>(kBusyWay * static_cast<double>(p.a.latency) + first_a / slice);
   // Of a split k the blocks of a group end together: of the last one all chains are added behind the products, and the
@@ -307,7 +306,7 @@ GemmEstimate estimate(const GemmProblem& p, const GemmMapping& mapping, std::uin
   if (exchanges_sums(mapping.kind)) add_exchange(p, group, passes, out);
   const bool waits = p.rows_over_cubes && mapping.kind == GemmMapping::Kind::stream && 2 * p.a.far > p.a.all();
   const bool far_b = mapping.kind == GemmMapping::Kind::stream && 2 * p.b.far > p.b.all();
-  const double waiting = far_b ? 1 / kFarShare : waits ? kNotHidden : 0;
+  const double waiting = far_b ? 1 : waits ? kNotHidden : 0;  // where most of b is far, it is asked for a step ahead
   const bool in_turn = vector && loads_behind_products(p, steps.front().length, tile_n);
   const Ps products =
       out.array + static_cast<Ps>(waiting * static_cast<double>(out.cut)) + (in_turn ? out.memory : Ps{0});

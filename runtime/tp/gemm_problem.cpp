@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
+#include <unordered_map>
 
 #include "runtime/tp/gemm_layout.h"
 #include "runtime/tp/gemm_ring.h"
@@ -96,11 +98,6 @@ void look_at(const GemmOperands& operands, GemmProblem& p) {
   a_view.col_cuts(p.first_k, p.first_k + p.k, p.a_cuts);
   b_view.row_cuts(p.first_k, p.first_k + p.k, p.b_cuts);
   b_view.col_cuts(p.part.col, p.part.col + p.part.cols, p.columns);
-  for (const LinkBundle& link : p.map.cube_links) {
-    if (link.sip != p.pe.sip || link.a == kIoChiplet || link.b == kIoChiplet) continue;
-    const auto half = [&](std::uint16_t cube) { return cube % p.map.cube_w < p.map.cube_w / 2; };
-    if (half(link.a) != half(link.b)) p.cut_rate += static_cast<double>(link.capacity.bytes_per_second());
-  }
 }
 
 /// Ends of the rows of b on the PEs of a cube, if these are all of k, each once, of the same columns.
@@ -125,7 +122,7 @@ bool splits_k(const std::vector<ShardSpec>& of_b, const std::vector<ShardSpec>& 
   };
   return !borders_of(of_b, k).empty() && alike(of_b.front()) && std::all_of(of_c.begin(), of_c.end(), alike);
 }
-/// Which cubes have which parts of a tensor.
+/// Which PEs have which parts of a tensor.
 class Homes {
  public:
   explicit Homes(const Tensor& tensor) : item_(static_cast<double>(size_of(tensor.dtype()))) {
@@ -134,27 +131,74 @@ class Homes {
       if (shard.region.empty()) continue;
       const auto [found, fresh] = known.emplace(shard.offset_bytes, parts_.size());
       if (fresh) parts_.push_back({shard.region, {}});
-      parts_[found->second].cubes.insert(shard.cube);
+      parts_[found->second].owners.push_back(owner_of(shard));
     }
   }
-  /// Bytes of a region that a PE reads from other cubes.
-  double far(const Region& need, int cube) const {
+  /// What a PE reads of a region from another cube, and whom from: of the cube's PEs that hold some of it one, so that
+  /// those who read the same take different ones.
+  struct Far {
     double bytes = 0;
+    PeCoord owner{};
+  };
+  std::vector<Far> far(const Region& need, PeCoord pe) const {
+    std::map<int, std::pair<double, std::vector<PeCoord>>> by_cube;
     for (const Part& part : parts_) {
       const std::int64_t rows = common(part.region.row, part.region.rows, need.row, need.rows);
       const std::int64_t cols = rows == 0 ? 0 : common(part.region.col, part.region.cols, need.col, need.cols);
-      if (cols > 0 && part.cubes.count(cube) == 0) bytes += static_cast<double>(rows * cols) * item_;
+      const auto here = [&](PeCoord owner) { return owner.cube == pe.cube; };
+      if (cols == 0 || std::any_of(part.owners.begin(), part.owners.end(), here)) continue;
+      auto& [bytes, owners] = by_cube[part.owners.front().cube];
+      bytes += static_cast<double>(rows * cols) * item_;
+      owners.push_back(part.owners.front());
     }
-    return bytes;
+    std::vector<Far> reads;
+    for (const auto& [cube, read] : by_cube) {
+      const std::size_t turn = std::size_t{pe.cube} + pe.pe + static_cast<std::size_t>(cube);
+      reads.push_back({read.first, read.second[turn % read.second.size()]});
+    }
+    return reads;
   }
 
  private:
   struct Part {
     Region region;
-    std::set<int> cubes;
+    std::vector<PeCoord> owners;
   };
   double item_;
   std::vector<Part> parts_;
+};
+
+/// Adds up what reads from other cubes put on the wires.
+class Wires {
+ public:
+  Wires(const MachineMap& map, const GemmOperands& operands)
+      : map_(map), first_row_(operands.first_row.value_or(0)), a_(operands.a), b_(operands.b) {}
+
+  /// What a PE reads, in rows of c and of b; returns how many bytes of that come from other cubes.
+  double add(PeCoord pe, const Region& of_c, std::int64_t first_k, std::int64_t k) {
+    const Region of_a{of_c.row + first_row_, first_k, of_c.rows, k}, of_b{first_k, of_c.col, k, of_c.cols};
+    double bytes = 0;
+    for (const auto& [homes, need, load] : {std::tuple(&a_, of_a, &WireLoad::a), std::tuple(&b_, of_b, &WireLoad::b)}) {
+      for (const Homes::Far& read : homes->far(need, pe)) {
+        bytes += read.bytes;
+        if (!map_.wires) continue;
+        for (const WireUse& use : map_.wires(map_.hbm_port(read.owner), map_.pe(pe)))
+          loads_[use.wire].*load += read.bytes / static_cast<double>(use.rate.bytes_per_second()) * 1e12;
+      }
+    }
+    return bytes;
+  }
+  std::vector<WireLoad> loads() const {
+    std::vector<WireLoad> list;
+    for (const auto& [wire, load] : loads_) list.push_back(load);
+    return list;
+  }
+
+ private:
+  const MachineMap& map_;
+  std::int64_t first_row_;
+  Homes a_, b_;
+  std::unordered_map<std::uint32_t, WireLoad> loads_;
 };
 }  // namespace
 
@@ -162,23 +206,21 @@ GemmProblem as_c_lies(const MachineMap& map, const GemmOperands& operands) {
   GemmProblem p(map);
   p.k = operands.a.shape().cols;
   const ByCube cubes = by_cube(operands.c);
-  const Homes a_homes(operands.a), b_homes(operands.b);
-  const std::int64_t first_row = operands.first_row.value_or(0);
+  Wires wires(map, operands);
   double most_far = -1;
   for (const auto& [cube, shards] : cubes) {
     for (const ShardSpec& shard : shards) {
       p.workers.insert(owner_of(shard));
       const auto elements = [](const Region& region) { return region.rows * region.cols; };
+      const double far = wires.add(owner_of(shard), shard.region, 0, p.k);
       if (elements(shard.region) < elements(p.part)) continue;
-      const Region& part = shard.region;
-      const double far = a_homes.far({part.row + first_row, 0, part.rows, p.k}, cube) +
-                         b_homes.far({0, part.col, p.k, part.cols}, cube);
       if (elements(shard.region) == elements(p.part) && far <= most_far) continue;
       p.part = shard.region;
       p.pe = owner_of(shard);
       most_far = far;
     }
   }
+  p.wires = wires.loads();
   p.pes_of_cube = cubes.begin()->second.size();
   p.common_pes = pes_in_common(cubes);
   look_at(operands, p);
@@ -190,6 +232,7 @@ GemmProblem as_c_lies(const MachineMap& map, const GemmOperands& operands) {
 
 std::optional<GemmProblem> as_k_is_split(const MachineMap& map, const GemmOperands& operands) {
   GemmProblem p(map);
+  Wires wires(map, operands);
   const ByCube of_b = by_cube(operands.b);
   std::int64_t most = 0;
   for (const auto& [cube, shards] : by_cube(operands.c)) {
@@ -202,19 +245,22 @@ std::optional<GemmProblem> as_k_is_split(const MachineMap& map, const GemmOperan
       own = std::max(own, shard.region.rows);
     }
     for (const ShardSpec& shard : found->second) {
+      const Region part{begin, shard.region.col, end - begin, shard.region.cols};
+      wires.add(owner_of(shard), part, shard.region.row, shard.region.rows);
       const std::int64_t work = shard.region.rows * shard.region.cols * (end - begin);
       if (work <= most) continue;
       most = work;
       p.pe = owner_of(shard);
       p.first_k = shard.region.row;
       p.k = shard.region.rows;
-      p.part = {begin, shard.region.col, end - begin, shard.region.cols};
+      p.part = part;
       p.sharers = found->second.size();
       p.own_rows = own;
     }
   }
   p.common_pes = pes_of_split_k(operands);
   if (p.sharers < 2 || p.common_pes == 0) return std::nullopt;
+  p.wires = wires.loads();
   p.workers = split_workers(operands);
   p.pes_of_cube = p.sharers;
   look_at(operands, p);

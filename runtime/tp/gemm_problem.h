@@ -15,6 +15,12 @@ struct GemmReads {
   double all() const { return own + cube + far; }
 };
 
+/// What all PEs' reads of a and b, each once, put on a wire between cubes: its time at the payload rate of full
+/// packets.
+struct WireLoad {
+  double a = 0, b = 0;  ///< ps
+};
+
 /// A GEMM as estimates look at it: what the busiest PE makes, and where its operands lie.
 struct GemmProblem {
   explicit GemmProblem(const MachineMap& map) : map(map) {}
@@ -30,7 +36,7 @@ struct GemmProblem {
   GemmReads a, b;
   std::vector<std::int64_t> a_cuts, b_cuts, columns;
   std::vector<std::int64_t> b_borders;  ///< ends of the rows of b on each PE of the cube, if these make up all of k
-  double cut_rate = 0;                  ///< bytes per second across the middle of the SIP, one way
+  std::vector<WireLoad> wires;          ///< those that reads go over
   Ps farthest = 0;                      ///< one access of the farthest part of a
   std::size_t pes_of_cube = 1;          ///< that work
   std::uint64_t common_pes = 0;         ///< bit p: PE p of each cube. As c lies: 0 unless all make parts with the same

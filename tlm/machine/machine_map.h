@@ -37,6 +37,12 @@ struct LinkBundle {
   Ps round_trip = 0;  ///< from the start of a packet of 256 B until its place at the far end is known to be free
 };
 
+/// One direction of one connection of a link.
+struct WireUse {
+  std::uint32_t wire = 0;  ///< a number of its own in the machine
+  Rate rate{1};            ///< payload rate of full packets
+};
+
 /// What a memory endpoint looks like to software.
 struct MemoryInfo {
   std::uint64_t bytes = 0;
@@ -117,6 +123,9 @@ class MachineMap {
 
   /// Zero-load time of one packet of `bytes` from node to node: injection of the head to arrival of the tail.
   std::function<Ps(NodeId from, NodeId to, std::uint32_t bytes)> packet_latency;
+
+  /// The wires between networks that packets from node to node pass, in order.
+  std::function<std::vector<WireUse>(NodeId from, NodeId to)> wires;
 
   // Filled by topology. `first_of_cube` etc. index `nodes`; kNoNode where a unit is missing.
   std::vector<Node> nodes;

@@ -34,6 +34,15 @@ Plan::Plan(SystemSpec the_spec) : spec(std::move(the_spec)) {
   map.packet_latency = [latency](NodeId from, NodeId to, std::uint32_t bytes) {
     return latency->packet(from, to, bytes);
   };
+  map.wires = [this](NodeId from, NodeId to) {
+    constexpr std::uint32_t kConnections = 64;  // of a link, at most
+    std::vector<WireUse> on_way;
+    for (const RouterStep& step : walk(*this, from, to)) {
+      if (step.end == kNoEnd) continue;
+      on_way.push_back({step.end * kConnections + step.connection, ends[step.end].link.payload_rate(kMaxPacketBytes)});
+    }
+    return on_way;
+  };
   map.worst_command_latency = latency->worst_command();
 }
 
