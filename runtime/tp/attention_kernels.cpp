@@ -172,10 +172,12 @@ Sharers sharers_of(const AttentionCall& call, std::int64_t sequence, std::int64_
   const std::int64_t begin = call.cache.pe_of(sequence, 0);
   if (call.pes_of_cube == 0) return {self - begin, {static_cast<unsigned>(tl.program_id(0))}, 0};
   const std::vector<unsigned> pes = by_place(call.pes_of_cube);
-  const auto cube = static_cast<int>(tl.program_id(1));
+  std::vector<ShardSpec> shards = call.keys.shards();
+  shards.erase(std::remove_if(shards.begin(), shards.end(), [](const auto& shard) { return shard.region.empty(); }),
+               shards.end());
+  const int cube = shards.at(static_cast<std::size_t>(self)).cube;
   std::int64_t number = 0;
-  for (const ShardSpec& shard : call.keys.shards()) {
-    if (shard.region.empty()) continue;
+  for (const ShardSpec& shard : shards) {
     if (shard.cube == cube && number >= begin && number < begin + call.cache.run) {
       if (sharers.pes.empty()) sharers.first = number - begin;
       if (number == self) sharers.self = sharers.pes.size();

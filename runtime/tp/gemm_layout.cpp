@@ -60,7 +60,7 @@ GemmLayout::GemmLayout(Va a_base, Va b_base, Va bias_base, Va c_base, const Gemm
   a.col_cuts(k.begin, k.begin + k.length, cuts_of_k);
   for (const Piece& piece : pieces(k.begin, k.begin + k.length, std::move(cuts_of_k), call.mapping.tile_k))
     steps.push_back({piece});
-  if (call.mapping.kind == GemmMapping::Kind::stream && !copies.any) begin_at_own_rows(tl);
+  if (call.mapping.kind == GemmMapping::Kind::stream && !copies.any) begin_at_own_rows(b_base, tl);
   std::vector<std::int64_t> col_cuts;
   const std::int64_t end = part.row + part.rows, end_col = part.col + part.cols;
   const bool ring = call.mapping.kind == GemmMapping::Kind::ring;
@@ -108,14 +108,11 @@ std::int64_t GemmLayout::block_rows() const {
 
 /// Where PEs hold different rows of b, each begins with its own and goes round: otherwise all would read from one
 /// memory at a time.
-void GemmLayout::begin_at_own_rows(const Tl& tl) {
-  const auto self = static_cast<int>(tl.program_id(0)), cube = static_cast<int>(tl.program_id(1));
-  for (const ShardSpec& shard : call.b.shards()) {
-    if (shard.cube != cube || shard.pe != self || shard.region.empty()) continue;
-    const auto own = [&](const Step& step) { return step.k.begin >= shard.region.row; };
-    std::rotate(steps.begin(), std::find_if(steps.begin(), steps.end(), own), steps.end());
-    return;
-  }
+void GemmLayout::begin_at_own_rows(Va b_base, const Tl& tl) {
+  if (tl.shard(b_base).rows == 0) return;
+  const Region rows = own_shard(b_base, call.b, tl).region;
+  const auto own = [&](const Step& step) { return step.k.begin >= rows.row; };
+  std::rotate(steps.begin(), std::find_if(steps.begin(), steps.end(), own), steps.end());
 }
 
 /// Where a is cut over cubes, each cube begins somewhere else: all would read from one memory at a time. Where cubes

@@ -47,7 +47,7 @@ struct GemmLayout {
  private:
   std::vector<Piece> rounds(const Region& part) const;
   void deal_columns();
-  void begin_at_own_rows(const Tl& tl);
+  void begin_at_own_rows(Va b_base, const Tl& tl);
   void begin_by_cube(bool split, const Tl& tl);
   void find_spans();
   std::int64_t block_rows() const;

@@ -34,16 +34,19 @@ Ps fill_and_drain(const PeEngines& e) {
   return cycles_at(std::uint64_t{e.gemm_rows} + e.gemm_cols - 2 + e.gemm_rows, e.gemm_hz);
 }
 
-Ps access_of(const MachineMap& map, PeCoord pe, PeCoord owner) {
+namespace {
+Ps access_of(const MachineMap& map, PeCoord pe, PeCoord owner, std::uint32_t brings) {
   const PeEngines e = map.rates(pe).engines;
   const NodeId from = map.pe(pe), port = map.hbm_port(owner);
   Ps way = 0;
-  if (map.packet_latency)
-    way = map.packet_latency(from, port, kHeaderBytes) + map.packet_latency(port, from, kPacketBytes);
+  if (map.packet_latency) way = map.packet_latency(from, port, kHeaderBytes) + map.packet_latency(port, from, brings);
   return e.dma_setup + way + e.hbm_hit;
 }
+}  // namespace
 
-Ps least_access(const MachineMap& map, PeCoord pe) { return access_of(map, pe, pe); }
+Ps access_of(const MachineMap& map, PeCoord pe, PeCoord owner) { return access_of(map, pe, owner, kPacketBytes); }
+
+Ps least_access(const MachineMap& map, PeCoord pe) { return access_of(map, pe, pe, kHeaderBytes); }
 
 Ps one_way(const MachineMap& map, PeCoord owner, PeCoord pe) {
   const PeEngines e = map.rates(owner).engines;

@@ -19,9 +19,9 @@ Ps fill_and_drain(const PeEngines& engines);
 /// Bytes of the largest packet.   spec: packets of at most 256 B
 inline constexpr std::uint32_t kPacketBytes = 256;
 
-/// One read of an open row of `owner`'s slice by `pe`, there and back.
+/// One read of an open row of `owner`'s slice by `pe`, there and back: of a whole packet.
 Ps access_of(const MachineMap& map, PeCoord pe, PeCoord owner);
-/// The same of its own slice.
+/// The least read of its own slice: what it brings may be an element.
 Ps least_access(const MachineMap& map, PeCoord pe);
 /// An open row of `owner`'s slice read, and the least packet from there to `pe`: what no program can beat, asked for or
 /// sent.

@@ -212,12 +212,11 @@ Shape RowParallelLinear::output_shape(std::int64_t rows) const {
   return {share(kRow, options_.name, "rows", rows, state_.tensor_model_parallel_world_size()), out_};
 }
 
-/// Whole rows of the array, where a chunk has as many: none is padded but the last.
+/// Whole rows of the array, where a chunk has as many: none is padded but the last. Of an array without overrides: all
+/// ranks need the same chunks.
 std::int64_t RowParallelLinear::chunk_rows(std::int64_t rows) const {
   const std::int64_t least = (rows + options_.overlap_chunks - 1) / options_.overlap_chunks;
-  const MachineMap& map = state_.context().map();
-  const auto sip = static_cast<std::uint16_t>(weight_.sip());
-  const std::int64_t unit = map.rates({sip, 0, 0}).engines.gemm_rows;
+  const std::int64_t unit = state_.context().map().engines.gemm_rows;
   return least < unit ? least : (least + unit - 1) / unit * unit;
 }
 

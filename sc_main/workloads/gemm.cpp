@@ -28,10 +28,13 @@ namespace {
 namespace po = boost::program_options;
 using Json = nlohmann::ordered_json;
 
-/// Multiply-accumulates per second of one PE at its best; 0 where the configuration is not known.
-double peak_macs(const Session& session, DType dtype) {
+/// Operations per second of one PE at its best: of its array or of its math engine, whichever does more; 0 where the
+/// configuration is not known.
+double peak_operations(const Session& session, DType dtype) {
   if (session.options().plan == nullptr) return 0;
-  return pe::peak_macs_per_second(session.options().plan->spec.cube.pe.gemm, dtype);
+  const PeEngines& e = session.options().plan->map.engines;
+  return std::max(2 * pe::peak_macs_per_second(session.options().plan->spec.cube.pe.gemm, dtype),
+                  static_cast<double>(e.math_lanes) * static_cast<double>(e.math_hz));
 }
 
 /// Sums over the PEs that took part. A kernel that is one composite uses each engine for one stage.
@@ -185,7 +188,7 @@ class GemmBase : public Workload {
     const std::size_t pes = outcome.pes;
     const double ns = outcome.mean_ns();
     const double flops = 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
-    const double peak = 2 * peak_macs(session, p.dtype) * static_cast<double>(pes) / 1e9;  // flop per ns
+    const double peak = peak_operations(session, p.dtype) * static_cast<double>(pes) / 1e9;  // flop per ns
     const double fraction = peak > 0 && ns > 0 ? flops / ns / peak : 0;
     Json row;
     row["op"] = "gemm";
