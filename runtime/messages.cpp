@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <utility>
 
 #include "runtime/runtime_impl.h"
 #include "tlm/sim/annotation.h"

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "runtime/replay.h"
 #include "runtime/replay_call.h"

@@ -1,6 +1,5 @@
 #include "runtime/replay_kind.h"
 
-#include <algorithm>
 #include <cmath>
 #include <iterator>
 

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <new>
-#include <stdexcept>
-#include <utility>
 
 #include "runtime/runtime_impl.h"
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <utility>
 
 #include "tlm/sim/hierarchy.h"
 #include "tlm/sim/main_stack.h"

@@ -1,7 +1,6 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <array>
 #include <cstring>
 #include <new>
 #include <set>

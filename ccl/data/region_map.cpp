@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <tuple>
 
 #include "ccl/contract/error.h"
 #include "tlm/machine/names.h"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "ccl/contract/error.h"
 #include "ccl/contract/legal.h"

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <list>
-#include <map>
 #include <utility>
 
 #include "ccl/contract/call_keys.h"

@@ -1,8 +1,6 @@
 #pragma once
-#include <cstdint>
 #include <map>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <vector>
 

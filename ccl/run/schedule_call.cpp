@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <set>
-#include <utility>
 
 #include "ccl/contract/call_keys.h"
 #include "ccl/run/call_program.h"

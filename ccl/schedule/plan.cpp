@@ -10,7 +10,6 @@
 #include "ccl/contract/grid.h"
 #include "ccl/schedule/check.h"
 #include "ccl/schedule/estimate.h"
-#include "ccl/schedule/machine.h"
 
 namespace kernbench::ccl {
 namespace {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <numeric>
 #include <stdexcept>
 
 namespace kernbench::ccl {

@@ -1,9 +1,7 @@
 #include "ccl/select/candidates.h"
 
 #include <algorithm>
-#include <cmath>
 #include <tuple>
-#include <utility>
 
 namespace kernbench::ccl {
 namespace {

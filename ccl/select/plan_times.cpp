@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <utility>
 
 #include "ccl/contract/error.h"
 #include "ccl/run/request.h"

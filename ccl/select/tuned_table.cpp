@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "ccl/contract/legal.h"
 #include "tlm/config/enum_names.h"

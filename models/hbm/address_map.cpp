@@ -1,6 +1,5 @@
 #include "models/hbm/address_map.h"
 
-#include <numeric>
 #include <stdexcept>
 #include <string>
 

@@ -1,6 +1,5 @@
 #include "models/hbm/channel_timing.h"
 
-#include <algorithm>
 #include <stdexcept>
 #include <string>
 

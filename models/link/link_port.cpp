@@ -4,7 +4,6 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "models/link/link_timing.h"
 #include "models/noc/queued_port.h"

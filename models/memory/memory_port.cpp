@@ -1,7 +1,5 @@
 #include "models/memory/memory_port.h"
 
-#include <algorithm>
-
 #include "tlm/sim/annotation.h"
 
 namespace kernbench {

@@ -1,7 +1,5 @@
 #pragma once
 #include <algorithm>
-#include <cstdint>
-#include <string>
 #include <systemc>
 #include <tlm>
 #include <vector>

@@ -1,7 +1,6 @@
 #include "models/noc/flit_engine.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace kernbench {
 

@@ -1,7 +1,5 @@
 #pragma once
-#include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "models/noc/noc_config.h"
 #include "models/noc/virtual_channel.h"

@@ -1,7 +1,5 @@
 #include "models/noc/queued_port.h"
 
-#include <algorithm>
-
 namespace kernbench {
 
 QueuedPort::Queue& QueuedPort::queue(unsigned vc) {

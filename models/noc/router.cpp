@@ -1,8 +1,6 @@
 #include "models/noc/router.h"
 
-#include <algorithm>
 #include <string>
-#include <utility>
 
 #include "models/noc/router_ports.h"
 

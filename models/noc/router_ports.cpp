@@ -1,7 +1,6 @@
 #include "models/noc/router_ports.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 namespace kernbench {

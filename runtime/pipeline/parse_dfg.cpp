@@ -2,7 +2,6 @@
 
 #include <cctype>
 #include <cstdlib>
-#include <stdexcept>
 
 #include "runtime/pipeline/graph_text.h"
 #include "tlm/config/nearest.h"

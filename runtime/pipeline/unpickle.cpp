@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
 #include <unordered_map>
 
 #include "runtime/pipeline/mapped_zip.h"

@@ -5,7 +5,6 @@
 #include <deque>
 #include <map>
 #include <numeric>
-#include <stdexcept>
 
 #include "runtime/tp/gemm_bound.h"
 #include "runtime/tp/launch_bound.h"

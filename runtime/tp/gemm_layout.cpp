@@ -1,7 +1,6 @@
 #include "runtime/tp/gemm_layout.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "runtime/tp/own_shard.h"

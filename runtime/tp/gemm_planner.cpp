@@ -3,13 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <set>
 #include <stdexcept>
-#include <tuple>
-#include <utility>
 
-#include "runtime/tp/gemm_estimate.h"
 #include "runtime/tp/gemm_kernel.h"
 #include "runtime/tp/gemm_problem.h"
 #include "runtime/tp/own_shard.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
 #include "runtime/tp/gemm.h"
 #include "runtime/tp/load_part.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <utility>
 
 #include "runtime/tp/launch_bound.h"
 #include "runtime/tp/own_shard.h"

@@ -1,7 +1,5 @@
 #include "runtime/tp/pass.h"
 
-#include <utility>
-
 namespace kernbench::tp {
 
 /// The last first: it ends last, so that the rank waits once. The others say whether they failed.

@@ -6,7 +6,6 @@
 #include <optional>
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
 #include "runtime/tp/gemm_kernel.h"
 #include "runtime/tp/launch_bound.h"

@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <optional>
-#include <utility>
 
 #include "models/pe/compute/gemm_array.h"
 #include "sc_main/workloads/sizes.h"

@@ -18,7 +18,6 @@
 #include "models/pe/cpu/race_detector.h"
 #include "sc_main/run/critical_path.h"
 #include "sc_main/run/errors.h"
-#include "sc_main/run/exit_code.h"
 #include "sc_main/run/fidelity_option.h"
 #include "sc_main/run/file_identity.h"
 #include "sc_main/run/launch_table.h"

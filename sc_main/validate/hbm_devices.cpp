@@ -1,6 +1,5 @@
 #include "sc_main/validate/hbm_devices.h"
 
-#include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <cstdlib>

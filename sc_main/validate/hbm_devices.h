@@ -1,7 +1,6 @@
 #pragma once
 #include <filesystem>
 #include <string>
-#include <vector>
 
 #include "models/hbm/hbm_config.h"
 #include "tlm/config/config_node.h"

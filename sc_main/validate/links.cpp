@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <string>
 #include <systemc>
-#include <utility>
 
 #include "models/io/pcie_link.h"
 #include "models/ucie/ucie_config.h"

@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <string>
 
 #include "tlm/kernel/call.h"
 #include "tlm/machine/fidelity.h"

@@ -2,8 +2,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "runtime/pipeline/safetensors.h"
 #include "runtime/tp/transformer.h"

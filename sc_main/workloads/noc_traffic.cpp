@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <stdexcept>
 #include <vector>
 
 #include "sc_main/rigs/bare_mesh.h"

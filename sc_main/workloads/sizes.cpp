@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <limits>
-#include <optional>
 #include <stdexcept>
 
 #include "tlm/config/enum_names.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
-#include <stdexcept>
 
 #include "runtime/placement_units.h"
 #include "sc_main/check/numerics.h"

@@ -2,7 +2,6 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,7 +17,6 @@
 #include "sc_main/workloads/tp_summary.h"
 #include "sc_main/workloads/tp_times.h"
 #include "sc_main/workloads/workload.h"
-#include "topology/machine/energy.h"
 
 namespace kernbench {
 

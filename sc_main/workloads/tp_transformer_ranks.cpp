@@ -1,7 +1,6 @@
 #include "sc_main/workloads/tp_transformer_ranks.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace kernbench {
 

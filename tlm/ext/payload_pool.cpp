@@ -1,8 +1,5 @@
 #include "tlm/ext/payload_pool.h"
 
-#include <array>
-#include <cstddef>
-
 #include "tlm/ext/train.h"
 
 namespace kernbench {

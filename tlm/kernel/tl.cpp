@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <stdexcept>
 
 namespace kernbench {
 

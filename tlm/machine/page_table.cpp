@@ -1,7 +1,6 @@
 #include "tlm/machine/page_table.h"
 
 #include <algorithm>
-#include <iterator>
 
 namespace kernbench {
 

@@ -1,7 +1,5 @@
 #include "tlm/observe/usage.h"
 
-#include <algorithm>
-
 namespace kernbench {
 
 namespace {

@@ -1,6 +1,5 @@
 #include "tlm/sim/dispatcher.h"
 
-#include <algorithm>
 #include <numeric>
 #include <utility>
 

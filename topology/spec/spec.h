@@ -13,7 +13,7 @@
 #include "models/m_cpu/m_cpu.h"
 #include "models/noc/noc_config.h"
 #include "models/pe/pe_config.h"
-#include "models/sram/sram.h"
+#include "models/sram/sram_config.h"
 #include "models/ucie/ucie_config.h"
 #include "tlm/machine/machine_map.h"
 

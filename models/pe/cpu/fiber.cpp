@@ -1,7 +1,5 @@
 #include "models/pe/cpu/fiber.h"
 
-#include <utility>
-
 #include "models/pe/cpu/stack_guard.h"
 
 #if defined(__SANITIZE_ADDRESS__)

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <iterator>
 
 #include "tlm/ext/message.h"
 #include "tlm/machine/names.h"

@@ -1,7 +1,5 @@
 #include "models/pe/cpu/scoreboard.h"
 
-#include <algorithm>
-
 namespace kernbench::pe {
 
 Range Range::strided(Space space, std::uint64_t begin, std::uint64_t row_bytes, std::uint64_t stride,

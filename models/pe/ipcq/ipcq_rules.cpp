@@ -1,5 +1,7 @@
 #include "models/pe/ipcq/ipcq_rules.h"
 
+#include <algorithm>
+
 namespace kernbench::pe {
 
 bool ReceiveRing::arrive(std::uint16_t slot, std::uint32_t bytes, std::uint32_t message_bytes) {

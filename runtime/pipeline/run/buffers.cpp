@@ -3,7 +3,6 @@
 #include "runtime/pipeline/emit.h"
 #include "runtime/pipeline/run/plan.h"
 #include "runtime/tp/own_shard.h"
-#include "tlm/config/nearest.h"
 
 namespace kernbench::pipeline {
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 
 #include "runtime/pipeline/run/plan.h"
 #include "runtime/pipeline/run/self_attention.h"

@@ -1,4 +1,3 @@
-#include <algorithm>
 
 #include "runtime/pipeline/emit.h"
 #include "runtime/pipeline/run/plan.h"

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <limits>
 
 #include "runtime/pipeline/run/kernels.h"
 #include "runtime/tp/own_shard.h"

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
 
-#include "runtime/pipeline/evaluate.h"
 #include "runtime/pipeline/run/exchange_inside.h"
 #include "runtime/pipeline/run/self_attentions.h"
 #include "runtime/pipeline/run/task_times.h"

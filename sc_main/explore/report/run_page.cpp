@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <kainjow/mustache.hpp>
-#include <string>
 
 #include "models/pe/compute/gemm_array.h"
 #include "sc_main/explore/compare/run_time.h"

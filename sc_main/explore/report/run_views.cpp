@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <string>
 
 #include "sc_main/explore/report/run_page.h"
 #include "tlm/machine/names.h"

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
+#include <random>
 #include <set>
 #include <stdexcept>
-#include <string>
 
 namespace kernbench::search {
 namespace {

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 

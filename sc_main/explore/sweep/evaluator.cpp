@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cmath>
-#include <limits>
 
 #include "sc_main/explore/sweep/record.h"
 #include "sc_main/explore/sweep/task.h"

@@ -5,8 +5,6 @@
 #include <cmath>
 #include <cstdio>
 
-#include "sc_main/run/terminal.h"
-
 namespace kernbench::sweep {
 namespace {
 constexpr double kRedrawS = 0.2, kLineS = 10;

@@ -4,7 +4,6 @@
 
 #include <charconv>
 #include <cmath>
-#include <limits>
 
 #include "sc_main/explore/sweep/expression.h"
 #include "tlm/config/units.h"

@@ -3,7 +3,6 @@
 #include <string>
 
 #include "tlm/config/config_node.h"
-#include "tlm/config/problems.h"
 #include "topology/spec/schema.h"
 
 namespace kernbench::sweep {

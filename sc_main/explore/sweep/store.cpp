@@ -6,7 +6,6 @@
 #include <sqlite3.h>
 
 #include <chrono>
-#include <cmath>
 #include <filesystem>
 #include <thread>
 
@@ -14,7 +13,6 @@
 #include "sc_main/explore/sweep/task.h"
 #include "sc_main/run/usage_error.h"
 #include "sc_main/run/version.h"
-#include "tlm/config/nearest.h"
 #include "waves/output_file.h"
 
 namespace kernbench::sweep {

@@ -9,6 +9,7 @@
 #include "sc_main/explore/sweep/quantity_kind.h"
 #include "sc_main/workloads/plugin.h"
 #include "tlm/config/config_node.h"
+#include "tlm/config/problems.h"
 
 namespace kernbench::sweep {
 

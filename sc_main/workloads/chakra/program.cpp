@@ -8,6 +8,7 @@
 #include <queue>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "tlm/config/nearest.h"
 

@@ -2,10 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <memory>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "runtime/placement_units.h"

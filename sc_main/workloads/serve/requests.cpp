@@ -11,8 +11,8 @@
 #include <fstream>
 #include <iterator>
 
-#include "sc_main/check/numerics.h"
 #include "tlm/config/problems.h"
+#include "tlm/sim/random.h"
 
 namespace kernbench::serve {
 

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "sc_main/check/numerics.h"
-#include "tlm/config/refusals.h"
 
 namespace kernbench::serve {
 
