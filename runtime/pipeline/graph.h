@@ -88,7 +88,5 @@ std::optional<Graph> build_graph(const Pipeline& pipeline, const SuperTask& task
 
 /// Names of the covered operations, as FX targets ("aten.mm.default") or dfg words ("mm").
 std::vector<std::string> covered_ops(TaskKind kind);
-/// Markdown table of the operations, for docs/pipeline.md.
-std::string operations_page();
 
 }  // namespace kernbench::pipeline

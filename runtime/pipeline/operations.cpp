@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <sstream>
 
 #include "runtime/pipeline/graph_text.h"
@@ -133,24 +132,6 @@ const Operation* find_operation(TaskKind kind, const std::string& name, const st
   }
   problems.add(where, fmt::format("node {}: operation {} is not covered", quote(node), quote(name)), hint);
   return nullptr;
-}
-
-std::string operations_page() {
-  std::string out = "\n| dfg | FX targets | parameters | types |\n|---|---|---|---|\n";
-  std::set<std::string> seen;
-  for (const Operation& first : operations()) {
-    if (!seen.insert(first.word).second) continue;
-    std::string targets, parameters;
-    for (const Operation& operation : operations()) {
-      if (operation.word == first.word) targets += (targets.empty() ? "`" : ", `") + operation.target + "`";
-    }
-    for (const Parameter& parameter : first.parameters) {
-      parameters += (parameters.empty() ? "" : ", ") + parameter.name + (parameter.needed ? "" : "?");
-    }
-    const char* types = first.types == kFloats ? "floats" : first.types == kNumbers ? "floats, integers" : "all";
-    out += fmt::format("| `{}` | {} | {} | {} |\n", first.word, targets, parameters, types);
-  }
-  return out;
 }
 
 }  // namespace kernbench::pipeline

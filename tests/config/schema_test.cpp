@@ -1,5 +1,7 @@
 #include "topology/spec/schema.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -33,13 +35,68 @@ TEST(Schema, PublishedJsonSchemaIsInStep) {
   compare_or_write("topology/topology.schema.json", json_schema().dump(2) + "\n");
 }
 
+/// Markdown tables of the keys of a section and of those in it.
+void table_of(const Section& section, const nlohmann::ordered_json& defaults, const std::string& path,
+              std::string& out) {
+  std::string rows;
+  for (const Field& field : section.fields) {
+    if (field.kind == FieldKind::section || field.kind == FieldKind::overrides) continue;
+    std::string allowed;
+    switch (field.kind) {
+      case FieldKind::integer:
+        allowed = describe(field.range);
+        break;
+      case FieldKind::quantity:
+        allowed = fmt::format("{}{} to {}", field.range.power_of_two ? "power of two, " : "",
+                              format_quantity(field.range.low, field.dimension),
+                              format_quantity(field.range.high, field.dimension));
+        break;
+      case FieldKind::boolean:
+        allowed = "true, false";
+        break;
+      case FieldKind::enumeration:
+        allowed = fmt::format("{}", fmt::join(field.names, ", "));
+        break;
+      case FieldKind::ratio:
+        allowed = "ratio, at most 1";
+        break;
+      case FieldKind::grid_point:
+        allowed = "position such as r2c1";
+        break;
+      case FieldKind::grid_points:
+        allowed = "list of positions";
+        break;
+      default:
+        allowed = "text";
+        break;
+    }
+    const nlohmann::ordered_json value =
+        defaults.is_object() ? defaults.value(field.key, nlohmann::ordered_json()) : nlohmann::ordered_json();
+    const std::string shown = value.is_string() ? value.get<std::string>() : value.is_null() ? "" : value.dump();
+    rows += fmt::format("| `{}`{}{} | {} | {} | {} |\n", field.key, field.required ? " (required)" : "",
+                        field.uniform ? " (uniform)" : "", allowed, shown, field.doc);
+  }
+  if (!rows.empty()) {
+    out += fmt::format("\n#### {}\n\n| key | allowed | in `default` | meaning |\n|---|---|---|---|\n{}",
+                       path.empty() ? "top level" : "`" + path + "`", rows);
+  }
+  for (const Field& field : section.fields) {
+    if (field.kind != FieldKind::section) continue;
+    const nlohmann::ordered_json value =
+        defaults.is_object() ? defaults.value(field.key, nlohmann::ordered_json()) : nlohmann::ordered_json();
+    table_of(*field.section, value, dotted(path, field.key), out);
+  }
+}
+
 TEST(Schema, PageOfKeysIsInStep) {
   const std::string begin = "<!-- keys: begin -->\n", end = "<!-- keys: end -->\n";
   const std::string page = read("docs/topology.md");
   const std::size_t from = page.find(begin), to = page.find(end);
   ASSERT_NE(from, std::string::npos);
   ASSERT_NE(to, std::string::npos);
-  compare_or_write("docs/topology.md", page.substr(0, from + begin.size()) + reference_page() + page.substr(to));
+  std::string keys;
+  table_of(root_section(), resolve("default").config, "", keys);
+  compare_or_write("docs/topology.md", page.substr(0, from + begin.size()) + keys + page.substr(to));
 }
 
 void expect_all_keys(const Section& section, const nlohmann::ordered_json& config, const std::string& path) {

@@ -1,4 +1,4 @@
-#include "runtime/pipeline/schema.h"
+#include "tests/pipeline/published.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,6 @@
 
 #include "runtime/pipeline/document.h"
 #include "runtime/pipeline/export.h"
-#include "runtime/pipeline/graph.h"
 #include "tests/cli/schema_check.h"
 #include "tests/pipeline/broken_cases.h"
 

@@ -96,7 +96,5 @@ std::vector<std::string> uniform_differences(const Section& section, const void*
 
 /// Draft-07 JSON Schema of topology.yaml, for editors; published as topology/topology.schema.json.
 nlohmann::ordered_json json_schema();
-/// Markdown tables of all keys, for docs/topology.md.
-std::string reference_page();
 
 }  // namespace kernbench::topology

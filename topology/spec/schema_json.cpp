@@ -1,6 +1,3 @@
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include "topology/spec/resolve.h"
 #include "topology/spec/schema.h"
 
@@ -111,55 +108,6 @@ ordered_json schema_of(const Section& section, const ordered_json& defaults, boo
   return schema;
 }
 
-void table_of(const Section& section, const ordered_json& defaults, const std::string& path, std::string& out) {
-  std::string rows;
-  for (const Field& field : section.fields) {
-    if (field.kind == FieldKind::section || field.kind == FieldKind::overrides) continue;
-    std::string allowed;
-    switch (field.kind) {
-      case FieldKind::integer:
-        allowed = describe(field.range);
-        break;
-      case FieldKind::quantity:
-        allowed = fmt::format("{}{} to {}", field.range.power_of_two ? "power of two, " : "",
-                              format_quantity(field.range.low, field.dimension),
-                              format_quantity(field.range.high, field.dimension));
-        break;
-      case FieldKind::boolean:
-        allowed = "true, false";
-        break;
-      case FieldKind::enumeration:
-        allowed = fmt::format("{}", fmt::join(field.names, ", "));
-        break;
-      case FieldKind::ratio:
-        allowed = "ratio, at most 1";
-        break;
-      case FieldKind::grid_point:
-        allowed = "position such as r2c1";
-        break;
-      case FieldKind::grid_points:
-        allowed = "list of positions";
-        break;
-      default:
-        allowed = "text";
-        break;
-    }
-    const ordered_json value = defaults.is_object() ? defaults.value(field.key, ordered_json()) : ordered_json();
-    const std::string shown = value.is_string() ? value.get<std::string>() : value.is_null() ? "" : value.dump();
-    rows += fmt::format("| `{}`{}{} | {} | {} | {} |\n", field.key, field.required ? " (required)" : "",
-                        field.uniform ? " (uniform)" : "", allowed, shown, field.doc);
-  }
-  if (!rows.empty()) {
-    out += fmt::format("\n#### {}\n\n| key | allowed | in `default` | meaning |\n|---|---|---|---|\n{}",
-                       path.empty() ? "top level" : "`" + path + "`", rows);
-  }
-  for (const Field& field : section.fields) {
-    if (field.kind != FieldKind::section) continue;
-    const ordered_json value = defaults.is_object() ? defaults.value(field.key, ordered_json()) : ordered_json();
-    table_of(*field.section, value, dotted(path, field.key), out);
-  }
-}
-
 }  // namespace
 
 nlohmann::ordered_json json_schema() {
@@ -169,12 +117,6 @@ nlohmann::ordered_json json_schema() {
       {"description", "A machine for KernBench. Values that a file leaves out are those of what it extends."}};
   schema.update(schema_of(root_section(), resolve("default").config, true));
   return schema;
-}
-
-std::string reference_page() {
-  std::string out;
-  table_of(root_section(), resolve("default").config, "", out);
-  return out;
 }
 
 }  // namespace kernbench::topology

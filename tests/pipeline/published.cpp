@@ -1,4 +1,4 @@
-#include "runtime/pipeline/schema.h"
+#include "tests/pipeline/published.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "runtime/pipeline/graph_text.h"
 #include "runtime/pipeline/table.h"
 
 namespace kernbench::pipeline {
@@ -202,6 +203,26 @@ std::string reference_page() {
                                                      : fmt::format("`{}`", fmt::join(rule.metadata, "`, `"));
     out += fmt::format("| `{}` | {} | {} | {} | {} |\n", to_string(rule.kind), count_text(rule.inputs),
                        count_text(rule.outputs), keys, rule.doc);
+  }
+  return out;
+}
+
+std::string operations_page() {
+  std::string out = "\n| dfg | FX targets | parameters | types |\n|---|---|---|---|\n";
+  std::set<std::string> seen;
+  for (const Operation& first : operations()) {
+    if (!seen.insert(first.word).second) continue;
+    std::string targets, parameters;
+    for (const Operation& operation : operations()) {
+      if (operation.word == first.word) targets += (targets.empty() ? "`" : ", `") + operation.target + "`";
+    }
+    for (const Parameter& parameter : first.parameters) {
+      parameters += (parameters.empty() ? "" : ", ") + parameter.name + (parameter.needed ? "" : "?");
+    }
+    const char* types = first.types == Operation::Types::floats    ? "floats"
+                        : first.types == Operation::Types::numbers ? "floats, integers"
+                                                                   : "all";
+    out += fmt::format("| `{}` | {} | {} | {} |\n", first.word, targets, parameters, types);
   }
   return out;
 }
